@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpuckpt.conf: Key=Value lines like slurm.conf, '#' starts a comment, keys in any case. An unknown
+ * key or a bad value is an error with file and line. Plain libc (read by the plugin too). */
+#ifndef GCK_CONF_H
+#define GCK_CONF_H
+
+#include <sys/types.h>
+
+#include "common/options.h"
+
+struct gck_conf {
+	char cluster[256];          /* ClusterName: "" is "ask slurm.conf" (daemon) */
+	char host[256];             /* CoordinatorHost, where agents and the CLI connect */
+	unsigned port;              /* CoordinatorPort, 6821 */
+	char listen[256];           /* ListenAddress, "" is any */
+	char user[64];              /* CoordinatorUser: whose word agents take; "root" */
+	char state_dir[PATH_MAX];   /* StateDir: journal, lock; /var/lib/gpuckpt */
+	char munge_socket[PATH_MAX]; /* MungeSocket, "" is munge's default */
+	char agent[PATH_MAX];       /* AgentPath */
+	char preload[PATH_MAX];     /* PreloadPath */
+	char agent_log[PATH_MAX];   /* AgentLog: "" is none; a path with %j %s %n %u */
+	unsigned poll_s;            /* NodePoll: seconds between looks at node states; 5 */
+	unsigned max_connections;   /* MaxConnections, 4096 */
+	unsigned user_connections;  /* MaxUserConnections, 1024: the agents of a user count */
+	unsigned user_rate;         /* MaxUserRate: messages a second from one user, 200 */
+	struct gck_options defaults; /* Default<Key>=..., e.g. DefaultStore=file:/scratch/gpuckpt */
+};
+
+void gck_conf_init(struct gck_conf *c);
+
+/* Read a file over the defaults. c is unchanged on failure. */
+int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the SPANK plugin (in slurmstepd) to the agent: packets of one struct each over a SEQPACKET
+ * socketpair, which is the agent's standard input. End of file without GCK_CONTROL_END means that
+ * slurmstepd died. Plain libc. */
+#ifndef GCK_CONTROL_H
+#define GCK_CONTROL_H
+
+#include <stdint.h>
+
+enum gck_control_type {
+	GCK_CONTROL_TASK = 1, /* a task was forked: rank (global task id), pid; before it execs */
+	GCK_CONTROL_EXIT,     /* a task ended: rank, pid, status as from wait */
+	GCK_CONTROL_END,      /* the step ends in good order; the agent is to finish and exit */
+};
+
+struct gck_control {
+	uint32_t type;
+	uint32_t rank;
+	int32_t pid;
+	int32_t status;
+};
+
+/* The agent's file descriptors at exec; all others are closed. 0: the control socket; 1, 2:
+ * /dev/null or the step's stderr; 3: the listening SEQPACKET socket for the shims. */
+#define GCK_AGENT_CONTROL_FD 0
+#define GCK_AGENT_LISTEN_FD 3
+
+/* The agent's environment, made anew by the plugin (nothing of the job's is inherited):
+ * GPUCKPT_CONF path of gpuckpt.conf; GPUCKPT_JOB, GPUCKPT_STEP (decimal), GPUCKPT_RESTARTS
+ * (SLURM_RESTART_COUNT or 0), GPUCKPT_NODE (name), GPUCKPT_NODEID, GPUCKPT_NNODES, GPUCKPT_NTASKS,
+ * GPUCKPT_LOCAL_NTASKS, GPUCKPT_OPTIONS (gck_options_format of defaults plus the user's),
+ * GPUCKPT_CWD, GPUCKPT_MARK (the user's own GPUCKPT_MARK, part of the fingerprint). Its arguments
+ * after "--" are the task's program and arguments.
+ *
+ * The rank's environment: LD_PRELOAD (ours in front of the user's), GPUCKPT_LINK (the abstract
+ * name of the listening socket, without the leading NUL). */
+
+#endif

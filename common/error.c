@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int gck_fail(struct gck_error *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!err)
+		return -1;
+	err->code = code ? code : EIO;
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int gck_fail_in(struct gck_error *err, const char *fmt, ...)
+{
+	char prefix[sizeof err->text];
+	char text[2 * sizeof err->text + 3];
+	va_list ap;
+
+	if (!err)
+		return -1;
+	va_start(ap, fmt);
+	vsnprintf(prefix, sizeof prefix, fmt, ap);
+	va_end(ap);
+	snprintf(text, sizeof text, "%s: %s", prefix, err->text);
+	memcpy(err->text, text, sizeof err->text);
+	err->text[sizeof err->text - 1] = '\0';
+	return -1;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The shim's link to its agent, and the part of a rank's memory that both know (doc/shim-link.md).
+ *
+ * A rank's preload constructor connects a SEQPACKET socket to the abstract name in GPUCKPT_LINK and
+ * sends HELLO. The agent knows it by SO_PEERCRED and answers GO, HOLD or EXIT; the rank takes only
+ * an agent of its own uid. After GO the link belongs to the shim's helper, a thread made by a raw
+ * clone() that libc does not know, uses no TLS and only raw system calls, with all signals blocked.
+ * The helper serves CALLS, CLONE and REAP: what must be done inside a rank is done by the rank, so
+ * that an agent can die at any instruction without a trace in the rank.
+ * When the link ends, the helper kills and reaps a clone that is left and connects again.
+ *
+ * Plain structs of fixed-size fields, host byte order: both ends are one build on one node. */
+#ifndef GCK_LINK_H
+#define GCK_LINK_H
+
+#include <stdint.h>
+
+#define GCK_LINK_VERSION 1
+
+enum gck_link_type {
+	/* rank to agent */
+	GCK_LINK_HELLO = 1, /* hello */
+	GCK_LINK_RESULTS,   /* calls: the same calls, result filled in (-errno on failure) */
+	GCK_LINK_CLONED,    /* pid: the clone's pid, or -errno */
+	GCK_LINK_REAPED,    /* pid: of the clone that is gone, or -errno */
+	/* agent to rank */
+	GCK_LINK_GO = 16,   /* pid: the agent's; run on. Also the answer to a helper's HELLO */
+	GCK_LINK_HOLD,      /* pid: the agent's; allow it to trace and wait: a restore follows */
+	GCK_LINK_EXIT,      /* pid: exit status 0..255; leave before main (the rank had finished) */
+	GCK_LINK_CALLS,     /* calls: run these system calls in order */
+	GCK_LINK_CLONE,     /* + one fd by SCM_RIGHTS: fork a frozen clone that lives until the fd's
+			     * peer closes; answered by CLONED when the clone is frozen */
+	GCK_LINK_REAP,      /* pid: wait for this clone (kill it first); answered by REAPED */
+	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
+};
+
+#define GCK_LINK_MAX_CALLS 96
+
+struct gck_link_call {
+	int64_t nr;
+	uint64_t args[6];
+	int64_t result;
+};
+
+struct gck_link_hello {
+	uint32_t version;
+	uint32_t reconnect;  /* 0: from the constructor, 1: from a helper whose link had ended */
+	uint64_t state;      /* address of the rank's struct gck_shim_state */
+};
+
+struct gck_link_msg {
+	uint32_t type;
+	int32_t pid;
+	uint32_t ncalls;     /* the packet is cut after the last call */
+	uint32_t unused;
+	union {
+		struct gck_link_hello hello;
+		struct gck_link_call calls[GCK_LINK_MAX_CALLS];
+	};
+};
+
+/* In the rank's memory (the preload's data), readable and writable from outside by
+ * process_vm_readv/writev while the rank is held. Part of every image, so that a restored rank
+ * finds it at the same address; the restorer writes the fields marked R. */
+#define GCK_SHIM_MAGIC 0x6b636b7075706731ull
+#define GCK_SHIM_MAX_TIDS 4096
+#define GCK_SHIM_SCRATCH 65536
+
+struct gck_shim_tid {
+	int32_t vtid; /* what the program and glibc know; 0: free entry */
+	int32_t rtid; /* what the kernel knows */
+};
+
+struct gck_shim_altstack {
+	uint64_t fs_base; /* the thread; 0: free entry */
+	uint64_t sp, size;
+	uint32_t flags, unused; /* flags as given to sigaltstack: SS_DISABLE or SS_AUTODISARM bits */
+};
+
+struct gck_shim_state {
+	uint64_t magic;
+	uint32_t version, size;
+	int32_t vpid;              /* the PID that the program knows: that of its first start */
+	int32_t rpid;              /* R the kernel's */
+	char link[108];            /* R abstract name of the agent's socket, NUL-terminated */
+	int32_t helper_tid;        /* R 0 while there is none */
+	int64_t tid_offset;        /* from a thread's fs_base to where glibc keeps its TID */
+	uint64_t helper_entry;     /* R starts a helper here, with this stack, in a new thread */
+	uint64_t helper_stack_top;
+	uint64_t scratch;          /* GCK_SHIM_SCRATCH bytes for CALLS' arguments and results */
+	int32_t link_fd;           /* R the helper's socket, -1 while there is none */
+	uint32_t restarts;         /* R times this rank was restored */
+	uint32_t ntids;            /* R entries in use or used; lookups go up to here */
+	uint32_t naltstacks;
+	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
+	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
+};
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A process as an image knows it: what capture fills, the manifest carries as JSON
+ * (doc/image-format.md) and restore builds from. Numbers that the kernel defines (signal numbers,
+ * flags, registers) are the kernel's for x86-64. Times are nanoseconds, addresses are the
+ * process's own, sizes are bytes. */
+#ifndef GCK_IMAGE_H
+#define GCK_IMAGE_H
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "storage/store.h"
+
+#define GCK_IMAGE_FORMAT 1
+#define GCK_PAGE 4096u
+#define GCK_WINDOW_PAGES 64u /* a chunk holds the stored pages of a window of so many pages */
+#define GCK_WINDOW ((uint64_t)GCK_WINDOW_PAGES * GCK_PAGE)
+
+struct gck_pending {           /* a pending signal: the kernel's siginfo, verbatim */
+	unsigned char info[128];
+};
+
+struct gck_thread {
+	int32_t vtid;              /* the TID that glibc has */
+	int32_t rtid;              /* the kernel's when captured; the new one when restored */
+	char name[16];
+	struct user_regs_struct regs; /* ready to run: interrupted system calls set to restart */
+	unsigned char *xstate;
+	size_t xstate_size;
+	uint64_t sigmask;
+	uint64_t tid_address;      /* clear_child_tid */
+	uint64_t robust_head, robust_size;
+	struct { uint64_t address; uint32_t size, signature; } rseq; /* address 0: none */
+	struct { uint64_t sp, size; uint32_t flags; } altstack;
+	struct gck_pending *pending;
+	size_t npending;
+	unsigned char *affinity;   /* cpu_set_t bytes */
+	size_t affinity_size;
+	int nice, policy, priority;
+};
+
+/* The stored pages of one window of a mapping (or of a file's content): the window starts at a
+ * multiple of GCK_WINDOW; bit i of mask stands for its page i; the chunk holds those pages in
+ * order. Pages without a bit are zero (anonymous) or come from the mapping's file. */
+struct gck_window {
+	uint64_t address;          /* of the window; for contents: offset in the file */
+	uint64_t mask;
+	struct gck_chunk chunk;
+};
+
+struct gck_windows {
+	struct gck_window *v;
+	size_t n, room;
+};
+
+enum gck_map_kind {
+	GCK_MAP_ANON,      /* private anonymous: heap, stacks */
+	GCK_MAP_FILE,      /* private mapping of a file: `content`, with changed pages in `pages` */
+	GCK_MAP_SHARED,    /* shared memory without a file that others see: memfd, /dev/zero, shm:
+			    * `object` says which mappings are one object */
+	GCK_MAP_SHARED_FILE, /* shared mapping of a regular file */
+	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and their kin are moved, not filled */
+	GCK_MAP_VVAR,
+};
+
+#define GCK_MAP_DONTFORK 1u
+#define GCK_MAP_WIPEONFORK 2u
+#define GCK_MAP_HUGE 4u        /* MADV_HUGEPAGE */
+#define GCK_MAP_NOHUGE 8u
+#define GCK_MAP_LOCKED 16u
+#define GCK_MAP_GROWSDOWN 32u
+#define GCK_MAP_DONTDUMP 64u
+
+struct gck_map {
+	uint64_t start, end;
+	int prot;                  /* PROT_* */
+	enum gck_map_kind kind;
+	uint32_t flags;
+	int32_t content;           /* index into contents, -1: none */
+	int32_t object;            /* index into objects, -1: none */
+	uint64_t offset;           /* in the content or object */
+	char *name;                /* "[heap]", "[vdso]", a path: for messages */
+};
+
+/* A file whose text is mapped privately. carried: its mapped windows are in the image, and the
+ * node's own file is used where its bytes are the same; else only its identity is known. */
+struct gck_content {
+	char *path;
+	uint64_t size;
+	int64_t mtime_ns;
+	bool carried;
+	struct gck_windows windows;
+};
+
+/* Shared memory: anonymous, memfd or a file under /dev/shm. */
+struct gck_object {
+	char *name;                /* memfd name or path; "" is anonymous */
+	bool has_path;
+	uint64_t size;
+	uint64_t inode;
+	struct gck_windows windows; /* address: offset in the object */
+};
+
+enum gck_fd_kind {
+	GCK_FD_STDIO,      /* one of the task's own stdin, stdout, stderr: `peer` says which (0..2) */
+	GCK_FD_FILE, GCK_FD_DIR, GCK_FD_PIPE, GCK_FD_EVENTFD, GCK_FD_EPOLL, GCK_FD_TIMERFD,
+	GCK_FD_SIGNALFD, GCK_FD_MEMFD, GCK_FD_SOCKETPAIR, GCK_FD_DEVICE,
+};
+
+struct gck_epoll_entry {
+	int32_t fd;
+	uint32_t events;
+	uint64_t data;
+};
+
+/* One open file description; several descriptors may share it. */
+struct gck_file {
+	enum gck_fd_kind kind;
+	uint32_t flags;            /* F_GETFL */
+	int64_t offset;
+	char *path;                /* files, directories, devices; NULL otherwise */
+	uint64_t size;             /* of a file, at the checkpoint */
+	uint32_t mode;
+	bool unlinked;             /* its name is gone: made anew from `data` */
+	bool whole;                /* a written file whose content is in `data`; else, when written,
+				    * its first `size` bytes must still hash to `prefix` */
+	bool written;
+	struct gck_hash prefix;
+	struct gck_windows data;   /* content of a file, pipe or memfd that is carried */
+	uint64_t data_size;
+	uint64_t id;               /* pipes and socketpairs: both ends have the same */
+	int32_t peer;              /* GCK_FD_STDIO: 0..2 */
+	bool write_end;
+	uint32_t pipe_size;
+	uint64_t count;            /* eventfd: counter */
+	bool semaphore;            /* eventfd */
+	int32_t clock;             /* timerfd */
+	uint64_t value_ns, interval_ns, ticks; /* timerfd: 0 value: disarmed */
+	uint64_t sigmask;          /* signalfd */
+	int32_t object;            /* memfd: index into objects, -1 */
+	struct gck_epoll_entry *entries;
+	size_t nentries;
+};
+
+struct gck_fd {
+	int32_t fd;
+	bool cloexec;
+	uint32_t file;             /* index into files */
+};
+
+struct gck_sigaction {         /* the kernel's struct, as rt_sigaction has it */
+	uint64_t handler, flags, restorer, mask;
+};
+
+struct gck_itimer {
+	uint64_t value_ns, interval_ns; /* ITIMER_REAL, VIRTUAL, PROF */
+};
+
+struct gck_posix_timer {
+	int32_t id, clock, notify, signo;
+	int32_t vtid;              /* SIGEV_THREAD_ID */
+	uint64_t sigval;
+	uint64_t value_ns, interval_ns;
+};
+
+struct gck_image {
+	int32_t vpid;
+	uint32_t restarts;
+	char *exe, *cwd;
+	uint32_t umask;
+	uint64_t brk, start_brk, start_code, end_code, start_data, end_data, start_stack;
+	uint64_t arg_start, arg_end, env_start, env_end;
+	unsigned char *auxv;
+	size_t auxv_size;
+	struct gck_sigaction actions[65]; /* by signal number */
+	struct gck_itimer itimers[3];
+	struct gck_posix_timer *timers;
+	size_t ntimers;
+	struct gck_pending *pending; /* of the process */
+	size_t npending;
+	struct gck_thread *threads;  /* [0] is the main thread; the shim's helper is not here */
+	size_t nthreads;
+	struct gck_map *maps;        /* by address */
+	size_t nmaps;
+	struct gck_content *contents;
+	size_t ncontents;
+	struct gck_object *objects;
+	size_t nobjects;
+	struct gck_windows pages;    /* of GCK_MAP_ANON and GCK_MAP_FILE, by address */
+	struct gck_file *files;
+	size_t nfiles;
+	struct gck_fd *fds;
+	size_t nfds;
+	uint64_t shim_state;         /* address of struct gck_shim_state */
+	uint64_t limits[16][2];      /* rlimits, soft and hard */
+	char *cpu_flags;             /* /proc/cpuinfo's flags: a node that lacks one is refused */
+	struct gck_hash vdso;        /* of the vdso's bytes */
+	int64_t realtime_ns, monotonic_ns; /* clocks as the rank read them when it was frozen */
+	int32_t dumpable, thp_disable, nnp;
+};
+
+void gck_image_free(struct gck_image *img);
+
+/* Append a window; -1 without memory. */
+int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err);
+
+/* The manifest without its "objects" array (which the store's writer has), and back. from_json
+ * checks every value: a manifest is data from outside. */
+json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
+struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Freeze, capture, write; restore. One worker process of the agent's per rank uses this: whoever
+ * calls freeze or restore_begin is the tracer, and its death lets go of a frozen rank unchanged,
+ * or kills one that is being restored. Nothing needs a capability.
+ *
+ * A live rank's registers are never changed: threads are stopped by PTRACE_INTERRUPT and read;
+ * what has to run inside is run by the shim's helper over the link (shim/link.h). */
+#ifndef GCK_PROCESS_H
+#define GCK_PROCESS_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "common/options.h"
+#include "shim/link.h"
+#include "shim/process/image.h"
+#include "storage/store.h"
+
+/* ---- able ---------------------------------------------------------------------------------- */
+
+/* What stands in the way of a checkpoint, and what is carried with a limit. One entry: {"object":
+ * "fd 5", "reason": "an outside TCP connection (10.0.0.1:80)", "remedy": "..", "refuse": true}. */
+json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
+			 const struct gck_options *o, struct gck_error *err);
+
+/* ---- checkpoint ---------------------------------------------------------------------------- */
+
+struct gck_capture;
+
+/* What can be done before the rank is held: read flags of mappings, hash the files that it appends
+ * to, expected size. link: the helper's socket, used by this process alone until the end. */
+struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_hello *hello,
+				     const struct gck_options *o, struct gck_error *err);
+
+/* Bytes of memory that the image is expected to hold, before deduplication. */
+uint64_t gck_capture_expected(const struct gck_capture *c);
+
+/* Stop every thread but the helper. */
+int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);
+
+/* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. */
+int gck_capture_take(struct gck_capture *c, struct gck_error *err);
+
+/* Let the rank go on. Does nothing if it is not frozen. */
+void gck_capture_resume(struct gck_capture *c);
+
+/* CLOCK_REALTIME when the first thread was asked to stop, and when the last was let go. */
+void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns);
+
+/* Write the image from the clone: chunks, then the manifest. progress (may be NULL) is called with
+ * bytes done and expected; not 0 stops the write with ECANCELED. extra: members to add to the
+ * manifest (rank, job, ...), borrowed. */
+int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
+		      const json_t *extra, int (*progress)(void *, uint64_t done, uint64_t all),
+		      void *arg, char hash[GCK_HASH_TEXT], struct gck_error *err);
+
+/* Resume if frozen, end and reap the clone, free. */
+void gck_capture_close(struct gck_capture *c);
+
+/* ---- restart ------------------------------------------------------------------------------- */
+
+struct gck_restore;
+
+/* Take a process that waits in its preload's constructor (HOLD), and check that the image fits this
+ * node and the files it needs are there. Tracing it with EXITKILL from here on. link_name: what the
+ * restored shim is to connect to. */
+struct gck_restore *gck_restore_open(pid_t pid, const json_t *manifest, struct gck_reader *r,
+				     const char *link_name, const struct gck_options *o,
+				     struct gck_error *err);
+
+/* Empty the process and build it anew: memory fetched and verified, threads made, all held. No
+ * file outside is changed. progress as in gck_capture_write. */
+int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
+		      struct gck_error *err);
+
+/* The word is "run": cut files back to what they were (the cut part is kept beside), then let the
+ * rank go. After this the process is an ordinary rank and its helper connects. */
+int gck_restore_files(struct gck_restore *r, struct gck_error *err);
+int gck_restore_run(struct gck_restore *r, struct gck_error *err);
+
+/* Free. A rank that was not run is killed. */
+void gck_restore_close(struct gck_restore *r);
+
+#endif
