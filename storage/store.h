@@ -2,13 +2,17 @@
  * The store of one step's images: <root>/<cluster>/<job>/<step>/ (doc/store.md).
  *
  *   commit-<seq>.json            the only thing readers trust: ranks, hash of each manifest
- *   <seq>-<nonce>/rank-<n>.json  manifest of a rank: what the process was, where its chunks are
- *   objects/<hash>               an object: chunks one after the other, named by its content
+ *   <seq>-<nonce>/               what the checkpoint wrote:
+ *     rank-<n>.json              manifest of a rank: what the process was, where its chunks are
+ *     <hash>                     an object: chunks one after the other, named by its content
  *
  * A chunk is up to GCK_CHUNK_MAX bytes, known by the XXH3-128 of its (uncompressed) bytes. Objects
- * hold up to GCK_OBJECT_MAX bytes of chunks; a manifest refers to a chunk by object, offset and
- * hash. A chunk that an earlier commit of the job has is not written again. Backends see objects
- * and small documents only, so that `s3:` needs no more than PUT, GET, LIST and DELETE.
+ * hold up to GCK_OBJECT_MAX bytes of chunks. The writer numbers the chunks that it is given; the
+ * manifest's member "store", which the writer adds, lists the objects and the chunks by number, so
+ * that whoever describes memory refers to a chunk by its number alone. A chunk that the commit
+ * before has is not written again: the new manifest refers to the object of the older checkpoint.
+ * Backends see objects and small documents only, so that `s3:` needs no more than PUT, GET, LIST
+ * and DELETE.
  *
  * Everything here blocks and is meant for worker processes, not for an event loop. Functions
  * return -1 or NULL with err filled. A struct is used by one thread. */
@@ -36,15 +40,21 @@ struct gck_hash gck_hash_bytes(const void *data, size_t size);
 void gck_hash_text(struct gck_hash h, char text[GCK_HASH_TEXT]);
 int gck_hash_parse(const char *text, struct gck_hash *h, struct gck_error *err);
 
-/* Where a chunk lies. object is an index into the object table of the manifest (reader) or of the
- * writer (see gck_writer_objects). */
+/* Where a chunk lies. */
 struct gck_chunk {
 	struct gck_hash hash; /* of its bytes */
-	uint32_t object;
+	uint32_t index;       /* its number: what JSON refers to it by */
+	uint32_t object;      /* index into the object table of the manifest or writer */
 	uint32_t offset;      /* in the object */
-	uint32_t stored;      /* bytes there (smaller than size when compressed) */
-	uint32_t size;        /* bytes of the chunk */
+	uint32_t stored;      /* bytes there */
+	uint32_t size;        /* bytes of the chunk, at least 1 */
+	uint32_t method;      /* enum gck_compress: how it is stored */
 };
+
+/* The chunks of a manifest by number: *v is theirs, to be given to free(). Everything is checked:
+ * a chunk that comes from here lies in an object of the manifest's table. */
+int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
+		    struct gck_error *err);
 
 struct gck_store;
 
@@ -63,12 +73,14 @@ int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err)
 struct gck_writer;
 
 /* A writer of one rank's image. previous: the rank's manifest in the commit before (borrowed for
- * the call), whose chunks are found again by hash; NULL if there is none. */
+ * the call), whose chunks are found again by hash; NULL if there is none. One of another store
+ * (restart=JOBID:SEQ) is taken for NULL. The commit it is of must be kept until this one counts. */
 struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq, const char *nonce,
 				   const struct gck_options *o, const json_t *previous,
 				   struct gck_error *err);
 
-/* Store a chunk unless an object of this writer or of the previous manifest has it. */
+/* Store a chunk unless this writer or the previous manifest has it. After a failure only
+ * gck_writer_close may follow. */
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,
 		   struct gck_error *err);
 
@@ -76,49 +88,55 @@ int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct g
  * the same in other ranks (files' text), so that equal content makes equal objects. */
 int gck_writer_cut(struct gck_writer *w, struct gck_error *err);
 
-/* Make everything put so far durable, then return the names of all objects that chunks refer to,
- * in index order, as a JSON array (new reference). */
-json_t *gck_writer_objects(struct gck_writer *w, struct gck_error *err);
-
-/* Write rank-<rank>.json (durable), and give the hash of its bytes. */
+/* Write rank-<rank>.json: manifest with the member "store" added. When this returns, everything put
+ * is durable. Gives the hash of the manifest's bytes. Nothing can be put afterwards. */
 int gck_writer_manifest(struct gck_writer *w, uint32_t rank, const json_t *manifest,
 			char hash[GCK_HASH_TEXT], struct gck_error *err);
 
 /* Bytes put, bytes newly stored (after deduplication and compression). */
 void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stored);
 
-/* Free. Without a manifest written, temporary files are removed. */
+/* Free. Without a manifest written, the temporary file is removed. */
 void gck_writer_close(struct gck_writer *w);
 
 /* ---- commits ------------------------------------------------------------------------------- */
 
 /* A commit document: {"format":1,"seq":S,"nonce":"..","time":..,"cluster":..,"job":..,"step":..,
- * "ranks":[{"rank":0,"manifest":"<hash>"}|{"rank":1,"exit":STATUS},...], ...}. */
+ * "ranks":[{"rank":0,"manifest":"<hash>"}|{"rank":1,"exit":STATUS},...], ...}. Every manifest must
+ * be there and whole. Durable when this returns. Gives the hash of the file's bytes. */
 int gck_store_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
 		     char hash[GCK_HASH_TEXT], struct gck_error *err);
 
 /* Sequence numbers of the commit objects that are there, ascending; free *seqs. */
 int gck_store_list(struct gck_store *s, uint32_t **seqs, size_t *n, struct gck_error *err);
 
-/* Read and check: hash (NULL: not known), format, seq. New reference. */
+/* Read and check: hash of the file (NULL: not known; damage is found all the same), format, seq.
+ * New reference. found (may be NULL) gets the hash. */
 json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *hash,
 			      char found[GCK_HASH_TEXT], struct gck_error *err);
+
+/* The manifest of a rank, checked against the commit. ENODATA: the rank had finished. */
 json_t *gck_store_read_manifest(struct gck_store *s, const json_t *commit, uint32_t rank,
 				struct gck_error *err);
 
-/* Remove every commit but those in keep, then manifests and objects that no kept commit and no
- * checkpoint with a sequence number of at least busy needs. */
+/* Remove every commit below busy but those in keep, then what no kept commit needs. busy is the
+ * lowest sequence number that runs or may yet start: the last one given out plus one when nothing
+ * runs. Whatever belongs to it or to a later one is left alone. A kept commit that cannot be read
+ * is a failure, before anything but commits was removed. */
 int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uint32_t busy,
 		    struct gck_error *err);
 
 /* Remove what a checkpoint that was aborted left: its manifests, temporary files and objects. */
 int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err);
 
+/* Remove the step's and the job's directory if they are empty. */
+void gck_store_remove_empty(struct gck_store *s);
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 struct gck_reader;
 
-/* Read chunks of one manifest (borrowed while the reader lives; uses its "objects" array). */
+/* Read chunks of one manifest (its object table is copied). */
 struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
 				   struct gck_error *err);
 
