@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# The outside of the lab: start, end, enter. Sourced by contrib/cluster.
+
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+
+die()
+{
+	echo "cluster: $*" >&2
+	exit 1
+}
+
+# The lab's init as this machine's pid namespace knows it, if it lives.
+lab_pid()
+{
+	local pid
+	pid=$(cat "$GPUCKPT_LAB/run/init.pid" 2>/dev/null) || return 1
+	grep -qzxF "$GPUCKPT_LAB" "/proc/$pid/cmdline" 2>/dev/null || return 1
+	echo "$pid"
+}
+
+lab_need()
+{
+	[[ -n ${GPUCKPT_LAB-} ]] || die "GPUCKPT_LAB is not set: export what 'cluster up' printed"
+	lab_pid >/dev/null || die "no lab runs in $GPUCKPT_LAB"
+}
+
+lab_enter()
+{
+	nsenter --target "$(lab_pid)" --mount --uts --ipc --net --pid -- "$@"
+}
+
+# Run one of the lab's own scripts with the settings of this lab.
+lab_inside()
+{
+	lab_need
+	lab_enter env -i PATH="$PATH" LAB="$GPUCKPT_LAB" "$@"
+}
+
+lab_exec()
+{
+	local user=root node='' home=/root
+	while getopts u:n: opt; do
+		case $opt in
+		u) user=$OPTARG ;;
+		n) node=$OPTARG ;;
+		*) usage ;;
+		esac
+	done
+	shift $((OPTIND - 1))
+	[[ $# -ge 1 ]] || usage
+	lab_need
+	[[ $user = root ]] || home=$GPUCKPT_LAB/work/$user
+	local prefix at=()
+	prefix=$(cat "$GPUCKPT_LAB/prefix")
+	[[ -z $node ]] || at=(env "LAB=$GPUCKPT_LAB" "$here/node" enter "$node")
+	local clean=(env -i "PATH=$prefix/bin:$prefix/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+		"HOME=$home" "USER=$user" "LOGNAME=$user" "TERM=${TERM-dumb}" LANG=C.UTF-8
+		"GPUCKPT_LAB=$GPUCKPT_LAB")
+	local as=(setpriv --reuid "$user" --regid "$user" --init-groups)
+	[[ $user = root ]] && as=()
+	# shellcheck disable=SC2016 # expanded inside the lab
+	lab_enter "${at[@]}" "${as[@]}" "${clean[@]}" bash -c 'cd "$HOME" && exec "$@"' _ "$@"
+}
+
+lab_status()
+{
+	lab_need
+	# shellcheck disable=SC2016 # expanded inside the lab
+	lab_exec bash -c '
+		for p in "$GPUCKPT_LAB"/run/*.pid; do
+			pid=$(<"$p"); state=dead; kill -0 "$pid" 2>/dev/null && state=running
+			name=${p##*/}; [ "$name" = init.pid ] || echo "${name%.pid} $state"
+		done
+		sinfo -N -o "%N %T %E"; squeue'
+}
+
+# What the host must offer; all of it is in Debian's munge, slurmctld, slurmd, slurm-client,
+# iproute2, procps and util-linux.
+lab_check_host()
+{
+	local c
+	[[ $(id -u) -eq 0 ]] || die "must run as root: it makes namespaces"
+	for c in munged slurmctld slurmd srun sinfo ip unshare nsenter setpriv pgrep; do
+		command -v "$c" >/dev/null || die "$c is missing: contrib/demo installs what is needed"
+	done
+}
+
+lab_up()
+{
+	local prefix=${GPUCKPT_PREFIX-} owner=
+	while [[ $# -gt 0 ]]; do
+		case $1 in
+		--prefix) prefix=$2 ;;
+		--owner) owner=$2 ;;
+		*) usage ;;
+		esac
+		shift 2
+	done
+	PATH=$PATH:/usr/sbin:/sbin
+	lab_check_host
+	GPUCKPT_LAB=${GPUCKPT_LAB:-$(mktemp -d "${TMPDIR:-/tmp}/gpuckpt-lab.XXXXXX")}
+	export GPUCKPT_LAB
+	lab_pid >/dev/null && die "a lab runs in $GPUCKPT_LAB already"
+	"$here/layout" "$GPUCKPT_LAB" "${prefix:-/usr/local}"
+	# The owner's death ends the lab; without an owner it lives until "down".
+	setsid unshare --mount --propagation private --uts --ipc --net --pid --fork --kill-child \
+		--mount-proc -- "$here/init" "$GPUCKPT_LAB" \
+		>"$GPUCKPT_LAB/log/init.out" 2>&1 </dev/null &
+	local outer=$!
+	lab_record_init "$outer" || die "the lab's init did not start: $(cat "$GPUCKPT_LAB/log/init.out")"
+	trap 'lab_down; exit 1' INT TERM
+	if [[ -n $owner ]]; then
+		setsid "$here/watch" "$GPUCKPT_LAB" "$owner" </dev/null >/dev/null 2>&1 &
+		echo $! >"$GPUCKPT_LAB/watch.pid"
+	fi
+	if ! lab_wait_ready; then
+		tail -n 20 "$GPUCKPT_LAB"/log/*.out "$GPUCKPT_LAB"/log/*.log >&2 || :
+		lab_down
+		die "the cluster did not come up"
+	fi
+	echo "GPUCKPT_LAB=$GPUCKPT_LAB"
+}
+
+lab_record_init()
+{
+	local pid
+	for _ in {1..50}; do
+		pid=$(pgrep -P "$1") && [[ -n $pid ]] && {
+			echo "$1" >"$GPUCKPT_LAB/outer.pid"
+			echo "$pid" >"$GPUCKPT_LAB/run/init.pid"
+			lab_pid >/dev/null && return 0
+		}
+		sleep 0.1
+	done
+	return 1
+}
+
+lab_wait_ready()
+{
+	local _ states
+	for _ in {1..150}; do
+		lab_pid >/dev/null || return 1
+		states=$(lab_enter sinfo -h -o '%T %D' 2>/dev/null) && [[ $states = 'idle 3' ]] && return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+lab_down()
+{
+	[[ -n ${GPUCKPT_LAB-} ]] || die "GPUCKPT_LAB is not set"
+	[[ -e $GPUCKPT_LAB/.gpuckpt-lab ]] || die "$GPUCKPT_LAB is not a lab's directory"
+	local pid
+	pid=$(cat "$GPUCKPT_LAB/watch.pid" 2>/dev/null) && [[ $pid != "$$" ]] &&
+		grep -qzxF "$GPUCKPT_LAB" "/proc/$pid/cmdline" 2>/dev/null && kill "$pid"
+	if pid=$(lab_pid); then
+		kill -KILL "$pid"
+		# unshare ends when the last process of the namespaces has.
+		pid=$(cat "$GPUCKPT_LAB/outer.pid")
+		while [[ $(ps -o state= -p "$pid") = [!Z]* ]]; do sleep 0.05; done
+	fi
+	rm -rf --one-file-system "$GPUCKPT_LAB"
+}
