@@ -92,6 +92,9 @@ struct gck_shim_state {
 	uint32_t restarts;         /* R times this rank was restored */
 	uint32_t ntids;            /* R entries in use or used; lookups go up to here */
 	uint32_t naltstacks;
+	uint64_t stdio[3][2];      /* R device and inode of descriptors 0..2 as the constructor found
+				    * them (0, 0: closed): what the task was given, so that a program
+				    * that puts a file of its own there gets that file back */
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 };

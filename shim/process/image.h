@@ -47,9 +47,12 @@ struct gck_thread {
 
 /* The stored pages of one window of a mapping (or of a file's content): the window starts at a
  * multiple of GCK_WINDOW; bit i of mask stands for its page i; the chunk holds those pages in
- * order. Pages without a bit are zero (anonymous) or come from the mapping's file. */
+ * order, whole pages (a file's tail is padded with zeros). Pages without a bit are zero (anonymous,
+ * objects, data; in contents: zero if the file's size and a mapping reach there) or, in a
+ * GCK_MAP_FILE mapping, come from its content. Lists are sorted by address; an address may come
+ * several times with disjoint masks. */
 struct gck_window {
-	uint64_t address;          /* of the window; for contents: offset in the file */
+	uint64_t address;          /* of the window; contents, objects, data: offset in the file */
 	uint64_t mask;
 	struct gck_chunk chunk;
 };
@@ -64,7 +67,9 @@ enum gck_map_kind {
 	GCK_MAP_FILE,      /* private mapping of a file: `content`, with changed pages in `pages` */
 	GCK_MAP_SHARED,    /* shared memory without a file that others see: memfd, /dev/zero, shm:
 			    * `object` says which mappings are one object */
-	GCK_MAP_SHARED_FILE, /* shared mapping of a regular file */
+	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path; its
+			    * content at the checkpoint is in the object. (A shared mapping of a file
+			    * that may only be read is a GCK_MAP_FILE.) */
 	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and their kin are moved, not filled */
 	GCK_MAP_VVAR,
 };
@@ -92,18 +97,22 @@ struct gck_map {
  * node's own file is used where its bytes are the same; else only its identity is known. */
 struct gck_content {
 	char *path;
+	uint64_t device, inode;    /* on the node it was captured on: tells files apart */
 	uint64_t size;
 	int64_t mtime_ns;
 	bool carried;
 	struct gck_windows windows;
 };
 
-/* Shared memory: anonymous, memfd or a file under /dev/shm. */
+/* Shared memory: anonymous, memfd or (has_path) a file, under /dev/shm or elsewhere, that has to
+ * have this content again. A file without a name left is made anew as a memfd. */
 struct gck_object {
 	char *name;                /* memfd name or path; "" is anonymous */
 	bool has_path;
+	uint32_t mode;             /* permission bits of a file */
+	uint32_t seals;            /* F_GET_SEALS of a memfd, 0 for others */
 	uint64_t size;
-	uint64_t inode;
+	uint64_t device, inode;    /* on the node it was captured on: tells objects apart */
 	struct gck_windows windows; /* address: offset in the object */
 };
 
@@ -126,6 +135,7 @@ struct gck_file {
 	int64_t offset;
 	char *path;                /* files, directories, devices; NULL otherwise */
 	uint64_t size;             /* of a file, at the checkpoint */
+	int64_t mtime_ns;
 	uint32_t mode;
 	bool unlinked;             /* its name is gone: made anew from `data` */
 	bool whole;                /* a written file whose content is in `data`; else, when written,
@@ -134,7 +144,10 @@ struct gck_file {
 	struct gck_hash prefix;
 	struct gck_windows data;   /* content of a file, pipe or memfd that is carried */
 	uint64_t data_size;
-	uint64_t id;               /* pipes and socketpairs: both ends have the same */
+	uint64_t id;               /* pipes and socketpairs: both ends have the same; an end that is
+				    * not in the list was closed */
+	int32_t sock_type;         /* SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET */
+	uint32_t shutdown;         /* socketpair: bit 0 receiving, bit 1 sending is shut down */
 	int32_t peer;              /* GCK_FD_STDIO: 0..2 */
 	bool write_end;
 	uint32_t pipe_size;
@@ -143,7 +156,7 @@ struct gck_file {
 	int32_t clock;             /* timerfd */
 	uint64_t value_ns, interval_ns, ticks; /* timerfd: 0 value: disarmed */
 	uint64_t sigmask;          /* signalfd */
-	int32_t object;            /* memfd: index into objects, -1 */
+	int32_t object;            /* GCK_FD_MEMFD: index into objects; else -1 */
 	struct gck_epoll_entry *entries;
 	size_t nentries;
 };
@@ -203,6 +216,7 @@ struct gck_image {
 	struct gck_hash vdso;        /* of the vdso's bytes */
 	int64_t realtime_ns, monotonic_ns; /* clocks as the rank read them when it was frozen */
 	int32_t dumpable, thp_disable, nnp;
+	uint32_t personality;
 };
 
 void gck_image_free(struct gck_image *img);
