@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * System calls made by another process's threads, by ptrace. Only for a process that is being
+ * rebuilt: a tracer that dies in the middle takes it along (EXITKILL).
+ *
+ * A "plant" in the target holds a page of code that runs a list of calls and then traps, and
+ * scratch memory for the list and for the calls' arguments. */
+#ifndef GCK_REMOTE_H
+#define GCK_REMOTE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "common/error.h"
+#include "shim/link.h"
+
+#define GCK_REMOTE_CALLS 512                /* in one batch */
+#define GCK_REMOTE_SCRATCH (128u * 1024)
+#define GCK_REMOTE_PLANT (4096u + GCK_REMOTE_CALLS * 64u + GCK_REMOTE_SCRATCH)
+
+struct gck_remote {
+	pid_t pid;                     /* of the process; its main thread makes most calls */
+	struct user_regs_struct base;  /* segment registers and flags of the main thread */
+	uint64_t plant;                /* address of the plant, 0: none yet */
+	uint64_t scratch;              /* GCK_REMOTE_SCRATCH bytes for the callers' use */
+};
+
+struct gck_batch {
+	struct gck_link_call calls[GCK_REMOTE_CALLS];
+	unsigned n;
+};
+
+/* Seize the main thread and stop it; it dies with the tracer from here on, and takes no signal. */
+int gck_remote_seize(struct gck_remote *r, pid_t pid, struct gck_error *err);
+
+/* Seize and stop another thread of the process, which is then only good for gck_remote_exit. */
+int gck_remote_seize_thread(struct gck_remote *r, pid_t tid, struct gck_error *err);
+
+/* Map a plant at this free address and use it from now on. The one before stays mapped. */
+int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *err);
+
+/* Add a call with up to six arguments to a batch; returns its index. */
+unsigned gck_batch_add_(struct gck_batch *b, long nr, const uint64_t args[6]);
+#define gck_batch_add(b, nr, ...) gck_batch_add_(b, nr, (const uint64_t[6]){__VA_ARGS__})
+
+/* Have thread tid run the batch; each call's result is filled in (-errno where it failed). -1 if
+ * the thread could not run it to its end. Threads made on the way are left stopped at birth. */
+int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b, struct gck_error *err);
+
+/* One call: its result, or -errno. Where the thread could not make it: -ESRCH, and err is filled. */
+int64_t gck_remote_call_(struct gck_remote *r, pid_t tid, struct gck_error *err, long nr,
+			 const uint64_t args[6]);
+#define gck_remote_call(r, tid, err, nr, ...) \
+	gck_remote_call_(r, tid, err, nr, (const uint64_t[6]){__VA_ARGS__})
+
+/* Wait for a thread that was made by a batch to be stopped at its birth. */
+int gck_remote_born(pid_t tid, struct gck_error *err);
+
+/* Make a stopped thread that is not the main thread exit, and wait for that. */
+int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err);
+
+/* The target's memory; -1 with the address named unless all size bytes were moved. */
+int gck_remote_read(const struct gck_remote *r, uint64_t address, void *data, size_t size,
+		    struct gck_error *err);
+int gck_remote_write(const struct gck_remote *r, uint64_t address, const void *data, size_t size,
+		     struct gck_error *err);
+
+#endif
