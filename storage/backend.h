@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a place that keeps objects must be able to do: no more than PUT, GET with a range, LIST and
+ * DELETE. Names are relative to the step: "commit-7.json" or "7-5ab0c1/rank-0.json". A directory is
+ * a prefix; it comes into being with the first thing that is put into it.
+ *
+ * Functions return -1 or NULL with err filled, naming the object in full. */
+#ifndef GCK_BACKEND_H
+#define GCK_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define GCK_NAME_MAX 160 /* of an object, with its directory and the NUL */
+
+struct gck_backend;
+struct gck_stream;
+
+/* A name that list found; directories have a '/' at the end. -1 ends the list. */
+typedef int gck_list_fn(void *arg, const char *name, struct gck_error *err);
+
+struct gck_backend_ops {
+	void (*close)(struct gck_backend *b);
+
+	/* An object of at most GCK_OBJECT_MAX bytes whose name is known at its end. finish frees
+	 * the stream whatever comes of it, and replaces an object of that name; discard leaves
+	 * nothing. flush: all that was finished is durable. */
+	struct gck_stream *(*stream_open)(struct gck_backend *b, const char *dir,
+					  struct gck_error *err);
+	int (*stream_write)(struct gck_stream *st, const void *data, size_t size,
+			    struct gck_error *err);
+	int (*stream_finish)(struct gck_stream *st, const char *name, struct gck_error *err);
+	void (*stream_discard)(struct gck_stream *st);
+	int (*flush)(struct gck_backend *b, struct gck_error *err);
+
+	/* A small document, there as a whole and durable or not at all; makes the names of objects
+	 * in the same directory durable too. dir: where a temporary file may lie. */
+	int (*put)(struct gck_backend *b, const char *name, const char *dir, const void *data,
+		   size_t size, struct gck_error *err);
+
+	/* ENOENT: there is none. get brings exactly size bytes; EBADMSG: the object is shorter. */
+	int (*size)(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err);
+	int (*get)(struct gck_backend *b, const char *name, uint64_t offset, void *data,
+		   size_t size, struct gck_error *err);
+
+	/* dir: "" is the step. What is not there: nothing is listed, nothing to remove. A directory
+	 * is removed (name with '/') when it is empty; otherwise that does nothing. */
+	int (*list)(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
+		    struct gck_error *err);
+	int (*remove)(struct gck_backend *b, const char *name, struct gck_error *err);
+
+	int (*space)(struct gck_backend *b, uint64_t *bytes, struct gck_error *err);
+	void (*remove_empty)(struct gck_backend *b);
+};
+
+/* The head of every backend's own struct. */
+struct gck_backend {
+	const struct gck_backend_ops *ops;
+	char *where; /* <url without scheme>/<cluster>/<job>/<step>, for messages */
+};
+
+/* path: what follows "file:" in the URL. */
+struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
+				  uint32_t step, bool create, struct gck_error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stored bytes of a chunk: raw, an lz4 block or a zstd frame. */
+#include <stdlib.h>
+
+#include <lz4.h>
+#include <lz4hc.h>
+#include <zstd.h>
+
+#include "storage/internal.h"
+
+struct gck_codec {
+	enum gck_compress method;
+	int level;
+	ZSTD_CCtx *zstd_out; /* made when first needed */
+	ZSTD_DCtx *zstd_in;
+	char room[GCK_CHUNK_MAX];
+};
+
+struct gck_codec *gck_codec_new(enum gck_compress method, int level, struct gck_error *err)
+{
+	struct gck_codec *c = calloc(1, sizeof *c);
+
+	if (!c) {
+		gck_fail(err, ENOMEM, "no memory for a chunk's buffer");
+		return NULL;
+	}
+	c->method = method;
+	c->level = level;
+	return c;
+}
+
+void gck_codec_free(struct gck_codec *c)
+{
+	if (!c)
+		return;
+	ZSTD_freeCCtx(c->zstd_out);
+	ZSTD_freeDCtx(c->zstd_in);
+	free(c);
+}
+
+/* Bytes put into room (less than size), or 0 when that does not work out smaller. */
+static size_t encode_lz4(struct gck_codec *c, const void *data, size_t size)
+{
+	int n;
+
+	if (c->level < LZ4HC_CLEVEL_MIN)
+		n = LZ4_compress_default(data, c->room, (int)size, (int)size - 1);
+	else
+		n = LZ4_compress_HC(data, c->room, (int)size, (int)size - 1, c->level);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static size_t encode_zstd(struct gck_codec *c, const void *data, size_t size)
+{
+	size_t n;
+
+	if (!c->zstd_out && !(c->zstd_out = ZSTD_createCCtx()))
+		return 0;
+	n = ZSTD_compressCCtx(c->zstd_out, c->room, size - 1, data, size, c->level);
+	return ZSTD_isError(n) ? 0 : n;
+}
+
+void gck_codec_encode(struct gck_codec *c, const void *data, size_t size, const void **out,
+		      size_t *stored, uint32_t *method)
+{
+	size_t n = 0;
+
+	if (c->method == GCK_COMPRESS_LZ4 && size > 1)
+		n = encode_lz4(c, data, size);
+	else if (c->method == GCK_COMPRESS_ZSTD && size > 1)
+		n = encode_zstd(c, data, size);
+	*out = n ? c->room : data;
+	*stored = n ? n : size;
+	*method = n ? (uint32_t)c->method : GCK_COMPRESS_NONE;
+}
+
+void *gck_codec_room(struct gck_codec *c)
+{
+	return c->room;
+}
+
+int gck_codec_decode(struct gck_codec *c, uint32_t method, size_t stored, void *data, size_t size,
+		     struct gck_error *err)
+{
+	size_t n = 0;
+
+	if (method == GCK_COMPRESS_LZ4) {
+		int got = LZ4_decompress_safe(c->room, data, (int)stored, (int)size);
+
+		n = got > 0 ? (size_t)got : 0;
+	} else if (method == GCK_COMPRESS_ZSTD) {
+		if (!c->zstd_in && !(c->zstd_in = ZSTD_createDCtx()))
+			return gck_fail(err, ENOMEM, "no memory for zstd");
+		n = ZSTD_decompressDCtx(c->zstd_in, data, size, c->room, stored);
+	}
+	if (n != size)
+		return gck_fail(err, EBADMSG, "damaged: it does not decompress");
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The `file:` backend's own struct: directories of a file system (file_dir.c opens them, file.c
+ * works in them, file_write.c writes). */
+#ifndef GCK_FILE_H
+#define GCK_FILE_H
+
+#include "storage/backend.h"
+#include "storage/store.h"
+
+#define GCK_FILE_PENDING 4 /* finished objects whose write-back may still run */
+#define GCK_FILE_CACHED 8  /* objects kept open for reading */
+
+struct gck_file_open {
+	int fd; /* -1: free */
+	char name[GCK_NAME_MAX];
+};
+
+struct gck_file_store {
+	struct gck_backend head;
+	int cluster_fd, job_fd, step_fd;
+	char job[16], step[16];
+	struct gck_file_open pending[GCK_FILE_PENDING];
+	unsigned next_pending;
+	struct gck_file_open cached[GCK_FILE_CACHED];
+	unsigned next_cached;
+};
+
+/* "<what> <where>/<name>: <why>", with a remedy where there is one. Returns -1. */
+int gck_file_fail(const struct gck_file_store *f, const char *what, const char *name, int code,
+		  struct gck_error *err);
+
+/* Close what is kept open for reading. */
+void gck_file_forget(struct gck_file_store *f);
+
+/* file_write.c */
+struct gck_stream *gck_file_stream_open(struct gck_backend *b, const char *dir,
+					struct gck_error *err);
+int gck_file_stream_write(struct gck_stream *st, const void *data, size_t size,
+			  struct gck_error *err);
+int gck_file_stream_finish(struct gck_stream *st, const char *name, struct gck_error *err);
+void gck_file_stream_discard(struct gck_stream *st);
+int gck_file_flush(struct gck_backend *b, struct gck_error *err);
+int gck_file_put(struct gck_backend *b, const char *name, const char *dir, const void *data,
+		 size_t size, struct gck_error *err);
+void gck_file_drop_pending(struct gck_file_store *f);
+
+/* file.c */
+extern const struct gck_backend_ops gck_file_ops;
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The `file:` backend: the way to a step's directory. Other users may create entries in the
+ * cluster's directory, so links are not followed there and the job's directory must be ours. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "storage/file.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+static int open_root(const char *path, struct gck_error *err)
+{
+	int fd;
+
+	if (path[0] != '/')
+		return gck_fail(err, EINVAL, "store file:%s: the path must be absolute", path);
+	fd = open(path, DIR_FLAGS);
+	if (fd >= 0)
+		return fd;
+	return gck_fail(err, errno, "store file:%s: %s%s", path, strerror(errno),
+			errno == ENOENT ? "; create it, on a file system that all nodes share" : "");
+}
+
+/* A directory below fd, made with mode if it is missing. path is for messages. */
+static int enter(int fd, const char *name, const char *path, bool create, mode_t mode,
+		 struct gck_error *err)
+{
+	bool made = false;
+	int sub = openat(fd, name, DIR_FLAGS | O_NOFOLLOW);
+
+	if (sub < 0 && errno == ENOENT && create) {
+		made = mkdirat(fd, name, mode) == 0;
+		if (made || errno == EEXIST)
+			sub = openat(fd, name, DIR_FLAGS | O_NOFOLLOW);
+	}
+	if (sub < 0)
+		return gck_fail(err, errno, "store %s: %s: %s", path, name,
+				errno == ELOOP || errno == ENOTDIR ? "not a directory" : strerror(errno));
+	/* mkdir's mode is cut by the umask, and the name must outlive a crash of the node. */
+	if (made && (fchmod(sub, mode) < 0 || fsync(fd) < 0)) {
+		gck_fail(err, errno, "store %s: make %s: %s", path, name, strerror(errno));
+		close(sub);
+		return -1;
+	}
+	return sub;
+}
+
+/* Root may read and remove what is a user's, but not write into it. */
+static int check_owner(int fd, const char *path, const char *name, bool create,
+		       struct gck_error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return gck_fail(err, errno, "store %s: %s: %s", path, name, strerror(errno));
+	if (st.st_uid == geteuid() || (geteuid() == 0 && !create))
+		return 0;
+	return gck_fail(err, EPERM,
+			"store %s: the directory %s of the job belongs to user %u, not to you; "
+			"have it removed", path, name, st.st_uid);
+}
+
+static int open_all(struct gck_file_store *f, const char *path, const char *cluster, bool create,
+		    struct gck_error *err)
+{
+	int root = open_root(path, err);
+
+	if (root < 0)
+		return -1;
+	f->cluster_fd = enter(root, cluster, path, create, 01777, err);
+	close(root);
+	if (f->cluster_fd < 0)
+		return -1;
+	f->job_fd = enter(f->cluster_fd, f->job, f->head.where, create, 0700, err);
+	if (f->job_fd < 0 || check_owner(f->job_fd, f->head.where, f->job, create, err) < 0)
+		return -1;
+	f->step_fd = enter(f->job_fd, f->step, f->head.where, create, 0700, err);
+	return f->step_fd < 0 ? -1 : 0;
+}
+
+static struct gck_file_store *file_new(const char *path, const char *cluster, uint32_t job,
+				       uint32_t step)
+{
+	struct gck_file_store *f = calloc(1, sizeof *f);
+
+	if (!f)
+		return NULL;
+	if (asprintf(&f->head.where, "%s/%s/%u/%u", path, cluster, job, step) < 0) {
+		free(f);
+		return NULL;
+	}
+	f->head.ops = &gck_file_ops;
+	f->cluster_fd = f->job_fd = f->step_fd = -1;
+	snprintf(f->job, sizeof f->job, "%u", job);
+	snprintf(f->step, sizeof f->step, "%u", step);
+	for (size_t i = 0; i < GCK_FILE_PENDING; i++)
+		f->pending[i].fd = -1;
+	for (size_t i = 0; i < GCK_FILE_CACHED; i++)
+		f->cached[i].fd = -1;
+	return f;
+}
+
+struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
+				  uint32_t step, bool create, struct gck_error *err)
+{
+	struct gck_file_store *f = file_new(path, cluster, job, step);
+
+	if (!f) {
+		gck_fail(err, ENOMEM, "no memory to open the store %s", path);
+		return NULL;
+	}
+	if (open_all(f, path, cluster, create, err) == 0)
+		return &f->head;
+	f->head.ops->close(&f->head);
+	return NULL;
+}

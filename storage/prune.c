@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Removal. An object is needed by the checkpoint in whose directory it lies while that runs, and by
+ * the commits whose manifests name it; a running checkpoint refers to no others than those of the
+ * commit before, which is kept. So what is left to decide is decided by names alone. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/internal.h"
+
+struct names {
+	char **v;
+	size_t n, room;
+};
+
+static void names_free(struct names *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i]);
+	free(l->v);
+}
+
+static int names_add(struct names *l, const char *name, struct gck_error *err)
+{
+	char *copy;
+
+	if (l->n == l->room) {
+		size_t room = l->room ? 2 * l->room : 64;
+		char **v = reallocarray(l->v, room, sizeof *v);
+
+		if (!v)
+			return gck_fail(err, ENOMEM, "no memory for a list of names");
+		l->v = v;
+		l->room = room;
+	}
+	copy = strdup(name);
+	if (!copy)
+		return gck_fail(err, ENOMEM, "no memory for a list of names");
+	l->v[l->n++] = copy;
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void names_sort(struct names *l)
+{
+	if (l->n)
+		qsort(l->v, l->n, sizeof *l->v, compare_names);
+}
+
+static bool names_have(const struct names *l, const char *name)
+{
+	return l->n && bsearch(&name, l->v, l->n, sizeof *l->v, compare_names);
+}
+
+/* ---- what kept commits need ---------------------------------------------------------------- */
+
+static int need_rank(struct gck_store *s, const json_t *commit, uint32_t rank, struct names *need,
+		     struct gck_error *err)
+{
+	json_t *manifest = gck_store_read_manifest(s, commit, rank, err);
+	const json_t *objects = manifest ? gck_manifest_objects(manifest, err) : NULL;
+	json_t *name;
+	size_t i;
+	int rc = objects ? 0 : -1;
+
+	json_array_foreach(objects, i, name)
+		if (rc == 0)
+			rc = names_add(need, json_string_value(name), err);
+	json_decref(manifest);
+	return rc;
+}
+
+static int need_commit(struct gck_store *s, const json_t *commit, struct names *need,
+		       struct gck_error *err)
+{
+	json_t *ranks = json_object_get(commit, "ranks");
+	char name[GCK_NAME_MAX];
+	const char *nonce;
+	uint32_t seq, rank;
+
+	if (gck_commit_identity(commit, &seq, &nonce, err) < 0)
+		return -1;
+	for (size_t i = 0; i < json_array_size(ranks); i++) {
+		const json_t *entry = json_array_get(ranks, i);
+
+		if (!json_object_get(entry, "manifest"))
+			continue;
+		if (gck_json_u32(entry, "rank", &rank, err) < 0)
+			return -1;
+		gck_name_manifest(name, seq, nonce, rank);
+		if (names_add(need, name, err) < 0 || need_rank(s, commit, rank, need, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct names *need,
+		    struct gck_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_t *commit = gck_store_read_commit(s, seqs[i], NULL, NULL, err);
+		int rc = commit ? need_commit(s, commit, need, err) : -1;
+
+		json_decref(commit);
+		if (rc < 0)
+			return gck_fail_in(err, "what commit %u needs is unknown, nothing was removed",
+					   seqs[i]);
+	}
+	names_sort(need);
+	return 0;
+}
+
+/* ---- removing ------------------------------------------------------------------------------ */
+
+struct sweep {
+	struct gck_store *s;
+	const struct names *need; /* NULL: nothing is needed */
+	const char *dir;          /* with its '/' */
+	struct names found;
+};
+
+static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
+{
+	struct sweep *w = arg;
+	char full[GCK_NAME_MAX];
+
+	if (snprintf(full, sizeof full, "%s%s", w->dir, name) >= (int)sizeof full ||
+	    (w->need && names_have(w->need, full)))
+		return 0;
+	return names_add(&w->found, full, err);
+}
+
+/* Remove what is not needed from a directory, and the directory if that was all. */
+static int sweep_directory(struct gck_store *s, const char *dir, const struct names *need,
+			   struct gck_error *err)
+{
+	struct sweep w = { .s = s, .need = need, .dir = dir };
+	int rc = s->b->ops->list(s->b, dir, collect_unneeded, &w, err);
+
+	for (size_t i = 0; rc == 0 && i < w.found.n; i++)
+		rc = s->b->ops->remove(s->b, w.found.v[i], err);
+	if (rc == 0)
+		rc = s->b->ops->remove(s->b, dir, err);
+	names_free(&w.found);
+	return rc;
+}
+
+struct dirs {
+	uint32_t busy;
+	struct names found;
+};
+
+static int collect_dir(void *arg, const char *name, struct gck_error *err)
+{
+	struct dirs *d = arg;
+	uint32_t seq;
+
+	if (!gck_name_is_dir(name, &seq) || seq >= d->busy)
+		return 0;
+	return names_add(&d->found, name, err);
+}
+
+static int sweep_all(struct gck_store *s, uint32_t busy, const struct names *need,
+		     struct gck_error *err)
+{
+	struct dirs d = { .busy = busy };
+	int rc = s->b->ops->list(s->b, "", collect_dir, &d, err);
+
+	for (size_t i = 0; rc == 0 && i < d.found.n; i++)
+		rc = sweep_directory(s, d.found.v[i], need, err);
+	names_free(&d.found);
+	return rc;
+}
+
+static bool is_kept(uint32_t seq, const uint32_t *keep, size_t nkeep, uint32_t busy)
+{
+	for (size_t i = 0; i < nkeep; i++)
+		if (keep[i] == seq)
+			return true;
+	return seq >= busy;
+}
+
+/* Remove commits that are not kept; what is left of the list are those that are. */
+static int remove_commits(struct gck_store *s, uint32_t *seqs, size_t *n, const uint32_t *keep,
+			  size_t nkeep, uint32_t busy, struct gck_error *err)
+{
+	char name[GCK_NAME_MAX];
+	size_t left = 0;
+
+	for (size_t i = 0; i < *n; i++) {
+		if (is_kept(seqs[i], keep, nkeep, busy)) {
+			seqs[left++] = seqs[i];
+			continue;
+		}
+		gck_name_commit(name, seqs[i]);
+		if (s->b->ops->remove(s->b, name, err) < 0)
+			return -1;
+	}
+	*n = left;
+	return 0;
+}
+
+int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uint32_t busy,
+		    struct gck_error *err)
+{
+	struct names need = { NULL, 0, 0 };
+	uint32_t *seqs;
+	size_t n;
+	int rc;
+
+	if (gck_store_list(s, &seqs, &n, err) < 0)
+		return -1;
+	rc = remove_commits(s, seqs, &n, keep, nkeep, busy, err);
+	if (rc == 0)
+		rc = need_all(s, seqs, n, &need, err);
+	if (rc == 0)
+		rc = sweep_all(s, busy, &need, err);
+	names_free(&need);
+	free(seqs);
+	return rc;
+}
+
+int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err)
+{
+	char name[GCK_NAME_MAX], dir[GCK_NAME_MAX + 1];
+	struct gck_error why;
+	json_t *commit;
+
+	if (gck_nonce_check(nonce, err) < 0)
+		return -1;
+	/* What was committed is nobody's to discard, whatever the caller believes. */
+	commit = gck_store_read_commit(s, seq, NULL, NULL, &why);
+	if (commit || why.code != ENOENT) {
+		json_decref(commit);
+		return gck_fail(err, EEXIST, "%s: checkpoint %u is committed and is not discarded",
+				s->b->where, seq);
+	}
+	gck_name_dir(name, seq, nonce);
+	snprintf(dir, sizeof dir, "%s/", name);
+	return sweep_directory(s, dir, NULL, err);
+}
