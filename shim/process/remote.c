@@ -2,6 +2,7 @@
  * System calls made by another process's threads (see remote.h). */
 #include "shim/process/remote.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -16,6 +17,9 @@
 
 #define PLANT_CODE 4096u
 #define PLANT_CALLS (GCK_REMOTE_CALLS * sizeof(struct gck_link_call))
+
+#define TRACE_OPTIONS (PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD)
+#define SYSCALL_STOP (SIGTRAP | 0x80)
 
 static_assert(sizeof(struct gck_link_call) == 64, "the runner steps by 64");
 static_assert(offsetof(struct gck_link_call, result) == 56, "the runner stores there");
@@ -63,9 +67,10 @@ static int wait_status(pid_t tid, int *status, struct gck_error *err)
 	return 0;
 }
 
-/* Let the thread run until it traps. All signals are blocked, so that only SIGSTOP comes through:
- * it is passed on (the kernel stops the thread again when it is let go) and run over here. */
-static int resume_until_trap(int request, pid_t tid, struct gck_error *err)
+/* Let the thread run until it stops as `stop` says. All signals are blocked, so that only SIGSTOP
+ * comes through: it is passed on (the kernel stops the thread again when it is let go) and run over
+ * here. */
+static int resume_until(int request, int stop, pid_t tid, struct gck_error *err)
 {
 	int status, pass = 0;
 
@@ -76,7 +81,7 @@ static int resume_until_trap(int request, pid_t tid, struct gck_error *err)
 			return -1;
 		if (!WIFSTOPPED(status))
 			return lost(tid, status, err);
-		if (WSTOPSIG(status) == SIGTRAP && status >> 16 == 0)
+		if (WSTOPSIG(status) == stop && status >> 16 == 0)
 			return 0;
 		if (status >> 16 == 0 && WSTOPSIG(status) != SIGSTOP)
 			return lost(tid, status, err);
@@ -103,9 +108,9 @@ int gck_remote_born(pid_t tid, struct gck_error *err)
 	return WIFSTOPPED(status) ? 0 : lost(tid, status, err);
 }
 
-static int seize(pid_t tid, struct gck_error *err)
+int gck_remote_seize_thread(pid_t tid, struct gck_error *err)
 {
-	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE))
+	if (ptrace(PTRACE_SEIZE, tid, 0, TRACE_OPTIONS))
 		return gck_fail(err, errno, "cannot trace process %d: %s: it has to be of the same "
 				"user and allow it (PR_SET_PTRACER)", tid, strerror(errno));
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
@@ -117,19 +122,13 @@ int gck_remote_seize(struct gck_remote *r, pid_t pid, struct gck_error *err)
 {
 	struct gck_remote n = {.pid = pid};
 
-	if (seize(pid, err))
+	if (gck_remote_seize_thread(pid, err))
 		return -1;
 	if (ptrace(PTRACE_GETREGS, pid, 0, &n.base))
 		return gck_fail(err, errno, "reading registers of %d: %s", pid, strerror(errno));
 	n.base.orig_rax = ~0ull;
 	*r = n;
 	return 0;
-}
-
-int gck_remote_seize_thread(struct gck_remote *r, pid_t tid, struct gck_error *err)
-{
-	(void)r;
-	return seize(tid, err);
 }
 
 int gck_remote_read(const struct gck_remote *r, uint64_t address, void *data, size_t size,
@@ -165,9 +164,9 @@ static int set_regs(pid_t tid, const struct user_regs_struct *regs, struct gck_e
 	return 0;
 }
 
-/* One call through a syscall instruction that is there, by a single step. */
-static int step_call(struct gck_remote *r, uint64_t insn, long nr, const uint64_t args[6],
-		     int64_t *result, struct gck_error *err)
+/* One call through a syscall instruction that is there. */
+static int call_at(struct gck_remote *r, uint64_t insn, long nr, const uint64_t args[6],
+		   int64_t *result, struct gck_error *err)
 {
 	struct user_regs_struct regs = r->base;
 
@@ -179,7 +178,9 @@ static int step_call(struct gck_remote *r, uint64_t insn, long nr, const uint64_
 	regs.r10 = args[3];
 	regs.r8 = args[4];
 	regs.r9 = args[5];
-	if (set_regs(r->pid, &regs, err) || resume_until_trap(PTRACE_SINGLESTEP, r->pid, err))
+	if (set_regs(r->pid, &regs, err) ||
+	    resume_until(PTRACE_SYSCALL, SYSCALL_STOP, r->pid, err) ||
+	    resume_until(PTRACE_SYSCALL, SYSCALL_STOP, r->pid, err))
 		return -1;
 	if (ptrace(PTRACE_GETREGS, r->pid, 0, &regs))
 		return gck_fail(err, errno, "reading registers of %d: %s", r->pid, strerror(errno));
@@ -229,7 +230,7 @@ int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *e
 	if (!insn)
 		return gck_fail(err, ENOEXEC, "process %d has no system call instruction in its vdso",
 				r->pid);
-	if (step_call(r, insn, SYS_mmap, (uint64_t[6]){address, GCK_REMOTE_PLANT,
+	if (call_at(r, insn, SYS_mmap, (uint64_t[6]){address, GCK_REMOTE_PLANT,
 		      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1},
 		      &result, err))
 		return -1;
@@ -238,7 +239,7 @@ int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *e
 				(unsigned long long)address, r->pid, strerror((int)-result));
 	if (gck_remote_write(r, address, gck_remote_runner,
 			     gck_remote_runner_end - gck_remote_runner, err) ||
-	    step_call(r, insn, SYS_mprotect, (uint64_t[6]){address, PLANT_CODE,
+	    call_at(r, insn, SYS_mprotect, (uint64_t[6]){address, PLANT_CODE,
 		      PROT_READ | PROT_EXEC}, &result, err))
 		return -1;
 	if (result)
@@ -268,7 +269,7 @@ int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b, struct 
 	regs.rbx = list;
 	regs.r12 = list + size;
 	if (gck_remote_write(r, list, b->calls, size, err) || set_regs(tid, &regs, err) ||
-	    resume_until_trap(PTRACE_CONT, tid, err))
+	    resume_until(PTRACE_CONT, SIGTRAP, tid, err))
 		return -1;
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs))
 		return gck_fail(err, errno, "reading registers of %d: %s", tid, strerror(errno));
@@ -291,12 +292,20 @@ int64_t gck_remote_call_(struct gck_remote *r, pid_t tid, struct gck_error *err,
 int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err)
 {
 	struct gck_batch b;
-	int status;
+	struct gck_error gone;
 
 	b.n = 0;
 	gck_batch_add(&b, SYS_exit, 0);
-	if (gck_remote_run(r, tid, &b, NULL) == 0)
-		return gck_fail(err, EIO, "thread %d did not exit", tid);
-	(void)status;
-	return 0;
+	if (gck_remote_run(r, tid, &b, &gone) && gone.code == ESRCH)
+		return 0;
+	return gck_fail(err, EIO, "thread %d did not exit", tid);
+}
+
+int64_t gck_remote_last_(struct gck_remote *r, struct gck_error *err, long nr,
+			 const uint64_t args[6])
+{
+	uint64_t insn = find_syscall(r);
+	int64_t result;
+
+	return call_at(r, insn, nr, args, &result, err) ? -ESRCH : result;
 }

@@ -34,7 +34,7 @@ struct gck_batch {
 int gck_remote_seize(struct gck_remote *r, pid_t pid, struct gck_error *err);
 
 /* Seize and stop another thread of the process, which is then only good for gck_remote_exit. */
-int gck_remote_seize_thread(struct gck_remote *r, pid_t tid, struct gck_error *err);
+int gck_remote_seize_thread(pid_t tid, struct gck_error *err);
 
 /* Map a plant at this free address and use it from now on. The one before stays mapped. */
 int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *err);
@@ -58,6 +58,13 @@ int gck_remote_born(pid_t tid, struct gck_error *err);
 
 /* Make a stopped thread that is not the main thread exit, and wait for that. */
 int gck_remote_exit(struct gck_remote *r, pid_t tid, struct gck_error *err);
+
+/* One call of the main thread that ends in a system call stop: unlike a batch it raises no SIGTRAP
+ * (which would reset that signal's action), and it may unmap the plant. */
+int64_t gck_remote_last_(struct gck_remote *r, struct gck_error *err, long nr,
+			 const uint64_t args[6]);
+#define gck_remote_last(r, err, nr, ...) \
+	gck_remote_last_(r, err, nr, (const uint64_t[6]){__VA_ARGS__})
 
 /* The target's memory; -1 with the address named unless all size bytes were moved. */
 int gck_remote_read(const struct gck_remote *r, uint64_t address, void *data, size_t size,
