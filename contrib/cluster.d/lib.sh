@@ -15,7 +15,7 @@ lab_pid()
 {
 	local pid
 	pid=$(cat "$GPUCKPT_LAB/run/init.pid" 2>/dev/null) || return 1
-	grep -qzxF "$GPUCKPT_LAB" "/proc/$pid/cmdline" 2>/dev/null || return 1
+	[[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") = *"/init $GPUCKPT_LAB " ]] || return 1
 	echo "$pid"
 }
 
@@ -160,5 +160,10 @@ lab_down()
 		pid=$(cat "$GPUCKPT_LAB/outer.pid")
 		while [[ $(ps -o state= -p "$pid") = [!Z]* ]]; do sleep 0.05; done
 	fi
-	rm -rf --one-file-system "$GPUCKPT_LAB"
+	# A process that is being killed may still write.
+	for _ in {1..30}; do
+		rm -rf --one-file-system "$GPUCKPT_LAB" 2>/dev/null && return
+		sleep 0.1
+	done
+	die "$GPUCKPT_LAB cannot be removed"
 }

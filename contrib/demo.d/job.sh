@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# The demo's jobs: submitted as alice, followed by Slurm's word, mdrun's and gpuckpt's.
+
+: "${cluster:?}" "${home:?}" "${steps:=0}"
+
+root() { "$cluster" exec "$@"; }
+alice() { "$cluster" exec -u alice "$@"; }
+
+# run_job NAME DIR [SRUN-OPTION]: four ranks on two nodes; sets $job and $dir
+run_job()
+{
+	dir=$home/$2
+	job=$(alice sbatch --parsable --requeue --open-mode=append -J "$1" -N2 -n4 --chdir="$dir" \
+		-o "$dir/out" <<-END
+		#!/bin/bash
+		export GMX_MAXBACKUP=-1
+		srun ${3-} bash -c 'cd rank\$SLURM_PROCID && exec gmx mdrun -s topol.tpr -deffnm md \
+			-ntmpi 1 -ntomp 1 -reprod -nsteps $steps -v -stepout 20 >progress 2>&1'
+		END
+	) || fail "sbatch refused the job"
+	job_seen=
+	wait_for 60 job_runs || fail "job $job did not start" "$dir/out"
+}
+
+# wait_for SECONDS CMD...
+wait_for()
+{
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[[ $SECONDS -lt $end ]] || return 1
+		sleep 0.1
+	done
+}
+
+job_field() { root squeue -h -t all -j "$job" -o "$1"; }
+job_runs() { [[ $(job_field %T) =~ RUNNING|COMPLETED ]]; }
+job_ended() { [[ ! $(job_field %T) =~ PENDING|CONFIGURING|RUNNING|COMPLETING|SUSPENDED|REQUEUED ]]; }
+job_nodes() { root scontrol show hostnames "$(job_field %N)" | xargs; }
+job_restarts() { root scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
+
+# The step that the slowest rank has reached, by mdrun's own word.
+step_reached()
+{
+	local r s least=$steps
+	for r in 0 1 2 3; do
+		s=$(tail -c 300 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
+			sed -n 's/^step \([0-9]*\).*/\1/p' | tail -n 1)
+		[[ ${s:-0} -ge $least ]] || least=${s:-0}
+	done
+	echo "$least"
+}
+
+# Say it when Slurm's view of the job changes.
+watch_job()
+{
+	local seen
+	seen=$(job_field '%T %N')
+	[[ $seen = "$job_seen" ]] || say "Slurm: job $job ${seen% *} ${seen#* }"
+	job_seen=$seen
+}
+
+# follow_until CMD...: show progress until CMD succeeds or the job is over
+follow_until()
+{
+	local end=$((SECONDS + 240))
+	until "$@" || job_ended; do
+		watch_job
+		bar "mdrun, slowest rank" "$(step_reached)" "$steps"
+		[[ $SECONDS -lt $end ]] || fail "job $job makes no progress" "$dir/out" "$dir/rank0/progress"
+		sleep 0.3
+	done
+}
+
+reached() { [[ $(step_reached) -ge $1 ]]; }
+follow_until_step() { follow_until reached "$1"; }
+
+follow_until_end()
+{
+	follow_until job_ended
+	watch_job
+	bar "mdrun, slowest rank" "$steps" "$steps"
+	[[ $(job_field %T) = COMPLETED ]] || fail "job $job: $(job_field %T)" "$dir/out" "$dir/rank0/progress"
+}
+
+# ---- gpuckpt's view
+
+step_state() { alice gpuckpt status "$job" --json 2>/dev/null | jq -r '.steps[0].state // "none"'; }
+step_runs() { [[ $(step_state) = running ]]; }
+
+# Take a checkpoint with the ranks running, show its write, keep its figures in $figures.
+checkpoint()
+{
+	local pid answer=$GPUCKPT_LAB/create.json progress
+	say "gpuckpt create $job"
+	alice gpuckpt create "$job" --json >"$answer" 2>"$answer.err" &
+	pid=$!
+	while kill -0 $pid 2>/dev/null; do
+		progress=$(alice gpuckpt status "$job" --json | jq -r '.steps[0].progress | "\(.done) \(.all)"')
+		[[ ! $progress =~ ^[0-9]+\ [0-9]+$ ]] ||
+			bar "writing the image" "${progress% *}" "${progress#* }"
+		sleep 0.1
+	done
+	wait $pid || fail "gpuckpt create: $(cat "$answer.err")" "$dir/out"
+	bar "writing the image" 1 1
+	figures+=("$(jq -r '.steps[0] | "\(.stall_ms) \(.put) \(.stored) \(.write_s) \(.seq)"' "$answer")")
+	# shellcheck disable=SC2086 # five words
+	set -- ${figures[-1]}
+	say "commit $5: stall $1 ms, $(mib "$2") of memory, $(mib "$3") new in the store, $4 s to write"
+}
+
+# median COLUMN of the figures
+median()
+{
+	printf '%s\n' "${figures[@]}" | awk -v c="$1" '{ print $c }' | sort -g |
+		awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# For the tests on a real cluster: TAP, the lab, jobs. A test is a bash file that sources this,
+# runs checks and ends with `finish`. It uses the lab in GPUCKPT_LAB, or starts one from
+# GPUCKPT_PREFIX for itself. GPUCKPT_LONG=1 asks for the long form.
+set -uo pipefail
+test_dir=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+top=$(readlink -f "$test_dir/../..")
+cluster=$top/contrib/cluster
+tests=0 failures=0
+
+# ---- TAP
+
+# report STATUS NAME...
+report()
+{
+	local status=$1 word=ok
+	shift
+	tests=$((tests + 1))
+	[[ $status -eq 0 ]] || { word='not ok' failures=$((failures + 1)); }
+	echo "$word $tests - $*"
+	return "$status"
+}
+
+diag()
+{
+	printf '%s\n' "$*" | sed 's/^/# /'
+}
+
+# check NAME CMD...: CMD succeeds
+check()
+{
+	local name=$1 out status=0
+	shift
+	out=$("$@" 2>&1) || status=$?
+	report "$status" "$name" || diag "$* gave $status: $out"
+}
+
+# check_not NAME CMD...: CMD fails
+check_not()
+{
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then
+		report 1 "$name"
+		diag "$* succeeded: $out"
+		return 1
+	fi
+	report 0 "$name"
+}
+
+# is GOT WANT NAME; like GOT REGEX NAME; unlike GOT REGEX NAME
+is()
+{
+	[[ $1 = "$2" ]]
+	report $? "$3" || diag "got: $1"$'\n'"want: $2"
+}
+
+like()
+{
+	[[ $1 =~ $2 ]]
+	report $? "$3" || diag "got: $1"$'\n'"want a match of: $2"
+}
+
+unlike()
+{
+	[[ ! $1 =~ $2 ]]
+	report $? "$3" || diag "got: $1"$'\n'"want no match of: $2"
+}
+
+finish()
+{
+	echo "1..$tests"
+	[[ $failures -eq 0 ]]
+	exit
+}
+
+# ---- the lab
+
+root() { "$cluster" exec "$@"; }
+alice() { "$cluster" exec -u alice "$@"; }
+bob() { "$cluster" exec -u bob "$@"; }
+
+if [[ -z ${GPUCKPT_LAB-} ]]; then
+	lab_made=$("$cluster" up --owner $$) || { echo "Bail out! no cluster"; exit 1; }
+	export "${lab_made?}"
+	trap '"$cluster" down' EXIT
+	trap 'exit 1' INT TERM HUP
+fi
+home=$GPUCKPT_LAB/work/alice
+[[ -x $(cat "$GPUCKPT_LAB/prefix")/sbin/gpuckptd ]] || {
+	echo "1..0 # SKIP gpuckpt is not installed in $(cat "$GPUCKPT_LAB/prefix")"
+	exit 0
+}
+
+# A directory of alice's for this test, new at every run.
+work_dir()
+{
+	local dir
+	dir=$(mktemp -d "$home/$(basename "$0" .sh).XXXX")
+	chown --reference="$home" "$dir"
+	chmod 755 "$dir"
+	echo "$dir"
+}
+
+# program NAME: build test/programs/NAME.c, print where it is
+program()
+{
+	local bin=$GPUCKPT_LAB/work/bin
+	mkdir -p "$bin"
+	[[ -x $bin/$1 ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$top/test/programs/$1.c" -pthread -lm ||
+		{ echo "Bail out! $1 cannot be built"; exit 1; }
+	echo "$bin/$1"
+}
+
+# ---- waiting
+
+# wait_for SECONDS CMD...: until CMD succeeds
+wait_for()
+{
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[[ $SECONDS -lt $end ]] || return 1
+		sleep 0.2
+	done
+}
+
+# ---- jobs
+
+# submit DIR [SBATCH-OPTIONS...] <script: as alice, requeueable, output in DIR/out; prints the id
+submit()
+{
+	local dir=$1
+	shift
+	alice sbatch --parsable --requeue --open-mode=append --chdir="$dir" -o "$dir/out" "$@"
+}
+
+# job_state JOB: Slurm's word for it
+job_state()
+{
+	root squeue -h -t all -j "$1" -o %T
+}
+
+job_restarts()
+{
+	root scontrol show job "$1" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'
+}
+
+job_is() { [[ $(job_state "$1") = "$2" ]]; }
+job_restarted() { [[ $(job_restarts "$1") -ge $2 && $(job_state "$1") = RUNNING ]]; }
+
+# wait_job JOB STATE SECONDS, naming what came instead
+wait_job()
+{
+	wait_for "$3" job_is "$1" "$2" && return
+	diag "job $1 is $(job_state "$1"), not $2, after $3 s"
+	return 1
+}
+
+# end_job JOB...: cancel, and wait until nothing of it runs
+end_job()
+{
+	local j
+	root scancel "$@" 2>/dev/null
+	for j; do
+		wait_for 30 no_job "$j"
+	done
+}
+
+no_job() { [[ -z $(root squeue -h -j "$1" -o %T 2>/dev/null) ]]; }
+
+# ---- gpuckpt
+
+# query JOB FILTER: a jq filter over the step objects of `gpuckpt status JOB`
+query()
+{
+	alice gpuckpt status "$1" --json | jq -r ".steps[] | $2"
+}
+
+# ready JOB [STEP]: the step runs under gpuckpt and can be checkpointed
+ready()
+{
+	[[ $(alice gpuckpt status "$1.${2-0}" --json | jq -r '.steps[].state') = running ]]
+}
+
+wait_ready()
+{
+	wait_for "${2-30}" ready "$1" && return
+	diag "job $1 ($(job_state "$1")) is not ready: $(alice gpuckpt status "$1" --json 2>&1)"
+	return 1
+}
+
+# commits JOB [STEP]: sequence numbers of its commits
+commits()
+{
+	alice gpuckpt list "$1.${2-0}" --json | jq -r '.steps[].commits[].seq'
+}
+
+newest_commit() { commits "$@" | sort -n | tail -1; }

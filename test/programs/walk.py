@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# walk.py STEPS OUT: an ordinary Python program: two threads that hand work to each other by a queue,
+# growing and shrinking containers, a file that it appends to. The same output in every run.
+import hashlib
+import queue
+import random
+import sys
+import threading
+
+steps, out = int(sys.argv[1]), open(sys.argv[2], "w")
+numbers = random.Random(7)
+work, answers = queue.Queue(4), queue.Queue(4)
+table = {}
+
+
+def hasher():
+    digest = hashlib.sha256()
+    while (item := work.get()) is not None:
+        for i in range(2000):
+            digest.update(f"{item}:{i}".encode())
+        answers.put(digest.hexdigest())
+
+
+thread = threading.Thread(target=hasher)
+thread.start()
+for step in range(steps):
+    key = numbers.randrange(5000)
+    table[key] = [numbers.random() for _ in range(key % 50)]
+    if key % 3 == 0:
+        table.pop(numbers.choice(list(table)))
+    work.put(key)
+    table[key + 1] = answers.get()
+    if step % 20 == 0:
+        print(step, key, table[key + 1], len(table), file=out, flush=True)
+work.put(None)
+thread.join()
+print(hashlib.sha256(repr(sorted(table.items())).encode()).hexdigest(), file=out)
+out.close()
