@@ -21,6 +21,7 @@
 #define GCK_PAGE 4096u
 #define GCK_WINDOW_PAGES 64u /* a chunk holds the stored pages of a window of so many pages */
 #define GCK_WINDOW ((uint64_t)GCK_WINDOW_PAGES * GCK_PAGE)
+#define GCK_WINDOW_TEXT 36 /* a window in a manifest: 12 hex digits number, 16 mask, 8 chunk */
 
 struct gck_pending {           /* a pending signal: the kernel's siginfo, verbatim */
 	unsigned char info[128];
@@ -224,8 +225,9 @@ void gck_image_free(struct gck_image *img);
 /* Append a window; -1 without memory. */
 int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err);
 
-/* The manifest without its "objects" array (which the store's writer has), and back. from_json
- * checks every value: a manifest is data from outside. */
+/* A manifest as this part knows it, {"format": 1, "image": {..}}, and back. from_json needs the
+ * member "store" that the store's writer added, and checks every value: a manifest is data from
+ * outside. */
 json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
 
