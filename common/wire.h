@@ -32,13 +32,16 @@ int gck_wire_fd(const struct gck_wire *w);
 /* Queue a message (body is not stolen). A client may send before the hello came: it waits. */
 int gck_wire_send(struct gck_wire *w, const json_t *body, struct gck_error *err);
 
-/* Write what is queued: 1 when all went out, 0 when more is left, -1 on failure. */
+/* Write what is queued: 1 when all went out, 0 when more is left, -1 on failure. pending: there is
+ * something to write now; waiting: a client has messages that wait for the hello. */
 int gck_wire_flush(struct gck_wire *w, struct gck_error *err);
 bool gck_wire_pending(const struct gck_wire *w);
+bool gck_wire_waiting(const struct gck_wire *w);
 
 /* Read what the socket has: 1 something came, 0 nothing for now, -1 closed (code ECONNRESET) or
- * broken. Then take messages one by one: a new reference, or NULL with err->code EAGAIN when no
- * whole frame is there and another code when the frame is refused (close the connection then). */
+ * broken. A client's hello is taken here, so look at gck_wire_pending afterwards. Then take
+ * messages one by one: a new reference, or NULL with err->code EAGAIN when no whole frame is there
+ * and another code when the frame is refused (close the connection then; nothing more comes). */
 int gck_wire_fill(struct gck_wire *w, struct gck_error *err);
 json_t *gck_wire_next(struct gck_wire *w, uid_t *uid, struct gck_error *err);
 
