@@ -2,12 +2,13 @@
  * The shim's link to its agent, and the part of a rank's memory that both know (doc/shim-link.md).
  *
  * A rank's preload constructor connects a SEQPACKET socket to the abstract name in GPUCKPT_LINK and
- * sends HELLO. The agent knows it by SO_PEERCRED and answers GO, HOLD or EXIT; the rank takes only
- * an agent of its own uid. After GO the link belongs to the shim's helper, a thread made by a raw
- * clone() that libc does not know, uses no TLS and only raw system calls, with all signals blocked.
- * The helper serves CALLS, CLONE and REAP: what must be done inside a rank is done by the rank, so
- * that an agent can die at any instruction without a trace in the rank.
- * When the link ends, the helper kills and reaps a clone that is left and connects again.
+ * sends HELLO. The agent knows it by SO_PEERCRED and answers GO, HOLD, EXIT or REFUSED; the rank
+ * takes only a listener of its own uid. After GO the link belongs to the shim's helper, a thread
+ * made by a raw clone() that libc does not know, uses no TLS and only raw system calls, with all
+ * signals blocked. The helper serves CALLS, CLONE and REAP: what must be done inside a rank is done
+ * by the rank, so that an agent can die at any instruction without a trace in the rank.
+ * When the link ends, the helper kills and reaps a clone that is left and connects again. A newer
+ * link of the same rank replaces the older: children may hold the older open.
  *
  * Plain structs of fixed-size fields, host byte order: both ends are one build on one node. */
 #ifndef GCK_LINK_H
@@ -21,19 +22,24 @@ enum gck_link_type {
 	/* rank to agent */
 	GCK_LINK_HELLO = 1, /* hello */
 	GCK_LINK_RESULTS,   /* calls: the same calls, result filled in (-errno on failure) */
-	GCK_LINK_CLONED,    /* pid: the clone's pid, or -errno */
-	GCK_LINK_REAPED,    /* pid: of the clone that is gone, or -errno */
+	GCK_LINK_CLONED,    /* pid: the clone's pid, or -errno: EBUSY while another clone lives */
+	GCK_LINK_REAPED,    /* pid: of the clone that is gone, or -errno: ECHILD if none was left */
 	/* agent to rank */
-	GCK_LINK_GO = 16,   /* pid: the agent's; run on. Also the answer to a helper's HELLO */
+	GCK_LINK_GO = 16,   /* pid: the agent's, which may trace from here on, as its descendants
+			     * may; run on. Also the answer to a helper's HELLO */
 	GCK_LINK_HOLD,      /* pid: the agent's; allow it to trace and wait: a restore follows */
 	GCK_LINK_EXIT,      /* pid: exit status 0..255; leave before main (the rank had finished) */
 	GCK_LINK_CALLS,     /* calls: run these system calls in order */
-	GCK_LINK_CLONE,     /* + one fd by SCM_RIGHTS: fork a frozen clone that lives until the fd's
-			     * peer closes; answered by CLONED when the clone is frozen */
+	GCK_LINK_CLONE,     /* + one end of a socketpair by SCM_RIGHTS, the clone's life: fork a clone
+			     * that lives until the other end closes; answered by CLONED when its
+			     * memory is a copy. The clone writes GCK_LINK_FROZEN to its life when it
+			     * has closed everything else and can be traced and read */
 	GCK_LINK_REAP,      /* pid: wait for this clone (kill it first); answered by REAPED */
 	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
+	/* 32 to 47 are kept for MPI (quiesce), 48 to 63 for CUDA (drain): doc/shim-link.md */
 };
 
+#define GCK_LINK_FROZEN 'F'
 #define GCK_LINK_MAX_CALLS 96
 
 struct gck_link_call {
@@ -61,7 +67,8 @@ struct gck_link_msg {
 
 /* In the rank's memory (the preload's data), readable and writable from outside by
  * process_vm_readv/writev while the rank is held. Part of every image, so that a restored rank
- * finds it at the same address; the restorer writes the fields marked R. */
+ * finds it at the same address; the restorer writes the fields marked R. Entries of tids whose rtid
+ * is no thread of the process any more are left over and mean nothing. */
 #define GCK_SHIM_MAGIC 0x6b636b7075706731ull
 #define GCK_SHIM_MAX_TIDS 4096
 #define GCK_SHIM_SCRATCH 65536
@@ -97,6 +104,7 @@ struct gck_shim_state {
 				    * that puts a file of its own there gets that file back */
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
+	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
 };
 
 #endif

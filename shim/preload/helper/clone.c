@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The frozen clone: a copy-on-write fork of the rank that never runs the program. Its image is
+ * written from it while the rank goes on. Nobody needs to end it: it goes when its life does. */
+#include "config.h"
+
+#include "shim/preload/helper/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "shim/preload/helper/raw.h"
+
+#define MOST_FDS (1u << 20)
+
+/* If memory runs out, a clone has to go before any rank. */
+static void offer_to_oom_killer(void)
+{
+	int fd = gck_raw(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	gck_raw(SYS_write, fd, "1000", 4);
+	gck_raw(SYS_close, fd);
+}
+
+/* Before Linux 5.9 there is no close_range. */
+static void close_one_by_one(unsigned keep)
+{
+	struct rlimit limit;
+	unsigned end = MOST_FDS;
+
+	if (gck_raw(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit) == 0 && limit.rlim_max < end)
+		end = limit.rlim_max;
+	for (unsigned fd = 0; fd < end; fd++) {
+		if (fd != keep)
+			gck_raw(SYS_close, fd);
+	}
+}
+
+/* Ports, pipe ends and locks are the rank's alone. */
+static void close_all_but(unsigned keep)
+{
+	long r = gck_raw(SYS_close_range, keep + 1, ~0u, 0);
+
+	if (r == 0 && keep > 0)
+		r = gck_raw(SYS_close_range, 0, keep - 1, 0);
+	if (r < 0)
+		close_one_by_one(keep);
+}
+
+/* No death signal: a rank that exits while its image is written is still worth writing. */
+static _Noreturn void be_frozen(int life, int32_t tracer)
+{
+	char byte = GCK_LINK_FROZEN;
+	long r;
+
+	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt-clone");
+	gck_helper_allow(tracer);
+	offer_to_oom_killer();
+	close_all_but(life);
+	gck_raw(SYS_sendto, life, &byte, 1, MSG_NOSIGNAL, 0, 0);
+	do
+		r = gck_raw(SYS_read, life, &byte, 1);
+	while (r > 0 || r == -EINTR);
+	for (;;)
+		gck_raw(SYS_exit_group, 0);
+}
+
+long gck_clone_make(int life, int32_t tracer)
+{
+	/* No exit signal: the program gets no SIGCHLD and its waitpid(-1) does not see the clone. */
+	long pid = gck_raw(SYS_clone, 0, 0, 0, 0, 0);
+
+	if (pid == 0)
+		be_frozen(life, tracer);
+	return pid;
+}
+
+long gck_clone_end(int32_t pid)
+{
+	char info[128]; /* siginfo_t, which the kernel writes whole */
+	long r = gck_raw(SYS_waitid, P_PID, pid, info, WEXITED | WNOHANG | WNOWAIT | __WCLONE, 0);
+
+	if (r < 0)
+		return r;
+	gck_raw(SYS_kill, pid, SIGKILL);
+	do
+		r = gck_raw(SYS_wait4, pid, 0, __WCLONE, 0);
+	while (r == -EINTR);
+	return r;
+}

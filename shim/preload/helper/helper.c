@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The helper: a thread of the rank's that the program and libc do not know. It serves the agent for
+ * as long as the rank lives, and connects again when the link ends. */
+#include "config.h"
+
+#include "shim/preload/helper/helper.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "shim/preload/helper/raw.h"
+
+#define BACKOFF_MIN_MS 100
+#define BACKOFF_MAX_MS 2000
+#define THREAD_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
+
+static int32_t agent_pid, clone_pid;
+
+void gck_helper_allow(int32_t agent)
+{
+	agent_pid = agent;
+	gck_raw(SYS_prctl, PR_SET_PTRACER, agent); /* fails where there is no Yama: not needed then */
+}
+
+static void run_calls(struct gck_link_msg *m)
+{
+	for (uint32_t i = 0; i < m->ncalls; i++) {
+		struct gck_link_call *c = &m->calls[i];
+
+		c->result = gck_raw(c->nr, c->args[0], c->args[1], c->args[2], c->args[3],
+				    c->args[4], c->args[5]);
+	}
+}
+
+static long make_clone(int life)
+{
+	long pid;
+
+	if (life < 0)
+		return -EBADF;
+	if (clone_pid)
+		return -EBUSY;
+	pid = gck_clone_make(life, agent_pid);
+	if (pid > 0)
+		clone_pid = pid;
+	return pid;
+}
+
+static long end_clone(int32_t pid)
+{
+	long r = gck_clone_end(pid);
+
+	if (pid == clone_pid)
+		clone_pid = 0;
+	return r;
+}
+
+/* Answer one packet. Not 0: the link cannot be used any more. */
+static int answer(int fd, struct gck_link_msg *m, int life)
+{
+	long r;
+
+	switch (m->type) {
+	case GCK_LINK_GO:
+		gck_helper_allow(m->pid);
+		return 0;
+	case GCK_LINK_CALLS:
+		run_calls(m);
+		return gck_link_is_ours(fd) ? gck_link_send(fd, m, GCK_LINK_RESULTS, 0) : -EBADF;
+	case GCK_LINK_CLONE:
+		r = make_clone(life);
+		/* Before the answer: the program must never see it, and the clone has its own. */
+		if (life >= 0)
+			gck_raw(SYS_close, life);
+		return gck_link_send(fd, m, GCK_LINK_CLONED, r);
+	case GCK_LINK_REAP:
+		r = end_clone(m->pid);
+		return gck_link_send(fd, m, GCK_LINK_REAPED, r);
+	default:
+		return -EPROTO;
+	}
+}
+
+static void serve(int fd)
+{
+	struct gck_link_msg m;
+	int life;
+
+	do {
+		life = -1;
+		if (gck_link_receive(fd, &m, &life) <= 0)
+			return;
+		if (life >= 0 && m.type != GCK_LINK_CLONE)
+			gck_raw(SYS_close, life);
+	} while (answer(fd, &m, life) == 0);
+}
+
+/* Connect and wait for GO: an agent that does not know us yet may refuse. */
+static int reconnect(void)
+{
+	struct gck_link_msg m;
+	int fd = gck_link_open(true);
+
+	if (fd < 0)
+		return fd;
+	if (gck_link_receive(fd, &m, NULL) == 1 && m.type == GCK_LINK_GO) {
+		gck_helper_allow(m.pid);
+		return fd;
+	}
+	if (gck_link_is_ours(fd))
+		gck_raw(SYS_close, fd);
+	return -EAGAIN;
+}
+
+static void rest(unsigned ms)
+{
+	struct timespec t;
+
+	t.tv_sec = ms / 1000;
+	t.tv_nsec = ms % 1000 * 1000000l;
+	gck_raw(SYS_nanosleep, &t, 0);
+}
+
+static void connect_again(void)
+{
+	unsigned wait = BACKOFF_MIN_MS;
+	int fd;
+
+	while ((fd = reconnect()) < 0) {
+		rest(wait);
+		wait = wait * 2 < BACKOFF_MAX_MS ? wait * 2 : BACKOFF_MAX_MS;
+	}
+	gck_state.link_fd = fd;
+}
+
+static void drop_link(void)
+{
+	if (clone_pid)
+		end_clone(clone_pid);
+	if (gck_link_is_ours(gck_state.link_fd))
+		gck_raw(SYS_close, gck_state.link_fd);
+	gck_state.link_fd = -1;
+}
+
+/* Called by gck_helper_entry only. A stray use of TLS must not read another thread's. */
+__attribute__((used)) static _Noreturn void helper_main(void)
+{
+	uint64_t all = ~0ull;
+
+	gck_raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, sizeof all);
+	gck_raw(SYS_arch_prctl, ARCH_SET_FS, 0);
+	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt");
+	gck_state.helper_tid = gck_raw(SYS_gettid);
+	clone_pid = 0;
+	for (;;) {
+		if (gck_state.link_fd < 0)
+			connect_again();
+		serve(gck_state.link_fd);
+		drop_link();
+		rest(BACKOFF_MIN_MS); /* an agent that lets go at once must not make us spin */
+	}
+}
+
+__asm__(".text\n"
+	".globl gck_helper_entry\n"
+	".hidden gck_helper_entry\n"
+	".type gck_helper_entry, @function\n"
+	"gck_helper_entry:\n"
+	"	xorl %ebp, %ebp\n"
+	"	andq $-16, %rsp\n"
+	"	call helper_main\n"
+	"	ud2\n"
+	".size gck_helper_entry, . - gck_helper_entry\n");
+
+/* clone() that lets the child start on its own stack in gck_helper_entry. */
+static long start_thread(unsigned long flags, uint64_t stack)
+{
+	register long r10 __asm__("r10") = 0;
+	register long r8 __asm__("r8") = 0;
+	long result;
+
+	__asm__ volatile("syscall\n"
+			 "	test %%rax, %%rax\n"
+			 "	jz gck_helper_entry\n"
+			 : "=a"(result)
+			 : "a"(SYS_clone), "D"(flags), "S"(stack), "d"(0L), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+long gck_helper_start(void)
+{
+	uint64_t all = ~0ull, before;
+	long tid;
+
+	gck_raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+	tid = start_thread(THREAD_FLAGS, gck_state.helper_stack_top);
+	gck_raw(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+	return tid;
+}

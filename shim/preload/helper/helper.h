@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The freestanding part of the preload: the link to the agent and the helper thread that serves it.
+ * Nothing in this folder may call libc or touch thread-local storage (no errno, no stack
+ * protector): the helper has no TLS, and the other threads may be stopped while they hold any lock.
+ * shim/test/preload_objects.sh checks the objects for it. Functions return -errno on failure. */
+#ifndef GCK_PRELOAD_HELPER_H
+#define GCK_PRELOAD_HELPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/preload/state.h"
+
+/* Whatever flags the user adds to CFLAGS. */
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((no_stack_protector)), apply_to = function)
+#else
+#pragma GCC optimize("no-stack-protector")
+#endif
+
+#define GCK_HELPER_STACK 65536 /* bytes below state->helper_stack_top; a guard page follows */
+
+/* link.c -------------------------------------------------------------------------------------- */
+
+/* Connect to state->link, check that the listener is of our own uid, move the fd out of the
+ * program's way and send HELLO. The fd. */
+int gck_link_open(bool reconnect);
+
+/* Whether fd is still the socket that gck_link_open made: the program may have closed it. */
+bool gck_link_is_ours(int fd);
+
+/* Take the next packet, whole or not at all; waits. passed: NULL, or where an fd that came along
+ * goes (-1: none). 1; 0 at the end of the link; -EBADF when the program took the fd away. */
+int gck_link_receive(int fd, struct gck_link_msg *m, int *passed);
+
+/* Send a packet of a type with a number, and with m's calls if it has any. */
+int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number);
+
+/* clone.c ------------------------------------------------------------------------------------- */
+
+/* Fork a clone that waits for the end of file on life, in which tracer may trace. Its pid. */
+long gck_clone_make(int life, int32_t tracer);
+
+/* Kill and reap. Only a child made with another exit signal than SIGCHLD is touched. The pid. */
+long gck_clone_end(int32_t pid);
+
+/* helper.c ------------------------------------------------------------------------------------ */
+
+/* Let the agent and its descendants trace this process. */
+void gck_helper_allow(int32_t agent);
+
+/* Start the helper, all signals blocked, on state->helper_stack_top. It serves state->link_fd, or
+ * connects if that is -1. The thread's TID. */
+long gck_helper_start(void);
+
+/* Where a thread starts to be the helper; its stack is aligned here. Never returns. */
+void gck_helper_entry(void);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The link's socket: connecting, one packet out, one packet in. */
+#include "config.h"
+
+#include "shim/preload/helper/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "shim/preload/helper/raw.h"
+
+#define HEADER offsetof(struct gck_link_msg, hello)
+
+static uint64_t link_dev, link_ino;
+
+/* A number that the program will not meet: from 1000 up, or lower where the limit is small. */
+static int move_high(int fd)
+{
+	int high = -EINVAL;
+
+	for (int min = 1000; min > 2 && high < 0; min /= 2)
+		high = gck_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, min);
+	if (high < 0)
+		return fd;
+	gck_raw(SYS_close, fd);
+	return high;
+}
+
+static int connect_to(int fd, const char *name)
+{
+	struct sockaddr_un address;
+	unsigned n = 0;
+	long r;
+
+	address.sun_family = AF_UNIX;
+	address.sun_path[0] = '\0';
+	while (name[n] && n + 1 < sizeof address.sun_path) {
+		address.sun_path[n + 1] = name[n];
+		n++;
+	}
+	do
+		r = gck_raw(SYS_connect, fd, &address,
+			    offsetof(struct sockaddr_un, sun_path) + 1 + n);
+	while (r == -EINTR);
+	return r;
+}
+
+/* Anybody could listen under a name whose owner has gone. */
+static int check_peer(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+	long r = gck_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+
+	if (r < 0)
+		return r;
+	return peer.uid == (uid_t)gck_raw(SYS_getuid) ? 0 : -EPERM;
+}
+
+static int say_hello(int fd, bool reconnect)
+{
+	struct gck_link_msg m;
+
+	m.hello.version = GCK_LINK_VERSION;
+	m.hello.reconnect = reconnect;
+	m.hello.state = (uint64_t)&gck_state;
+	return gck_link_send(fd, &m, GCK_LINK_HELLO, gck_state.vpid);
+}
+
+static bool identity(int fd, uint64_t *dev, uint64_t *ino)
+{
+	struct stat st;
+
+	if (gck_raw(SYS_fstat, fd, &st) < 0)
+		return false;
+	*dev = st.st_dev;
+	*ino = st.st_ino;
+	return true;
+}
+
+int gck_link_open(bool reconnect)
+{
+	int fd = gck_raw(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	fd = move_high(fd);
+	if ((r = connect_to(fd, gck_state.link)) == 0 && (r = check_peer(fd)) == 0)
+		r = identity(fd, &link_dev, &link_ino) ? say_hello(fd, reconnect) : -EBADF;
+	if (r < 0) {
+		gck_raw(SYS_close, fd);
+		return r;
+	}
+	return fd;
+}
+
+bool gck_link_is_ours(int fd)
+{
+	uint64_t dev, ino;
+
+	return identity(fd, &dev, &ino) && dev == link_dev && ino == link_ino;
+}
+
+/* In slices: a thread that sleeps in a socket does not notice that the program closed its fd. */
+static int wait_readable(int fd)
+{
+	struct timespec slice;
+	struct pollfd p;
+	long r;
+
+	for (;;) {
+		if (!gck_link_is_ours(fd))
+			return -EBADF;
+		p.fd = fd;
+		p.events = POLLIN;
+		slice.tv_sec = 1;
+		slice.tv_nsec = 0;
+		r = gck_raw(SYS_ppoll, &p, 1, &slice, 0, 0);
+		if (r < 0 && r != -EINTR)
+			return r;
+		if (r > 0)
+			return gck_link_is_ours(fd) ? 0 : -EBADF;
+	}
+}
+
+static int passed_fd(struct msghdr *h)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(h);
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -1;
+	return *(int *)CMSG_DATA(c);
+}
+
+static bool is_whole(const struct gck_link_msg *m, long n, int flags)
+{
+	if (flags & (MSG_TRUNC | MSG_CTRUNC) || n < (long)HEADER)
+		return false;
+	return m->type != GCK_LINK_CALLS ||
+	       (m->ncalls <= GCK_LINK_MAX_CALLS &&
+		n == (long)(HEADER + m->ncalls * sizeof m->calls[0]));
+}
+
+int gck_link_receive(int fd, struct gck_link_msg *m, int *passed)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec v;
+	struct msghdr h;
+	long n = wait_readable(fd);
+
+	if (n < 0)
+		return n;
+	v.iov_base = m;
+	v.iov_len = sizeof *m;
+	h.msg_name = NULL;
+	h.msg_namelen = 0;
+	h.msg_iov = &v;
+	h.msg_iovlen = 1;
+	h.msg_control = passed ? &control : NULL;
+	h.msg_controllen = passed ? sizeof control : 0;
+	n = gck_raw(SYS_recvmsg, fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (n <= 0)
+		return n;
+	if (passed)
+		*passed = passed_fd(&h);
+	if (is_whole(m, n, h.msg_flags))
+		return 1;
+	if (passed && *passed >= 0)
+		gck_raw(SYS_close, *passed);
+	return -EPROTO;
+}
+
+int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number)
+{
+	unsigned long size = HEADER;
+	long r;
+
+	if (type == GCK_LINK_HELLO)
+		size += sizeof m->hello;
+	else if (type == GCK_LINK_RESULTS)
+		size += m->ncalls * sizeof m->calls[0];
+	else
+		m->ncalls = 0;
+	m->type = type;
+	m->pid = number;
+	m->unused = 0;
+	do
+		r = gck_raw(SYS_sendto, fd, m, size, MSG_NOSIGNAL, 0, 0);
+	while (r == -EINTR);
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the interposed functions of libc's threads share. */
+#ifndef GCK_PRELOAD_THREADS_H
+#define GCK_PRELOAD_THREADS_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "shim/preload/state.h"
+
+/* This process is a rank: keep account of alternate signal stacks from here on. */
+void gck_altstack_begin(void);
+
+/* Where glibc keeps a thread's TID: on x86-64 a pthread_t is the thread's fs_base. */
+static inline int32_t *gck_tid_of(pthread_t thread)
+{
+	return (int32_t *)(thread + gck_state.tid_offset);
+}
+
+#endif
