@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The member "store" of a manifest: object names, and chunks as rows of hex digits (doc/store.md). */
+ * The member "store" of a manifest: object names, and chunks as rows of hex digits. */
 #include <stdlib.h>
 
 #include "storage/internal.h"

@@ -51,19 +51,19 @@ static int enter(int fd, const char *name, const char *path, bool create, mode_t
 	return sub;
 }
 
-/* Root may read and remove what is a user's, but not write into it. */
-static int check_owner(int fd, const char *path, const char *name, bool create,
-		       struct gck_error *err)
+/* The job's directory: the user's own. Root may read and remove what is a user's, but not write. */
+static int enter_job(struct gck_file_store *f, bool create, struct gck_error *err)
 {
 	struct stat st;
+	int fd = enter(f->cluster_fd, f->job, f->head.where, create, 0700, err);
+	int rc = fd < 0 ? fstatat(f->cluster_fd, f->job, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st);
 
-	if (fstat(fd, &st) < 0)
-		return gck_fail(err, errno, "store %s: %s: %s", path, name, strerror(errno));
-	if (st.st_uid == geteuid() || (geteuid() == 0 && !create))
-		return 0;
-	return gck_fail(err, EPERM,
-			"store %s: the directory %s of the job belongs to user %u, not to you; "
-			"have it removed", path, name, st.st_uid);
+	if (rc < 0 || st.st_uid == geteuid() || (geteuid() == 0 && !create))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return gck_fail(err, EPERM, "store %s: the job's directory %s belongs to user %u; have it removed",
+			f->head.where, f->job, st.st_uid);
 }
 
 static int open_all(struct gck_file_store *f, const char *path, const char *cluster, bool create,
@@ -77,8 +77,8 @@ static int open_all(struct gck_file_store *f, const char *path, const char *clus
 	close(root);
 	if (f->cluster_fd < 0)
 		return -1;
-	f->job_fd = enter(f->cluster_fd, f->job, f->head.where, create, 0700, err);
-	if (f->job_fd < 0 || check_owner(f->job_fd, f->head.where, f->job, create, err) < 0)
+	f->job_fd = enter_job(f, create, err);
+	if (f->job_fd < 0)
 		return -1;
 	f->step_fd = enter(f->job_fd, f->step, f->head.where, create, 0700, err);
 	return f->step_fd < 0 ? -1 : 0;

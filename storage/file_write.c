@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `file:` backend: writing. Whatever gets its name here is whole; fsync of an object comes a few
- * objects later, so that its write-back runs while the next one is filled. */
+ * The `file:` backend: writing. Whatever gets its name here is whole; fsync of an object comes a
+ * few objects later, so that its write-back runs while the next one is filled. */
 #include "config.h"
 
 #include <fcntl.h>

@@ -107,7 +107,7 @@ static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct 
 
 		json_decref(commit);
 		if (rc < 0)
-			return gck_fail_in(err, "what commit %u needs is unknown, nothing was removed",
+			return gck_fail_in(err, "what commit %u needs is unknown, no object was removed",
 					   seqs[i]);
 	}
 	names_sort(need);

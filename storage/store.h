@@ -59,7 +59,7 @@ int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
 struct gck_store;
 
 /* Open <url>/<cluster>/<job>/<step>. create: make the directories that are missing, the job's and
- * below 0700 and the user's own. A directory of the job's that belongs to another user is refused. */
+ * below 0700 and the user's own. A job's directory that belongs to another user is refused. */
 struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
 				 bool create, struct gck_error *err);
 void gck_store_close(struct gck_store *s);
@@ -140,7 +140,8 @@ struct gck_reader;
 struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
 				   struct gck_error *err);
 
-/* Bring size bytes of a chunk into data, verified. -1 names the object, the offset and the reason. */
+/* Bring a chunk's bytes into data, verified. An error names object, offset and reason. EBADMSG:
+ * damaged; ENOENT: the object is gone. */
 int gck_reader_get(struct gck_reader *r, const struct gck_chunk *c, void *data,
 		   struct gck_error *err);
 void gck_reader_close(struct gck_reader *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing a rank's image: chunks that are new go into objects, straight from the caller's memory. */
+ * Writing a rank's image: new chunks go into objects straight from the caller's memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The store: what is put comes back; deduplication; compression; who may open what; no space. */
+#include "config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "common/test/tap.h"
+#include "storage/test/util.h"
+
+static struct gck_store *s;
+static char root[ROOT_MAX], url[URL_MAX];
+
+static void test_hash(void)
+{
+	struct gck_hash h = gck_hash_bytes("abc", 3), back = { 0, 0 };
+	char text[GCK_HASH_TEXT];
+
+	gck_hash_text(h, text);
+	is_str(text, "06b05ab6733a618578af5f94892f3950", "hash of abc");
+	ok(gck_hash_parse(text, &back, NULL) == 0 && back.hi == h.hi && back.lo == h.lo,
+	   "a hash's text is read back");
+	ok(gck_hash_parse("06b05ab6733a618578af5f94892f395", &back, NULL) < 0, "31 digits refused");
+	ok(gck_hash_parse("06b05ab6733a618578af5f94892f39500", &back, NULL) < 0, "33 refused");
+	ok(gck_hash_parse("06B05ab6733a618578af5f94892f3950", &back, NULL) < 0, "case refused");
+}
+
+static void test_url(void)
+{
+	struct gck_error err = { 0 };
+
+	ok(!gck_store_open("s3://b/p", "c", 1, 0, true, &err) && strstr(err.text, "s3: is not built"),
+	   "s3: is refused: %s", err.text);
+	ok(!gck_store_open("ftp:/x", "c", 1, 0, true, &err), "unknown URL: %s", err.text);
+	ok(!gck_store_open("file:relative", "c", 1, 0, true, &err), "relative path: %s", err.text);
+	ok(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err) && err.code == ENOENT,
+	   "missing root: %s", err.text);
+	ok(!gck_store_open(url, "../c", 1, 0, true, &err), "cluster with a slash: %s", err.text);
+	ok(!gck_store_open(url, "c", 1, 0, false, &err) && err.code == ENOENT, "nothing there: %s",
+	   err.text);
+}
+
+static mode_t mode_of(const char *below)
+{
+	char path[256];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/%s", root, below);
+	return stat(path, &st) < 0 ? 0 : st.st_mode & 07777;
+}
+
+static void test_modes(void)
+{
+	mode_t old = umask(0);
+
+	umask(old);
+	is_int(mode_of("c"), 01777, "the cluster's directory is shared");
+	is_int(mode_of("c/1"), 0700, "the job's is the user's");
+	is_int(mode_of("c/1/0"), 0700, "the step's too");
+}
+
+static void test_roundtrip(enum gck_compress method, const char *name)
+{
+	static unsigned char in[GCK_CHUNK_MAX], out[GCK_CHUNK_MAX];
+	const size_t sizes[] = { 1, 2, 4095, 4096, 100000, GCK_CHUNK_MAX };
+	struct gck_error err = { 0 };
+	struct gck_chunk c[12], *v = NULL;
+	struct gck_writer *w = open_writer(s, 1, name, method, NULL, &err);
+	char hashes[1][GCK_HASH_TEXT], hash[GCK_HASH_TEXT];
+	struct gck_reader *r;
+	json_t *m = json_pack("{s:i}", "x", 1), *commit;
+	bool same = true, small = true;
+	size_t n = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < 12; i++) {
+		memset(in, (int)i, sizeof in); /* six compressible, six not */
+		if (i % 2)
+			fill(in, sizes[i / 2], i);
+		rc |= gck_writer_put(w, in, sizes[i / 2], &c[i], &err);
+		small &= method == GCK_COMPRESS_NONE || i % 2 || i < 4 || c[i].stored < c[i].size;
+	}
+	rc |= gck_writer_manifest(w, 0, m, hashes[0], &err);
+	ok(rc == 0 && small, "%s: written", name);
+	gck_writer_close(w);
+	json_decref(m);
+	commit = commit_of(1, name, hashes, 1);
+	ok(gck_store_commit(s, 1, commit, hash, &err) == 0, "%s: committed", name);
+	m = gck_store_read_manifest(s, commit, 0, &err);
+	ok(m && json_integer_value(json_object_get(m, "x")) == 1, "%s: manifest read", name);
+	rc = gck_chunks_load(m, &v, &n, &err);
+	ok(rc == 0 && n == 12 && !memcmp(v, c, sizeof c), "%s: its chunks are those put", name);
+	r = gck_reader_open(s, m, &err);
+	for (size_t i = 0; r && i < 12; i++) {
+		memset(in, (int)i, sizeof in);
+		if (i % 2)
+			fill(in, sizes[i / 2], i);
+		same &= gck_reader_get(r, &v[i], out, &err) == 0 && !memcmp(in, out, v[i].size);
+	}
+	ok(r && same, "%s: all bytes come back", name);
+	gck_reader_close(r);
+	free(v);
+	json_decref(m);
+	json_decref(commit);
+}
+
+static void test_limits(void)
+{
+	struct gck_error err = { 0 };
+	struct gck_writer *w = open_writer(s, 2, "a", GCK_COMPRESS_NONE, NULL, &err);
+	struct gck_chunk c;
+	static char big[GCK_CHUNK_MAX + 1];
+
+	ok(gck_writer_put(w, big, 0, &c, &err) < 0, "empty chunk: %s", err.text);
+	ok(gck_writer_put(w, big, sizeof big, &c, &err) < 0, "big chunk: %s", err.text);
+	gck_writer_close(w);
+	ok(!open_writer(s, 2, "../x", GCK_COMPRESS_NONE, NULL, &err), "bad nonce: %s", err.text);
+	ok(!open_writer(s, 2, "", GCK_COMPRESS_NONE, NULL, &err), "empty nonce refused");
+}
+
+static uint64_t stored_by(uint32_t seq, const char *nonce, const json_t *previous,
+			  const uint64_t *seeds, size_t n, char hash[GCK_HASH_TEXT])
+{
+	struct gck_writer *w = open_writer(s, seq, nonce, GCK_COMPRESS_NONE, previous, NULL);
+	uint64_t put = 0, stored = UINT64_MAX;
+
+	if (write_rank(w, 0, seeds, n, 65536, hash, NULL) == 0)
+		gck_writer_totals(w, &put, &stored);
+	gck_writer_close(w);
+	return put == n * 65536 ? stored : UINT64_MAX;
+}
+
+static void test_dedup(void)
+{
+	const uint64_t first[] = { 1, 2, 3, 1, 2 }, second[] = { 3, 2, 9, 1, 9 };
+	char hashes[1][GCK_HASH_TEXT];
+	json_t *commit, *m;
+	struct gck_store *other;
+
+	is_int((long long)stored_by(10, "a", NULL, first, 5, hashes[0]), 3 * 65536,
+	       "equal chunks of a writer are stored once");
+	commit = commit_of(10, "a", hashes, 1);
+	m = gck_store_read_manifest(s, commit, 0, NULL);
+	is_int((long long)stored_by(11, "b", m, second, 5, hashes[0]), 65536,
+	       "chunks of the commit before are not stored again");
+	json_object_set_new(json_object_get(m, "store"), "of", json_string("c/2/0"));
+	is_int((long long)stored_by(12, "b", m, second, 5, hashes[0]), 4 * 65536,
+	       "a manifest of another store is not built upon");
+	json_decref(m);
+	json_decref(commit);
+	other = gck_store_open(url, "c", 2, 0, true, NULL);
+	ok(other, "a second job's store");
+	gck_store_close(other);
+}
+
+/* An object of the commit before that is gone or cut is not built upon. */
+static void test_dedup_lost(void)
+{
+	const uint64_t seeds[] = { 1, 2 };
+	char hashes[1][GCK_HASH_TEXT], path[512];
+	json_t *commit, *m;
+	const char *object;
+
+	stored_by(10, "a", NULL, seeds, 2, hashes[0]);
+	commit = commit_of(10, "a", hashes, 1);
+	m = gck_store_read_manifest(s, commit, 0, NULL);
+	object = json_string_value(
+		json_array_get(json_object_get(json_object_get(m, "store"), "objects"), 0));
+	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), object);
+	ok(truncate(path, 100000) == 0, "object cut");
+	is_int((long long)stored_by(11, "b", m, seeds, 2, hashes[0]), 2 * 65536, "not built upon");
+	unlink(path);
+	is_int((long long)stored_by(12, "b", m, seeds, 2, hashes[0]), 2 * 65536, "nor when gone");
+	json_decref(m);
+	json_decref(commit);
+}
+
+static size_t count_entries(const char *dir, const char *prefix)
+{
+	char path[512];
+	struct dirent *e;
+	size_t n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), dir);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] != '.' && !strncmp(e->d_name, prefix, strlen(prefix));
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Two ranks with the same text between cuts write one object for it. */
+static void test_shared(void)
+{
+	static unsigned char data[GCK_CHUNK_MAX];
+	char hash[GCK_HASH_TEXT];
+	json_t *m = json_object();
+
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct gck_writer *w = open_writer(s, 20, "a", GCK_COMPRESS_NONE, NULL, NULL);
+		struct gck_chunk c;
+
+		fill(data, sizeof data, 100 + rank);
+		gck_writer_put(w, data, sizeof data, &c, NULL);
+		gck_writer_cut(w, NULL);
+		for (uint64_t i = 0; i < 3; i++) {
+			fill(data, sizeof data, i);
+			gck_writer_put(w, data, sizeof data, &c, NULL);
+		}
+		gck_writer_cut(w, NULL);
+		gck_writer_manifest(w, rank, m, hash, NULL);
+		gck_writer_close(w);
+	}
+	is_int((long long)count_entries("20-a", ""), 5, "two manifests, two objects, one shared");
+	json_decref(m);
+}
+
+/* More than an object holds: chunks go on in the next one, and each lies whole in its own. */
+static void test_big(void)
+{
+	static unsigned char data[GCK_CHUNK_MAX];
+	struct gck_writer *w = open_writer(s, 22, "a", GCK_COMPRESS_NONE, NULL, NULL);
+	char hash[GCK_HASH_TEXT];
+	struct gck_chunk c = { .object = 9 };
+	json_t *m = json_object();
+
+	for (uint64_t i = 0; i < 64; i++) {
+		fill(data, sizeof data, i);
+		gck_writer_put(w, data, sizeof data, &c, NULL);
+	}
+	ok(c.object == 0 && c.offset + c.stored == GCK_OBJECT_MAX, "64 chunks fill an object");
+	ok(gck_writer_put(w, "x", 1, &c, NULL) == 0 && c.object == 1 && c.offset == 0,
+	   "the next goes into another");
+	ok(gck_writer_manifest(w, 0, m, hash, NULL) == 0 && count_entries("22-a", "") == 3, "written");
+	gck_writer_close(w);
+	json_decref(m);
+}
+
+static void test_close_unfinished(void)
+{
+	struct gck_writer *w = open_writer(s, 21, "a", GCK_COMPRESS_NONE, NULL, NULL);
+	struct gck_chunk c;
+
+	gck_writer_put(w, "x", 1, &c, NULL);
+	is_int((long long)count_entries("21-a", "tmp-"), 1, "a temporary file while writing");
+	gck_writer_close(w);
+	is_int((long long)count_entries("21-a", ""), 0, "none after an unfinished writer");
+	ok(gck_store_discard(s, 21, "a", NULL) == 0 && count_entries("", "21-") == 0, "discarded");
+	ok(gck_store_discard(s, 21, "a", NULL) == 0, "discarding nothing is fine");
+}
+
+static void test_commit(void)
+{
+	const uint64_t seeds[] = { 1 };
+	struct gck_error err = { 0 };
+	char hash[1][GCK_HASH_TEXT] = { "0123456789abcdef0123456789abcdef" };
+	json_t *commit = commit_of(30, "a", hash, 1);
+	uint32_t *seqs = NULL;
+	size_t n = 0;
+
+	ok(gck_store_commit(s, 30, commit, hash[0], &err) < 0, "no manifest, no commit: %s", err.text);
+	ok(gck_store_commit(s, 31, commit, hash[0], &err) < 0, "another seq: %s", err.text);
+	json_decref(commit);
+	ok(checkpoint(s, 100, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err) == 0, "commit 100");
+	ok(checkpoint(s, 9, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err) == 0, "commit 9");
+	ok(gck_store_list(s, &seqs, &n, &err) == 0 && n >= 2 && seqs[n - 1] == 100 &&
+	   seqs[n - 2] == 9, "commits are listed in order of number");
+	free(seqs);
+	ok(!gck_store_read_commit(s, 55, NULL, NULL, &err) && err.code == ENOENT, "none: %s", err.text);
+	ok(!gck_store_read_commit(s, 9, hash[0], NULL, &err) && err.code == EBADMSG,
+	   "another hash: %s", err.text);
+	ok(gck_store_discard(s, 9, "a", &err) < 0, "a commit is not discarded: %s", err.text);
+	commit = json_pack("{s:i,s:i,s:s,s:[{s:i,s:i}]}", "format", 1, "seq", 40, "nonce", "a",
+			   "ranks", "rank", 0, "exit", 0);
+	ok(gck_store_commit(s, 40, commit, hash[0], &err) == 0, "all ranks had finished");
+	ok(!gck_store_read_manifest(s, commit, 0, &err) && err.code == ENODATA, "%s", err.text);
+	ok(!gck_store_read_manifest(s, commit, 1, &err) && err.code == ENOENT, "%s", err.text);
+	json_decref(commit);
+}
+
+/* A file system that is full, in a mount namespace of our own; in a child. */
+static int full_child(void)
+{
+	struct gck_error err = { 0 };
+	static unsigned char data[GCK_CHUNK_MAX];
+	struct gck_writer *w;
+	struct gck_chunk c;
+	char path[ROOT_MAX + 8], full[URL_MAX + 8];
+	int rc = 0;
+
+	snprintf(path, sizeof path, "%s/full", root);
+	snprintf(full, sizeof full, "file:%s", path);
+	if (mkdir(path, 0700) < 0 || unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", path, "tmpfs", 0, "size=4m") < 0)
+		return 77;
+	s = gck_store_open(full, "c", 1, 0, true, &err);
+	w = open_writer(s, 1, "a", GCK_COMPRESS_NONE, NULL, &err);
+	for (uint64_t i = 0; rc == 0 && i < 64; i++) {
+		fill(data, sizeof data, i);
+		rc = gck_writer_put(w, data, sizeof data, &c, &err);
+	}
+	printf("# %s\n", err.text);
+	if (rc == 0 || err.code != ENOSPC || !strstr(err.text, "1-a/tmp-"))
+		return 1;
+	if (gck_writer_put(w, data, 1, &c, &err) == 0)
+		return 2;
+	gck_writer_close(w);
+	return count_entries("1-a", "") == 0 ? 0 : 3;
+}
+
+/* As another user: what is not ours is refused by name. */
+static int stranger_child(void)
+{
+	struct gck_error err = { 0 };
+
+	if (setgid(65534) < 0 || setuid(65534) < 0)
+		return 77;
+	if (gck_store_open(url, "c", 1, 0, true, &err) || err.code != EPERM)
+		return 1;
+	printf("# %s\n", err.text);
+	if (gck_store_open(url, "c", 1, 0, false, &err) || err.code != EPERM)
+		return 2;
+	s = gck_store_open(url, "c", 7, 0, true, &err);
+	if (!s)
+		return 3;
+	if (symlink("/tmp", gck_store_path(s)) == 0)
+		return 4;
+	return 0;
+}
+
+static void in_child(int (*fn)(void), const char *name)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit((fn() | fflush(stdout)) & 127);
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip(name, "needs root");
+	else
+		is_int(status, 0, name);
+}
+
+static void test_foreign_links(void)
+{
+	struct gck_error err = { 0 };
+	char path[ROOT_MAX + 16];
+
+	snprintf(path, sizeof path, "%s/c/8", root);
+	ok(symlink("/tmp", path) == 0, "somebody put a link in the job's place");
+	ok(!gck_store_open(url, "c", 8, 0, true, &err), "refused: %s", err.text);
+	snprintf(path, sizeof path, "%s/c/9", root);
+	if (geteuid() != 0 || mkdir(path, 0777) < 0 || chown(path, 65534, 65534) < 0) {
+		skip("somebody else's directory", "needs root");
+		return;
+	}
+	ok(!gck_store_open(url, "c", 9, 0, true, &err) && err.code == EPERM, "%s", err.text);
+}
+
+static void reopen(void)
+{
+	gck_store_close(s);
+	remove_tree(root);
+	make_root(root, url);
+	chmod(root, 0755);
+	s = gck_store_open(url, "c", 1, 0, true, NULL);
+}
+
+int main(void)
+{
+	uint64_t space = 0;
+
+	make_root(root, url);
+	test_hash();
+	test_url();
+	reopen();
+	test_modes();
+	ok(gck_store_space(s, &space, NULL) == 0 && space > 0, "space");
+	test_roundtrip(GCK_COMPRESS_NONE, "none");
+	test_roundtrip(GCK_COMPRESS_LZ4, "lz4");
+	test_roundtrip(GCK_COMPRESS_ZSTD, "zstd");
+	test_limits();
+	test_dedup();
+	reopen();
+	test_dedup_lost();
+	test_shared();
+	test_big();
+	test_close_unfinished();
+	test_commit();
+	test_foreign_links();
+	in_child(stranger_child, "another user is refused");
+	in_child(full_child, "no space: said, nothing left behind");
+	gck_store_close(s);
+	remove_tree(root);
+	return tap_done();
+}
