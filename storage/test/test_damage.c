@@ -104,8 +104,9 @@ static void put_commit(const char *body)
 static void test_strange_commits(void)
 {
 	static const char *const bodies[] = {
-		"", "1", "[]", "{}", "null", "{\"format\":1}", "{\"format\":2,\"seq\":2,\"nonce\":\"a\","
-		"\"ranks\":[]}", "{\"format\":1,\"seq\":3,\"nonce\":\"a\",\"ranks\":[]}",
+		"", "1", "[]", "{}", "null", "{\"format\":1}",
+		"{\"format\":2,\"seq\":2,\"nonce\":\"a\",\"ranks\":[]}",
+		"{\"format\":1,\"seq\":3,\"nonce\":\"a\",\"ranks\":[]}",
 		"{\"format\":1,\"seq\":-2,\"nonce\":\"a\",\"ranks\":[]}",
 		"{\"format\":1,\"seq\":2,\"nonce\":\"../1-a\",\"ranks\":[]}",
 		"{\"format\":1,\"seq\":2,\"nonce\":\"a\",\"ranks\":{}}",
@@ -146,7 +147,7 @@ static void test_strange_manifests(void)
 	};
 	const char *good = "{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
 			   "00000000000000001000010\"}}";
-	struct gck_chunk *v;
+	struct gck_chunk *v = NULL;
 	struct gck_error err;
 	json_t *m = json_loads(good, 0, NULL);
 	size_t n;
