@@ -5,6 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What was quoted from outside must not start a line of its own in somebody's log. */
+static void one_line(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
 int gck_fail(struct gck_error *err, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -15,6 +23,7 @@ int gck_fail(struct gck_error *err, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof err->text, fmt, ap);
 	va_end(ap);
+	one_line(err->text);
 	return -1;
 }
 
@@ -32,5 +41,6 @@ int gck_fail_in(struct gck_error *err, const char *fmt, ...)
 	snprintf(text, sizeof text, "%s: %s", prefix, err->text);
 	memcpy(err->text, text, sizeof err->text);
 	err->text[sizeof err->text - 1] = '\0';
+	one_line(err->text);
 	return -1;
 }

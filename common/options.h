@@ -18,7 +18,7 @@ enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 struct gck_options {
 	unsigned interval_s;     /* between checkpoints, seconds; 0 is "off"; "auto" is 1800 */
 	char store[PATH_MAX];    /* "file:/path" or "s3://bucket/prefix"; "" until a default is set */
-	char stage[PATH_MAX];    /* "" or an absolute path */
+	char stage[PATH_MAX];    /* "" or an absolute path; not available yet: always "" */
 	unsigned keep;           /* commits kept, 1 or more */
 	enum gck_compress compress;
 	int compress_level;      /* 0: the library's default */
@@ -38,7 +38,10 @@ struct gck_options {
 /* The built-in defaults. */
 void gck_options_init(struct gck_options *o);
 
-/* Set one key. -1 with the key named and o unchanged if the key is unknown or the value bad. */
+/* The name of the i-th key, or NULL after the last. */
+const char *gck_options_key(size_t i);
+
+/* Set one key. A value that would do nothing in this version is bad too. -1 with the key named and o unchanged if the key is unknown or the value bad. */
 int gck_options_set(struct gck_options *o, const char *key, const char *value,
 		    struct gck_error *err);
 
@@ -49,8 +52,11 @@ int gck_options_parse(struct gck_options *o, const char *text, struct gck_error 
 int gck_options_format(const struct gck_options *o, char *text, size_t size,
 		       struct gck_error *err);
 
-/* "30m", "90", "1h30m", "500ms" to milliseconds; "1G", "64M", "4096" to bytes. */
+/* "30m", "90" (seconds), "1h30m", "500ms" to milliseconds; "1G", "64M", "4096" to bytes; a decimal
+ * number from min to max. The text of a failure says what is allowed. */
 int gck_parse_time_ms(const char *text, uint64_t *ms, struct gck_error *err);
 int gck_parse_size(const char *text, uint64_t *bytes, struct gck_error *err);
+int gck_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *number,
+		     struct gck_error *err);
 
 #endif

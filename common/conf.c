@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpuckpt.conf: one table of keys, with where and how each value is kept. */
+#include "common/conf.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum kind { TEXT, PATH, NUMBER };
+
+static const struct key {
+	const char *name;
+	enum kind kind;
+	size_t offset, size; /* size: of a text; numbers are unsigned */
+	unsigned min, max;
+} keys[] = {
+#define FIELD(f) offsetof(struct gck_conf, f), sizeof(((struct gck_conf *)0)->f)
+	{ "ClusterName", TEXT, FIELD(cluster) },
+	{ "CoordinatorHost", TEXT, FIELD(host) },
+	{ "CoordinatorPort", NUMBER, FIELD(port), 1, 65535 },
+	{ "ListenAddress", TEXT, FIELD(listen) },
+	{ "CoordinatorUser", TEXT, FIELD(user) },
+	{ "StateDir", PATH, FIELD(state_dir) },
+	{ "MungeSocket", PATH, FIELD(munge_socket) },
+	{ "AgentPath", PATH, FIELD(agent) },
+	{ "PreloadPath", PATH, FIELD(preload) },
+	{ "AgentLog", PATH, FIELD(agent_log) },
+	{ "NodePoll", NUMBER, FIELD(poll_s), 1, 3600 },
+	{ "MaxConnections", NUMBER, FIELD(max_connections), 1, 1000000 },
+	{ "MaxUserConnections", NUMBER, FIELD(user_connections), 1, 1000000 },
+	{ "MaxUserRate", NUMBER, FIELD(user_rate), 1, 1000000 },
+#undef FIELD
+};
+
+#define NKEYS (sizeof keys / sizeof *keys)
+#define MAX_KEYS 64 /* room to remember where each was given, Default... included */
+
+/* What is being read. */
+struct reader {
+	struct gck_conf conf;
+	unsigned given[MAX_KEYS]; /* line of a key, 0: not yet */
+};
+
+void gck_conf_init(struct gck_conf *c)
+{
+	*c = (struct gck_conf){
+		.port = 6821, .user = "root", .state_dir = "/var/lib/gpuckpt",
+		.agent = GCK_LIBEXECDIR "/gpuckpt-agent",
+		.preload = GCK_PKGLIBDIR "/libgpuckpt-preload.so",
+		.poll_s = 5, .max_connections = 4096, .user_connections = 1024, .user_rate = 200,
+	};
+	gck_options_init(&c->defaults);
+}
+
+static int set_text(struct gck_conf *c, const struct key *k, const char *value,
+		    struct gck_error *err)
+{
+	if (k->kind == PATH && *value && *value != '/')
+		return gck_fail(err, EINVAL, "%s=%.100s: must be an absolute path", k->name, value);
+	if (k->offset == offsetof(struct gck_conf, preload) && strchr(value, ':'))
+		return gck_fail(err, EINVAL, "%s=%.100s: the path must not hold a colon, which "
+				"separates paths in LD_PRELOAD", k->name, value);
+	if (strlen(value) >= k->size)
+		return gck_fail(err, ENAMETOOLONG, "%s: the value is longer than %zu bytes", k->name,
+				k->size - 1);
+	strcpy((char *)c + k->offset, value);
+	return 0;
+}
+
+static int set_number(struct gck_conf *c, const struct key *k, const char *value,
+		      struct gck_error *err)
+{
+	uint64_t n = 0;
+	unsigned u;
+
+	if (gck_parse_number(value, k->min, k->max, &n, err))
+		return gck_fail_in(err, "%s=%.100s", k->name, value);
+	u = (unsigned)n;
+	memcpy((char *)c + k->offset, &u, sizeof u);
+	return 0;
+}
+
+/* DefaultRestartWait is restart-wait. */
+static bool is_default(const char *key, const char *option)
+{
+	if (strncasecmp(key, "Default", 7) != 0)
+		return false;
+	key += 7;
+	for (; *option; option++) {
+		if (*option == '-')
+			continue;
+		if (tolower((unsigned char)*key++) != *option)
+			return false;
+	}
+	return !*key;
+}
+
+static int once(struct reader *r, size_t i, unsigned line, const char *key, struct gck_error *err)
+{
+	if (r->given[i])
+		return gck_fail(err, EINVAL, "%s was already given in line %u", key, r->given[i]);
+	r->given[i] = line;
+	return 0;
+}
+
+static int set(struct reader *r, const char *key, const char *value, unsigned line,
+	       struct gck_error *err)
+{
+	const char *option;
+
+	for (size_t i = 0; i < NKEYS; i++)
+		if (strcasecmp(keys[i].name, key) == 0)
+			return once(r, i, line, keys[i].name, err) ? -1 :
+			       keys[i].kind == NUMBER ? set_number(&r->conf, &keys[i], value, err) :
+							set_text(&r->conf, &keys[i], value, err);
+	for (size_t i = 0; (option = gck_options_key(i)); i++)
+		if (is_default(key, option)) {
+			if (once(r, NKEYS + i, line, key, err))
+				return -1;
+			if (gck_options_set(&r->conf.defaults, option, value, err))
+				return gck_fail_in(err, "%s", key);
+			return 0;
+		}
+	return gck_fail(err, EINVAL, "unknown key %.64s; gpuckpt.conf(5) lists the keys", key);
+}
+
+static char *trim(char *text)
+{
+	size_t n;
+
+	text += strspn(text, " \t\r\n");
+	n = strlen(text);
+	while (n && strchr(" \t\r\n", text[n - 1]))
+		text[--n] = '\0';
+	return text;
+}
+
+static int read_line(struct reader *r, char *line, unsigned number, struct gck_error *err)
+{
+	char *key, *value;
+
+	line[strcspn(line, "#")] = '\0';
+	key = trim(line);
+	if (!*key)
+		return 0;
+	value = strchr(key, '=');
+	if (!value)
+		return gck_fail(err, EINVAL, "%.64s: write Key=Value", key);
+	*value++ = '\0';
+	key = trim(key);
+	value = trim(value);
+	if (value[strcspn(value, " \t")])
+		return gck_fail(err, EINVAL, "%.64s: a value with a space in it; write one Key=Value a "
+				"line", key);
+	return set(r, key, value, number, err);
+}
+
+static int read_lines(struct reader *r, FILE *f, const char *path, struct gck_error *err)
+{
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+	int rc = 0;
+
+	for (unsigned number = 1; rc == 0 && (n = getline(&line, &room, f)) >= 0; number++) {
+		if (strlen(line) != (size_t)n)
+			rc = gck_fail(err, EINVAL, "a NUL byte in it; this is not a text file");
+		else
+			rc = read_line(r, line, number, err);
+		if (rc)
+			gck_fail_in(err, "%s:%u", path, number);
+	}
+	if (rc == 0 && ferror(f))
+		rc = gck_fail(err, errno, "%s: cannot read: %s", path, strerror(errno));
+	free(line);
+	return rc;
+}
+
+int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err)
+{
+	struct reader r = { .conf = *c };
+	FILE *f = fopen(path, "re");
+	int rc;
+
+	if (!f)
+		return gck_fail(err, errno, "cannot open %s: %s", path, strerror(errno));
+	rc = read_lines(&r, f, path, err);
+	fclose(f);
+	if (rc == 0)
+		*c = r.conf;
+	return rc;
+}

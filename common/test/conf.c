@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpuckpt.conf: every key, and that an error names file and line and changes nothing. */
+#include "common/conf.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+
+static char path[] = "/tmp/gck-conf-XXXXXX";
+static struct gck_error err;
+
+static int load(struct gck_conf *c, const char *text, size_t n)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f || fwrite(text, 1, n, f) != n || fclose(f))
+		abort();
+	err = (struct gck_error){ 0 };
+	return gck_conf_load(c, path, &err);
+}
+
+static void bad(const char *text, unsigned line, const char *want)
+{
+	struct gck_conf c, before;
+	char place[80];
+
+	gck_conf_init(&c);
+	before = c;
+	snprintf(place, sizeof place, "%s:%u: ", path, line);
+	ok(load(&c, text, strlen(text)) == -1 && strncmp(err.text, place, strlen(place)) == 0 &&
+	   strstr(err.text, want) && memcmp(&c, &before, sizeof c) == 0, "%s", err.text);
+}
+
+static void test_all(void)
+{
+	static const char text[] =
+		"# a comment\n\n  ClusterName = lab # another\ncoordinatorhost=ctl\r\n"
+		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
+		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nNodePoll=1\n"
+		"MaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\nDefaultStore=file:/scratch\n"
+		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultInterval=off";
+	struct gck_conf c;
+
+	gck_conf_init(&c);
+	if (!ok(load(&c, text, strlen(text)) == 0, "every key"))
+		printf("#   %s\n", err.text);
+	is_str(c.cluster, "lab", "ClusterName");
+	is_str(c.host, "ctl", "a key in lower case, a line with CRLF");
+	is_int(c.port, 7000, "CoordinatorPort");
+	is_str(c.listen, "10.0.0.1", "ListenAddress");
+	is_str(c.user, "slurm", "CoordinatorUser");
+	is_str(c.state_dir, "/s", "StateDir");
+	is_str(c.munge_socket, "/m", "MungeSocket");
+	is_str(c.agent, "/a", "AgentPath");
+	is_str(c.preload, "/p", "PreloadPath");
+	is_str(c.agent_log, "/l/%j.%s.%n", "AgentLog");
+	is_int(c.poll_s, 1, "NodePoll");
+	is_int(c.max_connections, 2, "MaxConnections");
+	is_int(c.user_connections, 3, "MaxUserConnections");
+	is_int(c.user_rate, 4, "MaxUserRate");
+	is_str(c.defaults.store, "file:/scratch", "DefaultStore");
+	is_int(c.defaults.restart_wait_s, 300, "DefaultRestartWait");
+	ok(!c.defaults.skip_done, "DefaultSkipDone");
+	is_int(c.defaults.interval_s, 0, "DefaultInterval, in a last line without an end");
+}
+
+static void test_bad(void)
+{
+	struct gck_conf c;
+
+	bad("NodePoll=3\nColor=red\n", 2, "unknown key Color");
+	bad("CoordinatorPort=0\n", 1, "CoordinatorPort=0: must be a number from 1 to 65535");
+	bad("\n\nCoordinatorPort=x\n", 3, "CoordinatorPort=x");
+	bad("StateDir=var\n", 1, "StateDir=var: must be an absolute path");
+	bad("PreloadPath=/a:/b\n", 1, "colon");
+	bad("CoordinatorHost=a CoordinatorPort=5\n", 1, "one Key=Value a line");
+	bad("CoordinatorHost\n", 1, "write Key=Value");
+	bad("NodePoll=1\nnodepoll=2\n", 2, "NodePoll was already given in line 1");
+	bad("DefaultKeep=1\nDefaultKeep=2\n", 2, "already given in line 1");
+	bad("DefaultKeep=0\n", 1, "DefaultKeep: keep=0");
+	bad("DefaultColor=1\n", 1, "unknown key DefaultColor");
+	bad("Default=1\n", 1, "unknown key Default");
+	bad("DefaultRestart-Wait=1\n", 1, "unknown key");
+	gck_conf_init(&c);
+	ok(load(&c, "NodePoll=1\0\n", 12) == -1 && strstr(err.text, "NUL"), "%s", err.text);
+	ok(gck_conf_load(&c, "/nonexistent/gpuckpt.conf", &err) == -1 && err.code == ENOENT &&
+	   strstr(err.text, "/nonexistent/gpuckpt.conf"), "%s", err.text);
+	ok(gck_conf_load(&c, "/tmp", &err) == -1 && strstr(err.text, "/tmp"), "%s", err.text);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+	struct gck_conf c;
+
+	if (fd < 0)
+		return 1;
+	close(fd);
+	gck_conf_init(&c);
+	is_int(c.port, 6821, "the default port");
+	ok(*c.agent == '/' && *c.preload == '/', "default paths");
+	test_all();
+	test_bad();
+	unlink(path);
+	return tap_done();
+}

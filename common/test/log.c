@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+
+int main(void)
+{
+	char dir[] = "/tmp/gck-log-XXXXXX", path[64], text[20000] = "", big[10000];
+	struct stat st;
+	FILE *f;
+
+	if (!mkdtemp(dir))
+		return 1;
+	snprintf(path, sizeof path, "%s/log", dir);
+	is_int(gck_log_open("x", "/nonexistent/log", GCK_LOG_INFO), -1, "a log that cannot be opened");
+	is_int(gck_log_open("test", path, GCK_LOG_INFO), 0, "a log file");
+	errno = ENOSPC;
+	gck_error_log("one %d", 1);
+	is_int(errno, ENOSPC, "errno is left alone");
+	gck_info("two\nforged line");
+	gck_debug("hidden");
+	memset(big, 'x', sizeof big);
+	big[sizeof big - 1] = '\0';
+	gck_warn("%s", big);
+	is_int(gck_log_open("test", path, GCK_LOG_INFO), 0, "opened again");
+	gck_info("last");
+	f = fopen(path, "r");
+	if (!f || fread(text, 1, sizeof text - 1, f) == 0)
+		return 1;
+	fclose(f);
+	ok(strstr(text, "] error: one 1\n") && strstr(text, " test["), "a line");
+	ok(strstr(text, "] info: two?forged line\n") != NULL, "a newline does not make a line");
+	ok(!strstr(text, "hidden"), "what is below the level is left out");
+	ok(strstr(text, "xxx\n") && strstr(text, "] info: last\n"), "a long line is cut, then it goes on");
+	stat(path, &st);
+	is_int(st.st_mode & 0777, 0600, "only the owner reads it");
+	unlink(path);
+	rmdir(dir);
+	return tap_done();
+}

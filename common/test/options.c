@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The keys of --gpu-ckpt: what each takes and refuses, and that every refusal names its key. */
+#include "common/options.h"
+
+#include <stdlib.h>
+
+#include "common/test/tap.h"
+
+static struct gck_error err;
+
+static void good(const char *text, const char *want)
+{
+	struct gck_options o, again;
+	char formatted[2 * PATH_MAX];
+
+	gck_options_init(&o);
+	err = (struct gck_error){ 0 };
+	if (!ok(gck_options_parse(&o, text, &err) == 0, "%s is taken", text ? text : "(null)"))
+		printf("#   %s\n", err.text);
+	gck_options_format(&o, formatted, sizeof formatted, NULL);
+	ok(strstr(formatted, want) != NULL, "%s is kept", want);
+	gck_options_init(&again);
+	gck_options_parse(&again, formatted, NULL);
+	ok(memcmp(&o, &again, sizeof o) == 0, "%s is read back", want);
+}
+
+static void bad(const char *key, const char *value)
+{
+	struct gck_options o, before;
+	char text[9000];
+
+	gck_options_init(&o);
+	o.keep = 7;
+	before = o;
+	err = (struct gck_error){ 0 };
+	snprintf(text, sizeof text, "cpus=3,%s=%s", key, value);
+	ok(gck_options_parse(&o, text, &err) == -1 && memcmp(&o, &before, sizeof o) == 0,
+	   "%s=%.20s is refused as a whole", key, value);
+	ok(strstr(err.text, key) && err.code, "and named: %s", err.text);
+}
+
+static void malformed(const char *text, const char *want)
+{
+	struct gck_options o;
+
+	gck_options_init(&o);
+	err = (struct gck_error){ 0 };
+	ok(gck_options_parse(&o, text, &err) == -1 && strstr(err.text, want), "\"%s\": %s", text,
+	   err.text);
+}
+
+static void test_good(void)
+{
+	good(NULL, "interval=1800s");
+	good("", "keep=2");
+	good("interval=auto", "interval=1800s");
+	good("interval=off", "interval=off");
+	good("interval=90", "interval=90s");
+	good("interval=1h30m", "interval=5400s");
+	good("store=file:/a b/c", "store=file:/a b/c");
+	good("keep=1", "keep=1");
+	good("compress=none", "compress=none");
+	good("compress=lz4", "compress=lz4");
+	good("compress=zstd", "compress=zstd,");
+	good("compress=zstd:19", "compress=zstd:19");
+	good("timeout=1", "timeout=1000ms");
+	good("hold=500ms", "hold=500ms");
+	good("restart-wait=0", "restart-wait=0s");
+	good("mpi=none", "mpi=none");
+	good("files=64M", "files=67108864");
+	good("files=0", "files=0");
+	good("restart=never", "restart=never");
+	good("restart=7", "restart=7");
+	good("restart=123:7", "restart=123:7");
+	good("skip-done=no", "skip-done=no");
+	good("require=yes,cpus=4", "require=yes,cpus=4");
+	good("keep=3,keep=4", "keep=4");
+}
+
+static void test_bad(void)
+{
+	static const char *const values[][2] = {
+		{ "interval", "" }, { "interval", "0" }, { "interval", "500ms" }, { "interval", "-1" },
+		{ "interval", "30x" }, { "interval", "1h30" }, { "interval", "99999999999999999999s" },
+		{ "interval", "9999999999999999d" }, { "interval", "366d" }, { "interval", "30 m" },
+		{ "store", "" }, { "store", "/scratch" }, { "store", "file:scratch" }, { "store", "file:" },
+		{ "store", "nfs:/x" }, { "store", "s3://bucket/prefix" }, { "store", "file:/a\nb" },
+		{ "stage", "/tmp" }, { "stage", "tmp" }, { "keep", "0" }, { "keep", "2x" },
+		{ "keep", " 2" }, { "keep", "1001" }, { "compress", "gzip" }, { "compress", "lz4:3" },
+		{ "compress", "zstd:0" }, { "compress", "zstd:23" }, { "compress", "zstd:" },
+		{ "timeout", "0" }, { "timeout", "25h" }, { "hold", "1ms" }, { "restart-wait", "8d" },
+		{ "mpi", "openmpi" }, { "mpi", "mpich" }, { "files", "1X" }, { "files", "1GB" },
+		{ "files", "-1" }, { "files", "99999999999T" }, { "restart", "yes" }, { "restart", "0" },
+		{ "restart", "0:1" }, { "restart", "1:" }, { "restart", ":1" }, { "restart", "1:2:3" },
+		{ "restart", "99999999999999999999:1" }, { "skip-done", "maybe" }, { "require", "1" },
+		{ "cpus", "0" }, { "cpus", "many" },
+	};
+	char *path = malloc(6000);
+
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		bad(values[i][0], values[i][1]);
+	memset(path, 'x', 5999);
+	path[5999] = '\0';
+	memcpy(path, "file:/", 6);
+	bad("store", path);
+	path[4150] = '\0';
+	bad("store", path);
+	free(path);
+}
+
+static void test_other(void)
+{
+	struct gck_options o;
+	char small[20];
+
+	malformed("chunk=1", "unknown key \"chunk\"");
+	malformed("Keep=1", "unknown key \"Keep\"");
+	malformed("keep", "keep: a value is missing");
+	malformed("keep=2,", "an empty key");
+	malformed(",keep=2", "an empty key");
+	malformed("keep=2,,cpus=1", "an empty key");
+	malformed("=2", "unknown key \"\"");
+	gck_options_init(&o);
+	ok(gck_options_format(&o, small, sizeof small, &err) == -1 && err.code == ENOSPC,
+	   "format: %s", err.text);
+	is_str(gck_options_key(0), "interval", "the first key");
+	ok(!gck_options_key(14) && gck_options_key(13), "there are 14 keys");
+}
+
+int main(void)
+{
+	test_good();
+	test_bad();
+	test_other();
+	return tap_done();
+}
