@@ -74,6 +74,11 @@ struct gck_restore *gck_restore_open(pid_t pid, const json_t *manifest, struct g
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err);
 
+/* Start over in the same process with another image (a commit before), also after a build that
+ * failed: check it as gck_restore_open does; build follows. Not after gck_restore_files. */
+int gck_restore_rebase(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
+		       struct gck_error *err);
+
 /* The word is "run": cut files back to what they were (the cut part is kept beside), then let the
  * rank go. After this the process is an ordinary rank and its helper connects. */
 int gck_restore_files(struct gck_restore *r, struct gck_error *err);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * System calls made by another process's threads (see remote.h). */
+#include "config.h"
+
 #include "shim/process/remote.h"
 
 #include <assert.h>
@@ -50,11 +52,12 @@ extern const unsigned char gck_remote_runner[], gck_remote_runner_end[];
 static int lost(pid_t tid, int status, struct gck_error *err)
 {
 	if (WIFSIGNALED(status))
-		return gck_fail(err, ESRCH, "thread %d was killed by signal %d while it was rebuilt",
-				tid, WTERMSIG(status));
+		return gck_fail(err, ESRCH,
+				"thread %d was killed by signal %d while it was rebuilt", tid,
+				WTERMSIG(status));
 	if (WIFEXITED(status))
-		return gck_fail(err, ESRCH, "thread %d exited (status %d) while it was rebuilt", tid,
-				WEXITSTATUS(status));
+		return gck_fail(err, ESRCH, "thread %d exited (status %d) while it was rebuilt",
+				tid, WEXITSTATUS(status));
 	return gck_fail(err, EIO, "thread %d stopped by signal %d while it was rebuilt", tid,
 			WSTOPSIG(status));
 }
@@ -63,7 +66,8 @@ static int wait_status(pid_t tid, int *status, struct gck_error *err)
 {
 	while (waitpid(tid, status, __WALL) != tid)
 		if (errno != EINTR)
-			return gck_fail(err, errno, "waiting for thread %d: %s", tid, strerror(errno));
+			return gck_fail(err, errno, "waiting for thread %d: %s", tid,
+					strerror(errno));
 	return 0;
 }
 
@@ -111,8 +115,10 @@ int gck_remote_born(pid_t tid, struct gck_error *err)
 int gck_remote_seize_thread(pid_t tid, struct gck_error *err)
 {
 	if (ptrace(PTRACE_SEIZE, tid, 0, TRACE_OPTIONS))
-		return gck_fail(err, errno, "cannot trace process %d: %s: it has to be of the same "
-				"user and allow it (PR_SET_PTRACER)", tid, strerror(errno));
+		return gck_fail(err, errno,
+				"cannot trace process %d: %s: it has to be of the same "
+				"user and allow it (PR_SET_PTRACER)",
+				tid, strerror(errno));
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
 		return gck_fail(err, errno, "stopping thread %d: %s", tid, strerror(errno));
 	return gck_remote_born(tid, err) ? -1 : block_signals(tid, err);
@@ -188,16 +194,28 @@ static int call_at(struct gck_remote *r, uint64_t insn, long nr, const uint64_t 
 	return 0;
 }
 
-static uint64_t syscall_in(const struct gck_remote *r, uint64_t start, uint64_t end)
+/* Where a syscall instruction lies in some code; size if nowhere. */
+static size_t syscall_in(const unsigned char *code, size_t size)
+{
+	size_t i = 0;
+
+	while (i + 1 < size && (code[i] != 0x0f || code[i + 1] != 0x05))
+		i++;
+	return i + 1 < size ? i : size;
+}
+
+static uint64_t syscall_at(const struct gck_remote *r, uint64_t start, uint64_t end)
 {
 	unsigned char code[4096];
 
 	for (; start < end; start += sizeof code) {
+		size_t at;
+
 		if (gck_remote_read(r, start, code, sizeof code, NULL))
 			return 0;
-		for (size_t i = 0; i + 1 < sizeof code; i++)
-			if (code[i] == 0x0f && code[i + 1] == 0x05)
-				return start + i;
+		at = syscall_in(code, sizeof code);
+		if (at < sizeof code)
+			return start + at;
 	}
 	return 0;
 }
@@ -211,13 +229,14 @@ static uint64_t find_syscall(const struct gck_remote *r)
 	FILE *f;
 
 	if (r->plant)
-		return syscall_in(r, r->plant, r->plant + PLANT_CODE);
+		return r->plant + syscall_in(gck_remote_runner,
+					     (size_t)(gck_remote_runner_end - gck_remote_runner));
 	snprintf(path, sizeof path, "/proc/%d/maps", r->pid);
 	if (!(f = fopen(path, "re")))
 		return 0;
 	while (!found && fgets(line, sizeof line, f))
 		if (strstr(line, "[vdso]") && sscanf(line, "%lx-%lx %4s", &start, &end, perms) == 3)
-			found = syscall_in(r, start, end);
+			found = syscall_at(r, start, end);
 	fclose(f);
 	return found;
 }
@@ -228,23 +247,24 @@ int gck_remote_plant(struct gck_remote *r, uint64_t address, struct gck_error *e
 	int64_t result;
 
 	if (!insn)
-		return gck_fail(err, ENOEXEC, "process %d has no system call instruction in its vdso",
-				r->pid);
-	if (call_at(r, insn, SYS_mmap, (uint64_t[6]){address, GCK_REMOTE_PLANT,
-		      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1},
-		      &result, err))
+		return gck_fail(err, ENOEXEC,
+				"process %d has no system call instruction in its vdso", r->pid);
+	if (call_at(r, insn, SYS_mmap,
+		    (uint64_t[6]){address, GCK_REMOTE_PLANT, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1},
+		    &result, err))
 		return -1;
 	if (result != (int64_t)address)
 		return gck_fail(err, ENOMEM, "no place for the restorer at %#llx of process %d: %s",
 				(unsigned long long)address, r->pid, strerror((int)-result));
 	if (gck_remote_write(r, address, gck_remote_runner,
 			     gck_remote_runner_end - gck_remote_runner, err) ||
-	    call_at(r, insn, SYS_mprotect, (uint64_t[6]){address, PLANT_CODE,
-		      PROT_READ | PROT_EXEC}, &result, err))
+	    call_at(r, insn, SYS_mprotect,
+		    (uint64_t[6]){address, PLANT_CODE, PROT_READ | PROT_EXEC}, &result, err))
 		return -1;
 	if (result)
-		return gck_fail(err, EACCES, "process %d may not make memory executable: %s", r->pid,
-				strerror((int)-result));
+		return gck_fail(err, EACCES, "process %d may not make memory executable: %s",
+				r->pid, strerror((int)-result));
 	r->plant = address;
 	r->scratch = address + PLANT_CODE + PLANT_CALLS;
 	return 0;
@@ -274,8 +294,9 @@ int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b, struct 
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs))
 		return gck_fail(err, errno, "reading registers of %d: %s", tid, strerror(errno));
 	if (regs.rbx != list + size)
-		return gck_fail(err, EFAULT, "thread %d trapped at %#llx instead of making its calls",
-				tid, regs.rip);
+		return gck_fail(err, EFAULT,
+				"thread %d trapped at %#llx instead of making its calls", tid,
+				regs.rip);
 	return gck_remote_read(r, list, b->calls, size, err);
 }
 

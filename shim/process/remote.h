@@ -47,7 +47,7 @@ unsigned gck_batch_add_(struct gck_batch *b, long nr, const uint64_t args[6]);
  * the thread could not run it to its end. Threads made on the way are left stopped at birth. */
 int gck_remote_run(struct gck_remote *r, pid_t tid, struct gck_batch *b, struct gck_error *err);
 
-/* One call: its result, or -errno. Where the thread could not make it: -ESRCH, and err is filled. */
+/* One call: its result, or -errno. Where the thread could not make it: -ESRCH, and err filled. */
 int64_t gck_remote_call_(struct gck_remote *r, pid_t tid, struct gck_error *err, long nr,
 			 const uint64_t args[6]);
 #define gck_remote_call(r, tid, err, nr, ...) \

@@ -28,7 +28,8 @@ struct gck_rewrite {
 	uint64_t size;
 	uint32_t mode;
 	int staged;           /* memfd with the content, or -1: the file is only cut to size */
-	bool sparse_sync;     /* unused content is punched out by truncation first */
+	int fd;               /* of the file itself, -1 until then */
+	bool made;            /* it was missing */
 	char *cut;            /* where the cut part was kept, or NULL */
 };
 
@@ -38,20 +39,24 @@ struct gck_restore {
 	char link_name[108];
 	struct gck_remote remote;
 	int proc;                    /* /proc/PID */
-	bool built, filed, ran;
+	bool seized, built, filed, ran;
 
-	int *contents;               /* per content: the node's own file where it is the same, or -1 */
+	int *contents;               /* per content: the node's own, equal file, or -1 */
 	int *objects;                /* per object: memfd, or -1 where it waits for files */
 	bool *deferred;              /* per file: it waits for files */
 	struct gck_rewrite *rewrites;
 	size_t nrewrites;
+	size_t ntimers;              /* made in the process */
 	struct gck_pair *pairs;
 	size_t npairs;
 
 	int channel;                 /* our end of the socket that hands files over, or -1 */
-	int high;                    /* first descriptor of ours in the target: 0..2 of the new task,
-				      * then the channel's end; the image has none from here on */
+	int high;                    /* first descriptor of ours in the target, where the image has
+				      * none: the new task's 0..2, then the channel's end */
+	pid_t helper;
+	uint64_t helper_entry, helper_stack;
 	cpu_set_t cpus;              /* that the new task may use */
+	size_t xstate_size;          /* of a thread here */
 	uint64_t vdso_now;           /* 0: the vdso is the image's own */
 
 	unsigned char *buffer;       /* GCK_CHUNK_MAX bytes */
@@ -74,6 +79,7 @@ int gck_restore_free_range(struct gck_restore *r, uint64_t size, uint64_t *addre
 			   struct gck_error *err);
 
 /* restore_vdso.c: put the kernel's vdso where the image had it; after vacate, before maps. */
+int gck_restore_same_vdso(struct gck_restore *r, bool *same, struct gck_error *err);
 int gck_restore_vdso(struct gck_restore *r, struct gck_error *err);
 int gck_restore_vdso_patch(struct gck_restore *r, struct gck_error *err);
 
@@ -100,7 +106,7 @@ int gck_restore_make(struct gck_restore *r, size_t i, struct gck_error *err);
 
 /* restore_fds.c: all of the image's descriptors; those left for files. */
 int gck_restore_fds(struct gck_restore *r, struct gck_error *err);
-int gck_restore_epolls(struct gck_restore *r, struct gck_error *err);
+int gck_restore_deferred(struct gck_restore *r, struct gck_error *err);
 
 /* restore_stage.c: contents of files outside, fetched in build, written in files. */
 int gck_restore_stage(struct gck_restore *r, struct gck_error *err);
@@ -113,6 +119,7 @@ int gck_restore_start(struct gck_restore *r, struct gck_error *err);
 /* restore_signals.c: actions and timers made; armed and signals queued when the rank runs. */
 int gck_restore_actions(struct gck_restore *r, struct gck_error *err);
 int gck_restore_timers(struct gck_restore *r, struct gck_error *err);
+int gck_restore_no_timers(struct gck_restore *r, struct gck_error *err);
 int gck_restore_arm(struct gck_restore *r, struct gck_error *err);
 int gck_restore_queue(struct gck_restore *r, struct gck_error *err);
 

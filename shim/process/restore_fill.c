@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: bring chunks from the store to where their pages belong. */
+#include "config.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -26,7 +28,8 @@ static int fetch(struct gck_restore *r, const struct gck_window *w, struct gck_e
 	uint32_t size = (uint32_t)__builtin_popcountll(w->mask) * GCK_PAGE;
 
 	if (w->chunk.size != size)
-		return gck_fail(err, EBADMSG, "the image's pages at %#llx and their chunk differ in "
+		return gck_fail(err, EBADMSG,
+				"the image's pages at %#llx and their chunk differ in "
 				"size (%u, %u): the manifest is damaged",
 				(unsigned long long)w->address, size, w->chunk.size);
 	if (gck_reader_get(r->reader, &w->chunk, r->buffer, err))
@@ -56,9 +59,10 @@ static int put_pages(struct gck_restore *r, uint64_t base, uint64_t held, uint64
 	}
 	if (process_vm_writev(r->remote.pid, here, n, there, n, 0) == (ssize_t)size)
 		return 0;
-	return gck_fail(err, errno == ENOMEM ? ENOMEM : EFAULT,
-			"filling memory at %#llx of process %d: %s: is the step's memory limit too low?",
-			(unsigned long long)base, r->remote.pid, strerror(errno));
+	return gck_fail(
+		err, errno == ENOMEM ? ENOMEM : EFAULT,
+		"filling memory at %#llx of process %d: %s: is the step's memory limit too low?",
+		(unsigned long long)base, r->remote.pid, strerror(errno));
 }
 
 /* Bits of the window at `base` (of a file) that a range of it needs. */
@@ -97,6 +101,18 @@ static bool needs_content(const struct gck_restore *r, const struct gck_map *m)
 	return m->kind == GCK_MAP_FILE && m->content >= 0 && r->contents[m->content] < 0;
 }
 
+/* The pages of a window that go into the process: the old vdso's only where it is not moved. */
+static uint64_t wanted(const struct gck_restore *r, const struct gck_window *w)
+{
+	uint64_t mask = w->mask;
+
+	for (size_t i = 0; i < r->img->nmaps && !r->vdso_now; i++)
+		if (r->img->maps[i].kind == GCK_MAP_VDSO)
+			mask &= ~bits_within(w->address, r->img->maps[i].start,
+					     r->img->maps[i].end);
+	return mask;
+}
+
 int gck_restore_fill(struct gck_restore *r, struct gck_error *err)
 {
 	const struct gck_windows *w = &r->img->pages;
@@ -104,10 +120,13 @@ int gck_restore_fill(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->img->nmaps; i++)
 		if (needs_content(r, &r->img->maps[i]) && fill_map(r, &r->img->maps[i], err))
 			return -1;
-	for (size_t i = 0; i < w->n; i++)
-		if (fetch(r, &w->v[i], err) ||
-		    put_pages(r, w->v[i].address, w->v[i].mask, w->v[i].mask, err))
+	for (size_t i = 0; i < w->n; i++) {
+		uint64_t mask = wanted(r, &w->v[i]);
+
+		if (mask && (fetch(r, &w->v[i], err) ||
+			     put_pages(r, w->v[i].address, w->v[i].mask, mask, err)))
 			return -1;
+	}
 	return 0;
 }
 
@@ -146,8 +165,8 @@ static int put_window(struct gck_restore *r, const struct gck_window *w, uint64_
 	return 0;
 }
 
-int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, uint64_t size,
-			  int fd, const char *what, struct gck_error *err)
+int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, uint64_t size, int fd,
+			  const char *what, struct gck_error *err)
 {
 	if (ftruncate(fd, (off_t)size))
 		return gck_fail(err, errno, "%s: making it %llu bytes long: %s", what,

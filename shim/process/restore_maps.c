@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: the mappings. First all are made, writable where pages have to be filled in; when memory
  * is filled they get their final protection and locks. */
+#include "config.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +57,11 @@ static int first_prot(const struct gck_restore *r, const struct gck_map *m)
 	return is_filled(r, m) ? PROT_READ | PROT_WRITE : m->prot;
 }
 
-static const struct { uint32_t flag; int advice; } advices[] = {
-	{GCK_MAP_HUGE, MADV_HUGEPAGE}, {GCK_MAP_NOHUGE, MADV_NOHUGEPAGE},
+static const struct {
+	uint32_t flag;
+	int advice;
+} advices[] = {
+	{GCK_MAP_HUGE, MADV_HUGEPAGE},     {GCK_MAP_NOHUGE, MADV_NOHUGEPAGE},
 	{GCK_MAP_DONTFORK, MADV_DONTFORK}, {GCK_MAP_WIPEONFORK, MADV_WIPEONFORK},
 	{GCK_MAP_DONTDUMP, MADV_DONTDUMP},
 };
@@ -70,8 +75,7 @@ static void add_advice(struct gck_batch *b, const struct gck_map *m)
 				      (uint64_t)advices[i].advice);
 }
 
-static void add_map(const struct gck_restore *r, struct gck_batch *b, const struct gck_map *m,
-		    int fd, int prot)
+static void add_map(struct gck_batch *b, const struct gck_map *m, int fd, int prot)
 {
 	int flags = MAP_FIXED_NOREPLACE | (is_private(m) ? MAP_PRIVATE : MAP_SHARED);
 
@@ -79,7 +83,8 @@ static void add_map(const struct gck_restore *r, struct gck_batch *b, const stru
 		flags |= MAP_ANONYMOUS | MAP_NORESERVE;
 	if (m->flags & GCK_MAP_GROWSDOWN)
 		flags |= MAP_GROWSDOWN;
-	(void)r;
+	if (m->flags & GCK_MAP_LOCKED && !is_private(m))
+		flags |= MAP_LOCKED;
 	gck_batch_add(b, SYS_mmap, m->start, m->end - m->start, (uint64_t)prot, (uint64_t)flags,
 		      (uint64_t)(int64_t)fd, fd < 0 ? 0 : m->offset);
 	add_advice(b, m);
@@ -87,15 +92,19 @@ static void add_map(const struct gck_restore *r, struct gck_batch *b, const stru
 
 static const char *call_name(int64_t nr)
 {
-	return nr == SYS_mmap ? "mapping" : nr == SYS_madvise ? "madvise" :
-	       nr == SYS_mprotect ? "mprotect" : nr == SYS_mlock ? "mlock" : "closing";
+	return nr == SYS_mmap       ? "mapping"
+	       : nr == SYS_madvise  ? "madvise"
+	       : nr == SYS_mprotect ? "mprotect"
+	       : nr == SYS_mlock    ? "mlock"
+				    : "closing";
 }
 
 static const char *remedy(int64_t nr, int64_t error)
 {
 	if (nr == SYS_mlock)
 		return ": raise the limit of locked memory (ulimit -l)";
-	return error == -ENOMEM ? ": raise vm.max_map_count or the limit of memory on this node" : "";
+	return error == -ENOMEM ? ": raise vm.max_map_count or the limit of memory on this node"
+				: "";
 }
 
 /* Run the batch when it is nearly full, or at the end; every call has to succeed. */
@@ -130,7 +139,7 @@ static int map_anonymous(struct gck_restore *r, struct gck_error *err)
 
 		if (!is_private(m) || file_of(r, m) >= 0)
 			continue;
-		add_map(r, &b, m, -1, first_prot(r, m));
+		add_map(&b, m, -1, first_prot(r, m));
 		if (flush(r, &b, false, err))
 			return -1;
 	}
@@ -153,7 +162,7 @@ static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t obje
 					: !is_private(m) && m->object == object;
 
 		if (its)
-			add_map(r, &b, m, there, first_prot(r, m));
+			add_map(&b, m, there, first_prot(r, m));
 		if (its && flush(r, &b, false, err))
 			return -1;
 	}
@@ -202,7 +211,7 @@ int gck_restore_protect(struct gck_restore *r, struct gck_error *err)
 		if (is_private(m) && first_prot(r, m) != m->prot)
 			gck_batch_add(&b, SYS_mprotect, m->start, m->end - m->start,
 				      (uint64_t)m->prot);
-		if (m->flags & GCK_MAP_LOCKED)
+		if (m->flags & GCK_MAP_LOCKED && is_private(m))
 			gck_batch_add(&b, SYS_mlock, m->start, m->end - m->start);
 		if (flush(r, &b, false, err))
 			return -1;

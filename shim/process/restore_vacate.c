@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: empty the process. Threads other than the main one exit, what the kernel keeps about
  * the main thread's memory is forgotten, everything but the vdso and the plant is unmapped. */
+#include "config.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -56,9 +58,10 @@ int gck_restore_free_range(struct gck_restore *r, uint64_t size, uint64_t *addre
 	} while (start != before && start + size <= HIGHEST);
 	gck_maps_free(&now);
 	if (start + size > HIGHEST)
-		return gck_fail(err, ENOMEM, "process %d: no %llu bytes of address space are free in "
-				"the image and in the new process", r->remote.pid,
-				(unsigned long long)size);
+		return gck_fail(err, ENOMEM,
+				"process %d: no %llu bytes of address space are free in "
+				"the image and in the new process",
+				r->remote.pid, (unsigned long long)size);
 	*address = start;
 	return 0;
 }
@@ -108,16 +111,17 @@ static int forget(struct gck_restore *r, struct gck_error *err)
 	if (gck_remote_run(&r->remote, r->remote.pid, &b, err))
 		return -1;
 	if (rseq.address && b.calls[b.n - 1].result)
-		return gck_fail(err, (int)-b.calls[b.n - 1].result,
-				"process %d: its restartable sequences (rseq) cannot be unregistered: "
-				"%s", r->remote.pid, strerror((int)-b.calls[b.n - 1].result));
+		return gck_fail(
+			err, (int)-b.calls[b.n - 1].result,
+			"process %d: its restartable sequences (rseq) cannot be unregistered: "
+			"%s",
+			r->remote.pid, strerror((int)-b.calls[b.n - 1].result));
 	return 0;
 }
 
 static bool is_kept(const struct gck_restore *r, const struct gck_vma *v)
 {
-	return !strcmp(v->name, "[vdso]") || !strncmp(v->name, "[vvar", 5) ||
-	       v->start >= HIGHEST ||
+	return !strcmp(v->name, "[vdso]") || !strncmp(v->name, "[vvar", 5) || v->start >= HIGHEST ||
 	       (v->start >= r->remote.plant && v->end <= r->remote.plant + GCK_REMOTE_PLANT);
 }
 
@@ -135,8 +139,8 @@ static int unmap_all(struct gck_restore *r, struct gck_error *err)
 		if (!is_kept(r, &now.v[i]))
 			continue;
 		if (from < now.v[i].start && from < HIGHEST)
-			gck_batch_add(&b, SYS_munmap, from, (now.v[i].start < HIGHEST ?
-				      now.v[i].start : HIGHEST) - from);
+			gck_batch_add(&b, SYS_munmap, from,
+				      (now.v[i].start < HIGHEST ? now.v[i].start : HIGHEST) - from);
 		from = now.v[i].end;
 	}
 	if (from < HIGHEST)
@@ -145,9 +149,10 @@ static int unmap_all(struct gck_restore *r, struct gck_error *err)
 	failed = gck_remote_run(&r->remote, r->remote.pid, &b, err);
 	for (unsigned i = 0; i < b.n && !failed; i++)
 		if (b.calls[i].result)
-			failed = gck_fail(err, (int)-b.calls[i].result, "process %d: its memory at %#llx "
-					  "cannot be unmapped: %s", r->remote.pid,
-					  (unsigned long long)b.calls[i].args[0],
+			failed = gck_fail(err, (int)-b.calls[i].result,
+					  "process %d: its memory at %#llx "
+					  "cannot be unmapped: %s",
+					  r->remote.pid, (unsigned long long)b.calls[i].args[0],
 					  strerror((int)-b.calls[i].result));
 	return failed;
 }

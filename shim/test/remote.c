@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Remote system calls in a child that waits: results, errors, threads, death, SIGSTOP. */
+#include "config.h"
+
 #include "shim/process/remote.h"
 
 #include <errno.h>

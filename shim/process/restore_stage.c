@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: files outside the process. In build their contents are fetched and kept aside, verified;
+ * when the word is "run" they are written, or cut back to their size with the cut part kept beside.
+ * First everything that may fail is tried, then files are changed. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/process/restore.h"
+
+static struct gck_rewrite *find(struct gck_restore *r, const char *path)
+{
+	for (size_t i = 0; i < r->nrewrites; i++)
+		if (!strcmp(r->rewrites[i].path, path))
+			return &r->rewrites[i];
+	return NULL;
+}
+
+/* One entry a path; a file with its whole content known wins over one that is only cut. */
+static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64_t size,
+				 uint32_t mode, struct gck_error *err)
+{
+	struct gck_rewrite *w = find(r, path);
+
+	if (!w) {
+		w = reallocarray(r->rewrites, r->nrewrites + 1, sizeof *w);
+		if (!w) {
+			gck_fail(err, ENOMEM, "no memory for %zu files", r->nrewrites + 1);
+			return NULL;
+		}
+		r->rewrites = w;
+		w = &r->rewrites[r->nrewrites++];
+		*w = (struct gck_rewrite){.path = path, .staged = -1, .fd = -1};
+	}
+	if (w->staged < 0) {
+		w->size = size;
+		w->mode = mode;
+	}
+	return w;
+}
+
+static int stage(struct gck_restore *r, struct gck_rewrite *w, const struct gck_windows *data,
+		 struct gck_error *err)
+{
+	if (w->staged >= 0)
+		return 0;
+	w->staged = memfd_create("gpuckpt", MFD_CLOEXEC);
+	if (w->staged < 0)
+		return gck_fail(err, errno, "no memory file: %s", strerror(errno));
+	return gck_restore_fill_file(r, data, w->size, w->staged, w->path, err);
+}
+
+int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_rewrite *w;
+
+	for (size_t i = 0; i < r->img->nfiles; i++) {
+		const struct gck_file *f = &r->img->files[i];
+
+		if (f->kind != GCK_FD_FILE || f->unlinked || !(f->written || f->whole))
+			continue;
+		w = entry(r, f->path, f->size, f->mode, err);
+		if (!w || (f->whole && stage(r, w, &f->data, err)))
+			return -1;
+	}
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_object *o = &r->img->objects[i];
+
+		if (!o->has_path)
+			continue;
+		w = entry(r, o->name, o->size, o->mode, err);
+		if (!w || stage(r, w, &o->windows, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the word is "run" --------------------------------------------------------------------- */
+
+/* Copy bytes [from, to) of one file to another, where they begin at `at`. */
+static int copy(struct gck_restore *r, int in, uint64_t from, uint64_t to, int out, uint64_t at)
+{
+	while (from < to) {
+		size_t want = to - from < GCK_CHUNK_MAX ? to - from : GCK_CHUNK_MAX;
+		ssize_t n = pread(in, r->buffer, want, (off_t)from);
+
+		if (n > 0)
+			n = pwrite(out, r->buffer, (size_t)n, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return errno = n ? errno : EIO, -1;
+		from += (uint64_t)n;
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* A new file beside it, under the first number that is free; its name goes to w->cut. */
+static int make_beside(struct gck_rewrite *w, const struct stat *st, struct gck_error *err)
+{
+	int fd = -1;
+
+	for (unsigned n = 1; fd < 0; n++) {
+		free(w->cut);
+		if (asprintf(&w->cut, "%s.gpuckpt-cut-%u", w->path, n) < 0)
+			return w->cut = NULL, gck_fail(err, ENOMEM, "%s: no memory", w->path);
+		fd = open(w->cut, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st->st_mode & 0777);
+		if (fd < 0 && errno != EEXIST) {
+			gck_fail(err, errno, "%s, to keep what is cut from it, cannot be made: %s",
+				 w->cut, strerror(errno));
+			free(w->cut);
+			return w->cut = NULL, -1;
+		}
+	}
+	return fd;
+}
+
+static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	struct stat st;
+	int beside, failed;
+
+	if (fstat(w->fd, &st) || (uint64_t)st.st_size < w->size)
+		return gck_fail(err, ESTALE,
+				"%s has become shorter than %llu bytes since it was checked",
+				w->path, (unsigned long long)w->size);
+	if ((uint64_t)st.st_size == w->size)
+		return 0;
+	beside = make_beside(w, &st, err);
+	if (beside < 0)
+		return -1;
+	failed = copy(r, w->fd, w->size, (uint64_t)st.st_size, beside, 0);
+	if (failed)
+		gck_fail(err, errno, "%s: keeping the last %llu bytes of %s there: %s", w->cut,
+			 (unsigned long long)(st.st_size - (off_t)w->size), w->path,
+			 strerror(errno));
+	close(beside);
+	return failed;
+}
+
+static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	w->fd = open(w->path, O_RDWR | O_CLOEXEC);
+	if (w->fd < 0 && errno == ENOENT && w->staged >= 0) {
+		w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, w->mode & 07777);
+		w->made = w->fd >= 0;
+	}
+	if (w->fd < 0)
+		return gck_fail(err, errno, "%s cannot be opened to put its content back: %s",
+				w->path, strerror(errno));
+	return w->staged < 0 ? keep_cut(r, w, err) : 0;
+}
+
+static void undo(struct gck_restore *r)
+{
+	for (size_t i = 0; i < r->nrewrites; i++) {
+		struct gck_rewrite *w = &r->rewrites[i];
+
+		if (w->cut)
+			unlink(w->cut);
+		if (w->made)
+			unlink(w->path);
+	}
+}
+
+static int change(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	if (w->staged >= 0 && copy(r, w->staged, 0, w->size, w->fd, 0))
+		return gck_fail(err, errno, "%s: putting its content back: %s", w->path,
+				strerror(errno));
+	if (ftruncate(w->fd, (off_t)w->size))
+		return gck_fail(err, errno, "%s: cutting it to %llu bytes: %s", w->path,
+				(unsigned long long)w->size, strerror(errno));
+	return 0;
+}
+
+/* Shared mappings of files wait until the files have their content. */
+static int map_files(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_rewrite *w;
+
+		if (!r->img->objects[i].has_path)
+			continue;
+		w = find(r, r->img->objects[i].name);
+		if (gck_restore_map_object(r, i, w->fd, err))
+			return -1;
+	}
+	return 0;
+}
+
+int gck_restore_files(struct gck_restore *r, struct gck_error *err)
+{
+	if (!r->built || r->filed)
+		return gck_fail(err, EINVAL, "files are put back once, after the process is built");
+	for (size_t i = 0; i < r->nrewrites; i++)
+		if (open_outside(r, &r->rewrites[i], err)) {
+			undo(r);
+			return -1;
+		}
+	for (size_t i = 0; i < r->nrewrites; i++)
+		if (change(r, &r->rewrites[i], err))
+			return -1;
+	if (gck_restore_deferred(r, err) || map_files(r, err))
+		return -1;
+	r->filed = true;
+	return 0;
+}
