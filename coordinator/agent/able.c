@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `able`: what stands in the way of a checkpoint on this node. */
+#include "coordinator/agent/able.h"
+
+#include <stdlib.h>
+
+#include "coordinator/agent/job.h"
+#include "coordinator/agent/links.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/shared.h"
+#include "coordinator/agent/upstream.h"
+#include "shim/process/process.h"
+
+#define ABLE_LIMIT_S 10.
+#define ITEMS_MAX 256u /* they travel in one packet */
+
+struct question {
+	struct agent *agent;
+	json_int_t id;
+};
+
+static json_t *item(const struct task *t, const char *object, const char *reason,
+		    const char *remedy)
+{
+	return json_pack("{s:I, s:s, s:o, s:s, s:b}", "rank", (json_int_t)t->rank, "object", object,
+			 "reason", packet_string(reason), "remedy", remedy, "refuse", 1);
+}
+
+static void add_all(json_t *items, json_t *more, json_int_t rank)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(more, i, one) {
+		if (json_array_size(items) >= ITEMS_MAX)
+			break;
+		if (rank >= 0)
+			json_object_set_new(one, "rank", json_integer(rank));
+		json_array_append(items, one);
+	}
+	json_decref(more);
+}
+
+static void look_at(const struct agent *a, const struct task *t, json_t *items)
+{
+	struct gck_error err = { 0 };
+	json_t *found;
+
+	if (t->ended)
+		return;
+	if (!t->link || t->link->waiting) {
+		json_array_append_new(items, item(t, "preload",
+			"it has no link to its agent: not yet started, statically linked or set-uid",
+			"run a dynamically linked program and leave LD_PRELOAD in place"));
+		return;
+	}
+	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
+	if (found)
+		add_all(items, found, t->rank);
+	else
+		json_array_append_new(items, item(t, "process", err.text, "see the reason"));
+}
+
+static json_t *look(const void *arg, struct gck_error *err)
+{
+	const struct agent *a = arg;
+	json_t *items = json_array();
+
+	(void)err;
+	for (size_t i = 0; i < a->tasks.n; i++)
+		look_at(a, a->tasks.v[i], items);
+	add_all(items, shared_find(&a->tasks), -1);
+	return items;
+}
+
+static void on_looked(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct question *q = data;
+	json_t *items = result ? json_incref((json_t *)result)
+		: json_pack("[{s:s, s:o, s:s, s:b}]", "object", "node", "reason",
+			    packet_string(why->text), "remedy", "try again", "refuse", 1);
+
+	upstream_send(q->agent, json_pack("{s:s, s:I, s:o}", "op", "able", "id", q->id, "items",
+					  items));
+	free(q);
+}
+
+void able_start(struct agent *a, json_int_t id)
+{
+	struct question *q = malloc(sizeof *q);
+	struct gck_error err = { 0 };
+
+	if (!q)
+		return;
+	q->agent = a;
+	q->id = id;
+	if (!job_start(a->loop, "able", look, a, ABLE_LIMIT_S, on_looked, q, &err))
+		on_looked(q, NULL, &err);
+}

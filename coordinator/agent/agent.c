@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The agent proper: its event loop, the control packets, and what the ranks are told. */
+#include "config.h"
+
+#include "coordinator/agent/agent.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "coordinator/agent/job.h"
+#include "coordinator/agent/links.h"
+#include "coordinator/agent/requeue.h"
+#include "coordinator/agent/restart.h"
+#include "coordinator/agent/say.h"
+#include "coordinator/agent/transaction.h"
+#include "coordinator/agent/upstream.h"
+
+#define BYE_MS 300
+#define TERM_TO_KILL_S 5.
+#define REQUEUE_LIMIT_S 30.
+#define REQUEUED_KILL_S 90.  /* Slurm ends a requeued job's tasks itself, after its KillWait */
+#define FAILURE_STATUS 1
+
+/* ---- the gate ------------------------------------------------------------------------------ */
+
+static void set_gate(struct agent *a, enum gate gate)
+{
+	a->gate = gate;
+	ev_timer_stop(a->loop, &a->patience);
+	links_answer(a->links);
+}
+
+void agent_open(struct agent *a)
+{
+	a->lasting->released = 1;
+	set_gate(a, GATE_OPEN);
+}
+
+void agent_hold(struct agent *a)
+{
+	set_gate(a, GATE_HOLD);
+}
+
+void agent_finished(struct agent *a, json_t *statuses)
+{
+	say_to_user(&a->tasks, "step %u.%u had already finished: it is not run again (skip-done=no "
+		    "would)", a->step->job, a->step->step);
+	json_decref(a->statuses);
+	a->statuses = json_incref(statuses);
+	a->failure = 0;
+	set_gate(a, GATE_EXIT);
+}
+
+void agent_refuse(struct agent *a, const char *why)
+{
+	say_to_user(&a->tasks, "step %u.%u cannot be started: %s", a->step->job, a->step->step, why);
+	json_decref(a->statuses);
+	a->statuses = NULL;
+	a->failure = FAILURE_STATUS;
+	set_gate(a, GATE_EXIT);
+}
+
+/* ---- a restart without a coordinator ------------------------------------------------------- */
+
+/* On success the ranks wait on for Slurm's signals, so that the script runs no line after srun. */
+static void on_requeued(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct agent *a = data;
+
+	if (result) {
+		ev_timer_set(&a->last_resort, REQUEUED_KILL_S, 0.);
+		ev_timer_start(a->loop, &a->last_resort);
+		return;
+	}
+	agent_refuse(a, why->text);
+}
+
+static void on_patience_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct agent *a = w->data;
+	struct gck_error err;
+
+	(void)events;
+	say_to_user(&a->tasks, "the coordinator at %s cannot be reached, so nobody knows whether "
+		    "step %u.%u has a checkpoint: job %u is requeued and held; release it when "
+		    "gpuckptd runs again", a->step->conf.host, a->step->job, a->step->step,
+		    a->step->job);
+	if (!job_start(loop, "requeuehold", requeue_hold, a->step, REQUEUE_LIMIT_S, on_requeued, a,
+		       &err))
+		agent_refuse(a, err.text);
+}
+
+void agent_heard(struct agent *a)
+{
+	ev_timer_stop(a->loop, &a->patience);
+}
+
+void agent_unheard(struct agent *a)
+{
+	if (a->gate != GATE_WAIT || ev_is_active(&a->patience))
+		return;
+	ev_timer_set(&a->patience, a->step->options.restart_wait_s, 0.);
+	ev_timer_start(a->loop, &a->patience);
+}
+
+/* ---- ending ranks -------------------------------------------------------------------------- */
+
+static void signal_ranks(const struct agent *a, int sig)
+{
+	for (size_t i = 0; i < a->tasks.n; i++)
+		if (!a->tasks.v[i]->ended)
+			kill(a->tasks.v[i]->pid, sig);
+}
+
+static void on_last_resort(struct ev_loop *loop, ev_timer *w, int events)
+{
+	(void)loop;
+	(void)events;
+	signal_ranks(w->data, SIGKILL);
+}
+
+void agent_end_ranks(struct agent *a, const char *why, bool at_once)
+{
+	say_to_user(&a->tasks, "step %u.%u is ended: %s", a->step->job, a->step->step, why);
+	signal_ranks(a, at_once ? SIGKILL : SIGTERM);
+	ev_timer_set(&a->last_resort, TERM_TO_KILL_S, 0.);
+	ev_timer_start(a->loop, &a->last_resort);
+}
+
+/* ---- the control socket -------------------------------------------------------------------- */
+
+static void task_named(struct agent *a, const struct task *t)
+{
+	upstream_send(a, json_pack("{s:s, s:[{s:I, s:i}]}", "op", "tasks", "ranks", "rank",
+				   (json_int_t)t->rank, "pid", (int)t->pid));
+	links_task_named(a->links);
+}
+
+void agent_task_ended(struct agent *a, struct task *t)
+{
+	upstream_send(a, json_pack("{s:s, s:I, s:i}", "op", "exit", "rank", (json_int_t)t->rank,
+				   "status", t->status));
+	if (a->transaction)
+		transaction_task_ended(a->transaction, t);
+	if (a->restart)
+		restart_task_ended(a->restart, t);
+}
+
+static void on_control(struct ev_loop *loop, ev_io *io, int events)
+{
+	struct agent *a = io->data;
+	struct gck_control m;
+	int rc;
+
+	(void)events;
+	while ((rc = control_take(a->control, &m)) > 0) {
+		struct task *t = tasks_apply(&a->tasks, &m);
+
+		if (m.type == GCK_CONTROL_END) {
+			ev_break(loop, EVBREAK_ALL);
+			return;
+		}
+		if (t && m.type == GCK_CONTROL_TASK)
+			task_named(a, t);
+		else if (t)
+			agent_task_ended(a, t);
+	}
+	if (rc < 0)
+		ev_break(loop, EVBREAK_ALL);
+}
+
+/* ---- start and end ------------------------------------------------------------------------- */
+
+/* A first start never waits for the coordinator. */
+static enum gate first_gate(const struct agent *a)
+{
+	const struct step *s = a->step;
+
+	if (a->lasting->released || s->options.restart == GCK_RESTART_NEVER)
+		return GATE_OPEN;
+	return s->restarts || s->options.restart == GCK_RESTART_FROM ? GATE_WAIT : GATE_OPEN;
+}
+
+static void watch_control(struct agent *a)
+{
+	fcntl(a->control, F_SETFL, O_NONBLOCK);
+	fcntl(GCK_AGENT_LISTEN_FD, F_SETFL, O_NONBLOCK);
+	ev_io_init(&a->control_io, on_control, a->control, EV_READ);
+	a->control_io.data = a;
+	ev_io_start(a->loop, &a->control_io);
+	ev_timer_init(&a->patience, on_patience_over, 0., 0.);
+	a->patience.data = a;
+	ev_timer_init(&a->last_resort, on_last_resort, 0., 0.);
+	a->last_resort.data = a;
+}
+
+/* The step ends here, or the supervisor wants it so. Children die with this process. */
+static void finish(struct agent *a)
+{
+	upstream_bye(a, BYE_MS);
+	upstream_stop(a->upstream);
+}
+
+int agent_run(const struct step *s, struct lasting *lasting, int control)
+{
+	struct agent a = { .step = s, .lasting = lasting, .control = control };
+
+	prctl(PR_SET_NAME, "gpuckpt-agent");
+	signal(SIGTERM, SIG_IGN); /* the supervisor takes it */
+	a.loop = ev_default_loop(EVFLAG_AUTO);
+	if (!a.loop)
+		return 1;
+	watch_control(&a);
+	a.gate = first_gate(&a);
+	if (a.gate == GATE_OPEN)
+		lasting->released = 1;
+	a.links = links_start(&a);
+	a.upstream = upstream_start(&a);
+	if (!a.links || !a.upstream)
+		return 1;
+	agent_unheard(&a);
+	ev_run(a.loop, 0);
+	finish(&a);
+	return 0;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Processes that the agent forks for what blocks. */
+#include "config.h"
+
+#include "coordinator/agent/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/agent/packet.h"
+
+#define CHILD_OOM_SCORE "900" /* before the program, should memory run out */
+
+struct child {
+	struct ev_loop *loop;
+	const struct child_ops *ops;
+	void *data;
+	pid_t pid;
+	int fd;
+	bool forgotten;
+	ev_io io;
+	ev_child reaped;
+};
+
+static void close_all_but(int a, int b)
+{
+	int low = a < b ? a : b, high = a < b ? b : a;
+
+	if (low < 3)
+		low = high;
+	if (low > 3)
+		close_range(3, (unsigned)low - 1, 0);
+	if (high > low + 1)
+		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+	close_range((unsigned)high + 1, ~0u, 0);
+}
+
+static void prefer_as_victim(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, CHILD_OOM_SCORE, strlen(CHILD_OOM_SCORE)) < 0)
+		(void)0; /* only where the limit was raised above it by the administrator */
+	close(fd);
+}
+
+/* The event loop's signal handlers write into a pipe shared with the agent: they must be gone
+ * before a signal can come. */
+static void default_signals(void)
+{
+	sigset_t none;
+
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void become_child(const struct child_ops *ops, void *arg, pid_t agent, int fd, int keep)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != agent)
+		_exit(1);
+	default_signals();
+	prctl(PR_SET_NAME, "gpuckpt-worker");
+	close_all_but(fd, keep);
+	prefer_as_victim();
+	_exit(ops->run(fd, arg));
+}
+
+static void take_packets(struct child *c)
+{
+	struct gck_error err;
+	json_t *body;
+
+	while ((body = packet_recv(c->fd, 0, &err))) {
+		if (!c->forgotten)
+			c->ops->message(c->data, body);
+		json_decref(body);
+	}
+	if (err.code != ETIMEDOUT)
+		ev_io_stop(c->loop, &c->io);
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)events;
+	take_packets(io->data);
+}
+
+static void on_reaped(struct ev_loop *loop, ev_child *w, int events)
+{
+	struct child *c = w->data;
+
+	(void)events;
+	take_packets(c);
+	ev_child_stop(loop, w);
+	ev_io_stop(loop, &c->io);
+	close(c->fd);
+	if (!c->forgotten)
+		c->ops->end(c->data, w->rstatus);
+	free(c);
+}
+
+static void watch(struct child *c)
+{
+	ev_io_init(&c->io, on_readable, c->fd, EV_READ);
+	c->io.data = c;
+	ev_io_start(c->loop, &c->io);
+	ev_child_init(&c->reaped, on_reaped, c->pid, 0);
+	c->reaped.data = c;
+	ev_child_start(c->loop, &c->reaped);
+}
+
+static pid_t fork_quietly(const struct child_ops *ops, void *arg, int sv[2], int keep)
+{
+	sigset_t all, before;
+	pid_t agent = getpid(), pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (pid == 0)
+		become_child(ops, arg, agent, sv[1], keep);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg, int keep,
+			  void *data, struct gck_error *err)
+{
+	struct child *c = calloc(1, sizeof *c);
+	int sv[2];
+
+	if (!c || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
+		gck_fail(err, errno, "cannot make a worker process: %s", strerror(errno));
+		free(c);
+		return NULL;
+	}
+	c->pid = fork_quietly(ops, arg, sv, keep);
+	if (c->pid < 0)
+		gck_fail(err, errno, "cannot fork a worker process: %s", strerror(errno));
+	close(sv[1]);
+	if (c->pid < 0) {
+		close(sv[0]);
+		free(c);
+		return NULL;
+	}
+	fcntl(sv[0], F_SETFL, O_NONBLOCK);
+	c->loop = loop;
+	c->ops = ops;
+	c->data = data;
+	c->fd = sv[0];
+	watch(c);
+	return c;
+}
+
+void child_tell(struct child *c, json_t *body)
+{
+	struct gck_error err;
+
+	if (packet_send(c->fd, body, &err) < 0 && err.code == EAGAIN)
+		child_kill(c); /* it has not read for so long that it hangs */
+}
+
+void child_kill(struct child *c)
+{
+	kill(c->pid, SIGKILL);
+}
+
+void child_forget(struct child *c)
+{
+	c->forgotten = true;
+	child_kill(c);
+}
+
+const char *child_status_text(int status, char *buf, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(buf, size, "killed by signal %d", WTERMSIG(status));
+	else
+		snprintf(buf, size, "exit status %d", WEXITSTATUS(status));
+	return buf;
+}

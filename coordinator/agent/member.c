@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One rank of this node in a checkpoint. */
+#include "coordinator/agent/member.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "coordinator/agent/child.h"
+#include "coordinator/agent/links.h"
+#include "coordinator/agent/packet.h"
+
+#define BACKSTOP_MORE_MS 2000
+
+const char *const phase_names[PHASES] = { "prepare", "freeze", "resume", "write", "commit" };
+
+enum phase phase_of(const char *name)
+{
+	int p = 0;
+
+	while (p < PHASES && strcmp(name, phase_names[p]))
+		p++;
+	return (enum phase)p;
+}
+
+static void on_message(void *data, const json_t *body)
+{
+	struct member *m = data;
+	enum phase p = phase_of(packet_text(body, "phase", ""));
+
+	if (!strcmp(packet_text(body, "op", ""), "progress")) {
+		m->done = (uint64_t)packet_int(body, "done", 0);
+		m->all = (uint64_t)packet_int(body, "all", 0);
+		transaction_progressed(m);
+	} else if (p < PHASES && !m->answer[p]) {
+		if (packet_bool(body, "ok"))
+			m->answer[p] = json_incref((json_t *)body);
+		transaction_answered(m, p, body);
+	}
+}
+
+static void on_end(void *data, int status)
+{
+	struct member *m = data;
+
+	m->child = NULL;
+	link_return(m->task, WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	transaction_worker_ended(m, status);
+}
+
+static const struct child_ops ops = { worker_main, on_message, on_end };
+
+static void fill(struct member *m, const json_t *prepare, const struct step *s)
+{
+	unsigned timeout = (unsigned)packet_int(prepare, "timeout_ms", s->options.timeout_ms);
+	unsigned hold = (unsigned)packet_int(prepare, "hold_ms", s->options.hold_ms);
+
+	m->work = (struct worker_task){
+		.step = s, .rank = m->task->rank, .pid = m->task->pid,
+		.link = m->task->link->fd, .hello = m->task->link->hello,
+		.seq = (uint32_t)packet_int(prepare, "seq", 0),
+		.backstop_ms = (timeout > hold ? timeout : hold) + BACKSTOP_MORE_MS,
+	};
+	snprintf(m->work.nonce, sizeof m->work.nonce, "%s", packet_text(prepare, "nonce", ""));
+}
+
+int member_start(struct member *m, const json_t *prepare, struct gck_error *err)
+{
+	struct link *l = m->task->link;
+	struct agent *a;
+
+	if (!l || l->waiting)
+		return gck_fail(err, ENOTCONN, "pid %d has %s: a checkpoint needs a dynamically "
+				"linked program that is not set-uid, with its preload left in place",
+				(int)m->task->pid, l ? "not been let go yet" : "no link to the agent");
+	a = l->all->agent;
+	fill(m, prepare, a->step);
+	m->child = child_start(a->loop, &ops, &m->work, l->fd, m, err);
+	if (!m->child)
+		return -1;
+	link_lend(l);
+	return 0;
+}
+
+void member_tell(struct member *m, json_t *body)
+{
+	if (m->child)
+		child_tell(m->child, body);
+	else
+		json_decref(body);
+}
+
+void member_dismiss(struct member *m, bool at_once)
+{
+	if (m->child && at_once)
+		child_kill(m->child);
+	else
+		member_tell(m, json_pack("{s:s}", "op", "abort"));
+}
+
+bool member_held(const struct member *m)
+{
+	return m->child && m->answer[PHASE_FREEZE] && !m->answer[PHASE_RESUME];
+}
+
+bool member_answered(const struct member *m, enum phase p)
+{
+	return m->carried || m->answer[p];
+}
+
+bool member_rank_gone(const struct member *m)
+{
+	char path[64], line[256], *end = NULL;
+	FILE *f;
+
+	if (m->task->ended)
+		return true;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)m->task->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return true;
+	if (fgets(line, sizeof line, f))
+		end = strrchr(line, ')');
+	fclose(f);
+	return !end || strlen(end) < 3 || end[2] == 'Z' || end[2] == 'X';
+}
+
+void member_clear(struct member *m)
+{
+	for (int p = 0; p < PHASES; p++)
+		json_decref(m->answer[p]);
+	memset(m->answer, 0, sizeof m->answer);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One rank of this node in a checkpoint: its worker, and what that has answered. */
+#ifndef AGENT_MEMBER_H
+#define AGENT_MEMBER_H
+
+#include "coordinator/agent/agent.h"
+#include "coordinator/agent/worker.h"
+
+enum phase { PHASE_PREPARE, PHASE_FREEZE, PHASE_RESUME, PHASE_WRITE, PHASE_COMMIT, PHASES };
+
+extern const char *const phase_names[PHASES];
+
+/* The phase of a name, or PHASES. */
+enum phase phase_of(const char *name);
+
+struct member {
+	struct transaction *t;
+	struct task *task;
+	struct child *child;      /* NULL: its worker has ended */
+	struct worker_task work;
+	json_t *answer[PHASES];   /* NULL: none yet */
+	bool told_write;
+	bool carried;             /* the rank ended before it was frozen: its status is its image */
+	bool gone;                /* it seems so, and its status is awaited */
+	uint64_t done, all;       /* bytes written */
+};
+
+/* Fork the worker; its first answer is that to `prepare`. */
+int member_start(struct member *m, const json_t *prepare, struct gck_error *err);
+
+void member_tell(struct member *m, json_t *body);
+
+/* Not needed or not wanted any longer: it leaves by itself, or (at_once) is killed. */
+void member_dismiss(struct member *m, bool at_once);
+
+/* Is the rank stopped by its worker? */
+bool member_held(const struct member *m);
+
+/* Has it given the answer to a phase, or need not? */
+bool member_answered(const struct member *m, enum phase p);
+
+/* No process, or one that has ended and was not waited for. */
+bool member_rank_gone(const struct member *m);
+
+void member_clear(struct member *m);
+
+/* What members tell their transaction. */
+void transaction_answered(struct member *m, enum phase p, const json_t *body);
+void transaction_progressed(struct member *m);
+void transaction_worker_ended(struct member *m, int status);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The phases of a checkpoint on this node: what the workers are told, and what the coordinator is
+ * answered when all of them have done it. */
+#include "config.h"
+
+#include "coordinator/agent/phases.h"
+
+#include "common/fault.h"
+#include "coordinator/agent/answer.h"
+#include "coordinator/agent/packet.h"
+
+/* ---- commands ----------------------------------------------------------------------------------- */
+
+static void tell_all(struct transaction *t, const char *op)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->members[i].carried)
+			member_tell(&t->members[i], json_pack("{s:s}", "op", op));
+}
+
+/* The bound on a hold starts before the first rank is stopped. */
+static void freeze(struct transaction *t)
+{
+	phase_limit(t, t->hold_s);
+	if (!t->keep_held)
+		phase_hold(t, t->hold_s);
+	ev_timer_again(t->agent->loop, &t->tick);
+	tell_all(t, "freeze");
+	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
+}
+
+static void resume(struct transaction *t)
+{
+	phase_limit(t, t->hold_s);
+	tell_all(t, "resume");
+	GCK_FAULT(GCK_FAULT_AGENT_RESUME);
+}
+
+void phase_write_more(struct transaction *t)
+{
+	unsigned writing = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		writing += t->members[i].told_write && !t->members[i].answer[PHASE_WRITE];
+	for (size_t i = 0; i < t->n && writing < t->agent->step->options.cpus; i++) {
+		struct member *m = &t->members[i];
+
+		if (m->carried || m->told_write)
+			continue;
+		m->told_write = true;
+		writing++;
+		member_tell(m, json_pack("{s:s, s:b}", "op", "write", "held", member_held(m)));
+	}
+}
+
+/* Ranks that are still held when the write begins wait for its end. */
+static void write_images(struct transaction *t)
+{
+	t->write_began = ev_now(t->agent->loop);
+	if (!t->answers[PHASE_RESUME]) {
+		t->keep_held = true;
+		ev_timer_stop(t->agent->loop, &t->hold);
+	}
+	phase_limit(t, t->timeout_s);
+	ev_timer_again(t->agent->loop, &t->tick);
+	phase_write_more(t);
+	GCK_FAULT(GCK_FAULT_AGENT_WRITE);
+}
+
+static const struct {
+	enum phase before;
+	void (*act)(struct transaction *t);
+} commands[PHASES] = {
+	[PHASE_FREEZE] = { PHASE_PREPARE, freeze },
+	[PHASE_RESUME] = { PHASE_FREEZE, resume },
+	[PHASE_WRITE] = { PHASE_FREEZE, write_images },
+};
+
+enum phase phase_before(enum phase p)
+{
+	return commands[p].before;
+}
+
+void phase_start(struct transaction *t, enum phase p)
+{
+	t->asked = p;
+	commands[p].act(t);
+	phase_settle(t);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------ */
+
+static void answer(struct transaction *t, enum phase p, json_t *data)
+{
+	ev_timer_stop(t->agent->loop, &t->limit);
+	t->asked = PHASES;
+	json_decref(t->answers[p]);
+	t->answers[p] = answer_done(t->agent, t->seq, phase_names[p], data);
+}
+
+static bool all_answered(const struct transaction *t, enum phase p)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!member_answered(&t->members[i], p) || t->members[i].gone)
+			return false;
+	return true;
+}
+
+static json_t *carried(const struct transaction *t)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->members[i].carried)
+			json_array_append_new(all, json_pack("{s:I, s:i}", "rank",
+				(json_int_t)t->members[i].task->rank, "status",
+				t->members[i].task->status));
+	return all;
+}
+
+static json_int_t sum(const struct transaction *t, enum phase p, const char *key)
+{
+	json_int_t total = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		total += packet_int(t->members[i].answer[p], key, 0);
+	return total;
+}
+
+/* The least (sign 1) or greatest (sign -1) of a member of all answers; 0 if there is none. */
+static json_int_t extreme(const struct transaction *t, enum phase p, const char *key, int sign)
+{
+	json_int_t best = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		json_int_t v = packet_int(t->members[i].answer[p], key, 0);
+
+		if (v && (!best || sign * v < sign * best))
+			best = v;
+	}
+	return best;
+}
+
+/* Every page that a rank writes while its clone stands is copied, and charged to the step. How many
+ * it will be nobody knows: all must fit, or the ranks are held for the write. */
+static void prepared(struct transaction *t)
+{
+	json_int_t expected = sum(t, PHASE_PREPARE, "expected");
+	json_int_t space = packet_int(t->checked, "space", 0);
+	json_int_t memory = packet_int(t->checked, "memory", 0);
+	struct gck_error err = { 0 };
+
+	/* Later checkpoints store what has changed, compressed ones less: for these only the
+	 * write can tell. */
+	if (packet_bool(t->checked, "first") && space < expected &&
+	    t->agent->step->options.compress == GCK_COMPRESS_NONE) {
+		gck_fail(&err, ENOSPC, "store %s: %lld MiB are free, the image needs up to %lld: "
+			 "make room or set another store=", t->agent->step->options.store,
+			 (long long)space >> 20, (long long)expected >> 20);
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
+	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
+	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I}", "expected", expected,
+	       "exited", carried(t), "needs_hold", memory < expected, "memory", memory, "space",
+	       space));
+}
+
+static void frozen(struct transaction *t)
+{
+	GCK_FAULT(GCK_FAULT_AGENT_FROZEN);
+	answer(t, PHASE_FREEZE, json_pack("{s:I, s:o}", "first_ns",
+	       extreme(t, PHASE_FREEZE, "first_ns", 1), "exited", carried(t)));
+}
+
+static void resumed(struct transaction *t)
+{
+	ev_timer_stop(t->agent->loop, &t->hold);
+	GCK_FAULT(GCK_FAULT_AGENT_RESUMED);
+	answer(t, PHASE_RESUME, json_pack("{s:I, s:I}", "first_ns",
+	       extreme(t, PHASE_RESUME, "first_ns", 1), "last_ns",
+	       extreme(t, PHASE_RESUME, "last_ns", -1)));
+}
+
+static void written(struct transaction *t)
+{
+	json_t *ranks = json_array();
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->members[i].carried)
+			json_array_append_new(ranks, json_pack("{s:I, s:O}", "rank",
+				(json_int_t)t->members[i].task->rank, "manifest",
+				json_object_get(t->members[i].answer[PHASE_WRITE], "manifest")));
+	GCK_FAULT(GCK_FAULT_AGENT_WRITTEN);
+	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:f}", "ranks", ranks, "put",
+	       sum(t, PHASE_WRITE, "put"), "stored", sum(t, PHASE_WRITE, "stored"), "seconds",
+	       ev_now(t->agent->loop) - t->write_began));
+}
+
+void phase_settle(struct transaction *t)
+{
+	static void (*const complete[PHASES])(struct transaction *) = {
+		[PHASE_PREPARE] = prepared, [PHASE_FREEZE] = frozen, [PHASE_RESUME] = resumed,
+		[PHASE_WRITE] = written,
+	};
+
+	if (t->failed || t->asked >= PHASE_COMMIT || !all_answered(t, t->asked))
+		return;
+	if (t->asked == PHASE_PREPARE && !t->checked)
+		return;
+	complete[t->asked](t);
+}

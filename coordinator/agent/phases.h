@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the parts of a checkpoint on this node share: the transaction (transaction.c) and its phases
+ * (phases.c). */
+#ifndef AGENT_PHASES_H
+#define AGENT_PHASES_H
+
+#include "coordinator/agent/member.h"
+
+struct transaction {
+	struct agent *agent;
+	uint32_t seq;
+	char nonce[64];
+	bool keep_held;
+	double timeout_s, hold_s;
+	struct member *members;
+	size_t n;
+	enum phase asked;         /* the phase that the coordinator waits for; PHASES: none */
+	json_t *answers[PHASES];  /* what was answered, for repetitions */
+	struct job *check;        /* of the store and the node, part of `prepare` */
+	json_t *checked;
+	bool failed, aborted, over;
+	uint32_t failed_rank;
+	bool rank_to_blame;
+	struct gck_error why;
+	ev_tstamp write_began;
+	uint64_t told_progress;
+	ev_timer limit;           /* of the phase that is asked, or of a write's standstill */
+	ev_timer hold;            /* ranks are held, or the coordinator is away while they are */
+	ev_timer status_wait, dismissal, tick;
+	json_t *next;             /* a `prepare` that waits for this one's workers to leave */
+};
+
+/* Phases: do what is asked (its limit and its commands to the workers), and answer it as soon as
+ * every rank of the node has. */
+void phase_start(struct transaction *t, enum phase p);
+void phase_settle(struct transaction *t);
+
+/* Tell workers to write, as many at a time as the option `cpus` allows. */
+void phase_write_more(struct transaction *t);
+
+/* The phase that must have been answered before p can be asked. */
+enum phase phase_before(enum phase p);
+
+/* Start the limit of the phase that is asked, and the bound on how long ranks are held. */
+void phase_limit(struct transaction *t, double seconds);
+void phase_hold(struct transaction *t, double seconds);
+
+/* events.c */
+void transaction_init_timers(struct transaction *t);
+
+/* An aborted transaction whose workers have left is gone, and makes room for the next. */
+void transaction_leave_if_empty(struct transaction *t);
+/* The rank is gone: carried as soon as its status is known. */
+void transaction_await_status(struct member *m);
+
+/* Workers that have not ended. */
+unsigned transaction_workers(const struct transaction *t);
+void transaction_on_dismissal(struct ev_loop *loop, ev_timer *w, int events);
+
+/* The first failure ends the checkpoint on this node: ranks go on, and that is the answer to what
+ * is asked now or later. m: the rank that it is about, or NULL. at_once: kill the workers. */
+void transaction_fail(struct transaction *t, const struct member *m, const struct gck_error *err,
+		      bool at_once);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A restart on this node: one restorer per rank. Phase 1 builds and holds, phase 2 lets go. */
+#ifndef AGENT_RESTART_H
+#define AGENT_RESTART_H
+
+#include "coordinator/agent/agent.h"
+
+/* The coordinator's welcome{restore}: this commit is to be built when it says so. 0. */
+int restart_offered(struct agent *a, const json_t *welcome);
+
+/* The coordinator's build, run, fallback. */
+void restart_command(struct agent *a, const char *op, const json_t *body);
+
+void restart_task_ended(struct restart *r, struct task *t);
+
+/* Is a commit being built, or built and held? Then seq is set to which. */
+bool restart_building(const struct restart *r, uint32_t *seq);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A restart of one rank: the process that empties it, builds the image in it and lets it go. */
+#include <string.h>
+
+#include "common/fault.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/report.h"
+#include "coordinator/agent/worker.h"
+#include "shim/process/process.h"
+#include "storage/store.h"
+
+struct restorer {
+	const struct worker_task *task;
+	struct report report;
+	struct gck_store *store;
+	struct gck_reader *reader;
+	json_t *manifest;
+	struct gck_restore *restore;
+	uint32_t seq;
+	json_int_t exit;          /* wait status of a rank that had finished; -1: it had not */
+};
+
+/* The status of a rank in a commit that carries no manifest of it. */
+static json_int_t exit_status(const json_t *commit, uint32_t rank)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(commit, "ranks"), i, one)
+		if (packet_int(one, "rank", -1) == (json_int_t)rank)
+			return packet_int(one, "exit", -1);
+	return -1;
+}
+
+static int read_manifest(struct restorer *r, const char *hash, struct gck_error *err)
+{
+	json_t *commit = gck_store_read_commit(r->store, r->seq, *hash ? hash : NULL, NULL, err);
+
+	if (!commit)
+		return -1;
+	r->manifest = gck_store_read_manifest(r->store, commit, r->task->rank, err);
+	if (!r->manifest && err->code == ENODATA)
+		r->exit = exit_status(commit, r->task->rank);
+	json_decref(commit);
+	return r->manifest || r->exit >= 0 ? 0 : -1;
+}
+
+static int fetch(struct restorer *r, const char *hash, struct gck_error *err)
+{
+	const struct step *s = r->task->step;
+
+	if (!r->store)
+		r->store = gck_store_open(s->options.store, s->cluster, r->task->from_job,
+					  r->task->from_step, false, err);
+	if (!r->store || read_manifest(r, hash, err) < 0)
+		return -1;
+	if (!r->manifest)
+		return 0;
+	r->reader = gck_reader_open(r->store, r->manifest, err);
+	return r->reader ? 0 : -1;
+}
+
+static int build_process(struct restorer *r, struct gck_error *err)
+{
+	const struct step *s = r->task->step;
+
+	r->restore = gck_restore_open(r->task->pid, r->manifest, r->reader, s->link_name,
+				      &s->options, err);
+	if (!r->restore)
+		return -1;
+	GCK_FAULT(GCK_FAULT_RESTORE_BUILD);
+	if (gck_restore_build(r->restore, report_progress, &r->report, err) < 0)
+		return -1;
+	GCK_FAULT(GCK_FAULT_RESTORE_BUILT);
+	return 0;
+}
+
+static void forget(struct restorer *r)
+{
+	if (r->restore)
+		gck_restore_close(r->restore);
+	if (r->reader)
+		gck_reader_close(r->reader);
+	json_decref(r->manifest);
+	r->restore = NULL;
+	r->reader = NULL;
+	r->manifest = NULL;
+	r->exit = -1;
+}
+
+/* A build that fails is reported, and the restorer waits for what comes instead. */
+static void build(struct restorer *r, uint32_t seq, const char *hash)
+{
+	struct gck_error err = { 0 };
+
+	forget(r);
+	r->seq = seq;
+	if (fetch(r, hash, &err) < 0 || (r->manifest && build_process(r, &err) < 0)) {
+		if (err.code != ECANCELED || !r->report.next)
+			report_failure(&r->report, "build", &err);
+		return;
+	}
+	report_done(&r->report, "build", json_pack("{s:I, s:I}", "seq", (json_int_t)seq, "exit",
+		    r->exit));
+}
+
+static int run(struct restorer *r)
+{
+	struct gck_error err = { 0 };
+
+	GCK_FAULT(GCK_FAULT_RESTORE_RUN);
+	if (r->restore && (gck_restore_files(r->restore, &err) < 0 ||
+			   gck_restore_run(r->restore, &err) < 0)) {
+		report_failure(&r->report, "run", &err);
+		return 1;
+	}
+	report_done(&r->report, "run", NULL);
+	return 0;
+}
+
+int restorer_main(int fd, void *arg)
+{
+	const struct worker_task *t = arg;
+	struct restorer r = { .task = t, .report = { .fd = fd }, .exit = -1 };
+	struct gck_error err;
+	json_t *body;
+	int rc = -1;
+
+	build(&r, t->seq, t->hash);
+	while (rc < 0) {
+		const char *op;
+
+		body = report_next(&r.report, -1, &err);
+		op = body ? packet_text(body, "op", "") : "abort";
+		if (!strcmp(op, "build"))
+			build(&r, (uint32_t)packet_int(body, "seq", 0),
+			      packet_text(body, "hash", ""));
+		else if (!strcmp(op, "run"))
+			rc = run(&r);
+		else
+			rc = 1;
+		json_decref(body);
+	}
+	forget(&r);
+	gck_store_close(r.store);
+	return rc;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that ranks of this node share by writable mappings: their images would not be of one
+ * moment, and a restart would give each its own copy. */
+#ifndef AGENT_SHARED_H
+#define AGENT_SHARED_H
+
+#include <jansson.h>
+
+#include "common/error.h"
+#include "coordinator/agent/tasks.h"
+
+/* [{"rank","object","reason","remedy","refuse":true}], one entry per object (empty: none). Ranks
+ * that have ended and maps that cannot be read are left out. */
+json_t *shared_find(const struct tasks *t);
+
+/* -1 and the first entry as a text if there is one. */
+int shared_refuse(const struct tasks *t, struct gck_error *err);
+
+#endif

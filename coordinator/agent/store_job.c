@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the agent asks of the store. */
+#include "coordinator/agent/store_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/agent/memory.h"
+#include "coordinator/agent/shared.h"
+#include "storage/store.h"
+
+static struct gck_store *open_store(const struct store_request *r, bool create,
+				    struct gck_error *err)
+{
+	const struct step *s = r->step;
+
+	return gck_store_open(s->options.store, s->cluster, s->job, s->step, create, err);
+}
+
+static json_t *list_commits(struct gck_store *store, struct gck_error *err)
+{
+	json_t *all = json_array();
+	uint32_t *seqs = NULL;
+	size_t n = 0;
+
+	if (gck_store_list(store, &seqs, &n, err) < 0) {
+		json_decref(all);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		char hash[GCK_HASH_TEXT];
+		json_t *commit = gck_store_read_commit(store, seqs[i], NULL, hash, NULL);
+
+		if (commit)
+			json_array_append_new(all, json_pack("{s:I, s:s}", "seq",
+					      (json_int_t)seqs[i], "hash", hash));
+		json_decref(commit);
+	}
+	free(seqs);
+	return all;
+}
+
+json_t *store_list(const void *request, struct gck_error *err)
+{
+	struct gck_store *store = open_store(request, false, err);
+	json_t *all;
+
+	/* A step that was never checkpointed has no directory. */
+	if (!store)
+		return err->code == ENOENT ? json_array() : NULL;
+	all = list_commits(store, err);
+	gck_store_close(store);
+	return all;
+}
+
+static json_t *check_store(struct gck_store *store, struct gck_error *err)
+{
+	uint64_t space, memory = memory_available();
+	uint32_t *seqs = NULL;
+	size_t n = 0;
+
+	if (gck_store_space(store, &space, err) < 0 || gck_store_list(store, &seqs, &n, err) < 0)
+		return NULL;
+	free(seqs);
+	if (space > INT64_MAX)
+		space = INT64_MAX;
+	if (memory > INT64_MAX)
+		memory = INT64_MAX;
+	return json_pack("{s:I, s:I, s:b}", "space", (json_int_t)space, "memory",
+			 (json_int_t)memory, "first", n == 0);
+}
+
+json_t *store_check(const void *request, struct gck_error *err)
+{
+	const struct store_request *r = request;
+	struct gck_store *store;
+	json_t *found;
+
+	if (shared_refuse(r->tasks, err) < 0)
+		return NULL;
+	store = open_store(r, true, err);
+	if (!store)
+		return NULL;
+	found = check_store(store, err);
+	gck_store_close(store);
+	return found;
+}
+
+json_t *store_commit(const void *request, struct gck_error *err)
+{
+	const struct store_request *r = request;
+	struct gck_store *store = open_store(r, false, err);
+	char hash[GCK_HASH_TEXT];
+	int rc;
+
+	if (!store)
+		return NULL;
+	rc = gck_store_commit(store, r->seq, r->document, hash, err);
+	gck_store_close(store);
+	return rc < 0 ? NULL : json_pack("{s:s}", "hash", hash);
+}
+
+static int prune(struct gck_store *store, const struct store_request *r, struct gck_error *err)
+{
+	size_t n = json_array_size(r->document);
+	uint32_t *keep = calloc(n + 1, sizeof *keep);
+	int rc;
+
+	if (!keep)
+		return gck_fail(err, ENOMEM, "cannot remove old commits: out of memory");
+	for (size_t i = 0; i < n; i++)
+		keep[i] = (uint32_t)json_integer_value(json_array_get(r->document, i));
+	/* What was begun after this checkpoint is none of its business. */
+	rc = gck_store_prune(store, keep, n, r->seq + 1, err);
+	free(keep);
+	return rc;
+}
+
+json_t *store_prune(const void *request, struct gck_error *err)
+{
+	struct gck_store *store = open_store(request, false, err);
+	int rc;
+
+	if (!store)
+		return NULL;
+	rc = prune(store, request, err);
+	gck_store_close(store);
+	return rc < 0 ? NULL : json_true();
+}
+
+json_t *store_discard(const void *request, struct gck_error *err)
+{
+	const struct store_request *r = request;
+	struct gck_store *store = open_store(r, false, err);
+	int rc;
+
+	if (!store)
+		return NULL;
+	rc = gck_store_discard(store, r->seq, r->nonce, err);
+	gck_store_close(store);
+	return rc < 0 ? NULL : json_true();
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the agent asks of the store, as functions for job.h: each blocks and runs in a child. */
+#ifndef AGENT_STORE_JOB_H
+#define AGENT_STORE_JOB_H
+
+#include <jansson.h>
+
+#include "coordinator/agent/step.h"
+#include "coordinator/agent/tasks.h"
+
+struct store_request {
+	const struct step *step;
+	const struct tasks *tasks;
+	uint32_t seq;
+	const char *nonce;
+	const json_t *document;  /* the commit, or the sequence numbers to keep */
+};
+
+/* The commits that lie there: [{"seq","hash"}]. One that cannot be read is left out. */
+json_t *store_list(const void *request, struct gck_error *err);
+
+/* What a checkpoint needs beside its ranks: store reachable, shared mappings refused by name;
+ * {"space","memory","first"}: bytes that fit into each, and whether there is no commit yet. */
+json_t *store_check(const void *request, struct gck_error *err);
+
+/* Write the commit object: {"hash"}. */
+json_t *store_commit(const void *request, struct gck_error *err);
+
+/* Remove all commits but those of `document` and what only they needed; remove what an aborted
+ * checkpoint left. true. */
+json_t *store_prune(const void *request, struct gck_error *err);
+json_t *store_discard(const void *request, struct gck_error *err);
+
+#endif

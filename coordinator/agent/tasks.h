@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ranks of this node, as the plugin reports them over the control socket. The supervisor and
+ * the agent proper each keep such a table. */
+#ifndef AGENT_TASKS_H
+#define AGENT_TASKS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/control.h"
+
+struct link;
+
+struct task {
+	uint32_t rank;
+	pid_t pid;
+	int pidfd;           /* supervisor: what is signalled is the task and no later process */
+	bool ended;
+	int status;          /* as from wait, when it ended */
+	struct link *link;   /* agent: its shim's connection, NULL while there is none */
+};
+
+struct tasks {
+	struct task **v;     /* pointers stay valid while the table grows */
+	size_t n;
+};
+
+struct task *tasks_by_pid(const struct tasks *t, pid_t pid);
+struct task *tasks_by_rank(const struct tasks *t, uint32_t rank);
+bool tasks_all_ended(const struct tasks *t);
+
+/* Enter what a control packet says. The task, or NULL if the packet concerns none. */
+struct task *tasks_apply(struct tasks *t, const struct gck_control *m);
+
+/* [{"rank","pid"}] of the tasks that have not ended. */
+json_t *tasks_json(const struct tasks *t);
+
+/* Take a packet from a control socket: 1, 0 when there is none now, -1 at its end. */
+int control_take(int fd, struct gck_control *m);
+
+/* The exit status that a shell would give for a status from wait: 0..255. */
+int exit_code(int wait_status);
+
+#endif

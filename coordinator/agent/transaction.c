@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A checkpoint on this node: how it begins, what a command does to it, how it fails and ends. */
+#include "config.h"
+
+#include "coordinator/agent/transaction.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fault.h"
+#include "common/log.h"
+#include "coordinator/agent/answer.h"
+#include "coordinator/agent/commit.h"
+#include "coordinator/agent/job.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/phases.h"
+#include "coordinator/agent/store_job.h"
+#include "coordinator/agent/upstream.h"
+
+#define DISMISS_S 1.        /* for a worker that was told to leave */
+#define DISCARD_LIMIT_S 600.
+
+static void begin(struct agent *a, const json_t *prepare);
+
+/* ---- the end of it ------------------------------------------------------------------------------ */
+
+unsigned transaction_workers(const struct transaction *t)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += t->members[i].child != NULL;
+	return n;
+}
+
+static void discarded(void *data, const json_t *result, const struct gck_error *why)
+{
+	(void)data;
+	if (!result && why->code != ENOENT)
+		gck_warn("what an aborted checkpoint left is still in the store: %s", why->text);
+}
+
+/* In the background: nobody waits for it. */
+static void discard(struct transaction *t)
+{
+	const struct store_request r = { .step = t->agent->step, .seq = t->seq,
+					 .nonce = t->nonce };
+
+	job_start(t->agent->loop, "clean-up in the store", store_discard, &r, DISCARD_LIMIT_S,
+		  discarded, NULL, NULL);
+}
+
+static void stop_timers(struct transaction *t)
+{
+	ev_timer *all[] = { &t->limit, &t->hold, &t->status_wait, &t->dismissal, &t->tick };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		ev_timer_stop(t->agent->loop, all[i]);
+}
+
+static void transaction_free(struct transaction *t)
+{
+	stop_timers(t);
+	if (t->check)
+		job_cancel(t->check);
+	for (size_t i = 0; i < t->n; i++)
+		member_clear(&t->members[i]);
+	for (int p = 0; p < PHASES; p++)
+		json_decref(t->answers[p]);
+	json_decref(t->checked);
+	json_decref(t->next);
+	free(t->members);
+	free(t);
+}
+
+void transaction_leave_if_empty(struct transaction *t)
+{
+	struct agent *a = t->agent;
+	json_t *next = t->next;
+
+	if (!t->aborted || transaction_workers(t))
+		return;
+	if (!t->over)
+		discard(t);
+	if (!next)
+		answer_plain(a, t->seq, "abort");
+	t->next = NULL;
+	a->transaction = NULL;
+	transaction_free(t);
+	if (next)
+		begin(a, next);
+	json_decref(next);
+}
+
+/* All workers are to leave; those that do not are killed. */
+static void dismiss(struct transaction *t, bool at_once)
+{
+	ev_timer *all[] = { &t->limit, &t->hold, &t->status_wait, &t->tick };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		ev_timer_stop(t->agent->loop, all[i]);
+	if (t->check)
+		job_cancel(t->check);
+	t->check = NULL;
+	for (size_t i = 0; i < t->n; i++)
+		member_dismiss(&t->members[i], at_once);
+	ev_timer_set(&t->dismissal, DISMISS_S, 0.);
+	ev_timer_start(t->agent->loop, &t->dismissal);
+}
+
+void transaction_on_dismissal(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct transaction *t = w->data;
+
+	(void)loop;
+	(void)events;
+	for (size_t i = 0; i < t->n; i++)
+		member_dismiss(&t->members[i], true);
+}
+
+static void answer_failure(struct transaction *t, enum phase p)
+{
+	answer_failed(t->agent, t->seq, phase_names[p], &t->why,
+		      t->rank_to_blame ? &t->failed_rank : NULL);
+}
+
+void transaction_fail(struct transaction *t, const struct member *m, const struct gck_error *err,
+		      bool at_once)
+{
+	if (t->failed || t->aborted)
+		return;
+	t->failed = true;
+	t->why = *err;
+	t->rank_to_blame = m != NULL;
+	if (m) {
+		t->failed_rank = m->task->rank;
+		gck_fail_in(&t->why, "rank %u on %s", m->task->rank, t->agent->step->node);
+	} else {
+		gck_fail_in(&t->why, "node %s", t->agent->step->node);
+	}
+	gck_warn("checkpoint %u: %s", t->seq, t->why.text);
+	dismiss(t, at_once);
+	if (t->asked < PHASES)
+		answer_failure(t, t->asked);
+	t->asked = PHASES;
+}
+
+/* ---- commands ----------------------------------------------------------------------------------- */
+
+static void on_checked(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct transaction *t = data;
+
+	t->check = NULL;
+	t->checked = json_incref((json_t *)result);
+	if (!result)
+		transaction_fail(t, NULL, why, false);
+	phase_settle(t);
+}
+
+static int start_check(struct transaction *t, struct gck_error *err)
+{
+	const struct agent *a = t->agent;
+	const struct store_request r = { .step = a->step, .tasks = &a->tasks };
+
+	t->check = job_start(a->loop, "the check of the store", store_check, &r, t->timeout_s,
+			     on_checked, t, err);
+	return t->check ? 0 : -1;
+}
+
+static void start_members(struct transaction *t, const json_t *prepare)
+{
+	struct tasks *tasks = &t->agent->tasks;
+	struct gck_error err = { 0 };
+
+	for (; t->n < tasks->n && !t->failed; t->n++) {
+		struct member *m = &t->members[t->n];
+
+		m->t = t;
+		m->task = tasks->v[t->n];
+		m->carried = m->task->ended;
+		if (m->carried || member_start(m, prepare, &err) == 0)
+			continue;
+		if (member_rank_gone(m))
+			transaction_await_status(m);
+		else
+			transaction_fail(t, m, &err, false);
+	}
+}
+
+static void start(struct transaction *t, const json_t *prepare)
+{
+	const struct agent *a = t->agent;
+	struct gck_error err = { 0 };
+
+	if (a->gate != GATE_OPEN || a->tasks.n < a->step->local_ntasks) {
+		gck_fail(&err, EAGAIN, "its ranks have not started yet: try again later");
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
+	phase_limit(t, t->timeout_s);
+	start_members(t, prepare);
+	if (!t->failed && start_check(t, &err) < 0)
+		transaction_fail(t, NULL, &err, false);
+	GCK_FAULT(GCK_FAULT_AGENT_PREPARE);
+}
+
+static void begin(struct agent *a, const json_t *prepare)
+{
+	const struct gck_options *o = &a->step->options;
+	struct transaction *t = calloc(1, sizeof *t);
+	struct member *members = calloc(a->tasks.n + 1, sizeof *members);
+
+	if (!t || !members) {
+		free(t);
+		free(members);
+		return;
+	}
+	t->agent = a;
+	t->members = members;
+	t->asked = PHASE_PREPARE;
+	t->seq = (uint32_t)packet_int(prepare, "seq", 0);
+	snprintf(t->nonce, sizeof t->nonce, "%s", packet_text(prepare, "nonce", ""));
+	t->keep_held = packet_bool(prepare, "keep_held");
+	t->timeout_s = (double)packet_int(prepare, "timeout_ms", o->timeout_ms) / 1000;
+	t->hold_s = (double)packet_int(prepare, "hold_ms", o->hold_ms) / 1000;
+	transaction_init_timers(t);
+	a->transaction = t;
+	start(t, prepare);
+}
+
+static void command(struct transaction *t, enum phase p)
+{
+	struct gck_error err = { 0 };
+
+	if (t->failed) {
+		answer_failure(t, p);
+	} else if (t->answers[p]) {
+		upstream_send(t->agent, json_incref(t->answers[p]));
+	} else if (t->asked == p) {
+		return; /* it is at it */
+	} else if (t->asked < PHASES || !t->answers[phase_before(p)]) {
+		gck_fail(&err, EPROTO, "%s came out of turn", phase_names[p]);
+		t->asked = p;
+		transaction_fail(t, NULL, &err, false);
+	} else {
+		phase_start(t, p);
+	}
+}
+
+static void prepare(struct agent *a, const json_t *body)
+{
+	struct transaction *t = a->transaction;
+
+	if (!t) {
+		begin(a, body);
+	} else if (t->seq == (uint32_t)packet_int(body, "seq", 0) && !t->aborted) {
+		if (t->failed)
+			answer_failure(t, PHASE_PREPARE);
+		else if (t->answers[PHASE_PREPARE])
+			upstream_send(a, json_incref(t->answers[PHASE_PREPARE]));
+	} else {
+		/* The coordinator has given up the one before, or forgotten it. */
+		json_decref(t->next);
+		t->next = json_incref((json_t *)body);
+		t->aborted = true;
+		dismiss(t, false);
+		transaction_leave_if_empty(t);
+	}
+}
+
+static void abort_it(struct transaction *t, const json_t *body)
+{
+	gck_info("checkpoint %u is aborted: %s", t->seq, packet_text(body, "why", "no reason given"));
+	t->aborted = true;
+	dismiss(t, false);
+	transaction_leave_if_empty(t);
+}
+
+void transaction_command(struct agent *a, const char *op, const json_t *body)
+{
+	uint32_t seq = (uint32_t)packet_int(body, "seq", 0);
+	struct transaction *t = a->transaction && a->transaction->seq == seq ? a->transaction : NULL;
+	struct gck_error err = { 0 };
+
+	if (!strcmp(op, "prepare")) {
+		prepare(a, body);
+	} else if (!strcmp(op, "commit")) {
+		commit_write(a, seq, body);
+	} else if (!strcmp(op, "committed")) {
+		if (t)
+			t->over = true;
+		commit_made(a, seq, body);
+	} else if (!strcmp(op, "abort")) {
+		if (t)
+			abort_it(t, body);
+		else
+			answer_plain(a, seq, op);
+	} else if (t) {
+		command(t, phase_of(op));
+	} else {
+		gck_fail(&err, ENOENT, "node %s: checkpoint %u is not known here: its agent was "
+			 "started anew", a->step->node, seq);
+		answer_failed(a, seq, op, &err, NULL);
+	}
+}
+
+/* ---- state -------------------------------------------------------------------------------------- */
+
+void transaction_connection(struct transaction *t, bool there)
+{
+	if (!t->keep_held || !transaction_held(t))
+		return;
+	if (there)
+		ev_timer_stop(t->agent->loop, &t->hold);
+	else
+		phase_hold(t, t->timeout_s);
+}
+
+uint32_t transaction_seq(const struct transaction *t)
+{
+	return t->over || t->aborted ? 0 : t->seq;
+}
+
+bool transaction_held(const struct transaction *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (member_held(&t->members[i]))
+			return true;
+	return false;
+}

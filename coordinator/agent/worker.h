@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The processes that do the work on one rank, one per rank and checkpoint or restart, and what they
+ * say with the agent (packet.h). Each is the tracer of its rank and does its own store I/O.
+ *
+ * A checkpoint worker starts with `prepare` and then does what it is told, one phase at a time:
+ *
+ *   from   op        members
+ *   agent  freeze                 stop the rank and fork the clone; held from here on
+ *          resume                 let it go
+ *          write     held         write the image; held: the rank waits for that
+ *          hold                   nothing to do, but the agent lives: stay held
+ *          abort                  let go, leave
+ *   worker done      phase ok     prepare: expected; freeze: first_ns; resume: first_ns last_ns;
+ *                    error code   write: manifest put stored
+ *          progress  done all     bytes, a few a second
+ *
+ * A restorer starts with `build` of the commit that it was made for:
+ *
+ *   agent  build     seq hash     what was built is to be thrown away: build this
+ *          run                    cut files back and let the rank go
+ *          abort                  leave; the rank dies if it was emptied
+ *   worker done      phase ok     build: exit (a wait status) if the rank had finished; run
+ *          progress  done all
+ *
+ * A checkpoint worker leaves after a failure, or when the image is written and the rank is not
+ * held. Its exit status is 0 if the rank's link is as it was taken over. A restorer stays after a
+ * failed build, for there may be another one. */
+#ifndef AGENT_WORKER_H
+#define AGENT_WORKER_H
+
+#include "coordinator/agent/step.h"
+#include "shim/link.h"
+
+struct worker_task {
+	const struct step *step;
+	uint32_t rank;
+	pid_t pid;
+
+	/* a checkpoint */
+	int link;                     /* the helper's socket */
+	struct gck_link_hello hello;
+	uint32_t seq;
+	char nonce[64];
+	unsigned backstop_ms;         /* an agent that is silent so long while the rank is held hangs */
+
+	/* a restart */
+	uint32_t from_job, from_step;
+	char hash[40];                /* of the commit seq; "" is not known */
+};
+
+/* struct child_ops.run; arg is a struct worker_task. */
+int worker_main(int fd, void *arg);
+int restorer_main(int fd, void *arg);
+
+#endif
