@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One request to the coordinator, and its answers until the end. */
+#include <pwd.h>
+#include <string.h>
+
+#include "coordinator/cli/cli.h"
+#include "coordinator/cli/progress.h"
+#include "common/wire.h"
+
+#define CONNECT_TIMEOUT_MS 10000
+
+json_t *cli_request(const struct cli *c, const char *op)
+{
+	json_t *r = json_pack("{s:s}", "op", op);
+
+	if (c->has_job)
+		json_object_set_new(r, "job", json_integer(c->job));
+	if (c->has_step)
+		json_object_set_new(r, "step", json_integer(c->step));
+	return r;
+}
+
+/* Whose answers are taken: only the coordinator's. */
+static const struct passwd *coordinator_user(const struct cli *c, struct gck_error *err)
+{
+	const struct passwd *pw;
+
+	errno = 0;
+	pw = getpwnam(c->conf.user);
+	if (!pw)
+		gck_fail(err, ENOENT, "%s: CoordinatorUser=%s: %s", c->conf_path, c->conf.user,
+			 errno ? strerror(errno) : "there is no such user");
+	return pw;
+}
+
+static struct gck_wire *connect_coordinator(const struct cli *c, struct gck_error *err)
+{
+	const struct passwd *pw;
+
+	if (!*c->conf.host) {
+		gck_fail(err, EINVAL, "%s: CoordinatorHost is not set", c->conf_path);
+		return NULL;
+	}
+	pw = coordinator_user(c, err);
+	if (!pw)
+		return NULL;
+	return gck_wire_connect(c->conf.host, c->conf.port, c->conf.munge_socket, pw->pw_uid,
+				CONNECT_TIMEOUT_MS, err);
+}
+
+/* The last answer's data, or NULL with its error. */
+static json_t *take_end(const json_t *answer, struct gck_error *err)
+{
+	const char *why = json_string_value(json_object_get(answer, "error"));
+	json_t *data = json_object_get(answer, "data");
+
+	if (json_is_true(json_object_get(answer, "ok")))
+		return data ? json_incref(data) : json_null();
+	gck_fail(err, EIO, "%s", why ? why : "the coordinator gave no reason");
+	return NULL;
+}
+
+static json_t *take_answers(struct gck_wire *w, int timeout_s, struct gck_error *err)
+{
+	json_t *answer, *data;
+
+	while ((answer = gck_wire_get(w, timeout_s * 1000, err))) {
+		const char *op = json_string_value(json_object_get(answer, "op"));
+		bool event = op && !strcmp(op, "event");
+
+		if (event) {
+			progress_show(answer);
+			json_decref(answer);
+			continue;
+		}
+		data = take_end(answer, err);
+		json_decref(answer);
+		return data;
+	}
+	return NULL;
+}
+
+json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err)
+{
+	struct gck_wire *w = connect_coordinator(c, err);
+	json_t *data = NULL;
+
+	if (w && gck_wire_put(w, request, CONNECT_TIMEOUT_MS, err) == 0)
+		data = take_answers(w, timeout_s, err);
+	progress_end();
+	gck_wire_free(w);
+	json_decref(request);
+	return data;
+}
+
+json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err)
+{
+	json_t *data = cli_ask(c, cli_request(c, op), CLI_QUERY_S, err);
+	json_t *steps;
+
+	if (!data)
+		return NULL;
+	steps = json_incref(json_object_get(data, "steps"));
+	json_decref(data);
+	if (json_is_array(steps) && json_array_size(steps) > 0)
+		return steps;
+	json_decref(steps);
+	gck_fail(err, ENOENT, "the coordinator knows no such step");
+	return NULL;
+}
+
+int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err)
+{
+	json_int_t j = json_integer_value(json_object_get(step, "job"));
+	json_int_t s = json_integer_value(json_object_get(step, "step"));
+
+	if (j <= 0 || j > UINT32_MAX || s < 0 || s > UINT32_MAX)
+		return gck_fail(err, EPROTO, "the coordinator's answer names no step");
+	*job = (uint32_t)j;
+	*id = (uint32_t)s;
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpuckpt: one verb, its arguments and options; how verbs ask the coordinator. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/error.h"
+
+#define CLI_DONE 0
+#define CLI_FAILED 1
+#define CLI_USAGE 2
+
+#define CLI_MAX_SEQS 64
+#define CLI_QUERY_S 60 /* for an answer that nothing has to be waited for */
+#define CLI_WAIT_S (7 * 86400) /* for a checkpoint: the coordinator has its own time limits */
+
+struct cli;
+
+/* What a verb takes beside -f, --help and --version. */
+#define VERB_JOB 1u      /* JOBID[.STEPID] must be given */
+#define VERB_JOB_MAY 2u  /* ... may be given */
+#define VERB_SEQ 4u      /* one SEQ may follow JOBID.STEPID */
+#define VERB_SEQS 8u     /* SEQs or --all must follow */
+#define VERB_JSON 16u    /* prints, so takes --json */
+#define VERB_WAIT 32u    /* takes --no-wait */
+
+struct verb {
+	const char *name;
+	unsigned takes;
+	int (*run)(struct cli *c, struct gck_error *err); /* -1 with err, or the exit status */
+	const char *help;
+};
+
+struct cli {
+	struct gck_conf conf;
+	const char *conf_path;
+	const struct verb *verb;
+	bool json, no_wait, all;
+	bool has_job, has_step;
+	uint32_t job, step;
+	uint32_t seqs[CLI_MAX_SEQS];
+	size_t nseqs;
+};
+
+/* args.c: the verb and everything after it. -1 with one line that says what is wrong. help and
+ * version are set when they were asked for; then nothing else was checked. */
+int cli_parse(struct cli *c, int argc, char **argv, bool *help, bool *version,
+	      struct gck_error *err);
+
+/* verbs.c */
+extern const struct verb cli_verbs[];
+
+/* ask.c: {"op": op, "job":.., "step":..} with what c says; then the answer's data (new reference,
+ * JSON null if it has none). Events show on a terminal. timeout_s is for each answer. request is
+ * stolen. */
+json_t *cli_request(const struct cli *c, const char *op);
+json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err);
+
+/* Ask and give "steps" of the answer's data, for verbs that go on with it. */
+json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err);
+
+/* A step of an answer: its ids. */
+int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err);
+
+/* print.c: JSON as it is, for --json. */
+void cli_print_json(const json_t *data);
+
+/* checkpoint.c, query.c, store.c: the verbs */
+int cli_able(struct cli *c, struct gck_error *err);
+int cli_checkpoint(struct cli *c, struct gck_error *err);
+int cli_switch(struct cli *c, struct gck_error *err);
+int cli_list(struct cli *c, struct gck_error *err);
+int cli_show(struct cli *c, struct gck_error *err);
+int cli_status(struct cli *c, struct gck_error *err);
+int cli_verify(struct cli *c, struct gck_error *err);
+int cli_remove(struct cli *c, struct gck_error *err);
+
+#endif

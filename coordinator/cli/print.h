@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tables and lists of named values, from JSON. */
+#ifndef CLI_PRINT_H
+#define CLI_PRINT_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+enum kind {
+	KIND_TEXT,
+	KIND_STEP,   /* "job" and "step" of the row: the key is not used */
+	KIND_NUMBER,
+	KIND_BYTES,  /* 1.2G */
+	KIND_TIME,   /* seconds since the epoch */
+	KIND_MS,     /* milliseconds, printed as seconds */
+	KIND_SECONDS,
+};
+
+struct column {
+	const char *title, *key;
+	enum kind kind;
+};
+
+#define CELL_MAX 512
+
+/* One value as people read it; "-" if it is not there. Control characters become '?'. */
+void print_cell(const json_t *row, const struct column *col, char text[CELL_MAX]);
+
+/* Rows for a table: each entry of the steps' arrays `key`, with what the step itself says added. */
+json_t *print_rows(const json_t *steps, const char *key);
+
+/* Aligned columns like squeue's; rows is an array of objects. The table ends with a column that has
+ * no title. Columns that no row has a value for are left out. */
+void print_table(const json_t *rows, const struct column *cols);
+
+/* "Title=value" lines, in the order of cols; what is not there is left out. */
+void print_values(const json_t *object, const struct column *cols);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Verbs that ask: able, list, show, status. */
+#include <stdio.h>
+
+#include "coordinator/cli/cli.h"
+#include "coordinator/cli/print.h"
+
+/* ---- able ---------------------------------------------------------------------------------- */
+
+static void print_able(const json_t *steps)
+{
+	static const struct column columns[] = {
+		{ "STEP", "", KIND_STEP },     { "RANK", "rank", KIND_NUMBER },
+		{ "REFUSES", "refuse", KIND_TEXT }, { "OBJECT", "object", KIND_TEXT },
+		{ "REASON", "reason", KIND_TEXT },  { "REMEDY", "remedy", KIND_TEXT },
+		{ 0 },
+	};
+	static const struct column able[] = {
+		{ "STEP", "", KIND_STEP }, { "ABLE", "able", KIND_TEXT }, { 0 },
+	};
+	json_t *rows = print_rows(steps, "items");
+
+	print_table(steps, able);
+	if (json_array_size(rows)) {
+		putchar('\n');
+		print_table(rows, columns);
+	}
+	json_decref(rows);
+}
+
+/* The first step that is not able, as the reason for the exit status. */
+static int unable(const json_t *steps, struct gck_error *err)
+{
+	static const struct column id = { "", "", KIND_STEP }, object = { "", "object", KIND_TEXT },
+				   reason = { "", "reason", KIND_TEXT };
+	char text[3][CELL_MAX];
+	json_t *step, *item;
+	size_t i, k;
+
+	json_array_foreach(steps, i, step) {
+		if (json_is_true(json_object_get(step, "able")))
+			continue;
+		print_cell(step, &id, text[0]);
+		json_array_foreach(json_object_get(step, "items"), k, item) {
+			if (!json_is_true(json_object_get(item, "refuse")))
+				continue;
+			print_cell(item, &object, text[1]);
+			print_cell(item, &reason, text[2]);
+			return gck_fail(err, EBUSY, "step %.32s cannot be checkpointed: %.160s: %.200s",
+					text[0], text[1], text[2]);
+		}
+		return gck_fail(err, EBUSY, "step %.32s cannot be checkpointed", text[0]);
+	}
+	return 0;
+}
+
+int cli_able(struct cli *c, struct gck_error *err)
+{
+	json_t *data = cli_ask(c, cli_request(c, "able"), CLI_QUERY_S, err);
+	const json_t *steps = json_object_get(data, "steps");
+	int rc;
+
+	if (!data)
+		return -1;
+	if (c->json)
+		cli_print_json(data);
+	else
+		print_able(steps);
+	fflush(stdout);
+	rc = unable(steps, err);
+	json_decref(data);
+	return rc;
+}
+
+/* ---- list ---------------------------------------------------------------------------------- */
+
+int cli_list(struct cli *c, struct gck_error *err)
+{
+	static const struct column columns[] = {
+		{ "STEP", "", KIND_STEP },	  { "USER", "user", KIND_TEXT },
+		{ "SEQ", "seq", KIND_NUMBER },	  { "TIME", "time", KIND_TIME },
+		{ "RANKS", "ranks", KIND_NUMBER }, { "IMAGE", "put", KIND_BYTES },
+		{ "STORED", "stored", KIND_BYTES }, { "STALL", "stall_ms", KIND_MS },
+		{ "WRITE", "write_s", KIND_SECONDS }, { "REASON", "reason", KIND_TEXT },
+		{ 0 },
+	};
+	json_t *data = cli_ask(c, cli_request(c, "list"), CLI_QUERY_S, err);
+	json_t *rows;
+
+	if (!data)
+		return -1;
+	if (c->json) {
+		cli_print_json(data);
+	} else {
+		rows = print_rows(json_object_get(data, "steps"), "commits");
+		print_table(rows, columns);
+		json_decref(rows);
+	}
+	json_decref(data);
+	return CLI_DONE;
+}
+
+/* ---- show ---------------------------------------------------------------------------------- */
+
+static json_int_t newest(const json_t *step)
+{
+	json_int_t seq = 0;
+	json_t *commit;
+	size_t i;
+
+	json_array_foreach(json_object_get(step, "commits"), i, commit) {
+		json_int_t s = json_integer_value(json_object_get(commit, "seq"));
+
+		if (s > seq)
+			seq = s;
+	}
+	return seq;
+}
+
+static void print_commit(const json_t *commit)
+{
+	static const struct column columns[] = {
+		{ "Step", "", KIND_STEP },	     { "Seq", "seq", KIND_NUMBER },
+		{ "User", "user", KIND_TEXT },	     { "Time", "time", KIND_TIME },
+		{ "Reason", "reason", KIND_TEXT },   { "Restarts", "restarts", KIND_NUMBER },
+		{ "Abandoned", "abandoned", KIND_TEXT }, { "Ranks", "ranks", KIND_NUMBER },
+		{ "Ended", "ended", KIND_NUMBER },   { "Nodes", "nodes", KIND_TEXT },
+		{ "Stall", "stall_ms", KIND_MS },    { "Write", "write_s", KIND_SECONDS },
+		{ "Image", "put", KIND_BYTES },	     { "Stored", "stored", KIND_BYTES },
+		{ "Hash", "hash", KIND_TEXT },	     { 0 },
+	};
+	static const struct column place[] = {
+		{ "Store", "store", KIND_TEXT }, { "Path", "path", KIND_TEXT }, { 0 },
+	};
+
+	print_values(commit, columns);
+	print_values(commit, place);
+}
+
+/* One commit, asked for; NULL with err. */
+static json_t *ask_commit(struct cli *c, uint32_t job, uint32_t step, json_int_t seq,
+			  struct gck_error *err)
+{
+	json_t *request = json_pack("{s:s, s:I, s:I, s:I}", "op", "show", "job", (json_int_t)job,
+				    "step", (json_int_t)step, "seq", seq);
+
+	return cli_ask(c, request, CLI_QUERY_S, err);
+}
+
+/* Show the newest commit of every step, or the one that was named. */
+static int show_steps(struct cli *c, const json_t *steps, json_t *out, struct gck_error *err)
+{
+	json_t *step, *commit;
+	uint32_t job, id;
+	size_t i;
+
+	json_array_foreach(steps, i, step) {
+		json_int_t seq = c->nseqs ? c->seqs[0] : newest(step);
+
+		if (seq == 0)
+			continue;
+		if (cli_step_ids(step, &job, &id, err) < 0)
+			return -1;
+		commit = ask_commit(c, job, id, seq, err);
+		if (!commit)
+			return -1;
+		json_array_append_new(out, commit);
+	}
+	if (json_array_size(out) == 0)
+		return gck_fail(err, ENOENT, "there is no commit yet");
+	return 0;
+}
+
+int cli_show(struct cli *c, struct gck_error *err)
+{
+	json_t *steps = cli_ask_steps(c, "list", err);
+	json_t *out = json_array(), *commit;
+	int rc = steps ? show_steps(c, steps, out, err) : -1;
+	size_t i;
+
+	if (rc == 0 && c->json)
+		cli_print_json(json_array_size(out) == 1 ? json_array_get(out, 0) : out);
+	else if (rc == 0)
+		json_array_foreach(out, i, commit) {
+			if (i)
+				putchar('\n');
+			print_commit(commit);
+		}
+	json_decref(out);
+	json_decref(steps);
+	return rc;
+}
+
+/* ---- status -------------------------------------------------------------------------------- */
+
+int cli_status(struct cli *c, struct gck_error *err)
+{
+	static const struct column coordinator[] = {
+		{ "Version", "version", KIND_TEXT },  { "Epoch", "epoch", KIND_NUMBER },
+		{ "Since", "since", KIND_TIME },      { "Agents", "agents", KIND_NUMBER },
+		{ 0 },
+	};
+	static const struct column columns[] = {
+		{ "STEP", "", KIND_STEP },	  { "USER", "user", KIND_TEXT },
+		{ "STATE", "state", KIND_TEXT },  { "RANKS", "ranks", KIND_NUMBER },
+		{ "NODES", "nodes", KIND_TEXT },  { "RESTORED", "restored", KIND_NUMBER },
+		{ "SEQ", "seq", KIND_NUMBER },	  { "TIME", "time", KIND_TIME },
+		{ "DONE", "done", KIND_BYTES },	  { "OF", "all", KIND_BYTES },
+		{ "ERROR", "error", KIND_TEXT },  { 0 },
+	};
+	json_t *data = cli_ask(c, cli_request(c, "status"), CLI_QUERY_S, err);
+
+	if (!data)
+		return -1;
+	if (c->json) {
+		cli_print_json(data);
+	} else {
+		if (!c->has_job)
+			print_values(data, coordinator);
+		if (!c->has_job && json_array_size(json_object_get(data, "steps")))
+			putchar('\n');
+		print_table(json_object_get(data, "steps"), columns);
+	}
+	json_decref(data);
+	return CLI_DONE;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Verbs that touch the store, as the user who calls: verify, remove. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/cli/cli.h"
+#include "coordinator/cli/print.h"
+#include "storage/store.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static struct gck_store *open_store(const struct cli *c, const json_t *step, struct gck_error *err)
+{
+	const char *url = text_of(step, "store"), *cluster = text_of(step, "cluster");
+	uint32_t job, id;
+
+	if (cli_step_ids(step, &job, &id, err) < 0)
+		return NULL;
+	if (!*url) {
+		gck_fail(err, EPROTO, "the coordinator does not say where step %u.%u has its store", job,
+			 id);
+		return NULL;
+	}
+	return gck_store_open(url, *cluster ? cluster : c->conf.cluster, job, id, false, err);
+}
+
+/* ---- verify -------------------------------------------------------------------------------- */
+
+static json_t *verify_commit(struct gck_store *s, const json_t *commit)
+{
+	json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
+	const char *hash = json_string_value(json_object_get(commit, "hash"));
+	struct gck_error why = { 0 };
+	uint64_t bytes = 0;
+
+	if (gck_store_verify(s, (uint32_t)seq, hash, &bytes, &why) == 0)
+		return json_pack("{s:I, s:b, s:I}", "seq", seq, "whole", 1, "bytes",
+				 (json_int_t)bytes);
+	return json_pack("{s:I, s:b, s:s}", "seq", seq, "whole", 0, "error", why.text);
+}
+
+/* {"job","step","commits":[..]} of what was asked for. */
+static json_t *verify_step(const struct cli *c, const json_t *step, struct gck_error *err)
+{
+	struct gck_store *s = open_store(c, step, err);
+	json_t *commits = json_array(), *commit;
+	size_t i;
+
+	if (!s) {
+		json_decref(commits);
+		return NULL;
+	}
+	json_array_foreach(json_object_get(step, "commits"), i, commit) {
+		json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
+
+		if (c->nseqs == 0 || seq == c->seqs[0])
+			json_array_append_new(commits, verify_commit(s, commit));
+	}
+	gck_store_close(s);
+	return json_pack("{s:O, s:O, s:o}", "job", json_object_get(step, "job"), "step",
+			 json_object_get(step, "step"), "commits", commits);
+}
+
+static void print_verified(const json_t *steps)
+{
+	static const struct column columns[] = {
+		{ "STEP", "", KIND_STEP },	 { "SEQ", "seq", KIND_NUMBER },
+		{ "WHOLE", "whole", KIND_TEXT }, { "READ", "bytes", KIND_BYTES },
+		{ "ERROR", "error", KIND_TEXT }, { 0 },
+	};
+	json_t *rows = print_rows(steps, "commits");
+
+	print_table(rows, columns);
+	json_decref(rows);
+}
+
+/* How many commits were read, and an error for the first that is not whole. */
+static int judge(const struct cli *c, const json_t *steps, struct gck_error *err)
+{
+	json_t *step, *commit;
+	size_t i, k, n = 0;
+
+	json_array_foreach(steps, i, step) {
+		json_array_foreach(json_object_get(step, "commits"), k, commit) {
+			n++;
+			if (!json_is_true(json_object_get(commit, "whole")))
+				return gck_fail(err, EBADMSG, "%s", text_of(commit, "error"));
+		}
+	}
+	if (n > 0)
+		return 0;
+	return c->nseqs ? gck_fail(err, ENOENT, "there is no commit %u", c->seqs[0]) :
+			  gck_fail(err, ENOENT, "there is no commit yet");
+}
+
+static int verify_steps(const struct cli *c, const json_t *steps, json_t *out,
+			struct gck_error *err)
+{
+	json_t *step, *found;
+	size_t i;
+
+	json_array_foreach(steps, i, step) {
+		if (json_array_size(json_object_get(step, "commits")) == 0)
+			continue;
+		found = verify_step(c, step, err);
+		if (!found)
+			return -1;
+		json_array_append_new(out, found);
+	}
+	return 0;
+}
+
+int cli_verify(struct cli *c, struct gck_error *err)
+{
+	json_t *steps = cli_ask_steps(c, "list", err);
+	json_t *out = json_array(), *data;
+	int rc = steps ? verify_steps(c, steps, out, err) : -1;
+
+	if (rc == 0) {
+		data = json_pack("{s:O}", "steps", out);
+		if (c->json)
+			cli_print_json(data);
+		else
+			print_verified(out);
+		fflush(stdout);
+		json_decref(data);
+		rc = judge(c, out, err);
+	}
+	json_decref(out);
+	json_decref(steps);
+	return rc;
+}
+
+/* ---- remove -------------------------------------------------------------------------------- */
+
+static bool is_removed(const json_t *removed, uint32_t seq)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(removed, i, one)
+		if (json_integer_value(one) == seq)
+			return true;
+	return false;
+}
+
+/* Remove these commits and what only they needed. A checkpoint that runs has a higher number than
+ * every commit that is there. */
+static int prune(struct gck_store *s, const json_t *removed, struct gck_error *err)
+{
+	uint32_t *seqs, busy;
+	size_t n, kept = 0;
+	int rc;
+
+	if (gck_store_list(s, &seqs, &n, err) < 0)
+		return -1;
+	busy = n ? seqs[n - 1] + 1 : 0;
+	for (size_t i = 0; i < n; i++)
+		if (!is_removed(removed, seqs[i]))
+			seqs[kept++] = seqs[i];
+	rc = gck_store_prune(s, seqs, kept, busy, err);
+	free(seqs);
+	if (rc == 0)
+		gck_store_remove_empty(s);
+	return rc;
+}
+
+/* Ask for one commit of a step (0: all) and remove what the coordinator has forgotten. */
+static json_t *remove_commit(const struct cli *c, const json_t *step, uint32_t seq,
+			     struct gck_store *s, struct gck_error *err)
+{
+	json_t *request = json_pack("{s:s, s:O, s:O}", "op", "remove", "job",
+				    json_object_get(step, "job"), "step",
+				    json_object_get(step, "step"));
+	json_t *data, *removed = NULL;
+
+	if (seq)
+		json_object_set_new(request, "seq", json_integer(seq));
+	data = cli_ask(c, request, CLI_QUERY_S, err);
+	if (!data)
+		return NULL;
+	if (prune(s, json_object_get(data, "remove"), err) == 0)
+		removed = json_incref(json_object_get(data, "remove"));
+	json_decref(data);
+	return removed;
+}
+
+/* The store is opened first: what cannot be deleted must not be forgotten. */
+static int remove_of_step(const struct cli *c, const json_t *step, json_t *removed,
+			  struct gck_error *err)
+{
+	struct gck_store *s = open_store(c, step, err);
+	int rc = s ? 0 : -1;
+
+	for (size_t i = 0; rc == 0 && i < (c->all ? 1 : c->nseqs); i++) {
+		json_t *one = remove_commit(c, step, c->all ? 0 : c->seqs[i], s, err);
+
+		rc = one ? json_array_extend(removed, one) : -1;
+		json_decref(one);
+	}
+	gck_store_close(s);
+	return rc;
+}
+
+static int remove_steps(const struct cli *c, const json_t *steps, json_t *out,
+			struct gck_error *err)
+{
+	json_t *step;
+	size_t i;
+
+	json_array_foreach(steps, i, step) {
+		json_t *removed = json_array();
+		int rc = 0;
+
+		if (json_array_size(json_object_get(step, "commits")) > 0)
+			rc = remove_of_step(c, step, removed, err);
+		json_array_append_new(out, json_pack("{s:O, s:O, s:o}", "job",
+						     json_object_get(step, "job"), "step",
+						     json_object_get(step, "step"), "removed", removed));
+		if (rc < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int cli_remove(struct cli *c, struct gck_error *err)
+{
+	static const struct column columns[] = {
+		{ "STEP", "", KIND_STEP }, { "REMOVED", "removed", KIND_TEXT }, { 0 },
+	};
+	json_t *steps = cli_ask_steps(c, "list", err);
+	json_t *data = json_pack("{s:[]}", "steps");
+	int rc = steps ? remove_steps(c, steps, json_object_get(data, "steps"), err) : -1;
+
+	if (steps && c->json)
+		cli_print_json(data);
+	else if (steps)
+		print_table(json_object_get(data, "steps"), columns);
+	json_decref(data);
+	json_decref(steps);
+	return rc;
+}
