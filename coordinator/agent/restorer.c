@@ -9,15 +9,20 @@
 #include "shim/process/process.h"
 #include "storage/store.h"
 
+/* What a commit has of this rank; manifest is NULL if the rank had finished. */
+struct found {
+	json_t *manifest;
+	struct gck_reader *reader;
+	json_int_t exit;          /* wait status of a rank that had finished; -1: it had not */
+};
+
 struct restorer {
 	const struct worker_task *task;
 	struct report report;
 	struct gck_store *store;
-	struct gck_reader *reader;
-	json_t *manifest;
-	struct gck_restore *restore;
+	struct found found;
+	struct gck_restore *restore; /* NULL: the process is untouched */
 	uint32_t seq;
-	json_int_t exit;          /* wait status of a rank that had finished; -1: it had not */
 };
 
 /* The status of a rank in a commit that carries no manifest of it. */
@@ -32,41 +37,58 @@ static json_int_t exit_status(const json_t *commit, uint32_t rank)
 	return -1;
 }
 
-static int read_manifest(struct restorer *r, const char *hash, struct gck_error *err)
+static int read_manifest(struct restorer *r, const char *hash, struct found *f,
+			 struct gck_error *err)
 {
 	json_t *commit = gck_store_read_commit(r->store, r->seq, *hash ? hash : NULL, NULL, err);
 
 	if (!commit)
 		return -1;
-	r->manifest = gck_store_read_manifest(r->store, commit, r->task->rank, err);
-	if (!r->manifest && err->code == ENODATA)
-		r->exit = exit_status(commit, r->task->rank);
+	f->manifest = gck_store_read_manifest(r->store, commit, r->task->rank, err);
+	if (!f->manifest && err->code == ENODATA)
+		f->exit = exit_status(commit, r->task->rank);
 	json_decref(commit);
-	return r->manifest || r->exit >= 0 ? 0 : -1;
+	return f->manifest || f->exit >= 0 ? 0 : -1;
 }
 
-static int fetch(struct restorer *r, const char *hash, struct gck_error *err)
+static int fetch(struct restorer *r, const char *hash, struct found *f, struct gck_error *err)
 {
 	const struct step *s = r->task->step;
 
 	if (!r->store)
 		r->store = gck_store_open(s->options.store, s->cluster, r->task->from_job,
 					  r->task->from_step, false, err);
-	if (!r->store || read_manifest(r, hash, err) < 0)
+	if (!r->store || read_manifest(r, hash, f, err) < 0)
 		return -1;
-	if (!r->manifest)
+	if (!f->manifest)
 		return 0;
-	r->reader = gck_reader_open(r->store, r->manifest, err);
-	return r->reader ? 0 : -1;
+	f->reader = gck_reader_open(r->store, f->manifest, err);
+	return f->reader ? 0 : -1;
 }
 
-static int build_process(struct restorer *r, struct gck_error *err)
+static void drop(struct found *f)
+{
+	if (f->reader)
+		gck_reader_close(f->reader);
+	json_decref(f->manifest);
+	*f = (struct found){ .exit = -1 };
+}
+
+/* A process that was emptied starts over with the other image. */
+static int take_image(struct restorer *r, const struct found *f, struct gck_error *err)
 {
 	const struct step *s = r->task->step;
 
-	r->restore = gck_restore_open(r->task->pid, r->manifest, r->reader, s->link_name,
+	if (r->restore)
+		return gck_restore_rebase(r->restore, f->manifest, f->reader, err);
+	r->restore = gck_restore_open(r->task->pid, f->manifest, f->reader, s->link_name,
 				      &s->options, err);
-	if (!r->restore)
+	return r->restore ? 0 : -1;
+}
+
+static int build_process(struct restorer *r, const struct found *f, struct gck_error *err)
+{
+	if (take_image(r, f, err) < 0)
 		return -1;
 	GCK_FAULT(GCK_FAULT_RESTORE_BUILD);
 	if (gck_restore_build(r->restore, report_progress, &r->report, err) < 0)
@@ -75,17 +97,20 @@ static int build_process(struct restorer *r, struct gck_error *err)
 	return 0;
 }
 
-static void forget(struct restorer *r)
+static int build_commit(struct restorer *r, const char *hash, struct gck_error *err)
 {
-	if (r->restore)
-		gck_restore_close(r->restore);
-	if (r->reader)
-		gck_reader_close(r->reader);
-	json_decref(r->manifest);
-	r->restore = NULL;
-	r->reader = NULL;
-	r->manifest = NULL;
-	r->exit = -1;
+	struct found f = { .exit = -1 };
+	int rc = fetch(r, hash, &f, err);
+
+	if (rc == 0 && f.manifest)
+		rc = build_process(r, &f, err);
+	else if (rc == 0 && r->restore)
+		rc = gck_fail(err, ESTALE, "commit %u has only its exit status, but the process was "
+			      "already emptied for a later commit", r->seq);
+	/* What the image in hand reads from stays until another one has taken its place. */
+	drop(&r->found);
+	r->found = f;
+	return rc;
 }
 
 /* A build that fails is reported, and the restorer waits for what comes instead. */
@@ -93,15 +118,12 @@ static void build(struct restorer *r, uint32_t seq, const char *hash)
 {
 	struct gck_error err = { 0 };
 
-	forget(r);
 	r->seq = seq;
-	if (fetch(r, hash, &err) < 0 || (r->manifest && build_process(r, &err) < 0)) {
-		if (err.code != ECANCELED || !r->report.next)
-			report_failure(&r->report, "build", &err);
-		return;
-	}
-	report_done(&r->report, "build", json_pack("{s:I, s:I}", "seq", (json_int_t)seq, "exit",
-		    r->exit));
+	if (build_commit(r, hash, &err) == 0)
+		report_done(&r->report, "build", json_pack("{s:I, s:I}", "seq", (json_int_t)seq,
+			    "exit", r->found.exit));
+	else if (err.code != ECANCELED || !r->report.next)
+		report_failure(&r->report, "build", &err);
 }
 
 static int run(struct restorer *r)
@@ -121,7 +143,8 @@ static int run(struct restorer *r)
 int restorer_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
-	struct restorer r = { .task = t, .report = { .fd = fd }, .exit = -1 };
+	struct restorer r = { .task = t, .report = { .fd = fd },
+			      .found = { .exit = -1 } };
 	struct gck_error err;
 	json_t *body;
 	int rc = -1;
@@ -141,7 +164,9 @@ int restorer_main(int fd, void *arg)
 			rc = 1;
 		json_decref(body);
 	}
-	forget(&r);
-	gck_store_close(r.store);
+	gck_restore_close(r.restore);
+	drop(&r.found);
+	if (r.store)
+		gck_store_close(r.store);
 	return rc;
 }
