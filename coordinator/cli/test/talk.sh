@@ -1,0 +1,158 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# gpuckpt against a coordinator that gives fixed answers, and a real store.
+gpuckpt=${GPUCKPT:-./gpuckpt}
+tools=${TOOLS:-./coordinator/cli/test}
+dir=$(mktemp -d) || exit 99
+fake=
+n=0
+
+finish()
+{
+	[ -z "$fake" ] || kill "$fake" 2>/dev/null
+	wait
+	rm -rf "$dir"
+}
+trap finish EXIT
+
+result()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+		sed 's/^/# /' "$dir/out" "$dir/err" "$dir/requests"
+	fi
+}
+
+answers() # OP MESSAGES: what the coordinator says
+{
+	printf '%s\n' "$2" >"$dir/$1.json"
+}
+
+call() # STATUS ARGUMENT...
+{
+	want=$1
+	shift
+	: >"$dir/requests"
+	"$gpuckpt" "$@" -f "$dir/conf" >"$dir/out" 2>"$dir/err"
+	[ $? -eq "$want" ]
+	result $? "gpuckpt $*: exit status $want"
+}
+
+has() # FILE TEXT
+{
+	grep -qF -- "$2" "$dir/$1"
+	result $? "$1 has $2"
+}
+
+"$tools/fake" "$dir" 2>"$dir/why" &
+fake=$!
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	[ -e "$dir/conf" ] || ! kill -0 $fake 2>/dev/null || sleep 0.2
+done
+if [ ! -e "$dir/conf" ]; then
+	echo "1..0 # SKIP $(cat "$dir/why")"
+	exit 0
+fi
+
+commits='[{"seq":1,"hash":"a","time":1700000000,"put":1048576,"stored":524288,"stall_ms":12.5,
+"write_s":0.5,"reason":"interval","ranks":2},{"seq":2,"hash":"b","time":1700000600,"put":3221225472,
+"stored":100,"ranks":2,"reason":"bad\u001b[31m"}]'
+answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"user":"alice",
+"state":"running","commits":'"$commits"'}]}}]'
+call 0 list
+has requests '{"op":"list"}'
+has out '7.0  alice   1'
+has out '1.00M   512K 0.013s  0.5s interval'
+has out '3.00G    100'
+has out 'bad?[31m'
+call 0 list 7.0 --json
+has requests '{"job":7,"op":"list","step":0}'
+has out '"put": 3221225472'
+
+answers show '[{"op":"end","ok":true,"data":{"job":7,"step":0,"seq":2,"hash":"b","nodes":["n1","n2"]}}]'
+call 0 show 7
+has requests '{"job":7,"op":"show","seq":2,"step":0}'
+has out 'Nodes=n1,n2'
+call 0 show 7.0 1
+has requests '{"job":7,"op":"show","seq":1,"step":0}'
+
+answers create '[{"op":"event","text":"writing","data":{"job":7,"step":0,"seq":3,"phase":"writing",
+"done":1,"all":2}},{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"seq":3,
+"stall_ms":250,"write_s":1.25,"put":2048,"stored":0}]}}]'
+call 0 create 7
+has requests '{"job":7,"op":"create","wait":true}'
+has out '7.0    3 0.250s  1.2s 2.00K      0'
+[ ! -s "$dir/err" ]
+result $? "no progress where there is no terminal"
+call 0 create --no-wait 7.0
+has requests '{"job":7,"op":"create","step":0,"wait":false}'
+
+answers requeue '[{"op":"end","ok":false,"error":"job 7 is not a batch job"}]'
+call 1 requeue 7
+has err 'gpuckpt: requeue: job 7 is not a batch job'
+answers vacate '[{"op":"error","error":"unknown op"}]'
+call 1 vacate 7
+has err 'unknown op'
+answers disable '[{"op":"end","ok":true}]'
+call 0 disable 7
+[ ! -s "$dir/out" ]
+result $? "disable prints nothing"
+answers enable '[]'
+call 1 enable 7
+
+answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":true,"items":[]}]}}]'
+call 0 able 7
+answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":false,"items":[{"rank":1,
+"object":"fd 5","reason":"an outside TCP connection","remedy":"close it","refuse":true}]}]}}]'
+call 1 able 7
+has out 'fd 5'
+has err 'step 7.0 cannot be checkpointed: fd 5: an outside TCP connection'
+
+answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,"agents":2,
+"steps":[{"job":7,"step":0,"user":"alice","state":"running","ranks":4,"nodes":["n1","n2"]}]}}]'
+call 0 status
+has out 'Epoch=3'
+has out 'n1,n2'
+
+# ---- the store
+made=$("$tools/make_store" "$dir" 7 0 3)
+answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$dir"'",
+"cluster":"test","commits":'"$made"'}]}}]'
+call 0 verify 7
+[ "$(grep -c yes "$dir/out")" -eq 3 ]
+result $? "three commits are whole"
+call 0 verify 7.0 2 --json
+has out '"whole": true'
+call 1 verify 7.0 9
+has err 'there is no commit 9'
+answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[1]}}]'
+call 0 remove 7.0 1
+has requests '{"job":7,"op":"remove","seq":1,"step":0}'
+[ ! -e "$dir/test/7/0/commit-1.json" ] && [ -e "$dir/test/7/0/commit-2.json" ]
+result $? "the commit is gone, the others are there"
+answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$dir"'",
+"cluster":"test","commits":'"$(echo "$made" | sed 's/{"seq":1[^}]*},//')"'}]}}]'
+call 0 verify 7
+object=$(find "$dir/test/7/0/3-a" -type f ! -name 'rank-*')
+printf x | dd of="$object" bs=1 conv=notrunc 2>/dev/null
+call 1 verify 7
+has out 'no'
+has err "$object"
+answers remove '[{"op":"end","ok":false,"error":"commit 3 is needed"}]'
+call 1 remove 7.0 3
+[ -e "$dir/test/7/0/commit-3.json" ]
+result $? "what the coordinator keeps is not removed"
+answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[2,3]}}]'
+call 0 remove 7 --all
+[ ! -e "$dir/test/7" ]
+result $? "nothing is left of the job"
+call 1 verify 7
+kill $fake
+wait $fake
+fake=
+call 1 list
+has err 'cannot connect'
+echo "1..$n"
