@@ -23,7 +23,7 @@
 #include "shim/preload/threads.h"
 
 #define GUARD 4096
-#define ASK_AGAIN 20 /* times, ASK_PAUSE_NS apart: an agent that crashed is started again */
+#define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: an agent that crashed is started again */
 #define ASK_PAUSE_NS 250000000
 
 struct gck_shim_state gck_state __attribute__((aligned(4096)));
@@ -127,14 +127,15 @@ static int ask(struct gck_link_msg *m)
 	return fd;
 }
 
-/* The agent's worker empties this process while it waits here. */
+/* The agent's worker empties this process while it waits here, or finds that the rank had finished. */
 static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 {
 	struct gck_link_msg m;
 
 	gck_helper_allow(hold->pid);
 	while (gck_link_receive(fd, &m, NULL) == 1)
-		;
+		if (m.type == GCK_LINK_EXIT)
+			leave(m.pid & 255);
 	say("the agent @", gck_state.link, " ended before this rank was restored; the rank ends, so "
 	    "that it does not start from the beginning");
 	leave(1);

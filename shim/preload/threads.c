@@ -15,11 +15,9 @@
 #include "shim/preload/real.h"
 #include "shim/preload/virtual.h"
 
-#define SIGCANCEL 32 /* glibc's own */
 #define NAME_SIZE 16
 
-/* The kernel's TID of a thread that is known to libc by another; 0: it is libc's business. */
-static int32_t kernel_tid(pthread_t thread)
+int32_t gck_kernel_tid(pthread_t thread)
 {
 	int32_t vtid, rtid;
 
@@ -45,6 +43,7 @@ static void *run(void *p)
 	void *arg = s->arg;
 
 	gck_tid_settle();
+	gck_cancel_forget();
 	__atomic_store_n(&s->settled, 1, __ATOMIC_RELEASE);
 	gck_raw(SYS_futex, &s->settled, FUTEX_WAKE_PRIVATE, 1);
 	return function(arg);
@@ -65,19 +64,6 @@ GCK_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	return r;
 }
 
-/* libc marks the thread and signals its cached TID in vain; so the signal is sent again. glibc's
- * handler ignores it in a thread that is not being cancelled. */
-GCK_EXPORT int pthread_cancel(pthread_t thread)
-{
-	int32_t tid = kernel_tid(thread);
-	int r = gck_real()->pthread_cancel(thread);
-
-	if (!tid || thread == pthread_self())
-		return r;
-	gck_raw(SYS_tgkill, gck_state.rpid, tid, SIGCANCEL);
-	return r == ESRCH ? 0 : r;
-}
-
 /* ---- signals -------------------------------------------------------------------------------- */
 
 /* A thread that has ended and was not joined is no error. */
@@ -90,12 +76,12 @@ static int signal_result(pthread_t thread, long r)
 
 static bool is_internal(int sig)
 {
-	return sig == SIGCANCEL || sig == SIGCANCEL + 1;
+	return sig == GCK_SIGCANCEL || sig == GCK_SIGCANCEL + 1;
 }
 
 GCK_EXPORT int pthread_kill(pthread_t thread, int sig)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 
 	if (!tid || is_internal(sig))
 		return gck_real()->pthread_kill(thread, sig);
@@ -104,7 +90,7 @@ GCK_EXPORT int pthread_kill(pthread_t thread, int sig)
 
 GCK_EXPORT int pthread_sigqueue(pthread_t thread, int sig, const union sigval value)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 	siginfo_t info;
 
 	if (!tid || is_internal(sig))
@@ -122,7 +108,7 @@ GCK_EXPORT int pthread_sigqueue(pthread_t thread, int sig, const union sigval va
 
 GCK_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 
 	if (!tid)
 		return gck_real()->pthread_setaffinity_np(thread, size, set);
@@ -131,7 +117,7 @@ GCK_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_s
 
 GCK_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 	long n;
 
 	if (!tid)
@@ -145,7 +131,7 @@ GCK_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *
 
 GCK_EXPORT int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param *param)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 
 	if (!tid)
 		return gck_real()->pthread_setschedparam(thread, policy, param);
@@ -154,7 +140,7 @@ GCK_EXPORT int pthread_setschedparam(pthread_t thread, int policy, const struct 
 
 GCK_EXPORT int pthread_getschedparam(pthread_t thread, int *policy, struct sched_param *param)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 	long r;
 
 	if (!tid)
@@ -170,7 +156,7 @@ GCK_EXPORT int pthread_getschedparam(pthread_t thread, int *policy, struct sched
 GCK_EXPORT int pthread_setschedprio(pthread_t thread, int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 
 	if (!tid)
 		return gck_real()->pthread_setschedprio(thread, priority);
@@ -196,7 +182,7 @@ static long open_comm(int32_t tid, int flags)
 
 GCK_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 	size_t n = strlen(name);
 	long fd, r;
 
@@ -213,7 +199,7 @@ GCK_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 
 GCK_EXPORT int pthread_getname_np(pthread_t thread, char *name, size_t size)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 	long fd, n;
 
 	if (!tid)
@@ -236,7 +222,7 @@ GCK_EXPORT int pthread_getname_np(pthread_t thread, char *name, size_t size)
  * A clock id that the program keeps over a restart names a thread that is gone. */
 GCK_EXPORT int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 
 	if (!tid)
 		return gck_real()->pthread_getcpuclockid(thread, clock);
@@ -254,7 +240,7 @@ GCK_EXPORT int clock_getcpuclockid(pid_t pid, clockid_t *clock)
  * know, or finds a stranger's. */
 GCK_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
 {
-	int32_t tid = kernel_tid(thread);
+	int32_t tid = gck_kernel_tid(thread);
 	int r = gck_real()->pthread_getattr_np(thread, attr);
 	cpu_set_t set[8];
 	long n;

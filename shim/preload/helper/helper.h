@@ -11,10 +11,8 @@
 
 #include "shim/preload/state.h"
 
-/* Whatever flags the user adds to CFLAGS. */
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((no_stack_protector)), apply_to = function)
-#else
+/* Against flags that distributions add to CFLAGS, which come after ours. */
+#ifndef __clang__
 #pragma GCC optimize("no-stack-protector")
 #endif
 

@@ -137,7 +137,7 @@ static int passed_fd(struct msghdr *h)
 	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
 	    c->cmsg_len != CMSG_LEN(sizeof(int)))
 		return -1;
-	return *(int *)CMSG_DATA(c);
+	return *(int *)(void *)CMSG_DATA(c);
 }
 
 static bool is_whole(const struct gck_link_msg *m, long n, int flags)

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/test/preload_agent.h"
+
+void pause_ms(int ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000l };
+
+	nanosleep(&t, NULL);
+}
+
+static bool readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+void agent_listen(struct agent *a)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	socklen_t size;
+
+	if (!a->name[0])
+		snprintf(a->name, sizeof a->name, "gpuckpt-test-%d", getpid());
+	strcpy(address.sun_path + 1, a->name);
+	size = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->name);
+	a->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (a->listener < 0 || bind(a->listener, (struct sockaddr *)&address, size) ||
+	    listen(a->listener, 16))
+		err(99, "listening on @%s", a->name);
+}
+
+static void take_end(int *pair, int want, int fd)
+{
+	dup2(pair[want], fd);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+struct rank agent_run(const struct agent *a, const char *restarts, char *const argv[], bool pipes)
+{
+	struct rank r = { .in = -1, .out = -1, .err = -1 };
+	int in[2], out[2], error[2];
+	char pid[16];
+
+	if (pipes && (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(error, O_CLOEXEC)))
+		err(99, "pipe");
+	if ((r.pid = fork()) < 0)
+		err(99, "fork");
+	if (r.pid == 0) {
+		snprintf(pid, sizeof pid, "%d", getpid());
+		setenv("LD_PRELOAD", GCK_TEST_PRELOAD, 1);
+		setenv("GPUCKPT_LINK", a->name, 1);
+		setenv("GPUCKPT_PID", pid, 1);
+		if (restarts)
+			setenv("GPUCKPT_RESTARTS", restarts, 1);
+		if (pipes) {
+			take_end(in, 0, 0);
+			take_end(out, 1, 1);
+			take_end(error, 1, 2);
+		}
+		execvp(argv[0], argv);
+		err(99, "%s", argv[0]);
+	}
+	if (pipes) {
+		close(in[0]);
+		close(out[1]);
+		close(error[1]);
+		r.in = in[1];
+		r.out = out[0];
+		r.err = error[0];
+	}
+	return r;
+}
+
+int agent_accept(const struct agent *a, int ms, struct gck_link_hello *hello, pid_t *peer)
+{
+	struct gck_link_msg m;
+	struct ucred cred;
+	socklen_t size = sizeof cred;
+	int fd;
+
+	if (!readable(a->listener, ms))
+		return -1;
+	fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size))
+		err(99, "accept");
+	if (agent_receive(fd, &m) != GCK_LINK_HELLO) {
+		close(fd);
+		return -1;
+	}
+	*hello = m.hello;
+	if (peer)
+		*peer = cred.pid;
+	return fd;
+}
+
+int agent_receive(int link, struct gck_link_msg *m)
+{
+	ssize_t n;
+
+	if (!readable(link, WAIT_MS))
+		return -1;
+	n = recv(link, m, sizeof *m, 0);
+	return n > 0 ? (int)m->type : 0;
+}
+
+static size_t size_of(const struct gck_link_msg *m)
+{
+	size_t size = offsetof(struct gck_link_msg, calls);
+
+	return m->type == GCK_LINK_CALLS ? size + m->ncalls * sizeof m->calls[0] : size;
+}
+
+void agent_send(int link, int type, int32_t pid)
+{
+	struct gck_link_msg m = { .type = type, .pid = pid };
+
+	send(link, &m, size_of(&m), MSG_NOSIGNAL);
+}
+
+int agent_admit(const struct agent *a, struct gck_link_hello *hello)
+{
+	int link = agent_accept(a, WAIT_MS, hello, NULL);
+
+	if (link >= 0)
+		agent_send(link, GCK_LINK_GO, getpid());
+	return link;
+}
+
+long agent_call(int link, long nr, long a, long b, long c, long d)
+{
+	struct gck_link_msg m = { .type = GCK_LINK_CALLS, .ncalls = 1 };
+
+	m.calls[0] = (struct gck_link_call){ .nr = nr, .args = { a, b, c, d } };
+	send(link, &m, size_of(&m), MSG_NOSIGNAL);
+	if (agent_receive(link, &m) != GCK_LINK_RESULTS || m.ncalls != 1)
+		return -EPROTO;
+	return m.calls[0].result;
+}
+
+int agent_clone(int link, int *life)
+{
+	struct gck_link_msg m = { .type = GCK_LINK_CLONE };
+	struct iovec v = { &m, size_of(&m) };
+	union {
+		struct cmsghdr h;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .h = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			    .msg_controllen = sizeof control };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		err(99, "socketpair");
+	memcpy(CMSG_DATA(&control.h), &pair[1], sizeof(int));
+	*life = pair[0];
+	if (sendmsg(link, &h, MSG_NOSIGNAL) < 0)
+		m.type = 0;
+	close(pair[1]);
+	if (!m.type)
+		return -EPIPE;
+	return agent_receive(link, &m) == GCK_LINK_CLONED ? m.pid : -EPROTO;
+}
+
+bool agent_frozen(int life)
+{
+	char byte;
+
+	return readable(life, WAIT_MS) && read(life, &byte, 1) == 1 && byte == GCK_LINK_FROZEN;
+}
+
+void agent_peek(pid_t pid, uint64_t address, void *data, size_t size)
+{
+	struct iovec local = { data, size }, remote = { (void *)address, size };
+
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)size)
+		err(99, "reading memory of process %d", pid);
+}
+
+const char *rank_line(int fd, int ms)
+{
+	static char line[256];
+	size_t n = 0;
+
+	while (n < sizeof line - 1 && readable(fd, ms) && read(fd, line + n, 1) == 1 &&
+	       line[n] != '\n')
+		n++;
+	line[n] = '\0';
+	return line;
+}
+
+const char *rank_ask(const struct rank *r, const char *line)
+{
+	if (dprintf(r->in, "%s\n", line) < 0)
+		return "";
+	return rank_line(r->out, WAIT_MS);
+}
+
+int rank_end(struct rank *r)
+{
+	int status = 0;
+	int left = WAIT_MS / 10;
+
+	if (r->in >= 0)
+		close(r->in);
+	while (waitpid(r->pid, &status, WNOHANG) == 0 && left-- > 0)
+		pause_ms(10);
+	if (left < 0) {
+		kill(r->pid, SIGKILL);
+		waitpid(r->pid, &status, 0);
+	}
+	if (r->out >= 0)
+		close(r->out);
+	if (r->err >= 0)
+		close(r->err);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
+bool process_runs(pid_t pid)
+{
+	char path[32], state = 'Z';
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	if (!(f = fopen(path, "re")))
+		return false;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'Z';
+	fclose(f);
+	return state != 'Z' && state != 'X';
+}
+
+bool process_ends(pid_t pid)
+{
+	int left = WAIT_MS / 10;
+
+	while (process_runs(pid) && left-- > 0)
+		pause_ms(10);
+	return left >= 0;
+}

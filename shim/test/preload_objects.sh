@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What the preload's shared object shows and needs, and what its freestanding objects must not use.
+# Runs in the build folder.
+srcdir=${srcdir:-.}
+lib=.libs/libgpuckpt-preload.so
+n=0
+
+check() { # RESULT NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
+}
+
+same() { # GOT WANTED NAME
+	[ "$1" = "$2" ]
+	check $? "$3"
+	[ "$1" = "$2" ] || printf '%s\n' "got:" "$1" "wanted:" "$2" | sed 's/^/# /'
+}
+
+listed=$(sed -n 's/^	\([a-z].*\);$/\1/p' "$srcdir/shim/preload/preload.map" | LC_ALL=C sort)
+shown=$(nm -D --defined-only $lib | awk '{ print $3 }' | LC_ALL=C sort)
+same "$shown" "$listed" "the preload exports the listed functions and nothing else"
+
+needed=$(readelf -d $lib | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+same "$needed" libc.so.6 "it needs libc and nothing else"
+
+readelf -d $lib | grep -q INITFIRST
+check $? "its constructor runs first"
+
+objects=shim/preload/helper/.libs/*.o
+undefined=$(nm -u $objects | sed -n 's/^ *[Uw] //p' | grep -v -e '^gck_' -e '^_GLOBAL_OFFSET_TABLE_$')
+same "$undefined" "" "the helper calls nothing outside its folder"
+
+objdump -d $objects | grep -q '%[fg]s:'
+[ $? -eq 1 ]
+check $? "the helper uses no thread-local storage"
+
+echo "1..$n"

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The rank of test_preload_link: counts in a thread, and does what lines on its standard input
+ * say, with a line of answer each. Its first line gives addresses. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile unsigned long count;
+static volatile sig_atomic_t sigchlds;
+
+static void on_sigchld(int sig)
+{
+	(void)sig;
+	sigchlds++;
+}
+
+static void *counter(void *unused)
+{
+	struct timespec ms = { 0, 1000000 };
+
+	for (;;) {
+		count++;
+		nanosleep(&ms, NULL);
+	}
+	return unused;
+}
+
+static int threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n - 2;
+}
+
+/* Children, as the program sees them. */
+static void answer_wait(void)
+{
+	int r = waitpid(-1, NULL, WNOHANG);
+
+	printf("waitpid %d %s sigchld %d\n", r, r < 0 ? strerrorname_np(errno) : "-", sigchlds);
+}
+
+/* A child without exec: has it threads, has it the link? */
+static void answer_fork(int link)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit((threads() << 1) | (fcntl(link, F_GETFD) >= 0));
+	waitpid(pid, &status, 0);
+	sigchlds = 0;
+	printf("threads %d link %d\n", WEXITSTATUS(status) >> 1, WEXITSTATUS(status) & 1);
+}
+
+/* Close everything, and use the link's number for something of our own. */
+static void answer_closefrom(int link)
+{
+	int null;
+
+	closefrom(3);
+	null = open("/dev/null", O_RDWR);
+	printf("%s\n", dup2(null, link) == link ? "closed" : strerrorname_np(errno));
+}
+
+static void answer_mine(int fd)
+{
+	char path[64] = "", name[32];
+
+	snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+	if (readlink(name, path, sizeof path - 1) < 0)
+		strcpy(path, strerrorname_np(errno));
+	printf("%s\n", path);
+}
+
+static void answer(char *line, char **argv)
+{
+	int number = strchr(line, ' ') ? atoi(strchr(line, ' ')) : 0;
+
+	if (!strncmp(line, "wait", 4))
+		answer_wait();
+	else if (!strncmp(line, "fork", 4))
+		answer_fork(number);
+	else if (!strncmp(line, "closefrom", 9))
+		answer_closefrom(number);
+	else if (!strncmp(line, "mine", 4))
+		answer_mine(number);
+	else if (!strncmp(line, "threads", 7))
+		printf("%d\n", threads());
+	else if (!strncmp(line, "run", 3))
+		system("echo $((`ls /proc/self/task | wc -l`))");
+	else if (!strncmp(line, "exec", 4))
+		execv(argv[0], argv);
+	else
+		printf("?\n");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	char line[64];
+	pthread_t t;
+
+	(void)argc;
+	signal(SIGCHLD, on_sigchld);
+	pthread_create(&t, NULL, counter, NULL);
+	printf("count %p handler %p\n", (void *)&count, (void *)on_sigchld);
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin))
+		answer(line, argv);
+	return 7;
+}
