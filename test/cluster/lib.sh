@@ -198,3 +198,22 @@ commits()
 }
 
 newest_commit() { commits "$@" | sort -n | tail -1; }
+
+# ---- nodes
+
+all_idle() { [[ $(root sinfo -h -o '%T %D') = 'idle 3' ]]; }
+
+# job_nodes JOB: one a line
+job_nodes() { root scontrol show hostnames "$(root squeue -h -t all -j "$1" -o %N)"; }
+
+# Bring every node back to idle, whatever a test did to it.
+nodes_back()
+{
+	local n
+	for n in 1 2 3; do
+		"$cluster" node-start "$n" 2>/dev/null
+		"$cluster" mend "$n" 2>/dev/null
+		root scontrol update nodename="n$n" state=resume 2>/dev/null
+	done
+	wait_for 40 all_idle
+}

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every verb on a running step: its answer, its exit status, and the job's answer at the end.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+burn=$(program burn)
+dir=$(work_dir)
+"$burn" 64 400 50 >"$dir/want"
+
+job=$(submit "$dir" -N2 -n2 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt bash -c 'exec $burn 64 400 50 >rank\$SLURM_PROCID'
+	echo "after srun"
+	END
+)
+check "the step comes under gpuckpt's care" wait_ready "$job"
+
+is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true "able: nothing stands in the way"
+
+alice gpuckpt create "$job" --json >"$dir/create1" 2>"$dir/err"
+report $? "create" || diag "$(cat "$dir/err")"
+is "$(jq -r '.steps[0].seq' "$dir/create1")" 1 "create: the first commit is 1"
+like "$(jq -r '.steps[0].stall_ms' "$dir/create1")" '^[0-9.]+$' "create: tells the stall"
+check "create: two ranks of 64 MiB are in the image" \
+	test "$(jq '.steps[0].put' "$dir/create1")" -gt $((2 * 64 * 1048576))
+alice gpuckpt create "$job" --json >"$dir/create2"
+check "create: a second checkpoint stores less than half of the first" \
+	test "$(jq '.steps[0].stored' "$dir/create2")" -lt $(($(jq '.steps[0].stored' "$dir/create1") / 2))
+check "create: without --json it says a line" grep -q '3' <(alice gpuckpt create "$job")
+
+is "$(commits "$job" | xargs)" "2 3" "list: keep=2 leaves the two newest"
+check "list: a table without --json" grep -q "$job" <(alice gpuckpt list)
+is "$(alice gpuckpt show "$job.0" 3 --json | jq -r '.seq')" 3 "show: one commit"
+check "status: a table without --json" grep -q "$job" <(alice gpuckpt status)
+is "$(query "$job" .state)" running "status: the state of the step"
+check "verify" alice gpuckpt verify "$job"
+check "remove: the older commit" alice gpuckpt remove "$job.0" 2
+is "$(commits "$job" | xargs)" 3 "remove: it is gone from the list"
+check_not "show: a commit that is gone" alice gpuckpt show "$job.0" 2
+check_not "remove: the commit that a restart would need" alice gpuckpt remove "$job.0" 3
+
+check "disable" alice gpuckpt disable "$job"
+check_not "create is refused while disabled" alice gpuckpt create "$job"
+check "enable" alice gpuckpt enable "$job"
+check "create after enable" alice gpuckpt create "$job"
+
+check "requeue" alice gpuckpt requeue "$job"
+check "requeue: Slurm starts the job again" wait_for 40 job_restarted "$job" 1
+check "requeue: the ranks run again" wait_ready "$job" 60
+check "the job ends" wait_job "$job" COMPLETED 60
+check "the answer of rank 0 is that of an uninterrupted run" cmp "$dir/want" "$dir/rank0"
+check "the answer of rank 1 is that of an uninterrupted run" cmp "$dir/want" "$dir/rank1"
+is "$(grep -c "after srun" "$dir/out")" 1 "requeue: no line after srun ran in the first incarnation"
+
+job=$(submit "$dir" -N1 -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt $burn 16 10000 50
+	echo "srun gave \$?"
+	END
+)
+check "vacate: a step to end" wait_ready "$job"
+check "vacate" alice gpuckpt vacate "$job"
+check "vacate: the script goes on, the job ends" wait_job "$job" COMPLETED 20
+check "vacate: srun's status tells" grep -q 'srun gave [1-9]' "$dir/out"
+check "vacate: the commit stays" test -n "$(commits "$job")"
+
+finish

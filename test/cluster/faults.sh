@@ -1,0 +1,258 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What must survive: rank, agent, coordinator, slurmstepd and node killed while idle, while writing
+# and between commit and restart; a full store; damage. After each the answer is right, or the job
+# waits with a reason.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+burn=$(program burn)
+top_dir=$(work_dir)
+size=48 turns=500 pause=50 # 25 s undisturbed
+slow=compress=zstd:19      # makes a write of the image last seconds
+"$burn" $size $turns $pause >"$top_dir/want"
+
+# begin NAME [OPTION-VALUE] [SBATCH-OPTIONS...]: a job of two ranks on two nodes; sets $job, $dir
+begin()
+{
+	name=$1
+	dir=$top_dir/${1// /-}
+	mkdir "$dir"
+	chown --reference="$top_dir" "$dir"
+	local option=--gpu-ckpt${2:+=$2}
+	job=$(submit "$dir" -N2 -n2 "${@:3}" <<-END
+		#!/bin/bash
+		srun $option bash -c 'exec $burn $size $turns $pause >rank\$SLURM_PROCID'
+	END
+	)
+	wait_ready "$job" || report 1 "$name: the step comes under gpuckpt's care"
+	node=$(job_nodes "$job" | head -n 1)
+	other=$(job_nodes "$job" | tail -n 1)
+}
+
+# on NODE CMD...
+on() { root -n "${1#n}" "${@:2}"; }
+
+create() { check "$name: create" alice gpuckpt create "$job"; }
+
+# create_slowly: begin a create and return while the image is being written
+create_slowly()
+{
+	alice gpuckpt create "$job" >"$dir/create" 2>&1 &
+	creating=$!
+	wait_for 20 writing || diag "$name: no write was seen: $(query "$job" .)"
+}
+writing() { query "$job" . | grep -q write; }
+
+answers()
+{
+	check "$name: the job ends" wait_job "$job" COMPLETED "${1-120}"
+	check "$name: rank 0 has the right answer" cmp "$top_dir/want" "$dir/rank0"
+	check "$name: rank 1 has the right answer" cmp "$top_dir/want" "$dir/rank1"
+}
+
+# In $dir the answers of $1 restarts are expected.
+restarted() { check "$name: the job is started again" wait_for 100 job_restarted "$job" "${1-1}"; }
+
+rank_killed()
+{
+	begin "rank killed while idle"
+	create
+	on "$other" pkill -KILL -x burn
+	root scontrol requeue "$job"
+	restarted
+	answers
+
+	begin "rank killed while writing" "$slow"
+	create_slowly
+	on "$other" pkill -KILL -x burn
+	wait "$creating"
+	diag "create gave $?: $(cat "$dir/create")"
+	root scontrol requeue "$job"
+	restarted
+	# Either this checkpoint was finished from the clones, or the job starts from the beginning.
+	answers
+}
+
+agent_killed()
+{
+	begin "agent's worker killed while idle"
+	on "$node" pkill -KILL --newest -x gpuckpt-agent
+	check "$name: it comes back" wait_ready "$job" 20
+	create
+	answers
+
+	begin "whole agent killed while idle"
+	on "$node" pkill -KILL -x gpuckpt-agent
+	sleep 1
+	check_not "$name: create is refused" timeout 100 "$cluster" exec -u alice gpuckpt create "$job"
+	answers
+
+	begin "agent killed while writing" "$slow"
+	create_slowly
+	on "$node" pkill -KILL -x gpuckpt-agent
+	wait "$creating"
+	report $((! $?)) "$name: create tells that it failed" || cat "$dir/create"
+	answers
+}
+
+coordinator_killed()
+{
+	begin "coordinator killed while idle"
+	"$cluster" kill gpuckptd
+	"$cluster" start gpuckptd
+	check "$name: the step is known again" wait_ready "$job" 30
+	create
+	answers
+
+	begin "coordinator killed while writing" "$slow"
+	create_slowly
+	"$cluster" kill gpuckptd
+	wait "$creating"
+	sleep 1
+	"$cluster" start gpuckptd
+	check "$name: the step is known again" wait_ready "$job" 60
+	create
+	root scontrol requeue "$job"
+	restarted
+	answers
+
+	begin "coordinator away at a restart"
+	create
+	root scontrol requeue "$job"
+	"$cluster" kill gpuckptd
+	restarted
+	sleep 3
+	check_not "$name: no cold start" test -e "$dir/rank0" -a "$(head -c 1 "$dir/rank0" | wc -c)" = 0
+	"$cluster" start gpuckptd
+	check "$name: it goes on when the coordinator is back" wait_ready "$job" 60
+	answers
+
+	begin "coordinator away for good" restart-wait=5s
+	create
+	root scontrol requeue "$job"
+	"$cluster" kill gpuckptd
+	check "$name: the job waits, held, with a reason" wait_for 90 held
+	diag "$(root squeue -h -j "$job" -o '%T %r'): $(root scontrol show job "$job" | grep -i reason)"
+	"$cluster" start gpuckptd
+	sleep 1
+	root scontrol release "$job"
+	restarted 2
+	answers
+}
+held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
+
+slurmstepd_killed()
+{
+	begin "slurmstepd killed while idle"
+	create
+	on "$other" pkill -KILL -f "slurmstepd: \[$job\.0\]"
+	gone() { ! on "$other" pgrep -x burn; }
+	check "$name: its ranks do not run on as orphans" wait_for 30 gone
+	root scontrol requeue "$job"
+	restarted
+	answers
+}
+
+node_killed()
+{
+	begin "node killed while idle"
+	create
+	"$cluster" node-kill "${node#n}"
+	restarted
+	answers
+	nodes_back
+
+	begin "node killed while writing" "$slow"
+	create
+	create_slowly
+	"$cluster" node-kill "${other#n}"
+	wait "$creating"
+	restarted
+	answers
+	nodes_back
+
+	begin "node killed between commit and restart"
+	check "$name: gpuckpt requeue" alice gpuckpt requeue "$job"
+	"$cluster" node-kill "${node#n}"
+	restarted
+	answers 150
+	nodes_back
+
+	begin "node cut off"
+	create
+	"$cluster" cut "${other#n}"
+	restarted
+	check "$name: its ranks are stopped on the node that was cut off" wait_for 60 quiet
+	answers
+	nodes_back
+}
+quiet()
+{
+	local p
+	for p in $(on "$other" pgrep -x burn); do
+		[[ $(on "$other" ps -o state= -p "$p") = [TZ]* ]] || return 1
+	done
+}
+
+store_full()
+{
+	begin "store full" "store=file:$GPUCKPT_LAB/small"
+	check_not "$name: create fails" alice gpuckpt create "$job"
+	like "$(alice gpuckpt create "$job" 2>&1)" 'pace|full' "$name: the reason is named"
+	check "$name: nothing is left in the store" test -z "$(find "$GPUCKPT_LAB/small" -type f -size +64k)"
+	answers
+}
+
+# damage NAME FIND-PATTERN: one byte in the middle of the newest file that matches
+damage()
+{
+	local file
+	begin "$1"
+	create
+	sleep 1
+	create
+	file=$(find "$GPUCKPT_LAB/store/lab/$job" -path "$2" -type f -printf '%T@ %p\n' | sort -n | tail -n 1)
+	file=${file#* }
+	[[ -n $file ]] || report 1 "$name: nothing matches $2: $(find "$GPUCKPT_LAB/store/lab/$job" | head -n 20)"
+	flip "$file"
+	check_not "$name: verify finds it" alice gpuckpt verify "$job"
+	root scontrol requeue "$job"
+	restarted
+	check "$name: the ranks run again" wait_ready "$job" 60
+	is "$(query "$job" .restored)" 1 "$name: from the commit before"
+	check "$name: it is said loudly" grep -qiE 'commit|checkpoint' "$dir/out"
+	answers
+}
+
+flip()
+{
+	local at=$(($(stat -c %s "$1") / 2)) byte
+	byte=$(od -An -tu1 -j "$at" -N1 "$1")
+	# shellcheck disable=SC2059 # the format is the byte
+	printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$1" bs=1 seek="$at" conv=notrunc status=none
+}
+
+damaged()
+{
+	damage "damaged object" '*/objects/*'
+	damage "damaged manifest" '*/2-*/rank-1.json'
+	damage "damaged commit" '*/commit-2.json'
+
+	begin "every commit damaged"
+	create
+	flip "$(find "$GPUCKPT_LAB/store/lab/$job" -name commit-1.json)"
+	root scontrol requeue "$job"
+	stopped() { held || [[ $(job_state "$job") =~ FAILED|COMPLETED ]]; }
+	check "$name: the job does not start over good work" wait_for 60 stopped
+	check_not "$name: the job does not pretend to be done" job_is "$job" COMPLETED
+	diag "$(root squeue -h -t all -j "$job" -o '%T %r') $(tail -n 3 "$dir/out")"
+	end_job "$job"
+}
+
+[[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed slurmstepd_killed node_killed \
+	store_full damaged
+for fault; do
+	$fault
+done
+finish

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Checkpoints at random times and restarts in one lineage: GROMACS, python3 and a C program with 64
+# threads, side by side; the answers are those of uninterrupted runs. Ten of each with --long.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=gromacs.sh
+. "$test_dir/gromacs.sh"
+
+rounds=${GPUCKPT_LONG:+10}
+rounds=${rounds:-3}
+steps=$((rounds * 1500))
+walks=$((rounds * 4000))
+turns=$((rounds * 400))
+dir=$(work_dir)
+crowd=$(program crowd)
+
+gromacs_input "$dir" 1
+gromacs_reference "$dir" 1 $steps
+/usr/bin/python3 "$top/test/programs/walk.py" $walks "$dir/walk.want"
+"$crowd" 64 $turns 5 >"$dir/crowd.want"
+cp "$top/test/programs/walk.py" "$dir"
+chmod 644 "$dir/walk.py"
+
+mdrun_job=$(gromacs_submit "$dir" 1 $steps)
+walk_job=$(submit "$dir" -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt /usr/bin/python3 walk.py $walks walk.out
+END
+)
+crowd_job=$(submit "$dir" -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt bash -c 'exec $crowd 64 $turns 5 >crowd.out'
+END
+)
+jobs=("$mdrun_job" "$walk_job" "$crowd_job")
+RANDOM=$$
+diag "seed $$"
+
+nap() { sleep "$((RANDOM % 2)).$((RANDOM % 10))"; }
+
+# One round: a checkpoint at a random time, then every second time plain `scontrol requeue` a bit
+# later, which loses what came after the commit, else `gpuckpt requeue`.
+lineage_round()
+{
+	local j
+	for j in "${jobs[@]}"; do
+		check "round $1: job $j runs" wait_ready "$j" 60
+	done
+	nap
+	for j in "${jobs[@]}"; do
+		check "round $1: checkpoint of job $j" alice gpuckpt create "$j"
+	done
+	nap
+	for j in "${jobs[@]}"; do
+		if (($1 % 2)); then
+			check "round $1: scontrol requeue $j" root scontrol requeue "$j"
+		else
+			check "round $1: gpuckpt requeue $j" alice gpuckpt requeue "$j"
+		fi
+	done
+	for j in "${jobs[@]}"; do
+		check "round $1: job $j is started again" wait_for 60 job_restarted "$j" "$1"
+	done
+}
+
+for ((i = 1; i <= rounds; i++)); do
+	lineage_round $i
+done
+for j in "${jobs[@]}"; do
+	check "job $j ends" wait_job "$j" COMPLETED 300
+	is "$(job_restarts "$j")" "$rounds" "job $j was restarted $rounds times"
+done
+gromacs_compare "$dir" 1
+check "python3 comes to the same answer" cmp "$dir/walk.want" "$dir/walk.out"
+check "64 threads come to the same answer" cmp "$dir/crowd.want" "$dir/crowd.out"
+finish

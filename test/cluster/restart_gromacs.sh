@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# GROMACS through the death of a node: the same coordinates, velocities and energies to the bit.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=gromacs.sh
+. "$test_dir/gromacs.sh"
+
+dir=$(work_dir)
+gromacs_input "$dir" 2
+gromacs_reference "$dir" 2 2000
+
+job=$(gromacs_submit "$dir" 2 2000)
+check "the step comes under gpuckpt's care" wait_ready "$job"
+check "able" alice gpuckpt able "$job"
+check "two ranks are on their way" wait_for 60 gromacs_reached "$dir" 2 300
+check "create" alice gpuckpt create "$job"
+check "the ranks go on" wait_for 60 gromacs_reached "$dir" 2 700
+node=$(root squeue -h -j "$job" -o %B)
+"$cluster" node-kill "${node#n}"
+check "the job is requeued after its node's death" wait_for 90 job_restarted "$job" 1
+check "the ranks run again" wait_ready "$job" 60
+check "the job ends" wait_job "$job" COMPLETED 120
+gromacs_compare "$dir" 2
+nodes_back
+finish

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Several steps of a job at once; a step that had finished; steps that are not ours.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+burn=$(program burn)
+dir=$(work_dir)
+"$burn" 8 400 50 >"$dir/want1"
+"$burn" 12 350 50 >"$dir/want2"
+job=$(submit "$dir" -N2 -n2 <<-END
+	#!/bin/bash
+	echo "batch preload: \${LD_PRELOAD-none}"
+	srun -n1 --gpu-ckpt bash -c 'echo ran >>first; exit 3'
+	echo "first gave \$?"
+	srun -n1 -N1 grep -c gpuckpt /proc/self/maps
+	srun -n1 -N1 bash -c 'echo "plain preload: \${LD_PRELOAD-none}"'
+	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 8 400 50 >one' &
+	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 12 350 50 >two' &
+	wait
+END
+)
+both() { [[ $(query "$job" 'select(.state == "running") | .step' | wc -l) -eq 2 ]]; }
+check "two steps run at once" wait_for 40 both
+check "create takes both" alice gpuckpt create "$job"
+step=$(query "$job" 'select(.state == "running") | .step' | head -n 1)
+check "create takes one" alice gpuckpt create "$job.$step"
+check "requeue" alice gpuckpt requeue "$job"
+check "the job is started again" wait_for 40 job_restarted "$job" 1
+check "the job ends" wait_job "$job" COMPLETED 90
+check "the answer of the one step is right" cmp "$dir/want1" "$dir/one"
+check "the answer of the other is right" cmp "$dir/want2" "$dir/two"
+is "$(wc -l <"$dir/first")" 1 "the finished step was not run again"
+is "$(grep -c '^first gave 3$' "$dir/out")" 2 "its exit status was returned both times"
+is "$(grep -c '^batch preload: none$' "$dir/out")" 2 "the batch step is left alone"
+is "$(grep -c '^plain preload: none$' "$dir/out")" 2 "a step without the option has no preload"
+is "$(grep -cx 0 "$dir/out")" 2 "a step without the option has nothing of ours mapped"
+
+job=$(submit "$dir" -N1 -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt=skip-done=no bash -c 'echo ran >>again; true'
+	srun --gpu-ckpt bash -c 'exec $burn 8 400 50 >three'
+END
+)
+step_1() { ready "$job" 1; }
+check "a second step after one that had finished" wait_for 40 step_1
+check "requeue it" alice gpuckpt requeue "$job"
+check "it ends" wait_job "$job" COMPLETED 90
+is "$(wc -l <"$dir/again")" 2 "skip-done=no: the finished step ran again"
+check "its answer is right" cmp "$dir/want1" "$dir/three"
+
+# A script that was changed between the two runs of a job: the step is another one.
+echo 8 >"$dir/size"
+job=$(submit "$dir" -N1 -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt $burn \$(cat size) 400 50
+END
+)
+check "a step whose arguments will change" wait_ready "$job"
+check "create" alice gpuckpt create "$job"
+echo 9 >"$dir/size"
+root scontrol requeue "$job"
+not_cold() { [[ $(job_state "$job") =~ FAILED|PENDING|REQUEUE_HOLD|COMPLETED ]] && [[ $(job_restarts "$job") -ge 1 ]] && grep -qi fingerprint "$dir/out" "$dir"/../agent.*; }
+check "another program in its place is refused by its fingerprint" wait_for 40 not_cold
+end_job "$job"
+finish
