@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "spank/agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BACKLOG 4096
+#define FIRST_FREE_FD 16 /* above every fd that the agent is to have */
+#define SEND_BUFFER (8 << 20)
+
+static void drop(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void gck_agent_forked(struct gck_agent *a)
+{
+	drop(&a->peer);
+	drop(&a->listener);
+	drop(&a->ready[0]);
+	drop(&a->ready[1]);
+}
+
+static void forget(struct gck_agent *a)
+{
+	gck_agent_forked(a);
+	drop(&a->control);
+}
+
+/* ---- sockets ------------------------------------------------------------------------------- */
+
+/* The random part keeps others on the node from taking the name first. */
+static int name_link(struct gck_agent *a, const char *label, struct gck_error *err)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof random, 0) != sizeof random)
+		return gck_fail(err, errno, "no random numbers for a socket's name: %s",
+				strerror(errno));
+	snprintf(a->link, sizeof a->link, "gpuckpt-%.60s-%016llx", label, (unsigned long long)random);
+	return 0;
+}
+
+static int listen_at(const char *name)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	size_t n = strlen(name);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(addr.sun_path + 1, name, n);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr,
+			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) == 0 &&
+	    listen(fd, BACKLOG) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int gck_agent_prepare(struct gck_agent *a, const char *label, struct gck_error *err)
+{
+	int pair[2];
+
+	*a = (struct gck_agent)GCK_AGENT_NONE;
+	if (name_link(a, label, err))
+		return -1;
+	a->listener = listen_at(a->link);
+	if (a->listener < 0)
+		return gck_fail(err, errno, "no socket for the ranks' link: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+		a->control = pair[0];
+		a->peer = pair[1];
+		if (pipe2(a->ready, O_CLOEXEC) == 0)
+			return 0;
+	}
+	gck_fail(err, errno, "no socket for the agent: %s", strerror(errno));
+	forget(a);
+	return -1;
+}
+
+/* ---- start --------------------------------------------------------------------------------- */
+
+static void default_signals(void)
+{
+	sigset_t none;
+
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Give the agent its fds, and it alone; report is left until the exec. -1: errno says why. */
+static int arrange_fds(const struct gck_agent *a, int *report)
+{
+	int control = fcntl(a->peer, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	int listener = fcntl(a->listener, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	int up = fcntl(*report, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int high = fcntl(null, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+
+	if (control < 0 || listener < 0 || up < 0 || high < 0)
+		return -1;
+	if (dup2(control, GCK_AGENT_CONTROL_FD) < 0 || dup2(high, 1) < 0 || dup2(high, 2) < 0 ||
+	    dup2(listener, GCK_AGENT_LISTEN_FD) < 0 || dup2(up, GCK_AGENT_LISTEN_FD + 1) < 0)
+		return -1;
+	*report = GCK_AGENT_LISTEN_FD + 1;
+	if (fcntl(*report, F_SETFD, FD_CLOEXEC) < 0)
+		return -1;
+	return close_range((unsigned)*report + 1, ~0u, 0);
+}
+
+static _Noreturn void become_agent(const struct gck_agent *a, int report, const char *path,
+				   char *const argv[], char *const envp[])
+{
+	default_signals();
+	umask(077);
+	if (chdir("/") == 0 && arrange_fds(a, &report) == 0)
+		execve(path, argv, envp);
+	/* Nobody else has this pipe, and an int fits into it. */
+	if (write(report, &errno, sizeof errno) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+/* The first child ends at once, so that the agent belongs to nobody who waits for children. */
+static _Noreturn void fork_again(const struct gck_agent *a, int report, const char *path,
+				 char *const argv[], char *const envp[])
+{
+	pid_t pid;
+
+	setsid();
+	pid = fork();
+	if (pid == 0)
+		become_agent(a, report, path, argv, envp);
+	if (pid < 0 && write(report, &errno, sizeof errno) < 0)
+		_exit(126);
+	_exit(0);
+}
+
+/* Nothing is written by an agent that runs: the pipe closes at its exec. */
+static int read_report(int fd)
+{
+	int failed = 0;
+	ssize_t n;
+
+	do
+		n = read(fd, &failed, sizeof failed);
+	while (n < 0 && errno == EINTR);
+	return n == 0 ? 0 : n == sizeof failed ? failed : EIO;
+}
+
+int gck_agent_start(const struct gck_agent *a, const char *path, char *const argv[],
+		    char *const envp[], struct gck_error *err)
+{
+	int report[2], failed;
+	pid_t pid;
+
+	if (pipe2(report, O_CLOEXEC))
+		return gck_fail(err, errno, "the agent was not started: pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid == 0)
+		fork_again(a, report[1], path, argv, envp);
+	failed = pid < 0 ? errno : 0;
+	close(report[1]);
+	if (!failed)
+		failed = read_report(report[0]);
+	close(report[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (failed)
+		return gck_fail(err, failed, "the agent %s was not started: %s", path, strerror(failed));
+	return 0;
+}
+
+/* ---- ready --------------------------------------------------------------------------------- */
+
+void gck_agent_announce(struct gck_agent *a, bool up, unsigned tasks)
+{
+	char word = up;
+
+	while (tasks-- > 1)
+		if (write(a->ready[1], &word, 1) < 0)
+			break;
+	gck_agent_forked(a);
+}
+
+bool gck_agent_is_up(struct gck_agent *a)
+{
+	char word = 0;
+	ssize_t n;
+
+	drop(&a->ready[1]);
+	do
+		n = read(a->ready[0], &word, 1);
+	while (n < 0 && errno == EINTR);
+	gck_agent_forked(a);
+	return n == 1 && word;
+}
+
+/* ---- control ------------------------------------------------------------------------------- */
+
+int gck_agent_tell(const struct gck_agent *a, enum gck_control_type type, uint32_t rank, pid_t pid,
+		   int status, struct gck_error *err)
+{
+	struct gck_control m = { .type = type, .rank = rank, .pid = pid, .status = status };
+	int size = SEND_BUFFER;
+
+	if (a->control < 0)
+		return gck_fail(err, ENOTCONN, "there is no agent");
+	if (send(a->control, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof m)
+		return 0;
+	/* Hundreds of tasks are told of before the agent reads its first: make room, once. */
+	if (errno == EAGAIN &&
+	    setsockopt(a->control, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) == 0 &&
+	    send(a->control, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof m)
+		return 0;
+	return gck_fail(err, errno, "the agent was not told of task %u: %s", rank, strerror(errno));
+}
+
+void gck_agent_finish(struct gck_agent *a, int timeout_ms)
+{
+	struct pollfd p = { .fd = a->control }; /* POLLHUP is always reported */
+
+	if (a->control < 0)
+		return;
+	if (gck_agent_tell(a, GCK_CONTROL_END, 0, 0, 0, NULL) == 0)
+		poll(&p, 1, timeout_ms);
+	forget(a);
+}

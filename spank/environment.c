@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "spank/environment.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_VALUE 65536
+#define MAX_VARIABLES 24
+
+/* A variable of the job's: "" if it is not set. */
+static int get(spank_t spank, const char *name, char *value, size_t size, struct gck_error *err)
+{
+	spank_err_t e = spank_getenv(spank, name, value, (int)size);
+
+	if (e == ESPANK_SUCCESS)
+		return 0;
+	if (e == ESPANK_NOSPACE)
+		return gck_fail(err, ENAMETOOLONG, "%s in the job's environment is longer than %zu bytes",
+				name, size - 1);
+	if (e != ESPANK_ENV_NOEXIST)
+		return gck_fail(err, EINVAL, "%s cannot be read from the job's environment: %s", name,
+				spank_strerror(e));
+	*value = '\0';
+	return 0;
+}
+
+static int set(spank_t spank, const char *name, const char *value, struct gck_error *err)
+{
+	spank_err_t e = spank_setenv(spank, name, value, 1);
+
+	if (e == ESPANK_SUCCESS)
+		return 0;
+	return gck_fail(err, EINVAL, "%s cannot be set in the job's environment: %s", name,
+			spank_strerror(e));
+}
+
+unsigned gck_environment_restarts(spank_t spank)
+{
+	char value[16];
+	uint64_t n = 0;
+
+	if (get(spank, "SLURM_RESTART_COUNT", value, sizeof value, NULL) == 0)
+		gck_parse_number(value, 0, UINT32_MAX, &n, NULL);
+	return (unsigned)n;
+}
+
+/* ---- rank ---------------------------------------------------------------------------------- */
+
+/* Ours comes first: what it interposes must be seen before the user's. A step that is started out
+ * of a rank has it already. */
+static int set_preload(spank_t spank, const char *preload, struct gck_error *err)
+{
+	size_t n = strlen(preload), size = MAX_VALUE + n + 2;
+	char *value = malloc(size);
+	char *rest = value ? value + n + 1 : NULL;
+	int rc = -1;
+
+	if (!value)
+		return gck_fail(err, ENOMEM, "no memory for LD_PRELOAD");
+	if (get(spank, "LD_PRELOAD", rest, MAX_VALUE, err) == 0) {
+		memcpy(value, preload, n);
+		value[n] = *rest ? ':' : '\0';
+		if (strncmp(rest, preload, n) == 0 && (!rest[n] || strchr(": ", rest[n])))
+			rc = 0;
+		else
+			rc = set(spank, "LD_PRELOAD", value, err);
+	}
+	free(value);
+	return rc;
+}
+
+int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
+			 struct gck_error *err)
+{
+	char pid[16], count[16];
+
+	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	snprintf(count, sizeof count, "%u", restarts);
+	if (set(spank, "GPUCKPT_LINK", link, err) || set(spank, "GPUCKPT_PID", pid, err) ||
+	    set(spank, "GPUCKPT_RESTARTS", count, err))
+		return -1;
+	return set_preload(spank, preload, err);
+}
+
+/* ---- agent --------------------------------------------------------------------------------- */
+
+struct list {
+	char *v[MAX_VARIABLES + 1];
+	size_t n;
+	bool failed;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void add(struct list *l, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (l->n == MAX_VARIABLES || vasprintf(&l->v[l->n], fmt, ap) < 0)
+		l->failed = true;
+	else
+		l->v[++l->n] = NULL;
+	va_end(ap);
+}
+
+static void add_item(struct list *l, spank_t spank, const char *name, spank_item_t item)
+{
+	uint32_t n;
+
+	if (spank_get_item(spank, item, &n) == ESPANK_SUCCESS)
+		add(l, "%s=%u", name, n);
+	else
+		l->failed = true;
+}
+
+/* A variable of the job's under another name; left out if it is not set. */
+static int add_job(struct list *l, spank_t spank, const char *name, const char *from,
+		   struct gck_error *err)
+{
+	char value[1024];
+
+	if (get(spank, from, value, sizeof value, err))
+		return -1;
+	if (*value)
+		add(l, "%s=%s", name, value);
+	return 0;
+}
+
+static int add_options(struct list *l, const struct gck_options *o, struct gck_error *err)
+{
+	char text[2 * PATH_MAX];
+
+	if (gck_options_format(o, text, sizeof text, err))
+		return -1;
+	add(l, "GPUCKPT_OPTIONS=%s", text);
+	return 0;
+}
+
+static int add_cwd(struct list *l, struct gck_error *err)
+{
+	char cwd[PATH_MAX];
+
+	if (!getcwd(cwd, sizeof cwd))
+		return gck_fail(err, errno, "the task's working directory: %s", strerror(errno));
+	add(l, "GPUCKPT_CWD=%s", cwd);
+	return 0;
+}
+
+/* slurmstepd's own SLURM_CONF, if its site has one; nothing of the job's. */
+static void add_slurm_conf(struct list *l)
+{
+	const char *path = getenv("SLURM_CONF");
+
+	if (path)
+		add(l, "SLURM_CONF=%s", path);
+}
+
+char **gck_environment_agent(spank_t spank, const char *conf_path, const char *link,
+			     const struct gck_options *o, unsigned restarts, struct gck_error *err)
+{
+	static struct list l;
+
+	l.n = 0;
+	add(&l, "GPUCKPT_CONF=%s", conf_path);
+	add(&l, "GPUCKPT_LINK=%s", link);
+	add(&l, "GPUCKPT_RESTARTS=%u", restarts);
+	add_item(&l, spank, "GPUCKPT_JOB", S_JOB_ID);
+	add_item(&l, spank, "GPUCKPT_STEP", S_JOB_STEPID);
+	add_item(&l, spank, "GPUCKPT_NODEID", S_JOB_NODEID);
+	add_item(&l, spank, "GPUCKPT_NNODES", S_JOB_NNODES);
+	add_item(&l, spank, "GPUCKPT_NTASKS", S_JOB_TOTAL_TASK_COUNT);
+	add_item(&l, spank, "GPUCKPT_LOCAL_NTASKS", S_JOB_LOCAL_TASK_COUNT);
+	add_slurm_conf(&l);
+	if (add_options(&l, o, err) || add_cwd(&l, err) ||
+	    add_job(&l, spank, "GPUCKPT_NODE", "SLURMD_NODENAME", err) ||
+	    add_job(&l, spank, "GPUCKPT_CLUSTER", "SLURM_CLUSTER_NAME", err) ||
+	    add_job(&l, spank, "GPUCKPT_MARK", "GPUCKPT_MARK", err))
+		return NULL;
+	if (l.failed) {
+		gck_fail(err, ENOMEM, "the agent's environment cannot be made");
+		return NULL;
+	}
+	return l.v;
+}
+
+char **gck_environment_arguments(spank_t spank, struct gck_error *err)
+{
+	static char name[] = "gpuckpt-agent", dashes[] = "--";
+	char **program, **v;
+	int n;
+
+	if (spank_get_item(spank, S_JOB_ARGV, &n, &program) != ESPANK_SUCCESS || n < 1 ||
+	    !(v = calloc((size_t)n + 3, sizeof *v))) {
+		gck_fail(err, EINVAL, "the step's program is not known");
+		return NULL;
+	}
+	v[0] = name;
+	v[1] = dashes;
+	memcpy(v + 2, program, (size_t)n * sizeof *v);
+	return v;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The environments of common/control.h: what a rank finds beside the user's, and the agent's. */
+#ifndef GCK_SPANK_ENVIRONMENT_H
+#define GCK_SPANK_ENVIRONMENT_H
+
+#include <slurm/spank.h>
+
+#include "common/error.h"
+#include "common/options.h"
+
+/* SLURM_RESTART_COUNT of the job, 0 if it was never requeued. */
+unsigned gck_environment_restarts(spank_t spank);
+
+/* In a task: set what its preload needs. */
+int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
+			 struct gck_error *err);
+
+/* In a task: the agent's environment and arguments, NULL-terminated. They live until the exec. */
+char **gck_environment_agent(spank_t spank, const char *conf_path, const char *link,
+			     const struct gck_options *o, unsigned restarts, struct gck_error *err);
+char **gck_environment_arguments(spank_t spank, struct gck_error *err);
+
+#endif

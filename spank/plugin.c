@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The SPANK plugin: Slurm's hooks, and what of a step is kept between them. Order and identities
+ * of the hooks in slurmstepd (real/effective uid):
+ *
+ *   init, the option          0/0     once a step and node
+ *   user_init                 0/user  sockets are made, with the user as their owner
+ *   task_init_privileged      0/0     in each task: clocks
+ *   task_post_fork            0/0     in slurmstepd, for all tasks before any of them execs
+ *   task_init                 user    in each task: the first starts the agent; environment
+ *   task_exit                 0/0     in slurmstepd
+ *   exit                      0/0
+ *
+ * Everything but the hooks is hidden: srun has symbols of its own that would be taken instead. */
+#pragma GCC visibility push(default)
+#include <slurm/spank.h>
+
+SPANK_PLUGIN(gpuckpt, 1)
+#pragma GCC visibility pop
+
+#include "config.h"
+
+#include <fcntl.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spank/agent.h"
+#include "spank/clock.h"
+#include "spank/environment.h"
+#include "spank/option.h"
+
+#define FINISH_MS 2000
+
+static struct {
+	bool on;            /* the step has the option */
+	bool failed;        /* the plugin could not do its part on this node */
+	bool must;          /* then the step must not run */
+	unsigned restarts;
+	uint32_t tasks, exited; /* of this node */
+	struct gck_conf conf;
+	struct gck_options options;
+	struct gck_clock clock;
+	struct gck_agent agent;
+} step = { .agent = GCK_AGENT_NONE };
+
+/* Say that the plugin cannot do its part. A job that starts runs without checkpoints; one that was requeued
+ * must not begin anew over work that may be in a checkpoint, nor one that requires them. */
+static int fail(const struct gck_error *err)
+{
+	step.failed = true;
+	if (!step.must) {
+		slurm_spank_log("gpuckpt: %s; this step runs without checkpoints", err->text);
+		return 0;
+	}
+	slurm_error("gpuckpt: %s; the step is not started, because %s", err->text,
+		    step.options.require ? "require=yes was given" :
+		    "its job was restarted and may have a checkpoint to go on from");
+	return -1;
+}
+
+static bool is_regular_step(spank_t spank)
+{
+	uint32_t id;
+
+	return spank_context() == S_CTX_REMOTE &&
+	       spank_get_item(spank, S_JOB_STEPID, &id) == ESPANK_SUCCESS &&
+	       id < SLURM_MAX_NORMAL_STEP_ID;
+}
+
+static int need_file(const char *path, int mode, const char *key, struct gck_error *err)
+{
+	if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0)
+		return 0;
+	return gck_fail(err, errno, "%s: %s; check the installation on this node, or %s in %s", path,
+			strerror(errno), key, gck_option_conf_path());
+}
+
+static int configure(struct gck_error *err)
+{
+	int rc = gck_option_read(&step.conf, &step.options, err);
+
+	step.must = step.options.require ||
+		    (step.restarts > 0 && step.options.restart != GCK_RESTART_NEVER);
+	if (rc)
+		return -1;
+	if (!*step.options.store)
+		return gck_fail(err, EINVAL, "store: give store=file:/path, or have DefaultStore set in "
+				"%s", gck_option_conf_path());
+	if (need_file(step.conf.agent, X_OK, "AgentPath", err))
+		return -1;
+	return need_file(step.conf.preload, R_OK, "PreloadPath", err);
+}
+
+static int make_agent(spank_t spank, struct gck_error *err)
+{
+	uint32_t job, id, node;
+	char label[48];
+
+	if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_STEPID, &id) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &step.tasks) != ESPANK_SUCCESS)
+		return gck_fail(err, EINVAL, "Slurm does not tell the step's number");
+	snprintf(label, sizeof label, "%u.%u.%u", job, id, node);
+	return gck_agent_prepare(&step.agent, label, err);
+}
+
+/* In the first task of the node. */
+static int start_agent(spank_t spank, struct gck_error *err)
+{
+	char **envp = gck_environment_agent(spank, gck_option_conf_path(), step.agent.link,
+					    &step.options, step.restarts, err);
+	char **argv = gck_environment_arguments(spank, err);
+
+	if (!envp || !argv)
+		return -1;
+	return gck_agent_start(&step.agent, step.conf.agent, argv, envp, err);
+}
+
+/* All tasks of the node have the agent, or none: the first starts it and says why it failed, the
+ * others wait for it. */
+static bool agent_is_up(spank_t spank)
+{
+	struct gck_error err = { 0 };
+	int task = -1;
+	bool up;
+
+	spank_get_item(spank, S_TASK_ID, &task);
+	if (task != 0)
+		return gck_agent_is_up(&step.agent);
+	up = start_agent(spank, &err) == 0;
+	gck_agent_announce(&step.agent, up, step.tasks);
+	if (!up)
+		fail(&err);
+	return up;
+}
+
+static int join_agent(spank_t spank)
+{
+	struct gck_error err = { 0 };
+
+	if (!agent_is_up(spank))
+		return -1;
+	if (gck_environment_rank(spank, step.conf.preload, step.agent.link, step.restarts, &err) == 0)
+		return 0;
+	fail(&err);
+	return -1;
+}
+
+/* ---- hooks --------------------------------------------------------------------------------- */
+
+int slurm_spank_init(spank_t spank, int ac, char *argv[])
+{
+	struct gck_error err = { 0 };
+	spank_context_t context = spank_context();
+
+	if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE)
+		return 0;
+	if (gck_option_register(spank, ac, argv, &err) == 0)
+		return 0;
+	slurm_error("gpuckpt: %s", err.text);
+	return -1;
+}
+
+int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
+{
+	struct gck_error err = { 0 };
+
+	(void)ac;
+	(void)argv;
+	if (!gck_option_given() || !is_regular_step(spank))
+		return 0;
+	step.on = true;
+	step.restarts = gck_environment_restarts(spank);
+	gck_clock_measure(&step.clock);
+	if (configure(&err) || make_agent(spank, &err))
+		return fail(&err);
+	return 0;
+}
+
+int slurm_spank_task_init_privileged(spank_t spank, int ac, char *argv[])
+{
+	struct gck_error err = { 0 };
+
+	(void)spank;
+	(void)ac;
+	(void)argv;
+	if (step.on && !step.failed && gck_clock_enter(&step.clock, &err))
+		slurm_verbose("gpuckpt: %s", err.text);
+	return 0;
+}
+
+int slurm_spank_task_post_fork(spank_t spank, int ac, char *argv[])
+{
+	struct gck_error err = { 0 };
+	uint32_t rank;
+	pid_t pid;
+
+	(void)ac;
+	(void)argv;
+	if (!step.on || step.failed)
+		return 0;
+	gck_agent_forked(&step.agent);
+	if (spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
+		gck_fail(&err, EINVAL, "Slurm does not tell a task's pid");
+	else if (gck_agent_tell(&step.agent, GCK_CONTROL_TASK, rank, pid, 0, &err) == 0)
+		return 0;
+	return fail(&err);
+}
+
+/* A plugin that is not "required" in plugstack.conf is not listened to when it fails, so a task
+ * that must not run ends here. */
+int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
+{
+	(void)ac;
+	(void)argv;
+	if (!step.on)
+		return 0;
+	if ((step.failed || join_agent(spank)) && step.must)
+		_exit(1);
+	return 0;
+}
+
+int slurm_spank_task_exit(spank_t spank, int ac, char *argv[])
+{
+	struct gck_error err = { 0 };
+	uint32_t rank = 0;
+	pid_t pid = 0;
+	int status = 0;
+
+	(void)ac;
+	(void)argv;
+	if (!step.on || step.agent.control < 0)
+		return 0;
+	spank_get_item(spank, S_TASK_GLOBAL_ID, &rank);
+	spank_get_item(spank, S_TASK_PID, &pid);
+	spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
+	if (gck_agent_tell(&step.agent, GCK_CONTROL_EXIT, rank, pid, status, &err))
+		slurm_verbose("gpuckpt: %s", err.text);
+	if (++step.exited == step.tasks)
+		gck_agent_finish(&step.agent, FINISH_MS);
+	return 0;
+}
+
+int slurm_spank_exit(spank_t spank, int ac, char *argv[])
+{
+	(void)spank;
+	(void)ac;
+	(void)argv;
+	gck_agent_finish(&step.agent, 0);
+	return 0;
+}
