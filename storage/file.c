@@ -162,7 +162,7 @@ static int list_open(struct gck_file_store *f, DIR *d, const char *dir, gck_list
 	struct dirent *e;
 
 	while (errno = 0, (e = readdir(d))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+		if (e->d_name[0] == '.') /* and what NFS keeps of removed files */
 			continue;
 		snprintf(name, sizeof name, "%s%s", e->d_name, is_directory(dirfd(d), e) ? "/" : "");
 		if (fn(arg, name, err) < 0)
