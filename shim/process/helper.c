@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,12 +48,11 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static int get(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
-	       struct gck_error *err)
+/* Wait until fd can be read. */
+static bool readable(int fd, int timeout_ms)
 {
-	struct pollfd p = {.fd = t->link, .events = POLLIN};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int64_t end = now_ms() + timeout_ms;
-	ssize_t n;
 	int ready;
 
 	do {
@@ -60,7 +60,15 @@ static int get(const struct gck_target *t, struct gck_link_msg *m, int timeout_m
 
 		ready = poll(&p, 1, left > 0 ? (int)left : 0);
 	} while (ready < 0 && errno == EINTR);
-	if (ready <= 0)
+	return ready > 0;
+}
+
+static int get(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
+	       struct gck_error *err)
+{
+	ssize_t n;
+
+	if (!readable(t->link, timeout_ms))
 		return gck_fail(err, ETIMEDOUT, "the shim's helper in process %d did not answer "
 				"within %d ms", (int)t->pid, timeout_ms);
 	n = recv(t->link, m, sizeof(*m), MSG_DONTWAIT);
@@ -124,6 +132,17 @@ int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, i
 	}
 	*clone = m.pid;
 	*life = pair[0];
+	return 0;
+}
+
+int gck_clone_ready(int life, int timeout_ms, struct gck_error *err)
+{
+	char word = 0;
+
+	if (!readable(life, timeout_ms))
+		return gck_fail(err, ETIMEDOUT, "the clone was not ready within %d ms", timeout_ms);
+	if (recv(life, &word, 1, MSG_DONTWAIT) != 1 || word != GCK_LINK_FROZEN)
+		return gck_fail(err, ECHILD, "the clone ended before it was ready: out of memory?");
 	return 0;
 }
 

@@ -54,7 +54,9 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 	if (gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, tids), s->tids,
 			    s->ntids * sizeof(s->tids[0]), err) ||
 	    gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, altstacks),
-			    s->altstacks, s->naltstacks * sizeof(s->altstacks[0]), err))
+			    s->altstacks, s->naltstacks * sizeof(s->altstacks[0]), err) ||
+	    gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, overflow),
+			    &s->overflow, sizeof(s->overflow), err))
 		return gck_fail_in(err, "the shim's state");
 	return 0;
 }

@@ -29,7 +29,7 @@ int gck_memory_read(pid_t pid, uint64_t address, void *data, size_t n, struct gc
 int gck_memory_write(pid_t pid, uint64_t address, const void *data, size_t n,
 		     struct gck_error *err);
 
-/* What the program takes the thread's TID for, and back (0: no such thread is known). */
+/* What the program takes the thread's TID for. */
 int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid);
 
 /* A descriptor of ours for the rank's open file description fd; -1 with errno. */
@@ -41,9 +41,11 @@ int gck_target_fd(const struct gck_target *t, int fd);
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
 		     struct gck_error *err);
 
-/* Fork a frozen clone: it lives until *life is closed. */
+/* Fork a frozen clone: it lives until *life is closed. Its memory is a copy now; it can be read when
+ * it is ready, which need not be waited for while the rank is held. */
 int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,
 		     struct gck_error *err);
+int gck_clone_ready(int life, int timeout_ms, struct gck_error *err);
 int gck_helper_reap(const struct gck_target *t, pid_t clone, int timeout_ms,
 		    struct gck_error *err);
 

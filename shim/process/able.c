@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What stands in the way of a checkpoint, found without stopping anything. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "shim/process/process.h"
+#include "shim/process/scan.h"
+
+/* What no image of this version carries; harmless to most programs. */
+static void note_limits(struct gck_findings *f)
+{
+	static const char *const notes[][3] = {
+		{"clocks", "CPU time clocks and the kernel's usage counters start anew",
+		 "use CLOCK_MONOTONIC"},
+		{"environment", "SLURM_* and other variables keep the values of the first start",
+		 "do not derive names from them after a restart"},
+		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. in "
+		 "signal(7)) may return EINTR at a checkpoint", "repeat it, as after any signal"},
+		{"scheduling", "memory policy, I/O priority, timer slack and parent-death signal are "
+		 "not carried", "set them again if they matter"},
+	};
+
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
+		gck_find(f, false, notes[i][0], notes[i][2], "%s", notes[i][1]);
+}
+
+static int scan_all(const struct gck_target *t, const struct gck_options *o,
+		    struct gck_findings *f, struct gck_error *err)
+{
+	struct gck_maps flags = {0};
+	struct gck_scan s = {.t = t, .o = o, .f = f, .err = err, .flags = &flags};
+	int result;
+
+	s.img = calloc(1, sizeof(*s.img));
+	if (!s.img)
+		return gck_fail(err, ENOMEM, "out of memory");
+	result = gck_smaps_read(t->proc, &flags, err) || gck_scan_node(&s) ||
+		 gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s);
+	gck_maps_free(&flags);
+	gck_maps_free(&s.maps);
+	gck_image_free(s.img);
+	return result ? -1 : 0;
+}
+
+json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
+			 const struct gck_options *o, struct gck_error *err)
+{
+	struct gck_findings f = {.items = json_array()};
+	struct gck_target t;
+	int failed;
+
+	if (!f.items) {
+		gck_fail(err, ENOMEM, "out of memory");
+		return NULL;
+	}
+	failed = gck_target_open(&t, pid, -1, hello, err);
+	if (!failed) {
+		failed = scan_all(&t, o, &f, err);
+		gck_target_close(&t);
+	}
+	if (failed) {
+		json_decref(f.items);
+		return NULL;
+	}
+	note_limits(&f);
+	return f.items;
+}

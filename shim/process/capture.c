@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Taking a checkpoint of one rank: what can be done before it is held, the hold, the clone. */
+#include "config.h"
+
+#include "shim/process/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/process/hold.h"
+#include "shim/process/scan.h"
+
+static struct gck_scan scan_of(struct gck_capture *c, struct gck_findings *f,
+			       struct gck_error *err)
+{
+	return (struct gck_scan){.t = &c->t, .o = &c->o, .img = c->img, .f = f, .err = err,
+				 .flags = &c->flags};
+}
+
+static int new_image(struct gck_capture *c, struct gck_error *err)
+{
+	gck_image_free(c->img);
+	c->img = calloc(1, sizeof(*c->img));
+	return c->img ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
+}
+
+/* What the image will hold: shared memory and files are copied while the rank is held. */
+static void estimate(struct gck_capture *c, uint64_t *held)
+{
+	const struct gck_image *img = c->img;
+
+	*held = 0;
+	for (size_t i = 0; i < img->nmaps; i++) {
+		const struct gck_map *m = &img->maps[i];
+		const struct gck_vma *x = gck_maps_find(&c->flags, m->start);
+
+		if (!x)
+			continue;
+		if (m->object >= 0 || (m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)))
+			*held += x->resident + x->swapped;
+		else
+			c->expected += x->anonymous + x->swapped;
+		if (m->content >= 0 && img->contents[m->content].carried)
+			c->expected += m->end - m->start;
+	}
+	for (size_t i = 0; i < img->nfiles; i++)
+		*held += gck_file_carried(&img->files[i]);
+	c->expected += *held;
+}
+
+/* Everything that a scan finds, once, while the rank runs on. */
+static int look_before(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_findings f = {.err = err};
+	struct gck_scan s;
+	uint64_t held;
+	int result;
+
+	if (gck_smaps_read(c->t.proc, &c->flags, err) || new_image(c, err))
+		return -1;
+	s = scan_of(c, &f, err);
+	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) ||
+		 gck_scan_fds(&s) || f.refused;
+	gck_maps_free(&s.maps);
+	if (result)
+		return -1;
+	c->exe = c->img->exe;
+	c->cpu_flags = c->img->cpu_flags;
+	c->img->exe = c->img->cpu_flags = NULL;
+	if (gck_prefixes_start(&c->prefixes, &c->t, c->img, err))
+		return -1;
+	estimate(c, &held);
+	return gck_kept_prepare(&c->kept, held, err);
+}
+
+struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_hello *hello,
+				     const struct gck_options *o, struct gck_error *err)
+{
+	struct gck_capture *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		gck_fail(err, ENOMEM, "out of memory for a checkpoint");
+		return NULL;
+	}
+	c->o = *o;
+	c->life = -1;
+	if (gck_target_open(&c->t, pid, link, hello, err)) {
+		free(c);
+		return NULL;
+	}
+	if (look_before(c, err)) {
+		gck_capture_close(c);
+		return NULL;
+	}
+	return c;
+}
+
+uint64_t gck_capture_expected(const struct gck_capture *c)
+{
+	return c->expected;
+}
+
+int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
+{
+	int timeout_ms = (int)(c->o.hold_ms / 2 > 1000 ? c->o.hold_ms / 2 : 1000);
+
+	if (gck_target_refresh(&c->t, err))
+		return -1;
+	return gck_threads_hold(&c->held, &c->t, timeout_ms, err);
+}
+
+/* Describe the held rank. */
+static int describe(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_findings f = {.err = err};
+	struct gck_scan s;
+	int result;
+
+	if (gck_target_refresh(&c->t, err) || new_image(c, err))
+		return -1;
+	c->img->exe = c->exe;
+	c->img->cpu_flags = c->cpu_flags;
+	c->exe = c->cpu_flags = NULL;
+	s = scan_of(c, &f, err);
+	result = gck_scan_process(&s) || gck_scan_inside(&s, GCK_HELPER_MS) ||
+		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_maps(&s) ||
+		 gck_scan_fds(&s) || f.refused;
+	gck_maps_free(&s.maps);
+	if (result)
+		return -1;
+	gck_threads_settle(c->img, &c->held);
+	return 0;
+}
+
+static int copy(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_hold h = {.t = &c->t, .img = c->img, .kept = &c->kept,
+			     .timeout_ms = GCK_HELPER_MS, .err = err};
+
+	return gck_hold_objects(&h) || gck_hold_unforked(&h) || gck_hold_files(&h) ||
+	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
+}
+
+int gck_capture_take(struct gck_capture *c, struct gck_error *err)
+{
+	if (!c->held.whole || c->clone)
+		return gck_fail(err, EINVAL, "the rank is not held");
+	if (describe(c, err) || copy(c, err) ||
+	    gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	return 0;
+}
+
+void gck_capture_resume(struct gck_capture *c)
+{
+	gck_threads_release(&c->held);
+}
+
+void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns)
+{
+	*first_ns = c->held.first_ns;
+	*last_ns = c->held.last_ns;
+}
+
+void gck_capture_close(struct gck_capture *c)
+{
+	if (!c)
+		return;
+	gck_threads_release(&c->held);
+	if (c->life >= 0)
+		close(c->life);
+	if (c->clone > 0)
+		gck_helper_reap(&c->t, c->clone, GCK_HELPER_MS, NULL);
+	gck_image_free(c->img);
+	gck_kept_free(&c->kept);
+	gck_prefixes_free(&c->prefixes);
+	gck_maps_free(&c->flags);
+	gck_target_close(&c->t);
+	free(c->exe);
+	free(c->cpu_flags);
+	free(c);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copying, while the rank is held, what a fork does not freeze. */
+#ifndef GCK_HOLD_H
+#define GCK_HOLD_H
+
+#include "shim/process/kept.h"
+#include "shim/process/scan.h"
+
+struct gck_hold {
+	const struct gck_target *t;
+	struct gck_image *img;
+	struct gck_kept *kept;
+	int timeout_ms;          /* for the helper */
+	struct gck_error *err;
+};
+
+/* Contents of files that are carried, of pipes and of socketpairs. */
+int gck_hold_files(struct gck_hold *h);
+
+/* Shared memory. */
+int gck_hold_objects(struct gck_hold *h);
+
+/* Private mappings that a clone does not have, or has empty. */
+int gck_hold_unforked(struct gck_hold *h);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading a stopped process's pages. */
+#include "config.h"
+
+#include "shim/process/memory.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shim/process/image.h"
+
+/* PAGEMAP_SCAN (Linux 6.7), which Debian 12's headers do not have. */
+struct region {
+	uint64_t start, end, categories;
+};
+struct scan {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages, category_inverted,
+		category_mask, category_anyof_mask, return_mask;
+};
+#define SCAN_IOCTL _IOWR('f', 16, struct scan)
+#define IS_FILE (1u << 2)
+#define IS_PRESENT (1u << 3)
+#define IS_SWAPPED (1u << 4)
+#define IS_ZERO (1u << 5)
+#define REGIONS 512
+
+#define ENTRY_PRESENT (1ull << 63)
+#define ENTRY_SWAPPED (1ull << 62)
+#define ENTRY_FILE (1ull << 61)
+#define ENTRIES 4096
+
+static int open_file(pid_t pid, const char *name, struct gck_error *err)
+{
+	char path[48];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? fd : gck_fail(err, errno, "cannot open %s: %s", path, strerror(errno));
+}
+
+int gck_source_open(struct gck_source *s, pid_t pid, struct gck_error *err)
+{
+	s->pid = pid;
+	s->pagemap = open_file(pid, "pagemap", err);
+	s->mem = s->pagemap < 0 ? -1 : open_file(pid, "mem", err);
+	if (s->mem >= 0)
+		return 0;
+	gck_source_close(s);
+	return -1;
+}
+
+void gck_source_close(struct gck_source *s)
+{
+	if (s->pagemap >= 0)
+		close(s->pagemap);
+	if (s->mem >= 0)
+		close(s->mem);
+	s->pagemap = s->mem = -1;
+}
+
+int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end, bool hidden,
+		   struct gck_error *err)
+{
+	struct gck_range *last = r->n ? &r->v[r->n - 1] : NULL;
+
+	if (last && last->end == start && last->hidden == hidden) {
+		last->end = end;
+		return 0;
+	}
+	if (r->n == r->room) {
+		size_t room = r->room ? r->room * 2 : 1024;
+		struct gck_range *v = realloc(r->v, room * sizeof(*v));
+
+		if (!v)
+			return gck_fail(err, ENOMEM, "out of memory for the list of pages");
+		r->v = v;
+		r->room = room;
+	}
+	r->v[r->n++] = (struct gck_range){start, end, hidden};
+	return 0;
+}
+
+/* 1: this kernel does not have it. */
+static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
+		     bool hidden, struct gck_ranges *out, struct gck_error *err)
+{
+	struct region regions[REGIONS];
+	struct scan arg = {
+		.size = sizeof(arg), .start = start, .end = end,
+		.vec = (uintptr_t)regions, .vec_len = REGIONS,
+		.category_inverted = IS_ZERO | (file ? IS_FILE : 0),
+		.category_mask = IS_ZERO | (file ? IS_FILE : 0),
+		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
+		.return_mask = IS_PRESENT | IS_SWAPPED,
+	};
+
+	while (arg.start < end) {
+		int n = ioctl(s->pagemap, SCAN_IOCTL, &arg);
+
+		if (n < 0 && (errno == ENOTTY || errno == EINVAL))
+			return 1;
+		if (n < 0)
+			return gck_fail(err, errno, "cannot read the page map of process %d: %s",
+					(int)s->pid, strerror(errno));
+		for (int i = 0; i < n; i++)
+			if (gck_ranges_add(out, regions[i].start, regions[i].end, hidden, err))
+				return -1;
+		if (arg.walk_end <= arg.start)
+			break;
+		arg.start = arg.walk_end;
+	}
+	return 0;
+}
+
+static int scan_slow(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
+		     bool hidden, struct gck_ranges *out, struct gck_error *err)
+{
+	uint64_t entries[ENTRIES];
+
+	for (uint64_t at = start; at < end;) {
+		size_t n = (end - at) / GCK_PAGE < ENTRIES ? (end - at) / GCK_PAGE : ENTRIES;
+		ssize_t got = pread(s->pagemap, entries, n * sizeof(entries[0]),
+				    (off_t)(at / GCK_PAGE * sizeof(entries[0])));
+
+		if (got <= 0 || got % (ssize_t)sizeof(entries[0]))
+			return gck_fail(err, got < 0 ? errno : EIO,
+					"cannot read the page map of process %d at %llx",
+					(int)s->pid, (unsigned long long)at);
+		n = (size_t)got / sizeof(entries[0]);
+		for (size_t i = 0; i < n; i++, at += GCK_PAGE)
+			if ((entries[i] & (ENTRY_PRESENT | ENTRY_SWAPPED)) &&
+			    !(file && (entries[i] & ENTRY_FILE)) &&
+			    gck_ranges_add(out, at, at + GCK_PAGE, hidden, err))
+				return -1;
+	}
+	return 0;
+}
+
+int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
+		    bool hidden, struct gck_ranges *out, struct gck_error *err)
+{
+	int result = scan_fast(s, start, end, file, hidden, out, err);
+
+	return result > 0 ? scan_slow(s, start, end, file, hidden, out, err) : result;
+}
+
+static int read_hidden(const struct gck_source *s, const struct gck_range *x, char *data,
+		       struct gck_error *err)
+{
+	size_t size = x->end - x->start, done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(s->mem, data + done, size - done, (off_t)(x->start + done));
+
+		if (n <= 0)
+			return gck_fail(err, n < 0 ? errno : EIO, "cannot read the memory of "
+					"process %d at %llx: %s", (int)s->pid,
+					(unsigned long long)(x->start + done),
+					n < 0 ? strerror(errno) : "nothing is there");
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* A run of ranges that can be read at once. */
+static bool read_run(const struct gck_source *s, const struct gck_range *v, size_t n, char *data)
+{
+	struct iovec there[IOV_MAX], here = {data, 0};
+
+	for (size_t i = 0; i < n; i++) {
+		there[i].iov_base = (void *)(uintptr_t)v[i].start;
+		there[i].iov_len = v[i].end - v[i].start;
+		here.iov_len += there[i].iov_len;
+	}
+	return process_vm_readv(s->pid, &here, 1, there, n, 0) == (ssize_t)here.iov_len;
+}
+
+int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,
+		    struct gck_error *err)
+{
+	char *at = data;
+
+	for (size_t i = 0; i < n;) {
+		size_t run = 0, bytes = 0;
+
+		while (i + run < n && run < IOV_MAX && !v[i + run].hidden) {
+			bytes += v[i + run].end - v[i + run].start;
+			run++;
+		}
+		if (run && read_run(s, v + i, run, at)) {
+			at += bytes;
+			i += run;
+			continue;
+		}
+		/* one by one, the hard way */
+		for (size_t end = i + (run ? run : 1); i < end; i++) {
+			if (read_hidden(s, &v[i], at, err))
+				return -1;
+			at += v[i].end - v[i].start;
+		}
+	}
+	return 0;
+}
+
+/* Equal to itself moved by one word, and that word zero. */
+static bool zero_page(const char *page)
+{
+	uint64_t first;
+
+	memcpy(&first, page, sizeof(first));
+	return !first && !memcmp(page, page + sizeof(first), GCK_PAGE - sizeof(first));
+}
+
+uint64_t gck_pack_pages(void *data, uint64_t mask)
+{
+	char *from = data, *to = data;
+	uint64_t left = 0;
+
+	for (; mask; mask &= mask - 1, from += GCK_PAGE) {
+		if (zero_page(from))
+			continue;
+		if (to != from)
+			memcpy(to, from, GCK_PAGE);
+		to += GCK_PAGE;
+		left |= mask & -mask;
+	}
+	return left;
+}

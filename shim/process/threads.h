@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stopping a rank's threads and reading them. Registers of a live rank are never written; stops
+ * are taken with WNOWAIT, so that if the tracer dies a signal that was about to be delivered is
+ * delivered all the same. */
+#ifndef GCK_THREADS_H
+#define GCK_THREADS_H
+
+#include "shim/process/finding.h"
+#include "shim/process/image.h"
+#include "shim/process/target.h"
+
+struct gck_held_thread {
+	pid_t tid;
+	bool stopped;
+	int signal;               /* about to be delivered when it was stopped; 0: none */
+	struct gck_pending info;  /* of that signal */
+};
+
+struct gck_held {
+	struct gck_held_thread *v;
+	size_t n, room;
+	bool whole;               /* all threads are stopped */
+	int64_t first_ns, last_ns; /* CLOCK_REALTIME: first asked to stop, last let go */
+};
+
+/* Stop every thread but the helper within timeout_ms. On failure all go on. */
+int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
+		     struct gck_error *err);
+
+/* Let all go on. Nothing happens if none is held. */
+void gck_threads_release(struct gck_held *h);
+
+/* Read all held threads into img->threads (the main thread first) and img->pending. */
+int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
+		     struct gck_findings *f, struct gck_error *err);
+
+/* Interrupted system calls: what they return when the image is run, or that they start again.
+ * img->actions and everything pending must be known. */
+void gck_threads_settle(struct gck_image *img, const struct gck_held *h);
+
+#endif

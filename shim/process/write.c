@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing the image from the clone and from what was kept, while the rank runs on. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/process/write.h"
+#include "shim/process/procfs.h"
+#include "shim/process/scan.h"
+
+#define CLONE_MS 30000
+
+static int count(struct gck_output *o, uint64_t bytes)
+{
+	uint64_t all = o->c->expected;
+
+	o->done += bytes;
+	if (o->progress && o->progress(o->arg, o->done < all ? o->done : all, all))
+		return gck_fail(o->err, ECANCELED, "writing the image was stopped");
+	return 0;
+}
+
+int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t address, uint64_t mask,
+	       const char *data)
+{
+	struct gck_window x = {.address = address, .mask = mask};
+	size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
+
+	if (gck_writer_put(o->w, data, size, &x.chunk, o->err) ||
+	    gck_windows_add(to, &x, o->err))
+		return -1;
+	return count(o, size);
+}
+
+/* ---- private memory ------------------------------------------------------------------------ */
+
+static int flush(struct gck_output *o)
+{
+	char *at = o->buffer;
+
+	if (gck_source_read(&o->source, o->pieces.v, o->pieces.n, o->buffer, o->err))
+		return -1;
+	for (size_t i = 0; i < o->nwindows; i++) {
+		uint64_t mask = o->windows[i].mask;
+		size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
+
+		mask = gck_pack_pages(at, mask);
+		if (mask && gck_output_put(o, &o->c->img->pages, o->windows[i].address, mask, at))
+			return -1;
+		at += size;
+	}
+	o->pieces.n = o->nwindows = o->pages = 0;
+	return 0;
+}
+
+/* Add a part of one window to the batch. */
+static int add_piece(struct gck_output *o, uint64_t start, uint64_t end, bool hidden)
+{
+	uint64_t window = start / GCK_WINDOW * GCK_WINDOW;
+	unsigned first = (unsigned)((start - window) / GCK_PAGE);
+	unsigned n = (unsigned)((end - start) / GCK_PAGE);
+	bool next = !o->nwindows || o->windows[o->nwindows - 1].address != window;
+
+	if ((next && (o->nwindows == GCK_BATCH_WINDOWS ||
+		      o->pages + GCK_WINDOW_PAGES > GCK_BATCH_PAGES)) && flush(o))
+		return -1;
+	if (next)
+		o->windows[o->nwindows++] = (struct gck_window){.address = window};
+	o->windows[o->nwindows - 1].mask |= (n == 64 ? ~0ull : (1ull << n) - 1) << first;
+	o->pages += n;
+	return gck_ranges_add(&o->pieces, start, end, hidden, o->err);
+}
+
+static int write_map(struct gck_output *o, const struct gck_map *m)
+{
+	struct gck_ranges r = {0};
+	int result = gck_source_scan(&o->source, m->start, m->end, m->kind == GCK_MAP_FILE,
+				     !(m->prot & PROT_READ), &r, o->err);
+
+	for (size_t i = 0; i < r.n && !result; i++)
+		for (uint64_t at = r.v[i].start, end; at < r.v[i].end && !result; at = end) {
+			end = (at / GCK_WINDOW + 1) * GCK_WINDOW;
+			if (end > r.v[i].end)
+				end = r.v[i].end;
+			result = add_piece(o, at, end, r.v[i].hidden);
+		}
+	free(r.v);
+	return result;
+}
+
+static int write_memory(struct gck_output *o)
+{
+	const struct gck_image *img = o->c->img;
+
+	for (size_t i = 0; i < img->nmaps; i++) {
+		const struct gck_map *m = &img->maps[i];
+
+		if ((m->kind == GCK_MAP_ANON || m->kind == GCK_MAP_FILE) &&
+		    !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) && write_map(o, m))
+			return -1;
+	}
+	return flush(o);
+}
+
+/* ---- what was kept ------------------------------------------------------------------------- */
+
+static struct gck_windows *kept_list(struct gck_image *img, const struct gck_kept_window *x)
+{
+	switch (x->of) {
+	case GCK_KEPT_OBJECT:
+		return &img->objects[x->index].windows;
+	case GCK_KEPT_FILE:
+		return &img->files[x->index].data;
+	case GCK_KEPT_PAGES:
+		break;
+	}
+	return &img->pages;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct gck_window *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static void sort(struct gck_windows *w)
+{
+	if (w->n)
+		qsort(w->v, w->n, sizeof(w->v[0]), by_address);
+}
+
+static int write_kept(struct gck_output *o)
+{
+	struct gck_image *img = o->c->img;
+	const struct gck_kept *k = &o->c->kept;
+
+	for (size_t i = 0; i < k->n; i++)
+		if (gck_output_put(o, kept_list(img, &k->v[i]), k->v[i].address, k->v[i].mask, k->v[i].data))
+			return -1;
+	sort(&img->pages);
+	for (size_t i = 0; i < img->nobjects; i++)
+		sort(&img->objects[i].windows);
+	return 0;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* A mapping's flags may have changed between smaps and the hold. The clone shows those of the hold,
+ * but has no mapping that is not to be forked, and no locks. */
+static int check_clone(struct gck_output *o)
+{
+	const uint32_t seen = GCK_MAP_WIPEONFORK | GCK_MAP_HUGE | GCK_MAP_NOHUGE |
+			      GCK_MAP_GROWSDOWN | GCK_MAP_DONTDUMP;
+	struct gck_image *img = o->c->img;
+	int proc = gck_proc_open(o->c->clone, o->err);
+	struct gck_maps maps = {0};
+	int result = proc < 0 ? -1 : gck_smaps_read(proc, &maps, o->err);
+
+	for (size_t i = 0; i < img->nmaps && !result; i++) {
+		struct gck_map *m = &img->maps[i];
+		const struct gck_vma *x = gck_maps_find(&maps, m->start);
+		uint32_t flags = x ? gck_map_flags(x->flags) : 0;
+
+		if ((m->flags & GCK_MAP_DONTFORK) || m->kind >= GCK_MAP_VDSO)
+			continue;
+		if (!x || x->end < m->end ||
+		    (flags & GCK_MAP_WIPEONFORK) != (m->flags & GCK_MAP_WIPEONFORK))
+			result = gck_fail(o->err, EAGAIN, "memory at %llx was marked not to be "
+					  "forked while the checkpoint began; try again",
+					  (unsigned long long)m->start);
+		m->flags = (m->flags & ~seen) | (flags & seen);
+	}
+	gck_maps_free(&maps);
+	if (proc >= 0)
+		close(proc);
+	return result;
+}
+
+static int hash_vdso(struct gck_output *o)
+{
+	struct gck_image *img = o->c->img;
+
+	for (size_t i = 0; i < img->nmaps; i++) {
+		struct gck_range r = {img->maps[i].start, img->maps[i].end, false};
+
+		if (img->maps[i].kind != GCK_MAP_VDSO)
+			continue;
+		if (r.end - r.start > GCK_BATCH_PAGES * GCK_PAGE)
+			return gck_fail(o->err, ENOTSUP, "the vdso is larger than expected");
+		if (gck_source_read(&o->source, &r, 1, o->buffer, o->err))
+			return -1;
+		img->vdso = gck_hash_bytes(o->buffer, r.end - r.start);
+	}
+	return 0;
+}
+
+static int write_manifest(struct gck_output *o, uint32_t rank, const json_t *extra,
+			  char hash[GCK_HASH_TEXT])
+{
+	json_t *j = gck_image_to_json(o->c->img, o->err);
+	int result = -1;
+
+	if (j && extra && json_object_update_missing(j, (json_t *)(uintptr_t)extra))
+		gck_fail(o->err, ENOMEM, "out of memory for the manifest");
+	else if (j)
+		result = gck_writer_manifest(o->w, rank, j, hash, o->err);
+	json_decref(j);
+	return result;
+}
+
+int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
+		      const json_t *extra, int (*progress)(void *, uint64_t done, uint64_t all),
+		      void *arg, char hash[GCK_HASH_TEXT], struct gck_error *err)
+{
+	struct gck_output o = {.c = c, .w = w, .progress = progress, .arg = arg, .err = err,
+			   .source = {.pagemap = -1, .mem = -1}};
+	int result;
+
+	if (c->life < 0)
+		return gck_fail(err, EINVAL, "nothing was taken that could be written");
+	if (gck_clone_ready(c->life, CLONE_MS, err) || gck_source_open(&o.source, c->clone, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	o.buffer = malloc(GCK_BATCH_PAGES * GCK_PAGE);
+	result = o.buffer ? 0 : gck_fail(err, ENOMEM, "out of memory for a buffer");
+	result = result || check_clone(&o) || hash_vdso(&o) || gck_output_contents(&o) ||
+		 write_memory(&o) || write_kept(&o) || gck_prefixes_verify(&c->prefixes, c->img, err) ||
+		 write_manifest(&o, rank, extra, hash);
+	free(o.buffer);
+	free(o.pieces.v);
+	gck_source_close(&o.source);
+	if (!result && progress)
+		progress(arg, c->expected, c->expected);
+	return result ? gck_fail_in(err, "process %d", (int)c->t.pid) : 0;
+}
