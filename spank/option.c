@@ -52,7 +52,7 @@ static int check(struct gck_error *err)
 	if (gck_options_parse(&o, text, err))
 		return -1;
 	if (gck_option_read(&conf, &o, &site)) {
-		slurm_spank_log("gpuckpt: %s", site.text);
+		slurm_spank_log("gpuckpt: %s; --gpu-ckpt is checked by the nodes alone", site.text);
 		return 0;
 	}
 	if (!*o.store)

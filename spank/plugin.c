@@ -44,19 +44,22 @@ static struct {
 	struct gck_agent agent;
 } step = { .agent = GCK_AGENT_NONE };
 
-/* Say that the plugin cannot do its part. A job that starts runs without checkpoints; one that was requeued
- * must not begin anew over work that may be in a checkpoint, nor one that requires them. */
-static int fail(const struct gck_error *err)
+/* Say that the plugin cannot do its part. A job that starts runs without checkpoints; one that was
+ * requeued must not begin anew over work that may be in a checkpoint, nor one that requires them:
+ * then its tasks end before their program (task_init). A hook that fails instead would end the step
+ * too, but with an exit status of 0 from srun, and only where plugstack.conf says "required". */
+static void fail(const struct gck_error *err)
 {
+	char host[64] = "?";
+
 	step.failed = true;
-	if (!step.must) {
-		slurm_spank_log("gpuckpt: %s; this step runs without checkpoints", err->text);
-		return 0;
-	}
-	slurm_error("gpuckpt: %s; the step is not started, because %s", err->text,
-		    step.options.require ? "require=yes was given" :
-		    "its job was restarted and may have a checkpoint to go on from");
-	return -1;
+	gethostname(host, sizeof host - 1);
+	if (step.must)
+		slurm_error("gpuckpt: %s: %s; the step is not started, because %s", host, err->text,
+			    step.options.require ? "require=yes was given" :
+			    "its job was restarted and may have a checkpoint to go on from");
+	else
+		slurm_spank_log("gpuckpt: %s: %s; the step runs without checkpoints", host, err->text);
 }
 
 static bool is_regular_step(spank_t spank)
@@ -175,7 +178,7 @@ int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
 	step.restarts = gck_environment_restarts(spank);
 	gck_clock_measure(&step.clock);
 	if (configure(&err) || make_agent(spank, &err))
-		return fail(&err);
+		fail(&err);
 	return 0;
 }
 
@@ -205,13 +208,13 @@ int slurm_spank_task_post_fork(spank_t spank, int ac, char *argv[])
 	if (spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS ||
 	    spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
 		gck_fail(&err, EINVAL, "Slurm does not tell a task's pid");
-	else if (gck_agent_tell(&step.agent, GCK_CONTROL_TASK, rank, pid, 0, &err) == 0)
-		return 0;
-	return fail(&err);
+	else
+		gck_agent_tell(&step.agent, GCK_CONTROL_TASK, rank, pid, 0, &err);
+	if (err.code)
+		fail(&err);
+	return 0;
 }
 
-/* A plugin that is not "required" in plugstack.conf is not listened to when it fails, so a task
- * that must not run ends here. */
 int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 {
 	(void)ac;
