@@ -15,11 +15,11 @@
 #include "shim/process/process.h"
 #include "shim/process/remote.h"
 
-/* Both ends of a pipe or socketpair while its files are placed; -1: not there. */
+/* Both ends of a pipe or socketpair while its files are placed. */
 struct gck_pair {
+	enum gck_fd_kind kind;
 	uint64_t id;
 	int end[2];
-	bool used[2];
 };
 
 /* A file outside that gets its content back when the word is "run". */

@@ -127,7 +127,7 @@ static int make_epoll(const struct gck_file *f, struct gck_error *err)
 static struct gck_pair *find_pair(struct gck_restore *r, const struct gck_file *f)
 {
 	for (size_t i = 0; i < r->npairs; i++)
-		if (r->pairs[i].id == f->id)
+		if (r->pairs[i].id == f->id && r->pairs[i].kind == f->kind)
 			return &r->pairs[i];
 	return NULL;
 }
@@ -136,7 +136,7 @@ static struct gck_pair *add_pair(struct gck_restore *r, const struct gck_file *f
 				 struct gck_error *err)
 {
 	struct gck_pair *more = reallocarray(r->pairs, r->npairs + 1, sizeof *more);
-	struct gck_pair pair = {.id = f->id};
+	struct gck_pair pair = {.kind = f->kind, .id = f->id};
 	int made;
 
 	if (!more) {

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Programs for the restore tests: `restore_program NAME ROUNDS DIRECTORY`. Each works for ROUNDS
+ * rounds of about a millisecond, checks all the time that what it holds is as it left it, and prints
+ * one line at its end that is the same however often it was restored. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <alloca.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHECK(c)                                                                                   \
+	do {                                                                                       \
+		if (!(c)) {                                                                        \
+			printf("broken at line %d: %s (%s)\n", __LINE__, #c, strerror(errno));     \
+			fflush(stdout);                                                            \
+			_exit(3);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static long rounds;
+static const char *directory;
+
+static void pause_us(long us)
+{
+	struct timespec t = {us / 1000000, us % 1000000 * 1000};
+
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 29;
+	return x;
+}
+
+/* ---- threads: mutexes of every kind, condition variables, thread-local data ----------------- */
+
+#define THREADS 64
+
+static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER, recursive, checking;
+static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
+static long turn;
+static uint64_t under_recursive, under_checking;
+static __thread uint64_t own;
+
+static void take_turn(long me)
+{
+	CHECK(!pthread_mutex_lock(&plain));
+	while (turn % THREADS != me)
+		CHECK(!pthread_cond_wait(&turn_changed, &plain));
+	turn++;
+	CHECK(!pthread_cond_broadcast(&turn_changed));
+	CHECK(!pthread_mutex_unlock(&plain));
+}
+
+static void *thread(void *arg)
+{
+	long me = (long)arg;
+	double sum = 0;
+	char name[16];
+
+	own = (uint64_t)me + 1;
+	for (long i = 0; i < rounds / 16; i++) {
+		CHECK(!pthread_mutex_lock(&recursive));
+		CHECK(!pthread_mutex_lock(&recursive));
+		under_recursive += own & 0xff;
+		if (i % 16 == me % 16)
+			pause_us(20);
+		CHECK(!pthread_mutex_unlock(&recursive));
+		CHECK(!pthread_mutex_unlock(&recursive));
+		CHECK(!pthread_mutex_lock(&checking));
+		CHECK(pthread_mutex_lock(&checking) == EDEADLK);
+		under_checking += own >> 56;
+		CHECK(!pthread_mutex_unlock(&checking));
+		own = mix(own);
+		sum += (double)(own >> 40) / 3.0;
+		take_turn(me);
+	}
+	snprintf(name, sizeof name, "%.0f", sum);
+	return (void *)(uintptr_t)(own ^ (uint64_t)strtoull(name, NULL, 10));
+}
+
+static void run_threads(void)
+{
+	pthread_mutexattr_t a;
+	pthread_t t[THREADS];
+	uint64_t all = 0;
+	void *result;
+
+	pthread_mutexattr_init(&a);
+	pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&recursive, &a);
+	pthread_mutexattr_settype(&a, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&checking, &a);
+	for (long i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&t[i], NULL, thread, (void *)i));
+	for (long i = 0; i < THREADS; i++) {
+		CHECK(!pthread_join(t[i], &result));
+		all ^= (uint64_t)(uintptr_t)result;
+	}
+	printf("threads %ld %llx %llx %llx\n", turn, (unsigned long long)all,
+	       (unsigned long long)under_recursive, (unsigned long long)under_checking);
+}
+
+/* ---- kernel: everything a descriptor can be ------------------------------------------------- */
+
+#define BACKLOG 100
+
+static int made_file(const char *name, int flags)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	fd = open(path, flags | O_CREAT | O_TRUNC, 0640);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* A queue that always holds BACKLOG numbers. */
+static void pass(int in, int out, long i)
+{
+	uint32_t n = (uint32_t)i;
+
+	CHECK(write(in, &n, sizeof n) == sizeof n);
+	if (i < BACKLOG)
+		return;
+	CHECK(read(out, &n, sizeof n) == sizeof n);
+	CHECK(n == (uint32_t)(i - BACKLOG));
+}
+
+struct kernel {
+	int pipe[2], stream[2], event, semaphore, epoll, timer, signal, memory, appended, same;
+	int rewritten, unlinked, null, dir;
+	long ticks;
+};
+
+static void watch(struct kernel *k, int fd, uint64_t data)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.u64 = data};
+
+	CHECK(!epoll_ctl(k->epoll, EPOLL_CTL_ADD, fd, &e));
+}
+
+static void open_kernel(struct kernel *k)
+{
+	struct itimerspec every = {{0, 700000}, {0, 500000}};
+	sigset_t usr1;
+	char path[512];
+
+	CHECK(!pipe2(k->pipe, O_CLOEXEC));
+	CHECK(fcntl(k->pipe[1], F_SETPIPE_SZ, 16384) == 16384);
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, k->stream));
+	CHECK((k->event = eventfd(3, EFD_NONBLOCK)) >= 0);
+	CHECK((k->semaphore = eventfd(7, EFD_SEMAPHORE)) >= 0);
+	CHECK((k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK)) >= 0);
+	CHECK(!timerfd_settime(k->timer, 0, &every, NULL));
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	CHECK(!sigprocmask(SIG_BLOCK, &usr1, NULL));
+	CHECK((k->signal = signalfd(-1, &usr1, SFD_CLOEXEC | SFD_NONBLOCK)) >= 0);
+	CHECK((k->memory = memfd_create("program", 0)) >= 0);
+	k->appended = made_file("appended", O_RDWR | O_APPEND);
+	CHECK((k->same = fcntl(k->appended, F_DUPFD_CLOEXEC, 200)) == 200);
+	k->rewritten = made_file("rewritten", O_RDWR);
+	k->unlinked = made_file("unlinked", O_RDWR);
+	snprintf(path, sizeof path, "%s/unlinked", directory);
+	CHECK(!unlink(path));
+	CHECK((k->null = open("/dev/null", O_WRONLY)) >= 0);
+	CHECK((k->dir = open(directory, O_RDONLY | O_DIRECTORY)) >= 0);
+	CHECK((k->epoll = epoll_create1(EPOLL_CLOEXEC)) >= 0);
+	watch(k, k->timer, 0x1111111100000001ull);
+	watch(k, k->signal, 0x2222222200000002ull);
+}
+
+static void look(struct kernel *k, bool signal)
+{
+	struct epoll_event e[4];
+	int n = epoll_wait(k->epoll, e, 4, 20);
+	struct signalfd_siginfo info;
+	uint64_t ticks;
+	bool seen = false;
+
+	CHECK(n >= 0 || errno == EINTR);
+	for (int i = 0; i < n; i++) {
+		if (e[i].data.u64 == 0x1111111100000001ull) {
+			if (read(k->timer, &ticks, sizeof ticks) == sizeof ticks)
+				k->ticks += (long)ticks;
+			continue;
+		}
+		CHECK(e[i].data.u64 == 0x2222222200000002ull);
+		CHECK(read(k->signal, &info, sizeof info) == sizeof info);
+		CHECK(info.ssi_signo == SIGUSR1);
+		seen = true;
+	}
+	CHECK(!signal || seen);
+}
+
+static void one_round(struct kernel *k, long i)
+{
+	uint64_t v = 1;
+	char line[32], back[32] = "";
+
+	pass(k->pipe[1], k->pipe[0], i);
+	pass(k->stream[0], k->stream[1], i);
+	CHECK(write(k->event, &v, sizeof v) == sizeof v);
+	if (i % 10 == 9) {
+		CHECK(read(k->event, &v, sizeof v) == sizeof v);
+		CHECK(v == (i == 9 ? 13 : 10));
+	}
+	if (i < 7) {
+		CHECK(read(k->semaphore, &v, sizeof v) == sizeof v);
+		CHECK(v == 1);
+	}
+	snprintf(line, sizeof line, "%08ld\n", i);
+	CHECK(write(i % 2 ? k->appended : k->same, line, 9) == 9);
+	CHECK(pwrite(k->rewritten, line, 9, i % 1000 * 9) == 9);
+	CHECK(pwrite(k->unlinked, line, 9, 0) == 9);
+	CHECK(pwrite(k->memory, line, 9, i % 5000) == 9);
+	CHECK(write(k->null, line, 9) == 9);
+	pause_us(300);
+	CHECK(pread(k->unlinked, back, 9, 0) == 9 && !memcmp(line, back, 9));
+	CHECK(pread(k->rewritten, back, 9, i % 1000 * 9) == 9 && !memcmp(line, back, 9));
+	CHECK(pread(k->memory, back, 9, i % 5000) == 9 && !memcmp(line, back, 9));
+	CHECK(lseek(k->appended, 0, SEEK_CUR) == (i + 1) * 9);
+	if (i % 50 == 0)
+		CHECK(!raise(SIGUSR1));
+	look(k, i % 50 == 0);
+}
+
+static void run_kernel(void)
+{
+	struct kernel k = {0};
+	struct stat st;
+	char line[10] = "";
+
+	open_kernel(&k);
+	for (long i = 0; i < rounds; i++)
+		one_round(&k, i);
+	CHECK(!fstat(k.appended, &st) && st.st_size == rounds * 9);
+	for (long i = 0; i < rounds; i++) {
+		CHECK(pread(k.appended, line, 9, i * 9) == 9);
+		CHECK(atol(line) == i);
+	}
+	CHECK(fcntl(k.pipe[0], F_GETFD) == FD_CLOEXEC && fcntl(k.stream[0], F_GETFD) == 0);
+	CHECK(fcntl(k.pipe[1], F_GETPIPE_SZ) == 16384);
+	CHECK(fcntl(k.appended, F_GETFL) & O_APPEND);
+	CHECK(!fstat(k.rewritten, &st));
+	printf("kernel %ld %ld %s\n", rounds, (long)st.st_size, k.ticks > rounds / 3 ? "ticks" : "few");
+}
+
+/* ---- shared: memory that mappings have in common -------------------------------------------- */
+
+static void run_shared(void)
+{
+	const size_t size = 1 << 20;
+	int fd = memfd_create("both", MFD_ALLOW_SEALING), named = made_file("shared", O_RDWR);
+	char *anonymous, *a, *b, *file;
+	uint64_t sum = 0;
+
+	CHECK(!ftruncate(fd, (off_t)size) && !ftruncate(named, (off_t)size));
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
+	anonymous = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	a = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	b = mmap(NULL, size / 2, PROT_READ, MAP_SHARED, fd, (off_t)size / 2);
+	file = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, named, 0);
+	CHECK(anonymous != MAP_FAILED && a != MAP_FAILED && b != MAP_FAILED && file != MAP_FAILED);
+	for (long i = 0; i < rounds; i++) {
+		size_t at = (size_t)(mix((uint64_t)i) % (size / 2));
+
+		a[size / 2 + at] = anonymous[at] = file[at] = (char)i;
+		pause_us(500);
+		CHECK(b[at] == (char)i && anonymous[at] == (char)i && file[at] == (char)i);
+		if (i % 100 == 0)
+			CHECK(!memcmp(anonymous, b, size / 2) && !memcmp(file, b, size / 2));
+	}
+	for (size_t i = 0; i < size / 2; i++)
+		sum = mix(sum + (uint64_t)(unsigned char)b[i]);
+	CHECK(fcntl(fd, F_GET_SEALS) == (F_SEAL_SHRINK | F_SEAL_GROW));
+	CHECK(ftruncate(fd, 0) && errno == EPERM);
+	printf("shared %llx\n", (unsigned long long)sum);
+}
+
+/* ---- signals: handlers on an alternate stack, timers, what is pending ------------------------ */
+
+static volatile long alarms, timers, threaded;
+static char altstack[65536];
+
+static void on_signal(int signo, siginfo_t *info, void *context)
+{
+	char here;
+
+	(void)context;
+	if (signo == SIGALRM) {
+		CHECK(&here >= altstack && &here < altstack + sizeof altstack);
+		alarms++;
+	} else if (signo == SIGRTMIN + 1) {
+		CHECK(info->si_value.sival_int == 4711);
+		timers++;
+	} else {
+		threaded++;
+	}
+}
+
+static void handle(int signo, int flags)
+{
+	struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | flags};
+
+	sigaddset(&a.sa_mask, SIGHUP);
+	CHECK(!sigaction(signo, &a, NULL));
+}
+
+static timer_t make_timer(int notify, int signo, long ns)
+{
+	struct sigevent e = {.sigev_notify = notify, .sigev_signo = signo,
+			     .sigev_value.sival_int = 4711};
+	struct itimerspec every = {{0, ns}, {0, ns}};
+	timer_t t;
+
+	if (notify == SIGEV_THREAD_ID)
+		e._sigev_un._tid = gettid();
+	CHECK(!timer_create(CLOCK_MONOTONIC, &e, &t));
+	CHECK(!timer_settime(t, 0, &every, NULL));
+	return t;
+}
+
+static void queue_pending(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int s = 5; s < 8; s++)
+		sigaddset(&set, SIGRTMIN + s);
+	sigaddset(&set, SIGUSR2);
+	CHECK(!pthread_sigmask(SIG_BLOCK, &set, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(!sigqueue(getpid(), SIGRTMIN + 5, (union sigval){.sival_int = 100 + i}));
+	CHECK(!pthread_sigqueue(pthread_self(), SIGRTMIN + 6, (union sigval){.sival_int = 7}));
+	CHECK(!pthread_kill(pthread_self(), SIGUSR2));
+}
+
+static void take_pending(void)
+{
+	struct timespec none = {0, 0};
+	siginfo_t info;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < 3; i++) {
+		sigaddset(&set, SIGRTMIN + 5);
+		CHECK(sigtimedwait(&set, &info, &none) == SIGRTMIN + 5);
+		CHECK(info.si_value.sival_int == 100 + i && info.si_code == SI_QUEUE);
+	}
+	CHECK(sigtimedwait(&set, &info, &none) == -1 && errno == EAGAIN);
+	sigaddset(&set, SIGRTMIN + 6);
+	CHECK(sigtimedwait(&set, &info, &none) == SIGRTMIN + 6 && info.si_value.sival_int == 7);
+	sigaddset(&set, SIGUSR2);
+	CHECK(sigtimedwait(&set, &info, &none) == SIGUSR2);
+}
+
+static void run_signals(void)
+{
+	stack_t alt = {.ss_sp = altstack, .ss_size = sizeof altstack}, now;
+	struct itimerval every = {{0, 5000}, {0, 5000}}, left;
+	timer_t extra = make_timer(SIGEV_NONE, 0, 1000000), first, second;
+	sigset_t blocked;
+
+	CHECK(!sigaltstack(&alt, NULL));
+	handle(SIGALRM, SA_ONSTACK | SA_RESTART);
+	handle(SIGRTMIN + 1, 0);
+	handle(SIGRTMIN + 2, SA_NODEFER);
+	CHECK(signal(SIGTRAP, SIG_IGN) != SIG_ERR);
+	queue_pending();
+	CHECK(!setitimer(ITIMER_REAL, &every, NULL));
+	first = make_timer(SIGEV_SIGNAL, SIGRTMIN + 1, 3000000);
+	CHECK(!timer_delete(extra));
+	second = make_timer(SIGEV_THREAD_ID, SIGRTMIN + 2, 7000000);
+	for (long i = 0; i < rounds; i++) {
+		pause_us(1000);
+		CHECK(!getitimer(ITIMER_REAL, &left) && left.it_interval.tv_usec == 5000);
+	}
+	CHECK(alarms > rounds / 20 && timers > rounds / 12 && threaded > rounds / 28);
+	CHECK(!timer_delete(first) && !timer_delete(second));
+	CHECK(!sigaltstack(NULL, &now) && now.ss_sp == altstack && now.ss_size == sizeof altstack);
+	CHECK(!raise(SIGTRAP));
+	CHECK(!sigprocmask(SIG_BLOCK, NULL, &blocked) && sigismember(&blocked, SIGRTMIN + 7));
+	take_pending();
+	printf("signals %ld\n", rounds);
+}
+
+/* ---- process: what belongs to it as a whole -------------------------------------------------- */
+
+static void run_process(void)
+{
+	uint64_t sum = 0;
+	char *stack_hint = alloca(300000), cwd[512], *more = NULL;
+	pid_t pid = getpid(), tid = gettid();
+	void *start = sbrk(0);
+
+	memset(stack_hint, 5, 300000);
+	CHECK(!chdir(directory));
+	umask(0137);
+	nice(3);
+	for (long i = 0; i < rounds; i++) {
+		CHECK(getpid() == pid && gettid() == tid);
+		CHECK(sbrk(0) >= start);
+		more = realloc(more, (size_t)(i + 1) * 100);
+		memset(more + i * 100, (int)i, 100);
+		pause_us(500);
+		for (long k = 0; k <= i; k += 17)
+			CHECK(more[k * 100] == (char)k);
+	}
+	CHECK(umask(0) == 0137);
+	CHECK(getcwd(cwd, sizeof cwd) && !strcmp(cwd, directory));
+	for (size_t i = 0; i < 300000; i++)
+		sum += (uint64_t)stack_hint[i];
+	CHECK(getpriority(PRIO_PROCESS, 0) == 3);
+	printf("process %ld %llu\n", rounds, (unsigned long long)sum);
+}
+
+/* ---- memory: much of it; ROUNDS is MiB; waits until DIRECTORY/go is there ------------------- */
+
+static void run_memory(void)
+{
+	size_t n = (size_t)rounds << 20;
+	uint64_t *m = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t sum = 0;
+	char path[512];
+
+	CHECK(m != MAP_FAILED);
+	for (size_t i = 0; i < n / sizeof *m; i++)
+		m[i] = mix(i + 1);
+	snprintf(path, sizeof path, "%s/ready", directory);
+	close(creat(path, 0600));
+	snprintf(path, sizeof path, "%s/go", directory);
+	while (access(path, F_OK))
+		pause_us(1000);
+	for (size_t i = 0; i < n / sizeof *m; i++)
+		sum += m[i] != mix(i + 1);
+	printf("memory %ld %llu\n", rounds, (unsigned long long)sum);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} programs[] = {
+	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
+	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		return 2;
+	rounds = atol(argv[2]);
+	directory = argv[3];
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		if (!strcmp(argv[1], programs[i].name))
+			return programs[i].run(), 0;
+	return 2;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restored programs end as if nothing had happened: each is checkpointed, killed and restored again
+ * and again at random moments. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/test/restore_lineage.h"
+
+struct program {
+	const char *name, *rounds;
+	int restarts;
+	int longest_ms; /* between two checkpoints */
+};
+
+static void live_through(const struct program *p, struct lineage *l)
+{
+	bool good = ok(!lineage_start(l), "%s: started", p->name);
+
+	for (int i = 0; good && i < p->restarts; i++) {
+		pause_ms(20 + rand() % p->longest_ms);
+		good = ok(!lineage_checkpoint(l), "%s: checkpoint %d (held %.1f ms)", p->name, i + 1,
+			  l->held * 1e3);
+		pause_ms(rand() % 40);
+		lineage_kill(l);
+		good = good && ok(!lineage_restore(l, l->seq), "%s: restart %d (%.1f ms)", p->name,
+				  i + 1, l->restored * 1e3);
+	}
+	is_int(good ? lineage_wait(l) : -1, 0, "it ends well");
+}
+
+static void test_program(const struct program *p)
+{
+	char alone[300], directory[] = "/tmp/gpuckpt-program-XXXXXX";
+	char *argv[] = {(char *)GCK_TEST_PROGRAM, (char *)p->name, (char *)p->rounds, directory, NULL};
+	struct lineage l;
+
+	if (!mkdtemp(directory) || !ok(!lineage_begin(&l, "/tmp", argv), "%s: a store", p->name))
+		return;
+	is_int(lineage_alone(&l), 0, "it runs alone");
+	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
+	live_through(p, &l);
+	is_str(lineage_output(&l), alone, "with the same result");
+	lineage_end(&l);
+	snprintf(alone, sizeof alone, "rm -rf %s", directory);
+	ok(!system(alone), "its files are removed");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct program programs[] = {
+		{"process", "1500", 4, 200}, {"kernel", "2500", 4, 300},   {"shared", "3000", 4, 300},
+		{"signals", "1500", 4, 300}, {"threads", "2000", 10, 200},
+	};
+
+	srand((unsigned)time(NULL));
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		if (argc < 2 || !strcmp(argv[1], programs[i].name))
+			test_program(&programs[i]);
+	return tap_done();
+}
