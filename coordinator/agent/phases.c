@@ -18,10 +18,11 @@ static void tell_all(struct transaction *t, const char *op)
 			member_tell(&t->members[i], json_pack("{s:s}", "op", op));
 }
 
-/* The bound on a hold starts before the first rank is stopped. */
+/* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
+ * given up a little earlier, so that it is named. */
 static void freeze(struct transaction *t)
 {
-	phase_limit(t, t->hold_s);
+	phase_limit(t, 0.9 * t->hold_s);
 	if (!t->keep_held)
 		phase_hold(t, t->hold_s);
 	ev_timer_again(t->agent->loop, &t->tick);

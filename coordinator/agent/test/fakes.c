@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An agent without a coordinator, a store and real workers. */
+#include "config.h"
+
+#include "coordinator/agent/test/fakes.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/agent/links.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/phases.h"
+#include "coordinator/agent/restart.h"
+#include "coordinator/agent/store_job.h"
+#include "coordinator/agent/transaction.h"
+#include "coordinator/agent/upstream.h"
+
+struct fake_world *fake_world;
+struct agent *fake_agent;
+bool fake_opened, fake_holding, fake_ended;
+int fake_link_peer[FAKE_RANKS];
+static struct step fake_step;
+static struct lasting fake_lasting;
+static json_t *sent;
+static size_t seen;
+
+/* ---- the agent's surroundings -------------------------------------------------------------- */
+
+void upstream_send(struct agent *a, json_t *body)
+{
+	(void)a;
+	json_array_append_new(sent, body);
+}
+
+void agent_open(struct agent *a)
+{
+	fake_opened = true;
+	a->gate = GATE_OPEN;
+}
+
+void agent_hold(struct agent *a)
+{
+	(void)a;
+	fake_holding = true;
+}
+
+void agent_end_ranks(struct agent *a, const char *why, bool at_once)
+{
+	(void)a;
+	(void)why;
+	(void)at_once;
+	fake_ended = true;
+}
+
+json_t *store_check(const void *request, struct gck_error *err)
+{
+	(void)request;
+	if (fake_world->checks_fail) {
+		gck_fail(err, EACCES, "store file:/nowhere: no permission");
+		return NULL;
+	}
+	return json_pack("{s:I, s:I, s:b}", "space", (json_int_t)fake_world->space, "memory",
+			 (json_int_t)fake_world->memory, "first", fake_world->first);
+}
+
+json_t *store_commit(const void *request, struct gck_error *err)
+{
+	(void)request;
+	(void)err;
+	fake_world->committed++;
+	return json_pack("{s:s}", "hash", "abc");
+}
+
+json_t *store_prune(const void *request, struct gck_error *err)
+{
+	(void)err;
+	fake_world->pruned += (int)json_array_size(((const struct store_request *)request)->document);
+	return json_true();
+}
+
+json_t *store_discard(const void *request, struct gck_error *err)
+{
+	(void)err;
+	fake_world->discarded += !strcmp(((const struct store_request *)request)->nonce, "n0nce");
+	return json_true();
+}
+
+/* ---- workers ------------------------------------------------------------------------------- */
+
+static bool scripted(unsigned rank, const char *phase, enum fake_act act)
+{
+	return !strcmp(fake_world->script[rank].phase, phase) &&
+	       fake_world->script[rank].act == act;
+}
+
+static void write_for_a_while(void)
+{
+	int now = __atomic_add_fetch(&fake_world->writing, 1, __ATOMIC_SEQ_CST);
+
+	if (now > fake_world->most_writing)
+		fake_world->most_writing = now;
+	usleep(50000);
+	__atomic_sub_fetch(&fake_world->writing, 1, __ATOMIC_SEQ_CST);
+}
+
+/* 0: the phase is done well; 1: leave. */
+static int play(int fd, unsigned rank, const char *phase, json_t *answer)
+{
+	if (scripted(rank, phase, FAKE_DIE))
+		kill(getpid(), SIGKILL);
+	while (scripted(rank, phase, FAKE_HANG))
+		pause();
+	if (scripted(rank, phase, FAKE_FAIL)) {
+		packet_send(fd, json_pack("{s:s, s:s, s:b, s:i, s:s}", "op", "done", "phase", phase,
+			    "ok", 0, "code", EIO, "error", "as scripted"), NULL);
+		json_decref(answer);
+		return 1;
+	}
+	packet_send(fd, answer, NULL);
+	return 0;
+}
+
+static json_t *answer_to(const char *phase, unsigned rank)
+{
+	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done", "phase",
+			 phase, "ok", 1, "expected", 1000, "first_ns", 100 + (int)rank, "last_ns",
+			 200 + (int)rank, "manifest", "feed", "put", 10, "stored", 5);
+}
+
+int worker_main(int fd, void *arg)
+{
+	const struct worker_task *t = arg;
+	const char *op = "prepare";
+	json_t *body = NULL;
+	bool held = false, written = false;
+
+	for (;;) {
+		if (!strcmp(op, "write")) {
+			write_for_a_while();
+			fake_world->held_writes += packet_bool(body, "held");
+			written = true;
+		}
+		if (!strcmp(op, "abort")) {
+			__atomic_add_fetch(&fake_world->aborted, 1, __ATOMIC_SEQ_CST);
+			return 0;
+		}
+		held = (held || !strcmp(op, "freeze")) && strcmp(op, "resume");
+		if (strcmp(op, "hold") && play(fd, t->rank, op, answer_to(op, t->rank)))
+			return 1;
+		if (written && !held)
+			return 0;
+		json_decref(body);
+		body = packet_recv(fd, -1, NULL);
+		if (!body)
+			return 1;
+		op = packet_text(body, "op", "");
+	}
+}
+
+int restorer_main(int fd, void *arg)
+{
+	const struct worker_task *t = arg;
+	json_t *body = json_pack("{s:s, s:I}", "op", "build", "seq", (json_int_t)t->seq);
+
+	while (body) {
+		const char *op = packet_text(body, "op", "");
+		json_int_t seq = packet_int(body, "seq", 0);
+
+		__atomic_add_fetch(!strcmp(op, "run") ? &fake_world->runs : &fake_world->builds, 1,
+				   __ATOMIC_SEQ_CST);
+		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
+		     json_pack("{s:s, s:s, s:b, s:I, s:i}", "op", "done", "phase", op, "ok", 1,
+			       "seq", seq, "exit",
+			       (int)t->rank == fake_world->finished_rank ? 256 : -1));
+		if (!strcmp(op, "run"))
+			return 0;
+		json_decref(body);
+		body = packet_recv(fd, -1, NULL);
+	}
+	return 1;
+}
+
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+static pid_t sleeper(void)
+{
+	pid_t pid = fork();
+
+	while (pid == 0)
+		pause();
+	return pid;
+}
+
+/* A link as links.c has it once the shim was let go. */
+static struct link *fake_link(struct task *t, int *peer)
+{
+	struct link *l = calloc(1, sizeof *l);
+	int sv[2] = { -1, -1 };
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		abort();
+	l->all = fake_agent->links;
+	l->fd = sv[0];
+	l->task = t;
+	l->greeted = true;
+	ev_init(&l->limit, NULL);
+	ev_io_init(&l->io, NULL, sv[0], 0);
+	l->next = l->all->first;
+	l->all->first = l;
+	*peer = sv[1];
+	return l;
+}
+
+static void add_ranks(void)
+{
+	for (unsigned i = 0; i < FAKE_RANKS; i++) {
+		struct gck_control m = { GCK_CONTROL_TASK, i, sleeper(), 0 };
+		struct task *t = tasks_apply(&fake_agent->tasks, &m);
+
+		t->link = fake_link(t, &fake_link_peer[i]);
+	}
+}
+
+void fake_rank_ends(unsigned rank, bool told)
+{
+	struct task *t = fake_agent->tasks.v[rank];
+	struct gck_control m = { GCK_CONTROL_EXIT, rank, t->pid, 256 };
+
+	kill(t->pid, SIGKILL);
+	waitpid(t->pid, NULL, 0);
+	if (!told)
+		return;
+	tasks_apply(&fake_agent->tasks, &m);
+	if (fake_agent->transaction)
+		transaction_task_ended(fake_agent->transaction, t);
+	if (fake_agent->restart)
+		restart_task_ended(fake_agent->restart, t);
+}
+
+/* ---- the test's side ----------------------------------------------------------------------- */
+
+static void new_world(void)
+{
+	if (!fake_world)
+		fake_world = mmap(NULL, sizeof *fake_world, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset(fake_world, 0, sizeof *fake_world);
+	fake_world->space = fake_world->memory = INT64_MAX;
+	fake_world->finished_rank = -1;
+	fake_opened = fake_holding = fake_ended = false;
+}
+
+void fake_begin(void)
+{
+	new_world();
+	sent = json_array();
+	seen = 0;
+	memset(&fake_step, 0, sizeof fake_step);
+	strcpy(fake_step.node, "n1");
+	strcpy(fake_step.options.store, "file:/nowhere");
+	fake_step.options.cpus = 8;
+	fake_step.options.timeout_ms = 2000;
+	fake_step.options.hold_ms = 1000;
+	fake_step.local_ntasks = fake_step.ntasks = FAKE_RANKS;
+	fake_agent = calloc(1, sizeof *fake_agent);
+	fake_agent->loop = ev_default_loop(0);
+	fake_agent->step = &fake_step;
+	fake_agent->lasting = &fake_lasting;
+	fake_agent->links = calloc(1, sizeof *fake_agent->links);
+	fake_agent->links->agent = fake_agent;
+	add_ranks();
+}
+
+void fake_end(void)
+{
+	for (unsigned i = 0; i < FAKE_RANKS; i++) {
+		if (!fake_agent->tasks.v[i]->ended)
+			fake_rank_ends(i, false);
+		close(fake_link_peer[i]);
+	}
+	json_decref(sent);
+}
+
+void fake_script(unsigned rank, const char *phase, enum fake_act act)
+{
+	strcpy(fake_world->script[rank].phase, phase);
+	fake_world->script[rank].act = act;
+}
+
+void fake_command(const char *op, json_t *more)
+{
+	json_t *body = json_pack("{s:s, s:i, s:s}", "op", op, "seq", 7, "nonce", "n0nce");
+
+	if (more)
+		json_object_update(body, more);
+	json_decref(more);
+	if (!strcmp(op, "build") || !strcmp(op, "run") || !strcmp(op, "fallback"))
+		restart_command(fake_agent, op, body);
+	else
+		transaction_command(fake_agent, op, body);
+	json_decref(body);
+}
+
+static const json_t *find(const char *op, const char *phase)
+{
+	for (; seen < json_array_size(sent); seen++) {
+		const json_t *m = json_array_get(sent, seen);
+
+		if (strcmp(packet_text(m, "op", ""), op) ||
+		    (phase && strcmp(packet_text(m, "phase", ""), phase)))
+			continue;
+		seen++;
+		return m;
+	}
+	return NULL;
+}
+
+static void on_time(struct ev_loop *loop, ev_timer *w, int events)
+{
+	(void)w;
+	(void)events;
+	ev_break(loop, EVBREAK_ONE);
+}
+
+void fake_run(double seconds)
+{
+	ev_timer w;
+
+	ev_now_update(fake_agent->loop);
+	ev_timer_init(&w, on_time, seconds, 0.);
+	ev_timer_start(fake_agent->loop, &w);
+	ev_run(fake_agent->loop, 0);
+	ev_timer_stop(fake_agent->loop, &w);
+}
+
+const json_t *fake_await(const char *op, const char *phase, double seconds)
+{
+	const json_t *m = find(op, phase);
+
+	for (double left = seconds; !m && left > 0; left -= 0.02) {
+		fake_run(0.02);
+		m = find(op, phase);
+	}
+	return m;
+}
+
+unsigned fake_workers(void)
+{
+	return fake_agent->transaction ? transaction_workers(fake_agent->transaction) : 0;
+}

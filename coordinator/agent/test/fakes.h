@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An agent without a coordinator, a store and real workers: what it sends is collected, ranks are
+ * processes that sleep, and workers do as they are scripted. Linked instead of upstream.c,
+ * store_job.c, agent.c, worker.c and restorer.c. */
+#ifndef AGENT_TEST_FAKES_H
+#define AGENT_TEST_FAKES_H
+
+#include "coordinator/agent/agent.h"
+#include "coordinator/agent/worker.h"
+
+#define FAKE_RANKS 3
+
+enum fake_act { FAKE_GOOD, FAKE_FAIL, FAKE_DIE, FAKE_HANG };
+
+/* Shared with the workers. */
+struct fake_world {
+	struct { char phase[16]; enum fake_act act; } script[FAKE_RANKS];
+	int writing, most_writing;  /* at a time */
+	int aborted;                /* workers that were told to leave */
+	int discarded, pruned, committed;
+	int checks_fail;
+	int64_t space, memory;
+	int first;
+	int held_writes;
+	int finished_rank;          /* restorers: this rank had exited; -1: none */
+	int builds, runs;
+};
+
+extern struct fake_world *fake_world;
+extern struct agent *fake_agent;
+extern bool fake_opened, fake_holding, fake_ended;
+extern int fake_link_peer[FAKE_RANKS];
+
+/* A new agent with FAKE_RANKS ranks that run. */
+void fake_begin(void);
+void fake_end(void);
+
+/* In one phase ("prepare", "freeze", ...) a rank's worker does something else than well. */
+void fake_script(unsigned rank, const char *phase, enum fake_act act);
+
+/* A rank's process ends (and is reaped); told: the plugin says so. */
+void fake_rank_ends(unsigned rank, bool told);
+
+/* The coordinator's command: {"op", "seq": 7, ...}. */
+void fake_command(const char *op, json_t *more);
+
+/* Run the loop until a message with this op and phase (NULL: any) was sent since the last call, or
+ * for so many seconds: the message (valid until fake_end), or NULL. */
+const json_t *fake_await(const char *op, const char *phase, double seconds);
+
+/* Run the loop for so long. */
+void fake_run(double seconds);
+
+unsigned fake_workers(void);
+
+#endif

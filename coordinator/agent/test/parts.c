@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Small parts of the agent: packets, the table of ranks, shared mappings, free memory. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "coordinator/agent/memory.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/shared.h"
+#include "coordinator/agent/tasks.h"
+
+static void packets(void)
+{
+	struct gck_error err = { 0 };
+	int sv[2];
+	json_t *m;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv) < 0)
+		return;
+	is_int(packet_send(sv[0], json_pack("{s:s, s:I}", "op", "x", "n", (json_int_t)5), &err), 0,
+	       "send");
+	m = packet_recv(sv[1], 100, &err);
+	is_str(packet_text(m, "op", ""), "x", "a text comes through");
+	is_int(packet_int(m, "n", 0), 5, "a number");
+	is_int(packet_int(m, "op", 9), 9, "a member of another type has the default");
+	json_decref(m);
+	ok(!packet_recv(sv[1], 10, &err) && err.code == ETIMEDOUT, "nothing there");
+	is_int(send(sv[0], "{", 1, 0), 1, "rubbish");
+	ok(!packet_recv(sv[1], 10, &err) && err.code == EBADMSG, "is refused");
+	close(sv[0]);
+	ok(!packet_recv(sv[1], 10, &err) && err.code == ECONNRESET, "the other side is gone");
+	close(sv[1]);
+	m = packet_string("a\xff" "b");
+	is_str(json_string_value(m), "a\\xffb", "bytes that are not UTF-8");
+	json_decref(m);
+}
+
+static void table(void)
+{
+	struct gck_control m = { GCK_CONTROL_TASK, 4, 1234, 0 };
+	struct tasks t = { 0 };
+
+	ok(tasks_apply(&t, &m) != NULL, "a task is named");
+	ok(!tasks_apply(&t, &m), "only once");
+	ok(tasks_by_pid(&t, 1234) == tasks_by_rank(&t, 4), "found by pid and by rank");
+	ok(!tasks_all_ended(&t), "it runs");
+	m.type = GCK_CONTROL_EXIT;
+	m.status = 256;
+	ok(tasks_apply(&t, &m) && tasks_all_ended(&t), "it has ended");
+	ok(!tasks_by_pid(&t, 1234), "its pid is free for others");
+	is_int(exit_code(256), 1, "an exit status");
+	is_int(exit_code(9), 137, "a signal");
+}
+
+/* A child that maps the memory too and sleeps. */
+static pid_t sharer(void)
+{
+	pid_t pid = fork();
+
+	while (pid == 0)
+		pause();
+	return pid;
+}
+
+static void sharing(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct gck_control m = { GCK_CONTROL_TASK, 0, 0, 0 };
+	struct gck_error err = { 0 };
+	struct tasks t = { 0 };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		m.rank = i;
+		m.pid = sharer();
+		tasks_apply(&t, &m);
+	}
+	ok(shared_refuse(&t, &err) < 0, "two ranks with memory in common are refused");
+	ok(strstr(err.text, "ranks 0 and 1") != NULL, "both are named: %s", err.text);
+	t.v[1]->ended = true;
+	ok(shared_refuse(&t, &err) == 0, "one alone is not");
+	for (size_t i = 0; i < t.n; i++) {
+		kill(t.v[i]->pid, SIGKILL);
+		waitpid(t.v[i]->pid, NULL, 0);
+	}
+	munmap(p, 4096);
+}
+
+int main(void)
+{
+	packets();
+	table();
+	sharing();
+	ok(memory_available() > 1 << 20, "there is some memory: %llu MiB",
+	   (unsigned long long)memory_available() >> 20);
+	return tap_done();
+}

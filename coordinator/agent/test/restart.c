@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A restart on one node, with restorers that do as they are told. */
+#include "config.h"
+
+#include "coordinator/agent/restart.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/test/tap.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/test/fakes.h"
+#include "shim/link.h"
+
+static const json_t *ask(const char *op, json_t *more, double seconds)
+{
+	fake_command(op, more);
+	return fake_await("done", op, seconds);
+}
+
+static void begin(void)
+{
+	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
+
+	fake_begin();
+	fake_agent->gate = GATE_WAIT;
+	restart_offered(fake_agent, welcome);
+	json_decref(welcome);
+}
+
+static void good(void)
+{
+	uint32_t seq = 0;
+
+	begin();
+	ok(!restart_building(fake_agent->restart, &seq), "offered: nothing is built yet");
+	ok(packet_bool(ask("build", NULL, 2), "ok"), "built");
+	ok(fake_holding, "ranks were told to hold");
+	ok(restart_building(fake_agent->restart, &seq) && seq == 7, "built and held");
+	ok(packet_bool(ask("build", NULL, 1), "ok"), "a repeated build is answered again");
+	is_int(fake_world->builds, 3, "and not done again");
+	ok(packet_bool(ask("run", NULL, 2), "ok"), "let go");
+	ok(fake_opened, "the step runs from here on");
+	ok(packet_bool(ask("run", NULL, 1), "ok"), "a repeated run is answered again");
+	is_int(fake_world->runs, 3, "and not done again");
+	fake_end();
+}
+
+static void falls_back(void)
+{
+	const json_t *m;
+
+	begin();
+	fake_script(1, "build", FAKE_FAIL);
+	m = ask("build", NULL, 2);
+	ok(m && !packet_bool(m, "ok"), "a rank cannot be built");
+	is_int(packet_int(m, "rank", -1), 1, "it is named");
+	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
+	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
+	m = fake_await("done", "build", 2);
+	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 6, "the commit before is built");
+	is_int(fake_world->builds, 6, "by all ranks, in the same processes");
+	m = ask("run", NULL, 1);
+	ok(!packet_bool(m, "ok"), "the first one cannot be run any more");
+	m = ask("run", json_pack("{s:i}", "seq", 6), 2);
+	ok(packet_bool(m, "ok"), "the other one can");
+	fake_end();
+
+	begin();
+	ask("build", NULL, 2);
+	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 0, "why", "none is left"));
+	ok(fake_ended, "without another commit the ranks are ended");
+	fake_end();
+}
+
+static void had_finished(void)
+{
+	struct gck_link_msg m = { 0 };
+	const json_t *answer;
+
+	begin();
+	fake_world->finished_rank = 2;
+	answer = ask("build", NULL, 2);
+	is_int(packet_int(json_array_get(json_object_get(json_object_get(answer, "data"), "exited"),
+					 0), "rank", -1), 2, "a rank had finished");
+	ok(packet_bool(ask("run", NULL, 2), "ok"), "let go");
+	recv(fake_link_peer[2], &m, sizeof m, MSG_DONTWAIT);
+	is_int(m.type, GCK_LINK_EXIT, "its process is told to leave");
+	is_int(m.pid, 1, "with the old exit status");
+	fake_end();
+}
+
+static void dies(void)
+{
+	const json_t *m;
+
+	begin();
+	fake_script(0, "build", FAKE_DIE);
+	m = ask("build", NULL, 2);
+	ok(m && !packet_bool(m, "ok"), "a restorer dies");
+	ok(strstr(packet_text(m, "error", ""), "signal 9") != NULL, "that is said");
+	m = ask("build", json_pack("{s:i}", "seq", 6), 2);
+	ok(m && !packet_bool(m, "ok"), "and cannot be mended by another commit");
+	fake_end();
+}
+
+int main(void)
+{
+	good();
+	falls_back();
+	had_finished();
+	dies();
+	return tap_done();
+}
