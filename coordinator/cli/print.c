@@ -54,8 +54,8 @@ static void put_plain(const json_t *v, char text[CELL_MAX])
 		snprintf(text, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
 }
 
-/* Arrays of plain values are joined by commas. */
-static void put_list(const json_t *v, char text[CELL_MAX])
+/* Arrays of plain values are joined by commas; of entries, the member is. */
+static void put_list(const json_t *v, const char *member, char text[CELL_MAX])
 {
 	char one[CELL_MAX];
 	size_t i, used = 0;
@@ -63,7 +63,7 @@ static void put_list(const json_t *v, char text[CELL_MAX])
 
 	json_array_foreach(v, i, x) {
 		*one = '\0';
-		put_plain(x, one);
+		put_plain(json_is_object(x) ? json_object_get(x, member) : x, one);
 		used += (size_t)snprintf(text + used, CELL_MAX - used, "%s%s", i ? "," : "", one);
 		if (used >= CELL_MAX)
 			return;
@@ -81,9 +81,20 @@ static void put_value(const json_t *v, enum kind kind, char text[CELL_MAX])
 	else if (json_is_number(v) && kind == KIND_SECONDS)
 		snprintf(text, CELL_MAX, "%.1fs", json_number_value(v));
 	else if (json_is_array(v))
-		put_list(v, text);
-	else
+		put_list(v, kind == KIND_NODES ? "node" : "", text);
+	else if (kind != KIND_FLAG || json_is_true(v))
 		put_plain(v, text);
+}
+
+static const json_t *find(const json_t *row, const char *key)
+{
+	const char *dot = strchr(key, '.');
+	char member[32];
+
+	if (!dot)
+		return json_object_get(row, key);
+	snprintf(member, sizeof member, "%.*s", (int)(dot - key), key);
+	return json_object_get(json_object_get(row, member), dot + 1);
 }
 
 static void put_step(const json_t *row, char text[CELL_MAX])
@@ -101,7 +112,7 @@ void print_cell(const json_t *row, const struct column *col, char text[CELL_MAX]
 	if (col->kind == KIND_STEP)
 		put_step(row, text);
 	else
-		put_value(json_object_get(row, col->key), col->kind, text);
+		put_value(find(row, col->key), col->kind, text);
 	if (!*text)
 		snprintf(text, CELL_MAX, "-");
 	/* What others' programs are called must not drive the reader's terminal. */

@@ -14,10 +14,12 @@ enum kind {
 	KIND_TIME,   /* seconds since the epoch */
 	KIND_MS,     /* milliseconds, printed as seconds */
 	KIND_SECONDS,
+	KIND_FLAG,   /* "yes" or not there */
+	KIND_NODES,  /* entries' "node" */
 };
 
 struct column {
-	const char *title, *key;
+	const char *title, *key; /* "last.seq": a member of a member */
 	enum kind kind;
 };
 

@@ -81,7 +81,8 @@ int cli_list(struct cli *c, struct gck_error *err)
 		{ "SEQ", "seq", KIND_NUMBER },	  { "TIME", "time", KIND_TIME },
 		{ "RANKS", "ranks", KIND_NUMBER }, { "IMAGE", "put", KIND_BYTES },
 		{ "STORED", "stored", KIND_BYTES }, { "STALL", "stall_ms", KIND_MS },
-		{ "WRITE", "write_s", KIND_SECONDS }, { "REASON", "reason", KIND_TEXT },
+		{ "WRITE", "write_s", KIND_SECONDS }, { "ABANDONED", "abandoned", KIND_FLAG },
+		{ "REASON", "reason", KIND_TEXT },
 		{ 0 },
 	};
 	json_t *data = cli_ask(c, cli_request(c, "list"), CLI_QUERY_S, err);
@@ -123,7 +124,7 @@ static void print_commit(const json_t *commit)
 		{ "Step", "", KIND_STEP },	     { "Seq", "seq", KIND_NUMBER },
 		{ "User", "user", KIND_TEXT },	     { "Time", "time", KIND_TIME },
 		{ "Reason", "reason", KIND_TEXT },   { "Restarts", "restarts", KIND_NUMBER },
-		{ "Abandoned", "abandoned", KIND_TEXT }, { "Ranks", "ranks", KIND_NUMBER },
+		{ "Abandoned", "abandoned", KIND_FLAG }, { "Ranks", "ranks", KIND_NUMBER },
 		{ "Ended", "ended", KIND_NUMBER },   { "Nodes", "nodes", KIND_TEXT },
 		{ "Stall", "stall_ms", KIND_MS },    { "Write", "write_s", KIND_SECONDS },
 		{ "Image", "put", KIND_BYTES },	     { "Stored", "stored", KIND_BYTES },
@@ -201,12 +202,16 @@ int cli_status(struct cli *c, struct gck_error *err)
 		{ 0 },
 	};
 	static const struct column columns[] = {
-		{ "STEP", "", KIND_STEP },	  { "USER", "user", KIND_TEXT },
-		{ "STATE", "state", KIND_TEXT },  { "RANKS", "ranks", KIND_NUMBER },
-		{ "NODES", "nodes", KIND_TEXT },  { "RESTORED", "restored", KIND_NUMBER },
-		{ "SEQ", "seq", KIND_NUMBER },	  { "TIME", "time", KIND_TIME },
-		{ "DONE", "done", KIND_BYTES },	  { "OF", "all", KIND_BYTES },
-		{ "ERROR", "error", KIND_TEXT },  { 0 },
+		{ "STEP", "", KIND_STEP },	      { "USER", "user", KIND_TEXT },
+		{ "STATE", "state", KIND_TEXT },      { "DISABLED", "disabled", KIND_FLAG },
+		{ "RANKS", "ntasks", KIND_NUMBER },   { "NODES", "nodes", KIND_NODES },
+		{ "COMMIT", "last.seq", KIND_NUMBER }, { "COMMITTED", "last.time", KIND_TIME },
+		{ "WRITING", "checkpoint.seq", KIND_NUMBER },
+		{ "WRITTEN", "checkpoint.done", KIND_BYTES },
+		{ "OF", "checkpoint.all", KIND_BYTES },
+		{ "RESTORING", "restart.seq", KIND_NUMBER },
+		{ "READ", "restart.done", KIND_BYTES }, { "OF", "restart.all", KIND_BYTES },
+		{ "ERROR", "last_error", KIND_TEXT }, { 0 },
 	};
 	json_t *data = cli_ask(c, cli_request(c, "status"), CLI_QUERY_S, err);
 

@@ -112,10 +112,15 @@ has out 'fd 5'
 has err 'step 7.0 cannot be checkpointed: fd 5: an outside TCP connection'
 
 answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,"agents":2,
-"steps":[{"job":7,"step":0,"user":"alice","state":"running","ranks":4,"nodes":["n1","n2"]}]}}]'
+"steps":[{"job":7,"step":0,"user":"alice","state":"writing","ntasks":4,"disabled":false,"last":{"seq":2},
+"checkpoint":{"seq":3,"done":1024,"all":2048},"nodes":[{"node":"n1"},{"node":"n2"}],
+"last_error":"the store is full"}]}}]'
 call 0 status
 has out 'Epoch=3'
-has out 'n1,n2'
+has out '7.0  alice writing     4 n1,n2      2       3   1.00K 2.00K the store is full'
+call 0 status 7
+[ "$(wc -l <"$dir/out")" -eq 2 ]
+result $? "status of a job: its steps only"
 
 # ---- the store
 made=$("$tools/make_store" "$dir" 7 0 3)
