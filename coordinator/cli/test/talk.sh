@@ -72,7 +72,8 @@ call 0 list 7.0 --json
 has requests '{"job":7,"op":"list","step":0}'
 has out '"put": 3221225472'
 
-answers show '[{"op":"end","ok":true,"data":{"job":7,"step":0,"seq":2,"hash":"b","nodes":["n1","n2"]}}]'
+answers show '[{"op":"end","ok":true,"data":{"job":7,"step":0,"seq":2,"hash":"b",
+"nodes":["n1","n2"]}}]'
 call 0 show 7
 has requests '{"job":7,"op":"show","seq":2,"step":0}'
 has out 'Nodes=n1,n2'
@@ -105,19 +106,19 @@ call 1 enable 7
 
 answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":true,"items":[]}]}}]'
 call 0 able 7
-answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":false,"items":[{"rank":1,
-"object":"fd 5","reason":"an outside TCP connection","remedy":"close it","refuse":true}]}]}}]'
+answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":false,"items":[
+{"rank":1,"object":"fd 5","reason":"an outside TCP connection","remedy":"close it","refuse":true}]}]}}]'
 call 1 able 7
 has out 'fd 5'
 has err 'step 7.0 cannot be checkpointed: fd 5: an outside TCP connection'
 
-answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,"agents":2,
-"steps":[{"job":7,"step":0,"user":"alice","state":"writing","ntasks":4,"disabled":false,"last":{"seq":2},
-"checkpoint":{"seq":3,"done":1024,"all":2048},"nodes":[{"node":"n1"},{"node":"n2"}],
+answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,
+"agents":2,"steps":[{"job":7,"step":0,"user":"alice","state":"writing","ntasks":4,"disabled":false,
+"last":{"seq":2},"checkpoint":{"seq":3,"done":1024,"all":2048},"nodes":[{"node":"n1"},{"node":"n2"}],
 "last_error":"the store is full"}]}}]'
 call 0 status
 has out 'Epoch=3'
-has out '7.0  alice writing     4 n1,n2      2       3   1.00K 2.00K the store is full'
+has out 'alice writing     4 n1,n2      2       3   1.00K 2.00K the store is full'
 call 0 status 7
 [ "$(wc -l <"$dir/out")" -eq 2 ]
 result $? "status of a job: its steps only"
