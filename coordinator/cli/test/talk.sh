@@ -107,14 +107,16 @@ call 1 enable 7
 answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":true,"items":[]}]}}]'
 call 0 able 7
 answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":false,"items":[
-{"rank":1,"object":"fd 5","reason":"an outside TCP connection","remedy":"close it","refuse":true}]}]}}]'
+{"rank":1,"object":"fd 5","reason":"an outside TCP connection","remedy":"close it",
+"refuse":true}]}]}}]'
 call 1 able 7
 has out 'fd 5'
 has err 'step 7.0 cannot be checkpointed: fd 5: an outside TCP connection'
 
 answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,
 "agents":2,"steps":[{"job":7,"step":0,"user":"alice","state":"writing","ntasks":4,"disabled":false,
-"last":{"seq":2},"checkpoint":{"seq":3,"done":1024,"all":2048},"nodes":[{"node":"n1"},{"node":"n2"}],
+"last":{"seq":2},"checkpoint":{"seq":3,"done":1024,"all":2048},
+"nodes":[{"node":"n1"},{"node":"n2"}],
 "last_error":"the store is full"}]}}]'
 call 0 status
 has out 'Epoch=3'
