@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/timerfd.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -151,15 +152,41 @@ static uint64_t read_pair(const char *info, const char *key)
 	return at && sscanf(at, "(%llu, %llu)", &s, &ns) == 2 ? s * 1000000000ull + ns : 0;
 }
 
+static void parse_timerfd(const char *info, struct gck_file *x)
+{
+	x->clock = (int32_t)gck_proc_number(info, "clockid:", 10, 0);
+	x->ticks = gck_proc_number(info, "ticks:", 10, 0);
+	x->value_ns = read_pair(info, "it_value:");
+	x->interval_ns = read_pair(info, "it_interval:");
+}
+
+/* A periodic timer that has expired stands still until somebody looks: asking for its time makes
+ * the kernel count the ticks since and set it going again, as the rank's next read would. */
 static int read_timerfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	(void)s;
+	struct itimerspec unused;
+	char name[32], *info;
+	int copy;
+
 	x->kind = GCK_FD_TIMERFD;
-	x->clock = (int32_t)gck_proc_number(v->info, "clockid:", 10, 0);
-	x->ticks = gck_proc_number(v->info, "ticks:", 10, 0);
-	x->value_ns = read_pair(v->info, "it_value:");
-	x->interval_ns = read_pair(v->info, "it_interval:");
-	return 0;
+	parse_timerfd(v->info, x);
+	if (x->value_ns || !x->interval_ns)
+		return 0;
+	copy = gck_target_fd(s->t, v->fd);
+	if (copy < 0 || timerfd_gettime(copy, &unused)) {
+		gck_fail(s->err, errno, "cannot look at fd %d of process %d: %s", v->fd,
+			 (int)s->t->pid, strerror(errno));
+		if (copy >= 0)
+			close(copy);
+		return -1;
+	}
+	close(copy);
+	snprintf(name, sizeof(name), "fdinfo/%d", v->fd);
+	info = gck_proc_read(s->t->proc, name, NULL, s->err);
+	if (info)
+		parse_timerfd(info, x);
+	free(info);
+	return info ? 0 : -1;
 }
 
 static int read_signalfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)

@@ -61,6 +61,9 @@ static void keep(struct gck_image *img, const struct scratch *x)
 	for (int i = 0; i < 3; i++) {
 		img->itimers[i].value_ns = (uint64_t)timeval_ns(x->itimers[i].it_value);
 		img->itimers[i].interval_ns = (uint64_t)timeval_ns(x->itimers[i].it_interval);
+		/* expired, and set going again when its signal is taken: which is pending */
+		if (!img->itimers[i].value_ns)
+			img->itimers[i].value_ns = img->itimers[i].interval_ns;
 	}
 	img->realtime_ns = timespec_ns(x->clocks[0]);
 	img->monotonic_ns = timespec_ns(x->clocks[1]);

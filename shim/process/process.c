@@ -182,25 +182,18 @@ static int read_timers(struct gck_scan *s)
 			 "this kernel does not list POSIX timers: they are not carried");
 		return 0;
 	}
-	for (char *at = text; (at = strstr(at, "ID: ")); ) {
+	for (char *at = text, *next; at && !strncmp(at, "ID: ", 4); at = next) {
 		struct gck_posix_timer *x;
-		char *next;
 
-		if (at != text && at[-1] != '\n') { /* "ClockID: " */
-			at += 4;
-			continue;
-		}
 		x = gck_grow(&s->img->timers, &s->img->ntimers, sizeof(*x), s->err);
 		if (!x) {
 			free(text);
 			return -1;
 		}
-		at += 4;
 		next = strstr(at, "\nID: ");
 		if (next)
-			*next = '\0';
-		read_timer(s, at, x);
-		at = next ? next + 1 : at + strlen(at);
+			*next++ = '\0';
+		read_timer(s, at + 4, x);
 	}
 	free(text);
 	return 0;
