@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages of agents. A registration waits until Slurm has said whose job it is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "coordinator/daemon/able.h"
+#include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/join.h"
+#include "coordinator/daemon/peer.h"
+
+#define RETRY_S 3.0 /* when Slurm did not answer */
+
+static void ask_slurm(struct gck_peer *peer);
+
+/* ---- joining ------------------------------------------------------------------------------- */
+
+static void send_refusal(struct gck_peer *peer, const char *why)
+{
+	json_t *body = json_pack("{s:s, s:s, s:I, s:s}", "op", "welcome", "action", "refuse", "epoch",
+				 (json_int_t)peer->daemon->core.state.epoch, "why", why);
+
+	gck_warn("an agent of user %u at %s is refused: %s", (unsigned)peer->uid, peer->host, why);
+	gck_peer_send(peer, body);
+	json_decref(body);
+}
+
+static void join(struct gck_peer *peer, const json_t *job)
+{
+	struct gck_agent *agent = peer->agent;
+	struct gck_error err = {0};
+
+	agent->step = gck_join(&peer->daemon->core, agent, peer->uid, agent->registration, job, &err);
+	if (!agent->step && err.code)
+		send_refusal(peer, err.text);
+	json_decref(agent->registration);
+	agent->registration = NULL;
+}
+
+static void on_retry(int events, void *arg)
+{
+	struct gck_peer *peer = arg;
+
+	(void)events;
+	peer->uses--;
+	if (peer->wire)
+		ask_slurm(peer);
+}
+
+static void on_job(void *arg, const struct gck_slurm_answer *answer)
+{
+	struct gck_peer *peer = arg;
+
+	peer->uses--;
+	if (!peer->wire)
+		return;
+	if (answer->ok) {
+		join(peer, answer->data);
+	} else if (answer->code == ENOENT) {
+		send_refusal(peer, "there is no such job of yours");
+	} else {
+		gck_warn("an agent at %s waits, for Slurm does not say whose job it is: %s", peer->host,
+			 answer->error);
+		peer->uses++;
+		ev_once(peer->daemon->loop, -1, 0, RETRY_S, on_retry, peer);
+	}
+}
+
+static void ask_slurm(struct gck_peer *peer)
+{
+	struct gck_daemon *d = peer->daemon;
+	const json_t *job = json_object_get(peer->agent->registration, "job");
+
+	peer->uses++;
+	gck_slurm_ask(&d->slurm, json_pack("{s:s, s:O}", "op", "job", "job", job), on_job, peer);
+}
+
+static void take_registration(struct gck_peer *peer, const json_t *body)
+{
+	struct gck_daemon *d = peer->daemon;
+	struct gck_agent *agent = peer->agent;
+
+	if (agent && (agent->step || agent->registration)) {
+		gck_peer_refuse(peer, "an agent registers once a connection");
+		return;
+	}
+	if (json_integer_value(json_object_get(body, "epoch")) > d->core.state.epoch)
+		gck_error_log("the agent at %s has heard a younger coordinator than this one; is there "
+			      "another gpuckptd with another StateDir?", peer->host);
+	if (!agent) {
+		agent = calloc(1, sizeof *agent);
+		if (!agent) {
+			gck_peer_close(peer);
+			return;
+		}
+		agent->peer = peer;
+		peer->agent = agent;
+		d->nagents++;
+	}
+	agent->registration = json_deep_copy(body);
+	if (gck_join_needs_slurm(&d->core, body, peer->uid) &&
+	    json_is_integer(json_object_get(body, "job")))
+		ask_slurm(peer);
+	else
+		join(peer, NULL);
+}
+
+/* ---- a member of its step ------------------------------------------------------------------ */
+
+static void on_done(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		    const json_t *body)
+{
+	gck_answer(core, step, node, body);
+}
+
+static void on_exit_of_rank(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+			    const json_t *body)
+{
+	(void)node;
+	gck_answer_exit(core, step, body);
+}
+
+static void on_bye(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		   const json_t *body)
+{
+	(void)body;
+	gck_answer_bye(core, step, node);
+}
+
+static void on_tasks(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		     const json_t *body)
+{
+	json_t *ranks = json_object_get(body, "ranks");
+
+	(void)core;
+	(void)step;
+	if (!json_is_array(ranks))
+		return;
+	json_decref(node->ranks);
+	node->ranks = json_incref(ranks);
+}
+
+static void on_error(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		     const json_t *body)
+{
+	const char *text = json_string_value(json_object_get(body, "error"));
+
+	(void)core;
+	gck_warn("step %u.%u: the agent of node %s: %s", step->job->id, step->id, node->name,
+		 text ? text : "an error without a text");
+}
+
+static const struct {
+	const char *op;
+	void (*take)(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		     const json_t *body);
+} messages[] = {
+	{"done", on_done},
+	{"progress", gck_answer_progress},
+	{"exit", on_exit_of_rank},
+	{"bye", on_bye},
+	{"tasks", on_tasks},
+	{"able", gck_able_answer},
+	{"error", on_error},
+};
+
+void gck_agent_message(struct gck_peer *peer, const json_t *body)
+{
+	struct gck_core *core = &peer->daemon->core;
+	const char *op = json_string_value(json_object_get(body, "op"));
+	struct gck_step *step = peer->agent ? peer->agent->step : NULL;
+	struct gck_node *node = step ? gck_live_node(step, peer->agent) : NULL;
+
+	if (!strcmp(op, "register")) {
+		take_registration(peer, body);
+		return;
+	}
+	if (!node)
+		return; /* not joined (yet, or never): nothing it says changes anything */
+	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+		if (!strcmp(messages[i].op, op)) {
+			messages[i].take(core, step, node, body);
+			return;
+		}
+	gck_peer_refuse(peer, "an agent's message with an unknown \"op\"");
+}
+
+void gck_agent_closed(struct gck_agent *agent)
+{
+	struct gck_daemon *d = agent->peer->daemon;
+
+	agent->peer->agent = NULL;
+	d->nagents--;
+	if (agent->step && agent->step->live)
+		gck_join_lost(&d->core, agent->step, agent);
+	json_decref(agent->registration);
+	free(agent);
+}

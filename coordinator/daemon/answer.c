@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Answers of agents, and the lack of them. */
+#include "coordinator/daemon/answer.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/log.h"
+#include "coordinator/daemon/document.h"
+#include "coordinator/daemon/finish.h"
+#include "coordinator/daemon/operation.h"
+
+/* What a phase asks, by the name that `done` has for it. */
+static const char *question(enum gck_phase phase)
+{
+	switch (phase) {
+	case GCK_BUILDING:
+		return "build";
+	case GCK_STARTING:
+		return "run";
+	case GCK_PREPARING:
+		return "prepare";
+	case GCK_FREEZING:
+		return "freeze";
+	case GCK_RESUMING:
+	case GCK_RELEASING:
+		return "resume";
+	case GCK_WRITING:
+	case GCK_HELD_WRITING:
+		return "write";
+	case GCK_COMMITTING:
+	case GCK_HELD_COMMITTING:
+		return "commit";
+	case GCK_ABORTING:
+		return "abort";
+	default:
+		return NULL;
+	}
+}
+
+static bool is_restart(enum gck_phase phase)
+{
+	return phase == GCK_BUILDING || phase == GCK_STARTING;
+}
+
+/* In these the agents only let go: one that cannot is told in the log. */
+static bool is_way_out(enum gck_phase phase)
+{
+	return phase == GCK_ABORTING || phase == GCK_RELEASING;
+}
+
+/* ---- what comes with an answer ------------------------------------------------------------- */
+
+/* A rank that is killed while it is restored cannot be restored again in this step. */
+static void check_killed(struct gck_core *core, struct gck_step *step, unsigned rank, int status)
+{
+	if (!is_restart(step->live->phase) || !WIFSIGNALED(status))
+		return;
+	gck_live_fail(step, ECHILD, "rank %u was killed by signal %d while it was restored", rank,
+		      WTERMSIG(status));
+	gck_raise(core, step, GCK_NONE_LEFT);
+}
+
+void gck_answer_exit(struct gck_core *core, struct gck_step *step, const json_t *one)
+{
+	json_int_t rank = -1, status = 0;
+	json_t *r;
+
+	if (json_unpack((json_t *)one, "{s:I, s:I}", "rank", &rank, "status", &status) || rank < 0 ||
+	    rank >= step->ntasks || step->exits[rank] == (int32_t)status)
+		return;
+	r = gck_record(step, "exit");
+	json_object_set_new(r, "rank", json_integer(rank));
+	json_object_set_new(r, "status", json_integer((int32_t)status));
+	gck_core_note(core, r, false);
+	check_killed(core, step, (unsigned)rank, (int)status);
+	gck_finish_check(core, step);
+}
+
+static void take_exited(struct gck_core *core, struct gck_step *step, const json_t *data)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(data, "exited"), i, one)
+		gck_answer_exit(core, step, one);
+}
+
+static void take_times(struct gck_checkpoint *c, const json_t *data)
+{
+	json_int_t first = json_integer_value(json_object_get(data, "first_ns"));
+	json_int_t last = json_integer_value(json_object_get(data, "last_ns"));
+
+	if (first > 0 && (!c->first_ns || first < c->first_ns))
+		c->first_ns = first;
+	if (last > c->last_ns)
+		c->last_ns = last;
+}
+
+static int take_images(struct gck_step *step, const json_t *data, struct gck_error *err)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+	double seconds = json_number_value(json_object_get(data, "seconds"));
+
+	c->put += (uint64_t)json_integer_value(json_object_get(data, "put"));
+	c->stored += (uint64_t)json_integer_value(json_object_get(data, "stored"));
+	if (seconds > c->write_s)
+		c->write_s = seconds;
+	return gck_document_add(step, json_object_get(data, "ranks"), err);
+}
+
+static int take_hash(struct gck_step *step, const json_t *data, struct gck_error *err)
+{
+	const char *text = json_string_value(json_object_get(data, "hash"));
+	struct gck_hash hash;
+
+	if (!text || gck_hash_parse(text, &hash, err))
+		return gck_fail(err, EINVAL, "the agent gave no hash of the commit object");
+	memcpy(step->live->checkpoint.hash, text, GCK_HASH_TEXT);
+	return 0;
+}
+
+static int take(struct gck_core *core, struct gck_step *step, const json_t *data,
+		struct gck_error *err)
+{
+	switch (step->live->phase) {
+	case GCK_PREPARING:
+		take_exited(core, step, data);
+		return 0;
+	case GCK_FREEZING:
+		take_exited(core, step, data);
+		take_times(&step->live->checkpoint, data);
+		return 0;
+	case GCK_RESUMING:
+		take_times(&step->live->checkpoint, data);
+		return 0;
+	case GCK_WRITING:
+	case GCK_HELD_WRITING:
+		return take_images(step, data, err);
+	case GCK_COMMITTING:
+	case GCK_HELD_COMMITTING:
+		return take_hash(step, data, err);
+	default:
+		return 0;
+	}
+}
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+static void answered(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+	bool held = live->phase == GCK_FREEZING && live->checkpoint.keep_held;
+
+	node->answered = true;
+	if (gck_live_all_answered(live, is_way_out(live->phase)))
+		gck_raise(core, step, held ? GCK_ALL_HELD : GCK_ALL);
+}
+
+static bool is_current(const struct gck_live *live, const json_t *body)
+{
+	const char *phase = json_string_value(json_object_get(body, "phase"));
+	json_int_t seq = json_integer_value(json_object_get(body, "seq"));
+	const char *asked = question(live->phase);
+
+	return asked && phase && !strcmp(phase, asked) &&
+	       seq == (is_restart(live->phase) ? live->plan.seq : live->checkpoint.seq);
+}
+
+static void refused(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		    const json_t *body)
+{
+	const char *why = json_string_value(json_object_get(body, "error"));
+	const json_t *rank = json_object_get(body, "rank");
+
+	if (!why || !*why)
+		why = "the agent gave no reason";
+	if (json_is_integer(rank))
+		gck_live_fail(step, EIO, "node %s, rank %d, %s: %s", node->name,
+			      (int)json_integer_value(rank), question(step->live->phase), why);
+	else
+		gck_live_fail(step, EIO, "node %s, %s: %s", node->name, question(step->live->phase), why);
+	if (is_way_out(step->live->phase)) {
+		gck_error_log("step %u.%u: %s", step->job->id, step->id, step->live->error.text);
+		answered(core, step, node);
+		return;
+	}
+	gck_raise(core, step, GCK_FAILED);
+}
+
+void gck_answer(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		const json_t *body)
+{
+	struct gck_error err = {0};
+
+	/* An answer to what no longer matters, or a second one to the same question. */
+	if (!is_current(step->live, body) || node->answered)
+		return;
+	if (!json_is_true(json_object_get(body, "ok"))) {
+		refused(core, step, node, body);
+		return;
+	}
+	if (take(core, step, json_object_get(body, "data"), &err)) {
+		gck_live_fail(step, err.code, "node %s: %s", node->name, err.text);
+		gck_raise(core, step, GCK_FAILED);
+		return;
+	}
+	answered(core, step, node);
+}
+
+/* ---- progress, the end, silence ------------------------------------------------------------ */
+
+static bool may_take_long(enum gck_phase phase)
+{
+	return phase == GCK_WRITING || phase == GCK_HELD_WRITING || phase == GCK_BUILDING;
+}
+
+void gck_answer_progress(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+			 const json_t *body)
+{
+	struct gck_live *live = step->live;
+	json_int_t done = json_integer_value(json_object_get(body, "done"));
+	json_int_t all = json_integer_value(json_object_get(body, "all"));
+
+	if (!may_take_long(live->phase) || done < 0 || all < 0)
+		return;
+	/* Only bytes are progress: who says the same again and again is stalled. */
+	if ((uint64_t)done > node->done)
+		core->world->timer(core, step, GCK_TIMER_PHASE, live->options.timeout_ms);
+	node->done = (uint64_t)done;
+	node->all = (uint64_t)all;
+	gck_operation_phase(core, step);
+}
+
+/* Before the freeze the ranks of this node are carried as their exit status; after it their images
+ * are wanted. */
+static bool bye_is_failure(const struct gck_live *live, const struct gck_node *node)
+{
+	switch (live->phase) {
+	case GCK_RESUMING:
+	case GCK_WRITING:
+	case GCK_HELD_WRITING:
+	case GCK_COMMITTING:
+	case GCK_HELD_COMMITTING:
+	case GCK_BUILDING:
+		return !node->answered;
+	default:
+		return false;
+	}
+}
+
+void gck_answer_bye(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+	bool failed = bye_is_failure(live, node);
+
+	node->over = true;
+	gck_finish_check(core, step);
+	if (gck_live_all_over(live)) {
+		gck_raise(core, step, GCK_ENDED);
+		return;
+	}
+	if (failed) {
+		gck_live_fail(step, ESRCH, "node %s, %s: the step ended there first", node->name,
+			      question(live->phase));
+		gck_raise(core, step, GCK_FAILED);
+	} else if (question(live->phase) && !node->answered) {
+		answered(core, step, node);
+	}
+}
+
+void gck_answer_timeout(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	const struct gck_node *silent;
+	const char *asked;
+
+	if (!live)
+		return;
+	silent = gck_live_silent(live);
+	asked = question(live->phase);
+	if (silent && asked)
+		gck_live_fail(step, ETIMEDOUT, "node %s, %s: %s in time%s", silent->name, asked,
+			      may_take_long(live->phase) ? "made no progress" : "did not answer",
+			      silent->agent ? "" : "; its agent is not connected");
+	else if (live->phase == GCK_GATHERING)
+		gck_live_fail(step, ETIMEDOUT, "not every node's agent has registered within "
+			      "restart-wait=%us", live->options.restart_wait_s);
+	else
+		gck_live_fail(step, ETIMEDOUT, "the time is up while %s", gck_phase_name(live->phase));
+	gck_raise(core, step, GCK_TIMEOUT);
+}

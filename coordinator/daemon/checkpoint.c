@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The actions of a checkpoint. Whatever cannot be done is left in live->error and raised as
+ * GCK_FAILED; the way out is the abort, which lets every rank go on. */
+#include "coordinator/daemon/checkpoint.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "coordinator/daemon/document.h"
+#include "coordinator/daemon/interval.h"
+#include "coordinator/daemon/operation.h"
+
+#define ABORT_MS 10000   /* how long agents are waited for to say that they let go */
+#define END_MS 60000     /* ... that ranks told to end have ended */
+#define KILL_MS 600000   /* ... that Slurm has ended a job that it took back; KillWait may be long */
+
+static json_t *order(const char *op, const struct gck_step *step)
+{
+	return json_pack("{s:s, s:I}", "op", op, "seq", (json_int_t)step->live->checkpoint.seq);
+}
+
+static void phase_timer(struct gck_core *core, struct gck_step *step, unsigned ms)
+{
+	core->world->timer(core, step, GCK_TIMER_PHASE, ms);
+}
+
+static void give_up(struct gck_core *core, struct gck_step *step, const struct gck_error *err)
+{
+	step->live->error = *err;
+	gck_raise(core, step, GCK_FAILED);
+}
+
+/* ---- prepare ------------------------------------------------------------------------------- */
+
+static int journal_intent(struct gck_core *core, struct gck_step *step, struct gck_error *err)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+	char nonce[GCK_NONCE_TEXT];
+	json_t *r = gck_record_seq(step, "intent", step->last_seq + 1);
+
+	core->world->nonce(nonce);
+	json_object_set_new(r, "nonce", json_string(nonce));
+	json_object_set_new(r, "held", json_boolean(c->keep_held));
+	json_object_set_new(r, "reason", json_string(c->reason));
+	if (gck_core_record(core, r, true, err))
+		return -1;
+	c->seq = step->intent.seq;
+	return 0;
+}
+
+static int ready(const struct gck_step *step, struct gck_error *err)
+{
+	const struct gck_node *missing = gck_live_missing(step->live);
+
+	if (missing)
+		return gck_fail(err, ENOTCONN, "the agent of node %s is not connected; if the node lives, "
+				"see the agent's log there", *missing->name ? missing->name : "?");
+	if (gck_step_ended(step) == step->ntasks)
+		return gck_fail(err, ESRCH, "every rank has finished; there is nothing to checkpoint");
+	return 0;
+}
+
+static json_t *prepare_order(const struct gck_step *step)
+{
+	const struct gck_live *live = step->live;
+	json_t *body = order("prepare", step);
+
+	json_object_set_new(body, "nonce", json_string(step->intent.nonce));
+	json_object_set_new(body, "reason", json_string(live->checkpoint.reason));
+	json_object_set_new(body, "keep_held", json_boolean(live->checkpoint.keep_held));
+	json_object_set_new(body, "timeout_ms", json_integer(live->options.timeout_ms));
+	json_object_set_new(body, "hold_ms", json_integer(live->options.hold_ms));
+	return body;
+}
+
+void gck_act_prepare(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	struct gck_checkpoint *c = &live->checkpoint;
+	struct gck_error err = {0};
+
+	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
+	c->began_ms = core->world->now_ms();
+	if (ready(step, &err) || journal_intent(core, step, &err)) {
+		give_up(core, step, &err);
+		return;
+	}
+	gck_info("step %u.%u: checkpoint %u begins: %s", step->job->id, step->id, c->seq, c->reason);
+	phase_timer(core, step, live->options.timeout_ms);
+	gck_live_ask_all(core, step, prepare_order(step));
+	gck_operation_phase(core, step);
+}
+
+/* ---- freeze to commit ---------------------------------------------------------------------- */
+
+void gck_act_freeze(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_error err = {0};
+
+	if (ready(step, &err)) {
+		give_up(core, step, &err);
+		return;
+	}
+	phase_timer(core, step, step->live->options.hold_ms);
+	gck_live_ask_all(core, step, order("freeze", step));
+}
+
+void gck_act_resume(struct gck_core *core, struct gck_step *step)
+{
+	phase_timer(core, step, step->live->options.hold_ms);
+	gck_live_ask_all(core, step, order("resume", step));
+}
+
+void gck_act_write(struct gck_core *core, struct gck_step *step)
+{
+	if (gck_document_begin(step)) {
+		gck_live_fail(step, ENOMEM, "no memory for the list of ranks");
+		gck_raise(core, step, GCK_FAILED);
+		return;
+	}
+	step->live->checkpoint.written_ms = core->world->now_ms();
+	phase_timer(core, step, step->live->options.timeout_ms);
+	gck_live_ask_all(core, step, order("write", step));
+	gck_operation_phase(core, step);
+}
+
+static json_t *commit_order(struct gck_core *core, const struct gck_step *step)
+{
+	json_t *body = order("commit", step);
+
+	json_object_set_new(body, "document", gck_document(core, step));
+	return body;
+}
+
+/* One agent writes the commit object; the others have nothing to answer. */
+static void ask_writer(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_node *writer = NULL;
+
+	for (uint32_t i = 0; i < step->live->nnodes; i++) {
+		struct gck_node *node = &step->live->nodes[i];
+
+		node->answered = writer || node->over;
+		if (!node->answered)
+			writer = node;
+	}
+	if (writer)
+		gck_live_send(core, writer, commit_order(core, step));
+}
+
+void gck_act_commit(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_error err = {0};
+	json_t *r;
+
+	if (gck_document_check(step, &err)) {
+		give_up(core, step, &err);
+		return;
+	}
+	r = gck_record_seq(step, "committing", step->live->checkpoint.seq);
+	json_object_set_new(r, "info", gck_document_info(core, step));
+	if (gck_core_record(core, r, true, &err)) {
+		give_up(core, step, &err);
+		return;
+	}
+	phase_timer(core, step, step->live->options.timeout_ms);
+	ask_writer(core, step);
+	gck_operation_phase(core, step);
+}
+
+static void journal_commit(struct gck_core *core, struct gck_step *step, const char *hash)
+{
+	json_t *r = gck_record_seq(step, "commit", step->intent.seq);
+
+	json_object_set_new(r, "restarts", json_integer(step->restarts));
+	json_object_set_new(r, "hash", json_string(hash));
+	json_object_set_new(r, "time", json_integer(core->world->now_ms() / 1000));
+	json_object_set_new(r, "keep", json_integer(step->live->options.keep));
+	if (step->intent.info)
+		json_object_set(r, "info", step->intent.info);
+	/* The commit object lies in the store: it counts, whether or not the journal can be written. */
+	gck_core_note(core, r, true);
+}
+
+static void tell_committed(struct gck_core *core, struct gck_step *step, uint32_t seq)
+{
+	const struct gck_commit *newest = gck_step_commit(step, seq);
+	json_t *body = json_pack("{s:s, s:I, s:s, s:[]}", "op", "committed", "seq", (json_int_t)seq,
+				 "hash", newest ? newest->hash : "", "keep");
+
+	for (const struct gck_commit *c = step->commits; c; c = c->older)
+		json_array_append_new(json_object_get(body, "keep"), json_integer(c->seq));
+	gck_live_send_all(core, step, body);
+}
+
+void gck_act_committed(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+	bool held = step->live->phase == GCK_HELD;
+
+	journal_commit(core, step, c->hash);
+	tell_committed(core, step, c->seq);
+	step->live->failures = 0;
+	gck_info("step %u.%u: checkpoint %u is committed (%.1f MiB put, %.1f MiB stored)%s",
+		 step->job->id, step->id, c->seq, (double)c->put / (1 << 20),
+		 (double)c->stored / (1 << 20), held ? "; its ranks are held" : "");
+	gck_operation_committed(core, step, held);
+	phase_timer(core, step, 0);
+	if (!held)
+		gck_act_idle(core, step);
+}
+
+/* ---- the ways out -------------------------------------------------------------------------- */
+
+void gck_act_recount(struct gck_core *core, struct gck_step *step)
+{
+	if (gck_live_all_answered(step->live, true))
+		gck_raise(core, step, GCK_ALL);
+}
+
+static void all_answered(struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		live->nodes[i].answered = true;
+}
+
+static void remember_error(struct gck_core *core, struct gck_live *live)
+{
+	if (!*live->error.text)
+		gck_fail(&live->error, ECANCELED, "given up");
+	memcpy(live->last_error, live->error.text, sizeof live->last_error);
+	live->last_error_time = core->world->now_ms() / 1000;
+	memset(&live->error, 0, sizeof live->error);
+}
+
+static json_t *abort_order(const struct gck_step *step)
+{
+	json_t *body = order("abort", step);
+
+	json_object_set_new(body, "why", json_string(step->live->last_error));
+	return body;
+}
+
+void gck_act_abort(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	struct gck_checkpoint *c = &live->checkpoint;
+
+	remember_error(core, live);
+	live->failures++;
+	if (c->seq) {
+		json_t *r = gck_record_seq(step, "abort", c->seq);
+
+		json_object_set_new(r, "why", json_string(live->last_error));
+		gck_warn("step %u.%u: checkpoint %u is aborted, its ranks go on: %s", step->job->id,
+			 step->id, c->seq, live->last_error);
+		/* The ranks first: they may be held. The agents are told what cannot be taken back. */
+		gck_live_ask_all(core, step, abort_order(step));
+		gck_core_note(core, r, true);
+		phase_timer(core, step, ABORT_MS);
+	} else {
+		gck_warn("step %u.%u: no checkpoint: %s", step->job->id, step->id, live->last_error);
+		all_answered(live); /* nobody was asked anything */
+	}
+	gck_operation_failed(core, step, live->last_error);
+	gck_act_recount(core, step);
+}
+
+void gck_act_release(struct gck_core *core, struct gck_step *step)
+{
+	gck_warn("step %u.%u: its held ranks go on", step->job->id, step->id);
+	phase_timer(core, step, ABORT_MS);
+	gck_live_ask_all(core, step, order("resume", step));
+	gck_act_recount(core, step);
+}
+
+void gck_act_terminate(struct gck_core *core, struct gck_step *step)
+{
+	json_t *body = order("terminate", step);
+
+	json_object_set_new(body, "why", json_string(step->live->checkpoint.reason));
+	phase_timer(core, step, END_MS);
+	gck_live_send_all(core, step, body);
+	gck_act_ended(core, step);
+}
+
+void gck_act_taken(struct gck_core *core, struct gck_step *step)
+{
+	phase_timer(core, step, KILL_MS);
+	gck_act_ended(core, step);
+}
+
+void gck_act_ended(struct gck_core *core, struct gck_step *step)
+{
+	if (!gck_live_any_here(step->live))
+		gck_raise(core, step, GCK_ENDED);
+}
+
+/* The commit object was written before the coordinator went away: it counts. */
+void gck_act_adopt(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+
+	gck_info("step %u.%u: checkpoint %u was committed while the coordinator was away",
+		 step->job->id, step->id, step->intent.seq);
+	journal_commit(core, step, c->hash);
+	tell_committed(core, step, c->seq);
+	phase_timer(core, step, 0);
+	gck_operation_recovered(core, step);
+}
+
+static json_t *repeated(struct gck_core *core, const struct gck_step *step)
+{
+	switch (step->live->phase) {
+	case GCK_PREPARING:
+		return prepare_order(step);
+	case GCK_ABORTING:
+		return abort_order(step);
+	case GCK_RELEASING:
+		return order("resume", step);
+	case GCK_WRITING:
+	case GCK_HELD_WRITING:
+		return order("write", step);
+	case GCK_COMMITTING:
+	case GCK_HELD_COMMITTING:
+		return commit_order(core, step);
+	default:
+		return NULL;
+	}
+}
+
+/* An agent that came back does not know what it missed. */
+void gck_act_repeat(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	json_t *body = repeated(core, step);
+
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (live->nodes[i].agent && !live->nodes[i].answered)
+			gck_live_send(core, &live->nodes[i], json_incref(body));
+	json_decref(body);
+}
+
+void gck_act_idle(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+
+	phase_timer(core, step, 0);
+	json_decref(c->manifests);
+	memset(c, 0, sizeof *c);
+	gck_interval_arm(core, step);
+	gck_operation_idle(core, step);
+}
+
+void gck_act_over(struct gck_core *core, struct gck_step *step)
+{
+	phase_timer(core, step, 0);
+	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
+	/* A commit that may have been written is left open: the next start looks for it. */
+	if (step->intent.seq && !step->intent.committing)
+		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
+	gck_operation_ended(core, step);
+	json_decref(step->live->checkpoint.manifests);
+	memset(&step->live->checkpoint, 0, sizeof step->live->checkpoint);
+	gck_info("step %u.%u has ended", step->job->id, step->id);
+	gck_operation_idle(core, step);
+}

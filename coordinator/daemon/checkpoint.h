@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is done in each phase of a checkpoint: the actions of machine.c's table. */
+#ifndef GCK_CHECKPOINT_H
+#define GCK_CHECKPOINT_H
+
+#include "coordinator/daemon/live.h"
+
+void gck_act_prepare(struct gck_core *core, struct gck_step *step);
+void gck_act_freeze(struct gck_core *core, struct gck_step *step);
+void gck_act_resume(struct gck_core *core, struct gck_step *step);
+void gck_act_write(struct gck_core *core, struct gck_step *step);
+void gck_act_commit(struct gck_core *core, struct gck_step *step);
+void gck_act_committed(struct gck_core *core, struct gck_step *step);
+void gck_act_abort(struct gck_core *core, struct gck_step *step);
+void gck_act_release(struct gck_core *core, struct gck_step *step);
+void gck_act_terminate(struct gck_core *core, struct gck_step *step);
+void gck_act_taken(struct gck_core *core, struct gck_step *step);
+void gck_act_ended(struct gck_core *core, struct gck_step *step);   /* over, if nobody is here */
+void gck_act_adopt(struct gck_core *core, struct gck_step *step);
+void gck_act_repeat(struct gck_core *core, struct gck_step *step);  /* to who has not answered */
+void gck_act_recount(struct gck_core *core, struct gck_step *step); /* who is lost has answered */
+void gck_act_idle(struct gck_core *core, struct gck_step *step);
+void gck_act_over(struct gck_core *core, struct gck_step *step);
+
+#endif

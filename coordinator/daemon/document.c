@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Making the commit document. */
+#include "coordinator/daemon/document.h"
+
+int gck_document_begin(struct gck_step *step)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+	json_t *ranks = json_array();
+
+	for (uint32_t i = 0; ranks && i < step->ntasks; i++)
+		json_array_append_new(ranks, step->exits[i] == GCK_NO_EXIT ?
+				      json_null() : json_integer(step->exits[i]));
+	if (!ranks || json_array_size(ranks) != step->ntasks) {
+		json_decref(ranks);
+		return -1;
+	}
+	json_decref(c->manifests);
+	c->manifests = ranks;
+	return 0;
+}
+
+int gck_document_add(struct gck_step *step, const json_t *ranks, struct gck_error *err)
+{
+	json_t *manifests = step->live->checkpoint.manifests;
+	struct gck_hash hash;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(ranks, i, one) {
+		json_int_t rank = -1;
+		const char *text = "";
+
+		if (json_unpack(one, "{s:I, s:s}", "rank", &rank, "manifest", &text) || rank < 0 ||
+		    rank >= step->ntasks)
+			return gck_fail(err, EINVAL, "an agent's list of images names no rank of the step");
+		if (gck_hash_parse(text, &hash, err))
+			return gck_fail_in(err, "rank %d", (int)rank);
+		json_array_set_new(manifests, (size_t)rank, json_string(text));
+	}
+	return 0;
+}
+
+int gck_document_check(const struct gck_step *step, struct gck_error *err)
+{
+	const json_t *manifests = step->live->checkpoint.manifests;
+
+	for (uint32_t i = 0; i < step->ntasks; i++)
+		if (json_is_null(json_array_get(manifests, i)))
+			return gck_fail(err, ENODATA, "no agent has written an image of rank %u; see the "
+					"agents' logs", i);
+	return 0;
+}
+
+static json_t *rank_entries(const struct gck_step *step)
+{
+	json_t *out = json_array();
+
+	for (uint32_t i = 0; i < step->ntasks; i++) {
+		json_t *what = json_array_get(step->live->checkpoint.manifests, i);
+
+		json_array_append_new(out, json_pack("{s:I, s:O}", "rank", (json_int_t)i,
+						     json_is_string(what) ? "manifest" : "exit", what));
+	}
+	return out;
+}
+
+static json_t *node_names(const struct gck_live *live)
+{
+	json_t *out = json_array();
+
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		json_array_append_new(out, json_string(live->nodes[i].name));
+	return out;
+}
+
+json_t *gck_document(struct gck_core *core, const struct gck_step *step)
+{
+	json_t *d = json_pack("{s:i, s:I, s:s, s:I, s:s, s:I, s:I}", "format", 1, "seq",
+			      (json_int_t)step->intent.seq, "nonce", step->intent.nonce, "time",
+			      (json_int_t)(step->live->checkpoint.began_ms / 1000), "cluster",
+			      core->conf->cluster, "job", (json_int_t)step->job->id, "step",
+			      (json_int_t)step->id);
+
+	json_object_set_new(d, "restarts", json_integer(step->restarts));
+	json_object_set(d, "fingerprint", step->fingerprint);
+	json_object_set_new(d, "nodes", node_names(step->live));
+	json_object_set_new(d, "ranks", rank_entries(step));
+	return d;
+}
+
+static double stall_ms(const struct gck_checkpoint *c)
+{
+	return c->last_ns > c->first_ns && c->first_ns ? (double)(c->last_ns - c->first_ns) / 1e6 : 0;
+}
+
+json_t *gck_document_info(struct gck_core *core, const struct gck_step *step)
+{
+	const struct gck_checkpoint *c = &step->live->checkpoint;
+	json_t *info = json_pack("{s:s, s:I, s:I, s:f, s:f}", "reason", c->reason, "put",
+				 (json_int_t)c->put, "stored", (json_int_t)c->stored, "write_s",
+				 c->write_s, "seconds",
+				 (double)(core->world->now_ms() - c->began_ms) / 1e3);
+
+	if (!c->keep_held)
+		json_object_set_new(info, "stall_ms", json_real(stall_ms(c)));
+	json_object_set_new(info, "held", json_boolean(c->keep_held));
+	json_object_set_new(info, "ranks", json_integer(step->ntasks));
+	json_object_set_new(info, "ended", json_integer(gck_step_ended(step)));
+	json_object_set_new(info, "nodes", node_names(step->live));
+	return info;
+}

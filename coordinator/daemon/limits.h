@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How much one user may ask of the coordinator: connections, and messages a second (a token
+ * bucket). */
+#ifndef GCK_LIMITS_H
+#define GCK_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct gck_bucket {
+	double tokens;
+	int64_t last_ms; /* 0: never used, full */
+};
+
+/* Take one token of a bucket that holds a second's worth. 0, or milliseconds until there is one. */
+unsigned gck_bucket_take(struct gck_bucket *b, unsigned rate, int64_t now_ms);
+
+struct gck_user_limit;
+
+struct gck_limits {
+	struct gck_user_limit *users;
+};
+
+/* Count a connection of a user; false if it would be one too many. */
+bool gck_limits_enter(struct gck_limits *l, uid_t uid, unsigned most);
+void gck_limits_leave(struct gck_limits *l, uid_t uid);
+
+/* The bucket of a user that has a connection. */
+struct gck_bucket *gck_limits_bucket(struct gck_limits *l, uid_t uid);
+
+#endif

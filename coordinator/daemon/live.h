@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The part of a step that lives as long as its agents: its nodes, the phase it is in, the checkpoint
+ * or restart under way. */
+#ifndef GCK_LIVE_H
+#define GCK_LIVE_H
+
+#include "common/options.h"
+#include "coordinator/daemon/core.h"
+#include "coordinator/daemon/machine.h"
+
+enum gck_agent_state { GCK_AGENT_NEW, GCK_AGENT_RUNNING, GCK_AGENT_HELD, GCK_AGENT_RESTORING };
+
+struct gck_node {
+	char name[64];
+	struct gck_agent *agent; /* NULL while there is none */
+	bool known;              /* registered in this incarnation */
+	bool over;               /* said that the step ends there */
+	bool answered;           /* the question of this phase */
+	bool welcomed;           /* was told how to start */
+	enum gck_agent_state state;
+	uint32_t seq;            /* as registered */
+	json_t *commits;         /* as registered by node 0; NULL: the store could not be read */
+	char *store_error;
+	json_t *ranks;           /* [{rank, pid}] */
+	json_t *items;           /* what stands in the way, as last answered; NULL: not yet */
+	uint64_t done, all;      /* bytes of this phase */
+};
+
+struct gck_checkpoint {
+	uint32_t seq;            /* 0: none */
+	bool keep_held;
+	char reason[200];
+	struct gck_operation *operation;
+	int64_t began_ms, written_ms;
+	int64_t first_ns, last_ns; /* the first rank held, the last running again */
+	uint64_t put, stored;
+	double write_s;
+	json_t *manifests;       /* by rank: hash, exit status, or null */
+	char hash[GCK_HASH_TEXT]; /* of the commit object */
+};
+
+struct gck_restart_plan {
+	uint32_t job, step, seq; /* of the commit; of another job perhaps */
+	char hash[GCK_HASH_TEXT]; /* "" if only the store knows */
+};
+
+struct gck_live {
+	enum gck_phase phase;
+	struct gck_node *nodes;
+	uint32_t nnodes;
+	struct gck_options options;
+	struct gck_checkpoint checkpoint;
+	struct gck_restart_plan plan;
+	bool refused;            /* the step is not to start, because of last_error */
+	bool doom_told;          /* the agents know that nothing can be restored */
+	uint32_t able_id;        /* of the last question what stands in the way */
+	unsigned failures;       /* in a row: the interval backs off */
+	int64_t phase_since_ms;
+	struct gck_error error;  /* why the phase is being left */
+	char last_error[480];    /* what status tells */
+	int64_t last_error_time;
+};
+
+/* -1 if there is no memory or the options are bad. */
+int gck_live_begin(struct gck_step *step, struct gck_error *err);
+void gck_live_free(struct gck_step *step);
+
+/* The agent's node in its step; a lost one leaves the step's record of it. */
+struct gck_node *gck_live_node(struct gck_step *step, const struct gck_agent *agent);
+
+/* Seconds in milliseconds, as far as they go. */
+unsigned gck_ms(unsigned seconds);
+
+/* Its ranks were let go, once at least. */
+bool gck_node_runs(const struct gck_node *node);
+
+/* Counts that decisions rest on. */
+bool gck_live_all_known(const struct gck_live *live);   /* every node registered and is here or over */
+bool gck_live_all_over(const struct gck_live *live);
+bool gck_live_any_here(const struct gck_live *live);
+bool gck_live_all_answered(const struct gck_live *live, bool lost_counts);
+const struct gck_node *gck_live_missing(const struct gck_live *live); /* first that is not here */
+const struct gck_node *gck_live_silent(const struct gck_live *live);  /* first without an answer */
+void gck_live_progress(const struct gck_live *live, uint64_t *done, uint64_t *all);
+
+/* Send to one node, or to all that are here. body is stolen. */
+void gck_live_send(struct gck_core *core, struct gck_node *node, json_t *body);
+void gck_live_send_all(struct gck_core *core, struct gck_step *step, json_t *body);
+
+/* The same, and their answers are waited for: nobody but a node that is over has answered. */
+void gck_live_ask_all(struct gck_core *core, struct gck_step *step, json_t *body);
+
+/* Leave err in the step, with the step's name, for whoever handles the failure. */
+void gck_live_fail(struct gck_step *step, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

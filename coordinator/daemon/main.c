@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpuckptd: the coordinator. */
+#include "config.h"
+
+#include <getopt.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "coordinator/daemon/background.h"
+#include "coordinator/daemon/daemon.h"
+#include "coordinator/daemon/live.h"
+#include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/record.h"
+
+struct arguments {
+	const char *conf;
+	const char *log; /* NULL: stderr, or StateDir/gpuckptd.log in the background */
+	bool foreground;
+	bool verbose;
+};
+
+static struct gck_daemon the_daemon;
+
+static void usage(FILE *to)
+{
+	fprintf(to, "usage: gpuckptd [-D] [-v] [-f FILE] [-L FILE]\n"
+		"  -f FILE  configuration [" GCK_CONF_PATH "]\n"
+		"  -D       stay in the foreground, log to stderr\n"
+		"  -L FILE  log to this file [StateDir/gpuckptd.log; with -D stderr]\n"
+		"  -v       log more\n"
+		"  -h, -V   this help, the version\n");
+}
+
+static int parse_arguments(struct arguments *a, int argc, char **argv)
+{
+	int c;
+
+	*a = (struct arguments){.conf = GCK_CONF_PATH};
+	while ((c = getopt(argc, argv, "f:L:DvhV")) != -1) {
+		switch (c) {
+		case 'f':
+			a->conf = optarg;
+			break;
+		case 'L':
+			a->log = optarg;
+			break;
+		case 'D':
+			a->foreground = true;
+			break;
+		case 'v':
+			a->verbose = true;
+			break;
+		case 'h':
+			usage(stdout);
+			exit(0);
+		case 'V':
+			printf("gpuckptd %s\n", PACKAGE_VERSION);
+			exit(0);
+		default:
+			usage(stderr);
+			return -1;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "gpuckptd: unexpected argument \"%s\"\n", argv[optind]);
+		usage(stderr);
+		return -1;
+	}
+	return 0;
+}
+
+/* Agents take the word of CoordinatorUser only: as anybody else we would not be heard. */
+static int check_user(const struct gck_conf *conf, struct gck_error *err)
+{
+	const struct passwd *pw = getpwnam(conf->user);
+
+	if (!pw)
+		return gck_fail(err, EINVAL, "CoordinatorUser=%s does not exist here", conf->user);
+	if (pw->pw_uid != geteuid())
+		return gck_fail(err, EPERM, "gpuckptd must run as CoordinatorUser=%s (it runs as uid %u)",
+				conf->user, (unsigned)geteuid());
+	return 0;
+}
+
+static int make_state_dir(const char *dir, struct gck_error *err)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return gck_fail(err, errno, "cannot make StateDir=%s: %s", dir, strerror(errno));
+	if (stat(dir, &st))
+		return gck_fail(err, errno, "cannot look at StateDir=%s: %s", dir, strerror(errno));
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return gck_fail(err, EPERM, "StateDir=%s must belong to CoordinatorUser and be writable by "
+				"nobody else", dir);
+	return 0;
+}
+
+static int open_log(const struct arguments *a, const struct gck_conf *conf, struct gck_error *err)
+{
+	char path[PATH_MAX + 16];
+	const char *to = a->log;
+
+	snprintf(path, sizeof path, "%s/gpuckptd.log", conf->state_dir);
+	if (!to && !a->foreground)
+		to = path;
+	if (gck_log_open("gpuckptd", to, a->verbose ? GCK_LOG_DEBUG : GCK_LOG_INFO))
+		return gck_fail(err, errno, "cannot open the log %s: %s", to ? to : "stderr",
+				strerror(errno));
+	return 0;
+}
+
+static int take_record(void *arg, const json_t *record, struct gck_error *err)
+{
+	return gck_record_apply(arg, record, err);
+}
+
+/* Every start has a higher epoch than all before it, even if the journal was lost: agents refuse a
+ * coordinator that is older than one that they heard. */
+static uint32_t next_epoch(uint32_t last)
+{
+	time_t now = time(NULL);
+
+	return now > (time_t)last ? (uint32_t)now : last + 1;
+}
+
+static int open_journal(struct gck_daemon *d, struct gck_error *err)
+{
+	bool torn = false;
+
+	if (gck_journal_lock(d->conf.state_dir, err))
+		return -1;
+	d->journal = gck_journal_open(d->conf.state_dir, take_record, &d->core.state, &torn, err);
+	if (!d->journal)
+		return -1;
+	if (torn)
+		gck_warn("the last line of the journal was torn by a crash and is dropped");
+	d->core.state.epoch = next_epoch(d->core.state.epoch);
+	return gck_daemon_compact(d, err);
+}
+
+static void on_stop(struct ev_loop *loop, ev_signal *w, int events)
+{
+	(void)events;
+	gck_info("stopped by signal %d; steps run on without checkpoints", w->signum);
+	ev_break(loop, EVBREAK_ALL);
+}
+
+static void catch_signals(struct gck_daemon *d)
+{
+	static const int signals[] = {SIGTERM, SIGINT};
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+		ev_signal_init(&d->stop[i], on_stop, signals[i]);
+		ev_signal_start(d->loop, &d->stop[i]);
+	}
+}
+
+static int make_loop(struct gck_daemon *d, struct gck_error *err)
+{
+	d->loop = ev_default_loop(0);
+	if (!d->loop)
+		return gck_fail(err, ENOSYS, "libev found no way to wait for events");
+	d->slurm.loop = d->loop;
+	d->core.conf = &d->conf;
+	d->core.world = &gck_real_world;
+	d->core.since = time(NULL);
+	catch_signals(d);
+	gck_watch_start(d);
+	return 0;
+}
+
+static void announce(const struct gck_daemon *d)
+{
+	gck_info("gpuckptd %s, epoch %u, listens at port %u", PACKAGE_VERSION, d->core.state.epoch,
+		 d->conf.port);
+}
+
+/* Connections are closed without the core's knowing: what is under way is taken up after the next
+ * start. */
+static void close_down(struct gck_daemon *d)
+{
+	for (struct gck_job *job = d->core.state.jobs; job; job = job->next)
+		for (struct gck_step *step = job->steps; step; step = step->next) {
+			d->core.world->timer(&d->core, step, GCK_TIMER_PHASE, 0);
+			d->core.world->timer(&d->core, step, GCK_TIMER_INTERVAL, 0);
+			gck_live_free(step);
+		}
+	gck_operation_free_all(&d->core);
+	gck_server_close(d);
+	gck_slurm_close(&d->slurm);
+	gck_state_clear(&d->core.state);
+	gck_journal_close(d->journal);
+	ev_loop_destroy(d->loop);
+}
+
+static int fail(const struct gck_error *err)
+{
+	fprintf(stderr, "gpuckptd: %s\n", err->text);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct gck_daemon *d = &the_daemon;
+	struct gck_error err = {0};
+	struct arguments a;
+
+	if (parse_arguments(&a, argc, argv))
+		return 2;
+	umask(077);
+	gck_conf_init(&d->conf);
+	if (gck_conf_load(&d->conf, a.conf, &err) || check_user(&d->conf, &err) ||
+	    make_state_dir(d->conf.state_dir, &err))
+		return fail(&err);
+	if (!a.foreground && gck_background_begin(&err))
+		return fail(&err);
+	if (open_log(&a, &d->conf, &err) || open_journal(d, &err) || make_loop(d, &err) ||
+	    gck_server_listen(d, &err))
+		return fail(&err);
+	announce(d);
+	if (gck_background_done(&err))
+		return fail(&err);
+	ev_run(d->loop, 0);
+	close_down(d);
+	return 0;
+}

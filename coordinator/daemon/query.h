@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is asked of Slurm, through libslurm; blocking, in a child process. A request is
+ * {"op": ...} with
+ *
+ *   conf                        {cluster, slurm_user}
+ *   job {job}                   {job, uid, user, restarts, submit, batch, resv, runs, ends_itself};
+ *                               ENOENT if Slurm does not know it. runs: nobody ends it at present;
+ *                               ends_itself: nor has anybody but its script
+ *   requeue {job, hold, comment} {}; refused if somebody ends the job already. comment goes to
+ *                               AdminComment, unless something else than ours stands there
+ *   nodes {jobs, lead, check}   {leaving: [{job, node, why}], gone: [job]}: jobs, {node: [job]}, of
+ *                               which some are on nodes that drain, reboot or will be in a MAINT
+ *                               reservation within lead seconds; of check, [job], those that Slurm
+ *                               no longer has or that are over */
+#ifndef GCK_QUERY_H
+#define GCK_QUERY_H
+
+#include <jansson.h>
+
+#include "common/error.h"
+
+/* Answer a request: a new object, or NULL. */
+json_t *gck_query(const json_t *request, struct gck_error *err);
+
+#endif

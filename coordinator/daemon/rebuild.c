@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The two phases of a restart, falling back, and the end when nothing is left: the actions of
+ * machine.c's table. */
+#include "coordinator/daemon/restart.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "coordinator/daemon/checkpoint.h"
+#include "coordinator/daemon/interval.h"
+
+#define RUN_MS 30000 /* after which nodes that have not confirmed are told again */
+
+static json_t *order(const char *op, const struct gck_step *step)
+{
+	return json_pack("{s:s, s:I}", "op", op, "seq", (json_int_t)step->live->plan.seq);
+}
+
+static void phase_timer(struct gck_core *core, struct gck_step *step, unsigned ms)
+{
+	core->world->timer(core, step, GCK_TIMER_PHASE, ms);
+}
+
+static void try_commit(struct gck_core *core, struct gck_step *step)
+{
+	if (step->live->plan.job == step->job->id)
+		gck_core_note(core, gck_record_seq(step, "restore", step->live->plan.seq), true);
+	phase_timer(core, step, step->live->options.timeout_ms);
+}
+
+/* ---- phase 1 ------------------------------------------------------------------------------- */
+
+static void ask_build(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	const struct gck_restart_plan *plan = &step->live->plan;
+	json_t *body = gck_welcome(core, step, "restore");
+
+	json_object_set_new(body, "seq", json_integer(plan->seq));
+	json_object_set_new(body, "hash", *plan->hash ? json_string(plan->hash) : json_null());
+	json_object_set_new(body, "restart_from", json_pack("{s:I, s:I}", "job",
+			    (json_int_t)plan->job, "step", (json_int_t)plan->step));
+	gck_live_send(core, node, body);
+	gck_live_send(core, node, order("build", step));
+	node->welcomed = true;
+}
+
+void gck_act_build(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	gck_info("step %u.%u is restored from commit %u of step %u.%u", step->job->id, step->id,
+		 live->plan.seq, live->plan.job, live->plan.step);
+	try_commit(core, step);
+	for (uint32_t i = 0; i < live->nnodes; i++) {
+		struct gck_node *node = &live->nodes[i];
+
+		node->answered = gck_node_runs(node);
+		node->done = node->all = 0;
+		if (!node->answered)
+			ask_build(core, step, node);
+	}
+}
+
+/* To those that came back. */
+void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		if (!step->live->nodes[i].answered)
+			ask_build(core, step, &step->live->nodes[i]);
+}
+
+/* The commit before, of those that this restart has not tried. */
+static const struct gck_commit *commit_before(const struct gck_step *step)
+{
+	const struct gck_restart_plan *plan = &step->live->plan;
+	const struct gck_commit *c = step->commits;
+
+	if (plan->job != step->job->id || step->live->options.restart == GCK_RESTART_FROM ||
+	    step->decided)
+		return NULL;
+	while (c && (c->abandoned || c->seq >= plan->seq))
+		c = c->older;
+	return c;
+}
+
+void gck_act_fallback(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	const struct gck_commit *c = commit_before(step);
+	json_t *body;
+
+	gck_error_log("step %u.%u cannot be restored from commit %u: %s", step->job->id, step->id,
+		      live->plan.seq, live->error.text);
+	if (!c) {
+		gck_raise(core, step, GCK_NONE_LEFT);
+		return;
+	}
+	gck_warn("step %u.%u: all ranks fall back to commit %u", step->job->id, step->id, c->seq);
+	live->plan.seq = c->seq;
+	memcpy(live->plan.hash, c->hash, sizeof live->plan.hash);
+	try_commit(core, step);
+	body = order("fallback", step);
+	json_object_set_new(body, "hash", json_string(c->hash));
+	json_object_set_new(body, "why", json_string(live->error.text));
+	gck_live_ask_all(core, step, body);
+}
+
+/* ---- phase 2 ------------------------------------------------------------------------------- */
+
+void gck_act_rerun(struct gck_core *core, struct gck_step *step)
+{
+	phase_timer(core, step, RUN_MS);
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		if (!step->live->nodes[i].answered)
+			gck_live_send(core, &step->live->nodes[i], order("run", step));
+}
+
+/* From here on there is no way back: it is journaled that they run before the first one does. */
+void gck_act_run(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_error err = {0};
+
+	if (!step->decided &&
+	    gck_core_record(core, gck_record_seq(step, "run", step->live->plan.seq), true, &err)) {
+		step->live->error = err;
+		gck_raise(core, step, GCK_FAILED);
+		return;
+	}
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		step->live->nodes[i].answered = gck_node_runs(&step->live->nodes[i]);
+	gck_act_rerun(core, step);
+}
+
+void gck_act_started(struct gck_core *core, struct gck_step *step)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		step->live->nodes[i].state = GCK_AGENT_RUNNING;
+	gck_info("step %u.%u runs again, from commit %u", step->job->id, step->id,
+		 step->live->plan.seq);
+	gck_act_idle(core, step);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+struct doom {
+	struct gck_core *core;
+	uint32_t job, step;
+};
+
+/* Tell the agents, but not before Slurm has taken the job back: else its script would go on. */
+void gck_act_doomed(struct gck_core *core, struct gck_step *step)
+{
+	json_t *body;
+
+	if (!step->live->doom_told)
+		return;
+	body = json_pack("{s:s, s:i, s:s}", "op", "fallback", "seq", 0, "why",
+			 step->live->last_error);
+	gck_live_send_all(core, step, body);
+}
+
+static void on_held(void *arg, const struct gck_slurm_answer *answer)
+{
+	struct doom *d = arg;
+	struct gck_step *step = gck_state_step(&d->core->state, d->job, d->step);
+
+	if (answer->ok)
+		gck_error_log("job %u is requeued and held; `scontrol release %u` lets it try again",
+			      d->job, d->job);
+	else
+		gck_error_log("job %u cannot be requeued and held (%s); its step ends", d->job,
+			      answer->error);
+	if (step && step->live && step->live->phase == GCK_DOOMED) {
+		step->live->doom_told = true;
+		gck_act_doomed(d->core, step);
+	}
+	free(d);
+}
+
+/* Never a cold start over good work. */
+void gck_act_doom(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	struct doom *d = step->job->batch ? malloc(sizeof *d) : NULL;
+
+	phase_timer(core, step, 0);
+	memcpy(live->last_error, live->error.text, sizeof live->last_error);
+	live->last_error_time = core->world->now_ms() / 1000;
+	gck_error_log("step %u.%u cannot be restored: %s", step->job->id, step->id, live->last_error);
+	if (!d) {
+		live->doom_told = true;
+		gck_act_doomed(core, step);
+		return;
+	}
+	*d = (struct doom){core, step->job->id, step->id};
+	core->world->slurm(core, json_pack("{s:s, s:I, s:b, s:s}", "op", "requeue", "job",
+					   (json_int_t)step->job->id, "hold", 1, "comment",
+					   live->last_error), on_held, d);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requests of the CLI: one table of operations. */
+#include "config.h"
+
+#include "coordinator/daemon/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "coordinator/daemon/able.h"
+#include "coordinator/daemon/operation.h"
+
+struct request {
+	struct gck_peer *peer;
+	const json_t *body;
+	const char *op;
+	struct gck_job *job;    /* NULL: none was named */
+	uint32_t step;          /* or GCK_EVERY_STEP */
+};
+
+void gck_request_end(struct gck_peer *peer, const char *error, json_t *data)
+{
+	json_t *body = json_pack("{s:s, s:b}", "op", "end", "ok", error == NULL);
+
+	if (error)
+		json_object_set_new(body, "error", json_string(error));
+	if (data)
+		json_object_set_new(body, "data", data);
+	gck_peer_send(peer, body);
+	json_decref(body);
+	peer->busy = false;
+}
+
+static void refuse(const struct request *r, const struct gck_error *err)
+{
+	gck_info("%s by user %u is refused: %s", r->op, (unsigned)r->peer->uid, err->text);
+	gck_request_end(r->peer, err->text, NULL);
+}
+
+/* ---- create, vacate, requeue --------------------------------------------------------------- */
+
+static void on_event(void *arg, const char *text, const json_t *data)
+{
+	json_t *body = json_pack("{s:s, s:s, s:O}", "op", "event", "text", text, "data", data);
+
+	gck_peer_send(arg, body);
+	json_decref(body);
+}
+
+static void on_end(void *arg, const char *error, const json_t *steps)
+{
+	gck_request_end(arg, error, json_pack("{s:O}", "steps", steps));
+}
+
+static void begin(const struct request *r, enum gck_verb verb)
+{
+	struct gck_error err = {0};
+	struct gck_waiter waiter = {.arg = r->peer, .event = on_event, .end = on_end};
+	char reason[64];
+
+	waiter.wait = json_is_true(json_object_get(r->body, "wait"));
+	snprintf(reason, sizeof reason, "%s by user %u", r->op, (unsigned)r->peer->uid);
+	if (gck_operation_begin(&r->peer->daemon->core, verb, r->job->id, r->step, reason, &waiter,
+				&err))
+		refuse(r, &err);
+}
+
+static void do_create(const struct request *r)
+{
+	begin(r, GCK_CREATE);
+}
+
+static void do_vacate(const struct request *r)
+{
+	begin(r, GCK_VACATE);
+}
+
+static void do_requeue(const struct request *r)
+{
+	begin(r, GCK_REQUEUE);
+}
+
+/* ---- disable, enable, remove --------------------------------------------------------------- */
+
+static bool is_meant(const struct request *r, const struct gck_step *step)
+{
+	return r->step == GCK_EVERY_STEP || r->step == step->id;
+}
+
+static void set_disabled(const struct request *r, bool value)
+{
+	struct gck_error err = {0};
+
+	for (struct gck_step *step = r->job->steps; step; step = step->next) {
+		json_t *record = is_meant(r, step) ? gck_record(step, "disable") : NULL;
+
+		if (!record)
+			continue;
+		json_object_set_new(record, "value", json_boolean(value));
+		if (gck_core_record(&r->peer->daemon->core, record, true, &err)) {
+			refuse(r, &err);
+			return;
+		}
+		gck_info("step %u.%u: checkpoints are %s by user %u", step->job->id, step->id,
+			 value ? "disabled" : "enabled", (unsigned)r->peer->uid);
+	}
+	gck_request_end(r->peer, NULL, NULL);
+}
+
+static void do_disable(const struct request *r)
+{
+	set_disabled(r, true);
+}
+
+static void do_enable(const struct request *r)
+{
+	set_disabled(r, false);
+}
+
+/* The newest commit of a job that may yet be restarted is its way back. */
+static bool is_needed(const struct gck_step *step, uint32_t seq)
+{
+	const struct gck_commit *c = step->commits;
+
+	if (step->live && step->live->plan.seq == seq && step->live->phase <= GCK_STARTING)
+		return true;
+	while (c && c->abandoned)
+		c = c->older;
+	return !step->job->gone && !step->finished && c && c->seq == seq;
+}
+
+static const struct gck_step *one_step(const struct request *r, struct gck_error *err)
+{
+	const struct gck_step *found = NULL;
+
+	for (const struct gck_step *step = r->job->steps; step; step = step->next) {
+		if (!is_meant(r, step) || (r->step == GCK_EVERY_STEP && !step->commits))
+			continue;
+		if (found) {
+			gck_fail(err, EINVAL, "job %u has several steps with commits; name one as %u.%u",
+				 r->job->id, r->job->id, step->id);
+			return NULL;
+		}
+		found = step;
+	}
+	if (!found)
+		gck_fail(err, ENOENT, "job %u has no such step, or no commits", r->job->id);
+	return found;
+}
+
+static int choose_removed(const struct request *r, const struct gck_step *step, json_t *seqs,
+			  struct gck_error *err)
+{
+	uint32_t only = (uint32_t)json_integer_value(json_object_get(r->body, "seq"));
+
+	if (only && !gck_step_commit(step, only))
+		return gck_fail(err, ENOENT, "step %u.%u has no commit %u", step->job->id, step->id, only);
+	if (only && is_needed(step, only))
+		return gck_fail(err, EBUSY, "commit %u is what step %u.%u would be restarted from; it can "
+				"be removed when the job has ended", only, step->job->id, step->id);
+	for (const struct gck_commit *c = step->commits; c; c = c->older)
+		if ((!only || c->seq == only) && !is_needed(step, c->seq))
+			json_array_append_new(seqs, json_integer(c->seq));
+	return 0;
+}
+
+static void do_remove(const struct request *r)
+{
+	struct gck_error err = {0};
+	const struct gck_step *step = one_step(r, &err);
+	json_t *seqs = json_array();
+	json_t *record;
+
+	if (!step || choose_removed(r, step, seqs, &err)) {
+		refuse(r, &err);
+		json_decref(seqs);
+		return;
+	}
+	record = gck_record(step, "remove");
+	json_object_set(record, "seqs", seqs);
+	if (gck_core_record(&r->peer->daemon->core, record, true, &err))
+		refuse(r, &err);
+	else
+		gck_request_end(r->peer, NULL, json_pack("{s:I, s:I, s:s, s:O}", "job",
+							 (json_int_t)r->job->id, "step",
+							 (json_int_t)step->id, "store", step->store,
+							 "remove", seqs));
+	json_decref(seqs);
+}
+
+/* ---- able, list, show, status -------------------------------------------------------------- */
+
+static void do_able(const struct request *r)
+{
+	gck_able_ask(r->peer, r->job, r->step);
+}
+
+static void do_list(const struct request *r)
+{
+	gck_request_end(r->peer, NULL, gck_report_list(r->peer->daemon, r->peer->uid,
+						       r->job ? r->job->id : 0, r->step));
+}
+
+static void do_status(const struct request *r)
+{
+	gck_request_end(r->peer, NULL, gck_report_status(r->peer->daemon, r->peer->uid,
+							 r->job ? r->job->id : 0, r->step));
+}
+
+static void do_show(const struct request *r)
+{
+	struct gck_error err = {0};
+	const struct gck_step *step = one_step(r, &err);
+	uint32_t seq = (uint32_t)json_integer_value(json_object_get(r->body, "seq"));
+	const struct gck_commit *c = NULL;
+
+	if (step)
+		c = seq ? gck_step_commit(step, seq) : step->commits;
+	if (step && !c)
+		gck_fail(&err, ENOENT, "step %u.%u has no commit %u", step->job->id, step->id, seq);
+	if (c)
+		gck_request_end(r->peer, NULL, gck_report_show(r->peer->daemon, step, c));
+	else
+		refuse(r, &err);
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+static const struct {
+	const char *op;
+	bool needs_job;
+	void (*act)(const struct request *r);
+} operations[] = {
+	{"able", true, do_able},       {"create", true, do_create},   {"vacate", true, do_vacate},
+	{"requeue", true, do_requeue}, {"disable", true, do_disable}, {"enable", true, do_enable},
+	{"list", false, do_list},      {"show", true, do_show},       {"status", false, do_status},
+	{"remove", true, do_remove},
+};
+
+/* For whom a job is not, it does not exist. */
+static int find_job(struct request *r, bool needed, struct gck_error *err)
+{
+	const struct gck_daemon *d = r->peer->daemon;
+	json_int_t job = 0, step = GCK_EVERY_STEP;
+
+	if (json_unpack((json_t *)r->body, "{s?I, s?I}", "job", &job, "step", &step))
+		return gck_fail(err, EINVAL, "job and step are numbers");
+	r->step = (uint32_t)step;
+	if (!job && !needed)
+		return 0;
+	r->job = gck_state_job(&d->core.state, (uint32_t)job);
+	if (r->job && gck_may_see(d, r->peer->uid, r->job))
+		return 0;
+	return gck_fail(err, ENOENT, "there is no job %d with a step that runs or ran with --gpu-ckpt",
+			(int)job);
+}
+
+void gck_request_message(struct gck_peer *peer, const json_t *body)
+{
+	struct request r = {.peer = peer, .body = body};
+	struct gck_error err = {0};
+
+	r.op = json_string_value(json_object_get(body, "op"));
+	if (peer->busy) {
+		gck_peer_refuse(peer, "one request at a time");
+		return;
+	}
+	for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+		if (strcmp(operations[i].op, r.op) != 0)
+			continue;
+		peer->busy = true;
+		if (find_job(&r, operations[i].needs_job, &err))
+			refuse(&r, &err);
+		else
+			operations[i].act(&r);
+		return;
+	}
+	gck_peer_refuse(peer, "an unknown request; is the CLI of another release?");
+}
