@@ -8,6 +8,7 @@
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/shared.h"
+#include "coordinator/agent/store_job.h"
 #include "coordinator/agent/upstream.h"
 #include "shim/process/process.h"
 
@@ -61,12 +62,26 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		json_array_append_new(items, item(t, "process", err.text, "see the reason"));
 }
 
+static void look_at_store(const struct agent *a, json_t *items)
+{
+	const struct tasks none = { 0 };
+	const struct store_request r = { .step = a->step, .tasks = &none };
+	struct gck_error err = { 0 };
+	json_t *found = store_check(&r, &err);
+
+	if (!found)
+		json_array_append_new(items, json_pack("{s:s, s:o, s:s, s:b}", "object", "store",
+			"reason", packet_string(err.text), "remedy", "see the reason", "refuse", 1));
+	json_decref(found);
+}
+
 static json_t *look(const void *arg, struct gck_error *err)
 {
 	const struct agent *a = arg;
 	json_t *items = json_array();
 
 	(void)err;
+	look_at_store(a, items);
 	for (size_t i = 0; i < a->tasks.n; i++)
 		look_at(a, a->tasks.v[i], items);
 	add_all(items, shared_find(&a->tasks), -1);

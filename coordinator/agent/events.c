@@ -218,7 +218,7 @@ void transaction_init_timers(struct transaction *t)
 		{ &t->limit, on_limit }, { &t->hold, on_hold },
 		{ &t->status_wait, on_status_wait },
 		{ &t->dismissal, transaction_on_dismissal },
-		{ &t->tick, on_tick },
+		{ &t->tick, on_tick }, { &t->look, prepare_on_look },
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -72,6 +72,7 @@ static const struct {
 	enum phase before;
 	void (*act)(struct transaction *t);
 } commands[PHASES] = {
+	[PHASE_PREPARE] = { PHASES, phase_prepare },
 	[PHASE_FREEZE] = { PHASE_PREPARE, freeze },
 	[PHASE_RESUME] = { PHASE_FREEZE, resume },
 	[PHASE_WRITE] = { PHASE_FREEZE, write_images },

@@ -16,6 +16,7 @@ struct transaction {
 	size_t n;
 	enum phase asked;         /* the phase that the coordinator waits for; PHASES: none */
 	json_t *answers[PHASES];  /* what was answered, for repetitions */
+	json_t *prepare;          /* the coordinator's */
 	struct job *check;        /* of the store and the node, part of `prepare` */
 	json_t *checked;
 	bool failed, aborted, over;
@@ -27,6 +28,8 @@ struct transaction {
 	ev_timer limit;           /* of the phase that is asked, or of a write's standstill */
 	ev_timer hold;            /* ranks are held, or the coordinator is away while they are */
 	ev_timer status_wait, dismissal, tick;
+	ev_timer look;            /* for shims that are about to connect again */
+	ev_tstamp began;
 	json_t *next;             /* a `prepare` that waits for this one's workers to leave */
 };
 
@@ -37,6 +40,10 @@ void phase_settle(struct transaction *t);
 
 /* Tell workers to write, as many at a time as the option `cpus` allows. */
 void phase_write_more(struct transaction *t);
+
+/* prepare.c: the first phase. */
+void phase_prepare(struct transaction *t);
+void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events);
 
 /* The phase that must have been answered before p can be asked. */
 enum phase phase_before(enum phase p);

@@ -53,7 +53,8 @@ static void discard(struct transaction *t)
 
 static void stop_timers(struct transaction *t)
 {
-	ev_timer *all[] = { &t->limit, &t->hold, &t->status_wait, &t->dismissal, &t->tick };
+	ev_timer *all[] = { &t->limit, &t->hold, &t->status_wait, &t->dismissal, &t->tick,
+			    &t->look };
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		ev_timer_stop(t->agent->loop, all[i]);
@@ -69,6 +70,7 @@ static void transaction_free(struct transaction *t)
 	for (int p = 0; p < PHASES; p++)
 		json_decref(t->answers[p]);
 	json_decref(t->checked);
+	json_decref(t->prepare);
 	json_decref(t->next);
 	free(t->members);
 	free(t);
@@ -96,7 +98,7 @@ void transaction_leave_if_empty(struct transaction *t)
 /* All workers are to leave; those that do not are killed. */
 static void dismiss(struct transaction *t, bool at_once)
 {
-	ev_timer *all[] = { &t->limit, &t->hold, &t->status_wait, &t->tick };
+	ev_timer *all[] = { &t->limit, &t->hold, &t->status_wait, &t->tick, &t->look };
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		ev_timer_stop(t->agent->loop, all[i]);
@@ -148,64 +150,6 @@ void transaction_fail(struct transaction *t, const struct member *m, const struc
 
 /* ---- commands ----------------------------------------------------------------------------------- */
 
-static void on_checked(void *data, const json_t *result, const struct gck_error *why)
-{
-	struct transaction *t = data;
-
-	t->check = NULL;
-	t->checked = json_incref((json_t *)result);
-	if (!result)
-		transaction_fail(t, NULL, why, false);
-	phase_settle(t);
-}
-
-static int start_check(struct transaction *t, struct gck_error *err)
-{
-	const struct agent *a = t->agent;
-	const struct store_request r = { .step = a->step, .tasks = &a->tasks };
-
-	t->check = job_start(a->loop, "the check of the store", store_check, &r, t->timeout_s,
-			     on_checked, t, err);
-	return t->check ? 0 : -1;
-}
-
-static void start_members(struct transaction *t, const json_t *prepare)
-{
-	struct tasks *tasks = &t->agent->tasks;
-	struct gck_error err = { 0 };
-
-	for (; t->n < tasks->n && !t->failed; t->n++) {
-		struct member *m = &t->members[t->n];
-
-		m->t = t;
-		m->task = tasks->v[t->n];
-		m->carried = m->task->ended;
-		if (m->carried || member_start(m, prepare, &err) == 0)
-			continue;
-		if (member_rank_gone(m))
-			transaction_await_status(m);
-		else
-			transaction_fail(t, m, &err, false);
-	}
-}
-
-static void start(struct transaction *t, const json_t *prepare)
-{
-	const struct agent *a = t->agent;
-	struct gck_error err = { 0 };
-
-	if (a->gate != GATE_OPEN || a->tasks.n < a->step->local_ntasks) {
-		gck_fail(&err, EAGAIN, "its ranks have not started yet: try again later");
-		transaction_fail(t, NULL, &err, false);
-		return;
-	}
-	phase_limit(t, t->timeout_s);
-	start_members(t, prepare);
-	if (!t->failed && start_check(t, &err) < 0)
-		transaction_fail(t, NULL, &err, false);
-	GCK_FAULT(GCK_FAULT_AGENT_PREPARE);
-}
-
 static void begin(struct agent *a, const json_t *prepare)
 {
 	const struct gck_options *o = &a->step->options;
@@ -219,7 +163,11 @@ static void begin(struct agent *a, const json_t *prepare)
 	}
 	t->agent = a;
 	t->members = members;
-	t->asked = PHASE_PREPARE;
+	for (; t->n < a->tasks.n; t->n++) {
+		members[t->n].t = t;
+		members[t->n].task = a->tasks.v[t->n];
+	}
+	t->prepare = json_incref((json_t *)prepare);
 	t->seq = (uint32_t)packet_int(prepare, "seq", 0);
 	snprintf(t->nonce, sizeof t->nonce, "%s", packet_text(prepare, "nonce", ""));
 	t->keep_held = packet_bool(prepare, "keep_held");
@@ -227,7 +175,7 @@ static void begin(struct agent *a, const json_t *prepare)
 	t->hold_s = (double)packet_int(prepare, "hold_ms", o->hold_ms) / 1000;
 	transaction_init_timers(t);
 	a->transaction = t;
-	start(t, prepare);
+	phase_start(t, PHASE_PREPARE);
 }
 
 static void command(struct transaction *t, enum phase p)

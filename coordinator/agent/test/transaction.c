@@ -260,7 +260,8 @@ static void surroundings(void)
 
 	fake_begin();
 	fake_agent->tasks.v[1]->link = NULL;
-	ok(says(ask("prepare", NULL, 2), "no link"), "a rank without a link");
+	((struct step *)fake_agent->step)->options.timeout_ms = 6000;
+	ok(says(ask("prepare", NULL, 5), "no link"), "a rank without a link");
 	fake_end();
 }
 

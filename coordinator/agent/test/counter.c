@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A rank for the tests: two threads count, one writes a line "rank count other" now and then. It
+ * goes on counting after a restart, if memory, registers, threads and the file's offset are back.
+ * counter FILE RANK [LIMIT]: with a limit it ends there, with status 3. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static volatile unsigned long other;
+
+static void *count(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		other++;
+		usleep(1000);
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long n = 0, limit = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
+	unsigned char *memory = malloc(8 << 20);
+	pthread_t thread;
+	int fd;
+
+	if (argc < 3 || !memory)
+		return 2;
+	fd = open(argv[1], O_WRONLY | O_CREAT | O_APPEND, 0644);
+	if (fd < 0 || pthread_create(&thread, NULL, count, NULL))
+		return 2;
+	while (!limit || n < limit) {
+		n++;
+		memory[n * 4096 % (8 << 20)] = (unsigned char)n;
+		if (n % 5 == 0)
+			dprintf(fd, "%s %lu %lu\n", argv[2], n, other);
+		usleep(2000);
+	}
+	return 3;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Slurm and the SPANK plugin, played by a test. */
+#include "config.h"
+
+#include "coordinator/agent/test/plugin.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/control.h"
+#include "coordinator/agent/test/coord.h"
+
+#define ORDINARY_UID 64321 /* whom the job belongs to when the test runs as root */
+
+static int listener = -1;
+static char link_name[96];
+
+static void must(bool good, const char *what)
+{
+	if (good)
+		return;
+	perror(what);
+	exit(99);
+}
+
+/* ---- the directory ------------------------------------------------------------------------- */
+
+static void copy(const struct plugin *p, const char *from, const char *to)
+{
+	char command[512];
+
+	snprintf(command, sizeof command, "cp %s %s/%s", from, p->dir, to);
+	must(system(command) == 0, command);
+}
+
+static void write_conf(const struct plugin *p, const char *munge)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/gpuckpt.conf", p->dir);
+	f = fopen(path, "w");
+	must(f != NULL, path);
+	fprintf(f, "ClusterName=test\nCoordinatorHost=127.0.0.1\nCoordinatorPort=%u\n"
+		"CoordinatorUser=%s\nMungeSocket=%s\nAgentLog=%s/log\n", coord_port(),
+		coord_user(), munge, p->dir);
+	fclose(f);
+}
+
+int plugin_open(struct plugin *p, const char **why)
+{
+	const char *munge = coord_open(why);
+	char store[96];
+
+	memset(p, 0, sizeof *p);
+	p->control = -1;
+	if (!munge)
+		return -1;
+	strcpy(p->dir, "/tmp/gck-agent-XXXXXX");
+	must(mkdtemp(p->dir) && chmod(p->dir, 0755) == 0, p->dir);
+	copy(p, "gpuckpt-agent", "agent");
+	copy(p, ".libs/libgpuckpt-preload.so", "preload.so");
+	copy(p, "coordinator/agent/test/counter", "counter");
+	write_conf(p, munge);
+	snprintf(store, sizeof store, "%s/store", p->dir);
+	must(mkdir(store, 0777) == 0 && chmod(store, 0777) == 0, store);
+	must(getuid() || chown(p->dir, ORDINARY_UID, ORDINARY_UID) == 0, "chown");
+	return 0;
+}
+
+void plugin_close(struct plugin *p)
+{
+	char command[128];
+
+	coord_close();
+	if (!getenv("KEEP")) {
+		snprintf(command, sizeof command, "rm -rf %s", p->dir);
+		must(system(command) == 0, command);
+	}
+}
+
+/* ---- the step ------------------------------------------------------------------------------ */
+
+static void listen_for_shims(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	size_t n = (size_t)snprintf(link_name, sizeof link_name, "gck-agent-test-%d-%ld", getpid(),
+				    random());
+
+	memcpy(a.sun_path + 1, link_name, n);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	must(bind(listener, (void *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))
+	     == 0, "bind");
+}
+
+static void become_user(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getuid())
+		return;
+	must(setgroups(0, NULL) == 0 && setgid(ORDINARY_UID) == 0 && setuid(ORDINARY_UID) == 0,
+	     "setuid");
+	/* What a set-uid cleared: readable by its own user in /proc. */
+	prctl(PR_SET_DUMPABLE, 1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+static void set(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void set(const char *name, const char *fmt, ...)
+{
+	char value[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(value, sizeof value, fmt, ap);
+	va_end(ap);
+	setenv(name, value, 1);
+}
+
+static void run_rank(const struct plugin *p, unsigned i)
+{
+	char program[96], file[96], number[16];
+
+	become_user();
+	snprintf(program, sizeof program, "%s/counter", p->dir);
+	snprintf(file, sizeof file, "%s/out%u", p->dir, i);
+	snprintf(number, sizeof number, "%u", i);
+	set("LD_PRELOAD", "%s/preload.so", p->dir);
+	set("GPUCKPT_LINK", "%s", link_name);
+	set("GPUCKPT_PID", "%d", (int)getpid());
+	set("GPUCKPT_RESTARTS", "%u", p->restarts);
+	dup2(open("/dev/null", O_RDONLY), 0);
+	close_range(3, ~0u, 0);
+	execl(program, program, file, number, p->limit, (char *)NULL);
+	_exit(127);
+}
+
+static void agent_environment(const struct plugin *p)
+{
+	clearenv();
+	set("GPUCKPT_CONF", "%s/gpuckpt.conf", p->dir);
+	set("GPUCKPT_JOB", "7");
+	set("GPUCKPT_STEP", "0");
+	set("GPUCKPT_RESTARTS", "%u", p->restarts);
+	set("GPUCKPT_NODE", "n1");
+	set("GPUCKPT_NODEID", "0");
+	set("GPUCKPT_NNODES", "1");
+	set("GPUCKPT_NTASKS", "%d", PLUGIN_RANKS);
+	set("GPUCKPT_LOCAL_NTASKS", "%d", PLUGIN_RANKS);
+	set("GPUCKPT_CWD", "%s", p->dir);
+	set("GPUCKPT_OPTIONS", "store=file:%s/store%s%s", p->dir, p->options ? "," : "",
+	    p->options ? p->options : "");
+	if (p->fault)
+		set("GPUCKPT_FAULT", "%s", p->fault);
+}
+
+static void run_agent(const struct plugin *p, int control)
+{
+	char program[96];
+
+	become_user();
+	snprintf(program, sizeof program, "%s/agent", p->dir);
+	agent_environment(p);
+	must(listen(listener, 64) == 0, "listen"); /* as whom the shims are to see */
+	dup2(control, 20);
+	dup2(listener, 21);
+	dup2(20, GCK_AGENT_CONTROL_FD);
+	dup2(21, GCK_AGENT_LISTEN_FD);
+	close_range(4, ~0u, 0);
+	execl(program, program, "--", "counter", "FILE", (char *)NULL);
+	_exit(127);
+}
+
+static void tell_agent(struct plugin *p, uint32_t type, unsigned rank, int status)
+{
+	struct gck_control m = { type, rank, p->rank[rank], status };
+
+	send(p->control, &m, sizeof m, MSG_NOSIGNAL);
+}
+
+void plugin_start(struct plugin *p)
+{
+	int sv[2];
+
+	listen_for_shims();
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0, "socketpair");
+	p->control = sv[0];
+	p->agent = fork();
+	if (p->agent == 0)
+		run_agent(p, sv[1]);
+	close(sv[1]);
+	usleep(50000);
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
+		p->rank[i] = fork();
+		if (p->rank[i] == 0)
+			run_rank(p, i);
+		tell_agent(p, GCK_CONTROL_TASK, i, 0);
+	}
+	close(listener);
+}
+
+int plugin_reap(struct plugin *p, unsigned rank, int ms, bool told)
+{
+	int status;
+
+	if (!p->rank[rank])
+		return -1;
+	while (waitpid(p->rank[rank], &status, WNOHANG) != p->rank[rank]) {
+		if ((ms -= 10) < 0)
+			return -1;
+		usleep(10000);
+	}
+	if (told)
+		tell_agent(p, GCK_CONTROL_EXIT, rank, status);
+	p->rank[rank] = 0;
+	return status;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int plugin_stop(struct plugin *p, double *seconds)
+{
+	double began;
+	int status = 0;
+
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
+		if (p->rank[i])
+			kill(p->rank[i], SIGKILL);
+		plugin_reap(p, i, 5000, true);
+	}
+	began = now();
+	if (p->control >= 0) {
+		tell_agent(p, GCK_CONTROL_END, 0, 0);
+		close(p->control);
+	}
+	p->control = -1;
+	waitpid(p->agent, &status, 0);
+	if (seconds)
+		*seconds = now() - began;
+	return status;
+}
+
+pid_t plugin_agent_child(const struct plugin *p)
+{
+	char path[96];
+	int pid = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)p->agent, (int)p->agent);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%d", &pid) != 1)
+		pid = -1;
+	if (f)
+		fclose(f);
+	return pid;
+}
+
+/* ---- what the ranks wrote ------------------------------------------------------------------ */
+
+static bool read_output(const struct plugin *p, unsigned rank, unsigned long *last,
+			unsigned long *lines)
+{
+	unsigned long n = 0, before = 0, other;
+	bool sound = true;
+	char path[96];
+	unsigned who;
+	FILE *f;
+
+	*lines = 0;
+	snprintf(path, sizeof path, "%s/out%u", p->dir, rank);
+	f = fopen(path, "r");
+	while (f && fscanf(f, "%u %lu %lu\n", &who, &n, &other) == 3) {
+		sound = sound && who == rank && n == before + 5;
+		before = n;
+		++*lines;
+	}
+	if (f)
+		fclose(f);
+	*last = before;
+	return sound;
+}
+
+unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long *lines)
+{
+	unsigned long last, n;
+
+	read_output(p, rank, &last, lines ? lines : &n);
+	return last;
+}
+
+bool plugin_counts(const struct plugin *p, unsigned rank)
+{
+	unsigned long first = plugin_count(p, rank, NULL);
+
+	for (int i = 0; i < 50; i++) {
+		usleep(20000);
+		if (plugin_count(p, rank, NULL) > first)
+			return true;
+	}
+	return false;
+}
+
+bool plugin_sound(const struct plugin *p, unsigned rank)
+{
+	unsigned long last, lines;
+
+	return read_output(p, rank, &last, &lines) && lines > 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What Slurm, the SPANK plugin and the coordinator are to an agent, played by a test: a step with
+ * ranks under the real preload, the real agent, and a coordinator that says what the test wants. */
+#ifndef AGENT_TEST_PLUGIN_H
+#define AGENT_TEST_PLUGIN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define PLUGIN_RANKS 2
+
+struct plugin {
+	char dir[64];            /* copies of the programs, configuration, store, output */
+	unsigned restarts;
+	const char *options;     /* of --gpu-ckpt, after store= */
+	const char *limit;       /* of the counters; NULL: they run on */
+	const char *fault;       /* GPUCKPT_FAULT for the agent; NULL: none */
+	int control;             /* the plugin's end; -1: closed */
+	pid_t agent;             /* the supervisor */
+	pid_t rank[PLUGIN_RANKS];
+};
+
+/* Everything that outlives a step: directory, munged, coordinator's socket. -1: *why. */
+int plugin_open(struct plugin *p, const char **why);
+void plugin_close(struct plugin *p);
+
+/* Start the ranks and the agent (incarnation p->restarts). */
+void plugin_start(struct plugin *p);
+
+/* End it as Slurm does: SIGKILL to the ranks, EXIT, END. The agent's wait status; seconds says how
+ * long it took to leave. */
+int plugin_stop(struct plugin *p, double *seconds);
+
+/* Reap a rank that has ended, or is to end within ms; told: tell the agent. Its wait status, -1 if
+ * it runs on. */
+int plugin_reap(struct plugin *p, unsigned rank, int ms, bool told);
+
+/* The process that the supervisor forked: -1 if there is none. */
+pid_t plugin_agent_child(const struct plugin *p);
+
+/* The last line that a rank wrote: its count, 0 if there is none; lines: how many there are. */
+unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long *lines);
+
+/* true if the count grows within a second. */
+bool plugin_counts(const struct plugin *p, unsigned rank);
+
+/* Are a rank's lines in order without a gap or a repetition? */
+bool plugin_sound(const struct plugin *p, unsigned rank);
+
+/* ---- the coordinator ----------------------------------------------------------------------- */
+
+/* Take a connection, its `register`, and answer `welcome` with action and more (dropped). The
+ * register (new reference), or NULL. */
+json_t *coord_welcome(const char *action, json_t *more, int ms);
+
+/* Send {"op", "seq", ...more}. */
+void coord_tell(const char *op, unsigned seq, json_t *more);
+
+/* The next message of this op (and phase, unless NULL); others are skipped. NULL: none within ms, or
+ * the connection ended. New reference. */
+json_t *coord_await(const char *op, const char *phase, int ms);
+
+/* tell and await `done`: its "ok"; the message in *answer (may be NULL). */
+bool coord_ask(const char *op, unsigned seq, json_t *more, json_t **answer);
+
+/* Drop the connection; do not listen any more / again. */
+void coord_drop(void);
+void coord_deaf(bool deaf);
+
+/* A whole checkpoint: prepare to committed. Its commit's hash in hash. */
+bool coord_checkpoint(unsigned seq, char hash[40]);
+
+#endif

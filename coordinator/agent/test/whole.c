@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The real agent with real ranks, images and store: checkpoint, death, restart, and what the
+ * supervisor is for. Only Slurm and the coordinator are played. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/test/plugin.h"
+
+static char hash[40];
+
+static void first_start(struct plugin *p)
+{
+	json_t *m;
+
+	plugin_start(p);
+	m = coord_welcome("cold", NULL, 5000);
+	ok(m != NULL, "the agent registers");
+	is_str(packet_text(m, "state", ""), "running", "a first start does not wait");
+	json_decref(m);
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run");
+}
+
+static void checkpoints(struct plugin *p)
+{
+	json_t *able;
+
+	coord_tell("able", 0, json_pack("{s:i}", "id", 9));
+	able = coord_await("able", NULL, 5000);
+	is_int(packet_int(able, "id", 0), 9, "able is answered");
+	json_decref(able);
+	ok(coord_checkpoint(1, hash), "a checkpoint");
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks go on");
+	ok(coord_checkpoint(2, hash), "a second one");
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks go on");
+}
+
+static void stop(struct plugin *p)
+{
+	double seconds;
+	int status = plugin_stop(p, &seconds);
+	json_t *m;
+
+	is_int(status, 0, "the agent ends in good order");
+	ok(seconds < 1, "and at once (%.3f s)", seconds);
+	m = coord_await("exit", NULL, 1000);
+	is_int(packet_int(m, "status", -1), SIGKILL, "the coordinator heard of a rank's end");
+	json_decref(m);
+	m = coord_await("bye", NULL, 1000);
+	ok(m != NULL, "and bye");
+	json_decref(m);
+}
+
+static void restarts(struct plugin *p)
+{
+	unsigned long before, after;
+	json_t *m;
+
+	before = plugin_count(p, 0, NULL);
+	p->restarts++;
+	plugin_start(p);
+	m = coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 2, "hash", hash), 5000);
+	is_str(packet_text(m, "state", ""), "new", "a restart waits for the coordinator's word");
+	is_int((long long)json_array_size(json_object_get(m, "commits")), 2,
+	       "the store's commits are listed");
+	json_decref(m);
+	ok(coord_ask("build", 2, NULL, NULL), "built");
+	usleep(200000);
+	is_int((long long)plugin_count(p, 0, NULL), (long long)before, "held until all are");
+	ok(coord_ask("run", 2, NULL, NULL), "let go");
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run again");
+	after = plugin_count(p, 0, NULL);
+	ok(after > 0, "rank 0 stood at %lu when it was killed, now at %lu", before, after);
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+}
+
+static void lineage(struct plugin *p)
+{
+	ok(coord_checkpoint(3, hash), "a checkpoint of restored ranks");
+	stop(p);
+	p->restarts++;
+	plugin_start(p);
+	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 3, "hash", hash),
+				  5000));
+	ok(coord_ask("build", 3, NULL, NULL) && coord_ask("run", 3, NULL, NULL),
+	   "restored a second time");
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run again");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+}
+
+static void agent_dies(struct plugin *p)
+{
+	pid_t child = plugin_agent_child(p);
+	json_t *m;
+
+	kill(child, SIGKILL);
+	m = coord_welcome("run", NULL, 5000);
+	ok(m != NULL, "killed, the agent comes back");
+	is_str(packet_text(m, "state", ""), "running", "and knows that its ranks run");
+	is_int(packet_int(m, "epoch", 0), 5, "and whom it has heard");
+	is_int((long long)json_array_size(json_object_get(m, "local_ranks")), PLUGIN_RANKS,
+	       "and which they are");
+	json_decref(m);
+	usleep(800000); /* the shims connect again */
+	ok(coord_checkpoint(4, hash), "the next checkpoint works");
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks go on");
+}
+
+static void older_coordinator(void)
+{
+	json_t *m;
+
+	coord_drop();
+	m = coord_welcome("run", json_pack("{s:i}", "epoch", 4), 5000);
+	ok(m != NULL, "the agent connects again");
+	json_decref(m);
+	ok(!coord_ask("prepare", 9, NULL, NULL), "an older coordinator is not heard");
+	m = coord_welcome("run", NULL, 8000);
+	ok(m != NULL, "the right one is");
+	json_decref(m);
+}
+
+static void slurmstepd_dies(struct plugin *p)
+{
+	int status = 0;
+
+	close(p->control);
+	p->control = -1;
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+		is_int(plugin_reap(p, i, 3000, false), SIGKILL,
+		       "slurmstepd is gone: its orphan is ended");
+	waitpid(p->agent, &status, 0);
+	ok(WIFEXITED(status), "and the agent leaves");
+}
+
+static void finished(struct plugin *p)
+{
+	json_t *m;
+
+	p->restarts++;
+	plugin_start(p);
+	m = coord_welcome("finished", json_pack("{s:[i,i]}", "statuses", 256, 0), 5000);
+	json_decref(m);
+	is_int(plugin_reap(p, 0, 3000, true), 256, "a step that had finished: rank 0's old status");
+	is_int(plugin_reap(p, 1, 3000, true), 0, "and rank 1's");
+	plugin_stop(p, NULL);
+}
+
+int main(void)
+{
+	struct plugin p;
+	const char *why;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (plugin_open(&p, &why) < 0) {
+		skip("the whole agent", why);
+		return tap_done();
+	}
+	p.options = "keep=2";
+	first_start(&p);
+	checkpoints(&p);
+	stop(&p);
+	restarts(&p);
+	lineage(&p);
+	agent_dies(&p);
+	older_coordinator();
+	slurmstepd_dies(&p);
+	finished(&p);
+	plugin_close(&p);
+	return tap_done();
+}
