@@ -52,7 +52,7 @@ lab_exec()
 	lab_need
 	[[ $user = root ]] || home=$GPUCKPT_LAB/work/$user
 	local prefix at=()
-	prefix=$(cat "$GPUCKPT_LAB/prefix")
+	prefix=$(cat "$GPUCKPT_LAB/etc/prefix")
 	[[ -z $node ]] || at=(env "LAB=$GPUCKPT_LAB" "$here/node" enter "$node")
 	local clean=(env -i "PATH=$prefix/bin:$prefix/sbin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 		"HOME=$home" "USER=$user" "LOGNAME=$user" "TERM=${TERM-dumb}" LANG=C.UTF-8

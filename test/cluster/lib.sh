@@ -88,8 +88,8 @@ if [[ -z ${GPUCKPT_LAB-} ]]; then
 	trap 'exit 1' INT TERM HUP
 fi
 home=$GPUCKPT_LAB/work/alice
-[[ -x $(cat "$GPUCKPT_LAB/prefix")/sbin/gpuckptd ]] || {
-	echo "1..0 # SKIP gpuckpt is not installed in $(cat "$GPUCKPT_LAB/prefix")"
+[[ -x $(cat "$GPUCKPT_LAB/etc/prefix")/sbin/gpuckptd ]] || {
+	echo "1..0 # SKIP gpuckpt is not installed in $(cat "$GPUCKPT_LAB/etc/prefix")"
 	exit 0
 }
 

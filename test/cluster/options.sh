@@ -70,7 +70,7 @@ like "$(alice gpuckpt create 4000000 2>&1)" 4000000 "the message names the job"
 
 # ---- gpuckptd's arguments and configuration
 
-sbin=$(cat "$GPUCKPT_LAB/prefix")/sbin
+sbin=$(cat "$GPUCKPT_LAB/etc/prefix")/sbin
 refuse_conf()
 {
 	printf '%s\n' "$1" >"$dir/gpuckpt.conf"
