@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The agent and its workers killed at every point of a checkpoint and of a restart (common/fault.h):
+ * ranks go on unharmed and the next checkpoint works; a restart that was cut short can be done
+ * again. Needs a build with --enable-faults. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fault.h"
+#include "common/test/tap.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/test/plugin.h"
+
+static char trigger[128], fault[160];
+
+static void arm(struct plugin *p, int point)
+{
+	int fd;
+
+	snprintf(trigger, sizeof trigger, "%s/trigger", p->dir);
+	snprintf(fault, sizeof fault, "%d:%s", point, trigger);
+	fd = open(trigger, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (fd >= 0)
+		close(fd);
+	p->fault = fault;
+}
+
+static bool went_off(void)
+{
+	return access(trigger, F_OK) != 0;
+}
+
+/* A coordinator whose agent is gone takes the new one and gives the checkpoint up. */
+static void give_up(unsigned seq)
+{
+	json_t *m = coord_welcome("run", NULL, 3000);
+
+	if (m)
+		is_str(packet_text(m, "state", ""), "running", "  the agent that comes: ranks run");
+	json_decref(m);
+	ok(coord_ask("abort", seq, NULL, NULL), "  abort is granted");
+}
+
+static void checkpoint_with(struct plugin *p, int point)
+{
+	char hash[40];
+
+	arm(p, point);
+	plugin_start(p);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "fault %d: both ranks run", point);
+	ok(!coord_checkpoint(1, hash), "  the checkpoint does not come about");
+	ok(went_off(), "  because the fault went off");
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "  both ranks go on");
+	if (point < GCK_FAULT_WORKER_FROZEN)
+		give_up(1);
+	else
+		ok(coord_ask("abort", 1, NULL, NULL), "  abort is granted");
+	ok(coord_checkpoint(2, hash), "  the next checkpoint works");
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "  both ranks go on");
+	plugin_stop(p, NULL);
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or there twice");
+}
+
+static void new_output(const struct plugin *p)
+{
+	char path[96];
+
+	for (int i = 0; i < PLUGIN_RANKS; i++) {
+		snprintf(path, sizeof path, "%s/out%d", p->dir, i);
+		unlink(path);
+	}
+}
+
+static bool restored(struct plugin *p, const char *hash)
+{
+	bool good;
+
+	p->restarts++;
+	plugin_start(p);
+	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 1, "hash", hash),
+				  5000));
+	good = coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL);
+	return good && plugin_counts(p, 0) && plugin_counts(p, 1);
+}
+
+static void restart_with(struct plugin *p, int point)
+{
+	char hash[40] = "";
+
+	p->fault = NULL;
+	p->restarts = 0;
+	plugin_start(p);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "fault %d: both ranks run", point);
+	ok(coord_checkpoint(1, hash), "  a checkpoint");
+	plugin_stop(p, NULL);
+	arm(p, point);
+	ok(!restored(p, hash), "  the restart fails, and says so");
+	ok(went_off(), "  because the fault went off");
+	plugin_stop(p, NULL);
+	p->fault = NULL;
+	ok(restored(p, hash), "  the next one works");
+	plugin_stop(p, NULL);
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or there twice");
+}
+
+static void sweep(struct plugin *p)
+{
+	for (int point = GCK_FAULT_NONE + 1; point < GCK_FAULT_RESTORE_BUILD; point++) {
+		p->restarts = 0;
+		new_output(p);
+		checkpoint_with(p, point);
+	}
+	for (int point = GCK_FAULT_RESTORE_BUILD; point < GCK_FAULT_LIMIT; point++) {
+		new_output(p);
+		restart_with(p, point);
+	}
+}
+
+int main(void)
+{
+	struct plugin p;
+	const char *why = "built without --enable-faults";
+	bool faults = false;
+
+#ifdef GCK_FAULTS
+	faults = true;
+#endif
+	signal(SIGPIPE, SIG_IGN);
+	if (!faults || plugin_open(&p, &why) < 0) {
+		skip("agents and workers killed at every point", why);
+		return tap_done();
+	}
+	sweep(&p);
+	plugin_close(&p);
+	return tap_done();
+}
