@@ -15,10 +15,11 @@ static void note_limits(struct gck_findings *f)
 		 "use CLOCK_MONOTONIC"},
 		{"environment", "SLURM_* and other variables keep the values of the first start",
 		 "do not derive names from them after a restart"},
-		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. in "
-		 "signal(7)) may return EINTR at a checkpoint", "repeat it, as after any signal"},
-		{"scheduling", "memory policy, I/O priority, timer slack and parent-death signal are "
-		 "not carried", "set them again if they matter"},
+		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. "
+		 "in signal(7)) may return EINTR at a checkpoint",
+		 "repeat it, as after any signal"},
+		{"scheduling", "memory policy, I/O priority, timer slack and parent-death signal "
+		 "are not carried", "set them again if they matter"},
 	};
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)

@@ -75,8 +75,9 @@ static int hold_pipe(struct gck_hold *h, uint32_t i)
 		data = malloc((size_t)bytes);
 		result = data && tee_pipe(fd, x->pipe_size, data) == bytes
 				 ? keep_bytes(h, i, data, (size_t)bytes)
-				 : gck_fail(h->err, data ? errno : ENOMEM, "cannot copy the %d bytes "
-					    "in a pipe (is fs.pipe-user-pages-soft reached?)", bytes);
+				 : gck_fail(h->err, data ? errno : ENOMEM, "cannot copy the %d "
+					    "bytes in a pipe (is fs.pipe-user-pages-soft "
+					    "reached?)", bytes);
 		free(data);
 	}
 	if (fd >= 0)

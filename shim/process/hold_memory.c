@@ -55,10 +55,9 @@ static int ask_resident(struct gck_hold *h, uint64_t start, uint64_t pages, unsi
 static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck_ranges *r)
 {
 	unsigned char resident[GCK_SHIM_SCRATCH];
-	bool hidden = !(m->prot & PROT_READ);
 
 	if (m->end - m->start <= READ_ALL)
-		return gck_ranges_add(r, m->start, m->end, hidden, h->err);
+		return gck_ranges_add(r, m->start, m->end, h->err);
 	for (uint64_t at = m->start; at < m->end;) {
 		uint64_t pages = (m->end - at) / GCK_PAGE;
 
@@ -68,7 +67,7 @@ static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck
 			return -1;
 		for (uint64_t i = 0; i < pages; i++, at += GCK_PAGE)
 			if ((resident[i] & 1) &&
-			    gck_ranges_add(r, at, at + GCK_PAGE, hidden, h->err))
+			    gck_ranges_add(r, at, at + GCK_PAGE, h->err))
 				return -1;
 	}
 	return 0;
@@ -96,7 +95,7 @@ static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_sour
 				if (page >= pages || seen[page]++)
 					continue;
 				result = gck_ranges_add(&fresh, at, at + GCK_PAGE,
-							all.v[k].hidden, h->err);
+							h->err);
 			}
 		if (!result)
 			result = gck_kept_ranges(h->kept, GCK_KEPT_OBJECT, index, s, &fresh,
@@ -147,7 +146,7 @@ int gck_hold_unforked(struct gck_hold *h)
 		if (s.mem < 0 && gck_source_open(&s, h->t->pid, h->err))
 			return -1;
 		result = gck_source_scan(&s, m->start, m->end, m->kind == GCK_MAP_FILE,
-					 !(m->prot & PROT_READ), &r, h->err);
+					 &r, h->err);
 		if (!result)
 			result = gck_kept_ranges(h->kept, GCK_KEPT_PAGES, 0, &s, &r, 0, h->err);
 		free(r.v);

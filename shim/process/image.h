@@ -68,9 +68,9 @@ enum gck_map_kind {
 	GCK_MAP_FILE,      /* private mapping of a file: `content`, with changed pages in `pages` */
 	GCK_MAP_SHARED,    /* shared memory without a file that others see: memfd, /dev/zero, shm:
 			    * `object` says which mappings are one object */
-	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path; its
-			    * content at the checkpoint is in the object. (A shared mapping of a file
-			    * that may only be read is a GCK_MAP_FILE.) */
+	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path;
+			    * its content at the checkpoint is in the object. (A shared mapping of
+			    * a file that may only be read is a GCK_MAP_FILE.) */
 	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and their kin are moved, not filled */
 	GCK_MAP_VVAR,
 };
@@ -118,7 +118,7 @@ struct gck_object {
 };
 
 enum gck_fd_kind {
-	GCK_FD_STDIO,      /* one of the task's own stdin, stdout, stderr: `peer` says which (0..2) */
+	GCK_FD_STDIO,      /* one of the task's own stdin, stdout, stderr: `peer` is 0..2 */
 	GCK_FD_FILE, GCK_FD_DIR, GCK_FD_PIPE, GCK_FD_EVENTFD, GCK_FD_EPOLL, GCK_FD_TIMERFD,
 	GCK_FD_SIGNALFD, GCK_FD_MEMFD, GCK_FD_SOCKETPAIR, GCK_FD_DEVICE,
 };

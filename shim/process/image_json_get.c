@@ -112,8 +112,8 @@ static int get_blob(struct source *s, const struct gck_field *f, const json_t *j
 	unsigned char *bytes;
 
 	if (!json_is_string(j) || json_string_length(j) % 2 || n < (uint64_t)f->min || n > f->max)
-		return gck_fail(s->err, EINVAL, "not %" PRId64 " to %" PRIu64 " bytes in hexadecimal",
-				f->min, f->max);
+		return gck_fail(s->err, EINVAL, "not %" PRId64 " to %" PRIu64
+				" bytes in hexadecimal", f->min, f->max);
 	bytes = malloc(n + 1);
 	if (!bytes)
 		return gck_fail(s->err, ENOMEM, "out of memory");
@@ -261,8 +261,8 @@ struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *
 	struct gck_image *img;
 
 	if (!json_is_integer(format) || json_integer_value(format) != GCK_IMAGE_FORMAT) {
-		gck_fail(err, EINVAL, "the manifest's format is not %d: it is of another version of "
-			 "gpuckpt", GCK_IMAGE_FORMAT);
+		gck_fail(err, EINVAL, "the manifest's format is not %d: it is of another version "
+			 "of gpuckpt", GCK_IMAGE_FORMAT);
 		return NULL;
 	}
 	if (gck_chunks_load(manifest, &chunks, &s.nchunks, err))

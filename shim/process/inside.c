@@ -107,7 +107,8 @@ static int ask_timers(struct gck_scan *s, int timeout_ms)
 
 	for (size_t from = 0; from < s->img->ntimers; from += TIMERS_AT_ONCE) {
 		struct gck_posix_timer *v = s->img->timers + from;
-		size_t left = s->img->ntimers - from, n = left < TIMERS_AT_ONCE ? left : TIMERS_AT_ONCE;
+		size_t left = s->img->ntimers - from;
+		size_t n = left < TIMERS_AT_ONCE ? left : TIMERS_AT_ONCE;
 		struct gck_link_msg m = {0};
 
 		for (size_t i = 0; i < n; i++)

@@ -162,9 +162,9 @@ int gck_kept_ranges(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
 	for (size_t i = 0; i < r->n; i++)
 		for (struct gck_range x = r->v[i]; x.start < r->v[i].end; x.start = x.end) {
 			uint64_t image = x.start + (uint64_t)shift;
-			uint64_t window_end = (image / GCK_WINDOW + 1) * GCK_WINDOW - (uint64_t)shift;
+			uint64_t left = GCK_WINDOW - image % GCK_WINDOW;
 
-			x.end = window_end < r->v[i].end ? window_end : r->v[i].end;
+			x.end = x.start + left < r->v[i].end ? x.start + left : r->v[i].end;
 			if (keep_piece(k, of, index, s, &x, shift, err))
 				return -1;
 		}

@@ -121,8 +121,8 @@ int gck_maps_parse(char *text, struct gck_maps *m, struct gck_error *err)
 		if (line[0] >= 'A' && line[0] <= 'Z' && out.n) {
 			parse_detail(line, &out.v[out.n - 1]);
 		} else if (!parse_head(line, &x)) {
-			gck_fail(err, EPROTO, "a line of the process's maps is not understood: %.80s",
-				 line);
+			gck_fail(err, EPROTO, "a line of the process's maps is not understood: "
+				 "%.80s", line);
 			gck_maps_free(&out);
 			return -1;
 		} else if (append(&out, &x)) {

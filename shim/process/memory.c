@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a stopped process's pages. */
+ * Reading a stopped process's pages: through /proc/PID/mem. process_vm_readv would be the shorter
+ * way, but pins pages, and pinning a page that is shared with the rank since the fork gives the
+ * clone a copy of its own: twice the memory, and slower. */
 #include "config.h"
 
 #include "shim/process/memory.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "shim/process/image.h"
@@ -65,12 +65,12 @@ void gck_source_close(struct gck_source *s)
 	s->pagemap = s->mem = -1;
 }
 
-int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end, bool hidden,
+int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 		   struct gck_error *err)
 {
 	struct gck_range *last = r->n ? &r->v[r->n - 1] : NULL;
 
-	if (last && last->end == start && last->hidden == hidden) {
+	if (last && last->end == start) {
 		last->end = end;
 		return 0;
 	}
@@ -83,13 +83,13 @@ int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end, bool hidd
 		r->v = v;
 		r->room = room;
 	}
-	r->v[r->n++] = (struct gck_range){start, end, hidden};
+	r->v[r->n++] = (struct gck_range){start, end};
 	return 0;
 }
 
 /* 1: this kernel does not have it. */
 static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		     bool hidden, struct gck_ranges *out, struct gck_error *err)
+		     struct gck_ranges *out, struct gck_error *err)
 {
 	struct region regions[REGIONS];
 	struct scan arg = {
@@ -110,7 +110,7 @@ static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, b
 			return gck_fail(err, errno, "cannot read the page map of process %d: %s",
 					(int)s->pid, strerror(errno));
 		for (int i = 0; i < n; i++)
-			if (gck_ranges_add(out, regions[i].start, regions[i].end, hidden, err))
+			if (gck_ranges_add(out, regions[i].start, regions[i].end, err))
 				return -1;
 		if (arg.walk_end <= arg.start)
 			break;
@@ -120,7 +120,7 @@ static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, b
 }
 
 static int scan_slow(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		     bool hidden, struct gck_ranges *out, struct gck_error *err)
+		     struct gck_ranges *out, struct gck_error *err)
 {
 	uint64_t entries[ENTRIES];
 
@@ -137,75 +137,39 @@ static int scan_slow(const struct gck_source *s, uint64_t start, uint64_t end, b
 		for (size_t i = 0; i < n; i++, at += GCK_PAGE)
 			if ((entries[i] & (ENTRY_PRESENT | ENTRY_SWAPPED)) &&
 			    !(file && (entries[i] & ENTRY_FILE)) &&
-			    gck_ranges_add(out, at, at + GCK_PAGE, hidden, err))
+			    gck_ranges_add(out, at, at + GCK_PAGE, err))
 				return -1;
 	}
 	return 0;
 }
 
 int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		    bool hidden, struct gck_ranges *out, struct gck_error *err)
+		    struct gck_ranges *out, struct gck_error *err)
 {
-	int result = scan_fast(s, start, end, file, hidden, out, err);
+	int result = scan_fast(s, start, end, file, out, err);
 
-	return result > 0 ? scan_slow(s, start, end, file, hidden, out, err) : result;
-}
-
-static int read_hidden(const struct gck_source *s, const struct gck_range *x, char *data,
-		       struct gck_error *err)
-{
-	size_t size = x->end - x->start, done = 0;
-
-	while (done < size) {
-		ssize_t n = pread(s->mem, data + done, size - done, (off_t)(x->start + done));
-
-		if (n <= 0)
-			return gck_fail(err, n < 0 ? errno : EIO, "cannot read the memory of "
-					"process %d at %llx: %s", (int)s->pid,
-					(unsigned long long)(x->start + done),
-					n < 0 ? strerror(errno) : "nothing is there");
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-/* A run of ranges that can be read at once. */
-static bool read_run(const struct gck_source *s, const struct gck_range *v, size_t n, char *data)
-{
-	struct iovec there[IOV_MAX], here = {data, 0};
-
-	for (size_t i = 0; i < n; i++) {
-		there[i].iov_base = (void *)(uintptr_t)v[i].start;
-		there[i].iov_len = v[i].end - v[i].start;
-		here.iov_len += there[i].iov_len;
-	}
-	return process_vm_readv(s->pid, &here, 1, there, n, 0) == (ssize_t)here.iov_len;
+	return result > 0 ? scan_slow(s, start, end, file, out, err) : result;
 }
 
 int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,
 		    struct gck_error *err)
 {
-	char *at = data;
+	char *to = data;
 
-	for (size_t i = 0; i < n;) {
-		size_t run = 0, bytes = 0;
+	for (size_t i = 0; i < n; i++)
+		for (uint64_t at = v[i].start; at < v[i].end;) {
+			ssize_t got = pread(s->mem, to, v[i].end - at, (off_t)at);
 
-		while (i + run < n && run < IOV_MAX && !v[i + run].hidden) {
-			bytes += v[i + run].end - v[i + run].start;
-			run++;
+			if (got < 0 && errno == EINTR)
+				continue;
+			if (got <= 0)
+				return gck_fail(err, got ? errno : EIO, "cannot read the memory of "
+						"process %d at %llx: %s", (int)s->pid,
+						(unsigned long long)at,
+						got ? strerror(errno) : "nothing is there");
+			at += (uint64_t)got;
+			to += got;
 		}
-		if (run && read_run(s, v + i, run, at)) {
-			at += bytes;
-			i += run;
-			continue;
-		}
-		/* one by one, the hard way */
-		for (size_t end = i + (run ? run : 1); i < end; i++) {
-			if (read_hidden(s, &v[i], at, err))
-				return -1;
-			at += v[i].end - v[i].start;
-		}
-	}
 	return 0;
 }
 

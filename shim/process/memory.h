@@ -20,7 +20,6 @@ void gck_source_close(struct gck_source *s);
 
 struct gck_range {
 	uint64_t start, end;
-	bool hidden;       /* the mapping may not be read: through /proc/PID/mem */
 };
 
 struct gck_ranges {
@@ -28,14 +27,14 @@ struct gck_ranges {
 	size_t n, room;
 };
 
-int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end, bool hidden,
+int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 		   struct gck_error *err);
 
 /* Append the ranges of pages between start and end that the process has of its own: of anonymous
  * memory those present or swapped out that are not the zero page; of a private file mapping
  * (file) those that were changed. */
 int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
-		    bool hidden, struct gck_ranges *out, struct gck_error *err);
+		    struct gck_ranges *out, struct gck_error *err);
 
 /* Read n ranges one after the other into data. */
 int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,

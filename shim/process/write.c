@@ -56,7 +56,7 @@ static int flush(struct gck_output *o)
 }
 
 /* Add a part of one window to the batch. */
-static int add_piece(struct gck_output *o, uint64_t start, uint64_t end, bool hidden)
+static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 {
 	uint64_t window = start / GCK_WINDOW * GCK_WINDOW;
 	unsigned first = (unsigned)((start - window) / GCK_PAGE);
@@ -70,21 +70,21 @@ static int add_piece(struct gck_output *o, uint64_t start, uint64_t end, bool hi
 		o->windows[o->nwindows++] = (struct gck_window){.address = window};
 	o->windows[o->nwindows - 1].mask |= (n == 64 ? ~0ull : (1ull << n) - 1) << first;
 	o->pages += n;
-	return gck_ranges_add(&o->pieces, start, end, hidden, o->err);
+	return gck_ranges_add(&o->pieces, start, end, o->err);
 }
 
 static int write_map(struct gck_output *o, const struct gck_map *m)
 {
 	struct gck_ranges r = {0};
 	int result = gck_source_scan(&o->source, m->start, m->end, m->kind == GCK_MAP_FILE,
-				     !(m->prot & PROT_READ), &r, o->err);
+				     &r, o->err);
 
 	for (size_t i = 0; i < r.n && !result; i++)
 		for (uint64_t at = r.v[i].start, end; at < r.v[i].end && !result; at = end) {
 			end = (at / GCK_WINDOW + 1) * GCK_WINDOW;
 			if (end > r.v[i].end)
 				end = r.v[i].end;
-			result = add_piece(o, at, end, r.v[i].hidden);
+			result = add_piece(o, at, end);
 		}
 	free(r.v);
 	return result;
@@ -137,9 +137,12 @@ static int write_kept(struct gck_output *o)
 	struct gck_image *img = o->c->img;
 	const struct gck_kept *k = &o->c->kept;
 
-	for (size_t i = 0; i < k->n; i++)
-		if (gck_output_put(o, kept_list(img, &k->v[i]), k->v[i].address, k->v[i].mask, k->v[i].data))
+	for (size_t i = 0; i < k->n; i++) {
+		const struct gck_kept_window *x = &k->v[i];
+
+		if (gck_output_put(o, kept_list(img, x), x->address, x->mask, x->data))
 			return -1;
+	}
 	sort(&img->pages);
 	for (size_t i = 0; i < img->nobjects; i++)
 		sort(&img->objects[i].windows);
@@ -184,7 +187,7 @@ static int hash_vdso(struct gck_output *o)
 	struct gck_image *img = o->c->img;
 
 	for (size_t i = 0; i < img->nmaps; i++) {
-		struct gck_range r = {img->maps[i].start, img->maps[i].end, false};
+		struct gck_range r = {img->maps[i].start, img->maps[i].end};
 
 		if (img->maps[i].kind != GCK_MAP_VDSO)
 			continue;
@@ -226,7 +229,8 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank
 	o.buffer = malloc(GCK_BATCH_PAGES * GCK_PAGE);
 	result = o.buffer ? 0 : gck_fail(err, ENOMEM, "out of memory for a buffer");
 	result = result || check_clone(&o) || hash_vdso(&o) || gck_output_contents(&o) ||
-		 write_memory(&o) || write_kept(&o) || gck_prefixes_verify(&c->prefixes, c->img, err) ||
+		 write_memory(&o) || write_kept(&o) ||
+		 gck_prefixes_verify(&c->prefixes, c->img, err) ||
 		 write_manifest(&o, rank, extra, hash);
 	free(o.buffer);
 	free(o.pieces.v);
