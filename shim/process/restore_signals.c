@@ -187,17 +187,19 @@ static int arm_timers(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+/* One that has expired and repeats shows no time left until it is read: its next period begins. */
 static int arm_timerfd(struct gck_restore *r, const struct gck_file *f, int32_t fd,
 		       struct gck_error *err)
 {
-	struct itimerspec v = {spec(f->interval_ns), spec(f->value_ns)};
+	uint64_t left = f->value_ns || !f->ticks ? f->value_ns : f->interval_ns;
+	struct itimerspec v = {spec(f->interval_ns), spec(left)};
 
-	if (f->value_ns && run_one(r, &v, sizeof v, SYS_timerfd_settime, (uint64_t)fd, 0,
-				   r->remote.scratch, 0, "a timerfd cannot be set", err))
+	if (left && run_one(r, &v, sizeof v, SYS_timerfd_settime, (uint64_t)fd, 0,
+			    r->remote.scratch, 0, "a timerfd cannot be set", err))
 		return -1;
-	if (f->ticks &&
-	    run_one(r, &f->ticks, sizeof f->ticks, SYS_ioctl, (uint64_t)fd, TFD_IOC_SET_TICKS,
-		    r->remote.scratch, 0, "a timerfd's count cannot be set", err))
+	if (f->ticks && run_one(r, &f->ticks, sizeof f->ticks, SYS_ioctl, (uint64_t)fd,
+				TFD_IOC_SET_TICKS, r->remote.scratch, 0,
+				"a timerfd's count cannot be set", err))
 		return -1;
 	return 0;
 }

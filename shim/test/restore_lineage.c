@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LONGEST_MS 120000
 #define NONCE "0123456789abcdef"
 
 double seconds(void)
@@ -228,10 +229,15 @@ int lineage_restore(struct lineage *l, uint32_t seq)
 
 int lineage_wait(struct lineage *l)
 {
-	struct rank r = {l->pid, -1, -1, -1};
+	int status = 0, left = LONGEST_MS / 10;
+	pid_t pid = l->pid;
 
+	while (waitpid(pid, &status, WNOHANG) == 0 && left-- > 0)
+		pause_ms(10);
+	if (left < 0)
+		lineage_kill(l);
 	l->pid = 0;
-	return rank_end(&r);
+	return left < 0 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
 const char *lineage_output(struct lineage *l)
@@ -246,6 +252,7 @@ const char *lineage_output(struct lineage *l)
 		while (fgets(line, sizeof line, f))
 			;
 		fclose(f);
+		unlink(path);
 	}
 	line[strcspn(line, "\n")] = '\0';
 	return line;

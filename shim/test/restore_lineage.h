@@ -35,8 +35,10 @@ json_t *lineage_manifest(struct lineage *l, uint32_t seq);
 /* hold, then restore commit seq, and take its link again. */
 int lineage_restore(struct lineage *l, uint32_t seq);
 
-/* Wait for the end: exit status, or 256 + signal. The last line of its output. */
+/* Wait for the end: exit status, or 256 + signal. */
 int lineage_wait(struct lineage *l);
+
+/* The last line of its output, which is removed. */
 const char *lineage_output(struct lineage *l);
 void lineage_end(struct lineage *l);
 

@@ -24,12 +24,12 @@ static void live_through(const struct program *p, struct lineage *l)
 
 	for (int i = 0; good && i < p->restarts; i++) {
 		pause_ms(20 + rand() % p->longest_ms);
-		good = ok(!lineage_checkpoint(l), "%s: checkpoint %d (held %.1f ms)", p->name, i + 1,
-			  l->held * 1e3);
+		good = !lineage_checkpoint(l);
+		ok(good, "%s: checkpoint %d (held %.1f ms)", p->name, i + 1, l->held * 1e3);
 		pause_ms(rand() % 40);
 		lineage_kill(l);
-		good = good && ok(!lineage_restore(l, l->seq), "%s: restart %d (%.1f ms)", p->name,
-				  i + 1, l->restored * 1e3);
+		good = good && !lineage_restore(l, l->seq);
+		ok(good, "%s: restart %d (%.1f ms)", p->name, i + 1, l->restored * 1e3);
 	}
 	is_int(good ? lineage_wait(l) : -1, 0, "it ends well");
 }
