@@ -442,6 +442,106 @@ static void run_process(void)
 	printf("process %ld %llu\n", rounds, (unsigned long long)sum);
 }
 
+/* ---- areas: mappings of every kind ----------------------------------------------------------- */
+
+#define SMALL 20000 /* mappings of a page each */
+#define PAGE 4096ul
+
+static char *area(size_t size, int prot, int flags, int advice)
+{
+	char *at = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	CHECK(at != MAP_FAILED);
+	if (advice)
+		CHECK(!madvise(at, size, advice));
+	return at;
+}
+
+/* What smaps says of the mapping at an address. */
+static void flags_of(const void *address, char *flags, size_t size)
+{
+	unsigned long start, end;
+	bool here = false;
+	char line[300];
+	FILE *f = fopen("/proc/self/smaps", "re");
+
+	CHECK(f);
+	flags[0] = '\0';
+	while (!flags[0] && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			here = start <= (unsigned long)address && (unsigned long)address < end;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			snprintf(flags, size, "%s", line + 8);
+	}
+	fclose(f);
+}
+
+static void has_flag(const void *address, const char *flag)
+{
+	char flags[300];
+
+	flags_of(address, flags, sizeof flags);
+	CHECK(strstr(flags, flag));
+}
+
+/* int f(void) { return 42; } */
+static const unsigned char code[] = {0xb8, 42, 0, 0, 0, 0xc3};
+
+static void run_areas(void)
+{
+	int fd = made_file("mapped", O_RDWR);
+	char *many = area(SMALL * PAGE, PROT_READ | PROT_WRITE, MAP_NORESERVE, 0);
+	char *dontfork = area(PAGE, PROT_READ | PROT_WRITE, 0, MADV_DONTFORK);
+	char *wiped = area(PAGE, PROT_READ | PROT_WRITE, 0, MADV_WIPEONFORK);
+	char *huge = area(8 << 20, PROT_READ | PROT_WRITE, 0, MADV_HUGEPAGE);
+	char *nohuge = area(4 << 20, PROT_READ | PROT_WRITE, 0, MADV_NOHUGEPAGE);
+	char *locked = area(4 * PAGE, PROT_READ | PROT_WRITE, 0, 0);
+	char *hidden = area(PAGE, PROT_READ | PROT_WRITE, 0, 0);
+	char *jit = area(PAGE, PROT_READ | PROT_WRITE, 0, 0), *file, *tail;
+	char *reserved = area(1ul << 36, PROT_NONE, MAP_NORESERVE, 0);
+	int (*function)(void);
+
+	for (int i = 0; i < 4 * (int)PAGE; i++)
+		CHECK(write(fd, "abcdefg", 1 + i % 7) > 0);
+	file = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	tail = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, fd, PAGE);
+	CHECK(file != MAP_FAILED && tail != MAP_FAILED);
+	file[PAGE + 1] = 'X';
+	dontfork[5] = wiped[6] = hidden[7] = 1;
+	memset(huge, 3, 8 << 20);
+	memset(nohuge, 4, PAGE);
+	CHECK(!mlock(locked, 4 * PAGE));
+	CHECK(!mprotect(hidden, PAGE, PROT_NONE));
+	CHECK(!mprotect(reserved + (1ul << 35), PAGE, PROT_READ | PROT_WRITE));
+	reserved[1ul << 35] = 9;
+	memcpy(jit, code, sizeof code);
+	CHECK(!mprotect(jit, PAGE, PROT_READ | PROT_EXEC));
+	memcpy(&function, &jit, sizeof function);
+	for (size_t i = 0; i < SMALL; i += 2) {
+		many[i * PAGE] = (char)i;
+		CHECK(!mprotect(many + i * PAGE, PAGE, PROT_READ));
+	}
+	for (long i = 0; i < rounds; i++) {
+		pause_us(500);
+		CHECK(dontfork[5] == 1 && wiped[6] == 1 && function() == 42);
+		CHECK(reserved[1ul << 35] == 9 && file[PAGE + 1] == 'X' && tail[1] != 'X');
+		for (size_t k = 0; k < SMALL; k += 2 * 97)
+			CHECK(many[k * PAGE] == (char)k);
+	}
+	has_flag(dontfork, " dc");
+	has_flag(wiped, " wf");
+	has_flag(huge, " hg");
+	has_flag(nohuge, " nh");
+	has_flag(locked, " lo");
+	CHECK(!mprotect(hidden, PAGE, PROT_READ) && hidden[7] == 1);
+	for (size_t i = 0; i < SMALL; i++)
+		CHECK(many[i * PAGE] == (i % 2 ? 0 : (char)i));
+	for (size_t i = 0; i < 8 << 20; i += 512)
+		CHECK(huge[i] == 3);
+	CHECK(!memcmp(file + 2 * PAGE, tail + PAGE, PAGE));
+	printf("areas %ld\n", rounds);
+}
+
 /* ---- memory: much of it; ROUNDS is MiB; waits until DIRECTORY/go is there ------------------- */
 
 static void run_memory(void)
@@ -470,6 +570,7 @@ static const struct {
 } programs[] = {
 	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
+	{"areas", run_areas},
 };
 
 int main(int argc, char **argv)

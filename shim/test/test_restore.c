@@ -18,7 +18,22 @@ struct program {
 	int longest_ms; /* between two checkpoints */
 };
 
-static void live_through(const struct program *p, struct lineage *l)
+/* What a rank that goes on after its checkpoint may do to its files. */
+static void spoil(const char *directory, int i)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/%s", directory, i % 2 ? "rewritten" : "appended");
+	if (i % 3)
+		unlink(path);
+	else if (!access(path, F_OK))
+		ok(!truncate(path, 3), "%s is cut", path);
+	snprintf(path, sizeof path, "%s/shared", directory);
+	if (i % 2)
+		unlink(path);
+}
+
+static void live_through(const struct program *p, const char *directory, struct lineage *l)
 {
 	bool good = ok(!lineage_start(l), "%s: started", p->name);
 
@@ -28,6 +43,7 @@ static void live_through(const struct program *p, struct lineage *l)
 		ok(good, "%s: checkpoint %d (held %.1f ms)", p->name, i + 1, l->held * 1e3);
 		pause_ms(rand() % 40);
 		lineage_kill(l);
+		spoil(directory, i);
 		good = good && !lineage_restore(l, l->seq);
 		ok(good, "%s: restart %d (%.1f ms)", p->name, i + 1, l->restored * 1e3);
 	}
@@ -44,7 +60,7 @@ static void test_program(const struct program *p)
 		return;
 	is_int(lineage_alone(&l), 0, "it runs alone");
 	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
-	live_through(p, &l);
+	live_through(p, directory, &l);
 	is_str(lineage_output(&l), alone, "with the same result");
 	lineage_end(&l);
 	snprintf(alone, sizeof alone, "rm -rf %s", directory);
@@ -56,6 +72,7 @@ int main(int argc, char **argv)
 	static const struct program programs[] = {
 		{"process", "1500", 4, 200}, {"kernel", "2500", 4, 300},   {"shared", "3000", 4, 300},
 		{"signals", "1500", 4, 300}, {"threads", "2000", 10, 200},
+		{"areas", "2000", 3, 400},
 	};
 
 	srand((unsigned)time(NULL));
