@@ -97,13 +97,13 @@ static int map_helper(void)
  * business. The link's fd; m is the answer. */
 static int ask_once(struct gck_link_msg *m)
 {
-	int fd = gck_link_open(false);
+	int fd = gck_link_socket();
 	int r;
 
 	if (fd < 0)
 		return fd;
-	r = gck_link_receive(fd, m, NULL);
-	if (r == 1)
+	r = gck_link_connect(fd, false);
+	if (r == 0 && (r = gck_link_receive(fd, m, NULL)) == 1)
 		return fd;
 	gck_raw(SYS_close, fd);
 	return r < 0 ? r : -ECONNRESET;
@@ -127,7 +127,7 @@ static int ask(struct gck_link_msg *m)
 	return fd;
 }
 
-/* The agent's worker empties this process while it waits here, or finds that the rank had finished. */
+/* The agent's worker empties this process while it waits, or finds that the rank had finished. */
 static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 {
 	struct gck_link_msg m;

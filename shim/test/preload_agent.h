@@ -46,7 +46,11 @@ int agent_clone(int link, int *life);
 /* Whether the clone says within WAIT_MS that it is frozen. */
 bool agent_frozen(int life);
 
-/* Bytes of a process's memory. */
+/* Stop every thread of a rank but the helper, and let them go again. The number of threads. */
+int agent_freeze(pid_t pid, pid_t helper, pid_t *tids, int room);
+void agent_thaw(const pid_t *tids, int n);
+
+/* Bytes of a process's memory; zeros if it is gone. */
 void agent_peek(pid_t pid, uint64_t address, void *data, size_t size);
 
 /* Write a line to a rank, read the answer's line (without the newline). "" after WAIT_MS. */

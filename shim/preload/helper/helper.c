@@ -99,21 +99,33 @@ static void serve(int fd)
 	} while (answer(fd, &m, life) == 0);
 }
 
+static void drop_link(void)
+{
+	if (gck_link_is_ours(gck_state.link_fd))
+		gck_raw(SYS_close, gck_state.link_fd);
+	gck_state.link_fd = -1;
+}
+
 /* Connect and wait for GO: an agent that does not know us yet may refuse. */
-static int reconnect(void)
+static bool connect_once(void)
 {
 	struct gck_link_msg m;
-	int fd = gck_link_open(true);
+	int r;
 
-	if (fd < 0)
-		return fd;
-	if (gck_link_receive(fd, &m, NULL) == 1 && m.type == GCK_LINK_GO) {
+	if (!gck_link_is_ours(gck_state.link_fd))
+		gck_state.link_fd = gck_link_socket();
+	if (gck_state.link_fd < 0)
+		return false;
+	r = gck_link_connect(gck_state.link_fd, true);
+	if (r == -ECONNREFUSED)
+		return false;
+	if (r == 0 && gck_link_receive(gck_state.link_fd, &m, NULL) == 1 &&
+	    m.type == GCK_LINK_GO) {
 		gck_helper_allow(m.pid);
-		return fd;
+		return true;
 	}
-	if (gck_link_is_ours(fd))
-		gck_raw(SYS_close, fd);
-	return -EAGAIN;
+	drop_link();
+	return false;
 }
 
 static void rest(unsigned ms)
@@ -128,22 +140,11 @@ static void rest(unsigned ms)
 static void connect_again(void)
 {
 	unsigned wait = BACKOFF_MIN_MS;
-	int fd;
 
-	while ((fd = reconnect()) < 0) {
+	while (!connect_once()) {
 		rest(wait);
 		wait = wait * 2 < BACKOFF_MAX_MS ? wait * 2 : BACKOFF_MAX_MS;
 	}
-	gck_state.link_fd = fd;
-}
-
-static void drop_link(void)
-{
-	if (clone_pid)
-		end_clone(clone_pid);
-	if (gck_link_is_ours(gck_state.link_fd))
-		gck_raw(SYS_close, gck_state.link_fd);
-	gck_state.link_fd = -1;
 }
 
 /* Called by gck_helper_entry only. A stray use of TLS must not read another thread's. */
@@ -160,6 +161,8 @@ __attribute__((used)) static _Noreturn void helper_main(void)
 		if (gck_state.link_fd < 0)
 			connect_again();
 		serve(gck_state.link_fd);
+		if (clone_pid)
+			end_clone(clone_pid);
 		drop_link();
 		rest(BACKOFF_MIN_MS); /* an agent that lets go at once must not make us spin */
 	}

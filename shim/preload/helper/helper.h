@@ -20,11 +20,15 @@
 
 /* link.c -------------------------------------------------------------------------------------- */
 
-/* Connect to state->link, check that the listener is of our own uid, move the fd out of the
- * program's way and send HELLO. The fd. */
-int gck_link_open(bool reconnect);
+/* A socket, out of the program's way. While it is made it has a number that the program could
+ * expect to get: so it is made once and kept until it is connected. The fd. */
+int gck_link_socket(void);
 
-/* Whether fd is still the socket that gck_link_open made: the program may have closed it. */
+/* Connect to state->link, check that the listener is of our own uid and send HELLO. Only after
+ * -ECONNREFUSED can the same socket be tried again. */
+int gck_link_connect(int fd, bool reconnect);
+
+/* Whether fd is still the socket that gck_link_socket made: the program may have closed it. */
 bool gck_link_is_ours(int fd);
 
 /* Take the next packet, whole or not at all; waits. passed: NULL, or where an fd that came along

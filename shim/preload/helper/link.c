@@ -84,21 +84,25 @@ static bool identity(int fd, uint64_t *dev, uint64_t *ino)
 	return true;
 }
 
-int gck_link_open(bool reconnect)
+int gck_link_socket(void)
 {
 	int fd = gck_raw(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int r;
 
 	if (fd < 0)
 		return fd;
 	fd = move_high(fd);
-	if ((r = connect_to(fd, gck_state.link)) == 0 && (r = check_peer(fd)) == 0)
-		r = identity(fd, &link_dev, &link_ino) ? say_hello(fd, reconnect) : -EBADF;
-	if (r < 0) {
-		gck_raw(SYS_close, fd);
-		return r;
-	}
+	if (!identity(fd, &link_dev, &link_ino))
+		return -EBADF;
 	return fd;
+}
+
+int gck_link_connect(int fd, bool reconnect)
+{
+	int r = connect_to(fd, gck_state.link);
+
+	if (r == 0 && (r = check_peer(fd)) == 0)
+		r = say_hello(fd, reconnect);
+	return r;
 }
 
 bool gck_link_is_ours(int fd)
