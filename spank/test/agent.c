@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The agent's start and what it is told, without Slurm: this process is slurmstepd, its children
+ * are the tasks. */
+#include "config.h"
+
+#include "spank/agent.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+
+static char stub[PATH_MAX];
+static struct gck_error err;
+
+static const char *heard(const struct gck_agent *a)
+{
+	static char line[257];
+	ssize_t n = recv(a->control, line, sizeof line - 1, 0);
+
+	line[n > 0 ? n : 0] = '\0';
+	return line;
+}
+
+static int status_of(pid_t pid)
+{
+	int status = -1;
+
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* A task as rude as Slurm's may be: descriptors without close-on-exec, blocked and ignored
+ * signals. Exit status 0: the agent is up, 1: it is not. */
+static pid_t fork_first(struct gck_agent *a, const char *path, unsigned tasks)
+{
+	static char name[] = "gpuckpt-agent", dashes[] = "--", program[] = "/bin/prog", var[] = "A=b";
+	char *argv[] = { name, dashes, program, NULL }, *envp[] = { var, NULL };
+	pid_t pid = fork();
+	sigset_t all;
+	bool up;
+
+	if (pid != 0)
+		return pid;
+	for (int i = 0; i < 20; i++)
+		if (dup(1) < 0)
+			_exit(9);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	signal(SIGTERM, SIG_IGN);
+	up = gck_agent_start(a, path, argv, envp, &err) == 0;
+	if (!up && !strstr(err.text, path))
+		_exit(9);
+	gck_agent_announce(a, up, tasks);
+	_exit(!up);
+}
+
+static pid_t fork_other(struct gck_agent *a)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(!gck_agent_is_up(a));
+	return pid;
+}
+
+static void test_start(void)
+{
+	struct gck_agent a;
+	pid_t first, other[2];
+
+	is_int(gck_agent_prepare(&a, "7.0.1", &err), 0, "sockets");
+	ok(strncmp(a.link, "gpuckpt-7.0.1-", 14) == 0, "the link's name says whose it is");
+	other[0] = fork_other(&a);
+	first = fork_first(&a, stub, 3);
+	other[1] = fork_other(&a);
+	gck_agent_forked(&a);
+	ok(a.peer < 0 && a.listener < 0 && a.control >= 0, "slurmstepd keeps its own end only");
+	is_int(status_of(first), 0, "the first task starts the agent");
+	is_int(status_of(other[0]), 0, "the others learn of it");
+	is_int(status_of(other[1]), 0, "both of them");
+	is_str(heard(&a), "fds 0 1 2 3", "the agent's descriptors");
+	is_str(heard(&a), "signals 0 ignored or caught, 0 blocked", "its signals");
+	is_str(heard(&a), "session own, umask 077, cwd /", "its surroundings");
+	is_str(heard(&a), "arguments 3: gpuckpt-agent -- /bin/prog", "its arguments");
+	is_str(heard(&a), "environment A=b", "its environment");
+	gck_agent_tell(&a, GCK_CONTROL_TASK, 5, 123, 0, &err);
+	is_str(heard(&a), "task 5 of type 1, pid 123, status 0", "a task");
+	gck_agent_tell(&a, GCK_CONTROL_EXIT, 5, 123, 256, &err);
+	is_str(heard(&a), "task 5 of type 2, pid 123, status 256", "its end");
+	gck_agent_finish(&a, 10000);
+	ok(a.control < 0, "the end");
+}
+
+/* What failed to become the agent may take a moment to end. */
+static bool nobody_hears(const struct gck_agent *a)
+{
+	for (int i = 0; i < 100; i++) {
+		if (gck_agent_tell(a, GCK_CONTROL_TASK, 0, 1, 0, &err))
+			return true;
+		usleep(20000);
+	}
+	return false;
+}
+
+static void test_failure(void)
+{
+	struct gck_agent a;
+	pid_t first, other;
+
+	gck_agent_prepare(&a, "7.0.1", &err);
+	first = fork_first(&a, "/nonexistent/agent", 2);
+	other = fork_other(&a);
+	gck_agent_forked(&a);
+	is_int(status_of(first), 1, "an agent that cannot be started is noticed");
+	is_int(status_of(other), 1, "by all tasks");
+	ok(nobody_hears(&a), "it cannot be told: %s", err.text);
+	gck_agent_finish(&a, 10000);
+
+	gck_agent_prepare(&a, "7.0.1", &err);
+	first = fork();
+	if (first == 0)
+		_exit(1);
+	other = fork_other(&a);
+	gck_agent_forked(&a);
+	status_of(first);
+	is_int(status_of(other), 1, "a first task that dies is noticed");
+	gck_agent_finish(&a, 0);
+}
+
+/* An agent that reads nothing: 2,000 tasks must not stop slurmstepd. */
+static void test_deaf(void)
+{
+	struct gck_agent a;
+	struct timespec t[2];
+	int told = 0;
+
+	gck_agent_prepare(&a, "7.0.1", &err);
+	clock_gettime(CLOCK_MONOTONIC, &t[0]);
+	for (int i = 0; i < 100000; i++)
+		told += gck_agent_tell(&a, GCK_CONTROL_TASK, (uint32_t)i, 1, 0, &err) == 0;
+	ok(told > 100 && told < 100000 && err.code == EAGAIN, "a deaf agent: %s", err.text);
+	if (geteuid() == 0)
+		ok(told >= 2000, "root has room for %d tasks", told);
+	gck_agent_finish(&a, 50);
+	clock_gettime(CLOCK_MONOTONIC, &t[1]);
+	ok(t[1].tv_sec - t[0].tv_sec < 10, "slurmstepd does not wait for it");
+}
+
+static void test_link(void)
+{
+	struct gck_agent a;
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct ucred cred = { 0 };
+	socklen_t n = sizeof cred, length;
+
+	gck_agent_prepare(&a, "7.0.1", &err);
+	strcpy(addr.sun_path + 1, a.link);
+	length = (socklen_t)(sizeof addr.sun_family + 1 + strlen(a.link));
+	is_int(connect(fd, (struct sockaddr *)&addr, length), 0, "a rank can connect at once");
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n);
+	is_int(cred.uid, geteuid(), "and sees the user's uid");
+	close(fd);
+	gck_agent_forked(&a);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	is_int(connect(fd, (struct sockaddr *)&addr, length), -1, "without an agent nobody listens");
+	close(fd);
+	gck_agent_finish(&a, 0);
+}
+
+int main(int argc, char *argv[])
+{
+	const char *slash = strrchr(argv[0], '/');
+	char dir[PATH_MAX];
+
+	(void)argc;
+	alarm(60);
+	snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - argv[0]) : 1, slash ? argv[0] : ".");
+	if (!realpath(dir, stub))
+		return 1;
+	strncat(stub, "/stub_agent", sizeof stub - strlen(stub) - 1);
+	test_start();
+	test_failure();
+	test_deaf();
+	test_link();
+	return tap_done();
+}
