@@ -215,20 +215,31 @@ bool gck_agent_is_up(struct gck_agent *a)
 
 /* ---- control ------------------------------------------------------------------------------- */
 
+/* Hundreds of tasks are told of before the agent reads its first: root can make room for them. */
+static bool make_room(int fd)
+{
+	int size = SEND_BUFFER, saved = errno;
+	bool good = setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) == 0;
+
+	errno = saved;
+	return good;
+}
+
+static int send_now(int fd, const struct gck_control *m)
+{
+	return send(fd, m, sizeof *m, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof *m ? 0 : -1;
+}
+
 int gck_agent_tell(const struct gck_agent *a, enum gck_control_type type, uint32_t rank, pid_t pid,
 		   int status, struct gck_error *err)
 {
 	struct gck_control m = { .type = type, .rank = rank, .pid = pid, .status = status };
-	int size = SEND_BUFFER;
 
 	if (a->control < 0)
 		return gck_fail(err, ENOTCONN, "there is no agent");
-	if (send(a->control, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof m)
+	if (send_now(a->control, &m) == 0)
 		return 0;
-	/* Hundreds of tasks are told of before the agent reads its first: make room, once. */
-	if (errno == EAGAIN &&
-	    setsockopt(a->control, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) == 0 &&
-	    send(a->control, &m, sizeof m, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof m)
+	if (errno == EAGAIN && make_room(a->control) && send_now(a->control, &m) == 0)
 		return 0;
 	return gck_fail(err, errno, "the agent was not told of task %u: %s", rank, strerror(errno));
 }
