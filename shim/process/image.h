@@ -71,7 +71,8 @@ enum gck_map_kind {
 	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path;
 			    * its content at the checkpoint is in the object. (A shared mapping of
 			    * a file that may only be read is a GCK_MAP_FILE.) */
-	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and their kin are moved, not filled */
+	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and their kin are moved, not filled; the vdso's
+			    * bytes are in `pages`, for another kernel */
 	GCK_MAP_VVAR,
 };
 
@@ -206,7 +207,7 @@ struct gck_image {
 	size_t ncontents;
 	struct gck_object *objects;
 	size_t nobjects;
-	struct gck_windows pages;    /* of GCK_MAP_ANON and GCK_MAP_FILE, by address */
+	struct gck_windows pages;    /* of GCK_MAP_ANON, _FILE and _VDSO, by address */
 	struct gck_file *files;
 	size_t nfiles;
 	struct gck_fd *fds;

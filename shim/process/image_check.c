@@ -58,7 +58,7 @@ static int check_maps(const struct gck_image *img, struct gck_error *err)
 	return 0;
 }
 
-/* Every stored page belongs to a private mapping. Both lists are sorted. */
+/* Every stored page belongs to a private mapping, or is the vdso's. Both lists are sorted. */
 static int check_pages(const struct gck_image *img, struct gck_error *err)
 {
 	size_t m = 0;
@@ -79,7 +79,8 @@ static int check_pages(const struct gck_image *img, struct gck_error *err)
 				k++;
 			if (k == img->nmaps || img->maps[k].start > page ||
 			    (img->maps[k].kind != GCK_MAP_ANON &&
-			     img->maps[k].kind != GCK_MAP_FILE))
+			     img->maps[k].kind != GCK_MAP_FILE &&
+			     img->maps[k].kind != GCK_MAP_VDSO))
 				return gck_fail(err, EINVAL, "the page at %" PRIx64
 						" is in no private mapping", page);
 		}

@@ -18,7 +18,7 @@
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
 #endif
 #define RSEQ_UNREGISTER 1
-#define LOWEST 0x10000000ull
+#define LOWEST 0x300000000000ull /* far from heaps, stacks and what mmap() and CUDA choose */
 #define HIGHEST 0x7ffffffff000ull
 #define GUARD 0x1000000ull /* kept around mappings: stacks and the heap grow */
 

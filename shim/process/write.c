@@ -182,7 +182,24 @@ static int check_clone(struct gck_output *o)
 	return result;
 }
 
-static int hash_vdso(struct gck_output *o)
+/* The kernel's code goes along: under another kernel it is put there as plain memory. */
+static int put_vdso(struct gck_output *o, uint64_t start, uint64_t end)
+{
+	for (uint64_t at = start, next; at < end; at = next) {
+		uint64_t window = at / GCK_WINDOW * GCK_WINDOW;
+		unsigned n;
+
+		next = window + GCK_WINDOW < end ? window + GCK_WINDOW : end;
+		n = (unsigned)((next - at) / GCK_PAGE);
+		if (gck_output_put(o, &o->c->img->pages, window,
+				   (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - window) / GCK_PAGE),
+				   o->buffer + (at - start)))
+			return -1;
+	}
+	return 0;
+}
+
+static int write_vdso(struct gck_output *o)
 {
 	struct gck_image *img = o->c->img;
 
@@ -196,6 +213,8 @@ static int hash_vdso(struct gck_output *o)
 		if (gck_source_read(&o->source, &r, 1, o->buffer, o->err))
 			return -1;
 		img->vdso = gck_hash_bytes(o->buffer, r.end - r.start);
+		if (put_vdso(o, r.start, r.end))
+			return -1;
 	}
 	return 0;
 }
@@ -228,7 +247,7 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
 	o.buffer = malloc(GCK_BATCH_PAGES * GCK_PAGE);
 	result = o.buffer ? 0 : gck_fail(err, ENOMEM, "out of memory for a buffer");
-	result = result || check_clone(&o) || hash_vdso(&o) || gck_output_contents(&o) ||
+	result = result || check_clone(&o) || write_vdso(&o) || gck_output_contents(&o) ||
 		 write_memory(&o) || write_kept(&o) ||
 		 gck_prefixes_verify(&c->prefixes, c->img, err) ||
 		 write_manifest(&o, rank, extra, hash);

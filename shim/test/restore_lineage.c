@@ -115,6 +115,9 @@ json_t *lineage_manifest(struct lineage *l, uint32_t seq)
 	json_decref(j);
 	if (!manifest)
 		say("manifest", &err);
+	else if (l->other_kernel)
+		json_object_set_new(json_object_get(manifest, "image"), "vdso",
+				    json_string("00000000000000000000000000000000"));
 	return manifest;
 }
 

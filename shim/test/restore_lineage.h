@@ -16,6 +16,7 @@ struct lineage {
 	int link;
 	struct gck_link_hello hello;
 	uint32_t seq;               /* of the last commit */
+	bool other_kernel;          /* restore as if this node's kernel were another one */
 	double held, wrote, restored; /* seconds, of the last of each */
 	uint64_t bytes;
 };

@@ -542,6 +542,35 @@ static void run_areas(void)
 	printf("areas %ld\n", rounds);
 }
 
+/* ---- clock: all the time in the vdso -------------------------------------------------------- */
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	CHECK(!clock_gettime(clock, &t));
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static void run_clock(void)
+{
+	int64_t start = clock_ns(CLOCK_MONOTONIC), now = start, before, turns = 0;
+
+	while (now - start < rounds * 1000000) {
+		struct timeval tv;
+
+		before = now;
+		now = clock_ns(CLOCK_MONOTONIC);
+		CHECK(now >= before);
+		CHECK(!gettimeofday(&tv, NULL) && tv.tv_sec > 1700000000);
+		CHECK(clock_ns(CLOCK_REALTIME) / 1000000000 - tv.tv_sec <= 1);
+		CHECK(time(NULL) - tv.tv_sec <= 1 && sched_getcpu() >= 0);
+		turns++;
+	}
+	CHECK(turns > rounds);
+	printf("clock %ld\n", rounds);
+}
+
 /* ---- memory: much of it; ROUNDS is MiB; waits until DIRECTORY/go is there ------------------- */
 
 static void run_memory(void)
@@ -570,7 +599,7 @@ static const struct {
 } programs[] = {
 	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
-	{"areas", run_areas},
+	{"areas", run_areas},     {"clock", run_clock},
 };
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@ struct program {
 	const char *name, *rounds;
 	int restarts;
 	int longest_ms; /* between two checkpoints */
+	bool other_kernel;
 };
 
 /* What a rank that goes on after its checkpoint may do to its files. */
@@ -56,8 +57,10 @@ static void test_program(const struct program *p)
 	char *argv[] = {(char *)GCK_TEST_PROGRAM, (char *)p->name, (char *)p->rounds, directory, NULL};
 	struct lineage l;
 
-	if (!mkdtemp(directory) || !ok(!lineage_begin(&l, "/tmp", argv), "%s: a store", p->name))
+	if (!mkdtemp(directory) || !ok(!lineage_begin(&l, "/tmp", argv), "%s: a store%s", p->name,
+				      p->other_kernel ? "; under another kernel" : ""))
 		return;
+	l.other_kernel = p->other_kernel;
 	is_int(lineage_alone(&l), 0, "it runs alone");
 	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
 	live_through(p, directory, &l);
@@ -72,7 +75,7 @@ int main(int argc, char **argv)
 	static const struct program programs[] = {
 		{"process", "1500", 4, 200}, {"kernel", "2500", 4, 300},   {"shared", "3000", 4, 300},
 		{"signals", "1500", 4, 300}, {"threads", "2000", 10, 200},
-		{"areas", "2000", 3, 400},
+		{"areas", "2000", 3, 400, false},    {"clock", "1500", 4, 200, true},
 	};
 
 	srand((unsigned)time(NULL));
