@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A rank for the capture tests: reads commands ("do NAME", "undo NAME", "count", "page NAME") from
+ * its standard input and answers each with a line. `capture_program DIRECTORY`. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096
+
+static volatile sig_atomic_t signals;
+static int fds[2] = {-1, -1};
+static pid_t child;
+static void *area;
+static timer_t timer;
+static volatile bool churning;
+static pthread_t churner;
+
+static void on_signal(int signo)
+{
+	(void)signo;
+	signals++;
+}
+
+/* ---- what is refused ----------------------------------------------------------------------- */
+
+static void do_tcp(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(fds[0], (struct sockaddr *)&a, sizeof(a)) || listen(fds[0], 1))
+		perror("listen");
+}
+
+static void do_udp(void)
+{
+	fds[0] = socket(AF_INET, SOCK_DGRAM, 0);
+}
+
+static void do_unix(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	fds[0] = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(fds[0], (struct sockaddr *)&a, sizeof(a.sun_family)) || listen(fds[0], 1))
+		perror("listen");
+}
+
+static void do_inotify(void)
+{
+	fds[0] = inotify_init1(0);
+}
+
+static void do_pidfd(void)
+{
+	fds[0] = (int)syscall(SYS_pidfd_open, getppid(), 0);
+}
+
+static void do_lock(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	fds[0] = open("locked", O_RDWR | O_CREAT, 0600);
+	if (fcntl(fds[0], F_SETLK, &lock))
+		perror("lock");
+}
+
+static void do_flock(void)
+{
+	fds[0] = open("locked", O_RDWR | O_CREAT, 0600);
+	if (flock(fds[0], LOCK_EX))
+		perror("flock");
+}
+
+static void do_fifo(void)
+{
+	if (mkfifo("fifo", 0600) && errno != EEXIST)
+		perror("mkfifo");
+	fds[0] = open("fifo", O_RDWR);
+}
+
+static void do_device(void)
+{
+	fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+}
+
+static void do_renamed(void)
+{
+	fds[0] = open("before", O_RDWR | O_CREAT, 0600);
+	if (rename("before", "after") || close(open("before", O_RDWR | O_CREAT, 0600)) ||
+	    link("after", "other") || unlink("after"))
+		perror("rename");
+}
+
+static void undo_renamed(void)
+{
+	unlink("other");
+	close(fds[0]);
+}
+
+static void do_large(void)
+{
+	fds[0] = open("large", O_RDWR | O_CREAT, 0600);
+	if (ftruncate(fds[0], 40 << 20))
+		perror("ftruncate");
+}
+
+static void do_epoll(void)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int event = eventfd(0, 0);
+
+	fds[0] = epoll_create1(0);
+	epoll_ctl(fds[0], EPOLL_CTL_ADD, event, &e);
+	fds[1] = dup(event);
+	close(event);
+}
+
+static void do_half(void)
+{
+	int pair[2];
+
+	if (pipe(pair))
+		perror("pipe");
+	child = fork();
+	if (child == 0) {
+		close(pair[0]);
+		for (;;)
+			pause();
+	}
+	close(pair[1]);
+	fds[0] = pair[0];
+}
+
+static void undo_child(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	if (fds[0] >= 0)
+		close(fds[0]);
+	fds[0] = -1;
+}
+
+static void do_child(void)
+{
+	child = fork();
+	if (child == 0)
+		for (;;)
+			pause();
+}
+
+static void do_sysv(void)
+{
+	int id = shmget(IPC_PRIVATE, PAGE, 0600);
+
+	area = shmat(id, NULL, 0);
+	shmctl(id, IPC_RMID, NULL);
+}
+
+static void undo_sysv(void)
+{
+	shmdt(area);
+}
+
+static void do_cputimer(void)
+{
+	struct sigevent e = {.sigev_notify = SIGEV_NONE};
+
+	if (timer_create(CLOCK_PROCESS_CPUTIME_ID, &e, &timer))
+		perror("timer_create");
+}
+
+static void undo_cputimer(void)
+{
+	timer_delete(timer);
+}
+
+static void do_directory(void)
+{
+	if (mkdir("gone", 0700) || chdir("gone") || rmdir("../gone"))
+		perror("directory");
+}
+
+static void undo_directory(void)
+{
+	if (chdir(getenv("PWD")))
+		perror("chdir");
+}
+
+static int idle(void *unused)
+{
+	(void)unused;
+	while (syscall(SYS_pause))
+		;
+	return 0;
+}
+
+/* A thread that glibc does not know. It cannot be undone. */
+static void do_raw(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	clone(idle, stack + sizeof(stack), CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+	      CLONE_THREAD | CLONE_SYSVSEM, NULL);
+}
+
+static void do_seccomp(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {1, &allow};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		perror("seccomp");
+}
+
+/* ---- what is carried ----------------------------------------------------------------------- */
+
+static struct {
+	const char *name;
+	unsigned char *at;
+} pages[8];
+static size_t npages;
+
+static unsigned char *add_page(const char *name, void *at, int fill)
+{
+	pages[npages].name = name;
+	pages[npages++].at = at;
+	if (fill)
+		memset(at, fill, PAGE);
+	return at;
+}
+
+static void *map(size_t size, int flags, int fd)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, flags | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+}
+
+static void do_memory(void)
+{
+	void *at = add_page("dontfork", map(PAGE, MAP_PRIVATE, -1), 0xd0);
+	int fd = open("mapped", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	madvise(at, PAGE, MADV_DONTFORK);
+	at = add_page("wipeonfork", map(PAGE, MAP_PRIVATE, -1), 0xd1);
+	madvise(at, PAGE, MADV_WIPEONFORK);
+	at = add_page("none", map(PAGE, MAP_PRIVATE, -1), 0xd2);
+	mprotect(at, PAGE, PROT_NONE);
+	add_page("zero", map(PAGE, MAP_PRIVATE, -1), 0)[0] = 0;
+	if (ftruncate(fd, 3 * PAGE))
+		perror("ftruncate");
+	add_page("changed", map(3 * PAGE, MAP_PRIVATE, fd), 0xd4);
+	close(fd);
+	/* far more than may be copied, but only two pages are there */
+	at = map((size_t)16 << 30, MAP_SHARED | MAP_NORESERVE, -1);
+	add_page("shared", (char *)at + ((size_t)8 << 30), 0xd5);
+	memset((char *)at + ((size_t)12 << 30), 0xd6, PAGE);
+}
+
+static void fill_ends(void)
+{
+	int pair[2];
+
+	if (pipe(pair) || write(pair[1], "in a pipe", 9) != 9)
+		perror("pipe");
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || write(pair[1], "in a", 4) != 4 ||
+	    write(pair[1], " socket", 7) != 7)
+		perror("socketpair");
+}
+
+static void do_descriptors(void)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLET, .data.u64 = ~0ull};
+	struct itimerspec far = {{7, 0}, {1000, 0}};
+	int event = eventfd(7, EFD_SEMAPHORE), epoll = epoll_create1(EPOLL_CLOEXEC);
+	int memfd = memfd_create("a name", MFD_ALLOW_SEALING), file;
+	sigset_t set;
+
+	fill_ends();
+	epoll_ctl(epoll, EPOLL_CTL_ADD, event, &e);
+	timerfd_settime(timerfd_create(CLOCK_MONOTONIC, 0), 0, &far, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	signalfd(-1, &set, 0);
+	if (write(memfd, "in a memfd", 10) != 10 || fcntl(memfd, F_ADD_SEALS, F_SEAL_GROW))
+		perror("memfd");
+	file = open("written", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (write(file, "written text", 12) != 12 || lseek(file, 3, SEEK_SET) != 3 || dup(file) < 0)
+		perror("written");
+	file = open("unlinked", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (write(file, "unlinked text", 13) != 13 || unlink("unlinked"))
+		perror("unlinked");
+	if (open("/dev/null", O_WRONLY) < 0 || open(".", O_RDONLY | O_DIRECTORY) < 0)
+		perror("open");
+}
+
+/* 20 MiB, only appended to. */
+static void do_append(void)
+{
+	static char text[1 << 20];
+
+	memset(text, 'a', sizeof(text));
+	fds[0] = open("appended", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+	for (int i = 0; i < 20; i++)
+		if (write(fds[0], text, sizeof(text)) != sizeof(text))
+			perror("write");
+}
+
+static void do_rewrite(void)
+{
+	int fd = open("appended", O_WRONLY);
+
+	if (pwrite(fd, "b", 1, 100) != 1)
+		perror("pwrite");
+	close(fd);
+}
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+static void *churn(void *unused)
+{
+	pthread_t t[4];
+
+	while (churning) {
+		for (int i = 0; i < 4; i++)
+			pthread_create(&t[i], NULL, nothing, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(t[i], NULL);
+	}
+	return unused;
+}
+
+static void do_churn(void)
+{
+	churning = true;
+	pthread_create(&churner, NULL, churn, NULL);
+}
+
+static void undo_churn(void)
+{
+	churning = false;
+	pthread_join(churner, NULL);
+}
+
+static const struct {
+	const char *name;
+	void (*make)(void), (*undo)(void);
+} things[] = {
+	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"unix", do_unix, NULL},
+	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
+	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},
+	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
+	{"half", do_half, undo_child}, {"child", do_child, undo_child}, {"sysv", do_sysv, undo_sysv},
+	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
+	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"memory", do_memory, NULL},
+	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
+	{"rewrite", do_rewrite, NULL}, {"churn", do_churn, undo_churn},
+};
+
+static void close_both(void)
+{
+	for (int i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static bool act(const char *verb, const char *name)
+{
+	for (size_t i = 0; i < sizeof(things) / sizeof(things[0]); i++) {
+		if (strcmp(things[i].name, name))
+			continue;
+		if (!strcmp(verb, "do"))
+			things[i].make();
+		else if (things[i].undo)
+			things[i].undo();
+		else
+			close_both();
+		return true;
+	}
+	return false;
+}
+
+static uintptr_t page_of(const char *name)
+{
+	for (size_t i = 0; i < npages; i++)
+		if (!strcmp(pages[i].name, name))
+			return (uintptr_t)pages[i].at;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	char line[128], verb[32], name[32];
+
+	if (argc != 2 || chdir(argv[1]))
+		return 2;
+	setenv("PWD", argv[1], 1);
+	sigaction(SIGRTMIN, &a, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while (fgets(line, sizeof(line), stdin)) {
+		int n = sscanf(line, "%31s %31s", verb, name);
+
+		if (n == 1 && !strcmp(verb, "count"))
+			printf("%d\n", (int)signals);
+		else if (n == 2 && !strcmp(verb, "page"))
+			printf("%lx\n", (unsigned long)page_of(name));
+		else
+			puts(n == 2 && act(verb, name) ? "ok" : "what?");
+	}
+	return 0;
+}
