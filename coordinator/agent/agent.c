@@ -55,28 +55,42 @@ void agent_finished(struct agent *a, json_t *statuses)
 	set_gate(a, GATE_EXIT);
 }
 
-void agent_refuse(struct agent *a, const char *why)
+/* The ranks end before main, with a failure. */
+static void leave(struct agent *a)
 {
-	say_to_user(&a->tasks, "step %u.%u cannot be started: %s", a->step->job, a->step->step, why);
 	json_decref(a->statuses);
 	a->statuses = NULL;
 	a->failure = FAILURE_STATUS;
 	set_gate(a, GATE_EXIT);
 }
 
+void agent_refuse(struct agent *a, const char *why)
+{
+	say_to_user(&a->tasks, "step %u.%u cannot be started: %s", a->step->job, a->step->step, why);
+	leave(a);
+}
+
 /* ---- a restart without a coordinator ------------------------------------------------------- */
+
+#define NOT_REACHED "the coordinator at %s cannot be reached, so nobody knows whether step " \
+	"%u.%u has a checkpoint"
 
 /* On success the ranks wait on for Slurm's signals, so that the script runs no line after srun. */
 static void on_requeued(void *data, const json_t *result, const struct gck_error *why)
 {
 	struct agent *a = data;
+	const struct step *s = a->step;
 
 	if (result) {
+		say_to_user(&a->tasks, NOT_REACHED ": job %u is requeued and held; release it when "
+			    "gpuckptd runs again", s->conf.host, s->job, s->step, s->job);
 		ev_timer_set(&a->last_resort, REQUEUED_KILL_S, 0.);
 		ev_timer_start(a->loop, &a->last_resort);
 		return;
 	}
-	agent_refuse(a, why->text);
+	say_to_user(&a->tasks, NOT_REACHED ", and the job could not be given back: %s",
+		    s->conf.host, s->job, s->step, why->text);
+	leave(a);
 }
 
 static void on_patience_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -85,13 +99,9 @@ static void on_patience_over(struct ev_loop *loop, ev_timer *w, int events)
 	struct gck_error err;
 
 	(void)events;
-	say_to_user(&a->tasks, "the coordinator at %s cannot be reached, so nobody knows whether "
-		    "step %u.%u has a checkpoint: job %u is requeued and held; release it when "
-		    "gpuckptd runs again", a->step->conf.host, a->step->job, a->step->step,
-		    a->step->job);
 	if (!job_start(loop, "requeuehold", requeue_hold, a->step, REQUEUE_LIMIT_S, on_requeued, a,
 		       &err))
-		agent_refuse(a, err.text);
+		on_requeued(a, NULL, &err);
 }
 
 void agent_heard(struct agent *a)

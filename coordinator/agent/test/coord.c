@@ -203,31 +203,43 @@ static json_t *prepare_members(unsigned seq)
 			 "keep_held", 0, "timeout_ms", 10000, "hold_ms", 5000);
 }
 
-static json_t *document(unsigned seq, const json_t *written)
+static const json_t *list_in(const json_t *answer, const char *key)
 {
-	char nonce[16];
+	return json_object_get(json_object_get(answer, "data"), key);
+}
 
+static json_t *document(unsigned seq, const json_t *written, const json_t *frozen)
+{
+	json_t *ranks = json_copy((json_t *)list_in(written, "ranks"));
+	const json_t *one;
+	char nonce[16];
+	size_t i;
+
+	json_array_foreach(list_in(frozen, "exited"), i, one)
+		json_array_append_new(ranks, json_pack("{s:O, s:O}", "rank",
+			json_object_get(one, "rank"), "exit", json_object_get(one, "status")));
 	snprintf(nonce, sizeof nonce, "%08x", seq * 77);
-	return json_pack("{s:{s:i, s:I, s:s, s:I, s:s, s:i, s:i, s:O}}", "document", "format", 1,
+	return json_pack("{s:{s:i, s:I, s:s, s:I, s:s, s:i, s:i, s:o}}", "document", "format", 1,
 			 "seq", (json_int_t)seq, "nonce", nonce, "time", (json_int_t)time(NULL),
 			 "cluster", "test", "job", 7, "step", 0, "ranks",
-			 json_object_get(json_object_get(written, "data"), "ranks"));
+			 ranks);
 }
 
 bool coord_checkpoint(unsigned seq, char hash[40])
 {
-	json_t *written = NULL, *committed = NULL;
+	json_t *frozen = NULL, *written = NULL, *committed = NULL;
 	bool good;
 
 	good = coord_ask("prepare", seq, prepare_members(seq), NULL) &&
-	       coord_ask("freeze", seq, NULL, NULL) && coord_ask("resume", seq, NULL, NULL) &&
+	       coord_ask("freeze", seq, NULL, &frozen) && coord_ask("resume", seq, NULL, NULL) &&
 	       coord_ask("write", seq, NULL, &written) &&
-	       coord_ask("commit", seq, document(seq, written), &committed);
+	       coord_ask("commit", seq, document(seq, written, frozen), &committed);
 	if (good) {
 		snprintf(hash, 40, "%s", packet_text(json_object_get(committed, "data"), "hash", ""));
 		coord_tell("committed", seq, json_pack("{s:s, s:[i,i]}", "hash", hash, "keep",
 			   (int)seq - 1, (int)seq));
 	}
+	json_decref(frozen);
 	json_decref(written);
 	json_decref(committed);
 	return good;

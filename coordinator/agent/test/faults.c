@@ -67,16 +67,6 @@ static void checkpoint_with(struct plugin *p, int point)
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or there twice");
 }
 
-static void new_output(const struct plugin *p)
-{
-	char path[96];
-
-	for (int i = 0; i < PLUGIN_RANKS; i++) {
-		snprintf(path, sizeof path, "%s/out%d", p->dir, i);
-		unlink(path);
-	}
-}
-
 static bool restored(struct plugin *p, const char *hash)
 {
 	bool good;
@@ -114,11 +104,11 @@ static void sweep(struct plugin *p)
 {
 	for (int point = GCK_FAULT_NONE + 1; point < GCK_FAULT_RESTORE_BUILD; point++) {
 		p->restarts = 0;
-		new_output(p);
+		plugin_new_output(p);
 		checkpoint_with(p, point);
 	}
 	for (int point = GCK_FAULT_RESTORE_BUILD; point < GCK_FAULT_LIMIT; point++) {
-		new_output(p);
+		plugin_new_output(p);
 		restart_with(p, point);
 	}
 }

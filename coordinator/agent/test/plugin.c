@@ -133,19 +133,21 @@ static void set(const char *name, const char *fmt, ...)
 
 static void run_rank(const struct plugin *p, unsigned i)
 {
-	char program[96], file[96], number[16];
+	char program[96], file[96], number[16], said[96];
 
 	become_user();
 	snprintf(program, sizeof program, "%s/counter", p->dir);
 	snprintf(file, sizeof file, "%s/out%u", p->dir, i);
 	snprintf(number, sizeof number, "%u", i);
+	snprintf(said, sizeof said, "%s/said", p->dir);
 	set("LD_PRELOAD", "%s/preload.so", p->dir);
 	set("GPUCKPT_LINK", "%s", link_name);
 	set("GPUCKPT_PID", "%d", (int)getpid());
 	set("GPUCKPT_RESTARTS", "%u", p->restarts);
 	dup2(open("/dev/null", O_RDONLY), 0);
+	dup2(open(said, O_WRONLY | O_CREAT | O_APPEND, 0644), 2);
 	close_range(3, ~0u, 0);
-	execl(program, program, file, number, p->limit, (char *)NULL);
+	execl(program, program, file, number, i ? p->limit : NULL, (char *)NULL);
 	_exit(127);
 }
 
@@ -164,6 +166,7 @@ static void agent_environment(const struct plugin *p)
 	set("GPUCKPT_CWD", "%s", p->dir);
 	set("GPUCKPT_OPTIONS", "store=file:%s/store%s%s", p->dir, p->options ? "," : "",
 	    p->options ? p->options : "");
+	set("PATH", "%s", p->dir); /* where a test may put a scontrol */
 	if (p->fault)
 		set("GPUCKPT_FAULT", "%s", p->fault);
 }
@@ -246,7 +249,7 @@ int plugin_stop(struct plugin *p, double *seconds)
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
 		if (p->rank[i])
 			kill(p->rank[i], SIGKILL);
-		plugin_reap(p, i, 5000, true);
+		plugin_reap(p, i, 5000, p->control >= 0);
 	}
 	began = now();
 	if (p->control >= 0) {
@@ -254,7 +257,8 @@ int plugin_stop(struct plugin *p, double *seconds)
 		close(p->control);
 	}
 	p->control = -1;
-	waitpid(p->agent, &status, 0);
+	if (p->agent)
+		waitpid(p->agent, &status, 0);
 	if (seconds)
 		*seconds = now() - began;
 	return status;
@@ -325,4 +329,29 @@ bool plugin_sound(const struct plugin *p, unsigned rank)
 	unsigned long last, lines;
 
 	return read_output(p, rank, &last, &lines) && lines > 0;
+}
+
+bool plugin_said(const struct plugin *p, const char *text)
+{
+	char path[96], line[1024];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/said", p->dir);
+	f = fopen(path, "r");
+	while (f && !found && fgets(line, sizeof line, f))
+		found = strstr(line, text) != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+void plugin_new_output(const struct plugin *p)
+{
+	char path[96];
+
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
+		snprintf(path, sizeof path, "%s/out%u", p->dir, i);
+		unlink(path);
+	}
 }

@@ -14,7 +14,7 @@ struct plugin {
 	char dir[64];            /* copies of the programs, configuration, store, output */
 	unsigned restarts;
 	const char *options;     /* of --gpu-ckpt, after store= */
-	const char *limit;       /* of the counters; NULL: they run on */
+	const char *limit;       /* of rank 1's counter; NULL: it runs on */
 	const char *fault;       /* GPUCKPT_FAULT for the agent; NULL: none */
 	int control;             /* the plugin's end; -1: closed */
 	pid_t agent;             /* the supervisor */
@@ -47,6 +47,12 @@ bool plugin_counts(const struct plugin *p, unsigned rank);
 
 /* Are a rank's lines in order without a gap or a repetition? */
 bool plugin_sound(const struct plugin *p, unsigned rank);
+
+/* Is there a line with this text on the ranks' standard error? */
+bool plugin_said(const struct plugin *p, const char *text);
+
+/* The ranks write from line 1 again. */
+void plugin_new_output(const struct plugin *p);
 
 /* ---- the coordinator ----------------------------------------------------------------------- */
 
