@@ -10,8 +10,7 @@
 #include "coordinator/daemon/finish.h"
 #include "coordinator/daemon/operation.h"
 
-/* What a phase asks, by the name that `done` has for it. */
-static const char *question(enum gck_phase phase)
+const char *gck_phase_question(enum gck_phase phase)
 {
 	switch (phase) {
 	case GCK_BUILDING:
@@ -34,7 +33,7 @@ static const char *question(enum gck_phase phase)
 	case GCK_ABORTING:
 		return "abort";
 	default:
-		return NULL;
+		return "";
 	}
 }
 
@@ -161,9 +160,9 @@ static bool is_current(const struct gck_live *live, const json_t *body)
 {
 	const char *phase = json_string_value(json_object_get(body, "phase"));
 	json_int_t seq = json_integer_value(json_object_get(body, "seq"));
-	const char *asked = question(live->phase);
+	const char *asked = gck_phase_question(live->phase);
 
-	return asked && phase && !strcmp(phase, asked) &&
+	return *asked && phase && !strcmp(phase, asked) &&
 	       seq == (is_restart(live->phase) ? live->plan.seq : live->checkpoint.seq);
 }
 
@@ -171,15 +170,18 @@ static void refused(struct gck_core *core, struct gck_step *step, struct gck_nod
 		    const json_t *body)
 {
 	const char *why = json_string_value(json_object_get(body, "error"));
+	const char *asked = gck_phase_question(step->live->phase);
 	const json_t *rank = json_object_get(body, "rank");
 
 	if (!why || !*why)
 		why = "the agent gave no reason";
-	if (json_is_integer(rank))
+	if (strstr(why, node->name))
+		gck_live_fail(step, EIO, "%s: %s", asked, why);
+	else if (json_is_integer(rank))
 		gck_live_fail(step, EIO, "node %s, rank %d, %s: %s", node->name,
-			      (int)json_integer_value(rank), question(step->live->phase), why);
+			      (int)json_integer_value(rank), asked, why);
 	else
-		gck_live_fail(step, EIO, "node %s, %s: %s", node->name, question(step->live->phase), why);
+		gck_live_fail(step, EIO, "node %s, %s: %s", node->name, asked, why);
 	if (is_way_out(step->live->phase)) {
 		gck_error_log("step %u.%u: %s", step->job->id, step->id, step->live->error.text);
 		answered(core, step, node);
@@ -262,9 +264,9 @@ void gck_answer_bye(struct gck_core *core, struct gck_step *step, struct gck_nod
 	}
 	if (failed) {
 		gck_live_fail(step, ESRCH, "node %s, %s: the step ended there first", node->name,
-			      question(live->phase));
+			      gck_phase_question(live->phase));
 		gck_raise(core, step, GCK_FAILED);
-	} else if (question(live->phase) && !node->answered) {
+	} else if (*gck_phase_question(live->phase) && !node->answered) {
 		answered(core, step, node);
 	}
 }
@@ -278,8 +280,8 @@ void gck_answer_timeout(struct gck_core *core, struct gck_step *step)
 	if (!live)
 		return;
 	silent = gck_live_silent(live);
-	asked = question(live->phase);
-	if (silent && asked)
+	asked = gck_phase_question(live->phase);
+	if (silent && *asked)
 		gck_live_fail(step, ETIMEDOUT, "node %s, %s: %s in time%s", silent->name, asked,
 			      may_take_long(live->phase) ? "made no progress" : "did not answer",
 			      silent->agent ? "" : "; its agent is not connected");

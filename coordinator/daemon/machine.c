@@ -204,7 +204,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 const char *gck_phase_name(enum gck_phase phase)
 {
 	static const char *const names[GCK_PHASES] = {
-		"gathering", "building", "starting", "doomed", "idle", "over", "preparing", "freezing",
+		"gathering", "building", "starting", "doomed", "running", "over", "preparing", "freezing",
 		"resuming", "writing", "committing", "aborting", "held, writing", "held, committing",
 		"held", "releasing", "ending", "recovering",
 	};

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "coordinator/daemon/answer.h"
 #include "coordinator/daemon/live.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/daemon/request.h"
@@ -45,7 +46,7 @@ static json_t *list_step(const struct gck_daemon *d, const struct gck_step *step
 	json_t *e = step_head(step), *commits = json_array();
 
 	for (const struct gck_commit *c = step->commits; c; c = c->older)
-		json_array_append_new(commits, commit_entry(c));
+		json_array_insert_new(commits, 0, commit_entry(c));
 	json_object_set_new(e, "cluster", json_string(d->conf.cluster));
 	json_object_set_new(e, "commits", commits);
 	return e;
@@ -64,8 +65,9 @@ static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck
 
 	gck_live_progress(live, &done, &all);
 	if (live->checkpoint.seq)
-		json_object_set_new(e, "checkpoint", json_pack("{s:I, s:s, s:I, s:I, s:f}", "seq",
-				    (json_int_t)live->checkpoint.seq, "reason",
+		json_object_set_new(e, "checkpoint", json_pack("{s:I, s:s, s:s, s:I, s:I, s:f}", "seq",
+				    (json_int_t)live->checkpoint.seq, "phase",
+				    gck_phase_question(live->phase), "reason",
 				    live->checkpoint.reason, "done", (json_int_t)done, "all",
 				    (json_int_t)all, "seconds",
 				    (double)(d->core.world->now_ms() - live->phase_since_ms) / 1e3));
@@ -83,6 +85,8 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 	json_object_set_new(e, "ntasks", json_integer(step->ntasks));
 	json_object_set_new(e, "ended", json_integer(gck_step_ended(step)));
 	json_object_set_new(e, "options", json_string(step->options));
+	if (step->run_seq)
+		json_object_set_new(e, "restored", json_integer(step->run_seq));
 	if (step->commits)
 		json_object_set_new(e, "last", commit_entry(step->commits));
 	for (uint32_t i = 0; live && i < live->nnodes; i++)

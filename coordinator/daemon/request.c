@@ -252,8 +252,7 @@ static int find_job(struct request *r, bool needed, struct gck_error *err)
 	r->job = gck_state_job(&d->core.state, (uint32_t)job);
 	if (r->job && gck_may_see(d, r->peer->uid, r->job))
 		return 0;
-	return gck_fail(err, ENOENT, "there is no job %d with a step that runs or ran with --gpu-ckpt",
-			(int)job);
+	return gck_fail(err, ENOENT, "there is no such job with a step that runs or ran with --gpu-ckpt");
 }
 
 void gck_request_message(struct gck_peer *peer, const json_t *body)
