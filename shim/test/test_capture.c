@@ -308,7 +308,7 @@ static void test_append(void)
 
 /* ---- never harm ---------------------------------------------------------------------------- */
 
-/* A worker that freezes and resumes the rank without end. */
+/* A worker that freezes and resumes the rank without end, and is mostly killed in between. */
 static pid_t worker(void)
 {
 	pid_t pid = fork();
@@ -319,8 +319,10 @@ static pid_t worker(void)
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-		while (c && !gck_capture_freeze(c, &err))
+		while (c && !gck_capture_freeze(c, &err)) {
+			usleep(300);
 			gck_capture_resume(c);
+		}
 		printf("# worker: %s\n", err.text);
 		fflush(stdout);
 		_exit(1);
@@ -328,10 +330,11 @@ static pid_t worker(void)
 	return pid;
 }
 
-/* Send signals while workers that freeze the rank are killed at any instruction. */
+/* Send signals, so many that the rank does nothing but take them, while workers that freeze it are
+ * killed at any instruction. */
 static void test_signals(void)
 {
-	enum { ROUNDS = 60, SIGNALS = 40 };
+	enum { ROUNDS = 100, SIGNALS = 2000 };
 	char want[16];
 	int early = 0;
 
@@ -340,12 +343,10 @@ static void test_signals(void)
 		pid_t pid = worker();
 		int status;
 
-		for (int k = 0; k < SIGNALS; k++) {
+		usleep(3000); /* until it is at it */
+		for (int k = 0; k < SIGNALS; k++)
 			sigqueue(rank.pid, SIGRTMIN, (union sigval){0});
-			if (k % 4 == 0)
-				usleep(200);
-		}
-		usleep(1000 + (unsigned)(rand() % 3000));
+		usleep((unsigned)(rand() % 1000));
 		early += waitpid(pid, &status, WNOHANG) != 0;
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
