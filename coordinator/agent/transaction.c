@@ -268,7 +268,7 @@ void transaction_connection(struct transaction *t, bool there)
 
 uint32_t transaction_seq(const struct transaction *t)
 {
-	return t->over || t->aborted ? 0 : t->seq;
+	return t->aborted || (t->over && !transaction_held(t)) ? 0 : t->seq;
 }
 
 bool transaction_held(const struct transaction *t)

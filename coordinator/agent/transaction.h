@@ -15,8 +15,8 @@ void transaction_task_ended(struct transaction *t, struct task *task);
 /* The coordinator was lost, or is there again: ranks are not held for ever without it. */
 void transaction_connection(struct transaction *t, bool there);
 
-/* For `register`: the sequence number whose end was not heard (0: none), and whether its ranks are
- * held. */
+/* For `register`: the sequence number whose end was not heard, or whose ranks are still held (0:
+ * none), and whether they are. */
 uint32_t transaction_seq(const struct transaction *t);
 bool transaction_held(const struct transaction *t);
 
