@@ -89,7 +89,8 @@ int main(int argc, char **argv)
 	printf("dd_gb_per_s %.2f GB/s\n", atof(size) * 1048576e-9 / dd);
 	printf("write_gb_per_s %.2f GB/s\n", (double)l.bytes * 1e-9 / wrote);
 	printf("restore_gb_per_s %.2f GB/s\n", (double)l.bytes * 1e-9 / best);
-	printf("restore_against_dd %.2f ratio\n", (double)l.bytes / best / (atof(size) * 1048576 / dd));
+	printf("restore_against_dd %.2f ratio\n",
+	       (double)l.bytes / best / (atof(size) * 1048576 / dd));
 	lineage_end(&l);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Programs for the restore tests: `restore_program NAME ROUNDS DIRECTORY`. Each works for ROUNDS
- * rounds of about a millisecond, checks all the time that what it holds is as it left it, and prints
- * one line at its end that is the same however often it was restored. */
+ * rounds of about a millisecond, checks all the time that what it holds is as it left it, and
+ * prints one line at its end that is the same however often it was restored. */
 #include "config.h"
 
 #include <errno.h>
@@ -27,13 +27,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK(c)                                                                                   \
-	do {                                                                                       \
-		if (!(c)) {                                                                        \
-			printf("broken at line %d: %s (%s)\n", __LINE__, #c, strerror(errno));     \
-			fflush(stdout);                                                            \
-			_exit(3);                                                                  \
-		}                                                                                  \
+#define CHECK(c) \
+	do { \
+		if (!(c)) { \
+			printf("broken at line %d: %s (%s)\n", __LINE__, #c, strerror(errno)); \
+			fflush(stdout); \
+			_exit(3); \
+		} \
 	} while (0)
 
 static long rounds;
@@ -268,7 +268,8 @@ static void run_kernel(void)
 	CHECK(fcntl(k.pipe[1], F_GETPIPE_SZ) == 16384);
 	CHECK(fcntl(k.appended, F_GETFL) & O_APPEND);
 	CHECK(!fstat(k.rewritten, &st));
-	printf("kernel %ld %ld %s\n", rounds, (long)st.st_size, k.ticks > rounds / 3 ? "ticks" : "few");
+	printf("kernel %ld %ld %s\n", rounds, (long)st.st_size,
+	       k.ticks > rounds / 3 ? "ticks" : "few");
 }
 
 /* ---- shared: memory that mappings have in common -------------------------------------------- */
@@ -334,8 +335,8 @@ static void handle(int signo, int flags)
 
 static timer_t make_timer(int notify, int signo, long ns)
 {
-	struct sigevent e = {.sigev_notify = notify, .sigev_signo = signo,
-			     .sigev_value.sival_int = 4711};
+	struct sigevent e = {
+		.sigev_notify = notify, .sigev_signo = signo, .sigev_value.sival_int = 4711};
 	struct itimerspec every = {{0, ns}, {0, ns}};
 	timer_t t;
 

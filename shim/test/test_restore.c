@@ -54,11 +54,12 @@ static void live_through(const struct program *p, const char *directory, struct 
 static void test_program(const struct program *p)
 {
 	char alone[300], directory[] = "/tmp/gpuckpt-program-XXXXXX";
-	char *argv[] = {(char *)GCK_TEST_PROGRAM, (char *)p->name, (char *)p->rounds, directory, NULL};
+	char *argv[] = {(char *)GCK_TEST_PROGRAM, (char *)p->name, (char *)p->rounds, directory,
+			NULL};
 	struct lineage l;
 
 	if (!mkdtemp(directory) || !ok(!lineage_begin(&l, "/tmp", argv), "%s: a store%s", p->name,
-				      p->other_kernel ? "; under another kernel" : ""))
+				       p->other_kernel ? "; under another kernel" : ""))
 		return;
 	l.other_kernel = p->other_kernel;
 	is_int(lineage_alone(&l), 0, "it runs alone");
@@ -73,9 +74,10 @@ static void test_program(const struct program *p)
 int main(int argc, char **argv)
 {
 	static const struct program programs[] = {
-		{"process", "1500", 4, 200}, {"kernel", "2500", 4, 300},   {"shared", "3000", 4, 300},
-		{"signals", "1500", 4, 300}, {"threads", "2000", 10, 200},
-		{"areas", "2000", 3, 400, false},    {"clock", "1500", 4, 200, true},
+		{"process", "2500", 4, 200},     {"kernel", "2500", 4, 300},
+		{"shared", "3000", 4, 300},      {"signals", "2000", 4, 300},
+		{"threads", "4000", 10, 200},    {"areas", "5000", 3, 400, false},
+		{"clock", "2000", 4, 200, true},
 	};
 
 	srand((unsigned)time(NULL));

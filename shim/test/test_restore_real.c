@@ -59,7 +59,8 @@ static void compare(const char *name, char *const argv[], const char *files, int
 	snprintf(path, sizeof path, "%s/again", directory);
 	if (!chdir(path))
 		live_through(&l, name, longest_ms);
-	ok(!shell("cd %s/alone && for f in %s; do cmp $f ../again/$f || exit 1; done", directory, files),
+	ok(!shell("cd %s/alone && for f in %s; do cmp $f ../again/$f || exit 1; done", directory,
+		  files),
 	   "%s: its files are the same, byte by byte", name);
 	lineage_end(&l);
 	if (chdir("/") || shell("rm -rf %s/alone/* %s/again/*", directory, directory))
