@@ -12,6 +12,7 @@
 
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24
+#define STDIO_LEN 102 /* what the preload writes there: shim/preload/stdio.c */
 
 /* A variable of the job's: "" if it is not set. */
 static int get(spank_t spank, const char *name, char *value, size_t size, struct gck_error *err)
@@ -78,12 +79,13 @@ static int set_preload(spank_t spank, const char *preload, struct gck_error *err
 int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
 			 struct gck_error *err)
 {
-	char pid[16], count[16];
+	char pid[16], count[16], blank[STDIO_LEN + 1] = "";
 
+	memset(blank, '.', STDIO_LEN);
 	snprintf(pid, sizeof pid, "%d", (int)getpid());
 	snprintf(count, sizeof count, "%u", restarts);
 	if (set(spank, "GPUCKPT_LINK", link, err) || set(spank, "GPUCKPT_PID", pid, err) ||
-	    set(spank, "GPUCKPT_RESTARTS", count, err))
+	    set(spank, "GPUCKPT_RESTARTS", count, err) || set(spank, "GPUCKPT_STDIO", blank, err))
 		return -1;
 	return set_preload(spank, preload, err);
 }

@@ -20,6 +20,7 @@
 #include "shim/preload/helper/helper.h"
 #include "shim/preload/helper/raw.h"
 #include "shim/preload/real.h"
+#include "shim/preload/stdio.h"
 #include "shim/preload/threads.h"
 
 #define GUARD 4096
@@ -216,5 +217,6 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 		return;
 	}
 	strcpy(gck_state.link, link);
+	gck_stdio_find(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
 	obey(ask(&m), &m, find(envp, "GPUCKPT_RESTARTS"));
 }
