@@ -97,7 +97,7 @@ checkpoint()
 	alice gpuckpt create "$job" --json >"$answer" 2>"$answer.err" &
 	pid=$!
 	while kill -0 $pid 2>/dev/null; do
-		progress=$(alice gpuckpt status "$job" --json | jq -r '.steps[0].progress | "\(.done) \(.all)"')
+		progress=$(alice gpuckpt status "$job" --json | jq -r '.steps[0].checkpoint | "\(.done) \(.all)"')
 		[[ ! $progress =~ ^[0-9]+\ [0-9]+$ ]] ||
 			bar "writing the image" "${progress% *}" "${progress#* }"
 		sleep 0.1

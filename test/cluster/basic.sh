@@ -6,11 +6,11 @@
 
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 64 400 50 >"$dir/want"
+"$burn" 64 400 50 0.02 >"$dir/want"
 
 job=$(submit "$dir" -N2 -n2 <<-END
 	#!/bin/bash
-	srun --gpu-ckpt bash -c 'exec $burn 64 400 50 >rank\$SLURM_PROCID'
+	srun --gpu-ckpt bash -c 'exec $burn 64 400 50 0.02 >rank\$SLURM_PROCID'
 	echo "after srun"
 	END
 )

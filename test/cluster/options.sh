@@ -75,7 +75,7 @@ refuse_conf()
 {
 	printf '%s\n' "$1" >"$dir/gpuckpt.conf"
 	local out status=0
-	out=$(root timeout 10 "$sbin/gpuckptd" -F -f "$dir/gpuckpt.conf" 2>&1) || status=$?
+	out=$(root timeout 10 "$sbin/gpuckptd" -D -f "$dir/gpuckpt.conf" 2>&1) || status=$?
 	like "$status $out" "^[1-9] .*$2" "gpuckptd refuses '${1//$'\n'/; }' with $2"
 	[[ $status -ne 124 ]] || diag "it ran"
 }
@@ -87,11 +87,11 @@ refuse_conf "$own"$'\n'"NodePoll=0" "gpuckpt.conf:3.*NodePoll"
 refuse_conf "$own"$'\n'"DefaultKeep=0" "gpuckpt.conf:3"
 refuse_conf "$own"$'\n'"just words" "gpuckpt.conf:3"
 status=0
-out=$(root timeout 10 "$sbin/gpuckptd" -F -f "$dir/none.conf" 2>&1) || status=$?
+out=$(root timeout 10 "$sbin/gpuckptd" -D -f "$dir/none.conf" 2>&1) || status=$?
 like "$status $out" "^[1-9] .*none.conf" "gpuckptd refuses a file that is not there"
 check_not "gpuckptd refuses an unknown option" root timeout 10 "$sbin/gpuckptd" --frobnicate
 status=0
-out=$(root timeout 10 "$sbin/gpuckptd" -F -f /etc/slurm/gpuckpt.conf 2>&1) || status=$?
+out=$(root timeout 10 "$sbin/gpuckptd" -D -f /etc/slurm/gpuckpt.conf 2>&1) || status=$?
 like "$status $out" "^[1-9] .*" "a second coordinator does not start on the same state"
 [[ $status -ne 124 ]] || report 1 "a second coordinator does not run"
 check "the first coordinator still answers" alice gpuckpt status
