@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <elf.h>
+#include <linux/futex.h>
 #include <linux/rseq.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #define PENDING_ROOM 64
 #define AFFINITY_ROOM 8192
 #define CS_32BIT 0x23
+#define ROBUST_MAX 256
 
 /* Without glibc's variable arguments. */
 static long trace(enum __ptrace_request request, pid_t tid, uint64_t address, void *data)
@@ -180,6 +182,29 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
 		}
 }
 
+/* Priority-inheritance futexes are owned by the kernel's TID, which will be another one. Those that
+ * can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the entry). */
+static void check_futexes(const struct gck_target *t, const struct gck_thread *x,
+			  struct gck_findings *f)
+{
+	uint64_t op = x->regs.rsi & FUTEX_CMD_MASK, entry = 0;
+	bool found = x->regs.orig_rax == SYS_futex &&
+		     (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2 || op == FUTEX_WAIT_REQUEUE_PI);
+	char object[64];
+
+	if (x->robust_head)
+		gck_memory_read(t->pid, x->robust_head, &entry, sizeof(entry), NULL);
+	for (int i = 0; i < ROBUST_MAX && !found && entry && entry != x->robust_head; i++) {
+		found = entry & 1;
+		if (gck_memory_read(t->pid, entry & ~1ull, &entry, sizeof(entry), NULL))
+			break;
+	}
+	snprintf(object, sizeof(object), "thread %d (%s)", (int)x->rtid, x->name);
+	if (found)
+		gck_find(f, true, object, "use mutexes without PTHREAD_PRIO_INHERIT",
+			 "it has to do with a priority-inheritance mutex");
+}
+
 static int read_thread(const struct gck_held_thread *h, const struct gck_target *t,
 		       struct gck_thread *x, struct gck_findings *f, struct gck_error *err)
 {
@@ -190,6 +215,7 @@ static int read_thread(const struct gck_held_thread *h, const struct gck_target 
 		return -1;
 	read_name(t, h->tid, x);
 	read_identity(t, h->tid, x, f);
+	check_futexes(t, x, f);
 	return read_pending(h->tid, false, &x->pending, &x->npending, err);
 }
 

@@ -393,14 +393,20 @@ static char state_of(pid_t pid)
 	return state;
 }
 
+static bool becomes(pid_t pid, char state)
+{
+	for (int i = 0; i < 2000 && state_of(pid) != state; i++)
+		usleep(1000);
+	return state_of(pid) == state;
+}
+
 static void test_stopped(void)
 {
 	start();
 	kill(rank.pid, SIGSTOP);
-	for (int i = 0; i < 1000 && state_of(rank.pid) != 'T'; i++)
-		usleep(1000);
+	ok(becomes(rank.pid, 'T'), "a rank is stopped");
 	check_failure("a stopped rank", "SIGCONT");
-	is_int(state_of(rank.pid), 'T', "it stays stopped");
+	ok(becomes(rank.pid, 'T'), "it stays stopped");
 	kill(rank.pid, SIGCONT);
 	is_str(rank_ask(&rank, "count"), "0", "until it is continued");
 	tell("do", "raw");
@@ -409,7 +415,6 @@ static void test_stopped(void)
 	stop();
 }
 
-/* Another user's: CRIU-like tools must not be a way around permissions. */
 static void test_gone(void)
 {
 	struct gck_error err = {0};
