@@ -22,7 +22,7 @@
 
 #include "shim/process/restore.h"
 
-#define NOT_AGAIN (O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY)
+#define NOT_AGAIN (O_CREAT | O_EXCL | O_TRUNC)
 #define SET_LATER (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)
 
 static const char *name_of(const struct gck_file *f)
@@ -42,6 +42,21 @@ static int drop(int fd)
 	return -1;
 }
 
+/* How to open it: not made anew, and no directory because of O_TMPFILE, which contains that bit. */
+static int open_flags(const struct gck_file *f)
+{
+	int flags = (int)f->flags & ~NOT_AGAIN;
+
+	return (f->kind == GCK_FD_DIR ? flags : flags & ~O_TMPFILE) | O_CLOEXEC | O_NOCTTY;
+}
+
+static int seek(int fd, const struct gck_file *f)
+{
+	return f->flags & O_PATH || f->kind == GCK_FD_DEVICE || lseek(fd, f->offset, SEEK_SET) >= 0
+		       ? 0
+		       : -1;
+}
+
 /* The same file opened anew: an open file description of its own, with the image's flags. */
 static int reopen(int fd, const struct gck_file *f, struct gck_error *err)
 {
@@ -49,22 +64,21 @@ static int reopen(int fd, const struct gck_file *f, struct gck_error *err)
 	int own;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	own = open(path, (int)(f->flags & ~NOT_AGAIN) | O_CLOEXEC);
+	own = open(path, open_flags(f));
 	if (own < 0)
 		return fail_on(err, f, "opening");
-	if (f->offset && lseek(own, f->offset, SEEK_SET) < 0)
+	if (seek(own, f))
 		return fail_on(err, f, "seeking in"), drop(own);
 	return own;
 }
 
-static int make_path(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+static int make_path(const struct gck_file *f, struct gck_error *err)
 {
-	int fd = open(f->path, (int)(f->flags & ~NOT_AGAIN) | O_NOCTTY | O_CLOEXEC);
+	int fd = open(f->path, open_flags(f));
 
-	(void)r;
 	if (fd < 0)
 		return fail_on(err, f, "opening");
-	if (f->kind != GCK_FD_DEVICE && lseek(fd, f->offset, SEEK_SET) < 0)
+	if (seek(fd, f))
 		return fail_on(err, f, "seeking in"), drop(fd);
 	return fd;
 }
@@ -232,10 +246,10 @@ int gck_restore_make(struct gck_restore *r, size_t i, struct gck_error *err)
 
 	switch (f->kind) {
 	case GCK_FD_FILE:
-		return f->unlinked ? make_unlinked(r, f, err) : make_path(r, f, err);
+		return f->unlinked ? make_unlinked(r, f, err) : make_path(f, err);
 	case GCK_FD_DIR:
 	case GCK_FD_DEVICE:
-		return make_path(r, f, err);
+		return make_path(f, err);
 	case GCK_FD_PIPE:
 		return make_pipe(r, f, err);
 	case GCK_FD_SOCKETPAIR:

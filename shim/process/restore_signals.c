@@ -107,12 +107,20 @@ static int create_as(struct gck_restore *r, const struct gck_posix_timer *t, str
 			t->id);
 }
 
+static int by_id(const void *a, const void *b)
+{
+	const struct gck_posix_timer *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
 int gck_restore_timers(struct gck_restore *r, struct gck_error *err)
 {
 	int failed = 0;
 
 	if (!r->img->ntimers)
 		return 0;
+	qsort(r->img->timers, r->img->ntimers, sizeof r->img->timers[0], by_id);
 	gck_remote_call(&r->remote, r->remote.pid, err, SYS_prctl, PR_TIMER_CREATE_RESTORE_IDS, 1);
 	for (size_t i = 0; i < r->img->ntimers && !failed; i++) {
 		failed = create_as(r, &r->img->timers[i], err);
@@ -197,9 +205,9 @@ static int arm_timerfd(struct gck_restore *r, const struct gck_file *f, int32_t 
 	if (left && run_one(r, &v, sizeof v, SYS_timerfd_settime, (uint64_t)fd, 0,
 			    r->remote.scratch, 0, "a timerfd cannot be set", err))
 		return -1;
-	if (f->ticks && run_one(r, &f->ticks, sizeof f->ticks, SYS_ioctl, (uint64_t)fd,
-				TFD_IOC_SET_TICKS, r->remote.scratch, 0,
-				"a timerfd's count cannot be set", err))
+	if (f->ticks &&
+	    run_one(r, &f->ticks, sizeof f->ticks, SYS_ioctl, (uint64_t)fd, TFD_IOC_SET_TICKS,
+		    r->remote.scratch, 0, "a timerfd's count cannot be set", err))
 		return -1;
 	return 0;
 }

@@ -153,7 +153,7 @@ static void pass(int in, int out, long i)
 
 struct kernel {
 	int pipe[2], stream[2], event, semaphore, epoll, timer, signal, memory, appended, same;
-	int rewritten, unlinked, null, dir;
+	int rewritten, unlinked, nameless, path, null, dir;
 	long ticks;
 };
 
@@ -188,6 +188,8 @@ static void open_kernel(struct kernel *k)
 	k->unlinked = made_file("unlinked", O_RDWR);
 	snprintf(path, sizeof path, "%s/unlinked", directory);
 	CHECK(!unlink(path));
+	CHECK((k->nameless = open(directory, O_TMPFILE | O_RDWR, 0600)) >= 0);
+	CHECK((k->path = open(directory, O_PATH)) >= 0);
 	CHECK((k->null = open("/dev/null", O_WRONLY)) >= 0);
 	CHECK((k->dir = open(directory, O_RDONLY | O_DIRECTORY)) >= 0);
 	CHECK((k->epoll = epoll_create1(EPOLL_CLOEXEC)) >= 0);
@@ -238,6 +240,7 @@ static void one_round(struct kernel *k, long i)
 	CHECK(write(i % 2 ? k->appended : k->same, line, 9) == 9);
 	CHECK(pwrite(k->rewritten, line, 9, i % 1000 * 9) == 9);
 	CHECK(pwrite(k->unlinked, line, 9, 0) == 9);
+	CHECK(write(k->nameless, line, 9) == 9 && lseek(k->nameless, 0, SEEK_CUR) == 9 * (i + 1));
 	CHECK(pwrite(k->memory, line, 9, i % 5000) == 9);
 	CHECK(write(k->null, line, 9) == 9);
 	pause_us(300);
@@ -267,6 +270,7 @@ static void run_kernel(void)
 	CHECK(fcntl(k.pipe[0], F_GETFD) == FD_CLOEXEC && fcntl(k.stream[0], F_GETFD) == 0);
 	CHECK(fcntl(k.pipe[1], F_GETPIPE_SZ) == 16384);
 	CHECK(fcntl(k.appended, F_GETFL) & O_APPEND);
+	CHECK(!fstatat(k.path, "appended", &st, 0));
 	CHECK(!fstat(k.rewritten, &st));
 	printf("kernel %ld %ld %s\n", rounds, (long)st.st_size,
 	       k.ticks > rounds / 3 ? "ticks" : "few");
