@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -69,6 +70,7 @@ struct rank agent_run(const struct agent *a, const char *restarts, char *const a
 	if ((r.pid = fork()) < 0)
 		err(99, "fork");
 	if (r.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		snprintf(pid, sizeof pid, "%d", getpid());
 		setenv("LD_PRELOAD", GCK_TEST_PRELOAD, 1);
 		setenv("GPUCKPT_LINK", a->name, 1);
