@@ -193,14 +193,22 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		      struct gck_error *err)
 {
 	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {
-		gck_restore_vacate,  gck_restore_channel,
-		gck_restore_vdso,    gck_restore_prepare_process,
-		make_objects,        gck_restore_maps,
-		gck_restore_fill,    gck_restore_vdso_patch,
-		gck_restore_protect, gck_restore_stage,
-		gck_restore_fds,     seal_objects,
-		gck_restore_process, gck_restore_threads,
-		gck_restore_state,   gck_restore_timers,
+		gck_restore_vacate,
+		gck_restore_channel,
+		gck_restore_vdso,
+		gck_restore_prepare_process,
+		make_objects,
+		gck_restore_maps,
+		gck_restore_fill,
+		gck_restore_vdso_patch,
+		gck_restore_protect,
+		gck_restore_stage,
+		gck_restore_fds,
+		seal_objects,
+		gck_restore_process,
+		gck_restore_threads,
+		gck_restore_state,
+		gck_restore_timers,
 		gck_restore_actions,
 	};
 

@@ -179,7 +179,7 @@ static int check_vdso(struct gck_restore *r, struct gck_error *err)
 				err, ENOTSUP,
 				"this node's kernel is another one than that of the "
 				"checkpoint (their vdso differ): restart on a node with that "
-					"kernel");
+				"kernel");
 	}
 	return 0;
 }
