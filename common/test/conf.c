@@ -89,6 +89,24 @@ static void test_bad(void)
 	ok(gck_conf_load(&c, "/tmp", &err) == -1 && strstr(err.text, "/tmp"), "%s", err.text);
 }
 
+/* What people copy has to work. */
+static void test_example(void)
+{
+	const char *top = getenv("srcdir");
+	struct gck_conf c;
+	char example[PATH_MAX];
+
+	if (!top) {
+		skip("the example", "srcdir is not set: run by make check");
+		return;
+	}
+	snprintf(example, sizeof example, "%s/contrib/examples/gpuckpt.conf", top);
+	gck_conf_init(&c);
+	err = (struct gck_error){ 0 };
+	ok(gck_conf_load(&c, example, &err) == 0, "the example %s", err.text);
+	is_str(c.defaults.store, "file:/scratch/gpuckpt", "it sets a store");
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
@@ -102,6 +120,7 @@ int main(void)
 	ok(*c.agent == '/' && *c.preload == '/', "default paths");
 	test_all();
 	test_bad();
+	test_example();
 	unlink(path);
 	return tap_done();
 }
