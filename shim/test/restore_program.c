@@ -568,8 +568,8 @@ static void run_clock(void)
 		now = clock_ns(CLOCK_MONOTONIC);
 		CHECK(now >= before);
 		CHECK(!gettimeofday(&tv, NULL) && tv.tv_sec > 1700000000);
-		CHECK(clock_ns(CLOCK_REALTIME) / 1000000000 - tv.tv_sec <= 1);
-		CHECK(time(NULL) - tv.tv_sec <= 1 && sched_getcpu() >= 0);
+		CHECK(labs(clock_ns(CLOCK_REALTIME_COARSE) / 1000000000 - tv.tv_sec) <= 1);
+		CHECK(labs(time(NULL) - tv.tv_sec) <= 1 && sched_getcpu() >= 0);
 		turns++;
 	}
 	CHECK(turns > rounds);
