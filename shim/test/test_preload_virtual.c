@@ -26,6 +26,7 @@
 #include "shim/test/preload_agent.h"
 
 #define VPID 4000000
+#define NOBODY 4000001
 #define KERNEL_MAX_PID (1 << 22)
 
 struct worker {
@@ -291,6 +292,12 @@ static void test_clocks(void)
 	ok(pthread_getattr_np(a.thread, &attr) == 0 &&
 	   pthread_attr_getstack(&attr, &stack, &size) == 0 && stack && size, "pthread_getattr_np");
 	pthread_attr_destroy(&attr);
+	entry(1, NOBODY, a.tid);
+	*cached_tid(a.thread) = NOBODY;
+	is_int(pthread_getattr_np(a.thread, &attr), 0, "pthread_getattr_np, TID of nobody");
+	pthread_attr_destroy(&attr);
+	entry(1, b.tid, a.tid);
+	*cached_tid(a.thread) = b.tid;
 }
 
 static void test_cancel(void)
