@@ -21,7 +21,9 @@ struct gck_control {
 };
 
 /* The agent's file descriptors at exec; all others are closed. 0: the control socket; 1, 2:
- * /dev/null or the step's stderr; 3: the listening SEQPACKET socket for the shims. */
+ * /dev/null, since slurmstepd waits for the end of its tasks' output; 3: the listening SEQPACKET
+ * socket for the shims. END comes when the node's last task has ended; slurmstepd then waits up to
+ * two seconds for the control socket to close, before Slurm kills what is left of the step. */
 #define GCK_AGENT_CONTROL_FD 0
 #define GCK_AGENT_LISTEN_FD 3
 
@@ -29,10 +31,12 @@ struct gck_control {
  * GPUCKPT_CONF path of gpuckpt.conf; GPUCKPT_JOB, GPUCKPT_STEP (decimal), GPUCKPT_RESTARTS
  * (SLURM_RESTART_COUNT or 0), GPUCKPT_NODE (name), GPUCKPT_NODEID, GPUCKPT_NNODES, GPUCKPT_NTASKS,
  * GPUCKPT_LOCAL_NTASKS, GPUCKPT_OPTIONS (gck_options_format of defaults plus the user's),
- * GPUCKPT_CWD, GPUCKPT_MARK (the user's own GPUCKPT_MARK, part of the fingerprint). Its arguments
- * after "--" are the task's program and arguments.
+ * GPUCKPT_CWD, GPUCKPT_LINK (see below), GPUCKPT_CLUSTER (SLURM_CLUSTER_NAME, if set),
+ * GPUCKPT_MARK (the user's own GPUCKPT_MARK, part of the fingerprint, if set), SLURM_CONF
+ * (slurmstepd's, if set). Its arguments after "--" are the task's program and arguments.
  *
  * The rank's environment: LD_PRELOAD (ours in front of the user's), GPUCKPT_LINK (the abstract
- * name of the listening socket, without the leading NUL). */
+ * name of the listening socket, without the leading NUL), GPUCKPT_PID (its own pid: its children
+ * are no ranks), GPUCKPT_RESTARTS. */
 
 #endif
