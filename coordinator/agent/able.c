@@ -51,7 +51,7 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		return;
 	if (!t->link || t->link->waiting) {
 		json_array_append_new(items, item(t, "preload",
-			"it has no link to its agent: not yet started, statically linked or set-uid",
+			"it has no link to its agent: not started yet, static or set-uid",
 			"run a dynamically linked program and leave LD_PRELOAD in place"));
 		return;
 	}
@@ -71,7 +71,8 @@ static void look_at_store(const struct agent *a, json_t *items)
 
 	if (!found)
 		json_array_append_new(items, json_pack("{s:s, s:o, s:s, s:b}", "object", "store",
-			"reason", packet_string(err.text), "remedy", "see the reason", "refuse", 1));
+				      "reason", packet_string(err.text), "remedy",
+				      "see the reason", "refuse", 1));
 	json_decref(found);
 }
 

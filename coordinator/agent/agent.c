@@ -66,7 +66,8 @@ static void leave(struct agent *a)
 
 void agent_refuse(struct agent *a, const char *why)
 {
-	say_to_user(&a->tasks, "step %u.%u cannot be started: %s", a->step->job, a->step->step, why);
+	say_to_user(&a->tasks, "step %u.%u cannot be started: %s", a->step->job, a->step->step,
+		    why);
 	leave(a);
 }
 

@@ -5,7 +5,8 @@
 
 #include "coordinator/agent/agent.h"
 
-/* Succeeded, with data (dropped; NULL: none). Returns the message for repetitions (new reference). */
+/* Succeeded, with data (dropped; NULL: none). Returns the message, to be said
+ * again (new reference). */
 json_t *answer_done(struct agent *a, uint32_t seq, const char *phase, json_t *data);
 
 /* The same, with nothing to say beside it. */

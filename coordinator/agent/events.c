@@ -15,7 +15,7 @@
 #define TICK_S 0.5          /* between reports of progress, and between signs of life to workers */
 #define STATUS_WAIT_S 1.    /* for the exit status of a rank that is gone */
 
-/* ---- what members say --------------------------------------------------------------------------- */
+/* ---- what members say ------------------------------------------------------------------------ */
 
 static void on_status_wait(struct ev_loop *loop, ev_timer *w, int events)
 {
@@ -112,7 +112,8 @@ void transaction_task_ended(struct transaction *t, struct task *task)
 		if (m->gone || (!m->answer[PHASE_FREEZE] && !t->failed)) {
 			carry(m);
 		} else if (member_held(m)) {
-			gck_fail(&err, ESRCH, "it ended (status %d) while it was held", task->status);
+			gck_fail(&err, ESRCH, "it ended (status %d) while it was held",
+				 task->status);
 			transaction_fail(t, m, &err, false);
 		}
 	}
@@ -126,7 +127,7 @@ void transaction_progressed(struct member *m)
 		ev_timer_again(t->agent->loop, &t->limit);
 }
 
-/* ---- timers ------------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 /* The phase that is asked took too long: the first rank that has not answered is to blame. */
 static void fail_time(struct transaction *t, const struct gck_error *err)
 {

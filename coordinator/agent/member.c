@@ -71,8 +71,8 @@ int member_start(struct member *m, const json_t *prepare, struct gck_error *err)
 
 	if (!l || l->waiting)
 		return gck_fail(err, ENOTCONN, "pid %d has %s: a checkpoint needs a dynamically "
-				"linked program that is not set-uid, with its preload left in place",
-				(int)m->task->pid, l ? "not been let go yet" : "no link to the agent");
+				"linked program that is not set-uid, with LD_PRELOAD left as it is",
+				(int)m->task->pid, l ? "not been let go" : "no link to the agent");
 	a = l->all->agent;
 	fill(m, prepare, a->step);
 	m->child = child_start(a->loop, &ops, &m->work, l->fd, m, err);

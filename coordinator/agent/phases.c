@@ -9,7 +9,7 @@
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/packet.h"
 
-/* ---- commands ----------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void tell_all(struct transaction *t, const char *op)
 {
@@ -90,7 +90,7 @@ void phase_start(struct transaction *t, enum phase p)
 	phase_settle(t);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void answer(struct transaction *t, enum phase p, json_t *data)
 {

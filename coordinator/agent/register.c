@@ -64,7 +64,8 @@ json_t *register_body(const struct agent *a, const json_t *commits, const struct
 	json_object_set_new(body, "epoch", json_integer((json_int_t)a->lasting->epoch));
 	json_object_set_new(body, "local_ranks", tasks_json(&a->tasks));
 	json_object_set_new(body, "exited", ended(&a->tasks));
-	json_object_set_new(body, "commits", commits ? json_incref((json_t *)commits) : json_null());
+	json_object_set_new(body, "commits",
+			    commits ? json_incref((json_t *)commits) : json_null());
 	if (!commits && why)
 		json_object_set_new(body, "store_error", packet_string(why->text));
 	return body;

@@ -105,8 +105,8 @@ static int build_commit(struct restorer *r, const char *hash, struct gck_error *
 	if (rc == 0 && f.manifest)
 		rc = build_process(r, &f, err);
 	else if (rc == 0 && r->restore)
-		rc = gck_fail(err, ESTALE, "commit %u has only its exit status, but the process was "
-			      "already emptied for a later commit", r->seq);
+		rc = gck_fail(err, ESTALE, "commit %u has only its exit status, but the process "
+			      "was already emptied for a later commit", r->seq);
 	/* What the image in hand reads from stays until another one has taken its place. */
 	drop(&r->found);
 	r->found = f;

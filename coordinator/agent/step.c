@@ -113,7 +113,8 @@ static int cluster_name(struct step *s, struct gck_error *err)
 	const char *env = getenv("GPUCKPT_CLUSTER");
 
 	if (*s->conf.cluster)
-		return copy_text(s->cluster, sizeof s->cluster, s->conf.cluster, "ClusterName", err);
+		return copy_text(s->cluster, sizeof s->cluster, s->conf.cluster, "ClusterName",
+				 err);
 	if (env && *env)
 		return copy_text(s->cluster, sizeof s->cluster, env, "GPUCKPT_CLUSTER", err);
 	if (slurm_cluster(s->cluster, sizeof s->cluster) == 0)

@@ -23,7 +23,7 @@
 
 static void begin(struct agent *a, const json_t *prepare);
 
-/* ---- the end of it ------------------------------------------------------------------------------ */
+/* ---- the end of it --------------------------------------------------------------------------- */
 
 unsigned transaction_workers(const struct transaction *t)
 {
@@ -148,7 +148,7 @@ void transaction_fail(struct transaction *t, const struct member *m, const struc
 	t->asked = PHASES;
 }
 
-/* ---- commands ----------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void begin(struct agent *a, const json_t *prepare)
 {
@@ -220,7 +220,8 @@ static void prepare(struct agent *a, const json_t *body)
 
 static void abort_it(struct transaction *t, const json_t *body)
 {
-	gck_info("checkpoint %u is aborted: %s", t->seq, packet_text(body, "why", "no reason given"));
+	gck_info("checkpoint %u is aborted: %s", t->seq,
+		 packet_text(body, "why", "no reason given"));
 	t->aborted = true;
 	dismiss(t, false);
 	transaction_leave_if_empty(t);
@@ -229,9 +230,11 @@ static void abort_it(struct transaction *t, const json_t *body)
 void transaction_command(struct agent *a, const char *op, const json_t *body)
 {
 	uint32_t seq = (uint32_t)packet_int(body, "seq", 0);
-	struct transaction *t = a->transaction && a->transaction->seq == seq ? a->transaction : NULL;
+	struct transaction *t = a->transaction;
 	struct gck_error err = { 0 };
 
+	if (t && t->seq != seq)
+		t = NULL;
 	if (!strcmp(op, "prepare")) {
 		prepare(a, body);
 	} else if (!strcmp(op, "commit")) {
@@ -254,7 +257,7 @@ void transaction_command(struct agent *a, const char *op, const json_t *body)
 	}
 }
 
-/* ---- state -------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 void transaction_connection(struct transaction *t, bool there)
 {

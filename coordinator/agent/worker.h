@@ -41,7 +41,7 @@ struct worker_task {
 	struct gck_link_hello hello;
 	uint32_t seq;
 	char nonce[64];
-	unsigned backstop_ms;         /* an agent that is silent so long while the rank is held hangs */
+	unsigned backstop_ms;         /* an agent so long silent while the rank is held hangs */
 
 	/* a restart */
 	uint32_t from_job, from_step;

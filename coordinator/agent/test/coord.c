@@ -235,7 +235,8 @@ bool coord_checkpoint(unsigned seq, char hash[40])
 	       coord_ask("write", seq, NULL, &written) &&
 	       coord_ask("commit", seq, document(seq, written, frozen), &committed);
 	if (good) {
-		snprintf(hash, 40, "%s", packet_text(json_object_get(committed, "data"), "hash", ""));
+		snprintf(hash, 40, "%s", packet_text(json_object_get(committed, "data"), "hash",
+						      ""));
 		coord_tell("committed", seq, json_pack("{s:s, s:[i,i]}", "hash", hash, "keep",
 			   (int)seq - 1, (int)seq));
 	}

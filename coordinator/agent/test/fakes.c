@@ -78,8 +78,10 @@ json_t *store_commit(const void *request, struct gck_error *err)
 
 json_t *store_prune(const void *request, struct gck_error *err)
 {
+	const struct store_request *r = request;
+
 	(void)err;
-	fake_world->pruned += (int)json_array_size(((const struct store_request *)request)->document);
+	fake_world->pruned += (int)json_array_size(r->document);
 	return json_true();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent and its workers killed at every point of a checkpoint and of a restart (common/fault.h):
+ * The agent and its workers killed at every point (common/fault.h) of a checkpoint and a restart:
  * ranks go on unharmed and the next checkpoint works; a restart that was cut short can be done
  * again. Needs a build with --enable-faults. */
 #include "config.h"

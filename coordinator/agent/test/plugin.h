@@ -63,8 +63,8 @@ json_t *coord_welcome(const char *action, json_t *more, int ms);
 /* Send {"op", "seq", ...more}. */
 void coord_tell(const char *op, unsigned seq, json_t *more);
 
-/* The next message of this op (and phase, unless NULL); others are skipped. NULL: none within ms, or
- * the connection ended. New reference. */
+/* The next message of this op (and phase, unless NULL); others are skipped. NULL: none within ms,
+ * or the connection ended. New reference. */
 json_t *coord_await(const char *op, const char *phase, int ms);
 
 /* tell and await `done`: its "ok"; the message in *answer (may be NULL). */
