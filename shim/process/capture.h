@@ -8,8 +8,6 @@
 #include "shim/process/process.h"
 #include "shim/process/threads.h"
 
-#define GCK_HELPER_MS 5000
-
 struct gck_capture {
 	struct gck_target t;
 	struct gck_options o;

@@ -83,16 +83,21 @@ static int get(const struct gck_target *t, struct gck_link_msg *m, int timeout_m
 	return 0;
 }
 
-/* Send m and take the answer, which has to be of this type, into m. */
+/* Send m and take the answer, which has to be of this type, into m. Where it does not come the
+ * link is ended, and the helper connects again: a late answer would be taken for the next one. */
 static int ask(const struct gck_target *t, struct gck_link_msg *m, int fd, uint32_t answer,
 	       int timeout_ms, struct gck_error *err)
 {
-	if (put(t, m, fd, err) || get(t, m, timeout_ms, err))
+	if (put(t, m, fd, err))
 		return -1;
-	if (m->type != answer)
-		return gck_fail(err, EPROTO, "the shim's helper in process %d answered with a "
-				"message of type %u", (int)t->pid, m->type);
-	return 0;
+	if (get(t, m, timeout_ms, err) == 0) {
+		if (m->type == answer)
+			return 0;
+		gck_fail(err, EPROTO, "the shim's helper in process %d answered with a message of "
+			 "type %u", (int)t->pid, m->type);
+	}
+	shutdown(t->link, SHUT_RDWR);
+	return -1;
 }
 
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,

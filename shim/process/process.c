@@ -119,6 +119,9 @@ static int read_memory_layout(struct gck_scan *s)
 		return -1;
 	if (state == 'Z' || state == 'X')
 		return gck_fail(s->err, ESRCH, "process %d has ended", (int)s->t->pid);
+	if (state == 'T')
+		gck_find(s->f, true, "process", "continue it with SIGCONT",
+			 "it is stopped by a signal (job control)");
 	img->start_code = v[26];
 	img->end_code = v[27];
 	img->start_stack = v[28];

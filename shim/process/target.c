@@ -61,6 +61,23 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 	return 0;
 }
 
+/* A stopped rank's helper does not answer. After a helper connected again, tracing is permitted
+ * once it has answered something. */
+static int greet(const struct gck_target *t, struct gck_error *err)
+{
+	struct gck_link_msg m = {.ncalls = 1};
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+
+	if (gck_proc_stat(t->proc, &state, v, err))
+		return -1;
+	if (state == 'T')
+		return gck_fail(err, EAGAIN, "process %d is stopped by a signal (job control); "
+				"continue it with SIGCONT", (int)t->pid);
+	m.calls[0].nr = SYS_getpid;
+	return gck_helper_calls(t, &m, GCK_HELPER_MS, err);
+}
+
 int gck_target_open(struct gck_target *t, pid_t pid, int link,
 		    const struct gck_link_hello *hello, struct gck_error *err)
 {
@@ -77,7 +94,7 @@ int gck_target_open(struct gck_target *t, pid_t pid, int link,
 		gck_fail(err, errno, "cannot open process %d: %s", (int)pid, strerror(errno));
 		goto failed;
 	}
-	if (gck_target_refresh(t, err))
+	if ((link >= 0 && greet(t, err)) || gck_target_refresh(t, err))
 		goto failed;
 	return 0;
 failed:

@@ -8,6 +8,8 @@
 #include "common/error.h"
 #include "shim/link.h"
 
+#define GCK_HELPER_MS 5000 /* within which the helper has to answer */
+
 struct gck_target {
 	pid_t pid;
 	int proc;                    /* directory fd of /proc/PID */

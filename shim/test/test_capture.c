@@ -357,6 +357,49 @@ static void test_signals(void)
 	stop();
 }
 
+/* Whole checkpoints, killed at any instruction; the agent then ends the link. */
+static void test_killed(void)
+{
+	enum { ROUNDS = 60 };
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	struct gck_image *img;
+	int back = 0, clones = 0;
+
+	start();
+	tell("do", "memory");
+	for (int i = 0; i < ROUNDS; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			for (;;)
+				gck_image_free(checkpoint(&manifest, &err));
+		usleep((unsigned)(rand() % 25000));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		close(helper_link);
+		helper_link = agent_admit(&agent, &hello);
+		back += helper_link >= 0 && !strcmp(rank_ask(&rank, "count"), "0");
+	}
+	is_int(back, ROUNDS, "after each worker's death the rank and its helper go on");
+	img = checkpoint(&manifest, &err);
+	if (!ok(img != NULL, "and a checkpoint can be taken"))
+		printf("# %s\n", err.text);
+	for (int proc = gck_proc_open(rank.pid, NULL); proc >= 0; proc = -1) {
+		char name[48], *text;
+
+		snprintf(name, sizeof(name), "task/%d/children", rank.pid);
+		text = gck_proc_read(proc, name, NULL, NULL);
+		clones += text && *text;
+		free(text);
+		close(proc);
+	}
+	is_int(clones, 0, "no clone is left");
+	gck_image_free(img);
+	json_decref(manifest);
+	stop();
+}
+
 static void test_churn(void)
 {
 	struct gck_error err = {0};
@@ -406,6 +449,7 @@ static void test_stopped(void)
 	kill(rank.pid, SIGSTOP);
 	ok(becomes(rank.pid, 'T'), "a rank is stopped");
 	check_failure("a stopped rank", "SIGCONT");
+	check_able("a stopped rank", "it is stopped by a signal");
 	ok(becomes(rank.pid, 'T'), "it stays stopped");
 	kill(rank.pid, SIGCONT);
 	is_str(rank_ask(&rank, "count"), "0", "until it is continued");
@@ -453,6 +497,7 @@ int main(void)
 	test_image();
 	test_append();
 	test_signals();
+	test_killed();
 	test_churn();
 	test_stopped();
 	test_gone();
