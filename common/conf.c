@@ -63,8 +63,8 @@ static int set_text(struct gck_conf *c, const struct key *k, const char *value,
 		return gck_fail(err, EINVAL, "%s=%.100s: the path must not hold a colon, which "
 				"separates paths in LD_PRELOAD", k->name, value);
 	if (strlen(value) >= k->size)
-		return gck_fail(err, ENAMETOOLONG, "%s: the value is longer than %zu bytes", k->name,
-				k->size - 1);
+		return gck_fail(err, ENAMETOOLONG, "%s: the value is longer than %zu bytes",
+				k->name, k->size - 1);
 	strcpy((char *)c + k->offset, value);
 	return 0;
 }
@@ -152,8 +152,9 @@ static int read_line(struct reader *r, char *line, unsigned number, struct gck_e
 	key = trim(key);
 	value = trim(value);
 	if (value[strcspn(value, " \t")])
-		return gck_fail(err, EINVAL, "%.64s: a value with a space in it; write one Key=Value a "
-				"line", key);
+		return gck_fail(err, EINVAL,
+				"%.64s: a value with a space in it; write one Key=Value a line",
+				key);
 	return set(r, key, value, number, err);
 }
 

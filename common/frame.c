@@ -67,8 +67,9 @@ int gck_frame_put(struct gck_buffer *b, const void *content, size_t size, struct
 	unsigned char *p;
 
 	if (size > GCK_WIRE_MAX_FRAME)
-		return gck_fail(err, EMSGSIZE, "a message of %zu bytes is larger than a frame may be (%u)",
-				size, GCK_WIRE_MAX_FRAME);
+		return gck_fail(err, EMSGSIZE,
+				"a message of %zu bytes is larger than a frame may be (%u)", size,
+				GCK_WIRE_MAX_FRAME);
 	p = gck_buffer_space(b, GCK_FRAME_HEADER + size, err);
 	if (!p)
 		return -1;
@@ -88,8 +89,8 @@ int gck_frame_peek(const struct gck_buffer *b, const char **content, size_t *siz
 	memcpy(&length, b->data + b->start, GCK_FRAME_HEADER);
 	length = be32toh(length);
 	if (length == 0 || length > GCK_WIRE_MAX_FRAME)
-		return gck_fail(err, EMSGSIZE, "a frame of %u bytes came; 1 to %u are allowed", length,
-				GCK_WIRE_MAX_FRAME);
+		return gck_fail(err, EMSGSIZE, "a frame of %u bytes came; 1 to %u are allowed",
+				length, GCK_WIRE_MAX_FRAME);
 	if (gck_buffer_held(b) - GCK_FRAME_HEADER < length)
 		return 0;
 	*content = (const char *)b->data + b->start + GCK_FRAME_HEADER;

@@ -17,7 +17,7 @@ enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 
 struct gck_options {
 	unsigned interval_s;     /* between checkpoints, seconds; 0 is "off"; "auto" is 1800 */
-	char store[PATH_MAX];    /* "file:/path" or "s3://bucket/prefix"; "" until a default is set */
+	char store[PATH_MAX];    /* "file:/path" or "s3://bucket/prefix"; "" until one is given */
 	char stage[PATH_MAX];    /* "" or an absolute path; not available yet: always "" */
 	unsigned keep;           /* commits kept, 1 or more */
 	enum gck_compress compress;
@@ -41,7 +41,8 @@ void gck_options_init(struct gck_options *o);
 /* The name of the i-th key, or NULL after the last. */
 const char *gck_options_key(size_t i);
 
-/* Set one key. A value that would do nothing in this version is bad too. -1 with the key named and o unchanged if the key is unknown or the value bad. */
+/* Set one key. -1 with the key named and o unchanged if the key is unknown or the value bad; a
+ * value that would do nothing in this version is bad too. */
 int gck_options_set(struct gck_options *o, const char *key, const char *value,
 		    struct gck_error *err);
 

@@ -24,8 +24,9 @@ static int add_product(uint64_t *sum, uint64_t a, uint64_t b)
 {
 	uint64_t product = 0;
 
-	return __builtin_mul_overflow(a, b, &product) || __builtin_add_overflow(*sum, product, sum) ?
-		-1 : 0;
+	if (__builtin_mul_overflow(a, b, &product) || __builtin_add_overflow(*sum, product, sum))
+		return -1;
+	return 0;
 }
 
 int gck_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *number,
@@ -47,7 +48,9 @@ static uint64_t time_unit(const char **text)
 	static const struct {
 		const char *name;
 		uint64_t ms;
-	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
+	} units[] = {
+		{ "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 }
+	};
 
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
 		size_t n = strlen(units[i].name);

@@ -38,7 +38,8 @@ static int make_nonce(char text[NONCE_TEXT + 1], struct gck_error *err)
 	unsigned char raw[NONCE_BYTES];
 
 	if (getrandom(raw, sizeof raw, 0) != (ssize_t)sizeof raw)
-		return gck_fail(err, errno, "no random numbers for a connection: %s", strerror(errno));
+		return gck_fail(err, errno, "no random numbers for a connection: %s",
+				strerror(errno));
 	for (size_t i = 0; i < sizeof raw; i++) {
 		text[2 * i] = digits[raw[i] >> 4];
 		text[2 * i + 1] = digits[raw[i] & 15];
@@ -93,7 +94,8 @@ static int send_hello(struct gck_wire *w, struct gck_error *err)
 
 	if (make_nonce(w->nonce, err))
 		return -1;
-	n = snprintf(text, sizeof text, "{\"gpuckpt\":%d,\"nonce\":\"%s\"}", GCK_WIRE_VERSION, w->nonce);
+	n = snprintf(text, sizeof text, "{\"gpuckpt\":%d,\"nonce\":\"%s\"}", GCK_WIRE_VERSION,
+		     w->nonce);
 	return gck_frame_put(&w->out, text, (size_t)n, err);
 }
 
@@ -171,7 +173,8 @@ static int seal(struct gck_wire *w, const json_t *body, struct gck_error *err)
 static int wait_for_hello(struct gck_wire *w, const json_t *body, struct gck_error *err)
 {
 	if (json_array_size(w->waiting) >= MAX_WAITING)
-		return gck_fail(err, ENOBUFS, "the coordinator sent no hello; %u messages wait for it",
+		return gck_fail(err, ENOBUFS,
+				"the coordinator sent no hello; %u messages wait for it",
 				MAX_WAITING);
 	if (json_array_append_new(w->waiting, json_deep_copy(body)))
 		return gck_fail(err, ENOMEM, "no memory for a message");
@@ -229,12 +232,15 @@ static int read_hello(struct gck_wire *w, const char *text, size_t size, struct 
 	int version = 0;
 	int rc = -1;
 
-	if (json_unpack(hello, "{s:i, s:s}", "gpuckpt", &version, "nonce", &nonce) || !is_nonce(nonce))
+	if (json_unpack(hello, "{s:i, s:s}", "gpuckpt", &version, "nonce", &nonce) ||
+	    !is_nonce(nonce))
 		gck_fail(err, EPROTO, "what answers is not gpuckptd: its hello is malformed; check "
 			 "CoordinatorHost and CoordinatorPort");
 	else if (version != GCK_WIRE_VERSION)
-		gck_fail(err, EPROTO, "gpuckptd speaks version %d of the protocol, this program %d; "
-			 "install the same release on all nodes", version, GCK_WIRE_VERSION);
+		gck_fail(err, EPROTO,
+			 "gpuckptd speaks version %d of the protocol, this program %d; "
+			 "install the same release on all nodes",
+			 version, GCK_WIRE_VERSION);
 	else
 		rc = 0;
 	if (rc == 0)
@@ -318,7 +324,8 @@ static json_t *check_envelope(struct gck_wire *w, const json_t *e, struct gck_er
 	return NULL;
 }
 
-static json_t *open_payload(struct gck_wire *w, const char *text, size_t size, struct gck_error *err)
+static json_t *open_payload(struct gck_wire *w, const char *text, size_t size,
+			    struct gck_error *err)
 {
 	json_error_t why;
 	json_t *e = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);

@@ -37,7 +37,8 @@ static int wait_for(int fd, short events, int64_t deadline, struct gck_error *er
 
 static int connect_one(const struct addrinfo *a, int64_t deadline, struct gck_error *err)
 {
-	int fd = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
+	int type = a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+	int fd = socket(a->ai_family, type, a->ai_protocol);
 	int failed = 0;
 	socklen_t size = sizeof failed;
 

@@ -52,7 +52,8 @@ static int name_link(struct gck_agent *a, const char *label, struct gck_error *e
 	if (getrandom(&random, sizeof random, 0) != sizeof random)
 		return gck_fail(err, errno, "no random numbers for a socket's name: %s",
 				strerror(errno));
-	snprintf(a->link, sizeof a->link, "gpuckpt-%.60s-%016llx", label, (unsigned long long)random);
+	snprintf(a->link, sizeof a->link, "gpuckpt-%.60s-%016llx", label,
+		 (unsigned long long)random);
 	return 0;
 }
 
@@ -184,7 +185,8 @@ int gck_agent_start(const struct gck_agent *a, const char *path, char *const arg
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (failed)
-		return gck_fail(err, failed, "the agent %s was not started: %s", path, strerror(failed));
+		return gck_fail(err, failed, "the agent %s was not started: %s", path,
+				strerror(failed));
 	return 0;
 }
 

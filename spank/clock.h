@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Clocks that go on alike on every node: a time namespace in which CLOCK_MONOTONIC and
- * CLOCK_BOOTTIME read as CLOCK_REALTIME, so that neither jumps when a rank is restored elsewhere. */
+ * CLOCK_BOOTTIME read as CLOCK_REALTIME, so that neither jumps when a rank is restored on another
+ * node. */
 #ifndef GCK_SPANK_CLOCK_H
 #define GCK_SPANK_CLOCK_H
 

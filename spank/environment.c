@@ -22,11 +22,12 @@ static int get(spank_t spank, const char *name, char *value, size_t size, struct
 	if (e == ESPANK_SUCCESS)
 		return 0;
 	if (e == ESPANK_NOSPACE)
-		return gck_fail(err, ENAMETOOLONG, "%s in the job's environment is longer than %zu bytes",
-				name, size - 1);
+		return gck_fail(err, ENAMETOOLONG,
+				"%s in the job's environment is longer than %zu bytes", name,
+				size - 1);
 	if (e != ESPANK_ENV_NOEXIST)
-		return gck_fail(err, EINVAL, "%s cannot be read from the job's environment: %s", name,
-				spank_strerror(e));
+		return gck_fail(err, EINVAL, "%s cannot be read from the job's environment: %s",
+				name, spank_strerror(e));
 	*value = '\0';
 	return 0;
 }

@@ -103,6 +103,7 @@ int gck_option_register(spank_t spank, int ac, char *argv[], struct gck_error *e
 		return -1;
 	e = spank_option_register(spank, &option);
 	if (e != ESPANK_SUCCESS)
-		return gck_fail(err, EINVAL, "--gpu-ckpt could not be registered: %s", spank_strerror(e));
+		return gck_fail(err, EINVAL, "--gpu-ckpt could not be registered: %s",
+				spank_strerror(e));
 	return 0;
 }

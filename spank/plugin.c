@@ -59,7 +59,8 @@ static void fail(const struct gck_error *err)
 			    step.options.require ? "require=yes was given" :
 			    "its job was restarted and may have a checkpoint to go on from");
 	else
-		slurm_spank_log("gpuckpt: %s: %s; the step runs without checkpoints", host, err->text);
+		slurm_spank_log("gpuckpt: %s: %s; the step runs without checkpoints", host,
+				err->text);
 }
 
 static bool is_regular_step(spank_t spank)
@@ -75,8 +76,8 @@ static int need_file(const char *path, int mode, const char *key, struct gck_err
 {
 	if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0)
 		return 0;
-	return gck_fail(err, errno, "%s: %s; check the installation on this node, or %s in %s", path,
-			strerror(errno), key, gck_option_conf_path());
+	return gck_fail(err, errno, "%s: %s; check the installation on this node, or %s in %s",
+			path, strerror(errno), key, gck_option_conf_path());
 }
 
 static int configure(struct gck_error *err)
@@ -88,8 +89,9 @@ static int configure(struct gck_error *err)
 	if (rc)
 		return -1;
 	if (!*step.options.store)
-		return gck_fail(err, EINVAL, "store: give store=file:/path, or have DefaultStore set in "
-				"%s", gck_option_conf_path());
+		return gck_fail(err, EINVAL,
+				"store: give store=file:/path, or have DefaultStore set in %s",
+				gck_option_conf_path());
 	if (need_file(step.conf.agent, X_OK, "AgentPath", err))
 		return -1;
 	return need_file(step.conf.preload, R_OK, "PreloadPath", err);
@@ -145,10 +147,11 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.conf.preload, step.agent.link, step.restarts, &err) == 0)
-		return 0;
-	fail(&err);
-	return -1;
+	if (gck_environment_rank(spank, step.conf.preload, step.agent.link, step.restarts, &err)) {
+		fail(&err);
+		return -1;
+	}
+	return 0;
 }
 
 /* ---- hooks --------------------------------------------------------------------------------- */

@@ -38,7 +38,8 @@ static void test_all(void)
 		"# a comment\n\n  ClusterName = lab # another\ncoordinatorhost=ctl\r\n"
 		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nNodePoll=1\n"
-		"MaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\nDefaultStore=file:/scratch\n"
+		"MaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
+		"DefaultStore=file:/scratch\n"
 		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultInterval=off";
 	struct gck_conf c;
 

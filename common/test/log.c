@@ -17,7 +17,8 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	snprintf(path, sizeof path, "%s/log", dir);
-	is_int(gck_log_open("x", "/nonexistent/log", GCK_LOG_INFO), -1, "a log that cannot be opened");
+	is_int(gck_log_open("x", "/nonexistent/log", GCK_LOG_INFO), -1,
+	       "a log that cannot be opened");
 	is_int(gck_log_open("test", path, GCK_LOG_INFO), 0, "a log file");
 	errno = ENOSPC;
 	gck_error_log("one %d", 1);
@@ -36,7 +37,8 @@ int main(void)
 	ok(strstr(text, "] error: one 1\n") && strstr(text, " test["), "a line");
 	ok(strstr(text, "] info: two?forged line\n") != NULL, "a newline does not make a line");
 	ok(!strstr(text, "hidden"), "what is below the level is left out");
-	ok(strstr(text, "xxx\n") && strstr(text, "] info: last\n"), "a long line is cut, then it goes on");
+	ok(strstr(text, "xxx\n") && strstr(text, "] info: last\n"), 
+	   "a long line is cut, then it goes on");
 	stat(path, &st);
 	is_int(st.st_mode & 0777, 0600, "only the owner reads it");
 	unlink(path);

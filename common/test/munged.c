@@ -49,8 +49,8 @@ static int make_dir(void)
 
 static void run(const char *program)
 {
-	static const char *const names[] = { "--key-file", "--log-file", "--seed-file", "--pid-file",
-					     "--socket" };
+	static const char *const names[] = { "--key-file", "--log-file", "--seed-file",
+					     "--pid-file", "--socket" };
 	char *option[5];
 	int null = open("/dev/null", O_RDWR);
 
@@ -61,8 +61,8 @@ static void run(const char *program)
 	dup2(null, 0);
 	dup2(null, 1);
 	dup2(null, 2);
-	execlp(program, "munged", "--foreground", "--num-threads=1", option[0], option[1], option[2],
-	       option[3], option[4], (char *)NULL);
+	execlp(program, "munged", "--foreground", "--num-threads=1", option[0], option[1],
+	       option[2], option[3], option[4], (char *)NULL);
 	_exit(127);
 }
 

@@ -80,20 +80,23 @@ static void test_good(void)
 static void test_bad(void)
 {
 	static const char *const values[][2] = {
-		{ "interval", "" }, { "interval", "0" }, { "interval", "500ms" }, { "interval", "-1" },
-		{ "interval", "30x" }, { "interval", "1h30" }, { "interval", "99999999999999999999s" },
-		{ "interval", "9999999999999999d" }, { "interval", "366d" }, { "interval", "30 m" },
-		{ "store", "" }, { "store", "/scratch" }, { "store", "file:scratch" }, { "store", "file:" },
-		{ "store", "nfs:/x" }, { "store", "s3://bucket/prefix" }, { "store", "file:/a\nb" },
-		{ "stage", "/tmp" }, { "stage", "tmp" }, { "keep", "0" }, { "keep", "2x" },
-		{ "keep", " 2" }, { "keep", "1001" }, { "compress", "gzip" }, { "compress", "lz4:3" },
-		{ "compress", "zstd:0" }, { "compress", "zstd:23" }, { "compress", "zstd:" },
-		{ "timeout", "0" }, { "timeout", "25h" }, { "hold", "1ms" }, { "restart-wait", "8d" },
+		{ "interval", "" }, { "interval", "0" }, { "interval", "500ms" },
+		{ "interval", "-1" }, { "interval", "30x" }, { "interval", "1h30" },
+		{ "interval", "99999999999999999999s" }, { "interval", "9999999999999999d" },
+		{ "interval", "366d" }, { "interval", "30 m" }, { "store", "" },
+		{ "store", "/scratch" }, { "store", "file:scratch" }, { "store", "file:" },
+		{ "store", "nfs:/x" }, { "store", "s3://bucket/prefix" },
+		{ "store", "file:/a\nb" }, { "stage", "/tmp" }, { "stage", "tmp" },
+		{ "keep", "0" }, { "keep", "2x" }, { "keep", " 2" }, { "keep", "1001" },
+		{ "compress", "gzip" }, { "compress", "lz4:3" }, { "compress", "zstd:0" },
+		{ "compress", "zstd:23" }, { "compress", "zstd:" }, { "timeout", "0" },
+		{ "timeout", "25h" }, { "hold", "1ms" }, { "restart-wait", "8d" },
 		{ "mpi", "openmpi" }, { "mpi", "mpich" }, { "files", "1X" }, { "files", "1GB" },
-		{ "files", "-1" }, { "files", "99999999999T" }, { "restart", "yes" }, { "restart", "0" },
-		{ "restart", "0:1" }, { "restart", "1:" }, { "restart", ":1" }, { "restart", "1:2:3" },
-		{ "restart", "99999999999999999999:1" }, { "skip-done", "maybe" }, { "require", "1" },
-		{ "cpus", "0" }, { "cpus", "many" },
+		{ "files", "-1" }, { "files", "99999999999T" }, { "restart", "yes" },
+		{ "restart", "0" }, { "restart", "0:1" }, { "restart", "1:" },
+		{ "restart", ":1" }, { "restart", "1:2:3" },
+		{ "restart", "99999999999999999999:1" }, { "skip-done", "maybe" },
+		{ "require", "1" }, { "cpus", "0" }, { "cpus", "many" },
 	};
 	char *path = malloc(6000);
 

@@ -27,7 +27,8 @@ static struct gck_wire *one_end(bool server, uid_t peer, int *mine)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		abort();
 	*mine = fds[1];
-	return server ? gck_wire_server(fds[0], sock, &err) : gck_wire_client(fds[0], sock, peer, &err);
+	return server ? gck_wire_server(fds[0], sock, &err)
+		      : gck_wire_client(fds[0], sock, peer, &err);
 }
 
 static size_t take(int fd, char *buf, size_t size)
@@ -120,10 +121,12 @@ static void test_round_trip(void)
 	p.server = one_end(true, 0, &p.s);
 	p.client = one_end(false, getuid(), &p.c);
 	say(p.client, 1);
-	ok(gck_wire_waiting(p.client) && !gck_wire_pending(p.client), "a client waits for the hello");
+	ok(gck_wire_waiting(p.client) && !gck_wire_pending(p.client), 
+	   "a client waits for the hello");
 	gck_wire_flush(p.server, &err);
 	carry(p.s, p.c);
-	ok(gck_wire_fill(p.client, &err) == 1 && gck_wire_pending(p.client), "the hello lets it go");
+	ok(gck_wire_fill(p.client, &err) == 1 && gck_wire_pending(p.client), 
+	   "the hello lets it go");
 	gck_wire_flush(p.client, &err);
 	carry(p.c, p.s);
 	is_int(heard(p.server, &uid), 1, "client to server");
@@ -219,7 +222,8 @@ static void test_binding(void)
 
 	n = said(p.client, p.c, 1, frame, sizeof frame);
 	put(q.s, frame, n);
-	refused(q.server, EBADMSG, "another connection", "a frame of another connection: wrong nonce");
+	refused(q.server, EBADMSG, "another connection",
+		"a frame of another connection: wrong nonce");
 	post_close(&q);
 
 	m = said(p.client, p.c, 2, second, sizeof second);
@@ -302,7 +306,8 @@ static void bad_hello(const char *content, const char *text, const char *name)
 
 	put(fd, head, 4);
 	put(fd, content, strlen(content));
-	ok(gck_wire_fill(w, &err) == -1 && err.code == EPROTO && strstr(err.text, text), "%s", name);
+	ok(gck_wire_fill(w, &err) == -1 && err.code == EPROTO && strstr(err.text, text), "%s",
+	   name);
 	gck_wire_free(w);
 	close(fd);
 }
@@ -320,7 +325,8 @@ static void test_no_munged(void)
 {
 	char *c = gck_credential_seal("/nonexistent/munge.sock", 0, "x", &err);
 
-	ok(!c && err.code == ECONNREFUSED && strstr(err.text, "munged runs"), "no munged: %s", err.text);
+	ok(!c && err.code == ECONNREFUSED && strstr(err.text, "munged runs"), "no munged: %s",
+	   err.text);
 	free(c);
 }
 

@@ -42,7 +42,8 @@ static int status_of(pid_t pid)
  * signals. Exit status 0: the agent is up, 1: it is not. */
 static pid_t fork_first(struct gck_agent *a, const char *path, unsigned tasks)
 {
-	static char name[] = "gpuckpt-agent", dashes[] = "--", program[] = "/bin/prog", var[] = "A=b";
+	static char name[] = "gpuckpt-agent", dashes[] = "--", program[] = "/bin/prog",
+		    var[] = "A=b";
 	char *argv[] = { name, dashes, program, NULL }, *envp[] = { var, NULL };
 	pid_t pid = fork();
 	sigset_t all;
@@ -172,7 +173,8 @@ static void test_link(void)
 	close(fd);
 	gck_agent_forked(&a);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	is_int(connect(fd, (struct sockaddr *)&addr, length), -1, "without an agent nobody listens");
+	is_int(connect(fd, (struct sockaddr *)&addr, length), -1,
+	       "without an agent nobody listens");
 	close(fd);
 	gck_agent_finish(&a, 0);
 }
@@ -184,7 +186,8 @@ int main(int argc, char *argv[])
 
 	(void)argc;
 	alarm(60);
-	snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - argv[0]) : 1, slash ? argv[0] : ".");
+	snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - argv[0]) : 1,
+		 slash ? argv[0] : ".");
 	if (!realpath(dir, stub))
 		return 1;
 	strncat(stub, "/stub_agent", sizeof stub - strlen(stub) - 1);

@@ -54,7 +54,8 @@ int main(int argc, char *argv[])
 	}
 	waitpid(pid, &status, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		skip("in the namespace they agree", "time namespaces need CAP_SYS_ADMIN and CAP_SYS_TIME");
+		skip("in the namespace they agree",
+		     "time namespaces need CAP_SYS_ADMIN and CAP_SYS_TIME");
 	else
 		is_int(status, 0, "in the namespace they agree, also after an exec");
 	return tap_done();
