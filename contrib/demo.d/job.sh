@@ -16,7 +16,7 @@ run_job()
 		#!/bin/bash
 		export GMX_MAXBACKUP=-1
 		srun ${3-} bash -c 'cd rank\$SLURM_PROCID && exec gmx mdrun -s topol.tpr -deffnm md \
-			-ntmpi 1 -ntomp 1 -reprod -nsteps $steps -v -stepout 20 >progress 2>&1'
+			-ntmpi 1 -ntomp 1 -reprod -nsteps $steps -v -stepout 5 >progress 2>&1'
 		END
 	) || fail "sbatch refused the job"
 	job_seen=
@@ -40,17 +40,17 @@ job_ended() { [[ ! $(job_field %T) =~ PENDING|CONFIGURING|RUNNING|COMPLETING|SUS
 job_nodes() { root scontrol show hostnames "$(job_field %N)" | xargs; }
 job_restarts() { root scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
 
-# The step that the slowest rank has reached, by mdrun's own word.
-step_reached()
+# The steps that the ranks have reached, by mdrun's own word: the least, and the mean.
+steps_of_ranks()
 {
-	local r s least=$steps
+	local r
 	for r in 0 1 2 3; do
-		s=$(tail -c 300 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
-			sed -n 's/^step \([0-9]*\).*/\1/p' | tail -n 1)
-		[[ ${s:-0} -ge $least ]] || least=${s:-0}
+		tail -c 300 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
+			sed -n 's/^step \([0-9]*\).*/\1/p' | tail -n 1
 	done
-	echo "$least"
 }
+step_reached() { steps_of_ranks | awk 'NR == 1 || $1 < m { m = $1 } END { print NR < 4 ? 0 : m }'; }
+step_mean() { steps_of_ranks | awk '{ s += $1 } END { print s / 4 }'; }
 
 # Say it when Slurm's view of the job changes.
 watch_job()
@@ -89,10 +89,12 @@ follow_until_end()
 step_state() { alice gpuckpt status "$job" --json 2>/dev/null | jq -r '.steps[0].state // "none"'; }
 step_runs() { [[ $(step_state) = running ]]; }
 
-# Take a checkpoint with the ranks running, show its write, keep its figures in $figures.
+# Take a checkpoint with the ranks running, show its write, keep its figures in $figures. What it
+# costs: the time until a second after its commit, less what the steps done in it took before.
 checkpoint()
 {
-	local pid answer=$GPUCKPT_LAB/create.json progress
+	local pid answer=$GPUCKPT_LAB/create.json progress begin first
+	first=$(step_mean) begin=$(now)
 	say "gpuckpt create $job"
 	alice gpuckpt create "$job" --json >"$answer" 2>"$answer.err" &
 	pid=$!
@@ -104,15 +106,28 @@ checkpoint()
 	done
 	wait $pid || fail "gpuckpt create: $(cat "$answer.err")" "$dir/out"
 	bar "writing the image" 1 1
-	figures+=("$(jq -r '.steps[0] | "\(.stall_ms) \(.put) \(.stored) \(.write_s) \(.seq)"' "$answer")")
+	figures+=("$(jq -r '.steps[0] | "\(.stall_ms * 10 | round / 10) \(.put) \(.stored) \(.write_s * 100 | round / 100) \(.seq)"' "$answer")")
 	# shellcheck disable=SC2086 # five words
 	set -- ${figures[-1]}
 	say "commit $5: stall $1 ms, $(mib "$2") of memory, $(mib "$3") new in the store, $4 s to write"
+	sleep 1
+	losses+=("$(calc "$(since "$begin") - ($(step_mean) - $first) / $rate")")
 }
 
-# median COLUMN of the figures
+# measure_rate: steps a second of a rank, undisturbed
+measure_rate()
+{
+	local begin first
+	first=$(step_mean) begin=$(now)
+	sleep 5
+	rate=$(calc "($(step_mean) - $first) / $(since "$begin")")
+}
+
+# figure COLUMN: one a line
+figure() { printf '%s\n' "${figures[@]}" | awk -v c="$1" '{ print $c }'; }
+
 median()
 {
-	printf '%s\n' "${figures[@]}" | awk -v c="$1" '{ print $c }' | sort -g |
-		awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+	sort -g | awk '{ v[NR] = $1 }
+		END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
