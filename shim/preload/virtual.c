@@ -48,11 +48,19 @@ int32_t gck_pid_to_program(int32_t pid)
 	return pid == -gck_state.rpid ? -gck_state.vpid : pid;
 }
 
+/* A child has the table, too, but not the threads. */
+static uint32_t entries(void)
+{
+	return gck_state.ntids && gck_is_rank() ? gck_state.ntids : 0;
+}
+
 int32_t gck_tid_to_kernel(int32_t tid)
 {
+	uint32_t n = entries();
+
 	if (tid <= 0)
 		return tid;
-	for (uint32_t i = 0; i < gck_state.ntids && gck_is_rank(); i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		union entry e = load(i);
 
 		if (e.tid.vtid == tid)
@@ -63,9 +71,11 @@ int32_t gck_tid_to_kernel(int32_t tid)
 
 int32_t gck_tid_to_program(int32_t tid)
 {
+	uint32_t n = entries();
+
 	if (tid <= 0)
 		return gck_pid_to_program(tid);
-	for (uint32_t i = 0; i < gck_state.ntids && gck_is_rank(); i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		union entry e = load(i);
 
 		if (e.tid.vtid && e.tid.rtid == tid)
