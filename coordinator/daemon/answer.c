@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "common/log.h"
+#include "coordinator/daemon/checkpoint.h"
 #include "coordinator/daemon/document.h"
 #include "coordinator/daemon/finish.h"
 #include "coordinator/daemon/operation.h"
@@ -138,7 +139,7 @@ static int take(struct gck_core *core, struct gck_step *step, const json_t *data
 		return take_images(step, data, err);
 	case GCK_COMMITTING:
 	case GCK_HELD_COMMITTING:
-		return take_hash(step, data, err);
+		return take_hash(step, data, err) || gck_checkpoint_journal(core, step, err) ? -1 : 0;
 	default:
 		return 0;
 	}

@@ -168,18 +168,17 @@ void gck_act_commit(struct gck_core *core, struct gck_step *step)
 	gck_operation_phase(core, step);
 }
 
-static void journal_commit(struct gck_core *core, struct gck_step *step, const char *hash)
+int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err)
 {
 	json_t *r = gck_record_seq(step, "commit", step->intent.seq);
 
 	json_object_set_new(r, "restarts", json_integer(step->restarts));
-	json_object_set_new(r, "hash", json_string(hash));
+	json_object_set_new(r, "hash", json_string(step->live->checkpoint.hash));
 	json_object_set_new(r, "time", json_integer(core->world->now_ms() / 1000));
 	json_object_set_new(r, "keep", json_integer(step->live->options.keep));
 	if (step->intent.info)
 		json_object_set(r, "info", step->intent.info);
-	/* The commit object lies in the store: it counts, whether or not the journal can be written. */
-	gck_core_note(core, r, true);
+	return gck_core_record(core, r, true, err);
 }
 
 static void tell_committed(struct gck_core *core, struct gck_step *step, uint32_t seq)
@@ -198,7 +197,6 @@ void gck_act_committed(struct gck_core *core, struct gck_step *step)
 	struct gck_checkpoint *c = &step->live->checkpoint;
 	bool held = step->live->phase == GCK_HELD;
 
-	journal_commit(core, step, c->hash);
 	tell_committed(core, step, c->seq);
 	step->live->failures = 0;
 	gck_info("step %u.%u: checkpoint %u is committed (%.1f MiB put, %.1f MiB stored)%s",
@@ -271,17 +269,30 @@ void gck_act_release(struct gck_core *core, struct gck_step *step)
 	gck_warn("step %u.%u: its held ranks go on", step->job->id, step->id);
 	phase_timer(core, step, ABORT_MS);
 	gck_live_ask_all(core, step, order("resume", step));
+	gck_operation_failed(core, step, "its ranks did not end in time; they go on");
 	gck_act_recount(core, step);
 }
 
-void gck_act_terminate(struct gck_core *core, struct gck_step *step)
+static json_t *terminate_order(const struct gck_step *step)
 {
 	json_t *body = order("terminate", step);
 
 	json_object_set_new(body, "why", json_string(step->live->checkpoint.reason));
+	return body;
+}
+
+void gck_act_terminate(struct gck_core *core, struct gck_step *step)
+{
+	step->live->checkpoint.terminating = true;
 	phase_timer(core, step, END_MS);
-	gck_live_send_all(core, step, body);
+	gck_live_send_all(core, step, terminate_order(step));
 	gck_act_ended(core, step);
+}
+
+void gck_act_end_again(struct gck_core *core, struct gck_step *step)
+{
+	if (step->live->checkpoint.terminating)
+		gck_live_send_all(core, step, terminate_order(step));
 }
 
 void gck_act_taken(struct gck_core *core, struct gck_step *step)
@@ -302,8 +313,7 @@ void gck_act_adopt(struct gck_core *core, struct gck_step *step)
 	struct gck_checkpoint *c = &step->live->checkpoint;
 
 	gck_info("step %u.%u: checkpoint %u was committed while the coordinator was away",
-		 step->job->id, step->id, step->intent.seq);
-	journal_commit(core, step, c->hash);
+		 step->job->id, step->id, c->seq);
 	tell_committed(core, step, c->seq);
 	phase_timer(core, step, 0);
 	gck_operation_recovered(core, step);

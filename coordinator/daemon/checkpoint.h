@@ -19,7 +19,11 @@ void gck_act_ended(struct gck_core *core, struct gck_step *step);   /* over, if 
 void gck_act_adopt(struct gck_core *core, struct gck_step *step);
 void gck_act_repeat(struct gck_core *core, struct gck_step *step);  /* to who has not answered */
 void gck_act_recount(struct gck_core *core, struct gck_step *step); /* who is lost has answered */
+void gck_act_end_again(struct gck_core *core, struct gck_step *step);
 void gck_act_idle(struct gck_core *core, struct gck_step *step);
 void gck_act_over(struct gck_core *core, struct gck_step *step);
+
+/* The commit object is written: journal that it counts. Nobody is told before. */
+int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err);
 
 #endif

@@ -5,13 +5,26 @@
 #include "common/log.h"
 #include "coordinator/daemon/record.h"
 
+/* A record that could not be written must not be missing in front of the next one. */
+static int catch_up(struct gck_core *core, struct gck_error *err)
+{
+	if (!core->behind)
+		return 0;
+	if (core->world->rewrite(core, err))
+		return -1;
+	core->behind = false;
+	return 0;
+}
+
 int gck_core_record(struct gck_core *core, json_t *record, bool sync, struct gck_error *err)
 {
 	int rc;
 
 	if (!record)
 		return gck_fail(err, ENOMEM, "no memory for a record of the journal");
-	rc = core->world->journal(core, record, sync, err);
+	rc = catch_up(core, err);
+	if (rc == 0)
+		rc = core->world->journal(core, record, sync, err);
 	if (rc == 0)
 		rc = gck_record_apply(&core->state, record, err);
 	json_decref(record);
@@ -26,6 +39,7 @@ void gck_core_note(struct gck_core *core, json_t *record, bool sync)
 	if (gck_core_record(core, record, sync, &err)) {
 		gck_error_log("%s", err.text);
 		gck_record_apply(&core->state, record, NULL);
+		core->behind = true;
 	}
 	json_decref(record);
 }

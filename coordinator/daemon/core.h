@@ -34,6 +34,8 @@ struct gck_world {
 	/* The agent of a node was replaced by a new connection, or refused. */
 	void (*drop)(struct gck_agent *agent);
 	int (*journal)(struct gck_core *core, const json_t *record, bool sync, struct gck_error *err);
+	/* Put the whole state in place of the journal. */
+	int (*rewrite)(struct gck_core *core, struct gck_error *err);
 	/* (Re)start a timer of a step; 0 ms stops it. */
 	void (*timer)(struct gck_core *core, struct gck_step *step, enum gck_timer which, unsigned ms);
 	/* Ask Slurm without waiting (request is stolen); done comes later, exactly once. */
@@ -49,12 +51,14 @@ struct gck_core {
 	const struct gck_world *world;
 	struct gck_state state;
 	struct gck_operation *operations;
+	bool behind;                /* the journal lacks what the state has */
 	int64_t since;              /* seconds since the epoch */
 	struct {
 		struct gck_step *step;
 		int event;
 	} queue[GCK_EVENT_QUEUE];   /* of the machine */
 	unsigned head, count;
+	unsigned impossible;        /* events that no phase expected: bugs, for tests to see */
 	bool draining;
 };
 

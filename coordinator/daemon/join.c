@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/checkpoint.h"
 #include "coordinator/daemon/interval.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/daemon/restart.h"
@@ -254,6 +255,7 @@ static void take_commits(struct gck_core *core, struct gck_step *step, const str
 /* Node 0 tells whether the commit object that was being written is there. */
 static void recover(struct gck_core *core, struct gck_step *step, const struct gck_node *node)
 {
+	struct gck_error err = {0};
 	json_t *one;
 	size_t i;
 
@@ -265,9 +267,13 @@ static void recover(struct gck_core *core, struct gck_step *step, const struct g
 		if (json_integer_value(json_object_get(one, "seq")) != step->intent.seq || !hash)
 			continue;
 		snprintf(step->live->checkpoint.hash, GCK_HASH_TEXT, "%s", hash);
+		if (gck_checkpoint_journal(core, step, &err))
+			break;
 		gck_raise(core, step, GCK_FOUND);
 		return;
 	}
+	if (err.code)
+		step->live->error = err;
 	gck_raise(core, step, GCK_MISSING);
 }
 

@@ -241,7 +241,7 @@ int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 	int rc;
 
 	if (j->broken)
-		return gck_fail(err, EIO, "%s failed before; make room and restart gpuckptd", j->path);
+		return gck_fail(err, EIO, "%s failed before; make room on its file system", j->path);
 	line = make_line(record, &size);
 	if (!line)
 		return gck_fail(err, ENOMEM, "no memory for a record of the journal");
@@ -293,6 +293,7 @@ int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck
 	close(j->fd);
 	j->fd = fd;
 	j->size = j->compact = size;
+	j->broken = false;
 	if (fsync(j->dir) == 0)
 		return 0;
 	j->broken = true;

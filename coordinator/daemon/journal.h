@@ -29,7 +29,7 @@ void gck_journal_close(struct gck_journal *j);
 int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 		       struct gck_error *err);
 
-/* Put these records in place of all others, in one step. */
+/* Put these records in place of all others, in one step; a journal that had failed is whole again. */
 int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck_error *err);
 
 /* It has grown so much since the last rewrite that another is due. */

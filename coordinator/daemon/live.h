@@ -29,6 +29,7 @@ struct gck_node {
 struct gck_checkpoint {
 	uint32_t seq;            /* 0: none */
 	bool keep_held;
+	bool terminating;        /* its agents were told to end the ranks */
 	char reason[200];
 	struct gck_operation *operation;
 	int64_t began_ms, written_ms;

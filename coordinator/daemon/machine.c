@@ -187,7 +187,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ALL,       ENDING,     nothing),           /* M */
 		ON(CANCEL,    ENDING,     nothing),           /* M */
 		ON(LOST,      ENDING,     gck_act_ended),     /* M */
-		ON(BACK,      ENDING,     nothing),           /* M */
+		ON(BACK,      ENDING,     gck_act_end_again), /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_RECOVERING] = {
@@ -235,6 +235,7 @@ static void step_on(struct gck_core *core, struct gck_step *step, enum gck_event
 	const struct transition *t = &table[live->phase][event];
 
 	if (!t->action) {
+		core->impossible++;
 		gck_warn("step %u.%u: \"%s\" cannot be while it is %s; ignored", step->job->id, step->id,
 			 gck_event_name(event), gck_phase_name(live->phase));
 		return;

@@ -451,8 +451,12 @@ void gck_operation_ended(struct gck_core *core, struct gck_step *step)
 	struct member *m = find_member(op, step);
 
 	(void)core;
-	if (!m || op->asking)
+	if (!m)
 		return;
+	if (op->asking) {
+		m->outcome = LEFT; /* Slurm's answer no longer concerns it */
+		return;
+	}
 	if (m->outcome != LEAVING && op->verb != GCK_REQUEUE)
 		note_error(op, step, "it ended before the checkpoint was complete");
 	m->outcome = LEFT;
@@ -489,7 +493,7 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 	bool taken = answer->ok ? !json_is_true(json_object_get(answer->data, "runs")) :
 		     answer->code == ENOENT;
 
-	if (step && step->live) {
+	if (step && step->live && step->live->phase == GCK_HELD) {
 		if (!taken)
 			note_requeue(r->core, r->job, false);
 		gck_raise(r->core, step, taken ? GCK_TAKEN : GCK_RELEASE);

@@ -37,21 +37,24 @@ static bool is_dropped(const struct gck_core *core, const struct gck_job *job)
 	return true;
 }
 
+static int world_rewrite(struct gck_core *core, struct gck_error *err)
+{
+	json_t *records = gck_state_dump(&core->state);
+	int rc = records ? gck_journal_rewrite(gck_daemon_of(core)->journal, records, err) :
+		 gck_fail(err, ENOMEM, "no memory to rewrite the journal");
+
+	json_decref(records);
+	return rc;
+}
+
 int gck_daemon_compact(struct gck_daemon *d, struct gck_error *err)
 {
-	json_t *records;
-	int rc;
-
 	for (struct gck_job *job = d->core.state.jobs, *next; job; job = next) {
 		next = job->next;
 		if (is_dropped(&d->core, job))
 			gck_state_drop_job(&d->core.state, job);
 	}
-	records = gck_state_dump(&d->core.state);
-	rc = records ? gck_journal_rewrite(d->journal, records, err) :
-	     gck_fail(err, ENOMEM, "no memory to rewrite the journal");
-	json_decref(records);
-	return rc;
+	return world_rewrite(&d->core, err);
 }
 
 static int world_journal(struct gck_core *core, const json_t *record, bool sync,
@@ -143,6 +146,7 @@ const struct gck_world gck_real_world = {
 	.send = world_send,
 	.drop = world_drop,
 	.journal = world_journal,
+	.rewrite = world_rewrite,
 	.timer = world_timer,
 	.slurm = world_slurm,
 	.now_ms = world_now_ms,

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake world's own parts: journal, timers, Slurm, crash. The agents are in fake_agent.c. */
+#include "coordinator/test/fake.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/interval.h"
+#include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/record.h"
+#include "coordinator/test/fake_agent.h"
+
+static int64_t clock_ms = 1700000000000;
+
+void fake_wrong(struct fake *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (f->violations++)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(f->violation, sizeof f->violation, fmt, ap);
+	va_end(ap);
+}
+
+static unsigned draw(struct fake *f, unsigned below)
+{
+	f->seed ^= f->seed << 13;
+	f->seed ^= f->seed >> 7;
+	f->seed ^= f->seed << 17;
+	return (unsigned)(f->seed % below);
+}
+
+/* ---- the core's world ---------------------------------------------------------------------- */
+
+static int world_journal(struct gck_core *core, const json_t *record, bool sync,
+			 struct gck_error *err)
+{
+	struct fake *f = (struct fake *)core;
+
+	(void)sync;
+	if (f->dead)
+		return 0;
+	if (f->journal_fails)
+		return gck_fail(err, ENOSPC, "the journal is full");
+	json_array_append_new(f->journal, json_deep_copy(record));
+	return 0;
+}
+
+static int world_rewrite(struct gck_core *core, struct gck_error *err)
+{
+	struct fake *f = (struct fake *)core;
+
+	if (f->dead)
+		return 0;
+	if (f->journal_fails)
+		return gck_fail(err, ENOSPC, "the journal is full");
+	json_decref(f->journal);
+	f->journal = gck_state_dump(&core->state);
+	return 0;
+}
+
+static void world_timer(struct gck_core *core, struct gck_step *step, enum gck_timer which,
+			unsigned ms)
+{
+	((struct fake *)core)->timers[step->id][which] = ms;
+}
+
+static void world_slurm(struct gck_core *core, json_t *request, gck_slurm_fn *done, void *arg)
+{
+	struct fake *f = (struct fake *)core;
+
+	f->slurm[f->nslurm++] = (struct fake_slurm){request, done, arg};
+}
+
+static int64_t world_now_ms(void)
+{
+	return clock_ms += 10;
+}
+
+static void world_nonce(char out[GCK_NONCE_TEXT])
+{
+	static unsigned n;
+
+	snprintf(out, GCK_NONCE_TEXT, "%032x", ++n);
+}
+
+static const struct gck_world world = {
+	.send = fake_agent_is_sent,
+	.drop = fake_agent_is_dropped,
+	.journal = world_journal,
+	.rewrite = world_rewrite,
+	.timer = world_timer,
+	.slurm = world_slurm,
+	.now_ms = world_now_ms,
+	.nonce = world_nonce,
+};
+
+/* ---- beginning, end, crash ----------------------------------------------------------------- */
+
+static void core_begin(struct fake *f)
+{
+	memset(&f->core, 0, sizeof f->core);
+	f->core.conf = &f->conf;
+	f->core.world = &world;
+	memset(f->timers, 0, sizeof f->timers);
+}
+
+void fake_begin(struct fake *f, uint64_t seed)
+{
+	memset(f, 0, sizeof *f);
+	gck_conf_init(&f->conf);
+	strcpy(f->conf.cluster, "test");
+	f->random = draw;
+	f->seed = seed * 0x9e3779b97f4a7c15u + 1;
+	f->journal = json_array();
+	for (unsigned s = 0; s < STEPS; s++) {
+		f->store[s] = json_object();
+		for (unsigned n = 0; n < NODES; n++)
+			fake_agent_begin(f, s, n);
+	}
+	core_begin(f);
+}
+
+static void core_end(struct fake *f)
+{
+	f->dead = true;
+	while (fake_slurm_answers(f, false))
+		;
+	for (struct gck_job *job = f->core.state.jobs; job; job = job->next)
+		for (struct gck_step *step = job->steps; step; step = step->next)
+			gck_live_free(step);
+	gck_operation_free_all(&f->core);
+	gck_state_clear(&f->core.state);
+	f->dead = false;
+}
+
+void fake_end(struct fake *f)
+{
+	core_end(f);
+	json_decref(f->journal);
+	for (unsigned s = 0; s < STEPS; s++) {
+		json_decref(f->store[s]);
+		for (unsigned n = 0; n < NODES; n++)
+			fake_agent_end(&f->agents[s][n]);
+	}
+}
+
+/* Read the journal back, as at a start. */
+static void replay(struct fake *f)
+{
+	struct gck_error err = {0};
+	json_t *record;
+	size_t i;
+
+	json_array_foreach(f->journal, i, record)
+		if (gck_record_apply(&f->core.state, record, &err))
+			fake_wrong(f, "the journal cannot be read back: %s", err.text);
+	f->core.state.epoch++;
+}
+
+void fake_crash(struct fake *f)
+{
+	json_t *before = gck_state_dump(&f->core.state), *after;
+	bool behind = f->core.behind;
+
+	f->core.state.epoch = 0;
+	core_end(f);
+	for (unsigned s = 0; s < STEPS; s++)
+		for (unsigned n = 0; n < NODES; n++)
+			fake_agent_cut(&f->agents[s][n]);
+	core_begin(f);
+	replay(f);
+	after = gck_state_dump(&f->core.state);
+	json_array_remove(before, 0); /* the epoch */
+	json_array_remove(after, 0);
+	if (!behind && !json_equal(before, after))
+		fake_wrong(f, "the state read back is another");
+	json_decref(before);
+	json_decref(after);
+}
+
+/* ---- Slurm and time ------------------------------------------------------------------------ */
+
+static json_t *job_answer(const struct fake *f)
+{
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "job", (json_int_t)JOB, "uid",
+			 (json_int_t)OWNER, "user", "owner", "restarts", (json_int_t)f->restarts,
+			 "submit", (json_int_t)(1000 + f->restarts), "batch", 1, "runs", !f->taken,
+			 "ends_itself", !f->taken);
+}
+
+json_t *fake_job(const struct fake *f)
+{
+	return job_answer(f);
+}
+
+static void requeue(struct fake *f, const json_t *request, struct gck_slurm_answer *a)
+{
+	if (f->taken) {
+		a->ok = false;
+		a->code = EALREADY;
+		a->error = "the job is ending already";
+		return;
+	}
+	f->taken = true;
+	f->held = json_object_get(request, "hold") != NULL;
+}
+
+bool fake_slurm_answers(struct fake *f, bool well)
+{
+	struct gck_slurm_answer a = {.ok = well, .code = well ? 0 : EIO, .error = "no answer"};
+	struct fake_slurm q;
+	json_t *data = NULL;
+
+	if (!f->nslurm)
+		return false;
+	q = f->slurm[0];
+	memmove(f->slurm, f->slurm + 1, --f->nslurm * sizeof *f->slurm);
+	if (well && !strcmp(json_string_value(json_object_get(q.request, "op")), "requeue"))
+		requeue(f, q.request, &a);
+	else if (well)
+		data = job_answer(f);
+	a.data = data;
+	q.done(q.arg, &a);
+	json_decref(q.request);
+	json_decref(data);
+	return true;
+}
+
+bool fake_timer_fires(struct fake *f, unsigned id, enum gck_timer which)
+{
+	struct gck_step *step = gck_state_step(&f->core.state, JOB, id);
+
+	if (!step || !f->timers[id][which])
+		return false;
+	f->timers[id][which] = 0;
+	if (which == GCK_TIMER_PHASE)
+		gck_answer_timeout(&f->core, step);
+	else
+		gck_interval_due(&f->core, step);
+	return true;
+}
+
+void fake_requeued(struct fake *f)
+{
+	for (unsigned s = 0; s < STEPS; s++)
+		for (unsigned n = 0; n < NODES; n++) {
+			fake_disconnect(f, &f->agents[s][n]);
+			fake_agent_end(&f->agents[s][n]);
+		}
+	f->restarts++;
+	f->taken = f->held = false;
+	for (unsigned s = 0; s < STEPS; s++)
+		for (unsigned n = 0; n < NODES; n++)
+			fake_agent_begin(f, s, n);
+}
