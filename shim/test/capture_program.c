@@ -261,7 +261,9 @@ static unsigned char *add_page(const char *name, void *at, int fill)
 
 static void *map(size_t size, int flags, int fd)
 {
-	return mmap(NULL, size, PROT_READ | PROT_WRITE, flags | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+	if (fd < 0)
+		flags |= MAP_ANONYMOUS;
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
 }
 
 static void do_memory(void)
@@ -381,7 +383,8 @@ static const struct {
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
 	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
-	{"half", do_half, undo_child}, {"child", do_child, undo_child}, {"sysv", do_sysv, undo_sysv},
+	{"half", do_half, undo_child}, {"child", do_child, undo_child},
+	{"sysv", do_sysv, undo_sysv},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"memory", do_memory, NULL},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},

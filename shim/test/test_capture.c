@@ -1,79 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Capturing a real rank: what able refuses and names, what an image holds, and that a rank is
- * never harmed: no signal is lost and no thread stays stopped, whenever the worker dies. */
+ * Capturing a real rank: what able refuses and names, and what an image holds. */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
 #include "shim/process/fds.h"
-#include "shim/process/procfs.h"
-#include "shim/process/process.h"
-#include "shim/test/preload_agent.h"
-
-static char directory[] = "/tmp/gpuckpt-capture-XXXXXX";
-static struct agent agent = {.listener = -1};
-static struct rank rank;
-static struct gck_link_hello hello;
-static struct gck_options options;
-static struct gck_store *store;
-static int helper_link;
-static uint32_t seq;
-
-static void start(void)
-{
-	char *argv[] = {(char *)GCK_TEST_PROGRAM, directory, NULL};
-
-	rank = agent_run(&agent, NULL, argv, true);
-	helper_link = agent_admit(&agent, &hello);
-	if (!ok(helper_link >= 0 && !strcmp(rank_ask(&rank, "count"), "0"), "a rank runs"))
-		exit(99);
-}
-
-static void stop(void)
-{
-	close(helper_link);
-	is_int(rank_end(&rank), 0, "the rank ends by itself");
-}
-
-static bool tell(const char *verb, const char *name)
-{
-	char line[80];
-
-	snprintf(line, sizeof(line), "%s %s", verb, name);
-	return !strcmp(rank_ask(&rank, line), "ok");
-}
-
-/* Does able (or, after it, a checkpoint) refuse with this text? NULL: with none. */
-static void check_able(const char *name, const char *reason)
-{
-	struct gck_error err = {0};
-	json_t *items = gck_process_able(rank.pid, &hello, &options, &err), *item;
-	const char *first = NULL;
-	bool found = false;
-	size_t i;
-
-	json_array_foreach(items, i, item) {
-		const char *text = json_string_value(json_object_get(item, "reason"));
-
-		if (!json_is_true(json_object_get(item, "refuse")))
-			continue;
-		first = first ? first : text;
-		found |= reason && strstr(text, reason);
-	}
-	if (!ok(items && (reason ? found : !first), "%s: %s", name, reason ? reason : "able"))
-		printf("# %s\n", !items ? err.text : first ? first : "nothing is refused");
-	json_decref(items);
-}
+#include "shim/test/capture_rank.h"
 
 static void test_able(void)
 {
@@ -90,64 +30,24 @@ static void test_able(void)
 	struct gck_error err = {0};
 
 	start();
-	check_able("nothing special", NULL);
+	ok(refuses(NULL), "an ordinary rank is able");
 	options.files = 1 << 20;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gck_capture *c;
 
 		if (!ok(tell("do", bad[i][0]), "the rank has a %s", bad[i][0]))
 			continue;
-		check_able(bad[i][0], bad[i][1]);
+		ok(refuses(bad[i][1]), "it is refused: %s", bad[i][1]);
 		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
 		ok(!c && err.code == ENOTSUP, "no checkpoint is begun");
 		gck_capture_close(c);
 		tell("undo", bad[i][0]);
 	}
-	check_able("after all of it", NULL);
+	ok(refuses(NULL), "able again without them");
 	gck_options_init(&options);
 	tell("do", "seccomp");
-	check_able("seccomp", "seccomp filter");
-	stop();
-}
-
-/* One whole checkpoint; the image that can be read back, or NULL. */
-static struct gck_image *checkpoint(json_t **manifest, struct gck_error *err)
-{
-	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
-	struct gck_writer *w = NULL;
-	struct gck_image *img = NULL;
-	char hash[GCK_HASH_TEXT];
-	bool good = false;
-
-	if (c && !gck_capture_freeze(c, err)) {
-		good = !gck_capture_take(c, err);
-		gck_capture_resume(c);
-	}
-	if (good)
-		w = gck_writer_open(store, ++seq, "t", &options, NULL, err);
-	if (w && !gck_capture_write(c, w, 0, NULL, NULL, NULL, hash, err)) {
-		char path[128];
-
-		snprintf(path, sizeof(path), "%s/c/1/0/%u-t/rank-0.json", directory, seq);
-		*manifest = json_load_file(path, 0, NULL);
-		img = gck_image_from_json(*manifest, err);
-	}
-	if (w)
-		gck_writer_close(w);
-	gck_capture_close(c);
-	return img;
-}
-
-static void check_failure(const char *name, const char *reason)
-{
-	struct gck_error err = {0};
-	json_t *manifest = NULL;
-	struct gck_image *img = checkpoint(&manifest, &err);
-
-	if (!ok(!img && strstr(err.text, reason), "%s: %s", name, reason))
-		printf("# %s\n", img ? "taken" : err.text);
-	gck_image_free(img);
-	json_decref(manifest);
+	ok(refuses("seccomp filter"), "a seccomp filter is refused");
+	is_int(stop(), 0, "the rank ends by itself");
 }
 
 /* A page's bytes in a list of windows: the byte that all of it is, -1: not stored, -2: mixed. */
@@ -164,7 +64,8 @@ static int stored(struct gck_reader *r, const struct gck_windows *w, uint64_t ad
 			continue;
 		if (gck_reader_get(r, &x->chunk, data, NULL))
 			return -2;
-		page = data + (size_t)__builtin_popcountll(x->mask & ((1ull << bit) - 1)) * GCK_PAGE;
+		page = data;
+		page += (size_t)__builtin_popcountll(x->mask & ((1ull << bit) - 1)) * GCK_PAGE;
 		return memcmp(page, page + 1, GCK_PAGE - 1) ? -2 : page[0];
 	}
 	return -1;
@@ -233,8 +134,8 @@ static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
 	f = file_of(img, GCK_FD_EVENTFD, 0);
 	ok(f && f->count == 7 && f->semaphore, "an eventfd");
 	f = file_of(img, GCK_FD_EPOLL, 0);
-	ok(f && f->nentries == 1 && f->entries[0].data == ~0ull && f->entries[0].events == 0x80000019u,
-	   "an epoll and what it watches");
+	ok(f && f->nentries == 1 && f->entries[0].data == ~0ull &&
+	   f->entries[0].events == 0x80000019u, "an epoll and what it watches");
 	f = file_of(img, GCK_FD_TIMERFD, 0);
 	ok(f && f->clock == CLOCK_MONOTONIC && f->interval_ns == 7000000000ull &&
 	   f->value_ns > 990000000000ull, "a timerfd");
@@ -279,7 +180,7 @@ static void test_image(void)
 	}
 	gck_image_free(img);
 	json_decref(manifest);
-	stop();
+	is_int(stop(), 0, "the rank ends by itself");
 }
 
 static void test_append(void)
@@ -298,210 +199,21 @@ static void test_append(void)
 	ok(tell("do", "append"), "a long file that is appended to");
 	img = checkpoint(&manifest, &err);
 	f = img ? file_of(img, GCK_FD_FILE, 0) : NULL;
-	if (!ok(f && !f->whole && f->written && !f->data.n && f->size == 20 << 20, "is not carried"))
+	if (!ok(f && !f->whole && f->written && !f->data.n && f->size == 20 << 20,
+		"is not carried"))
 		printf("# %s\n", err.text);
 	ok(f && f->prefix.hi == want.hi && f->prefix.lo == want.lo, "but its hash");
 	gck_image_free(img);
 	json_decref(manifest);
-	stop();
-}
-
-/* ---- never harm ---------------------------------------------------------------------------- */
-
-/* A worker that freezes and resumes the rank without end, and is mostly killed in between. */
-static pid_t worker(void)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		struct gck_error err = {0};
-		struct gck_capture *c;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-		while (c && !gck_capture_freeze(c, &err)) {
-			usleep(300);
-			gck_capture_resume(c);
-		}
-		printf("# worker: %s\n", err.text);
-		fflush(stdout);
-		_exit(1);
-	}
-	return pid;
-}
-
-/* Send signals, so many that the rank does nothing but take them, while workers that freeze it are
- * killed at any instruction. */
-static void test_signals(void)
-{
-	enum { ROUNDS = 100, SIGNALS = 2000 };
-	char want[16];
-	int early = 0;
-
-	start();
-	for (int i = 0; i < ROUNDS; i++) {
-		pid_t pid = worker();
-		int status;
-
-		usleep(3000); /* until it is at it */
-		for (int k = 0; k < SIGNALS; k++)
-			sigqueue(rank.pid, SIGRTMIN, (union sigval){0});
-		usleep((unsigned)(rand() % 1000));
-		early += waitpid(pid, &status, WNOHANG) != 0;
-		kill(pid, SIGKILL);
-		waitpid(pid, &status, 0);
-	}
-	is_int(early, 0, "workers that freeze while signals come are killed");
-	snprintf(want, sizeof(want), "%d", ROUNDS * SIGNALS);
-	is_str(rank_ask(&rank, "count"), want, "no signal is lost");
-	stop();
-}
-
-/* Whole checkpoints, killed at any instruction; the agent then ends the link. */
-static void test_killed(void)
-{
-	enum { ROUNDS = 60 };
-	struct gck_error err = {0};
-	json_t *manifest = NULL;
-	struct gck_image *img;
-	int back = 0, clones = 0;
-
-	start();
-	tell("do", "memory");
-	for (int i = 0; i < ROUNDS; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			for (;;)
-				gck_image_free(checkpoint(&manifest, &err));
-		usleep((unsigned)(rand() % 25000));
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		close(helper_link);
-		helper_link = agent_admit(&agent, &hello);
-		back += helper_link >= 0 && !strcmp(rank_ask(&rank, "count"), "0");
-	}
-	is_int(back, ROUNDS, "after each worker's death the rank and its helper go on");
-	img = checkpoint(&manifest, &err);
-	if (!ok(img != NULL, "and a checkpoint can be taken"))
-		printf("# %s\n", err.text);
-	for (int proc = gck_proc_open(rank.pid, NULL); proc >= 0; proc = -1) {
-		char name[48], *text;
-
-		snprintf(name, sizeof(name), "task/%d/children", rank.pid);
-		text = gck_proc_read(proc, name, NULL, NULL);
-		clones += text && *text;
-		free(text);
-		close(proc);
-	}
-	is_int(clones, 0, "no clone is left");
-	gck_image_free(img);
-	json_decref(manifest);
-	stop();
-}
-
-static void test_churn(void)
-{
-	struct gck_error err = {0};
-	int good = 0;
-
-	start();
-	ok(tell("do", "churn"), "threads come and go");
-	for (int i = 0; i < 50; i++) {
-		struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options,
-							 &err);
-
-		if (c && !gck_capture_freeze(c, &err)) {
-			good += !gck_capture_take(c, &err);
-			gck_capture_resume(c);
-		}
-		gck_capture_close(c);
-	}
-	if (!is_int(good, 50, "and every freeze takes them all"))
-		printf("# %s\n", err.text);
-	ok(tell("undo", "churn"), "the rank goes on");
-	stop();
-}
-
-static char state_of(pid_t pid)
-{
-	int proc = gck_proc_open(pid, NULL);
-	uint64_t v[GCK_STAT_FIELDS];
-	char state = '?';
-
-	if (proc >= 0) {
-		gck_proc_stat(proc, &state, v, NULL);
-		close(proc);
-	}
-	return state;
-}
-
-static bool becomes(pid_t pid, char state)
-{
-	for (int i = 0; i < 2000 && state_of(pid) != state; i++)
-		usleep(1000);
-	return state_of(pid) == state;
-}
-
-static void test_stopped(void)
-{
-	start();
-	kill(rank.pid, SIGSTOP);
-	ok(becomes(rank.pid, 'T'), "a rank is stopped");
-	check_failure("a stopped rank", "SIGCONT");
-	check_able("a stopped rank", "it is stopped by a signal");
-	ok(becomes(rank.pid, 'T'), "it stays stopped");
-	kill(rank.pid, SIGCONT);
-	is_str(rank_ask(&rank, "count"), "0", "until it is continued");
-	tell("do", "raw");
-	check_failure("a raw thread", "not made by pthread_create");
-	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");
-	stop();
-}
-
-static void test_gone(void)
-{
-	struct gck_error err = {0};
-	struct gck_capture *c;
-
-	start();
-	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
-	ok(c != NULL, "a checkpoint begins");
-	kill(rank.pid, SIGKILL);
-	waitpid(rank.pid, NULL, 0);
-	ok(c && gck_capture_freeze(c, &err) == -1 && err.code == ESRCH,
-	   "the rank's death is noticed (%s)", err.text);
-	gck_capture_close(c);
-	close(helper_link);
-	close(rank.in);
-	close(rank.out);
-	close(rank.err);
+	is_int(stop(), 0, "the rank ends by itself");
 }
 
 int main(void)
 {
-	struct gck_error err = {0};
-	char url[64];
-
-	close_range(3, ~0u, 0); /* what a harness left open would be the rank's as well */
-	signal(SIGPIPE, SIG_IGN);
-	gck_options_init(&options);
-	if (!mkdtemp(directory))
-		return 99;
-	snprintf(url, sizeof(url), "file:%s", directory);
-	store = gck_store_open(url, "c", 1, 0, true, &err);
-	if (!ok(store != NULL, "a store"))
-		return tap_done();
-	agent_listen(&agent);
+	tests_begin();
 	test_able();
 	test_image();
 	test_append();
-	test_signals();
-	test_killed();
-	test_churn();
-	test_stopped();
-	test_gone();
-	gck_store_close(store);
-	snprintf(url, sizeof(url), "rm -rf %s", directory);
-	return system(url) ? 99 : tap_done();
+	tests_end();
+	return tap_done();
 }

@@ -139,7 +139,8 @@ static void fill_files(struct gck_image *img)
 	img->nfds = 5;
 	img->fds = zeroed(5, sizeof(*img->fds));
 	for (int i = 0; i < 5; i++)
-		img->fds[i] = (struct gck_fd){.fd = 2 * i, .cloexec = i & 1, .file = (uint32_t)i % 4};
+		img->fds[i] = (struct gck_fd){.fd = 2 * i, .cloexec = i & 1,
+					      .file = (uint32_t)i % 4};
 }
 
 static struct gck_image *make_image(void)
@@ -192,7 +193,8 @@ static void test_round_trip(void)
 		   "and is the same");
 		ok(img->contents[0].windows.v[0].chunk.size == 7 * GCK_PAGE &&
 		   img->contents[0].windows.v[0].address == 0 &&
-		   img->contents[0].windows.v[1].address == GCK_WINDOW, "windows know their chunks");
+		   img->contents[0].windows.v[1].address == GCK_WINDOW,
+		   "windows know their chunks");
 		ok(!strcmp(img->maps[0].name, "/bin/\xfe") &&
 		   !memcmp(img->threads[2].name, "n\xff" "me", 5), "names that are no UTF-8");
 		ok(img->threads[0].nice == -5 && img->threads[0].rseq.signature == 0xf1f1f1f1u &&
@@ -234,7 +236,8 @@ static void test_relations(void)
 	refused("maps 1 prot", json_integer(8), "not a whole number");
 	refused("maps 1 kind", json_integer(99), "not a whole number");
 	refused("maps 3 object", json_integer(0), "without a path");
-	refused("pages", json_string("0000000000140000000000000001000000"), "not a list of windows");
+	refused("pages", json_string("0000000000140000000000000001000000"),
+		"not a list of windows");
 	refused("pages", json_string("000000000016000000000000000100000000"
 				     "000000000014000000000000000100000000"), "out of order");
 	refused("pages", json_string("000000000014000000000000000100000000"
@@ -257,8 +260,8 @@ static void test_relations(void)
 	refused("threads", json_array(), "not a list");
 	refused("fds 1 fd", json_integer(0), "out of order");
 	refused("fds 1 file", json_integer(4), "not there");
-	refused("files 3 entries", json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"),
-		"not open");
+	refused("files 3 entries",
+		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
 	refused("files 0 path", json_null(), "no path");
 	refused("files 2 write_end", json_false(), "too many ends");
 	refused("files 0 object", json_integer(0), "not there");
@@ -348,7 +351,8 @@ static void test_mutations(unsigned rounds)
 		gck_image_free(img);
 		json_decref(j);
 	}
-	ok(taken < rounds, "%u damaged manifests: %u were harmless, the rest refused", rounds, taken);
+	ok(taken < rounds, "%u damaged manifests: %u were harmless, the rest refused", rounds,
+	   taken);
 }
 
 int main(int argc, char **argv)
