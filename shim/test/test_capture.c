@@ -183,6 +183,23 @@ static void test_image(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* The rank changes what it wrote before while a checkpoint is under way. */
+static void test_rewrite(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	struct gck_writer *w = gck_writer_open(store, 99, "t", &options, NULL, &err);
+	char hash[GCK_HASH_TEXT];
+
+	ok(c && w && tell("do", "rewrite") && !gck_capture_freeze(c, &err) &&
+	   !gck_capture_take(c, &err), "one that is changed in place meanwhile");
+	gck_capture_resume(c);
+	ok(gck_capture_write(c, w, 0, NULL, NULL, NULL, hash, &err) &&
+	   strstr(err.text, "is changed in place"), "is refused (%s)", err.text);
+	gck_writer_close(w);
+	gck_capture_close(c);
+}
+
 static void test_append(void)
 {
 	struct gck_error err = {0};
@@ -203,6 +220,7 @@ static void test_append(void)
 		"is not carried"))
 		printf("# %s\n", err.text);
 	ok(f && f->prefix.hi == want.hi && f->prefix.lo == want.lo, "but its hash");
+	test_rewrite();
 	gck_image_free(img);
 	json_decref(manifest);
 	is_int(stop(), 0, "the rank ends by itself");
