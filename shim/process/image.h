@@ -69,8 +69,8 @@ enum gck_map_kind {
 	GCK_MAP_SHARED,    /* shared memory without a file that others see: memfd, /dev/zero, shm:
 			    * `object` says which mappings are one object */
 	GCK_MAP_SHARED_FILE, /* shared, writable mapping of a regular file: `object`, has_path;
-			    * its content at the checkpoint is in the object. (A shared mapping of
-			    * a file that may only be read is a GCK_MAP_FILE.) */
+			    * its content at the checkpoint is in the object. (One that may only
+			    * be read is a GCK_MAP_FILE.) */
 	GCK_MAP_VDSO,      /* the kernel's: vdso, vvar and their kin are moved, not filled; the vdso's
 			    * bytes are in `pages`, for another kernel */
 	GCK_MAP_VVAR,

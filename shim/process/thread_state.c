@@ -182,8 +182,8 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
 		}
 }
 
-/* Priority-inheritance futexes are owned by the kernel's TID, which will be another one. Those that
- * can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the entry). */
+/* Priority-inheritance futexes are owned by the kernel's TID, which will be another one. Those
+ * that can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the entry). */
 static void check_futexes(const struct gck_target *t, const struct gck_thread *x,
 			  struct gck_findings *f)
 {

@@ -187,13 +187,13 @@ static int put_vdso(struct gck_output *o, uint64_t start, uint64_t end)
 {
 	for (uint64_t at = start, next; at < end; at = next) {
 		uint64_t window = at / GCK_WINDOW * GCK_WINDOW;
+		uint64_t mask;
 		unsigned n;
 
 		next = window + GCK_WINDOW < end ? window + GCK_WINDOW : end;
 		n = (unsigned)((next - at) / GCK_PAGE);
-		if (gck_output_put(o, &o->c->img->pages, window,
-				   (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - window) / GCK_PAGE),
-				   o->buffer + (at - start)))
+		mask = (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - window) / GCK_PAGE);
+		if (gck_output_put(o, &o->c->img->pages, window, mask, o->buffer + (at - start)))
 			return -1;
 	}
 	return 0;
