@@ -20,6 +20,7 @@
 #include "coordinator/agent/upstream.h"
 
 #define BYE_MS 300
+#define WELCOME_S 0.6 /* with BYE_MS less than the supervisor waits for this process */
 #define TERM_TO_KILL_S 5.
 #define REQUEUE_LIMIT_S 30.
 #define REQUEUED_KILL_S 90.  /* Slurm ends a requeued job's tasks itself, after its KillWait */
@@ -151,10 +152,15 @@ static void task_named(struct agent *a, const struct task *t)
 	links_task_named(a->links);
 }
 
-void agent_task_ended(struct agent *a, struct task *t)
+static void send_exit(struct agent *a, const struct task *t)
 {
 	upstream_send(a, json_pack("{s:s, s:I, s:i}", "op", "exit", "rank", (json_int_t)t->rank,
 				   "status", t->status));
+}
+
+void agent_task_ended(struct agent *a, struct task *t)
+{
+	send_exit(a, t);
 	if (a->transaction)
 		transaction_task_ended(a->transaction, t);
 	if (a->restart)
@@ -209,9 +215,36 @@ static void watch_control(struct agent *a)
 	a->last_resort.data = a;
 }
 
+static void on_not_welcome(struct ev_loop *loop, ev_timer *w, int events)
+{
+	(void)loop;
+	(void)events;
+	w->data = NULL;
+}
+
+/* A step may end before the coordinator has heard of it, or while it still asks Slurm about the job.
+ * A step that it does not know to be finished is run again when the job is restarted. */
+static void await_welcome(struct agent *a)
+{
+	ev_timer limit;
+
+	ev_io_stop(a->loop, &a->control_io);
+	ev_timer_init(&limit, on_not_welcome, WELCOME_S, 0.);
+	limit.data = a;
+	ev_timer_start(a->loop, &limit);
+	while (limit.data && !upstream_welcomed(a->upstream))
+		ev_run(a->loop, EVRUN_ONCE);
+	ev_timer_stop(a->loop, &limit);
+	for (size_t i = 0; i < a->tasks.n; i++)
+		if (a->tasks.v[i]->ended)
+			send_exit(a, a->tasks.v[i]);
+}
+
 /* The step ends here, or the supervisor wants it so. Children die with this process. */
 static void finish(struct agent *a)
 {
+	if (!upstream_welcomed(a->upstream))
+		await_welcome(a);
 	upstream_bye(a, BYE_MS);
 	upstream_stop(a->upstream);
 }
