@@ -30,10 +30,10 @@ enum gck_link_type {
 	GCK_LINK_HOLD,      /* pid: the agent's; allow it to trace and wait: a restore follows */
 	GCK_LINK_EXIT,      /* pid: exit status 0..255; leave before main (the rank had finished) */
 	GCK_LINK_CALLS,     /* calls: run these system calls in order */
-	GCK_LINK_CLONE,     /* + one end of a socketpair by SCM_RIGHTS, the clone's life: fork a clone
-			     * that lives until the other end closes; answered by CLONED when its
-			     * memory is a copy. The clone writes GCK_LINK_FROZEN to its life when it
-			     * has closed everything else and can be traced and read */
+	GCK_LINK_CLONE,     /* + one end of a socketpair by SCM_RIGHTS, the clone's life: fork a
+			     * clone that lives until the other end closes; answered by CLONED
+			     * when its memory is a copy. The clone writes GCK_LINK_FROZEN to its
+			     * life when it has closed all else and can be traced and read */
 	GCK_LINK_REAP,      /* pid: wait for this clone (kill it first); answered by REAPED */
 	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
 	/* 32 to 47 are kept for MPI (quiesce), 48 to 63 for CUDA (drain): doc/shim-link.md */
@@ -81,7 +81,7 @@ struct gck_shim_tid {
 struct gck_shim_altstack {
 	uint64_t fs_base; /* the thread; 0: free entry */
 	uint64_t sp, size;
-	uint32_t flags, unused; /* flags as given to sigaltstack: SS_DISABLE or SS_AUTODISARM bits */
+	uint32_t flags, unused; /* as given to sigaltstack: SS_DISABLE or SS_AUTODISARM bits */
 };
 
 struct gck_shim_state {
@@ -99,9 +99,9 @@ struct gck_shim_state {
 	uint32_t restarts;         /* R times this rank was restored */
 	uint32_t ntids;            /* R entries in use or used; lookups go up to here */
 	uint32_t naltstacks;
-	uint64_t stdio[3][2];      /* R device and inode of descriptors 0..2 as the constructor found
-				    * them (0, 0: closed): what the task was given, so that a program
-				    * that puts a file of its own there gets that file back */
+	uint64_t stdio[3][2];      /* R device and inode of descriptors 0..2 as the first
+				    * constructor found them (0, 0: closed): what the task was
+				    * given, so that a file that a program puts there comes back */
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */

@@ -137,8 +137,8 @@ static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
 	while (gck_link_receive(fd, &m, NULL) == 1)
 		if (m.type == GCK_LINK_EXIT)
 			leave(m.pid & 255);
-	say("the agent @", gck_state.link, " ended before this rank was restored; the rank ends, so "
-	    "that it does not start from the beginning");
+	say("the agent @", gck_state.link, " ended before this rank was restored; the rank ends, "
+	    "so that it does not start from the beginning");
 	leave(1);
 }
 
@@ -162,7 +162,7 @@ static void go(int fd, const struct gck_link_msg *m)
 	if (tid < 0) {
 		gck_state.link_fd = -1;
 		gck_raw(SYS_close, fd);
-		say("no thread could be made for the agent's helper (limit on processes or memory?)",
+		say("no thread for the agent's helper (limit on processes or memory?)",
 		    "", "; this rank runs without checkpoints");
 		return;
 	}
@@ -192,7 +192,7 @@ static void obey(int fd, const struct gck_link_msg *m, char *restarted)
 		gck_raw(SYS_close, fd);
 	if (!cold) {
 		say(fd < 0 ? "no agent answers at @" : "refused by the agent @", gck_state.link,
-		    "; the rank ends, since only the agent could say that there is nothing to restore");
+		    "; the rank ends: only the agent can say that there is nothing to restore");
 		leave(1);
 	}
 	if (fd < 0)

@@ -101,7 +101,8 @@ GCK_EXPORT int pthread_sigqueue(pthread_t thread, int sig, const union sigval va
 	info.si_pid = gck_state.rpid;
 	info.si_uid = gck_raw(SYS_getuid);
 	info.si_value = value;
-	return signal_result(thread, gck_raw(SYS_rt_tgsigqueueinfo, gck_state.rpid, tid, sig, &info));
+	return signal_result(thread,
+			     gck_raw(SYS_rt_tgsigqueueinfo, gck_state.rpid, tid, sig, &info));
 }
 
 /* ---- scheduling ----------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of TIDs. An entry is one 64-bit word, so that it is read, taken and given back whole,
  * without a lock: a signal handler may look into it at any moment. Entries are not removed when a
- * thread ends, since its TID must be known until it is gone; who needs the place asks the kernel. */
+ * thread ends, since its TID must be known until it is gone; who needs the place asks. */
 #include "config.h"
 
 #include "shim/preload/virtual.h"

@@ -202,12 +202,21 @@ static bool has(const pid_t *tids, int n, pid_t tid)
 	return false;
 }
 
+/* Asked again while it does not stop: a thread that is just in execve may not have heard. */
 static bool stop(pid_t tid)
 {
-	int status;
+	int status, r;
 
-	return ptrace(PTRACE_SEIZE, tid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0 &&
-	       waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status);
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0))
+		return false;
+	for (int i = 0; i < WAIT_MS; i++) {
+		if (i % 100 == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+			return false;
+		if ((r = waitpid(tid, &status, __WALL | WNOHANG)))
+			return r == tid && WIFSTOPPED(status);
+		pause_ms(1);
+	}
+	return false;
 }
 
 /* One look at the threads: how many were stopped that ran before. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * preload_run PROGRAM [ARGUMENT...]: run a program as a rank, make a clone of it every few milliseconds, and
+ * preload_run PROGRAM [ARGUMENT...]: run a program as a rank, clone it every few milliseconds, and
  * end with its exit status; the number of clones goes to standard error. */
 #include "config.h"
 

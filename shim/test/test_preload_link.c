@@ -260,7 +260,7 @@ static void test_clone(void)
 	check_clone(&r, clone);
 	close(life);
 	ok(process_ends(clone), "the clone goes when its life's other end is closed");
-	is_str(rank_ask(&r, "wait"), "waitpid -1 ECHILD sigchld 0", "the program sees nothing of it");
+	is_str(rank_ask(&r, "wait"), "waitpid -1 ECHILD sigchld 0", "it sees nothing");
 	agent_send(link, GCK_LINK_REAP, clone);
 	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == clone, "REAP: gone");
 	ok(kill(clone, 0) < 0 && errno == ESRCH, "REAP: no zombie");
@@ -412,7 +412,7 @@ static void test_children(void)
 	struct rank r = start(&h, &link);
 
 	snprintf(line, sizeof line, "fork %d", state_of(r.pid, &h)->link_fd);
-	is_str(rank_ask(&r, line), "threads 1 link 0", "a forked child has neither helper nor link");
+	is_str(rank_ask(&r, line), "threads 1 link 0", "a forked child has none of it");
 	is_str(rank_ask(&r, "run"), "1", "a child that execs has no helper");
 	is_int(agent_accept(&agent, 100, &h, NULL), -1, "and asks nobody");
 	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "the rank keeps its link");

@@ -240,7 +240,7 @@ static void test_names(void)
 	is_int(pthread_getname_np(a.thread, name, 5), ERANGE, "… too small");
 	snprintf(path, sizeof path, "/proc/self/task/%d/comm", a.tid);
 	f = fopen(path, "re");
-	ok(f && fgets(name, sizeof name, f) && !strcmp(name, "alpha\n"), "it is that thread's name");
+	ok(f && fgets(name, sizeof name, f) && !strcmp(name, "alpha\n"), "it is that thread's");
 	if (f)
 		fclose(f);
 }
@@ -397,7 +397,7 @@ static void test_altstack(void)
 	pause_ms(50);
 	pthread_cancel(t);
 	pthread_join(t, NULL);
-	ok(!altstack_of(t) && state->naltstacks == 1, "and with pthread_cancel; its place is used again");
+	ok(!altstack_of(t) && state->naltstacks == 1, "and with pthread_cancel");
 }
 
 /* ---- the rank ------------------------------------------------------------------------------- */
