@@ -16,7 +16,7 @@ static void ask_slurm(struct gck_peer *peer);
 
 /* ---- joining ------------------------------------------------------------------------------- */
 
-static void send_refusal(struct gck_peer *peer, const char *why)
+static void refuse(struct gck_peer *peer, const char *why)
 {
 	json_t *body = json_pack("{s:s, s:s, s:I, s:s}", "op", "welcome", "action", "refuse", "epoch",
 				 (json_int_t)peer->daemon->core.state.epoch, "why", why);
@@ -24,6 +24,8 @@ static void send_refusal(struct gck_peer *peer, const char *why)
 	gck_warn("an agent of user %u at %s is refused: %s", (unsigned)peer->uid, peer->host, why);
 	gck_peer_send(peer, body);
 	json_decref(body);
+	json_decref(peer->agent->registration);
+	peer->agent->registration = NULL;
 }
 
 static void join(struct gck_peer *peer, const json_t *job)
@@ -32,8 +34,10 @@ static void join(struct gck_peer *peer, const json_t *job)
 	struct gck_error err = {0};
 
 	agent->step = gck_join(&peer->daemon->core, agent, peer->uid, agent->registration, job, &err);
-	if (!agent->step && err.code)
-		send_refusal(peer, err.text);
+	if (!agent->step && err.code) {
+		refuse(peer, err.text);
+		return;
+	}
 	json_decref(agent->registration);
 	agent->registration = NULL;
 }
@@ -55,16 +59,18 @@ static void on_job(void *arg, const struct gck_slurm_answer *answer)
 	peer->uses--;
 	if (!peer->wire)
 		return;
-	if (answer->ok) {
-		join(peer, answer->data);
-	} else if (answer->code == ENOENT) {
-		send_refusal(peer, "there is no such job of yours");
-	} else {
+	if (!answer->ok && answer->code != ENOENT) {
 		gck_warn("an agent at %s waits, for Slurm does not say whose job it is: %s", peer->host,
 			 answer->error);
 		peer->uses++;
 		ev_once(peer->daemon->loop, -1, 0, RETRY_S, on_retry, peer);
+		return;
 	}
+	if (answer->ok)
+		join(peer, answer->data);
+	else
+		refuse(peer, "Slurm has no such job");
+	gck_peer_go_on(peer);
 }
 
 static void ask_slurm(struct gck_peer *peer)

@@ -159,6 +159,7 @@ static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
 			     const struct registration *r, uint32_t restarts, struct gck_error *err)
 {
 	struct gck_step *step = gck_state_step(&core->state, (uint32_t)r->job, (uint32_t)r->step);
+	bool finished = step && step->finished;
 	struct gck_options options;
 	json_t *verdict = NULL;
 
@@ -174,7 +175,10 @@ static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
 	}
 	if (step)
 		close_former(core, step);
-	return journal_step(core, r, restarts, err);
+	if (journal_step(core, r, restarts, err))
+		return -1;
+	/* skip-done=no: what was done is done again, not its last part. */
+	return finished ? gck_core_record(core, gck_record_seq(step, "run", 0), true, err) : 0;
 }
 
 static void begin_live(struct gck_core *core, struct gck_step *step, enum gck_agent_state state)

@@ -60,9 +60,12 @@ static void want(struct gck_peer *peer, int events)
 		ev_io_start(peer->daemon->loop, &peer->io);
 }
 
+/* What an agent says behind its registration waits until that is believed: a step may be over by
+ * then, and its end is not to be missed. */
 static bool may_read(const struct gck_peer *peer)
 {
-	return !peer->closing && !(peer->known && ev_is_active(&peer->timer));
+	return !peer->closing && !(peer->known && ev_is_active(&peer->timer)) &&
+	       !(peer->agent && peer->agent->registration);
 }
 
 static void watch(struct gck_peer *peer)
@@ -203,19 +206,23 @@ static void on_io(struct ev_loop *loop, ev_io *w, int events)
 		watch(peer);
 }
 
+void gck_peer_go_on(struct gck_peer *peer)
+{
+	take_messages(peer);
+	if (peer->wire)
+		watch(peer);
+}
+
 static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct gck_peer *peer = w->data;
 
 	(void)loop;
 	(void)events;
-	if (!peer->known) {
+	if (peer->known)
+		gck_peer_go_on(peer);
+	else
 		gck_peer_close(peer);
-		return;
-	}
-	take_messages(peer);
-	if (peer->wire)
-		watch(peer);
 }
 
 /* ---- the beginning ------------------------------------------------------------------------- */

@@ -38,6 +38,9 @@ void gck_peer_send(struct gck_peer *peer, const json_t *body);
 /* Queue {"op":"error"} and close when it has gone out. */
 void gck_peer_refuse(struct gck_peer *peer, const char *why);
 
+/* Read on: what was waited for is there. */
+void gck_peer_go_on(struct gck_peer *peer);
+
 /* Close now; memory is freed when nobody uses it. */
 void gck_peer_close(struct gck_peer *peer);
 

@@ -210,7 +210,8 @@ static int apply_restore(struct gck_state *s, json_t *r, struct gck_error *err)
 	return 0;
 }
 
-/* What was committed after the commit that is gone back to is of a line that ends here. */
+/* What was committed after the commit that is gone back to, or at all before a cold start, is of a
+ * line that ends here. */
 static int apply_run(struct gck_state *s, json_t *r, struct gck_error *err)
 {
 	uint32_t seq;
@@ -218,7 +219,7 @@ static int apply_run(struct gck_state *s, json_t *r, struct gck_error *err)
 
 	if (!step)
 		return -1;
-	for (struct gck_commit *c = step->commits; c && seq; c = c->older)
+	for (struct gck_commit *c = step->commits; c; c = c->older)
 		if (c->seq > seq && c->restarts < step->restarts)
 			c->abandoned = true;
 	step->run_seq = seq;

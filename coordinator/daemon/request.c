@@ -252,7 +252,10 @@ static int find_job(struct request *r, bool needed, struct gck_error *err)
 	r->job = gck_state_job(&d->core.state, (uint32_t)job);
 	if (r->job && gck_may_see(d, r->peer->uid, r->job))
 		return 0;
-	return gck_fail(err, ENOENT, "there is no such job with a step that runs or ran with --gpu-ckpt");
+	gck_fail(err, ENOENT, "no step runs or ran with --gpu-ckpt");
+	if (r->step == GCK_EVERY_STEP)
+		return gck_fail_in(err, "job %d", (int)job);
+	return gck_fail_in(err, "job %d.%u", (int)job, r->step);
 }
 
 void gck_request_message(struct gck_peer *peer, const json_t *body)
