@@ -12,14 +12,27 @@
 
 #include "shim/process/target.h"
 
+#define CLONE_MS 60000 /* for pages that come from swap */
+
 static size_t packet_size(const struct gck_link_msg *m)
 {
 	return offsetof(struct gck_link_msg, calls) + m->ncalls * sizeof(m->calls[0]);
 }
 
+/* Who is at the other end of a socket. */
+struct peer {
+	int fd;
+	const char *what;
+	pid_t pid;
+};
+
+static struct peer helper_of(const struct gck_target *t)
+{
+	return (struct peer){t->link, "the shim's helper in process", t->pid};
+}
+
 /* Send m, with a descriptor if fd is not -1. */
-static int put(const struct gck_target *t, const struct gck_link_msg *m, int fd,
-	       struct gck_error *err)
+static int put(const struct peer *p, const struct gck_link_msg *m, int fd, struct gck_error *err)
 {
 	union {
 		struct cmsghdr head;
@@ -34,9 +47,9 @@ static int put(const struct gck_target *t, const struct gck_link_msg *m, int fd,
 		packet.msg_control = &control;
 		packet.msg_controllen = sizeof(control.room);
 	}
-	if (sendmsg(t->link, &packet, MSG_NOSIGNAL) < 0)
-		return gck_fail(err, errno, "the shim's helper in process %d cannot be reached: %s",
-				(int)t->pid, strerror(errno));
+	if (sendmsg(p->fd, &packet, MSG_NOSIGNAL) < 0)
+		return gck_fail(err, errno, "%s %d cannot be reached: %s", p->what, (int)p->pid,
+				strerror(errno));
 	return 0;
 }
 
@@ -63,57 +76,71 @@ static bool readable(int fd, int timeout_ms)
 	return ready > 0;
 }
 
-static int get(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
-	       struct gck_error *err)
+static int get(const struct peer *p, struct gck_link_msg *m, int timeout_ms, struct gck_error *err)
 {
 	ssize_t n;
 
-	if (!readable(t->link, timeout_ms))
-		return gck_fail(err, ETIMEDOUT, "the shim's helper in process %d did not answer "
-				"within %d ms", (int)t->pid, timeout_ms);
-	n = recv(t->link, m, sizeof(*m), MSG_DONTWAIT);
+	if (!readable(p->fd, timeout_ms))
+		return gck_fail(err, ETIMEDOUT, "%s %d did not answer within %d ms", p->what,
+				(int)p->pid, timeout_ms);
+	n = recv(p->fd, m, sizeof(*m), MSG_DONTWAIT);
 	if (n <= 0)
-		return gck_fail(err, n ? errno : ECONNRESET,
-				"the shim's helper in process %d went away: %s", (int)t->pid,
-				n ? strerror(errno) : "the link ended");
+		return gck_fail(err, n ? errno : ECONNRESET, "%s %d went away: %s", p->what,
+				(int)p->pid, n ? strerror(errno) : "the link ended");
 	if ((size_t)n < offsetof(struct gck_link_msg, calls) ||
 	    m->ncalls > GCK_LINK_MAX_CALLS || (size_t)n < packet_size(m))
-		return gck_fail(err, EPROTO, "the shim's helper in process %d sent %zd bytes that "
-				"are no message", (int)t->pid, n);
+		return gck_fail(err, EPROTO, "%s %d sent %zd bytes that are no message", p->what,
+				(int)p->pid, n);
 	return 0;
 }
 
 /* Send m and take the answer, which has to be of this type, into m. Where it does not come the
  * link is ended, and the helper connects again: a late answer would be taken for the next one. */
-static int ask(const struct gck_target *t, struct gck_link_msg *m, int fd, uint32_t answer,
-	       int timeout_ms, struct gck_error *err)
+static int take(struct peer p, struct gck_link_msg *m, uint32_t answer, int timeout_ms,
+		struct gck_error *err)
 {
-	if (put(t, m, fd, err))
-		return -1;
-	if (get(t, m, timeout_ms, err) == 0) {
+	if (get(&p, m, timeout_ms, err) == 0) {
 		if (m->type == answer)
 			return 0;
-		gck_fail(err, EPROTO, "the shim's helper in process %d answered with a message of "
-			 "type %u", (int)t->pid, m->type);
+		gck_fail(err, EPROTO, "%s %d answered with a message of type %u", p.what,
+			 (int)p.pid, m->type);
 	}
-	shutdown(t->link, SHUT_RDWR);
+	shutdown(p.fd, SHUT_RDWR);
 	return -1;
+}
+
+static int ask(struct peer p, struct gck_link_msg *m, int fd, uint32_t answer, int timeout_ms,
+	       struct gck_error *err)
+{
+	return put(&p, m, fd, err) ? -1 : take(p, m, answer, timeout_ms, err);
+}
+
+static int put_calls(const struct peer *p, struct gck_link_msg *m, int fd, struct gck_error *err)
+{
+	m->type = GCK_LINK_CALLS;
+	m->pid = 0;
+	m->unused = 0;
+	return put(p, m, fd, err);
+}
+
+static int take_results(struct peer p, struct gck_link_msg *m, uint32_t n, int timeout_ms,
+			struct gck_error *err)
+{
+	if (take(p, m, GCK_LINK_RESULTS, timeout_ms, err))
+		return -1;
+	if (m->ncalls != n)
+		return gck_fail(err, EPROTO, "%s %d ran %u of %u calls", p.what, (int)p.pid,
+				m->ncalls, n);
+	return 0;
 }
 
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
 		     struct gck_error *err)
 {
+	struct peer p = helper_of(t);
 	uint32_t n = m->ncalls;
 
-	m->type = GCK_LINK_CALLS;
-	m->pid = 0;
-	m->unused = 0;
-	if (ask(t, m, -1, GCK_LINK_RESULTS, timeout_ms, err))
-		return -1;
-	if (m->ncalls != n)
-		return gck_fail(err, EPROTO, "the shim's helper in process %d ran %u of %u calls",
-				(int)t->pid, m->ncalls, n);
-	return 0;
+	return put_calls(&p, m, -1, err) ? -1 : take_results(p, m, n, timeout_ms, err);
 }
 
 int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,
@@ -123,9 +150,9 @@ int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, i
 	int pair[2];
 	int failed;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return gck_fail(err, errno, "no socketpair for the clone: %s", strerror(errno));
-	failed = ask(t, &m, pair[1], GCK_LINK_CLONED, timeout_ms, err);
+	failed = ask(helper_of(t), &m, pair[1], GCK_LINK_CLONED, timeout_ms, err);
 	close(pair[1]);
 	if (!failed && m.pid <= 0)
 		failed = gck_fail(err, m.pid ? -m.pid : EPROTO,
@@ -151,10 +178,28 @@ int gck_clone_ready(int life, int timeout_ms, struct gck_error *err)
 	return 0;
 }
 
+static struct peer clone_of(pid_t clone, int life)
+{
+	return (struct peer){life, "the clone, process", clone};
+}
+
+int gck_clone_ask(pid_t clone, int life, struct gck_link_msg *m, int fd, struct gck_error *err)
+{
+	struct peer p = clone_of(clone, life);
+
+	return put_calls(&p, m, fd, err);
+}
+
+int gck_clone_answer(pid_t clone, int life, struct gck_link_msg *m, uint32_t ncalls,
+		     struct gck_error *err)
+{
+	return take_results(clone_of(clone, life), m, ncalls, CLONE_MS, err);
+}
+
 int gck_helper_reap(const struct gck_target *t, pid_t clone, int timeout_ms,
 		    struct gck_error *err)
 {
 	struct gck_link_msg m = {.type = GCK_LINK_REAP, .pid = clone};
 
-	return ask(t, &m, -1, GCK_LINK_REAPED, timeout_ms, err);
+	return ask(helper_of(t), &m, -1, GCK_LINK_REAPED, timeout_ms, err);
 }

@@ -48,6 +48,13 @@ int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int tim
 int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,
 		     struct gck_error *err);
 int gck_clone_ready(int life, int timeout_ms, struct gck_error *err);
+
+/* Have a clone run m's calls; fd (-1: none) is passed to it, the answer's m->pid is its number
+ * there. Answers come in the order of asking. */
+int gck_clone_ask(pid_t clone, int life, struct gck_link_msg *m, int fd, struct gck_error *err);
+int gck_clone_answer(pid_t clone, int life, struct gck_link_msg *m, uint32_t ncalls,
+		     struct gck_error *err);
+
 int gck_helper_reap(const struct gck_target *t, pid_t clone, int timeout_ms,
 		    struct gck_error *err);
 

@@ -36,41 +36,59 @@ int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t addres
 
 /* ---- private memory ------------------------------------------------------------------------ */
 
-static int flush(struct gck_output *o)
+/* Store a batch that the clone was asked for. */
+static int store(struct gck_output *o, int half)
 {
-	char *at = o->buffer;
+	struct gck_batch *b = &o->batches[half];
+	char *at = gck_clone_pages_take(&o->pages_out, half, &o->source, b->pieces.v, b->pieces.n,
+					o->err);
 
-	if (gck_source_read(&o->source, o->pieces.v, o->pieces.n, o->buffer, o->err))
+	if (!at)
 		return -1;
-	for (size_t i = 0; i < o->nwindows; i++) {
-		uint64_t mask = o->windows[i].mask;
+	for (size_t i = 0; i < b->nwindows; i++) {
+		uint64_t mask = b->windows[i].mask;
 		size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
 
 		mask = gck_pack_pages(at, mask);
-		if (mask && gck_output_put(o, &o->c->img->pages, o->windows[i].address, mask, at))
+		if (mask && gck_output_put(o, &o->c->img->pages, b->windows[i].address, mask, at))
 			return -1;
 		at += size;
 	}
-	o->pieces.n = o->nwindows = o->pages = 0;
+	b->pieces.n = b->nwindows = b->pages = 0;
 	return 0;
+}
+
+/* Ask for the batch that is full, and store the one before while the clone copies. */
+static int flush(struct gck_output *o)
+{
+	struct gck_batch *b = &o->batches[o->filling];
+
+	if (gck_clone_pages_ask(&o->pages_out, o->filling, b->pieces.v, b->pieces.n, o->err))
+		return -1;
+	o->filling = !o->filling;
+	return store(o, o->filling);
 }
 
 /* Add a part of one window to the batch. */
 static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 {
+	struct gck_batch *b = &o->batches[o->filling];
 	uint64_t window = start / GCK_WINDOW * GCK_WINDOW;
 	unsigned first = (unsigned)((start - window) / GCK_PAGE);
 	unsigned n = (unsigned)((end - start) / GCK_PAGE);
-	bool next = !o->nwindows || o->windows[o->nwindows - 1].address != window;
 
-	if ((next && (o->nwindows == GCK_BATCH_WINDOWS ||
-		      o->pages + GCK_WINDOW_PAGES > GCK_BATCH_PAGES)) && flush(o))
-		return -1;
-	if (next)
-		o->windows[o->nwindows++] = (struct gck_window){.address = window};
-	o->windows[o->nwindows - 1].mask |= (n == 64 ? ~0ull : (1ull << n) - 1) << first;
-	o->pages += n;
-	return gck_ranges_add(&o->pieces, start, end, o->err);
+	if (!b->nwindows || b->windows[b->nwindows - 1].address != window) {
+		if (b->nwindows == GCK_BATCH_WINDOWS ||
+		    b->pages + GCK_WINDOW_PAGES > GCK_BATCH_PAGES) {
+			if (flush(o))
+				return -1;
+			b = &o->batches[o->filling];
+		}
+		b->windows[b->nwindows++] = (struct gck_window){.address = window};
+	}
+	b->windows[b->nwindows - 1].mask |= (n == 64 ? ~0ull : (1ull << n) - 1) << first;
+	b->pages += n;
+	return gck_ranges_add(&b->pieces, start, end, o->err);
 }
 
 static int write_map(struct gck_output *o, const struct gck_map *m)
@@ -101,7 +119,7 @@ static int write_memory(struct gck_output *o)
 		    !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) && write_map(o, m))
 			return -1;
 	}
-	return flush(o);
+	return flush(o) || flush(o);
 }
 
 /* ---- what was kept ------------------------------------------------------------------------- */
@@ -193,7 +211,7 @@ static int put_vdso(struct gck_output *o, uint64_t start, uint64_t end)
 		next = window + GCK_WINDOW < end ? window + GCK_WINDOW : end;
 		n = (unsigned)((next - at) / GCK_PAGE);
 		mask = (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - window) / GCK_PAGE);
-		if (gck_output_put(o, &o->c->img->pages, window, mask, o->buffer + (at - start)))
+		if (gck_output_put(o, &o->c->img->pages, window, mask, o->pages_out.buffer + (at - start)))
 			return -1;
 	}
 	return 0;
@@ -210,9 +228,9 @@ static int write_vdso(struct gck_output *o)
 			continue;
 		if (r.end - r.start > GCK_BATCH_PAGES * GCK_PAGE)
 			return gck_fail(o->err, ENOTSUP, "the vdso is larger than expected");
-		if (gck_source_read(&o->source, &r, 1, o->buffer, o->err))
+		if (gck_source_read(&o->source, &r, 1, o->pages_out.buffer, o->err))
 			return -1;
-		img->vdso = gck_hash_bytes(o->buffer, r.end - r.start);
+		img->vdso = gck_hash_bytes(o->pages_out.buffer, r.end - r.start);
 		if (put_vdso(o, r.start, r.end))
 			return -1;
 	}
@@ -245,14 +263,15 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank
 		return gck_fail(err, EINVAL, "nothing was taken that could be written");
 	if (gck_clone_ready(c->life, CLONE_MS, err) || gck_source_open(&o.source, c->clone, err))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	o.buffer = malloc(GCK_BATCH_PAGES * GCK_PAGE);
-	result = o.buffer ? 0 : gck_fail(err, ENOMEM, "out of memory for a buffer");
+	result = gck_clone_pages_open(&o.pages_out, c->clone, c->life, GCK_BATCH_PAGES * GCK_PAGE,
+				      err);
 	result = result || check_clone(&o) || write_vdso(&o) || gck_output_contents(&o) ||
 		 write_memory(&o) || write_kept(&o) ||
 		 gck_prefixes_verify(&c->prefixes, c->img, err) ||
 		 write_manifest(&o, rank, extra, hash);
-	free(o.buffer);
-	free(o.pieces.v);
+	gck_clone_pages_close(&o.pages_out);
+	free(o.batches[0].pieces.v);
+	free(o.batches[1].pieces.v);
 	gck_source_close(&o.source);
 	if (!result && progress)
 		progress(arg, c->expected, c->expected);

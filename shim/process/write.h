@@ -4,9 +4,17 @@
 #define GCK_WRITE_H
 
 #include "shim/process/capture.h"
+#include "shim/process/clone_pages.h"
 
 #define GCK_BATCH_PAGES 256u /* read at once: what fits a core's cache */
 #define GCK_BATCH_WINDOWS 64u
+
+/* Pages that are read together. */
+struct gck_batch {
+	struct gck_ranges pieces;
+	struct gck_window windows[GCK_BATCH_WINDOWS];
+	size_t nwindows, pages;
+};
 
 struct gck_output {
 	struct gck_capture *c;
@@ -17,11 +25,9 @@ struct gck_output {
 	uint64_t done;
 	struct gck_error *err;
 
-	/* pages to be read together */
-	char *buffer;
-	struct gck_ranges pieces;
-	struct gck_window windows[GCK_BATCH_WINDOWS];
-	size_t nwindows, pages;
+	struct gck_clone_pages pages_out;
+	struct gck_batch batches[2]; /* one for each half of pages_out */
+	int filling;                 /* the one that pieces are added to; the other is under way */
 };
 
 /* Store the pages of mask, which are at data, as one window. */

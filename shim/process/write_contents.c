@@ -88,7 +88,7 @@ static bool read_page(const struct gck_output *o, int fd, const struct mapped *x
 static uint64_t read_pages(const struct gck_output *o, int fd, const struct mapped *v, size_t n)
 {
 	uint64_t mask = 0;
-	char *to = o->buffer;
+	char *to = o->pages_out.buffer;
 
 	for (size_t i = 0; i < n;) {
 		size_t run = 1;
@@ -124,9 +124,9 @@ static int write_content(struct gck_output *o, int32_t index)
 
 		for (run = 1; i + run < n && v[i + run].offset < window + GCK_WINDOW; run++)
 			;
-		mask = gck_pack_pages(o->buffer, read_pages(o, fd, v + i, run));
+		mask = gck_pack_pages(o->pages_out.buffer, read_pages(o, fd, v + i, run));
 		if (mask)
-			result = gck_output_put(o, &c->windows, window, mask, o->buffer);
+			result = gck_output_put(o, &c->windows, window, mask, o->pages_out.buffer);
 	}
 	if (fd >= 0)
 		close(fd);

@@ -174,7 +174,7 @@ int agent_clone(int link, int *life)
 			    .msg_controllen = sizeof control };
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		err(99, "socketpair");
 	memcpy(CMSG_DATA(&control.h), &pair[1], sizeof(int));
 	*life = pair[0];

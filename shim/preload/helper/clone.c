@@ -53,27 +53,45 @@ static void close_all_but(unsigned keep)
 		close_one_by_one(keep);
 }
 
+/* Copy pages out for the reader (doc/shim-link.md): nobody reads them as fast from outside. The
+ * answer to a packet that brought a descriptor has its number here. */
+static void serve(int life)
+{
+	struct gck_link_msg m;
+	int passed;
+	long r;
+
+	for (;;) {
+		passed = -1;
+		r = gck_link_take(life, &m, &passed, 0);
+		if (r == -EINTR)
+			continue;
+		if (r <= 0 || m.type != GCK_LINK_CALLS)
+			return;
+		gck_helper_run(&m);
+		if (gck_link_send(life, &m, GCK_LINK_RESULTS, passed) < 0)
+			return;
+	}
+}
+
 /* No death signal: a rank that exits while its image is written is still worth writing. */
 static _Noreturn void be_frozen(int life, int32_t tracer)
 {
 	char byte = GCK_LINK_FROZEN;
-	long r;
 
 	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt-clone");
 	gck_helper_allow(tracer);
 	offer_to_oom_killer();
 	close_all_but(life);
 	gck_raw(SYS_sendto, life, &byte, 1, MSG_NOSIGNAL, 0, 0);
-	do
-		r = gck_raw(SYS_read, life, &byte, 1);
-	while (r > 0 || r == -EINTR);
+	serve(life);
 	for (;;)
 		gck_raw(SYS_exit_group, 0);
 }
 
 long gck_clone_make(int life, int32_t tracer)
 {
-	/* No exit signal: the program gets no SIGCHLD and its waitpid(-1) does not see the clone. */
+	/* No exit signal: the program gets no SIGCHLD, and its waitpid(-1) does not see it. */
 	long pid = gck_raw(SYS_clone, 0, 0, 0, 0, 0);
 
 	if (pid == 0)

@@ -16,17 +16,18 @@
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 2000
-#define THREAD_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
+#define THREAD_FLAGS \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
 static int32_t agent_pid, clone_pid;
 
 void gck_helper_allow(int32_t agent)
 {
 	agent_pid = agent;
-	gck_raw(SYS_prctl, PR_SET_PTRACER, agent); /* fails where there is no Yama: not needed then */
+	gck_raw(SYS_prctl, PR_SET_PTRACER, agent); /* fails without Yama: not needed then */
 }
 
-static void run_calls(struct gck_link_msg *m)
+void gck_helper_run(struct gck_link_msg *m)
 {
 	for (uint32_t i = 0; i < m->ncalls; i++) {
 		struct gck_link_call *c = &m->calls[i];
@@ -69,7 +70,7 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 		gck_helper_allow(m->pid);
 		return 0;
 	case GCK_LINK_CALLS:
-		run_calls(m);
+		gck_helper_run(m);
 		return gck_link_is_ours(fd) ? gck_link_send(fd, m, GCK_LINK_RESULTS, 0) : -EBADF;
 	case GCK_LINK_CLONE:
 		r = make_clone(life);

@@ -35,18 +35,24 @@ bool gck_link_is_ours(int fd);
  * goes (-1: none). 1; 0 at the end of the link; -EBADF when the program took the fd away. */
 int gck_link_receive(int fd, struct gck_link_msg *m, int *passed);
 
+/* The same from any socket of packets, and blocking if flags has no MSG_DONTWAIT. */
+int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags);
+
 /* Send a packet of a type with a number, and with m's calls if it has any. */
 int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number);
 
 /* clone.c ------------------------------------------------------------------------------------- */
 
-/* Fork a clone that waits for the end of file on life, in which tracer may trace. Its pid. */
+/* Fork a clone that serves CALLS on life until its end of file; tracer may trace it. Its pid. */
 long gck_clone_make(int life, int32_t tracer);
 
 /* Kill and reap. Only a child made with another exit signal than SIGCHLD is touched. The pid. */
 long gck_clone_end(int32_t pid);
 
 /* helper.c ------------------------------------------------------------------------------------ */
+
+/* Run a packet's system calls and fill in their results. */
+void gck_helper_run(struct gck_link_msg *m);
 
 /* Let the agent and its descendants trace this process. */
 void gck_helper_allow(int32_t agent);

@@ -155,16 +155,21 @@ static bool is_whole(const struct gck_link_msg *m, long n, int flags)
 
 int gck_link_receive(int fd, struct gck_link_msg *m, int *passed)
 {
+	int r = wait_readable(fd);
+
+	return r < 0 ? r : gck_link_take(fd, m, passed, MSG_DONTWAIT);
+}
+
+int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags)
+{
 	union {
 		struct cmsghdr align;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec v;
 	struct msghdr h;
-	long n = wait_readable(fd);
+	long n;
 
-	if (n < 0)
-		return n;
 	v.iov_base = m;
 	v.iov_len = sizeof *m;
 	h.msg_name = NULL;
@@ -173,7 +178,7 @@ int gck_link_receive(int fd, struct gck_link_msg *m, int *passed)
 	h.msg_iovlen = 1;
 	h.msg_control = passed ? &control : NULL;
 	h.msg_controllen = passed ? sizeof control : 0;
-	n = gck_raw(SYS_recvmsg, fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	n = gck_raw(SYS_recvmsg, fd, &h, MSG_CMSG_CLOEXEC | flags);
 	if (n <= 0)
 		return n;
 	if (passed)
