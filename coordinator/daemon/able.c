@@ -38,9 +38,11 @@ static void add_node(json_t *items, const struct gck_node *node)
 	if (node->over)
 		return;
 	if (!node->agent)
-		add_item(items, name, "its agent is not connected", "see the agent's log on that node");
+		add_item(items, name, "its agent is not connected",
+			 "see the agent's log on that node");
 	else if (!node->items)
-		add_item(items, name, "its agent does not answer", "see the agent's log on that node");
+		add_item(items, name, "its agent does not answer",
+			 "see the agent's log on that node");
 	else
 		json_array_extend(items, node->items);
 }

@@ -18,8 +18,8 @@ static void ask_slurm(struct gck_peer *peer);
 
 static void refuse(struct gck_peer *peer, const char *why)
 {
-	json_t *body = json_pack("{s:s, s:s, s:I, s:s}", "op", "welcome", "action", "refuse", "epoch",
-				 (json_int_t)peer->daemon->core.state.epoch, "why", why);
+	json_t *body = json_pack("{s:s, s:s, s:I, s:s}", "op", "welcome", "action", "refuse",
+				 "epoch", (json_int_t)peer->daemon->core.state.epoch, "why", why);
 
 	gck_warn("an agent of user %u at %s is refused: %s", (unsigned)peer->uid, peer->host, why);
 	gck_peer_send(peer, body);
@@ -33,7 +33,8 @@ static void join(struct gck_peer *peer, const json_t *job)
 	struct gck_agent *agent = peer->agent;
 	struct gck_error err = {0};
 
-	agent->step = gck_join(&peer->daemon->core, agent, peer->uid, agent->registration, job, &err);
+	agent->step =
+		gck_join(&peer->daemon->core, agent, peer->uid, agent->registration, job, &err);
 	if (!agent->step && err.code) {
 		refuse(peer, err.text);
 		return;
@@ -60,8 +61,8 @@ static void on_job(void *arg, const struct gck_slurm_answer *answer)
 	if (!peer->wire)
 		return;
 	if (!answer->ok && answer->code != ENOENT) {
-		gck_warn("an agent at %s waits, for Slurm does not say whose job it is: %s", peer->host,
-			 answer->error);
+		gck_warn("an agent at %s waits, for Slurm does not say whose job it is: %s",
+			 peer->host, answer->error);
 		peer->uses++;
 		ev_once(peer->daemon->loop, -1, 0, RETRY_S, on_retry, peer);
 		return;
@@ -92,8 +93,10 @@ static void take_registration(struct gck_peer *peer, const json_t *body)
 		return;
 	}
 	if (json_integer_value(json_object_get(body, "epoch")) > d->core.state.epoch)
-		gck_error_log("the agent at %s has heard a younger coordinator than this one; is there "
-			      "another gpuckptd with another StateDir?", peer->host);
+		gck_error_log(
+			"the agent at %s has heard a younger coordinator than this one; is there "
+			"another gpuckptd with another StateDir?",
+			peer->host);
 	if (!agent) {
 		agent = calloc(1, sizeof *agent);
 		if (!agent) {

@@ -66,8 +66,8 @@ void gck_answer_exit(struct gck_core *core, struct gck_step *step, const json_t 
 	json_int_t rank = -1, status = 0;
 	json_t *r;
 
-	if (json_unpack((json_t *)one, "{s:I, s:I}", "rank", &rank, "status", &status) || rank < 0 ||
-	    rank >= step->ntasks || step->exits[rank] == (int32_t)status)
+	if (json_unpack((json_t *)one, "{s:I, s:I}", "rank", &rank, "status", &status) ||
+	    rank < 0 || rank >= step->ntasks || step->exits[rank] == (int32_t)status)
 		return;
 	r = gck_record(step, "exit");
 	json_object_set_new(r, "rank", json_integer(rank));
@@ -139,7 +139,8 @@ static int take(struct gck_core *core, struct gck_step *step, const json_t *data
 		return take_images(step, data, err);
 	case GCK_COMMITTING:
 	case GCK_HELD_COMMITTING:
-		return take_hash(step, data, err) || gck_checkpoint_journal(core, step, err) ? -1 : 0;
+		return take_hash(step, data, err) || gck_checkpoint_journal(core, step, err) ? -1
+											     : 0;
 	default:
 		return 0;
 	}
@@ -290,6 +291,7 @@ void gck_answer_timeout(struct gck_core *core, struct gck_step *step)
 		gck_live_fail(step, ETIMEDOUT, "not every node's agent has registered within "
 			      "restart-wait=%us", live->options.restart_wait_s);
 	else
-		gck_live_fail(step, ETIMEDOUT, "the time is up while %s", gck_phase_name(live->phase));
+		gck_live_fail(step, ETIMEDOUT, "the time is up while %s",
+			      gck_phase_name(live->phase));
 	gck_raise(core, step, GCK_TIMEOUT);
 }

@@ -8,7 +8,7 @@
 /* What a phase asks of the agents, by the name that `done` has for it; "" if nothing. */
 const char *gck_phase_question(enum gck_phase phase);
 
-/* `done`: what came with it is taken if it answers the phase's question, and the machine is told. */
+/* `done`: what came with it is taken if it answers the phase's question; the machine is told. */
 void gck_answer(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		const json_t *body);
 

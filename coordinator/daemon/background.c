@@ -13,7 +13,7 @@
 
 static int ready_fd = -1; /* to the parent */
 
-/* The child says that it is ready by one byte; its end without one is a failure that it has told. */
+/* The child says that it is ready by one byte; its end without one is a failure it has told. */
 static void wait_for_child(int fd, pid_t pid)
 {
 	char byte;

@@ -12,7 +12,7 @@
 
 #define ABORT_MS 10000   /* how long agents are waited for to say that they let go */
 #define END_MS 60000     /* ... that ranks told to end have ended */
-#define KILL_MS 600000   /* ... that Slurm has ended a job that it took back; KillWait may be long */
+#define KILL_MS 600000   /* ... that Slurm has ended a job that it took back (KillWait) */
 
 static json_t *order(const char *op, const struct gck_step *step)
 {
@@ -53,10 +53,13 @@ static int ready(const struct gck_step *step, struct gck_error *err)
 	const struct gck_node *missing = gck_live_missing(step->live);
 
 	if (missing)
-		return gck_fail(err, ENOTCONN, "the agent of node %s is not connected; if the node lives, "
-				"see the agent's log there", *missing->name ? missing->name : "?");
+		return gck_fail(err, ENOTCONN,
+				"the agent of node %s is not connected; if the node lives, "
+				"see the agent's log there",
+				*missing->name ? missing->name : "?");
 	if (gck_step_ended(step) == step->ntasks)
-		return gck_fail(err, ESRCH, "every rank has finished; there is nothing to checkpoint");
+		return gck_fail(err, ESRCH,
+				"every rank has finished; there is nothing to checkpoint");
 	return 0;
 }
 
@@ -85,7 +88,8 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 		give_up(core, step, &err);
 		return;
 	}
-	gck_info("step %u.%u: checkpoint %u begins: %s", step->job->id, step->id, c->seq, c->reason);
+	gck_info("step %u.%u: checkpoint %u begins: %s", step->job->id, step->id, c->seq,
+		 c->reason);
 	phase_timer(core, step, live->options.timeout_ms);
 	gck_live_ask_all(core, step, prepare_order(step));
 	gck_operation_phase(core, step);
@@ -252,12 +256,14 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 		json_object_set_new(r, "why", json_string(live->last_error));
 		gck_warn("step %u.%u: checkpoint %u is aborted, its ranks go on: %s", step->job->id,
 			 step->id, c->seq, live->last_error);
-		/* The ranks first: they may be held. The agents are told what cannot be taken back. */
+		/* The ranks first: they may be held. The agents are told what cannot be taken
+		 * back. */
 		gck_live_ask_all(core, step, abort_order(step));
 		gck_core_note(core, r, true);
 		phase_timer(core, step, ABORT_MS);
 	} else {
-		gck_warn("step %u.%u: no checkpoint: %s", step->job->id, step->id, live->last_error);
+		gck_warn("step %u.%u: no checkpoint: %s", step->job->id, step->id,
+			 live->last_error);
 		all_answered(live); /* nobody was asked anything */
 	}
 	gck_operation_failed(core, step, live->last_error);

@@ -33,11 +33,13 @@ struct gck_world {
 	void (*send)(struct gck_agent *agent, const json_t *body);
 	/* The agent of a node was replaced by a new connection, or refused. */
 	void (*drop)(struct gck_agent *agent);
-	int (*journal)(struct gck_core *core, const json_t *record, bool sync, struct gck_error *err);
+	int (*journal)(struct gck_core *core, const json_t *record, bool sync,
+		       struct gck_error *err);
 	/* Put the whole state in place of the journal. */
 	int (*rewrite)(struct gck_core *core, struct gck_error *err);
 	/* (Re)start a timer of a step; 0 ms stops it. */
-	void (*timer)(struct gck_core *core, struct gck_step *step, enum gck_timer which, unsigned ms);
+	void (*timer)(struct gck_core *core, struct gck_step *step, enum gck_timer which,
+		      unsigned ms);
 	/* Ask Slurm without waiting (request is stolen); done comes later, exactly once. */
 	void (*slurm)(struct gck_core *core, json_t *request, gck_slurm_fn *done, void *arg);
 	int64_t (*now_ms)(void); /* CLOCK_REALTIME */

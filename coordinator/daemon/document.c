@@ -32,7 +32,8 @@ int gck_document_add(struct gck_step *step, const json_t *ranks, struct gck_erro
 
 		if (json_unpack(one, "{s:I, s:s}", "rank", &rank, "manifest", &text) || rank < 0 ||
 		    rank >= step->ntasks)
-			return gck_fail(err, EINVAL, "an agent's list of images names no rank of the step");
+			return gck_fail(err, EINVAL,
+					"an agent's list of images names no rank of the step");
 		if (gck_hash_parse(text, &hash, err))
 			return gck_fail_in(err, "rank %d", (int)rank);
 		json_array_set_new(manifests, (size_t)rank, json_string(text));
@@ -46,8 +47,10 @@ int gck_document_check(const struct gck_step *step, struct gck_error *err)
 
 	for (uint32_t i = 0; i < step->ntasks; i++)
 		if (json_is_null(json_array_get(manifests, i)))
-			return gck_fail(err, ENODATA, "no agent has written an image of rank %u; see the "
-					"agents' logs", i);
+			return gck_fail(err, ENODATA,
+					"no agent has written an image of rank %u; see the "
+					"agents' logs",
+					i);
 	return 0;
 }
 
@@ -58,8 +61,9 @@ static json_t *rank_entries(const struct gck_step *step)
 	for (uint32_t i = 0; i < step->ntasks; i++) {
 		json_t *what = json_array_get(step->live->checkpoint.manifests, i);
 
-		json_array_append_new(out, json_pack("{s:I, s:O}", "rank", (json_int_t)i,
-						     json_is_string(what) ? "manifest" : "exit", what));
+		json_array_append_new(out,
+				      json_pack("{s:I, s:O}", "rank", (json_int_t)i,
+						json_is_string(what) ? "manifest" : "exit", what));
 	}
 	return out;
 }
@@ -90,7 +94,8 @@ json_t *gck_document(struct gck_core *core, const struct gck_step *step)
 
 static double stall_ms(const struct gck_checkpoint *c)
 {
-	return c->last_ns > c->first_ns && c->first_ns ? (double)(c->last_ns - c->first_ns) / 1e6 : 0;
+	return c->last_ns > c->first_ns && c->first_ns ? (double)(c->last_ns - c->first_ns) / 1e6
+						       : 0;
 }
 
 json_t *gck_document_info(struct gck_core *core, const struct gck_step *step)

@@ -27,8 +27,9 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 	json_int_t restarts = json_integer_value(json_object_get(answer->data, "restarts"));
 
 	/* Without an answer it is not finished: a restart then goes back to its last commit. */
-	if (step && !step->finished && step->restarts == q->restarts && answer->ok && restarts == q->restarts &&
-	    json_is_true(json_object_get(answer->data, "ends_itself")) && all_left(step)) {
+	if (step && !step->finished && step->restarts == q->restarts && answer->ok &&
+	    restarts == q->restarts && json_is_true(json_object_get(answer->data, "ends_itself")) &&
+	    all_left(step)) {
 		gck_info("step %u.%u is finished", step->job->id, step->id);
 		gck_core_note(q->core, gck_record(step, "finished"), true);
 	}

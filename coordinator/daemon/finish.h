@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Whether a step whose ranks have all ended is finished, so that a requeued job does not run it
- * again. It is only if every rank left by itself (no signal) while Slurm was not taking the job back:
- * a program that answers SIGTERM by a clean exit has not done its work. */
+ * again. It is only if every rank left by itself (no signal) while Slurm was not taking the job
+ * back: a program that answers SIGTERM by a clean exit has not done its work. */
 #ifndef GCK_FINISH_H
 #define GCK_FINISH_H
 

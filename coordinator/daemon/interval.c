@@ -30,8 +30,10 @@ void gck_interval_due(struct gck_core *core, struct gck_step *step)
 			gck_interval_arm(core, step);
 		return;
 	}
-	if (gck_operation_begin(core, GCK_CREATE, step->job->id, step->id, "interval", NULL, &err)) {
-		gck_warn("step %u.%u: no checkpoint by interval: %s", step->job->id, step->id, err.text);
+	if (gck_operation_begin(core, GCK_CREATE, step->job->id, step->id, "interval", NULL,
+				&err)) {
+		gck_warn("step %u.%u: no checkpoint by interval: %s", step->job->id, step->id,
+			 err.text);
 		gck_interval_arm(core, step);
 	}
 }

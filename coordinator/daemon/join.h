@@ -11,7 +11,7 @@
 bool gck_join_needs_slurm(const struct gck_core *core, const json_t *registration, uid_t uid);
 
 /* Take an agent into its step. job: what Slurm says of it, or NULL where it need not. The step, or
- * NULL: with err->code 0 when the agent was told all (`finished`, `refuse`), else with the reason. */
+ * NULL: with err->code 0 when the agent was told all (`finished`, `refuse`), else the reason. */
 struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t uid,
 			  const json_t *registration, const json_t *job, struct gck_error *err);
 

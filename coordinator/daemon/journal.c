@@ -102,9 +102,12 @@ static char *slurp(struct gck_journal *j, size_t *size, struct gck_error *err)
 static int damaged(const struct gck_journal *j, unsigned line, const char *why,
 		   struct gck_error *err)
 {
-	return gck_fail(err, EBADMSG, "%s, line %u: %s. Put a copy from a backup in its place, or move "
-			"it away: steps that run are then learned from their agents and commits from "
-			"their stores, but what was disabled or removed is forgotten", j->path, line, why);
+	return gck_fail(
+		err, EBADMSG,
+		"%s, line %u: %s. Put a copy from a backup in its place, or move "
+		"it away: steps that run are then learned from their agents and commits from "
+		"their stores, but what was disabled or removed is forgotten",
+		j->path, line, why);
 }
 
 static int take_line(struct gck_journal *j, unsigned number, const char *line, size_t size,
@@ -134,7 +137,9 @@ static int replay(struct gck_journal *j, const char *text, size_t size, gck_jour
 		const char *newline = memchr(p, '\n', (size_t)(end - p));
 		const char *stop = newline ? newline : end;
 		bool last = !newline || newline + 1 == end;
-		int rc = newline ? take_line(j, ++number, p, (size_t)(stop - p), last, take, arg, err) : 1;
+		int rc = newline ? take_line(j, ++number, p, (size_t)(stop - p), last, take, arg,
+					     err)
+				 : 1;
 
 		if (rc < 0)
 			return -1;
@@ -174,7 +179,8 @@ static int open_files(struct gck_journal *j, const char *dir, struct gck_error *
 	j->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (j->dir < 0)
 		return gck_fail(err, errno, "cannot open StateDir=%s: %s", dir, strerror(errno));
-	j->fd = openat(j->dir, "journal", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	j->fd = openat(j->dir, "journal", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
+		       0600);
 	if (j->fd < 0)
 		return gck_fail(err, errno, "cannot open %s: %s", j->path, strerror(errno));
 	return 0;
@@ -241,7 +247,8 @@ int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 	int rc;
 
 	if (j->broken)
-		return gck_fail(err, EIO, "%s failed before; make room on its file system", j->path);
+		return gck_fail(err, EIO, "%s failed before; make room on its file system",
+				j->path);
 	line = make_line(record, &size);
 	if (!line)
 		return gck_fail(err, ENOMEM, "no memory for a record of the journal");
@@ -284,7 +291,8 @@ int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck
 
 	if (fd < 0)
 		return gck_fail(err, errno, "cannot write %s.new: %s", j->path, strerror(errno));
-	if (write_records(fd, records, &size) || renameat(j->dir, "journal.new", j->dir, "journal")) {
+	if (write_records(fd, records, &size) ||
+	    renameat(j->dir, "journal.new", j->dir, "journal")) {
 		gck_fail(err, errno, "cannot rewrite %s: %s", j->path, strerror(errno));
 		close(fd);
 		unlinkat(j->dir, "journal.new", 0);
@@ -297,7 +305,8 @@ int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck
 	if (fsync(j->dir) == 0)
 		return 0;
 	j->broken = true;
-	return gck_fail(err, errno, "cannot sync the directory of %s: %s", j->path, strerror(errno));
+	return gck_fail(err, errno, "cannot sync the directory of %s: %s", j->path,
+			strerror(errno));
 }
 
 bool gck_journal_is_long(const struct gck_journal *j)

@@ -4,7 +4,7 @@
  *   90a35b1c8e2f7d64 {"t":"intent","job":12,...}
  *
  * A record is on the disk before what it says is done. After a crash the records are read back. The
- * last line may be torn; damage anywhere else is refused, for what follows it cannot be believed. */
+ * last line may be torn; damage anywhere else is refused: what follows it cannot be believed. */
 #ifndef GCK_JOURNAL_H
 #define GCK_JOURNAL_H
 
@@ -29,7 +29,7 @@ void gck_journal_close(struct gck_journal *j);
 int gck_journal_append(struct gck_journal *j, const json_t *record, bool sync,
 		       struct gck_error *err);
 
-/* Put these records in place of all others, in one step; a journal that had failed is whole again. */
+/* Put these records in place of all others, in one step; one that had failed is whole again. */
 int gck_journal_rewrite(struct gck_journal *j, const json_t *records, struct gck_error *err);
 
 /* It has grown so much since the last rewrite that another is due. */

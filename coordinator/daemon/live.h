@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The part of a step that lives as long as its agents: its nodes, the phase it is in, the checkpoint
- * or restart under way. */
+ * The part of a step that lives as long as its agents: its nodes, the phase it is in, the
+ * checkpoint or restart under way. */
 #ifndef GCK_LIVE_H
 #define GCK_LIVE_H
 
@@ -76,7 +76,7 @@ unsigned gck_ms(unsigned seconds);
 bool gck_node_runs(const struct gck_node *node);
 
 /* Counts that decisions rest on. */
-bool gck_live_all_known(const struct gck_live *live);   /* every node registered and is here or over */
+bool gck_live_all_known(const struct gck_live *live); /* every node is here or over */
 bool gck_live_all_over(const struct gck_live *live);
 bool gck_live_any_here(const struct gck_live *live);
 bool gck_live_all_answered(const struct gck_live *live, bool lost_counts);

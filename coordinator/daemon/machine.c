@@ -204,9 +204,10 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 const char *gck_phase_name(enum gck_phase phase)
 {
 	static const char *const names[GCK_PHASES] = {
-		"gathering", "building", "starting", "doomed", "running", "over", "preparing", "freezing",
-		"resuming", "writing", "committing", "aborting", "held, writing", "held, committing",
-		"held", "releasing", "ending", "recovering",
+		"gathering",  "building",  "starting",	    "doomed",		"running",
+		"over",	      "preparing", "freezing",	    "resuming",		"writing",
+		"committing", "aborting",  "held, writing", "held, committing", "held",
+		"releasing",  "ending",	   "recovering",
 	};
 
 	return names[phase];
@@ -215,9 +216,9 @@ const char *gck_phase_name(enum gck_phase phase)
 const char *gck_event_name(enum gck_event event)
 {
 	static const char *const names[GCK_EVENTS] = {
-		"start", "all", "all held", "failed", "timeout", "lost", "back", "cancel", "release",
-		"terminate", "taken", "restore", "runs", "none left", "refused", "found", "missing",
-		"ended",
+		"start", "all",	      "all held", "failed",    "timeout", "lost",
+		"back",	 "cancel",    "release",  "terminate", "taken",	  "restore",
+		"runs",	 "none left", "refused",  "found",     "missing", "ended",
 	};
 
 	return names[event];
@@ -236,8 +237,8 @@ static void step_on(struct gck_core *core, struct gck_step *step, enum gck_event
 
 	if (!t->action) {
 		core->impossible++;
-		gck_warn("step %u.%u: \"%s\" cannot be while it is %s; ignored", step->job->id, step->id,
-			 gck_event_name(event), gck_phase_name(live->phase));
+		gck_warn("step %u.%u: \"%s\" cannot be while it is %s; ignored", step->job->id,
+			 step->id, gck_event_name(event), gck_phase_name(live->phase));
 		return;
 	}
 	gck_debug("step %u.%u: %s, %s -> %s", step->job->id, step->id, gck_event_name(event),

@@ -84,7 +84,8 @@ static int check_user(const struct gck_conf *conf, struct gck_error *err)
 	if (!pw)
 		return gck_fail(err, EINVAL, "CoordinatorUser=%s does not exist here", conf->user);
 	if (pw->pw_uid != geteuid())
-		return gck_fail(err, EPERM, "gpuckptd must run as CoordinatorUser=%s (it runs as uid %u)",
+		return gck_fail(err, EPERM,
+				"gpuckptd must run as CoordinatorUser=%s (it runs as uid %u)",
 				conf->user, (unsigned)geteuid());
 	return 0;
 }
@@ -98,8 +99,10 @@ static int make_state_dir(const char *dir, struct gck_error *err)
 	if (stat(dir, &st))
 		return gck_fail(err, errno, "cannot look at StateDir=%s: %s", dir, strerror(errno));
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return gck_fail(err, EPERM, "StateDir=%s must belong to CoordinatorUser and be writable by "
-				"nobody else", dir);
+		return gck_fail(err, EPERM,
+				"StateDir=%s must belong to CoordinatorUser and be writable by "
+				"nobody else",
+				dir);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operations: what somebody wants for a step or for all steps of a job (create, vacate, requeue),
- * and whom it is told. An operation waits until its steps are idle, takes one checkpoint of each and,
- * for requeue, asks Slurm when all are committed and held. */
+ * and whom it is told. An operation waits until its steps are idle, takes one checkpoint of each
+ * and, for requeue, asks Slurm when all are committed and held. */
 #ifndef GCK_OPERATION_H
 #define GCK_OPERATION_H
 

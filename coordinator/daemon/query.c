@@ -163,8 +163,8 @@ static void add_leaving(json_t *out, const json_t *jobs, const char *node, const
 		if (!job || !runs(job) || (reservation && job->resv_name &&
 					   !strcmp(job->resv_name, reservation)))
 			continue;
-		json_array_append_new(out, json_pack("{s:O, s:s, s:s}", "job", id, "node", node, "why",
-						     why));
+		json_array_append_new(
+			out, json_pack("{s:O, s:s, s:s}", "job", id, "node", node, "why", why));
 	}
 }
 

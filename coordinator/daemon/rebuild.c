@@ -166,8 +166,9 @@ static void on_held(void *arg, const struct gck_slurm_answer *answer)
 	struct gck_step *step = gck_state_step(&d->core->state, d->job, d->step);
 
 	if (answer->ok)
-		gck_error_log("job %u is requeued and held; `scontrol release %u` lets it try again",
-			      d->job, d->job);
+		gck_error_log(
+			"job %u is requeued and held; `scontrol release %u` lets it try again",
+			d->job, d->job);
 	else
 		gck_error_log("job %u cannot be requeued and held (%s); its step ends", d->job,
 			      answer->error);
@@ -187,7 +188,8 @@ void gck_act_doom(struct gck_core *core, struct gck_step *step)
 	phase_timer(core, step, 0);
 	memcpy(live->last_error, live->error.text, sizeof live->last_error);
 	live->last_error_time = core->world->now_ms() / 1000;
-	gck_error_log("step %u.%u cannot be restored: %s", step->job->id, step->id, live->last_error);
+	gck_error_log("step %u.%u cannot be restored: %s", step->job->id, step->id,
+		      live->last_error);
 	if (!d) {
 		live->doom_told = true;
 		gck_act_doomed(core, step);

@@ -24,7 +24,8 @@ static int unpack_failed(int rc, const json_error_t *bad, struct gck_error *err)
 static int narrow(json_int_t value, uint32_t *out, const char *name, struct gck_error *err)
 {
 	if (value < 0 || value > UINT32_MAX)
-		return gck_fail(err, ERANGE, "%s is out of range: %" JSON_INTEGER_FORMAT, name, value);
+		return gck_fail(err, ERANGE, "%s is out of range: %" JSON_INTEGER_FORMAT, name,
+				value);
 	*out = (uint32_t)value;
 	return 0;
 }
@@ -120,9 +121,9 @@ static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 	int batch, fresh = 0, gone = 0;
 	struct gck_job *job;
 
-	if (UNPACK(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b}", "job", &id, "uid", &uid, "user",
-		   &user, "restarts", &restarts, "submit", &submit, "batch", &batch, "fresh", &fresh,
-		   "gone", &gone))
+	if (UNPACK(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b}", "job", &id, "uid", &uid,
+		   "user", &user, "restarts", &restarts, "submit", &submit, "batch", &batch,
+		   "fresh", &fresh, "gone", &gone))
 		return -1;
 	job = gck_state_add_job(s, (uint32_t)id);
 	if (!job)
@@ -281,8 +282,9 @@ static int apply_committing(struct gck_state *s, json_t *r, struct gck_error *er
 	if (!step)
 		return -1;
 	if (step->intent.seq != seq)
-		return gck_fail(err, EINVAL, "checkpoint %u of step %u.%u is committed but was not begun",
-				seq, step->job->id, step->id);
+		return gck_fail(err, EINVAL,
+				"checkpoint %u of step %u.%u is committed but was not begun", seq,
+				step->job->id, step->id);
 	step->intent.committing = true;
 	set_json(&step->intent.info, json_object_get(r, "info"));
 	return 0;
@@ -298,8 +300,8 @@ static int apply_commit(struct gck_state *s, json_t *r, struct gck_error *err)
 	int abandoned = 0;
 	struct gck_commit *c;
 
-	if (!step || UNPACK(r, err, "{s:I, s:s, s:I, s?I, s?b}", "restarts", &restarts, "hash", &hash,
-			    "time", &time, "keep", &keep, "abandoned", &abandoned))
+	if (!step || UNPACK(r, err, "{s:I, s:s, s:I, s?I, s?b}", "restarts", &restarts, "hash",
+			    &hash, "time", &time, "keep", &keep, "abandoned", &abandoned))
 		return -1;
 	if (strlen(hash) >= sizeof c->hash)
 		return gck_fail(err, EINVAL, "\"%s\" is not the hash of a commit", hash);
@@ -389,6 +391,7 @@ int gck_record_apply(struct gck_state *s, const json_t *record, struct gck_error
 	for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
 		if (!strcmp(types[i].name, name))
 			return types[i].apply(s, (json_t *)record, err);
-	return gck_fail(err, EINVAL, "a record of the unknown type \"%s\" (written by a newer release?)",
+	return gck_fail(err, EINVAL,
+			"a record of the unknown type \"%s\" (written by a newer release?)",
 			name ? name : "");
 }

@@ -3,7 +3,7 @@
  *
  *   epoch {epoch, time}                      a coordinator started
  *   job {job, uid, user, restarts, submit, batch, fresh}
- *                                            an incarnation of a job; fresh: the id is another job's
+ *                                            an incarnation of a job; fresh: another job's id
  *   gone {job}                               Slurm no longer knows it
  *   requeue {job, value}                     slurm_requeue is about to be called (or was refused)
  *   step {job, step, restarts, nodes, ntasks, store, options, fingerprint}
@@ -16,7 +16,7 @@
  *                                            a checkpoint begins
  *   committing {job, step, seq, info}        all images are whole; the commit object may exist
  *   commit {job, step, seq, restarts, hash, time, keep, abandoned, info}
- *                                            it counts; all but the best keep (0: any) are forgotten
+ *                                            it counts; only the best keep (0: all) are kept
  *   abort {job, step, seq, why}              it never counts
  *   seq {job, step, seq}                     numbers up to this were given
  *   disable {job, step, value}

@@ -65,12 +65,14 @@ static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck
 
 	gck_live_progress(live, &done, &all);
 	if (live->checkpoint.seq)
-		json_object_set_new(e, "checkpoint", json_pack("{s:I, s:s, s:s, s:I, s:I, s:f}", "seq",
-				    (json_int_t)live->checkpoint.seq, "phase",
-				    gck_phase_question(live->phase), "reason",
-				    live->checkpoint.reason, "done", (json_int_t)done, "all",
-				    (json_int_t)all, "seconds",
-				    (double)(d->core.world->now_ms() - live->phase_since_ms) / 1e3));
+		json_object_set_new(
+			e, "checkpoint",
+			json_pack("{s:I, s:s, s:s, s:I, s:I, s:f}", "seq",
+				  (json_int_t)live->checkpoint.seq, "phase",
+				  gck_phase_question(live->phase), "reason",
+				  live->checkpoint.reason, "done", (json_int_t)done, "all",
+				  (json_int_t)all, "seconds",
+				  (double)(d->core.world->now_ms() - live->phase_since_ms) / 1e3));
 	else if (live->phase <= GCK_STARTING)
 		json_object_set_new(e, "restart", json_pack("{s:I, s:I, s:I}", "seq",
 				    (json_int_t)live->plan.seq, "done", (json_int_t)done, "all",

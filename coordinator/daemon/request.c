@@ -138,7 +138,8 @@ static const struct gck_step *one_step(const struct request *r, struct gck_error
 		if (!is_meant(r, step) || (r->step == GCK_EVERY_STEP && !step->commits))
 			continue;
 		if (found) {
-			gck_fail(err, EINVAL, "job %u has several steps with commits; name one as %u.%u",
+			gck_fail(err, EINVAL,
+				 "job %u has several steps with commits; name one as %u.%u",
 				 r->job->id, r->job->id, step->id);
 			return NULL;
 		}
@@ -155,10 +156,13 @@ static int choose_removed(const struct request *r, const struct gck_step *step, 
 	uint32_t only = (uint32_t)json_integer_value(json_object_get(r->body, "seq"));
 
 	if (only && !gck_step_commit(step, only))
-		return gck_fail(err, ENOENT, "step %u.%u has no commit %u", step->job->id, step->id, only);
+		return gck_fail(err, ENOENT, "step %u.%u has no commit %u", step->job->id, step->id,
+				only);
 	if (only && is_needed(step, only))
-		return gck_fail(err, EBUSY, "commit %u is what step %u.%u would be restarted from; it can "
-				"be removed when the job has ended", only, step->job->id, step->id);
+		return gck_fail(err, EBUSY,
+				"commit %u is what step %u.%u would be restarted from; it can "
+				"be removed when the job has ended",
+				only, step->job->id, step->id);
 	for (const struct gck_commit *c = step->commits; c; c = c->older)
 		if ((!only || c->seq == only) && !is_needed(step, c->seq))
 			json_array_append_new(seqs, json_integer(c->seq));

@@ -8,7 +8,8 @@
 /* Send "end": error NULL is success. data is stolen and may be NULL. */
 void gck_request_end(struct gck_peer *peer, const char *error, json_t *data);
 
-/* report.c: what list, show and status tell. NULL job or GCK_EVERY_STEP: all that this user may see. */
+/* report.c: what list, show and status tell. NULL job or GCK_EVERY_STEP: all that this user may
+ * see. */
 json_t *gck_report_list(const struct gck_daemon *d, uid_t uid, uint32_t job, uint32_t step);
 json_t *gck_report_status(const struct gck_daemon *d, uid_t uid, uint32_t job, uint32_t step);
 json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,

@@ -30,9 +30,11 @@ static json_t *refusal(struct gck_core *core, const struct gck_step *step, const
 	char *after = json_dumps(now, JSON_COMPACT | JSON_SORT_KEYS);
 	json_t *body = gck_welcome(core, step, "refuse");
 
-	json_object_set_new(body, "why", json_sprintf("this is not the step that was checkpointed as "
-			    "%u.%u. Then: %s. Now: %s. Use restart=never to start it anew",
-			    step->job->id, step->id, before ? before : "?", after ? after : "?"));
+	json_object_set_new(
+		body, "why",
+		json_sprintf("this is not the step that was checkpointed as "
+			     "%u.%u. Then: %s. Now: %s. Use restart=never to start it anew",
+			     step->job->id, step->id, before ? before : "?", after ? after : "?"));
 	gck_error_log("%s", json_string_value(json_object_get(body, "why")));
 	free(before);
 	free(after);
@@ -47,7 +49,8 @@ json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former
 	if (!json_is_object(former->fingerprint) || options->restart == GCK_RESTART_NEVER)
 		return NULL;
 	if (!json_equal(former->fingerprint, fingerprint))
-		return former->commits || former->finished ? refusal(core, former, fingerprint) : NULL;
+		return former->commits || former->finished ? refusal(core, former, fingerprint)
+							   : NULL;
 	if (!former->finished || !options->skip_done)
 		return NULL;
 	gck_info("step %u.%u had finished; it is not run again", former->job->id, former->id);
@@ -75,7 +78,8 @@ static void take_over_one(struct gck_core *core, struct gck_step *step, uint32_t
 	json_object_set_new(r, "time", json_integer(core->world->now_ms() / 1000));
 	if (step->intent.seq == seq && step->intent.info)
 		json_object_set(r, "info", step->intent.info);
-	gck_info("step %u.%u: commit %u is taken over from its store", step->job->id, step->id, seq);
+	gck_info("step %u.%u: commit %u is taken over from its store", step->job->id, step->id,
+		 seq);
 	gck_core_note(core, r, true);
 }
 
@@ -182,8 +186,10 @@ static enum verdict without_commit(struct gck_step *step)
 
 	if (first->commits || step->last_seq > 0)
 		return COLD;
-	gck_live_fail(step, EIO, "nobody knows whether step %u.%u has a commit: the store cannot be "
-		      "read (%s). Make it readable and release the job", step->job->id, step->id,
+	gck_live_fail(step, EIO,
+		      "nobody knows whether step %u.%u has a commit: the store cannot be "
+		      "read (%s). Make it readable and release the job",
+		      step->job->id, step->id,
 		      first->store_error ? first->store_error : "no reason given");
 	return HOLD;
 }
@@ -285,8 +291,8 @@ static enum verdict decided(struct gck_step *step)
 	if (c)
 		plan_commit(step, c);
 	else
-		step->live->plan = (struct gck_restart_plan){.job = o->restart_job, .step = step->id,
-							     .seq = step->run_seq};
+		step->live->plan = (struct gck_restart_plan){
+			.job = o->restart_job, .step = step->id, .seq = step->run_seq};
 	return RESTORE;
 }
 

@@ -12,9 +12,9 @@
 json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former,
 			    const json_t *fingerprint, const struct gck_options *options);
 
-/* Commits that lie in the store and that the journal does not know (its last words were lost, or all
- * of it) are taken over if they are ours, as of this incarnation; their numbers are never given
- * again. */
+/* Commits that lie in the store and that the journal does not know (its last words were lost, or
+ * all of it) are taken over if they are ours, as of this incarnation; their numbers are never
+ * given again. */
 void gck_restart_take_over(struct gck_core *core, struct gck_step *step, const json_t *commits,
 			   bool ours, uint32_t restarts);
 

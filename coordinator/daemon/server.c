@@ -95,8 +95,8 @@ int gck_server_listen(struct gck_daemon *d, struct gck_error *err)
 	snprintf(port, sizeof port, "%u", d->conf.port);
 	rc = getaddrinfo(address, port, &hints, &all);
 	if (rc)
-		return gck_fail(err, EINVAL, "cannot listen at ListenAddress=%s: %s", address ? address : "",
-				gai_strerror(rc));
+		return gck_fail(err, EINVAL, "cannot listen at ListenAddress=%s: %s",
+				address ? address : "", gai_strerror(rc));
 	for (struct addrinfo *a = all; a && d->nlisten < GCK_MAX_LISTEN; a = a->ai_next) {
 		int fd = listen_at(a);
 
@@ -107,8 +107,8 @@ int gck_server_listen(struct gck_daemon *d, struct gck_error *err)
 	}
 	freeaddrinfo(all);
 	if (!d->nlisten || code == EADDRINUSE)
-		return gck_fail(err, code, "cannot listen at %s port %s: %s", address ? address : "any address",
-				port, strerror(code));
+		return gck_fail(err, code, "cannot listen at %s port %s: %s",
+				address ? address : "any address", port, strerror(code));
 	ev_prepare_init(&d->reaper, on_prepare);
 	d->reaper.data = d;
 	ev_prepare_start(d->loop, &d->reaper);

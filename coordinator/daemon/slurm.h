@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking Slurm without waiting for it. libslurm blocks, for minutes when slurmctld is away, and ends
- * the process when its configuration is bad; so every request is made by a forked child with a
- * deadline, which writes its answer to a pipe. */
+ * Asking Slurm without waiting for it. libslurm blocks, for minutes when slurmctld is away, and
+ * ends the process when its configuration is bad; so every request is made by a forked child with
+ * a deadline, which writes its answer to a pipe. */
 #ifndef GCK_SLURM_H
 #define GCK_SLURM_H
 

@@ -3,8 +3,8 @@
  * while steps are alive, one query for all.
  *
  * A batch job on such a node is checkpointed and requeued; a job that cannot be requeued is only
- * checkpointed, once. What fails is tried again, later and later, as long as the node is to be left.
- * A maintenance reservation counts from LEAD_S seconds before it starts. */
+ * checkpointed, once. What fails is tried again, later and later, as long as the node is to be
+ * left. A maintenance reservation counts from LEAD_S seconds before it starts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -188,8 +188,10 @@ static void on_poll(struct ev_loop *loop, ev_timer *w, int events)
 		return;
 	}
 	d->polling = true;
-	gck_slurm_ask(&d->slurm, json_pack("{s:s, s:o, s:i, s:o}", "op", "nodes", "jobs", jobs, "lead",
-					   LEAD_S, "check", check), on_answer, d);
+	gck_slurm_ask(&d->slurm,
+		      json_pack("{s:s, s:o, s:i, s:o}", "op", "nodes", "jobs", jobs, "lead", LEAD_S,
+				"check", check),
+		      on_answer, d);
 }
 
 /* ---- the configuration --------------------------------------------------------------------- */
@@ -210,8 +212,8 @@ static void on_conf(void *arg, const struct gck_slurm_answer *answer)
 	if (cluster && !*d->conf.cluster)
 		snprintf(d->conf.cluster, sizeof d->conf.cluster, "%s", cluster);
 	else if (cluster && strcmp(cluster, d->conf.cluster) != 0)
-		gck_error_log("ClusterName=%s in gpuckpt.conf, but slurm.conf has %s", d->conf.cluster,
-			      cluster);
+		gck_error_log("ClusterName=%s in gpuckpt.conf, but slurm.conf has %s",
+			      d->conf.cluster, cluster);
 }
 
 static void ask_conf(int events, void *arg)

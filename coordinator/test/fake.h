@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A world for the core without connections, clock or Slurm: agents that are a few flags each and
- * behave as doc/protocol.md wants, a journal in memory, a Slurm that answers when it is told to. What
- * the agents and the core say to each other waits in queues until the test delivers it. */
+ * behave as doc/protocol.md wants, a journal in memory, a Slurm that answers when it is told to.
+ * What the agents and the core say to each other waits in queues until the test delivers it. */
 #ifndef GCK_TEST_FAKE_H
 #define GCK_TEST_FAKE_H
 
@@ -75,7 +75,7 @@ void fake_crash(struct fake *f);
 void fake_connect(struct fake *f, struct gck_agent *a);
 void fake_disconnect(struct fake *f, struct gck_agent *a);
 
-/* Let an agent act on the next message that it was sent; bring the core the next one of an agent. */
+/* Let an agent act on the next message that it was sent; bring the core the next of an agent. */
 bool fake_agent_takes(struct fake *f, struct gck_agent *a);
 bool fake_core_takes(struct fake *f, struct gck_agent *a);
 

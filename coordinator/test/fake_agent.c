@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Agents of the fake world. They check what they are told: a rank is never let go or cut back before
- * all are ready for it, a number is never given twice, good work is never started over. */
+ * Agents of the fake world: connecting, registering, what they say. */
 #include "coordinator/test/fake_agent.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 
 /* ---- queues -------------------------------------------------------------------------------- */
 
-static void push(struct fake_queue *q, json_t *body)
+static void fake_push(struct fake_queue *q, json_t *body)
 {
 	if (q->n == QUEUE) {
 		json_decref(body);
@@ -23,7 +21,7 @@ static void push(struct fake_queue *q, json_t *body)
 	q->messages[q->n++] = body;
 }
 
-static json_t *pop(struct fake_queue *q)
+json_t *fake_pop(struct fake_queue *q)
 {
 	json_t *body;
 
@@ -34,15 +32,15 @@ static json_t *pop(struct fake_queue *q)
 	return body;
 }
 
-static void clear(struct fake_queue *q)
+static void fake_clear(struct fake_queue *q)
 {
 	while (q->n)
-		json_decref(pop(q));
+		json_decref(fake_pop(q));
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static bool has_rank(const struct gck_agent *a, unsigned rank)
+bool fake_has_rank(const struct gck_agent *a, unsigned rank)
 {
 	return rank < 2 ? a->node == 0 : a->node == rank - 1;
 }
@@ -62,8 +60,8 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 void fake_agent_cut(struct gck_agent *a)
 {
 	a->connected = a->joined = false;
-	clear(&a->in);
-	clear(&a->out);
+	fake_clear(&a->in);
+	fake_clear(&a->out);
 }
 
 void fake_agent_end(struct gck_agent *a)
@@ -79,18 +77,18 @@ void fake_agent_is_dropped(struct gck_agent *a)
 void fake_agent_is_sent(struct gck_agent *a, const json_t *body)
 {
 	if (a->connected)
-		push(&a->in, json_deep_copy(body));
+		fake_push(&a->in, json_deep_copy(body));
 }
 
-static void say(struct gck_agent *a, json_t *body)
+void fake_say(struct gck_agent *a, json_t *body)
 {
 	if (a->connected)
-		push(&a->out, body);
+		fake_push(&a->out, body);
 	else
 		json_decref(body);
 }
 
-static json_t *exited(const struct gck_agent *a)
+json_t *fake_exited(const struct gck_agent *a)
 {
 	json_t *out = json_array();
 
@@ -124,12 +122,13 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 	json_t *r;
 
 	snprintf(name, sizeof name, "n%u", a->node);
-	r = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s, s:i, s:o}", "op",
-		      "register", "job", JOB, "step", (int)a->step, "node", name, "node_id",
+	r = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s, s:i, s:o}",
+		      "op", "register", "job", JOB, "step", (int)a->step, "node", name, "node_id",
 		      (int)a->node, "nodes", NODES, "ntasks", TASKS, "restarts", (int)a->restarts,
-		      "options", "interval=30m", "store", "file:/s", "fingerprint", "program", "p", "state",
-		      state_name(a), "seq",
-		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited", exited(a));
+		      "options", "interval=30m", "store", "file:/s", "fingerprint", "program", "p",
+		      "state", state_name(a), "seq",
+		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
+		      fake_exited(a));
 	if (a->node == 0)
 		json_object_set_new(r, "commits", commits(f, a->step));
 	return r;
@@ -140,7 +139,7 @@ void fake_connect(struct fake *f, struct gck_agent *a)
 	if (a->connected || a->state == F_OVER)
 		return;
 	a->connected = true;
-	say(a, registration(f, a));
+	fake_say(a, registration(f, a));
 }
 
 void fake_disconnect(struct fake *f, struct gck_agent *a)
@@ -163,281 +162,22 @@ void fake_rank_ends(struct fake *f, struct gck_agent *a, int32_t status)
 {
 	(void)f;
 	for (unsigned i = 0; i < TASKS; i++) {
-		if (!has_rank(a, i) || a->exits[i] != GCK_NO_EXIT)
+		if (!fake_has_rank(a, i) || a->exits[i] != GCK_NO_EXIT)
 			continue;
 		a->exits[i] = status;
-		say(a, json_pack("{s:s, s:i, s:i}", "op", "exit", "rank", (int)i, "status", (int)status));
+		fake_say(a, json_pack("{s:s, s:i, s:i}", "op", "exit", "rank", (int)i, "status",
+				      (int)status));
 		return;
 	}
 }
 
-static void all_end(struct fake *f, struct gck_agent *a, int32_t status)
+void fake_all_end(struct fake *f, struct gck_agent *a, int32_t status)
 {
 	for (unsigned i = 0; i < TASKS; i++)
 		fake_rank_ends(f, a, status);
-	say(a, json_pack("{s:s}", "op", "bye"));
+	fake_say(a, json_pack("{s:s}", "op", "bye"));
 	fake_lets_go(a);
 	a->state = F_OVER;
-}
-
-/* ---- acting on messages -------------------------------------------------------------------- */
-
-static void done(struct gck_agent *a, const char *phase, uint32_t seq, bool ok, json_t *data)
-{
-	json_t *body = json_pack("{s:s, s:s, s:i, s:b, s:o}", "op", "done", "phase", phase, "seq",
-				 (int)seq, "ok", ok, "data", data ? data : json_object());
-
-	if (!ok)
-		json_object_set_new(body, "error", json_string("it failed"));
-	say(a, body);
-}
-
-static bool others_are(const struct fake *f, const struct gck_agent *a, uint32_t seq,
-		       bool (*test)(const struct gck_agent *a, uint32_t seq))
-{
-	for (unsigned n = 0; n < NODES; n++)
-		if (f->agents[a->step][n].state != F_OVER && !test(&f->agents[a->step][n], seq))
-			return false;
-	return true;
-}
-
-static bool was_frozen(const struct gck_agent *a, uint32_t seq)
-{
-	return a->seq != seq || a->frozen; /* another number: it gave up by itself */
-}
-
-static bool is_built(const struct gck_agent *a, uint32_t seq)
-{
-	return a->state == F_RUNNING || a->built == seq;
-}
-
-static bool runs_from(const struct gck_agent *a, uint32_t seq)
-{
-	return a->state != F_RUNNING || a->from == seq;
-}
-
-static json_t *images(const struct gck_agent *a, uint32_t seq)
-{
-	json_t *ranks = json_array();
-	char text[GCK_HASH_TEXT];
-
-	for (unsigned i = 0; i < TASKS; i++) {
-		if (!has_rank(a, i) || a->exits[i] != GCK_NO_EXIT)
-			continue;
-		snprintf(text, sizeof text, "%016x%016x", seq, i);
-		json_array_append_new(ranks, json_pack("{s:i, s:s}", "rank", (int)i, "manifest", text));
-	}
-	return json_pack("{s:o, s:i, s:i, s:f}", "ranks", ranks, "put", 1, "stored", 1, "seconds", 1.0);
-}
-
-static void check_document(struct fake *f, const struct gck_agent *a, const json_t *document,
-			   uint32_t seq)
-{
-	json_t *ranks = json_object_get(document, "ranks"), *one;
-	char text[GCK_HASH_TEXT];
-	size_t i;
-
-	if (json_array_size(ranks) != TASKS)
-		fake_wrong(f, "a commit with %zu ranks", json_array_size(ranks));
-	json_array_foreach(ranks, i, one) {
-		const char *hash = json_string_value(json_object_get(one, "manifest"));
-
-		snprintf(text, sizeof text, "%016x%016x", seq, (unsigned)i);
-		if (!hash && !json_is_integer(json_object_get(one, "exit")))
-			fake_wrong(f, "step %u: commit %u lacks rank %zu", a->step, seq, i);
-		if (hash && strcmp(hash, text) != 0)
-			fake_wrong(f, "step %u: commit %u has another image of rank %zu", a->step, seq, i);
-	}
-}
-
-static void write_commit(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	char name[16], hash[GCK_HASH_TEXT];
-
-	check_document(f, a, json_object_get(body, "document"), seq);
-	snprintf(name, sizeof name, "%u", seq);
-	snprintf(hash, sizeof hash, "%032x", seq);
-	json_object_set_new(f->store[a->step], name, json_string(hash));
-	done(a, "commit", seq, true, json_pack("{s:s}", "hash", hash));
-}
-
-static void check_number(struct fake *f, struct gck_agent *a, uint32_t seq, const char *nonce)
-{
-	if (seq < a->prepared || (seq == a->prepared && strcmp(nonce, a->nonce) != 0))
-		fake_wrong(f, "step %u: checkpoint %u after %u", a->step, seq, a->prepared);
-	a->prepared = seq;
-	snprintf(a->nonce, sizeof a->nonce, "%s", nonce);
-}
-
-static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	if (a->state != F_RUNNING) {
-		done(a, "prepare", seq, false, NULL);
-		return;
-	}
-	check_number(f, a, seq, json_string_value(json_object_get(body, "nonce")));
-	fake_lets_go(a);
-	a->seq = seq;
-	a->keep_held = json_is_true(json_object_get(body, "keep_held"));
-	done(a, "prepare", seq, true, json_pack("{s:o}", "exited", exited(a)));
-}
-
-static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)f;
-	(void)body;
-	if (a->seq != seq) {
-		done(a, "freeze", seq, false, NULL);
-		return;
-	}
-	a->frozen = a->held = true;
-	done(a, "freeze", seq, true, json_pack("{s:o, s:i}", "exited", exited(a), "first_ns", 5));
-}
-
-static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)body;
-	if (a->seq != seq) {
-		done(a, "resume", seq, false, NULL);
-		return;
-	}
-	if (!others_are(f, a, seq, was_frozen))
-		fake_wrong(f, "step %u: ranks go on before all are stopped", a->step);
-	a->held = false;
-	if (a->keep_held)
-		fake_lets_go(a);
-	done(a, "resume", seq, true, json_pack("{s:i, s:i}", "first_ns", 6, "last_ns", 9));
-}
-
-static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)f;
-	(void)body;
-	a->written = a->seq == seq;
-	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(a, seq) : NULL);
-}
-
-static void on_commit(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	if (a->seq == seq && a->written)
-		write_commit(f, a, body, seq);
-	else
-		done(a, "commit", seq, false, NULL);
-}
-
-static void on_committed(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)body;
-	f->committed[a->step] = true;
-	if (a->seq == seq && !a->held)
-		fake_lets_go(a);
-}
-
-static void on_abort(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)f;
-	(void)body;
-	if (a->seq == seq)
-		fake_lets_go(a);
-	done(a, "abort", seq, true, NULL);
-}
-
-static void on_build(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)body;
-	if (a->state == F_RUNNING)
-		return;
-	a->offered = seq;
-	a->state = F_RESTORING;
-	a->built = f->damaged[a->step] == seq ? 0 : seq;
-	done(a, "build", seq, a->built == seq, NULL);
-}
-
-static void on_fallback(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	if (seq)
-		on_build(f, a, body, seq);
-	else if (a->state != F_RUNNING)
-		all_end(f, a, 1 << 8);
-}
-
-static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)body;
-	if (a->state != F_RUNNING && a->built != seq)
-		fake_wrong(f, "step %u: commit %u is to run and was not built", a->step, seq);
-	if (!others_are(f, a, seq, is_built))
-		fake_wrong(f, "step %u: commit %u runs before all were built", a->step, seq);
-	if (!others_are(f, a, seq, runs_from))
-		fake_wrong(f, "step %u: ranks run from commit %u and others from another", a->step, seq);
-	a->state = F_RUNNING;
-	a->from = seq;
-	done(a, "run", seq, true, NULL);
-}
-
-static void on_terminate(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	(void)body;
-	(void)seq;
-	all_end(f, a, SIGTERM);
-}
-
-static void on_welcome(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
-{
-	const char *action = json_string_value(json_object_get(body, "action"));
-
-	if (!strcmp(action, "cold") && a->state == F_NEW) {
-		if (a->restarts > 0 && f->committed[a->step])
-			fake_wrong(f, "step %u: a cold start over good work", a->step);
-		a->state = F_RUNNING;
-	} else if (!strcmp(action, "restore")) {
-		a->offered = seq;
-	} else if (!strcmp(action, "refuse") || !strcmp(action, "finished")) {
-		if (a->state != F_RUNNING)
-			all_end(f, a, 0);
-	}
-}
-
-static const struct {
-	const char *op;
-	void (*act)(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq);
-} reactions[] = {
-	{"welcome", on_welcome}, {"prepare", on_prepare},     {"freeze", on_freeze},
-	{"resume", on_resume},   {"write", on_write},         {"commit", on_commit},
-	{"abort", on_abort},     {"committed", on_committed}, {"build", on_build},
-	{"run", on_run},         {"fallback", on_fallback},   {"terminate", on_terminate},
-};
-
-/* What a message asks, for an agent that does not do it. */
-static void fails(struct gck_agent *a, const char *op, uint32_t seq)
-{
-	if (!strcmp(op, "prepare") || !strcmp(op, "freeze") || !strcmp(op, "write") ||
-	    !strcmp(op, "commit") || !strcmp(op, "build"))
-		done(a, op, seq, false, NULL);
-}
-
-bool fake_agent_takes(struct fake *f, struct gck_agent *a)
-{
-	json_t *body = pop(&a->in);
-	const char *op;
-	uint32_t seq;
-
-	if (!body)
-		return false;
-	op = json_string_value(json_object_get(body, "op"));
-	seq = (uint32_t)json_integer_value(json_object_get(body, "seq"));
-	if (strcmp(op, "run") && strcmp(op, "abort") && strcmp(op, "welcome") &&
-	    strcmp(op, "terminate") && strcmp(op, "fallback") && strcmp(op, "committed") &&
-	    (int)f->random(f, 100) < f->faults) {
-		if (f->random(f, 2))
-			fails(a, op, seq);
-	} else {
-		for (size_t i = 0; i < sizeof reactions / sizeof *reactions; i++)
-			if (!strcmp(reactions[i].op, op))
-				reactions[i].act(f, a, body, seq);
-	}
-	json_decref(body);
-	return true;
 }
 
 /* ---- what agents say ----------------------------------------------------------------------- */
@@ -453,7 +193,7 @@ static void core_registers(struct fake *f, struct gck_agent *a, const json_t *bo
 
 bool fake_core_takes(struct fake *f, struct gck_agent *a)
 {
-	json_t *body = pop(&a->out);
+	json_t *body = fake_pop(&a->out);
 	struct gck_step *step;
 	struct gck_node *node;
 	const char *op;

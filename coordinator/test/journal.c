@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The journal: what is read back, what is torn, what is damaged; records and the state they make. */
+ * The journal: what is read back, what is torn or damaged; records and the state they make. */
 #include "coordinator/daemon/journal.h"
 
 #include <fcntl.h>
@@ -32,16 +32,18 @@ static json_t *record(const char *text)
 }
 
 static const char *const history[] = {
-	"{\"t\":\"job\",\"job\":5,\"uid\":1000,\"user\":\"u\",\"restarts\":0,\"submit\":9,\"batch\":true}",
-	"{\"t\":\"step\",\"job\":5,\"step\":0,\"restarts\":0,\"nodes\":2,\"ntasks\":2,\"store\":\"file:/s\","
-		"\"options\":\"\",\"fingerprint\":{\"program\":\"p\"}}",
+	"{\"t\":\"job\",\"job\":5,\"uid\":1000,\"user\":\"u\",\"restarts\":0,\"submit\":9,"
+	"\"batch\":true}",
+	"{\"t\":\"step\",\"job\":5,\"step\":0,\"restarts\":0,\"nodes\":2,\"ntasks\":2,\"store\":"
+	"\"file:/s\","
+	"\"options\":\"\",\"fingerprint\":{\"program\":\"p\"}}",
 	"{\"t\":\"run\",\"job\":5,\"step\":0,\"seq\":0}",
 	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":1,\"nonce\":\"aa\",\"held\":false}",
 	"{\"t\":\"abort\",\"job\":5,\"step\":0,\"seq\":1,\"why\":\"w\"}",
 	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":2,\"nonce\":\"bb\",\"held\":true}",
 	"{\"t\":\"committing\",\"job\":5,\"step\":0,\"seq\":2,\"info\":{\"put\":7}}",
 	"{\"t\":\"commit\",\"job\":5,\"step\":0,\"seq\":2,\"restarts\":0,"
-		"\"hash\":\"0123456789abcdef0123456789abcdef\",\"time\":8,\"keep\":2,\"info\":{\"put\":7}}",
+	"\"hash\":\"0123456789abcdef0123456789abcdef\",\"time\":8,\"keep\":2,\"info\":{\"put\":7}}",
 	"{\"t\":\"exit\",\"job\":5,\"step\":0,\"rank\":1,\"status\":256}",
 	"{\"t\":\"disable\",\"job\":5,\"step\":0,\"value\":true}",
 	"{\"t\":\"requeue\",\"job\":5,\"value\":true}",
@@ -115,7 +117,8 @@ static void test_replay(void)
 	step = gck_state_step(&state, 5, 0);
 	if (ok(step != NULL, "the step is known")) {
 		is_int(step->commits->seq, 2, "its commit");
-		is_int(json_integer_value(json_object_get(step->commits->info, "put")), 7, "what it holds");
+		is_int(json_integer_value(json_object_get(step->commits->info, "put")), 7,
+		       "what it holds");
 		is_int(step->intent.seq, 3, "the checkpoint that was under way");
 		is_int(step->last_seq, 3, "the last number");
 		is_int(step->exits[1], 256, "the rank that ended");
@@ -219,10 +222,12 @@ static void test_senseless(void)
 		"{\"job\":5}",
 		"{\"t\":\"exit\",\"job\":5,\"step\":0,\"rank\":2,\"status\":0}",
 		"{\"t\":\"exit\",\"job\":5,\"step\":0,\"rank\":-1,\"status\":0}",
-		"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":5000000000,\"nonce\":\"a\",\"held\":false}",
+		"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":5000000000,\"nonce\":\"a\","
+		"\"held\":false}",
 		"{\"t\":\"committing\",\"job\":5,\"step\":0,\"seq\":77}",
-		"{\"t\":\"step\",\"job\":5,\"step\":1,\"restarts\":0,\"nodes\":0,\"ntasks\":1,\"store\":\"\","
-			"\"options\":\"\",\"fingerprint\":{}}",
+		"{\"t\":\"step\",\"job\":5,\"step\":1,\"restarts\":0,\"nodes\":0,\"ntasks\":1,"
+		"\"store\":\"\","
+		"\"options\":\"\",\"fingerprint\":{}}",
 	};
 	struct gck_state state = {0};
 	unsigned refused = 0;
@@ -269,7 +274,8 @@ static void test_full(void)
 	gck_journal_close(j);
 	gck_state_clear(&state);
 	dump = read_back(&torn, NULL);
-	ok(dump && !torn && json_equal(dump, whole), "and no piece of the other stands in front of it");
+	ok(dump && !torn && json_equal(dump, whole),
+	   "and no piece of the other stands in front of it");
 	json_decref(dump);
 	json_decref(whole);
 	json_decref(r);

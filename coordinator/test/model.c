@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The state machine as a model: random sequences of messages, losses, timeouts, crashes and requests
- * over two steps on three nodes. The agents of the fake world check what they are told; after every
- * sequence the faults end and everything must come to rest: no rank held, no request unanswered. */
+ * The state machine as a model: random sequences of messages, losses, timeouts, crashes and
+ * requests over two steps on three nodes. The agents of the fake world check what they are told;
+ * after every sequence the faults end and everything must come to rest: no rank held, no request
+ * unanswered. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,8 @@ static void come_to_rest(struct fake *f)
 			fake_requeued(f);
 		if (deliver(f))
 			continue;
-		if (!fake_timer_fires(f, 0, GCK_TIMER_PHASE) && !fake_timer_fires(f, 1, GCK_TIMER_PHASE))
+		if (!fake_timer_fires(f, 0, GCK_TIMER_PHASE) &&
+		    !fake_timer_fires(f, 1, GCK_TIMER_PHASE))
 			return;
 	}
 	fake_wrong(f, "it never comes to rest");
@@ -192,15 +194,15 @@ int main(int argc, char **argv)
 
 	if (argc > 1) {
 		gck_log_open("model", NULL, GCK_LOG_DEBUG);
-		run_sequence(strtoull(argv[1], NULL, 0), argc > 2 ? (unsigned)atoi(argv[2]) : EVENTS, why,
-			     sizeof why);
+		run_sequence(strtoull(argv[1], NULL, 0),
+			     argc > 2 ? (unsigned)atoi(argv[2]) : EVENTS, why, sizeof why);
 		printf("# %s\n", why);
 		return 0;
 	}
 	gck_log_open("model", "/dev/null", GCK_LOG_ERROR);
 	run_all(1, SEQUENCES);
-	printf("# %u commits, %u aborts, %u requeues, %u restores, %u commits tried\n", commits_seen,
-	       aborts_seen, requeues_seen, restores_seen, fallbacks_seen);
+	printf("# %u commits, %u aborts, %u requeues, %u restores, %u commits tried\n",
+	       commits_seen, aborts_seen, requeues_seen, restores_seen, fallbacks_seen);
 	ok(commits_seen > SEQUENCES, "checkpoints were committed");
 	ok(aborts_seen > SEQUENCES, "checkpoints were aborted");
 	ok(requeues_seen > SEQUENCES / 4, "jobs were requeued");

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading a registration and checking its job. */
+#include "coordinator/daemon/registration.h"
+
+#include <string.h>
+
+#include "common/log.h"
+#include "coordinator/daemon/join.h"
+
+/* ---- parsing ------------------------------------------------------------------------------- */
+
+static int parse_state(struct gck_registration *r, struct gck_error *err)
+{
+	static const char *const names[] = {"new", "running", "held", "restoring"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(names[i], r->state_name)) {
+			r->state = (enum gck_agent_state)i;
+			return 0;
+		}
+	return gck_fail(err, EINVAL, "register has the unknown state \"%s\"", r->state_name);
+}
+
+int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err)
+{
+	json_error_t bad;
+
+	memset(r, 0, sizeof *r);
+	r->body = body;
+	if (json_unpack_ex((json_t *)body, &bad, 0,
+			   "{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:s, s?I}", "job",
+			   &r->job, "step", &r->step, "node", &r->node, "node_id", &r->node_id,
+			   "nodes", &r->nodes, "ntasks", &r->ntasks, "restarts", &r->restarts,
+			   "options", &r->options, "store", &r->store, "fingerprint",
+			   &r->fingerprint, "state", &r->state_name, "seq", &r->seq))
+		return gck_fail(err, EINVAL, "register is malformed: %s", bad.text);
+	if (r->job < 1 || r->job > UINT32_MAX || r->step < 0 || r->step > UINT32_MAX ||
+	    r->nodes < 1 || r->nodes > GCK_MAX_NODES || r->ntasks < 1 ||
+	    r->ntasks > GCK_MAX_TASKS || r->node_id < 0 || r->node_id >= r->nodes ||
+	    r->restarts < 0 || r->restarts > UINT32_MAX || r->seq < 0 || r->seq > UINT32_MAX)
+		return gck_fail(err, ERANGE, "register has a number out of range");
+	if (!json_is_object(r->fingerprint))
+		return gck_fail(err, EINVAL, "register has no fingerprint");
+	return parse_state(r, err);
+}
+
+/* ---- the job ------------------------------------------------------------------------------- */
+
+bool gck_join_needs_slurm(const struct gck_core *core, const json_t *body, uid_t uid)
+{
+	struct gck_registration r;
+	const struct gck_job *job;
+	const struct gck_step *step;
+
+	if (gck_registration_parse(&r, body, NULL))
+		return false; /* it is refused without Slurm's help */
+	job = gck_state_job(&core->state, (uint32_t)r.job);
+	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
+	return !step || job->uid != uid || job->gone || job->restarts != (uint32_t)r.restarts ||
+	       step->restarts != job->restarts || r.state == GCK_AGENT_NEW;
+}
+
+/* Slurm gave the id to another job. */
+static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, json_int_t submit)
+{
+	return job->gone || job->uid != uid || restarts < job->restarts ||
+	       (restarts == job->restarts && submit != job->submit);
+}
+
+static int no_such_job(const struct gck_registration *r, struct gck_error *err)
+{
+	return gck_fail(err, ENOENT, "there is no job %d of yours", (int)r->job);
+}
+
+int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
+		    const json_t *info, struct gck_error *err)
+{
+	struct gck_job *job = gck_state_job(&core->state, (uint32_t)r->job);
+	json_int_t owner, restarts, submit;
+	const char *user;
+	int batch, fresh;
+
+	if (!info)
+		return job && job->uid == uid ? 0 : no_such_job(r, err);
+	if (json_unpack((json_t *)info, "{s:I, s:s, s:I, s:I, s:b}", "uid", &owner, "user", &user,
+			"restarts", &restarts, "submit", &submit, "batch", &batch))
+		return gck_fail(err, EPROTO, "Slurm's word on job %d is malformed", (int)r->job);
+	if ((uid_t)owner != uid)
+		return no_such_job(r, err);
+	fresh = job && is_fresh(job, uid, restarts, submit);
+	if (job && !fresh && restarts == job->restarts)
+		return 0;
+	if (fresh)
+		gck_info("job %u is another job than the one before it; nothing is restarted from "
+			 "that",
+			 job->id);
+	return gck_core_record(core,
+			       json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job",
+					 "job", r->job, "uid", owner, "user", user, "restarts",
+					 restarts, "submit", submit, "batch", batch, "fresh",
+					 fresh),
+			       true, err);
+}
