@@ -21,7 +21,7 @@ struct restorer {
 	struct report report;
 	struct gck_store *store;
 	struct found found;
-	struct gck_restore *restore; /* NULL: the process is untouched */
+	struct gck_restore *restore; /* NULL: the process is not held yet */
 	uint32_t seq;
 };
 
@@ -74,16 +74,14 @@ static void drop(struct found *f)
 	*f = (struct found){ .exit = -1 };
 }
 
-/* A process that was emptied starts over with the other image. */
+/* A process that was built from another image starts over with this one. */
 static int take_image(struct restorer *r, const struct found *f, struct gck_error *err)
 {
 	const struct step *s = r->task->step;
 
-	if (r->restore)
-		return gck_restore_rebase(r->restore, f->manifest, f->reader, err);
-	r->restore = gck_restore_open(r->task->pid, f->manifest, f->reader, s->link_name,
-				      &s->options, err);
-	return r->restore ? 0 : -1;
+	if (!r->restore)
+		r->restore = gck_restore_open(r->task->pid, s->link_name, err);
+	return r->restore ? gck_restore_image(r->restore, f->manifest, f->reader, err) : -1;
 }
 
 static int build_process(struct restorer *r, const struct found *f, struct gck_error *err)

@@ -62,22 +62,20 @@ void gck_capture_close(struct gck_capture *c);
 
 struct gck_restore;
 
-/* Take a process that waits in its preload's constructor (HOLD), and check that the image fits this
- * node and the files it needs are there. Tracing it with EXITKILL from here on. link_name: what the
- * restored shim is to connect to. */
-struct gck_restore *gck_restore_open(pid_t pid, const json_t *manifest, struct gck_reader *r,
-				     const char *link_name, const struct gck_options *o,
-				     struct gck_error *err);
+/* Take a process that waits in its preload's constructor (HOLD), tracing it with EXITKILL from here
+ * on. link_name: what the restored shim is to connect to. */
+struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gck_error *err);
+
+/* Choose the image, and check that it fits this node and that the files it needs are there. The
+ * reader is used until the next image or the end. May be called again with another image, also
+ * after a build or a failed one, until gck_restore_files. */
+int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
+		      struct gck_error *err);
 
 /* Empty the process and build it anew: memory fetched and verified, threads made, all held. No
  * file outside is changed. progress as in gck_capture_write. */
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err);
-
-/* Start over in the same process with another image (a commit before), also after a build that
- * failed: check it as gck_restore_open does; build follows. Not after gck_restore_files. */
-int gck_restore_rebase(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
-		       struct gck_error *err);
 
 /* The word is "run": cut files back to what they were (the cut part is kept beside), then let the
  * rank go. After this the process is an ordinary rank and its helper connects. */

@@ -112,13 +112,10 @@ static int seize(struct gck_restore *r, pid_t pid, struct gck_error *err)
 	return 0;
 }
 
-struct gck_restore *gck_restore_open(pid_t pid, const json_t *manifest, struct gck_reader *reader,
-				     const char *link_name, const struct gck_options *o,
-				     struct gck_error *err)
+struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gck_error *err)
 {
 	struct gck_restore *r = calloc(1, sizeof *r);
 
-	(void)o;
 	if (!r || !(r->buffer = malloc(GCK_CHUNK_MAX))) {
 		gck_fail(err, ENOMEM, "no memory for a restart");
 		free(r);
@@ -126,19 +123,18 @@ struct gck_restore *gck_restore_open(pid_t pid, const json_t *manifest, struct g
 	}
 	r->proc = r->channel = -1;
 	raise_own_limit();
-	if (strlen(link_name) >= sizeof r->link_name)
+	if (strlen(link_name) >= sizeof r->link_name) {
 		gck_fail(err, ENAMETOOLONG, "the link's name %s is too long", link_name);
-	else if (!seize(r, pid, err)) {
+	} else if (!seize(r, pid, err)) {
 		strcpy(r->link_name, link_name);
-		if (!take_image(r, manifest, reader, err))
-			return r;
+		return r;
 	}
 	gck_restore_close(r);
 	return NULL;
 }
 
-int gck_restore_rebase(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
-		       struct gck_error *err)
+int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
+		      struct gck_error *err)
 {
 	if (r->filed || r->ran)
 		return gck_fail(err, EINVAL,

@@ -14,6 +14,7 @@
 #include "shim/process/procfs.h"
 
 #define POLL_NS 50000 /* between looks at threads that have not stopped yet */
+#define ASK_AGAIN 200 /* looks: a thread inside execve may lose PTRACE_INTERRUPT */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -189,6 +190,7 @@ static int wait_all(struct gck_held *h, const struct gck_target *t, int64_t end,
 		    struct gck_error *err)
 {
 	struct timespec pause = {.tv_nsec = POLL_NS};
+	unsigned looks = 0;
 
 	for (size_t i = 0; i < h->n;) {
 		int done = h->v[i].stopped ? 1 : look(h, t, &h->v[i], err);
@@ -201,6 +203,8 @@ static int wait_all(struct gck_held *h, const struct gck_target *t, int64_t end,
 		}
 		if (clock_ns(CLOCK_MONOTONIC) > end)
 			return name_late(t, h->v[i].tid, timeout_ms, err);
+		if (++looks % ASK_AGAIN == 0)
+			ptrace(PTRACE_INTERRUPT, h->v[i].tid, 0, 0);
 		nanosleep(&pause, NULL);
 	}
 	return 0;

@@ -192,14 +192,12 @@ static int restore(struct lineage *l, json_t *manifest, struct gck_reader *reade
 		   struct gck_error *err)
 {
 	struct gck_restore *r;
-	struct gck_options o;
 	int failed;
 
-	gck_options_init(&o);
-	r = gck_restore_open(l->pid, manifest, reader, l->agent.name, &o, err);
+	r = gck_restore_open(l->pid, l->agent.name, err);
 	if (!r)
 		return -1;
-	failed = gck_restore_build(r, NULL, NULL, err) || gck_restore_files(r, err) ||
+	failed = gck_restore_image(r, manifest, reader, err) || gck_restore_build(r, NULL, NULL, err) || gck_restore_files(r, err) ||
 		 gck_restore_run(r, err);
 	gck_restore_close(r);
 	return failed;

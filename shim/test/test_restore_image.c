@@ -226,11 +226,15 @@ static const char *read_outside(void)
 static struct gck_restore *open_restore(json_t *j, struct gck_reader **reader,
 					struct gck_error *err)
 {
-	struct gck_options o;
+	struct gck_restore *r;
 
-	gck_options_init(&o);
 	*reader = gck_reader_open(line.store, j, err);
-	return *reader ? gck_restore_open(line.pid, j, *reader, "nowhere", &o, err) : NULL;
+	r = *reader ? gck_restore_open(line.pid, "nowhere", err) : NULL;
+	if (r && gck_restore_image(r, j, *reader, err)) {
+		gck_restore_close(r);
+		r = NULL;
+	}
+	return r;
 }
 
 static void finish(struct gck_restore *r, struct gck_reader *reader, json_t *j)
@@ -379,14 +383,14 @@ static void test_fallback(void)
 	printf("# %s\n", err.text);
 	second = gck_reader_open(line.store, good, &err);
 	for (int i = 0; i < 3; i++) {
-		if (!ok(!gck_restore_rebase(r, good, second, &err) &&
+		if (!ok(!gck_restore_image(r, good, second, &err) &&
 				!gck_restore_build(r, NULL, NULL, &err),
 			"another image is built in the same process"))
 			printf("# %s\n", err.text);
 	}
 	if (!ok(!gck_restore_files(r, &err) && !gck_restore_run(r, &err), "and runs"))
 		printf("# %s\n", err.text);
-	ok(gck_restore_rebase(r, good, second, &err) == -1, "but not twice");
+	ok(gck_restore_image(r, good, second, &err) == -1, "but not twice");
 	gck_reader_close(second);
 	json_decref(good);
 	finish(r, reader, bad);
