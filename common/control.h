@@ -36,7 +36,10 @@ struct gck_control {
  * (slurmstepd's, if set). Its arguments after "--" are the task's program and arguments.
  *
  * The rank's environment: LD_PRELOAD (ours in front of the user's), GPUCKPT_LINK (the abstract
- * name of the listening socket, without the leading NUL), GPUCKPT_PID (its own pid: its children
- * are no ranks), GPUCKPT_RESTARTS. */
+ * name of the listening socket, without the leading NUL: "gpuckpt-" and 16 hex digits), GPUCKPT_PID
+ * (its own pid in GCK_PID_DIGITS digits: its children are no ranks), GPUCKPT_RESTARTS,
+ * GPUCKPT_STDIO. Link and pid have a fixed length, so that in a restored rank the new ones take the
+ * old ones' place. */
+#define GCK_PID_DIGITS 10
 
 #endif

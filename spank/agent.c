@@ -44,16 +44,16 @@ static void forget(struct gck_agent *a)
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-/* The random part keeps others on the node from taking the name first. */
-static int name_link(struct gck_agent *a, const char *label, struct gck_error *err)
+/* Nobody on the node can take the name first, and all of them are of one length: a restored rank's
+ * environment gets the new step's in place of the old one's. */
+static int name_link(struct gck_agent *a, struct gck_error *err)
 {
 	uint64_t random;
 
 	if (getrandom(&random, sizeof random, 0) != sizeof random)
 		return gck_fail(err, errno, "no random numbers for a socket's name: %s",
 				strerror(errno));
-	snprintf(a->link, sizeof a->link, "gpuckpt-%.60s-%016llx", label,
-		 (unsigned long long)random);
+	snprintf(a->link, sizeof a->link, "gpuckpt-%016llx", (unsigned long long)random);
 	return 0;
 }
 
@@ -73,12 +73,12 @@ static int listen_at(const char *name)
 	return -1;
 }
 
-int gck_agent_prepare(struct gck_agent *a, const char *label, struct gck_error *err)
+int gck_agent_prepare(struct gck_agent *a, struct gck_error *err)
 {
 	int pair[2];
 
 	*a = (struct gck_agent)GCK_AGENT_NONE;
-	if (name_link(a, label, err))
+	if (name_link(a, err))
 		return -1;
 	a->listener = listen_at(a->link);
 	if (a->listener < 0)

@@ -12,18 +12,17 @@
 #include "common/error.h"
 
 struct gck_agent {
-	char link[100]; /* abstract name of the listening socket, without its NUL */
-	int control;    /* slurmstepd's end */
-	int peer;       /* the agent's end of control */
+	char link[32]; /* abstract name of the listening socket, without its NUL */
+	int control;   /* slurmstepd's end */
+	int peer;      /* the agent's end of control */
 	int listener;
-	int ready[2];   /* a pipe: the first task tells the others of the node whether it is up */
+	int ready[2];  /* a pipe: the first task tells the others of the node whether it is up */
 };
 
 #define GCK_AGENT_NONE { .control = -1, .peer = -1, .listener = -1, .ready = { -1, -1 } }
 
-/* In slurmstepd, with the effective uid that the agent will have: make the sockets. label becomes
- * part of the link's name. */
-int gck_agent_prepare(struct gck_agent *a, const char *label, struct gck_error *err);
+/* In slurmstepd, with the effective uid that the agent will have: make the sockets. */
+int gck_agent_prepare(struct gck_agent *a, struct gck_error *err);
 
 /* In slurmstepd, once the tasks are forked: drop what is theirs. */
 void gck_agent_forked(struct gck_agent *a);

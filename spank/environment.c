@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/control.h"
+
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24
 #define STDIO_LEN 102 /* what the preload writes there: shim/preload/stdio.c */
@@ -80,10 +82,10 @@ static int set_preload(spank_t spank, const char *preload, struct gck_error *err
 int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
 			 struct gck_error *err)
 {
-	char pid[16], count[16], blank[STDIO_LEN + 1] = "";
+	char pid[GCK_PID_DIGITS + 1], count[16], blank[STDIO_LEN + 1] = "";
 
 	memset(blank, '.', STDIO_LEN);
-	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	snprintf(pid, sizeof pid, "%0*d", GCK_PID_DIGITS, (int)getpid());
 	snprintf(count, sizeof count, "%u", restarts);
 	if (set(spank, "GPUCKPT_LINK", link, err) || set(spank, "GPUCKPT_PID", pid, err) ||
 	    set(spank, "GPUCKPT_RESTARTS", count, err) || set(spank, "GPUCKPT_STDIO", blank, err))

@@ -99,16 +99,10 @@ static int configure(struct gck_error *err)
 
 static int make_agent(spank_t spank, struct gck_error *err)
 {
-	uint32_t job, id, node;
-	char label[48];
-
-	if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
-	    spank_get_item(spank, S_JOB_STEPID, &id) != ESPANK_SUCCESS ||
-	    spank_get_item(spank, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
-	    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &step.tasks) != ESPANK_SUCCESS)
-		return gck_fail(err, EINVAL, "Slurm does not tell the step's number");
-	snprintf(label, sizeof label, "%u.%u.%u", job, id, node);
-	return gck_agent_prepare(&step.agent, label, err);
+	if (spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &step.tasks) != ESPANK_SUCCESS)
+		return gck_fail(err, EINVAL, "Slurm does not tell how many tasks the step has "
+				"here");
+	return gck_agent_prepare(&step.agent, err);
 }
 
 /* In the first task of the node. */
