@@ -345,14 +345,14 @@ static json_t *repeated(struct gck_core *core, const struct gck_step *step)
 	}
 }
 
-/* An agent that came back does not know what it missed. */
+/* To the agent that came back: it does not know what it missed. */
 void gck_act_repeat(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
 	json_t *body = repeated(core, step);
 
 	for (uint32_t i = 0; i < live->nnodes; i++)
-		if (live->nodes[i].agent && !live->nodes[i].answered)
+		if (live->nodes[i].back && !live->nodes[i].answered)
 			gck_live_send(core, &live->nodes[i], json_incref(body));
 	json_decref(body);
 }

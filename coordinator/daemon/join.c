@@ -134,6 +134,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 	node->agent = agent;
 	node->known = true;
 	node->over = false;
+	node->back = true;
 	node->state = r->state;
 	node->seq = (uint32_t)r->seq;
 	if (!gck_node_runs(node))
@@ -222,19 +223,19 @@ static void take_up_held(struct gck_core *core, struct gck_step *step, const str
 static void settle(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
+	bool committed = node->seq && gck_step_commit(step, node->seq);
 
-	if (live->phase == GCK_RECOVERING)
+	if (live->phase == GCK_RECOVERING) {
 		recover(core, step, node);
-	else if (!node->seq)
-		gck_raise(core, step, GCK_BACK);
-	else if (live->checkpoint.seq == node->seq)
-		gck_raise(core, step, GCK_BACK);
-	else if (!gck_step_commit(step, node->seq))
-		send_seq(core, node, "abort");
-	else if (node->state == GCK_AGENT_HELD)
-		take_up_held(core, step, node);
-	else
+		return;
+	}
+	if (committed)
 		send_committed(core, step, node);
+	else if (node->seq && live->checkpoint.seq != node->seq)
+		send_seq(core, node, "abort");
+	if (committed && node->state == GCK_AGENT_HELD)
+		take_up_held(core, step, node);
+	gck_raise(core, step, GCK_BACK);
 }
 
 static bool wants_start(const struct gck_live *live)
@@ -297,6 +298,7 @@ static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
 	take_commits(core, step, node, was_known);
 	take_exited(core, step, r->body);
 	welcome(core, step, node);
+	node->back = false;
 	return step;
 }
 

@@ -17,6 +17,7 @@ struct gck_node {
 	bool over;               /* said that the step ends there */
 	bool answered;           /* the question of this phase */
 	bool welcomed;           /* was told how to start */
+	bool back;               /* is the one that registers just now */
 	enum gck_agent_state state;
 	uint32_t seq;            /* as registered */
 	json_t *commits;         /* as registered by node 0; NULL: the store could not be read */

@@ -62,11 +62,11 @@ void gck_act_build(struct gck_core *core, struct gck_step *step)
 	}
 }
 
-/* To those that came back. */
+/* To the one that came back. */
 void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
 {
 	for (uint32_t i = 0; i < step->live->nnodes; i++)
-		if (!step->live->nodes[i].answered)
+		if (step->live->nodes[i].back && !step->live->nodes[i].answered)
 			ask_build(core, step, &step->live->nodes[i]);
 }
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A gpuckptd of the test's own, with munge and TCP but without Slurm, and connections to it that
+ * play agents and clients word by word. */
+#ifndef GCK_TEST_LAB_H
+#define GCK_TEST_LAB_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/wire.h"
+
+/* Make the directory and start munged; false, after a TAP skip, if that cannot be here. */
+bool lab_begin(void);
+void lab_end(void);
+
+extern char lab_dir[], lab_conf[];
+
+/* Slurm's answers: the file's text. */
+void lab_slurm(const char *text);
+bool lab_was_requeued(void); /* since the last lab_slurm */
+
+/* The daemon in the foreground: up until it answers; killed with SIGKILL; ended with SIGTERM. */
+bool lab_up(void);
+void lab_kill(void);
+int lab_term(void);
+
+/* Run it with these arguments until it ends: its exit status, what it said in out. */
+int lab_run(char *out, size_t size, const char *const *args);
+
+/* Connections. Text is JSON in which ' stands for ". */
+struct gck_wire *lab_connect(void);
+bool lab_say(struct gck_wire *w, const char *text, ...) __attribute__((format(printf, 2, 3)));
+
+/* The next message within 5 seconds, or NULL; lab_hear wants this op (and seq, if not 0). */
+json_t *lab_next(struct gck_wire *w);
+bool lab_hear(struct gck_wire *w, const char *op, unsigned seq);
+bool lab_closed(struct gck_wire *w); /* the other side ends it */
+
+/* Register as the agent of node n of 2, one rank a node, of step 7.0. */
+struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned restarts,
+			   const char *commits);
+
+/* Answer the phase that was asked. */
+bool lab_done(struct gck_wire *w, const char *phase, unsigned seq, const char *data);
+
+#endif
