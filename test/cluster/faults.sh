@@ -214,14 +214,15 @@ damage()
 	create
 	file=$(find "$GPUCKPT_LAB/store/lab/$job" -path "$2" -type f -printf '%T@ %p\n' | sort -n | tail -n 1)
 	file=${file#* }
-	[[ -n $file ]] || report 1 "$name: nothing matches $2: $(find "$GPUCKPT_LAB/store/lab/$job" | head -n 20)"
+	[[ -n $file ]] || { report 1 "$name: nothing matches $2"; end_job "$job"; return; }
 	flip "$file"
 	check_not "$name: verify finds it" alice gpuckpt verify "$job"
 	root scontrol requeue "$job"
 	restarted
 	check "$name: the ranks run again" wait_ready "$job" 60
 	is "$(query "$job" .restored)" 1 "$name: from the commit before"
-	check "$name: it is said loudly" grep -qiE 'commit|checkpoint' "$dir/out"
+	check "$name: the coordinator's log says so" \
+		grep -q "step $job.0: all ranks fall back to commit 1" "$GPUCKPT_LAB/log/gpuckptd.out"
 	answers
 }
 
@@ -235,7 +236,7 @@ flip()
 
 damaged()
 {
-	damage "damaged object" '*/objects/*'
+	damage "damaged object" '*/2-*/*[0-9a-f][0-9a-f][0-9a-f][0-9a-f]'
 	damage "damaged manifest" '*/2-*/rank-1.json'
 	damage "damaged commit" '*/commit-2.json'
 

@@ -178,10 +178,11 @@ query()
 	alice gpuckpt status "$1" --json | jq -r ".steps[] | $2"
 }
 
-# ready JOB [STEP]: the step runs under gpuckpt and can be checkpointed
+# ready JOB [STEP]: the step runs under gpuckpt, every agent is there
 ready()
 {
-	[[ $(alice gpuckpt status "$1.${2-0}" --json | jq -r '.steps[].state') = running ]]
+	alice gpuckpt status "$1.${2-0}" --json |
+		jq -e '.steps[] | .state == "running" and all(.nodes[]; .connected)'
 }
 
 wait_ready()

@@ -11,8 +11,10 @@ dir=$(work_dir)
 job=$(submit "$dir" -N2 -n2 <<-END
 	#!/bin/bash
 	echo "batch preload: \${LD_PRELOAD-none}"
-	srun -n1 --gpu-ckpt bash -c 'echo ran >>first; exit 3'
+	srun -n1 --gpu-ckpt bash -c 'echo ran >>first'
 	echo "first gave \$?"
+	srun -n1 --gpu-ckpt bash -c 'echo ran >>failed; exit 3'
+	echo "failed gave \$?"
 	srun -n1 -N1 grep -c gpuckpt /proc/self/maps
 	srun -n1 -N1 bash -c 'echo "plain preload: \${LD_PRELOAD-none}"'
 	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 8 400 50 >one' &
@@ -32,7 +34,10 @@ check "the job ends" wait_job "$job" COMPLETED 90
 check "the answer of the one step is right" cmp "$dir/want1" "$dir/one"
 check "the answer of the other is right" cmp "$dir/want2" "$dir/two"
 is "$(wc -l <"$dir/first")" 1 "the finished step was not run again"
-is "$(grep -c '^first gave 3$' "$dir/out")" 2 "its exit status was returned both times"
+is "$(grep -c '^first gave 0$' "$dir/out")" 2 "its exit status was returned both times"
+is "$(grep -c 'finished.* is not run again' "$dir/out")" 1 "and its user was told"
+is "$(wc -l <"$dir/failed")" 2 "the step that failed was run again"
+is "$(grep -c '^failed gave 3$' "$dir/out")" 2 "and gave its own exit status"
 is "$(grep -c '^batch preload: none$' "$dir/out")" 2 "the batch step is left alone"
 is "$(grep -c '^plain preload: none$' "$dir/out")" 2 "a step without the option has no preload"
 is "$(grep -cx 0 "$dir/out")" 2 "a step without the option has nothing of ours mapped"
