@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The `file:` backend: the way to a step's directory. Other users may create entries in the
- * cluster's directory, so links are not followed there and the job's directory must be ours. */
+ * cluster's directory, so links are not followed there and the job's directory must be ours. The
+ * owner of a directory may rename and remove what others have in it, sticky bit or not, so the
+ * cluster's directory is root's or ours. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -13,6 +15,8 @@
 #include "storage/file.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define MAKE_CLUSTER \
+	"an administrator makes it once for all users: install -d -o root -m 1777 %s/%s"
 
 static int open_root(const char *path, struct gck_error *err)
 {
@@ -23,8 +27,10 @@ static int open_root(const char *path, struct gck_error *err)
 	fd = open(path, DIR_FLAGS);
 	if (fd >= 0)
 		return fd;
-	return gck_fail(err, errno, "store file:%s: %s%s", path, strerror(errno),
-			errno == ENOENT ? "; create it, on a file system that all nodes share" : "");
+	if (errno == ENOENT)
+		return gck_fail(err, ENODEV, "store file:%s is not there; create or mount it, on a "
+				"file system that all nodes share", path);
+	return gck_fail(err, errno, "store file:%s: %s", path, strerror(errno));
 }
 
 /* A directory below fd, made with mode if it is missing. path is for messages. */
@@ -51,6 +57,50 @@ static int enter(int fd, const char *name, const char *path, bool create, mode_t
 	return sub;
 }
 
+/* The first user to come must not own what all share: it is made where the store is one's own. */
+static bool may_make_cluster(int root)
+{
+	struct stat st;
+
+	return fstat(root, &st) == 0 && st.st_uid == geteuid();
+}
+
+static int check_cluster_dir(int fd, const char *path, const char *cluster, bool create,
+			     struct gck_error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return gck_fail(err, errno, "store %s: %s: %s", path, cluster, strerror(errno));
+	if (geteuid() == 0 && !create)
+		return 0;
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return gck_fail(err, EPERM, "store %s: %s belongs to user %u, who could remove and "
+				"replace what others keep there; " MAKE_CLUSTER, path, cluster,
+				st.st_uid, path, cluster);
+	if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX))
+		return gck_fail(err, EPERM, "store %s: in %s everybody may remove and replace what "
+				"others keep there (its mode is %o); " MAKE_CLUSTER, path, cluster,
+				st.st_mode & 07777, path, cluster);
+	return 0;
+}
+
+static int enter_cluster(int root, const char *path, const char *cluster, bool create,
+			 struct gck_error *err)
+{
+	bool own = may_make_cluster(root);
+	int fd;
+
+	if (!own && faccessat(root, cluster, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return gck_fail(err, ENODEV, "store %s: there is no directory %s; " MAKE_CLUSTER,
+				path, cluster, path, cluster);
+	fd = enter(root, cluster, path, create && own, 01777, err);
+	if (fd < 0 || check_cluster_dir(fd, path, cluster, create, err) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /* The job's directory: the user's own. Root may read and remove what is a user's, but not write. */
 static int enter_job(struct gck_file_store *f, bool create, struct gck_error *err)
 {
@@ -73,7 +123,7 @@ static int open_all(struct gck_file_store *f, const char *path, const char *clus
 
 	if (root < 0)
 		return -1;
-	f->cluster_fd = enter(root, cluster, path, create, 01777, err);
+	f->cluster_fd = enter_cluster(root, path, cluster, create, err);
 	close(root);
 	if (f->cluster_fd < 0)
 		return -1;

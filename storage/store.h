@@ -59,7 +59,10 @@ int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
 struct gck_store;
 
 /* Open <url>/<cluster>/<job>/<step>. create: make the directories that are missing, the job's and
- * below 0700 and the user's own. A job's directory that belongs to another user is refused. */
+ * below 0700 and the user's own; the cluster's only where the store itself is the user's, since its
+ * owner has power over what all keep in it. A job's directory that belongs to another user is
+ * refused, and a cluster's that is neither root's nor the user's. ENOENT: the store is there and
+ * has nothing of the step; ENODEV: the store is not there. */
 struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
 				 bool create, struct gck_error *err);
 void gck_store_close(struct gck_store *s);

@@ -38,7 +38,7 @@ static void test_url(void)
 	   "s3: is refused: %s", err.text);
 	ok(!gck_store_open("ftp:/x", "c", 1, 0, true, &err), "unknown URL: %s", err.text);
 	ok(!gck_store_open("file:relative", "c", 1, 0, true, &err), "relative path: %s", err.text);
-	ok(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err) && err.code == ENOENT,
+	ok(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err) && err.code == ENODEV,
 	   "missing root: %s", err.text);
 	ok(!gck_store_open(url, "../c", 1, 0, true, &err), "cluster with a slash: %s", err.text);
 	ok(!gck_store_open(url, "c", 1, 0, false, &err) && err.code == ENOENT, "nothing there: %s",
@@ -316,12 +316,17 @@ static int full_child(void)
 	return count_entries("1-a", "") == 0 ? 0 : 3;
 }
 
+static int become_nobody(void)
+{
+	return setgid(65534) < 0 || setuid(65534) < 0 ? -1 : 0;
+}
+
 /* As another user: what is not ours is refused by name. */
 static int stranger_child(void)
 {
 	struct gck_error err = { 0 };
 
-	if (setgid(65534) < 0 || setuid(65534) < 0)
+	if (become_nobody() < 0)
 		return 77;
 	if (gck_store_open(url, "c", 1, 0, true, &err) || err.code != EPERM)
 		return 1;
@@ -334,6 +339,51 @@ static int stranger_child(void)
 	if (symlink("/tmp", gck_store_path(s)) == 0)
 		return 4;
 	return 0;
+}
+
+static int refused(const char *cluster, bool create, int code, const char *word)
+{
+	struct gck_error err = { 0 };
+
+	if (gck_store_open(url, cluster, 1, 0, create, &err))
+		return -1;
+	printf("# %s\n", err.text);
+	return err.code == code && strstr(err.text, word) ? 0 : -1;
+}
+
+/* As nobody, in a store of root's that everybody may write to. */
+static int shared_store_child(void)
+{
+	char path[ROOT_MAX + 16];
+
+	snprintf(path, sizeof path, "%s/open", root);
+	if (geteuid() != 0 || chmod(root, 01777) < 0 || mkdir(path, 0) < 0 ||
+	    chmod(path, 0777) < 0)
+		return 77;
+	snprintf(path, sizeof path, "%s/foreign", root);
+	if (mkdir(path, 0) < 0 || chmod(path, 01777) < 0 || chown(path, 12345, 12345) < 0 ||
+	    become_nobody() < 0)
+		return 77;
+	if (refused("missing", true, ENODEV, "install -d -o root -m 1777 ") < 0 ||
+	    refused("missing", false, ENODEV, "install -d -o root -m 1777 ") < 0)
+		return 1;
+	if (refused("foreign", true, EPERM, "belongs to user 12345") < 0 ||
+	    refused("foreign", false, EPERM, "belongs to user 12345") < 0)
+		return 2;
+	return refused("open", true, EPERM, "its mode is 777") < 0 ? 3 : 0;
+}
+
+/* As nobody, in a store of its own. */
+static int own_store_child(void)
+{
+	char path[ROOT_MAX + 16], full[URL_MAX + 16];
+
+	snprintf(path, sizeof path, "%s/own", root);
+	snprintf(full, sizeof full, "file:%s", path);
+	if (mkdir(path, 0755) < 0 || chown(path, 65534, 65534) < 0 || become_nobody() < 0)
+		return 77;
+	s = gck_store_open(full, "c", 1, 0, true, NULL);
+	return s ? 0 : 1;
 }
 
 static void in_child(int (*fn)(void), const char *name)
@@ -400,6 +450,8 @@ int main(void)
 	test_commit();
 	test_foreign_links();
 	in_child(stranger_child, "another user is refused");
+	in_child(shared_store_child, "a cluster's directory in the wrong hands is refused");
+	in_child(own_store_child, "a store of one's own needs no administrator");
 	in_child(full_child, "no space: said, nothing left behind");
 	gck_store_close(s);
 	remove_tree(root);
