@@ -133,10 +133,15 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	return 0;
 }
 
+static struct gck_hold hold_of(struct gck_capture *c, struct gck_error *err)
+{
+	return (struct gck_hold){.t = &c->t, .img = c->img, .kept = &c->kept,
+				 .outside = &c->outside, .timeout_ms = GCK_HELPER_MS, .err = err};
+}
+
 static int copy(struct gck_capture *c, struct gck_error *err)
 {
-	struct gck_hold h = {.t = &c->t, .img = c->img, .kept = &c->kept,
-			     .timeout_ms = GCK_HELPER_MS, .err = err};
+	struct gck_hold h = hold_of(c, err);
 
 	return gck_hold_objects(&h) || gck_hold_unforked(&h) || gck_hold_files(&h) ||
 	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
@@ -148,6 +153,17 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 		return gck_fail(err, EINVAL, "the rank is not held");
 	if (describe(c, err) || copy(c, err) ||
 	    gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	return 0;
+}
+
+int gck_capture_settle(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_hold h = hold_of(c, err);
+
+	if (!c->held.whole || !c->clone)
+		return gck_fail(err, EINVAL, "the rank is not held, or nothing was taken");
+	if (gck_prefixes_finish(&c->prefixes, &c->t, c->img, err) || gck_hold_settle(&h))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
 	return 0;
 }
@@ -175,6 +191,7 @@ void gck_capture_close(struct gck_capture *c)
 	gck_image_free(c->img);
 	gck_kept_free(&c->kept);
 	gck_prefixes_free(&c->prefixes);
+	gck_outside_free(&c->outside);
 	gck_maps_free(&c->flags);
 	gck_target_close(&c->t);
 	free(c->exe);

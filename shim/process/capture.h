@@ -4,6 +4,7 @@
 #define GCK_CAPTURE_H
 
 #include "shim/process/kept.h"
+#include "shim/process/outside.h"
 #include "shim/process/prefix.h"
 #include "shim/process/process.h"
 #include "shim/process/threads.h"
@@ -14,6 +15,7 @@ struct gck_capture {
 	struct gck_maps flags;       /* smaps before the rank was held */
 	struct gck_prefixes prefixes;
 	struct gck_kept kept;
+	struct gck_outsides outside;
 	struct gck_held held;
 	struct gck_image *img;
 	char *exe, *cpu_flags;       /* found before the rank was held */

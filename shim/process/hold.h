@@ -4,12 +4,14 @@
 #define GCK_HOLD_H
 
 #include "shim/process/kept.h"
+#include "shim/process/outside.h"
 #include "shim/process/scan.h"
 
 struct gck_hold {
 	const struct gck_target *t;
 	struct gck_image *img;
 	struct gck_kept *kept;
+	struct gck_outsides *outside;
 	int timeout_ms;          /* for the helper */
 	struct gck_error *err;
 };
@@ -19,6 +21,10 @@ int gck_hold_files(struct gck_hold *h);
 
 /* Shared memory. */
 int gck_hold_objects(struct gck_hold *h);
+
+/* With all ranks of the step held: is what was copied of files still what they hold? A log that
+ * another rank appended to is copied again, anything else that changed fails with EAGAIN. */
+int gck_hold_settle(struct gck_hold *h);
 
 /* Private mappings that a clone does not have, or has empty. */
 int gck_hold_unforked(struct gck_hold *h);

@@ -21,7 +21,9 @@ static int hold_file(struct gck_hold *h, uint32_t i)
 	if (fd < 0)
 		return -1;
 	x->data_size = x->size;
-	result = gck_kept_file(h->kept, GCK_KEPT_FILE, i, fd, x->size, h->err);
+	result = gck_kept_file(h->kept, GCK_KEPT_FILE, i, fd, x->size, h->err) ||
+		 (!x->unlinked && gck_outside_add(h->outside, GCK_KEPT_FILE, i, fd, x->size,
+						  x->mtime_ns, h->err));
 	close(fd);
 	return result ? gck_fail_in(h->err, "%s", x->path) : 0;
 }
@@ -158,5 +160,34 @@ int gck_hold_files(struct gck_hold *h)
 	for (uint32_t i = 0; i < h->img->nfiles; i++)
 		if (hold_one(h, i))
 			return gck_fail_in(h->err, "fd %d", gck_image_fd_of(h->img, i));
+	return 0;
+}
+
+static int settle(struct gck_hold *h, const struct gck_outside *x)
+{
+	struct gck_file *f = x->of == GCK_KEPT_FILE ? &h->img->files[x->index] : NULL;
+	const char *name = f ? f->path : h->img->objects[x->index].name;
+	struct stat now;
+	bool same;
+
+	if (gck_outside_same(x, &now, &same, h->err))
+		return gck_fail_in(h->err, "%s", name);
+	if (same)
+		return 0;
+	if (!f || !(f->flags & O_APPEND) || (uint64_t)now.st_size < x->size)
+		return gck_fail(h->err, EAGAIN, "%s, whose content is in the checkpoint, was "
+				"changed by another process while this one was held; try again",
+				name);
+	f->size = f->data_size = (uint64_t)now.st_size;
+	f->mtime_ns = gck_mtime_ns(&now);
+	gck_kept_drop(h->kept, GCK_KEPT_FILE, x->index);
+	return gck_kept_file(h->kept, GCK_KEPT_FILE, x->index, x->fd, f->size, h->err);
+}
+
+int gck_hold_settle(struct gck_hold *h)
+{
+	for (size_t i = 0; i < h->outside->n; i++)
+		if (settle(h, &h->outside->v[i]))
+			return -1;
 	return 0;
 }

@@ -18,10 +18,9 @@
 #define ASK_PAGES ((uint64_t)GCK_SHIM_SCRATCH)
 
 /* A descriptor to read an object by, or -1 if it has no name and no descriptor left. */
-static int open_object(struct gck_hold *h, uint32_t index)
+static int open_object(struct gck_hold *h, uint32_t index, struct stat *st)
 {
 	const struct gck_object *o = &h->img->objects[index];
-	struct stat st;
 	int fd = -1;
 
 	if (o->has_path)
@@ -30,7 +29,7 @@ static int open_object(struct gck_hold *h, uint32_t index)
 		if (h->img->files[i].kind == GCK_FD_MEMFD &&
 		    h->img->files[i].object == (int32_t)index)
 			fd = gck_fd_reopen(h->t, gck_image_fd_of(h->img, i), NULL);
-	if (fd >= 0 && (fstat(fd, &st) || st.st_ino != o->inode || st.st_dev != o->device)) {
+	if (fd >= 0 && (fstat(fd, st) || st->st_ino != o->inode || st->st_dev != o->device)) {
 		close(fd);
 		fd = -1;
 	}
@@ -107,6 +106,21 @@ static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_sour
 	return result;
 }
 
+static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *s)
+{
+	const struct gck_object *o = &h->img->objects[i];
+	struct stat st;
+	int fd = open_object(h, i, &st), result;
+
+	if (fd < 0)
+		return hold_mapped(h, i, s);
+	result = gck_kept_file(h->kept, GCK_KEPT_OBJECT, i, fd, o->size, h->err) ||
+		 (o->has_path && gck_outside_add(h->outside, GCK_KEPT_OBJECT, i, fd, o->size,
+						 gck_mtime_ns(&st), h->err));
+	close(fd);
+	return result ? -1 : 0;
+}
+
 int gck_hold_objects(struct gck_hold *h)
 {
 	struct gck_source s;
@@ -117,15 +131,9 @@ int gck_hold_objects(struct gck_hold *h)
 	if (gck_source_open(&s, h->t->pid, h->err))
 		return -1;
 	for (uint32_t i = 0; i < h->img->nobjects && !result; i++) {
-		const struct gck_object *o = &h->img->objects[i];
-		int fd = open_object(h, i);
-
-		result = fd >= 0 ? gck_kept_file(h->kept, GCK_KEPT_OBJECT, i, fd, o->size, h->err)
-				 : hold_mapped(h, i, &s);
-		if (fd >= 0)
-			close(fd);
+		result = hold_object(h, i, &s);
 		if (result)
-			gck_fail_in(h->err, "shared memory %s", o->name);
+			gck_fail_in(h->err, "shared memory %s", h->img->objects[i].name);
 	}
 	gck_source_close(&s);
 	return result;

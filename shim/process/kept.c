@@ -124,6 +124,13 @@ int gck_kept_file(struct gck_kept *k, enum gck_kept_of of, uint32_t index, int f
 	return 0;
 }
 
+void gck_kept_drop(struct gck_kept *k, enum gck_kept_of of, uint32_t index)
+{
+	for (size_t i = 0; i < k->n; i++)
+		if (k->v[i].of == of && k->v[i].index == index)
+			k->v[i].mask = 0;
+}
+
 int gck_kept_bytes(struct gck_kept *k, enum gck_kept_of of, uint32_t index, const void *data,
 		   size_t size, struct gck_error *err)
 {

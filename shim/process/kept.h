@@ -12,7 +12,7 @@ enum gck_kept_of { GCK_KEPT_PAGES, GCK_KEPT_OBJECT, GCK_KEPT_FILE };
 struct gck_kept_window {
 	enum gck_kept_of of;
 	uint32_t index;        /* of the object or file */
-	uint64_t address, mask;
+	uint64_t address, mask; /* no page: dropped */
 	const char *data;
 };
 
@@ -30,6 +30,9 @@ void gck_kept_free(struct gck_kept *k);
 /* Copy the first size bytes of a file; holes are skipped. */
 int gck_kept_file(struct gck_kept *k, enum gck_kept_of of, uint32_t index, int fd, uint64_t size,
 		  struct gck_error *err);
+
+/* Forget what was copied of it. */
+void gck_kept_drop(struct gck_kept *k, enum gck_kept_of of, uint32_t index);
 
 /* Copy bytes that are at hand. */
 int gck_kept_bytes(struct gck_kept *k, enum gck_kept_of of, uint32_t index, const void *data,

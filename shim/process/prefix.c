@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "shim/process/outside.h"
+
 #define READ_SIZE (1u << 20)
 #define HELD_MAX (256ull << 20) /* what may be hashed while the rank is held */
 
@@ -64,9 +66,10 @@ static struct gck_hash digest(const XXH3_state_t *state)
 	return (struct gck_hash){.hi = h.high64, .lo = h.low64};
 }
 
-/* The entry of this file, made if there is none. */
+/* The entry of this file, made if there is none, and the size that the file has now: opening it
+ * once more makes a network file system ask its server. */
 static struct gck_prefix *find(struct gck_prefixes *p, const struct gck_target *t, int fd,
-			       struct gck_error *err)
+			       uint64_t *size, struct gck_error *err)
 {
 	int copy = gck_fd_reopen(t, fd, err);
 	struct gck_prefix *x;
@@ -79,6 +82,7 @@ static struct gck_prefix *find(struct gck_prefixes *p, const struct gck_target *
 		close(copy);
 		return NULL;
 	}
+	*size = (uint64_t)st.st_size;
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].device == st.st_dev && p->v[i].inode == st.st_ino) {
 			close(copy);
@@ -105,10 +109,11 @@ int gck_prefixes_start(struct gck_prefixes *p, const struct gck_target *t,
 	for (size_t i = 0; i < img->nfiles; i++) {
 		const struct gck_file *f = &img->files[i];
 		struct gck_prefix *x;
+		uint64_t size;
 
 		if (!appended(f))
 			continue;
-		x = find(p, t, gck_image_fd_of(img, i), err);
+		x = find(p, t, gck_image_fd_of(img, i), &size, err);
 		if (!x || advance(x->fd, x->state, &x->done, f->size, f->path, err))
 			return -1;
 	}
@@ -121,16 +126,18 @@ int gck_prefixes_finish(struct gck_prefixes *p, const struct gck_target *t, stru
 	for (size_t i = 0; i < img->nfiles; i++) {
 		struct gck_file *f = &img->files[i];
 		struct gck_prefix *x;
+		uint64_t size;
 
 		if (!appended(f))
 			continue;
-		x = find(p, t, gck_image_fd_of(img, i), err);
+		x = find(p, t, gck_image_fd_of(img, i), &size, err);
 		if (!x)
 			return -1;
-		if (f->size < x->done || f->size - x->done > HELD_MAX)
+		if (size < x->done || size < f->size || size - x->done > HELD_MAX)
 			return gck_fail(err, EAGAIN, "%s changed from %llu to %llu bytes since the "
 					"checkpoint began; try again", f->path,
-					(unsigned long long)x->done, (unsigned long long)f->size);
+					(unsigned long long)x->done, (unsigned long long)size);
+		f->size = size;
 		if (advance(x->fd, x->state, &x->done, f->size, f->path, err))
 			return -1;
 		f->prefix = digest(x->state);
@@ -163,6 +170,16 @@ int gck_prefixes_verify(const struct gck_prefixes *p, const struct gck_image *im
 	}
 	XXH3_freeState(state);
 	return result;
+}
+
+int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
+		      struct gck_error *err)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].file >= 0 &&
+		    gck_outside_sync(p->v[i].fd, img->files[p->v[i].file].path, err))
+			return -1;
+	return 0;
 }
 
 void gck_prefixes_free(struct gck_prefixes *p)

@@ -18,13 +18,18 @@ struct gck_prefixes {
 int gck_prefixes_start(struct gck_prefixes *p, const struct gck_target *t,
 		       const struct gck_image *img, struct gck_error *err);
 
-/* With the rank held: bring the hashes up to the files' sizes, into img->files. */
+/* With the rank held: bring sizes and hashes up to what the files are now, into img->files. May be
+ * called again: another rank may have appended meanwhile. */
 int gck_prefixes_finish(struct gck_prefixes *p, const struct gck_target *t, struct gck_image *img,
 			struct gck_error *err);
 
 /* Read the files again: what img holds has to be still true. */
 int gck_prefixes_verify(const struct gck_prefixes *p, const struct gck_image *img,
 			struct gck_error *err);
+
+/* What is hashed has to outlive this node before the image can depend on it. */
+int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
+		      struct gck_error *err);
 void gck_prefixes_free(struct gck_prefixes *p);
 
 /* A descriptor of the rank for img->files[file]. */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shim/process/outside.h"
 #include "shim/process/write.h"
 #include "shim/process/procfs.h"
 #include "shim/process/scan.h"
@@ -158,7 +159,8 @@ static int write_kept(struct gck_output *o)
 	for (size_t i = 0; i < k->n; i++) {
 		const struct gck_kept_window *x = &k->v[i];
 
-		if (gck_output_put(o, kept_list(img, x), x->address, x->mask, x->data))
+		if (x->mask &&
+		    gck_output_put(o, kept_list(img, x), x->address, x->mask, x->data))
 			return -1;
 	}
 	sort(&img->pages);
@@ -267,6 +269,8 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank
 				      err);
 	result = result || check_clone(&o) || write_vdso(&o) || gck_output_contents(&o) ||
 		 write_memory(&o) || write_kept(&o) ||
+		 gck_prefixes_sync(&c->prefixes, c->img, err) ||
+		 gck_outside_sync_named(c->img, err) ||
 		 gck_prefixes_verify(&c->prefixes, c->img, err) ||
 		 write_manifest(&o, rank, extra, hash);
 	gck_clone_pages_close(&o.pages_out);
