@@ -3,7 +3,6 @@
 #include "coordinator/daemon/finish.h"
 
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include "common/log.h"
 
@@ -12,10 +11,10 @@ struct question {
 	uint32_t job, step, restarts;
 };
 
-static bool all_left(const struct gck_step *step)
+static bool all_succeeded(const struct gck_step *step)
 {
 	for (uint32_t i = 0; i < step->ntasks; i++)
-		if (step->exits[i] == GCK_NO_EXIT || !WIFEXITED(step->exits[i]))
+		if (step->exits[i] != 0)
 			return false;
 	return true;
 }
@@ -29,7 +28,7 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 	/* Without an answer it is not finished: a restart then goes back to its last commit. */
 	if (step && !step->finished && step->restarts == q->restarts && answer->ok &&
 	    restarts == q->restarts && json_is_true(json_object_get(answer->data, "ends_itself")) &&
-	    all_left(step)) {
+	    all_succeeded(step)) {
 		gck_info("step %u.%u is finished", step->job->id, step->id);
 		gck_core_note(q->core, gck_record(step, "finished"), true);
 	}
@@ -40,7 +39,7 @@ void gck_finish_check(struct gck_core *core, struct gck_step *step)
 {
 	struct question *q;
 
-	if (step->finished || !all_left(step))
+	if (step->finished || !all_succeeded(step))
 		return;
 	q = malloc(sizeof *q);
 	if (!q)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Whether a step whose ranks have all ended is finished, so that a requeued job does not run it
- * again. It is only if every rank left by itself (no signal) while Slurm was not taking the job
- * back: a program that answers SIGTERM by a clean exit has not done its work. */
+ * again. It is only if every rank ended with exit status 0 while Slurm was not taking the job back:
+ * what failed is worth another try, and a program that answers SIGTERM by a clean exit has not done
+ * its work. */
 #ifndef GCK_FINISH_H
 #define GCK_FINISH_H
 
 #include "coordinator/daemon/core.h"
 
-/* Ask Slurm about it, if all ranks have ended. */
+/* Ask Slurm about it, if all ranks have ended so. */
 void gck_finish_check(struct gck_core *core, struct gck_step *step);
 
 #endif

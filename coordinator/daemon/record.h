@@ -11,7 +11,7 @@
  *   restore {job, step, seq}                 the commit that its restart tries
  *   run {job, step, seq}                     its start is decided: from this commit, cold if 0
  *   exit {job, step, rank, status}           a rank ended
- *   finished {job, step}                     all ended by themselves: not to be run again
+ *   finished {job, step}                     all ended with status 0: not to be run again
  *   intent {job, step, seq, nonce, held, reason}
  *                                            a checkpoint begins
  *   committing {job, step, seq, info}        all images are whole; the commit object may exist

@@ -56,6 +56,8 @@ json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former
 	gck_info("step %u.%u had finished; it is not run again", former->job->id, former->id);
 	body = gck_welcome(core, former, "finished");
 	json_object_set_new(body, "statuses", statuses(former));
+	json_object_set_new(body, "why", json_sprintf("step %u had finished, it is not run again "
+						      "(skip-done=no runs it)", former->id));
 	return body;
 }
 

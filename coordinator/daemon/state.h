@@ -56,7 +56,7 @@ struct gck_step {
 	json_t *fingerprint;
 	bool disabled;
 	bool decided;             /* its start was decided: from run_seq, or cold if that is 0 */
-	bool finished;            /* every rank ended by itself */
+	bool finished;            /* every rank ended with status 0 */
 	uint32_t run_seq;
 	uint32_t restore_seq;     /* the commit that a restart is trying; 0 is the newest */
 	int32_t *exits;           /* by rank: wait status or GCK_NO_EXIT */

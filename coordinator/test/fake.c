@@ -187,10 +187,10 @@ void fake_crash(struct fake *f)
 
 static json_t *job_answer(const struct fake *f)
 {
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "job", (json_int_t)JOB, "uid",
-			 (json_int_t)OWNER, "user", "owner", "restarts", (json_int_t)f->restarts,
-			 "submit", (json_int_t)(1000 + f->restarts), "batch", 1, "runs", !f->taken,
-			 "ends_itself", !f->taken);
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:i, s:b, s:b}", "job", (json_int_t)JOB,
+			 "uid", (json_int_t)OWNER, "user", "owner", "restarts",
+			 (json_int_t)f->restarts, "submit", (json_int_t)(1000 + f->restarts),
+			 "batch", 1, "nodes", NODES, "runs", !f->taken, "ends_itself", !f->taken);
 }
 
 json_t *fake_job(const struct fake *f)
@@ -243,6 +243,28 @@ bool fake_timer_fires(struct fake *f, unsigned id, enum gck_timer which)
 	else
 		gck_interval_due(&f->core, step);
 	return true;
+}
+
+static void agent_without_connection(struct gck_agent *a)
+{
+	if (!a->connected && a->held)
+		fake_lets_go(a);
+}
+
+bool fake_deliver(struct fake *f)
+{
+	bool any = false;
+
+	for (unsigned s = 0; s < STEPS; s++)
+		for (unsigned n = 0; n < NODES; n++) {
+			struct gck_agent *a = &f->agents[s][n];
+
+			agent_without_connection(a);
+			fake_connect(f, a);
+			any |= fake_core_takes(f, a);
+			any |= fake_agent_takes(f, a);
+		}
+	return fake_slurm_answers(f, true) || any;
 }
 
 void fake_requeued(struct fake *f)

@@ -85,6 +85,10 @@ void fake_lets_go(struct gck_agent *a);
 bool fake_slurm_answers(struct fake *f, bool well);
 bool fake_timer_fires(struct fake *f, unsigned step, enum gck_timer which);
 
+/* Connect whoever is not, let everybody take one message and Slurm answer one question. True if
+ * there was anything. */
+bool fake_deliver(struct fake *f);
+
 /* The job starts again: every agent of the old incarnation is gone, new ones have not connected. */
 void fake_requeued(struct fake *f);
 

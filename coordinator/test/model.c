@@ -76,29 +76,6 @@ static void happen(struct fake *f)
 		journal_fails(f);
 }
 
-static void agent_without_connection(struct gck_agent *a)
-{
-	if (!a->connected && a->held)
-		fake_lets_go(a);
-}
-
-/* Deliver everything that waits. True if there was anything. */
-static bool deliver(struct fake *f)
-{
-	bool any = false;
-
-	for (unsigned s = 0; s < STEPS; s++)
-		for (unsigned n = 0; n < NODES; n++) {
-			struct gck_agent *a = &f->agents[s][n];
-
-			agent_without_connection(a);
-			fake_connect(f, a);
-			any |= fake_core_takes(f, a);
-			any |= fake_agent_takes(f, a);
-		}
-	return fake_slurm_answers(f, true) || any;
-}
-
 /* The world is well again. What must end does; timers go off when nothing else happens. */
 static void come_to_rest(struct fake *f)
 {
@@ -108,7 +85,7 @@ static void come_to_rest(struct fake *f)
 	for (unsigned i = 0; i < 2000; i++) {
 		if (f->taken)
 			fake_requeued(f);
-		if (deliver(f))
+		if (fake_deliver(f))
 			continue;
 		if (!fake_timer_fires(f, 0, GCK_TIMER_PHASE) &&
 		    !fake_timer_fires(f, 1, GCK_TIMER_PHASE))
