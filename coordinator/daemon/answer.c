@@ -16,6 +16,8 @@ const char *gck_phase_question(enum gck_phase phase)
 	switch (phase) {
 	case GCK_BUILDING:
 		return "build";
+	case GCK_FILING:
+		return "files";
 	case GCK_STARTING:
 		return "run";
 	case GCK_PREPARING:
@@ -40,7 +42,7 @@ const char *gck_phase_question(enum gck_phase phase)
 
 static bool is_restart(enum gck_phase phase)
 {
-	return phase == GCK_BUILDING || phase == GCK_STARTING;
+	return phase == GCK_BUILDING || phase == GCK_FILING || phase == GCK_STARTING;
 }
 
 /* In these the agents only let go: one that cannot is told in the log. */
@@ -247,6 +249,7 @@ static bool bye_is_failure(const struct gck_live *live, const struct gck_node *n
 	case GCK_COMMITTING:
 	case GCK_HELD_COMMITTING:
 	case GCK_BUILDING:
+	case GCK_FILING:
 		return !node->answered;
 	default:
 		return false;

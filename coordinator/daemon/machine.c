@@ -39,12 +39,21 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_BUILDING] = {
-		ON(ALL,       STARTING,   gck_act_run),       /* M */
+		ON(ALL,       FILING,     gck_act_files),     /* M */
 		ON(FAILED,    BUILDING,   gck_act_fallback),  /* M */
 		ON(TIMEOUT,   BUILDING,   gck_act_fallback),  /* M */
 		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
 		ON(LOST,      BUILDING,   nothing),           /* M */
 		ON(BACK,      BUILDING,   gck_act_rebuild),   /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* M */
+	},
+	[GCK_FILING] = {
+		ON(ALL,       STARTING,   gck_act_run),       /* M */
+		ON(FAILED,    DOOMED,     gck_act_doom),      /* M */
+		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
+		ON(TIMEOUT,   FILING,     gck_act_refile),    /* M */
+		ON(LOST,      FILING,     nothing),           /* M */
+		ON(BACK,      FILING,     gck_act_refile),    /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_STARTING] = {
@@ -204,10 +213,11 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 const char *gck_phase_name(enum gck_phase phase)
 {
 	static const char *const names[GCK_PHASES] = {
-		"gathering",  "building",  "starting",	    "doomed",		"running",
-		"over",	      "preparing", "freezing",	    "resuming",		"writing",
-		"committing", "aborting",  "held, writing", "held, committing", "held",
-		"releasing",  "ending",	   "recovering",
+		"gathering",	 "building",   "cutting files back", "starting",
+		"doomed",	 "running",    "over",		     "preparing",
+		"freezing",	 "resuming",   "writing",	     "committing",
+		"aborting",	 "held, writing", "held, committing", "held",
+		"releasing",	 "ending",     "recovering",
 	};
 
 	return names[phase];

@@ -14,7 +14,8 @@ enum gck_phase {
 	/* a restart */
 	GCK_GATHERING,  /* not every node has registered, or how to start is not decided */
 	GCK_BUILDING,   /* every node builds its ranks out of a commit and holds them */
-	GCK_STARTING,   /* it is decided that they run; not every node has confirmed */
+	GCK_FILING,     /* it is decided that they run; every node cuts its ranks' files back */
+	GCK_STARTING,   /* they are let go; not every node has confirmed */
 	GCK_DOOMED,     /* no commit can be restored: the step ends, the job is held */
 	/* life */
 	GCK_IDLE,       /* the ranks run, nothing is under way */

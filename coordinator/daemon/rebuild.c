@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The two phases of a restart, falling back, and the end when nothing is left: the actions of
+ * The phases of a restart, falling back, and the end when nothing is left: the actions of
  * machine.c's table. */
 #include "coordinator/daemon/restart.h"
 
@@ -106,29 +106,52 @@ void gck_act_fallback(struct gck_core *core, struct gck_step *step)
 	gck_live_ask_all(core, step, body);
 }
 
-/* ---- phase 2 ------------------------------------------------------------------------------- */
+/* ---- phases 2 and 3 ------------------------------------------------------------------------ */
 
-void gck_act_rerun(struct gck_core *core, struct gck_step *step)
+static void count_running(struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		live->nodes[i].answered = gck_node_runs(&live->nodes[i]);
+}
+
+static void ask_again(struct gck_core *core, struct gck_step *step, const char *op)
 {
 	phase_timer(core, step, RUN_MS);
 	for (uint32_t i = 0; i < step->live->nnodes; i++)
 		if (!step->live->nodes[i].answered)
-			gck_live_send(core, &step->live->nodes[i], order("run", step));
+			gck_live_send(core, &step->live->nodes[i], order(op, step));
 }
 
-/* From here on there is no way back: it is journaled that they run before the first one does. */
-void gck_act_run(struct gck_core *core, struct gck_step *step)
+/* From here on there is no way back: it is journaled that they run before the first file is cut
+ * back. While that cannot be, they wait. */
+void gck_act_refile(struct gck_core *core, struct gck_step *step)
 {
+	json_t *r = step->decided ? NULL : gck_record_seq(step, "run", step->live->plan.seq);
 	struct gck_error err = {0};
 
-	if (!step->decided &&
-	    gck_core_record(core, gck_record_seq(step, "run", step->live->plan.seq), true, &err)) {
-		step->live->error = err;
-		gck_raise(core, step, GCK_FAILED);
+	if (r && gck_core_record(core, r, true, &err)) {
+		gck_error_log("step %u.%u waits, built: %s", step->job->id, step->id, err.text);
+		phase_timer(core, step, RUN_MS);
 		return;
 	}
-	for (uint32_t i = 0; i < step->live->nnodes; i++)
-		step->live->nodes[i].answered = gck_node_runs(&step->live->nodes[i]);
+	ask_again(core, step, "files");
+}
+
+/* A file may be that of ranks on several nodes: all are cut back before the first rank runs. */
+void gck_act_files(struct gck_core *core, struct gck_step *step)
+{
+	count_running(step->live);
+	gck_act_refile(core, step);
+}
+
+void gck_act_rerun(struct gck_core *core, struct gck_step *step)
+{
+	ask_again(core, step, "run");
+}
+
+void gck_act_run(struct gck_core *core, struct gck_step *step)
+{
+	count_running(step->live);
 	gck_act_rerun(core, step);
 }
 

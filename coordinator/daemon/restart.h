@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a step starts: cold, from a commit, not again, or not at all. Two phases: every node fetches,
+ * How a step starts: cold, from a commit, not again, or not at all. Three phases: every node fetches,
  * verifies and builds its ranks and holds them; only when all have is it decided, and journaled,
- * that they run. */
+ * that they run; every node cuts the ranks' files back; only when all have is the first let go. */
 #ifndef GCK_RESTART_H
 #define GCK_RESTART_H
 
@@ -30,6 +30,8 @@ json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, co
 void gck_act_build(struct gck_core *core, struct gck_step *step);
 void gck_act_rebuild(struct gck_core *core, struct gck_step *step);
 void gck_act_fallback(struct gck_core *core, struct gck_step *step);
+void gck_act_files(struct gck_core *core, struct gck_step *step);
+void gck_act_refile(struct gck_core *core, struct gck_step *step);
 void gck_act_run(struct gck_core *core, struct gck_step *step);
 void gck_act_rerun(struct gck_core *core, struct gck_step *step);
 void gck_act_started(struct gck_core *core, struct gck_step *step);

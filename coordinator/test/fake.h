@@ -29,6 +29,7 @@ struct gck_agent {
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
 	bool keep_held, frozen, held, written;
 	uint32_t built;      /* the commit that its ranks are built from */
+	uint32_t filed;      /* the commit that its files are cut back to */
 	uint32_t offered;
 	uint32_t from;       /* the commit that its ranks run from, 0: a cold start */
 	uint32_t prepared;   /* the last number that it was asked for */

@@ -38,6 +38,11 @@ static bool is_built(const struct gck_agent *a, uint32_t seq)
 	return a->state == F_RUNNING || a->built == seq;
 }
 
+static bool is_filed(const struct gck_agent *a, uint32_t seq)
+{
+	return a->state == F_RUNNING || a->filed == seq;
+}
+
 static bool runs_from(const struct gck_agent *a, uint32_t seq)
 {
 	return a->state != F_RUNNING || a->from == seq;
@@ -178,9 +183,12 @@ static void on_build(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	(void)body;
 	if (a->state == F_RUNNING)
 		return;
+	if (a->filed && a->filed != seq)
+		fake_wrong(f, "step %u: commit %u is built over files of commit %u", a->step, seq,
+			   a->filed);
 	a->offered = seq;
 	a->state = F_RESTORING;
-	a->built = f->damaged[a->step] == seq ? 0 : seq;
+	a->built = f->damaged[a->step] == seq && !a->filed ? 0 : seq;
 	done(a, "build", seq, a->built == seq, NULL);
 }
 
@@ -192,13 +200,26 @@ static void on_fallback(struct fake *f, struct gck_agent *a, const json_t *body,
 		fake_all_end(f, a, 1 << 8);
 }
 
+static void on_files(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
+{
+	(void)body;
+	if (a->state != F_RUNNING && a->built != seq)
+		fake_wrong(f, "step %u: files are cut back for commit %u, which was not built",
+			   a->step, seq);
+	if (!others_are(f, a, seq, is_built))
+		fake_wrong(f, "step %u: files are cut back before all were built", a->step);
+	a->filed = seq;
+	done(a, "files", seq, true, NULL);
+}
+
 static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	(void)body;
 	if (a->state != F_RUNNING && a->built != seq)
 		fake_wrong(f, "step %u: commit %u is to run and was not built", a->step, seq);
-	if (!others_are(f, a, seq, is_built))
-		fake_wrong(f, "step %u: commit %u runs before all were built", a->step, seq);
+	if (!others_are(f, a, seq, is_filed))
+		fake_wrong(f, "step %u: commit %u runs before all files were cut back", a->step,
+			   seq);
 	if (!others_are(f, a, seq, runs_from))
 		fake_wrong(f, "step %u: ranks run from commit %u and others from another", a->step,
 			   seq);
@@ -237,14 +258,15 @@ static const struct {
 	{"welcome", on_welcome}, {"prepare", on_prepare},     {"freeze", on_freeze},
 	{"resume", on_resume},   {"write", on_write},         {"commit", on_commit},
 	{"abort", on_abort},     {"committed", on_committed}, {"build", on_build},
-	{"run", on_run},         {"fallback", on_fallback},   {"terminate", on_terminate},
+	{"files", on_files},     {"run", on_run},             {"fallback", on_fallback},
+	{"terminate", on_terminate},
 };
 
 /* What a message asks, for an agent that does not do it. */
 static void fails(struct gck_agent *a, const char *op, uint32_t seq)
 {
 	if (!strcmp(op, "prepare") || !strcmp(op, "freeze") || !strcmp(op, "write") ||
-	    !strcmp(op, "commit") || !strcmp(op, "build"))
+	    !strcmp(op, "commit") || !strcmp(op, "build") || !strcmp(op, "files"))
 		done(a, op, seq, false, NULL);
 }
 

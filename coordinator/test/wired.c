@@ -272,7 +272,10 @@ static void test_restart(void)
 	ok(both_hear("fallback", 8), "it is damaged on one: all fall back");
 	lab_done(agent[0], "build", 8, NONE);
 	lab_done(agent[1], "build", 8, NONE);
-	ok(both_hear("run", 8), "all have built it: run");
+	ok(both_hear("files", 8), "all have built it: files are cut back");
+	lab_done(agent[0], "files", 8, NONE);
+	lab_done(agent[1], "files", 8, NONE);
+	ok(both_hear("run", 8), "all have cut them back: run");
 	lab_done(agent[0], "run", 8, NONE);
 	lab_kill();
 	drop_all();
@@ -281,6 +284,7 @@ static void test_restart(void)
 	agent[1] = lab_agent(1, "restoring", 8, 1, "null");
 	ok(lab_hear(agent[1], "welcome", 0), "killed between two nodes' run, it starts again");
 	ok(lab_hear(agent[1], "build", 8) && lab_done(agent[1], "build", 8, NONE) &&
+	   lab_hear(agent[1], "files", 8) && lab_done(agent[1], "files", 8, NONE) &&
 	   lab_hear(agent[1], "run", 8), "and the other node runs from the same commit");
 	lab_done(agent[1], "run", 8, NONE);
 	drop_all();
