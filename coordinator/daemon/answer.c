@@ -256,12 +256,22 @@ static bool bye_is_failure(const struct gck_live *live, const struct gck_node *n
 	}
 }
 
+/* Nobody registers there again: a coordinator that starts anew is not to wait for it. */
+static void note_bye(struct gck_core *core, const struct gck_step *step, uint32_t node)
+{
+	json_t *r = gck_record(step, "bye");
+
+	json_object_set_new(r, "node", json_integer(node));
+	gck_core_note(core, r, false);
+}
+
 void gck_answer_bye(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
 	bool failed = bye_is_failure(live, node);
 
 	node->over = true;
+	note_bye(core, step, (uint32_t)(node - live->nodes));
 	gck_finish_check(core, step);
 	if (gck_live_all_over(live)) {
 		gck_raise(core, step, GCK_ENDED);

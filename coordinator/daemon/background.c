@@ -61,6 +61,8 @@ int gck_background_done(struct gck_error *err)
 		return gck_fail(err, errno, "cannot open /dev/null: %s", strerror(errno));
 	if (null > STDERR_FILENO)
 		close(null);
+	if (chdir("/"))
+		return gck_fail(err, errno, "cannot change to /: %s", strerror(errno));
 	if (write(ready_fd, "", 1) != 1)
 		return gck_fail(err, errno, "cannot tell the parent: %s", strerror(errno));
 	close(ready_fd);

@@ -53,6 +53,19 @@ static void dump_exits(json_t *out, const struct gck_step *step)
 	}
 }
 
+static void dump_byes(json_t *out, const struct gck_step *step)
+{
+	for (uint32_t i = 0; step->over && i < step->nodes; i++) {
+		json_t *r;
+
+		if (!step->over[i])
+			continue;
+		r = about(step, "bye");
+		json_object_set_new(r, "node", json_integer(i));
+		add(out, r);
+	}
+}
+
 static void dump_flags(json_t *out, const struct gck_step *step)
 {
 	if (step->restore_seq)
@@ -118,6 +131,7 @@ static void dump_job(json_t *out, const struct gck_job *job)
 	for (const struct gck_step *step = job->steps; step; step = step->next) {
 		dump_incarnation(out, step);
 		dump_exits(out, step);
+		dump_byes(out, step);
 		dump_commits(out, step);
 		dump_flags(out, step);
 		dump_intent(out, step);

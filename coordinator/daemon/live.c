@@ -19,6 +19,8 @@ int gck_live_begin(struct gck_step *step, struct gck_error *err)
 	}
 	live->nodes = nodes;
 	live->nnodes = step->nodes;
+	for (uint32_t i = 0; step->over && i < step->nodes; i++)
+		nodes[i].known = nodes[i].over = step->over[i];
 	gck_options_init(&live->options);
 	if (gck_options_parse(&live->options, step->options, err)) {
 		free(live);

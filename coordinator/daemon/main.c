@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -156,6 +157,20 @@ static void on_stop(struct ev_loop *loop, ev_signal *w, int events)
 	ev_break(loop, EVBREAK_ALL);
 }
 
+/* A connection is a file descriptor. */
+static void allow_connections(const struct gck_conf *conf)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max < conf->max_connections + 64)
+		gck_warn("MaxConnections=%u, but this process may open %lu files only",
+			 conf->max_connections, (unsigned long)limit.rlim_max);
+}
+
 static void catch_signals(struct gck_daemon *d)
 {
 	static const int signals[] = {SIGTERM, SIGINT};
@@ -230,6 +245,7 @@ int main(int argc, char **argv)
 	if (open_log(&a, &d->conf, &err) || open_journal(d, &err) || make_loop(d, &err) ||
 	    gck_server_listen(d, &err))
 		return fail(&err);
+	allow_connections(&d->conf);
 	announce(d);
 	if (gck_background_done(&err))
 		return fail(&err);

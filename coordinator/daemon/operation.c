@@ -205,8 +205,8 @@ int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job_
 		return gck_fail(err, ESRCH, "no step of job %u runs with --gpu-ckpt", job_id);
 	if (verb == GCK_REQUEUE && !job->batch)
 		return gck_fail(err, EINVAL,
-				"job %u is not a batch job: Slurm cannot requeue it; use "
-				"create or vacate",
+				"job %u cannot be requeued (it is no batch job, or --no-requeue "
+				"was given); use create or vacate",
 				job_id);
 	if (verb == GCK_REQUEUE)
 		step = GCK_EVERY_STEP; /* a requeue ends them all */

@@ -90,11 +90,11 @@ static json_t *query_job(const json_t *request, struct gck_error *err)
 
 	if (!job)
 		return NULL;
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:b, s:b}", "job",
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:I, s:b, s:b}", "job",
 			 (json_int_t)job->job_id, "uid", (json_int_t)job->user_id, "user",
 			 user_of(job), "restarts", (json_int_t)job->restart_cnt, "submit",
-			 (json_int_t)job->submit_time, "batch", job->batch_flag != 0, "resv",
-			 job->resv_name ? job->resv_name : "", "runs", runs(job), "ends_itself",
+			 (json_int_t)job->submit_time, "batch", job->batch_flag && job->requeue,
+			 "nodes", (json_int_t)job->num_nodes, "runs", runs(job), "ends_itself",
 			 ends_itself(job));
 }
 
@@ -219,15 +219,15 @@ static int check_reservations(json_t *out, const json_t *jobs, time_t lead, stru
 	return 0;
 }
 
-static bool is_over(const job_info_msg_t *all, uint32_t id)
+static const job_info_t *find_job(const job_info_msg_t *all, uint32_t id)
 {
 	for (uint32_t i = 0; i < all->record_count; i++)
 		if (all->job_array[i].job_id == id)
-			return false;
-	return true;
+			return &all->job_array[i];
+	return NULL;
 }
 
-static int check_jobs(json_t *gone, const json_t *check, struct gck_error *err)
+static int check_jobs(json_t *gone, json_t *ended, const json_t *check, struct gck_error *err)
 {
 	job_info_msg_t *all = NULL;
 	json_t *id;
@@ -239,22 +239,27 @@ static int check_jobs(json_t *gone, const json_t *check, struct gck_error *err)
 		failed(err, "slurm_load_jobs");
 		return -1;
 	}
-	json_array_foreach(check, i, id)
-		if (is_over(all, (uint32_t)json_integer_value(id)))
+	json_array_foreach(check, i, id) {
+		const job_info_t *job = find_job(all, (uint32_t)json_integer_value(id));
+
+		if (!job)
 			json_array_append(gone, id);
+		else if (!runs(job) && !(job->job_state & JOB_COMPLETING))
+			json_array_append(ended, id);
+	}
 	return 0;
 }
 
 static json_t *query_nodes(const json_t *request, struct gck_error *err)
 {
 	const json_t *jobs = json_object_get(request, "jobs");
-	json_t *leaving = json_array(), *gone = json_array();
+	json_t *leaving = json_array(), *gone = json_array(), *ended = json_array();
 	time_t lead = (time_t)json_integer_value(json_object_get(request, "lead"));
 
 	if (check_nodes(leaving, jobs, err) || check_reservations(leaving, jobs, lead, err) ||
-	    check_jobs(gone, json_object_get(request, "check"), err))
+	    check_jobs(gone, ended, json_object_get(request, "check"), err))
 		return NULL;
-	return json_pack("{s:o, s:o}", "leaving", leaving, "gone", gone);
+	return json_pack("{s:o, s:o, s:o}", "leaving", leaving, "gone", gone, "ended", ended);
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */

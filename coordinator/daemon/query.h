@@ -3,15 +3,16 @@
  * {"op": ...} with
  *
  *   conf                        {cluster, slurm_user}
- *   job {job}                   {job, uid, user, restarts, submit, batch, resv, runs, ends_itself};
- *                               ENOENT if Slurm does not know it. runs: nobody ends it at present;
- *                               ends_itself: nor has anybody but its script
+ *   job {job}                   {job, uid, user, restarts, submit, batch, nodes, runs, ends_itself};
+ *                               ENOENT if Slurm does not know it. batch: it can be requeued;
+ *                               runs: nobody ends it at present; ends_itself: nor has anybody but
+ *                               its script
  *   requeue {job, hold, comment} {}; refused if somebody ends the job already. comment goes to
  *                               AdminComment, unless something else than ours stands there
- *   nodes {jobs, lead, check}   {leaving: [{job, node, why}], gone: [job]}: jobs, {node: [job]}, of
- *                               which some are on nodes that drain, reboot or will be in a MAINT
- *                               reservation within lead seconds; of check, [job], those that Slurm
- *                               no longer has or that are over */
+ *   nodes {jobs, lead, check}   {leaving: [{job, node, why}], gone: [job], ended: [job]}: of jobs,
+ *                               {node: [job]}, those on nodes that drain, reboot or will be in a
+ *                               MAINT reservation within lead seconds; of check, [job], those that
+ *                               Slurm no longer has, and those that do not run at present */
 #ifndef GCK_QUERY_H
 #define GCK_QUERY_H
 

@@ -243,6 +243,25 @@ static int apply_exit(struct gck_state *s, json_t *r, struct gck_error *err)
 	return 0;
 }
 
+static int apply_bye(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_step *step = find_step(s, r, err);
+	json_error_t bad;
+	json_int_t node;
+
+	if (!step || UNPACK(r, err, "{s:I}", "node", &node))
+		return -1;
+	if (node < 0 || node >= step->nodes)
+		return gck_fail(err, ERANGE, "step %u.%u has no node %" JSON_INTEGER_FORMAT,
+				step->job->id, step->id, node);
+	if (!step->over)
+		step->over = calloc(step->nodes, sizeof *step->over);
+	if (!step->over)
+		return no_memory(err);
+	step->over[node] = true;
+	return 0;
+}
+
 static int apply_finished(struct gck_state *s, json_t *r, struct gck_error *err)
 {
 	struct gck_step *step = find_step(s, r, err);
@@ -379,6 +398,7 @@ static const struct {
 	{"epoch", apply_epoch},     {"job", apply_job},           {"gone", apply_gone},
 	{"requeue", apply_requeue}, {"step", apply_step},         {"restore", apply_restore},
 	{"run", apply_run},         {"exit", apply_exit},         {"finished", apply_finished},
+	{"bye", apply_bye},
 	{"intent", apply_intent},   {"committing", apply_committing},
 	{"commit", apply_commit},   {"abort", apply_abort},       {"seq", apply_seq},
 	{"disable", apply_disable}, {"remove", apply_remove},

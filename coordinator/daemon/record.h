@@ -11,6 +11,7 @@
  *   restore {job, step, seq}                 the commit that its restart tries
  *   run {job, step, seq}                     its start is decided: from this commit, cold if 0
  *   exit {job, step, rank, status}           a rank ended
+ *   bye {job, step, node}                    no rank is left on this node, by its place in the step
  *   finished {job, step}                     all ended with status 0: not to be run again
  *   intent {job, step, seq, nonce, held, reason}
  *                                            a checkpoint begins

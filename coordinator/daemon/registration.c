@@ -7,6 +7,9 @@
 #include "common/log.h"
 #include "coordinator/daemon/join.h"
 
+#define MAX_NODE_TASKS 4096 /* Slurm's own limit is 512 unless a site raises it */
+#define MAX_STEPS 10000
+
 /* ---- parsing ------------------------------------------------------------------------------- */
 
 static int parse_state(struct gck_registration *r, struct gck_error *err)
@@ -63,8 +66,28 @@ bool gck_join_needs_slurm(const struct gck_core *core, const json_t *body, uid_t
 /* Slurm gave the id to another job. */
 static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, json_int_t submit)
 {
-	return job->gone || job->uid != uid || restarts < job->restarts ||
-	       (restarts == job->restarts && submit != job->submit);
+	if (job->uid != uid || restarts < job->restarts)
+		return true;
+	return restarts == job->restarts ? submit != job->submit : job->gone;
+}
+
+/* What is kept of a step grows with these: a user is not to make it grow at will. */
+static int check_sizes(const struct gck_registration *r, const struct gck_job *job,
+		       json_int_t nodes, struct gck_error *err)
+{
+	unsigned steps = 0;
+
+	for (const struct gck_step *step = job ? job->steps : NULL; step; step = step->next)
+		steps++;
+	if (r->nodes > nodes || r->ntasks > r->nodes * MAX_NODE_TASKS)
+		return gck_fail(err, ERANGE,
+				"job %d has %d nodes; a step with %d nodes and %d tasks cannot be",
+				(int)r->job, (int)nodes, (int)r->nodes, (int)r->ntasks);
+	if (steps > MAX_STEPS)
+		return gck_fail(err, E2BIG,
+				"job %d has had %u steps with --gpu-ckpt; more are not kept",
+				(int)r->job, steps);
+	return 0;
 }
 
 static int no_such_job(const struct gck_registration *r, struct gck_error *err)
@@ -76,17 +99,20 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 		    const json_t *info, struct gck_error *err)
 {
 	struct gck_job *job = gck_state_job(&core->state, (uint32_t)r->job);
-	json_int_t owner, restarts, submit;
+	json_int_t owner, restarts, submit, nodes;
 	const char *user;
 	int batch, fresh;
 
 	if (!info)
 		return job && job->uid == uid ? 0 : no_such_job(r, err);
-	if (json_unpack((json_t *)info, "{s:I, s:s, s:I, s:I, s:b}", "uid", &owner, "user", &user,
-			"restarts", &restarts, "submit", &submit, "batch", &batch))
+	if (json_unpack((json_t *)info, "{s:I, s:s, s:I, s:I, s:b, s:I}", "uid", &owner, "user",
+			&user, "restarts", &restarts, "submit", &submit, "batch", &batch, "nodes",
+			&nodes))
 		return gck_fail(err, EPROTO, "Slurm's word on job %d is malformed", (int)r->job);
 	if ((uid_t)owner != uid)
 		return no_such_job(r, err);
+	if (check_sizes(r, job, nodes, err))
+		return -1;
 	fresh = job && is_fresh(job, uid, restarts, submit);
 	if (job && !fresh && restarts == job->restarts)
 		return 0;

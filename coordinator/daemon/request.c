@@ -19,7 +19,7 @@ struct request {
 	uint32_t step;          /* or GCK_EVERY_STEP */
 };
 
-void gck_request_end(struct gck_peer *peer, const char *error, json_t *data)
+static void send_end(struct gck_peer *peer, const char *error, json_t *data)
 {
 	json_t *body = json_pack("{s:s, s:b}", "op", "end", "ok", error == NULL);
 
@@ -30,6 +30,19 @@ void gck_request_end(struct gck_peer *peer, const char *error, json_t *data)
 	gck_peer_send(peer, body);
 	json_decref(body);
 	peer->busy = false;
+}
+
+/* A frame holds 1 MiB, of which munge's armour takes a third. */
+#define MAX_ANSWER (700u * 1024)
+
+void gck_request_end(struct gck_peer *peer, const char *error, json_t *data)
+{
+	if (data && json_dumpb(data, NULL, 0, JSON_COMPACT) > MAX_ANSWER) {
+		json_decref(data);
+		gck_request_end(peer, "the answer is too long; name a job or a step", NULL);
+		return;
+	}
+	send_end(peer, error, data);
 }
 
 static void refuse(const struct request *r, const struct gck_error *err)

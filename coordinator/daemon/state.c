@@ -20,6 +20,7 @@ static void step_free(struct gck_step *step)
 	free(step->store);
 	free(step->options);
 	free(step->exits);
+	free(step->over);
 	free(step);
 }
 
@@ -197,7 +198,9 @@ int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks)
 	for (uint32_t i = 0; i < ntasks; i++)
 		exits[i] = GCK_NO_EXIT;
 	free(step->exits);
+	free(step->over);
 	step->exits = exits;
+	step->over = NULL;
 	step->restarts = restarts;
 	step->ntasks = ntasks;
 	step->decided = step->finished = false;

@@ -60,6 +60,7 @@ struct gck_step {
 	uint32_t run_seq;
 	uint32_t restore_seq;     /* the commit that a restart is trying; 0 is the newest */
 	int32_t *exits;           /* by rank: wait status or GCK_NO_EXIT */
+	bool *over;               /* by node: its agent said bye; NULL: none did */
 	struct gck_intent intent;
 	struct gck_commit *commits; /* newest first */
 	struct gck_live *live;    /* NULL while no agent is known */

@@ -37,8 +37,7 @@ static void on_end(void *arg, const char *error, const json_t *steps)
 	if (error)
 		gck_error_log("job %u could not be taken off its node: %s", job->id, error);
 	else if (!job->batch)
-		gck_warn("job %u is no batch job and cannot be requeued: it was only checkpointed",
-			 job->id);
+		gck_warn("job %u cannot be requeued: it was only checkpointed", job->id);
 	if (!error)
 		job->drain_next_ms = ONCE;
 }
@@ -110,6 +109,22 @@ static void take_gone(struct gck_daemon *d, const json_t *gone)
 	}
 }
 
+/* Their agents cannot come back; those that are still here will say so themselves. */
+static void take_ended(struct gck_daemon *d, const json_t *ended)
+{
+	json_t *id;
+	size_t i;
+
+	json_array_foreach(ended, i, id) {
+		struct gck_job *job = gck_state_job(&d->core.state,
+						    (uint32_t)json_integer_value(id));
+
+		for (struct gck_step *step = job ? job->steps : NULL; step; step = step->next)
+			if (step->live && !gck_live_any_here(step->live))
+				gck_join_end(&d->core, step);
+	}
+}
+
 /* ---- the query ----------------------------------------------------------------------------- */
 
 static void add_job(json_t *jobs, const char *node, uint32_t id)
@@ -162,6 +177,7 @@ static void on_answer(void *arg, const struct gck_slurm_answer *answer)
 	}
 	take_leaving(d, json_object_get(answer->data, "leaving"));
 	take_gone(d, json_object_get(answer->data, "gone"));
+	take_ended(d, json_object_get(answer->data, "ended"));
 	if (gck_journal_is_long(d->journal)) {
 		struct gck_error err = {0};
 

@@ -130,8 +130,8 @@ bool lab_up(void)
 		exec_daemon(args);
 	}
 	for (int i = 0; i < 100; i++) {
-		struct gck_wire *w = gck_wire_connect("127.0.0.1", port, munge_socket, geteuid(), 1000,
-						      NULL);
+		struct gck_wire *w =
+			gck_wire_connect("127.0.0.1", port, munge_socket, geteuid(), 1000, NULL);
 
 		if (w) {
 			gck_wire_free(w);
@@ -275,5 +275,6 @@ struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned r
 
 bool lab_done(struct gck_wire *w, const char *phase, unsigned seq, const char *data)
 {
-	return lab_say(w, "{'op':'done','phase':'%s','seq':%u,'ok':true,'data':%s}", phase, seq, data);
+	return lab_say(w, "{'op':'done','phase':'%s','seq':%u,'ok':true,'data':%s}", phase, seq,
+		       data);
 }

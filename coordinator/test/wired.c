@@ -24,7 +24,7 @@ static void slurm_runs(unsigned restarts, const char *requeue)
 
 	snprintf(text, sizeof text, "{\"conf\":{\"cluster\":\"test\",\"slurm_user\":0},"
 		 "\"job\":{\"job\":7,\"uid\":%u,\"user\":\"me\",\"restarts\":%u,\"submit\":%u,"
-		 "\"batch\":true,\"resv\":\"\",\"runs\":true,\"ends_itself\":true},"
+		 "\"batch\":true,\"nodes\":2,\"runs\":true,\"ends_itself\":true},"
 		 "\"nodes\":{\"leaving\":[],\"gone\":[]}%s%s}", (unsigned)geteuid(), restarts,
 		 100 + restarts, requeue ? ",\"requeue\":" : "", requeue ? requeue : "");
 	lab_slurm(text);
@@ -255,7 +255,8 @@ static void test_requeue(void)
 	slurm_runs(0, "{}");
 	ask("{'op':'requeue','job':7,'wait':true}");
 	hold_all(9);
-	ok(answered(true, NULL) && lab_was_requeued(), "Slurm takes the job while the ranks are held");
+	ok(answered(true, NULL) && lab_was_requeued(),
+	   "Slurm takes the job while the ranks are held");
 	drop_all();
 }
 
@@ -366,7 +367,8 @@ static void test_background(void)
 	char path[128], out[4096], pid[16] = "";
 	FILE *f;
 
-	is_int(lab_run(out, sizeof out, args), 0, "in the background: the parent waits, exit status 0");
+	is_int(lab_run(out, sizeof out, args), 0,
+	       "in the background: the parent waits, exit status 0");
 	client = lab_connect();
 	ok(client != NULL, "and it answers at once");
 	drop_all();
