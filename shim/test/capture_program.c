@@ -336,6 +336,23 @@ static void do_append(void)
 			perror("write");
 }
 
+/* Short, only appended to. */
+static void do_log(void)
+{
+	int fd = open("log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+
+	if (write(fd, "head", 4) != 4)
+		perror("log");
+}
+
+static void do_read(void)
+{
+	int fd = open("read", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	if (write(fd, "text", 4) != 4 || close(fd) || open("read", O_RDONLY) < 0)
+		perror("read");
+}
+
 static void do_rewrite(void)
 {
 	int fd = open("appended", O_WRONLY);
@@ -388,7 +405,7 @@ static const struct {
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"memory", do_memory, NULL},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
-	{"rewrite", do_rewrite, NULL}, {"churn", do_churn, undo_churn},
+	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL}, {"churn", do_churn, undo_churn},
 };
 
 static void close_both(void)
