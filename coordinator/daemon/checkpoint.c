@@ -63,9 +63,12 @@ static int ready(const struct gck_step *step, struct gck_error *err)
 	return 0;
 }
 
+/* Chunks of the base are not written again: it must be a commit that counts, and that no restart
+ * found damaged. */
 static json_t *prepare_order(const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
+	const struct gck_commit *base = gck_step_newest(step, 0);
 	json_t *body = order("prepare", step);
 
 	json_object_set_new(body, "nonce", json_string(step->intent.nonce));
@@ -73,6 +76,8 @@ static json_t *prepare_order(const struct gck_step *step)
 	json_object_set_new(body, "keep_held", json_boolean(live->checkpoint.keep_held));
 	json_object_set_new(body, "timeout_ms", json_integer(live->options.timeout_ms));
 	json_object_set_new(body, "hold_ms", json_integer(live->options.hold_ms));
+	json_object_set_new(body, "base", json_integer(base ? base->seq : 0));
+	json_object_set_new(body, "base_hash", json_string(base ? base->hash : ""));
 	return body;
 }
 

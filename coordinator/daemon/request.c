@@ -134,12 +134,10 @@ static void do_enable(const struct request *r)
 /* The newest commit of a job that may yet be restarted is its way back. */
 static bool is_needed(const struct gck_step *step, uint32_t seq)
 {
-	const struct gck_commit *c = step->commits;
+	const struct gck_commit *c = gck_step_newest(step, 0);
 
 	if (step->live && step->live->plan.seq == seq && step->live->phase <= GCK_STARTING)
 		return true;
-	while (c && c->abandoned)
-		c = c->older;
 	return !step->job->gone && !step->finished && c && c->seq == seq;
 }
 

@@ -123,15 +123,6 @@ void gck_restart_take_over(struct gck_core *core, struct gck_step *step, const j
 
 enum verdict { COLD, RESTORE, REFUSE, HOLD, WAIT };
 
-static const struct gck_commit *best_commit(const struct gck_step *step, uint32_t below)
-{
-	const struct gck_commit *c = step->commits;
-
-	while (c && (c->abandoned || (below && c->seq > below)))
-		c = c->older;
-	return c;
-}
-
 static void plan_commit(struct gck_step *step, const struct gck_commit *c)
 {
 	struct gck_restart_plan *plan = &step->live->plan;
@@ -207,7 +198,7 @@ static enum verdict choose(struct gck_core *core, struct gck_step *step)
 		return COLD;
 	if (!step->live->nodes[0].known)
 		return WAIT;
-	c = best_commit(step, step->restore_seq);
+	c = gck_step_newest(step, step->restore_seq);
 	if (o->restart == GCK_RESTART_FROM && o->restart_job == 0)
 		return plan_own(step, o->restart_seq);
 	if (o->restart == GCK_RESTART_FROM && !(c && c->restarts < step->restarts))

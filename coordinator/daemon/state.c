@@ -85,6 +85,15 @@ struct gck_commit *gck_step_commit(const struct gck_step *step, uint32_t seq)
 	return c;
 }
 
+const struct gck_commit *gck_step_newest(const struct gck_step *step, uint32_t below)
+{
+	const struct gck_commit *c = step->commits;
+
+	while (c && (c->abandoned || (below && c->seq > below)))
+		c = c->older;
+	return c;
+}
+
 uint32_t gck_step_ended(const struct gck_step *step)
 {
 	uint32_t n = 0;

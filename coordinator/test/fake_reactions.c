@@ -4,6 +4,7 @@
  * never started over. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/test/fake_agent.h"
@@ -91,7 +92,7 @@ static void write_commit(struct fake *f, struct gck_agent *a, const json_t *body
 
 	check_document(f, a, json_object_get(body, "document"), seq);
 	snprintf(name, sizeof name, "%u", seq);
-	snprintf(hash, sizeof hash, "%032x", seq);
+	snprintf(hash, sizeof hash, "%024x%08x", seq, a->restarts);
 	json_object_set_new(f->store[a->step], name, json_string(hash));
 	done(a, "commit", seq, true, json_pack("{s:s}", "hash", hash));
 }
@@ -104,6 +105,24 @@ static void check_number(struct fake *f, struct gck_agent *a, uint32_t seq, cons
 	snprintf(a->nonce, sizeof a->nonce, "%s", nonce);
 }
 
+/* Of this incarnation's line: what it was restored from, or a commit of its own. */
+static void check_base(struct fake *f, const struct gck_agent *a, const json_t *body)
+{
+	uint32_t base = (uint32_t)json_integer_value(json_object_get(body, "base"));
+	const char *hash = json_string_value(json_object_get(body, "base_hash"));
+	char name[16];
+	const char *there;
+
+	snprintf(name, sizeof name, "%u", base);
+	there = json_string_value(json_object_get(f->store[a->step], name));
+	if (!base)
+		return;
+	if (!there || strcmp(hash, there) != 0)
+		fake_wrong(f, "step %u: no commit %u for a base", a->step, base);
+	else if (base != a->from && strtoul(there + 24, NULL, 16) != a->restarts)
+		fake_wrong(f, "step %u: the base %u is of another line", a->step, base);
+}
+
 static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	if (a->state != F_RUNNING) {
@@ -111,6 +130,7 @@ static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, 
 		return;
 	}
 	check_number(f, a, seq, json_string_value(json_object_get(body, "nonce")));
+	check_base(f, a, body);
 	fake_lets_go(a);
 	a->seq = seq;
 	a->keep_held = json_is_true(json_object_get(body, "keep_held"));
