@@ -3,10 +3,10 @@
  * {"op": ...} with
  *
  *   conf                        {cluster, slurm_user}
- *   job {job}                   {job, uid, user, restarts, submit, batch, nodes, runs, ends_itself};
- *                               ENOENT if Slurm does not know it. batch: it can be requeued;
- *                               runs: nobody ends it at present; ends_itself: nor has anybody but
- *                               its script
+ *   job {job}                   {job, uid, user, restarts, submit, batch, nodes, runs,
+ *                               ends_itself}; ENOENT if Slurm does not know it. batch: it can be
+ *                               requeued; runs: nobody ends it at present; ends_itself: nor has
+ *                               anybody but its script
  *   requeue {job, hold, comment} {}; refused if somebody ends the job already. comment goes to
  *                               AdminComment, unless something else than ours stands there
  *   nodes {jobs, lead, check}   {leaving: [{job, node, why}], gone: [job], ended: [job]}: of jobs,

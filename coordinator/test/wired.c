@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckptd over real munge and TCP, with agents played word by word: what is said in a checkpoint, in
- * a restart and after crashes, and what becomes of connections that misbehave. */
+ * gpuckptd over real munge and TCP, with agents played word by word: what is said in a checkpoint,
+ * in a restart and after crashes, and what becomes of connections that misbehave. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
