@@ -13,6 +13,7 @@
 #define ABORT_MS 10000   /* how long agents are waited for to say that they let go */
 #define END_MS 60000     /* ... that ranks told to end have ended */
 #define KILL_MS 600000   /* ... that Slurm has ended a job that it took back (KillWait) */
+#define ALONE_MS 300000  /* ... for one agent at least of a step that nobody is at */
 
 static json_t *order(const char *op, const struct gck_step *step)
 {
@@ -362,11 +363,18 @@ void gck_act_repeat(struct gck_core *core, struct gck_step *step)
 	json_decref(body);
 }
 
+/* All of its agents may have died with their nodes, or without a word: a step that no agent comes
+ * back to has ended, and is not in the way of its job's next requeue. */
+void gck_act_alone(struct gck_core *core, struct gck_step *step)
+{
+	phase_timer(core, step, gck_live_any_here(step->live) ? 0 : ALONE_MS);
+}
+
 void gck_act_idle(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
 
-	phase_timer(core, step, 0);
+	gck_act_alone(core, step);
 	json_decref(c->manifests);
 	memset(c, 0, sizeof *c);
 	gck_interval_arm(core, step);

@@ -20,6 +20,7 @@ void gck_act_adopt(struct gck_core *core, struct gck_step *step);
 void gck_act_repeat(struct gck_core *core, struct gck_step *step);  /* to who has not answered */
 void gck_act_recount(struct gck_core *core, struct gck_step *step); /* who is lost has answered */
 void gck_act_end_again(struct gck_core *core, struct gck_step *step);
+void gck_act_alone(struct gck_core *core, struct gck_step *step);   /* over soon, if so */
 void gck_act_idle(struct gck_core *core, struct gck_step *step);
 void gck_act_over(struct gck_core *core, struct gck_step *step);
 

@@ -80,7 +80,8 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
 		ON(REFUSED,   ENDING,     nothing),           /* M */
 		ON(FOUND,     HELD,       gck_operation_recovered), /* M */
-		ON(LOST,      IDLE,       nothing),           /* M */
+		ON(LOST,      IDLE,       gck_act_alone),     /* M */
+		ON(TIMEOUT,   IDLE,       gck_act_ended),     /* M */
 		ON(BACK,      IDLE,       nothing),           /* M */
 		ON(FAILED,    IDLE,       nothing),           /* M */
 		ON(CANCEL,    IDLE,       nothing),           /* M */

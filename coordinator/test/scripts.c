@@ -63,9 +63,64 @@ static void test_finished(void)
 	ok(!finished_after(SIGTERM), "nor is one that was killed");
 }
 
+/* ---- agents that do not come back ---------------------------------------------------------- */
+
+/* Their connections end, and stay so: they say nothing more. */
+static void nodes_die(unsigned first, unsigned last)
+{
+	for (unsigned n = first; n <= last; n++) {
+		fake_disconnect(&f, &f.agents[0][n]);
+		f.agents[0][n].state = F_OVER;
+	}
+}
+
+static void test_bye(void)
+{
+	begin();
+	fake_all_end(&f, &f.agents[0][2], 0);
+	settle();
+	fake_crash(&f);
+	settle();
+	is_int(gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL), 0,
+	       "a step of which a node is done");
+	settle();
+	ok(step_0()->commits != NULL, "is checkpointed by a coordinator that was away since");
+	end();
+}
+
+static void test_nobody(void)
+{
+	begin();
+	nodes_die(0, 1);
+	is_int(f.timers[0][GCK_TIMER_PHASE], 0, "a step with one agent is waited for");
+	nodes_die(2, 2);
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "one without any is, for a time");
+	is_int(step_0()->live->phase, GCK_OVER, "and has ended then");
+	is_int(gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", NULL, NULL),
+	       0, "its job's next requeue");
+	for (unsigned i = 0; i < 200 && !f.taken; i++)
+		fake_deliver(&f);
+	ok(f.taken, "does without it");
+	end();
+}
+
+static void test_back(void)
+{
+	begin();
+	for (unsigned n = 0; n < NODES; n++)
+		fake_disconnect(&f, &f.agents[0][n]);
+	settle();
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	is_int(step_0()->live->phase, GCK_IDLE, "agents that come back in that time are heard");
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
 	test_finished();
+	test_bye();
+	test_nobody();
+	test_back();
 	return tap_done();
 }
