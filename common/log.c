@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,12 +16,30 @@ static char log_name[64] = "gpuckpt";
 static enum gck_log_level log_level = GCK_LOG_INFO;
 static int log_fd = STDERR_FILENO;
 
+/* Logs may lie in a directory where others make files too: what one of them put there under the
+ * log's name, or linked there, is not written to. Nobody but root makes a device (/dev/null). */
+static int open_file(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW |
+		      O_NONBLOCK, 0600);
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && (S_ISCHR(st.st_mode) || (S_ISREG(st.st_mode) &&
+	    st.st_uid == geteuid() && st.st_nlink == 1)))
+		return fd;
+	close(fd);
+	errno = EPERM;
+	return -1;
+}
+
 int gck_log_open(const char *name, const char *path, enum gck_log_level level)
 {
 	int fd = STDERR_FILENO;
 
 	if (path) {
-		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+		fd = open_file(path);
 		if (fd < 0)
 			return -1;
 	}

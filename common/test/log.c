@@ -8,6 +8,30 @@
 
 #include "common/test/tap.h"
 
+static void refused(const char *path, int code, const char *name)
+{
+	errno = 0;
+	is_int(gck_log_open("test", path, GCK_LOG_INFO), -1, name);
+	is_int(errno, code, "errno");
+	unlink(path);
+}
+
+/* What others may have put in the log's place. */
+static void test_others(const char *dir, const char *log)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "%s/other", dir);
+	if (symlink(log, path) == 0)
+		refused(path, ELOOP, "a symbolic link");
+	if (link(log, path) == 0)
+		refused(path, EPERM, "a hard link");
+	if (mkfifo(path, 0666) == 0)
+		refused(path, ENXIO, "a FIFO that nobody reads: without waiting");
+	if (geteuid() == 0 && mknod(path, S_IFREG | 0666, 0) == 0 && chown(path, 1, 1) == 0)
+		refused(path, EPERM, "somebody else's file");
+}
+
 int main(void)
 {
 	char dir[] = "/tmp/gck-log-XXXXXX", path[64], text[20000] = "", big[10000];
@@ -30,17 +54,20 @@ int main(void)
 	gck_warn("%s", big);
 	is_int(gck_log_open("test", path, GCK_LOG_INFO), 0, "opened again");
 	gck_info("last");
+	is_int(gck_log_open("test", "/dev/null", GCK_LOG_INFO), 0, "a device");
+	gck_info("nowhere");
 	f = fopen(path, "r");
 	if (!f || fread(text, 1, sizeof text - 1, f) == 0)
 		return 1;
 	fclose(f);
 	ok(strstr(text, "] error: one 1\n") && strstr(text, " test["), "a line");
 	ok(strstr(text, "] info: two?forged line\n") != NULL, "a newline does not make a line");
-	ok(!strstr(text, "hidden"), "what is below the level is left out");
+	ok(!strstr(text, "hidden") && !strstr(text, "nowhere"), "what is below the level is left out");
 	ok(strstr(text, "xxx\n") && strstr(text, "] info: last\n"), 
 	   "a long line is cut, then it goes on");
 	stat(path, &st);
 	is_int(st.st_mode & 0777, 0600, "only the owner reads it");
+	test_others(dir, path);
 	unlink(path);
 	rmdir(dir);
 	return tap_done();
