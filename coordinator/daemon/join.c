@@ -315,14 +315,8 @@ struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t 
 		return NULL;
 	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
 	restarts = gck_state_job(&core->state, (uint32_t)r.job)->restarts;
-	/* SLURM_RESTART_COUNT may have been lost before a new agent; another count is old. */
-	if ((r.state != GCK_AGENT_NEW || r.restarts > 0) && r.restarts < restarts) {
-		gck_fail(err, ESTALE,
-			 "job %d was requeued and runs elsewhere; this is its start %d, the "
-			 "last is %u",
-			 (int)r.job, (int)r.restarts, restarts);
+	if (gck_registration_current(&r, restarts, err))
 		return NULL;
-	}
 	known = is_same(step, &r, restarts);
 	rc = known ? 0 : begin_incarnation(core, agent, &r, restarts, err);
 	if (rc) {

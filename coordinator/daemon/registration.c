@@ -95,6 +95,30 @@ static int no_such_job(const struct gck_registration *r, struct gck_error *err)
 	return gck_fail(err, ENOENT, "there is no job %d of yours", (int)r->job);
 }
 
+/* SLURM_RESTART_COUNT may have been lost before a new agent; another count is old. */
+int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
+			     struct gck_error *err)
+{
+	if ((r->state == GCK_AGENT_NEW && r->restarts == 0) || r->restarts >= restarts)
+		return 0;
+	return gck_fail(err, ESTALE,
+			"job %d was requeued and runs elsewhere; this is its start %d, the last is %d",
+			(int)r->job, (int)r->restarts, (int)restarts);
+}
+
+/* Slurm raises the restart count when it takes a job back, but changes the submit time only when the
+ * job's last process is gone: of a job that it ends, neither is believed. */
+static int check_runs(const struct gck_registration *r, const json_t *info, json_int_t restarts,
+		      struct gck_error *err)
+{
+	if (gck_registration_current(r, restarts, err))
+		return -1;
+	if (!json_is_true(json_object_get(info, "runs")) &&
+	    !json_is_true(json_object_get(info, "ends_itself")))
+		return gck_fail(err, ESTALE, "job %d is being ended by Slurm", (int)r->job);
+	return 0;
+}
+
 int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
 		    const json_t *info, struct gck_error *err)
 {
@@ -111,7 +135,7 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 		return gck_fail(err, EPROTO, "Slurm's word on job %d is malformed", (int)r->job);
 	if ((uid_t)owner != uid)
 		return no_such_job(r, err);
-	if (check_sizes(r, job, nodes, err))
+	if (check_runs(r, info, restarts, err) || check_sizes(r, job, nodes, err))
 		return -1;
 	fresh = job && is_fresh(job, uid, restarts, submit);
 	if (job && !fresh && restarts == job->restarts)

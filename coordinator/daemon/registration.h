@@ -16,6 +16,10 @@ struct gck_registration {
 /* Strings and JSON stay the body's. */
 int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err);
 
+/* -1 if it is of an earlier incarnation than this one. */
+int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
+			     struct gck_error *err);
+
 /* Believe that the job is this user's, and journal which incarnation it is. info: Slurm's word, or
  * NULL where the journal's is enough. */
 int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
