@@ -23,7 +23,8 @@ enum gck_fault {
 	GCK_FAULT_WORKER_WRITE,    /* about to write chunks */
 	GCK_FAULT_RESTORE_BUILD,   /* about to empty the process */
 	GCK_FAULT_RESTORE_BUILT,   /* built and held */
-	GCK_FAULT_RESTORE_RUN,     /* about to cut files back */
+	GCK_FAULT_RESTORE_FILES,   /* about to cut files back */
+	GCK_FAULT_RESTORE_RUN,     /* about to let the rank go */
 	GCK_FAULT_LIMIT
 };
 

@@ -152,6 +152,7 @@ static const struct {
 	{ "committed", on_checkpoint },
 	{ "abort", on_checkpoint },
 	{ "build", on_restart },
+	{ "files", on_restart },
 	{ "run", on_restart },
 	{ "fallback", on_restart },
 	{ "terminate", on_terminate },

@@ -27,11 +27,23 @@ void report_done(struct report *r, const char *phase, json_t *data)
 	packet_send(r->fd, body, NULL);
 }
 
+static json_t *failure(const char *phase, const struct gck_error *err)
+{
+	return json_pack("{s:s, s:s, s:b, s:i, s:o}", "op", "done", "phase", phase, "ok", 0,
+			 "code", err->code, "error", packet_string(err->text));
+}
+
 void report_failure(struct report *r, const char *phase, const struct gck_error *err)
 {
-	packet_send(r->fd, json_pack("{s:s, s:s, s:b, s:i, s:o}", "op", "done", "phase", phase,
-				     "ok", 0, "code", err->code, "error",
-				     packet_string(err->text)), NULL);
+	packet_send(r->fd, failure(phase, err), NULL);
+}
+
+void report_no_build(struct report *r, uint32_t seq, const struct gck_error *err)
+{
+	json_t *body = failure("build", err);
+
+	json_object_set_new(body, "seq", json_integer(seq));
+	packet_send(r->fd, body, NULL);
 }
 
 /* Take what has come without waiting. The agent's end closing calls the work off as well. */

@@ -21,6 +21,9 @@ struct report {
 void report_done(struct report *r, const char *phase, json_t *data);
 void report_failure(struct report *r, const char *phase, const struct gck_error *err);
 
+/* A build that failed, and of which commit. */
+void report_no_build(struct report *r, uint32_t seq, const struct gck_error *err);
+
 /* For gck_capture_write and gck_restore_build; arg is a struct report. Not 0 if a packet came that
  * calls the work off, which is then in r->next. */
 int report_progress(void *arg, uint64_t done, uint64_t all);

@@ -8,52 +8,23 @@
 
 #include "common/log.h"
 #include "coordinator/agent/answer.h"
-#include "coordinator/agent/child.h"
-#include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/returning.h"
 #include "coordinator/agent/upstream.h"
-#include "coordinator/agent/worker.h"
 
 #define LOOK_S 0.02         /* between looks whether all ranks wait in their constructors */
 #define START_LIMIT_S 60.   /* for them to come that far */
 #define TICK_S 0.5
 
-enum stage {
-	STAGE_OFFERED,  /* the commit is known */
-	STAGE_STARTING, /* told to build; ranks are on their way to their constructors */
-	STAGE_BUILDING,
-	STAGE_BUILT,
-	STAGE_FAILED,   /* a rank could not be built; a fallback may come */
-	STAGE_RUNNING,  /* told to let go */
-	STAGE_DONE,
-};
+/* The command that the coordinator waits for: what a failure is the answer to. */
+static const char *asked(const struct restart *r)
+{
+	if (r->stage <= STAGE_BUILT)
+		return "build";
+	return r->stage == STAGE_RUNNING || r->run_asked ? "run" : "files";
+}
 
-struct returning {              /* a rank */
-	struct restart *r;
-	struct task *task;
-	struct child *child;
-	struct worker_task work;
-	bool built, ran;
-	json_int_t exit;        /* wait status of a rank that had finished; -1: it had not */
-	uint64_t done, all;
-};
-
-struct restart {
-	struct agent *agent;
-	enum stage stage;
-	uint32_t seq;
-	char hash[sizeof ((struct worker_task *)0)->hash];
-	uint32_t from_job, from_step;
-	struct returning *ranks;
-	size_t n;
-	struct gck_error why;   /* STAGE_FAILED */
-	uint32_t failed_rank;
-	uint64_t told_progress;
-	ev_tstamp began;
-	ev_timer look, tick;
-};
-
-static void fail(struct restart *r, const struct task *t, const struct gck_error *err)
+void restart_fail(struct restart *r, const struct task *t, const struct gck_error *err)
 {
 	if (r->stage == STAGE_FAILED)
 		return;
@@ -61,29 +32,31 @@ static void fail(struct restart *r, const struct task *t, const struct gck_error
 	r->failed_rank = t->rank;
 	gck_fail_in(&r->why, "rank %u on %s", r->failed_rank, r->agent->step->node);
 	gck_warn("restart from commit %u: %s", r->seq, r->why.text);
-	answer_failed(r->agent, r->seq, r->stage == STAGE_RUNNING ? "run" : "build", &r->why,
-		      &r->failed_rank);
+	answer_failed(r->agent, r->seq, asked(r), &r->why, &r->failed_rank);
 	r->stage = STAGE_FAILED;
 	ev_timer_stop(r->agent->loop, &r->tick);
 	ev_timer_stop(r->agent->loop, &r->look);
 }
 
-/* ---- what restorers say -------------------------------------------------------------------- */
+static void answer_why(struct restart *r, const char *phase)
+{
+	answer_failed(r->agent, r->seq, phase, &r->why, &r->failed_rank);
+}
 
-static bool all_built(const struct restart *r)
+/* ---- from stage to stage ------------------------------------------------------------------- */
+
+static bool all_reached(const struct restart *r, enum stage stage)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (!r->ranks[i].built)
+		if (r->ranks[i].reached < stage)
 			return false;
 	return true;
 }
 
-static bool all_ran(const struct restart *r)
+static void tell_all(struct restart *r, void (*tell)(struct returning *))
 {
-	for (size_t i = 0; i < r->n; i++)
-		if (!r->ranks[i].ran)
-			return false;
-	return true;
+	for (size_t i = 0; i < r->n && r->stage != STAGE_FAILED; i++)
+		tell(&r->ranks[i]);
 }
 
 static void answer_built(struct restart *r)
@@ -106,63 +79,41 @@ static void answer_ran(struct restart *r)
 	answer_plain(r->agent, r->seq, "run");
 }
 
-static void settle(struct restart *r)
+/* Ranks may share files: none may run, and write, before the files of all are as they were. */
+static void start_files(struct restart *r)
 {
-	if (r->stage == STAGE_BUILDING && all_built(r)) {
+	r->stage = STAGE_FILING;
+	r->touched = true;
+	tell_all(r, returning_files);
+}
+
+static void start_running(struct restart *r)
+{
+	r->stage = STAGE_RUNNING;
+	tell_all(r, returning_run);
+}
+
+static void filed(struct restart *r)
+{
+	r->stage = STAGE_FILED;
+	if (r->files_asked)
+		answer_plain(r->agent, r->seq, "files");
+	if (r->run_asked)
+		start_running(r);
+}
+
+void restart_settle(struct restart *r)
+{
+	if (r->stage == STAGE_BUILDING && all_reached(r, STAGE_BUILT)) {
 		r->stage = STAGE_BUILT;
 		ev_timer_stop(r->agent->loop, &r->tick);
 		answer_built(r);
-	} else if (r->stage == STAGE_RUNNING && all_ran(r)) {
+	} else if (r->stage == STAGE_FILING && all_reached(r, STAGE_FILED)) {
+		filed(r);
+	}
+	if (r->stage == STAGE_RUNNING && all_reached(r, STAGE_DONE))
 		answer_ran(r);
-	}
 }
-
-static void take_done(struct returning *one, const json_t *body)
-{
-	struct gck_error err = { 0 };
-
-	if (!packet_bool(body, "ok")) {
-		gck_fail(&err, (int)packet_int(body, "code", EIO), "%s",
-			 packet_text(body, "error", "failed without a reason"));
-		fail(one->r, one->task, &err);
-	} else if (!strcmp(packet_text(body, "phase", ""), "build")) {
-		one->built = packet_int(body, "seq", 0) == one->r->seq;
-		one->exit = packet_int(body, "exit", -1);
-	} else {
-		one->ran = true;
-	}
-	settle(one->r);
-}
-
-static void on_message(void *data, const json_t *body)
-{
-	struct returning *one = data;
-
-	if (!strcmp(packet_text(body, "op", ""), "progress")) {
-		one->done = (uint64_t)packet_int(body, "done", 0);
-		one->all = (uint64_t)packet_int(body, "all", 0);
-	} else {
-		take_done(one, body);
-	}
-}
-
-/* A rank that was emptied dies with its restorer. */
-static void on_end(void *data, int status)
-{
-	struct returning *one = data;
-	struct gck_error err = { 0 };
-	char text[64];
-
-	one->child = NULL;
-	link_return(one->task, false);
-	if (one->ran)
-		return;
-	gck_fail(&err, EIO, "its restorer ended (%s), and the rank with it",
-		 child_status_text(status, text, sizeof text));
-	fail(one->r, one->task, &err);
-}
-
-static const struct child_ops ops = { restorer_main, on_message, on_end };
 
 void restart_task_ended(struct restart *r, struct task *t)
 {
@@ -170,10 +121,10 @@ void restart_task_ended(struct restart *r, struct task *t)
 
 	gck_fail(&err, ESRCH, "it ended (status %d) before it was restored", t->status);
 	if (r->stage == STAGE_STARTING)
-		fail(r, t, &err);
+		restart_fail(r, t, &err);
 	for (size_t i = 0; i < r->n; i++)
-		if (r->ranks[i].task == t && !r->ranks[i].ran)
-			fail(r, t, &err);
+		if (r->ranks[i].task == t && r->ranks[i].reached < STAGE_DONE)
+			restart_fail(r, t, &err);
 }
 
 /* ---- build --------------------------------------------------------------------------------- */
@@ -197,21 +148,6 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 		      (json_int_t)all));
 }
 
-static void start_one(struct restart *r, struct returning *one)
-{
-	struct gck_error err = { 0 };
-
-	one->work = (struct worker_task){
-		.step = r->agent->step, .rank = one->task->rank, .pid = one->task->pid,
-		.link = -1, .seq = r->seq, .from_job = r->from_job, .from_step = r->from_step,
-	};
-	memcpy(one->work.hash, r->hash, sizeof r->hash);
-	one->exit = -1;
-	one->child = child_start(r->agent->loop, &ops, &one->work, -1, one, &err);
-	if (!one->child)
-		fail(r, one->task, &err);
-}
-
 static void start_all(struct restart *r)
 {
 	const struct tasks *tasks = &r->agent->tasks;
@@ -227,8 +163,7 @@ static void start_all(struct restart *r)
 		r->ranks[i].r = r;
 		r->ranks[i].task = tasks->v[i];
 	}
-	for (size_t i = 0; i < r->n; i++)
-		start_one(r, &r->ranks[i]);
+	tell_all(r, returning_start);
 	ev_timer_again(r->agent->loop, &r->tick);
 }
 
@@ -247,7 +182,7 @@ static void fail_start(struct restart *r)
 
 	gck_fail(&err, ETIMEDOUT, "pid %d did not reach the preload's constructor within %.0f s",
 		 (int)t->pid, START_LIMIT_S);
-	fail(r, t, &err);
+	restart_fail(r, t, &err);
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *w, int events)
@@ -284,20 +219,18 @@ static void build_again(struct restart *r)
 	r->stage = STAGE_BUILDING;
 	r->told_progress = 0;
 	ev_timer_again(r->agent->loop, &r->tick);
-	for (size_t i = 0; i < r->n; i++) {
-		struct returning *one = &r->ranks[i];
-		struct gck_error err = { 0 };
+	tell_all(r, returning_build);
+}
 
-		one->built = false;
-		one->done = one->all = 0;
-		if (one->child) {
-			child_tell(one->child, json_pack("{s:s, s:I, s:s}", "op", "build", "seq",
-				   (json_int_t)r->seq, "hash", r->hash));
-			continue;
-		}
-		gck_fail(&err, ESRCH, "its restorer is gone, and the rank with it");
-		fail(r, one->task, &err);
-	}
+/* Files are as commit r->seq has them, or on the way there. */
+static void refuse_build(struct restart *r, uint32_t seq)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, EBUSY, "node %s: commit %u cannot be built: files were already brought back "
+		 "for commit %u", r->agent->step->node, seq, r->seq);
+	gck_warn("%s", err.text);
+	answer_failed(r->agent, seq, "build", &err, NULL);
 }
 
 static void build(struct restart *r, const json_t *body)
@@ -305,47 +238,59 @@ static void build(struct restart *r, const json_t *body)
 	uint32_t seq = (uint32_t)packet_int(body, "seq", 0);
 	bool same = seq == r->seq;
 
+	if (!same && r->touched) {
+		refuse_build(r, seq);
+		return;
+	}
 	set_commit(r, seq, packet_text(body, "hash", ""));
-	if (r->stage == STAGE_OFFERED || r->stage == STAGE_STARTING)
+	if (r->stage <= STAGE_STARTING)
 		build_first(r);
-	else if (r->stage >= STAGE_RUNNING)
-		gck_warn("told to build commit %u, but the ranks were let go", seq);
 	else if (!same)
 		build_again(r);
-	else if (r->stage == STAGE_BUILT)
-		answer_built(r);
 	else if (r->stage == STAGE_FAILED)
-		answer_failed(r->agent, seq, "build", &r->why, &r->failed_rank);
+		answer_why(r, "build");
+	else if (r->stage >= STAGE_BUILT)
+		answer_built(r);
 }
 
-/* ---- run ----------------------------------------------------------------------------------- */
+/* ---- files, run ---------------------------------------------------------------------------- */
 
-static void run_one(struct returning *one)
+static void files(struct restart *r)
 {
-	if (one->exit >= 0) {
-		if (one->task->link)
-			link_dismiss(one->task->link, exit_code((int)one->exit));
-		one->ran = true;
-	}
-	child_tell(one->child, json_pack("{s:s}", "op", "run"));
+	r->files_asked = true;
+	if (r->stage == STAGE_BUILT)
+		start_files(r);
+	else if (r->stage > STAGE_FILING)
+		answer_plain(r->agent, r->seq, "files");
 }
 
-static void run(struct restart *r, const json_t *body)
+/* Without `files` before it, the ranks of this node wait for each other. */
+static void run(struct restart *r)
 {
-	uint32_t seq = (uint32_t)packet_int(body, "seq", 0);
+	r->run_asked = true;
+	if (r->stage == STAGE_BUILT)
+		start_files(r);
+	else if (r->stage == STAGE_FILED)
+		start_running(r);
+	else if (r->stage == STAGE_DONE)
+		answer_plain(r->agent, r->seq, "run");
+	restart_settle(r);
+}
+
+static void go_on(struct restart *r, const char *op, uint32_t seq)
+{
 	struct gck_error err = { 0 };
 
-	if (r->stage == STAGE_BUILT && seq == r->seq) {
-		r->stage = STAGE_RUNNING;
-		for (size_t i = 0; i < r->n; i++)
-			run_one(&r->ranks[i]);
-		settle(r);
-	} else if (r->stage == STAGE_DONE && seq == r->seq) {
-		answer_plain(r->agent, seq, "run");
-	} else if (r->stage != STAGE_RUNNING) {
+	if (seq != r->seq || r->stage < STAGE_BUILT) {
 		gck_fail(&err, EPROTO, "node %s: commit %u is not built here",
 			 r->agent->step->node, seq);
-		answer_failed(r->agent, seq, "run", &err, NULL);
+		answer_failed(r->agent, seq, op, &err, NULL);
+	} else if (r->stage == STAGE_FAILED) {
+		answer_why(r, op);
+	} else if (!strcmp(op, "files")) {
+		files(r);
+	} else {
+		run(r);
 	}
 }
 
@@ -399,10 +344,10 @@ void restart_command(struct agent *a, const char *op, const json_t *body)
 		answer_failed(a, seq, op, &err, NULL);
 	} else if (!strcmp(op, "build")) {
 		build(r, body);
-	} else if (!strcmp(op, "run")) {
-		run(r, body);
-	} else {
+	} else if (!strcmp(op, "fallback")) {
 		fallback(r, body);
+	} else {
+		go_on(r, op, seq);
 	}
 }
 

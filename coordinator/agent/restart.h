@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A restart on this node: one restorer per rank. Phase 1 builds and holds, phase 2 lets go. */
+ * A restart on this node: one restorer per rank. Build and hold, bring files back,
+ * let go: each for all ranks before the next. */
 #ifndef AGENT_RESTART_H
 #define AGENT_RESTART_H
 
@@ -8,7 +9,7 @@
 /* The coordinator's welcome{restore}: this commit is to be built when it says so. 0. */
 int restart_offered(struct agent *a, const json_t *welcome);
 
-/* The coordinator's build, run, fallback. */
+/* The coordinator's build, files, run, fallback. */
 void restart_command(struct agent *a, const char *op, const json_t *body);
 
 void restart_task_ended(struct restart *r, struct task *t);

@@ -121,7 +121,21 @@ static void build(struct restorer *r, uint32_t seq, const char *hash)
 		report_done(&r->report, "build", json_pack("{s:I, s:I}", "seq", (json_int_t)seq,
 			    "exit", r->found.exit));
 	else if (err.code != ECANCELED || !r->report.next)
-		report_failure(&r->report, "build", &err);
+		report_no_build(&r->report, seq, &err);
+}
+
+/* After a failure the rank is not to be had any more: files may be between two states. */
+static int files(struct restorer *r)
+{
+	struct gck_error err = { 0 };
+
+	GCK_FAULT(GCK_FAULT_RESTORE_FILES);
+	if (r->restore && gck_restore_files(r->restore, &err) < 0) {
+		report_failure(&r->report, "files", &err);
+		return 1;
+	}
+	report_done(&r->report, "files", NULL);
+	return -1;
 }
 
 static int run(struct restorer *r)
@@ -129,13 +143,27 @@ static int run(struct restorer *r)
 	struct gck_error err = { 0 };
 
 	GCK_FAULT(GCK_FAULT_RESTORE_RUN);
-	if (r->restore && (gck_restore_files(r->restore, &err) < 0 ||
-			   gck_restore_run(r->restore, &err) < 0)) {
+	if (r->restore && gck_restore_run(r->restore, &err) < 0) {
 		report_failure(&r->report, "run", &err);
 		return 1;
 	}
 	report_done(&r->report, "run", NULL);
 	return 0;
+}
+
+/* -1: go on; else the exit status. */
+static int obey(struct restorer *r, const json_t *body)
+{
+	const char *op = body ? packet_text(body, "op", "") : "abort";
+
+	if (!strcmp(op, "files"))
+		return files(r);
+	if (!strcmp(op, "run"))
+		return run(r);
+	if (strcmp(op, "build"))
+		return 1;
+	build(r, (uint32_t)packet_int(body, "seq", 0), packet_text(body, "hash", ""));
+	return -1;
 }
 
 int restorer_main(int fd, void *arg)
@@ -149,17 +177,8 @@ int restorer_main(int fd, void *arg)
 
 	build(&r, t->seq, t->hash);
 	while (rc < 0) {
-		const char *op;
-
 		body = report_next(&r.report, -1, &err);
-		op = body ? packet_text(body, "op", "") : "abort";
-		if (!strcmp(op, "build"))
-			build(&r, (uint32_t)packet_int(body, "seq", 0),
-			      packet_text(body, "hash", ""));
-		else if (!strcmp(op, "run"))
-			rc = run(&r);
-		else
-			rc = 1;
+		rc = obey(&r, body);
 		json_decref(body);
 	}
 	gck_restore_close(r.restore);

@@ -17,9 +17,11 @@
  * A restorer starts with `build` of the commit that it was made for:
  *
  *   agent  build     seq hash     what was built is to be thrown away: build this
- *          run                    cut files back and let the rank go
+ *          files                  cut files back
+ *          run                    let the rank go
  *          abort                  leave; the rank dies if it was emptied
- *   worker done      phase ok     build: exit (a wait status) if the rank had finished; run
+ *   worker done      phase ok     build: seq, exit (a wait status) if the rank had finished;
+ *                    error code   files; run
  *          progress  done all
  *
  * A checkpoint worker leaves after a failure, or when the image is written and the rank is not

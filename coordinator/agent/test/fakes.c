@@ -117,10 +117,15 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 		kill(getpid(), SIGKILL);
 	while (scripted(rank, phase, FAKE_HANG))
 		pause();
-	if (scripted(rank, phase, FAKE_FAIL)) {
-		packet_send(fd, json_pack("{s:s, s:s, s:b, s:i, s:s}", "op", "done", "phase", phase,
-			    "ok", 0, "code", EIO, "error", "as scripted"), NULL);
-		json_decref(answer);
+	if (scripted(rank, phase, FAKE_LATE))
+		usleep(300000);
+	if (scripted(rank, phase, FAKE_FAIL) || scripted(rank, phase, FAKE_LATE)) {
+		json_t *no = json_pack("{s:b, s:i, s:s}", "ok", 0, "code", EIO, "error",
+				       "as scripted");
+
+		json_object_update(answer, no);
+		json_decref(no);
+		packet_send(fd, answer, NULL);
 		return 1;
 	}
 	packet_send(fd, answer, NULL);
@@ -164,6 +169,17 @@ int worker_main(int fd, void *arg)
 	}
 }
 
+static void count_for(const char *op)
+{
+	int *n = !strcmp(op, "run") ? &fake_world->runs : &fake_world->builds;
+
+	if (!strcmp(op, "files"))
+		n = &fake_world->filed;
+	if (!strcmp(op, "run") && __atomic_load_n(&fake_world->filed, __ATOMIC_SEQ_CST) < FAKE_RANKS)
+		fake_world->too_early++;
+	__atomic_add_fetch(n, 1, __ATOMIC_SEQ_CST);
+}
+
 int restorer_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
@@ -173,12 +189,13 @@ int restorer_main(int fd, void *arg)
 		const char *op = packet_text(body, "op", "");
 		json_int_t seq = packet_int(body, "seq", 0);
 
-		__atomic_add_fetch(!strcmp(op, "run") ? &fake_world->runs : &fake_world->builds, 1,
-				   __ATOMIC_SEQ_CST);
+		if (!strcmp(op, "files") && t->rank == 0)
+			usleep(100000);
 		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
 		     json_pack("{s:s, s:s, s:b, s:I, s:i}", "op", "done", "phase", op, "ok", 1,
 			       "seq", seq, "exit",
 			       (int)t->rank == fake_world->finished_rank ? 256 : -1));
+		count_for(op);
 		if (!strcmp(op, "run"))
 			return 0;
 		json_decref(body);
@@ -301,7 +318,8 @@ void fake_command(const char *op, json_t *more)
 	if (more)
 		json_object_update(body, more);
 	json_decref(more);
-	if (!strcmp(op, "build") || !strcmp(op, "run") || !strcmp(op, "fallback"))
+	if (!strcmp(op, "build") || !strcmp(op, "files") || !strcmp(op, "run") ||
+	    !strcmp(op, "fallback"))
 		restart_command(fake_agent, op, body);
 	else
 		transaction_command(fake_agent, op, body);

@@ -10,7 +10,8 @@
 
 #define FAKE_RANKS 3
 
-enum fake_act { FAKE_GOOD, FAKE_FAIL, FAKE_DIE, FAKE_HANG };
+/* FAKE_LATE: fail, but only after a while. */
+enum fake_act { FAKE_GOOD, FAKE_FAIL, FAKE_DIE, FAKE_HANG, FAKE_LATE };
 
 /* Shared with the workers. */
 struct fake_world {
@@ -23,7 +24,8 @@ struct fake_world {
 	int first;
 	int held_writes;
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
-	int builds, runs;
+	int builds, filed, runs;
+	int too_early;              /* ranks let go before all had their files back */
 };
 
 extern struct fake_world *fake_world;

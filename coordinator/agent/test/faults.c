@@ -75,7 +75,8 @@ static bool restored(struct plugin *p, const char *hash)
 	plugin_start(p);
 	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 1, "hash", hash),
 				  5000));
-	good = coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL);
+	good = coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
+	       coord_ask("run", 1, NULL, NULL);
 	return good && plugin_counts(p, 0) && plugin_counts(p, 1);
 }
 

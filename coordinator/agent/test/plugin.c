@@ -76,7 +76,9 @@ int plugin_open(struct plugin *p, const char **why)
 	copy(p, "coordinator/agent/test/counter", "counter");
 	write_conf(p, munge);
 	snprintf(store, sizeof store, "%s/store", p->dir);
-	must(mkdir(store, 0777) == 0 && chmod(store, 0777) == 0, store);
+	must(mkdir(store, 0755) == 0 && chmod(store, 0755) == 0, store);
+	snprintf(store, sizeof store, "%s/store/test", p->dir);
+	must(mkdir(store, 0777) == 0 && chmod(store, 01777) == 0, store);
 	must(getuid() || chown(p->dir, ORDINARY_UID, ORDINARY_UID) == 0, "chown");
 	return 0;
 }

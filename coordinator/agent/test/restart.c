@@ -39,6 +39,11 @@ static void good(void)
 	ok(restart_building(fake_agent->restart, &seq) && seq == 7, "built and held");
 	ok(packet_bool(ask("build", NULL, 1), "ok"), "a repeated build is answered again");
 	is_int(fake_world->builds, 3, "and not done again");
+	ok(packet_bool(ask("files", NULL, 2), "ok"), "files are as they were");
+	ok(restart_building(fake_agent->restart, &seq) && !fake_opened, "and the ranks are held");
+	ok(packet_bool(ask("files", NULL, 1), "ok") && packet_bool(ask("build", NULL, 1), "ok"),
+	   "repeated commands are answered again");
+	is_int(fake_world->filed, 3, "and not done again");
 	ok(packet_bool(ask("run", NULL, 2), "ok"), "let go");
 	ok(fake_opened, "the step runs from here on");
 	ok(packet_bool(ask("run", NULL, 1), "ok"), "a repeated run is answered again");
@@ -70,6 +75,72 @@ static void falls_back(void)
 	ask("build", NULL, 2);
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 0, "why", "none is left"));
 	ok(fake_ended, "without another commit the ranks are ended");
+	fake_end();
+}
+
+/* What a coordinator does that knows nothing of `files`. */
+static void run_alone(void)
+{
+	begin();
+	ask("build", NULL, 2);
+	ok(packet_bool(ask("run", NULL, 2), "ok"), "run without files before it");
+	is_int(fake_world->filed, 3, "brings the files back");
+	is_int(fake_world->too_early, 0, "in all ranks before it lets one go");
+	ok(!fake_await("done", "files", 0.1), "nobody asked about the files");
+	fake_end();
+
+	begin();
+	fake_script(0, "files", FAKE_FAIL);
+	ask("build", NULL, 2);
+	ok(!packet_bool(ask("run", NULL, 2), "ok"), "they cannot be: that is the answer to run");
+	is_int(fake_world->runs, 0, "no rank was let go");
+	fake_end();
+}
+
+static void not_filed(void)
+{
+	const json_t *m;
+
+	begin();
+	fake_script(1, "files", FAKE_FAIL);
+	ask("build", NULL, 2);
+	m = ask("files", NULL, 2);
+	ok(m && !packet_bool(m, "ok"), "a rank's files cannot be brought back");
+	is_int(packet_int(m, "rank", -1), 1, "it is named");
+	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
+	m = ask("run", NULL, 1);
+	ok(m && !packet_bool(m, "ok"), "no rank runs");
+	is_int(fake_world->runs, 0, "none was let go");
+	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
+	m = fake_await("done", "build", 1);
+	ok(m && !packet_bool(m, "ok"), "there is no way back to another commit");
+	is_int(fake_world->builds, 3, "nothing was built");
+	fake_end();
+
+	begin();
+	fake_script(2, "run", FAKE_DIE);
+	ask("build", NULL, 2);
+	ask("files", NULL, 2);
+	m = ask("run", NULL, 2);
+	ok(m && !packet_bool(m, "ok"), "a rank dies as it is let go");
+	ok(!fake_opened, "the step does not run");
+	fake_end();
+}
+
+/* A failure of the commit before comes after the word to build another one. */
+static void late_failure(void)
+{
+	const json_t *m;
+
+	begin();
+	fake_script(1, "build", FAKE_FAIL);
+	fake_script(0, "build", FAKE_LATE);
+	m = ask("build", NULL, 2);
+	ok(m && !packet_bool(m, "ok"), "a rank cannot be built, another is still at it");
+	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
+	m = fake_await("done", "build", 2);
+	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 6,
+	   "the failure of the first does not count against the second");
 	fake_end();
 }
 
@@ -107,7 +178,10 @@ static void dies(void)
 int main(void)
 {
 	good();
+	run_alone();
+	not_filed();
 	falls_back();
+	late_failure();
 	had_finished();
 	dies();
 	return tap_done();

@@ -73,6 +73,8 @@ static void restarts(struct plugin *p)
 	ok(coord_ask("build", 2, NULL, NULL), "built");
 	usleep(200000);
 	is_int((long long)plugin_count(p, 0, NULL), (long long)before, "held until all are");
+	ok(coord_ask("files", 2, NULL, NULL), "files are cut back");
+	ok(plugin_count(p, 0, NULL) <= before, "and no rank runs yet");
 	ok(coord_ask("run", 2, NULL, NULL), "let go");
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run again");
 	after = plugin_count(p, 0, NULL);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the parts of a restart on this node share: the restart (restart.c) and its ranks, each with
+ * a restorer (returning.c). */
+#ifndef AGENT_RETURNING_H
+#define AGENT_RETURNING_H
+
+#include "coordinator/agent/agent.h"
+#include "coordinator/agent/worker.h"
+
+enum stage {
+	STAGE_OFFERED,  /* the commit is known */
+	STAGE_STARTING, /* told to build; ranks are on their way to their constructors */
+	STAGE_BUILDING,
+	STAGE_BUILT,
+	STAGE_FILING,   /* files are brought back to what they were */
+	STAGE_FILED,
+	STAGE_RUNNING,  /* told to let go */
+	STAGE_DONE,
+	STAGE_FAILED,   /* a rank could not be restored; before any file was changed, a fallback
+			 * may come */
+};
+
+struct returning {              /* a rank */
+	struct restart *r;
+	struct task *task;
+	struct child *child;
+	struct worker_task work;
+	enum stage reached;     /* BUILDING, BUILT, FILED, DONE */
+	json_int_t exit;        /* wait status of a rank that had finished; -1: it had not */
+	uint64_t done, all;
+};
+
+struct restart {
+	struct agent *agent;
+	enum stage stage;
+	uint32_t seq;
+	char hash[sizeof ((struct worker_task *)0)->hash];
+	uint32_t from_job, from_step;
+	struct returning *ranks;
+	size_t n;
+	bool files_asked;       /* the coordinator waits for `files` */
+	bool run_asked;         /* and for `run`, which came before the files were done */
+	bool touched;           /* files may have been changed: no other commit fits them */
+	struct gck_error why;   /* STAGE_FAILED */
+	uint32_t failed_rank;
+	uint64_t told_progress;
+	ev_tstamp began;
+	ev_timer look, tick;
+};
+
+/* Fork the restorer, which begins with the build of r->seq. */
+void returning_start(struct returning *one);
+
+/* What was built is to be thrown away: build r->seq. */
+void returning_build(struct returning *one);
+
+/* Bring files back; let the rank go. */
+void returning_files(struct returning *one);
+void returning_run(struct returning *one);
+
+/* ---- what ranks tell their restart ---- */
+
+/* The first failure of a rank fails the restart on this node. */
+void restart_fail(struct restart *r, const struct task *t, const struct gck_error *err);
+
+/* A rank has done what it was told: the restart may be a stage further. */
+void restart_settle(struct restart *r);
+
+#endif
