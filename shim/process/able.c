@@ -18,6 +18,9 @@ static void note_limits(struct gck_findings *f)
 		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. "
 		 "in signal(7)) may return EINTR at a checkpoint",
 		 "repeat it, as after any signal"},
+		{"sleeping", "a sleep or wait with a relative time limit that a checkpoint caught "
+		 "begins anew after a restart, or returns EINTR where it was made by code that does "
+		 "not show which call it is", "repeat it, as after any signal"},
 		{"scheduling", "memory policy, I/O priority, timer slack and parent-death signal "
 		 "are not carried", "set them again if they matter"},
 	};

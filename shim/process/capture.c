@@ -129,7 +129,7 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	gck_maps_free(&s.maps);
 	if (result)
 		return -1;
-	gck_threads_settle(c->img, &c->held);
+	gck_threads_settle(c->img, &c->held, &c->t);
 	return 0;
 }
 

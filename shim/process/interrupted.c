@@ -46,7 +46,21 @@ static bool restarted(const struct gck_image *img, int64_t result, int signal)
 	return result == -ERESTARTSYS && (img->actions[signal].flags & SA_RESTART);
 }
 
-static void settle(const struct gck_image *img, struct gck_thread *x, int signal)
+/* Where the kernel alone knows which call it is (restart_syscall), a restored thread has nothing to
+ * go on with: the image has the call itself, or EINTR if that cannot be found out. */
+static bool name_call(struct gck_thread *x, pid_t pid)
+{
+	long nr;
+
+	if (x->regs.orig_rax != SYS_restart_syscall)
+		return true;
+	nr = gck_restarted_call(pid, &x->regs);
+	if (nr >= 0)
+		x->regs.orig_rax = (uint64_t)nr;
+	return nr >= 0;
+}
+
+static void settle(const struct gck_image *img, struct gck_thread *x, int signal, pid_t pid)
 {
 	int64_t result = (int64_t)x->regs.rax;
 
@@ -54,7 +68,7 @@ static void settle(const struct gck_image *img, struct gck_thread *x, int signal
 		return;
 	if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
 	    result == -ERESTART_RESTARTBLOCK) {
-		if (restarted(img, result, signal)) {
+		if (restarted(img, result, signal) && name_call(x, pid)) {
 			x->regs.rax = x->regs.orig_rax;
 			x->regs.rip -= 2;
 		} else {
@@ -74,7 +88,8 @@ static bool taken(const struct gck_held *h, const struct gck_thread *x)
 	return false;
 }
 
-void gck_threads_settle(struct gck_image *img, const struct gck_held *h)
+void gck_threads_settle(struct gck_image *img, const struct gck_held *h,
+			const struct gck_target *t)
 {
 	bool given = false; /* the process's signals go to the first thread that takes them */
 
@@ -86,6 +101,6 @@ void gck_threads_settle(struct gck_image *img, const struct gck_held *h)
 			signal = first_handled(img, x, img->pending, img->npending, false);
 			given = signal != 0;
 		}
-		settle(img, x, signal);
+		settle(img, x, signal, t->pid);
 	}
 }

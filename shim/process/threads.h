@@ -36,6 +36,11 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 
 /* Interrupted system calls: what they return when the image is run, or that they start again.
  * img->actions and everything pending must be known. */
-void gck_threads_settle(struct gck_image *img, const struct gck_held *h);
+void gck_threads_settle(struct gck_image *img, const struct gck_held *h,
+			const struct gck_target *t);
+
+/* A thread that runs restart_syscall: the number of the call that it goes on with, by the code that
+ * made it and by its arguments; -1 where these leave it open. */
+long gck_restarted_call(pid_t pid, const struct user_regs_struct *regs);
 
 #endif

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -392,6 +394,47 @@ static void undo_churn(void)
 	pthread_join(churner, NULL);
 }
 
+/* One thread in each call that the kernel continues by restart_syscall; named after it. */
+static void *sleeper(void *kind)
+{
+	static const char *const names[] = {"nanosleep", "clock", "poll", "futex", "raw"};
+	struct timespec t = {1000, 0};
+	static int word, pair[2];
+	struct pollfd p;
+
+	prctl(PR_SET_NAME, names[(intptr_t)kind]);
+	if (pipe(pair))
+		perror("pipe");
+	p = (struct pollfd){.fd = pair[0], .events = POLLIN};
+	switch ((intptr_t)kind) {
+	case 0:
+		syscall(SYS_nanosleep, &t, &t);
+		break;
+	case 1:
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+		break;
+	case 2:
+		poll(&p, 1, 1000000);
+		break;
+	case 3:
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+		break;
+	default:
+		syscall(SYS_clock_nanosleep, CLOCK_REALTIME, 0, &t, NULL);
+	}
+	return NULL;
+}
+
+/* They cannot be undone. */
+static void do_sleepers(void)
+{
+	pthread_t t;
+
+	for (intptr_t i = 0; i < 5; i++)
+		pthread_create(&t, NULL, sleeper, (void *)i);
+	usleep(100000);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(void), (*undo)(void);
@@ -406,6 +449,7 @@ static const struct {
 	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"memory", do_memory, NULL},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
 	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL}, {"churn", do_churn, undo_churn},
+	{"sleepers", do_sleepers, NULL},
 };
 
 static void close_both(void)
