@@ -88,6 +88,19 @@ static void take_exited(struct gck_core *core, struct gck_step *step, const json
 		gck_answer_exit(core, step, one);
 }
 
+/* A node without memory for the pages that its ranks would change while they are written: all ranks
+ * are held for so long. */
+static void take_needs(struct gck_step *step, const json_t *data)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+
+	if (c->held || !json_is_true(json_object_get(data, "needs_hold")))
+		return;
+	c->held = true;
+	gck_warn("step %u.%u: checkpoint %u is written while its ranks are held: memory is short",
+		 step->job->id, step->id, c->seq);
+}
+
 static void take_times(struct gck_checkpoint *c, const json_t *data)
 {
 	json_int_t first = json_integer_value(json_object_get(data, "first_ns"));
@@ -128,6 +141,7 @@ static int take(struct gck_core *core, struct gck_step *step, const json_t *data
 	switch (step->live->phase) {
 	case GCK_PREPARING:
 		take_exited(core, step, data);
+		take_needs(step, data);
 		return 0;
 	case GCK_FREEZING:
 		take_exited(core, step, data);
@@ -153,7 +167,7 @@ static int take(struct gck_core *core, struct gck_step *step, const json_t *data
 static void answered(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
-	bool held = live->phase == GCK_FREEZING && live->checkpoint.keep_held;
+	bool held = live->phase == GCK_FREEZING && live->checkpoint.held;
 
 	node->answered = true;
 	if (gck_live_all_answered(live, is_way_out(live->phase)))

@@ -90,6 +90,7 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
 	c->began_ms = core->world->now_ms();
+	c->held = c->keep_held;
 	if (ready(step, &err) || journal_intent(core, step, &err)) {
 		give_up(core, step, &err);
 		return;
@@ -206,16 +207,19 @@ void gck_act_committed(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
 	bool held = step->live->phase == GCK_HELD;
+	bool kept = held && c->keep_held;
 
 	tell_committed(core, step, c->seq);
 	step->live->failures = 0;
 	gck_info("step %u.%u: checkpoint %u is committed (%.1f MiB put, %.1f MiB stored)%s",
 		 step->job->id, step->id, c->seq, (double)c->put / (1 << 20),
-		 (double)c->stored / (1 << 20), held ? "; its ranks are held" : "");
-	gck_operation_committed(core, step, held);
+		 (double)c->stored / (1 << 20), kept ? "; its ranks are held" : "");
+	gck_operation_committed(core, step, kept);
 	phase_timer(core, step, 0);
 	if (!held)
 		gck_act_idle(core, step);
+	else if (!kept)
+		gck_raise(core, step, GCK_RELEASE);
 }
 
 /* ---- the ways out -------------------------------------------------------------------------- */
@@ -278,10 +282,11 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 
 void gck_act_release(struct gck_core *core, struct gck_step *step)
 {
-	gck_warn("step %u.%u: its held ranks go on", step->job->id, step->id);
+	gck_info("step %u.%u: its held ranks go on", step->job->id, step->id);
 	phase_timer(core, step, ABORT_MS);
 	gck_live_ask_all(core, step, order("resume", step));
-	gck_operation_failed(core, step, "its ranks did not end in time; they go on");
+	if (step->live->checkpoint.keep_held)
+		gck_operation_failed(core, step, "its ranks did not end in time; they go on");
 	gck_act_recount(core, step);
 }
 

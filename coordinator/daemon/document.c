@@ -106,9 +106,9 @@ json_t *gck_document_info(struct gck_core *core, const struct gck_step *step)
 				 c->write_s, "seconds",
 				 (double)(core->world->now_ms() - c->began_ms) / 1e3);
 
-	if (!c->keep_held)
+	if (!c->held)
 		json_object_set_new(info, "stall_ms", json_real(stall_ms(c)));
-	json_object_set_new(info, "held", json_boolean(c->keep_held));
+	json_object_set_new(info, "held", json_boolean(c->held));
 	json_object_set_new(info, "ranks", json_integer(step->ntasks));
 	json_object_set_new(info, "ended", json_integer(gck_step_ended(step)));
 	json_object_set_new(info, "nodes", node_names(step->live));

@@ -29,7 +29,8 @@ struct gck_node {
 
 struct gck_checkpoint {
 	uint32_t seq;            /* 0: none */
-	bool keep_held;
+	bool keep_held;          /* until the operation decides what becomes of the ranks */
+	bool held;               /* until the commit, at least: that, or memory is short */
 	bool terminating;        /* its agents were told to end the ranks */
 	char reason[200];
 	struct gck_operation *operation;

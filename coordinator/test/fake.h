@@ -28,6 +28,7 @@ struct gck_agent {
 	uint32_t restarts;
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
 	bool keep_held, frozen, held, written;
+	bool needs_hold;     /* it has no memory for clones */
 	uint32_t built;      /* the commit that its ranks are built from */
 	uint32_t filed;      /* the commit that its files are cut back to */
 	uint32_t offered;

@@ -53,6 +53,7 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 	a->step = step;
 	a->node = node;
 	a->restarts = f->restarts;
+	a->needs_hold = f->faults && f->random(f, 8) == 0;
 	for (unsigned i = 0; i < TASKS; i++)
 		a->exits[i] = GCK_NO_EXIT;
 }

@@ -134,7 +134,8 @@ static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, 
 	fake_lets_go(a);
 	a->seq = seq;
 	a->keep_held = json_is_true(json_object_get(body, "keep_held"));
-	done(a, "prepare", seq, true, json_pack("{s:o}", "exited", fake_exited(a)));
+	done(a, "prepare", seq, true, json_pack("{s:o, s:b}", "exited", fake_exited(a),
+						"needs_hold", a->needs_hold));
 }
 
 static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
@@ -170,6 +171,7 @@ static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	(void)f;
 	(void)body;
 	a->written = a->seq == seq;
+	a->keep_held = a->written && a->held;
 	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(a, seq) : NULL);
 }
 

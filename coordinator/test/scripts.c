@@ -115,6 +115,54 @@ static void test_back(void)
 	end();
 }
 
+/* ---- memory is short ----------------------------------------------------------------------- */
+
+static bool ended, ended_well;
+
+static void on_event(void *arg, const char *text, const json_t *data)
+{
+	(void)arg;
+	(void)text;
+	(void)data;
+}
+
+static void on_end(void *arg, const char *error, const json_t *steps)
+{
+	(void)arg;
+	(void)steps;
+	ended = true;
+	ended_well = !error;
+}
+
+static void create(void)
+{
+	const struct gck_waiter waiter = {.wait = true, .event = on_event, .end = on_end};
+	struct gck_error err = {0};
+
+	ended = false;
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", &waiter, &err);
+	is_str(err.text, "", "create begins");
+}
+
+static void test_needs_hold(void)
+{
+	bool held = false;
+
+	begin();
+	f.agents[0][1].needs_hold = true;
+	create();
+	for (unsigned i = 0; i < 1000 && fake_deliver(&f); i++)
+		held |= f.agents[0][0].held && f.agents[0][0].written;
+	ok(held, "a node that needs it: ranks are held while images are written");
+	ok(ended && ended_well, "the create is done");
+	ok(json_is_true(json_object_get(step_0()->commits->info, "held")), "and says how");
+	is_int(step_0()->live->phase, GCK_IDLE, "the step");
+	for (unsigned n = 0; n < NODES; n++)
+		ok(!f.agents[0][n].held && f.agents[0][n].state == F_RUNNING, "runs on, node %u",
+		   n);
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
@@ -122,5 +170,6 @@ int main(void)
 	test_bye();
 	test_nobody();
 	test_back();
+	test_needs_hold();
 	return tap_done();
 }
