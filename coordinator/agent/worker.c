@@ -21,7 +21,7 @@ struct worker {
 	const struct worker_task *task;
 	struct gck_capture *capture;
 	struct report report;
-	bool held, written;
+	bool held, settled, written;
 };
 
 static json_t *extra_members(const struct worker_task *t)
@@ -87,6 +87,16 @@ static int write_into(struct worker *w, struct gck_store *store, struct gck_erro
 	return rc;
 }
 
+/* All ranks of the step are held now: what they have in common outside can be compared with what was
+ * taken of it while some of them still ran. */
+static int settle(struct worker *w, struct gck_error *err)
+{
+	if (!w->held || w->settled)
+		return 0;
+	w->settled = true;
+	return gck_capture_settle(w->capture, err);
+}
+
 /* Beside a running rank the writer gives way; while the rank is held for it, it must not. */
 static int phase_write(struct worker *w, const json_t *body, struct gck_error *err)
 {
@@ -96,6 +106,8 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 
 	if (!packet_bool(body, "held"))
 		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
+	if (settle(w, err) < 0)
+		return -1;
 	store = gck_store_open(s->options.store, s->cluster, s->job, s->step, true, err);
 	if (!store)
 		return -1;
@@ -124,12 +136,14 @@ static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *
 
 static int phase_resume(struct worker *w, const json_t *body, struct gck_error *err)
 {
+	int rc = settle(w, err);
 	int64_t first, last;
 
 	(void)body;
-	(void)err;
 	gck_capture_resume(w->capture);
 	w->held = false;
+	if (rc < 0)
+		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_RESUMED);
 	gck_capture_held(w->capture, &first, &last);
 	report_done(&w->report, "resume", json_pack("{s:I, s:I}", "first_ns", (json_int_t)first,

@@ -157,6 +157,43 @@ static void held_and_ended(struct plugin *p)
 	plugin_stop(p, NULL);
 }
 
+static bool write_to(const struct plugin *p, const char *name)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", p->dir, name);
+	f = fopen(path, "a");
+	if (!f)
+		return false;
+	fprintf(f, "more\n");
+	return fclose(f) == 0;
+}
+
+/* What another rank, of this node or another, wrote while it was not held yet. */
+static void changed_beside(struct plugin *p, bool held)
+{
+	json_t *m = NULL;
+
+	p->keeps = "kept";
+	p->keepers = 1;
+	begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	both_count(p);
+	ok(coord_ask("prepare", 1, prepare_members(held, 5000), NULL) &&
+	   coord_ask("freeze", 1, NULL, NULL), "frozen");
+	ok(write_to(p, "kept"), "a file of rank 0 is changed after it was held");
+	ok(!coord_ask(held ? "write" : "resume", 1, NULL, &m),
+	   "that is seen when all are (%s)", held ? "write" : "resume");
+	is_int(packet_int(m, "rank", -1), 0, "the rank is named");
+	ok(strstr(packet_text(m, "error", ""), "kept") != NULL, "and the file");
+	json_decref(m);
+	ok(both_count(p), "both ranks go on");
+	ok(coord_ask("abort", 1, NULL, NULL), "abort");
+	plugin_stop(p, NULL);
+	p->keeps = NULL;
+}
+
 /* ---- restarts ------------------------------------------------------------------------------ */
 
 static void one_had_finished(struct plugin *p)
@@ -276,6 +313,8 @@ int main(void)
 	terminated(&p);
 	word_does_not_come(&p);
 	held_and_ended(&p);
+	changed_beside(&p, false);
+	changed_beside(&p, true);
 	one_had_finished(&p);
 	falls_back(&p);
 	agent_dies_waiting(&p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank for the tests: two threads count, one writes a line "rank count other" now and then. It
  * goes on counting after a restart, if memory, registers, threads and the file's offset are back.
- * counter FILE RANK [LIMIT]: with a limit it ends there, with status 3. */
+ * counter FILE RANK [LIMIT]: with a limit it ends there, with status 3. COUNTER_KEEPS=PATH has
+ * it keep that file open for writing, COUNTER_KEEPS=+PATH for appending. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,6 +21,14 @@ static void *count(void *arg)
 	return NULL;
 }
 
+static void keep_open(const char *keeps)
+{
+	int how = keeps && *keeps == '+' ? O_APPEND : 0;
+
+	if (keeps && open(keeps + !!how, O_RDWR | O_CREAT | how, 0644) < 0)
+		exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long n = 0, limit = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
@@ -32,6 +41,7 @@ int main(int argc, char **argv)
 	fd = open(argv[1], O_WRONLY | O_CREAT | O_APPEND, 0644);
 	if (fd < 0 || pthread_create(&thread, NULL, count, NULL))
 		return 2;
+	keep_open(getenv("COUNTER_KEEPS"));
 	while (!limit || n < limit) {
 		n++;
 		memory[n * 4096 % (8 << 20)] = (unsigned char)n;

@@ -15,6 +15,9 @@ struct plugin {
 	unsigned restarts;
 	const char *options;     /* of --gpu-ckpt, after store= */
 	const char *limit;       /* of rank 1's counter; NULL: it runs on */
+	const char *keeps;       /* a file in dir that ranks keep open for writing ("+name": for
+				  * appending); NULL: none */
+	unsigned keepers;        /* so many ranks do */
 	const char *fault;       /* GPUCKPT_FAULT for the agent; NULL: none */
 	int control;             /* the plugin's end; -1: closed */
 	pid_t agent;             /* the supervisor */
