@@ -51,6 +51,8 @@ struct gck_restore {
 	size_t npairs;
 
 	int channel;                 /* our end of the socket that hands files over, or -1 */
+	int32_t input;               /* the image's file that was read as standard input and has
+				      * a place to go on from, or -1 */
 	int high;                    /* first descriptor of ours in the target, where the image has
 				      * none: the new task's 0..2, then the channel's end */
 	pid_t helper;

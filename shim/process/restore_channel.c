@@ -217,6 +217,10 @@ int gck_restore_place(struct gck_restore *r, size_t file, int fd, struct gck_err
 		there = gck_restore_give(r, fd, err);
 	if (there < 0)
 		return -1;
+	if ((int32_t)file == r->input &&
+	    call(r, err, SYS_lseek, (uint64_t)there, (uint64_t)f->offset, SEEK_SET, 0) != f->offset)
+		return gck_fail(err, EIO, "standard input cannot be set to byte %lld",
+				(long long)f->offset);
 	if (spread(r, file, there, err))
 		return f->kind == GCK_FD_STDIO
 			       ? gck_fail_in(err, "the new task's descriptor %d", f->peer)

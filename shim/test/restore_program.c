@@ -576,6 +576,20 @@ static void run_clock(void)
 	printf("clock %ld\n", rounds);
 }
 
+/* ---- input: standard input goes on where it was ---------------------------------------------- */
+
+static void run_input(void)
+{
+	uint64_t x, sum = 0;
+
+	for (long i = 0; i < rounds; i++) {
+		CHECK(read(0, &x, sizeof x) == sizeof x && x == (uint64_t)i);
+		sum += mix(x);
+		pause_us(1000);
+	}
+	printf("input %llu\n", (unsigned long long)sum);
+}
+
 /* ---- memory: much of it; ROUNDS is MiB; waits until DIRECTORY/go is there ------------------- */
 
 static void run_memory(void)
@@ -604,7 +618,7 @@ static const struct {
 } programs[] = {
 	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
-	{"areas", run_areas},     {"clock", run_clock},
+	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
 };
 
 int main(int argc, char **argv)

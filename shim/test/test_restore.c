@@ -3,6 +3,7 @@
  * and again at random moments. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -34,6 +35,23 @@ static void spoil(const char *directory, int i)
 		unlink(path);
 }
 
+/* Standard input of every program: 8 bytes a round. A new process gets it as the last one left it. */
+static void make_input(const char *directory, const char *rounds)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/input", directory);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	for (uint64_t i = 0; i < strtoull(rounds, NULL, 10); i++)
+		if (write(fd, &i, sizeof i) != sizeof i)
+			printf("# %s: cannot be written\n", path);
+	close(fd);
+	fd = open(path, O_RDONLY);
+	dup2(fd, 0);
+	close(fd);
+}
+
 static void live_through(const struct program *p, const char *directory, struct lineage *l)
 {
 	bool good = ok(!lineage_start(l), "%s: started", p->name);
@@ -62,8 +80,10 @@ static void test_program(const struct program *p)
 				       p->other_kernel ? "; under another kernel" : ""))
 		return;
 	l.other_kernel = p->other_kernel;
+	make_input(directory, p->rounds);
 	is_int(lineage_alone(&l), 0, "it runs alone");
 	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
+	lseek(0, 0, SEEK_SET);
 	live_through(p, directory, &l);
 	is_str(lineage_output(&l), alone, "with the same result");
 	lineage_end(&l);
@@ -77,6 +97,7 @@ int main(int argc, char **argv)
 		{"process", "2500", 4, 200},     {"kernel", "2500", 4, 300},
 		{"shared", "3000", 4, 300},      {"signals", "2000", 4, 300},
 		{"threads", "4000", 10, 200},    {"areas", "5000", 3, 400, false},
+		{"input", "1000", 3, 150},
 		{"clock", "2000", 4, 200, true},
 	};
 

@@ -323,6 +323,14 @@ static void lacks_content(struct gck_image *img)
 	img->ncontents = 1;
 }
 
+static void lacks_input(struct gck_image *img)
+{
+	img->files[0].kind = GCK_FD_STDIO;
+	img->files[0].mode = S_IFREG | 0600;
+	img->files[0].flags = O_RDONLY;
+	img->files[0].offset = 77;
+}
+
 static void test_refused(void)
 {
 	static const struct {
@@ -333,6 +341,7 @@ static void test_refused(void)
 		{lacks_vdso, "vdso"},          {lacks_file, "/nowhere/file"},
 		{lacks_length, "1000"},        {lacks_prefix, "outside"},
 		{lacks_directory, "/nowhere"}, {lacks_content, "/bin/true"},
+		{lacks_input, "77 bytes"},
 	};
 
 	for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
