@@ -10,6 +10,7 @@
 #include "coordinator/daemon/interval.h"
 #include "coordinator/daemon/operation.h"
 
+#define CALL_MS 3000     /* how long an agent that is missing is waited for */
 #define ABORT_MS 10000   /* how long agents are waited for to say that they let go */
 #define END_MS 60000     /* ... that ranks told to end have ended */
 #define KILL_MS 600000   /* ... that Slurm has ended a job that it took back (KillWait) */
@@ -29,6 +30,22 @@ static void give_up(struct gck_core *core, struct gck_step *step, const struct g
 {
 	step->live->error = *err;
 	gck_raise(core, step, GCK_FAILED);
+}
+
+/* ---- calling ------------------------------------------------------------------------------- */
+
+void gck_act_called(struct gck_core *core, struct gck_step *step)
+{
+	if (gck_live_all_known(step->live))
+		gck_raise(core, step, GCK_ALL);
+}
+
+/* An agent that was killed has a successor within a second. */
+void gck_act_call(struct gck_core *core, struct gck_step *step)
+{
+	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
+	phase_timer(core, step, CALL_MS);
+	gck_act_called(core, step);
 }
 
 /* ---- prepare ------------------------------------------------------------------------------- */
@@ -88,7 +105,6 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 	struct gck_checkpoint *c = &live->checkpoint;
 	struct gck_error err = {0};
 
-	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
 	c->began_ms = core->world->now_ms();
 	c->held = c->keep_held;
 	if (ready(step, &err) || journal_intent(core, step, &err)) {

@@ -5,6 +5,8 @@
 
 #include "coordinator/daemon/live.h"
 
+void gck_act_call(struct gck_core *core, struct gck_step *step);
+void gck_act_called(struct gck_core *core, struct gck_step *step); /* are all here? */
 void gck_act_prepare(struct gck_core *core, struct gck_step *step);
 void gck_act_freeze(struct gck_core *core, struct gck_step *step);
 void gck_act_resume(struct gck_core *core, struct gck_step *step);

@@ -74,7 +74,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_IDLE] = {
-		ON(START,     PREPARING,  gck_act_prepare),   /* M */
+		ON(START,     CALLING,    gck_act_call),      /* M */
 		ON(RESTORE,   BUILDING,   gck_act_build),     /* M */
 		ON(RUNS,      IDLE,       nothing),           /* M */
 		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
@@ -96,6 +96,14 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(TERMINATE, OVER,       nothing),           /* M */
 		ON(TAKEN,     OVER,       nothing),           /* M */
 		ON(ENDED,     OVER,       nothing),           /* M */
+	},
+	[GCK_CALLING] = {
+		ON(ALL,       PREPARING,  gck_act_prepare),   /* M */
+		ON(TIMEOUT,   PREPARING,  gck_act_prepare),   /* M */
+		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
+		ON(LOST,      CALLING,    nothing),           /* M */
+		ON(BACK,      CALLING,    gck_act_called),    /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_PREPARING] = {
 		ON(ALL,       FREEZING,   gck_act_freeze),    /* M */
@@ -215,8 +223,8 @@ const char *gck_phase_name(enum gck_phase phase)
 {
 	static const char *const names[GCK_PHASES] = {
 		"gathering",	 "building",   "cutting files back", "starting",
-		"doomed",	 "running",    "over",		     "preparing",
-		"freezing",	 "resuming",   "writing",	     "committing",
+		"doomed",	 "running",    "over",		     "calling agents",
+		"preparing",	 "freezing",	 "resuming",   "writing",	     "committing",
 		"aborting",	 "held, writing", "held, committing", "held",
 		"releasing",	 "ending",     "recovering",
 	};

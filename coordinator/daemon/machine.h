@@ -21,6 +21,7 @@ enum gck_phase {
 	GCK_IDLE,       /* the ranks run, nothing is under way */
 	GCK_OVER,       /* the step has ended */
 	/* a checkpoint */
+	GCK_CALLING,    /* an agent is missing: a new one may be on its way */
 	GCK_PREPARING,
 	GCK_FREEZING,   /* from here on ranks may be held */
 	GCK_RESUMING,

@@ -190,6 +190,8 @@ static void core_registers(struct fake *f, struct gck_agent *a, const json_t *bo
 
 	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL;
 	json_decref(job);
+	if (err.code == ENOSPC)
+		fake_agent_cut(a); /* it is to try again */
 }
 
 bool fake_core_takes(struct fake *f, struct gck_agent *a)

@@ -2,6 +2,7 @@
  * Single rules of the coordinator, each as a short script over the fake world. What random
  * sequences can find is in model.c. */
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -41,6 +42,36 @@ static void all_ranks_end(int32_t status)
 	for (unsigned n = 0; n < NODES; n++)
 		fake_all_end(&f, &f.agents[0][n], status);
 	settle();
+}
+
+/* A request and its end. */
+static bool ended, ended_well;
+static char why[300];
+
+static void on_event(void *arg, const char *text, const json_t *data)
+{
+	(void)arg;
+	(void)text;
+	(void)data;
+}
+
+static void on_end(void *arg, const char *error, const json_t *steps)
+{
+	(void)arg;
+	(void)steps;
+	ended = true;
+	ended_well = !error;
+	snprintf(why, sizeof why, "%s", error ? error : "");
+}
+
+static void create(void)
+{
+	const struct gck_waiter waiter = {.wait = true, .event = on_event, .end = on_end};
+	struct gck_error err = {0};
+
+	ended = false;
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", &waiter, &err);
+	is_str(err.text, "", "create begins");
 }
 
 /* ---- finished steps ------------------------------------------------------------------------ */
@@ -117,33 +148,6 @@ static void test_back(void)
 
 /* ---- memory is short ----------------------------------------------------------------------- */
 
-static bool ended, ended_well;
-
-static void on_event(void *arg, const char *text, const json_t *data)
-{
-	(void)arg;
-	(void)text;
-	(void)data;
-}
-
-static void on_end(void *arg, const char *error, const json_t *steps)
-{
-	(void)arg;
-	(void)steps;
-	ended = true;
-	ended_well = !error;
-}
-
-static void create(void)
-{
-	const struct gck_waiter waiter = {.wait = true, .event = on_event, .end = on_end};
-	struct gck_error err = {0};
-
-	ended = false;
-	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", &waiter, &err);
-	is_str(err.text, "", "create begins");
-}
-
 static void test_needs_hold(void)
 {
 	bool held = false;
@@ -163,6 +167,26 @@ static void test_needs_hold(void)
 	end();
 }
 
+/* ---- an agent is missing ------------------------------------------------------------------- */
+
+static void test_missing(void)
+{
+	begin();
+	fake_disconnect(&f, &f.agents[0][1]);
+	create();
+	ok(!ended, "create waits for an agent that is missing");
+	settle();
+	ok(ended && ended_well, "and is done when it is back");
+	nodes_die(1, 1);
+	create();
+	settle();
+	ok(!ended && fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it waits for a time only");
+	settle();
+	ok(ended && strstr(why, "agent of node n1 is not connected"), "then it names the node");
+	is_int(step_0()->last_seq, 1, "no number was given for it");
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
@@ -171,5 +195,6 @@ int main(void)
 	test_nobody();
 	test_back();
 	test_needs_hold();
+	test_missing();
 	return tap_done();
 }
