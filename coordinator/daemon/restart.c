@@ -172,12 +172,13 @@ static enum verdict plan_foreign(struct gck_core *core, struct gck_step *step)
 	return RESTORE;
 }
 
-/* "There is no commit" is the word that permits a cold start of work that was begun before. */
+/* "There is no commit" is the word that permits a cold start of work that was begun before. Without
+ * the store's word the journal's is enough, but for a commit whose object may have been written. */
 static enum verdict without_commit(struct gck_step *step)
 {
 	const struct gck_node *first = &step->live->nodes[0];
 
-	if (first->commits || step->last_seq > 0)
+	if (first->commits || (step->last_seq > 0 && !step->intent.committing))
 		return COLD;
 	gck_live_fail(step, EIO,
 		      "nobody knows whether step %u.%u has a commit: the store cannot be "

@@ -57,6 +57,7 @@ struct fake {
 	struct gck_agent agents[STEPS][NODES];
 	uint32_t restarts;          /* Slurm's */
 	bool taken, held;           /* Slurm takes the job back; it is held then */
+	bool unreadable;            /* the store, for those that register */
 	json_t *store[STEPS];       /* {"seq": hash}: commit objects */
 	uint32_t damaged[STEPS];    /* the commit that cannot be built */
 	bool committed[STEPS];      /* "committed" was said */

@@ -130,7 +130,7 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 		      "state", state_name(a), "seq",
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));
-	if (a->node == 0)
+	if (a->node == 0 && !f->unreadable)
 		json_object_set_new(r, "commits", commits(f, a->step));
 	return r;
 }
