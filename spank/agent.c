@@ -20,6 +20,7 @@
 #define BACKLOG 4096
 #define FIRST_FREE_FD 16 /* above every fd that the agent is to have */
 #define SEND_BUFFER (8 << 20)
+#define REPORT_MS 5000
 
 static void drop(int *fd)
 {
@@ -106,7 +107,7 @@ static void default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Give the agent its fds, and it alone; report is left until the exec. -1: errno says why. */
+/* Give the agent its fds, and it alone. -1: errno says why. */
 static int arrange_fds(const struct gck_agent *a, int *report)
 {
 	int control = fcntl(a->peer, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
@@ -117,13 +118,18 @@ static int arrange_fds(const struct gck_agent *a, int *report)
 
 	if (control < 0 || listener < 0 || up < 0 || high < 0)
 		return -1;
+	*report = up;
 	if (dup2(control, GCK_AGENT_CONTROL_FD) < 0 || dup2(high, 1) < 0 || dup2(high, 2) < 0 ||
-	    dup2(listener, GCK_AGENT_LISTEN_FD) < 0 || dup2(up, GCK_AGENT_LISTEN_FD + 1) < 0)
+	    dup2(listener, GCK_AGENT_LISTEN_FD) < 0 || dup2(up, GCK_AGENT_REPORT_FD) < 0)
 		return -1;
-	*report = GCK_AGENT_LISTEN_FD + 1;
-	if (fcntl(*report, F_SETFD, FD_CLOEXEC) < 0)
-		return -1;
-	return close_range((unsigned)*report + 1, ~0u, 0);
+	*report = GCK_AGENT_REPORT_FD;
+	return close_range(GCK_AGENT_REPORT_FD + 1, ~0u, 0);
+}
+
+/* In the agent's stead. Nobody else has this pipe yet, and a line fits into it. */
+static _Noreturn void report_failure(int report)
+{
+	_exit(dprintf(report, "%s\n", strerror(errno)) < 0 ? 126 : 127);
 }
 
 static _Noreturn void become_agent(const struct gck_agent *a, int report, const char *path,
@@ -133,10 +139,7 @@ static _Noreturn void become_agent(const struct gck_agent *a, int report, const 
 	umask(077);
 	if (chdir("/") == 0 && arrange_fds(a, &report) == 0)
 		execve(path, argv, envp);
-	/* Nobody else has this pipe, and an int fits into it. */
-	if (write(report, &errno, sizeof errno) < 0)
-		_exit(126);
-	_exit(127);
+	report_failure(report);
 }
 
 /* The first child ends at once, so that the agent belongs to nobody who waits for children. */
@@ -149,27 +152,47 @@ static _Noreturn void fork_again(const struct gck_agent *a, int report, const ch
 	pid = fork();
 	if (pid == 0)
 		become_agent(a, report, path, argv, envp);
-	if (pid < 0 && write(report, &errno, sizeof errno) < 0)
-		_exit(126);
+	if (pid < 0)
+		report_failure(report);
 	_exit(0);
 }
 
-/* Nothing is written by an agent that runs: the pipe closes at its exec. */
-static int read_report(int fd)
+/* Is there more to read? An agent that is so slow will answer the ranks, or they find nobody. */
+static bool await_report(int fd)
 {
-	int failed = 0;
-	ssize_t n;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int n;
 
 	do
-		n = read(fd, &failed, sizeof failed);
+		n = poll(&p, 1, REPORT_MS);
 	while (n < 0 && errno == EINTR);
-	return n == 0 ? 0 : n == sizeof failed ? failed : EIO;
+	return n > 0;
+}
+
+static int read_report(int fd, const char *path, struct gck_error *err)
+{
+	char line[sizeof err->text];
+	size_t used = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && used < sizeof line - 1 && !memchr(line, '\n', used)) {
+		if (!await_report(fd))
+			return 0;
+		n = read(fd, line + used, sizeof line - 1 - used);
+		used += n > 0 ? (size_t)n : 0;
+	}
+	line[used] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (strcmp(line, "ok") == 0)
+		return 0;
+	return gck_fail(err, ECHILD, "the agent %s was not started: %s", path, *line ? line :
+			"it ended without a word (does ldd find its libraries on this node?)");
 }
 
 int gck_agent_start(const struct gck_agent *a, const char *path, char *const argv[],
 		    char *const envp[], struct gck_error *err)
 {
-	int report[2], failed;
+	int report[2], rc;
 	pid_t pid;
 
 	if (pipe2(report, O_CLOEXEC))
@@ -177,17 +200,15 @@ int gck_agent_start(const struct gck_agent *a, const char *path, char *const arg
 	pid = fork();
 	if (pid == 0)
 		fork_again(a, report[1], path, argv, envp);
-	failed = pid < 0 ? errno : 0;
+	rc = pid > 0 ? 0 : gck_fail(err, errno, "the agent was not started: fork: %s",
+				    strerror(errno));
 	close(report[1]);
-	if (!failed)
-		failed = read_report(report[0]);
+	if (rc == 0)
+		rc = read_report(report[0], path, err);
 	close(report[0]);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (failed)
-		return gck_fail(err, failed, "the agent %s was not started: %s", path,
-				strerror(failed));
-	return 0;
+	return rc;
 }
 
 /* ---- ready --------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "spank/agent.h"
@@ -35,6 +36,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 static struct {
 	bool on;            /* the step has the option */
 	bool failed;        /* the plugin could not do its part on this node */
+	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
 	bool must;          /* then the step must not run */
 	unsigned restarts;
 	uint32_t tasks, exited; /* of this node */
@@ -53,6 +55,8 @@ static void fail(const struct gck_error *err)
 	char host[64] = "?";
 
 	step.failed = true;
+	if (step.called_off)
+		*step.called_off = true;
 	gethostname(host, sizeof host - 1);
 	if (step.must)
 		slurm_error("gpuckpt: %s: %s; the step is not started, because %s", host, err->text,
@@ -61,6 +65,18 @@ static void fail(const struct gck_error *err)
 	else
 		slurm_spank_log("gpuckpt: %s: %s; the step runs without checkpoints", host,
 				err->text);
+}
+
+static int share(struct gck_error *err)
+{
+	void *p = mmap(NULL, sizeof *step.called_off, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return gck_fail(err, errno, "no memory to share with the tasks: %s",
+				strerror(errno));
+	step.called_off = p;
+	return 0;
 }
 
 static bool is_regular_step(spank_t spank)
@@ -174,7 +190,7 @@ int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
 	step.on = true;
 	step.restarts = gck_environment_restarts(spank);
 	gck_clock_measure(&step.clock);
-	if (configure(&err) || make_agent(spank, &err))
+	if (configure(&err) || share(&err) || make_agent(spank, &err))
 		fail(&err);
 	return 0;
 }
@@ -218,7 +234,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 	(void)argv;
 	if (!step.on)
 		return 0;
-	if ((step.failed || join_agent(spank)) && step.must)
+	if ((step.failed || *step.called_off || join_agent(spank)) && step.must)
 		_exit(1);
 	return 0;
 }

@@ -20,6 +20,8 @@
 
 static char stub[PATH_MAX];
 static struct gck_error err;
+static char ready[] = "REPORT=ok";
+static const char *why_not; /* what the error has to say */
 
 static const char *heard(const struct gck_agent *a)
 {
@@ -40,11 +42,10 @@ static int status_of(pid_t pid)
 
 /* A task as rude as Slurm's may be: descriptors without close-on-exec, blocked and ignored
  * signals. Exit status 0: the agent is up, 1: it is not. */
-static pid_t fork_first(struct gck_agent *a, const char *path, unsigned tasks)
+static pid_t fork_first(struct gck_agent *a, const char *path, char *env, unsigned tasks)
 {
-	static char name[] = "gpuckpt-agent", dashes[] = "--", program[] = "/bin/prog",
-		    var[] = "A=b";
-	char *argv[] = { name, dashes, program, NULL }, *envp[] = { var, NULL };
+	static char name[] = "gpuckpt-agent", dashes[] = "--", program[] = "/bin/prog";
+	char *argv[] = { name, dashes, program, NULL }, *envp[] = { env, NULL };
 	pid_t pid = fork();
 	sigset_t all;
 	bool up;
@@ -58,7 +59,7 @@ static pid_t fork_first(struct gck_agent *a, const char *path, unsigned tasks)
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	signal(SIGTERM, SIG_IGN);
 	up = gck_agent_start(a, path, argv, envp, &err) == 0;
-	if (!up && !strstr(err.text, path))
+	if (!up && (!strstr(err.text, path) || !strstr(err.text, why_not)))
 		_exit(9);
 	gck_agent_announce(a, up, tasks);
 	_exit(!up);
@@ -82,18 +83,18 @@ static void test_start(void)
 	is_int(strspn(a.link, "gpuckpt-0123456789abcdef"), 24, "the link's name");
 	is_int(strlen(a.link), 24, "is as long as any other");
 	other[0] = fork_other(&a);
-	first = fork_first(&a, stub, 3);
+	first = fork_first(&a, stub, ready, 3);
 	other[1] = fork_other(&a);
 	gck_agent_forked(&a);
 	ok(a.peer < 0 && a.listener < 0 && a.control >= 0, "slurmstepd keeps its own end only");
 	is_int(status_of(first), 0, "the first task starts the agent");
 	is_int(status_of(other[0]), 0, "the others learn of it");
 	is_int(status_of(other[1]), 0, "both of them");
-	is_str(heard(&a), "fds 0 1 2 3", "the agent's descriptors");
+	is_str(heard(&a), "fds 0 1 2 3 4", "the agent's descriptors");
 	is_str(heard(&a), "signals 0 ignored or caught, 0 blocked", "its signals");
 	is_str(heard(&a), "session own, umask 077, cwd /", "its surroundings");
 	is_str(heard(&a), "arguments 3: gpuckpt-agent -- /bin/prog", "its arguments");
-	is_str(heard(&a), "environment A=b", "its environment");
+	is_str(heard(&a), "environment REPORT=ok", "its environment");
 	gck_agent_tell(&a, GCK_CONTROL_TASK, 5, 123, 0, &err);
 	is_str(heard(&a), "task 5 of type 1, pid 123, status 0", "a task");
 	gck_agent_tell(&a, GCK_CONTROL_EXIT, 5, 123, 256, &err);
@@ -113,19 +114,30 @@ static bool nobody_hears(const struct gck_agent *a)
 	return false;
 }
 
-static void test_failure(void)
+static void test_start_failure(const char *path, char *env, const char *why, const char *name)
 {
 	struct gck_agent a;
 	pid_t first, other;
 
+	why_not = why;
 	gck_agent_prepare(&a, &err);
-	first = fork_first(&a, "/nonexistent/agent", 2);
+	first = fork_first(&a, path, env, 2);
 	other = fork_other(&a);
 	gck_agent_forked(&a);
-	is_int(status_of(first), 1, "an agent that cannot be started is noticed");
-	is_int(status_of(other), 1, "by all tasks");
-	ok(nobody_hears(&a), "it cannot be told: %s", err.text);
-	gck_agent_finish(&a, 10000);
+	is_int(status_of(first), 1, name);
+	is_int(status_of(other), 1, "noticed by all tasks");
+	gck_agent_finish(&a, 50);
+}
+
+static void test_failure(void)
+{
+	static char reason[] = "REPORT=gpuckpt.conf:3: no such key";
+	struct gck_agent a;
+	pid_t first, other;
+
+	test_start_failure("/nonexistent/agent", ready, "No such file", "no program");
+	test_start_failure(stub, reason, "gpuckpt.conf:3: no such key", "an agent that cannot serve");
+	test_start_failure(stub, NULL, "ended without a word", "an agent that ends");
 
 	gck_agent_prepare(&a, &err);
 	first = fork();
@@ -135,6 +147,7 @@ static void test_failure(void)
 	gck_agent_forked(&a);
 	status_of(first);
 	is_int(status_of(other), 1, "a first task that dies is noticed");
+	ok(nobody_hears(&a), "nobody can be told: %s", err.text);
 	gck_agent_finish(&a, 0);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stands in for the agent: tells over its control socket what it found when it started, one line a
- * packet, and "end" when it was told to end. */
+ * packet, and "end" when it was told to end. REPORT in its environment is what it reports; without,
+ * it ends without a word. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -61,8 +62,13 @@ int main(int argc, char *argv[])
 	struct gck_control m;
 	char cwd[64];
 	mode_t mask = umask(0);
+	const char *word = getenv("REPORT");
 
+	if (!word)
+		return 1;
 	tell_fds();
+	dprintf(GCK_AGENT_REPORT_FD, "%s\n", word);
+	close(GCK_AGENT_REPORT_FD);
 	tell_signals();
 	tell("session %s, umask %03o, cwd %s", getsid(0) == getpgrp() ? "own" : "inherited",
 	     (unsigned)mask, getcwd(cwd, sizeof cwd) ? cwd : "?");
