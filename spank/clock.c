@@ -67,7 +67,9 @@ static int join(void)
 int gck_clock_enter(const struct gck_clock *c, struct gck_error *err)
 {
 	if (unshare(CLONE_NEWTIME) || write_offsets(c) || join())
-		return gck_fail(err, errno, "no time namespace for the step: %s; timers may go off "
-				"early or late after a restart on another node", strerror(errno));
+		return gck_fail(err, errno, "no time namespace for the step: %s; its checkpoints "
+				"can be restored on this node, but not where CLOCK_MONOTONIC is "
+				"behind; the kernel needs CONFIG_TIME_NS, and slurmd CAP_SYS_ADMIN "
+				"(in a container, too)", strerror(errno));
 	return 0;
 }

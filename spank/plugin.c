@@ -198,12 +198,13 @@ int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
 int slurm_spank_task_init_privileged(spank_t spank, int ac, char *argv[])
 {
 	struct gck_error err = { 0 };
+	int task = -1;
 
-	(void)spank;
 	(void)ac;
 	(void)argv;
-	if (step.on && !step.failed && gck_clock_enter(&step.clock, &err))
-		slurm_verbose("gpuckpt: %s", err.text);
+	spank_get_item(spank, S_TASK_ID, &task);
+	if (step.on && !step.failed && gck_clock_enter(&step.clock, &err) && task == 0)
+		slurm_info("gpuckpt: %s", err.text);
 	return 0;
 }
 
