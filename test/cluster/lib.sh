@@ -178,11 +178,12 @@ query()
 	alice gpuckpt status "$1" --json | jq -r ".steps[] | $2"
 }
 
-# ready JOB [STEP]: the step runs under gpuckpt, every agent is there
+# ready JOB [STEP]: the step runs under gpuckpt, every agent and every rank is there
 ready()
 {
 	alice gpuckpt status "$1.${2-0}" --json |
-		jq -e '.steps[] | .state == "running" and all(.nodes[]; .connected)'
+		jq -e '.steps[] | .state == "running" and all(.nodes[]; .connected)' &&
+		alice gpuckpt able "$1.${2-0}"
 }
 
 wait_ready()
