@@ -1,40 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that ranks of this node share by writable mappings. */
+ * What ranks of this node share and write: mappings and open files. */
+#include "config.h"
+
 #include "coordinator/agent/shared.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
+#include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
 
-struct mapping {
+enum kind { MAPPING, OPEN_FILE };
+
+/* One rank's use of an object. */
+struct use {
+	enum kind kind;
 	uint32_t rank;
-	unsigned major, minor;
-	unsigned long inode;
+	dev_t device;
+	ino_t inode;
+	bool append;             /* OPEN_FILE: what ranks write does not overlap */
 	char name[128];
 };
 
-struct mappings {
-	struct mapping *v;
+struct uses {
+	struct use *v;
 	size_t n;
 };
 
-static int add(struct mappings *all, const struct mapping *m)
+static int add(struct uses *all, const struct use *u)
 {
-	struct mapping *v = realloc(all->v, (all->n + 1) * sizeof *v);
+	struct use *v = realloc(all->v, (all->n + 1) * sizeof *v);
 
 	if (!v)
 		return -1;
 	all->v = v;
-	v[all->n++] = *m;
+	v[all->n++] = *u;
 	return 0;
 }
 
-static void read_maps(struct mappings *all, const struct task *t)
+/* ---- mappings ------------------------------------------------------------------------------ */
+
+static void read_maps(struct uses *all, const struct task *t)
 {
 	char path[64], line[PATH_MAX + 128], perms[5];
+	unsigned major, minor;
 	FILE *f;
 
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)t->pid);
@@ -42,62 +60,173 @@ static void read_maps(struct mappings *all, const struct task *t)
 	if (!f)
 		return;
 	while (fgets(line, sizeof line, f)) {
-		struct mapping m = { .rank = t->rank };
+		struct use u = { .kind = MAPPING, .rank = t->rank };
 
-		if (sscanf(line, "%*x-%*x %4s %*x %x:%x %lu %127[^\n]", perms, &m.major, &m.minor,
-			   &m.inode, m.name) < 4)
+		if (sscanf(line, "%*x-%*x %4s %*x %x:%x %lu %127[^\n]", perms, &major, &minor,
+			   &u.inode, u.name) < 4)
 			continue;
-		if (perms[1] == 'w' && perms[3] == 's' && m.inode && add(all, &m) < 0)
+		u.device = makedev(major, minor);
+		if (perms[1] == 'w' && perms[3] == 's' && u.inode && add(all, &u) < 0)
 			break;
 	}
 	fclose(f);
 }
 
+/* ---- open files ---------------------------------------------------------------------------- */
+
+/* Device and inode of the descriptors that Slurm gave the task, as the shim noted them: output that
+ * ranks share by Slurm's doing, to which every restart appends. */
+struct stdio {
+	uint64_t v[3][2];
+};
+
+static void read_stdio(const struct task *t, struct stdio *s)
+{
+	struct iovec to = { s, sizeof *s }, from = { NULL, sizeof *s };
+
+	memset(s, 0, sizeof *s);
+	if (!t->link)
+		return;
+	from.iov_base = (void *)(uintptr_t)(t->link->hello.state +
+					    offsetof(struct gck_shim_state, stdio));
+	if (process_vm_readv(t->pid, &to, 1, &from, 1, 0) != (ssize_t)sizeof *s)
+		memset(s, 0, sizeof *s);
+}
+
+static bool is_stdio(const struct stdio *s, const struct stat *st)
+{
+	for (int i = 0; i < 3; i++)
+		if (s->v[i][1] && s->v[i][0] == st->st_dev && s->v[i][1] == st->st_ino)
+			return true;
+	return false;
+}
+
+/* The flags of a descriptor as open(2) has them, -1 if it is gone. */
+static int flags_of(pid_t pid, const char *fd)
+{
+	char path[64], line[64];
+	int flags = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/fdinfo/%.16s", (int)pid, fd);
+	f = fopen(path, "re");
+	while (f && flags < 0 && fgets(line, sizeof line, f))
+		if (!strncmp(line, "flags:", 6))
+			flags = (int)strtol(line + 6, NULL, 8);
+	if (f)
+		fclose(f);
+	return flags;
+}
+
+static void look_at_fd(struct uses *all, const struct task *t, int dir, const char *fd,
+		       const struct stdio *own)
+{
+	struct use u = { .kind = OPEN_FILE, .rank = t->rank };
+	struct stat st;
+	ssize_t n;
+	int flags;
+
+	if (fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) || is_stdio(own, &st))
+		return;
+	flags = flags_of(t->pid, fd);
+	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
+		return;
+	n = readlinkat(dir, fd, u.name, sizeof u.name - 1);
+	u.name[n > 0 ? n : 0] = '\0';
+	u.append = flags & O_APPEND;
+	u.device = st.st_dev;
+	u.inode = st.st_ino;
+	add(all, &u);
+}
+
+static void read_fds(struct uses *all, const struct task *t)
+{
+	const struct dirent *e;
+	struct stdio own;
+	char path[64];
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
+	d = opendir(path);
+	if (!d)
+		return;
+	read_stdio(t, &own);
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			look_at_fd(all, t, dirfd(d), e->d_name, &own);
+	closedir(d);
+}
+
+/* ---- what is common ------------------------------------------------------------------------ */
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
 static int by_object(const void *x, const void *y)
 {
-	const struct mapping *a = x, *b = y;
+	const struct use *a = x, *b = y;
+	int c = compare(a->kind, b->kind);
 
-	if (a->inode != b->inode)
-		return a->inode < b->inode ? -1 : 1;
-	if (a->major != b->major)
-		return a->major < b->major ? -1 : 1;
-	if (a->minor != b->minor)
-		return a->minor < b->minor ? -1 : 1;
-	return a->rank < b->rank ? -1 : a->rank > b->rank;
+	if (!c)
+		c = compare(a->device, b->device);
+	if (!c)
+		c = compare(a->inode, b->inode);
+	return c ? c : compare(a->rank, b->rank);
 }
 
-static int same_object(const struct mapping *a, const struct mapping *b)
+static bool same_object(const struct use *a, const struct use *b)
 {
-	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+	return a->kind == b->kind && a->inode == b->inode && a->device == b->device;
 }
 
-static json_t *entry(const struct mapping *a, const struct mapping *b)
+/* Uses of one object, by rank. */
+static bool is_harmless(const struct use *u, size_t n)
 {
-	char object[192];
+	if (u[0].rank == u[n - 1].rank)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		if (u[i].kind == MAPPING || !u[i].append)
+			return false;
+	return true;
+}
 
-	snprintf(object, sizeof object, "shared mapping %s (inode %lu)",
+static json_t *entry(const struct use *a, const struct use *b)
+{
+	static const char *const texts[][3] = {
+		[MAPPING] = { "shared mapping", "write to the same memory",
+			      "run one rank on a node, or without memory shared between ranks" },
+		[OPEN_FILE] = { "file", "have it open for writing",
+				"open it with O_APPEND, or one file for each rank" },
+	};
+	const char *const *text = texts[a->kind];
+	char object[192], reason[96];
+
+	snprintf(object, sizeof object, "%s %s (inode %lu)", text[0],
 		 *a->name ? a->name : "without a name", a->inode);
-	return json_pack("{s:I, s:o, s:o, s:s, s:b}", "rank", (json_int_t)a->rank, "object",
-			 packet_string(object), "reason",
-			 json_sprintf("ranks %u and %u write to the same memory", a->rank, b->rank),
-			 "remedy", "run one rank on a node, or without memory shared between ranks",
-			 "refuse", 1);
+	snprintf(reason, sizeof reason, "ranks %u and %u %s", a->rank, b->rank, text[1]);
+	return json_pack("{s:I, s:o, s:s, s:s, s:b}", "rank", (json_int_t)a->rank, "object",
+			 packet_string(object), "reason", reason, "remedy", text[2], "refuse", 1);
 }
 
 json_t *shared_find(const struct tasks *t)
 {
-	struct mappings all = { 0 };
+	struct uses all = { 0 };
 	json_t *found = json_array();
 
-	for (size_t i = 0; i < t->n; i++)
-		if (!t->v[i]->ended)
-			read_maps(&all, t->v[i]);
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->v[i]->ended)
+			continue;
+		read_maps(&all, t->v[i]);
+		read_fds(&all, t->v[i]);
+	}
 	if (all.n)
 		qsort(all.v, all.n, sizeof *all.v, by_object);
 	for (size_t i = 0, j; i < all.n; i = j) {
 		for (j = i + 1; j < all.n && same_object(&all.v[i], &all.v[j]); j++)
 			;
-		if (all.v[j - 1].rank != all.v[i].rank)
+		if (!is_harmless(&all.v[i], j - i))
 			json_array_append_new(found, entry(&all.v[i], &all.v[j - 1]));
 	}
 	free(all.v);

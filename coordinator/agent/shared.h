@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that ranks of this node share by writable mappings: their images would not be of one
- * moment, and a restart would give each its own copy. */
+ * What ranks of this node share and write. Memory, by writable mappings: a restart would give each
+ * its own copy. Files that they have open for writing: each rank's image brings the whole file back,
+ * over what the others' had brought, unless all of them only append or it is the step's output. */
 #ifndef AGENT_SHARED_H
 #define AGENT_SHARED_H
 

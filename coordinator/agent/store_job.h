@@ -19,7 +19,7 @@ struct store_request {
 /* The commits that lie there: [{"seq","hash"}]. One that cannot be read is left out. */
 json_t *store_list(const void *request, struct gck_error *err);
 
-/* What a checkpoint needs beside its ranks: store reachable, shared mappings refused by name;
+/* What a checkpoint needs beside its ranks: store reachable, what ranks share and write refused by name;
  * {"space","memory","first"}: bytes that fit into each, and whether there is no commit yet. */
 json_t *store_check(const void *request, struct gck_error *err);
 

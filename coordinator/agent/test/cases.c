@@ -194,6 +194,45 @@ static void changed_beside(struct plugin *p, bool held)
 	p->keeps = NULL;
 }
 
+static int shared_files(const json_t *able)
+{
+	const json_t *one;
+	int n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(able, "items"), i, one)
+		n += strstr(packet_text(one, "reason", ""), "ranks 0 and 1") != NULL;
+	return n;
+}
+
+static void one_file_of_two(struct plugin *p)
+{
+	json_t *m = NULL;
+
+	p->keeps = "kept";
+	p->keepers = 2;
+	begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	both_count(p);
+	ok(!coord_ask("prepare", 1, prepare_members(false, 5000), &m),
+	   "two ranks have a file open for writing: no checkpoint");
+	ok(strstr(packet_text(m, "error", ""), "kept") != NULL, "it is named");
+	json_decref(m);
+	coord_tell("able", 0, json_pack("{s:i}", "id", 4));
+	m = coord_await("able", NULL, 5000);
+	is_int(shared_files(m), 1, "able names it, and not their output");
+	json_decref(m);
+	plugin_stop(p, NULL);
+
+	p->keeps = "+kept";
+	begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	both_count(p);
+	ok(coord_ask("prepare", 1, prepare_members(false, 5000), NULL), "if both append: granted");
+	plugin_stop(p, NULL);
+	p->keeps = NULL;
+}
+
 /* ---- restarts ------------------------------------------------------------------------------ */
 
 static void one_had_finished(struct plugin *p)
@@ -315,6 +354,7 @@ int main(void)
 	held_and_ended(&p);
 	changed_beside(&p, false);
 	changed_beside(&p, true);
+	one_file_of_two(&p);
 	one_had_finished(&p);
 	falls_back(&p);
 	agent_dies_waiting(&p);

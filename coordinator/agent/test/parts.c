@@ -2,8 +2,10 @@
  * Small parts of the agent: packets, the table of ranks, shared mappings, free memory. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -58,13 +60,16 @@ static void table(void)
 	is_int(exit_code(9), 137, "a signal");
 }
 
-/* A child that maps the memory too and sleeps. */
+/* A child that has the memory and the files too, but not the test's output, and sleeps. */
 static pid_t sharer(void)
 {
 	pid_t pid = fork();
 
-	while (pid == 0)
-		pause();
+	if (pid == 0) {
+		close_range(0, 2, 0);
+		raise(SIGSTOP);
+	}
+	waitpid(pid, NULL, WUNTRACED);
 	return pid;
 }
 
@@ -91,11 +96,47 @@ static void sharing(void)
 	munmap(p, 4096);
 }
 
+static void sharing_files(void)
+{
+	char path[] = "/tmp/gck-shared-XXXXXX";
+	const int how[][2] = {
+		{ O_RDWR, O_WRONLY }, { O_WRONLY | O_APPEND, O_RDWR | O_APPEND },
+		{ O_RDWR | O_APPEND, O_WRONLY }, { O_RDONLY, O_RDWR },
+	};
+	const bool refused[] = { true, false, true, false };
+	struct gck_control m = { GCK_CONTROL_TASK, 0, 0, 0 };
+	struct gck_error err = { 0 };
+
+	close(mkstemp(path));
+	for (size_t k = 0; k < 4; k++) {
+		struct tasks t = { 0 };
+
+		for (uint32_t i = 0; i < 2; i++) {
+			int fd = open(path, how[k][i] | O_CLOEXEC);
+
+			m.rank = i;
+			m.pid = sharer();
+			tasks_apply(&t, &m);
+			close(fd);
+		}
+		ok((shared_refuse(&t, &err) < 0) == refused[k], "a file of two ranks, %o and %o",
+		   how[k][0], how[k][1]);
+		if (refused[k])
+			ok(strstr(err.text, path) != NULL, "it is named: %s", err.text);
+		for (size_t i = 0; i < t.n; i++) {
+			kill(t.v[i]->pid, SIGKILL);
+			waitpid(t.v[i]->pid, NULL, 0);
+		}
+	}
+	unlink(path);
+}
+
 int main(void)
 {
 	packets();
 	table();
 	sharing();
+	sharing_files();
 	ok(memory_available() > 1 << 20, "there is some memory: %llu MiB",
 	   (unsigned long long)memory_available() >> 20);
 	return tap_done();
