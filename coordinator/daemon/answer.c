@@ -2,6 +2,7 @@
  * Answers of agents, and the lack of them. */
 #include "coordinator/daemon/answer.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -53,14 +54,15 @@ static bool is_way_out(enum gck_phase phase)
 
 /* ---- what comes with an answer ------------------------------------------------------------- */
 
-/* A rank that is killed while it is restored cannot be restored again in this step. */
+/* A rank that is killed while it is restored cannot be restored again in this step: its process is
+ * gone. */
 static void check_killed(struct gck_core *core, struct gck_step *step, unsigned rank, int status)
 {
 	if (!is_restart(step->live->phase) || !WIFSIGNALED(status))
 		return;
 	gck_live_fail(step, ECHILD, "rank %u was killed by signal %d while it was restored", rank,
 		      WTERMSIG(status));
-	gck_raise(core, step, GCK_NONE_LEFT);
+	gck_raise(core, step, GCK_FAILED);
 }
 
 void gck_answer_exit(struct gck_core *core, struct gck_step *step, const json_t *one)
@@ -190,16 +192,18 @@ static void refused(struct gck_core *core, struct gck_step *step, struct gck_nod
 	const char *why = json_string_value(json_object_get(body, "error"));
 	const char *asked = gck_phase_question(step->live->phase);
 	const json_t *rank = json_object_get(body, "rank");
+	json_int_t said = json_integer_value(json_object_get(body, "code"));
+	int code = said > 0 && said < INT_MAX ? (int)said : EIO;
 
 	if (!why || !*why)
 		why = "the agent gave no reason";
 	if (strstr(why, node->name))
-		gck_live_fail(step, EIO, "%s: %s", asked, why);
+		gck_live_fail(step, code, "%s: %s", asked, why);
 	else if (json_is_integer(rank))
-		gck_live_fail(step, EIO, "node %s, rank %d, %s: %s", node->name,
+		gck_live_fail(step, code, "node %s, rank %d, %s: %s", node->name,
 			      (int)json_integer_value(rank), asked, why);
 	else
-		gck_live_fail(step, EIO, "node %s, %s: %s", node->name, asked, why);
+		gck_live_fail(step, code, "node %s, %s: %s", node->name, asked, why);
 	if (is_way_out(step->live->phase)) {
 		gck_error_log("step %u.%u: %s", step->job->id, step->id, step->live->error.text);
 		answered(core, step, node);

@@ -55,6 +55,7 @@ struct gck_live {
 	struct gck_checkpoint checkpoint;
 	struct gck_restart_plan plan;
 	bool refused;            /* the step is not to start, because of last_error */
+	bool try_again;          /* the commit is not to blame: the job is not held */
 	bool doom_told;          /* the agents know that nothing can be restored */
 	uint32_t able_id;        /* of the last question what stands in the way */
 	unsigned failures;       /* in a row: the interval backs off */

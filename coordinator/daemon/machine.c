@@ -50,7 +50,6 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	[GCK_FILING] = {
 		ON(ALL,       STARTING,   gck_act_run),       /* M */
 		ON(FAILED,    DOOMED,     gck_act_doom),      /* M */
-		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
 		ON(TIMEOUT,   FILING,     gck_act_refile),    /* M */
 		ON(LOST,      FILING,     nothing),           /* M */
 		ON(BACK,      FILING,     gck_act_refile),    /* M */
@@ -62,13 +61,12 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(TIMEOUT,   STARTING,   gck_act_rerun),     /* M */
 		ON(LOST,      STARTING,   nothing),           /* M */
 		ON(BACK,      STARTING,   gck_act_rerun),     /* M */
-		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_DOOMED] = {
 		ON(LOST,      DOOMED,     nothing),           /* M */
 		ON(BACK,      DOOMED,     gck_act_doomed),    /* M */
-		ON(TIMEOUT,   DOOMED,     gck_act_doomed),    /* M */
+		ON(TIMEOUT,   DOOMED,     gck_act_give_back), /* M */
 		ON(FAILED,    DOOMED,     nothing),           /* M */
 		ON(ALL,       DOOMED,     nothing),           /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */

@@ -16,7 +16,7 @@ enum gck_phase {
 	GCK_BUILDING,   /* every node builds its ranks out of a commit and holds them */
 	GCK_FILING,     /* it is decided that they run; every node cuts its ranks' files back */
 	GCK_STARTING,   /* they are let go; not every node has confirmed */
-	GCK_DOOMED,     /* no commit can be restored: the step ends, the job is held */
+	GCK_DOOMED,     /* no commit can be restored: the job is given back, the step ends */
 	/* life */
 	GCK_IDLE,       /* the ranks run, nothing is under way */
 	GCK_OVER,       /* the step has ended */
@@ -53,7 +53,7 @@ enum gck_event {
 	GCK_TAKEN,      /* Slurm has requeued the job */
 	GCK_RESTORE,    /* restart: all nodes are here, a commit is chosen */
 	GCK_RUNS,       /* restart: nothing to restore; or it runs already */
-	GCK_NONE_LEFT,  /* restart: no further commit */
+	GCK_NONE_LEFT,  /* restart: no further commit that can be restored now */
 	GCK_REFUSED,    /* restart: it is not to start at all */
 	GCK_FOUND,      /* recovery: the commit object is there */
 	GCK_MISSING,    /* recovery: it is not */

@@ -13,12 +13,20 @@
 
 #define OURS "gpuckpt: " /* begins an AdminComment that we may replace */
 
+/* ENOENT: no such job; EPERM: slurmctld has said no; EIO: nobody knows. */
+static int meaning(int code)
+{
+	if (code == ESLURM_INVALID_JOB_ID)
+		return ENOENT;
+	return code == ESLURM_DISABLED || code == ESLURM_ACCESS_DENIED ||
+	       code == ESLURM_NOT_SUPPORTED ? EPERM : EIO;
+}
+
 static json_t *failed(struct gck_error *err, const char *what)
 {
 	int code = errno;
 
-	gck_fail(err, code == ESLURM_INVALID_JOB_ID ? ENOENT : EIO, "%s: %s", what,
-		 slurm_strerror(code));
+	gck_fail(err, meaning(code), "%s: %s", what, slurm_strerror(code));
 	return NULL;
 }
 

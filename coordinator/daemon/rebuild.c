@@ -11,6 +11,8 @@
 #include "coordinator/daemon/interval.h"
 
 #define RUN_MS 30000 /* after which nodes that have not confirmed are told again */
+#define AGAIN_MS 30000 /* after which Slurm is asked again */
+#define MAX_TRIES 5
 
 static json_t *order(const char *op, const struct gck_step *step)
 {
@@ -84,15 +86,38 @@ static const struct gck_commit *commit_before(const struct gck_step *step)
 	return c;
 }
 
+/* The commit cannot be had, or does not fit: another try would end the same way. What ends
+ * otherwise, as with a store that stalls or a rank that was killed, says nothing about the commit. */
+static bool is_of_commit(int code)
+{
+	static const int codes[] = {EBADMSG, ENOENT, ESTALE, EINVAL, ENOTSUP, ENOEXEC};
+
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+		if (codes[i] == code)
+			return true;
+	return false;
+}
+
+/* A commit that was tried in this many restarts is not tried in another one unasked. */
+static bool may_try_again(const struct gck_step *step)
+{
+	const struct gck_restart_plan *plan = &step->live->plan;
+	const struct gck_commit *c =
+		plan->job == step->job->id ? gck_step_commit(step, plan->seq) : NULL;
+
+	return step->restarts - (c ? c->restarts : 0) < MAX_TRIES;
+}
+
 void gck_act_fallback(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
-	const struct gck_commit *c = commit_before(step);
+	const struct gck_commit *c = is_of_commit(live->error.code) ? commit_before(step) : NULL;
 	json_t *body;
 
 	gck_error_log("step %u.%u cannot be restored from commit %u: %s", step->job->id, step->id,
 		      live->plan.seq, live->error.text);
 	if (!c) {
+		live->try_again = !is_of_commit(live->error.code) && may_try_again(step);
 		gck_raise(core, step, GCK_NONE_LEFT);
 		return;
 	}
@@ -183,43 +208,71 @@ void gck_act_doomed(struct gck_core *core, struct gck_step *step)
 	gck_live_send_all(core, step, body);
 }
 
-static void on_held(void *arg, const struct gck_slurm_answer *answer)
+static void tell_doom(struct gck_core *core, struct gck_step *step)
+{
+	step->live->doom_told = true;
+	gck_act_doomed(core, step);
+}
+
+static void log_given_back(const struct doom *d, const struct gck_step *step)
+{
+	if (step->live->try_again)
+		gck_warn("job %u is requeued, to try again", d->job);
+	else
+		gck_error_log(
+			"job %u is requeued and held; `scontrol release %u` lets it try again",
+			d->job, d->job);
+}
+
+/* Slurm may be away for a while: the ranks wait for it. Only its no is an answer. */
+static void on_given_back(void *arg, const struct gck_slurm_answer *answer)
 {
 	struct doom *d = arg;
 	struct gck_step *step = gck_state_step(&d->core->state, d->job, d->step);
 
-	if (answer->ok)
-		gck_error_log(
-			"job %u is requeued and held; `scontrol release %u` lets it try again",
-			d->job, d->job);
-	else
-		gck_error_log("job %u cannot be requeued and held (%s); its step ends", d->job,
+	if (!step || !step->live || step->live->phase != GCK_DOOMED) {
+		free(d);
+		return;
+	}
+	if (answer->ok) {
+		log_given_back(d, step);
+		tell_doom(d->core, step);
+	} else if (answer->code == ENOENT || answer->code == EALREADY || answer->code == EPERM) {
+		gck_error_log("job %u cannot be requeued (%s); its step ends", d->job,
 			      answer->error);
-	if (step && step->live && step->live->phase == GCK_DOOMED) {
-		step->live->doom_told = true;
-		gck_act_doomed(d->core, step);
+		tell_doom(d->core, step);
+	} else {
+		gck_warn("job %u cannot be requeued yet: %s", d->job, answer->error);
+		phase_timer(d->core, step, AGAIN_MS);
 	}
 	free(d);
+}
+
+void gck_act_give_back(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	struct doom *d = live->doom_told ? NULL : malloc(sizeof *d);
+
+	if (!d)
+		return;
+	*d = (struct doom){core, step->job->id, step->id};
+	core->world->slurm(core, json_pack("{s:s, s:I, s:b, s:s}", "op", "requeue", "job",
+					   (json_int_t)step->job->id, "hold", !live->try_again,
+					   "comment", live->last_error), on_given_back, d);
 }
 
 /* Never a cold start over good work. */
 void gck_act_doom(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
-	struct doom *d = step->job->batch ? malloc(sizeof *d) : NULL;
 
 	phase_timer(core, step, 0);
 	memcpy(live->last_error, live->error.text, sizeof live->last_error);
 	live->last_error_time = core->world->now_ms() / 1000;
 	gck_error_log("step %u.%u cannot be restored: %s", step->job->id, step->id,
 		      live->last_error);
-	if (!d) {
-		live->doom_told = true;
-		gck_act_doomed(core, step);
-		return;
-	}
-	*d = (struct doom){core, step->job->id, step->id};
-	core->world->slurm(core, json_pack("{s:s, s:I, s:b, s:s}", "op", "requeue", "job",
-					   (json_int_t)step->job->id, "hold", 1, "comment",
-					   live->last_error), on_held, d);
+	if (step->job->batch)
+		gck_act_give_back(core, step);
+	else
+		tell_doom(core, step);
 }

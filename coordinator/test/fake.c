@@ -208,7 +208,7 @@ static void requeue(struct fake *f, const json_t *request, struct gck_slurm_answ
 		return;
 	}
 	f->taken = true;
-	f->held = json_object_get(request, "hold") != NULL;
+	f->held = json_is_true(json_object_get(request, "hold"));
 }
 
 bool fake_slurm_answers(struct fake *f, bool well)
@@ -265,7 +265,7 @@ bool fake_deliver(struct fake *f)
 			any |= fake_core_takes(f, a);
 			any |= fake_agent_takes(f, a);
 		}
-	return fake_slurm_answers(f, true) || any;
+	return fake_slurm_answers(f, !f->slurm_away) || any;
 }
 
 void fake_requeued(struct fake *f)

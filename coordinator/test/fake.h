@@ -31,6 +31,7 @@ struct gck_agent {
 	bool needs_hold;     /* it has no memory for clones */
 	uint32_t built;      /* the commit that its ranks are built from */
 	uint32_t filed;      /* the commit that its files are cut back to */
+	int no_build;        /* what it answers to build, 0: that it did it */
 	uint32_t offered;
 	uint32_t from;       /* the commit that its ranks run from, 0: a cold start */
 	uint32_t prepared;   /* the last number that it was asked for */
@@ -56,6 +57,7 @@ struct fake {
 	unsigned nslurm;
 	struct gck_agent agents[STEPS][NODES];
 	uint32_t restarts;          /* Slurm's */
+	bool slurm_away;
 	bool taken, held;           /* Slurm takes the job back; it is held then */
 	bool unreadable;            /* the store, for those that register */
 	json_t *store[STEPS];       /* {"seq": hash}: commit objects */

@@ -2,6 +2,7 @@
  * How the agents of the fake world act on what they are told, and the checks they make: a rank is
  * never let go or cut back before all are ready for it, a number is never given twice, good work is
  * never started over. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,12 @@ static void done(struct gck_agent *a, const char *phase, uint32_t seq, bool ok, 
 	if (!ok)
 		json_object_set_new(body, "error", json_string("it failed"));
 	fake_say(a, body);
+}
+
+static void failed(struct gck_agent *a, const char *phase, uint32_t seq, int code)
+{
+	fake_say(a, json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", phase, "seq",
+			      (int)seq, "ok", 0, "error", "it failed", "code", code));
 }
 
 static bool others_are(const struct fake *f, const struct gck_agent *a, uint32_t seq,
@@ -211,7 +218,12 @@ static void on_build(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	a->offered = seq;
 	a->state = F_RESTORING;
 	a->built = f->damaged[a->step] == seq && !a->filed ? 0 : seq;
-	done(a, "build", seq, a->built == seq, NULL);
+	if (!a->built)
+		failed(a, "build", seq, EBADMSG);
+	else if (a->no_build)
+		failed(a, "build", seq, a->no_build);
+	else
+		done(a, "build", seq, true, NULL);
 }
 
 static void on_fallback(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What becomes of a step when its job is restarted, each rule as a short script over the fake world.
  * What random sequences can find is in model.c. */
+#include <errno.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -71,9 +72,87 @@ static void test_in_doubt(void)
 	end();
 }
 
+/* ---- what cannot be built ------------------------------------------------------------------ */
+
+static void restart(int no_build)
+{
+	fake_requeued(&f);
+	f.agents[0][1].no_build = no_build;
+	settle();
+}
+
+static void test_fallback(void)
+{
+	begin(2);
+	f.damaged[0] = 2;
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "a damaged commit: all ranks run from the one before");
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "and never again from the damaged one");
+	end();
+}
+
+static void test_try_again(void)
+{
+	begin(2);
+	restart(EIO);
+	ok(f.taken && !f.held && !f.agents[0][0].from,
+	   "a store that fails: the job is requeued, and not held");
+	restart(0);
+	is_int(f.agents[0][0].from, 2, "and is restored from its newest commit");
+	end();
+	begin(1);
+	for (unsigned i = 0; i < 4; i++) {
+		restart(EIO);
+		ok(f.taken && !f.held, "try %u", i + 1);
+	}
+	restart(EIO);
+	ok(step_0_is_held_back(), "at the fifth it is held");
+	end();
+}
+
+/* Its agent builds and builds. */
+static void test_stall(void)
+{
+	begin(2);
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !f.agents[0][1].built; i++)
+		fake_deliver(&f);
+	while (f.agents[0][1].out.n)
+		json_decref(fake_pop(&f.agents[0][1].out));
+	settle();
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "a node that says nothing is not awaited");
+	settle();
+	ok(f.taken && !f.held && !f.agents[0][0].from, "the job is requeued, and not held");
+	end();
+}
+
+static void test_slurm_away(void)
+{
+	begin(1);
+	f.damaged[0] = 1;
+	f.slurm_away = true;
+	restart(0);
+	ok(!f.taken && f.agents[0][0].state == F_RESTORING,
+	   "nothing to restore, and slurmctld is away: the ranks wait");
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it is asked again");
+	settle();
+	ok(!f.taken && f.agents[0][0].state == F_RESTORING, "and again");
+	f.slurm_away = false;
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	settle();
+	ok(step_0_is_held_back() && f.agents[0][0].state == F_OVER,
+	   "until it takes the job back and the ranks end");
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
 	test_in_doubt();
+	test_fallback();
+	test_try_again();
+	test_stall();
+	test_slurm_away();
 	return tap_done();
 }

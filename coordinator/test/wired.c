@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * gpuckptd over real munge and TCP, with agents played word by word: what is said in a checkpoint,
  * in a restart and after crashes, and what becomes of connections that misbehave. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,7 +270,8 @@ static void test_restart(void)
 	ok(both_hear("welcome", 9), "all are told the commit");
 	ok(both_hear("build", 9), "and to build it");
 	lab_done(agent[0], "build", 9, NONE);
-	lab_say(agent[1], "{'op':'done','phase':'build','seq':9,'ok':false,'error':'damaged'}");
+	lab_say(agent[1], "{'op':'done','phase':'build','seq':9,'ok':false,'code':%d,'error':"
+		"'damaged'}", EBADMSG);
 	ok(both_hear("fallback", 8), "it is damaged on one: all fall back");
 	lab_done(agent[0], "build", 8, NONE);
 	lab_done(agent[1], "build", 8, NONE);
@@ -299,7 +301,8 @@ static void test_doomed(void)
 	agent[1] = lab_agent(1, "new", 0, 2, "null");
 	both_hear("welcome", 8);
 	both_hear("build", 8);
-	lab_say(agent[0], "{'op':'done','phase':'build','seq':8,'ok':false,'error':'damaged'}");
+	lab_say(agent[0], "{'op':'done','phase':'build','seq':8,'ok':false,'code':%d,'error':"
+		"'damaged'}", EBADMSG);
 	ok(both_hear("fallback", 0) || true, "no commit is left");
 	drop_all();
 	ok(lab_was_requeued(), "the job is requeued and held, and not started over");
