@@ -8,13 +8,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "shim/process/fds.h"
 #include "shim/process/hold.h"
+#include "shim/process/maps.h"
 #include "shim/process/prefix.h"
 
 #define READ_ALL (4ull << 20) /* up to here holes are not looked for: reading fills them */
+#define FILL_MAX (256ull << 20) /* of holes, where they cannot be told from what is swapped out */
 #define ASK_PAGES ((uint64_t)GCK_SHIM_SCRATCH)
 
 /* A descriptor to read an object by, or -1 if it has no name and no descriptor left. */
@@ -51,8 +54,44 @@ static int ask_resident(struct gck_hold *h, uint64_t start, uint64_t pages, unsi
 	return gck_memory_read(h->t->pid, h->t->shim->scratch, out, pages, h->err);
 }
 
+/* mincore says no to what is swapped out, as it does to a hole; smaps counts it. */
+static int find_swapped(struct gck_hold *h, const struct gck_map *m, uint64_t *swapped)
+{
+	struct gck_maps now = {0};
+	const struct gck_vma *x;
+	struct sysinfo node;
+
+	*swapped = 0;
+	if (!sysinfo(&node) && !node.totalswap)
+		return 0;
+	if (gck_smaps_read(h->t->proc, &now, h->err))
+		return -1;
+	x = gck_maps_find(&now, m->start);
+	*swapped = x ? x->swapped : 0;
+	gck_maps_free(&now);
+	return 0;
+}
+
+/* Something is swapped out: only reading all of it is sure to find every page, and fills holes. */
+static int take_all(struct gck_hold *h, const struct gck_map *m, uint64_t swapped,
+		    struct gck_ranges *r)
+{
+	uint64_t known = swapped, size = m->end - m->start;
+
+	for (size_t i = 0; i < r->n; i++)
+		known += r->v[i].end - r->v[i].start;
+	if (size > known + FILL_MAX)
+		return gck_fail(h->err, EAGAIN, "%llu of its %llu bytes are swapped out, and which "
+				"cannot be told; use shm_open or memfd_create, or try again",
+				(unsigned long long)swapped, (unsigned long long)size);
+	r->n = 0;
+	return gck_ranges_add(r, m->start, m->end, h->err);
+}
+
 static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck_ranges *r)
 {
+	uint64_t swapped;
+
 	unsigned char resident[GCK_SHIM_SCRATCH];
 
 	if (m->end - m->start <= READ_ALL)
@@ -69,7 +108,9 @@ static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck
 			    gck_ranges_add(r, at, at + GCK_PAGE, h->err))
 				return -1;
 	}
-	return 0;
+	if (find_swapped(h, m, &swapped))
+		return -1;
+	return swapped ? take_all(h, m, swapped, r) : 0;
 }
 
 /* By the mappings: of each page of the object, the first that shows it. */

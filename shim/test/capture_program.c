@@ -289,6 +289,18 @@ static void do_memory(void)
 	memset((char *)at + ((size_t)12 << 30), 0xd6, PAGE);
 }
 
+/* Large shared memory without a descriptor, swapped out where there is swap. */
+static void do_swapped(void)
+{
+	size_t size = 8 << 20;
+	char *at = map(size, MAP_SHARED, -1);
+
+	memset(at, 0xd7, size);
+	add_page("swapped", at + size / 2, 0xd8);
+	if (madvise(at, size, MADV_PAGEOUT))
+		perror("madvise");
+}
+
 static void fill_ends(void)
 {
 	int pair[2];
@@ -447,6 +459,7 @@ static const struct {
 	{"sysv", do_sysv, undo_sysv},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"memory", do_memory, NULL},
+	{"swapped", do_swapped, NULL},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
 	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL}, {"churn", do_churn, undo_churn},
 	{"sleepers", do_sleepers, NULL},

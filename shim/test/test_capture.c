@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,6 +104,13 @@ static const struct gck_map *map_of(const struct gck_image *img, uint64_t addres
 	return NULL;
 }
 
+static bool has_swap(void)
+{
+	struct sysinfo node;
+
+	return !sysinfo(&node) && node.totalswap;
+}
+
 static void check_memory(const struct gck_image *img, struct gck_reader *r)
 {
 	uint64_t shared = page_of("shared");
@@ -118,6 +126,11 @@ static void check_memory(const struct gck_image *img, struct gck_reader *r)
 	   "shared memory");
 	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd5, "its page");
 	is_int((long long)img->objects[m->object].windows.n, 2, "and no holes are filled");
+	shared = page_of("swapped");
+	m = map_of(img, shared);
+	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd8,
+	       has_swap() ? "shared memory that is swapped out" : "shared memory (no swap here)");
+	is_int((long long)img->objects[m->object].windows.n, 32, "all of it");
 	ok(map_of(img, page_of("dontfork"))->flags & GCK_MAP_DONTFORK, "the flag is carried");
 }
 
@@ -181,7 +194,8 @@ static void test_image(void)
 	struct gck_image *img;
 
 	start();
-	ok(tell("do", "memory") && tell("do", "descriptors"), "with memory and descriptors");
+	ok(tell("do", "memory") && tell("do", "swapped") && tell("do", "descriptors"),
+	   "with memory and descriptors");
 	img = checkpoint(&manifest, &err);
 	if (img)
 		r = gck_reader_open(store, manifest, &err);
