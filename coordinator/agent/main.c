@@ -4,10 +4,13 @@
 #include "config.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/control.h"
 #include "common/log.h"
 #include "coordinator/agent/step.h"
 #include "coordinator/agent/supervise.h"
@@ -20,6 +23,26 @@ static void widen_affinity(void)
 
 	memset(&all, 0xff, sizeof all);
 	sched_setaffinity(0, sizeof all, &all);
+}
+
+/* One line to slurmstepd, which waits for it: "ok", or why the step cannot be served. Started by
+ * another than the plugin, there is no such pipe. */
+static void tell_plugin(const char *line)
+{
+	struct stat st;
+
+	if (fstat(GCK_AGENT_REPORT_FD, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return;
+	signal(SIGPIPE, SIG_IGN);
+	dprintf(GCK_AGENT_REPORT_FD, "%s\n", line);
+	close(GCK_AGENT_REPORT_FD);
+}
+
+static int cannot_start(const struct gck_error *err)
+{
+	gck_error_log("%s", err->text);
+	tell_plugin(err->text);
+	return 2;
 }
 
 static int open_log(const struct step *s, struct gck_error *err)
@@ -36,15 +59,18 @@ static int open_log(const struct step *s, struct gck_error *err)
 int main(int argc, char *argv[])
 {
 	static struct step step;
+	struct supervisor *supervisor;
 	struct gck_error err = { 0 };
 
-	if (step_load(&step, argc, argv, &err) < 0) {
-		fprintf(stderr, "gpuckpt-agent: %s\n", err.text);
-		return 2;
-	}
+	if (step_load(&step, argc, argv, &err) < 0)
+		return cannot_start(&err);
 	if (open_log(&step, &err) < 0)
-		fprintf(stderr, "gpuckpt-agent: %s\n", err.text);
+		gck_warn("%s", err.text);
 	setsid();
 	widen_affinity();
-	return supervise(&step);
+	supervisor = supervisor_new(&step, &err);
+	if (!supervisor)
+		return cannot_start(&err);
+	tell_plugin("ok");
+	return supervise(supervisor);
 }

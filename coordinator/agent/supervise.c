@@ -297,16 +297,28 @@ static int take_over_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int supervise(const struct step *step)
+struct supervisor *supervisor_new(const struct step *step, struct gck_error *err)
 {
-	struct supervisor s = { .step = step, .signals = take_over_signals() };
+	struct supervisor *s = calloc(1, sizeof *s);
+	struct lasting *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int signals = take_over_signals();
 
-	s.lasting = mmap(NULL, sizeof *s.lasting, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (s.signals < 0 || s.lasting == MAP_FAILED) {
-		gck_error_log("cannot start: %s", strerror(errno));
-		return 1;
+	if (!s || shared == MAP_FAILED || signals < 0) {
+		gck_fail(err, errno, "the agent cannot start: %s", strerror(errno));
+		free(s);
+		return NULL;
 	}
-	serve(&s);
-	return s.status;
+	*s = (struct supervisor){ .step = step, .lasting = shared, .signals = signals };
+	return s;
+}
+
+int supervise(struct supervisor *s)
+{
+	int status;
+
+	serve(s);
+	status = s->status;
+	free(s);
+	return status;
 }

@@ -12,7 +12,12 @@ struct lasting {
 	int released;    /* ranks were let go: what comes later is not the step's start */
 };
 
-/* Serve until the step ends: the exit status. */
-int supervise(const struct step *s);
+struct supervisor;
+
+/* All that may fail. What is left then the process's end cleans up. */
+struct supervisor *supervisor_new(const struct step *s, struct gck_error *err);
+
+/* Serve until the step ends: the exit status. s is gone then. */
+int supervise(struct supervisor *s);
 
 #endif

@@ -93,6 +93,29 @@ static void restart_alone(struct plugin *p)
 	coord_deaf(false);
 }
 
+static void add_to_conf(const struct plugin *p, const char *line)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/gpuckpt.conf", p->dir);
+	f = fopen(path, "a");
+	if (f)
+		fprintf(f, "%s\n", line);
+	if (f)
+		fclose(f);
+}
+
+/* The last test: the configuration stays as it is. */
+static void cannot_serve(struct plugin *p)
+{
+	add_to_conf(p, "Nonsense=1");
+	begin(p, NULL, 0);
+	ok(strstr(p->report, "gpuckpt.conf:") && strstr(p->report, "Nonsense"),
+	   "the plugin hears why an agent cannot serve: %s", p->report);
+	plugin_stop(p, NULL);
+}
+
 static void terminated(struct plugin *p)
 {
 	begin(p, NULL, 0);
@@ -358,6 +381,7 @@ int main(void)
 	one_had_finished(&p);
 	falls_back(&p);
 	agent_dies_waiting(&p);
+	cannot_serve(&p);
 	plugin_close(&p);
 	return tap_done();
 }

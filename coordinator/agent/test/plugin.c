@@ -176,7 +176,7 @@ static void agent_environment(const struct plugin *p)
 		set("GPUCKPT_FAULT", "%s", p->fault);
 }
 
-static void run_agent(const struct plugin *p, int control)
+static void run_agent(const struct plugin *p, int control, int report)
 {
 	char program[96];
 
@@ -186,9 +186,11 @@ static void run_agent(const struct plugin *p, int control)
 	must(listen(listener, 64) == 0, "listen"); /* as whom the shims are to see */
 	dup2(control, 20);
 	dup2(listener, 21);
+	dup2(report, 22);
 	dup2(20, GCK_AGENT_CONTROL_FD);
 	dup2(21, GCK_AGENT_LISTEN_FD);
-	close_range(4, ~0u, 0);
+	dup2(22, GCK_AGENT_REPORT_FD);
+	close_range(GCK_AGENT_REPORT_FD + 1, ~0u, 0);
 	execl(program, program, "--", "counter", "FILE", (char *)NULL);
 	_exit(127);
 }
@@ -200,18 +202,33 @@ static void tell_agent(struct plugin *p, uint32_t type, unsigned rank, int statu
 	send(p->control, &m, sizeof m, MSG_NOSIGNAL);
 }
 
-void plugin_start(struct plugin *p)
+static void take_report(struct plugin *p, int fd)
 {
-	int sv[2];
+	ssize_t n = read(fd, p->report, sizeof p->report - 1);
 
-	listen_for_shims();
-	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0, "socketpair");
+	p->report[n > 0 ? n : 0] = '\0';
+	close(fd);
+}
+
+static void start_agent(struct plugin *p)
+{
+	int sv[2], report[2];
+
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0 &&
+	     pipe2(report, O_CLOEXEC) == 0, "socketpair");
 	p->control = sv[0];
 	p->agent = fork();
 	if (p->agent == 0)
-		run_agent(p, sv[1]);
+		run_agent(p, sv[1], report[1]);
 	close(sv[1]);
-	usleep(50000);
+	close(report[1]);
+	take_report(p, report[0]);
+}
+
+void plugin_start(struct plugin *p)
+{
+	listen_for_shims();
+	start_agent(p);
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
 		p->rank[i] = fork();
 		if (p->rank[i] == 0)

@@ -20,6 +20,7 @@ static void first_start(struct plugin *p)
 	json_t *m;
 
 	plugin_start(p);
+	is_str(p->report, "ok\n", "the plugin hears that the agent is up");
 	m = coord_welcome("cold", NULL, 5000);
 	ok(m != NULL, "the agent registers");
 	is_str(packet_text(m, "state", ""), "running", "a first start does not wait");
