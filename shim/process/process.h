@@ -43,8 +43,8 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);
 int gck_capture_take(struct gck_capture *c, struct gck_error *err);
 
 /* With this rank frozen and taken, once all ranks of the step are frozen: bring what the image says
- * of files outside up to what they are now. Logs grow by what other ranks appended meanwhile; EAGAIN
- * if another file that the image carries was changed, naming it. */
+ * of files outside up to what they are now. Logs grow by what other ranks appended meanwhile;
+ * EAGAIN if another file that the image carries was changed, naming it. */
 int gck_capture_settle(struct gck_capture *c, struct gck_error *err);
 
 /* Let the rank go on. Does nothing if it is not frozen. */

@@ -13,11 +13,10 @@
 #include <sys/uio.h>
 
 #include "shim/process/restore.h"
+#include "shim/process/threads.h"
 
 #define XCR0_AT 464      /* in the frame's software bytes: the components that were enabled */
-#define XSTATE_BV_AT 512 /* in the header: the components that are not in their initial state */
 #define AVX_AND_BELOW 0x7ull
-#define AMX_TILES (1ull << 18)
 #define MAX_XSTATE 65536u
 
 /* Flags of /proc/cpuinfo that programs test for; others tell about the kernel and mitigations. */
@@ -124,12 +123,12 @@ static int check_xstate(const struct gck_thread *t, uint64_t here, struct gck_er
 {
 	uint64_t enabled, used;
 
-	if (t->xstate_size < XSTATE_BV_AT + 64 || t->xstate_size > MAX_XSTATE)
+	if (t->xstate_size < GCK_XSTATE_BV_AT + 64 || t->xstate_size > MAX_XSTATE)
 		return gck_fail(err, EBADMSG, "thread \"%s\": registers of %zu bytes are damaged",
 				t->name, t->xstate_size);
 	enabled = word_at(t->xstate, XCR0_AT);
-	used = word_at(t->xstate, XSTATE_BV_AT);
-	if (used & AMX_TILES)
+	used = word_at(t->xstate, GCK_XSTATE_BV_AT);
+	if (used & GCK_XSTATE_TILES)
 		return gck_fail(err, ENOTSUP,
 				"thread \"%s\" has AMX tiles in use, which are not carried",
 				t->name);

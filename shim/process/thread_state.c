@@ -152,6 +152,18 @@ static void read_name(const struct gck_target *t, pid_t tid, struct gck_thread *
 	free(text);
 }
 
+/* No restore sets up tiles: an image that holds some would be refused on every node. */
+static void check_tiles(const struct gck_thread *x, const char *object, struct gck_findings *f)
+{
+	uint64_t used = 0;
+
+	if (x->xstate_size >= GCK_XSTATE_BV_AT + sizeof(used))
+		memcpy(&used, x->xstate + GCK_XSTATE_BV_AT, sizeof(used));
+	if (used & GCK_XSTATE_TILES)
+		gck_find(f, true, object, "release them (TILERELEASE) when they are not in use, "
+			 "or try again", "it has AMX tiles in use");
+}
+
 /* What the shim knows of the thread by its fs_base. */
 static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thread *x,
 			  struct gck_findings *f)
@@ -171,6 +183,7 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
 			 "it was not made by pthread_create, so its state is not known");
 	else
 		x->vtid = value;
+	check_tiles(x, object, f);
 	if (x->regs.cs == CS_32BIT)
 		gck_find(f, true, object, "use 64-bit code", "it runs 32-bit code");
 	x->altstack.flags = 2; /* SS_DISABLE */
@@ -183,7 +196,8 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
 }
 
 /* Priority-inheritance futexes are owned by the kernel's TID, which will be another one. Those
- * that can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the entry). */
+ * that can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the
+ * entry). */
 static void check_futexes(const struct gck_target *t, const struct gck_thread *x,
 			  struct gck_findings *f)
 {

@@ -9,6 +9,9 @@
 #include "shim/process/image.h"
 #include "shim/process/target.h"
 
+#define GCK_XSTATE_BV_AT 512            /* where an xstate says which components are in use */
+#define GCK_XSTATE_TILES (1ull << 18)
+
 struct gck_held_thread {
 	pid_t tid;
 	bool stopped;

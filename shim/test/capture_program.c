@@ -3,6 +3,7 @@
  * its standard input and answers each with a line. `capture_program DIRECTORY`. */
 #include "config.h"
 
+#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -234,6 +235,27 @@ static void do_raw(void)
 	      CLONE_THREAD | CLONE_SYSVSEM, NULL);
 }
 
+/* Tiles in use, if this CPU has them and the kernel gives them. */
+static void do_tiles(void)
+{
+	static unsigned char config[64] __attribute__((aligned(64))) = {
+		[0] = 1, [16] = 64, [48] = 16};
+
+	if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, 18)) {
+		perror("arch_prctl");
+		return;
+	}
+	/* ldtilecfg (%rax); tileloadd (%rax,%rcx), %tmm0 */
+	__asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0x00\n\t"
+			 ".byte 0xc4, 0xe2, 0x7b, 0x4b, 0x04, 0x08"
+			 : : "a"(config), "c"(0ul) : "memory");
+}
+
+static void undo_tiles(void)
+{
+	__asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0"); /* tilerelease */
+}
+
 static void do_seccomp(void)
 {
 	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -458,10 +480,12 @@ static const struct {
 	{"half", do_half, undo_child}, {"child", do_child, undo_child},
 	{"sysv", do_sysv, undo_sysv},
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
-	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"memory", do_memory, NULL},
+	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"tiles", do_tiles, undo_tiles},
+	{"memory", do_memory, NULL},
 	{"swapped", do_swapped, NULL},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
-	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL}, {"churn", do_churn, undo_churn},
+	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL},
+	{"churn", do_churn, undo_churn},
 	{"sleepers", do_sleepers, NULL},
 };
 

@@ -197,7 +197,8 @@ static int restore(struct lineage *l, json_t *manifest, struct gck_reader *reade
 	r = gck_restore_open(l->pid, l->agent.name, err);
 	if (!r)
 		return -1;
-	failed = gck_restore_image(r, manifest, reader, err) || gck_restore_build(r, NULL, NULL, err) || gck_restore_files(r, err) ||
+	failed = gck_restore_image(r, manifest, reader, err) ||
+		 gck_restore_build(r, NULL, NULL, err) || gck_restore_files(r, err) ||
 		 gck_restore_run(r, err);
 	gck_restore_close(r);
 	return failed;

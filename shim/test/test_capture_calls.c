@@ -43,10 +43,46 @@ static void test_sleepers(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* This CPU and kernel have AMX tiles. */
+static bool has_tiles(void)
+{
+	char line[8192];
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, "flags", 5) && strstr(line, " amx_tile");
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void test_tiles(void)
+{
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	struct gck_image *img;
+
+	if (!has_tiles()) {
+		ok(true, "no AMX here: not tested");
+		return;
+	}
+	start();
+	tell("do", "tiles");
+	ok(fails("AMX tiles in use"), "no checkpoint that no node could restore");
+	tell("undo", "tiles");
+	img = checkpoint(&manifest, &err);
+	ok(img != NULL, "after they are released it can be taken");
+	gck_image_free(img);
+	json_decref(manifest);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 int main(void)
 {
 	tests_begin();
 	test_sleepers();
+	test_tiles();
 	tests_end();
 	return tap_done();
 }

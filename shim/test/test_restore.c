@@ -35,7 +35,7 @@ static void spoil(const char *directory, int i)
 		unlink(path);
 }
 
-/* Standard input of every program: 8 bytes a round. A new process gets it as the last one left it. */
+/* Standard input of every program: 8 bytes a round. A new process gets it as the last left it. */
 static void make_input(const char *directory, const char *rounds)
 {
 	char path[300];
