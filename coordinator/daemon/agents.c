@@ -35,8 +35,13 @@ static void join(struct gck_peer *peer, const json_t *job)
 
 	agent->step =
 		gck_join(&peer->daemon->core, agent, peer->uid, agent->registration, job, &err);
-	if (!agent->step && err.code) {
+	if (!agent->step && gck_join_refuses(err.code)) {
 		refuse(peer, err.text);
+		return;
+	}
+	if (!agent->step && err.code) {
+		gck_error_log("an agent at %s has to try again: %s", peer->host, err.text);
+		gck_peer_refuse(peer, err.text);
 		return;
 	}
 	json_decref(agent->registration);

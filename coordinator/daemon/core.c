@@ -5,7 +5,7 @@
 #include "common/log.h"
 #include "coordinator/daemon/record.h"
 
-/* A record that could not be written must not be missing in front of the next one. */
+/* A record that could not be written must not be missing, nor torn, in front of the next one. */
 static int catch_up(struct gck_core *core, struct gck_error *err)
 {
 	if (!core->behind)
@@ -23,8 +23,10 @@ int gck_core_record(struct gck_core *core, json_t *record, bool sync, struct gck
 	if (!record)
 		return gck_fail(err, ENOMEM, "no memory for a record of the journal");
 	rc = catch_up(core, err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = core->world->journal(core, record, sync, err);
+		core->behind = rc != 0; /* a piece of it may be there */
+	}
 	if (rc == 0)
 		rc = gck_record_apply(&core->state, record, err);
 	json_decref(record);

@@ -302,6 +302,12 @@ static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
 	return step;
 }
 
+bool gck_join_refuses(int code)
+{
+	return code == EINVAL || code == ERANGE || code == E2BIG || code == ENOENT ||
+	       code == ESTALE;
+}
+
 struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t uid,
 			  const json_t *body, const json_t *info, struct gck_error *err)
 {

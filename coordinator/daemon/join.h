@@ -21,4 +21,7 @@ void gck_join_lost(struct gck_core *core, struct gck_step *step, const struct gc
 /* Slurm says that the job is over, or there is a new incarnation: no agent will come back. */
 void gck_join_end(struct gck_core *core, struct gck_step *step);
 
+/* Whether a failure of gck_join is the registration's own. If not, the agent may try again. */
+bool gck_join_refuses(int code);
+
 #endif

@@ -72,22 +72,27 @@ void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
 			ask_build(core, step, &step->live->nodes[i]);
 }
 
+/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ is only where the job began. */
+static bool is_asked_for(const struct gck_options *o)
+{
+	return o->restart == GCK_RESTART_FROM && o->restart_job == 0;
+}
+
 /* The commit before, of those that this restart has not tried. */
 static const struct gck_commit *commit_before(const struct gck_step *step)
 {
 	const struct gck_restart_plan *plan = &step->live->plan;
 	const struct gck_commit *c = step->commits;
 
-	if (plan->job != step->job->id || step->live->options.restart == GCK_RESTART_FROM ||
-	    step->decided)
+	if (plan->job != step->job->id || is_asked_for(&step->live->options) || step->decided)
 		return NULL;
 	while (c && (c->abandoned || c->seq >= plan->seq))
 		c = c->older;
 	return c;
 }
 
-/* The commit cannot be had, or does not fit: another try would end the same way. What ends
- * otherwise, as with a store that stalls or a rank that was killed, says nothing about the commit. */
+/* The commit cannot be had, or does not fit: another try would end the same way. A store that stalls
+ * or a rank that was killed says nothing about the commit. */
 static bool is_of_commit(int code)
 {
 	static const int codes[] = {EBADMSG, ENOENT, ESTALE, EINVAL, ENOTSUP, ENOEXEC};

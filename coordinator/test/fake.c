@@ -44,7 +44,8 @@ static int world_journal(struct gck_core *core, const json_t *record, bool sync,
 	(void)sync;
 	if (f->dead)
 		return 0;
-	if (f->journal_fails)
+	f->journal_broken |= f->journal_fails;
+	if (f->journal_broken)
 		return gck_fail(err, ENOSPC, "the journal is full");
 	json_array_append_new(f->journal, json_deep_copy(record));
 	return 0;
@@ -60,6 +61,7 @@ static int world_rewrite(struct gck_core *core, struct gck_error *err)
 		return gck_fail(err, ENOSPC, "the journal is full");
 	json_decref(f->journal);
 	f->journal = gck_state_dump(&core->state);
+	f->journal_broken = false;
 	return 0;
 }
 
@@ -114,6 +116,7 @@ void fake_begin(struct fake *f, uint64_t seed)
 	memset(f, 0, sizeof *f);
 	gck_conf_init(&f->conf);
 	strcpy(f->conf.cluster, "test");
+	f->options = "interval=30m";
 	f->random = draw;
 	f->seed = seed * 0x9e3779b97f4a7c15u + 1;
 	f->journal = json_array();

@@ -23,7 +23,7 @@ struct fake_queue {
 
 struct gck_agent {
 	unsigned step, node;
-	bool connected, joined;
+	bool connected, joined, refused;
 	enum fake_state state;
 	uint32_t restarts;
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
@@ -50,12 +50,13 @@ struct fake {
 	struct gck_core core;       /* first */
 	struct gck_conf conf;
 	json_t *journal;            /* every record that was written */
-	bool journal_fails;
+	bool journal_fails, journal_broken; /* broken: until it is written anew */
 	bool dead;                  /* the coordinator was killed: what it still says is lost */
 	unsigned timers[STEPS][GCK_TIMERS];
 	struct fake_slurm slurm[64];
 	unsigned nslurm;
 	struct gck_agent agents[STEPS][NODES];
+	const char *options;        /* of every step */
 	uint32_t restarts;          /* Slurm's */
 	bool slurm_away;
 	bool taken, held;           /* Slurm takes the job back; it is held then */

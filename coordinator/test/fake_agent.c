@@ -126,7 +126,7 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 	r = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s, s:i, s:o}",
 		      "op", "register", "job", JOB, "step", (int)a->step, "node", name, "node_id",
 		      (int)a->node, "nodes", NODES, "ntasks", TASKS, "restarts", (int)a->restarts,
-		      "options", "interval=30m", "store", "file:/s", "fingerprint", "program", "p",
+		      "options", f->options, "store", "file:/s", "fingerprint", "program", "p",
 		      "state", state_name(a), "seq",
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));
@@ -189,6 +189,10 @@ static void core_registers(struct fake *f, struct gck_agent *a, const json_t *bo
 	struct gck_error err = {0};
 
 	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL;
+	if (err.code && gck_join_refuses(err.code))
+		a->refused = true;
+	else if (err.code)
+		fake_agent_cut(a);
 	json_decref(job);
 	if (err.code == ENOSPC)
 		fake_agent_cut(a); /* it is to try again */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What becomes of a step when its job is restarted, each rule as a short script over the fake world.
- * What random sequences can find is in model.c. */
+ * What becomes of a step when its job is restarted, each rule as a short script over the fake
+ * world. What random sequences can find is in model.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,15 +18,21 @@ static void settle(void)
 		;
 }
 
-/* The ranks of step 0 run, and have this many commits. */
-static void begin(unsigned commits)
+static void begin_with(const char *options, unsigned commits)
 {
 	fake_begin(&f, 1);
+	f.options = options;
 	settle();
 	for (unsigned i = 0; i < commits; i++) {
 		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 		settle();
 	}
+}
+
+/* The ranks of step 0 run, and have this many commits. */
+static void begin(unsigned commits)
+{
+	begin_with("interval=30m", commits);
 }
 
 static void end(void)
@@ -92,6 +98,22 @@ static void test_fallback(void)
 	end();
 }
 
+static void test_fallback_asked(void)
+{
+	begin_with("restart=9:1", 2);
+	f.damaged[0] = 2;
+	restart(0);
+	is_int(f.agents[0][0].from, 1,
+	       "a job that began from another's commit falls back among its own");
+	end();
+	begin(2);
+	f.damaged[0] = 2;
+	f.options = "restart=2";
+	restart(0);
+	ok(step_0_is_held_back(), "the commit that the user asked for, and no other");
+	end();
+}
+
 static void test_try_again(void)
 {
 	begin(2);
@@ -146,13 +168,42 @@ static void test_slurm_away(void)
 	end();
 }
 
+/* ---- a full journal ------------------------------------------------------------------------ */
+
+static void test_journal_full(void)
+{
+	begin(1);
+	f.journal_fails = true;
+	restart(0);
+	ok(!f.agents[0][0].refused && f.agents[0][0].state == F_NEW,
+	   "the journal is full: a restart waits");
+	f.journal_fails = false;
+	settle();
+	is_int(f.agents[0][0].from, 1, "and goes on when there is room");
+	end();
+	begin(1);
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !f.agents[0][2].built; i++)
+		fake_deliver(&f);
+	f.journal_fails = true;
+	settle();
+	ok(!f.agents[0][0].filed && !f.taken, "full when all have built: no file is cut back");
+	f.journal_fails = false;
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	settle();
+	is_int(f.agents[0][0].from, 1, "and they run when there is room");
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
 	test_in_doubt();
 	test_fallback();
+	test_fallback_asked();
 	test_try_again();
 	test_stall();
 	test_slurm_away();
+	test_journal_full();
 	return tap_done();
 }
