@@ -10,10 +10,6 @@
 #include "coordinator/daemon/join.h"
 #include "coordinator/daemon/peer.h"
 
-#define RETRY_S 3.0 /* when Slurm did not answer */
-
-static void ask_slurm(struct gck_peer *peer);
-
 /* ---- joining ------------------------------------------------------------------------------- */
 
 static void refuse(struct gck_peer *peer, const char *why)
@@ -48,28 +44,24 @@ static void join(struct gck_peer *peer, const json_t *job)
 	agent->registration = NULL;
 }
 
-static void on_retry(int events, void *arg)
-{
-	struct gck_peer *peer = arg;
-
-	(void)events;
-	peer->uses--;
-	if (peer->wire)
-		ask_slurm(peer);
-}
-
 static void on_job(void *arg, const struct gck_slurm_answer *answer)
 {
 	struct gck_peer *peer = arg;
 
+	struct gck_daemon *d = peer->daemon;
+	bool away = !answer->ok && answer->code != ENOENT;
+
 	peer->uses--;
+	gck_limits_asked(&d->limits, peer->uid);
+	if (away && !d->slurm_away)
+		gck_warn("agents wait, for Slurm does not say whose jobs they are of: %s",
+			 answer->error);
+	d->slurm_away = away;
 	if (!peer->wire)
 		return;
-	if (!answer->ok && answer->code != ENOENT) {
-		gck_warn("an agent at %s waits, for Slurm does not say whose job it is: %s",
-			 peer->host, answer->error);
-		peer->uses++;
-		ev_once(peer->daemon->loop, -1, 0, RETRY_S, on_retry, peer);
+	/* It connects anew after a while, and by then it may be another agent. */
+	if (away || gck_peer_is_gone(peer)) {
+		gck_peer_close(peer);
 		return;
 	}
 	if (answer->ok)
@@ -84,6 +76,10 @@ static void ask_slurm(struct gck_peer *peer)
 	struct gck_daemon *d = peer->daemon;
 	const json_t *job = json_object_get(peer->agent->registration, "job");
 
+	if (!gck_limits_ask(&d->limits, peer->uid)) {
+		gck_peer_close(peer);
+		return;
+	}
 	peer->uses++;
 	gck_slurm_ask(&d->slurm, json_pack("{s:s, s:O}", "op", "job", "job", job), on_job, peer);
 }

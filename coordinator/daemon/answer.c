@@ -71,8 +71,8 @@ void gck_answer_exit(struct gck_core *core, struct gck_step *step, const json_t 
 	json_t *r;
 
 	if (json_unpack((json_t *)one, "{s:I, s:I}", "rank", &rank, "status", &status) ||
-	    rank < 0 || rank >= step->ntasks || step->exits[rank] == (int32_t)status)
-		return;
+	    rank < 0 || rank >= step->ntasks || step->exits[rank] != GCK_NO_EXIT)
+		return; /* its first word is its last */
 	r = gck_record(step, "exit");
 	json_object_set_new(r, "rank", json_integer(rank));
 	json_object_set_new(r, "status", json_integer((int32_t)status));

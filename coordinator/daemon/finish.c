@@ -25,6 +25,10 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 	struct gck_step *step = gck_state_step(&q->core->state, q->job, q->step);
 	json_int_t restarts = json_integer_value(json_object_get(answer->data, "restarts"));
 
+	if (step) {
+		step->asking = false;
+		step->asked = answer->ok || answer->code == ENOENT;
+	}
 	/* Without an answer it is not finished: a restart then goes back to its last commit. */
 	if (step && !step->finished && step->restarts == q->restarts && answer->ok &&
 	    restarts == q->restarts && json_is_true(json_object_get(answer->data, "ends_itself")) &&
@@ -39,12 +43,20 @@ void gck_finish_check(struct gck_core *core, struct gck_step *step)
 {
 	struct question *q;
 
-	if (step->finished || !all_succeeded(step))
+	if (step->finished || step->asking || step->asked || !all_succeeded(step))
 		return;
 	q = malloc(sizeof *q);
 	if (!q)
 		return;
 	*q = (struct question){core, step->job->id, step->id, step->restarts};
+	step->asking = true;
 	core->world->slurm(core, json_pack("{s:s, s:I}", "op", "job", "job", (json_int_t)q->job),
 			   on_job_state, q);
+}
+
+void gck_finish_check_all(struct gck_core *core)
+{
+	for (struct gck_job *job = core->state.jobs; job; job = job->next)
+		for (struct gck_step *step = job->gone ? NULL : job->steps; step; step = step->next)
+			gck_finish_check(core, step);
 }

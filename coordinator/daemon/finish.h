@@ -8,7 +8,10 @@
 
 #include "coordinator/daemon/core.h"
 
-/* Ask Slurm about it, if all ranks have ended so. */
+/* Ask Slurm about it, if all ranks have ended so and it has not told yet. */
 void gck_finish_check(struct gck_core *core, struct gck_step *step);
+
+/* The same of all steps: Slurm, or this coordinator, may have been away. */
+void gck_finish_check_all(struct gck_core *core);
 
 #endif

@@ -4,10 +4,13 @@
 
 #include <stdlib.h>
 
+/* At a hundred a second all are answered while an agent waits. */
+#define MAX_QUESTIONS 1024
+
 struct gck_user_limit {
 	struct gck_user_limit *next;
 	uid_t uid;
-	unsigned connections;
+	unsigned connections, questions;
 	struct gck_bucket bucket;
 };
 
@@ -51,6 +54,16 @@ bool gck_limits_enter(struct gck_limits *l, uid_t uid, unsigned most)
 	return true;
 }
 
+static void drop_unused(struct gck_user_limit **p)
+{
+	struct gck_user_limit *u = *p;
+
+	if (u->connections || u->questions)
+		return;
+	*p = u->next;
+	free(u);
+}
+
 /* The entry goes with the last connection, and with it a bucket that somebody emptied: whoever
  * connects anew pays for it by the connection. */
 void gck_limits_leave(struct gck_limits *l, uid_t uid)
@@ -58,10 +71,30 @@ void gck_limits_leave(struct gck_limits *l, uid_t uid)
 	struct gck_user_limit **p = find(l, uid);
 	struct gck_user_limit *u = *p;
 
-	if (!u || --u->connections)
+	if (!u)
 		return;
-	*p = u->next;
-	free(u);
+	u->connections--;
+	drop_unused(p);
+}
+
+bool gck_limits_ask(struct gck_limits *l, uid_t uid)
+{
+	struct gck_user_limit *u = *find(l, uid);
+
+	if (!u || u->questions >= MAX_QUESTIONS)
+		return false;
+	u->questions++;
+	return true;
+}
+
+void gck_limits_asked(struct gck_limits *l, uid_t uid)
+{
+	struct gck_user_limit **p = find(l, uid);
+
+	if (!*p)
+		return;
+	(*p)->questions--;
+	drop_unused(p);
 }
 
 struct gck_bucket *gck_limits_bucket(struct gck_limits *l, uid_t uid)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -211,6 +212,14 @@ void gck_peer_go_on(struct gck_peer *peer)
 	take_messages(peer);
 	if (peer->wire)
 		watch(peer);
+}
+
+bool gck_peer_is_gone(const struct gck_peer *peer)
+{
+	char byte;
+	ssize_t n = recv(gck_wire_fd(peer->wire), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 static void on_timer(struct ev_loop *loop, ev_timer *w, int events)

@@ -41,6 +41,9 @@ void gck_peer_refuse(struct gck_peer *peer, const char *why);
 /* Read on: what was waited for is there. */
 void gck_peer_go_on(struct gck_peer *peer);
 
+/* The other side has closed it. Of use while nothing is read. */
+bool gck_peer_is_gone(const struct gck_peer *peer);
+
 /* Close now; memory is freed when nobody uses it. */
 void gck_peer_close(struct gck_peer *peer);
 

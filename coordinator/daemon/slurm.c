@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Children that ask Slurm. */
+ * Children that ask Slurm, a few at a time.
+ *
+ * What waits is bounded by the callers (limits.h) and by a deadline from the moment of asking.
+ * Questions after the same job become one: a thousand agents of a job ask once or twice. One that
+ * runs already is not joined, for its answer may be older than the question. A requeue, for which
+ * ranks are held, does not wait behind others. */
 #include "config.h"
 
 #include "coordinator/daemon/slurm.h"
@@ -17,16 +22,23 @@
 #include "coordinator/daemon/query.h"
 
 #define MAX_CHILDREN 8
-#define DEADLINE_S 60.0
+#define MAX_URGENT 8       /* more, for a requeue */
+#define DEADLINE_S 60.
+#define SHARED_DEADLINE_S 25. /* an agent waits for 30 s, then it connects anew */
 #define MAX_ANSWER (64u << 20)
+
+struct taker {
+	struct taker *next;
+	gck_slurm_fn *done;
+	void *arg;
+};
 
 struct gck_slurm_request {
 	struct gck_slurm_request *next;
 	struct gck_slurm *slurm;
 	json_t *request;
-	gck_slurm_fn *done;
-	void *arg;
-	pid_t pid;
+	struct taker *takers;
+	pid_t pid; /* 0: it waits */
 	ev_io io;
 	ev_timer deadline;
 	char *text; /* what the child wrote; NUL-terminated */
@@ -47,6 +59,13 @@ static void unlink_request(struct gck_slurm_request **list, struct gck_slurm_req
 
 static void request_free(struct gck_slurm_request *r)
 {
+	while (r->takers) {
+		struct taker *t = r->takers;
+
+		r->takers = t->next;
+		free(t);
+	}
+	ev_timer_stop(r->slurm->loop, &r->deadline);
 	json_decref(r->request);
 	free(r->text);
 	free(r);
@@ -80,7 +99,8 @@ static void give_answer(struct gck_slurm_request *r, const char *late)
 	}
 	if (!a.ok && !a.error)
 		a.error = "libslurm ended without an answer; check that slurm.conf is found here";
-	r->done(r->arg, &a);
+	for (const struct taker *t = r->takers; t; t = t->next)
+		t->done(t->arg, &a);
 	json_decref(answer);
 }
 
@@ -89,7 +109,6 @@ static void finish(struct gck_slurm_request *r, const char *late)
 	struct gck_slurm *s = r->slurm;
 
 	ev_io_stop(s->loop, &r->io);
-	ev_timer_stop(s->loop, &r->deadline);
 	close(r->io.fd);
 	/* It has nothing more to say; so this wait is short. */
 	kill(r->pid, SIGKILL);
@@ -125,9 +144,17 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
 
 static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 {
+	struct gck_slurm_request *r = w->data;
+
 	(void)loop;
 	(void)events;
-	finish(w->data, "slurmctld did not answer within a minute");
+	if (r->pid) {
+		finish(r, "slurmctld did not answer in time");
+		return;
+	}
+	unlink_request(&r->slurm->waiting, r);
+	give_answer(r, "slurmctld does not answer, and others wait for it too");
+	request_free(r);
 }
 
 /* ---- the child ----------------------------------------------------------------------------- */
@@ -203,20 +230,48 @@ static int launch(struct gck_slurm_request *r)
 		return -1;
 	}
 	ev_io_init(&r->io, on_readable, fds[0], EV_READ);
-	ev_timer_init(&r->deadline, on_deadline, DEADLINE_S, 0.);
-	r->io.data = r->deadline.data = r;
+	r->io.data = r;
 	ev_io_start(r->slurm->loop, &r->io);
-	ev_timer_start(r->slurm->loop, &r->deadline);
 	return 0;
+}
+
+static bool is_op(const struct gck_slurm_request *r, const char *op)
+{
+	return !strcmp(json_string_value(json_object_get(r->request, "op")), op);
+}
+
+static struct gck_slurm_request *find_equal(struct gck_slurm_request *list, const json_t *request)
+{
+	while (list && !json_equal(list->request, request))
+		list = list->next;
+	return list;
+}
+
+static bool may_run(const struct gck_slurm *s, const struct gck_slurm_request *r)
+{
+	if (is_op(r, "requeue"))
+		return s->nrunning < MAX_CHILDREN + MAX_URGENT;
+	return s->nrunning < MAX_CHILDREN && !find_equal(s->running, r->request);
+}
+
+static struct gck_slurm_request *take_next(struct gck_slurm *s)
+{
+	struct gck_slurm_request *r = s->waiting;
+
+	while (r && !may_run(s, r))
+		r = r->next;
+	if (r)
+		unlink_request(&s->waiting, r);
+	return r;
 }
 
 static void start_next(struct gck_slurm *s)
 {
-	while (s->waiting && s->nrunning < MAX_CHILDREN) {
-		struct gck_slurm_request *r = s->waiting;
+	struct gck_slurm_request *r;
 
-		s->waiting = r->next;
+	while ((r = take_next(s))) {
 		if (launch(r)) {
+			r->pid = 0;
 			give_answer(r, "cannot start a process that asks Slurm");
 			request_free(r);
 			continue;
@@ -234,26 +289,52 @@ static void on_begin(int revents, void *arg)
 	start_next(arg);
 }
 
-void gck_slurm_ask(struct gck_slurm *s, json_t *request, gck_slurm_fn *done, void *arg)
+static struct gck_slurm_request *request_new(struct gck_slurm *s, json_t *request)
 {
 	struct gck_slurm_request *r = calloc(1, sizeof *r);
 	struct gck_slurm_request **p = &s->waiting;
 
-	if (!r) {
-		struct gck_slurm_answer a = {.code = ENOMEM, .error = "no memory to ask Slurm"};
-
-		json_decref(request);
-		done(arg, &a);
-		return;
-	}
+	if (!r)
+		return NULL;
 	r->slurm = s;
-	r->request = request;
-	r->done = done;
-	r->arg = arg;
+	r->request = json_incref(request);
+	ev_timer_init(&r->deadline, on_deadline, is_op(r, "job") ? SHARED_DEADLINE_S : DEADLINE_S,
+		      0.);
+	r->deadline.data = r;
+	ev_timer_start(s->loop, &r->deadline);
 	while (*p)
 		p = &(*p)->next;
 	*p = r;
 	ev_once(s->loop, -1, 0, 0., on_begin, s);
+	return r;
+}
+
+static void add_taker(struct gck_slurm_request *r, struct taker *t)
+{
+	struct taker **p = &r->takers;
+
+	while (*p)
+		p = &(*p)->next;
+	*p = t;
+}
+
+void gck_slurm_ask(struct gck_slurm *s, json_t *request, gck_slurm_fn *done, void *arg)
+{
+	static const struct gck_slurm_answer no_memory = {.code = ENOMEM,
+							  .error = "no memory to ask Slurm"};
+	struct taker *t = malloc(sizeof *t);
+	struct gck_slurm_request *r = find_equal(s->waiting, request);
+
+	if (t && (!r || !is_op(r, "job")))
+		r = request_new(s, request);
+	json_decref(request);
+	if (!t || !r) {
+		free(t);
+		done(arg, &no_memory);
+		return;
+	}
+	*t = (struct taker){.done = done, .arg = arg};
+	add_taker(r, t);
 }
 
 void gck_slurm_close(struct gck_slurm *s)

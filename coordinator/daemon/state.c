@@ -210,6 +210,7 @@ int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks)
 	free(step->over);
 	step->exits = exits;
 	step->over = NULL;
+	step->asked = false;
 	step->restarts = restarts;
 	step->ntasks = ntasks;
 	step->decided = step->finished = false;

@@ -65,6 +65,7 @@ struct gck_step {
 	struct gck_commit *commits; /* newest first */
 	struct gck_live *live;    /* NULL while no agent is known */
 	void *timers[2];          /* the world's */
+	bool asking, asked;       /* finish.c's: Slurm is asked how it ended; it has told */
 };
 
 struct gck_job {

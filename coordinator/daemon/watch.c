@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "coordinator/daemon/daemon.h"
+#include "coordinator/daemon/finish.h"
 #include "coordinator/daemon/join.h"
 #include "coordinator/daemon/operation.h"
 
@@ -194,6 +195,8 @@ static void on_poll(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
+	if (look_at_jobs)
+		gck_finish_check_all(&d->core);
 	if (d->polling)
 		return;
 	jobs = jobs_by_node(d);

@@ -44,6 +44,8 @@ void lab_slurm(const char *text)
 
 	snprintf(mark, sizeof mark, "%s.requeued", slurm_path);
 	unlink(mark);
+	snprintf(mark, sizeof mark, "%s.asked", slurm_path);
+	unlink(mark);
 	write_file(slurm_path, text);
 }
 
@@ -53,6 +55,21 @@ bool lab_was_requeued(void)
 
 	snprintf(mark, sizeof mark, "%s.requeued", slurm_path);
 	return access(mark, F_OK) == 0;
+}
+
+unsigned lab_was_asked(const char *op)
+{
+	char name[80], line[32];
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(name, sizeof name, "%s.asked", slurm_path);
+	f = fopen(name, "r");
+	while (f && fgets(line, sizeof line, f))
+		n += !strncmp(line, op, strlen(op));
+	if (f)
+		fclose(f);
+	return n;
 }
 
 /* A port that is free now. */

@@ -18,6 +18,7 @@ extern char lab_dir[], lab_conf[];
 /* Slurm's answers: the file's text. */
 void lab_slurm(const char *text);
 bool lab_was_requeued(void); /* since the last lab_slurm */
+unsigned lab_was_asked(const char *op); /* how often, since then */
 
 /* The daemon in the foreground: up until it answers; killed with SIGKILL; ended with SIGTERM. */
 bool lab_up(void);
