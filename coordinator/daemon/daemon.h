@@ -34,6 +34,7 @@ struct gck_daemon {
 	bool polling;
 	ev_signal stop[2];
 	uid_t slurm_user;       /* root until Slurm has told */
+	bool slurm_away;        /* the last question of an agent's was not answered */
 	uint32_t able_id;
 };
 
