@@ -161,6 +161,13 @@ int step_load(struct step *s, int argc, char *argv[], struct gck_error *err)
 	return configuration(s, err);
 }
 
+bool step_is_restart(const struct step *s)
+{
+	if (s->options.restart == GCK_RESTART_NEVER)
+		return false;
+	return s->restarts || s->options.restart == GCK_RESTART_FROM;
+}
+
 json_t *step_fingerprint(const struct step *s)
 {
 	json_t *args = json_array();

@@ -28,6 +28,9 @@ struct step {
 
 int step_load(struct step *s, int argc, char *argv[], struct gck_error *err);
 
+/* Is there, as far as is known here, something that it goes on from? */
+bool step_is_restart(const struct step *s);
+
 /* What a restart compares: {"program","args","cwd","ntasks","mark"}. */
 json_t *step_fingerprint(const struct step *s);
 

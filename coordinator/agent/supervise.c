@@ -21,7 +21,8 @@
 #include "coordinator/agent/tasks.h"
 
 #define FORK_DELAY_MS 200   /* before an agent that died is forked again; doubled each time */
-#define FORK_LIMIT 20       /* agents that died one after the other */
+#define FORK_LIMIT 20       /* agents that died, or could not be forked, one after the other */
+#define FIRST_LIMIT 5       /* the same while ranks wait for them to start for the first time */
 #define FORK_SETTLED_MS 60000 /* an agent that lived so long counts as none that died */
 #define END_GRACE_MS 1000   /* what the end of a step may be delayed by an agent that hangs */
 #define SEND_TIMEOUT_MS 5000
@@ -97,16 +98,15 @@ static void child_main(struct supervisor *s, int control)
 	_exit(agent_run(s->step, s->lasting, control));
 }
 
-static void fork_child(struct supervisor *s)
+static int fork_child(struct supervisor *s)
 {
 	struct timeval tv = { .tv_sec = SEND_TIMEOUT_MS / 1000 };
 	int sv[2];
 	pid_t pid;
 
-	s->fork_at_ms = now_ms() + FORK_DELAY_MS;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
 		gck_warn("cannot make a socket for the agent: %s", strerror(errno));
-		return;
+		return -1;
 	}
 	setsockopt(sv[0], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
 	pid = fork();
@@ -118,13 +118,14 @@ static void fork_child(struct supervisor *s)
 	if (pid < 0) {
 		gck_warn("cannot fork the agent: %s", strerror(errno));
 		close(sv[0]);
-		return;
+		return -1;
 	}
 	s->child = pid;
 	s->pipe = sv[0];
 	s->born_ms = now_ms();
 	s->fork_at_ms = 0;
 	tell_tasks(s);
+	return 0;
 }
 
 /* SIGKILL: the tasks that have not ended. By pidfd, since a task whose parent is dead may have been
@@ -191,37 +192,42 @@ static void take_control(struct supervisor *s)
 		orphaned(s);
 }
 
-/* An agent that cannot live: ranks that run go on without checkpoints; ranks that wait for a
+/* An agent that cannot live: ranks that run, or start for the first time, go on without
+ * checkpoints, and those that wait hear it by the end of the listening socket. Ranks that wait for a
  * restart must not wait for ever, nor start cold. */
 static void give_up(struct supervisor *s)
 {
 	gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints", s->deaths,
 		      s->step->job, s->step->step);
-	if (!s->lasting->released) {
+	if (!s->lasting->released && s->lasting->bound) {
 		gck_error_log("its ranks wait to be restored, which nobody can do: they are ended");
 		kill_tasks(s);
 	}
+	close(GCK_AGENT_LISTEN_FD);
+}
+
+static void try_again_later(struct supervisor *s)
+{
+	bool first = !s->lasting->released && !s->lasting->bound;
+
+	s->fork_at_ms = 0;
+	if (++s->deaths > (first ? FIRST_LIMIT : FORK_LIMIT))
+		give_up(s);
+	else
+		s->fork_at_ms = now_ms() + (FORK_DELAY_MS << (s->deaths < 6 ? s->deaths - 1 : 5));
 }
 
 static void child_died(struct supervisor *s, int status)
 {
-	int64_t delay = FORK_DELAY_MS;
-
 	close(s->pipe);
 	s->child = 0;
 	if (s->done)
 		return;
 	if (now_ms() - s->born_ms > FORK_SETTLED_MS)
 		s->deaths = 0;
-	gck_warn("the agent died (%s %d), %s", WIFSIGNALED(status) ? "signal" : "status",
-		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-		 s->deaths < FORK_LIMIT ? "a new one follows" : "once too often");
-	if (++s->deaths > FORK_LIMIT) {
-		give_up(s);
-		return;
-	}
-	delay <<= s->deaths < 6 ? s->deaths - 1 : 5;
-	s->fork_at_ms = now_ms() + delay;
+	gck_warn("the agent died (%s %d)", WIFSIGNALED(status) ? "signal" : "status",
+		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	try_again_later(s);
 }
 
 static void take_signals(struct supervisor *s)
@@ -257,8 +263,8 @@ static void what_is_due(struct supervisor *s)
 		gck_warn("the agent did not end in time: killed");
 		kill(s->child, SIGKILL);
 		s->kill_at_ms = now + END_GRACE_MS;
-	} else if (s->fork_at_ms && now >= s->fork_at_ms) {
-		fork_child(s);
+	} else if (s->fork_at_ms && now >= s->fork_at_ms && fork_child(s) < 0) {
+		try_again_later(s);
 	}
 }
 
@@ -269,7 +275,8 @@ static void serve(struct supervisor *s)
 		{ .fd = GCK_AGENT_CONTROL_FD, .events = POLLIN },
 	};
 
-	fork_child(s);
+	if (fork_child(s) < 0)
+		try_again_later(s);
 	while (s->child || !s->done) {
 		p[1].fd = s->done ? -1 : GCK_AGENT_CONTROL_FD;
 		if (poll(p, 2, time_left(s)) < 0 && errno != EINTR)
@@ -309,6 +316,7 @@ struct supervisor *supervisor_new(const struct step *step, struct gck_error *err
 		free(s);
 		return NULL;
 	}
+	shared->bound = step_is_restart(step);
 	*s = (struct supervisor){ .step = step, .lasting = shared, .signals = signals };
 	return s;
 }

@@ -9,7 +9,8 @@
 /* Shared memory between the supervisor and every agent that it forks. */
 struct lasting {
 	uint64_t epoch;  /* highest of a coordinator whose word was taken */
-	int released;    /* ranks were let go: what comes later is not the step's start */
+	int bound;       /* only the coordinator's word may let the ranks go */
+	int released;    /* they were let go: what comes later is not the step's start */
 };
 
 struct supervisor;

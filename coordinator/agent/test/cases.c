@@ -93,6 +93,18 @@ static void restart_alone(struct plugin *p)
 	coord_deaf(false);
 }
 
+static void no_agent(struct plugin *p)
+{
+	p->no_forks = true;
+	begin(p, NULL, 0);
+	ok(!plugin_counts(p, 0), "no agent can be forked: the ranks wait for it");
+	sleep(7);
+	ok(both_count(p), "but not for long");
+	is_str(p->report, "ok\n", "the supervisor is there");
+	plugin_stop(p, NULL);
+	p->no_forks = false;
+}
+
 static void add_to_conf(const struct plugin *p, const char *line)
 {
 	char path[96];
@@ -373,6 +385,7 @@ int main(void)
 	first_start_alone(&p);
 	restart_alone(&p);
 	terminated(&p);
+	no_agent(&p);
 	word_does_not_come(&p);
 	held_and_ended(&p);
 	changed_beside(&p, false);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -178,9 +179,12 @@ static void agent_environment(const struct plugin *p)
 
 static void run_agent(const struct plugin *p, int control, int report)
 {
+	const struct rlimit none = { 1, 1 };
 	char program[96];
 
 	become_user();
+	if (p->no_forks)
+		setrlimit(RLIMIT_NPROC, &none);
 	snprintf(program, sizeof program, "%s/agent", p->dir);
 	agent_environment(p);
 	must(listen(listener, 64) == 0, "listen"); /* as whom the shims are to see */

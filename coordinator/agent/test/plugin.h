@@ -19,6 +19,7 @@ struct plugin {
 				  * appending); NULL: none */
 	unsigned keepers;        /* so many ranks do */
 	const char *fault;       /* GPUCKPT_FAULT for the agent; NULL: none */
+	bool no_forks;           /* the agent cannot fork */
 	char report[512];        /* what the agent had to say when it started */
 	int control;             /* the plugin's end; -1: closed */
 	pid_t agent;             /* the supervisor */
