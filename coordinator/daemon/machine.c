@@ -82,6 +82,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(TIMEOUT,   IDLE,       gck_act_ended),     /* M */
 		ON(BACK,      IDLE,       nothing),           /* M */
 		ON(FAILED,    IDLE,       nothing),           /* M */
+		ON(ALL,       IDLE,       nothing),           /* M */
 		ON(CANCEL,    IDLE,       nothing),           /* M */
 		ON(RELEASE,   IDLE,       nothing),           /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */

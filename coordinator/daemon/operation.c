@@ -269,7 +269,8 @@ void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool 
 	struct member *m = gck_members_find(op, step);
 	const struct gck_commit *c = gck_step_commit(step, step->live->checkpoint.seq);
 
-	(void)core;
+	if (!m && held)
+		gck_raise(core, step, GCK_RELEASE); /* nobody decides what becomes of them */
 	if (!m)
 		return;
 	if (c && c->info)

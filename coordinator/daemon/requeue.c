@@ -44,49 +44,60 @@ static void ask_slurm(struct gck_operation *op)
 						   (json_int_t)op->job), on_requeued, op);
 }
 
-/* The script may have begun another step since: it is taken along, or the requeue is off. True if
- * there was one. */
-static bool take_along(struct gck_operation *op)
+/* The script may have begun other steps since: they are taken along, or the requeue is off (-1).
+ * Returns how many there were. */
+static int take_along(struct gck_operation *op)
 {
 	struct gck_job *job = gck_state_job(&op->core->state, op->job);
-	bool any = false;
+	int n = 0;
 
 	for (struct gck_step *step = job ? job->steps : NULL; step; step = step->next) {
 		if (!gck_members_may(step) || gck_members_find(op, step))
 			continue;
-		any = true;
 		if (step->live->phase != GCK_IDLE || step->live->checkpoint.operation ||
 		    gck_members_add(op, step)) {
 			gck_operation_error(op, step, "it has just begun; try again");
-			gck_members_raise(op, HELD, FAILED, GCK_RELEASE);
-			return true;
+			return -1;
 		}
 		gck_operation_start(op, &op->members[op->nmembers - 1]);
+		n++;
 	}
-	return any;
+	return n;
+}
+
+static void call_off(struct gck_operation *op)
+{
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (op->members[i].outcome == GOING)
+			gck_live_fail(op->members[i].step, ECANCELED,
+				      "another step of the job could not be checkpointed: %s",
+				      op->error);
+	gck_members_raise(op, GOING, FAILED, GCK_CANCEL);
+	gck_members_raise(op, HELD, FAILED, GCK_RELEASE);
+	gck_operation_finish(op);
+}
+
+static void leave_with_all(struct gck_operation *op)
+{
+	int others = take_along(op);
+
+	if (others < 0)
+		call_off(op);
+	else if (!others)
+		ask_slurm(op);
 }
 
 void gck_requeue_check(struct gck_operation *op)
 {
 	if (gck_members_count(op, FAILED)) {
-		for (size_t i = 0; i < op->nmembers; i++)
-			if (op->members[i].outcome == GOING)
-				gck_live_fail(op->members[i].step, ECANCELED,
-					      "another step of the job "
-					      "could not be checkpointed: %s",
-					      op->error);
-		gck_members_raise(op, GOING, FAILED, GCK_CANCEL);
-		gck_members_raise(op, HELD, FAILED, GCK_RELEASE);
-		gck_operation_finish(op);
+		call_off(op);
 	} else if (!gck_members_count(op, GOING) && !op->asking) {
 		if (!gck_members_count(op, HELD)) {
 			gck_operation_error(op, NULL,
 					    "the steps of the job ended before they were held");
 			gck_operation_finish(op);
-		} else if (!take_along(op)) {
-			ask_slurm(op);
-		} else if (*op->error) {
-			gck_operation_finish(op);
+		} else {
+			leave_with_all(op);
 		}
 	}
 }

@@ -7,7 +7,7 @@
 
 #include "coordinator/daemon/live.h"
 
-#define STEPS 2
+#define STEPS 3
 #define NODES 3
 #define TASKS 4 /* node 0 has two */
 #define OWNER 1000
