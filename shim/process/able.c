@@ -18,6 +18,9 @@ static void note_limits(struct gck_findings *f)
 		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. "
 		 "in signal(7)) may return EINTR at a checkpoint",
 		 "repeat it, as after any signal"},
+		{"writing", "a write to a full pipe or socket that a checkpoint meets, and that does not "
+		 "end within some 30 ms, may return with a part of its bytes written",
+		 "write the rest, as after any short write"},
 		{"sleeping", "a sleep or wait with a relative time limit that a checkpoint caught "
 		 "begins anew after a restart, or returns EINTR where it was made by code that does "
 		 "not show which call it is", "repeat it, as after any signal"},

@@ -107,6 +107,7 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 
 	if (gck_target_refresh(&c->t, err))
 		return -1;
+	gck_threads_quiet(&c->t);
 	return gck_threads_hold(&c->held, &c->t, timeout_ms, err);
 }
 

@@ -26,6 +26,10 @@ struct gck_held {
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME: first asked to stop, last let go */
 };
 
+/* Wait, some 30 ms at most, until no thread is in the middle of moving bytes through a pipe or
+ * socket: stopped there, it would return with a part of them. */
+void gck_threads_quiet(const struct gck_target *t);
+
 /* Stop every thread but the helper within timeout_ms. On failure all go on. */
 int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
 		     struct gck_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank for the capture tests: reads commands ("do NAME", "undo NAME", "count", "page NAME") from
+ * A rank for the capture tests: reads commands ("do NAME", "undo NAME", "count", "short", "page NAME") from
  * its standard input and answers each with a line. `capture_program DIRECTORY`. */
 #include "config.h"
 
@@ -44,6 +44,7 @@ static pid_t child;
 static void *area;
 static timer_t timer;
 static volatile bool churning;
+static volatile int short_writes;
 static pthread_t churner;
 
 static void on_signal(int signo)
@@ -398,6 +399,43 @@ static void do_rewrite(void)
 	close(fd);
 }
 
+/* One thread writes more than a pipe holds, another takes it slowly; and again. */
+static int flow[2];
+
+static void *writer(void *unused)
+{
+	static char text[1 << 20];
+
+	while (churning) {
+		short_writes += write(flow[1], text, sizeof(text)) != sizeof(text);
+		usleep(12000);
+	}
+	close(flow[1]);
+	return unused;
+}
+
+static void *reader(void *unused)
+{
+	static char text[1 << 20];
+
+	while (read(flow[0], text, sizeof(text)) > 0)
+		usleep(1000);
+	close(flow[0]);
+	return unused;
+}
+
+static void do_flow(void)
+{
+	pthread_t t;
+
+	churning = true;
+	if (pipe(flow))
+		perror("pipe");
+	pthread_create(&t, NULL, reader, NULL);
+	pthread_detach(t);
+	pthread_create(&churner, NULL, writer, NULL);
+}
+
 static void *nothing(void *unused)
 {
 	return unused;
@@ -485,7 +523,7 @@ static const struct {
 	{"swapped", do_swapped, NULL},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
 	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL},
-	{"churn", do_churn, undo_churn},
+	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
 	{"sleepers", do_sleepers, NULL},
 };
 
@@ -537,6 +575,8 @@ int main(int argc, char **argv)
 
 		if (n == 1 && !strcmp(verb, "count"))
 			printf("%d\n", (int)signals);
+		else if (n == 1 && !strcmp(verb, "short"))
+			printf("%d\n", short_writes);
 		else if (n == 2 && !strcmp(verb, "page"))
 			printf("%lx\n", (unsigned long)page_of(name));
 		else

@@ -129,6 +129,31 @@ static void test_churn(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* A blocking write that a stop cuts short is harm to a program that does not look. */
+static void test_writes(void)
+{
+	struct gck_error err = {0};
+	int good = 0, cut;
+
+	start();
+	ok(tell("do", "flow"), "a thread writes to a pipe that is full most of the time");
+	for (int i = 0; i < 40; i++) {
+		struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options,
+							 &err);
+
+		good += c && !gck_capture_freeze(c, &err);
+		gck_capture_close(c);
+		usleep((unsigned)(rand() % 40000));
+	}
+	is_int(good, 40, "it is held again and again");
+	cut = atoi(rank_ask(&rank, "short"));
+	/* what begins between the look and the hold is met all the same */
+	if (!ok(cut <= 5, "and hardly any write is cut short"))
+		printf("# %d of 40\n", cut);
+	ok(tell("undo", "flow"), "the rank goes on");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 static char state_of(pid_t pid)
 {
 	int proc = gck_proc_open(pid, NULL);
@@ -190,6 +215,7 @@ int main(void)
 	test_signals();
 	test_killed();
 	test_churn();
+	test_writes();
 	test_stopped();
 	test_gone();
 	tests_end();
