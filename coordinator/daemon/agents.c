@@ -47,7 +47,6 @@ static void join(struct gck_peer *peer, const json_t *job)
 static void on_job(void *arg, const struct gck_slurm_answer *answer)
 {
 	struct gck_peer *peer = arg;
-
 	struct gck_daemon *d = peer->daemon;
 	bool away = !answer->ok && answer->code != ENOENT;
 

@@ -30,6 +30,10 @@ void gck_limits_leave(struct gck_limits *l, uid_t uid);
 bool gck_limits_ask(struct gck_limits *l, uid_t uid);
 void gck_limits_asked(struct gck_limits *l, uid_t uid);
 
+/* Count a question to Slurm that a user's connection waits for; false if that is one too many. */
+bool gck_limits_ask(struct gck_limits *l, uid_t uid);
+void gck_limits_asked(struct gck_limits *l, uid_t uid);
+
 /* The bucket of a user that has a connection. */
 struct gck_bucket *gck_limits_bucket(struct gck_limits *l, uid_t uid);
 

@@ -221,11 +221,10 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 const char *gck_phase_name(enum gck_phase phase)
 {
 	static const char *const names[GCK_PHASES] = {
-		"gathering",	 "building",   "cutting files back", "starting",
-		"doomed",	 "running",    "over",		     "calling agents",
-		"preparing",	 "freezing",	 "resuming",   "writing",	     "committing",
-		"aborting",	 "held, writing", "held, committing", "held",
-		"releasing",	 "ending",     "recovering",
+		"gathering", "building", "cutting files back", "starting", "doomed", "running",
+		"over", "calling agents", "preparing", "freezing", "resuming", "writing",
+		"committing", "aborting", "held, writing", "held, committing", "held", "releasing",
+		"ending", "recovering",
 	};
 
 	return names[phase];

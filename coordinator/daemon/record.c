@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/daemon/live.h"
+
 typedef int apply_fn(struct gck_state *s, json_t *r, struct gck_error *err);
 
 static int no_memory(struct gck_error *err)
@@ -164,6 +166,13 @@ static int apply_requeue(struct gck_state *s, json_t *r, struct gck_error *err)
 	return 0;
 }
 
+static size_t weight(const struct gck_step *step)
+{
+	return strlen(step->store) + strlen(step->options) +
+	       json_dumpb(step->fingerprint, NULL, 0, JSON_COMPACT) +
+	       step->ntasks * sizeof *step->exits + step->nodes * sizeof(struct gck_node);
+}
+
 static int fill_step(struct gck_step *step, json_t *r, struct gck_error *err)
 {
 	json_error_t bad;
@@ -184,6 +193,7 @@ static int fill_step(struct gck_step *step, json_t *r, struct gck_error *err)
 		return no_memory(err);
 	step->nodes = (uint32_t)nodes;
 	set_json(&step->fingerprint, fingerprint);
+	step->bytes = weight(step);
 	return 0;
 }
 

@@ -8,7 +8,13 @@
 #include "coordinator/daemon/join.h"
 
 #define MAX_NODE_TASKS 4096 /* Slurm's own limit is 512 unless a site raises it */
-#define MAX_STEPS 10000
+#define MAX_STEPS 10000                  /* of a job, with those that have ended */
+#define MAX_LIVE_STEPS 1024              /* of a job */
+#define MAX_USER_BYTES (256u << 20)      /* of all steps of a user */
+#define MAX_OPTIONS 4096
+#define MAX_STORE 8192
+#define MAX_FINGERPRINT (64u << 10)
+#define MAX_COMMITS 4096
 
 /* ---- parsing ------------------------------------------------------------------------------- */
 
@@ -22,6 +28,27 @@ static int parse_state(struct gck_registration *r, struct gck_error *err)
 			return 0;
 		}
 	return gck_fail(err, EINVAL, "register has the unknown state \"%s\"", r->state_name);
+}
+
+static int check_lengths(const struct gck_registration *r, struct gck_error *err)
+{
+	const struct {
+		const char *name;
+		size_t has, most;
+	} all[] = {
+		{"options", strlen(r->options), MAX_OPTIONS},
+		{"store", strlen(r->store), MAX_STORE},
+		{"fingerprint (program, arguments, directory)",
+		 json_dumpb(r->fingerprint, NULL, 0, JSON_COMPACT), MAX_FINGERPRINT},
+		{"list of commits", json_array_size(json_object_get(r->body, "commits")),
+		 MAX_COMMITS},
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i].has > all[i].most)
+			return gck_fail(err, E2BIG, "the step's %s is too long: %zu, at most %zu",
+					all[i].name, all[i].has, all[i].most);
+	return 0;
 }
 
 int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err)
@@ -44,7 +71,7 @@ int gck_registration_parse(struct gck_registration *r, const json_t *body, struc
 		return gck_fail(err, ERANGE, "register has a number out of range");
 	if (!json_is_object(r->fingerprint))
 		return gck_fail(err, EINVAL, "register has no fingerprint");
-	return parse_state(r, err);
+	return check_lengths(r, err) || parse_state(r, err) ? -1 : 0;
 }
 
 /* ---- the job ------------------------------------------------------------------------------- */
@@ -60,7 +87,8 @@ bool gck_join_needs_slurm(const struct gck_core *core, const json_t *body, uid_t
 	job = gck_state_job(&core->state, (uint32_t)r.job);
 	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
 	return !step || job->uid != uid || job->gone || job->restarts != (uint32_t)r.restarts ||
-	       step->restarts != job->restarts || r.state == GCK_AGENT_NEW;
+	       step->restarts != job->restarts || r.state == GCK_AGENT_NEW ||
+	       step->nodes != r.nodes || step->ntasks != r.ntasks;
 }
 
 /* Slurm gave the id to another job. */
@@ -72,21 +100,56 @@ static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, 
 }
 
 /* What is kept of a step grows with these: a user is not to make it grow at will. */
-static int check_sizes(const struct gck_registration *r, const struct gck_job *job,
-		       json_int_t nodes, struct gck_error *err)
+static int check_size(const struct gck_registration *r, json_int_t nodes, struct gck_error *err)
 {
-	unsigned steps = 0;
+	if (r->nodes <= nodes && r->ntasks <= r->nodes * MAX_NODE_TASKS)
+		return 0;
+	return gck_fail(err, ERANGE,
+			"job %d has %d nodes; a step with %d nodes and %d tasks cannot be",
+			(int)r->job, (int)nodes, (int)r->nodes, (int)r->ntasks);
+}
 
-	for (const struct gck_step *step = job ? job->steps : NULL; step; step = step->next)
+static size_t bytes_of_step(const struct gck_step *step)
+{
+	size_t bytes = step->bytes;
+
+	for (const struct gck_commit *c = step->commits; c; c = c->older)
+		bytes += sizeof *c;
+	return bytes;
+}
+
+static size_t bytes_of_user(const struct gck_core *core, uid_t uid)
+{
+	size_t bytes = 0;
+
+	for (const struct gck_job *job = core->state.jobs; job; job = job->next)
+		for (const struct gck_step *step = job->uid == uid ? job->steps : NULL; step;
+		     step = step->next)
+			bytes += bytes_of_step(step);
+	return bytes;
+}
+
+/* One more step of the job. */
+static int check_count(const struct gck_core *core, const struct gck_job *job,
+		       struct gck_error *err)
+{
+	unsigned steps = 0, live = 0;
+
+	for (const struct gck_step *step = job->steps; step; step = step->next) {
 		steps++;
-	if (r->nodes > nodes || r->ntasks > r->nodes * MAX_NODE_TASKS)
-		return gck_fail(err, ERANGE,
-				"job %d has %d nodes; a step with %d nodes and %d tasks cannot be",
-				(int)r->job, (int)nodes, (int)r->nodes, (int)r->ntasks);
-	if (steps > MAX_STEPS)
+		live += step->live && step->live->phase != GCK_OVER;
+	}
+	if (steps >= MAX_STEPS)
+		return gck_fail(err, E2BIG, "job %u has had %u steps with --gpu-ckpt; more are not "
+				"kept", job->id, steps);
+	if (live >= MAX_LIVE_STEPS)
 		return gck_fail(err, E2BIG,
-				"job %d has had %u steps with --gpu-ckpt; more are not kept",
-				(int)r->job, steps);
+				"job %u has %u steps with --gpu-ckpt at once; no more are taken",
+				job->id, live);
+	if (bytes_of_user(core, job->uid) >= MAX_USER_BYTES)
+		return gck_fail(err, E2BIG, "user %u has so many steps with --gpu-ckpt that the "
+				"coordinator keeps %u MiB about them; no more are taken",
+				(unsigned)job->uid, MAX_USER_BYTES >> 20);
 	return 0;
 }
 
@@ -102,8 +165,8 @@ int gck_registration_current(const struct gck_registration *r, json_int_t restar
 	if ((r->state == GCK_AGENT_NEW && r->restarts == 0) || r->restarts >= restarts)
 		return 0;
 	return gck_fail(err, ESTALE,
-			"job %d was requeued and runs elsewhere; this is its start %d, the last is %d",
-			(int)r->job, (int)r->restarts, (int)restarts);
+			"job %d was requeued and runs elsewhere; this is its start %d, the last "
+			"is %d", (int)r->job, (int)r->restarts, (int)restarts);
 }
 
 /* Slurm raises the restart count when it takes a job back, but changes the submit time only when the
@@ -135,7 +198,10 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 		return gck_fail(err, EPROTO, "Slurm's word on job %d is malformed", (int)r->job);
 	if ((uid_t)owner != uid)
 		return no_such_job(r, err);
-	if (check_runs(r, info, restarts, err) || check_sizes(r, job, nodes, err))
+	if (check_runs(r, info, restarts, err) || check_size(r, nodes, err))
+		return -1;
+	if (job && !gck_state_step(&core->state, job->id, (uint32_t)r->step) &&
+	    check_count(core, job, err))
 		return -1;
 	fresh = job && is_fresh(job, uid, restarts, submit);
 	if (job && !fresh && restarts == job->restarts)

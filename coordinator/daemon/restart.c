@@ -63,6 +63,8 @@ json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former
 
 /* ---- commits of the store ------------------------------------------------------------------ */
 
+#define MAX_TAKEN_OVER 1000 /* as many as keep= may ask for */
+
 /* Numbers up to last_seq were given by this journal: what it does not list was aborted or removed,
  * but for one whose commit object was being written when the journal ends. */
 static bool is_unknown(const struct gck_step *step, uint32_t seq, uint32_t last)
@@ -82,7 +84,8 @@ static void take_over_one(struct gck_core *core, struct gck_step *step, uint32_t
 		json_object_set(r, "info", step->intent.info);
 	gck_info("step %u.%u: commit %u is taken over from its store", step->job->id, step->id,
 		 seq);
-	gck_core_note(core, r, true);
+	json_object_set_new(r, "keep", json_integer(MAX_TAKEN_OVER));
+	gck_core_note(core, r, false); /* what is lost of it is taken over again */
 }
 
 /* 0 if it is malformed. */

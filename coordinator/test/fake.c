@@ -68,7 +68,8 @@ static int world_rewrite(struct gck_core *core, struct gck_error *err)
 static void world_timer(struct gck_core *core, struct gck_step *step, enum gck_timer which,
 			unsigned ms)
 {
-	((struct fake *)core)->timers[step->id][which] = ms;
+	if (step->id < STEPS)
+		((struct fake *)core)->timers[step->id][which] = ms;
 }
 
 static void world_slurm(struct gck_core *core, json_t *request, gck_slurm_fn *done, void *arg)

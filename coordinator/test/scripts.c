@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Single rules of the coordinator, each as a short script over the fake world. What random
  * sequences can find is in model.c. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/test/tap.h"
+#include "coordinator/daemon/join.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/test/fake_agent.h"
 
@@ -187,6 +189,42 @@ static void test_missing(void)
 	end();
 }
 
+/* ---- one's share --------------------------------------------------------------------------- */
+
+/* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
+static int registers(unsigned step, unsigned ntasks)
+{
+	json_t *body = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s}",
+				 "op", "register", "job", JOB, "step", (int)step, "node", "n0",
+				 "node_id", 0, "nodes", 1, "ntasks", (int)ntasks, "restarts", 0,
+				 "options", "interval=off", "store", "file:/s", "fingerprint",
+				 "program", "p", "state", "running");
+	json_t *job = fake_job(&f);
+	struct gck_error err = {0};
+
+	gck_join(&f.core, NULL, OWNER, body, job, &err);
+	json_decref(job);
+	json_decref(body);
+	return err.code;
+}
+
+static void test_share(void)
+{
+	unsigned n = STEPS;
+
+	begin();
+	while (n < 5000 && !registers(n, 1))
+		n++;
+	is_int(n, 1024, "steps at once of a job");
+	for (unsigned i = STEPS; i < n; i++)
+		gck_join_end(&f.core, gck_state_step(&f.core.state, JOB, i));
+	is_int(registers(n, 1), 0, "one more when they have ended");
+	step_0()->bytes = 256 << 20;
+	is_int(registers(n + 1, 1), E2BIG, "what is kept of a user's steps has an end");
+	is_int(registers(n, 1), 0, "which those that are there do not feel");
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
@@ -196,5 +234,6 @@ int main(void)
 	test_back();
 	test_needs_hold();
 	test_missing();
+	test_share();
 	return tap_done();
 }

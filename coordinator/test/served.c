@@ -9,6 +9,9 @@
 #include "coordinator/test/lab.h"
 
 #define AGENTS 10
+#define HASH "0123456789abcdef0123456789abcdef"
+
+static char large[80000];
 
 /* delay_ms below 0: it does not answer about jobs. */
 static void slurm(int delay_ms)
@@ -65,7 +68,8 @@ static void test_slow(void)
 	slurm(500);
 	for (int i = 0; i < AGENTS; i++)
 		w[i] = lab_agent(0, "new", 0, 0, "[]");
-	ok(lab_hear(w[AGENTS - 1], "welcome", 0), "of many agents that ask at once the last one is welcome");
+	ok(lab_hear(w[AGENTS - 1], "welcome", 0),
+	   "of many agents that ask at once the last one is welcome");
 	ok(lab_was_asked("job") <= 3, "by few questions to Slurm");
 	for (int i = 0; i < AGENTS; i++)
 		gck_wire_free(w[i]);
@@ -96,6 +100,61 @@ static void test_finished_late(void)
 	ok(is_listed_as("finished"), "asks when Slurm is back");
 }
 
+/* ---- more than one's share ----------------------------------------------------------------- */
+
+struct claim {
+	unsigned step, nodes, ntasks, commits;
+	size_t argument;
+	const char *state;
+};
+
+/* What the coordinator says to an agent that claims so: the welcome's action. */
+static bool is_told(const struct claim *c, const char *action, const char *words)
+{
+	struct gck_wire *w = lab_connect();
+	json_t *body = json_pack(
+		"{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s, s:s%}, s:[], s:s}", "op", "register", "job", 7, "step", (int)c->step, "node", "n0", "node_id", 0,
+		"nodes", (int)c->nodes, "ntasks", (int)c->ntasks, "restarts", 0, "options",
+		"interval=off", "store", "file:/s", "fingerprint", "program", "p", "argument",
+		large, c->argument, "commits", "state", c->state);
+	json_t *answer = NULL;
+	const char *got, *why;
+	bool good;
+
+	for (unsigned i = 1; i <= c->commits; i++)
+		json_array_append_new(json_object_get(body, "commits"),
+				      json_pack("{s:i, s:s}", "seq", (int)i, "hash", HASH));
+	if (w && !gck_wire_put(w, body, 5000, NULL))
+		answer = lab_next(w);
+	got = json_string_value(json_object_get(answer, "action"));
+	why = json_string_value(json_object_get(answer, "why"));
+	good = got && !strcmp(got, action) && (!words || (why && strstr(why, words)));
+	if (!good)
+		printf("# told: %s (%s)\n", got ? got : "nothing", why ? why : "no reason");
+	json_decref(body);
+	json_decref(answer);
+	gck_wire_free(w);
+	return good;
+}
+
+static void test_shares(void)
+{
+	memset(large, 'x', sizeof large);
+	ok(is_told(&(struct claim){1, 2, 8, 0, 10, "new"}, "cold", NULL), "a step like others");
+	ok(is_told(&(struct claim){1, 2, 8, 0, 10, "running"}, "run", NULL), "which runs");
+	ok(is_told(&(struct claim){1, 2, 1 << 20, 0, 10, "running"}, "refuse", "cannot be"),
+	   "and then has a million tasks");
+	ok(is_told(&(struct claim){2, 3, 8, 0, 10, "new"}, "refuse", "has 2 nodes"),
+	   "a step of more nodes than its job has");
+	ok(is_told(&(struct claim){2, 2, 1 << 20, 0, 10, "new"}, "refuse", "cannot be"),
+	   "a step of a million tasks");
+	ok(is_told(&(struct claim){2, 2, 8, 0, 70000, "new"}, "refuse", "too long"),
+	   "a long fingerprint");
+	ok(is_told(&(struct claim){2, 2, 8, 5000, 10, "new"}, "refuse", "too long"),
+	   "many commits");
+	ok(is_told(&(struct claim){2, 2, 8, 500, 10, "running"}, "run", NULL), "fewer");
+}
+
 int main(void)
 {
 	if (!lab_begin())
@@ -103,6 +162,7 @@ int main(void)
 	test_away();
 	test_slow();
 	test_finished_late();
+	test_shares();
 	lab_end();
 	return tap_done();
 }
