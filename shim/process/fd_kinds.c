@@ -19,8 +19,9 @@
 
 bool gck_file_whole(const struct gck_file *x)
 {
-	return x->written && (x->size <= GCK_WHOLE_MAX ||
-			      (!(x->flags & O_APPEND) && (uint64_t)x->offset != x->size));
+	if (x->flags & O_APPEND)
+		return x->written && x->size <= GCK_LOG_MAX;
+	return x->written && (x->size <= GCK_WHOLE_MAX || (uint64_t)x->offset != x->size);
 }
 
 uint64_t gck_file_carried(const struct gck_file *x)
@@ -80,6 +81,11 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	if (x->unlinked)
 		return gck_fd_memfd(s, v, x);
 	x->whole = gck_file_whole(x);
+	if (x->written && !x->whole && !(x->flags & O_APPEND))
+		gck_find(s->f, false, v->object, "open it with O_APPEND if it is only appended to; "
+			 "else write new files", "%s (%llu bytes) is taken for a log: if what was "
+			 "written of it is changed later, the checkpoint cannot be used", x->path,
+			 (unsigned long long)x->size);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The moment to hold a rank. A thread that is stopped in the middle of a long write to a full pipe
  * or socket, or of a receive that is to fill its buffer, returns early with what was moved so far:
- * as after any stop signal, but not every program looks. Such calls are mostly over soon, so a short
+ * as after any stop signal, but not every program looks. Such calls are mostly over soon, so some
  * time is given to them. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,7 +12,8 @@
 #include "shim/process/target.h"
 
 #define GCK_CARRY_MAX (64ull << 20) /* a mapped file up to this size is carried whatever it is */
-#define GCK_WHOLE_MAX (16ull << 20) /* a written file up to this size is carried whole */
+#define GCK_WHOLE_MAX (64ull << 20) /* a written file up to this size is carried whole; one that */
+#define GCK_LOG_MAX (16ull << 20)   /* is opened with O_APPEND, up to this size */
 
 struct gck_scan {
 	const struct gck_target *t;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank for the capture tests: reads commands ("do NAME", "undo NAME", "count", "short", "page NAME") from
- * its standard input and answers each with a line. `capture_program DIRECTORY`. */
+ * A rank for the capture tests: reads commands ("do NAME", "undo NAME", "count", "short",
+ * "page NAME") from its standard input and answers each with a line. `capture_program DIRECTORY`.
+ */
 #include "config.h"
 
 #include <asm/prctl.h>
@@ -390,6 +391,24 @@ static void do_read(void)
 		perror("read");
 }
 
+/* Written without O_APPEND, the offset at its end. */
+static void write_long(const char *name, off_t size)
+{
+	fds[0] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (ftruncate(fds[0], size) || lseek(fds[0], 0, SEEK_END) != size)
+		perror(name);
+}
+
+static void do_long(void)
+{
+	write_long("long", 40 << 20);
+}
+
+static void do_longer(void)
+{
+	write_long("longer", 70 << 20);
+}
+
 static void do_rewrite(void)
 {
 	int fd = open("appended", O_WRONLY);
@@ -523,6 +542,7 @@ static const struct {
 	{"swapped", do_swapped, NULL},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
 	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL},
+	{"long", do_long, NULL}, {"longer", do_longer, NULL},
 	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
 	{"sleepers", do_sleepers, NULL},
 };

@@ -66,6 +66,20 @@ bool refuses(const char *reason)
 	return found;
 }
 
+bool is_noted(const char *object, const char *reason)
+{
+	json_t *items = gck_process_able(rank.pid, &hello, &options, NULL), *item;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach(items, i, item)
+		found |= json_is_false(json_object_get(item, "refuse")) &&
+			 strstr(json_string_value(json_object_get(item, "object")), object) &&
+			 strstr(json_string_value(json_object_get(item, "reason")), reason);
+	json_decref(items);
+	return found;
+}
+
 struct gck_image *checkpoint(json_t **manifest, struct gck_error *err)
 {
 	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);

@@ -28,6 +28,9 @@ bool tell(const char *verb, const char *name);
 /* Does able refuse with this text? NULL: is nothing refused? */
 bool refuses(const char *reason);
 
+/* Does able name this object for this reason without refusing? */
+bool is_noted(const char *object, const char *reason);
+
 /* One whole checkpoint: the image as it can be read back, or NULL. */
 struct gck_image *checkpoint(json_t **manifest, struct gck_error *err);
 

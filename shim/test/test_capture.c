@@ -16,21 +16,6 @@
 #include "shim/process/fds.h"
 #include "shim/test/capture_rank.h"
 
-/* Is this named without being refused? */
-static bool is_noted(const char *object, const char *reason)
-{
-	json_t *items = gck_process_able(rank.pid, &hello, &options, NULL), *item;
-	bool found = false;
-	size_t i;
-
-	json_array_foreach(items, i, item)
-		found |= json_is_false(json_object_get(item, "refuse")) &&
-			 strstr(json_string_value(json_object_get(item, "object")), object) &&
-			 strstr(json_string_value(json_object_get(item, "reason")), reason);
-	json_decref(items);
-	return found;
-}
-
 static void test_able(void)
 {
 	static const char *const bad[][2] = {

@@ -164,12 +164,34 @@ static void test_sync(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* Without O_APPEND a file may be changed anywhere later: it is carried while that can be afforded. */
+static void test_long(void)
+{
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	struct gck_image *img;
+	const struct gck_file *f;
+
+	start();
+	tell("do", "long");
+	ok(!is_noted("fd", "taken for a log"), "40 MiB are not taken for a log");
+	img = checkpoint(&manifest, &err);
+	f = named(img, "/long");
+	ok(f && f->whole && f->data_size == 40 << 20, "but carried (%s)", err.text);
+	tell("do", "longer");
+	ok(is_noted("fd", "/longer"), "70 MiB are, and that is said");
+	gck_image_free(img);
+	json_decref(manifest);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 int main(void)
 {
 	tests_begin();
 	test_logs();
 	test_changed();
 	test_sync();
+	test_long();
 	tests_end();
 	return tap_done();
 }
