@@ -26,10 +26,6 @@ struct gck_limits {
 bool gck_limits_enter(struct gck_limits *l, uid_t uid, unsigned most);
 void gck_limits_leave(struct gck_limits *l, uid_t uid);
 
-/* Count a question to Slurm that a user's connection waits for; false if it would be one too many. */
-bool gck_limits_ask(struct gck_limits *l, uid_t uid);
-void gck_limits_asked(struct gck_limits *l, uid_t uid);
-
 /* Count a question to Slurm that a user's connection waits for; false if that is one too many. */
 bool gck_limits_ask(struct gck_limits *l, uid_t uid);
 void gck_limits_asked(struct gck_limits *l, uid_t uid);
