@@ -45,11 +45,11 @@ steps_of_ranks()
 {
 	local r
 	for r in 0 1 2 3; do
-		tail -c 300 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
-			sed -n 's/^step \([0-9]*\).*/\1/p' | tail -n 1
+		tail -c 2000 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
+			awk -v all="$steps" '/^step [0-9]/ { s = $2 } /^Performance:/ { s = all } END { print s + 0 }'
 	done
 }
-step_reached() { steps_of_ranks | awk 'NR == 1 || $1 < m { m = $1 } END { print NR < 4 ? 0 : m }'; }
+step_reached() { steps_of_ranks | awk 'NR == 1 || $1 < m { m = $1 } END { print m }'; }
 step_mean() { steps_of_ranks | awk '{ s += $1 } END { print s / 4 }'; }
 
 # Say it when Slurm's view of the job changes.
