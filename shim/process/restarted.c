@@ -12,6 +12,7 @@
 #define LOOK_BACK 48 /* bytes of code in front of the call */
 #define LOAD_EAX 0xb8
 #define CLOCKS 16
+#define FDS (1u << 20) /* that one poll may ask for */
 #define FUTEX_OPTIONS (128u | 256u) /* FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME */
 #define FUTEX_BITSET 9u
 
@@ -45,7 +46,8 @@ static bool fits(pid_t pid, const struct user_regs_struct *r, long nr)
 	case SYS_clock_nanosleep:
 		return (uint32_t)r->rdi < CLOCKS && !(uint32_t)r->rsi && is_time(pid, r->rdx);
 	case SYS_poll:
-		return (int32_t)r->rdx > 0 && ((uint32_t)r->rsi ? is_there(pid, r->rdi) : true);
+		return r->rdx && r->rdx <= INT32_MAX && r->rsi < FDS &&
+		       (!r->rsi || is_there(pid, r->rdi));
 	default:
 		return !(op && op != FUTEX_BITSET) && r->rdi % 4 == 0 && is_there(pid, r->rdi) &&
 		       is_time(pid, r->r10);

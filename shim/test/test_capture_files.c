@@ -164,7 +164,7 @@ static void test_sync(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
-/* Without O_APPEND a file may be changed anywhere later: it is carried while that can be afforded. */
+/* Without O_APPEND a file may be changed anywhere later: it is carried while it is not too long. */
 static void test_long(void)
 {
 	struct gck_error err = {0};
