@@ -82,10 +82,13 @@ struct gck_wire *gck_wire_connect(const char *host, unsigned port, const char *m
 	int fd = connect_any(host, port, now_ms() + timeout_ms, err);
 	struct gck_wire *w;
 
-	if (fd < 0) {
+	if (fd < 0 && err && err->code == ECONNREFUSED)
+		gck_fail(err, ECONNREFUSED, "cannot connect to gpuckptd at %s port %u: %s; check "
+			 "that it runs there", host, port, strerror(ECONNREFUSED));
+	else if (fd < 0)
 		gck_fail_in(err, "cannot connect to gpuckptd at %s port %u", host, port);
+	if (fd < 0)
 		return NULL;
-	}
 	w = gck_wire_client(fd, munge_socket, peer, err);
 	if (!w)
 		close(fd);

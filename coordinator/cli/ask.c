@@ -93,9 +93,21 @@ json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_
 	return data;
 }
 
-json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err)
+json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err)
 {
 	json_t *data = cli_ask(c, cli_request(c, op), CLI_QUERY_S, err);
+
+	if (!data || !c->has_step || json_array_size(json_object_get(data, "steps")))
+		return data;
+	json_decref(data);
+	gck_fail(err, ENOENT, "step %u.%u never ran with --gpu-ckpt; `gpuckpt status %u` shows "
+		 "those that did", c->job, c->step, c->job);
+	return NULL;
+}
+
+json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err)
+{
+	json_t *data = cli_ask_known(c, op, err);
 	json_t *steps;
 
 	if (!data)
@@ -105,8 +117,18 @@ json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err
 	if (json_is_array(steps) && json_array_size(steps) > 0)
 		return steps;
 	json_decref(steps);
-	gck_fail(err, ENOENT, "the coordinator knows no such step");
+	gck_fail(err, ENOENT, "the coordinator knows no step of job %u", c->job);
 	return NULL;
+}
+
+int cli_no_commit(const struct cli *c, struct gck_error *err)
+{
+	if (c->nseqs)
+		return gck_fail(err, ENOENT, "step %u.%u has no commit %u", c->job, c->step,
+				c->seqs[0]);
+	if (c->has_step)
+		return gck_fail(err, ENOENT, "step %u.%u has no commit yet", c->job, c->step);
+	return gck_fail(err, ENOENT, "job %u has no commit yet", c->job);
 }
 
 int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err)

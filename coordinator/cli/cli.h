@@ -61,8 +61,14 @@ extern const struct verb cli_verbs[];
 json_t *cli_request(const struct cli *c, const char *op);
 json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err);
 
-/* Ask and give "steps" of the answer's data, for verbs that go on with it. */
+/* Ask, and fail if a step was named that the answer's data does not have. */
+json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err);
+
+/* The same, and give "steps" of the answer's data, for verbs that go on with it. */
 json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err);
+
+/* Fail: what c names has no commit (of that number). */
+int cli_no_commit(const struct cli *c, struct gck_error *err);
 
 /* A step of an answer: its ids. */
 int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err);
@@ -70,7 +76,7 @@ int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_err
 /* print.c: JSON as it is, for --json. */
 void cli_print_json(const json_t *data);
 
-/* checkpoint.c, query.c, store.c: the verbs */
+/* able.c, checkpoint.c, query.c, store.c: the verbs */
 int cli_able(struct cli *c, struct gck_error *err);
 int cli_checkpoint(struct cli *c, struct gck_error *err);
 int cli_switch(struct cli *c, struct gck_error *err);

@@ -1,76 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Verbs that ask: able, list, show, status. */
+ * Verbs that ask: list, show, status. */
 #include <stdio.h>
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
-
-/* ---- able ---------------------------------------------------------------------------------- */
-
-static void print_able(const json_t *steps)
-{
-	static const struct column columns[] = {
-		{ "STEP", "", KIND_STEP },     { "RANK", "rank", KIND_NUMBER },
-		{ "REFUSES", "refuse", KIND_TEXT }, { "OBJECT", "object", KIND_TEXT },
-		{ "REASON", "reason", KIND_TEXT },  { "REMEDY", "remedy", KIND_TEXT },
-		{ 0 },
-	};
-	static const struct column able[] = {
-		{ "STEP", "", KIND_STEP }, { "ABLE", "able", KIND_TEXT }, { 0 },
-	};
-	json_t *rows = print_rows(steps, "items");
-
-	print_table(steps, able);
-	if (json_array_size(rows)) {
-		putchar('\n');
-		print_table(rows, columns);
-	}
-	json_decref(rows);
-}
-
-/* The first step that is not able, as the reason for the exit status. */
-static int unable(const json_t *steps, struct gck_error *err)
-{
-	static const struct column id = { "", "", KIND_STEP }, object = { "", "object", KIND_TEXT },
-				   reason = { "", "reason", KIND_TEXT };
-	char text[3][CELL_MAX];
-	json_t *step, *item;
-	size_t i, k;
-
-	json_array_foreach(steps, i, step) {
-		if (json_is_true(json_object_get(step, "able")))
-			continue;
-		print_cell(step, &id, text[0]);
-		json_array_foreach(json_object_get(step, "items"), k, item) {
-			if (!json_is_true(json_object_get(item, "refuse")))
-				continue;
-			print_cell(item, &object, text[1]);
-			print_cell(item, &reason, text[2]);
-			return gck_fail(err, EBUSY, "step %.32s cannot be checkpointed: %.160s: %.200s",
-					text[0], text[1], text[2]);
-		}
-		return gck_fail(err, EBUSY, "step %.32s cannot be checkpointed", text[0]);
-	}
-	return 0;
-}
-
-int cli_able(struct cli *c, struct gck_error *err)
-{
-	json_t *data = cli_ask(c, cli_request(c, "able"), CLI_QUERY_S, err);
-	const json_t *steps = json_object_get(data, "steps");
-	int rc;
-
-	if (!data)
-		return -1;
-	if (c->json)
-		cli_print_json(data);
-	else
-		print_able(steps);
-	fflush(stdout);
-	rc = unable(steps, err);
-	json_decref(data);
-	return rc;
-}
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
@@ -85,7 +18,7 @@ int cli_list(struct cli *c, struct gck_error *err)
 		{ "REASON", "reason", KIND_TEXT },
 		{ 0 },
 	};
-	json_t *data = cli_ask(c, cli_request(c, "list"), CLI_QUERY_S, err);
+	json_t *data = cli_ask_known(c, "list", err);
 	json_t *rows;
 
 	if (!data)
@@ -168,7 +101,7 @@ static int show_steps(struct cli *c, const json_t *steps, json_t *out, struct gc
 		json_array_append_new(out, commit);
 	}
 	if (json_array_size(out) == 0)
-		return gck_fail(err, ENOENT, "there is no commit yet");
+		return cli_no_commit(c, err);
 	return 0;
 }
 
@@ -213,7 +146,7 @@ int cli_status(struct cli *c, struct gck_error *err)
 		{ "READ", "restart.done", KIND_BYTES }, { "OF", "restart.all", KIND_BYTES },
 		{ "ERROR", "last_error", KIND_TEXT }, { 0 },
 	};
-	json_t *data = cli_ask(c, cli_request(c, "status"), CLI_QUERY_S, err);
+	json_t *data = cli_ask_known(c, "status", err);
 
 	if (!data)
 		return -1;

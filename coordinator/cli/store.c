@@ -93,10 +93,7 @@ static int judge(const struct cli *c, const json_t *steps, struct gck_error *err
 				return gck_fail(err, EBADMSG, "%s", text_of(commit, "error"));
 		}
 	}
-	if (n > 0)
-		return 0;
-	return c->nseqs ? gck_fail(err, ENOENT, "there is no commit %u", c->seqs[0]) :
-			  gck_fail(err, ENOENT, "there is no commit yet");
+	return n > 0 ? 0 : cli_no_commit(c, err);
 }
 
 static int verify_steps(const struct cli *c, const json_t *steps, json_t *out,
@@ -229,11 +226,45 @@ static int remove_steps(const struct cli *c, const json_t *steps, json_t *out,
 	return 0;
 }
 
-int cli_remove(struct cli *c, struct gck_error *err)
+static void print_removed(const json_t *steps)
 {
 	static const struct column columns[] = {
 		{ "STEP", "", KIND_STEP }, { "REMOVED", "removed", KIND_TEXT }, { 0 },
 	};
+	json_t *rows = json_array(), *step;
+	size_t i;
+
+	json_array_foreach(steps, i, step)
+		if (json_array_size(json_object_get(step, "removed")))
+			json_array_append(rows, step);
+	print_table(rows, columns);
+	json_decref(rows);
+}
+
+/* --all leaves what the coordinator may still need: say which. */
+static void tell_kept(const json_t *steps, const json_t *out)
+{
+	json_t *step, *commit;
+	size_t i, k;
+
+	json_array_foreach(steps, i, step) {
+		const json_t *removed = json_object_get(json_array_get(out, i), "removed");
+
+		json_array_foreach(json_object_get(step, "commits"), k, commit) {
+			json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
+
+			if (!is_removed(removed, (uint32_t)seq))
+				fprintf(stderr, "gpuckpt: remove: commit %" JSON_INTEGER_FORMAT
+					" of step %" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT
+					" stays: a restart may need it until its job has ended\n", seq,
+					json_integer_value(json_object_get(step, "job")),
+					json_integer_value(json_object_get(step, "step")));
+		}
+	}
+}
+
+int cli_remove(struct cli *c, struct gck_error *err)
+{
 	json_t *steps = cli_ask_steps(c, "list", err);
 	json_t *data = json_pack("{s:[]}", "steps");
 	int rc = steps ? remove_steps(c, steps, json_object_get(data, "steps"), err) : -1;
@@ -241,7 +272,9 @@ int cli_remove(struct cli *c, struct gck_error *err)
 	if (steps && c->json)
 		cli_print_json(data);
 	else if (steps)
-		print_table(json_object_get(data, "steps"), columns);
+		print_removed(json_object_get(data, "steps"));
+	if (rc == 0 && c->all)
+		tell_kept(steps, json_object_get(data, "steps"));
 	json_decref(data);
 	json_decref(steps);
 	return rc;

@@ -112,6 +112,13 @@ answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":f
 call 1 able 7
 has out 'fd 5'
 has err 'step 7.0 cannot be checkpointed: fd 5: an outside TCP connection'
+item='"object":"clocks","reason":"they start anew","remedy":"use another","refuse":false'
+answers able '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"able":true,"items":[
+{"rank":10,'"$item"'},{"rank":0,'"$item"'},{"rank":2,'"$item"'},{"rank":1,'"$item"'}]}]}}]'
+call 0 able 7
+has out '7.0  0-2,10 no      clocks they start anew; use another'
+[ "$(wc -l <"$dir/out")" -eq 5 ]
+result $? "what ranks have in common is said once"
 
 answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"since":1700000000,
 "agents":2,"steps":[{"job":7,"step":0,"user":"alice","state":"writing","ntasks":4,"disabled":false,
@@ -121,6 +128,10 @@ answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"sinc
 call 0 status
 has out 'Epoch=3'
 has out 'alice writing     4 n1,n2      2       3   1.00K 2.00K the store is full'
+answers list '[{"op":"end","ok":true,"data":{"steps":[]}}]'
+call 1 list 7.5
+has err 'gpuckpt: list: step 7.5 never ran with --gpu-ckpt'
+call 0 list
 call 0 status 7
 [ "$(wc -l <"$dir/out")" -eq 2 ]
 result $? "status of a job: its steps only"
@@ -135,7 +146,7 @@ result $? "three commits are whole"
 call 0 verify 7.0 2 --json
 has out '"whole": true'
 call 1 verify 7.0 9
-has err 'there is no commit 9'
+has err 'step 7.0 has no commit 9'
 answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[1]}}]'
 call 0 remove 7.0 1
 has requests '{"job":7,"op":"remove","seq":1,"step":0}'
@@ -153,6 +164,11 @@ answers remove '[{"op":"end","ok":false,"error":"commit 3 is needed"}]'
 call 1 remove 7.0 3
 [ -e "$dir/test/7/0/commit-3.json" ]
 result $? "what the coordinator keeps is not removed"
+[ ! -s "$dir/out" ]
+result $? "and no table of nothing is printed"
+answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[]}}]'
+call 0 remove 7 --all
+has err 'gpuckpt: remove: commit 3 of step 7.0 stays'
 answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[2,3]}}]'
 call 0 remove 7 --all
 [ ! -e "$dir/test/7" ]
