@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * XXH3-128 of bytes, and its text form. */
+ * XXH3-128 of bytes and of JSON, and its text form. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <xxhash.h>
 
@@ -17,6 +19,14 @@ struct gck_hash gck_hash_bytes(const void *data, size_t size)
 void gck_hash_text(struct gck_hash h, char text[GCK_HASH_TEXT])
 {
 	snprintf(text, GCK_HASH_TEXT, "%016" PRIx64 "%016" PRIx64, h.hi, h.lo);
+}
+
+void gck_hash_json(const json_t *value, char text[GCK_HASH_TEXT])
+{
+	char *dump = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+
+	gck_hash_text(gck_hash_bytes(dump ? dump : "", dump ? strlen(dump) : 0), text);
+	free(dump);
 }
 
 static int digit(char c)

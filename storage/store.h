@@ -38,6 +38,8 @@ struct gck_hash {
 /* XXH3-128, canonical byte order in the text form. */
 struct gck_hash gck_hash_bytes(const void *data, size_t size);
 void gck_hash_text(struct gck_hash h, char text[GCK_HASH_TEXT]);
+/* Of its compact text with sorted keys: equal values have equal hashes. */
+void gck_hash_json(const json_t *value, char text[GCK_HASH_TEXT]);
 int gck_hash_parse(const char *text, struct gck_hash *h, struct gck_error *err);
 
 /* Where a chunk lies. */

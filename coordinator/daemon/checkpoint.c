@@ -66,6 +66,25 @@ static int journal_intent(struct gck_core *core, struct gck_step *step, struct g
 	return 0;
 }
 
+/* Without the journal's word on numbers that were given, the store's is needed. Node 0's agent looks
+ * again when it connects anew. */
+static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck_error *err)
+{
+	struct gck_node *first = &step->live->nodes[0];
+	struct gck_agent *agent = first->agent;
+
+	if (step->last_seq > 0 || first->commits)
+		return 0;
+	gck_fail(err, EIO, "which commits step %u.%u has is not known, for node %s could not read the "
+		 "store (%s)", step->job->id, step->id, first->name,
+		 first->store_error ? first->store_error : "no reason given");
+	if (agent) {
+		first->agent = NULL;
+		core->world->drop(agent);
+	}
+	return -1;
+}
+
 static int ready(const struct gck_step *step, struct gck_error *err)
 {
 	const struct gck_node *missing = gck_live_missing(step->live);
@@ -107,7 +126,8 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 	c->began_ms = core->world->now_ms();
 	c->held = c->keep_held;
-	if (ready(step, &err) || journal_intent(core, step, &err)) {
+	if (ready(step, &err) || know_numbers(core, step, &err) ||
+	    journal_intent(core, step, &err)) {
 		give_up(core, step, &err);
 		return;
 	}

@@ -88,35 +88,56 @@ static void take_over_one(struct gck_core *core, struct gck_step *step, uint32_t
 	gck_core_note(core, r, false); /* what is lost of it is taken over again */
 }
 
-/* 0 if it is malformed. */
-static uint32_t parse_commit(const json_t *one, const char **hash)
-{
-	json_int_t seq = 0;
-	struct gck_hash parsed;
+struct listed {
+	uint32_t seq; /* 0 if it is malformed */
+	const char *hash, *fingerprint;
+};
 
-	if (json_unpack((json_t *)one, "{s:I, s:s}", "seq", &seq, "hash", hash) || seq < 1 ||
-	    seq >= UINT32_MAX || gck_hash_parse(*hash, &parsed, NULL))
-		return 0;
-	return (uint32_t)seq;
+static struct listed parse_commit(const json_t *one)
+{
+	struct listed l = {.fingerprint = ""};
+	struct gck_hash parsed;
+	json_int_t seq = 0;
+
+	if (json_unpack((json_t *)one, "{s:I, s:s, s?s}", "seq", &seq, "hash", &l.hash,
+			"fingerprint", &l.fingerprint) == 0 && seq > 0 && seq < UINT32_MAX &&
+	    gck_hash_parse(l.hash, &parsed, NULL) == 0)
+		l.seq = (uint32_t)seq;
+	return l;
+}
+
+/* Slurm gives job ids again, and scripts change: only what this program wrote is its own. */
+static void take_over(struct gck_core *core, struct gck_step *step, const struct listed *l,
+		      uint32_t restarts)
+{
+	char mine[GCK_HASH_TEXT];
+
+	gck_hash_json(step->fingerprint, mine);
+	if (strcmp(mine, l->fingerprint) == 0) {
+		take_over_one(core, step, l->seq, l->hash, restarts);
+		return;
+	}
+	step->live->foreign = true;
+	gck_warn("step %u.%u: commit %u in its store is another program's", step->job->id,
+		 step->id, l->seq);
 }
 
 void gck_restart_take_over(struct gck_core *core, struct gck_step *step, const json_t *commits,
 			   bool ours, uint32_t restarts)
 {
 	uint32_t known = step->last_seq, last = known;
-	const char *hash = "";
 	json_t *one;
 	size_t i;
 
 	json_array_foreach(commits, i, one) {
-		uint32_t seq = parse_commit(one, &hash);
+		struct listed l = parse_commit(one);
 
-		if (!seq)
+		if (!l.seq)
 			gck_warn("step %u.%u: a malformed commit in the store is ignored",
 				 step->job->id, step->id);
-		else if (ours && !gck_step_commit(step, seq) && is_unknown(step, seq, known))
-			take_over_one(core, step, seq, hash, restarts);
-		last = seq > last ? seq : last;
+		else if (ours && !gck_step_commit(step, l.seq) && is_unknown(step, l.seq, known))
+			take_over(core, step, &l, restarts);
+		last = l.seq > last ? l.seq : last;
 	}
 	if (last > step->last_seq)
 		gck_core_note(core, gck_record_seq(step, "seq", last), true);
@@ -181,6 +202,14 @@ static enum verdict without_commit(struct gck_step *step)
 {
 	const struct gck_node *first = &step->live->nodes[0];
 
+	if (step->live->foreign) {
+		gck_live_fail(step, EEXIST,
+			      "the commits of step %u.%u in its store were made by another program, "
+			      "or with other arguments, directory or tasks. Use restart=never to "
+			      "start it anew",
+			      step->job->id, step->id);
+		return REFUSE;
+	}
 	if (first->commits || (step->last_seq > 0 && !step->intent.committing))
 		return COLD;
 	gck_live_fail(step, EIO,

@@ -118,6 +118,7 @@ void fake_begin(struct fake *f, uint64_t seed)
 	gck_conf_init(&f->conf);
 	strcpy(f->conf.cluster, "test");
 	f->options = "interval=30m";
+	f->program = "p";
 	f->random = draw;
 	f->seed = seed * 0x9e3779b97f4a7c15u + 1;
 	f->journal = json_array();

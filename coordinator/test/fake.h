@@ -56,7 +56,7 @@ struct fake {
 	struct fake_slurm slurm[64];
 	unsigned nslurm;
 	struct gck_agent agents[STEPS][NODES];
-	const char *options;        /* of every step */
+	const char *options, *program; /* of every step; the store's commits are those of "p" */
 	uint32_t restarts;          /* Slurm's */
 	bool slurm_away;
 	bool taken, held;           /* Slurm takes the job back; it is held then */

@@ -102,11 +102,15 @@ json_t *fake_exited(const struct gck_agent *a)
 
 static json_t *commits(const struct fake *f, unsigned step)
 {
-	json_t *out = json_array(), *hash;
+	json_t *out = json_array(), *hash, *made_by = json_pack("{s:s}", "program", "p");
+	char fingerprint[GCK_HASH_TEXT];
 	const char *seq;
 
+	gck_hash_json(made_by, fingerprint);
+	json_decref(made_by);
 	json_object_foreach(f->store[step], seq, hash)
-		json_array_append_new(out, json_pack("{s:i, s:O}", "seq", atoi(seq), "hash", hash));
+		json_array_append_new(out, json_pack("{s:i, s:O, s:s}", "seq", atoi(seq), "hash",
+						     hash, "fingerprint", fingerprint));
 	return out;
 }
 
@@ -126,7 +130,7 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 	r = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s, s:i, s:o}",
 		      "op", "register", "job", JOB, "step", (int)a->step, "node", name, "node_id",
 		      (int)a->node, "nodes", NODES, "ntasks", TASKS, "restarts", (int)a->restarts,
-		      "options", f->options, "store", "file:/s", "fingerprint", "program", "p",
+		      "options", f->options, "store", "file:/s", "fingerprint", "program", f->program,
 		      "state", state_name(a), "seq",
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));

@@ -18,6 +18,11 @@ static void settle(void)
 		;
 }
 
+static struct gck_step *step_0(void)
+{
+	return gck_state_step(&f.core.state, JOB, 0);
+}
+
 static void begin_with(const char *options, unsigned commits)
 {
 	fake_begin(&f, 1);
@@ -75,6 +80,51 @@ static void test_in_doubt(void)
 	fake_requeued(&f);
 	settle();
 	ok(step_0_is_held_back(), "the same if the journal knows of no checkpoint at all");
+	end();
+}
+
+/* ---- a coordinator that has lost its journal ----------------------------------------------- */
+
+static void lose_journal(void)
+{
+	json_array_clear(f.journal);
+	f.core.behind = true; /* what is read back is another state, and may be */
+	fake_crash(&f);
+}
+
+static void test_no_journal(void)
+{
+	begin(2);
+	lose_journal();
+	fake_requeued(&f);
+	settle();
+	is_int(f.agents[0][0].from, 2, "without its journal a step is restored from its store");
+	end();
+	begin(2);
+	lose_journal();
+	fake_requeued(&f);
+	f.program = "q";
+	settle();
+	ok(!f.agents[0][0].from && f.agents[0][0].state == F_OVER,
+	   "another program is not, and does not start over it");
+	end();
+}
+
+static void test_no_numbers(void)
+{
+	begin(2);
+	f.unreadable = true;
+	lose_journal();
+	settle();
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	settle();
+	is_int(step_0()->last_seq, 0, "neither journal nor store: no number is given");
+	f.unreadable = false;
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	settle();
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	settle();
+	ok(json_object_get(f.store[0], "3") != NULL, "with the store the next one is");
 	end();
 }
 
@@ -199,6 +249,8 @@ int main(void)
 {
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
 	test_in_doubt();
+	test_no_journal();
+	test_no_numbers();
 	test_fallback();
 	test_fallback_asked();
 	test_try_again();
