@@ -4,8 +4,11 @@
 
 #include <stdlib.h>
 
+#include "shim/process/clocks.h"
 #include "shim/process/process.h"
 #include "shim/process/scan.h"
+
+#define APART_NS 10000000000ll
 
 /* What no image of this version carries; harmless to most programs. */
 static void note_limits(struct gck_findings *f)
@@ -30,6 +33,18 @@ static void note_limits(struct gck_findings *f)
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
 		gck_find(f, false, notes[i][0], notes[i][2], "%s", notes[i][1]);
+}
+
+/* In the step's time namespace CLOCK_MONOTONIC began as the real time. */
+static void note_clock(const struct gck_target *t, struct gck_findings *f)
+{
+	int64_t apart = gck_realtime() - gck_monotonic_of(t->proc);
+
+	if (apart > APART_NS || apart < -APART_NS)
+		gck_find(f, false, "clocks", "use nodes whose kernel has CONFIG_TIME_NS and whose "
+			 "slurmd has CAP_SYS_ADMIN", "the rank is not in a time namespace of the "
+			 "step's: it can restart on this node, and on nodes that have been up "
+			 "longer than this one");
 }
 
 static int scan_all(const struct gck_target *t, const struct gck_options *o,
@@ -64,6 +79,7 @@ json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 	failed = gck_target_open(&t, pid, -1, hello, err);
 	if (!failed) {
 		failed = scan_all(&t, o, &f, err);
+		note_clock(&t, &f);
 		gck_target_close(&t);
 	}
 	if (failed) {

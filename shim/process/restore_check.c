@@ -12,12 +12,14 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
+#include "shim/process/clocks.h"
 #include "shim/process/restore.h"
 #include "shim/process/threads.h"
 
 #define XCR0_AT 464      /* in the frame's software bytes: the components that were enabled */
 #define AVX_AND_BELOW 0x7ull
 #define MAX_XSTATE 65536u
+#define CLOCK_BACK_NS 1000000000ll /* as far as the clocks of two nodes may differ */
 
 /* Flags of /proc/cpuinfo that programs test for; others tell about the kernel and mitigations. */
 static const char *const isa[] = {
@@ -183,7 +185,23 @@ static int check_vdso(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
+/* A program may take it for granted that CLOCK_MONOTONIC never goes back. */
+static int check_clock(const struct gck_restore *r, struct gck_error *err)
+{
+	int64_t back = r->img->monotonic_ns - gck_monotonic_of(r->proc);
+
+	if (back <= CLOCK_BACK_NS)
+		return 0;
+	return gck_fail(err, ENOTSUP,
+			"CLOCK_MONOTONIC would go back by %lld s on this node, since the step or "
+			"its checkpoint has no time namespace of gpuckpt's: restart it on the node "
+			"of the checkpoint, or on nodes that have been up longer; the kernel needs "
+			"CONFIG_TIME_NS and slurmd CAP_SYS_ADMIN",
+			(long long)(back / 1000000000));
+}
+
 int gck_restore_check_node(struct gck_restore *r, struct gck_error *err)
 {
-	return check_cpu(r, err) || check_registers(r, err) || check_vdso(r, err) ? -1 : 0;
+	return check_cpu(r, err) || check_registers(r, err) || check_vdso(r, err) ||
+	       check_clock(r, err) ? -1 : 0;
 }

@@ -29,10 +29,14 @@ static void test_able(void)
 		{"cputimer", "it runs on CPU time"}, {"directory", "working directory is gone"},
 	};
 	struct gck_error err = {0};
+	struct timespec now;
 
 	start();
 	ok(refuses(NULL), "an ordinary rank is able");
 	ok(is_noted("standard input", "a pipe that is still open"), "its input is named");
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ok(is_noted("clocks", "not in a time namespace") == (now.tv_sec < time(NULL) - 10),
+	   "so is its clock, unless it goes with the real time");
 	options.files = 1 << 20;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gck_capture *c;

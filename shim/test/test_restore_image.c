@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
@@ -323,6 +324,14 @@ static void lacks_content(struct gck_image *img)
 	img->ncontents = 1;
 }
 
+static void lacks_time(struct gck_image *img)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	img->monotonic_ns = (now.tv_sec + 100) * 1000000000ll;
+}
+
 static void lacks_input(struct gck_image *img)
 {
 	img->files[0].kind = GCK_FD_STDIO;
@@ -342,6 +351,7 @@ static void test_refused(void)
 		{lacks_length, "1000"},        {lacks_prefix, "outside"},
 		{lacks_directory, "/nowhere"}, {lacks_content, "/bin/true"},
 		{lacks_input, "77 bytes"},
+		{lacks_time, "CLOCK_MONOTONIC would go back by 9"},
 	};
 
 	for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
