@@ -33,6 +33,7 @@ void answer_failed(struct agent *a, uint32_t seq, const char *phase, const struc
 	json_t *body = done(seq, phase, false);
 
 	json_object_set_new(body, "error", packet_string(why->text));
+	json_object_set_new(body, "code", json_integer(why->code));
 	if (rank)
 		json_object_set_new(body, "rank", json_integer(*rank));
 	upstream_send(a, body);

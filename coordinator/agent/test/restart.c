@@ -60,6 +60,7 @@ static void falls_back(void)
 	m = ask("build", NULL, 2);
 	ok(m && !packet_bool(m, "ok"), "a rank cannot be built");
 	is_int(packet_int(m, "rank", -1), 1, "it is named");
+	is_int(packet_int(m, "code", 0), EIO, "the code says what is at fault");
 	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
 	m = fake_await("done", "build", 2);
@@ -107,6 +108,7 @@ static void not_filed(void)
 	m = ask("files", NULL, 2);
 	ok(m && !packet_bool(m, "ok"), "a rank's files cannot be brought back");
 	is_int(packet_int(m, "rank", -1), 1, "it is named");
+	is_int(packet_int(m, "code", 0), EIO, "the code says what is at fault");
 	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
 	m = ask("run", NULL, 1);
 	ok(m && !packet_bool(m, "ok"), "no rank runs");
