@@ -8,9 +8,9 @@
 
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action)
 {
-	return json_pack("{s:s, s:s, s:I, s:I, s:I}", "op", "welcome", "action", action, "epoch",
-			 (json_int_t)core->state.epoch, "job", (json_int_t)step->job->id, "step",
-			 (json_int_t)step->id);
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "op", "welcome", "action", action,
+			 "epoch", (json_int_t)core->state.epoch, "job", (json_int_t)step->job->id,
+			 "step", (json_int_t)step->id, "restarts", (json_int_t)step->restarts);
 }
 
 /* ---- the former incarnation's word --------------------------------------------------------- */

@@ -24,7 +24,7 @@ void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck
 /* Tell a node that the step is not to start, because of live->last_error. */
 void gck_restart_refuse(struct gck_core *core, struct gck_step *step, struct gck_node *node);
 
-/* {"op":"welcome", "action":, "job":, "step":, "epoch":} */
+/* {"op":"welcome", "action":, "job":, "step":, "epoch":, "restarts":} */
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action);
 
 void gck_act_build(struct gck_core *core, struct gck_step *step);

@@ -273,6 +273,7 @@ static void on_welcome(struct fake *f, struct gck_agent *a, const json_t *body, 
 {
 	const char *action = json_string_value(json_object_get(body, "action"));
 
+	a->restarts = (uint32_t)json_integer_value(json_object_get(body, "restarts"));
 	if (!strcmp(action, "cold") && a->state == F_NEW) {
 		if (a->restarts > 0 && f->committed[a->step])
 			fake_wrong(f, "step %u: a cold start over good work", a->step);

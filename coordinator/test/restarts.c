@@ -128,6 +128,36 @@ static void test_no_numbers(void)
 	end();
 }
 
+/* ---- a restart that its agents take for a first start -------------------------------------- */
+
+static void forget_count(void)
+{
+	for (unsigned n = 0; n < NODES; n++)
+		f.agents[0][n].restarts = 0;
+}
+
+static void test_no_count(void)
+{
+	begin(1);
+	fake_requeued(&f);
+	forget_count();
+	settle();
+	is_int(f.agents[0][0].from, 1, "a script without SLURM_RESTART_COUNT: restored like others");
+	fake_crash(&f);
+	settle();
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	settle();
+	ok(json_object_get(f.store[0], "2") != NULL, "it is known when its agents come back");
+	end();
+	begin(0);
+	fake_requeued(&f);
+	forget_count();
+	settle();
+	ok(f.agents[0][0].state == F_RUNNING && !f.agents[0][0].from,
+	   "without a commit it starts from the beginning");
+	end();
+}
+
 /* ---- what cannot be built ------------------------------------------------------------------ */
 
 static void restart(int no_build)
@@ -251,6 +281,7 @@ int main(void)
 	test_in_doubt();
 	test_no_journal();
 	test_no_numbers();
+	test_no_count();
 	test_fallback();
 	test_fallback_asked();
 	test_try_again();
