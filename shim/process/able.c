@@ -16,7 +16,9 @@ static void note_limits(struct gck_findings *f)
 	static const char *const notes[][3] = {
 		{"clocks", "CPU time clocks and the kernel's usage counters start anew",
 		 "use CLOCK_MONOTONIC"},
-		{"environment", "SLURM_* and other variables keep the values of the first start",
+		{"environment", "SLURM_* and other variables keep the values of the first start; a "
+		 "program that is executed with a copy of the environment made before a restart "
+		 "(by a shell, by python) is no rank after it",
 		 "do not derive names from them after a restart"},
 		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. "
 		 "in signal(7)) may return EINTR at a checkpoint",

@@ -106,6 +106,7 @@ static int seize(struct gck_restore *r, pid_t pid, struct gck_error *err)
 	if (r->proc < 0 || gck_remote_seize(&r->remote, pid, err))
 		return -1;
 	r->seized = true;
+	gck_restore_note_environment(r);
 	if (sched_getaffinity(pid, sizeof r->cpus, &r->cpus))
 		return gck_fail(err, errno, "process %d: reading its CPUs: %s", pid,
 				strerror(errno));
@@ -196,6 +197,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		make_objects,
 		gck_restore_maps,
 		gck_restore_fill,
+		gck_restore_environment,
 		gck_restore_vdso_patch,
 		gck_restore_protect,
 		gck_restore_stage,
@@ -277,6 +279,7 @@ void gck_restore_close(struct gck_restore *r)
 		close(r->channel);
 	if (r->proc >= 0)
 		close(r->proc);
+	free(r->environment);
 	free(r->buffer);
 	free(r);
 }

@@ -61,6 +61,9 @@ struct gck_restore {
 	size_t xstate_size;          /* of a thread here */
 	uint64_t vdso_now;           /* 0: the vdso is the image's own */
 
+	char *environment;           /* of the new task, as at its exec; NULL: not known */
+	size_t environment_size;
+
 	unsigned char *buffer;       /* GCK_CHUNK_MAX bytes */
 	int (*progress)(void *, uint64_t, uint64_t);
 	void *progress_arg;
@@ -124,6 +127,10 @@ int gck_restore_timers(struct gck_restore *r, struct gck_error *err);
 int gck_restore_no_timers(struct gck_restore *r, struct gck_error *err);
 int gck_restore_arm(struct gck_restore *r, struct gck_error *err);
 int gck_restore_queue(struct gck_restore *r, struct gck_error *err);
+
+/* restore_environment.c: noted before the process is emptied; written when memory is filled. */
+void gck_restore_note_environment(struct gck_restore *r);
+int gck_restore_environment(struct gck_restore *r, struct gck_error *err);
 
 /* restore_process.c: what belongs to the process as a whole. */
 int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err);

@@ -71,7 +71,7 @@ struct rank agent_run(const struct agent *a, const char *restarts, char *const a
 		err(99, "fork");
 	if (r.pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		snprintf(pid, sizeof pid, "%d", getpid());
+		snprintf(pid, sizeof pid, "%010d", getpid());
 		setenv("LD_PRELOAD", GCK_TEST_PRELOAD, 1);
 		setenv("GPUCKPT_LINK", a->name, 1);
 		setenv("GPUCKPT_PID", pid, 1);

@@ -37,7 +37,7 @@
 	} while (0)
 
 static long rounds;
-static const char *directory;
+static const char *directory, *program_path;
 
 static void pause_us(long us)
 {
@@ -590,6 +590,21 @@ static void run_input(void)
 	printf("input %llu\n", (unsigned long long)sum);
 }
 
+/* ---- exec: once DIRECTORY/go is there, goes on as another program --------------------------- */
+
+static void run_exec(void)
+{
+	char *argv[] = {(char *)program_path, (char *)"process", (char *)"300", (char *)directory,
+			NULL};
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/go", directory);
+	while (access(path, F_OK))
+		pause_us(1000);
+	execv(program_path, argv);
+	CHECK(!"execv");
+}
+
 /* ---- memory: much of it; ROUNDS is MiB; waits until DIRECTORY/go is there ------------------- */
 
 static void run_memory(void)
@@ -619,6 +634,7 @@ static const struct {
 	{"threads", run_threads}, {"kernel", run_kernel},   {"shared", run_shared},
 	{"signals", run_signals}, {"process", run_process}, {"memory", run_memory},
 	{"areas", run_areas},     {"clock", run_clock},     {"input", run_input},
+	{"exec", run_exec},
 };
 
 int main(int argc, char **argv)
@@ -627,6 +643,7 @@ int main(int argc, char **argv)
 		return 2;
 	rounds = atol(argv[2]);
 	directory = argv[3];
+	program_path = argv[0];
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
 		if (!strcmp(argv[1], programs[i].name))
 			return programs[i].run(), 0;

@@ -91,6 +91,33 @@ static void test_program(const struct program *p)
 	ok(!system(alone), "its files are removed");
 }
 
+/* A restored rank that executes another program is a rank still: the new process's PID and link are
+ * in the environment that the program gets. */
+static void test_exec(void)
+{
+	char path[300], directory[] = "/tmp/gpuckpt-program-XXXXXX";
+	char *argv[] = {(char *)GCK_TEST_PROGRAM, (char *)"exec", (char *)"0", directory, NULL};
+	struct lineage l;
+	int link;
+
+	if (!mkdtemp(directory) || lineage_begin(&l, "/tmp", argv) || lineage_start(&l))
+		return;
+	ok(!lineage_checkpoint(&l), "exec: a rank is captured");
+	lineage_kill(&l);
+	ok(!lineage_restore(&l, l.seq), "restored");
+	snprintf(path, sizeof path, "%s/go", directory);
+	close(creat(path, 0600));
+	link = agent_admit(&l.agent, &l.hello);
+	ok(link >= 0 && !l.hello.reconnect, "and executes a program: its constructor says hello");
+	close(l.link);
+	l.link = link;
+	ok(!lineage_checkpoint(&l), "that can be captured as well");
+	is_int(lineage_wait(&l), 0, "it ends well");
+	lineage_end(&l);
+	snprintf(path, sizeof path, "rm -rf %s", directory);
+	ok(!system(path), "its files are removed");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct program programs[] = {
@@ -105,5 +132,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
 		if (argc < 2 || !strcmp(argv[1], programs[i].name))
 			test_program(&programs[i]);
+	if (argc < 2 || !strcmp(argv[1], "exec"))
+		test_exec();
 	return tap_done();
 }
