@@ -13,8 +13,8 @@
 
 void dispatch_connection(struct agent *a, bool there)
 {
-	if (a->transaction)
-		transaction_connection(a->transaction, there);
+	if (there && a->transaction)
+		transaction_heard(a->transaction);
 	if (there)
 		agent_heard(a);
 	else
@@ -148,6 +148,7 @@ static const struct {
 	{ "freeze", on_checkpoint },
 	{ "resume", on_checkpoint },
 	{ "write", on_checkpoint },
+	{ "hold", on_checkpoint },
 	{ "commit", on_checkpoint },
 	{ "committed", on_checkpoint },
 	{ "abort", on_checkpoint },

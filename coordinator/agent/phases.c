@@ -19,12 +19,12 @@ static void tell_all(struct transaction *t, const char *op)
 }
 
 /* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
- * given up a little earlier, so that it is named. */
+ * given up a little earlier, so that it is named. With keep_held it is the bound on the coordinator's
+ * silence. */
 static void freeze(struct transaction *t)
 {
 	phase_limit(t, 0.9 * t->hold_s);
-	if (!t->keep_held)
-		phase_hold(t, t->hold_s);
+	phase_hold(t, t->keep_held ? t->timeout_s : t->hold_s);
 	ev_timer_again(t->agent->loop, &t->tick);
 	tell_all(t, "freeze");
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
@@ -60,7 +60,7 @@ static void write_images(struct transaction *t)
 	t->write_began = ev_now(t->agent->loop);
 	if (!t->answers[PHASE_RESUME]) {
 		t->keep_held = true;
-		ev_timer_stop(t->agent->loop, &t->hold);
+		phase_hold(t, t->timeout_s);
 	}
 	phase_limit(t, t->timeout_s);
 	ev_timer_again(t->agent->loop, &t->tick);

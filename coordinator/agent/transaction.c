@@ -218,6 +218,12 @@ static void prepare(struct agent *a, const json_t *body)
 	}
 }
 
+void transaction_heard(struct transaction *t)
+{
+	if (t->keep_held && transaction_held(t))
+		phase_hold(t, t->timeout_s);
+}
+
 static void abort_it(struct transaction *t, const json_t *body)
 {
 	gck_info("checkpoint %u is aborted: %s", t->seq,
@@ -243,6 +249,9 @@ void transaction_command(struct agent *a, const char *op, const json_t *body)
 		if (t)
 			t->over = true;
 		commit_made(a, seq, body);
+	} else if (!strcmp(op, "hold")) {
+		if (t)
+			transaction_heard(t);
 	} else if (!strcmp(op, "abort")) {
 		if (t)
 			abort_it(t, body);
@@ -258,16 +267,6 @@ void transaction_command(struct agent *a, const char *op, const json_t *body)
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
-
-void transaction_connection(struct transaction *t, bool there)
-{
-	if (!t->keep_held || !transaction_held(t))
-		return;
-	if (there)
-		ev_timer_stop(t->agent->loop, &t->hold);
-	else
-		phase_hold(t, t->timeout_s);
-}
 
 uint32_t transaction_seq(const struct transaction *t)
 {

@@ -12,8 +12,8 @@ void transaction_command(struct agent *a, const char *op, const json_t *body);
 
 void transaction_task_ended(struct transaction *t, struct task *task);
 
-/* The coordinator was lost, or is there again: ranks are not held for ever without it. */
-void transaction_connection(struct transaction *t, bool there);
+/* The coordinator lives, and knows what is held: ranks are not held for long without its word. */
+void transaction_heard(struct transaction *t);
 
 /* For `register`: the sequence number whose end was not heard, or whose ranks are still held (0:
  * none), and whether they are. */

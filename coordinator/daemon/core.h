@@ -14,6 +14,7 @@ struct gck_agent; /* a connection of an agent: the world's */
 enum gck_timer {
 	GCK_TIMER_PHASE,    /* how long the phase may last */
 	GCK_TIMER_INTERVAL, /* the next checkpoint by interval=, or the next try */
+	GCK_TIMER_HOLD,     /* the next sign of life to agents whose ranks are held */
 	GCK_TIMERS
 };
 

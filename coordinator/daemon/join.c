@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "coordinator/daemon/answer.h"
 #include "coordinator/daemon/checkpoint.h"
+#include "coordinator/daemon/hold.h"
 #include "coordinator/daemon/interval.h"
 #include "coordinator/daemon/registration.h"
 #include "coordinator/daemon/restart.h"
@@ -27,6 +28,7 @@ void gck_join_end(struct gck_core *core, struct gck_step *step)
 			core->world->drop(step->live->nodes[i].agent);
 	core->world->timer(core, step, GCK_TIMER_PHASE, 0);
 	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
+	core->world->timer(core, step, GCK_TIMER_HOLD, 0);
 	gck_live_free(step);
 }
 
@@ -101,6 +103,7 @@ static void begin_live(struct gck_core *core, struct gck_step *step, enum gck_ag
 			      "and its commit was not found",
 			      step->intent.seq);
 		core->world->timer(core, step, GCK_TIMER_PHASE, RECOVER_MS);
+		gck_hold_arm(core, step);
 	} else {
 		live->phase = GCK_IDLE;
 		if (step->intent.seq)

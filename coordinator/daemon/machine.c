@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "coordinator/daemon/checkpoint.h"
+#include "coordinator/daemon/hold.h"
 #include "coordinator/daemon/live.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/daemon/restart.h"
@@ -263,6 +264,7 @@ static void step_on(struct gck_core *core, struct gck_step *step, enum gck_event
 	if (t->next != live->phase)
 		live->phase_since_ms = core->world->now_ms();
 	live->phase = t->next;
+	gck_hold_arm(core, step);
 	t->action(core, step);
 }
 

@@ -64,7 +64,7 @@ struct gck_step {
 	struct gck_intent intent;
 	struct gck_commit *commits; /* newest first */
 	struct gck_live *live;    /* NULL while no agent is known */
-	void *timers[2];          /* the world's */
+	void *timers[3];          /* the world's */
 	size_t bytes;             /* about what its agents' word makes this coordinator keep */
 	bool asking, asked;       /* finish.c's: Slurm is asked how it ended; it has told */
 };

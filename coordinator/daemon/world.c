@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/hold.h"
 #include "coordinator/daemon/interval.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/daemon/peer.h"
@@ -91,8 +92,10 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 	stop_timer(core, t);
 	if (which == GCK_TIMER_PHASE)
 		gck_answer_timeout(core, step);
-	else
+	else if (which == GCK_TIMER_INTERVAL)
 		gck_interval_due(core, step);
+	else
+		gck_hold_due(core, step);
 }
 
 static void world_timer(struct gck_core *core, struct gck_step *step, enum gck_timer which,

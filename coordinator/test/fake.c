@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/hold.h"
 #include "coordinator/daemon/interval.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/daemon/record.h"
@@ -246,8 +247,10 @@ bool fake_timer_fires(struct fake *f, unsigned id, enum gck_timer which)
 	f->timers[id][which] = 0;
 	if (which == GCK_TIMER_PHASE)
 		gck_answer_timeout(&f->core, step);
-	else
+	else if (which == GCK_TIMER_INTERVAL)
 		gck_interval_due(&f->core, step);
+	else
+		gck_hold_due(&f->core, step);
 	return true;
 }
 

@@ -63,7 +63,8 @@ static void happen(struct fake *f)
 	else if (what < 9890)
 		fake_disconnect(f, any_agent(f));
 	else if (what < 9920)
-		fake_timer_fires(f, f->random(f, STEPS), GCK_TIMER_PHASE);
+		fake_timer_fires(f, f->random(f, STEPS), f->random(f, 3) ? GCK_TIMER_PHASE :
+								   GCK_TIMER_HOLD);
 	else if (what < 9940)
 		damage(f, f->random(f, STEPS));
 	else if (what < 9960)

@@ -189,6 +189,56 @@ static void test_missing(void)
 	end();
 }
 
+/* ---- signs of life ------------------------------------------------------------------------- */
+
+static bool next_is(struct gck_agent *a, const char *op)
+{
+	json_t *body = fake_pop(&a->in);
+	const char *got = json_string_value(json_object_get(body, "op"));
+	bool good = got && !strcmp(got, op);
+
+	json_decref(body);
+	return good;
+}
+
+static void reach(enum gck_phase phase)
+{
+	for (unsigned i = 0; i < 1000 && step_0()->live->phase != phase; i++)
+		fake_deliver(&f);
+	is_int(step_0()->live->phase, phase, "on the way");
+}
+
+static void test_hold(void)
+{
+	begin();
+	gck_operation_begin(&f.core, GCK_VACATE, JOB, 0, "test", NULL, NULL);
+	reach(GCK_FREEZING);
+	is_int(f.timers[0][GCK_TIMER_HOLD], step_0()->live->options.timeout_ms / 4,
+	       "ranks that are held for long");
+	reach(GCK_HELD_COMMITTING);
+	while (f.agents[0][2].in.n)
+		json_decref(fake_pop(&f.agents[0][2].in));
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_HOLD) && next_is(&f.agents[0][2], "hold"),
+	   "their agents are told that it is meant so");
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_HOLD) && next_is(&f.agents[0][2], "hold"),
+	   "again and again");
+	settle();
+	is_int(step_0()->live->phase, GCK_OVER, "when they have ended");
+	fake_timer_fires(&f, 0, GCK_TIMER_HOLD);
+	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "no more");
+	end();
+}
+
+static void test_no_hold(void)
+{
+	begin();
+	create();
+	reach(GCK_RESUMING);
+	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "not for ranks that are held for a moment");
+	settle();
+	end();
+}
+
 /* ---- one's share --------------------------------------------------------------------------- */
 
 /* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
@@ -234,6 +284,8 @@ int main(void)
 	test_back();
 	test_needs_hold();
 	test_missing();
+	test_hold();
+	test_no_hold();
 	test_share();
 	return tap_done();
 }

@@ -176,14 +176,15 @@ static void held_for_the_write(void)
 	ok(packet_bool(ask("write", NULL, 2), "ok"), "written");
 	is_int(fake_world->held_writes, 3, "while held");
 	ok(transaction_held(fake_agent->transaction), "and still held");
-	transaction_connection(fake_agent->transaction, false);
-	fake_run(0.3);
-	transaction_connection(fake_agent->transaction, true);
-	fake_run(0.8);
-	ok(transaction_held(fake_agent->transaction), "a short absence of the coordinator");
-	transaction_connection(fake_agent->transaction, false);
-	fake_run(1.2);
-	ok(!transaction_held(fake_agent->transaction), "a long one lets the ranks go");
+	fake_run(0.4);
+	transaction_heard(fake_agent->transaction);
+	fake_run(0.4);
+	ok(transaction_held(fake_agent->transaction), "a coordinator that was away for a short time");
+	ask("hold", NULL, 0);
+	fake_run(0.4);
+	ok(transaction_held(fake_agent->transaction), "one that says that they are to be held");
+	fake_run(0.5);
+	ok(!transaction_held(fake_agent->transaction), "its long silence lets the ranks go");
 	ok(!packet_bool(ask("resume", NULL, 1), "ok"), "and is the answer afterwards");
 	fake_end();
 
