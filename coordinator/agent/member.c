@@ -50,18 +50,30 @@ static void on_end(void *data, int status)
 
 static const struct child_ops ops = { worker_main, on_message, on_end };
 
+/* The agent gives a sign of life twice a second. Ranks that are held for a requeue may well wait for
+ * one that is starved; a create is not worth it. */
+static unsigned backstop(const json_t *prepare, const struct gck_options *o)
+{
+	unsigned timeout = (unsigned)packet_int(prepare, "timeout_ms", o->timeout_ms);
+	unsigned hold = (unsigned)packet_int(prepare, "hold_ms", o->hold_ms);
+
+	if (packet_bool(prepare, "keep_held") && timeout > hold)
+		hold = timeout;
+	return hold + BACKSTOP_MORE_MS;
+}
+
 static void fill(struct member *m, const json_t *prepare, const struct step *s)
 {
-	unsigned timeout = (unsigned)packet_int(prepare, "timeout_ms", s->options.timeout_ms);
-	unsigned hold = (unsigned)packet_int(prepare, "hold_ms", s->options.hold_ms);
-
 	m->work = (struct worker_task){
 		.step = s, .rank = m->task->rank, .pid = m->task->pid,
 		.link = m->task->link->fd, .hello = m->task->link->hello,
 		.seq = (uint32_t)packet_int(prepare, "seq", 0),
-		.backstop_ms = (timeout > hold ? timeout : hold) + BACKSTOP_MORE_MS,
+		.backstop_ms = backstop(prepare, &s->options),
+		.base_named = json_object_get(prepare, "base") != NULL,
+		.base = (uint32_t)packet_int(prepare, "base", 0),
 	};
 	snprintf(m->work.nonce, sizeof m->work.nonce, "%s", packet_text(prepare, "nonce", ""));
+	snprintf(m->work.hash, sizeof m->work.hash, "%s", packet_text(prepare, "base_hash", ""));
 }
 
 int member_start(struct member *m, const json_t *prepare, struct gck_error *err)

@@ -34,22 +34,34 @@ static json_t *extra_members(const struct worker_task *t)
 			 packet_string(s->argv[0]));
 }
 
-/* The rank's manifest in the newest commit: chunks that it has are not written again. Without a
- * readable one everything is written. */
-static json_t *previous_manifest(struct gck_store *store, uint32_t rank)
+/* The commit that the image builds on. A coordinator that names none leaves it to the store. */
+static uint32_t base_of(const struct worker_task *t, struct gck_store *store)
 {
-	json_t *commit = NULL, *manifest = NULL;
-	uint32_t *seqs = NULL;
+	uint32_t *seqs = NULL, newest = 0;
 	size_t n = 0;
 
-	if (gck_store_list(store, &seqs, &n, NULL) < 0)
-		return NULL;
-	if (n)
-		commit = gck_store_read_commit(store, seqs[n - 1], NULL, NULL, NULL);
-	if (commit)
-		manifest = gck_store_read_manifest(store, commit, rank, NULL);
-	json_decref(commit);
+	if (t->base_named)
+		return t->base;
+	if (gck_store_list(store, &seqs, &n, NULL) == 0 && n)
+		newest = seqs[n - 1];
 	free(seqs);
+	return newest;
+}
+
+/* The rank's manifest there: chunks that it has are not written again. Without a readable one
+ * everything is written. */
+static json_t *previous_manifest(const struct worker_task *t, struct gck_store *store)
+{
+	uint32_t base = base_of(t, store);
+	json_t *commit, *manifest;
+
+	if (!base)
+		return NULL;
+	commit = gck_store_read_commit(store, base, *t->hash ? t->hash : NULL, NULL, NULL);
+	if (!commit)
+		return NULL;
+	manifest = gck_store_read_manifest(store, commit, t->rank, NULL);
+	json_decref(commit);
 	return manifest;
 }
 
@@ -73,7 +85,7 @@ static int write_image(struct worker *w, struct gck_writer *writer, struct gck_e
 
 static int write_into(struct worker *w, struct gck_store *store, struct gck_error *err)
 {
-	json_t *previous = previous_manifest(store, w->task->rank);
+	json_t *previous = previous_manifest(w->task, store);
 	struct gck_writer *writer = gck_writer_open(store, w->task->seq, w->task->nonce,
 						    &w->task->step->options, previous, err);
 	int rc;

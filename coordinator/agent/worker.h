@@ -44,10 +44,13 @@ struct worker_task {
 	uint32_t seq;
 	char nonce[64];
 	unsigned backstop_ms;         /* an agent so long silent while the rank is held hangs */
+	bool base_named;              /* false: the newest commit in the store is the base */
+	uint32_t base;                /* commit whose chunks are not written again; 0: none */
 
 	/* a restart */
 	uint32_t from_job, from_step;
-	char hash[40];                /* of the commit seq; "" is not known */
+
+	char hash[40];                /* of the commit seq (a restart) or base; "": not known */
 };
 
 /* struct child_ops.run; arg is a struct worker_task. */
