@@ -54,6 +54,7 @@ struct gck_live {
 	struct gck_options options;
 	struct gck_checkpoint checkpoint;
 	struct gck_restart_plan plan;
+	bool holding;            /* the timer of hold.c runs */
 	bool foreign;            /* its store has commits of another program */
 	bool refused;            /* the step is not to start, because of last_error */
 	bool try_again;          /* the commit is not to blame: the job is not held */
