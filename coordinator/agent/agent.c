@@ -6,11 +6,13 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "coordinator/agent/first.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/requeue.h"
@@ -31,7 +33,8 @@
 static void set_gate(struct agent *a, enum gate gate)
 {
 	a->gate = gate;
-	ev_timer_stop(a->loop, &a->patience);
+	if (gate != GATE_HOLD)
+		ev_timer_stop(a->loop, &a->patience);
 	links_answer(a->links);
 }
 
@@ -46,10 +49,9 @@ void agent_hold(struct agent *a)
 	set_gate(a, GATE_HOLD);
 }
 
-void agent_finished(struct agent *a, json_t *statuses)
+void agent_finished(struct agent *a, json_t *statuses, const char *why)
 {
-	say_to_user(&a->tasks, "step %u.%u had already finished: it is not run again (skip-done=no "
-		    "would)", a->step->job, a->step->step);
+	say_to_user(&a->tasks, "%s", why);
 	json_decref(a->statuses);
 	a->statuses = json_incref(statuses);
 	a->failure = 0;
@@ -74,25 +76,45 @@ void agent_refuse(struct agent *a, const char *why)
 
 /* ---- a restart without a coordinator ------------------------------------------------------- */
 
-#define NOT_REACHED "the coordinator at %s cannot be reached, so nobody knows whether step " \
-	"%u.%u has a checkpoint"
+static void signal_ranks(const struct agent *a, int sig)
+{
+	for (size_t i = 0; i < a->tasks.n; i++)
+		if (!a->tasks.v[i]->ended)
+			kill(a->tasks.v[i]->pid, sig);
+	if (sig == SIGKILL && a->restart)
+		restart_give_up(a->restart);
+}
 
-/* On success the ranks wait on for Slurm's signals, so that the script runs no line after srun. */
+static void say_unreached(const struct agent *a, const char *what_follows)
+{
+	const struct step *s = a->step;
+
+	say_to_user(&a->tasks, "the coordinator at %s cannot be reached, so nobody knows whether "
+		    "step %u.%u %s: %s", s->conf.host, s->job, s->step, a->gate == GATE_HOLD ?
+		    "could be restored on all its nodes" : "has a checkpoint", what_follows);
+}
+
+/* On success the ranks wait on for Slurm's signals, so that the script runs no line after srun.
+ * Those that were emptied can only be killed. */
 static void on_requeued(void *data, const json_t *result, const struct gck_error *why)
 {
 	struct agent *a = data;
-	const struct step *s = a->step;
+	char text[sizeof why->text + 64];
 
 	if (result) {
-		say_to_user(&a->tasks, NOT_REACHED ": job %u is requeued and held; release it when "
-			    "gpuckptd runs again", s->conf.host, s->job, s->step, s->job);
+		snprintf(text, sizeof text, "job %u is requeued and held; release it when gpuckptd "
+			 "runs again", a->step->job);
+		say_unreached(a, text);
 		ev_timer_set(&a->last_resort, REQUEUED_KILL_S, 0.);
 		ev_timer_start(a->loop, &a->last_resort);
 		return;
 	}
-	say_to_user(&a->tasks, NOT_REACHED ", and the job could not be given back: %s",
-		    s->conf.host, s->job, s->step, why->text);
-	leave(a);
+	snprintf(text, sizeof text, "the job could not be given back: %s", why->text);
+	say_unreached(a, text);
+	if (a->gate == GATE_HOLD)
+		signal_ranks(a, SIGKILL);
+	else
+		leave(a);
 }
 
 static void on_patience_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -111,22 +133,23 @@ void agent_heard(struct agent *a)
 	ev_timer_stop(a->loop, &a->patience);
 }
 
+/* Ranks that only the coordinator's word can let go. */
+static bool needs_word(const struct agent *a)
+{
+	if (a->gate == GATE_HOLD)
+		return a->restart && restart_waits(a->restart);
+	return a->gate == GATE_WAIT && a->lasting->bound;
+}
+
 void agent_unheard(struct agent *a)
 {
-	if (a->gate != GATE_WAIT || ev_is_active(&a->patience))
+	if (!needs_word(a) || ev_is_active(&a->patience))
 		return;
 	ev_timer_set(&a->patience, a->step->options.restart_wait_s, 0.);
 	ev_timer_start(a->loop, &a->patience);
 }
 
 /* ---- ending ranks -------------------------------------------------------------------------- */
-
-static void signal_ranks(const struct agent *a, int sig)
-{
-	for (size_t i = 0; i < a->tasks.n; i++)
-		if (!a->tasks.v[i]->ended)
-			kill(a->tasks.v[i]->pid, sig);
-}
 
 static void on_last_resort(struct ev_loop *loop, ev_timer *w, int events)
 {
@@ -192,16 +215,6 @@ static void on_control(struct ev_loop *loop, ev_io *io, int events)
 
 /* ---- start and end ------------------------------------------------------------------------- */
 
-/* A first start never waits for the coordinator. */
-static enum gate first_gate(const struct agent *a)
-{
-	const struct step *s = a->step;
-
-	if (a->lasting->released || s->options.restart == GCK_RESTART_NEVER)
-		return GATE_OPEN;
-	return s->restarts || s->options.restart == GCK_RESTART_FROM ? GATE_WAIT : GATE_OPEN;
-}
-
 static void watch_control(struct agent *a)
 {
 	fcntl(a->control, F_SETFL, O_NONBLOCK);
@@ -229,6 +242,7 @@ static void await_welcome(struct agent *a)
 	ev_timer limit;
 
 	ev_io_stop(a->loop, &a->control_io);
+	upstream_connect(a->upstream);
 	ev_timer_init(&limit, on_not_welcome, WELCOME_S, 0.);
 	limit.data = a;
 	ev_timer_start(a->loop, &limit);
@@ -249,6 +263,15 @@ static void finish(struct agent *a)
 	upstream_stop(a->upstream);
 }
 
+/* The gate is known before the coordinator is told where the ranks stand. */
+static void start(struct agent *a)
+{
+	if (!a->lasting->bound && a->gate == GATE_WAIT)
+		agent_open(a);
+	upstream_connect(a->upstream);
+	agent_unheard(a);
+}
+
 int agent_run(const struct step *s, struct lasting *lasting, int control)
 {
 	struct agent a = { .step = s, .lasting = lasting, .control = control };
@@ -259,14 +282,15 @@ int agent_run(const struct step *s, struct lasting *lasting, int control)
 	if (!a.loop)
 		return 1;
 	watch_control(&a);
-	a.gate = first_gate(&a);
-	if (a.gate == GATE_OPEN)
-		lasting->released = 1;
+	a.gate = lasting->released ? GATE_OPEN : GATE_WAIT;
 	a.links = links_start(&a);
 	a.upstream = upstream_start(&a);
 	if (!a.links || !a.upstream)
 		return 1;
-	agent_unheard(&a);
+	if (lasting->released || lasting->bound || s->options.restart == GCK_RESTART_NEVER)
+		start(&a);
+	else
+		first_look(&a, start);
 	ev_run(a.loop, 0);
 	finish(&a);
 	return 0;

@@ -16,7 +16,8 @@
 /* What a rank that waits in its constructor is told. */
 enum gate {
 	GATE_OPEN,  /* go: a first start, or the coordinator's word is "cold" or "run" */
-	GATE_WAIT,  /* nothing yet: a restart, and the coordinator's word is not there */
+	GATE_WAIT,  /* nothing yet: a restart, and the coordinator's word is not there; or the store
+		     * is being looked at (first.h) */
 	GATE_HOLD,  /* hold: it will be restored */
 	GATE_EXIT,  /* leave, with the status of `statuses` */
 };
@@ -35,6 +36,7 @@ struct agent {
 	int failure;              /* GATE_EXIT without statuses: the status to leave with */
 	struct transaction *transaction; /* NULL: no checkpoint is under way */
 	struct restart *restart;         /* NULL: no restart is under way */
+	bool refused;             /* the user was told that there will be no checkpoints */
 	ev_timer patience;        /* at a restart: until the coordinator must have been heard */
 	ev_timer last_resort;     /* ranks that were asked to end: until they are made to */
 };
@@ -48,9 +50,9 @@ void agent_open(struct agent *a);
 /* The coordinator has a commit for this step: hold the ranks for it. */
 void agent_hold(struct agent *a);
 
-/* Ranks leave before main: with what they had ended with (statuses, borrowed), or with a failure
- * whose reason they print. */
-void agent_finished(struct agent *a, json_t *statuses);
+/* Ranks leave before main: with what they had ended with (statuses, borrowed), or with a failure.
+ * why is for the user. */
+void agent_finished(struct agent *a, json_t *statuses, const char *why);
 void agent_refuse(struct agent *a, const char *why);
 
 /* The coordinator was heard, or is out of reach: patience at a restart. */

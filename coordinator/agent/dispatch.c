@@ -8,6 +8,7 @@
 #include "coordinator/agent/able.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/restart.h"
+#include "coordinator/agent/say.h"
 #include "coordinator/agent/transaction.h"
 #include "coordinator/agent/upstream.h"
 
@@ -44,7 +45,9 @@ static int welcome_restore(struct agent *a, const json_t *body)
 static int welcome_finished(struct agent *a, const json_t *body)
 {
 	if (a->gate != GATE_OPEN)
-		agent_finished(a, json_object_get(body, "statuses"));
+		agent_finished(a, json_object_get(body, "statuses"),
+			       packet_text(body, "why", "this step had finished: it is not run "
+					   "again (skip-done=no runs it)"));
 	return 0;
 }
 
@@ -55,14 +58,18 @@ static int welcome_wait(struct agent *a, const json_t *body)
 	return 0;
 }
 
+/* Ranks that run are not harmed; that there will be no checkpoint is said once, not with every
+ * connection. */
 static int welcome_refuse(struct agent *a, const json_t *body)
 {
 	const char *why = packet_text(body, "why", "the coordinator refuses it");
 
 	if (a->gate != GATE_OPEN)
 		agent_refuse(a, why);
-	else
-		gck_warn("the step runs without checkpoints: %s", why);
+	else if (!a->refused)
+		say_to_user(&a->tasks, "step %u.%u runs without checkpoints: %s", a->step->job,
+			    a->step->step, why);
+	a->refused = true;
 	return 0;
 }
 

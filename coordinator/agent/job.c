@@ -7,6 +7,8 @@
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/packet.h"
 
+#define GRACE_S 1. /* for a process that was killed to end */
+
 struct job {
 	struct ev_loop *loop;
 	const char *what;
@@ -73,14 +75,24 @@ static void on_end(void *data, int status)
 	job_free(j);
 }
 
+/* A process that hangs in a file system may not even be killed: it is not waited for. */
 static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct job *j = w->data;
+	struct gck_error err = { 0 };
 
-	(void)loop;
 	(void)events;
-	j->late = true;
-	child_kill(j->child);
+	if (!j->late) {
+		j->late = true;
+		child_kill(j->child);
+		ev_timer_set(w, GRACE_S, 0.);
+		ev_timer_start(loop, w);
+		return;
+	}
+	child_forget(j->child);
+	why_failed(j, 0, &err);
+	j->done(j->data, NULL, &err);
+	job_free(j);
 }
 
 static const struct child_ops ops = { child_run, on_message, on_end };

@@ -166,7 +166,10 @@ static void on_connection(struct ev_loop *loop, ev_io *io, int events)
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != getuid()) {
-		gck_warn("a process of another user connected: refused");
+		if (!all->foreign)
+			gck_warn("a process of user %u connected: refused, as all of other users",
+				 peer.uid);
+		all->foreign = true;
 		close(fd);
 		return;
 	}

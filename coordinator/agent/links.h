@@ -11,6 +11,7 @@ struct links {
 	struct agent *agent;
 	struct link *first;
 	ev_io listener;
+	bool foreign;            /* a process of another user has connected */
 };
 
 struct link {

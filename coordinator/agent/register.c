@@ -7,14 +7,15 @@
 #include "coordinator/agent/store_job.h"
 #include "coordinator/agent/transaction.h"
 
-#define LIST_LIMIT_S 20.
+#define LIST_LIMIT_S 20.        /* a restart has nothing better to do */
+#define LIST_RUNNING_LIMIT_S 4. /* ranks run, or are held for a checkpoint */
 
 struct job *register_list(struct agent *a, job_done *done, void *data, struct gck_error *err)
 {
 	const struct store_request r = { .step = a->step };
 
-	return job_start(a->loop, "listing the commits", store_list, &r, LIST_LIMIT_S, done, data,
-			 err);
+	return job_start(a->loop, "listing the commits", store_list, &r, a->gate == GATE_OPEN ?
+			 LIST_RUNNING_LIMIT_S : LIST_LIMIT_S, done, data, err);
 }
 
 static const char *state_of(const struct agent *a, uint32_t *seq)
@@ -66,7 +67,7 @@ json_t *register_body(const struct agent *a, const json_t *commits, const struct
 	json_object_set_new(body, "exited", ended(&a->tasks));
 	json_object_set_new(body, "commits",
 			    commits ? json_incref((json_t *)commits) : json_null());
-	if (!commits && why)
+	if (!commits && why->code)
 		json_object_set_new(body, "store_error", packet_string(why->text));
 	return body;
 }

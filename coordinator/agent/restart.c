@@ -358,3 +358,22 @@ bool restart_building(const struct restart *r, uint32_t *seq)
 	*seq = r->seq;
 	return true;
 }
+
+bool restart_waits(const struct restart *r)
+{
+	return r->stage != STAGE_RUNNING && r->stage != STAGE_DONE;
+}
+
+void restart_give_up(struct restart *r)
+{
+	if (!restart_waits(r))
+		return;
+	if (r->stage != STAGE_FAILED)
+		gck_fail(&r->why, ECANCELED, "node %s: the restart was given up",
+			 r->agent->step->node);
+	r->stage = STAGE_FAILED;
+	ev_timer_stop(r->agent->loop, &r->tick);
+	ev_timer_stop(r->agent->loop, &r->look);
+	for (size_t i = 0; i < r->n; i++)
+		returning_end(&r->ranks[i]);
+}

@@ -17,4 +17,10 @@ void restart_task_ended(struct restart *r, struct task *t);
 /* Is a commit being built, or built and held? Then seq is set to which. */
 bool restart_building(const struct restart *r, uint32_t *seq);
 
+/* Does it need the coordinator's word to go on? */
+bool restart_waits(const struct restart *r);
+
+/* The ranks were killed: their restorers leave, for only then slurmstepd hears of a rank's end. */
+void restart_give_up(struct restart *r);
+
 #endif

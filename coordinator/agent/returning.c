@@ -129,3 +129,9 @@ void returning_run(struct returning *one)
 	}
 	tell(one, json_pack("{s:s}", "op", "run"));
 }
+
+void returning_end(struct returning *one)
+{
+	if (one->child)
+		child_kill(one->child);
+}

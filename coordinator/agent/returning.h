@@ -58,6 +58,9 @@ void returning_build(struct returning *one);
 void returning_files(struct returning *one);
 void returning_run(struct returning *one);
 
+/* End the restorer, and a rank that it has emptied. */
+void returning_end(struct returning *one);
+
 /* ---- what ranks tell their restart ---- */
 
 /* The first failure of a rank fails the restart on this node. */

@@ -17,40 +17,62 @@ static struct gck_store *open_store(const struct store_request *r, bool create,
 	return gck_store_open(s->options.store, s->cluster, s->job, s->step, create, err);
 }
 
+/* One that is damaged is none. One that cannot be read now may be the one to restart from. */
+static int add_commit(json_t *all, struct gck_store *store, uint32_t seq, struct gck_error *err)
+{
+	char hash[GCK_HASH_TEXT];
+	json_t *commit = gck_store_read_commit(store, seq, NULL, hash, err);
+
+	if (!commit)
+		return err->code == EBADMSG ? 0 : -1;
+	json_array_append_new(all, json_pack("{s:I, s:s}", "seq", (json_int_t)seq, "hash", hash));
+	json_decref(commit);
+	return 0;
+}
+
 static json_t *list_commits(struct gck_store *store, struct gck_error *err)
 {
 	json_t *all = json_array();
 	uint32_t *seqs = NULL;
 	size_t n = 0;
+	int rc = gck_store_list(store, &seqs, &n, err);
 
-	if (gck_store_list(store, &seqs, &n, err) < 0) {
-		json_decref(all);
-		return NULL;
-	}
-	for (size_t i = 0; i < n; i++) {
-		char hash[GCK_HASH_TEXT];
-		json_t *commit = gck_store_read_commit(store, seqs[i], NULL, hash, NULL);
-
-		if (commit)
-			json_array_append_new(all, json_pack("{s:I, s:s}", "seq",
-					      (json_int_t)seqs[i], "hash", hash));
-		json_decref(commit);
-	}
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = add_commit(all, store, seqs[i], err);
 	free(seqs);
-	return all;
+	if (rc == 0)
+		return all;
+	json_decref(all);
+	return NULL;
 }
 
+/* A step that was never checkpointed has no directory. (A store that is not there, or has not this
+ * cluster's directory, is another matter: ENODEV.) */
 json_t *store_list(const void *request, struct gck_error *err)
 {
 	struct gck_store *store = open_store(request, false, err);
 	json_t *all;
 
-	/* A step that was never checkpointed has no directory. */
 	if (!store)
 		return err->code == ENOENT ? json_array() : NULL;
 	all = list_commits(store, err);
 	gck_store_close(store);
 	return all;
+}
+
+json_t *store_used(const void *request, struct gck_error *err)
+{
+	struct gck_store *store = open_store(request, false, err);
+	uint32_t *seqs = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (!store)
+		return err->code == ENOENT ? json_false() : NULL;
+	rc = gck_store_list(store, &seqs, &n, err);
+	free(seqs);
+	gck_store_close(store);
+	return rc < 0 ? NULL : json_boolean(n > 0);
 }
 
 static json_t *check_store(struct gck_store *store, struct gck_error *err)

@@ -16,8 +16,12 @@ struct store_request {
 	const json_t *document;  /* the commit, or the sequence numbers to keep */
 };
 
-/* The commits that lie there: [{"seq","hash"}]. One that cannot be read is left out. */
+/* The commits that lie there: [{"seq","hash"}]. One that is damaged is left out; one that cannot be
+ * read is a failure, for nobody knows then which is the newest. */
 json_t *store_list(const void *request, struct gck_error *err);
+
+/* Is there a commit, of whatever worth? true or false. */
+json_t *store_used(const void *request, struct gck_error *err);
 
 /* What a checkpoint needs beside its ranks: store reachable, what ranks share and write refused by name;
  * {"space","memory","first"}: bytes that fit into each, and whether there is no commit yet. */

@@ -31,12 +31,14 @@
 struct upstream {
 	struct agent *agent;
 	struct job *job;         /* resolving, or listing the store */
+	struct resolved to;
+	json_t *commits;         /* as listed for this attempt; NULL: not listed */
+	struct gck_error unlisted; /* and why not; its code is 0 if nobody asked */
 	int fd;                  /* connecting; -1 */
 	struct gck_wire *wire;   /* connected */
-	uid_t coordinator;       /* whose word is taken */
 	unsigned attempt;
 	double delay;
-	bool registered, welcomed, broken;
+	bool begun, registered, welcomed, broken;
 	bool said;               /* that it cannot be reached, once a time */
 	ev_io io;
 	ev_timer timer;          /* next attempt, or the limit of this one */
@@ -164,9 +166,9 @@ void upstream_send(struct agent *a, json_t *body)
 
 /* ---- register ------------------------------------------------------------------------------ */
 
-static void send_register(struct upstream *u, const json_t *commits, const struct gck_error *why)
+static void send_register(struct upstream *u)
 {
-	json_t *body = register_body(u->agent, commits, why);
+	json_t *body = register_body(u->agent, u->commits, &u->unlisted);
 
 	if (!body) {
 		lost(u, "out of memory");
@@ -175,27 +177,6 @@ static void send_register(struct upstream *u, const json_t *commits, const struc
 	queue(u, body);
 	u->registered = true;
 	limit(u, WELCOME_LIMIT_S);
-}
-
-static void on_listed(void *data, const json_t *result, const struct gck_error *why)
-{
-	struct upstream *u = data;
-
-	u->job = NULL;
-	send_register(u, result, why);
-}
-
-static void say_hello(struct upstream *u)
-{
-	struct gck_error err = { 0 };
-
-	if (u->agent->step->node_id) {
-		send_register(u, NULL, NULL);
-		return;
-	}
-	u->job = register_list(u->agent, on_listed, u, &err);
-	if (!u->job)
-		send_register(u, NULL, &err);
 }
 
 /* ---- connecting ---------------------------------------------------------------------------- */
@@ -227,15 +208,15 @@ static void on_connecting_io(struct upstream *u)
 		lost(u, strerror(code));
 		return;
 	}
-	tune(u->fd);
-	u->wire = gck_wire_client(u->fd, s->conf.munge_socket, u->coordinator, &err);
+	u->wire = gck_wire_client(u->fd, s->conf.munge_socket, u->to.uid, &err);
 	if (!u->wire) {
 		lost(u, err.text);
 		return;
 	}
+	tune(u->fd); /* more impatient than the wire is by itself */
 	u->fd = -1;
 	watch(u, gck_wire_fd(u->wire), EV_READ);
-	say_hello(u);
+	send_register(u);
 }
 
 static void on_io(struct ev_loop *loop, ev_io *io, int events)
@@ -249,33 +230,55 @@ static void on_io(struct ev_loop *loop, ev_io *io, int events)
 		on_connecting_io(u);
 }
 
-static void connect_to(struct upstream *u, const struct resolved *to)
+static void connect_now(struct upstream *u)
 {
-	u->fd = socket(to->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (u->fd < 0 || (connect(u->fd, (const struct sockaddr *)&to->address, to->len) < 0 &&
-			  errno != EINPROGRESS)) {
+	const struct sockaddr *to = (const struct sockaddr *)&u->to.address;
+
+	limit(u, CONNECT_LIMIT_S);
+	u->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (u->fd < 0 || (connect(u->fd, to, u->to.len) < 0 && errno != EINPROGRESS)) {
 		lost(u, strerror(errno));
 		return;
 	}
 	watch(u, u->fd, EV_WRITE);
 }
 
+static void on_listed(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct upstream *u = data;
+
+	u->job = NULL;
+	json_decref(u->commits);
+	u->commits = json_incref((json_t *)result);
+	u->unlisted = *why;
+	connect_now(u);
+}
+
+/* Before the connection is made: the coordinator does not wait for a `register` as long as a slow
+ * store may take. */
+static void list_commits(struct upstream *u)
+{
+	struct gck_error err = { 0 };
+
+	ev_timer_stop(u->agent->loop, &u->timer);
+	u->job = register_list(u->agent, on_listed, u, &err);
+	if (!u->job)
+		on_listed(u, NULL, &err);
+}
+
 static void on_resolved(void *data, const json_t *result, const struct gck_error *why)
 {
 	struct upstream *u = data;
-	struct resolved to;
 
 	u->job = NULL;
-	if (!result) {
+	if (!result)
 		lost(u, why->text);
-		return;
-	}
-	if (resolve_take(result, u->attempt++, &to) < 0) {
+	else if (resolve_take(result, u->attempt++, &u->to) < 0)
 		lost(u, "it has no address");
-		return;
-	}
-	u->coordinator = to.uid;
-	connect_to(u, &to);
+	else if (u->agent->step->node_id)
+		connect_now(u);
+	else
+		list_commits(u);
 }
 
 static void attempt(struct upstream *u)
@@ -304,8 +307,14 @@ struct upstream *upstream_start(struct agent *a)
 	u->io.data = u;
 	ev_init(&u->timer, on_timer);
 	u->timer.data = u;
-	attempt(u);
 	return u;
+}
+
+void upstream_connect(struct upstream *u)
+{
+	if (!u->begun)
+		attempt(u);
+	u->begun = true;
 }
 
 void upstream_stop(struct upstream *u)
@@ -315,6 +324,7 @@ void upstream_stop(struct upstream *u)
 	if (u->job)
 		job_cancel(u->job);
 	gck_wire_free(u->wire);
+	json_decref(u->commits);
 	if (u->fd >= 0)
 		close(u->fd);
 	u->agent->upstream = NULL;

@@ -7,6 +7,7 @@
 #include "coordinator/agent/agent.h"
 
 struct upstream *upstream_start(struct agent *a);
+void upstream_connect(struct upstream *u);
 void upstream_stop(struct upstream *u);
 
 /* Send (the reference is dropped). Without a connection the message is lost: `register` and the

@@ -1,40 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The real agent where things do not go straight: nobody to talk to, a word that does not come,
- * damage in the store, ranks that have ended. */
+ * ranks that are held and end, files that ranks share. */
 #include "config.h"
 
-#include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
-
-static bool both_count(const struct plugin *p)
-{
-	return plugin_counts(p, 0) && plugin_counts(p, 1);
-}
-
-static void begin(struct plugin *p, const char *options, unsigned restarts)
-{
-	p->options = options;
-	p->restarts = restarts;
-	if (!restarts)
-		plugin_new_output(p);
-	plugin_start(p);
-}
-
-static json_t *commit_members(unsigned seq, const char *hash)
-{
-	return json_pack("{s:I, s:s}", "seq", (json_int_t)seq, "hash", hash);
-}
 
 /* ---- without a coordinator ----------------------------------------------------------------- */
 
@@ -43,8 +20,8 @@ static void first_start_alone(struct plugin *p)
 	json_t *m;
 
 	coord_deaf(true);
-	begin(p, NULL, 0);
-	ok(both_count(p), "a first start without a coordinator: both ranks run");
+	plugin_begin(p, NULL, 0);
+	ok(plugin_both_count(p), "a first start without a coordinator: both ranks run");
 	coord_deaf(false);
 	m = coord_welcome("run", NULL, 8000);
 	ok(m != NULL, "the agent registers when there is one");
@@ -52,54 +29,43 @@ static void first_start_alone(struct plugin *p)
 	plugin_stop(p, NULL);
 }
 
-static void write_scontrol(const struct plugin *p, const char *script)
+static void refused_running(struct plugin *p)
 {
-	char path[96];
-	FILE *f;
-
-	snprintf(path, sizeof path, "%s/scontrol", p->dir);
-	f = fopen(path, "w");
-	if (!f)
-		return;
-	fprintf(f, "#!/bin/sh\n%s\n", script);
-	fchmod(fileno(f), 0755);
-	fclose(f);
+	coord_deaf(true);
+	plugin_begin(p, NULL, 0);
+	plugin_both_count(p);
+	coord_deaf(false);
+	json_decref(coord_welcome("refuse", json_pack("{s:s}", "why", "no such partition"), 8000));
+	usleep(300000);
+	ok(plugin_said(p, "without checkpoints: no such partition"),
+	   "the coordinator refuses a step that runs: the user is told");
+	ok(plugin_both_count(p), "the ranks run on");
+	plugin_stop(p, NULL);
 }
 
-static void restart_alone(struct plugin *p)
+static void first_start_no_store(struct plugin *p)
 {
-	char path[96], script[256];
+	json_t *m;
 
-	snprintf(path, sizeof path, "%s/requeued", p->dir);
-	snprintf(script, sizeof script, "echo \"$@\" > %s", path);
-	write_scontrol(p, script);
-	coord_deaf(true);
-	begin(p, "restart-wait=1s", 1);
-	sleep(2);
-	ok(plugin_said(p, "is requeued and held"), "a restart without one: the user is told");
-	ok(access(path, F_OK) == 0, "the job is requeued and held");
-	is_int(plugin_reap(p, 0, 100, true), -1, "and the ranks wait for Slurm to end them");
+	plugin_set_mode(p, "store/test", 0);
+	plugin_begin(p, NULL, 0);
+	m = coord_welcome("cold", NULL, 8000);
+	is_str(packet_text(m, "state", ""), "running", "a first start whose store cannot be read");
+	ok(!json_is_array(json_object_get(m, "commits")) && *packet_text(m, "store_error", ""),
+	   "the coordinator is told so: %s", packet_text(m, "store_error", ""));
+	json_decref(m);
+	ok(plugin_both_count(p), "both ranks run");
 	plugin_stop(p, NULL);
-
-	write_scontrol(p, "echo no such job >&2; exit 1");
-	begin(p, "restart-wait=1s", 1);
-	is_int(plugin_reap(p, 0, 4000, true), 256, "Slurm refuses: the ranks end");
-	ok(plugin_said(p, "no such job"), "and say why");
-	plugin_stop(p, NULL);
-
-	begin(p, "restart=never", 1);
-	ok(both_count(p), "restart=never asks nobody");
-	plugin_stop(p, NULL);
-	coord_deaf(false);
+	plugin_set_mode(p, "store/test", 01777);
 }
 
 static void no_agent(struct plugin *p)
 {
 	p->no_forks = true;
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	ok(!plugin_counts(p, 0), "no agent can be forked: the ranks wait for it");
 	sleep(7);
-	ok(both_count(p), "but not for long");
+	ok(plugin_both_count(p), "but not for long");
 	is_str(p->report, "ok\n", "the supervisor is there");
 	plugin_stop(p, NULL);
 	p->no_forks = false;
@@ -122,7 +88,7 @@ static void add_to_conf(const struct plugin *p, const char *line)
 static void cannot_serve(struct plugin *p)
 {
 	add_to_conf(p, "Nonsense=1");
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	ok(strstr(p->report, "gpuckpt.conf:") && strstr(p->report, "Nonsense"),
 	   "the plugin hears why an agent cannot serve: %s", p->report);
 	plugin_stop(p, NULL);
@@ -130,23 +96,17 @@ static void cannot_serve(struct plugin *p)
 
 static void terminated(struct plugin *p)
 {
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
+	plugin_both_count(p);
 	kill(p->agent, SIGTERM);
 	waitpid(p->agent, NULL, 0);
-	ok(both_count(p), "SIGTERM ends the agent, not the ranks");
+	ok(plugin_both_count(p), "SIGTERM ends the agent, not the ranks");
 	p->agent = 0;
 	plugin_stop(p, NULL);
 }
 
 /* ---- held ---------------------------------------------------------------------------------- */
-
-static json_t *prepare_members(bool keep_held, int hold_ms)
-{
-	return json_pack("{s:s, s:b, s:i, s:i}", "nonce", "0a0b", "keep_held", keep_held,
-			 "timeout_ms", 5000, "hold_ms", hold_ms);
-}
 
 static bool stands(const struct plugin *p)
 {
@@ -160,27 +120,45 @@ static void word_does_not_come(struct plugin *p)
 {
 	json_t *m = NULL;
 
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
-	ok(coord_ask("prepare", 1, prepare_members(false, 1000), NULL) &&
+	plugin_both_count(p);
+	ok(coord_ask("prepare", 1, coord_bounds(false, 1000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "frozen");
 	ok(stands(p), "the ranks stand");
 	usleep(1000000);
-	ok(both_count(p), "no word to let go: they go on within hold");
+	ok(plugin_both_count(p), "no word to let go: they go on within hold");
 	ok(!coord_ask("resume", 1, NULL, &m), "and the coordinator is told");
 	json_decref(m);
 	ok(coord_ask("abort", 1, NULL, NULL), "abort");
-	ok(both_count(p), "both ranks go on");
+	ok(plugin_both_count(p), "both ranks go on");
+	plugin_stop(p, NULL);
+}
+
+static void agent_hangs(struct plugin *p)
+{
+	pid_t child;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	plugin_both_count(p);
+	ok(coord_ask("prepare", 1, coord_bounds(false, 1000), NULL) &&
+	   coord_ask("freeze", 1, NULL, NULL), "frozen");
+	child = plugin_agent_child(p);
+	kill(child, SIGSTOP);
+	usleep(3500000);
+	ok(plugin_both_count(p), "the agent hangs: the ranks go on soon after hold");
+	kill(child, SIGCONT);
+	ok(!coord_ask("resume", 1, NULL, NULL) && coord_ask("abort", 1, NULL, NULL), "abort");
 	plugin_stop(p, NULL);
 }
 
 static void held_and_ended(struct plugin *p)
 {
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
-	ok(coord_ask("prepare", 1, prepare_members(true, 1000), NULL) &&
+	plugin_both_count(p);
+	ok(coord_ask("prepare", 1, coord_bounds(true, 1000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL) && coord_ask("write", 1, NULL, NULL),
 	   "written while held");
 	usleep(1200000);
@@ -212,10 +190,10 @@ static void changed_beside(struct plugin *p, bool held)
 
 	p->keeps = "kept";
 	p->keepers = 1;
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
-	ok(coord_ask("prepare", 1, prepare_members(held, 5000), NULL) &&
+	plugin_both_count(p);
+	ok(coord_ask("prepare", 1, coord_bounds(held, 5000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "frozen");
 	ok(write_to(p, "kept"), "a file of rank 0 is changed after it was held");
 	ok(!coord_ask(held ? "write" : "resume", 1, NULL, &m),
@@ -223,7 +201,7 @@ static void changed_beside(struct plugin *p, bool held)
 	is_int(packet_int(m, "rank", -1), 0, "the rank is named");
 	ok(strstr(packet_text(m, "error", ""), "kept") != NULL, "and the file");
 	json_decref(m);
-	ok(both_count(p), "both ranks go on");
+	ok(plugin_both_count(p), "both ranks go on");
 	ok(coord_ask("abort", 1, NULL, NULL), "abort");
 	plugin_stop(p, NULL);
 	p->keeps = NULL;
@@ -246,10 +224,10 @@ static void one_file_of_two(struct plugin *p)
 
 	p->keeps = "kept";
 	p->keepers = 2;
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
-	ok(!coord_ask("prepare", 1, prepare_members(false, 5000), &m),
+	plugin_both_count(p);
+	ok(!coord_ask("prepare", 1, coord_bounds(false, 5000), &m),
 	   "two ranks have a file open for writing: no checkpoint");
 	ok(strstr(packet_text(m, "error", ""), "kept") != NULL, "it is named");
 	json_decref(m);
@@ -260,115 +238,44 @@ static void one_file_of_two(struct plugin *p)
 	plugin_stop(p, NULL);
 
 	p->keeps = "+kept";
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
-	ok(coord_ask("prepare", 1, prepare_members(false, 5000), NULL), "if both append: granted");
+	plugin_both_count(p);
+	ok(coord_ask("prepare", 1, coord_bounds(false, 5000), NULL), "if both append: granted");
 	plugin_stop(p, NULL);
 	p->keeps = NULL;
 }
 
-/* ---- restarts ------------------------------------------------------------------------------ */
+static json_int_t stored(unsigned seq, unsigned base)
+{
+	json_t *members = coord_bounds(false, 5000), *m = NULL;
+	json_int_t n;
 
-static void one_had_finished(struct plugin *p)
+	json_object_set_new(members, "base", json_integer(base));
+	coord_ask("prepare", seq, members, NULL);
+	coord_ask("freeze", seq, NULL, NULL);
+	coord_ask("resume", seq, NULL, NULL);
+	coord_ask("write", seq, NULL, &m);
+	n = packet_int(json_object_get(m, "data"), "stored", -1);
+	json_decref(m);
+	coord_ask("abort", seq, NULL, NULL);
+	return n;
+}
+
+static void builds_on(struct plugin *p)
 {
 	char hash[40] = "";
+	json_int_t all, changed;
 
-	p->limit = "100";
-	begin(p, NULL, 0);
+	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL, 5000));
-	is_int(plugin_reap(p, 1, 5000, true), 3 << 8, "rank 1 ends by itself");
-	ok(coord_checkpoint(1, hash), "a checkpoint carries its status");
-	plugin_stop(p, NULL);
-	begin(p, NULL, 1);
-	json_decref(coord_welcome("restore", commit_members(1, hash), 5000));
-	ok(coord_ask("build", 1, NULL, NULL), "built");
-	is_int(plugin_reap(p, 1, 200, true), -1, "rank 1 is held like the other");
-	ok(coord_ask("run", 1, NULL, NULL), "let go");
-	is_int(plugin_reap(p, 1, 3000, true), 3 << 8, "rank 1 leaves with its old status");
-	ok(plugin_counts(p, 0), "rank 0 runs");
-	plugin_stop(p, NULL);
-	p->limit = NULL;
-}
-
-static char newest[512];
-static time_t newest_time;
-
-static int look_for_object(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-	if (kind == FTW_F && strstr(path, "/2-") && !strstr(path + where->base, "rank-") &&
-	    st->st_size > 0 && st->st_mtime >= newest_time) {
-		snprintf(newest, sizeof newest, "%s", path);
-		newest_time = st->st_mtime;
-	}
-	return 0;
-}
-
-/* Turn over a byte in the middle of an object that checkpoint 2 wrote. */
-static bool damage(const struct plugin *p)
-{
-	char dir[96], byte;
-	struct stat st;
-	bool good;
-	int fd;
-
-	snprintf(dir, sizeof dir, "%s/store", p->dir);
-	nftw(dir, look_for_object, 16, FTW_PHYS);
-	fd = open(newest, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return false;
-	good = pread(fd, &byte, 1, st.st_size / 2) == 1;
-	byte = (char)~byte;
-	good = good && pwrite(fd, &byte, 1, st.st_size / 2) == 1;
-	close(fd);
-	return good;
-}
-
-static void falls_back(struct plugin *p)
-{
-	char first[40] = "", second[40] = "";
-	json_t *m = NULL;
-
-	begin(p, "keep=2", 0);
-	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
-	ok(coord_checkpoint(1, first) && both_count(p) && coord_checkpoint(2, second),
-	   "two checkpoints");
-	plugin_stop(p, NULL);
-	ok(damage(p), "a byte of the second is turned over");
-	begin(p, NULL, 1);
-	json_decref(coord_welcome("restore", commit_members(2, second), 5000));
-	ok(!coord_ask("build", 2, NULL, &m), "it cannot be built");
-	json_decref(m);
-	coord_tell("fallback", 1, json_pack("{s:s, s:s}", "hash", first, "why", "damaged"));
-	m = coord_await("done", "build", 10000);
-	ok(packet_bool(m, "ok"), "the commit before can, in the same processes: %s",
-	   packet_text(m, "error", "yes"));
-	json_decref(m);
-	ok(coord_ask("run", 1, NULL, NULL) && both_count(p), "and runs");
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
-	plugin_stop(p, NULL);
-}
-
-/* An agent that dies before anything was emptied: the ranks ask the next one. */
-static void agent_dies_waiting(struct plugin *p)
-{
-	char hash[40] = "";
-	json_t *m;
-
-	begin(p, NULL, 0);
-	json_decref(coord_welcome("cold", NULL, 5000));
-	both_count(p);
+	plugin_both_count(p);
 	ok(coord_checkpoint(1, hash), "a checkpoint");
-	plugin_stop(p, NULL);
-	begin(p, NULL, 1);
-	json_decref(coord_welcome("wait", NULL, 5000));
-	kill(plugin_agent_child(p), SIGKILL);
-	m = coord_welcome("restore", commit_members(1, hash), 5000);
-	is_str(packet_text(m, "state", ""), "new", "a new agent: nothing has started");
-	json_decref(m);
-	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL) && both_count(p),
-	   "the ranks are restored all the same");
+	changed = stored(2, 1);
+	all = stored(3, 0);
+	ok(changed > 0 && changed < all / 2, "an image builds on the commit that is named: %lld "
+	   "bytes, without one %lld", (long long)changed, (long long)all);
+	ok(stored(4, 9) > all / 2, "one that is not there is none");
 	plugin_stop(p, NULL);
 }
 
@@ -383,17 +290,17 @@ int main(void)
 		return tap_done();
 	}
 	first_start_alone(&p);
-	restart_alone(&p);
+	refused_running(&p);
+	first_start_no_store(&p);
 	terminated(&p);
 	no_agent(&p);
 	word_does_not_come(&p);
+	agent_hangs(&p);
 	held_and_ended(&p);
 	changed_beside(&p, false);
 	changed_beside(&p, true);
 	one_file_of_two(&p);
-	one_had_finished(&p);
-	falls_back(&p);
-	agent_dies_waiting(&p);
+	builds_on(&p);
 	cannot_serve(&p);
 	plugin_close(&p);
 	return tap_done();

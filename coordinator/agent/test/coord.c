@@ -194,6 +194,12 @@ bool coord_ask(const char *op, unsigned seq, json_t *more, json_t **answer)
 	return good;
 }
 
+json_t *coord_bounds(bool keep_held, int hold_ms)
+{
+	return json_pack("{s:s, s:b, s:i, s:i}", "nonce", "0a0b", "keep_held", keep_held,
+			 "timeout_ms", 5000, "hold_ms", hold_ms);
+}
+
 static json_t *prepare_members(unsigned seq)
 {
 	char nonce[16];

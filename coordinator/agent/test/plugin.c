@@ -95,6 +95,26 @@ void plugin_close(struct plugin *p)
 	}
 }
 
+void plugin_set_mode(const struct plugin *p, const char *name, mode_t mode)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/%s", p->dir, name);
+	must(chmod(path, mode) == 0, path);
+}
+
+void plugin_write_scontrol(const struct plugin *p, const char *script)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/scontrol", p->dir);
+	f = fopen(path, "w");
+	must(f && fprintf(f, "#!/bin/sh\n%s\n", script) > 0 && fchmod(fileno(f), 0755) == 0,
+	     path);
+	fclose(f);
+}
+
 /* ---- the step ------------------------------------------------------------------------------ */
 
 static void listen_for_shims(void)
@@ -170,8 +190,8 @@ static void agent_environment(const struct plugin *p)
 	set("GPUCKPT_NTASKS", "%d", PLUGIN_RANKS);
 	set("GPUCKPT_LOCAL_NTASKS", "%d", PLUGIN_RANKS);
 	set("GPUCKPT_CWD", "%s", p->dir);
-	set("GPUCKPT_OPTIONS", "store=file:%s/store%s%s", p->dir, p->options ? "," : "",
-	    p->options ? p->options : "");
+	set("GPUCKPT_OPTIONS", "store=file:%s/%s%s%s", p->dir, p->store ? p->store : "store",
+	    p->options ? "," : "", p->options ? p->options : "");
 	set("PATH", "%s", p->dir); /* where a test may put a scontrol */
 	if (p->fault)
 		set("GPUCKPT_FAULT", "%s", p->fault);
@@ -240,6 +260,15 @@ void plugin_start(struct plugin *p)
 		tell_agent(p, GCK_CONTROL_TASK, i, 0);
 	}
 	close(listener);
+}
+
+void plugin_begin(struct plugin *p, const char *options, unsigned restarts)
+{
+	p->options = options;
+	p->restarts = restarts;
+	if (!restarts)
+		plugin_new_output(p);
+	plugin_start(p);
 }
 
 int plugin_reap(struct plugin *p, unsigned rank, int ms, bool told)
@@ -357,19 +386,29 @@ bool plugin_sound(const struct plugin *p, unsigned rank)
 	return read_output(p, rank, &last, &lines) && lines > 0;
 }
 
-bool plugin_said(const struct plugin *p, const char *text)
+static bool has_line(const struct plugin *p, const char *file, const char *text)
 {
 	char path[96], line[1024];
 	bool found = false;
 	FILE *f;
 
-	snprintf(path, sizeof path, "%s/said", p->dir);
+	snprintf(path, sizeof path, "%s/%s", p->dir, file);
 	f = fopen(path, "r");
 	while (f && !found && fgets(line, sizeof line, f))
 		found = strstr(line, text) != NULL;
 	if (f)
 		fclose(f);
 	return found;
+}
+
+bool plugin_said(const struct plugin *p, const char *text)
+{
+	return has_line(p, "said", text);
+}
+
+bool plugin_logged(const struct plugin *p, const char *text)
+{
+	return has_line(p, "log", text);
 }
 
 void plugin_new_output(const struct plugin *p)
@@ -380,4 +419,9 @@ void plugin_new_output(const struct plugin *p)
 		snprintf(path, sizeof path, "%s/out%u", p->dir, i);
 		unlink(path);
 	}
+}
+
+bool plugin_both_count(const struct plugin *p)
+{
+	return plugin_counts(p, 0) && plugin_counts(p, 1);
 }

@@ -14,6 +14,7 @@ struct plugin {
 	char dir[64];            /* copies of the programs, configuration, store, output */
 	unsigned restarts;
 	const char *options;     /* of --gpu-ckpt, after store= */
+	const char *store;       /* another directory than "store"; NULL: that */
 	const char *limit;       /* of rank 1's counter; NULL: it runs on */
 	const char *keeps;       /* a file in dir that ranks keep open for writing ("+name": for
 				  * appending); NULL: none */
@@ -33,6 +34,9 @@ void plugin_close(struct plugin *p);
 /* Start the ranks and the agent (incarnation p->restarts). */
 void plugin_start(struct plugin *p);
 
+/* The same with these options; a first start begins its output anew. */
+void plugin_begin(struct plugin *p, const char *options, unsigned restarts);
+
 /* End it as Slurm does: SIGKILL to the ranks, EXIT, END. The agent's wait status; seconds says how
  * long it took to leave. */
 int plugin_stop(struct plugin *p, double *seconds);
@@ -50,11 +54,20 @@ unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long 
 /* true if the count grows within a second. */
 bool plugin_counts(const struct plugin *p, unsigned rank);
 
+bool plugin_both_count(const struct plugin *p);
+
 /* Are a rank's lines in order without a gap or a repetition? */
 bool plugin_sound(const struct plugin *p, unsigned rank);
 
 /* Is there a line with this text on the ranks' standard error? */
 bool plugin_said(const struct plugin *p, const char *text);
+
+/* Or in the agent's log? */
+bool plugin_logged(const struct plugin *p, const char *text);
+
+/* Change the mode of what is in dir; put a scontrol there. */
+void plugin_set_mode(const struct plugin *p, const char *name, mode_t mode);
+void plugin_write_scontrol(const struct plugin *p, const char *script);
 
 /* The ranks write from line 1 again. */
 void plugin_new_output(const struct plugin *p);
@@ -78,6 +91,9 @@ bool coord_ask(const char *op, unsigned seq, json_t *more, json_t **answer);
 /* Drop the connection; do not listen any more / again. */
 void coord_drop(void);
 void coord_deaf(bool deaf);
+
+/* Members of a `prepare` that bounds how long ranks are held. */
+json_t *coord_bounds(bool keep_held, int hold_ms);
 
 /* A whole checkpoint: prepare to committed. Its commit's hash in hash. */
 bool coord_checkpoint(unsigned seq, char hash[40]);

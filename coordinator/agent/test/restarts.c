@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restarts of the real agent where things do not go straight: nobody to talk to, commits that are
+ * damaged or in doubt, a count of restarts that is wrong, ranks that had ended. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/test/plugin.h"
+
+static json_t *commit_members(unsigned seq, const char *hash)
+{
+	return json_pack("{s:I, s:s}", "seq", (json_int_t)seq, "hash", hash);
+}
+
+static void restart_alone(struct plugin *p)
+{
+	char path[96], script[256];
+
+	snprintf(path, sizeof path, "%s/requeued", p->dir);
+	snprintf(script, sizeof script, "echo \"$@\" > %s", path);
+	plugin_write_scontrol(p, script);
+	coord_deaf(true);
+	plugin_begin(p, "restart-wait=1s", 1);
+	sleep(2);
+	ok(plugin_said(p, "is requeued and held"), "a restart without one: the user is told");
+	ok(access(path, F_OK) == 0, "the job is requeued and held");
+	is_int(plugin_reap(p, 0, 100, true), -1, "and the ranks wait for Slurm to end them");
+	plugin_stop(p, NULL);
+
+	plugin_write_scontrol(p, "echo no such job >&2; exit 1");
+	plugin_begin(p, "restart-wait=1s", 1);
+	is_int(plugin_reap(p, 0, 4000, true), 256, "Slurm refuses: the ranks end");
+	ok(plugin_said(p, "no such job"), "and say why");
+	plugin_stop(p, NULL);
+
+	plugin_begin(p, "restart=never", 1);
+	ok(plugin_both_count(p), "restart=never asks nobody");
+	plugin_stop(p, NULL);
+	coord_deaf(false);
+}
+
+/* srun was called without SLURM_RESTART_COUNT in its environment. */
+static void restart_unknown(struct plugin *p)
+{
+	char hash[40] = "";
+	json_t *m;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	plugin_both_count(p);
+	ok(coord_checkpoint(1, hash), "a checkpoint");
+	plugin_stop(p, NULL);
+	p->restarts = 0;
+	coord_deaf(true);
+	plugin_start(p);
+	ok(!plugin_counts(p, 0) && plugin_sound(p, 0),
+	   "a commit is there: nothing is let go, whatever the environment says");
+	coord_deaf(false);
+	m = coord_welcome("restore", commit_members(1, hash), 8000);
+	is_str(packet_text(m, "state", ""), "new", "the coordinator is asked");
+	is_int((long long)json_array_size(json_object_get(m, "commits")), 1, "with what is there");
+	json_decref(m);
+	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
+	   coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and the ranks are restored");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	plugin_stop(p, NULL);
+}
+
+static json_t *listed(struct plugin *p)
+{
+	json_t *m;
+
+	plugin_begin(p, NULL, 1);
+	m = coord_welcome("refuse", NULL, 8000);
+	plugin_stop(p, NULL);
+	return m;
+}
+
+static void commits_in_doubt(struct plugin *p)
+{
+	json_t *m;
+	FILE *f;
+	char path[128];
+
+	plugin_set_mode(p, "store/test/7/0/commit-1.json", 0);
+	m = listed(p);
+	ok(json_is_null(json_object_get(m, "commits")),
+	   "a commit that cannot be read now: nobody says which there are");
+	ok(strstr(packet_text(m, "store_error", ""), "commit-1.json") != NULL, "and which it is");
+	json_decref(m);
+	plugin_set_mode(p, "store/test/7/0/commit-1.json", 0600);
+	snprintf(path, sizeof path, "%s/store/test/7/0/commit-2.json", p->dir);
+	f = fopen(path, "w");
+	if (f && fputs("{\"format\":", f) >= 0)
+		fclose(f);
+	m = listed(p);
+	is_int((long long)json_array_size(json_object_get(m, "commits")), 1,
+	       "one that is damaged is none");
+	json_decref(m);
+	unlink(path);
+	plugin_set_mode(p, "store", 0);
+	m = listed(p);
+	ok(json_is_null(json_object_get(m, "commits")), "a store that cannot be read");
+	json_decref(m);
+	plugin_set_mode(p, "store", 0755);
+	p->store = "nowhere";
+	m = listed(p);
+	ok(json_is_null(json_object_get(m, "commits")),
+	   "a store that is not there (not mounted)");
+	json_decref(m);
+	p->store = NULL;
+}
+
+/* The coordinator goes away when all is built. */
+static void left_built(struct plugin *p)
+{
+	char hash[40] = "";
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	plugin_both_count(p);
+	ok(coord_checkpoint(1, hash), "a checkpoint");
+	plugin_stop(p, NULL);
+	for (int refuses = 0; refuses < 2; refuses++) {
+		plugin_write_scontrol(p, refuses ? "echo it is over >&2; exit 1" : "exit 0");
+		plugin_begin(p, "restart-wait=1s", 1);
+		json_decref(coord_welcome("restore", commit_members(1, hash), 5000));
+		ok(coord_ask("build", 1, NULL, NULL), "built");
+		coord_deaf(true);
+		coord_drop();
+		is_int(plugin_reap(p, 0, 2500, true), refuses ? SIGKILL : -1,
+		       refuses ? "the job cannot be given back: the ranks end"
+			       : "no word comes: the job is given back, the ranks wait for Slurm");
+		ok(plugin_logged(p, "could be restored on all its nodes"), "the log says why");
+		plugin_stop(p, NULL);
+		coord_deaf(false);
+	}
+}
+
+static void one_had_finished(struct plugin *p)
+{
+	char hash[40] = "";
+
+	p->limit = "100";
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	is_int(plugin_reap(p, 1, 5000, true), 3 << 8, "rank 1 ends by itself");
+	ok(coord_checkpoint(1, hash), "a checkpoint carries its status");
+	plugin_stop(p, NULL);
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("restore", commit_members(1, hash), 5000));
+	ok(coord_ask("build", 1, NULL, NULL), "built");
+	is_int(plugin_reap(p, 1, 200, true), -1, "rank 1 is held like the other");
+	ok(coord_ask("run", 1, NULL, NULL), "let go");
+	is_int(plugin_reap(p, 1, 3000, true), 3 << 8, "rank 1 leaves with its old status");
+	ok(plugin_counts(p, 0), "rank 0 runs");
+	plugin_stop(p, NULL);
+	p->limit = NULL;
+}
+
+static char newest[512];
+static time_t newest_time;
+
+static int look_for_object(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	if (kind == FTW_F && strstr(path, "/2-") && !strstr(path + where->base, "rank-") &&
+	    st->st_size > 0 && st->st_mtime >= newest_time) {
+		snprintf(newest, sizeof newest, "%s", path);
+		newest_time = st->st_mtime;
+	}
+	return 0;
+}
+
+/* Turn over a byte in the middle of an object that checkpoint 2 wrote. */
+static bool damage(const struct plugin *p)
+{
+	char dir[96], byte;
+	struct stat st;
+	bool good;
+	int fd;
+
+	snprintf(dir, sizeof dir, "%s/store", p->dir);
+	nftw(dir, look_for_object, 16, FTW_PHYS);
+	fd = open(newest, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return false;
+	good = pread(fd, &byte, 1, st.st_size / 2) == 1;
+	byte = (char)~byte;
+	good = good && pwrite(fd, &byte, 1, st.st_size / 2) == 1;
+	close(fd);
+	return good;
+}
+
+static void falls_back(struct plugin *p)
+{
+	char first[40] = "", second[40] = "";
+	json_t *m = NULL;
+
+	plugin_begin(p, "keep=2", 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	plugin_both_count(p);
+	ok(coord_checkpoint(1, first) && plugin_both_count(p) && coord_checkpoint(2, second),
+	   "two checkpoints");
+	plugin_stop(p, NULL);
+	ok(damage(p), "a byte of the second is turned over");
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("restore", commit_members(2, second), 5000));
+	ok(!coord_ask("build", 2, NULL, &m), "it cannot be built");
+	json_decref(m);
+	coord_tell("fallback", 1, json_pack("{s:s, s:s}", "hash", first, "why", "damaged"));
+	m = coord_await("done", "build", 10000);
+	ok(packet_bool(m, "ok"), "the commit before can, in the same processes: %s",
+	   packet_text(m, "error", "yes"));
+	json_decref(m);
+	ok(coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and runs");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	plugin_stop(p, NULL);
+}
+
+/* An agent that dies before anything was emptied: the ranks ask the next one. */
+static void agent_dies_waiting(struct plugin *p)
+{
+	char hash[40] = "";
+	json_t *m;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL, 5000));
+	plugin_both_count(p);
+	ok(coord_checkpoint(1, hash), "a checkpoint");
+	plugin_stop(p, NULL);
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("wait", NULL, 5000));
+	kill(plugin_agent_child(p), SIGKILL);
+	m = coord_welcome("restore", commit_members(1, hash), 5000);
+	is_str(packet_text(m, "state", ""), "new", "a new agent: nothing has started");
+	json_decref(m);
+	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL) && plugin_both_count(p),
+	   "the ranks are restored all the same");
+	plugin_stop(p, NULL);
+}
+
+int main(void)
+{
+	struct plugin p;
+	const char *why;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (plugin_open(&p, &why) < 0) {
+		skip("the agent's harder restarts", why);
+		return tap_done();
+	}
+	restart_alone(&p);
+	restart_unknown(&p);
+	commits_in_doubt(&p);
+	left_built(&p);
+	one_had_finished(&p);
+	falls_back(&p);
+	agent_dies_waiting(&p);
+	plugin_close(&p);
+	return tap_done();
+}
