@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -276,6 +277,40 @@ static void test_runs(void)
 	*strstr(outside, ".gpuckpt-cut-1") = '\0';
 }
 
+static int cut_by_other; /* another rank cuts the log back while we keep the end of it */
+
+/* In place of libc's: the library calls this one. */
+ssize_t pread(int fd, void *data, size_t size, off_t offset)
+{
+	if (cut_by_other && offset == 4 && !truncate(outside, 4))
+		cut_by_other = 0;
+	return syscall(SYS_pread64, fd, data, size, offset);
+}
+
+/* A log that two ranks append to is cut back by both. */
+static void test_shared_log(void)
+{
+	json_t *j = make(50, 's', NULL);
+	struct gck_error err = {0};
+	struct gck_reader *reader;
+	struct gck_restore *r;
+	char beside[400];
+
+	write_outside("kept, and this is cut");
+	lineage_hold(&line);
+	r = open_restore(j, &reader, &err);
+	ok(r && !gck_restore_build(r, NULL, NULL, &err), "a rank with a log is built");
+	cut_by_other = 1;
+	ok(r && !gck_restore_files(r, &err) && !cut_by_other, "another one cuts it first (%s)",
+	   err.text);
+	is_str(read_outside(), "kept", "it is as it was");
+	snprintf(beside, sizeof beside, "%s.gpuckpt-cut-1", outside);
+	ok(access(beside, F_OK), "nothing is kept twice");
+	ok(r && !gck_restore_run(r, &err), "it runs");
+	finish(r, reader, j);
+	is_int(lineage_wait(&line), 's', "and ends as its image says");
+}
+
 static void lacks_cpu(struct gck_image *img)
 {
 	free(img->cpu_flags);
@@ -467,6 +502,7 @@ int main(void)
 		return 1;
 	snprintf(outside, sizeof outside, "%s/outside", line.directory);
 	test_runs();
+	test_shared_log();
 	test_refused();
 	test_fallback();
 	for (uint64_t at = 1; at < PAGES * 4096ull + 4096 * 66; at += 1 << 20)
