@@ -14,7 +14,10 @@
 #include "coordinator/daemon/registration.h"
 #include "coordinator/daemon/restart.h"
 
-#define RECOVER_MS 5000 /* how long a commit object is looked for, with ranks perhaps held */
+/* How long a commit object is looked for. Node 0's agent may need its back-off and the time to list
+ * the store. */
+#define RECOVER_MS 30000
+#define RECOVER_HELD_MS 5000
 
 /* ---- the step ------------------------------------------------------------------------------ */
 
@@ -102,7 +105,8 @@ static void begin_live(struct gck_core *core, struct gck_step *step, enum gck_ag
 			      "the coordinator was away while checkpoint %u was committed, "
 			      "and its commit was not found",
 			      step->intent.seq);
-		core->world->timer(core, step, GCK_TIMER_PHASE, RECOVER_MS);
+		core->world->timer(core, step, GCK_TIMER_PHASE,
+				   step->intent.held ? RECOVER_HELD_MS : RECOVER_MS);
 		gck_hold_arm(core, step);
 	} else {
 		live->phase = GCK_IDLE;

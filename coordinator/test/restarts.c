@@ -59,13 +59,13 @@ static void commit_in_doubt(void)
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	for (unsigned i = 0; i < 1000 && !json_object_size(f.store[0]); i++)
 		fake_deliver(&f);
-	fake_requeued(&f);
 }
 
 static void test_in_doubt(void)
 {
 	begin(0);
 	commit_in_doubt();
+	fake_requeued(&f);
 	f.unreadable = true;
 	settle();
 	ok(step_0_is_held_back(),
@@ -80,6 +80,22 @@ static void test_in_doubt(void)
 	fake_requeued(&f);
 	settle();
 	ok(step_0_is_held_back(), "the same if the journal knows of no checkpoint at all");
+	end();
+}
+
+/* The coordinator is killed while the commit object is written, and the agents come back. */
+static void test_recovery(void)
+{
+	begin(0);
+	commit_in_doubt();
+	f.unreadable = true;
+	fake_crash(&f);
+	settle();
+	is_int(f.timers[0][GCK_TIMER_PHASE], 30000, "ranks that run have time to find their commit");
+	f.unreadable = false;
+	fake_disconnect(&f, &f.agents[0][0]);
+	settle();
+	ok(step_0()->commits != NULL, "which then counts");
 	end();
 }
 
@@ -279,6 +295,7 @@ int main(void)
 {
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
 	test_in_doubt();
+	test_recovery();
 	test_no_journal();
 	test_no_numbers();
 	test_no_count();
