@@ -20,12 +20,14 @@ static struct gck_store *open_store(const struct store_request *r, bool create,
 /* One that is damaged is none. One that cannot be read now may be the one to restart from. */
 static int add_commit(json_t *all, struct gck_store *store, uint32_t seq, struct gck_error *err)
 {
-	char hash[GCK_HASH_TEXT];
+	char hash[GCK_HASH_TEXT], program[GCK_HASH_TEXT];
 	json_t *commit = gck_store_read_commit(store, seq, NULL, hash, err);
 
 	if (!commit)
 		return err->code == EBADMSG ? 0 : -1;
-	json_array_append_new(all, json_pack("{s:I, s:s}", "seq", (json_int_t)seq, "hash", hash));
+	gck_hash_json(json_object_get(commit, "fingerprint"), program);
+	json_array_append_new(all, json_pack("{s:I, s:s, s:s}", "seq", (json_int_t)seq, "hash", hash,
+					     "fingerprint", program));
 	json_decref(commit);
 	return 0;
 }
