@@ -55,8 +55,8 @@ static void put(struct gck_buffer *b, const void *data, size_t size)
 static void put_body(struct gck_buffer *b, const char *line, size_t size, unsigned count)
 {
 	char *text;
-	int n = asprintf(&text, "{\"nonce\":\"%032d\",\"count\":%u,\"to\":\"server\",\"body\":%.*s}",
-			 0, count, (int)size, line);
+	int n = asprintf(&text, "{\"nonce\":\"%032d\",\"count\":%u,\"to\":\"server\","
+			 "\"body\":%.*s}", 0, count, (int)size, line);
 
 	if (n < 0)
 		abort();
