@@ -12,7 +12,7 @@
 #include "coordinator/agent/transaction.h"
 #include "coordinator/agent/upstream.h"
 
-#define TICK_S 0.5          /* between reports of progress, and between signs of life to workers */
+#define TICK_S 0.5          /* between signs of life to workers, and looks at their progress */
 #define STATUS_WAIT_S 1.    /* for the exit status of a rank that is gone */
 
 /* ---- what members say ------------------------------------------------------------------------ */
@@ -173,8 +173,11 @@ static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
 
 static void tell_progress(struct transaction *t)
 {
+	ev_tstamp now = ev_now(t->agent->loop);
 	uint64_t done = 0, all = 0;
 
+	if (now - t->told_at < step_progress_s(t->agent->step) - TICK_S / 2)
+		return;
 	for (size_t i = 0; i < t->n; i++) {
 		done += t->members[i].done;
 		all += t->members[i].all;
@@ -182,6 +185,7 @@ static void tell_progress(struct transaction *t)
 	if (done == t->told_progress)
 		return;
 	t->told_progress = done;
+	t->told_at = now;
 	upstream_send(t->agent, json_pack("{s:s, s:I, s:s, s:I, s:I}", "op", "progress", "seq",
 		      (json_int_t)t->seq, "phase", "write", "done", (json_int_t)done, "all",
 		      (json_int_t)all));

@@ -25,6 +25,7 @@ struct transaction {
 	struct gck_error why;
 	ev_tstamp write_began;
 	uint64_t told_progress;
+	ev_tstamp told_at;        /* that */
 	ev_timer limit;           /* of the phase that is asked, or of a write's standstill */
 	ev_timer hold;            /* ranks are held, or the coordinator is away while they are */
 	ev_timer status_wait, dismissal, tick;

@@ -14,7 +14,6 @@
 
 #define LOOK_S 0.02         /* between looks whether all ranks wait in their constructors */
 #define START_LIMIT_S 60.   /* for them to come that far */
-#define TICK_S 0.5
 
 /* The command that the coordinator waits for: what a failure is the answer to. */
 static const char *asked(const struct restart *r)
@@ -311,7 +310,7 @@ int restart_offered(struct agent *a, const json_t *welcome)
 		r->look.repeat = LOOK_S;
 		ev_init(&r->tick, on_tick);
 		r->tick.data = r;
-		r->tick.repeat = TICK_S;
+		r->tick.repeat = step_progress_s(a->step);
 		a->restart = r;
 	}
 	if (r->stage > STAGE_OFFERED)

@@ -31,6 +31,10 @@ int step_load(struct step *s, int argc, char *argv[], struct gck_error *err);
 /* Is there, as far as is known here, something that it goes on from? */
 bool step_is_restart(const struct step *s);
 
+/* Seconds between reports of progress: all nodes together make two hundred a second at most, and none
+ * is silent for long. */
+double step_progress_s(const struct step *s);
+
 /* What a restart compares: {"program","args","cwd","ntasks","mark"}. */
 json_t *step_fingerprint(const struct step *s);
 

@@ -253,7 +253,7 @@ void gck_answer_progress(struct gck_core *core, struct gck_step *step, struct gc
 		core->world->timer(core, step, GCK_TIMER_PHASE, live->options.timeout_ms);
 	node->done = (uint64_t)done;
 	node->all = (uint64_t)all;
-	gck_operation_phase(core, step);
+	gck_operation_progress(core, step);
 }
 
 /* Before the freeze the ranks of this node are carried as their exit status; after it their images

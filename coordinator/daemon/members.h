@@ -29,6 +29,7 @@ struct gck_operation {
 	bool begun;    /* its checkpoints were started */
 	bool asking;   /* Slurm's answer is waited for */
 	char error[480];
+	int64_t told_ms;  /* of progress */
 	struct member *members;
 	size_t nmembers;
 	struct gck_waiter *waiters;

@@ -9,6 +9,8 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/waiter.h"
 
+#define PROGRESS_MS 500 /* between two words to those who wait */
+
 static struct gck_operation *operation_of(const struct gck_step *step)
 {
 	return step->live ? step->live->checkpoint.operation : NULL;
@@ -261,6 +263,18 @@ void gck_operation_phase(struct gck_core *core, struct gck_step *step)
 		gck_waiter_end_hasty(&op->waiters, steps);
 		json_decref(steps);
 	}
+}
+
+/* Whatever the number of its nodes. */
+void gck_operation_progress(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_operation *op = operation_of(step);
+	int64_t now = core->world->now_ms();
+
+	if (!op || now - op->told_ms < PROGRESS_MS)
+		return;
+	op->told_ms = now;
+	gck_waiter_tell_phase(op->waiters, step);
 }
 
 void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool held)

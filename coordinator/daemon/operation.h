@@ -33,6 +33,7 @@ bool gck_operation_requeues(const struct gck_core *core, uint32_t job);
 
 /* What a step's checkpoint came to. */
 void gck_operation_phase(struct gck_core *core, struct gck_step *step);
+void gck_operation_progress(struct gck_core *core, struct gck_step *step);
 void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool held);
 void gck_operation_failed(struct gck_core *core, struct gck_step *step, const char *why);
 void gck_operation_ended(struct gck_core *core, struct gck_step *step);

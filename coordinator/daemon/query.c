@@ -8,6 +8,7 @@
 #include <slurm/slurm_errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -158,6 +159,29 @@ static bool state_says(const node_info_t *node, char *why, size_t size)
 	return true;
 }
 
+struct loaded {
+	uint32_t id;
+	const job_info_t *job;
+};
+
+/* A job may be on many nodes that are to be left: it is loaded once. */
+static const job_info_t *find_loaded(uint32_t id)
+{
+	static struct loaded *all;
+	static size_t n;
+	struct loaded *more;
+
+	for (size_t i = 0; i < n; i++)
+		if (all[i].id == id)
+			return all[i].job;
+	more = realloc(all, (n + 1) * sizeof *all);
+	if (!more)
+		return NULL;
+	all = more;
+	all[n] = (struct loaded){id, load_job(id, NULL)};
+	return all[n++].job;
+}
+
 /* A job that runs in the reservation is meant to be there. */
 static void add_leaving(json_t *out, const json_t *jobs, const char *node, const char *why,
 			const char *reservation)
@@ -166,7 +190,7 @@ static void add_leaving(json_t *out, const json_t *jobs, const char *node, const
 	size_t i;
 
 	json_array_foreach(json_object_get(jobs, node), i, id) {
-		const job_info_t *job = load_job((uint32_t)json_integer_value(id), NULL);
+		const job_info_t *job = find_loaded((uint32_t)json_integer_value(id));
 
 		if (!job || !runs(job) || (reservation && job->resv_name &&
 					   !strcmp(job->resv_name, reservation)))

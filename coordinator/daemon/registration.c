@@ -11,7 +11,7 @@
 #define MAX_STEPS 10000                  /* of a job, with those that have ended */
 #define MAX_LIVE_STEPS 1024              /* of a job */
 #define MAX_USER_BYTES (256u << 20)      /* of all steps of a user */
-#define MAX_OPTIONS 4096
+#define MAX_OPTIONS 8192
 #define MAX_STORE 8192
 #define MAX_FINGERPRINT (64u << 10)
 #define MAX_COMMITS 4096

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/test/tap.h"
+#include "coordinator/daemon/answer.h"
 #include "coordinator/daemon/join.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/test/fake_agent.h"
@@ -49,9 +50,11 @@ static void all_ranks_end(int32_t status)
 /* A request and its end. */
 static bool ended, ended_well;
 static char why[300];
+static unsigned events;
 
 static void on_event(void *arg, const char *text, const json_t *data)
 {
+	events++;
 	(void)arg;
 	(void)text;
 	(void)data;
@@ -239,6 +242,28 @@ static void test_no_hold(void)
 	end();
 }
 
+/* ---- progress ------------------------------------------------------------------------------ */
+
+static void test_progress(void)
+{
+	json_t *body = json_pack("{s:i, s:i}", "done", 1, "all", 100000);
+	unsigned before;
+
+	begin();
+	create();
+	reach(GCK_WRITING);
+	before = events;
+	for (int i = 1; i < 200; i++) { /* 10 ms each by the fake clock */
+		json_object_set_new(body, "done", json_integer(i));
+		gck_answer_progress(&f.core, step_0(), &step_0()->live->nodes[0], body);
+	}
+	ok(events - before >= 2 && events - before <= 8, "progress is told now and then: %u",
+	   events - before);
+	json_decref(body);
+	settle();
+	end();
+}
+
 /* ---- one's share --------------------------------------------------------------------------- */
 
 /* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
@@ -286,6 +311,7 @@ int main(void)
 	test_missing();
 	test_hold();
 	test_no_hold();
+	test_progress();
 	test_share();
 	return tap_done();
 }
