@@ -6,7 +6,8 @@
 enum gck_log_level { GCK_LOG_ERROR, GCK_LOG_WARN, GCK_LOG_INFO, GCK_LOG_DEBUG };
 
 /* Log to path (appending, 0600) or, if NULL, to stderr. name stands in every line. -1 with errno:
- * EPERM if path is no regular file of one's own with this one name (nor a device), ELOOP: a link. */
+ * EPERM if path is no regular file of one's own with this one name, nor a device; ELOOP if it is a
+ * link. */
 int gck_log_open(const char *name, const char *path, enum gck_log_level level);
 
 void gck_log(enum gck_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

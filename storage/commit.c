@@ -37,7 +37,8 @@ static int rank_entry(const json_t *entry, uint32_t *rank, const char **manifest
 	if (!m && json_is_integer(json_object_get(entry, "exit")))
 		return 0;
 	if (!*manifest)
-		return gck_fail(err, EBADMSG, "rank %u has neither \"manifest\" nor \"exit\"", *rank);
+		return gck_fail(err, EBADMSG, "rank %u has neither \"manifest\" nor \"exit\"",
+				*rank);
 	return gck_hash_parse(*manifest, &h, err);
 }
 

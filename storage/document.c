@@ -13,8 +13,8 @@ int gck_document_load(struct gck_store *s, const char *name, char **data, size_t
 	if (s->b->ops->size(s->b, name, &n, err) < 0)
 		return -1;
 	if (n > GCK_DOCUMENT_MAX)
-		return gck_fail(err, EBADMSG, "%s/%s is damaged: %llu bytes are too many", s->b->where,
-				name, (unsigned long long)n);
+		return gck_fail(err, EBADMSG, "%s/%s is damaged: %llu bytes are too many",
+				s->b->where, name, (unsigned long long)n);
 	text = malloc(n + 1);
 	if (!text)
 		return gck_fail(err, ENOMEM, "no memory for %s/%s", s->b->where, name);

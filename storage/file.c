@@ -164,7 +164,8 @@ static int list_open(struct gck_file_store *f, DIR *d, const char *dir, gck_list
 	while (errno = 0, (e = readdir(d))) {
 		if (e->d_name[0] == '.') /* and what NFS keeps of removed files */
 			continue;
-		snprintf(name, sizeof name, "%s%s", e->d_name, is_directory(dirfd(d), e) ? "/" : "");
+		snprintf(name, sizeof name, "%s%s", e->d_name,
+			 is_directory(dirfd(d), e) ? "/" : "");
 		if (fn(arg, name, err) < 0)
 			return -1;
 	}

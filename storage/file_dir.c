@@ -47,7 +47,8 @@ static int enter(int fd, const char *name, const char *path, bool create, mode_t
 	}
 	if (sub < 0)
 		return gck_fail(err, errno, "store %s: %s: %s", path, name,
-				errno == ELOOP || errno == ENOTDIR ? "not a directory" : strerror(errno));
+				errno == ELOOP || errno == ENOTDIR ? "not a directory" :
+				strerror(errno));
 	/* mkdir's mode is cut by the umask, and the name must outlive a crash of the node. */
 	if (made && (fchmod(sub, mode) < 0 || fsync(fd) < 0)) {
 		gck_fail(err, errno, "store %s: make %s: %s", path, name, strerror(errno));
@@ -112,8 +113,8 @@ static int enter_job(struct gck_file_store *f, bool create, struct gck_error *er
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	return gck_fail(err, EPERM, "store %s: the job's directory %s belongs to user %u; have it removed",
-			f->head.where, f->job, st.st_uid);
+	return gck_fail(err, EPERM, "store %s: the job's directory %s belongs to user %u; have it "
+			"removed", f->head.where, f->job, st.st_uid);
 }
 
 static int open_all(struct gck_file_store *f, const char *path, const char *cluster, bool create,

@@ -44,7 +44,8 @@ int gck_hash_parse(const char *text, struct gck_hash *h, struct gck_error *err)
 		int d = digit(text[i]);
 
 		if (d < 0)
-			return gck_fail(err, EINVAL, "\"%.32s\" is not a hash: 32 hex digits", text);
+			return gck_fail(err, EINVAL, "\"%.32s\" is not a hash: 32 hex digits",
+					text);
 		half[i / 16] = half[i / 16] << 4 | (unsigned)d;
 	}
 	if (text[GCK_HASH_TEXT - 1])

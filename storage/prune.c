@@ -107,8 +107,8 @@ static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct 
 
 		json_decref(commit);
 		if (rc < 0)
-			return gck_fail_in(err, "what commit %u needs is unknown, no object was removed",
-					   seqs[i]);
+			return gck_fail_in(err, "what commit %u needs is unknown, no object was "
+					   "removed", seqs[i]);
 	}
 	names_sort(need);
 	return 0;

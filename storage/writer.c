@@ -284,7 +284,8 @@ static char *manifest_text(struct gck_writer *w, const json_t *manifest, struct 
 	if (store && all && json_object_set(all, "store", store) == 0)
 		text = json_dumps(all, JSON_COMPACT);
 	if (!text)
-		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
+		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where,
+			 w->dir);
 	json_decref(store);
 	json_decref(all);
 	return text;

@@ -62,7 +62,8 @@ int main(void)
 	fclose(f);
 	ok(strstr(text, "] error: one 1\n") && strstr(text, " test["), "a line");
 	ok(strstr(text, "] info: two?forged line\n") != NULL, "a newline does not make a line");
-	ok(!strstr(text, "hidden") && !strstr(text, "nowhere"), "what is below the level is left out");
+	ok(!strstr(text, "hidden") && !strstr(text, "nowhere"),
+	   "what is below the level is left out");
 	ok(strstr(text, "xxx\n") && strstr(text, "] info: last\n"), 
 	   "a long line is cut, then it goes on");
 	stat(path, &st);

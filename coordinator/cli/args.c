@@ -93,16 +93,16 @@ static int parse_job(struct cli *c, const char *text, struct gck_error *err)
 	const char *end = dot ? dot : text + strlen(text);
 
 	if (strpbrk(text, "_+"))
-		return gck_fail(err, EINVAL, "\"%.80s\" is a part of an array or heterogeneous job: "
-				"use its own number (squeue -O JobID)", text);
+		return gck_fail(err, EINVAL, "\"%.80s\" is a part of an array or heterogeneous "
+				"job: use its own number (squeue -O JobID)", text);
 	if (number(text, end, &c->job) < 0 || c->job == 0)
 		return gck_fail(err, EINVAL, "\"%.80s\" is not JOBID[.STEPID]", text);
 	c->has_job = true;
 	if (!dot)
 		return 0;
 	if (!strcmp(dot, ".batch") || !strcmp(dot, ".extern") || !strcmp(dot, ".interactive"))
-		return gck_fail(err, EINVAL, "\"%.80s\": only srun's numbered steps have checkpoints",
-				text);
+		return gck_fail(err, EINVAL,
+				"\"%.80s\": only srun's numbered steps have checkpoints", text);
 	if (number(dot + 1, dot + strlen(dot), &c->step) < 0)
 		return gck_fail(err, EINVAL, "\"%.80s\" is not JOBID[.STEPID]", text);
 	c->has_step = true;
@@ -126,7 +126,8 @@ static int parse_seqs(struct cli *c, int argc, char **argv, struct gck_error *er
 			return gck_fail(err, EINVAL, "\"%.80s\" is not a sequence number", argv[i]);
 	}
 	if (c->nseqs > 0 && !c->has_step)
-		return gck_fail(err, EINVAL, "with a SEQ the step must be named: %u.STEPID", c->job);
+		return gck_fail(err, EINVAL, "with a SEQ the step must be named: %u.STEPID",
+				c->job);
 	return 0;
 }
 

@@ -30,7 +30,8 @@ static void put_bytes(double n, char text[CELL_MAX])
 	if (u < 0)
 		snprintf(text, CELL_MAX, "%.0f", n);
 	else
-		snprintf(text, CELL_MAX, n < 10 ? "%.2f%c" : n < 100 ? "%.1f%c" : "%.0f%c", n, units[u]);
+		snprintf(text, CELL_MAX, n < 10 ? "%.2f%c" : n < 100 ? "%.1f%c" : "%.0f%c", n,
+			 units[u]);
 }
 
 static void put_time(json_int_t seconds, char text[CELL_MAX])

@@ -25,7 +25,8 @@ static void put_bar(double part)
 void progress_show(const json_t *event)
 {
 	static const struct column step = { "", "", KIND_STEP }, seq = { "", "seq", KIND_NUMBER },
-				   phase = { "", "phase", KIND_TEXT }, text = { "", "text", KIND_TEXT },
+				   phase = { "", "phase", KIND_TEXT },
+				   text = { "", "text", KIND_TEXT },
 				   bytes = { "", "all", KIND_BYTES };
 	const json_t *data = json_object_get(event, "data");
 	double all = json_number_value(json_object_get(data, "all"));

@@ -23,8 +23,8 @@ static struct gck_store *open_store(const struct cli *c, const json_t *step, str
 	if (cli_step_ids(step, &job, &id, err) < 0)
 		return NULL;
 	if (!*url) {
-		gck_fail(err, EPROTO, "the coordinator does not say where step %u.%u has its store", job,
-			 id);
+		gck_fail(err, EPROTO, "the coordinator does not say where step %u.%u has its store",
+			 job, id);
 		return NULL;
 	}
 	return gck_store_open(url, *cluster ? cluster : c->conf.cluster, job, id, false, err);
@@ -219,7 +219,8 @@ static int remove_steps(const struct cli *c, const json_t *steps, json_t *out,
 			rc = remove_of_step(c, step, removed, err);
 		json_array_append_new(out, json_pack("{s:O, s:O, s:o}", "job",
 						     json_object_get(step, "job"), "step",
-						     json_object_get(step, "step"), "removed", removed));
+						     json_object_get(step, "step"), "removed",
+						     removed));
 		if (rc < 0)
 			return -1;
 	}

@@ -136,7 +136,8 @@ static void test_failure(void)
 	pid_t first, other;
 
 	test_start_failure("/nonexistent/agent", ready, "No such file", "no program");
-	test_start_failure(stub, reason, "gpuckpt.conf:3: no such key", "an agent that cannot serve");
+	test_start_failure(stub, reason, "gpuckpt.conf:3: no such key",
+			   "an agent that cannot serve");
 	test_start_failure(stub, NULL, "ended without a word", "an agent that ends");
 
 	gck_agent_prepare(&a, &err);
