@@ -25,8 +25,8 @@ struct gck_control {
  * socket for the shims; 4: the report, a pipe into which the agent writes one line before it forks
  * or waits for anything: "ok", or why it cannot serve the step. Then it closes it. (Nobody may read
  * it any more after REPORT_MS of spank/agent.c: SIGPIPE.) END comes when the node's last task has
- * ended; slurmstepd then waits up to two seconds for the control socket to close, before Slurm kills
- * what is left of the step. */
+ * ended; slurmstepd then waits up to two seconds for the control socket to close, before Slurm
+ * kills what is left of the step. */
 #define GCK_AGENT_CONTROL_FD 0
 #define GCK_AGENT_LISTEN_FD 3
 #define GCK_AGENT_REPORT_FD 4
