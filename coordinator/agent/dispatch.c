@@ -87,6 +87,14 @@ static const struct {
 	{ "refuse", welcome_refuse },
 };
 
+/* Slurm's count, where the environment had lost it: by a lower one this agent would be taken for one
+ * of an earlier start. */
+static void take_restarts(struct agent *a, json_int_t restarts)
+{
+	if (restarts > a->lasting->restarts && restarts <= UINT32_MAX)
+		a->lasting->restarts = (uint32_t)restarts;
+}
+
 /* Of two coordinators the one with the lower epoch is not heard. */
 static int on_welcome(struct agent *a, const json_t *body)
 {
@@ -99,6 +107,7 @@ static int on_welcome(struct agent *a, const json_t *body)
 		return -1;
 	}
 	a->lasting->epoch = (uint64_t)epoch;
+	take_restarts(a, packet_int(body, "restarts", 0));
 	upstream_welcome(a->upstream);
 	dispatch_connection(a, true);
 	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)

@@ -41,19 +41,19 @@ static json_t *ended(const struct tasks *t)
 	return all;
 }
 
-static json_t *identity(const struct step *s)
+static json_t *identity(const struct step *s, uint32_t restarts)
 {
 	return json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:s, s:o}", "op",
 			 "register", "job", (json_int_t)s->job, "step", (json_int_t)s->step,
 			 "node", packet_string(s->node), "node_id", (json_int_t)s->node_id,
 			 "nodes", (json_int_t)s->nnodes, "ntasks", (json_int_t)s->ntasks,
-			 "restarts", (json_int_t)s->restarts, "options", s->options_text,
-			 "store", s->options.store, "fingerprint", step_fingerprint(s));
+			 "restarts", (json_int_t)restarts, "options", s->options_text, "store",
+			 s->options.store, "fingerprint", step_fingerprint(s));
 }
 
 json_t *register_body(const struct agent *a, const json_t *commits, const struct gck_error *why)
 {
-	json_t *body = identity(a->step);
+	json_t *body = identity(a->step, a->lasting->restarts);
 	const char *state;
 	uint32_t seq;
 

@@ -317,6 +317,7 @@ struct supervisor *supervisor_new(const struct step *step, struct gck_error *err
 		return NULL;
 	}
 	shared->bound = step_is_restart(step);
+	shared->restarts = step->restarts;
 	*s = (struct supervisor){ .step = step, .lasting = shared, .signals = signals };
 	return s;
 }

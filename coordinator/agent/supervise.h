@@ -9,6 +9,7 @@
 /* Shared memory between the supervisor and every agent that it forks. */
 struct lasting {
 	uint64_t epoch;  /* highest of a coordinator whose word was taken */
+	uint32_t restarts; /* of the job: the environment's count, or the coordinator's */
 	int bound;       /* only the coordinator's word may let the ranks go */
 	int released;    /* they were let go: what comes later is not the step's start */
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/test/tap.h"
+#include "coordinator/agent/job.h"
 #include "coordinator/agent/memory.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/shared.h"
@@ -131,12 +132,37 @@ static void sharing_files(void)
 	unlink(path);
 }
 
+static json_t *hang(const void *arg, struct gck_error *err)
+{
+	(void)arg;
+	(void)err;
+	pause();
+	return NULL;
+}
+
+static void on_late(void *data, const json_t *result, const struct gck_error *why)
+{
+	*(int *)data = result ? 0 : why->code;
+}
+
+static void late_job(void)
+{
+	struct ev_loop *loop = ev_default_loop(0);
+	int code = -1;
+
+	ok(job_start(loop, "a job", hang, NULL, 0.2, on_late, &code, NULL) != NULL,
+	   "a job that hangs");
+	ev_run(loop, 0);
+	is_int(code, ETIMEDOUT, "is ended at its limit, and nothing is left of it");
+}
+
 int main(void)
 {
 	packets();
 	table();
 	sharing();
 	sharing_files();
+	late_job();
 	ok(memory_available() > 1 << 20, "there is some memory: %llu MiB",
 	   (unsigned long long)memory_available() >> 20);
 	return tap_done();

@@ -65,13 +65,18 @@ static void restart_unknown(struct plugin *p)
 	ok(!plugin_counts(p, 0) && plugin_sound(p, 0),
 	   "a commit is there: nothing is let go, whatever the environment says");
 	coord_deaf(false);
-	m = coord_welcome("restore", commit_members(1, hash), 8000);
+	m = coord_welcome("restore", json_pack("{s:i, s:s, s:i}", "seq", 1, "hash", hash,
+					       "restarts", 3), 8000);
 	is_str(packet_text(m, "state", ""), "new", "the coordinator is asked");
 	is_int((long long)json_array_size(json_object_get(m, "commits")), 1, "with what is there");
 	json_decref(m);
 	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
 	   coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and the ranks are restored");
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	coord_drop();
+	m = coord_welcome("run", NULL, 8000);
+	is_int(packet_int(m, "restarts", -1), 3, "from then on its count is the coordinator's");
+	json_decref(m);
 	plugin_stop(p, NULL);
 }
 
