@@ -27,11 +27,10 @@ same "$needed" libc.so.6 "it needs libc and nothing else"
 readelf -d $lib | grep -q INITFIRST
 check $? "its constructor runs first"
 
-objects=shim/preload/helper/.libs/*.o
-undefined=$(nm -u $objects | sed -n 's/^ *[Uw] //p' | grep -v -e '^gck_' -e '^_GLOBAL_OFFSET_TABLE_$')
+undefined=$(nm -u shim/preload/helper/.libs/*.o | sed -n 's/^ *[Uw] //p' | grep -v -e '^gck_' -e '^_GLOBAL_OFFSET_TABLE_$')
 same "$undefined" "" "the helper calls nothing outside its folder"
 
-objdump -d $objects | grep -q '%[fg]s:'
+objdump -d shim/preload/helper/.libs/*.o | grep -q '%[fg]s:'
 [ $? -eq 1 ]
 check $? "the helper uses no thread-local storage"
 
