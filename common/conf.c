@@ -49,7 +49,8 @@ void gck_conf_init(struct gck_conf *c)
 		.port = 6821, .user = "root", .state_dir = "/var/lib/gpuckpt",
 		.agent = GCK_LIBEXECDIR "/gpuckpt-agent",
 		.preload = GCK_PKGLIBDIR "/libgpuckpt-preload.so",
-		.poll_s = 5, .max_connections = 4096, .user_connections = 1024, .user_rate = 200,
+		.poll_s = 5, .max_connections = 65536, .user_connections = 16384,
+		.user_rate = 200,
 	};
 	gck_options_init(&c->defaults);
 }

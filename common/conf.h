@@ -20,8 +20,8 @@ struct gck_conf {
 	char preload[PATH_MAX];     /* PreloadPath */
 	char agent_log[PATH_MAX];   /* AgentLog: "" is none; a path with %j %s %n %u */
 	unsigned poll_s;            /* NodePoll: seconds between looks at node states; 5 */
-	unsigned max_connections;   /* MaxConnections, 4096 */
-	unsigned user_connections;  /* MaxUserConnections, 1024: the agents of a user count */
+	unsigned max_connections;   /* MaxConnections, 65536 */
+	unsigned user_connections;  /* MaxUserConnections, 16384: the agents of a user count */
 	unsigned user_rate;         /* MaxUserRate: messages a second from one user, 200 */
 	struct gck_options defaults; /* Default<Key>=..., e.g. DefaultStore=file:/scratch/gpuckpt */
 };

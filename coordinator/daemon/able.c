@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "coordinator/daemon/document.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/daemon/request.h"
 
@@ -62,9 +63,12 @@ static json_t *step_verdict(const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
 	json_t *items = json_array();
+	struct gck_error err = {0};
 
 	if (step->disabled)
 		add_item(items, "step", "checkpoints are disabled", "gpuckpt enable");
+	if (gck_document_fits(step, &err))
+		add_item(items, "step", err.text, "use several steps");
 	if (live->phase <= GCK_DOOMED)
 		add_item(items, "step", "it is being restarted", "wait until it runs");
 	for (uint32_t i = 0; i < live->nnodes; i++)

@@ -97,7 +97,7 @@ static int ready(const struct gck_step *step, struct gck_error *err)
 	if (gck_step_ended(step) == step->ntasks)
 		return gck_fail(err, ESRCH,
 				"every rank has finished; there is nothing to checkpoint");
-	return 0;
+	return gck_document_fits(step, err);
 }
 
 /* Chunks of the base are not written again: it must be a commit that counts, and that no restart

@@ -2,6 +2,27 @@
  * Making the commit document. */
 #include "coordinator/daemon/document.h"
 
+#include <string.h>
+
+/* A frame holds 1 MiB, of which munge's armour takes a quarter. */
+#define MOST (760u << 10)
+#define RANK_BYTES 60 /* {"rank":10000,"manifest":"<32 hex digits>"}, */
+
+int gck_document_fits(const struct gck_step *step, struct gck_error *err)
+{
+	size_t bytes = (size_t)step->ntasks * RANK_BYTES + 1024 +
+		       json_dumpb(step->fingerprint, NULL, 0, JSON_COMPACT);
+
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		bytes += strlen(step->live->nodes[i].name) + 3;
+	if (bytes <= MOST)
+		return 0;
+	return gck_fail(err, E2BIG,
+			"step %u.%u has %u ranks on %u nodes, and the list of them does not fit "
+			"into a commit; about 12000 do. Use several steps",
+			step->job->id, step->id, step->ntasks, step->live->nnodes);
+}
+
 int gck_document_begin(struct gck_step *step)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;

@@ -5,6 +5,10 @@
 
 #include "coordinator/daemon/live.h"
 
+/* The document of a step of this size goes to the agent that writes it as one message: -1 if it is
+ * too long for one. About 12,000 ranks fit. */
+int gck_document_fits(const struct gck_step *step, struct gck_error *err);
+
 /* All ranks are frozen: those that had ended by now are carried as their exit status. -1 without
  * memory. */
 int gck_document_begin(struct gck_step *step);

@@ -93,6 +93,12 @@ static const char *user_of(const job_info_t *job)
 	return pw ? pw->pw_name : "";
 }
 
+/* A component of a heterogeneous job is not requeued without the others. */
+static bool can_be_requeued(const job_info_t *job)
+{
+	return job->batch_flag && job->requeue && !job->het_job_id;
+}
+
 static json_t *query_job(const json_t *request, struct gck_error *err)
 {
 	job_info_t *job = load_job(job_of(request), err);
@@ -102,7 +108,7 @@ static json_t *query_job(const json_t *request, struct gck_error *err)
 	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:I, s:b, s:b}", "job",
 			 (json_int_t)job->job_id, "uid", (json_int_t)job->user_id, "user",
 			 user_of(job), "restarts", (json_int_t)job->restart_cnt, "submit",
-			 (json_int_t)job->submit_time, "batch", job->batch_flag && job->requeue,
+			 (json_int_t)job->submit_time, "batch", can_be_requeued(job),
 			 "nodes", (json_int_t)job->num_nodes, "runs", runs(job), "ends_itself",
 			 ends_itself(job));
 }

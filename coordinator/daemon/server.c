@@ -14,6 +14,31 @@
 #include "coordinator/daemon/peer.h"
 
 #define BACKLOG 512
+#define PAUSE_S 1. /* when no more connections can be taken */
+
+static void listen_again(int events, void *arg)
+{
+	struct gck_daemon *d = arg;
+
+	(void)events;
+	for (unsigned i = 0; i < d->nlisten; i++)
+		ev_io_start(d->loop, &d->listen[i]);
+}
+
+/* A connection that cannot be taken stays at the door, and the loop would turn for it. */
+static void pause_listening(struct gck_daemon *d, int code)
+{
+	gck_warn("connections cannot be taken now: %s", strerror(code));
+	for (unsigned i = 0; i < d->nlisten; i++)
+		ev_io_stop(d->loop, &d->listen[i]);
+	ev_once(d->loop, -1, 0, PAUSE_S, listen_again, d);
+}
+
+static bool is_of_connection(int code)
+{
+	return code == EAGAIN || code == EINTR || code == ECONNABORTED || code == EPROTO ||
+	       code == EPERM;
+}
 
 static void on_accept(struct ev_loop *loop, ev_io *w, int events)
 {
@@ -25,8 +50,11 @@ static void on_accept(struct ev_loop *loop, ev_io *w, int events)
 
 	(void)loop;
 	(void)events;
-	if (fd < 0)
+	if (fd < 0) {
+		if (!is_of_connection(errno))
+			pause_listening(d, errno);
 		return;
+	}
 	getnameinfo((struct sockaddr *)&addr, size, host, sizeof host, NULL, 0, NI_NUMERICHOST);
 	if (d->npeers >= d->conf.max_connections) {
 		gck_warn("MaxConnections=%u is reached; a connection of %s is closed",

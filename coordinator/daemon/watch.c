@@ -179,12 +179,14 @@ static void on_answer(void *arg, const struct gck_slurm_answer *answer)
 	take_leaving(d, json_object_get(answer->data, "leaving"));
 	take_gone(d, json_object_get(answer->data, "gone"));
 	take_ended(d, json_object_get(answer->data, "ended"));
-	if (gck_journal_is_long(d->journal)) {
-		struct gck_error err = {0};
+}
 
-		if (gck_daemon_compact(d, &err))
-			gck_error_log("%s", err.text);
-	}
+static void compact_if_long(struct gck_daemon *d)
+{
+	struct gck_error err = {0};
+
+	if (gck_journal_is_long(d->journal) && gck_daemon_compact(d, &err))
+		gck_error_log("%s", err.text);
 }
 
 static void on_poll(struct ev_loop *loop, ev_timer *w, int events)
@@ -195,6 +197,7 @@ static void on_poll(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
+	compact_if_long(d);
 	if (look_at_jobs)
 		gck_finish_check_all(&d->core);
 	if (d->polling)

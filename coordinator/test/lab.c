@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <netinet/in.h>
@@ -27,6 +28,7 @@ static char slurm_path[64];
 static const char *munge_socket;
 static unsigned port;
 static pid_t daemon_pid;
+unsigned lab_files;
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -142,7 +144,11 @@ bool lab_up(void)
 	snprintf(log, sizeof log, "%s/log", lab_dir);
 	daemon_pid = fork();
 	if (daemon_pid == 0) {
+		const struct rlimit files = {lab_files, lab_files};
+
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (lab_files)
+			setrlimit(RLIMIT_NOFILE, &files);
 		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
 		exec_daemon(args);
 	}
@@ -157,6 +163,22 @@ bool lab_up(void)
 		usleep(50000);
 	}
 	return false;
+}
+
+double lab_cpu_seconds(void)
+{
+	unsigned long user = 0, kernel = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)daemon_pid);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			&user, &kernel) != 2)
+		printf("# %s cannot be read\n", path);
+	if (f)
+		fclose(f);
+	return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
 }
 
 static int reap(int sig)
@@ -208,6 +230,17 @@ int lab_run(char *out, size_t size, const char *const *args)
 }
 
 /* ---- connections --------------------------------------------------------------------------- */
+
+int lab_knock(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a))
+		printf("# no connection\n");
+	return fd;
+}
 
 struct gck_wire *lab_connect(void)
 {

@@ -20,8 +20,12 @@ void lab_slurm(const char *text);
 bool lab_was_requeued(void); /* since the last lab_slurm */
 unsigned lab_was_asked(const char *op); /* how often, since then */
 
+/* How many files the daemon may open when it starts next; 0: as many as the test. */
+extern unsigned lab_files;
+
 /* The daemon in the foreground: up until it answers; killed with SIGKILL; ended with SIGTERM. */
 bool lab_up(void);
+double lab_cpu_seconds(void); /* that it has used */
 void lab_kill(void);
 int lab_term(void);
 
@@ -30,6 +34,7 @@ int lab_run(char *out, size_t size, const char *const *args);
 
 /* Connections. Text is JSON in which ' stands for ". */
 struct gck_wire *lab_connect(void);
+int lab_knock(void); /* a socket only: nothing is said or heard */
 bool lab_say(struct gck_wire *w, const char *text, ...) __attribute__((format(printf, 2, 3)));
 
 /* The next message within 5 seconds, or NULL; lab_hear wants this op (and seq, if not 0). */

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/test/tap.h"
 #include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/document.h"
 #include "coordinator/daemon/join.h"
 #include "coordinator/daemon/operation.h"
 #include "coordinator/test/fake_agent.h"
@@ -300,6 +301,22 @@ static void test_share(void)
 	end();
 }
 
+/* ---- what a commit holds ------------------------------------------------------------------- */
+
+static void test_too_many_ranks(void)
+{
+	struct gck_error err = {0};
+	struct gck_step large;
+
+	begin();
+	large = *step_0();
+	large.ntasks = 12000;
+	ok(!gck_document_fits(&large, &err), "12000 ranks fit into a commit");
+	large.ntasks = 14000;
+	ok(gck_document_fits(&large, &err) && strstr(err.text, "14000"), "more do not");
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
@@ -313,5 +330,6 @@ int main(void)
 	test_no_hold();
 	test_progress();
 	test_share();
+	test_too_many_ranks();
 	return tap_done();
 }

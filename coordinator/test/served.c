@@ -9,6 +9,7 @@
 #include "coordinator/test/lab.h"
 
 #define AGENTS 10
+#define KNOCKS 20
 #define HASH "0123456789abcdef0123456789abcdef"
 
 static char large[80000];
@@ -155,6 +156,26 @@ static void test_shares(void)
 	ok(is_told(&(struct claim){2, 2, 8, 500, 10, "running"}, "run", NULL), "fewer");
 }
 
+static void test_files(void)
+{
+	int fds[KNOCKS];
+	double before;
+
+	lab_kill();
+	lab_files = 18;
+	lab_up();
+	lab_files = 0;
+	slurm(0);
+	for (int i = 0; i < KNOCKS; i++)
+		fds[i] = lab_knock();
+	before = lab_cpu_seconds();
+	usleep(1500000);
+	ok(lab_cpu_seconds() - before < 0.5, "without a file for a connection it does not spin");
+	for (int i = 0; i < KNOCKS; i++)
+		close(fds[i]);
+	ok(is_listed_as("finished"), "and goes on when there are some");
+}
+
 int main(void)
 {
 	if (!lab_begin())
@@ -163,6 +184,7 @@ int main(void)
 	test_slow();
 	test_finished_late();
 	test_shares();
+	test_files();
 	lab_end();
 	return tap_done();
 }
