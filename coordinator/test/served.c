@@ -114,7 +114,8 @@ static bool is_told(const struct claim *c, const char *action, const char *words
 {
 	struct gck_wire *w = lab_connect();
 	json_t *body = json_pack(
-		"{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s, s:s%}, s:[], s:s}", "op", "register", "job", 7, "step", (int)c->step, "node", "n0", "node_id", 0,
+		"{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s, s:s%}, s:[], s:s}",
+		"op", "register", "job", 7, "step", (int)c->step, "node", "n0", "node_id", 0,
 		"nodes", (int)c->nodes, "ntasks", (int)c->ntasks, "restarts", 0, "options",
 		"interval=off", "store", "file:/s", "fingerprint", "program", "p", "argument",
 		large, c->argument, "commits", "state", c->state);
