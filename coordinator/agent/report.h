@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/error.h"
 
@@ -30,5 +31,10 @@ int report_progress(void *arg, uint64_t done, uint64_t all);
 
 /* The next packet: what came during the work, or what comes within timeout_ms. */
 json_t *report_next(struct report *r, int timeout_ms, struct gck_error *err);
+
+/* The same while the rank pid is held by this process; ESRCH when it was killed. (It stays a zombie
+ * of its tracer's: slurmstepd, its parent, hears of its end only when the tracer lets go of it.)
+ * timeout_ms below 0: no limit. */
+json_t *report_next_held(struct report *r, pid_t pid, int timeout_ms, struct gck_error *err);
 
 #endif

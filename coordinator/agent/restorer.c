@@ -177,7 +177,7 @@ int restorer_main(int fd, void *arg)
 
 	build(&r, t->seq, t->hash);
 	while (rc < 0) {
-		body = report_next(&r.report, -1, &err);
+		body = report_next_held(&r.report, t->pid, -1, &err);
 		rc = obey(&r, body);
 		json_decref(body);
 	}

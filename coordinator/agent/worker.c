@@ -2,7 +2,6 @@
  * A checkpoint of one rank: the process that traces it, reads its clone and writes its image. */
 #include "coordinator/agent/worker.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,7 +14,6 @@
 #include "storage/store.h"
 
 #define WRITER_NICE 10
-#define LOOK_MS 100
 
 struct worker {
 	const struct worker_task *task;
@@ -192,39 +190,6 @@ static int obey(struct worker *w, const json_t *body)
 	return !strcmp(op, "hold");
 }
 
-static bool is_dead(pid_t pid)
-{
-	char path[64], line[256], *end = NULL;
-	FILE *f;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return true;
-	if (fgets(line, sizeof line, f))
-		end = strrchr(line, ')');
-	fclose(f);
-	return end && (strstr(end, ") Z") == end || strstr(end, ") X") == end);
-}
-
-/* A rank that is killed while it is held stays a zombie of its tracer's: its parent, slurmstepd,
- * hears of its end only when this process is gone. */
-static json_t *next_order(struct worker *w, struct gck_error *err)
-{
-	int left = (int)w->task->backstop_ms;
-	json_t *body = NULL;
-
-	if (!w->held)
-		return report_next(&w->report, -1, err);
-	while (!body && left > 0 && !is_dead(w->task->pid)) {
-		body = report_next(&w->report, LOOK_MS, err);
-		if (!body && err->code != ETIMEDOUT)
-			break;
-		left -= LOOK_MS;
-	}
-	return body;
-}
-
 /* Silence is an agent that hangs, which the rank must not pay for; a closed socket is one that
  * died. Whoever leaves here lets the rank go. */
 static int serve(struct worker *w)
@@ -233,7 +198,9 @@ static int serve(struct worker *w)
 	int rc = 1;
 
 	while (rc > 0) {
-		json_t *body = next_order(w, &err);
+		json_t *body = w->held ? report_next_held(&w->report, w->task->pid,
+							  (int)w->task->backstop_ms, &err)
+				       : report_next(&w->report, -1, &err);
 
 		rc = body ? obey(w, body) : -1;
 		json_decref(body);
