@@ -9,7 +9,7 @@
 burn=$(program burn)
 top_dir=$(work_dir)
 size=48 turns=500 pause=50 # 25 s undisturbed
-slow=compress=zstd:19      # makes a write of the image last seconds
+slow=compress=zstd:10      # makes a write of the image last seconds
 "$burn" $size $turns $pause >"$top_dir/want"
 
 # begin NAME [OPTION-VALUE] [SBATCH-OPTIONS...]: a job of two ranks on two nodes; sets $job, $dir
@@ -82,7 +82,7 @@ agent_killed()
 	create
 	answers
 
-	begin "whole agent killed while idle"
+	begin "whole agent killed while idle" timeout=5s
 	on "$node" pkill -KILL -x gpuckpt-agent
 	sleep 1
 	check_not "$name: create is refused" timeout 100 "$cluster" exec -u alice gpuckpt create "$job"
