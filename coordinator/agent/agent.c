@@ -235,8 +235,8 @@ static void on_not_welcome(struct ev_loop *loop, ev_timer *w, int events)
 	w->data = NULL;
 }
 
-/* A step may end before the coordinator has heard of it, or while it still asks Slurm about the job.
- * A step that it does not know to be finished is run again when the job is restarted. */
+/* A step may end before the coordinator has heard of it, or while it still asks Slurm about the
+ * job. A step that it does not know to be finished is run again when the job is restarted. */
 static void await_welcome(struct agent *a)
 {
 	ev_timer limit;

@@ -87,8 +87,8 @@ static const struct {
 	{ "refuse", welcome_refuse },
 };
 
-/* Slurm's count, where the environment had lost it: by a lower one this agent would be taken for one
- * of an earlier start. */
+/* Slurm's count, where the environment had lost it: by a lower one this agent would be taken for
+ * one of an earlier start. */
 static void take_restarts(struct agent *a, json_int_t restarts)
 {
 	if (restarts > a->lasting->restarts && restarts <= UINT32_MAX)

@@ -50,8 +50,8 @@ static void on_end(void *data, int status)
 
 static const struct child_ops ops = { worker_main, on_message, on_end };
 
-/* The agent gives a sign of life twice a second. Ranks that are held for a requeue may well wait for
- * one that is starved; a create is not worth it. */
+/* The agent gives a sign of life twice a second. Ranks that are held for a requeue may well wait
+ * for one that is starved; a create is not worth it. */
 static unsigned backstop(const json_t *prepare, const struct gck_options *o)
 {
 	unsigned timeout = (unsigned)packet_int(prepare, "timeout_ms", o->timeout_ms);

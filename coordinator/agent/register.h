@@ -9,8 +9,8 @@
 /* List the commits in the store (the first node's agent only). */
 struct job *register_list(struct agent *a, job_done *done, void *data, struct gck_error *err);
 
-/* The message. commits (borrowed): what was listed; NULL if it was not; why (code 0: nobody asked): it
- * failed. */
+/* The message. commits (borrowed): what was listed; NULL if it was not; why (code 0: nobody asked):
+ * it failed. */
 json_t *register_body(const struct agent *a, const json_t *commits, const struct gck_error *why);
 
 #endif

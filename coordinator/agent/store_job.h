@@ -23,7 +23,7 @@ json_t *store_list(const void *request, struct gck_error *err);
 /* Is there a commit, of whatever worth? true or false. */
 json_t *store_used(const void *request, struct gck_error *err);
 
-/* What a checkpoint needs beside its ranks: store reachable, what ranks share and write refused by name;
+/* What a checkpoint needs beside its ranks: store reachable, what ranks share and write refused;
  * {"space","memory","first"}: bytes that fit into each, and whether there is no commit yet. */
 json_t *store_check(const void *request, struct gck_error *err);
 

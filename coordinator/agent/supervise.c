@@ -193,8 +193,8 @@ static void take_control(struct supervisor *s)
 }
 
 /* An agent that cannot live: ranks that run, or start for the first time, go on without
- * checkpoints, and those that wait hear it by the end of the listening socket. Ranks that wait for a
- * restart must not wait for ever, nor start cold. */
+ * checkpoints, and those that wait hear it by the end of the listening socket. Ranks that wait for
+ * a restart must not wait for ever, nor start cold. */
 static void give_up(struct supervisor *s)
 {
 	gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints", s->deaths,
