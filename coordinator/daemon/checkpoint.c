@@ -66,8 +66,8 @@ static int journal_intent(struct gck_core *core, struct gck_step *step, struct g
 	return 0;
 }
 
-/* Without the journal's word on numbers that were given, the store's is needed. Node 0's agent looks
- * again when it connects anew. */
+/* Without the journal's word on numbers that were given, the store's is needed. Node 0's agent
+ * looks again when it connects anew. */
 static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck_error *err)
 {
 	struct gck_node *first = &step->live->nodes[0];
@@ -75,8 +75,8 @@ static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck
 
 	if (step->last_seq > 0 || first->commits)
 		return 0;
-	gck_fail(err, EIO, "which commits step %u.%u has is not known, for node %s could not read the "
-		 "store (%s)", step->job->id, step->id, first->name,
+	gck_fail(err, EIO, "which commits step %u.%u has is not known, for node %s could not read "
+		 "the store (%s)", step->job->id, step->id, first->name,
 		 first->store_error ? first->store_error : "no reason given");
 	if (agent) {
 		first->agent = NULL;

@@ -72,7 +72,8 @@ void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
 			ask_build(core, step, &step->live->nodes[i]);
 }
 
-/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ is only where the job began. */
+/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ is only where the job
+ * began. */
 static bool is_asked_for(const struct gck_options *o)
 {
 	return o->restart == GCK_RESTART_FROM && o->restart_job == 0;
@@ -91,8 +92,8 @@ static const struct gck_commit *commit_before(const struct gck_step *step)
 	return c;
 }
 
-/* The commit cannot be had, or does not fit: another try would end the same way. A store that stalls
- * or a rank that was killed says nothing about the commit. */
+/* The commit cannot be had, or does not fit: another try would end the same way. A store that
+ * stalls or a rank that was killed says nothing about the commit. */
 static bool is_of_commit(int code)
 {
 	static const int codes[] = {EBADMSG, ENOENT, ESTALE, EINVAL, ENOTSUP, ENOEXEC};

@@ -169,8 +169,8 @@ int gck_registration_current(const struct gck_registration *r, json_int_t restar
 			"is %d", (int)r->job, (int)r->restarts, (int)restarts);
 }
 
-/* Slurm raises the restart count when it takes a job back, but changes the submit time only when the
- * job's last process is gone: of a job that it ends, neither is believed. */
+/* Slurm raises the restart count when it takes a job back, but changes the submit time only when
+ * the job's last process is gone: of a job that it ends, neither is believed. */
 static int check_runs(const struct gck_registration *r, const json_t *info, json_int_t restarts,
 		      struct gck_error *err)
 {

@@ -204,8 +204,8 @@ static enum verdict without_commit(struct gck_step *step)
 
 	if (step->live->foreign) {
 		gck_live_fail(step, EEXIST,
-			      "the commits of step %u.%u in its store were made by another program, "
-			      "or with other arguments, directory or tasks. Use restart=never to "
+			      "the commits of step %u.%u in its store were made by another "
+			      "program, or with other arguments, directory or tasks. Use restart=never to "
 			      "start it anew",
 			      step->job->id, step->id);
 		return REFUSE;

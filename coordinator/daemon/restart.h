@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a step starts: cold, from a commit, not again, or not at all. Three phases: every node fetches,
- * verifies and builds its ranks and holds them; only when all have is it decided, and journaled,
- * that they run; every node cuts the ranks' files back; only when all have is the first let go. */
+ * How a step starts: cold, from a commit, not again, or not at all. Three phases: every node
+ * fetches, verifies and builds its ranks and holds them; only when all have is it decided, and
+ * journaled, that they run; every node cuts the ranks' files back; only when all have is the first
+ * let go. */
 #ifndef GCK_RESTART_H
 #define GCK_RESTART_H
 

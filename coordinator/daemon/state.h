@@ -96,7 +96,8 @@ struct gck_job *gck_state_job(const struct gck_state *s, uint32_t job);
 struct gck_step *gck_state_step(const struct gck_state *s, uint32_t job, uint32_t step);
 struct gck_commit *gck_step_commit(const struct gck_step *step, uint32_t seq);
 
-/* The newest commit that a restart may go back to, of those up to below if that is not 0; or NULL. */
+/* The newest commit that a restart may go back to, of those up to below if that is not 0; or
+ * NULL. */
 const struct gck_commit *gck_step_newest(const struct gck_step *step, uint32_t below);
 
 /* Ranks that have ended. */

@@ -130,8 +130,8 @@ static json_t *registration(const struct fake *f, const struct gck_agent *a)
 	r = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s, s:i, s:o}",
 		      "op", "register", "job", JOB, "step", (int)a->step, "node", name, "node_id",
 		      (int)a->node, "nodes", NODES, "ntasks", TASKS, "restarts", (int)a->restarts,
-		      "options", f->options, "store", "file:/s", "fingerprint", "program", f->program,
-		      "state", state_name(a), "seq",
+		      "options", f->options, "store", "file:/s", "fingerprint", "program",
+		      f->program, "state", state_name(a), "seq",
 		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
 		      fake_exited(a));
 	if (a->node == 0 && !f->unreadable)

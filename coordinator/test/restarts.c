@@ -91,7 +91,8 @@ static void test_recovery(void)
 	f.unreadable = true;
 	fake_crash(&f);
 	settle();
-	is_int(f.timers[0][GCK_TIMER_PHASE], 30000, "ranks that run have time to find their commit");
+	is_int(f.timers[0][GCK_TIMER_PHASE], 30000,
+	       "ranks that run have time to find their commit");
 	f.unreadable = false;
 	fake_disconnect(&f, &f.agents[0][0]);
 	settle();
@@ -158,7 +159,8 @@ static void test_no_count(void)
 	fake_requeued(&f);
 	forget_count();
 	settle();
-	is_int(f.agents[0][0].from, 1, "a script without SLURM_RESTART_COUNT: restored like others");
+	is_int(f.agents[0][0].from, 1,
+	       "a script without SLURM_RESTART_COUNT: restored like others");
 	fake_crash(&f);
 	settle();
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
