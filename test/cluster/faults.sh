@@ -19,6 +19,8 @@ begin()
 	dir=$top_dir/${1// /-}
 	mkdir "$dir"
 	chown --reference="$top_dir" "$dir"
+	root scancel -u alice
+	all_idle || nodes_back
 	local option=--gpu-ckpt${2:+=$2}
 	job=$(submit "$dir" -N2 -n2 "${@:3}" <<-END
 		#!/bin/bash

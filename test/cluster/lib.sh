@@ -70,6 +70,9 @@ unlike()
 
 finish()
 {
+	root scancel -u alice
+	root scancel -u bob
+	all_idle || nodes_back
 	echo "1..$tests"
 	[[ $failures -eq 0 ]]
 	exit
@@ -203,7 +206,7 @@ newest_commit() { commits "$@" | sort -n | tail -1; }
 
 # ---- nodes
 
-all_idle() { [[ $(root sinfo -h -o '%T %D') = 'idle 3' ]]; }
+all_idle() { [[ $(root sinfo -h -o "%T %D") = "idle 3" ]]; }
 
 # job_nodes JOB: one a line
 job_nodes() { root scontrol show hostnames "$(root squeue -h -t all -j "$1" -o %N)"; }

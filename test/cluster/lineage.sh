@@ -9,9 +9,9 @@
 
 rounds=${GPUCKPT_LONG:+10}
 rounds=${rounds:-3}
-steps=$((rounds * 1500))
-walks=$((rounds * 4000))
-turns=$((rounds * 400))
+steps=$((rounds * 3000))
+walks=$((rounds * 8000))
+turns=$((rounds * 1000))
 dir=$(work_dir)
 crowd=$(program crowd)
 
