@@ -97,8 +97,8 @@ static int write_into(struct worker *w, struct gck_store *store, struct gck_erro
 	return rc;
 }
 
-/* All ranks of the step are held now: what they have in common outside can be compared with what was
- * taken of it while some of them still ran. */
+/* All ranks of the step are held now: what they have in common outside can be compared with what
+ * was taken of it while some of them still ran. */
 static int settle(struct worker *w, struct gck_error *err)
 {
 	if (!w->held || w->settled)
