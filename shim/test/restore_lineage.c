@@ -148,7 +148,9 @@ int lineage_checkpoint(struct lineage *l)
 	int failed;
 
 	gck_options_init(&o);
-	c = gck_capture_open(l->pid, l->link, &l->hello, &o, &err);
+	/* A program may have something in hand for a moment that is refused, a file of /proc say. */
+	for (int i = 0; !(c = gck_capture_open(l->pid, l->link, &l->hello, &o, &err)) && i < 20; i++)
+		pause_ms(50);
 	if (!c)
 		return say("capture open", &err);
 	start = seconds();

@@ -61,13 +61,15 @@ static void table(void)
 	is_int(exit_code(9), 137, "a signal");
 }
 
-/* A child that has the memory and the files too, but not the test's output, and sleeps. */
-static pid_t sharer(void)
+/* A child that sleeps, with the memory, and of the descriptors only keep: those of whoever runs the
+ * test may be files. */
+static pid_t sharer(int keep)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		close_range(0, 2, 0);
+		dup2(keep, 0);
+		close_range(1, ~0u, 0);
 		raise(SIGSTOP);
 	}
 	waitpid(pid, NULL, WUNTRACED);
@@ -83,7 +85,7 @@ static void sharing(void)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		m.rank = i;
-		m.pid = sharer();
+		m.pid = sharer(0);
 		tasks_apply(&t, &m);
 	}
 	ok(shared_refuse(&t, &err) < 0, "two ranks with memory in common are refused");
@@ -116,7 +118,7 @@ static void sharing_files(void)
 			int fd = open(path, how[k][i] | O_CLOEXEC);
 
 			m.rank = i;
-			m.pid = sharer();
+			m.pid = sharer(fd);
 			tasks_apply(&t, &m);
 			close(fd);
 		}
