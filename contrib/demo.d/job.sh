@@ -119,7 +119,7 @@ measure_rate()
 {
 	local begin first
 	first=$(step_mean) begin=$(now)
-	sleep 5
+	sleep 3
 	rate=$(calc "($(step_mean) - $first) / $(since "$begin")")
 }
 
