@@ -24,32 +24,32 @@ struct transition {
 };
 
 /* Each transition says how far it was shown to be right:
- *   M  model only: driven by coordinator/test/model.c and fakes.c
+ *   M  model only: driven by coordinator/test/model.c and scripts over its world
  *   A  seen with a real agent on a real cluster */
 #define ON(event, next, action) [GCK_##event] = {action, GCK_##next}
 
 static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	[GCK_GATHERING] = {
-		ON(RESTORE,   BUILDING,   gck_act_build),     /* M */
-		ON(RUNS,      IDLE,       gck_act_idle),      /* M */
+		ON(RESTORE,   BUILDING,   gck_act_build),     /* A */
+		ON(RUNS,      IDLE,       gck_act_idle),      /* A */
 		ON(REFUSED,   ENDING,     nothing),           /* M */
 		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
 		ON(TIMEOUT,   DOOMED,     gck_act_doom),      /* M */
 		ON(LOST,      GATHERING,  nothing),           /* M */
-		ON(BACK,      GATHERING,  nothing),           /* M */
+		ON(BACK,      GATHERING,  nothing),           /* A */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_BUILDING] = {
-		ON(ALL,       FILING,     gck_act_files),     /* M */
-		ON(FAILED,    BUILDING,   gck_act_fallback),  /* M */
+		ON(ALL,       FILING,     gck_act_files),     /* A */
+		ON(FAILED,    BUILDING,   gck_act_fallback),  /* A */
 		ON(TIMEOUT,   BUILDING,   gck_act_fallback),  /* M */
-		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
+		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* A */
 		ON(LOST,      BUILDING,   nothing),           /* M */
 		ON(BACK,      BUILDING,   gck_act_rebuild),   /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_FILING] = {
-		ON(ALL,       STARTING,   gck_act_run),       /* M */
+		ON(ALL,       STARTING,   gck_act_run),       /* A */
 		ON(FAILED,    DOOMED,     gck_act_doom),      /* M */
 		ON(TIMEOUT,   FILING,     gck_act_refile),    /* M */
 		ON(LOST,      FILING,     nothing),           /* M */
@@ -57,7 +57,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_STARTING] = {
-		ON(ALL,       IDLE,       gck_act_started),   /* M */
+		ON(ALL,       IDLE,       gck_act_started),   /* A */
 		ON(FAILED,    DOOMED,     gck_act_doom),      /* M */
 		ON(TIMEOUT,   STARTING,   gck_act_rerun),     /* M */
 		ON(LOST,      STARTING,   nothing),           /* M */
@@ -70,44 +70,44 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(TIMEOUT,   DOOMED,     gck_act_give_back), /* M */
 		ON(FAILED,    DOOMED,     nothing),           /* M */
 		ON(ALL,       DOOMED,     nothing),           /* M */
-		ON(ENDED,     OVER,       gck_act_over),      /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* A */
 	},
 	[GCK_IDLE] = {
-		ON(START,     CALLING,    gck_act_call),      /* M */
+		ON(START,     CALLING,    gck_act_call),      /* A */
 		ON(RESTORE,   BUILDING,   gck_act_build),     /* M */
 		ON(RUNS,      IDLE,       nothing),           /* M */
 		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
 		ON(REFUSED,   ENDING,     nothing),           /* M */
 		ON(FOUND,     HELD,       gck_operation_recovered), /* M */
-		ON(LOST,      IDLE,       gck_act_alone),     /* M */
+		ON(LOST,      IDLE,       gck_act_alone),     /* A */
 		ON(TIMEOUT,   IDLE,       gck_act_ended),     /* M */
-		ON(BACK,      IDLE,       nothing),           /* M */
+		ON(BACK,      IDLE,       nothing),           /* A */
 		ON(FAILED,    IDLE,       nothing),           /* M */
 		ON(ALL,       IDLE,       nothing),           /* M */
 		ON(CANCEL,    IDLE,       nothing),           /* M */
 		ON(RELEASE,   IDLE,       nothing),           /* M */
-		ON(ENDED,     OVER,       gck_act_over),      /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* A */
 	},
 	[GCK_OVER] = {
-		ON(LOST,      OVER,       nothing),           /* M */
+		ON(LOST,      OVER,       nothing),           /* A */
 		ON(FAILED,    OVER,       nothing),           /* M */
 		ON(CANCEL,    OVER,       nothing),           /* M */
 		ON(RELEASE,   OVER,       nothing),           /* M */
 		ON(TERMINATE, OVER,       nothing),           /* M */
 		ON(TAKEN,     OVER,       nothing),           /* M */
-		ON(ENDED,     OVER,       nothing),           /* M */
+		ON(ENDED,     OVER,       nothing),           /* A */
 	},
 	[GCK_CALLING] = {
-		ON(ALL,       PREPARING,  gck_act_prepare),   /* M */
-		ON(TIMEOUT,   PREPARING,  gck_act_prepare),   /* M */
+		ON(ALL,       PREPARING,  gck_act_prepare),   /* A */
+		ON(TIMEOUT,   PREPARING,  gck_act_prepare),   /* A */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
 		ON(LOST,      CALLING,    nothing),           /* M */
 		ON(BACK,      CALLING,    gck_act_called),    /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_PREPARING] = {
-		ON(ALL,       FREEZING,   gck_act_freeze),    /* M */
-		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
+		ON(ALL,       FREEZING,   gck_act_freeze),    /* A */
+		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
 		ON(LOST,      PREPARING,  nothing),           /* M */
@@ -115,8 +115,8 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_FREEZING] = {
-		ON(ALL,       RESUMING,   gck_act_resume),    /* M */
-		ON(ALL_HELD,  HELD_WRITING, gck_act_write),   /* M */
+		ON(ALL,       RESUMING,   gck_act_resume),    /* A */
+		ON(ALL_HELD,  HELD_WRITING, gck_act_write),   /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
@@ -124,7 +124,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_RESUMING] = {
-		ON(ALL,       WRITING,    gck_act_write),     /* M */
+		ON(ALL,       WRITING,    gck_act_write),     /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
@@ -132,16 +132,16 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_WRITING] = {
-		ON(ALL,       COMMITTING, gck_act_commit),    /* M */
-		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
+		ON(ALL,       COMMITTING, gck_act_commit),    /* A */
+		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
-		ON(LOST,      WRITING,    nothing),           /* M */
+		ON(LOST,      WRITING,    nothing),           /* A */
 		ON(BACK,      WRITING,    gck_act_repeat),    /* M */
-		ON(ENDED,     OVER,       gck_act_over),      /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* A */
 	},
 	[GCK_COMMITTING] = {
-		ON(ALL,       IDLE,       gck_act_committed), /* M */
+		ON(ALL,       IDLE,       gck_act_committed), /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    COMMITTING, nothing),           /* M */
@@ -150,17 +150,17 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_ABORTING] = {
-		ON(ALL,       IDLE,       gck_act_idle),      /* M */
+		ON(ALL,       IDLE,       gck_act_idle),      /* A */
 		ON(FAILED,    ABORTING,   nothing),           /* M */
 		ON(TIMEOUT,   IDLE,       gck_act_idle),      /* M */
-		ON(LOST,      ABORTING,   gck_act_recount),   /* M */
+		ON(LOST,      ABORTING,   gck_act_recount),   /* A */
 		ON(BACK,      ABORTING,   gck_act_repeat),    /* M */
 		ON(CANCEL,    ABORTING,   nothing),           /* M */
 		ON(RELEASE,   ABORTING,   nothing),           /* M */
-		ON(ENDED,     OVER,       gck_act_over),      /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* A */
 	},
 	[GCK_HELD_WRITING] = {
-		ON(ALL,       HELD_COMMITTING, gck_act_commit), /* M */
+		ON(ALL,       HELD_COMMITTING, gck_act_commit), /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
@@ -169,7 +169,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_HELD_COMMITTING] = {
-		ON(ALL,       HELD,       gck_act_committed), /* M */
+		ON(ALL,       HELD,       gck_act_committed), /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
@@ -181,8 +181,8 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(RELEASE,   RELEASING,  gck_act_release),   /* M */
 		ON(CANCEL,    RELEASING,  gck_act_release),   /* M */
 		ON(TIMEOUT,   RELEASING,  gck_act_release),   /* M */
-		ON(TERMINATE, ENDING,     gck_act_terminate), /* M */
-		ON(TAKEN,     ENDING,     gck_act_taken),     /* M */
+		ON(TERMINATE, ENDING,     gck_act_terminate), /* A */
+		ON(TAKEN,     ENDING,     gck_act_taken),     /* A */
 		ON(FAILED,    HELD,       nothing),           /* M */
 		ON(LOST,      HELD,       nothing),           /* M */
 		ON(BACK,      HELD,       nothing),           /* M */
@@ -204,9 +204,9 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(FAILED,    ENDING,     nothing),           /* M */
 		ON(ALL,       ENDING,     nothing),           /* M */
 		ON(CANCEL,    ENDING,     nothing),           /* M */
-		ON(LOST,      ENDING,     gck_act_ended),     /* M */
+		ON(LOST,      ENDING,     gck_act_ended),     /* A */
 		ON(BACK,      ENDING,     gck_act_end_again), /* M */
-		ON(ENDED,     OVER,       gck_act_over),      /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* A */
 	},
 	[GCK_RECOVERING] = {
 		ON(FOUND,     HELD,       gck_act_adopt),     /* M */
