@@ -71,7 +71,9 @@ static json_t *step_verdict(const struct gck_step *step)
 		add_item(items, "step", err.text, "use several steps");
 	if (live->phase <= GCK_DOOMED)
 		add_item(items, "step", "it is being restarted", "wait until it runs");
-	for (uint32_t i = 0; i < live->nnodes; i++)
+	else if (gck_phase_holds(live->phase))
+		add_item(items, "step", "its ranks are held by a checkpoint", "ask again");
+	for (uint32_t i = 0; i < live->nnodes && !gck_phase_holds(live->phase); i++)
 		add_node(items, &live->nodes[i]);
 	return json_pack("{s:I, s:I, s:b, s:o}", "job", (json_int_t)step->job->id, "step",
 			 (json_int_t)step->id, "able", !stands_in_the_way(items), "items", items);

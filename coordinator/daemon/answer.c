@@ -215,12 +215,15 @@ static void refused(struct gck_core *core, struct gck_step *step, struct gck_nod
 void gck_answer(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		const json_t *body)
 {
+	bool good = json_is_true(json_object_get(body, "ok"));
 	struct gck_error err = {0};
 
-	/* An answer to what no longer matters, or a second one to the same question. */
-	if (!is_current(step->live, body) || node->answered)
+	/* An answer to what no longer matters, or a second one to the same question. What was built
+	 * can still be lost, though. */
+	if (!is_current(step->live, body) ||
+	    (node->answered && (good || !is_restart(step->live->phase))))
 		return;
-	if (!json_is_true(json_object_get(body, "ok"))) {
+	if (!good) {
 		refused(core, step, node, body);
 		return;
 	}

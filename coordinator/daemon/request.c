@@ -104,12 +104,14 @@ static bool is_meant(const struct request *r, const struct gck_step *step)
 static void set_disabled(const struct request *r, bool value)
 {
 	struct gck_error err = {0};
+	bool found = false;
 
 	for (struct gck_step *step = r->job->steps; step; step = step->next) {
 		json_t *record = is_meant(r, step) ? gck_record(step, "disable") : NULL;
 
 		if (!record)
 			continue;
+		found = true;
 		json_object_set_new(record, "value", json_boolean(value));
 		if (gck_core_record(&r->peer->daemon->core, record, true, &err)) {
 			refuse(r, &err);
@@ -118,7 +120,12 @@ static void set_disabled(const struct request *r, bool value)
 		gck_info("step %u.%u: checkpoints are %s by user %u", step->job->id, step->id,
 			 value ? "disabled" : "enabled", (unsigned)r->peer->uid);
 	}
-	gck_request_end(r->peer, NULL, NULL);
+	if (found) {
+		gck_request_end(r->peer, NULL, NULL);
+		return;
+	}
+	gck_fail(&err, ENOENT, "job %u has no such step under gpuckpt's care", r->job->id);
+	refuse(r, &err);
 }
 
 static void do_disable(const struct request *r)
@@ -172,7 +179,7 @@ static int choose_removed(const struct request *r, const struct gck_step *step, 
 	if (only && is_needed(step, only))
 		return gck_fail(err, EBUSY,
 				"commit %u is what step %u.%u would be restarted from; it can "
-				"be removed when the job has ended",
+				"be removed when Slurm no longer knows the job",
 				only, step->job->id, step->id);
 	for (const struct gck_commit *c = step->commits; c; c = c->older)
 		if ((!only || c->seq == only) && !is_needed(step, c->seq))

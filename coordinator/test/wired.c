@@ -293,12 +293,29 @@ static void test_restart(void)
 	drop_all();
 }
 
-static void test_doomed(void)
+static void test_taken_back(void)
 {
 	slurm_runs(2, "{}");
 	agent[0] = lab_agent(0, "new", 0, 2, "[]");
 	lab_hear(agent[0], "welcome", 0);
 	agent[1] = lab_agent(1, "new", 0, 2, "null");
+	both_hear("welcome", 8);
+	both_do("build", 8);
+	both_hear("files", 8);
+	lab_done(agent[1], "files", 8, NONE);
+	lab_say(agent[1], "{'op':'done','phase':'files','seq':8,'ok':false,'rank':1,"
+		"'error':'the rank is gone'}");
+	ok(both_hear("fallback", 0), "what a node had built is lost before it runs: all ranks end");
+	drop_all();
+	ok(lab_was_requeued(), "and the job is requeued");
+}
+
+static void test_doomed(void)
+{
+	slurm_runs(3, "{}");
+	agent[0] = lab_agent(0, "new", 0, 3, "[]");
+	lab_hear(agent[0], "welcome", 0);
+	agent[1] = lab_agent(1, "new", 0, 3, "null");
 	both_hear("welcome", 8);
 	both_hear("build", 8);
 	lab_say(agent[0], "{'op':'done','phase':'build','seq':8,'ok':false,'code':%d,'error':"
@@ -398,6 +415,7 @@ int main(void)
 	test_crash_committing();
 	test_requeue();
 	test_restart();
+	test_taken_back();
 	test_doomed();
 	test_stale();
 	test_misbehaviour();

@@ -141,6 +141,17 @@ coordinator_killed()
 	root scontrol release "$job"
 	restarted 2
 	answers
+
+	begin "coordinator's journal lost before a restart"
+	create
+	"$cluster" kill gpuckptd
+	rm -rf "${GPUCKPT_LAB:?}"/gpuckptd/*
+	root scontrol requeue "$job"
+	restarted
+	"$cluster" start gpuckptd
+	check "$name: it goes on from what the store holds" wait_ready "$job" 60
+	check "$name: from commit 1" grep -q "step $job.0: commit 1 is taken over" "$GPUCKPT_LAB/log/gpuckptd.out"
+	answers
 }
 held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
 
