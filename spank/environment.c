@@ -54,6 +54,13 @@ unsigned gck_environment_restarts(spank_t spank)
 	return (unsigned)n;
 }
 
+bool gck_environment_heterogeneous(spank_t spank)
+{
+	char value[16];
+
+	return get(spank, "SLURM_HET_SIZE", value, sizeof value, NULL) == 0 && *value;
+}
+
 /* ---- rank ---------------------------------------------------------------------------------- */
 
 /* Ours comes first: what it interposes must be seen before the user's. A step that is started out

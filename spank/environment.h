@@ -4,12 +4,16 @@
 #define GCK_SPANK_ENVIRONMENT_H
 
 #include <slurm/spank.h>
+#include <stdbool.h>
 
 #include "common/error.h"
 #include "common/options.h"
 
 /* SLURM_RESTART_COUNT of the job, 0 if it was never requeued. */
 unsigned gck_environment_restarts(spank_t spank);
+
+/* The job has several components (srun a : b). */
+bool gck_environment_heterogeneous(spank_t spank);
 
 /* In a task: set what its preload needs. */
 int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,

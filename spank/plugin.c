@@ -19,6 +19,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
@@ -96,14 +97,19 @@ static int need_file(const char *path, int mode, const char *key, struct gck_err
 			path, strerror(errno), key, gck_option_conf_path());
 }
 
-static int configure(struct gck_error *err)
+static int configure(spank_t spank, struct gck_error *err)
 {
+	bool het = gck_environment_heterogeneous(spank);
 	int rc = gck_option_read(&step.conf, &step.options, err);
 
-	step.must = step.options.require ||
-		    (step.restarts > 0 && step.options.restart != GCK_RESTART_NEVER);
+	step.must = step.options.require || (step.restarts > 0 && !het &&
+					     step.options.restart != GCK_RESTART_NEVER);
 	if (rc)
 		return -1;
+	if (het)
+		return gck_fail(err, ENOTSUP,
+				"heterogeneous jobs are not carried: their components are jobs "
+				"and steps of their own; use one component, or several jobs");
 	if (!*step.options.store)
 		return gck_fail(err, EINVAL,
 				"store: give store=file:/path, or have DefaultStore set in %s",
@@ -190,7 +196,7 @@ int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
 	step.on = true;
 	step.restarts = gck_environment_restarts(spank);
 	gck_clock_measure(&step.clock);
-	if (configure(&err) || share(&err) || make_agent(spank, &err))
+	if (configure(spank, &err) || share(&err) || make_agent(spank, &err))
 		fail(&err);
 	return 0;
 }

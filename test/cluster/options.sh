@@ -68,6 +68,14 @@ gives 0 --help
 gives 0 --version
 like "$(alice gpuckpt create 4000000 2>&1)" 4000000 "the message names the job"
 
+# ---- what is not carried, said by the plugin
+
+het=$(alice srun -N1 -n1 --gpu-ckpt true : -N1 -n1 --gpu-ckpt true 2>&1)
+like "$? $het" "^0 .*heterogeneous jobs are not carried.*without checkpoints" \
+	"a heterogeneous job runs without checkpoints and is told so"
+check_not "and not at all with require=yes" \
+	alice srun -N1 -n1 --gpu-ckpt=require=yes true : -N1 -n1 true
+
 # ---- gpuckptd's arguments and configuration
 
 sbin=$(cat "$GPUCKPT_LAB/etc/prefix")/sbin
