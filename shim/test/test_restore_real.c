@@ -69,7 +69,7 @@ static void compare(const char *name, char *const argv[], const char *files, int
 
 static void test_python(void)
 {
-	char script[500], python[] = "/usr/bin/python3", steps[] = "3000", out[] = "walk";
+	char script[500], python[] = "/usr/bin/python3", steps[] = "8000", out[] = "walk";
 	char *argv[] = {python, script, steps, out, NULL};
 
 	snprintf(script, sizeof script, "%s/test/programs/walk.py", source);
