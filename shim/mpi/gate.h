@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The gate in front of the real MPI library. A program's thread is `inside` between enter and
+ * leave; while the gate is closed nobody enters. Open, it costs two stores and a load: the side
+ * that closes it pays for the order of memory, by membarrier. */
+#ifndef GCK_MPI_GATE_H
+#define GCK_MPI_GATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gck_mpi_thread {
+	_Atomic uint32_t inside;  /* 1: may be in the real library */
+	uint32_t depth;           /* calls within calls: user operations, callbacks */
+	struct gck_mpi_thread *next;
+	/* the MPI thread itself passes always */
+	bool passes;
+};
+
+extern __thread struct gck_mpi_thread *gck_mpi_thread __attribute__((tls_model("initial-exec")));
+extern _Atomic uint32_t gck_mpi_gate_closed;
+
+struct gck_mpi_thread *gck_mpi_thread_new(void); /* first call of a thread; listed, freed at its end */
+void gck_mpi_gate_wait(struct gck_mpi_thread *t); /* slow path: outside until the gate is open, then inside */
+void gck_mpi_gate_left(void);                    /* slow path of leave: somebody waits for it */
+
+static inline void gck_mpi_enter(void)
+{
+	struct gck_mpi_thread *t = gck_mpi_thread;
+
+	if (__builtin_expect(!t, 0))
+		t = gck_mpi_thread_new();
+	if (t->depth++)
+		return;
+	atomic_store_explicit(&t->inside, 1, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 0))
+		gck_mpi_gate_wait(t);
+}
+
+static inline void gck_mpi_leave(void)
+{
+	struct gck_mpi_thread *t = gck_mpi_thread;
+
+	if (--t->depth)
+		return;
+	atomic_store_explicit(&t->inside, 0, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 0))
+		gck_mpi_gate_left();
+}
+
+/* In a waiting loop, between two polls: true if the thread was outside meanwhile, so that real
+ * handles must be read again. Does nothing in a call within a call. */
+static inline bool gck_mpi_park_if_closed(void)
+{
+	if (__builtin_expect(!atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 1))
+		return false;
+	if (gck_mpi_thread->depth != 1 || gck_mpi_thread->passes)
+		return false;
+	gck_mpi_leave();
+	gck_mpi_enter();
+	return true;
+}
+
+/* The MPI thread's side. */
+void gck_mpi_gate_close(void);          /* nobody enters from here on */
+void gck_mpi_gate_open(void);
+bool gck_mpi_gate_empty(void);          /* closed, and nobody is inside */
+bool gck_mpi_gate_wait_empty(int ms);   /* waits until so, or for that long; false: somebody is inside */
+
+#endif
