@@ -42,6 +42,7 @@ struct gck_mpi_handle {
 	void *body;                  /* what the kind's own file knows of a predefined object; objects
 				      * that are made have their fields after this struct */
 	struct gck_mpi_handle *next, *prev; /* all of the kind that live, in the order of making */
+	struct gck_mpi_attached *attached;  /* name, error handler, attributes: attached.h; or NULL */
 };
 
 /* A handle that a program passed: is it one of ours, of this kind? (argument checks only) */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reduction operations that the program made. */
+#ifndef GCK_MPI_OP_H
+#define GCK_MPI_OP_H
+
+#include "shim/mpi/handle.h"
+
+/* As gck_mpi_type_hold: for operations that are pending, or persistent, while MPI_Op_free may come.
+ * In the gate. */
+void gck_mpi_op_hold_made(MPI_Op op);
+void gck_mpi_op_release_made(MPI_Op op);
+
+static inline void gck_mpi_op_hold(MPI_Op op)
+{
+	const struct gck_mpi_handle *h = (const void *)op;
+
+	if (h && !(h->flags & GCK_MPI_PREDEFINED))
+		gck_mpi_op_hold_made(op);
+}
+
+static inline void gck_mpi_op_release(MPI_Op op)
+{
+	const struct gck_mpi_handle *h = (const void *)op;
+
+	if (h && !(h->flags & GCK_MPI_PREDEFINED))
+		gck_mpi_op_release_made(op);
+}
+
+#endif
