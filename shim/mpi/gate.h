@@ -5,14 +5,18 @@
 #ifndef GCK_MPI_GATE_H
 #define GCK_MPI_GATE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct gck_mpi_thread {
 	_Atomic uint32_t inside;  /* 1: may be in the real library */
 	uint32_t depth;           /* calls within calls: user operations, callbacks */
+	const char *function;     /* the outermost MPI function, while inside */
 	struct gck_mpi_thread *next;
+	pthread_t thread;
 	/* the MPI thread itself passes always */
 	bool passes;
 };
@@ -20,11 +24,17 @@ struct gck_mpi_thread {
 extern __thread struct gck_mpi_thread *gck_mpi_thread __attribute__((tls_model("initial-exec")));
 extern _Atomic uint32_t gck_mpi_gate_closed;
 
-struct gck_mpi_thread *gck_mpi_thread_new(void); /* first call of a thread; listed, freed at its end */
+/* First call of a thread: it is listed until its end, and the real library loaded if it is not. */
+struct gck_mpi_thread *gck_mpi_thread_new(void);
+/* After a load: make every listed thread known to the copy's libc. */
+void gck_mpi_threads_adopt(void);
 void gck_mpi_gate_wait(struct gck_mpi_thread *t); /* slow path: outside until the gate is open, then inside */
 void gck_mpi_gate_left(void);                    /* slow path of leave: somebody waits for it */
 
-static inline void gck_mpi_enter(void)
+/* For messages: the name of the function that the caller is. */
+#define gck_mpi_enter() gck_mpi_enter_as(__func__)
+
+static inline void gck_mpi_enter_as(const char *function)
 {
 	struct gck_mpi_thread *t = gck_mpi_thread;
 
@@ -32,6 +42,7 @@ static inline void gck_mpi_enter(void)
 		t = gck_mpi_thread_new();
 	if (t->depth++)
 		return;
+	t->function = function;
 	atomic_store_explicit(&t->inside, 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	if (__builtin_expect(atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 0))
@@ -59,7 +70,7 @@ static inline bool gck_mpi_park_if_closed(void)
 	if (gck_mpi_thread->depth != 1 || gck_mpi_thread->passes)
 		return false;
 	gck_mpi_leave();
-	gck_mpi_enter();
+	gck_mpi_enter_as(gck_mpi_thread->function);
 	return true;
 }
 
@@ -68,5 +79,8 @@ void gck_mpi_gate_close(void);          /* nobody enters from here on */
 void gck_mpi_gate_open(void);
 bool gck_mpi_gate_empty(void);          /* closed, and nobody is inside */
 bool gck_mpi_gate_wait_empty(int ms);   /* waits until so, or for that long; false: somebody is inside */
+
+/* For messages: the MPI function that a thread is inside of, "" if none is. */
+void gck_mpi_gate_where(char *buf, size_t n);
 
 #endif

@@ -6,7 +6,11 @@
 #define GCK_MPI_HANDLE_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* What the library shows: hidden is the default. */
+#define GCK_MPI_SHOWN __attribute__((visibility("default")))
 
 enum gck_mpi_kind {
 	GCK_MPI_COMM = 1,
@@ -31,6 +35,8 @@ enum gck_mpi_kind {
 enum {
 	GCK_MPI_PREDEFINED = 1, /* an exported object: never freed */
 	GCK_MPI_NULL = 2,       /* MPI_COMM_NULL and its kin */
+	GCK_MPI_COMMITTED = 4,  /* a type that the program made and committed */
+	GCK_MPI_FREED = 8,      /* the program has freed it, but it is held: `holds` */
 };
 
 struct gck_mpi_handle {
@@ -38,11 +44,12 @@ struct gck_mpi_handle {
 	uint16_t kind, flags;
 	void *real;
 	int32_t fortran;             /* its INTEGER handle; -1: none yet */
-	uint32_t unused;
+	uint32_t size;               /* bytes of the whole object; 0: predefined */
 	void *body;                  /* what the kind's own file knows of a predefined object; objects
 				      * that are made have their fields after this struct */
 	struct gck_mpi_handle *next, *prev; /* all of the kind that live, in the order of making */
 	struct gck_mpi_attached *attached;  /* name, error handler, attributes: attached.h; or NULL */
+	uint32_t holds;                     /* types, operations: what is pending names it (atomic) */
 };
 
 /* A handle that a program passed: is it one of ours, of this kind? (argument checks only) */
@@ -58,14 +65,26 @@ static inline void *gck_mpi_real_of(const void *handle)
 	return ((const struct gck_mpi_handle *)handle)->real;
 }
 
-#define GCK_MPI_REAL_COMM(h) ((MPI_Comm)gck_mpi_real_of(h))
-#define GCK_MPI_REAL_GROUP(h) ((MPI_Group)gck_mpi_real_of(h))
-#define GCK_MPI_REAL_TYPE(h) ((MPI_Datatype)gck_mpi_real_of(h))
-#define GCK_MPI_REAL_OP(h) ((MPI_Op)gck_mpi_real_of(h))
-#define GCK_MPI_REAL_REQUEST(h) ((MPI_Request)gck_mpi_real_of(h))
-#define GCK_MPI_REAL_MESSAGE(h) ((MPI_Message)gck_mpi_real_of(h))
-#define GCK_MPI_REAL_WIN(h) ((MPI_Win)gck_mpi_real_of(h))
-#define GCK_MPI_REAL_FILE(h) ((MPI_File)gck_mpi_real_of(h))
+/* The real library's null handle of each kind. */
+extern void *gck_mpi_real_null[GCK_MPI_KINDS];
+
+/* The real handle for one that a program passed. For NULL and what is not ours it is the kind's null
+ * handle: the real library then finds the same fault with it as it would have by itself. */
+static inline void *gck_mpi_real_handle(const void *handle, enum gck_mpi_kind kind)
+{
+	if (__builtin_expect(gck_mpi_is(handle, kind), 1))
+		return gck_mpi_real_of(handle);
+	return gck_mpi_real_null[kind];
+}
+
+#define GCK_MPI_REAL_COMM(h) ((MPI_Comm)gck_mpi_real_handle(h, GCK_MPI_COMM))
+#define GCK_MPI_REAL_GROUP(h) ((MPI_Group)gck_mpi_real_handle(h, GCK_MPI_GROUP))
+#define GCK_MPI_REAL_TYPE(h) ((MPI_Datatype)gck_mpi_real_handle(h, GCK_MPI_DATATYPE))
+#define GCK_MPI_REAL_OP(h) ((MPI_Op)gck_mpi_real_handle(h, GCK_MPI_OP))
+#define GCK_MPI_REAL_REQUEST(h) ((MPI_Request)gck_mpi_real_handle(h, GCK_MPI_REQUEST))
+#define GCK_MPI_REAL_MESSAGE(h) ((MPI_Message)gck_mpi_real_handle(h, GCK_MPI_MESSAGE))
+#define GCK_MPI_REAL_WIN(h) ((MPI_Win)gck_mpi_real_handle(h, GCK_MPI_WIN))
+#define GCK_MPI_REAL_FILE(h) ((MPI_File)gck_mpi_real_handle(h, GCK_MPI_FILE))
 
 /* A new object of size bytes, zeroed, its head filled in and listed with its kind; NULL: no memory.
  * It must be found again by its real handle (gck_mpi_find) unless the kind is REQUEST or MESSAGE. */
