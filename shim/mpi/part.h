@@ -23,7 +23,8 @@ struct gck_mpi_part {
 	void (*able)(gck_mpi_obstacle_fn *tell, void *arg);
 };
 
-extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_op_part, gck_mpi_datatype_part,
+extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_errhandler_part, gck_mpi_op_part,
+	gck_mpi_datatype_part,
 	gck_mpi_group_part, gck_mpi_comm_part, gck_mpi_win_part, gck_mpi_file_part,
 	gck_mpi_request_part, gck_mpi_tool_part;
 
@@ -54,6 +55,8 @@ struct gck_mpi_owed {
 	bool (*behind)(void);
 	bool (*settled)(void);
 	int (*step)(struct gck_error *err);
+	/* Nothing is left for step() in this rank, by what was judged last (NULL: not known). */
+	bool (*done)(void);
 };
 
 extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
