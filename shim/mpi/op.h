@@ -4,6 +4,11 @@
 #define GCK_MPI_OP_H
 
 #include "shim/mpi/handle.h"
+#include "shim/mpi/language.h"
+
+/* What MPI_Op_create does, for a function of either language. In the gate; an MPI error code. */
+int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, int commute,
+		      MPI_Op *op);
 
 /* As gck_mpi_type_hold: for operations that are pending, or persistent, while MPI_Op_free may come.
  * In the gate. */

@@ -23,7 +23,7 @@ struct gck_mpi_part {
 	void (*able)(gck_mpi_obstacle_fn *tell, void *arg);
 };
 
-extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_errhandler_part, gck_mpi_op_part,
+extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_attribute_part, gck_mpi_op_part,
 	gck_mpi_datatype_part,
 	gck_mpi_group_part, gck_mpi_comm_part, gck_mpi_win_part, gck_mpi_file_part,
 	gck_mpi_request_part, gck_mpi_tool_part;
@@ -59,7 +59,7 @@ struct gck_mpi_owed {
 	bool (*done)(void);
 };
 
-extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
+extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_comm_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
 extern const struct gck_mpi_owed *const gck_mpi_oweds[];
 
 #endif

@@ -4,11 +4,11 @@
 #include "shim/mpi/part.h"
 
 const struct gck_mpi_part *const gck_mpi_parts[] = {
-	&gck_mpi_info_part, &gck_mpi_errhandler_part, &gck_mpi_op_part, &gck_mpi_datatype_part,
+	&gck_mpi_info_part, &gck_mpi_attribute_part, &gck_mpi_op_part, &gck_mpi_datatype_part,
 	&gck_mpi_group_part, &gck_mpi_comm_part, &gck_mpi_win_part, &gck_mpi_file_part,
 	&gck_mpi_request_part, &gck_mpi_tool_part, NULL,
 };
 
 const struct gck_mpi_owed *const gck_mpi_oweds[] = {
-	&gck_mpi_clock_owed, &gck_mpi_win_owed, &gck_mpi_drain_owed, NULL,
+	&gck_mpi_clock_owed, &gck_mpi_comm_owed, &gck_mpi_win_owed, &gck_mpi_drain_owed, NULL,
 };

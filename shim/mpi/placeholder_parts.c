@@ -6,10 +6,6 @@
 
 #define WEAK __attribute__((weak))
 
-WEAK const struct gck_mpi_part gck_mpi_info_part = {"info"};
-WEAK const struct gck_mpi_part gck_mpi_errhandler_part = {"errhandler"};
-WEAK const struct gck_mpi_part gck_mpi_op_part = {"op"};
-WEAK const struct gck_mpi_part gck_mpi_datatype_part = {"datatype"};
 WEAK const struct gck_mpi_part gck_mpi_group_part = {"group"};
 WEAK const struct gck_mpi_part gck_mpi_comm_part = {"comm"};
 WEAK const struct gck_mpi_part gck_mpi_win_part = {"win"};
