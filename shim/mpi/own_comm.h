@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A communicator of a window's or file's own: for its collective calls, its clock, its group, and
+ * the messages between its ranks. The program never sees it; a restart makes it anew as any other. */
+#ifndef GCK_MPI_OWN_COMM_H
+#define GCK_MPI_OWN_COMM_H
+
+#include <stddef.h>
+
+#include "shim/mpi/comm.h"
+
+/* Collective over comm, an intracommunicator; outside the gate. Errors return from the new one; of
+ * the making they go to comm's handler as any error of its own. */
+int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own);
+
+/* Its id: the same in all its ranks, and in one order for all objects that they share. */
+static inline uint64_t gck_mpi_own_id(MPI_Comm own)
+{
+	return gck_mpi_comm_of(own)->clock.id;
+}
+
+/* All objects of a kind (windows, files), by the ids of their communicators, so that all ranks make
+ * them anew in the same order. own_of gives an object's. The caller frees it. NULL: no memory. */
+struct gck_mpi_handle **gck_mpi_by_own_id(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
+					  size_t *n);
+
+#endif
