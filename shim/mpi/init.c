@@ -5,10 +5,12 @@
 #include <stdlib.h>
 
 #include "shim/mpi/attribute.h"
+#include "shim/mpi/comm.h"
 #include "shim/mpi/function.h"
 #include "shim/mpi/init.h"
 #include "shim/mpi/load.h"
 #include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/request_pool.h"
 #include "shim/mpi/thread.h"
 
 static struct {
@@ -58,6 +60,12 @@ static int start(int *argc, char ***argv, int required)
 		rc = gck_mpi_real.Comm_rank(gck_mpi_real_of(MPI_COMM_WORLD), &rank);
 	if (!rc)
 		rc = gck_mpi_real.Comm_size(gck_mpi_real_of(MPI_COMM_WORLD), &size);
+	if (!rc && gck_mpi_comm_init(&err)) {
+		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
+		rc = MPI_ERR_NO_MEM;
+	}
+	if (!rc && gck_mpi_request_init(size, state.told == MPI_THREAD_MULTIPLE))
+		rc = MPI_ERR_NO_MEM;
 	if (rc)
 		return rc;
 	atomic_store(&state.initialized, true);
