@@ -16,7 +16,8 @@
 
 struct op {
 	struct gck_mpi_handle h;
-	void (*function)(void); /* of its language */
+	void (*function)(void); /* of its language; C++: libmpi_cxx's, which calls `cxx` */
+	void (*cxx)(void);
 	enum gck_mpi_language language;
 	int commute;
 	unsigned stub;
@@ -72,6 +73,9 @@ __attribute__((used)) void gck_mpi_op_call(void *in, void *inout, int *length, M
 	type = type_of(*real, &made);
 	if (op->language == GCK_MPI_C) {
 		((MPI_User_function *)op->function)(in, inout, length, &type);
+	} else if (op->language == GCK_MPI_CXX) {
+		((void (*)(void *, void *, int *, MPI_Datatype *, void (*)(void)))op->function)(
+			in, inout, length, &type, op->cxx);
 	} else {
 		number = gck_mpi_fortran_number(type, GCK_MPI_DATATYPE);
 		((void (*)(void *, void *, MPI_Fint *, MPI_Fint *))op->function)(in, inout, length,
@@ -105,6 +109,14 @@ static void give_back(struct op *op)
 		gck_mpi_real.Op_free(&real);
 	__atomic_store_n(&ops[op->stub], NULL, __ATOMIC_RELEASE);
 	gck_mpi_handle_free(op);
+}
+
+void gck_mpi_op_set_cxx(MPI_Op op, void (*cxx)(void))
+{
+	struct op *o = (struct op *)op;
+
+	o->cxx = cxx;
+	o->language = GCK_MPI_CXX;
 }
 
 int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, int commute,

@@ -31,4 +31,7 @@ static inline void gck_mpi_op_release(MPI_Op op)
 		gck_mpi_op_release_made(op);
 }
 
+/* The operation was made by Open MPI's C++ bindings, for their function cxx. */
+void gck_mpi_op_set_cxx(MPI_Op op, void (*cxx)(void));
+
 #endif
