@@ -49,4 +49,12 @@ void gck_mpi_ns_release(void);
  * the next loads work all the same). */
 int gck_mpi_ns_bury(struct gck_error *err);
 
+/* For tests: what a restart does to the copy, in the living process. Its threads are ended where
+ * they are, its descriptors closed, its memory unmapped; nothing but bury works afterwards. */
+int gck_mpi_ns_abandon(struct gck_error *err);
+
+/* For tests, in a living process: take away what the copy owns (threads, descriptors, memory), as if
+ * the process had been restored without it. Then bury. */
+int gck_mpi_ns_abandon(struct gck_error *err);
+
 #endif
