@@ -22,7 +22,7 @@ static inline bool gck_launcher_sets(const char *entry)
 {
 	static const char *const words[] = {
 		"SLURM_", "SLURMD_", "PMI_", "PMI2_", "PMIX_", "OMPI_", "PRTE_", "HYDRA_",
-		"GPUCKPT_", NULL,
+		NULL,
 	};
 
 	return gck_launcher_has(entry, words);

@@ -159,6 +159,8 @@ struct gck_shim_state {
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
+	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) while MPI is
+				    * used, from MPI_Init to MPI_Finalize; 0 */
 	uint64_t environ_at;       /* address of libc's `environ` */
 	uint64_t environment;      /* R what the task of this start was given, as in
 				    * /proc/PID/environ; 0 at a first start */

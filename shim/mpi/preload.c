@@ -17,6 +17,12 @@ bool gck_mpi_preload_is_rank(void)
 	return s && s->helper_tid;
 }
 
+void gck_mpi_preload_uses(const void *address)
+{
+	if (gck_preload_state)
+		gck_preload_state()->mpi_state = (uint64_t)(uintptr_t)address;
+}
+
 const char *gck_mpi_preload_link(void)
 {
 	const volatile struct gck_shim_state *s = state();

@@ -10,6 +10,9 @@
 
 bool gck_mpi_preload_is_rank(void);
 
+/* MPI is used from here on, and its state lies there; NULL: no more. */
+void gck_mpi_preload_uses(const void *state);
+
 /* Abstract name of the agent's socket; another one after a restart. */
 const char *gck_mpi_preload_link(void);
 

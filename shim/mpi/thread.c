@@ -140,14 +140,16 @@ static int start(struct gck_mpi_keeper *k, struct gck_error *err)
 	sigset_t all, before;
 	int rc;
 
+	gck_mpi_preload_uses(&gck_mpi_state);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&k->thread, NULL, run, k);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
-		return gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc));
-	k->runs = true;
-	return 0;
+	k->runs = rc == 0;
+	if (k->runs)
+		return 0;
+	gck_mpi_preload_uses(NULL);
+	return gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc));
 }
 
 int gck_mpi_thread_start(struct gck_error *err)
@@ -185,4 +187,5 @@ void gck_mpi_thread_stop(void)
 	gck_mpi_link_wake(&keeper.link);
 	pthread_join(keeper.thread, NULL);
 	keeper.runs = false;
+	gck_mpi_preload_uses(NULL);
 }
