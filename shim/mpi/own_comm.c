@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators of windows and files. */
+ * Communicators and hints of windows and files. */
 #include "config.h"
 
 #include "shim/mpi/own_comm.h"
@@ -55,4 +55,27 @@ struct gck_mpi_handle **gck_mpi_by_own_id(enum gck_mpi_kind kind, MPI_Comm (*own
 		v[i] = pairs[i].h;
 	free(pairs);
 	return v;
+}
+
+int gck_mpi_own_info(MPI_Info given, MPI_Info *own)
+{
+	return given == MPI_INFO_NULL ? PMPI_Info_create(own) : PMPI_Info_dup(given, own);
+}
+
+int gck_mpi_own_info_merge(MPI_Info own, MPI_Info given)
+{
+	char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+	int n = 0, found, rc;
+
+	if (given == MPI_INFO_NULL)
+		return MPI_SUCCESS;
+	rc = PMPI_Info_get_nkeys(given, &n);
+	for (int i = 0; i < n && !rc; i++) {
+		rc = PMPI_Info_get_nthkey(given, i, key);
+		if (!rc)
+			rc = PMPI_Info_get(given, key, MPI_MAX_INFO_VAL, value, &found);
+		if (!rc && found)
+			rc = PMPI_Info_set(own, key, value);
+	}
+	return rc;
 }

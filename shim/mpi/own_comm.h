@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A communicator of a window's or file's own: for its collective calls, its clock, its group, and
- * the messages between its ranks. The program never sees it; a restart makes it anew as any other. */
+ * the messages between its ranks. The program never sees it; a restart makes it anew as any other.
+ * And its hints, to be given again when it is made anew. */
 #ifndef GCK_MPI_OWN_COMM_H
 #define GCK_MPI_OWN_COMM_H
 
@@ -22,5 +23,9 @@ static inline uint64_t gck_mpi_own_id(MPI_Comm own)
  * them anew in the same order. own_of gives an object's. The caller frees it. NULL: no memory. */
 struct gck_mpi_handle **gck_mpi_by_own_id(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
 					  size_t *n);
+
+/* Hints that the program gave at the making (MPI_INFO_NULL: none), and later. An MPI error code. */
+int gck_mpi_own_info(MPI_Info given, MPI_Info *own);
+int gck_mpi_own_info_merge(MPI_Info own, MPI_Info given);
 
 #endif

@@ -26,7 +26,7 @@ static bool hint(MPI_Info info, const char *key)
 /* The hints for the real window: a promise not to lock would be broken by ours. */
 static int take_hints(struct gck_mpi_win *w, MPI_Info info)
 {
-	int rc = info == MPI_INFO_NULL ? PMPI_Info_create(&w->info) : PMPI_Info_dup(info, &w->info);
+	int rc = gck_mpi_own_info(info, &w->info);
 
 	if (rc)
 		return rc;
@@ -250,26 +250,20 @@ GCK_MPI_FUNCTION(Win_get_info, (MPI_Win win, MPI_Info *info_used))
 	return gck_mpi_error(win, rc, "MPI_Win_get_info");
 }
 
-/* Keep the hints for the making after a restart. */
-static int merge_hints(MPI_Info into, MPI_Info from)
+/* For the making after a restart; the promise not to lock cannot be given later. */
+static int keep_hints(struct gck_mpi_win *w, MPI_Info info)
 {
-	char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
-	int n = 0, found, rc = PMPI_Info_get_nkeys(from, &n);
+	int rc = gck_mpi_own_info_merge(w->info, info);
 
-	for (int i = 0; i < n && !rc; i++) {
-		rc = PMPI_Info_get_nthkey(from, i, key);
-		if (!rc)
-			rc = PMPI_Info_get(from, key, MPI_MAX_INFO_VAL, value, &found);
-		if (!rc && found && strcmp(key, "no_locks") != 0)
-			rc = PMPI_Info_set(into, key, value);
-	}
+	if (!rc && hint(w->info, "no_locks"))
+		rc = PMPI_Info_delete(w->info, "no_locks");
 	return rc;
 }
 
 GCK_MPI_FUNCTION(Win_set_info, (MPI_Win win, MPI_Info info))
 {
 	struct gck_mpi_win *w = gck_mpi_win_of(win);
-	int rc = w ? merge_hints(w->info, info) : MPI_ERR_WIN;
+	int rc = w ? keep_hints(w, info) : MPI_ERR_WIN;
 
 	if (!rc) {
 		gck_mpi_enter();
