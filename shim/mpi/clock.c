@@ -69,8 +69,9 @@ void gck_mpi_clock_resume(void)
 static int put(struct gck_mpi_blob *b, struct gck_error *err)
 {
 	bool out = gck_mpi_gate_empty();
+	size_t active, open = gck_mpi_nonblocking_open(&active);
 
-	return gck_mpi_clocks_put(&gck_mpi_clocks, b, out, gck_mpi_nonblocking_open(), err);
+	return gck_mpi_clocks_put(&gck_mpi_clocks, b, out, active, open, err);
 }
 
 static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
@@ -92,7 +93,7 @@ static bool settled(void)
 
 static bool done(void)
 {
-	return gck_mpi_nonblocking_open() == 0;
+	return gck_mpi_nonblocking_open(NULL) == 0;
 }
 
 const struct gck_mpi_owed gck_mpi_clock_owed = {

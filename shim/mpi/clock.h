@@ -6,7 +6,7 @@
  *
  * Whatever has collective calls of its own has a clock: a communicator, a window, a file. A blocking
  * call ticks at its entry; a non-blocking one is numbered when it starts and is seen when the
- * program is told that it is complete. Ticks come first in a call: they may wait outside of the
+ * real library says for the first time that it is complete. Ticks come first in a call: they may wait outside of the
  * gate, and real handles are read after them. */
 #ifndef GCK_MPI_CLOCK_H
 #define GCK_MPI_CLOCK_H
@@ -24,7 +24,7 @@ struct gck_mpi_clock {
 	uint64_t id, members;        /* the same in all members; of the members alone */
 	_Atomic uint64_t blocking;   /* blocking collectives entered */
 	_Atomic uint64_t started;    /* non-blocking ones started: the number of the last */
-	_Atomic uint64_t seen;       /* the highest number that the program has seen complete */
+	_Atomic uint64_t seen;       /* the highest number that this library has seen complete */
 	/* as judged last */
 	uint64_t target, target_started; /* where `blocking` and `started` must get to */
 	uint64_t finish;                 /* up to this number all are completed, later ones stay pending */
@@ -56,7 +56,8 @@ struct gck_mpi_clocks {
 	bool judged, settled, any_behind;
 	bool ahead;                  /* this rank is where others have to get to */
 	bool runs;                   /* not behind, but let on for this round */
-	unsigned entries;            /* how many collectives it may enter then */
+	bool enters;                 /* and may enter a collective */
+	unsigned entries;            /* how many are left of that */
 	unsigned stale;              /* rounds in which nothing has moved */
 	uint64_t digest;
 };
@@ -107,7 +108,7 @@ static inline uint64_t gck_mpi_clock_start(struct gck_mpi_clock *c)
 	return atomic_load_explicit(&c->started, memory_order_relaxed);
 }
 
-/* The program has been told that non-blocking collective `number` is complete. */
+/* Non-blocking collective `number` is complete. */
 static inline void gck_mpi_clock_saw(struct gck_mpi_clock *c, uint64_t number)
 {
 	uint64_t was = atomic_load_explicit(&c->seen, memory_order_relaxed);
@@ -123,7 +124,8 @@ void gck_mpi_clock_resume(void);
 
 static inline uint64_t gck_mpi_mix(uint64_t h, uint64_t x)
 {
-	h = (h ^ x) * 0x9e3779b97f4a7c15ull;
+	h = (h + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+	h ^= (h >> 32) + x * 0x94d049bb133111ebull;
 	return h ^ h >> 29;
 }
 
@@ -138,10 +140,10 @@ int gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
 void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
 uint64_t gck_mpi_clocks_meet(struct gck_mpi_clocks *s, uint64_t key, const int *ranks, size_t n);
 
-/* out: no thread is inside the real library; open: non-blocking collectives that are to be finished
- * and are not yet. Both as of before the call. From here on ticks are limited. */
-int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t open,
-		       struct gck_error *err);
+/* out: no thread is inside the real library; active: non-blocking collectives that are under way;
+ * open: those of them that are to be finished. From here on ticks are limited. */
+int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t active,
+		       size_t open, struct gck_error *err);
 int gck_mpi_clocks_judge(struct gck_mpi_clocks *s, const struct gck_mpi_words *all, size_t nranks,
 			 size_t self, struct gck_error *err);
 bool gck_mpi_clocks_behind(struct gck_mpi_clocks *s);

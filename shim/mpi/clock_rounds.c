@@ -11,8 +11,9 @@
  * way, which raises the targets of those and no more than the program itself demands. What they
  * need besides is messages, from ranks that are neither ahead nor behind. Therefore, when a round
  * has moved nothing, those run too: first without entering a collective, then into one, which puts
- * them ahead and calls in the others of it. Threads make a rank ahead and needed all the same, so at
- * last everybody goes on by one. Nobody is ahead for good: each step is one that the program could have
+ * them ahead and calls in the others of it. Threads, and completions that the real library told and
+ * the program has not asked for yet, make a rank ahead and needed all the same, so at last everybody
+ * goes on, and then by one. Nobody is ahead for good: each step is one that the program could have
  * made with collectives that wait, and by that schedule the ranks that are behind arrive. */
 #include "config.h"
 
@@ -20,7 +21,7 @@
 
 #include "shim/mpi/clock.h"
 
-#define HEAD_WORDS 4 /* out, open, clocks, tallies */
+#define HEAD_WORDS 5 /* out, active, open, clocks, tallies */
 #define CLOCK_WORDS 4
 #define TALLY_WORDS 5
 
@@ -121,16 +122,17 @@ static int put_tally(struct gck_mpi_blob *b, const struct gck_mpi_tally *t)
 	return 0;
 }
 
-static int put_all(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t open)
+static int put_all(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t active,
+		   size_t open)
 {
-	uint64_t head[HEAD_WORDS] = { out, open };
+	uint64_t head[HEAD_WORDS] = { out, active, open };
 	struct gck_mpi_clock *c;
 	struct gck_mpi_tally *t;
 
 	for (c = s->first; c; c = c->next)
-		head[2]++;
-	for (t = s->tallies; t; t = t->next)
 		head[3]++;
+	for (t = s->tallies; t; t = t->next)
+		head[4]++;
 	if (put_words(b, head, HEAD_WORDS))
 		return -1;
 	for (c = s->first; c; c = c->next) {
@@ -145,14 +147,14 @@ static int put_all(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, s
 	return 0;
 }
 
-int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t open,
-		       struct gck_error *err)
+int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t active,
+		       size_t open, struct gck_error *err)
 {
 	int r;
 
 	pthread_mutex_lock(&s->lock);
 	s->limited = true;
-	r = put_all(s, b, out, open);
+	r = put_all(s, b, out, active, open);
 	pthread_mutex_unlock(&s->lock);
 	return r ? gck_fail(err, ENOMEM, "the collective clock's words for the other ranks: no memory") : 0;
 }
@@ -254,7 +256,7 @@ static const unsigned long *take(struct cursor *c, size_t n)
 	return v;
 }
 
-static int fold_clock(struct sums *m, const unsigned long *v, bool *pending)
+static int fold_clock(struct sums *m, const unsigned long *v)
 {
 	struct sum *e = report(m, KEY_CLOCK, v[0], v[1]);
 
@@ -264,7 +266,6 @@ static int fold_clock(struct sums *m, const unsigned long *v, bool *pending)
 		e->low_started = v[2];
 	if (v[3] > e->high_seen)
 		e->high_seen = v[3];
-	*pending |= v[2] != v[3];
 	return 0;
 }
 
@@ -286,8 +287,8 @@ static int fold_tally(struct sums *m, struct cursor *c, const unsigned long *v)
 }
 
 /* What one rank says. 0, or an errno value. */
-static int fold_rank(struct sums *m, const struct gck_mpi_words *w, bool *out, bool *open,
-		     bool *pending)
+static int fold_rank(struct sums *m, const struct gck_mpi_words *w, bool *out, bool *active,
+		     bool *open)
 {
 	struct cursor c = { w->v, w->n };
 	const unsigned long *head = take(&c, HEAD_WORDS), *v;
@@ -296,10 +297,11 @@ static int fold_rank(struct sums *m, const struct gck_mpi_words *w, bool *out, b
 	if (!head)
 		return EBADMSG;
 	*out &= head[0] != 0;
-	*open |= head[1] != 0;
-	for (size_t i = 0; !r && i < head[2]; i++)
-		r = (v = take(&c, CLOCK_WORDS)) ? fold_clock(m, v, pending) : EBADMSG;
+	*active |= head[1] != 0;
+	*open |= head[2] != 0;
 	for (size_t i = 0; !r && i < head[3]; i++)
+		r = (v = take(&c, CLOCK_WORDS)) ? fold_clock(m, v) : EBADMSG;
+	for (size_t i = 0; !r && i < head[4]; i++)
 		r = (v = take(&c, TALLY_WORDS)) ? fold_tally(m, &c, v) : EBADMSG;
 	return !r && c.left ? EBADMSG : r;
 }
@@ -311,7 +313,7 @@ static uint64_t digest(const struct gck_mpi_words *all, size_t nranks)
 	uint64_t h = 1;
 
 	for (size_t r = 0; r < nranks; r++)
-		for (size_t i = 2; i < all[r].n; i++)
+		for (size_t i = 3; i < all[r].n; i++)
 			h = gck_mpi_mix(h, all[r].v[i]);
 	return h;
 }
@@ -323,8 +325,8 @@ static int note_meetings(struct gck_mpi_clocks *s, const struct gck_mpi_words *w
 	const unsigned long *head = take(&c, HEAD_WORDS), *v, *ranks;
 	struct gck_mpi_tally *t;
 
-	take(&c, head[2] * CLOCK_WORDS);
-	for (size_t i = 0; i < head[3]; i++) {
+	take(&c, head[3] * CLOCK_WORDS);
+	for (size_t i = 0; i < head[4]; i++) {
 		v = take(&c, TALLY_WORDS);
 		ranks = take(&c, v[4]);
 		for (size_t k = 0; k < v[4]; k++) {
@@ -362,22 +364,23 @@ static void take_targets(struct gck_mpi_clocks *s, struct sums *m)
 	}
 }
 
-/* When nothing has moved for this many rounds, ranks that are not behind may run, and enter so many. */
+/* The more rounds have moved nothing, the more may ranks do that are not behind. */
 static void let_on(struct gck_mpi_clocks *s)
 {
-	s->runs = s->any_behind && ((s->stale >= 1 && !s->ahead) || s->stale >= 3);
-	s->entries = s->runs && s->stale >= 2;
+	s->runs = s->any_behind && s->stale > 0 && (!s->ahead || s->stale > 2);
+	s->enters = s->runs && (s->stale == 2 || s->stale > 3);
+	s->entries = s->enters;
 }
 
 static int fold_all(struct gck_mpi_clocks *s, struct sums *m, const struct gck_mpi_words *all,
 		    size_t nranks, size_t self)
 {
-	bool out = true, open = false, pending = false, still;
+	bool out = true, active = false, open = false, still;
 	uint64_t d = digest(all, nranks);
 	int r;
 
 	for (size_t i = 0; i < nranks; i++) {
-		r = fold_rank(m, &all[i], &out, &open, &pending);
+		r = fold_rank(m, &all[i], &out, &active, &open);
 		if (!r)
 			r = note_meetings(s, &all[i], self);
 		if (r)
@@ -391,7 +394,7 @@ static int fold_all(struct gck_mpi_clocks *s, struct sums *m, const struct gck_m
 	s->digest = d;
 	s->judged = true;
 	/* how many are open was counted against the targets of the round before */
-	s->settled = !s->any_behind && out && (!pending || (still && !open));
+	s->settled = !s->any_behind && out && !open && (!active || still);
 	take_targets(s, m);
 	let_on(s);
 	return 0;
@@ -432,7 +435,7 @@ bool gck_mpi_clocks_behind(struct gck_mpi_clocks *s)
 	bool b;
 
 	pthread_mutex_lock(&s->lock);
-	b = owes(s) || (s->runs && (s->entries || s->stale < 2));
+	b = owes(s) || (s->runs && (s->entries || !s->enters));
 	pthread_mutex_unlock(&s->lock);
 	return b;
 }

@@ -255,11 +255,6 @@ void gck_mpi_comm_failed(MPI_Comm comm, int rc)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static bool in_use(const struct gck_mpi_comm *c)
-{
-	return c->nonblocking || gck_mpi_requests_on(c->handle);
-}
-
 static void forget(struct gck_mpi_comm *c)
 {
 	MPI_Comm handle = c->handle;
@@ -277,7 +272,7 @@ void gck_mpi_comm_sweep(void)
 		struct gck_mpi_comm *c = h->body;
 
 		next = h->next;
-		if (!c || !c->freed || in_use(c))
+		if (!c || !c->freed || gck_mpi_requests_on(c->handle))
 			continue;
 		real = h->real;
 		gck_mpi_real.Comm_free(&real);
@@ -302,7 +297,7 @@ static int free_it(MPI_Comm comm)
 
 	gck_mpi_clock_tick(&c->clock);
 	gck_mpi_comm_sweep();
-	c->freed = in_use(c);
+	c->freed = gck_mpi_requests_on(c->handle);
 	if (!c->freed) {
 		real = GCK_MPI_REAL_COMM(comm);
 		rc = gck_mpi_real.Comm_free(&real);

@@ -23,7 +23,6 @@ struct gck_mpi_comm {
 	bool inter;
 	bool dynamic;               /* has processes of other worlds (spawn, connect) */
 	bool freed;                 /* by the program, while operations are pending on it */
-	_Atomic int nonblocking;    /* collectives on it that the program may yet ask about */
 	/* World ranks; -1: a process of another world. Messages name peers: the remote group's ranks in an
 	 * intercommunicator, else the group's. */
 	int *local, *peers;         /* size of them; remote_size or size */

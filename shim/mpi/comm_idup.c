@@ -12,7 +12,7 @@ struct idup {
 	MPI_Comm newcomm;
 };
 
-static void told(struct gck_mpi_nonblocking *n)
+static void completed(struct gck_mpi_nonblocking *n)
 {
 	struct idup *a = (struct idup *)n;
 
@@ -33,7 +33,7 @@ static int give_birth(struct idup *a, MPI_Comm real)
 	c = gck_mpi_comm_of(a->newcomm);
 	c->making = a->n.clock;
 	c->making_number = a->n.number;
-	a->n.told = told;
+	a->n.completed = completed;
 	return MPI_SUCCESS;
 }
 

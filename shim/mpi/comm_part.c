@@ -13,7 +13,6 @@
 #include "shim/mpi/dynamic.h"
 #include "shim/mpi/function.h"
 #include "shim/mpi/hints.h"
-#include "shim/mpi/nonblocking.h"
 #include "shim/mpi/topology.h"
 
 #define REAL_WORLD GCK_MPI_REAL_COMM(MPI_COMM_WORLD)
@@ -193,7 +192,6 @@ static int rebuild(struct gck_error *err)
 	if (set_hints(gck_mpi_comm_of(MPI_COMM_WORLD), REAL_WORLD) ||
 	    set_hints(gck_mpi_comm_of(MPI_COMM_SELF), GCK_MPI_REAL_COMM(MPI_COMM_SELF)))
 		return gck_fail(err, EIO, "MPI_COMM_WORLD: the fresh MPI does not take its settings");
-	gck_mpi_nonblocking_reopen();
 	v = list(&n);
 	if (!v)
 		return gck_fail(err, ENOMEM, "the communicators in the order of their making: no memory");

@@ -175,27 +175,25 @@ static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 			     (unsigned long)n->number, gck_mpi_comm_of(n->comm)->size, rc) : 0;
 }
 
-static void told(struct gck_mpi_request *r)
+/* The real request is used up, so from here on the others must finish it as well, whether or not
+ * the program asks. */
+static void completed(struct gck_mpi_request *r)
 {
 	struct gck_mpi_nonblocking *n = r->arg;
 
 	gck_mpi_clock_saw(n->clock, n->number);
-	if (n->told)
-		n->told(n);
-	n->told = NULL;
+	if (n->completed)
+		n->completed(n);
 }
 
-/* Its place is given back because the program was told, or because it came to nothing. */
 static void freed(struct gck_mpi_request *r)
 {
-	if (r->state == GCK_MPI_REQUEST_COMPLETE)
-		told(r);
-	gck_mpi_comm_of(r->comm)->nonblocking--;
 	release(r->arg);
 }
 
 static const struct gck_mpi_request_class class = {
 	.name = "non-blocking collective",
+	.completed = completed,
 	.reissue = reissue,
 	.freed = freed,
 };
@@ -213,8 +211,6 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 	}
 	n->number = gck_mpi_clock_start(n->clock);
 	r = gck_mpi_request_start(&class, n->comm, n);
-	if (r)
-		gck_mpi_comm_of(n->comm)->nonblocking++;
 	rc = r ? n->issue(n, (MPI_Request *)&r->h.real) : MPI_ERR_NO_MEM;
 	if (!rc) {
 		*request = (MPI_Request)r;
@@ -230,25 +226,39 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 
 /* ---- the quiesce ---------------------------------------------------------------------------- */
 
+static bool is_active(const struct gck_mpi_request *r)
+{
+	return r->what == GCK_MPI_REQUEST_CLASS && r->class == &class &&
+	       r->state == GCK_MPI_REQUEST_ACTIVE;
+}
+
 static bool to_finish(const struct gck_mpi_request *r)
 {
 	const struct gck_mpi_nonblocking *n = r->arg;
 
-	return r->what == GCK_MPI_REQUEST_CLASS && r->class == &class &&
-	       r->state == GCK_MPI_REQUEST_ACTIVE && n->number <= n->clock->finish;
+	return is_active(r) && n->number <= n->clock->finish;
 }
 
-static void count_open(struct gck_mpi_request *r, void *count)
+struct counts {
+	size_t active, open;
+};
+
+static void count(struct gck_mpi_request *r, void *counts)
 {
-	*(size_t *)count += to_finish(r);
+	struct counts *c = counts;
+
+	c->active += is_active(r);
+	c->open += to_finish(r);
 }
 
-size_t gck_mpi_nonblocking_open(void)
+size_t gck_mpi_nonblocking_open(size_t *active)
 {
-	size_t n = 0;
+	struct counts c = { 0 };
 
-	gck_mpi_request_each(count_open, &n);
-	return n;
+	gck_mpi_request_each(count, &c);
+	if (active)
+		*active = c.active;
+	return c.open;
 }
 
 static void bring_on(struct gck_mpi_request *r, void *unused)
@@ -263,19 +273,4 @@ int gck_mpi_nonblocking_step(struct gck_error *err)
 	(void)err;
 	gck_mpi_request_each(bring_on, NULL);
 	return 0;
-}
-
-static void reopen(struct gck_mpi_request *r, void *unused)
-{
-	const struct gck_mpi_nonblocking *n = r->arg;
-
-	(void)unused;
-	if (r->what == GCK_MPI_REQUEST_CLASS && r->class == &class &&
-	    r->state == GCK_MPI_REQUEST_COMPLETE && n->number > n->clock->finish)
-		r->state = GCK_MPI_REQUEST_ACTIVE;
-}
-
-void gck_mpi_nonblocking_reopen(void)
-{
-	gck_mpi_request_each(reopen, NULL);
 }

@@ -23,8 +23,8 @@ struct gck_mpi_nonblocking {
 	uint64_t number;
 	/* Call the real function with the arguments, real handles read now. */
 	int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real);
-	/* The program has been told that it is complete; may be NULL. */
-	void (*told)(struct gck_mpi_nonblocking *n);
+	/* It is complete; may be NULL. */
+	void (*completed)(struct gck_mpi_nonblocking *n);
 	struct gck_mpi_kept *kept;
 	bool failed; /* no memory while arguments were kept: begin says so */
 };
@@ -50,12 +50,10 @@ void gck_mpi_keep_input(struct gck_mpi_nonblocking *n, void *buf, long count, MP
 /* Start it: tick, issue, request. An MPI error code; n (NULL: no memory) is freed then. */
 int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *request);
 
-/* How many are to be finished before the checkpoint, and are not yet; bring them on. */
-size_t gck_mpi_nonblocking_open(void);
-int gck_mpi_nonblocking_step(struct gck_error *err);
+/* How many of those under way (*active, unless NULL) are to be finished before the checkpoint. */
+size_t gck_mpi_nonblocking_open(size_t *active);
 
-/* After a restart: those that this rank's real library had finished, but which others have yet to
- * start, and the program knows nothing of, are active again. */
-void gck_mpi_nonblocking_reopen(void);
+/* Bring these on. */
+int gck_mpi_nonblocking_step(struct gck_error *err);
 
 #endif
