@@ -162,7 +162,7 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 /* ---- a cycle -------------------------------------------------------------------------------- */
 
 /* The launcher would take a rank that vanishes for a dead one, so the old copy says goodbye; what
- * it owns is then taken away as by a restart. */
+ * it owns is then taken away as by a restart. (mpirun needs PMIX_MCA_gds=hash for a second start.) */
 static int start_anew(struct gck_error *err)
 {
 	int rc = gck_mpi_real.Finalize();
