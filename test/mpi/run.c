@@ -8,23 +8,25 @@
 #include <unistd.h>
 
 const struct tr_family tr_families[] = {
-	{"p2p", 12, tr_p2p},
-	{"storm", 10, tr_storm},
-	{"any", 6, tr_any},
-	{"shift", 4, tr_shift},
-	{"persistent", 10, tr_channel_step},
-	{"coll", 10, tr_coll},
-	{"nbc", 8, tr_nbc},
-	{"reduce", 8, tr_reduce},
-	{"nbreduce", 8, tr_nbreduce},
-	{"neighbour", 5, tr_neighbour},
-	{"comm", 5, tr_comm_step},
-	{"group", 1, tr_group_step},
-	{"type", 6, tr_type_step},
-	{"pack", 3, tr_pack_step},
-	{"attr", 2, tr_attr_step},
-	{"object", 2, tr_object_step},
-	{NULL, 0, NULL},
+	{"p2p", 12, tr_p2p, true},
+	{"storm", 10, tr_storm, true},
+	{"any", 6, tr_any, true},
+	{"shift", 4, tr_shift, true},
+	{"persistent", 10, tr_channel_step, true},
+	{"coll", 10, tr_coll, true},
+	{"nbc", 8, tr_nbc, true},
+	{"reduce", 8, tr_reduce, true},
+	{"nbreduce", 8, tr_nbreduce, true},
+	{"neighbour", 5, tr_neighbour, false},
+	{"comm", 5, tr_comm_step, false},
+	{"group", 1, tr_group_step, true},
+	{"type", 6, tr_type_step, true},
+	{"pack", 3, tr_pack_step, true},
+	{"attr", 2, tr_attr_step, false},
+	{"object", 2, tr_object_step, true},
+	{"window", 6, tr_window_step, false},
+	{"file", 4, tr_file_step, false},
+	{NULL, 0, NULL, false},
 };
 
 static const struct tr_family *draw_family(struct tr_run *r)
@@ -88,6 +90,8 @@ uint64_t tr_run(const struct tr_options *opt, uint64_t seed, MPI_Comm world, int
 		step(r);
 	tr_late_post(r, NULL, true);
 	tr_settle(r, NULL, true);
+	tr_window_end(r);
+	tr_file_end(r);
 	tr_comm_end(r);
 	tr_channel_end(r, NULL);
 	tr_type_end(r);

@@ -102,6 +102,7 @@ struct tr_family {
 	const char *name;
 	int weight;
 	void (*step)(struct tr_run *r);
+	bool threads; /* Open MPI 4.1 does it right in several threads at once */
 };
 
 extern const struct tr_family tr_families[]; /* name NULL at the end */
@@ -219,7 +220,6 @@ int tr_count_draw(struct tr_run *r, const struct tr_type *t);
 /* A type of the same signature as count of t, made of basic ones; NULL: t is made of several. */
 const struct tr_type *tr_type_flat(const struct tr_run *r, const struct tr_type *t);
 void tr_type_build(struct tr_run *r, struct tr_type *made);
-bool tr_type_overlaps(const struct tr_type *t);
 void tr_type_check(struct tr_run *r, const struct tr_type *t);
 
 void tr_channel_end(struct tr_run *r, const struct tr_comm *c);
