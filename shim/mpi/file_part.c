@@ -5,7 +5,6 @@
 #include "config.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,8 +96,9 @@ static int place(struct gck_mpi_file *f, MPI_File real, long long shared)
 	return rc;
 }
 
-static int rebuild_one(struct gck_mpi_file *f, struct gck_error *err)
+static int rebuild_one(void *file, struct gck_error *err)
 {
+	struct gck_mpi_file *f = file;
 	long long v[2] = {f->size, f->shared_position};
 	MPI_File real;
 
@@ -124,15 +124,9 @@ static MPI_Comm own_of(const void *file)
 
 static int rebuild(struct gck_error *err)
 {
-	size_t n;
-	struct gck_mpi_handle **v = gck_mpi_by_own_id(GCK_MPI_FILE, own_of, &n);
-	int rc = v ? gck_mpi_datarep_rebuild(err)
-		   : gck_fail(err, ENOMEM, "no memory to open files again");
-
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = rebuild_one((struct gck_mpi_file *)v[i], err);
-	free(v);
-	return rc;
+	if (gck_mpi_datarep_rebuild(err))
+		return -1;
+	return gck_mpi_own_each(GCK_MPI_FILE, own_of, rebuild_one, err);
 }
 
 const struct gck_mpi_part gck_mpi_file_part = {.name = "files", .save = save, .rebuild = rebuild};

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "shim/mpi/function.h"
+
 int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own)
 {
 	MPI_Group group;
@@ -19,42 +21,62 @@ int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own)
 	return rc == MPI_SUCCESS ? PMPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN) : rc;
 }
 
-struct pair {
+struct entry {
 	uint64_t id;
-	struct gck_mpi_handle *h;
+	void *object;
 };
 
 static int by_id(const void *a, const void *b)
 {
-	const struct pair *x = a, *y = b;
+	const struct entry *x = a, *y = b;
 
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-struct gck_mpi_handle **gck_mpi_by_own_id(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
-					  size_t *n)
+/* This rank's objects in their order, and one entry more: the end. NULL: no memory. */
+static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *))
 {
-	struct gck_mpi_handle **v;
-	struct pair *pairs;
-	size_t i = 0;
+	struct entry *v;
+	size_t n = 0, i = 0;
 
-	*n = 0;
 	for (struct gck_mpi_handle *h = gck_mpi_first(kind); h; h = h->next)
-		++*n;
-	pairs = calloc(*n + 1, sizeof(*pairs));
-	v = calloc(*n + 1, sizeof(*v));
-	if (!pairs || !v) {
-		free(pairs);
-		free(v);
+		n++;
+	v = calloc(n + 1, sizeof(*v));
+	if (!v)
 		return NULL;
-	}
 	for (struct gck_mpi_handle *h = gck_mpi_first(kind); h; h = h->next)
-		pairs[i++] = (struct pair){gck_mpi_own_id(own_of(h)), h};
-	qsort(pairs, *n, sizeof(*pairs), by_id);
-	for (i = 0; i < *n; i++)
-		v[i] = pairs[i].h;
-	free(pairs);
+		v[i++] = (struct entry){gck_mpi_own_id(own_of(h)), h};
+	v[n] = (struct entry){UINT64_MAX, NULL};
+	qsort(v, n, sizeof(*v), by_id);
 	return v;
+}
+
+/* Whose turn is it? 0: somebody has failed. */
+static int least(uint64_t mine, uint64_t *all)
+{
+	return gck_mpi_real.Allreduce(&mine, all, 1, GCK_MPI_REAL_TYPE(MPI_UINT64_T),
+				      GCK_MPI_REAL_OP(MPI_MIN), GCK_MPI_REAL_COMM(MPI_COMM_WORLD));
+}
+
+int gck_mpi_own_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
+		     int (*fn)(void *object, struct gck_error *err), struct gck_error *err)
+{
+	struct entry *v = list(kind, own_of), *next = v;
+	int rc = v ? 0 : gck_fail(err, ENOMEM, "no memory to make windows and files again");
+
+	for (;;) {
+		uint64_t turn = 0;
+
+		if (least(rc ? 0 : next->id, &turn) || (!turn && !rc))
+			rc = gck_fail(err, EIO, "windows and files cannot be made again: another rank "
+				      "says why");
+		if (!turn || turn == UINT64_MAX)
+			break;
+		if (!rc && turn == next->id)
+			rc = fn(next++->object, err);
+	}
+	free(v);
+	return rc;
 }
 
 int gck_mpi_own_info(MPI_Info given, MPI_Info *own)

@@ -19,10 +19,12 @@ static inline uint64_t gck_mpi_own_id(MPI_Comm own)
 	return gck_mpi_comm_of(own)->clock.id;
 }
 
-/* All objects of a kind (windows, files), by the ids of their communicators, so that all ranks make
- * them anew in the same order. own_of gives an object's. The caller frees it. NULL: no memory. */
-struct gck_mpi_handle **gck_mpi_by_own_id(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
-					  size_t *n);
+/* After a restart: make all objects of a kind (windows, files) anew by fn, collectively over
+ * MPI_COMM_WORLD: one after the other, in the order of their communicators' ids. Not several at a
+ * time, even of different ranks: osc/rdma names its files in /dev/shm by numbers that disjoint
+ * communicators have in common. own_of gives an object's communicator. */
+int gck_mpi_own_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
+		     int (*fn)(void *object, struct gck_error *err), struct gck_error *err);
 
 /* Hints that the program gave at the making (MPI_INFO_NULL: none), and later. An MPI error code. */
 int gck_mpi_own_info(MPI_Info given, MPI_Info *own);

@@ -4,8 +4,6 @@
  * way are ended by the ranks that began them. */
 #include "config.h"
 
-#include <stdlib.h>
-
 #include "shim/mpi/function.h"
 #include "shim/mpi/part.h"
 #include "shim/mpi/shared.h"
@@ -80,8 +78,10 @@ static MPI_Comm own_of(const void *win)
 	return ((const struct gck_mpi_win *)win)->comm;
 }
 
-static int rebuild_one(struct gck_mpi_win *w, struct gck_error *err)
+static int rebuild_one(void *win, struct gck_error *err)
 {
+	struct gck_mpi_win *w = win;
+
 	if (w->shared && gck_mpi_shared_rebuild(w, err))
 		return -1;
 	if (gck_mpi_win_make_real(w))
@@ -93,14 +93,7 @@ static int rebuild_one(struct gck_mpi_win *w, struct gck_error *err)
 
 static int rebuild(struct gck_error *err)
 {
-	size_t n;
-	struct gck_mpi_handle **v = gck_mpi_by_own_id(GCK_MPI_WIN, own_of, &n);
-	int rc = v ? 0 : gck_fail(err, ENOMEM, "no memory to make windows again");
-
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = rebuild_one((struct gck_mpi_win *)v[i], err);
-	free(v);
-	return rc;
+	return gck_mpi_own_each(GCK_MPI_WIN, own_of, rebuild_one, err);
 }
 
 const struct gck_mpi_part gck_mpi_win_part = {.name = "windows", .rebuild = rebuild};
