@@ -116,6 +116,7 @@ static int start(struct gck_mpi_request *r)
 	if (!r->persistent || r->state != GCK_MPI_REQUEST_INACTIVE)
 		return MPI_ERR_REQUEST;
 	r->order = gck_mpi_next_order();
+	r->cancelled = false;
 	if (r->what == GCK_MPI_REQUEST_SEND)
 		rc = start_send(r);
 	else

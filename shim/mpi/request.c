@@ -221,6 +221,7 @@ int gck_mpi_request_cancel(struct gck_mpi_request *r)
 		return r->state == GCK_MPI_REQUEST_COMPLETE ? MPI_SUCCESS : MPI_ERR_REQUEST;
 	if (r->what != GCK_MPI_REQUEST_CLASS && r->from)
 		return MPI_SUCCESS; /* too late: it has its message */
+	r->cancelled = true;
 	return gck_mpi_real.Cancel((MPI_Request *)&r->h.real);
 }
 

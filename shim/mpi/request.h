@@ -61,6 +61,7 @@ struct gck_mpi_request {
 	bool persistent;
 	bool holds;              /* on to its type */
 	bool orphan;             /* the program has freed it while active */
+	bool cancelled;          /* the program has asked so */
 	int count, peer, tag;
 	void *buf;
 	MPI_Datatype type;

@@ -69,6 +69,8 @@ static int renew(struct gck_mpi_request *r, struct gck_error *err)
 	}
 	if (!rc && pending && r->persistent && (r->what == GCK_MPI_REQUEST_CLASS || !r->from))
 		rc = gck_mpi_real.Start((MPI_Request *)&r->h.real);
+	if (!rc && pending && r->cancelled)
+		rc = gck_mpi_real.Cancel((MPI_Request *)&r->h.real);
 	return rc ? fail(r, rc, err) : 0;
 }
 

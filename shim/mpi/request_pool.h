@@ -47,7 +47,7 @@ static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_w
 	r->h.real = NULL;
 	r->state = GCK_MPI_REQUEST_INACTIVE;
 	r->what = what;
-	r->persistent = r->holds = r->orphan = false;
+	r->persistent = r->holds = r->orphan = r->cancelled = false;
 	r->from = NULL;
 	r->comm = NULL;
 	return r;
