@@ -25,11 +25,12 @@ extern __thread struct gck_mpi_thread *gck_mpi_thread __attribute__((tls_model("
 extern _Atomic uint32_t gck_mpi_gate_closed;
 
 /* First call of a thread: it is listed until its end, and the real library loaded if it is not. */
-struct gck_mpi_thread *gck_mpi_thread_new(void);
+struct gck_mpi_thread *gck_mpi_thread_new(void) __attribute__((cold));
 /* After a load: make every listed thread known to the copy's libc. */
 void gck_mpi_threads_adopt(void);
-void gck_mpi_gate_wait(struct gck_mpi_thread *t); /* slow path: outside until the gate is open, then inside */
-void gck_mpi_gate_left(void);                    /* slow path of leave: somebody waits for it */
+/* Slow paths: outside until the gate is open, then inside; of leave: somebody waits for it. */
+void gck_mpi_gate_wait(struct gck_mpi_thread *t) __attribute__((cold));
+void gck_mpi_gate_left(void) __attribute__((cold));
 
 /* For messages: the name of the function that the caller is. */
 #define gck_mpi_enter() gck_mpi_enter_as(__func__)
@@ -40,7 +41,7 @@ static inline void gck_mpi_enter_as(const char *function)
 
 	if (__builtin_expect(!t, 0))
 		t = gck_mpi_thread_new();
-	if (t->depth++)
+	if (__builtin_expect(t->depth++, 0))
 		return;
 	t->function = function;
 	atomic_store_explicit(&t->inside, 1, memory_order_relaxed);
@@ -53,7 +54,7 @@ static inline void gck_mpi_leave(void)
 {
 	struct gck_mpi_thread *t = gck_mpi_thread;
 
-	if (--t->depth)
+	if (__builtin_expect(--t->depth, 0))
 		return;
 	atomic_store_explicit(&t->inside, 0, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);

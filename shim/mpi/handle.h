@@ -36,7 +36,6 @@ enum {
 	GCK_MPI_PREDEFINED = 1, /* an exported object: never freed */
 	GCK_MPI_NULL = 2,       /* MPI_COMM_NULL and its kin */
 	GCK_MPI_COMMITTED = 4,  /* a type that the program made and committed */
-	GCK_MPI_FREED = 8,      /* the program has freed it, but it is held: `holds` */
 };
 
 struct gck_mpi_handle {
@@ -49,7 +48,7 @@ struct gck_mpi_handle {
 				      * that are made have their fields after this struct */
 	struct gck_mpi_handle *next, *prev; /* all of the kind that live, in the order of making */
 	struct gck_mpi_attached *attached;  /* name, error handler, attributes: attached.h; or NULL */
-	uint32_t holds;                     /* types, operations: what is pending names it (atomic) */
+	uint32_t holds;                     /* types, operations: hold.h */
 };
 
 /* A handle that a program passed: is it one of ours, of this kind? (argument checks only) */
@@ -57,7 +56,9 @@ static inline int gck_mpi_is(const void *handle, enum gck_mpi_kind kind)
 {
 	const struct gck_mpi_handle *h = handle;
 
-	return h && h->magic == GCK_MPI_HANDLE_MAGIC && h->kind == kind;
+	if (__builtin_expect(!h, 0))
+		return 0;
+	return __builtin_expect(h->magic == GCK_MPI_HANDLE_MAGIC, 1) && h->kind == kind;
 }
 
 static inline void *gck_mpi_real_of(const void *handle)
