@@ -6,6 +6,7 @@
 #define GCK_MPI_ROOT_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,16 +22,23 @@ struct gck_mpi_root_host {
 	size_t (*usable_size)(void *memory);
 	void (*exit)(int status) __attribute__((noreturn));
 	void (*note_thread)(void);              /* call `thread_ends` when the calling thread ends */
+	bool (*has_tid)(int32_t tid);           /* does the program know a thread by this number? */
 };
 
 enum gck_mpi_root_life { GCK_MPI_ROOT_FREE, GCK_MPI_ROOT_ALIVE, GCK_MPI_ROOT_ENDED };
+enum gck_mpi_root_birth {
+	GCK_MPI_ROOT_UNBORN,
+	GCK_MPI_ROOT_BORN,
+	GCK_MPI_ROOT_UNFIT,     /* its TID is also a restored thread's: another is made */
+	GCK_MPI_ROOT_DISMISSED,
+};
 
 struct gck_mpi_root_thread {
 	pthread_t self;
 	uint32_t life;     /* enum gck_mpi_root_life; a futex */
 	uint32_t detached; /* the library will not join it: reaped when convenient */
 	uint32_t joined;   /* somebody waits for it */
-	uint32_t started;
+	uint32_t birth;    /* enum gck_mpi_root_birth; a futex */
 	void *(*function)(void *);
 	void *arg;
 };

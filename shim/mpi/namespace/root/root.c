@@ -78,14 +78,10 @@ GCK_EXPORT void exit(int status)
 	_exit(status);
 }
 
-static int join(pthread_t thread, void **result)
-{
-	return GCK_NS_NEXT(pthread_join)(thread, result);
-}
-
 /* Nothing of the copy's output may lie in a buffer that an image has and a restart forgets. */
 static void start(void)
 {
+	gck_mpi_root.join = GCK_NS_NEXT(pthread_join);
 	gck_ns_heap_start();
 	gck_ns_ranges_start();
 	gck_ns_fds_start();
@@ -100,7 +96,6 @@ GCK_EXPORT struct gck_mpi_root gck_mpi_root = {
 	.hold = gck_ns_hold,
 	.release = gck_ns_release,
 	.thread_ends = gck_ns_keys_end,
-	.join = join,
 	.clearenv = clearenv,
 	.setenv = setenv,
 	.unsetenv = unsetenv,

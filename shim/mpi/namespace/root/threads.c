@@ -39,6 +39,17 @@ static void set_life(struct gck_mpi_root_thread *t, enum gck_mpi_root_life life)
 	gck_ns_wake(&t->life);
 }
 
+static uint32_t birth_of(struct gck_mpi_root_thread *t)
+{
+	return __atomic_load_n(&t->birth, __ATOMIC_ACQUIRE);
+}
+
+static void set_birth(struct gck_mpi_root_thread *t, enum gck_mpi_root_birth birth)
+{
+	__atomic_store_n(&t->birth, birth, __ATOMIC_RELEASE);
+	gck_ns_wake(&t->birth);
+}
+
 static int32_t *tid_of(struct gck_mpi_root_thread *t)
 {
 	return &tids[t - threads];
@@ -85,8 +96,13 @@ static void *run(void *p)
 
 	t->self = pthread_self();
 	__atomic_store_n(tid_of(t), gck_raw(SYS_gettid), __ATOMIC_RELEASE);
-	__atomic_store_n(&t->started, 1, __ATOMIC_RELEASE);
-	gck_ns_wake(&t->started);
+	if (gck_mpi_root.host->has_tid(*tid_of(t))) {
+		set_birth(t, GCK_MPI_ROOT_UNFIT);
+		while (birth_of(t) == GCK_MPI_ROOT_UNFIT)
+			gck_ns_wait(&t->birth, GCK_MPI_ROOT_UNFIT, NULL);
+		return NULL;
+	}
+	set_birth(t, GCK_MPI_ROOT_BORN);
 	pthread_cleanup_push(ends, t);
 	result = t->function(t->arg);
 	pthread_cleanup_pop(1);
@@ -166,6 +182,8 @@ static void attributes(const pthread_attr_t *asked, pthread_attr_t *made, uint32
 	pthread_attr_setdetachstate(made, PTHREAD_CREATE_JOINABLE);
 }
 
+/* In a restored process the kernel may give a thread the number by which libc's mutexes know a
+ * restored one. It keeps it until another thread has another. */
 static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *arg)
 {
 	struct gck_mpi_root_thread *t = take();
@@ -182,9 +200,14 @@ static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*functio
 		give_back(t);
 		return r;
 	}
-	while (!__atomic_load_n(&t->started, __ATOMIC_ACQUIRE))
-		gck_ns_wait(&t->started, 0, NULL);
-	return 0;
+	while (birth_of(t) == GCK_MPI_ROOT_UNBORN)
+		gck_ns_wait(&t->birth, GCK_MPI_ROOT_UNBORN, NULL);
+	if (birth_of(t) == GCK_MPI_ROOT_UNFIT) {
+		r = create(thread, attr, function, arg);
+		set_birth(t, GCK_MPI_ROOT_DISMISSED);
+		join(t, NULL);
+	}
+	return r;
 }
 
 GCK_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
