@@ -39,6 +39,9 @@ int gck_mpi_scope_find(struct link_map *root, struct gck_error *err);
 int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err);
 void gck_mpi_scope_restore(void);
 
+/* Can dlsym look into it? It crashes for objects that were only loaded because others need them. */
+bool gck_mpi_scope_is_searchable(struct link_map *map);
+
 /* unload.c: all objects of the namespace, with none of their code run; there is no copy any more. */
 int gck_mpi_ns_unload(struct gck_error *err);
 

@@ -217,7 +217,7 @@ void *gck_mpi_ns_symbol(const char *name)
 		return NULL;
 	found = dlsym(gck_mpi_ns.mpi_handle, name);
 	for (struct link_map *m = gck_mpi_ns_objects(); m && !found; m = m->l_next) {
-		if (!gck_mpi_ns_is_loader(m))
+		if (gck_mpi_scope_is_searchable(m))
 			found = dlsym(m, name);
 	}
 	return found;

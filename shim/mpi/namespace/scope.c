@@ -93,6 +93,11 @@ int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct
 	return 0;
 }
 
+bool gck_mpi_scope_is_searchable(struct link_map *map)
+{
+	return list_of(map)->n;
+}
+
 void gck_mpi_scope_restore(void)
 {
 	if (!extended)

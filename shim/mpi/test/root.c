@@ -78,6 +78,8 @@ static void test_module(void)
 	m = handle ? dlsym(handle, "module") : NULL;
 	if (!ok(m, "a module is loaded late: %s", handle ? "" : dlerror()))
 		exit(tap_done());
+	ok(gck_mpi_ns_symbol("module") == m, "its symbols are found from outside");
+	ok(!gck_mpi_ns_symbol("nobody_has_this"), "one that nobody has is not");
 	is_int(m->ask_mpi(), 0, "it finds libmpi's functions without needing it");
 	ok(m->load("test_mpi_module.so") == handle, "it loads by bare name from its own DT_RUNPATH");
 }
