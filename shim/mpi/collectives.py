@@ -54,9 +54,9 @@ def handle(f, p):
 
 
 def length(f, p):
-    """How many elements of an array are looked at."""
+    """How many elements of an array are looked at; -1: it need not be one."""
     when = significant(f, p)
-    return p.count() if when is None else f"{when} ? {p.count()} : 0"
+    return p.count() if when is None else f"{when} ? {p.count()} : -1"
 
 
 REAL = {"comm": "GCK_MPI_REAL_COMM", "type": "GCK_MPI_REAL_TYPE", "op": "GCK_MPI_REAL_OP"}

@@ -170,6 +170,7 @@ void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char 
 
 	b->parent = parent;
 	b->real = gck_mpi_real_null[GCK_MPI_COMM];
+	b->with_topology = false;
 	gck_mpi_enter_as(function);
 	b->seed = gck_mpi_clock_child(&c->clock, 0);
 	gck_mpi_clock_tick(&c->clock);
@@ -185,6 +186,7 @@ static struct made *new_made(const struct gck_mpi_birth *b, const struct gck_mpi
 		return NULL;
 	c = &m->body;
 	c->handle = (MPI_Comm)m;
+	c->with_topology = b->with_topology;
 	*rc = gck_mpi_comm_quiet(b->real);
 	if (!*rc)
 		*rc = like ? copy_like(c, like) : ask(c, b->real);

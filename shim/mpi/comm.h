@@ -21,6 +21,8 @@ struct gck_mpi_comm {
 	int rank, size;
 	int remote_size;            /* of an intercommunicator; 0 in others */
 	bool inter;
+	/* Has one of its own. Open MPI 4.1 tells of its parent's for some that have none. */
+	bool with_topology;
 	bool dynamic;               /* has processes of other worlds (spawn, connect) */
 	bool freed;                 /* by the program, while operations are pending on it */
 	/* World ranks; -1: a process of another world. Messages name peers: the remote group's ranks in an
@@ -63,7 +65,8 @@ int gck_mpi_comm_init(struct gck_error *err);
  * and gives what the function returns. newcomm NULL: the real library has been told so. */
 struct gck_mpi_birth {
 	MPI_Comm parent, real;
-	uint64_t seed; /* the same in all ranks of the call */
+	uint64_t seed;      /* the same in all ranks of the call */
+	bool with_topology; /* set after begin */
 };
 
 #define gck_mpi_comm_begin(b, parent) gck_mpi_comm_begin_as(b, parent, __func__)

@@ -31,6 +31,7 @@ static int give_birth(struct idup *a, MPI_Comm real)
 	if (rc)
 		return rc;
 	c = gck_mpi_comm_of(a->newcomm);
+	c->with_topology = gck_mpi_comm_of(b.parent)->with_topology;
 	c->making = a->n.clock;
 	c->making_number = a->n.number;
 	a->n.completed = completed;

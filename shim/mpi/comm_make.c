@@ -27,6 +27,7 @@ GCK_MPI_FUNCTION(Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm))
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm);
+	b.with_topology = gck_mpi_comm_of(comm)->with_topology;
 	rc = gck_mpi_real.Comm_dup(GCK_MPI_REAL_COMM(comm), newcomm ? &b.real : NULL);
 	rc = gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_dup");
 	return with_attributes(comm, rc, newcomm, "MPI_Comm_dup");
@@ -38,6 +39,7 @@ GCK_MPI_FUNCTION(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *ne
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm);
+	b.with_topology = gck_mpi_comm_of(comm)->with_topology;
 	rc = gck_mpi_real.Comm_dup_with_info(GCK_MPI_REAL_COMM(comm),
 					     gck_mpi_real_handle(info, GCK_MPI_INFO),
 					     newcomm ? &b.real : NULL);

@@ -34,7 +34,7 @@ static int save_one(struct gck_mpi_comm *c, MPI_Comm real)
 	gck_mpi_hints_free(c->hints);
 	c->topology = NULL;
 	c->hints = NULL;
-	rc = c->inter ? MPI_SUCCESS : gck_mpi_topology_save(real, &c->topology);
+	rc = c->with_topology ? gck_mpi_topology_save(real, &c->topology) : MPI_SUCCESS;
 	if (!rc)
 		rc = gck_mpi_real.Comm_get_info(real, &info);
 	if (!rc)

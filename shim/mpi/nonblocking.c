@@ -12,6 +12,7 @@
 #include "shim/mpi/function.h"
 #include "shim/mpi/op.h"
 #include "shim/mpi/request.h"
+#include "shim/mpi/wrap.h"
 
 enum kept_kind { KEPT_ARRAY, KEPT_TYPE, KEPT_OP, KEPT_INPUT };
 
@@ -102,13 +103,21 @@ MPI_Datatype *gck_mpi_keep_types(struct gck_mpi_nonblocking *n, const MPI_Dataty
 	return copy;
 }
 
+/* Open MPI 4.1's MPI_Ialltoallw on a communicator with a topology goes through as many types as
+ * there are neighbours, though that be more than there are ranks; NULL entries it leaves alone. */
 MPI_Datatype *gck_mpi_keep_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types)
 {
 	const struct gck_mpi_kept *of =
 		types ? (const void *)((const char *)types - offsetof(struct gck_mpi_kept, data)) : NULL;
-	MPI_Datatype *reals = of ? gck_mpi_keep(n, types, of->count, sizeof *reals) : NULL;
+	long more = gck_mpi_indegree(n->comm) + gck_mpi_outdegree(n->comm);
+	struct gck_mpi_kept *k;
+	MPI_Datatype *reals;
 
-	for (long i = 0; reals && i < of->count; i++)
+	k = of ? keep(n, KEPT_ARRAY, (size_t)(of->count + more) * sizeof *reals) : NULL;
+	if (!k)
+		return NULL;
+	reals = (MPI_Datatype *)k->data;
+	for (long i = 0; i < of->count; i++)
 		reals[i] = GCK_MPI_REAL_TYPE(types[i]);
 	return reals;
 }

@@ -33,8 +33,8 @@ struct gck_mpi_nonblocking {
 void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
 			      int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real));
 
-/* Arguments that must outlast the call: an array of n elements (NULL stays NULL); a type, an
- * operation, an array of types, which are held. */
+/* Arguments that must outlast the call: an array (NULL stays NULL, and length -1 gives NULL: nobody
+ * looks at it); a type, an operation, an array of types, which are held. */
 void *gck_mpi_keep(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size);
 MPI_Datatype gck_mpi_keep_type(struct gck_mpi_nonblocking *n, MPI_Datatype type);
 MPI_Op gck_mpi_keep_op(struct gck_mpi_nonblocking *n, MPI_Op op);

@@ -16,6 +16,7 @@ GCK_MPI_FUNCTION(Cart_create, (MPI_Comm old_comm, int ndims, const int dims[], c
 	int rc;
 
 	gck_mpi_comm_begin(&b, old_comm);
+	b.with_topology = true;
 	rc = gck_mpi_real.Cart_create(GCK_MPI_REAL_COMM(old_comm), ndims, dims, periods, reorder,
 				      comm_cart ? &b.real : NULL);
 	return gck_mpi_comm_end(&b, rc, comm_cart, "MPI_Cart_create");
@@ -27,6 +28,7 @@ GCK_MPI_FUNCTION(Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm *ne
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm);
+	b.with_topology = true;
 	rc = gck_mpi_real.Cart_sub(GCK_MPI_REAL_COMM(comm), remain_dims, new_comm ? &b.real : NULL);
 	return gck_mpi_comm_end(&b, rc, new_comm, "MPI_Cart_sub");
 }
@@ -38,6 +40,7 @@ GCK_MPI_FUNCTION(Graph_create, (MPI_Comm comm_old, int nnodes, const int index[]
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm_old);
+	b.with_topology = true;
 	rc = gck_mpi_real.Graph_create(GCK_MPI_REAL_COMM(comm_old), nnodes, index, edges, reorder,
 				       comm_graph ? &b.real : NULL);
 	return gck_mpi_comm_end(&b, rc, comm_graph, "MPI_Graph_create");
@@ -51,6 +54,7 @@ GCK_MPI_FUNCTION(Dist_graph_create, (MPI_Comm comm_old, int n, const int nodes[]
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm_old);
+	b.with_topology = true;
 	rc = gck_mpi_real.Dist_graph_create(GCK_MPI_REAL_COMM(comm_old), n, nodes, degrees, targets,
 					    weights, gck_mpi_real_handle(info, GCK_MPI_INFO),
 					    reorder, newcomm ? &b.real : NULL);
@@ -66,6 +70,7 @@ GCK_MPI_FUNCTION(Dist_graph_create_adjacent,
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm_old);
+	b.with_topology = true;
 	rc = gck_mpi_real.Dist_graph_create_adjacent(
 		GCK_MPI_REAL_COMM(comm_old), indegree, sources, sourceweights, outdegree,
 		destinations, destweights, gck_mpi_real_handle(info, GCK_MPI_INFO), reorder,
