@@ -87,9 +87,20 @@ static void *wait_for_go(void *arg)
 	return arg;
 }
 
+static void *join_other(void *other)
+{
+	pthread_join(*(pthread_t *)other, NULL);
+	return NULL;
+}
+
+static void *map(size_t length)
+{
+	return mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 static int make_thread(enum module_thread how, pthread_t *thread)
 {
-	static char stack[1 << 16] __attribute__((aligned(4096)));
+	static pthread_t other;
 	pthread_attr_t attr;
 	int r;
 
@@ -97,8 +108,12 @@ static int make_thread(enum module_thread how, pthread_t *thread)
 	if (how == MODULE_DETACHED)
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (how == MODULE_OWN_STACK)
-		pthread_attr_setstack(&attr, stack, sizeof stack);
-	r = pthread_create(thread, &attr, wait_for_go, &go);
+		pthread_attr_setstack(&attr, map(1 << 16), 1 << 16);
+	other = *thread;
+	if (how == MODULE_JOINING)
+		r = pthread_create(thread, &attr, join_other, &other);
+	else
+		r = pthread_create(thread, &attr, wait_for_go, &go);
 	pthread_attr_destroy(&attr);
 	return r;
 }
@@ -135,11 +150,6 @@ static int destructions(void)
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
-
-static void *map(size_t length)
-{
-	return mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
 
 static void *remap(void *p, size_t had, size_t length)
 {

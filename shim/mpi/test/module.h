@@ -6,13 +6,14 @@
 #include <pthread.h>
 #include <stddef.h>
 
-enum module_thread { MODULE_PLAIN, MODULE_DETACHED, MODULE_OWN_STACK };
+enum module_thread { MODULE_PLAIN, MODULE_DETACHED, MODULE_OWN_STACK, MODULE_JOINING };
 
 struct module {
 	int (*ask_mpi)(void);                  /* MPI_Initialized's flag; -1: it failed */
 	void *(*load)(const char *name);
 	int (*make_fds)(int *fds, int most);   /* one of each kind; how many */
 	void (*close_fds)(const int *fds, int n);
+	/* It waits for let_go; JOINING: for the thread that was there before */
 	int (*make_thread)(enum module_thread how, pthread_t *thread);
 	void (*let_go)(void);                  /* one thread ends */
 	int (*join_thread)(pthread_t thread);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/test/tap.h"
+#include "shim/link.h"
 #include "shim/mpi/namespace/inside.h"
 #include "shim/mpi/test/module.h"
 
@@ -254,6 +255,56 @@ static void test_exit(void)
 	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "exit() runs the program's handlers");
 }
 
+/* ---- restored ------------------------------------------------------------------------------- */
+
+#define TAKEN 64
+
+static struct gck_shim_state preload;
+
+/* In the place of the preload's, which is not in this process. */
+struct gck_shim_state *gck_preload_state(void)
+{
+	return &preload;
+}
+
+/* The numbers that the kernel gives next are those of restored threads. */
+static void test_numbers(void)
+{
+	const int32_t *tids = (const int32_t *)(uintptr_t)owned.threads;
+	bool fit = false;
+	pthread_t thread;
+
+	m->make_thread(MODULE_PLAIN, &thread);
+	for (int i = 0; i < TAKEN; i++)
+		preload.tids[i] = (struct gck_shim_tid){ tids[0] + 1 + i, 1 };
+	preload.ntids = TAKEN;
+	m->let_go();
+	m->join_thread(thread);
+	m->make_thread(MODULE_PLAIN, &thread);
+	for (uint64_t i = 0; i < owned.nthreads; i++)
+		fit |= tids[i] > preload.tids[TAKEN - 1].vtid || (tids[i] && tids[i] < preload.tids[0].vtid);
+	ok(fit, "a new thread has no restored thread's number");
+	preload.ntids = 0;
+	m->let_go();
+	m->join_thread(thread);
+	is_int(listed_threads(), 0, "those that had are gone");
+}
+
+static void test_death(void)
+{
+	pthread_t thread = 0;
+
+	m->make_thread(MODULE_DETACHED, &thread);
+	m->make_thread(MODULE_OWN_STACK, &thread);
+	m->make_thread(MODULE_JOINING, &thread);
+	is_int(listed_threads(), 3, "a detached thread, one with its own stack, one that joins it");
+	err.text[0] = '\0';
+	ok(gck_mpi_ns_abandon(&err) == 0, "they die: %s", err.text);
+	ok(gck_mpi_ns_bury(&err) == 0, "and are given back: %s", err.text);
+	ok(gck_mpi_ns_load(&owned, &err) == 0, "the library is loaded again: %s", err.text);
+	is_int(listed_threads(), 0, "and has no threads");
+}
+
 int main(void)
 {
 	test_refusals();
@@ -268,5 +319,7 @@ int main(void)
 	test_environment();
 	test_hold();
 	test_exit();
+	test_numbers();
+	test_death();
 	return tap_done();
 }
