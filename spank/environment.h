@@ -11,7 +11,7 @@
 /* SLURM_RESTART_COUNT of the job, 0 if it was never requeued. */
 unsigned gck_environment_restarts(spank_t spank);
 
-/* In a task: set what its preload needs. */
+/* In a task: set what its preload needs. preload: one library or more, with colons between. */
 int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
 			 struct gck_error *err);
 

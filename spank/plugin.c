@@ -39,6 +39,7 @@ static struct {
 	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
 	bool must;          /* then the step must not run */
 	unsigned restarts;
+	char preload[2 * PATH_MAX]; /* what goes in front of the tasks' LD_PRELOAD */
 	uint32_t tasks, exited; /* of this node */
 	struct gck_conf conf;
 	struct gck_options options;
@@ -96,6 +97,21 @@ static int need_file(const char *path, int mode, const char *key, struct gck_err
 			path, strerror(errno), key, gck_option_conf_path());
 }
 
+/* The stand-in for Open MPI's library comes after the preload, which must be the first. Without it
+ * programs with MPI run and are refused by checkpoints. */
+static int choose_mpi(struct gck_error *err)
+{
+	bool wanted = step.options.mpi != GCK_MPI_NONE;
+
+	if (step.options.mpi == GCK_MPI_OPENMPI && need_file(step.conf.mpi, R_OK, "MpiPath", err))
+		return -1;
+	if (wanted && faccessat(AT_FDCWD, step.conf.mpi, R_OK, AT_EACCESS) != 0)
+		wanted = false;
+	snprintf(step.preload, sizeof step.preload, "%s%s%s", step.conf.preload, wanted ? ":" : "",
+		 wanted ? step.conf.mpi : "");
+	return 0;
+}
+
 static int configure(struct gck_error *err)
 {
 	int rc = gck_option_read(&step.conf, &step.options, err);
@@ -110,7 +126,9 @@ static int configure(struct gck_error *err)
 				gck_option_conf_path());
 	if (need_file(step.conf.agent, X_OK, "AgentPath", err))
 		return -1;
-	return need_file(step.conf.preload, R_OK, "PreloadPath", err);
+	if (need_file(step.conf.preload, R_OK, "PreloadPath", err))
+		return -1;
+	return choose_mpi(err);
 }
 
 static int make_agent(spank_t spank, struct gck_error *err)
@@ -157,7 +175,7 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.conf.preload, step.agent.link, step.restarts, &err)) {
+	if (gck_environment_rank(spank, step.preload, step.agent.link, step.restarts, &err)) {
 		fail(&err);
 		return -1;
 	}
