@@ -292,12 +292,14 @@ static void test_numbers(void)
 
 static void test_death(void)
 {
+	struct timespec pause = { .tv_nsec = 50000000 };
 	pthread_t thread = 0;
 
 	m->make_thread(MODULE_DETACHED, &thread);
 	m->make_thread(MODULE_OWN_STACK, &thread);
 	m->make_thread(MODULE_JOINING, &thread);
 	is_int(listed_threads(), 3, "a detached thread, one with its own stack, one that joins it");
+	nanosleep(&pause, NULL); /* until it waits */
 	err.text[0] = '\0';
 	ok(gck_mpi_ns_abandon(&err) == 0, "they die: %s", err.text);
 	ok(gck_mpi_ns_bury(&err) == 0, "and are given back: %s", err.text);
