@@ -46,7 +46,7 @@ void gck_mpi_clock_ask(void)
 {
 	struct gck_mpi_clocks *s = &gck_mpi_clocks;
 
-	if (gck_mpi_thread->depth != 1 || gck_mpi_thread->passes)
+	if (!gck_mpi_may_park())
 		return;
 	pthread_mutex_lock(&s->lock);
 	while (!gck_mpi_clocks_may_enter(s)) {

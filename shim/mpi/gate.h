@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 struct gck_mpi_thread {
-	_Atomic uint32_t inside;  /* 1: may be in the real library */
-	uint32_t depth;           /* calls within calls: user operations, callbacks */
+	/* Calls within calls (user operations, callbacks) that it is in; not 0: it may be in the real
+	 * library. Only the thread itself writes it. */
+	_Atomic uint32_t inside;
 	const char *function;     /* the outermost MPI function, while inside */
 	struct gck_mpi_thread *next;
 	pthread_t thread;
@@ -38,13 +39,15 @@ void gck_mpi_gate_left(void) __attribute__((cold));
 static inline void gck_mpi_enter_as(const char *function)
 {
 	struct gck_mpi_thread *t = gck_mpi_thread;
+	uint32_t depth;
 
 	if (__builtin_expect(!t, 0))
 		t = gck_mpi_thread_new();
-	if (__builtin_expect(t->depth++, 0))
+	depth = atomic_load_explicit(&t->inside, memory_order_relaxed);
+	atomic_store_explicit(&t->inside, depth + 1, memory_order_relaxed);
+	if (__builtin_expect(depth, 0))
 		return;
 	t->function = function;
-	atomic_store_explicit(&t->inside, 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	if (__builtin_expect(atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 0))
 		gck_mpi_gate_wait(t);
@@ -53,13 +56,22 @@ static inline void gck_mpi_enter_as(const char *function)
 static inline void gck_mpi_leave(void)
 {
 	struct gck_mpi_thread *t = gck_mpi_thread;
+	uint32_t depth = atomic_load_explicit(&t->inside, memory_order_relaxed) - 1;
 
-	if (__builtin_expect(--t->depth, 0))
+	atomic_store_explicit(&t->inside, depth, memory_order_release);
+	if (__builtin_expect(depth, 0))
 		return;
-	atomic_store_explicit(&t->inside, 0, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 	if (__builtin_expect(atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 0))
 		gck_mpi_gate_left();
+}
+
+/* May the caller, who is inside, go out and in again? Not in a call within a call. */
+static inline bool gck_mpi_may_park(void)
+{
+	const struct gck_mpi_thread *t = gck_mpi_thread;
+
+	return atomic_load_explicit(&t->inside, memory_order_relaxed) == 1 && !t->passes;
 }
 
 /* In a waiting loop, between two polls: true if the thread was outside meanwhile, so that real
@@ -68,7 +80,7 @@ static inline bool gck_mpi_park_if_closed(void)
 {
 	if (__builtin_expect(!atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 1))
 		return false;
-	if (gck_mpi_thread->depth != 1 || gck_mpi_thread->passes)
+	if (!gck_mpi_may_park())
 		return false;
 	gck_mpi_leave();
 	gck_mpi_enter_as(gck_mpi_thread->function);

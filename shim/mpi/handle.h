@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* What the library shows: hidden is the default. */
 #define GCK_MPI_SHOWN __attribute__((visibility("default")))
@@ -51,14 +52,19 @@ struct gck_mpi_handle {
 	uint32_t holds;                     /* types, operations: hold.h */
 };
 
-/* A handle that a program passed: is it one of ours, of this kind? (argument checks only) */
+/* A handle that a program passed: is it one of ours, of this kind? Magic and kind are compared at
+ * once: every call does this for each of its handles. */
 static inline int gck_mpi_is(const void *handle, enum gck_mpi_kind kind)
 {
-	const struct gck_mpi_handle *h = handle;
+	uint64_t head;
 
-	if (__builtin_expect(!h, 0))
+	_Static_assert(offsetof(struct gck_mpi_handle, kind) == 4 &&
+		       offsetof(struct gck_mpi_handle, flags) == 6, "magic, kind, flags are a word");
+	if (__builtin_expect(!handle, 0))
 		return 0;
-	return __builtin_expect(h->magic == GCK_MPI_HANDLE_MAGIC, 1) && h->kind == kind;
+	memcpy(&head, handle, sizeof(head));
+	return __builtin_expect(head << 16 == ((uint64_t)kind << 48 |
+					       (uint64_t)GCK_MPI_HANDLE_MAGIC << 16), 1);
 }
 
 static inline void *gck_mpi_real_of(const void *handle)

@@ -15,7 +15,10 @@
 
 static struct {
 	_Atomic bool initialized, finalized; /* as MPI_Initialized and MPI_Finalized tell it */
-	int level;                           /* asked of the real library */
+	/* Asked of the real library: what the program asks for. One thread more calls it, but never
+	 * while another is inside, and the gate orders memory between them; a higher level would
+	 * make Open MPI use locked instructions in every call, for nothing. */
+	int level;
 	int told;                            /* the level that the program was told */
 	pthread_t main;                      /* the thread that called MPI_Init */
 } state;
@@ -34,12 +37,6 @@ static int take_errors(void)
 	return rc ? rc : gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_SELF), back);
 }
 
-/* The real library is used by one thread more than the program thinks, one at a time. */
-static int level_for(int required)
-{
-	return required > MPI_THREAD_SERIALIZED ? required : MPI_THREAD_SERIALIZED;
-}
-
 static int start(int *argc, char ***argv, int required)
 {
 	struct gck_error err = {0};
@@ -49,7 +46,7 @@ static int start(int *argc, char ***argv, int required)
 		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
 		return MPI_ERR_OTHER;
 	}
-	state.level = level_for(required);
+	state.level = required;
 	rc = gck_mpi_real.Init_thread(argc, argv, state.level, &provided);
 	if (rc)
 		return rc;
@@ -135,6 +132,8 @@ GCK_MPI_FUNCTION(Finalize, (void))
 
 	if (gck_mpi_running())
 		rc = gck_mpi_attributes_delete(MPI_COMM_SELF);
+	if (!rc && gck_mpi_running()) /* not MPI's word, but Open MPI's deed */
+		rc = gck_mpi_attributes_delete(MPI_COMM_WORLD);
 	gck_mpi_enter();
 	if (!rc)
 		rc = gck_mpi_real.Finalize();
