@@ -90,8 +90,10 @@ GCK_MPI_FUNCTION(Type_dup, (MPI_Datatype type, MPI_Datatype *newtype))
 	gck_mpi_leave();
 	if (rc == MPI_SUCCESS) {
 		rc = gck_mpi_attributes_copy(*newtype, type);
-		if (rc != MPI_SUCCESS)
+		if (rc != MPI_SUCCESS) {
 			PMPI_Type_free(newtype);
+			rc = MPI_ERR_INTERN; /* as Open MPI, whatever the callback said */
+		}
 	}
 	return gck_mpi_error(NULL, rc, "MPI_Type_dup");
 }

@@ -132,6 +132,8 @@ static int get(void *handle, enum gck_mpi_kind kind, MPI_Errhandler *errhandler)
 /* MPI's own handlers are there, so the call has done what it is for: it succeeds. */
 static int call(void *handle, enum gck_mpi_kind kind, int code, const char *function)
 {
+	if (handle == MPI_FILE_NULL)
+		return gck_mpi_error(NULL, MPI_ERR_ARG, function);
 	if (!is_object(handle, kind))
 		return gck_mpi_error(NULL, kind_error(kind), function);
 	gck_mpi_error(handle, code, function);

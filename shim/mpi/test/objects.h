@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-/* The last line says what is tested; a line is what MPI must answer likewise everywhere. */
+/* On rank 0: a line that MPI must answer likewise everywhere. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A checkpoint and restart in place, if the stand-in is there and GPUCKPT_MPI_TEST is set. */
