@@ -91,7 +91,8 @@ static int open_real(struct gck_mpi_file *f, MPI_Info info)
 	int rc;
 
 	gck_mpi_file_enter_all((MPI_File)f, "MPI_File_open");
-	rc = gck_mpi_real.File_open(GCK_MPI_REAL_COMM(f->comm), f->name, f->amode,
+	rc = gck_mpi_real.File_open(GCK_MPI_REAL_COMM(f->comm), f->name,
+				    f->amode & ~MPI_MODE_DELETE_ON_CLOSE,
 				    gck_mpi_real_handle(info, GCK_MPI_INFO), &real);
 	if (!rc)
 		gck_mpi_handle_set_real(f, real);
@@ -123,6 +124,21 @@ GCK_MPI_FUNCTION(File_open, (MPI_Comm comm, const char *filename, int amode, MPI
 	return gck_mpi_error(MPI_FILE_NULL, rc, "MPI_File_open");
 }
 
+/* MPI_MODE_DELETE_ON_CLOSE is ours: only the program's own close deletes the file, whatever becomes
+ * of the real library that has it open. */
+static int delete_closed(struct gck_mpi_file *f)
+{
+	int rc = MPI_SUCCESS, rc2;
+
+	if (gck_mpi_comm_of(f->comm)->rank == 0) {
+		gck_mpi_enter_as("MPI_File_close");
+		rc = gck_mpi_real.File_delete(f->name, gck_mpi_real_of(MPI_INFO_NULL));
+		gck_mpi_leave();
+	}
+	rc2 = PMPI_Barrier(f->comm);
+	return rc ? rc : rc2;
+}
+
 GCK_MPI_FUNCTION(File_close, (MPI_File *fh))
 {
 	struct gck_mpi_file *f = fh ? gck_mpi_file_of(*fh) : NULL;
@@ -139,6 +155,8 @@ GCK_MPI_FUNCTION(File_close, (MPI_File *fh))
 		gck_mpi_type_release(f->filetype);
 	}
 	gck_mpi_leave();
+	if (!rc && f->amode & MPI_MODE_DELETE_ON_CLOSE)
+		rc = delete_closed(f);
 	if (rc)
 		return gck_mpi_error(*fh, rc, "MPI_File_close");
 	destroy(f);

@@ -13,8 +13,11 @@
 #include "shim/mpi/part.h"
 
 #define WRITABLE (MPI_MODE_WRONLY | MPI_MODE_RDWR)
-/* What a second opening must not do again; without SEQUENTIAL the pointer can be set. */
-#define ONCE (MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND | MPI_MODE_SEQUENTIAL)
+/* What a second opening must not do again; without SEQUENTIAL the pointer can be set; deleting is
+ * our own. */
+#define ONCE                                                                       \
+	(MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND | MPI_MODE_SEQUENTIAL | \
+	 MPI_MODE_DELETE_ON_CLOSE)
 
 /* ---- save ----------------------------------------------------------------------------------- */
 
