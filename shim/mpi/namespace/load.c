@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/single_threaded.h>
 
 #include "shim/link.h"
@@ -167,16 +168,22 @@ static int load_all(struct gck_mpi_left_out *owned, struct gck_error *err)
 	return load_library(err);
 }
 
-/* What failed half way owns no thread yet: it can just be closed. */
+/* What failed half way owns no thread yet and nothing but its heap: it can just be closed. */
 static void unload(void)
 {
+	struct gck_mpi_range heap = { 0 };
+
 	gck_mpi_scope_restore();
+	if (gck_mpi_ns.owned && gck_mpi_ns.owned->nranges)
+		heap = *(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->ranges;
 	if (gck_mpi_ns.owned)
 		memset(gck_mpi_ns.owned, 0, sizeof *gck_mpi_ns.owned);
 	if (gck_mpi_ns.mpi_handle)
 		dlclose(gck_mpi_ns.mpi_handle);
 	if (gck_mpi_ns.root_handle)
 		dlclose(gck_mpi_ns.root_handle);
+	if (heap.length)
+		munmap((void *)(uintptr_t)heap.start, heap.length);
 	memset(&gck_mpi_ns, 0, sizeof gck_mpi_ns);
 }
 

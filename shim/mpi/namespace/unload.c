@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/mpi/namespace/inside.h"
 
@@ -131,6 +132,10 @@ int gck_mpi_ns_unload(struct gck_error *err)
 
 	if (gck_mpi_ns_beside(GCK_MPI_END_FILE, path, sizeof path, err) < 0)
 		return -1;
+	if (access(path, R_OK) < 0)
+		return gck_fail(err, errno, "cannot read %s, which is needed to give back the dead MPI "
+				"library: %s: install gpuckpt again on this node", path,
+				strerror(errno));
 	if (!find_fields(root, &f))
 		return gck_fail(err, ENOTSUP, "this libc's loader keeps its notes on %s in an unknown "
 				"place: the dead MPI library cannot be given back", root->l_name);

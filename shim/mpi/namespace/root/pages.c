@@ -43,8 +43,6 @@ static bool reserve(void)
 	bytes *= 2;
 	entries = bytes / GCK_NS_PAGE;
 	table = (struct gck_ns_page *)(void *)range;
-	if (gck_raw(SYS_mprotect, range, entries * sizeof *table, PROT_READ | PROT_WRITE) < 0)
-		return false;
 	top = accessible = entries * sizeof *table / GCK_NS_PAGE;
 	npages = entries;
 	base = range;
@@ -120,6 +118,13 @@ static uint32_t find(uint32_t n, uint32_t align)
 
 /* ---- giving and taking ---------------------------------------------------------------------- */
 
+static size_t whole_pages(size_t bytes)
+{
+	return (bytes + GCK_NS_PAGE - 1) & ~(GCK_NS_PAGE - 1);
+}
+
+/* As far as it is used, and the table as far as it is then needed: where memory is not overcommitted,
+ * what is accessible is charged. */
 static bool make_accessible(uint32_t end)
 {
 	uint32_t to = (end + GROW_PAGES - 1) / GROW_PAGES * GROW_PAGES;
@@ -129,7 +134,8 @@ static bool make_accessible(uint32_t end)
 	if (end > npages)
 		return false;
 	to = to > npages ? npages : to;
-	if (gck_raw(SYS_mprotect, base + accessible * GCK_NS_PAGE,
+	if (gck_raw(SYS_mprotect, table, whole_pages(to * sizeof *table), PROT_READ | PROT_WRITE) < 0 ||
+	    gck_raw(SYS_mprotect, base + accessible * GCK_NS_PAGE,
 		    (to - accessible) * GCK_NS_PAGE, PROT_READ | PROT_WRITE) < 0)
 		return false;
 	accessible = to;
