@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/mpi/request_pool.h"
 
-#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,18 @@ struct slab {
 struct gck_mpi_pool gck_mpi_pool;
 
 static struct slab *slabs;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Held for a few instructions, so that a mutex costs more than what it guards. */
+static void lock(void)
+{
+	while (__atomic_exchange_n(&gck_mpi_pool.locked, true, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void unlock(void)
+{
+	__atomic_store_n(&gck_mpi_pool.locked, false, __ATOMIC_RELEASE);
+}
 
 int gck_mpi_request_init(int nranks, bool threaded)
 {
@@ -57,11 +68,11 @@ struct gck_mpi_request *gck_mpi_request_take_slowly(void)
 {
 	struct gck_mpi_request *r;
 
-	pthread_mutex_lock(&lock);
+	lock();
 	r = gck_mpi_pool.free ? gck_mpi_pool.free : grow();
 	if (r)
 		gck_mpi_pool.free = r->next_free;
-	pthread_mutex_unlock(&lock);
+	unlock();
 	return r;
 }
 
@@ -75,20 +86,20 @@ void gck_mpi_request_free(struct gck_mpi_request *r)
 		gck_mpi_type_release(r->type);
 	if (r->h.fortran >= 0)
 		gck_mpi_fortran_free(&r->h);
-	pthread_mutex_lock(&lock);
+	lock();
 	r->state = GCK_MPI_REQUEST_FREE;
 	r->next_free = gck_mpi_pool.free;
 	gck_mpi_pool.free = r;
-	pthread_mutex_unlock(&lock);
+	unlock();
 }
 
 void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg)
 {
 	struct slab *first;
 
-	pthread_mutex_lock(&lock);
+	lock();
 	first = slabs;
-	pthread_mutex_unlock(&lock);
+	unlock();
 	for (struct slab *s = first; s; s = s->next)
 		for (int i = 0; i < SLAB_PLACES; i++)
 			if (s->place[i].state != GCK_MPI_REQUEST_FREE)

@@ -15,6 +15,7 @@ struct gck_mpi_pool {
 	uint64_t *sent, *received;  /* [nranks] messages to and from each rank of MPI_COMM_WORLD */
 	int nranks;
 	bool threaded;              /* threads call MPI at the same time */
+	bool locked;                /* the free places, then */
 };
 
 extern struct gck_mpi_pool gck_mpi_pool;
