@@ -28,7 +28,6 @@ static struct {
 	__typeof__(&PMIx_Commit) commit;
 	__typeof__(&PMIx_Fence_nb) fence;
 	__typeof__(&PMIx_Get) get;
-	void (*free)(void *);
 } real;
 
 static struct {
@@ -52,7 +51,7 @@ static bool bind(void)
 		{"PMIx_Initialized", (void **)&real.initialized}, {"PMIx_Init", (void **)&real.init},
 		{"PMIx_Finalize", (void **)&real.finalize}, {"PMIx_Put", (void **)&real.put},
 		{"PMIx_Commit", (void **)&real.commit}, {"PMIx_Fence_nb", (void **)&real.fence},
-		{"PMIx_Get", (void **)&real.get}, {"free", (void **)&real.free},
+		{"PMIx_Get", (void **)&real.get},
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -151,8 +150,8 @@ static int get(size_t rank, void **copy, struct gck_mpi_words *w, struct gck_err
 	if (v)
 		memcpy(v, bo->bytes, bo->size);
 	*w = (struct gck_mpi_words){v ? v + 1 : NULL, bo->size / sizeof *v - 1};
-	real.free(bo->bytes);
-	real.free(value);
+	gck_mpi_ns_free(bo->bytes);
+	gck_mpi_ns_free(value);
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for rank %zu's words", rank);
 	if (*v != pmix.serial)

@@ -230,6 +230,14 @@ void *gck_mpi_ns_symbol(const char *name)
 	return found;
 }
 
+void gck_mpi_ns_free(void *p)
+{
+	void (*release)(void *) = (void (*)(void *))dlsym(gck_mpi_ns.root_handle, "free");
+
+	if (release)
+		release(p);
+}
+
 /* ---- holding -------------------------------------------------------------------------------- */
 
 int gck_mpi_ns_hold(int ms, struct gck_error *err)

@@ -25,6 +25,9 @@ const char *gck_mpi_ns_library(void); /* its path; NULL: none is loaded */
 /* Address of a symbol of the real library (and what it needs), NULL: it has none. */
 void *gck_mpi_ns_symbol(const char *name);
 
+/* Free what a function of the copy has allocated for its caller. */
+void gck_mpi_ns_free(void *p);
+
 /* The copy's environment. Take: what the program's is now (for MPI_Init: the program may have
  * changed it since the load). Setenv with a value of NULL takes the variable away. */
 int gck_mpi_ns_take_environment(struct gck_error *err);
