@@ -29,6 +29,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "spank/agent.h"
 #include "spank/clock.h"
 #include "spank/environment.h"
+#include "spank/leak.h"
 #include "spank/option.h"
 
 #define FINISH_MS 2000
@@ -253,6 +254,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 	(void)argv;
 	if (!step.on)
 		return 0;
+	gck_leak_close();
 	if ((step.failed || *step.called_off || join_agent(spank)) && step.must)
 		_exit(1);
 	return 0;

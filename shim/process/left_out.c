@@ -137,6 +137,14 @@ bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)
 	return is_in(l->threads, l->nthreads, tid);
 }
 
+bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < l->ranges.n; i++)
+		if (l->ranges.v[i].start <= start && end <= l->ranges.v[i].end)
+			return true;
+	return false;
+}
+
 /* ---- mappings ------------------------------------------------------------------------------- */
 
 static int keep(struct gck_maps *out, const struct gck_vma *x, uint64_t start, uint64_t end,

@@ -32,6 +32,9 @@ void gck_left_out_free(struct gck_left_out *l);
 bool gck_left_out_fd(const struct gck_left_out *l, int fd);
 bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid);
 
+/* Are all these bytes left out? */
+bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end);
+
 /* Take the ranges off a list of mappings. */
 int gck_left_out_cut(const struct gck_left_out *l, struct gck_maps *m, struct gck_error *err);
 
