@@ -157,6 +157,32 @@ static void test_threads(void)
 	ok(!broken, "blocks keep their contents while %d threads use the heap", THREADS);
 }
 
+static void *borrow(void *highest)
+{
+	uintptr_t *most = highest;
+
+	for (int i = 0; i < 4; i++)
+		blocks[0][i].p = get(8000);
+	for (int i = 0; i < 4; i++) {
+		if ((uintptr_t)blocks[0][i].p > *most)
+			*most = (uintptr_t)blocks[0][i].p;
+		give_back(blocks[0][i].p);
+	}
+	return NULL;
+}
+
+static void test_ends(void)
+{
+	uintptr_t early = 0, late = 0;
+	pthread_t thread;
+
+	for (int i = 0; i < 300; i++) {
+		pthread_create(&thread, NULL, borrow, i < 20 ? &early : &late);
+		pthread_join(thread, NULL);
+	}
+	ok(late <= early, "what a thread has put by is used again after its end");
+}
+
 static void test_reuse(void)
 {
 	char *first, *p = get(30 << 20);
@@ -195,6 +221,7 @@ int main(void)
 	usable = dlsym(gck_mpi_ns.root_handle, "malloc_usable_size");
 	test_sizes();
 	test_threads();
+	test_ends();
 	test_reuse();
 	return tap_done();
 }

@@ -92,7 +92,7 @@ GCK_EXPORT int pthread_setspecific(pthread_key_t key, const void *data)
 		values = calloc(MAX_KEYS, sizeof *values);
 		if (!values)
 			return ENOMEM;
-		gck_mpi_root.host->note_thread();
+		gck_ns_thread_note();
 	}
 	values[key] = (struct value){ .seq = seq_of(key), .data = (void *)data };
 	return 0;

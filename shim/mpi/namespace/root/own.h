@@ -41,7 +41,9 @@ void gck_ns_leave(void);
 int gck_ns_hold(int ms);
 void gck_ns_release(void);
 
-/* threads.c */
+/* threads.c. Note: the calling thread has something that is to be given back at its end. */
+void gck_ns_thread_note(void);
+void gck_ns_thread_ends(void);
 void gck_ns_threads_start(void);
 int gck_ns_threads_settle(int ms); /* ended threads are gone, and from the list; -1: not in time */
 

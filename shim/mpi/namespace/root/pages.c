@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 
+#include "shim/mpi/namespace/root/lock.h"
 #include "shim/mpi/namespace/root/own.h"
 
 #define MOST_BYTES (1ul << 36)
@@ -15,6 +16,7 @@
 #define KEEP_PAGES (64u << 8)    /* free ones that stay in memory: 64 MiB */
 #define LISTS 32
 
+static struct gck_ns_lock lock;
 static char *base;
 static struct gck_ns_page *table;
 static uint32_t npages;     /* of the range */
@@ -178,7 +180,7 @@ static void *from_lists(uint32_t n, uint32_t align)
 	return base + i * GCK_NS_PAGE;
 }
 
-void *gck_ns_pages_get(size_t n, size_t align, bool *fresh)
+static void *get(size_t n, size_t align, bool *fresh)
 {
 	uint32_t before, i;
 	void *run;
@@ -200,21 +202,19 @@ void *gck_ns_pages_get(size_t n, size_t align, bool *fresh)
 	return base + i * GCK_NS_PAGE;
 }
 
-void gck_ns_pages_put(void *run, size_t n)
+static void put(uint32_t i, uint32_t n)
 {
-	uint32_t i = index_of(run);
-
 	table[i].use = GCK_NS_UNUSED;
 	if (resident + n <= KEEP_PAGES)
 		resident += n;
 	else
-		gck_raw(SYS_madvise, run, n * GCK_NS_PAGE, MADV_DONTNEED);
+		gck_raw(SYS_madvise, base + i * GCK_NS_PAGE, n * GCK_NS_PAGE, MADV_DONTNEED);
 	free_run(i, n);
 }
 
-bool gck_ns_pages_extend(void *run, size_t had, size_t n)
+static bool extend(uint32_t i, uint32_t n)
 {
-	uint32_t i = index_of(run), next = i + had, more = n - had, there;
+	uint32_t next = i + table[i].n, more = n - table[i].n, there;
 
 	if (next == top) {
 		if ((uint64_t)i + n > npages || !make_accessible(i + n))
@@ -229,4 +229,64 @@ bool gck_ns_pages_extend(void *run, size_t had, size_t n)
 	if (there > more)
 		enlist(next + more, there - more);
 	return true;
+}
+
+/* ---- runs and slabs ------------------------------------------------------------------------- */
+
+void *gck_ns_run_get(size_t n, size_t align, bool *fresh)
+{
+	void *run;
+
+	gck_ns_lock(&lock);
+	run = get(n, align, fresh);
+	if (run)
+		*gck_ns_page_of(run) = (struct gck_ns_page){ .use = GCK_NS_BIG, .n = n };
+	gck_ns_unlock(&lock);
+	return run;
+}
+
+void gck_ns_run_put(void *run)
+{
+	gck_ns_lock(&lock);
+	put(index_of(run), gck_ns_page_of(run)->n);
+	gck_ns_unlock(&lock);
+}
+
+bool gck_ns_run_extend(void *run, size_t n)
+{
+	struct gck_ns_page *page = gck_ns_page_of(run);
+	bool done;
+
+	gck_ns_lock(&lock);
+	done = n < npages && extend(index_of(run), n);
+	if (done)
+		page->n = n;
+	gck_ns_unlock(&lock);
+	return done;
+}
+
+char *gck_ns_slab_get(unsigned int class)
+{
+	struct gck_ns_page *page;
+	bool fresh;
+	char *slab;
+
+	gck_ns_lock(&lock);
+	slab = get(GCK_NS_SLAB_PAGES, 1, &fresh);
+	for (unsigned int i = 0; slab && i < GCK_NS_SLAB_PAGES; i++) {
+		page = gck_ns_page_of(slab) + i;
+		*page = (struct gck_ns_page){ .use = GCK_NS_SMALL, .class = class };
+	}
+	gck_ns_unlock(&lock);
+	return slab;
+}
+
+void gck_ns_pages_lock(void)
+{
+	gck_ns_lock(&lock);
+}
+
+void gck_ns_pages_unlock(void)
+{
+	gck_ns_unlock(&lock);
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/mpi/namespace/root/blocks.h"
 #include "shim/mpi/namespace/root/lock.h"
 
 #define MAX_THREADS 1024
@@ -78,12 +79,29 @@ static void give_back(struct gck_mpi_root_thread *t)
 	set_life(t, GCK_MPI_ROOT_FREE);
 }
 
+/* ---- what a thread leaves ------------------------------------------------------------------- */
+
+static __thread bool is_own;
+
+/* The end of the copy's own is seen here, that of others by the outside. */
+void gck_ns_thread_note(void)
+{
+	if (!is_own)
+		gck_mpi_root.host->note_thread();
+}
+
+void gck_ns_thread_ends(void)
+{
+	gck_ns_keys_end();
+	gck_ns_blocks_end();
+}
+
 /* ---- the thread itself ---------------------------------------------------------------------- */
 
 /* What it does after this is libc's and the kernel's: hold waits until it is gone. */
 static void ends(void *p)
 {
-	gck_ns_keys_end();
+	gck_ns_thread_ends();
 	gck_ns_enter();
 	set_life(p, GCK_MPI_ROOT_ENDED);
 	gck_ns_leave();
@@ -94,6 +112,7 @@ static void *run(void *p)
 	struct gck_mpi_root_thread *t = p;
 	void *result;
 
+	is_own = true;
 	t->self = pthread_self();
 	__atomic_store_n(tid_of(t), gck_raw(SYS_gettid), __ATOMIC_RELEASE);
 	if (gck_mpi_root.host->has_tid(*tid_of(t))) {
