@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The stand-in's core: the same programs with and without it. Runs in the build folder.
+# shellcheck source=lib.sh
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
 passes "handles that are none: Open MPI" ./mpi_handles
@@ -9,6 +10,8 @@ passes "before MPI_Init and after MPI_Finalize: Open MPI" ./mpi_lifetime
 passes "before MPI_Init and after MPI_Finalize: the stand-in" alone ./mpi_lifetime
 says "a call before MPI_Init: Open MPI" "before MPI_INIT" ./mpi_lifetime early
 says "a call before MPI_Init: the stand-in" "before MPI_INIT" alone ./mpi_lifetime early
+passes "what MPI 3 deprecated or removed: Open MPI" ./mpi_deprecated
+passes "what MPI 3 deprecated or removed: the stand-in" alone ./mpi_deprecated
 passes "threads in and out of the gate" ./mpi_gate
 
 tmp=$(mktemp -d) || exit 1

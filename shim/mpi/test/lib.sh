@@ -49,9 +49,11 @@ says() { # NAME PATTERN COMMAND...: it fails, and says so
 	name=$1
 	pattern=$2
 	shift 2
-	output=$("$@" 2>&1 </dev/null)
-	[ $? -ne 0 ] && printf '%s\n' "$output" | grep -q -e "$pattern"
-	result=$?
+	result=1
+	if ! output=$("$@" 2>&1 </dev/null); then
+		printf '%s\n' "$output" | grep -q -e "$pattern"
+		result=$?
+	fi
 	check $result "$name"
 	[ $result -eq 0 ] || printf '%s\n' "$output" | sed 's/^/# /'
 }
