@@ -70,7 +70,7 @@ static struct gck_mpi_file *new_file(MPI_Comm comm, const char *name, int amode,
 	*rc = MPI_ERR_NO_MEM;
 	if (!f)
 		return NULL;
-	*rc = gck_mpi_own_comm(comm, &f->comm);
+	*rc = gck_mpi_own_comm(comm, &f->comm, "MPI_File_open");
 	if (!*rc)
 		*rc = gck_mpi_own_info(info, &f->info);
 	f->amode = amode;
@@ -116,10 +116,12 @@ GCK_MPI_FUNCTION(File_open, (MPI_Comm comm, const char *filename, int amode, MPI
 
 	if (f) {
 		rc = open_real(f, info);
-		if (rc)
+		if (rc) {
 			destroy(f);
-		else
+		} else {
+			gck_mpi_errhandler_inherit(f, MPI_FILE_NULL);
 			*fh = (MPI_File)f;
+		}
 	}
 	return gck_mpi_error(MPI_FILE_NULL, rc, "MPI_File_open");
 }
@@ -153,6 +155,7 @@ GCK_MPI_FUNCTION(File_close, (MPI_File *fh))
 	if (!rc) {
 		gck_mpi_type_release(f->etype);
 		gck_mpi_type_release(f->filetype);
+		gck_mpi_handle_set_real(f, NULL); /* a restart opens it no more */
 	}
 	gck_mpi_leave();
 	if (!rc && f->amode & MPI_MODE_DELETE_ON_CLOSE)

@@ -54,7 +54,7 @@ static int save_one(struct gck_mpi_file *f, struct gck_error *err)
 static int save(struct gck_error *err)
 {
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_FILE); h; h = h->next)
-		if (save_one((struct gck_mpi_file *)h, err))
+		if (h->real && save_one((struct gck_mpi_file *)h, err))
 			return -1;
 	return 0;
 }

@@ -8,17 +8,33 @@
 
 #include "shim/mpi/function.h"
 
-int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own)
+/* Not a dup: that brings the topology along. */
+static int create_real(MPI_Comm comm, MPI_Comm *real)
 {
+	MPI_Comm from = GCK_MPI_REAL_COMM(comm);
 	MPI_Group group;
-	int rc = PMPI_Comm_group(comm, &group);
+	int rc = gck_mpi_real.Comm_group(from, &group);
 
-	if (rc != MPI_SUCCESS)
-		return rc;
-	/* not a dup: that runs the program's callbacks of attributes */
-	rc = PMPI_Comm_create(comm, group, own);
-	PMPI_Group_free(&group);
-	return rc == MPI_SUCCESS ? PMPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN) : rc;
+	if (!rc) {
+		rc = gck_mpi_real.Comm_create(from, group, real);
+		gck_mpi_real.Group_free(&group);
+	}
+	return rc;
+}
+
+int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own, const char *function)
+{
+	struct gck_mpi_birth b;
+	int rc;
+
+	gck_mpi_comm_begin_as(&b, comm, function);
+	rc = create_real(comm, &b.real);
+	if (rc)
+		gck_mpi_comm_failed(comm, rc);
+	else
+		rc = gck_mpi_comm_made(&b, gck_mpi_comm_of(comm), own);
+	gck_mpi_leave();
+	return rc ? rc : PMPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
 }
 
 struct entry {
@@ -33,7 +49,8 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* This rank's objects in their order, and one entry more: the end. NULL: no memory. */
+/* This rank's objects in their order, and one entry more: the end. NULL: no memory. What has no real
+ * one is being made or freed, in all ranks. */
 static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *))
 {
 	struct entry *v;
@@ -45,9 +62,10 @@ static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void 
 	if (!v)
 		return NULL;
 	for (struct gck_mpi_handle *h = gck_mpi_first(kind); h; h = h->next)
-		v[i++] = (struct entry){gck_mpi_own_id(own_of(h)), h};
-	v[n] = (struct entry){UINT64_MAX, NULL};
-	qsort(v, n, sizeof(*v), by_id);
+		if (h->real)
+			v[i++] = (struct entry){gck_mpi_own_id(own_of(h)), h};
+	v[i] = (struct entry){UINT64_MAX, NULL};
+	qsort(v, i, sizeof(*v), by_id);
 	return v;
 }
 

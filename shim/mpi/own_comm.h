@@ -9,9 +9,9 @@
 
 #include "shim/mpi/comm.h"
 
-/* Collective over comm, an intracommunicator; outside the gate. Errors return from the new one; of
- * the making they go to comm's handler as any error of its own. */
-int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own);
+/* Collective over comm, an intracommunicator; outside the gate, in the MPI function named. No error
+ * handler is called, neither here nor by calls on the new one. An MPI error code. */
+int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own, const char *function);
 
 /* Its id: the same in all its ranks, and in one order for all objects that they share. */
 static inline uint64_t gck_mpi_own_id(MPI_Comm own)

@@ -61,6 +61,23 @@ static char *map_object(int fd, size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* ---- among the ranks ------------------------------------------------------------------------ */
+
+static int real_bcast(struct gck_mpi_win *w, void *p, int size)
+{
+	return gck_mpi_real.Bcast(p, size, GCK_MPI_REAL_TYPE(MPI_BYTE), 0,
+				  GCK_MPI_REAL_COMM(w->comm));
+}
+
+/* Is it so in all ranks? */
+static int real_all(struct gck_mpi_win *w, int *good)
+{
+	int mine = *good;
+
+	return gck_mpi_real.Allreduce(&mine, good, 1, GCK_MPI_REAL_TYPE(MPI_INT),
+				      GCK_MPI_REAL_OP(MPI_MIN), GCK_MPI_REAL_COMM(w->comm));
+}
+
 /* ---- making --------------------------------------------------------------------------------- */
 
 /* Where each rank's segment lies; the size of all. */
@@ -77,6 +94,24 @@ static size_t lay_out(struct gck_mpi_segment *s, int n, bool apart)
 	return at ? (at + PAGE - 1) / PAGE * PAGE : PAGE;
 }
 
+/* A fresh object, mapped by all. *base: NULL if not here; *good: it is everywhere. */
+static int map_all(struct gck_mpi_win *w, char **base, int *good)
+{
+	struct name name = {""};
+	int fd = w->rank == 0 ? make_object(&name, w->shared->size) : -1;
+	int rc = real_bcast(w, &name, sizeof(name));
+
+	if (w->rank != 0 && !rc)
+		fd = open_object(&name);
+	*base = map_object(fd, w->shared->size);
+	*good = *base != NULL;
+	if (!rc)
+		rc = real_all(w, good);
+	if (w->rank == 0 && name.text[0])
+		shm_unlink(name.text);
+	return rc;
+}
+
 static int gather(struct gck_mpi_win *w, bool apart)
 {
 	struct gck_mpi_shared *s = w->shared = calloc(1, sizeof(*s));
@@ -88,8 +123,9 @@ static int gather(struct gck_mpi_win *w, bool apart)
 	s->segments = calloc((size_t)w->nranks, sizeof(*s->segments));
 	if (!s->segments)
 		return MPI_ERR_NO_MEM;
-	rc = PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, s->segments, sizeof(mine), MPI_BYTE,
-			    w->comm);
+	rc = gck_mpi_real.Allgather(&mine, sizeof(mine), GCK_MPI_REAL_TYPE(MPI_BYTE), s->segments,
+				    sizeof(mine), GCK_MPI_REAL_TYPE(MPI_BYTE),
+				    GCK_MPI_REAL_COMM(w->comm));
 	if (!rc)
 		s->size = lay_out(s->segments, w->nranks, apart);
 	return rc;
@@ -97,25 +133,15 @@ static int gather(struct gck_mpi_win *w, bool apart)
 
 int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart)
 {
-	int rc = gather(w, apart), fd = -1, good, all;
-	struct name name = {""};
+	int rc = gather(w, apart), good = 0;
+	struct gck_mpi_shared *s = w->shared;
 
 	if (rc)
 		return rc;
-	if (w->rank == 0)
-		fd = make_object(&name, w->shared->size);
-	rc = PMPI_Bcast(&name, sizeof(name), MPI_BYTE, 0, w->comm);
-	if (rc)
-		return rc;
-	w->shared->base = map_object(w->rank == 0 ? fd : open_object(&name), w->shared->size);
-	good = w->shared->base != NULL;
-	rc = PMPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, w->comm);
-	if (w->rank == 0 && name.text[0])
-		shm_unlink(name.text);
-	if (rc)
-		return rc;
-	w->base = good ? w->shared->base + w->shared->segments[w->rank].offset : NULL;
-	return all ? MPI_SUCCESS : name.text[0] ? MPI_ERR_RMA_SHARED : MPI_ERR_NO_MEM;
+	rc = map_all(w, &s->base, &good);
+	if (!rc && s->base)
+		w->base = s->base + s->segments[w->rank].offset;
+	return rc ? rc : good ? MPI_SUCCESS : MPI_ERR_RMA_SHARED;
 }
 
 void gck_mpi_shared_free(struct gck_mpi_win *w)
@@ -142,41 +168,20 @@ static void copy_pages(char *to, const char *from, size_t size)
 	}
 }
 
-static int real_bcast(struct gck_mpi_win *w, void *p, int size)
-{
-	return gck_mpi_real.Bcast(p, size, GCK_MPI_REAL_TYPE(MPI_BYTE), 0,
-				  GCK_MPI_REAL_COMM(w->comm));
-}
-
-static int real_all(struct gck_mpi_win *w, int *good)
-{
-	int mine = *good;
-
-	return gck_mpi_real.Allreduce(&mine, good, 1, GCK_MPI_REAL_TYPE(MPI_INT),
-				      GCK_MPI_REAL_OP(MPI_MIN), GCK_MPI_REAL_COMM(w->comm));
-}
-
 /* Each rank brings its own segment, then puts the new memory where the old one is. */
 int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
 {
 	struct gck_mpi_shared *s = w->shared;
 	const struct gck_mpi_segment *mine = &s->segments[w->rank];
-	struct name name = {""};
-	int fd = w->rank == 0 ? make_object(&name, s->size) : -1, good;
-	char *fresh = NULL;
+	char *fresh;
+	int good, rc = map_all(w, &fresh, &good);
 
-	if (real_bcast(w, &name, sizeof(name)))
-		return gck_fail(err, EIO, "sharing a window's memory again: MPI failed");
-	fresh = map_object(w->rank == 0 ? fd : open_object(&name), s->size);
-	if (fresh)
+	if (!rc && good) {
 		copy_pages(fresh + mine->offset, s->base + mine->offset, (size_t)mine->size);
-	good = fresh != NULL;
-	if (real_all(w, &good))
-		good = 0;
-	if (w->rank == 0 && name.text[0])
-		shm_unlink(name.text);
-	if (good && mremap(fresh, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED, s->base) ==
-			    (void *)s->base)
+		rc = real_all(w, &good); /* before anybody reads what others bring */
+	}
+	if (!rc && good && mremap(fresh, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+				  s->base) == (void *)s->base)
 		return 0;
 	if (fresh)
 		munmap(fresh, s->size);

@@ -20,8 +20,8 @@ struct gck_mpi_shared {
 	struct gck_mpi_segment *segments; /* [nranks] */
 };
 
-/* Collective over w->comm, outside the gate: map memory of all, w->size of this rank's. apart: every
- * segment on pages of its own. Sets w->base. An MPI error class, the same in all ranks. */
+/* Collective over w->comm, in the gate: map memory of all, w->size of this rank's. apart: every
+ * segment on pages of its own. Sets w->base. An MPI error class. */
 int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart);
 void gck_mpi_shared_free(struct gck_mpi_win *w);
 

@@ -53,7 +53,7 @@ static void destroy(struct gck_mpi_win *w)
 	gck_mpi_handle_free(w);
 }
 
-/* Collective. *rc says why it is NULL; errors of comm's have been raised then. */
+/* Collective. *rc says why it is NULL. */
 static struct gck_mpi_win *new_win(int flavor, int disp_unit, MPI_Info info, MPI_Comm comm, int *rc)
 {
 	struct gck_mpi_win *w = gck_mpi_handle_new(GCK_MPI_WIN, sizeof(*w), NULL);
@@ -64,7 +64,7 @@ static struct gck_mpi_win *new_win(int flavor, int disp_unit, MPI_Info info, MPI
 	pthread_mutex_init(&w->lock, NULL);
 	w->flavor = flavor;
 	w->disp_unit = disp_unit;
-	*rc = gck_mpi_own_comm(comm, &w->comm);
+	*rc = gck_mpi_own_comm(comm, &w->comm, "MPI_Win_create");
 	if (!*rc)
 		*rc = take_hints(w, info);
 	if (!*rc) {
@@ -80,14 +80,18 @@ static struct gck_mpi_win *new_win(int flavor, int disp_unit, MPI_Info info, MPI
 	return NULL;
 }
 
-/* Collective: the real windows, and the attributes. */
+/* Collective: shared memory, the real windows, the attributes. A checkpoint comes before the first two
+ * or after them. */
 static int finish(struct gck_mpi_win *w, MPI_Win *win)
 {
-	int rc;
+	int rc = MPI_SUCCESS;
 
 	gck_mpi_enter_as("MPI_Win_create");
 	gck_mpi_clock_tick(&gck_mpi_comm_of(w->comm)->clock);
-	rc = gck_mpi_win_make_real(w);
+	if (w->flavor == MPI_WIN_FLAVOR_SHARED)
+		rc = gck_mpi_shared_make(w, hint(w->info, "alloc_shared_noncontig"));
+	if (!rc)
+		rc = gck_mpi_win_make_real(w);
 	gck_mpi_leave();
 	if (!rc)
 		rc = gck_mpi_attributes_of_win(w, w->base, w->size, w->disp_unit, w->flavor,
@@ -155,13 +159,9 @@ GCK_MPI_FUNCTION(Win_allocate_shared, (MPI_Aint size, int disp_unit, MPI_Info in
 
 	if (w) {
 		w->size = size;
-		rc = gck_mpi_shared_make(w, hint(w->info, "alloc_shared_noncontig"));
-		if (rc) {
-			destroy(w);
-		} else {
+		rc = finish(w, win);
+		if (!rc)
 			*(void **)baseptr = w->base;
-			rc = finish(w, win);
-		}
 	}
 	return gck_mpi_error(comm, rc, "MPI_Win_allocate_shared");
 }
@@ -192,6 +192,10 @@ static int free_real(struct gck_mpi_win *w)
 		rc = gck_mpi_real.Win_free(&real);
 	if (!rc && w->real_locks)
 		rc = gck_mpi_real.Win_free(&w->real_locks);
+	if (!rc) {
+		gck_mpi_handle_set_real(w, NULL); /* a restart makes it no more */
+		w->dirty = false;
+	}
 	gck_mpi_leave();
 	return rc;
 }

@@ -12,7 +12,8 @@
 
 extern int rank, size;
 
-/* A checkpoint and restart in place, if this run is to have them (GPUCKPT_MPI_TEST). Collective. */
+/* A checkpoint and restart in place, if this run is to have them (GPUCKPT_MPI_TEST); with EVERY=n in
+ * the environment at each n-th call only. Collective. */
 void cycle(void);
 
 /* Is libgpuckpt-mpi.so there, or the plain library? */
@@ -26,8 +27,8 @@ void check_(long long got, long long want, const char *what, const char *file, i
 /* One family; ONLY=name in the environment runs no other. */
 void family(const char *name, void (*test)(void));
 
-/* MPI_Init and MPI_Finalize around the families. */
-void begin(int *argc, char ***argv);
+/* After MPI_Init; and MPI_Finalize. */
+void begin(void);
 int end(void);
 
 #endif

@@ -204,7 +204,8 @@ static void test_append(void)
 
 int main(int argc, char **argv)
 {
-	begin(&argc, &argv);
+	MPI_Init(&argc, &argv);
+	begin();
 	snprintf(path, sizeof(path), "%s/file", argc > 1 ? argv[1] : ".");
 	family("explicit offsets", test_offsets);
 	family("file pointers", test_pointers);

@@ -156,7 +156,8 @@ int main(int argc, char **argv)
 {
 	int provided = -1;
 
-	begin(&argc, &argv);
+	MPI_Init(&argc, &argv);
+	begin();
 	IS(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
 	family("control variables", test_cvars);
 	family("writing control variables", test_writing);
