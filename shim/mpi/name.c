@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names: kept here, for a restart, and told to the real library, for its messages. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim/mpi/attached.h"
+#include "shim/mpi/file.h"
 #include "shim/mpi/function.h"
 #include "shim/mpi/name.h"
 
@@ -76,8 +78,13 @@ FOR_KIND(Win, GCK_MPI_WIN, MPI_Win, handle)
 
 void gck_mpi_name_for_people(struct gck_mpi_handle *h, char *name)
 {
+	const struct gck_mpi_file *file = gck_mpi_file_of((MPI_File)h);
 	int length = 0, rc = MPI_ERR_OTHER;
 
+	if (file) {
+		snprintf(name, MPI_MAX_OBJECT_NAME, "%s", file->name);
+		return;
+	}
 	gck_mpi_enter();
 	if (h->kind == GCK_MPI_COMM)
 		rc = gck_mpi_real.Comm_get_name(h->real, name, &length);
