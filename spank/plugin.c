@@ -30,6 +30,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "spank/agent.h"
 #include "spank/clock.h"
 #include "spank/environment.h"
+#include "spank/leak.h"
 #include "spank/option.h"
 
 #define FINISH_MS 2000
@@ -40,6 +41,7 @@ static struct {
 	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
 	bool must;          /* then the step must not run */
 	unsigned restarts;
+	char preload[2 * PATH_MAX]; /* what goes in front of the tasks' LD_PRELOAD */
 	uint32_t tasks, exited; /* of this node */
 	struct gck_conf conf;
 	struct gck_options options;
@@ -97,6 +99,21 @@ static int need_file(const char *path, int mode, const char *key, struct gck_err
 			path, strerror(errno), key, gck_option_conf_path());
 }
 
+/* The stand-in for Open MPI's library comes after the preload, which must be the first. Without it
+ * programs with MPI run and are refused by checkpoints. */
+static int choose_mpi(struct gck_error *err)
+{
+	bool wanted = step.options.mpi != GCK_MPI_NONE;
+
+	if (step.options.mpi == GCK_MPI_OPENMPI && need_file(step.conf.mpi, R_OK, "MpiPath", err))
+		return -1;
+	if (wanted && faccessat(AT_FDCWD, step.conf.mpi, R_OK, AT_EACCESS) != 0)
+		wanted = false;
+	snprintf(step.preload, sizeof step.preload, "%s%s%s", step.conf.preload, wanted ? ":" : "",
+		 wanted ? step.conf.mpi : "");
+	return 0;
+}
+
 static int configure(spank_t spank, struct gck_error *err)
 {
 	bool het = gck_environment_heterogeneous(spank);
@@ -116,7 +133,9 @@ static int configure(spank_t spank, struct gck_error *err)
 				gck_option_conf_path());
 	if (need_file(step.conf.agent, X_OK, "AgentPath", err))
 		return -1;
-	return need_file(step.conf.preload, R_OK, "PreloadPath", err);
+	if (need_file(step.conf.preload, R_OK, "PreloadPath", err))
+		return -1;
+	return choose_mpi(err);
 }
 
 static int make_agent(spank_t spank, struct gck_error *err)
@@ -163,7 +182,7 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.conf.preload, step.agent.link, step.restarts, &err)) {
+	if (gck_environment_rank(spank, step.preload, step.agent.link, step.restarts, &err)) {
 		fail(&err);
 		return -1;
 	}
@@ -241,6 +260,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 	(void)argv;
 	if (!step.on)
 		return 0;
+	gck_leak_close();
 	if ((step.failed || *step.called_off || join_agent(spank)) && step.must)
 		_exit(1);
 	return 0;

@@ -9,6 +9,7 @@
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
+#include "coordinator/agent/quiesce.h"
 #include "coordinator/agent/transaction.h"
 #include "coordinator/agent/upstream.h"
 
@@ -199,6 +200,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 	for (size_t i = 0; i < t->n; i++)
 		if (member_held(&t->members[i]))
 			member_tell(&t->members[i], json_pack("{s:s}", "op", "hold"));
+	quiesce_hold(t);
 	if (t->asked == PHASE_WRITE)
 		tell_progress(t);
 	if (!transaction_workers(t))

@@ -85,7 +85,7 @@ static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck
 	return -1;
 }
 
-static int ready(const struct gck_step *step, struct gck_error *err)
+int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err)
 {
 	const struct gck_node *missing = gck_live_missing(step->live);
 
@@ -126,7 +126,7 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 	c->began_ms = core->world->now_ms();
 	c->held = c->keep_held;
-	if (ready(step, &err) || know_numbers(core, step, &err) ||
+	if (gck_checkpoint_ready(step, &err) || know_numbers(core, step, &err) ||
 	    journal_intent(core, step, &err)) {
 		give_up(core, step, &err);
 		return;
@@ -144,7 +144,7 @@ void gck_act_freeze(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_error err = {0};
 
-	if (ready(step, &err)) {
+	if (gck_checkpoint_ready(step, &err)) {
 		give_up(core, step, &err);
 		return;
 	}

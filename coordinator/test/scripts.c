@@ -152,6 +152,34 @@ static void test_back(void)
 	end();
 }
 
+/* ---- MPI -------------------------------------------------------------------------------------- */
+
+static void test_quiesce(void)
+{
+	begin();
+	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
+	create();
+	settle();
+	ok(ended && ended_well, "nodes with and without MPI: the create is done");
+	is_int(f.agents[0][0].rounds, 3, "after three rounds");
+	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
+	end();
+}
+
+static void test_no_quiesce(void)
+{
+	begin();
+	f.agents[0][0].mpi = true;
+	create();
+	for (unsigned i = 0; i < 1000 && f.agents[0][0].round != 2 && fake_deliver(&f); i++)
+		;
+	fake_disconnect(&f, &f.agents[0][1]);
+	settle();
+	ok(ended && !ended_well, "an agent that is lost in the rounds ends the create");
+	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
+	end();
+}
+
 /* ---- memory is short ----------------------------------------------------------------------- */
 
 static void test_needs_hold(void)
@@ -324,6 +352,8 @@ int main(void)
 	test_bye();
 	test_nobody();
 	test_back();
+	test_quiesce();
+	test_no_quiesce();
 	test_needs_hold();
 	test_missing();
 	test_hold();

@@ -256,7 +256,8 @@ static void note_contents(struct gck_scan *s)
 
 int gck_scan_maps(struct gck_scan *s)
 {
-	if (gck_maps_read(s->t->proc, &s->maps, s->err))
+	if (gck_maps_read(s->t->proc, &s->maps, s->err) ||
+	    gck_left_out_cut(&s->t->left, &s->maps, s->err))
 		return -1;
 	for (size_t i = 0; i < s->maps.n; i++)
 		if (scan_area(s, &s->maps.v[i]))
