@@ -257,6 +257,21 @@ void gck_mpi_comm_failed(MPI_Comm comm, int rc)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
+static void find_use(struct gck_mpi_request *r, void *comm)
+{
+	if (r->comm == *(MPI_Comm *)comm)
+		*(MPI_Comm *)comm = MPI_COMM_NULL;
+}
+
+/* Does any request name it? Persistent ones count, and those that the program has yet to ask for. */
+static bool in_use(MPI_Comm comm)
+{
+	MPI_Comm found = comm;
+
+	gck_mpi_request_each(find_use, &found);
+	return found != comm;
+}
+
 static void forget(struct gck_mpi_comm *c)
 {
 	MPI_Comm handle = c->handle;
@@ -274,7 +289,7 @@ void gck_mpi_comm_sweep(void)
 		struct gck_mpi_comm *c = h->body;
 
 		next = h->next;
-		if (!c || !c->freed || gck_mpi_requests_on(c->handle))
+		if (!c || !c->freed || in_use(c->handle))
 			continue;
 		real = h->real;
 		gck_mpi_real.Comm_free(&real);
@@ -299,7 +314,7 @@ static int free_it(MPI_Comm comm)
 
 	gck_mpi_clock_tick(&c->clock);
 	gck_mpi_comm_sweep();
-	c->freed = gck_mpi_requests_on(c->handle);
+	c->freed = in_use(comm);
 	if (!c->freed) {
 		real = GCK_MPI_REAL_COMM(comm);
 		rc = gck_mpi_real.Comm_free(&real);

@@ -91,7 +91,9 @@ static inline bool is_small(int count, MPI_Datatype type)
 	       ((struct gck_mpi_handle *)type)->flags & GCK_MPI_PREDEFINED;
 }
 
-/* A large or synchronous send waits for its receiver, so it waits here, where it can park. */
+/* A large or synchronous send waits for its receiver, so it waits here, where it can park. One thing
+ * differs from a run without checkpoints: a synchronous send that is under way when one comes ends
+ * when its message is taken in, which may be before its receive is posted. */
 static inline int send_blocking(enum gck_mpi_send_mode mode, MESSAGE)
 {
 	MPI_Datatype t;

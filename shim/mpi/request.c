@@ -34,7 +34,8 @@ struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class
 		return NULL;
 	r->persistent = false;
 	r->order = gck_mpi_next_order();
-	r->state = GCK_MPI_REQUEST_ACTIVE;
+	/* last: the MPI thread may be looking, and asks an active one for its class */
+	__atomic_store_n(&r->state, GCK_MPI_REQUEST_ACTIVE, __ATOMIC_RELEASE);
 	return r;
 }
 
