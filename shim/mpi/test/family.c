@@ -27,6 +27,12 @@ bool is_standing_in(void)
 	return find_cycle() != NULL;
 }
 
+bool restarts(void)
+{
+	return getenv("GPUCKPT_MPI_TEST") && !getenv("GPUCKPT_MPI_TEST_MS") &&
+	       !getenv("GPUCKPT_MPI_TEST_KEEP") && !getenv("EVERY");
+}
+
 void cycle(void)
 {
 	const char *every = getenv("EVERY");

@@ -12,6 +12,9 @@
 
 extern int rank, size;
 
+/* Does each cycle() restart? */
+bool restarts(void);
+
 /* A checkpoint and restart in place, if this run is to have them (GPUCKPT_MPI_TEST); with EVERY=n in
  * the environment at each n-th call only. Collective. */
 void cycle(void);

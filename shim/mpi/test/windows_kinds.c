@@ -73,8 +73,25 @@ static void check_shared(MPI_Win win, long add)
 	}
 }
 
+/* The object behind an address: a inode, by /proc/self/maps. */
+static unsigned long object_at(const void *p)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long from, to, inode = 0;
+	char line[600];
+
+	while (f && !inode && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &inode) != 3 ||
+		    (unsigned long)p < from || (unsigned long)p >= to)
+			inode = 0;
+	if (f)
+		fclose(f);
+	return inode;
+}
+
 static void shared(const char *apart)
 {
+	unsigned long object, same;
 	int n = (rank + 1) * 1000;
 	long *p, *first;
 	MPI_Aint bytes;
@@ -92,7 +109,14 @@ static void shared(const char *apart)
 		p[k] = rank * 100000 + k;
 	MPI_Win_fence(0, win);
 	check_shared(win, 0);
+	object = object_at(p);
 	cycle();
+	if (restarts()) /* in place, the old memory is shared still: it must be another */
+		CHECK(object_at(p) != object);
+	object = same = object_at(p);
+	MPI_Bcast(&same, 1, MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
+	if (is_standing_in())
+		CHECK(object == same);
 	check_shared(win, 0);
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (int k = 0; k < n; k++)

@@ -25,6 +25,10 @@ static void ring(int assert, int rounds)
 		long out = rank * 1000 + i;
 		int flag = 0;
 
+		if (rank == i % size)
+			usleep(2000); /* the left neighbour waits for the post */
+		if (!(assert & MPI_MODE_NOCHECK))
+			IS(t.v[i], -1);
 		IS(MPI_Win_post(from, assert, t.win), MPI_SUCCESS);
 		if (i == 1)
 			cycle();
