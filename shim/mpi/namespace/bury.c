@@ -73,8 +73,9 @@ static int join_all(struct gck_error *err)
 			continue;
 		tid = tid_of(t->self);
 		if (!tid)
-			return gck_fail(err, ENOTSUP, "this kernel does not tell where the TID of a "
-					"thread is kept: the dead MPI library's cannot be joined");
+			return gck_fail(err, ENOTSUP, "this kernel does not tell where the TID of "
+					"a thread is kept: the dead MPI library's cannot be "
+					"joined");
 		__atomic_store_n(tid, 0, __ATOMIC_RELEASE);
 		r = gck_mpi_ns.root->join(t->self, NULL);
 		if (r)
@@ -85,7 +86,7 @@ static int join_all(struct gck_error *err)
 	return 0;
 }
 
-/* ---- all --------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------ */
 
 int gck_mpi_ns_bury(struct gck_error *err)
 {

@@ -11,7 +11,7 @@
 
 /* Registration caches hear of memory that the program gives back by writing jumps into libc's
  * munmap. Here they would write them into the namespace's libc, which the program does not call:
- * they would keep what is long gone, and the list of what the copy has mapped would not be right. */
+ * they would keep what is long gone, and the list of what the copy has mapped would be wrong. */
 static const struct {
 	const char *name, *value;
 } forced[] = {
@@ -61,7 +61,7 @@ int gck_mpi_ns_take_environment(struct gck_error *err)
 int gck_mpi_ns_setenv(const char *name, const char *value, struct gck_error *err)
 {
 	if (!gck_mpi_ns.root)
-		return gck_fail(err, EINVAL, "%s cannot be set for the MPI library: it is not loaded",
-				name);
+		return gck_fail(err, EINVAL, "%s cannot be set for the MPI library: it is not "
+				"loaded", name);
 	return set(name, value, err);
 }

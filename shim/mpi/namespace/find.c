@@ -70,8 +70,9 @@ static int search_objects(enum gck_mpi_path_kind kind, char *path, size_t size)
 static int take_named(const char *name, char *path, size_t size, struct gck_error *err)
 {
 	if (access(name, R_OK) < 0)
-		return gck_fail(err, errno, "GPUCKPT_MPI_LIBRARY names %s: %s: set it to the path of "
-				"Open MPI's " GCK_MPI_LIBRARY " or unset it", name, strerror(errno));
+		return gck_fail(err, errno, "GPUCKPT_MPI_LIBRARY names %s: %s: set it to the path "
+				"of Open MPI's " GCK_MPI_LIBRARY " or unset it", name,
+				strerror(errno));
 	if (gck_mpi_ns_is_own(name))
 		return gck_fail(err, EINVAL, "GPUCKPT_MPI_LIBRARY names %s, which is gpuckpt's own "
 				"library: set it to the path of Open MPI's " GCK_MPI_LIBRARY, name);

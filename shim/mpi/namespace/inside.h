@@ -42,7 +42,7 @@ void gck_mpi_scope_restore(void);
 /* Can dlsym look into it? It crashes for objects that were only loaded because others need them. */
 bool gck_mpi_scope_is_searchable(struct link_map *map);
 
-/* unload.c: all objects of the namespace, with none of their code run; there is no copy any more. */
+/* unload.c: all objects of the namespace, with none of their code run; there is no copy then. */
 int gck_mpi_ns_unload(struct gck_error *err);
 
 /* signals.c: the actions as they were before the copy set any. */

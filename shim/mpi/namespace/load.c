@@ -123,8 +123,8 @@ static int load_root(struct gck_error *err)
 		return -1;
 	gck_mpi_ns.root_handle = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
 	if (!gck_mpi_ns.root_handle)
-		return gck_fail(err, ENOENT, "cannot load %s into a namespace of its own: %s: install "
-				"gpuckpt again on this node", path, dlerror());
+		return gck_fail(err, ENOENT, "cannot load %s into a namespace of its own: %s: "
+				"install gpuckpt again on this node", path, dlerror());
 	gck_mpi_ns.root = dlsym(gck_mpi_ns.root_handle, GCK_MPI_ROOT_SYMBOL);
 	if (!gck_mpi_ns.root || gck_mpi_ns.root->version != GCK_MPI_ROOT_VERSION ||
 	    gck_mpi_ns.root->size != sizeof *gck_mpi_ns.root)
@@ -132,7 +132,8 @@ static int load_root(struct gck_error *err)
 				"gpuckpt again on this node", path);
 	if (dlinfo(gck_mpi_ns.root_handle, RTLD_DI_LMID, &gck_mpi_ns.id) < 0 ||
 	    dlinfo(gck_mpi_ns.root_handle, RTLD_DI_LINKMAP, &map) < 0)
-		return gck_fail(err, EINVAL, "cannot find the namespace of %s: %s", path, dlerror());
+		return gck_fail(err, EINVAL, "cannot find the namespace of %s: %s", path,
+				dlerror());
 	return gck_mpi_scope_find(map, err);
 }
 
@@ -145,13 +146,14 @@ static int load_library(struct gck_error *err)
 		return -1;
 	gck_mpi_ns.mpi_handle = dlmopen(gck_mpi_ns.id, path, RTLD_NOW | RTLD_LOCAL);
 	if (!gck_mpi_ns.mpi_handle)
-		return gck_fail(err, ENOENT, "cannot load the real MPI library %s: %s: load its module, "
-				"or set GPUCKPT_MPI_LIBRARY to its path", path, dlerror());
+		return gck_fail(err, ENOENT, "cannot load the real MPI library %s: %s: load its "
+				"module, or set GPUCKPT_MPI_LIBRARY to its path", path, dlerror());
 	if (dlinfo(gck_mpi_ns.mpi_handle, RTLD_DI_LINKMAP, &library) < 0)
-		return gck_fail(err, EINVAL, "cannot find %s in its namespace: %s", path, dlerror());
+		return gck_fail(err, EINVAL, "cannot find %s in its namespace: %s", path,
+				dlerror());
 	if (gck_mpi_ns_is_own(library->l_name))
-		return gck_fail(err, ENOENT, "the real MPI library was not found, only gpuckpt's own: "
-				"load its module, or set GPUCKPT_MPI_LIBRARY to its path");
+		return gck_fail(err, ENOENT, "the real MPI library was not found, only gpuckpt's "
+				"own: load its module, or set GPUCKPT_MPI_LIBRARY to its path");
 	return gck_mpi_scope_extend(root, library, err);
 }
 
@@ -243,8 +245,8 @@ void gck_mpi_ns_free(void *p)
 int gck_mpi_ns_hold(int ms, struct gck_error *err)
 {
 	if (gck_mpi_ns.root && gck_mpi_ns.root->hold(ms) < 0)
-		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s was in the loader or "
-				"made a mapping for more than %d ms: it will be tried again",
+		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s was in the loader "
+				"or made a mapping for more than %d ms: it will be tried again",
 				gck_mpi_ns_library(), ms);
 	return 0;
 }

@@ -38,9 +38,9 @@ int gck_mpi_ns_setenv(const char *name, const char *value, struct gck_error *err
  * for any thread that lives. Cheap; nothing happens while no copy is loaded. */
 void gck_mpi_ns_adopt(pthread_t thread);
 
-/* Keep the copy's own threads from changing what they share with the program (the loader's lists and
- * locks) and their own lists, for the time of a capture: when hold has returned 0, none is in the
- * middle of it, and one that wants to waits for release. -1: one was in it for ms milliseconds.
+/* Keep the copy's own threads from changing what they share with the program (the loader's lists
+ * and locks) and their own lists, for the time of a capture: when hold has returned 0, none is in
+ * the middle of it, and one that wants to waits for release. -1: one was in it for ms milliseconds.
  * No function of the real library may be called between the two. */
 int gck_mpi_ns_hold(int ms, struct gck_error *err);
 void gck_mpi_ns_release(void);
@@ -54,10 +54,6 @@ int gck_mpi_ns_bury(struct gck_error *err);
 
 /* For tests: what a restart does to the copy, in the living process. Its threads are ended where
  * they are, its descriptors closed, its memory unmapped; nothing but bury works afterwards. */
-int gck_mpi_ns_abandon(struct gck_error *err);
-
-/* For tests, in a living process: take away what the copy owns (threads, descriptors, memory), as if
- * the process had been restored without it. Then bury. */
 int gck_mpi_ns_abandon(struct gck_error *err);
 
 #endif

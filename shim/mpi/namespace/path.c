@@ -112,7 +112,9 @@ int gck_mpi_path_of(const struct link_map *map, const char *file, char *path, si
 		    gck_mpi_path_ok *ok)
 {
 	for (int kind = GCK_MPI_RPATH; kind <= GCK_MPI_RUNPATH; kind++) {
-		if (gck_mpi_path_search(map, gck_mpi_path_text(map, kind), file, path, size, ok) == 0)
+		const char *list = gck_mpi_path_text(map, kind);
+
+		if (gck_mpi_path_search(map, list, file, path, size, ok) == 0)
 			return 0;
 	}
 	return -1;

@@ -12,8 +12,8 @@ enum gck_mpi_path_kind { GCK_MPI_RPATH, GCK_MPI_RUNPATH };
 /* Is this file acceptable? NULL: every one that can be read. */
 typedef bool gck_mpi_path_ok(const char *path);
 
-/* The text of an object's DT_RUNPATH, or of the DT_RPATH that counts (there is no DT_RUNPATH); NULL:
- * it has none. */
+/* The text of an object's DT_RUNPATH, or of the DT_RPATH that counts (there is no DT_RUNPATH);
+ * NULL: it has none. */
 const char *gck_mpi_path_text(const struct link_map *map, enum gck_mpi_path_kind kind);
 
 /* First acceptable directory/file of a list separated by colons, $ORIGIN being the object's folder

@@ -21,7 +21,7 @@ struct gck_mpi_root_host {
 	void (*free)(void *memory);             /* for memory that is not of the namespace's heap */
 	size_t (*usable_size)(void *memory);
 	void (*exit)(int status) __attribute__((noreturn));
-	void (*note_thread)(void);              /* call `thread_ends` when the calling thread ends */
+	void (*note_thread)(void);              /* the calling thread's end: call `thread_ends` */
 	bool (*has_tid)(int32_t tid);           /* does the program know a thread by this number? */
 };
 
@@ -45,7 +45,7 @@ struct gck_mpi_root_thread {
 
 struct gck_mpi_root {
 	uint32_t version, size;
-	const struct gck_mpi_root_host *host; /* set by the outside before anything else is loaded */
+	const struct gck_mpi_root_host *host; /* set by the outside before all else is loaded */
 	struct gck_mpi_left_out *owned;       /* likewise; what it names is kept up to date */
 	struct gck_mpi_root_thread *threads;  /* threads[i] has the TID owned->threads[i] */
 	uint32_t nthreads;

@@ -53,9 +53,9 @@ int gck_mpi_scope_find(struct link_map *root, struct gck_error *err)
 		if (list_of(root)->n == n && is_array_of(list_of(root)->objects, all, n))
 			return 0;
 	}
-	return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in an unknown "
-			"place: MPI programs cannot be checkpointed with it; run with mpi=none",
-			root->l_name);
+	return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in an "
+			"unknown place: MPI programs cannot be checkpointed with it; run with "
+			"mpi=none", root->l_name);
 }
 
 static bool has(struct link_map **objects, unsigned int n, const struct link_map *map)
@@ -75,9 +75,9 @@ int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct
 	unsigned int n = list->n;
 
 	if (!is_array_of(more->objects, &library, 1))
-		return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in an "
-				"unknown place: MPI programs cannot be checkpointed with it; run "
-				"with mpi=none", library->l_name);
+		return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in "
+				"an unknown place: MPI programs cannot be checkpointed with it; "
+				"run with mpi=none", library->l_name);
 	objects = malloc((n + more->n) * sizeof(struct link_map *));
 	if (!objects)
 		return gck_fail(err, ENOMEM, "no memory for the search list of %s", root->l_name);

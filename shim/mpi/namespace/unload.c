@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Taking a dead copy's libraries out of the loader. dlclose does not do it: libraries that define
- * unique symbols (libstdc++) or were built so stay for good, and even where they do not, their unique
- * symbols stay in the namespace's table, pointing nowhere. The loader cleans that table only when it
- * removes what it failed to load. So every object is marked as one that nobody needs, in the private
- * part of its struct link_map, and then a library is opened that cannot be loaded. */
+ * unique symbols (libstdc++) or were built so stay for good, and even where they do not, their
+ * unique symbols stay in the namespace's table, pointing nowhere. The loader cleans that table only
+ * when it removes what it failed to load. So every object is marked as one that nobody needs, in
+ * the private part of its struct link_map, and then a library is opened that cannot be loaded. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -114,8 +114,8 @@ static int check_gone(const struct object *objects, size_t n, struct gck_error *
 
 	for (size_t i = 0; i < n; i++) {
 		if (dladdr(objects[i].inside, &info))
-			return gck_fail(err, EBUSY, "the loader keeps %s of the dead MPI library: the "
-					"step cannot be restarted more than a dozen times",
+			return gck_fail(err, EBUSY, "the loader keeps %s of the dead MPI library: "
+					"the step cannot be restarted more than a dozen times",
 					objects[i].name);
 	}
 	return 0;
@@ -133,15 +133,17 @@ int gck_mpi_ns_unload(struct gck_error *err)
 	if (gck_mpi_ns_beside(GCK_MPI_END_FILE, path, sizeof path, err) < 0)
 		return -1;
 	if (access(path, R_OK) < 0)
-		return gck_fail(err, errno, "cannot read %s, which is needed to give back the dead MPI "
-				"library: %s: install gpuckpt again on this node", path,
+		return gck_fail(err, errno, "cannot read %s, which is needed to give back the dead "
+				"MPI library: %s: install gpuckpt again on this node", path,
 				strerror(errno));
 	if (!find_fields(root, &f))
-		return gck_fail(err, ENOTSUP, "this libc's loader keeps its notes on %s in an unknown "
-				"place: the dead MPI library cannot be given back", root->l_name);
+		return gck_fail(err, ENOTSUP, "this libc's loader keeps its notes on %s in an "
+				"unknown place: the dead MPI library cannot be given back",
+				root->l_name);
 	n = list(&objects);
 	if (!n)
-		return gck_fail(err, ENOMEM, "no memory for the list of the dead MPI library's objects");
+		return gck_fail(err, ENOMEM, "no memory for a list of the dead MPI library's "
+				"objects");
 	gck_mpi_scope_restore();
 	for (struct link_map *m = root; m; m = m->l_next) {
 		if (!gck_mpi_ns_is_loader(m))

@@ -45,7 +45,8 @@ static void test_named(void)
 	point_at("/dev/null");
 	is_str(find(), library, "GPUCKPT_MPI_LIBRARY is taken as it is");
 	point_at("/proc/self/exe");
-	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0, "unless it is this library: %s", err.text);
+	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0, "unless it is this library: %s",
+	   err.text);
 	unlink(library);
 	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0, "or is not there: %s", err.text);
 	unsetenv("GPUCKPT_MPI_LIBRARY");
@@ -62,12 +63,14 @@ static void test_runpath(void)
 	own[n < 0 ? 0 : n] = '\0';
 	name = strrchr(own, '/') + 1;
 	dlinfo(self, RTLD_DI_LINKMAP, &map);
-	ok(!gck_mpi_path_search(map, "/nowhere:$ORIGIN", name, found, sizeof found, NULL), "$ORIGIN");
+	ok(!gck_mpi_path_search(map, "/nowhere:$ORIGIN", name, found, sizeof found, NULL),
+	   "$ORIGIN");
 	is_str(found, own, "is the object's folder");
 	ok(!gck_mpi_path_search(map, "${ORIGIN}/.", name, found, sizeof found, NULL), "${ORIGIN}");
 	ok(gck_mpi_path_search(map, "$LIB:$ORIGIN", "nothing", found, sizeof found, NULL) < 0,
 	   "other tokens are passed over");
-	ok(gck_mpi_path_search(map, "$ORIGIN", name, found, 3, NULL) < 0, "a name that does not fit");
+	ok(gck_mpi_path_search(map, "$ORIGIN", name, found, 3, NULL) < 0,
+	   "a name that does not fit");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The namespace's heap: whatever threads do to it, blocks keep their contents, lie in listed memory,
- * and what was given back is used again. */
+ * The namespace's heap: whatever threads do to it, blocks keep their contents, lie in listed
+ * memory, and what was given back is used again. */
 #include "config.h"
 
 #include <dlfcn.h>

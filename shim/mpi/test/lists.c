@@ -53,7 +53,8 @@ void lists_take(struct possessions *p)
 		struct mapping *m = &p->mappings[p->nmappings];
 
 		line[strcspn(line, "\n")] = '\0';
-		if (p->nmappings < MAX_MAPPINGS && sscanf(line, "%lx-%lx", &m->start, &m->end) == 2) {
+		if (p->nmappings < MAX_MAPPINGS &&
+		    sscanf(line, "%lx-%lx", &m->start, &m->end) == 2) {
 			memcpy(m->what, line, sizeof line);
 			p->nmappings++;
 		}
@@ -205,7 +206,8 @@ int lists_compare_ranges(const struct possessions *before, const struct gck_mpi_
 	for (size_t i = 0; i < now.nmappings; i++) {
 		const struct mapping *m = &now.mappings[i];
 
-		if (unknown(m) != m->end && !strstr(m->what, "[heap]") && !strstr(m->what, "[stack]")) {
+		if (unknown(m) != m->end && !strstr(m->what, "[heap]") &&
+		    !strstr(m->what, "[stack]")) {
 			printf("# new from %lx, and not listed: %s\n", (long)unknown(m), m->what);
 			faults++;
 		}

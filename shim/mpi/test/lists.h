@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Comparing what the kernel says a process has with what the namespace says the real library owns. */
+ * What the kernel says a process has, compared with what the namespace says the copy owns. */
 #ifndef GCK_TEST_LISTS_H
 #define GCK_TEST_LISTS_H
 

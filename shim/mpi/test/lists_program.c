@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real library in its namespace: what it owns is listed, a dead copy is given back. Alone; or as
- * one of the ranks of namespace.sh, which reads the exit status. */
+ * The real library in its namespace: what it owns is listed, a dead copy is given back. Alone; or
+ * as one of the ranks of namespace.sh, which reads the exit status. */
 #include "config.h"
 
 #include <pthread.h>

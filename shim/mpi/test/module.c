@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loaded into the namespace by a test, as Open MPI loads its plugins: what it calls must be the root
- * object's, and libmpi's symbols are there although it does not need libmpi. */
+ * Loaded into the namespace by a test, as Open MPI loads its plugins: what it calls must be the
+ * root object's, and libmpi's symbols are there although it does not need libmpi. */
 #include "config.h"
 
 #include "shim/mpi/test/module.h"

@@ -19,7 +19,9 @@ static int done(struct aiocb *cb, ssize_t n)
 
 GCK_EXPORT int aio_read(struct aiocb *cb)
 {
-	return done(cb, pread(cb->aio_fildes, (void *)cb->aio_buf, cb->aio_nbytes, cb->aio_offset));
+	void *buf = (void *)cb->aio_buf;
+
+	return done(cb, pread(cb->aio_fildes, buf, cb->aio_nbytes, cb->aio_offset));
 }
 
 GCK_EXPORT int aio_read64(struct aiocb64 *cb)
@@ -29,7 +31,9 @@ GCK_EXPORT int aio_read64(struct aiocb64 *cb)
 
 GCK_EXPORT int aio_write(struct aiocb *cb)
 {
-	return done(cb, pwrite(cb->aio_fildes, (void *)cb->aio_buf, cb->aio_nbytes, cb->aio_offset));
+	const void *buf = (const void *)cb->aio_buf;
+
+	return done(cb, pwrite(cb->aio_fildes, buf, cb->aio_nbytes, cb->aio_offset));
 }
 
 GCK_EXPORT int aio_write64(struct aiocb64 *cb)

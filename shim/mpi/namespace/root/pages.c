@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The range begins with a table of its pages, which is sparse as long as the range is. Free runs are
- * in lists by the power of two of their length, and joined with their neighbours. */
+ * The range begins with a table of its pages, which is sparse as long as the range is. Free runs
+ * are in lists by the power of two of their length, and joined with their neighbours. */
 #include "config.h"
 
 #include "shim/mpi/namespace/root/pages.h"
@@ -27,8 +27,8 @@ static uint32_t lists[LISTS];
 
 static void *map(size_t bytes, int prot)
 {
-	long r = gck_raw(SYS_mmap, NULL, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			 0);
+	long r = gck_raw(SYS_mmap, NULL, bytes, prot,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return r < 0 && r > -4096 ? NULL : (void *)r;
 }
@@ -125,8 +125,8 @@ static size_t whole_pages(size_t bytes)
 	return (bytes + GCK_NS_PAGE - 1) & ~(GCK_NS_PAGE - 1);
 }
 
-/* As far as it is used, and the table as far as it is then needed: where memory is not overcommitted,
- * what is accessible is charged. */
+/* As far as it is used, and the table as far as it is then needed: where memory is not
+ * overcommitted, what is accessible is charged. */
 static bool make_accessible(uint32_t end)
 {
 	uint32_t to = (end + GROW_PAGES - 1) / GROW_PAGES * GROW_PAGES;
@@ -136,7 +136,8 @@ static bool make_accessible(uint32_t end)
 	if (end > npages)
 		return false;
 	to = to > npages ? npages : to;
-	if (gck_raw(SYS_mprotect, table, whole_pages(to * sizeof *table), PROT_READ | PROT_WRITE) < 0 ||
+	if (gck_raw(SYS_mprotect, table, whole_pages(to * sizeof *table),
+		    PROT_READ | PROT_WRITE) < 0 ||
 	    gck_raw(SYS_mprotect, base + accessible * GCK_NS_PAGE,
 		    (to - accessible) * GCK_NS_PAGE, PROT_READ | PROT_WRITE) < 0)
 		return false;

@@ -70,7 +70,7 @@ GCK_EXPORT int dlclose(void *handle)
 	return r;
 }
 
-/* The program's exit, with its handlers and its buffers: the namespace's libc knows only its own. */
+/* The program's exit, with its handlers and buffers: the namespace's libc knows only its own. */
 GCK_EXPORT void exit(int status)
 {
 	if (gck_mpi_root.host)

@@ -144,16 +144,27 @@ static int join(struct gck_mpi_root_thread *t, void **result)
 	return r;
 }
 
+static bool is_detached(struct gck_mpi_root_thread *t)
+{
+	return __atomic_load_n(&t->detached, __ATOMIC_ACQUIRE);
+}
+
+/* One joins it, and no other. */
+static bool claim(struct gck_mpi_root_thread *t)
+{
+	uint32_t nobody = 0;
+
+	return __atomic_compare_exchange_n(&t->joined, &nobody, 1, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
 /* Detached ones that have ended. */
 static void reap(void)
 {
 	for (int i = 0; i < MAX_THREADS; i++) {
 		struct gck_mpi_root_thread *t = &threads[i];
-		uint32_t nobody = 0;
 
-		if (life_of(t) == GCK_MPI_ROOT_ENDED && __atomic_load_n(&t->detached, __ATOMIC_ACQUIRE) &&
-		    __atomic_compare_exchange_n(&t->joined, &nobody, 1, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_RELAXED))
+		if (life_of(t) == GCK_MPI_ROOT_ENDED && is_detached(t) && claim(t))
 			join(t, NULL);
 	}
 }
@@ -183,7 +194,7 @@ static bool has_own_stack(const pthread_attr_t *attr)
 	return pthread_attr_getstack(attr, &stack, &size) == 0 && (uintptr_t)stack + size;
 }
 
-/* As asked, but joinable, and with a stack of libc's. Borrows from what was asked: not destroyed. */
+/* As asked, but joinable, with a stack of libc's. Borrows from what was asked: not destroyed. */
 static void attributes(const pthread_attr_t *asked, pthread_attr_t *made, uint32_t *detached)
 {
 	size_t size;
@@ -203,7 +214,8 @@ static void attributes(const pthread_attr_t *asked, pthread_attr_t *made, uint32
 
 /* In a restored process the kernel may give a thread the number by which libc's mutexes know a
  * restored one. It keeps it until another thread has another. */
-static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *arg)
+static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *),
+		  void *arg)
 {
 	struct gck_mpi_root_thread *t = take();
 	pthread_attr_t made;
@@ -263,18 +275,17 @@ GCK_EXPORT int pthread_detach(pthread_t thread)
 
 /* libc's own join is entered only when the thread has ended: a waiting thread that dies with the
  * copy must leave nothing in the other one's control block. */
-static int wait_and_join(pthread_t thread, void **result, clockid_t clock, const struct timespec *end)
+static int wait_and_join(pthread_t thread, void **result, clockid_t clock,
+			 const struct timespec *end)
 {
 	struct gck_mpi_root_thread *t = find(thread);
-	uint32_t nobody = 0;
 	int r;
 
 	if (!t)
 		return ESRCH;
 	if (thread == pthread_self())
 		return EDEADLK;
-	if (t->detached || !__atomic_compare_exchange_n(&t->joined, &nobody, 1, false, __ATOMIC_ACQ_REL,
-							__ATOMIC_RELAXED))
+	if (is_detached(t) || !claim(t))
 		return EINVAL;
 	while (life_of(t) == GCK_MPI_ROOT_ALIVE) {
 		int op = FUTEX_WAIT_BITSET_PRIVATE;
