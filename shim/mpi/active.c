@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Active target synchronisation among some ranks (post, start, complete, wait): empty messages in
- * the window's own communicator. Each target of a start tells its origins that it has posted, each
- * origin tells its targets that it has completed; what is under way or waited for is carried over a
- * restart as any message. */
+ * the window's own communicator. Each target of a start tells its origins that it has posted,
+ * each origin tells its targets that it has completed; what is under way or waited for is carried
+ * over a restart as any message. */
 #include "config.h"
 
 #include <stdlib.h>

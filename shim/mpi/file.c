@@ -102,7 +102,8 @@ static int open_real(struct gck_mpi_file *f, MPI_Info info)
 
 static int check_open(MPI_Comm comm, const char *name, const MPI_File *fh)
 {
-	if (!gck_mpi_is(comm, GCK_MPI_COMM) || comm == MPI_COMM_NULL || gck_mpi_comm_of(comm)->inter)
+	if (!gck_mpi_is(comm, GCK_MPI_COMM) || comm == MPI_COMM_NULL ||
+	    gck_mpi_comm_of(comm)->inter)
 		return MPI_ERR_COMM;
 	return name && fh ? MPI_SUCCESS : MPI_ERR_ARG;
 }
@@ -126,8 +127,8 @@ GCK_MPI_FUNCTION(File_open, (MPI_Comm comm, const char *filename, int amode, MPI
 	return gck_mpi_error(MPI_FILE_NULL, rc, "MPI_File_open");
 }
 
-/* MPI_MODE_DELETE_ON_CLOSE is ours: only the program's own close deletes the file, whatever becomes
- * of the real library that has it open. */
+/* MPI_MODE_DELETE_ON_CLOSE is ours: only the program's own close deletes the file, whatever
+ * becomes of the real library that has it open. */
 static int delete_closed(struct gck_mpi_file *f)
 {
 	int rc = MPI_SUCCESS, rc2;
@@ -210,9 +211,9 @@ GCK_MPI_FUNCTION(File_set_view, (MPI_File fh, MPI_Offset disp, MPI_Datatype etyp
 		rc = gck_mpi_own_info_merge(f->info, info);
 	if (!rc) {
 		gck_mpi_file_enter_all(fh, __func__);
-		rc = gck_mpi_real.File_set_view(GCK_MPI_REAL_FILE(fh), disp, GCK_MPI_REAL_TYPE(etype),
-						GCK_MPI_REAL_TYPE(filetype), datarep,
-						gck_mpi_real_handle(info, GCK_MPI_INFO));
+		rc = gck_mpi_real.File_set_view(
+		    GCK_MPI_REAL_FILE(fh), disp, GCK_MPI_REAL_TYPE(etype),
+		    GCK_MPI_REAL_TYPE(filetype), datarep, gck_mpi_real_handle(info, GCK_MPI_INFO));
 		if (!rc)
 			keep_view(f, disp, etype, filetype, datarep);
 		gck_mpi_leave();

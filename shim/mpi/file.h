@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of MPI-IO. The real library has them open; what they were opened with, and the view, is kept
- * here, and file pointers are asked for at a checkpoint, so that a restart opens them again. */
+ * Files of MPI-IO. The real library has them open; what they were opened with, and the view, is
+ * kept here, and file pointers are asked for at a checkpoint, so that a restart opens them again.
+ */
 #ifndef GCK_MPI_FILE_H
 #define GCK_MPI_FILE_H
 
@@ -45,8 +46,8 @@ void gck_mpi_file_enter_all(MPI_File fh, const char *function);
 /* Representations that the program registered, for a fresh real library. */
 int gck_mpi_datarep_rebuild(struct gck_error *err);
 
-/* Cut a file back to size bytes, by one rank: what is cut off goes into a new file beside it. A file
- * that is shorter is an error. */
+/* Cut a file back to size bytes, by one rank: what is cut off goes into a new file beside it. A
+ * file that is shorter is an error. */
 int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err);
 
 #endif

@@ -11,20 +11,25 @@
 
 #include "shim/mpi/file.h"
 
-/* A new file beside it, under the first number that is free, as for other files (restore_stage.c). */
+/* A new file beside it, under the first number that is free, as for other files
+ * (restore_stage.c). */
 static int make_kept(const char *path, mode_t mode, char *kept, size_t size, struct gck_error *err)
 {
 	for (unsigned n = 1;; n++) {
 		int fd;
 
 		if ((size_t)snprintf(kept, size, "%s.gpuckpt-cut-%u", path, n) >= size)
-			return gck_fail(err, ENAMETOOLONG, "%s: its name is too long to keep what is "
-					"cut from it beside it", path);
+			return gck_fail(err, ENAMETOOLONG,
+					"%s: its name is too long to keep what is "
+					"cut from it beside it",
+					path);
 		fd = open(kept, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0777);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd
-				       : gck_fail(err, errno, "%s, to keep what is cut from a file, "
-						  "cannot be made: %s", kept, strerror(errno));
+				       : gck_fail(err, errno,
+						  "%s, to keep what is cut from a file, "
+						  "cannot be made: %s",
+						  kept, strerror(errno));
 	}
 }
 
@@ -64,8 +69,8 @@ static int keep_and_cut(const char *path, int fd, off_t size, mode_t mode, struc
 		return rc;
 	}
 	if (ftruncate(fd, size))
-		return gck_fail(err, errno, "%s: cutting it to %lld bytes: %s", path, (long long)size,
-				strerror(errno));
+		return gck_fail(err, errno, "%s: cutting it to %lld bytes: %s", path,
+				(long long)size, strerror(errno));
 	return 0;
 }
 
@@ -75,14 +80,17 @@ int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st)) {
-		gck_fail(err, errno, "%s was open by MPI_File_open at the checkpoint: %s: it has to be "
-			 "on a file system that every node sees", path, strerror(errno));
+		gck_fail(err, errno,
+			 "%s was open by MPI_File_open at the checkpoint: %s: it has to be "
+			 "on a file system that every node sees",
+			 path, strerror(errno));
 		rc = -1;
 	} else if (!S_ISREG(st.st_mode)) {
 		rc = 0;
 	} else if (st.st_size < size) {
-		rc = gck_fail(err, ESTALE, "%s has %lld bytes, and %lld at the checkpoint: put that "
-			      "file back", path, (long long)st.st_size, size);
+		rc = gck_fail(err, ESTALE,
+			      "%s has %lld bytes, and %lld at the checkpoint: put that file back",
+			      path, (long long)st.st_size, size);
 	} else if (st.st_size > size) {
 		rc = keep_and_cut(path, fd, size, st.st_mode, err);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of MPI-IO over a restart. Their descriptors are the real library's and not in the image, nor
- * is what they hold: a file that was written has to be there, and is cut back if it has grown; what
- * was written into it in place since the checkpoint stays, and is written again. */
+ * Files of MPI-IO over a restart. Their descriptors are the real library's and not in the image,
+ * nor is what they hold: a file that was written has to be there, and is cut back if it has
+ * grown; what was written into it in place since the checkpoint stays, and is written again. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -29,8 +29,10 @@ static int sync_data(const struct gck_mpi_file *f, struct gck_error *err)
 	if (fd < 0)
 		return 0; /* unlinked, or in a name space of the driver's: the restart says so */
 	if (fdatasync(fd) && errno != EINVAL && errno != EROFS)
-		rc = gck_fail(err, errno, "%s, which the checkpoint depends on, cannot be flushed to "
-			      "its file system: %s", f->path, strerror(errno));
+		rc = gck_fail(err, errno,
+			      "%s, which the checkpoint depends on, cannot be flushed to "
+			      "its file system: %s",
+			      f->path, strerror(errno));
 	close(fd);
 	return rc;
 }
@@ -78,8 +80,9 @@ static int cut_back(struct gck_mpi_file *f, long long size, struct gck_error *er
 	if (agree(f, &bad, 1))
 		return gck_fail(err, EIO, "%s: MPI failed while it was opened again", f->name);
 	if (bad && gck_mpi_comm_of(f->comm)->rank != 0)
-		return gck_fail(err, ESTALE, "%s cannot be used as it is: the file's first rank says "
-				"why", f->path);
+		return gck_fail(err, ESTALE,
+				"%s cannot be used as it is: the file's first rank says why",
+				f->path);
 	return bad ? -1 : 0;
 }
 
@@ -111,12 +114,15 @@ static int rebuild_one(void *file, struct gck_error *err)
 		return -1;
 	if (gck_mpi_real.File_open(GCK_MPI_REAL_COMM(f->comm), f->name, f->amode & ~ONCE,
 				   gck_mpi_real_handle(f->info, GCK_MPI_INFO), &real))
-		return gck_fail(err, ENOENT, "%s, open at the checkpoint, cannot be opened again by "
-				"MPI_File_open: is it on a file system that every node sees, with the "
-				"same rights?", f->path);
+		return gck_fail(err, ENOENT,
+				"%s, open at the checkpoint, cannot be opened again by "
+				"MPI_File_open: is it on a file system that every node sees, with "
+				"the same rights?",
+				f->path);
 	gck_mpi_handle_set_real(f, real);
 	if (place(f, real, v[1]))
-		return gck_fail(err, EIO, "%s: its view or file pointers cannot be set again", f->name);
+		return gck_fail(err, EIO, "%s: its view or file pointers cannot be set again",
+				f->name);
 	return 0;
 }
 

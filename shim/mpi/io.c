@@ -105,8 +105,10 @@ static int end_request(struct gck_mpi_request *r, int rc, MPI_Request *request)
 		enter(fh); \
 		r = new_request(fh); \
 		if (r) \
-			rc = end_request(r, gck_mpi_real.real_name(GCK_MPI_REAL_FILE(fh), __VA_ARGS__, \
-								   (MPI_Request *)&r->h.real), \
+			rc = end_request(r, \
+					 gck_mpi_real.real_name(GCK_MPI_REAL_FILE(fh), \
+								__VA_ARGS__, \
+								(MPI_Request *)&r->h.real), \
 					 request); \
 		else \
 			rc = no_request(fh); \

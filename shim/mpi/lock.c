@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Locks of windows: a fair lock for readers and writers, as words in the target's memory, so that
  * who holds it and who is next is in the image. Who comes draws a ticket (`next`). `read` and
- * `write` say whose turn it is, to read and to write; a reader passes `read` on at once and `write`
- * when it leaves, a writer both when it leaves. (After Mellor-Crummey and Scott, "Scalable
- * Reader-Writer Synchronization for Shared-Memory Multiprocessors", PPoPP 1991; with tickets.)
+ * `write` say whose turn it is, to read and to write; a reader passes `read` on at once and
+ * `write` when it leaves, a writer both when it leaves. (After Mellor-Crummey and Scott,
+ * "Scalable Reader-Writer Synchronization for Shared-Memory Multiprocessors", PPoPP 1991; with
+ * tickets.)
  *
- * The words are read and written under the exclusive lock of a real window, which is held for that
- * moment only. Atomic operations would do as well but for Open MPI 4.1: those of osc/rdma on the
- * rank itself crash over btl/vader, and those of osc/pt2pt hang. */
+ * The words are read and written under the exclusive lock of a real window, which is held for
+ * that moment only. Atomic operations would do as well but for Open MPI 4.1: those of osc/rdma on
+ * the rank itself crash over btl/vader, and those of osc/pt2pt hang. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -16,8 +17,8 @@
 #include "shim/mpi/function.h"
 #include "shim/mpi/win.h"
 
-#define SPINS 16           /* tries, one after the other, before a waiter begins to sleep */
-#define SLEEP_MAX_NS 500000
+#define SPINS 16            /* tries, one after the other, before a waiter begins to sleep */
+#define DOUBLINGS 9         /* of a microsecond, then: half a millisecond */
 
 /* What to do with the words, in one go; true: they are changed. */
 typedef bool words_fn(struct gck_mpi_lock_words *w, void *arg);
@@ -86,13 +87,12 @@ static bool give_turn(struct gck_mpi_lock_words *w, void *arg)
 	return true;
 }
 
-/* Between two tries, outside the gate. */
+/* Between two tries, outside the gate: at first not at all, then longer and longer. */
 static void pause_a_moment(unsigned tries)
 {
-	struct timespec t = {0, 1000L << (tries < SPINS ? 0 : tries - SPINS < 9 ? tries - SPINS : 9)};
+	unsigned doublings = tries < SPINS ? 0 : tries - SPINS;
+	struct timespec t = {0, 1000L << (doublings < DOUBLINGS ? doublings : DOUBLINGS)};
 
-	if (t.tv_nsec > SLEEP_MAX_NS)
-		t.tv_nsec = SLEEP_MAX_NS;
 	if (tries >= SPINS)
 		nanosleep(&t, NULL);
 }

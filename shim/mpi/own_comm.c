@@ -49,8 +49,8 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* This rank's objects in their order, and one entry more: the end. NULL: no memory. What has no real
- * one is being made or freed, in all ranks. */
+/* This rank's objects in their order, and one entry more: the end. NULL: no memory. What has no
+ * real one is being made or freed, in all ranks. */
 static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *))
 {
 	struct entry *v;
@@ -86,7 +86,8 @@ int gck_mpi_own_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
 		uint64_t turn = 0;
 
 		if (least(rc ? 0 : next->id, &turn) || (!turn && !rc))
-			rc = gck_fail(err, EIO, "windows and files cannot be made again: another rank "
+			rc = gck_fail(err, EIO,
+				      "windows and files cannot be made again: another rank "
 				      "says why");
 		if (!turn || turn == UINT64_MAX)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A communicator of a window's or file's own: for its collective calls, its clock, its group, and
- * the messages between its ranks. The program never sees it; a restart makes it anew as any other.
- * And its hints, to be given again when it is made anew. */
+ * the messages between its ranks. The program never sees it; a restart makes it anew as any
+ * other. And its hints, to be given again when it is made anew. */
 #ifndef GCK_MPI_OWN_COMM_H
 #define GCK_MPI_OWN_COMM_H
 
@@ -9,8 +9,8 @@
 
 #include "shim/mpi/comm.h"
 
-/* Collective over comm, an intracommunicator; outside the gate, in the MPI function named. No error
- * handler is called, neither here nor by calls on the new one. An MPI error code. */
+/* Collective over comm, an intracommunicator; outside the gate, in the MPI function named. No
+ * error handler is called, neither here nor by calls on the new one. An MPI error code. */
 int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own, const char *function);
 
 /* Its id: the same in all its ranks, and in one order for all objects that they share. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One-sided operations: they go to the real window, which is open to all targets always; whether the
- * program is in an epoch for the target is looked up here. */
+ * One-sided operations: they go to the real window, which is open to all targets always; whether
+ * the program is in an epoch for the target is looked up here. */
 #include "config.h"
 
 #include "shim/mpi/function.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that the ranks of a window share: one object in /dev/shm, mapped by all and then unnamed. */
+ * Memory that the ranks of a window share: one object in /dev/shm, mapped by all and then
+ * unnamed. */
 #include "config.h"
 
 #include "shim/mpi/shared.h"
@@ -185,9 +186,12 @@ int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
 		return 0;
 	if (fresh)
 		munmap(fresh, s->size);
-	return gck_fail(err, ENOMEM, "a shared window of %d ranks (%zu bytes) cannot be shared again: "
-			"the ranks are not on one node any more, or its /dev/shm is full: start the "
-			"step with the ranks on the nodes as they were", w->nranks, s->size);
+	return gck_fail(err, ENOMEM,
+			"a shared window of %d ranks (%zu bytes) cannot be shared again: "
+			"the ranks are not on one node any more, or its /dev/shm is full: start "
+			"the "
+			"step with the ranks on the nodes as they were",
+			w->nranks, s->size);
 }
 
 /* ---- query ---------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that the ranks of a window share (MPI_Win_allocate_shared). An image holds what a rank has
- * mapped, as memory of its own; after a restart the ranks share it anew, at the same addresses. */
+ * Memory that the ranks of a window share (MPI_Win_allocate_shared). An image holds what a rank
+ * has mapped, as memory of its own; after a restart the ranks share it anew, at the same
+ * addresses. */
 #ifndef GCK_MPI_SHARED_H
 #define GCK_MPI_SHARED_H
 

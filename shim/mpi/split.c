@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Split collectives of MPI-IO: all is done when they begin (MPI allows it, and ROMIO does so too), and
- * the end gives the status. So at a checkpoint between the two nothing is under way. */
+ * Split collectives of MPI-IO: all is done when they begin (MPI allows it, and ROMIO does so
+ * too), and the end gives the status. So at a checkpoint between the two nothing is under way. */
 #include "config.h"
 
 #include <string.h>
@@ -55,7 +55,8 @@ static int end(MPI_File fh, const char *split, MPI_Status *status)
 		int rc = begin(fh, #name, __func__); \
 \
 		if (!rc) \
-			rc = begun(fh, gck_mpi_real.name(GCK_MPI_REAL_FILE(fh), __VA_ARGS__, STATUS)); \
+			rc = begun(fh, gck_mpi_real.name(GCK_MPI_REAL_FILE(fh), __VA_ARGS__, \
+							 STATUS)); \
 		return gck_mpi_error(fh, rc, "MPI_" #name "_begin"); \
 	} \
 	GCK_MPI_FUNCTION(name##_end, (MPI_File fh, constness void *buf, MPI_Status *status)) \

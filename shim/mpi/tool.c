@@ -153,8 +153,9 @@ static MPI_T_enum ask_enum(const struct t_enum *e)
 		rc = gck_mpi_real.T_cvar_get_info(real, NULL, &none, &unused, &type, &found, NULL,
 						  &none, &unused, &unused);
 	else
-		rc = gck_mpi_real.T_pvar_get_info(real, NULL, &none, &unused, &unused, &type, &found,
-						  NULL, &none, &unused, &unused, &unused, &unused);
+		rc =
+		    gck_mpi_real.T_pvar_get_info(real, NULL, &none, &unused, &unused, &type, &found,
+						 NULL, &none, &unused, &unused, &unused, &unused);
 	return rc ? MPI_T_ENUM_NULL : found;
 }
 
@@ -184,7 +185,8 @@ GCK_MPI_FUNCTION(T_enum_get_item, (MPI_T_enum enumtype, int index, int *value, c
 
 	gck_mpi_enter();
 	if (real_enum(enumtype))
-		rc = gck_mpi_real.T_enum_get_item(real_enum(enumtype), index, value, name, name_len);
+		rc =
+		    gck_mpi_real.T_enum_get_item(real_enum(enumtype), index, value, name, name_len);
 	gck_mpi_leave();
 	return rc;
 }

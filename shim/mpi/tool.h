@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI_T. Variables are known by name: a restart asks the fresh library for them again, and what it
- * numbers otherwise is numbered for the program as before. Control variables that the program wrote
- * are written again where that is allowed after MPI_Init (others are as the new step's environment
- * says); performance variables start anew. */
+ * MPI_T. Variables are known by name: a restart asks the fresh library for them again, and what
+ * it numbers otherwise is numbered for the program as before. Control variables that the program
+ * wrote are written again where that is allowed after MPI_Init (others are as the new step's
+ * environment says); performance variables start anew. */
 #ifndef GCK_MPI_TOOL_H
 #define GCK_MPI_TOOL_H
 
@@ -19,7 +19,8 @@ enum gck_mpi_t_list {
 	GCK_MPI_T_LISTS
 };
 
-/* The library's index for the program's, and back; -1: it has no such thing any more. In the gate. */
+/* The library's index for the program's, and back; -1: it has no such thing any more. In the
+ * gate. */
 int gck_mpi_t_real_index(enum gck_mpi_t_list list, int index);
 int gck_mpi_t_our_index(enum gck_mpi_t_list list, int real);
 int gck_mpi_t_count(enum gck_mpi_t_list list, int real_count);
@@ -37,10 +38,12 @@ static inline void *gck_mpi_t_of(const void *handle, enum gck_mpi_kind kind)
 	return gck_mpi_is(handle, kind) ? (void *)handle : NULL;
 }
 
-/* What a variable is bound to: bind is MPI_T_BIND_…, obj_handle the program's pointer to a handle. */
+/* What a variable is bound to: bind is MPI_T_BIND_…, obj_handle the program's pointer to a
+ * handle. */
 struct gck_mpi_t_object {
 	int bind;
-	void *ours, *real; /* the MPI object; its real handle, which the library is given a pointer to */
+	void *ours; /* the MPI object */
+	void *real; /* its real handle: the library is given a pointer to it */
 };
 
 void gck_mpi_t_bind(struct gck_mpi_t_object *o, int bind, void *obj_handle);

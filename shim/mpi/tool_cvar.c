@@ -46,8 +46,8 @@ GCK_MPI_FUNCTION(T_cvar_get_info, (int cvar_index, char *name, int *name_len, in
 
 	gck_mpi_enter();
 	rc = gck_mpi_real.T_cvar_get_info(gck_mpi_t_real_index(GCK_MPI_T_CVARS, cvar_index), name,
-					  name_len, verbosity, datatype, enumtype, desc, desc_len, bind,
-					  scope);
+					  name_len, verbosity, datatype, enumtype, desc, desc_len,
+					  bind, scope);
 	if (!rc && datatype)
 		*datatype = gck_mpi_type_of_real(*datatype);
 	if (!rc && enumtype)
@@ -75,8 +75,8 @@ static int ask_type(int index, MPI_Datatype *real_type, int *bind)
 	int none = 0, u;
 	MPI_T_enum e;
 
-	return gck_mpi_real.T_cvar_get_info(gck_mpi_t_real_index(GCK_MPI_T_CVARS, index), NULL, &none,
-					    &u, real_type, &e, NULL, &none, bind, &u);
+	return gck_mpi_real.T_cvar_get_info(gck_mpi_t_real_index(GCK_MPI_T_CVARS, index), NULL,
+					    &none, &u, real_type, &e, NULL, &none, bind, &u);
 }
 
 /* In the gate. */

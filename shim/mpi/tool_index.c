@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The numbers of MPI_T's variables and categories. Before a restart they are the library's. The fresh
- * library mostly has the same ones; where it has not, the program goes on with those it knows. */
+ * The numbers of MPI_T's variables and categories. Before a restart they are the library's. The
+ * fresh library mostly has the same ones; where it has not, the program goes on with those it
+ * knows. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -73,13 +74,14 @@ static int ask_name(enum gck_mpi_t_list list, int real, char name[NAME_MAX_LEN],
 
 	switch (list) {
 	case GCK_MPI_T_CVARS:
-		return gck_mpi_real.T_cvar_get_info(real, name, &length, &u, &type, &e, NULL, &none, &u,
-						    &u);
+		return gck_mpi_real.T_cvar_get_info(real, name, &length, &u, &type, &e, NULL, &none,
+						    &u, &u);
 	case GCK_MPI_T_PVARS:
 		return gck_mpi_real.T_pvar_get_info(real, name, &length, &u, class, &type, &e, NULL,
 						    &none, &u, &u, &u, &u);
 	default:
-		return gck_mpi_real.T_category_get_info(real, name, &length, NULL, &none, &u, &u, &u);
+		return gck_mpi_real.T_category_get_info(real, name, &length, NULL, &none, &u, &u,
+							&u);
 	}
 }
 
@@ -131,7 +133,8 @@ static int save_list(enum gck_mpi_t_list list, struct gck_error *err)
 			continue;
 		l->v[l->n] = (struct entry){strdup(name), class};
 		if (!l->v[l->n].name)
-			return gck_fail(err, ENOMEM, "no memory for the names of MPI_T's variables");
+			return gck_fail(err, ENOMEM,
+					"no memory for the names of MPI_T's variables");
 	}
 	return 0;
 }
@@ -200,7 +203,8 @@ int gck_mpi_t_names_rebuild(struct gck_error *err)
 			return gck_fail(err, EIO, "MPI_T's variables cannot be counted");
 		if (!is_unchanged(i, l, nreal) && number(i, l, nreal)) {
 			number_as_the_library(l);
-			return gck_fail(err, ENOMEM, "no memory for the numbers of MPI_T's variables");
+			return gck_fail(err, ENOMEM,
+					"no memory for the numbers of MPI_T's variables");
 		}
 	}
 	return 0;

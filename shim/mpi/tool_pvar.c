@@ -134,8 +134,9 @@ static int bind_of(int index, int *bind)
 	MPI_Datatype type;
 	MPI_T_enum e;
 
-	return gck_mpi_real.T_pvar_get_info(gck_mpi_t_real_index(GCK_MPI_T_PVARS, index), NULL, &none,
-					    &u, &u, &type, &e, NULL, &none, bind, &u, &u, &u);
+	return gck_mpi_real.T_pvar_get_info(gck_mpi_t_real_index(GCK_MPI_T_PVARS, index), NULL,
+					    &none, &u, &u, &type, &e, NULL, &none, bind, &u, &u,
+					    &u);
 }
 
 static int alloc(struct session *s, int index, void *obj_handle, MPI_T_pvar_handle *handle,

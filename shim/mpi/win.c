@@ -80,8 +80,8 @@ static struct gck_mpi_win *new_win(int flavor, int disp_unit, MPI_Info info, MPI
 	return NULL;
 }
 
-/* Collective: shared memory, the real windows, the attributes. A checkpoint comes before the first two
- * or after them. */
+/* Collective: shared memory, the real windows, the attributes. A checkpoint comes before the
+ * first two or after them. */
 static int finish(struct gck_mpi_win *w, MPI_Win *win)
 {
 	int rc = MPI_SUCCESS;
@@ -105,7 +105,8 @@ static int finish(struct gck_mpi_win *w, MPI_Win *win)
 
 static int check(MPI_Aint size, int disp_unit, MPI_Comm comm, const MPI_Win *win)
 {
-	if (!gck_mpi_is(comm, GCK_MPI_COMM) || comm == MPI_COMM_NULL || gck_mpi_comm_of(comm)->inter)
+	if (!gck_mpi_is(comm, GCK_MPI_COMM) || comm == MPI_COMM_NULL ||
+	    gck_mpi_comm_of(comm)->inter)
 		return MPI_ERR_COMM;
 	if (!win)
 		return MPI_ERR_WIN;
@@ -114,8 +115,8 @@ static int check(MPI_Aint size, int disp_unit, MPI_Comm comm, const MPI_Win *win
 	return disp_unit <= 0 ? MPI_ERR_DISP : MPI_SUCCESS;
 }
 
-GCK_MPI_FUNCTION(Win_create, (void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
-			      MPI_Win *win))
+GCK_MPI_FUNCTION(Win_create, (void *base, MPI_Aint size, int disp_unit, MPI_Info info,
+			      MPI_Comm comm, MPI_Win *win))
 {
 	int rc = check(size, disp_unit, comm, win);
 	struct gck_mpi_win *w = rc ? NULL

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Windows. The real window is in one passive epoch (MPI_Win_lock_all) from its making to its end, and
- * never locked otherwise: operations go straight to it, and epochs are our own, so that a restart
- * finds nothing of them in the real library and every wait can be left for a checkpoint.
+ * Windows. The real window is in one passive epoch (MPI_Win_lock_all) from its making to its end,
+ * and never locked otherwise: operations go straight to it, and epochs are our own, so that a
+ * restart finds nothing of them in the real library and every wait can be left for a checkpoint.
  *
  *   fence                  flush, and a barrier of the window's own communicator
  *   post, start, complete, wait   empty messages in that communicator (active.c)
- *   lock, unlock           a fair lock for readers and writers, in the target's memory (lock.c)
- */
+ *   lock, unlock           a fair lock for readers and writers, in the target's memory (lock.c) */
 #ifndef GCK_MPI_WIN_H
 #define GCK_MPI_WIN_H
 
@@ -92,8 +91,8 @@ static inline struct gck_mpi_win *gck_mpi_win_of(MPI_Win win)
 	return (struct gck_mpi_win *)h;
 }
 
-/* Before an operation on a target: is this rank in an epoch for it? May wait for the target's post.
- * Outside the gate. Returns an MPI error class. */
+/* Before an operation on a target: is this rank in an epoch for it? May wait for the target's
+ * post. Outside the gate. Returns an MPI error class. */
 int gck_mpi_epoch_check(struct gck_mpi_win *w, int target);
 int gck_mpi_epoch_await_post(struct gck_mpi_win *w, int target); /* active.c */
 
@@ -102,8 +101,8 @@ int gck_mpi_lock_acquire(struct gck_mpi_win *w, int target, bool exclusive, cons
 int gck_mpi_lock_acquire_all(struct gck_mpi_win *w, const char *function);
 int gck_mpi_lock_release(struct gck_mpi_win *w, int target, bool exclusive, const char *function);
 
-/* Make the real windows behind w, collectively: of a new window, or after a restart. In the gate, or
- * in the MPI thread. An MPI error class or code. */
+/* Make the real windows behind w, collectively: of a new window, or after a restart. In the gate,
+ * or in the MPI thread. An MPI error class or code. */
 int gck_mpi_win_make_real(struct gck_mpi_win *w);
 
 #endif

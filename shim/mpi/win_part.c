@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Windows at a checkpoint and over a restart. Epochs and locks are in our memory, and a passive epoch
- * may be flushed at any time; so no rank has to run on for a window, and operations that are under
- * way are ended by the ranks that began them. */
+ * Windows at a checkpoint and over a restart. Epochs and locks are in our memory, and a passive
+ * epoch may be flushed at any time; so no rank has to run on for a window, and operations that
+ * are under way are ended by the ranks that began them. */
 #include "config.h"
 
 #include "shim/mpi/function.h"
@@ -55,8 +55,10 @@ static int step(struct gck_error *err)
 		if (!atomic_load_explicit(&w->dirty, memory_order_relaxed))
 			continue;
 		if (gck_mpi_real.Win_flush_all(GCK_MPI_REAL_WIN(w)))
-			return gck_fail(err, EIO, "a window of %d ranks cannot be flushed: the real "
-					"library's MPI_Win_flush_all failed", w->nranks);
+			return gck_fail(err, EIO,
+					"a window of %d ranks cannot be flushed: the real "
+					"library's MPI_Win_flush_all failed",
+					w->nranks);
 		atomic_store_explicit(&w->dirty, false, memory_order_relaxed);
 	}
 	return 0;
@@ -68,7 +70,12 @@ static bool done(void)
 }
 
 const struct gck_mpi_owed gck_mpi_win_owed = {
-	.name = "windows", .put = put, .judge = judge, .settled = settled, .step = step, .done = done,
+    .name = "windows",
+    .put = put,
+    .judge = judge,
+    .settled = settled,
+    .step = step,
+    .done = done,
 };
 
 /* ---- restart -------------------------------------------------------------------------------- */
@@ -85,7 +92,8 @@ static int rebuild_one(void *win, struct gck_error *err)
 	if (w->shared && gck_mpi_shared_rebuild(w, err))
 		return -1;
 	if (gck_mpi_win_make_real(w))
-		return gck_fail(err, EIO, "a window of %d ranks and %lld bytes cannot be made again: the "
+		return gck_fail(err, EIO,
+				"a window of %d ranks and %lld bytes cannot be made again: the "
 				"real library refused it (is its network the same kind as before?)",
 				w->nranks, (long long)w->size);
 	return 0;

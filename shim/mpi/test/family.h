@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the programs of windows, files and tools share: families of checks over all ranks, TAP from
- * rank 0, and cycles of checkpoint and restart where a test wants them. */
+ * What the programs of windows, files and tools share: families of checks over all ranks, TAP
+ * from rank 0, and cycles of checkpoint and restart where a test wants them. */
 #ifndef GCK_TEST_FAMILY_H
 #define GCK_TEST_FAMILY_H
 
@@ -15,8 +15,8 @@ extern int rank, size;
 /* Does each cycle() restart? */
 bool restarts(void);
 
-/* A checkpoint and restart in place, if this run is to have them (GPUCKPT_MPI_TEST); with EVERY=n in
- * the environment at each n-th call only. Collective. */
+/* A checkpoint and restart in place, if this run is to have them (GPUCKPT_MPI_TEST); with EVERY=n
+ * in the environment at each n-th call only. Collective. */
 void cycle(void);
 
 /* Is libgpuckpt-mpi.so there, or the plain library? */

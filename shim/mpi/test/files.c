@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* MPI-IO: every way to read and write, with a cycle wherever a file is open. In the folder that is
- * the argument. */
+/* MPI-IO: every way to read and write, with a cycle wherever a file is open. In the folder that
+ * is the argument. */
 #include "shim/mpi/test/files.h"
 
 #include <unistd.h>
@@ -67,7 +67,8 @@ static void test_pointers(void)
 
 	for (int i = 0; i < N; i++)
 		v[i] = value(rank, i);
-	MPI_File_set_view(f, rank * (MPI_Offset)sizeof(v), MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+	MPI_File_set_view(f, rank * (MPI_Offset)sizeof(v), MPI_INT, MPI_INT, "native",
+			  MPI_INFO_NULL);
 	for (int i = 0; i < N; i += 10) {
 		IS(MPI_File_write(f, v + i, 10, MPI_INT, MPI_STATUS_IGNORE), MPI_SUCCESS);
 		if (i == 30 || i == 70)
@@ -184,7 +185,8 @@ static void test_append(void)
 
 	MPI_File_write_at(f, rank * (MPI_Offset)sizeof(v), &v, 1, MPI_INT, MPI_STATUS_IGNORE);
 	done(f);
-	IS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &f),
+	IS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL,
+			 &f),
 	   MPI_SUCCESS);
 	MPI_File_get_position(f, &at);
 	IS(at, size * (long)sizeof(v));

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# MPI-IO and MPI_T on 4 ranks: with Open MPI as it is, with the stand-in, and over cycles. Runs in the
-# build folder.
+# MPI-IO and MPI_T on 4 ranks: with Open MPI as it is, with the stand-in, and over cycles. Runs in
+# the build folder.
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
 dir=$(mktemp -d -p /dev/shm) || exit 1

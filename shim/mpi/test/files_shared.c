@@ -177,7 +177,8 @@ void test_some_ranks(void)
 	snprintf(mine, sizeof(mine), "%s.%d", path, rank);
 	snprintf(half, sizeof(half), "%s.half%d", path, rank % 2);
 	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm);
-	IS(MPI_File_open(MPI_COMM_SELF, mine, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f[0]),
+	IS(MPI_File_open(MPI_COMM_SELF, mine, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+			 &f[0]),
 	   MPI_SUCCESS);
 	IS(MPI_File_open(comm, half, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
 			 MPI_INFO_NULL, &f[1]),
@@ -212,8 +213,8 @@ static int extent(MPI_Datatype type, MPI_Aint *bytes, void *extra)
 void test_datarep(void)
 {
 	static int calls;
-	int rc = MPI_Register_datarep("ours", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent,
-				      &calls);
+	int rc = MPI_Register_datarep("ours", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL,
+				      extent, &calls);
 
 	CHECK(rc == MPI_SUCCESS || rc == MPI_ERR_UNSUPPORTED_DATAREP || rc == MPI_ERR_OTHER ||
 	      rc == MPI_ERR_INTERN);

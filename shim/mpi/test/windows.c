@@ -12,7 +12,8 @@ void fresh(struct test_win *t)
 		t->v[i] = -1;
 	if (MPI_Win_create(t->v, sizeof(t->v), sizeof(t->v[0]), MPI_INFO_NULL, MPI_COMM_WORLD,
 			   &t->win)) {
-		fprintf(stderr, "# no windows here: over TCP alone Open MPI wants --mca osc pt2pt\n");
+		fprintf(stderr, "# no windows here: over TCP alone Open MPI wants --mca osc "
+				"pt2pt\n");
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 	MPI_Win_set_errhandler(t->win, MPI_ERRORS_RETURN);

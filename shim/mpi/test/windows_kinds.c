@@ -4,7 +4,8 @@
 
 void test_dynamic(void)
 {
-	long *mine = malloc(10 * sizeof(*mine)), *more = malloc(10 * sizeof(*more)), out = rank + 40;
+	long *mine = malloc(10 * sizeof(*mine)), *more = malloc(10 * sizeof(*more)),
+	     out = rank + 40;
 	MPI_Aint at[2], theirs[2];
 	MPI_Win win;
 
@@ -66,7 +67,8 @@ static void check_shared(MPI_Win win, long add)
 		int unit;
 
 		IS(MPI_Win_shared_query(win, i, &bytes, &unit, &p), MPI_SUCCESS);
-		CHECK(bytes >= (i + 1) * 1000 * (long)sizeof(long)); /* Open MPI rounds up to pages */
+		CHECK(bytes >=
+		      (i + 1) * 1000 * (long)sizeof(long)); /* Open MPI rounds up to pages */
 		IS(unit, sizeof(long));
 		for (int k = 0; k < (i + 1) * 1000; k++)
 			IS(p[k], i * 100000 + k + add);
