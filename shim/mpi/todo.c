@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shim/mpi/todo.h"
+#include "shim/mpi/part.h"
 #include "shim/mpi/wrap.h"
 
 static struct {
@@ -29,7 +29,7 @@ void gck_mpi_todo(const char *function)
 	pthread_mutex_unlock(&called.lock);
 }
 
-void gck_mpi_todo_able(gck_mpi_obstacle_fn *tell, void *arg)
+static void able(gck_mpi_obstacle_fn *tell, void *arg)
 {
 	pthread_mutex_lock(&called.lock);
 	for (size_t i = 0; i < called.n; i++)
@@ -37,3 +37,5 @@ void gck_mpi_todo_able(gck_mpi_obstacle_fn *tell, void *arg)
 		     "use a release of gpuckpt that can, or mpi=none");
 	pthread_mutex_unlock(&called.lock);
 }
+
+const struct gck_mpi_part gck_mpi_todo_part = {.name = "functions", .able = able};
