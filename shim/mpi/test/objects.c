@@ -15,7 +15,7 @@ static const struct {
 } families[] = {
 	{"types", test_types}, {"trees", test_trees}, {"operations", test_operations},
 	{"info", test_info}, {"errors", test_errors}, {"attributes", test_attributes},
-	{"handles", test_handles}, {"fatal", test_fatal},
+	{"handles", test_handles}, {"mpi1", test_mpi1}, {"fatal", test_fatal},
 };
 
 void say(const char *format, ...)

@@ -22,6 +22,7 @@ int test_info(int argc, char **argv);
 int test_errors(int argc, char **argv);
 int test_attributes(int argc, char **argv);
 int test_handles(int argc, char **argv);
+int test_mpi1(int argc, char **argv);
 int test_fatal(int argc, char **argv); /* comm|win|file: ends in an error */
 
 #endif

@@ -8,10 +8,29 @@
 dir=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
+# One rank needs no mpirun, which now and then is what fails.
+by_itself() { # RANKS PROGRAM...
+	if [ "$1" -eq 1 ]; then
+		shift
+		timeout 120 "$@"
+	else
+		plain "$@"
+	fi
+}
+
+under() { # RANKS PROGRAM...
+	if [ "$1" -eq 1 ]; then
+		shift
+		alone "$@"
+	else
+		standin "$@"
+	fi
+}
+
 over_restarts() { # RANKS PROGRAM...
 	GPUCKPT_MPI_TEST=$(mktemp -d -p "$dir")
 	export GPUCKPT_MPI_TEST
-	standin "$@"
+	under "$@"
 	result=$?
 	unset GPUCKPT_MPI_TEST
 	return $result
@@ -27,8 +46,8 @@ same() { # NAME: what is in $dir/this is what is in $dir/plain
 family() { # RANKS NAME [ARGUMENT...]
 	ranks=$1
 	shift
-	plain "$ranks" ./mpi_objects "$@" >"$dir/plain" || echo "it failed" >"$dir/plain"
-	standin "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
+	by_itself "$ranks" ./mpi_objects "$@" >"$dir/plain" || echo "it failed" >"$dir/plain"
+	under "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
 	same "$1: the stand-in"
 	over_restarts "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
 	same "$1: the stand-in over restarts"
@@ -60,6 +79,7 @@ family 1 info
 family 1 errors
 family 2 attributes
 family 1 handles
+family 1 mpi1
 fatal comm MPI_Send "communicator MPI_COMM_WORLD" "MPI_ERR_RANK: invalid rank"
 fatal win MPI_Win_call_errhandler "win a window" "MPI_ERR_RMA_SYNC: error executing rma sync"
 fatal file MPI_File_call_errhandler "file /dev/null" \

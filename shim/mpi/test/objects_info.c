@@ -20,6 +20,26 @@ static void show(const char *what, MPI_Info info)
 	}
 }
 
+static void of_comm(void)
+{
+	MPI_Info info;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Info_create(&info);
+	MPI_Info_set(info, "mpi_assert_allow_overtaking", "true");
+	MPI_Comm_set_info(comm, info);
+	MPI_Info_free(&info);
+	MPI_Comm_get_info(comm, &info);
+	show("of a communicator", info);
+	MPI_Info_free(&info);
+	cycle();
+	MPI_Comm_get_info(comm, &info);
+	show("of a communicator, after a cycle", info);
+	MPI_Info_free(&info);
+	MPI_Comm_free(&comm);
+}
+
 int test_info(int argc, char **argv)
 {
 	char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 2];
@@ -56,6 +76,7 @@ int test_info(int argc, char **argv)
 	cycle();
 	say("freed: %d", info == MPI_INFO_NULL);
 	show("empty still", empty);
+	of_comm();
 	MPI_Info_get(MPI_INFO_ENV, "maxprocs", MPI_MAX_INFO_VAL, value, &there);
 	say("MPI_INFO_ENV: maxprocs %s %d", there ? value : "", there);
 	return 0;

@@ -83,6 +83,7 @@ static void freed_meanwhile(void)
 	MPI_Op_free(&op);
 	MPI_Type_free(&quad);
 	MPI_Op_create(subtract, 1, &another);
+	cycle();
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	MPI_Op_free(&another);
 	say("freed meanwhile: %d %d %d %d", all[0], all[1], all[2], all[3]);
