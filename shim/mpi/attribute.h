@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attributes of communicators, datatypes and windows: wholly ours. Callbacks are the program's code:
+ * Attributes of communicators, datatypes and windows: wholly ours. Callbacks are program code:
  * call these outside the gate (before gck_mpi_enter or after gck_mpi_leave). */
 #ifndef GCK_MPI_ATTRIBUTE_H
 #define GCK_MPI_ATTRIBUTE_H

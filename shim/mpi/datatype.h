@@ -12,7 +12,7 @@ MPI_Datatype gck_mpi_type_of_real(MPI_Datatype real);
 
 /* The real library holds on to a type that a pending operation, a view or a persistent request
  * names, though the program frees it; so must we, for a restart makes all of these anew: between
- * hold and release the handle and its real type live. A predefined type costs a load. In the gate. */
+ * hold and release the handle and its real type live. In the gate. */
 void gck_mpi_type_hold_made(MPI_Datatype type);
 void gck_mpi_type_release_made(MPI_Datatype type);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fortran's INTEGER handles: a number per handle and kind. Predefined ones have mpif.h's; others get
- * the lowest free one when they are first asked for it, and keep it for life. */
+ * Fortran's INTEGER handles: a number per handle and kind. Predefined ones have mpif.h's; others
+ * get the lowest free one when they are first asked for it, and keep it for life. */
 #ifndef GCK_MPI_FORTRAN_H
 #define GCK_MPI_FORTRAN_H
 
