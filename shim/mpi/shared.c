@@ -189,8 +189,7 @@ int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
 	return gck_fail(err, ENOMEM,
 			"a shared window of %d ranks (%zu bytes) cannot be shared again: "
 			"the ranks are not on one node any more, or its /dev/shm is full: start "
-			"the "
-			"step with the ranks on the nodes as they were",
+			"the step with the ranks on the nodes as they were",
 			w->nranks, s->size);
 }
 
