@@ -74,8 +74,8 @@ static int rebuild(struct gck_error *err)
 		int rc = make(&saved[i]);
 
 		if (rc != MPI_SUCCESS)
-			return gck_fail(err, EIO, "MPI datatype %zu of %zu (%s, combiner %d) cannot "
-					"be made again: MPI error %d", i + 1, nsaved,
+			return gck_fail(err, EIO, "MPI datatype %zu of %zu (%s, combiner %d) "
+					"cannot be made again: MPI error %d", i + 1, nsaved,
 					saved[i].name, saved[i].recipe->combiner, rc);
 	}
 	forget();

@@ -91,7 +91,9 @@ static int is_object(const void *handle, enum gck_mpi_kind kind)
 
 static int kind_error(enum gck_mpi_kind kind)
 {
-	return kind == GCK_MPI_COMM ? MPI_ERR_COMM : kind == GCK_MPI_WIN ? MPI_ERR_WIN : MPI_ERR_FILE;
+	if (kind == GCK_MPI_COMM)
+		return MPI_ERR_COMM;
+	return kind == GCK_MPI_WIN ? MPI_ERR_WIN : MPI_ERR_FILE;
 }
 
 static int create(enum gck_mpi_kind of, void (*function)(void), MPI_Errhandler *errhandler)

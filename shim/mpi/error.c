@@ -28,7 +28,8 @@ __attribute__((noreturn)) static void fatal(struct gck_mpi_handle *h, int rc, co
 {
 	const char *kind = h->kind == GCK_MPI_COMM ? "communicator" :
 			   h->kind == GCK_MPI_WIN ? "win" : "file";
-	char host[65] = "?", name[MPI_MAX_OBJECT_NAME] = "", why[MPI_MAX_ERROR_STRING] = "", pre[96];
+	char name[MPI_MAX_OBJECT_NAME] = "", why[MPI_MAX_ERROR_STRING] = "";
+	char host[65] = "?", pre[96];
 	int length;
 
 	gethostname(host, sizeof(host) - 1);

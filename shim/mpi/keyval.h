@@ -18,7 +18,7 @@ struct gck_mpi_keyval {
 	void (*copy)(void), (*delete)(void); /* NULL: of a predefined one */
 	intptr_t extra;                  /* the program's extra state: a pointer or an integer */
 	int number;
-	unsigned references;             /* the program's, while it has not freed it, and attributes' */
+	unsigned references;             /* the program's until it frees it, and attributes' */
 	bool freed;
 };
 

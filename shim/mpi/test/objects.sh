@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Datatypes, operations, info, error handlers, attributes, handles as integers: what MPI says of them
-# is the same with plain Open MPI, with the stand-in, and with the stand-in over restarts (cycles, in
-# which everything is made again). Runs in the build folder.
+# Datatypes, operations, info, error handlers, attributes, handles as integers: what MPI says of
+# them is the same with plain Open MPI, with the stand-in, and with the stand-in over restarts
+# (cycles, in which everything is made again). Runs in the build folder.
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
 dir=$(mktemp -d -p /dev/shm) || exit 1
@@ -53,8 +53,8 @@ family() { # RANKS NAME [ARGUMENT...]
 	same "$1: the stand-in over restarts"
 }
 
-# A fatal error ends as with Open MPI, and says the same: fixed here, for mpirun loses Open MPI's own
-# words now and then.
+# A fatal error ends as with Open MPI, and says the same: fixed here, for mpirun loses Open MPI's
+# own words now and then.
 fatal() { # KIND FUNCTION OBJECT ERROR
 	plain 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
 	echo $? >"$dir/plain"
