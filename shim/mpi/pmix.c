@@ -62,10 +62,18 @@ static bool bind(void)
 	return true;
 }
 
+/* GPUCKPT_MPI_EXCHANGE=coordinator does without, where a site's PMIx is not to be trusted. */
+static bool is_wanted(void)
+{
+	const char *way = getenv("GPUCKPT_MPI_EXCHANGE");
+
+	return !way || strcmp(way, "coordinator");
+}
+
 bool gck_mpi_pmix_usable(void)
 {
 	if (!pmix.bound && !pmix.given_up)
-		pmix.bound = bind();
+		pmix.bound = is_wanted() && bind();
 	return pmix.bound && !pmix.given_up && real.initialized();
 }
 

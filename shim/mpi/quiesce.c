@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "shim/mpi/gate.h"
+#include "shim/mpi/init.h"
 #include "shim/mpi/part.h"
 
 #define RUN_ON_NS 20000000  /* a rank that is behind, before it tells anew how far it came */
@@ -158,17 +159,27 @@ static bool is_done(void)
 	return gck_mpi_gate_empty();
 }
 
+/* The program may have called MPI_Finalize since: then nothing more of MPI is to be called. */
+static int is_over(const struct quiesce *q, struct gck_error *err)
+{
+	if (gck_mpi_running())
+		return 0;
+	return gck_fail(err, ECANCELED, "rank %zu has called MPI_Finalize meanwhile: a rank without "
+			"MPI is checkpointed as any program, try again", q->x->rank);
+}
+
 static int bring_on(struct quiesce *q, struct gck_error *err)
 {
 	int64_t end = gck_mpi_now_ns() + BRING_ON_NS;
 
+	if (is_over(q, err))
+		return -1;
 	while (!is_done() && gck_mpi_now_ns() < end) {
 		if (step(err))
 			return -1;
 		if (!gck_mpi_gate_empty())
 			pause_a_moment();
 	}
-	(void)q;
 	return 0;
 }
 
@@ -180,21 +191,6 @@ static void run_on(void)
 	while (is_behind() && gck_mpi_now_ns() < end)
 		pause_a_moment();
 	gck_mpi_gate_close();
-}
-
-/* Others may need this rank to bring on what is under way, so it does while it waits for them. */
-static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
-{
-	int rc;
-
-	if (put_all(q, err) || q->x->give(q->x, round, &q->mine, err))
-		return -1;
-	do {
-		rc = q->x->take(q->x, 1, q->all, err);
-		if (rc == 0 && step(err))
-			rc = -1;
-	} while (rc == 0);
-	return rc < 0 ? -1 : 0;
 }
 
 /* The rank that keeps the others waiting says so; they leave it the time to. */
@@ -214,6 +210,23 @@ static int give_up(const struct quiesce *q, struct gck_error *err)
 				"raise hold=", q->x->rank);
 	return gck_fail(err, ETIMEDOUT, "rank %zu is inside %s, which does not end: try again "
 			"later, or raise hold=", q->x->rank, *where ? where : "an MPI call");
+}
+
+/* Others may need this rank to bring on what is under way, so it does while it waits for them. */
+static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
+{
+	int rc;
+
+	if (put_all(q, err) || q->x->give(q->x, round, &q->mine, err))
+		return -1;
+	do {
+		rc = q->x->take(q->x, 1, q->all, err);
+		if (rc == 0 && step(err))
+			rc = -1;
+		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + GRACE_NS)
+			rc = give_up(q, err);
+	} while (rc == 0);
+	return rc < 0 ? -1 : 0;
 }
 
 static int rounds(struct quiesce *q, struct gck_error *err)
@@ -245,11 +258,30 @@ static int save(struct gck_error *err)
 	return 0;
 }
 
+void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
+{
+	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
+		if ((*p)->able)
+			(*p)->able(tell, arg);
+}
+
+static void note_obstacle(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	struct gck_error *first = arg;
+
+	if (!first->code)
+		gck_fail(first, EBUSY, "%s: %s; %s", object, reason, remedy);
+}
+
 int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_error *err)
 {
 	struct quiesce q = {.x = x, .until_ns = until_ns};
+	struct gck_error obstacle = {0};
 	int rc;
 
+	gck_mpi_able(note_obstacle, &obstacle);
+	if (obstacle.code)
+		return gck_fail(err, EBUSY, "%s", obstacle.text);
 	while (gck_mpi_oweds[q.nparts])
 		q.nparts++;
 	q.all = calloc(x->nranks, sizeof *q.all);
@@ -258,16 +290,9 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 	rc = q.all && q.parts ? rounds(&q, err)
 			      : gck_fail(err, ENOMEM, "no memory for %zu ranks' words", x->nranks);
 	if (rc == 0)
-		rc = save(err);
+		rc = is_over(&q, err) ? -1 : save(err);
 	free(q.all);
 	free(q.parts);
 	free(q.mine.v);
 	return rc;
-}
-
-void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
-{
-	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
-		if ((*p)->able)
-			(*p)->able(tell, arg);
 }

@@ -12,7 +12,7 @@
 /* Close the gate, and exchange and judge rounds until every part is settled and nobody in any rank
  * is inside the real library; then every part saves what only that library knows. until_ns
  * (CLOCK_MONOTONIC): by then a rank that cannot be caught is given up, ETIMEDOUT naming it and the
- * place where it is. On failure the gate is closed still. */
+ * place where it is. After it, failed or not, gck_mpi_resume opens the gate. */
 int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_error *err);
 
 /* In a process whose real library is dead (restored without it): bury that, load a fresh one,

@@ -132,8 +132,10 @@ static int quiesce(struct asked *a, const struct gck_link_mpi_quiesce *q, struct
 {
 	int rc = gck_mpi_quiesce(&a->x, gck_mpi_now_ns() + q->limit_ms * 1000000ll, err);
 
-	if (a->fencing && rc)
+	if (a->fencing && rc) {
 		gck_mpi_pmix_give_up();
+		a->k->told_ready = false; /* the agent is to know at once */
+	}
 	if (rc == 0 && gck_mpi_ns_hold(HOLD_MS, err))
 		rc = -1;
 	if (rc == 0)
