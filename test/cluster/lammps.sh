@@ -7,7 +7,7 @@
 # lammps_command DIR STEPS
 lammps_command()
 {
-	echo "lmp -in $1/melt.in -log log.lammps -screen none -var edge 10 -var steps $2"
+	echo "lmp -in $1/melt.in -log log.lammps -screen none -var edge 16 -var steps $2"
 }
 
 # lammps_reference DIR STEPS: with Debian's mpirun, not under Slurm

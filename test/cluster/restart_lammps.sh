@@ -10,7 +10,7 @@
 
 restarts=${GPUCKPT_LONG:+30}
 restarts=${restarts:-2}
-steps=$((1000 + restarts * 600))
+steps=$((1000 + restarts * 1000))
 dir=$(work_dir)
 lammps_reference "$dir" $steps
 job=$(lammps_submit "$dir" $steps --gpu-ckpt cyclic)
@@ -40,7 +40,7 @@ restart()
 	check "round $1: the ranks run again" wait_ready "$job" 60
 }
 
-check "the step comes under gpuckpt's care" wait_ready "$job"
+check "the step comes under gpuckpt's care" wait_ready "$job" || finish
 check "able" alice gpuckpt able "$job"
 for ((i = 1; i <= restarts; i++)); do
 	create_and_go_on $i
