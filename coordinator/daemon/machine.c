@@ -108,7 +108,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	},
 	[GCK_PREPARING] = {
 		ON(ALL,       FREEZING,   gck_act_freeze),    /* A */
-		ON(ALL_MPI,   QUIESCING,  gck_act_quiesce),   /* M */
+		ON(ALL_MPI,   QUIESCING,  gck_act_quiesce),   /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
@@ -117,8 +117,8 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_QUIESCING] = {
-		ON(ALL,       FREEZING,   gck_act_freeze),    /* M */
-		ON(FAILED,    ABORTING,   gck_act_abort),     /* M */
+		ON(ALL,       FREEZING,   gck_act_freeze),    /* A */
+		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
 		ON(LOST,      ABORTING,   gck_act_abort),     /* M */

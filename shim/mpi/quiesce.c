@@ -229,17 +229,22 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 	return rc < 0 ? -1 : 0;
 }
 
+/* First one that computes while others wait for it, then those that wait inside a call. */
+static int64_t grace_ns(const struct quiesce *q)
+{
+	if (gck_mpi_gate_empty())
+		return q->behind ? 0 : GRACE_NS;
+	return GRACE_NS / 2;
+}
+
 static int rounds(struct quiesce *q, struct gck_error *err)
 {
 	for (uint32_t round = 1;; round++) {
-		bool to_blame;
-
 		if (exchange(q, round, err) || judge(q, err))
 			return -1;
 		if (!q->inside && is_settled())
 			return 0;
-		to_blame = q->behind || !gck_mpi_gate_empty();
-		if (gck_mpi_now_ns() > q->until_ns + (to_blame ? 0 : GRACE_NS))
+		if (gck_mpi_now_ns() > q->until_ns + grace_ns(q))
 			return give_up(q, err);
 		if (q->behind)
 			run_on();
