@@ -225,7 +225,8 @@ static void file_new(struct tr_run *r)
 	r->files = f;
 	if (c->rank < 0)
 		return;
-	MPI_Comm_dup(c->comm, &f->comm);
+	/* not a duplicate: Open MPI 4.1's OMPIO may crash where a file is opened by a grid's ranks */
+	MPI_Comm_split(c->comm, 0, c->rank, &f->comm);
 	snprintf(name, sizeof(name), "%s/traffic.%llx.%d.%d", r->opt->scratch, (unsigned long long)r->seed,
 		r->step, c->g[0].world[0]);
 	int rc = MPI_File_open(f->comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
