@@ -34,6 +34,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "spank/option.h"
 
 #define FINISH_MS 2000
+#define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
 
 static struct {
 	bool on;            /* the step has the option */
@@ -41,7 +42,7 @@ static struct {
 	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
 	bool must;          /* then the step must not run */
 	unsigned restarts;
-	char preload[2 * PATH_MAX]; /* what goes in front of the tasks' LD_PRELOAD */
+	char preload[3 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
 	uint32_t tasks, exited; /* of this node */
 	struct gck_conf conf;
 	struct gck_options options;
@@ -99,18 +100,28 @@ static int need_file(const char *path, int mode, const char *key, struct gck_err
 			path, strerror(errno), key, gck_option_conf_path());
 }
 
-/* The stand-in for Open MPI's library comes after the preload, which must be the first. Without it
- * programs with MPI run and are refused by checkpoints. */
+static bool is_readable(const char *path)
+{
+	return faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
+}
+
+/* The stand-ins for Open MPI's libraries come after the preload, which must be the first; Fortran's
+ * lies beside the other and needs it. Without them programs with MPI run and are refused by
+ * checkpoints. */
 static int choose_mpi(struct gck_error *err)
 {
-	bool wanted = step.options.mpi != GCK_MPI_NONE;
+	const char *slash = strrchr(step.conf.mpi, '/');
+	char fortran[PATH_MAX + sizeof MPI_FORTRAN];
 
+	snprintf(step.preload, sizeof step.preload, "%s", step.conf.preload);
 	if (step.options.mpi == GCK_MPI_OPENMPI && need_file(step.conf.mpi, R_OK, "MpiPath", err))
 		return -1;
-	if (wanted && faccessat(AT_FDCWD, step.conf.mpi, R_OK, AT_EACCESS) != 0)
-		wanted = false;
-	snprintf(step.preload, sizeof step.preload, "%s%s%s", step.conf.preload, wanted ? ":" : "",
-		 wanted ? step.conf.mpi : "");
+	if (step.options.mpi == GCK_MPI_NONE || !is_readable(step.conf.mpi))
+		return 0;
+	snprintf(fortran, sizeof fortran, "%.*s" MPI_FORTRAN,
+		 slash ? (int)(slash + 1 - step.conf.mpi) : 0, step.conf.mpi);
+	snprintf(step.preload, sizeof step.preload, "%s:%s%s%s", step.conf.preload, step.conf.mpi,
+		 is_readable(fortran) ? ":" : "", is_readable(fortran) ? fortran : "");
 	return 0;
 }
 

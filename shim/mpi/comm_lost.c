@@ -24,7 +24,7 @@ struct gck_mpi_comm *gck_mpi_comm_lost_first(void)
 
 struct gck_mpi_comm *gck_mpi_comm_lost_next(struct gck_mpi_comm *c)
 {
-	struct lost *l = (struct lost *)((char *)c - offsetof(struct lost, body));
+	struct lost *l = (void *)((char *)c - offsetof(struct lost, body));
 
 	return l->next ? &l->next->body : NULL;
 }

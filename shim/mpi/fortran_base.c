@@ -9,15 +9,14 @@
 #define F_TRUE 1 /* gfortran's; LOGICAL is as wide as INTEGER */
 
 #define SPELT(lower, upper, f08) \
-	__typeof__(lower) lower GCK_MPI_SHOWN; \
 	extern __typeof__(lower) lower##_ __attribute__((alias(#lower))) GCK_MPI_SHOWN; \
 	extern __typeof__(lower) lower##__ __attribute__((alias(#lower))) GCK_MPI_SHOWN; \
 	extern __typeof__(lower) upper __attribute__((alias(#lower))) GCK_MPI_SHOWN; \
 	extern __typeof__(lower) f08 __attribute__((alias(#lower))) GCK_MPI_SHOWN;
 
 #define NULL_COPY(lower, upper, f08, value) \
-	void lower(MPI_Fint *object, MPI_Fint *keyval, value *extra, value *in, value *out, \
-		   MPI_Fint *flag, MPI_Fint *ierr); \
+	GCK_MPI_SHOWN void lower(MPI_Fint *object, MPI_Fint *keyval, value *extra, value *in, \
+				 value *out, MPI_Fint *flag, MPI_Fint *ierr); \
 	void lower(MPI_Fint *object, MPI_Fint *keyval, value *extra, value *in, value *out, \
 		   MPI_Fint *flag, MPI_Fint *ierr) \
 	{ \
@@ -28,8 +27,8 @@
 	SPELT(lower, upper, f08)
 
 #define DUP(lower, upper, f08, value) \
-	void lower(MPI_Fint *object, MPI_Fint *keyval, value *extra, value *in, value *out, \
-		   MPI_Fint *flag, MPI_Fint *ierr); \
+	GCK_MPI_SHOWN void lower(MPI_Fint *object, MPI_Fint *keyval, value *extra, value *in, \
+				 value *out, MPI_Fint *flag, MPI_Fint *ierr); \
 	void lower(MPI_Fint *object, MPI_Fint *keyval, value *extra, value *in, value *out, \
 		   MPI_Fint *flag, MPI_Fint *ierr) \
 	{ \
@@ -41,8 +40,8 @@
 	SPELT(lower, upper, f08)
 
 #define NULL_DELETE(lower, upper, f08, value) \
-	void lower(MPI_Fint *object, MPI_Fint *keyval, value *attribute, value *extra, \
-		   MPI_Fint *ierr); \
+	GCK_MPI_SHOWN void lower(MPI_Fint *object, MPI_Fint *keyval, value *attribute, \
+				 value *extra, MPI_Fint *ierr); \
 	void lower(MPI_Fint *object, MPI_Fint *keyval, value *attribute, value *extra, \
 		   MPI_Fint *ierr) \
 	{ \
@@ -65,39 +64,38 @@ NULL_DELETE(mpi_win_null_delete_fn, MPI_WIN_NULL_DELETE_FN, ompi_win_null_delete
 NULL_DELETE(mpi_null_delete_fn, MPI_NULL_DELETE_FN, ompi_null_delete_fn_f, MPI_Fint)
 
 /* A sentinel: only its address is used. */
-int mpi_conversion_fn_null(void);
+GCK_MPI_SHOWN int mpi_conversion_fn_null(void);
 int mpi_conversion_fn_null(void)
 {
 	return MPI_SUCCESS;
 }
 SPELT(mpi_conversion_fn_null, MPI_CONVERSION_FN_NULL, mpi_conversion_fn_null_f)
 
-MPI_Aint mpi_aint_add_f90(const MPI_Aint *base, const MPI_Aint *disp);
+GCK_MPI_SHOWN MPI_Aint mpi_aint_add_f90(const MPI_Aint *base, const MPI_Aint *disp);
 MPI_Aint mpi_aint_add_f90(const MPI_Aint *base, const MPI_Aint *disp)
 {
 	return *base + *disp;
 }
 
-MPI_Aint mpi_aint_diff_f90(const MPI_Aint *a, const MPI_Aint *b);
+GCK_MPI_SHOWN MPI_Aint mpi_aint_diff_f90(const MPI_Aint *a, const MPI_Aint *b);
 MPI_Aint mpi_aint_diff_f90(const MPI_Aint *a, const MPI_Aint *b)
 {
 	return *a - *b;
 }
 
-double mpi_wtime_f90(void);
+GCK_MPI_SHOWN double mpi_wtime_f90(void);
 double mpi_wtime_f90(void)
 {
 	return MPI_Wtime();
 }
 
-double mpi_wtick_f90(void);
+GCK_MPI_SHOWN double mpi_wtick_f90(void);
 double mpi_wtick_f90(void)
 {
 	return MPI_Wtick();
 }
 
 #define SPELT_THRICE(lower, upper) \
-	__typeof__(lower) lower GCK_MPI_SHOWN; \
 	extern __typeof__(lower) lower##_ __attribute__((alias(#lower))) GCK_MPI_SHOWN; \
 	extern __typeof__(lower) lower##__ __attribute__((alias(#lower))) GCK_MPI_SHOWN; \
 	extern __typeof__(lower) upper __attribute__((alias(#lower))) GCK_MPI_SHOWN;

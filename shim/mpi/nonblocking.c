@@ -116,7 +116,7 @@ MPI_Datatype *gck_mpi_keep_reals(struct gck_mpi_nonblocking *n, const MPI_Dataty
 	k = of ? keep(n, KEPT_ARRAY, (size_t)(of->count + more) * sizeof *reals) : NULL;
 	if (!k)
 		return NULL;
-	reals = (MPI_Datatype *)k->data;
+	reals = (void *)k->data;
 	for (long i = 0; i < of->count; i++)
 		reals[i] = GCK_MPI_REAL_TYPE(types[i]);
 	return reals;

@@ -43,7 +43,7 @@ extern char gck_mpi_op_stubs[];
 
 static MPI_User_function *stub_code(unsigned stub)
 {
-	return (MPI_User_function *)(gck_mpi_op_stubs + (size_t)stub * STUB_BYTES);
+	return (MPI_User_function *)(void *)(gck_mpi_op_stubs + (size_t)stub * STUB_BYTES);
 }
 
 /* Ours for the real type; *made: it has no handle any more (the program freed it while the

@@ -51,13 +51,13 @@ static void late_receive(struct tr_run *r, struct tr_late *l)
 		break;
 	case LATE_MPROBE:
 		MPI_Mprobe(m->src, m->tag, m->c->comm, &l->message, MPI_STATUS_IGNORE);
-		/* fall through */
+		__attribute__((fallthrough));
 	case LATE_MATCHED:
 		MPI_Imrecv(x->recv->at, m->count, m->t->type, &l->message, &x->req);
 		break;
 	case LATE_PROBE:
 		MPI_Probe(m->src, m->tag, m->c->comm, &st);
-		/* fall through */
+		__attribute__((fallthrough));
 	default:
 		MPI_Recv(x->recv->at, m->count, m->t->type, m->src, m->tag, m->c->comm, &st);
 		tr_transfer_end(r, x, &st);

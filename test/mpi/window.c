@@ -121,7 +121,7 @@ static void issue(const struct tr_window *w, struct op *o, bool requests)
 			MPI_Rput(o->data, n, u, to, disp, 1, t, w->win, &o->req);
 			break;
 		}
-		/* fall through */
+		__attribute__((fallthrough));
 	case PUT:
 		MPI_Put(o->data, n, u, to, disp, 1, t, w->win);
 		break;
@@ -130,7 +130,7 @@ static void issue(const struct tr_window *w, struct op *o, bool requests)
 			MPI_Rget(o->result, n, u, to, disp, 1, t, w->win, &o->req);
 			break;
 		}
-		/* fall through */
+		__attribute__((fallthrough));
 	case GET:
 		MPI_Get(o->result, n, u, to, disp, 1, t, w->win);
 		break;
@@ -139,7 +139,7 @@ static void issue(const struct tr_window *w, struct op *o, bool requests)
 			MPI_Raccumulate(o->data, n, u, to, disp, 1, t, o->op, w->win, &o->req);
 			break;
 		}
-		/* fall through */
+		__attribute__((fallthrough));
 	case ACCUMULATE:
 		MPI_Accumulate(o->data, n, u, to, disp, 1, t, o->op, w->win);
 		break;

@@ -39,10 +39,11 @@ static void *load(const char *name)
 
 static int make_fds(int *fds, int most)
 {
-	struct {
+	union {
 		struct cmsghdr head;
-		int fd;
-	} rights = { .head = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+		char room[CMSG_SPACE(sizeof(int))];
+	} rights = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS } };
 	struct iovec data = { &(char){ 0 }, 1 };
 	struct msghdr m = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &rights,
 			    .msg_controllen = CMSG_LEN(sizeof(int)) };
@@ -64,9 +65,9 @@ static int make_fds(int *fds, int most)
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0) {
 		fds[n++] = pair[0];
 		fds[n++] = pair[1];
-		rights.fd = fds[0];
+		memcpy(CMSG_DATA(&rights.head), fds, sizeof(int));
 		if (sendmsg(pair[0], &m, 0) == 1 && recvmsg(pair[1], &m, 0) == 1)
-			fds[n++] = rights.fd;
+			memcpy(&fds[n++], CMSG_DATA(&rights.head), sizeof(int));
 	}
 	return n;
 }
