@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/fault.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/init.h"
 #include "shim/mpi/part.h"
@@ -174,6 +175,7 @@ static int bring_on(struct quiesce *q, struct gck_error *err)
 
 	if (is_over(q, err))
 		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_BRING_ON);
 	while (!is_done() && gck_mpi_now_ns() < end) {
 		if (step(err))
 			return -1;
@@ -257,6 +259,7 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 
 static int save(struct gck_error *err)
 {
+	GCK_FAULT(GCK_FAULT_MPI_SAVE);
 	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
 		if ((*p)->save && (*p)->save(err))
 			return gck_fail_in(err, "%s", (*p)->name);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fault.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/namespace/namespace.h"
 #include "shim/mpi/pmix.h"
@@ -64,10 +65,20 @@ static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi
 	a->round = round;
 	a->mine = mine;
 	a->fencing = false;
+	GCK_FAULT(GCK_FAULT_MPI_ROUND);
 	if (gck_mpi_link_send(&a->k->link, &m, mine->v,
 			      with_words ? mine->n * sizeof *mine->v : 0))
 		return gck_fail(err, ECANCELED, "the link to the agent has ended");
+	GCK_FAULT(GCK_FAULT_MPI_READY);
 	return 0;
+}
+
+static int begin_fence(struct asked *a, struct gck_error *err)
+{
+	int rc = gck_mpi_pmix_begin(a->seq << SERIAL_SHIFT | a->round, a->mine, err);
+
+	GCK_FAULT(GCK_FAULT_MPI_FENCE);
+	return rc;
 }
 
 static int go(struct asked *a, struct gck_mpi_message *m, struct gck_mpi_words *all,
@@ -77,7 +88,7 @@ static int go(struct asked *a, struct gck_mpi_message *m, struct gck_mpi_words *
 		return 0;
 	if (a->via == GCK_LINK_MPI_PMIX) {
 		a->fencing = true;
-		return gck_mpi_pmix_begin(a->seq << SERIAL_SHIFT | a->round, a->mine, err);
+		return begin_fence(a, err);
 	}
 	gck_mpi_link_drop(&a->words);
 	a->words = *m;
@@ -140,6 +151,7 @@ static int quiesce(struct asked *a, const struct gck_link_mpi_quiesce *q, struct
 		rc = -1;
 	if (rc == 0)
 		__atomic_store_n(&gck_mpi_state.closed_for, a->seq, __ATOMIC_SEQ_CST);
+	GCK_FAULT(GCK_FAULT_MPI_QUIESCED);
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/fault.h"
 #include "common/launcher.h"
 #include "shim/mpi/init.h"
 #include "shim/mpi/namespace/namespace.h"
@@ -43,11 +44,19 @@ int gck_mpi_rebuild(const char *environment, size_t size, struct gck_error *err)
 {
 	struct gck_error kept = {0};
 
+	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
 	gck_mpi_pmix_restart();
 	if (gck_mpi_ns_bury(&kept)) /* the load says so if that is one too many */
 		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
 	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err) ||
 	    take_environment(environment, size, err))
 		return -1;
-	return gck_mpi_init_again(err) || rebuild_parts(err) ? -1 : 0;
+	GCK_FAULT(GCK_FAULT_MPI_LOADED);
+	if (gck_mpi_init_again(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_INITIALIZED);
+	if (rebuild_parts(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_REBUILT);
+	return 0;
 }
