@@ -161,15 +161,35 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 
 /* ---- a cycle -------------------------------------------------------------------------------- */
 
+/* All ranks have come here. */
+static int meet(struct files *f, struct gck_error *err)
+{
+	struct gck_mpi_words *all = calloc(f->x.nranks, sizeof *all);
+	struct gck_mpi_blob none = {0};
+	int64_t end = gck_mpi_now_ns() + LIMIT_NS;
+	int rc;
+
+	if (!all)
+		return gck_fail(err, ENOMEM, "no memory for the ranks' words");
+	rc = give(&f->x, 0, &none, err);
+	while (rc == 0 && gck_mpi_now_ns() < end)
+		rc = take(&f->x, 1000, all, err);
+	free(all);
+	if (rc == 0)
+		return gck_fail(err, ETIMEDOUT, "a rank did not come out of MPI_Finalize");
+	return rc < 0 ? -1 : 0;
+}
+
 /* The launcher would take a rank that vanishes for a dead one, so the old copy says goodbye; what
- * it owns is then taken away as by a restart. (mpirun needs PMIX_MCA_gds=hash for a second start.) */
-static int start_anew(struct gck_error *err)
+ * it owns is then taken away as by a restart. (mpirun needs PMIX_MCA_gds=hash for a second start,
+ * and takes one rank's new start for part of another's goodbye unless all of those are over.) */
+static int start_anew(struct files *f, struct gck_error *err)
 {
 	int rc = gck_mpi_real.Finalize();
 
 	if (rc)
 		return gck_fail(err, EIO, "the real MPI_Finalize failed with code %d", rc);
-	if (gck_mpi_ns_abandon(err))
+	if (gck_mpi_ns_abandon(err) || meet(f, err))
 		return -1;
 	return gck_mpi_rebuild(NULL, 0, err);
 }
@@ -180,7 +200,7 @@ static int cycle(struct files *f)
 	int rc = gck_mpi_quiesce(&f->x, gck_mpi_now_ns() + LIMIT_NS, &err);
 
 	if (rc == 0 && !getenv("GPUCKPT_MPI_TEST_KEEP")) {
-		rc = start_anew(&err);
+		rc = start_anew(f, &err);
 		if (rc) { /* nothing is behind the program's handles any more */
 			fprintf(stderr, "gpuckpt: rank %zu: test: restart: %s\n", f->x.rank, err.text);
 			_exit(70);
