@@ -116,8 +116,10 @@ void gck_mpi_gate_wait(struct gck_mpi_thread *t)
 	while (!t->passes && atomic_load(&gck_mpi_gate_closed)) {
 		atomic_store(&t->inside, 0);
 		gck_mpi_gate_left();
+		atomic_store(&t->waits, 1);
 		while (atomic_load(&gck_mpi_gate_closed))
 			futex_wait(&gck_mpi_gate_closed, 1, NULL);
+		atomic_store(&t->waits, 0);
 		atomic_store(&t->inside, 1); /* and look again: it may have been closed meanwhile */
 	}
 }
@@ -159,6 +161,17 @@ bool gck_mpi_gate_empty(void)
 	empty = atomic_load(&gck_mpi_gate_closed) && !somebody();
 	pthread_mutex_unlock(&gate.lock);
 	return empty;
+}
+
+bool gck_mpi_gate_waited(void)
+{
+	struct gck_mpi_thread *t;
+
+	pthread_mutex_lock(&gate.lock);
+	for (t = gate.first; t && !atomic_load(&t->waits); t = t->next)
+		;
+	pthread_mutex_unlock(&gate.lock);
+	return t != NULL;
 }
 
 bool gck_mpi_gate_wait_empty(int ms)

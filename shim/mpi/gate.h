@@ -18,6 +18,7 @@ struct gck_mpi_thread {
 	const char *function;     /* the outermost MPI function, while inside */
 	struct gck_mpi_thread *next;
 	pthread_t thread;
+	_Atomic uint32_t waits;   /* in front of the closed gate */
 	/* the MPI thread itself passes always */
 	bool passes;
 };
@@ -92,6 +93,9 @@ void gck_mpi_gate_close(void);          /* nobody enters from here on */
 void gck_mpi_gate_open(void);
 bool gck_mpi_gate_empty(void);          /* closed, and nobody is inside */
 bool gck_mpi_gate_wait_empty(int ms);   /* waits until so, or for that long; false: somebody is inside */
+
+/* Does a thread wait in front of it? If none does, and nobody is inside, the program computes. */
+bool gck_mpi_gate_waited(void);
 
 /* For messages: the MPI function that a thread is inside of, "" if none is. */
 void gck_mpi_gate_where(char *buf, size_t n);

@@ -201,7 +201,7 @@ static int give_up(const struct quiesce *q, struct gck_error *err)
 	char where[128] = "";
 	bool empty = gck_mpi_gate_empty();
 
-	if (!q->behind && empty)
+	if (empty && (!q->behind || gck_mpi_gate_waited()))
 		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
 				"come to a place where MPI can be left", q->x->rank, q->others ?
 				" that are in MPI calls" : "");
@@ -235,7 +235,7 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 static int64_t grace_ns(const struct quiesce *q)
 {
 	if (gck_mpi_gate_empty())
-		return q->behind ? 0 : GRACE_NS;
+		return q->behind && !gck_mpi_gate_waited() ? 0 : GRACE_NS;
 	return GRACE_NS / 2;
 }
 

@@ -57,6 +57,23 @@ check "mpi=none: the ranks talk" wait_for 30 reached "$dir" 100
 check_not "and are refused" alice gpuckpt create "$job"
 check "the job ends all the same" wait_job "$job" COMPLETED 60
 
+# ---- Fortran
+
+if command -v mpifort >/dev/null; then
+	dir=$(work_dir)
+	(cd "$dir" && mpifort -O1 -cpp -DUSEMPIF08 -w -o ways "$top/test/mpi/fortran/ways.F90" \
+		"$top/test/mpi/fortran/cycle.c") || report 1 "mpifort builds the program"
+	OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
+		"$dir/ways" 200000 >"$dir/want" 2>/dev/null
+	job=$(mpi_job "$dir" 4 "" --mpi=pmix "$dir/ways" 200000)
+	check "mpi_f08: under gpuckpt's care" wait_ready "$job"
+	sleep 2
+	check "mpi_f08: create" alice gpuckpt create "$job"
+	check "mpi_f08: requeue" alice gpuckpt requeue "$job"
+	check "mpi_f08: the job ends" wait_job "$job" COMPLETED 120
+	is "$(cat "$dir/answers")" "$(cat "$dir/want")" "mpi_f08: the answer is that of an uninterrupted run"
+fi
+
 # ---- checkpoint, death of a node, restart (last: a node that was gone is slow to be reached again)
 
 dir=$(work_dir)

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0
-! One program for the three ways of calling MPI: compiled with MPIFH, USEMPI or USEMPIF08 defined.
+! ways [ROUNDS]: for the three ways of calling MPI: compiled with MPIFH, USEMPI or USEMPIF08 defined.
 ! Each result is checked; the line at the end depends on the number of ranks only. Every twentieth round
 ! lets the stand-in's test hook run, if there is one, with a receive and a persistent send pending.
 #ifdef USEMPIF08
@@ -79,7 +79,8 @@ program ways
     subroutine cycle_now() bind(C, name='cycle_now')
     end subroutine
   end interface
-  integer, parameter :: n = 64, rounds = 40
+  integer, parameter :: n = 64
+  integer :: rounds = 40
   integer :: rank, ranks, ierr, left, right, i, round, length, position, wait_at, key
   integer :: a(n), b(n), total(n), outs(4), nout
   integer(kind=MPI_ADDRESS_KIND) :: extent, lb, value, extra
@@ -100,6 +101,8 @@ program ways
   integer(kind=8) :: digest
 
   digest = 0
+  call get_command_argument(1, word)
+  if (word /= ' ') read (word, *) rounds
   call MPI_Init(ierr)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
