@@ -30,6 +30,8 @@ static bool takes_part(const struct member *m)
 	return m->asked_mpi && !m->carried && !m->answer[PHASE_QUIESCE];
 }
 
+/* From here on ranks stand at MPI's gate: they are let go when no freeze follows the quiesce, be it
+ * that another node is late or the coordinator away. */
 void quiesce_start(struct transaction *t)
 {
 	double held_s = t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s;
@@ -39,6 +41,7 @@ void quiesce_start(struct transaction *t)
 		.lease_ms = (uint32_t)(held_s * 1000) + LEASE_MORE_MS };
 
 	phase_limit(t, t->quiesce.limit_ms / 1000. + ANSWER_MORE_S);
+	phase_hold(t, t->quiesce.limit_ms / 1000. + ANSWER_MORE_S + t->hold_s);
 	ev_timer_again(t->agent->loop, &t->tick);
 	for (size_t i = 0; i < t->n; i++) {
 		struct member *one = &t->members[i];
