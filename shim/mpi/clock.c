@@ -53,7 +53,7 @@ void gck_mpi_clock_ask(void)
 		gck_mpi_leave();
 		pthread_cond_wait(&s->changed, &s->lock);
 		pthread_mutex_unlock(&s->lock);
-		gck_mpi_enter();
+		gck_mpi_enter_as(gck_mpi_thread->function);
 		pthread_mutex_lock(&s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -69,7 +69,8 @@ void gck_mpi_clock_resume(void)
 static int put(struct gck_mpi_blob *b, struct gck_error *err)
 {
 	bool out = gck_mpi_gate_empty();
-	size_t active, open = gck_mpi_nonblocking_open(&active);
+	/* requests are the program's while it is inside: there will be another round then */
+	size_t active = 0, open = out ? gck_mpi_nonblocking_open(&active) : 0;
 
 	return gck_mpi_clocks_put(&gck_mpi_clocks, b, out, active, open, err);
 }
@@ -93,7 +94,7 @@ static bool settled(void)
 
 static bool done(void)
 {
-	return gck_mpi_nonblocking_open(NULL) == 0;
+	return gck_mpi_gate_empty() && gck_mpi_nonblocking_open(NULL) == 0;
 }
 
 const struct gck_mpi_owed gck_mpi_clock_owed = {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/mpi/attribute.h"
+#include "shim/mpi/drained.h"
 #include "shim/mpi/dynamic.h"
 #include "shim/mpi/function.h"
 #include "shim/mpi/hints.h"
@@ -263,11 +264,14 @@ static void find_use(struct gck_mpi_request *r, void *comm)
 		*(MPI_Comm *)comm = MPI_COMM_NULL;
 }
 
-/* Does any request name it? Persistent ones count, and those that the program has yet to ask for. */
+/* Does any request or matched message name it? Persistent ones count, and those that the program has
+ * yet to ask for. */
 static bool in_use(MPI_Comm comm)
 {
 	MPI_Comm found = comm;
 
+	if (gck_mpi_comm_of(comm)->messages)
+		return true;
 	gck_mpi_request_each(find_use, &found);
 	return found != comm;
 }
@@ -276,24 +280,32 @@ static void forget(struct gck_mpi_comm *c)
 {
 	MPI_Comm handle = c->handle;
 
+	gck_mpi_drained_forget(c);
 	clear(c);
 	gck_mpi_handle_free((void *)handle);
 }
 
+/* One of them, and it is the caller's: another thread does not find it. */
+static bool is_over(struct gck_mpi_handle *h, void *unused)
+{
+	struct gck_mpi_comm *c = h->body;
+
+	(void)unused;
+	if (!c || !c->freed || in_use(c->handle))
+		return false;
+	c->freed = false;
+	return true;
+}
+
 void gck_mpi_comm_sweep(void)
 {
-	struct gck_mpi_handle *h, *next;
+	struct gck_mpi_handle *h;
 	MPI_Comm real;
 
-	for (h = gck_mpi_first(GCK_MPI_COMM); h; h = next) {
-		struct gck_mpi_comm *c = h->body;
-
-		next = h->next;
-		if (!c || !c->freed || in_use(c->handle))
-			continue;
+	while ((h = gck_mpi_first_that(GCK_MPI_COMM, is_over, NULL))) {
 		real = h->real;
 		gck_mpi_real.Comm_free(&real);
-		forget(c);
+		forget(h->body);
 	}
 }
 
@@ -371,11 +383,15 @@ static int disconnect(MPI_Comm comm)
 	}
 	gck_mpi_clock_tick(&c->clock);
 	real = GCK_MPI_REAL_COMM(comm);
-	rc = gck_mpi_real.Comm_disconnect(&real);
+	/* Within a world it is a barrier and a free, in Open MPI too; ours keeps what persistent
+	 * requests need of it. */
+	rc = c->dynamic ? gck_mpi_real.Comm_disconnect(&real) : gck_mpi_real.Barrier(real);
 	if (rc) {
 		gck_mpi_comm_failed(comm, rc);
 		return rc;
 	}
+	if (!c->dynamic)
+		return free_it(comm);
 	gck_mpi_clock_remove(&c->clock);
 	forget(c);
 	return rc;

@@ -30,6 +30,7 @@ struct gck_mpi_comm {
 	int *local, *peers;         /* size of them; remote_size or size */
 	MPI_Comm handle;            /* whose body this is */
 	struct gck_mpi_drained *drained, *drained_last; /* taken in, not yet received: drained.h */
+	_Atomic unsigned messages;  /* matched ones (MPI_Mprobe) of it that the program holds */
 	/* Being made by MPI_Comm_idup: it exists once that collective is finished. */
 	const struct gck_mpi_clock *making;
 	uint64_t making_number;

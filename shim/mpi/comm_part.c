@@ -203,21 +203,31 @@ static int rebuild(struct gck_error *err)
 
 /* ---- able ----------------------------------------------------------------------------------- */
 
-static void able(gck_mpi_obstacle_fn *tell, void *arg)
+struct told {
+	gck_mpi_obstacle_fn *tell;
+	void *arg;
+};
+
+static bool tell_dynamic(struct gck_mpi_handle *h, void *to)
 {
+	const struct gck_mpi_comm *c = h->body;
+	const struct told *t = to;
 	char what[96];
 
-	gck_mpi_dynamic_able(tell, arg);
-	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next) {
-		const struct gck_mpi_comm *c = h->body;
+	if (!c || !c->dynamic)
+		return false;
+	snprintf(what, sizeof what, "a communicator of %d and %d ranks", c->size, c->remote_size);
+	t->tell(t->arg, what, "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
+		"disconnect it (MPI_Comm_disconnect) before the checkpoint");
+	return false;
+}
 
-		if (!c || !c->dynamic)
-			continue;
-		snprintf(what, sizeof what, "a communicator of %d and %d ranks", c->size,
-			 c->remote_size);
-		tell(arg, what, "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
-		     "disconnect it (MPI_Comm_disconnect) before the checkpoint");
-	}
+static void able(gck_mpi_obstacle_fn *tell, void *arg)
+{
+	struct told t = { tell, arg };
+
+	gck_mpi_dynamic_able(tell, arg);
+	gck_mpi_first_that(GCK_MPI_COMM, tell_dynamic, &t);
 }
 
 const struct gck_mpi_part gck_mpi_comm_part = {

@@ -25,6 +25,11 @@ struct gck_mpi_drained {
 /* Messages in the queues, of all communicators. */
 extern _Atomic unsigned long gck_mpi_drained_count;
 
+static inline bool gck_mpi_drained_any(void)
+{
+	return atomic_load_explicit(&gck_mpi_drained_count, memory_order_relaxed) != 0;
+}
+
 struct gck_mpi_drained *gck_mpi_drained_look(MPI_Comm comm, int source, int tag, bool take,
 					     MPI_Status *status);
 
@@ -32,7 +37,7 @@ struct gck_mpi_drained *gck_mpi_drained_look(MPI_Comm comm, int source, int tag,
 static inline struct gck_mpi_drained *gck_mpi_drained_take(MPI_Comm comm, int source, int tag,
 							   MPI_Status *status)
 {
-	if (__builtin_expect(!atomic_load_explicit(&gck_mpi_drained_count, memory_order_relaxed), 1))
+	if (__builtin_expect(!gck_mpi_drained_any(), 1))
 		return NULL;
 	return gck_mpi_drained_look(comm, source, tag, true, status);
 }
@@ -40,7 +45,7 @@ static inline struct gck_mpi_drained *gck_mpi_drained_take(MPI_Comm comm, int so
 /* Says what it is, and leaves it there. */
 static inline bool gck_mpi_drained_probe(MPI_Comm comm, int source, int tag, MPI_Status *status)
 {
-	if (__builtin_expect(!atomic_load_explicit(&gck_mpi_drained_count, memory_order_relaxed), 1))
+	if (__builtin_expect(!gck_mpi_drained_any(), 1))
 		return false;
 	return gck_mpi_drained_look(comm, source, tag, false, status);
 }
@@ -53,7 +58,7 @@ bool gck_mpi_drained_here(struct gck_mpi_drained *d);
 int gck_mpi_drained_deliver(struct gck_mpi_drained *d, void *buf, int count, MPI_Datatype type,
 			    MPI_Status *status);
 
-/* A communicator is gone: so are its messages. */
+/* A communicator is gone: so are its messages, which nobody can receive any more. */
 void gck_mpi_drained_forget(struct gck_mpi_comm *c);
 
 /* ---- the MPI thread ---- */

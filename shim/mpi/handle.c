@@ -195,3 +195,15 @@ struct gck_mpi_handle *gck_mpi_first(enum gck_mpi_kind kind)
 {
 	return kinds[kind].first;
 }
+
+struct gck_mpi_handle *gck_mpi_first_that(enum gck_mpi_kind kind,
+					  bool (*fn)(struct gck_mpi_handle *h, void *arg), void *arg)
+{
+	struct gck_mpi_handle *h;
+
+	pthread_mutex_lock(&kinds[kind].lock);
+	for (h = kinds[kind].first; h && !fn(h, arg); h = h->next)
+		;
+	pthread_mutex_unlock(&kinds[kind].lock);
+	return h;
+}

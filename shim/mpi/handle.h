@@ -6,6 +6,7 @@
 #define GCK_MPI_HANDLE_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -106,5 +107,10 @@ void gck_mpi_handle_set_real(void *handle, void *real);
 
 /* First of a kind that lives (made ones, in the order of making); the next is ->next. */
 struct gck_mpi_handle *gck_mpi_first(enum gck_mpi_kind kind);
+
+/* The first for which fn says so; NULL. Where other threads may be inside: none is made or freed
+ * meanwhile, by fn neither. */
+struct gck_mpi_handle *gck_mpi_first_that(enum gck_mpi_kind kind,
+					  bool (*fn)(struct gck_mpi_handle *h, void *arg), void *arg);
 
 #endif

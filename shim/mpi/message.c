@@ -22,6 +22,7 @@ MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_
 	m->comm = comm;
 	m->from = from;
 	m->status = *status;
+	gck_mpi_comm_of(comm)->messages++;
 	return (MPI_Message)m;
 }
 
@@ -69,7 +70,9 @@ static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
 	} else {
 		r->comm = m->comm;
 		r->from = m->from;
-		if (!r->from)
+		if (r->from)
+			rc = gck_mpi_recv_check(buf, count, type, MPI_ANY_TAG, MPI_COMM_SELF);
+		else
 			rc = gck_mpi_real.Imrecv(buf, count, GCK_MPI_REAL_TYPE(type),
 						 (MPI_Message *)&m->h.real, (MPI_Request *)&r->h.real);
 	}
@@ -77,8 +80,10 @@ static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
 		gck_mpi_request_give(r);
 		return rc;
 	}
-	if (*message != MPI_MESSAGE_NO_PROC)
+	if (*message != MPI_MESSAGE_NO_PROC) {
+		gck_mpi_comm_of(m->comm)->messages--; /* r names it now */
 		gck_mpi_handle_free(m);
+	}
 	*message = MPI_MESSAGE_NULL;
 	*made = r;
 	return MPI_SUCCESS;

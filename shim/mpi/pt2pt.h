@@ -26,6 +26,10 @@ static inline struct gck_mpi_request *gck_mpi_recv_new(void *buf, int count, MPI
 /* The receive begins: with a message that was drained, else in the real library. */
 int gck_mpi_recv_post(struct gck_mpi_request *r);
 
+/* What the real library says of a receive with these arguments. Asked before a message is taken
+ * out of a queue for one: it stays there if there is anything wrong. */
+int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Comm comm);
+
 /* The same, in the real library in any case: after a restart, with its order kept. */
 int gck_mpi_recv_post_real(struct gck_mpi_request *r);
 

@@ -216,14 +216,17 @@ GCK_MPI_FUNCTION(Request_free, (MPI_Request *request))
 
 int gck_mpi_request_cancel(struct gck_mpi_request *r)
 {
+	int rc;
+
 	if (r->what == GCK_MPI_REQUEST_GENERAL)
 		return gck_mpi_general_cancel(r);
 	if (r->state != GCK_MPI_REQUEST_ACTIVE)
 		return r->state == GCK_MPI_REQUEST_COMPLETE ? MPI_SUCCESS : MPI_ERR_REQUEST;
 	if (r->what != GCK_MPI_REQUEST_CLASS && r->from)
 		return MPI_SUCCESS; /* too late: it has its message */
-	r->cancelled = true;
-	return gck_mpi_real.Cancel((MPI_Request *)&r->h.real);
+	rc = gck_mpi_real.Cancel((MPI_Request *)&r->h.real);
+	r->cancelled |= !rc; /* what cannot be cancelled is not tried again after a restart */
+	return rc;
 }
 
 GCK_MPI_FUNCTION(Cancel, (MPI_Request *request))

@@ -83,6 +83,10 @@ int main(int argc, char **argv)
 	family("requests freed early", test_request_free, times);
 	family("request_get_status", test_get_status, times);
 	family("generalized requests", test_general, times);
+	family("wrong arguments", test_wrong_arguments, times);
+	family("a collective is not cancelled", test_cancel_collective, times);
+	family("a matched message of a freed communicator", test_matched_freed, times);
+	family("disconnected under persistent requests", test_disconnect, times);
 	failed = rank == 0 ? tap_done() : 0;
 	MPI_Finalize();
 	return failed;

@@ -59,5 +59,10 @@ void test_cancel(void);
 void test_request_free(void);
 void test_get_status(void);
 void test_general(void);
+/* pt2pt_odd.c */
+void test_wrong_arguments(void);
+void test_cancel_collective(void);
+void test_matched_freed(void);
+void test_disconnect(void);
 
 #endif
