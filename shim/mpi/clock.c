@@ -36,6 +36,11 @@ void gck_mpi_clock_remove(struct gck_mpi_clock *c)
 	gck_mpi_clocks_remove(&gck_mpi_clocks, c);
 }
 
+void gck_mpi_clock_drop(struct gck_mpi_clock *c)
+{
+	gck_mpi_clocks_drop(&gck_mpi_clocks, c);
+}
+
 uint64_t gck_mpi_clock_meet(uint64_t key, const int *ranks, size_t nranks)
 {
 	return gck_mpi_clocks_meet(&gck_mpi_clocks, key, ranks, nranks);

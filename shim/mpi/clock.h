@@ -28,6 +28,9 @@ struct gck_mpi_clock {
 	/* as judged last */
 	uint64_t target, target_started; /* where `blocking` and `started` must get to */
 	uint64_t finish;                 /* up to this number all are completed, later ones stay pending */
+	/* Of one that a rank drops once all are done with it, without a collective call: how many have
+	 * it at first. Else 0. */
+	unsigned ranks;
 	struct gck_mpi_clock *next, *prev;
 };
 
@@ -68,6 +71,7 @@ extern struct gck_mpi_clocks gck_mpi_clocks;
  * order: gck_mpi_members_hash. -1: no memory. */
 int gck_mpi_clock_add(struct gck_mpi_clock *c, uint64_t id, uint64_t members);
 void gck_mpi_clock_remove(struct gck_mpi_clock *c);
+void gck_mpi_clock_drop(struct gck_mpi_clock *c); /* one with `ranks` */
 
 /* For the id of something that is made by the next collective call (blocking) on c, or by the n-th
  * such thing of a meeting: all members get the same. */
@@ -138,6 +142,7 @@ uint64_t gck_mpi_members_hash(const int *ranks, size_t n);
 
 int gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
 void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
+void gck_mpi_clocks_drop(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
 uint64_t gck_mpi_clocks_meet(struct gck_mpi_clocks *s, uint64_t key, const int *ranks, size_t n);
 
 /* out: no thread is inside the real library; active: non-blocking collectives that are under way;

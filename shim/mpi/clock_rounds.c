@@ -69,6 +69,21 @@ int gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
 	return t ? 0 : -1;
 }
 
+/* The lock is held. */
+static void unlink_clock(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
+{
+	*(c->prev ? &c->prev->next : &s->first) = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+}
+
+void gck_mpi_clocks_drop(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
+{
+	pthread_mutex_lock(&s->lock);
+	unlink_clock(s, c);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Its last tick was the freeing call's. Who has not come to it yet is told by the tally: count and
  * sum of ids, since threads may free things of the same members in different order. */
 void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
@@ -76,9 +91,7 @@ void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
 	struct gck_mpi_tally *t;
 
 	pthread_mutex_lock(&s->lock);
-	*(c->prev ? &c->prev->next : &s->first) = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	unlink_clock(s, c);
 	t = find_tally(s, GCK_MPI_TALLY_FREED, c->members);
 	t->count++;
 	t->sum += c->id;
@@ -355,6 +368,8 @@ static void take_targets(struct gck_mpi_clocks *s, struct sums *m)
 		c->target = e->high;
 		c->target_started = e->high_seen;
 		c->finish = e->high_seen > e->low_started ? e->high_seen : e->low_started;
+		if (e->reports < c->ranks) /* all have started the last that there is on it */
+			c->finish = UINT64_MAX;
 		s->ahead |= c->blocking > e->low || c->seen > e->low_started;
 	}
 	for (struct gck_mpi_tally *t = s->tallies; t; t = t->next) {

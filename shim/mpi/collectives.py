@@ -1,37 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies of the `collective` functions, for shim/mpi/generate: blocking ones tick and call;
-non-blocking ones (those that write a request) keep their arguments (nonblocking.h)."""
+non-blocking and persistent ones (those that write a request) keep their arguments
+(nonblocking.h)."""
 import re
 
 # What a non-blocking collective overwrites when its send buffer is MPI_IN_PLACE. Those not listed
 # leave their own input as it is.
 ONE = ["gck_mpi_keep_input(&a->n, recvbuf, count, datatype);"]
 IN_PLACE = {
-    "Iallreduce": ONE, "Ireduce": ONE, "Iscan": ONE, "Iexscan": ONE,
-    "Ireduce_scatter": [
+    "allreduce": ONE, "reduce": ONE, "scan": ONE, "exscan": ONE,
+    "reduce_scatter": [
         "long total = 0;",
         "for (long i = 0; i < gck_mpi_size(comm); i++)",
         "\ttotal += recvcounts[i];",
         "gck_mpi_keep_input(&a->n, recvbuf, total, datatype);"],
-    "Ireduce_scatter_block": [
+    "reduce_scatter_block": [
         "gck_mpi_keep_input(&a->n, recvbuf, recvcount * gck_mpi_size(comm), datatype);"],
-    "Ialltoall": [
+    "alltoall": [
         "gck_mpi_keep_input(&a->n, recvbuf, recvcount * gck_mpi_size(comm), recvtype);"],
-    "Ialltoallv": [
+    "alltoallv": [
         "MPI_Aint lb, extent = 0;",
         "gck_mpi_real.Type_get_extent(GCK_MPI_REAL_TYPE(recvtype), &lb, &extent);",
         "for (long i = 0; i < gck_mpi_size(comm); i++)",
         "\tgck_mpi_keep_input(&a->n, (char *)recvbuf + rdispls[i] * extent, recvcounts[i], "
         "recvtype);"],
-    "Ialltoallw": [
+    "alltoallw": [
         "for (long i = 0; i < gck_mpi_size(comm); i++)",
         "\tgck_mpi_keep_input(&a->n, (char *)recvbuf + rdispls[i], recvcounts[i], recvtypes[i]);"],
 }
 
 
+def operation(f):
+    """The collective that it is a blocking, non-blocking or persistent form of."""
+    return re.sub("^(X_|I(?=[a-z]))|_init$", "", f.short).lower()
+
+
+def is_persistent(f):
+    """MPIX_Something_init: an info comes before the request."""
+    return f.short.endswith("_init")
+
+
 def significant(f, p):
     """A C expression: does the collective look at this parameter in this rank? None: always."""
-    name = f.short.lstrip("I").lower()
+    name = operation(f)
     rooted = any(q.name == "root" for q in f.parameters)
     sends = p.name.startswith("s") or (p.name == "displs" and name == "scatterv")
     if rooted and name in ("bcast", "reduce"):
@@ -101,7 +112,7 @@ def issue(f, kept):
     if kept:
         yield f"\tconst struct {f.short} *a = (const struct {f.short} *)n;"
     arguments = []
-    for p in f.parameters[:-2]:
+    for p in kept:
         if p.handle and p.length is None:
             arguments.append(f"{REAL[p.kind]}(a->{p.name})")
         elif p.handle:
@@ -109,7 +120,10 @@ def issue(f, kept):
             arguments.append(f"real_{p.name}")
         else:
             arguments.append(f"a->{p.name}")
-    arguments += ["GCK_MPI_REAL_COMM(n->comm)", "request"]
+    arguments.append("GCK_MPI_REAL_COMM(n->comm)")
+    if is_persistent(f):
+        arguments.append("GCK_MPI_REAL_INFO(n->info)")
+    arguments.append("request")
     yield f"\treturn gck_mpi_real.{f.short}({', '.join(arguments)});\n}}\n"
 
 
@@ -125,27 +139,30 @@ def keep(f, p):
 
 
 def nonblocking(f):
-    """Keep the arguments, start."""
-    kept = f.parameters[:-2]
+    """Keep the arguments, start; or make, if it is persistent."""
+    kept = f.parameters[:-3 if is_persistent(f) else -2]
     yield from issue(f, kept)
-    yield f"GCK_MPI_FUNCTION({f.short}, ({f.declare()}))\n{{\n\tstruct {f.short} *a;\n\tint rc;\n"
+    define = f"GCK_MPIX_FUNCTION({f.short[2:]}" if is_persistent(f) else f"GCK_MPI_FUNCTION({f.short}"
+    yield f"{define}, ({f.declare()}))\n{{\n\tstruct {f.short} *a;\n\tint rc;\n"
     yield "\tgck_mpi_enter();"
     yield f"\ta = gck_mpi_nonblocking_new(sizeof *a, comm, issue_{f.short});\n"
     if kept:
         yield "\tif (a) {"
         yield from (f"\t\ta->{p.name} = {keep(f, p)};" for p in kept)
         yield "\t}"
-    if f.short in IN_PLACE:
+    if operation(f) in IN_PLACE:
         yield "\tif (a && sendbuf == MPI_IN_PLACE) {"
-        yield from ("\t\t" + line for line in IN_PLACE[f.short])
+        yield from ("\t\t" + line for line in IN_PLACE[operation(f)])
         yield "\t}"
-    yield "\trc = gck_mpi_nonblocking_begin(a ? &a->n : NULL, request);\n\tgck_mpi_leave();"
+    begin = "persistent_begin(a ? &a->n : NULL, info" if is_persistent(f) else \
+        "nonblocking_begin(a ? &a->n : NULL"
+    yield f"\trc = gck_mpi_{begin}, request);\n\tgck_mpi_leave();"
     yield f'\treturn gck_mpi_error(comm, rc, "{f.name}");\n}}\n'
 
 
 def collectives_c(functions, _):
     """All of them."""
-    yield '#include "shim/mpi/collective.h"\n#include "shim/mpi/function.h"'
+    yield '#include "shim/mpi/collective.h"\n#include "shim/mpi/function.h"\n#include "shim/mpi/info.h"'
     yield '#include "shim/mpi/nonblocking.h"\n#include "shim/mpi/wrap.h"\n'
     for f in functions:
         if f.how == "collective":

@@ -25,6 +25,7 @@ struct gck_mpi_comm {
 	bool with_topology;
 	bool dynamic;               /* has processes of other worlds (spawn, connect) */
 	bool freed;                 /* by the program, while operations are pending on it */
+	bool hidden;                /* a persistent collective's own: the program never saw it */
 	/* World ranks; -1: a process of another world. Messages name peers: the remote group's ranks in an
 	 * intercommunicator, else the group's. */
 	int *local, *peers;         /* size of them; remote_size or size */

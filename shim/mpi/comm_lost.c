@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * In each round every rank tells of its freed communicators that live on. */
+ * In each round every rank tells of its communicators that others may have no more: those that live
+ * on though they are freed, and persistent collectives' own. */
 #include "config.h"
 
 #include "shim/mpi/comm_lost.h"
@@ -32,6 +33,11 @@ struct gck_mpi_comm *gck_mpi_comm_lost_next(struct gck_mpi_comm *c)
 	return l->next ? &l->next->body : NULL;
 }
 
+static bool is_unseen(const struct gck_mpi_comm *c)
+{
+	return c && (c->freed || c->hidden);
+}
+
 static int put_ranks(struct gck_mpi_blob *b, const int *ranks, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -50,7 +56,7 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next) {
 		const struct gck_mpi_comm *c = h->body;
 
-		if (!c || !c->freed || c->dynamic)
+		if (!is_unseen(c) || c->dynamic)
 			continue;
 		if (gck_mpi_blob_put(b, c->clock.id) || gck_mpi_blob_put(b, c->size) ||
 		    gck_mpi_blob_put(b, c->remote_size) || put_ranks(b, c->local, c->size) ||
@@ -70,7 +76,7 @@ static bool known(uint64_t id)
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next) {
 		const struct gck_mpi_comm *c = h->body;
 
-		if (c && c->freed && c->clock.id == id)
+		if (is_unseen(c) && c->clock.id == id)
 			return true;
 	}
 	return false;

@@ -11,12 +11,11 @@ HEAD = """\
 
 *passed on*: the stand-in translates handles and calls Open MPI; there is nothing to carry over a
 restart but the objects named. *counted*: the same, and the collective clock counts it. *here*: the
-stand-in has a body of its own, in the section's file. **not yet**: it works, but a checkpoint is
-refused once it was called. The last column names the tests whose programs use the function; they
-run with Open MPI alone, under the stand-in, and over checkpoints and restarts. Traffic is
-`test/mpi`, whose programs are random.
+stand-in has a body of its own, in the section's file. The last column names the tests whose
+programs use the function; they run with Open MPI alone, under the stand-in, and over checkpoints
+and restarts. Traffic is `test/mpi`, whose programs are random.
 """
-HOW = {"local": "passed on", "collective": "counted", "hand": "here", "todo": "**not yet**"}
+HOW = {"local": "passed on", "collective": "counted", "hand": "here"}
 
 
 def callers(folder):

@@ -1,181 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Non-blocking collectives: arguments, issue, issue again. */
+ * Non-blocking collectives: issued, issued again, finished in a quiesce. */
 #include "config.h"
 
 #include "shim/mpi/nonblocking.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "shim/mpi/comm.h"
-#include "shim/mpi/datatype.h"
 #include "shim/mpi/function.h"
-#include "shim/mpi/op.h"
 #include "shim/mpi/request.h"
-#include "shim/mpi/wrap.h"
-
-enum kept_kind { KEPT_ARRAY, KEPT_TYPE, KEPT_OP, KEPT_INPUT };
-
-struct gck_mpi_kept {
-	struct gck_mpi_kept *next;
-	enum kept_kind kind;
-	union {
-		MPI_Datatype type; /* also an input's, which another entry holds */
-		MPI_Op op;
-	};
-	void *buf;
-	long count;   /* elements: of an array, or of the input */
-	size_t bytes; /* of data */
-	_Alignas(16) char data[];
-};
-
-/* ---- arguments ------------------------------------------------------------------------------ */
-
-void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
-			      int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real))
-{
-	struct gck_mpi_nonblocking *n = calloc(1, size);
-
-	if (!n)
-		return NULL;
-	n->comm = comm;
-	n->clock = &gck_mpi_comm_of(comm)->clock;
-	n->issue = issue;
-	return n;
-}
-
-static struct gck_mpi_kept *keep(struct gck_mpi_nonblocking *n, enum kept_kind kind, size_t bytes)
-{
-	struct gck_mpi_kept *k = calloc(1, sizeof *k + bytes);
-
-	if (!k) {
-		n->failed = true;
-		return NULL;
-	}
-	k->kind = kind;
-	k->bytes = bytes;
-	k->next = n->kept;
-	n->kept = k;
-	return k;
-}
-
-void *gck_mpi_keep(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size)
-{
-	struct gck_mpi_kept *k;
-
-	if (!array || length < 0)
-		return NULL;
-	k = keep(n, KEPT_ARRAY, (size_t)length * size);
-	if (!k)
-		return NULL;
-	k->count = length;
-	return memcpy(k->data, array, k->bytes);
-}
-
-MPI_Datatype gck_mpi_keep_type(struct gck_mpi_nonblocking *n, MPI_Datatype type)
-{
-	struct gck_mpi_kept *k = gck_mpi_is(type, GCK_MPI_DATATYPE) ? keep(n, KEPT_TYPE, 0) : NULL;
-
-	if (k) {
-		k->type = type;
-		gck_mpi_type_hold(type);
-	}
-	return type;
-}
-
-MPI_Op gck_mpi_keep_op(struct gck_mpi_nonblocking *n, MPI_Op op)
-{
-	struct gck_mpi_kept *k = gck_mpi_is(op, GCK_MPI_OP) ? keep(n, KEPT_OP, 0) : NULL;
-
-	if (k) {
-		k->op = op;
-		gck_mpi_op_hold(op);
-	}
-	return op;
-}
-
-MPI_Datatype *gck_mpi_keep_types(struct gck_mpi_nonblocking *n, const MPI_Datatype *types, long length)
-{
-	MPI_Datatype *copy = gck_mpi_keep(n, types, length, sizeof *copy);
-
-	for (long i = 0; copy && i < length; i++)
-		gck_mpi_keep_type(n, copy[i]);
-	return copy;
-}
-
-/* Open MPI 4.1's MPI_Ialltoallw on a communicator with a topology goes through as many types as
- * there are neighbours, though that be more than there are ranks; NULL entries it leaves alone. */
-MPI_Datatype *gck_mpi_keep_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types)
-{
-	const struct gck_mpi_kept *of =
-		types ? (const void *)((const char *)types - offsetof(struct gck_mpi_kept, data)) : NULL;
-	long more = gck_mpi_indegree(n->comm) + gck_mpi_outdegree(n->comm);
-	struct gck_mpi_kept *k;
-	MPI_Datatype *reals;
-
-	k = of ? keep(n, KEPT_ARRAY, (size_t)(of->count + more) * sizeof *reals) : NULL;
-	if (!k)
-		return NULL;
-	reals = (void *)k->data;
-	for (long i = 0; i < of->count; i++)
-		reals[i] = GCK_MPI_REAL_TYPE(types[i]);
-	return reals;
-}
-
-void gck_mpi_keep_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
-{
-	MPI_Comm self = GCK_MPI_REAL_COMM(MPI_COMM_SELF);
-	struct gck_mpi_kept *k;
-	int size = 0, position = 0;
-
-	if (count <= 0 || gck_mpi_real.Pack_size(count, GCK_MPI_REAL_TYPE(type), self, &size))
-		return; /* a wrong argument: the collective itself says so */
-	k = keep(n, KEPT_INPUT, size);
-	if (!k)
-		return;
-	k->buf = buf;
-	k->count = count;
-	k->type = type;
-	if (gck_mpi_real.Pack(buf, count, GCK_MPI_REAL_TYPE(type), k->data, size, &position, self))
-		n->failed = true;
-}
-
-static int put_back_inputs(struct gck_mpi_nonblocking *n)
-{
-	int rc = MPI_SUCCESS;
-
-	for (struct gck_mpi_kept *k = n->kept; !rc && k; k = k->next) {
-		int position = 0;
-
-		if (k->kind == KEPT_INPUT)
-			rc = gck_mpi_real.Unpack(k->data, k->bytes, &position, k->buf, k->count,
-						 GCK_MPI_REAL_TYPE(k->type),
-						 GCK_MPI_REAL_COMM(MPI_COMM_SELF));
-	}
-	return rc;
-}
-
-static void release(struct gck_mpi_nonblocking *n)
-{
-	while (n->kept) {
-		struct gck_mpi_kept *k = n->kept;
-
-		n->kept = k->next;
-		if (k->kind == KEPT_TYPE)
-			gck_mpi_type_release(k->type);
-		else if (k->kind == KEPT_OP)
-			gck_mpi_op_release(k->op);
-		free(k);
-	}
-	free(n);
-}
-
-/* ---- the request ---------------------------------------------------------------------------- */
 
 static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 {
 	struct gck_mpi_nonblocking *n = r->arg;
-	int rc = put_back_inputs(n);
+	int rc = gck_mpi_inputs_put_back(n);
 
 	if (!rc)
 		rc = n->issue(n, (MPI_Request *)&r->h.real);
@@ -184,9 +20,7 @@ static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 			     (unsigned long)n->number, gck_mpi_comm_of(n->comm)->size, rc) : 0;
 }
 
-/* The real request is used up, so from here on the others must finish it as well, whether or not
- * the program asks. */
-static void completed(struct gck_mpi_request *r)
+void gck_mpi_nonblocking_completed(struct gck_mpi_request *r)
 {
 	struct gck_mpi_nonblocking *n = r->arg;
 
@@ -197,12 +31,12 @@ static void completed(struct gck_mpi_request *r)
 
 static void freed(struct gck_mpi_request *r)
 {
-	release(r->arg);
+	gck_mpi_nonblocking_free(r->arg);
 }
 
 static const struct gck_mpi_request_class class = {
 	.name = "non-blocking collective",
-	.completed = completed,
+	.completed = gck_mpi_nonblocking_completed,
 	.reissue = reissue,
 	.freed = freed,
 };
@@ -215,8 +49,13 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 	if (!n)
 		return MPI_ERR_NO_MEM;
 	if (!request || n->failed) {
-		release(n);
+		gck_mpi_nonblocking_free(n);
 		return request ? MPI_ERR_NO_MEM : MPI_ERR_REQUEST;
+	}
+	rc = gck_mpi_inputs_take(n);
+	if (rc) {
+		gck_mpi_nonblocking_free(n);
+		return rc;
 	}
 	n->number = gck_mpi_clock_start(n->clock);
 	r = gck_mpi_request_start(&class, n->comm, n);
@@ -229,7 +68,7 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 	if (r)
 		gck_mpi_request_free(r);
 	else
-		release(n);
+		gck_mpi_nonblocking_free(n);
 	return rc;
 }
 
@@ -237,8 +76,8 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 
 static bool is_active(const struct gck_mpi_request *r)
 {
-	return r->what == GCK_MPI_REQUEST_CLASS && r->class == &class &&
-	       r->state == GCK_MPI_REQUEST_ACTIVE;
+	return r->what == GCK_MPI_REQUEST_CLASS && r->state == GCK_MPI_REQUEST_ACTIVE &&
+	       r->class->completed == gck_mpi_nonblocking_completed;
 }
 
 static bool to_finish(const struct gck_mpi_request *r)

@@ -26,7 +26,7 @@ struct gck_mpi_part {
 extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_attribute_part, gck_mpi_op_part,
 	gck_mpi_datatype_part,
 	gck_mpi_group_part, gck_mpi_comm_part, gck_mpi_win_part, gck_mpi_file_part,
-	gck_mpi_request_part, gck_mpi_tool_part, gck_mpi_todo_part;
+	gck_mpi_request_part, gck_mpi_tool_part;
 
 /* In the order in which they are rebuilt; NULL at the end. */
 extern const struct gck_mpi_part *const gck_mpi_parts[];

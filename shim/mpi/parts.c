@@ -6,7 +6,7 @@
 const struct gck_mpi_part *const gck_mpi_parts[] = {
 	&gck_mpi_info_part, &gck_mpi_attribute_part, &gck_mpi_op_part, &gck_mpi_datatype_part,
 	&gck_mpi_group_part, &gck_mpi_comm_part, &gck_mpi_win_part, &gck_mpi_file_part,
-	&gck_mpi_request_part, &gck_mpi_tool_part, &gck_mpi_todo_part, NULL,
+	&gck_mpi_request_part, &gck_mpi_tool_part, NULL,
 };
 
 const struct gck_mpi_owed *const gck_mpi_oweds[] = {

@@ -141,10 +141,10 @@ static int judge(struct quiesce *q, struct gck_error *err)
 
 /* ---- between rounds ------------------------------------------------------------------------- */
 
-/* The real library may be called from here while nobody else is inside it. */
+/* The real library may be called from here while nobody else is inside it, nor has ended it. */
 static int step(struct gck_error *err)
 {
-	if (!gck_mpi_gate_empty())
+	if (!gck_mpi_gate_empty() || !gck_mpi_running())
 		return 0;
 	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
 		if ((*o)->step && (*o)->step(err))

@@ -40,7 +40,4 @@ long gck_mpi_size(MPI_Comm comm);
 long gck_mpi_indegree(MPI_Comm comm);
 long gck_mpi_outdegree(MPI_Comm comm);
 
-/* The function is not right over a restart yet, and was called: `able` tells. */
-void gck_mpi_todo(const char *function);
-
 #endif

@@ -23,6 +23,9 @@ int main(int argc, char **argv)
 	family("a pending MPI_Comm_idup", test_pending_idup);
 	family("pending on overlapping communicators", test_pending_overlapping);
 	family("complete in some ranks only", test_complete_in_some);
+	family("persistent collectives", test_persistent);
+	family("pending persistent collectives", test_persistent_pending);
+	family("persistent collectives, freed in some ranks", test_persistent_freed);
 	family("a root far ahead", test_root_ahead);
 	family("overlapping communicators", test_overlapping);
 	family("ranks behind that need messages", test_messages_needed);

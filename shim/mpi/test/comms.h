@@ -24,6 +24,10 @@ void test_pending_neighbours(void);
 void test_pending_idup(void);
 void test_pending_overlapping(void);
 void test_complete_in_some(void);
+/* comms_persistent.c */
+void test_persistent(void);
+void test_persistent_pending(void);
+void test_persistent_freed(void);
 /* comms_behind.c */
 void test_root_ahead(void);
 void test_overlapping(void);
