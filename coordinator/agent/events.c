@@ -37,9 +37,15 @@ static bool may_be_carried(const struct member *m)
 	return !m->answer[PHASE_FREEZE] && member_rank_gone(m);
 }
 
+/* Not one whose MPI was asked to come to rest: it ends without MPI_Finalize, so that the others wait
+ * for it at the gate now, and would do so in their MPI_Init after a restart. */
 static void carry(struct member *m)
 {
 	m->gone = false;
+	if (m->asked_mpi) {
+		quiesce_ended(m);
+		return;
+	}
 	m->carried = true;
 	member_dismiss(m, true);
 	phase_settle(m->t);
@@ -49,7 +55,7 @@ void transaction_await_status(struct member *m)
 {
 	struct transaction *t = m->t;
 
-	if (m->task->ended) {
+	if (m->task->ended || m->asked_mpi) {
 		carry(m);
 		return;
 	}

@@ -270,7 +270,7 @@ void mpi_adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m,
 		return;
 	}
 	if (t->mpi)
-		mpi_close(t->mpi);
+		lost(t->mpi);
 	t->mpi = l;
 	ev_io_start(a->loop, &l->in);
 	take_packet(l, m, size);

@@ -223,14 +223,22 @@ void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const st
 	phase_settle(m->t);
 }
 
-/* One that has ended is carried; one whose image is taken is frozen, or needed no more. */
+/* All others wait for it: they are told at once. */
+void quiesce_ended(const struct member *m)
+{
+	fail(m->t, m, ESRCH, "it ended while its MPI was brought to rest: try again");
+}
+
+/* One whose image is taken is frozen, or needed no more. */
 void quiesce_lost(struct agent *a, struct task *task)
 {
 	struct member *m = member_of(a, task);
 
-	if (!m || m->carried || m->t->failed || !m->asked_mpi || m->answer[PHASE_FREEZE] ||
-	    member_rank_gone(m))
+	if (!m || m->carried || m->t->failed || !m->asked_mpi || m->answer[PHASE_FREEZE])
 		return;
-	fail(m->t, m, ECONNRESET, "its MPI thread went away (MPI_Finalize, or another program was "
-	     "executed): try again");
+	if (member_rank_gone(m))
+		quiesce_ended(m);
+	else
+		fail(m->t, m, ECONNRESET, "its MPI thread went away (MPI_Finalize, or another "
+		     "program was executed): try again");
 }
