@@ -137,10 +137,15 @@ static void take_item(struct mpi_link *l)
 			packet_string(text[2]), "refuse", 1));
 }
 
+/* A rank whose MPI is not back yet, or could not be brought back, says `restored` in every HELLO. */
 static void take_hello(struct mpi_link *l)
 {
-	if (l->head.total == sizeof l->hello)
-		memcpy(&l->hello, l->data, sizeof l->hello);
+	if (l->head.total != sizeof l->hello) {
+		gck_warn("rank %u: its MPI thread is of another release", l->task->rank);
+		lost(l);
+		return;
+	}
+	memcpy(&l->hello, l->data, sizeof l->hello);
 	if (!l->hello.restored)
 		restart_rebuilt(l->agent, l->task, NULL);
 }

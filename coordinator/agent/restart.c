@@ -129,10 +129,25 @@ void restart_task_ended(struct restart *r, struct task *t)
 			restart_fail(r, t, &err);
 }
 
+/* No restart waits for the rank any more, or this agent was started since and knows of none: the
+ * step counts as one that runs, and cannot. */
+static void end_half_restored(struct agent *a, const struct task *t, const struct gck_error *why)
+{
+	struct gck_error err = *why;
+
+	gck_fail_in(&err, "rank %u on %s: its MPI was not brought back", t->rank, a->step->node);
+	gck_warn("%s", err.text);
+	agent_end_ranks(a, err.text, true);
+}
+
 void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_error *why)
 {
 	struct restart *r = a->restart;
 
+	if (why && (!r || r->stage == STAGE_DONE)) {
+		end_half_restored(a, t, why);
+		return;
+	}
 	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++) {
 		if (r->ranks[i].task != t)
 			continue;
@@ -154,9 +169,10 @@ static void on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
 	(void)loop;
 	(void)events;
 	for (size_t i = 0; i < r->n && r->stage == STAGE_RUNNING; i++) {
-		if (r->ranks[i].reached == STAGE_DONE)
+		if (r->ranks[i].reached == STAGE_DONE || !r->ranks[i].mpi)
 			continue;
-		gck_fail(&err, ETIMEDOUT, "its MPI did not come back within %.0f s", w->repeat);
+		gck_fail(&err, ETIMEDOUT, "its MPI did not come back within %.0f s: if MPI_Init "
+			 "takes so long here, give a longer timeout=", w->repeat);
 		restart_fail(r, r->ranks[i].task, &err);
 	}
 }
