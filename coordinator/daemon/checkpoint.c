@@ -142,8 +142,11 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 void gck_act_freeze(struct gck_core *core, struct gck_step *step)
 {
+	struct gck_checkpoint *c = &step->live->checkpoint;
 	struct gck_error err = {0};
 
+	if (c->quiescing_ms)
+		c->quiesced_ms = core->world->now_ms();
 	if (gck_checkpoint_ready(step, &err)) {
 		give_up(core, step, &err);
 		return;

@@ -41,6 +41,7 @@ struct gck_checkpoint {
 	char reason[200];
 	struct gck_operation *operation;
 	int64_t began_ms, written_ms;
+	int64_t quiescing_ms, quiesced_ms; /* the rounds began, were over; 0: no rank has MPI */
 	int64_t first_ns, last_ns; /* the first rank held, the last running again */
 	uint64_t put, stored;
 	double write_s;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "common/base64.h"
+#include "common/wire.h"
 #include "coordinator/daemon/checkpoint.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */
-#define WORDS_MAX (64u << 20) /* of a whole step */
 #define MORE_MS 4000          /* over the ranks' own limit: who is to blame speaks first */
 
 bool gck_quiesce_needed(const struct gck_live *live)
@@ -62,6 +62,7 @@ void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 		live->nodes[i].round = 0;
 	}
 	live->checkpoint.round = 1;
+	live->checkpoint.quiescing_ms = core->world->now_ms();
 	core->world->timer(core, step, GCK_TIMER_PHASE, live->options.hold_ms + MORE_MS);
 	gck_live_ask_all(core, step, json_pack("{s:s, s:I, s:s, s:I}", "op", "quiesce", "seq",
 		(json_int_t)live->checkpoint.seq, "via",
@@ -163,7 +164,7 @@ static int append(const struct gck_live *live, struct gck_node *node, const json
 	unsigned char *v;
 	long n;
 
-	if (all_words(live) + length > WORDS_MAX)
+	if (all_words(live) + length / 4 * 3 > GCK_WIRE_MAX_BULK)
 		return gck_fail(err, EMSGSIZE, "its ranks' words are too many for the coordinator: "
 				"start the step with --mpi=pmix");
 	v = realloc(node->words, node->nwords + GCK_BASE64_ROOM(length) + 1);

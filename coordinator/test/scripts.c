@@ -154,6 +154,14 @@ static void test_back(void)
 
 /* ---- MPI -------------------------------------------------------------------------------------- */
 
+/* -1: the newest commit does not tell it. */
+static json_int_t told_quiesce(void)
+{
+	const json_t *ms = json_object_get(step_0()->commits->info, "quiesce_ms");
+
+	return ms ? json_integer_value(ms) : -1;
+}
+
 static void test_quiesce(void)
 {
 	begin();
@@ -163,6 +171,11 @@ static void test_quiesce(void)
 	ok(ended && ended_well, "nodes with and without MPI: the create is done");
 	is_int(f.agents[0][0].rounds, 3, "after three rounds");
 	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
+	ok(told_quiesce() > 0, "and its commit tells how long they took");
+	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
+	create();
+	settle();
+	is_int(told_quiesce(), -1, "not that of a step without MPI");
 	end();
 }
 
