@@ -194,6 +194,17 @@ static int start_anew(struct files *f, struct gck_error *err)
 	return gck_mpi_rebuild(NULL, 0, err);
 }
 
+static void leave(const struct files *f)
+{
+	char name[512];
+	int fd;
+
+	snprintf(name, sizeof name, "%s/left", f->folder);
+	fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+}
+
 static int cycle(struct files *f)
 {
 	struct gck_error err = {0};
@@ -208,6 +219,8 @@ static int cycle(struct files *f)
 	}
 	if (rc && err.code != ECANCELED)
 		fprintf(stderr, "gpuckpt: rank %zu: test: %s\n", f->x.rank, err.text);
+	if (rc && err.code == ECANCELED)
+		leave(f); /* the others need not wait for this rank */
 	gck_mpi_resume();
 	return rc;
 }
@@ -231,15 +244,11 @@ static bool is_asked(void)
 	return asked;
 }
 
-static void leave(const struct files *f)
+static void end(const struct files *f)
 {
 	char name[512];
-	int fd;
 
-	snprintf(name, sizeof name, "%s/left", f->folder);
-	fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		close(fd);
+	leave(f);
 	name_of(f, f->serial, f->x.rank, "", name);
 	if (f->x.nranks == 1)
 		unlink(name);
@@ -264,7 +273,7 @@ void gck_mpi_cycle_serve(struct gck_mpi_keeper *k)
 		else if (is_asked())
 			answer(-1);
 	}
-	leave(&f);
+	end(&f);
 	answer(-1);
 }
 

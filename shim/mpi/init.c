@@ -15,6 +15,7 @@
 
 static struct {
 	_Atomic bool initialized, finalized; /* as MPI_Initialized and MPI_Finalized tell it */
+	_Atomic bool leaving;                /* the real MPI_Finalize was entered */
 	/* Asked of the real library: what the program asks for. One thread more calls it, but never
 	 * while another is inside, and the gate orders memory between them; a higher level would
 	 * make Open MPI use locked instructions in every call, for nothing. */
@@ -26,6 +27,11 @@ static struct {
 bool gck_mpi_running(void)
 {
 	return atomic_load(&state.initialized) && !atomic_load(&state.finalized);
+}
+
+bool gck_mpi_leaving(void)
+{
+	return atomic_load(&state.leaving);
 }
 
 /* Errors come back to us, whatever the program wants done with them: gck_mpi_error does it. */
@@ -135,8 +141,11 @@ GCK_MPI_FUNCTION(Finalize, (void))
 	if (!rc && gck_mpi_running()) /* not MPI's word, but Open MPI's deed */
 		rc = gck_mpi_attributes_delete(MPI_COMM_WORLD);
 	gck_mpi_enter();
-	if (!rc)
+	if (!rc) {
+		atomic_store(&state.leaving, true);
 		rc = gck_mpi_real.Finalize();
+		atomic_store(&state.leaving, !rc);
+	}
 	if (!rc)
 		atomic_store(&state.finalized, true);
 	gck_mpi_leave();

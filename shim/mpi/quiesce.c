@@ -68,6 +68,17 @@ static bool is_settled(void)
 	return true;
 }
 
+/* Once MPI_Finalize has passed the gate nothing more of MPI is to be called, and the ranks that it
+ * waits for do not come while they are kept. (One that waits at the gate is as any other call.) */
+static int is_over(const struct quiesce *q, struct gck_error *err)
+{
+	if (!gck_mpi_leaving())
+		return 0;
+	return gck_fail(err, ECANCELED, "rank %zu is in MPI_Finalize: a rank without MPI is "
+			"checkpointed as any program, try again when all are through it",
+			q->x->rank);
+}
+
 /* ---- this rank's words ---------------------------------------------------------------------- */
 
 static int put_part(const struct gck_mpi_owed *o, struct gck_mpi_blob *b, struct gck_error *err)
@@ -160,15 +171,6 @@ static bool is_done(void)
 	return gck_mpi_gate_empty();
 }
 
-/* The program may have called MPI_Finalize since: then nothing more of MPI is to be called. */
-static int is_over(const struct quiesce *q, struct gck_error *err)
-{
-	if (gck_mpi_running())
-		return 0;
-	return gck_fail(err, ECANCELED, "rank %zu has called MPI_Finalize meanwhile: a rank without "
-			"MPI is checkpointed as any program, try again", q->x->rank);
-}
-
 static int bring_on(struct quiesce *q, struct gck_error *err)
 {
 	int64_t end = gck_mpi_now_ns() + BRING_ON_NS;
@@ -219,7 +221,7 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 {
 	int rc;
 
-	if (put_all(q, err) || q->x->give(q->x, round, &q->mine, err))
+	if (is_over(q, err) || put_all(q, err) || q->x->give(q->x, round, &q->mine, err))
 		return -1;
 	do {
 		rc = q->x->take(q->x, 1, q->all, err);

@@ -14,8 +14,11 @@ passes "what MPI 3 deprecated or removed: Open MPI" ./mpi_deprecated
 passes "what MPI 3 deprecated or removed: the stand-in" alone ./mpi_deprecated
 passes "threads in and out of the gate" ./mpi_gate
 
-tmp=$(mktemp -d) || exit 1
+tmp=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/words"
+passes "a checkpoint while a rank is in MPI_Finalize" standin 2 env GPUCKPT_MPI_TEST="$tmp/words" \
+	GPUCKPT_MPI_TEST_MS=300 GPUCKPT_MPI_TEST_KEEP=1 ./mpi_lifetime late
 if mpicxx -w -o "$tmp/cxx" "${srcdir:-.}/shim/mpi/test/cxx_program.cc" 2>/dev/null; then
 	passes "a C++ program: Open MPI" "$tmp/cxx"
 	passes "a C++ program: the stand-in" alone "$tmp/cxx"

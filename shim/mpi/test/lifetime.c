@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What may be called before MPI_Init and after MPI_Finalize, with and without the stand-in. One
- * rank. `lifetime early`: a call that may not. */
+ * rank. `lifetime early`: a call that may not. `lifetime late`, two ranks: one is in MPI_Finalize
+ * while a checkpoint is asked for, and the other is not. */
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "common/test/tap.h"
 
@@ -32,6 +35,25 @@ static void *other_thread(void *arg)
 	return NULL;
 }
 
+/* The checkpoint is refused at once: the other gets to MPI_Finalize as soon as it will. */
+static int finalize_late(void)
+{
+	struct timespec begin, end;
+	int rank;
+
+	MPI_Init(NULL, NULL);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	sleep(rank ? 2 : 0);
+	MPI_Finalize();
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	if (rank)
+		return 0;
+	ok(end.tv_sec - begin.tv_sec < 30, "nobody waits for the checkpoint");
+	return tap_done();
+}
+
 int main(int argc, char **argv)
 {
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
@@ -41,6 +63,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "early"))
 		return MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS;
+	if (argc > 1 && !strcmp(argv[1], "late"))
+		return finalize_late();
 	always_legal("before MPI_Init", 0, 0);
 	is_int(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), MPI_SUCCESS, "MPI_Init_thread");
 	is_int(level, MPI_THREAD_FUNNELED, "gives the level that was asked for");
