@@ -152,10 +152,15 @@ static int judge(struct quiesce *q, struct gck_error *err)
 
 /* ---- between rounds ------------------------------------------------------------------------- */
 
-/* The real library may be called from here while nobody else is inside it, nor has ended it. */
-static int step(struct gck_error *err)
+/* The real library may be called from here while nobody else is inside it, nor has ended it: the
+ * gate is looked at first, for who has left since may have been in MPI_Finalize. */
+static int step(const struct quiesce *q, struct gck_error *err)
 {
-	if (!gck_mpi_gate_empty() || !gck_mpi_running())
+	bool empty = gck_mpi_gate_empty();
+
+	if (is_over(q, err))
+		return -1;
+	if (!empty)
 		return 0;
 	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
 		if ((*o)->step && (*o)->step(err))
@@ -175,11 +180,9 @@ static int bring_on(struct quiesce *q, struct gck_error *err)
 {
 	int64_t end = gck_mpi_now_ns() + BRING_ON_NS;
 
-	if (is_over(q, err))
-		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_BRING_ON);
 	while (!is_done() && gck_mpi_now_ns() < end) {
-		if (step(err))
+		if (step(q, err))
 			return -1;
 		if (!gck_mpi_gate_empty())
 			pause_a_moment();
@@ -225,7 +228,7 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 		return -1;
 	do {
 		rc = q->x->take(q->x, 1, q->all, err);
-		if (rc == 0 && step(err))
+		if (rc == 0 && step(q, err))
 			rc = -1;
 		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + GRACE_NS)
 			rc = give_up(q, err);
