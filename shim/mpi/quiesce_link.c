@@ -22,7 +22,7 @@ struct asked {
 	uint64_t seq;
 	uint32_t round, via;
 	int64_t lease_ns, heard_ns;
-	bool fencing;
+	bool fencing; /* a fence was begun and has not ended well */
 	const struct gck_mpi_blob *mine;
 	struct gck_mpi_message words; /* what all[] points into */
 };
@@ -104,6 +104,8 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 	struct gck_mpi_message m = {.data = NULL};
 	int rc = a->fencing ? gck_mpi_pmix_end(ms, x->nranks, all, err) : 0;
 
+	if (rc > 0)
+		a->fencing = false;
 	if (rc)
 		return rc;
 	rc = listen(a, &m, a->fencing ? 0 : ms, err);
