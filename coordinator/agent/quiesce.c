@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "common/base64.h"
+#include "common/wire.h"
 #include "coordinator/agent/mpi.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/upstream.h"
 
 #define PIECE (384u << 10)     /* bytes of words in one frame to the coordinator */
-#define WORDS_MAX (64u << 20)  /* of a whole step */
+#define TOO_MANY "the ranks' words are too many for an exchange through the coordinator: start the " \
+		 "step with --mpi=pmix"
 #define LEASE_MORE_MS 3000     /* over the longest time that ranks may be held */
 #define ANSWER_MORE_S 2.       /* a rank that is to blame speaks before it is given up */
 
@@ -28,6 +30,22 @@ void quiesce_order(struct transaction *t, const json_t *body)
 static bool takes_part(const struct member *m)
 {
 	return m->asked_mpi && !m->carried && !m->answer[PHASE_QUIESCE];
+}
+
+static void fail(struct transaction *t, const struct member *m, int code, const char *why)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, code, "%s", why);
+	transaction_fail(t, m, &err, false);
+}
+
+/* Words have the step's numbers of ranks, and are found by MPI's. */
+static bool is_rank_of_step(const struct member *m)
+{
+	const struct gck_link_mpi_hello *hello = &m->task->mpi->hello;
+
+	return hello->size <= 1 || hello->rank == m->task->rank;
 }
 
 /* From here on ranks stand at MPI's gate: they are let go when no freeze follows the quiesce, be it
@@ -47,6 +65,11 @@ void quiesce_start(struct transaction *t)
 		struct member *one = &t->members[i];
 
 		one->asked_mpi = !one->carried && one->task->mpi;
+		if (one->asked_mpi && !is_rank_of_step(one)) {
+			fail(t, one, ENOTSUP, "it is another rank in MPI_COMM_WORLD: start the "
+			     "program with srun itself");
+			return;
+		}
 		if (one->asked_mpi)
 			mpi_send(one->task->mpi, &m, &q, sizeof q);
 		else
@@ -80,22 +103,17 @@ void quiesce_clear(struct transaction *t)
 	t->quiesce.ours = t->quiesce.all = (struct words){ 0 };
 }
 
-static void fail(struct transaction *t, const struct member *m, int code, const char *why)
-{
-	struct gck_error err = { 0 };
-
-	gck_fail(&err, code, "%s", why);
-	transaction_fail(t, m, &err, false);
-}
-
 /* ---- rounds: up ----------------------------------------------------------------------------- */
 
 static int append(struct words *w, const void *data, size_t size)
 {
-	unsigned char *v = size > WORDS_MAX - w->n ? NULL : realloc(w->v, w->n + size + 1);
+	unsigned char *v;
 
+	if (size > GCK_WIRE_MAX_BULK - w->n)
+		return EMSGSIZE;
+	v = realloc(w->v, w->n + size + 1);
 	if (!v)
-		return -1;
+		return ENOMEM;
 	memcpy(v + w->n, data, size);
 	w->v = v;
 	w->n += size;
@@ -150,18 +168,20 @@ void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi
 
 	if (!m || t->asked != PHASE_QUIESCE || head->seq != t->seq || !takes_part(m) || t->failed)
 		return;
-	if (head->round <= m->round || head->total % sizeof(uint64_t)) {
+	if (head->round != m->round + 1 || head->total % sizeof(uint64_t)) {
 		fail(t, m, EPROTO, "its MPI thread said what makes no sense");
 		return;
 	}
 	m->round = head->round;
 	t->quiesce.round = head->round;
-	if (t->quiesce.via == GCK_LINK_MPI_COORDINATOR &&
-	    (append(&t->quiesce.ours, before, sizeof before) ||
-	     append(&t->quiesce.ours, words, head->total))) {
-		fail(t, m, ENOMEM, "the ranks' words are too many for an exchange through the "
-		     "coordinator: use --mpi=pmix");
-		return;
+	if (t->quiesce.via == GCK_LINK_MPI_COORDINATOR) {
+		int rc = append(&t->quiesce.ours, before, sizeof before);
+
+		rc = rc ? rc : append(&t->quiesce.ours, words, head->total);
+		if (rc) {
+			fail(t, m, rc, rc == EMSGSIZE ? TOO_MANY : "no memory for its words");
+			return;
+		}
 	}
 	told(t);
 }

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/test/tap.h"
+#include "common/wire.h"
 #include "coordinator/daemon/answer.h"
 #include "coordinator/daemon/document.h"
 #include "coordinator/daemon/join.h"
@@ -193,6 +194,29 @@ static void test_no_quiesce(void)
 	end();
 }
 
+/* Refused by name before anybody is cut off. */
+static void test_many_words(void)
+{
+	struct gck_agent *a = &f.agents[0][0];
+	static char text[GCK_WIRE_MAX_BULK / 24 * 4 + 1]; /* a sixth, as base64 has it */
+	size_t piece = GCK_WIRE_MAX_BULK / 24 * 3;
+
+	begin();
+	a->mpi = f.agents[0][2].mpi = true;
+	create();
+	for (unsigned i = 0; i < 1000 && f.agents[0][2].round != 1 && fake_deliver(&f); i++)
+		;
+	memset(text, 'A', sizeof text - 1);
+	for (size_t i = 0; i < 10; i++)
+		fake_say(a, json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "op", "ready", "seq",
+				      (int)a->seq, "round", 1, "at", (int)(i * piece), "total",
+				      (int)(10 * piece), "data", text));
+	settle();
+	ok(ended && !ended_well && strstr(why, "--mpi=pmix"), "too many words: %s", why);
+	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
+	end();
+}
+
 /* ---- memory is short ----------------------------------------------------------------------- */
 
 static void test_needs_hold(void)
@@ -367,6 +391,7 @@ int main(void)
 	test_back();
 	test_quiesce();
 	test_no_quiesce();
+	test_many_words();
 	test_needs_hold();
 	test_missing();
 	test_hold();
