@@ -263,7 +263,7 @@ void transaction_command(struct agent *a, const char *op, const json_t *body)
 	} else if (t && !strcmp(op, "go")) {
 		quiesce_go(t, body);
 	} else if (t) {
-		if (!strcmp(op, "quiesce"))
+		if (!strcmp(op, "quiesce") && t->asked == PHASES)
 			quiesce_order(t, body);
 		command(t, phase_of(op));
 	} else {

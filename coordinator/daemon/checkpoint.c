@@ -9,6 +9,7 @@
 #include "coordinator/daemon/document.h"
 #include "coordinator/daemon/interval.h"
 #include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/quiesce.h"
 
 #define CALL_MS 3000     /* how long an agent that is missing is waited for */
 #define ABORT_MS 10000   /* how long agents are waited for to say that they let go */
@@ -299,6 +300,8 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 
 	remember_error(core, live);
 	live->failures++;
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		gck_quiesce_clear(&live->nodes[i]);
 	if (c->seq) {
 		json_t *r = gck_record_seq(step, "abort", c->seq);
 
