@@ -61,7 +61,10 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		return;
 	}
 	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
-	if (t->mpi)
+	if (t->mpi && !t->mpi->looked)
+		json_array_append_new(items, item(t, "MPI", "its MPI thread did not answer: it is "
+			"inside MPI_Init or a checkpoint", "ask again"));
+	else if (t->mpi)
 		add_all(items, json_deep_copy(t->mpi->items), t->rank);
 	if (found)
 		add_all(items, found, t->rank);
