@@ -186,6 +186,14 @@ static bool wait_resume(struct asked *a)
 	return false;
 }
 
+/* An image that is taken from here on is told first that it is not at rest. */
+static void let_go(void)
+{
+	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
+	gck_mpi_ns_release();
+	gck_mpi_resume();
+}
+
 bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_message *m)
 {
 	struct gck_link_mpi_quiesce q;
@@ -201,9 +209,7 @@ bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_messag
 	if (answer(&a, failed, &err) == 0 && !failed)
 		restored = wait_resume(&a);
 	gck_mpi_link_drop(&a.words);
-	if (!failed && !restored) {
-		gck_mpi_ns_release();
-		gck_mpi_resume();
-	}
+	if (!failed && !restored)
+		let_go();
 	return restored;
 }
