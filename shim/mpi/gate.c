@@ -28,6 +28,11 @@ static struct {
 	_Atomic uint32_t left; /* counts threads that left while the gate was closed (futex) */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
+static int membarrier(int command)
+{
+	return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *limit)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, limit, NULL, 0);
@@ -66,7 +71,7 @@ static void in_child(void)
 			t->next = NULL;
 	}
 	atomic_store(&gck_mpi_gate_closed, 0);
-	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
 static void once(void)
@@ -74,7 +79,7 @@ static void once(void)
 	if (pthread_key_create(&gate.key, thread_gone))
 		abort(); /* 1024 keys are taken: nothing would work */
 	pthread_atfork(NULL, NULL, in_child);
-	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
 struct gck_mpi_thread *gck_mpi_thread_new(void)
@@ -124,11 +129,22 @@ void gck_mpi_gate_wait(struct gck_mpi_thread *t)
 	}
 }
 
+/* A fence in every thread. A process that was restored from an image is a new one to the kernel,
+ * and not registered any more. */
+static int fence_all(void)
+{
+	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		return 0;
+	if (errno == EPERM && !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+	    !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		return 0;
+	return membarrier(MEMBARRIER_CMD_GLOBAL);
+}
+
 void gck_mpi_gate_close(void)
 {
 	atomic_store(&gck_mpi_gate_closed, 1);
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) &&
-	    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0)) {
+	if (fence_all()) {
 		/* no membarrier here (a seccomp filter): what a thread stored is seen within this */
 		struct timespec settle = {0, 1000000};
 
