@@ -35,6 +35,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 
 #define FINISH_MS 2000
 #define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
+#define MPI_PATH (PATH_MAX + 32) /* of a file beside MpiPath */
 
 static struct {
 	bool on;            /* the step has the option */
@@ -105,21 +106,43 @@ static bool is_readable(const char *path)
 	return faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
 }
 
+static void beside_mpi(char path[MPI_PATH], const char *name)
+{
+	const char *slash = strrchr(step.conf.mpi, '/');
+
+	snprintf(path, MPI_PATH, "%.*s%s", slash ? (int)(slash + 1 - step.conf.mpi) : 0,
+		 step.conf.mpi, name);
+}
+
+/* All that the stand-in loads with MPI: a program where it finds them missing ends. */
+static int need_mpi(struct gck_error *err)
+{
+	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
+	char path[MPI_PATH];
+	int rc = need_file(step.conf.mpi, R_OK, "MpiPath", err);
+
+	for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
+		beside_mpi(path, names[i]);
+		rc = need_file(path, R_OK, "MpiPath", err);
+	}
+	return rc;
+}
+
 /* The stand-ins for Open MPI's libraries come after the preload, which must be the first; Fortran's
  * lies beside the other and needs it. Without them programs with MPI run and are refused by
  * checkpoints. */
 static int choose_mpi(struct gck_error *err)
 {
-	const char *slash = strrchr(step.conf.mpi, '/');
-	char fortran[PATH_MAX + sizeof MPI_FORTRAN];
+	char fortran[MPI_PATH];
 
 	snprintf(step.preload, sizeof step.preload, "%s", step.conf.preload);
-	if (step.options.mpi == GCK_MPI_OPENMPI && need_file(step.conf.mpi, R_OK, "MpiPath", err))
-		return -1;
-	if (step.options.mpi == GCK_MPI_NONE || !is_readable(step.conf.mpi))
+	if (step.options.mpi == GCK_MPI_NONE)
 		return 0;
-	snprintf(fortran, sizeof fortran, "%.*s" MPI_FORTRAN,
-		 slash ? (int)(slash + 1 - step.conf.mpi) : 0, step.conf.mpi);
+	if (step.options.mpi == GCK_MPI_OPENMPI && need_mpi(err))
+		return -1;
+	if (need_mpi(NULL))
+		return 0;
+	beside_mpi(fortran, MPI_FORTRAN);
 	snprintf(step.preload, sizeof step.preload, "%s:%s%s%s", step.conf.preload, step.conf.mpi,
 		 is_readable(fortran) ? ":" : "", is_readable(fortran) ? fortran : "");
 	return 0;
