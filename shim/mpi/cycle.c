@@ -191,7 +191,7 @@ static int start_anew(struct files *f, struct gck_error *err)
 		return gck_fail(err, EIO, "the real MPI_Finalize failed with code %d", rc);
 	if (gck_mpi_ns_abandon(err) || meet(f, err))
 		return -1;
-	return gck_mpi_rebuild(NULL, 0, err);
+	return gck_mpi_rebuild(err);
 }
 
 static void leave(const struct files *f)

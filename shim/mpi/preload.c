@@ -36,11 +36,3 @@ uint32_t gck_mpi_preload_restarts(void)
 
 	return s ? s->restarts : 0;
 }
-
-const char *gck_mpi_preload_environment(size_t *size)
-{
-	const volatile struct gck_shim_state *s = state();
-
-	*size = s ? s->environment_size : 0;
-	return *size ? (const char *)(uintptr_t)s->environment : NULL;
-}

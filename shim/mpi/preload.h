@@ -5,7 +5,6 @@
 #define GCK_MPI_PRELOAD_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 bool gck_mpi_preload_is_rank(void);
@@ -18,9 +17,5 @@ const char *gck_mpi_preload_link(void);
 
 /* How often this process was restored. */
 uint32_t gck_mpi_preload_restarts(void);
-
-/* The environment that the task of this start was given, as in /proc/PID/environ; NULL before the
- * first restart, when it is the program's own. */
-const char *gck_mpi_preload_environment(size_t *size);
 
 #endif

@@ -16,9 +16,9 @@
 int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_error *err);
 
 /* In a process whose real library is dead (restored without it): bury that, load a fresh one,
- * initialise it in the new step and make all objects again. environment: the new step's, as in
- * /proc/PID/environ (size bytes; NULL: as it is). The gate stays closed. */
-int gck_mpi_rebuild(const char *environment, size_t size, struct gck_error *err);
+ * initialise it in the new step, of which the program's environment tells since the restore, and
+ * make all objects again. The gate stays closed. */
+int gck_mpi_rebuild(struct gck_error *err);
 
 /* Everything that stands in the way, of all parts. */
 void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,

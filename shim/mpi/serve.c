@@ -75,15 +75,12 @@ static int connect_anew(struct gck_mpi_keeper *k)
 static void come_back(struct gck_mpi_keeper *k)
 {
 	struct gck_link_mpi m = {.type = GCK_LINK_MPI_REBUILT};
-	const char *environment;
 	struct gck_error err = {0};
-	size_t size;
 	int rc;
 
 	k->restarts = gck_mpi_preload_restarts();
 	connect_anew(k);
-	environment = gck_mpi_preload_environment(&size);
-	rc = gck_mpi_rebuild(environment, size, &err);
+	rc = gck_mpi_rebuild(&err);
 	if (rc)
 		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,
 			err.text);

@@ -23,7 +23,7 @@ static const struct {
 
 static int set(const char *name, const char *value, struct gck_error *err)
 {
-	if ((value ? gck_mpi_ns.root->setenv(name, value, 1) : gck_mpi_ns.root->unsetenv(name)) < 0)
+	if (gck_mpi_ns.root->setenv(name, value, 1) < 0)
 		return gck_fail(err, ENOMEM, "cannot set %s in the environment of the MPI library: "
 				"no memory", name);
 	return 0;
@@ -56,12 +56,4 @@ int gck_mpi_ns_take_environment(struct gck_error *err)
 			return -1;
 	}
 	return 0;
-}
-
-int gck_mpi_ns_setenv(const char *name, const char *value, struct gck_error *err)
-{
-	if (!gck_mpi_ns.root)
-		return gck_fail(err, EINVAL, "%s cannot be set for the MPI library: it is not "
-				"loaded", name);
-	return set(name, value, err);
 }

@@ -29,9 +29,8 @@ void *gck_mpi_ns_symbol(const char *name);
 void gck_mpi_ns_free(void *p);
 
 /* The copy's environment. Take: what the program's is now (for MPI_Init: the program may have
- * changed it since the load). Setenv with a value of NULL takes the variable away. */
+ * changed it since the load), except where another value would do harm. A load takes it, too. */
 int gck_mpi_ns_take_environment(struct gck_error *err);
-int gck_mpi_ns_setenv(const char *name, const char *value, struct gck_error *err);
 
 /* A thread that the copy did not make must be known to its libc before it calls the first function
  * of the copy (and after every load): without it isspace() and its kin crash. Any thread may do it

@@ -59,7 +59,6 @@ struct gck_mpi_root {
 	int (*join)(pthread_t thread, void **result);
 	int (*clearenv)(void);
 	int (*setenv)(const char *name, const char *value, int overwrite);
-	int (*unsetenv)(const char *name);
 	const unsigned short **(*ctype_b)(void);
 	const int32_t **(*ctype_tolower)(void);
 	const int32_t **(*ctype_toupper)(void);

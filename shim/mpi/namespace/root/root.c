@@ -98,7 +98,6 @@ GCK_EXPORT struct gck_mpi_root gck_mpi_root = {
 	.thread_ends = gck_ns_thread_ends,
 	.clearenv = clearenv,
 	.setenv = setenv,
-	.unsetenv = unsetenv,
 	.ctype_b = __ctype_b_loc,
 	.ctype_tolower = __ctype_tolower_loc,
 	.ctype_toupper = __ctype_toupper_loc,
