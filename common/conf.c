@@ -26,6 +26,7 @@ static const struct key {
 	{ "MungeSocket", PATH, FIELD(munge_socket) },
 	{ "AgentPath", PATH, FIELD(agent) },
 	{ "PreloadPath", PATH, FIELD(preload) },
+	{ "MpiPath", PATH, FIELD(mpi) },
 	{ "AgentLog", PATH, FIELD(agent_log) },
 	{ "NodePoll", NUMBER, FIELD(poll_s), 1, 3600 },
 	{ "MaxConnections", NUMBER, FIELD(max_connections), 1, 1000000 },
@@ -49,6 +50,7 @@ void gck_conf_init(struct gck_conf *c)
 		.port = 6821, .user = "root", .state_dir = "/var/lib/gpuckpt",
 		.agent = GCK_LIBEXECDIR "/gpuckpt-agent",
 		.preload = GCK_PKGLIBDIR "/libgpuckpt-preload.so",
+		.mpi = GCK_PKGLIBDIR "/libgpuckpt-mpi.so",
 		.poll_s = 5, .max_connections = 65536, .user_connections = 16384,
 		.user_rate = 200,
 	};
@@ -60,7 +62,8 @@ static int set_text(struct gck_conf *c, const struct key *k, const char *value,
 {
 	if (k->kind == PATH && *value && *value != '/')
 		return gck_fail(err, EINVAL, "%s=%.100s: must be an absolute path", k->name, value);
-	if (k->offset == offsetof(struct gck_conf, preload) && strchr(value, ':'))
+	if ((k->offset == offsetof(struct gck_conf, preload) ||
+	     k->offset == offsetof(struct gck_conf, mpi)) && strchr(value, ':'))
 		return gck_fail(err, EINVAL, "%s=%.100s: the path must not hold a colon, which "
 				"separates paths in LD_PRELOAD", k->name, value);
 	if (strlen(value) >= k->size)

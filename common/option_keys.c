@@ -210,8 +210,6 @@ static int read_mpi(struct gck_options *o, const char *value, struct gck_error *
 
 	if (read_choice(value, mpi_names, &choice))
 		return gck_fail(err, EINVAL, "must be auto, openmpi or none");
-	if (choice == GCK_MPI_OPENMPI)
-		return gck_fail(err, ENOTSUP, "openmpi is not available in this version");
 	o->mpi = (enum gck_mpi)choice;
 	return 0;
 }

@@ -16,6 +16,8 @@
 
 #define GCK_WIRE_VERSION 1
 #define GCK_WIRE_MAX_FRAME (1u << 20)
+#define GCK_WIRE_MAX_BULK (6u << 20) /* bytes that may be sent in one go, in base64: sealed, they are
+				      * less than what may wait for a peer */
 #define GCK_WIRE_ANY_UID ((uid_t)-1)
 
 struct gck_wire;

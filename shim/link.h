@@ -36,7 +36,22 @@ enum gck_link_type {
 			     * life when it has closed all else and can be traced and read */
 	GCK_LINK_REAP,      /* pid: wait for this clone (kill it first); answered by REAPED */
 	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
-	/* 32 to 47 are kept for MPI (quiesce), 48 to 63 for CUDA (drain): doc/shim-link.md */
+
+	/* The MPI thread's own link, in packets of struct gck_link_mpi. Rank to agent: */
+	GCK_LINK_MPI_HELLO = 32, /* hello; again when MPI_Init is over */
+	GCK_LINK_MPI_READY,      /* seq, round, via COORDINATOR data: this rank's words */
+	GCK_LINK_MPI_QUIESCED,   /* seq, value: 0 or an errno value, data: then why */
+	GCK_LINK_MPI_ITEM,       /* data: object, reason, remedy, each with its NUL */
+	GCK_LINK_MPI_LOOKED,     /* no more items; what is left out of an image is up to date */
+	GCK_LINK_MPI_REBUILT,    /* value: 0 or an errno value, data: then why */
+	GCK_LINK_MPI_BYE,        /* MPI_Finalize is over: a rank without MPI from here on */
+	/* agent to rank: */
+	GCK_LINK_MPI_QUIESCE = 40, /* seq, value: enum gck_link_mpi_via, quiesce */
+	GCK_LINK_MPI_GO,         /* seq, round, via COORDINATOR data: all ranks' words */
+	GCK_LINK_MPI_HOLD,       /* seq; a sign of life */
+	GCK_LINK_MPI_RESUME,     /* seq; also: the quiesce is called off */
+	GCK_LINK_MPI_LOOK,       /* tell what stands in the way */
+	/* 48 to 63 are kept for CUDA (drain): doc/shim-link.md */
 };
 
 #define GCK_LINK_FROZEN 'F'
@@ -62,6 +77,45 @@ struct gck_link_msg {
 	union {
 		struct gck_link_hello hello;
 		struct gck_link_call calls[GCK_LINK_MAX_CALLS];
+	};
+};
+
+/* ---- the MPI thread's link ------------------------------------------------------------------ */
+
+enum gck_link_mpi_via {
+	GCK_LINK_MPI_COORDINATOR,
+	GCK_LINK_MPI_PMIX,
+};
+
+#define GCK_LINK_MPI_PIECE 32768
+
+struct gck_link_mpi_hello {
+	uint32_t version;
+	uint32_t restored;   /* 1: out of an image; REBUILT follows */
+	uint32_t rank, size; /* in MPI_COMM_WORLD; size 0: MPI_Init is under way */
+	uint32_t pmix;       /* 1: words can go through PMIx */
+	uint32_t unused;
+	uint64_t state;      /* address of struct gck_mpi_state (shim/mpi/state.h) */
+};
+
+struct gck_link_mpi_quiesce {
+	uint32_t limit_ms;   /* for all rounds together */
+	uint32_t lease_ms;   /* a rank that hears nothing for so long lets go by itself */
+};
+
+/* A message's data may be more than a packet holds: it comes in pieces, one packet each, in order
+ * and with the same head. */
+struct gck_link_mpi {
+	uint32_t type, round;
+	uint64_t seq;
+	uint32_t value;
+	uint32_t total;      /* bytes of the message's data */
+	uint32_t offset;     /* of this piece */
+	uint32_t unused;
+	union {              /* cut to its use */
+		struct gck_link_mpi_hello hello;
+		struct gck_link_mpi_quiesce quiesce;
+		unsigned char data[GCK_LINK_MPI_PIECE];
 	};
 };
 
@@ -105,6 +159,18 @@ struct gck_shim_state {
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
+	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) while MPI is
+				    * used, from MPI_Init to MPI_Finalize; 0 */
+	uint64_t environ_at;       /* address of libc's `environ` */
+	uint64_t environment;      /* R what the task of this start was given, as in
+				    * /proc/PID/environ; 0 at a first start */
+	uint64_t environment_size;
 };
+
+/* The preload's only function that is not one of libc's: its state, for the other parts of the
+ * shim. Weak, since they may be in a process without it. */
+#ifdef __GNUC__
+struct gck_shim_state *gck_preload_state(void) __attribute__((weak));
+#endif
 
 #endif

@@ -15,7 +15,7 @@ unsigned gck_environment_restarts(spank_t spank);
 /* The job has several components (srun a : b). */
 bool gck_environment_heterogeneous(spank_t spank);
 
-/* In a task: set what its preload needs. */
+/* In a task: set what its preload needs. preload: one library or more, with colons between. */
 int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
 			 struct gck_error *err);
 

@@ -30,9 +30,12 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "spank/agent.h"
 #include "spank/clock.h"
 #include "spank/environment.h"
+#include "spank/leak.h"
 #include "spank/option.h"
 
 #define FINISH_MS 2000
+#define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
+#define MPI_PATH (PATH_MAX + 32) /* of a file beside MpiPath */
 
 static struct {
 	bool on;            /* the step has the option */
@@ -40,6 +43,7 @@ static struct {
 	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
 	bool must;          /* then the step must not run */
 	unsigned restarts;
+	char preload[3 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
 	uint32_t tasks, exited; /* of this node */
 	struct gck_conf conf;
 	struct gck_options options;
@@ -97,6 +101,53 @@ static int need_file(const char *path, int mode, const char *key, struct gck_err
 			path, strerror(errno), key, gck_option_conf_path());
 }
 
+static bool is_readable(const char *path)
+{
+	return faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
+}
+
+static void beside_mpi(char path[MPI_PATH], const char *name)
+{
+	const char *slash = strrchr(step.conf.mpi, '/');
+
+	snprintf(path, MPI_PATH, "%.*s%s", slash ? (int)(slash + 1 - step.conf.mpi) : 0,
+		 step.conf.mpi, name);
+}
+
+/* All that the stand-in loads with MPI: a program where it finds them missing ends. */
+static int need_mpi(struct gck_error *err)
+{
+	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
+	char path[MPI_PATH];
+	int rc = need_file(step.conf.mpi, R_OK, "MpiPath", err);
+
+	for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
+		beside_mpi(path, names[i]);
+		rc = need_file(path, R_OK, "MpiPath", err);
+	}
+	return rc;
+}
+
+/* The stand-ins for Open MPI's libraries come after the preload, which must be the first; Fortran's
+ * lies beside the other and needs it. Without them programs with MPI run and are refused by
+ * checkpoints. */
+static int choose_mpi(struct gck_error *err)
+{
+	char fortran[MPI_PATH];
+
+	snprintf(step.preload, sizeof step.preload, "%s", step.conf.preload);
+	if (step.options.mpi == GCK_MPI_NONE)
+		return 0;
+	if (step.options.mpi == GCK_MPI_OPENMPI && need_mpi(err))
+		return -1;
+	if (need_mpi(NULL))
+		return 0;
+	beside_mpi(fortran, MPI_FORTRAN);
+	snprintf(step.preload, sizeof step.preload, "%s:%s%s%s", step.conf.preload, step.conf.mpi,
+		 is_readable(fortran) ? ":" : "", is_readable(fortran) ? fortran : "");
+	return 0;
+}
+
 static int configure(spank_t spank, struct gck_error *err)
 {
 	bool het = gck_environment_heterogeneous(spank);
@@ -116,7 +167,9 @@ static int configure(spank_t spank, struct gck_error *err)
 				gck_option_conf_path());
 	if (need_file(step.conf.agent, X_OK, "AgentPath", err))
 		return -1;
-	return need_file(step.conf.preload, R_OK, "PreloadPath", err);
+	if (need_file(step.conf.preload, R_OK, "PreloadPath", err))
+		return -1;
+	return choose_mpi(err);
 }
 
 static int make_agent(spank_t spank, struct gck_error *err)
@@ -163,7 +216,7 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.conf.preload, step.agent.link, step.restarts, &err)) {
+	if (gck_environment_rank(spank, step.preload, step.agent.link, step.restarts, &err)) {
 		fail(&err);
 		return -1;
 	}
@@ -241,6 +294,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 	(void)argv;
 	if (!step.on)
 		return 0;
+	gck_leak_close();
 	if ((step.failed || *step.called_off || join_agent(spank)) && step.must)
 		_exit(1);
 	return 0;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The demo's jobs: submitted as alice, followed by Slurm's word, mdrun's and gpuckpt's.
+# The demo's jobs: submitted as alice, followed by Slurm's word, the program's and gpuckpt's.
 
-: "${cluster:?}" "${home:?}" "${steps:=0}"
+: "${cluster:?}" "${home:?}" "${steps:=0}" "${bar_name:?}" "${progress_log:?}"
 
 root() { "$cluster" exec "$@"; }
 alice() { "$cluster" exec -u alice "$@"; }
@@ -11,14 +11,8 @@ alice() { "$cluster" exec -u alice "$@"; }
 run_job()
 {
 	dir=$home/$2
-	job=$(alice sbatch --parsable --requeue --open-mode=append -J "$1" -N2 -n4 --chdir="$dir" \
-		-o "$dir/out" <<-END
-		#!/bin/bash
-		export GMX_MAXBACKUP=-1
-		srun ${3-} bash -c 'cd rank\$SLURM_PROCID && exec gmx mdrun -s topol.tpr -deffnm md \
-			-ntmpi 1 -ntomp 1 -reprod -nsteps $steps -v -stepout 5 >progress 2>&1'
-		END
-	) || fail "sbatch refused the job"
+	job=$(job_script "${3-}" | alice sbatch --parsable --requeue --open-mode=append -J "$1" -N2 -n4 \
+		--chdir="$dir" -o "$dir/out") || fail "sbatch refused the job"
 	job_seen=
 	wait_for 60 job_runs || fail "job $job did not start" "$dir/out"
 }
@@ -40,17 +34,8 @@ job_ended() { [[ ! $(job_field %T) =~ PENDING|CONFIGURING|RUNNING|COMPLETING|SUS
 job_nodes() { root scontrol show hostnames "$(job_field %N)" | xargs; }
 job_restarts() { root scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
 
-# The steps that the ranks have reached, by mdrun's own word: the least, and the mean.
-steps_of_ranks()
-{
-	local r
-	for r in 0 1 2 3; do
-		tail -c 2000 "$dir/rank$r/progress" 2>/dev/null | tr '\r' '\n' |
-			awk -v all="$steps" '/^step [0-9]/ { s = $2 } /^Performance:/ { s = all } END { print s + 0 }'
-	done
-}
 step_reached() { steps_of_ranks | awk 'NR == 1 || $1 < m { m = $1 } END { print m }'; }
-step_mean() { steps_of_ranks | awk '{ s += $1 } END { print s / 4 }'; }
+step_mean() { steps_of_ranks | awk '{ s += $1 } END { print s / NR }'; }
 
 # Say it when Slurm's view of the job changes.
 watch_job()
@@ -67,8 +52,8 @@ follow_until()
 	local end=$((SECONDS + 240))
 	until "$@" || job_ended; do
 		watch_job
-		bar "mdrun, slowest rank" "$(step_reached)" "$steps"
-		[[ $SECONDS -lt $end ]] || fail "job $job makes no progress" "$dir/out" "$dir/rank0/progress"
+		bar "$bar_name" "$(step_reached)" "$steps"
+		[[ $SECONDS -lt $end ]] || fail "job $job makes no progress" "$dir/out" "$dir/$progress_log"
 		sleep 0.3
 	done
 }
@@ -80,8 +65,8 @@ follow_until_end()
 {
 	follow_until job_ended
 	watch_job
-	bar "mdrun, slowest rank" "$steps" "$steps"
-	[[ $(job_field %T) = COMPLETED ]] || fail "job $job: $(job_field %T)" "$dir/out" "$dir/rank0/progress"
+	bar "$bar_name" "$steps" "$steps"
+	[[ $(job_field %T) = COMPLETED ]] || fail "job $job: $(job_field %T)" "$dir/out" "$dir/$progress_log"
 }
 
 # ---- gpuckpt's view

@@ -6,6 +6,7 @@
 
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/links.h"
+#include "coordinator/agent/mpi.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/shared.h"
 #include "coordinator/agent/store_job.h"
@@ -13,11 +14,15 @@
 #include "shim/process/process.h"
 
 #define ABLE_LIMIT_S 10.
+#define MPI_LIMIT_S 2.     /* for the ranks' MPI threads to say what they know */
+#define LOOK_S 0.02
 #define ITEMS_MAX 256u /* they travel in one packet */
 
 struct question {
 	struct agent *agent;
 	json_int_t id;
+	ev_timer wait;            /* for what the ranks' MPI threads have to say */
+	ev_tstamp began;
 };
 
 static json_t *item(const struct task *t, const char *object, const char *reason,
@@ -56,6 +61,11 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		return;
 	}
 	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
+	if (t->mpi && !t->mpi->looked)
+		json_array_append_new(items, item(t, "MPI", "its MPI thread did not answer: it is "
+			"inside MPI_Init or a checkpoint", "ask again"));
+	else if (t->mpi)
+		add_all(items, json_deep_copy(t->mpi->items), t->rank);
 	if (found)
 		add_all(items, found, t->rank);
 	else
@@ -101,15 +111,33 @@ static void on_looked(void *data, const json_t *result, const struct gck_error *
 	free(q);
 }
 
+/* The job sees what was said up to its start. */
+static void on_wait(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct question *q = w->data;
+	struct gck_error err = { 0 };
+
+	(void)events;
+	if (!mpi_looked(q->agent) && ev_now(loop) - q->began < MPI_LIMIT_S)
+		return;
+	ev_timer_stop(loop, w);
+	if (!job_start(loop, "able", look, q->agent, ABLE_LIMIT_S, on_looked, q, &err))
+		on_looked(q, NULL, &err);
+}
+
 void able_start(struct agent *a, json_int_t id)
 {
 	struct question *q = malloc(sizeof *q);
-	struct gck_error err = { 0 };
 
 	if (!q)
 		return;
 	q->agent = a;
 	q->id = id;
-	if (!job_start(a->loop, "able", look, a, ABLE_LIMIT_S, on_looked, q, &err))
-		on_looked(q, NULL, &err);
+	q->began = ev_now(a->loop);
+	mpi_look(a);
+	ev_init(&q->wait, on_wait);
+	q->wait.repeat = LOOK_S;
+	q->wait.data = q;
+	ev_timer_again(a->loop, &q->wait);
+	on_wait(a->loop, &q->wait, 0);
 }

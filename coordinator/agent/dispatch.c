@@ -161,6 +161,8 @@ static const struct {
 	{ "welcome", on_welcome },
 	{ "able", on_able },
 	{ "prepare", on_checkpoint },
+	{ "quiesce", on_checkpoint },
+	{ "go", on_checkpoint },
 	{ "freeze", on_checkpoint },
 	{ "resume", on_checkpoint },
 	{ "write", on_checkpoint },

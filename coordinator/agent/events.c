@@ -9,6 +9,7 @@
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
+#include "coordinator/agent/quiesce.h"
 #include "coordinator/agent/transaction.h"
 #include "coordinator/agent/upstream.h"
 
@@ -36,9 +37,15 @@ static bool may_be_carried(const struct member *m)
 	return !m->answer[PHASE_FREEZE] && member_rank_gone(m);
 }
 
+/* Not one whose MPI was asked to come to rest: it ends without MPI_Finalize, so that the others wait
+ * for it at the gate now, and would do so in their MPI_Init after a restart. */
 static void carry(struct member *m)
 {
 	m->gone = false;
+	if (m->asked_mpi) {
+		quiesce_ended(m);
+		return;
+	}
 	m->carried = true;
 	member_dismiss(m, true);
 	phase_settle(m->t);
@@ -48,7 +55,7 @@ void transaction_await_status(struct member *m)
 {
 	struct transaction *t = m->t;
 
-	if (m->task->ended) {
+	if (m->task->ended || m->asked_mpi) {
 		carry(m);
 		return;
 	}
@@ -199,6 +206,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 	for (size_t i = 0; i < t->n; i++)
 		if (member_held(&t->members[i]))
 			member_tell(&t->members[i], json_pack("{s:s}", "op", "hold"));
+	quiesce_hold(t);
 	if (t->asked == PHASE_WRITE)
 		tell_progress(t);
 	if (!transaction_workers(t))

@@ -4,6 +4,7 @@
 
 #include "coordinator/agent/links.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "coordinator/agent/mpi.h"
 
 /* The plugin names a task after it was forked, and its shim may be faster than that. */
 #define NAMING_LIMIT_S 2.0
@@ -117,10 +119,25 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 	settle(l);
 }
 
+/* An MPI thread's link is another kind. */
+static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
+{
+	struct agent *a = l->all->agent;
+	int fd = fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
+	pid_t pid = l->pid;
+
+	link_close(l);
+	if (fd >= 0)
+		mpi_adopt(a, fd, pid, m, n);
+}
+
 static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 {
 	struct link *l = io->data;
-	struct gck_link_msg m;
+	static union {
+		struct gck_link_msg shim;
+		struct gck_link_mpi mpi;
+	} m;
 	ssize_t n = recv(l->fd, &m, sizeof m, MSG_DONTWAIT);
 
 	(void)loop;
@@ -129,8 +146,11 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 		return;
 	if (n <= 0)
 		link_close(l);
+	else if (!l->greeted && n >= (ssize_t)sizeof m.mpi.type &&
+		 m.mpi.type == GCK_LINK_MPI_HELLO)
+		hand_on(l, &m.mpi, (size_t)n);
 	else
-		take_hello(l, &m, n);
+		take_hello(l, &m.shim, n);
 }
 
 static void add(struct links *all, int fd, pid_t pid)
@@ -193,6 +213,9 @@ void links_stop(struct links *all)
 {
 	while (all->first)
 		link_close(all->first);
+	for (size_t i = 0; i < all->agent->tasks.n; i++)
+		if (all->agent->tasks.v[i]->mpi)
+			mpi_close(all->agent->tasks.v[i]->mpi);
 	ev_io_stop(all->agent->loop, &all->listener);
 	free(all);
 }

@@ -12,7 +12,8 @@
 
 #define BACKSTOP_MORE_MS 2000
 
-const char *const phase_names[PHASES] = { "prepare", "freeze", "resume", "write", "commit" };
+const char *const phase_names[PHASES] = { "prepare", "quiesce", "freeze", "resume", "write",
+					 "commit" };
 
 enum phase phase_of(const char *name)
 {

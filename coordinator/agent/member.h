@@ -6,7 +6,7 @@
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/worker.h"
 
-enum phase { PHASE_PREPARE, PHASE_FREEZE, PHASE_RESUME, PHASE_WRITE, PHASE_COMMIT, PHASES };
+enum phase { PHASE_PREPARE, PHASE_QUIESCE, PHASE_FREEZE, PHASE_RESUME, PHASE_WRITE, PHASE_COMMIT, PHASES };
 
 extern const char *const phase_names[PHASES];
 
@@ -20,6 +20,8 @@ struct member {
 	struct worker_task work;
 	json_t *answer[PHASES];   /* NULL: none yet */
 	bool told_write;
+	bool asked_mpi;           /* its MPI thread was asked to quiesce, and not to go on since */
+	uint32_t round;           /* that it waits for, or waited for last */
 	bool carried;             /* the rank ended before it was frozen: its status is its image */
 	bool gone;                /* it seems so, and its status is awaited */
 	uint64_t done, all;       /* bytes written */

@@ -7,7 +7,9 @@
 
 #include "common/fault.h"
 #include "coordinator/agent/answer.h"
+#include "coordinator/agent/mpi.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/quiesce.h"
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
@@ -34,6 +36,7 @@ static void resume(struct transaction *t)
 {
 	phase_limit(t, t->hold_s);
 	tell_all(t, "resume");
+	quiesce_resume(t);
 	GCK_FAULT(GCK_FAULT_AGENT_RESUME);
 }
 
@@ -73,6 +76,7 @@ static const struct {
 	void (*act)(struct transaction *t);
 } commands[PHASES] = {
 	[PHASE_PREPARE] = { PHASES, phase_prepare },
+	[PHASE_QUIESCE] = { PHASE_PREPARE, quiesce_start },
 	[PHASE_FREEZE] = { PHASE_PREPARE, freeze },
 	[PHASE_RESUME] = { PHASE_FREEZE, resume },
 	[PHASE_WRITE] = { PHASE_FREEZE, write_images },
@@ -151,6 +155,8 @@ static void prepared(struct transaction *t)
 	json_int_t space = packet_int(t->checked, "space", 0);
 	json_int_t memory = packet_int(t->checked, "memory", 0);
 	struct gck_error err = { 0 };
+	bool pmix;
+	unsigned mpi = mpi_count(t->agent, &pmix);
 
 	/* Later checkpoints store what has changed, compressed ones less: for these only the
 	 * write can tell. */
@@ -163,9 +169,14 @@ static void prepared(struct transaction *t)
 		return;
 	}
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
-	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I}", "expected", expected,
-	       "exited", carried(t), "needs_hold", memory < expected, "memory", memory, "space",
-	       space));
+	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",
+	       expected, "exited", carried(t), "needs_hold", memory < expected, "memory", memory,
+	       "space", space, "mpi", (json_int_t)mpi, "pmix", pmix));
+}
+
+static void quiesced(struct transaction *t)
+{
+	answer(t, PHASE_QUIESCE, json_pack("{s:o}", "exited", carried(t)));
 }
 
 static void frozen(struct transaction *t)
@@ -202,8 +213,8 @@ static void written(struct transaction *t)
 void phase_settle(struct transaction *t)
 {
 	static void (*const complete[PHASES])(struct transaction *) = {
-		[PHASE_PREPARE] = prepared, [PHASE_FREEZE] = frozen, [PHASE_RESUME] = resumed,
-		[PHASE_WRITE] = written,
+		[PHASE_PREPARE] = prepared, [PHASE_QUIESCE] = quiesced, [PHASE_FREEZE] = frozen,
+		[PHASE_RESUME] = resumed, [PHASE_WRITE] = written,
 	};
 
 	if (t->failed || t->asked >= PHASE_COMMIT || !all_answered(t, t->asked))

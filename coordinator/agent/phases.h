@@ -6,11 +6,25 @@
 
 #include "coordinator/agent/member.h"
 
+/* Words of ranks, as they are exchanged in a round. */
+struct words {
+	unsigned char *v;
+	size_t n;
+};
+
+struct quiesce {
+	uint32_t via;             /* enum gck_link_mpi_via */
+	uint32_t limit_ms;
+	uint32_t round;           /* that this node's ranks are at */
+	struct words ours, all;
+};
+
 struct transaction {
 	struct agent *agent;
 	uint32_t seq;
 	char nonce[64];
 	bool keep_held;
+	struct quiesce quiesce;
 	double timeout_s, hold_s;
 	struct member *members;
 	size_t n;

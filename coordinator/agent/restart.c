@@ -35,6 +35,7 @@ void restart_fail(struct restart *r, const struct task *t, const struct gck_erro
 	r->stage = STAGE_FAILED;
 	ev_timer_stop(r->agent->loop, &r->tick);
 	ev_timer_stop(r->agent->loop, &r->look);
+	ev_timer_stop(r->agent->loop, &r->rebuild);
 }
 
 static void answer_why(struct restart *r, const char *phase)
@@ -74,6 +75,7 @@ static void answer_built(struct restart *r)
 static void answer_ran(struct restart *r)
 {
 	r->stage = STAGE_DONE;
+	ev_timer_stop(r->agent->loop, &r->rebuild);
 	agent_open(r->agent);
 	answer_plain(r->agent, r->seq, "run");
 }
@@ -89,6 +91,7 @@ static void start_files(struct restart *r)
 static void start_running(struct restart *r)
 {
 	r->stage = STAGE_RUNNING;
+	ev_timer_again(r->agent->loop, &r->rebuild);
 	tell_all(r, returning_run);
 }
 
@@ -124,6 +127,54 @@ void restart_task_ended(struct restart *r, struct task *t)
 	for (size_t i = 0; i < r->n; i++)
 		if (r->ranks[i].task == t && r->ranks[i].reached < STAGE_DONE)
 			restart_fail(r, t, &err);
+}
+
+/* No restart waits for the rank any more, or this agent was started since and knows of none: the
+ * step counts as one that runs, and cannot. */
+static void end_half_restored(struct agent *a, const struct task *t, const struct gck_error *why)
+{
+	struct gck_error err = *why;
+
+	gck_fail_in(&err, "rank %u on %s: its MPI was not brought back", t->rank, a->step->node);
+	gck_warn("%s", err.text);
+	agent_end_ranks(a, err.text, true);
+}
+
+void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_error *why)
+{
+	struct restart *r = a->restart;
+
+	if (why && (!r || r->stage == STAGE_DONE)) {
+		end_half_restored(a, t, why);
+		return;
+	}
+	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++) {
+		if (r->ranks[i].task != t)
+			continue;
+		if (why)
+			restart_fail(r, t, why);
+		else
+			returning_rebuilt(&r->ranks[i]);
+	}
+	if (r)
+		restart_settle(r);
+}
+
+/* MPI comes back in all ranks together: what keeps one keeps all. */
+static void on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct restart *r = w->data;
+	struct gck_error err = { 0 };
+
+	(void)loop;
+	(void)events;
+	for (size_t i = 0; i < r->n && r->stage == STAGE_RUNNING; i++) {
+		if (r->ranks[i].reached == STAGE_DONE || !r->ranks[i].mpi)
+			continue;
+		gck_fail(&err, ETIMEDOUT, "its MPI did not come back within %.0f s: if MPI_Init "
+			 "takes so long here, give a longer timeout=", w->repeat);
+		restart_fail(r, r->ranks[i].task, &err);
+	}
 }
 
 /* ---- build --------------------------------------------------------------------------------- */
@@ -311,6 +362,9 @@ int restart_offered(struct agent *a, const json_t *welcome)
 		ev_init(&r->tick, on_tick);
 		r->tick.data = r;
 		r->tick.repeat = step_progress_s(a->step);
+		ev_init(&r->rebuild, on_rebuild);
+		r->rebuild.data = r;
+		r->rebuild.repeat = a->step->options.timeout_ms / 1000.;
 		a->restart = r;
 	}
 	if (r->stage > STAGE_OFFERED)
@@ -373,6 +427,7 @@ void restart_give_up(struct restart *r)
 	r->stage = STAGE_FAILED;
 	ev_timer_stop(r->agent->loop, &r->tick);
 	ev_timer_stop(r->agent->loop, &r->look);
+	ev_timer_stop(r->agent->loop, &r->rebuild);
 	for (size_t i = 0; i < r->n; i++)
 		returning_end(&r->ranks[i]);
 }

@@ -24,6 +24,19 @@ static bool is_late(const struct returning *one, const json_t *body)
 	       packet_int(body, "seq", 0) != one->r->seq;
 }
 
+/* The rank's MPI thread may be done before its restorer has told that it runs. */
+static void finish(struct returning *one)
+{
+	if (one->ran && (one->rebuilt || !one->mpi))
+		one->reached = STAGE_DONE;
+}
+
+void returning_rebuilt(struct returning *one)
+{
+	one->rebuilt = true;
+	finish(one);
+}
+
 static void take_done(struct returning *one, const json_t *body)
 {
 	const char *phase = packet_text(body, "phase", "");
@@ -37,10 +50,12 @@ static void take_done(struct returning *one, const json_t *body)
 	if (!strcmp(phase, "build")) {
 		one->reached = STAGE_BUILT;
 		one->exit = packet_int(body, "exit", -1);
+		one->mpi = packet_bool(body, "mpi");
 	} else if (!strcmp(phase, "files")) {
 		one->reached = STAGE_FILED;
 	} else {
-		one->reached = STAGE_DONE;
+		one->ran = true;
+		finish(one);
 	}
 	restart_settle(one->r);
 }
@@ -66,7 +81,7 @@ static void on_end(void *data, int status)
 
 	one->child = NULL;
 	link_return(one->task, false);
-	if (one->reached == STAGE_DONE)
+	if (one->ran || one->reached == STAGE_DONE)
 		return;
 	gck_fail(&err, EIO, "its restorer ended (%s), and the rank with it",
 		 child_status_text(status, text, sizeof text));
@@ -87,6 +102,7 @@ void returning_start(struct returning *one)
 	memcpy(one->work.hash, r->hash, sizeof r->hash);
 	one->reached = STAGE_BUILDING;
 	one->exit = -1;
+	one->mpi = one->ran = one->rebuilt = false;
 	one->child = child_start(r->agent->loop, &ops, &one->work, -1, one, &err);
 	if (!one->child)
 		restart_fail(one->r, one->task, &err);

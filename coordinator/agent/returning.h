@@ -27,6 +27,8 @@ struct returning {              /* a rank */
 	struct worker_task work;
 	enum stage reached;     /* BUILDING, BUILT, FILED, DONE */
 	json_int_t exit;        /* wait status of a rank that had finished; -1: it had not */
+	bool mpi;               /* it is done only when MPI is back in it */
+	bool ran, rebuilt;
 	uint64_t done, all;
 };
 
@@ -46,6 +48,7 @@ struct restart {
 	uint64_t told_progress;
 	ev_tstamp began;
 	ev_timer look, tick;
+	ev_timer rebuild;       /* for MPI to come back */
 };
 
 /* Fork the restorer, which begins with the build of r->seq. */
@@ -57,6 +60,9 @@ void returning_build(struct returning *one);
 /* Bring files back; let the rank go. */
 void returning_files(struct returning *one);
 void returning_run(struct returning *one);
+
+/* MPI is back in it. */
+void returning_rebuilt(struct returning *one);
 
 /* End the restorer, and a rank that it has emptied. */
 void returning_end(struct returning *one);

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
+#include "shim/process/left_out.h"
 
 enum kind { MAPPING, OPEN_FILE };
 
@@ -49,9 +51,10 @@ static int add(struct uses *all, const struct use *u)
 
 /* ---- mappings ------------------------------------------------------------------------------ */
 
-static void read_maps(struct uses *all, const struct task *t)
+static void read_maps(struct uses *all, const struct task *t, const struct gck_left_out *left)
 {
 	char path[64], line[PATH_MAX + 128], perms[5];
+	uint64_t start, end;
 	unsigned major, minor;
 	FILE *f;
 
@@ -62,11 +65,12 @@ static void read_maps(struct uses *all, const struct task *t)
 	while (fgets(line, sizeof line, f)) {
 		struct use u = { .kind = MAPPING, .rank = t->rank };
 
-		if (sscanf(line, "%*x-%*x %4s %*x %x:%x %lu %127[^\n]", perms, &major, &minor,
-			   &u.inode, u.name) < 4)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %lu %127[^\n]", &start,
+			   &end, perms, &major, &minor, &u.inode, u.name) < 6)
 			continue;
 		u.device = makedev(major, minor);
-		if (perms[1] == 'w' && perms[3] == 's' && u.inode && add(all, &u) < 0)
+		if (perms[1] == 'w' && perms[3] == 's' && u.inode &&
+		    !gck_left_out_range(left, start, end) && add(all, &u) < 0)
 			break;
 	}
 	fclose(f);
@@ -119,14 +123,14 @@ static int flags_of(pid_t pid, const char *fd)
 }
 
 static void look_at_fd(struct uses *all, const struct task *t, int dir, const char *fd,
-		       const struct stdio *own)
+		       const struct stdio *own, const struct gck_left_out *left)
 {
 	struct use u = { .kind = OPEN_FILE, .rank = t->rank };
 	struct stat st;
 	ssize_t n;
 	int flags;
 
-	if (fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) || is_stdio(own, &st))
+	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) || is_stdio(own, &st))
 		return;
 	flags = flags_of(t->pid, fd);
 	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
@@ -139,7 +143,7 @@ static void look_at_fd(struct uses *all, const struct task *t, int dir, const ch
 	add(all, &u);
 }
 
-static void read_fds(struct uses *all, const struct task *t)
+static void read_fds(struct uses *all, const struct task *t, const struct gck_left_out *left)
 {
 	const struct dirent *e;
 	struct stdio own;
@@ -153,7 +157,7 @@ static void read_fds(struct uses *all, const struct task *t)
 	read_stdio(t, &own);
 	while ((e = readdir(d)))
 		if (e->d_name[0] != '.')
-			look_at_fd(all, t, dirfd(d), e->d_name, &own);
+			look_at_fd(all, t, dirfd(d), e->d_name, &own, left);
 	closedir(d);
 }
 
@@ -210,17 +214,34 @@ static json_t *entry(const struct use *a, const struct use *b)
 			 packet_string(object), "reason", reason, "remedy", text[2], "refuse", 1);
 }
 
+/* What the real MPI library of a rank owns comes back by itself, wherever the rank does. */
+static void look_at(struct uses *all, const struct task *t)
+{
+	struct gck_left_out left = { .link_fd = -1 };
+	uint64_t mpi_state = 0;
+	struct iovec to = { &mpi_state, sizeof mpi_state }, from = { NULL, sizeof mpi_state };
+
+	if (t->link) {
+		from.iov_base = (void *)(uintptr_t)(t->link->hello.state +
+						    offsetof(struct gck_shim_state, mpi_state));
+		if (process_vm_readv(t->pid, &to, 1, &from, 1, 0) != (ssize_t)sizeof mpi_state)
+			mpi_state = 0;
+	}
+	if (mpi_state)
+		gck_left_out_read(&left, t->pid, mpi_state, NULL);
+	read_maps(all, t, &left);
+	read_fds(all, t, &left);
+	gck_left_out_free(&left);
+}
+
 json_t *shared_find(const struct tasks *t)
 {
 	struct uses all = { 0 };
 	json_t *found = json_array();
 
-	for (size_t i = 0; i < t->n; i++) {
-		if (t->v[i]->ended)
-			continue;
-		read_maps(&all, t->v[i]);
-		read_fds(&all, t->v[i]);
-	}
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->v[i]->ended)
+			look_at(&all, t->v[i]);
 	if (all.n)
 		qsort(all.v, all.n, sizeof *all.v, by_object);
 	for (size_t i = 0, j; i < all.n; i = j) {

@@ -13,6 +13,7 @@
 #include "common/control.h"
 
 struct link;
+struct mpi_link;
 
 struct task {
 	uint32_t rank;
@@ -21,6 +22,7 @@ struct task {
 	bool ended;
 	int status;          /* as from wait, when it ended */
 	struct link *link;   /* agent: its shim's connection, NULL while there is none */
+	struct mpi_link *mpi; /* agent: its MPI thread's, NULL while there is none */
 };
 
 struct tasks {

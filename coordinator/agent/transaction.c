@@ -15,6 +15,7 @@
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
+#include "coordinator/agent/quiesce.h"
 #include "coordinator/agent/store_job.h"
 #include "coordinator/agent/upstream.h"
 
@@ -69,6 +70,7 @@ static void transaction_free(struct transaction *t)
 		member_clear(&t->members[i]);
 	for (int p = 0; p < PHASES; p++)
 		json_decref(t->answers[p]);
+	quiesce_clear(t);
 	json_decref(t->checked);
 	json_decref(t->prepare);
 	json_decref(t->next);
@@ -107,6 +109,7 @@ static void dismiss(struct transaction *t, bool at_once)
 	t->check = NULL;
 	for (size_t i = 0; i < t->n; i++)
 		member_dismiss(&t->members[i], at_once);
+	quiesce_resume(t);
 	ev_timer_set(&t->dismissal, DISMISS_S, 0.);
 	ev_timer_start(t->agent->loop, &t->dismissal);
 }
@@ -257,7 +260,11 @@ void transaction_command(struct agent *a, const char *op, const json_t *body)
 			abort_it(t, body);
 		else
 			answer_plain(a, seq, op);
+	} else if (t && !strcmp(op, "go")) {
+		quiesce_go(t, body);
 	} else if (t) {
+		if (!strcmp(op, "quiesce") && t->asked == PHASES)
+			quiesce_order(t, body);
 		command(t, phase_of(op));
 	} else {
 		gck_fail(&err, ENOENT, "node %s: checkpoint %u is not known here: its agent was "

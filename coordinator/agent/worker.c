@@ -136,7 +136,8 @@ static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *
 	if (gck_capture_freeze(w->capture, err) < 0)
 		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_FROZEN);
-	if (gck_capture_take(w->capture, err) < 0)
+	if (gck_capture_quiesced(w->capture, w->task->seq, err) < 0 ||
+	    gck_capture_take(w->capture, err) < 0)
 		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_TAKEN);
 	gck_capture_held(w->capture, &first, &last);

@@ -4,10 +4,10 @@
 #include "coordinator/cli/print.h"
 
 static const struct column columns[] = {
-	{ "STEP", "", KIND_STEP },	   { "SEQ", "seq", KIND_NUMBER },
-	{ "STALL", "stall_ms", KIND_MS },  { "WRITE", "write_s", KIND_SECONDS },
-	{ "IMAGE", "put", KIND_BYTES },	   { "STORED", "stored", KIND_BYTES },
-	{ 0 },
+	{ "STEP", "", KIND_STEP },	       { "SEQ", "seq", KIND_NUMBER },
+	{ "QUIESCE", "quiesce_ms", KIND_MS },  { "STALL", "stall_ms", KIND_MS },
+	{ "WRITE", "write_s", KIND_SECONDS },  { "IMAGE", "put", KIND_BYTES },
+	{ "STORED", "stored", KIND_BYTES },    { 0 },
 };
 
 int cli_checkpoint(struct cli *c, struct gck_error *err)

@@ -13,9 +13,9 @@ int cli_list(struct cli *c, struct gck_error *err)
 		{ "STEP", "", KIND_STEP },	  { "USER", "user", KIND_TEXT },
 		{ "SEQ", "seq", KIND_NUMBER },	  { "TIME", "time", KIND_TIME },
 		{ "RANKS", "ranks", KIND_NUMBER }, { "IMAGE", "put", KIND_BYTES },
-		{ "STORED", "stored", KIND_BYTES }, { "STALL", "stall_ms", KIND_MS },
-		{ "WRITE", "write_s", KIND_SECONDS }, { "ABANDONED", "abandoned", KIND_FLAG },
-		{ "REASON", "reason", KIND_TEXT },
+		{ "STORED", "stored", KIND_BYTES }, { "QUIESCE", "quiesce_ms", KIND_MS },
+		{ "STALL", "stall_ms", KIND_MS }, { "WRITE", "write_s", KIND_SECONDS },
+		{ "ABANDONED", "abandoned", KIND_FLAG }, { "REASON", "reason", KIND_TEXT },
 		{ 0 },
 	};
 	json_t *data = cli_ask_known(c, "list", err);
@@ -59,9 +59,10 @@ static void print_commit(const json_t *commit)
 		{ "Reason", "reason", KIND_TEXT },   { "Restarts", "restarts", KIND_NUMBER },
 		{ "Abandoned", "abandoned", KIND_FLAG }, { "Ranks", "ranks", KIND_NUMBER },
 		{ "Ended", "ended", KIND_NUMBER },   { "Nodes", "nodes", KIND_TEXT },
-		{ "Stall", "stall_ms", KIND_MS },    { "Write", "write_s", KIND_SECONDS },
-		{ "Image", "put", KIND_BYTES },	     { "Stored", "stored", KIND_BYTES },
-		{ "Hash", "hash", KIND_TEXT },	     { 0 },
+		{ "Quiesce", "quiesce_ms", KIND_MS }, { "Stall", "stall_ms", KIND_MS },
+		{ "Write", "write_s", KIND_SECONDS }, { "Image", "put", KIND_BYTES },
+		{ "Stored", "stored", KIND_BYTES },  { "Hash", "hash", KIND_TEXT },
+		{ 0 },
 	};
 	static const struct column place[] = {
 		{ "Store", "store", KIND_TEXT }, { "Path", "path", KIND_TEXT }, { 0 },

@@ -59,6 +59,12 @@ static bool stands_in_the_way(const json_t *items)
 	return false;
 }
 
+/* MPI threads that are asked to come to rest answer nothing else. */
+static bool is_held(const struct gck_live *live)
+{
+	return gck_phase_holds(live->phase) || live->phase == GCK_QUIESCING;
+}
+
 static json_t *step_verdict(const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
@@ -71,9 +77,9 @@ static json_t *step_verdict(const struct gck_step *step)
 		add_item(items, "step", err.text, "use several steps");
 	if (live->phase <= GCK_DOOMED)
 		add_item(items, "step", "it is being restarted", "wait until it runs");
-	else if (gck_phase_holds(live->phase))
+	else if (is_held(live))
 		add_item(items, "step", "its ranks are held by a checkpoint", "ask again");
-	for (uint32_t i = 0; i < live->nnodes && !gck_phase_holds(live->phase); i++)
+	for (uint32_t i = 0; i < live->nnodes && !is_held(live); i++)
 		add_node(items, &live->nodes[i]);
 	return json_pack("{s:I, s:I, s:b, s:o}", "job", (json_int_t)step->job->id, "step",
 			 (json_int_t)step->id, "able", !stands_in_the_way(items), "items", items);

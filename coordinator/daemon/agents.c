@@ -9,6 +9,7 @@
 #include "coordinator/daemon/answer.h"
 #include "coordinator/daemon/join.h"
 #include "coordinator/daemon/peer.h"
+#include "coordinator/daemon/quiesce.h"
 
 /* ---- joining ------------------------------------------------------------------------------- */
 
@@ -167,6 +168,7 @@ static const struct {
 } messages[] = {
 	{"done", on_done},
 	{"progress", gck_answer_progress},
+	{"ready", gck_quiesce_ready},
 	{"exit", on_exit_of_rank},
 	{"bye", on_bye},
 	{"tasks", on_tasks},

@@ -11,6 +11,7 @@
 #include "coordinator/daemon/document.h"
 #include "coordinator/daemon/finish.h"
 #include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/quiesce.h"
 
 const char *gck_phase_question(enum gck_phase phase)
 {
@@ -23,6 +24,8 @@ const char *gck_phase_question(enum gck_phase phase)
 		return "run";
 	case GCK_PREPARING:
 		return "prepare";
+	case GCK_QUIESCING:
+		return "quiesce";
 	case GCK_FREEZING:
 		return "freeze";
 	case GCK_RESUMING:
@@ -137,13 +140,17 @@ static int take_hash(struct gck_step *step, const json_t *data, struct gck_error
 	return 0;
 }
 
-static int take(struct gck_core *core, struct gck_step *step, const json_t *data,
-		struct gck_error *err)
+static int take(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		const json_t *data, struct gck_error *err)
 {
 	switch (step->live->phase) {
 	case GCK_PREPARING:
 		take_exited(core, step, data);
 		take_needs(step, data);
+		gck_quiesce_note(node, data);
+		return 0;
+	case GCK_QUIESCING:
+		take_exited(core, step, data);
 		return 0;
 	case GCK_FREEZING:
 		take_exited(core, step, data);
@@ -166,14 +173,23 @@ static int take(struct gck_core *core, struct gck_step *step, const json_t *data
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
+/* Every node has answered: what that is to the phase. */
+static enum gck_event all_done(const struct gck_live *live)
+{
+	if (live->phase == GCK_FREEZING && live->checkpoint.held)
+		return GCK_ALL_HELD;
+	return live->phase == GCK_PREPARING && gck_quiesce_needed(live) ? GCK_ALL_MPI : GCK_ALL;
+}
+
 static void answered(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
-	bool held = live->phase == GCK_FREEZING && live->checkpoint.held;
 
 	node->answered = true;
 	if (gck_live_all_answered(live, is_way_out(live->phase)))
-		gck_raise(core, step, held ? GCK_ALL_HELD : GCK_ALL);
+		gck_raise(core, step, all_done(live));
+	else if (live->phase == GCK_QUIESCING)
+		gck_quiesce_check(core, step);
 }
 
 static bool is_current(const struct gck_live *live, const json_t *body)
@@ -227,7 +243,7 @@ void gck_answer(struct gck_core *core, struct gck_step *step, struct gck_node *n
 		refused(core, step, node, body);
 		return;
 	}
-	if (take(core, step, json_object_get(body, "data"), &err)) {
+	if (take(core, step, node, json_object_get(body, "data"), &err)) {
 		gck_live_fail(step, err.code, "node %s: %s", node->name, err.text);
 		gck_raise(core, step, GCK_FAILED);
 		return;

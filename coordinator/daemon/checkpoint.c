@@ -9,6 +9,7 @@
 #include "coordinator/daemon/document.h"
 #include "coordinator/daemon/interval.h"
 #include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/quiesce.h"
 
 #define CALL_MS 3000     /* how long an agent that is missing is waited for */
 #define ABORT_MS 10000   /* how long agents are waited for to say that they let go */
@@ -85,7 +86,7 @@ static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck
 	return -1;
 }
 
-static int ready(const struct gck_step *step, struct gck_error *err)
+int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err)
 {
 	const struct gck_node *missing = gck_live_missing(step->live);
 
@@ -126,7 +127,7 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 	c->began_ms = core->world->now_ms();
 	c->held = c->keep_held;
-	if (ready(step, &err) || know_numbers(core, step, &err) ||
+	if (gck_checkpoint_ready(step, &err) || know_numbers(core, step, &err) ||
 	    journal_intent(core, step, &err)) {
 		give_up(core, step, &err);
 		return;
@@ -142,9 +143,12 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 void gck_act_freeze(struct gck_core *core, struct gck_step *step)
 {
+	struct gck_checkpoint *c = &step->live->checkpoint;
 	struct gck_error err = {0};
 
-	if (ready(step, &err)) {
+	if (c->quiescing_ms)
+		c->quiesced_ms = core->world->now_ms();
+	if (gck_checkpoint_ready(step, &err)) {
 		give_up(core, step, &err);
 		return;
 	}
@@ -296,6 +300,8 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 
 	remember_error(core, live);
 	live->failures++;
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		gck_quiesce_clear(&live->nodes[i]);
 	if (c->seq) {
 		json_t *r = gck_record_seq(step, "abort", c->seq);
 

@@ -26,6 +26,9 @@ void gck_act_alone(struct gck_core *core, struct gck_step *step);   /* over soon
 void gck_act_idle(struct gck_core *core, struct gck_step *step);
 void gck_act_over(struct gck_core *core, struct gck_step *step);
 
+/* Is every node here, and something left to take a checkpoint of? */
+int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err);
+
 /* The commit object is written: journal that it counts. Nobody is told before. */
 int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err);
 

@@ -214,13 +214,18 @@ static void send_committed(struct gck_core *core, struct gck_step *step, struct 
 	gck_live_send(core, node, body);
 }
 
-/* Ranks held for a commit that the journal has: what was to follow was a requeue, or their end. */
-static void take_up_held(struct gck_core *core, struct gck_step *step, const struct gck_node *node)
+/* Ranks held for a commit that the journal has: what was to follow was a requeue, or their end. One
+ * that comes when the others have been let go, and perhaps wanted for the next checkpoint, goes on as
+ * they did. */
+static void take_up_held(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
 
-	if (step->live->phase != GCK_IDLE || c->operation)
+	if (step->live->phase != GCK_IDLE || c->operation) {
+		if (c->seq != node->seq)
+			send_seq(core, node, "resume");
 		return;
+	}
 	c->seq = node->seq;
 	c->keep_held = true;
 	gck_raise(core, step, GCK_FOUND);

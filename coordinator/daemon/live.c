@@ -38,6 +38,7 @@ static void node_clear(struct gck_node *node)
 	json_decref(node->ranks);
 	json_decref(node->items);
 	free(node->store_error);
+	free(node->words);
 }
 
 void gck_live_free(struct gck_step *step)

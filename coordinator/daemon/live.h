@@ -25,16 +25,23 @@ struct gck_node {
 	json_t *ranks;           /* [{rank, pid}] */
 	json_t *items;           /* what stands in the way, as last answered; NULL: not yet */
 	uint64_t done, all;      /* bytes of this phase */
+	uint32_t mpi;            /* ranks with MPI, as answered to `prepare` */
+	bool pmix;               /* all of them can use PMIx */
+	uint32_t round;          /* of the quiesce, that its ranks wait for */
+	unsigned char *words;    /* what they say in it */
+	size_t nwords;           /* bytes */
 };
 
 struct gck_checkpoint {
 	uint32_t seq;            /* 0: none */
 	bool keep_held;          /* until the operation decides what becomes of the ranks */
 	bool held;               /* until the commit, at least: that, or memory is short */
+	uint32_t round;          /* of the quiesce, that is under way */
 	bool terminating;        /* its agents were told to end the ranks */
 	char reason[200];
 	struct gck_operation *operation;
 	int64_t began_ms, written_ms;
+	int64_t quiescing_ms, quiesced_ms; /* the rounds began, were over; 0: no rank has MPI */
 	int64_t first_ns, last_ns; /* the first rank held, the last running again */
 	uint64_t put, stored;
 	double write_s;

@@ -7,6 +7,7 @@
 #include "coordinator/daemon/hold.h"
 #include "coordinator/daemon/live.h"
 #include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/quiesce.h"
 #include "coordinator/daemon/restart.h"
 
 typedef void action_fn(struct gck_core *core, struct gck_step *step);
@@ -107,11 +108,20 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	},
 	[GCK_PREPARING] = {
 		ON(ALL,       FREEZING,   gck_act_freeze),    /* A */
+		ON(ALL_MPI,   QUIESCING,  gck_act_quiesce),   /* A */
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
 		ON(LOST,      PREPARING,  nothing),           /* M */
 		ON(BACK,      PREPARING,  gck_act_repeat),    /* M */
+		ON(ENDED,     OVER,       gck_act_over),      /* M */
+	},
+	[GCK_QUIESCING] = {
+		ON(ALL,       FREEZING,   gck_act_freeze),    /* A */
+		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
+		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
+		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
+		ON(LOST,      ABORTING,   gck_act_abort),     /* M */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_FREEZING] = {
@@ -223,7 +233,7 @@ const char *gck_phase_name(enum gck_phase phase)
 {
 	static const char *const names[GCK_PHASES] = {
 		"gathering", "building", "cutting files back", "starting", "doomed", "running",
-		"over", "calling agents", "preparing", "freezing", "resuming", "writing",
+		"over", "calling agents", "preparing", "quiescing MPI", "freezing", "resuming", "writing",
 		"committing", "aborting", "held, writing", "held, committing", "held", "releasing",
 		"ending", "recovering",
 	};
@@ -234,7 +244,7 @@ const char *gck_phase_name(enum gck_phase phase)
 const char *gck_event_name(enum gck_event event)
 {
 	static const char *const names[GCK_EVENTS] = {
-		"start", "all",	      "all held", "failed",    "timeout", "lost",
+		"start", "all",	      "all held", "all, with MPI", "failed",    "timeout", "lost",
 		"back",	 "cancel",    "release",  "terminate", "taken",	  "restore",
 		"runs",	 "none left", "refused",  "found",     "missing", "ended",
 	};

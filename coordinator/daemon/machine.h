@@ -23,6 +23,7 @@ enum gck_phase {
 	/* a checkpoint */
 	GCK_CALLING,    /* an agent is missing: a new one may be on its way */
 	GCK_PREPARING,
+	GCK_QUIESCING,  /* the ranks bring their MPI to rest; skipped where none has MPI */
 	GCK_FREEZING,   /* from here on ranks may be held */
 	GCK_RESUMING,
 	GCK_WRITING,    /* the ranks run again */
@@ -43,6 +44,7 @@ enum gck_event {
 	GCK_START,      /* an operation wants a checkpoint */
 	GCK_ALL,        /* every node has done what this phase asks */
 	GCK_ALL_HELD,   /* the same, and the ranks are to stay held */
+	GCK_ALL_MPI,    /* the same, and there are ranks with MPI */
 	GCK_FAILED,     /* a node could not, or we could not */
 	GCK_TIMEOUT,
 	GCK_LOST,       /* the connection of an agent ended */

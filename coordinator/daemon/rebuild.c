@@ -183,6 +183,7 @@ void gck_act_rerun(struct gck_core *core, struct gck_step *step)
 void gck_act_run(struct gck_core *core, struct gck_step *step)
 {
 	count_running(step->live);
+	gck_info("step %u.%u: its ranks are built and let go", step->job->id, step->id);
 	gck_act_rerun(core, step);
 }
 

@@ -29,6 +29,10 @@ struct gck_agent {
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
 	bool keep_held, frozen, held, written;
 	bool needs_hold;     /* it has no memory for clones */
+	bool mpi;            /* its ranks use MPI */
+	uint32_t round;      /* of the quiesce, that they wait for; 0: none */
+	bool quiesced;
+	unsigned rounds;     /* that it has been through, in all its life */
 	uint32_t built;      /* the commit that its ranks are built from */
 	uint32_t filed;      /* the commit that its files are cut back to */
 	int no_build;        /* what it answers to build, 0: that it did it */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/quiesce.h"
 #include "coordinator/daemon/join.h"
 #include "storage/store.h"
 
@@ -54,6 +55,7 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 	a->node = node;
 	a->restarts = f->restarts;
 	a->needs_hold = f->faults && f->random(f, 8) == 0;
+	a->mpi = f->faults && f->random(f, 2) == 0;
 	for (unsigned i = 0; i < TASKS; i++)
 		a->exits[i] = GCK_NO_EXIT;
 }
@@ -159,7 +161,8 @@ void fake_disconnect(struct fake *f, struct gck_agent *a)
 
 void fake_lets_go(struct gck_agent *a)
 {
-	a->held = a->frozen = a->written = false;
+	a->held = a->frozen = a->written = a->quiesced = false;
+	a->round = 0;
 	a->seq = 0;
 }
 
@@ -219,7 +222,9 @@ bool fake_core_takes(struct fake *f, struct gck_agent *a)
 	}
 	step = gck_state_step(&f->core.state, JOB, a->step);
 	node = a->joined && step ? gck_live_node(step, a) : NULL;
-	if (node && !strcmp(op, "done"))
+	if (node && !strcmp(op, "ready"))
+		gck_quiesce_ready(&f->core, step, node, body);
+	else if (node && !strcmp(op, "done"))
 		gck_answer(&f->core, step, node, body);
 	else if (node && !strcmp(op, "exit"))
 		gck_answer_exit(&f->core, step, body);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base64.h"
 #include "coordinator/test/fake_agent.h"
 #include "storage/store.h"
 
@@ -141,18 +142,100 @@ static void on_prepare(struct fake *f, struct gck_agent *a, const json_t *body, 
 	fake_lets_go(a);
 	a->seq = seq;
 	a->keep_held = json_is_true(json_object_get(body, "keep_held"));
-	done(a, "prepare", seq, true, json_pack("{s:o, s:b}", "exited", fake_exited(a),
-						"needs_hold", a->needs_hold));
+	done(a, "prepare", seq, true, json_pack("{s:o, s:b, s:i, s:b}", "exited", fake_exited(a),
+						"needs_hold", a->needs_hold, "mpi", a->mpi, "pmix",
+						a->node % 2));
+}
+
+/* ---- MPI's rounds --------------------------------------------------------------------------- */
+
+#define ROUNDS 3
+#define WORDS 100 /* bytes: no multiple of three */
+
+/* The words of a node and round, in pieces. */
+static void ready(struct gck_agent *a)
+{
+	unsigned char words[WORDS];
+
+	memset(words, (int)(a->node + 10 * a->round), sizeof words);
+	for (size_t at = 0, n; at < WORDS; at += n) {
+		char *text;
+
+		n = WORDS - at < 60 ? WORDS - at : 60;
+		text = gck_base64_text(words + at, n);
+		fake_say(a, json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "op", "ready", "seq",
+				      (int)a->seq, "round", (int)a->round, "at", (int)at, "total",
+				      WORDS, "data", text));
+		free(text);
+	}
+}
+
+static void on_quiesce(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
+{
+	(void)f;
+	(void)body;
+	if (a->seq != seq) {
+		done(a, "quiesce", seq, false, NULL);
+		return;
+	}
+	a->quiesced = !a->mpi;
+	a->round = a->mpi;
+	if (a->mpi)
+		ready(a);
+	else
+		done(a, "quiesce", seq, true, json_pack("{s:o}", "exited", fake_exited(a)));
+}
+
+/* Of those that are at the same checkpoint. */
+static bool all_wait(const struct fake *f, const struct gck_agent *a)
+{
+	for (unsigned n = 0; n < NODES; n++) {
+		const struct gck_agent *other = &f->agents[a->step][n];
+
+		if (other->mpi && other->seq == a->seq && other->round < a->round)
+			return false;
+	}
+	return true;
+}
+
+static void on_go(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
+{
+	uint32_t round = (uint32_t)json_integer_value(json_object_get(body, "round"));
+	const char *text = json_string_value(json_object_get(body, "data"));
+	unsigned char bytes[NODES * WORDS + 3];
+	long n = strlen(text) > 4 * sizeof bytes / 3 ? -1 :
+			      gck_base64_bytes(text, strlen(text), bytes);
+
+	if (a->seq != seq || a->round != round)
+		return;
+	if (n <= 0 || n % WORDS || !memchr(bytes, (int)(a->node + 10 * round), (size_t)n))
+		fake_wrong(f, "step %u: the words of round %u are not all there", a->step, round);
+	if (!all_wait(f, a))
+		fake_wrong(f, "step %u: round %u began before all were ready", a->step, round);
+	a->rounds++;
+	a->quiesced = a->round == ROUNDS;
+	if (!a->quiesced) {
+		a->round++;
+		ready(a);
+	} else {
+		done(a, "quiesce", seq, true, json_pack("{s:o}", "exited", fake_exited(a)));
+	}
+}
+
+static bool is_quiesced(const struct gck_agent *a, uint32_t seq)
+{
+	return a->quiesced || a->seq != seq || !a->mpi;
 }
 
 static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
-	(void)f;
 	(void)body;
 	if (a->seq != seq) {
 		done(a, "freeze", seq, false, NULL);
 		return;
 	}
+	if (!is_quiesced(a, seq) || !others_are(f, a, seq, is_quiesced))
+		fake_wrong(f, "step %u: a freeze before MPI is at rest", a->step);
 	a->frozen = a->held = true;
 	done(a, "freeze", seq, true,
 	     json_pack("{s:o, s:i}", "exited", fake_exited(a), "first_ns", 5));
@@ -291,6 +374,7 @@ static const struct {
 	void (*act)(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq);
 } reactions[] = {
 	{"welcome", on_welcome}, {"prepare", on_prepare},     {"freeze", on_freeze},
+	{"quiesce", on_quiesce}, {"go", on_go},
 	{"resume", on_resume},   {"write", on_write},         {"commit", on_commit},
 	{"abort", on_abort},     {"committed", on_committed}, {"build", on_build},
 	{"files", on_files},     {"run", on_run},             {"fallback", on_fallback},
@@ -300,7 +384,7 @@ static const struct {
 /* What a message asks, for an agent that does not do it. */
 static void fails(struct gck_agent *a, const char *op, uint32_t seq)
 {
-	if (!strcmp(op, "prepare") || !strcmp(op, "freeze") || !strcmp(op, "write") ||
+	if (!strcmp(op, "prepare") || !strcmp(op, "freeze") || !strcmp(op, "write") || !strcmp(op, "quiesce") ||
 	    !strcmp(op, "commit") || !strcmp(op, "build") || !strcmp(op, "files"))
 		done(a, op, seq, false, NULL);
 }
@@ -318,6 +402,9 @@ bool fake_agent_takes(struct fake *f, struct gck_agent *a)
 	if (strcmp(op, "run") && strcmp(op, "abort") && strcmp(op, "welcome") &&
 	    strcmp(op, "terminate") && strcmp(op, "fallback") && strcmp(op, "committed") &&
 	    (int)f->random(f, 100) < f->faults) {
+		/* Agents let go by themselves, after a failure or in time. */
+		if (!strcmp(op, "resume") && a->seq == seq)
+			a->held = a->keep_held = false;
 		if (f->random(f, 2))
 			fails(a, op, seq);
 	} else {

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/test/tap.h"
+#include "common/wire.h"
 #include "coordinator/daemon/answer.h"
 #include "coordinator/daemon/document.h"
 #include "coordinator/daemon/join.h"
@@ -149,6 +150,70 @@ static void test_back(void)
 	settle();
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
 	is_int(step_0()->live->phase, GCK_IDLE, "agents that come back in that time are heard");
+	end();
+}
+
+/* ---- MPI -------------------------------------------------------------------------------------- */
+
+/* -1: the newest commit does not tell it. */
+static json_int_t told_quiesce(void)
+{
+	const json_t *ms = json_object_get(step_0()->commits->info, "quiesce_ms");
+
+	return ms ? json_integer_value(ms) : -1;
+}
+
+static void test_quiesce(void)
+{
+	begin();
+	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
+	create();
+	settle();
+	ok(ended && ended_well, "nodes with and without MPI: the create is done");
+	is_int(f.agents[0][0].rounds, 3, "after three rounds");
+	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
+	ok(told_quiesce() > 0, "and its commit tells how long they took");
+	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
+	create();
+	settle();
+	is_int(told_quiesce(), -1, "not that of a step without MPI");
+	end();
+}
+
+static void test_no_quiesce(void)
+{
+	begin();
+	f.agents[0][0].mpi = true;
+	create();
+	for (unsigned i = 0; i < 1000 && f.agents[0][0].round != 2 && fake_deliver(&f); i++)
+		;
+	fake_disconnect(&f, &f.agents[0][1]);
+	settle();
+	ok(ended && !ended_well, "an agent that is lost in the rounds ends the create");
+	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
+	end();
+}
+
+/* Refused by name before anybody is cut off. */
+static void test_many_words(void)
+{
+	struct gck_agent *a = &f.agents[0][0];
+	static char text[GCK_WIRE_MAX_BULK / 24 * 4 + 1]; /* a sixth, as base64 has it */
+	size_t piece = GCK_WIRE_MAX_BULK / 24 * 3;
+
+	begin();
+	a->mpi = f.agents[0][2].mpi = true;
+	create();
+	for (unsigned i = 0; i < 1000 && f.agents[0][2].round != 1 && fake_deliver(&f); i++)
+		;
+	memset(text, 'A', sizeof text - 1);
+	for (size_t i = 0; i < 10; i++)
+		fake_say(a, json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "op", "ready", "seq",
+				      (int)a->seq, "round", 1, "at", (int)(i * piece), "total",
+				      (int)(10 * piece), "data", text));
+	settle();
+	ok(ended && !ended_well && strstr(why, "--mpi=pmix"), "too many words: %s", why);
+	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
 	end();
 }
 
@@ -324,6 +389,9 @@ int main(void)
 	test_bye();
 	test_nobody();
 	test_back();
+	test_quiesce();
+	test_no_quiesce();
+	test_many_words();
 	test_needs_hold();
 	test_missing();
 	test_hold();

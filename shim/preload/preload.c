@@ -76,6 +76,12 @@ static void fill_state(void)
 	gck_state.vpid = gck_state.rpid = gck_raw(SYS_getpid);
 	gck_state.tid_offset = find_tid_offset();
 	gck_state.link_fd = -1;
+	gck_state.environ_at = (uint64_t)&environ;
+}
+
+__attribute__((visibility("default"))) struct gck_shim_state *gck_preload_state(void)
+{
+	return &gck_state;
 }
 
 /* Guard page, stack and scratch lie in one mapping; every image has it. */

@@ -16,10 +16,10 @@ static void note_limits(struct gck_findings *f)
 	static const char *const notes[][3] = {
 		{"clocks", "CPU time clocks and the kernel's usage counters start anew",
 		 "use CLOCK_MONOTONIC"},
-		{"environment", "SLURM_* and other variables keep the values of the first start; a "
-		 "program that is executed with a copy of the environment made before a restart "
-		 "(by a shell, by python) is no rank after it",
-		 "do not derive names from them after a restart"},
+		{"environment", "SLURM_* and other variables have the new step's values after a "
+		 "restart, but copies that a program has made keep the old ones; a program that is "
+		 "executed with such a copy (by a shell, by python) is no rank after it",
+		 "ask for them anew, with getenv"},
 		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. "
 		 "in signal(7)) may return EINTR at a checkpoint",
 		 "repeat it, as after any signal"},

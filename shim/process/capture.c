@@ -49,7 +49,8 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 	c->expected += *held;
 }
 
-/* Everything that a scan finds, once, while the rank runs on. */
+/* Everything that a scan finds, once, while the rank runs on. An MPI library that opens connections
+ * meanwhile is judged when it is quiesced. */
 static int look_before(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_findings f = {.err = err};
@@ -61,7 +62,7 @@ static int look_before(struct gck_capture *c, struct gck_error *err)
 		return -1;
 	s = scan_of(c, &f, err);
 	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) ||
-		 gck_scan_fds(&s) || f.refused;
+		 gck_scan_fds(&s) || (f.refused && !c->t.shim->mpi_state);
 	gck_maps_free(&s.maps);
 	if (result)
 		return -1;
@@ -109,6 +110,16 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 		return -1;
 	gck_threads_quiet(&c->t);
 	return gck_threads_hold(&c->held, &c->t, timeout_ms, err);
+}
+
+int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err)
+{
+	if (gck_target_refresh(&c->t, err))
+		return -1;
+	if (!c->t.shim->mpi_state || c->t.left.closed_for == seq)
+		return 0;
+	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.left.closed_for ? "" :
+			": it was let go too early, or has just begun: try again");
 }
 
 /* Describe the held rank. */

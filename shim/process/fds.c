@@ -247,7 +247,8 @@ int gck_scan_fds(struct gck_scan *s)
 	}
 	find_stdio(&w);
 	for (size_t i = 0; i < n; i++)
-		if (list[i] != s->t->shim->link_fd && add_fd(&w, list[i]))
+		if (list[i] != s->t->shim->link_fd && !gck_left_out_fd(&s->t->left, list[i]) &&
+		    add_fd(&w, list[i]))
 			goto out;
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
 		goto out;

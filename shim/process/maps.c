@@ -93,14 +93,14 @@ static void parse_detail(char *line, struct gck_vma *x)
 		}
 }
 
-static int append(struct gck_maps *m, const struct gck_vma *x)
+int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *err)
 {
 	if (m->n == m->room) {
 		size_t room = m->room ? m->room * 2 : 256;
 		struct gck_vma *v = realloc(m->v, room * sizeof(*v));
 
 		if (!v)
-			return -1;
+			return gck_fail(err, ENOMEM, "out of memory for the list of mappings");
 		m->v = v;
 		m->room = room;
 	}
@@ -125,9 +125,9 @@ int gck_maps_parse(char *text, struct gck_maps *m, struct gck_error *err)
 				 "%.80s", line);
 			gck_maps_free(&out);
 			return -1;
-		} else if (append(&out, &x)) {
+		} else if (gck_maps_add(&out, &x, err)) {
 			gck_maps_free(&out);
-			return gck_fail(err, ENOMEM, "out of memory for the list of mappings");
+			return -1;
 		}
 	}
 	*m = out;

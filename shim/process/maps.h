@@ -49,6 +49,9 @@ int gck_smaps_read(int proc, struct gck_maps *m, struct gck_error *err);
 int gck_maps_parse(char *text, struct gck_maps *m, struct gck_error *err);
 void gck_maps_free(struct gck_maps *m);
 
+/* Append a mapping, which must come after those that are there. */
+int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *err);
+
 /* The mapping that holds this address, or NULL. */
 const struct gck_vma *gck_maps_find(const struct gck_maps *m, uint64_t address);
 

@@ -9,6 +9,7 @@
 #define GCK_PROCESS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "common/error.h"
@@ -38,6 +39,10 @@ uint64_t gck_capture_expected(const struct gck_capture *c);
 
 /* Stop every thread but the helper. */
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);
+
+/* With the rank frozen: has it no MPI, or is that quiesced for checkpoint seq? ECANCELED if not: it
+ * let go by itself in the meantime, or has begun with MPI. */
+int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err);
 
 /* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. */
 int gck_capture_take(struct gck_capture *c, struct gck_error *err);
@@ -86,6 +91,9 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
  * rank go. After this the process is an ordinary rank and its helper connects. */
 int gck_restore_files(struct gck_restore *r, struct gck_error *err);
 int gck_restore_run(struct gck_restore *r, struct gck_error *err);
+
+/* After a build: has the image MPI in it, which comes back by itself once the rank runs? */
+bool gck_restore_has_mpi(const struct gck_restore *r);
 
 /* Free. A rank that was not run is killed. */
 void gck_restore_close(struct gck_restore *r);

@@ -221,6 +221,11 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 	return 0;
 }
 
+bool gck_restore_has_mpi(const struct gck_restore *r)
+{
+	return r->has_mpi;
+}
+
 /* SIGTRAP's action again, since batches reset it, then the plant itself, then who may look. */
 static int leave(struct gck_restore *r, struct gck_error *err)
 {

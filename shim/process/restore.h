@@ -40,6 +40,7 @@ struct gck_restore {
 	struct gck_remote remote;
 	int proc;                    /* /proc/PID */
 	bool seized, built, filed, ran;
+	bool has_mpi;                /* of the image */
 
 	int *contents;               /* per content: the node's own, equal file, or -1 */
 	int *objects;                /* per object: memfd, or -1 where it waits for files */
@@ -119,6 +120,9 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err);
 /* restore_threads.c: make the threads, set them up, start them. */
 int gck_restore_threads(struct gck_restore *r, struct gck_error *err);
 int gck_restore_state(struct gck_restore *r, struct gck_error *err);
+
+/* Give the program the new task's values of what the launcher sets; fills in what s says of it. */
+int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct gck_error *err);
 int gck_restore_start(struct gck_restore *r, struct gck_error *err);
 
 /* restore_signals.c: actions and timers made; armed and signals queued when the rank runs. */

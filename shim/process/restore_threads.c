@@ -270,6 +270,9 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	r->helper_stack = s->helper_stack_top;
 	set_table(r, s);
 	set_stdio(r, s);
+	r->has_mpi = s->mpi_state != 0;
+	if (gck_restore_environ(r, s, err))
+		goto out;
 	failed = gck_remote_write(&r->remote, r->img->shim_state, s, sizeof *s, err);
 out:
 	free(s);

@@ -13,6 +13,8 @@
 
 #include "shim/process/procfs.h"
 
+#define LOOKS 3
+
 static int transfer(pid_t pid, uint64_t address, void *data, size_t n, bool write,
 		    struct gck_error *err)
 {
@@ -39,6 +41,15 @@ int gck_memory_write(pid_t pid, uint64_t address, const void *data, size_t n,
 	return n ? transfer(pid, address, (void *)(uintptr_t)data, n, true, err) : 0;
 }
 
+/* While the rank runs its lists may be on the move. */
+static int refresh_left_out(struct gck_target *t, struct gck_error *err)
+{
+	for (int i = 0; i < LOOKS; i++)
+		if (gck_left_out_read(&t->left, t->pid, t->shim->mpi_state, err) == 0)
+			return 0;
+	return -1;
+}
+
 int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 {
 	struct gck_shim_state *s = t->shim;
@@ -56,9 +67,10 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 	    gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, altstacks),
 			    s->altstacks, s->naltstacks * sizeof(s->altstacks[0]), err) ||
 	    gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, overflow),
-			    &s->overflow, sizeof(s->overflow), err))
+			    &s->overflow, sizeof(*s) - offsetof(struct gck_shim_state, overflow),
+			    err))
 		return gck_fail_in(err, "the shim's state");
-	return 0;
+	return refresh_left_out(t, err);
 }
 
 /* A stopped rank's helper does not answer. After a helper connected again, tracing is permitted
@@ -109,6 +121,7 @@ void gck_target_close(struct gck_target *t)
 	if (t->pidfd >= 0)
 		close(t->pidfd);
 	free(t->shim);
+	gck_left_out_free(&t->left);
 	t->proc = t->pidfd = -1;
 	t->shim = NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "shim/link.h"
+#include "shim/process/left_out.h"
 
 #define GCK_HELPER_MS 5000 /* within which the helper has to answer */
 
@@ -17,13 +18,14 @@ struct gck_target {
 	int link;                    /* to the helper; -1 if it may not be used */
 	uint64_t address;            /* of the state in the rank */
 	struct gck_shim_state *shim; /* a copy: see gck_target_refresh */
+	struct gck_left_out left;    /* the same */
 };
 
 int gck_target_open(struct gck_target *t, pid_t pid, int link,
 		    const struct gck_link_hello *hello, struct gck_error *err);
 void gck_target_close(struct gck_target *t);
 
-/* Read the shim's state from the rank (again). */
+/* Read the shim's state from the rank (again), and what its MPI part wants left out. */
 int gck_target_refresh(struct gck_target *t, struct gck_error *err);
 
 /* Read or write n bytes of a process's memory, all or -1. */

@@ -241,10 +241,13 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 	img->threads = calloc(h->n + 1, sizeof(*img->threads));
 	if (!img->threads)
 		return gck_fail(err, ENOMEM, "out of memory for the threads");
-	img->nthreads = h->n;
 	for (size_t i = 0; i < h->n; i++) {
-		size_t at = h->v[i].tid == t->pid ? 0 : next++;
+		size_t at = h->v[i].tid == t->pid ? 0 : next;
 
+		if (at && gck_left_out_thread(&t->left, h->v[i].tid))
+			continue;
+		next += at != 0;
+		img->nthreads = next;
 		if (at >= h->n)
 			return gck_fail(err, ESRCH, "the main thread has ended");
 		if (read_thread(&h->v[i], t, &img->threads[at], f, err))

@@ -108,7 +108,7 @@ static void sweep(struct plugin *p)
 		plugin_new_output(p);
 		checkpoint_with(p, point);
 	}
-	for (int point = GCK_FAULT_RESTORE_BUILD; point < GCK_FAULT_LIMIT; point++) {
+	for (int point = GCK_FAULT_RESTORE_BUILD; point <= GCK_FAULT_RESTORE_RUN; point++) {
 		plugin_new_output(p);
 		restart_with(p, point);
 	}

@@ -57,15 +57,15 @@ if [ ! -e "$dir/conf" ]; then
 	exit 0
 fi
 
-commits='[{"seq":1,"hash":"a","time":1700000000,"put":1048576,"stored":524288,"stall_ms":12.5,
-"write_s":0.5,"reason":"interval","ranks":2},{"seq":2,"hash":"b","time":1700000600,"put":3221225472,
+commits='[{"seq":1,"hash":"a","time":1700000000,"put":1048576,"stored":524288,"quiesce_ms":7,
+"stall_ms":12.5,"write_s":0.5,"reason":"interval","ranks":2},{"seq":2,"hash":"b","time":1700000600,"put":3221225472,
 "stored":100,"ranks":2,"reason":"bad\u001b[31m"}]'
 answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"user":"alice",
 "state":"running","commits":'"$commits"'}]}}]'
 call 0 list
 has requests '{"op":"list"}'
 has out '7.0  alice   1'
-has out '1.00M   512K 0.013s  0.5s interval'
+has out '1.00M   512K  0.007s 0.013s  0.5s interval'
 has out '3.00G    100'
 has out 'bad?[31m'
 call 0 list 7.0 --json

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Between the bindings that are generated and those that are written: Fortran's values as C's.
+ * Memory that a function returns is malloc's; there is no error to be returned for want of memory. */
+#ifndef GCK_MPI_FORTRAN_BINDINGS_H
+#define GCK_MPI_FORTRAN_BINDINGS_H
+
+/* mpi.h makes macros of some names otherwise */
+#define OMPI_COMPILING_FORTRAN_WRAPPERS 1
+#include <mpi.h>
+#include <mpi-ext.h> /* needs mpi.h before it */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define GCK_F __attribute__((visibility("default")))
+
+/* A buffer: MPI_BOTTOM and MPI_IN_PLACE are variables in Fortran, known by their addresses. */
+void *gck_f_choice(char *buffer);
+MPI_Status *gck_f_status(MPI_Fint *status);
+MPI_Status *gck_f_statuses(MPI_Fint *statuses);
+int *gck_f_weights(MPI_Fint *weights);
+
+/* Strings. both: blanks at the beginning do not count either. */
+char *gck_f_string(const char *text, int length, bool both);
+void gck_f_string_out(char *to, int length, const char *text);
+char *gck_f_room(int bytes);
+
+MPI_Aint *gck_f_aints(const MPI_Fint *v, int n);
+
+MPI_Request *gck_f_requests(const MPI_Fint *v, int n);
+void gck_f_requests_back(MPI_Fint *v, const MPI_Request *c, int n);
+MPI_Datatype *gck_f_types(const MPI_Fint *v, int n);
+MPI_Info *gck_f_infos(const MPI_Fint *v, int n);
+
+/* Lengths of arrays that no parameter says. */
+int gck_f_peers(MPI_Fint comm);
+int gck_f_indegree(MPI_Fint comm);
+int gck_f_outdegree(MPI_Fint comm);
+
+#endif

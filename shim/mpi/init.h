@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI_Init, MPI_Finalize, and what they are to a restart. */
+#ifndef GCK_MPI_INIT_H
+#define GCK_MPI_INIT_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+/* Between MPI_Init and MPI_Finalize: may other functions be called? */
+bool gck_mpi_running(void);
+
+/* Is a thread inside the real MPI_Finalize, or was it? It waits there for other ranks, which can
+ * come no further while their gates are closed. */
+bool gck_mpi_leaving(void);
+
+/* In the MPI thread, gate closed, after a fresh copy of the library was loaded: bind it, make our
+ * threads known to it, initialise it at the level of the program's own call. Predefined handles are
+ * real again afterwards; what the program made is for the parts to rebuild. */
+int gck_mpi_init_again(struct gck_error *err);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The MPI thread's end of its link to the agent. */
+#define _GNU_SOURCE
+#include "shim/mpi/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define OUT_OF_THE_WAY 1000 /* the number of the socket, where RLIMIT_NOFILE allows it */
+#define MESSAGE_MAX (1u << 30)
+#define PIECE_MS 10000      /* between pieces of one message */
+#define HEAD offsetof(struct gck_link_mpi, data)
+
+static uint64_t cookie_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t n = sizeof cookie;
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &n) ? 0 : cookie;
+}
+
+static int move_away(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+/* Nobody but our own user may take words from this rank or tell it to stop. */
+static int check_listener(int fd, const char *name, struct gck_error *err)
+{
+	struct ucred peer;
+	socklen_t n = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n))
+		return gck_fail(err, errno, "@%s: %s", name, strerror(errno));
+	if (peer.uid != geteuid())
+		return gck_fail(err, EPERM, "@%s belongs to user %u", name, peer.uid);
+	return 0;
+}
+
+int gck_mpi_link_connect(struct gck_mpi_link *l, const char *name, struct gck_error *err)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	size_t n = strlen(name);
+	int fd;
+
+	if (!n || n >= sizeof to.sun_path)
+		return gck_fail(err, EINVAL, "\"%s\" is no socket's name", name);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return gck_fail(err, errno, "no socket: %s", strerror(errno));
+	fd = move_away(fd);
+	memcpy(to.sun_path + 1, name, n);
+	if (connect(fd, (struct sockaddr *)&to,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
+		gck_fail(err, errno, "no agent answers at @%s: %s", name, strerror(errno));
+		close(fd);
+		return -1;
+	}
+	if (check_listener(fd, name, err)) {
+		close(fd);
+		return -1;
+	}
+	*l = (struct gck_mpi_link){.fd = fd, .cookie = cookie_of(fd)};
+	return 0;
+}
+
+bool gck_mpi_link_is_ours(const struct gck_mpi_link *l)
+{
+	return l->fd >= 0 && cookie_of(l->fd) == l->cookie;
+}
+
+void gck_mpi_link_close(struct gck_mpi_link *l)
+{
+	if (gck_mpi_link_is_ours(l))
+		close(l->fd);
+	l->fd = -1;
+}
+
+void gck_mpi_link_wake(const struct gck_mpi_link *l)
+{
+	if (gck_mpi_link_is_ours(l))
+		shutdown(l->fd, SHUT_RD);
+}
+
+static int send_piece(int fd, const struct gck_link_mpi *head, const void *data, size_t size)
+{
+	struct iovec v[2] = {{(void *)(uintptr_t)head, HEAD}, {(void *)(uintptr_t)data, size}};
+	struct msghdr m = {.msg_iov = v, .msg_iovlen = size ? 2 : 1};
+	ssize_t n;
+
+	do
+		n = sendmsg(fd, &m, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -1 : 0;
+}
+
+int gck_mpi_link_send(const struct gck_mpi_link *l, const struct gck_link_mpi *m, const void *data,
+		      size_t size)
+{
+	struct gck_link_mpi head;
+	size_t at = 0;
+
+	if (size > MESSAGE_MAX || !gck_mpi_link_is_ours(l))
+		return -1;
+	memcpy(&head, m, HEAD);
+	head.total = (uint32_t)size;
+	do {
+		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
+
+		head.offset = (uint32_t)at;
+		if (send_piece(l->fd, &head, (const char *)data + at, n))
+			return -1;
+		at += n;
+	} while (at < size);
+	return 0;
+}
+
+/* 1, 0 after ms, -1. After the wait the number may be another file's: the process may have been
+ * restored in the meantime. */
+static int receive_piece(const struct gck_mpi_link *l, struct gck_link_mpi *m, int ms, size_t *n)
+{
+	struct pollfd p = {.fd = l->fd, .events = POLLIN};
+	ssize_t got;
+	int rc = poll(&p, 1, ms);
+
+	if (rc < 0 && errno == EINTR)
+		return 0;
+	if (rc <= 0)
+		return rc;
+	if (!gck_mpi_link_is_ours(l))
+		return -1;
+	got = recv(l->fd, m, sizeof *m, MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (got < (ssize_t)HEAD)
+		return -1;
+	*n = (size_t)got - HEAD;
+	return m->offset <= m->total && *n <= m->total - m->offset ? 1 : -1;
+}
+
+static int receive_rest(const struct gck_mpi_link *l, struct gck_mpi_message *m, size_t have)
+{
+	while (have < m->head.total) {
+		struct gck_link_mpi piece;
+		size_t n;
+
+		if (receive_piece(l, &piece, PIECE_MS, &n) <= 0 || piece.type != m->head.type ||
+		    piece.total != m->head.total || piece.offset != have || !n)
+			return -1;
+		memcpy((char *)m->data + have, piece.data, n);
+		have += n;
+	}
+	return 1;
+}
+
+int gck_mpi_link_receive(const struct gck_mpi_link *l, struct gck_mpi_message *m, int ms)
+{
+	size_t n;
+	int rc = receive_piece(l, &m->head, ms, &n);
+
+	m->data = NULL;
+	if (rc <= 0)
+		return rc;
+	if (m->head.offset || m->head.total > MESSAGE_MAX)
+		return -1;
+	m->data = calloc(1, m->head.total + sizeof(unsigned long));
+	if (!m->data)
+		return -1;
+	memcpy(m->data, m->head.data, n);
+	rc = receive_rest(l, m, n);
+	if (rc < 0)
+		gck_mpi_link_drop(m);
+	return rc;
+}
+
+void gck_mpi_link_drop(struct gck_mpi_message *m)
+{
+	free(m->data);
+	m->data = NULL;
+}

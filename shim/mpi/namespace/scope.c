@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every object of a namespace looks symbols up in the first object's search list, then in that of
+ * whoever loaded it. The first one here is the root object, which cannot need libmpi.so.40 by name:
+ * the loader would choose the file. Open MPI's plugins, however, count on finding libmpi's symbols
+ * without needing it. So the root object's list is made longer once the right file is loaded. The
+ * list is in the private part of struct link_map: it is found by what it must contain. */
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "shim/mpi/namespace/inside.h"
+#include "shim/preload/helper/raw.h"
+
+#define SCAN_BYTES 1024 /* glibc 2.28 to 2.41 have it at 700 to 800 */
+#define FIRST_OBJECTS 8
+
+struct list { /* glibc's struct r_scope_elem */
+	struct link_map **objects;
+	unsigned int n;
+};
+
+static size_t offset;
+static struct list original;
+static struct list *extended;
+
+static struct list *list_of(struct link_map *map)
+{
+	return (struct list *)(void *)((char *)map + offset);
+}
+
+/* What is tried may be no address at all. */
+static bool is_array_of(void *p, struct link_map **wanted, unsigned int n)
+{
+	struct link_map *found[FIRST_OBJECTS];
+	struct iovec to = { found, n * sizeof *found }, from = { p, n * sizeof *found };
+
+	return gck_raw(SYS_process_vm_readv, gck_raw(SYS_getpid), &to, 1, &from, 1, 0) ==
+		       (long)to.iov_len && !memcmp(found, wanted, to.iov_len);
+}
+
+/* The root object needs libc, and that the loader: its list is all of the namespace. */
+int gck_mpi_scope_find(struct link_map *root, struct gck_error *err)
+{
+	struct link_map *all[FIRST_OBJECTS];
+	unsigned int n = 0;
+
+	for (struct link_map *m = root; m && n < FIRST_OBJECTS; m = m->l_next)
+		all[n++] = m;
+	for (offset = sizeof(struct link_map); offset < SCAN_BYTES; offset += sizeof(void *)) {
+		if (list_of(root)->n == n && is_array_of(list_of(root)->objects, all, n))
+			return 0;
+	}
+	return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in an "
+			"unknown place: MPI programs cannot be checkpointed with it; run with "
+			"mpi=none", root->l_name);
+}
+
+static bool has(struct link_map **objects, unsigned int n, const struct link_map *map)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		if (objects[i] == map)
+			return true;
+	}
+	return false;
+}
+
+int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err)
+{
+	const struct list *more = list_of(library);
+	struct list *list = list_of(root);
+	struct link_map **objects;
+	unsigned int n = list->n;
+
+	if (!is_array_of(more->objects, &library, 1))
+		return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in "
+				"an unknown place: MPI programs cannot be checkpointed with it; "
+				"run with mpi=none", library->l_name);
+	objects = malloc((n + more->n) * sizeof(struct link_map *));
+	if (!objects)
+		return gck_fail(err, ENOMEM, "no memory for the search list of %s", root->l_name);
+	memcpy(objects, list->objects, n * sizeof(struct link_map *));
+	for (unsigned int i = 0; i < more->n; i++) {
+		if (!has(objects, n, more->objects[i]))
+			objects[n++] = more->objects[i];
+	}
+	original = *list;
+	extended = list;
+	list->objects = objects;
+	list->n = n;
+	return 0;
+}
+
+bool gck_mpi_scope_is_searchable(struct link_map *map)
+{
+	return list_of(map)->n;
+}
+
+void gck_mpi_scope_restore(void)
+{
+	if (!extended)
+		return;
+	free(extended->objects);
+	*extended = original;
+	extended = NULL;
+}

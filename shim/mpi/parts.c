@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parts in their order: of a restart, where each builds on those before it; of a round, where
+ * collectives come to a common place before messages are counted. */
+#include "shim/mpi/part.h"
+
+const struct gck_mpi_part *const gck_mpi_parts[] = {
+	&gck_mpi_info_part, &gck_mpi_attribute_part, &gck_mpi_op_part, &gck_mpi_datatype_part,
+	&gck_mpi_group_part, &gck_mpi_comm_part, &gck_mpi_win_part, &gck_mpi_file_part,
+	&gck_mpi_request_part, &gck_mpi_tool_part, NULL,
+};
+
+const struct gck_mpi_owed *const gck_mpi_oweds[] = {
+	&gck_mpi_clock_owed, &gck_mpi_comm_owed, &gck_mpi_win_owed, &gck_mpi_drain_owed, NULL,
+};

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Words exchanged by PMIx's collecting fence. The key is one and the same each time, so that the
+ * servers keep no more than one round's words; a serial number in the value tells a server that
+ * answers with an older one. */
+#include "config.h"
+
+#include "shim/mpi/pmix.h"
+
+#ifdef HAVE_PMIX
+
+#include <pmix.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/quiesce.h"
+
+#define KEY "gpuckpt.words"
+#define PAUSE_NS 100000
+
+/* Real functions of the copy's libpmix. */
+static struct {
+	__typeof__(&PMIx_Initialized) initialized;
+	__typeof__(&PMIx_Init) init;
+	__typeof__(&PMIx_Finalize) finalize;
+	__typeof__(&PMIx_Put) put;
+	__typeof__(&PMIx_Commit) commit;
+	__typeof__(&PMIx_Fence_nb) fence;
+	__typeof__(&PMIx_Get) get;
+} real;
+
+static struct {
+	bool bound, given_up, begun;
+	pmix_proc_t self;
+	uint64_t serial;
+	const struct gck_mpi_blob *mine;
+	void **values;  /* what all[] of the last fence points into */
+	size_t nvalues;
+} pmix;
+
+/* Of the fence that was begun last. libpmix's thread writes it, which does not know our libc. */
+static _Atomic int over, status;
+
+static bool bind(void)
+{
+	const struct {
+		const char *name;
+		void **at;
+	} all[] = {
+		{"PMIx_Initialized", (void **)&real.initialized}, {"PMIx_Init", (void **)&real.init},
+		{"PMIx_Finalize", (void **)&real.finalize}, {"PMIx_Put", (void **)&real.put},
+		{"PMIx_Commit", (void **)&real.commit}, {"PMIx_Fence_nb", (void **)&real.fence},
+		{"PMIx_Get", (void **)&real.get},
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		*all[i].at = gck_mpi_ns_symbol(all[i].name);
+		if (!*all[i].at)
+			return false;
+	}
+	return true;
+}
+
+/* GPUCKPT_MPI_EXCHANGE=coordinator does without, where a site's PMIx is not to be trusted. */
+static bool is_wanted(void)
+{
+	const char *way = getenv("GPUCKPT_MPI_EXCHANGE");
+
+	return !way || strcmp(way, "coordinator");
+}
+
+bool gck_mpi_pmix_usable(void)
+{
+	if (!pmix.bound && !pmix.given_up)
+		pmix.bound = is_wanted() && bind();
+	return pmix.bound && !pmix.given_up && real.initialized();
+}
+
+static int fail(const char *what, int rc, struct gck_error *err)
+{
+	return gck_fail(err, EIO, "%s failed with %d: the next checkpoint goes through the "
+			"coordinator", what, rc);
+}
+
+static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
+{
+	size_t size = (mine->n + 1) * sizeof *mine->v;
+	unsigned long *v = malloc(size);
+	pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
+			      .data.bo = {.bytes = (char *)v, .size = size}};
+	int rc;
+
+	if (!v)
+		return gck_fail(err, ENOMEM, "no memory for PMIx");
+	v[0] = serial;
+	memcpy(v + 1, mine->v, mine->n * sizeof *v);
+	rc = real.put(PMIX_GLOBAL, KEY, &value);
+	free(v);
+	if (rc == PMIX_SUCCESS)
+		rc = real.commit();
+	return rc == PMIX_SUCCESS ? 0 : fail("PMIx_Put", rc, err);
+}
+
+static void on_fence(pmix_status_t rc, void *arg)
+{
+	if ((uint64_t)(uintptr_t)arg != pmix.serial)
+		return; /* one that nobody waits for any more */
+	status = rc;
+	over = 1;
+}
+
+/* A server knows a fence by nothing but its list of processes. That of MPI_Finalize and MPI_Init is
+ * "all of the job": ours names every rank, lest one of theirs be ended by ours, or wait for ever
+ * after ours was given up. */
+static int fence(size_t nranks, struct gck_error *err)
+{
+	pmix_info_t collect = {.key = PMIX_COLLECT_DATA,
+			       .value = {.type = PMIX_BOOL, .data.flag = true}};
+	pmix_proc_t *all = calloc(nranks, sizeof *all);
+	int rc;
+
+	if (!all)
+		return gck_fail(err, ENOMEM, "no memory for the names of %zu ranks", nranks);
+	for (size_t r = 0; r < nranks; r++) {
+		all[r] = pmix.self;
+		all[r].rank = (pmix_rank_t)r;
+	}
+	rc = real.fence(all, nranks, &collect, 1, on_fence, (void *)(uintptr_t)pmix.serial);
+	free(all); /* it is in the message to the server */
+	return rc == PMIX_SUCCESS ? 0 : fail("PMIx_Fence", rc, err);
+}
+
+int gck_mpi_pmix_begin(uint64_t serial, size_t nranks, const struct gck_mpi_blob *mine,
+		       struct gck_error *err)
+{
+	int rc = real.init(&pmix.self, NULL, 0);
+
+	if (rc != PMIX_SUCCESS)
+		return fail("PMIx_Init", rc, err);
+	pmix.begun = true;
+	pmix.serial = serial;
+	pmix.mine = mine;
+	over = 0;
+	return put(serial, mine, err) || fence(nranks, err) ? -1 : 0;
+}
+
+/* ---- what the others put -------------------------------------------------------------------- */
+
+static void drop_values(void)
+{
+	for (size_t i = 0; i < pmix.nvalues; i++)
+		free(pmix.values[i]);
+	free(pmix.values);
+	pmix.values = NULL;
+	pmix.nvalues = 0;
+}
+
+static int get(size_t rank, void **copy, struct gck_mpi_words *w, struct gck_error *err)
+{
+	pmix_proc_t from = pmix.self;
+	pmix_value_t *value = NULL;
+	const pmix_byte_object_t *bo;
+	unsigned long *v;
+	int rc;
+
+	from.rank = (pmix_rank_t)rank;
+	rc = real.get(&from, KEY, NULL, 0, &value);
+	if (rc != PMIX_SUCCESS)
+		return fail("PMIx_Get", rc, err);
+	bo = &value->data.bo;
+	if (value->type != PMIX_BYTE_OBJECT || bo->size < sizeof *v || bo->size % sizeof *v)
+		return gck_fail(err, EBADMSG, "PMIx has no words of rank %zu", rank);
+	*copy = v = malloc(bo->size);
+	if (v)
+		memcpy(v, bo->bytes, bo->size);
+	*w = (struct gck_mpi_words){v ? v + 1 : NULL, bo->size / sizeof *v - 1};
+	gck_mpi_ns_free(bo->bytes);
+	gck_mpi_ns_free(value);
+	if (!v)
+		return gck_fail(err, ENOMEM, "no memory for rank %zu's words", rank);
+	if (*v != pmix.serial)
+		return gck_fail(err, ESTALE, "PMIx answered with older words of rank %zu: the next "
+				"checkpoint goes through the coordinator", rank);
+	return 0;
+}
+
+static int get_all(size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
+{
+	drop_values();
+	pmix.values = calloc(nranks, sizeof *pmix.values);
+	if (!pmix.values)
+		return gck_fail(err, ENOMEM, "no memory for %zu ranks' words", nranks);
+	pmix.nvalues = nranks;
+	for (size_t r = 0; r < nranks; r++) {
+		if (r == pmix.self.rank)
+			all[r] = (struct gck_mpi_words){pmix.mine->v, pmix.mine->n};
+		else if (get(r, &pmix.values[r], &all[r], err))
+			return -1;
+	}
+	return 0;
+}
+
+int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
+{
+	int64_t end = gck_mpi_now_ns() + ms * 1000000ll;
+
+	while (!over) {
+		if (gck_mpi_now_ns() >= end)
+			return 0;
+		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+	}
+	if (status != PMIX_SUCCESS)
+		return fail("PMIx_Fence", status, err);
+	if (get_all(nranks, all, err))
+		return -1;
+	pmix.begun = false;
+	real.finalize(NULL, 0);
+	return 1;
+}
+
+/* PMIx_Init counts, and the real MPI_Finalize expects to be the last. */
+void gck_mpi_pmix_give_up(void)
+{
+	pmix.given_up = true;
+	pmix.serial = 0;
+	if (pmix.begun)
+		real.finalize(NULL, 0);
+	pmix.begun = false;
+}
+
+void gck_mpi_pmix_restart(void)
+{
+	pmix.bound = pmix.given_up = pmix.begun = false;
+	pmix.serial = 0;
+}
+
+#else
+
+bool gck_mpi_pmix_usable(void)
+{
+	return false;
+}
+
+int gck_mpi_pmix_begin(uint64_t serial, size_t nranks, const struct gck_mpi_blob *mine,
+		       struct gck_error *err)
+{
+	(void)serial;
+	(void)nranks;
+	(void)mine;
+	return gck_fail(err, ENOTSUP, "gpuckpt was built without PMIx");
+}
+
+int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
+{
+	(void)ms;
+	(void)nranks;
+	(void)all;
+	return gck_fail(err, ENOTSUP, "gpuckpt was built without PMIx");
+}
+
+void gck_mpi_pmix_give_up(void)
+{
+}
+
+void gck_mpi_pmix_restart(void)
+{
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Words exchanged by PMIx's collecting fence, through the real library's own copy of libpmix and no
+ * other: a second client in the process would be taken for another rank. */
+#ifndef GCK_MPI_PMIX_H
+#define GCK_MPI_PMIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "shim/mpi/part.h"
+
+/* The real library uses PMIx, and no fence of this step has failed. */
+bool gck_mpi_pmix_usable(void);
+
+/* Put this rank's words and begin a fence over all ranks of the job, which must all be about to.
+ * One at a time. serial tells its data from those of an earlier fence. */
+int gck_mpi_pmix_begin(uint64_t serial, size_t nranks, const struct gck_mpi_blob *mine,
+		       struct gck_error *err);
+
+/* 1: the fence is over; all[0..nranks) are filled, and live until the next begin. 0: not yet, after
+ * ms. A fence that was begun and whose end nobody waits for cannot be taken back: call gave_up. */
+int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err);
+
+/* PMIx is not used again before the next restart. */
+void gck_mpi_pmix_give_up(void);
+
+/* After a restart: there is a new server, and a fresh libpmix. */
+void gck_mpi_pmix_restart(void);
+
+#endif

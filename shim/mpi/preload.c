@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the preload knows of this process. */
+#include "shim/mpi/preload.h"
+
+#include "shim/link.h"
+
+/* A restorer changes it from outside, in every field that is read here. */
+static const volatile struct gck_shim_state *state(void)
+{
+	return gck_preload_state ? gck_preload_state() : NULL;
+}
+
+bool gck_mpi_preload_is_rank(void)
+{
+	const volatile struct gck_shim_state *s = state();
+
+	return s && s->helper_tid;
+}
+
+void gck_mpi_preload_uses(const void *address)
+{
+	if (gck_preload_state)
+		gck_preload_state()->mpi_state = (uint64_t)(uintptr_t)address;
+}
+
+const char *gck_mpi_preload_link(void)
+{
+	const volatile struct gck_shim_state *s = state();
+
+	return s ? (const char *)s->link : "";
+}
+
+uint32_t gck_mpi_preload_restarts(void)
+{
+	const volatile struct gck_shim_state *s = state();
+
+	return s ? s->restarts : 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI brought back in a restored process. */
+#include <stdio.h>
+
+#include "common/fault.h"
+#include "shim/mpi/init.h"
+#include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/part.h"
+#include "shim/mpi/pmix.h"
+#include "shim/mpi/quiesce.h"
+#include "shim/mpi/thread.h"
+
+static int rebuild_parts(struct gck_error *err)
+{
+	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
+		if ((*p)->rebuild && (*p)->rebuild(err))
+			return gck_fail_in(err, "%s", (*p)->name);
+	return 0;
+}
+
+int gck_mpi_rebuild(struct gck_error *err)
+{
+	struct gck_error kept = {0};
+
+	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
+	gck_mpi_pmix_restart();
+	if (gck_mpi_ns_bury(&kept)) /* the load says so if that is one too many */
+		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
+	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_LOADED);
+	if (gck_mpi_init_again(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_INITIALIZED);
+	if (rebuild_parts(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_REBUILT);
+	return 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Places for requests, and the counts of messages: what every send and receive touches. A place is
+ * taken and given back by two loads and two stores while one thread at a time calls MPI, under a
+ * lock otherwise. Places are never given back to malloc, so all requests that live can be walked
+ * without a list of them. */
+#ifndef GCK_MPI_REQUEST_POOL_H
+#define GCK_MPI_REQUEST_POOL_H
+
+#include "shim/mpi/comm.h"
+#include "shim/mpi/request.h"
+
+struct gck_mpi_pool {
+	struct gck_mpi_request *free;
+	uint64_t order;             /* of the request started last */
+	uint64_t *sent, *received;  /* [nranks] messages to and from each rank of MPI_COMM_WORLD */
+	int nranks;
+	bool threaded;              /* threads call MPI at the same time */
+	bool locked;                /* the free places, then */
+};
+
+extern struct gck_mpi_pool gck_mpi_pool;
+
+/* In MPI_Init, when the real library is up. threaded: MPI_THREAD_MULTIPLE. -1: no memory. */
+int gck_mpi_request_init(int nranks, bool threaded);
+
+struct gck_mpi_request *gck_mpi_request_take_slowly(void);
+void gck_mpi_request_give_slowly(struct gck_mpi_request *r);
+
+static inline uint64_t gck_mpi_next_order(void)
+{
+	if (gck_mpi_pool.threaded)
+		return __atomic_add_fetch(&gck_mpi_pool.order, 1, __ATOMIC_RELAXED);
+	return ++gck_mpi_pool.order;
+}
+
+/* A place with what every request starts from; NULL: no memory. */
+static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_what what)
+{
+	struct gck_mpi_request *r = gck_mpi_pool.free;
+
+	if (__builtin_expect(gck_mpi_pool.threaded || !r, 0)) {
+		r = gck_mpi_request_take_slowly();
+		if (!r)
+			return NULL;
+	} else {
+		gck_mpi_pool.free = r->next_free;
+	}
+	r->h.real = NULL;
+	r->state = GCK_MPI_REQUEST_INACTIVE;
+	r->what = what;
+	r->persistent = r->holds = r->orphan = r->cancelled = false;
+	r->from = NULL;
+	r->comm = NULL;
+	return r;
+}
+
+/* One of a message is over and the program has let go of it. */
+static inline void gck_mpi_request_give(struct gck_mpi_request *r)
+{
+	if (__builtin_expect(gck_mpi_pool.threaded || r->holds || r->h.fortran >= 0 ||
+			     r->what >= GCK_MPI_REQUEST_GENERAL, 0)) {
+		gck_mpi_request_free(r);
+		return;
+	}
+	r->state = GCK_MPI_REQUEST_FREE;
+	r->next_free = gck_mpi_pool.free;
+	gck_mpi_pool.free = r;
+}
+
+/* One message more (or by = -1: it was not sent after all) to or from rank peer of comm. Not
+ * counted: MPI_PROC_NULL, ranks that are not there, ranks outside of MPI_COMM_WORLD. */
+static inline void gck_mpi_count(uint64_t *counts, MPI_Comm comm, int peer, int by)
+{
+	int world = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), peer);
+
+	if (__builtin_expect(world < 0, 0))
+		return;
+	if (__builtin_expect(gck_mpi_pool.threaded, 0))
+		__atomic_add_fetch(&counts[world], (uint64_t)by, __ATOMIC_RELAXED);
+	else
+		counts[world] += (uint64_t)by;
+}
+
+#endif

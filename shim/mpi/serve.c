@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the agent asks of the MPI thread, and what that does after a restart. */
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/mpi/pmix.h"
+#include "shim/mpi/preload.h"
+#include "shim/mpi/quiesce.h"
+#include "shim/mpi/thread.h"
+
+#define LOOK_MS 1000         /* between looks whether the link is still there */
+#define CONNECT_AGAIN_MS 50
+#define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
+
+/* Rank and size are told as soon as they are known. */
+int gck_mpi_serve_hello(struct gck_mpi_keeper *k, bool restored)
+{
+	bool ready = gck_mpi_keeper_ready(k, 0);
+	struct gck_link_mpi_hello hello = {
+		.version = GCK_LINK_VERSION, .restored = restored, .rank = (uint32_t)k->rank,
+		.size = ready ? (uint32_t)k->size : 0, .pmix = ready && gck_mpi_pmix_usable(),
+		.state = (uint64_t)(uintptr_t)&gck_mpi_state,
+	};
+
+	k->told_ready = ready;
+	return gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_HELLO},
+				 &hello, sizeof hello);
+}
+
+/* ---- able ----------------------------------------------------------------------------------- */
+
+static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	struct gck_mpi_keeper *k = arg;
+	char text[1024];
+	const char *parts[] = {object, reason, remedy};
+	size_t at = 0;
+
+	for (int i = 0; i < 3; i++) {
+		int n = snprintf(text + at, 340, "%s", parts[i]);
+
+		at += (n < 340 ? (size_t)n : 339) + 1;
+	}
+	gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_ITEM}, text, at);
+}
+
+static int look(struct gck_mpi_keeper *k)
+{
+	if (!k->told_ready && gck_mpi_serve_hello(k, false))
+		return -1;
+	if (gck_mpi_keeper_ready(k, 0))
+		gck_mpi_able(tell_item, k);
+	return gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_LOOKED},
+				 NULL, 0);
+}
+
+/* ---- after a restart ------------------------------------------------------------------------ */
+
+/* The old link's number means nothing here. */
+static int connect_anew(struct gck_mpi_keeper *k)
+{
+	k->link.fd = gck_mpi_state.link_fd = -1;
+	for (int i = 0; i < CONNECT_TIMES && !gck_mpi_keeper_stopping(k); i++) {
+		if (gck_mpi_link_connect(&k->link, gck_mpi_preload_link(), NULL) == 0) {
+			gck_mpi_state.link_fd = k->link.fd;
+			return gck_mpi_serve_hello(k, true);
+		}
+		gck_mpi_keeper_pause(k, CONNECT_AGAIN_MS);
+	}
+	return -1;
+}
+
+/* MPI is brought back without a link too: the agent may be on its way up again. A rank where that
+ * fails never runs: its agent ends it, or nobody does. */
+static void come_back(struct gck_mpi_keeper *k)
+{
+	struct gck_link_mpi m = {.type = GCK_LINK_MPI_REBUILT};
+	struct gck_error err = {0};
+	int rc;
+
+	k->restarts = gck_mpi_preload_restarts();
+	connect_anew(k);
+	rc = gck_mpi_rebuild(&err);
+	if (rc)
+		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,
+			err.text);
+	m.value = rc ? (uint32_t)err.code : 0;
+	gck_mpi_link_send(&k->link, &m, err.text, rc ? strlen(err.text) + 1 : 0);
+	if (rc == 0)
+		gck_mpi_resume();
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static int obey(struct gck_mpi_keeper *k, const struct gck_mpi_message *m)
+{
+	switch (m->head.type) {
+	case GCK_LINK_MPI_QUIESCE:
+		if (gck_mpi_serve_quiesce(k, m))
+			come_back(k);
+		return 0;
+	case GCK_LINK_MPI_LOOK:
+		return look(k);
+	case GCK_LINK_MPI_RESUME: /* the gate is open already */
+	case GCK_LINK_MPI_HOLD:
+	case GCK_LINK_MPI_GO:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+void gck_mpi_serve(struct gck_mpi_keeper *k)
+{
+	int rc = 0;
+
+	while (rc == 0 && !gck_mpi_keeper_stopping(k)) {
+		struct gck_mpi_message m;
+
+		if (!k->told_ready && gck_mpi_keeper_ready(k, 0) && gck_mpi_serve_hello(k, false))
+			return;
+		rc = gck_mpi_link_receive(&k->link, &m, LOOK_MS);
+		if (rc == 0 && !gck_mpi_link_is_ours(&k->link))
+			return;
+		if (rc > 0) {
+			rc = obey(k, &m);
+			gck_mpi_link_drop(&m);
+		}
+	}
+	if (gck_mpi_keeper_stopping(k))
+		gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL,
+				  0);
+}

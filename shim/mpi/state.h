@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the rank's MPI part tells its agent and the capture: in the rank's memory, read from outside
+ * by process_vm_readv while the rank is held. Part of every image. */
+#ifndef GCK_MPI_STATE_H
+#define GCK_MPI_STATE_H
+
+#include <stdint.h>
+
+#define GCK_MPI_STATE_MAGIC 0x0069706d006b6367ull
+#define GCK_MPI_STATE_VERSION 1
+
+struct gck_mpi_range {
+	uint64_t start, length; /* bytes, whole pages */
+};
+
+/* Left out of the image: what the real library owns. The arrays lie in the rank's memory. */
+struct gck_mpi_left_out {
+	uint64_t ranges, nranges;   /* struct gck_mpi_range[] */
+	uint64_t fds, nfds;         /* int32_t[] */
+	uint64_t threads, nthreads; /* int32_t[], the kernel's TIDs */
+};
+
+struct gck_mpi_state {
+	uint64_t magic;
+	uint32_t version, size;
+	uint64_t closed_for;        /* the checkpoint that the gate is closed for; 0: it is open */
+	struct gck_mpi_left_out left_out;
+	int32_t link_fd;            /* the MPI thread's socket to the agent, left out as well */
+	int32_t tid;                /* the MPI thread (in the image) */
+};
+
+#endif

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Communicators and collectives on 4 ranks: with Open MPI as it is, under the stand-in, with a restart
+# wherever the program asks for one, and with checkpoints at any time. Runs in the build folder.
+. "${srcdir:-.}/shim/mpi/test/lib.sh"
+
+cycles() { # COMMAND...: checkpoints and restarts in place, where the program asks for them
+	folder=$(mktemp -d -p /dev/shm) || return 1
+	GPUCKPT_MPI_TEST=$folder standin 4 "$@"
+	result=$?
+	rm -rf "$folder"
+	return $result
+}
+
+passes "the collective clock against random programs" ./mpi_clock
+passes "communicators and collectives: Open MPI" plain 4 ./mpi_comms
+passes "communicators and collectives: the stand-in" standin 4 ./mpi_comms
+passes "with restarts where it hurts" cycles ./mpi_comms
+GPUCKPT_MPI_TEST_MS=20 GPUCKPT_MPI_TEST_KEEP=1
+export GPUCKPT_MPI_TEST_MS GPUCKPT_MPI_TEST_KEEP
+passes "with checkpoints at any time" cycles ./mpi_comms
+
+echo "1..$n"

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The stand-in's core: the same programs with and without it. Runs in the build folder.
+# shellcheck source=lib.sh
+. "${srcdir:-.}/shim/mpi/test/lib.sh"
+
+passes "handles that are none: Open MPI" ./mpi_handles
+passes "handles that are none: the stand-in" alone ./mpi_handles
+passes "before MPI_Init and after MPI_Finalize: Open MPI" ./mpi_lifetime
+passes "before MPI_Init and after MPI_Finalize: the stand-in" alone ./mpi_lifetime
+says "a call before MPI_Init: Open MPI" "before MPI_INIT" ./mpi_lifetime early
+says "a call before MPI_Init: the stand-in" "before MPI_INIT" alone ./mpi_lifetime early
+passes "what MPI 3 deprecated or removed: Open MPI" ./mpi_deprecated
+passes "what MPI 3 deprecated or removed: the stand-in" alone ./mpi_deprecated
+passes "threads in and out of the gate" ./mpi_gate
+
+tmp=$(mktemp -d -p /dev/shm) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/words"
+passes "a checkpoint while a rank is in MPI_Finalize" standin 2 env GPUCKPT_MPI_TEST="$tmp/words" \
+	GPUCKPT_MPI_TEST_MS=300 GPUCKPT_MPI_TEST_KEEP=1 ./mpi_lifetime late
+if mpicxx -w -o "$tmp/cxx" "${srcdir:-.}/shim/mpi/test/cxx_program.cc" 2>/dev/null; then
+	passes "a C++ program: Open MPI" "$tmp/cxx"
+	passes "a C++ program: the stand-in" alone "$tmp/cxx"
+fi
+
+GPUCKPT_MPI_LIBRARY=/nonexistent
+export GPUCKPT_MPI_LIBRARY
+says "a library that is not there is named, and what to do" \
+	'GPUCKPT_MPI_LIBRARY names /nonexistent: No such file' alone ./mpi_lifetime early
+GPUCKPT_MPI_LIBRARY=$(ldconfig -p | sed -n 's/^.*libz\.so\.1 .*=> //p' | head -n 1)
+says "a library that is not Open MPI is named, and what to do" \
+	"$GPUCKPT_MPI_LIBRARY.*it is no Open MPI 4.1" alone ./mpi_lifetime early
+
+echo "1..$n"

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GCK_TEST_FILES_H
+#define GCK_TEST_FILES_H
+
+#include "shim/mpi/test/family.h"
+
+#define N 100
+
+extern char path[512];
+
+/* The test's file, opened anew by all; closing it. */
+MPI_File fresh(int amode);
+void done(MPI_File f);
+
+int value(int r, int i); /* what rank r writes as its i-th */
+
+static inline int count_of(const MPI_Status *s, MPI_Datatype type)
+{
+	int n = -1;
+
+	MPI_Get_count(s, type, &n);
+	return n;
+}
+
+/* files_shared.c */
+void test_shared(void);
+void test_ordered(void);
+void test_sequential(void);
+void test_requests(void);
+void test_split(void);
+void test_some_ranks(void);
+void test_datarep(void);
+
+#endif

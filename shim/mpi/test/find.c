@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which file is taken for the real library. */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/mpi/namespace/inside.h"
+#include "shim/mpi/namespace/path.h"
+
+static struct gck_error err;
+static char folder[] = "/tmp/gck-find-XXXXXX", library[64], found[PATH_MAX];
+
+static void point_at(const char *file)
+{
+	unlink(library);
+	if (symlink(file, library) < 0)
+		perror(library);
+}
+
+static const char *find(void)
+{
+	return gck_mpi_ns_find(found, sizeof found, &err) < 0 ? err.text : found;
+}
+
+static void test_places(void)
+{
+	is_str(find(), "libmpi.so.40", "nothing names a place: the loader's own");
+	setenv("LD_LIBRARY_PATH", "/nowhere::relative", 1);
+	is_str(find(), "libmpi.so.40", "nor does a path without it");
+	setenv("LD_LIBRARY_PATH", folder, 1);
+	point_at("/lib/x86_64-linux-gnu/libmpi.so.40");
+	is_str(find(), library, "LD_LIBRARY_PATH");
+	point_at("/proc/self/exe");
+	is_str(find(), "libmpi.so.40", "but never this library itself");
+	unsetenv("LD_LIBRARY_PATH");
+}
+
+static void test_named(void)
+{
+	setenv("GPUCKPT_MPI_LIBRARY", library, 1);
+	point_at("/dev/null");
+	is_str(find(), library, "GPUCKPT_MPI_LIBRARY is taken as it is");
+	point_at("/proc/self/exe");
+	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0, "unless it is this library: %s",
+	   err.text);
+	unlink(library);
+	ok(gck_mpi_ns_find(found, sizeof found, &err) < 0, "or is not there: %s", err.text);
+	unsetenv("GPUCKPT_MPI_LIBRARY");
+}
+
+static void test_runpath(void)
+{
+	struct link_map *map;
+	char own[PATH_MAX];
+	void *self = dlopen(NULL, RTLD_LAZY);
+	ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+	const char *name;
+
+	own[n < 0 ? 0 : n] = '\0';
+	name = strrchr(own, '/') + 1;
+	dlinfo(self, RTLD_DI_LINKMAP, &map);
+	ok(!gck_mpi_path_search(map, "/nowhere:$ORIGIN", name, found, sizeof found, NULL),
+	   "$ORIGIN");
+	is_str(found, own, "is the object's folder");
+	ok(!gck_mpi_path_search(map, "${ORIGIN}/.", name, found, sizeof found, NULL), "${ORIGIN}");
+	ok(gck_mpi_path_search(map, "$LIB:$ORIGIN", "nothing", found, sizeof found, NULL) < 0,
+	   "other tokens are passed over");
+	ok(gck_mpi_path_search(map, "$ORIGIN", name, found, 3, NULL) < 0,
+	   "a name that does not fit");
+}
+
+int main(void)
+{
+	unsetenv("LD_LIBRARY_PATH");
+	unsetenv("GPUCKPT_MPI_LIBRARY");
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(library, sizeof library, "%s/libmpi.so.40", folder);
+	test_places();
+	test_named();
+	test_runpath();
+	rmdir(folder);
+	return tap_done();
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Fortran programs with mpif.h, the module mpi and the module mpi_f08: the names that the stand-in for
+# libmpi_mpifh.so.40 shows, and a program whose line at the end is the same with the plain libraries,
+# with the stand-ins, and over whole cycles of quiesce and rebuild. Runs in the build folder.
+command -v mpifort >/dev/null || { echo "1..0 # SKIP there is no mpifort"; exit 0; }
+top=$(cd "${srcdir:-.}" && pwd)
+libs="$PWD/libgpuckpt-mpi.so $PWD/libgpuckpt-mpi-fortran.so"
+real=$(ldconfig -p | sed -n 's/^.*libmpi_mpifh\.so\.40 .*=> //p' | head -n 1)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+# mpirun's PMIx server would not start a rank's library a second time otherwise
+export PMIX_MCA_gds=hash
+n=0
+tmp=$(mktemp -d -p /dev/shm) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+same() { # GOT WANTED NAME
+	n=$((n + 1))
+	if [ "$1" = "$2" ]; then echo "ok $n - $3"; else
+		echo "not ok $n - $3"
+		printf '%s\n' "got:" "$1" "wanted:" "$2" | head -n 40 | sed 's/^/# /'
+	fi
+}
+
+# One is inside Open MPI: a class of its objects.
+names() { # LIBRARY
+	nm -D --defined-only "$1" | awk '$3 != "ompi_intercept_extra_state_t_class" { print $3 }' | LC_ALL=C sort
+}
+
+build() { # WAY: how programs of old call mpif.h's functions, with arguments of any type, is an extension
+	mkdir "$tmp/$1"
+	(cd "$tmp/$1" && mpifort -O1 -cpp "-D$1" -fallow-argument-mismatch -w -o ways \
+		"$top/test/mpi/fortran/ways.F90" "$top/test/mpi/fortran/cycle.c") >"$tmp/log" 2>&1 || cat "$tmp/log"
+}
+
+run() { # WAY RANKS [MPIRUN-OPTIONS]
+	way=$1 ranks=$2
+	shift 2
+	timeout 100 mpirun --oversubscribe -np "$ranks" "$@" "$tmp/$way/ways" 2>&1
+}
+
+same "$(names ./libgpuckpt-mpi-fortran.so)" "$(names "$real")" "it shows the names of $real"
+for way in MPIFH USEMPI USEMPIF08; do
+	build $way
+	for ranks in 1 4; do
+		want=$(run $way $ranks)
+		same "$(run $way $ranks -x "LD_PRELOAD=$libs")" "$want" "$way, $ranks ranks"
+		mkdir "$tmp/cycle"
+		same "$(run $way $ranks -x "LD_PRELOAD=$libs" -x "GPUCKPT_MPI_TEST=$tmp/cycle")" "$want" \
+			"$way, $ranks ranks, two cycles"
+		rm -rf "$tmp/cycle"
+	done
+done
+echo "1..$n"

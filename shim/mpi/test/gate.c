@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The gate, with threads that go in and out of nothing. */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/mpi/gate.h"
+#include "shim/mpi/load.h"
+#include "shim/mpi/namespace/namespace.h"
+
+#define THREADS 4
+#define ROUNDS 300
+
+static _Atomic bool stop;
+static _Atomic uint32_t loads;
+static _Atomic int inside;
+static _Atomic uint64_t passed, parks;
+
+/* What gate.c needs of the rest. */
+int gck_mpi_load(struct gck_error *err)
+{
+	(void)err;
+	atomic_fetch_add(&loads, 1);
+	return 0;
+}
+
+void gck_mpi_ns_adopt(pthread_t thread)
+{
+	(void)thread;
+}
+
+static void nap(long us)
+{
+	struct timespec t = {0, us * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+static void nested(void)
+{
+	gck_mpi_enter();
+	gck_mpi_park_if_closed(); /* nothing, in a call within a call */
+	gck_mpi_leave();
+}
+
+/* In a row: a short call, one with a call within, one that waits and parks. */
+static void *worker(void *arg)
+{
+	while (!atomic_load(&stop)) {
+		gck_mpi_enter_as("PMPI_Barrier");
+		atomic_fetch_add(&inside, 1);
+		nested();
+		atomic_fetch_sub(&inside, 1);
+		if (gck_mpi_park_if_closed())
+			atomic_fetch_add(&parks, 1);
+		atomic_fetch_add(&inside, 1);
+		atomic_fetch_add(&passed, 1);
+		atomic_fetch_sub(&inside, 1);
+		gck_mpi_leave();
+	}
+	return arg;
+}
+
+static bool close_and_look(void)
+{
+	uint64_t before;
+	bool good;
+
+	gck_mpi_gate_close();
+	good = gck_mpi_gate_wait_empty(2000) && gck_mpi_gate_empty();
+	before = atomic_load(&passed);
+	good = good && atomic_load(&inside) == 0;
+	nap(200);
+	good = good && atomic_load(&passed) == before && atomic_load(&inside) == 0;
+	gck_mpi_gate_open();
+	return good;
+}
+
+static void many_rounds(void)
+{
+	pthread_t threads[THREADS];
+	int good = 0;
+	uint64_t before;
+
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, worker, NULL);
+	while (atomic_load(&passed) < THREADS)
+		nap(100);
+	for (int i = 0; i < ROUNDS; i++) {
+		good += close_and_look();
+		nap(i % 7 * 10);
+	}
+	is_int(good, ROUNDS, "while it is closed and empty nobody is inside, and nobody comes in");
+	ok(atomic_load(&parks) > 0, "threads parked in the middle of calls");
+	before = atomic_load(&passed);
+	nap(20000);
+	ok(atomic_load(&passed) > before, "open again, they go on");
+	atomic_store(&stop, true);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	is_int(atomic_load(&loads), THREADS, "each thread's first call asked for the library");
+}
+
+static void *stays(void *arg)
+{
+	gck_mpi_enter_as("PMPI_Allreduce");
+	while (!atomic_load(&stop))
+		nap(100);
+	gck_mpi_leave();
+	return arg;
+}
+
+static void one_stays(void)
+{
+	char where[64];
+	pthread_t thread;
+
+	atomic_store(&stop, false);
+	pthread_create(&thread, NULL, stays, NULL);
+	for (where[0] = '\0'; !where[0]; nap(100))
+		gck_mpi_gate_where(where, sizeof(where));
+	is_str(where, "MPI_Allreduce", "the function that a thread is in has its name");
+	gck_mpi_gate_close();
+	ok(!gck_mpi_gate_wait_empty(30), "with a thread inside, it is not empty");
+	ok(!gck_mpi_gate_empty(), "nor when asked again");
+	atomic_store(&stop, true);
+	ok(gck_mpi_gate_wait_empty(2000), "it is, once the thread has left");
+	gck_mpi_gate_where(where, sizeof(where));
+	is_str(where, "", "and then nobody is anywhere");
+	gck_mpi_gate_open();
+	pthread_join(thread, NULL);
+}
+
+static void mpi_thread(void)
+{
+	gck_mpi_enter();
+	gck_mpi_leave();
+	gck_mpi_thread->passes = true;
+	gck_mpi_gate_close();
+	gck_mpi_enter();
+	ok(gck_mpi_gate_empty(), "the MPI thread passes a closed gate, and does not count");
+	ok(!gck_mpi_park_if_closed(), "nor does it park");
+	gck_mpi_leave();
+	gck_mpi_gate_open();
+}
+
+int main(void)
+{
+	many_rounds();
+	one_stays();
+	mpi_thread();
+	return tap_done();
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+# For the tests that run MPI programs, sourced in the build folder. A program prints TAP of its own
+# (rank 0 of several); each run of one is one test here, its output shown if it failed.
+library=$PWD/libgpuckpt-mpi.so
+n=0
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+export PMIX_MCA_gds=hash # mpirun's PMIx gives its other store to a rank once, not to a second MPI_Init
+
+skip_all() { # REASON
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+check() { # RESULT NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
+}
+
+plain() { # RANKS PROGRAM...: without the stand-in
+	ranks=$1
+	shift
+	timeout 120 mpirun --oversubscribe -np "$ranks" "$@"
+}
+
+standin() { # RANKS PROGRAM...: with it
+	ranks=$1
+	shift
+	timeout 120 mpirun --oversubscribe -np "$ranks" -x LD_PRELOAD="$library" "$@"
+}
+
+alone() { # PROGRAM...: with it, one rank, without mpirun
+	LD_PRELOAD=$library timeout 120 "$@"
+}
+
+passes() { # NAME COMMAND...: it prints TAP, and all of that is ok
+	name=$1
+	shift
+	output=$("$@" 2>&1 </dev/null)
+	result=$?
+	if printf '%s\n' "$output" | grep -q '^not ok'; then result=1; fi
+	printf '%s\n' "$output" | grep -q '^1\.\.[1-9]' || result=1
+	check $result "$name"
+	[ $result -eq 0 ] || printf '%s\n' "$output" | sed 's/^/# /'
+}
+
+says() { # NAME PATTERN COMMAND...: it fails, and says so
+	name=$1
+	pattern=$2
+	shift 2
+	result=1
+	if ! output=$("$@" 2>&1 </dev/null); then
+		printf '%s\n' "$output" | grep -q -e "$pattern"
+		result=$?
+	fi
+	check $result "$name"
+	[ $result -eq 0 ] || printf '%s\n' "$output" | sed 's/^/# /'
+}
+
+command -v mpirun >/dev/null || skip_all "no mpirun: install openmpi-bin"

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the test's module in the namespace offers the test outside. */
+#ifndef GCK_TEST_MODULE_H
+#define GCK_TEST_MODULE_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+enum module_thread { MODULE_PLAIN, MODULE_DETACHED, MODULE_OWN_STACK, MODULE_JOINING };
+
+struct module {
+	int (*ask_mpi)(void);                  /* MPI_Initialized's flag; -1: it failed */
+	void *(*load)(const char *name);
+	int (*make_fds)(int *fds, int most);   /* one of each kind; how many */
+	void (*close_fds)(const int *fds, int n);
+	/* It waits for let_go; JOINING: for the thread that was there before */
+	int (*make_thread)(enum module_thread how, pthread_t *thread);
+	void (*let_go)(void);                  /* one thread ends */
+	int (*join_thread)(pthread_t thread);
+	int (*make_key)(unsigned int *key);
+	int (*set)(unsigned int key, const void *value);
+	void *(*get)(unsigned int key);
+	int (*destructions)(void);
+	void *(*map)(size_t length);
+	void *(*remap)(void *p, size_t had, size_t length);
+	int (*unmap)(void *p, size_t length);
+	int (*is_space)(int c);
+	char *(*getenv)(const char *name);
+	void (*exit)(int status) __attribute__((noreturn));
+	void *(*malloc)(size_t size);
+	void *(*calloc)(size_t n, size_t size);
+	void *(*realloc)(void *p, size_t size);
+	void *(*memalign)(size_t align, size_t size);
+	void (*free)(void *p);
+};
+
+#endif

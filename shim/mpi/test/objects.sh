@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Datatypes, operations, info, error handlers, attributes, handles as integers: what MPI says of
+# them is the same with plain Open MPI, with the stand-in, and with the stand-in over restarts
+# (cycles, in which everything is made again). Runs in the build folder.
+. "${srcdir:-.}/shim/mpi/test/lib.sh"
+
+dir=$(mktemp -d -p /dev/shm) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# One rank needs no mpirun, which now and then is what fails.
+by_itself() { # RANKS PROGRAM...
+	if [ "$1" -eq 1 ]; then
+		shift
+		timeout 120 "$@"
+	else
+		plain "$@"
+	fi
+}
+
+under() { # RANKS PROGRAM...
+	if [ "$1" -eq 1 ]; then
+		shift
+		alone "$@"
+	else
+		standin "$@"
+	fi
+}
+
+over_restarts() { # RANKS PROGRAM...
+	GPUCKPT_MPI_TEST=$(mktemp -d -p "$dir")
+	export GPUCKPT_MPI_TEST
+	under "$@"
+	result=$?
+	unset GPUCKPT_MPI_TEST
+	return $result
+}
+
+same() { # NAME: what is in $dir/this is what is in $dir/plain
+	cmp -s "$dir/plain" "$dir/this" && [ -s "$dir/this" ]
+	result=$?
+	check $result "$1"
+	[ $result -eq 0 ] || diff "$dir/plain" "$dir/this" | head -n 20 | sed 's/^/# /'
+}
+
+family() { # RANKS NAME [ARGUMENT...]
+	ranks=$1
+	shift
+	by_itself "$ranks" ./mpi_objects "$@" >"$dir/plain" || echo "it failed" >"$dir/plain"
+	under "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
+	same "$1: the stand-in"
+	over_restarts "$ranks" ./mpi_objects "$@" >"$dir/this" || : >"$dir/this"
+	same "$1: the stand-in over restarts"
+}
+
+# A fatal error ends as with Open MPI, and says the same: fixed here, for mpirun loses Open MPI's
+# own words now and then.
+fatal() { # KIND FUNCTION OBJECT ERROR
+	plain 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
+	echo $? >"$dir/plain"
+	standin 1 ./mpi_objects fatal "$1" 2>"$dir/words" >/dev/null
+	echo $? >"$dir/this"
+	same "a fatal error of a $1: the exit status"
+	cat >"$dir/plain" <<-END
+		*** An error occurred in $2
+		*** on $3
+		*** $4
+		*** MPI_ERRORS_ARE_FATAL (processes in this ${3%% *} will now abort,
+		***    and potentially your MPI job)
+	END
+	sed -n 's/^\[.*:[0-9]*\] \*\*\*/***/p' "$dir/words" >"$dir/this"
+	same "a fatal error of a $1: the words"
+}
+
+family 1 types
+family 1 trees 1 20
+family 3 operations
+family 1 info
+family 1 errors
+family 2 attributes
+family 1 handles
+family 1 mpi1
+fatal comm MPI_Send "communicator MPI_COMM_WORLD" "MPI_ERR_RANK: invalid rank"
+fatal win MPI_Win_call_errhandler "win a window" "MPI_ERR_RMA_SYNC: error executing rma sync"
+fatal file MPI_File_call_errhandler "file /dev/null" \
+	"MPI_ERR_NO_SUCH_FILE: no such file or directory"
+echo "1..$n"

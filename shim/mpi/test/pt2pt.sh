@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Point-to-point on 4 ranks: with Open MPI as it is, with the stand-in, and over cycles, asked for where
+# messages are under way or coming by themselves. Runs in the build folder.
+. "${srcdir:-.}/shim/mpi/test/lib.sh"
+
+dir=$(mktemp -d -p /dev/shm) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+cycles() { # [NAME=VALUE...] PROGRAM...: 4 ranks, and an empty folder for their words
+	rm -rf "${dir:?}"/*
+	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
+}
+
+passes "point-to-point: Open MPI" plain 4 ./mpi_pt2pt
+passes "point-to-point: the stand-in" standin 4 ./mpi_pt2pt
+passes "point-to-point over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_pt2pt
+passes "point-to-point over restarts" cycles ./mpi_pt2pt
+passes "threads: Open MPI" plain 4 ./mpi_pt2pt_threads
+passes "threads: the stand-in" standin 4 ./mpi_pt2pt_threads
+passes "threads over restarts" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_pt2pt_threads 200
+
+echo "1..$n"

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arguments that are wrong while messages wait that were taken in, and communicators that end before
+ * what names them. */
+#include "shim/mpi/test/pt2pt.h"
+
+/* Neither fails a receive with a message, which stays for one that is right. */
+void test_wrong_arguments(void)
+{
+	int to = (rank + 1) % size, from = (rank + size - 1) % size, out[2] = { rank, rank + 100 };
+	int in[4] = { -1 }, flag = 0;
+	MPI_Datatype uncommitted;
+	MPI_Message message;
+	MPI_Request r;
+	MPI_Status s;
+
+	MPI_Type_contiguous(4, MPI_INT, &uncommitted);
+	MPI_Send(&out[0], 1, MPI_INT, to, 5, MPI_COMM_WORLD);
+	MPI_Send(&out[1], 1, MPI_INT, to, 6, MPI_COMM_WORLD);
+	MPI_Send(&out[1], 1, MPI_INT, to, 7, MPI_COMM_WORLD);
+	cycle();
+	CHECK(MPI_Recv(in, -1, MPI_INT, from, 5, MPI_COMM_WORLD, &s));
+	CHECK(MPI_Recv(in, 1, uncommitted, from, 5, MPI_COMM_WORLD, &s));
+	CHECK(MPI_Irecv(in, 1, MPI_DATATYPE_NULL, from, 5, MPI_COMM_WORLD, &r));
+	CHECK(MPI_Sendrecv(out, 1, MPI_INT, size, 1, in, 1, MPI_INT, from, 5, MPI_COMM_WORLD, &s));
+	CHECK(MPI_Sendrecv(out, 1, MPI_INT, to, -9, in, 1, MPI_INT, from, 5, MPI_COMM_WORLD, &s));
+	CHECK(!MPI_Recv(in, 4, MPI_INT, from, 6, MPI_COMM_WORLD, &s));
+	CHECK(in[0] == from + 100 && s.MPI_TAG == 6);
+	CHECK(!MPI_Iprobe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &flag, &s) && flag);
+	CHECK(!MPI_Sendrecv(out, 1, MPI_INT, MPI_PROC_NULL, 1, in, 4, MPI_INT, from, 5, MPI_COMM_WORLD,
+			    &s));
+	CHECK(in[0] == from && count_of(&s, MPI_INT) == 1);
+	CHECK(!MPI_Mprobe(from, 7, MPI_COMM_WORLD, &message, &s));
+	CHECK(MPI_Mrecv(in, 1, MPI_DATATYPE_NULL, &message, &s) && message != MPI_MESSAGE_NULL);
+	CHECK(!MPI_Mrecv(in, 1, MPI_INT, &message, &s) && in[0] == from + 100);
+	MPI_Type_free(&uncommitted);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* It cannot be cancelled, now as after a restart. */
+void test_cancel_collective(void)
+{
+	MPI_Request r = MPI_REQUEST_NULL;
+
+	if (rank) {
+		MPI_Ibarrier(MPI_COMM_WORLD, &r);
+		CHECK(MPI_Cancel(&r));
+	}
+	cycle();
+	if (!rank)
+		MPI_Ibarrier(MPI_COMM_WORLD, &r);
+	CHECK(!MPI_Wait(&r, MPI_STATUS_IGNORE));
+}
+
+/* A message that was matched outlives the program's hold on its communicator. */
+void test_matched_freed(void)
+{
+	int from = (rank + size - 1) % size, in = -1;
+	MPI_Message message;
+	MPI_Comm comm, next;
+	MPI_Status s;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Send(&rank, 1, MPI_INT, (rank + 1) % size, 1, comm);
+	CHECK(!MPI_Mprobe(MPI_ANY_SOURCE, 1, comm, &message, &s));
+	MPI_Comm_free(&comm);
+	MPI_Comm_split(MPI_COMM_WORLD, rank / 2, 0, &next); /* in the same memory, perhaps */
+	cycle();
+	CHECK(!MPI_Mrecv(&in, 1, MPI_INT, &message, &s) && in == from && s.MPI_SOURCE == from);
+	MPI_Comm_free(&next);
+	cycle(); /* it counts as received */
+}
+
+/* Persistent requests that are not started do not keep a communicator from being disconnected. */
+void test_disconnect(void)
+{
+	MPI_Request send, recv;
+	int value = 0;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Send_init(&value, 1, MPI_INT, (rank + 1) % size, 1, comm, &send);
+	if (rank)
+		MPI_Recv_init(&value, 1, MPI_INT, MPI_ANY_SOURCE, 1, comm, &recv);
+	CHECK(!MPI_Comm_disconnect(&comm) && comm == MPI_COMM_NULL);
+	cycle();
+	CHECK(!MPI_Request_free(&send));
+	cycle();
+	if (rank)
+		CHECK(!MPI_Request_free(&recv));
+}

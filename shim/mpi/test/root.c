@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The root object stands in for libc in what is loaded into the namespace, and for nothing else. */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/link.h"
+#include "shim/mpi/namespace/inside.h"
+#include "shim/mpi/test/module.h"
+
+static struct gck_mpi_left_out owned;
+static struct gck_error err;
+static const struct module *m;
+
+/* ---- the lists ------------------------------------------------------------------------------ */
+
+static bool lists_fd(int fd)
+{
+	const int32_t *fds = (const int32_t *)(uintptr_t)owned.fds;
+
+	return fd >= 0 && (uint64_t)fd < owned.nfds && fds[fd] == fd;
+}
+
+static int listed_threads(void)
+{
+	const int32_t *tids = (const int32_t *)(uintptr_t)owned.threads;
+	int n = 0;
+
+	for (uint64_t i = 0; i < owned.nthreads; i++)
+		n += tids[i] != 0;
+	return n;
+}
+
+/* Bytes of the range that are listed. */
+static size_t listed(const void *p, size_t length)
+{
+	const struct gck_mpi_range *r = (const struct gck_mpi_range *)(uintptr_t)owned.ranges;
+	uint64_t start = (uintptr_t)p, end = start + length;
+	size_t sum = 0;
+
+	for (uint64_t i = 0; i < owned.nranges; i++) {
+		uint64_t a = r[i].start > start ? r[i].start : start;
+		uint64_t b = r[i].start + r[i].length;
+
+		b = b < end ? b : end;
+		sum += b > a ? b - a : 0;
+	}
+	return sum;
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void test_refusals(void)
+{
+	setenv("GPUCKPT_MPI_LIBRARY", "/nowhere/libmpi.so.40", 1);
+	ok(gck_mpi_ns_load(&owned, &err) < 0 && strstr(err.text, "/nowhere/libmpi.so.40"),
+	   "a library that is not there: %s", err.text);
+	setenv("GPUCKPT_MPI_LIBRARY", "/dev/null", 1);
+	ok(gck_mpi_ns_load(&owned, &err) < 0 && strstr(err.text, "/dev/null"),
+	   "no library at all: %s", err.text);
+	ok(!gck_mpi_ns_loaded() && !owned.nthreads, "nothing is loaded then");
+	unsetenv("GPUCKPT_MPI_LIBRARY");
+	ok(gck_mpi_ns_bury(&err) < 0, "nothing can be given back: %s", err.text);
+}
+
+static void test_module(void)
+{
+	void *(*open_inside)(const char *, int) = dlsym(gck_mpi_ns.root_handle, "dlopen");
+	void *handle = open_inside(GCK_TEST_MODULE, RTLD_NOW | RTLD_GLOBAL);
+
+	m = handle ? dlsym(handle, "module") : NULL;
+	if (!ok(m, "a module is loaded late: %s", handle ? "" : dlerror()))
+		exit(tap_done());
+	ok(gck_mpi_ns_symbol("module") == m, "its symbols are found from outside");
+	ok(!gck_mpi_ns_symbol("nobody_has_this"), "one that nobody has is not");
+	is_int(m->ask_mpi(), 0, "it finds libmpi's functions without needing it");
+	ok(m->load("test_mpi_module.so") == handle, "it loads by name from its own DT_RUNPATH");
+}
+
+static void test_fds(void)
+{
+	int fds[16], n = m->make_fds(fds, 16), own = eventfd(0, 0);
+	bool all = true;
+
+	for (int i = 0; i < n; i++) {
+		if (!lists_fd(fds[i])) {
+			printf("# %d of %d: %d\n", i, n, fds[i]);
+			all = false;
+		}
+	}
+	is_int(n, 12, "twelve descriptors were made in twelve ways");
+	ok(all, "all are listed");
+	ok(!lists_fd(own), "the program's is not");
+	m->close_fds(fds, n);
+	for (int i = 0; i < n; i++)
+		all &= !lists_fd(fds[i]);
+	ok(all, "none is when they are closed");
+	close(own);
+}
+
+static void test_ranges(void)
+{
+	const size_t page = 4096;
+	char *p = m->map(8 * page), *q;
+	void *own = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	is_int(listed(p, 8 * page), 8 * page, "a mapping is listed");
+	is_int(listed(own, page), 0, "the program's is not");
+	m->unmap(p + 2 * page, page);
+	ok(listed(p, 8 * page) == 7 * page && !listed(p + 2 * page, page),
+	   "a page taken out of it is not");
+	q = m->remap(p + 3 * page, 5 * page, 64 * page);
+	ok(listed(q, 64 * page) == 64 * page, "a mapping that was made longer is listed");
+	m->unmap(q, 64 * page);
+	m->unmap(p, 2 * page);
+	is_int(listed(p, 2 * page) + listed(q, 64 * page), 0, "nothing is left");
+	munmap(own, page);
+}
+
+static void wait_for_threads(int n)
+{
+	struct timespec pause = { .tv_nsec = 1000000 };
+
+	for (int i = 0; i < 2000 && listed_threads() > n; i++) {
+		gck_mpi_ns_hold(100, NULL);
+		gck_mpi_ns_release();
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void test_threads(void)
+{
+	pthread_t a, b, c;
+
+	ok(!m->make_thread(MODULE_PLAIN, &a) && listed_threads() == 1, "a thread is listed");
+	m->let_go();
+	is_int(m->join_thread(a), 0, "it is joined");
+	is_int(listed_threads(), 0, "and no more listed");
+	ok(!m->make_thread(MODULE_DETACHED, &b) && listed_threads() == 1,
+	   "a detached one is listed");
+	is_int(m->join_thread(b), -1, "it cannot be joined");
+	m->let_go();
+	wait_for_threads(0);
+	is_int(listed_threads(), 0, "it ends");
+	ok(!m->make_thread(MODULE_OWN_STACK, &c), "one with a stack of its own");
+	m->let_go();
+	is_int(m->join_thread(c), 0, "ends, too");
+}
+
+static void *use_key(void *key)
+{
+	gck_mpi_ns_adopt(pthread_self());
+	m->set(*(unsigned int *)key, "theirs");
+	return NULL;
+}
+
+static void test_keys(void)
+{
+	unsigned int theirs;
+	pthread_key_t ours;
+	pthread_t thread;
+
+	pthread_key_create(&ours, NULL);
+	m->make_key(&theirs);
+	pthread_setspecific(ours, "ours");
+	ok(!m->get(theirs), "a value of the program's is none of the namespace's");
+	m->set(theirs, "theirs");
+	is_str(pthread_getspecific(ours), "ours", "the program's stays");
+	is_str(m->get(theirs), "theirs", "the namespace's is kept");
+	pthread_create(&thread, NULL, use_key, &theirs);
+	pthread_join(thread, NULL);
+	is_int(m->destructions(), 1, "its destructor is called when a program's thread ends");
+	m->set(theirs, NULL);
+	pthread_key_delete(ours);
+}
+
+static void *ask_for_space(void *unused)
+{
+	(void)unused;
+	gck_mpi_ns_adopt(pthread_self());
+	return m->is_space(' ') && !m->is_space('x') ? &owned : NULL;
+}
+
+static void test_strangers(void)
+{
+	pthread_t thread;
+	void *result;
+
+	pthread_create(&thread, NULL, ask_for_space, NULL);
+	pthread_join(thread, &result);
+	ok(result, "a thread of the program's can call isspace()");
+}
+
+static void test_environment(void)
+{
+	setenv("GCK_TEST_LATE", "1", 1);
+	setenv("OMPI_MCA_mpi_leave_pinned", "1", 1);
+	ok(!m->getenv("GCK_TEST_LATE"), "the environment is the copy's own");
+	gck_mpi_ns_take_environment(NULL);
+	is_str(m->getenv("GCK_TEST_LATE"), "1", "until it takes the program's");
+	is_str(m->getenv("OMPI_MCA_mpi_leave_pinned"), "0", "but not what would do harm");
+	is_str(getenv("OMPI_MCA_mpi_leave_pinned"), "1", "which the program keeps");
+	unsetenv("OMPI_MCA_mpi_leave_pinned");
+	unsetenv("GCK_TEST_LATE");
+	is_str(m->getenv("GCK_TEST_LATE"), "1", "what the program unsets stays");
+}
+
+static void *make_fd_slowly(void *made)
+{
+	int fds[16], n = m->make_fds(fds, 16);
+
+	__atomic_store_n((int *)made, 1, __ATOMIC_SEQ_CST);
+	m->close_fds(fds, n);
+	return NULL;
+}
+
+static void test_hold(void)
+{
+	struct timespec pause = { .tv_nsec = 50000000 };
+	pthread_t thread;
+	int made = 0;
+
+	is_int(gck_mpi_ns_hold(1000, &err), 0, "the copy is held");
+	pthread_create(&thread, NULL, make_fd_slowly, &made);
+	nanosleep(&pause, NULL);
+	is_int(__atomic_load_n(&made, __ATOMIC_SEQ_CST), 0, "nobody makes a descriptor meanwhile");
+	gck_mpi_ns_release();
+	pthread_join(thread, NULL);
+	is_int(made, 1, "but afterwards");
+}
+
+static void say_goodbye(void)
+{
+	static const char text[] = "# the program's own handler\n";
+
+	if (write(1, text, sizeof text - 1) > 0)
+		_exit(7);
+}
+
+static void test_exit(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		atexit(say_goodbye);
+		m->exit(3);
+	}
+	waitpid(pid, &status, 0);
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "exit() runs the program's handlers");
+}
+
+/* ---- restored ------------------------------------------------------------------------------- */
+
+#define TAKEN 64
+
+static struct gck_shim_state preload;
+
+/* In the place of the preload's, which is not in this process. */
+struct gck_shim_state *gck_preload_state(void)
+{
+	return &preload;
+}
+
+static bool has_tid(int32_t tid)
+{
+	for (int i = 0; i < TAKEN; i++) {
+		if (preload.tids[i].vtid == tid)
+			return true;
+	}
+	return false;
+}
+
+/* The numbers that the kernel gives next are those of restored threads. */
+static void test_numbers(void)
+{
+	const int32_t *tids = (const int32_t *)(uintptr_t)owned.threads;
+	bool fit = false;
+	pthread_t thread;
+
+	m->make_thread(MODULE_PLAIN, &thread);
+	for (int i = 0; i < TAKEN; i++)
+		preload.tids[i] = (struct gck_shim_tid){ tids[0] + 1 + i, 1 };
+	preload.ntids = TAKEN;
+	m->let_go();
+	m->join_thread(thread);
+	m->make_thread(MODULE_PLAIN, &thread);
+	for (uint64_t i = 0; i < owned.nthreads; i++)
+		fit |= tids[i] && !has_tid(tids[i]);
+	ok(fit, "a new thread has no restored thread's number");
+	preload.ntids = 0;
+	m->let_go();
+	m->join_thread(thread);
+	is_int(listed_threads(), 0, "those that had are gone");
+}
+
+static void test_death(void)
+{
+	struct timespec pause = { .tv_nsec = 50000000 };
+	pthread_t thread = 0;
+
+	m->make_thread(MODULE_DETACHED, &thread);
+	m->make_thread(MODULE_OWN_STACK, &thread);
+	m->make_thread(MODULE_JOINING, &thread);
+	is_int(listed_threads(), 3, "a detached thread, one with its own stack, one that joins it");
+	nanosleep(&pause, NULL); /* until it waits */
+	err.text[0] = '\0';
+	ok(gck_mpi_ns_abandon(&err) == 0, "they die: %s", err.text);
+	ok(gck_mpi_ns_bury(&err) == 0, "and are given back: %s", err.text);
+	ok(gck_mpi_ns_load(&owned, &err) == 0, "the library is loaded again: %s", err.text);
+	is_int(listed_threads(), 0, "and has no threads");
+}
+
+int main(void)
+{
+	test_refusals();
+	err.text[0] = '\0';
+	ok(gck_mpi_ns_load(&owned, &err) == 0, "the real library is loaded: %s", err.text);
+	test_module();
+	test_fds();
+	test_ranges();
+	test_threads();
+	test_keys();
+	test_strangers();
+	test_environment();
+	test_hold();
+	test_exit();
+	test_numbers();
+	test_death();
+	return tap_done();
+}

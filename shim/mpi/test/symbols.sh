@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What the stand-in shows, compared with its list and with the real libmpi.so.40. Runs in the build
+# folder. GPUCKPT_MPI_LIBRARY names another real library than the one that the loader finds.
+lib=./libgpuckpt-mpi.so
+real=${GPUCKPT_MPI_LIBRARY:-$(ldconfig -p | sed -n 's/^.*libmpi\.so\.40 .*=> //p' | head -n 1)}
+n=0
+
+check() { # RESULT NAME
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
+}
+
+same() { # GOT WANTED NAME
+	[ "$1" = "$2" ]
+	check $? "$3"
+	[ "$1" = "$2" ] || printf '%s\n' "got:" "$1" "wanted:" "$2" | sed 's/^/# /'
+}
+
+none() { # NAMES NAME: there are none
+	[ -z "$1" ]
+	check $? "$2"
+	[ -z "$1" ] || printf '%s\n' "$1" | sed 's/^/# /'
+}
+
+names() { # LIBRARY
+	nm -D --defined-only "$1" | awk '{ print $3 }' | LC_ALL=C sort
+}
+
+sizes() { # LIBRARY: the data objects, NAME SIZE
+	nm -D -S --defined-only "$1" | awk 'NF == 4 && $3 ~ /[BDR]/ { print $4, $2 }' | LC_ALL=C sort
+}
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+names $lib >"$tmp/shown"
+sed -n 's/^	\([A-Za-z].*\);$/\1/p' shim/mpi/mpi.map | LC_ALL=C sort >"$tmp/listed"
+none "$(LC_ALL=C comm -3 "$tmp/shown" "$tmp/listed")" "it exports what its tables list and nothing else"
+
+same "$(readelf -d $lib | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libmpi.so.40 "its SONAME is Open MPI's"
+same "$(readelf -d $lib | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')" libc.so.6 "it needs libc and nothing else"
+
+if [ ! -r "$real" ]; then
+	echo "1..$n"
+	echo "# no libmpi.so.40 here to compare with"
+	exit 0
+fi
+names "$real" >"$tmp/real"
+none "$(grep -E '^P?MPIX?_|^mpi_|^OMPI_C_|^OMPI_Aff' "$tmp/real" | LC_ALL=C comm -23 - "$tmp/shown")" \
+	"it has every function of MPI that $real has"
+
+sizes "$real" >"$tmp/real.sizes"
+sizes $lib >"$tmp/sizes"
+none "$(awk 'NR == FNR { size[$1] = $2; next } ($1 in size) && size[$1] != $2' \
+	"$tmp/real.sizes" "$tmp/sizes")" "objects that both have are of one size"
+none "$(awk '{ print $1 }' "$tmp/real.sizes" | grep -E '^ompi_(mpi_.*|request_null|message_null)$' |
+	grep -E '_addr$|^ompi_mpi_(comm|group|op|info|win|file)_|^ompi_(request|message)_|^ompi_mpi_(int|real|char)' |
+	LC_ALL=C comm -23 - "$tmp/shown" | grep -v -E 'status(es)?_ignore_addr$|bootstrap|comm_parent')" \
+	"it has every predefined handle"
+
+cxx=$(dirname "$real")/libmpi_cxx.so.40
+if [ -r "$cxx" ]; then
+	nm -D -u "$cxx" | awk '{ print $2 }' | LC_ALL=C sort | LC_ALL=C comm -12 - "$tmp/real" |
+		LC_ALL=C comm -23 - "$tmp/shown" >"$tmp/missing"
+	none "$(cat "$tmp/missing")" "it has what Open MPI's C++ bindings need"
+fi
+echo "1..$n"

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* MPI_T: what a tool knows by number or handle stays so over a cycle. */
+#include "shim/mpi/test/family.h"
+
+#define TEXT 512
+
+struct cvar {
+	char name[TEXT];
+	int rc, verbosity, bind, scope, items;
+	MPI_Datatype type;
+	MPI_T_enum e;
+};
+
+static struct cvar ask(int index)
+{
+	struct cvar c = {.items = -1};
+	char text[TEXT];
+	int length = TEXT, none = 0;
+
+	c.rc = MPI_T_cvar_get_info(index, c.name, &length, &c.verbosity, &c.type, &c.e, NULL, &none,
+				   &c.bind, &c.scope);
+	length = TEXT;
+	if (!c.rc && c.e != MPI_T_ENUM_NULL)
+		IS(MPI_T_enum_get_info(c.e, &c.items, text, &length), MPI_SUCCESS);
+	return c;
+}
+
+static void test_cvars(void)
+{
+	struct cvar *v;
+	int n = 0, found;
+
+	IS(MPI_T_cvar_get_num(&n), MPI_SUCCESS);
+	CHECK(n > 500);
+	v = calloc((size_t)n, sizeof(*v));
+	for (int i = 0; i < n; i++)
+		v[i] = ask(i);
+	cycle();
+	for (int i = 0; i < n; i++) {
+		struct cvar now = ask(i);
+
+		IS(now.rc, v[i].rc);
+		if (now.rc)
+			continue;
+		CHECK(!strcmp(now.name, v[i].name));
+		CHECK(now.type == v[i].type);
+		CHECK(now.e == v[i].e);
+		IS(now.items, v[i].items);
+		IS(MPI_T_cvar_get_index(now.name, &found), MPI_SUCCESS);
+		IS(found, i);
+	}
+	CHECK(MPI_T_cvar_get_index("no such variable", &found) != MPI_SUCCESS);
+	free(v);
+}
+
+static void test_writing(void)
+{
+	const char *names[] = {"opal_event_verbose", "btl_tcp_if_seq", "pml_base_verbose",
+			       "coll_tuned_bcast_algorithm_segmentsize", NULL};
+	int written = 0;
+
+	for (int i = 0; names[i]; i++) {
+		MPI_T_cvar_handle h;
+		int index, count, was = -1, value, now = -1;
+
+		if (MPI_T_cvar_get_index(names[i], &index) || ask(index).type != MPI_INT ||
+		    MPI_T_cvar_handle_alloc(index, NULL, &h, &count))
+			continue;
+		IS(count, 1);
+		IS(MPI_T_cvar_read(h, &was), MPI_SUCCESS);
+		value = was == 0 ? 1 : 0;
+		if (!MPI_T_cvar_write(h, &value)) {
+			written++;
+			cycle();
+			IS(MPI_T_cvar_read(h, &now), MPI_SUCCESS);
+			IS(now, value);
+			IS(MPI_T_cvar_write(h, &was), MPI_SUCCESS);
+		}
+		IS(MPI_T_cvar_handle_free(&h), MPI_SUCCESS);
+		CHECK(h == MPI_T_CVAR_HANDLE_NULL);
+	}
+	CHECK(written);
+}
+
+/* Unexpected messages, counted for a communicator. */
+static void test_pvars(void)
+{
+	const char *name = "pml_ob1_unexpected_msgq_length";
+	int index = -1, count = 0, out = 1, in;
+	MPI_T_pvar_session session;
+	MPI_T_pvar_handle h;
+	MPI_Comm comm;
+	unsigned *v;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	IS(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
+	IS(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_SIZE, &index), MPI_SUCCESS);
+	IS(MPI_T_pvar_handle_alloc(session, index, &comm, &h, &count), MPI_SUCCESS);
+	IS(count, size);
+	v = calloc((size_t)count + 16, sizeof(*v));
+	MPI_T_pvar_start(session, h); /* it may be counted always */
+	for (int turn = 0; turn < 2; turn++) {
+		MPI_Barrier(comm);
+		for (int i = 0; i < 5 && rank == 1; i++)
+			MPI_Send(&out, 1, MPI_INT, 0, i, comm);
+		if (rank == 0) {
+			MPI_Probe(1, 4, comm, MPI_STATUS_IGNORE);
+			IS(MPI_T_pvar_read(session, h, v), MPI_SUCCESS);
+			CHECK(v[1] >= 5); /* the barrier's own may be among them */
+		}
+		for (int i = 0; i < 5 && rank == 0; i++)
+			MPI_Recv(&in, 1, MPI_INT, 1, i, comm, MPI_STATUS_IGNORE);
+		MPI_Barrier(comm);
+		cycle();
+	}
+	CHECK(MPI_T_pvar_write(session, h, v) != MPI_SUCCESS);
+	IS(MPI_T_pvar_handle_free(session, &h), MPI_SUCCESS);
+	IS(MPI_T_pvar_handle_alloc(session, index, &comm, &h, &count), MPI_SUCCESS);
+	IS(MPI_T_pvar_session_free(&session), MPI_SUCCESS);
+	CHECK(session == MPI_T_PVAR_SESSION_NULL);
+	MPI_Comm_free(&comm);
+	free(v);
+}
+
+static void test_categories(void)
+{
+	char name[TEXT] = "", again[TEXT];
+	int n = 0, length, none = 0, cvars = 0, pvars = 0, categories = 0, index = -1, *list, stamp;
+
+	IS(MPI_T_category_get_num(&n), MPI_SUCCESS);
+	for (int i = 0; i < n; i++) {
+		length = TEXT;
+		none = 0;
+		if (MPI_T_category_get_info(i, name, &length, NULL, &none, &cvars, &pvars,
+					    &categories) ||
+		    cvars < 2)
+			continue;
+		list = calloc((size_t)cvars, sizeof(*list));
+		IS(MPI_T_category_get_cvars(i, cvars, list), MPI_SUCCESS);
+		cycle();
+		length = TEXT;
+		IS(MPI_T_category_get_info(i, again, &length, NULL, &none, &cvars, &pvars,
+					   &categories),
+		   MPI_SUCCESS);
+		CHECK(!strcmp(name, again));
+		IS(MPI_T_category_get_index(name, &index), MPI_SUCCESS);
+		IS(index, i);
+		CHECK(!ask(list[1]).rc);
+		free(list);
+		break;
+	}
+	IS(MPI_T_category_changed(&stamp), MPI_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+	int provided = -1;
+
+	MPI_Init(&argc, &argv);
+	begin();
+	IS(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
+	family("control variables", test_cvars);
+	family("writing control variables", test_writing);
+	family("performance variables", test_pvars);
+	family("categories", test_categories);
+	MPI_T_finalize();
+	return end();
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Windows on 4 ranks: with Open MPI as it is, with the stand-in (over each of Open MPI's ways to do
+# them), and over cycles. Runs in the build folder.
+. "${srcdir:-.}/shim/mpi/test/lib.sh"
+
+dir=$(mktemp -d -p /dev/shm) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+cycles() { # [NAME=VALUE...] PROGRAM...: 4 ranks, and an empty folder for their words
+	rm -rf "${dir:?}"/*
+	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
+}
+
+passes "windows: Open MPI" plain 4 ./mpi_windows
+for osc in rdma pt2pt; do
+	passes "windows by osc/$osc: the stand-in" standin 4 --mca osc $osc ./mpi_windows
+done
+passes "windows over TCP: the stand-in" standin 4 --mca osc pt2pt --mca btl tcp,self ./mpi_windows
+passes "windows over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_windows
+passes "windows over restarts" cycles EVERY=3 ./mpi_windows
+passes "shared windows over restarts" cycles ONLY="shared windows" ./mpi_windows
+passes "windows over restarts at any place" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_windows
+passes "windows of several threads: the stand-in" standin 4 ./mpi_windows_threads
+passes "windows of several threads over checkpoints" \
+	cycles GPUCKPT_MPI_TEST_KEEP=1 GPUCKPT_MPI_TEST_MS=20 ./mpi_windows_threads
+
+echo "1..$n"

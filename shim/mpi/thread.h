@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The MPI thread: one per rank, an ordinary pthread with all signals blocked, from MPI_Init to
+ * MPI_Finalize. It serves a link of its own to the agent (shim/link.h, verbs 32 to 47): quiesce,
+ * resume, able; and after a restart it brings MPI back to life. */
+#ifndef GCK_MPI_THREAD_H
+#define GCK_MPI_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "shim/mpi/link.h"
+#include "shim/mpi/state.h"
+
+/* Read by the agent and the capture. gck_mpi_ns_load keeps left_out up to date. */
+extern struct gck_mpi_state gck_mpi_state;
+
+/* In MPI_Init, before the real one, inside the gate: make the thread and tell the agent that MPI is
+ * on its way up. In a process that is no rank of a checkpointed step nothing is made. */
+int gck_mpi_thread_start(struct gck_error *err);
+
+/* The real MPI_Init is over. */
+void gck_mpi_thread_ready(int rank, int size);
+
+/* In MPI_Finalize, after the real one: the thread ends; from here on this is a rank without MPI. */
+void gck_mpi_thread_stop(void);
+
+/* Tests (GPUCKPT_MPI_TEST): a checkpoint and restart in place. All ranks call it, outside of MPI.
+ * 0, or -1 with the reason on stderr. */
+int gck_mpi_test_cycle(void);
+
+/* ---- between the thread's own files --------------------------------------------------------- */
+
+struct gck_mpi_keeper {
+	pthread_mutex_t lock;    /* for what follows */
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool runs, stopping, ready;
+	int rank, size;          /* in MPI_COMM_WORLD, once ready */
+	/* the thread's own */
+	struct gck_mpi_link link;
+	bool told_ready;         /* the agent knows rank and size */
+	uint32_t restarts;       /* as seen last */
+};
+
+bool gck_mpi_keeper_stopping(struct gck_mpi_keeper *k);
+
+/* Is MPI up? Waits up to ms for that. */
+bool gck_mpi_keeper_ready(struct gck_mpi_keeper *k, int ms);
+
+/* Wait ms, or until the thread is to stop. */
+void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms);
+
+/* Let the program into MPI again. */
+void gck_mpi_resume(void);
+
+/* serve.c: tell the agent who this is, and do what it asks until the link ends, the thread is to
+ * stop, or the process was restored (then MPI is back to life, or failed for good). */
+int gck_mpi_serve_hello(struct gck_mpi_keeper *k, bool restored);
+void gck_mpi_serve(struct gck_mpi_keeper *k);
+
+/* quiesce_link.c: the agent asks for a quiesce. Returns when the gate is open again, or the process
+ * was restored: true. */
+bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_message *m);
+
+/* The process has become another one, out of an image. */
+bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k);
+
+/* cycle.c: the thread's work where GPUCKPT_MPI_TEST is set. */
+const char *gck_mpi_cycle_wanted(void);
+void gck_mpi_cycle_serve(struct gck_mpi_keeper *k);
+
+#endif

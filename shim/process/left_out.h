@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What of a rank belongs to the real MPI library and stays out of its image: threads, descriptors
+ * and ranges of memory, as the rank's own MPI part names them (shim/mpi/state.h). Read from the
+ * rank, so checked as data from outside: a rank that lies harms its own image. */
+#ifndef GCK_LEFT_OUT_H
+#define GCK_LEFT_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "shim/process/maps.h"
+#include "shim/process/memory.h"
+
+struct gck_left_out {
+	uint64_t closed_for;     /* the checkpoint that MPI is quiesced for; 0: it is not */
+	int32_t link_fd;         /* the MPI thread's link; -1 */
+	struct gck_ranges ranges; /* by address, apart from each other */
+	int32_t *fds;
+	size_t nfds;
+	int32_t *threads;
+	size_t nthreads;
+};
+
+/* Read it from process pid, where a struct gck_mpi_state lies at address (0: the process has no MPI:
+ * nothing is left out). What it held before is freed. */
+int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err);
+void gck_left_out_free(struct gck_left_out *l);
+
+bool gck_left_out_fd(const struct gck_left_out *l, int fd);
+bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid);
+
+/* Are all these bytes left out? */
+bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end);
+
+/* Take the ranges off a list of mappings. */
+int gck_left_out_cut(const struct gck_left_out *l, struct gck_maps *m, struct gck_error *err);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spank/leak.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+
+static int will_stay(int fd)
+{
+	return (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+}
+
+int main(void)
+{
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), pair[2], null = open("/dev/null", O_RDONLY);
+	int quiet = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	struct sockaddr any = {.sa_family = AF_UNIX};
+
+	/* a name of the kernel's choice */
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) ||
+	    bind(listener, &any, sizeof any.sa_family) || listen(listener, 1))
+		return 1;
+	gck_leak_close();
+	ok(!will_stay(listener), "a socket that listens ends with the exec");
+	ok(will_stay(pair[0]) && will_stay(pair[1]), "connected ones stay: PMI-2's is one");
+	ok(will_stay(quiet) && will_stay(null), "and so does everything else");
+	close(listener);
+	close(quiet);
+	close(null);
+	return tap_done();
+}

@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# MPI ranks on two nodes: checkpoints while they talk, a node killed, a restart elsewhere and with
+# the ranks spread otherwise; the answers are those of an uninterrupted run. And what is in the way.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+
+ring=$(CC=mpicc program ring)
+want=$(work_dir)/want
+OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 "$ring" 6000 \
+	2>/dev/null | sort >"$want"
+
+# mpi_job DIR RANKS OPTIONS SRUN-ARGS...: answers in DIR/answers, progress in DIR/out
+mpi_job()
+{
+	local dir=$1 ranks=$2 options=$3
+	shift 3
+	submit "$dir" -N2 -n"$ranks" <<-END
+		#!/bin/bash
+		export OMPI_MCA_mpi_yield_when_idle=1
+		spread=block
+		[[ -z \${SLURM_RESTART_COUNT-} ]] || spread=cyclic
+		srun --distribution=\$spread --gpu-ckpt$options $* >$dir/answers
+	END
+}
+
+reached() { [[ $(sed -n 's/^step //p' "$1/out" | tail -n 1) -ge $2 ]]; }
+answers() { sort "$1/answers"; }
+
+# ---- a rank that computes while the others wait for it
+
+dir=$(work_dir)
+job=$(mpi_job "$dir" 4 "=hold=2s" --mpi=pmix "$ring" 400 2000 200 12)
+check "a step with a rank that computes" wait_ready "$job"
+check "the others wait for it" wait_for 20 reached "$dir" 100
+sleep 2
+alice gpuckpt create "$job" >"$dir/create" 2>&1
+report $((!$?)) "a checkpoint that cannot be had is aborted"
+like "$(cat "$dir/create")" "rank 0.*computes" "and names the rank" || diag "$(cat "$dir/create")"
+check "the job goes on to its end" wait_job "$job" COMPLETED 60
+
+# ---- without PMIx, without the stand-in
+
+dir=$(work_dir)
+job=$(mpi_job "$dir" 4 "" --mpi=pmix --export=ALL,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 2000 2000)
+check "words through the coordinator: under gpuckpt's care" wait_ready "$job"
+check "the ranks talk" wait_for 20 reached "$dir" 100
+check "create" alice gpuckpt create "$job"
+check "requeue" alice gpuckpt requeue "$job"
+check "the job ends" wait_job "$job" COMPLETED 90
+is "$(answers "$dir" | wc -l)" 4 "with four answers"
+
+dir=$(work_dir)
+job=$(mpi_job "$dir" 4 "=mpi=none" --mpi=pmix "$ring" 2000 2000)
+check "mpi=none: the ranks talk" wait_for 30 reached "$dir" 100
+check_not "and are refused" alice gpuckpt create "$job"
+check "the job ends all the same" wait_job "$job" COMPLETED 60
+
+# ---- Fortran
+
+if command -v mpifort >/dev/null; then
+	dir=$(work_dir)
+	(cd "$dir" && mpifort -O1 -cpp -DUSEMPIF08 -w -o ways "$top/test/mpi/fortran/ways.F90" \
+		"$top/test/mpi/fortran/cycle.c") || report 1 "mpifort builds the program"
+	OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
+		"$dir/ways" 200000 >"$dir/want" 2>/dev/null
+	job=$(mpi_job "$dir" 4 "" --mpi=pmix "$dir/ways" 200000)
+	check "mpi_f08: under gpuckpt's care" wait_ready "$job"
+	sleep 2
+	check "mpi_f08: create" alice gpuckpt create "$job"
+	check "mpi_f08: requeue" alice gpuckpt requeue "$job"
+	check "mpi_f08: the job ends" wait_job "$job" COMPLETED 120
+	is "$(cat "$dir/answers")" "$(cat "$dir/want")" "mpi_f08: the answer is that of an uninterrupted run"
+fi
+
+# ---- checkpoint, death of a node, restart (last: a node that was gone is slow to be reached again)
+
+dir=$(work_dir)
+job=$(mpi_job "$dir" 4 "" --mpi=pmix "$ring" 6000 2000)
+check "the step comes under gpuckpt's care" wait_ready "$job"
+check "it talks" wait_for 20 reached "$dir" 100
+is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true "able: nothing stands in the way"
+for i in 1 2 3; do
+	check "create $i, while messages are under way" alice gpuckpt create "$job"
+done
+check "the ranks went on" wait_for 20 reached "$dir" 300
+check "create 4" alice gpuckpt create "$job"
+node=$(job_nodes "$job" | tail -n 1)
+"$cluster" node-kill "${node#n}"
+check "a node dies: the job starts again" wait_for 90 job_restarted "$job" 1
+check "its ranks come back" wait_ready "$job" 90
+unlike "$(job_nodes "$job" | xargs)" "$node" "on another node"
+check "create 5, after the restart" alice gpuckpt create "$job"
+check "requeue" alice gpuckpt requeue "$job"
+check "requeue: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
+check "the job ends" wait_job "$job" COMPLETED 120
+is "$(answers "$dir")" "$(cat "$want")" "the answers are those of an uninterrupted run"
+nodes_back
+finish

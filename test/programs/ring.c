@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI ranks whose answers depend on every message and every step so far: a number goes around the
+ * ring, and all of them are folded into one. Prints "rank R N: ANSWER" at the end.
+ *   ring STEPS [PAUSE_US [AT SECONDS]]     rank 0 computes for so long at step AT */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static int rank, size;
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+static void compute(double seconds)
+{
+	for (double end = now() + seconds; now() < end;)
+		;
+}
+
+static unsigned long step(unsigned long mine, long n)
+{
+	unsigned long from_left, all;
+	int left = (rank + size - 1) % size, right = (rank + 1) % size;
+
+	/* even ranks send first: a blocking send may wait for its receiver */
+	if (rank % 2 == 0)
+		MPI_Send(&mine, 1, MPI_UNSIGNED_LONG, right, 7, MPI_COMM_WORLD);
+	MPI_Recv(&from_left, 1, MPI_UNSIGNED_LONG, left, MPI_ANY_TAG, MPI_COMM_WORLD,
+		 MPI_STATUS_IGNORE);
+	if (rank % 2)
+		MPI_Send(&mine, 1, MPI_UNSIGNED_LONG, right, 7, MPI_COMM_WORLD);
+	mine = from_left * 6364136223846793005ul + (unsigned long)(n + rank);
+	MPI_Allreduce(&mine, &all, 1, MPI_UNSIGNED_LONG, MPI_BXOR, MPI_COMM_WORLD);
+	return mine ^ all;
+}
+
+int main(int argc, char **argv)
+{
+	long steps = argc > 1 ? atol(argv[1]) : 1000, pause_us = argc > 2 ? atol(argv[2]) : 0;
+	long at = argc > 4 ? atol(argv[3]) : -1;
+	unsigned long mine;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	mine = (unsigned long)rank + 1;
+	for (long n = 0; n < steps; n++) {
+		if (n == at && rank == 0)
+			compute(atof(argv[4]));
+		mine = step(mine, n);
+		if (pause_us)
+			nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
+		if (rank == 0 && n % 100 == 0)
+			fprintf(stderr, "step %ld\n", n);
+	}
+	printf("rank %d %d: %016lx\n", rank, size, mine);
+	MPI_Finalize();
+	return 0;
+}
