@@ -2,6 +2,8 @@
  * What the preload knows of this process. */
 #include "shim/mpi/preload.h"
 
+#include <stddef.h>
+
 #include "shim/link.h"
 
 /* A restorer changes it from outside, in every field that is read here. */
