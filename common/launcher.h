@@ -17,6 +17,20 @@ static inline bool gck_launcher_has(const char *entry, const char *const *words)
 	return false;
 }
 
+/* Set by the launcher or the batch script, and the program may well set them to something of its own:
+ * replaced only where it has not. Parameters of MPI libraries are among them: a program that chose
+ * one before MPI_Init is to get the same library again. */
+static inline bool gck_launcher_offers(const char *entry)
+{
+	static const char *const words[] = {
+		"CUDA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
+		"ZE_AFFINITY_MASK=", "TMPDIR=", "XDG_RUNTIME_DIR=", "HOSTNAME=",
+		"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", NULL,
+	};
+
+	return gck_launcher_has(entry, words);
+}
+
 /* Set by the launcher alone: what the program made of it is wrong after a restart. */
 static inline bool gck_launcher_sets(const char *entry)
 {
@@ -25,19 +39,7 @@ static inline bool gck_launcher_sets(const char *entry)
 		NULL,
 	};
 
-	return gck_launcher_has(entry, words);
-}
-
-/* Set by the launcher, and the program may well set them to something of its own: replaced only
- * where it has not. */
-static inline bool gck_launcher_offers(const char *entry)
-{
-	static const char *const words[] = {
-		"CUDA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
-		"ZE_AFFINITY_MASK=", "TMPDIR=", "XDG_RUNTIME_DIR=", "HOSTNAME=", NULL,
-	};
-
-	return gck_launcher_has(entry, words);
+	return gck_launcher_has(entry, words) && !gck_launcher_offers(entry);
 }
 
 #endif

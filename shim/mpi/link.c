@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define OUT_OF_THE_WAY 1000 /* the number of the socket, where RLIMIT_NOFILE allows it */
 #define MESSAGE_MAX (1u << 30)
 #define PIECE_MS 10000      /* between pieces of one message */
+#define SEND_MS 2000        /* an agent that takes nothing for so long is none */
 #define HEAD offsetof(struct gck_link_mpi, data)
 
 static uint64_t cookie_of(int fd)
@@ -23,6 +25,14 @@ static uint64_t cookie_of(int fd)
 	socklen_t n = sizeof cookie;
 
 	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &n) ? 0 : cookie;
+}
+
+/* Connecting and sending end in time: an agent that hangs does not make a rank wait. */
+static int limit(int fd)
+{
+	struct timeval most = {SEND_MS / 1000, SEND_MS % 1000 * 1000};
+
+	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
 }
 
 static int move_away(int fd)
@@ -61,7 +71,8 @@ int gck_mpi_link_connect(struct gck_mpi_link *l, const char *name, struct gck_er
 		return gck_fail(err, errno, "no socket: %s", strerror(errno));
 	fd = move_away(fd);
 	memcpy(to.sun_path + 1, name, n);
-	if (connect(fd, (struct sockaddr *)&to,
+	if (limit(fd) ||
+	    connect(fd, (struct sockaddr *)&to,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
 		gck_fail(err, errno, "no agent answers at @%s: %s", name, strerror(errno));
 		close(fd);
@@ -119,8 +130,10 @@ int gck_mpi_link_send(const struct gck_mpi_link *l, const struct gck_link_mpi *m
 		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
 
 		head.offset = (uint32_t)at;
-		if (send_piece(l->fd, &head, (const char *)data + at, n))
+		if (send_piece(l->fd, &head, (const char *)data + at, n)) {
+			shutdown(l->fd, SHUT_RDWR); /* half a message is no message */
 			return -1;
+		}
 		at += n;
 	} while (at < size);
 	return 0;

@@ -5,6 +5,7 @@
 #define GCK_MPI_PRELOAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 bool gck_mpi_preload_is_rank(void);

@@ -80,16 +80,17 @@ static int read_list(const struct gck_restore *r, uint64_t at, struct entries *e
 	return 0;
 }
 
-/* The environment that the first start was given. */
-static char *read_initial(const struct gck_restore *r, size_t *size)
+/* The environment that the last start was given: a restart's, or the first one's. */
+static char *read_initial(const struct gck_restore *r, const struct gck_shim_state *s, size_t *size)
 {
+	uint64_t at = s->environment ? s->environment : r->img->env_start;
 	char *text;
 
-	*size = r->img->env_end - r->img->env_start;
-	if (r->img->env_end <= r->img->env_start || *size > INITIAL_MAX)
+	*size = s->environment ? s->environment_size : r->img->env_end - r->img->env_start;
+	if (!*size || *size > INITIAL_MAX)
 		return NULL;
 	text = malloc(*size);
-	if (text && gck_remote_read(&r->remote, r->img->env_start, text, *size, NULL)) {
+	if (text && gck_remote_read(&r->remote, at, text, *size, NULL)) {
 		free(text);
 		text = NULL;
 	}
@@ -124,10 +125,11 @@ static bool is_kept(char *const *kept, size_t n, const char *entry)
 
 /* Take out what the new task's stands for. kept[i]: the text of what the launcher offers and the
  * program has changed, NULL for all else. */
-static void keep(const struct gck_restore *r, struct entries *e, char **kept)
+static void keep(const struct gck_restore *r, const struct gck_shim_state *s, struct entries *e,
+		 char **kept)
 {
 	size_t initial_size, n = 0;
-	char *initial = read_initial(r, &initial_size);
+	char *initial = read_initial(r, s, &initial_size);
 
 	for (size_t i = 0; i < e->n; i++) {
 		char *text = read_entry(r, e->v[i]);
@@ -198,7 +200,7 @@ static int replace(struct gck_restore *r, struct gck_shim_state *s, struct entri
 	size_t most = e->n + r->environment_size / 2 + 2; /* entries */
 	int64_t at;
 
-	keep(r, e, kept);
+	keep(r, s, e, kept);
 	at = map(r, r->environment_size + 8 + most * sizeof *e->v, err);
 	if ((at < 0 && at > -4096) || add_new(r, (uint64_t)at, e, kept, err) || add(e, 0, err) ||
 	    put(r, s, (uint64_t)at, e, err))
@@ -215,9 +217,10 @@ int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct 
 	size_t n;
 	int rc;
 
-	s->environment = s->environment_size = 0;
-	if (!s->environ_at || !r->environment || !r->environment_size)
+	if (!s->environ_at || !r->environment || !r->environment_size) {
+		s->environment = s->environment_size = 0;
 		return 0;
+	}
 	rc = read_list(r, s->environ_at, &e, err);
 	n = e.n;
 	kept = rc ? NULL : calloc(n + 1, sizeof *kept);
