@@ -16,10 +16,10 @@ cycles() { # [NAME=VALUE...] PROGRAM...: 4 ranks, and an empty folder for their 
 passes "files: Open MPI" plain 4 ./mpi_files "$data"
 passes "files by OMPIO: the stand-in" standin 4 ./mpi_files "$data"
 passes "files over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_files "$data"
-passes "files over restarts" cycles EVERY=2 ./mpi_files "$data"
-passes "files over restarts at any place" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_files "$data"
+reloads "files over restarts" cycles EVERY=2 ./mpi_files "$data"
+reloads "files over restarts at any place" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_files "$data"
 passes "tools: Open MPI" plain 4 ./mpi_tools
 passes "tools: the stand-in" standin 4 ./mpi_tools
-passes "tools over restarts" cycles ./mpi_tools
+reloads "tools over restarts" cycles ./mpi_tools
 
 echo "1..$n"

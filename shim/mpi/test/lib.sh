@@ -45,6 +45,18 @@ passes() { # NAME COMMAND...: it prints TAP, and all of that is ok
 	[ $result -eq 0 ] || printf '%s\n' "$output" | sed 's/^/# /'
 }
 
+# A whole cycle initialises the real library a second time in the same process, which mpirun's PMIx
+# server does not always let end (a rank waits in MPI_Init for a fence that the others have left). A
+# restart under Slurm is a new process: test/cluster/mpi*.sh and restart_lammps.sh.
+reloads() { # NAME COMMAND...: as passes, in the long form only
+	if [ -n "${GPUCKPT_LONG-}" ]; then
+		passes "$@"
+	else
+		n=$((n + 1))
+		echo "ok $n - $1 # SKIP in the long form only (GPUCKPT_LONG=1)"
+	fi
+}
+
 says() { # NAME PATTERN COMMAND...: it fails, and says so
 	name=$1
 	pattern=$2

@@ -18,9 +18,9 @@ for osc in rdma pt2pt; do
 done
 passes "windows over TCP: the stand-in" standin 4 --mca osc pt2pt --mca btl tcp,self ./mpi_windows
 passes "windows over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_windows
-passes "windows over restarts" cycles EVERY=3 ./mpi_windows
-passes "shared windows over restarts" cycles ONLY="shared windows" ./mpi_windows
-passes "windows over restarts at any place" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_windows
+reloads "windows over restarts" cycles EVERY=3 ./mpi_windows
+reloads "shared windows over restarts" cycles ONLY="shared windows" ./mpi_windows
+reloads "windows over restarts at any place" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_windows
 passes "windows of several threads: the stand-in" standin 4 ./mpi_windows_threads
 passes "windows of several threads over checkpoints" \
 	cycles GPUCKPT_MPI_TEST_KEEP=1 GPUCKPT_MPI_TEST_MS=20 ./mpi_windows_threads
