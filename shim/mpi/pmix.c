@@ -110,30 +110,10 @@ static void on_fence(pmix_status_t rc, void *arg)
 	over = 1;
 }
 
-/* A server knows a fence by nothing but its list of processes. That of MPI_Finalize and MPI_Init is
- * "all of the job": ours names every rank, lest one of theirs be ended by ours, or wait for ever
- * after ours was given up. */
-static int fence(size_t nranks, struct gck_error *err)
+int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
 {
 	pmix_info_t collect = {.key = PMIX_COLLECT_DATA,
 			       .value = {.type = PMIX_BOOL, .data.flag = true}};
-	pmix_proc_t *all = calloc(nranks, sizeof *all);
-	int rc;
-
-	if (!all)
-		return gck_fail(err, ENOMEM, "no memory for the names of %zu ranks", nranks);
-	for (size_t r = 0; r < nranks; r++) {
-		all[r] = pmix.self;
-		all[r].rank = (pmix_rank_t)r;
-	}
-	rc = real.fence(all, nranks, &collect, 1, on_fence, (void *)(uintptr_t)pmix.serial);
-	free(all); /* it is in the message to the server */
-	return rc == PMIX_SUCCESS ? 0 : fail("PMIx_Fence", rc, err);
-}
-
-int gck_mpi_pmix_begin(uint64_t serial, size_t nranks, const struct gck_mpi_blob *mine,
-		       struct gck_error *err)
-{
 	int rc = real.init(&pmix.self, NULL, 0);
 
 	if (rc != PMIX_SUCCESS)
@@ -142,7 +122,10 @@ int gck_mpi_pmix_begin(uint64_t serial, size_t nranks, const struct gck_mpi_blob
 	pmix.serial = serial;
 	pmix.mine = mine;
 	over = 0;
-	return put(serial, mine, err) || fence(nranks, err) ? -1 : 0;
+	if (put(serial, mine, err))
+		return -1;
+	rc = real.fence(NULL, 0, &collect, 1, on_fence, (void *)(uintptr_t)serial);
+	return rc == PMIX_SUCCESS ? 0 : fail("PMIx_Fence", rc, err);
 }
 
 /* ---- what the others put -------------------------------------------------------------------- */
@@ -242,11 +225,9 @@ bool gck_mpi_pmix_usable(void)
 	return false;
 }
 
-int gck_mpi_pmix_begin(uint64_t serial, size_t nranks, const struct gck_mpi_blob *mine,
-		       struct gck_error *err)
+int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
 {
 	(void)serial;
-	(void)nranks;
 	(void)mine;
 	return gck_fail(err, ENOTSUP, "gpuckpt was built without PMIx");
 }

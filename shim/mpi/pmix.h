@@ -16,8 +16,7 @@ bool gck_mpi_pmix_usable(void);
 
 /* Put this rank's words and begin a fence over all ranks of the job, which must all be about to.
  * One at a time. serial tells its data from those of an earlier fence. */
-int gck_mpi_pmix_begin(uint64_t serial, size_t nranks, const struct gck_mpi_blob *mine,
-		       struct gck_error *err);
+int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err);
 
 /* 1: the fence is over; all[0..nranks) are filled, and live until the next begin. 0: not yet, after
  * ms. A fence that was begun and whose end nobody waits for cannot be taken back: call gave_up. */

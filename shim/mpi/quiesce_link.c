@@ -75,7 +75,7 @@ static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi
 
 static int begin_fence(struct asked *a, struct gck_error *err)
 {
-	int rc = gck_mpi_pmix_begin(a->seq << SERIAL_SHIFT | a->round, a->x.nranks, a->mine, err);
+	int rc = gck_mpi_pmix_begin(a->seq << SERIAL_SHIFT | a->round, a->mine, err);
 
 	GCK_FAULT(GCK_FAULT_MPI_FENCE);
 	return rc;
