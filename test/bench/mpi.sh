@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # The benchmarks of MPI, for run. Four ranks at rest sleep, so that two cores are enough.
-: "${bench_dir:?}" "${dir:?}"
+: "${bench_dir:?}" "${dir:?}" "${home:?}"
 
 # From the first round's start until MPI is at rest in four ranks on two nodes.
 bench_mpi_quiesce()
