@@ -51,7 +51,19 @@ enum gck_link_type {
 	GCK_LINK_MPI_HOLD,       /* seq; a sign of life */
 	GCK_LINK_MPI_RESUME,     /* seq; also: the quiesce is called off */
 	GCK_LINK_MPI_LOOK,       /* tell what stands in the way */
-	/* 48 to 63 are kept for CUDA (drain): doc/shim-link.md */
+
+	/* The CUDA thread's own link, in packets of struct gck_link_mpi, too. Rank to agent: */
+	GCK_LINK_CUDA_HELLO = 48, /* cuda_hello */
+	GCK_LINK_CUDA_DRAINED,   /* seq, value: 0 or an errno value, data: then why */
+	GCK_LINK_CUDA_RESUMED,   /* seq, value: 0, or an errno value: the GPU is lost, data: why */
+	GCK_LINK_CUDA_ITEM,      /* data: object, reason, remedy, each with its NUL */
+	GCK_LINK_CUDA_LOOKED,    /* no more items */
+	/* agent to rank: */
+	GCK_LINK_CUDA_DRAIN = 56, /* seq, cuda_drain */
+	GCK_LINK_CUDA_HOLD,      /* seq; a sign of life */
+	GCK_LINK_CUDA_RESUME,    /* seq; the image is taken, or none will be */
+	GCK_LINK_CUDA_LOOK,      /* tell what stands in the way */
+	GCK_LINK_CUDA_RELEASE,   /* seq; the image is written, or given up */
 };
 
 #define GCK_LINK_FROZEN 'F'
@@ -103,6 +115,17 @@ struct gck_link_mpi_quiesce {
 	uint32_t lease_ms;   /* a rank that hears nothing for so long lets go by itself */
 };
 
+struct gck_link_cuda_hello {
+	uint32_t version;
+	uint32_t restored;   /* 1: out of an image; RESUMED follows */
+	uint64_t state;      /* address of struct gck_cuda_state (shim/cuda/state.h) */
+};
+
+struct gck_link_cuda_drain {
+	uint32_t limit_ms;   /* until DRAINED */
+	uint32_t lease_ms;   /* a rank that hears nothing for so long while it is drained resumes */
+};
+
 /* A message's data may be more than a packet holds: it comes in pieces, one packet each, in order
  * and with the same head. */
 struct gck_link_mpi {
@@ -115,6 +138,8 @@ struct gck_link_mpi {
 	union {              /* cut to its use */
 		struct gck_link_mpi_hello hello;
 		struct gck_link_mpi_quiesce quiesce;
+		struct gck_link_cuda_hello cuda_hello;
+		struct gck_link_cuda_drain cuda_drain;
 		unsigned char data[GCK_LINK_MPI_PIECE];
 	};
 };
@@ -161,6 +186,8 @@ struct gck_shim_state {
 	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
 	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) while MPI is
 				    * used, from MPI_Init to MPI_Finalize; 0 */
+	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/state.h) from the
+				    * first cuInit on; 0 */
 	uint64_t environ_at;       /* address of libc's `environ` */
 	uint64_t environment;      /* R what the task of this start was given, as in
 				    * /proc/PID/environ; 0 at a first start */

@@ -24,20 +24,20 @@ struct asked {
 	int64_t lease_ns, heard_ns;
 	bool fencing; /* a fence was begun and has not ended well */
 	const struct gck_mpi_blob *mine;
-	struct gck_mpi_message words; /* what all[] points into */
+	struct gck_inside_message words; /* what all[] points into */
 };
 
 /* 1: a message that matters for the caller; 0: none; -1: the quiesce is called off, or must be. */
-static int listen(struct asked *a, struct gck_mpi_message *m, int ms, struct gck_error *err)
+static int listen(struct asked *a, struct gck_inside_message *m, int ms, struct gck_error *err)
 {
-	int rc = gck_mpi_link_receive(&a->k->link, m, ms);
+	int rc = gck_inside_link_receive(&a->k->link, m, ms);
 
 	if (gck_mpi_keeper_stopping(a->k))
 		rc = gck_fail(err, ECANCELED, "MPI_Finalize was called meanwhile");
 	else if (rc < 0)
 		gck_fail(err, ECANCELED, "the link to the agent has ended");
 	if (rc < 0) {
-		gck_mpi_link_drop(m);
+		gck_inside_link_drop(m);
 		return -1;
 	}
 	if (rc > 0)
@@ -46,7 +46,7 @@ static int listen(struct asked *a, struct gck_mpi_message *m, int ms, struct gck
 		return gck_fail(err, ETIMEDOUT, "nothing was heard of the agent for %lld ms",
 				(long long)a->lease_ns / 1000000);
 	if (rc > 0 && m->head.type == GCK_LINK_MPI_RESUME) {
-		gck_mpi_link_drop(m);
+		gck_inside_link_drop(m);
 		return gck_fail(err, ECANCELED, "called off");
 	}
 	return rc;
@@ -66,7 +66,7 @@ static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi
 	a->mine = mine;
 	a->fencing = false;
 	GCK_FAULT(GCK_FAULT_MPI_ROUND);
-	if (gck_mpi_link_send(&a->k->link, &m, mine->v,
+	if (gck_inside_link_send(&a->k->link, &m, mine->v,
 			      with_words ? mine->n * sizeof *mine->v : 0))
 		return gck_fail(err, ECANCELED, "the link to the agent has ended");
 	GCK_FAULT(GCK_FAULT_MPI_READY);
@@ -81,7 +81,7 @@ static int begin_fence(struct asked *a, struct gck_error *err)
 	return rc;
 }
 
-static int go(struct asked *a, struct gck_mpi_message *m, struct gck_mpi_words *all,
+static int go(struct asked *a, struct gck_inside_message *m, struct gck_mpi_words *all,
 	      struct gck_error *err)
 {
 	if (m->head.round != a->round || m->head.seq != a->seq)
@@ -90,7 +90,7 @@ static int go(struct asked *a, struct gck_mpi_message *m, struct gck_mpi_words *
 		a->fencing = true;
 		return begin_fence(a, err);
 	}
-	gck_mpi_link_drop(&a->words);
+	gck_inside_link_drop(&a->words);
 	a->words = *m;
 	m->data = NULL;
 	return gck_mpi_exchange_split(a->words.data, a->words.head.total, a->x.nranks, all, err)
@@ -101,7 +101,7 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 		struct gck_error *err)
 {
 	struct asked *a = (struct asked *)x;
-	struct gck_mpi_message m = {.data = NULL};
+	struct gck_inside_message m = {.data = NULL};
 	int rc = a->fencing ? gck_mpi_pmix_end(ms, x->nranks, all, err) : 0;
 
 	if (rc > 0)
@@ -111,14 +111,14 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 	rc = listen(a, &m, a->fencing ? 0 : ms, err);
 	if (rc > 0) {
 		rc = m.head.type == GCK_LINK_MPI_GO ? go(a, &m, all, err) : 0;
-		gck_mpi_link_drop(&m);
+		gck_inside_link_drop(&m);
 	}
 	return rc;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static int begin(struct asked *a, struct gck_mpi_keeper *k, const struct gck_mpi_message *m,
+static int begin(struct asked *a, struct gck_mpi_keeper *k, const struct gck_inside_message *m,
 		 struct gck_link_mpi_quiesce *q, struct gck_error *err)
 {
 	if (m->head.total != sizeof *q)
@@ -162,7 +162,7 @@ static int answer(struct asked *a, int failed, const struct gck_error *err)
 	struct gck_link_mpi m = {.type = GCK_LINK_MPI_QUIESCED, .seq = a->seq,
 				 .value = failed ? (uint32_t)err->code : 0};
 
-	return gck_mpi_link_send(&a->k->link, &m, err->text, failed ? strlen(err->text) + 1 : 0);
+	return gck_inside_link_send(&a->k->link, &m, err->text, failed ? strlen(err->text) + 1 : 0);
 }
 
 /* True: out of an image. */
@@ -171,16 +171,16 @@ static bool wait_resume(struct asked *a)
 	int rc = 0;
 
 	while (rc == 0) {
-		struct gck_mpi_message m = {.data = NULL};
+		struct gck_inside_message m = {.data = NULL};
 
 		rc = listen(a, &m, RESUME_LOOK_MS, NULL);
 		if (gck_mpi_keeper_restored(a->k)) {
-			gck_mpi_link_drop(&m);
+			gck_inside_link_drop(&m);
 			return true;
 		}
 		if (rc > 0) {
 			rc = 0; /* HOLD, or a word that came late */
-			gck_mpi_link_drop(&m);
+			gck_inside_link_drop(&m);
 		}
 	}
 	return false;
@@ -194,7 +194,7 @@ static void let_go(void)
 	gck_mpi_resume();
 }
 
-bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_message *m)
+bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_message *m)
 {
 	struct gck_link_mpi_quiesce q;
 	struct asked a = {.k = k, .seq = m->head.seq};
@@ -208,7 +208,7 @@ bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_messag
 		gck_mpi_resume();
 	if (answer(&a, failed, &err) == 0 && !failed)
 		restored = wait_resume(&a);
-	gck_mpi_link_drop(&a.words);
+	gck_inside_link_drop(&a.words);
 	if (!failed && !restored)
 		let_go();
 	return restored;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shim/mpi/pmix.h"
-#include "shim/mpi/preload.h"
+#include "shim/inside/rank.h"
 #include "shim/mpi/quiesce.h"
 #include "shim/mpi/thread.h"
 
@@ -23,7 +23,7 @@ int gck_mpi_serve_hello(struct gck_mpi_keeper *k, bool restored)
 	};
 
 	k->told_ready = ready;
-	return gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_HELLO},
+	return gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_HELLO},
 				 &hello, sizeof hello);
 }
 
@@ -41,7 +41,7 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_ITEM}, text, at);
+	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_ITEM}, text, at);
 }
 
 static int look(struct gck_mpi_keeper *k)
@@ -50,7 +50,7 @@ static int look(struct gck_mpi_keeper *k)
 		return -1;
 	if (gck_mpi_keeper_ready(k, 0))
 		gck_mpi_able(tell_item, k);
-	return gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_LOOKED},
+	return gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_LOOKED},
 				 NULL, 0);
 }
 
@@ -61,7 +61,7 @@ static int connect_anew(struct gck_mpi_keeper *k)
 {
 	k->link.fd = gck_mpi_state.link_fd = -1;
 	for (int i = 0; i < CONNECT_TIMES && !gck_mpi_keeper_stopping(k); i++) {
-		if (gck_mpi_link_connect(&k->link, gck_mpi_preload_link(), NULL) == 0) {
+		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
 			gck_mpi_state.link_fd = k->link.fd;
 			return gck_mpi_serve_hello(k, true);
 		}
@@ -78,21 +78,21 @@ static void come_back(struct gck_mpi_keeper *k)
 	struct gck_error err = {0};
 	int rc;
 
-	k->restarts = gck_mpi_preload_restarts();
+	k->restarts = gck_inside_restarts();
 	connect_anew(k);
 	rc = gck_mpi_rebuild(&err);
 	if (rc)
 		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,
 			err.text);
 	m.value = rc ? (uint32_t)err.code : 0;
-	gck_mpi_link_send(&k->link, &m, err.text, rc ? strlen(err.text) + 1 : 0);
+	gck_inside_link_send(&k->link, &m, err.text, rc ? strlen(err.text) + 1 : 0);
 	if (rc == 0)
 		gck_mpi_resume();
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static int obey(struct gck_mpi_keeper *k, const struct gck_mpi_message *m)
+static int obey(struct gck_mpi_keeper *k, const struct gck_inside_message *m)
 {
 	switch (m->head.type) {
 	case GCK_LINK_MPI_QUIESCE:
@@ -115,19 +115,19 @@ void gck_mpi_serve(struct gck_mpi_keeper *k)
 	int rc = 0;
 
 	while (rc == 0 && !gck_mpi_keeper_stopping(k)) {
-		struct gck_mpi_message m;
+		struct gck_inside_message m;
 
 		if (!k->told_ready && gck_mpi_keeper_ready(k, 0) && gck_mpi_serve_hello(k, false))
 			return;
-		rc = gck_mpi_link_receive(&k->link, &m, LOOK_MS);
-		if (rc == 0 && !gck_mpi_link_is_ours(&k->link))
+		rc = gck_inside_link_receive(&k->link, &m, LOOK_MS);
+		if (rc == 0 && !gck_inside_link_is_ours(&k->link))
 			return;
 		if (rc > 0) {
 			rc = obey(k, &m);
-			gck_mpi_link_drop(&m);
+			gck_inside_link_drop(&m);
 		}
 	}
 	if (gck_mpi_keeper_stopping(k))
-		gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL,
+		gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL,
 				  0);
 }

@@ -11,7 +11,7 @@
 #include "shim/mpi/clock.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/namespace/namespace.h"
-#include "shim/mpi/preload.h"
+#include "shim/inside/rank.h"
 
 #define AGAIN_MS 100      /* between attempts to connect, doubled up to */
 #define AGAIN_MOST_MS 2000
@@ -78,7 +78,7 @@ void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms)
 
 bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k)
 {
-	return gck_mpi_preload_restarts() != k->restarts;
+	return gck_inside_restarts() != k->restarts;
 }
 
 void gck_mpi_resume(void)
@@ -96,14 +96,14 @@ static void keep_link(struct gck_mpi_keeper *k)
 	int ms = AGAIN_MS;
 
 	while (!gck_mpi_keeper_stopping(k)) {
-		if (gck_mpi_link_connect(&k->link, gck_mpi_preload_link(), NULL) == 0) {
+		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
 			gck_mpi_state.link_fd = k->link.fd;
 			if (gck_mpi_serve_hello(k, false) == 0) {
 				ms = AGAIN_MS;
 				gck_mpi_serve(k);
 			}
 			gck_mpi_state.link_fd = -1;
-			gck_mpi_link_close(&k->link);
+			gck_inside_link_close(&k->link);
 		}
 		gck_mpi_keeper_pause(k, ms);
 		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
@@ -140,7 +140,7 @@ static int start(struct gck_mpi_keeper *k, struct gck_error *err)
 	sigset_t all, before;
 	int rc;
 
-	gck_mpi_preload_uses(&gck_mpi_state);
+	gck_inside_uses_mpi(&gck_mpi_state);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&k->thread, NULL, run, k);
@@ -148,7 +148,7 @@ static int start(struct gck_mpi_keeper *k, struct gck_error *err)
 	k->runs = rc == 0;
 	if (k->runs)
 		return 0;
-	gck_mpi_preload_uses(NULL);
+	gck_inside_uses_mpi(NULL);
 	return gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc));
 }
 
@@ -156,13 +156,13 @@ int gck_mpi_thread_start(struct gck_error *err)
 {
 	static bool hooked;
 
-	if (keeper.runs || !(gck_mpi_preload_is_rank() || gck_mpi_cycle_wanted()))
+	if (keeper.runs || !(gck_inside_is_rank() || gck_mpi_cycle_wanted()))
 		return 0;
 	if (!hooked && pthread_atfork(NULL, NULL, leave_to_parent))
 		return gck_fail(err, ENOMEM, "no memory for checkpoints of MPI");
 	hooked = true;
 	keeper.stopping = keeper.ready = keeper.told_ready = false;
-	keeper.restarts = gck_mpi_preload_restarts();
+	keeper.restarts = gck_inside_restarts();
 	return start(&keeper, err);
 }
 
@@ -184,8 +184,8 @@ void gck_mpi_thread_stop(void)
 	keeper.stopping = true;
 	pthread_cond_broadcast(&keeper.changed);
 	pthread_mutex_unlock(&keeper.lock);
-	gck_mpi_link_wake(&keeper.link);
+	gck_inside_link_wake(&keeper.link);
 	pthread_join(keeper.thread, NULL);
 	keeper.runs = false;
-	gck_mpi_preload_uses(NULL);
+	gck_inside_uses_mpi(NULL);
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "shim/mpi/link.h"
+#include "shim/inside/link.h"
 #include "shim/mpi/state.h"
 
 /* Read by the agent and the capture. gck_mpi_ns_load keeps left_out up to date. */
@@ -38,7 +38,7 @@ struct gck_mpi_keeper {
 	bool runs, stopping, ready;
 	int rank, size;          /* in MPI_COMM_WORLD, once ready */
 	/* the thread's own */
-	struct gck_mpi_link link;
+	struct gck_inside_link link;
 	bool told_ready;         /* the agent knows rank and size */
 	uint32_t restarts;       /* as seen last */
 };
@@ -61,7 +61,7 @@ void gck_mpi_serve(struct gck_mpi_keeper *k);
 
 /* quiesce_link.c: the agent asks for a quiesce. Returns when the gate is open again, or the process
  * was restored: true. */
-bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_message *m);
+bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_message *m);
 
 /* The process has become another one, out of an image. */
 bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k);

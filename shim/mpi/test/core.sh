@@ -12,7 +12,6 @@ says "a call before MPI_Init: Open MPI" "before MPI_INIT" ./mpi_lifetime early
 says "a call before MPI_Init: the stand-in" "before MPI_INIT" alone ./mpi_lifetime early
 passes "what MPI 3 deprecated or removed: Open MPI" ./mpi_deprecated
 passes "what MPI 3 deprecated or removed: the stand-in" alone ./mpi_deprecated
-passes "threads in and out of the gate" ./mpi_gate
 
 tmp=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$tmp"' EXIT

@@ -9,7 +9,7 @@
 
 #include "common/test/tap.h"
 #include "shim/mpi/namespace/inside.h"
-#include "shim/mpi/namespace/path.h"
+#include "shim/inside/path.h"
 
 static struct gck_error err;
 static char folder[] = "/tmp/gck-find-XXXXXX", library[64], found[PATH_MAX];
@@ -63,13 +63,13 @@ static void test_runpath(void)
 	own[n < 0 ? 0 : n] = '\0';
 	name = strrchr(own, '/') + 1;
 	dlinfo(self, RTLD_DI_LINKMAP, &map);
-	ok(!gck_mpi_path_search(map, "/nowhere:$ORIGIN", name, found, sizeof found, NULL),
+	ok(!gck_path_search(map, "/nowhere:$ORIGIN", name, found, sizeof found, NULL),
 	   "$ORIGIN");
 	is_str(found, own, "is the object's folder");
-	ok(!gck_mpi_path_search(map, "${ORIGIN}/.", name, found, sizeof found, NULL), "${ORIGIN}");
-	ok(gck_mpi_path_search(map, "$LIB:$ORIGIN", "nothing", found, sizeof found, NULL) < 0,
+	ok(!gck_path_search(map, "${ORIGIN}/.", name, found, sizeof found, NULL), "${ORIGIN}");
+	ok(gck_path_search(map, "$LIB:$ORIGIN", "nothing", found, sizeof found, NULL) < 0,
 	   "other tokens are passed over");
-	ok(gck_mpi_path_search(map, "$ORIGIN", name, found, 3, NULL) < 0,
+	ok(gck_path_search(map, "$ORIGIN", name, found, 3, NULL) < 0,
 	   "a name that does not fit");
 }
 

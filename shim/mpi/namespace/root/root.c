@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/mpi/namespace/path.h"
+#include "shim/inside/path.h"
 
 static struct gck_mpi_left_out unattached;
 
@@ -43,7 +43,7 @@ static const char *located(const char *file, const void *caller, char *path, siz
 	if (!file || strchr(file, '/'))
 		return file;
 	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) ||
-	    gck_mpi_path_of(map, file, path, size, NULL) < 0)
+	    gck_path_of(map, file, path, size, NULL) < 0)
 		return file;
 	return path;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the preload knows of this process. */
-#include "shim/mpi/preload.h"
+#include "shim/inside/rank.h"
 
 #include <stddef.h>
 
@@ -12,27 +12,33 @@ static const volatile struct gck_shim_state *state(void)
 	return gck_preload_state ? gck_preload_state() : NULL;
 }
 
-bool gck_mpi_preload_is_rank(void)
+bool gck_inside_is_rank(void)
 {
 	const volatile struct gck_shim_state *s = state();
 
 	return s && s->helper_tid;
 }
 
-void gck_mpi_preload_uses(const void *address)
+void gck_inside_uses_mpi(const void *address)
 {
 	if (gck_preload_state)
 		gck_preload_state()->mpi_state = (uint64_t)(uintptr_t)address;
 }
 
-const char *gck_mpi_preload_link(void)
+void gck_inside_uses_cuda(const void *address)
+{
+	if (gck_preload_state)
+		gck_preload_state()->cuda_state = (uint64_t)(uintptr_t)address;
+}
+
+const char *gck_inside_agent(void)
 {
 	const volatile struct gck_shim_state *s = state();
 
 	return s ? (const char *)s->link : "";
 }
 
-uint32_t gck_mpi_preload_restarts(void)
+uint32_t gck_inside_restarts(void)
 {
 	const volatile struct gck_shim_state *s = state();
 

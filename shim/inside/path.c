@@ -2,7 +2,7 @@
  * Part of the root object as well: nothing but libc is used. */
 #include "config.h"
 
-#include "shim/mpi/namespace/path.h"
+#include "shim/inside/path.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@ static const ElfW(Dyn) *entry(const struct link_map *map, ElfW(Sxword) tag)
 	return NULL;
 }
 
-const char *gck_mpi_path_text(const struct link_map *map, enum gck_mpi_path_kind kind)
+const char *gck_path_text(const struct link_map *map, enum gck_path_kind kind)
 {
 	const ElfW(Dyn) *strings = entry(map, DT_STRTAB), *runpath = entry(map, DT_RUNPATH);
 	const ElfW(Dyn) *d = runpath;
 
-	if (kind == GCK_MPI_RPATH)
+	if (kind == GCK_PATH_RPATH)
 		d = runpath ? NULL : entry(map, DT_RPATH);
 	if (!d || !strings)
 		return NULL;
@@ -88,8 +88,8 @@ static int expand(const struct link_map *map, const char *element, size_t n, cha
 	return 0;
 }
 
-int gck_mpi_path_search(const struct link_map *map, const char *list, const char *file, char *path,
-			size_t size, gck_mpi_path_ok *ok)
+int gck_path_search(const struct link_map *map, const char *list, const char *file, char *path,
+			size_t size, gck_path_ok *ok)
 {
 	char folder[PATH_MAX], whole[PATH_MAX];
 
@@ -108,13 +108,13 @@ int gck_mpi_path_search(const struct link_map *map, const char *list, const char
 	return -1;
 }
 
-int gck_mpi_path_of(const struct link_map *map, const char *file, char *path, size_t size,
-		    gck_mpi_path_ok *ok)
+int gck_path_of(const struct link_map *map, const char *file, char *path, size_t size,
+		    gck_path_ok *ok)
 {
-	for (int kind = GCK_MPI_RPATH; kind <= GCK_MPI_RUNPATH; kind++) {
-		const char *list = gck_mpi_path_text(map, kind);
+	for (int kind = GCK_PATH_RPATH; kind <= GCK_PATH_RUNPATH; kind++) {
+		const char *list = gck_path_text(map, kind);
 
-		if (gck_mpi_path_search(map, list, file, path, size, ok) == 0)
+		if (gck_path_search(map, list, file, path, size, ok) == 0)
 			return 0;
 	}
 	return -1;

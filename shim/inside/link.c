@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The MPI thread's end of its link to the agent. */
+ * The end that a thread of a stand-in has of its link to the agent. */
 #define _GNU_SOURCE
-#include "shim/mpi/link.h"
+#include "shim/inside/link.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static int check_listener(int fd, const char *name, struct gck_error *err)
 	return 0;
 }
 
-int gck_mpi_link_connect(struct gck_mpi_link *l, const char *name, struct gck_error *err)
+int gck_inside_link_connect(struct gck_inside_link *l, const char *name, struct gck_error *err)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	size_t n = strlen(name);
@@ -82,25 +82,25 @@ int gck_mpi_link_connect(struct gck_mpi_link *l, const char *name, struct gck_er
 		close(fd);
 		return -1;
 	}
-	*l = (struct gck_mpi_link){.fd = fd, .cookie = cookie_of(fd)};
+	*l = (struct gck_inside_link){.fd = fd, .cookie = cookie_of(fd)};
 	return 0;
 }
 
-bool gck_mpi_link_is_ours(const struct gck_mpi_link *l)
+bool gck_inside_link_is_ours(const struct gck_inside_link *l)
 {
 	return l->fd >= 0 && cookie_of(l->fd) == l->cookie;
 }
 
-void gck_mpi_link_close(struct gck_mpi_link *l)
+void gck_inside_link_close(struct gck_inside_link *l)
 {
-	if (gck_mpi_link_is_ours(l))
+	if (gck_inside_link_is_ours(l))
 		close(l->fd);
 	l->fd = -1;
 }
 
-void gck_mpi_link_wake(const struct gck_mpi_link *l)
+void gck_inside_link_wake(const struct gck_inside_link *l)
 {
-	if (gck_mpi_link_is_ours(l))
+	if (gck_inside_link_is_ours(l))
 		shutdown(l->fd, SHUT_RD);
 }
 
@@ -116,13 +116,13 @@ static int send_piece(int fd, const struct gck_link_mpi *head, const void *data,
 	return n < 0 ? -1 : 0;
 }
 
-int gck_mpi_link_send(const struct gck_mpi_link *l, const struct gck_link_mpi *m, const void *data,
+int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_link_mpi *m, const void *data,
 		      size_t size)
 {
 	struct gck_link_mpi head;
 	size_t at = 0;
 
-	if (size > MESSAGE_MAX || !gck_mpi_link_is_ours(l))
+	if (size > MESSAGE_MAX || !gck_inside_link_is_ours(l))
 		return -1;
 	memcpy(&head, m, HEAD);
 	head.total = (uint32_t)size;
@@ -141,7 +141,7 @@ int gck_mpi_link_send(const struct gck_mpi_link *l, const struct gck_link_mpi *m
 
 /* 1, 0 after ms, -1. After the wait the number may be another file's: the process may have been
  * restored in the meantime. */
-static int receive_piece(const struct gck_mpi_link *l, struct gck_link_mpi *m, int ms, size_t *n)
+static int receive_piece(const struct gck_inside_link *l, struct gck_link_mpi *m, int ms, size_t *n)
 {
 	struct pollfd p = {.fd = l->fd, .events = POLLIN};
 	ssize_t got;
@@ -151,7 +151,7 @@ static int receive_piece(const struct gck_mpi_link *l, struct gck_link_mpi *m, i
 		return 0;
 	if (rc <= 0)
 		return rc;
-	if (!gck_mpi_link_is_ours(l))
+	if (!gck_inside_link_is_ours(l))
 		return -1;
 	got = recv(l->fd, m, sizeof *m, MSG_DONTWAIT);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -162,7 +162,7 @@ static int receive_piece(const struct gck_mpi_link *l, struct gck_link_mpi *m, i
 	return m->offset <= m->total && *n <= m->total - m->offset ? 1 : -1;
 }
 
-static int receive_rest(const struct gck_mpi_link *l, struct gck_mpi_message *m, size_t have)
+static int receive_rest(const struct gck_inside_link *l, struct gck_inside_message *m, size_t have)
 {
 	while (have < m->head.total) {
 		struct gck_link_mpi piece;
@@ -177,7 +177,7 @@ static int receive_rest(const struct gck_mpi_link *l, struct gck_mpi_message *m,
 	return 1;
 }
 
-int gck_mpi_link_receive(const struct gck_mpi_link *l, struct gck_mpi_message *m, int ms)
+int gck_inside_link_receive(const struct gck_inside_link *l, struct gck_inside_message *m, int ms)
 {
 	size_t n;
 	int rc = receive_piece(l, &m->head, ms, &n);
@@ -193,11 +193,11 @@ int gck_mpi_link_receive(const struct gck_mpi_link *l, struct gck_mpi_message *m
 	memcpy(m->data, m->head.data, n);
 	rc = receive_rest(l, m, n);
 	if (rc < 0)
-		gck_mpi_link_drop(m);
+		gck_inside_link_drop(m);
 	return rc;
 }
 
-void gck_mpi_link_drop(struct gck_mpi_message *m)
+void gck_inside_link_drop(struct gck_inside_message *m)
 {
 	free(m->data);
 	m->data = NULL;

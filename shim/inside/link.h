@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The MPI thread's end of its link to the agent: messages, whole (shim/link.h has the packets). */
-#ifndef GCK_MPI_LINK_H
-#define GCK_MPI_LINK_H
+ * The end that a thread of a stand-in has of its link to the agent: messages, whole (shim/link.h has the packets). */
+#ifndef GCK_INSIDE_LINK_H
+#define GCK_INSIDE_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,35 +10,35 @@
 #include "common/error.h"
 #include "shim/link.h"
 
-struct gck_mpi_link {
+struct gck_inside_link {
 	int fd;              /* -1: none */
 	uint64_t cookie;     /* of that socket: the program may put another file in its place */
 };
 
-struct gck_mpi_message {
+struct gck_inside_message {
 	struct gck_link_mpi head; /* its data are those of the last piece: use `data` */
-	void *data;          /* head.total bytes, aligned for words; freed by gck_mpi_link_drop */
+	void *data;          /* head.total bytes, aligned for words; freed by gck_inside_link_drop */
 };
 
 /* Connect to an agent's abstract name, out of the way of the program's descriptors. */
-int gck_mpi_link_connect(struct gck_mpi_link *l, const char *name, struct gck_error *err);
+int gck_inside_link_connect(struct gck_inside_link *l, const char *name, struct gck_error *err);
 
 /* Is the number still the socket that connect made? */
-bool gck_mpi_link_is_ours(const struct gck_mpi_link *l);
+bool gck_inside_link_is_ours(const struct gck_inside_link *l);
 
 /* Closes it if it is still ours; else forgets it. */
-void gck_mpi_link_close(struct gck_mpi_link *l);
+void gck_inside_link_close(struct gck_inside_link *l);
 
 /* From another thread: whoever waits for a message is told that the link has ended. */
-void gck_mpi_link_wake(const struct gck_mpi_link *l);
+void gck_inside_link_wake(const struct gck_inside_link *l);
 
 /* Send a message whose head is m's type, seq, round and value. -1: the link has ended. */
-int gck_mpi_link_send(const struct gck_mpi_link *l, const struct gck_link_mpi *m, const void *data,
+int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_link_mpi *m, const void *data,
 		      size_t size);
 
 /* Wait up to ms (-1: for ever) for a message. 1; 0: none came; -1: the link has ended, or broke a
  * rule. */
-int gck_mpi_link_receive(const struct gck_mpi_link *l, struct gck_mpi_message *m, int ms);
-void gck_mpi_link_drop(struct gck_mpi_message *m);
+int gck_inside_link_receive(const struct gck_inside_link *l, struct gck_inside_message *m, int ms);
+void gck_inside_link_drop(struct gck_inside_message *m);
 
 #endif

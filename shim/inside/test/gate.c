@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include "common/test/tap.h"
-#include "shim/mpi/gate.h"
-#include "shim/mpi/load.h"
-#include "shim/mpi/namespace/namespace.h"
+#include "shim/inside/gate.h"
 
 #define THREADS 4
 #define ROUNDS 300
@@ -19,14 +17,12 @@ static _Atomic int inside;
 static _Atomic uint64_t passed, parks;
 
 /* What gate.c needs of the rest. */
-int gck_mpi_load(struct gck_error *err)
+void gck_gate_admit(void)
 {
-	(void)err;
 	atomic_fetch_add(&loads, 1);
-	return 0;
 }
 
-void gck_mpi_ns_adopt(pthread_t thread)
+void gck_gate_admitted(pthread_t thread)
 {
 	(void)thread;
 }
@@ -40,25 +36,25 @@ static void nap(long us)
 
 static void nested(void)
 {
-	gck_mpi_enter();
-	gck_mpi_park_if_closed(); /* nothing, in a call within a call */
-	gck_mpi_leave();
+	gck_gate_enter(__func__, 0);
+	gck_gate_park_if_closed(); /* nothing, in a call within a call */
+	gck_gate_leave();
 }
 
 /* In a row: a short call, one with a call within, one that waits and parks. */
 static void *worker(void *arg)
 {
 	while (!atomic_load(&stop)) {
-		gck_mpi_enter_as("PMPI_Barrier");
+		gck_gate_enter("MPI_Barrier", 0);
 		atomic_fetch_add(&inside, 1);
 		nested();
 		atomic_fetch_sub(&inside, 1);
-		if (gck_mpi_park_if_closed())
+		if (gck_gate_park_if_closed())
 			atomic_fetch_add(&parks, 1);
 		atomic_fetch_add(&inside, 1);
 		atomic_fetch_add(&passed, 1);
 		atomic_fetch_sub(&inside, 1);
-		gck_mpi_leave();
+		gck_gate_leave();
 	}
 	return arg;
 }
@@ -68,13 +64,13 @@ static bool close_and_look(void)
 	uint64_t before;
 	bool good;
 
-	gck_mpi_gate_close();
-	good = gck_mpi_gate_wait_empty(2000) && gck_mpi_gate_empty();
+	gck_gate_close();
+	good = gck_gate_wait_empty(2000) && gck_gate_empty();
 	before = atomic_load(&passed);
 	good = good && atomic_load(&inside) == 0;
 	nap(200);
 	good = good && atomic_load(&passed) == before && atomic_load(&inside) == 0;
-	gck_mpi_gate_open();
+	gck_gate_open();
 	return good;
 }
 
@@ -105,45 +101,45 @@ static void many_rounds(void)
 
 static void *stays(void *arg)
 {
-	gck_mpi_enter_as("PMPI_Allreduce");
+	gck_gate_enter("cuStreamSynchronize", 0x1234);
 	while (!atomic_load(&stop))
 		nap(100);
-	gck_mpi_leave();
+	gck_gate_leave();
 	return arg;
 }
 
 static void one_stays(void)
 {
-	char where[64];
+	struct gck_gate_place where;
 	pthread_t thread;
 
 	atomic_store(&stop, false);
 	pthread_create(&thread, NULL, stays, NULL);
-	for (where[0] = '\0'; !where[0]; nap(100))
-		gck_mpi_gate_where(where, sizeof(where));
-	is_str(where, "MPI_Allreduce", "the function that a thread is in has its name");
-	gck_mpi_gate_close();
-	ok(!gck_mpi_gate_wait_empty(30), "with a thread inside, it is not empty");
-	ok(!gck_mpi_gate_empty(), "nor when asked again");
+	while (!gck_gate_where(&where))
+		nap(100);
+	is_str(where.function, "cuStreamSynchronize", "the function that a thread is in has its name");
+	is_int((long long)where.object, 0x1234, "and what it waits for");
+	gck_gate_close();
+	ok(!gck_gate_wait_empty(30), "with a thread inside, it is not empty");
+	ok(!gck_gate_empty(), "nor when asked again");
 	atomic_store(&stop, true);
-	ok(gck_mpi_gate_wait_empty(2000), "it is, once the thread has left");
-	gck_mpi_gate_where(where, sizeof(where));
-	is_str(where, "", "and then nobody is anywhere");
-	gck_mpi_gate_open();
+	ok(gck_gate_wait_empty(2000), "it is, once the thread has left");
+	ok(!gck_gate_where(&where), "and then nobody is anywhere");
+	gck_gate_open();
 	pthread_join(thread, NULL);
 }
 
 static void mpi_thread(void)
 {
-	gck_mpi_enter();
-	gck_mpi_leave();
-	gck_mpi_thread->passes = true;
-	gck_mpi_gate_close();
-	gck_mpi_enter();
-	ok(gck_mpi_gate_empty(), "the MPI thread passes a closed gate, and does not count");
-	ok(!gck_mpi_park_if_closed(), "nor does it park");
-	gck_mpi_leave();
-	gck_mpi_gate_open();
+	gck_gate_enter(__func__, 0);
+	gck_gate_leave();
+	gck_gate_self->passes = true;
+	gck_gate_close();
+	gck_gate_enter(__func__, 0);
+	ok(gck_gate_empty(), "the MPI thread passes a closed gate, and does not count");
+	ok(!gck_gate_park_if_closed(), "nor does it park");
+	gck_gate_leave();
+	gck_gate_open();
 }
 
 int main(void)
