@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Contexts are listed when they are made. A primary context is made and ends with its uses; whether it
+ * lives is asked of the driver. */
+#include "shim/cuda/context.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "shim/cuda/function.h"
+#include "shim/cuda/set.h"
+
+static struct {
+	pthread_mutex_t lock;
+	struct gck_cuda_set made;    /* context: 1 */
+	struct gck_cuda_set primary; /* device + 1: context, as seen last */
+	bool incomplete;             /* no memory for an entry */
+} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void note(struct gck_cuda_set *set, uint64_t handle, uint64_t value)
+{
+	uint64_t *place;
+
+	pthread_mutex_lock(&contexts.lock);
+	place = gck_cuda_set_put(set, handle);
+	if (place)
+		*place = value;
+	else
+		contexts.incomplete = true;
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+static CUresult made(CUresult rc, CUcontext *context)
+{
+	if (rc == CUDA_SUCCESS)
+		note(&contexts.made, (uint64_t)(uintptr_t)*context, 1);
+	return rc;
+}
+
+static void gone(CUcontext context)
+{
+	gck_cuda_streams_forget(context);
+	pthread_mutex_lock(&contexts.lock);
+	gck_cuda_set_drop(&contexts.made, (uint64_t)(uintptr_t)context);
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+/* ---- created contexts ----------------------------------------------------------------------- */
+
+GCK_CUDA_FUNCTION(cuCtxCreate, (CUcontext *context, unsigned int flags, CUdevice device))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = made(gck_cuda_real.cuCtxCreate(context, flags, device), context);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuCtxCreate_v2, (CUcontext *context, unsigned int flags, CUdevice device))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = made(gck_cuda_real.cuCtxCreate_v2(context, flags, device), context);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuCtxCreate_v3, (CUcontext *context, CUexecAffinityParam *affinity, int n,
+				   unsigned int flags, CUdevice device))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = made(gck_cuda_real.cuCtxCreate_v3(context, affinity, n, flags, device), context);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params,
+				   unsigned int flags, CUdevice device))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = made(gck_cuda_real.cuCtxCreate_v4(context, params, flags, device), context);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuCtxDestroy, (CUcontext context))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	gone(context);
+	rc = gck_cuda_real.cuCtxDestroy(context);
+	if (rc)
+		made(CUDA_SUCCESS, &context); /* it was not */
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuCtxDestroy_v2, (CUcontext context))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	gone(context);
+	rc = gck_cuda_real.cuCtxDestroy_v2(context);
+	if (rc)
+		made(CUDA_SUCCESS, &context); /* it was not */
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* The last detach ends it. */
+GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
+{
+	unsigned int version;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuCtxDetach(context);
+	if (rc == CUDA_SUCCESS && gck_cuda_real.cuCtxGetApiVersion(context, &version))
+		gone(context);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* ---- primary contexts ----------------------------------------------------------------------- */
+
+static bool is_active(CUdevice device)
+{
+	unsigned int flags;
+	int active = 0;
+
+	return gck_cuda_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+	       active;
+}
+
+/* After a release or reset. */
+static void look_at_primary(CUdevice device)
+{
+	const uint64_t *context;
+
+	if (is_active(device))
+		return;
+	pthread_mutex_lock(&contexts.lock);
+	context = gck_cuda_set_get(&contexts.primary, (uint64_t)device + 1);
+	pthread_mutex_unlock(&contexts.lock);
+	if (context)
+		gck_cuda_streams_forget((CUcontext)(uintptr_t)*context);
+}
+
+GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuDevicePrimaryCtxRetain(context, device);
+	if (rc == CUDA_SUCCESS)
+		note(&contexts.primary, (uint64_t)device + 1, (uint64_t)(uintptr_t)*context);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* Its streams end with it whatever the old functions were called. */
+#define ENDS_PRIMARY(name) \
+	GCK_CUDA_FUNCTION(name, (CUdevice device)) \
+	{ \
+		CUresult rc; \
+		GCK_CUDA_ENTER(0); \
+		rc = gck_cuda_real.name(device); \
+		look_at_primary(device); \
+		GCK_CUDA_LEAVE(); \
+		return rc; \
+	}
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease)
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2)
+ENDS_PRIMARY(cuDevicePrimaryCtxReset)
+ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2)
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static int device_of(CUcontext context, CUdevice *device, struct gck_error *err)
+{
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
+
+	if (rc)
+		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
+	rc = gck_cuda_real.cuCtxGetDevice(device);
+	gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	return rc ? gck_cuda_fail(err, "cuCtxGetDevice", rc) : 0;
+}
+
+static int take_made(struct gck_cuda_contexts *all, struct gck_error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < contexts.made.room; i++) {
+		struct gck_cuda_context *c = &all->v[all->n];
+
+		c->context = (CUcontext)(uintptr_t)contexts.made.entries[i].handle;
+		c->primary = 0;
+		if (c->context) {
+			rc = device_of(c->context, &c->device, err);
+			all->n += rc == 0;
+		}
+	}
+	return rc;
+}
+
+static int take_primary(struct gck_cuda_contexts *all, int ndevices, struct gck_error *err)
+{
+	for (int i = 0; i < ndevices; i++) {
+		struct gck_cuda_context *c = &all->v[all->n];
+		CUresult rc = gck_cuda_real.cuDeviceGet(&c->device, i);
+
+		if (rc)
+			return gck_cuda_fail(err, "cuDeviceGet", rc);
+		if (!is_active(c->device))
+			continue;
+		rc = gck_cuda_real.cuDevicePrimaryCtxRetain(&c->context, c->device);
+		if (rc)
+			return gck_cuda_fail(err, "cuDevicePrimaryCtxRetain", rc);
+		c->primary = 1;
+		all->n++;
+	}
+	return 0;
+}
+
+int gck_cuda_contexts_take(struct gck_cuda_contexts *all, struct gck_error *err)
+{
+	int ndevices = 0, failed;
+	CUresult rc = gck_cuda_real.cuDeviceGetCount(&ndevices);
+
+	if (rc)
+		return gck_cuda_fail(err, "cuDeviceGetCount", rc);
+	pthread_mutex_lock(&contexts.lock);
+	*all = (struct gck_cuda_contexts){
+		.v = calloc(contexts.made.n + (size_t)ndevices + 1, sizeof *all->v)};
+	if (!all->v || contexts.incomplete)
+		failed = gck_fail(err, ENOMEM, "no memory for a list of the CUDA contexts");
+	else
+		failed = take_made(all, err) || take_primary(all, ndevices, err) ? -1 : 0;
+	pthread_mutex_unlock(&contexts.lock);
+	if (failed)
+		gck_cuda_contexts_give(all);
+	return failed;
+}
+
+void gck_cuda_contexts_give(struct gck_cuda_contexts *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->v[i].primary)
+			gck_cuda_real.cuDevicePrimaryCtxRelease_v2(all->v[i].device);
+	}
+	free(all->v);
+	*all = (struct gck_cuda_contexts){.v = NULL};
+}
+
+const char *gck_cuda_error_name(CUresult rc)
+{
+	const char *name = NULL;
+
+	if (gck_cuda_real.cuGetErrorName(rc, &name) || !name)
+		return "an unknown error";
+	return name;
+}
+
+int gck_cuda_fail(struct gck_error *err, const char *function, CUresult rc)
+{
+	return gck_fail(err, rc == CUDA_ERROR_OUT_OF_MEMORY ? ENOMEM : EIO, "%s: %s", function,
+			gck_cuda_error_name(rc));
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The steps from a running process to one that an image can be taken of, and back. In the CUDA
+ * thread. */
+#ifndef GCK_CUDA_DRAIN_H
+#define GCK_CUDA_DRAIN_H
+
+#include <stdbool.h>
+
+#include "shim/cuda/part.h"
+
+/* Gate shut, GPU idle, parts drained, the driver locked and checkpointed. 0: the process holds no GPU
+ * until gck_cuda_resume. -1: it runs as before, unharmed, and err says why; or lost is set: it could
+ * not be brought back. */
+int gck_cuda_drain(const struct gck_cuda_order *order, bool *lost, struct gck_error *err);
+
+/* And back, here or, restored, in a process made of the image. -1: the process has lost its GPU; the
+ * gate stays closed. */
+int gck_cuda_resume(bool restored, struct gck_error *err);
+
+/* driver.c: the driver's own checkpoint of this process, by itself. */
+int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err);
+int gck_cuda_driver_up(struct gck_error *err);
+/* Can it? Drivers before CUDA 12.8 cannot. */
+bool gck_cuda_driver_able(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+#include "shim/cuda/drain.h"
+#include "shim/cuda/part.h"
+
+static void able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	if (!gck_cuda_driver_able())
+		tell(arg, "the CUDA driver of this node", "it has no checkpoints (CUDA before 12.8)",
+		     "install a newer driver");
+}
+
+static const struct gck_cuda_part driver_part = {.name = "driver", .able = able};
+
+/* Memory goes before the stacks shrink: copies on the device need none, and what is cheap to take
+ * back comes last. */
+const struct gck_cuda_part *const gck_cuda_parts[] = {
+	&driver_part, &gck_cuda_alive_part, &gck_cuda_unknown_part, &gck_cuda_limits_part, NULL,
+};
+
+void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	for (size_t i = 0; gck_cuda_parts[i]; i++) {
+		if (gck_cuda_parts[i]->able)
+			gck_cuda_parts[i]->able(tell, arg);
+	}
+}
