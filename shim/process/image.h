@@ -122,6 +122,7 @@ enum gck_fd_kind {
 	GCK_FD_STDIO,      /* one of the task's own stdin, stdout, stderr: `peer` is 0..2 */
 	GCK_FD_FILE, GCK_FD_DIR, GCK_FD_PIPE, GCK_FD_EVENTFD, GCK_FD_EPOLL, GCK_FD_TIMERFD,
 	GCK_FD_SIGNALFD, GCK_FD_MEMFD, GCK_FD_SOCKETPAIR, GCK_FD_DEVICE,
+	GCK_FD_LISTENER,   /* a listening unix socket with an abstract name */
 };
 
 struct gck_epoll_entry {
@@ -135,7 +136,7 @@ struct gck_file {
 	enum gck_fd_kind kind;
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
-	char *path;                /* files, directories, devices; NULL otherwise */
+	char *path;                /* files, directories, devices; "@name" of a listener; else NULL */
 	uint64_t size;             /* of a file, at the checkpoint */
 	int64_t mtime_ns;
 	uint32_t mode;
@@ -153,7 +154,7 @@ struct gck_file {
 	int32_t peer;              /* GCK_FD_STDIO: 0..2 */
 	bool write_end;
 	uint32_t pipe_size;
-	uint64_t count;            /* eventfd: counter */
+	uint64_t count;            /* eventfd: counter; listener: backlog */
 	bool semaphore;            /* eventfd */
 	int32_t clock;             /* timerfd */
 	uint64_t value_ns, interval_ns, ticks; /* timerfd: 0 value: disarmed */

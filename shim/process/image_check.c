@@ -2,6 +2,7 @@
  * What has to hold between the values of an image: order, overlap, indexes that exist. */
 #include <inttypes.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "shim/process/image_fields.h"
 
@@ -121,9 +122,19 @@ static int check_ends(const struct gck_image *img, size_t i, struct gck_error *e
 	return 0;
 }
 
-static bool path_needed(const struct gck_file *f)
+static bool has_path(const struct gck_file *f)
 {
-	return f->kind == GCK_FD_FILE || f->kind == GCK_FD_DIR || f->kind == GCK_FD_DEVICE;
+	switch (f->kind) {
+	case GCK_FD_FILE:
+	case GCK_FD_DIR:
+	case GCK_FD_DEVICE:
+		return f->path && f->path[0] == '/';
+	case GCK_FD_LISTENER:
+		return f->path && f->path[0] == '@' && f->path[1] &&
+		       strlen(f->path) <= sizeof(((struct sockaddr_un *)0)->sun_path);
+	default:
+		return true;
+	}
 }
 
 static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
@@ -145,7 +156,7 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 {
 	const struct gck_file *f = &img->files[i];
 
-	if (path_needed(f) && (!f->path || f->path[0] != '/'))
+	if (!has_path(f))
 		return gck_fail(err, EINVAL, "file %zu has no path", i);
 	if ((f->kind == GCK_FD_MEMFD) != (f->object >= 0) ||
 	    (f->object >= 0 && (size_t)f->object >= img->nobjects))

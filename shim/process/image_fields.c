@@ -105,7 +105,7 @@ static const struct gck_field epoll_fields[] = {
 static const struct gck_shape epoll_shape = SHAPE("epoll entry", gck_epoll_entry, epoll_fields);
 
 static const struct gck_field file_fields[] = {
-	INT(gck_file, kind, 0, GCK_FD_DEVICE),
+	INT(gck_file, kind, 0, GCK_FD_LISTENER),
 	HEX(gck_file, flags, UINT32_MAX),
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),

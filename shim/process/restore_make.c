@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/process/restore.h"
@@ -240,6 +242,20 @@ static int make_socket(struct gck_restore *r, const struct gck_file *f, struct g
 	return dup(pair->end[side]);
 }
 
+static int make_listener(const struct gck_file *f, struct gck_error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(f->path));
+	int fd = socket(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return fail_on(err, f, "socket for");
+	memcpy(a.sun_path + 1, f->path + 1, strlen(f->path) - 1);
+	if (bind(fd, (struct sockaddr *)&a, size) || listen(fd, (int)f->count))
+		return fail_on(err, f, "listening at"), drop(fd);
+	return set_status(fd, f, err) ? drop(fd) : fd;
+}
+
 int gck_restore_make(struct gck_restore *r, size_t i, struct gck_error *err)
 {
 	const struct gck_file *f = &r->img->files[i];
@@ -254,6 +270,8 @@ int gck_restore_make(struct gck_restore *r, size_t i, struct gck_error *err)
 		return make_pipe(r, f, err);
 	case GCK_FD_SOCKETPAIR:
 		return make_socket(r, f, err);
+	case GCK_FD_LISTENER:
+		return make_listener(f, err);
 	case GCK_FD_EVENTFD:
 		return make_eventfd(f, err);
 	case GCK_FD_EPOLL:

@@ -72,11 +72,35 @@ static void do_udp(void)
 
 static void do_unix(void)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "socket"};
 
+	unlink(a.sun_path);
 	fds[0] = socket(AF_UNIX, SOCK_STREAM, 0);
-	if (bind(fds[0], (struct sockaddr *)&a, sizeof(a.sun_family)) || listen(fds[0], 1))
+	if (bind(fds[0], (struct sockaddr *)&a, sizeof(a)) || listen(fds[0], 1))
 		perror("listen");
+}
+
+/* A name of the kernel's choice, "@00a1f" say. */
+static int listen_abstract(int type, int backlog)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, type, 0);
+
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a.sun_family)) || listen(fd, backlog))
+		perror("listen");
+	return fd;
+}
+
+static void do_connected(void)
+{
+	struct sockaddr_un a;
+	socklen_t n = sizeof(a);
+
+	fds[0] = listen_abstract(SOCK_STREAM, 1);
+	fds[1] = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (getsockname(fds[0], (struct sockaddr *)&a, &n) ||
+	    connect(fds[1], (struct sockaddr *)&a, n))
+		perror("connect");
 }
 
 static void do_inotify(void)
@@ -358,6 +382,7 @@ static void do_descriptors(void)
 	file = open("unlinked", O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (write(file, "unlinked text", 13) != 13 || unlink("unlinked"))
 		perror("unlinked");
+	listen_abstract(SOCK_SEQPACKET, 7);
 	if (open("/dev/null", O_WRONLY) < 0 || open(".", O_RDONLY | O_DIRECTORY) < 0)
 		perror("open");
 }
@@ -531,6 +556,7 @@ static const struct {
 	void (*make)(void), (*undo)(void);
 } things[] = {
 	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"unix", do_unix, NULL},
+	{"connected", do_connected, NULL},
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
 	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},
 	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},

@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -153,7 +154,9 @@ static void pass(int in, int out, long i)
 
 struct kernel {
 	int pipe[2], stream[2], event, semaphore, epoll, timer, signal, memory, appended, same;
-	int rewritten, unlinked, nameless, path, null, dir;
+	int rewritten, unlinked, nameless, path, null, dir, listener;
+	struct sockaddr_un name; /* the listener's, that the kernel chose */
+	socklen_t name_size;
 	long ticks;
 };
 
@@ -192,7 +195,14 @@ static void open_kernel(struct kernel *k)
 	CHECK((k->path = open(directory, O_PATH)) >= 0);
 	CHECK((k->null = open("/dev/null", O_WRONLY)) >= 0);
 	CHECK((k->dir = open(directory, O_RDONLY | O_DIRECTORY)) >= 0);
+	CHECK((k->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
+	k->name.sun_family = AF_UNIX;
+	CHECK(!bind(k->listener, (struct sockaddr *)&k->name, sizeof k->name.sun_family));
+	k->name_size = sizeof k->name;
+	CHECK(!getsockname(k->listener, (struct sockaddr *)&k->name, &k->name_size));
+	CHECK(!listen(k->listener, 2));
 	CHECK((k->epoll = epoll_create1(EPOLL_CLOEXEC)) >= 0);
+	watch(k, k->listener, 0x3333333300000003ull);
 	watch(k, k->timer, 0x1111111100000001ull);
 	watch(k, k->signal, 0x2222222200000002ull);
 }
@@ -253,6 +263,24 @@ static void one_round(struct kernel *k, long i)
 	look(k, i % 50 == 0);
 }
 
+/* The name leads to the socket, one connection more than the backlog waits, and no more. */
+static void connect_all(const struct kernel *k)
+{
+	const struct sockaddr *name = (const struct sockaddr *)&k->name;
+	struct epoll_event e[4];
+	bool seen = false;
+
+	CHECK(accept(k->listener, NULL, NULL) == -1 && errno == EAGAIN);
+	for (int i = 0; i < 4; i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+		CHECK((connect(fd, name, k->name_size) == 0) == (i < 3));
+	}
+	for (int i = epoll_wait(k->epoll, e, 4, 0); i-- > 0;)
+		seen |= e[i].data.u64 == 0x3333333300000003ull;
+	CHECK(seen && accept(k->listener, NULL, NULL) >= 0);
+}
+
 static void run_kernel(void)
 {
 	struct kernel k = {0};
@@ -272,6 +300,7 @@ static void run_kernel(void)
 	CHECK(fcntl(k.appended, F_GETFL) & O_APPEND);
 	CHECK(!fstatat(k.path, "appended", &st, 0));
 	CHECK(!fstat(k.rewritten, &st));
+	connect_all(&k);
 	printf("kernel %ld %ld %s\n", rounds, (long)st.st_size,
 	       k.ticks > rounds / 3 ? "ticks" : "few");
 }

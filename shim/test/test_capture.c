@@ -20,7 +20,8 @@ static void test_able(void)
 {
 	static const char *const bad[][2] = {
 		{"tcp", "a listening socket at"}, {"udp", "a UDP socket"},
-		{"unix", "a unix socket that is listening"}, {"inotify", "anon_inode:inotify"},
+		{"unix", "a unix socket that is listening under the name of a file"},
+		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
 		{"pidfd", "[pidfd]"}, {"lock", "a lock is held"}, {"flock", "a lock is held"},
 		{"fifo", "a named pipe"}, {"device", "a device: /dev/"},
 		{"renamed", "belongs to another file"}, {"large", "more than files="},
@@ -149,6 +150,9 @@ static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
 	o = file_of(img, GCK_FD_SOCKETPAIR, 1);
 	ok(f && o && f->id == o->id && f->sock_type == SOCK_STREAM, "both ends of a socketpair");
 	ok(f && f->data_size == 11 && holds(r, &f->data, "in a socket"), "with what is in it");
+	f = file_of(img, GCK_FD_LISTENER, 0);
+	ok(f && f->path[0] == '@' && strlen(f->path) == 6 && f->sock_type == SOCK_SEQPACKET &&
+	   f->count == 7, "a listening socket with an abstract name");
 	f = file_of(img, GCK_FD_EVENTFD, 0);
 	ok(f && f->count == 7 && f->semaphore, "an eventfd");
 	f = file_of(img, GCK_FD_EPOLL, 0);
