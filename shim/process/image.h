@@ -19,6 +19,7 @@
 
 #define GCK_IMAGE_FORMAT 1
 #define GCK_PAGE 4096u
+#define GCK_SOCKET_NAME_MAX 107
 #define GCK_WINDOW_PAGES 64u /* a chunk holds the stored pages of a window of so many pages */
 #define GCK_WINDOW ((uint64_t)GCK_WINDOW_PAGES * GCK_PAGE)
 #define GCK_WINDOW_TEXT 36 /* a window in a manifest: 12 hex digits number, 16 mask, 8 chunk */
@@ -136,7 +137,7 @@ struct gck_file {
 	enum gck_fd_kind kind;
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
-	char *path;                /* files, directories, devices; "@name" of a listener; else NULL */
+	char *path;                /* files, directories, devices; NULL otherwise */
 	uint64_t size;             /* of a file, at the checkpoint */
 	int64_t mtime_ns;
 	uint32_t mode;
@@ -149,6 +150,8 @@ struct gck_file {
 	uint64_t data_size;
 	uint64_t id;               /* pipes and socketpairs: both ends have the same; an end that is
 				    * not in the list was closed */
+	unsigned char *name;       /* listener: behind the zero that makes it abstract; it may */
+	size_t name_size;          /* have zeros in it, as libcuda's does at its end */
 	int32_t sock_type;         /* SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET */
 	uint32_t shutdown;         /* socketpair: bit 0 receiving, bit 1 sending is shut down */
 	int32_t peer;              /* GCK_FD_STDIO: 0..2 */

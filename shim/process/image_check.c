@@ -2,7 +2,6 @@
  * What has to hold between the values of an image: order, overlap, indexes that exist. */
 #include <inttypes.h>
 #include <string.h>
-#include <sys/un.h>
 
 #include "shim/process/image_fields.h"
 
@@ -122,19 +121,9 @@ static int check_ends(const struct gck_image *img, size_t i, struct gck_error *e
 	return 0;
 }
 
-static bool has_path(const struct gck_file *f)
+static bool path_needed(const struct gck_file *f)
 {
-	switch (f->kind) {
-	case GCK_FD_FILE:
-	case GCK_FD_DIR:
-	case GCK_FD_DEVICE:
-		return f->path && f->path[0] == '/';
-	case GCK_FD_LISTENER:
-		return f->path && f->path[0] == '@' && f->path[1] &&
-		       strlen(f->path) <= sizeof(((struct sockaddr_un *)0)->sun_path);
-	default:
-		return true;
-	}
+	return f->kind == GCK_FD_FILE || f->kind == GCK_FD_DIR || f->kind == GCK_FD_DEVICE;
 }
 
 static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
@@ -156,8 +145,10 @@ static int check_file(const struct gck_image *img, size_t i, struct gck_error *e
 {
 	const struct gck_file *f = &img->files[i];
 
-	if (!has_path(f))
+	if (path_needed(f) && (!f->path || f->path[0] != '/'))
 		return gck_fail(err, EINVAL, "file %zu has no path", i);
+	if ((f->kind == GCK_FD_LISTENER) != (f->name_size > 0))
+		return gck_fail(err, EINVAL, "file %zu is no listener with a name", i);
 	if ((f->kind == GCK_FD_MEMFD) != (f->object >= 0) ||
 	    (f->object >= 0 && (size_t)f->object >= img->nobjects))
 		return gck_fail(err, EINVAL, "file %zu has an object that is not there", i);

@@ -119,6 +119,7 @@ static const struct gck_field file_fields[] = {
 	WINDOWS(gck_file, data),
 	INT(gck_file, data_size, 0, MAX_SIZE),
 	HEX(gck_file, id, UINT64_MAX),
+	BLOB(gck_file, name, name_size, 0, GCK_SOCKET_NAME_MAX),
 	INT(gck_file, sock_type, 0, SOCK_SEQPACKET),
 	INT(gck_file, shutdown, 0, 3),
 	INT(gck_file, peer, 0, 2),

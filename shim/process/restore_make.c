@@ -245,14 +245,17 @@ static int make_socket(struct gck_restore *r, const struct gck_file *f, struct g
 static int make_listener(const struct gck_file *f, struct gck_error *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(f->path));
+	size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + f->name_size;
 	int fd = socket(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return fail_on(err, f, "socket for");
-	memcpy(a.sun_path + 1, f->path + 1, strlen(f->path) - 1);
-	if (bind(fd, (struct sockaddr *)&a, size) || listen(fd, (int)f->count))
-		return fail_on(err, f, "listening at"), drop(fd);
+		return fail_on(err, f, "socket");
+	memcpy(a.sun_path + 1, f->name, f->name_size);
+	if (bind(fd, (struct sockaddr *)&a, (socklen_t)size) || listen(fd, (int)f->count)) {
+		gck_fail(err, errno, "listening at @%.*s: %s", (int)f->name_size,
+			 (const char *)f->name, strerror(errno));
+		return drop(fd);
+	}
 	return set_status(fd, f, err) ? drop(fd) : fd;
 }
 

@@ -10,6 +10,7 @@
 #include <linux/unix_diag.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -142,38 +143,36 @@ static bool unnamed(int fd)
 	return getpeername(fd, (void *)&a, &n) != 0 || n <= sizeof(a.sun_family);
 }
 
-/* A listening socket with an abstract name, as libcuda has one: its name for an image, "@name". One
- * with a file for its name, or a name that is no text, is none of these: NULL. */
-static char *abstract_name(int fd)
+/* The abstract name that a socket has, behind its first zero. Its length, 0: it has none. */
+static size_t abstract_name(int fd, unsigned char name[GCK_SOCKET_NAME_MAX])
 {
-	struct sockaddr_un a = {0};
+	const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+	struct sockaddr_un a;
 	socklen_t n = sizeof(a);
-	size_t length;
 
-	if (getsockname(fd, (void *)&a, &n) || n <= offsetof(struct sockaddr_un, sun_path) + 1 ||
-	    a.sun_path[0])
-		return NULL;
-	length = n - offsetof(struct sockaddr_un, sun_path);
-	a.sun_path[0] = '@';
-	return memchr(a.sun_path, 0, length) ? NULL : strndup(a.sun_path, length);
+	if (getsockname(fd, (void *)&a, &n) || n <= head || n > sizeof(a) || a.sun_path[0])
+		return 0;
+	memcpy(name, a.sun_path + 1, n - head);
+	return n - head;
 }
 
-/* 1: it is not one that is carried. */
-static int read_listener(struct gck_scan *s, const struct gck_fd_view *v, int copy,
-			 struct gck_file *x)
+static int read_listener(struct gck_scan *s, const struct gck_fd_view *v,
+			 const unsigned char *name, size_t size, struct gck_file *x)
 {
 	struct known k;
 
-	x->path = abstract_name(copy);
-	if (!x->path)
-		return 1;
 	if (ask_kernel((uint32_t)v->st.st_ino, &k, s->err))
 		return -1;
 	x->kind = GCK_FD_LISTENER;
 	x->count = k.backlog;
+	x->name = malloc(size);
+	if (!x->name)
+		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	memcpy(x->name, name, size);
+	x->name_size = size;
 	if (k.waiting)
-		gck_find(s->f, true, v->object, "try again", "a connection to %s waits to be "
-			 "accepted", x->path);
+		gck_find(s->f, true, v->object, "try again", "a connection to @%.*s waits to be "
+			 "accepted", (int)size, (const char *)name);
 	return 0;
 }
 
@@ -196,8 +195,10 @@ static int read_end(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 
 int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	int copy = gck_target_fd(s->t, v->fd), domain, result = 1;
+	int copy = gck_target_fd(s->t, v->fd), domain, result = 0;
+	unsigned char name[GCK_SOCKET_NAME_MAX];
 	bool listening;
+	size_t n;
 
 	if (copy < 0)
 		return gck_fail(s->err, errno, "cannot look at fd %d of process %d: %s", v->fd,
@@ -206,12 +207,12 @@ int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 	listening = get_option(copy, SO_ACCEPTCONN) > 0;
 	x->kind = GCK_FD_SOCKETPAIR;
 	x->sock_type = get_option(copy, SO_TYPE);
-	if (domain == AF_UNIX && listening)
-		result = read_listener(s, v, copy, x);
-	else if (domain == AF_UNIX && unnamed(copy))
+	if (domain == AF_UNIX && listening && (n = abstract_name(copy, name)))
+		result = read_listener(s, v, name, n, x);
+	else if (domain == AF_UNIX && !listening && unnamed(copy))
 		result = read_end(s, v, x);
-	if (result == 1)
+	else
 		name_socket(s, v, copy, domain, x->sock_type, listening);
 	close(copy);
-	return result < 0 ? -1 : 0;
+	return result;
 }

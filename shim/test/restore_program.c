@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +156,7 @@ static void pass(int in, int out, long i)
 struct kernel {
 	int pipe[2], stream[2], event, semaphore, epoll, timer, signal, memory, appended, same;
 	int rewritten, unlinked, nameless, path, null, dir, listener;
-	struct sockaddr_un name; /* the listener's, that the kernel chose */
+	struct sockaddr_un name; /* the listener's */
 	socklen_t name_size;
 	long ticks;
 };
@@ -197,9 +198,9 @@ static void open_kernel(struct kernel *k)
 	CHECK((k->dir = open(directory, O_RDONLY | O_DIRECTORY)) >= 0);
 	CHECK((k->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0)) >= 0);
 	k->name.sun_family = AF_UNIX;
-	CHECK(!bind(k->listener, (struct sockaddr *)&k->name, sizeof k->name.sun_family));
-	k->name_size = sizeof k->name;
-	CHECK(!getsockname(k->listener, (struct sockaddr *)&k->name, &k->name_size));
+	k->name_size = offsetof(struct sockaddr_un, sun_path) + 20; /* zeros at its end */
+	snprintf(k->name.sun_path + 1, 18, "program-%d", getpid());
+	CHECK(!bind(k->listener, (struct sockaddr *)&k->name, k->name_size));
 	CHECK(!listen(k->listener, 2));
 	CHECK((k->epoll = epoll_create1(EPOLL_CLOEXEC)) >= 0);
 	watch(k, k->listener, 0x3333333300000003ull);
