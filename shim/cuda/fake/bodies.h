@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the fake driver implements. A function with a _ptsz or _ptds variant has one body for both;
+ * it asks fake_per_thread(). */
+#ifndef FAKE_BODIES_H
+#define FAKE_BODIES_H
+
+#include "shim/cuda/fake/fake.h"
+
+#define BODY(name) __typeof__(name) fake_##name
+
+BODY(cuInit); BODY(cuDriverGetVersion); BODY(cuGetErrorName); BODY(cuGetErrorString);
+BODY(cuGetProcAddress); BODY(cuGetProcAddress_v2); BODY(cuGetExportTable);
+BODY(cuDeviceGet); BODY(cuDeviceGetCount); BODY(cuDeviceGetName); BODY(cuDeviceGetUuid);
+BODY(cuDeviceGetUuid_v2); BODY(cuDeviceTotalMem_v2); BODY(cuDeviceGetAttribute);
+BODY(cuDeviceCanAccessPeer);
+
+BODY(cuDevicePrimaryCtxRetain); BODY(cuDevicePrimaryCtxRelease); BODY(cuDevicePrimaryCtxRelease_v2);
+BODY(cuDevicePrimaryCtxReset); BODY(cuDevicePrimaryCtxReset_v2); BODY(cuDevicePrimaryCtxGetState);
+BODY(cuCtxCreate); BODY(cuCtxCreate_v2); BODY(cuCtxCreate_v4); BODY(cuCtxDestroy);
+BODY(cuCtxDestroy_v2); BODY(cuCtxPushCurrent); BODY(cuCtxPushCurrent_v2); BODY(cuCtxPopCurrent);
+BODY(cuCtxPopCurrent_v2); BODY(cuCtxSetCurrent); BODY(cuCtxGetCurrent); BODY(cuCtxGetDevice);
+BODY(cuCtxGetApiVersion); BODY(cuCtxGetId); BODY(cuCtxSynchronize); BODY(cuCtxSetLimit);
+BODY(cuCtxGetLimit); BODY(cuCtxRecordEvent); BODY(cuCtxEnablePeerAccess);
+BODY(cuCtxGetStreamPriorityRange); BODY(cuThreadExchangeStreamCaptureMode);
+
+BODY(cuStreamCreate); BODY(cuStreamCreateWithPriority); BODY(cuStreamDestroy);
+BODY(cuStreamDestroy_v2); BODY(cuStreamQuery); BODY(cuStreamSynchronize); BODY(cuStreamGetCtx);
+BODY(cuStreamGetFlags); BODY(cuStreamGetPriority); BODY(cuStreamWaitEvent); BODY(cuStreamIsCapturing);
+BODY(cuStreamBeginCapture_v2); BODY(cuStreamEndCapture); BODY(cuStreamAddCallback);
+BODY(cuStreamWaitValue32_v2); BODY(cuStreamWriteValue32_v2); BODY(cuLaunchHostFunc);
+BODY(cuGraphInstantiateWithFlags); BODY(cuGraphLaunch); BODY(cuGraphDestroy); BODY(cuGraphExecDestroy);
+BODY(cuEventCreate); BODY(cuEventDestroy); BODY(cuEventDestroy_v2); BODY(cuEventRecord);
+BODY(cuEventQuery); BODY(cuEventSynchronize); BODY(cuEventElapsedTime); BODY(cuEventElapsedTime_v2);
+BODY(cuIpcGetEventHandle); BODY(cuIpcOpenEventHandle);
+
+BODY(cuModuleLoadData); BODY(cuModuleLoad); BODY(cuModuleUnload); BODY(cuModuleGetFunction);
+BODY(cuModuleGetGlobal_v2); BODY(cuLaunchKernel);
+
+BODY(cuMemGetInfo_v2); BODY(cuMemAlloc_v2); BODY(cuMemAllocPitch_v2); BODY(cuMemFree_v2);
+BODY(cuMemGetAddressRange_v2); BODY(cuMemAllocHost_v2); BODY(cuMemHostAlloc); BODY(cuMemFreeHost);
+BODY(cuMemHostRegister_v2); BODY(cuMemHostUnregister); BODY(cuMemHostGetDevicePointer_v2);
+BODY(cuMemHostGetFlags); BODY(cuMemAllocManaged); BODY(cuPointerGetAttribute);
+BODY(cuPointerGetAttributes);
+BODY(cuMemAllocAsync); BODY(cuMemFreeAsync); BODY(cuMemAllocFromPoolAsync); BODY(cuMemPoolCreate);
+BODY(cuMemPoolDestroy); BODY(cuDeviceGetDefaultMemPool); BODY(cuDeviceGetMemPool);
+BODY(cuMemPoolTrimTo);
+
+BODY(cuMemAddressReserve); BODY(cuMemAddressFree); BODY(cuMemCreate); BODY(cuMemRelease);
+BODY(cuMemMap); BODY(cuMemUnmap); BODY(cuMemSetAccess); BODY(cuMemGetAccess);
+BODY(cuMemExportToShareableHandle); BODY(cuMemImportFromShareableHandle);
+BODY(cuMemGetAllocationGranularity); BODY(cuMemGetAllocationPropertiesFromHandle);
+BODY(cuMemRetainAllocationHandle); BODY(cuIpcGetMemHandle); BODY(cuIpcOpenMemHandle_v2);
+BODY(cuIpcCloseMemHandle);
+
+BODY(cuMemcpy); BODY(cuMemcpyHtoD_v2); BODY(cuMemcpyDtoH_v2); BODY(cuMemcpyDtoD_v2);
+BODY(cuMemcpyAsync); BODY(cuMemcpyHtoDAsync_v2); BODY(cuMemcpyDtoHAsync_v2);
+BODY(cuMemcpyDtoDAsync_v2); BODY(cuMemsetD8_v2); BODY(cuMemsetD32_v2); BODY(cuMemsetD8Async);
+BODY(cuMemsetD32Async);
+
+BODY(cuCheckpointProcessGetState); BODY(cuCheckpointProcessLock);
+BODY(cuCheckpointProcessCheckpoint); BODY(cuCheckpointProcessRestore);
+BODY(cuCheckpointProcessUnlock); BODY(cuCheckpointProcessGetRestoreThreadId);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver's own checkpoint of this process, with the states and refusals of driver 580. */
+#include "shim/cuda/fake/bodies.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static CUresult is_this(int pid)
+{
+	if (!fake.inited)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return pid == getpid() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fake_cuCheckpointProcessGetState(int pid, CUprocessState *state)
+{
+	*state = fake.process;
+	return is_this(pid);
+}
+
+CUresult fake_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
+{
+	*tid = pid;
+	return is_this(pid);
+}
+
+/* Waits for the calls and the work that are under way; new calls wait. */
+CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
+{
+	unsigned int ms = args ? args->timeoutMs : 0;
+	CUresult rc = is_this(pid);
+	struct timespec end;
+	bool in_time = true;
+
+	if (rc)
+		return rc;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += ms / 1000;
+	end.tv_nsec += ms % 1000 * 1000000l;
+	if (end.tv_nsec >= 1000000000l) {
+		end.tv_sec++;
+		end.tv_nsec -= 1000000000l;
+	}
+	fake_lock();
+	if (fake.process != CU_PROCESS_STATE_RUNNING) {
+		rc = CUDA_ERROR_ILLEGAL_STATE;
+	} else {
+		fake.process = CU_PROCESS_STATE_LOCKED;
+		while (in_time && (fake.inside || !fake_all_idle(NULL))) {
+			if (ms)
+				in_time = fake_wait_until(&end);
+			else
+				fake_wait();
+		}
+		if (!in_time) {
+			fake.process = CU_PROCESS_STATE_RUNNING;
+			rc = CUDA_ERROR_NOT_READY;
+		}
+		fake_changed();
+	}
+	fake_unlock();
+	return rc;
+}
+
+/* Managed memory: refused, the process unharmed. Memory of another process: taken, and lost. */
+CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
+{
+	CUresult rc = is_this(pid);
+
+	(void)args;
+	if (rc)
+		return rc;
+	fake_lock();
+	if (fake.process != CU_PROCESS_STATE_LOCKED) {
+		rc = CUDA_ERROR_ILLEGAL_STATE;
+	} else if (fake_blocks_have(FAKE_MANAGED)) {
+		rc = CUDA_ERROR_NOT_SUPPORTED;
+	} else {
+		fake.lost = fake_blocks_have(FAKE_IMPORTED);
+		fake_blocks_save();
+		fake.process = CU_PROCESS_STATE_CHECKPOINTED;
+	}
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
+{
+	CUresult rc = is_this(pid);
+
+	(void)args;
+	if (rc)
+		return rc;
+	fake_lock();
+	if (fake.process != CU_PROCESS_STATE_CHECKPOINTED) {
+		rc = CUDA_ERROR_ILLEGAL_STATE;
+	} else if (fake.lost) {
+		fake.process = CU_PROCESS_STATE_FAILED;
+		rc = CUDA_ERROR_NOT_SUPPORTED;
+	} else {
+		fake_blocks_restore();
+		fake.process = CU_PROCESS_STATE_LOCKED;
+	}
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
+{
+	CUresult rc = is_this(pid);
+
+	(void)args;
+	if (rc)
+		return rc;
+	fake_lock();
+	if (fake.process == CU_PROCESS_STATE_LOCKED)
+		fake.process = CU_PROCESS_STATE_RUNNING;
+	else
+		rc = CUDA_ERROR_ILLEGAL_STATE;
+	fake_changed();
+	fake_unlock();
+	return rc;
+}

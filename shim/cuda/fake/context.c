@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: contexts, and each thread's stack of current ones. */
+#include "shim/cuda/fake/bodies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEEPEST 32
+
+static struct CUctx_st *contexts, primary[FAKE_MAX_DEVICES];
+static __thread struct {
+	CUcontext v[DEEPEST];
+	int n;
+} current;
+
+CUcontext fake_current(void)
+{
+	return current.n ? current.v[current.n - 1] : NULL;
+}
+
+static void begin(CUcontext c, CUdevice device, unsigned int flags)
+{
+	c->device = device;
+	c->flags = flags;
+	c->alive = true;
+	c->limits[CU_LIMIT_STACK_SIZE] = 1024;
+	c->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+	c->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+	c->legacy = fake_stream_new(c, 0, 0);
+	c->next = contexts;
+	contexts = c;
+}
+
+static void end(CUcontext c)
+{
+	struct CUctx_st **at = &contexts;
+
+	fake_context_streams_end(c);
+	c->alive = false;
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (*at)
+		*at = c->next;
+}
+
+static bool is_alive(CUcontext c)
+{
+	const struct CUctx_st *at = contexts;
+
+	while (at && at != c)
+		at = at->next;
+	return at != NULL;
+}
+
+/* ---- primary -------------------------------------------------------------------------------- */
+
+CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+	CUresult rc = fake_device(device);
+
+	if (rc)
+		return rc;
+	fake_lock();
+	primary[device].primary = true;
+	if (primary[device].uses++ == 0)
+		begin(&primary[device], device, 0);
+	fake_unlock();
+	*context = &primary[device];
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	CUresult rc = fake_device(device);
+
+	if (rc)
+		return rc;
+	fake_lock();
+	if (!primary[device].uses)
+		rc = CUDA_ERROR_INVALID_CONTEXT;
+	else if (--primary[device].uses == 0)
+		end(&primary[device]);
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+	return fake_cuDevicePrimaryCtxRelease_v2(device);
+}
+
+CUresult fake_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	CUresult rc = fake_device(device);
+
+	fake_lock();
+	if (!rc && primary[device].alive) {
+		end(&primary[device]);
+		primary[device].uses = 0;
+	}
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuDevicePrimaryCtxReset(CUdevice device)
+{
+	return fake_cuDevicePrimaryCtxReset_v2(device);
+}
+
+CUresult fake_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
+{
+	CUresult rc = fake_device(device);
+
+	if (rc)
+		return rc;
+	*flags = primary[device].flags;
+	*active = primary[device].alive;
+	return CUDA_SUCCESS;
+}
+
+/* ---- created -------------------------------------------------------------------------------- */
+
+CUresult fake_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+	CUresult rc = fake_device(device);
+
+	if (rc)
+		return rc;
+	*context = calloc(1, sizeof **context);
+	fake_lock();
+	begin(*context, device, flags);
+	fake_unlock();
+	return fake_cuCtxPushCurrent_v2(*context);
+}
+
+CUresult fake_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+	return fake_cuCtxCreate_v2(context, flags, device);
+}
+
+CUresult fake_cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags,
+			     CUdevice device)
+{
+	(void)params;
+	return fake_cuCtxCreate_v2(context, flags, device);
+}
+
+CUresult fake_cuCtxDestroy_v2(CUcontext context)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	if (fake_current() == context)
+		current.n--;
+	fake_lock();
+	if (is_alive(context) && !context->primary)
+		end(context);
+	else
+		rc = CUDA_ERROR_INVALID_CONTEXT;
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuCtxDestroy(CUcontext context)
+{
+	return fake_cuCtxDestroy_v2(context);
+}
+
+/* ---- current -------------------------------------------------------------------------------- */
+
+CUresult fake_cuCtxPushCurrent_v2(CUcontext context)
+{
+	bool alive;
+
+	fake_lock();
+	alive = is_alive(context);
+	fake_unlock();
+	if (!alive || current.n == DEEPEST)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	current.v[current.n++] = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuCtxPushCurrent(CUcontext context)
+{
+	return fake_cuCtxPushCurrent_v2(context);
+}
+
+CUresult fake_cuCtxPopCurrent_v2(CUcontext *context)
+{
+	if (!current.n)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	current.n--;
+	if (context)
+		*context = current.v[current.n];
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuCtxPopCurrent(CUcontext *context)
+{
+	return fake_cuCtxPopCurrent_v2(context);
+}
+
+CUresult fake_cuCtxSetCurrent(CUcontext context)
+{
+	if (current.n)
+		current.n--;
+	return context ? fake_cuCtxPushCurrent_v2(context) : CUDA_SUCCESS;
+}
+
+CUresult fake_cuCtxGetCurrent(CUcontext *context)
+{
+	*context = fake_current();
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuCtxGetDevice(CUdevice *device)
+{
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*device = fake_current()->device;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuCtxGetApiVersion(CUcontext context, unsigned int *version)
+{
+	bool alive;
+
+	fake_lock();
+	alive = is_alive(context ? context : fake_current());
+	fake_unlock();
+	*version = 3020;
+	return alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult fake_cuCtxGetId(CUcontext context, unsigned long long *id)
+{
+	*id = (unsigned long long)(uintptr_t)(context ? context : fake_current());
+	return *id ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult fake_cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = 0;
+	*greatest = -5;
+	return fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult fake_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+	(void)flags;
+	return peer && fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+CUresult fake_cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*value = limit < CU_LIMIT_MAX ? fake_current()->limits[limit] : 0;
+	return limit < CU_LIMIT_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* As the driver: it waits for the context, and rounds up. */
+CUresult fake_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	CUresult rc = fake_cuCtxSynchronize();
+
+	if (rc)
+		return rc;
+	if (limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_current()->limits[limit] = (value + 15) & ~(size_t)15;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: copies and fills, on a stream, pools of stream-ordered memory, and what can be
+ * asked about an address. */
+#include "shim/cuda/fake/bodies.h"
+
+#include <string.h>
+
+static void run_copy(struct fake_op *op)
+{
+	const void *from = op->block ? op->block : (void *)(uintptr_t)op->args[1];
+
+	memmove((void *)(uintptr_t)op->args[0], from, op->args[2]);
+}
+
+/* From memory that is not pinned a copy is made at once. */
+static CUresult copy(uint64_t to, uint64_t from, size_t size, CUstream stream)
+{
+	struct fake_op op = {.run = run_copy, .args = {to, from, size}};
+	CUresult rc;
+
+	fake_lock();
+	if (!fake_find(from)) {
+		op.block = (void *)(uintptr_t)from;
+		op.block_size = size;
+	}
+	rc = fake_give(fake_stream(stream), &op);
+	fake_unlock();
+	return rc;
+}
+
+static CUresult copy_and_wait(uint64_t to, uint64_t from, size_t size)
+{
+	CUresult rc = copy(to, from, size, NULL);
+
+	return rc ? rc : fake_cuStreamSynchronize(NULL);
+}
+
+static CUresult copy_to_host(uint64_t to, uint64_t from, size_t size, CUstream stream)
+{
+	CUresult rc = copy(to, from, size, stream);
+
+	return rc || fake_find(to) ? rc : fake_cuStreamSynchronize(stream);
+}
+
+CUresult fake_cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	return copy_and_wait(to, from, size);
+}
+
+CUresult fake_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
+{
+	return copy_and_wait(to, (uintptr_t)from, size);
+}
+
+CUresult fake_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
+{
+	return copy_and_wait((uintptr_t)to, from, size);
+}
+
+CUresult fake_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	return copy_and_wait(to, from, size);
+}
+
+CUresult fake_cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	return copy(to, from, size, stream);
+}
+
+CUresult fake_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+	return copy(to, (uintptr_t)from, size, stream);
+}
+
+CUresult fake_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	return copy_to_host((uintptr_t)to, from, size, stream);
+}
+
+CUresult fake_cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	return copy(to, from, size, stream);
+}
+
+/* ---- fills ---------------------------------------------------------------------------------- */
+
+static void run_fill(struct fake_op *op)
+{
+	char *to = (void *)(uintptr_t)op->args[0];
+
+	for (uint64_t i = 0; i < op->args[2]; i++)
+		memcpy(to + i * op->args[3], &op->args[1], op->args[3]);
+}
+
+static CUresult fill(CUdeviceptr to, uint64_t value, size_t n, size_t each, CUstream stream)
+{
+	struct fake_op op = {.run = run_fill, .args = {to, value, n, each}};
+	CUresult rc;
+
+	fake_lock();
+	rc = fake_give(fake_stream(stream), &op);
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t n)
+{
+	return fill(to, value, n, 1, NULL);
+}
+
+CUresult fake_cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t n)
+{
+	return fill(to, value, n, 4, NULL);
+}
+
+CUresult fake_cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream)
+{
+	return fill(to, value, n, 1, stream);
+}
+
+CUresult fake_cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t n, CUstream stream)
+{
+	return fill(to, value, n, 4, stream);
+}
+
+/* ---- pools ---------------------------------------------------------------------------------- */
+
+CUresult fake_cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream)
+{
+	(void)stream;
+	return fake_cuMemAlloc_v2(address, size);
+}
+
+CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
+				      CUstream stream)
+{
+	(void)pool;
+	return fake_cuMemAllocAsync(address, size, stream);
+}
+
+/* In the stream's order by waiting for the context. */
+CUresult fake_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+	(void)stream;
+	return fake_cuMemFree_v2(address);
+}
+
+static char default_pools[FAKE_MAX_DEVICES];
+
+CUresult fake_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+	CUresult rc = fake_device(device);
+
+	*pool = rc ? NULL : (CUmemoryPool)(void *)&default_pools[device];
+	return rc;
+}
+
+CUresult fake_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+	return fake_cuDeviceGetDefaultMemPool(pool, device);
+}
+
+CUresult fake_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+	return fake_cuDeviceGetDefaultMemPool(pool, props->location.id);
+}
+
+CUresult fake_cuMemPoolDestroy(CUmemoryPool pool)
+{
+	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fake_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+	(void)keep;
+	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- attributes ----------------------------------------------------------------------------- */
+
+static CUresult attribute(void *data, CUpointer_attribute which, const struct fake_block *b)
+{
+	bool host = b->kind == FAKE_HOST || b->kind == FAKE_REGISTERED;
+
+	switch (which) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		*(CUcontext *)data = b->context;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(CUmemorytype *)data = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(unsigned int *)data = b->kind == FAKE_MANAGED;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)data = b->device;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = b->base;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)data = b->size;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		*(unsigned int *)data = 1;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult fake_cuPointerGetAttribute(void *data, CUpointer_attribute which, CUdeviceptr address)
+{
+	const struct fake_block *b;
+	CUresult rc = CUDA_ERROR_INVALID_VALUE;
+
+	fake_lock();
+	b = fake_find(address);
+	if (b && (which == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+		  which == CU_POINTER_ATTRIBUTE_HOST_POINTER)) {
+		*(CUdeviceptr *)data = address;
+		rc = CUDA_SUCCESS;
+	} else if (b) {
+		rc = attribute(data, which, b);
+	}
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *which, void **data,
+				     CUdeviceptr address)
+{
+	for (unsigned int i = 0; i < n; i++)
+		fake_cuPointerGetAttribute(data[i], which[i], address);
+	return CUDA_SUCCESS;
+}

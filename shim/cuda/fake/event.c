@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: events. */
+#include "shim/cuda/fake/bodies.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct CUevent_st {
+	CUcontext context;
+	uint64_t pending;        /* marks that were not passed */
+	uint64_t round;          /* of records: marks of an older one do not count */
+	struct timespec at;
+};
+
+static void reach(struct fake_op *op)
+{
+	struct CUevent_st *e = (void *)(uintptr_t)op->args[0];
+
+	fake_lock();
+	if (e->round == op->args[2]) {
+		e->pending--;
+		clock_gettime(CLOCK_MONOTONIC, &e->at);
+	}
+	fake_changed();
+	fake_unlock();
+}
+
+static void wait_until_reached(struct fake_op *op)
+{
+	const struct CUevent_st *e = (void *)(uintptr_t)op->args[0];
+
+	fake_lock();
+	while (e->round == op->args[2] && e->pending)
+		fake_wait();
+	fake_unlock();
+}
+
+CUresult fake_cuEventCreate(CUevent *event, unsigned int flags)
+{
+	(void)flags;
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*event = calloc(1, sizeof **event);
+	(*event)->context = fake_current();
+	return CUDA_SUCCESS;
+}
+
+/* Its memory stays: a stream may still come by. */
+CUresult fake_cuEventDestroy_v2(CUevent event)
+{
+	return event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_cuEventDestroy(CUevent event)
+{
+	return fake_cuEventDestroy_v2(event);
+}
+
+static struct fake_op mark_of(CUevent event)
+{
+	event->round++;
+	event->pending = 0;
+	return (struct fake_op){.run = reach, .args = {(uintptr_t)event, 0, event->round}};
+}
+
+CUresult fake_cuEventRecord(CUevent event, CUstream stream)
+{
+	struct fake_op mark;
+	CUresult rc;
+
+	fake_lock();
+	mark = mark_of(event);
+	event->pending = 1;
+	rc = fake_give(fake_stream(stream), &mark);
+	if (rc)
+		event->pending = 0;
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuCtxRecordEvent(CUcontext context, CUevent event)
+{
+	struct fake_op mark;
+	CUresult rc = CUDA_SUCCESS;
+
+	fake_lock();
+	if (context->broken || fake_capturing(context)) {
+		rc = context->broken ? context->broken : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	} else {
+		mark = mark_of(event);
+		fake_mark_all(context, &mark);
+		event->pending = mark.args[1];
+	}
+	fake_unlock();
+	return rc;
+}
+
+static CUresult state_of(CUevent event)
+{
+	if (event->context->broken)
+		return event->context->broken;
+	return event->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult fake_cuEventQuery(CUevent event)
+{
+	CUresult rc;
+
+	fake_lock();
+	rc = fake_not_in_capture();
+	if (!rc)
+		rc = state_of(event);
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuEventSynchronize(CUevent event)
+{
+	CUresult rc;
+
+	fake_lock();
+	rc = fake_not_in_capture();
+	while (!rc && (rc = state_of(event)) == CUDA_ERROR_NOT_READY) {
+		fake_wait();
+		rc = CUDA_SUCCESS;
+	}
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
+{
+	*ms = (float)(end->at.tv_sec - start->at.tv_sec) * 1e3f +
+	      (float)(end->at.tv_nsec - start->at.tv_nsec) * 1e-6f;
+	return start->pending || end->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult fake_cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+	return fake_cuEventElapsedTime_v2(ms, start, end);
+}
+
+CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+	struct fake_op op = {.run = wait_until_reached};
+	CUresult rc;
+
+	(void)flags;
+	fake_lock();
+	op.args[0] = (uintptr_t)event;
+	op.args[2] = event->round;
+	rc = fake_give(fake_stream(stream), &op);
+	fake_unlock();
+	return rc;
+}
+
+/* ---- between processes: only that there are such events ------------------------------------- */
+
+CUresult fake_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
+{
+	memset(handle, 0, sizeof *handle);
+	memcpy(handle->reserved, &event, sizeof event);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+	(void)handle;
+	return fake_cuEventCreate(event, 0);
+}

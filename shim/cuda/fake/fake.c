@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver's state, its failures to order, and the way into every call. */
+#include "shim/cuda/fake/fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static __thread bool per_thread, counted;
+static __thread unsigned depth;
+static __thread CUresult injected;
+
+void fake_lock(void)
+{
+	pthread_mutex_lock(&fake.lock);
+}
+
+void fake_unlock(void)
+{
+	pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_changed(void)
+{
+	pthread_cond_broadcast(&fake.changed);
+}
+
+void fake_wait(void)
+{
+	pthread_cond_wait(&fake.changed, &fake.lock);
+}
+
+bool fake_wait_until(const struct timespec *end)
+{
+	return pthread_cond_timedwait(&fake.changed, &fake.lock, end) == 0;
+}
+
+bool fake_per_thread(void)
+{
+	return per_thread;
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+#define RULES 32
+
+static struct rule {
+	char name[64];
+	unsigned long nth; /* 0: all */
+	bool later;
+	CUresult code;
+	_Atomic unsigned long calls;
+} rules[RULES];
+static size_t nrules;
+
+static void read_rule(const char *text)
+{
+	struct rule *r = &rules[nrules];
+	char nth[32] = "", plus = '\0';
+	int code, used = 0;
+
+	if (sscanf(text, "%63[^:=]=%d%n", r->name, &code, &used) < 2 &&
+	    sscanf(text, "%63[^:=]:%31[0-9]%c", r->name, nth, &plus) < 3)
+		goto bad;
+	if (*nth) {
+		r->nth = strtoul(nth, NULL, 10);
+		r->later = plus == '+';
+		if (sscanf(strchr(text, '='), "=%d", &code) != 1)
+			goto bad;
+	}
+	r->code = (CUresult)code;
+	nrules++;
+	return;
+bad:
+	fprintf(stderr, "fake CUDA driver: FAKE_CUDA_FAIL: %s makes no sense\n", text);
+	exit(99);
+}
+
+__attribute__((constructor)) static void read_rules(void)
+{
+	const char *all = getenv("FAKE_CUDA_FAIL");
+	char *copy = all ? strdup(all) : NULL, *rest = NULL;
+
+	for (char *r = copy ? strtok_r(copy, ",", &rest) : NULL; r && nrules < RULES;
+	     r = strtok_r(NULL, ",", &rest))
+		read_rule(r);
+	free(copy);
+}
+
+static CUresult rule_for(const char *name)
+{
+	for (size_t i = 0; i < nrules; i++) {
+		struct rule *r = &rules[i];
+		unsigned long call;
+
+		if (strcmp(r->name, name))
+			continue;
+		call = ++r->calls;
+		if (!r->nth || call == r->nth || (r->later && call > r->nth))
+			return r->code;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* ---- each call ------------------------------------------------------------------------------ */
+
+static bool passes_lock(const char *name)
+{
+	return !strncmp(name, "cuCheckpoint", 12) || !strncmp(name, "cuGet", 5) ||
+	       !strcmp(name, "cuDriverGetVersion");
+}
+
+bool fake_enter(const char *name, bool pt)
+{
+	injected = rule_for(name);
+	if (injected)
+		return false;
+	per_thread = pt;
+	if (depth++ || passes_lock(name))
+		return true;
+	fake_lock();
+	while (fake.process != CU_PROCESS_STATE_RUNNING)
+		fake_wait();
+	fake.inside++;
+	counted = true;
+	fake_unlock();
+	return true;
+}
+
+CUresult fake_leave(CUresult rc)
+{
+	per_thread = false;
+	if (--depth || !counted)
+		return rc;
+	fake_lock();
+	fake.inside--;
+	counted = false;
+	fake_changed();
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_injected(void)
+{
+	return injected;
+}

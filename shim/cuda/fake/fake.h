@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A driver for machines without a GPU: a real, small implementation of what gpuckpt's stand-in has to
+ * do with. Device memory is memory of the process at the same address; a stream is a thread; a kernel
+ * is a function of the program's. It refuses and loses what driver 580 refuses and loses (design:
+ * facts on the driver's own checkpoint), and any call can be made to fail. Environment:
+ *
+ *   FAKE_CUDA_DEVICES=N     devices, 1
+ *   FAKE_CUDA_MEMORY=MIB    memory of each, 1024
+ *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function answers CODE), NAME:N=CODE
+ *                           (its Nth call alone) or NAME:N+=CODE (the Nth and all later ones)
+ *   FAKE_CUDA_VERSION=N     what cuDriverGetVersion answers, 13000; functions later than that are
+ *                           not handed out by cuGetProcAddress
+ *
+ * A kernel NAME is `void NAME(void **params, const struct fake_grid *grid)`, exported by the program
+ * (-rdynamic, default visibility), with `const int NAME_params`: how many parameters it has, of 8 bytes each. */
+#ifndef FAKE_FAKE_H
+#define FAKE_FAKE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/cuda/fake/entry.h"
+
+#define FAKE_MAX_DEVICES 16
+#define FAKE_GRANULARITY ((size_t)2 << 20)
+
+struct fake_grid {
+	unsigned int grid[3], block[3], shared;
+};
+
+/* ---- all of it (fake.c) --------------------------------------------------------------------- */
+
+struct fake_state {
+	pthread_mutex_t lock;    /* of everything */
+	pthread_cond_t changed;  /* of anything */
+	bool inited;
+	int ndevices;
+	size_t memory;           /* of a device */
+	size_t used[FAKE_MAX_DEVICES];
+	CUprocessState process;
+	unsigned inside;         /* calls that are under way */
+	bool lost;               /* restore will fail */
+};
+
+extern struct fake_state fake;
+
+void fake_lock(void);
+void fake_unlock(void);
+void fake_changed(void);
+void fake_wait(void);                         /* for a change */
+bool fake_wait_until(const struct timespec *end); /* false: it is over */
+
+/* The caller is one of the `_ptsz` kind. */
+bool fake_per_thread(void);
+
+/* ---- contexts (context.c) ------------------------------------------------------------------- */
+
+struct CUctx_st {
+	struct CUctx_st *next;
+	CUdevice device;
+	bool primary, alive;
+	unsigned int flags, uses;
+	size_t limits[CU_LIMIT_MAX];
+	struct CUstream_st *legacy;
+	CUresult broken;
+};
+
+extern __thread CUstreamCaptureMode fake_capture_mode; /* of the calling thread */
+
+CUcontext fake_current(void); /* NULL: none */
+CUresult fake_device(CUdevice device);
+
+/* ---- streams (stream.c) --------------------------------------------------------------------- */
+
+/* Something to do, in order. `run` is called without the lock, by the stream's thread. */
+struct fake_op {
+	struct fake_op *next;
+	void (*run)(struct fake_op *op);
+	struct CUstream_st *stream;
+	uint64_t args[12];
+	struct fake_grid grid;
+	void *block;                      /* freed with it */
+	size_t block_size;
+};
+
+struct CUstream_st {
+	struct CUstream_st *next;
+	CUcontext context;
+	unsigned int flags;
+	int priority;
+	bool destroyed;
+	struct fake_op *first, **last;
+	uint64_t given, done;             /* operations */
+	CUstreamCaptureStatus capture;
+	CUstreamCaptureMode capture_mode;
+	struct CUgraph_st *graph;         /* of the capture */
+};
+
+/* The stream that a handle means (default streams too); NULL: none. With the lock. */
+struct CUstream_st *fake_stream(CUstream handle);
+
+/* Give a stream something to do, a copy of *op; recorded while it is in capture. With the lock. */
+CUresult fake_give(struct CUstream_st *s, const struct fake_op *op);
+
+/* Make a stream of a context, with its thread. With the lock. */
+struct CUstream_st *fake_stream_new(CUcontext context, unsigned int flags, int priority);
+
+bool fake_all_idle(CUcontext context);        /* NULL: all contexts'. With the lock */
+bool fake_stream_idle(const struct CUstream_st *s);
+/* For calls that are not allowed while another thread captures: an error ends the capture. */
+CUresult fake_not_in_capture(void);
+/* launch.c: a captured operation. */
+CUresult fake_graph_add(struct CUgraph_st *g, const struct fake_op *op);
+void fake_context_streams_end(CUcontext context);
+void fake_mark_all(CUcontext context, struct fake_op *mark); /* behind all work of a context */
+struct CUstream_st *fake_capturing(CUcontext context);
+
+/* ---- memory (memory.c, vmm.c) --------------------------------------------------------------- */
+
+enum fake_kind { FAKE_DEVICE, FAKE_VMM, FAKE_HOST, FAKE_REGISTERED, FAKE_MANAGED, FAKE_IMPORTED };
+
+/* What is mapped somewhere. */
+struct fake_block {
+	struct fake_block *next;
+	CUdeviceptr base;
+	size_t size, mapped;      /* as asked for, as mapped */
+	enum fake_kind kind;
+	CUdevice device;
+	CUcontext context;
+	unsigned int flags;
+	struct fake_memory *memory;
+	void *saved;              /* contents, while checkpointed */
+	size_t offset;
+	bool access;
+};
+
+/* Physical memory: a memfd. */
+struct fake_memory {
+	int fd;
+	size_t size;
+	CUdevice device;
+	unsigned uses;            /* handles and mappings */
+	bool imported, exported;
+	CUmemAllocationProp prop;
+};
+
+extern struct fake_block *fake_blocks;
+
+struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc);
+void fake_memory_drop(struct fake_memory *m);
+struct fake_block *fake_find(CUdeviceptr address); /* with the lock; NULL: nothing is there */
+struct fake_block *fake_block_new(struct fake_memory *m, CUdeviceptr at, size_t size,
+				  enum fake_kind kind);
+void fake_block_free(struct fake_block *b);
+
+/* For the driver's checkpoint: contents to host memory and back. */
+void fake_blocks_save(void);
+void fake_blocks_restore(void);
+bool fake_blocks_have(enum fake_kind kind);
+
+#endif

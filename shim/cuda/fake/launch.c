@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: modules, kernels, host functions, values in memory, capture and graphs. */
+#define _GNU_SOURCE
+#include "shim/cuda/fake/bodies.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct CUmod_st {
+	struct CUfunc_st *functions;
+};
+
+struct CUfunc_st {
+	struct CUfunc_st *next;
+	void (*run)(void **params, const struct fake_grid *grid);
+	int params;
+};
+
+struct CUgraph_st {
+	struct fake_op *ops;
+	size_t n;
+};
+
+struct CUgraphExec_st {
+	struct CUgraph_st graph;
+};
+
+/* ---- modules -------------------------------------------------------------------------------- */
+
+CUresult fake_cuModuleLoadData(CUmodule *module, const void *image)
+{
+	(void)image;
+	*module = calloc(1, sizeof **module);
+	return fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult fake_cuModuleLoad(CUmodule *module, const char *path)
+{
+	return fake_cuModuleLoadData(module, path);
+}
+
+CUresult fake_cuModuleUnload(CUmodule module)
+{
+	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	char variable[256] = "";
+	struct CUfunc_st *f = calloc(1, sizeof *f);
+	const int *params;
+
+	strncat(strncat(variable, name, sizeof variable - 8), "_params", 8);
+	params = dlsym(RTLD_DEFAULT, variable);
+	*(void **)&f->run = dlsym(RTLD_DEFAULT, name);
+	if (!f->run || !params) {
+		free(f);
+		return CUDA_ERROR_NOT_FOUND;
+	}
+	f->params = *params;
+	f->next = module->functions;
+	module->functions = f;
+	*function = f;
+	return CUDA_SUCCESS;
+}
+
+/* A __device__ variable is one of the program's. */
+CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
+				   const char *name)
+{
+	const void *at = dlsym(RTLD_DEFAULT, name);
+
+	(void)module;
+	if (address)
+		*address = (CUdeviceptr)(uintptr_t)at;
+	if (size)
+		*size = 8;
+	return at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+/* ---- launches ------------------------------------------------------------------------------- */
+
+static CUresult give(CUstream stream, const struct fake_op *op)
+{
+	CUresult rc;
+
+	fake_lock();
+	rc = fake_give(fake_stream(stream), op);
+	fake_unlock();
+	return rc;
+}
+
+static void run_kernel(struct fake_op *op)
+{
+	const struct CUfunc_st *f = (void *)(uintptr_t)op->args[0];
+	void *params[11];
+
+	for (int i = 0; i < f->params && i < 11; i++)
+		params[i] = &op->args[1 + i];
+	f->run(params, &op->grid);
+}
+
+CUresult fake_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
+			     unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+			     CUstream stream, void **params, void **extra)
+{
+	struct fake_op op = {.run = run_kernel, .args = {(uintptr_t)f},
+			     .grid = {{gx, gy, gz}, {bx, by, bz}, shared}};
+
+	if (!f || extra || f->params > 11)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (int i = 0; i < f->params; i++)
+		memcpy(&op.args[1 + i], params[i], 8);
+	return give(stream, &op);
+}
+
+static void run_host(struct fake_op *op)
+{
+	((CUhostFn)(uintptr_t)op->args[0])((void *)(uintptr_t)op->args[1]);
+}
+
+CUresult fake_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *data)
+{
+	return give(stream, &(struct fake_op){.run = run_host,
+					      .args = {(uintptr_t)fn, (uintptr_t)data}});
+}
+
+static void run_callback(struct fake_op *op)
+{
+	((CUstreamCallback)(uintptr_t)op->args[0])((CUstream)(uintptr_t)op->args[2], CUDA_SUCCESS,
+						   (void *)(uintptr_t)op->args[1]);
+}
+
+CUresult fake_cuStreamAddCallback(CUstream stream, CUstreamCallback fn, void *data,
+				  unsigned int flags)
+{
+	(void)flags;
+	return give(stream, &(struct fake_op){.run = run_callback,
+			.args = {(uintptr_t)fn, (uintptr_t)data, (uintptr_t)stream}});
+}
+
+/* ---- values in memory ----------------------------------------------------------------------- */
+
+static void run_wait_value(struct fake_op *op)
+{
+	const _Atomic uint32_t *at = (void *)(uintptr_t)op->args[0];
+	struct timespec nap = {0, 100000};
+
+	while ((int32_t)(*at - (uint32_t)op->args[1]) < 0) /* as CU_STREAM_WAIT_VALUE_GEQ */
+		nanosleep(&nap, NULL);
+}
+
+CUresult fake_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+				     unsigned int flags)
+{
+	if (flags != CU_STREAM_WAIT_VALUE_GEQ)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return give(stream, &(struct fake_op){.run = run_wait_value, .args = {address, value}});
+}
+
+static void run_write_value(struct fake_op *op)
+{
+	*(_Atomic uint32_t *)(uintptr_t)op->args[0] = (uint32_t)op->args[1];
+}
+
+CUresult fake_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+				      unsigned int flags)
+{
+	(void)flags;
+	return give(stream, &(struct fake_op){.run = run_write_value, .args = {address, value}});
+}
+
+/* ---- capture and graphs --------------------------------------------------------------------- */
+
+CUresult fake_graph_add(struct CUgraph_st *g, const struct fake_op *op)
+{
+	struct fake_op *ops = realloc(g->ops, (g->n + 1) * sizeof *ops);
+
+	if (!ops || op->block)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	g->ops = ops;
+	g->ops[g->n++] = *op;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode before = fake_capture_mode;
+
+	fake_capture_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+	struct CUstream_st *s;
+
+	fake_lock();
+	s = fake_stream(stream);
+	if (s) {
+		s->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		s->capture_mode = mode;
+		s->graph = calloc(1, sizeof *s->graph);
+	}
+	fake_unlock();
+	return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	CUresult rc = CUDA_SUCCESS;
+	struct CUstream_st *s;
+
+	fake_lock();
+	s = fake_stream(stream);
+	if (!s || s->capture == CU_STREAM_CAPTURE_STATUS_NONE) {
+		rc = CUDA_ERROR_ILLEGAL_STATE;
+	} else {
+		if (s->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+			rc = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+		*graph = rc ? NULL : s->graph;
+		s->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+	}
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	const struct CUstream_st *s;
+
+	fake_lock();
+	s = fake_stream(stream);
+	*status = s ? s->capture : CU_STREAM_CAPTURE_STATUS_NONE;
+	fake_unlock();
+	return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+	(void)flags;
+	*exec = calloc(1, sizeof **exec);
+	for (size_t i = 0; i < graph->n; i++)
+		fake_graph_add(&(*exec)->graph, &graph->ops[i]);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	fake_lock();
+	for (size_t i = 0; !rc && i < exec->graph.n; i++)
+		rc = fake_give(fake_stream(stream), &exec->graph.ops[i]);
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuGraphDestroy(CUgraph graph)
+{
+	free(graph->ops);
+	free(graph);
+	return CUDA_SUCCESS;
+}
+
+/* What was launched is a copy. */
+CUresult fake_cuGraphExecDestroy(CUgraphExec exec)
+{
+	free(exec->graph.ops);
+	free(exec);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: memory. What a device has is a memfd, mapped where the program sees it. */
+#define _GNU_SOURCE
+#include "shim/cuda/fake/bodies.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE ((size_t)4096)
+
+struct fake_block *fake_blocks;
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* ---- physical ------------------------------------------------------------------------------- */
+
+struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc)
+{
+	struct fake_memory *m;
+
+	*rc = CUDA_ERROR_OUT_OF_MEMORY;
+	if (size > fake.memory || fake.used[device] > fake.memory - size)
+		return NULL;
+	m = calloc(1, sizeof *m);
+	m->fd = memfd_create("fake-cuda", MFD_CLOEXEC);
+	if (m->fd < 0 || ftruncate(m->fd, (off_t)size)) {
+		free(m);
+		return NULL;
+	}
+	m->size = size;
+	m->device = device;
+	m->uses = 1;
+	fake.used[device] += size;
+	*rc = CUDA_SUCCESS;
+	return m;
+}
+
+void fake_memory_drop(struct fake_memory *m)
+{
+	if (--m->uses)
+		return;
+	fake.used[m->device] -= m->size;
+	close(m->fd);
+	free(m);
+}
+
+/* ---- mapped --------------------------------------------------------------------------------- */
+
+struct fake_block *fake_find(CUdeviceptr address)
+{
+	struct fake_block *b = fake_blocks;
+
+	while (b && (address < b->base || address >= b->base + (b->size ? b->size : 1)))
+		b = b->next;
+	return b;
+}
+
+struct fake_block *fake_block_new(struct fake_memory *m, CUdeviceptr at, size_t size,
+				  enum fake_kind kind)
+{
+	struct fake_block *b = calloc(1, sizeof *b);
+
+	*b = (struct fake_block){.base = at, .size = size, .mapped = round_up(size, PAGE), .kind = kind,
+				 .memory = m, .context = fake_current(), .next = fake_blocks,
+				 .device = m ? m->device : fake_current() ? fake_current()->device : 0};
+	fake_blocks = b;
+	return b;
+}
+
+void fake_block_free(struct fake_block *b)
+{
+	struct fake_block **at = &fake_blocks;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+	if (b->memory)
+		fake_memory_drop(b->memory);
+	free(b);
+}
+
+static void *map_shared(const struct fake_memory *m, void *at, size_t size, size_t offset)
+{
+	return mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), m->fd,
+		    (off_t)offset);
+}
+
+static CUresult allocate(CUdeviceptr *address, size_t size, enum fake_kind kind)
+{
+	struct fake_memory *m;
+	CUresult rc;
+	void *at;
+
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!size)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_lock();
+	rc = fake_not_in_capture();
+	m = rc ? NULL : fake_memory_new(round_up(size, PAGE), fake_current()->device, &rc);
+	if (m) {
+		at = map_shared(m, NULL, m->size, 0);
+		*address = (CUdeviceptr)(uintptr_t)at;
+		fake_block_new(m, *address, size, kind);
+	}
+	fake_unlock();
+	return rc;
+}
+
+static CUresult give_back(CUdeviceptr address, enum fake_kind kind)
+{
+	struct fake_block *b;
+	CUresult rc = CUDA_SUCCESS;
+
+	fake_lock();
+	b = fake_find(address);
+	if (b && b->base == address && (b->kind == kind || (kind == FAKE_DEVICE && b->kind == FAKE_MANAGED))) {
+		munmap((void *)(uintptr_t)b->base, b->mapped);
+		fake_block_free(b);
+	} else {
+		rc = CUDA_ERROR_INVALID_VALUE;
+	}
+	fake_unlock();
+	return rc;
+}
+
+CUresult fake_cuMemAlloc_v2(CUdeviceptr *address, size_t size)
+{
+	return allocate(address, size, FAKE_DEVICE);
+}
+
+CUresult fake_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+				 unsigned int element)
+{
+	(void)element;
+	*pitch = round_up(width, 512);
+	return allocate(address, *pitch * height, FAKE_DEVICE);
+}
+
+CUresult fake_cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags)
+{
+	(void)flags;
+	return allocate(address, size, FAKE_MANAGED);
+}
+
+/* As the driver's, it waits for the context's work first. */
+CUresult fake_cuMemFree_v2(CUdeviceptr address)
+{
+	CUresult rc = fake_current() ? fake_cuCtxSynchronize() : CUDA_SUCCESS;
+
+	if (rc || !address)
+		return rc;
+	return give_back(address, FAKE_DEVICE);
+}
+
+CUresult fake_cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	fake_lock();
+	*available = fake.memory - fake.used[fake_current()->device];
+	*total = fake.memory;
+	fake_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
+{
+	const struct fake_block *b;
+
+	fake_lock();
+	b = fake_find(address);
+	if (b && base)
+		*base = b->base;
+	if (b && size)
+		*size = b->size;
+	fake_unlock();
+	return b ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+/* ---- host ----------------------------------------------------------------------------------- */
+
+CUresult fake_cuMemHostAlloc(void **address, size_t size, unsigned int flags)
+{
+	struct fake_block *b;
+
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*address = mmap(NULL, round_up(size, PAGE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	if (*address == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	fake_lock();
+	b = fake_block_new(NULL, (CUdeviceptr)(uintptr_t)*address, size, FAKE_HOST);
+	b->flags = flags;
+	fake_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuMemAllocHost_v2(void **address, size_t size)
+{
+	return fake_cuMemHostAlloc(address, size, 0);
+}
+
+CUresult fake_cuMemFreeHost(void *address)
+{
+	return give_back((CUdeviceptr)(uintptr_t)address, FAKE_HOST);
+}
+
+CUresult fake_cuMemHostRegister_v2(void *address, size_t size, unsigned int flags)
+{
+	struct fake_block *b;
+	bool taken;
+
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	fake_lock();
+	taken = fake_find((CUdeviceptr)(uintptr_t)address);
+	if (!taken) {
+		b = fake_block_new(NULL, (CUdeviceptr)(uintptr_t)address, size, FAKE_REGISTERED);
+		b->flags = flags;
+	}
+	fake_unlock();
+	return taken ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_SUCCESS;
+}
+
+CUresult fake_cuMemHostUnregister(void *address)
+{
+	struct fake_block *b;
+	bool there;
+
+	fake_lock();
+	b = fake_find((CUdeviceptr)(uintptr_t)address);
+	there = b && b->kind == FAKE_REGISTERED && b->base == (CUdeviceptr)(uintptr_t)address;
+	if (there)
+		fake_block_free(b);
+	fake_unlock();
+	return there ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+static CUresult host_block(const void *address, const struct fake_block **b)
+{
+	*b = fake_find((CUdeviceptr)(uintptr_t)address);
+	return *b && ((*b)->kind == FAKE_HOST || (*b)->kind == FAKE_REGISTERED)
+	       ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fake_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *address, unsigned int flags)
+{
+	const struct fake_block *b;
+	CUresult rc;
+
+	(void)flags;
+	fake_lock();
+	rc = host_block(address, &b);
+	fake_unlock();
+	*device = (CUdeviceptr)(uintptr_t)address;
+	return rc;
+}
+
+CUresult fake_cuMemHostGetFlags(unsigned int *flags, void *address)
+{
+	const struct fake_block *b;
+	CUresult rc;
+
+	fake_lock();
+	rc = host_block(address, &b);
+	if (!rc)
+		*flags = b->flags;
+	fake_unlock();
+	return rc;
+}
+
+/* ---- the driver's checkpoint ---------------------------------------------------------------- */
+
+bool fake_blocks_have(enum fake_kind kind)
+{
+	const struct fake_block *b = fake_blocks;
+
+	while (b && b->kind != kind)
+		b = b->next;
+	return b != NULL;
+}
+
+/* Out of reach: who touches it now ends. */
+void fake_blocks_save(void)
+{
+	for (struct fake_block *b = fake_blocks; b; b = b->next) {
+		void *at = (void *)(uintptr_t)b->base;
+
+		if (!b->memory)
+			continue;
+		b->saved = malloc(b->mapped);
+		mprotect(at, b->mapped, PROT_READ);
+		memcpy(b->saved, at, b->mapped);
+		mmap(at, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+		     -1, 0);
+		if (!b->memory->exported && ftruncate(b->memory->fd, 0))
+			abort();
+	}
+}
+
+void fake_blocks_restore(void)
+{
+	for (struct fake_block *b = fake_blocks; b; b = b->next) {
+		void *at = (void *)(uintptr_t)b->base;
+
+		if (!b->saved)
+			continue;
+		if (ftruncate(b->memory->fd, (off_t)b->memory->size) ||
+		    map_shared(b->memory, at, b->mapped, b->offset) == MAP_FAILED)
+			abort();
+		memcpy(at, b->saved, b->mapped);
+		free(b->saved);
+		b->saved = NULL;
+		if (b->kind == FAKE_VMM && !b->access)
+			mprotect(at, b->mapped, PROT_NONE);
+	}
+}

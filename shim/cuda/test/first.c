@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * first: cuInit. first -: nothing. first fork: in the parent, then in a child. first cuCtxRecordEvent:
+ * which the driver may lack. */
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int argc, char *argv[])
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "-"))
+		return 0;
+	printf("cuInit %d\n", cuInit(0));
+	fflush(stdout);
+	if (!strcmp(what, "fork")) {
+		if (fork() == 0) {
+			printf("cuInit %d\n", cuInit(0));
+			return 0;
+		}
+		wait(NULL);
+	} else if (*what) {
+		void *handle = dlopen("libcuda.so.1", RTLD_NOW);
+
+		printf("%s: %s by dlsym, %d\n", what, dlsym(handle, what) ? "found" : "not found",
+		       cuCtxRecordEvent(NULL, NULL));
+	}
+	return 0;
+}

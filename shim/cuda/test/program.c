@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A program of CUDA's driver API, linked with libcuda.so.1: runs with the fake driver as it is and
+ * under the stand-in, and sees no difference. */
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/test/kernels.h"
+
+#define N 100000
+
+static CUcontext context;
+static CUmodule module;
+
+static void is_ok(CUresult rc, const char *name)
+{
+	is_int(rc, CUDA_SUCCESS, name);
+}
+
+static CUfunction kernel(const char *name)
+{
+	CUfunction f = NULL;
+
+	if (cuModuleGetFunction(&f, module, name))
+		printf("# no kernel %s\n", name);
+	return f;
+}
+
+static void launch(CUstream stream, const char *name, uint64_t a, uint64_t b, uint64_t c)
+{
+	void *params[] = {&a, &b, &c};
+	CUresult rc = cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+
+	if (rc)
+		is_ok(rc, name);
+}
+
+static void devices(void)
+{
+	CUdevice device;
+	size_t available, total;
+	int n;
+
+	is_int(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED, "nothing works before cuInit");
+	is_ok(cuInit(0), "cuInit");
+	is_ok(cuDeviceGetCount(&n), "cuDeviceGetCount");
+	is_int(n, 1, "one device");
+	is_ok(cuDeviceGet(&device, 0), "cuDeviceGet");
+	is_ok(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+	is_ok(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	is_ok(cuMemGetInfo(&available, &total), "cuMemGetInfo");
+	ok(available && available <= total, "there is memory");
+	is_ok(cuModuleLoadData(&module, ""), "cuModuleLoadData");
+}
+
+static void memory(void)
+{
+	static uint32_t out[N], in[N];
+	CUdeviceptr a, b, base;
+	size_t size, before, after, total;
+	CUmemorytype type;
+
+	cuMemGetInfo(&before, &total);
+	is_ok(cuMemAlloc(&a, sizeof out), "cuMemAlloc");
+	is_ok(cuMemAlloc(&b, sizeof out), "and another");
+	is_ok(cuMemGetAddressRange(&base, &size, a + 1000), "cuMemGetAddressRange");
+	ok(base == a && size == sizeof out, "an address within knows its range");
+	is_ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a), "its attribute");
+	is_int(type, CU_MEMORYTYPE_DEVICE, "says: of the device");
+	for (uint32_t i = 0; i < N; i++)
+		out[i] = i * 7;
+	is_ok(cuMemcpyHtoD(a, out, sizeof out), "cuMemcpyHtoD");
+	is_ok(cuMemcpyDtoD(b, a, sizeof out), "cuMemcpyDtoD");
+	is_ok(cuMemsetD32(a, 5, N), "cuMemsetD32");
+	is_ok(cuMemcpyDtoH(in, b, sizeof in), "cuMemcpyDtoH");
+	ok(!memcmp(in, out, sizeof in), "what went there came back");
+	is_ok(cuMemcpyDtoH(in, a, sizeof in), "cuMemcpyDtoH");
+	ok(in[0] == 5 && in[N - 1] == 5, "what was filled is");
+	is_ok(cuMemFree(a), "cuMemFree");
+	is_ok(cuMemFree(b), "cuMemFree");
+	is_int(cuMemFree(b), CUDA_ERROR_INVALID_VALUE, "once");
+	cuMemGetInfo(&after, &total);
+	ok(before == after, "all of it is free again");
+	is_int(cuMemAlloc(&a, total + 1), CUDA_ERROR_OUT_OF_MEMORY, "there is no more than there is");
+}
+
+static void *set_flag(void *arg)
+{
+	usleep(20000);
+	*(volatile uint64_t *)arg = 1;
+	return NULL;
+}
+
+static void streams(void)
+{
+	CUstream one, two;
+	CUdeviceptr at;
+	CUevent event;
+	uint64_t *flag, value = 0;
+	pthread_t thread;
+
+	is_ok(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+	is_ok(cuStreamCreateWithPriority(&two, CU_STREAM_NON_BLOCKING, -1), "with priority");
+	is_ok(cuEventCreate(&event, 0), "cuEventCreate");
+	is_ok(cuMemAllocHost((void **)&flag, 8), "cuMemAllocHost");
+	is_ok(cuMemAlloc(&at, 8), "cuMemAlloc");
+	cuMemsetD8(at, 0, 8);
+	cuCtxSynchronize();
+	*flag = 0;
+	launch(one, "wait_flag", (uintptr_t)flag, 0, 0);
+	launch(one, "add", at, 40, 0);
+	is_ok(cuEventRecord(event, one), "cuEventRecord");
+	is_ok(cuStreamWaitEvent(two, event, 0), "cuStreamWaitEvent");
+	launch(two, "add", at, 2, 0);
+	is_int(cuStreamQuery(one), CUDA_ERROR_NOT_READY, "a stream that waits for the host is busy");
+	is_int(cuStreamQuery(two), CUDA_ERROR_NOT_READY, "and the one behind it");
+	is_int(cuEventQuery(event), CUDA_ERROR_NOT_READY, "and the event");
+	pthread_create(&thread, NULL, set_flag, flag);
+	is_ok(cuStreamSynchronize(two), "cuStreamSynchronize");
+	is_ok(cuEventQuery(event), "the event was reached");
+	is_ok(cuMemcpyDtoH(&value, at, 8), "cuMemcpyDtoH");
+	is_int((long long)value, 42, "both were done");
+	pthread_join(thread, NULL);
+	is_ok(cuStreamDestroy(one), "cuStreamDestroy");
+	is_int(cuStreamQuery(one), CUDA_ERROR_INVALID_HANDLE, "it is gone");
+	is_ok(cuStreamDestroy(two), "cuStreamDestroy");
+	is_ok(cuEventDestroy(event), "cuEventDestroy");
+	is_ok(cuMemFreeHost(flag), "cuMemFreeHost");
+	is_ok(cuMemFree(at), "cuMemFree");
+}
+
+static void called(void *arg)
+{
+	++*(int *)arg;
+}
+
+/* The default stream and a blocking one wait for each other. */
+static void order(void)
+{
+	CUstream stream;
+	CUdeviceptr at;
+	uint64_t *flag, value = 0;
+	pthread_t thread;
+	int calls = 0;
+
+	cuMemAlloc(&at, 8);
+	cuMemAllocHost((void **)&flag, 8);
+	cuMemsetD8(at, 0, 8);
+	cuCtxSynchronize();
+	cuStreamCreate(&stream, 0);
+	*flag = 0;
+	launch(stream, "wait_flag", (uintptr_t)flag, 0, 0);
+	launch(stream, "add", at, 1, 0);
+	is_ok(cuLaunchHostFunc(stream, called, &calls), "cuLaunchHostFunc");
+	pthread_create(&thread, NULL, set_flag, flag);
+	is_ok(cuMemcpyDtoH(&value, at, 8), "a copy on the default stream");
+	ok(value == 1 && calls == 1, "waits for a blocking stream");
+	pthread_join(thread, NULL);
+	cuStreamDestroy(stream);
+	cuMemFree(at);
+	cuMemFreeHost(flag);
+}
+
+static void graphs(void)
+{
+	CUstreamCaptureStatus status;
+	CUgraphExec exec;
+	CUstream stream;
+	CUgraph graph;
+	CUdeviceptr at;
+	uint64_t value = 0;
+
+	cuMemAlloc(&at, 8);
+	cuMemsetD8(at, 0, 8);
+	cuCtxSynchronize();
+	cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+	is_ok(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+	launch(stream, "add", at, 3, 0);
+	launch(stream, "add", at, 4, 0);
+	is_ok(cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
+	is_int(status, CU_STREAM_CAPTURE_STATUS_ACTIVE, "it is");
+	is_ok(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+	is_ok(cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
+	is_ok(cuGraphLaunch(exec, stream), "cuGraphLaunch");
+	is_ok(cuGraphLaunch(exec, stream), "twice");
+	is_ok(cuStreamSynchronize(stream), "cuStreamSynchronize");
+	cuMemcpyDtoH(&value, at, 8);
+	is_int((long long)value, 14, "the graph ran twice, its capture did nothing");
+	is_ok(cuGraphExecDestroy(exec), "cuGraphExecDestroy");
+	is_ok(cuGraphDestroy(graph), "cuGraphDestroy");
+	cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	is_int(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "no waiting while capturing");
+	cuStreamEndCapture(stream, &graph);
+	cuStreamDestroy(stream);
+	cuMemFree(at);
+}
+
+static void vmm(void)
+{
+	const size_t size = 4 << 20;
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle, again;
+	CUdeviceptr at, other;
+	uint64_t value = 0;
+	int fd;
+
+	is_ok(cuMemAddressReserve(&at, size, 0, 0x600000000000, 0), "cuMemAddressReserve");
+	ok(at == 0x600000000000, "where it was wished");
+	is_ok(cuMemCreate(&handle, size, &prop, 0), "cuMemCreate");
+	is_ok(cuMemMap(at, size, 0, handle, 0), "cuMemMap");
+	is_int(cuMemMap(at, size, 0, handle, 0), CUDA_ERROR_INVALID_VALUE, "once");
+	is_ok(cuMemSetAccess(at, size, &access, 1), "cuMemSetAccess");
+	is_ok(cuMemsetD32(at, 9, 1), "and use");
+	is_ok(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+	      "cuMemExportToShareableHandle");
+	is_ok(cuMemUnmap(at, size), "cuMemUnmap");
+	is_ok(cuMemRelease(handle), "cuMemRelease");
+	is_ok(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), "cuMemImportFromShareableHandle");
+	is_ok(cuMemMap(at, size, 0, again, 0), "it can be mapped there again");
+	cuMemSetAccess(at, size, &access, 1);
+	is_ok(cuMemcpyDtoH(&value, at, 4), "and read");
+	is_int((long long)value, 9, "as it was left");
+	is_int(cuMemAddressFree(at, size), CUDA_ERROR_INVALID_VALUE, "mapped addresses are not freed");
+	cuMemUnmap(at, size);
+	cuMemRelease(again);
+	close(fd);
+	is_ok(cuMemAddressFree(at, size), "others are");
+	is_ok(cuMemAddressReserve(&other, size, 0, 0, 0), "anywhere");
+	cuMemAddressFree(other, size);
+}
+
+int main(void)
+{
+	devices();
+	memory();
+	streams();
+	order();
+	graphs();
+	vmm();
+	is_ok(cuDevicePrimaryCtxRelease(0), "cuDevicePrimaryCtxRelease");
+	return tap_done();
+}

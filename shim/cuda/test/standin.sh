@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The stand-in for libcuda.so.1: what it shows, and programs with and without it. Runs in the build
+# folder.
+# shellcheck source=lib.sh
+. "${srcdir:-.}/shim/cuda/test/lib.sh"
+
+names() { # LIBRARY
+	nm -D --defined-only "$1" | awk '$2 == "T" { print $3 }' | LC_ALL=C sort
+}
+
+names ./libgpuckpt-cuda.so >"$tmp/shown"
+sed -n 's/^	\([A-Za-z].*\);$/\1/p' shim/cuda/cuda.map | LC_ALL=C sort >"$tmp/listed"
+same "$(LC_ALL=C comm -3 "$tmp/shown" "$tmp/listed")" "" "it exports what its table lists and nothing else"
+same "$(readelf -d libgpuckpt-cuda.so | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libcuda.so.1 \
+	"its SONAME is the driver's"
+same "$(readelf -d libgpuckpt-cuda.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')" libc.so.6 \
+	"it needs libc and nothing else"
+LC_ALL=C sort "${srcdir:-.}/shim/cuda/test/driver-580.names" >"$tmp/real"
+same "$(LC_ALL=C comm -23 "$tmp/real" "$tmp/shown")" "" "it has every function of driver 580's library"
+
+passes "a program: the fake driver" plain ./cuda_program
+passes "a program: the stand-in" standin ./cuda_program
+passes "a program: a driver named by GPUCKPT_CUDA_LIBRARY" standin env LD_LIBRARY_PATH= \
+	GPUCKPT_CUDA_LIBRARY="$driver" ./cuda_program
+passes "functions by name, version and address" standin ./cuda_names "$driver"
+
+says() { # NAME WANTED COMMAND...
+	name=$1
+	wanted=$2
+	shift 2
+	same "$("$@" 2>&1 </dev/null)" "$wanted" "$name"
+}
+
+says "without a driver there is no device" "cuInit 100" standin env LD_LIBRARY_PATH= ./cuda_first
+says "a library that is not there is no device" "cuInit 100" standin env \
+	GPUCKPT_CUDA_LIBRARY=/nonexistent ./cuda_first
+GPUCKPT_CUDA_LIBRARY=$PWD/libcuda-old.so
+export GPUCKPT_CUDA_LIBRARY
+says "what an older driver has not is not there" "loaded
+cuInit 0
+cuCtxRecordEvent: not found by dlsym, 500" standin ./cuda_first cuCtxRecordEvent
+says "a program that never calls CUDA loads no driver" "" standin ./cuda_first -
+unset GPUCKPT_CUDA_LIBRARY
+says "a child of fork may call, too" "cuInit 0
+cuInit 0" standin ./cuda_first fork
+
+echo "1..$n"
