@@ -20,7 +20,7 @@ int gck_cuda_resume(bool restored, struct gck_error *err);
 /* driver.c: the driver's own checkpoint of this process, by itself. */
 int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err);
 int gck_cuda_driver_up(struct gck_error *err);
-/* Can it? Drivers before CUDA 12.8 cannot. */
-bool gck_cuda_driver_able(void);
+/* Why it cannot be done, NULL: it can. */
+const char *gck_cuda_driver_unable(void);
 
 #endif

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The driver's own checkpoint of this process, by a thread of its own. The driver takes the number
- * that getpid() answers, which is virtual after a restart (shim/preload). */
-#define _GNU_SOURCE
-#include <unistd.h>
-
+ * The driver's own checkpoint of this process, by a thread of its own. It takes the PID that the kernel
+ * knows, though it asks getpid() itself, whose answer must not change. */
 #include "shim/cuda/context.h"
 #include "shim/cuda/drain.h"
 #include "shim/cuda/function.h"
 #include "shim/cuda/idle.h"
+#include "shim/inside/rank.h"
 
 #define MS 1000000ll
 
-bool gck_cuda_driver_able(void)
+static bool refused; /* once is for good: the driver fails all later ones */
+
+const char *gck_cuda_driver_unable(void)
 {
-	return gck_cuda_has((void *)gck_cuda_real.cuCheckpointProcessLock);
+	if (!gck_cuda_has((void *)gck_cuda_real.cuCheckpointProcessLock))
+		return "it has no checkpoints (CUDA before 12.8)";
+	return refused ? "it refused an earlier checkpoint of this process" : NULL;
 }
 
 static int locked(int64_t end_ns, struct gck_error *err)
 {
 	int64_t left = (end_ns - gck_cuda_now_ns()) / MS;
 	CUcheckpointLockArgs args = {.timeoutMs = left > 1 ? (unsigned int)left : 1};
-	CUresult rc = gck_cuda_real.cuCheckpointProcessLock(getpid(), &args);
+	CUresult rc = gck_cuda_real.cuCheckpointProcessLock(gck_inside_pid(), &args);
 
 	if (rc == CUDA_ERROR_NOT_READY)
 		return gck_fail(err, ETIMEDOUT, "the driver did not lock the process within %u ms",
@@ -34,20 +36,21 @@ int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err)
 
 	if (locked(end_ns, err))
 		return -1;
-	rc = gck_cuda_real.cuCheckpointProcessCheckpoint(getpid(), NULL);
+	rc = gck_cuda_real.cuCheckpointProcessCheckpoint(gck_inside_pid(), NULL);
 	if (rc == CUDA_SUCCESS)
 		return 0;
+	refused = true;
 	gck_cuda_fail(err, "cuCheckpointProcessCheckpoint", rc);
-	gck_cuda_real.cuCheckpointProcessUnlock(getpid(), NULL);
+	gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
 	return -1;
 }
 
 int gck_cuda_driver_up(struct gck_error *err)
 {
-	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(getpid(), NULL);
+	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), NULL);
 
 	if (rc)
 		return gck_cuda_fail(err, "cuCheckpointProcessRestore", rc);
-	rc = gck_cuda_real.cuCheckpointProcessUnlock(getpid(), NULL);
+	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;
 }

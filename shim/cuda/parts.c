@@ -6,9 +6,11 @@
 
 static void able(gck_cuda_obstacle_fn *tell, void *arg)
 {
-	if (!gck_cuda_driver_able())
-		tell(arg, "the CUDA driver of this node", "it has no checkpoints (CUDA before 12.8)",
-		     "install a newer driver");
+	const char *why = gck_cuda_driver_unable();
+
+	if (why)
+		tell(arg, "the CUDA driver", why, "restart the job from its last checkpoint, on nodes with "
+		     "a driver of CUDA 12.8 or later");
 }
 
 static const struct gck_cuda_part driver_part = {.name = "driver", .able = able};

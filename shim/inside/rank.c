@@ -3,6 +3,7 @@
 #include "shim/inside/rank.h"
 
 #include <stddef.h>
+#include <unistd.h>
 
 #include "shim/link.h"
 
@@ -36,6 +37,13 @@ const char *gck_inside_agent(void)
 	const volatile struct gck_shim_state *s = state();
 
 	return s ? (const char *)s->link : "";
+}
+
+pid_t gck_inside_pid(void)
+{
+	const volatile struct gck_shim_state *s = state();
+
+	return s && s->restarts ? s->rpid : getpid();
 }
 
 uint32_t gck_inside_restarts(void)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 bool gck_inside_is_rank(void);
 
@@ -18,6 +19,9 @@ void gck_inside_uses_cuda(const void *state);
 
 /* Abstract name of the agent's socket; another one after a restart. */
 const char *gck_inside_agent(void);
+
+/* This process as the kernel knows it: getpid() answers as it did at the first start. */
+pid_t gck_inside_pid(void);
 
 /* How often this process was restored. */
 uint32_t gck_inside_restarts(void);

@@ -2,14 +2,25 @@
  * The fake driver's own checkpoint of this process, with the states and refusals of driver 580. */
 #include "shim/cuda/fake/bodies.h"
 
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+static bool refused; /* what the driver refused once it fails ever after */
+
+/* The kernel's number counts, whatever getpid() answers. */
+static int kernel_pid(void)
+{
+	char text[16] = "";
+
+	return readlink("/proc/self", text, sizeof text - 1) > 0 ? atoi(text) : -1;
+}
 
 static CUresult is_this(int pid)
 {
 	if (!fake.inited)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return pid == getpid() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return pid == kernel_pid() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult fake_cuCheckpointProcessGetState(int pid, CUprocessState *state)
@@ -62,7 +73,7 @@ CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 	return rc;
 }
 
-/* Managed memory: refused, the process unharmed. Memory of another process: taken, and lost. */
+/* Managed memory: refused, the process unharmed, and never again. Memory of another process: taken, and lost. */
 CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	CUresult rc = is_this(pid);
@@ -73,7 +84,10 @@ CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs 
 	fake_lock();
 	if (fake.process != CU_PROCESS_STATE_LOCKED) {
 		rc = CUDA_ERROR_ILLEGAL_STATE;
+	} else if (refused) {
+		rc = CUDA_ERROR_UNKNOWN;
 	} else if (fake_blocks_have(FAKE_MANAGED)) {
+		refused = true;
 		rc = CUDA_ERROR_NOT_SUPPORTED;
 	} else {
 		fake.lost = fake_blocks_have(FAKE_IMPORTED);

@@ -119,12 +119,14 @@ CUresult fake_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, c
 		*status = *pfn ? CU_GET_PROC_ADDRESS_SUCCESS : later
 			       ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 			       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	return *pfn ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
 }
 
 CUresult fake_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)
 {
-	return fake_cuGetProcAddress_v2(symbol, pfn, version, flags, NULL);
+	CUresult rc = fake_cuGetProcAddress_v2(symbol, pfn, version, flags, NULL);
+
+	return rc || *pfn ? rc : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult fake_cuGetExportTable(const void **table, const CUuuid *id)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every call of the driver's that a drain makes fails once: the checkpoint is given up, the rank runs
+ * on as before, and the next checkpoint succeeds. Where the driver does not come back, the rank says
+ * so and its program does not go on. */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/test/link_agent.h"
+
+#define SUM (3 << 20)
+
+static uint32_t value;
+static char text[1024];
+
+static int drain(const struct cuda_rank *r, uint64_t seq)
+{
+	cuda_ask_drain(r, seq, 3000, 20000);
+	return cuda_hear(r, WAIT_MS, &value, text);
+}
+
+static bool resume(const struct cuda_rank *r, uint64_t seq)
+{
+	cuda_say(r, GCK_LINK_CUDA_RESUME, seq);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
+}
+
+/* What becomes of a checkpoint and of the next one. */
+enum outcome {
+	RETRIED,  /* the failure came in an attempt to shut the gate, and a later one went well */
+	REFUSED,  /* given up, and the next one succeeds */
+	FOR_GOOD, /* given up, and so is the next one */
+};
+
+static void one(const char *rule, enum outcome outcome)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, rule);
+	is_int(drain(&r, 1), GCK_LINK_CUDA_DRAINED, rule);
+	ok((value == 0) == (outcome == RETRIED), "%s: %s", value ? "given up" : "drained", text);
+	if (value == 0)
+		resume(&r, 1);
+	is_int((long long)cuda_state(&r).drained_for, 0, "no image may be taken");
+	is_int(cuda_tell(&r, "sum"), SUM, "the program runs on");
+	is_int(cuda_tell(&r, "stack"), 1024, "with the limits that it had");
+	drain(&r, 2);
+	ok((value == 0) == (outcome != FOR_GOOD), "the next one is %s: %s",
+	   value ? "given up, too" : "drained", text);
+	if (value == 0)
+		ok(resume(&r, 2), "and resumes");
+	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+	cuda_rank_end(&r);
+}
+
+static void lost(const char *rule)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, rule);
+	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && !value, "drained, but %s is to come", rule);
+	ok(!resume(&r, 1) && value, "the agent is told that the GPU is lost: %s", text);
+	cuda_begin(&r, "query");
+	is_int(cuda_answer(&r, 200), -1000, "the program does not go on");
+	kill(r.rank.pid, SIGKILL);
+	cuda_rank_end(&r);
+}
+
+int main(void)
+{
+	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
+	one("cuDeviceGetCount:1=999", RETRIED);
+	one("cuDeviceGetCount:2=999", REFUSED);
+	one("cuDevicePrimaryCtxRetain:2=999", RETRIED);
+	one("cuDevicePrimaryCtxRetain:3=999", REFUSED);
+	one("cuCtxPushCurrent_v2:1=201", RETRIED);
+	one("cuEventCreate:1=2", RETRIED);
+	one("cuEventCreate:1+=2", FOR_GOOD);
+	one("cuCtxRecordEvent:1=700", RETRIED);
+	one("cuEventQuery:1=700", RETRIED);
+	one("cuEventQuery:1+=700", FOR_GOOD);
+	one("cuCtxGetLimit:1=1", REFUSED);
+	one("cuCtxSetLimit:1=2", REFUSED);
+	one("cuCheckpointProcessLock:1=600", REFUSED);
+	one("cuCheckpointProcessCheckpoint:1=801", FOR_GOOD);
+	lost("cuCheckpointProcessRestore=801");
+	lost("cuCheckpointProcessUnlock=999");
+	lost("cuCtxSetLimit:2=2");
+	return tap_done();
+}

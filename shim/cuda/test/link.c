@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CUDA thread and its agent: able, drain and resume on the fake driver, and what stands in the
+ * way. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/test/link_agent.h"
+
+#define SUM (3 << 20)      /* what cuda_rank's memory holds */
+#define LIMIT_MS 3000
+#define LEASE_MS 20000
+#define NOT_READY 600
+
+static uint32_t value;
+static char text[1024];
+
+/* Drained, or why not. */
+static bool drain(const struct cuda_rank *r, uint64_t seq, uint32_t limit_ms)
+{
+	cuda_ask_drain(r, seq, limit_ms, LEASE_MS);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
+}
+
+static bool resume(const struct cuda_rank *r, uint64_t seq)
+{
+	cuda_say(r, GCK_LINK_CUDA_RESUME, seq);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
+}
+
+static void whole(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	ok(!r.hello.restored && r.hello.state, "the CUDA thread says HELLO after cuInit");
+	is_int((long long)cuda_state(&r).magic, GCK_CUDA_STATE_MAGIC, "its state is where it says");
+	is_str(cuda_look(&r), "", "nothing stands in the way");
+	is_int(cuda_tell(&r, "stack"), 1024, "a stack limit");
+	ok(drain(&r, 7, LIMIT_MS), "drained: %s", text);
+	is_int((long long)cuda_state(&r).drained_for, 7, "and says for which checkpoint");
+	cuda_begin(&r, "sum");
+	is_int(cuda_answer(&r, 200), -1000, "a call waits");
+	cuda_say(&r, GCK_LINK_CUDA_HOLD, 7);
+	ok(resume(&r, 7), "resumed: %s", text);
+	is_int(cuda_answer(&r, WAIT_MS), SUM, "the call goes on, and finds its data");
+	is_int((long long)cuda_state(&r).drained_for, 0, "an image cannot be taken any more");
+	is_int(cuda_tell(&r, "stack"), 1024, "the stack limit is as it was");
+	is_int(cuda_tell(&r, "context"), 0, "another context");
+	ok(drain(&r, 8, LIMIT_MS) && resume(&r, 8), "again: %s", text);
+	is_int(cuda_tell(&r, "stack"), 4096, "each context has its own limit back");
+	is_int(cuda_rank_end(&r), 0, "the rank ends well");
+}
+
+/* The rank stands still for one reason or another: refused, unharmed. */
+static void busy(const char *word, const char *end, const char *wanted, const char *name)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "spin");
+	if (*word)
+		cuda_tell(&r, word);
+	ok(!drain(&r, 1, 700) && strstr(text, wanted), "%s: %s", name, text);
+	is_int(cuda_tell(&r, end), 0, "the program was not harmed");
+	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and is carried afterwards: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+	cuda_rank_end(&r);
+}
+
+static void destroyed(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "destroyed");
+	ok(!drain(&r, 1, 300) && strstr(text, "one that was destroyed"),
+	   "work on a stream that was destroyed is seen: %s", text);
+	cuda_tell(&r, "stop");
+	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "until it is done: %s", text);
+	cuda_rank_end(&r);
+}
+
+static void capture(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "capture");
+	ok(!drain(&r, 1, 300) && strstr(text, "in capture"), "a stream in capture: %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "the capture was not ended by that");
+	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and does not stand in the way once it is over");
+	cuda_rank_end(&r);
+}
+
+static void lockstep(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_begin(&r, "lockstep");
+	cuda_ask_drain(&r, 1, LIMIT_MS, LEASE_MS);
+	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_DRAINED,
+	       "a callback that wants a lock of a thread at the gate: no deadlock");
+	if (value == 0)
+		resume(&r, 1);
+	is_int(cuda_answer(&r, WAIT_MS), 0, "and no harm");
+	cuda_rank_end(&r);
+}
+
+static void obstacle(const char *word, const char *wanted, const char *undo)
+{
+	struct cuda_rank r;
+
+	/* No step of a drain is to be taken: the driver would refuse its own for good. */
+	cuda_rank_start(&r, "cuCheckpointProcessLock=999");
+	cuda_tell(&r, word);
+	ok(strstr(cuda_look(&r), wanted), "able names %s", wanted);
+	ok(!drain(&r, 1, LIMIT_MS) && strstr(text, wanted), "and a drain is refused: %s", text);
+	if (undo) {
+		is_int(cuda_tell(&r, undo), 0, "it can be given up");
+		is_str(cuda_look(&r), "", "and is named no more");
+	}
+	is_int(cuda_tell(&r, "sum"), SUM, "the program was not harmed");
+	cuda_rank_end(&r);
+}
+
+/* Without a word of the agent's. */
+static void alone(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_ask_drain(&r, 1, LIMIT_MS, 300);
+	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_DRAINED, "drained");
+	cuda_begin(&r, "sum");
+	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_RESUMED, "its lease over, it resumes");
+	is_int(cuda_answer(&r, WAIT_MS), SUM, "and runs on");
+	ok(drain(&r, 2, LIMIT_MS), "drained again");
+	close(r.cuda);
+	is_int(cuda_tell(&r, "sum"), SUM, "its agent gone, it resumes");
+	ok(cuda_accept(&r, WAIT_MS) && !r.hello.restored, "and looks for a new one");
+	ok(drain(&r, 3, LIMIT_MS) && resume(&r, 3), "which can do the same");
+	cuda_rank_end(&r);
+}
+
+int main(void)
+{
+	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
+	whole();
+	busy("", "stop", "stream 0x", "a kernel that waits for the host");
+	busy("waiter", "stop", "(waiter) is in cuStreamSynchronize", "a thread that waits for it");
+	destroyed();
+	capture();
+	lockstep();
+	obstacle("managed", "managed memory", "unmanaged");
+	obstacle("event", "an event of another process", NULL);
+	obstacle("future", "cuFakeFuture", NULL);
+	obstacle("opengl", "OpenGL", NULL);
+	alone();
+	return tap_done();
+}
