@@ -27,6 +27,7 @@ static const struct key {
 	{ "AgentPath", PATH, FIELD(agent) },
 	{ "PreloadPath", PATH, FIELD(preload) },
 	{ "MpiPath", PATH, FIELD(mpi) },
+	{ "CudaPath", PATH, FIELD(cuda) },
 	{ "AgentLog", PATH, FIELD(agent_log) },
 	{ "NodePoll", NUMBER, FIELD(poll_s), 1, 3600 },
 	{ "MaxConnections", NUMBER, FIELD(max_connections), 1, 1000000 },
@@ -51,6 +52,7 @@ void gck_conf_init(struct gck_conf *c)
 		.agent = GCK_LIBEXECDIR "/gpuckpt-agent",
 		.preload = GCK_PKGLIBDIR "/libgpuckpt-preload.so",
 		.mpi = GCK_PKGLIBDIR "/libgpuckpt-mpi.so",
+		.cuda = GCK_PKGLIBDIR "/libgpuckpt-cuda.so",
 		.poll_s = 5, .max_connections = 65536, .user_connections = 16384,
 		.user_rate = 200,
 	};

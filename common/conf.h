@@ -19,6 +19,7 @@ struct gck_conf {
 	char agent[PATH_MAX];       /* AgentPath */
 	char preload[PATH_MAX];     /* PreloadPath */
 	char mpi[PATH_MAX];         /* MpiPath: the stand-in for Open MPI's library */
+	char cuda[PATH_MAX];        /* CudaPath: the stand-in for the CUDA driver's */
 	char agent_log[PATH_MAX];   /* AgentLog: "" is none; a path with %j %s %n %u */
 	unsigned poll_s;            /* NodePoll: seconds between looks at node states; 5 */
 	unsigned max_connections;   /* MaxConnections, 65536 */

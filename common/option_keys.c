@@ -219,6 +219,23 @@ static void write_mpi(const struct gck_options *o, char *value, size_t size)
 	print(value, size, "%s", mpi_names[o->mpi]);
 }
 
+static const char *const cuda_names[] = { "auto", "nvidia", "none", NULL };
+
+static int read_cuda(struct gck_options *o, const char *value, struct gck_error *err)
+{
+	unsigned choice;
+
+	if (read_choice(value, cuda_names, &choice))
+		return gck_fail(err, EINVAL, "must be auto, nvidia or none");
+	o->cuda = (enum gck_gpu)choice;
+	return 0;
+}
+
+static void write_cuda(const struct gck_options *o, char *value, size_t size)
+{
+	print(value, size, "%s", cuda_names[o->cuda]);
+}
+
 static int read_files(struct gck_options *o, const char *value, struct gck_error *err)
 {
 	return gck_parse_size(value, &o->files, err);
@@ -318,6 +335,7 @@ const struct gck_option_key gck_option_keys[] = {
 	{ "hold", read_hold, write_hold },
 	{ "restart-wait", read_restart_wait, write_restart_wait },
 	{ "mpi", read_mpi, write_mpi },
+	{ "cuda", read_cuda, write_cuda },
 	{ "files", read_files, write_files },
 	{ "restart", read_restart, write_restart },
 	{ "skip-done", read_skip_done, write_skip_done },

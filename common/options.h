@@ -13,6 +13,7 @@
 
 enum gck_compress { GCK_COMPRESS_NONE, GCK_COMPRESS_LZ4, GCK_COMPRESS_ZSTD };
 enum gck_mpi { GCK_MPI_AUTO, GCK_MPI_OPENMPI, GCK_MPI_NONE };
+enum gck_gpu { GCK_GPU_AUTO, GCK_GPU_NVIDIA, GCK_GPU_NONE };
 enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 
 struct gck_options {
@@ -26,6 +27,7 @@ struct gck_options {
 	unsigned hold_ms;        /* how long a create may hold a rank */
 	unsigned restart_wait_s; /* how long a restart waits for the coordinator */
 	enum gck_mpi mpi;
+	enum gck_gpu cuda;
 	uint64_t files;          /* bytes of file contents that an image may carry */
 	enum gck_restart restart;
 	uint32_t restart_job;    /* GCK_RESTART_FROM: 0 is the job's own */

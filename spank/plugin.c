@@ -29,6 +29,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 
 #include "spank/agent.h"
 #include "spank/clock.h"
+#include "spank/cuda.h"
 #include "spank/environment.h"
 #include "spank/leak.h"
 #include "spank/option.h"
@@ -43,7 +44,7 @@ static struct {
 	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
 	bool must;          /* then the step must not run */
 	unsigned restarts;
-	char preload[3 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
+	char preload[4 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
 	uint32_t tasks, exited; /* of this node */
 	struct gck_conf conf;
 	struct gck_options options;
@@ -148,6 +149,17 @@ static int choose_mpi(struct gck_error *err)
 	return 0;
 }
 
+/* It comes last: a program may need several of them. */
+static int choose_cuda(struct gck_error *err)
+{
+	size_t n = strlen(step.preload);
+	int wanted = gck_cuda_wanted(step.options.cuda, step.conf.cuda, GCK_CUDA_DEVICE, err);
+
+	if (wanted > 0)
+		snprintf(step.preload + n, sizeof step.preload - n, ":%s", step.conf.cuda);
+	return wanted < 0 ? -1 : 0;
+}
+
 static int configure(spank_t spank, struct gck_error *err)
 {
 	bool het = gck_environment_heterogeneous(spank);
@@ -169,7 +181,7 @@ static int configure(spank_t spank, struct gck_error *err)
 		return -1;
 	if (need_file(step.conf.preload, R_OK, "PreloadPath", err))
 		return -1;
-	return choose_mpi(err);
+	return choose_mpi(err) || choose_cuda(err) ? -1 : 0;
 }
 
 static int make_agent(spank_t spank, struct gck_error *err)

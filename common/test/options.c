@@ -68,6 +68,8 @@ static void test_good(void)
 	good("restart-wait=0", "restart-wait=0s");
 	good("mpi=none", "mpi=none");
 	good("mpi=openmpi", "mpi=openmpi");
+	good("cuda=none", "cuda=none");
+	good("cuda=nvidia", "cuda=nvidia");
 	good("files=64M", "files=67108864");
 	good("files=0", "files=0");
 	good("restart=never", "restart=never");
@@ -92,7 +94,7 @@ static void test_bad(void)
 		{ "compress", "gzip" }, { "compress", "lz4:3" }, { "compress", "zstd:0" },
 		{ "compress", "zstd:23" }, { "compress", "zstd:" }, { "timeout", "0" },
 		{ "timeout", "25h" }, { "hold", "1ms" }, { "restart-wait", "8d" },
-		{ "mpi", "open-mpi" }, { "mpi", "mpich" }, { "files", "1X" }, { "files", "1GB" },
+		{ "mpi", "open-mpi" }, { "mpi", "mpich" }, { "cuda", "yes" }, { "files", "1X" }, { "files", "1GB" },
 		{ "files", "-1" }, { "files", "99999999999T" }, { "restart", "yes" },
 		{ "restart", "0" }, { "restart", "0:1" }, { "restart", "1:" },
 		{ "restart", ":1" }, { "restart", "1:2:3" },

@@ -58,6 +58,7 @@ static inline __attribute__((always_inline)) void gck_gate_enter(const char *fun
 	t->function = function;
 	t->object = object;
 	atomic_signal_fence(memory_order_seq_cst);
+	/* acquire: what was changed behind a closed gate is seen by one who finds it open again */
 	if (__builtin_expect(atomic_load_explicit(&gck_gate_closed, memory_order_acquire), 0))
 		gck_gate_wait(t);
 }

@@ -28,6 +28,7 @@ refuse_option timeout=0 timeout
 refuse_option hold=x hold
 refuse_option restart-wait=soon restart-wait
 refuse_option mpi=lam mpi
+refuse_option cuda=rocm cuda
 refuse_option files=many files
 refuse_option restart=sometimes restart
 refuse_option restart=7:x restart
@@ -38,7 +39,7 @@ refuse_option keep=2,,bogus=3 bogus
 check_not "nothing was launched by a refused srun" test -e "$dir/launched"
 check_not "sbatch refuses a wrong key" alice sbatch --gpu-ckpt=bogus=1 --wrap true
 check_not "salloc refuses a wrong key" alice salloc -n1 --gpu-ckpt=bogus=1 true
-good=interval=1h30m,keep=3,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m,mpi=none,files=64M
+good=interval=1h30m,keep=3,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m,mpi=none,cuda=none,files=64M
 check "srun takes every key with a good value" timeout 60 "$cluster" exec -u alice \
 	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2 true
 check "srun tells of the option in --help" grep -q gpu-ckpt <(alice srun --help)

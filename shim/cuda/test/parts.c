@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Parts of the stand-in by themselves: sets of handles against a plain list, the loader's cache, and
+ * what cuGetProcAddress means by a name. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/load.h"
+#include "shim/cuda/set.h"
+#include "shim/cuda/table.h"
+
+/* ---- sets ----------------------------------------------------------------------------------- */
+
+#define HANDLES 300
+#define STEPS 200000
+
+static bool agree(const struct gck_cuda_set *s, const uint64_t *values)
+{
+	size_t n = 0;
+
+	for (uint64_t h = 1; h <= HANDLES; h++) {
+		const uint64_t *v = gck_cuda_set_get(s, h << 40);
+
+		n += v != NULL;
+		if (values[h] ? !v || *v != values[h] : v != NULL)
+			return false;
+	}
+	return n == s->n;
+}
+
+static void sets(void)
+{
+	struct gck_cuda_set s = {.entries = NULL};
+	uint64_t values[HANDLES + 1] = {0};
+	bool good = true;
+
+	srand(1);
+	for (int i = 1; good && i <= STEPS; i++) {
+		uint64_t h = 1 + (uint64_t)rand() % HANDLES;
+
+		if (rand() % 2) {
+			*gck_cuda_set_put(&s, h << 40) = (uint64_t)i;
+			values[h] = (uint64_t)i;
+		} else {
+			gck_cuda_set_drop(&s, h << 40);
+			values[h] = 0;
+		}
+		good = i % 100 ? true : agree(&s, values);
+	}
+	ok(good, "a set holds what was put and not dropped");
+	ok(!gck_cuda_set_put(&s, 0) && !gck_cuda_set_get(&s, 0), "0 is no handle");
+	gck_cuda_set_clear(&s);
+	ok(!gck_cuda_set_get(&s, 1ull << 40) && s.n == 0, "an empty one holds nothing");
+}
+
+/* ---- the loader's cache --------------------------------------------------------------------- */
+
+static char path[256], file[] = "/tmp/gck-cache-XXXXXX";
+
+static int find_in(const void *data, size_t size)
+{
+	FILE *f = fopen(file, "w");
+
+	fwrite(data, 1, size, f);
+	fclose(f);
+	return gck_cuda_cache_find(file, "libcuda.so.1", path, sizeof path);
+}
+
+/* glibc-ld.so.cache1.1, three libraries. */
+static void cache(void)
+{
+	struct {
+		char magic[20];
+		uint32_t n, size, unused[5];
+		struct {
+			int32_t flags;
+			uint32_t name, path, unused;
+			uint64_t hwcap;
+		} entries[3];
+		char strings[64];
+	} c = {.magic = {'g', 'l', 'i', 'b', 'c', '-', 'l', 'd', '.', 's', 'o', '.', 'c', 'a', 'c', 'h', 'e',
+			 '1', '.', '1'},
+	       .n = 3, .size = 64, .strings = "libz.so.1\0libcuda.so.1\0/nowhere/x\0/proc/self/exe"};
+	uint32_t strings = (uint32_t)((char *)c.strings - (char *)&c);
+
+	close(mkstemp(file));
+	c.entries[0].flags = c.entries[2].flags = 0x0303;
+	c.entries[1].flags = 3; /* of 32 bits */
+	c.entries[0].name = strings;
+	c.entries[1].name = c.entries[2].name = strings + 10;
+	c.entries[0].path = c.entries[1].path = strings + 23;
+	c.entries[2].path = strings + 34;
+	is_int(find_in(&c, sizeof c), 0, "a library in the cache");
+	is_str(path, "/proc/self/exe", "the one of 64 bits");
+	c.entries[2].path = strings + 23;
+	ok(find_in(&c, sizeof c) != 0, "a file that is not there is none");
+	c.entries[2].path = 1 << 30;
+	ok(find_in(&c, sizeof c) != 0, "nor is a name outside of the file");
+	c.entries[2].path = strings + 34;
+	ok(find_in(&c, sizeof c - 16) != 0, "nor one that the file's end cuts");
+	c.n = 1 << 30;
+	ok(find_in(&c, sizeof c) != 0, "more entries than the file holds");
+	ok(find_in("x", 1) != 0 && find_in("", 0) != 0, "no cache at all");
+	unlink(file);
+	ok(gck_cuda_cache_find("/nonexistent", "libcuda.so.1", path, sizeof path) != 0, "no file");
+	is_int(gck_cuda_cache_find(NULL, "libc.so.6", path, sizeof path), 0, "this machine's own");
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static struct {
+	void *v[5];
+} reals;
+static char code[5];
+
+const struct gck_cuda_function gck_cuda_functions[] = {
+	{"cuA", &code[0], &reals.v[0], 2000},
+	{"cuAB", &code[1], &reals.v[1], 2000},
+	{"cuA_ptsz", &code[2], &reals.v[2], 7000},
+	{"cuA_v2", &code[3], &reals.v[3], 12000},
+	{"cuA_v2_ptsz", &code[4], &reals.v[4], 12000},
+};
+const size_t gck_cuda_nfunctions = 5;
+
+static void means(int version, int per_thread, const char *name)
+{
+	const struct gck_cuda_function *f = gck_cuda_by_version("cuA", version, per_thread);
+
+	ok(f ? name && !strcmp(f->name, name) : !name, "cuA of CUDA %d%s is %s", version,
+	   per_thread ? ", per thread," : "", name ? name : "none");
+}
+
+static void names(void)
+{
+	means(1000, 0, NULL);
+	means(2000, 0, "cuA");
+	means(11999, 0, "cuA");
+	means(13000, 0, "cuA_v2");
+	means(6000, 1, "cuA");
+	means(7000, 1, "cuA_ptsz");
+	means(13000, 1, "cuA_v2_ptsz");
+	for (size_t i = 0; i < 5; i++)
+		reals.v[i] = &code[4 - i];
+	reals.v[1] = NULL;
+	reals.v[2] = reals.v[0];
+	gck_cuda_table_sort();
+	is_str(gck_cuda_by_address(&code[1], NULL)->name, "cuA_v2", "by address");
+	is_str(gck_cuda_by_address(&code[4], "cuA_p")->name, "cuA_ptsz", "of two with one address");
+	ok(!gck_cuda_by_address(&code[3], NULL), "an address that the driver does not have");
+	is_str(gck_cuda_by_name("cuAB")->name, "cuAB", "by name");
+	ok(!gck_cuda_by_name("cuABC") && !gck_cuda_by_name(""), "no such name");
+}
+
+int main(void)
+{
+	sets();
+	cache();
+	names();
+	return tap_done();
+}
