@@ -46,6 +46,12 @@ void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle)
 	pthread_mutex_unlock(&lock);
 }
 
+void gck_cuda_alive_remove_all(enum gck_cuda_kind kind, uint64_t handle)
+{
+	while (gck_cuda_alive_has(kind, handle))
+		gck_cuda_alive_remove(kind, handle);
+}
+
 bool gck_cuda_alive_has(enum gck_cuda_kind kind, uint64_t handle)
 {
 	bool has = false;

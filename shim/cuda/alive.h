@@ -24,6 +24,10 @@
 	  "what it belongs to is not carried", "destroy it before a checkpoint") \
 	X(MULTICAST, "a multicast object (cuMulticastCreate)", \
 	  "the driver does not carry it", "NCCL: NCCL_NVLS_ENABLE=0; NVSHMEM: not possible") \
+	X(HOST_MEMORY, "memory of the host made by cuMemCreate", \
+	  "the driver loses a process that has it", "use cuMemAllocHost or cuMemHostRegister") \
+	X(MANAGED_VARIABLE, "a __managed__ variable", \
+	  "the driver does not carry it", "make it __device__ memory of a cudaMalloc") \
 	X(MANAGED, "managed memory (cuMemAllocManaged)", \
 	  "the driver does not carry it", "use cuMemAlloc, or free it before a checkpoint")
 
@@ -46,6 +50,7 @@ enum gck_cuda_kind {
  * it was removed as often. Removing one that is not there does nothing. */
 void gck_cuda_alive_add(enum gck_cuda_kind kind, uint64_t handle);
 void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle);
+void gck_cuda_alive_remove_all(enum gck_cuda_kind kind, uint64_t handle);
 bool gck_cuda_alive_has(enum gck_cuda_kind kind, uint64_t handle);
 uint32_t gck_cuda_alive_count(enum gck_cuda_kind kind);
 

@@ -20,6 +20,9 @@ int gck_cuda_resume(bool restored, struct gck_error *err);
 /* driver.c: the driver's own checkpoint of this process, by itself. */
 int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err);
 int gck_cuda_driver_up(struct gck_error *err);
+/* The lock alone, and its end: it waits for all that the GPU has to do, but not for longer. */
+int gck_cuda_driver_wait(int64_t end_ns, struct gck_error *err);
+
 /* Why it cannot be done, NULL: it can. */
 const char *gck_cuda_driver_unable(void);
 

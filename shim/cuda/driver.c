@@ -25,9 +25,19 @@ static int locked(int64_t end_ns, struct gck_error *err)
 	CUresult rc = gck_cuda_real.cuCheckpointProcessLock(gck_inside_pid(), &args);
 
 	if (rc == CUDA_ERROR_NOT_READY)
-		return gck_fail(err, ETIMEDOUT, "the driver did not lock the process within %u ms",
-				args.timeoutMs);
+		return gck_fail(err, ETIMEDOUT, "the GPU has work that did not end within %u ms: try again "
+				"later", args.timeoutMs);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessLock", rc) : 0;
+}
+
+int gck_cuda_driver_wait(int64_t end_ns, struct gck_error *err)
+{
+	CUresult rc;
+
+	if (locked(end_ns, err))
+		return -1;
+	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
+	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;
 }
 
 int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err)

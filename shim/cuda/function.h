@@ -4,6 +4,7 @@
 #ifndef GCK_CUDA_FUNCTION_H
 #define GCK_CUDA_FUNCTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/cuda/alive.h"

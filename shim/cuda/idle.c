@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "shim/cuda/context.h"
+#include "shim/cuda/drain.h"
 #include "shim/cuda/function.h"
 
 #define MS 1000000ll
@@ -28,20 +29,24 @@ static void nap(int64_t ns)
 
 /* ---- the GPU -------------------------------------------------------------------------------- */
 
-static int is_captured(CUstream stream, void *arg)
+static bool captures(CUstream stream)
 {
 	CUstreamCaptureStatus status;
 
-	if (gck_cuda_real.cuStreamIsCapturing(stream, &status) ||
-	    status == CU_STREAM_CAPTURE_STATUS_NONE)
-		return 0;
-	*(CUstream *)arg = stream;
-	return 1;
+	return gck_cuda_real.cuStreamIsCapturing(stream, &status) ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+static int is_captured(CUstream stream, void *arg)
+{
+	(void)arg;
+	return captures(stream);
+}
+
+/* What a stream in capture was given was not done, but asking about it would end the capture. */
 static int is_busy(CUstream stream, void *arg)
 {
-	if (gck_cuda_real.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
+	if (captures(stream) || gck_cuda_real.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
 		return 0;
 	*(CUstream *)arg = stream;
 	return 1;
@@ -65,16 +70,13 @@ static int broken(CUcontext context, CUresult rc, struct gck_error *err)
 			"it", (void *)context, gck_cuda_error_name(rc));
 }
 
-/* The context is current. What was given to any of its streams is behind the event; those of a
- * driver before CUDA 12.5 are asked one by one. */
+/* The context is current, and none of its streams is in capture: what was given to any of them, also
+ * to those that are not known here, is behind the event. */
 static int wait_event(CUcontext context, CUevent event, int64_t end_ns, struct gck_error *err)
 {
 	int64_t look = LOOK_NS;
 	CUresult rc = gck_cuda_real.cuCtxRecordEvent(context, event);
 
-	if (rc == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-		return gck_fail(err, EBUSY, "a stream of context %p is in capture: try again later",
-				(void *)context);
 	while (rc == CUDA_SUCCESS && (rc = gck_cuda_real.cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
 		if (gck_cuda_now_ns() > end_ns)
 			return name_busy(context, err);
@@ -85,12 +87,13 @@ static int wait_event(CUcontext context, CUevent event, int64_t end_ns, struct g
 	return rc ? broken(context, rc, err) : 0;
 }
 
-static int wait_streams(CUcontext context, int64_t end_ns, struct gck_error *err)
+/* One by one those that can be asked. */
+static int wait_streams(CUcontext context, bool legacy, int64_t end_ns, struct gck_error *err)
 {
+	CUresult rc = CUDA_SUCCESS;
 	CUstream stream;
-	CUresult rc;
 
-	while ((rc = gck_cuda_real.cuStreamQuery(CU_STREAM_LEGACY)) == CUDA_ERROR_NOT_READY ||
+	while ((legacy && (rc = gck_cuda_real.cuStreamQuery(CU_STREAM_LEGACY)) == CUDA_ERROR_NOT_READY) ||
 	       gck_cuda_streams_each(context, is_busy, &stream)) {
 		if (gck_cuda_now_ns() > end_ns)
 			return name_busy(context, err);
@@ -99,17 +102,19 @@ static int wait_streams(CUcontext context, int64_t end_ns, struct gck_error *err
 	return rc ? broken(context, rc, err) : 0;
 }
 
-static int wait_context(CUcontext context, int64_t end_ns, struct gck_error *err)
+/* A capture goes on over a checkpoint. An event recorded for its context, or a look at the default
+ * stream that it may depend on, would end it (driver 580). */
+static int wait_context(CUcontext context, int64_t end_ns, bool *unseen, struct gck_error *err)
 {
-	CUstream captured;
+	bool capture = captures(CU_STREAM_LEGACY) || gck_cuda_streams_each(context, is_captured, NULL);
 	CUevent event;
 	int failed;
 	CUresult rc;
 
-	if (gck_cuda_streams_each(context, is_captured, &captured))
-		return gck_fail(err, EBUSY, "stream %p is in capture: try again later", (void *)captured);
-	if (!gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent))
-		return wait_streams(context, end_ns, err);
+	if (capture || !gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent)) {
+		*unseen = true;
+		return wait_streams(context, !capture, end_ns, err);
+	}
 	rc = gck_cuda_real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 	if (rc)
 		return gck_cuda_fail(err, "cuEventCreate", rc);
@@ -121,6 +126,7 @@ static int wait_context(CUcontext context, int64_t end_ns, struct gck_error *err
 static int wait_gpu(int64_t end_ns, struct gck_error *err)
 {
 	struct gck_cuda_contexts all;
+	bool unseen = false; /* there may be work on streams that could not be asked */
 	int failed = gck_cuda_contexts_take(&all, err);
 
 	if (failed)
@@ -133,11 +139,11 @@ static int wait_gpu(int64_t end_ns, struct gck_error *err)
 			failed = gck_cuda_fail(err, "cuCtxPushCurrent", rc);
 			continue;
 		}
-		failed = wait_context(context, end_ns, err);
+		failed = wait_context(context, end_ns, &unseen, err);
 		gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	}
 	gck_cuda_contexts_give(&all);
-	return failed;
+	return failed == 0 && unseen ? gck_cuda_driver_wait(end_ns, err) : failed;
 }
 
 /* ---- the gate ------------------------------------------------------------------------------- */

@@ -73,7 +73,8 @@ CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 	return rc;
 }
 
-/* Managed memory: refused, the process unharmed, and never again. Memory of another process: taken, and lost. */
+/* Managed memory: refused, the process unharmed, and never again. Memory of another process,
+ * and of the host by cuMemCreate: taken, and lost. */
 CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
 	CUresult rc = is_this(pid);
@@ -90,7 +91,7 @@ CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs 
 		refused = true;
 		rc = CUDA_ERROR_NOT_SUPPORTED;
 	} else {
-		fake.lost = fake_blocks_have(FAKE_IMPORTED);
+		fake.lost = fake_blocks_have(FAKE_IMPORTED) || fake.host_memory;
 		fake_blocks_save();
 		fake.process = CU_PROCESS_STATE_CHECKPOINTED;
 	}

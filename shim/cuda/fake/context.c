@@ -2,8 +2,13 @@
  * The fake driver: contexts, and each thread's stack of current ones. */
 #include "shim/cuda/fake/bodies.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #define DEEPEST 32
 
@@ -18,8 +23,25 @@ CUcontext fake_current(void)
 	return current.n ? current.v[current.n - 1] : NULL;
 }
 
+/* As the driver does with its first context, and never undoes. */
+static void listen_at_name(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	static int fd = -1;
+	int n;
+
+	if (fd >= 0)
+		return;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "cuda-uvmfd-%d-%d", 4711, getpid());
+	if (bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 2 +
+						       (size_t)n)) || listen(fd, 128))
+		abort();
+}
+
 static void begin(CUcontext c, CUdevice device, unsigned int flags)
 {
+	listen_at_name();
 	c->device = device;
 	c->flags = flags;
 	c->alive = true;
@@ -264,12 +286,14 @@ CUresult fake_cuCtxGetLimit(size_t *value, CUlimit limit)
 /* As the driver: it waits for the context, and rounds up. */
 CUresult fake_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-	CUresult rc = fake_cuCtxSynchronize();
-
-	if (rc)
-		return rc;
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
+	fake_lock();
+	while (!fake_all_idle(fake_current()))
+		fake_wait();
+	fake_unlock();
 	fake_current()->limits[limit] = (value + 15) & ~(size_t)15;
 	return CUDA_SUCCESS;
 }

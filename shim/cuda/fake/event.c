@@ -85,8 +85,11 @@ CUresult fake_cuCtxRecordEvent(CUcontext context, CUevent event)
 	CUresult rc = CUDA_SUCCESS;
 
 	fake_lock();
-	if (context->broken || fake_capturing(context)) {
-		rc = context->broken ? context->broken : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (context->broken) {
+		rc = context->broken;
+	} else if (fake_capturing(context)) {
+		fake_capturing(context)->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+		rc = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	} else {
 		mark = mark_of(event);
 		fake_mark_all(context, &mark);

@@ -42,6 +42,7 @@ struct fake_state {
 	CUprocessState process;
 	unsigned inside;         /* calls that are under way */
 	bool lost;               /* restore will fail */
+	bool host_memory;        /* made by cuMemCreate */
 };
 
 extern struct fake_state fake;

@@ -67,13 +67,15 @@ CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const c
 	return CUDA_SUCCESS;
 }
 
-/* A __device__ variable is one of the program's. */
+/* A __device__ variable is one of the program's, a __managed__ one is named managed_... */
 CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
 				   const char *name)
 {
 	const void *at = dlsym(RTLD_DEFAULT, name);
 
 	(void)module;
+	if (!strncmp(name, "managed_", 8))
+		return fake_cuMemAllocManaged(address, 8, CU_MEM_ATTACH_GLOBAL);
 	if (address)
 		*address = (CUdeviceptr)(uintptr_t)at;
 	if (size)
@@ -231,13 +233,19 @@ CUresult fake_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-	const struct CUstream_st *s;
+	const struct CUstream_st *s, *c;
+	CUresult rc = CUDA_SUCCESS;
 
 	fake_lock();
 	s = fake_stream(stream);
+	c = s ? fake_capturing(s->context) : NULL;
+	if (!s)
+		rc = CUDA_ERROR_INVALID_HANDLE;
+	else if (s == s->context->legacy && c && !(c->flags & CU_STREAM_NON_BLOCKING))
+		rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	*status = s ? s->capture : CU_STREAM_CAPTURE_STATUS_NONE;
 	fake_unlock();
-	return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return rc;
 }
 
 CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)

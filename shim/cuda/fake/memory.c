@@ -287,20 +287,20 @@ bool fake_blocks_have(enum fake_kind kind)
 	return b != NULL;
 }
 
-/* Out of reach: who touches it now ends. */
+/* Out of reach: who touches it now ends. Write-combined memory of the host is the driver's, too. */
 void fake_blocks_save(void)
 {
 	for (struct fake_block *b = fake_blocks; b; b = b->next) {
 		void *at = (void *)(uintptr_t)b->base;
 
-		if (!b->memory)
+		if (!b->memory && !(b->flags & CU_MEMHOSTALLOC_WRITECOMBINED))
 			continue;
 		b->saved = malloc(b->mapped);
 		mprotect(at, b->mapped, PROT_READ);
 		memcpy(b->saved, at, b->mapped);
 		mmap(at, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
 		     -1, 0);
-		if (!b->memory->exported && ftruncate(b->memory->fd, 0))
+		if (b->memory && !b->memory->exported && ftruncate(b->memory->fd, 0))
 			abort();
 	}
 }
@@ -312,8 +312,10 @@ void fake_blocks_restore(void)
 
 		if (!b->saved)
 			continue;
-		if (ftruncate(b->memory->fd, (off_t)b->memory->size) ||
-		    map_shared(b->memory, at, b->mapped, b->offset) == MAP_FAILED)
+		if (!b->memory)
+			mprotect(at, b->mapped, PROT_READ | PROT_WRITE);
+		else if (ftruncate(b->memory->fd, (off_t)b->memory->size) ||
+			 map_shared(b->memory, at, b->mapped, b->offset) == MAP_FAILED)
 			abort();
 		memcpy(at, b->saved, b->mapped);
 		free(b->saved);

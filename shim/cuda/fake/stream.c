@@ -243,14 +243,19 @@ CUresult fake_cuStreamDestroy(CUstream stream)
 	return fake_cuStreamDestroy_v2(stream);
 }
 
+/* A look at a stream in capture, or at the default stream that it may depend on, ends the capture. */
 static CUresult state_of(const struct CUstream_st *s)
 {
+	struct CUstream_st *c = s ? fake_capturing(s->context) : NULL;
+
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (s->context->broken)
 		return s->context->broken;
-	if (s->capture != CU_STREAM_CAPTURE_STATUS_NONE)
+	if (c && (c == s || (s == s->context->legacy && !(c->flags & CU_STREAM_NON_BLOCKING)))) {
+		c->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
 	return fake_stream_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

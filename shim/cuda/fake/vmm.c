@@ -117,12 +117,12 @@ CUresult fake_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	struct fake_memory *m;
 	CUresult rc;
 
-	if (flags || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-	    prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !is_granular(0, size))
+	if (flags || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || !is_granular(0, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (fake_device(prop->location.id))
 		return fake_device(prop->location.id);
 	fake_lock();
+	fake.host_memory |= prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 	m = fake_memory_new(size, prop->location.id, &rc);
 	if (m)
 		m->prop = *prop;

@@ -81,15 +81,26 @@ static void destroyed(void)
 	cuda_rank_end(&r);
 }
 
+/* An event or a look at the wrong stream would end it: the fake driver is as strict as the real one. */
 static void capture(void)
 {
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "capture");
-	ok(!drain(&r, 1, 300) && strstr(text, "in capture"), "a stream in capture: %s", text);
-	is_int(cuda_tell(&r, "captured"), 0, "the capture was not ended by that");
-	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and does not stand in the way once it is over");
+	ok(drain(&r, 1, LIMIT_MS) && resume(&r, 1), "with a stream in capture: drained %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on");
+	cuda_tell(&r, "blocking");
+	cuda_tell(&r, "capture");
+	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "with a blocking one: drained %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on, too");
+	cuda_tell(&r, "destroyed");
+	cuda_tell(&r, "capture");
+	ok(!drain(&r, 3, 300) && strstr(text, "did not end within"),
+	   "what only the driver sees then, it waits for: %s", text);
+	cuda_tell(&r, "stop");
+	is_int(cuda_tell(&r, "captured"), 0, "and the capture goes on");
+	ok(drain(&r, 4, LIMIT_MS) && resume(&r, 4), "and the program is unharmed: %s", text);
 	cuda_rank_end(&r);
 }
 
@@ -125,6 +136,42 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 	cuda_rank_end(&r);
 }
 
+/* Pinned memory goes on being used, whatever kind the program asked for. */
+static void write_combined(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "combined"), 0, "write-combined memory, which a thread writes throughout");
+	ok(drain(&r, 1, LIMIT_MS), "drained: %s", text);
+	pause_ms(20);
+	ok(resume(&r, 1), "resumed: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the rank lives");
+	cuda_rank_end(&r);
+}
+
+/* The driver's socket has no name that another process may want. */
+static void socket_name(void)
+{
+	struct cuda_rank r;
+	char line[512], wanted[64];
+	int plain = 0, own = 0;
+	FILE *f;
+
+	cuda_rank_start(&r, NULL);
+	snprintf(wanted, sizeof wanted, "@cuda-uvmfd-4711-%d", r.rank.pid);
+	f = fopen("/proc/net/unix", "r");
+	while (f && fgets(line, sizeof line, f)) {
+		const char *at = strstr(line, wanted);
+
+		own += at && at[strlen(wanted)] == '-' && strlen(at) >= strlen(wanted) + 17;
+		plain += at && at[strlen(wanted)] != '-';
+	}
+	fclose(f);
+	ok(own == 1 && plain == 0, "the driver's socket has a name of this process alone");
+	cuda_rank_end(&r);
+}
+
 /* Without a word of the agent's. */
 static void alone(void)
 {
@@ -157,6 +204,10 @@ int main(void)
 	obstacle("event", "an event of another process", NULL);
 	obstacle("future", "cuFakeFuture", NULL);
 	obstacle("opengl", "OpenGL", NULL);
+	obstacle("host", "memory of the host made by cuMemCreate", NULL);
+	obstacle("variable", "a __managed__ variable", "unload");
+	write_combined();
+	socket_name();
 	alone();
 	return tap_done();
 }

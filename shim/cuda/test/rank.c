@@ -130,6 +130,45 @@ static int use_opengl(void)
 	return f ? f() : -1;
 }
 
+static int host_memory(void)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA}};
+	CUmemGenericAllocationHandle handle;
+
+	return cuMemCreate(&handle, 2 << 20, &prop, 0);
+}
+
+static int variable(void)
+{
+	CUdeviceptr at;
+
+	return cuModuleGetGlobal(&at, NULL, module, "managed_x") | cuMemFree(at);
+}
+
+/* Written throughout by a thread of the program's; never there while it would be write-combined. */
+static volatile uint64_t *combined;
+
+static void *count(void *arg)
+{
+	for (;;) {
+		++*combined;
+		usleep(100);
+	}
+	return arg;
+}
+
+static int write_combined(void)
+{
+	unsigned int flags = 0;
+	pthread_t thread;
+	int rc = cuMemHostAlloc((void **)&combined, 8, CU_MEMHOSTALLOC_WRITECOMBINED);
+
+	rc |= cuMemHostGetFlags(&flags, (void *)combined);
+	return rc | pthread_create(&thread, NULL, count, NULL) |
+	       !(flags & CU_MEMHOSTALLOC_WRITECOMBINED);
+}
+
 static int new_context(void)
 {
 	CUcontext second;
@@ -153,10 +192,15 @@ static int run(const char *word)
 	if (!strcmp(word, "capture"))
 		return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	if (!strcmp(word, "captured")) return end_capture();
+	if (!strcmp(word, "blocking")) return cuStreamCreate(&stream, 0);
 	if (!strcmp(word, "managed"))
 		return cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL);
 	if (!strcmp(word, "unmanaged")) return cuMemFree(managed);
 	if (!strcmp(word, "event")) return open_event();
+	if (!strcmp(word, "host")) return host_memory();
+	if (!strcmp(word, "variable")) return variable();
+	if (!strcmp(word, "unload")) return cuModuleUnload(module);
+	if (!strcmp(word, "combined")) return write_combined();
 	if (!strcmp(word, "future")) return future();
 	if (!strcmp(word, "opengl")) return use_opengl();
 	return -99;
