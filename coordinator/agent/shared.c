@@ -228,7 +228,7 @@ static void look_at(struct uses *all, const struct task *t)
 			mpi_state = 0;
 	}
 	if (mpi_state)
-		gck_left_out_read(&left, t->pid, mpi_state, NULL);
+		gck_left_out_read(&left, t->pid, mpi_state, 0, NULL);
 	read_maps(all, t, &left);
 	read_fds(all, t, &left);
 	gck_left_out_free(&left);

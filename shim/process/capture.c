@@ -116,6 +116,9 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 {
 	if (gck_target_refresh(&c->t, err))
 		return -1;
+	if (c->t.shim->cuda_state && c->t.left.drained_for != seq)
+		return gck_fail(err, ECANCELED, "its GPU is not drained%s", c->t.left.drained_for ? "" :
+				": it was let go too early, or has just begun: try again");
 	if (!c->t.shim->mpi_state || c->t.left.closed_for == seq)
 		return 0;
 	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.left.closed_for ? "" :

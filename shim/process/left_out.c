@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is left out of an image because the real MPI library owns it. */
+ * What is left out of an image because the real MPI library owns it, or an agent's link is its end. */
 #include "config.h"
 
 #include "shim/process/left_out.h"
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/cuda/state.h"
 #include "shim/mpi/state.h"
 #include "shim/process/image.h"
 #include "shim/process/target.h"
@@ -90,14 +91,10 @@ static int read_all(struct gck_left_out *l, pid_t pid, const struct gck_mpi_left
 	return 0;
 }
 
-int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
+static int read_mpi(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
 {
 	struct gck_mpi_state state;
 
-	gck_left_out_free(l);
-	l->link_fd = -1;
-	if (!address)
-		return 0;
 	if (gck_memory_read(pid, address, &state, sizeof(state), err))
 		return gck_fail_in(err, "the MPI part's state");
 	if (state.magic != GCK_MPI_STATE_MAGIC || state.version != GCK_MPI_STATE_VERSION ||
@@ -110,13 +107,38 @@ int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t address, struc
 	return read_all(l, pid, &state.left_out, err);
 }
 
+static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
+{
+	struct gck_cuda_state state;
+
+	if (gck_memory_read(pid, address, &state, sizeof(state), err))
+		return gck_fail_in(err, "the CUDA part's state");
+	if (state.magic != GCK_CUDA_STATE_MAGIC || state.version != GCK_CUDA_STATE_VERSION ||
+	    state.size != sizeof(state))
+		return gck_fail(err, EPROTO, "there is no state of this version's CUDA part at %llx: "
+				"was gpuckpt updated since it started?",
+				(unsigned long long)address);
+	l->drained_for = state.drained_for;
+	l->cuda_fd = state.link_fd;
+	return 0;
+}
+
+int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t mpi, uint64_t cuda,
+		      struct gck_error *err)
+{
+	gck_left_out_free(l);
+	if (mpi && read_mpi(l, pid, mpi, err))
+		return -1;
+	return cuda ? read_cuda(l, pid, cuda, err) : 0;
+}
+
 void gck_left_out_free(struct gck_left_out *l)
 {
 	free(l->ranges.v);
 	free(l->fds);
 	free(l->threads);
 	memset(l, 0, sizeof(*l));
-	l->link_fd = -1;
+	l->link_fd = l->cuda_fd = -1;
 }
 
 static bool is_in(const int32_t *v, size_t n, int32_t x)
@@ -129,7 +151,7 @@ static bool is_in(const int32_t *v, size_t n, int32_t x)
 
 bool gck_left_out_fd(const struct gck_left_out *l, int fd)
 {
-	return fd == l->link_fd || is_in(l->fds, l->nfds, fd);
+	return fd == l->link_fd || fd == l->cuda_fd || is_in(l->fds, l->nfds, fd);
 }
 
 bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What of a rank belongs to the real MPI library and stays out of its image: threads, descriptors
- * and ranges of memory, as the rank's own MPI part names them (shim/mpi/state.h). Read from the
- * rank, so checked as data from outside: a rank that lies harms its own image. */
+ * and ranges of memory, as the rank's own MPI part names them (shim/mpi/state.h); and its CUDA part's
+ * link (shim/cuda/state.h). Read from the rank, so checked as data from outside: a rank that lies
+ * harms its own image. */
 #ifndef GCK_LEFT_OUT_H
 #define GCK_LEFT_OUT_H
 
@@ -16,7 +17,9 @@
 
 struct gck_left_out {
 	uint64_t closed_for;     /* the checkpoint that MPI is quiesced for; 0: it is not */
+	uint64_t drained_for;    /* the one that its GPU is drained for; 0: it is not */
 	int32_t link_fd;         /* the MPI thread's link; -1 */
+	int32_t cuda_fd;         /* the CUDA thread's link; -1 */
 	struct gck_ranges ranges; /* by address, apart from each other */
 	int32_t *fds;
 	size_t nfds;
@@ -24,9 +27,10 @@ struct gck_left_out {
 	size_t nthreads;
 };
 
-/* Read it from process pid, where a struct gck_mpi_state lies at address (0: the process has no MPI:
- * nothing is left out). What it held before is freed. */
-int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err);
+/* Read it from process pid, where a struct gck_mpi_state lies at mpi and a struct gck_cuda_state at
+ * cuda (0: the process has none of that). What it held before is freed. */
+int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t mpi, uint64_t cuda,
+		      struct gck_error *err);
 void gck_left_out_free(struct gck_left_out *l);
 
 bool gck_left_out_fd(const struct gck_left_out *l, int fd);

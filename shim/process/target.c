@@ -45,7 +45,8 @@ int gck_memory_write(pid_t pid, uint64_t address, const void *data, size_t n,
 static int refresh_left_out(struct gck_target *t, struct gck_error *err)
 {
 	for (int i = 0; i < LOOKS; i++)
-		if (gck_left_out_read(&t->left, t->pid, t->shim->mpi_state, err) == 0)
+		if (gck_left_out_read(&t->left, t->pid, t->shim->mpi_state, t->shim->cuda_state,
+				      err) == 0)
 			return 0;
 	return -1;
 }

@@ -96,26 +96,65 @@ struct rank agent_run(const struct agent *a, const char *restarts, char *const a
 	return r;
 }
 
-int agent_accept(const struct agent *a, int ms, struct gck_link_hello *hello, pid_t *peer)
+/* The next connection and its first packet: the packet's type, 0: none came. */
+static int next_link(const struct agent *a, int ms, int *fd, void *packet, size_t size, pid_t *peer)
 {
-	struct gck_link_msg m;
 	struct ucred cred;
-	socklen_t size = sizeof cred;
-	int fd;
+	socklen_t n = sizeof cred;
 
 	if (!readable(a->listener, ms))
-		return -1;
-	fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size))
+		return 0;
+	*fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (*fd < 0 || getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &cred, &n))
 		err(99, "accept");
-	if (agent_receive(fd, &m) != GCK_LINK_HELLO) {
-		close(fd);
-		return -1;
-	}
-	*hello = m.hello;
 	if (peer)
 		*peer = cred.pid;
+	if (!readable(*fd, WAIT_MS) || recv(*fd, packet, size, 0) < (ssize_t)sizeof(uint32_t)) {
+		close(*fd);
+		return 0;
+	}
+	return (int)*(uint32_t *)packet;
+}
+
+static union {
+	struct gck_link_msg shim;
+	struct gck_link_mpi cuda;
+} first;
+
+/* One that was there before has been replaced. */
+static void put_aside(struct agent *a, int fd)
+{
+	if (a->cuda)
+		close(a->cuda);
+	a->cuda = fd;
+	a->cuda_hello = first.cuda;
+}
+
+int agent_accept(struct agent *a, int ms, struct gck_link_hello *hello, pid_t *peer)
+{
+	int fd, type;
+
+	while ((type = next_link(a, ms, &fd, &first, sizeof first, peer)) == GCK_LINK_CUDA_HELLO)
+		put_aside(a, fd);
+	if (type != GCK_LINK_HELLO) {
+		if (type)
+			close(fd);
+		return -1;
+	}
+	*hello = first.shim.hello;
 	return fd;
+}
+
+int agent_accept_cuda(struct agent *a, int ms, struct gck_link_mpi *hello)
+{
+	int fd = a->cuda;
+
+	if (!fd && next_link(a, ms, &fd, &first, sizeof first, NULL) == GCK_LINK_CUDA_HELLO)
+		put_aside(a, fd);
+	fd = a->cuda;
+	a->cuda = 0;
+	*hello = a->cuda_hello;
+	return fd ? fd : -1;
 }
 
 int agent_receive(int link, struct gck_link_msg *m)
@@ -142,7 +181,7 @@ void agent_send(int link, int type, int32_t pid)
 	send(link, &m, size_of(&m), MSG_NOSIGNAL);
 }
 
-int agent_admit(const struct agent *a, struct gck_link_hello *hello)
+int agent_admit(struct agent *a, struct gck_link_hello *hello)
 {
 	int link = agent_accept(a, WAIT_MS, hello, NULL);
 

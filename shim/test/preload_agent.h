@@ -14,6 +14,9 @@
 struct agent {
 	int listener;
 	char name[64];
+	/* The CUDA thread's link that came while another was waited for; 0: none. */
+	int cuda;
+	struct gck_link_mpi cuda_hello;
 };
 
 struct rank {
@@ -28,14 +31,17 @@ void agent_listen(struct agent *a);
 struct rank agent_run(const struct agent *a, const char *restarts, char *const argv[], bool pipes);
 
 /* A new link within ms: its fd and HELLO; -1 if there is none. peer may be NULL. */
-int agent_accept(const struct agent *a, int ms, struct gck_link_hello *hello, pid_t *peer);
+int agent_accept(struct agent *a, int ms, struct gck_link_hello *hello, pid_t *peer);
 
 /* The next packet within WAIT_MS: its type, 0 at the end of the link. */
 int agent_receive(int link, struct gck_link_msg *m);
 void agent_send(int link, int type, int32_t pid);
 
+/* A CUDA thread's link within ms: its fd and first message; -1 if there is none. */
+int agent_accept_cuda(struct agent *a, int ms, struct gck_link_mpi *hello);
+
 /* accept and GO. */
-int agent_admit(const struct agent *a, struct gck_link_hello *hello);
+int agent_admit(struct agent *a, struct gck_link_hello *hello);
 
 /* Have one system call run; its result. */
 long agent_call(int link, long nr, long a, long b, long c, long d);

@@ -23,16 +23,11 @@ static int receive(int fd, struct gck_link_mpi *m, int ms)
 
 bool cuda_accept(struct cuda_rank *r, int ms)
 {
-	struct pollfd p = {.fd = r->agent.listener, .events = POLLIN};
 	struct gck_link_mpi m;
 
-	if (poll(&p, 1, ms) != 1)
-		return false;
-	r->cuda = accept4(r->agent.listener, NULL, NULL, SOCK_CLOEXEC);
-	if (receive(r->cuda, &m, WAIT_MS) != GCK_LINK_CUDA_HELLO)
-		return false;
+	r->cuda = agent_accept_cuda(&r->agent, ms, &m);
 	r->hello = m.cuda_hello;
-	return true;
+	return r->cuda >= 0;
 }
 
 void cuda_rank_start(struct cuda_rank *r, const char *fail)
