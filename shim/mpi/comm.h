@@ -75,7 +75,13 @@ struct gck_mpi_birth {
 void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char *function);
 int gck_mpi_comm_end(const struct gck_mpi_birth *b, int rc, MPI_Comm *newcomm, const char *function);
 
-/* The same in two halves: the handle (which inherits the parent's error handler; a real null handle
+/* End where two groups have met that had no clock in common. The tag tells which kind of meeting it
+ * was: the program's own, or GCK_MPI_CONNECTED. */
+int gck_mpi_intercomm_end(const struct gck_mpi_birth *b, int rc, int tag, MPI_Comm *newcomm,
+			  const char *function);
+#define GCK_MPI_CONNECTED (-1)
+
+/* gck_mpi_comm_end in two halves: the handle (which inherits the parent's error handler; a real null handle
  * gives MPI_COMM_NULL), with the ranks of `like` or, NULL, asked of the real library. An MPI error
  * code; the real one is freed if there is one. */
 int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like, MPI_Comm *newcomm);

@@ -52,6 +52,8 @@ GCK_MPI_FUNCTION(Comm_spawn_multiple,
 	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_spawn_multiple");
 }
 
+/* Two parts of one world may meet in this way too: what they get is then carried like any
+ * intercommunicator. */
 GCK_MPI_FUNCTION(Comm_accept, (const char *port_name, MPI_Info info, int root, MPI_Comm comm,
 			       MPI_Comm *newcomm))
 {
@@ -61,7 +63,7 @@ GCK_MPI_FUNCTION(Comm_accept, (const char *port_name, MPI_Info info, int root, M
 	gck_mpi_comm_begin(&b, comm);
 	rc = gck_mpi_real.Comm_accept(port_name, info_at_root(comm, root, info), root,
 				      GCK_MPI_REAL_COMM(comm), newcomm ? &b.real : NULL);
-	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_accept");
+	return gck_mpi_intercomm_end(&b, rc, GCK_MPI_CONNECTED, newcomm, "MPI_Comm_accept");
 }
 
 GCK_MPI_FUNCTION(Comm_connect, (const char *port_name, MPI_Info info, int root, MPI_Comm comm,
@@ -73,7 +75,7 @@ GCK_MPI_FUNCTION(Comm_connect, (const char *port_name, MPI_Info info, int root, 
 	gck_mpi_comm_begin(&b, comm);
 	rc = gck_mpi_real.Comm_connect(port_name, info_at_root(comm, root, info), root,
 				       GCK_MPI_REAL_COMM(comm), newcomm ? &b.real : NULL);
-	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_connect");
+	return gck_mpi_intercomm_end(&b, rc, GCK_MPI_CONNECTED, newcomm, "MPI_Comm_connect");
 }
 
 GCK_MPI_FUNCTION(Comm_join, (int fd, MPI_Comm *intercomm))
@@ -83,7 +85,7 @@ GCK_MPI_FUNCTION(Comm_join, (int fd, MPI_Comm *intercomm))
 
 	gck_mpi_comm_begin(&b, MPI_COMM_SELF);
 	rc = gck_mpi_real.Comm_join(fd, intercomm ? &b.real : NULL);
-	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_join");
+	return gck_mpi_intercomm_end(&b, rc, GCK_MPI_CONNECTED, intercomm, "MPI_Comm_join");
 }
 
 int gck_mpi_dynamic_init(void)

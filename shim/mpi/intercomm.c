@@ -41,6 +41,19 @@ static int name_it(struct gck_mpi_comm *c, int tag)
 	return count ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
+int gck_mpi_intercomm_end(const struct gck_mpi_birth *b, int rc, int tag, MPI_Comm *newcomm,
+			  const char *function)
+{
+	if (rc)
+		gck_mpi_comm_failed(b->parent, rc);
+	else
+		rc = gck_mpi_comm_made(b, NULL, newcomm);
+	if (!rc)
+		rc = name_it(gck_mpi_comm_of(*newcomm), tag);
+	gck_mpi_leave();
+	return gck_mpi_error(b->parent, rc, function);
+}
+
 GCK_MPI_FUNCTION(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm bridge_comm,
 				    int remote_leader, int tag, MPI_Comm *newintercomm))
 {
@@ -54,14 +67,7 @@ GCK_MPI_FUNCTION(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_C
 		rc = gck_mpi_real.Intercomm_create(GCK_MPI_REAL_COMM(local_comm), local_leader,
 						   GCK_MPI_REAL_COMM(bridge_comm), remote_leader,
 						   tag, newintercomm ? &b.real : NULL);
-	if (rc)
-		gck_mpi_comm_failed(local_comm, rc);
-	else
-		rc = gck_mpi_comm_made(&b, NULL, newintercomm);
-	if (!rc)
-		rc = name_it(gck_mpi_comm_of(*newintercomm), tag);
-	gck_mpi_leave();
-	return gck_mpi_error(local_comm, rc, "MPI_Intercomm_create");
+	return gck_mpi_intercomm_end(&b, rc, tag, newintercomm, "MPI_Intercomm_create");
 }
 
 GCK_MPI_FUNCTION(Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintercomm))
