@@ -98,7 +98,7 @@ static void keep_link(struct gck_mpi_keeper *k)
 	while (!gck_mpi_keeper_stopping(k)) {
 		if (gck_mpi_link_connect(&k->link, gck_mpi_preload_link(), NULL) == 0) {
 			gck_mpi_state.link_fd = k->link.fd;
-			if (gck_mpi_serve_hello(k, false) == 0) {
+			if (gck_mpi_serve_hello(k) == 0) {
 				ms = AGAIN_MS;
 				gck_mpi_serve(k);
 			}

@@ -41,6 +41,8 @@ struct gck_mpi_keeper {
 	struct gck_mpi_link link;
 	bool told_ready;         /* the agent knows rank and size */
 	uint32_t restarts;       /* as seen last */
+	bool restoring;          /* out of an image, and MPI is not back */
+	struct gck_error lost;   /* why it never will be; code 0: it may */
 };
 
 bool gck_mpi_keeper_stopping(struct gck_mpi_keeper *k);
@@ -56,7 +58,7 @@ void gck_mpi_resume(void);
 
 /* serve.c: tell the agent who this is, and do what it asks until the link ends, the thread is to
  * stop, or the process was restored (then MPI is back to life, or failed for good). */
-int gck_mpi_serve_hello(struct gck_mpi_keeper *k, bool restored);
+int gck_mpi_serve_hello(struct gck_mpi_keeper *k);
 void gck_mpi_serve(struct gck_mpi_keeper *k);
 
 /* quiesce_link.c: the agent asks for a quiesce. Returns when the gate is open again, or the process
