@@ -15,6 +15,7 @@ struct words {
 struct quiesce {
 	uint32_t via;             /* enum gck_link_mpi_via */
 	uint32_t limit_ms;
+	ev_tstamp began;          /* 0: it has not */
 	uint32_t round;           /* that this node's ranks are at */
 	struct words ours, all;
 };

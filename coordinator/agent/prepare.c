@@ -48,8 +48,11 @@ static void start_member(struct transaction *t, struct member *m)
 {
 	struct gck_error err = { 0 };
 
-	m->carried = m->task->ended;
-	if (m->carried || member_start(m, t->prepare, &err) == 0)
+	if (m->task->ended) {
+		transaction_await_status(m);
+		return;
+	}
+	if (member_start(m, t->prepare, &err) == 0)
 		return;
 	if (member_rank_gone(m))
 		transaction_await_status(m);

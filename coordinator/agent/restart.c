@@ -91,6 +91,7 @@ static void start_files(struct restart *r)
 static void start_running(struct restart *r)
 {
 	r->stage = STAGE_RUNNING;
+	r->agent->lasting->restored = 1;
 	ev_timer_again(r->agent->loop, &r->rebuild);
 	tell_all(r, returning_run);
 }
@@ -129,15 +130,16 @@ void restart_task_ended(struct restart *r, struct task *t)
 			restart_fail(r, t, &err);
 }
 
-/* No restart waits for the rank any more, or this agent was started since and knows of none: the
- * step counts as one that runs, and cannot. */
+/* No restart waits for the rank any more: the step counts as one that runs, and cannot. In an agent
+ * that was started in the restart the coordinator's next word fails, and the job is given back. */
 static void end_half_restored(struct agent *a, const struct task *t, const struct gck_error *why)
 {
 	struct gck_error err = *why;
 
 	gck_fail_in(&err, "rank %u on %s: its MPI was not brought back", t->rank, a->step->node);
 	gck_warn("%s", err.text);
-	agent_end_ranks(a, err.text, true);
+	if (a->lasting->released)
+		agent_end_ranks(a, err.text, true);
 }
 
 void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_error *why)
@@ -272,13 +274,12 @@ static void build_again(struct restart *r)
 	tell_all(r, returning_build);
 }
 
-/* Files are as commit r->seq has them, or on the way there. */
-static void refuse_build(struct restart *r, uint32_t seq)
+static void refuse_build(const struct restart *r, uint32_t seq, const char *why)
 {
 	struct gck_error err = { 0 };
 
-	gck_fail(&err, EBUSY, "node %s: commit %u cannot be built: files were already brought back "
-		 "for commit %u", r->agent->step->node, seq, r->seq);
+	gck_fail(&err, EBUSY, "node %s: commit %u cannot be built: %s", r->agent->step->node, seq,
+		 why);
 	gck_warn("%s", err.text);
 	answer_failed(r->agent, seq, "build", &err, NULL);
 }
@@ -289,7 +290,12 @@ static void build(struct restart *r, const json_t *body)
 	bool same = seq == r->seq;
 
 	if (!same && r->touched) {
-		refuse_build(r, seq);
+		refuse_build(r, seq, "files were already brought back for another");
+		return;
+	}
+	if (r->stage <= STAGE_STARTING && r->agent->lasting->restored) {
+		refuse_build(r, seq, "its ranks were let go by an agent that died before MPI was "
+			     "back in them");
 		return;
 	}
 	set_commit(r, seq, packet_text(body, "hash", ""));

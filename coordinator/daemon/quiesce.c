@@ -10,7 +10,13 @@
 #include "coordinator/daemon/checkpoint.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */
-#define MORE_MS 4000          /* over the ranks' own limit: who is to blame speaks first */
+#define MORE_MS 4000          /* over the agents' own limit: who is to blame speaks first */
+
+/* What bringing MPI to rest may take of the time for which ranks may be held. */
+static unsigned limit_ms(const struct gck_options *o)
+{
+	return o->hold_ms / 4 * 3;
+}
 
 bool gck_quiesce_needed(const struct gck_live *live)
 {
@@ -67,7 +73,7 @@ void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 	gck_live_ask_all(core, step, json_pack("{s:s, s:I, s:s, s:I}", "op", "quiesce", "seq",
 		(json_int_t)live->checkpoint.seq, "via",
 		through_pmix(step) ? "pmix" : "coordinator", "limit_ms",
-		(json_int_t)live->options.hold_ms));
+		(json_int_t)limit_ms(&live->options)));
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */

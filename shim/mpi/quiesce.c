@@ -18,7 +18,8 @@
 #define RUN_ON_NS 20000000  /* a rank that is behind, before it tells anew how far it came */
 #define BRING_ON_NS 5000000 /* the same for one that works through what is under way */
 #define PAUSE_NS 50000
-#define GRACE_NS 1000000000 /* the rank that is to blame speaks first */
+#define GRACE_PART 4        /* of the time that there is: the rank that is to blame speaks first, */
+#define GRACE_NS 1000000000 /* in so much at most */
 
 /* What the words of a rank begin with. */
 enum {
@@ -29,7 +30,7 @@ enum {
 
 struct quiesce {
 	struct gck_mpi_exchange *x;
-	int64_t until_ns;
+	int64_t until_ns, grace_ns;
 	size_t nparts;
 	struct gck_mpi_blob mine;
 	struct gck_mpi_words *all;   /* of every rank */
@@ -230,7 +231,7 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 		rc = q->x->take(q->x, 1, q->all, err);
 		if (rc == 0 && step(q, err))
 			rc = -1;
-		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + GRACE_NS)
+		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + q->grace_ns)
 			rc = give_up(q, err);
 	} while (rc == 0);
 	return rc < 0 ? -1 : 0;
@@ -240,8 +241,8 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 static int64_t grace_ns(const struct quiesce *q)
 {
 	if (gck_mpi_gate_empty())
-		return q->behind && !gck_mpi_gate_waited() ? 0 : GRACE_NS;
-	return GRACE_NS / 2;
+		return q->behind && !gck_mpi_gate_waited() ? 0 : q->grace_ns;
+	return q->grace_ns / 2;
 }
 
 static int rounds(struct quiesce *q, struct gck_error *err)
@@ -295,6 +296,8 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 	gck_mpi_able(note_obstacle, &obstacle);
 	if (obstacle.code)
 		return gck_fail(err, EBUSY, "%s", obstacle.text);
+	q.grace_ns = (until_ns - gck_mpi_now_ns()) / GRACE_PART;
+	q.grace_ns = q.grace_ns < GRACE_NS ? q.grace_ns : GRACE_NS;
 	while (gck_mpi_oweds[q.nparts])
 		q.nparts++;
 	q.all = calloc(x->nranks, sizeof *q.all);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * MPI ranks whose answers depend on every message and every step so far: a number goes around the
  * ring, and all of them are folded into one. Prints "rank R N: ANSWER" at the end.
- *   ring STEPS [PAUSE_US [AT SECONDS]]     rank 0 computes for so long at step AT */
+ *   ring STEPS [PAUSE_US [AT SECONDS]]     rank 0 computes for so long: before step AT, or before
+ *                                          MPI_Init (AT = init) or MPI_Finalize (finalize), or all
+ *                                          ranks do after that (after) */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static int rank, size;
@@ -40,19 +43,31 @@ static unsigned long step(unsigned long mine, long n)
 	return mine ^ all;
 }
 
+/* Before MPI_Init ranks are told apart by the launcher alone. */
+static int first_rank(void)
+{
+	const char *text = getenv("PMIX_RANK");
+
+	return text && !strcmp(text, "0");
+}
+
 int main(int argc, char **argv)
 {
 	long steps = argc > 1 ? atol(argv[1]) : 1000, pause_us = argc > 2 ? atol(argv[2]) : 0;
-	long at = argc > 4 ? atol(argv[3]) : -1;
+	const char *where = argc > 4 ? argv[3] : "-1";
+	double seconds = argc > 4 ? atof(argv[4]) : 0;
+	long at = strspn(where, "0123456789") == strlen(where) ? atol(where) : -1;
 	unsigned long mine;
 
+	if (!strcmp(where, "init") && first_rank())
+		compute(seconds);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	mine = (unsigned long)rank + 1;
 	for (long n = 0; n < steps; n++) {
 		if (n == at && rank == 0)
-			compute(atof(argv[4]));
+			compute(seconds);
 		mine = step(mine, n);
 		if (pause_us)
 			nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
@@ -60,6 +75,11 @@ int main(int argc, char **argv)
 			fprintf(stderr, "step %ld\n", n);
 	}
 	printf("rank %d %d: %016lx\n", rank, size, mine);
+	fflush(stdout);
+	if (!strcmp(where, "finalize") && rank == 0)
+		compute(seconds);
 	MPI_Finalize();
+	if (!strcmp(where, "after"))
+		compute(seconds);
 	return 0;
 }

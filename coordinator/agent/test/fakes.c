@@ -289,6 +289,7 @@ void fake_begin(void)
 	fake_agent = calloc(1, sizeof *fake_agent);
 	fake_agent->loop = ev_default_loop(0);
 	fake_agent->step = &fake_step;
+	fake_lasting = (struct lasting){ .released = 1 };
 	fake_agent->lasting = &fake_lasting;
 	fake_agent->links = calloc(1, sizeof *fake_agent->links);
 	fake_agent->links->agent = fake_agent;
