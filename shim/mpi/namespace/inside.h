@@ -39,6 +39,11 @@ int gck_mpi_scope_find(struct link_map *root, struct gck_error *err);
 int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err);
 void gck_mpi_scope_restore(void);
 
+/* Of the program's own objects (first: the main program), nothing loaded at run time yet: those that
+ * are mine are searched from here on only for what needs them. Does nothing where the list is not
+ * found. */
+void gck_mpi_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map));
+
 /* Can dlsym look into it? It crashes for objects that were only loaded because others need them. */
 bool gck_mpi_scope_is_searchable(struct link_map *map);
 
