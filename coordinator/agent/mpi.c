@@ -146,7 +146,7 @@ static void take_hello(struct mpi_link *l)
 		return;
 	}
 	memcpy(&l->hello, l->data, sizeof l->hello);
-	l->task->in_mpi = l->hello.size != 1;
+	l->task->in_mpi = !l->hello.outside && l->hello.size != 1;
 	if (!l->hello.restored)
 		restart_rebuilt(l->agent, l->task, NULL);
 }
@@ -185,7 +185,6 @@ static void take_message(struct mpi_link *l)
 		restart_rebuilt(l->agent, l->task, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_MPI_BYE:
-		l->task->in_mpi = false;
 		lost(l);
 		break;
 	default:

@@ -16,7 +16,7 @@ struct quiesce {
 	uint32_t via;             /* enum gck_link_mpi_via */
 	uint32_t limit_ms;
 	ev_tstamp began;          /* 0: it has not */
-	uint32_t round;           /* that this node's ranks are at */
+	uint32_t round, sent;     /* that this node's ranks are at; that was told upstream */
 	struct words ours, all;
 };
 

@@ -133,14 +133,23 @@ static void send_piece(struct transaction *t, size_t at, size_t n)
 	free(text);
 }
 
-/* Every rank of the node that is still asked waits for the round. */
+/* Every rank of the node that is still asked waits for the round. (One that is outside of MPI
+ * answers without any.) */
 static void told(struct transaction *t)
 {
 	size_t at = 0;
+	bool any = false;
 
-	for (size_t i = 0; i < t->n; i++)
-		if (takes_part(&t->members[i]) && t->members[i].round != t->quiesce.round)
+	for (size_t i = 0; i < t->n; i++) {
+		if (!takes_part(&t->members[i]))
+			continue;
+		if (t->members[i].round != t->quiesce.round)
 			return;
+		any = true;
+	}
+	if (!any || !t->quiesce.round || t->quiesce.sent == t->quiesce.round)
+		return;
+	t->quiesce.sent = t->quiesce.round;
 	do {
 		size_t left = t->quiesce.ours.n - at;
 
@@ -242,6 +251,7 @@ void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const st
 		return;
 	}
 	m->answer[PHASE_QUIESCE] = json_object();
+	told(m->t);
 	phase_settle(m->t);
 }
 

@@ -68,18 +68,20 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 
 /* ---- judge ---------------------------------------------------------------------------------- */
 
+static bool is_unseen_with(struct gck_mpi_handle *h, void *id)
+{
+	const struct gck_mpi_comm *c = h->body;
+
+	return is_unseen(c) && c->clock.id == *(const uint64_t *)id;
+}
+
+/* Threads may be inside, and change the list. */
 static bool known(uint64_t id)
 {
 	for (struct lost *l = first; l; l = l->next)
 		if (l->body.clock.id == id)
 			return true;
-	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next) {
-		const struct gck_mpi_comm *c = h->body;
-
-		if (is_unseen(c) && c->clock.id == id)
-			return true;
-	}
-	return false;
+	return gck_mpi_first_that(GCK_MPI_COMM, is_unseen_with, &id);
 }
 
 static int find(const unsigned long *ranks, unsigned long n, unsigned long rank)

@@ -50,7 +50,8 @@ static inline void gck_mpi_enter_as(const char *function)
 		return;
 	t->function = function;
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(atomic_load_explicit(&gck_mpi_gate_closed, memory_order_relaxed), 0))
+	/* acquire: what was changed behind a closed gate is seen by one who finds it open again */
+	if (__builtin_expect(atomic_load_explicit(&gck_mpi_gate_closed, memory_order_acquire), 0))
 		gck_mpi_gate_wait(t);
 }
 

@@ -20,6 +20,7 @@
 #define PAUSE_NS 50000
 #define GRACE_PART 4        /* of the time that there is: the rank that is to blame speaks first, */
 #define GRACE_NS 1000000000 /* in so much at most */
+#define LOOK_MS 100         /* between looks whether the program is ending */
 
 /* What the words of a rank begin with. */
 enum {
@@ -109,20 +110,16 @@ static int put_all(struct quiesce *q, struct gck_error *err)
 
 /* ---- all ranks' words ----------------------------------------------------------------------- */
 
-/* Words of a rank without MPI are none, and so are those of its parts. */
 static int split_rank(struct quiesce *q, size_t rank, struct gck_error *err)
 {
 	struct gck_mpi_words w = q->all[rank];
 	size_t at = 1;
 
-	if (w.n && w.v[0] & ~(unsigned long)FLAGS)
+	if (w.v[0] & ~(unsigned long)FLAGS)
 		return gck_fail(err, EBADMSG, "rank %zu's words make no sense", rank);
 	for (size_t p = 0; p < q->nparts; p++) {
 		struct gck_mpi_words *part = &q->parts[p * q->x->nranks + rank];
 
-		*part = (struct gck_mpi_words){NULL, 0};
-		if (!w.n)
-			continue;
 		if (at >= w.n || w.v[at] > w.n - at - 1)
 			return gck_fail(err, EBADMSG, "rank %zu's words are cut off: is it of "
 					"another version?", rank);
@@ -138,10 +135,14 @@ static int judge(struct quiesce *q, struct gck_error *err)
 
 	q->inside = q->others = false;
 	for (size_t r = 0; r < n; r++) {
+		if (!q->all[r].n)
+			return gck_fail(err, ECANCELED, "rank %zu is past MPI_Finalize, or has ended: "
+					"ranks that are inside MPI cannot be restarted without it; try "
+					"again when all are through MPI_Finalize", r);
 		if (split_rank(q, r, err))
 			return -1;
-		q->inside |= q->all[r].n && q->all[r].v[0] & SOMEBODY_INSIDE;
-		q->others |= q->all[r].n && q->all[r].v[0];
+		q->inside |= q->all[r].v[0] & SOMEBODY_INSIDE;
+		q->others |= q->all[r].v[0] != 0;
 	}
 	for (size_t p = 0; p < q->nparts; p++)
 		if (gck_mpi_oweds[p]->judge &&
@@ -201,23 +202,29 @@ static void run_on(void)
 	gck_mpi_gate_close();
 }
 
+static int stays_inside(size_t rank, struct gck_error *err)
+{
+	char where[128];
+
+	gck_mpi_gate_where(where, sizeof where);
+	return gck_fail(err, ETIMEDOUT, "rank %zu is inside %s, which does not end: try again "
+			"later, or raise hold=", rank, *where ? where : "an MPI call");
+}
+
 /* The rank that keeps the others waiting says so; they leave it the time to. */
 static int give_up(const struct quiesce *q, struct gck_error *err)
 {
-	char where[128] = "";
 	bool empty = gck_mpi_gate_empty();
 
 	if (empty && (!q->behind || gck_mpi_gate_waited()))
 		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
 				"come to a place where MPI can be left", q->x->rank, q->others ?
 				" that are in MPI calls" : "");
-	gck_mpi_gate_where(where, sizeof where);
 	if (empty)
 		return gck_fail(err, ETIMEDOUT, "rank %zu computes, and others wait in a "
 				"collective call that it has not reached: try again later, or "
 				"raise hold=", q->x->rank);
-	return gck_fail(err, ETIMEDOUT, "rank %zu is inside %s, which does not end: try again "
-			"later, or raise hold=", q->x->rank, *where ? where : "an MPI call");
+	return stays_inside(q->x->rank, err);
 }
 
 /* Others may need this rank to bring on what is under way, so it does while it waits for them. */
@@ -263,15 +270,6 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static int save(struct gck_error *err)
-{
-	GCK_FAULT(GCK_FAULT_MPI_SAVE);
-	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
-		if ((*p)->save && (*p)->save(err))
-			return gck_fail_in(err, "%s", (*p)->name);
-	return 0;
-}
-
 void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
 {
 	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
@@ -305,10 +303,26 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 	gck_mpi_gate_close();
 	rc = q.all && q.parts ? rounds(&q, err)
 			      : gck_fail(err, ENOMEM, "no memory for %zu ranks' words", x->nranks);
+	GCK_FAULT(GCK_FAULT_MPI_SAVE);
 	if (rc == 0)
-		rc = is_over(&q, err) ? -1 : save(err);
+		rc = is_over(&q, err) ? -1 : gck_mpi_parts_save(false, err);
 	free(q.all);
 	free(q.parts);
 	free(q.mine.v);
 	return rc;
+}
+
+int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns, struct gck_error *err)
+{
+	gck_mpi_gate_close();
+	while (!gck_mpi_gate_wait_empty(LOOK_MS)) {
+		if (gck_mpi_keeper_stopping(k))
+			return gck_fail(err, ECANCELED, "the program is ending");
+		if (gck_mpi_now_ns() > until_ns)
+			return stays_inside((size_t)k->rank, err);
+	}
+	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_OUTSIDE)
+		return gck_mpi_parts_save(true, err);
+	gck_mpi_resume();
+	return 1;
 }

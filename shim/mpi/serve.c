@@ -9,7 +9,7 @@
 #include "shim/mpi/quiesce.h"
 #include "shim/mpi/thread.h"
 
-#define LOOK_MS 1000         /* between looks whether the link is still there */
+#define LOOK_MS 200          /* between looks whether the link is still there, and what is to be told */
 #define CONNECT_AGAIN_MS 50
 #define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
 
@@ -24,18 +24,23 @@ static int tell_rebuilt(const struct gck_mpi_keeper *k)
 	return tell_failure(k, (struct gck_link_mpi){.type = GCK_LINK_MPI_REBUILT});
 }
 
-/* Rank and size are told as soon as they are known. That MPI could not be brought back is told on
- * every link: the agent that hears it may not be the one that restored this rank. */
+/* What is said holds for the stage that was looked at: the next change is told anew. That MPI could
+ * not be brought back is told on every link: the agent that hears it may not be the one that restored
+ * this rank. */
 int gck_mpi_serve_hello(struct gck_mpi_keeper *k)
 {
-	bool ready = gck_mpi_keeper_ready(k, 0);
-	struct gck_link_mpi_hello hello = {
-		.version = GCK_LINK_VERSION, .restored = k->restoring, .rank = (uint32_t)k->rank,
-		.size = ready ? (uint32_t)k->size : 0, .pmix = ready && gck_mpi_pmix_usable(),
-		.state = (uint64_t)(uintptr_t)&gck_mpi_state,
-	};
+	struct gck_link_mpi_hello hello = {.version = GCK_LINK_VERSION, .restored = k->restoring,
+					   .state = (uint64_t)(uintptr_t)&gck_mpi_state};
+	enum gck_mpi_stage stage;
 
-	k->told_ready = ready;
+	gck_mpi_keeper_tell(k, true);
+	stage = gck_mpi_keeper_stage(k, 0);
+	hello.rank = (uint32_t)k->rank;
+	hello.outside = stage == GCK_MPI_OUTSIDE;
+	if (stage == GCK_MPI_INSIDE) {
+		hello.size = (uint32_t)k->size;
+		hello.pmix = gck_mpi_pmix_usable();
+	}
 	if (gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_HELLO}, &hello,
 			      sizeof hello))
 		return -1;
@@ -61,9 +66,9 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 static int look(struct gck_mpi_keeper *k)
 {
-	if (!k->told_ready && gck_mpi_serve_hello(k))
+	if (!gck_mpi_keeper_told(k) && gck_mpi_serve_hello(k))
 		return -1;
-	if (gck_mpi_keeper_ready(k, 0))
+	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE)
 		gck_mpi_able(tell_item, k);
 	return gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_LOOKED},
 				 NULL, 0);
@@ -92,7 +97,7 @@ static void come_back(struct gck_mpi_keeper *k)
 	k->restarts = gck_mpi_preload_restarts();
 	k->restoring = true;
 	connect_anew(k);
-	if (gck_mpi_rebuild(&k->lost)) {
+	if (gck_mpi_rebuild(gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE, &k->lost)) {
 		k->lost.code = k->lost.code ? k->lost.code : EIO;
 		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,
 			k->lost.text);
@@ -143,7 +148,7 @@ void gck_mpi_serve(struct gck_mpi_keeper *k)
 	while (rc == 0 && !gck_mpi_keeper_stopping(k)) {
 		struct gck_mpi_message m;
 
-		if (!k->told_ready && gck_mpi_keeper_ready(k, 0) && gck_mpi_serve_hello(k))
+		if (!gck_mpi_keeper_told(k) && gck_mpi_serve_hello(k))
 			return;
 		rc = gck_mpi_link_receive(&k->link, &m, LOOK_MS);
 		if (rc == 0 && !gck_mpi_link_is_ours(&k->link))
@@ -153,7 +158,9 @@ void gck_mpi_serve(struct gck_mpi_keeper *k)
 			gck_mpi_link_drop(&m);
 		}
 	}
-	if (gck_mpi_keeper_stopping(k))
-		gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL,
-				  0);
+	if (!gck_mpi_keeper_stopping(k))
+		return;
+	if (!gck_mpi_keeper_told(k)) /* it ends right after MPI_Finalize */
+		gck_mpi_serve_hello(k);
+	gck_mpi_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL, 0);
 }

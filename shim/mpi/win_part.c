@@ -12,12 +12,19 @@
 
 static bool all_flushed;
 
+static bool count_one(struct gck_mpi_handle *h, void *n)
+{
+	*(unsigned long *)n += atomic_load_explicit(&((struct gck_mpi_win *)h)->dirty,
+						    memory_order_relaxed);
+	return false;
+}
+
+/* Threads may be inside, and change the list. */
 static unsigned long count_dirty(void)
 {
 	unsigned long n = 0;
 
-	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_WIN); h; h = h->next)
-		n += atomic_load_explicit(&((struct gck_mpi_win *)h)->dirty, memory_order_relaxed);
+	gck_mpi_first_that(GCK_MPI_WIN, count_one, &n);
 	return n;
 }
 

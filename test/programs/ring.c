@@ -3,7 +3,8 @@
  * ring, and all of them are folded into one. Prints "rank R N: ANSWER after STEPS" at the end.
  *   ring STEPS [PAUSE_US [AT SECONDS]]     rank 0 computes for so long: before step AT, or before
  *                                          MPI_Init (AT = init) or MPI_Finalize (finalize), or all
- *                                          ranks do after that (after)
+ *                                          ranks do after that (after), or before MPI_Init, with the
+ *                                          library in use, and after MPI_Finalize (around)
  *   ring want RANKS STEPS                  what they print, without MPI
  * With RING_UNTIL=FILE in the environment they end when FILE is there, if that is before STEPS. */
 #include <mpi.h>
@@ -99,6 +100,15 @@ static int first_rank(void)
 	return text && !strcmp(text, "0");
 }
 
+static int is_open_mpi(void)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int length;
+
+	MPI_Get_library_version(version, &length);
+	return !strncmp(version, "Open MPI", 8);
+}
+
 int main(int argc, char **argv)
 {
 	long steps = argc > 1 ? atol(argv[1]) : 1000, pause_us = argc > 2 ? atol(argv[2]) : 0;
@@ -110,6 +120,8 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "want"))
 		return want(atoi(argv[2]), atol(argv[3]));
 	if (!strcmp(where, "init") && first_rank())
+		compute(seconds);
+	if (!strcmp(where, "around") && is_open_mpi())
 		compute(seconds);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -128,7 +140,7 @@ int main(int argc, char **argv)
 	if (!strcmp(where, "finalize") && rank == 0)
 		compute(seconds);
 	MPI_Finalize();
-	if (!strcmp(where, "after"))
+	if (!strcmp(where, "after") || (!strcmp(where, "around") && is_open_mpi()))
 		compute(seconds);
 	return 0;
 }
