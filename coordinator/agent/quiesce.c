@@ -273,6 +273,6 @@ void quiesce_lost(struct agent *a, struct task *task)
 	if (member_rank_gone(m))
 		quiesce_ended(m);
 	else
-		fail(m->t, m, ECONNRESET, "its MPI thread went away (MPI_Finalize, or another "
+		fail(m->t, m, ECONNRESET, "its MPI thread went away (exit(), or another "
 		     "program was executed): try again");
 }

@@ -127,7 +127,34 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
+	ok(says(fake_await("done", "prepare", 1), "MPI_Finalize"), "exit() is no MPI_Finalize");
+	threads_end();
+
+	threads_begin();
+	thread_outside(1);
+	thread_say(1, GCK_LINK_MPI_BYE, 0, 0, 0);
+	fake_run(0.1);
+	fake_rank_ends(1, true);
+	fake_command("prepare", NULL);
 	ok(packet_bool(fake_await("done", "prepare", 1), "ok"), "after MPI_Finalize it is carried");
+	threads_end();
+}
+
+/* It has nothing to exchange: who waits for the node's words is not to wait for it. */
+static void is_outside(void)
+{
+	threads_begin();
+	thread_outside(1);
+	start_quiesce(4000, 4000);
+	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 8);
+	thread_say(2, GCK_LINK_MPI_READY, 1, 0, 8);
+	ok(!fake_await("ready", NULL, 0.2), "two of three ranks wait for a round");
+	thread_say(1, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
+	ok(fake_await("ready", NULL, 0.5), "the third is past MPI_Finalize: the node waits for it");
+	thread_say(0, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
+	ok(!fake_await("ready", NULL, 0.2), "which is said once");
+	thread_say(2, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
+	ok(packet_bool(fake_await("done", "quiesce", 0.5), "ok"), "and all of them come to rest");
 	threads_end();
 }
 
@@ -251,6 +278,7 @@ int main(void)
 	ends_at_rest();
 	ends_in_round();
 	ends_in_mpi();
+	is_outside();
 	too_many_words();
 	wrong_round();
 	another_link();

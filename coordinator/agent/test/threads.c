@@ -13,19 +13,33 @@
 
 int threads[FAKE_RANKS];
 
-void thread_connect(unsigned rank, uint32_t restored)
+static struct gck_link_mpi hello(unsigned rank, uint32_t restored, bool outside)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_MPI_HELLO,
 				  .total = sizeof(struct gck_link_mpi_hello) };
-	struct gck_link_mpi_hello hello = { .version = GCK_LINK_VERSION, .restored = restored,
-					    .rank = rank, .size = FAKE_RANKS };
+
+	m.hello = (struct gck_link_mpi_hello){ .version = GCK_LINK_VERSION, .restored = restored,
+					       .rank = rank, .size = outside ? 0 : FAKE_RANKS,
+					       .outside = outside };
+	return m;
+}
+
+void thread_connect(unsigned rank, uint32_t restored)
+{
+	struct gck_link_mpi m = hello(rank, restored, false);
 	int sv[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
-	memcpy(m.data, &hello, sizeof hello);
 	threads[rank] = sv[1];
-	mpi_adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + sizeof hello);
+	mpi_adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
+}
+
+void thread_outside(unsigned rank)
+{
+	struct gck_link_mpi m = hello(rank, 0, true);
+
+	thread_send(rank, &m, HEAD + m.total);
 }
 
 void threads_begin(void)

@@ -13,6 +13,9 @@ extern int threads[FAKE_RANKS]; /* their ends of the links */
 /* A link of a rank's MPI thread, which says HELLO. */
 void thread_connect(unsigned rank, uint32_t restored);
 
+/* It is past MPI_Finalize now, and says so. */
+void thread_outside(unsigned rank);
+
 /* A new agent, whose ranks all have such a link. */
 void threads_begin(void);
 void threads_end(void);
