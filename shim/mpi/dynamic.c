@@ -61,9 +61,10 @@ GCK_MPI_FUNCTION(Comm_accept, (const char *port_name, MPI_Info info, int root, M
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm);
+	b.apart = true;
 	rc = gck_mpi_real.Comm_accept(port_name, info_at_root(comm, root, info), root,
 				      GCK_MPI_REAL_COMM(comm), newcomm ? &b.real : NULL);
-	return gck_mpi_intercomm_end(&b, rc, GCK_MPI_CONNECTED, newcomm, "MPI_Comm_accept");
+	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_accept");
 }
 
 GCK_MPI_FUNCTION(Comm_connect, (const char *port_name, MPI_Info info, int root, MPI_Comm comm,
@@ -73,9 +74,10 @@ GCK_MPI_FUNCTION(Comm_connect, (const char *port_name, MPI_Info info, int root, 
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm);
+	b.apart = true;
 	rc = gck_mpi_real.Comm_connect(port_name, info_at_root(comm, root, info), root,
 				       GCK_MPI_REAL_COMM(comm), newcomm ? &b.real : NULL);
-	return gck_mpi_intercomm_end(&b, rc, GCK_MPI_CONNECTED, newcomm, "MPI_Comm_connect");
+	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_connect");
 }
 
 GCK_MPI_FUNCTION(Comm_join, (int fd, MPI_Comm *intercomm))
@@ -84,8 +86,9 @@ GCK_MPI_FUNCTION(Comm_join, (int fd, MPI_Comm *intercomm))
 	int rc;
 
 	gck_mpi_comm_begin(&b, MPI_COMM_SELF);
+	b.apart = true;
 	rc = gck_mpi_real.Comm_join(fd, intercomm ? &b.real : NULL);
-	return gck_mpi_intercomm_end(&b, rc, GCK_MPI_CONNECTED, intercomm, "MPI_Comm_join");
+	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_join");
 }
 
 int gck_mpi_dynamic_init(void)

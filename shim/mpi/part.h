@@ -64,7 +64,7 @@ struct gck_mpi_owed {
 	bool (*done)(void);
 };
 
-extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_comm_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
+extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
 extern const struct gck_mpi_owed *const gck_mpi_oweds[];
 
 #endif

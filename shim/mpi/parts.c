@@ -10,7 +10,7 @@ const struct gck_mpi_part *const gck_mpi_parts[] = {
 };
 
 const struct gck_mpi_owed *const gck_mpi_oweds[] = {
-	&gck_mpi_clock_owed, &gck_mpi_comm_owed, &gck_mpi_win_owed, &gck_mpi_drain_owed, NULL,
+	&gck_mpi_clock_owed, &gck_mpi_win_owed, &gck_mpi_drain_owed, NULL,
 };
 
 int gck_mpi_parts_save(bool outside, struct gck_error *err)

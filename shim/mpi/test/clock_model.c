@@ -15,7 +15,10 @@
 struct rank {
 	struct gck_mpi_clocks clocks;
 	struct gck_mpi_clock comm[MAX_COMMS];
-	bool live[MAX_COMMS], freed[MAX_COMMS];
+	bool live[MAX_COMMS], freed[MAX_COMMS]; /* it has a clock; the program is done with it */
+	unsigned long goodbye[MAX_COMMS];       /* its number; 0: not said */
+	struct gck_mpi_meeting meeting;
+	int met[MAX_RANKS];
 	int pc, computed;
 	bool open, inside;   /* the gate; in a real blocking call */
 	unsigned long number[MAX_NONBLOCKING];          /* 0: not started */
@@ -26,6 +29,7 @@ struct rank {
 static struct program p;
 static struct rank rank[MAX_RANKS];
 static unsigned entered[MAX_OPS * MAX_RANKS]; /* by instance: members */
+static unsigned goodbyes[MAX_COMMS];          /* members that have said it */
 static int sent[MAX_RANKS][MAX_RANKS], taken[MAX_RANKS][MAX_RANKS], received[MAX_RANKS][MAX_RANKS];
 static const char *wrong;
 
@@ -65,19 +69,54 @@ static void live(int r, int comm)
 	struct gck_mpi_clock *c = &rank[r].comm[comm];
 
 	c->id = gck_mpi_mix(comm, 77);
-	c->members = gck_mpi_mix(p.comm[comm].members, 3);
+	c->ranks = (unsigned)__builtin_popcount(p.comm[comm].members);
 	gck_mpi_clocks_add(&rank[r].clocks, c);
 	rank[r].live[comm] = true;
 }
 
 static void meet(int r, unsigned long key, unsigned members)
 {
-	int v[MAX_RANKS], n = 0;
+	struct rank *k = &rank[r];
 
+	k->meeting = (struct gck_mpi_meeting){ .key = key, .ranks = k->met };
 	for (int i = 0; i < p.nranks; i++)
 		if (members >> i & 1)
-			v[n++] = i;
-	gck_mpi_clocks_meet(&rank[r].clocks, key, v, n);
+			k->met[k->meeting.nranks++] = i;
+	gck_mpi_clocks_meet(&k->clocks, &k->meeting);
+}
+
+/* Requests that the program has yet to ask for name it. */
+static bool in_use(int r, int comm)
+{
+	for (int i = 0; i < p.nnonblocking; i++)
+		if (p.nonblocking[i].comm == comm && rank[r].number[i] && !rank[r].seen[i])
+			return true;
+	return false;
+}
+
+static void see_goodbye(int r, int comm)
+{
+	struct rank *k = &rank[r];
+
+	if (!k->goodbye[comm] || !k->live[comm] || goodbyes[comm] != p.comm[comm].members)
+		return;
+	gck_mpi_clock_saw(&k->comm[comm], k->goodbye[comm]);
+	gck_mpi_clocks_remove(&k->clocks, &k->comm[comm]);
+	k->comm[comm].finish = UINT64_MAX; /* all of what was on it is */
+	k->live[comm] = false;
+}
+
+static void sweep(int r)
+{
+	struct rank *k = &rank[r];
+
+	for (int c = 0; c < p.ncomms; c++) {
+		if (k->freed[c] && !k->goodbye[c] && !in_use(r, c)) {
+			k->goodbye[c] = ++k->comm[c].started;
+			goodbyes[c] |= 1u << r;
+		}
+		see_goodbye(r, c);
+	}
 }
 
 static unsigned members_of(const struct op *o)
@@ -108,11 +147,9 @@ static void leave(int r, const struct op *o)
 {
 	if (o->kind == OP_CREATE || o->kind == OP_GROUP)
 		live(r, o->b);
-	if (o->kind == OP_FREE) {
-		gck_mpi_clocks_remove(&rank[r].clocks, &rank[r].comm[o->comm]);
-		rank[r].live[o->comm] = false;
-		rank[r].freed[o->comm] = true;
-	}
+	if (rank[r].meeting.key)
+		gck_mpi_clocks_part(&rank[r].clocks, &rank[r].meeting);
+	rank[r].meeting.key = 0;
 }
 
 static bool call(int r, const struct op *o)
@@ -125,7 +162,7 @@ static bool call(int r, const struct op *o)
 		enter(r, o);
 		k->inside = true;
 	}
-	if (o->kind != OP_FREE && !complete(o->instance, members_of(o), o->a, r))
+	if (!complete(o->instance, members_of(o), o->a, r))
 		return false;
 	k->inside = false;
 	leave(r, o);
@@ -197,6 +234,9 @@ static bool step(int r)
 	case OP_START:
 		over = start(r, o);
 		break;
+	case OP_FREE:
+		k->freed[o->comm] = over = true;
+		break;
 	case OP_TEST:
 		wait(r, o);
 		over = true;
@@ -211,6 +251,8 @@ static bool step(int r)
 		k->pc++;
 		k->computed = 0;
 	}
+	if (over && roll(4) == 0)
+		sweep(r);
 	return over;
 }
 
@@ -232,13 +274,23 @@ static void progress(void)
 			if (!rank[r].open && rank[r].number[i] &&
 			    rank[r].number[i] <= rank[r].comm[p.nonblocking[i].comm].finish)
 				rank[r].done[i] |= nonblocking_complete(i, r);
+		for (int c = 0; !rank[r].open && c < p.ncomms; c++)
+			if (rank[r].goodbye[c] <= rank[r].comm[c].finish)
+				see_goodbye(r, c);
 	}
+}
+
+static bool says_goodbye(int r, int comm)
+{
+	return rank[r].goodbye[comm] && rank[r].live[comm];
 }
 
 static size_t active_collectives(int r)
 {
 	size_t n = 0;
 
+	for (int c = 0; c < p.ncomms; c++)
+		n += says_goodbye(r, c);
 	for (int i = 0; i < p.nnonblocking; i++)
 		n += rank[r].number[i] && !rank[r].done[i];
 	return n;
@@ -248,6 +300,8 @@ static size_t open_collectives(int r)
 {
 	size_t n = 0;
 
+	for (int c = 0; c < p.ncomms; c++)
+		n += says_goodbye(r, c) && rank[r].goodbye[c] <= rank[r].comm[c].finish;
 	for (int i = 0; i < p.nnonblocking; i++)
 		n += rank[r].number[i] && !rank[r].done[i] &&
 		     rank[r].number[i] <= rank[r].comm[p.nonblocking[i].comm].finish;
@@ -262,6 +316,8 @@ static int round_of_words(void)
 
 	for (int r = 0; r < p.nranks; r++) {
 		rank[r].blob.n = 0;
+		if (!rank[r].inside)
+			sweep(r);
 		gck_mpi_clocks_put(&rank[r].clocks, &rank[r].blob, !rank[r].inside,
 				   active_collectives(r), open_collectives(r), NULL);
 		all[r] = (struct gck_mpi_words){ rank[r].blob.v, rank[r].blob.n };
@@ -310,13 +366,12 @@ static int quiesce(void)
 
 static void check_comm(int comm)
 {
-	unsigned members = p.comm[comm].members, alive = 0, freed = 0;
+	unsigned members = p.comm[comm].members, alive = 0;
 	unsigned long first = 0, finish = 0;
 
 	for (int r = 0; r < p.nranks; r++) {
 		const struct gck_mpi_clock *c = &rank[r].comm[comm];
 
-		freed |= (unsigned)rank[r].freed[comm] << r;
 		if (!rank[r].live[comm])
 			continue;
 		if (alive && (c->blocking != first || c->finish != finish))
@@ -325,7 +380,7 @@ static void check_comm(int comm)
 		finish = c->finish;
 		alive |= 1u << r;
 	}
-	if ((alive && alive != members) || (freed && freed != members))
+	if (alive && alive != members)
 		wrong = "a communicator lives in some members only";
 }
 
@@ -370,6 +425,7 @@ static void begin(unsigned seed)
 	program_make(&p, seed);
 	memset(rank, 0, sizeof rank);
 	memset(entered, 0, sizeof entered);
+	memset(goodbyes, 0, sizeof goodbyes);
 	memset(sent, 0, sizeof sent);
 	memset(taken, 0, sizeof taken);
 	memset(received, 0, sizeof received);
@@ -395,13 +451,23 @@ static void forget(void)
 {
 	for (int r = 0; r < p.nranks; r++) {
 		free(rank[r].blob.v);
-		while (rank[r].clocks.tallies) {
-			struct gck_mpi_tally *t = rank[r].clocks.tallies;
-
-			rank[r].clocks.tallies = t->next;
-			free(t);
-		}
+		free(rank[r].clocks.called);
 	}
+}
+
+/* Of what all members are done with nothing is left. */
+static void check_end(void)
+{
+	for (int turn = 0; turn < 2; turn++)
+		for (int r = 0; r < p.nranks; r++)
+			sweep(r);
+	for (int c = 0; c < p.ncomms; c++)
+		for (int r = 0; p.comm[c].freed && r < p.nranks; r++)
+			if (rank[r].live[c] && goodbyes[c] == p.comm[c].members)
+				wrong = "a communicator that was freed has a clock still";
+	for (int r = 0; r < p.nranks; r++)
+		if (rank[r].clocks.meetings)
+			wrong = "a meeting does not end";
 }
 
 /* The most rounds that a quiesce took. */
@@ -425,6 +491,8 @@ static int one_program(unsigned seed)
 	}
 	if (!wrong && !ended())
 		wrong = "the program does not end";
+	if (!wrong)
+		check_end();
 	forget();
 	return most;
 }

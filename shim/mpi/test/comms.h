@@ -28,6 +28,11 @@ void test_complete_in_some(void);
 void test_persistent(void);
 void test_persistent_pending(void);
 void test_persistent_freed(void);
+/* comms_ends.c */
+void test_lost_messages(void);
+void test_lost_send(void);
+void test_nothing_is_left(void);
+void test_disconnected_under_requests(void);
 /* comms_behind.c */
 void test_root_ahead(void);
 void test_overlapping(void);
