@@ -163,9 +163,10 @@ struct gck_shim_state {
 	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) once the
 				    * process has loaded MPI; 0 */
 	uint64_t environ_at;       /* address of libc's `environ` */
-	uint64_t environment;      /* R what the task of this start was given, as in
-				    * /proc/PID/environ; 0 at a first start */
-	uint64_t environment_size;
+	uint64_t environment;      /* R the launcher's variables that the task of this start was given
+				    * (common/environ_slots.h); 0 at a first start */
+	uint64_t environment_size, environment_room; /* R bytes; the list follows after `room` */
+	uint64_t environment_list; /* R entries that the list behind them may have */
 };
 
 /* The preload's only function that is not one of libc's: its state, for the other parts of the

@@ -32,6 +32,10 @@ bool gck_mpi_ns_is_own(const char *path);
 /* Path of a file of gpuckpt's that is installed beside this library. */
 int gck_mpi_ns_beside(const char *file, char *path, size_t size, struct gck_error *err);
 
+/* environment.c: of a copy that was just loaded: the program's, and after a restart of a rank that was
+ * launched as one of several what the new task was given, also where the program has unset it. */
+int gck_mpi_ns_load_environment(struct gck_error *err);
+
 /* scope.c: make the real library's symbols (and what it needs) visible to all that is loaded in the
  * namespace later, behind the root object's; undone before the objects are closed. Find: while
  * nothing but the root object is loaded. */

@@ -165,7 +165,7 @@ static int load_all(struct gck_mpi_left_out *owned, struct gck_error *err)
 	gck_mpi_ns.root->host = &host;
 	gck_mpi_ns.root->start();
 	note_tables();
-	if (gck_mpi_ns_take_environment(err) < 0)
+	if (gck_mpi_ns_load_environment(err) < 0)
 		return -1;
 	return load_library(err);
 }
