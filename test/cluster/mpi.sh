@@ -59,10 +59,11 @@ check "after MPI_Finalize: requeue" alice gpuckpt requeue "$job"
 check "after MPI_Finalize: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
 check "the job ends" wait_job "$job" COMPLETED 60
 
-# ---- without PMIx, without the stand-in
+# ---- without PMIx, of ranks that do not know themselves any more; without the stand-in
 
 dir=$(work_dir)
-job=$(mpi_job "$dir" 4 "" --mpi=pmix --export=ALL,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 2000 2000)
+job=$(mpi_job "$dir" 4 "" --mpi=pmix \
+	--export=ALL,RING_FORGETS=1,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 2000 2000)
 check "words through the coordinator: under gpuckpt's care" wait_ready "$job"
 check "the ranks talk" wait_for 20 reached "$dir" 100
 check "create" alice gpuckpt create "$job"

@@ -6,6 +6,7 @@
  *                                          ranks do after that (after), or before MPI_Init, with the
  *                                          library in use, and after MPI_Finalize (around)
  *   ring want RANKS STEPS                  what they print, without MPI
+ * With RING_FORGETS in the environment they take out of it who they are, once MPI knows.
  * With RING_UNTIL=FILE in the environment they end when FILE is there, if that is before STEPS. */
 #include <mpi.h>
 #include <stdio.h>
@@ -100,6 +101,13 @@ static int first_rank(void)
 	return text && !strcmp(text, "0");
 }
 
+static void forget(void)
+{
+	unsetenv("PMIX_NAMESPACE");
+	unsetenv("PMIX_RANK");
+	unsetenv("SLURM_PROCID");
+}
+
 static int is_open_mpi(void)
 {
 	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -124,6 +132,8 @@ int main(int argc, char **argv)
 	if (!strcmp(where, "around") && is_open_mpi())
 		compute(seconds);
 	MPI_Init(&argc, &argv);
+	if (getenv("RING_FORGETS"))
+		forget();
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	mine = (unsigned long)rank + 1;
