@@ -69,10 +69,10 @@ void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 	}
 	live->checkpoint.round = 1;
 	live->checkpoint.quiescing_ms = core->world->now_ms();
+	live->checkpoint.via = through_pmix(step) ? "pmix" : "coordinator";
 	core->world->timer(core, step, GCK_TIMER_PHASE, live->options.hold_ms + MORE_MS);
 	gck_live_ask_all(core, step, json_pack("{s:s, s:I, s:s, s:I}", "op", "quiesce", "seq",
-		(json_int_t)live->checkpoint.seq, "via",
-		through_pmix(step) ? "pmix" : "coordinator", "limit_ms",
+		(json_int_t)live->checkpoint.seq, "via", live->checkpoint.via, "limit_ms",
 		(json_int_t)limit_ms(&live->options)));
 }
 

@@ -25,6 +25,9 @@ mpi_job()
 	END
 }
 
+# ways JOB: that the ranks' words went in its quiesces
+ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via] | unique | .[]'; }
+
 reached() { [[ $(sed -n 's/^step //p' "$1/out" | tail -n 1) -ge $2 ]]; }
 answers() { sort "$1/answers"; }
 
@@ -67,6 +70,7 @@ job=$(mpi_job "$dir" 4 "" --mpi=pmix \
 check "words through the coordinator: under gpuckpt's care" wait_ready "$job"
 check "the ranks talk" wait_for 20 reached "$dir" 100
 check "create" alice gpuckpt create "$job"
+is "$(ways "$job")" coordinator "the words went through the coordinator"
 check "requeue" alice gpuckpt requeue "$job"
 check "the job ends" wait_job "$job" COMPLETED 90
 is "$(answers "$dir" | wc -l)" 4 "with four answers"
@@ -112,6 +116,7 @@ check "a node dies: the job starts again" wait_for 90 job_restarted "$job" 1
 check "its ranks come back" wait_ready "$job" 90
 unlike "$(job_nodes "$job" | xargs)" "$node" "on another node"
 check "create 5, after the restart" alice gpuckpt create "$job"
+is "$(ways "$job")" pmix "the words went through PMIx, before and after"
 check "requeue" alice gpuckpt requeue "$job"
 check "requeue: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
 check "the job ends" wait_job "$job" COMPLETED 120
