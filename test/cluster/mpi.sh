@@ -88,10 +88,10 @@ if command -v mpifort >/dev/null; then
 	(cd "$dir" && mpifort -O1 -cpp -DUSEMPIF08 -w -o ways "$top/test/mpi/fortran/ways.F90" \
 		"$top/test/mpi/fortran/cycle.c") || report 1 "mpifort builds the program"
 	OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
-		"$dir/ways" 200000 >"$dir/want" 2>/dev/null
-	job=$(mpi_job "$dir" 4 "" --mpi=pmix "$dir/ways" 200000)
+		"$dir/ways" 15000 >"$dir/want" 2>/dev/null
+	job=$(mpi_job "$dir" 4 "" --mpi=pmix "$dir/ways" 15000)
 	check "mpi_f08: under gpuckpt's care" wait_ready "$job"
-	sleep 2
+	sleep 1
 	check "mpi_f08: create" alice gpuckpt create "$job"
 	check "mpi_f08: requeue" alice gpuckpt requeue "$job"
 	check "mpi_f08: the job ends" wait_job "$job" COMPLETED 120
