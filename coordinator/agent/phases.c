@@ -227,7 +227,7 @@ void phase_settle(struct transaction *t)
 
 	if (t->failed || t->asked >= PHASE_COMMIT || !all_answered(t, t->asked))
 		return;
-	if (t->asked == PHASE_PREPARE && !t->checked)
+	if (t->asked == PHASE_PREPARE && (!t->checked || prepare_waits(t)))
 		return;
 	complete[t->asked](t);
 }

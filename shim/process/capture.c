@@ -124,6 +124,11 @@ uint64_t gck_capture_expected(const struct gck_capture *c)
 	return c->expected;
 }
 
+bool gck_capture_has_mpi(const struct gck_capture *c)
+{
+	return c->t.shim->mpi_state;
+}
+
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 {
 	int timeout_ms = (int)(c->o.hold_ms / 2 > 1000 ? c->o.hold_ms / 2 : 1000);

@@ -1,55 +1,91 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What MPI ranks must survive: rank, agent, coordinator, slurmstepd and node killed while MPI is
-# brought to rest and while it comes back; ranks that compute, come late or are through with MPI. A
-# checkpoint that cannot be had is given up in time, by name; the job goes on or starts again, and
-# its answers are those of an uninterrupted run. Most of it needs a build with --enable-faults.
-#   mpi_faults.sh [CASE...]
+# What MPI ranks must survive: rank, agent, coordinator, slurmstepd (PMIx's server) and node killed
+# or stopped while MPI is brought to rest and while it comes back; ranks that compute, come late or
+# are through with MPI. A checkpoint that cannot be had is given up in time, by name; the job goes on
+# or starts again, and its answers are those of an uninterrupted run. Needs a build with
+# --enable-faults.
+#   mpi_faults.sh [CASE[:POINT,...]]...     (common/fault.h, without GCK_FAULT_MPI_)
+# Without cases a selection; GPUCKPT_LONG=1: all of them, at every point.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" ||
+	{ echo "1..0 # SKIP a build without --enable-faults"; exit 0; }
 
 ring=$(CC=mpicc program ring)
 top_dir=$(work_dir)
-pause=2000
 limit=25 # seconds for any create, whatever is wrong: the time limits below and what they add
+job='' creating=''
 
-has_faults() { grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so"; }
+# ---- jobs: four ranks on two nodes
 
-# begin NAME OPTION-VALUE RANKS STEPS [RING-ARGS...]: a job on two nodes; sets $job, $dir, $node, $other
-begin()
+# submit_ring NAME OPTION-VALUE RANKS STEPS [RING-ARGS...]: sets $job, $dir
+submit_ring()
 {
-	local option=--gpu-ckpt${2:+=$2}
-	name=$1 ranks=$3 steps=$4
+	name=$1 options=$2
 	dir=$top_dir/${1//[^a-z0-9]/-}
 	mkdir -p "$dir/faults"
 	chown -R --reference="$top_dir" "$dir"
 	root scancel -u alice
 	all_idle || nodes_back
-	job=$(submit "$dir" -N2 -n"$ranks" <<-END
+	job=$(submit "$dir" -N2 -n"$3" <<-END
 		#!/bin/bash
-		export OMPI_MCA_mpi_yield_when_idle=1 GPUCKPT_FAULT=$dir/faults
-		srun --mpi=pmix $option $ring $steps $pause ${*:5} >answers
+		export OMPI_MCA_mpi_yield_when_idle=1 GPUCKPT_FAULT=$dir/faults RING_UNTIL=$dir/enough
+		srun --mpi=pmix --gpu-ckpt${2:+=$2} $ring $4 2000 ${*:5} >answers
 	END
 	)
 	wait_ready "$job" 40 || report 1 "$name: the step comes under gpuckpt's care"
+}
+
+# begin NAME OPTION-VALUE: a ring that runs until it is told; the one of the case before goes on
+# where it has these options and is well.
+begin()
+{
+	if [[ -n $job && ! -e $dir/enough && $options = "$2" ]] && ready "$job" &>/dev/null; then
+		name=$1
+	else
+		[[ -z $job ]] || answers
+		submit_ring "$1" "$2" 4 1000000
+		check "$name: its ranks talk" wait_for 20 further 0
+	fi
 	where
 }
 
-# Which nodes the job runs on.
 where()
 {
 	node=$(job_nodes "$job" | head -n 1)
 	other=$(job_nodes "$job" | tail -n 1)
 }
 
+progress() { sed -n 's/^step //p' "$dir/out" | tail -n 1; }
+further() { [[ $(progress) -gt $1 ]]; }
+goes_on() { check "$name: the ranks go on" wait_for 20 further "$(progress)"; }
+
 on() { root -n "${1#n}" "${@:2}"; }
 
-# ---- faults to order (common/fault.h)
+# The job is told that it is enough, ends, and is compared
+answers()
+{
+	touch "$dir/enough"
+	check "$name: the job ends" wait_job "$job" COMPLETED 60 ||
+		diag "$(tail -n 20 "$dir/out")"$'\n'"$(query "$job" .)"
+	is "$(sort "$dir/answers")" "$(want)" "$name: with the answers of an uninterrupted run"
+	job=''
+}
 
-arm() { touch "$dir/faults/$1"; }
-went_off() { ! test -e "$dir/faults/$1"; }
-holds() { test -e "$dir/faults/held.$1"; }
+want()
+{
+	local ranks steps
+	read -r _ _ ranks _ _ steps <"$dir/answers"
+	"$ring" want "${ranks%:}" "$steps"
+}
+
+# ---- faults to order
+
+arm() { touch "$dir/faults/$1.MPI_$2"; }
+went_off() { ! test -e "$dir/faults/$1.MPI_$2"; }
+holds() { test -e "$dir/faults/held.MPI_$1"; }
 let_go() { rm -f "$dir"/faults/*; }
 
 # in_time CMD...: CMD must end by itself
@@ -57,58 +93,68 @@ in_time() { timeout "$limit" "$cluster" exec -u alice "$@"; }
 
 create() { check "$name: ${1-create}" in_time gpuckpt create "$job"; }
 
-# create_in POINT: a create of which one rank is held there; sets $creating
-create_in()
+start_create()
 {
-	arm "hold.$1"
 	in_time gpuckpt create "$job" >"$dir/create" 2>&1 &
 	creating=$!
-	wait_for 15 holds "$1" || report 1 "$name: no rank came to $1: $(query "$job" .)"
 }
 
-# not_created REGEX TEXT: the create of before, or of now, fails, in time, and says why
+# passes KIND POINT: the fault went off; a create may be over without that, and another is made
+passes()
+{
+	$1 "$2" && return
+	kill -0 "$creating" 2>/dev/null || start_create
+	return 1
+}
+is_killed() { went_off kill "$1"; }
+
+# create_in POINT: a create of which one rank is held there. create_killing POINT: is killed there.
+create_in()
+{
+	arm hold "$1"
+	start_create
+	wait_for 20 passes holds "$1" || report 1 "$name: no rank came to $1: $(query "$job" .)"
+}
+
+create_killing()
+{
+	arm kill "$1"
+	start_create
+	wait_for 20 passes is_killed "$1" || report 1 "$name: no rank came to $1: $(query "$job" .)"
+}
+
+# not_created REGEX TEXT: the create that was begun, or one now, fails, in time, and says why
 not_created()
 {
 	local status=0
-	if [[ -n ${creating-} ]]; then
-		wait "$creating" || status=$?
-		creating=
-	else
-		in_time gpuckpt create "$job" >"$dir/create" 2>&1 || status=$?
-	fi
+	[[ -n $creating ]] || start_create
+	wait "$creating" || status=$?
+	creating=''
 	[[ $status -ne 0 && $status -ne 124 && $(cat "$dir/create") =~ $1 ]]
 	report $? "$name: $2" || diag "status $status: $(cat "$dir/create")"
 }
 
-# ---- ends
+# ---- restarts
 
-progress() { sed -n 's/^step //p' "$dir/out" | tail -n 1; }
-further() { [[ $(progress) -gt $1 ]]; }
-goes_on() { check "$name: the ranks go on" wait_for 20 further "$(progress)"; }
-
-restarted() { check "$name: the job is started again" wait_for "${2-90}" job_restarted "$job" "${1-1}"; }
-back() { check "$name: its ranks come back" wait_ready "$job" 60; }
-
+# requeue [TIMES]: and it is started again, so many times in all
 requeue()
 {
+	local before
+	before=$(job_restarts "$job")
 	root scontrol requeue "$job"
-	restarted "$@"
+	started_again $((before + ${1-1}))
 }
 
-# The digest of an uninterrupted run, made once.
-want()
+started_again()
 {
-	local file=$top_dir/want.$ranks.$steps
-	[[ -s $file ]] || OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe \
-		-np "$ranks" "$ring" "$steps" 2>/dev/null | sort >"$file"
-	cat "$file"
+	check "$name: the job is started again" wait_for 100 job_restarted "$job" "$1"
+	where
 }
 
-answers()
+back()
 {
-	check "$name: the job ends" wait_job "$job" COMPLETED "${1-90}" ||
-		diag "$(tail -n 20 "$dir/out")"$'\n'"$(query "$job" .)"
-	is "$(sort "$dir/answers")" "$(want)" "$name: with the answers of an uninterrupted run"
+	check "$name: its ranks come back" wait_ready "$job" 60
+	goes_on
 }
 
 # ---- quiesce, taking in of messages
@@ -116,232 +162,264 @@ answers()
 rank_killed()
 {
 	local point
-	for point in READY BRING_ON QUIESCED; do
-		begin "rank killed, MPI_$point" hold=4s 4 3000
+	for point; do
+		begin "rank killed, $point" hold=4s,timeout=10s
 		create
-		arm "kill.MPI_$point"
-		not_created "." "a create tells that it failed"
-		check "$name: the fault went off" went_off "kill.MPI_$point"
+		create_killing "$point"
+		not_created . "a create tells that it failed"
+		not_created "without MPI_Finalize|no step of job" "the next one says why"
 		requeue
-		answers
+		back
 	done
 }
 
 agent_killed()
 {
 	local point
-	begin "agent's worker killed" hold=4s 4 5000
-	for point in MPI_ROUND MPI_FENCE MPI_BRING_ON MPI_SAVE MPI_QUIESCED; do
-		create_in $point
+	for point; do
+		begin "agent killed, $point" hold=4s,timeout=10s
+		create_in "$point"
 		on "$node" pkill -KILL --newest -x gpuckpt-agent
 		sleep 0.3
 		let_go
-		not_created "." "$point: create tells that it failed"
-		check "$name: $point: it comes back" wait_ready "$job" 20
+		not_created . "create tells that it failed"
+		check "$name: it comes back" wait_ready "$job" 20
 		goes_on
+		create "the next create succeeds"
 	done
-	create
-	answers
+}
 
-	begin "whole agent killed" hold=4s,timeout=5s 4 3000
-	create_in MPI_FENCE
+# Nobody starts it again; or it is there and does nothing.
+agent_lost()
+{
+	begin "whole agent killed" hold=4s,timeout=5s
+	create_in FENCE
 	on "$other" pkill -KILL -x gpuckpt-agent
 	let_go
-	not_created "." "create tells that it failed"
+	not_created . "create tells that it failed"
 	goes_on
-	not_created "agent" "so does the next, by name"
+	not_created agent "so does the next, by name"
 	answers
+
+	begin "agent stopped" hold=4s,timeout=10s
+	create_in FENCE
+	on "$other" pkill -STOP -x gpuckpt-agent
+	let_go
+	not_created . "create tells that it failed"
+	goes_on
+	on "$other" pkill -CONT -x gpuckpt-agent
+	check "$name: it is there again" wait_ready "$job" 30
+	create "the next create succeeds"
 }
 
 coordinator_killed()
 {
 	local point
-	begin "coordinator killed" hold=4s 4 5000
-	for point in MPI_ROUND MPI_FENCE MPI_BRING_ON MPI_QUIESCED; do
-		create_in $point
+	for point; do
+		begin "coordinator killed, $point" hold=4s,timeout=10s
+		create_in "$point"
 		"$cluster" kill gpuckptd
 		let_go
-		not_created "." "$point: create tells that it failed"
+		not_created . "create tells that it failed"
 		goes_on
 		"$cluster" start gpuckptd
-		check "$name: $point: the step is known again" wait_ready "$job" 30
+		check "$name: the step is known again" wait_ready "$job" 30
+		create "the next create succeeds"
 	done
-	create
-	answers
 }
 
 node_killed()
 {
-	local point
-	for point in MPI_FENCE MPI_BRING_ON; do
-		begin "node killed, $point" hold=4s 4 3000
+	local point before killed
+	for point; do
+		begin "node killed, $point" hold=4s,timeout=10s
 		create
-		create_in $point
-		"$cluster" node-kill "${other#n}"
+		before=$(job_restarts "$job") killed=$other
+		create_in "$point"
+		"$cluster" node-kill "${killed#n}"
 		let_go
-		not_created "." "a create tells that it failed"
-		restarted
-		"$cluster" node-start "${other#n}"
-		answers
-		nodes_back
+		not_created . "a create tells that it failed"
+		started_again $((before + 1))
+		back
+		"$cluster" node-start "${killed#n}"
 	done
 }
 
-# PMIx's server dies with slurmstepd.
+# PMIx's server dies with it.
 slurmstepd_killed()
 {
-	begin "PMIx server killed" hold=4s 4 3000
+	begin "slurmstepd killed" hold=4s,timeout=10s
 	create
-	create_in MPI_FENCE
+	create_in FENCE
 	on "$other" pkill -KILL -f "slurmstepd: \[$job\.0\]"
 	let_go
-	not_created "." "a create tells that it failed"
+	not_created . "a create tells that it failed"
 	gone() { ! on "$other" pgrep -x ring; }
 	check "$name: its ranks do not run on as orphans" wait_for 30 gone
 	requeue
-	answers
+	back
 }
 
 # ---- MPI on its way back
 
+# A rank is held there in the restart.
+restart_in()
+{
+	create
+	arm hold "$1"
+	requeue
+	check "$name: a rank is held there" wait_for 40 holds "$1"
+}
+
 rebuild_rank_killed()
 {
 	local point
-	begin "rank killed while MPI comes back" "" 4 4000
-	create
-	for point in RESTORED LOADED INITIALIZED REBUILT; do
-		arm "kill.MPI_$point"
+	for point; do
+		begin "rank killed while MPI comes back, $point" hold=4s,timeout=10s
+		create
+		arm kill "$point"
+		requeue 2
+		check "$name: the fault went off" is_killed "$point"
+		back
 	done
-	root scontrol requeue "$job"
-	# Each restart meets one of them, and is doomed.
-	restarted 5 150
-	for point in RESTORED LOADED INITIALIZED REBUILT; do
-		check "$name: the fault at $point went off" went_off "kill.MPI_$point"
+}
+
+rebuild_agent_killed()
+{
+	local point before
+	for point; do
+		begin "agent killed while MPI comes back, $point" hold=4s,timeout=10s
+		restart_in "$point"
+		before=$(job_restarts "$job")
+		on "$node" pkill -KILL --newest -x gpuckpt-agent
+		on "$other" pkill -KILL --newest -x gpuckpt-agent
+		let_go
+		started_again $((before + 1))
+		back
 	done
-	back
-	create "create after it"
+}
+
+# Without one the ranks are as any others without one: they run.
+rebuild_agent_lost()
+{
+	begin "whole agent killed while MPI comes back" hold=4s,timeout=10s
+	restart_in INITIALIZED
+	on "$node" pkill -KILL -x gpuckpt-agent
+	let_go
+	goes_on
+	not_created agent "a create says that it is missing"
 	answers
 }
 
-rebuild_killed()
+rebuild_coordinator_killed()
 {
-	begin "agent killed while MPI comes back" timeout=10s 4 4000
-	create
-	arm hold.MPI_INITIALIZED
-	requeue
-	where
-	check "$name: a rank is held there" wait_for 30 holds MPI_INITIALIZED
-	on "$node" pkill -KILL -x gpuckpt-agent
-	let_go
-	diag "$(sleep 3; root squeue -h -j "$job" -o '%T %r')"
-	answers
+	local point
+	for point; do
+		begin "coordinator killed while MPI comes back, $point" hold=4s,timeout=10s
+		restart_in "$point"
+		"$cluster" kill gpuckptd
+		let_go
+		sleep 1
+		"$cluster" start gpuckptd
+		back
+		create "create after it"
+	done
+}
 
-	begin "coordinator killed while MPI comes back" timeout=10s 4 4000
-	create
-	arm hold.MPI_LOADED
-	requeue
-	check "$name: a rank is held there" wait_for 30 holds MPI_LOADED
-	"$cluster" kill gpuckptd
+rebuild_node_killed()
+{
+	local before killed
+	begin "node killed while MPI comes back" hold=4s,timeout=10s
+	restart_in INITIALIZED
+	before=$(job_restarts "$job") killed=$other
+	"$cluster" node-kill "${killed#n}"
 	let_go
-	sleep 1
-	"$cluster" start gpuckptd
+	started_again $((before + 1))
 	back
-	create "create after it"
-	answers
+	"$cluster" node-start "${killed#n}"
+}
 
-	begin "node killed while MPI comes back" timeout=10s 4 4000
-	create
-	arm hold.MPI_INITIALIZED
-	requeue
-	where
-	check "$name: a rank is held there" wait_for 30 holds MPI_INITIALIZED
-	"$cluster" node-kill "${other#n}"
+rebuild_hangs()
+{
+	local before
+	begin "a rank hangs while MPI comes back" hold=4s,timeout=10s
+	restart_in INITIALIZED
+	before=$(job_restarts "$job")
+	started_again $((before + 1))
 	let_go
-	restarted 2
-	answers
-	nodes_back
-
-	begin "a rank hangs while MPI comes back" timeout=5s 4 4000
-	create
-	arm hold.MPI_INITIALIZED
-	requeue
-	check "$name: a rank is held there" wait_for 30 holds MPI_INITIALIZED
-	restarted 2
-	let_go
-	answers
+	back
 }
 
 # ---- ranks that are not where others want them
 
-odd_ranks()
+computes()
 {
 	# Rank 1 waits in a receive: nothing is owed.
-	begin "a rank computes, nothing is owed" hold=3s 2 600 200 8
+	submit_ring "a rank computes, nothing is owed" hold=4s 2 400 200 8
 	check "$name: it computes" wait_for 20 further 99
 	sleep 2
 	create
 	create "again"
-	root scontrol requeue "$job"
-	restarted
+	requeue
 	answers
 
 	# Of four, rank 3 waits in a collective operation.
-	begin "a rank computes, others wait in a collective" hold=3s 4 1500 200 8
+	submit_ring "a rank computes, others wait in a collective" hold=3s 4 1000 200 10
 	check "$name: it computes" wait_for 20 further 99
 	sleep 2
 	not_created "rank 0.*computes" "a create is given up, and names it"
 	check "$name: it goes on" wait_for 20 further 200
 	create "the next create succeeds"
 	answers
+}
 
-	begin "a rank comes late to MPI_Init" hold=3s 4 1500 init 7
-	not_created "rank [0-9].*inside MPI_Init" "a create is given up, and says so"
-	check "$name: it goes on" wait_for 20 further 100
+comes_late()
+{
+	submit_ring "a rank comes late to MPI_Init" hold=3s 4 1000 init 9
+	not_created "rank [0-9].*MPI_Init" "a create is given up, and says so"
+	check "$name: it goes on" wait_for 30 further 100
 	create "the next create succeeds"
 	answers
 
-	begin "a rank comes late to MPI_Finalize" hold=3s 4 200 finalize 9
+	submit_ring "a rank comes late to MPI_Finalize" hold=3s 4 200 finalize 9
 	check "$name: the others wait there" wait_for 20 further 99
 	sleep 2
 	not_created "rank [0-9].*MPI_Finalize" "a create is given up, and says so"
 	answers
-
-	begin "ranks are past MPI_Finalize" hold=3s 4 200 after 10
-	check "$name: they work" wait_for 20 further 99
-	sleep 3
-	create
-	root scontrol requeue "$job"
-	restarted
-	answers
 }
 
-# ---- what users and operators do
+# ---- what users do
 
 at_once()
 {
 	local first second
-	begin "two creates at once" "" 4 2500
+	begin "two creates at once" hold=4s,timeout=10s
 	in_time gpuckpt create "$job" >"$dir/first" 2>&1 &
 	first=$!
 	in_time gpuckpt create "$job" >"$dir/second" 2>&1 &
 	second=$!
 	check "$name: the first succeeds" wait "$first" || diag "$(cat "$dir/first")"
 	check "$name: the second succeeds" wait "$second" || diag "$(cat "$dir/second")"
-	check "$name: requeue" in_time gpuckpt requeue "$job"
-	restarted
-	back
-	check "$name: vacate" in_time gpuckpt vacate "$job"
-	diag "after vacate: $(sleep 1; root squeue -h -t all -j "$job" -o '%T %r')"
-	end_job "$job"
 }
 
-[[ $# -gt 0 ]] || set -- rank_killed agent_killed coordinator_killed node_killed slurmstepd_killed \
-	rebuild_rank_killed rebuild_killed odd_ranks at_once
-for fault; do
-	case $fault in
-	odd_ranks | at_once) ;;
-	*) has_faults || { report 0 "$fault # SKIP a build without --enable-faults"; continue; } ;;
-	esac
-	$fault
+all_rounds=ROUND,READY,FENCE,BRING_ON,SAVE,QUIESCED
+all_rebuilds=RESTORED,LOADED,INITIALIZED,REBUILT
+if [[ $# -gt 0 ]]; then
+	cases=("$@")
+elif [[ -n ${GPUCKPT_LONG-} ]]; then
+	cases=(at_once "agent_killed:$all_rounds" "coordinator_killed:$all_rounds"
+		"rank_killed:$all_rounds" "rebuild_rank_killed:$all_rebuilds"
+		"rebuild_agent_killed:$all_rebuilds" "rebuild_coordinator_killed:$all_rebuilds"
+		rebuild_hangs node_killed:FENCE,BRING_ON,QUIESCED rebuild_node_killed
+		slurmstepd_killed rebuild_agent_lost agent_lost computes comes_late)
+else
+	cases=(agent_killed:FENCE coordinator_killed:QUIESCED rank_killed:BRING_ON
+		rebuild_rank_killed:LOADED rebuild_agent_killed:INITIALIZED node_killed:FENCE)
+fi
+for each in "${cases[@]}"; do
+	points=${each#"${each%%:*}"}
+	# shellcheck disable=SC2046 # a list
+	"${each%%:*}" $(tr , ' ' <<<"${points#:}")
 done
+[[ -z $job ]] || answers
 finish

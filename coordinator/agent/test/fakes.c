@@ -134,8 +134,8 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 
 static json_t *answer_to(const char *phase, unsigned rank)
 {
-	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done", "phase",
-			 phase, "ok", 1, "expected", 1000, "first_ns", 100 + (int)rank, "last_ns",
+	return json_pack("{s:s, s:s, s:b, s:b, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done",
+			 "phase", phase, "ok", 1, "mpi", fake_world->mpi, "expected", 1000, "first_ns", 100 + (int)rank, "last_ns",
 			 200 + (int)rank, "manifest", "feed", "put", 10, "stored", 5);
 }
 

@@ -41,6 +41,29 @@ static const json_t *bring_to_rest(int hold_ms, int limit_ms)
 	return fake_await("done", "quiesce", 1);
 }
 
+/* An agent that was started anew is asked before the rank's MPI thread has found it. */
+static void comes_late(void)
+{
+	threads_begin();
+	fake_world->mpi = true;
+	close(threads[1]);
+	fake_run(0.1);
+	fake_command("prepare", NULL);
+	ok(!fake_await("done", "prepare", 0.5), "a rank whose MPI thread has no link: it is awaited");
+	thread_connect(1, 0);
+	ok(packet_bool(fake_await("done", "prepare", 1), "ok"), "and comes");
+	threads_end();
+
+	threads_begin();
+	fake_world->mpi = true;
+	close(threads[1]);
+	fake_run(0.1);
+	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 10000));
+	ok(says(fake_await("done", "prepare", 4), "rank 1 on n1: its MPI thread has no link"),
+	   "or does not");
+	threads_end();
+}
+
 static void no_freeze(void)
 {
 	threads_begin();
@@ -273,6 +296,7 @@ static void another_rank(void)
 
 int main(void)
 {
+	comes_late();
 	no_freeze();
 	hold_is_one();
 	ends_at_rest();
