@@ -111,7 +111,7 @@ program()
 {
 	local bin=$GPUCKPT_LAB/work/bin
 	mkdir -p "$bin"
-	[[ -x $bin/$1 ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$top/test/programs/$1.c" -pthread -lm ||
+	[[ $bin/$1 -nt $top/test/programs/$1.c ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$top/test/programs/$1.c" -pthread -lm ||
 		{ echo "Bail out! $1 cannot be built"; exit 1; }
 	echo "$bin/$1"
 }
