@@ -410,10 +410,10 @@ if [[ $# -gt 0 ]]; then
 	cases=("$@")
 elif [[ -n ${GPUCKPT_LONG-} ]]; then
 	cases=(at_once "agent_killed:$all_rounds" "coordinator_killed:$all_rounds"
-		"rank_killed:$all_rounds" rebuild_rank_killed:INITIALIZED,REBUILT
-		rebuild_agent_killed:INITIALIZED,REBUILT
-		rebuild_coordinator_killed:RESTORED,LOADED,INITIALIZED,REBUILT
-		rebuild_hangs node_killed:FENCE,BRING_ON,QUIESCED rebuild_node_killed
+		"rank_killed:$all_rounds" "rebuild_rank_killed:INITIALIZED,REBUILT"
+		"rebuild_agent_killed:INITIALIZED,REBUILT"
+		"rebuild_coordinator_killed:RESTORED,LOADED,INITIALIZED,REBUILT"
+		rebuild_hangs "node_killed:FENCE,BRING_ON,QUIESCED" rebuild_node_killed
 		slurmstepd_killed rebuild_agent_lost agent_lost computes comes_late)
 else
 	cases=(agent_killed:FENCE coordinator_killed:QUIESCED rank_killed:BRING_ON
