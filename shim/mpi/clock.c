@@ -63,11 +63,6 @@ void gck_mpi_clock_ask(void)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void gck_mpi_clock_resume(void)
-{
-	gck_mpi_clocks_resume(&gck_mpi_clocks);
-}
-
 /* ---- the quiesce ---------------------------------------------------------------------------- */
 
 #define MEETING_MS 1
@@ -113,6 +108,11 @@ static bool done(void)
 	return gck_mpi_gate_empty() && gck_mpi_nonblocking_open(NULL) == 0;
 }
 
+static void over(void)
+{
+	gck_mpi_clocks_resume(&gck_mpi_clocks);
+}
+
 const struct gck_mpi_owed gck_mpi_clock_owed = {
 	.name = "clock",
 	.put = put,
@@ -121,4 +121,5 @@ const struct gck_mpi_owed gck_mpi_clock_owed = {
 	.settled = settled,
 	.step = gck_mpi_nonblocking_step,
 	.done = done,
+	.over = over,
 };

@@ -119,9 +119,6 @@ static inline void gck_mpi_clock_saw(struct gck_mpi_clock *c, uint64_t number)
 		;
 }
 
-/* The quiesce is over, or called off: ticks wait no more. Before the gate opens for good. */
-void gck_mpi_clock_resume(void);
-
 static inline uint64_t gck_mpi_mix(uint64_t h, uint64_t x)
 {
 	h = (h + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
@@ -151,6 +148,7 @@ bool gck_mpi_clocks_behind(struct gck_mpi_clocks *s);
 bool gck_mpi_clocks_settled(struct gck_mpi_clocks *s);
 /* May a thread enter one more collective now? Takes it off what is allowed. s->lock is held. */
 bool gck_mpi_clocks_may_enter(struct gck_mpi_clocks *s);
+/* It is over, or called off: ticks wait no more. */
 void gck_mpi_clocks_resume(struct gck_mpi_clocks *s);
 
 #endif

@@ -221,6 +221,8 @@ static int cycle(struct files *f)
 		fprintf(stderr, "gpuckpt: rank %zu: test: %s\n", f->x.rank, err.text);
 	if (rc && err.code == ECANCELED)
 		leave(f); /* the others need not wait for this rank */
+	if (rc)
+		gck_mpi_help_begin(f->k);
 	gck_mpi_resume();
 	return rc;
 }
@@ -296,7 +298,7 @@ void gck_mpi_cycle_serve(struct gck_mpi_keeper *k)
 	int period = ms ? atoi(ms) : 0;
 
 	while (!gck_mpi_keeper_stopping(k)) {
-		gck_mpi_keeper_pause(k, period ? period : 1);
+		gck_mpi_help_for(k, period ? period : 1);
 		if (gck_mpi_keeper_stage(k, 1000) == GCK_MPI_INSIDE) {
 			if (!gck_mpi_keeper_stopping(k))
 				serve_inside(&f, period);

@@ -62,9 +62,13 @@ struct gck_mpi_owed {
 	int (*step)(struct gck_error *err);
 	/* Nothing is left for step() in this rank, by what was judged last (NULL: not known). */
 	bool (*done)(void);
+	/* The quiesce is over, or called off: what was judged counts no more. Before the gate opens. */
+	void (*over)(void);
 };
 
 extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
 extern const struct gck_mpi_owed *const gck_mpi_oweds[];
+
+void gck_mpi_oweds_over(void);
 
 #endif

@@ -28,3 +28,10 @@ int gck_mpi_parts_rebuild(bool outside, struct gck_error *err)
 			return gck_fail_in(err, "%s", (*p)->name);
 	return 0;
 }
+
+void gck_mpi_oweds_over(void)
+{
+	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+		if ((*o)->over)
+			(*o)->over();
+}

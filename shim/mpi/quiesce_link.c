@@ -229,8 +229,10 @@ bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_messag
 
 	if (!failed)
 		failed = quiesce(&a, &q, &err);
-	if (failed)
+	if (failed) {
+		gck_mpi_help_begin(k);
 		gck_mpi_resume();
+	}
 	if (answer(&a, failed, &err) == 0 && !failed)
 		restored = wait_resume(&a);
 	gck_mpi_link_drop(&a.words);

@@ -150,7 +150,7 @@ void gck_mpi_serve(struct gck_mpi_keeper *k)
 
 		if (!gck_mpi_keeper_told(k) && gck_mpi_serve_hello(k))
 			return;
-		rc = gck_mpi_link_receive(&k->link, &m, LOOK_MS);
+		rc = gck_mpi_link_receive(&k->link, &m, gck_mpi_help(k, LOOK_MS));
 		if (rc == 0 && !gck_mpi_link_is_ours(&k->link))
 			return;
 		if (rc > 0) {

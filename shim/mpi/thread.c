@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/mpi/clock.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/part.h"
 #include "shim/mpi/preload.h"
 
 #define AGAIN_MS 100      /* between attempts to connect, doubled up to */
@@ -103,7 +103,7 @@ bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k)
 void gck_mpi_resume(void)
 {
 	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
-	gck_mpi_clock_resume();
+	gck_mpi_oweds_over();
 	gck_mpi_gate_open();
 }
 
@@ -124,7 +124,7 @@ static void keep_link(struct gck_mpi_keeper *k)
 			gck_mpi_state.link_fd = -1;
 			gck_mpi_link_close(&k->link);
 		}
-		gck_mpi_keeper_pause(k, ms);
+		gck_mpi_help_for(k, ms);
 		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
 	}
 }

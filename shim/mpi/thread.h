@@ -47,6 +47,7 @@ struct gck_mpi_keeper {
 	int rank, size;          /* in MPI_COMM_WORLD, once inside it */
 	/* the thread's own */
 	struct gck_mpi_link link;
+	int64_t help_until_ns;   /* help.c */
 	uint32_t restarts;       /* as seen last */
 	bool restoring;          /* out of an image, and MPI is not back */
 	struct gck_error lost;   /* why it never will be; code 0: it may */
@@ -78,6 +79,14 @@ bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_mpi_messag
 
 /* The process has become another one, out of an image. */
 bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k);
+
+/* help.c: a quiesce has failed here. Another rank may be in a wait for its windows that ends only if
+ * this rank's library is called, and cannot hear before that that it is called off too. */
+void gck_mpi_help_begin(struct gck_mpi_keeper *k);
+
+/* Call it once if that may be. Returns for how long to wait until the next time: ms at most. */
+int gck_mpi_help(struct gck_mpi_keeper *k, int ms);
+void gck_mpi_help_for(struct gck_mpi_keeper *k, int ms); /* pause ms, helping */
 
 /* cycle.c: the thread's work where GPUCKPT_MPI_TEST is set. */
 const char *gck_mpi_cycle_wanted(void);

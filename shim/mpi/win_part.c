@@ -11,6 +11,7 @@
 /* ---- the rounds ----------------------------------------------------------------------------- */
 
 static bool all_flushed;
+static bool all_are_here; /* in the quiesce: judged once */
 
 static bool count_one(struct gck_mpi_handle *h, void *n)
 {
@@ -37,7 +38,7 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 
 static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
 {
-	all_flushed = true;
+	all_flushed = all_are_here = true;
 	for (size_t r = 0; r < nranks; r++) {
 		if (all[r].n > 1)
 			return gck_fail(err, EBADMSG, "rank %zu's count of windows makes no sense",
@@ -53,9 +54,12 @@ static bool settled(void)
 	return all_flushed;
 }
 
-/* The flush waits for the targets, whose MPI threads are at this too. */
+/* The flush waits for the targets' libraries to be called: their MPI threads are at this, too, or have
+ * left the quiesce a moment ago (help.c). One that knows nothing of it yet may compute for long. */
 static int step(struct gck_error *err)
 {
+	if (!all_are_here)
+		return 0;
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_WIN); h; h = h->next) {
 		struct gck_mpi_win *w = (struct gck_mpi_win *)h;
 
@@ -76,6 +80,11 @@ static bool done(void)
 	return !count_dirty();
 }
 
+static void over(void)
+{
+	all_are_here = false;
+}
+
 const struct gck_mpi_owed gck_mpi_win_owed = {
     .name = "windows",
     .put = put,
@@ -83,6 +92,7 @@ const struct gck_mpi_owed gck_mpi_win_owed = {
     .settled = settled,
     .step = step,
     .done = done,
+    .over = over,
 };
 
 /* ---- restart -------------------------------------------------------------------------------- */
