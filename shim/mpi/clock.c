@@ -114,7 +114,7 @@ static void over(void)
 }
 
 const struct gck_mpi_owed gck_mpi_clock_owed = {
-	.name = "clock",
+	.name = "collectives",
 	.put = put,
 	.judge = judge,
 	.behind = behind,

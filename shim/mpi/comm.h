@@ -102,6 +102,12 @@ void gck_mpi_comm_failed(MPI_Comm comm, int rc);
  * memory or not to be had. *other: there is one of another world. */
 int *gck_mpi_comm_ranks(MPI_Group real, int n, bool *other);
 
+/* Fill in who is in it: as the real one tells, or as another of the same ranks has it. A hash of them,
+ * the same from both sides of an intercommunicator. */
+int gck_mpi_comm_ask(struct gck_mpi_comm *c, MPI_Comm real);
+int gck_mpi_comm_copy(struct gck_mpi_comm *c, const struct gck_mpi_comm *like);
+uint64_t gck_mpi_comm_members(const struct gck_mpi_comm *c);
+
 /* What is ours of one that has left: its messages are nobody's any more. */
 void gck_mpi_comm_forget(struct gck_mpi_comm *c);
 

@@ -82,9 +82,7 @@ static void find_use(struct gck_mpi_request *r, void *comm)
 		*(MPI_Comm *)comm = MPI_COMM_NULL;
 }
 
-/* Does any request or matched message name it? Persistent ones count, and those that the program has
- * yet to ask for. */
-static bool in_use(const struct gck_mpi_comm *c)
+bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c)
 {
 	MPI_Comm found = c->handle;
 
@@ -101,7 +99,7 @@ static bool may_leave(struct gck_mpi_handle *h, void *unused)
 	struct gck_mpi_comm *c = h->body;
 
 	(void)unused;
-	if (!c || c->life != GCK_MPI_COMM_FREED || in_use(c))
+	if (!c || c->life != GCK_MPI_COMM_FREED || gck_mpi_comm_in_use(c))
 		return false;
 	c->life = c->dynamic ? GCK_MPI_COMM_LEFT : GCK_MPI_COMM_LEAVING;
 	return !c->dynamic;

@@ -12,6 +12,10 @@
 /* The program is done with it. In the gate. */
 void gck_mpi_comm_let_go(struct gck_mpi_comm *c);
 
+/* Does any request or matched message of this rank name it? Persistent ones count, and those that the
+ * program has yet to ask for. */
+bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c);
+
 /* Bring on the end of all that were let go. Inside the gate, or in the MPI thread. */
 void gck_mpi_comm_sweep(void);
 

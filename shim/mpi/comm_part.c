@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/mpi/comm.h"
+#include "shim/mpi/comm_end.h"
 #include "shim/mpi/dynamic.h"
 #include "shim/mpi/function.h"
 #include "shim/mpi/hints.h"
@@ -213,7 +213,7 @@ static bool tell_dynamic(struct gck_mpi_handle *h, void *to)
 	const struct told *t = to;
 	char what[96];
 
-	if (!c || !c->dynamic)
+	if (!c || !c->dynamic || (c->life != GCK_MPI_COMM_ALIVE && !gck_mpi_comm_in_use(c)))
 		return false;
 	snprintf(what, sizeof what, "a communicator of %d and %d ranks", c->size, c->remote_size);
 	t->tell(t->arg, what, "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",

@@ -62,12 +62,13 @@ static bool is_behind(void)
 	return false;
 }
 
-static bool is_settled(void)
+/* What is not at rest yet, in some rank; NULL: all is. */
+static const char *unsettled(void)
 {
 	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
 		if ((*o)->settled && !(*o)->settled())
-			return false;
-	return true;
+			return (*o)->name;
+	return NULL;
 }
 
 /* Once MPI_Finalize has passed the gate nothing more of MPI is to be called, and the ranks that it
@@ -215,11 +216,13 @@ static int stays_inside(size_t rank, struct gck_error *err)
 static int give_up(const struct quiesce *q, struct gck_error *err)
 {
 	bool empty = gck_mpi_gate_empty();
+	const char *what = unsettled();
 
 	if (empty && (!q->behind || gck_mpi_gate_waited()))
 		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
-				"come to a place where MPI can be left", q->x->rank, q->others ?
-				" that are in MPI calls" : "");
+				"come to a place where MPI can be left (under way: %s)",
+				q->x->rank, q->others ? " that are in MPI calls" : "",
+				what ? what : "a call");
 	if (empty)
 		return gck_fail(err, ETIMEDOUT, "rank %zu computes, and others wait in a "
 				"collective call that it has not reached: try again later, or "
@@ -257,7 +260,7 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 	for (uint32_t round = 1;; round++) {
 		if (exchange(q, round, err) || judge(q, err))
 			return -1;
-		if (!q->inside && is_settled())
+		if (!q->inside && !unsettled())
 			return 0;
 		if (gck_mpi_now_ns() > q->until_ns + grace_ns(q))
 			return give_up(q, err);

@@ -16,6 +16,7 @@ void test_dist_graph(void);
 void test_intercomm(void);
 void test_hints(void);
 void test_freed_pending(void);
+/* comms_many.c */
 void test_forty(void);
 /* comms_pending.c */
 void test_pending(void);

@@ -86,6 +86,7 @@ static void test_spawn(void)
 	char *argv[] = { no_cycles, not_only, program, role, one, NULL };
 	MPI_Comm inter = MPI_COMM_NULL, parent;
 	int codes[CHILDREN] = { -1, -1 }, flag = 0, n = 0;
+	MPI_Request r;
 	MPI_Info info;
 
 	IS(MPI_Comm_get_parent(&parent), MPI_SUCCESS);
@@ -105,8 +106,12 @@ static void test_spawn(void)
 		hear(inter, i, 0, one);
 	no_cycle();
 	talk(inter, 0);
+	/* what names it outlives it, and a restart could not make that again */
+	IS(MPI_Send_init(&n, 1, MPI_INT, 0, 4, inter, &r), MPI_SUCCESS);
 	IS(MPI_Comm_disconnect(&inter), MPI_SUCCESS);
 	CHECK(inter == MPI_COMM_NULL);
+	no_cycle();
+	IS(MPI_Request_free(&r), MPI_SUCCESS);
 	cycle();
 }
 
