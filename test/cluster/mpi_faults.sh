@@ -395,14 +395,16 @@ comes_late()
 
 at_once()
 {
-	local first second
+	local i pids=()
 	begin "two creates at once" hold=4s,timeout=10s
-	in_time gpuckpt create "$job" >"$dir/first" 2>&1 &
-	first=$!
-	in_time gpuckpt create "$job" >"$dir/second" 2>&1 &
-	second=$!
-	check "$name: the first succeeds" wait "$first" || diag "$(cat "$dir/first")"
-	check "$name: the second succeeds" wait "$second" || diag "$(cat "$dir/second")"
+	for i in 1 2; do
+		in_time gpuckpt create "$job" >"$dir/create.$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in 1 2; do
+		wait "${pids[i - 1]}"
+		report $? "$name: create $i succeeds" || diag "$(cat "$dir/create.$i")"
+	done
 }
 
 all_rounds=ROUND,READY,FENCE,BRING_ON,SAVE,QUIESCED

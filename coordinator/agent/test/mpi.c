@@ -12,18 +12,7 @@
 
 #include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
-#include "coordinator/agent/restart.h"
 #include "coordinator/agent/test/threads.h"
-
-static bool says(const json_t *answer, const char *text)
-{
-	const char *error = packet_text(answer, "error", "");
-
-	if (answer && !packet_bool(answer, "ok") && strstr(error, text))
-		return true;
-	printf("# the error is \"%s\"\n", error);
-	return false;
-}
 
 static void start_quiesce(int hold_ms, int limit_ms)
 {
@@ -59,7 +48,7 @@ static void comes_late(void)
 	close(threads[1]);
 	fake_run(0.1);
 	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 10000));
-	ok(says(fake_await("done", "prepare", 4), "rank 1 on n1: its MPI thread has no link"),
+	ok(answer_says(fake_await("done", "prepare", 4), "rank 1 on n1: its MPI thread has no link"),
 	   "or does not");
 	threads_end();
 }
@@ -74,7 +63,7 @@ static void no_freeze(void)
 	fake_run(1);
 	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1, "it does not come: they are let go");
 	fake_command("freeze", NULL);
-	ok(says(fake_await("done", "freeze", 1), "hold"), "and a freeze is told so");
+	ok(answer_says(fake_await("done", "freeze", 1), "hold"), "and a freeze is told so");
 	threads_end();
 }
 
@@ -88,7 +77,7 @@ static void hold_is_one(void)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
 	fake_await("done", "quiesce", 0.2);
 	fake_command("freeze", NULL);
-	ok(says(fake_await("done", "freeze", 0.5), "rank 1"),
+	ok(answer_says(fake_await("done", "freeze", 0.5), "rank 1"),
 	   "a freeze has what the quiesce has left of hold=");
 	threads_end();
 }
@@ -103,7 +92,7 @@ static void ends_at_rest(void)
 	fake_run(0.2);
 	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1, "a rank dies at rest: the others go on at once");
 	fake_command("freeze", NULL);
-	ok(says(fake_await("done", "freeze", 1), "rank 1"), "it is no rank that has exited well");
+	ok(answer_says(fake_await("done", "freeze", 1), "rank 1"), "it is no rank that has exited well");
 	threads_end();
 }
 
@@ -119,7 +108,7 @@ static void ends_in_round(void)
 	fake_rank_ends(1, false);
 	close(threads[1]);
 	m = fake_await("done", "quiesce", 0.5);
-	ok(says(m, "rank 1"), "a rank dies in a round: the node says so at once");
+	ok(answer_says(m, "rank 1"), "a rank dies in a round: the node says so at once");
 	ok(thread_heard(0, GCK_LINK_MPI_RESUME) && thread_heard(2, GCK_LINK_MPI_RESUME), "and lets the others go");
 	threads_end();
 }
@@ -133,7 +122,7 @@ static void ends_in_mpi(void)
 	close(threads[1]);
 	fake_rank_ends(1, true);
 	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 1000));
-	ok(says(fake_await("done", "quiesce", 1), "rank 1 on n1: it ended without MPI_Finalize"),
+	ok(answer_says(fake_await("done", "quiesce", 1), "rank 1 on n1: it ended without MPI_Finalize"),
 	   "a rank dies between prepare and quiesce");
 	threads_end();
 
@@ -142,7 +131,7 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
-	ok(says(fake_await("done", "prepare", 1), "MPI_Finalize"), "and before any checkpoint");
+	ok(answer_says(fake_await("done", "prepare", 1), "MPI_Finalize"), "and before any checkpoint");
 	threads_end();
 
 	threads_begin();
@@ -150,7 +139,7 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
-	ok(says(fake_await("done", "prepare", 1), "MPI_Finalize"), "exit() is no MPI_Finalize");
+	ok(answer_says(fake_await("done", "prepare", 1), "MPI_Finalize"), "exit() is no MPI_Finalize");
 	threads_end();
 
 	threads_begin();
@@ -186,7 +175,7 @@ static void too_many_words(void)
 	threads_begin();
 	start_quiesce(4000, 4000);
 	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 13u << 20);
-	ok(says(fake_await("done", "quiesce", 1), "--mpi=pmix"),
+	ok(answer_says(fake_await("done", "quiesce", 1), "--mpi=pmix"),
 	   "words that would break the connection to the coordinator are refused");
 	threads_end();
 }
@@ -196,7 +185,7 @@ static void wrong_round(void)
 	threads_begin();
 	start_quiesce(4000, 4000);
 	thread_say(0, GCK_LINK_MPI_READY, UINT32_MAX, 0, 8);
-	ok(says(fake_await("done", "quiesce", 1), "makes no sense"), "a round out of turn");
+	ok(answer_says(fake_await("done", "quiesce", 1), "makes no sense"), "a round out of turn");
 	threads_end();
 }
 
@@ -208,65 +197,9 @@ static void another_link(void)
 	start_quiesce(4000, 4000);
 	before = threads[1];
 	thread_connect(1, 0);
-	ok(says(fake_await("done", "quiesce", 0.5), "rank 1"),
+	ok(answer_says(fake_await("done", "quiesce", 0.5), "rank 1"),
 	   "a link takes another's place: what that was asked is not answered any more");
 	close(before);
-	threads_end();
-}
-
-static void not_rebuilt(void)
-{
-	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
-
-	threads_begin();
-	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
-	fake_run(0.1);
-	ok(!fake_ended, "MPI is back in a rank: the step runs");
-	thread_connect(1, 1);
-	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
-	fake_run(0.1);
-	ok(fake_ended, "it is not, and the restart is over or not known: the ranks are ended");
-	threads_end();
-
-	threads_begin();
-	fake_agent->gate = GATE_WAIT;
-	restart_offered(fake_agent, welcome);
-	fake_command("build", NULL);
-	fake_await("done", "build", 2);
-	fake_command("run", NULL);
-	fake_await("done", "run", 2);
-	fake_ended = false;
-	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
-	fake_run(0.1);
-	ok(fake_ended, "the same after a restart that seemed done");
-	json_decref(welcome);
-	threads_end();
-}
-
-/* The agent before this one let the ranks go, and died. */
-static void started_in_restart(void)
-{
-	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
-	const json_t *m;
-
-	threads_begin();
-	fake_agent->gate = GATE_WAIT;
-	fake_agent->lasting->released = 0;
-	fake_agent->lasting->restored = 1;
-	thread_connect(1, 1);
-	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
-	fake_run(0.1);
-	ok(!fake_ended, "MPI is not back in a rank: the job is given back before the ranks end");
-	restart_offered(fake_agent, welcome);
-	fake_command("run", NULL);
-	ok(says(fake_await("done", "run", 1), "not built"), "an agent that knows no restart: no run");
-	fake_command("build", NULL);
-	m = fake_await("done", "build", 1);
-	ok(says(m, "let go"), "nor are ranks that run built again");
-	is_int(fake_world->builds, 0, "by nobody");
-	fake_command("fallback", json_pack("{s:i}", "seq", 0));
-	ok(fake_ended, "they are ended when the coordinator says so");
-	json_decref(welcome);
 	threads_end();
 }
 
@@ -289,7 +222,7 @@ static void another_rank(void)
 	threads_begin();
 	fake_agent->tasks.v[1]->mpi->hello.rank = 2;
 	start_quiesce(4000, 4000);
-	ok(says(fake_await("done", "quiesce", 1), "MPI_COMM_WORLD"),
+	ok(answer_says(fake_await("done", "quiesce", 1), "MPI_COMM_WORLD"),
 	   "a rank of MPI that is not the step's is refused by name");
 	threads_end();
 }
@@ -306,8 +239,6 @@ int main(void)
 	too_many_words();
 	wrong_round();
 	another_link();
-	not_rebuilt();
-	started_in_restart();
 	short_hello();
 	another_rank();
 	return tap_done();

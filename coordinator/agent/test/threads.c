@@ -6,12 +6,25 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "coordinator/agent/packet.h"
+
 int threads[FAKE_RANKS];
+
+bool answer_says(const json_t *answer, const char *text)
+{
+	const char *error = packet_text(answer, "error", "");
+
+	if (answer && !packet_bool(answer, "ok") && strstr(error, text))
+		return true;
+	printf("# the error is \"%s\"\n", error);
+	return false;
+}
 
 static struct gck_link_mpi hello(unsigned rank, uint32_t restored, bool outside)
 {

@@ -27,4 +27,7 @@ void thread_say(unsigned rank, uint32_t type, uint32_t round, uint32_t value, si
 /* What it was told since the last look: how many messages of a type. */
 int thread_heard(unsigned rank, uint32_t type);
 
+/* Is the agent's answer a failure with this text? */
+bool answer_says(const json_t *answer, const char *text);
+
 #endif
