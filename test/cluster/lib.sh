@@ -220,5 +220,8 @@ nodes_back()
 		"$cluster" mend "$n" 2>/dev/null
 		root scontrol update nodename="n$n" state=resume 2>/dev/null
 	done
-	wait_for 40 all_idle
+	wait_for 40 all_idle && wait_for 30 all_reached
 }
+
+# Connections to a node that was gone fail for some time after slurmctld has seen it again.
+all_reached() { root srun -Q --immediate=5 -N3 true; }
