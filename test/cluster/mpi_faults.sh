@@ -233,6 +233,13 @@ coordinator_killed()
 	done
 }
 
+# It must not be taken before tasks can be started there.
+node_again()
+{
+	"$cluster" node-start "${1#n}"
+	check "$name: the node can be used again" wait_for 60 root srun -Q --immediate=5 -w "$1" -N1 true
+}
+
 node_killed()
 {
 	local point before killed
@@ -246,7 +253,7 @@ node_killed()
 		not_created . "a create tells that it failed"
 		started_again $((before + 1))
 		back
-		"$cluster" node-start "${killed#n}"
+		node_again "$killed"
 	done
 }
 
@@ -334,7 +341,14 @@ rebuild_coordinator_killed()
 	done
 }
 
-rebuild_node_killed()
+rebuild_# It must not be taken before tasks can be started there.
+node_again()
+{
+	"$cluster" node-start "${1#n}"
+	check "$name: the node can be used again" wait_for 60 root srun -Q --immediate=5 -w "$1" -N1 true
+}
+
+node_killed()
 {
 	local before killed
 	begin "node killed while MPI comes back" hold=4s,timeout=10s
@@ -344,7 +358,7 @@ rebuild_node_killed()
 	let_go
 	started_again $((before + 1))
 	back
-	"$cluster" node-start "${killed#n}"
+	node_again "$killed"
 }
 
 rebuild_hangs()
