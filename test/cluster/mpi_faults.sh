@@ -341,14 +341,7 @@ rebuild_coordinator_killed()
 	done
 }
 
-rebuild_# It must not be taken before tasks can be started there.
-node_again()
-{
-	"$cluster" node-start "${1#n}"
-	check "$name: the node can be used again" wait_for 60 root srun -Q --immediate=5 -w "$1" -N1 true
-}
-
-node_killed()
+rebuild_node_killed()
 {
 	local before killed
 	begin "node killed while MPI comes back" hold=4s,timeout=10s
