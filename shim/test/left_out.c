@@ -14,6 +14,7 @@
 #define P GCK_PAGE
 
 static struct gck_mpi_range ranges[] = {{8 * P, 2 * P}, {0, 0}, {20 * P, P}, {9 * P, 3 * P}, {21 * P, P}};
+static struct gck_mpi_range hollow[] = {{40 * P, 4 * P}};
 static int32_t fds[] = {-1, 5, -1, 7}, threads[] = {0, 4711};
 
 static struct gck_mpi_state whole(void)
@@ -23,7 +24,7 @@ static struct gck_mpi_state whole(void)
 		.size = sizeof(struct gck_mpi_state), .closed_for = 9, .link_fd = 3,
 		.left_out = {.ranges = (uintptr_t)ranges, .nranges = sizeof ranges / sizeof *ranges,
 			     .fds = (uintptr_t)fds, .nfds = 4, .threads = (uintptr_t)threads,
-			     .nthreads = 2}};
+			     .nthreads = 2, .hollow = (uintptr_t)hollow, .nhollow = 1}};
 }
 
 static int read_it(struct gck_left_out *l, const struct gck_mpi_state *s)
@@ -49,6 +50,9 @@ static void what_is_said(struct gck_left_out *l)
 	   "descriptors are, and the link");
 	ok(!gck_left_out_fd(l, 4), "no others");
 	ok(gck_left_out_thread(l, 4711) && !gck_left_out_thread(l, 4712), "threads are");
+	ok(gck_left_out_hollow(l, 41 * P, 44 * P) && !gck_left_out_hollow(l, 41 * P, 45 * P),
+	   "what may be hollow is known");
+	ok(!gck_left_out_range(l, 41 * P, 42 * P), "and is not left out");
 	is_int(gck_left_out_read(l, getpid(), 0, NULL), 0, "a rank without MPI");
 	ok(!l->ranges.n && !l->nfds && !gck_left_out_fd(l, 5), "leaves nothing out");
 	is_int(l->link_fd, -1, "and has no link");
@@ -94,6 +98,7 @@ static void other_size(struct gck_mpi_state *s) { s->size--; }
 static void too_many(struct gck_mpi_state *s) { s->left_out.nranges = 1ull << 40; }
 static void too_many_fds(struct gck_mpi_state *s) { s->left_out.nfds = 1ull << 40; }
 static void too_many_threads(struct gck_mpi_state *s) { s->left_out.nthreads = 1ull << 40; }
+static void too_many_hollow(struct gck_mpi_state *s) { s->left_out.nhollow = 1ull << 40; }
 static void nowhere(struct gck_mpi_state *s) { s->left_out.ranges = 4096; }
 
 static struct gck_mpi_range odd[1];
@@ -123,6 +128,7 @@ int main(void)
 	refused(&l, too_many, "more ranges than can be");
 	refused(&l, too_many_fds, "more descriptors than can be");
 	refused(&l, too_many_threads, "more threads than can be");
+	refused(&l, too_many_hollow, "more hollow ranges than can be");
 	refused(&l, nowhere, "an array that is nowhere");
 	refused(&l, no_page, "a range that is no pages");
 	refused(&l, around, "one that goes around the end of memory");

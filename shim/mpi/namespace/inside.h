@@ -58,6 +58,9 @@ int gck_mpi_ns_unload(struct gck_error *err);
 void gck_mpi_signals_note(void);
 void gck_mpi_signals_put_back(const struct link_map *objects);
 
+/* hollow.c: name in `owned` what an image need not hold of the copy's libraries; while it is held. */
+void gck_mpi_ns_list_hollow(void);
+
 /* objects.c: walking the namespace's list. */
 struct link_map *gck_mpi_ns_objects(void); /* the first: the root object */
 bool gck_mpi_ns_is_loader(const struct link_map *map); /* ld.so: in every namespace, and shared */
