@@ -81,7 +81,7 @@ start()
 	submit "$dir" -N2 -n4 <<-END
 		#!/bin/bash
 		export $environment
-		srun --mpi=pmix --gpu-ckpt $(command_of "$1" $pause "$dir/files.$1") >out.$1
+		srun --mpi=pmix --gpu-ckpt $(command_of "$1" $pause "$dir/files.$1") >>out.$1
 	END
 }
 
@@ -178,8 +178,9 @@ for kind in "${kinds[@]}"; do
 	check "$kind: the step comes under gpuckpt's care" wait_ready "$job"
 	disturb
 	check "$kind: the job ends" wait_job "$job" COMPLETED 300 || diag "$(tail -n 20 "$dir/out")"
-	check "$kind: the digests are the uninterrupted run's" cmp "$dir/want.$kind" "$dir/out.$kind" ||
-		diag "$(tail -n 5 "$dir/out" "$dir/out.$kind")"
+	# what was printed between the last checkpoint and a death is printed again
+	is "$(sort -u "$dir/out.$kind")" "$(sort "$dir/want.$kind")" \
+		"$kind: the digests are the uninterrupted run's" || diag "$(tail -n 5 "$dir/out")"
 	diag "$kind: $created checkpoints, $restarts restarts"
 	end_job "$job"
 done
