@@ -38,13 +38,13 @@ enum gck_link_type {
 	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
 
 	/* The MPI thread's own link, in packets of struct gck_link_mpi. Rank to agent: */
-	GCK_LINK_MPI_HELLO = 32, /* hello; again when MPI_Init is over */
+	GCK_LINK_MPI_HELLO = 32, /* hello; again when what it says changes */
 	GCK_LINK_MPI_READY,      /* seq, round, via COORDINATOR data: this rank's words */
 	GCK_LINK_MPI_QUIESCED,   /* seq, value: 0 or an errno value, data: then why */
 	GCK_LINK_MPI_ITEM,       /* data: object, reason, remedy, each with its NUL */
 	GCK_LINK_MPI_LOOKED,     /* no more items; what is left out of an image is up to date */
 	GCK_LINK_MPI_REBUILT,    /* value: 0 or an errno value, data: then why */
-	GCK_LINK_MPI_BYE,        /* MPI_Finalize is over: a rank without MPI from here on */
+	GCK_LINK_MPI_BYE,        /* the process is in exit() */
 	/* agent to rank: */
 	GCK_LINK_MPI_QUIESCE = 40, /* seq, value: enum gck_link_mpi_via, quiesce */
 	GCK_LINK_MPI_GO,         /* seq, round, via COORDINATOR data: all ranks' words */
@@ -104,9 +104,10 @@ enum gck_link_mpi_via {
 struct gck_link_mpi_hello {
 	uint32_t version;
 	uint32_t restored;   /* 1: out of an image; REBUILT follows */
-	uint32_t rank, size; /* in MPI_COMM_WORLD; size 0: MPI_Init is under way */
+	uint32_t rank, size; /* in MPI_COMM_WORLD; size 0: MPI_Init is under way, or outside */
 	uint32_t pmix;       /* 1: words can go through PMIx */
-	uint32_t unused;
+	uint32_t outside;    /* 1: before MPI_Init or past MPI_Finalize, nothing to exchange: QUIESCE
+			      * is answered by QUIESCED alone */
 	uint64_t state;      /* address of struct gck_mpi_state (shim/mpi/state.h) */
 };
 
@@ -184,14 +185,15 @@ struct gck_shim_state {
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
-	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) while MPI is
-				    * used, from MPI_Init to MPI_Finalize; 0 */
+	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) once the
+				    * process has loaded MPI; 0 */
 	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/state.h) from the
 				    * first cuInit on; 0 */
 	uint64_t environ_at;       /* address of libc's `environ` */
-	uint64_t environment;      /* R what the task of this start was given, as in
-				    * /proc/PID/environ; 0 at a first start */
-	uint64_t environment_size;
+	uint64_t environment;      /* R the launcher's variables that the task of this start was given
+				    * (common/environ_slots.h); 0 at a first start */
+	uint64_t environment_size, environment_room; /* R bytes; the list follows after `room` */
+	uint64_t environment_list; /* R entries that the list behind them may have */
 };
 
 /* The preload's only function that is not one of libc's: its state, for the other parts of the

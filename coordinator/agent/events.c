@@ -37,12 +37,12 @@ static bool may_be_carried(const struct member *m)
 	return !m->answer[PHASE_FREEZE] && member_rank_gone(m);
 }
 
-/* Not one whose MPI was asked to come to rest: it ends without MPI_Finalize, so that the others wait
- * for it at the gate now, and would do so in their MPI_Init after a restart. */
+/* Not one that ended without MPI_Finalize: the others would wait for it in their MPI_Init after a
+ * restart, and may do so at the gate now. */
 static void carry(struct member *m)
 {
 	m->gone = false;
-	if (m->asked_mpi) {
+	if (m->task->in_mpi || m->asked_mpi) {
 		quiesce_ended(m);
 		return;
 	}
@@ -55,7 +55,7 @@ void transaction_await_status(struct member *m)
 {
 	struct transaction *t = m->t;
 
-	if (m->task->ended || m->asked_mpi) {
+	if (m->task->ended || m->task->in_mpi || m->asked_mpi) {
 		carry(m);
 		return;
 	}

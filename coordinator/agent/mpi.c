@@ -146,6 +146,7 @@ static void take_hello(struct mpi_link *l)
 		return;
 	}
 	memcpy(&l->hello, l->data, sizeof l->hello);
+	l->task->in_mpi = !l->hello.outside && l->hello.size != 1;
 	if (!l->hello.restored)
 		restart_rebuilt(l->agent, l->task, NULL);
 }

@@ -20,13 +20,21 @@ static void tell_all(struct transaction *t, const char *op)
 			member_tell(&t->members[i], json_pack("{s:s}", "op", op));
 }
 
+/* Of the time for which ranks may be held: the rest, where MPI was brought to rest before. */
+static double hold_left(const struct transaction *t)
+{
+	double used = t->quiesce.began ? ev_now(t->agent->loop) - t->quiesce.began : 0;
+
+	return used < 0.99 * t->hold_s ? t->hold_s - used : 0.01 * t->hold_s;
+}
+
 /* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
  * given up a little earlier, so that it is named. With keep_held it is the bound on the coordinator's
  * silence. */
 static void freeze(struct transaction *t)
 {
-	phase_limit(t, 0.9 * t->hold_s);
-	phase_hold(t, t->keep_held ? t->timeout_s : t->hold_s);
+	phase_limit(t, 0.9 * hold_left(t));
+	phase_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
 	ev_timer_again(t->agent->loop, &t->tick);
 	tell_all(t, "freeze");
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
@@ -219,7 +227,7 @@ void phase_settle(struct transaction *t)
 
 	if (t->failed || t->asked >= PHASE_COMMIT || !all_answered(t, t->asked))
 		return;
-	if (t->asked == PHASE_PREPARE && !t->checked)
+	if (t->asked == PHASE_PREPARE && (!t->checked || prepare_waits(t)))
 		return;
 	complete[t->asked](t);
 }

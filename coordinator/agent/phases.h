@@ -15,7 +15,8 @@ struct words {
 struct quiesce {
 	uint32_t via;             /* enum gck_link_mpi_via */
 	uint32_t limit_ms;
-	uint32_t round;           /* that this node's ranks are at */
+	ev_tstamp began;          /* 0: it has not */
+	uint32_t round, sent;     /* that this node's ranks are at; that was told upstream */
 	struct words ours, all;
 };
 
@@ -43,8 +44,9 @@ struct transaction {
 	ev_timer limit;           /* of the phase that is asked, or of a write's standstill */
 	ev_timer hold;            /* ranks are held, or the coordinator is away while they are */
 	ev_timer status_wait, dismissal, tick;
-	ev_timer look;            /* for shims that are about to connect again */
-	ev_tstamp began;
+	ev_timer look;            /* for shims and MPI threads that are about to connect again */
+	ev_tstamp look_began;
+	bool started;             /* workers were */
 	json_t *next;             /* a `prepare` that waits for this one's workers to leave */
 };
 
@@ -58,6 +60,9 @@ void phase_write_more(struct transaction *t);
 
 /* prepare.c: the first phase. */
 void phase_prepare(struct transaction *t);
+/* All have answered: is the link of an MPI thread missing? Then the phase is settled when it comes, or
+ * fails. */
+bool prepare_waits(struct transaction *t);
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events);
 
 /* The phase that must have been answered before p can be asked. */

@@ -6,11 +6,12 @@
 #include "common/fault.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/links.h"
+#include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
 #include "coordinator/agent/store_job.h"
 
 #define LOOK_S 0.05
-#define LINK_WAIT_S 3. /* for shims whose link has just ended: an agent or a worker was killed */
+#define LINK_WAIT_S 3. /* for ranks whose link has just ended: an agent or a worker was killed */
 
 static void on_checked(void *data, const json_t *result, const struct gck_error *why)
 {
@@ -48,8 +49,11 @@ static void start_member(struct transaction *t, struct member *m)
 {
 	struct gck_error err = { 0 };
 
-	m->carried = m->task->ended;
-	if (m->carried || member_start(m, t->prepare, &err) == 0)
+	if (m->task->ended) {
+		transaction_await_status(m);
+		return;
+	}
+	if (member_start(m, t->prepare, &err) == 0)
 		return;
 	if (member_rank_gone(m))
 		transaction_await_status(m);
@@ -62,6 +66,7 @@ static void start(struct transaction *t)
 	struct gck_error err = { 0 };
 
 	ev_timer_stop(t->agent->loop, &t->look);
+	t->started = true;
 	for (size_t i = 0; i < t->n && !t->failed; i++)
 		start_member(t, &t->members[i]);
 	if (!t->failed && start_check(t, &err) < 0)
@@ -69,12 +74,61 @@ static void start(struct transaction *t)
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARE);
 }
 
+static void look(struct transaction *t)
+{
+	t->look_began = ev_now(t->agent->loop);
+	t->look.repeat = LOOK_S;
+	ev_timer_again(t->agent->loop, &t->look);
+}
+
+/* ---- MPI threads ----------------------------------------------------------------------------- */
+
+static const struct member *without_mpi_link(const struct transaction *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct member *m = &t->members[i];
+
+		if (!m->carried && !m->task->mpi && packet_bool(m->answer[PHASE_PREPARE], "mpi"))
+			return m;
+	}
+	return NULL;
+}
+
+bool prepare_waits(struct transaction *t)
+{
+	if (!without_mpi_link(t))
+		return false;
+	if (!ev_is_active(&t->look))
+		look(t);
+	return true;
+}
+
+static void look_for_mpi(struct transaction *t, bool over)
+{
+	const struct member *m = without_mpi_link(t);
+	struct gck_error err = { 0 };
+
+	if (m && !over)
+		return;
+	ev_timer_stop(t->agent->loop, &t->look);
+	gck_fail(&err, ENOTCONN, "its MPI thread has no link to the agent: try again");
+	if (m)
+		transaction_fail(t, m, &err, false);
+	else
+		phase_settle(t);
+}
+
+/* ---- the phase ------------------------------------------------------------------------------- */
+
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct transaction *t = w->data;
+	bool over = ev_now(loop) - t->look_began > LINK_WAIT_S;
 
 	(void)events;
-	if (all_linked(t) || ev_now(loop) - t->began > LINK_WAIT_S)
+	if (t->started)
+		look_for_mpi(t, over);
+	else if (over || all_linked(t))
 		start(t);
 }
 
@@ -84,14 +138,12 @@ void phase_prepare(struct transaction *t)
 	struct gck_error err = { 0 };
 
 	phase_limit(t, 0.9 * t->timeout_s);
-	t->began = ev_now(a->loop);
 	if (a->gate != GATE_OPEN || a->tasks.n < a->step->local_ntasks) {
 		gck_fail(&err, EAGAIN, "its ranks have not started yet: try again later");
 		transaction_fail(t, NULL, &err, false);
 	} else if (all_linked(t)) {
 		start(t);
 	} else {
-		t->look.repeat = LOOK_S;
-		ev_timer_again(a->loop, &t->look);
+		look(t);
 	}
 }

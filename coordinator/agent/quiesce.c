@@ -17,7 +17,7 @@
 #define TOO_MANY "the ranks' words are too many for an exchange through the coordinator: start the " \
 		 "step with --mpi=pmix"
 #define LEASE_MORE_MS 3000     /* over the longest time that ranks may be held */
-#define ANSWER_MORE_S 2.       /* a rank that is to blame speaks before it is given up */
+#define ANSWER_PART 0.95       /* of hold: a rank that is to blame speaks before it is given up */
 
 void quiesce_order(struct transaction *t, const json_t *body)
 {
@@ -48,8 +48,9 @@ static bool is_rank_of_step(const struct member *m)
 	return hello->size <= 1 || hello->rank == m->task->rank;
 }
 
-/* From here on ranks stand at MPI's gate: they are let go when no freeze follows the quiesce, be it
- * that another node is late or the coordinator away. */
+/* From here on ranks stand at MPI's gate, which is a hold as any: what is left of the time for it is
+ * the freeze's, and they are let go when none follows, be it that another node is late or the
+ * coordinator away. */
 void quiesce_start(struct transaction *t)
 {
 	double held_s = t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s;
@@ -58,8 +59,9 @@ void quiesce_start(struct transaction *t)
 	struct gck_link_mpi_quiesce q = { .limit_ms = t->quiesce.limit_ms,
 		.lease_ms = (uint32_t)(held_s * 1000) + LEASE_MORE_MS };
 
-	phase_limit(t, t->quiesce.limit_ms / 1000. + ANSWER_MORE_S);
-	phase_hold(t, t->quiesce.limit_ms / 1000. + ANSWER_MORE_S + t->hold_s);
+	t->quiesce.began = ev_now(t->agent->loop);
+	phase_limit(t, ANSWER_PART * t->hold_s);
+	phase_hold(t, t->hold_s);
 	ev_timer_again(t->agent->loop, &t->tick);
 	for (size_t i = 0; i < t->n; i++) {
 		struct member *one = &t->members[i];
@@ -131,14 +133,23 @@ static void send_piece(struct transaction *t, size_t at, size_t n)
 	free(text);
 }
 
-/* Every rank of the node that is still asked waits for the round. */
+/* Every rank of the node that is still asked waits for the round. (One that is outside of MPI
+ * answers without any.) */
 static void told(struct transaction *t)
 {
 	size_t at = 0;
+	bool any = false;
 
-	for (size_t i = 0; i < t->n; i++)
-		if (takes_part(&t->members[i]) && t->members[i].round != t->quiesce.round)
+	for (size_t i = 0; i < t->n; i++) {
+		if (!takes_part(&t->members[i]))
+			continue;
+		if (t->members[i].round != t->quiesce.round)
 			return;
+		any = true;
+	}
+	if (!any || !t->quiesce.round || t->quiesce.sent == t->quiesce.round)
+		return;
+	t->quiesce.sent = t->quiesce.round;
 	do {
 		size_t left = t->quiesce.ours.n - at;
 
@@ -240,13 +251,16 @@ void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const st
 		return;
 	}
 	m->answer[PHASE_QUIESCE] = json_object();
+	told(m->t);
 	phase_settle(m->t);
 }
 
 /* All others wait for it: they are told at once. */
 void quiesce_ended(const struct member *m)
 {
-	fail(m->t, m, ESRCH, "it ended while its MPI was brought to rest: try again");
+	fail(m->t, m, ESRCH, m->task->in_mpi ?
+	     "it ended without MPI_Finalize: the others cannot be restored without it" :
+	     "it ended while its MPI was brought to rest: try again");
 }
 
 /* One whose image is taken is frozen, or needed no more. */
@@ -259,6 +273,6 @@ void quiesce_lost(struct agent *a, struct task *task)
 	if (member_rank_gone(m))
 		quiesce_ended(m);
 	else
-		fail(m->t, m, ECONNRESET, "its MPI thread went away (MPI_Finalize, or another "
+		fail(m->t, m, ECONNRESET, "its MPI thread went away (exit(), or another "
 		     "program was executed): try again");
 }

@@ -26,7 +26,7 @@ void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi
 void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const struct gck_error *why);
 void quiesce_lost(struct agent *a, struct task *task);
 
-/* A rank that was asked has ended. */
+/* A rank has ended that the others need. */
 void quiesce_ended(const struct member *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A restart on this node. */
+ * A restart on this node: what the coordinator commands. */
 #include "coordinator/agent/restart.h"
 
 #include <stdio.h>
@@ -10,171 +10,15 @@
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/returning.h"
+#include "coordinator/agent/stages.h"
 #include "coordinator/agent/upstream.h"
 
 #define LOOK_S 0.02         /* between looks whether all ranks wait in their constructors */
 #define START_LIMIT_S 60.   /* for them to come that far */
 
-/* The command that the coordinator waits for: what a failure is the answer to. */
-static const char *asked(const struct restart *r)
-{
-	if (r->stage <= STAGE_BUILT)
-		return "build";
-	return r->stage == STAGE_RUNNING || r->run_asked ? "run" : "files";
-}
-
-void restart_fail(struct restart *r, const struct task *t, const struct gck_error *err)
-{
-	if (r->stage == STAGE_FAILED)
-		return;
-	r->why = *err;
-	r->failed_rank = t->rank;
-	gck_fail_in(&r->why, "rank %u on %s", r->failed_rank, r->agent->step->node);
-	gck_warn("restart from commit %u: %s", r->seq, r->why.text);
-	answer_failed(r->agent, r->seq, asked(r), &r->why, &r->failed_rank);
-	r->stage = STAGE_FAILED;
-	ev_timer_stop(r->agent->loop, &r->tick);
-	ev_timer_stop(r->agent->loop, &r->look);
-	ev_timer_stop(r->agent->loop, &r->rebuild);
-}
-
 static void answer_why(struct restart *r, const char *phase)
 {
 	answer_failed(r->agent, r->seq, phase, &r->why, &r->failed_rank);
-}
-
-/* ---- from stage to stage ------------------------------------------------------------------- */
-
-static bool all_reached(const struct restart *r, enum stage stage)
-{
-	for (size_t i = 0; i < r->n; i++)
-		if (r->ranks[i].reached < stage)
-			return false;
-	return true;
-}
-
-static void tell_all(struct restart *r, void (*tell)(struct returning *))
-{
-	for (size_t i = 0; i < r->n && r->stage != STAGE_FAILED; i++)
-		tell(&r->ranks[i]);
-}
-
-static void answer_built(struct restart *r)
-{
-	json_t *exited = json_array();
-
-	for (size_t i = 0; i < r->n; i++)
-		if (r->ranks[i].exit >= 0)
-			json_array_append_new(exited, json_pack("{s:I, s:I}", "rank",
-				(json_int_t)r->ranks[i].task->rank, "status", r->ranks[i].exit));
-	json_decref(answer_done(r->agent, r->seq, "build", json_pack("{s:o, s:f}", "exited", exited,
-				"seconds", ev_now(r->agent->loop) - r->began)));
-}
-
-/* Only from here on is the step one that runs: what comes later is answered with GO. */
-static void answer_ran(struct restart *r)
-{
-	r->stage = STAGE_DONE;
-	ev_timer_stop(r->agent->loop, &r->rebuild);
-	agent_open(r->agent);
-	answer_plain(r->agent, r->seq, "run");
-}
-
-/* Ranks may share files: none may run, and write, before the files of all are as they were. */
-static void start_files(struct restart *r)
-{
-	r->stage = STAGE_FILING;
-	r->touched = true;
-	tell_all(r, returning_files);
-}
-
-static void start_running(struct restart *r)
-{
-	r->stage = STAGE_RUNNING;
-	ev_timer_again(r->agent->loop, &r->rebuild);
-	tell_all(r, returning_run);
-}
-
-static void filed(struct restart *r)
-{
-	r->stage = STAGE_FILED;
-	if (r->files_asked)
-		answer_plain(r->agent, r->seq, "files");
-	if (r->run_asked)
-		start_running(r);
-}
-
-void restart_settle(struct restart *r)
-{
-	if (r->stage == STAGE_BUILDING && all_reached(r, STAGE_BUILT)) {
-		r->stage = STAGE_BUILT;
-		ev_timer_stop(r->agent->loop, &r->tick);
-		answer_built(r);
-	} else if (r->stage == STAGE_FILING && all_reached(r, STAGE_FILED)) {
-		filed(r);
-	}
-	if (r->stage == STAGE_RUNNING && all_reached(r, STAGE_DONE))
-		answer_ran(r);
-}
-
-void restart_task_ended(struct restart *r, struct task *t)
-{
-	struct gck_error err = { 0 };
-
-	gck_fail(&err, ESRCH, "it ended (status %d) before it was restored", t->status);
-	if (r->stage == STAGE_STARTING)
-		restart_fail(r, t, &err);
-	for (size_t i = 0; i < r->n; i++)
-		if (r->ranks[i].task == t && r->ranks[i].reached < STAGE_DONE)
-			restart_fail(r, t, &err);
-}
-
-/* No restart waits for the rank any more, or this agent was started since and knows of none: the
- * step counts as one that runs, and cannot. */
-static void end_half_restored(struct agent *a, const struct task *t, const struct gck_error *why)
-{
-	struct gck_error err = *why;
-
-	gck_fail_in(&err, "rank %u on %s: its MPI was not brought back", t->rank, a->step->node);
-	gck_warn("%s", err.text);
-	agent_end_ranks(a, err.text, true);
-}
-
-void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_error *why)
-{
-	struct restart *r = a->restart;
-
-	if (why && (!r || r->stage == STAGE_DONE)) {
-		end_half_restored(a, t, why);
-		return;
-	}
-	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++) {
-		if (r->ranks[i].task != t)
-			continue;
-		if (why)
-			restart_fail(r, t, why);
-		else
-			returning_rebuilt(&r->ranks[i]);
-	}
-	if (r)
-		restart_settle(r);
-}
-
-/* MPI comes back in all ranks together: what keeps one keeps all. */
-static void on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
-{
-	struct restart *r = w->data;
-	struct gck_error err = { 0 };
-
-	(void)loop;
-	(void)events;
-	for (size_t i = 0; i < r->n && r->stage == STAGE_RUNNING; i++) {
-		if (r->ranks[i].reached == STAGE_DONE || !r->ranks[i].mpi)
-			continue;
-		gck_fail(&err, ETIMEDOUT, "its MPI did not come back within %.0f s: if MPI_Init "
-			 "takes so long here, give a longer timeout=", w->repeat);
-		restart_fail(r, r->ranks[i].task, &err);
-	}
 }
 
 /* ---- build --------------------------------------------------------------------------------- */
@@ -213,7 +57,7 @@ static void start_all(struct restart *r)
 		r->ranks[i].r = r;
 		r->ranks[i].task = tasks->v[i];
 	}
-	tell_all(r, returning_start);
+	stages_tell(r, returning_start);
 	ev_timer_again(r->agent->loop, &r->tick);
 }
 
@@ -269,16 +113,15 @@ static void build_again(struct restart *r)
 	r->stage = STAGE_BUILDING;
 	r->told_progress = 0;
 	ev_timer_again(r->agent->loop, &r->tick);
-	tell_all(r, returning_build);
+	stages_tell(r, returning_build);
 }
 
-/* Files are as commit r->seq has them, or on the way there. */
-static void refuse_build(struct restart *r, uint32_t seq)
+static void refuse_build(const struct restart *r, uint32_t seq, const char *why)
 {
 	struct gck_error err = { 0 };
 
-	gck_fail(&err, EBUSY, "node %s: commit %u cannot be built: files were already brought back "
-		 "for commit %u", r->agent->step->node, seq, r->seq);
+	gck_fail(&err, EBUSY, "node %s: commit %u cannot be built: %s", r->agent->step->node, seq,
+		 why);
 	gck_warn("%s", err.text);
 	answer_failed(r->agent, seq, "build", &err, NULL);
 }
@@ -289,7 +132,12 @@ static void build(struct restart *r, const json_t *body)
 	bool same = seq == r->seq;
 
 	if (!same && r->touched) {
-		refuse_build(r, seq);
+		refuse_build(r, seq, "files were already brought back for another");
+		return;
+	}
+	if (r->stage <= STAGE_STARTING && r->agent->lasting->restored) {
+		refuse_build(r, seq, "its ranks were let go by an agent that died before MPI was "
+			     "back in them");
 		return;
 	}
 	set_commit(r, seq, packet_text(body, "hash", ""));
@@ -300,7 +148,7 @@ static void build(struct restart *r, const json_t *body)
 	else if (r->stage == STAGE_FAILED)
 		answer_why(r, "build");
 	else if (r->stage >= STAGE_BUILT)
-		answer_built(r);
+		stages_answer_built(r);
 }
 
 /* ---- files, run ---------------------------------------------------------------------------- */
@@ -309,7 +157,7 @@ static void files(struct restart *r)
 {
 	r->files_asked = true;
 	if (r->stage == STAGE_BUILT)
-		start_files(r);
+		stages_file(r);
 	else if (r->stage > STAGE_FILING)
 		answer_plain(r->agent, r->seq, "files");
 }
@@ -319,9 +167,9 @@ static void run(struct restart *r)
 {
 	r->run_asked = true;
 	if (r->stage == STAGE_BUILT)
-		start_files(r);
+		stages_file(r);
 	else if (r->stage == STAGE_FILED)
-		start_running(r);
+		stages_run(r);
 	else if (r->stage == STAGE_DONE)
 		answer_plain(r->agent, r->seq, "run");
 	restart_settle(r);
@@ -362,7 +210,7 @@ int restart_offered(struct agent *a, const json_t *welcome)
 		ev_init(&r->tick, on_tick);
 		r->tick.data = r;
 		r->tick.repeat = step_progress_s(a->step);
-		ev_init(&r->rebuild, on_rebuild);
+		ev_init(&r->rebuild, stages_on_rebuild);
 		r->rebuild.data = r;
 		r->rebuild.repeat = a->step->options.timeout_ms / 1000.;
 		a->restart = r;

@@ -11,6 +11,7 @@ struct lasting {
 	uint64_t epoch;  /* highest of a coordinator whose word was taken */
 	uint32_t restarts; /* of the job: the environment's count, or the coordinator's */
 	int bound;       /* only the coordinator's word may let the ranks go */
+	int restored;    /* they were told to run out of their images; MPI may not be back in them */
 	int released;    /* they were let go: what comes later is not the step's start */
 };
 

@@ -23,6 +23,7 @@ struct task {
 	int status;          /* as from wait, when it ended */
 	struct link *link;   /* agent: its shim's connection, NULL while there is none */
 	struct mpi_link *mpi; /* agent: its MPI thread's, NULL while there is none */
+	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
 };
 
 struct tasks {

@@ -221,8 +221,9 @@ int worker_main(int fd, void *arg)
 		report_failure(&w.report, "prepare", &err);
 		return 1;
 	}
-	report_done(&w.report, "prepare", json_pack("{s:I}", "expected",
-		    (json_int_t)gck_capture_expected(w.capture)));
+	report_done(&w.report, "prepare", json_pack("{s:I, s:b}", "expected",
+		    (json_int_t)gck_capture_expected(w.capture), "mpi",
+		    gck_capture_has_mpi(w.capture)));
 	rc = serve(&w);
 	gck_capture_close(w.capture);
 	return rc < 0;

@@ -129,9 +129,11 @@ json_t *gck_document_info(struct gck_core *core, const struct gck_step *step)
 
 	if (!c->held)
 		json_object_set_new(info, "stall_ms", json_real(stall_ms(c)));
-	if (c->quiescing_ms)
+	if (c->quiescing_ms) {
 		json_object_set_new(info, "quiesce_ms",
 				    json_integer(c->quiesced_ms - c->quiescing_ms));
+		json_object_set_new(info, "quiesce_via", json_string(c->via));
+	}
 	json_object_set_new(info, "held", json_boolean(c->held));
 	json_object_set_new(info, "ranks", json_integer(step->ntasks));
 	json_object_set_new(info, "ended", json_integer(gck_step_ended(step)));

@@ -259,6 +259,28 @@ static bool wants_start(const struct gck_live *live)
 	return false;
 }
 
+/* A step that began from nothing may be on its way through a checkpoint when its last agents come. */
+static bool is_late(const struct gck_step *step)
+{
+	const struct gck_live *live = step->live;
+
+	return step->decided && !step->run_seq && live->phase != GCK_GATHERING &&
+	       live->phase != GCK_IDLE && wants_start(live);
+}
+
+static void welcome_new(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+
+	if (live->refused) {
+		gck_restart_refuse(core, step, node);
+		return;
+	}
+	if (is_late(step))
+		gck_restart_decide(core, step, node);
+	gck_raise(core, step, GCK_BACK);
+}
+
 static void welcome(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
@@ -267,14 +289,11 @@ static void welcome(struct gck_core *core, struct gck_step *step, struct gck_nod
 		node->welcomed = true;
 		gck_live_send(core, node, gck_welcome(core, step, "run"));
 		settle(core, step, node);
-	} else if (live->refused) {
-		gck_restart_refuse(core, step, node);
-		return;
 	} else {
-		gck_raise(core, step, GCK_BACK);
+		welcome_new(core, step, node);
 	}
-	if (step->live && (live->phase == GCK_GATHERING || live->phase == GCK_IDLE) &&
-	    (wants_start(live) || live->phase == GCK_GATHERING))
+	if (step->live && !live->refused &&
+	    (live->phase == GCK_GATHERING || (live->phase == GCK_IDLE && wants_start(live))))
 		gck_restart_decide(core, step, node);
 }
 

@@ -42,6 +42,7 @@ struct gck_checkpoint {
 	struct gck_operation *operation;
 	int64_t began_ms, written_ms;
 	int64_t quiescing_ms, quiesced_ms; /* the rounds began, were over; 0: no rank has MPI */
+	const char *via;         /* the way of the ranks' words in them: "pmix" or "coordinator" */
 	int64_t first_ns, last_ns; /* the first rank held, the last running again */
 	uint64_t put, stored;
 	double write_s;

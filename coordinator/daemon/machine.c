@@ -51,7 +51,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	},
 	[GCK_FILING] = {
 		ON(ALL,       STARTING,   gck_act_run),       /* A */
-		ON(FAILED,    DOOMED,     gck_act_doom),      /* M */
+		ON(FAILED,    DOOMED,     gck_act_failed_start), /* M */
 		ON(TIMEOUT,   FILING,     gck_act_refile),    /* M */
 		ON(LOST,      FILING,     nothing),           /* M */
 		ON(BACK,      FILING,     gck_act_refile),    /* M */
@@ -59,10 +59,10 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	},
 	[GCK_STARTING] = {
 		ON(ALL,       IDLE,       gck_act_started),   /* A */
-		ON(FAILED,    DOOMED,     gck_act_doom),      /* M */
+		ON(FAILED,    DOOMED,     gck_act_failed_start), /* A */
 		ON(TIMEOUT,   STARTING,   gck_act_rerun),     /* M */
-		ON(LOST,      STARTING,   nothing),           /* M */
-		ON(BACK,      STARTING,   gck_act_rerun),     /* M */
+		ON(LOST,      STARTING,   nothing),           /* A */
+		ON(BACK,      STARTING,   gck_act_rerun),     /* A */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_DOOMED] = {
@@ -121,7 +121,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(FAILED,    ABORTING,   gck_act_abort),     /* A */
 		ON(TIMEOUT,   ABORTING,   gck_act_abort),     /* M */
 		ON(CANCEL,    ABORTING,   gck_act_abort),     /* M */
-		ON(LOST,      ABORTING,   gck_act_abort),     /* M */
+		ON(LOST,      ABORTING,   gck_act_abort),     /* A */
 		ON(ENDED,     OVER,       gck_act_over),      /* M */
 	},
 	[GCK_FREEZING] = {

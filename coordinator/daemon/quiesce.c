@@ -10,7 +10,13 @@
 #include "coordinator/daemon/checkpoint.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */
-#define MORE_MS 4000          /* over the ranks' own limit: who is to blame speaks first */
+#define MORE_MS 4000          /* over the agents' own limit: who is to blame speaks first */
+
+/* What bringing MPI to rest may take of the time for which ranks may be held. */
+static unsigned limit_ms(const struct gck_options *o)
+{
+	return o->hold_ms / 4 * 3;
+}
 
 bool gck_quiesce_needed(const struct gck_live *live)
 {
@@ -63,11 +69,11 @@ void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 	}
 	live->checkpoint.round = 1;
 	live->checkpoint.quiescing_ms = core->world->now_ms();
+	live->checkpoint.via = through_pmix(step) ? "pmix" : "coordinator";
 	core->world->timer(core, step, GCK_TIMER_PHASE, live->options.hold_ms + MORE_MS);
 	gck_live_ask_all(core, step, json_pack("{s:s, s:I, s:s, s:I}", "op", "quiesce", "seq",
-		(json_int_t)live->checkpoint.seq, "via",
-		through_pmix(step) ? "pmix" : "coordinator", "limit_ms",
-		(json_int_t)live->options.hold_ms));
+		(json_int_t)live->checkpoint.seq, "via", live->checkpoint.via, "limit_ms",
+		(json_int_t)limit_ms(&live->options)));
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */

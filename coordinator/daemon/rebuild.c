@@ -33,7 +33,7 @@ static void try_commit(struct gck_core *core, struct gck_step *step)
 
 /* ---- phase 1 ------------------------------------------------------------------------------- */
 
-static void ask_build(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+static void welcome(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	const struct gck_restart_plan *plan = &step->live->plan;
 	json_t *body = gck_welcome(core, step, "restore");
@@ -43,8 +43,27 @@ static void ask_build(struct gck_core *core, struct gck_step *step, struct gck_n
 	json_object_set_new(body, "restart_from", json_pack("{s:I, s:I}", "job",
 			    (json_int_t)plan->job, "step", (json_int_t)plan->step));
 	gck_live_send(core, node, body);
-	gck_live_send(core, node, order("build", step));
 	node->welcomed = true;
+}
+
+static void ask_build(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	welcome(core, step, node);
+	gck_live_send(core, node, order("build", step));
+}
+
+/* To nodes that have not answered. An agent that came back takes no other word before its welcome. */
+static void ask_again(struct gck_core *core, struct gck_step *step, const char *op)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++) {
+		struct gck_node *node = &step->live->nodes[i];
+
+		if (node->answered || !node->agent)
+			continue;
+		if (!node->welcomed)
+			welcome(core, step, node);
+		gck_live_send(core, node, order(op, step));
+	}
 }
 
 void gck_act_build(struct gck_core *core, struct gck_step *step)
@@ -111,7 +130,8 @@ static bool may_try_again(const struct gck_step *step)
 	const struct gck_commit *c =
 		plan->job == step->job->id ? gck_step_commit(step, plan->seq) : NULL;
 
-	return step->restarts - (c ? c->restarts : 0) < MAX_TRIES;
+	return !is_of_commit(step->live->error.code) &&
+	       step->restarts - (c ? c->restarts : 0) < MAX_TRIES;
 }
 
 void gck_act_fallback(struct gck_core *core, struct gck_step *step)
@@ -123,7 +143,7 @@ void gck_act_fallback(struct gck_core *core, struct gck_step *step)
 	gck_error_log("step %u.%u cannot be restored from commit %u: %s", step->job->id, step->id,
 		      live->plan.seq, live->error.text);
 	if (!c) {
-		live->try_again = !is_of_commit(live->error.code) && may_try_again(step);
+		live->try_again = may_try_again(step);
 		gck_raise(core, step, GCK_NONE_LEFT);
 		return;
 	}
@@ -145,14 +165,6 @@ static void count_running(struct gck_live *live)
 		live->nodes[i].answered = gck_node_runs(&live->nodes[i]);
 }
 
-static void ask_again(struct gck_core *core, struct gck_step *step, const char *op)
-{
-	phase_timer(core, step, RUN_MS);
-	for (uint32_t i = 0; i < step->live->nnodes; i++)
-		if (!step->live->nodes[i].answered)
-			gck_live_send(core, &step->live->nodes[i], order(op, step));
-}
-
 /* From here on there is no way back: it is journaled that they run before the first file is cut
  * back. While that cannot be, they wait. */
 void gck_act_refile(struct gck_core *core, struct gck_step *step)
@@ -165,6 +177,7 @@ void gck_act_refile(struct gck_core *core, struct gck_step *step)
 		phase_timer(core, step, RUN_MS);
 		return;
 	}
+	phase_timer(core, step, RUN_MS);
 	ask_again(core, step, "files");
 }
 
@@ -175,9 +188,18 @@ void gck_act_files(struct gck_core *core, struct gck_step *step)
 	gck_act_refile(core, step);
 }
 
+/* A node whose agent died when its ranks ran says so itself. */
 void gck_act_rerun(struct gck_core *core, struct gck_step *step)
 {
-	ask_again(core, step, "run");
+	struct gck_live *live = step->live;
+
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		live->nodes[i].answered |= gck_node_runs(&live->nodes[i]);
+	phase_timer(core, step, RUN_MS);
+	if (gck_live_all_answered(live, false))
+		gck_raise(core, step, GCK_ALL);
+	else
+		ask_again(core, step, "run");
 }
 
 void gck_act_run(struct gck_core *core, struct gck_step *step)
@@ -206,12 +228,15 @@ struct doom {
 /* Tell the agents, but not before Slurm has taken the job back: else its script would go on. */
 void gck_act_doomed(struct gck_core *core, struct gck_step *step)
 {
+	struct gck_live *live = step->live;
 	json_t *body;
 
-	if (!step->live->doom_told)
+	if (!live->doom_told)
 		return;
-	body = json_pack("{s:s, s:i, s:s}", "op", "fallback", "seq", 0, "why",
-			 step->live->last_error);
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (live->nodes[i].agent && !live->nodes[i].welcomed)
+			welcome(core, step, &live->nodes[i]);
+	body = json_pack("{s:s, s:i, s:s}", "op", "fallback", "seq", 0, "why", live->last_error);
 	gck_live_send_all(core, step, body);
 }
 
@@ -282,4 +307,12 @@ void gck_act_doom(struct gck_core *core, struct gck_step *step)
 		gck_act_give_back(core, step);
 	else
 		tell_doom(core, step);
+}
+
+/* Files are as the commit has them, and ranks may have run from it: what kept one of them from it may
+ * not be there the next time. */
+void gck_act_failed_start(struct gck_core *core, struct gck_step *step)
+{
+	step->live->try_again = may_try_again(step);
+	gck_act_doom(core, step);
 }

@@ -37,6 +37,7 @@ void gck_act_run(struct gck_core *core, struct gck_step *step);
 void gck_act_rerun(struct gck_core *core, struct gck_step *step);
 void gck_act_started(struct gck_core *core, struct gck_step *step);
 void gck_act_doom(struct gck_core *core, struct gck_step *step);
+void gck_act_failed_start(struct gck_core *core, struct gck_step *step);
 void gck_act_give_back(struct gck_core *core, struct gck_step *step);
 void gck_act_doomed(struct gck_core *core, struct gck_step *step);
 

@@ -24,6 +24,8 @@ struct fake_queue {
 struct gck_agent {
 	unsigned step, node;
 	bool connected, joined, refused;
+	bool welcomed;       /* on this connection: no other word is taken before */
+	bool anew;           /* it died while its ranks were restored: it knows of no restart */
 	enum fake_state state;
 	uint32_t restarts;
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
@@ -84,6 +86,9 @@ void fake_crash(struct fake *f);
 /* Connections. */
 void fake_connect(struct fake *f, struct gck_agent *a);
 void fake_disconnect(struct fake *f, struct gck_agent *a);
+
+/* The agent is killed, and started again. */
+void fake_agent_dies(struct fake *f, struct gck_agent *a);
 
 /* Let an agent act on the next message that it was sent; bring the core the next of an agent. */
 bool fake_agent_takes(struct fake *f, struct gck_agent *a);

@@ -2,6 +2,7 @@
  * Agents of the fake world: connecting, registering, what they say. */
 #include "coordinator/test/fake_agent.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
 
 void fake_agent_cut(struct gck_agent *a)
 {
-	a->connected = a->joined = false;
+	a->connected = a->joined = a->welcomed = false;
 	fake_clear(&a->in);
 	fake_clear(&a->out);
 }
@@ -177,6 +178,21 @@ void fake_rank_ends(struct fake *f, struct gck_agent *a, int32_t status)
 				      (int)status));
 		return;
 	}
+}
+
+/* Ranks that were emptied and not let go die with their restorers. */
+void fake_agent_dies(struct fake *f, struct gck_agent *a)
+{
+	fake_disconnect(f, a);
+	if (a->state == F_OVER)
+		return;
+	fake_lets_go(a);
+	a->anew |= a->state == F_RESTORING;
+	for (unsigned i = 0; i < TASKS && a->state == F_RESTORING && f->random(f, 2); i++)
+		fake_rank_ends(f, a, SIGKILL);
+	if (a->state == F_RESTORING)
+		a->state = F_NEW;
+	a->built = a->filed = a->offered = 0;
 }
 
 void fake_all_end(struct fake *f, struct gck_agent *a, int32_t status)

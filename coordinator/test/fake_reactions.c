@@ -44,12 +44,12 @@ static bool was_frozen(const struct gck_agent *a, uint32_t seq)
 
 static bool is_built(const struct gck_agent *a, uint32_t seq)
 {
-	return a->state == F_RUNNING || a->built == seq;
+	return a->state == F_RUNNING || a->anew || a->built == seq;
 }
 
 static bool is_filed(const struct gck_agent *a, uint32_t seq)
 {
-	return a->state == F_RUNNING || a->filed == seq;
+	return a->state == F_RUNNING || a->anew || a->filed == seq;
 }
 
 static bool runs_from(const struct gck_agent *a, uint32_t seq)
@@ -298,6 +298,10 @@ static void on_build(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	if (a->filed && a->filed != seq)
 		fake_wrong(f, "step %u: commit %u is built over files of commit %u", a->step, seq,
 			   a->filed);
+	if (a->anew) {
+		failed(a, "build", seq, EBUSY);
+		return;
+	}
 	a->offered = seq;
 	a->state = F_RESTORING;
 	a->built = f->damaged[a->step] == seq && !a->filed ? 0 : seq;
@@ -320,6 +324,10 @@ static void on_fallback(struct fake *f, struct gck_agent *a, const json_t *body,
 static void on_files(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	(void)body;
+	if (a->anew && a->state != F_RUNNING) {
+		failed(a, "files", seq, EPROTO);
+		return;
+	}
 	if (a->state != F_RUNNING && a->built != seq)
 		fake_wrong(f, "step %u: files are cut back for commit %u, which was not built",
 			   a->step, seq);
@@ -332,6 +340,10 @@ static void on_files(struct fake *f, struct gck_agent *a, const json_t *body, ui
 static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	(void)body;
+	if (a->anew && a->state != F_RUNNING) {
+		failed(a, "run", seq, EPROTO);
+		return;
+	}
 	if (a->state != F_RUNNING && a->built != seq)
 		fake_wrong(f, "step %u: commit %u is to run and was not built", a->step, seq);
 	if (!others_are(f, a, seq, is_filed))
@@ -357,6 +369,7 @@ static void on_welcome(struct fake *f, struct gck_agent *a, const json_t *body, 
 	const char *action = json_string_value(json_object_get(body, "action"));
 
 	a->restarts = (uint32_t)json_integer_value(json_object_get(body, "restarts"));
+	a->welcomed = true;
 	if (!strcmp(action, "cold") && a->state == F_NEW) {
 		if (a->restarts > 0 && f->committed[a->step])
 			fake_wrong(f, "step %u: a cold start over good work", a->step);
@@ -399,6 +412,11 @@ bool fake_agent_takes(struct fake *f, struct gck_agent *a)
 		return false;
 	op = json_string_value(json_object_get(body, "op"));
 	seq = (uint32_t)json_integer_value(json_object_get(body, "seq"));
+	if (!a->welcomed && strcmp(op, "welcome")) {
+		fake_disconnect(f, a);
+		json_decref(body);
+		return true;
+	}
 	if (strcmp(op, "run") && strcmp(op, "abort") && strcmp(op, "welcome") &&
 	    strcmp(op, "terminate") && strcmp(op, "fallback") && strcmp(op, "committed") &&
 	    (int)f->random(f, 100) < f->faults) {

@@ -60,8 +60,10 @@ static void happen(struct fake *f)
 		fake_slurm_answers(f, f->random(f, 4) != 0);
 	else if (what < 9850)
 		fake_timer_fires(f, f->random(f, STEPS), GCK_TIMER_INTERVAL);
-	else if (what < 9890)
+	else if (what < 9885)
 		fake_disconnect(f, any_agent(f));
+	else if (what < 9890)
+		fake_agent_dies(f, any_agent(f));
 	else if (what < 9920)
 		fake_timer_fires(f, f->random(f, STEPS), f->random(f, 3) ? GCK_TIMER_PHASE :
 								   GCK_TIMER_HOLD);

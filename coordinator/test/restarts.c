@@ -266,6 +266,88 @@ static void test_slurm_away(void)
 	end();
 }
 
+/* ---- an agent that comes back ---------------------------------------------------------------- */
+
+static bool is_at(enum gck_phase phase)
+{
+	return step_0()->live && step_0()->live->phase == phase;
+}
+
+/* Up to the moment when the coordinator has said so, and no agent has acted on it. */
+static void reach(enum gck_phase phase)
+{
+	begin(1);
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !is_at(phase); i++) {
+		struct gck_agent *a = &f.agents[0][i % NODES];
+
+		fake_slurm_answers(&f, true);
+		fake_connect(&f, a);
+		while (!is_at(phase) && (fake_core_takes(&f, a) || fake_agent_takes(&f, a)))
+			;
+	}
+}
+
+static void test_comes_back(void)
+{
+	static const enum gck_phase phases[] = {GCK_BUILDING, GCK_FILING, GCK_STARTING};
+
+	for (unsigned i = 0; i < 3; i++) {
+		reach(phases[i]);
+		fake_disconnect(&f, &f.agents[0][1]);
+		settle();
+		ok(f.agents[0][1].from == 1, "%s: a connection is lost and made again",
+		   gck_phase_name(phases[i]));
+		ok(step_0()->live->phase == GCK_IDLE, "and the restart goes on");
+		end();
+	}
+}
+
+static void test_dies_restoring(void)
+{
+	static const enum gck_phase phases[] = {GCK_FILING, GCK_STARTING};
+
+	for (unsigned i = 0; i < 2; i++) {
+		reach(phases[i]);
+		fake_agent_dies(&f, &f.agents[0][1]);
+		settle();
+		ok(f.taken && !f.held, "%s: an agent dies: the job is requeued, and not held",
+		   gck_phase_name(phases[i]));
+		end();
+	}
+}
+
+/* Its word that they run is lost with it. */
+static void test_dies_running(void)
+{
+	reach(GCK_STARTING);
+	while (f.agents[0][2].state != F_RUNNING)
+		fake_agent_takes(&f, &f.agents[0][2]);
+	fake_agent_dies(&f, &f.agents[0][2]);
+	settle();
+	ok(!f.taken && step_0()->live->phase == GCK_IDLE,
+	   "an agent dies when its ranks have been let go: they run");
+	end();
+}
+
+/* One node's agent comes when a checkpoint of the others is under way. */
+static void test_late(void)
+{
+	fake_begin(&f, 1);
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned n = 0; n < 2; n++) {
+			fake_connect(&f, &f.agents[0][n]);
+			fake_core_takes(&f, &f.agents[0][n]);
+			fake_agent_takes(&f, &f.agents[0][n]);
+		}
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	is_int(step_0()->live->phase, GCK_CALLING, "a checkpoint calls an agent that is not there yet");
+	settle();
+	ok(f.agents[0][2].state == F_RUNNING && json_object_get(f.store[0], "1"),
+	   "it comes, starts, and takes part");
+	end();
+}
+
 /* ---- a full journal ------------------------------------------------------------------------ */
 
 static void test_journal_full(void)
@@ -306,6 +388,10 @@ int main(void)
 	test_try_again();
 	test_stall();
 	test_slurm_away();
+	test_comes_back();
+	test_dies_restoring();
+	test_dies_running();
+	test_late();
 	test_journal_full();
 	return tap_done();
 }

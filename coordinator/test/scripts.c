@@ -173,6 +173,8 @@ static void test_quiesce(void)
 	is_int(f.agents[0][0].rounds, 3, "after three rounds");
 	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
 	ok(told_quiesce() > 0, "and its commit tells how long they took");
+	is_str(json_string_value(json_object_get(step_0()->commits->info, "quiesce_via")),
+	       "coordinator", "and which way the words went: not all ranks have MPI");
 	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
 	create();
 	settle();

@@ -35,14 +35,10 @@ static bool is_other(const char *path)
 
 static bool needs(const struct link_map *map, const char *prefix)
 {
-	const char *strings = NULL;
+	const char *library;
 
-	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_STRTAB)
-			strings = (const char *)d->d_un.d_ptr;
-	}
-	for (const ElfW(Dyn) *d = map->l_ld; strings && d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_NEEDED && !strncmp(strings + d->d_un.d_val, prefix, strlen(prefix)))
+	for (size_t i = 0; (library = gck_path_needed(map, i)); i++) {
+		if (!strncmp(library, prefix, strlen(prefix)))
 			return true;
 	}
 	return false;

@@ -30,6 +30,17 @@ const char *gck_path_text(const struct link_map *map, enum gck_path_kind kind)
 	return (const char *)strings->d_un.d_ptr + d->d_un.d_val;
 }
 
+const char *gck_path_needed(const struct link_map *map, size_t i)
+{
+	const ElfW(Dyn) *strings = entry(map, DT_STRTAB);
+
+	for (const ElfW(Dyn) *d = map->l_ld; strings && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_NEEDED && i-- == 0)
+			return (const char *)strings->d_un.d_ptr + d->d_un.d_val;
+	}
+	return NULL;
+}
+
 /* The folder of an object; the main program has no name. */
 static int origin(const struct link_map *map, char *folder, size_t size)
 {

@@ -16,6 +16,9 @@ typedef bool gck_path_ok(const char *path);
  * NULL: it has none. */
 const char *gck_path_text(const struct link_map *map, enum gck_path_kind kind);
 
+/* The i-th library that an object needs; NULL: it needs no more. */
+const char *gck_path_needed(const struct link_map *map, size_t i);
+
 /* First acceptable directory/file of a list separated by colons, $ORIGIN being the object's folder
  * (map NULL: it is not known). -1: there is none, or its name does not fit. */
 int gck_path_search(const struct link_map *map, const char *list, const char *file, char *path,

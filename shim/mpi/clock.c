@@ -4,8 +4,9 @@
 
 #include "shim/mpi/clock.h"
 
-#include "shim/mpi/comm.h"
+#include "shim/mpi/comm_end.h"
 #include "shim/mpi/gate.h"
+#include "shim/mpi/init.h"
 #include "shim/mpi/nonblocking.h"
 
 struct gck_mpi_clocks gck_mpi_clocks = GCK_MPI_CLOCKS_INIT;
@@ -19,16 +20,14 @@ uint64_t gck_mpi_members_hash(const int *ranks, size_t n)
 	return h;
 }
 
-uint64_t gck_mpi_clock_child(const struct gck_mpi_clock *c, uint64_t members)
+uint64_t gck_mpi_clock_child(const struct gck_mpi_clock *c)
 {
-	return gck_mpi_mix(gck_mpi_mix(c->id, c->blocking + 1), members);
+	return gck_mpi_mix(c->id, c->blocking + 1);
 }
 
-int gck_mpi_clock_add(struct gck_mpi_clock *c, uint64_t id, uint64_t members)
+void gck_mpi_clock_add(struct gck_mpi_clock *c)
 {
-	c->id = id;
-	c->members = members;
-	return gck_mpi_clocks_add(&gck_mpi_clocks, c);
+	gck_mpi_clocks_add(&gck_mpi_clocks, c);
 }
 
 void gck_mpi_clock_remove(struct gck_mpi_clock *c)
@@ -36,14 +35,14 @@ void gck_mpi_clock_remove(struct gck_mpi_clock *c)
 	gck_mpi_clocks_remove(&gck_mpi_clocks, c);
 }
 
-void gck_mpi_clock_drop(struct gck_mpi_clock *c)
+void gck_mpi_clock_meet(struct gck_mpi_meeting *m)
 {
-	gck_mpi_clocks_drop(&gck_mpi_clocks, c);
+	gck_mpi_clocks_meet(&gck_mpi_clocks, m);
 }
 
-uint64_t gck_mpi_clock_meet(uint64_t key, const int *ranks, size_t nranks)
+void gck_mpi_clock_part(struct gck_mpi_meeting *m)
 {
-	return gck_mpi_clocks_meet(&gck_mpi_clocks, key, ranks, nranks);
+	gck_mpi_clocks_part(&gck_mpi_clocks, m);
 }
 
 /* The wait is outside of the gate, so that the next round finds nobody inside. */
@@ -64,19 +63,26 @@ void gck_mpi_clock_ask(void)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void gck_mpi_clock_resume(void)
-{
-	gck_mpi_clocks_resume(&gck_mpi_clocks);
-}
-
 /* ---- the quiesce ---------------------------------------------------------------------------- */
+
+#define MEETING_MS 1
+
+/* Who is still on its way out of a meeting would call those back to it who have left it. */
+static bool is_out(void)
+{
+	return gck_mpi_clocks.meetings ? gck_mpi_gate_wait_empty(MEETING_MS) : gck_mpi_gate_empty();
+}
 
 static int put(struct gck_mpi_blob *b, struct gck_error *err)
 {
-	bool out = gck_mpi_gate_empty();
-	/* requests are the program's while it is inside: there will be another round then */
-	size_t active = 0, open = out ? gck_mpi_nonblocking_open(&active) : 0;
+	bool out = is_out();
+	size_t active = 0, open = 0;
 
+	/* requests are the program's while it is inside: there will be another round then */
+	if (out && gck_mpi_running()) {
+		gck_mpi_comm_sweep();
+		open = gck_mpi_nonblocking_open(&active);
+	}
 	return gck_mpi_clocks_put(&gck_mpi_clocks, b, out, active, open, err);
 }
 
@@ -102,12 +108,18 @@ static bool done(void)
 	return gck_mpi_gate_empty() && gck_mpi_nonblocking_open(NULL) == 0;
 }
 
+static void over(void)
+{
+	gck_mpi_clocks_resume(&gck_mpi_clocks);
+}
+
 const struct gck_mpi_owed gck_mpi_clock_owed = {
-	.name = "clock",
+	.name = "collectives",
 	.put = put,
 	.judge = judge,
 	.behind = behind,
 	.settled = settled,
 	.step = gck_mpi_nonblocking_step,
 	.done = done,
+	.over = over,
 };

@@ -4,10 +4,13 @@
  * again by all. (After Xu and Cooperman, "Collective Vector Clocks", CLUSTER 2023, carried on to
  * non-blocking collectives and to ranks that wait for messages; clock_rounds.c says how.)
  *
- * Whatever has collective calls of its own has a clock: a communicator, a window, a file. A blocking
- * call ticks at its entry; a non-blocking one is numbered when it starts and is seen when the
- * real library says for the first time that it is complete. Ticks come first in a call: they may wait outside of the
- * gate, and real handles are read after them. */
+ * Every communicator has a clock (windows and files have a communicator of their own). A blocking
+ * call ticks at its entry; a non-blocking one is numbered when it starts, and is seen when the real
+ * library says for the first time that it is complete. Ticks come first in a call: they may wait
+ * outside of the gate, and real handles are read after them.
+ *
+ * A clock ends without a word: its last non-blocking collective is the goodbye of its communicator
+ * (comm_end.c), and who has seen that complete knows that all have passed everything before it. */
 #ifndef GCK_MPI_CLOCK_H
 #define GCK_MPI_CLOCK_H
 
@@ -21,31 +24,24 @@
 #include "shim/mpi/part.h"
 
 struct gck_mpi_clock {
-	uint64_t id, members;        /* the same in all members; of the members alone */
+	uint64_t id;                 /* the same in all its ranks, and never another's */
+	unsigned ranks;              /* how many these are */
 	_Atomic uint64_t blocking;   /* blocking collectives entered */
 	_Atomic uint64_t started;    /* non-blocking ones started: the number of the last */
 	_Atomic uint64_t seen;       /* the highest number that this library has seen complete */
 	/* as judged last */
 	uint64_t target, target_started; /* where `blocking` and `started` must get to */
 	uint64_t finish;                 /* up to this number all are completed, later ones stay pending */
-	/* Of one that a rank drops once all are done with it, without a collective call: how many have
-	 * it at first. Else 0. */
-	unsigned ranks;
 	struct gck_mpi_clock *next, *prev;
 };
 
-/* Tallies of what has no clock of its own (yet, or any more). */
-enum gck_mpi_tally_kind {
-	GCK_MPI_TALLY_FREED,   /* clocks removed, by their members */
-	GCK_MPI_TALLY_MEETING, /* entries to calls that are collective over more than one clock's ranks */
-};
-
-struct gck_mpi_tally {
-	uint64_t key, count, sum, target;
-	enum gck_mpi_tally_kind kind;
-	struct gck_mpi_tally *next;
-	uint32_t nranks; /* of a meeting: who comes, world ranks */
-	uint32_t ranks[];
+/* A call under way that is collective over ranks without a clock in common. No rank comes out of it
+ * before all have entered. It lies on the caller's stack. */
+struct gck_mpi_meeting {
+	uint64_t key;     /* the same in all of them, and no other meeting's at that time */
+	const int *ranks; /* world ranks */
+	size_t nranks;
+	struct gck_mpi_meeting *next, *prev;
 };
 
 /* Of one rank. */
@@ -53,9 +49,11 @@ struct gck_mpi_clocks {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;      /* what may enter has changed */
 	struct gck_mpi_clock *first;
-	struct gck_mpi_tally *tallies;
+	struct gck_mpi_meeting *meetings;
 	_Atomic bool limited;        /* a quiesce is on: ticks ask */
 	/* as judged last */
+	uint64_t *called;            /* keys of meetings where others wait for this rank */
+	size_t ncalled;
 	bool judged, settled, any_behind;
 	bool ahead;                  /* this rank is where others have to get to */
 	bool runs;                   /* not behind, but let on for this round */
@@ -67,22 +65,20 @@ struct gck_mpi_clocks {
 
 extern struct gck_mpi_clocks gck_mpi_clocks;
 
-/* A clock begins (its object lives in this rank) and ends. `members` is a hash of the world ranks in
- * order: gck_mpi_members_hash. -1: no memory. */
-int gck_mpi_clock_add(struct gck_mpi_clock *c, uint64_t id, uint64_t members);
+/* A clock (id and ranks are set) begins and ends. */
+void gck_mpi_clock_add(struct gck_mpi_clock *c);
 void gck_mpi_clock_remove(struct gck_mpi_clock *c);
-void gck_mpi_clock_drop(struct gck_mpi_clock *c); /* one with `ranks` */
 
-/* For the id of something that is made by the next collective call (blocking) on c, or by the n-th
- * such thing of a meeting: all members get the same. */
-uint64_t gck_mpi_clock_child(const struct gck_mpi_clock *c, uint64_t members);
+/* For the id of something that is made by the next collective call (blocking) on c: all its ranks
+ * get the same. */
+uint64_t gck_mpi_clock_child(const struct gck_mpi_clock *c);
 
 /* Wait, outside of the gate, while a quiesce wants nobody to enter one more collective. */
 void gck_mpi_clock_ask(void);
 
-/* Entry of a call whose ranks have no clock in common: these world ranks come to it, the n-th time
- * for this key. After a tick or gck_mpi_clock_ask: it does not wait. Returns n; 0: no memory. */
-uint64_t gck_mpi_clock_meet(uint64_t key, const int *ranks, size_t nranks);
+/* Around the real call, after a tick or gck_mpi_clock_ask: neither waits. */
+void gck_mpi_clock_meet(struct gck_mpi_meeting *m);
+void gck_mpi_clock_part(struct gck_mpi_meeting *m);
 
 static inline void gck_mpi_clock_count(_Atomic uint64_t *which)
 {
@@ -123,9 +119,6 @@ static inline void gck_mpi_clock_saw(struct gck_mpi_clock *c, uint64_t number)
 		;
 }
 
-/* The quiesce is over, or called off: ticks wait no more. Before the gate opens for good. */
-void gck_mpi_clock_resume(void);
-
 static inline uint64_t gck_mpi_mix(uint64_t h, uint64_t x)
 {
 	h = (h + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
@@ -140,10 +133,10 @@ uint64_t gck_mpi_members_hash(const int *ranks, size_t n);
 #define GCK_MPI_CLOCKS_INIT \
 	{ .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER }
 
-int gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
+void gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
 void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
-void gck_mpi_clocks_drop(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
-uint64_t gck_mpi_clocks_meet(struct gck_mpi_clocks *s, uint64_t key, const int *ranks, size_t n);
+void gck_mpi_clocks_meet(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m);
+void gck_mpi_clocks_part(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m);
 
 /* out: no thread is inside the real library; active: non-blocking collectives that are under way;
  * open: those of them that are to be finished. From here on ticks are limited. */
@@ -155,6 +148,7 @@ bool gck_mpi_clocks_behind(struct gck_mpi_clocks *s);
 bool gck_mpi_clocks_settled(struct gck_mpi_clocks *s);
 /* May a thread enter one more collective now? Takes it off what is allowed. s->lock is held. */
 bool gck_mpi_clocks_may_enter(struct gck_mpi_clocks *s);
+/* It is over, or called off: ticks wait no more. */
 void gck_mpi_clocks_resume(struct gck_mpi_clocks *s);
 
 #endif

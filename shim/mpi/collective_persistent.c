@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Persistent collectives. Each has a communicator of its own, out of the program's sight, and a clock
  * with it: they may be started in a different order in each rank, and after a restart they are made
- * again by those ranks that have not freed them yet, whatever the others do. A rank that frees one
- * says goodbye by a barrier there; once that is over all have freed it, and what is left of it goes. */
+ * again by those ranks that have not freed them yet, whatever the others do. */
 #include "config.h"
 
-#include "shim/mpi/comm.h"
-#include "shim/mpi/complete.h"
+#include "shim/mpi/comm_end.h"
 #include "shim/mpi/function.h"
 #include "shim/mpi/nonblocking.h"
+#include "shim/mpi/request.h"
 
 /* ---- the communicator ----------------------------------------------------------------------- */
 
@@ -17,9 +16,8 @@ static int make_hidden(MPI_Comm comm, MPI_Comm *hidden)
 	const struct gck_mpi_comm *like = gck_mpi_comm_of(comm);
 	struct gck_mpi_birth b = {
 		.parent = comm, .real = gck_mpi_real_null[GCK_MPI_COMM],
-		.with_topology = like->with_topology, .seed = gck_mpi_clock_child(&like->clock, 0),
+		.with_topology = like->with_topology, .seed = gck_mpi_clock_child(&like->clock),
 	};
-	struct gck_mpi_comm *c;
 	int rc;
 
 	gck_mpi_clock_tick(&gck_mpi_comm_of(comm)->clock);
@@ -28,76 +26,22 @@ static int make_hidden(MPI_Comm comm, MPI_Comm *hidden)
 		gck_mpi_comm_failed(comm, rc);
 	else
 		rc = gck_mpi_comm_made(&b, like, hidden);
-	if (rc)
-		return rc;
-	c = gck_mpi_comm_of(*hidden);
-	c->hidden = true;
-	c->clock.ranks = (unsigned)(c->size + c->remote_size);
-	return MPI_SUCCESS;
+	return rc;
 }
 
-/* The real one goes with the next sweep. */
+/* The fresh library is to see it made in ranks that have freed it, too, as long as one has not. */
 static void drop(struct gck_mpi_nonblocking *n)
 {
 	struct gck_mpi_comm *c = gck_mpi_comm_of(n->comm);
 
-	gck_mpi_clock_drop(&c->clock);
-	c->freed = true;
-	gck_mpi_nonblocking_free(n);
+	c->first = n;
+	gck_mpi_comm_let_go(c);
 }
 
-/* ---- the end of one ------------------------------------------------------------------------- */
-
-static void is_over(struct gck_mpi_request *r)
+static void freed(struct gck_mpi_request *r)
 {
-	drop(r->arg);
-}
-
-static int begin_goodbye(struct gck_mpi_request *r)
-{
-	const struct gck_mpi_nonblocking *n = r->arg;
-
-	return gck_mpi_real.Ibarrier(GCK_MPI_REAL_COMM(n->comm), (MPI_Request *)&r->h.real);
-}
-
-/* The fresh communicator must see what it sees in ranks that have not freed the collective. */
-static int reissue_goodbye(struct gck_mpi_request *r, struct gck_error *err)
-{
-	struct gck_mpi_nonblocking *n = r->arg;
-	MPI_Request real;
-	int rc = n->issue(n, &real);
-
-	if (!rc)
-		rc = gck_mpi_real.Request_free(&real);
-	if (!rc)
-		rc = begin_goodbye(r);
-	return rc ? gck_fail(err, EIO, "a persistent collective of %d ranks that was freed cannot be "
-			     "freed in the fresh MPI: code %d", gck_mpi_comm_of(n->comm)->size, rc) : 0;
-}
-
-static const struct gck_mpi_request_class goodbye = {
-	.name = "end of a persistent collective",
-	.completed = gck_mpi_nonblocking_completed,
-	.reissue = reissue_goodbye,
-	.freed = is_over,
-};
-
-/* Does not wait for a quiesce as a program's collective does: no program is ever told of its end. */
-static void say_goodbye(struct gck_mpi_request *freed)
-{
-	struct gck_mpi_nonblocking *n = freed->arg;
-	struct gck_mpi_request *r;
-
-	if (!n)
-		return;
-	r = gck_mpi_request_start(&goodbye, n->comm, n);
-	if (!r)
-		return; /* no memory: what the others have of it stays, too */
-	n->number = 1 + atomic_fetch_add_explicit(&n->clock->started, 1, memory_order_relaxed);
-	if (begin_goodbye(r))
-		gck_mpi_request_free(r);
-	else
-		gck_mpi_request_let_go(r);
+	if (r->arg)
+		drop(r->arg);
 }
 
 /* ---- its life ------------------------------------------------------------------------------- */
@@ -130,7 +74,7 @@ static const struct gck_mpi_request_class class = {
 	.completed = gck_mpi_nonblocking_completed,
 	.starts = starts,
 	.reissue = make_again,
-	.freed = say_goodbye,
+	.freed = freed,
 };
 
 static int make(struct gck_mpi_nonblocking *n, MPI_Comm comm, MPI_Request *request)

@@ -15,6 +15,16 @@
 struct gck_mpi_topology; /* topology.h */
 struct gck_mpi_drained;
 struct gck_mpi_hints;    /* hints.h */
+struct gck_mpi_nonblocking;
+
+/* A communicator that the program has freed lives on, out of its sight, until all its ranks are done
+ * with it. */
+enum gck_mpi_comm_life {
+	GCK_MPI_COMM_ALIVE,
+	GCK_MPI_COMM_FREED,   /* requests or messages of this rank may name it yet */
+	GCK_MPI_COMM_LEAVING, /* nothing does: this rank says goodbye */
+	GCK_MPI_COMM_LEFT,    /* all its ranks have */
+};
 
 struct gck_mpi_comm {
 	struct gck_mpi_clock clock; /* clock.id: the communicator's, the same in all its ranks */
@@ -24,11 +34,15 @@ struct gck_mpi_comm {
 	/* Has one of its own. Open MPI 4.1 tells of its parent's for some that have none. */
 	bool with_topology;
 	bool dynamic;               /* has processes of other worlds (spawn, connect) */
-	bool freed;                 /* by the program, while operations are pending on it */
-	bool hidden;                /* a persistent collective's own: the program never saw it */
+	enum gck_mpi_comm_life life;
+	/* Of a persistent collective's own one: what the real library was told of it first. */
+	struct gck_mpi_nonblocking *first;
 	/* World ranks; -1: a process of another world. Messages name peers: the remote group's ranks in an
 	 * intercommunicator, else the group's. */
-	int *local, *peers;         /* size of them; remote_size or size */
+	int *local, *peers;         /* size of them; npeers */
+	int npeers;                 /* remote_size or size */
+	/* Messages of this rank to and from each peer; NULL while npeers is 0. */
+	uint64_t *sent, *received;
 	MPI_Comm handle;            /* whose body this is */
 	struct gck_mpi_drained *drained, *drained_last; /* taken in, not yet received: drained.h */
 	_Atomic unsigned messages;  /* matched ones (MPI_Mprobe) of it that the program holds */
@@ -54,9 +68,7 @@ static inline struct gck_mpi_comm *gck_mpi_comm_of(MPI_Comm comm)
 /* The world rank of a rank as messages name it; -1: of another world, or no process (MPI_PROC_NULL). */
 static inline int gck_mpi_comm_world_rank(const struct gck_mpi_comm *c, int rank)
 {
-	if (rank < 0 || rank >= (c->inter ? c->remote_size : c->size))
-		return -1;
-	return c->peers[rank];
+	return rank < 0 || rank >= c->npeers ? -1 : c->peers[rank];
 }
 
 /* After the real MPI_Init, inside the gate: bodies of MPI_COMM_WORLD and _SELF. */
@@ -67,8 +79,11 @@ int gck_mpi_comm_init(struct gck_error *err);
  * and gives what the function returns. newcomm NULL: the real library has been told so. */
 struct gck_mpi_birth {
 	MPI_Comm parent, real;
-	uint64_t seed;      /* the same in all ranks of the call */
-	bool with_topology; /* set after begin */
+	uint64_t seed;      /* the same in all ranks of the call, and no other call's */
+	/* set after begin */
+	bool with_topology;
+	bool apart;         /* the seed is that of some ranks only: they agree on one in the new one */
+	bool unborn;        /* its clock begins later */
 };
 
 #define gck_mpi_comm_begin(b, parent) gck_mpi_comm_begin_as(b, parent, __func__)
@@ -87,12 +102,14 @@ void gck_mpi_comm_failed(MPI_Comm comm, int rc);
  * memory or not to be had. *other: there is one of another world. */
 int *gck_mpi_comm_ranks(MPI_Group real, int n, bool *other);
 
-/* Hash of the members: of both groups, the same from both sides. */
+/* Fill in who is in it: as the real one tells, or as another of the same ranks has it. A hash of them,
+ * the same from both sides of an intercommunicator. */
+int gck_mpi_comm_ask(struct gck_mpi_comm *c, MPI_Comm real);
+int gck_mpi_comm_copy(struct gck_mpi_comm *c, const struct gck_mpi_comm *like);
 uint64_t gck_mpi_comm_members(const struct gck_mpi_comm *c);
 
-/* Forget and free what the program has freed and nothing is pending on any more. Inside the gate, or
- * in the MPI thread. */
-void gck_mpi_comm_sweep(void);
+/* What is ours of one that has left: its messages are nobody's any more. */
+void gck_mpi_comm_forget(struct gck_mpi_comm *c);
 
 /* The real communicator gets MPI_ERRORS_RETURN. */
 int gck_mpi_comm_quiet(MPI_Comm real);

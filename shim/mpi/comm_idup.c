@@ -15,18 +15,20 @@ struct idup {
 static void completed(struct gck_mpi_nonblocking *n)
 {
 	struct idup *a = (struct idup *)n;
+	struct gck_mpi_comm *c = gck_mpi_comm_of(a->newcomm);
 
-	gck_mpi_comm_of(a->newcomm)->making = NULL;
+	c->making = NULL;
+	gck_mpi_clock_add(&c->clock);
 }
 
 /* The first time: the handle. */
 static int give_birth(struct idup *a, MPI_Comm real)
 {
-	struct gck_mpi_birth b = { .parent = a->n.comm, .real = real };
+	struct gck_mpi_birth b = { .parent = a->n.comm, .real = real, .unborn = true };
 	struct gck_mpi_comm *c;
 	int rc;
 
-	b.seed = gck_mpi_mix(gck_mpi_mix(a->n.clock->id, ~a->n.number), 0);
+	b.seed = gck_mpi_mix(a->n.clock->id, ~a->n.number);
 	rc = gck_mpi_comm_made(&b, gck_mpi_comm_of(b.parent), &a->newcomm);
 	if (rc)
 		return rc;

@@ -81,44 +81,64 @@ GCK_MPI_FUNCTION(Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_I
 	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_split_type");
 }
 
-/* Collective over the group alone: a meeting of its members, known by communicator, tag and group. */
-static int create_group(struct gck_mpi_birth *b, MPI_Group group, int tag)
+/* Collective over the group alone: a meeting of its ranks, known by communicator, tag and group. Its
+ * ranks (to be freed) are listed; an empty group meets nobody. */
+static int call_group(MPI_Comm comm, MPI_Group group, int tag, struct gck_mpi_meeting *m, int **ranks)
 {
 	MPI_Group real = GCK_MPI_REAL_GROUP(group), copy;
-	uint64_t key = gck_mpi_mix(gck_mpi_comm_of(b->parent)->clock.id, (unsigned)tag), n;
 	bool other = false;
-	int size, *ranks, rc;
+	int size, rc;
 
 	rc = gck_mpi_real.Group_size(real, &size);
 	if (!rc)
 		rc = gck_mpi_real.Group_excl(real, 0, NULL, &copy);
 	if (rc || size == 0)
 		return rc;
-	ranks = gck_mpi_comm_ranks(copy, size, &other);
-	if (!ranks)
+	*ranks = gck_mpi_comm_ranks(copy, size, &other);
+	if (!*ranks)
 		return MPI_ERR_NO_MEM;
-	key = gck_mpi_mix(key, gck_mpi_members_hash(ranks, size));
-	n = other ? 1 : gck_mpi_clock_meet(key, ranks, size);
-	b->seed = gck_mpi_mix(key, n);
+	m->key = gck_mpi_mix(gck_mpi_mix(gck_mpi_comm_of(comm)->clock.id, (unsigned)tag),
+			     gck_mpi_members_hash(*ranks, (size_t)size));
+	m->ranks = *ranks;
+	m->nranks = other ? 0 : (size_t)size;
+	return MPI_SUCCESS;
+}
+
+/* Of this rank, for the id of what it makes with a group. */
+static uint64_t own_seed(void)
+{
+	static _Atomic uint64_t n;
+
+	return gck_mpi_mix((uint64_t)gck_mpi_comm_of(MPI_COMM_WORLD)->rank, ++n);
+}
+
+static int create_group(struct gck_mpi_birth *b, MPI_Group group, int tag, MPI_Comm *newcomm)
+{
+	struct gck_mpi_meeting m = { .nranks = 0 };
+	int *ranks = NULL, rc = call_group(b->parent, group, tag, &m, &ranks);
+
+	if (rc)
+		return rc;
+	gck_mpi_clock_meet(&m);
+	rc = gck_mpi_real.Comm_create_group(GCK_MPI_REAL_COMM(b->parent), GCK_MPI_REAL_GROUP(group), tag,
+					    newcomm ? &b->real : NULL);
+	if (!rc)
+		rc = gck_mpi_comm_made(b, NULL, newcomm);
+	gck_mpi_clock_part(&m);
 	free(ranks);
-	return n ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+	return rc;
 }
 
 GCK_MPI_FUNCTION(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm))
 {
-	struct gck_mpi_birth b = { .parent = comm };
+	struct gck_mpi_birth b = { .parent = comm, .apart = true };
 	int rc;
 
 	gck_mpi_enter();
 	gck_mpi_clock_ask();
 	b.real = gck_mpi_real_null[GCK_MPI_COMM];
-	rc = create_group(&b, group, tag);
-	if (!rc)
-		rc = gck_mpi_real.Comm_create_group(GCK_MPI_REAL_COMM(comm),
-						    GCK_MPI_REAL_GROUP(group), tag,
-						    newcomm ? &b.real : NULL);
-	if (!rc)
-		rc = gck_mpi_comm_made(&b, NULL, newcomm);
+	b.seed = own_seed();
+	rc = create_group(&b, group, tag, newcomm);
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Comm_create_group");
 }

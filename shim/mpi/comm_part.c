@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Communicators over a restart. Each is made anew from the world ranks of its groups, by all of its
- * members, and every rank makes its own in the order of their ids. So somewhere there is always one
- * whose members are all at it: that with the least id of those not made yet. */
+ * members (which have it: comm_end.h), and every rank makes its own in the order of their ids. So
+ * somewhere there is always one whose members are all at it: that with the least id of those not made
+ * yet. */
 #include "config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/mpi/comm.h"
-#include "shim/mpi/comm_lost.h"
+#include "shim/mpi/comm_end.h"
 #include "shim/mpi/dynamic.h"
 #include "shim/mpi/function.h"
 #include "shim/mpi/hints.h"
@@ -42,12 +42,19 @@ static int save_one(struct gck_mpi_comm *c, MPI_Comm real)
 	return rc;
 }
 
+static const char *dynamic_remedy(const struct gck_mpi_comm *c)
+{
+	return c->life == GCK_MPI_COMM_ALIVE
+		       ? "disconnect it (MPI_Comm_disconnect) before the checkpoint"
+		       : "it was freed: free its persistent requests as well before the checkpoint";
+}
+
 static int save_body(struct gck_mpi_comm *c, struct gck_error *err)
 {
 	if (c->dynamic)
 		return gck_fail(err, ENOTSUP, "a communicator of %d and %d ranks has processes of "
-				"another world (MPI_Comm_spawn, MPI_Comm_connect): disconnect it before "
-				"the checkpoint", c->size, c->remote_size);
+				"another world (MPI_Comm_spawn, MPI_Comm_connect): %s", c->size,
+				c->remote_size, dynamic_remedy(c));
 	if (!unborn(c) && save_one(c, GCK_MPI_REAL_COMM(c->handle)))
 		return gck_fail(err, ENOMEM, "a communicator of %d ranks: its topology cannot be read "
 				"(no memory?)", c->size);
@@ -56,7 +63,6 @@ static int save_body(struct gck_mpi_comm *c, struct gck_error *err)
 
 static int save(struct gck_error *err)
 {
-	gck_mpi_comm_sweep();
 	if (save_body(gck_mpi_comm_of(MPI_COMM_WORLD), err) ||
 	    save_body(gck_mpi_comm_of(MPI_COMM_SELF), err))
 		return -1;
@@ -145,10 +151,7 @@ static int rebuild_one(struct gck_mpi_comm *c, struct gck_error *err)
 		return gck_fail(err, EIO, "a communicator of %d and %d ranks (id %016lx) cannot be made "
 				"again: %s", c->size, c->remote_size, (unsigned long)c->clock.id, why);
 	}
-	if (c->handle)
-		gck_mpi_handle_set_real((void *)c->handle, real);
-	else /* other ranks need it: gck_mpi_comm_lost */
-		gck_mpi_real.Comm_free(&real);
+	gck_mpi_handle_set_real((void *)c->handle, real);
 	return 0;
 }
 
@@ -163,21 +166,17 @@ static int by_id(const void *a, const void *b)
 /* Everything that is to be made, by id. NULL: no memory. */
 static struct gck_mpi_comm **list(size_t *n)
 {
-	struct gck_mpi_comm **v, *c;
+	struct gck_mpi_comm **v;
 	struct gck_mpi_handle *h;
 
 	*n = 0;
 	for (h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next)
-		++*n;
-	for (c = gck_mpi_comm_lost_first(); c; c = gck_mpi_comm_lost_next(c))
 		++*n;
 	v = calloc(*n + 1, sizeof *v);
 	*n = 0;
 	for (h = gck_mpi_first(GCK_MPI_COMM); v && h; h = h->next)
 		if (!unborn(h->body))
 			v[(*n)++] = h->body;
-	for (c = gck_mpi_comm_lost_first(); v && c; c = gck_mpi_comm_lost_next(c))
-		v[(*n)++] = c;
 	if (v)
 		qsort(v, *n, sizeof *v, by_id);
 	return v;
@@ -214,11 +213,11 @@ static bool tell_dynamic(struct gck_mpi_handle *h, void *to)
 	const struct told *t = to;
 	char what[96];
 
-	if (!c || !c->dynamic)
+	if (!c || !c->dynamic || (c->life != GCK_MPI_COMM_ALIVE && !gck_mpi_comm_in_use(c)))
 		return false;
 	snprintf(what, sizeof what, "a communicator of %d and %d ranks", c->size, c->remote_size);
 	t->tell(t->arg, what, "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
-		"disconnect it (MPI_Comm_disconnect) before the checkpoint");
+		dynamic_remedy(c));
 	return false;
 }
 

@@ -191,7 +191,7 @@ static int start_anew(struct files *f, struct gck_error *err)
 		return gck_fail(err, EIO, "the real MPI_Finalize failed with code %d", rc);
 	if (gck_mpi_ns_abandon(err) || meet(f, err))
 		return -1;
-	return gck_mpi_rebuild(err);
+	return gck_mpi_rebuild(true, err);
 }
 
 static void leave(const struct files *f)
@@ -221,6 +221,26 @@ static int cycle(struct files *f)
 		fprintf(stderr, "gpuckpt: rank %zu: test: %s\n", f->x.rank, err.text);
 	if (rc && err.code == ECANCELED)
 		leave(f); /* the others need not wait for this rank */
+	if (rc)
+		gck_mpi_help_begin(f->k);
+	gck_mpi_resume();
+	return rc;
+}
+
+/* Before MPI_Init and after MPI_Finalize nobody else has to do with it. */
+static int cycle_outside(struct gck_mpi_keeper *k)
+{
+	struct gck_error err = {0};
+	int rc = gck_mpi_quiesce_outside(k, gck_mpi_now_ns() + LIMIT_NS, &err);
+
+	if (rc > 0)
+		return -1;
+	if (rc == 0 && (gck_mpi_ns_abandon(&err) || gck_mpi_rebuild(false, &err))) {
+		fprintf(stderr, "gpuckpt: test: restart outside of MPI: %s\n", err.text);
+		_exit(70);
+	}
+	if (rc)
+		fprintf(stderr, "gpuckpt: test: outside of MPI: %s\n", err.text);
 	gck_mpi_resume();
 	return rc;
 }
@@ -244,15 +264,31 @@ static bool is_asked(void)
 	return asked;
 }
 
-static void end(const struct files *f)
+static void end(struct files *f)
 {
 	char name[512];
 
+	if (!f->x.nranks)
+		return;
 	leave(f);
 	name_of(f, f->serial, f->x.rank, "", name);
 	if (f->x.nranks == 1)
 		unlink(name);
 	free(f->text);
+	f->text = NULL;
+	f->x.nranks = 0;
+}
+
+static void serve_inside(struct files *f, bool period)
+{
+	if (!f->x.nranks)
+		f->x = (struct gck_mpi_exchange){.nranks = (size_t)f->k->size,
+						 .rank = (size_t)f->k->rank, .give = give,
+						 .take = take};
+	if (!somebody_left(f) && (period || is_asked()))
+		answer(cycle(f));
+	else if (is_asked())
+		answer(-1);
 }
 
 void gck_mpi_cycle_serve(struct gck_mpi_keeper *k)
@@ -261,17 +297,16 @@ void gck_mpi_cycle_serve(struct gck_mpi_keeper *k)
 	struct files f = {.k = k, .folder = gck_mpi_cycle_wanted()};
 	int period = ms ? atoi(ms) : 0;
 
-	while (!gck_mpi_keeper_ready(k, 1000))
-		if (gck_mpi_keeper_stopping(k))
-			return;
-	f.x = (struct gck_mpi_exchange){.nranks = (size_t)k->size, .rank = (size_t)k->rank,
-					.give = give, .take = take};
 	while (!gck_mpi_keeper_stopping(k)) {
-		gck_mpi_keeper_pause(k, period ? period : 1);
-		if (!gck_mpi_keeper_stopping(k) && !somebody_left(&f) && (period || is_asked()))
-			answer(cycle(&f));
-		else if (is_asked())
-			answer(-1);
+		gck_mpi_help_for(k, period ? period : 1);
+		if (gck_mpi_keeper_stage(k, 1000) == GCK_MPI_INSIDE) {
+			if (!gck_mpi_keeper_stopping(k))
+				serve_inside(&f, period);
+			continue;
+		}
+		end(&f);
+		if (is_asked())
+			answer(cycle_outside(k));
 	}
 	end(&f);
 	answer(-1);

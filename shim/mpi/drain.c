@@ -12,6 +12,11 @@
 #include "shim/mpi/part.h"
 #include "shim/mpi/request_pool.h"
 
+/* Messages to and from each rank of MPI_COMM_WORLD, over all communicators. */
+struct traffic {
+	uint64_t *sent, *received; /* [nranks] */
+};
+
 /* A rank's words: how many things must still end in it, how many ranks it has sent to and received
  * from, and for each of these its number and how many messages, in the order of numbers. */
 enum { OPEN, SENT_TO, RECEIVED_FROM, PAIRS };
@@ -21,6 +26,7 @@ struct pair {
 };
 
 static uint64_t *owed;   /* [nranks] what each had sent to this rank, as judged last */
+static struct traffic total;
 static size_t open_here; /* things that must still end in this rank, as of the last step */
 static bool settled;
 
@@ -44,6 +50,40 @@ static bool must_end(const struct gck_mpi_request *r)
 static void count_open(struct gck_mpi_request *r, void *n)
 {
 	*(size_t *)n += must_end(r);
+}
+
+/* One that all its ranks have left is counted by none of them, so that what nobody received there
+ * is not waited for. */
+static bool add_comm(struct gck_mpi_handle *h, void *unused)
+{
+	const struct gck_mpi_comm *c = h->body;
+
+	(void)unused;
+	if (!c || c->dynamic || c->life == GCK_MPI_COMM_LEFT)
+		return false;
+	for (int i = 0; i < c->npeers; i++) {
+		total.sent[c->peers[i]] += c->sent[i];
+		total.received[c->peers[i]] += c->received[i];
+	}
+	return false;
+}
+
+/* Threads may be inside. -1: no memory. */
+static int add_up(void)
+{
+	size_t n = (size_t)gck_mpi_pool.nranks;
+
+	if (!total.sent) {
+		total.sent = calloc(n, 2 * sizeof(*total.sent));
+		if (!total.sent)
+			return -1;
+		total.received = total.sent + n;
+	}
+	memset(total.sent, 0, 2 * n * sizeof(*total.sent));
+	add_comm((struct gck_mpi_handle *)MPI_COMM_WORLD, NULL);
+	add_comm((struct gck_mpi_handle *)MPI_COMM_SELF, NULL);
+	gck_mpi_first_that(GCK_MPI_COMM, add_comm, NULL);
+	return 0;
 }
 
 static size_t pairs(const uint64_t *counts)
@@ -70,9 +110,9 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 	/* requests are the program's while it is inside: there will be another round then */
 	if (gck_mpi_gate_empty())
 		gck_mpi_request_each(count_open, &n);
-	if (gck_mpi_blob_put(b, n) || gck_mpi_blob_put(b, pairs(gck_mpi_pool.sent)) ||
-	    gck_mpi_blob_put(b, pairs(gck_mpi_pool.received)) || put_pairs(b, gck_mpi_pool.sent) ||
-	    put_pairs(b, gck_mpi_pool.received))
+	if (add_up() || gck_mpi_blob_put(b, n) || gck_mpi_blob_put(b, pairs(total.sent)) ||
+	    gck_mpi_blob_put(b, pairs(total.received)) || put_pairs(b, total.sent) ||
+	    put_pairs(b, total.received))
 		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
 	return 0;
 }
@@ -151,8 +191,10 @@ static bool all_settled(void)
 
 static bool received_all(void)
 {
-	for (int i = 0; owed && i < gck_mpi_pool.nranks; i++)
-		if (gck_mpi_pool.received[i] < owed[i])
+	if (!owed || add_up())
+		return true;
+	for (int i = 0; i < gck_mpi_pool.nranks; i++)
+		if (total.received[i] < owed[i])
 			return false;
 	return true;
 }
@@ -175,11 +217,12 @@ static void bring_on(struct gck_mpi_request *r, void *arg)
 		gck_mpi_request_poll(r);
 }
 
-static int fill(MPI_Comm comm, struct gck_error *err)
+static int fill(MPI_Comm comm, bool more, struct gck_error *err)
 {
-	if (!gck_mpi_real_of(comm))
+	/* what MPI_Comm_idup is making the real library cannot probe yet */
+	if (!gck_mpi_real_of(comm) || gck_mpi_comm_of(comm)->making)
 		return 0;
-	if (!received_all() && gck_mpi_drained_fill(comm, err))
+	if (more && gck_mpi_drained_fill(comm, err))
 		return -1;
 	open_here += gck_mpi_drained_arriving(gck_mpi_comm_of(comm));
 	return 0;
@@ -187,16 +230,19 @@ static int fill(MPI_Comm comm, struct gck_error *err)
 
 static int step(struct gck_error *err)
 {
+	bool more;
+
 	if (gck_mpi_drained_ready(false, err))
 		return -1;
 	gck_mpi_request_each(bring_on, NULL);
 	gck_mpi_progress(); /* others may wait for it */
 	open_here = 0;
-	if (gck_mpi_messages_take_in(&open_here, err) || fill(MPI_COMM_WORLD, err) ||
-	    fill(MPI_COMM_SELF, err))
+	more = !received_all();
+	if (gck_mpi_messages_take_in(&open_here, err) || fill(MPI_COMM_WORLD, more, err) ||
+	    fill(MPI_COMM_SELF, more, err))
 		return -1;
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next)
-		if (fill((MPI_Comm)h, err))
+		if (fill((MPI_Comm)h, more, err))
 			return -1;
 	return 0;
 }

@@ -127,7 +127,7 @@ int gck_mpi_drained_deliver(struct gck_mpi_drained *d, void *buf, int count, MPI
 static void arrived(struct gck_mpi_drained *d)
 {
 	d->arriving = NULL;
-	gck_mpi_count(gck_mpi_pool.received, d->comm, d->status.MPI_SOURCE, 1);
+	gck_mpi_count_received(d->comm, d->status.MPI_SOURCE);
 }
 
 bool gck_mpi_drained_here(struct gck_mpi_drained *d)

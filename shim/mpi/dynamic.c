@@ -52,6 +52,8 @@ GCK_MPI_FUNCTION(Comm_spawn_multiple,
 	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_spawn_multiple");
 }
 
+/* Two parts of one world may meet in this way too: what they get is then carried like any
+ * intercommunicator. */
 GCK_MPI_FUNCTION(Comm_accept, (const char *port_name, MPI_Info info, int root, MPI_Comm comm,
 			       MPI_Comm *newcomm))
 {
@@ -59,6 +61,7 @@ GCK_MPI_FUNCTION(Comm_accept, (const char *port_name, MPI_Info info, int root, M
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm);
+	b.apart = true;
 	rc = gck_mpi_real.Comm_accept(port_name, info_at_root(comm, root, info), root,
 				      GCK_MPI_REAL_COMM(comm), newcomm ? &b.real : NULL);
 	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_accept");
@@ -71,6 +74,7 @@ GCK_MPI_FUNCTION(Comm_connect, (const char *port_name, MPI_Info info, int root, 
 	int rc;
 
 	gck_mpi_comm_begin(&b, comm);
+	b.apart = true;
 	rc = gck_mpi_real.Comm_connect(port_name, info_at_root(comm, root, info), root,
 				       GCK_MPI_REAL_COMM(comm), newcomm ? &b.real : NULL);
 	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_connect");
@@ -82,6 +86,7 @@ GCK_MPI_FUNCTION(Comm_join, (int fd, MPI_Comm *intercomm))
 	int rc;
 
 	gck_mpi_comm_begin(&b, MPI_COMM_SELF);
+	b.apart = true;
 	rc = gck_mpi_real.Comm_join(fd, intercomm ? &b.real : NULL);
 	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_join");
 }

@@ -12,6 +12,7 @@
 #include "shim/mpi/namespace/namespace.h"
 #include "shim/mpi/request_pool.h"
 #include "shim/mpi/thread.h"
+#include "shim/mpi/tool.h"
 
 static struct {
 	_Atomic bool initialized, finalized; /* as MPI_Initialized and MPI_Finalized tell it */
@@ -48,7 +49,7 @@ static int start(int *argc, char ***argv, int required)
 	struct gck_error err = {0};
 	int rc, provided, rank, size;
 
-	if (gck_mpi_thread_start(&err) || gck_mpi_ns_take_environment(&err)) {
+	if (gck_mpi_ns_take_environment(&err)) {
 		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
 		return MPI_ERR_OTHER;
 	}
@@ -76,16 +77,32 @@ static int start(int *argc, char ***argv, int required)
 	return MPI_SUCCESS;
 }
 
-/* Also a second MPI_Init, and one after MPI_Finalize: the real library says what is wrong. */
+static int start_first(int *argc, char ***argv, int required)
+{
+	int rc;
+
+	gck_mpi_thread_starting();
+	rc = start(argc, argv, required);
+	if (rc)
+		gck_mpi_thread_outside();
+	return rc;
+}
+
+/* A second MPI_Init: the real library says what is wrong. After MPI_Finalize it may not know any
+ * more: a restart has loaded it anew. */
 static int init(int *argc, char ***argv, int required, const char *function)
 {
 	int rc, ignored;
 
 	gck_mpi_enter_as(function);
-	if (atomic_load(&state.initialized))
+	if (atomic_load(&state.finalized)) {
+		fprintf(stderr, "gpuckpt: %s was called after MPI_Finalize\n", function);
+		rc = MPI_ERR_OTHER;
+	} else if (atomic_load(&state.initialized)) {
 		rc = gck_mpi_real.Init_thread(argc, argv, required, &ignored);
-	else
-		rc = start(argc, argv, required);
+	} else {
+		rc = start_first(argc, argv, required);
+	}
 	gck_mpi_leave();
 	return gck_mpi_error(NULL, rc, function);
 }
@@ -111,12 +128,8 @@ GCK_MPI_FUNCTION(Init_thread, (int *argc, char ***argv, int required, int *provi
 
 int gck_mpi_init_again(struct gck_error *err)
 {
-	int rc, provided;
+	int provided, rc = gck_mpi_real.Init_thread(NULL, NULL, state.level, &provided);
 
-	if (gck_mpi_bind(err))
-		return -1;
-	gck_mpi_threads_adopt();
-	rc = gck_mpi_real.Init_thread(NULL, NULL, state.level, &provided);
 	if (!rc)
 		rc = take_errors();
 	if (rc)
@@ -134,6 +147,7 @@ int gck_mpi_init_again(struct gck_error *err)
 
 GCK_MPI_FUNCTION(Finalize, (void))
 {
+	struct gck_error err = {0};
 	int rc = 0;
 
 	if (gck_mpi_running())
@@ -141,16 +155,20 @@ GCK_MPI_FUNCTION(Finalize, (void))
 	if (!rc && gck_mpi_running()) /* not MPI's word, but Open MPI's deed */
 		rc = gck_mpi_attributes_delete(MPI_COMM_WORLD);
 	gck_mpi_enter();
+	if (!rc && gck_mpi_running() && gck_mpi_t_finalizing(&err)) {
+		fprintf(stderr, "gpuckpt: MPI_Finalize: %s\n", err.text);
+		rc = MPI_ERR_NO_MEM;
+	}
 	if (!rc) {
 		atomic_store(&state.leaving, true);
 		rc = gck_mpi_real.Finalize();
 		atomic_store(&state.leaving, !rc);
 	}
-	if (!rc)
+	if (!rc) {
 		atomic_store(&state.finalized, true);
+		gck_mpi_thread_outside();
+	}
 	gck_mpi_leave();
-	if (!rc)
-		gck_mpi_thread_stop();
 	return gck_mpi_error(NULL, rc, "MPI_Finalize");
 }
 

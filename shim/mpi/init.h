@@ -14,9 +14,8 @@ bool gck_mpi_running(void);
  * come no further while their gates are closed. */
 bool gck_mpi_leaving(void);
 
-/* In the MPI thread, gate closed, after a fresh copy of the library was loaded: bind it, make our
- * threads known to it, initialise it at the level of the program's own call. Predefined handles are
- * real again afterwards; what the program made is for the parts to rebuild. */
+/* In the MPI thread, gate closed, after a fresh copy of the library was loaded and bound: initialise
+ * it at the level of the program's own call. What the program made is for the parts to rebuild. */
 int gck_mpi_init_again(struct gck_error *err);
 
 #endif

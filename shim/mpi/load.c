@@ -68,7 +68,8 @@ int gck_mpi_load(struct gck_error *err)
 
 	pthread_mutex_lock(&lock);
 	if (!loaded) {
-		rc = gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err) ? -1 : 0;
+		rc = gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err) ||
+		     gck_mpi_thread_start(err) ? -1 : 0;
 		loaded = !rc;
 	}
 	pthread_mutex_unlock(&lock);

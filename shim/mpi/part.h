@@ -21,7 +21,12 @@ struct gck_mpi_part {
 	int (*rebuild)(struct gck_error *err);
 	/* Name what cannot be carried now. May run at any time, program threads running. */
 	void (*able)(gck_mpi_obstacle_fn *tell, void *arg);
+	bool outside; /* its objects live before MPI_Init and after MPI_Finalize, too */
 };
+
+/* All parts' save and rebuild; outside: in a rank that is not inside MPI. */
+int gck_mpi_parts_save(bool outside, struct gck_error *err);
+int gck_mpi_parts_rebuild(bool outside, struct gck_error *err);
 
 extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_attribute_part, gck_mpi_op_part,
 	gck_mpi_datatype_part,
@@ -57,9 +62,13 @@ struct gck_mpi_owed {
 	int (*step)(struct gck_error *err);
 	/* Nothing is left for step() in this rank, by what was judged last (NULL: not known). */
 	bool (*done)(void);
+	/* The quiesce is over, or called off: what was judged counts no more. Before the gate opens. */
+	void (*over)(void);
 };
 
-extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_comm_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
+extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
 extern const struct gck_mpi_owed *const gck_mpi_oweds[];
+
+void gck_mpi_oweds_over(void);
 
 #endif

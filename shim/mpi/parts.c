@@ -10,5 +10,28 @@ const struct gck_mpi_part *const gck_mpi_parts[] = {
 };
 
 const struct gck_mpi_owed *const gck_mpi_oweds[] = {
-	&gck_mpi_clock_owed, &gck_mpi_comm_owed, &gck_mpi_win_owed, &gck_mpi_drain_owed, NULL,
+	&gck_mpi_clock_owed, &gck_mpi_win_owed, &gck_mpi_drain_owed, NULL,
 };
+
+int gck_mpi_parts_save(bool outside, struct gck_error *err)
+{
+	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
+		if ((*p)->save && (!outside || (*p)->outside) && (*p)->save(err))
+			return gck_fail_in(err, "%s", (*p)->name);
+	return 0;
+}
+
+int gck_mpi_parts_rebuild(bool outside, struct gck_error *err)
+{
+	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
+		if ((*p)->rebuild && (!outside || (*p)->outside) && (*p)->rebuild(err))
+			return gck_fail_in(err, "%s", (*p)->name);
+	return 0;
+}
+
+void gck_mpi_oweds_over(void)
+{
+	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+		if ((*o)->over)
+			(*o)->over();
+}

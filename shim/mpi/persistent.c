@@ -89,10 +89,10 @@ static int start_send(struct gck_mpi_request *r)
 {
 	int rc;
 
-	gck_mpi_count(gck_mpi_pool.sent, r->comm, r->peer, 1);
+	gck_mpi_count_sent(r->comm, r->peer, 1);
 	rc = gck_mpi_real.Start((MPI_Request *)&r->h.real);
 	if (rc)
-		gck_mpi_count(gck_mpi_pool.sent, r->comm, r->peer, -1);
+		gck_mpi_count_sent(r->comm, r->peer, -1);
 	return rc;
 }
 

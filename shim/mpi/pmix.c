@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Words exchanged by PMIx's collecting fence. The key is one and the same each time, so that the
  * servers keep no more than one round's words; a serial number in the value tells a server that
- * answers with an older one. */
+ * answers with an older one: libpmix 4.2's shared memory store does when a value has the very size of
+ * the first one of its key, after others that had not. So no later value has that size. */
 #include "config.h"
 
 #include "shim/mpi/pmix.h"
@@ -18,6 +19,7 @@
 
 #define KEY "gpuckpt.words"
 #define PAUSE_NS 100000
+#define HEAD_WORDS 2 /* serial, number of words; then they, and maybe one more to fill up */
 
 /* Real functions of the copy's libpmix. */
 static struct {
@@ -34,6 +36,7 @@ static struct {
 	bool bound, given_up, begun;
 	pmix_proc_t self;
 	uint64_t serial;
+	size_t first;   /* words of the first value of the step; 0: none yet */
 	const struct gck_mpi_blob *mine;
 	void **values;  /* what all[] of the last fence points into */
 	size_t nvalues;
@@ -85,16 +88,19 @@ static int fail(const char *what, int rc, struct gck_error *err)
 
 static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
 {
-	size_t size = (mine->n + 1) * sizeof *mine->v;
-	unsigned long *v = malloc(size);
+	size_t n = HEAD_WORDS + mine->n + (HEAD_WORDS + mine->n == pmix.first);
+	unsigned long *v = calloc(n, sizeof *v);
 	pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
-			      .data.bo = {.bytes = (char *)v, .size = size}};
+			      .data.bo = {.bytes = (char *)v, .size = n * sizeof *v}};
 	int rc;
 
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for PMIx");
+	if (!pmix.first)
+		pmix.first = n;
 	v[0] = serial;
-	memcpy(v + 1, mine->v, mine->n * sizeof *v);
+	v[1] = mine->n;
+	memcpy(v + HEAD_WORDS, mine->v, mine->n * sizeof *v);
 	rc = real.put(PMIX_GLOBAL, KEY, &value);
 	free(v);
 	if (rc == PMIX_SUCCESS)
@@ -139,33 +145,41 @@ static void drop_values(void)
 	pmix.nvalues = 0;
 }
 
+/* A value as put() made it. */
+static int look(const unsigned long *v, size_t n, size_t rank, struct gck_mpi_words *w,
+		struct gck_error *err)
+{
+	if (n < HEAD_WORDS || v[1] > n - HEAD_WORDS)
+		return gck_fail(err, EBADMSG, "PMIx has no words of rank %zu", rank);
+	if (v[0] != pmix.serial)
+		return gck_fail(err, ESTALE, "PMIx answered with other than the latest words of rank "
+				"%zu: the next checkpoint goes through the coordinator", rank);
+	*w = (struct gck_mpi_words){v + HEAD_WORDS, v[1]};
+	return 0;
+}
+
 static int get(size_t rank, void **copy, struct gck_mpi_words *w, struct gck_error *err)
 {
 	pmix_proc_t from = pmix.self;
 	pmix_value_t *value = NULL;
-	const pmix_byte_object_t *bo;
-	unsigned long *v;
+	size_t size = 0;
 	int rc;
 
 	from.rank = (pmix_rank_t)rank;
 	rc = real.get(&from, KEY, NULL, 0, &value);
 	if (rc != PMIX_SUCCESS)
 		return fail("PMIx_Get", rc, err);
-	bo = &value->data.bo;
-	if (value->type != PMIX_BYTE_OBJECT || bo->size < sizeof *v || bo->size % sizeof *v)
-		return gck_fail(err, EBADMSG, "PMIx has no words of rank %zu", rank);
-	*copy = v = malloc(bo->size);
-	if (v)
-		memcpy(v, bo->bytes, bo->size);
-	*w = (struct gck_mpi_words){v ? v + 1 : NULL, bo->size / sizeof *v - 1};
-	gck_mpi_ns_free(bo->bytes);
+	if (value->type == PMIX_BYTE_OBJECT) {
+		size = value->data.bo.size;
+		*copy = malloc(size + 1);
+		if (*copy)
+			memcpy(*copy, value->data.bo.bytes, size);
+		gck_mpi_ns_free(value->data.bo.bytes);
+	}
 	gck_mpi_ns_free(value);
-	if (!v)
+	if (size && !*copy)
 		return gck_fail(err, ENOMEM, "no memory for rank %zu's words", rank);
-	if (*v != pmix.serial)
-		return gck_fail(err, ESTALE, "PMIx answered with older words of rank %zu: the next "
-				"checkpoint goes through the coordinator", rank);
-	return 0;
+	return look(*copy, size / sizeof(unsigned long), rank, w, err);
 }
 
 static int get_all(size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
@@ -215,7 +229,7 @@ void gck_mpi_pmix_give_up(void)
 void gck_mpi_pmix_restart(void)
 {
 	pmix.bound = pmix.given_up = pmix.begun = false;
-	pmix.serial = 0;
+	pmix.serial = pmix.first = 0;
 }
 
 #else

@@ -72,10 +72,10 @@ static inline int send_new(enum gck_mpi_send_mode mode, MESSAGE, struct gck_mpi_
 		return MPI_ERR_NO_MEM;
 	r->comm = comm;
 	r->state = GCK_MPI_REQUEST_ACTIVE;
-	gck_mpi_count(gck_mpi_pool.sent, comm, dest, 1);
+	gck_mpi_count_sent(comm, dest, 1);
 	rc = start(mode, buf, count, type, dest, tag, comm, (MPI_Request *)&r->h.real);
 	if (__builtin_expect(rc, 0)) {
-		gck_mpi_count(gck_mpi_pool.sent, comm, dest, -1);
+		gck_mpi_count_sent(comm, dest, -1);
 		gck_mpi_request_give(r);
 		return rc;
 	}
@@ -118,7 +118,7 @@ static inline int send_blocking(enum gck_mpi_send_mode mode, MESSAGE)
 		return send_and_wait(mode, buf, count, type, dest, tag, comm);
 	t = GCK_MPI_REAL_TYPE(type);
 	c = GCK_MPI_REAL_COMM(comm);
-	gck_mpi_count(gck_mpi_pool.sent, comm, dest, 1);
+	gck_mpi_count_sent(comm, dest, 1);
 	if (mode == GCK_MPI_SEND_BUFFERED)
 		rc = gck_mpi_real.Bsend(buf, count, t, dest, tag, c);
 	else if (mode == GCK_MPI_SEND_READY)
@@ -126,7 +126,7 @@ static inline int send_blocking(enum gck_mpi_send_mode mode, MESSAGE)
 	else
 		rc = gck_mpi_real.Send(buf, count, t, dest, tag, c);
 	if (__builtin_expect(rc, 0))
-		gck_mpi_count(gck_mpi_pool.sent, comm, dest, -1);
+		gck_mpi_count_sent(comm, dest, -1);
 	return rc;
 }
 

@@ -18,7 +18,9 @@
 #define RUN_ON_NS 20000000  /* a rank that is behind, before it tells anew how far it came */
 #define BRING_ON_NS 5000000 /* the same for one that works through what is under way */
 #define PAUSE_NS 50000
-#define GRACE_NS 1000000000 /* the rank that is to blame speaks first */
+#define GRACE_PART 4        /* of the time that there is: the rank that is to blame speaks first, */
+#define GRACE_NS 1000000000 /* in so much at most */
+#define LOOK_MS 100         /* between looks whether the program is ending */
 
 /* What the words of a rank begin with. */
 enum {
@@ -29,7 +31,7 @@ enum {
 
 struct quiesce {
 	struct gck_mpi_exchange *x;
-	int64_t until_ns;
+	int64_t until_ns, grace_ns;
 	size_t nparts;
 	struct gck_mpi_blob mine;
 	struct gck_mpi_words *all;   /* of every rank */
@@ -60,12 +62,13 @@ static bool is_behind(void)
 	return false;
 }
 
-static bool is_settled(void)
+/* What is not at rest yet, in some rank; NULL: all is. */
+static const char *unsettled(void)
 {
 	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
 		if ((*o)->settled && !(*o)->settled())
-			return false;
-	return true;
+			return (*o)->name;
+	return NULL;
 }
 
 /* Once MPI_Finalize has passed the gate nothing more of MPI is to be called, and the ranks that it
@@ -108,20 +111,16 @@ static int put_all(struct quiesce *q, struct gck_error *err)
 
 /* ---- all ranks' words ----------------------------------------------------------------------- */
 
-/* Words of a rank without MPI are none, and so are those of its parts. */
 static int split_rank(struct quiesce *q, size_t rank, struct gck_error *err)
 {
 	struct gck_mpi_words w = q->all[rank];
 	size_t at = 1;
 
-	if (w.n && w.v[0] & ~(unsigned long)FLAGS)
+	if (w.v[0] & ~(unsigned long)FLAGS)
 		return gck_fail(err, EBADMSG, "rank %zu's words make no sense", rank);
 	for (size_t p = 0; p < q->nparts; p++) {
 		struct gck_mpi_words *part = &q->parts[p * q->x->nranks + rank];
 
-		*part = (struct gck_mpi_words){NULL, 0};
-		if (!w.n)
-			continue;
 		if (at >= w.n || w.v[at] > w.n - at - 1)
 			return gck_fail(err, EBADMSG, "rank %zu's words are cut off: is it of "
 					"another version?", rank);
@@ -137,10 +136,14 @@ static int judge(struct quiesce *q, struct gck_error *err)
 
 	q->inside = q->others = false;
 	for (size_t r = 0; r < n; r++) {
+		if (!q->all[r].n)
+			return gck_fail(err, ECANCELED, "rank %zu is past MPI_Finalize, or has ended: "
+					"ranks that are inside MPI cannot be restarted without it; try "
+					"again when all are through MPI_Finalize", r);
 		if (split_rank(q, r, err))
 			return -1;
-		q->inside |= q->all[r].n && q->all[r].v[0] & SOMEBODY_INSIDE;
-		q->others |= q->all[r].n && q->all[r].v[0];
+		q->inside |= q->all[r].v[0] & SOMEBODY_INSIDE;
+		q->others |= q->all[r].v[0] != 0;
 	}
 	for (size_t p = 0; p < q->nparts; p++)
 		if (gck_mpi_oweds[p]->judge &&
@@ -200,23 +203,31 @@ static void run_on(void)
 	gck_mpi_gate_close();
 }
 
+static int stays_inside(size_t rank, struct gck_error *err)
+{
+	char where[128];
+
+	gck_mpi_gate_where(where, sizeof where);
+	return gck_fail(err, ETIMEDOUT, "rank %zu is inside %s, which does not end: try again "
+			"later, or raise hold=", rank, *where ? where : "an MPI call");
+}
+
 /* The rank that keeps the others waiting says so; they leave it the time to. */
 static int give_up(const struct quiesce *q, struct gck_error *err)
 {
-	char where[128] = "";
 	bool empty = gck_mpi_gate_empty();
+	const char *what = unsettled();
 
 	if (empty && (!q->behind || gck_mpi_gate_waited()))
 		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
-				"come to a place where MPI can be left", q->x->rank, q->others ?
-				" that are in MPI calls" : "");
-	gck_mpi_gate_where(where, sizeof where);
+				"come to a place where MPI can be left (under way: %s)",
+				q->x->rank, q->others ? " that are in MPI calls" : "",
+				what ? what : "a call");
 	if (empty)
 		return gck_fail(err, ETIMEDOUT, "rank %zu computes, and others wait in a "
 				"collective call that it has not reached: try again later, or "
 				"raise hold=", q->x->rank);
-	return gck_fail(err, ETIMEDOUT, "rank %zu is inside %s, which does not end: try again "
-			"later, or raise hold=", q->x->rank, *where ? where : "an MPI call");
+	return stays_inside(q->x->rank, err);
 }
 
 /* Others may need this rank to bring on what is under way, so it does while it waits for them. */
@@ -230,7 +241,7 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 		rc = q->x->take(q->x, 1, q->all, err);
 		if (rc == 0 && step(q, err))
 			rc = -1;
-		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + GRACE_NS)
+		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + q->grace_ns)
 			rc = give_up(q, err);
 	} while (rc == 0);
 	return rc < 0 ? -1 : 0;
@@ -240,8 +251,8 @@ static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
 static int64_t grace_ns(const struct quiesce *q)
 {
 	if (gck_mpi_gate_empty())
-		return q->behind && !gck_mpi_gate_waited() ? 0 : GRACE_NS;
-	return GRACE_NS / 2;
+		return q->behind && !gck_mpi_gate_waited() ? 0 : q->grace_ns;
+	return q->grace_ns / 2;
 }
 
 static int rounds(struct quiesce *q, struct gck_error *err)
@@ -249,7 +260,7 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 	for (uint32_t round = 1;; round++) {
 		if (exchange(q, round, err) || judge(q, err))
 			return -1;
-		if (!q->inside && is_settled())
+		if (!q->inside && !unsettled())
 			return 0;
 		if (gck_mpi_now_ns() > q->until_ns + grace_ns(q))
 			return give_up(q, err);
@@ -261,15 +272,6 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
-
-static int save(struct gck_error *err)
-{
-	GCK_FAULT(GCK_FAULT_MPI_SAVE);
-	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
-		if ((*p)->save && (*p)->save(err))
-			return gck_fail_in(err, "%s", (*p)->name);
-	return 0;
-}
 
 void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
 {
@@ -295,6 +297,8 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 	gck_mpi_able(note_obstacle, &obstacle);
 	if (obstacle.code)
 		return gck_fail(err, EBUSY, "%s", obstacle.text);
+	q.grace_ns = (until_ns - gck_mpi_now_ns()) / GRACE_PART;
+	q.grace_ns = q.grace_ns < GRACE_NS ? q.grace_ns : GRACE_NS;
 	while (gck_mpi_oweds[q.nparts])
 		q.nparts++;
 	q.all = calloc(x->nranks, sizeof *q.all);
@@ -302,10 +306,26 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 	gck_mpi_gate_close();
 	rc = q.all && q.parts ? rounds(&q, err)
 			      : gck_fail(err, ENOMEM, "no memory for %zu ranks' words", x->nranks);
+	GCK_FAULT(GCK_FAULT_MPI_SAVE);
 	if (rc == 0)
-		rc = is_over(&q, err) ? -1 : save(err);
+		rc = is_over(&q, err) ? -1 : gck_mpi_parts_save(false, err);
 	free(q.all);
 	free(q.parts);
 	free(q.mine.v);
 	return rc;
+}
+
+int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns, struct gck_error *err)
+{
+	gck_mpi_gate_close();
+	while (!gck_mpi_gate_wait_empty(LOOK_MS)) {
+		if (gck_mpi_keeper_stopping(k))
+			return gck_fail(err, ECANCELED, "the program is ending");
+		if (gck_mpi_now_ns() > until_ns)
+			return stays_inside((size_t)k->rank, err);
+	}
+	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_OUTSIDE)
+		return gck_mpi_parts_save(true, err);
+	gck_mpi_resume();
+	return 1;
 }

@@ -4,10 +4,12 @@
 #ifndef GCK_MPI_QUIESCE_H
 #define GCK_MPI_QUIESCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
 #include "shim/mpi/exchange.h"
+#include "shim/mpi/thread.h"
 
 /* Close the gate, and exchange and judge rounds until every part is settled and nobody in any rank
  * is inside the real library; then every part saves what only that library knows. until_ns
@@ -15,10 +17,15 @@
  * place where it is. After it, failed or not, gck_mpi_resume opens the gate. */
 int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_error *err);
 
-/* In a process whose real library is dead (restored without it): bury that, load a fresh one,
- * initialise it in the new step, of which the program's environment tells since the restore, and
- * make all objects again. The gate stays closed. */
-int gck_mpi_rebuild(struct gck_error *err);
+/* The same for a rank that is before MPI_Init or past MPI_Finalize: nobody else is asked. Closes the
+ * gate, waits for it to be empty and saves what there is outside of MPI. 1: the program has come to
+ * MPI_Init meanwhile; nothing is done, and the gate is open. */
+int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns, struct gck_error *err);
+
+/* In a process whose real library is dead (restored without it): bury that and load a fresh one. In
+ * a rank that is inside MPI, initialise it in the new step, of which the program's environment
+ * tells since the restore. Make all objects again. The gate stays closed. */
+int gck_mpi_rebuild(bool inside, struct gck_error *err);
 
 /* Everything that stands in the way, of all parts. */
 void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,

@@ -33,7 +33,7 @@ static int listen(struct asked *a, struct gck_inside_message *m, int ms, struct 
 	int rc = gck_inside_link_receive(&a->k->link, m, ms);
 
 	if (gck_mpi_keeper_stopping(a->k))
-		rc = gck_fail(err, ECANCELED, "MPI_Finalize was called meanwhile");
+		rc = gck_fail(err, ECANCELED, "the program is ending");
 	else if (rc < 0)
 		gck_fail(err, ECANCELED, "the link to the agent has ended");
 	if (rc < 0) {
@@ -124,33 +124,58 @@ static int begin(struct asked *a, struct gck_mpi_keeper *k, const struct gck_ins
 	if (m->head.total != sizeof *q)
 		return gck_fail(err, EPROTO, "the agent's word makes no sense");
 	memcpy(q, m->data, sizeof *q);
-	if (!gck_mpi_keeper_ready(k, (int)q->limit_ms))
-		return gck_fail(err, ETIMEDOUT, "it is inside MPI_Init, which does not end: all "
-				"ranks must have come through it");
 	*a = (struct asked){.k = k, .seq = m->head.seq, .via = m->head.value,
 			    .lease_ns = q->lease_ms * 1000000ll, .heard_ns = gck_mpi_now_ns()};
-	if (k->size == 1) {
-		gck_mpi_exchange_alone(&a->x);
-		return 0;
-	}
-	a->x = (struct gck_mpi_exchange){.nranks = (size_t)k->size, .rank = (size_t)k->rank,
-					 .give = give, .take = take};
-	if (a->via == GCK_LINK_MPI_PMIX && !gck_mpi_pmix_usable())
-		return gck_fail(err, EAGAIN, "PMIx cannot be used any more in this step: try again");
 	return 0;
+}
+
+/* With all other ranks. */
+static int quiesce_inside(struct asked *a, int64_t until_ns, struct gck_error *err)
+{
+	int rc;
+
+	a->x = (struct gck_mpi_exchange){.nranks = (size_t)a->k->size, .rank = (size_t)a->k->rank,
+					 .give = give, .take = take};
+	if (a->k->size == 1)
+		gck_mpi_exchange_alone(&a->x);
+	else if (a->via == GCK_LINK_MPI_PMIX && !gck_mpi_pmix_usable())
+		return gck_fail(err, EAGAIN, "PMIx cannot be used any more in this step: try again");
+	rc = gck_mpi_quiesce(&a->x, until_ns, err);
+	if (a->fencing && rc) {
+		gck_mpi_pmix_give_up();
+		gck_mpi_keeper_tell(a->k, false); /* the agent is to know at once */
+	}
+	return rc;
+}
+
+static int quiesce_as_is(struct asked *a, const struct gck_link_mpi_quiesce *q, struct gck_error *err)
+{
+	int64_t until_ns = gck_mpi_now_ns() + q->limit_ms * 1000000ll;
+	int rc;
+
+	do {
+		switch (gck_mpi_keeper_stage(a->k, (int)q->limit_ms)) {
+		case GCK_MPI_INSIDE:
+			rc = quiesce_inside(a, until_ns, err);
+			break;
+		case GCK_MPI_OUTSIDE:
+			rc = gck_mpi_quiesce_outside(a->k, until_ns, err);
+			break;
+		default:
+			rc = gck_fail(err, ETIMEDOUT, "it is inside MPI_Init, which does not end: "
+				      "all ranks must have come through it");
+		}
+	} while (rc > 0);
+	return rc;
 }
 
 /* The copy's own threads keep still while the image is taken. */
 static int quiesce(struct asked *a, const struct gck_link_mpi_quiesce *q, struct gck_error *err)
 {
-	int rc = gck_mpi_quiesce(&a->x, gck_mpi_now_ns() + q->limit_ms * 1000000ll, err);
+	int rc = quiesce_as_is(a, q, err);
 
-	if (a->fencing && rc) {
-		gck_mpi_pmix_give_up();
-		a->k->told_ready = false; /* the agent is to know at once */
-	}
-	if (rc == 0 && gck_mpi_ns_hold(HOLD_MS, err))
-		rc = -1;
+	if (rc == 0)
+		rc = gck_mpi_ns_hold(HOLD_MS, err);
 	if (rc == 0)
 		__atomic_store_n(&gck_mpi_state.closed_for, a->seq, __ATOMIC_SEQ_CST);
 	GCK_FAULT(GCK_FAULT_MPI_QUIESCED);
@@ -204,8 +229,10 @@ bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_mes
 
 	if (!failed)
 		failed = quiesce(&a, &q, &err);
-	if (failed)
+	if (failed) {
+		gck_mpi_help_begin(k);
 		gck_mpi_resume();
+	}
 	if (answer(&a, failed, &err) == 0 && !failed)
 		restored = wait_resume(&a);
 	gck_inside_link_drop(&a.words);

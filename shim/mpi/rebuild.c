@@ -3,22 +3,25 @@
 #include <stdio.h>
 
 #include "common/fault.h"
+#include "shim/mpi/gate.h"
 #include "shim/mpi/init.h"
+#include "shim/mpi/load.h"
 #include "shim/mpi/namespace/namespace.h"
 #include "shim/mpi/part.h"
 #include "shim/mpi/pmix.h"
 #include "shim/mpi/quiesce.h"
 #include "shim/mpi/thread.h"
 
-static int rebuild_parts(struct gck_error *err)
+/* A fresh copy behind everything that the program holds. */
+static int load(struct gck_error *err)
 {
-	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
-		if ((*p)->rebuild && (*p)->rebuild(err))
-			return gck_fail_in(err, "%s", (*p)->name);
+	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err))
+		return -1;
+	gck_mpi_threads_adopt();
 	return 0;
 }
 
-int gck_mpi_rebuild(struct gck_error *err)
+int gck_mpi_rebuild(bool inside, struct gck_error *err)
 {
 	struct gck_error kept = {0};
 
@@ -26,13 +29,13 @@ int gck_mpi_rebuild(struct gck_error *err)
 	gck_mpi_pmix_restart();
 	if (gck_mpi_ns_bury(&kept)) /* the load says so if that is one too many */
 		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
-	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err))
+	if (load(err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_LOADED);
-	if (gck_mpi_init_again(err))
+	if (inside && gck_mpi_init_again(err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_INITIALIZED);
-	if (rebuild_parts(err))
+	if (gck_mpi_parts_rebuild(!inside, err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_REBUILT);
 	return 0;

@@ -88,7 +88,7 @@ void gck_mpi_request_arrived(struct gck_mpi_request *r, int rc)
 {
 	if ((r->what == GCK_MPI_REQUEST_RECV || r->what == GCK_MPI_REQUEST_MATCHED) &&
 	    !r->status._cancelled)
-		gck_mpi_count(gck_mpi_pool.received, r->comm, r->status.MPI_SOURCE, 1);
+		gck_mpi_count_received(r->comm, r->status.MPI_SOURCE);
 	gck_mpi_request_complete(r, rc);
 }
 

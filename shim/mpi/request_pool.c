@@ -35,12 +35,6 @@ static void unlock(void)
 
 int gck_mpi_request_init(int nranks, bool threaded)
 {
-	uint64_t *counts = calloc((size_t)nranks, 2 * sizeof(*counts));
-
-	if (!counts)
-		return -1;
-	gck_mpi_pool.sent = counts;
-	gck_mpi_pool.received = counts + nranks;
 	gck_mpi_pool.nranks = nranks;
 	gck_mpi_pool.threaded = threaded;
 	/* now, since later it would wait for a pending MPI_Comm_idup */

@@ -12,7 +12,6 @@
 struct gck_mpi_pool {
 	struct gck_mpi_request *free;
 	uint64_t order;             /* of the request started last */
-	uint64_t *sent, *received;  /* [nranks] messages to and from each rank of MPI_COMM_WORLD */
 	int nranks;
 	bool threaded;              /* threads call MPI at the same time */
 	bool locked;                /* the free places, then */
@@ -20,7 +19,7 @@ struct gck_mpi_pool {
 
 extern struct gck_mpi_pool gck_mpi_pool;
 
-/* In MPI_Init, when the real library is up. threaded: MPI_THREAD_MULTIPLE. -1: no memory. */
+/* In MPI_Init, when the real library is up. threaded: MPI_THREAD_MULTIPLE. -1: it is out of memory. */
 int gck_mpi_request_init(int nranks, bool threaded);
 
 struct gck_mpi_request *gck_mpi_request_take_slowly(void);
@@ -67,18 +66,31 @@ static inline void gck_mpi_request_give(struct gck_mpi_request *r)
 	gck_mpi_pool.free = r;
 }
 
-/* One message more (or by = -1: it was not sent after all) to or from rank peer of comm. Not
- * counted: MPI_PROC_NULL, ranks that are not there, ranks outside of MPI_COMM_WORLD. */
-static inline void gck_mpi_count(uint64_t *counts, MPI_Comm comm, int peer, int by)
+/* Messages are counted per communicator and peer: those on one that all its ranks are done with count
+ * no more, whether or not they were received. Not counted: MPI_PROC_NULL, ranks that are not there. */
+static inline void gck_mpi_count(uint64_t *counts, const struct gck_mpi_comm *c, int peer, int by)
 {
-	int world = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), peer);
-
-	if (__builtin_expect(world < 0, 0))
+	if (__builtin_expect((unsigned)peer >= (unsigned)c->npeers, 0))
 		return;
 	if (__builtin_expect(gck_mpi_pool.threaded, 0))
-		__atomic_add_fetch(&counts[world], (uint64_t)by, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&counts[peer], (uint64_t)by, __ATOMIC_RELAXED);
 	else
-		counts[world] += (uint64_t)by;
+		counts[peer] += (uint64_t)by;
+}
+
+/* One more to a peer, or by = -1: it was not sent after all. */
+static inline void gck_mpi_count_sent(MPI_Comm comm, int peer, int by)
+{
+	const struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
+
+	gck_mpi_count(c->sent, c, peer, by);
+}
+
+static inline void gck_mpi_count_received(MPI_Comm comm, int peer)
+{
+	const struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
+
+	gck_mpi_count(c->received, c, peer, 1);
 }
 
 #endif

@@ -18,6 +18,9 @@ struct gck_mpi_left_out {
 	uint64_t ranges, nranges;   /* struct gck_mpi_range[] */
 	uint64_t fds, nfds;         /* int32_t[] */
 	uint64_t threads, nthreads; /* int32_t[], the kernel's TIDs */
+	/* struct gck_mpi_range[], while MPI is at rest: of file mappings in these only the pages that
+	 * were changed are needed, the others may be zero after a restart */
+	uint64_t hollow, nhollow;
 };
 
 struct gck_mpi_state {

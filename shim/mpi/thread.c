@@ -4,17 +4,19 @@
 #include "shim/mpi/thread.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/mpi/clock.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/part.h"
 #include "shim/inside/rank.h"
 
 #define AGAIN_MS 100      /* between attempts to connect, doubled up to */
 #define AGAIN_MOST_MS 2000
+#define STOP_MS 2000      /* for the thread to come out of the real library at the program's end */
 
 struct gck_mpi_state gck_mpi_state = {
 	.magic = GCK_MPI_STATE_MAGIC, .version = GCK_MPI_STATE_VERSION,
@@ -51,18 +53,35 @@ static struct timespec after(int ms)
 	return ts;
 }
 
-bool gck_mpi_keeper_ready(struct gck_mpi_keeper *k, int ms)
+enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms)
 {
 	struct timespec end = after(ms);
-	bool ready;
+	enum gck_mpi_stage stage;
 
 	pthread_mutex_lock(&k->lock);
-	while (!k->ready && !k->stopping)
+	while (k->stage == GCK_MPI_STARTING && !k->stopping)
 		if (pthread_cond_timedwait(&k->changed, &k->lock, &end))
 			break;
-	ready = k->ready && !k->stopping;
+	stage = k->stage;
 	pthread_mutex_unlock(&k->lock);
-	return ready;
+	return stage;
+}
+
+bool gck_mpi_keeper_told(struct gck_mpi_keeper *k)
+{
+	bool told;
+
+	pthread_mutex_lock(&k->lock);
+	told = k->told;
+	pthread_mutex_unlock(&k->lock);
+	return told;
+}
+
+void gck_mpi_keeper_tell(struct gck_mpi_keeper *k, bool told)
+{
+	pthread_mutex_lock(&k->lock);
+	k->told = told;
+	pthread_mutex_unlock(&k->lock);
 }
 
 void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms)
@@ -84,7 +103,7 @@ bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k)
 void gck_mpi_resume(void)
 {
 	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
-	gck_mpi_clock_resume();
+	gck_mpi_oweds_over();
 	gck_mpi_gate_open();
 }
 
@@ -98,14 +117,14 @@ static void keep_link(struct gck_mpi_keeper *k)
 	while (!gck_mpi_keeper_stopping(k)) {
 		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
 			gck_mpi_state.link_fd = k->link.fd;
-			if (gck_mpi_serve_hello(k, false) == 0) {
+			if (gck_mpi_serve_hello(k) == 0) {
 				ms = AGAIN_MS;
 				gck_mpi_serve(k);
 			}
 			gck_mpi_state.link_fd = -1;
 			gck_inside_link_close(&k->link);
 		}
-		gck_mpi_keeper_pause(k, ms);
+		gck_mpi_help_for(k, ms);
 		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
 	}
 }
@@ -133,6 +152,7 @@ static void leave_to_parent(void)
 		close(keeper.link.fd);
 	keeper.link.fd = gck_mpi_state.link_fd = -1;
 	keeper.runs = false;
+	pthread_mutex_init(&keeper.lock, NULL);
 }
 
 static int start(struct gck_mpi_keeper *k, struct gck_error *err)
@@ -140,16 +160,12 @@ static int start(struct gck_mpi_keeper *k, struct gck_error *err)
 	sigset_t all, before;
 	int rc;
 
-	gck_inside_uses_mpi(&gck_mpi_state);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&k->thread, NULL, run, k);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	k->runs = rc == 0;
-	if (k->runs)
-		return 0;
-	gck_inside_uses_mpi(NULL);
-	return gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc));
+	return rc ? gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc)) : 0;
 }
 
 int gck_mpi_thread_start(struct gck_error *err)
@@ -161,23 +177,45 @@ int gck_mpi_thread_start(struct gck_error *err)
 	if (!hooked && pthread_atfork(NULL, NULL, leave_to_parent))
 		return gck_fail(err, ENOMEM, "no memory for checkpoints of MPI");
 	hooked = true;
-	keeper.stopping = keeper.ready = keeper.told_ready = false;
 	keeper.restarts = gck_inside_restarts();
+	gck_inside_uses_mpi(&gck_mpi_state);
 	return start(&keeper, err);
 }
 
-void gck_mpi_thread_ready(int rank, int size)
+/* ---- the program's side --------------------------------------------------------------------- */
+
+static void enter_stage(enum gck_mpi_stage stage, int rank, int size)
 {
 	pthread_mutex_lock(&keeper.lock);
+	keeper.stage = stage;
 	keeper.rank = rank;
 	keeper.size = size;
-	keeper.ready = true;
+	keeper.told = false;
 	pthread_cond_broadcast(&keeper.changed);
 	pthread_mutex_unlock(&keeper.lock);
 }
 
-void gck_mpi_thread_stop(void)
+void gck_mpi_thread_starting(void)
 {
+	enter_stage(GCK_MPI_STARTING, keeper.rank, 0);
+}
+
+void gck_mpi_thread_ready(int rank, int size)
+{
+	enter_stage(GCK_MPI_INSIDE, rank, size);
+}
+
+void gck_mpi_thread_outside(void)
+{
+	enter_stage(GCK_MPI_OUTSIDE, keeper.rank, 0);
+}
+
+/* The state stays where it is published: an image that is taken from here on would hold what the
+ * real library still owns, and is refused as one that is not at rest. */
+static void stop(void)
+{
+	struct timespec limit = after(STOP_MS);
+
 	if (!keeper.runs)
 		return;
 	pthread_mutex_lock(&keeper.lock);
@@ -185,7 +223,13 @@ void gck_mpi_thread_stop(void)
 	pthread_cond_broadcast(&keeper.changed);
 	pthread_mutex_unlock(&keeper.lock);
 	gck_inside_link_wake(&keeper.link);
-	pthread_join(keeper.thread, NULL);
-	keeper.runs = false;
-	gck_inside_uses_mpi(NULL);
+	if (pthread_timedjoin_np(keeper.thread, NULL, &limit) == 0)
+		keeper.runs = false;
+}
+
+/* Early, so that it comes last of what the program's exit() calls, and before the loader ends the
+ * real library, which the thread may be in. */
+__attribute__((constructor)) static void stop_at_exit(void)
+{
+	atexit(stop); /* without memory for it the process ends with its threads, as others do */
 }

@@ -6,6 +6,7 @@
 #ifndef GCK_MPI_TOOL_H
 #define GCK_MPI_TOOL_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,8 +20,10 @@ enum gck_mpi_t_list {
 	GCK_MPI_T_LISTS
 };
 
-/* The library's index for the program's, and back; -1: it has no such thing any more. In the
- * gate. */
+/* The library's index for the program's; NOWHERE: it has no such thing any more, and says so when
+ * it is asked (for a negative index it crashes). And back; -1: the program knows no such thing. In
+ * the gate. */
+#define GCK_MPI_T_NOWHERE INT_MAX
 int gck_mpi_t_real_index(enum gck_mpi_t_list list, int index);
 int gck_mpi_t_our_index(enum gck_mpi_t_list list, int real);
 int gck_mpi_t_count(enum gck_mpi_t_list list, int real_count);
@@ -28,6 +31,9 @@ int gck_mpi_t_count(enum gck_mpi_t_list list, int real_count);
 /* Names of all, before a restart; the numbers that the fresh library has for them, after it. */
 int gck_mpi_t_names_save(struct gck_error *err);
 int gck_mpi_t_names_rebuild(struct gck_error *err);
+
+/* In MPI_Finalize, before the real one: save what cannot be asked for any more after it. */
+int gck_mpi_t_finalizing(struct gck_error *err);
 
 /* Ours for an enumeration that the library returned for a variable; NULL stays NULL. */
 MPI_T_enum gck_mpi_t_enum_of_real(MPI_T_enum real, enum gck_mpi_t_list list, int index);

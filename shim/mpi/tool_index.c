@@ -33,7 +33,9 @@ int gck_mpi_t_real_index(enum gck_mpi_t_list list, int index)
 	if (!l->real || index < 0)
 		return index;
 	/* what has come since the restart is numbered by the library */
-	return index < l->nours ? l->real[index] : index - l->nours + l->nreal;
+	if (index >= l->nours)
+		return index - l->nours + l->nreal;
+	return l->real[index] < 0 ? GCK_MPI_T_NOWHERE : l->real[index];
 }
 
 int gck_mpi_t_our_index(enum gck_mpi_t_list list, int real)
@@ -113,30 +115,39 @@ static void forget_names(struct list *l)
 	l->n = 0;
 }
 
-static int save_list(enum gck_mpi_t_list list, struct gck_error *err)
+/* What this copy of the library does not have another one may have again. */
+static int save_name(enum gck_mpi_t_list list, int index, struct entry *e)
 {
 	struct list *l = &lists[list];
-	int n = 0;
+	char name[NAME_MAX_LEN] = "";
 
-	forget_names(l);
+	if (ask_name(list, gck_mpi_t_real_index(list, index), name, &e->class)) {
+		if (index < l->n)
+			*e = l->v[index];
+		if (index < l->n)
+			l->v[index].name = NULL;
+		return 0;
+	}
+	e->name = strdup(name);
+	return e->name ? 0 : -1;
+}
+
+static int save_list(enum gck_mpi_t_list list, struct gck_error *err)
+{
+	struct list *l = &lists[list], new = {NULL};
+	int n = 0, rc = 0;
+
 	if (ask_count(list, &n))
 		return gck_fail(err, EIO, "MPI_T's variables cannot be counted");
 	n = gck_mpi_t_count(list, n);
-	l->v = calloc((size_t)n + 1, sizeof(*l->v));
-	if (!l->v)
-		return gck_fail(err, ENOMEM, "no memory for the names of MPI_T's variables");
-	for (l->n = 0; l->n < n; l->n++) {
-		char name[NAME_MAX_LEN] = "";
-		int class = 0;
-
-		if (ask_name(list, gck_mpi_t_real_index(list, l->n), name, &class))
-			continue;
-		l->v[l->n] = (struct entry){strdup(name), class};
-		if (!l->v[l->n].name)
-			return gck_fail(err, ENOMEM,
-					"no memory for the names of MPI_T's variables");
-	}
-	return 0;
+	new.v = calloc((size_t)n + 1, sizeof(*new.v));
+	for (; new.v && !rc && new.n < n; new.n++)
+		rc = save_name(list, new.n, &new.v[new.n]);
+	forget_names(l);
+	l->v = new.v;
+	l->n = new.n;
+	return rc || !new.v ? gck_fail(err, ENOMEM, "no memory for the names of MPI_T's variables")
+			    : 0;
 }
 
 int gck_mpi_t_names_save(struct gck_error *err)

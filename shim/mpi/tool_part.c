@@ -3,10 +3,18 @@
 #include "config.h"
 
 #include "shim/mpi/function.h"
+#include "shim/mpi/init.h"
 #include "shim/mpi/part.h"
 #include "shim/mpi/tool.h"
 
+/* Once MPI_Finalize was entered Open MPI crashes when it is asked for what its unloaded components
+ * had: that was saved in time, by MPI_Finalize. */
 static int save(struct gck_error *err)
+{
+	return gck_mpi_leaving() ? 0 : gck_mpi_t_finalizing(err);
+}
+
+int gck_mpi_t_finalizing(struct gck_error *err)
 {
 	return gck_mpi_t_state.inits > 0 ? gck_mpi_t_names_save(err) : 0;
 }
@@ -24,4 +32,5 @@ static int rebuild(struct gck_error *err)
 	       gck_mpi_t_cvars_rebuild(err) || gck_mpi_t_pvars_rebuild(err) ? -1 : 0;
 }
 
-const struct gck_mpi_part gck_mpi_tool_part = {.name = "tools", .save = save, .rebuild = rebuild};
+const struct gck_mpi_part gck_mpi_tool_part = {.name = "tools", .save = save, .rebuild = rebuild,
+						   .outside = true};

@@ -11,13 +11,21 @@
 /* ---- the rounds ----------------------------------------------------------------------------- */
 
 static bool all_flushed;
+static bool all_are_here; /* in the quiesce: judged once */
 
+static bool count_one(struct gck_mpi_handle *h, void *n)
+{
+	*(unsigned long *)n += atomic_load_explicit(&((struct gck_mpi_win *)h)->dirty,
+						    memory_order_relaxed);
+	return false;
+}
+
+/* Threads may be inside, and change the list. */
 static unsigned long count_dirty(void)
 {
 	unsigned long n = 0;
 
-	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_WIN); h; h = h->next)
-		n += atomic_load_explicit(&((struct gck_mpi_win *)h)->dirty, memory_order_relaxed);
+	gck_mpi_first_that(GCK_MPI_WIN, count_one, &n);
 	return n;
 }
 
@@ -30,7 +38,7 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 
 static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
 {
-	all_flushed = true;
+	all_flushed = all_are_here = true;
 	for (size_t r = 0; r < nranks; r++) {
 		if (all[r].n > 1)
 			return gck_fail(err, EBADMSG, "rank %zu's count of windows makes no sense",
@@ -46,9 +54,12 @@ static bool settled(void)
 	return all_flushed;
 }
 
-/* The flush waits for the targets, whose MPI threads are at this too. */
+/* The flush waits for the targets' libraries to be called: their MPI threads are at this, too, or have
+ * left the quiesce a moment ago (help.c). One that knows nothing of it yet may compute for long. */
 static int step(struct gck_error *err)
 {
+	if (!all_are_here)
+		return 0;
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_WIN); h; h = h->next) {
 		struct gck_mpi_win *w = (struct gck_mpi_win *)h;
 
@@ -69,6 +80,11 @@ static bool done(void)
 	return !count_dirty();
 }
 
+static void over(void)
+{
+	all_are_here = false;
+}
+
 const struct gck_mpi_owed gck_mpi_win_owed = {
     .name = "windows",
     .put = put,
@@ -76,6 +92,7 @@ const struct gck_mpi_owed gck_mpi_win_owed = {
     .settled = settled,
     .step = step,
     .done = done,
+    .over = over,
 };
 
 /* ---- restart -------------------------------------------------------------------------------- */

@@ -126,6 +126,16 @@ static int file_area(struct gck_scan *s, const struct area *a, struct gck_map *m
 	return 0;
 }
 
+/* Nobody runs it after a restart: where the kernel is strict, anonymous memory may not be run. */
+static int hollow_area(struct gck_map *m)
+{
+	m->kind = GCK_MAP_ANON;
+	m->hollow = true;
+	m->prot &= ~PROT_EXEC;
+	m->offset = 0;
+	return 0;
+}
+
 int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const char *name)
 {
 	struct gck_image *img = s->img;
@@ -198,6 +208,8 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 		return 1;
 	if (x->shared && (a->flags & GCK_VM_MAYWRITE))
 		return shared_area(s, a, m);
+	if (file && gck_left_out_hollow(&s->t->left, x->start, x->end))
+		return hollow_area(m);
 	if (file)
 		return file_area(s, a, m);
 	m->kind = GCK_MAP_ANON;
@@ -238,7 +250,7 @@ static int scan_area(struct gck_scan *s, const struct gck_vma *x)
 	if (!slot)
 		return -1;
 	*slot = m;
-	slot->name = strdup(x->name);
+	slot->name = strdup(m.hollow ? "" : x->name);
 	return slot->name ? 0 : gck_fail(s->err, ENOMEM, "out of memory for the image");
 }
 

@@ -11,6 +11,9 @@
 #include "shim/process/hold.h"
 #include "shim/process/scan.h"
 
+#define LOOKS 3       /* at a rank whose MPI library is at work */
+#define LOOK_US 10000 /* between them */
+
 static struct gck_scan scan_of(struct gck_capture *c, struct gck_findings *f,
 			       struct gck_error *err)
 {
@@ -49,23 +52,42 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 	c->expected += *held;
 }
 
-/* Everything that a scan finds, once, while the rank runs on. An MPI library that opens connections
- * meanwhile is judged when it is quiesced. */
-static int look_before(struct gck_capture *c, struct gck_error *err)
+/* Everything that a scan finds, while the rank runs on. refused has the first that cannot be carried,
+ * or code 0. */
+static int scan_before(struct gck_capture *c, struct gck_error *refused, struct gck_error *err)
 {
-	struct gck_findings f = {.err = err};
+	struct gck_findings f = {.err = refused};
 	struct gck_scan s;
-	uint64_t held;
 	int result;
 
+	refused->code = 0;
+	gck_maps_free(&c->flags);
 	if (gck_smaps_read(c->t.proc, &c->flags, err) || new_image(c, err))
 		return -1;
 	s = scan_of(c, &f, err);
-	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) ||
-		 gck_scan_fds(&s) || (f.refused && !c->t.shim->mpi_state);
+	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s);
 	gck_maps_free(&s.maps);
-	if (result)
-		return -1;
+	return result ? -1 : 0;
+}
+
+/* An MPI library may make a connection or mapping between the reading of what is its own and the
+ * scan: what is refused then is looked at again, with its list as it is by then. */
+static int look_before(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_error refused;
+	uint64_t held;
+
+	for (int looks = 0;; looks++) {
+		if (scan_before(c, &refused, err))
+			return -1;
+		if (!refused.code)
+			break;
+		if (!c->t.shim->mpi_state || looks == LOOKS)
+			return gck_fail(err, refused.code, "%s", refused.text);
+		usleep(LOOK_US);
+		if (gck_target_refresh(&c->t, err))
+			return -1;
+	}
 	c->exe = c->img->exe;
 	c->cpu_flags = c->img->cpu_flags;
 	c->img->exe = c->img->cpu_flags = NULL;
@@ -100,6 +122,11 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 uint64_t gck_capture_expected(const struct gck_capture *c)
 {
 	return c->expected;
+}
+
+bool gck_capture_has_mpi(const struct gck_capture *c)
+{
+	return c->t.shim->mpi_state;
 }
 
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)

@@ -194,7 +194,7 @@ int gck_hold_unforked(struct gck_hold *h)
 			continue;
 		if (s.mem < 0 && gck_source_open(&s, h->t->pid, h->err))
 			return -1;
-		result = gck_source_scan(&s, m->start, m->end, m->kind == GCK_MAP_FILE,
+		result = gck_source_scan(&s, m->start, m->end, gck_map_is_files(m),
 					 &r, h->err);
 		if (!result)
 			result = gck_kept_ranges(h->kept, GCK_KEPT_PAGES, 0, &s, &r, 0, h->err);

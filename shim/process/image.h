@@ -94,7 +94,15 @@ struct gck_map {
 	int32_t object;            /* index into objects, -1: none */
 	uint64_t offset;           /* in the content or object */
 	char *name;                /* "[heap]", "[vdso]", a path: for messages */
+	bool hollow;               /* capture: ANON in the image, of a file's mapping in the rank:
+				    * pages that are as in the file are left out */
 };
+
+/* In the rank a private mapping of a file, of which only changed pages are its own. */
+static inline bool gck_map_is_files(const struct gck_map *m)
+{
+	return m->kind == GCK_MAP_FILE || m->hollow;
+}
 
 /* A file whose text is mapped privately. carried: its mapped windows are in the image, and the
  * node's own file is used where its bytes are the same; else only its identity is known. */

@@ -49,12 +49,12 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Sorted and merged; empty entries fall out. */
-static int take_ranges(struct gck_left_out *l, struct gck_mpi_range *v, size_t n,
+static int take_ranges(struct gck_ranges *r, struct gck_mpi_range *v, size_t n,
 		       struct gck_error *err)
 {
 	qsort(v, n, sizeof(*v), by_start);
 	for (size_t i = 0; i < n; i++) {
-		struct gck_range *last = l->ranges.n ? &l->ranges.v[l->ranges.n - 1] : NULL;
+		struct gck_range *last = r->n ? &r->v[r->n - 1] : NULL;
 		uint64_t end = v[i].start + v[i].length;
 
 		if (!v[i].length)
@@ -63,25 +63,32 @@ static int take_ranges(struct gck_left_out *l, struct gck_mpi_range *v, size_t n
 			return broken(err, "a range of bytes", v[i].length);
 		if (last && v[i].start <= last->end)
 			last->end = end > last->end ? end : last->end;
-		else if (gck_ranges_add(&l->ranges, v[i].start, end, err))
+		else if (gck_ranges_add(r, v[i].start, end, err))
 			return -1;
 	}
 	return 0;
 }
 
+static int read_ranges(struct gck_ranges *r, pid_t pid, uint64_t address, uint64_t n,
+		       struct gck_error *err)
+{
+	struct gck_mpi_range *v;
+	int rc;
+
+	if (read_array(pid, address, n, RANGES_MAX, sizeof(*v), (void **)&v, "ranges", err))
+		return -1;
+	rc = take_ranges(r, v, v ? n : 0, err);
+	free(v);
+	return rc;
+}
+
 static int read_all(struct gck_left_out *l, pid_t pid, const struct gck_mpi_left_out *at,
 		    struct gck_error *err)
 {
-	struct gck_mpi_range *ranges;
-	int rc;
-
-	if (read_array(pid, at->ranges, at->nranges, RANGES_MAX, sizeof(*ranges), (void **)&ranges,
-		       "ranges", err))
-		return -1;
-	rc = take_ranges(l, ranges, ranges ? at->nranges : 0, err);
-	free(ranges);
-	if (rc || read_array(pid, at->fds, at->nfds, FDS_MAX, sizeof(*l->fds), (void **)&l->fds,
-			     "descriptors", err))
+	if (read_ranges(&l->ranges, pid, at->ranges, at->nranges, err) ||
+	    read_ranges(&l->hollow, pid, at->hollow, at->nhollow, err) ||
+	    read_array(pid, at->fds, at->nfds, FDS_MAX, sizeof(*l->fds), (void **)&l->fds,
+		       "descriptors", err))
 		return -1;
 	l->nfds = at->nfds;
 	if (read_array(pid, at->threads, at->nthreads, THREADS_MAX, sizeof(*l->threads),
@@ -135,6 +142,7 @@ int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t mpi, uint64_t 
 void gck_left_out_free(struct gck_left_out *l)
 {
 	free(l->ranges.v);
+	free(l->hollow.v);
 	free(l->fds);
 	free(l->threads);
 	memset(l, 0, sizeof(*l));
@@ -159,12 +167,22 @@ bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)
 	return is_in(l->threads, l->nthreads, tid);
 }
 
-bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end)
+static bool has(const struct gck_ranges *r, uint64_t start, uint64_t end)
 {
-	for (size_t i = 0; i < l->ranges.n; i++)
-		if (l->ranges.v[i].start <= start && end <= l->ranges.v[i].end)
+	for (size_t i = 0; i < r->n; i++)
+		if (r->v[i].start <= start && end <= r->v[i].end)
 			return true;
 	return false;
+}
+
+bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end)
+{
+	return has(&l->ranges, start, end);
+}
+
+bool gck_left_out_hollow(const struct gck_left_out *l, uint64_t start, uint64_t end)
+{
+	return has(&l->hollow, start, end);
 }
 
 /* ---- mappings ------------------------------------------------------------------------------- */

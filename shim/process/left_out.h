@@ -21,6 +21,7 @@ struct gck_left_out {
 	int32_t link_fd;         /* the MPI thread's link; -1 */
 	int32_t cuda_fd;         /* the CUDA thread's link; -1 */
 	struct gck_ranges ranges; /* by address, apart from each other */
+	struct gck_ranges hollow; /* the same: of file mappings in there only changed pages are needed */
 	int32_t *fds;
 	size_t nfds;
 	int32_t *threads;
@@ -38,6 +39,9 @@ bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid);
 
 /* Are all these bytes left out? */
 bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end);
+
+/* The same of what may be hollow. */
+bool gck_left_out_hollow(const struct gck_left_out *l, uint64_t start, uint64_t end);
 
 /* Take the ranges off a list of mappings. */
 int gck_left_out_cut(const struct gck_left_out *l, struct gck_maps *m, struct gck_error *err);

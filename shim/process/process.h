@@ -37,6 +37,9 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 /* Bytes of memory that the image is expected to hold, before deduplication. */
 uint64_t gck_capture_expected(const struct gck_capture *c);
 
+/* Does the rank use MPI, through gpuckpt's stand-in? */
+bool gck_capture_has_mpi(const struct gck_capture *c);
+
 /* Stop every thread but the helper. */
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);
 

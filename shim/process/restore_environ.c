@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: what getenv tells the program. Variables that the launcher sets are the new task's, all
- * others stay as the program had them. The new task's environment is put into a mapping of its own,
- * with the program's new list of pointers behind it; strings that the program may hold pointers to
- * stay where they are, also those of earlier restarts. */
+ * others stay as the program had them, and one that it has unset stays away. The launcher's lie in
+ * a mapping of their own (environ_slots.h), with the program's new list of pointers behind it; each
+ * restart writes into that of the one before. Where something has outgrown it there is another, and
+ * the old one stays: the program may hold pointers into it. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "common/environ_slots.h"
 #include "common/launcher.h"
 #include "shim/process/restore.h"
 
@@ -17,10 +19,19 @@
 #define ENTRY_MAX (128u << 10)  /* one that is longer stays */
 #define PIECE 256u
 #define INITIAL_MAX (8u << 20)
+#define LIST_SPARE 64u          /* entries that the program may have more of at the next restart */
 
 struct entries {
 	uint64_t *v;  /* addresses in the process */
 	size_t n, room;
+};
+
+/* What the program had. */
+struct before {
+	struct entries list; /* what `environ` points at */
+	char **texts;        /* the same, here; NULL: none, or too long for one of the launcher's */
+	char *initial;       /* what the last start was given; NULL: not known */
+	size_t initial_size;
 };
 
 static int add(struct entries *e, uint64_t address, struct gck_error *err)
@@ -97,140 +108,177 @@ static char *read_initial(const struct gck_restore *r, const struct gck_shim_sta
 	return text;
 }
 
+static int read_texts(const struct gck_restore *r, struct before *b, struct gck_error *err)
+{
+	b->texts = calloc(b->list.n + 1, sizeof *b->texts);
+	if (!b->texts)
+		return gck_fail(err, ENOMEM, "no memory for the environment");
+	for (size_t i = 0; i < b->list.n; i++)
+		b->texts[i] = read_entry(r, b->list.v[i]);
+	return 0;
+}
+
+static int read_before(const struct gck_restore *r, const struct gck_shim_state *s, struct before *b,
+		       struct gck_error *err)
+{
+	if (read_list(r, s->environ_at, &b->list, err) || read_texts(r, b, err))
+		return -1;
+	b->initial = read_initial(r, s, &b->initial_size);
+	return 0;
+}
+
+static void drop_before(struct before *b)
+{
+	for (size_t i = 0; b->texts && i < b->list.n; i++)
+		free(b->texts[i]);
+	free(b->texts);
+	free(b->list.v);
+	free(b->initial);
+}
+
 /* ---- what it gets --------------------------------------------------------------------------- */
 
-static bool has(const char *entries, size_t size, const char *entry)
+/* What the last start was given of this name. */
+static const char *given(const struct before *b, const char *entry)
 {
-	for (size_t at = 0, n; at < size; at += n + 1) {
-		n = strnlen(entries + at, size - at);
-		if (at + n < size && !strcmp(entries + at, entry))
-			return true;
-	}
-	return false;
+	return b->initial ? gck_slots_find(b->initial, b->initial_size, entry) : NULL;
 }
 
-static size_t name_length(const char *entry)
+/* Does the new task's stand for it? The launcher's own always, an offer where the program has left
+ * it alone. */
+static bool is_replaced(const struct before *b, const char *text)
 {
-	return strcspn(entry, "=") + 1;
+	const char *was = text ? given(b, text) : NULL;
+
+	return text && (gck_launcher_sets(text) ||
+			(gck_launcher_offers(text) && was && !strcmp(was, text)));
 }
 
-/* Does an entry that stays have this one's name? */
-static bool is_kept(char *const *kept, size_t n, const char *entry)
+/* The program's of that name; NULL: it has none (any more). */
+static const char *own(const struct before *b, const char *entry)
 {
-	for (size_t i = 0; i < n; i++)
-		if (kept[i] && !strncmp(kept[i], entry, name_length(entry)))
-			return true;
-	return false;
+	for (size_t i = 0; i < b->list.n; i++)
+		if (b->texts[i] && !strncmp(b->texts[i], entry, strcspn(entry, "=") + 1))
+			return b->texts[i];
+	return NULL;
 }
 
-/* Take out what the new task's stands for. kept[i]: the text of what the launcher offers and the
- * program has changed, NULL for all else. */
-static void keep(const struct gck_restore *r, const struct gck_shim_state *s, struct entries *e,
-		 char **kept)
+static bool is_wanted(const struct before *b, const char *entry)
 {
-	size_t initial_size, n = 0;
-	char *initial = read_initial(r, s, &initial_size);
+	const char *had = own(b, entry);
 
-	for (size_t i = 0; i < e->n; i++) {
-		char *text = read_entry(r, e->v[i]);
-		bool offered = text && gck_launcher_offers(text);
-
-		if (text && (gck_launcher_sets(text) ||
-			     (offered && initial && has(initial, initial_size, text)))) {
-			free(text);
-			continue;
-		}
-		kept[n] = offered ? text : NULL;
-		e->v[n++] = e->v[i];
-		if (!offered)
-			free(text);
-	}
-	e->n = n;
-	free(initial);
+	return had ? is_replaced(b, had) : !given(b, entry);
 }
 
-/* The new task's entries, which will lie at `at`. */
-static int add_new(const struct gck_restore *r, uint64_t at, struct entries *e, char *const *kept,
-		   struct gck_error *err)
+/* The new list; the slots will lie at `at`. */
+static int make_list(const struct before *b, const struct gck_slots *slots, uint64_t at,
+		     struct entries *list, struct gck_error *err)
 {
-	size_t nkept = e->n;
+	const char *entry;
 
-	for (size_t i = 0, n; i < r->environment_size; i += n + 1) {
-		const char *entry = r->environment + i;
-
-		n = strnlen(entry, r->environment_size - i);
-		if (i + n >= r->environment_size || !memchr(entry, '=', n))
-			continue;
-		if ((gck_launcher_sets(entry) ||
-		     (gck_launcher_offers(entry) && !is_kept(kept, nkept, entry))) &&
-		    add(e, at + i, err))
+	for (size_t i = 0; i < b->list.n; i++)
+		if (!is_replaced(b, b->texts[i]) && add(list, b->list.v[i], err))
 			return -1;
-	}
-	return 0;
+	for (size_t next = 0; (entry = gck_slots_next(slots->text, slots->used, &next, NULL));)
+		if (is_wanted(b, entry) && add(list, at + (uint64_t)(entry - slots->text), err))
+			return -1;
+	return add(list, 0, err);
 }
 
 /* ---- the mapping ---------------------------------------------------------------------------- */
 
-static int put(struct gck_restore *r, const struct gck_shim_state *s, uint64_t at,
-	       const struct entries *e, struct gck_error *err)
+/* It has `room` bytes of slots, then the list. */
+static uint64_t list_at(const struct gck_shim_state *s)
 {
-	uint64_t list = at + (r->environment_size + 7) / 8 * 8;
+	return s->environment + s->environment_room;
+}
 
-	if (gck_remote_write(&r->remote, at, r->environment, r->environment_size, err) ||
-	    gck_remote_write(&r->remote, list, e->v, e->n * sizeof *e->v, err) ||
-	    gck_remote_write(&r->remote, s->environ_at, &list, sizeof list, err))
+static int put(struct gck_restore *r, const struct gck_shim_state *s, const struct gck_slots *slots,
+	       const struct entries *list, struct gck_error *err)
+{
+	uint64_t at = list_at(s);
+
+	if (gck_remote_write(&r->remote, s->environment, slots->text, slots->used, err) ||
+	    gck_remote_write(&r->remote, at, list->v, list->n * sizeof *list->v, err) ||
+	    gck_remote_write(&r->remote, s->environ_at, &at, sizeof at, err))
 		return gck_fail_in(err, "the environment");
 	return 0;
 }
 
-static int64_t map(struct gck_restore *r, size_t size, struct gck_error *err)
+static int map(struct gck_restore *r, struct gck_shim_state *s, size_t room, size_t entries,
+	       struct gck_error *err)
 {
+	size_t size = (room + entries * sizeof(uint64_t) + GCK_PAGE - 1) / GCK_PAGE * GCK_PAGE;
 	int64_t at = gck_remote_call(&r->remote, r->remote.pid, err, SYS_mmap, 0, size,
 				     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				     (uint64_t)-1, 0);
 
 	if (at < 0 && at > -4096)
-		gck_fail(err, (int)-at, "no memory for the environment: %s", strerror((int)-at));
-	return at;
+		return gck_fail(err, (int)-at, "no memory for the environment: %s",
+				strerror((int)-at));
+	s->environment = (uint64_t)at;
+	s->environment_room = room;
+	s->environment_list = (size - room) / sizeof(uint64_t);
+	return 0;
 }
 
-static int replace(struct gck_restore *r, struct gck_shim_state *s, struct entries *e, char **kept,
+/* The slots of the restart before, if all that is new fits into them. */
+static int reuse(const struct gck_restore *r, const struct gck_shim_state *s, const struct before *b,
+		 struct gck_slots *slots)
+{
+	if (!s->environment_room || !b->initial || s->environment_room > INITIAL_MAX ||
+	    b->initial_size > s->environment_room)
+		return -1;
+	slots->text = calloc(1, s->environment_room);
+	if (!slots->text)
+		return -1;
+	memcpy(slots->text, b->initial, b->initial_size);
+	slots->used = b->initial_size;
+	slots->room = s->environment_room;
+	return gck_slots_fill(slots, r->environment, r->environment_size);
+}
+
+static int begin_anew(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
+		      struct gck_slots *slots, struct gck_error *err)
+{
+	size_t room = (gck_slots_room(r->environment, r->environment_size) + 7) / 8 * 8;
+
+	free(slots->text);
+	*slots = (struct gck_slots){.text = calloc(1, room), .room = room};
+	if (!slots->text || gck_slots_fill(slots, r->environment, r->environment_size))
+		return gck_fail(err, ENOMEM, "no memory for the environment");
+	/* of the slots' names the list has at most as many as there are slots, of at least 16 bytes */
+	return map(r, s, room, b->list.n + room / 16 + LIST_SPARE, err);
+}
+
+static int replace(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
 		   struct gck_error *err)
 {
-	size_t most = e->n + r->environment_size / 2 + 2; /* entries */
-	int64_t at;
+	struct gck_slots slots = {NULL};
+	struct entries list = {0};
+	int rc = 0;
 
-	keep(r, s, e, kept);
-	at = map(r, r->environment_size + 8 + most * sizeof *e->v, err);
-	if ((at < 0 && at > -4096) || add_new(r, (uint64_t)at, e, kept, err) || add(e, 0, err) ||
-	    put(r, s, (uint64_t)at, e, err))
-		return -1;
-	s->environment = (uint64_t)at;
-	s->environment_size = r->environment_size;
-	return 0;
+	if (reuse(r, s, b, &slots) || b->list.n + slots.used / 16 + 1 > s->environment_list)
+		rc = begin_anew(r, s, b, &slots, err);
+	if (!rc)
+		rc = make_list(b, &slots, s->environment, &list, err) ||
+		     put(r, s, &slots, &list, err) ? -1 : 0;
+	s->environment_size = slots.used;
+	free(slots.text);
+	free(list.v);
+	return rc;
 }
 
 int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct gck_error *err)
 {
-	struct entries e = {0};
-	char **kept;
-	size_t n;
+	struct before b = {.texts = NULL};
 	int rc;
 
-	if (!s->environ_at || !r->environment || !r->environment_size) {
-		s->environment = s->environment_size = 0;
+	if (!s->environ_at || !r->environment || !r->environment_size)
 		return 0;
-	}
-	rc = read_list(r, s->environ_at, &e, err);
-	n = e.n;
-	kept = rc ? NULL : calloc(n + 1, sizeof *kept);
-	if (!rc && !kept)
-		rc = gck_fail(err, ENOMEM, "no memory for the environment");
+	rc = read_before(r, s, &b, err);
 	if (!rc)
-		rc = replace(r, s, &e, kept, err);
-	for (size_t i = 0; kept && i < n; i++)
-		free(kept[i]);
-	free(kept);
-	free(e.v);
+		rc = replace(r, s, &b, err);
+	drop_before(&b);
 	return rc;
 }

@@ -95,7 +95,7 @@ static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 static int write_map(struct gck_output *o, const struct gck_map *m)
 {
 	struct gck_ranges r = {0};
-	int result = gck_source_scan(&o->source, m->start, m->end, m->kind == GCK_MAP_FILE,
+	int result = gck_source_scan(&o->source, m->start, m->end, gck_map_is_files(m),
 				     &r, o->err);
 
 	for (size_t i = 0; i < r.n && !result; i++)

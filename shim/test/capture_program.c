@@ -37,6 +37,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/link.h"
+#include "shim/mpi/state.h"
+
 #define PAGE 4096
 
 static volatile sig_atomic_t signals;
@@ -101,6 +104,21 @@ static void do_connected(void)
 	if (getsockname(fds[0], (struct sockaddr *)&a, &n) ||
 	    connect(fds[1], (struct sockaddr *)&a, n))
 		perror("connect");
+}
+
+/* As if MPI's library had a socket of its own. */
+static void do_mpi(void)
+{
+	static struct gck_mpi_state mpi = {.magic = GCK_MPI_STATE_MAGIC, .size = sizeof(mpi),
+					   .version = GCK_MPI_STATE_VERSION, .link_fd = -1};
+	static int32_t listed;
+
+	do_udp();
+	listed = fds[0];
+	fds[0] = -1;
+	mpi.left_out.fds = (uint64_t)(uintptr_t)&listed;
+	mpi.left_out.nfds = 1;
+	gck_preload_state()->mpi_state = (uint64_t)(uintptr_t)&mpi;
 }
 
 static void do_inotify(void)
@@ -555,7 +573,7 @@ static const struct {
 	const char *name;
 	void (*make)(void), (*undo)(void);
 } things[] = {
-	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"unix", do_unix, NULL},
+	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"mpi", do_mpi, NULL}, {"unix", do_unix, NULL},
 	{"connected", do_connected, NULL},
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
 	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},

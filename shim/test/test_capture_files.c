@@ -140,6 +140,25 @@ static void test_changed(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* What MPI's library has open is its own; the rest is refused before anything is brought to rest. */
+static void test_mpi(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+
+	start();
+	tell("do", "mpi");
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	ok(c, "a socket that the MPI library lists is no obstacle: %s", err.text);
+	gck_capture_close(c);
+	tell("do", "udp");
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	ok(!c && err.code == ENOTSUP, "one that it does not list is, before the rank is held: %s",
+	   err.text);
+	gck_capture_close(c);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
 static void test_synced(const char *name)
 {
 	struct gck_error err = {0};
@@ -190,6 +209,7 @@ int main(void)
 	tests_begin();
 	test_logs();
 	test_changed();
+	test_mpi();
 	test_sync();
 	test_long();
 	tests_end();

@@ -3,11 +3,12 @@
 # LAMMPS: four ranks of one program that talk by MPI. Its job runs in DIR, the reference run in
 # DIR/reference.
 : "${top:?}" "${home:?}"
+lammps_edge=12 # 6,912 atoms
 
 # lammps_command DIR STEPS
 lammps_command()
 {
-	echo "lmp -in $1/melt.in -log log.lammps -screen none -var edge 16 -var steps $2"
+	echo "lmp -in $1/melt.in -log log.lammps -screen none -var edge $lammps_edge -var steps $2"
 }
 
 # lammps_reference DIR STEPS: with Debian's mpirun, not under Slurm
@@ -22,16 +23,15 @@ lammps_reference()
 		{ echo "Bail out! LAMMPS does not run here: $(tail -n 5 "$1/reference/mpirun.log")"; exit 1; }
 }
 
-# lammps_submit DIR STEPS [SRUN-OPTION [DISTRIBUTION]]: prints the job; DISTRIBUTION is how srun
-# spreads the ranks over the nodes after a restart
+# lammps_submit DIR STEPS [SRUN-OPTION [DISTRIBUTION...]]: prints the job; the DISTRIBUTIONs are how
+# srun spreads the ranks over two whole nodes in the first run and after each restart, over and over
 lammps_submit()
 {
-	submit "$1" -N2 -n4 <<-END
+	submit "$1" -N2 -n4 --exclusive <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1
-		spread=block
-		[[ -z \${SLURM_RESTART_COUNT-} ]] || spread=${4-block}
-		srun --mpi=pmix --distribution=\$spread ${3---gpu-ckpt} $(lammps_command "$1" "$2")
+		spreads=(${4-block} ${*:5})
+		srun --mpi=pmix --distribution=\${spreads[SLURM_RESTART_COUNT % \${#spreads[@]}]} ${3---gpu-ckpt} $(lammps_command "$1" "$2")
 	END
 }
 

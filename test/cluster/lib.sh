@@ -111,7 +111,7 @@ program()
 {
 	local bin=$GPUCKPT_LAB/work/bin
 	mkdir -p "$bin"
-	[[ -x $bin/$1 ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$top/test/programs/$1.c" -pthread -lm ||
+	[[ $bin/$1 -nt $top/test/programs/$1.c ]] || "${CC-gcc}" -O2 -g -o "$bin/$1" "$top/test/programs/$1.c" -pthread -lm ||
 		{ echo "Bail out! $1 cannot be built"; exit 1; }
 	echo "$bin/$1"
 }
@@ -220,5 +220,8 @@ nodes_back()
 		"$cluster" mend "$n" 2>/dev/null
 		root scontrol update nodename="n$n" state=resume 2>/dev/null
 	done
-	wait_for 40 all_idle
+	wait_for 40 all_idle && wait_for 30 all_reached
 }
+
+# Connections to a node that was gone fail for some time after slurmctld has seen it again.
+all_reached() { root srun -Q --immediate=5 -N3 true; }

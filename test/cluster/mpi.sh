@@ -25,6 +25,9 @@ mpi_job()
 	END
 }
 
+# ways JOB: that the ranks' words went in its quiesces
+ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via] | unique | .[]'; }
+
 reached() { [[ $(sed -n 's/^step //p' "$1/out" | tail -n 1) -ge $2 ]]; }
 answers() { sort "$1/answers"; }
 
@@ -41,13 +44,33 @@ like "$(cat "$dir/create")" "rank 0 computes|rank [123] is inside MPI_" \
 	"and names the rank, or what another waits in" || diag "$(cat "$dir/create")"
 check "the job goes on to its end" wait_job "$job" COMPLETED 60
 
-# ---- without PMIx, without the stand-in
+# ---- before MPI_Init, and after MPI_Finalize, where the library's copy is left out all the same
 
 dir=$(work_dir)
-job=$(mpi_job "$dir" 4 "" --mpi=pmix --export=ALL,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 2000 2000)
+job=$(mpi_job "$dir" 2 "" --mpi=pmix "$ring" 300 100 around 8)
+check "before MPI_Init: under gpuckpt's care" wait_ready "$job"
+check "before MPI_Init: create" alice gpuckpt create "$job"
+check "before MPI_Init: requeue" alice gpuckpt requeue "$job"
+check "before MPI_Init: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
+both() { [[ $(answers "$dir" | wc -l) -eq 2 ]]; }
+check "they come into MPI, and out of it" wait_for 40 both
+is "$(answers "$dir")" "$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe \
+	-np 2 "$ring" 300 2>/dev/null | sort)" "with the answers of an uninterrupted run"
+check "after MPI_Finalize: create" alice gpuckpt create "$job"
+check "after MPI_Finalize: create again" alice gpuckpt create "$job"
+check "after MPI_Finalize: requeue" alice gpuckpt requeue "$job"
+check "after MPI_Finalize: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
+check "the job ends" wait_job "$job" COMPLETED 60
+
+# ---- without PMIx, of ranks that do not know themselves any more; without the stand-in
+
+dir=$(work_dir)
+job=$(mpi_job "$dir" 4 "" --mpi=pmix \
+	--export=ALL,RING_FORGETS=1,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 2000 2000)
 check "words through the coordinator: under gpuckpt's care" wait_ready "$job"
 check "the ranks talk" wait_for 20 reached "$dir" 100
 check "create" alice gpuckpt create "$job"
+is "$(ways "$job")" coordinator "the words went through the coordinator"
 check "requeue" alice gpuckpt requeue "$job"
 check "the job ends" wait_job "$job" COMPLETED 90
 is "$(answers "$dir" | wc -l)" 4 "with four answers"
@@ -65,10 +88,10 @@ if command -v mpifort >/dev/null; then
 	(cd "$dir" && mpifort -O1 -cpp -DUSEMPIF08 -w -o ways "$top/test/mpi/fortran/ways.F90" \
 		"$top/test/mpi/fortran/cycle.c") || report 1 "mpifort builds the program"
 	OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
-		"$dir/ways" 200000 >"$dir/want" 2>/dev/null
-	job=$(mpi_job "$dir" 4 "" --mpi=pmix "$dir/ways" 200000)
+		"$dir/ways" 15000 >"$dir/want" 2>/dev/null
+	job=$(mpi_job "$dir" 4 "" --mpi=pmix "$dir/ways" 15000)
 	check "mpi_f08: under gpuckpt's care" wait_ready "$job"
-	sleep 2
+	sleep 1
 	check "mpi_f08: create" alice gpuckpt create "$job"
 	check "mpi_f08: requeue" alice gpuckpt requeue "$job"
 	check "mpi_f08: the job ends" wait_job "$job" COMPLETED 120
@@ -93,6 +116,7 @@ check "a node dies: the job starts again" wait_for 90 job_restarted "$job" 1
 check "its ranks come back" wait_ready "$job" 90
 unlike "$(job_nodes "$job" | xargs)" "$node" "on another node"
 check "create 5, after the restart" alice gpuckpt create "$job"
+is "$(ways "$job")" pmix "the words went through PMIx, before and after"
 check "requeue" alice gpuckpt requeue "$job"
 check "requeue: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
 check "the job ends" wait_job "$job" COMPLETED 120

@@ -1,62 +1,188 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Random MPI programs (test/mpi) of four ranks on two nodes, checkpointed again and again, the node of
-# the job's script killed and the job requeued: the digests are those of uninterrupted runs. With
-# GPUCKPT_LONG=1 more seeds.
+# Random MPI programs (test/mpi) of four ranks on two nodes, checkpointed again and again while they
+# run; a rank or a node is killed, or the job requeued, and the digests at the end are those of an
+# uninterrupted run: in C, every family of functions; in C with threads; in Fortran, three ways.
+#   mpi_traffic.sh [KIND...]
+# With GPUCKPT_LONG=1 each is killed and restarted at random, several times, from a random seed on;
+# GPUCKPT_SEED=N and GPUCKPT_SEEDS=N choose the first and how many.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
 
-seeds=${GPUCKPT_LONG:+20}
-seeds=${seeds:-2}
-steps=2000
+kinds=("$@")
+[[ $# -gt 0 ]] || kinds=(c threads mpif.h mpi mpi_f08)
+if [[ -n ${GPUCKPT_LONG-} ]]; then
+	RANDOM=$$
+	seed=${GPUCKPT_SEED-$((RANDOM * 8 + 1))} seeds=${GPUCKPT_SEEDS-50}
+else
+	[[ $# -gt 0 ]] || kinds=(c threads mpi_f08)
+	seed=${GPUCKPT_SEED-1} seeds=${GPUCKPT_SEEDS-8}
+fi
+steps=200
+pause=5000 # microseconds after every step
 dir=$(work_dir)
-bin=$GPUCKPT_LAB/work/bin/traffic
-mkdir -p "$(dirname "$bin")"
-[[ -x $bin ]] || mpicc -O1 -g -std=gnu11 -D_GNU_SOURCE -o "$bin" "$top"/test/mpi/*.c -pthread ||
-	{ echo "Bail out! traffic cannot be built"; exit 1; }
+bin=$dir/bin
+mkdir "$bin"
+diag "seeds $seed to $((seed + seeds - 1)), four ranks"
 
-# reference SEED: with Debian's mpirun, not under Slurm
+# ---- the programs
+
+fortran_way() { case $1 in mpif.h) echo MPIFH ;; mpi) echo USEMPI ;; *) echo USEMPIF08 ;; esac; }
+
+# build KIND: into $bin
+build()
+{
+	local sources=() s
+	case $1 in
+	c | threads)
+		[[ -x $bin/traffic ]] || mpicc -O1 -g -std=gnu11 -D_GNU_SOURCE -o "$bin/traffic" \
+			"$top"/test/mpi/*.c -pthread
+		;;
+	*)
+		command -v mpifort >/dev/null || return
+		for s in plan types messages collectives objects storage traffic; do
+			sources+=("$top/test/mpi/fortran/$s.F90")
+		done
+		mkdir -p "$bin/$1" && cd "$bin/$1" && mpifort -O1 -g -cpp "-D$(fortran_way "$1")" \
+			-fallow-argument-mismatch -w -o "../traffic.$1" "${sources[@]}"
+		;;
+	esac
+}
+
+# command KIND PAUSE FILES: how it is called
+command_of()
+{
+	case $1 in
+	c) echo "$bin/traffic --seed=$seed --seeds=$seeds --steps=$steps --pause=$2 --scratch=$3 --restarts" ;;
+	threads) echo "$bin/traffic --seed=$seed --seeds=$seeds --steps=$steps --pause=$2 --threads=3" ;;
+	*) echo "$bin/traffic.$1 $seed $seeds $steps $2 $3" ;;
+	esac
+}
+
+# Debian's Open MPI within one node and between two has windows that work in this way only.
+environment="OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_osc=pt2pt"
+
+# reference KIND: with Debian's mpirun and libraries, not under Slurm
 reference()
 {
-	OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 "$bin" \
-		--seed="$1" --steps=$steps --families="$families" --scratch=/dev/shm 2>&1
+	local files
+	files=$(mktemp -d -p /dev/shm)
+	# shellcheck disable=SC2046,SC2086 # lists of words
+	env $environment timeout 600 mpirun --allow-run-as-root --oversubscribe -np 4 \
+		$(command_of "$1" 0 "$files") 2>&1
+	rm -rf "$files"
 }
 
-# One-sided communication and files come with tests of their own: a node's death takes /dev/shm away.
-families=p2p,storm,any,shift,persistent,coll,nbc,reduce,nbreduce,neighbour,comm,group,type,pack,attr,object
-
-# Checkpoints every so often; the second time round, the node dies.
-one_seed()
+start()
 {
-	local want job node i
-	want=$(reference "$1")
-	job=$(submit "$dir" -N2 -n4 <<-END
+	mkdir "$dir/files.$1"
+	chown --reference="$dir" "$dir/files.$1"
+	submit "$dir" -N2 -n4 <<-END
 		#!/bin/bash
-		export OMPI_MCA_mpi_yield_when_idle=1
-		srun --mpi=pmix --gpu-ckpt $bin --seed=$1 --steps=$steps --families=$families \
-			--pause=10000 >out.$1
+		export $environment
+		srun --mpi=pmix --gpu-ckpt $(command_of "$1" $pause "$dir/files.$1") >>out.$1
 	END
-	)
-	check "seed $1: the step comes under gpuckpt's care" wait_ready "$job"
-	for i in 1 2 3 4 5; do
-		check "seed $1: checkpoint $i" alice gpuckpt create "$job"
-		sleep 0.3
-	done
+}
+
+# ---- what happens to them
+
+ended() { [[ ! $(job_state "$job") =~ ^(PENDING|CONFIGURING|RUNNING|COMPLETING)$ ]]; }
+
+# create: another checkpoint; one that fails because the job has come to its end is none
+create()
+{
+	local text
+	if text=$(alice gpuckpt create "$job" 2>&1); then
+		created=$((created + 1))
+	elif ! { sleep 2; ended; }; then
+		report 1 "$kind: checkpoint $((created + 1))"
+		diag "$text"
+		return 1
+	fi
+}
+
+# As one rank on one of the nodes dies: of the others nobody can go on.
+kill_rank()
+{
+	local node
+	node=$(job_nodes "$job" | sed -n "$((RANDOM % 2 + 1))p")
+	root -n "${node#n}" pkill -KILL --newest -f "^$bin/traffic"
+	root scontrol requeue "$job"
+}
+
+kill_node()
+{
+	local node
 	node=$(root squeue -h -j "$job" -o %B)
 	"$cluster" node-kill "${node#n}"
-	check "seed $1: the job is started again" wait_for 90 job_restarted "$job" 1
+	wait_for 90 job_restarted "$job" $((restarts + 1))
 	"$cluster" node-start "${node#n}"
-	check "seed $1: the ranks run again" wait_ready "$job" 60
-	for i in 6 7; do
-		check "seed $1: checkpoint $i" alice gpuckpt create "$job"
-		sleep 0.3
-	done
-	check "seed $1: the job ends" wait_job "$job" COMPLETED 200
-	is "$(cat "$dir/out.$1")" "$want" "seed $1: the digest is the uninterrupted run's"
 }
 
-for ((s = 1; s <= seeds; s++)); do
-	one_seed $s
+requeue() { alice gpuckpt requeue "$job"; }
+requeue_at_once() { root scontrol requeue "$job"; }
+
+# disaster WHAT: what of it is behind the last checkpoint is done again
+disaster()
+{
+	local out
+	ended && return
+	if ! out=$("$1" 2>&1); then
+		ended && return
+		diag "$1: $out"
+	fi
+	check "$kind: $1: the job is started again" wait_for 90 job_restarted "$job" $((restarts + 1)) || return
+	restarts=$((restarts + 1))
+	check "$kind: $1: the ranks run again" wait_for 90 ready_or_over || diag "$(query "$job" .)"
+}
+
+ready_or_over() { ready "$job" || ended; }
+
+some()
+{
+	local i
+	for ((i = 0; i < $1; i++)); do
+		ended && return
+		create || return
+		sleep "0.0$((RANDOM % 10))"
+	done
+}
+
+# One of each kind of death, in a fixed order; in the long form at random, until the job has ended.
+disturb()
+{
+	local ways=(kill_rank kill_node requeue requeue_at_once)
+	if [[ -n ${GPUCKPT_LONG-} ]]; then
+		until ended; do
+			some $((RANDOM % 20 + 1)) || return
+			disaster "${ways[RANDOM % 4]}" || return
+		done
+		return
+	fi
+	some 5 || return
+	case $kind in
+	c) disaster kill_node ;;
+	threads) disaster kill_rank ;;
+	*) disaster requeue ;;
+	esac
+	some 3
+}
+
+for kind in "${kinds[@]}"; do
+	build "$kind" || { report 1 "$kind: the program is built"; continue; }
+	[[ $kind = c || $kind = threads || -x $bin/traffic.$kind ]] || continue # no Fortran here
+	reference "$kind" >"$dir/want.$kind"
+	created=0 restarts=0
+	job=$(start "$kind")
+	check "$kind: the step comes under gpuckpt's care" wait_ready "$job"
+	disturb
+	check "$kind: the job ends" wait_job "$job" COMPLETED 300 || diag "$(tail -n 20 "$dir/out")"
+	# what was printed between the last checkpoint and a death is printed again
+	is "$(sort -u "$dir/out.$kind")" "$(sort "$dir/want.$kind")" \
+		"$kind: the digests are the uninterrupted run's" || diag "$(tail -n 5 "$dir/out")"
+	diag "$kind: $created checkpoints, $restarts restarts"
+	end_job "$job"
 done
 nodes_back
 finish

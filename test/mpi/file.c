@@ -18,6 +18,7 @@ struct tr_file {
 	int stripe;     /* words in a block of the striped view; 0: flat */
 	int at;         /* this rank's pointer, in words of its view */
 	int shared;     /* the shared pointer */
+	int end;        /* all that was ever written is before this word of the file */
 	int32_t model[WORDS];
 };
 
@@ -30,6 +31,18 @@ static int place(const struct tr_file *f, int rank, int k)
 static int visible(const struct tr_file *f)
 {
 	return f->stripe ? WORDS / (f->stripe * f->n) * f->stripe : WORDS;
+}
+
+/* Where in the view the ranks may write n words each (flat: one rank behind another): anywhere, or
+ * if the program may be restarted behind all that was written. */
+static int draw_base(struct tr_run *r, const struct tr_file *f, int n)
+{
+	int all = n * (f->stripe ? 1 : f->n), low = 0, room;
+
+	if (r->opt->restarts)
+		low = f->stripe ? (f->end + f->stripe * f->n - 1) / (f->stripe * f->n) * f->stripe : f->end;
+	room = visible(f) - all - low;
+	return low + tr_below(&r->plan, (r->opt->restarts && room > MOST ? MOST : room) + 1);
 }
 
 static int32_t word(uint64_t key, int k)
@@ -110,20 +123,34 @@ static void check_read(struct tr_run *r, const struct tr_file *f, int at, const 
 	tr_digest(r, got, (size_t)n * sizeof(*got));
 }
 
+/* Rank's word k of this step is the file's word `at`. */
+static void write_model(struct tr_run *r, struct tr_file *f, int at, int rank, int k)
+{
+	f->model[at] = word(tr_key(r, rank, 0), k);
+	if (f->end <= at)
+		f->end = at + 1;
+}
+
+/* n words from word `at` of this rank's view may be read: a program that was restarted may find what
+ * it will write only later behind what has been written. */
+static bool readable(const struct tr_run *r, const struct tr_file *f, int at, int n)
+{
+	return at + n <= visible(f) && (!r->opt->restarts || place(f, f->rank, at + n - 1) < f->end);
+}
+
 /* Everybody writes a piece of its own, then everybody reads what somebody wrote. */
 static void write_read(struct tr_run *r, struct tr_file *f)
 {
 	enum way write = tr_below(&r->plan, WAYS), read = tr_below(&r->plan, WAYS);
-	int n = tr_between(&r->plan, 1, MOST), room = visible(f) - n * (f->stripe ? 1 : f->n);
-	int base = tr_below(&r->plan, room + 1), by = tr_below(&r->plan, f->n);
+	int n = tr_between(&r->plan, 1, MOST), base = draw_base(r, f, n), by = tr_below(&r->plan, f->n);
 	bool go_on = tr_chance(&r->plan, 40);
 	int32_t data[MOST];
 
-	if (f->comm == MPI_COMM_NULL)
-		return;
 	for (int rank = 0; rank < f->n; rank++)
 		for (int k = 0; k < n; k++)
-			f->model[place(f, rank, base + k + (f->stripe ? 0 : rank * n))] = word(tr_key(r, rank, 0), k);
+			write_model(r, f, place(f, rank, base + k + (f->stripe ? 0 : rank * n)), rank, k);
+	if (f->comm == MPI_COMM_NULL)
+		return;
 	for (int k = 0; k < n; k++)
 		data[k] = word(tr_key(r, f->rank, 0), k);
 	move(r, f, write, true, base + (f->stripe ? 0 : f->rank * n), data, n);
@@ -131,7 +158,7 @@ static void write_read(struct tr_run *r, struct tr_file *f)
 	int at = base + (f->stripe ? 0 : (f->rank + by) % f->n * n);
 
 	/* from where the pointer has been left, whatever is there */
-	if (go_on && f->at + n <= visible(f))
+	if (go_on && readable(r, f, f->at, n))
 		at = f->at;
 	move(r, f, read, false, at, data, n);
 	check_read(r, f, at, data, n);
@@ -141,32 +168,31 @@ static void write_read(struct tr_run *r, struct tr_file *f)
 /* In the order of the ranks, at the shared pointer. */
 static void ordered(struct tr_run *r, struct tr_file *f)
 {
-	int n = tr_between(&r->plan, 1, MOST);
+	int n = tr_between(&r->plan, 1, MOST), low = r->opt->restarts ? f->end : 0;
 	int32_t data[MOST];
 	MPI_Offset now;
 	MPI_Status st;
+	bool seek = f->shared < low || f->shared + n * f->n > WORDS;
 
 	if (f->stripe)
 		return;
-	if (f->shared + 2 * n * f->n > WORDS) {
-		f->shared = 0;
-		if (f->comm != MPI_COMM_NULL)
-			MPI_File_seek_shared(f->fh, 0, MPI_SEEK_SET);
-	}
-	int at = f->shared;
+	int at = f->shared = seek ? low : f->shared;
 
-	f->shared += 2 * n * f->n;
+	f->shared += n * f->n;
+	for (int rank = 0; rank < f->n; rank++)
+		for (int k = 0; k < n; k++)
+			write_model(r, f, at + rank * n + k, rank, k);
 	if (f->comm == MPI_COMM_NULL)
 		return;
 	for (int k = 0; k < n; k++)
 		data[k] = word(tr_key(r, f->rank, 0), k);
+	if (seek)
+		MPI_File_seek_shared(f->fh, at, MPI_SEEK_SET);
 	MPI_File_write_ordered(f->fh, data, n, MPI_INT32_T, &st);
-	for (int rank = 0; rank < f->n; rank++)
-		for (int k = 0; k < n; k++)
-			f->model[at + rank * n + k] = word(tr_key(r, rank, 0), k);
 	settle(f);
+	MPI_File_seek_shared(f->fh, at, MPI_SEEK_SET);
 	MPI_File_read_ordered(f->fh, data, n, MPI_INT32_T, &st);
-	check_read(r, f, at + (f->n + f->rank) * n, data, n);
+	check_read(r, f, at + f->rank * n, data, n);
 	MPI_Barrier(f->comm);
 	MPI_File_get_position_shared(f->fh, &now);
 	tr_equal(r, "File_get_position_shared", now, f->shared);
@@ -229,8 +255,8 @@ static void file_new(struct tr_run *r)
 	MPI_Comm_split(c->comm, 0, c->rank, &f->comm);
 	snprintf(name, sizeof(name), "%s/traffic.%llx.%d.%d", r->opt->scratch, (unsigned long long)r->seed,
 		r->step, c->g[0].world[0]);
-	int rc = MPI_File_open(f->comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
-		MPI_INFO_NULL, &f->fh);
+	int rc = MPI_File_open(f->comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR |
+		(r->opt->restarts ? 0 : MPI_MODE_DELETE_ON_CLOSE), MPI_INFO_NULL, &f->fh);
 
 	tr_need(r, rc == MPI_SUCCESS, "%s cannot be opened: code %d", name, rc);
 	MPI_File_set_errhandler(f->fh, MPI_ERRORS_ARE_FATAL);
@@ -258,6 +284,12 @@ void tr_file_end(struct tr_run *r)
 		file_free(&r->files);
 }
 
+/* There is not room for another step of everybody's (only with --restarts). */
+static bool full(const struct tr_run *r, const struct tr_file *f)
+{
+	return r->opt->restarts && f->end + 2 * MOST * f->n > WORDS;
+}
+
 void tr_file_step(struct tr_run *r)
 {
 	struct tr_file **link = &r->files, *f;
@@ -272,7 +304,7 @@ void tr_file_step(struct tr_run *r)
 	for (k = tr_below(&r->plan, n); k; k--)
 		link = &(*link)->next;
 	k = tr_below(&r->plan, 16);
-	if (k == 0)
+	if (k == 0 || full(r, *link))
 		file_free(link);
 	else if (k < 3)
 		set_view(r, *link);

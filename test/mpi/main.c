@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * traffic [--seed=N] [--steps=N] [--seconds=S] [--threads=N] [--families=NAME,…] [--pause=US]
- * [--cycle=STEPS] [--scratch=DIR] [--verbose]
+ * traffic [--seed=N] [--seeds=N] [--seconds=S] [--steps=N] [--threads=N] [--families=NAME,…]
+ * [--pause=US] [--cycle=STEPS] [--scratch=DIR] [--restarts] [--verbose]
  *
  * Runs the program of a seed and prints its digest, which depends on the seed, the steps, the
- * families, threads and the number of ranks, and on nothing else; with --seconds the next seed
- * follows until the time is over. Anything that is not as the plan says ends the job. */
+ * families, --restarts, threads and the number of ranks, and on nothing else; --seeds of them one
+ * after another, and more until --seconds are over. Anything that is not as the plan says ends the
+ * job. With --restarts nothing is done that cannot be done again from an earlier checkpoint, which
+ * has the files as they are now: no word of them is written twice, and they stay. */
 #include "traffic.h"
 
 #include <getopt.h>
@@ -53,22 +55,24 @@ static uint64_t all_families(int threads)
 static void options(int argc, char **argv, struct tr_options *o)
 {
 	static const struct option known[] = {{"seed", 1, NULL, 's'}, {"steps", 1, NULL, 'n'},
-		{"seconds", 1, NULL, 't'}, {"threads", 1, NULL, 'T'}, {"families", 1, NULL, 'f'},
+		{"seeds", 1, NULL, 'N'}, {"seconds", 1, NULL, 't'}, {"threads", 1, NULL, 'T'}, {"families", 1, NULL, 'f'},
 		{"pause", 1, NULL, 'p'}, {"cycle", 1, NULL, 'c'}, {"scratch", 1, NULL, 'd'},
-		{"verbose", 0, NULL, 'v'}, {0}};
+		{"restarts", 0, NULL, 'r'}, {"verbose", 0, NULL, 'v'}, {0}};
 	int k;
 
-	*o = (struct tr_options){.seed = 1, .steps = 200, .threads = 1, .scratch = "."};
+	*o = (struct tr_options){.seed = 1, .seeds = 1, .steps = 200, .threads = 1, .scratch = "."};
 	while ((k = getopt_long(argc, argv, "", known, NULL)) != -1)
 		switch (k) {
 		case 's': o->seed = strtoull(optarg, NULL, 0); break;
 		case 'n': o->steps = atoi(optarg); break;
+		case 'N': o->seeds = strtoull(optarg, NULL, 0); break;
 		case 't': o->seconds = atof(optarg); break;
 		case 'T': o->threads = atoi(optarg); break;
 		case 'f': o->families = families(optarg); break;
 		case 'p': o->pause_us = atoi(optarg); break;
 		case 'c': o->cycle = atoi(optarg); break;
 		case 'd': o->scratch = optarg; break;
+		case 'r': o->restarts = true; break;
 		case 'v': o->verbose = true; break;
 		default: exit(2);
 		}
@@ -122,9 +126,15 @@ static uint64_t seed_run(const struct tr_options *o, uint64_t seed)
 	return digest;
 }
 
-static bool time_left(const struct tr_options *o, double begin)
+/* Whether another follows after so many. */
+static bool more_seeds(const struct tr_options *o, uint64_t done, double begin)
 {
 	int more = MPI_Wtime() - begin < o->seconds;
+
+	if (done < o->seeds)
+		return true;
+	if (o->seconds <= 0)
+		return false;
 
 	MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	return more;
@@ -149,17 +159,17 @@ int main(int argc, char **argv)
 	}
 	MPI_Buffer_attach(buffer, BSEND_BYTES);
 	double begin = MPI_Wtime();
-	uint64_t seed = o.seed, digest;
+	uint64_t first = o.seed, digest;
 
 	do {
-		digest = seed_run(&o, seed);
+		digest = seed_run(&o, o.seed);
 		if (!rank) {
 			printf("traffic: seed %" PRIu64 ": %d steps of %d threads on %d ranks: %016" PRIx64 "\n",
-				seed, o.steps, o.threads, size, digest);
+				o.seed, o.steps, o.threads, size, digest);
 			fflush(stdout);
 		}
-		o.seed = ++seed;
-	} while (time_left(&o, begin));
+		o.seed++;
+	} while (more_seeds(&o, o.seed - first, begin));
 	MPI_Buffer_detach(&buffer, &bytes);
 	MPI_Finalize();
 	free(buffer);

@@ -31,13 +31,14 @@ bool tr_chance(struct tr_rng *rng, int percent);
 uint64_t tr_mix(uint64_t a, uint64_t b);
 
 struct tr_options {
-	uint64_t seed;
+	uint64_t seed, seeds;
 	int steps, threads;
 	double seconds;
 	int pause_us;          /* after every step */
 	int cycle;             /* steps between calls of the stand-in's test hook; 0: none */
 	uint64_t families;     /* bit i: family i of tr_families */
 	const char *scratch;   /* directory for files */
+	bool restarts;         /* files are not overwritten, and stay */
 	bool verbose;
 };
 

@@ -142,7 +142,7 @@ static void check_self(struct tr_run *r, const struct tr_type *t)
 
 	tr_buffer_fill(from, t, 0, 2, key);
 	tr_buffer_fill(want, t, 0, 2, key);
-	MPI_Sendrecv(from->at, 2, t->type, 0, 1, to->at, 2, t->type, 0, 1, MPI_COMM_SELF,
+	MPI_Sendrecv(from->at, 2, t->type, 0, r->thread, to->at, 2, t->type, 0, r->thread, MPI_COMM_SELF,
 		MPI_STATUS_IGNORE);
 	tr_buffer_check(r, "a new type", to, want);
 	tr_buffer_free(from);

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * MPI ranks whose answers depend on every message and every step so far: a number goes around the
- * ring, and all of them are folded into one. Prints "rank R N: ANSWER" at the end.
- *   ring STEPS [PAUSE_US [AT SECONDS]]     rank 0 computes for so long at step AT */
+ * ring, and all of them are folded into one. Prints "rank R N: ANSWER after STEPS" at the end.
+ *   ring STEPS [PAUSE_US [AT SECONDS]]     rank 0 computes for so long: before step AT, or before
+ *                                          MPI_Init (AT = init) or MPI_Finalize (finalize), or all
+ *                                          ranks do after that (after), or before MPI_Init, with the
+ *                                          library in use, and after MPI_Finalize (around)
+ *   ring want RANKS STEPS                  what they print, without MPI
+ * With RING_FORGETS in the environment they take out of it who they are, once MPI knows.
+ * With RING_UNTIL=FILE in the environment they end when FILE is there, if that is before STEPS. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#define RANKS_MAX 64
+#define LOOK_STEPS 10 /* between looks for RING_UNTIL */
 
 static int rank, size;
 
@@ -23,6 +34,11 @@ static void compute(double seconds)
 		;
 }
 
+static unsigned long fold(unsigned long from_left, long n, int r)
+{
+	return from_left * 6364136223846793005ul + (unsigned long)(n + r);
+}
+
 static unsigned long step(unsigned long mine, long n)
 {
 	unsigned long from_left, all;
@@ -35,31 +51,106 @@ static unsigned long step(unsigned long mine, long n)
 		 MPI_STATUS_IGNORE);
 	if (rank % 2)
 		MPI_Send(&mine, 1, MPI_UNSIGNED_LONG, right, 7, MPI_COMM_WORLD);
-	mine = from_left * 6364136223846793005ul + (unsigned long)(n + rank);
+	mine = fold(from_left, n, rank);
 	MPI_Allreduce(&mine, &all, 1, MPI_UNSIGNED_LONG, MPI_BXOR, MPI_COMM_WORLD);
 	return mine ^ all;
+}
+
+static void print(int r, int n, unsigned long answer, long steps)
+{
+	printf("rank %d %d: %016lx after %ld\n", r, n, answer, steps);
+	fflush(stdout);
+}
+
+static int want(int n, long steps)
+{
+	unsigned long mine[RANKS_MAX], before[RANKS_MAX], all;
+
+	if (n < 1 || n > RANKS_MAX)
+		return 2;
+	for (int r = 0; r < n; r++)
+		mine[r] = (unsigned long)r + 1;
+	for (long s = 0; s < steps; s++) {
+		memcpy(before, mine, sizeof before);
+		all = 0;
+		for (int r = 0; r < n; r++)
+			all ^= mine[r] = fold(before[(r + n - 1) % n], s, r);
+		for (int r = 0; r < n; r++)
+			mine[r] ^= all;
+	}
+	for (int r = 0; r < n; r++)
+		print(r, n, mine[r], steps);
+	return 0;
+}
+
+/* All ranks hear the same. */
+static int is_enough(const char *file)
+{
+	int enough = file && rank == 0 && access(file, F_OK) == 0;
+
+	if (file)
+		MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return enough;
+}
+
+/* Before MPI_Init ranks are told apart by the launcher alone. */
+static int first_rank(void)
+{
+	const char *text = getenv("PMIX_RANK");
+
+	return text && !strcmp(text, "0");
+}
+
+static void forget(void)
+{
+	unsetenv("PMIX_NAMESPACE");
+	unsetenv("PMIX_RANK");
+	unsetenv("SLURM_PROCID");
+}
+
+static int is_open_mpi(void)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int length;
+
+	MPI_Get_library_version(version, &length);
+	return !strncmp(version, "Open MPI", 8);
 }
 
 int main(int argc, char **argv)
 {
 	long steps = argc > 1 ? atol(argv[1]) : 1000, pause_us = argc > 2 ? atol(argv[2]) : 0;
-	long at = argc > 4 ? atol(argv[3]) : -1;
+	const char *where = argc > 4 ? argv[3] : "-1", *until = getenv("RING_UNTIL");
+	double seconds = argc > 4 ? atof(argv[4]) : 0;
+	long at = strspn(where, "0123456789") == strlen(where) ? atol(where) : -1, n;
 	unsigned long mine;
 
+	if (argc == 4 && !strcmp(argv[1], "want"))
+		return want(atoi(argv[2]), atol(argv[3]));
+	if (!strcmp(where, "init") && first_rank())
+		compute(seconds);
+	if (!strcmp(where, "around") && is_open_mpi())
+		compute(seconds);
 	MPI_Init(&argc, &argv);
+	if (getenv("RING_FORGETS"))
+		forget();
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	mine = (unsigned long)rank + 1;
-	for (long n = 0; n < steps; n++) {
+	for (n = 0; n < steps && !(n % LOOK_STEPS == 0 && is_enough(until)); n++) {
 		if (n == at && rank == 0)
-			compute(atof(argv[4]));
+			compute(seconds);
 		mine = step(mine, n);
 		if (pause_us)
 			nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
 		if (rank == 0 && n % 100 == 0)
 			fprintf(stderr, "step %ld\n", n);
 	}
-	printf("rank %d %d: %016lx\n", rank, size, mine);
+	print(rank, size, mine, n);
+	if (!strcmp(where, "finalize") && rank == 0)
+		compute(seconds);
 	MPI_Finalize();
+	if (!strcmp(where, "after") || (!strcmp(where, "around") && is_open_mpi()))
+		compute(seconds);
 	return 0;
 }

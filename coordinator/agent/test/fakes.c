@@ -134,8 +134,8 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 
 static json_t *answer_to(const char *phase, unsigned rank)
 {
-	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done", "phase",
-			 phase, "ok", 1, "expected", 1000, "first_ns", 100 + (int)rank, "last_ns",
+	return json_pack("{s:s, s:s, s:b, s:b, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done",
+			 "phase", phase, "ok", 1, "mpi", fake_world->mpi, "expected", 1000, "first_ns", 100 + (int)rank, "last_ns",
 			 200 + (int)rank, "manifest", "feed", "put", 10, "stored", 5);
 }
 
@@ -192,8 +192,8 @@ int restorer_main(int fd, void *arg)
 		if (!strcmp(op, "files") && t->rank == 0)
 			usleep(100000);
 		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
-		     json_pack("{s:s, s:s, s:b, s:I, s:i}", "op", "done", "phase", op, "ok", 1,
-			       "seq", seq, "exit",
+		     json_pack("{s:s, s:s, s:b, s:b, s:I, s:i}", "op", "done", "phase", op, "ok", 1,
+			       "mpi", fake_world->mpi, "seq", seq, "exit",
 			       (int)t->rank == fake_world->finished_rank ? 256 : -1));
 		count_for(op);
 		if (!strcmp(op, "run"))
@@ -289,6 +289,7 @@ void fake_begin(void)
 	fake_agent = calloc(1, sizeof *fake_agent);
 	fake_agent->loop = ev_default_loop(0);
 	fake_agent->step = &fake_step;
+	fake_lasting = (struct lasting){ .released = 1 };
 	fake_agent->lasting = &fake_lasting;
 	fake_agent->links = calloc(1, sizeof *fake_agent->links);
 	fake_agent->links->agent = fake_agent;

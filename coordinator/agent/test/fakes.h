@@ -23,6 +23,7 @@ struct fake_world {
 	int64_t space, memory;
 	int first;
 	int held_writes;
+	bool mpi;                   /* workers and restorers find that their ranks use MPI */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
 	int too_early;              /* ranks let go before all had their files back */

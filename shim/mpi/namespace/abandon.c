@@ -88,11 +88,25 @@ static void unmap(void)
 	}
 }
 
+static int empty_hollow(struct gck_error *err)
+{
+	const struct gck_mpi_range *r =
+		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->hollow;
+
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nhollow; i++) {
+		if (mmap((void *)(uintptr_t)r[i].start, r[i].length, PROT_READ,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			return gck_fail(err, errno, "cannot empty the MPI library's text: %s",
+					strerror(errno));
+	}
+	return 0;
+}
+
 int gck_mpi_ns_abandon(struct gck_error *err)
 {
 	if (gck_mpi_ns_hold(HOLD_MS, err) < 0 || end_threads(err) < 0)
 		return -1;
 	close_fds();
 	unmap();
-	return 0;
+	return empty_hollow(err);
 }

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/environ_slots.h"
+#include "common/launcher.h"
+#include "shim/link.h"
 #include "shim/mpi/namespace/inside.h"
 
 /* Registration caches hear of memory that the program gives back by writing jumps into libc's
@@ -41,11 +44,8 @@ static int set_text(const char *text, struct gck_error *err)
 	return set(name, equals + 1, err);
 }
 
-int gck_mpi_ns_take_environment(struct gck_error *err)
+static int take(struct gck_error *err)
 {
-	if (!gck_mpi_ns.root)
-		return gck_fail(err, EINVAL, "the environment of the MPI library cannot be set: "
-				"it is not loaded");
 	gck_mpi_ns.root->clearenv();
 	for (char **e = environ; e && *e; e++) {
 		if (set_text(*e, err) < 0)
@@ -56,4 +56,45 @@ int gck_mpi_ns_take_environment(struct gck_error *err)
 			return -1;
 	}
 	return 0;
+}
+
+/* ---- what only the launcher tells ----------------------------------------------------------- */
+
+/* MPI_Init found who it is; the program may have taken that out of its environment since. */
+static bool launched;
+
+static bool is_identity(const char *text)
+{
+	return gck_launcher_sets(text) && (!strncmp(text, "PMIX_", 5) || !strncmp(text, "PMI_", 4));
+}
+
+/* After a restart: the new task's. */
+static int take_launchers(struct gck_error *err)
+{
+	const struct gck_shim_state *s = gck_preload_state ? gck_preload_state() : NULL;
+	const char *given = s ? (const char *)(uintptr_t)s->environment : NULL, *entry;
+
+	if (!launched || !given)
+		return 0;
+	for (size_t at = 0; (entry = gck_slots_next(given, s->environment_size, &at, NULL));) {
+		if (gck_launcher_sets(entry) && set_text(entry, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int gck_mpi_ns_take_environment(struct gck_error *err)
+{
+	if (!gck_mpi_ns.root)
+		return gck_fail(err, EINVAL, "the environment of the MPI library cannot be set: "
+				"it is not loaded");
+	launched = false;
+	for (char **e = environ; e && *e; e++)
+		launched |= is_identity(*e);
+	return take(err);
+}
+
+int gck_mpi_ns_load_environment(struct gck_error *err)
+{
+	return take(err) || take_launchers(err) ? -1 : 0;
 }

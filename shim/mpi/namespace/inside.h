@@ -32,12 +32,21 @@ bool gck_mpi_ns_is_own(const char *path);
 /* Path of a file of gpuckpt's that is installed beside this library. */
 int gck_mpi_ns_beside(const char *file, char *path, size_t size, struct gck_error *err);
 
+/* environment.c: of a copy that was just loaded: the program's, and after a restart of a rank that was
+ * launched as one of several what the new task was given, also where the program has unset it. */
+int gck_mpi_ns_load_environment(struct gck_error *err);
+
 /* scope.c: make the real library's symbols (and what it needs) visible to all that is loaded in the
  * namespace later, behind the root object's; undone before the objects are closed. Find: while
  * nothing but the root object is loaded. */
 int gck_mpi_scope_find(struct link_map *root, struct gck_error *err);
 int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err);
 void gck_mpi_scope_restore(void);
+
+/* Of the program's own objects (first: the main program), nothing loaded at run time yet: those that
+ * are mine are searched from here on only for what needs them. Does nothing where the list is not
+ * found. */
+void gck_mpi_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map));
 
 /* Can dlsym look into it? It crashes for objects that were only loaded because others need them. */
 bool gck_mpi_scope_is_searchable(struct link_map *map);
@@ -48,6 +57,9 @@ int gck_mpi_ns_unload(struct gck_error *err);
 /* signals.c: the actions as they were before the copy set any. */
 void gck_mpi_signals_note(void);
 void gck_mpi_signals_put_back(const struct link_map *objects);
+
+/* hollow.c: name in `owned` what an image need not hold of the copy's libraries; while it is held. */
+void gck_mpi_ns_list_hollow(void);
 
 /* objects.c: walking the namespace's list. */
 struct link_map *gck_mpi_ns_objects(void); /* the first: the root object */

@@ -165,7 +165,7 @@ static int load_all(struct gck_mpi_left_out *owned, struct gck_error *err)
 	gck_mpi_ns.root->host = &host;
 	gck_mpi_ns.root->start();
 	note_tables();
-	if (gck_mpi_ns_take_environment(err) < 0)
+	if (gck_mpi_ns_load_environment(err) < 0)
 		return -1;
 	return load_library(err);
 }
@@ -248,11 +248,15 @@ int gck_mpi_ns_hold(int ms, struct gck_error *err)
 		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s was in the loader "
 				"or made a mapping for more than %d ms: it will be tried again",
 				gck_mpi_ns_library(), ms);
+	if (gck_mpi_ns.root)
+		gck_mpi_ns_list_hollow();
 	return 0;
 }
 
 void gck_mpi_ns_release(void)
 {
-	if (gck_mpi_ns.root)
-		gck_mpi_ns.root->release();
+	if (!gck_mpi_ns.root)
+		return;
+	gck_mpi_ns.owned->nhollow = 0;
+	gck_mpi_ns.root->release();
 }

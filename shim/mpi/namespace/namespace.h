@@ -29,7 +29,8 @@ void *gck_mpi_ns_symbol(const char *name);
 void gck_mpi_ns_free(void *p);
 
 /* The copy's environment. Take: what the program's is now (for MPI_Init: the program may have
- * changed it since the load), except where another value would do harm. A load takes it, too. */
+ * changed it since the load), except where another value would do harm. A load takes it, too; after
+ * a restart with who the new task is, if MPI_Init had been told that. */
 int gck_mpi_ns_take_environment(struct gck_error *err);
 
 /* A thread that the copy did not make must be known to its libc before it calls the first function

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
+ * Search lists of the loader.
+ *
  * Every object of a namespace looks symbols up in the first object's search list, then in that of
  * whoever loaded it. The first one here is the root object, which cannot need libmpi.so.40 by name:
  * the loader would choose the file. Open MPI's plugins, however, count on finding libmpi's symbols
  * without needing it. So the root object's list is made longer once the right file is loaded. The
- * list is in the private part of struct link_map: it is found by what it must contain. */
+ * list is in the private part of struct link_map: it is found by what it must contain.
+ *
+ * In the program's own namespace, what was preloaded is taken off the first object's list. */
 #include "config.h"
 
 #include <stdint.h>
@@ -41,6 +45,21 @@ static bool is_array_of(void *p, struct link_map **wanted, unsigned int n)
 		       (long)to.iov_len && !memcmp(found, wanted, to.iov_len);
 }
 
+/* The place of the list of n objects that begins with these. 0: not found. */
+static size_t find_list(struct link_map *map, unsigned int n, struct link_map **firsts,
+			unsigned int nfirsts)
+{
+	size_t at;
+
+	for (at = sizeof(struct link_map); at < SCAN_BYTES; at += sizeof(void *)) {
+		const struct list *list = (const void *)((const char *)map + at);
+
+		if (list->n == n && is_array_of(list->objects, firsts, nfirsts))
+			return at;
+	}
+	return 0;
+}
+
 /* The root object needs libc, and that the loader: its list is all of the namespace. */
 int gck_mpi_scope_find(struct link_map *root, struct gck_error *err)
 {
@@ -49,10 +68,9 @@ int gck_mpi_scope_find(struct link_map *root, struct gck_error *err)
 
 	for (struct link_map *m = root; m && n < FIRST_OBJECTS; m = m->l_next)
 		all[n++] = m;
-	for (offset = sizeof(struct link_map); offset < SCAN_BYTES; offset += sizeof(void *)) {
-		if (list_of(root)->n == n && is_array_of(list_of(root)->objects, all, n))
-			return 0;
-	}
+	offset = find_list(root, n, all, n);
+	if (offset)
+		return 0;
 	return gck_fail(err, ENOTSUP, "this libc's loader keeps the search list of %s in an "
 			"unknown place: MPI programs cannot be checkpointed with it; run with "
 			"mpi=none", root->l_name);
@@ -105,4 +123,35 @@ void gck_mpi_scope_restore(void)
 	free(extended->objects);
 	*extended = original;
 	extended = NULL;
+}
+
+/* All but the vDSO, which alone has a name without a folder. */
+static unsigned int list_all(struct link_map *first, struct link_map *firsts[FIRST_OBJECTS])
+{
+	unsigned int n = 0;
+
+	for (struct link_map *m = first; m; m = m->l_next) {
+		if (m != first && !strchr(m->l_name, '/'))
+			continue;
+		if (n < FIRST_OBJECTS)
+			firsts[n] = m;
+		n++;
+	}
+	return n;
+}
+
+void gck_mpi_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map))
+{
+	struct link_map *firsts[FIRST_OBJECTS];
+	unsigned int n = list_all(first, firsts), to = 0;
+	size_t at = find_list(first, n, firsts, n < FIRST_OBJECTS ? n : FIRST_OBJECTS);
+	struct list *list = (void *)((char *)first + at);
+
+	if (!at)
+		return;
+	for (unsigned int i = 0; i < n; i++) {
+		if (!mine(list->objects[i]))
+			list->objects[to++] = list->objects[i];
+	}
+	list->n = to;
 }

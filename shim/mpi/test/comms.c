@@ -26,6 +26,10 @@ int main(int argc, char **argv)
 	family("persistent collectives", test_persistent);
 	family("pending persistent collectives", test_persistent_pending);
 	family("persistent collectives, freed in some ranks", test_persistent_freed);
+	family("messages that nobody receives", test_lost_messages);
+	family("a large message that nobody receives", test_lost_send);
+	family("nothing is left of what was made and freed", test_nothing_is_left);
+	family("disconnected under persistent requests", test_disconnected_under_requests);
 	family("a root far ahead", test_root_ahead);
 	family("overlapping communicators", test_overlapping);
 	family("ranks behind that need messages", test_messages_needed);

@@ -16,6 +16,7 @@ void test_dist_graph(void);
 void test_intercomm(void);
 void test_hints(void);
 void test_freed_pending(void);
+/* comms_many.c */
 void test_forty(void);
 /* comms_pending.c */
 void test_pending(void);
@@ -28,6 +29,11 @@ void test_complete_in_some(void);
 void test_persistent(void);
 void test_persistent_pending(void);
 void test_persistent_freed(void);
+/* comms_ends.c */
+void test_lost_messages(void);
+void test_lost_send(void);
+void test_nothing_is_left(void);
+void test_disconnected_under_requests(void);
 /* comms_behind.c */
 void test_root_ahead(void);
 void test_overlapping(void);

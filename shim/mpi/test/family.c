@@ -33,15 +33,27 @@ bool restarts(void)
 	       !getenv("GPUCKPT_MPI_TEST_KEEP") && !getenv("EVERY");
 }
 
+static bool has_cycles(void)
+{
+	return getenv("GPUCKPT_MPI_TEST") && !getenv("GPUCKPT_MPI_TEST_MS");
+}
+
 void cycle(void)
 {
 	const char *every = getenv("EVERY");
 	int (*test_cycle)(void) = find_cycle();
 	static int calls;
 
-	if (getenv("GPUCKPT_MPI_TEST") && !getenv("GPUCKPT_MPI_TEST_MS") &&
-	    ++calls % (every ? atoi(every) : 1) == 0)
+	if (has_cycles() && ++calls % (every ? atoi(every) : 1) == 0)
 		CHECK(test_cycle && !test_cycle());
+}
+
+void no_cycle(void)
+{
+	int (*test_cycle)(void) = find_cycle();
+
+	if (has_cycles())
+		CHECK(test_cycle && test_cycle());
 }
 
 void family(const char *name, void (*test)(void))

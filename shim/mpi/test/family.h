@@ -19,6 +19,9 @@ bool restarts(void);
  * in the environment at each n-th call only. Collective. */
 void cycle(void);
 
+/* The same where a checkpoint must be refused, by every rank. */
+void no_cycle(void);
+
 /* Is libgpuckpt-mpi.so there, or the plain library? */
 bool is_standing_in(void);
 

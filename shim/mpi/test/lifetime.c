@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What may be called before MPI_Init and after MPI_Finalize, with and without the stand-in. One
- * rank. `lifetime early`: a call that may not. `lifetime late`, two ranks: one is in MPI_Finalize
+ * What may be called before MPI_Init and after MPI_Finalize, with and without the stand-in, and with
+ * GPUCKPT_MPI_TEST over restarts at each stage of life. One rank. `lifetime early`: a call that may not. `lifetime late`, two ranks: one is in MPI_Finalize
  * while a checkpoint is asked for, and the other is not. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +28,30 @@ static void always_legal(const char *when, int initialized, int finalized)
 	is_int(MPI_Get_library_version(version, &length), MPI_SUCCESS, "the library's version too");
 	ok(!strncmp(version, "Open MPI v4.1", 13), "it is Open MPI 4.1");
 	ok(length >= (int)strlen(version), "and its length is right"); /* Open MPI counts the NUL */
+}
+
+/* A checkpoint and restart in place. */
+static void restart(const char *when)
+{
+	int (*cycle)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "gck_mpi_test_cycle");
+
+	if (getenv("GPUCKPT_MPI_TEST"))
+		ok(cycle && cycle() == 0, "a restart %s", when);
+}
+
+/* MPI_T has a life of its own. */
+static void tools(const char *when, int *initialized)
+{
+	char name[64];
+	int level, rc, n = 0, length = sizeof name;
+
+	if (!*initialized)
+		is_int(MPI_T_init_thread(MPI_THREAD_SINGLE, &level), MPI_SUCCESS, "MPI_T_init_thread");
+	*initialized = 1;
+	ok(MPI_T_cvar_get_num(&n) == MPI_SUCCESS, "MPI_T works %s", when);
+	ok(n > 100, "it has variables");
+	rc = MPI_T_cvar_get_info(0, name, &length, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+	is_int(rc, MPI_SUCCESS, "and tells of them");
 }
 
 static void *other_thread(void *arg)
@@ -57,7 +84,7 @@ static int finalize_late(void)
 int main(int argc, char **argv)
 {
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
-	int level = -1, flag = -1, length, rank = -1;
+	int level = -1, flag = -1, length, rank = -1, tooled = 0;
 	pthread_t thread;
 	double t;
 
@@ -66,10 +93,16 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "late"))
 		return finalize_late();
 	always_legal("before MPI_Init", 0, 0);
+	restart("between load and MPI_Init");
+	tools("before MPI_Init", &tooled);
+	restart("with MPI_T in use");
+	tools("before MPI_Init", &tooled);
+	always_legal("before MPI_Init", 0, 0);
 	is_int(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), MPI_SUCCESS, "MPI_Init_thread");
 	is_int(level, MPI_THREAD_FUNNELED, "gives the level that was asked for");
 	MPI_Query_thread(&level);
 	is_int(level, MPI_THREAD_FUNNELED, "and says so again");
+	restart("between MPI_Init and MPI_Finalize");
 	always_legal("between", 1, 0);
 	MPI_Is_thread_main(&flag);
 	is_int(flag, 1, "the thread that called MPI_Init is the main one");
@@ -83,6 +116,10 @@ int main(int argc, char **argv)
 	ok(MPI_Wtime() >= t, "MPI_Wtime goes on");
 	ok(MPI_Wtick() > 0 && MPI_Wtick() <= 1e-6, "MPI_Wtick is a clock's");
 	is_int(MPI_Finalize(), MPI_SUCCESS, "MPI_Finalize");
-	always_legal("after MPI_Finalize", 1, 1);
+	for (int i = 0; i < 3; i++) {
+		restart("after MPI_Finalize");
+		always_legal("after MPI_Finalize", 1, 1);
+		tools("after MPI_Finalize", &tooled);
+	}
 	return tap_done();
 }

@@ -157,6 +157,11 @@ static void *remap(void *p, size_t had, size_t length)
 	return mremap(p, had, length, MREMAP_MAYMOVE);
 }
 
+static sem_t *open_semaphore(const char *name)
+{
+	return sem_open(name, O_CREAT, 0600, 1);
+}
+
 static int is_space(int c)
 {
 	return isspace(c) != 0;
@@ -177,6 +182,8 @@ __attribute__((visibility("default"))) const struct module module = {
 	.map = map,
 	.remap = remap,
 	.unmap = munmap,
+	.open_semaphore = open_semaphore,
+	.close_semaphore = sem_close,
 	.is_space = is_space,
 	.getenv = getenv,
 	.exit = exit,

@@ -4,6 +4,7 @@
 #define GCK_TEST_MODULE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stddef.h>
 
 enum module_thread { MODULE_PLAIN, MODULE_DETACHED, MODULE_OWN_STACK, MODULE_JOINING };
@@ -24,6 +25,8 @@ struct module {
 	void *(*map)(size_t length);
 	void *(*remap)(void *p, size_t had, size_t length);
 	int (*unmap)(void *p, size_t length);
+	sem_t *(*open_semaphore)(const char *name);
+	int (*close_semaphore)(sem_t *sem);
 	int (*is_space)(int c);
 	char *(*getenv)(const char *name);
 	void (*exit)(int status) __attribute__((noreturn));

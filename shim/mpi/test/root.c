@@ -125,6 +125,23 @@ static void test_ranges(void)
 	munmap(own, page);
 }
 
+/* libc maps it by itself. */
+static void test_semaphore(void)
+{
+	char name[64];
+	sem_t *sem;
+
+	snprintf(name, sizeof name, "/gpuckpt-test-%d", (int)getpid());
+	sem = m->open_semaphore(name);
+	ok(sem != SEM_FAILED && m->open_semaphore(name) == sem, "a named semaphore, opened twice");
+	sem_unlink(name);
+	is_int(listed(sem, 4096), 4096, "is listed");
+	m->close_semaphore(sem);
+	is_int(listed(sem, 4096), 4096, "closed once, too");
+	m->close_semaphore(sem);
+	is_int(listed(sem, 4096), 0, "closed as often as opened it is not");
+}
+
 static void wait_for_threads(int n)
 {
 	struct timespec pause = { .tv_nsec = 1000000 };
@@ -327,6 +344,7 @@ int main(void)
 	test_module();
 	test_fds();
 	test_ranges();
+	test_semaphore();
 	test_threads();
 	test_keys();
 	test_strangers();

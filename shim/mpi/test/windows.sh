@@ -25,4 +25,12 @@ passes "windows of several threads: the stand-in" standin 4 ./mpi_windows_thread
 passes "windows of several threads over checkpoints" \
 	cycles GPUCKPT_MPI_TEST_KEEP=1 GPUCKPT_MPI_TEST_MS=20 ./mpi_windows_threads
 
+left() { # HOW
+	rm -rf "${dir:?}"/*
+	standin 2 env GPUCKPT_MPI_TEST="$dir" GPUCKPT_MPI_TEST_KEEP=1 ./mpi_windows_left "$1"
+}
+
+passes "operations on a rank that knows nothing of a checkpoint" left unknowing
+passes "operations on a rank that has left one" left gone
+
 echo "1..$n"

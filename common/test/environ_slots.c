@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/environ_slots.h"
+
+#include <stdlib.h>
+
+#include "common/test/tap.h"
+
+static const char first[] = "PATH=/bin\0SLURM_NODELIST=n[1-2]\0\0TMPDIR=/tmp/1\0PMIX_RANK=3";
+
+static void walk(void)
+{
+	size_t at = 0, capacity = 0;
+
+	is_str(gck_slots_next(first, sizeof first, &at, &capacity), "PATH=/bin", "the first entry");
+	is_int((long long)capacity, 10, "its slot ends where the next begins");
+	is_str(gck_slots_next(first, sizeof first, &at, &capacity), "SLURM_NODELIST=n[1-2]", "the next");
+	is_int((long long)capacity, 23, "an empty entry is room");
+	gck_slots_next(first, sizeof first, &at, NULL);
+	is_str(gck_slots_next(first, sizeof first, &at, NULL), "PMIX_RANK=3", "the last");
+	ok(!gck_slots_next(first, sizeof first, &at, NULL), "and no more");
+	is_str(gck_slots_find(first, sizeof first, "TMPDIR=/else"), "TMPDIR=/tmp/1", "found by its name");
+	ok(!gck_slots_find(first, sizeof first, "TMP=x"), "a part of a name is no name");
+	ok(!gck_slots_find(first, sizeof first - 1, "PMIX_RANK="), "nor is what is cut off");
+}
+
+static struct gck_slots make(void)
+{
+	struct gck_slots s = {.room = gck_slots_room(first, sizeof first)};
+
+	s.text = calloc(1, s.room);
+	return s;
+}
+
+static void fill(void)
+{
+	static const char second[] = "SLURM_NODELIST=n[1-12]\0PMIX_RANK=11\0TMPDIR=/t\0SLURM_NEW=1";
+	static const char less[] = "SLURM_NODELIST=n1\0PMIX_RANK=1\0SLURM_NEW=1";
+	struct gck_slots s = make();
+	const char *nodes, *rank;
+	char *more;
+
+	ok(s.text && gck_slots_fill(&s, first, sizeof first) == 0, "the launcher's variables are put in");
+	ok(!gck_slots_find(s.text, s.used, "PATH="), "others are not");
+	nodes = gck_slots_find(s.text, s.used, "SLURM_NODELIST=");
+	rank = gck_slots_find(s.text, s.used, "PMIX_RANK=");
+	ok(gck_slots_fill(&s, second, sizeof second) == 0, "another start's as well");
+	is_str(nodes, "SLURM_NODELIST=n[1-12]", "in the same places");
+	is_str(rank, "PMIX_RANK=11", "each");
+	is_str(gck_slots_find(s.text, s.used, "TMPDIR="), "TMPDIR=/t", "a shorter one as well");
+	is_str(gck_slots_find(s.text, s.used, "SLURM_NEW="), "SLURM_NEW=1", "and what is new behind them");
+	ok(gck_slots_fill(&s, less, sizeof less) < 0, "one that is no more is for the caller to see");
+	free(s.text);
+
+	s = make();
+	gck_slots_fill(&s, first, sizeof first);
+	more = calloc(1, 4096);
+	memcpy(more, first, sizeof first);
+	memset(more + sizeof first - 2, '9', 100); /* PMIX_RANK */
+	ok(gck_slots_fill(&s, more, 4096) < 0, "so is one that has outgrown its slot");
+	free(s.text);
+
+	s = make();
+	gck_slots_fill(&s, first, sizeof first);
+	memcpy(more, first, sizeof first);
+	strcpy(more + sizeof first, "SLURM_X=");
+	memset(more + sizeof first + 8, 'x', 2000);
+	ok(gck_slots_fill(&s, more, 4096) < 0, "and a new one without room");
+	free(s.text);
+	free(more);
+}
+
+int main(void)
+{
+	walk();
+	fill();
+	return tap_done();
+}

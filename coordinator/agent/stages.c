@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The stages of a restart on this node: from one to the next when all ranks have done what they were
+ * told, or to its failure. */
+#include "coordinator/agent/stages.h"
+
+#include "common/log.h"
+#include "coordinator/agent/answer.h"
+#include "coordinator/agent/restart.h"
+
+/* The command that the coordinator waits for: what a failure is the answer to. */
+static const char *asked(const struct restart *r)
+{
+	if (r->stage <= STAGE_BUILT)
+		return "build";
+	return r->stage == STAGE_RUNNING || r->run_asked ? "run" : "files";
+}
+
+void restart_fail(struct restart *r, const struct task *t, const struct gck_error *err)
+{
+	if (r->stage == STAGE_FAILED)
+		return;
+	r->why = *err;
+	r->failed_rank = t->rank;
+	gck_fail_in(&r->why, "rank %u on %s", r->failed_rank, r->agent->step->node);
+	gck_warn("restart from commit %u: %s", r->seq, r->why.text);
+	answer_failed(r->agent, r->seq, asked(r), &r->why, &r->failed_rank);
+	r->stage = STAGE_FAILED;
+	ev_timer_stop(r->agent->loop, &r->tick);
+	ev_timer_stop(r->agent->loop, &r->look);
+	ev_timer_stop(r->agent->loop, &r->rebuild);
+}
+
+static bool all_reached(const struct restart *r, enum stage stage)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->ranks[i].reached < stage)
+			return false;
+	return true;
+}
+
+void stages_tell(struct restart *r, void (*tell)(struct returning *))
+{
+	for (size_t i = 0; i < r->n && r->stage != STAGE_FAILED; i++)
+		tell(&r->ranks[i]);
+}
+
+void stages_answer_built(struct restart *r)
+{
+	json_t *exited = json_array();
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->ranks[i].exit >= 0)
+			json_array_append_new(exited, json_pack("{s:I, s:I}", "rank",
+				(json_int_t)r->ranks[i].task->rank, "status", r->ranks[i].exit));
+	json_decref(answer_done(r->agent, r->seq, "build", json_pack("{s:o, s:f}", "exited", exited,
+				"seconds", ev_now(r->agent->loop) - r->began)));
+}
+
+/* Only from here on is the step one that runs: what comes later is answered with GO. */
+static void answer_ran(struct restart *r)
+{
+	r->stage = STAGE_DONE;
+	ev_timer_stop(r->agent->loop, &r->rebuild);
+	agent_open(r->agent);
+	answer_plain(r->agent, r->seq, "run");
+}
+
+void stages_file(struct restart *r)
+{
+	r->stage = STAGE_FILING;
+	r->touched = true;
+	stages_tell(r, returning_files);
+}
+
+void stages_run(struct restart *r)
+{
+	r->stage = STAGE_RUNNING;
+	r->agent->lasting->restored = 1;
+	ev_timer_again(r->agent->loop, &r->rebuild);
+	stages_tell(r, returning_run);
+}
+
+static void filed(struct restart *r)
+{
+	r->stage = STAGE_FILED;
+	if (r->files_asked)
+		answer_plain(r->agent, r->seq, "files");
+	if (r->run_asked)
+		stages_run(r);
+}
+
+void restart_settle(struct restart *r)
+{
+	if (r->stage == STAGE_BUILDING && all_reached(r, STAGE_BUILT)) {
+		r->stage = STAGE_BUILT;
+		ev_timer_stop(r->agent->loop, &r->tick);
+		stages_answer_built(r);
+	} else if (r->stage == STAGE_FILING && all_reached(r, STAGE_FILED)) {
+		filed(r);
+	}
+	if (r->stage == STAGE_RUNNING && all_reached(r, STAGE_DONE))
+		answer_ran(r);
+}
+
+void restart_task_ended(struct restart *r, struct task *t)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, ESRCH, "it ended (status %d) before it was restored", t->status);
+	if (r->stage == STAGE_STARTING)
+		restart_fail(r, t, &err);
+	for (size_t i = 0; i < r->n; i++)
+		if (r->ranks[i].task == t && r->ranks[i].reached < STAGE_DONE)
+			restart_fail(r, t, &err);
+}
+
+/* ---- MPI on its way back --------------------------------------------------------------------- */
+
+/* No restart waits for the rank any more: the step counts as one that runs, and cannot. In an agent
+ * that was started in the restart the coordinator's next word fails, and the job is given back. */
+static void end_half_restored(struct agent *a, const struct task *t, const struct gck_error *why)
+{
+	struct gck_error err = *why;
+
+	gck_fail_in(&err, "rank %u on %s: its MPI was not brought back", t->rank, a->step->node);
+	gck_warn("%s", err.text);
+	if (a->lasting->released)
+		agent_end_ranks(a, err.text, true);
+}
+
+void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_error *why)
+{
+	struct restart *r = a->restart;
+
+	if (why && (!r || r->stage == STAGE_DONE)) {
+		end_half_restored(a, t, why);
+		return;
+	}
+	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++) {
+		if (r->ranks[i].task != t)
+			continue;
+		if (why)
+			restart_fail(r, t, why);
+		else
+			returning_rebuilt(&r->ranks[i]);
+	}
+	if (r)
+		restart_settle(r);
+}
+
+/* MPI comes back in all ranks together: what keeps one keeps all. */
+void stages_on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct restart *r = w->data;
+	struct gck_error err = { 0 };
+
+	(void)loop;
+	(void)events;
+	for (size_t i = 0; i < r->n && r->stage == STAGE_RUNNING; i++) {
+		if (r->ranks[i].reached == STAGE_DONE || !r->ranks[i].mpi)
+			continue;
+		gck_fail(&err, ETIMEDOUT, "its MPI did not come back within %.0f s: if MPI_Init "
+			 "takes so long here, give a longer timeout=", w->repeat);
+		restart_fail(r, r->ranks[i].task, &err);
+	}
+}

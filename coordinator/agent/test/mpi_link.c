@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The agent's end of MPI threads' links: what they say is data from outside. */
+#include "config.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/test/threads.h"
+
+static const struct mpi_link *link_of(unsigned rank)
+{
+	return fake_agent->tasks.v[rank]->mpi;
+}
+
+/* Rank 1's link does not outlive this packet. */
+static void breaks(struct gck_link_mpi m, size_t size, const char *name)
+{
+	threads_begin();
+	thread_send(1, &m, size);
+	fake_run(0.1);
+	ok(!link_of(1) && link_of(0), "%s ends its link, and no other", name);
+	threads_end();
+}
+
+static void rules(void)
+{
+	const struct gck_link_mpi text = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
+	struct gck_link_mpi m = text;
+
+	breaks(m, HEAD - 1, "a packet without a whole head");
+	breaks(m, HEAD, "a piece of nothing");
+	breaks(m, HEAD + 9, "more than was announced");
+	m.offset = 4;
+	breaks(m, HEAD + 4, "a message that begins in its middle");
+	m = text;
+	m.total = UINT32_MAX;
+	breaks(m, HEAD + 8, "a message of 4 GiB");
+	m = text;
+	m.type = 99;
+	breaks(m, HEAD + 8, "a type that is not known");
+	m.type = GCK_LINK_MPI_QUIESCE;
+	breaks(m, HEAD + 8, "an agent's own word");
+}
+
+static void pieces(void)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
+
+	threads_begin();
+	memcpy(m.data, "a\0b", 4);
+	thread_send(1, &m, HEAD + 4);
+	m.offset = 4;
+	memcpy(m.data, "c\0\0", 4);
+	thread_send(1, &m, HEAD + 4);
+	fake_run(0.1);
+	is_str(packet_text(json_array_get(link_of(1)->items, 0), "remedy", ""), "c",
+	       "a message in two pieces");
+	m.offset = 0;
+	thread_send(1, &m, HEAD + 4);
+	m.offset = 5;
+	thread_send(1, &m, HEAD + 3);
+	fake_run(0.1);
+	ok(!link_of(1), "a gap between pieces ends the link");
+	threads_end();
+
+	threads_begin();
+	m.offset = 0;
+	thread_send(1, &m, HEAD + 4);
+	m.offset = 4;
+	m.type = GCK_LINK_MPI_READY;
+	thread_send(1, &m, HEAD + 4);
+	fake_run(0.1);
+	ok(!link_of(1), "and so does another message within one");
+	threads_end();
+}
+
+static void items(void)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_MPI_ITEM, .total = 6 };
+	int unended;
+
+	threads_begin();
+	memcpy(m.data, "window", 6);
+	thread_send(1, &m, HEAD + 6);
+	fake_run(0.1);
+	unended = (int)json_array_size(link_of(1)->items);
+	is_int(unended, 0, "an item whose strings do not end is none");
+	memcpy(m.data, "a\0b\0c", 6);
+	for (int i = 0; i < 100; i++)
+		thread_send(1, &m, HEAD + 6);
+	fake_run(0.2);
+	is_int((long long)json_array_size(link_of(1)->items), 64, "so many are kept");
+	thread_say(1, GCK_LINK_MPI_LOOKED, 0, 0, 0);
+	fake_run(0.1);
+	ok(link_of(1)->looked && !mpi_looked(fake_agent), "one rank has said all");
+	mpi_look(fake_agent);
+	ok(!link_of(1)->looked && !json_array_size(link_of(1)->items), "and is asked anew");
+	is_int(thread_heard(1, GCK_LINK_MPI_LOOK), 1, "over its link");
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		thread_say(i, GCK_LINK_MPI_LOOKED, 0, 0, 0);
+	fake_run(0.1);
+	ok(mpi_looked(fake_agent), "all have");
+	threads_end();
+}
+
+static void counts(void)
+{
+	bool pmix;
+
+	threads_begin();
+	is_int(mpi_count(fake_agent, &pmix), FAKE_RANKS, "ranks with MPI");
+	ok(!pmix, "one cannot use PMIx: none does");
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		fake_agent->tasks.v[i]->mpi->hello.pmix = 1;
+	mpi_count(fake_agent, &pmix);
+	ok(pmix, "all can");
+	fake_agent->tasks.v[2]->mpi->hello.size = 2;
+	mpi_count(fake_agent, &pmix);
+	ok(!pmix, "one has another world: its fence would be another");
+	thread_say(1, GCK_LINK_MPI_BYE, 0, 0, 0);
+	fake_run(0.1);
+	is_int(mpi_count(fake_agent, &pmix), FAKE_RANKS - 1, "MPI_Finalize: one less");
+	threads_end();
+}
+
+/* Words of all ranks are large: who does not take them must not fill the agent. */
+static void does_not_listen(void)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_MPI_GO, .seq = 7 };
+	size_t size = 60u << 20;
+	void *words = calloc(1, size);
+
+	threads_begin();
+	for (int i = 0; i < 6 && link_of(1); i++)
+		mpi_send(fake_agent->tasks.v[1]->mpi, &m, words, size);
+	fake_run(0.1);
+	ok(!link_of(1), "a rank that takes nothing loses its link");
+	threads_end();
+
+	threads_begin();
+	mpi_send(fake_agent->tasks.v[1]->mpi, &m, words, 1u << 20);
+	for (int i = 0; i < 100 && fake_agent->tasks.v[1]->mpi->queued; i++) {
+		thread_heard(1, 0);
+		fake_run(0.01);
+	}
+	ok(link_of(1) && !link_of(1)->queued, "one that is slow is waited for");
+	threads_end();
+	free(words);
+}
+
+static void no_rank(void)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_MPI_HELLO };
+	char byte;
+	int sv[2];
+
+	threads_begin();
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		abort();
+	mpi_adopt(fake_agent, sv[0], getpid(), &m, HEAD);
+	is_int(recv(sv[1], &byte, 1, MSG_DONTWAIT), 0, "a process that is no rank is not taken");
+	close(sv[1]);
+	threads_end();
+}
+
+int main(void)
+{
+	rules();
+	pieces();
+	items();
+	counts();
+	does_not_listen();
+	no_rank();
+	return tap_done();
+}

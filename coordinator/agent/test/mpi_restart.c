@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A restart on one node whose ranks have MPI: it is over when their MPI threads say that MPI is back. */
+#include "config.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "common/test/tap.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/restart.h"
+#include "coordinator/agent/test/threads.h"
+
+static void not_rebuilt(void)
+{
+	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
+
+	threads_begin();
+	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
+	fake_run(0.1);
+	ok(!fake_ended, "MPI is back in a rank: the step runs");
+	thread_connect(1, 1);
+	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
+	fake_run(0.1);
+	ok(fake_ended, "it is not, and the restart is over or not known: the ranks are ended");
+	threads_end();
+
+	threads_begin();
+	fake_agent->gate = GATE_WAIT;
+	restart_offered(fake_agent, welcome);
+	fake_command("build", NULL);
+	fake_await("done", "build", 2);
+	fake_command("run", NULL);
+	fake_await("done", "run", 2);
+	fake_ended = false;
+	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
+	fake_run(0.1);
+	ok(fake_ended, "the same after a restart that seemed done");
+	json_decref(welcome);
+	threads_end();
+}
+
+/* A restart whose ranks run, and have yet to say that MPI is back. */
+static void restart(unsigned timeout_ms)
+{
+	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
+
+	fake_begin();
+	((struct step *)fake_agent->step)->options.timeout_ms = timeout_ms;
+	fake_agent->gate = GATE_WAIT;
+	fake_agent->lasting->released = 0;
+	fake_world->mpi = true;
+	restart_offered(fake_agent, welcome);
+	fake_command("build", NULL);
+	fake_await("done", "build", 2);
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		thread_connect(i, 1);
+	fake_command("run", NULL);
+	ok(!fake_await("done", "run", 0.5) && !fake_opened, "ranks run, and MPI is not back");
+	json_decref(welcome);
+}
+
+static void comes_back(void)
+{
+	restart(5000);
+	thread_say(0, GCK_LINK_MPI_REBUILT, 0, 0, 0);
+	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
+	ok(!fake_await("done", "run", 0.3), "in two of three it is");
+	thread_connect(2, 0);
+	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened,
+	   "and in the third, which says so on another link: the step runs");
+	threads_end();
+
+	restart(5000);
+	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
+	ok(answer_says(fake_await("done", "run", 0.5), "rank 1"), "one cannot: that is the answer");
+	ok(!fake_ended && !fake_opened, "and its ranks wait for the job to be given back");
+	threads_end();
+
+	restart(1000);
+	ok(answer_says(fake_await("done", "run", 1), "timeout="), "none comes in time: nor is it awaited");
+	threads_end();
+}
+
+/* The agent before this one let the ranks go, and died. */
+static void started_in_restart(void)
+{
+	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
+	const json_t *m;
+
+	threads_begin();
+	fake_agent->gate = GATE_WAIT;
+	fake_agent->lasting->released = 0;
+	fake_agent->lasting->restored = 1;
+	thread_connect(1, 1);
+	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
+	fake_run(0.1);
+	ok(!fake_ended, "MPI is not back in a rank: the job is given back before the ranks end");
+	restart_offered(fake_agent, welcome);
+	fake_command("run", NULL);
+	ok(answer_says(fake_await("done", "run", 1), "not built"), "an agent that knows no restart: no run");
+	fake_command("build", NULL);
+	m = fake_await("done", "build", 1);
+	ok(answer_says(m, "let go"), "nor are ranks that run built again");
+	is_int(fake_world->builds, 0, "by nobody");
+	fake_command("fallback", json_pack("{s:i}", "seq", 0));
+	ok(fake_ended, "they are ended when the coordinator says so");
+	json_decref(welcome);
+	threads_end();
+}
+
+int main(void)
+{
+	comes_back();
+	not_rebuilt();
+	started_in_restart();
+	return tap_done();
+}

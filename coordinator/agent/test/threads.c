@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI threads of the fake ranks. */
+#include "config.h"
+
+#include "coordinator/agent/test/threads.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "coordinator/agent/packet.h"
+
+int threads[FAKE_RANKS];
+
+bool answer_says(const json_t *answer, const char *text)
+{
+	const char *error = packet_text(answer, "error", "");
+
+	if (answer && !packet_bool(answer, "ok") && strstr(error, text))
+		return true;
+	printf("# the error is \"%s\"\n", error);
+	return false;
+}
+
+static struct gck_link_mpi hello(unsigned rank, uint32_t restored, bool outside)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_MPI_HELLO,
+				  .total = sizeof(struct gck_link_mpi_hello) };
+
+	m.hello = (struct gck_link_mpi_hello){ .version = GCK_LINK_VERSION, .restored = restored,
+					       .rank = rank, .size = outside ? 0 : FAKE_RANKS,
+					       .outside = outside };
+	return m;
+}
+
+void thread_connect(unsigned rank, uint32_t restored)
+{
+	struct gck_link_mpi m = hello(rank, restored, false);
+	int sv[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		abort();
+	threads[rank] = sv[1];
+	mpi_adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
+}
+
+void thread_outside(unsigned rank)
+{
+	struct gck_link_mpi m = hello(rank, 0, true);
+
+	thread_send(rank, &m, HEAD + m.total);
+}
+
+void threads_begin(void)
+{
+	fake_begin();
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		thread_connect(i, 0);
+}
+
+void threads_end(void)
+{
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		close(threads[i]);
+	fake_run(0.05);
+	fake_end();
+}
+
+void thread_send(unsigned rank, const struct gck_link_mpi *m, size_t size)
+{
+	while (send(threads[rank], m, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		fake_run(0.01);
+}
+
+void thread_say(unsigned rank, uint32_t type, uint32_t round, uint32_t value, size_t size)
+{
+	static struct gck_link_mpi m;
+	size_t at = 0;
+
+	do {
+		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
+
+		m = (struct gck_link_mpi){ .type = type, .seq = 7, .round = round, .value = value,
+					   .total = (uint32_t)size, .offset = (uint32_t)at };
+		thread_send(rank, &m, HEAD + n);
+		at += n;
+	} while (at < size);
+}
+
+int thread_heard(unsigned rank, uint32_t type)
+{
+	static struct gck_link_mpi m;
+	int n = 0;
+
+	while (recv(threads[rank], &m, sizeof m, MSG_DONTWAIT) > 0)
+		n += m.type == type;
+	return n;
+}

@@ -1,0 +1,442 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What MPI ranks must survive: rank, agent, coordinator, slurmstepd (PMIx's server) and node killed
+# or stopped while MPI is brought to rest and while it comes back; ranks that compute, come late or
+# are through with MPI. A checkpoint that cannot be had is given up in time, by name; the job goes on
+# or starts again, and its answers are those of an uninterrupted run. Needs a build with
+# --enable-faults.
+#   mpi_faults.sh [CASE[:POINT,...]]...     (common/fault.h, without GCK_FAULT_MPI_)
+# Without cases a selection; GPUCKPT_LONG=1: all of them, at every point.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" ||
+	{ echo "1..0 # SKIP a build without --enable-faults"; exit 0; }
+
+ring=$(CC=mpicc program ring)
+top_dir=$(work_dir)
+limit=25 # seconds for any create, whatever is wrong: the time limits below and what they add
+job='' creating='' left=''
+
+# ---- jobs: four ranks on two nodes
+
+# submit_ring NAME OPTION-VALUE RANKS STEPS [RING-ARGS...]: sets $job, $dir
+submit_ring()
+{
+	name=$1 options=$2
+	dir=$top_dir/${1//[^a-z0-9]/-}
+	mkdir -p "$dir/faults"
+	chown -R --reference="$top_dir" "$dir"
+	root scancel -u alice
+	all_idle || nodes_back
+	job=$(submit "$dir" -N2 -n"$3" <<-END
+		#!/bin/bash
+		export OMPI_MCA_mpi_yield_when_idle=1 GPUCKPT_FAULT=$dir/faults RING_UNTIL=$dir/enough
+		srun --mpi=pmix --gpu-ckpt${2:+=$2} $ring $4 2000 ${*:5} >answers
+	END
+	)
+	left=''
+	wait_ready "$job" 40 || report 1 "$name: the step comes under gpuckpt's care"
+}
+
+# begin NAME OPTION-VALUE [POINT]: a ring that runs until it is told; the one of the case before goes
+# on where it has these options and is well, and where PMIx was given up, as ranks do that left a fence
+# unfinished, the point is no fence.
+begin()
+{
+	if [[ -n $job && ! -e $dir/enough && $options = "$2" && ${3-}$left != FENCEleft ]] &&
+		wait_for 10 ready "$job"; then
+		name=$1
+	else
+		[[ -z $job ]] || answers
+		submit_ring "$1" "$2" 4 1000000
+		check "$name: its ranks talk" wait_for 20 further 0
+	fi
+	where
+}
+
+where()
+{
+	node=$(job_nodes "$job" | head -n 1)
+	other=$(job_nodes "$job" | tail -n 1)
+}
+
+progress() { sed -n 's/^step //p' "$dir/out" | tail -n 1; }
+further() { [[ $(progress) -gt $1 ]]; }
+goes_on() { check "$name: the ranks go on" wait_for 20 further "$(progress)"; }
+
+on() { root -n "${1#n}" "${@:2}"; }
+
+# The job is told that it is enough, ends, and is compared
+answers()
+{
+	touch "$dir/enough"
+	check "$name: the job ends" wait_job "$job" COMPLETED 60 ||
+		diag "$(tail -n 20 "$dir/out")"$'\n'"$(query "$job" .)"
+	is "$(sort "$dir/answers")" "$(want)" "$name: with the answers of an uninterrupted run"
+	job=''
+}
+
+want()
+{
+	local ranks steps
+	read -r _ _ ranks _ _ steps <"$dir/answers"
+	"$ring" want "${ranks%:}" "$steps"
+}
+
+# ---- faults to order
+
+arm() { touch "$dir/faults/$1.MPI_$2"; }
+went_off() { ! test -e "$dir/faults/$1.MPI_$2"; }
+holds() { test -e "$dir/faults/held.MPI_$1"; }
+let_go() { rm -f "$dir"/faults/*; }
+
+# in_time CMD...: CMD must end by itself
+in_time() { timeout "$limit" "$cluster" exec -u alice "$@"; }
+
+create() { check "$name: ${1-create}" in_time gpuckpt create "$job"; }
+
+start_create()
+{
+	in_time gpuckpt create "$job" >"$dir/create" 2>&1 &
+	creating=$!
+}
+
+# passes KIND POINT: the fault went off; a create may be over without that, and another is made
+passes()
+{
+	$1 "$2" && return
+	kill -0 "$creating" 2>/dev/null || start_create
+	return 1
+}
+is_killed() { went_off kill "$1"; }
+
+# create_in POINT: a create of which one rank is held there. create_killing POINT: is killed there.
+create_in()
+{
+	arm hold "$1"
+	left=left
+	start_create
+	wait_for 20 passes holds "$1" || report 1 "$name: no rank came to $1: $(query "$job" .)"
+}
+
+create_killing()
+{
+	arm kill "$1"
+	start_create
+	wait_for 20 passes is_killed "$1" || report 1 "$name: no rank came to $1: $(query "$job" .)"
+}
+
+# not_created REGEX TEXT: the create that was begun, or one now, fails, in time, and says why
+not_created()
+{
+	local status=0
+	[[ -n $creating ]] || start_create
+	wait "$creating" || status=$?
+	creating=''
+	[[ $status -ne 0 && $status -ne 124 && $(cat "$dir/create") =~ $1 ]]
+	report $? "$name: $2" || diag "status $status: $(cat "$dir/create")"
+}
+
+# ---- restarts
+
+# requeue [TIMES]: and it is started again, so many times in all
+requeue()
+{
+	local before
+	before=$(job_restarts "$job")
+	root scontrol requeue "$job"
+	started_again $((before + ${1-1}))
+}
+
+started_again()
+{
+	check "$name: the job is started again" wait_for 100 job_restarted "$job" "$1"
+	left=''
+	where
+}
+
+back()
+{
+	check "$name: its ranks come back" wait_ready "$job" 60
+	goes_on
+}
+
+# ---- quiesce, taking in of messages
+
+rank_killed()
+{
+	local point
+	for point; do
+		begin "rank killed, $point" hold=4s,timeout=10s "$point"
+		create
+		create_killing "$point"
+		not_created . "a create tells that it failed"
+		not_created "without MPI_Finalize|past MPI_Finalize, or has ended" "the next one says why"
+		requeue
+		back
+	done
+}
+
+agent_killed()
+{
+	local point
+	for point; do
+		begin "agent killed, $point" hold=4s,timeout=10s "$point"
+		create_in "$point"
+		on "$node" pkill -KILL --newest -x gpuckpt-agent
+		sleep 0.3
+		let_go
+		not_created . "create tells that it failed"
+		check "$name: it comes back" wait_ready "$job" 20
+		goes_on
+		create "the next create succeeds"
+	done
+}
+
+# Nobody starts it again; or it is there and does nothing.
+agent_lost()
+{
+	begin "whole agent killed" hold=4s,timeout=5s FENCE
+	create_in FENCE
+	on "$other" pkill -KILL -x gpuckpt-agent
+	let_go
+	not_created . "create tells that it failed"
+	goes_on
+	not_created agent "so does the next, by name"
+	answers
+
+	begin "agent stopped" hold=4s,timeout=10s FENCE
+	create_in FENCE
+	on "$other" pkill -STOP -x gpuckpt-agent
+	let_go
+	not_created . "create tells that it failed"
+	goes_on
+	on "$other" pkill -CONT -x gpuckpt-agent
+	check "$name: it is there again" wait_ready "$job" 30
+	create "the next create succeeds"
+}
+
+coordinator_killed()
+{
+	local point
+	for point; do
+		begin "coordinator killed, $point" hold=4s,timeout=10s "$point"
+		create_in "$point"
+		"$cluster" kill gpuckptd
+		let_go
+		not_created . "create tells that it failed"
+		goes_on
+		"$cluster" start gpuckptd
+		check "$name: the step is known again" wait_ready "$job" 30
+		create "the next create succeeds"
+	done
+}
+
+# It must not be taken before tasks can be started there.
+node_again()
+{
+	"$cluster" node-start "${1#n}"
+	check "$name: the node can be used again" wait_for 60 root srun -Q --immediate=5 -w "$1" -N1 true
+}
+
+node_killed()
+{
+	local point before killed
+	for point; do
+		begin "node killed, $point" hold=4s,timeout=10s "$point"
+		create
+		before=$(job_restarts "$job") killed=$other
+		create_in "$point"
+		"$cluster" node-kill "${killed#n}"
+		let_go
+		not_created . "a create tells that it failed"
+		started_again $((before + 1))
+		back
+		node_again "$killed"
+	done
+}
+
+# PMIx's server dies with it.
+slurmstepd_killed()
+{
+	begin "slurmstepd killed" hold=4s,timeout=10s FENCE
+	create
+	create_in FENCE
+	on "$other" pkill -KILL -f "slurmstepd: \[$job\.0\]"
+	let_go
+	not_created . "a create tells that it failed"
+	gone() { ! on "$other" pgrep -x ring; }
+	check "$name: its ranks do not run on as orphans" wait_for 30 gone
+	requeue
+	back
+}
+
+# ---- MPI on its way back
+
+# A rank is held there in the restart.
+restart_in()
+{
+	create
+	arm hold "$1"
+	requeue
+	check "$name: a rank is held there" wait_for 40 holds "$1"
+}
+
+# Not at RESTORED and LOADED unless asked for: PMIx 4.2.2's server, in slurmstepd, may wait for ever at
+# its end for a lock when ranks die while they connect to it, and the step's next start on the node
+# then fails in Slurm ("Cannot bind() UNIX socket stepd.slurm.pmix.*").
+rebuild_rank_killed()
+{
+	local point
+	for point; do
+		begin "rank killed while MPI comes back, $point" hold=4s,timeout=10s
+		create
+		arm kill "$point"
+		requeue 2
+		check "$name: the fault went off" is_killed "$point"
+		back
+	done
+}
+
+rebuild_agent_killed()
+{
+	local point before
+	for point; do
+		begin "agent killed while MPI comes back, $point" hold=4s,timeout=10s
+		restart_in "$point"
+		before=$(job_restarts "$job")
+		on "$node" pkill -KILL --newest -x gpuckpt-agent
+		on "$other" pkill -KILL --newest -x gpuckpt-agent
+		let_go
+		started_again $((before + 1))
+		back
+	done
+}
+
+# Without one the ranks are as any others without one: they run.
+rebuild_agent_lost()
+{
+	begin "whole agent killed while MPI comes back" hold=4s,timeout=10s
+	restart_in INITIALIZED
+	on "$node" pkill -KILL -x gpuckpt-agent
+	let_go
+	goes_on
+	not_created agent "a create says that it is missing"
+	answers
+}
+
+rebuild_coordinator_killed()
+{
+	local point
+	for point; do
+		begin "coordinator killed while MPI comes back, $point" hold=4s,timeout=10s
+		restart_in "$point"
+		"$cluster" kill gpuckptd
+		let_go
+		sleep 1
+		"$cluster" start gpuckptd
+		back
+		create "create after it"
+	done
+}
+
+rebuild_node_killed()
+{
+	local before killed
+	begin "node killed while MPI comes back" hold=4s,timeout=10s
+	restart_in INITIALIZED
+	before=$(job_restarts "$job") killed=$other
+	"$cluster" node-kill "${killed#n}"
+	let_go
+	started_again $((before + 1))
+	back
+	node_again "$killed"
+}
+
+rebuild_hangs()
+{
+	local before
+	begin "a rank hangs while MPI comes back" hold=4s,timeout=10s
+	restart_in INITIALIZED
+	before=$(job_restarts "$job")
+	started_again $((before + 1))
+	let_go
+	back
+}
+
+# ---- ranks that are not where others want them
+
+computes()
+{
+	# Rank 1 waits in a receive: nothing is owed.
+	submit_ring "a rank computes, nothing is owed" hold=4s 2 400 200 8
+	check "$name: it computes" wait_for 20 further 99
+	sleep 2
+	create
+	create "again"
+	requeue
+	answers
+
+	# Of four, rank 3 waits in a collective operation.
+	submit_ring "a rank computes, others wait in a collective" hold=3s 4 1000 200 10
+	check "$name: it computes" wait_for 20 further 99
+	sleep 2
+	not_created "rank 0.*computes" "a create is given up, and names it"
+	check "$name: it goes on" wait_for 20 further 200
+	create "the next create succeeds"
+	answers
+}
+
+comes_late()
+{
+	submit_ring "a rank comes late to MPI_Init" hold=3s 4 1000 init 9
+	not_created "rank [0-9].*MPI_Init" "a create is given up, and says so"
+	check "$name: it goes on" wait_for 30 further 100
+	create "the next create succeeds"
+	answers
+
+	submit_ring "a rank comes late to MPI_Finalize" hold=3s 4 200 finalize 9
+	check "$name: the others wait there" wait_for 20 further 99
+	sleep 2
+	not_created "rank [0-9].*MPI_Finalize" "a create is given up, and says so"
+	answers
+}
+
+# ---- what users do
+
+at_once()
+{
+	local i pids=()
+	begin "two creates at once" hold=4s,timeout=10s
+	for i in 1 2; do
+		in_time gpuckpt create "$job" >"$dir/create.$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in 1 2; do
+		wait "${pids[i - 1]}"
+		report $? "$name: create $i succeeds" || diag "$(cat "$dir/create.$i")"
+	done
+}
+
+all_rounds=ROUND,READY,FENCE,BRING_ON,SAVE,QUIESCED
+if [[ $# -gt 0 ]]; then
+	cases=("$@")
+elif [[ -n ${GPUCKPT_LONG-} ]]; then
+	cases=(at_once "agent_killed:$all_rounds" "coordinator_killed:$all_rounds"
+		"rank_killed:$all_rounds" "rebuild_rank_killed:INITIALIZED,REBUILT"
+		"rebuild_agent_killed:INITIALIZED,REBUILT"
+		"rebuild_coordinator_killed:RESTORED,LOADED,INITIALIZED,REBUILT"
+		rebuild_hangs "node_killed:FENCE,BRING_ON,QUIESCED" rebuild_node_killed
+		slurmstepd_killed rebuild_agent_lost agent_lost computes comes_late)
+else
+	cases=(agent_killed:FENCE coordinator_killed:QUIESCED rank_killed:BRING_ON
+		rebuild_rank_killed:INITIALIZED rebuild_agent_killed:REBUILT node_killed:FENCE)
+fi
+for each in "${cases[@]}"; do
+	points=${each#"${each%%:*}"}
+	# shellcheck disable=SC2046 # a list
+	"${each%%:*}" $(tr , ' ' <<<"${points#:}")
+done
+[[ -z $job ]] || answers
+finish

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Random MPI programs on 4 ranks, checkpointed every 50 ms while they run (their library lives on:
+# restarts are test/cluster/mpi_traffic.sh's): the digests are those of Open MPI as it is. In C, with
+# threads, and in Fortran. A few seeds; thousands with GPUCKPT_LONG=1, from GPUCKPT_SEED on. Runs in
+# the build folder.
+. "${srcdir:-.}/shim/mpi/test/lib.sh"
+top=$(cd "${srcdir:-.}" && pwd)
+batch=5 batches=1
+[ -z "${GPUCKPT_LONG-}" ] || batch=50 batches=20
+first=${GPUCKPT_SEED-1}
+export OMPI_MCA_osc=pt2pt # Open MPI 4.1's other ways are wrong within one node
+tmp=$(mktemp -d -p /dev/shm) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# Each message of a program goes into its digest, and what is wrong ends it.
+digests() { # NAME COMMAND...: the same plainly, and with checkpoints, of which there are some
+	name=$1
+	shift
+	mkdir "$tmp/cycle" "$tmp/files"
+	plain 4 "$@" >"$tmp/want" 2>&1
+	GPUCKPT_MPI_TEST=$tmp/cycle GPUCKPT_MPI_TEST_MS=50 GPUCKPT_MPI_TEST_KEEP=1 \
+		standin 4 "$@" >"$tmp/got" 2>&1
+	# words are told in files that are numbered: a checkpoint takes two rounds of them at least
+	rounds=$(find "$tmp/cycle" -name '[0-9]*.0' -printf '%f\n' | sed 's/\..*//' | sort -n | tail -n 1)
+	[ -s "$tmp/want" ] && cmp -s "$tmp/want" "$tmp/got" && [ "${rounds:-0}" -ge 4 ]
+	result=$?
+	check $result "$name, ${rounds:-0} rounds of checkpoints"
+	[ $result -eq 0 ] || diff "$tmp/want" "$tmp/got" | head -n 40 | sed 's/^/# /'
+	rm -rf "$tmp/cycle" "$tmp/files"
+}
+
+fortran() { # WAY: as in test/mpi/fortran/way.h
+	mkdir "$tmp/$1"
+	(cd "$tmp/$1" && for part in plan types messages collectives objects storage traffic; do
+		mpifort -c -O1 -cpp "-D$1" -fallow-argument-mismatch -w "$top/test/mpi/fortran/$part.F90"
+	done && mpifort -o traffic ./*.o) >"$tmp/log" 2>&1 || sed 's/^/# /' "$tmp/log"
+}
+
+while [ $batches -gt 0 ]; do
+	digests "seeds from $first" ./traffic --seed="$first" --seeds=$batch --pause=2000 --scratch="$tmp/files"
+	digests "seeds from $first, threads" ./traffic --seed="$first" --seeds=$batch --threads=3 --pause=2000
+	first=$((first + batch))
+	batches=$((batches - 1))
+done
+if command -v mpifort >/dev/null; then
+	library=$library:$PWD/libgpuckpt-mpi-fortran.so
+	for way in MPIFH USEMPI USEMPIF08; do
+		fortran $way
+		digests "$way, seeds from $first" "$tmp/$way/traffic" "$first" $batch 200 2000 "$tmp/files"
+	done
+fi
+echo "1..$n"
