@@ -69,6 +69,7 @@ static void test_good(void)
 	good("mpi=none", "mpi=none");
 	good("mpi=openmpi", "mpi=openmpi");
 	good("cuda=none", "cuda=none");
+	good("cuda=auto", "cuda=auto");
 	good("cuda=nvidia", "cuda=nvidia");
 	good("files=64M", "files=67108864");
 	good("files=0", "files=0");
@@ -130,7 +131,7 @@ static void test_other(void)
 	ok(gck_options_format(&o, small, sizeof small, &err) == -1 && err.code == ENOSPC,
 	   "format: %s", err.text);
 	is_str(gck_options_key(0), "interval", "the first key");
-	ok(!gck_options_key(14) && gck_options_key(13), "there are 14 keys");
+	ok(!gck_options_key(15) && gck_options_key(14), "there are 15 keys");
 }
 
 int main(void)
