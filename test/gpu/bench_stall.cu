@@ -12,8 +12,8 @@
 #define ROUNDS 3
 #define DRIVER_MOST 32
 #define SNAPSHOT_SLAB (2 * GIB)
-#define COPIERS 8
-#define SLOT (8 * MIB)
+#define COPIERS 16
+#define SLOT (4 * MIB)
 #define PCIE_LIMIT 50.0 /* GB/s, of the issue */
 
 static double owned; /* GiB that the driver copies itself, without any data of ours */

@@ -5,16 +5,6 @@
 #define SLAB (64 * MIB)
 #define COUNT 8
 
-static bool two_devices(void)
-{
-	int devices;
-
-	MUST(cudaGetDeviceCount(&devices));
-	if (devices < 2)
-		printf("#   there is one device: nothing to see\n");
-	return devices > 1;
-}
-
 __global__ static void add(unsigned *p, size_t n, unsigned k)
 {
 	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
@@ -36,8 +26,6 @@ static void shared_slabs(void)
 	double start, away, back;
 	unsigned last;
 
-	if (!two_devices())
-		return;
 	MUST(cudaSetDevice(1));
 	MUST(cudaFree(NULL)); /* its context */
 	MUST(cudaSetDevice(0));
@@ -67,8 +55,6 @@ static void peer_copies(void)
 	struct gpu_self self = {true};
 	unsigned *here, *there, v = 0;
 
-	if (!two_devices())
-		return;
 	MUST(cudaMalloc(&here, MIB));
 	MUST(cudaMemset(here, 3, MIB));
 	MUST(cudaDeviceEnablePeerAccess(1, 0));
