@@ -244,7 +244,8 @@ int main(int argc, char **argv)
 		with_slabs |= !strcmp(argv[i], "slabs");
 		with_managed |= !strcmp(argv[i], "managed");
 	}
-	if (!rounds || !dlopen(getenv("GPUCKPT_SELF_LIBRARY"), RTLD_NOW))
+	if (!rounds || (getenv("GPUCKPT_SELF_LIBRARY") &&
+			!dlopen(getenv("GPUCKPT_SELF_LIBRARY"), RTLD_NOW)))
 		return 2;
 	gpu_init();
 	begin();
