@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A CUDA program through checkpoints and restarts: alone; then as a rank that has itself checkpointed
+ * by the driver, is captured, killed, and restored in a new process, where it restores its CUDA state
+ * itself. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS PROGRAM [ARGUMENT...]`:
+ * by the stand-in's CUDA thread, or by self.c's. GPUCKPT_TEST_PRELOAD is what is preloaded. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/test/cuda_link.h"
+#include "shim/test/restore_lineage.h"
+
+#define LONGEST_MS 30000
+
+static char directory[] = "/tmp/gpuckpt-self-XXXXXX";
+
+static void path_of(const char *name, char path[64])
+{
+	snprintf(path, 64, "%s/%s", directory, name);
+}
+
+static void say(const char *name)
+{
+	char path[64];
+
+	path_of(name, path);
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+/* Until the file is there, which is removed; false if the rank ends or too much time passes. */
+static bool heard(const char *name, pid_t rank)
+{
+	char path[64];
+
+	path_of(name, path);
+	for (int ms = 0; ms < LONGEST_MS; ms += 2) {
+		siginfo_t ended = {0};
+
+		if (!unlink(path))
+			return true;
+		if (!waitid(P_PID, (id_t)rank, &ended, WEXITED | WNOHANG | WNOWAIT) &&
+		    ended.si_pid)
+			break;
+		pause_ms(2);
+	}
+	printf("# the rank did not say \"%s\"\n", name);
+	return false;
+}
+
+/* ---- by self.c's thread ----------------------------------------------------------------------- */
+
+static bool self_begins(struct lineage *l)
+{
+	(void)l;
+	return true;
+}
+
+static bool self_drains(struct lineage *l)
+{
+	say("go");
+	return heard("ready", l->pid);
+}
+
+static bool self_resumes(struct lineage *l)
+{
+	say("resume");
+	return heard("done", l->pid);
+}
+
+/* ---- by the stand-in's ------------------------------------------------------------------------ */
+
+static struct cuda_link cuda = {.fd = -1};
+
+static bool stand_in_begins(struct lineage *l)
+{
+	return cuda_link_join(&cuda, &l->agent, false);
+}
+
+static bool stand_in_drains(struct lineage *l)
+{
+	double start = seconds();
+	bool drained = cuda_link_drain(&cuda, l->seq + 1);
+
+	printf("# drained in %.0f ms\n", (seconds() - start) * 1e3);
+	return drained;
+}
+
+static bool stand_in_resumes(struct lineage *l)
+{
+	return cuda_link_join(&cuda, &l->agent, true) &&
+	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
+}
+
+static const struct way {
+	const char *name;
+	bool (*begins)(struct lineage *), (*drains)(struct lineage *), (*resumes)(struct lineage *);
+} ways[] = {
+	{"self", self_begins, self_drains, self_resumes},
+	{"stand-in", stand_in_begins, stand_in_drains, stand_in_resumes},
+};
+
+/* ---- the lineage ------------------------------------------------------------------------------ */
+
+static bool restart_once(struct lineage *l, const struct way *way, int i)
+{
+	double start;
+
+	if (!way->drains(l) || lineage_checkpoint(l))
+		return false;
+	lineage_kill(l);
+	if (lineage_restore(l, l->seq))
+		return false;
+	printf("# %d: held %.1f ms, image of %.0f MiB written in %.2f s, process built in %.2f s\n",
+	       i, l->held * 1e3, (double)l->bytes / 1048576, l->wrote, l->restored);
+	start = seconds();
+	if (!way->resumes(l))
+		return false;
+	printf("# CUDA back in %.0f ms\n", (seconds() - start) * 1e3);
+	return true;
+}
+
+static void test_lineage(struct lineage *l, const struct way *way, int restarts)
+{
+	char alone[300];
+	int done = 0;
+
+	is_int(lineage_alone(l), 0, "the program runs alone");
+	snprintf(alone, sizeof alone, "%s", lineage_output(l));
+	setenv("GPUCKPT_SELF", directory, 1);
+	ok(!lineage_start(l) && heard("started", l->pid) && way->begins(l), "it runs as a rank");
+	while (l->pid && done < restarts && restart_once(l, way, done)) {
+		done++;
+		pause_ms(rand() % 200);
+	}
+	is_int(done, restarts, "killed and restored in a new process so many times");
+	is_int(l->pid ? lineage_wait(l) : -1, 0, "it ends well");
+	is_str(lineage_output(l), alone, "with the same result");
+}
+
+int main(int argc, char **argv)
+{
+	const struct way *way = argc > 1 && !strcmp(argv[1], ways[1].name) ? &ways[1] : &ways[0];
+	struct lineage l;
+
+	if (argc < 4 || !getenv("GPUCKPT_TEST_PRELOAD") || !mkdtemp(directory))
+		return 2;
+	srand((unsigned)time(NULL));
+	unsetenv("GPUCKPT_SELF");
+	if (ok(!lineage_begin(&l, "/dev/shm", argv + 3), "a store")) {
+		test_lineage(&l, way, atoi(argv[2]));
+		lineage_end(&l);
+	}
+	for (const char *const *left = (const char *const[]){"go", "ready", "resume", "done",
+							     "started", NULL}; *left; left++) {
+		char path[64];
+
+		path_of(*left, path);
+		unlink(path);
+	}
+	rmdir(directory);
+	return tap_done();
+}

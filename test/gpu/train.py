@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch training for gpu_lineage: `train.py STEPS`. Its last line is the last loss."""
+import ctypes
+import os
+import sys
+import time
+
+import torch
+
+where = os.environ.get("GPUCKPT_SELF")
+if "GPUCKPT_SELF_LIBRARY" in os.environ:
+    ctypes.CDLL(os.environ["GPUCKPT_SELF_LIBRARY"])
+torch.manual_seed(0)
+linear, relu = torch.nn.Linear, torch.nn.ReLU
+model = torch.nn.Sequential(linear(2048, 2048), relu(), linear(2048, 2048), relu(),
+                            linear(2048, 10)).cuda()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+generator = torch.Generator(device="cuda")
+generator.manual_seed(1)
+for step in range(int(sys.argv[1])):
+    x = torch.randn(512, 2048, device="cuda", generator=generator)
+    y = (x.sum(1) > 0).long()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step == 20 and where:
+        open(where + "/started", "w").close()
+    time.sleep(0.01)
+print("loss %.8f" % loss.item())

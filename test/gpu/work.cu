@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed]`. Streams,
+ * a graph, the device heap, a `__device__` global, pinned memory that a CPU thread increments; with
+ * slabs its data lies on a slab that is away during a checkpoint, with managed it has managed
+ * memory as well. Its last line depends on all of them. */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define PINNED_WORDS 1000
+#define ARENA (64 * MIB)
+#define ALIGNED (32 * MIB)
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static bool with_slabs, with_managed;
+static size_t bytes;
+static struct gpu_slabs slabs;
+static unsigned *data, *managed, *seen;
+static char *kept_data, *kept_managed;
+
+__device__ static unsigned total;
+__device__ static int *heap;
+
+__global__ static void make_heap(void)
+{
+	heap = (int *)malloc(4096);
+	for (int i = 0; i < 1024; i++)
+		heap[i] = 3 * i;
+}
+
+__global__ static void add_heap(void)
+{
+	for (int i = 0; i < 1024; i++)
+		total += heap[i];
+}
+
+__global__ static void mix(unsigned *p, size_t n, unsigned k)
+{
+	size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+	unsigned x;
+
+	if (i >= n)
+		return;
+	x = p[i];
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	p[i] = x + k;
+	if (i == 0)
+		total += x;
+}
+
+static void launch(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
+{
+	size_t n = size / sizeof *p;
+
+	mix<<<(n + 255) / 256, 256, 0, stream>>>(p, n, k);
+}
+
+/* ---- managed memory comes back at its address: libcuda's mmap and munmap come here ------------ */
+
+static char *steer;
+
+extern "C" void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset) noexcept
+{
+	long result;
+
+	if (steer && !at && prot == PROT_NONE && size == ARENA + ALIGNED - 4096)
+		return steer;
+	result = syscall(SYS_mmap, at, size, prot, flags, fd, offset);
+	return result == -1 ? MAP_FAILED : (void *)result;
+}
+
+extern "C" int munmap(void *at, size_t size) noexcept
+{
+	return steer && at == steer + ARENA ? 0 : (int)syscall(SYS_munmap, at, size);
+}
+
+static void managed_away(void)
+{
+	kept_managed = (char *)malloc(ARENA);
+	MUST(cuMemcpyDtoH(kept_managed, (CUdeviceptr)managed, ARENA));
+	MUST(cuMemFree((CUdeviceptr)managed));
+	CHECK(mmap(managed, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		   0) == managed);
+}
+
+static void managed_back(void)
+{
+	CUdeviceptr p;
+
+	steer = (char *)managed;
+	MUST(cuMemAllocManaged(&p, ARENA, CU_MEM_ATTACH_GLOBAL));
+	steer = NULL;
+	CHECK(p == (CUdeviceptr)managed);
+	MUST(cuMemcpyHtoD(p, kept_managed, ARENA));
+	free(kept_managed);
+}
+
+/* ---- what self.c calls ------------------------------------------------------------------------ */
+
+extern "C" void gpu_drain(void)
+{
+	pthread_mutex_lock(&gate);
+	MUST(cuCtxSynchronize());
+	if (with_managed)
+		managed_away();
+	if (!with_slabs)
+		return;
+	kept_data = (char *)malloc(bytes);
+	MUST(cuMemcpyDtoH(kept_data, slabs.at, bytes));
+	gpu_slabs_away(&slabs);
+}
+
+extern "C" void gpu_fill(void)
+{
+	if (with_managed)
+		managed_back();
+	if (with_slabs) {
+		gpu_slabs_renew(&slabs);
+		MUST(cuMemcpyHtoD(slabs.at, kept_data, bytes));
+		free(kept_data);
+	}
+	pthread_mutex_unlock(&gate);
+}
+
+/* ---- the program ------------------------------------------------------------------------------ */
+
+static struct {
+	volatile unsigned *words, rounds;
+	volatile bool stop;
+} counter;
+
+static void *count(void *)
+{
+	while (!counter.stop) {
+		for (int i = 0; i < PINNED_WORDS; i++)
+			counter.words[i]++;
+		counter.rounds++;
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* Of the thread, as the CPU and as the GPU see it: no increment is lost. */
+static bool counted(void)
+{
+	unsigned copy[PINNED_WORDS];
+
+	MUST(cudaMemcpy(copy, (void *)counter.words, sizeof copy, cudaMemcpyDefault));
+	for (int i = 0; i < PINNED_WORDS; i++)
+		if (counter.words[i] != counter.rounds || copy[i] != counter.rounds)
+			return false;
+	return true;
+}
+
+static void begin(void)
+{
+	MUST(cudaHostAlloc((void **)&counter.words, MIB, 0));
+	memset((void *)counter.words, 0, MIB);
+	MUST(cudaHostAlloc((void **)&seen, 4096, 0));
+	if (with_slabs) {
+		gpu_slabs_make(&slabs, GPU_SLABS_BASE, GIB << 14, bytes, 1);
+		data = (unsigned *)slabs.at;
+	} else {
+		MUST(cudaMalloc(&data, bytes));
+	}
+	MUST(cudaMemset(data, 7, bytes));
+	if (with_managed) {
+		MUST(cudaMallocManaged((void **)&managed, ARENA));
+		for (size_t i = 0; i < ARENA / sizeof *managed; i++)
+			managed[i] = (unsigned)i;
+	}
+	make_heap<<<1, 1>>>();
+	MUST(cudaDeviceSynchronize());
+}
+
+static cudaGraphExec_t make_graph(cudaStream_t stream)
+{
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	launch(data, bytes, 3, stream);
+	MUST(cudaMemcpyAsync(seen, data, 4096, cudaMemcpyDeviceToHost, stream));
+	MUST(cudaStreamEndCapture(stream, &graph));
+	MUST(cudaGraphInstantiate(&exec, graph, 0));
+	return exec;
+}
+
+static unsigned one_round(unsigned i, cudaGraphExec_t graph, cudaStream_t stream)
+{
+	unsigned sum = 0;
+
+	launch(data, bytes, i, stream);
+	MUST(cudaGraphLaunch(graph, stream));
+	if (with_managed)
+		launch(managed, ARENA, i, stream);
+	MUST(cudaStreamSynchronize(stream));
+	if (with_managed) {
+		managed[i % 1000] ^= i;
+		sum = managed[(i * 7919) % (ARENA / sizeof *managed)];
+	}
+	if (i % 10 == 0)
+		add_heap<<<1, 1, 0, stream>>>();
+	return sum + seen[i % 1024];
+}
+
+static void say_started(void)
+{
+	const char *where = getenv("GPUCKPT_SELF");
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/started", where ? where : "/nowhere");
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+static unsigned sum_of_data(void)
+{
+	unsigned *copy = (unsigned *)malloc(bytes), sum = 0;
+
+	MUST(cudaMemcpy(copy, data, bytes, cudaMemcpyDeviceToHost));
+	for (size_t i = 0; i < bytes / sizeof *copy; i++)
+		sum = sum * 33 + copy[i];
+	free(copy);
+	return sum;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[1]) : 0, sum = 0, device_total;
+	cudaGraphExec_t graph;
+	cudaStream_t stream;
+	pthread_t thread;
+
+	bytes = argc > 2 ? strtoul(argv[2], NULL, 10) * MIB : 0;
+	for (int i = 3; i < argc; i++) {
+		with_slabs |= !strcmp(argv[i], "slabs");
+		with_managed |= !strcmp(argv[i], "managed");
+	}
+	if (!rounds || (getenv("GPUCKPT_SELF_LIBRARY") &&
+			!dlopen(getenv("GPUCKPT_SELF_LIBRARY"), RTLD_NOW)))
+		return 2;
+	gpu_init();
+	begin();
+	MUST(cudaStreamCreate(&stream));
+	graph = make_graph(stream);
+	pthread_create(&thread, NULL, count, NULL);
+	for (unsigned i = 0; i < rounds; i++) {
+		pthread_mutex_lock(&gate);
+		sum = sum * 31 + one_round(i, graph, stream);
+		pthread_mutex_unlock(&gate);
+		usleep(3000);
+		if (i == 20)
+			say_started();
+	}
+	counter.stop = true;
+	pthread_join(thread, NULL);
+	MUST(cudaMemcpyFromSymbol(&device_total, total, sizeof device_total));
+	printf("sum %08x data %08x total %08x pinned memory %s\n", sum, sum_of_data(), device_total,
+	       counted() ? "whole" : "LOST");
+	return 0;
+}
