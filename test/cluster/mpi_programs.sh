@@ -19,9 +19,15 @@ mpi_job()
 		export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_osc=pt2pt # windows over TCP
 		spread=block
 		[[ -z \${SLURM_RESTART_COUNT-} ]] || spread=cyclic
-		srun --distribution=\$spread --gpu-ckpt $* >$dir/answers
+		srun --distribution=\$spread --gpu-ckpt $* >>$dir/answers
 	END
 }
+
+agents_there()
+{
+	alice gpuckpt status "$1" --json | jq -e '.steps[] | .state == "running" and all(.nodes[]; .connected)'
+}
+is_named() { alice gpuckpt able "$1" 2>&1 | grep -q "$2"; }
 
 # ---- mpi4py
 
@@ -56,5 +62,41 @@ if /usr/bin/python3 -c 'import mpi4py, numpy' 2>/dev/null; then
 	python_walk multiple
 	[[ -z ${GPUCKPT_LONG-} ]] || python_walk serialized
 fi
+
+# ---- another MPI: not MPICH itself, but a library of its name
+
+# A module that looks like it for aside.c, which prints which library answered.
+other=$GPUCKPT_LAB/work/bin/other
+mkdir -p "$other"
+cc -shared -fPIC -DOTHER -Wl,-soname,libmpich.so.12 -o "$other/libmpich.so.12" "$top/shim/mpi/test/aside.c"
+cc -o "$other/program" "$top/shim/mpi/test/aside.c" "$other/libmpich.so.12" "-Wl,-rpath,$other"
+dir=$(work_dir)
+job=$(ASIDE_SECONDS=300 mpi_job "$dir" 2 "$other/program")
+check "another MPI: under gpuckpt's care" wait_for 30 agents_there "$job"
+check "another MPI: it is named" wait_for 20 is_named "$job" "libmpich.so.12 is not Open MPI"
+check_not "another MPI: and refused" alice gpuckpt create "$job"
+end_job "$job"
+job=$(ASIDE_SECONDS=1 mpi_job "$dir" 2 "$other/program")
+check "another MPI: the program runs to its end" wait_job "$job" COMPLETED 30
+is "$(grep -c "^libmpich.so.12" "$dir/answers")" 2 "another MPI: with its own library"
+
+# ---- processes of other worlds: Slurm's PMIx starts none
+
+spawn=$(CC=mpicc program spawn)
+dir=$(work_dir)
+touch "$dir/close" "$dir/end"
+alice srun -N2 -n2 --chdir="$dir" --mpi=pmix "$spawn" 2>/dev/null >"$dir/want"
+rm "$dir/close" "$dir/end"
+job=$(mpi_job "$dir" 2 --mpi=pmix "$spawn")
+check "spawn: a port is open, and named" wait_for 30 is_named "$job" "an MPI port"
+check_not "spawn: and refused" alice gpuckpt create "$job"
+touch "$dir/close"
+check "spawn: once it is closed nothing stands in the way" wait_ready "$job"
+check "spawn: create" alice gpuckpt create "$job"
+check "spawn: requeue" alice gpuckpt requeue "$job"
+check "spawn: the ranks run again" wait_for 60 job_restarted "$job" 1
+touch "$dir/end"
+check "spawn: the job ends" wait_job "$job" COMPLETED 60
+is "$(cat "$dir/answers")" "$(cat "$dir/want")" "spawn: MPI answers what it does without gpuckpt"
 
 finish

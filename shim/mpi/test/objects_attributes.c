@@ -111,6 +111,10 @@ static void windows(void)
 	cycle();
 	MPI_Win_get_attr(win, key, &value, &flag);
 	say("window: %d %ld", flag, (long)(intptr_t)value);
+	say("deleted: %d", MPI_Win_delete_attr(win, key));
+	MPI_Win_get_attr(win, key, &value, &flag);
+	say("window: %d", flag);
+	MPI_Win_set_attr(win, key, (void *)70);
 	MPI_Win_get_attr(win, MPI_WIN_BASE, &value, &flag);
 	say("base: %d %d", flag, value == memory);
 	MPI_Win_get_attr(win, MPI_WIN_SIZE, &size, &flag);
