@@ -27,7 +27,7 @@ agents_there()
 {
 	alice gpuckpt status "$1" --json | jq -e '.steps[] | .state == "running" and all(.nodes[]; .connected)'
 }
-is_named() { alice gpuckpt able "$1" 2>&1 | grep -q "$2"; }
+is_named() { [[ $(alice gpuckpt able "$1" 2>&1) = *"$2"* ]]; }
 
 # ---- mpi4py
 
@@ -65,18 +65,19 @@ fi
 
 # ---- another MPI: not MPICH itself, but a library of its name
 
-# A module that looks like it for aside.c, which prints which library answered.
+# Its program prints the name of the library that answered it.
 other=$GPUCKPT_LAB/work/bin/other
 mkdir -p "$other"
 cc -shared -fPIC -DOTHER -Wl,-soname,libmpich.so.12 -o "$other/libmpich.so.12" "$top/shim/mpi/test/aside.c"
 cc -o "$other/program" "$top/shim/mpi/test/aside.c" "$other/libmpich.so.12" "-Wl,-rpath,$other"
 dir=$(work_dir)
-job=$(ASIDE_SECONDS=300 mpi_job "$dir" 2 "$other/program")
+job=$(mpi_job "$dir" 2 env ASIDE_SECONDS=300 "$other/program")
 check "another MPI: under gpuckpt's care" wait_for 30 agents_there "$job"
 check "another MPI: it is named" wait_for 20 is_named "$job" "libmpich.so.12 is not Open MPI"
 check_not "another MPI: and refused" alice gpuckpt create "$job"
 end_job "$job"
-job=$(ASIDE_SECONDS=1 mpi_job "$dir" 2 "$other/program")
+dir=$(work_dir)
+job=$(mpi_job "$dir" 2 "$other/program")
 check "another MPI: the program runs to its end" wait_job "$job" COMPLETED 30
 is "$(grep -c "^libmpich.so.12" "$dir/answers")" 2 "another MPI: with its own library"
 
