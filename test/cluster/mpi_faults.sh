@@ -344,7 +344,8 @@ rebuild_coordinator_killed()
 rebuild_node_killed()
 {
 	local before killed
-	begin "node killed while MPI comes back" hold=4s,timeout=10s
+	# Slurm finds the node dead before MPI is given up: two requeues at once keep it busy for minutes.
+	begin "node killed while MPI comes back" hold=4s,timeout=30s
 	restart_in INITIALIZED
 	before=$(job_restarts "$job") killed=$other
 	"$cluster" node-kill "${killed#n}"
