@@ -325,7 +325,7 @@ rebuild_agent_lost()
 	on "$node" pkill -KILL -x gpuckpt-agent
 	let_go
 	goes_on
-	not_created agent "a create says that it is missing"
+	not_created "agent|being restarted" "a create says what is the matter"
 	answers
 }
 
