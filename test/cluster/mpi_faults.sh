@@ -258,8 +258,8 @@ node_killed()
 	done
 }
 
-# PMIx's server dies with it. What it leaves in Slurm's spool has to be removed: with it Slurm 22.05
-# cannot start the step on this node again, and srun says 0.
+# PMIx's server dies with it. What it leaves behind has to be removed: with it Slurm 22.05 cannot start
+# the step on this node again, and srun says 0.
 slurmstepd_killed()
 {
 	begin "slurmstepd killed" hold=4s,timeout=10s FENCE
@@ -270,7 +270,7 @@ slurmstepd_killed()
 	not_created . "a create tells that it failed"
 	gone() { ! on "$other" pgrep -x ring; }
 	check "$name: its ranks do not run on as orphans" wait_for 30 gone
-	rm -rf "$GPUCKPT_LAB/spool/$other"/*pmix."$job.0"
+	rm -rf "$GPUCKPT_LAB/spool/$other"/*pmix."$job.0" "$GPUCKPT_LAB"/tmp/spmix_appdir_*_"$job.0"
 	requeue
 	back
 }
