@@ -270,7 +270,7 @@ slurmstepd_killed()
 	not_created . "a create tells that it failed"
 	gone() { ! on "$other" pgrep -x ring; }
 	check "$name: its ranks do not run on as orphans" wait_for 30 gone
-	rm -rf "$GPUCKPT_LAB/spool/$other"/*pmix."$job.0" "$GPUCKPT_LAB"/tmp/spmix_appdir_*_"$job.0"
+	on "$other" sh -c "rm -rf $GPUCKPT_LAB/spool/$other/*pmix.$job.0 $GPUCKPT_LAB/tmp/spmix_appdir_*_$job.0"
 	requeue
 	back
 }
