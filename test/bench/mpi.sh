@@ -73,7 +73,7 @@ rest_submit()
 # LAMMPS on a core for each of two ranks, with the option and without in turns.
 bench_mpi_overhead()
 {
-	local i pairs=${LAMMPS_PAIRS-9} lammps_edge=20 steps=${LAMMPS_STEPS-400} with without
+	local i pairs=${LAMMPS_PAIRS-9} lammps_edge=20 steps=${LAMMPS_STEPS-1500} with without
 	install -m 644 "$top/contrib/demo.d/melt.in" "$dir"
 	for ((i = 0; i < pairs; i++)); do
 		if ((i % 2)); then
