@@ -100,6 +100,14 @@ int gck_environment_rank(spank_t spank, const char *preload, const char *link, u
 	return set_preload(spank, preload, err);
 }
 
+int gck_environment_mpi(spank_t spank, bool must, const char *aside, struct gck_error *err)
+{
+	spank_unsetenv(spank, "GPUCKPT_MPI_ASIDE"); /* of the shell that submitted */
+	if (*aside && set(spank, "GPUCKPT_MPI_ASIDE", aside, err))
+		return -1;
+	return set(spank, "GPUCKPT_MPI", must ? "openmpi" : "auto", err);
+}
+
 /* ---- agent --------------------------------------------------------------------------------- */
 
 struct list {

@@ -19,6 +19,10 @@ bool gck_environment_heterogeneous(spank_t spank);
 int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
 			 struct gck_error *err);
 
+/* In a task, for the stand-in for MPI: is it wanted whatever comes (mpi=openmpi)? And for `able`: why it
+ * was left out; "": it was not. */
+int gck_environment_mpi(spank_t spank, bool must, const char *aside, struct gck_error *err);
+
 /* In a task: the agent's environment and arguments, NULL-terminated. They live until the exec. */
 char **gck_environment_agent(spank_t spank, const char *conf_path, const char *link,
 			     const struct gck_options *o, unsigned restarts, struct gck_error *err);

@@ -45,6 +45,7 @@ static struct {
 	bool must;          /* then the step must not run */
 	unsigned restarts;
 	char preload[4 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
+	struct gck_error aside;          /* why mpi=auto left MPI's stand-in out; code 0: it did not */
 	uint32_t tasks, exited; /* of this node */
 	struct gck_conf conf;
 	struct gck_options options;
@@ -141,8 +142,11 @@ static int choose_mpi(struct gck_error *err)
 		return 0;
 	if (step.options.mpi == GCK_MPI_OPENMPI && need_mpi(err))
 		return -1;
-	if (need_mpi(NULL))
+	if (need_mpi(&step.aside)) {
+		slurm_info("gpuckpt: mpi=auto: programs with MPI run and cannot be checkpointed: %s",
+			   step.aside.text);
 		return 0;
+	}
 	beside_mpi(fortran, MPI_FORTRAN);
 	snprintf(step.preload, sizeof step.preload, "%s:%s%s%s", step.conf.preload, step.conf.mpi,
 		 is_readable(fortran) ? ":" : "", is_readable(fortran) ? fortran : "");
@@ -228,7 +232,8 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.preload, step.agent.link, step.restarts, &err)) {
+	if (gck_environment_rank(spank, step.preload, step.agent.link, step.restarts, &err) ||
+	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI, step.aside.text, &err)) {
 		fail(&err);
 		return -1;
 	}

@@ -11,8 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/mpi/namespace/inside.h"
 #include "shim/inside/path.h"
+#include "shim/mpi/namespace/inside.h"
+#include "shim/mpi/suits.h"
 
 #define OURS "libgpuckpt-mpi"
 
@@ -151,8 +152,10 @@ static void again(char **argv, const char *before)
 		strerror(errno));
 }
 
-void gck_mpi_step_aside(char **argv)
+void gck_mpi_step_aside(char **argv, const char *why)
 {
+	if (why)
+		setenv("GPUCKPT_MPI_ASIDE", why, 1);
 	again(argv, NULL);
 	fprintf(stderr, "it has an MPI library that gpuckpt does not stand in for: submit it with "
 		"mpi=none\n");
@@ -176,6 +179,16 @@ static const struct link_map *find_tool(const struct link_map *first)
 	return m;
 }
 
+/* With mpi=auto a program whose MPI library is none for us runs as it would without us. */
+static void leave_to_real(char **argv)
+{
+	const char *mode = getenv("GPUCKPT_MPI"), *named = getenv("GPUCKPT_MPI_LIBRARY");
+	struct gck_error err = {0};
+
+	if (!(mode && !strcmp(mode, "openmpi")) && !(named && *named) && gck_mpi_suits(&err))
+		gck_mpi_step_aside(argv, err.text);
+}
+
 __attribute__((constructor)) static void look(int argc, char **argv)
 {
 	void *self = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
@@ -187,10 +200,11 @@ __attribute__((constructor)) static void look(int argc, char **argv)
 		return;
 	if (find(first, needs_open_mpi)) {
 		tool = find_tool(first);
+		leave_to_real(argv);
 		if (tool)
 			step_behind(argv, tool);
 	} else if (find(first, has_mpi)) {
-		gck_mpi_step_aside(argv);
+		gck_mpi_step_aside(argv, NULL);
 	} else {
 		gck_mpi_scope_withdraw(first, is_ours);
 	}

@@ -47,4 +47,11 @@ void gck_mpi_attributes_drop(struct gck_mpi_attribute *first);
 /* MPI_COMM_WORLD's predefined attributes, from the real library, when first they are needed. */
 int gck_mpi_attributes_of_world(void);
 
+/* Some calls of the real library (MPI_Intercomm_create, MPI_Comm_create_group) send messages with the
+ * tag that they are given, on a communicator of the program's. They are told apart by tags from
+ * gck_mpi_own_tags() on, which the program does not have: its MPI_TAG_UB is half of the real one.
+ * gck_mpi_own_tag: the one for a program's tag; one that is wrong stays as it is. Within the gate. */
+int gck_mpi_own_tags(void);
+int gck_mpi_own_tag(int tag);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The attributes that MPI itself sets. MPI_COMM_WORLD's are what the first step's library said: a
  * program may keep them, so a restart does not change them. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -19,6 +20,31 @@ static int put_integer(void *handle, int number, int value)
 	return gck_mpi_attribute_put(handle, number, &v);
 }
 
+/* The upper half is the library's own: see gck_mpi_own_tags. */
+static int real_tag_ub(void)
+{
+	int *value, flag;
+
+	if (gck_mpi_real.Comm_get_attr(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), MPI_TAG_UB, &value,
+				       &flag) || !flag)
+		return -1;
+	return *value;
+}
+
+int gck_mpi_own_tags(void)
+{
+	int ub = real_tag_ub();
+
+	return ub < 0 ? INT_MAX : ub / 2 + 1;
+}
+
+int gck_mpi_own_tag(int tag)
+{
+	int first = gck_mpi_own_tags();
+
+	return tag < 0 || tag >= first ? tag : first + tag;
+}
+
 static int take_over(int number)
 {
 	int *value, flag, rc;
@@ -28,9 +54,10 @@ static int take_over(int number)
 	gck_mpi_leave();
 	if (rc != MPI_SUCCESS || !flag)
 		return rc;
-	if (number == MPI_TAG_UB)
-		tag_ub = *value;
-	return put_integer(MPI_COMM_WORLD, number, *value);
+	if (number != MPI_TAG_UB)
+		return put_integer(MPI_COMM_WORLD, number, *value);
+	tag_ub = *value / 2;
+	return put_integer(MPI_COMM_WORLD, number, tag_ub);
 }
 
 int gck_mpi_attributes_of_world(void)
@@ -69,17 +96,17 @@ int gck_mpi_attributes_of_win(void *win, void *base, MPI_Aint size, int disp_uni
 
 static int rebuild(struct gck_error *err)
 {
-	int *value, flag;
+	int ub;
 
 	if (!atomic_load(&read_in))
 		return 0;
-	if (gck_mpi_real.Comm_get_attr(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), MPI_TAG_UB, &value,
-				       &flag) || !flag)
+	ub = real_tag_ub();
+	if (ub < 0)
 		return gck_fail(err, EIO, "the MPI library does not tell its MPI_TAG_UB");
-	if (*value < tag_ub)
+	if (ub / 2 < tag_ub)
 		return gck_fail(err, ENOTSUP, "MPI_TAG_UB is %d here and was %d where the program "
 				"asked for it: restart where Open MPI uses the same transport",
-				*value, tag_ub);
+				ub / 2, tag_ub);
 	return 0;
 }
 

@@ -120,8 +120,8 @@ static int create_group(struct gck_mpi_birth *b, MPI_Group group, int tag, MPI_C
 	if (rc)
 		return rc;
 	gck_mpi_clock_meet(&m);
-	rc = gck_mpi_real.Comm_create_group(GCK_MPI_REAL_COMM(b->parent), GCK_MPI_REAL_GROUP(group), tag,
-					    newcomm ? &b->real : NULL);
+	rc = gck_mpi_real.Comm_create_group(GCK_MPI_REAL_COMM(b->parent), GCK_MPI_REAL_GROUP(group),
+					    gck_mpi_own_tag(tag), newcomm ? &b->real : NULL);
 	if (!rc)
 		rc = gck_mpi_comm_made(b, NULL, newcomm);
 	gck_mpi_clock_part(&m);

@@ -12,32 +12,39 @@ HEAD = """\
 *passed on*: the stand-in translates handles and calls Open MPI; there is nothing to carry over a
 restart but the objects named. *counted*: the same, and the collective clock counts it. *here*: the
 stand-in has a body of its own, in the section's file. The last column names the tests whose
-programs use the function; they run with Open MPI alone, under the stand-in, and over checkpoints
-and restarts. Traffic is `test/mpi`, whose programs are random.
+programs call the function, with Open MPI alone and under the stand-in, and most of them over
+checkpoints and restarts (handles and deprecated are one rank that goes through its life once).
+Traffic is `test/mpi`, whose programs are random; fortran and cluster are programs of `test/mpi/fortran`
+and `test/programs`. A function that no test calls fails the build.
 """
 HOW = {"local": "passed on", "collective": "counted", "hand": "here"}
+
+
+# Folders of tests' programs, and what they are called; None: as the file, up to the first "_".
+PROGRAMS = (("test/*.c*", None), ("../../test/mpi/*.c", "traffic"),
+            ("../../test/mpi/fortran/*.[cF]*", "fortran"), ("../../test/programs/*.c", "cluster"))
+CALL = re.compile(r"\b(?:P?(mpix?_\w+)|(ompi_affinity_str))\b", re.IGNORECASE)
+NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", re.DOTALL)
 
 
 def callers(folder):
     """What calls each function: {lower-case name: {test, ...}}."""
     found = {}
-    tests = sorted(glob.glob(os.path.join(folder, "test", "*.c*"))) + \
-        sorted(glob.glob(os.path.join(folder, "test", "*.[fF]90"))) + \
-        sorted(glob.glob(os.path.join(folder, "..", "..", "test", "mpi", "*.[cfF]*")))
-    for path in tests:
-        name = re.sub(r"_.*|\..*", "", os.path.basename(path))
-        if os.path.basename(os.path.dirname(path)) == "mpi":
-            name = "traffic"
-        with open(path, encoding="utf-8") as source:
-            text = re.sub(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", " ", source.read(), flags=re.DOTALL)
-            for call in re.findall(r"\bP?(mpix?_\w+)", text, re.IGNORECASE):
-                found.setdefault(call.lower(), set()).add(name)
+    for pattern, name in PROGRAMS:
+        for path in glob.glob(os.path.join(folder, pattern)):
+            test = name or re.sub(r"_.*|\..*", "", os.path.basename(path))
+            with open(path, encoding="utf-8") as source:
+                for call in CALL.findall(NO_CODE.sub(" ", source.read())):
+                    found.setdefault((call[0] or call[1]).lower(), set()).add(test)
     return found
 
 
 def mpi_md(functions, _):
     """The page."""
     found = callers(sys.argv[1])
+    untested = [f.name for f in functions if f.name.lower() not in found]
+    if untested:
+        sys.exit(f"doc/mpi.md: no test calls {', '.join(untested)}")
     yield HEAD
     section = None
     for f in functions:

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "shim/mpi/attribute.h"
 #include "shim/mpi/real.h"
 #include "shim/mpi/request_pool.h"
 
@@ -194,35 +195,59 @@ static int fail(struct gck_error *err, MPI_Comm comm, const char *call, int rc)
 			(unsigned long long)gck_mpi_comm_of(comm)->clock.id, text);
 }
 
-int gck_mpi_drained_fill(MPI_Comm comm, struct gck_error *err)
+/* The message that a probe found. */
+static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 {
-	struct gck_mpi_drained *d;
+	struct gck_mpi_drained *d = room_for(comm, status);
 	MPI_Message message;
+	int flag, rc;
+
+	if (!d)
+		return gck_fail(err, ENOMEM, "no memory for a message under way of %zu bytes from rank %d: "
+				"give the job more memory, or let it receive before it is checkpointed",
+				status->_ucount, status->MPI_SOURCE);
+	rc = gck_mpi_real.Improbe(status->MPI_SOURCE, status->MPI_TAG, GCK_MPI_REAL_COMM(comm), &flag,
+				  &message, status);
+	if (rc || !flag) {
+		free(d);
+		return fail(err, comm, "MPI_Improbe", rc ? rc : MPI_ERR_INTERN);
+	}
+	begin(d, &message);
+	append(gck_mpi_comm_of(comm), d);
+	return 0;
+}
+
+/* 0: nothing more is there; 1: what comes first now is the library's own; -1: failed. */
+static int take_from(MPI_Comm comm, int source, struct gck_error *err)
+{
 	MPI_Status status;
 	int flag, rc;
 
 	for (;;) {
-		MPI_Comm real = GCK_MPI_REAL_COMM(comm);
-
-		rc = gck_mpi_real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, real, &flag, &status);
+		rc = gck_mpi_real.Iprobe(source, MPI_ANY_TAG, GCK_MPI_REAL_COMM(comm), &flag, &status);
 		if (rc)
 			return fail(err, comm, "MPI_Iprobe", rc);
 		if (!flag)
 			return 0;
-		d = room_for(comm, &status);
-		if (!d)
-			return gck_fail(err, ENOMEM, "no memory for a message under way of %zu bytes from "
-					"rank %d: give the job more memory, or let it receive before it is "
-					"checkpointed", status._ucount, status.MPI_SOURCE);
-		rc = gck_mpi_real.Improbe(status.MPI_SOURCE, status.MPI_TAG, real, &flag, &message,
-					  &status);
-		if (rc || !flag) {
-			free(d);
-			return fail(err, comm, "MPI_Improbe", rc ? rc : MPI_ERR_INTERN);
-		}
-		begin(d, &message);
-		append(gck_mpi_comm_of(comm), d);
+		if (status.MPI_TAG >= gck_mpi_own_tags())
+			return 1;
+		if (take_one(comm, &status, err))
+			return -1;
 	}
+}
+
+/* The library's own messages (of a call that this rank has still to come to) stay where they are; who
+ * sent one is in that call, and what it sent before comes before. */
+int gck_mpi_drained_fill(MPI_Comm comm, struct gck_error *err)
+{
+	int rc = take_from(comm, MPI_ANY_SOURCE, err);
+
+	if (rc <= 0)
+		return rc;
+	for (int i = 0; i < gck_mpi_comm_of(comm)->npeers; i++)
+		if (take_from(comm, i, err) < 0)
+			return -1;
+	return 0;
 }
 
 size_t gck_mpi_drained_arriving(const struct gck_mpi_comm *c)

@@ -134,7 +134,7 @@ void *gck_mpi_handle_new(enum gck_mpi_kind kind, size_t size, void *real)
 	pthread_mutex_lock(&k->lock);
 	h = take(k, size);
 	if (h) {
-		h->magic = GCK_MPI_HANDLE_MAGIC;
+		h->magic = GCK_MPI_HANDLE_MAGIC(kind);
 		h->kind = kind;
 		h->real = real;
 		h->fortran = -1;

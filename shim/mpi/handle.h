@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 /* What the library shows: hidden is the default. */
 #define GCK_MPI_SHOWN __attribute__((visibility("default")))
@@ -32,7 +31,9 @@ enum gck_mpi_kind {
 	GCK_MPI_KINDS
 };
 
-#define GCK_MPI_HANDLE_MAGIC 0x4d504947u
+/* What a handle of a kind begins with: one comparison with a constant tells that it is ours, and of
+ * that kind. */
+#define GCK_MPI_HANDLE_MAGIC(kind) (0x4d504900u + (kind))
 
 enum {
 	GCK_MPI_PREDEFINED = 1, /* an exported object: never freed */
@@ -53,19 +54,12 @@ struct gck_mpi_handle {
 	uint32_t holds;                     /* types, operations: hold.h */
 };
 
-/* A handle that a program passed: is it one of ours, of this kind? Magic and kind are compared at
- * once: every call does this for each of its handles. */
+/* A handle that a program passed: is it one of ours, of this kind? */
 static inline int gck_mpi_is(const void *handle, enum gck_mpi_kind kind)
 {
-	uint64_t head;
+	const struct gck_mpi_handle *h = handle;
 
-	_Static_assert(offsetof(struct gck_mpi_handle, kind) == 4 &&
-		       offsetof(struct gck_mpi_handle, flags) == 6, "magic, kind, flags are a word");
-	if (__builtin_expect(!handle, 0))
-		return 0;
-	memcpy(&head, handle, sizeof(head));
-	return __builtin_expect(head << 16 == ((uint64_t)kind << 48 |
-					       (uint64_t)GCK_MPI_HANDLE_MAGIC << 16), 1);
+	return __builtin_expect(h && h->magic == GCK_MPI_HANDLE_MAGIC(kind), 1);
 }
 
 static inline void *gck_mpi_real_of(const void *handle)

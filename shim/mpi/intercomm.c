@@ -2,6 +2,7 @@
  * Intercommunicators. */
 #include "config.h"
 
+#include "shim/mpi/attribute.h"
 #include "shim/mpi/comm.h"
 #include "shim/mpi/function.h"
 
@@ -33,7 +34,7 @@ GCK_MPI_FUNCTION(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_C
 	gck_mpi_clock_meet(&m);
 	rc = gck_mpi_real.Intercomm_create(GCK_MPI_REAL_COMM(local_comm), local_leader,
 					   GCK_MPI_REAL_COMM(bridge_comm), remote_leader,
-					   tag, newintercomm ? &b.real : NULL);
+					   gck_mpi_own_tag(tag), newintercomm ? &b.real : NULL);
 	if (rc)
 		gck_mpi_comm_failed(local_comm, rc);
 	else

@@ -8,6 +8,7 @@
 #include "shim/mpi/handle.h"
 #include "shim/mpi/load.h"
 #include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/real.h"
 #include "shim/mpi/thread.h"
 
 /* Stands for a function that this build of Open MPI does not have: its extensions are optional. */
@@ -16,7 +17,7 @@ static int not_there(void)
 	return MPI_ERR_UNSUPPORTED_OPERATION;
 }
 
-static bool optional(const char *name)
+bool gck_mpi_is_optional(const char *name)
 {
 	return !strncmp(name, "PMPIX_", 6) || !strncmp(name, "MPIX_", 5) || !strncmp(name, "OMPI_", 5);
 }
@@ -26,7 +27,7 @@ static int bind_functions(struct gck_error *err)
 	for (const struct gck_mpi_slot *s = gck_mpi_slots; s->name; s++) {
 		void *address = gck_mpi_ns_symbol(s->name);
 
-		if (!address && !optional(s->name))
+		if (!address && !gck_mpi_is_optional(s->name))
 			return gck_fail(err, ENOEXEC,
 					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
 					"install that, name it in GPUCKPT_MPI_LIBRARY, or submit with "
@@ -55,9 +56,25 @@ static int bind_predefined(struct gck_error *err)
 	return 0;
 }
 
+/* Open MPI 5 has the same SONAME, and most of the names. */
+static int check_version(struct gck_error *err)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int length;
+
+	gck_mpi_real.Get_library_version(version, &length);
+	if (!strncmp(version, "Open MPI v4.", 12))
+		return 0;
+	return gck_fail(err, ENOTSUP,
+			"%s is \"%.30s\": it is no Open MPI 4.1, which gpuckpt was built for; install "
+			"that, name it in GPUCKPT_MPI_LIBRARY, or submit with mpi=none to run without "
+			"checkpoints of MPI",
+			gck_mpi_ns_library(), version);
+}
+
 int gck_mpi_bind(struct gck_error *err)
 {
-	return bind_functions(err) || bind_predefined(err) ? -1 : 0;
+	return bind_functions(err) || check_version(err) || bind_predefined(err) ? -1 : 0;
 }
 
 int gck_mpi_load(struct gck_error *err)

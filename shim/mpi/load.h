@@ -3,6 +3,8 @@
 #ifndef GCK_MPI_LOAD_H
 #define GCK_MPI_LOAD_H
 
+#include <stdbool.h>
+
 #include "common/error.h"
 
 /* A name in the real library and where its address goes. Lists end with a NULL name. */
@@ -13,6 +15,9 @@ struct gck_mpi_slot {
 
 extern const struct gck_mpi_slot gck_mpi_slots[];      /* at: the member of gck_mpi_real */
 extern const struct gck_mpi_slot gck_mpi_predefined[]; /* at: our object */
+
+/* Is it one of Open MPI's extensions, which a build may lack? */
+bool gck_mpi_is_optional(const char *function);
 
 /* Load the real library and bind it, once: later calls return at once. -1: it cannot be had, and
  * err says which library, why, and what to do. */

@@ -65,12 +65,14 @@ static bool bind(void)
 	return true;
 }
 
-/* GPUCKPT_MPI_EXCHANGE=coordinator does without, where a site's PMIx is not to be trusted. */
+/* GPUCKPT_MPI_EXCHANGE=coordinator does without, where a site's PMIx is not to be trusted. Nor is one
+ * that keeps its data out of shared memory (PMIX_MCA_gds=hash): it goes on answering with what it was
+ * told of a rank first. */
 static bool is_wanted(void)
 {
-	const char *way = getenv("GPUCKPT_MPI_EXCHANGE");
+	const char *way = getenv("GPUCKPT_MPI_EXCHANGE"), *store = getenv("PMIX_GDS_MODULE");
 
-	return !way || strcmp(way, "coordinator");
+	return !(way && !strcmp(way, "coordinator")) && !(store && !strncmp(store, "hash", 4));
 }
 
 bool gck_mpi_pmix_usable(void)

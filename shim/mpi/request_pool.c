@@ -51,7 +51,7 @@ static struct gck_mpi_request *grow(void)
 	for (int i = 0; i < SLAB_PLACES; i++) {
 		struct gck_mpi_request *r = &s->place[i];
 
-		r->h.magic = GCK_MPI_HANDLE_MAGIC;
+		r->h.magic = GCK_MPI_HANDLE_MAGIC(GCK_MPI_REQUEST);
 		r->h.kind = GCK_MPI_REQUEST;
 		r->h.fortran = -1;
 		r->next_free = i + 1 < SLAB_PLACES ? r + 1 : gck_mpi_pool.free;

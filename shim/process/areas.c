@@ -266,34 +266,6 @@ static void note_contents(struct gck_scan *s)
 	}
 }
 
-/* Only Open MPI's libmpi.so.40 has a stand-in. MPICH and its kin (Intel MPI, MVAPICH2, Cray MPICH)
- * have a libmpi.so.12 or a name of their own; another Open MPI another number. */
-static bool is_other_mpi(const char *path)
-{
-	static const char *const names[] = {"libmpi.so.12", "libmpich.so", "libmpichcxx.so",
-					    "libmpi_cray.so", "libmpi.so.20", "libmpi.so.80"};
-	const char *name = strrchr(path, '/');
-
-	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strncmp(name + 1, names[i], strlen(names[i])))
-			return true;
-	return false;
-}
-
-static void note_other_mpi(struct gck_scan *s)
-{
-	for (size_t i = 0; i < s->maps.n; i++) {
-		const char *path = s->maps.v[i].name;
-
-		if (s->maps.v[i].offset || !is_other_mpi(path))
-			continue;
-		gck_find(s->f, true, "MPI", "build the program with Open MPI 4.1",
-			 "%s is not Open MPI 4.1: what its ranks send each other is not carried",
-			 path);
-		return;
-	}
-}
-
 int gck_scan_maps(struct gck_scan *s)
 {
 	if (gck_maps_read(s->t->proc, &s->maps, s->err) ||
@@ -303,6 +275,6 @@ int gck_scan_maps(struct gck_scan *s)
 		if (scan_area(s, &s->maps.v[i]))
 			return -1;
 	note_contents(s);
-	note_other_mpi(s);
+	gck_scan_other_mpi(s);
 	return 0;
 }

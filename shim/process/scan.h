@@ -33,6 +33,10 @@ int gck_scan_node(struct gck_scan *s);
 
 int gck_scan_maps(struct gck_scan *s);
 
+/* An MPI library among the maps that is not carried: another than Open MPI 4.1, or one that runs
+ * without the stand-in (its reason is in the process's environment). */
+void gck_scan_other_mpi(struct gck_scan *s);
+
 /* GCK_VM_* as GCK_MAP_*. */
 uint32_t gck_map_flags(uint32_t vm);
 

@@ -11,7 +11,7 @@ bench_mpi_calls()
 {
 	local calls
 	calls=$(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$bench_dir/mpi_calls.sh" \
-		"$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" "${CALLS_PAIRS-10}") ||
+		"$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-mpi.so" "${CALLS_PAIRS-20}") ||
 		give_up "mpi_calls.sh failed"
 	echo "$calls"
 	at_most "added to a message of 8 bytes in ns" "$(told mpi_send_recv_8B_added)" 60
@@ -73,7 +73,7 @@ rest_submit()
 # LAMMPS on a core for each of two ranks, with the option and without in turns.
 bench_mpi_overhead()
 {
-	local i pairs=${LAMMPS_PAIRS-9} lammps_edge=20 steps=${LAMMPS_STEPS-400} with without
+	local i pairs=${LAMMPS_PAIRS-9} lammps_edge=20 steps=${LAMMPS_STEPS-1500} with without
 	install -m 644 "$top/contrib/demo.d/melt.in" "$dir"
 	for ((i = 0; i < pairs; i++)); do
 		if ((i % 2)); then

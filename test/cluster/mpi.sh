@@ -81,6 +81,26 @@ check "mpi=none: the ranks talk" wait_for 30 reached "$dir" 100
 check_not "and are refused" alice gpuckpt create "$job"
 check "the job ends all the same" wait_job "$job" COMPLETED 60
 
+# ---- another release of Open MPI: the program runs with it, and is refused with the reason
+
+dir=$(work_dir)
+gcc -shared -fPIC -Wl,-soname,libmpi.so.40 -o "$dir/libmpi.so.40" -xc - <<-'END'
+	const char ompi_version_string[] = "5.0.3";
+	int MPI_Init(int *argc, char ***argv) { return !argc && !argv; }
+END
+gcc -o "$dir/later" "-Wl,-rpath,$dir" -xc - -xnone "$dir/libmpi.so.40" <<-'END'
+	#include <stdio.h>
+	#include <unistd.h>
+	int MPI_Init(int *argc, char ***argv);
+	int main(int argc, char **argv) { int rc = MPI_Init(&argc, &argv); sleep(8); return rc; }
+END
+job=$(submit "$dir" -N1 -n1 <<<"#!/bin/bash"$'\n'"srun --gpu-ckpt $dir/later")
+there() { [[ $(alice gpuckpt able "$job" 2>&1) == *"Open MPI 5.0.3"* ]]; }
+check "Open MPI 5: able says why it cannot be checkpointed" wait_for 20 there ||
+	diag "$(alice gpuckpt able "$job" 2>&1)"
+check_not "and it is not" alice gpuckpt create "$job"
+check "but runs as ever" wait_job "$job" COMPLETED 30
+
 # ---- Fortran
 
 if command -v mpifort >/dev/null; then

@@ -73,6 +73,7 @@ answers()
 	touch "$dir/enough"
 	check "$name: the job ends" wait_job "$job" COMPLETED 60 ||
 		diag "$(tail -n 20 "$dir/out")"$'\n'"$(query "$job" .)"
+	check "$name: with answers" test -s "$dir/answers"
 	is "$(sort "$dir/answers")" "$(want)" "$name: with the answers of an uninterrupted run"
 	job=''
 }
@@ -257,7 +258,8 @@ node_killed()
 	done
 }
 
-# PMIx's server dies with it.
+# PMIx's server dies with it. What it leaves behind has to be removed: with it Slurm 22.05 cannot start
+# the step on this node again, and srun says 0.
 slurmstepd_killed()
 {
 	begin "slurmstepd killed" hold=4s,timeout=10s FENCE
@@ -268,6 +270,7 @@ slurmstepd_killed()
 	not_created . "a create tells that it failed"
 	gone() { ! on "$other" pgrep -x ring; }
 	check "$name: its ranks do not run on as orphans" wait_for 30 gone
+	on "$other" sh -c "rm -rf $GPUCKPT_LAB/spool/$other/*pmix.$job.0 $GPUCKPT_LAB/tmp/spmix_appdir_*_$job.0"
 	requeue
 	back
 }
@@ -322,7 +325,7 @@ rebuild_agent_lost()
 	on "$node" pkill -KILL -x gpuckpt-agent
 	let_go
 	goes_on
-	not_created agent "a create says that it is missing"
+	not_created "agent|being restarted" "a create says what is the matter"
 	answers
 }
 
@@ -344,7 +347,8 @@ rebuild_coordinator_killed()
 rebuild_node_killed()
 {
 	local before killed
-	begin "node killed while MPI comes back" hold=4s,timeout=10s
+	# Slurm finds the node dead before MPI is given up: two requeues at once keep it busy for minutes.
+	begin "node killed while MPI comes back" hold=4s,timeout=30s
 	restart_in INITIALIZED
 	before=$(job_restarts "$job") killed=$other
 	"$cluster" node-kill "${killed#n}"

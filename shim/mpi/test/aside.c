@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sources of what aside.sh builds, one by macro: an MPI library of another kind (OTHER), a tool that
+/* Sources of what aside.sh builds, one by macro: an MPI library of another kind (OTHER), or a later
+ * Open MPI (OTHER and LATER), a tool that
  * wraps Open MPI's functions (TOOL), a program or module that uses MPI (none of these), a program
  * that loads it (LOADER). */
 #define _GNU_SOURCE
@@ -7,12 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int MPI_Init(int *argc, char ***argv);
 int PMPI_Init(int *argc, char ***argv);
 int MPI_Finalize(void);
 
 #if defined OTHER
+#ifdef LATER
+extern const char ompi_version_string[];
+const char ompi_version_string[] = "5.0.3";
+#endif
+
 int PMPI_Init(int *argc, char ***argv)
 {
 	(void)argc;
@@ -58,11 +65,15 @@ int run(int argc, char **argv);
 int run(int argc, char **argv)
 {
 	MPI_Init(NULL, NULL);
+	if (getenv("ASIDE_SECONDS"))
+		sleep((unsigned)atoi(getenv("ASIDE_SECONDS")));
 	MPI_Finalize();
 	printf("%s", file_of((void *)MPI_Finalize));
 	for (int i = 1; i < argc; i++)
 		printf(" <%s>", argv[i]);
 	printf("\n%s\n", getenv("LD_PRELOAD"));
+	if (getenv("GPUCKPT_MPI_ASIDE"))
+		puts(getenv("GPUCKPT_MPI_ASIDE"));
 	return 0;
 }
 

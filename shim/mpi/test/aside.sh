@@ -36,6 +36,9 @@ under() { # LD_PRELOAD PROGRAM...
 build libother.so.12 -DOTHER -shared -fPIC -Wl,-soname,libother.so.12
 build other "$dir/libother.so.12"
 build other.so -shared -fPIC "$dir/libother.so.12"
+mkdir "$dir/later"
+build later/libmpi.so.40 -DOTHER -DLATER -shared -fPIC -Wl,-soname,libmpi.so.40
+build later/open "-Wl,-rpath,$dir/later" "$dir/later/libmpi.so.40"
 build libtool.so -DTOOL -shared -fPIC -Wl,-soname,libtool.so
 build tooled "$dir/libtool.so" "$mpi"
 build untooled "$mpi" "$dir/libtool.so"
@@ -50,6 +53,13 @@ $dir/libtool.so" under "$library:$dir/libtool.so:$fortran" "$dir/other" "a b" ""
 gives "in a shell's command, too" "another MPI
 libother.so.12
 (null)" under "$library:$fortran" sh -c "$dir/other; :"
+gives "a later Open MPI: the program runs with it, and it is said why" "another MPI
+libmpi.so.40
+(null)
+$dir/later/libmpi.so.40 is Open MPI 5.0.3, and gpuckpt stands in for Open MPI 4.1 only" \
+	under "$library:$fortran" "$dir/later/open"
+says "with mpi=openmpi it ends, with the reason" "$dir/later/libmpi.so.40 has no .*: it is no Open MPI 4.1" \
+	under "$library" env GPUCKPT_MPI=openmpi "$dir/later/open"
 gives "a module that needs another MPI gets it" "another MPI
 libother.so.12 <$dir/other.so>
 $library" under "$library" "$dir/loader" "$dir/other.so"

@@ -102,13 +102,20 @@ void test_messages_needed(void)
 void test_create_and_free(void)
 {
 	MPI_Comm half, inter, merged, dup;
-	int sum, one = 1;
+	int sum, one = 1, got;
 
 	for (int i = 0; i < 25; i++) {
 		compute(rank == i % 4 ? 20 : 0);
 		MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
-		compute(rank == (i + 1) % 4 ? 10 : 0);
+		/* a message to be taken in, and one of the other leader's that is not */
+		if (rank >= 2)
+			MPI_Send(&i, 1, MPI_INT, rank - 2, 100, MPI_COMM_WORLD);
+		compute(rank == (i + 1) % 4 ? 60 : 0);
 		MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank % 2 ? 0 : 1, i, &inter);
+		if (rank < 2) {
+			MPI_Recv(&got, 1, MPI_INT, rank + 2, 100, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			IS(got, i);
+		}
 		MPI_Comm_free(&half);
 		MPI_Intercomm_merge(inter, 0, &merged);
 		compute(rank == (i + 2) % 4 ? 10 : 0);

@@ -129,6 +129,8 @@ void test_cart(void)
 	MPI_Cart_get(cart, 2, got, wraps, at);
 	CHECK(got[0] == 2 && got[1] == 2 && wraps[0] && !wraps[1]);
 	CHECK(at[0] == rank / 2 && at[1] == rank % 2);
+	MPI_Cart_map(part, 1, dims, periods, &n);
+	IS(n, rank % 2);
 	MPI_Cart_shift(cart, 1, 1, &n, &kind);
 	IS(kind, rank % 2 ? MPI_PROC_NULL : rank + 1);
 	MPI_Topo_test(dup, &kind);
@@ -146,13 +148,17 @@ void test_cart(void)
 
 void test_graph(void)
 {
-	int index[] = { 2, 3, 4, 6 }, edges[] = { 1, 3, 0, 3, 0, 2 }, near[4], n, m;
+	int index[] = { 2, 3, 4, 6 }, edges[] = { 1, 3, 0, 3, 0, 2 }, near[4], n, m, got[10];
 	MPI_Comm graph;
 
 	MPI_Graph_create(MPI_COMM_WORLD, 4, index, edges, 0, &graph);
 	cycle();
 	MPI_Graphdims_get(graph, &n, &m);
 	CHECK(n == 4 && m == 6);
+	MPI_Graph_get(graph, 4, 6, got, got + 4);
+	CHECK(!memcmp(got, index, sizeof index) && !memcmp(got + 4, edges, sizeof edges));
+	MPI_Graph_map(graph, 2, index, edges, &n); /* of two nodes: the first two ranks' */
+	IS(n, rank < 2 ? rank : MPI_UNDEFINED);
 	MPI_Graph_neighbors_count(graph, 3, &n);
 	IS(n, 2);
 	MPI_Graph_neighbors(graph, 3, 4, near);

@@ -12,6 +12,18 @@ says "a call before MPI_Init: Open MPI" "before MPI_INIT" ./mpi_lifetime early
 says "a call before MPI_Init: the stand-in" "before MPI_INIT" alone ./mpi_lifetime early
 passes "what MPI 3 deprecated or removed: Open MPI" ./mpi_deprecated
 passes "what MPI 3 deprecated or removed: the stand-in" alone ./mpi_deprecated
+for level in 0 1 2 3; do
+	passes "threads of level $level: Open MPI" ./mpi_env level $level
+	passes "threads of level $level: the stand-in" alone ./mpi_env level $level
+	passes "MPI_Init at level $level: the stand-in" \
+		alone env OMPI_MPI_THREAD_LEVEL=$level ./mpi_env level $level
+done
+passes "a clock that goes back" alone ./mpi_env clock
+for with in plain standin; do
+	$with 2 ./mpi_env abort >/dev/null 2>&1
+	[ $? -eq 7 ]
+	check $? "MPI_Abort ends the job with its code: $with"
+done
 
 tmp=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$tmp"' EXIT

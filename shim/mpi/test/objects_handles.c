@@ -118,6 +118,46 @@ static void made(void)
 	MPI_Comm_free(&comm);
 }
 
+static void handle_error(MPI_Comm *comm, int *code, ...)
+{
+	(void)comm, (void)code;
+}
+
+/* What is under way: a window, a file, a pending receive, a message that was matched. */
+static void under_way(void)
+{
+	MPI_Errhandler errhandler;
+	MPI_Request request;
+	MPI_Message message;
+	int memory[2] = {0, 0}, e, w, f, r, m;
+	MPI_Win win;
+	MPI_File file;
+
+	MPI_Comm_create_errhandler(handle_error, &errhandler);
+	MPI_Win_create(memory, sizeof(memory), 4, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+	MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+	MPI_Irecv(&memory[0], 1, MPI_INT, 0, 1, MPI_COMM_SELF, &request);
+	MPI_Send(&(int){7}, 1, MPI_INT, 0, 2, MPI_COMM_SELF);
+	MPI_Mprobe(0, 2, MPI_COMM_SELF, &message, MPI_STATUS_IGNORE);
+	e = MPI_Errhandler_c2f(errhandler);
+	w = MPI_Win_c2f(win);
+	f = MPI_File_c2f(file);
+	r = MPI_Request_c2f(request);
+	m = MPI_Message_c2f(message);
+	cycle();
+	say("the same: %d %d %d %d %d", MPI_Errhandler_f2c(e) == errhandler, MPI_Win_f2c(w) == win,
+	    MPI_File_f2c(f) == file, MPI_Request_f2c(r) == request, MPI_Message_f2c(m) == message);
+	MPI_Mrecv(&memory[1], 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+	MPI_Send(&(int){8}, 1, MPI_INT, 0, 1, MPI_COMM_SELF);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	say("received: %d %d", memory[0], memory[1]);
+	say("over: %d %d", MPI_Request_c2f(request) == MPI_Request_c2f(MPI_REQUEST_NULL),
+	    MPI_Message_c2f(message) == MPI_Message_c2f(MPI_MESSAGE_NULL));
+	MPI_File_close(&file);
+	MPI_Win_free(&win);
+	MPI_Errhandler_free(&errhandler);
+}
+
 static void statuses(void)
 {
 	MPI_Status status, back;
@@ -165,6 +205,7 @@ int test_handles(int argc, char **argv)
 	predefined();
 	none();
 	made();
+	under_way();
 	statuses();
 	names();
 	return 0;

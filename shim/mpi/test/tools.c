@@ -15,13 +15,19 @@ static struct cvar ask(int index)
 {
 	struct cvar c = {.items = -1};
 	char text[TEXT];
-	int length = TEXT, none = 0;
+	int length = TEXT, none = 0, value;
 
 	c.rc = MPI_T_cvar_get_info(index, c.name, &length, &c.verbosity, &c.type, &c.e, NULL, &none,
 				   &c.bind, &c.scope);
 	length = TEXT;
 	if (!c.rc && c.e != MPI_T_ENUM_NULL)
 		IS(MPI_T_enum_get_info(c.e, &c.items, text, &length), MPI_SUCCESS);
+	for (int i = 0; i < c.items; i++) { /* each has a name */
+		length = TEXT;
+		*text = '\0';
+		IS(MPI_T_enum_get_item(c.e, i, &value, text, &length), MPI_SUCCESS);
+		CHECK(*text);
+	}
 	return c;
 }
 
@@ -82,6 +88,83 @@ static void test_writing(void)
 	CHECK(written);
 }
 
+struct pvar {
+	char name[TEXT];
+	int rc, class, bind, readonly, continuous, atomic;
+	MPI_Datatype type;
+};
+
+static struct pvar ask_pvar(int index)
+{
+	struct pvar p = {.class = -1};
+	int length = TEXT, none = 0, verbosity;
+	MPI_T_enum e;
+
+	p.rc = MPI_T_pvar_get_info(index, p.name, &length, &verbosity, &p.class, &p.type, &e, NULL,
+				   &none, &p.bind, &p.readonly, &p.continuous, &p.atomic);
+	return p;
+}
+
+static void test_pvar_list(void)
+{
+	int n = 0, found;
+	struct pvar *v;
+
+	IS(MPI_T_pvar_get_num(&n), MPI_SUCCESS);
+	CHECK(n > 10);
+	v = calloc((size_t)n, sizeof(*v));
+	for (int i = 0; i < n; i++)
+		v[i] = ask_pvar(i);
+	cycle();
+	for (int i = 0; i < n; i++) {
+		struct pvar now = ask_pvar(i);
+
+		IS(now.rc, v[i].rc);
+		if (now.rc)
+			continue;
+		CHECK(!strcmp(now.name, v[i].name));
+		CHECK(now.type == v[i].type);
+		IS(now.class, v[i].class);
+		IS(now.readonly * 4 + now.continuous * 2 + now.atomic,
+		   v[i].readonly * 4 + v[i].continuous * 2 + v[i].atomic);
+		IS(MPI_T_pvar_get_index(now.name, now.class, &found), MPI_SUCCESS);
+		IS(found, i);
+	}
+	free(v);
+}
+
+/* What may be done with a variable depends on what it is: the same before a cycle and after it. */
+static void test_pvar_verbs(void)
+{
+	int index = -1, count = 0, stop, start, reset, readreset;
+	MPI_T_pvar_session session;
+	MPI_Comm comm = MPI_COMM_WORLD;
+	MPI_T_pvar_handle h;
+	unsigned *v;
+
+	IS(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
+	IS(MPI_T_pvar_get_index("pml_ob1_unexpected_msgq_length", MPI_T_PVAR_CLASS_SIZE, &index),
+	   MPI_SUCCESS);
+	IS(MPI_T_pvar_handle_alloc(session, index, &comm, &h, &count), MPI_SUCCESS);
+	v = calloc((size_t)count + 16, sizeof(*v));
+	CHECK(ask_pvar(index).continuous);
+	stop = MPI_T_pvar_stop(session, h);
+	start = MPI_T_pvar_start(session, h);
+	reset = MPI_T_pvar_reset(session, h);
+	readreset = MPI_T_pvar_readreset(session, h, v);
+	cycle();
+	IS(MPI_T_pvar_stop(session, h), stop);
+	IS(MPI_T_pvar_start(session, h), start);
+	IS(MPI_T_pvar_reset(session, h), reset);
+	IS(MPI_T_pvar_readreset(session, h, v), readreset);
+	IS(stop, MPI_T_ERR_PVAR_NO_STARTSTOP);
+	IS(start, MPI_T_ERR_PVAR_NO_STARTSTOP);
+	CHECK(reset != MPI_SUCCESS); /* it is what it is */
+	IS(MPI_T_pvar_stop(session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
+	IS(MPI_T_pvar_session_free(&session), MPI_SUCCESS);
+	free(v);
+}
+
 /* Unexpected messages, counted for a communicator. */
 static void test_pvars(void)
 {
@@ -122,18 +205,37 @@ static void test_pvars(void)
 	free(v);
 }
 
+/* What is listed in a category is there. */
+static void test_members(int category, int pvars, int categories)
+{
+	int *list = calloc((size_t)(pvars > categories ? pvars : categories) + 1, sizeof(*list)), n;
+
+	IS(MPI_T_category_get_pvars(category, pvars, list), MPI_SUCCESS);
+	IS(MPI_T_pvar_get_num(&n), MPI_SUCCESS);
+	for (int i = 0; i < pvars; i++)
+		CHECK(list[i] >= 0 && list[i] < n);
+	IS(MPI_T_category_get_categories(category, categories, list), MPI_SUCCESS);
+	IS(MPI_T_category_get_num(&n), MPI_SUCCESS);
+	for (int i = 0; i < categories; i++)
+		CHECK(list[i] >= 0 && list[i] < n);
+	free(list);
+}
+
 static void test_categories(void)
 {
 	char name[TEXT] = "", again[TEXT];
-	int n = 0, length, none = 0, cvars = 0, pvars = 0, categories = 0, index = -1, *list, stamp;
+	int n = 0, length, none = 0, cvars = 0, pvars = 0, categories = 0, index = -1, found = 0,
+	    *list, stamp;
 
 	IS(MPI_T_category_get_num(&n), MPI_SUCCESS);
 	for (int i = 0; i < n; i++) {
 		length = TEXT;
 		none = 0;
 		if (MPI_T_category_get_info(i, name, &length, NULL, &none, &cvars, &pvars,
-					    &categories) ||
-		    cvars < 2)
+					    &categories))
+			continue;
+		test_members(i, pvars, categories);
+		if (cvars < 2 || found++)
 			continue;
 		list = calloc((size_t)cvars, sizeof(*list));
 		IS(MPI_T_category_get_cvars(i, cvars, list), MPI_SUCCESS);
@@ -147,8 +249,8 @@ static void test_categories(void)
 		IS(index, i);
 		CHECK(!ask(list[1]).rc);
 		free(list);
-		break;
 	}
+	CHECK(found);
 	IS(MPI_T_category_changed(&stamp), MPI_SUCCESS);
 }
 
@@ -161,6 +263,8 @@ int main(int argc, char **argv)
 	IS(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
 	family("control variables", test_cvars);
 	family("writing control variables", test_writing);
+	family("a list of performance variables", test_pvar_list);
+	family("starting and stopping", test_pvar_verbs);
 	family("performance variables", test_pvars);
 	family("categories", test_categories);
 	MPI_T_finalize();

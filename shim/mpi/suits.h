@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Can the stand-in stand in for the real library? Looked at in the file, before anything of the
+ * program has run: later there is no way back. */
+#ifndef GCK_MPI_SUITS_H
+#define GCK_MPI_SUITS_H
+
+#include "common/error.h"
+
+/* Of the file that the program would get for libmpi.so.40. -1: it cannot, and why. 0: it can, or it
+ * is not known which file that is (the loader's cache has it). */
+int gck_mpi_suits(struct gck_error *err);
+
+/* Of this file. */
+int gck_mpi_suits_file(const char *path, struct gck_error *err);
+
+#endif
