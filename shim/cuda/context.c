@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/cuda/function.h"
+#include "shim/cuda/memory.h"
 #include "shim/cuda/set.h"
 
 static struct {
@@ -98,6 +99,8 @@ GCK_CUDA_FUNCTION(cuCtxDestroy, (CUcontext context))
 	rc = gck_cuda_real.cuCtxDestroy(context);
 	if (rc)
 		made(CUDA_SUCCESS, &context); /* it was not */
+	else
+		gck_cuda_memory_forget(context);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -111,6 +114,8 @@ GCK_CUDA_FUNCTION(cuCtxDestroy_v2, (CUcontext context))
 	rc = gck_cuda_real.cuCtxDestroy_v2(context);
 	if (rc)
 		made(CUDA_SUCCESS, &context); /* it was not */
+	else
+		gck_cuda_memory_forget(context);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -123,8 +128,10 @@ GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuCtxDetach(context);
-	if (rc == CUDA_SUCCESS && gck_cuda_real.cuCtxGetApiVersion(context, &version))
+	if (rc == CUDA_SUCCESS && gck_cuda_real.cuCtxGetApiVersion(context, &version)) {
 		gone(context);
+		gck_cuda_memory_forget(context);
+	}
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -150,8 +157,10 @@ static void look_at_primary(CUdevice device)
 	pthread_mutex_lock(&contexts.lock);
 	context = gck_cuda_set_get(&contexts.primary, (uint64_t)device + 1);
 	pthread_mutex_unlock(&contexts.lock);
-	if (context)
+	if (context) {
 		gck_cuda_streams_forget((CUcontext)(uintptr_t)*context);
+		gck_cuda_memory_forget((CUcontext)(uintptr_t)*context);
+	}
 }
 
 GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))

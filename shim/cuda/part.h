@@ -37,7 +37,7 @@ struct gck_cuda_part {
 	void (*release)(uint64_t seq);
 };
 
-extern const struct gck_cuda_part gck_cuda_alive_part, gck_cuda_unknown_part, gck_cuda_limits_part;
+extern const struct gck_cuda_part gck_cuda_memory_part, gck_cuda_alive_part, gck_cuda_unknown_part, gck_cuda_limits_part;
 
 /* In the order in which they drain; NULL at the end. */
 extern const struct gck_cuda_part *const gck_cuda_parts[];

@@ -16,6 +16,7 @@ struct gck_cuda_state {
 				  * no GPU, and an image can be taken; 0: none can */
 	int32_t link_fd;         /* the CUDA thread's socket to the agent: left out of the image */
 	int32_t tid;             /* the CUDA thread's (in the image) */
+	int32_t kept_fd[2];      /* the socketpair that keeps slabs (keep.c): left out, too; -1 */
 };
 
 #endif

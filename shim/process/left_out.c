@@ -126,7 +126,10 @@ static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct
 				"was gpuckpt updated since it started?",
 				(unsigned long long)address);
 	l->drained_for = state.drained_for;
-	l->cuda_fd = state.link_fd;
+	l->cuda_fds[0] = state.link_fd;
+	l->cuda_fds[1] = state.kept_fd[0];
+	l->cuda_fds[2] = state.kept_fd[1];
+	l->ncuda_fds = 3;
 	return 0;
 }
 
@@ -146,7 +149,7 @@ void gck_left_out_free(struct gck_left_out *l)
 	free(l->fds);
 	free(l->threads);
 	memset(l, 0, sizeof(*l));
-	l->link_fd = l->cuda_fd = -1;
+	l->link_fd = -1;
 }
 
 static bool is_in(const int32_t *v, size_t n, int32_t x)
@@ -159,7 +162,7 @@ static bool is_in(const int32_t *v, size_t n, int32_t x)
 
 bool gck_left_out_fd(const struct gck_left_out *l, int fd)
 {
-	return fd == l->link_fd || fd == l->cuda_fd || is_in(l->fds, l->nfds, fd);
+	return fd == l->link_fd || is_in(l->cuda_fds, l->ncuda_fds, fd) || is_in(l->fds, l->nfds, fd);
 }
 
 bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)

@@ -19,7 +19,8 @@ struct gck_left_out {
 	uint64_t closed_for;     /* the checkpoint that MPI is quiesced for; 0: it is not */
 	uint64_t drained_for;    /* the one that its GPU is drained for; 0: it is not */
 	int32_t link_fd;         /* the MPI thread's link; -1 */
-	int32_t cuda_fd;         /* the CUDA thread's link; -1 */
+	int32_t cuda_fds[3];     /* the CUDA thread's link, and what keeps its memory */
+	size_t ncuda_fds;
 	struct gck_ranges ranges; /* by address, apart from each other */
 	struct gck_ranges hollow; /* the same: of file mappings in there only changed pages are needed */
 	int32_t *fds;

@@ -18,7 +18,8 @@ static void op_free(struct fake_op *op)
 	free(op);
 }
 
-static void forget(struct CUstream_st *s)
+/* Its memory stays: others may still look whether they are behind it. */
+static void forget(const struct CUstream_st *s)
 {
 	struct CUstream_st **at = &streams;
 
@@ -26,7 +27,6 @@ static void forget(struct CUstream_st *s)
 		at = &(*at)->next;
 	if (*at)
 		*at = s->next;
-	free(s);
 }
 
 static void *work(void *arg)

@@ -84,6 +84,11 @@ int main(void)
 	one("cuCtxSetLimit:1=2", REFUSED);
 	one("cuCheckpointProcessLock:1=600", REFUSED);
 	one("cuCheckpointProcessCheckpoint:1=801", FOR_GOOD);
+	one("cuStreamCreate:2=2", REFUSED);
+	one("cuMemcpyDtoHAsync_v2:1=700", REFUSED);
+	one("cuMemUnmap:1=1", REFUSED);
+	lost("cuMemImportFromShareableHandle:1=1");
+	lost("cuMemMap:2=2");
 	lost("cuCheckpointProcessRestore=801");
 	lost("cuCheckpointProcessUnlock=999");
 	lost("cuCtxSetLimit:2=2");

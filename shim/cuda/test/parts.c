@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parts of the stand-in by themselves: sets of handles against a plain list, the loader's cache, and
- * what cuGetProcAddress means by a name. */
+ * Parts of the stand-in by themselves: sets of handles and arenas of memory against plain models, the
+ * loader's cache, what cuGetProcAddress means by a name, descriptors in flight. */
+#define _GNU_SOURCE
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
+#include "shim/cuda/arena.h"
+#include "shim/cuda/keep.h"
 #include "shim/cuda/load.h"
 #include "shim/cuda/set.h"
+#include "shim/cuda/state.h"
 #include "shim/cuda/table.h"
 
 /* ---- sets ----------------------------------------------------------------------------------- */
@@ -51,6 +57,145 @@ static void sets(void)
 	ok(!gck_cuda_set_put(&s, 0) && !gck_cuda_set_get(&s, 0), "0 is no handle");
 	gck_cuda_set_clear(&s);
 	ok(!gck_cuda_set_get(&s, 1ull << 40) && s.n == 0, "an empty one holds nothing");
+}
+
+/* ---- arenas --------------------------------------------------------------------------------- */
+
+#define UNIT 64
+#define UNITS 512
+#define BASE 0x600000000000ull
+
+static unsigned char taken[UNITS]; /* 0: free; else which allocation */
+
+static unsigned longest_free(void)
+{
+	unsigned most = 0, run = 0;
+
+	for (int i = 0; i < UNITS; i++) {
+		run = taken[i] ? 0 : run + 1;
+		most = run > most ? run : most;
+	}
+	return most;
+}
+
+/* Pieces in order, without holes, no two free ones in a row, and the free ones free. */
+static bool is_whole(const struct gck_cuda_arena *a)
+{
+	uint64_t at = a->base, free_bytes = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		const struct gck_cuda_piece *p = &a->v[i];
+
+		if (p->base != at || !p->size || p->size % UNIT ||
+		    (i && !p->asked && !a->v[i - 1].asked))
+			return false;
+		for (uint64_t u = (p->base - BASE) / UNIT; u < (p->base + p->size - BASE) / UNIT; u++) {
+			if ((taken[u] != 0) != (p->asked != 0))
+				return false;
+		}
+		free_bytes += p->asked ? 0 : p->size;
+		at += p->size;
+	}
+	return at == a->base + a->size && free_bytes == a->free;
+}
+
+static bool take_one(struct gck_cuda_arena *a, unsigned char id, uint64_t *base)
+{
+	uint64_t bytes = 1 + (uint64_t)rand() % (rand() % 4 ? 300 : 5000);
+	const struct gck_cuda_piece *p = gck_cuda_arena_take(a, bytes);
+	unsigned units = (unsigned)((bytes + UNIT - 1) / UNIT);
+	size_t first;
+
+	*base = p ? p->base : 0;
+	if (!p)
+		return longest_free() < units;
+	first = (p->base - BASE) / UNIT;
+	for (size_t u = first; u < first + units; u++) {
+		if (taken[u])
+			return false;
+		taken[u] = id;
+	}
+	p = gck_cuda_arena_find(a, *base + bytes - 1);
+	return p && p->base == *base && p->asked == bytes &&
+	       (bytes % UNIT == 0 || !gck_cuda_arena_find(a, *base + bytes));
+}
+
+static void give_one(struct gck_cuda_arena *a, unsigned char id, uint64_t base)
+{
+	gck_cuda_arena_give(a, base);
+	for (int u = 0; u < UNITS; u++)
+		taken[u] = taken[u] == id ? 0 : taken[u];
+}
+
+static void arenas(void)
+{
+	uint64_t bases[200] = {0};
+	struct gck_cuda_arena a;
+	bool good = true;
+
+	gck_cuda_arena_init(&a, BASE, (uint64_t)UNIT * UNITS, UNIT);
+	for (int i = 0; good && i < STEPS; i++) {
+		unsigned char id = (unsigned char)(1 + rand() % 199);
+
+		if (bases[id]) {
+			give_one(&a, id, bases[id]);
+			bases[id] = 0;
+		} else {
+			good = take_one(&a, id, &bases[id]);
+		}
+		good = good && is_whole(&a);
+	}
+	ok(good, "an arena gives what is free, once, wherever there is room");
+	for (unsigned id = 1; id < 200; id++) {
+		if (bases[id])
+			give_one(&a, (unsigned char)id, bases[id]);
+	}
+	ok(gck_cuda_arena_is_empty(&a) && a.n == 1, "all given back, it is one piece again");
+	ok(!gck_cuda_arena_take(&a, 0) && !gck_cuda_arena_take(&a, UINT64_MAX), "no bytes, too many");
+	ok(!gck_cuda_arena_find(&a, BASE) && !gck_cuda_arena_find(&a, 1), "and nothing is found");
+	gck_cuda_arena_free(&a);
+}
+
+/* ---- descriptors in flight ------------------------------------------------------------------ */
+
+struct gck_cuda_state gck_cuda_state;
+
+static bool is_file(int fd, ino_t inode)
+{
+	struct stat st;
+	bool same = fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == inode;
+
+	close(fd);
+	return same;
+}
+
+static void kept(void)
+{
+	ino_t inodes[20];
+	struct stat st;
+	bool good = true;
+
+	for (uint64_t i = 0; i < 20; i++) {
+		int fd = memfd_create("kept", MFD_CLOEXEC);
+
+		fstat(fd, &st);
+		inodes[i] = st.st_ino;
+		good = good && gck_cuda_keep(i + 1, fd) == 0;
+	}
+	ok(good, "descriptors are sent off");
+	for (int i = 0; good && i < 500; i++) {
+		int which = rand() % 20;
+
+		good = is_file(gck_cuda_keep_get((uint64_t)which + 1), inodes[which]);
+	}
+	ok(good, "and had again, in any order, as often as wanted");
+	for (uint64_t i = 0; i < 20; i += 2)
+		gck_cuda_keep_drop(i + 1);
+	ok(gck_cuda_keep_get(1) < 0 && is_file(gck_cuda_keep_get(2), inodes[1]),
+	   "until they are dropped");
+	ok(gck_cuda_keep_get(99) < 0, "one that never was is not there");
+	gck_cuda_keep_forget();
+	ok(gck_cuda_keep_get(2) < 0 && gck_cuda_state.kept_fd[0] == -1, "in a restored process none is");
 }
 
 /* ---- the loader's cache --------------------------------------------------------------------- */
@@ -154,6 +299,8 @@ static void names(void)
 int main(void)
 {
 	sets();
+	arenas();
+	kept();
 	cache();
 	names();
 	return tap_done();

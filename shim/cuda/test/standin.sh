@@ -23,6 +23,14 @@ passes "a program: the fake driver" plain ./cuda_program
 passes "a program: the stand-in" standin ./cuda_program
 passes "a program: a driver named by GPUCKPT_CUDA_LIBRARY" standin env LD_LIBRARY_PATH= \
 	GPUCKPT_CUDA_LIBRARY="$driver" ./cuda_program
+for seed in 1 2 3; do
+	passes "memory against a model, seed $seed: the fake driver" plain ./cuda_model $seed
+	passes "memory against a model, seed $seed: the stand-in" standin ./cuda_model $seed
+done
+passes "little memory" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4
+for rule in cuMemAddressReserve=801 cuMemCreate=801 cuMemExportToShareableHandle:1=1; do
+	passes "without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5
+done
 passes "functions by name, version and address" standin ./cuda_names "$driver"
 
 says() { # NAME WANTED COMMAND...

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a program can ask about an address of ours: the answers that the driver gives for its own. */
+#include "shim/cuda/function.h"
+#include "shim/cuda/memory.h"
+
+GCK_CUDA_FUNCTION(cuMemGetInfo_v2, (size_t *available, size_t *total))
+{
+	CUdevice device;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuMemGetInfo_v2(available, total);
+	if (rc == CUDA_SUCCESS && available && gck_cuda_real.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+		*available += gck_cuda_memory_spare(device);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUdeviceptr address))
+{
+	struct gck_cuda_allocation a;
+	CUresult rc = CUDA_SUCCESS;
+
+	GCK_CUDA_ENTER(0);
+	if (!gck_cuda_memory_find(address, &a)) {
+		rc = gck_cuda_real.cuMemGetAddressRange_v2(base, size, address);
+	} else {
+		if (base)
+			*base = a.base;
+		if (size)
+			*size = a.size;
+	}
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* In place of what the driver says of the slab. */
+static void correct(const struct gck_cuda_allocation *a, CUpointer_attribute which, void *data)
+{
+	switch (which) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		*(CUcontext *)data = a->context;
+		break;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(unsigned long long *)data = a->id;
+		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = a->base;
+		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)data = a->size;
+		break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned long long *)data = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+GCK_CUDA_FUNCTION(cuPointerGetAttribute, (void *data, CUpointer_attribute which,
+					  CUdeviceptr address))
+{
+	struct gck_cuda_allocation a;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuPointerGetAttribute(data, which, address);
+	if (rc == CUDA_SUCCESS && gck_cuda_memory_find(address, &a))
+		correct(&a, which, data);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuPointerGetAttributes, (unsigned int n, CUpointer_attribute *which, void **data,
+					   CUdeviceptr address))
+{
+	struct gck_cuda_allocation a;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuPointerGetAttributes(n, which, data, address);
+	if (rc == CUDA_SUCCESS && gck_cuda_memory_find(address, &a)) {
+		for (unsigned int i = 0; i < n; i++)
+			correct(&a, which[i], data[i]);
+	}
+	GCK_CUDA_LEAVE();
+	return rc;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Slabs: physical memory of a device, mapped into a range of addresses of our own, and cut up. The
+ * driver can be told to forget one (its descriptor, in flight in a socketpair, keeps the memory) and to
+ * map it again at its place. */
+#ifndef GCK_CUDA_SLAB_H
+#define GCK_CUDA_SLAB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/cuda/arena.h"
+#include "shim/cuda/header.h"
+
+#define GCK_CUDA_SLAB_UNIT ((uint64_t)2 << 20) /* the driver's granularity */
+
+struct gck_cuda_slab {
+	uint64_t base, size;
+	CUdevice device;
+	uint64_t serial;                    /* names its descriptor in flight */
+	CUmemGenericAllocationHandle handle;
+	bool mapped;
+	struct gck_cuda_arena arena;
+	void *host;                         /* its contents, while a checkpoint wants them */
+};
+
+/* Slabs in the order of their addresses. */
+struct gck_cuda_slabs {
+	struct gck_cuda_slab **v;
+	size_t n, room;
+};
+extern struct gck_cuda_slabs gck_cuda_slabs;
+
+/* A new one of so many bytes (of units), mapped and empty. The driver's answer; CUDA_ERROR_NOT_SUPPORTED:
+ * there cannot be slabs here, the driver's own memory must do. */
+CUresult gck_cuda_slab_new(CUdevice device, uint64_t size, struct gck_cuda_slab **slab);
+/* An empty one, unmapped and gone. */
+void gck_cuda_slab_drop(struct gck_cuda_slab *slab);
+
+/* The slab with that address, NULL: none. */
+struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address);
+
+/* The driver forgets it, its memory stays; and back. */
+CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *slab);
+CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab);
+/* In a restored process: the addresses reserved and new memory below them. */
+CUresult gck_cuda_slabs_renew(void);
+
+/* Device `peer` may (or may no longer) use the memory of `device`, also that of slabs to come. */
+CUresult gck_cuda_slab_allow(CUdevice device, CUdevice peer, bool allowed);
+
+#endif
