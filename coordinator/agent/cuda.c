@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/agent/restart.h"
 
 #define LEASE_MORE_MS 3000     /* over the longest time that ranks may be held */
 
@@ -80,21 +81,17 @@ static void drained(struct agent *a, struct task *task, uint64_t seq, const stru
 		phase_freeze(m->t);
 }
 
-/* A rank whose GPU does not come back waits at the gate for ever: the step cannot go on. */
+/* After a checkpoint, after a restart; a rank whose lease ended says so as well. Where the GPU does
+ * not come back the rank waits at the gate for ever: the step cannot go on. */
 static void resumed(struct agent *a, struct task *task, const struct gck_error *why)
 {
 	struct member *m = transaction_member(a, task);
-	struct gck_error err = { 0 };
 
-	if (why) {
-		err = *why;
-		gck_fail_in(&err, "rank %u on %s: its GPU is lost", task->rank, a->step->node);
-		gck_warn("%s", err.text);
-		agent_end_ranks(a, err.text, true);
-	} else if (m && m->cuda != CUDA_RUNS) {
-		m->cuda = CUDA_RUNS;
-		phase_settle(m->t);
-	}
+	restart_back(a, task, RESTART_CUDA, why);
+	if (!m || m->cuda == CUDA_RUNS || why)
+		return;
+	m->cuda = CUDA_RUNS;
+	phase_settle(m->t);
 }
 
 /* Its program ended, or executed another one. A rank whose image is taken is needed no more. */

@@ -21,7 +21,7 @@ static void take_hello(struct thread_link *l)
 	memcpy(&l->hello, l->data, sizeof l->hello);
 	l->task->in_mpi = !l->hello.outside && l->hello.size != 1;
 	if (!l->hello.restored)
-		restart_rebuilt(l->agent, l->task, NULL);
+		restart_back(l->agent, l->task, RESTART_MPI, NULL);
 }
 
 /* What l points at may be gone afterwards. */
@@ -48,7 +48,7 @@ static void take_message(struct thread_link *l)
 		l->looked = true;
 		break;
 	case GCK_LINK_MPI_REBUILT:
-		restart_rebuilt(l->agent, l->task, l->head.value ? &err : NULL);
+		restart_back(l->agent, l->task, RESTART_MPI, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_MPI_BYE:
 		thread_link_lost(l);

@@ -3,6 +3,7 @@
  * and back before the node says that they run. CUDA threads answer, end and hang as they are told. */
 #include "config.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,12 @@
 #include "common/test/tap.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/restart.h"
 #include "coordinator/agent/test/threads.h"
 
-#define CUDA_RANKS 2 /* the last rank has none */
+#define CUDA_RANKS 2 /* in a checkpoint the last rank has none */
 
-static int gpus[CUDA_RANKS];
+static int gpus[FAKE_RANKS] = {-1, -1, -1};
 
 static void connect_cuda(unsigned rank)
 {
@@ -39,8 +41,11 @@ static void begin(void)
 
 static void end(void)
 {
-	for (unsigned i = 0; i < CUDA_RANKS; i++)
-		close(gpus[i]);
+	for (unsigned i = 0; i < FAKE_RANKS; i++) {
+		if (gpus[i] >= 0)
+			close(gpus[i]);
+		gpus[i] = -1;
+	}
 	fake_run(0.05);
 	fake_end();
 }
@@ -121,6 +126,7 @@ static void not_drained(void)
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	close(gpus[1]);
+	gpus[1] = -1;
 	ok(answer_says(fake_await("done", "freeze", 1), "rank 1 on n1: its CUDA thread went away"),
 	   "one goes away");
 	is_int(heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
@@ -154,6 +160,48 @@ static void lost(void)
 	end();
 }
 
+/* A restart whose ranks run, and whose GPUs are on their way back. */
+static void restart(unsigned timeout_ms)
+{
+	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
+
+	fake_begin();
+	((struct step *)fake_agent->step)->options.timeout_ms = timeout_ms;
+	fake_agent->gate = GATE_WAIT;
+	fake_agent->lasting->released = 0;
+	fake_world->cuda = true;
+	restart_offered(fake_agent, welcome);
+	fake_command("build", NULL);
+	fake_await("done", "build", 2);
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		connect_cuda(i);
+	fake_command("run", NULL);
+	ok(!fake_await("done", "run", 0.5) && !fake_opened, "ranks run, and their GPUs are not back");
+	json_decref(welcome);
+}
+
+static void comes_back(void)
+{
+	restart(5000);
+	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	ok(!fake_await("done", "run", 0.3), "two of three are");
+	say(2, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened, "and the third: the step runs");
+	end();
+
+	restart(5000);
+	say(1, GCK_LINK_CUDA_RESUMED, ENODEV, "no such GPU");
+	ok(answer_says(fake_await("done", "run", 0.5), "rank 1 on n1: no such GPU"),
+	   "one does not come back: that is the answer");
+	end();
+
+	restart(1000);
+	ok(answer_says(fake_await("done", "run", 1.5), "its GPU did not come back within 1 s"),
+	   "none comes in time: nor is it awaited");
+	end();
+}
+
 static void looks(void)
 {
 	begin();
@@ -178,6 +226,7 @@ int main(void)
 	not_drained();
 	not_frozen();
 	lost();
+	comes_back();
 	looks();
 	return tap_done();
 }
