@@ -127,6 +127,7 @@ static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct
 				(unsigned long long)address);
 	l->drained_for = state.drained_for;
 	l->cuda_fd = state.link_fd;
+	l->cuda = true;
 	return 0;
 }
 
@@ -160,6 +161,11 @@ static bool is_in(const int32_t *v, size_t n, int32_t x)
 bool gck_left_out_fd(const struct gck_left_out *l, int fd)
 {
 	return fd == l->link_fd || fd == l->cuda_fd || is_in(l->fds, l->nfds, fd);
+}
+
+bool gck_left_out_device(const struct gck_left_out *l, const char *path)
+{
+	return l->cuda && !l->drained_for && !strncmp(path, "/dev/nvidia", strlen("/dev/nvidia"));
 }
 
 bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)
