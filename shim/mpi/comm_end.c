@@ -105,14 +105,15 @@ static bool may_leave(struct gck_mpi_handle *h, void *unused)
 	return !c->dynamic;
 }
 
-static bool has_left(struct gck_mpi_handle *h, void *unused)
+/* Nobody else is to find it: the MPI thread walks the list while threads are inside. */
+static bool has_left(struct gck_mpi_handle *h, void *found)
 {
 	struct gck_mpi_comm *c = h->body;
 
-	(void)unused;
 	if (!c || __atomic_load_n(&c->life, __ATOMIC_ACQUIRE) != GCK_MPI_COMM_LEFT)
 		return false;
-	c->life = GCK_MPI_COMM_LEAVING; /* nobody else is to find it */
+	h->body = NULL;
+	*(struct gck_mpi_comm **)found = c;
 	return true;
 }
 
@@ -130,13 +131,14 @@ static void end(struct gck_mpi_comm *c)
 void gck_mpi_comm_sweep(void)
 {
 	struct gck_mpi_handle *h;
+	struct gck_mpi_comm *c;
 
 	while ((h = gck_mpi_first_that(GCK_MPI_COMM, may_leave, NULL)))
 		if (leave(h->body))
 			break;
 	gck_mpi_request_reap();
-	while ((h = gck_mpi_first_that(GCK_MPI_COMM, has_left, NULL)))
-		end(h->body);
+	while (gck_mpi_first_that(GCK_MPI_COMM, has_left, &c))
+		end(c);
 }
 
 void gck_mpi_comm_let_go(struct gck_mpi_comm *c)
