@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "coordinator/agent/cuda.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/mpi.h"
@@ -14,14 +15,14 @@
 #include "shim/process/process.h"
 
 #define ABLE_LIMIT_S 10.
-#define MPI_LIMIT_S 2.     /* for the ranks' MPI threads to say what they know */
+#define SAY_LIMIT_S 2.     /* for our threads in the ranks to say what they know */
 #define LOOK_S 0.02
 #define ITEMS_MAX 256u /* they travel in one packet */
 
 struct question {
 	struct agent *agent;
 	json_int_t id;
-	ev_timer wait;            /* for what the ranks' MPI threads have to say */
+	ev_timer wait;            /* for what our threads in the ranks have to say */
 	ev_tstamp began;
 };
 
@@ -47,6 +48,16 @@ static void add_all(json_t *items, json_t *more, json_int_t rank)
 	json_decref(more);
 }
 
+/* What a rank's thread of ours said. */
+static void add_said(const struct task *t, const struct thread_link *l, const char *object,
+		     const char *busy, json_t *items)
+{
+	if (l && !l->looked)
+		json_array_append_new(items, item(t, object, busy, "ask again"));
+	else if (l)
+		add_all(items, json_deep_copy(l->items), t->rank);
+}
+
 static void look_at(const struct agent *a, const struct task *t, json_t *items)
 {
 	struct gck_error err = { 0 };
@@ -61,11 +72,10 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		return;
 	}
 	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
-	if (t->mpi && !t->mpi->looked)
-		json_array_append_new(items, item(t, "MPI", "its MPI thread did not answer: it is "
-			"inside MPI_Init or a checkpoint", "ask again"));
-	else if (t->mpi)
-		add_all(items, json_deep_copy(t->mpi->items), t->rank);
+	add_said(t, t->mpi, "MPI", "its MPI thread did not answer: it is inside MPI_Init or a "
+		 "checkpoint", items);
+	add_said(t, t->cuda, "CUDA", "its CUDA thread did not answer: it is inside a checkpoint",
+		 items);
 	if (found)
 		add_all(items, found, t->rank);
 	else
@@ -118,7 +128,7 @@ static void on_wait(struct ev_loop *loop, ev_timer *w, int events)
 	struct gck_error err = { 0 };
 
 	(void)events;
-	if (!mpi_looked(q->agent) && ev_now(loop) - q->began < MPI_LIMIT_S)
+	if (!(mpi_looked(q->agent) && cuda_looked(q->agent)) && ev_now(loop) - q->began < SAY_LIMIT_S)
 		return;
 	ev_timer_stop(loop, w);
 	if (!job_start(loop, "able", look, q->agent, ABLE_LIMIT_S, on_looked, q, &err))
@@ -135,6 +145,7 @@ void able_start(struct agent *a, json_int_t id)
 	q->id = id;
 	q->began = ev_now(a->loop);
 	mpi_look(a);
+	cuda_look(a);
 	ev_init(&q->wait, on_wait);
 	q->wait.repeat = LOOK_S;
 	q->wait.data = q;

@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "coordinator/agent/child.h"
+#include "coordinator/agent/cuda.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
 #include "coordinator/agent/quiesce.h"
@@ -138,7 +139,7 @@ void transaction_progressed(struct member *m)
 /* The phase that is asked took too long: the first rank that has not answered is to blame. */
 static void fail_time(struct transaction *t, const struct gck_error *err)
 {
-	const struct member *slow = NULL;
+	const struct member *slow = cuda_awaited(t);
 
 	for (size_t i = 0; i < t->n && t->asked < PHASES; i++)
 		if (!slow && !member_answered(&t->members[i], t->asked))
@@ -207,6 +208,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 		if (member_held(&t->members[i]))
 			member_tell(&t->members[i], json_pack("{s:s}", "op", "hold"));
 	quiesce_hold(t);
+	cuda_hold(t);
 	if (t->asked == PHASE_WRITE)
 		tell_progress(t);
 	if (!transaction_workers(t))

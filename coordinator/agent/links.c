@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "coordinator/agent/cuda.h"
 #include "coordinator/agent/mpi.h"
 
 /* The plugin names a task after it was forked, and its shim may be faster than that. */
@@ -119,7 +120,7 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 	settle(l);
 }
 
-/* An MPI thread's link is another kind. */
+/* Links of our threads in the rank are other kinds. */
 static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
 {
 	struct agent *a = l->all->agent;
@@ -127,8 +128,12 @@ static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
 	pid_t pid = l->pid;
 
 	link_close(l);
-	if (fd >= 0)
+	if (fd < 0)
+		return;
+	if (m->type == GCK_LINK_MPI_HELLO)
 		mpi_adopt(a, fd, pid, m, n);
+	else
+		cuda_adopt(a, fd, pid, m, n);
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *io, int events)
@@ -147,7 +152,7 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 	if (n <= 0)
 		link_close(l);
 	else if (!l->greeted && n >= (ssize_t)sizeof m.mpi.type &&
-		 m.mpi.type == GCK_LINK_MPI_HELLO)
+		 (m.mpi.type == GCK_LINK_MPI_HELLO || m.mpi.type == GCK_LINK_CUDA_HELLO))
 		hand_on(l, &m.mpi, (size_t)n);
 	else
 		take_hello(l, &m.shim, n);
@@ -213,9 +218,14 @@ void links_stop(struct links *all)
 {
 	while (all->first)
 		link_close(all->first);
-	for (size_t i = 0; i < all->agent->tasks.n; i++)
-		if (all->agent->tasks.v[i]->mpi)
-			mpi_close(all->agent->tasks.v[i]->mpi);
+	for (size_t i = 0; i < all->agent->tasks.n; i++) {
+		struct task *t = all->agent->tasks.v[i];
+
+		if (t->mpi)
+			thread_link_close(t->mpi);
+		if (t->cuda)
+			thread_link_close(t->cuda);
+	}
 	ev_io_stop(all->agent->loop, &all->listener);
 	free(all);
 }

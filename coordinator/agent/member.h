@@ -13,6 +13,13 @@ extern const char *const phase_names[PHASES];
 /* The phase of a name, or PHASES. */
 enum phase phase_of(const char *name);
 
+enum cuda_part {
+	CUDA_RUNS,                /* without CUDA, too */
+	CUDA_DRAINS,              /* was asked to drain */
+	CUDA_DRAINED,
+	CUDA_RESUMES,             /* was told to go on */
+};
+
 struct member {
 	struct transaction *t;
 	struct task *task;
@@ -21,6 +28,7 @@ struct member {
 	json_t *answer[PHASES];   /* NULL: none yet */
 	bool told_write;
 	bool asked_mpi;           /* its MPI thread was asked to quiesce, and not to go on since */
+	enum cuda_part cuda;      /* its CUDA thread's part in this */
 	uint32_t round;           /* that it waits for, or waited for last */
 	bool carried;             /* the rank ended before it was frozen: its status is its image */
 	bool gone;                /* it seems so, and its status is awaited */

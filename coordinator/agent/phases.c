@@ -7,9 +7,12 @@
 
 #include "common/fault.h"
 #include "coordinator/agent/answer.h"
+#include "coordinator/agent/cuda.h"
 #include "coordinator/agent/mpi.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/quiesce.h"
+
+#define DRAIN_PART 0.7 /* of the time for which ranks may be held */
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
@@ -29,13 +32,21 @@ static double hold_left(const struct transaction *t)
 }
 
 /* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
- * given up a little earlier, so that it is named. With keep_held it is the bound on the coordinator's
- * silence. */
+ * given up a little earlier, so that it is named, and a GPU that cannot be drained before that. With
+ * keep_held it is the bound on the coordinator's silence. */
 static void freeze(struct transaction *t)
 {
 	phase_limit(t, 0.9 * hold_left(t));
 	phase_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
 	ev_timer_again(t->agent->loop, &t->tick);
+	cuda_drain(t, DRAIN_PART * hold_left(t));
+	phase_freeze(t);
+}
+
+void phase_freeze(struct transaction *t)
+{
+	if (cuda_awaited(t))
+		return;
 	tell_all(t, "freeze");
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
 }
@@ -45,6 +56,7 @@ static void resume(struct transaction *t)
 	phase_limit(t, t->hold_s);
 	tell_all(t, "resume");
 	quiesce_resume(t);
+	cuda_resume(t);
 	GCK_FAULT(GCK_FAULT_AGENT_RESUME);
 }
 
@@ -228,6 +240,8 @@ void phase_settle(struct transaction *t)
 	if (t->failed || t->asked >= PHASE_COMMIT || !all_answered(t, t->asked))
 		return;
 	if (t->asked == PHASE_PREPARE && (!t->checked || prepare_waits(t)))
+		return;
+	if (t->asked == PHASE_RESUME && cuda_awaited(t))
 		return;
 	complete[t->asked](t);
 }

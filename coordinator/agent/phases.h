@@ -55,6 +55,9 @@ struct transaction {
 void phase_start(struct transaction *t, enum phase p);
 void phase_settle(struct transaction *t);
 
+/* Stop the ranks, once the GPUs of all of them are drained. */
+void phase_freeze(struct transaction *t);
+
 /* Tell workers to write, as many at a time as the option `cpus` allows. */
 void phase_write_more(struct transaction *t);
 
@@ -79,6 +82,9 @@ void transaction_init_timers(struct transaction *t);
 void transaction_leave_if_empty(struct transaction *t);
 /* The rank is gone: carried as soon as its status is known. */
 void transaction_await_status(struct member *m);
+
+/* A rank's part in the checkpoint that is under way, NULL: it has none. */
+struct member *transaction_member(struct agent *a, const struct task *task);
 
 /* Workers that have not ended. */
 unsigned transaction_workers(const struct transaction *t);

@@ -73,7 +73,7 @@ void quiesce_start(struct transaction *t)
 			return;
 		}
 		if (one->asked_mpi)
-			mpi_send(one->task->mpi, &m, &q, sizeof q);
+			thread_link_send(one->task->mpi, &m, &q, sizeof q);
 		else
 			one->answer[PHASE_QUIESCE] = json_object();
 	}
@@ -83,7 +83,7 @@ static void tell(struct transaction *t, const struct gck_link_mpi *m, const void
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->members[i].asked_mpi && t->members[i].task->mpi)
-			mpi_send(t->members[i].task->mpi, m, data, size);
+			thread_link_send(t->members[i].task->mpi, m, data, size);
 }
 
 void quiesce_hold(struct transaction *t)
@@ -159,20 +159,10 @@ static void told(struct transaction *t)
 	t->quiesce.ours.n = t->quiesce.all.n = 0;
 }
 
-static struct member *member_of(struct agent *a, const struct task *task)
-{
-	struct transaction *t = a->transaction;
-
-	for (size_t i = 0; t && i < t->n; i++)
-		if (t->members[i].task == task)
-			return &t->members[i];
-	return NULL;
-}
-
 void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi *head,
 		   const void *words)
 {
-	struct member *m = member_of(a, task);
+	struct member *m = transaction_member(a, task);
 	uint64_t count = head->total / sizeof(uint64_t);
 	const uint64_t before[2] = { task->rank, count };
 	struct transaction *t = a->transaction;
@@ -232,7 +222,7 @@ void quiesce_go(struct transaction *t, const json_t *body)
 	if (t->quiesce.all.n == (size_t)packet_int(body, "total", 0)) {
 		for (size_t i = 0; i < t->n; i++)
 			if (takes_part(&t->members[i]) && t->members[i].task->mpi)
-				mpi_send(t->members[i].task->mpi, &m, t->quiesce.all.v,
+				thread_link_send(t->members[i].task->mpi, &m, t->quiesce.all.v,
 					 t->quiesce.all.n);
 		t->quiesce.all.n = 0;
 	}
@@ -242,7 +232,7 @@ void quiesce_go(struct transaction *t, const json_t *body)
 
 void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const struct gck_error *why)
 {
-	struct member *m = member_of(a, task);
+	struct member *m = transaction_member(a, task);
 
 	if (!m || m->t->asked != PHASE_QUIESCE || seq != m->t->seq || !takes_part(m))
 		return;
@@ -266,7 +256,7 @@ void quiesce_ended(const struct member *m)
 /* One whose image is taken is frozen, or needed no more. */
 void quiesce_lost(struct agent *a, struct task *task)
 {
-	struct member *m = member_of(a, task);
+	struct member *m = transaction_member(a, task);
 
 	if (!m || m->carried || m->t->failed || !m->asked_mpi || m->answer[PHASE_FREEZE])
 		return;

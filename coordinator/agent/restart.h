@@ -14,8 +14,12 @@ void restart_command(struct agent *a, const char *op, const json_t *body);
 
 void restart_task_ended(struct restart *r, struct task *t);
 
-/* A rank's MPI thread has brought MPI back (why NULL), or could not. */
-void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_error *why);
+/* What comes back by itself in a rank that runs, by a thread of ours. */
+enum restart_part { RESTART_MPI, RESTART_CUDA, RESTART_PARTS };
+
+/* A rank's thread has brought its part back (why NULL), or could not. */
+void restart_back(struct agent *a, const struct task *t, enum restart_part part,
+		  const struct gck_error *why);
 
 /* Is a commit being built, or built and held? Then seq is set to which. */
 bool restart_building(const struct restart *r, uint32_t *seq);

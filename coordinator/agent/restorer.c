@@ -118,9 +118,10 @@ static void build(struct restorer *r, uint32_t seq, const char *hash)
 
 	r->seq = seq;
 	if (build_commit(r, hash, &err) == 0)
-		report_done(&r->report, "build", json_pack("{s:I, s:I, s:b}", "seq",
+		report_done(&r->report, "build", json_pack("{s:I, s:I, s:b, s:b}", "seq",
 			    (json_int_t)seq, "exit", r->found.exit, "mpi",
-			    r->restore && gck_restore_has_mpi(r->restore)));
+			    r->restore && gck_restore_has_mpi(r->restore), "cuda",
+			    r->restore && gck_restore_has_cuda(r->restore)));
 	else if (err.code != ECANCELED || !r->report.next)
 		report_no_build(&r->report, seq, &err);
 }

@@ -24,16 +24,24 @@ static bool is_late(const struct returning *one, const json_t *body)
 	       packet_int(body, "seq", 0) != one->r->seq;
 }
 
-/* The rank's MPI thread may be done before its restorer has told that it runs. */
+enum restart_part returning_lacks(const struct returning *one)
+{
+	for (enum restart_part p = 0; p < RESTART_PARTS; p++)
+		if (one->has[p] && !one->back[p])
+			return p;
+	return RESTART_PARTS;
+}
+
+/* Its threads may be done before its restorer has told that it runs. */
 static void finish(struct returning *one)
 {
-	if (one->ran && (one->rebuilt || !one->mpi))
+	if (one->ran && returning_lacks(one) == RESTART_PARTS)
 		one->reached = STAGE_DONE;
 }
 
-void returning_rebuilt(struct returning *one)
+void returning_back(struct returning *one, enum restart_part part)
 {
-	one->rebuilt = true;
+	one->back[part] = true;
 	finish(one);
 }
 
@@ -50,7 +58,8 @@ static void take_done(struct returning *one, const json_t *body)
 	if (!strcmp(phase, "build")) {
 		one->reached = STAGE_BUILT;
 		one->exit = packet_int(body, "exit", -1);
-		one->mpi = packet_bool(body, "mpi");
+		one->has[RESTART_MPI] = packet_bool(body, "mpi");
+		one->has[RESTART_CUDA] = packet_bool(body, "cuda");
 	} else if (!strcmp(phase, "files")) {
 		one->reached = STAGE_FILED;
 	} else {
@@ -102,7 +111,9 @@ void returning_start(struct returning *one)
 	memcpy(one->work.hash, r->hash, sizeof r->hash);
 	one->reached = STAGE_BUILDING;
 	one->exit = -1;
-	one->mpi = one->ran = one->rebuilt = false;
+	one->ran = false;
+	memset(one->has, 0, sizeof one->has);
+	memset(one->back, 0, sizeof one->back);
 	one->child = child_start(r->agent->loop, &ops, &one->work, -1, one, &err);
 	if (!one->child)
 		restart_fail(one->r, one->task, &err);

@@ -5,6 +5,7 @@
 #define AGENT_RETURNING_H
 
 #include "coordinator/agent/agent.h"
+#include "coordinator/agent/restart.h"
 #include "coordinator/agent/worker.h"
 
 enum stage {
@@ -27,8 +28,9 @@ struct returning {              /* a rank */
 	struct worker_task work;
 	enum stage reached;     /* BUILDING, BUILT, FILED, DONE */
 	json_int_t exit;        /* wait status of a rank that had finished; -1: it had not */
-	bool mpi;               /* it is done only when MPI is back in it */
-	bool ran, rebuilt;
+	bool has[RESTART_PARTS]; /* it is done only when these are back */
+	bool back[RESTART_PARTS];
+	bool ran;
 	uint64_t done, all;
 };
 
@@ -48,7 +50,7 @@ struct restart {
 	uint64_t told_progress;
 	ev_tstamp began;
 	ev_timer look, tick;
-	ev_timer rebuild;       /* for MPI to come back */
+	ev_timer rebuild;       /* for MPI and CUDA to come back */
 };
 
 /* Fork the restorer, which begins with the build of r->seq. */
@@ -61,8 +63,9 @@ void returning_build(struct returning *one);
 void returning_files(struct returning *one);
 void returning_run(struct returning *one);
 
-/* MPI is back in it. */
-void returning_rebuilt(struct returning *one);
+/* A part is back in it; one that it has and that is not, RESTART_PARTS: none. */
+void returning_back(struct returning *one, enum restart_part part);
+enum restart_part returning_lacks(const struct returning *one);
 
 /* End the restorer, and a rank that it has emptied. */
 void returning_end(struct returning *one);

@@ -70,7 +70,8 @@ static void read_maps(struct uses *all, const struct task *t, const struct gck_l
 			continue;
 		u.device = makedev(major, minor);
 		if (perms[1] == 'w' && perms[3] == 's' && u.inode &&
-		    !gck_left_out_range(left, start, end) && add(all, &u) < 0)
+		    !gck_left_out_range(left, start, end) &&
+		    !gck_left_out_device(left, u.name) && add(all, &u) < 0)
 			break;
 	}
 	fclose(f);
@@ -214,21 +215,25 @@ static json_t *entry(const struct use *a, const struct use *b)
 			 packet_string(object), "reason", reason, "remedy", text[2], "refuse", 1);
 }
 
-/* What the real MPI library of a rank owns comes back by itself, wherever the rank does. */
+/* What the real MPI library of a rank owns comes back by itself, wherever the rank does, and the GPU
+ * driver's devices are closed when the rank is held. */
 static void look_at(struct uses *all, const struct task *t)
 {
 	struct gck_left_out left = { .link_fd = -1 };
-	uint64_t mpi_state = 0;
-	struct iovec to = { &mpi_state, sizeof mpi_state }, from = { NULL, sizeof mpi_state };
+	uint64_t states[2] = { 0 };
+	struct iovec to[2] = { { &states[0], sizeof states[0] }, { &states[1], sizeof states[1] } };
+	struct iovec from[2] = { to[0], to[1] };
 
 	if (t->link) {
-		from.iov_base = (void *)(uintptr_t)(t->link->hello.state +
-						    offsetof(struct gck_shim_state, mpi_state));
-		if (process_vm_readv(t->pid, &to, 1, &from, 1, 0) != (ssize_t)sizeof mpi_state)
-			mpi_state = 0;
+		uint64_t shim = t->link->hello.state;
+
+		from[0].iov_base = (void *)(uintptr_t)(shim + offsetof(struct gck_shim_state, mpi_state));
+		from[1].iov_base = (void *)(uintptr_t)(shim + offsetof(struct gck_shim_state, cuda_state));
+		if (process_vm_readv(t->pid, to, 2, from, 2, 0) != (ssize_t)sizeof states)
+			memset(states, 0, sizeof states);
 	}
-	if (mpi_state)
-		gck_left_out_read(&left, t->pid, mpi_state, 0, NULL);
+	if (states[0] || states[1])
+		gck_left_out_read(&left, t->pid, states[0], states[1], NULL);
 	read_maps(all, t, &left);
 	read_fds(all, t, &left);
 	gck_left_out_free(&left);

@@ -114,26 +114,33 @@ void restart_task_ended(struct restart *r, struct task *t)
 			restart_fail(r, t, &err);
 }
 
-/* ---- MPI on its way back --------------------------------------------------------------------- */
+/* ---- MPI and CUDA on their way back ----------------------------------------------------------- */
+
+static const char *const part_names[RESTART_PARTS] = {
+	[RESTART_MPI] = "MPI", [RESTART_CUDA] = "GPU",
+};
 
 /* No restart waits for the rank any more: the step counts as one that runs, and cannot. In an agent
  * that was started in the restart the coordinator's next word fails, and the job is given back. */
-static void end_half_restored(struct agent *a, const struct task *t, const struct gck_error *why)
+static void end_half_restored(struct agent *a, const struct task *t, enum restart_part part,
+			      const struct gck_error *why)
 {
 	struct gck_error err = *why;
 
-	gck_fail_in(&err, "rank %u on %s: its MPI was not brought back", t->rank, a->step->node);
+	gck_fail_in(&err, "rank %u on %s: its %s was not brought back", t->rank, a->step->node,
+		    part_names[part]);
 	gck_warn("%s", err.text);
 	if (a->lasting->released)
 		agent_end_ranks(a, err.text, true);
 }
 
-void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_error *why)
+void restart_back(struct agent *a, const struct task *t, enum restart_part part,
+		  const struct gck_error *why)
 {
 	struct restart *r = a->restart;
 
 	if (why && (!r || r->stage == STAGE_DONE)) {
-		end_half_restored(a, t, why);
+		end_half_restored(a, t, part, why);
 		return;
 	}
 	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++) {
@@ -142,7 +149,7 @@ void restart_rebuilt(struct agent *a, const struct task *t, const struct gck_err
 		if (why)
 			restart_fail(r, t, why);
 		else
-			returning_rebuilt(&r->ranks[i]);
+			returning_back(&r->ranks[i], part);
 	}
 	if (r)
 		restart_settle(r);
@@ -157,10 +164,12 @@ void stages_on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
 	(void)loop;
 	(void)events;
 	for (size_t i = 0; i < r->n && r->stage == STAGE_RUNNING; i++) {
-		if (r->ranks[i].reached == STAGE_DONE || !r->ranks[i].mpi)
+		enum restart_part lacks = returning_lacks(&r->ranks[i]);
+
+		if (r->ranks[i].reached == STAGE_DONE || lacks == RESTART_PARTS)
 			continue;
-		gck_fail(&err, ETIMEDOUT, "its MPI did not come back within %.0f s: if MPI_Init "
-			 "takes so long here, give a longer timeout=", w->repeat);
+		gck_fail(&err, ETIMEDOUT, "its %s did not come back within %.0f s: if that takes so "
+			 "long here, give a longer timeout=", part_names[lacks], w->repeat);
 		restart_fail(r, r->ranks[i].task, &err);
 	}
 }

@@ -13,7 +13,7 @@
 #include "common/control.h"
 
 struct link;
-struct mpi_link;
+struct thread_link;
 
 struct task {
 	uint32_t rank;
@@ -22,7 +22,7 @@ struct task {
 	bool ended;
 	int status;          /* as from wait, when it ended */
 	struct link *link;   /* agent: its shim's connection, NULL while there is none */
-	struct mpi_link *mpi; /* agent: its MPI thread's, NULL while there is none */
+	struct thread_link *mpi, *cuda; /* agent: its MPI and CUDA threads', NULL while there is none */
 	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
 };
 

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/commit.h"
+#include "coordinator/agent/cuda.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
@@ -23,6 +24,16 @@
 #define DISCARD_LIMIT_S 600.
 
 static void begin(struct agent *a, const json_t *prepare);
+
+struct member *transaction_member(struct agent *a, const struct task *task)
+{
+	struct transaction *t = a->transaction;
+
+	for (size_t i = 0; t && i < t->n; i++)
+		if (t->members[i].task == task)
+			return &t->members[i];
+	return NULL;
+}
 
 /* ---- the end of it --------------------------------------------------------------------------- */
 
@@ -110,6 +121,7 @@ static void dismiss(struct transaction *t, bool at_once)
 	for (size_t i = 0; i < t->n; i++)
 		member_dismiss(&t->members[i], at_once);
 	quiesce_resume(t);
+	cuda_resume(t);
 	ev_timer_set(&t->dismissal, DISMISS_S, 0.);
 	ev_timer_start(t->agent->loop, &t->dismissal);
 }

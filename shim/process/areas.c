@@ -195,7 +195,7 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 	const struct gck_vma *x = a->vma;
 	bool file = x->inode && strcmp(x->name, "/dev/zero");
 
-	if (!strcmp(x->name, "[vsyscall]"))
+	if (!strcmp(x->name, "[vsyscall]") || gck_left_out_device(&s->t->left, x->name))
 		return 1;
 	if (!strcmp(x->name, "[vdso]") || starts(x->name, "[vvar")) {
 		m->kind = x->name[2] == 'd' ? GCK_MAP_VDSO : GCK_MAP_VVAR;

@@ -135,6 +135,8 @@ int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 	x->path = strdup(v->link);
 	if (!x->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	if (gck_left_out_device(&s->t->left, v->link))
+		return 0;
 	if (major(v->st.st_rdev) != 1 || minor(v->st.st_rdev) > 9 ||
 	    !memchr(minors, (int)minor(v->st.st_rdev), sizeof(minors)))
 		gck_find(s->f, true, v->object, "close it first", "a device: %s", v->link);

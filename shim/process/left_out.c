@@ -130,6 +130,7 @@ static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct
 	l->cuda_fds[1] = state.kept_fd[0];
 	l->cuda_fds[2] = state.kept_fd[1];
 	l->ncuda_fds = 3;
+	l->cuda = true;
 	return 0;
 }
 
@@ -163,6 +164,11 @@ static bool is_in(const int32_t *v, size_t n, int32_t x)
 bool gck_left_out_fd(const struct gck_left_out *l, int fd)
 {
 	return fd == l->link_fd || is_in(l->cuda_fds, l->ncuda_fds, fd) || is_in(l->fds, l->nfds, fd);
+}
+
+bool gck_left_out_device(const struct gck_left_out *l, const char *path)
+{
+	return l->cuda && !l->drained_for && !strncmp(path, "/dev/nvidia", strlen("/dev/nvidia"));
 }
 
 bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)

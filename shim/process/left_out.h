@@ -21,6 +21,7 @@ struct gck_left_out {
 	int32_t link_fd;         /* the MPI thread's link; -1 */
 	int32_t cuda_fds[3];     /* the CUDA thread's link, and what keeps its memory */
 	size_t ncuda_fds;
+	bool cuda;               /* its GPU can be drained */
 	struct gck_ranges ranges; /* by address, apart from each other */
 	struct gck_ranges hollow; /* the same: of file mappings in there only changed pages are needed */
 	int32_t *fds;
@@ -36,6 +37,10 @@ int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t mpi, uint64_t 
 void gck_left_out_free(struct gck_left_out *l);
 
 bool gck_left_out_fd(const struct gck_left_out *l, int fd);
+
+/* Is it a device of the GPU's driver, which closes it in a drain? Where nothing can be drained, or it is
+ * and this is still there, it is a device like others. */
+bool gck_left_out_device(const struct gck_left_out *l, const char *path);
 bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid);
 
 /* Are all these bytes left out? */

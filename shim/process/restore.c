@@ -226,6 +226,11 @@ bool gck_restore_has_mpi(const struct gck_restore *r)
 	return r->has_mpi;
 }
 
+bool gck_restore_has_cuda(const struct gck_restore *r)
+{
+	return r->has_cuda;
+}
+
 /* SIGTRAP's action again, since batches reset it, then the plant itself, then who may look. */
 static int leave(struct gck_restore *r, struct gck_error *err)
 {

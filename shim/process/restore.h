@@ -40,7 +40,7 @@ struct gck_restore {
 	struct gck_remote remote;
 	int proc;                    /* /proc/PID */
 	bool seized, built, filed, ran;
-	bool has_mpi;                /* of the image */
+	bool has_mpi, has_cuda;      /* of the image */
 
 	int *contents;               /* per content: the node's own, equal file, or -1 */
 	int *objects;                /* per object: memfd, or -1 where it waits for files */

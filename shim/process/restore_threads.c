@@ -271,6 +271,7 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	set_table(r, s);
 	set_stdio(r, s);
 	r->has_mpi = s->mpi_state != 0;
+	r->has_cuda = s->cuda_state != 0;
 	if (gck_restore_environ(r, s, err))
 		goto out;
 	failed = gck_remote_write(&r->remote, r->img->shim_state, s, sizeof *s, err);

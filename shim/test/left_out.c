@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the MPI part says is not in the image; this process is the rank. */
+ * What the MPI and CUDA parts say is not in the image; this process is the rank. */
 #include "config.h"
 
 #include "shim/process/left_out.h"
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/test/tap.h"
+#include "shim/cuda/state.h"
 #include "shim/mpi/state.h"
 #include "shim/process/image.h"
 
@@ -116,6 +117,23 @@ static void around(struct gck_mpi_state *s)
 	odd[0] = (struct gck_mpi_range){2 * P, -(uint64_t)P};
 }
 
+static void gpu(struct gck_left_out *l)
+{
+	struct gck_cuda_state s = {.magic = GCK_CUDA_STATE_MAGIC, .size = sizeof s,
+				   .version = GCK_CUDA_STATE_VERSION, .link_fd = 6};
+
+	ok(!gck_left_out_device(l, "/dev/nvidia0"), "without CUDA its devices are devices");
+	is_int(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
+	ok(gck_left_out_fd(l, 6) && !gck_left_out_fd(l, 5), "its link is left out");
+	ok(gck_left_out_device(l, "/dev/nvidia0") && gck_left_out_device(l, "/dev/nvidia-uvm") &&
+	   !gck_left_out_device(l, "/dev/null"), "its devices will be closed");
+	s.drained_for = 7;
+	is_int(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "drained");
+	ok(!gck_left_out_device(l, "/dev/nvidia0"), "they should be");
+	s.version++;
+	ok(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0, "another version's is refused");
+}
+
 int main(void)
 {
 	struct gck_left_out l = {.link_fd = -1};
@@ -132,6 +150,8 @@ int main(void)
 	refused(&l, nowhere, "an array that is nowhere");
 	refused(&l, no_page, "a range that is no pages");
 	refused(&l, around, "one that goes around the end of memory");
+	gck_left_out_free(&l);
+	gpu(&l);
 	gck_left_out_free(&l);
 	return tap_done();
 }

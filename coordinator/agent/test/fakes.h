@@ -24,6 +24,7 @@ struct fake_world {
 	int first;
 	int held_writes;
 	bool mpi;                   /* workers and restorers find that their ranks use MPI */
+	bool cuda;                  /* restorers find that theirs use CUDA */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
 	int too_early;              /* ranks let go before all had their files back */

@@ -12,7 +12,7 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/threads.h"
 
-static const struct mpi_link *link_of(unsigned rank)
+static const struct thread_link *link_of(unsigned rank)
 {
 	return fake_agent->tasks.v[rank]->mpi;
 }
@@ -137,13 +137,13 @@ static void does_not_listen(void)
 
 	threads_begin();
 	for (int i = 0; i < 6 && link_of(1); i++)
-		mpi_send(fake_agent->tasks.v[1]->mpi, &m, words, size);
+		thread_link_send(fake_agent->tasks.v[1]->mpi, &m, words, size);
 	fake_run(0.1);
 	ok(!link_of(1), "a rank that takes nothing loses its link");
 	threads_end();
 
 	threads_begin();
-	mpi_send(fake_agent->tasks.v[1]->mpi, &m, words, 1u << 20);
+	thread_link_send(fake_agent->tasks.v[1]->mpi, &m, words, 1u << 20);
 	for (int i = 0; i < 100 && fake_agent->tasks.v[1]->mpi->queued; i++) {
 		thread_heard(1, 0);
 		fake_run(0.01);

@@ -6,32 +6,36 @@
 #include <string.h>
 #include <time.h>
 
+/* One record of an event. It stays: a stream may wait for it when the event was recorded anew. */
+struct record {
+	uint64_t pending;        /* marks that were not passed */
+};
+
 struct CUevent_st {
 	CUcontext context;
-	uint64_t pending;        /* marks that were not passed */
-	uint64_t round;          /* of records: marks of an older one do not count */
-	struct timespec at;
+	struct record *last;
+	struct timespec at;      /* when that was reached */
 };
 
 static void reach(struct fake_op *op)
 {
 	struct CUevent_st *e = (void *)(uintptr_t)op->args[0];
+	struct record *r = (void *)(uintptr_t)op->args[2];
 
 	fake_lock();
-	if (e->round == op->args[2]) {
-		e->pending--;
+	r->pending -= r->pending > 0; /* a graph comes by more than once */
+	if (e->last == r)
 		clock_gettime(CLOCK_MONOTONIC, &e->at);
-	}
 	fake_changed();
 	fake_unlock();
 }
 
 static void wait_until_reached(struct fake_op *op)
 {
-	const struct CUevent_st *e = (void *)(uintptr_t)op->args[0];
+	const struct record *r = (void *)(uintptr_t)op->args[2];
 
 	fake_lock();
-	while (e->round == op->args[2] && e->pending)
+	while (r->pending)
 		fake_wait();
 	fake_unlock();
 }
@@ -43,6 +47,7 @@ CUresult fake_cuEventCreate(CUevent *event, unsigned int flags)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*event = calloc(1, sizeof **event);
 	(*event)->context = fake_current();
+	(*event)->last = calloc(1, sizeof *(*event)->last);
 	return CUDA_SUCCESS;
 }
 
@@ -59,9 +64,9 @@ CUresult fake_cuEventDestroy(CUevent event)
 
 static struct fake_op mark_of(CUevent event)
 {
-	event->round++;
-	event->pending = 0;
-	return (struct fake_op){.run = reach, .args = {(uintptr_t)event, 0, event->round}};
+	event->last = calloc(1, sizeof *event->last);
+	return (struct fake_op){.run = reach,
+				.args = {(uintptr_t)event, 0, (uintptr_t)event->last}};
 }
 
 CUresult fake_cuEventRecord(CUevent event, CUstream stream)
@@ -71,10 +76,10 @@ CUresult fake_cuEventRecord(CUevent event, CUstream stream)
 
 	fake_lock();
 	mark = mark_of(event);
-	event->pending = 1;
+	event->last->pending = 1;
 	rc = fake_give(fake_stream(stream), &mark);
 	if (rc)
-		event->pending = 0;
+		event->last->pending = 0;
 	fake_unlock();
 	return rc;
 }
@@ -93,7 +98,7 @@ CUresult fake_cuCtxRecordEvent(CUcontext context, CUevent event)
 	} else {
 		mark = mark_of(event);
 		fake_mark_all(context, &mark);
-		event->pending = mark.args[1];
+		event->last->pending = mark.args[1];
 	}
 	fake_unlock();
 	return rc;
@@ -103,7 +108,7 @@ static CUresult state_of(CUevent event)
 {
 	if (event->context->broken)
 		return event->context->broken;
-	return event->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	return event->last->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult fake_cuEventQuery(CUevent event)
@@ -136,7 +141,7 @@ CUresult fake_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 {
 	*ms = (float)(end->at.tv_sec - start->at.tv_sec) * 1e3f +
 	      (float)(end->at.tv_nsec - start->at.tv_nsec) * 1e-6f;
-	return start->pending || end->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	return start->last->pending || end->last->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult fake_cuEventElapsedTime(float *ms, CUevent start, CUevent end)
@@ -151,8 +156,7 @@ CUresult fake_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int fla
 
 	(void)flags;
 	fake_lock();
-	op.args[0] = (uintptr_t)event;
-	op.args[2] = event->round;
+	op.args[2] = (uintptr_t)event->last;
 	rc = fake_give(fake_stream(stream), &op);
 	fake_unlock();
 	return rc;

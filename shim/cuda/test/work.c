@@ -79,6 +79,7 @@ int main(void)
 	CHECK(cuCtxCreate(&second, NULL, 0, 0));
 	CHECK(cuMemAlloc(&other, 1 << 20));
 	CHECK(cuMemsetD8(other, 1, 1 << 20));
+	CHECK(cuCtxSynchronize()); /* of this context: the other one uses it, too */
 	CHECK(cuCtxSetCurrent(context));
 	CHECK(cuModuleLoadData(&module, ""));
 	CHECK(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
