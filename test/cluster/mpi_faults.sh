@@ -16,11 +16,12 @@ grep -q GPUCKPT_FAULT "$(cat "$GPUCKPT_LAB/etc/prefix")/lib/gpuckpt/libgpuckpt-m
 ring=$(CC=mpicc program ring)
 top_dir=$(work_dir)
 limit=25 # seconds for any create, whatever is wrong: the time limits below and what they add
-job='' creating='' left=''
+job='' creating='' left='' only=''
 
 # ---- jobs: four ranks on two nodes
 
-# submit_ring NAME OPTION-VALUE RANKS STEPS [RING-ARGS...]: sets $job, $dir
+# submit_ring NAME OPTION-VALUE RANKS STEPS [RING-ARGS...]: sets $job, $dir; faults are met by all
+# ranks, or by rank $only
 submit_ring()
 {
 	name=$1 options=$2
@@ -32,7 +33,8 @@ submit_ring()
 	job=$(submit "$dir" -N2 -n"$3" <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1 GPUCKPT_FAULT=$dir/faults RING_UNTIL=$dir/enough
-		srun --mpi=pmix --gpu-ckpt${2:+=$2} $ring $4 2000 ${*:5} >answers
+		srun --mpi=pmix --gpu-ckpt${2:+=$2} bash -c '[[ \${1:-\$SLURM_PROCID} = \$SLURM_PROCID ]] ||
+			unset GPUCKPT_FAULT; exec $ring $4 2000 ${*:5}' bash $only >answers
 	END
 	)
 	left=''
@@ -218,14 +220,18 @@ agent_lost()
 	create "the next create succeeds"
 }
 
-# One says that it is ready and is gone when the others enter PMIx's fence: MPI_Finalize, which has
-# one too, must not wait for it.
+# The word to enter PMIx's fence reaches one node alone: MPI_Finalize, which has a fence too, must not
+# wait for the others.
 fence_left()
 {
-	begin "a rank is not in the fence" hold=4s,timeout=10s FENCE
-	create_in READY
-	not_created . "create tells that it failed"
+	only=0 begin "a node is not in the fence" hold=4s,timeout=20s FENCE
+	create_in ROUND
+	sleep 1 # the others are ready
+	on "$other" pkill -STOP -x gpuckpt-agent
 	let_go
+	sleep 5 # and have given up
+	on "$other" pkill -CONT -x gpuckpt-agent
+	not_created . "create tells that it failed"
 	goes_on
 	create "the next create succeeds"
 	answers
@@ -447,8 +453,9 @@ elif [[ -n ${GPUCKPT_LONG-} ]]; then
 		rebuild_hangs "node_killed:FENCE,BRING_ON,QUIESCED" rebuild_node_killed
 		slurmstepd_killed rebuild_agent_lost agent_lost fence_left computes comes_late)
 else
-	cases=(fence_left agent_killed:FENCE coordinator_killed:QUIESCED rank_killed:BRING_ON
-		rebuild_rank_killed:INITIALIZED rebuild_agent_killed:REBUILT node_killed:FENCE)
+	cases=(agent_killed:FENCE coordinator_killed:QUIESCED rank_killed:BRING_ON
+		rebuild_rank_killed:INITIALIZED rebuild_agent_killed:REBUILT node_killed:FENCE
+		fence_left)
 fi
 for each in "${cases[@]}"; do
 	points=${each#"${each%%:*}"}
