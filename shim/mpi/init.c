@@ -10,6 +10,7 @@
 #include "shim/mpi/init.h"
 #include "shim/mpi/load.h"
 #include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/pmix.h"
 #include "shim/mpi/request_pool.h"
 #include "shim/mpi/thread.h"
 #include "shim/mpi/tool.h"
@@ -145,6 +146,17 @@ int gck_mpi_init_again(struct gck_error *err)
 	return 0;
 }
 
+/* A quiesce that was called off may have left some ranks in a fence that the others have not
+ * entered. The next one in each rank is MPI_Finalize's: some would leave it early, some never. */
+static void end_fences(void)
+{
+	uint64_t mine = gck_mpi_pmix_pending(), any = 0;
+
+	if (!gck_mpi_real.Allreduce(&mine, &any, 1, gck_mpi_real_of(MPI_UINT64_T),
+				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) && any)
+		gck_mpi_pmix_join(any);
+}
+
 GCK_MPI_FUNCTION(Finalize, (void))
 {
 	struct gck_error err = {0};
@@ -161,6 +173,8 @@ GCK_MPI_FUNCTION(Finalize, (void))
 	}
 	if (!rc) {
 		atomic_store(&state.leaving, true);
+		if (gck_mpi_running())
+			end_fences();
 		rc = gck_mpi_real.Finalize();
 		atomic_store(&state.leaving, !rc);
 	}

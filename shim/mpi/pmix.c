@@ -19,6 +19,7 @@
 
 #define KEY "gpuckpt.words"
 #define PAUSE_NS 100000
+#define JOIN_MS 10000
 #define HEAD_WORDS 2 /* serial, number of words; then they, and maybe one more to fill up */
 
 /* Real functions of the copy's libpmix. */
@@ -36,14 +37,16 @@ static struct {
 	bool bound, given_up, begun;
 	pmix_proc_t self;
 	uint64_t serial;
+	uint64_t entered; /* the fence that was begun last; 0: none */
 	size_t first;   /* words of the first value of the step; 0: none yet */
 	const struct gck_mpi_blob *mine;
 	void **values;  /* what all[] of the last fence points into */
 	size_t nvalues;
 } pmix;
 
-/* Of the fence that was begun last. libpmix's thread writes it, which does not know our libc. */
-static _Atomic int over, status;
+/* The fence that was over last. libpmix's thread writes it, which does not know our libc. */
+static _Atomic uint64_t ended;
+static _Atomic int status;
 
 static bool bind(void)
 {
@@ -110,18 +113,40 @@ static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_erro
 	return rc == PMIX_SUCCESS ? 0 : fail("PMIx_Put", rc, err);
 }
 
-static void on_fence(pmix_status_t rc, void *arg)
+static void on_fence(pmix_status_t rc, void *serial)
 {
-	if ((uint64_t)(uintptr_t)arg != pmix.serial)
-		return; /* one that nobody waits for any more */
 	status = rc;
-	over = 1;
+	ended = (uintptr_t)serial;
+}
+
+/* All ranks of the job: Slurm's PMIx cannot do with fewer. So it is one with MPI_Finalize's own. */
+static int enter_fence(uint64_t serial)
+{
+	pmix_info_t collect = {.key = PMIX_COLLECT_DATA,
+			       .value = {.type = PMIX_BOOL, .data.flag = true}};
+	int rc;
+
+	pmix.entered = serial;
+	rc = real.fence(NULL, 0, &collect, 1, on_fence, (void *)(uintptr_t)serial);
+	if (rc != PMIX_SUCCESS)
+		pmix.entered = 0;
+	return rc;
+}
+
+static bool is_over(uint64_t serial, int ms)
+{
+	int64_t end = gck_mpi_now_ns() + ms * 1000000ll;
+
+	while (ended != serial) {
+		if (gck_mpi_now_ns() >= end)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+	}
+	return true;
 }
 
 int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
 {
-	pmix_info_t collect = {.key = PMIX_COLLECT_DATA,
-			       .value = {.type = PMIX_BOOL, .data.flag = true}};
 	int rc = real.init(&pmix.self, NULL, 0);
 
 	if (rc != PMIX_SUCCESS)
@@ -129,10 +154,9 @@ int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct 
 	pmix.begun = true;
 	pmix.serial = serial;
 	pmix.mine = mine;
-	over = 0;
 	if (put(serial, mine, err))
 		return -1;
-	rc = real.fence(NULL, 0, &collect, 1, on_fence, (void *)(uintptr_t)serial);
+	rc = enter_fence(serial);
 	return rc == PMIX_SUCCESS ? 0 : fail("PMIx_Fence", rc, err);
 }
 
@@ -202,13 +226,8 @@ static int get_all(size_t nranks, struct gck_mpi_words *all, struct gck_error *e
 
 int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
 {
-	int64_t end = gck_mpi_now_ns() + ms * 1000000ll;
-
-	while (!over) {
-		if (gck_mpi_now_ns() >= end)
-			return 0;
-		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-	}
+	if (!is_over(pmix.serial, ms))
+		return 0;
 	if (status != PMIX_SUCCESS)
 		return fail("PMIx_Fence", status, err);
 	if (get_all(nranks, all, err))
@@ -228,10 +247,24 @@ void gck_mpi_pmix_give_up(void)
 	pmix.begun = false;
 }
 
+uint64_t gck_mpi_pmix_pending(void)
+{
+	return ended == pmix.entered ? 0 : pmix.entered;
+}
+
+void gck_mpi_pmix_join(uint64_t serial)
+{
+	if (pmix.entered != serial &&
+	    ((!pmix.bound && !bind()) || enter_fence(serial) != PMIX_SUCCESS))
+		return;
+	is_over(serial, JOIN_MS);
+}
+
 void gck_mpi_pmix_restart(void)
 {
 	pmix.bound = pmix.given_up = pmix.begun = false;
-	pmix.serial = pmix.first = 0;
+	pmix.serial = pmix.entered = pmix.first = 0;
+	ended = 0;
 }
 
 #else
@@ -258,6 +291,16 @@ int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gc
 
 void gck_mpi_pmix_give_up(void)
 {
+}
+
+uint64_t gck_mpi_pmix_pending(void)
+{
+	return 0;
+}
+
+void gck_mpi_pmix_join(uint64_t serial)
+{
+	(void)serial;
 }
 
 void gck_mpi_pmix_restart(void)

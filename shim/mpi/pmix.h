@@ -25,6 +25,12 @@ int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gc
 /* PMIx is not used again before the next restart. */
 void gck_mpi_pmix_give_up(void);
 
+/* For MPI_Finalize, whose own fence the server would take for one that a quiesce left half done.
+ * The fence that this rank has entered and that is not over, or 0; and all ranks' part in the one
+ * that any of them has entered, so that it ends. */
+uint64_t gck_mpi_pmix_pending(void);
+void gck_mpi_pmix_join(uint64_t serial);
+
 /* After a restart: there is a new server, and a fresh libpmix. */
 void gck_mpi_pmix_restart(void);
 

@@ -31,7 +31,9 @@ is_named() { [[ $(alice gpuckpt able "$1" 2>&1) = *"$2"* ]]; }
 
 # ---- mpi4py
 
-walk=$top/test/programs/mpi4py_walk.py
+# Where users can read it.
+walk=$GPUCKPT_LAB/work/bin/mpi4py_walk.py
+install -D -m 755 "$top/test/programs/mpi4py_walk.py" "$walk"
 
 # python_walk LEVEL: of threads
 python_walk()
