@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The real agent with ranks that use CUDA: checkpoints, death, restart, and the answer that a rank gives
- * alone. On the fake driver; on a GPU, by test/gpu/run, with GPUCKPT_TEST_RANK the rank's command. */
+ * alone. On the fake driver; with GPUCKPT_TEST_RANK, a command, that is the rank, on the driver there is. */
 #include "config.h"
 
 #include <fcntl.h>
