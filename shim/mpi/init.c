@@ -73,6 +73,7 @@ static int start(int *argc, char ***argv, int required)
 		rc = MPI_ERR_NO_MEM;
 	if (rc)
 		return rc;
+	gck_mpi_pmix_bind();
 	atomic_store(&state.initialized, true);
 	gck_mpi_thread_ready(rank, size);
 	return MPI_SUCCESS;
@@ -143,6 +144,7 @@ int gck_mpi_init_again(struct gck_error *err)
 				"%s gives MPI_THREAD level %d where it gave %d before the restart: it is "
 				"another build; use the one that the job began with",
 				gck_mpi_ns_library(), provided, state.level);
+	gck_mpi_pmix_bind();
 	return 0;
 }
 

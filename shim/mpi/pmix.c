@@ -78,11 +78,14 @@ static bool is_wanted(void)
 	return !(way && !strcmp(way, "coordinator")) && !(store && !strncmp(store, "hash", 4));
 }
 
+void gck_mpi_pmix_bind(void)
+{
+	pmix.bound = is_wanted() && bind() && real.initialized();
+}
+
 bool gck_mpi_pmix_usable(void)
 {
-	if (!pmix.bound && !pmix.given_up)
-		pmix.bound = is_wanted() && bind();
-	return pmix.bound && !pmix.given_up && real.initialized();
+	return pmix.bound && !pmix.given_up;
 }
 
 static int fail(const char *what, int rc, struct gck_error *err)
@@ -268,6 +271,10 @@ void gck_mpi_pmix_restart(void)
 }
 
 #else
+
+void gck_mpi_pmix_bind(void)
+{
+}
 
 bool gck_mpi_pmix_usable(void)
 {

@@ -11,6 +11,10 @@
 #include "common/error.h"
 #include "shim/mpi/part.h"
 
+/* Find libpmix in the namespace; with MPI initialized, by who initialized it: at any other time the
+ * program may be in MPI_Finalize, where the real library unloads what is searched. */
+void gck_mpi_pmix_bind(void);
+
 /* The real library uses PMIx, and no fence of this step has failed. */
 bool gck_mpi_pmix_usable(void);
 

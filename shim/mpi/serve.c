@@ -39,7 +39,7 @@ int gck_mpi_serve_hello(struct gck_mpi_keeper *k)
 	hello.outside = stage == GCK_MPI_OUTSIDE;
 	if (stage == GCK_MPI_INSIDE) {
 		hello.size = (uint32_t)k->size;
-		hello.pmix = !k->restoring && gck_mpi_pmix_usable(); /* which the library is asked */
+		hello.pmix = !k->restoring && gck_mpi_pmix_usable();
 	}
 	if (gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_HELLO}, &hello,
 			      sizeof hello))

@@ -47,20 +47,20 @@ check "the job goes on to its end" wait_job "$job" COMPLETED 60
 # ---- before MPI_Init, and after MPI_Finalize, where the library's copy is left out all the same
 
 dir=$(work_dir)
-job=$(mpi_job "$dir" 2 "" --mpi=pmix "$ring" 300 100 around 8)
+job=$(mpi_job "$dir" 2 "" --mpi=pmix "$ring" 300 100 around 15)
 check "before MPI_Init: under gpuckpt's care" wait_ready "$job"
 check "before MPI_Init: create" alice gpuckpt create "$job"
 check "before MPI_Init: requeue" alice gpuckpt requeue "$job"
 check "before MPI_Init: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
 both() { [[ $(answers "$dir" | wc -l) -eq 2 ]]; }
-check "they come into MPI, and out of it" wait_for 40 both
+check "they come into MPI" wait_for 40 both
 is "$(answers "$dir")" "$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe \
 	-np 2 "$ring" 300 2>/dev/null | sort)" "with the answers of an uninterrupted run"
-check "after MPI_Finalize: create" alice gpuckpt create "$job"
+check "after MPI_Finalize: create" wait_for 10 alice gpuckpt create "$job" # once they are through it
 check "after MPI_Finalize: create again" alice gpuckpt create "$job"
 check "after MPI_Finalize: requeue" alice gpuckpt requeue "$job"
-check "after MPI_Finalize: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
-check "the job ends" wait_job "$job" COMPLETED 60
+check "the job ends" wait_job "$job" COMPLETED 90
+is "$(job_restarts "$job")" 2 "after two restarts, each of which went well"
 
 # ---- without PMIx, of ranks that do not know themselves any more; without the stand-in
 
