@@ -170,7 +170,7 @@ static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
-	if (t->keep_held)
+	if (t->keep_held && transaction_held(t))
 		gck_fail(&err, ETIMEDOUT, "the coordinator was away for %.0f s while the ranks "
 			 "were held: they were let go", w->repeat);
 	else

@@ -51,8 +51,10 @@ void phase_freeze(struct transaction *t)
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
 }
 
+/* The word to let go has come: what is awaited from here on is the phase's own. */
 static void resume(struct transaction *t)
 {
+	ev_timer_stop(t->agent->loop, &t->hold);
 	phase_limit(t, t->hold_s);
 	tell_all(t, "resume");
 	quiesce_resume(t);

@@ -50,7 +50,7 @@ struct restart {
 	uint64_t told_progress;
 	ev_tstamp began;
 	ev_timer look, tick;
-	ev_timer rebuild;       /* for MPI and CUDA to come back */
+	ev_timer rebuild;       /* for ranks to be let go, and MPI and CUDA to come back */
 };
 
 /* Fork the restorer, which begins with the build of r->seq. */

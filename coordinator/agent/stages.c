@@ -155,21 +155,36 @@ void restart_back(struct agent *a, const struct task *t, enum restart_part part,
 		restart_settle(r);
 }
 
-/* MPI comes back in all ranks together: what keeps one keeps all. */
+/* MPI comes back in all ranks together: what keeps one keeps all, and a rank that was not let go keeps
+ * the others. */
+static const struct returning *last_back(const struct restart *r)
+{
+	const struct returning *last = NULL;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct returning *one = &r->ranks[i];
+
+		if (one->reached != STAGE_DONE && (!last || (last->ran && !one->ran)))
+			last = one;
+	}
+	return last;
+}
+
 void stages_on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct restart *r = w->data;
+	const struct returning *last = last_back(r);
 	struct gck_error err = { 0 };
 
 	(void)loop;
 	(void)events;
-	for (size_t i = 0; i < r->n && r->stage == STAGE_RUNNING; i++) {
-		enum restart_part lacks = returning_lacks(&r->ranks[i]);
-
-		if (r->ranks[i].reached == STAGE_DONE || lacks == RESTART_PARTS)
-			continue;
+	if (!last)
+		return;
+	if (last->ran)
 		gck_fail(&err, ETIMEDOUT, "its %s did not come back within %.0f s: if that takes so "
-			 "long here, give a longer timeout=", part_names[lacks], w->repeat);
-		restart_fail(r, r->ranks[i].task, &err);
-	}
+			 "long here, give a longer timeout=", part_names[returning_lacks(last)],
+			 w->repeat);
+	else
+		gck_fail(&err, ETIMEDOUT, "its restorer did not let it go within %.0f s", w->repeat);
+	restart_fail(r, last->task, &err);
 }

@@ -17,7 +17,7 @@ void stages_file(struct restart *r);
 /* Let all of them go. */
 void stages_run(struct restart *r);
 
-/* The timer for MPI to come back. */
+/* The timer for ranks that were told to run: their restorers let them go, MPI and CUDA come back. */
 void stages_on_rebuild(struct ev_loop *loop, ev_timer *w, int events);
 
 #endif

@@ -28,13 +28,10 @@ static bool is_other_mpi(const char *path)
 static bool note_aside(struct gck_scan *s)
 {
 	static const char name[] = "GPUCKPT_MPI_ASIDE=";
-	size_t size, next = 0;
+	size_t size;
 	char *all = gck_proc_read(s->t->proc, "environ", &size, NULL);
-	const char *entry = NULL;
+	const char *entry = all ? gck_slots_find(all, size, name) : NULL;
 
-	while (all && (entry = gck_slots_next(all, size, &next, NULL)) &&
-	       strncmp(entry, name, sizeof name - 1) != 0)
-		;
 	if (entry)
 		gck_find(s->f, true, "MPI", "mend that, or run it without checkpoints",
 			 "it runs without gpuckpt's stand-in: %s", entry + sizeof name - 1);

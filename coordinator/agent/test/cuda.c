@@ -13,6 +13,7 @@
 #include "common/test/tap.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/phases.h"
 #include "coordinator/agent/restart.h"
 #include "coordinator/agent/test/threads.h"
 
@@ -97,6 +98,7 @@ static void whole(void)
 	   "they are told to go on");
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	ok(!fake_await("done", "resume", 0.3), "the node waits for the last GPU");
+	ok(!ev_is_active(&fake_agent->transaction->hold), "longer than ranks may be held");
 	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	ok(packet_bool(fake_await("done", "resume", 1), "ok"), "and says that the ranks run");
 	fake_command("write", NULL);

@@ -65,6 +65,19 @@ static void no_freeze(void)
 	fake_command("freeze", NULL);
 	ok(answer_says(fake_await("done", "freeze", 1), "hold"), "and a freeze is told so");
 	threads_end();
+
+	threads_begin();
+	fake_command("prepare", json_pack("{s:b, s:i}", "keep_held", 1, "hold_ms", 500));
+	fake_await("done", "prepare", 2);
+	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 500));
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
+	ok(packet_bool(fake_await("done", "quiesce", 1), "ok"), "at rest, and to be held for the write");
+	fake_run(0.7);
+	fake_command("freeze", NULL);
+	ok(answer_says(fake_await("done", "freeze", 1), "no word to let go came"),
+	   "no freeze within hold=: the coordinator's silence is not what is to blame");
+	threads_end();
 }
 
 static void hold_is_one(void)

@@ -9,6 +9,7 @@
 
 #include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/returning.h"
 #include "coordinator/agent/test/fakes.h"
 #include "shim/link.h"
 
@@ -126,6 +127,15 @@ static void not_filed(void)
 	m = ask("run", NULL, 2);
 	ok(m && !packet_bool(m, "ok"), "a rank dies as it is let go");
 	ok(!fake_opened, "the step does not run");
+	fake_end();
+
+	begin();
+	fake_script(2, "run", FAKE_HANG);
+	fake_agent->restart->rebuild.repeat = 1;
+	ask("build", NULL, 2);
+	m = ask("run", NULL, 4);
+	ok(strstr(packet_text(m, "error", ""), "rank 2 on n1: its restorer did not let it go") != NULL,
+	   "a restorer that hangs then is not awaited for ever");
 	fake_end();
 }
 
