@@ -78,7 +78,7 @@ static void look_at(const struct agent *a, const struct task *t, json_t *items)
 		 items);
 	if (found)
 		add_all(items, found, t->rank);
-	else
+	else if (!gck_process_ended(t->pid))
 		json_array_append_new(items, item(t, "process", err.text, "see the reason"));
 }
 

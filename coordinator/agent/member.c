@@ -9,6 +9,7 @@
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
+#include "shim/process/process.h"
 
 #define BACKSTOP_MORE_MS 2000
 
@@ -123,19 +124,7 @@ bool member_answered(const struct member *m, enum phase p)
 
 bool member_rank_gone(const struct member *m)
 {
-	char path[64], line[256], *end = NULL;
-	FILE *f;
-
-	if (m->task->ended)
-		return true;
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)m->task->pid);
-	f = fopen(path, "re");
-	if (!f)
-		return true;
-	if (fgets(line, sizeof line, f))
-		end = strrchr(line, ')');
-	fclose(f);
-	return !end || strlen(end) < 3 || end[2] == 'Z' || end[2] == 'X';
+	return m->task->ended || gck_process_ended(m->task->pid);
 }
 
 void member_clear(struct member *m)

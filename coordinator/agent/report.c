@@ -2,11 +2,11 @@
  * What workers tell the agent. */
 #include "coordinator/agent/report.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "coordinator/agent/packet.h"
+#include "shim/process/process.h"
 
 #define PROGRESS_MS 200
 #define LOOK_MS 100
@@ -84,28 +84,13 @@ json_t *report_next(struct report *r, int timeout_ms, struct gck_error *err)
 	return body ? body : packet_recv(r->fd, timeout_ms, err);
 }
 
-static bool is_dead(pid_t pid)
-{
-	char path[64], line[256], *end = NULL;
-	FILE *f;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return true;
-	if (fgets(line, sizeof line, f))
-		end = strrchr(line, ')');
-	fclose(f);
-	return end && (strstr(end, ") Z") == end || strstr(end, ") X") == end);
-}
-
 json_t *report_next_held(struct report *r, pid_t pid, int timeout_ms, struct gck_error *err)
 {
 	int64_t end = timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms;
 	json_t *body;
 
 	do {
-		if (is_dead(pid)) {
+		if (gck_process_ended(pid)) {
 			gck_fail(err, ESRCH, "process %d was killed while it was held", (int)pid);
 			return NULL;
 		}

@@ -117,7 +117,7 @@ static int read_memory_layout(struct gck_scan *s)
 
 	if (gck_proc_stat(s->t->proc, &state, v, s->err))
 		return -1;
-	if (state == 'Z' || state == 'X')
+	if (gck_proc_ended(s->t->proc))
 		return gck_fail(s->err, ESRCH, "process %d has ended", (int)s->t->pid);
 	if (state == 'T')
 		gck_find(s->f, true, "process", "continue it with SIGCONT",

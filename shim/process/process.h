@@ -25,6 +25,9 @@
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 			 const struct gck_options *o, struct gck_error *err);
 
+/* Has it ended, or begun to end? What is asked of it fails for odd reasons then. */
+bool gck_process_ended(pid_t pid);
+
 /* ---- checkpoint ---------------------------------------------------------------------------- */
 
 struct gck_capture;

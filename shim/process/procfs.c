@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/process/process.h"
 #include "shim/process/procfs.h"
+
+#define PF_EXITING 0x4 /* of the flags in /proc/PID/stat */
 
 int gck_proc_open(pid_t pid, struct gck_error *err)
 {
@@ -184,4 +187,23 @@ int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck
 		v[i] = strtoull(at, &at, 10);
 	free(text);
 	return 0;
+}
+
+bool gck_proc_ended(int proc)
+{
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+
+	return gck_proc_stat(proc, &state, v, NULL) || state == 'Z' || state == 'X' ||
+	       (v[9] & PF_EXITING);
+}
+
+bool gck_process_ended(pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	bool ended = proc < 0 || gck_proc_ended(proc);
+
+	if (proc >= 0)
+		close(proc);
+	return ended;
 }

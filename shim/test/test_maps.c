@@ -2,13 +2,17 @@
  * Parsing of /proc/PID/maps and smaps, of fields and lists of /proc. */
 #include "config.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
 #include "shim/process/maps.h"
+#include "shim/process/process.h"
 #include "shim/process/procfs.h"
 
 static const char smaps[] =
@@ -107,11 +111,47 @@ static void test_self(void)
 	ok(gck_proc_open(1 << 22, &err) == -1 && err.code == ESRCH, "no such process");
 }
 
+/* A directory with a stat of this state and these flags, as if it were a process's. */
+static bool ended(const char *stat)
+{
+	char dir[] = "/tmp/gck-proc.XXXXXX", path[40];
+	int proc = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	bool result;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/stat", dir);
+	f = fopen(path, "w");
+	if (!f || proc < 0 || fputs(stat, f) < 0 || fclose(f))
+		abort();
+	result = gck_proc_ended(proc);
+	close(proc);
+	unlink(path);
+	rmdir(dir);
+	return result;
+}
+
+static void test_ended(void)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	if (pid == 0)
+		_exit(0);
+	ok(!gck_process_ended(getpid()), "a process that runs");
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	ok(gck_process_ended(pid), "a zombie has ended");
+	waitpid(pid, NULL, 0);
+	ok(gck_process_ended(pid), "so has one that is no more");
+	ok(!ended("7 (a) b) S 1 7 7 0 -1 4194304 0 0\n"), "one that sleeps has not");
+	ok(ended("7 (a) b) R 1 7 7 0 -1 4194308 0 0\n"), "one that exits has, before it is a zombie");
+}
+
 int main(void)
 {
 	test_smaps();
 	test_damaged();
 	test_fields();
 	test_self();
+	test_ended();
 	return tap_done();
 }
