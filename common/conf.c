@@ -10,13 +10,33 @@
 
 enum kind { TEXT, PATH, NUMBER };
 
+/* LD_PRELOAD separates paths by colons. */
+static int no_colon(const char *value, struct gck_error *err)
+{
+	if (!strchr(value, ':'))
+		return 0;
+	return gck_fail(err, EINVAL, "the path must not hold a colon, which separates paths in "
+			"LD_PRELOAD");
+}
+
+static int is_addressing(const char *value, struct gck_error *err)
+{
+	if (strcmp(value, "path") == 0 || strcmp(value, "virtual") == 0)
+		return 0;
+	return gck_fail(err, EINVAL, "must be path or virtual");
+}
+
+typedef int check_fn(const char *value, struct gck_error *err);
+
 static const struct key {
 	const char *name;
 	enum kind kind;
 	size_t offset, size; /* size: of a text; numbers are unsigned */
 	unsigned min, max;
+	check_fn *check;     /* of a text; may be NULL */
 } keys[] = {
 #define FIELD(f) offsetof(struct gck_conf, f), sizeof(((struct gck_conf *)0)->f)
+#define CHECK(fn) .check = (fn)
 	{ "ClusterName", TEXT, FIELD(cluster) },
 	{ "CoordinatorHost", TEXT, FIELD(host) },
 	{ "CoordinatorPort", NUMBER, FIELD(port), 1, 65535 },
@@ -25,14 +45,21 @@ static const struct key {
 	{ "StateDir", PATH, FIELD(state_dir) },
 	{ "MungeSocket", PATH, FIELD(munge_socket) },
 	{ "AgentPath", PATH, FIELD(agent) },
-	{ "PreloadPath", PATH, FIELD(preload) },
-	{ "MpiPath", PATH, FIELD(mpi) },
-	{ "CudaPath", PATH, FIELD(cuda) },
+	{ "PreloadPath", PATH, FIELD(preload), CHECK(no_colon) },
+	{ "MpiPath", PATH, FIELD(mpi), CHECK(no_colon) },
+	{ "CudaPath", PATH, FIELD(cuda), CHECK(no_colon) },
 	{ "AgentLog", PATH, FIELD(agent_log) },
 	{ "NodePoll", NUMBER, FIELD(poll_s), 1, 3600 },
 	{ "MaxConnections", NUMBER, FIELD(max_connections), 1, 1000000 },
 	{ "MaxUserConnections", NUMBER, FIELD(user_connections), 1, 1000000 },
 	{ "MaxUserRate", NUMBER, FIELD(user_rate), 1, 1000000 },
+	{ "S3Store", TEXT, FIELD(s3_store), CHECK(gck_s3_url_check) },
+	{ "S3Endpoint", TEXT, FIELD(s3_endpoint), CHECK(gck_s3_endpoint_check) },
+	{ "S3Region", TEXT, FIELD(s3_region) },
+	{ "S3Addressing", TEXT, FIELD(s3_addressing), CHECK(is_addressing) },
+	{ "S3KeyFile", PATH, FIELD(s3_key_file) },
+	{ "S3CAFile", PATH, FIELD(s3_ca_file) },
+#undef CHECK
 #undef FIELD
 };
 
@@ -54,7 +81,7 @@ void gck_conf_init(struct gck_conf *c)
 		.mpi = GCK_PKGLIBDIR "/libgpuckpt-mpi.so",
 		.cuda = GCK_PKGLIBDIR "/libgpuckpt-cuda.so",
 		.poll_s = 5, .max_connections = 65536, .user_connections = 16384,
-		.user_rate = 200,
+		.user_rate = 200, .s3_region = "us-east-1", .s3_addressing = "path",
 	};
 	gck_options_init(&c->defaults);
 }
@@ -64,10 +91,8 @@ static int set_text(struct gck_conf *c, const struct key *k, const char *value,
 {
 	if (k->kind == PATH && *value && *value != '/')
 		return gck_fail(err, EINVAL, "%s=%.100s: must be an absolute path", k->name, value);
-	if ((k->offset == offsetof(struct gck_conf, preload) ||
-	     k->offset == offsetof(struct gck_conf, mpi)) && strchr(value, ':'))
-		return gck_fail(err, EINVAL, "%s=%.100s: the path must not hold a colon, which "
-				"separates paths in LD_PRELOAD", k->name, value);
+	if (k->check && k->check(value, err))
+		return gck_fail_in(err, "%s=%.100s", k->name, value);
 	if (strlen(value) >= k->size)
 		return gck_fail(err, ENAMETOOLONG, "%s: the value is longer than %zu bytes",
 				k->name, k->size - 1);
@@ -185,6 +210,27 @@ static int read_lines(struct reader *r, FILE *f, const char *path, struct gck_er
 	return rc;
 }
 
+int gck_conf_allows(const struct gck_conf *c, const char *store, struct gck_error *err)
+{
+	if (!gck_s3_is(store))
+		return 0;
+	if (!*c->s3_store)
+		return gck_fail(err, ENOTSUP, "store=%.200s: this site has no object store (S3Store "
+				"is not set in gpuckpt.conf); use file:/path", store);
+	if (gck_s3_is_below(store, c->s3_store))
+		return 0;
+	return gck_fail(err, EACCES, "store=%.200s: this site's object store is %.200s (S3Store in "
+			"gpuckpt.conf); use it or a prefix below it", store, c->s3_store);
+}
+
+/* What only shows when all is read. */
+static int check_all(const struct gck_conf *c, const char *path, struct gck_error *err)
+{
+	if (gck_conf_allows(c, c->defaults.store, err))
+		return gck_fail_in(err, "%s: DefaultStore", path);
+	return 0;
+}
+
 int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err)
 {
 	struct reader r = { .conf = *c };
@@ -195,6 +241,8 @@ int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err)
 		return gck_fail(err, errno, "cannot open %s: %s", path, strerror(errno));
 	rc = read_lines(&r, f, path, err);
 	fclose(f);
+	if (rc == 0)
+		rc = check_all(&r.conf, path, err);
 	if (rc == 0)
 		*c = r.conf;
 	return rc;

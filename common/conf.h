@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "common/options.h"
+#include "common/s3_url.h"
 
 struct gck_conf {
 	char cluster[256];          /* ClusterName: "" is "ask slurm.conf" (daemon) */
@@ -25,6 +26,12 @@ struct gck_conf {
 	unsigned max_connections;   /* MaxConnections, 65536 */
 	unsigned user_connections;  /* MaxUserConnections, 16384: the agents of a user count */
 	unsigned user_rate;         /* MaxUserRate: messages a second from one user, 200 */
+	char s3_store[GCK_S3_URL_MAX]; /* S3Store: what store=s3://... must be or lie below; "" none */
+	char s3_endpoint[256];      /* S3Endpoint: https://host[:port]; "" is AWS's of the region */
+	char s3_region[64];         /* S3Region, us-east-1 */
+	char s3_addressing[8];      /* S3Addressing: "path" or "virtual" */
+	char s3_key_file[PATH_MAX]; /* S3KeyFile: gpuckptd's alone; "" is its systemd credential */
+	char s3_ca_file[PATH_MAX];  /* S3CAFile: "" is the system's */
 	struct gck_options defaults; /* Default<Key>=..., e.g. DefaultStore=file:/scratch/gpuckpt */
 };
 
@@ -32,5 +39,8 @@ void gck_conf_init(struct gck_conf *c);
 
 /* Read a file over the defaults. c is unchanged on failure. */
 int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err);
+
+/* Is this store= one that the site has? s3: only at or below S3Store. */
+int gck_conf_allows(const struct gck_conf *c, const char *store, struct gck_error *err);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/s3_url.h"
+
 #define SECOND 1000u
 #define HOUR (3600u * SECOND)
 #define DAY (24u * HOUR)
@@ -82,12 +84,11 @@ static void write_interval(const struct gck_options *o, char *value, size_t size
 
 static int read_store(struct gck_options *o, const char *value, struct gck_error *err)
 {
-	if (strncmp(value, "s3://", 5) == 0)
-		return gck_fail(err, ENOTSUP,
-				"s3:// is not available in this version; use file:/path");
-	if (strncmp(value, "file:/", 6) != 0)
+	if (gck_s3_is(value) && gck_s3_url_check(value, err))
+		return -1;
+	if (!gck_s3_is(value) && strncmp(value, "file:/", 6) != 0)
 		return gck_fail(err, EINVAL, "must be file: and an absolute path, as in "
-				"file:/scratch/checkpoints");
+				"file:/scratch/checkpoints, or s3://bucket/prefix");
 	for (const char *p = value; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == ',' || *p == 0x7f)
 			return gck_fail(err, EINVAL,

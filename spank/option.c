@@ -58,7 +58,7 @@ static int check(struct gck_error *err)
 	if (!*o.store)
 		return gck_fail(err, EINVAL, "store: where to keep checkpoints is not known; give "
 				"store=file:/path, or have DefaultStore set in %s", conf_path);
-	return 0;
+	return gck_conf_allows(&conf, o.store, err);
 }
 
 static int take(int val, const char *optarg, int remote)

@@ -181,6 +181,8 @@ static int configure(spank_t spank, struct gck_error *err)
 		return gck_fail(err, EINVAL,
 				"store: give store=file:/path, or have DefaultStore set in %s",
 				gck_option_conf_path());
+	if (gck_conf_allows(&step.conf, step.options.store, err))
+		return -1;
 	if (need_file(step.conf.agent, X_OK, "AgentPath", err))
 		return -1;
 	if (need_file(step.conf.preload, R_OK, "PreloadPath", err))

@@ -39,7 +39,9 @@ static void test_all(void)
 		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nNodePoll=1\n"
 		"MaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
-		"DefaultStore=file:/scratch\n"
+		"S3Store=s3://images/site\nS3Endpoint=https://s3.site:8443\nS3Region=here\n"
+		"S3Addressing=virtual\nS3KeyFile=/k\nS3CAFile=/ca\n"
+		"DefaultStore=s3://images/site/all\n"
 		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultInterval=off";
 	struct gck_conf c;
 
@@ -60,7 +62,13 @@ static void test_all(void)
 	is_int(c.max_connections, 2, "MaxConnections");
 	is_int(c.user_connections, 3, "MaxUserConnections");
 	is_int(c.user_rate, 4, "MaxUserRate");
-	is_str(c.defaults.store, "file:/scratch", "DefaultStore");
+	is_str(c.s3_store, "s3://images/site", "S3Store");
+	is_str(c.s3_endpoint, "https://s3.site:8443", "S3Endpoint");
+	is_str(c.s3_region, "here", "S3Region");
+	is_str(c.s3_addressing, "virtual", "S3Addressing");
+	is_str(c.s3_key_file, "/k", "S3KeyFile");
+	is_str(c.s3_ca_file, "/ca", "S3CAFile");
+	is_str(c.defaults.store, "s3://images/site/all", "DefaultStore");
 	is_int(c.defaults.restart_wait_s, 300, "DefaultRestartWait");
 	ok(!c.defaults.skip_done, "DefaultSkipDone");
 	is_int(c.defaults.interval_s, 0, "DefaultInterval, in a last line without an end");
@@ -75,6 +83,14 @@ static void test_bad(void)
 	bad("\n\nCoordinatorPort=x\n", 3, "CoordinatorPort=x");
 	bad("StateDir=var\n", 1, "StateDir=var: must be an absolute path");
 	bad("PreloadPath=/a:/b\n", 1, "colon");
+	bad("CudaPath=/a:/b\n", 1, "colon");
+	bad("S3Store=file:/x\n", 1, "S3Store=file:/x: must be s3://bucket");
+	bad("S3Store=s3://bucket/a/../b\n", 1, "between single slashes");
+	bad("S3Endpoint=ftp://host\n", 1, "must be https://host");
+	bad("S3Endpoint=https://host/bucket\n", 1, "without a path");
+	bad("S3Endpoint=https://\n", 1, "without a path");
+	bad("S3Addressing=dns\n", 1, "path or virtual");
+	bad("S3KeyFile=keys\n", 1, "absolute path");
 	bad("CoordinatorHost=a CoordinatorPort=5\n", 1, "one Key=Value a line");
 	bad("CoordinatorHost\n", 1, "write Key=Value");
 	bad("NodePoll=1\nnodepoll=2\n", 2, "NodePoll was already given in line 1");
@@ -88,6 +104,27 @@ static void test_bad(void)
 	ok(gck_conf_load(&c, "/nonexistent/gpuckpt.conf", &err) == -1 && err.code == ENOENT &&
 	   strstr(err.text, "/nonexistent/gpuckpt.conf"), "%s", err.text);
 	ok(gck_conf_load(&c, "/tmp", &err) == -1 && strstr(err.text, "/tmp"), "%s", err.text);
+}
+
+/* Where an object store may be asked for. */
+static void test_allows(void)
+{
+	static const char site[] = "S3Store=s3://images/site\n";
+	struct gck_conf c;
+
+	gck_conf_init(&c);
+	ok(gck_conf_allows(&c, "file:/x", &err) == 0, "file: is allowed");
+	ok(gck_conf_allows(&c, "s3://images", &err) == -1 && strstr(err.text, "no object store"),
+	   "%s", err.text);
+	load(&c, site, strlen(site));
+	ok(gck_conf_allows(&c, "s3://images/site", &err) == 0, "s3: at S3Store");
+	ok(gck_conf_allows(&c, "s3://images/site/mine", &err) == 0, "s3: below S3Store");
+	ok(gck_conf_allows(&c, "s3://images/sites", &err) == -1 && err.code == EACCES &&
+	   strstr(err.text, "s3://images/site (S3Store"), "%s", err.text);
+	ok(gck_conf_allows(&c, "s3://images", &err) == -1, "%s", err.text);
+	ok(gck_conf_allows(&c, "s3://other/site", &err) == -1, "%s", err.text);
+	ok(load(&c, "DefaultStore=s3://images\n", 25) == -1 && strstr(err.text, path) &&
+	   strstr(err.text, "Default"), "%s", err.text);
 }
 
 /* What people copy has to work. */
@@ -121,6 +158,7 @@ int main(void)
 	ok(*c.agent == '/' && *c.preload == '/', "default paths");
 	test_all();
 	test_bad();
+	test_allows();
 	test_example();
 	unlink(path);
 	return tap_done();

@@ -58,6 +58,7 @@ static void test_good(void)
 	good("interval=90", "interval=90s");
 	good("interval=1h30m", "interval=5400s");
 	good("store=file:/a b/c", "store=file:/a b/c");
+	good("store=s3://bucket/a.b/c-d_e", "store=s3://bucket/a.b/c-d_e");
 	good("keep=1", "keep=1");
 	good("compress=none", "compress=none");
 	good("compress=lz4", "compress=lz4");
@@ -89,7 +90,8 @@ static void test_bad(void)
 		{ "interval", "99999999999999999999s" }, { "interval", "9999999999999999d" },
 		{ "interval", "366d" }, { "interval", "30 m" }, { "store", "" },
 		{ "store", "/scratch" }, { "store", "file:scratch" }, { "store", "file:" },
-		{ "store", "nfs:/x" }, { "store", "s3://bucket/prefix" },
+		{ "store", "nfs:/x" }, { "store", "s3://bu" }, { "store", "s3://bucket/../x" },
+		{ "store", "s3://bucket/" }, { "store", "s3://bucket//x" },
 		{ "store", "file:/a\nb" }, { "stage", "/tmp" }, { "stage", "tmp" },
 		{ "keep", "0" }, { "keep", "2x" }, { "keep", " 2" }, { "keep", "1001" },
 		{ "compress", "gzip" }, { "compress", "lz4:3" }, { "compress", "zstd:0" },
