@@ -17,9 +17,16 @@ median()
 		END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# at_least NAME VALUE WANT; at_most NAME VALUE WANT: counted like a test
-at_least() { report "$(awk "BEGIN { print !($2 >= $3) }")" "$1: $2, at least $3" >&2; }
-at_most() { report "$(awk "BEGIN { print !($2 <= $3) }")" "$1: $2, at most $3" >&2; }
+# at_least NAME VALUE WANT; at_most NAME VALUE WANT: counted like a test, failed without a figure
+at_least() { compare "$1" "$2" '>=' "$3" "at least"; }
+at_most() { compare "$1" "$2" '<=' "$3" "at most"; }
+
+compare()
+{
+	local status=1 figure='^-?[0-9]*[.]?[0-9]+(e[-+]?[0-9]+)?$'
+	[[ ! $2 =~ $figure || ! $4 =~ $figure ]] || status=$(awk "BEGIN { print !($2 $3 $4) }")
+	report "$status" "$1: ${2:-no figure}, $5 ${4:-no figure}" >&2
+}
 
 give_up()
 {

@@ -34,7 +34,7 @@ rest_quiesce()
 {
 	local i job count=${QUIESCE_COUNT-10} dir=$dir/$1
 	rest_dir "$dir"
-	job=$(rest_submit "$dir" "$2")
+	job=$(rest_submit "$dir" "$2") || give_up "no job was submitted"
 	bench_ready "$job"
 	for ((i = 0; i < count; i++)); do
 		wait_for 30 grep -qx "flooded $i" "$dir/out" || give_up "no messages: $(tail -n 3 "$dir/out")"
@@ -58,7 +58,7 @@ rest_dir()
 	chown --reference="$home" "$1"
 	rest=$GPUCKPT_LAB/work/bin/mpi_rest
 	mkdir -p "${rest%/*}"
-	[[ -x $rest ]] || mpicc -O2 -o "$rest" "$bench_dir/mpi_rest.c" || give_up "mpi_rest cannot be built"
+	[[ $rest -nt $bench_dir/mpi_rest.c ]] || mpicc -O2 -o "$rest" "$bench_dir/mpi_rest.c" || give_up "mpi_rest cannot be built"
 }
 
 rest_submit()
@@ -77,9 +77,11 @@ bench_mpi_overhead()
 	install -m 644 "$top/contrib/demo.d/melt.in" "$dir"
 	for ((i = 0; i < pairs; i++)); do
 		if ((i % 2)); then
-			with=$(lammps_seconds --gpu-ckpt) without=$(lammps_seconds "")
+			with=$(lammps_seconds --gpu-ckpt) || exit 1
+			without=$(lammps_seconds "") || exit 1
 		else
-			without=$(lammps_seconds "") with=$(lammps_seconds --gpu-ckpt)
+			without=$(lammps_seconds "") || exit 1
+			with=$(lammps_seconds --gpu-ckpt) || exit 1
 		fi
 		echo "# LAMMPS without $without s, with $with s" >&2
 		calc "100 * ($with / $without - 1)" >>"$dir/lammps_overheads"
@@ -101,7 +103,8 @@ lammps_seconds()
 	END
 	)
 	wait_job "$job" COMPLETED 300 >&2 || give_up "LAMMPS did not end: $(tail -n 3 "$dir/out")"
-	sed -n 's/^Loop time of \([0-9.]*\).*/\1/p' "$dir/log.lammps"
+	sed -n 's/^Loop time of \([0-9.]*\).*/\1/p' "$dir/log.lammps" | grep . ||
+		give_up "LAMMPS did not say how long its loop took"
 }
 
 # From the moment that four restored ranks are let go until MPI is back in all of them, by the
@@ -112,7 +115,7 @@ bench_mpi_restart()
 	rest_dir "$dir"
 	for ((i = 0; i < ${RESTARTS-5}; i++)); do
 		rm -f "$dir/out"
-		job=$(rest_submit "$dir" 0)
+		job=$(rest_submit "$dir" 0) || give_up "no job was submitted"
 		bench_ready "$job"
 		wait_for 30 grep -q '^flooded' "$dir/out" || give_up "no ranks: $(tail -n 3 "$dir/out")"
 		sed -n 's/^init //p' "$dir/out" >>"$dir/inits"
