@@ -29,6 +29,7 @@ void gck_name_manifest(char name[GCK_NAME_MAX], uint32_t seq, const char *nonce,
 bool gck_name_is_commit(const char *name, uint32_t *seq);
 bool gck_name_is_dir(const char *name, uint32_t *seq); /* "<seq>-<nonce>/" */
 bool gck_name_is_object(const char *name);             /* "<seq>-<nonce>/<hash>" */
+bool gck_name_is_content(const char *name, uint32_t *seq); /* that, or a manifest's name */
 
 /* ---- documents (document.c) ---------------------------------------------------------------- */
 

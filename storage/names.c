@@ -82,11 +82,26 @@ bool gck_name_is_dir(const char *name, uint32_t *seq)
 	return rest && !*rest;
 }
 
+static bool is_hash(const char *text)
+{
+	return strspn(text, "0123456789abcdef") == GCK_HASH_TEXT - 1 && !text[GCK_HASH_TEXT - 1];
+}
+
 bool gck_name_is_object(const char *name)
 {
 	uint32_t seq;
 	const char *rest = dir_part(name, &seq);
 
-	return rest && strspn(rest, "0123456789abcdef") == GCK_HASH_TEXT - 1 &&
-	       !rest[GCK_HASH_TEXT - 1];
+	return rest && is_hash(rest);
+}
+
+bool gck_name_is_content(const char *name, uint32_t *seq)
+{
+	const char *rest = dir_part(name, seq);
+	uint32_t rank;
+
+	if (!rest || is_hash(rest))
+		return rest;
+	rest = strncmp(rest, "rank-", 5) ? NULL : number(rest + 5, &rank);
+	return rest && !strcmp(rest, ".json");
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * AWS Signature Version 4 in the query of a URL ("presigned"), as S3 wants it: the path is encoded
+ * once and not normalised. Algorithm: AWS General Reference, "Create a signed AWS API request". No
+ * I/O, no state; a few microseconds. */
+#ifndef GCK_SIGV4_H
+#define GCK_SIGV4_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "common/error.h"
+
+#define GCK_SIGV4_PAIRS 4 /* of a request's own, in the query and in the headers */
+#define GCK_SIGV4_SECONDS_MAX (7u * 24 * 3600)
+
+struct gck_sigv4_keys {
+	const char *access, *secret;
+	const char *token; /* of a session; NULL: none */
+};
+
+struct gck_sigv4_pair {
+	const char *name, *value; /* a name of NULL ends a list */
+};
+
+struct gck_sigv4_request {
+	const char *method;
+	const char *scheme, *host; /* "https", "host[:port]" */
+	const char *path;          /* starts with '/'; its bytes, not encoded */
+	struct gck_sigv4_pair query[GCK_SIGV4_PAIRS + 1];   /* not encoded */
+	struct gck_sigv4_pair headers[GCK_SIGV4_PAIRS + 1]; /* beside host; names in lower case */
+	const char *payload; /* SHA-256 of the body in hex; NULL: it is not signed */
+	const char *region, *service;
+	time_t now;
+	unsigned seconds; /* how long it is good, 1 to GCK_SIGV4_SECONDS_MAX */
+};
+
+/* The URL, to be given to free(). -1: EINVAL, ENOMEM. */
+int gck_sigv4_presign(const struct gck_sigv4_keys *k, const struct gck_sigv4_request *r, char **url,
+		      struct gck_error *err);
+
+/* Bytes as a URL has them: all but A-Z a-z 0-9 - . _ ~ (and '/' if slash) become %XX. */
+void gck_sigv4_encode(FILE *out, const char *text, bool slash);
+
+#endif
