@@ -16,7 +16,6 @@
 #define GCK_NAME_MAX 160 /* of an object, with its directory and the NUL */
 
 struct gck_backend;
-struct gck_stream;
 
 /* A name that list found; directories have a '/' at the end. -1 ends the list. */
 typedef int gck_list_fn(void *arg, const char *name, struct gck_error *err);
@@ -24,15 +23,12 @@ typedef int gck_list_fn(void *arg, const char *name, struct gck_error *err);
 struct gck_backend_ops {
 	void (*close)(struct gck_backend *b);
 
-	/* An object of at most GCK_OBJECT_MAX bytes whose name is known at its end. finish frees
-	 * the stream whatever comes of it, and replaces an object of that name; discard leaves
-	 * nothing. flush: all that was finished is durable. */
-	struct gck_stream *(*stream_open)(struct gck_backend *b, const char *dir,
-					  struct gck_error *err);
-	int (*stream_write)(struct gck_stream *st, const void *data, size_t size,
-			    struct gck_error *err);
-	int (*stream_finish)(struct gck_stream *st, const char *name, struct gck_error *err);
-	void (*stream_discard)(struct gck_stream *st);
+	/* A whole object of at most GCK_OBJECT_MAX bytes, named by its content: it replaces an equal
+	 * one. shared: other ranks may be writing the same one; it is not transferred if it is
+	 * there. Several threads may put and get at once. */
+	int (*put_object)(struct gck_backend *b, const char *name, const void *data, size_t size,
+			  bool shared, struct gck_error *err);
+	/* All that was put is durable. */
 	int (*flush)(struct gck_backend *b, struct gck_error *err);
 
 	/* A small document, there as a whole and durable or not at all; makes the names of objects
@@ -40,7 +36,7 @@ struct gck_backend_ops {
 	int (*put)(struct gck_backend *b, const char *name, const char *dir, const void *data,
 		   size_t size, struct gck_error *err);
 
-	/* ENOENT: there is none. get brings exactly size bytes; EBADMSG: the object is shorter. */
+	/* ENOENT: there is none. get, by several threads at once, brings exactly size bytes; EBADMSG: the object is shorter. */
 	int (*size)(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err);
 	int (*get)(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		   size_t size, struct gck_error *err);
@@ -59,6 +55,7 @@ struct gck_backend_ops {
 struct gck_backend {
 	const struct gck_backend_ops *ops;
 	char *where; /* <url without scheme>/<cluster>/<job>/<step>, for messages */
+	unsigned parallel; /* transfers of objects that it pays to have under way at once */
 };
 
 /* path: what follows "file:" in the URL. */

@@ -39,15 +39,6 @@ int gck_file_fail(const struct gck_file_store *f, const char *what, const char *
 			remedy(code));
 }
 
-void gck_file_forget(struct gck_file_store *f)
-{
-	for (size_t i = 0; i < GCK_FILE_CACHED; i++) {
-		if (f->cached[i].fd >= 0)
-			close(f->cached[i].fd);
-		f->cached[i].fd = -1;
-	}
-}
-
 static void file_close(struct gck_backend *b)
 {
 	struct gck_file_store *f = file_of(b);
@@ -57,13 +48,13 @@ static void file_close(struct gck_backend *b)
 	close(f->step_fd);
 	close(f->job_fd);
 	close(f->cluster_fd);
+	pthread_mutex_destroy(&f->lock);
 	free(b->where);
 	free(f);
 }
 
-/* A regular file opened for reading: a FIFO or a link in its place must not hold us up. */
-static int open_regular(struct gck_file_store *f, const char *name, uint64_t *size,
-			struct gck_error *err)
+int gck_file_open_regular(struct gck_file_store *f, const char *name, uint64_t *size,
+			  struct gck_error *err)
 {
 	struct stat st;
 	int fd = openat(f->step_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -82,35 +73,13 @@ static int file_size(struct gck_backend *b, const char *name, uint64_t *size,
 		     struct gck_error *err)
 {
 	uint64_t n;
-	int fd = open_regular(file_of(b), name, &n, err);
+	int fd = gck_file_open_regular(file_of(b), name, &n, err);
 
 	if (fd < 0)
 		return -1;
 	close(fd);
 	*size = n;
 	return 0;
-}
-
-/* Objects are read chunk by chunk, a few in turns; documents in one go and may be replaced. */
-static int cached_fd(struct gck_file_store *f, const char *name, bool *keep, struct gck_error *err)
-{
-	struct gck_file_open *o;
-	uint64_t size;
-	int fd;
-
-	*keep = gck_name_is_object(name);
-	for (size_t i = 0; *keep && i < GCK_FILE_CACHED; i++)
-		if (f->cached[i].fd >= 0 && !strcmp(f->cached[i].name, name))
-			return f->cached[i].fd;
-	fd = open_regular(f, name, &size, err);
-	if (fd < 0 || !*keep)
-		return fd;
-	o = &f->cached[f->next_cached++ % GCK_FILE_CACHED];
-	if (o->fd >= 0)
-		close(o->fd);
-	o->fd = fd;
-	snprintf(o->name, sizeof o->name, "%s", name);
-	return fd;
 }
 
 static int read_all(struct gck_file_store *f, int fd, const char *name, uint64_t offset, char *data,
@@ -130,18 +99,23 @@ static int read_all(struct gck_file_store *f, int fd, const char *name, uint64_t
 	return 0;
 }
 
+/* Objects are read part by part, a few in turns; documents in one go, and may be replaced. */
 static int file_get(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		    size_t size, struct gck_error *err)
 {
 	struct gck_file_store *f = file_of(b);
-	bool keep;
-	int fd = cached_fd(f, name, &keep, err);
+	bool object = gck_name_is_object(name);
+	uint64_t all;
+	int fd = object ? gck_file_acquire(f, name, err) :
+			  gck_file_open_regular(f, name, &all, err);
 	int rc;
 
 	if (fd < 0)
 		return -1;
 	rc = read_all(f, fd, name, offset, data, size, err);
-	if (!keep)
+	if (object)
+		gck_file_release(f, fd);
+	else
 		close(fd);
 	return rc;
 }
@@ -225,10 +199,7 @@ static void file_remove_empty(struct gck_backend *b)
 
 const struct gck_backend_ops gck_file_ops = {
 	.close = file_close,
-	.stream_open = gck_file_stream_open,
-	.stream_write = gck_file_stream_write,
-	.stream_finish = gck_file_stream_finish,
-	.stream_discard = gck_file_stream_discard,
+	.put_object = gck_file_put_object,
 	.flush = gck_file_flush,
 	.put = gck_file_put,
 	.size = file_size,

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The `file:` backend's own struct: directories of a file system (file_dir.c opens them, file.c
- * works in them, file_write.c writes). */
+ * works in them, file_write.c writes, file_cache.c keeps objects open). */
 #ifndef GCK_FILE_H
 #define GCK_FILE_H
+
+#include <pthread.h>
 
 #include "storage/backend.h"
 #include "storage/store.h"
 
 #define GCK_FILE_PENDING 4 /* finished objects whose write-back may still run */
 #define GCK_FILE_CACHED 8  /* objects kept open for reading */
+#define GCK_FILE_PARALLEL 2
 
 struct gck_file_open {
 	int fd; /* -1: free */
+	unsigned users;
 	char name[GCK_NAME_MAX];
 };
 
@@ -19,6 +23,7 @@ struct gck_file_store {
 	struct gck_backend head;
 	int cluster_fd, job_fd, step_fd;
 	char job[16], step[16];
+	pthread_mutex_t lock; /* of what follows */
 	struct gck_file_open pending[GCK_FILE_PENDING];
 	unsigned next_pending;
 	struct gck_file_open cached[GCK_FILE_CACHED];
@@ -29,16 +34,19 @@ struct gck_file_store {
 int gck_file_fail(const struct gck_file_store *f, const char *what, const char *name, int code,
 		  struct gck_error *err);
 
-/* Close what is kept open for reading. */
+/* A regular file opened for reading: a FIFO or a link in its place does not hold us up. */
+int gck_file_open_regular(struct gck_file_store *f, const char *name, uint64_t *size,
+			  struct gck_error *err);
+
+/* file_cache.c: an object open for reading, until it is released; by several threads at once. */
+int gck_file_acquire(struct gck_file_store *f, const char *name, struct gck_error *err);
+void gck_file_release(struct gck_file_store *f, int fd);
+/* Nothing is kept open any more that nobody uses. */
 void gck_file_forget(struct gck_file_store *f);
 
 /* file_write.c */
-struct gck_stream *gck_file_stream_open(struct gck_backend *b, const char *dir,
-					struct gck_error *err);
-int gck_file_stream_write(struct gck_stream *st, const void *data, size_t size,
-			  struct gck_error *err);
-int gck_file_stream_finish(struct gck_stream *st, const char *name, struct gck_error *err);
-void gck_file_stream_discard(struct gck_stream *st);
+int gck_file_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
+			bool shared, struct gck_error *err);
 int gck_file_flush(struct gck_backend *b, struct gck_error *err);
 int gck_file_put(struct gck_backend *b, const char *name, const char *dir, const void *data,
 		 size_t size, struct gck_error *err);

@@ -147,6 +147,8 @@ static struct gck_file_store *file_new(const char *path, const char *cluster, ui
 		return NULL;
 	}
 	f->head.ops = &gck_file_ops;
+	f->head.parallel = GCK_FILE_PARALLEL;
+	pthread_mutex_init(&f->lock, NULL);
 	f->cluster_fd = f->job_fd = f->step_fd = -1;
 	snprintf(f->job, sizeof f->job, "%u", job);
 	snprintf(f->step, sizeof f->step, "%u", step);

@@ -14,12 +14,6 @@
 
 #include "storage/file.h"
 
-struct gck_stream {
-	struct gck_file_store *f;
-	int fd;
-	char name[GCK_NAME_MAX]; /* the temporary one */
-};
-
 static int open_temporary(struct gck_file_store *f, const char *dir, char name[GCK_NAME_MAX],
 			  struct gck_error *err)
 {
@@ -53,66 +47,90 @@ static int write_all(struct gck_file_store *f, int fd, const char *name, const c
 	return 0;
 }
 
-struct gck_stream *gck_file_stream_open(struct gck_backend *b, const char *dir,
-					struct gck_error *err)
+/* A file that is whole but, until this, not yet named. Closes nothing; removes it if that fails. */
+static int give_name(struct gck_file_store *f, const char *temporary, const char *name,
+		     struct gck_error *err)
 {
-	struct gck_stream *st = malloc(sizeof *st);
-
-	if (!st) {
-		gck_fail(err, ENOMEM, "no memory to write to %s", b->where);
-		return NULL;
-	}
-	st->f = (struct gck_file_store *)b;
-	st->fd = open_temporary(st->f, dir, st->name, err);
-	if (st->fd >= 0)
-		return st;
-	free(st);
-	return NULL;
+	if (renameat(f->step_fd, temporary, f->step_fd, name) == 0)
+		return 0;
+	gck_file_fail(f, "rename to", name, errno, err);
+	unlinkat(f->step_fd, temporary, 0);
+	return -1;
 }
 
-int gck_file_stream_write(struct gck_stream *st, const void *data, size_t size,
-			  struct gck_error *err)
+/* Write all under a temporary name, durably if now is set: the open file. */
+static int write_temporary(struct gck_file_store *f, const char *dir, const void *data, size_t size,
+			   bool now, char temporary[GCK_NAME_MAX], struct gck_error *err)
 {
-	return write_all(st->f, st->fd, st->name, data, size, err);
+	int fd = open_temporary(f, dir, temporary, err);
+	int rc;
+
+	if (fd < 0)
+		return -1;
+	rc = write_all(f, fd, temporary, data, size, err);
+	if (rc == 0 && now && fsync(fd) < 0)
+		rc = gck_file_fail(f, "fsync", temporary, errno, err);
+	if (rc == 0)
+		return fd;
+	close(fd);
+	unlinkat(f->step_fd, temporary, 0);
+	return -1;
 }
 
-void gck_file_stream_discard(struct gck_stream *st)
-{
-	close(st->fd);
-	unlinkat(st->f->step_fd, st->name, 0);
-	free(st);
-}
-
-/* Wait until a finished object is on disk. Its slot is free whatever comes of it. */
-static int settle(struct gck_file_store *f, struct gck_file_open *o, struct gck_error *err)
+/* Wait until an object is on disk. */
+static int settle(struct gck_file_store *f, const struct gck_file_open *o, struct gck_error *err)
 {
 	int code = fsync(o->fd) < 0 ? errno : 0;
 
 	close(o->fd);
-	o->fd = -1;
 	return code ? gck_file_fail(f, "fsync", o->name, code, err) : 0;
 }
 
-int gck_file_stream_finish(struct gck_stream *st, const char *name, struct gck_error *err)
+/* Let write-back of an object begin, and wait for the one that was put a few before. */
+static int settle_later(struct gck_file_store *f, int fd, const char *name, struct gck_error *err)
 {
-	struct gck_file_store *f = st->f;
-	struct gck_file_open *o = &f->pending[f->next_pending++ % GCK_FILE_PENDING];
+	struct gck_file_open *place, before;
 
-	if (o->fd >= 0 && settle(f, o, err) < 0) {
-		gck_file_stream_discard(st);
-		return -1;
+	sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	pthread_mutex_lock(&f->lock);
+	place = &f->pending[f->next_pending++ % GCK_FILE_PENDING];
+	before = *place;
+	place->fd = fd;
+	snprintf(place->name, sizeof place->name, "%s", name);
+	pthread_mutex_unlock(&f->lock);
+	return before.fd >= 0 ? settle(f, &before, err) : 0;
+}
+
+/* The object as another rank has put it; -1: it has not. Its bytes need not be on disk yet. */
+static int open_same(struct gck_file_store *f, const char *name, size_t size)
+{
+	uint64_t found;
+	int fd = gck_file_open_regular(f, name, &found, NULL);
+
+	if (fd < 0 || found == size)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int gck_file_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
+			bool shared, struct gck_error *err)
+{
+	struct gck_file_store *f = (struct gck_file_store *)b;
+	char dir[GCK_NAME_MAX], temporary[GCK_NAME_MAX];
+	int fd = shared ? open_same(f, name, size) : -1;
+
+	if (fd < 0) {
+		snprintf(dir, sizeof dir, "%.*s", (int)strcspn(name, "/"), name);
+		fd = write_temporary(f, dir, data, size, false, temporary, err);
+		if (fd < 0)
+			return -1;
+		if (give_name(f, temporary, name, err) < 0) {
+			close(fd);
+			return -1;
+		}
 	}
-	if (renameat(f->step_fd, st->name, f->step_fd, name) < 0) {
-		gck_file_fail(f, "rename to", name, errno, err);
-		gck_file_stream_discard(st);
-		return -1;
-	}
-	gck_file_forget(f);
-	sync_file_range(st->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	o->fd = st->fd;
-	snprintf(o->name, sizeof o->name, "%s", name);
-	free(st);
-	return 0;
+	return settle_later(f, fd, name, err);
 }
 
 int gck_file_flush(struct gck_backend *b, struct gck_error *err)
@@ -120,9 +138,11 @@ int gck_file_flush(struct gck_backend *b, struct gck_error *err)
 	struct gck_file_store *f = (struct gck_file_store *)b;
 	int rc = 0;
 
-	for (size_t i = 0; i < GCK_FILE_PENDING; i++)
+	for (size_t i = 0; i < GCK_FILE_PENDING; i++) {
 		if (f->pending[i].fd >= 0 && settle(f, &f->pending[i], rc ? NULL : err) < 0)
 			rc = -1;
+		f->pending[i].fd = -1;
+	}
 	return rc;
 }
 
@@ -158,20 +178,10 @@ int gck_file_put(struct gck_backend *b, const char *name, const char *dir, const
 {
 	struct gck_file_store *f = (struct gck_file_store *)b;
 	char temporary[GCK_NAME_MAX];
-	int fd = open_temporary(f, dir, temporary, err);
-	int rc;
+	int fd = write_temporary(f, dir, data, size, true, temporary, err);
 
 	if (fd < 0)
 		return -1;
-	rc = write_all(f, fd, temporary, data, size, err);
-	if (rc == 0 && fsync(fd) < 0)
-		rc = gck_file_fail(f, "fsync", temporary, errno, err);
 	close(fd);
-	if (rc == 0 && renameat(f->step_fd, temporary, f->step_fd, name) < 0)
-		rc = gck_file_fail(f, "rename to", name, errno, err);
-	if (rc < 0) {
-		unlinkat(f->step_fd, temporary, 0);
-		return -1;
-	}
-	return sync_directory(f, name, err);
+	return give_name(f, temporary, name, err) < 0 ? -1 : sync_directory(f, name, err);
 }

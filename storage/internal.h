@@ -13,6 +13,8 @@
 struct gck_store {
 	struct gck_backend *b;
 	char of[GCK_OF_MAX]; /* this store's identity in manifests */
+	unsigned cpus;       /* what writers may take */
+	size_t memory;
 };
 
 /* ---- names (names.c) ----------------------------------------------------------------------- */

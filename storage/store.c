@@ -6,6 +6,8 @@
 
 #include "storage/internal.h"
 
+#define DEFAULT_MEMORY ((size_t)64 << 20)
+
 static int check_cluster(const char *cluster, struct gck_error *err)
 {
 	if (*cluster && !strchr(cluster, '/') && cluster[0] != '.' && strlen(cluster) < 256)
@@ -38,6 +40,7 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 		gck_fail(err, ENOMEM, "no memory to open the store %s", url);
 		return NULL;
 	}
+	gck_store_share(s, 1, DEFAULT_MEMORY);
 	snprintf(s->of, sizeof s->of, "%s/%u/%u", cluster, job, step);
 	s->b = backend_open(url, cluster, job, step, create, err);
 	if (s->b)
@@ -57,6 +60,12 @@ void gck_store_close(struct gck_store *s)
 const char *gck_store_path(const struct gck_store *s)
 {
 	return s->b->where;
+}
+
+void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory)
+{
+	s->cpus = cpus ? cpus : 1;
+	s->memory = memory;
 }
 
 int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err)

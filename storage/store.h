@@ -15,7 +15,8 @@
  * and DELETE.
  *
  * Everything here blocks and is meant for worker processes, not for an event loop. Functions
- * return -1 or NULL with err filled. A struct is used by one thread. */
+ * return -1 or NULL with err filled. A struct is used by one thread; writers have threads of their
+ * own, made by gck_writer_open: nobody forks between that and gck_writer_close. */
 #ifndef GCK_STORE_H
 #define GCK_STORE_H
 
@@ -70,6 +71,10 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 void gck_store_close(struct gck_store *s);
 const char *gck_store_path(const struct gck_store *s); /* for messages */
 
+/* What writers that are opened from now on may take: threads that compress at once (1 to begin
+ * with), bytes of objects that are on their way (64 MiB; two objects at least are taken). */
+void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory);
+
 /* Bytes that can be written now (UINT64_MAX where nobody knows). */
 int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err);
 
@@ -84,24 +89,27 @@ struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq, const char
 				   const struct gck_options *o, const json_t *previous,
 				   struct gck_error *err);
 
-/* Store a chunk unless this writer or the previous manifest has it. After a failure only
- * gck_writer_close may follow. */
+/* Store a chunk unless this writer or the previous manifest has it. The bytes are copied; of *out
+ * hash, index and size are set, where it lies is known when the manifest is written. Waits while
+ * what was put before is on its way. A failure may be of something that was put before, and names
+ * it; after one only gck_writer_close may follow. */
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,
 		   struct gck_error *err);
 
-/* End the current object: what follows goes into a new one. Callers use it around content that is
- * the same in other ranks (files' text), so that equal content makes equal objects. */
-int gck_writer_cut(struct gck_writer *w, struct gck_error *err);
+/* What follows is (not) the same in other ranks, files' text for example: it goes into objects apart,
+ * in the order in which it is put, so that equal content makes equal objects. One that is there
+ * already is not written again. */
+int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err);
 
 /* Write rank-<rank>.json: manifest with the member "store" added. When this returns, everything put
  * is durable. Gives the hash of the manifest's bytes. Nothing can be put afterwards. */
 int gck_writer_manifest(struct gck_writer *w, uint32_t rank, const json_t *manifest,
 			char hash[GCK_HASH_TEXT], struct gck_error *err);
 
-/* Bytes put, bytes newly stored (after deduplication and compression). */
+/* Bytes put, bytes newly stored (after deduplication and compression) when the manifest is written. */
 void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stored);
 
-/* Free. Without a manifest written, the temporary file is removed. */
+/* Free, when the threads have put down what they have in hand. */
 void gck_writer_close(struct gck_writer *w);
 
 /* ---- commits ------------------------------------------------------------------------------- */

@@ -134,13 +134,13 @@ static int write_content(struct gck_output *o, int32_t index)
 	return result;
 }
 
-/* Sorted by path and between two cuts, so that ranks with the same files write the same objects. */
+/* Sorted by path and apart from the rest, so that ranks with the same files write the same objects. */
 int gck_output_contents(struct gck_output *o)
 {
 	const struct gck_image *img = o->c->img;
 	size_t n = 0;
 	int32_t *order = calloc(img->ncontents + 1, sizeof(*order));
-	int result = order ? gck_writer_cut(o->w, o->err)
+	int result = order ? gck_writer_shared(o->w, true, o->err)
 			   : gck_fail(o->err, ENOMEM, "out of memory for the list of files");
 
 	for (size_t i = 0; i < img->ncontents && !result; i++) {
@@ -157,5 +157,5 @@ int gck_output_contents(struct gck_output *o)
 	for (size_t i = 0; i < n && !result; i++)
 		result = write_content(o, order[i]);
 	free(order);
-	return result ? -1 : gck_writer_cut(o->w, o->err);
+	return result ? -1 : gck_writer_shared(o->w, false, o->err);
 }

@@ -84,8 +84,8 @@ static void put(void)
 		wrong_at("put", run.seq, &err);
 	json_array_append_new(run.numbers[r], json_integer(c.index));
 	run.n[r]++;
-	if (rnd() % 4 == 0 && gck_writer_cut(run.w[r], &err) < 0)
-		wrong_at("cut", run.seq, &err);
+	if (rnd() % 4 == 0 && gck_writer_shared(run.w[r], rnd() % 2, &err) < 0)
+		wrong_at("shared", run.seq, &err);
 }
 
 static bool good(const struct shot *x, struct gck_error *err);
@@ -149,7 +149,7 @@ static void haunt(void)
 		return;
 	fill(data, SIZE, rnd() % 40);
 	gck_writer_put(zombie.w[r], data, SIZE, &c, NULL);
-	gck_writer_cut(zombie.w[r], NULL);
+	gck_writer_shared(zombie.w[r], rnd() % 2, NULL);
 }
 
 /* What is known to be damaged is not kept, unless a running checkpoint builds upon it; then prune
