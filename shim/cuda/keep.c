@@ -3,36 +3,39 @@
 #include "shim/cuda/keep.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "shim/cuda/thread.h"
+#include "shim/inside/descriptor.h"
 
-#define OUT_OF_THE_WAY 1000 /* the numbers of the sockets, where RLIMIT_NOFILE allows it */
+static struct {
+	int fd;
+	uint64_t cookie;
+} ends[2] = {{-1, 0}, {-1, 0}}; /* written, read */
 
-static int ends[2] = {-1, -1}; /* written, read */
-
-static int move_away(int fd)
+static bool is_ours(int i)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
-
-	if (high < 0)
-		return fd;
-	close(fd);
-	return high;
+	return ends[i].fd >= 0 && gck_inside_cookie(ends[i].fd) == ends[i].cookie;
 }
 
+/* Where the program has closed one, what it kept is lost; what comes is kept by a new pair. */
 static int begin(void)
 {
-	if (ends[0] >= 0)
+	int pair[2];
+
+	if (is_ours(0) && is_ours(1))
 		return 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -1;
-	for (int i = 0; i < 2; i++)
-		gck_cuda_state.kept_fd[i] = ends[i] = move_away(ends[i]);
+	for (int i = 0; i < 2; i++) {
+		if (is_ours(i))
+			close(ends[i].fd);
+		ends[i].fd = gck_cuda_state.kept_fd[i] = gck_inside_move_away(pair[i]);
+		ends[i].cookie = gck_inside_cookie(ends[i].fd);
+	}
 	return 0;
 }
 
@@ -47,7 +50,7 @@ static int put(uint64_t number, int fd)
 			   .msg_controllen = sizeof control};
 
 	memcpy(CMSG_DATA(&control.h), &fd, sizeof fd);
-	return sendmsg(ends[0], &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+	return sendmsg(ends[0].fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
 static int take(uint64_t *number)
@@ -61,7 +64,7 @@ static int take(uint64_t *number)
 			   .msg_controllen = sizeof control};
 	int fd;
 
-	if (recvmsg(ends[1], &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *number ||
+	if (recvmsg(ends[1].fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *number ||
 	    !CMSG_FIRSTHDR(&m))
 		return -1;
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
@@ -84,7 +87,7 @@ static int look(uint64_t wanted, bool stay)
 	uint64_t number, first = 0;
 	int fd;
 
-	while (ends[0] >= 0 && (fd = take(&number)) >= 0) {
+	while (is_ours(0) && is_ours(1) && (fd = take(&number)) >= 0) {
 		bool found = number == wanted;
 
 		if ((!found || stay) && put(number, fd)) {
@@ -116,6 +119,6 @@ void gck_cuda_keep_drop(uint64_t number)
 
 void gck_cuda_keep_forget(void)
 {
-	ends[0] = ends[1] = -1;
+	ends[0].fd = ends[1].fd = -1;
 	gck_cuda_state.kept_fd[0] = gck_cuda_state.kept_fd[1] = -1;
 }

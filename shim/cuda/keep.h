@@ -9,7 +9,8 @@
 /* Send one, which is closed then, under a number. -1 with errno: it is closed all the same. */
 int gck_cuda_keep(uint64_t number, int fd);
 
-/* A descriptor of that number, which stays in flight too; the caller's to close. -1: there is none. */
+/* A descriptor of that number, which stays in flight too; the caller's to close. -1: there is none, or the
+ * program has closed the sockets. */
 int gck_cuda_keep_get(uint64_t number);
 
 /* It is wanted no more. */

@@ -71,9 +71,8 @@ static void *run(void *arg)
 /* A child has neither the thread nor a part in the link. */
 static void leave_to_parent(void)
 {
-	if (thread.k.link.fd >= 0)
-		close(thread.k.link.fd);
-	thread.k.link.fd = gck_cuda_state.link_fd = -1;
+	gck_inside_link_close(&thread.k.link);
+	gck_cuda_state.link_fd = -1;
 	thread.runs = false;
 	pthread_mutex_init(&thread.lock, NULL);
 }

@@ -4,7 +4,6 @@
 #include "shim/inside/link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,19 +12,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define OUT_OF_THE_WAY 1000 /* the number of the socket, where RLIMIT_NOFILE allows it */
+#include "shim/inside/descriptor.h"
+
 #define MESSAGE_MAX (1u << 30)
 #define PIECE_MS 10000      /* between pieces of one message */
 #define SEND_MS 2000        /* an agent that takes nothing for so long is none */
 #define HEAD offsetof(struct gck_link_mpi, data)
-
-static uint64_t cookie_of(int fd)
-{
-	uint64_t cookie = 0;
-	socklen_t n = sizeof cookie;
-
-	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &n) ? 0 : cookie;
-}
 
 /* Connecting and sending end in time: an agent that hangs does not make a rank wait. */
 static int limit(int fd)
@@ -33,16 +25,6 @@ static int limit(int fd)
 	struct timeval most = {SEND_MS / 1000, SEND_MS % 1000 * 1000};
 
 	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-}
-
-static int move_away(int fd)
-{
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
-
-	if (high < 0)
-		return fd;
-	close(fd);
-	return high;
 }
 
 /* Nobody but our own user may take words from this rank or tell it to stop. */
@@ -69,7 +51,7 @@ int gck_inside_link_connect(struct gck_inside_link *l, const char *name, struct 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return gck_fail(err, errno, "no socket: %s", strerror(errno));
-	fd = move_away(fd);
+	fd = gck_inside_move_away(fd);
 	memcpy(to.sun_path + 1, name, n);
 	if (limit(fd) ||
 	    connect(fd, (struct sockaddr *)&to,
@@ -82,13 +64,13 @@ int gck_inside_link_connect(struct gck_inside_link *l, const char *name, struct 
 		close(fd);
 		return -1;
 	}
-	*l = (struct gck_inside_link){.fd = fd, .cookie = cookie_of(fd)};
+	*l = (struct gck_inside_link){.fd = fd, .cookie = gck_inside_cookie(fd)};
 	return 0;
 }
 
 bool gck_inside_link_is_ours(const struct gck_inside_link *l)
 {
-	return l->fd >= 0 && cookie_of(l->fd) == l->cookie;
+	return l->fd >= 0 && gck_inside_cookie(l->fd) == l->cookie;
 }
 
 void gck_inside_link_close(struct gck_inside_link *l)

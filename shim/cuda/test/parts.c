@@ -169,6 +169,21 @@ static bool is_file(int fd, ino_t inode)
 	return same;
 }
 
+/* The program puts a file of its own where one of the sockets was. */
+static void replaced(void)
+{
+	int socket = gck_cuda_state.kept_fd[1], own = memfd_create("own", MFD_CLOEXEC);
+	struct stat st;
+
+	fstat(own, &st);
+	dup2(own, socket);
+	ok(gck_cuda_keep_get(2) < 0, "with a socket closed by the program none is there");
+	ok(gck_cuda_keep(50, own) == 0 && is_file(gck_cuda_keep_get(50), st.st_ino),
+	   "another pair keeps what comes");
+	ok(is_file(dup(socket), st.st_ino), "and the program's file is where it was put");
+	close(socket);
+}
+
 static void kept(void)
 {
 	ino_t inodes[20];
@@ -194,6 +209,7 @@ static void kept(void)
 	ok(gck_cuda_keep_get(1) < 0 && is_file(gck_cuda_keep_get(2), inodes[1]),
 	   "until they are dropped");
 	ok(gck_cuda_keep_get(99) < 0, "one that never was is not there");
+	replaced();
 	gck_cuda_keep_forget();
 	ok(gck_cuda_keep_get(2) < 0 && gck_cuda_state.kept_fd[0] == -1, "in a restored process none is");
 }
