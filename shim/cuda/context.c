@@ -90,47 +90,39 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuCtxDestroy, (CUcontext context))
-{
-	CUresult rc;
-
-	GCK_CUDA_ENTER(0);
-	gone(context);
-	rc = gck_cuda_real.cuCtxDestroy(context);
-	if (rc)
-		made(CUDA_SUCCESS, &context); /* it was not */
-	else
-		gck_cuda_memory_forget(context);
-	GCK_CUDA_LEAVE();
-	return rc;
-}
-
-GCK_CUDA_FUNCTION(cuCtxDestroy_v2, (CUcontext context))
-{
-	CUresult rc;
-
-	GCK_CUDA_ENTER(0);
-	gone(context);
-	rc = gck_cuda_real.cuCtxDestroy_v2(context);
-	if (rc)
-		made(CUDA_SUCCESS, &context); /* it was not */
-	else
-		gck_cuda_memory_forget(context);
-	GCK_CUDA_LEAVE();
-	return rc;
-}
+/* Off the list first: once it is gone another thread may be given the same handle. */
+#define DESTROYS(name) \
+	GCK_CUDA_FUNCTION(name, (CUcontext context)) \
+	{ \
+		uint64_t newest; \
+		CUresult rc; \
+		GCK_CUDA_ENTER(0); \
+		newest = gck_cuda_memory_newest(); \
+		gone(context); \
+		rc = gck_cuda_real.name(context); \
+		if (rc) \
+			made(CUDA_SUCCESS, &context); /* it was not */ \
+		else \
+			gck_cuda_memory_forget(context, newest); \
+		GCK_CUDA_LEAVE(); \
+		return rc; \
+	}
+DESTROYS(cuCtxDestroy)
+DESTROYS(cuCtxDestroy_v2)
 
 /* The last detach ends it. */
 GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 {
 	unsigned int version;
+	uint64_t newest;
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
+	newest = gck_cuda_memory_newest();
 	rc = gck_cuda_real.cuCtxDetach(context);
 	if (rc == CUDA_SUCCESS && gck_cuda_real.cuCtxGetApiVersion(context, &version)) {
 		gone(context);
-		gck_cuda_memory_forget(context);
+		gck_cuda_memory_forget(context, newest);
 	}
 	GCK_CUDA_LEAVE();
 	return rc;
@@ -147,19 +139,21 @@ static bool is_active(CUdevice device)
 	       active;
 }
 
-/* After a release or reset. */
-static void look_at_primary(CUdevice device)
+/* After a release or reset, before which the newest memory was that. */
+static void look_at_primary(CUdevice device, uint64_t newest)
 {
-	const uint64_t *context;
+	const uint64_t *place;
+	CUcontext context;
 
 	if (is_active(device))
 		return;
 	pthread_mutex_lock(&contexts.lock);
-	context = gck_cuda_set_get(&contexts.primary, (uint64_t)device + 1);
+	place = gck_cuda_set_get(&contexts.primary, (uint64_t)device + 1);
+	context = place ? (CUcontext)(uintptr_t)*place : NULL;
 	pthread_mutex_unlock(&contexts.lock);
 	if (context) {
-		gck_cuda_streams_forget((CUcontext)(uintptr_t)*context);
-		gck_cuda_memory_forget((CUcontext)(uintptr_t)*context);
+		gck_cuda_streams_forget(context);
+		gck_cuda_memory_forget(context, newest);
 	}
 }
 
@@ -179,10 +173,12 @@ GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device
 #define ENDS_PRIMARY(name) \
 	GCK_CUDA_FUNCTION(name, (CUdevice device)) \
 	{ \
+		uint64_t newest; \
 		CUresult rc; \
 		GCK_CUDA_ENTER(0); \
+		newest = gck_cuda_memory_newest(); \
 		rc = gck_cuda_real.name(device); \
-		look_at_primary(device); \
+		look_at_primary(device, newest); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
@@ -193,32 +189,33 @@ ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static int device_of(CUcontext context, CUdevice *device, struct gck_error *err)
+CUresult gck_cuda_device_of(CUcontext context, CUdevice *device)
 {
 	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
 
 	if (rc)
-		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
+		return rc;
 	rc = gck_cuda_real.cuCtxGetDevice(device);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
-	return rc ? gck_cuda_fail(err, "cuCtxGetDevice", rc) : 0;
+	return rc;
 }
 
 static int take_made(struct gck_cuda_contexts *all, struct gck_error *err)
 {
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < contexts.made.room; i++) {
+	for (size_t i = 0; i < contexts.made.room; i++) {
 		struct gck_cuda_context *c = &all->v[all->n];
+		CUresult rc;
 
 		c->context = (CUcontext)(uintptr_t)contexts.made.entries[i].handle;
 		c->primary = 0;
-		if (c->context) {
-			rc = device_of(c->context, &c->device, err);
-			all->n += rc == 0;
-		}
+		if (!c->context)
+			continue;
+		rc = gck_cuda_device_of(c->context, &c->device);
+		if (rc)
+			return gck_cuda_fail(err, "cuCtxGetDevice of a context", rc);
+		all->n++;
 	}
-	return rc;
+	return 0;
 }
 
 static int take_primary(struct gck_cuda_contexts *all, int ndevices, struct gck_error *err)

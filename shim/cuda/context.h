@@ -22,6 +22,8 @@ struct gck_cuda_contexts {
 int gck_cuda_contexts_take(struct gck_cuda_contexts *all, struct gck_error *err);
 void gck_cuda_contexts_give(struct gck_cuda_contexts *all);
 
+CUresult gck_cuda_device_of(CUcontext context, CUdevice *device);
+
 /* Streams that the program made: visit each one of a context until one answers not 0, which is
  * returned. */
 int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg);

@@ -29,37 +29,59 @@ static void nap(int64_t ns)
 
 /* ---- the GPU -------------------------------------------------------------------------------- */
 
-static bool captures(CUstream stream)
-{
-	CUstreamCaptureStatus status;
+/* What a look at streams has found. */
+struct found {
+	CUstream stream;
+	CUresult rc; /* not CUDA_SUCCESS: of no use any more */
+};
 
-	return gck_cuda_real.cuStreamIsCapturing(stream, &status) ||
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+/* Is it in capture, or would what it is asked become part of one? */
+static CUresult ask_capture(CUstream stream, bool *captures)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult rc = gck_cuda_real.cuStreamIsCapturing(stream, &status);
+
+	*captures = rc == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+		    status != CU_STREAM_CAPTURE_STATUS_NONE;
+	return rc == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ? CUDA_SUCCESS : rc;
 }
 
 static int is_captured(CUstream stream, void *arg)
 {
-	(void)arg;
-	return captures(stream);
+	struct found *f = arg;
+	bool captures;
+
+	*f = (struct found){.stream = stream, .rc = ask_capture(stream, &captures)};
+	return f->rc || captures;
+}
+
+/* Of a context: legacy: would its default stream be part of the capture? */
+static CUresult look_for_capture(CUcontext context, bool *any, bool *legacy)
+{
+	struct found f = {.rc = ask_capture(CU_STREAM_LEGACY, legacy)};
+
+	*any = *legacy || (!f.rc && gck_cuda_streams_each(context, is_captured, &f));
+	return f.rc;
 }
 
 /* What a stream in capture was given was not done, but asking about it would end the capture. */
 static int is_busy(CUstream stream, void *arg)
 {
-	if (captures(stream) || gck_cuda_real.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
-		return 0;
-	*(CUstream *)arg = stream;
-	return 1;
+	struct found *f = arg;
+	bool captures;
+
+	*f = (struct found){.stream = stream, .rc = ask_capture(stream, &captures)};
+	return f->rc || (!captures && gck_cuda_real.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
 }
 
 static int name_busy(CUcontext context, struct gck_error *err)
 {
-	CUstream stream;
+	struct found f = {.rc = CUDA_SUCCESS};
 
-	if (gck_cuda_streams_each(context, is_busy, &stream))
+	if (gck_cuda_streams_each(context, is_busy, &f) && !f.rc)
 		return gck_fail(err, EBUSY, "stream %p has work that does not end (a long kernel, or one "
 				"that waits for the CPU or for another rank): try again later",
-				(void *)stream);
+				(void *)f.stream);
 	return gck_fail(err, EBUSY, "a default stream of context %p, or one that was destroyed, has work "
 			"that does not end: try again later", (void *)context);
 }
@@ -87,14 +109,22 @@ static int wait_event(CUcontext context, CUevent event, int64_t end_ns, struct g
 	return rc ? broken(context, rc, err) : 0;
 }
 
-/* One by one those that can be asked. */
+/* One by one those that can be asked: CUDA_ERROR_NOT_READY, one has something to do. */
+static CUresult ask_streams(CUcontext context, bool legacy)
+{
+	CUresult rc = legacy ? gck_cuda_real.cuStreamQuery(CU_STREAM_LEGACY) : CUDA_SUCCESS;
+	struct found f = {.rc = CUDA_SUCCESS};
+
+	if (rc == CUDA_SUCCESS && gck_cuda_streams_each(context, is_busy, &f))
+		rc = f.rc ? f.rc : CUDA_ERROR_NOT_READY;
+	return rc;
+}
+
 static int wait_streams(CUcontext context, bool legacy, int64_t end_ns, struct gck_error *err)
 {
-	CUresult rc = CUDA_SUCCESS;
-	CUstream stream;
+	CUresult rc;
 
-	while ((legacy && (rc = gck_cuda_real.cuStreamQuery(CU_STREAM_LEGACY)) == CUDA_ERROR_NOT_READY) ||
-	       gck_cuda_streams_each(context, is_busy, &stream)) {
+	while ((rc = ask_streams(context, legacy)) == CUDA_ERROR_NOT_READY) {
 		if (gck_cuda_now_ns() > end_ns)
 			return name_busy(context, err);
 		nap(LOOK_MOST_NS);
@@ -106,11 +136,13 @@ static int wait_streams(CUcontext context, bool legacy, int64_t end_ns, struct g
  * stream that it may depend on, would end it (driver 580). */
 static int wait_context(CUcontext context, int64_t end_ns, bool *unseen, struct gck_error *err)
 {
-	bool capture = captures(CU_STREAM_LEGACY) || gck_cuda_streams_each(context, is_captured, NULL);
+	bool capture, legacy;
+	CUresult rc = look_for_capture(context, &capture, &legacy);
 	CUevent event;
 	int failed;
-	CUresult rc;
 
+	if (rc)
+		return broken(context, rc, err);
 	if (capture || !gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent)) {
 		*unseen = true;
 		return wait_streams(context, !capture, end_ns, err);
@@ -144,6 +176,35 @@ static int wait_gpu(int64_t end_ns, struct gck_error *err)
 	}
 	gck_cuda_contexts_give(&all);
 	return failed == 0 && unseen ? gck_cuda_driver_wait(end_ns, err) : failed;
+}
+
+/* cuCtxSynchronize is not allowed while one of its streams is in capture, by whichever thread. */
+static CUresult settle_current(CUcontext context)
+{
+	bool capture, legacy;
+	CUresult rc = look_for_capture(context, &capture, &legacy);
+
+	if (rc || !capture)
+		return rc ? rc : gck_cuda_real.cuCtxSynchronize();
+	while ((rc = ask_streams(context, !legacy)) == CUDA_ERROR_NOT_READY)
+		nap(LOOK_NS);
+	return rc;
+}
+
+CUresult gck_cuda_settle(CUcontext context)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
+
+	if (rc)
+		return rc;
+	rc = gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+	if (rc == CUDA_SUCCESS) {
+		rc = settle_current(context);
+		gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+	}
+	gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	return rc;
 }
 
 /* ---- the gate ------------------------------------------------------------------------------- */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuMemAlloc on slabs. Large requests are cut out of a slab in units of 64 KiB, small ones out of blocks
+ * Pieces of slabs. Large requests are cut out of a slab in units of 64 KiB, small ones out of blocks
  * of 2 MiB, in units of 512 bytes, that are cut out of a slab. A new slab grows with what there is, so
  * that there are few, since each has its price at a checkpoint; a slab that is empty goes back to the
  * driver, but for a reserve. Where there can be no slabs the driver's own memory must do. */
 #include "shim/cuda/memory.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "shim/cuda/context.h"
 #include "shim/cuda/function.h"
 #include "shim/cuda/slab.h"
 
@@ -17,9 +15,7 @@
 #define BLOCK ((uint64_t)2 << 20)
 #define LEAST_SLAB ((uint64_t)32 << 20)
 #define MOST_SLAB ((uint64_t)1 << 30)
-#define PITCH 512
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last_id;
 
 /* ---- taking --------------------------------------------------------------------------------- */
@@ -115,7 +111,7 @@ static CUresult grow(CUdevice device, uint64_t bytes)
 	return gck_cuda_slab_new(device, need, &s);
 }
 
-static CUresult allocate(CUdeviceptr *address, uint64_t bytes)
+CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address)
 {
 	struct gck_cuda_piece *p;
 	CUresult rc = CUDA_SUCCESS;
@@ -124,7 +120,7 @@ static CUresult allocate(CUdeviceptr *address, uint64_t bytes)
 
 	if (gck_cuda_real.cuCtxGetCurrent(&context) || gck_cuda_real.cuCtxGetDevice(&device))
 		return CUDA_ERROR_NOT_SUPPORTED; /* and the driver says why */
-	pthread_mutex_lock(&lock);
+	gck_cuda_slabs_lock();
 	p = take(device, bytes);
 	if (!p) {
 		rc = grow(device, bytes <= SMALL ? BLOCK : bytes);
@@ -137,39 +133,7 @@ static CUresult allocate(CUdeviceptr *address, uint64_t bytes)
 	} else if (rc != CUDA_ERROR_OUT_OF_MEMORY) {
 		rc = rc ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pthread_mutex_unlock(&lock);
-	return rc;
-}
-
-GCK_CUDA_FUNCTION(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes))
-{
-	CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
-
-	GCK_CUDA_ENTER(0);
-	if (address && bytes)
-		rc = allocate(address, bytes);
-	if (rc == CUDA_ERROR_NOT_SUPPORTED)
-		rc = gck_cuda_real.cuMemAlloc_v2(address, bytes);
-	GCK_CUDA_LEAVE();
-	return rc;
-}
-
-GCK_CUDA_FUNCTION(cuMemAllocPitch_v2, (CUdeviceptr *address, size_t *pitch, size_t width,
-				       size_t height, unsigned int element))
-{
-	CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
-	size_t bytes;
-
-	GCK_CUDA_ENTER(0);
-	if (address && pitch && width && height && (element == 4 || element == 8 || element == 16) &&
-	    !__builtin_mul_overflow(up(width, PITCH), height, &bytes)) {
-		rc = allocate(address, bytes);
-		if (rc == CUDA_SUCCESS)
-			*pitch = up(width, PITCH);
-	}
-	if (rc == CUDA_ERROR_NOT_SUPPORTED)
-		rc = gck_cuda_real.cuMemAllocPitch_v2(address, pitch, width, height, element);
-	GCK_CUDA_LEAVE();
+	gck_cuda_slabs_unlock();
 	return rc;
 }
 
@@ -193,24 +157,41 @@ static void give_block(struct gck_cuda_slab *s, struct gck_cuda_piece *block)
 	gck_cuda_arena_give(&s->arena, block->base);
 }
 
-static void give(uint64_t address)
+/* An empty slab of these may be one too many. */
+static void give_slab(const struct gck_cuda_slab *s)
 {
-	struct gck_cuda_piece *block;
-	struct gck_cuda_slab *s;
+	uint64_t reserve = held(s->device, false) / 8;
 
-	find(address, &s, &block);
+	if (gck_cuda_arena_is_empty(&s->arena))
+		trim(s->device, reserve > LEAST_SLAB ? reserve : LEAST_SLAB);
+}
+
+static void give(struct gck_cuda_slab *s, struct gck_cuda_piece *block, uint64_t base)
+{
 	if (!block) {
-		gck_cuda_arena_give(&s->arena, address);
+		gck_cuda_arena_give(&s->arena, base);
 	} else {
-		gck_cuda_arena_give(block->inner, address);
+		gck_cuda_arena_give(block->inner, base);
 		if (gck_cuda_arena_is_empty(block->inner))
 			give_block(s, block);
 	}
-	if (gck_cuda_arena_is_empty(&s->arena)) {
-		uint64_t reserve = held(s->device, false) / 8;
+	give_slab(s);
+}
 
-		trim(s->device, reserve > LEAST_SLAB ? reserve : LEAST_SLAB);
-	}
+CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
+{
+	struct gck_cuda_piece *block;
+	const struct gck_cuda_piece *p;
+	struct gck_cuda_slab *s;
+	bool there;
+
+	gck_cuda_slabs_lock();
+	p = find(a->base, &s, &block);
+	there = p && p->base == a->base && p->id == a->id;
+	if (there)
+		give(s, block, a->base);
+	gck_cuda_slabs_unlock();
+	return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a)
@@ -219,56 +200,42 @@ bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a)
 	const struct gck_cuda_piece *p;
 	struct gck_cuda_slab *s;
 
-	pthread_mutex_lock(&lock);
+	gck_cuda_slabs_lock();
 	p = find(address, &s, &block);
 	if (p)
 		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked,
 						  .context = p->owner, .id = p->id};
-	pthread_mutex_unlock(&lock);
+	gck_cuda_slabs_unlock();
 	return p != NULL;
 }
 
-/* As the driver's own: what the context was given to do is done, then the memory is free. */
-static CUresult settle(CUcontext context)
+bool gck_cuda_memory_is_ours(uint64_t address)
 {
-	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
+	bool ours;
 
-	if (rc)
-		return rc;
-	rc = gck_cuda_real.cuCtxSynchronize();
-	gck_cuda_real.cuCtxPopCurrent_v2(&context);
-	return rc;
+	gck_cuda_slabs_lock();
+	ours = gck_cuda_slab_of(address) != NULL;
+	gck_cuda_slabs_unlock();
+	return ours;
 }
 
-GCK_CUDA_FUNCTION(cuMemFree_v2, (CUdeviceptr address))
+uint64_t gck_cuda_memory_newest(void)
 {
-	struct gck_cuda_allocation a;
-	CUresult rc;
+	uint64_t id;
 
-	GCK_CUDA_ENTER(0);
-	if (!gck_cuda_memory_find(address, &a)) {
-		rc = gck_cuda_slab_of(address) ? CUDA_ERROR_INVALID_VALUE
-					       : gck_cuda_real.cuMemFree_v2(address);
-		if (rc == CUDA_SUCCESS)
-			gck_cuda_alive_remove(GCK_CUDA_MANAGED, address);
-	} else if (a.base != address) {
-		rc = CUDA_ERROR_INVALID_VALUE;
-	} else {
-		rc = settle(a.context);
-		pthread_mutex_lock(&lock);
-		if (rc == CUDA_SUCCESS)
-			give(address);
-		pthread_mutex_unlock(&lock);
-	}
-	GCK_CUDA_LEAVE();
-	return rc;
+	gck_cuda_slabs_lock();
+	id = last_id;
+	gck_cuda_slabs_unlock();
+	return id;
 }
 
-static void forget_in(struct gck_cuda_arena *a, CUcontext context)
+static void forget_in(struct gck_cuda_arena *a, CUcontext context, uint64_t newest)
 {
 	for (size_t i = 0; i < a->n;) {
-		if (a->v[i].asked && !a->v[i].inner && a->v[i].owner == context) {
-			gck_cuda_arena_give(a, a->v[i].base);
+		const struct gck_cuda_piece *p = &a->v[i];
+
+		if (p->asked && !p->inner && p->owner == context && p->id <= newest) {
+			gck_cuda_arena_give(a, p->base);
 			i -= i > 0; /* it may have become one with the piece before it */
 		} else {
 			i++;
@@ -276,14 +243,14 @@ static void forget_in(struct gck_cuda_arena *a, CUcontext context)
 	}
 }
 
-static void forget_in_blocks(struct gck_cuda_slab *s, CUcontext context)
+static void forget_in_blocks(struct gck_cuda_slab *s, CUcontext context, uint64_t newest)
 {
 	for (size_t i = 0; i < s->arena.n; i++) {
 		struct gck_cuda_piece *block = &s->arena.v[i];
 
 		if (!block->inner)
 			continue;
-		forget_in(block->inner, context);
+		forget_in(block->inner, context, newest);
 		if (gck_cuda_arena_is_empty(block->inner)) {
 			give_block(s, block);
 			i -= i > 0;
@@ -291,25 +258,25 @@ static void forget_in_blocks(struct gck_cuda_slab *s, CUcontext context)
 	}
 }
 
-void gck_cuda_memory_forget(CUcontext context)
+void gck_cuda_memory_forget(CUcontext context, uint64_t newest)
 {
-	pthread_mutex_lock(&lock);
+	gck_cuda_slabs_lock();
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
-		forget_in_blocks(gck_cuda_slabs.v[i], context);
-		forget_in(&gck_cuda_slabs.v[i]->arena, context);
+		forget_in_blocks(gck_cuda_slabs.v[i], context, newest);
+		forget_in(&gck_cuda_slabs.v[i]->arena, context, newest);
 	}
 	for (size_t i = gck_cuda_slabs.n; i-- > 0;) {
 		if (gck_cuda_arena_is_empty(&gck_cuda_slabs.v[i]->arena))
 			gck_cuda_slab_drop(gck_cuda_slabs.v[i]);
 	}
-	pthread_mutex_unlock(&lock);
+	gck_cuda_slabs_unlock();
 }
 
 uint64_t gck_cuda_memory_spare(CUdevice device)
 {
 	uint64_t bytes = 0;
 
-	pthread_mutex_lock(&lock);
+	gck_cuda_slabs_lock();
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
 		const struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
 
@@ -319,6 +286,6 @@ uint64_t gck_cuda_memory_spare(CUdevice device)
 		for (size_t k = 0; k < s->arena.n; k++)
 			bytes += s->arena.v[k].inner ? s->arena.v[k].inner->free : 0;
 	}
-	pthread_mutex_unlock(&lock);
+	gck_cuda_slabs_unlock();
 	return bytes;
 }

@@ -8,8 +8,6 @@
 
 #include "shim/cuda/header.h"
 
-/* Everything that lies in this context is freed: it is gone. */
-void gck_cuda_memory_forget(CUcontext context);
 
 /* An allocation as the program knows it. */
 struct gck_cuda_allocation {
@@ -18,8 +16,22 @@ struct gck_cuda_allocation {
 	uint64_t id;
 };
 
-/* The one with that address; false: it is not in our memory. */
+/* A new one in the current context. CUDA_ERROR_NOT_SUPPORTED: the driver's own memory must do. */
+CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address);
+
+/* Free it. CUDA_ERROR_INVALID_VALUE: somebody has. */
+CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a);
+
+/* The one with that address; false: it is in none. */
 bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a);
+
+/* Does the address belong to our memory, be it allocated or not? */
+bool gck_cuda_memory_is_ours(uint64_t address);
+
+/* A context is gone, and what lay in it: all that is not newer than what gck_cuda_memory_newest said
+ * before it went. Another one may have been given the same handle since. */
+uint64_t gck_cuda_memory_newest(void);
+void gck_cuda_memory_forget(CUcontext context, uint64_t newest);
 
 /* Bytes of slabs on a device that no allocation has. */
 uint64_t gck_cuda_memory_spare(CUdevice device);

@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Peer access between devices, which counts for the program's own memory as for the driver's. */
+#include "shim/cuda/context.h"
 #include "shim/cuda/function.h"
 #include "shim/cuda/slab.h"
-
-static CUresult device_of(CUcontext context, CUdevice *device)
-{
-	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
-
-	if (rc)
-		return rc;
-	rc = gck_cuda_real.cuCtxGetDevice(device);
-	gck_cuda_real.cuCtxPopCurrent_v2(&context);
-	return rc;
-}
 
 /* The current context's device may use the memory of the peer's. */
 static CUresult allow(CUcontext peer, bool may)
@@ -21,8 +11,13 @@ static CUresult allow(CUcontext peer, bool may)
 	CUresult rc = gck_cuda_real.cuCtxGetDevice(&device);
 
 	if (!rc)
-		rc = device_of(peer, &of);
-	return rc || of == device ? rc : gck_cuda_slab_allow(of, device, may);
+		rc = gck_cuda_device_of(peer, &of);
+	if (rc || of == device)
+		return rc;
+	gck_cuda_slabs_lock();
+	rc = gck_cuda_slab_allow(of, device, may);
+	gck_cuda_slabs_unlock();
+	return rc;
 }
 
 GCK_CUDA_FUNCTION(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags))

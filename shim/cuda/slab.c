@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/cuda/slab.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "shim/cuda/keep.h"
@@ -14,8 +16,19 @@
 
 struct gck_cuda_slabs gck_cuda_slabs;
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_arena region;    /* which addresses have slabs */
 static uint64_t allowed[DEVICES];       /* by device: others that may use its memory */
+
+void gck_cuda_slabs_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void gck_cuda_slabs_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
 
 /* ---- the region ----------------------------------------------------------------------------- */
 
@@ -197,6 +210,8 @@ void gck_cuda_slab_drop(struct gck_cuda_slab *s)
 {
 	gck_cuda_slab_unmap(s);
 	gck_cuda_keep_drop(s->serial);
+	if (s->host)
+		munmap(s->host, s->size);
 	unlist(s);
 	gck_cuda_arena_give(&region, s->base);
 	gck_cuda_arena_free(&s->arena);

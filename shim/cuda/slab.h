@@ -20,15 +20,20 @@ struct gck_cuda_slab {
 	CUmemGenericAllocationHandle handle;
 	bool mapped;
 	struct gck_cuda_arena arena;
-	void *host;                         /* its contents, while a checkpoint wants them */
+	void *host;                         /* its contents, while a checkpoint wants them: a
+					     * mapping of its size */
 };
 
-/* Slabs in the order of their addresses. */
+/* Slabs in the order of their addresses, and all that is cut out of them. Whoever looks at them or calls
+ * what is below holds the lock; but not the CUDA thread while the gate is closed: nobody else is there. */
 struct gck_cuda_slabs {
 	struct gck_cuda_slab **v;
 	size_t n, room;
 };
 extern struct gck_cuda_slabs gck_cuda_slabs;
+
+void gck_cuda_slabs_lock(void);
+void gck_cuda_slabs_unlock(void);
 
 /* A new one of so many bytes (of units), mapped and empty. The driver's answer; CUDA_ERROR_NOT_SUPPORTED:
  * there cannot be slabs here, the driver's own memory must do. */

@@ -55,27 +55,18 @@ GCK_CUDA_FUNCTION(cuStreamCreateWithPriority, (CUstream *stream, unsigned int fl
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuStreamDestroy, (CUstream stream))
-{
-	CUresult rc;
-
-	GCK_CUDA_ENTER(stream);
-	gone(stream);
-	rc = gck_cuda_real.cuStreamDestroy(stream);
-	GCK_CUDA_LEAVE();
-	return rc;
-}
-
-GCK_CUDA_FUNCTION(cuStreamDestroy_v2, (CUstream stream))
-{
-	CUresult rc;
-
-	GCK_CUDA_ENTER(stream);
-	gone(stream);
-	rc = gck_cuda_real.cuStreamDestroy_v2(stream);
-	GCK_CUDA_LEAVE();
-	return rc;
-}
+#define DESTROYS(name) \
+	GCK_CUDA_FUNCTION(name, (CUstream stream)) \
+	{ \
+		CUresult rc; \
+		GCK_CUDA_ENTER(stream); \
+		gone(stream); \
+		rc = gck_cuda_real.name(stream); \
+		GCK_CUDA_LEAVE(); \
+		return rc; \
+	}
+DESTROYS(cuStreamDestroy)
+DESTROYS(cuStreamDestroy_v2)
 
 int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg)
 {

@@ -12,7 +12,7 @@
 
 #define DEEPEST 32
 
-static struct CUctx_st *contexts, primary[FAKE_MAX_DEVICES];
+static struct CUctx_st *contexts, *spare, primary[FAKE_MAX_DEVICES];
 static __thread struct {
 	CUcontext v[DEEPEST];
 	int n;
@@ -58,6 +58,7 @@ static void end(CUcontext c)
 	struct CUctx_st **at = &contexts;
 
 	fake_context_streams_end(c);
+	fake_context_blocks_end(c);
 	c->alive = false;
 	while (*at && *at != c)
 		at = &(*at)->next;
@@ -142,14 +143,26 @@ CUresult fake_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, i
 
 /* ---- created -------------------------------------------------------------------------------- */
 
+/* One that is gone may have the same handle. */
+static CUcontext take_spare(void)
+{
+	CUcontext c = spare;
+
+	if (!c)
+		return calloc(1, sizeof *c);
+	spare = c->next;
+	memset(c, 0, sizeof *c);
+	return c;
+}
+
 CUresult fake_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
 	CUresult rc = fake_device(device);
 
 	if (rc)
 		return rc;
-	*context = calloc(1, sizeof **context);
 	fake_lock();
+	*context = take_spare();
 	begin(*context, device, flags);
 	fake_unlock();
 	return fake_cuCtxPushCurrent_v2(*context);
@@ -174,10 +187,13 @@ CUresult fake_cuCtxDestroy_v2(CUcontext context)
 	if (fake_current() == context)
 		current.n--;
 	fake_lock();
-	if (is_alive(context) && !context->primary)
+	if (is_alive(context) && !context->primary) {
 		end(context);
-	else
+		context->next = spare;
+		spare = context;
+	} else {
 		rc = CUDA_ERROR_INVALID_CONTEXT;
+	}
 	fake_unlock();
 	return rc;
 }

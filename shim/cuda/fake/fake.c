@@ -12,6 +12,7 @@ struct fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_
 static __thread bool per_thread, counted;
 static __thread unsigned depth;
 static __thread CUresult injected;
+static __thread int slow_ms;
 
 void fake_lock(void)
 {
@@ -52,6 +53,7 @@ static struct rule {
 	unsigned long nth; /* 0: all */
 	bool later;
 	CUresult code;
+	int slow_ms;       /* not 0: no failure */
 	_Atomic unsigned long calls;
 } rules[RULES];
 static size_t nrules;
@@ -79,15 +81,31 @@ bad:
 	exit(99);
 }
 
-__attribute__((constructor)) static void read_rules(void)
+static void read_slow(const char *text)
 {
-	const char *all = getenv("FAKE_CUDA_FAIL");
+	struct rule *r = &rules[nrules++];
+
+	if (sscanf(text, "%63[^=]=%d", r->name, &r->slow_ms) == 2)
+		return;
+	fprintf(stderr, "fake CUDA driver: FAKE_CUDA_SLOW: %s makes no sense\n", text);
+	exit(99);
+}
+
+static void read_all(const char *variable, void (*read_one)(const char *text))
+{
+	const char *all = getenv(variable);
 	char *copy = all ? strdup(all) : NULL, *rest = NULL;
 
 	for (char *r = copy ? strtok_r(copy, ",", &rest) : NULL; r && nrules < RULES;
 	     r = strtok_r(NULL, ",", &rest))
-		read_rule(r);
+		read_one(r);
 	free(copy);
+}
+
+__attribute__((constructor)) static void read_rules(void)
+{
+	read_all("FAKE_CUDA_FAIL", read_rule);
+	read_all("FAKE_CUDA_SLOW", read_slow);
 }
 
 static CUresult rule_for(const char *name)
@@ -98,6 +116,10 @@ static CUresult rule_for(const char *name)
 
 		if (strcmp(r->name, name))
 			continue;
+		if (r->slow_ms) {
+			slow_ms = r->slow_ms;
+			continue;
+		}
 		call = ++r->calls;
 		if (!r->nth || call == r->nth || (r->later && call > r->nth))
 			return r->code;
@@ -130,9 +152,19 @@ bool fake_enter(const char *name, bool pt)
 	return true;
 }
 
+static void nap(void)
+{
+	struct timespec t = {slow_ms / 1000, slow_ms % 1000 * 1000000l};
+
+	slow_ms = 0;
+	nanosleep(&t, NULL);
+}
+
 CUresult fake_leave(CUresult rc)
 {
 	per_thread = false;
+	if (slow_ms)
+		nap();
 	if (--depth || !counted)
 		return rc;
 	fake_lock();

@@ -8,6 +8,7 @@
  *   FAKE_CUDA_MEMORY=MIB    memory of each, 1024
  *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function answers CODE), NAME:N=CODE
  *                           (its Nth call alone) or NAME:N+=CODE (the Nth and all later ones)
+ *   FAKE_CUDA_SLOW=NAME=MS,...  each call of that function returns so much later than it has done its work
  *   FAKE_CUDA_VERSION=N     what cuDriverGetVersion answers, 13000; functions later than that are
  *                           not handed out by cuGetProcAddress
  *
@@ -160,5 +161,6 @@ void fake_block_free(struct fake_block *b);
 void fake_blocks_save(void);
 void fake_blocks_restore(void);
 bool fake_blocks_have(enum fake_kind kind);
+void fake_context_blocks_end(CUcontext context); /* with the lock */
 
 #endif

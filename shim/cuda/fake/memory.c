@@ -112,6 +112,23 @@ static CUresult allocate(CUdeviceptr *address, size_t size, enum fake_kind kind)
 	return rc;
 }
 
+static void unmap(struct fake_block *b)
+{
+	munmap((void *)(uintptr_t)b->base, b->mapped);
+	fake_block_free(b);
+}
+
+void fake_context_blocks_end(CUcontext context)
+{
+	struct fake_block *next;
+
+	for (struct fake_block *b = fake_blocks; b; b = next) {
+		next = b->next;
+		if (b->context == context && (b->kind == FAKE_DEVICE || b->kind == FAKE_MANAGED))
+			unmap(b);
+	}
+}
+
 static CUresult give_back(CUdeviceptr address, enum fake_kind kind)
 {
 	struct fake_block *b;
@@ -120,8 +137,7 @@ static CUresult give_back(CUdeviceptr address, enum fake_kind kind)
 	fake_lock();
 	b = fake_find(address);
 	if (b && b->base == address && (b->kind == kind || (kind == FAKE_DEVICE && b->kind == FAKE_MANAGED))) {
-		munmap((void *)(uintptr_t)b->base, b->mapped);
-		fake_block_free(b);
+		unmap(b);
 	} else {
 		rc = CUDA_ERROR_INVALID_VALUE;
 	}
@@ -148,14 +164,19 @@ CUresult fake_cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned int 
 	return allocate(address, size, FAKE_MANAGED);
 }
 
-/* As the driver's, it waits for the context's work first. */
+/* As the driver's, it waits for the context's work first; in relaxed mode while there is a capture, too. */
 CUresult fake_cuMemFree_v2(CUdeviceptr address)
 {
-	CUresult rc = fake_current() ? fake_cuCtxSynchronize() : CUDA_SUCCESS;
+	CUresult rc;
 
-	if (rc || !address)
-		return rc;
-	return give_back(address, FAKE_DEVICE);
+	fake_lock();
+	rc = fake_not_in_capture();
+	while (!rc && fake_current() && !fake_all_idle(fake_current()))
+		fake_wait();
+	if (!rc && fake_current())
+		rc = fake_current()->broken;
+	fake_unlock();
+	return rc || !address ? rc : give_back(address, FAKE_DEVICE);
 }
 
 CUresult fake_cuMemGetInfo_v2(size_t *available, size_t *total)

@@ -87,7 +87,7 @@ struct CUstream_st *fake_stream(CUstream handle)
 	if (handle == CU_STREAM_LEGACY)
 		return c ? c->legacy : NULL;
 	if (handle == CU_STREAM_PER_THREAD && c) {
-		if (!own || own->context != c)
+		if (!own || own->context != c || own->destroyed)
 			own = fake_stream_new(c, 0, 0);
 		return own;
 	}

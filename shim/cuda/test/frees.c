@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ways in which memory goes, with other threads and captures about: on the fake driver as it is and
+ * under the stand-in. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/header.h"
+#include "shim/cuda/test/kernels.h"
+
+#define SIZE ((size_t)3 << 20)
+
+static CUcontext context;
+static CUmodule module;
+static uint64_t *flag; /* what spin's kernel waits for */
+
+static size_t available(void)
+{
+	size_t bytes = 0, total;
+
+	cuMemGetInfo_v2(&bytes, &total);
+	return bytes;
+}
+
+static CUdeviceptr allocate(void)
+{
+	CUdeviceptr at = 0;
+
+	is_int(cuMemAlloc_v2(&at, SIZE), 0, "cuMemAlloc");
+	return at;
+}
+
+static CUstream stream(void)
+{
+	CUstream s = NULL;
+
+	is_int(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), 0, "a stream");
+	return s;
+}
+
+static void spin(CUstream where)
+{
+	uint64_t at = (uintptr_t)flag;
+	void *params[] = {&at};
+	CUfunction f = NULL;
+
+	*flag = 0;
+	is_int(cuModuleGetFunction(&f, module, "wait_flag") |
+	       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL), 0, "a kernel that waits");
+}
+
+static void begin(void)
+{
+	is_int(cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context) |
+	       cuMemAllocHost_v2((void **)&flag, 8) | cuModuleLoadData(&module, ""), 0, "a context");
+}
+
+/* ---- two at a time -------------------------------------------------------------------------- */
+
+struct job {
+	pthread_t thread;
+	CUdeviceptr at;
+	CUresult rc;
+};
+
+static void *run_free(void *arg)
+{
+	struct job *j = arg;
+
+	cuCtxSetCurrent(context);
+	j->rc = cuMemFree_v2(j->at);
+	return NULL;
+}
+
+/* Both wait for a kernel, and come out together. */
+static void twice(void)
+{
+	size_t before = available();
+	struct job jobs[2];
+	CUstream s = stream();
+
+	jobs[0].at = jobs[1].at = allocate();
+	spin(s);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&jobs[i].thread, NULL, run_free, &jobs[i]);
+	usleep(100000);
+	*flag = 1;
+	for (int i = 0; i < 2; i++)
+		pthread_join(jobs[i].thread, NULL);
+	ok((jobs[0].rc == CUDA_SUCCESS) != (jobs[1].rc == CUDA_SUCCESS) &&
+	   jobs[0].rc + jobs[1].rc == CUDA_ERROR_INVALID_VALUE, "of two frees at once one succeeds");
+	ok(available() == before, "and as much is free as before");
+	cuStreamDestroy_v2(s);
+}
+
+/* ---- in a stream's order -------------------------------------------------------------------- */
+
+static void in_order(CUresult (*free_async)(CUdeviceptr at, CUstream stream), const char *name)
+{
+	size_t before = available();
+	CUdeviceptr at = allocate();
+	CUstream s = stream();
+
+	is_int(cuMemsetD8Async(at, 1, SIZE, s), 0, "something is done with it");
+	is_int(free_async(at, s), 0, name);
+	is_int(cuStreamSynchronize(s), 0, "the stream");
+	ok(available() == before, "it is free again");
+	is_int(free_async(at, s), CUDA_ERROR_INVALID_VALUE, "once");
+	at = allocate();
+	is_int(free_async(at + 512, s), CUDA_ERROR_INVALID_VALUE, "at its beginning");
+	is_int(free_async(at, NULL), 0, "in the default stream's order");
+	cuStreamDestroy_v2(s);
+}
+
+/* ---- beside a capture ----------------------------------------------------------------------- */
+
+static void *set_flag(void *arg)
+{
+	usleep(100000);
+	*(volatile uint64_t *)flag = 1;
+	return arg;
+}
+
+/* By a thread that may: what is under way on other streams is awaited, the capture lives. */
+static void in_capture(CUstreamCaptureMode mode, const char *name)
+{
+	CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUdeviceptr at = allocate();
+	CUstream captured = stream(), other = stream();
+	pthread_t thread;
+	CUgraph graph;
+
+	is_int(cuStreamBeginCapture_v2(captured, mode), 0, name);
+	cuThreadExchangeStreamCaptureMode(&relaxed);
+	spin(other);
+	pthread_create(&thread, NULL, set_flag, NULL);
+	is_int(cuMemFree_v2(at), 0, "memory is freed");
+	ok(*(volatile uint64_t *)flag == 1, "once it is not in use");
+	at = allocate();
+	is_int(cuMemFreeAsync(at, other), 0, "and in the order of a stream that is not in capture");
+	cuThreadExchangeStreamCaptureMode(&relaxed);
+	is_int(cuStreamEndCapture(captured, &graph), 0, "the capture lives");
+	pthread_join(thread, NULL);
+	cuStreamDestroy_v2(captured);
+	cuStreamDestroy_v2(other);
+}
+
+/* ---- with its context ----------------------------------------------------------------------- */
+
+static void *destroy(void *arg)
+{
+	cuCtxSetCurrent(context);
+	is_int(cuCtxDestroy_v2(arg), 0, "a context is destroyed");
+	return NULL;
+}
+
+/* FAKE_CUDA_SLOW: the destruction returns when another context has got the handle. */
+static void contexts(void)
+{
+	size_t before = available();
+	CUcontext one, two, popped;
+	pthread_t thread;
+	CUdeviceptr at;
+
+	is_int(cuCtxCreate_v4(&one, NULL, 0, 0), 0, "a context");
+	allocate();
+	cuCtxPopCurrent_v2(&popped);
+	pthread_create(&thread, NULL, destroy, one);
+	usleep(100000);
+	is_int(cuCtxCreate_v4(&two, NULL, 0, 0), 0, "another one");
+	at = allocate();
+	pthread_join(thread, NULL);
+	is_int(cuMemFree_v2(at), 0, "what another has goes not with it");
+	is_int(cuCtxDestroy_v2(two), 0, "nor stays");
+	cuCtxSetCurrent(context);
+	ok(available() == before, "what was in them does");
+}
+
+/* ---- with other devices --------------------------------------------------------------------- */
+
+static volatile bool enough;
+
+static void *enable(void *arg)
+{
+	CUcontext own;
+	CUresult rc = cuDevicePrimaryCtxRetain(&own, 1) | cuCtxSetCurrent(own);
+
+	while (!rc && !enough)
+		rc = cuCtxEnablePeerAccess(context, 0);
+	is_int(rc, 0, "the device is made another's peer meanwhile");
+	return arg;
+}
+
+/* Slabs that come and go. */
+static void peers(void)
+{
+	CUdeviceptr at[3];
+	CUresult rc = CUDA_SUCCESS;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, enable, NULL);
+	for (int i = 0; !rc && i < 300; i++) {
+		for (int k = 0; k < 3; k++)
+			rc |= cuMemAlloc_v2(&at[k], (size_t)34 << 20);
+		for (int k = 0; k < 3; k++)
+			rc |= cuMemFree_v2(at[k]);
+	}
+	enough = true;
+	is_int(rc, 0, "large memory comes and goes");
+	pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+	begin();
+	twice();
+	in_order(cuMemFreeAsync, "cuMemFreeAsync of memory of cuMemAlloc");
+	in_order(cuMemFreeAsync_ptsz, "cuMemFreeAsync_ptsz of it");
+	in_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, "a capture");
+	in_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "another one");
+	contexts();
+	peers();
+	return tap_done();
+}
