@@ -63,7 +63,6 @@ enum gck_link_type {
 	GCK_LINK_CUDA_HOLD,      /* seq; a sign of life */
 	GCK_LINK_CUDA_RESUME,    /* seq; the image is taken, or none will be */
 	GCK_LINK_CUDA_LOOK,      /* tell what stands in the way */
-	GCK_LINK_CUDA_RELEASE,   /* seq; the image is written, or given up */
 };
 
 #define GCK_LINK_FROZEN 'F'
@@ -118,7 +117,7 @@ struct gck_link_mpi_quiesce {
 
 struct gck_link_cuda_hello {
 	uint32_t version;
-	uint32_t restored;   /* 1: out of an image; RESUMED follows */
+	uint32_t restored;   /* 1: out of an image, and not back yet, or lost; RESUMED follows */
 	uint64_t state;      /* address of struct gck_cuda_state (shim/cuda/state.h) */
 };
 

@@ -7,7 +7,9 @@
 #include "shim/cuda/idle.h"
 #include "shim/inside/gate.h"
 
-static size_t drained; /* parts that are; in the image, too */
+/* Of the drain that is under way; in the image, too. */
+static struct gck_cuda_order order;
+static size_t drained; /* parts that are, or have begun to be */
 
 /* What stands in the way, as one error. */
 static void refuse(void *arg, const char *object, const char *reason, const char *remedy)
@@ -18,12 +20,12 @@ static void refuse(void *arg, const char *object, const char *reason, const char
 		gck_fail(err, EBUSY, "%s: %s; %s", object, reason, remedy);
 }
 
-static int drain_parts(const struct gck_cuda_order *order, struct gck_error *err)
+static int drain_parts(struct gck_error *err)
 {
-	for (drained = 0; gck_cuda_parts[drained]; drained++) {
-		const struct gck_cuda_part *p = gck_cuda_parts[drained];
+	while (gck_cuda_parts[drained]) {
+		const struct gck_cuda_part *p = gck_cuda_parts[drained++];
 
-		if (p->drain && p->drain(order, err))
+		if (p->drain && p->drain(&order, err))
 			return gck_fail_in(err, "%s", p->name);
 	}
 	return 0;
@@ -36,22 +38,31 @@ static int resume_parts(bool restored, struct gck_error *err)
 	for (; drained; drained--) {
 		const struct gck_cuda_part *p = gck_cuda_parts[drained - 1];
 
-		if (p->resume && p->resume(restored, failed ? NULL : err))
+		if (p->resume && p->resume(&order, restored, failed ? NULL : err))
 			failed = -1; /* the others are put back all the same */
 	}
+	gck_cuda_contexts_give(&order.contexts);
 	return failed;
 }
 
-int gck_cuda_drain(const struct gck_cuda_order *order, bool *lost, struct gck_error *err)
+void gck_cuda_release(void)
+{
+	for (size_t i = 0; gck_cuda_parts[i]; i++) {
+		if (gck_cuda_parts[i]->release)
+			gck_cuda_parts[i]->release();
+	}
+}
+
+int gck_cuda_drain(int64_t end_ns, bool *lost, struct gck_error *err)
 {
 	struct gck_error why = {0}, back = {0};
 
 	*lost = false;
-	if (gck_cuda_quiet(order->end_ns, err))
+	order.end_ns = end_ns;
+	if (gck_cuda_quiet(end_ns, &order.contexts, err))
 		return -1;
 	gck_cuda_able(refuse, &why);
-	if (!why.code && drain_parts(order, &why) == 0 &&
-	    gck_cuda_driver_down(order->end_ns, &why) == 0)
+	if (!why.code && drain_parts(&why) == 0 && gck_cuda_driver_down(end_ns, &why) == 0)
 		return 0;
 	if (resume_parts(false, &back)) {
 		*lost = true;

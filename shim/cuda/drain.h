@@ -11,11 +11,14 @@
 /* Gate shut, GPU idle, parts drained, the driver locked and checkpointed. 0: the process holds no GPU
  * until gck_cuda_resume. -1: it runs as before, unharmed, and err says why; or lost is set: it could
  * not be brought back. */
-int gck_cuda_drain(const struct gck_cuda_order *order, bool *lost, struct gck_error *err);
+int gck_cuda_drain(int64_t end_ns, bool *lost, struct gck_error *err);
 
 /* And back, here or, restored, in a process made of the image. -1: the process has lost its GPU; the
  * gate stays closed. */
 int gck_cuda_resume(bool restored, struct gck_error *err);
+
+/* After either, where the gate is open again: what was kept for an image goes, which may take its time. */
+void gck_cuda_release(void);
 
 /* driver.c: the driver's own checkpoint of this process, by itself. */
 int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err);

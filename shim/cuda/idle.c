@@ -155,26 +155,20 @@ static int wait_context(CUcontext context, int64_t end_ns, bool *unseen, struct 
 	return failed;
 }
 
-static int wait_gpu(int64_t end_ns, struct gck_error *err)
+static int wait_gpu(const struct gck_cuda_contexts *all, int64_t end_ns, struct gck_error *err)
 {
-	struct gck_cuda_contexts all;
 	bool unseen = false; /* there may be work on streams that could not be asked */
-	int failed = gck_cuda_contexts_take(&all, err);
+	int failed = 0;
 
-	if (failed)
-		return failed;
-	for (size_t i = 0; failed == 0 && i < all.n; i++) {
-		CUcontext context = all.v[i].context;
+	for (size_t i = 0; failed == 0 && i < all->n; i++) {
+		CUcontext context = all->v[i].context;
 		CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
 
-		if (rc) {
-			failed = gck_cuda_fail(err, "cuCtxPushCurrent", rc);
-			continue;
-		}
+		if (rc)
+			return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
 		failed = wait_context(context, end_ns, &unseen, err);
 		gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	}
-	gck_cuda_contexts_give(&all);
 	return failed == 0 && unseen ? gck_cuda_driver_wait(end_ns, err) : failed;
 }
 
@@ -224,23 +218,33 @@ static int name_inside(struct gck_error *err)
 }
 
 /* Callbacks run while the GPU comes to its end, and call CUDA: they are to be out again. */
-static int attempt(int64_t end_ns, struct gck_error *err)
+static int wait_all(const struct gck_cuda_contexts *all, int64_t end_ns, struct gck_error *err)
+{
+	if (wait_gpu(all, end_ns, err))
+		return -1;
+	return gck_gate_empty() ? 0 : name_inside(err);
+}
+
+static int attempt(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
 {
 	int64_t left;
 	int failed;
 
 	gck_gate_close();
 	left = (end_ns - gck_cuda_now_ns()) / MS;
-	failed = gck_gate_wait_empty(left > 0 ? (int)left : 0) ? wait_gpu(end_ns, err)
+	failed = gck_gate_wait_empty(left > 0 ? (int)left : 0) ? gck_cuda_contexts_take(all, err)
 							       : name_inside(err);
-	if (failed == 0 && !gck_gate_empty())
-		failed = name_inside(err);
+	if (failed == 0) {
+		failed = wait_all(all, end_ns, err);
+		if (failed)
+			gck_cuda_contexts_give(all);
+	}
 	if (failed)
 		gck_gate_open();
 	return failed;
 }
 
-int gck_cuda_quiet(int64_t end_ns, struct gck_error *err)
+int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
 {
 	static const int attempts_ms[] = {100, 400, 1600};
 	int failed = gck_fail(err, ETIMEDOUT, "no time was left to bring the GPU to rest");
@@ -250,7 +254,7 @@ int gck_cuda_quiet(int64_t end_ns, struct gck_error *err)
 
 		if (now >= end_ns)
 			break;
-		failed = attempt(now + ns < end_ns ? now + ns : end_ns, err);
+		failed = attempt(now + ns < end_ns ? now + ns : end_ns, all, err);
 		if (failed == 0 || now + 2 * ns >= end_ns)
 			break;
 		nap(ns);

@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "shim/cuda/header.h"
+#include "shim/cuda/context.h"
 
 /* Closes the gate: an attempt that is given up after 100 ms, then 400 ms, then 1.6 s, with the gate
  * open for as long in between, and none beyond end_ns. 0: it is closed, nobody is inside and all
- * contexts are idle. -1: it is open, and err names the thread and its function, or the stream, that
- * had not come to its end. Never waits for the GPU without a limit. In the CUDA thread. */
-int gck_cuda_quiet(int64_t end_ns, struct gck_error *err);
+ * contexts are idle; all has them, to be given back while it is still closed. -1: it is open, and err
+ * names the thread and its function, or the stream, that had not come to its end. Never waits for the
+ * GPU without a limit. In the CUDA thread. */
+int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err);
 
 /* What a context was given to do is done. For a thread of the program's, inside the gate; without a
  * limit. Captures that are under way are not harmed: what their streams were given is not awaited. */

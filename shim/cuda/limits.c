@@ -11,8 +11,7 @@
 #define SMALL 16 /* bytes a thread; the driver takes its least */
 
 static struct {
-	struct gck_cuda_contexts contexts; /* retained until they are put back */
-	size_t *stack, n;
+	size_t *stack, n; /* as they were, of the order's first n contexts */
 } limits;
 
 static int set_stack(CUcontext context, size_t *before, size_t size, struct gck_error *err)
@@ -29,39 +28,33 @@ static int set_stack(CUcontext context, size_t *before, size_t size, struct gck_
 	return rc ? gck_cuda_fail(err, "cuCtxSetLimit of the stack", rc) : 0;
 }
 
-static int resume(bool restored, struct gck_error *err)
+static int drain(const struct gck_cuda_order *order, struct gck_error *err)
+{
+	const struct gck_cuda_contexts *all = &order->contexts;
+
+	limits.stack = calloc(all->n + 1, sizeof *limits.stack);
+	if (!limits.stack)
+		return gck_fail(err, ENOMEM, "no memory for the stack limits");
+	for (; limits.n < all->n; limits.n++) {
+		if (set_stack(all->v[limits.n].context, &limits.stack[limits.n], SMALL, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
 {
 	int failed = 0;
 
 	(void)restored;
 	for (size_t i = 0; i < limits.n; i++) {
-		if (set_stack(limits.contexts.v[i].context, NULL, limits.stack[i], failed ? NULL : err))
+		if (set_stack(order->contexts.v[i].context, NULL, limits.stack[i], failed ? NULL : err))
 			failed = -1;
 	}
-	gck_cuda_contexts_give(&limits.contexts);
 	free(limits.stack);
 	limits.stack = NULL;
 	limits.n = 0;
 	return failed;
-}
-
-static int drain(const struct gck_cuda_order *order, struct gck_error *err)
-{
-	(void)order;
-	if (gck_cuda_contexts_take(&limits.contexts, err))
-		return -1;
-	limits.stack = calloc(limits.contexts.n + 1, sizeof *limits.stack);
-	if (!limits.stack) {
-		gck_cuda_contexts_give(&limits.contexts);
-		return gck_fail(err, ENOMEM, "no memory for the stack limits");
-	}
-	for (limits.n = 0; limits.n < limits.contexts.n; limits.n++) {
-		if (set_stack(limits.contexts.v[limits.n].context, &limits.stack[limits.n], SMALL, err)) {
-			resume(false, NULL);
-			return -1;
-		}
-	}
-	return 0;
 }
 
 const struct gck_cuda_part gck_cuda_limits_part = {

@@ -8,14 +8,16 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "shim/cuda/context.h"
 
 /* One thing that stands in the way of a checkpoint: object, reason, remedy (borrowed). */
 typedef void gck_cuda_obstacle_fn(void *arg, const char *object, const char *reason,
 				  const char *remedy);
 
 struct gck_cuda_order {
-	uint64_t seq;      /* of the checkpoint */
 	int64_t end_ns;    /* CLOCK_MONOTONIC: by then the process must be drained */
+	struct gck_cuda_contexts contexts; /* all that live, from before the first part drains until
+					    * the last one is back */
 };
 
 struct gck_cuda_part {
@@ -24,17 +26,17 @@ struct gck_cuda_part {
 	 * they hold for a moment only. Before a drain it is asked with the gate closed, and what it
 	 * names then refuses the checkpoint with nothing touched. */
 	void (*able)(gck_cuda_obstacle_fn *tell, void *arg);
-	/* The driver is up: put out of its reach what it should not or could not carry. A part that
-	 * fails leaves things as it found them; those before it are resumed. */
+	/* The driver is up: put out of its reach what it should not or could not carry. If it fails,
+	 * this part and those before it are resumed: it need not take back what it did. */
 	int (*drain)(const struct gck_cuda_order *order, struct gck_error *err);
 	/* The driver is up again, in this process (which ran on), or, restored, in another one out of
-	 * the image: put everything back, so that the program finds what it had. Runs after a
-	 * successful drain of the part, and in the opposite order. In a process that ran on a failure
-	 * cannot be mended: err says what was lost. */
-	int (*resume)(bool restored, struct gck_error *err);
-	/* The image's memory is written, or the checkpoint was given up: what was kept for it (a copy
-	 * on the device) can go. The gate may be open, program threads running. */
-	void (*release)(uint64_t seq);
+	 * the image: put everything back that a drain has changed, as far as it came, so that the
+	 * program finds what it had. In the opposite order. A failure cannot be mended, in a process
+	 * that ran on either: err says what was lost. */
+	int (*resume)(const struct gck_cuda_order *order, bool restored, struct gck_error *err);
+	/* The gate is open again, the program's threads run: what was kept for an image, which is
+	 * taken or will never be, can go. */
+	void (*release)(void);
 };
 
 extern const struct gck_cuda_part gck_cuda_memory_part, gck_cuda_alive_part, gck_cuda_unknown_part, gck_cuda_limits_part;

@@ -24,20 +24,17 @@ static int say(const struct gck_cuda_keeper *k, uint32_t type, uint64_t seq,
 				    err ? strlen(err->text) + 1 : 0);
 }
 
-static int hello(const struct gck_cuda_keeper *k, bool restored)
+int gck_cuda_serve_hello(struct gck_cuda_keeper *k)
 {
 	struct gck_link_cuda_hello h = {
-		.version = GCK_LINK_VERSION, .restored = restored,
+		.version = GCK_LINK_VERSION, .restored = k->away,
 		.state = (uint64_t)(uintptr_t)&gck_cuda_state,
 	};
 
-	return gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_CUDA_HELLO}, &h,
-				    sizeof h);
-}
-
-int gck_cuda_serve_hello(struct gck_cuda_keeper *k)
-{
-	return hello(k, false);
+	if (gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_CUDA_HELLO}, &h,
+				 sizeof h))
+		return -1;
+	return k->lost.code ? say(k, GCK_LINK_CUDA_RESUMED, k->seq, &k->lost) : 0;
 }
 
 /* ---- able ----------------------------------------------------------------------------------- */
@@ -65,27 +62,29 @@ static int look(struct gck_cuda_keeper *k)
 
 /* ---- drain and resume ----------------------------------------------------------------------- */
 
-static void release(struct gck_cuda_keeper *k)
+/* The rank waits at the gate for ever, and every agent is told why. */
+static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
 {
-	for (size_t i = 0; k->kept && gck_cuda_parts[i]; i++) {
-		if (gck_cuda_parts[i]->release)
-			gck_cuda_parts[i]->release(k->kept);
-	}
-	k->kept = 0;
+	k->away = true;
+	k->lost = *err;
+	fprintf(stderr, "gpuckpt: the GPU was not brought back: %s\n", err->text);
 }
 
 /* An image that is taken from here on is told first that it cannot be. */
 static void resume(struct gck_cuda_keeper *k, bool restored)
 {
 	struct gck_error err = {0};
-	int failed;
 
 	__atomic_store_n(&gck_cuda_state.drained_for, 0, __ATOMIC_SEQ_CST);
-	failed = gck_cuda_resume(restored, &err);
-	if (failed)
-		fprintf(stderr, "gpuckpt: the GPU was not brought back: %s\n", err.text);
-	say(k, GCK_LINK_CUDA_RESUMED, k->seq, failed ? &err : NULL);
+	if (gck_cuda_resume(restored, &err)) {
+		lose(k, &err);
+		say(k, GCK_LINK_CUDA_RESUMED, k->seq, &err);
+		return;
+	}
+	k->away = false;
+	say(k, GCK_LINK_CUDA_RESUMED, k->seq, NULL);
 	k->seq = 0;
+	gck_cuda_release();
 }
 
 /* The old link's number means nothing here. */
@@ -97,7 +96,7 @@ static void connect_anew(struct gck_cuda_keeper *k)
 	for (int i = 0; i < CONNECT_TIMES; i++) {
 		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
 			gck_cuda_state.link_fd = k->link.fd;
-			hello(k, true);
+			gck_cuda_serve_hello(k);
 			return;
 		}
 		nanosleep(&pause, NULL);
@@ -108,9 +107,9 @@ static void connect_anew(struct gck_cuda_keeper *k)
 static void come_back(struct gck_cuda_keeper *k)
 {
 	k->restarts = gck_inside_restarts();
+	k->away = true;
 	connect_anew(k);
 	resume(k, true);
-	release(k); /* of the process that the image was taken of */
 }
 
 /* Until the agent says RESUME, is gone, or has been silent for its lease. */
@@ -134,28 +133,38 @@ static void wait_resume(struct gck_cuda_keeper *k)
 	resume(k, false);
 }
 
+static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const struct gck_error *err)
+{
+	int failed;
+
+	if (lost) {
+		k->seq = seq;
+		lose(k, err);
+		return say(k, GCK_LINK_CUDA_RESUMED, seq, err);
+	}
+	failed = say(k, GCK_LINK_CUDA_DRAINED, seq, err);
+	gck_cuda_release();
+	return failed;
+}
+
 static int drain(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 {
-	struct gck_cuda_order order = {.seq = m->head.seq};
 	struct gck_link_cuda_drain d;
 	struct gck_error err = {0};
-	bool lost = false;
+	bool lost;
 
 	if (m->head.total != sizeof d)
 		return -1;
-	release(k); /* a newer checkpoint takes the older one's place */
+	if (k->lost.code)
+		return say(k, GCK_LINK_CUDA_RESUMED, m->head.seq, &k->lost);
 	memcpy(&d, m->data, sizeof d);
-	order.end_ns = gck_cuda_now_ns() + d.limit_ms * MS;
-	if (gck_cuda_drain(&order, &lost, &err)) {
-		if (lost)
-			fprintf(stderr, "gpuckpt: the GPU was not brought back: %s\n", err.text);
-		return say(k, lost ? GCK_LINK_CUDA_RESUMED : GCK_LINK_CUDA_DRAINED, order.seq, &err);
-	}
-	k->seq = k->kept = order.seq;
+	if (gck_cuda_drain(gck_cuda_now_ns() + d.limit_ms * MS, &lost, &err))
+		return not_drained(k, m->head.seq, lost, &err);
+	k->seq = m->head.seq;
 	k->lease_ns = d.lease_ms * MS;
 	k->heard_ns = gck_cuda_now_ns();
-	__atomic_store_n(&gck_cuda_state.drained_for, order.seq, __ATOMIC_SEQ_CST);
-	if (say(k, GCK_LINK_CUDA_DRAINED, order.seq, NULL))
+	__atomic_store_n(&gck_cuda_state.drained_for, k->seq, __ATOMIC_SEQ_CST);
+	if (say(k, GCK_LINK_CUDA_DRAINED, k->seq, NULL))
 		resume(k, false);
 	else
 		wait_resume(k);
@@ -171,10 +180,6 @@ static int obey(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 		return drain(k, m);
 	case GCK_LINK_CUDA_LOOK:
 		return look(k);
-	case GCK_LINK_CUDA_RELEASE:
-		if (m->head.seq == k->kept)
-			release(k);
-		return 0;
 	case GCK_LINK_CUDA_RESUME: /* it runs already */
 	case GCK_LINK_CUDA_HOLD:
 		return 0;
@@ -196,5 +201,4 @@ void gck_cuda_serve(struct gck_cuda_keeper *k)
 			gck_inside_link_drop(&m);
 		}
 	}
-	release(k); /* nobody is there who would take it */
 }

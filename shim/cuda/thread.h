@@ -5,8 +5,10 @@
 #ifndef GCK_CUDA_THREAD_H
 #define GCK_CUDA_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "shim/cuda/state.h"
 #include "shim/inside/link.h"
 
@@ -23,7 +25,8 @@ struct gck_cuda_keeper {
 	uint32_t restarts;       /* as seen last */
 	uint64_t seq;            /* drained for, 0: running */
 	int64_t lease_ns, heard_ns;
-	uint64_t kept;           /* a checkpoint whose image is still written from what parts keep */
+	bool away;               /* the GPU is not back yet after a restart, or lost: */
+	struct gck_error lost;   /* then code is not 0, and the gate closed for good */
 };
 
 /* serve.c: tell the agent who this is, and do what it asks until the link ends. Returns with the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CUDA thread and its agent: able, drain and resume on the fake driver, and what stands in the
  * way. */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -150,6 +151,68 @@ static void write_combined(void)
 	cuda_rank_end(&r);
 }
 
+static long anonymous_kib(const struct cuda_rank *r)
+{
+	char path[64], line[128];
+	long kib = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/status", r->rank.pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f))
+		sscanf(line, "RssAnon: %ld", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/* Until it is no more than that, but for little. */
+static bool comes_down_to(const struct cuda_rank *r, long kib)
+{
+	for (int ms = 0; ms < WAIT_MS && anonymous_kib(r) > kib + 8192; ms += 20)
+		pause_ms(20);
+	return anonymous_kib(r) <= kib + 8192;
+}
+
+/* The host holds what the device held for as long as the image needs it. */
+static void host_memory(void)
+{
+	struct cuda_rank r;
+	long before;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "more");
+	before = anonymous_kib(&r);
+	ok(drain(&r, 1, LIMIT_MS), "drained: %s", text);
+	ok(anonymous_kib(&r) >= before + (64 << 10), "64 MiB of the device are in host memory");
+	ok(resume(&r, 1), "resumed: %s", text);
+	ok(comes_down_to(&r, before), "and are not any more");
+	cuda_rank_end(&r);
+
+	cuda_rank_start(&r, "cuCheckpointProcessLock:1=600");
+	cuda_tell(&r, "more");
+	before = anonymous_kib(&r);
+	ok(!drain(&r, 1, LIMIT_MS), "not drained: %s", text);
+	ok(comes_down_to(&r, before), "nor are they after that");
+	cuda_rank_end(&r);
+}
+
+/* However fast the machine is: a copy takes longer than there is. */
+static void too_slow(void)
+{
+	struct cuda_rank r;
+
+	setenv("FAKE_CUDA_SLOW", "cuMemcpyDtoHAsync_v2=2000", 1);
+	cuda_rank_start(&r, NULL);
+	unsetenv("FAKE_CUDA_SLOW");
+	ok(!drain(&r, 1, 1500) && value == ETIMEDOUT && strstr(text, "memory"),
+	   "a copy to the host that takes too long is given up: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "the program was not harmed");
+	ok(drain(&r, 2, WAIT_MS) && resume(&r, 2), "with more time it is done: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+	cuda_rank_end(&r);
+}
+
 /* The driver's socket has no name that another process may want. */
 static void socket_name(void)
 {
@@ -201,12 +264,15 @@ int main(void)
 	capture();
 	lockstep();
 	obstacle("managed", "managed memory", "unmanaged");
+	obstacle("managed", "managed memory", "in order");
 	obstacle("event", "an event of another process", NULL);
 	obstacle("future", "cuFakeFuture", NULL);
 	obstacle("opengl", "OpenGL", NULL);
 	obstacle("host", "memory of the host made by cuMemCreate", NULL);
 	obstacle("variable", "a __managed__ variable", "unload");
 	write_combined();
+	host_memory();
+	too_slow();
 	socket_name();
 	alone();
 	return tap_done();

@@ -12,6 +12,7 @@
 #include "shim/cuda/test/kernels.h"
 
 #define SIZE (1 << 20)
+#define MORE (64 << 20)
 
 static CUcontext context;
 static CUmodule module;
@@ -38,6 +39,14 @@ static int sum(void)
 	for (int i = 0; total >= 0 && i < SIZE; i++)
 		total += host[i];
 	return total;
+}
+
+/* In slabs of its own. */
+static int more(void)
+{
+	CUdeviceptr at;
+
+	return cuMemAlloc(&at, MORE) | cuMemsetD8(at, 5, MORE) | cuCtxSynchronize();
 }
 
 static int spin(CUstream where)
@@ -181,6 +190,8 @@ static int run(const char *word)
 {
 	if (!strcmp(word, "init")) return init();
 	if (!strcmp(word, "sum")) return sum();
+	if (!strcmp(word, "more")) return more();
+	if (!strncmp(word, "close ", 6)) return close(atoi(word + 6));
 	if (!strcmp(word, "query")) return cuStreamQuery(stream);
 	if (!strcmp(word, "spin")) return spin(stream);
 	if (!strcmp(word, "stop")) { *flag = 1; return 0; }
@@ -196,6 +207,7 @@ static int run(const char *word)
 	if (!strcmp(word, "managed"))
 		return cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL);
 	if (!strcmp(word, "unmanaged")) return cuMemFree(managed);
+	if (!strcmp(word, "in order")) return cuMemFreeAsync(managed, stream);
 	if (!strcmp(word, "event")) return open_event();
 	if (!strcmp(word, "host")) return host_memory();
 	if (!strcmp(word, "variable")) return variable();
