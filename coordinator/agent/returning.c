@@ -3,6 +3,7 @@
 #include "coordinator/agent/returning.h"
 
 #include <string.h>
+#include <sys/wait.h>
 
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/links.h"
@@ -32,11 +33,32 @@ enum restart_part returning_lacks(const struct returning *one)
 	return RESTART_PARTS;
 }
 
-/* Its threads may be done before its restorer has told that it runs. */
+static void fail_ended(struct returning *one)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, ESRCH, "it ended (status %d) before it was restored", one->task->status);
+	restart_fail(one->r, one->task, &err);
+}
+
+/* Its threads may be done, or the program too, before its restorer has told that it runs. */
 static void finish(struct returning *one)
 {
-	if (one->ran && returning_lacks(one) == RESTART_PARTS)
+	const struct task *t = one->task;
+
+	if (one->ran && (returning_lacks(one) == RESTART_PARTS ||
+			 (t->ended && WIFEXITED(t->status))))
 		one->reached = STAGE_DONE;
+	else if (one->ran && t->ended)
+		fail_ended(one);
+}
+
+void returning_ended(struct returning *one)
+{
+	if (one->ran)
+		finish(one);
+	else if (one->r->stage != STAGE_RUNNING || !one->child)
+		fail_ended(one); /* else its restorer has yet to tell */
 }
 
 void returning_back(struct returning *one, enum restart_part part)

@@ -65,6 +65,9 @@ void returning_run(struct returning *one);
 
 /* A part is back in it; one that it has and that is not, RESTART_PARTS: none. */
 void returning_back(struct returning *one, enum restart_part part);
+
+/* Its process has ended. Whether that is a failure may be for its restorer to tell. */
+void returning_ended(struct returning *one);
 enum restart_part returning_lacks(const struct returning *one);
 
 /* End the restorer, and a rank that it has emptied. */

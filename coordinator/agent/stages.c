@@ -111,7 +111,8 @@ void restart_task_ended(struct restart *r, struct task *t)
 		restart_fail(r, t, &err);
 	for (size_t i = 0; i < r->n; i++)
 		if (r->ranks[i].task == t && r->ranks[i].reached < STAGE_DONE)
-			restart_fail(r, t, &err);
+			returning_ended(&r->ranks[i]);
+	restart_settle(r);
 }
 
 /* ---- MPI and CUDA on their way back ----------------------------------------------------------- */

@@ -225,7 +225,7 @@ bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_mes
 	struct asked a = {.k = k, .seq = m->head.seq};
 	struct gck_error err = {0};
 	bool restored = false;
-	int failed = begin(&a, k, m, &q, &err);
+	int failed = begin(&a, k, m, &q, &err) || gck_mpi_keeper_stops_at_exit(&err);
 
 	if (!failed)
 		failed = quiesce(&a, &q, &err);

@@ -227,9 +227,12 @@ static void stop(void)
 		keeper.runs = false;
 }
 
-/* Early, so that it comes last of what the program's exit() calls, and before the loader ends the
- * real library, which the thread may be in. */
-__attribute__((constructor)) static void stop_at_exit(void)
+int gck_mpi_keeper_stops_at_exit(struct gck_error *err)
 {
-	atexit(stop); /* without memory for it the process ends with its threads, as others do */
+	static bool does;
+
+	if (!does && atexit(stop))
+		return gck_fail(err, ECANCELED, "the program is ending");
+	does = true;
+	return 0;
 }

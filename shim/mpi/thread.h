@@ -62,6 +62,11 @@ enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms);
 bool gck_mpi_keeper_told(struct gck_mpi_keeper *k);
 void gck_mpi_keeper_tell(struct gck_mpi_keeper *k, bool told);
 
+/* From now on exit() waits for the thread before anything of the real library is ended: it may be in
+ * it, or be about to bury a dead copy, whose destructors must not run. Before main() it would be too
+ * early for that: the loader's turn comes before what was registered then. */
+int gck_mpi_keeper_stops_at_exit(struct gck_error *err);
+
 /* Wait ms, or until the thread is to stop. */
 void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms);
 

@@ -62,13 +62,34 @@ static int lost(pid_t tid, int status, struct gck_error *err)
 			WSTOPSIG(status));
 }
 
-static int wait_status(pid_t tid, int *status, struct gck_error *err)
+static int reap(pid_t tid, int *status, struct gck_error *err)
 {
 	while (waitpid(tid, status, __WALL) != tid)
 		if (errno != EINTR)
 			return gck_fail(err, errno, "waiting for thread %d: %s", tid,
 					strerror(errno));
 	return 0;
+}
+
+/* A thread whose process is killed: the main thread can be waited for only when the others that we
+ * trace are reaped. (__WCLONE: none but tracees.) */
+static int wait_status(pid_t tid, int *status, struct gck_error *err)
+{
+	for (;;) {
+		siginfo_t one = {0};
+		int other;
+
+		if (waitid(P_ALL, 0, &one, WEXITED | WSTOPPED | WNOWAIT | __WCLONE)) {
+			if (errno != EINTR)
+				return gck_fail(err, errno, "waiting for thread %d: %s", tid,
+						strerror(errno));
+		} else if (one.si_pid == tid || one.si_code == CLD_TRAPPED ||
+			   one.si_code == CLD_STOPPED) {
+			return reap(tid, status, err);
+		} else if (reap(one.si_pid, &other, err)) {
+			return -1;
+		}
+	}
 }
 
 /* Let the thread run until it stops as `stop` says. All signals are blocked, so that only SIGSTOP

@@ -320,8 +320,9 @@ int gck_restore_start(struct gck_restore *r, struct gck_error *err)
 	}
 	if (ptrace(PTRACE_DETACH, r->helper, 0, 0))
 		return gck_fail(err, errno, "letting the helper go: %s", strerror(errno));
+	/* Those that run already may end the process: that is their business. */
 	for (size_t i = r->img->nthreads; i-- > 0;)
-		if (ptrace(PTRACE_DETACH, r->img->threads[i].rtid, 0, 0))
+		if (ptrace(PTRACE_DETACH, r->img->threads[i].rtid, 0, 0) && errno != ESRCH)
 			return gck_fail(err, errno, "letting thread %d go: %s",
 					r->img->threads[i].rtid, strerror(errno));
 	return 0;

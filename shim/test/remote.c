@@ -14,6 +14,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
@@ -76,20 +77,27 @@ static void test_calls(void)
 	end(pid);
 }
 
-static void test_threads(void)
+static void make_threads(struct gck_remote *r, struct gck_batch *b)
 {
 	struct clone_args ca = {.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
 					 CLONE_THREAD | CLONE_SYSVSEM};
+	struct gck_error err = {0};
+
+	b->n = 0;
+	gck_remote_write(r, r->scratch, &ca, sizeof ca, &err);
+	for (int i = 0; i < 3; i++)
+		gck_batch_add(b, SYS_clone3, r->scratch, sizeof ca);
+	is_int(gck_remote_run(r, r->pid, b, &err), 0, "three threads in one batch");
+}
+
+static void test_threads(void)
+{
 	struct gck_error err = {0};
 	struct gck_remote r;
 	pid_t pid = start(&r);
 	struct gck_batch b;
 
-	b.n = 0;
-	gck_remote_write(&r, r.scratch, &ca, sizeof ca, &err);
-	for (int i = 0; i < 3; i++)
-		gck_batch_add(&b, SYS_clone3, r.scratch, sizeof ca);
-	is_int(gck_remote_run(&r, pid, &b, &err), 0, "three threads in one batch");
+	make_threads(&r, &b);
 	for (int i = 0; i < 3; i++) {
 		pid_t tid = (pid_t)b.calls[i].result;
 
@@ -120,6 +128,32 @@ static void test_signals(void)
 	is_int(gck_remote_call(&r, pid, &err, SYS_getpid, 0), -ESRCH, "killed");
 	is_int(err.code, ESRCH, "and said so");
 	printf("# %s\n", err.text);
+}
+
+/* The main thread is no zombie before its tracer has reaped the others. */
+static void test_killed_with_threads(void)
+{
+	struct timespec pause = {.tv_nsec = 200000000}, forever = {.tv_sec = 60};
+	struct gck_error err = {0};
+	struct gck_remote r;
+	pid_t pid = start(&r), killer;
+	struct gck_batch b;
+
+	make_threads(&r, &b);
+	for (int i = 0; i < 3; i++)
+		gck_remote_born((pid_t)b.calls[i].result, &err);
+	gck_remote_write(&r, r.scratch, &forever, sizeof forever, &err);
+	if (!(killer = fork())) {
+		nanosleep(&pause, NULL);
+		_exit(kill(pid, SIGKILL));
+	}
+	alarm(20); /* instead of a hang */
+	is_int(gck_remote_call(&r, pid, &err, SYS_nanosleep, r.scratch, 0), -ESRCH,
+	       "killed in a call, with threads: noticed");
+	alarm(0);
+	is_int(err.code, ESRCH, "and said so");
+	is_int(waitpid(killer, NULL, 0), killer, "who is not traced is left to others");
+	end(pid);
 }
 
 /* Who is traced dies with its tracer. */
@@ -153,6 +187,7 @@ int main(void)
 	test_calls();
 	test_threads();
 	test_signals();
+	test_killed_with_threads();
 	test_tracer_death();
 	return tap_done();
 }

@@ -81,6 +81,35 @@ static void comes_back(void)
 	threads_end();
 }
 
+static void end(unsigned rank, int status)
+{
+	struct task *t = fake_agent->tasks.v[rank];
+
+	t->ended = true;
+	t->status = status;
+	restart_task_ended(fake_agent->restart, t);
+}
+
+/* A program past MPI_Finalize may come to its end at once. */
+static void ends_by_itself(void)
+{
+	restart(5000);
+	thread_say(0, GCK_LINK_MPI_REBUILT, 0, 0, 0);
+	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
+	end(2, 3 << 8);
+	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened,
+	   "a rank that runs ends by itself before its MPI is back: it was restored");
+	fake_agent->tasks.v[2]->ended = false;
+	threads_end();
+
+	restart(5000);
+	end(2, 11);
+	ok(answer_says(fake_await("done", "run", 1), "rank 2 on n1: it ended (status 11)"),
+	   "it is killed: it was not");
+	fake_agent->tasks.v[2]->ended = false;
+	threads_end();
+}
+
 /* The agent before this one let the ranks go, and died. */
 static void started_in_restart(void)
 {
@@ -112,6 +141,7 @@ int main(void)
 {
 	comes_back();
 	not_rebuilt();
+	ends_by_itself();
 	started_in_restart();
 	return tap_done();
 }

@@ -139,6 +139,39 @@ static void not_filed(void)
 	fake_end();
 }
 
+/* Whether a rank that ends as it is let go was restored is for its restorer to tell. */
+static void ends_early(void)
+{
+	struct task *t;
+	const json_t *m;
+
+	begin();
+	fake_script(2, "run", FAKE_LATE);
+	ask("build", NULL, 2);
+	ask("files", NULL, 2);
+	ok(!ask("run", NULL, 0.1), "a restorer has yet to tell that its rank runs");
+	t = fake_agent->tasks.v[2];
+	t->ended = true;
+	t->status = 0;
+	restart_task_ended(fake_agent->restart, t);
+	m = fake_await("done", "run", 1);
+	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL,
+	   "its rank ends, and it is the restorer that is asked why");
+	t->ended = false;
+	fake_end();
+
+	begin();
+	ask("build", NULL, 2);
+	t = fake_agent->tasks.v[1];
+	t->ended = true;
+	restart_task_ended(fake_agent->restart, t);
+	m = ask("run", NULL, 1);
+	ok(strstr(packet_text(m, "error", ""), "it ended (status 0) before") != NULL,
+	   "before it is let go that is a failure");
+	t->ended = false;
+	fake_end();
+}
+
 /* A failure of the commit before comes after the word to build another one. */
 static void late_failure(void)
 {
@@ -192,6 +225,7 @@ int main(void)
 	good();
 	run_alone();
 	not_filed();
+	ends_early();
 	falls_back();
 	late_failure();
 	had_finished();
