@@ -3,19 +3,9 @@
 # What the preload's shared object shows and needs, and what its freestanding objects must not use.
 # Runs in the build folder.
 srcdir=${srcdir:-.}
+# shellcheck source=../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
 lib=.libs/libgpuckpt-preload.so
-n=0
-
-check() { # RESULT NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
-}
-
-same() { # GOT WANTED NAME
-	[ "$1" = "$2" ]
-	check $? "$3"
-	[ "$1" = "$2" ] || printf '%s\n' "got:" "$1" "wanted:" "$2" | sed 's/^/# /'
-}
 
 listed=$(sed -n 's/^	\([a-z].*\);$/\1/p' "$srcdir/shim/preload/preload.map" | LC_ALL=C sort)
 shown=$(nm -D --defined-only $lib | awk '{ print $3 }' | LC_ALL=C sort)
@@ -34,4 +24,4 @@ objdump -d shim/preload/helper/.libs/*.o | grep -q '%[fg]s:'
 [ $? -eq 1 ]
 check $? "the helper uses no thread-local storage"
 
-echo "1..$n"
+tap_done

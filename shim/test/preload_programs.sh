@@ -2,21 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Real programs as ranks, cloned again and again while they run: same output, same exit status, no
 # child that they did not make. Runs in the build folder.
-n=0
+# shellcheck source=../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-
-check() { # RESULT NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
-}
 
 compare() { # NAME PROGRAM [ARGUMENT...]: alone and as a rank
 	name=$1
 	shift
 	if ! command -v "$1" >/dev/null; then
-		n=$((n + 1))
-		echo "ok $n - $name # SKIP $1 is not here"
+		skip "$name" "$1 is not here"
 		return
 	fi
 	"$@" >"$dir/alone" 2>/dev/null
@@ -24,9 +19,7 @@ compare() { # NAME PROGRAM [ARGUMENT...]: alone and as a rank
 	./preload_run "$@" >"$dir/rank" 2>"$dir/err"
 	rank=$?
 	[ $alone -eq $rank ] && cmp -s "$dir/alone" "$dir/rank" && grep -q '^clones:' "$dir/err"
-	good=$?
-	check $good "$name ($(sed -n 's/^clones: //p' "$dir/err") clones)"
-	[ $good -eq 0 ] || sed 's/^/# /' "$dir/err"
+	check $? "$name ($(sed -n 's/^clones: //p' "$dir/err") clones)" || show "$(cat "$dir/err")"
 }
 
 compare "a shell with children and pipes" bash -c '
@@ -52,4 +45,4 @@ def f():
 ts = [threading.Thread(target=f) for _ in range(64)]
 [t.start() for t in ts]; [t.join() for t in ts]; print("done")'
 compare "GROMACS" gmx -quiet help commands
-echo "1..$n"
+tap_done

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # spank_gpuckpt.so exports Slurm's hooks and nothing else: any other name could be taken for, or
 # taken over by, a symbol of srun or slurmstepd.
+# shellcheck source=../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
 so=.libs/spank_gpuckpt.so
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -19,17 +21,7 @@ slurm_spank_task_init_privileged
 slurm_spank_task_post_fork
 slurm_spank_user_init
 END
-if diff "$tmp/want" "$tmp/got" | sed 's/^/# /' >"$tmp/diff" && ! [ -s "$tmp/diff" ]; then
-	echo "ok 1 - exported symbols"
-else
-	cat "$tmp/diff"
-	echo "not ok 1 - exported symbols"
-fi
-libs=$(readelf -d "$so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v -e '^libc\.so' -e '^ld-linux')
-if [ -z "$libs" ]; then
-	echo "ok 2 - needs no library but libc"
-else
-	echo "# $libs"
-	echo "not ok 2 - needs no library but libc"
-fi
-echo 1..2
+none "$(diff "$tmp/want" "$tmp/got")" "exported symbols"
+none "$(readelf -d "$so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v -e '^libc\.so' -e '^ld-linux')" \
+	"needs no library but libc"
+tap_done

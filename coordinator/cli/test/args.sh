@@ -1,21 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Wrong arguments of gpuckpt: exit status 2, one line that names what is wrong, nothing on stdout.
+# shellcheck source=../../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
 gpuckpt=${GPUCKPT:-./gpuckpt}
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
-n=0
 
-result()
-{
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		sed 's/^/# /' "$dir/out" "$dir/err"
-	fi
-}
+result() { check "$1" "$2" || show "$(cat "$dir/out" "$dir/err")"; }
 
 # wrong TEXT ARGUMENT...: refused, and the line has TEXT in it
 wrong()
@@ -91,4 +83,4 @@ result $? "--version"
 "$gpuckpt" --help >/dev/full 2>"$dir/err"
 [ $? -eq 1 ]
 result $? "output that cannot be written"
-echo "1..$n"
+tap_done

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # gpuckpt against a coordinator that gives fixed answers, and a real store.
+# shellcheck source=../../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
 gpuckpt=${GPUCKPT:-./gpuckpt}
 tools=${TOOLS:-./coordinator/cli/test}
 dir=$(mktemp -d) || exit 99
 fake=
-n=0
 
 finish()
 {
@@ -15,16 +16,7 @@ finish()
 }
 trap finish EXIT
 
-result()
-{
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		sed 's/^/# /' "$dir/out" "$dir/err" "$dir/requests"
-	fi
-}
+result() { check "$1" "$2" || show "$(cat "$dir/out" "$dir/err" "$dir/requests")"; }
 
 answers() # OP MESSAGES: what the coordinator says
 {
@@ -53,8 +45,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 	[ -e "$dir/conf" ] || ! kill -0 $fake 2>/dev/null || sleep 0.2
 done
 if [ ! -e "$dir/conf" ]; then
-	echo "1..0 # SKIP $(cat "$dir/why")"
-	exit 0
+	skip_all "$(cat "$dir/why")"
 fi
 
 commits='[{"seq":1,"hash":"a","time":1700000000,"put":1048576,"stored":524288,"quiesce_ms":7,
@@ -179,4 +170,4 @@ wait $fake
 fake=
 call 1 list
 has err 'cannot connect'
-echo "1..$n"
+tap_done

@@ -21,10 +21,7 @@ gives() { # NAME WANTED COMMAND...: what it prints
 	name=$1
 	wanted=$2
 	shift 2
-	output=$("$@" 2>&1)
-	[ "$output" = "$wanted" ]
-	check $? "$name"
-	[ "$output" = "$wanted" ] || printf '%s\n' "got:" "$output" "wanted:" "$wanted" | sed 's/^/# /'
+	same "$("$@" 2>&1)" "$wanted" "$name"
 }
 
 under() { # LD_PRELOAD PROGRAM...
@@ -76,4 +73,4 @@ gives "a tool that is preloaded stands before the stand-in" "a tool
 libgpuckpt-mpi.so
 $dir/libtool.so:$library:$dir/libtool.so" under "$library:$dir/libtool.so" "$dir/open"
 
-echo "1..$n"
+tap_done

@@ -3,24 +3,17 @@
 # Fortran programs with mpif.h, the module mpi and the module mpi_f08: the names that the stand-in for
 # libmpi_mpifh.so.40 shows, and a program whose line at the end is the same with the plain libraries,
 # with the stand-ins, and over whole cycles of quiesce and rebuild. Runs in the build folder.
-command -v mpifort >/dev/null || { echo "1..0 # SKIP there is no mpifort"; exit 0; }
+# shellcheck source=../../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
+command -v mpifort >/dev/null || skip_all "there is no mpifort"
 top=$(cd "${srcdir:-.}" && pwd)
 libs="$PWD/libgpuckpt-mpi.so $PWD/libgpuckpt-mpi-fortran.so"
 real=$(ldconfig -p | sed -n 's/^.*libmpi_mpifh\.so\.40 .*=> //p' | head -n 1)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 # mpirun's PMIx server would not start a rank's library a second time otherwise
 export PMIX_MCA_gds=hash
-n=0
 tmp=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-
-same() { # GOT WANTED NAME
-	n=$((n + 1))
-	if [ "$1" = "$2" ]; then echo "ok $n - $3"; else
-		echo "not ok $n - $3"
-		printf '%s\n' "got:" "$1" "wanted:" "$2" | head -n 40 | sed 's/^/# /'
-	fi
-}
 
 # One is inside Open MPI: a class of its objects.
 names() { # LIBRARY
@@ -53,4 +46,4 @@ for way in MPIFH USEMPI USEMPIF08; do
 		rm -rf "$tmp/cycle"
 	done
 done
-echo "1..$n"
+tap_done

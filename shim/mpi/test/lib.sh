@@ -2,21 +2,12 @@
 # shellcheck shell=sh
 # For the tests that run MPI programs, sourced in the build folder. A program prints TAP of its own
 # (rank 0 of several); each run of one is one test here, its output shown if it failed.
+# shellcheck source=../../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
 library=$PWD/libgpuckpt-mpi.so
-n=0
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 export PMIX_MCA_gds=hash # mpirun's PMIx gives its other store to a rank once, not to a second MPI_Init
-
-skip_all() { # REASON
-	echo "1..0 # SKIP $1"
-	exit 0
-}
-
-check() { # RESULT NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
-}
 
 plain() { # RANKS PROGRAM...: without the stand-in
 	ranks=$1
@@ -34,17 +25,6 @@ alone() { # PROGRAM...: with it, one rank, without mpirun
 	LD_PRELOAD=$library timeout 120 "$@"
 }
 
-passes() { # NAME COMMAND...: it prints TAP, and all of that is ok
-	name=$1
-	shift
-	output=$("$@" 2>&1 </dev/null)
-	result=$?
-	if printf '%s\n' "$output" | grep -q '^not ok'; then result=1; fi
-	printf '%s\n' "$output" | grep -q '^1\.\.[1-9]' || result=1
-	check $result "$name"
-	[ $result -eq 0 ] || printf '%s\n' "$output" | sed 's/^/# /'
-}
-
 # A whole cycle initialises MPI a second time as the same rank of one mpirun, which PMIx 4.2's server
 # does not always let end: a rank waits in MPI_Init for a fence that the others have left (openpmix
 # issues 3931 and 4113: a server's fences have no generation, and who leaves is taken out of those that
@@ -56,8 +36,7 @@ reloads() { # NAME COMMAND...: as passes, in the long form only
 	if [ -n "${GPUCKPT_LONG-}" ]; then
 		passes "$@"
 	else
-		n=$((n + 1))
-		echo "ok $n - $1 # SKIP in the long form only (GPUCKPT_LONG=1)"
+		skip "$1" "in the long form only (GPUCKPT_LONG=1)"
 	fi
 }
 
@@ -70,8 +49,7 @@ says() { # NAME PATTERN COMMAND...: it fails, and says so
 		printf '%s\n' "$output" | grep -q -e "$pattern"
 		result=$?
 	fi
-	check $result "$name"
-	[ $result -eq 0 ] || printf '%s\n' "$output" | sed 's/^/# /'
+	check $result "$name" || show "$output"
 }
 
 command -v mpirun >/dev/null || skip_all "no mpirun: install openmpi-bin"

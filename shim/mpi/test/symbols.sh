@@ -2,26 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the stand-in shows, compared with its list and with the real libmpi.so.40. Runs in the build
 # folder. GPUCKPT_MPI_LIBRARY names another real library than the one that the loader finds.
+# shellcheck source=../../../common/test/tap.sh
+. "${srcdir:-.}/common/test/tap.sh"
 lib=./libgpuckpt-mpi.so
 real=${GPUCKPT_MPI_LIBRARY:-$(ldconfig -p | sed -n 's/^.*libmpi\.so\.40 .*=> //p' | head -n 1)}
-n=0
-
-check() { # RESULT NAME
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
-}
-
-same() { # GOT WANTED NAME
-	[ "$1" = "$2" ]
-	check $? "$3"
-	[ "$1" = "$2" ] || printf '%s\n' "got:" "$1" "wanted:" "$2" | sed 's/^/# /'
-}
-
-none() { # NAMES NAME: there are none
-	[ -z "$1" ]
-	check $? "$2"
-	[ -z "$1" ] || printf '%s\n' "$1" | sed 's/^/# /'
-}
 
 names() { # LIBRARY
 	nm -D --defined-only "$1" | awk '{ print $3 }' | LC_ALL=C sort
@@ -41,7 +25,7 @@ same "$(readelf -d $lib | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libmpi.so.40 
 same "$(readelf -d $lib | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')" libc.so.6 "it needs libc and nothing else"
 
 if [ ! -r "$real" ]; then
-	echo "1..$n"
+	tap_done
 	echo "# no libmpi.so.40 here to compare with"
 	exit 0
 fi
@@ -64,4 +48,4 @@ if [ -r "$cxx" ]; then
 		LC_ALL=C comm -23 - "$tmp/shown" >"$tmp/missing"
 	none "$(cat "$tmp/missing")" "it has what Open MPI's C++ bindings need"
 fi
-echo "1..$n"
+tap_done
