@@ -59,6 +59,7 @@ static const struct key {
 	{ "S3Addressing", TEXT, FIELD(s3_addressing), CHECK(is_addressing) },
 	{ "S3KeyFile", PATH, FIELD(s3_key_file) },
 	{ "S3CAFile", PATH, FIELD(s3_ca_file) },
+	{ "S3Timeout", NUMBER, FIELD(s3_timeout_s), 1, 3600 },
 #undef CHECK
 #undef FIELD
 };
@@ -82,6 +83,7 @@ void gck_conf_init(struct gck_conf *c)
 		.cuda = GCK_PKGLIBDIR "/libgpuckpt-cuda.so",
 		.poll_s = 5, .max_connections = 65536, .user_connections = 16384,
 		.user_rate = 200, .s3_region = "us-east-1", .s3_addressing = "path",
+		.s3_timeout_s = 30,
 	};
 	gck_options_init(&c->defaults);
 }

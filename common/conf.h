@@ -32,6 +32,7 @@ struct gck_conf {
 	char s3_addressing[8];      /* S3Addressing: "path" or "virtual" */
 	char s3_key_file[PATH_MAX]; /* S3KeyFile: gpuckptd's alone; "" is its systemd credential */
 	char s3_ca_file[PATH_MAX];  /* S3CAFile: "" is the system's */
+	unsigned s3_timeout_s;      /* S3Timeout: a request without a byte for so long is given up; 30 */
 	struct gck_options defaults; /* Default<Key>=..., e.g. DefaultStore=file:/scratch/gpuckpt */
 };
 

@@ -40,7 +40,7 @@ static void test_all(void)
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nNodePoll=1\n"
 		"MaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
 		"S3Store=s3://images/site\nS3Endpoint=https://s3.site:8443\nS3Region=here\n"
-		"S3Addressing=virtual\nS3KeyFile=/k\nS3CAFile=/ca\n"
+		"S3Addressing=virtual\nS3KeyFile=/k\nS3CAFile=/ca\nS3Timeout=5\n"
 		"DefaultStore=s3://images/site/all\n"
 		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultInterval=off";
 	struct gck_conf c;
@@ -68,6 +68,7 @@ static void test_all(void)
 	is_str(c.s3_addressing, "virtual", "S3Addressing");
 	is_str(c.s3_key_file, "/k", "S3KeyFile");
 	is_str(c.s3_ca_file, "/ca", "S3CAFile");
+	is_int(c.s3_timeout_s, 5, "S3Timeout");
 	is_str(c.defaults.store, "s3://images/site/all", "DefaultStore");
 	is_int(c.defaults.restart_wait_s, 300, "DefaultRestartWait");
 	ok(!c.defaults.skip_done, "DefaultSkipDone");

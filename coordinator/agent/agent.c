@@ -15,6 +15,7 @@
 #include "coordinator/agent/first.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/links.h"
+#include "coordinator/agent/proxy.h"
 #include "coordinator/agent/requeue.h"
 #include "coordinator/agent/restart.h"
 #include "coordinator/agent/say.h"
@@ -272,6 +273,11 @@ static void start(struct agent *a)
 	agent_unheard(a);
 }
 
+static void ask_upstream(void *arg, json_t *body)
+{
+	upstream_send(arg, body);
+}
+
 int agent_run(const struct step *s, struct lasting *lasting, int control)
 {
 	struct agent a = { .step = s, .lasting = lasting, .control = control };
@@ -283,6 +289,7 @@ int agent_run(const struct step *s, struct lasting *lasting, int control)
 		return 1;
 	watch_control(&a);
 	a.gate = lasting->released ? GATE_OPEN : GATE_WAIT;
+	proxy_start(a.loop, s, ask_upstream, &a);
 	a.links = links_start(&a);
 	a.upstream = upstream_start(&a);
 	if (!a.links || !a.upstream)

@@ -5,6 +5,7 @@
 #include "coordinator/agent/child.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/proxy.h"
 
 #define CHILD_OOM_SCORE "900" /* before the program, should memory run out */
 
@@ -24,22 +26,31 @@ struct child {
 	void *data;
 	pid_t pid;
 	int fd;
+	struct proxy_line *urls; /* NULL: its store needs none */
 	bool forgotten;
 	ev_io io;
 	ev_child reaped;
 };
 
-static void close_all_but(int a, int b)
-{
-	int low = a < b ? a : b, high = a < b ? b : a;
+/* The descriptors that a new process keeps, beside 0..2; -1: none. */
+#define KEPT 3
 
-	if (low < 3)
-		low = high;
-	if (low > 3)
-		close_range(3, (unsigned)low - 1, 0);
-	if (high > low + 1)
-		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-	close_range((unsigned)high + 1, ~0u, 0);
+static void close_all_but(const int kept[KEPT])
+{
+	int from = 3;
+
+	for (;;) {
+		int next = INT_MAX;
+
+		for (int i = 0; i < KEPT; i++)
+			if (kept[i] >= from && kept[i] < next)
+				next = kept[i];
+		if (next > from)
+			close_range((unsigned)from, next == INT_MAX ? ~0u : (unsigned)next - 1, 0);
+		if (next == INT_MAX)
+			return;
+		from = next + 1;
+	}
 }
 
 static void prefer_as_victim(void)
@@ -66,16 +77,18 @@ static void default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void become_child(const struct child_ops *ops, void *arg, pid_t agent, int fd, int keep)
+static void become_child(const struct child_ops *ops, void *arg, pid_t agent, const int kept[KEPT])
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != agent)
 		_exit(1);
 	default_signals();
 	prctl(PR_SET_NAME, "gpuckpt-worker");
-	close_all_but(fd, keep);
+	close_all_but(kept);
 	prefer_as_victim();
-	_exit(ops->run(fd, arg));
+	if (kept[1] >= 0)
+		proxy_use(kept[1]);
+	_exit(ops->run(kept[0], arg));
 }
 
 static void take_packets(struct child *c)
@@ -108,6 +121,7 @@ static void on_reaped(struct ev_loop *loop, ev_child *w, int events)
 	ev_child_stop(loop, w);
 	ev_io_stop(loop, &c->io);
 	close(c->fd);
+	proxy_close(c->urls);
 	if (!c->forgotten)
 		c->ops->end(c->data, w->rstatus);
 	free(c);
@@ -123,7 +137,7 @@ static void watch(struct child *c)
 	ev_child_start(c->loop, &c->reaped);
 }
 
-static pid_t fork_quietly(const struct child_ops *ops, void *arg, int sv[2], int keep)
+static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int kept[KEPT])
 {
 	sigset_t all, before;
 	pid_t agent = getpid(), pid;
@@ -132,36 +146,73 @@ static pid_t fork_quietly(const struct child_ops *ops, void *arg, int sv[2], int
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid = fork();
 	if (pid == 0)
-		become_child(ops, arg, agent, sv[1], keep);
+		become_child(ops, arg, agent, kept);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
+}
+
+/* Two sockets: the agent's ends do not block. */
+static int make_sockets(int own[2], int kept[KEPT], struct gck_error *err)
+{
+	size_t n = proxy_serves() ? 2 : 1;
+
+	for (size_t i = 0; i < n; i++) {
+		int sv[2];
+
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+			return gck_fail(err, errno, "cannot make a worker process: %s",
+					strerror(errno));
+		own[i] = sv[0];
+		kept[i] = sv[1];
+		fcntl(sv[0], F_SETFL, O_NONBLOCK);
+	}
+	return 0;
+}
+
+static void close_ends(const int *fds)
+{
+	for (size_t i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static int launch(struct child *c, void *arg, int keep, struct gck_error *err)
+{
+	int own[2] = { -1, -1 }, kept[KEPT] = { -1, -1, keep };
+	int rc = make_sockets(own, kept, err);
+
+	if (rc == 0) {
+		c->pid = fork_quietly(c->ops, arg, kept);
+		if (c->pid < 0)
+			rc = gck_fail(err, errno, "cannot fork a worker process: %s",
+				      strerror(errno));
+	}
+	close_ends(kept);
+	if (rc < 0) {
+		close_ends(own);
+		return -1;
+	}
+	c->fd = own[0];
+	c->urls = own[1] < 0 ? NULL : proxy_open(own[1]);
+	return 0;
 }
 
 struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg, int keep,
 			  void *data, struct gck_error *err)
 {
 	struct child *c = calloc(1, sizeof *c);
-	int sv[2];
 
-	if (!c || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
-		gck_fail(err, errno, "cannot make a worker process: %s", strerror(errno));
-		free(c);
+	if (!c) {
+		gck_fail(err, ENOMEM, "cannot make a worker process: out of memory");
 		return NULL;
 	}
-	c->pid = fork_quietly(ops, arg, sv, keep);
-	if (c->pid < 0)
-		gck_fail(err, errno, "cannot fork a worker process: %s", strerror(errno));
-	close(sv[1]);
-	if (c->pid < 0) {
-		close(sv[0]);
-		free(c);
-		return NULL;
-	}
-	fcntl(sv[0], F_SETFL, O_NONBLOCK);
 	c->loop = loop;
 	c->ops = ops;
 	c->data = data;
-	c->fd = sv[0];
+	if (launch(c, arg, keep, err) < 0) {
+		free(c);
+		return NULL;
+	}
 	watch(c);
 	return c;
 }

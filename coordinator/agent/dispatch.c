@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "coordinator/agent/able.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/proxy.h"
 #include "coordinator/agent/restart.h"
 #include "coordinator/agent/say.h"
 #include "coordinator/agent/transaction.h"
@@ -14,6 +15,7 @@
 
 void dispatch_connection(struct agent *a, bool there)
 {
+	proxy_connection(there);
 	if (there && a->transaction)
 		transaction_heard(a->transaction);
 	if (there)
@@ -147,6 +149,13 @@ static int on_terminate(struct agent *a, const json_t *body)
 	return 0;
 }
 
+static int on_signed(struct agent *a, const json_t *body)
+{
+	(void)a;
+	proxy_answer(body);
+	return 0;
+}
+
 static int on_error(struct agent *a, const json_t *body)
 {
 	(void)a;
@@ -175,6 +184,7 @@ static const struct {
 	{ "run", on_restart },
 	{ "fallback", on_restart },
 	{ "terminate", on_terminate },
+	{ "signed", on_signed },
 	{ "error", on_error },
 };
 

@@ -7,7 +7,11 @@
 
 #include "coordinator/agent/memory.h"
 #include "coordinator/agent/shared.h"
+#include "common/s3_url.h"
+#include "coordinator/sign/signer.h"
 #include "storage/store.h"
+
+#define UNCONNECTED_WAIT_MS 3000 /* for gpuckptd: less than these jobs may take */
 
 static struct gck_store *open_store(const struct store_request *r, bool create,
 				    struct gck_error *err)
@@ -15,6 +19,14 @@ static struct gck_store *open_store(const struct store_request *r, bool create,
 	const struct step *s = r->step;
 
 	return gck_store_open(s->options.store, s->cluster, s->job, s->step, create, err);
+}
+
+/* Before the agent is connected: URLs come over a connection of this process's own. */
+static struct gck_store *open_unconnected(const struct store_request *r, struct gck_error *err)
+{
+	if (gck_s3_is(r->step->options.store))
+		gck_signer_use_link(&r->step->conf, UNCONNECTED_WAIT_MS);
+	return open_store(r, false, err);
 }
 
 /* One that is damaged is none. One that cannot be read now may be the one to restart from. */
@@ -52,7 +64,7 @@ static json_t *list_commits(struct gck_store *store, struct gck_error *err)
  * cluster's directory, is another matter: ENODEV.) */
 json_t *store_list(const void *request, struct gck_error *err)
 {
-	struct gck_store *store = open_store(request, false, err);
+	struct gck_store *store = open_unconnected(request, err);
 	json_t *all;
 
 	if (!store)
@@ -64,7 +76,7 @@ json_t *store_list(const void *request, struct gck_error *err)
 
 json_t *store_used(const void *request, struct gck_error *err)
 {
-	struct gck_store *store = open_store(request, false, err);
+	struct gck_store *store = open_unconnected(request, err);
 	uint32_t *seqs = NULL;
 	size_t n = 0;
 	int rc;

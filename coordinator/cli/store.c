@@ -6,7 +6,11 @@
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
+#include "common/s3_url.h"
+#include "coordinator/sign/signer.h"
 #include "storage/store.h"
+
+#define SIGNER_WAIT_MS 30000 /* for a gpuckptd that is started anew */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -27,6 +31,8 @@ static struct gck_store *open_store(const struct cli *c, const json_t *step, str
 			 job, id);
 		return NULL;
 	}
+	if (gck_s3_is(url))
+		gck_signer_use_link(&c->conf, SIGNER_WAIT_MS);
 	return gck_store_open(url, *cluster ? cluster : c->conf.cluster, job, id, false, err);
 }
 

@@ -9,6 +9,7 @@
 #include "common/wire.h"
 #include "coordinator/daemon/core.h"
 #include "coordinator/daemon/journal.h"
+#include "coordinator/daemon/keys.h"
 #include "coordinator/daemon/limits.h"
 #include "coordinator/daemon/slurm.h"
 
@@ -19,6 +20,7 @@ struct gck_peer;
 struct gck_daemon {
 	struct gck_core core; /* first: the core is what callbacks are given */
 	struct gck_conf conf;
+	struct gck_keys keys; /* of the object store */
 	struct ev_loop *loop;
 	struct gck_journal *journal;
 	struct gck_limits limits;

@@ -71,7 +71,8 @@ static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
 	json_t *verdict = NULL;
 
 	gck_options_init(&options);
-	if (gck_options_parse(&options, r->options, err))
+	if (gck_options_parse(&options, r->options, err) ||
+	    gck_conf_allows(core->conf, r->store, err))
 		return -1;
 	if (step && r->state == GCK_AGENT_NEW)
 		verdict = gck_restart_verdict(core, step, r->fingerprint, &options);
@@ -336,7 +337,7 @@ static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
 bool gck_join_refuses(int code)
 {
 	return code == EINVAL || code == ERANGE || code == E2BIG || code == ENOENT ||
-	       code == ESTALE;
+	       code == ESTALE || code == EACCES || code == ENOTSUP;
 }
 
 struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t uid,

@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 	umask(077);
 	gck_conf_init(&d->conf);
 	if (gck_conf_load(&d->conf, a.conf, &err) || check_user(&d->conf, &err) ||
-	    make_state_dir(d->conf.state_dir, &err))
+	    make_state_dir(d->conf.state_dir, &err) || gck_keys_open(&d->keys, &d->conf, &err))
 		return fail(&err);
 	if (!a.foreground && gck_background_begin(&err))
 		return fail(&err);

@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "coordinator/daemon/join.h"
 #include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/sign.h"
 
 #define HELLO_S 5.0 /* for the first message */
 
@@ -140,6 +141,8 @@ static void dispatch(struct gck_peer *peer, const json_t *body)
 
 	if (!op)
 		gck_peer_refuse(peer, "a message without \"op\"");
+	else if (!strcmp(op, "sign"))
+		gck_sign_message(peer, body);
 	else if (peer->agent || !strcmp(op, "register"))
 		gck_agent_message(peer, body);
 	else

@@ -28,6 +28,7 @@ static char slurm_path[64];
 static const char *munge_socket;
 static unsigned port;
 static pid_t daemon_pid;
+static uid_t daemon_uid; /* also when a test has become somebody else */
 unsigned lab_files;
 
 /* ---- files --------------------------------------------------------------------------------- */
@@ -94,6 +95,7 @@ bool lab_begin(void)
 	const struct passwd *pw = getpwuid(geteuid());
 	char text[512];
 
+	daemon_uid = geteuid();
 	munge_socket = test_munged_start(&why);
 	if (!munge_socket || !pw || !mkdtemp(lab_dir)) {
 		printf("1..0 # SKIP %s\n", munge_socket ? "no directory in /tmp" : why);
@@ -245,7 +247,7 @@ int lab_knock(void)
 struct gck_wire *lab_connect(void)
 {
 	struct gck_error err = {0};
-	struct gck_wire *w = gck_wire_connect("127.0.0.1", port, munge_socket, geteuid(), WAIT_MS,
+	struct gck_wire *w = gck_wire_connect("127.0.0.1", port, munge_socket, daemon_uid, WAIT_MS,
 					      &err);
 
 	if (!w)

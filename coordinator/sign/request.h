@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requests for URLs as JSON: "sign" and "signed" of doc/protocol.md. */
+#ifndef GCK_SIGN_JSON_H
+#define GCK_SIGN_JSON_H
+
+#include <jansson.h>
+
+#include "storage/signer.h"
+
+#define GCK_SIGN_MOST 16 /* requests in one message of a process; an agent puts several together */
+
+/* {"op":"sign", "id", "store", "cluster", "job", "step", "requests":[..]}; NULL without memory. */
+json_t *gck_sign_pack(json_int_t id, const struct gck_sign_scope *of,
+		      const struct gck_sign_request *v, size_t n);
+
+/* One of the requests; its texts are borrowed from one. -1: EINVAL. */
+int gck_sign_unpack(const json_t *one, struct gck_sign_request *r, struct gck_error *err);
+
+/* The URLs of a "signed" that answers n requests, and for how long they are good. On failure none is
+ * set, and err says why the first was refused. EAGAIN: it can be had later. */
+int gck_sign_take(const json_t *answer, size_t n, char **urls, unsigned *seconds,
+		  struct gck_error *err);
+
+/* Forget URLs that were taken. */
+void gck_sign_drop(char **urls, size_t n);
+
+#endif
