@@ -151,23 +151,35 @@ static int sweep_directory(struct gck_store *s, const char *dir, const struct na
 
 struct dirs {
 	uint32_t busy;
+	const uint32_t *kept; /* commits that are */
+	size_t nkept;
 	struct names found;
 };
+
+static bool has(const uint32_t *seqs, size_t n, uint32_t seq)
+{
+	for (size_t i = 0; i < n; i++)
+		if (seqs[i] == seq)
+			return true;
+	return false;
+}
 
 static int collect_dir(void *arg, const char *name, struct gck_error *err)
 {
 	struct dirs *d = arg;
 	uint32_t seq;
 
-	if (!gck_name_is_dir(name, &seq) || seq >= d->busy)
+	if (!gck_name_is_dir(name, &seq) || seq >= d->busy || has(d->kept, d->nkept, seq))
 		return 0;
 	return names_add(&d->found, name, err);
 }
 
-static int sweep_all(struct gck_store *s, uint32_t busy, const struct names *need,
-		     struct gck_error *err)
+/* The directory of a commit that is kept goes with it: an object store's signer lets nobody remove
+ * anything there. */
+static int sweep_all(struct gck_store *s, uint32_t busy, const uint32_t *kept, size_t nkept,
+		     const struct names *need, struct gck_error *err)
 {
-	struct dirs d = { .busy = busy };
+	struct dirs d = { .busy = busy, .kept = kept, .nkept = nkept };
 	int rc = s->b->ops->list(s->b, "", collect_dir, &d, err);
 
 	for (size_t i = 0; rc == 0 && i < d.found.n; i++)
@@ -178,10 +190,7 @@ static int sweep_all(struct gck_store *s, uint32_t busy, const struct names *nee
 
 static bool is_kept(uint32_t seq, const uint32_t *keep, size_t nkeep, uint32_t busy)
 {
-	for (size_t i = 0; i < nkeep; i++)
-		if (keep[i] == seq)
-			return true;
-	return seq >= busy;
+	return seq >= busy || has(keep, nkeep, seq);
 }
 
 /* Remove commits that are not kept; what is left of the list are those that are. */
@@ -218,7 +227,7 @@ int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uin
 	if (rc == 0)
 		rc = need_all(s, seqs, n, &need, err);
 	if (rc == 0)
-		rc = sweep_all(s, busy, &need, err);
+		rc = sweep_all(s, busy, seqs, n, &need, err);
 	names_free(&need);
 	free(seqs);
 	return rc;

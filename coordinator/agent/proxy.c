@@ -29,7 +29,7 @@ static struct {
 	proxy_send *send;
 	void *arg;
 	bool there;      /* gpuckptd is */
-	struct proxy_line *lines;
+	struct proxy_line *lines; /* who asked first comes first */
 	json_int_t id;   /* of the last message */
 	bool under_way;  /* it is not answered */
 } proxy;
@@ -157,6 +157,26 @@ void proxy_connection(bool there)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
+static void append(struct proxy_line *line)
+{
+	struct proxy_line **p = &proxy.lines;
+
+	while (*p)
+		p = &(*p)->next;
+	line->next = NULL;
+	*p = line;
+}
+
+static void move_back(struct proxy_line *line)
+{
+	struct proxy_line **p = &proxy.lines;
+
+	while (*p != line)
+		p = &(*p)->next;
+	*p = line->next;
+	append(line);
+}
+
 static bool is_ask(const json_t *body)
 {
 	return !strcmp(packet_text(body, "op", ""), "sign") &&
@@ -179,6 +199,7 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 		return;
 	}
 	line->ask = body;
+	move_back(line);
 	send_next();
 }
 
@@ -194,8 +215,7 @@ struct proxy_line *proxy_open(int fd)
 	ev_io_init(&line->io, on_readable, fd, EV_READ);
 	line->io.data = line;
 	ev_io_start(proxy.loop, &line->io);
-	line->next = proxy.lines;
-	proxy.lines = line;
+	append(line);
 	return line;
 }
 

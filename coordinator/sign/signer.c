@@ -45,9 +45,8 @@ static int ask(struct gck_signer *s, const struct gck_sign_scope *of,
 
 	while (ask_once(s, of, v, n, urls, seconds, deadline, &why)) {
 		if (why.code != EAGAIN || now_ms() + PAUSE_MS >= deadline)
-			return gck_fail(err, why.code == EAGAIN ? ETIMEDOUT : why.code,
-					"no URL for %s%s in %s: %s", v->name,
-					*v->name ? "" : "the step", of->url, why.text);
+			return gck_fail(err, why.code == EAGAIN ? ETIMEDOUT : why.code, "%s",
+					why.text);
 		usleep(PAUSE_MS * 1000);
 	}
 	return 0;
