@@ -15,7 +15,6 @@
 #define gck_mpi_may_park gck_gate_may_park
 #define gck_mpi_park_if_closed gck_gate_park_if_closed
 
-#define gck_mpi_gate_closed gck_gate_closed
 #define gck_mpi_gate_close gck_gate_close
 #define gck_mpi_gate_open gck_gate_open
 #define gck_mpi_gate_empty gck_gate_empty

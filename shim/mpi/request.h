@@ -103,7 +103,4 @@ size_t gck_mpi_requests_on(MPI_Comm comm);
 /* Calls fn for all that are not free, in no order; fn may free the one that it is given. */
 void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg);
 
-/* For a real request that a generated wrapper was given: ours, without a class. */
-struct gck_mpi_request *gck_mpi_request_wrap(void *real);
-
 #endif

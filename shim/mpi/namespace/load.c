@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
 
-#include "shim/link.h"
+#include "shim/inside/rank.h"
 #include "shim/mpi/namespace/inside.h"
 
 struct gck_mpi_ns gck_mpi_ns;
@@ -38,27 +38,12 @@ static void note_thread(void)
 	pthread_setspecific(ends, &gck_mpi_ns);
 }
 
-/* After a restart the program knows its threads by the numbers that they had before. */
-static bool has_tid(int32_t tid)
-{
-	const struct gck_shim_state *s = gck_preload_state ? gck_preload_state() : NULL;
-	uint32_t n = s ? __atomic_load_n(&s->ntids, __ATOMIC_ACQUIRE) : 0;
-
-	if (s && s->vpid == tid && s->rpid != tid)
-		return true;
-	for (uint32_t i = 0; i < n; i++) {
-		if (s->tids[i].vtid == tid && s->tids[i].rtid != tid)
-			return true;
-	}
-	return false;
-}
-
 static const struct gck_mpi_root_host host = {
 	.free = free,
 	.usable_size = malloc_usable_size,
 	.exit = exit,
 	.note_thread = note_thread,
-	.has_tid = has_tid,
+	.has_tid = gck_inside_has_tid,
 };
 
 /* ---- threads of the program ---------------------------------------------------------------- */
