@@ -65,6 +65,8 @@ static int start(int *argc, char ***argv, int required)
 		rc = gck_mpi_real.Comm_rank(gck_mpi_real_of(MPI_COMM_WORLD), &rank);
 	if (!rc)
 		rc = gck_mpi_real.Comm_size(gck_mpi_real_of(MPI_COMM_WORLD), &size);
+	if (!rc)
+		rc = gck_mpi_tag_ub_take();
 	if (!rc && gck_mpi_comm_init(&err)) {
 		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
 		rc = MPI_ERR_NO_MEM;
@@ -134,6 +136,8 @@ int gck_mpi_init_again(struct gck_error *err)
 
 	if (!rc)
 		rc = take_errors();
+	if (!rc)
+		rc = gck_mpi_tag_ub_take();
 	if (rc)
 		return gck_fail(err, EIO,
 				"MPI_Init of %s failed with code %d after a restart; its own messages, "
