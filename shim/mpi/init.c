@@ -156,11 +156,12 @@ int gck_mpi_init_again(struct gck_error *err)
  * entered. The next one in each rank is MPI_Finalize's: some would leave it early, some never. */
 static void end_fences(void)
 {
-	uint64_t mine = gck_mpi_pmix_pending(), any = 0;
+	uint64_t mine = gck_mpi_pmix_leave(), any = 0;
 
 	if (!gck_mpi_real.Allreduce(&mine, &any, 1, gck_mpi_real_of(MPI_UINT64_T),
 				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) && any)
 		gck_mpi_pmix_join(any);
+	gck_mpi_pmix_give_up();
 }
 
 GCK_MPI_FUNCTION(Finalize, (void))
