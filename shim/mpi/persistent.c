@@ -107,7 +107,12 @@ static int start_class(struct gck_mpi_request *r)
 {
 	int rc = r->class->starts ? r->class->starts(r) : MPI_SUCCESS;
 
-	return rc ? rc : gck_mpi_real.Start((MPI_Request *)&r->h.real);
+	if (rc)
+		return rc;
+	rc = gck_mpi_real.Start((MPI_Request *)&r->h.real);
+	if (rc && r->class->not_started)
+		r->class->not_started(r);
+	return rc;
 }
 
 static int start(struct gck_mpi_request *r)
