@@ -24,6 +24,9 @@
 /* For messages: the MPI function that a thread is inside of, "" if none is. */
 void gck_mpi_gate_where(char *buf, size_t n);
 
+/* Before it: threads that end pass through the gate. */
+void gck_mpi_gate_guard(void);
+
 /* After a load: make every listed thread known to the copy's libc. */
 void gck_mpi_threads_adopt(void);
 

@@ -18,12 +18,26 @@ struct gck_mpi_ns gck_mpi_ns;
 
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+static struct {
+	void (*enter)(void), (*leave)(void);
+} guard;
 
+void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void))
+{
+	guard.enter = enter;
+	guard.leave = leave;
+}
+
+/* Behind a restart there is another copy, where it has nothing. */
 static void thread_ends(void *unused)
 {
 	(void)unused;
+	if (guard.enter)
+		guard.enter();
 	if (gck_mpi_ns.root)
 		gck_mpi_ns.root->thread_ends();
+	if (guard.leave)
+		guard.leave();
 }
 
 static void make_key(void)
@@ -219,10 +233,8 @@ void *gck_mpi_ns_symbol(const char *name)
 
 void gck_mpi_ns_free(void *p)
 {
-	void (*release)(void *) = (void (*)(void *))dlsym(gck_mpi_ns.root_handle, "free");
-
-	if (release)
-		release(p);
+	if (gck_mpi_ns.root)
+		gck_mpi_ns.root->free(p);
 }
 
 /* ---- holding -------------------------------------------------------------------------------- */
