@@ -36,7 +36,8 @@ struct gck_backend_ops {
 	int (*put)(struct gck_backend *b, const char *name, const char *dir, const void *data,
 		   size_t size, struct gck_error *err);
 
-	/* ENOENT: there is none. get, by several threads at once, brings exactly size bytes; EBADMSG: the object is shorter. */
+	/* ENOENT: there is none. get, by several threads at once, brings exactly size bytes;
+	 * EBADMSG: the object is shorter. */
 	int (*size)(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err);
 	int (*get)(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		   size_t size, struct gck_error *err);
@@ -61,5 +62,9 @@ struct gck_backend {
 /* path: what follows "file:" in the URL. */
 struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
 				  uint32_t step, bool create, struct gck_error *err);
+
+/* url: s3://bucket[/prefix]; gck_store_signer has been called. */
+struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
+				bool create, struct gck_error *err);
 
 #endif

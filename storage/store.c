@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/s3_url.h"
 #include "storage/internal.h"
 
 #define DEFAULT_MEMORY ((size_t)64 << 20)
@@ -20,11 +21,9 @@ static struct gck_backend *backend_open(const char *url, const char *cluster, ui
 {
 	if (!strncmp(url, "file:", 5))
 		return gck_file_open(url + 5, cluster, job, step, create, err);
-	if (!strncmp(url, "s3:", 3))
-		gck_fail(err, ENOTSUP, "store %s: s3: is not built in this version; use file:/path",
-			 url);
-	else
-		gck_fail(err, EINVAL, "store \"%s\" is not known; use file:/path", url);
+	if (gck_s3_is(url))
+		return gck_s3_open(url, cluster, job, step, create, err);
+	gck_fail(err, EINVAL, "store \"%s\" is not known; use file:/path or s3://bucket/prefix", url);
 	return NULL;
 }
 

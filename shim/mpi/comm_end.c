@@ -64,7 +64,7 @@ static int leave(struct gck_mpi_comm *c)
 			gck_mpi_request_let_go(r);
 			return 0;
 		}
-		gck_mpi_clock_unstart(&c->clock);
+		atomic_fetch_sub_explicit(&c->clock.started, 1, memory_order_relaxed);
 		r->arg = NULL;
 		gck_mpi_request_free(r);
 	}

@@ -64,7 +64,7 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 		*request = (MPI_Request)r;
 		return MPI_SUCCESS;
 	}
-	gck_mpi_clock_unstart(n->clock);
+	atomic_fetch_sub_explicit(&n->clock->started, 1, memory_order_relaxed);
 	if (r)
 		gck_mpi_request_free(r);
 	else

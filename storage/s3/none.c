@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Built without libcurl, OpenSSL or expat: s3: is refused by name. */
+#include "storage/backend.h"
 #include "storage/s3/presign.h"
+
+static int refuse(const char *url, struct gck_error *err)
+{
+	return gck_fail(err, ENOTSUP, "store %.200s: this gpuckpt was built without s3: (configure "
+			"said so); use file:/path", url);
+}
+
+struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
+				bool create, struct gck_error *err)
+{
+	(void)cluster;
+	(void)job;
+	(void)step;
+	(void)create;
+	refuse(url, err);
+	return NULL;
+}
 
 int gck_s3_presign(const struct gck_s3_server *server, const struct gck_sigv4_keys *keys,
 		   const struct gck_sign_scope *of, const struct gck_sign_request *r, time_t now,
@@ -12,6 +30,5 @@ int gck_s3_presign(const struct gck_s3_server *server, const struct gck_sigv4_ke
 	(void)now;
 	(void)seconds;
 	(void)url;
-	return gck_fail(err, ENOTSUP, "store %.200s: this gpuckpt was built without s3: (configure "
-			"said so); use file:/path", of->url);
+	return refuse(of->url, err);
 }

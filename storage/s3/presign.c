@@ -23,6 +23,11 @@ static const char *const methods[] = {
 	[GCK_SIGN_LIST_MULTIPARTS] = "GET",
 };
 
+const char *gck_s3_method(enum gck_sign_verb verb)
+{
+	return methods[verb];
+}
+
 struct target {
 	struct gck_sigv4_request http;
 	struct gck_sigv4_pair *query, *header; /* where the next one goes */

@@ -25,6 +25,8 @@ struct gck_s3_server {
 int gck_s3_url_parse(const char *url, char bucket[GCK_S3_BUCKET_MAX], const char **prefix,
 		     struct gck_error *err);
 
+const char *gck_s3_method(enum gck_sign_verb verb); /* "PUT" */
+
 /* [prefix/]cluster/job/step/name; free()d by the caller. -1: EINVAL, ENOMEM. */
 int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key, struct gck_error *err);
 

@@ -15,7 +15,6 @@ struct waiting {
 	const struct gck_sign_scope *of;
 	const struct gck_sign_request *r;
 	char *url, *ca;
-	time_t expires;
 	struct gck_error err;
 	bool done;
 	struct waiting *next;
@@ -98,7 +97,7 @@ static void ask(struct waiting *batch[], size_t n)
 	struct gck_sign_request v[TOGETHER];
 	char *urls[TOGETHER] = { NULL }, *ca = NULL;
 	struct gck_error err = { 0 };
-	time_t expires = 0;
+	time_t expires = 0; /* not looked at: each request is made at once, with an URL of its own */
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
@@ -106,7 +105,6 @@ static void ask(struct waiting *batch[], size_t n)
 	rc = signer.fn(signer.arg, batch[0]->of, v, n, urls, &expires, &ca, &err);
 	for (size_t i = 0; i < n; i++) {
 		batch[i]->url = rc < 0 ? NULL : urls[i];
-		batch[i]->expires = expires;
 		batch[i]->err = err;
 		batch[i]->ca = rc < 0 || !ca ? NULL : strdup(ca);
 	}
@@ -146,18 +144,17 @@ int gck_sign(const struct gck_sign_scope *of, const struct gck_sign_request *r,
 	}
 	pthread_mutex_unlock(&signer.lock);
 	if (w.url) {
-		*out = (struct gck_signed){ .url = w.url, .ca = w.ca, .expires = w.expires };
+		*out = (struct gck_signed){ .url = w.url, .ca = w.ca };
 		return 0;
 	}
 	if (err)
 		*err = w.err;
-	return gck_fail_in(err, "%s %s/%u/%u/%s: no signature for %s", of->url, of->cluster, of->job,
-			   of->step, r->name, gck_sign_verb_name(r->verb));
+	return gck_fail_in(err, "not signed");
 }
 
 void gck_signed_free(struct gck_signed *s)
 {
 	free(s->url);
 	free(s->ca);
-	*s = (struct gck_signed){ NULL, NULL, 0 };
+	*s = (struct gck_signed){ NULL, NULL };
 }

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Listing: pages of names, and uploads in parts that nobody completed. A directory in which there is
+ * nothing but such an upload is listed too, so that whoever removes it comes upon it. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/internal.h"
+#include "storage/s3/presign.h"
+#include "storage/s3/s3.h"
+
+#define TOKEN_SIZE 4097
+#define PAGES_MAX 100000
+
+/* ---- uploads ------------------------------------------------------------------------------- */
+
+struct upload {
+	char name[GCK_NAME_MAX]; /* below the step */
+	char id[1024];
+};
+
+struct uploads {
+	struct gck_s3_store *s;
+	struct upload now, *v;
+	size_t n, room;
+};
+
+static int add_upload(struct uploads *u, struct gck_error *err)
+{
+	uint32_t seq;
+
+	if (gck_s3_name_check(GCK_SIGN_ABORT_MULTIPART, u->now.name, &seq, NULL) < 0 || !*u->now.id)
+		return 0; /* nobody of us began it */
+	if (u->n == u->room) {
+		size_t room = u->room ? 2 * u->room : 8;
+		struct upload *v = reallocarray(u->v, room, sizeof *v);
+
+		if (!v)
+			return gck_fail(err, ENOMEM, "no memory for a list of uploads");
+		u->v = v;
+		u->room = room;
+	}
+	u->v[u->n++] = u->now;
+	return 0;
+}
+
+/* The part of a key below the step; NULL: it lies elsewhere or is no name of ours. */
+static const char *below(const struct gck_s3_store *s, const char *key)
+{
+	size_t n = strlen(s->key);
+
+	return strncmp(key, s->key, n) || strlen(key + n) >= GCK_NAME_MAX ? NULL : key + n;
+}
+
+static int on_upload(void *arg, const char *path, const char *text, struct gck_error *err)
+{
+	struct uploads *u = arg;
+	const char *name;
+
+	if (!strcmp(path, "ListMultipartUploadsResult/Upload/Key")) {
+		name = below(u->s, text);
+		snprintf(u->now.name, sizeof u->now.name, "%s", name ? name : "");
+	} else if (!strcmp(path, "ListMultipartUploadsResult/Upload/UploadId")) {
+		snprintf(u->now.id, sizeof u->now.id, "%.1023s", text);
+	} else if (!strcmp(path, "ListMultipartUploadsResult/Upload")) {
+		return add_upload(u, err);
+	}
+	return 0;
+}
+
+/* The first page of them: whoever aborts these asks again. A server that has no such request, or lets
+ * us not make it, has none. Give *v to free(). */
+static int list_uploads(struct gck_s3_store *s, const char *dir, struct upload **v, size_t *n,
+			struct gck_error *err)
+{
+	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST_MULTIPARTS, dir } };
+	struct uploads u = { .s = s };
+	struct gck_error why;
+	int rc = gck_s3_call(s, &c, &why);
+
+	if (rc == 0) {
+		rc = gck_xml_read(c.http.text, c.http.size, on_upload, &u, &why);
+		gck_s3_end(&c);
+		if (rc < 0)
+			gck_s3_fail_in(s, &c.sign, &why);
+	} else if (why.code == EACCES || why.code == ENOTSUP || why.code == ENOENT) {
+		rc = 0;
+	}
+	if (rc < 0) {
+		free(u.v);
+		if (err)
+			*err = why;
+		return -1;
+	}
+	*v = u.v;
+	*n = u.n;
+	return 0;
+}
+
+static int abort_upload(struct gck_s3_store *s, const struct upload *u, struct gck_error *err)
+{
+	struct gck_s3_call c = { .sign = { GCK_SIGN_ABORT_MULTIPART, u->name, .upload = u->id } };
+	struct gck_error why;
+
+	if (gck_s3_call(s, &c, &why) == 0) {
+		gck_s3_end(&c);
+		return 0;
+	}
+	if (why.code == ENOENT)
+		return 0;
+	if (err)
+		*err = why;
+	return -1;
+}
+
+int gck_s3_abort_below(struct gck_s3_store *s, const char *dir, struct gck_error *err)
+{
+	/* Some servers show an upload for a while after it is gone: no more rounds than this. */
+	for (int round = 0; round < 100; round++) {
+		struct upload *v;
+		size_t n;
+		int rc = 0;
+
+		if (list_uploads(s, dir, &v, &n, err) < 0)
+			return -1;
+		for (size_t i = 0; rc == 0 && i < n; i++)
+			rc = abort_upload(s, &v[i], err);
+		free(v);
+		if (rc < 0 || n == 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+struct listing {
+	struct gck_s3_store *s;
+	const char *dir;
+	gck_list_fn *fn;
+	void *arg;
+	struct upload *uploads; /* of the step, "": a name is emptied when its directory was seen */
+	size_t nuploads;
+	char token[TOKEN_SIZE];
+	bool more;
+};
+
+static void seen(struct listing *l, const char *dir)
+{
+	for (size_t i = 0; i < l->nuploads; i++)
+		if (!strncmp(l->uploads[i].name, dir, strlen(dir)))
+			l->uploads[i].name[0] = '\0';
+}
+
+static int on_name(struct listing *l, const char *key, struct gck_error *err)
+{
+	const char *name = below(l->s, key);
+	size_t n = strlen(l->dir);
+	uint32_t seq;
+
+	if (!name || strncmp(name, l->dir, n) || !name[n])
+		return 0;
+	if (gck_name_is_dir(name, &seq))
+		seen(l, name);
+	else if (gck_s3_name_check(GCK_SIGN_DELETE, name, &seq, NULL) < 0)
+		return 0; /* none of ours; nobody would sign its removal */
+	return l->fn(l->arg, name + n, err);
+}
+
+static int on_element(void *arg, const char *path, const char *text, struct gck_error *err)
+{
+	struct listing *l = arg;
+
+	if (!strcmp(path, "ListBucketResult/Contents/Key") ||
+	    !strcmp(path, "ListBucketResult/CommonPrefixes/Prefix"))
+		return on_name(l, text, err);
+	if (!strcmp(path, "ListBucketResult/IsTruncated"))
+		l->more = !strcmp(text, "true");
+	else if (!strcmp(path, "ListBucketResult/NextContinuationToken"))
+		snprintf(l->token, sizeof l->token, "%s", text);
+	return 0;
+}
+
+static int read_page(struct listing *l, const char *token, struct gck_error *err)
+{
+	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST, l->dir, .token = token } };
+	int rc;
+
+	if (gck_s3_call(l->s, &c, err) < 0)
+		return -1;
+	l->more = false;
+	l->token[0] = '\0';
+	rc = gck_xml_read(c.http.text, c.http.size, on_element, l, err);
+	gck_s3_end(&c);
+	if (rc == 0 && l->more && (!*l->token || (token && !strcmp(token, l->token))))
+		rc = gck_fail(err, EPROTO, "the answer says that there are more pages, but not which");
+	return rc < 0 ? gck_s3_fail_in(l->s, &c.sign, err) : 0;
+}
+
+static int read_pages(struct listing *l, struct gck_error *err)
+{
+	char token[TOKEN_SIZE];
+
+	if (read_page(l, NULL, err) < 0)
+		return -1;
+	for (int page = 1; l->more; page++) {
+		if (page == PAGES_MAX)
+			return gck_fail(err, EPROTO, "%.200s: the list has no end", l->s->head.where);
+		memcpy(token, l->token, sizeof token);
+		if (read_page(l, token, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Directories of uploads that the pages did not have. */
+static int add_uploads(struct listing *l, struct gck_error *err)
+{
+	char dir[GCK_NAME_MAX];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->nuploads; i++) {
+		const char *slash = strchr(l->uploads[i].name, '/');
+
+		if (!slash)
+			continue;
+		snprintf(dir, sizeof dir, "%.*s", (int)(slash + 1 - l->uploads[i].name),
+			 l->uploads[i].name);
+		seen(l, dir);
+		rc = l->fn(l->arg, dir, err);
+	}
+	return rc;
+}
+
+int gck_s3_list(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
+		struct gck_error *err)
+{
+	struct listing l = { .s = (struct gck_s3_store *)b, .dir = dir, .fn = fn, .arg = arg };
+	int rc;
+
+	if (!*dir && list_uploads(l.s, dir, &l.uploads, &l.nuploads, err) < 0)
+		return -1;
+	rc = read_pages(&l, err);
+	if (rc == 0)
+		rc = add_uploads(&l, err);
+	free(l.uploads);
+	return rc;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One request until it has an answer that counts. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "storage/s3/presign.h"
+#include "storage/s3/refusal.h"
+#include "storage/s3/s3.h"
+#include "storage/s3/sign.h"
+
+#define ATTEMPTS 10
+#define SIGNATURES 2 /* refused ones: the keys may have changed between two */
+#define PAUSE_MAX 10000
+#define PAUSE_ASKED 30 /* seconds, however many the server asks for */
+
+unsigned gck_s3_pause = 200;
+
+struct lines {
+	char md5[64], crc32c[64], range[64];
+};
+
+static void fill(struct gck_http *h, const struct gck_s3_call *c, const struct gck_signed *url,
+		 struct lines *l)
+{
+	size_t n = 0;
+
+	*h = (struct gck_http){ .method = gck_s3_method(c->sign.verb), .url = url->url,
+				.ca = url->ca, .body = c->body, .body_size = c->size,
+				.into = c->into, .room = c->room, .patience = gck_sign_patience() };
+	if (c->sign.md5) {
+		snprintf(l->md5, sizeof l->md5, "Content-MD5: %s", c->sign.md5);
+		h->headers[n++] = l->md5;
+	}
+	if (c->sign.crc32c) {
+		snprintf(l->crc32c, sizeof l->crc32c, "x-amz-checksum-crc32c: %s", c->sign.crc32c);
+		h->headers[n++] = l->crc32c;
+	}
+	if (c->sign.only_new)
+		h->headers[n++] = "If-None-Match: *";
+	if (c->into) {
+		snprintf(l->range, sizeof l->range, "%llu-%llu", (unsigned long long)c->offset,
+			 (unsigned long long)(c->offset + c->room - 1));
+		h->range = l->range;
+	}
+}
+
+static int wrong_part(const struct gck_s3_call *c, struct gck_error *err)
+{
+	return gck_fail(err, EPROTO, "bytes from %llu on were asked for, the answer is of those from "
+			"%llu on", (unsigned long long)c->offset, (unsigned long long)c->http.first);
+}
+
+/* A success whose bytes are not those that were asked for. */
+static int check_part(struct gck_s3_call *c, struct gck_error *err)
+{
+	if (!c->into)
+		return 0;
+	if (c->http.status != 206)
+		c->http.first = 0;
+	if (c->http.first != c->offset)
+		return wrong_part(c, err);
+	if (c->http.got == c->room)
+		return 0;
+	return gck_fail(err, EBADMSG, "the object ends at byte %llu, its commit says otherwise",
+			(unsigned long long)(c->offset + c->http.got));
+}
+
+static enum gck_refusal look(struct gck_s3_call *c, struct gck_error *err)
+{
+	enum gck_refusal what;
+
+	gck_xml_error(c->http.text, c->http.size, &c->said);
+	what = gck_refusal_of(&c->http, &c->said);
+	if (what != GCK_REFUSAL_NONE) {
+		gck_refusal_fail(&c->http, &c->said, err);
+		return what;
+	}
+	if (check_part(c, err) == 0)
+		return GCK_REFUSAL_NONE;
+	return err->code == EPROTO ? GCK_REFUSAL_LATER : GCK_REFUSAL_FINAL;
+}
+
+static enum gck_refusal attempt(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err)
+{
+	struct gck_signed url;
+	struct lines l;
+	enum gck_refusal what;
+
+	if (gck_sign(&s->of, &c->sign, &url, err) < 0)
+		return GCK_REFUSAL_FINAL;
+	fill(&c->http, c, &url, &l);
+	if (gck_http(&c->http, err) == 0)
+		what = look(c, err);
+	else
+		what = err->code == EACCES || err->code == ENOMEM || err->code == EINVAL ?
+			       GCK_REFUSAL_FINAL :
+			       GCK_REFUSAL_LATER;
+	if (what != GCK_REFUSAL_NONE)
+		gck_http_end(&c->http);
+	c->http.url = c->http.ca = NULL;
+	gck_signed_free(&url);
+	return what;
+}
+
+/* Leave out what the server does not know; false: there is nothing. */
+static bool simplify(struct gck_s3_store *s, struct gck_s3_call *c)
+{
+	if (c->sign.only_new) {
+		c->sign.only_new = false;
+		s->no_condition = true;
+		return true;
+	}
+	if (c->sign.crc32c) {
+		c->sign.crc32c = NULL;
+		s->no_checksum = true;
+		return true;
+	}
+	return false;
+}
+
+/* Twice as long each time, some of it by chance, so that many do not come back together. */
+static void wait_before(unsigned attempt_, time_t asked)
+{
+	unsigned long ms = (unsigned long)gck_s3_pause << (attempt_ < 8 ? attempt_ : 8);
+	unsigned seed = 0;
+
+	if (ms > PAUSE_MAX)
+		ms = PAUSE_MAX;
+	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) < 0)
+		seed = 0;
+	ms = ms / 2 + seed % (ms / 2 + 1);
+	if (asked > PAUSE_ASKED)
+		asked = PAUSE_ASKED;
+	if (ms < (unsigned long)asked * 1000)
+		ms = (unsigned long)asked * 1000;
+	nanosleep(&(struct timespec){ .tv_sec = (time_t)(ms / 1000),
+				      .tv_nsec = (long)(ms % 1000) * 1000000 }, NULL);
+}
+
+int gck_s3_fail_in(struct gck_s3_store *s, const struct gck_sign_request *r, struct gck_error *err)
+{
+	return gck_fail_in(err, "%.200s/%s: %s", s->head.where, r->name, gck_sign_verb_name(r->verb));
+}
+
+int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err)
+{
+	struct gck_error why = { 0 };
+	unsigned refused = 0, n = 0;
+
+	c->sign.only_new = c->sign.only_new && !s->no_condition;
+	if (s->no_checksum)
+		c->sign.crc32c = NULL;
+	for (;;) {
+		enum gck_refusal what = attempt(s, c, &why);
+
+		n++;
+		if (what == GCK_REFUSAL_NONE)
+			return 0;
+		if (what == GCK_REFUSAL_UNKNOWN && simplify(s, c))
+			continue;
+		if (what == GCK_REFUSAL_SIGNED && ++refused < SIGNATURES)
+			continue;
+		if (what != GCK_REFUSAL_LATER || n >= ATTEMPTS)
+			break;
+		wait_before(n - 1, c->http.retry_after);
+	}
+	if (err)
+		*err = why;
+	if (n > 1)
+		gck_fail_in(err, "attempt %u", n);
+	return gck_s3_fail_in(s, &c->sign, err);
+}
+
+void gck_s3_end(struct gck_s3_call *c)
+{
+	gck_http_end(&c->http);
+}

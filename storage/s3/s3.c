@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The `s3:` backend: opening, and one object at a time. What was answered is durable, so there is
+ * nothing to flush; there are no directories, so there is nothing to make. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/internal.h"
+#include "storage/s3/checksum.h"
+#include "storage/s3/presign.h"
+#include "storage/s3/s3.h"
+#include "storage/s3/sign.h"
+
+/* One connection seldom fills a network; more than this are a burden on the server. */
+#define PARALLEL 8
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+int gck_s3_size(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err)
+{
+	struct gck_s3_store *s = (struct gck_s3_store *)b;
+	struct gck_s3_call c = { .sign = { GCK_SIGN_HEAD, name } };
+
+	if (gck_s3_call(s, &c, err) < 0)
+		return -1;
+	gck_s3_end(&c);
+	if (c.http.length < 0) {
+		gck_fail(err, EPROTO, "the answer does not say how long it is");
+		return gck_s3_fail_in(s, &c.sign, err);
+	}
+	*size = (uint64_t)c.http.length;
+	return 0;
+}
+
+static int s3_get(struct gck_backend *b, const char *name, uint64_t offset, void *data, size_t size,
+		  struct gck_error *err)
+{
+	struct gck_s3_call c = { .sign = { GCK_SIGN_GET, name }, .into = data, .offset = offset,
+				 .room = size };
+
+	if (size == 0)
+		return 0;
+	if (gck_s3_call((struct gck_s3_store *)b, &c, err) < 0)
+		return -1;
+	gck_s3_end(&c);
+	return 0;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+/* There already, and as long as it must be. A failure to see is one to fail on later. */
+static bool is_there(struct gck_backend *b, const char *name, size_t size)
+{
+	uint64_t length;
+
+	return gck_s3_size(b, name, &length, NULL) == 0 && length == size;
+}
+
+static int s3_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
+			 bool shared, struct gck_error *err)
+{
+	struct gck_s3_store *s = (struct gck_s3_store *)b;
+	struct gck_s3_call c = { .sign = { GCK_SIGN_PUT, name }, .body = data, .size = size };
+	char *crc32c;
+	int rc;
+
+	if (shared && is_there(b, name, size))
+		return 0;
+	c.sign.crc32c = crc32c = gck_checksum_crc32c(data, size);
+	rc = gck_s3_call(s, &c, err);
+	if (rc == 0)
+		gck_s3_end(&c);
+	free(crc32c);
+	return rc;
+}
+
+/* An object that was there first may be this one: an answer to the first attempt that was lost. */
+static bool is_ours(struct gck_backend *b, const char *name, const void *data, size_t size)
+{
+	char *there = malloc(size + 1);
+	bool same = there && is_there(b, name, size) &&
+		    s3_get(b, name, 0, there, size, NULL) == 0 && !memcmp(there, data, size);
+
+	free(there);
+	return same;
+}
+
+static int put_whole(struct gck_s3_store *s, const char *name, const void *data, size_t size,
+		     struct gck_error *err)
+{
+	uint32_t seq;
+	struct gck_s3_call c = { .sign = { GCK_SIGN_PUT, name }, .body = data, .size = size };
+	struct gck_error why;
+	char *md5 = gck_checksum_md5(data, size);
+	int rc;
+
+	c.sign.md5 = md5;
+	c.sign.only_new = gck_name_is_commit(name, &seq);
+	rc = gck_s3_call(s, &c, &why);
+	if (rc == 0)
+		gck_s3_end(&c);
+	free(md5);
+	if (rc < 0 && why.code == EEXIST && is_ours(&s->head, name, data, size))
+		return 0;
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
+static int s3_put(struct gck_backend *b, const char *name, const char *dir, const void *data,
+		  size_t size, struct gck_error *err)
+{
+	struct gck_s3_store *s = (struct gck_s3_store *)b;
+
+	(void)dir;
+	if (size > GCK_S3_PART)
+		return gck_s3_put_parts(s, name, data, size, err);
+	return put_whole(s, name, data, size, err);
+}
+
+static int s3_flush(struct gck_backend *b, struct gck_error *err)
+{
+	(void)b;
+	(void)err;
+	return 0;
+}
+
+/* ---- removing ------------------------------------------------------------------------------ */
+
+static int s3_remove(struct gck_backend *b, const char *name, struct gck_error *err)
+{
+	struct gck_s3_store *s = (struct gck_s3_store *)b;
+	struct gck_s3_call c = { .sign = { GCK_SIGN_DELETE, name } };
+	struct gck_error why;
+
+	/* A directory is gone with the last thing in it; unfinished uploads are things too. */
+	if (name[strlen(name) - 1] == '/')
+		return gck_s3_abort_below(s, name, err);
+	if (gck_s3_call(s, &c, &why) == 0) {
+		gck_s3_end(&c);
+		return 0;
+	}
+	if (why.code == ENOENT)
+		return 0;
+	if (err)
+		*err = why;
+	return -1;
+}
+
+static int s3_space(struct gck_backend *b, uint64_t *bytes, struct gck_error *err)
+{
+	(void)b;
+	(void)err;
+	*bytes = UINT64_MAX;
+	return 0;
+}
+
+static void s3_remove_empty(struct gck_backend *b)
+{
+	(void)b;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static void s3_close(struct gck_backend *b)
+{
+	struct gck_s3_store *s = (struct gck_s3_store *)b;
+
+	free((char *)s->of.url);
+	free((char *)s->of.cluster);
+	free(s->key);
+	free(s->head.where);
+	free(s);
+}
+
+static const struct gck_backend_ops s3_ops = {
+	.close = s3_close,
+	.put_object = s3_put_object,
+	.flush = s3_flush,
+	.put = s3_put,
+	.size = gck_s3_size,
+	.get = s3_get,
+	.list = gck_s3_list,
+	.remove = s3_remove,
+	.space = s3_space,
+	.remove_empty = s3_remove_empty,
+};
+
+static int found_one(void *arg, const char *name, struct gck_error *err)
+{
+	(void)name;
+	(void)err;
+	*(bool *)arg = true;
+	return 0;
+}
+
+/* A step that has nothing is ENOENT, as in a directory that is not there. */
+static int check_step(struct gck_s3_store *s, struct gck_error *err)
+{
+	bool found = false;
+
+	if (gck_s3_list(&s->head, "", found_one, &found, err) < 0)
+		return -1;
+	return found ? 0 : gck_fail(err, ENOENT, "store %.300s: nothing is there", s->head.where);
+}
+
+static int s3_fill(struct gck_s3_store *s, const char *url, const char *cluster, uint32_t job,
+		   uint32_t step, struct gck_error *err)
+{
+	s->head.ops = &s3_ops;
+	s->head.parallel = PARALLEL;
+	s->of = (struct gck_sign_scope){ strdup(url), strdup(cluster), job, step };
+	if (asprintf(&s->head.where, "%s/%s/%" PRIu32 "/%" PRIu32, url, cluster, job, step) < 0)
+		s->head.where = NULL;
+	if (!s->of.url || !s->of.cluster || !s->head.where)
+		return gck_fail(err, ENOMEM, "no memory to open the store %.200s", url);
+	return gck_s3_key(&s->of, "", &s->key, err);
+}
+
+struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
+				bool create, struct gck_error *err)
+{
+	struct gck_s3_store *s;
+
+	if (!gck_sign_ready()) {
+		gck_fail(err, ENOTSUP, "store %.200s: nobody signs requests here: S3Store and its "
+			 "keys are gpuckptd's, see gpuckpt.conf(5)", url);
+		return NULL;
+	}
+	s = calloc(1, sizeof *s);
+	if (!s) {
+		gck_fail(err, ENOMEM, "no memory to open the store %.200s", url);
+		return NULL;
+	}
+	if (s3_fill(s, url, cluster, job, step, err) == 0 && (create || check_step(s, err) == 0))
+		return &s->head;
+	s3_close(&s->head);
+	return NULL;
+}
