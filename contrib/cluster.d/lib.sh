@@ -76,33 +76,42 @@ lab_status()
 }
 
 # What the host must offer; all of it is in Debian's munge, slurmctld, slurmd, slurm-client,
-# iproute2, procps and util-linux.
+# iproute2, procps and util-linux; for an object store see contrib/prepare.
 lab_check_host()
 {
 	local c
 	[[ $(id -u) -eq 0 ]] || die "must run as root: it makes namespaces"
-	for c in munged slurmctld slurmd srun sinfo ip unshare nsenter setpriv pgrep; do
+	local need=(munged slurmctld slurmd srun sinfo ip unshare nsenter setpriv pgrep)
+	case $1 in
+	'') ;;
+	swift) need+=(swift-proxy-server memcached openssl curl) ;;
+	ceph) need+=(radosgw ceph-mon ceph-osd openssl curl) ;;
+	*) die "--s3=$1: must be swift or ceph" ;;
+	esac
+	for c in "${need[@]}"; do
 		command -v "$c" >/dev/null || die "$c is missing: contrib/demo installs what is needed"
 	done
 }
 
 lab_up()
 {
-	local prefix=${GPUCKPT_PREFIX-} owner=
+	local prefix=${GPUCKPT_PREFIX-} owner='' server=''
 	while [[ $# -gt 0 ]]; do
 		case $1 in
-		--prefix) prefix=$2 ;;
-		--owner) owner=$2 ;;
+		--prefix) prefix=$2 && shift ;;
+		--owner) owner=$2 && shift ;;
+		--s3) server=swift ;;
+		--s3=*) server=${1#*=} ;;
 		*) usage ;;
 		esac
-		shift 2
+		shift
 	done
 	PATH=$PATH:/usr/sbin:/sbin
-	lab_check_host
+	lab_check_host "$server"
 	GPUCKPT_LAB=${GPUCKPT_LAB:-$(mktemp -d "${TMPDIR:-/tmp}/gpuckpt-lab.XXXXXX")}
 	export GPUCKPT_LAB
 	lab_pid >/dev/null && die "a lab runs in $GPUCKPT_LAB already"
-	"$here/layout" "$GPUCKPT_LAB" "${prefix:-/usr/local}"
+	"$here/layout" "$GPUCKPT_LAB" "${prefix:-/usr/local}" "$server"
 	# The owner's death ends the lab; without an owner it lives until "down".
 	setsid unshare --mount --propagation private --uts --ipc --net --pid --fork --kill-child \
 		--mount-proc -- "$here/init" "$GPUCKPT_LAB" \
@@ -139,7 +148,7 @@ lab_record_init()
 lab_wait_ready()
 {
 	local _ states
-	for _ in {1..150}; do
+	for _ in {1..400}; do
 		lab_pid >/dev/null || return 1
 		states=$(lab_enter sinfo -h -o '%T %D' 2>/dev/null) && [[ $states = 'idle 3' ]] && return 0
 		sleep 0.1

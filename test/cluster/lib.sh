@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # For the tests on a real cluster: TAP, the lab, jobs. A test is a bash file that sources this,
 # runs checks and ends with `finish`. It uses the lab in GPUCKPT_LAB, or starts one from
-# GPUCKPT_PREFIX for itself. GPUCKPT_LONG=1 asks for the long form.
+# GPUCKPT_PREFIX for itself, with the options GPUCKPT_LAB_OPTIONS (--s3: with an object store).
+# GPUCKPT_LONG=1 asks for the long form.
 set -uo pipefail
 test_dir=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(readlink -f "$test_dir/../..")
@@ -85,7 +86,8 @@ alice() { "$cluster" exec -u alice "$@"; }
 bob() { "$cluster" exec -u bob "$@"; }
 
 if [[ -z ${GPUCKPT_LAB-} ]]; then
-	lab_made=$("$cluster" up --owner $$) || { echo "Bail out! no cluster"; exit 1; }
+	# shellcheck disable=SC2086 # a list
+	lab_made=$("$cluster" up --owner $$ ${GPUCKPT_LAB_OPTIONS-}) || { echo "Bail out! no cluster"; exit 1; }
 	export "${lab_made?}"
 	trap '"$cluster" down' EXIT
 	trap 'exit 1' INT TERM HUP

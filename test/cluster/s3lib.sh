@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# For the tests with an object store: requests by curl, faults, the log of requests. Sourced after
+# GPUCKPT_LAB_OPTIONS is set, instead of lib.sh.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
+s3=$GPUCKPT_LAB/s3
+[[ -d $s3 ]] || { echo "Bail out! this lab has no object store: cluster up --s3"; exit 1; }
+endpoint=$(<"$s3/endpoint")
+
+presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
+
+# request VERB PATH[?QUERY] [CURL-OPTIONS...]: prints the status (000: none), the body goes to $body
+body=$s3/body
+request()
+{
+	local url
+	url=$(presign "$1" "$2")
+	fetch "$url" -X "$1" "${@:3}"
+}
+
+fetch() { root curl -s --max-time 60 --cacert "$s3/cert.pem" -o "$body" -w '%{http_code}' "${@:2}" "$1"; }
+
+# faults [RULE...]: these, and no others, from now on (contrib/cluster.d/front)
+faults()
+{
+	printf '%s\n' "$@" >"$s3/faults.new"
+	mv "$s3/faults.new" "$s3/faults"
+}
+
+# requests REGEX: the lines of the front's log that match, since forget
+requests() { tail -n +$((forgotten + 1)) "$s3/log" | grep -E "$1"; }
+forgotten=0
+forget() { forgotten=$(wc -l <"$s3/log"); }
+
+# s3_names [PREFIX]: what is in the bucket
+s3_names()
+{
+	request GET "/gpuckpt?list-type=2&prefix=${1-}" >/dev/null
+	grep -o '<Key>[^<]*' "$body" | sed 's/<Key>//'
+}
