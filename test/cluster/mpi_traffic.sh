@@ -41,7 +41,7 @@ build()
 		;;
 	*)
 		command -v mpifort >/dev/null || return
-		for s in plan types messages collectives objects storage traffic; do
+		for s in plan callbacks types messages collectives objects storage traffic; do
 			sources+=("$top/test/mpi/fortran/$s.F90")
 		done
 		mkdir -p "$bin/$1" && cd "$bin/$1" && mpifort -O1 -g -cpp "-D$(fortran_way "$1")" \

@@ -32,7 +32,7 @@ digests() { # NAME COMMAND...: the same plainly, and with checkpoints, of which 
 
 fortran() { # WAY: as in test/mpi/fortran/way.h
 	mkdir "$tmp/$1"
-	(cd "$tmp/$1" && for part in plan types messages collectives objects storage traffic; do
+	(cd "$tmp/$1" && for part in plan callbacks types messages collectives objects storage traffic; do
 		mpifort -c -O1 -cpp "-D$1" -fallow-argument-mismatch -w "$top/test/mpi/fortran/$part.F90"
 	done && mpifort -o traffic ./*.o) >"$tmp/log" 2>&1 || sed 's/^/# /' "$tmp/log"
 }

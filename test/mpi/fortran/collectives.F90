@@ -3,31 +3,13 @@
 #include "way.h"
 
 module collectives
+  use callbacks
   use messages
   implicit none
   integer, parameter, private :: MOST = 16
   HANDLE(Op), private :: first_of
 
 contains
-  ! of all values the first rank's: associative, but not commutative
-#ifdef USEMPIF08
-  subroutine first(invec, inoutvec, length, datatype)
-    use, intrinsic :: iso_c_binding
-    type(c_ptr), value :: invec, inoutvec
-    integer :: length
-    type(MPI_Datatype) :: datatype
-    integer, pointer :: in(:), inout(:)
-    call c_f_pointer(invec, in, [length])
-    call c_f_pointer(inoutvec, inout, [length])
-    call need(datatype == MPI_INTEGER, 'the datatype that an operation is given')
-#else
-  subroutine first(in, inout, length, datatype)
-    integer :: length, datatype, in(length), inout(length)
-    call need(datatype == MPI_INTEGER, 'the datatype that an operation is given')
-#endif
-    inout = in
-  end subroutine
-
   subroutine collectives_begin
     integer :: ierr
     call MPI_Op_create(first, .false., first_of, ierr)

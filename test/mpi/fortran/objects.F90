@@ -6,27 +6,10 @@
 module objects
   use collectives
   implicit none
-  integer, private :: keyval, errors
+  integer, private :: keyval
   HANDLE(Errhandler), private :: handler
 
 contains
-  ! Each copy's attribute is one more than that of which it is a copy.
-  subroutine copied(comm, key, extra, value_in, value_out, flag, ierror)
-    HANDLE(Comm) :: comm
-    integer :: key, ierror
-    integer(kind=MPI_ADDRESS_KIND) :: extra, value_in, value_out
-    logical :: flag
-    value_out = value_in + extra
-    flag = .true.
-    ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine on_error(comm, code)
-    HANDLE(Comm) :: comm
-    integer :: code
-    errors = errors + 1
-  end subroutine
-
   subroutine objects_begin
     integer(kind=MPI_ADDRESS_KIND) :: extra
     integer :: i, ierr

@@ -1,75 +1,8 @@
 ! SPDX-License-Identifier: Apache-2.0
-! ways [ROUNDS]: for the three ways of calling MPI: compiled with MPIFH, USEMPI or USEMPIF08 defined.
-! Each result is checked; the line at the end depends on the number of ranks only. Every twentieth round
-! lets the stand-in's test hook run, if there is one, with a receive and a persistent send pending.
-#ifdef USEMPIF08
-#define USE_MPI use mpi_f08
-#define HANDLE(x) type(MPI_/**/x)
-#define STATUS type(MPI_Status)
-#define SOURCE(s) s%MPI_SOURCE
-#else
-#ifdef USEMPI
-#define USE_MPI use mpi
-#endif
-#define HANDLE(x) integer
-#define STATUS integer, dimension(MPI_STATUS_SIZE)
-#define SOURCE(s) s(MPI_SOURCE)
-#endif
-
-module callbacks
-#ifdef USE_MPI
-  USE_MPI
-  implicit none
-#else
-  implicit none
-  include 'mpif.h'
-#endif
-  integer :: errors = 0
-contains
-  ! of all values the first rank's: associative, but not commutative
-#ifdef USEMPIF08
-  subroutine first(invec, inoutvec, length, datatype)
-    use, intrinsic :: iso_c_binding
-    type(c_ptr), value :: invec, inoutvec
-    integer :: length
-    type(MPI_Datatype) :: datatype
-    integer, pointer :: in(:), inout(:)
-    call c_f_pointer(invec, in, [length])
-    call c_f_pointer(inoutvec, inout, [length])
-    call need(datatype == MPI_INTEGER, 'the datatype that an operation is given')
-#else
-  subroutine first(in, inout, length, datatype)
-    integer :: length, datatype, in(length), inout(length)
-    call need(datatype == MPI_INTEGER, 'the datatype that an operation is given')
-#endif
-    inout = in
-  end subroutine
-
-  subroutine copied(comm, keyval, extra, value_in, value_out, flag, ierror)
-    HANDLE(Comm) :: comm
-    integer :: keyval, ierror
-    integer(kind=MPI_ADDRESS_KIND) :: extra, value_in, value_out
-    logical :: flag
-    value_out = value_in + extra
-    flag = .true.
-    ierror = MPI_SUCCESS
-  end subroutine
-
-  subroutine on_error(comm, code)
-    HANDLE(Comm) :: comm
-    integer :: code
-    errors = errors + 1
-  end subroutine
-
-  subroutine need(condition, what)
-    logical, intent(in) :: condition
-    character(len=*), intent(in) :: what
-    integer :: ierr
-    if (condition) return
-    print '(2a)', 'fortran: wrong: ', what
-    call MPI_Abort(MPI_COMM_WORLD, 3, ierr)
-  end subroutine
-end module
+! For the three ways of calling MPI (way.h): each result is checked; the line at the end depends on the
+! number of ranks only. Every twentieth round lets the stand-in's test hook run, if there is one, with a
+! receive and a persistent send pending.
+#include "way.h"
 
 program ways
   use callbacks
@@ -79,11 +12,10 @@ program ways
     subroutine cycle_now() bind(C, name='cycle_now')
     end subroutine
   end interface
-  integer, parameter :: n = 64
-  integer :: rounds = 40
-  integer :: rank, ranks, ierr, left, right, i, round, length, position, wait_at, key
+  integer, parameter :: n = 64, rounds = 40
+  integer :: ierr, left, right, i, round, length, position, wait_at, key
   integer :: a(n), b(n), total(n), outs(4), nout
-  integer(kind=MPI_ADDRESS_KIND) :: extent, lb, value, extra
+  integer(kind=MPI_ADDRESS_KIND) :: extent, lb, kept, extra
   logical :: flag, periods(1)
   character(len=MPI_MAX_OBJECT_NAME) :: name
   character(len=MPI_MAX_ERROR_STRING) :: text
@@ -95,19 +27,17 @@ program ways
   HANDLE(Op) :: compose
   HANDLE(Info) :: info
   HANDLE(Errhandler) :: handler
-  STATUS :: st
+  STATUSES(st, 1)
   integer :: class, code
-  double precision :: mine, sums
-  integer(kind=8) :: digest
+  double precision :: own, sums
 
   digest = 0
-  call get_command_argument(1, word)
-  if (word /= ' ') read (word, *) rounds
+  seed = 0
   call MPI_Init(ierr)
-  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, me, ierr)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
-  left = mod(rank + ranks - 1, ranks)
-  right = mod(rank + 1, ranks)
+  left = mod(me + ranks - 1, ranks)
+  right = mod(me + 1, ranks)
 
   call MPI_Comm_dup(MPI_COMM_WORLD, comm, ierr)
   call MPI_Comm_set_name(comm, 'a name with blanks   ', ierr)
@@ -118,8 +48,8 @@ program ways
   call MPI_Op_create(first, .false., compose, ierr)
   extra = 5
   call MPI_Comm_create_keyval(copied, MPI_COMM_NULL_DELETE_FN, key, extra, ierr)
-  value = 1234567890123_MPI_ADDRESS_KIND
-  call MPI_Comm_set_attr(comm, key, value, ierr)
+  kept = 1234567890123_MPI_ADDRESS_KIND
+  call MPI_Comm_set_attr(comm, key, kept, ierr)
   call MPI_Comm_create_errhandler(on_error, handler, ierr)
   call MPI_Comm_set_errhandler(comm, handler, ierr)
   call MPI_Info_create(info, ierr)
@@ -127,15 +57,16 @@ program ways
   call MPI_Send_init(a, n, MPI_INTEGER, right, 7, comm, steady, ierr)
 
   do round = 1, rounds
+     step = round
      ! a ring, with a persistent send and a receive from anybody
-     a = [(i * round + rank, i = 1, n)]
+     a = [(i * round + me, i = 1, n)]
      call MPI_Irecv(b, n, MPI_INTEGER, MPI_ANY_SOURCE, 7, comm, req(1), ierr)
      call MPI_Start(steady, ierr)
      if (mod(round, 20) == 0) call cycle_now()
-     call MPI_Wait(req(1), st, ierr)
+     call MPI_Wait(req(1), STATUS_OF(st, 1), ierr)
      call MPI_Wait(steady, MPI_STATUS_IGNORE, ierr)
-     call MPI_Get_count(st, MPI_INTEGER, length, ierr)
-     call need(SOURCE(st) == left .and. length == n, 'status of the ring')
+     call MPI_Get_count(STATUS_OF(st, 1), MPI_INTEGER, length, ierr)
+     call need(SOURCE_OF(st, 1) == left .and. length == n, 'status of the ring')
      call need(all(b == [(i * round + left, i = 1, n)]), 'data of the ring')
      digest = digest * 31 + sum(b)
 
@@ -145,7 +76,7 @@ program ways
      req(2) = MPI_REQUEST_NULL
      call MPI_Isend(a, 1, row, right, 8, grid, req(3), ierr)
      req(4) = MPI_REQUEST_NULL
-     call MPI_Waitany(2, req, wait_at, st, ierr)
+     call MPI_Waitany(2, req, wait_at, STATUS_OF(st, 1), ierr)
      call need(wait_at == 1, 'index of Waitany')
      call MPI_Waitsome(2, req(3:4), nout, outs, MPI_STATUSES_IGNORE, ierr)
      call need(nout == 1 .and. outs(1) == 1, 'index of Waitsome')
@@ -155,7 +86,7 @@ program ways
      total = a
      call MPI_Allreduce(MPI_IN_PLACE, total, n, MPI_INTEGER, MPI_SUM, comm, ierr)
      call need(total(2) == ranks * 2 * round + ranks * (ranks - 1) / 2, 'a sum in place')
-     b = [(rank + i, i = 1, n)]
+     b = [(me + i, i = 1, n)]
      call MPI_Allreduce(b, total, n, MPI_INTEGER, compose, comm, ierr)
      call need(all(total == [(i, i = 1, n)]), 'an operation of our own')
      digest = digest * 31 + total(n)
@@ -165,10 +96,10 @@ program ways
   call MPI_Comm_get_name(comm, name, length, ierr)
   call need(name == 'a name with blanks' .and. length == 18, 'a communicator''s name')
   call MPI_Comm_get_attr(comm, key, extra, flag, ierr)
-  call need(flag .and. extra == value, 'an attribute')
+  call need(flag .and. extra == kept, 'an attribute')
   call MPI_Comm_dup(comm, grid, ierr)
   call MPI_Comm_get_attr(grid, key, extra, flag, ierr)
-  call need(flag .and. extra == value + 5, 'a copied attribute')
+  call need(flag .and. extra == kept + 5, 'a copied attribute')
   call MPI_Comm_free(grid, ierr)
   call MPI_Info_get(info, 'key', 16, word, flag, ierr)
   call need(flag .and. word == 'a value', 'an info value')
@@ -188,14 +119,14 @@ program ways
   call MPI_Pack(a, n / 4, MPI_INTEGER, packed, 256, position, comm, ierr)
   call need(position == n, 'a packed position')
   call MPI_Request_free(steady, ierr)
-  call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, value, flag, ierr)
-  call need(flag .and. value >= 32767, 'MPI_TAG_UB')
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, kept, flag, ierr)
+  call need(flag .and. kept >= 32767, 'MPI_TAG_UB')
   call MPI_Type_free(row, ierr)
   call MPI_Op_free(compose, ierr)
   call MPI_Info_free(info, ierr)
   call MPI_Comm_free(comm, ierr)
-  mine = dble(digest)
-  call MPI_Reduce(mine, sums, 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, MPI_COMM_WORLD, ierr)
-  if (rank == 0) print '(a,i0,a,es24.16)', 'fortran: ', ranks, ' ranks: ', sums
+  own = dble(digest)
+  call MPI_Reduce(own, sums, 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, MPI_COMM_WORLD, ierr)
+  if (me == 0) print '(a,i0,a,es24.16)', 'fortran: ', ranks, ' ranks: ', sums
   call MPI_Finalize(ierr)
 end program
