@@ -4,32 +4,16 @@
 # the ranks spread otherwise; the answers are those of an uninterrupted run. And what is in the way.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
+# shellcheck source=mpi_lib.sh
+. "$test_dir/mpi_lib.sh"
 
 ring=$(CC=mpicc program ring)
 want=$(work_dir)/want
 OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 "$ring" 6000 \
 	2>/dev/null | sort >"$want"
 
-# mpi_job DIR RANKS OPTIONS SRUN-ARGS...: answers in DIR/answers, progress in DIR/out
-mpi_job()
-{
-	local dir=$1 ranks=$2 options=$3
-	shift 3
-	submit "$dir" -N2 -n"$ranks" <<-END
-		#!/bin/bash
-		export OMPI_MCA_mpi_yield_when_idle=1
-		spread=block
-		[[ -z \${SLURM_RESTART_COUNT-} ]] || spread=cyclic
-		srun --distribution=\$spread --gpu-ckpt$options $* >$dir/answers
-	END
-}
-
 # ways JOB: that the ranks' words went in its quiesces
 ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via] | unique | .[]'; }
-
-reached() { [[ $(sed -n 's/^step //p' "$1/out" | tail -n 1) -ge $2 ]]; }
-answers() { sort "$1/answers"; }
 
 # ---- a rank that computes while the others wait for it
 
@@ -80,43 +64,6 @@ job=$(mpi_job "$dir" 4 "=mpi=none" --mpi=pmix "$ring" 2000 2000)
 check "mpi=none: the ranks talk" wait_for 30 reached "$dir" 100
 check_not "and are refused" alice gpuckpt create "$job"
 check "the job ends all the same" wait_job "$job" COMPLETED 60
-
-# ---- another release of Open MPI: the program runs with it, and is refused with the reason
-
-dir=$(work_dir)
-gcc -shared -fPIC -Wl,-soname,libmpi.so.40 -o "$dir/libmpi.so.40" -xc - <<-'END'
-	const char ompi_version_string[] = "5.0.3";
-	int MPI_Init(int *argc, char ***argv) { return !argc && !argv; }
-END
-gcc -o "$dir/later" "-Wl,-rpath,$dir" -xc - -xnone "$dir/libmpi.so.40" <<-'END'
-	#include <stdio.h>
-	#include <unistd.h>
-	int MPI_Init(int *argc, char ***argv);
-	int main(int argc, char **argv) { int rc = MPI_Init(&argc, &argv); sleep(8); return rc; }
-END
-job=$(submit "$dir" -N1 -n1 <<<"#!/bin/bash"$'\n'"srun --gpu-ckpt $dir/later")
-there() { [[ $(alice gpuckpt able "$job" 2>&1) == *"Open MPI 5.0.3"* ]]; }
-check "Open MPI 5: able says why it cannot be checkpointed" wait_for 20 there ||
-	diag "$(alice gpuckpt able "$job" 2>&1)"
-check_not "and it is not" alice gpuckpt create "$job"
-check "but runs as ever" wait_job "$job" COMPLETED 30
-
-# ---- Fortran
-
-if command -v mpifort >/dev/null; then
-	dir=$(work_dir)
-	(cd "$dir" && mpifort -O1 -cpp -DUSEMPIF08 -w -o ways "$top/test/mpi/fortran/ways.F90" \
-		"$top/test/mpi/fortran/cycle.c") || report 1 "mpifort builds the program"
-	OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
-		"$dir/ways" 15000 >"$dir/want" 2>/dev/null
-	job=$(mpi_job "$dir" 4 "" --mpi=pmix "$dir/ways" 15000)
-	check "mpi_f08: under gpuckpt's care" wait_ready "$job"
-	sleep 1
-	check "mpi_f08: create" alice gpuckpt create "$job"
-	check "mpi_f08: requeue" alice gpuckpt requeue "$job"
-	check "mpi_f08: the job ends" wait_job "$job" COMPLETED 120
-	is "$(cat "$dir/answers")" "$(cat "$dir/want")" "mpi_f08: the answer is that of an uninterrupted run"
-fi
 
 # ---- checkpoint, death of a node, restart (last: a node that was gone is slow to be reached again)
 

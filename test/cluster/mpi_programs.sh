@@ -1,27 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs that come to MPI in other ways: Python's mpi4py, which loads it at run time; one of another
-# MPI; one that spawns processes.
+# Programs that come to MPI in other ways: Python's mpi4py, which loads it at run time; those of another
+# MPI, or of a later Open MPI; one that spawns processes.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
-
-answers() { sort "$1/answers"; }
-reached() { [[ $(sed -n 's/^step //p' "$1/out" | tail -n 1) -ge $2 ]]; }
-
-# mpi_job DIR RANKS SRUN-ARGS...: answers in DIR/answers, progress in DIR/out
-mpi_job()
-{
-	local dir=$1 ranks=$2
-	shift 2
-	submit "$dir" -N2 -n"$ranks" <<-END
-		#!/bin/bash
-		export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_osc=pt2pt # windows over TCP
-		spread=block
-		[[ -z \${SLURM_RESTART_COUNT-} ]] || spread=cyclic
-		srun --distribution=\$spread --gpu-ckpt $* >>$dir/answers
-	END
-}
+# shellcheck source=mpi_lib.sh
+. "$test_dir/mpi_lib.sh"
 
 agents_there()
 {
@@ -44,7 +28,7 @@ python_walk()
 	mkdir "$dir/want"
 	want=$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
 		/usr/bin/python3 "$walk" 300 0 "$dir/want" 2>/dev/null)
-	job=$(mpi_job "$dir" 4 "--mpi=pmix --export=ALL,MPI4PY_RC_THREAD_LEVEL=$1" \
+	job=$(mpi_job "$dir" 4 "" "--mpi=pmix --export=ALL,MPI4PY_RC_THREAD_LEVEL=$1" \
 		/usr/bin/python3 "$walk" 300 30 "$dir")
 	check "mpi4py, $1: under gpuckpt's care" wait_ready "$job" || return
 	check "mpi4py, $1: it is on its way" wait_for 20 reached "$dir" 40 || return
@@ -65,23 +49,31 @@ if /usr/bin/python3 -c 'import mpi4py, numpy' 2>/dev/null; then
 	[[ -z ${GPUCKPT_LONG-} ]] || python_walk serialized
 fi
 
-# ---- another MPI: not MPICH itself, but a library of its name
+# ---- not Open MPI 4: libraries of other names or versions, whose program prints which one answered it
 
-# Its program prints the name of the library that answered it.
-other=$GPUCKPT_LAB/work/bin/other
-mkdir -p "$other"
-cc -shared -fPIC -DOTHER -Wl,-soname,libmpich.so.12 -o "$other/libmpich.so.12" "$top/shim/mpi/test/aside.c"
-cc -o "$other/program" "$top/shim/mpi/test/aside.c" "$other/libmpich.so.12" "-Wl,-rpath,$other"
-dir=$(work_dir)
-job=$(mpi_job "$dir" 2 env ASIDE_SECONDS=300 "$other/program")
-check "another MPI: under gpuckpt's care" wait_for 30 agents_there "$job"
-check "another MPI: it is named" wait_for 20 is_named "$job" "libmpich.so.12 is not Open MPI"
-check_not "another MPI: and refused" alice gpuckpt create "$job"
-end_job "$job"
-dir=$(work_dir)
-job=$(mpi_job "$dir" 2 "$other/program")
-check "another MPI: the program runs to its end" wait_job "$job" COMPLETED 30
-is "$(grep -c "^libmpich.so.12" "$dir/answers")" 2 "another MPI: with its own library"
+# aside NAME LIBRARY REASON [FLAG...]
+aside()
+{
+	local name=$1 library=$2 reason=$3 bin=$GPUCKPT_LAB/work/bin/$2 dir job
+	shift 3
+	mkdir -p "$bin"
+	cc -shared -fPIC -DOTHER "$@" "-Wl,-soname,$library" -o "$bin/$library" "$top/shim/mpi/test/aside.c"
+	cc -o "$bin/program" "$top/shim/mpi/test/aside.c" "$bin/$library" "-Wl,-rpath,$bin"
+	dir=$(work_dir)
+	job=$(mpi_job "$dir" 2 "" env ASIDE_SECONDS=300 "$bin/program")
+	check "$name: under gpuckpt's care" wait_for 30 agents_there "$job"
+	check "$name: able says why it cannot be checkpointed" wait_for 20 is_named "$job" "$reason" ||
+		diag "$(alice gpuckpt able "$job" 2>&1)"
+	check_not "$name: and it is not" alice gpuckpt create "$job"
+	end_job "$job"
+	dir=$(work_dir)
+	job=$(mpi_job "$dir" 2 "" "$bin/program")
+	check "$name: the program runs to its end" wait_job "$job" COMPLETED 30
+	is "$(grep -c "^$library" "$dir/answers")" 2 "$name: with its own library"
+}
+
+aside "another MPI" libmpich.so.12 "libmpich.so.12 is not Open MPI"
+aside "a later Open MPI" libmpi.so.40 "Open MPI 5.0.3" -DLATER
 
 # ---- processes of other worlds: Slurm's PMIx starts none
 
@@ -90,7 +82,7 @@ dir=$(work_dir)
 touch "$dir/close" "$dir/end"
 alice srun -N2 -n2 --chdir="$dir" --mpi=pmix "$spawn" 2>/dev/null >"$dir/want"
 rm "$dir/close" "$dir/end"
-job=$(mpi_job "$dir" 2 --mpi=pmix "$spawn")
+job=$(mpi_job "$dir" 2 "" --mpi=pmix "$spawn")
 check "spawn: a port is open, and named" wait_for 30 is_named "$job" "an MPI port"
 check_not "spawn: and refused" alice gpuckpt create "$job"
 touch "$dir/close"

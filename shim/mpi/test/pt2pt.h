@@ -63,6 +63,5 @@ void test_general(void);
 void test_wrong_arguments(void);
 void test_cancel_collective(void);
 void test_matched_freed(void);
-void test_disconnect(void);
 
 #endif

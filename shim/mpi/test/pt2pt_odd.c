@@ -69,22 +69,3 @@ void test_matched_freed(void)
 	MPI_Comm_free(&next);
 	cycle(); /* it counts as received */
 }
-
-/* Persistent requests that are not started do not keep a communicator from being disconnected. */
-void test_disconnect(void)
-{
-	MPI_Request send, recv;
-	int value = 0;
-	MPI_Comm comm;
-
-	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	MPI_Send_init(&value, 1, MPI_INT, (rank + 1) % size, 1, comm, &send);
-	if (rank)
-		MPI_Recv_init(&value, 1, MPI_INT, MPI_ANY_SOURCE, 1, comm, &recv);
-	CHECK(!MPI_Comm_disconnect(&comm) && comm == MPI_COMM_NULL);
-	cycle();
-	CHECK(!MPI_Request_free(&send));
-	cycle();
-	if (rank)
-		CHECK(!MPI_Request_free(&recv));
-}
