@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stored bytes of a chunk: raw, an lz4 block or a zstd frame. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <lz4.h>
 #include <lz4hc.h>
@@ -79,21 +80,38 @@ void *gck_codec_room(struct gck_codec *c)
 	return c->room;
 }
 
-int gck_codec_decode(struct gck_codec *c, uint32_t method, size_t stored, void *data, size_t size,
+static size_t decode_zstd(struct gck_codec *c, const void *in, size_t stored, void *data,
+			  size_t size)
+{
+	size_t n;
+
+	if (!c->zstd_in && !(c->zstd_in = ZSTD_createDCtx()))
+		return 0;
+	n = ZSTD_decompressDCtx(c->zstd_in, data, size, in, stored);
+	return ZSTD_isError(n) ? 0 : n;
+}
+
+int gck_codec_decode(struct gck_codec *c, const struct gck_chunk *chunk, const void *in, void *data,
 		     struct gck_error *err)
 {
 	size_t n = 0;
+	int got;
 
-	if (method == GCK_COMPRESS_LZ4) {
-		int got = LZ4_decompress_safe(c->room, data, (int)stored, (int)size);
-
+	switch (chunk->method) {
+	case GCK_COMPRESS_NONE:
+		n = chunk->stored;
+		if (in != data)
+			memcpy(data, in, n);
+		break;
+	case GCK_COMPRESS_LZ4:
+		got = LZ4_decompress_safe(in, data, (int)chunk->stored, (int)chunk->size);
 		n = got > 0 ? (size_t)got : 0;
-	} else if (method == GCK_COMPRESS_ZSTD) {
-		if (!c->zstd_in && !(c->zstd_in = ZSTD_createDCtx()))
-			return gck_fail(err, ENOMEM, "no memory for zstd");
-		n = ZSTD_decompressDCtx(c->zstd_in, data, size, c->room, stored);
+		break;
+	case GCK_COMPRESS_ZSTD:
+		n = decode_zstd(c, in, chunk->stored, data, chunk->size);
+		break;
 	}
-	if (n != size)
+	if (n != chunk->size)
 		return gck_fail(err, EBADMSG, "damaged: it does not decompress");
 	return 0;
 }

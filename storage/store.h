@@ -15,8 +15,8 @@
  * and DELETE.
  *
  * Everything here blocks and is meant for worker processes, not for an event loop. Functions
- * return -1 or NULL with err filled. A struct is used by one thread; writers have threads of their
- * own, made by gck_writer_open: nobody forks between that and gck_writer_close. */
+ * return -1 or NULL with err filled. A struct is used by one thread; writers and
+ * readers have threads of their own: nobody forks while they are open. */
 #ifndef GCK_STORE_H
 #define GCK_STORE_H
 
@@ -71,8 +71,8 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 void gck_store_close(struct gck_store *s);
 const char *gck_store_path(const struct gck_store *s); /* for messages */
 
-/* What writers that are opened from now on may take: threads that compress at once (1 to begin
- * with), bytes of objects that are on their way (64 MiB; two objects at least are taken). */
+/* What writers and readers that are opened from now on may take: threads that compress at once (1 to
+ * begin with), bytes on their way (64 MiB; a writer takes two objects at least). */
 void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory);
 
 /* Bytes that can be written now (UINT64_MAX where nobody knows). */
@@ -153,10 +153,21 @@ struct gck_reader;
 struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
 				   struct gck_error *err);
 
+/* What will be wanted, in that order, so that threads read it ahead (made by this, as by
+ * gck_writer_open; what the store's share of memory allows). The plan gives the next chunk, or false
+ * after the last; it is asked within this function and those below, so that it need not be a table.
+ * What is not in it, or not in its order, can be had all the same, without being read ahead. NULL:
+ * nothing more will be wanted; threads and memory are given back. */
+typedef bool gck_plan_fn(void *arg, struct gck_chunk *c);
+int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg, struct gck_error *err);
+
 /* Bring a chunk's bytes into data, verified. An error names object, offset and reason. EBADMSG:
  * damaged; ENOENT: the object is gone. */
 int gck_reader_get(struct gck_reader *r, const struct gck_chunk *c, void *data,
 		   struct gck_error *err);
+
+/* The same without a copy: the bytes are the reader's, and valid until the next call. */
+const void *gck_reader_view(struct gck_reader *r, const struct gck_chunk *c, struct gck_error *err);
 void gck_reader_close(struct gck_reader *r);
 
 /* Read all that a commit needs and verify it. bytes: what was read (may be NULL). */

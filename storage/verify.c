@@ -4,22 +4,32 @@
 
 #include "storage/internal.h"
 
+struct all_chunks {
+	const struct gck_chunk *v;
+	size_t n, at;
+};
+
+static bool next_chunk(void *arg, struct gck_chunk *c)
+{
+	struct all_chunks *all = arg;
+
+	if (all->at == all->n)
+		return false;
+	*c = all->v[all->at++];
+	return true;
+}
+
 static int verify_chunks(struct gck_store *s, const json_t *manifest, const struct gck_chunk *v,
 			 size_t n, uint64_t *bytes, struct gck_error *err)
 {
+	struct all_chunks all = { v, n, 0 };
 	struct gck_reader *r = gck_reader_open(s, manifest, err);
-	void *data = malloc(GCK_CHUNK_MAX);
-	int rc = 0;
+	int rc = r ? gck_reader_plan(r, next_chunk, &all, err) : -1;
 
-	if (r && !data)
-		gck_fail(err, ENOMEM, "no memory for a chunk");
-	if (!r || !data)
-		rc = -1;
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		rc = gck_reader_get(r, &v[i], data, err);
+		rc = gck_reader_view(r, &v[i], err) ? 0 : -1;
 		*bytes += v[i].stored;
 	}
-	free(data);
 	gck_reader_close(r);
 	return rc;
 }

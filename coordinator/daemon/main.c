@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -197,6 +198,14 @@ static int make_loop(struct gck_daemon *d, struct gck_error *err)
 	return 0;
 }
 
+/* No core file has the object store's keys in it, and no other process of this user reads them. */
+static void keep_secret(const struct gck_keys *k)
+{
+	if (*k->path && prctl(PR_SET_DUMPABLE, 0))
+		gck_warn("core files of this process may have the keys of S3Store in them: %s",
+			 strerror(errno));
+}
+
 static void announce(const struct gck_daemon *d)
 {
 	gck_info("gpuckptd %s, epoch %u, listens at port %u", PACKAGE_VERSION, d->core.state.epoch,
@@ -247,6 +256,7 @@ int main(int argc, char **argv)
 	    gck_server_listen(d, &err))
 		return fail(&err);
 	allow_connections(&d->conf);
+	keep_secret(&d->keys);
 	announce(d);
 	if (gck_background_done(&err))
 		return fail(&err);

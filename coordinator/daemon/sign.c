@@ -157,6 +157,9 @@ static int sign_for_owner(const struct question *q, struct gck_error *err)
 
 	if (job && !gck_may_see(d, q->peer->uid, job))
 		return no_such_job(q, err);
+	if (job && job->taken && !is_root(d, q->peer->uid))
+		return gck_fail(err, EACCES, "the place of job %u in the store has images of another "
+				"user's job, which had its number; root can remove them", job->id);
 	if (!job && !is_root(d, q->peer->uid))
 		return ask_slurm(q, err);
 	sign_all(q);

@@ -168,6 +168,22 @@ static void test_before(void)
 	ok(refuses(client, "put", "1-ab/" HASH, "only the agents"), "and not write");
 }
 
+static void run_as_other(int (*what)(void), const char *name)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid()) {
+		skip(name, "this is not root");
+		return;
+	}
+	pid = fork();
+	if (pid == 0)
+		_exit(what());
+	waitpid(pid, &status, 0);
+	ok(status == 0, "%s", name);
+}
+
 /* Somebody else asks: what he may have. */
 static int as_other(void)
 {
@@ -181,21 +197,6 @@ static int as_other(void)
 	return 0;
 }
 
-static void test_stranger(const char *when)
-{
-	pid_t pid;
-	int status = -1;
-
-	if (geteuid()) {
-		skip("another user", "this is not root");
-		return;
-	}
-	pid = fork();
-	if (pid == 0)
-		_exit(as_other());
-	waitpid(pid, &status, 0);
-	ok(status == 0, "another user gets no URL of the job, %s", when);
-}
 
 static void test_places(void)
 {
@@ -351,6 +352,31 @@ static void test_refused_store(void)
 	gck_wire_free(w);
 }
 
+/* Slurm gives the number to a job of somebody else. */
+static int as_successor(void)
+{
+	struct gck_wire *w;
+
+	if (setgid(STRANGER) || setuid(STRANGER))
+		return 2;
+	w = lab_agent(0, "new", 0, 0, "[]");
+	if (!w || !lab_hear(w, "welcome", 0))
+		return 2;
+	return gives(w, OURS, "get", "commit-1.json") || !strstr(last_error, "another user's job");
+}
+
+static void test_successor(void)
+{
+	slurm(7, STRANGER);
+	run_as_other(as_successor, "who gets the number of a job gets no URL of what that left");
+	write_keys(ACCESS "\n" SECRET "\n", 0600);
+	for (int i = 0; i < 2; i++) { /* out of what was journaled, and out of a dump */
+		lab_kill();
+		ok(lab_up(), "started anew");
+	}
+	run_as_other(as_successor, "nor when the coordinator was started anew");
+}
+
 static bool in_file(const char *name, const char *text)
 {
 	char path[96], line[8192];
@@ -374,16 +400,17 @@ int main(void)
 	slurm(7, geteuid());
 	test_keys();
 	test_before();
-	test_stranger("by Slurm's word");
+	run_as_other(as_other, "another user gets no URL of the job, by Slurm's word");
 	test_places();
 	test_names();
 	test_idle();
-	test_stranger("by the coordinator's own");
+	run_as_other(as_other, "another user gets no URL of the job, by the coordinator's own");
 	test_checkpoint();
 	test_commit();
 	test_aborted();
 	test_renewed();
 	test_refused_store();
+	test_successor();
 	ok(!leaked && !in_file("log", SECRET) && !in_file("state/journal", SECRET),
 	   "the secret is in no answer, no log, no journal");
 	ok(!in_file("log", "X-Amz-Signature"), "nor is a URL in the log");

@@ -99,8 +99,8 @@ struct gck_gate_thread *gck_gate_thread_new(void)
 	pthread_mutex_lock(&gate.lock);
 	t->next = gate.first;
 	gate.first = t;
-	pthread_mutex_unlock(&gate.lock);
 	gck_gate_admitted(t->thread);
+	pthread_mutex_unlock(&gate.lock);
 	pthread_setspecific(gate.key, t);
 	return gck_gate_self = t;
 }

@@ -34,7 +34,8 @@ extern _Atomic uint32_t gck_gate_closed;
 /* First call of a thread: it is listed until its end. */
 struct gck_gate_thread *gck_gate_thread_new(void) __attribute__((cold));
 /* The library's: a thread is about to be listed (load the real library if it is not; does not
- * return if that must not go on), and is. */
+ * return if that must not go on), and is (the list's lock is held: what is done to it here, and what
+ * gck_gate_each_thread does, come one after the other). */
 void gck_gate_admit(void);
 void gck_gate_admitted(pthread_t thread);
 /* For each listed thread. */

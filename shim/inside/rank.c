@@ -2,7 +2,6 @@
  * What the preload knows of this process. */
 #include "shim/inside/rank.h"
 
-#include <stddef.h>
 #include <unistd.h>
 
 #include "shim/link.h"
@@ -51,4 +50,26 @@ uint32_t gck_inside_restarts(void)
 	const volatile struct gck_shim_state *s = state();
 
 	return s ? s->restarts : 0;
+}
+
+const char *gck_inside_environment(size_t *size)
+{
+	const volatile struct gck_shim_state *s = state();
+
+	*size = s ? s->environment_size : 0;
+	return s ? (const char *)(uintptr_t)s->environment : NULL;
+}
+
+bool gck_inside_has_tid(int32_t tid)
+{
+	const volatile struct gck_shim_state *s = state();
+	uint32_t n = s ? __atomic_load_n(&s->ntids, __ATOMIC_ACQUIRE) : 0;
+
+	if (s && s->vpid == tid && s->rpid != tid)
+		return true;
+	for (uint32_t i = 0; i < n; i++) {
+		if (s->tids[i].vtid == tid && s->tids[i].rtid != tid)
+			return true;
+	}
+	return false;
 }

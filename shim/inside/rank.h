@@ -11,7 +11,7 @@
 
 bool gck_inside_is_rank(void);
 
-/* MPI is used from here on, and its state lies there; NULL: no more. */
+/* MPI is used from here on, and its state lies there. */
 void gck_inside_uses_mpi(const void *state);
 
 /* CUDA is used from here on, and its state lies there. */
@@ -22,6 +22,14 @@ const char *gck_inside_agent(void);
 
 /* This process as the kernel knows it: getpid() answers as it did at the first start. */
 pid_t gck_inside_pid(void);
+
+/* The environment of the task that this process was restored into, as "NAME=VALUE" slots of the size
+ * (common/environ_slots.h); NULL: it was not restored, or is no rank. */
+const char *gck_inside_environment(size_t *size);
+
+/* After a restart the program knows its threads by the numbers that they had before: is this one of
+ * these, while the kernel has another for that thread? */
+bool gck_inside_has_tid(int32_t tid);
 
 /* How often this process was restored. */
 uint32_t gck_inside_restarts(void);

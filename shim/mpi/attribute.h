@@ -48,10 +48,18 @@ void gck_mpi_attributes_drop(struct gck_mpi_attribute *first);
 int gck_mpi_attributes_of_world(void);
 
 /* Some calls of the real library (MPI_Intercomm_create, MPI_Comm_create_group) send messages with the
- * tag that they are given, on a communicator of the program's. They are told apart by tags from
- * gck_mpi_own_tags() on, which the program does not have: its MPI_TAG_UB is half of the real one.
- * gck_mpi_own_tag: the one for a program's tag; one that is wrong stays as it is. Within the gate. */
-int gck_mpi_own_tags(void);
+ * tag that they are given, on a communicator of the program's. They are told apart by tags above the
+ * program's MPI_TAG_UB, which is half of the real one: sends of the program with such a tag fail.
+ * take: asks the real library, right after its MPI_Init; an MPI error. own_tag: the one for a
+ * program's tag; one that is wrong stays as it is. */
+extern int gck_mpi_tag_ub;
+int gck_mpi_tag_ub_take(void);
 int gck_mpi_own_tag(int tag);
+
+/* A send with it is refused: a quiesce would leave its message where it is. */
+static inline bool gck_mpi_tag_is_own(int tag)
+{
+	return tag > gck_mpi_tag_ub;
+}
 
 #endif

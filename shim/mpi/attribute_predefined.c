@@ -11,7 +11,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool read_in;
-static int tag_ub; /* as the program may have seen it */
+static int told_tag_ub; /* as the program may have seen it */
+
+int gck_mpi_tag_ub = INT_MAX / 2;
 
 static int put_integer(void *handle, int number, int value)
 {
@@ -20,29 +22,21 @@ static int put_integer(void *handle, int number, int value)
 	return gck_mpi_attribute_put(handle, number, &v);
 }
 
-/* The upper half is the library's own: see gck_mpi_own_tags. */
-static int real_tag_ub(void)
+/* For each of the program's tags, from 0 on, there is one above them all. */
+int gck_mpi_tag_ub_take(void)
 {
-	int *value, flag;
+	int *value, flag, rc;
 
-	if (gck_mpi_real.Comm_get_attr(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), MPI_TAG_UB, &value,
-				       &flag) || !flag)
-		return -1;
-	return *value;
-}
-
-int gck_mpi_own_tags(void)
-{
-	int ub = real_tag_ub();
-
-	return ub < 0 ? INT_MAX : ub / 2 + 1;
+	rc = gck_mpi_real.Comm_get_attr(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), MPI_TAG_UB, &value, &flag);
+	if (rc || !flag)
+		return rc ? rc : MPI_ERR_INTERN;
+	gck_mpi_tag_ub = (*value - 1) / 2;
+	return MPI_SUCCESS;
 }
 
 int gck_mpi_own_tag(int tag)
 {
-	int first = gck_mpi_own_tags();
-
-	return tag < 0 || tag >= first ? tag : first + tag;
+	return tag < 0 || tag > gck_mpi_tag_ub ? tag : gck_mpi_tag_ub + 1 + tag;
 }
 
 static int take_over(int number)
@@ -56,8 +50,8 @@ static int take_over(int number)
 		return rc;
 	if (number != MPI_TAG_UB)
 		return put_integer(MPI_COMM_WORLD, number, *value);
-	tag_ub = *value / 2;
-	return put_integer(MPI_COMM_WORLD, number, tag_ub);
+	told_tag_ub = gck_mpi_tag_ub;
+	return put_integer(MPI_COMM_WORLD, number, told_tag_ub);
 }
 
 int gck_mpi_attributes_of_world(void)
@@ -96,17 +90,10 @@ int gck_mpi_attributes_of_win(void *win, void *base, MPI_Aint size, int disp_uni
 
 static int rebuild(struct gck_error *err)
 {
-	int ub;
-
-	if (!atomic_load(&read_in))
-		return 0;
-	ub = real_tag_ub();
-	if (ub < 0)
-		return gck_fail(err, EIO, "the MPI library does not tell its MPI_TAG_UB");
-	if (ub / 2 < tag_ub)
+	if (atomic_load(&read_in) && gck_mpi_tag_ub < told_tag_ub)
 		return gck_fail(err, ENOTSUP, "MPI_TAG_UB is %d here and was %d where the program "
 				"asked for it: restart where Open MPI uses the same transport",
-				ub / 2, tag_ub);
+				gck_mpi_tag_ub, told_tag_ub);
 	return 0;
 }
 

@@ -108,6 +108,12 @@ static inline uint64_t gck_mpi_clock_start(struct gck_mpi_clock *c)
 	return atomic_load_explicit(&c->started, memory_order_relaxed);
 }
 
+/* It came to nothing: others would wait for it. */
+static inline void gck_mpi_clock_unstart(struct gck_mpi_clock *c)
+{
+	atomic_fetch_sub_explicit(&c->started, 1, memory_order_relaxed);
+}
+
 /* Non-blocking collective `number` is complete. */
 static inline void gck_mpi_clock_saw(struct gck_mpi_clock *c, uint64_t number)
 {

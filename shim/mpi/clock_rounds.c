@@ -117,6 +117,13 @@ static int note_call(void *arg, uint64_t key)
 	return 0;
 }
 
+/* Of a communicator of this rank alone: it is where it must get to, and finishes what it has started. */
+static void take_own(struct gck_mpi_clock *c)
+{
+	c->target = c->blocking;
+	c->target_started = c->finish = c->started;
+}
+
 /* Where this rank must get to, and whether others must get to where it is. */
 static void take_targets(struct gck_mpi_clocks *s, const struct gck_mpi_sums *m)
 {
@@ -124,6 +131,10 @@ static void take_targets(struct gck_mpi_clocks *s, const struct gck_mpi_sums *m)
 
 	s->ahead = false;
 	for (struct gck_mpi_clock *c = s->first; c; c = c->next) {
+		if (c->ranks == 1) {
+			take_own(c);
+			continue;
+		}
 		e = gck_mpi_sum_of(m, false, c->id);
 		if (!e->reports) /* made by a thread that was inside when the words were put */
 			continue;

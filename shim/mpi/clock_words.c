@@ -39,6 +39,7 @@ static int put_meeting(struct gck_mpi_blob *b, const struct gck_mpi_meeting *m)
 	return 0;
 }
 
+/* Nobody else has to do with one of this rank alone. */
 int gck_mpi_clock_words_put(const struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out,
 			    size_t active, size_t open)
 {
@@ -46,12 +47,12 @@ int gck_mpi_clock_words_put(const struct gck_mpi_clocks *s, struct gck_mpi_blob 
 	int rc;
 
 	for (const struct gck_mpi_clock *c = s->first; c; c = c->next)
-		head[CLOCKS]++;
+		head[CLOCKS] += c->ranks > 1;
 	for (const struct gck_mpi_meeting *m = s->meetings; m; m = m->next)
 		head[MEETINGS]++;
 	rc = put_words(b, head, HEAD_WORDS);
 	for (const struct gck_mpi_clock *c = s->first; !rc && c; c = c->next)
-		rc = put_clock(b, c);
+		rc = c->ranks > 1 ? put_clock(b, c) : 0;
 	for (const struct gck_mpi_meeting *m = s->meetings; !rc && m; m = m->next)
 		rc = put_meeting(b, m);
 	return rc;

@@ -2,7 +2,7 @@
  * What the ranks tell each other of their collective clocks in a round, and what it adds up to.
  *
  *   out, active, open, clocks, meetings       see gck_mpi_clocks_put
- *   of each clock:    id, ranks, blocking, started, seen
+ *   of each clock:    id, ranks, blocking, started, seen (of clocks of one rank nothing is told)
  *   of each meeting:  key, ranks, and these */
 #ifndef GCK_MPI_CLOCK_WORDS_H
 #define GCK_MPI_CLOCK_WORDS_H

@@ -56,6 +56,13 @@ static int starts(struct gck_mpi_request *r)
 	return rc;
 }
 
+static void not_started(struct gck_mpi_request *r)
+{
+	struct gck_mpi_nonblocking *n = r->arg;
+
+	gck_mpi_clock_unstart(n->clock);
+}
+
 static int make_again(struct gck_mpi_request *r, struct gck_error *err)
 {
 	struct gck_mpi_nonblocking *n = r->arg;
@@ -73,6 +80,7 @@ static const struct gck_mpi_request_class class = {
 	.name = "persistent collective",
 	.completed = gck_mpi_nonblocking_completed,
 	.starts = starts,
+	.not_started = not_started,
 	.reissue = make_again,
 	.freed = freed,
 };

@@ -64,7 +64,7 @@ static int leave(struct gck_mpi_comm *c)
 			gck_mpi_request_let_go(r);
 			return 0;
 		}
-		atomic_fetch_sub_explicit(&c->clock.started, 1, memory_order_relaxed);
+		gck_mpi_clock_unstart(&c->clock);
 		r->arg = NULL;
 		gck_mpi_request_free(r);
 	}

@@ -42,9 +42,9 @@ static int save_one(struct gck_mpi_comm *c, MPI_Comm real)
 	return rc;
 }
 
-static const char *dynamic_remedy(const struct gck_mpi_comm *c)
+static const char *dynamic_remedy(bool alive)
 {
-	return c->life == GCK_MPI_COMM_ALIVE
+	return alive
 		       ? "disconnect it (MPI_Comm_disconnect) before the checkpoint"
 		       : "it was freed: free its persistent requests as well before the checkpoint";
 }
@@ -54,7 +54,7 @@ static int save_body(struct gck_mpi_comm *c, struct gck_error *err)
 	if (c->dynamic)
 		return gck_fail(err, ENOTSUP, "a communicator of %d and %d ranks has processes of "
 				"another world (MPI_Comm_spawn, MPI_Comm_connect): %s", c->size,
-				c->remote_size, dynamic_remedy(c));
+				c->remote_size, dynamic_remedy(c->life == GCK_MPI_COMM_ALIVE));
 	if (!unborn(c) && save_one(c, GCK_MPI_REAL_COMM(c->handle)))
 		return gck_fail(err, ENOMEM, "a communicator of %d ranks: its topology cannot be read "
 				"(no memory?)", c->size);
@@ -202,31 +202,44 @@ static int rebuild(struct gck_error *err)
 
 /* ---- able ----------------------------------------------------------------------------------- */
 
-struct told {
-	gck_mpi_obstacle_fn *tell;
-	void *arg;
+#define NAMED 16 /* obstacles that are named: any of them is one too many */
+
+struct dynamic {
+	size_t n;
+	struct {
+		int size, remote_size;
+		bool alive;
+	} v[NAMED];
 };
 
-static bool tell_dynamic(struct gck_mpi_handle *h, void *to)
+static bool note_dynamic(struct gck_mpi_handle *h, void *to)
 {
 	const struct gck_mpi_comm *c = h->body;
-	const struct told *t = to;
-	char what[96];
+	struct dynamic *d = to;
+	bool alive = c && c->life == GCK_MPI_COMM_ALIVE;
 
-	if (!c || !c->dynamic || (c->life != GCK_MPI_COMM_ALIVE && !gck_mpi_comm_in_use(c)))
+	if (!c || !c->dynamic || (!alive && !gck_mpi_comm_in_use(c)))
 		return false;
-	snprintf(what, sizeof what, "a communicator of %d and %d ranks", c->size, c->remote_size);
-	t->tell(t->arg, what, "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
-		dynamic_remedy(c));
-	return false;
+	d->v[d->n].size = c->size;
+	d->v[d->n].remote_size = c->remote_size;
+	d->v[d->n++].alive = alive;
+	return d->n == NAMED;
 }
 
+/* Telling may wait for the agent: not under the list's lock, which the program's threads take. */
 static void able(gck_mpi_obstacle_fn *tell, void *arg)
 {
-	struct told t = { tell, arg };
+	struct dynamic d = { 0 };
+	char what[96];
 
 	gck_mpi_dynamic_able(tell, arg);
-	gck_mpi_first_that(GCK_MPI_COMM, tell_dynamic, &t);
+	gck_mpi_first_that(GCK_MPI_COMM, note_dynamic, &d);
+	for (size_t i = 0; i < d.n; i++) {
+		snprintf(what, sizeof what, "a communicator of %d and %d ranks", d.v[i].size,
+			 d.v[i].remote_size);
+		tell(arg, what, "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
+		     dynamic_remedy(d.v[i].alive));
+	}
 }
 
 const struct gck_mpi_part gck_mpi_comm_part = {

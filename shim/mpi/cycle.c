@@ -227,11 +227,16 @@ static int cycle(struct files *f)
 	return rc;
 }
 
+static int is_ending(void *keeper, struct gck_error *err)
+{
+	return gck_mpi_keeper_stopping(keeper) ? gck_fail(err, ECANCELED, "the program is ending") : 0;
+}
+
 /* Before MPI_Init and after MPI_Finalize nobody else has to do with it. */
 static int cycle_outside(struct gck_mpi_keeper *k)
 {
 	struct gck_error err = {0};
-	int rc = gck_mpi_quiesce_outside(k, gck_mpi_now_ns() + LIMIT_NS, &err);
+	int rc = gck_mpi_quiesce_outside(k, gck_mpi_now_ns() + LIMIT_NS, is_ending, k, &err);
 
 	if (rc > 0)
 		return -1;

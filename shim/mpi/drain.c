@@ -26,6 +26,7 @@ struct pair {
 };
 
 static uint64_t *owed;   /* [nranks] what each had sent to this rank, as judged last */
+static bool all_here;    /* so much was received: counts only grow */
 static struct traffic total;
 static size_t open_here; /* things that must still end in this rank, as of the last step */
 static bool settled;
@@ -54,18 +55,26 @@ static void count_open(struct gck_mpi_request *r, void *n)
 
 /* One that all its ranks have left is counted by none of them, so that what nobody received there
  * is not waited for. */
-static bool add_comm(struct gck_mpi_handle *h, void *unused)
+static bool add_comm(struct gck_mpi_handle *h, void *to)
 {
 	const struct gck_mpi_comm *c = h->body;
+	const struct traffic *t = to;
 
-	(void)unused;
 	if (!c || c->dynamic || c->life == GCK_MPI_COMM_LEFT)
 		return false;
 	for (int i = 0; i < c->npeers; i++) {
-		total.sent[c->peers[i]] += c->sent[i];
-		total.received[c->peers[i]] += c->received[i];
+		if (t->sent)
+			t->sent[c->peers[i]] += c->sent[i];
+		t->received[c->peers[i]] += c->received[i];
 	}
 	return false;
+}
+
+static void add_all(struct traffic t)
+{
+	add_comm((struct gck_mpi_handle *)MPI_COMM_WORLD, &t);
+	add_comm((struct gck_mpi_handle *)MPI_COMM_SELF, &t);
+	gck_mpi_first_that(GCK_MPI_COMM, add_comm, &t);
 }
 
 /* Threads may be inside. -1: no memory. */
@@ -80,9 +89,7 @@ static int add_up(void)
 		total.received = total.sent + n;
 	}
 	memset(total.sent, 0, 2 * n * sizeof(*total.sent));
-	add_comm((struct gck_mpi_handle *)MPI_COMM_WORLD, NULL);
-	add_comm((struct gck_mpi_handle *)MPI_COMM_SELF, NULL);
-	gck_mpi_first_that(GCK_MPI_COMM, add_comm, NULL);
+	add_all(total);
 	return 0;
 }
 
@@ -177,6 +184,7 @@ static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_erro
 	if (!owed && !(owed = calloc(nranks, sizeof(*owed))))
 		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
 	settled = true;
+	all_here = false;
 	for (size_t i = 0; i < nranks; i++) {
 		owed[i] = messages(&all[i], SENT_TO, (unsigned long)gck_mpi_comm_of(MPI_COMM_WORLD)->rank);
 		settled = settled && rank_settled(all, i);
@@ -189,14 +197,19 @@ static bool all_settled(void)
 	return settled;
 }
 
+/* Asked at every turn, also while this rank only waits for others: added up as long as some are on
+ * their way. What was judged, was told: total is there. */
 static bool received_all(void)
 {
-	if (!owed || add_up())
+	bool all = true;
+
+	if (!owed || all_here)
 		return true;
+	memset(total.received, 0, (size_t)gck_mpi_pool.nranks * sizeof(*total.received));
+	add_all((struct traffic){ .received = total.received });
 	for (int i = 0; i < gck_mpi_pool.nranks; i++)
-		if (total.received[i] < owed[i])
-			return false;
-	return true;
+		all = all && total.received[i] >= owed[i];
+	return all_here = all;
 }
 
 static bool done(void)

@@ -229,7 +229,7 @@ static int take_from(MPI_Comm comm, int source, struct gck_error *err)
 			return fail(err, comm, "MPI_Iprobe", rc);
 		if (!flag)
 			return 0;
-		if (status.MPI_TAG >= gck_mpi_own_tags())
+		if (gck_mpi_tag_is_own(status.MPI_TAG))
 			return 1;
 		if (take_one(comm, &status, err))
 			return -1;

@@ -18,6 +18,17 @@ void gck_gate_admit(void)
 	_exit(1);
 }
 
+static void enter_end(void)
+{
+	gck_gate_enter("the end of a thread", 0);
+}
+
+/* A copy that is dead, or about to be, has no thread end in it. */
+void gck_mpi_gate_guard(void)
+{
+	gck_mpi_ns_guard(enter_end, gck_gate_leave);
+}
+
 void gck_gate_admitted(pthread_t thread)
 {
 	gck_mpi_ns_adopt(thread);

@@ -15,7 +15,6 @@
 #define gck_mpi_may_park gck_gate_may_park
 #define gck_mpi_park_if_closed gck_gate_park_if_closed
 
-#define gck_mpi_gate_closed gck_gate_closed
 #define gck_mpi_gate_close gck_gate_close
 #define gck_mpi_gate_open gck_gate_open
 #define gck_mpi_gate_empty gck_gate_empty
@@ -24,6 +23,9 @@
 
 /* For messages: the MPI function that a thread is inside of, "" if none is. */
 void gck_mpi_gate_where(char *buf, size_t n);
+
+/* Before it: threads that end pass through the gate. */
+void gck_mpi_gate_guard(void);
 
 /* After a load: make every listed thread known to the copy's libc. */
 void gck_mpi_threads_adopt(void);

@@ -65,6 +65,8 @@ static int start(int *argc, char ***argv, int required)
 		rc = gck_mpi_real.Comm_rank(gck_mpi_real_of(MPI_COMM_WORLD), &rank);
 	if (!rc)
 		rc = gck_mpi_real.Comm_size(gck_mpi_real_of(MPI_COMM_WORLD), &size);
+	if (!rc)
+		rc = gck_mpi_tag_ub_take();
 	if (!rc && gck_mpi_comm_init(&err)) {
 		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
 		rc = MPI_ERR_NO_MEM;
@@ -134,6 +136,8 @@ int gck_mpi_init_again(struct gck_error *err)
 
 	if (!rc)
 		rc = take_errors();
+	if (!rc)
+		rc = gck_mpi_tag_ub_take();
 	if (rc)
 		return gck_fail(err, EIO,
 				"MPI_Init of %s failed with code %d after a restart; its own messages, "
@@ -152,11 +156,12 @@ int gck_mpi_init_again(struct gck_error *err)
  * entered. The next one in each rank is MPI_Finalize's: some would leave it early, some never. */
 static void end_fences(void)
 {
-	uint64_t mine = gck_mpi_pmix_pending(), any = 0;
+	uint64_t mine = gck_mpi_pmix_leave(), any = 0;
 
 	if (!gck_mpi_real.Allreduce(&mine, &any, 1, gck_mpi_real_of(MPI_UINT64_T),
 				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) && any)
 		gck_mpi_pmix_join(any);
+	gck_mpi_pmix_give_up();
 }
 
 GCK_MPI_FUNCTION(Finalize, (void))

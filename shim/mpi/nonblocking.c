@@ -64,7 +64,7 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
 		*request = (MPI_Request)r;
 		return MPI_SUCCESS;
 	}
-	atomic_fetch_sub_explicit(&n->clock->started, 1, memory_order_relaxed);
+	gck_mpi_clock_unstart(n->clock);
 	if (r)
 		gck_mpi_request_free(r);
 	else

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shim/mpi/attribute.h"
 #include "shim/mpi/complete.h"
 #include "shim/mpi/drained.h"
 #include "shim/mpi/function.h"
@@ -60,8 +61,8 @@ static int send_init(enum gck_mpi_send_mode mode, const void *buf, int count, MP
 	struct gck_mpi_request *r;
 	int rc;
 
-	if (!request)
-		return gck_mpi_error(comm, MPI_ERR_REQUEST, function);
+	if (!request || gck_mpi_tag_is_own(tag))
+		return gck_mpi_error(comm, request ? MPI_ERR_TAG : MPI_ERR_REQUEST, function);
 	gck_mpi_enter_as(function);
 	r = gck_mpi_recv_new((void *)buf, count, type, dest, tag, comm);
 	if (r) {
@@ -106,7 +107,12 @@ static int start_class(struct gck_mpi_request *r)
 {
 	int rc = r->class->starts ? r->class->starts(r) : MPI_SUCCESS;
 
-	return rc ? rc : gck_mpi_real.Start((MPI_Request *)&r->h.real);
+	if (rc)
+		return rc;
+	rc = gck_mpi_real.Start((MPI_Request *)&r->h.real);
+	if (rc && r->class->not_started)
+		r->class->not_started(r);
+	return rc;
 }
 
 static int start(struct gck_mpi_request *r)

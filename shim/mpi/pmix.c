@@ -10,6 +10,7 @@
 #ifdef HAVE_PMIX
 
 #include <pmix.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -33,12 +34,18 @@ static struct {
 	__typeof__(&PMIx_Get) get;
 } real;
 
+/* The MPI thread's calls of libpmix are made under it, so that MPI_Finalize knows that none is under
+ * way, or begins. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static struct {
-	bool bound, given_up, begun;
+	bool bound, given_up;
+	bool begun;       /* PMIx_Init has counted us */
+	bool left;        /* MPI_Finalize has */
 	pmix_proc_t self;
 	uint64_t serial;
 	uint64_t entered; /* the fence that was begun last; 0: none */
-	size_t first;   /* words of the first value of the step; 0: none yet */
+	size_t first;     /* words of the first value of the step; 0: none yet */
 	const struct gck_mpi_blob *mine;
 	void **values;  /* what all[] of the last fence points into */
 	size_t nvalues;
@@ -148,10 +155,19 @@ static bool is_over(uint64_t serial, int ms)
 	return true;
 }
 
-int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
+/* The lock is held. */
+static int check_left(struct gck_error *err)
 {
-	int rc = real.init(&pmix.self, NULL, 0);
+	return pmix.left ? gck_fail(err, ECANCELED, "the program is in MPI_Finalize") : 0;
+}
 
+static int begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
+{
+	int rc;
+
+	if (check_left(err))
+		return -1;
+	rc = real.init(&pmix.self, NULL, 0);
 	if (rc != PMIX_SUCCESS)
 		return fail("PMIx_Init", rc, err);
 	pmix.begun = true;
@@ -161,6 +177,16 @@ int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct 
 		return -1;
 	rc = enter_fence(serial);
 	return rc == PMIX_SUCCESS ? 0 : fail("PMIx_Fence", rc, err);
+}
+
+int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&lock);
+	rc = begin(serial, mine, err);
+	pthread_mutex_unlock(&lock);
+	return rc;
 }
 
 /* ---- what the others put -------------------------------------------------------------------- */
@@ -227,32 +253,58 @@ static int get_all(size_t nranks, struct gck_mpi_words *all, struct gck_error *e
 	return 0;
 }
 
-int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
+/* PMIx_Init counts, and the real MPI_Finalize expects to be the last. The lock is held. */
+static void let_go(void)
 {
-	if (!is_over(pmix.serial, ms))
-		return 0;
-	if (status != PMIX_SUCCESS)
-		return fail("PMIx_Fence", status, err);
-	if (get_all(nranks, all, err))
-		return -1;
-	pmix.begun = false;
-	real.finalize(NULL, 0);
-	return 1;
-}
-
-/* PMIx_Init counts, and the real MPI_Finalize expects to be the last. */
-void gck_mpi_pmix_give_up(void)
-{
-	pmix.given_up = true;
-	pmix.serial = 0;
 	if (pmix.begun)
 		real.finalize(NULL, 0);
 	pmix.begun = false;
 }
 
-uint64_t gck_mpi_pmix_pending(void)
+/* A fence that MPI_Finalize joined is over without the words of those that did: they are not asked
+ * for, since the server would wait for them. The lock is held. */
+static int end(size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
 {
-	return ended == pmix.entered ? 0 : pmix.entered;
+	if (check_left(err))
+		return -1;
+	if (status != PMIX_SUCCESS)
+		return fail("PMIx_Fence", status, err);
+	if (get_all(nranks, all, err))
+		return -1;
+	let_go();
+	return 1;
+}
+
+int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
+{
+	int rc;
+
+	if (!is_over(pmix.serial, ms))
+		return 0;
+	pthread_mutex_lock(&lock);
+	rc = end(nranks, all, err);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+void gck_mpi_pmix_give_up(void)
+{
+	pthread_mutex_lock(&lock);
+	pmix.given_up = true;
+	pmix.serial = 0;
+	let_go();
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t gck_mpi_pmix_leave(void)
+{
+	uint64_t pending;
+
+	pthread_mutex_lock(&lock);
+	pmix.left = true;
+	pending = ended == pmix.entered ? 0 : pmix.entered;
+	pthread_mutex_unlock(&lock);
+	return pending;
 }
 
 void gck_mpi_pmix_join(uint64_t serial)
@@ -265,7 +317,7 @@ void gck_mpi_pmix_join(uint64_t serial)
 
 void gck_mpi_pmix_restart(void)
 {
-	pmix.bound = pmix.given_up = pmix.begun = false;
+	pmix.bound = pmix.given_up = pmix.begun = pmix.left = false;
 	pmix.serial = pmix.entered = pmix.first = 0;
 	ended = 0;
 }
@@ -300,7 +352,7 @@ void gck_mpi_pmix_give_up(void)
 {
 }
 
-uint64_t gck_mpi_pmix_pending(void)
+uint64_t gck_mpi_pmix_leave(void)
 {
 	return 0;
 }

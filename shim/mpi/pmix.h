@@ -23,16 +23,17 @@ bool gck_mpi_pmix_usable(void);
 int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err);
 
 /* 1: the fence is over; all[0..nranks) are filled, and live until the next begin. 0: not yet, after
- * ms. A fence that was begun and whose end nobody waits for cannot be taken back: call gave_up. */
+ * ms. A fence that was begun and whose end nobody waits for cannot be taken back: call give_up. */
 int gck_mpi_pmix_end(int ms, size_t nranks, struct gck_mpi_words *all, struct gck_error *err);
 
-/* PMIx is not used again before the next restart. */
+/* PMIx is not used again before the next restart. In any thread, and as often as one likes. */
 void gck_mpi_pmix_give_up(void);
 
-/* For MPI_Finalize, whose own fence the server would take for one that a quiesce left half done.
- * The fence that this rank has entered and that is not over, or 0; and all ranks' part in the one
- * that any of them has entered, so that it ends. */
-uint64_t gck_mpi_pmix_pending(void);
+/* For MPI_Finalize, in its thread, whose own fence the server would take for one that a quiesce left
+ * half done. leave: from here on begin and end fail with ECANCELED; the fence that this rank has
+ * entered and that is not over, or 0. join: all ranks' part in the one that any of them has entered,
+ * so that it ends. give_up comes last: then nobody calls libpmix, which is about to be unloaded. */
+uint64_t gck_mpi_pmix_leave(void);
 void gck_mpi_pmix_join(uint64_t serial);
 
 /* After a restart: there is a new server, and a fresh libpmix. */

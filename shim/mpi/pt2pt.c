@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "shim/mpi/attribute.h"
 #include "shim/mpi/complete.h"
 #include "shim/mpi/datatype.h"
 #include "shim/mpi/drained.h"
@@ -65,9 +66,12 @@ static inline int start(enum gck_mpi_send_mode mode, MESSAGE, MPI_Request *real)
 /* A send begins. Counted first: once it has begun, the message may be anywhere. */
 static inline int send_new(enum gck_mpi_send_mode mode, MESSAGE, struct gck_mpi_request **made)
 {
-	struct gck_mpi_request *r = gck_mpi_request_new(GCK_MPI_REQUEST_SEND);
+	struct gck_mpi_request *r;
 	int rc;
 
+	if (__builtin_expect(gck_mpi_tag_is_own(tag), 0))
+		return MPI_ERR_TAG;
+	r = gck_mpi_request_new(GCK_MPI_REQUEST_SEND);
 	if (__builtin_expect(!r, 0))
 		return MPI_ERR_NO_MEM;
 	r->comm = comm;
@@ -116,6 +120,8 @@ static inline int send_blocking(enum gck_mpi_send_mode mode, MESSAGE)
 	if (mode == GCK_MPI_SEND_SYNCHRONOUS ||
 	    (mode != GCK_MPI_SEND_BUFFERED && !is_small(count, type)))
 		return send_and_wait(mode, buf, count, type, dest, tag, comm);
+	if (__builtin_expect(gck_mpi_tag_is_own(tag), 0))
+		return MPI_ERR_TAG;
 	t = GCK_MPI_REAL_TYPE(type);
 	c = GCK_MPI_REAL_COMM(comm);
 	gck_mpi_count_sent(comm, dest, 1);
@@ -128,11 +134,6 @@ static inline int send_blocking(enum gck_mpi_send_mode mode, MESSAGE)
 	if (__builtin_expect(rc, 0))
 		gck_mpi_count_sent(comm, dest, -1);
 	return rc;
-}
-
-int gck_mpi_send(enum gck_mpi_send_mode mode, MESSAGE)
-{
-	return send_blocking(mode, buf, count, type, dest, tag, comm);
 }
 
 #define SEND(name, mode)                                                                           \
@@ -217,8 +218,10 @@ static int check_send(MESSAGE)
 {
 	bool there = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), dest) >= 0;
 
-	if (there && count >= 0 && tag >= 0 && gck_mpi_is(type, GCK_MPI_DATATYPE))
+	if (there && count >= 0 && tag >= 0 && !gck_mpi_tag_is_own(tag) && gck_mpi_is(type, GCK_MPI_DATATYPE))
 		return MPI_SUCCESS;
+	if (gck_mpi_tag_is_own(tag))
+		return MPI_ERR_TAG;
 	if (gck_mpi_comm_of(comm)->dynamic)
 		return MPI_SUCCESS;
 	return gck_mpi_real.Send(buf, count, GCK_MPI_REAL_TYPE(type), there ? MPI_PROC_NULL : dest, tag,

@@ -36,10 +36,6 @@ int gck_mpi_recv_post_real(struct gck_mpi_request *r);
 /* The request outlives its call, and the program may free the type meanwhile. */
 void gck_mpi_request_hold(struct gck_mpi_request *r);
 
-/* A whole blocking send. */
-int gck_mpi_send(enum gck_mpi_send_mode mode, const void *buf, int count, MPI_Datatype type,
-		 int dest, int tag, MPI_Comm comm);
-
 /* A real persistent request for ours, inactive. */
 int gck_mpi_persistent_make(struct gck_mpi_request *r);
 

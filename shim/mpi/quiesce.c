@@ -20,7 +20,7 @@
 #define PAUSE_NS 50000
 #define GRACE_PART 4        /* of the time that there is: the rank that is to blame speaks first, */
 #define GRACE_NS 1000000000 /* in so much at most */
-#define LOOK_MS 100         /* between looks whether the program is ending */
+#define LOOK_MS 20          /* between looks whether it is called off */
 
 /* What the words of a rank begin with. */
 enum {
@@ -315,12 +315,14 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 	return rc;
 }
 
-int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns, struct gck_error *err)
+int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns,
+			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
+			    struct gck_error *err)
 {
 	gck_mpi_gate_close();
 	while (!gck_mpi_gate_wait_empty(LOOK_MS)) {
-		if (gck_mpi_keeper_stopping(k))
-			return gck_fail(err, ECANCELED, "the program is ending");
+		if (called_off(arg, err))
+			return -1;
 		if (gck_mpi_now_ns() > until_ns)
 			return stays_inside((size_t)k->rank, err);
 	}

@@ -18,9 +18,12 @@
 int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_error *err);
 
 /* The same for a rank that is before MPI_Init or past MPI_Finalize: nobody else is asked. Closes the
- * gate, waits for it to be empty and saves what there is outside of MPI. 1: the program has come to
- * MPI_Init meanwhile; nothing is done, and the gate is open. */
-int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns, struct gck_error *err);
+ * gate, waits for it to be empty and saves what there is outside of MPI; called_off is asked now and
+ * then meanwhile, and says why (-1) if it is. 1: the program has come to MPI_Init meanwhile; nothing
+ * is done, and the gate is open. */
+int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns,
+			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
+			    struct gck_error *err);
 
 /* In a process whose real library is dead (restored without it): bury that and load a fresh one. In
  * a rank that is inside MPI, initialise it in the new step, of which the program's environment

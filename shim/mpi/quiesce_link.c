@@ -12,7 +12,7 @@
 #include "shim/mpi/quiesce.h"
 #include "shim/mpi/thread.h"
 
-#define RESUME_LOOK_MS 20 /* between looks whether this is a restored process */
+#define LOOK_MS 20        /* between looks at what has come about, and at the link */
 #define HOLD_MS 1000
 #define SERIAL_SHIFT 24   /* rounds of one quiesce */
 
@@ -148,32 +148,44 @@ static int quiesce_inside(struct asked *a, int64_t until_ns, struct gck_error *e
 	return rc;
 }
 
-static int quiesce_as_is(struct asked *a, const struct gck_link_mpi_quiesce *q, struct gck_error *err)
+/* Without other ranks nothing is said to the agent, but heard. */
+static int called_off(void *asked, struct gck_error *err)
 {
-	int64_t until_ns = gck_mpi_now_ns() + q->limit_ms * 1000000ll;
-	int rc;
+	struct gck_inside_message m = {.data = NULL};
+	int rc = listen(asked, &m, 0, err);
 
-	do {
-		switch (gck_mpi_keeper_stage(a->k, (int)q->limit_ms)) {
-		case GCK_MPI_INSIDE:
-			rc = quiesce_inside(a, until_ns, err);
-			break;
-		case GCK_MPI_OUTSIDE:
-			rc = gck_mpi_quiesce_outside(a->k, until_ns, err);
-			break;
-		default:
-			rc = gck_fail(err, ETIMEDOUT, "it is inside MPI_Init, which does not end: "
-				      "all ranks must have come through it");
-		}
-	} while (rc > 0);
-	return rc;
+	gck_inside_link_drop(&m);
+	return rc < 0 ? -1 : 0;
+}
+
+/* As the program is with MPI at the moment. 1: to be looked at again. */
+static int quiesce_as_is(struct asked *a, int64_t until_ns, struct gck_error *err)
+{
+	switch (gck_mpi_keeper_stage(a->k, LOOK_MS)) {
+	case GCK_MPI_INSIDE:
+		return quiesce_inside(a, until_ns, err);
+	case GCK_MPI_OUTSIDE:
+		return gck_mpi_quiesce_outside(a->k, until_ns, called_off, a, err);
+	default:
+		break;
+	}
+	if (called_off(a, err))
+		return -1;
+	if (gck_mpi_now_ns() < until_ns)
+		return 1;
+	return gck_fail(err, ETIMEDOUT, "it is inside MPI_Init, which does not end: all ranks must have "
+			"come through it");
 }
 
 /* The copy's own threads keep still while the image is taken. */
 static int quiesce(struct asked *a, const struct gck_link_mpi_quiesce *q, struct gck_error *err)
 {
-	int rc = quiesce_as_is(a, q, err);
+	int64_t until_ns = gck_mpi_now_ns() + q->limit_ms * 1000000ll;
+	int rc;
 
+	do
+		rc = quiesce_as_is(a, until_ns, err);
+	while (rc > 0);
 	if (rc == 0)
 		rc = gck_mpi_ns_hold(HOLD_MS, err);
 	if (rc == 0)
@@ -198,7 +210,7 @@ static bool wait_resume(struct asked *a)
 	while (rc == 0) {
 		struct gck_inside_message m = {.data = NULL};
 
-		rc = listen(a, &m, RESUME_LOOK_MS, NULL);
+		rc = listen(a, &m, LOOK_MS, NULL);
 		if (gck_mpi_keeper_restored(a->k)) {
 			gck_inside_link_drop(&m);
 			return true;

@@ -39,16 +39,6 @@ struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class
 	return r;
 }
 
-struct gck_mpi_request *gck_mpi_request_wrap(void *real)
-{
-	static const struct gck_mpi_request_class todo = { .name = "request" };
-	struct gck_mpi_request *r = gck_mpi_request_start(&todo, NULL, NULL);
-
-	if (r)
-		r->h.real = real;
-	return r;
-}
-
 /* An orphan is complete: nobody will ask for it. */
 static void bury(struct gck_mpi_request *r)
 {

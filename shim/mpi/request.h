@@ -48,6 +48,8 @@ struct gck_mpi_request_class {
 	void (*completed)(struct gck_mpi_request *r);
 	/* Of a persistent one: MPI_Start is called; the real request is started next. An MPI error. */
 	int (*starts)(struct gck_mpi_request *r);
+	/* That failed: it was not started after all. */
+	void (*not_started)(struct gck_mpi_request *r);
 	/* After a restart: set h.real. Of those still active, in the order in which they started; of
 	 * persistent ones in any state, inactive: those that were active are then started. */
 	int (*reissue)(struct gck_mpi_request *r, struct gck_error *err);
@@ -102,8 +104,5 @@ size_t gck_mpi_requests_on(MPI_Comm comm);
 
 /* Calls fn for all that are not free, in no order; fn may free the one that it is given. */
 void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg);
-
-/* For a real request that a generated wrapper was given: ours, without a class. */
-struct gck_mpi_request *gck_mpi_request_wrap(void *real);
 
 #endif

@@ -125,7 +125,7 @@ static int judge(const struct file *f, struct gck_error *err)
 	return 0;
 }
 
-int gck_mpi_suits_file(const char *path, struct gck_error *err)
+static int judge_file(const char *path, struct gck_error *err)
 {
 	struct file f = {.path = path, .bytes = MAP_FAILED};
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
@@ -184,5 +184,5 @@ int gck_mpi_suits(struct gck_error *err)
 		return -1;
 	if (!strchr(path, '/') && !find_default(path, sizeof path))
 		return 0;
-	return gck_mpi_suits_file(path, err);
+	return judge_file(path, err);
 }

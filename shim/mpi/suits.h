@@ -10,7 +10,4 @@
  * is not known which file that is (the loader's cache has it). */
 int gck_mpi_suits(struct gck_error *err);
 
-/* Of this file. */
-int gck_mpi_suits_file(const char *path, struct gck_error *err);
-
 #endif

@@ -134,8 +134,7 @@ static void *run(void *arg)
 	struct gck_mpi_keeper *k = arg;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-mpi");
-	gck_mpi_thread = gck_mpi_thread_new();
-	gck_mpi_thread->passes = true;
+	gck_mpi_thread_new()->passes = true;
 	gck_mpi_state.tid = (int32_t)gettid();
 	if (gck_mpi_cycle_wanted())
 		gck_mpi_cycle_serve(k);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "shim/mpi/real.h"
-#include "shim/mpi/request.h"
 #include "shim/mpi/wrap.h"
 
 /* Our null handles, by kind. */
@@ -48,8 +47,6 @@ void *gck_mpi_wrap(enum gck_mpi_kind kind, void *real)
 	/* a made type that comes again is one of MPI_Type_create_f90_*'s */
 	if (h && (h->flags & GCK_MPI_PREDEFINED || kind == GCK_MPI_DATATYPE))
 		return h;
-	if (kind == GCK_MPI_REQUEST)
-		return gck_mpi_request_wrap(real);
 	return gck_mpi_handle_new(kind, sizeof(struct gck_mpi_handle), real);
 }
 

@@ -22,36 +22,60 @@ size_t gck_restore_run_length(uint64_t mask, unsigned from, unsigned *start)
 	return (after ? (unsigned)__builtin_ctzll(after) : GCK_WINDOW_PAGES) - *start;
 }
 
-/* Fetch a window's pages into the buffer, verified. */
-static int fetch(struct gck_restore *r, const struct gck_window *w, struct gck_error *err)
+static bool next_chunk(void *arg, struct gck_chunk *c)
 {
-	uint32_t size = (uint32_t)__builtin_popcountll(w->mask) * GCK_PAGE;
+	struct gck_restore *r = arg;
 
-	if (w->chunk.size != size)
-		return gck_fail(err, EBADMSG,
-				"the image's pages at %#llx and their chunk differ in "
-				"size (%u, %u): the manifest is damaged",
-				(unsigned long long)w->address, size, w->chunk.size);
-	if (gck_reader_get(r->reader, &w->chunk, r->buffer, err))
-		return -1;
-	r->done += size;
-	if (r->progress && r->progress(r->progress_arg, r->done, r->all))
-		return gck_fail(err, ECANCELED, "the restart was cancelled");
-	return 0;
+	if (r->next_wanted == r->wanted->n)
+		return false;
+	*c = r->wanted->v[r->next_wanted++].chunk;
+	return true;
 }
 
-/* Write the pages of mask that lie in the buffer (which holds those of `held`) to the process. */
-static int put_pages(struct gck_restore *r, uint64_t base, uint64_t held, uint64_t mask,
-		     struct gck_error *err)
+/* Have these windows read ahead; NULL: no more. */
+static int want(struct gck_restore *r, const struct gck_windows *w, struct gck_error *err)
+{
+	r->wanted = w;
+	r->next_wanted = 0;
+	return gck_reader_plan(r->reader, w && w->n > 1 ? next_chunk : NULL, r, err);
+}
+
+/* A window's pages, verified; valid until the next. */
+static const unsigned char *fetch(struct gck_restore *r, const struct gck_window *w,
+				  struct gck_error *err)
+{
+	uint32_t size = (uint32_t)__builtin_popcountll(w->mask) * GCK_PAGE;
+	const unsigned char *data;
+
+	if (w->chunk.size != size) {
+		gck_fail(err, EBADMSG,
+			 "the image's pages at %#llx and their chunk differ in "
+			 "size (%u, %u): the manifest is damaged",
+			 (unsigned long long)w->address, size, w->chunk.size);
+		return NULL;
+	}
+	data = gck_reader_view(r->reader, &w->chunk, err);
+	if (!data)
+		return NULL;
+	r->done += size;
+	if (!r->progress || !r->progress(r->progress_arg, r->done, r->all))
+		return data;
+	gck_fail(err, ECANCELED, "the restart was cancelled");
+	return NULL;
+}
+
+/* Write the pages of mask to the process; data has the window's, one after the other. */
+static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_window *w, uint64_t mask,
+		     const unsigned char *data, struct gck_error *err)
 {
 	struct iovec here[GCK_WINDOW_PAGES], there[GCK_WINDOW_PAGES];
 	size_t n = 0, size = 0, length;
 	unsigned start = 0;
 
 	for (unsigned i = 0; (length = gck_restore_run_length(mask, i, &start)); n++) {
-		uint64_t below = start ? held & (~0ull >> (GCK_WINDOW_PAGES - start)) : 0;
+		uint64_t below = start ? w->mask & (~0ull >> (GCK_WINDOW_PAGES - start)) : 0;
 
-		here[n].iov_base = r->buffer + (size_t)__builtin_popcountll(below) * GCK_PAGE;
+		here[n].iov_base = (char *)(uintptr_t)data + (size_t)__builtin_popcountll(below) * GCK_PAGE;
 		there[n].iov_base = (void *)(uintptr_t)(base + (uint64_t)start * GCK_PAGE);
 		here[n].iov_len = there[n].iov_len = length * GCK_PAGE;
 		size += length * GCK_PAGE;
@@ -79,18 +103,30 @@ static uint64_t bits_within(uint64_t base, uint64_t start, uint64_t end)
 	return mask;
 }
 
+/* Bring the pages of mask, of those that a window has, to where base is in the process. */
+static int fill_window(struct gck_restore *r, const struct gck_window *w, uint64_t base,
+		       uint64_t mask, struct gck_error *err)
+{
+	const unsigned char *data = mask ? fetch(r, w, err) : NULL;
+
+	if (!mask)
+		return 0;
+	return data ? put_pages(r, base, w, mask, data, err) : -1;
+}
+
 /* The content of a file for a mapping that cannot be of the file. */
 static int fill_map(struct gck_restore *r, const struct gck_map *m, struct gck_error *err)
 {
 	const struct gck_windows *w = &r->img->contents[m->content].windows;
 	uint64_t end = m->offset + (m->end - m->start);
 
+	if (want(r, w, err))
+		return -1;
 	for (size_t i = 0; i < w->n; i++) {
 		uint64_t base = w->v[i].address;
 		uint64_t mask = w->v[i].mask & bits_within(base, m->offset, end);
 
-		if (mask && (fetch(r, &w->v[i], err) ||
-			     put_pages(r, m->start + (base - m->offset), w->v[i].mask, mask, err)))
+		if (fill_window(r, &w->v[i], m->start + (base - m->offset), mask, err))
 			return gck_fail_in(err, "%s", m->name);
 	}
 	return 0;
@@ -120,14 +156,12 @@ int gck_restore_fill(struct gck_restore *r, struct gck_error *err)
 	for (size_t i = 0; i < r->img->nmaps; i++)
 		if (needs_content(r, &r->img->maps[i]) && fill_map(r, &r->img->maps[i], err))
 			return -1;
-	for (size_t i = 0; i < w->n; i++) {
-		uint64_t mask = wanted(r, &w->v[i]);
-
-		if (mask && (fetch(r, &w->v[i], err) ||
-			     put_pages(r, w->v[i].address, w->v[i].mask, mask, err)))
+	if (want(r, w, err))
+		return -1;
+	for (size_t i = 0; i < w->n; i++)
+		if (fill_window(r, &w->v[i], w->v[i].address, wanted(r, &w->v[i]), err))
 			return -1;
-	}
-	return 0;
+	return want(r, NULL, err);
 }
 
 static int put_all(int fd, const unsigned char *data, size_t size, uint64_t offset)
@@ -147,9 +181,8 @@ static int put_all(int fd, const unsigned char *data, size_t size, uint64_t offs
 }
 
 /* One window's pages into a file of this size (the last page is padded in the chunk). */
-static int put_window(struct gck_restore *r, const struct gck_window *w, uint64_t size, int fd)
+static int put_window(const unsigned char *data, const struct gck_window *w, uint64_t size, int fd)
 {
-	const unsigned char *data = r->buffer;
 	unsigned start = 0;
 	size_t length;
 
@@ -171,14 +204,18 @@ int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, ui
 	if (ftruncate(fd, (off_t)size))
 		return gck_fail(err, errno, "%s: making it %llu bytes long: %s", what,
 				(unsigned long long)size, strerror(errno));
+	if (want(r, w, err))
+		return -1;
 	for (size_t i = 0; i < w->n; i++) {
-		if (fetch(r, &w->v[i], err))
+		const unsigned char *data = fetch(r, &w->v[i], err);
+
+		if (!data)
 			return gck_fail_in(err, "%s", what);
-		if (put_window(r, &w->v[i], size, fd))
+		if (put_window(data, &w->v[i], size, fd))
 			return gck_fail(err, errno, "%s: writing its content: %s", what,
 					strerror(errno));
 	}
-	return 0;
+	return want(r, NULL, err);
 }
 
 static uint64_t total(const struct gck_windows *w)

@@ -9,7 +9,7 @@
 
 #include "common/environ_slots.h"
 #include "common/launcher.h"
-#include "shim/link.h"
+#include "shim/inside/rank.h"
 #include "shim/mpi/namespace/inside.h"
 
 /* Registration caches hear of memory that the program gives back by writing jumps into libc's
@@ -71,12 +71,12 @@ static bool is_identity(const char *text)
 /* After a restart: the new task's. */
 static int take_launchers(struct gck_error *err)
 {
-	const struct gck_shim_state *s = gck_preload_state ? gck_preload_state() : NULL;
-	const char *given = s ? (const char *)(uintptr_t)s->environment : NULL, *entry;
+	size_t size, at = 0;
+	const char *given = gck_inside_environment(&size), *entry;
 
 	if (!launched || !given)
 		return 0;
-	for (size_t at = 0; (entry = gck_slots_next(given, s->environment_size, &at, NULL));) {
+	while ((entry = gck_slots_next(given, size, &at, NULL))) {
 		if (gck_launcher_sets(entry) && set_text(entry, err) < 0)
 			return -1;
 	}

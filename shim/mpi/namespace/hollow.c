@@ -11,6 +11,7 @@
 #include "shim/mpi/namespace/inside.h"
 
 #define PAGE 4096ul
+#define MAX_HEADERS 32
 
 static bool is_called(const struct link_map *map)
 {
@@ -20,18 +21,33 @@ static bool is_called(const struct link_map *map)
 	       !strcmp(file, GCK_MPI_ROOT_FILE);
 }
 
-/* The segments that are not written to; none where the headers are not mapped. A writable one holds
- * the dynamic section, which the loader reads. */
+/* The object's program headers: at its load bias, if it was linked to address 0, as they all are. What
+ * lies there otherwise may be nothing, or another's: so it is not read before it is tried, and must
+ * name the dynamic section that the loader knows. (dladdr would tell, but waits for the loader's lock,
+ * and who has that may wait for the gate.) 0: not found. */
+static size_t read_headers(const struct link_map *map, ElfW(Phdr) p[MAX_HEADERS])
+{
+	ElfW(Ehdr) head;
+
+	if (!gck_mpi_ns_try((const void *)map->l_addr, &head, sizeof head) ||
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phnum > MAX_HEADERS ||
+	    !gck_mpi_ns_try((const char *)map->l_addr + head.e_phoff, p, head.e_phnum * sizeof *p))
+		return 0;
+	for (size_t i = 0; i < head.e_phnum; i++) {
+		if (p[i].p_type == PT_DYNAMIC && map->l_addr + p[i].p_vaddr == (uintptr_t)map->l_ld)
+			return head.e_phnum;
+	}
+	return 0;
+}
+
+/* The segments that are not written to. A writable one holds the dynamic section, which the loader
+ * reads. */
 static size_t add_segments(const struct link_map *map, struct gck_mpi_range *to)
 {
-	const ElfW(Ehdr) *head = (const void *)map->l_addr;
-	const ElfW(Phdr) *p;
-	size_t n = 0;
+	ElfW(Phdr) p[MAX_HEADERS];
+	size_t n = 0, headers = read_headers(map, p);
 
-	if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
-		return 0;
-	p = (const void *)((const char *)head + head->e_phoff);
-	for (int i = 0; i < head->e_phnum; i++) {
+	for (size_t i = 0; i < headers; i++) {
 		uint64_t start = map->l_addr + p[i].p_vaddr, end = start + p[i].p_memsz;
 
 		if (p[i].p_type != PT_LOAD || p[i].p_flags & PF_W)

@@ -61,8 +61,11 @@ void gck_mpi_signals_put_back(const struct link_map *objects);
 /* hollow.c: name in `owned` what an image need not hold of the copy's libraries; while it is held. */
 void gck_mpi_ns_list_hollow(void);
 
-/* objects.c: walking the namespace's list. */
+/* objects.c: walking the namespace's list, and looking at what it names. */
 struct link_map *gck_mpi_ns_objects(void); /* the first: the root object */
 bool gck_mpi_ns_is_loader(const struct link_map *map); /* ld.so: in every namespace, and shared */
+
+/* Read what may be no address at all. */
+bool gck_mpi_ns_try(const void *from, void *to, size_t n);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
 
-#include "shim/link.h"
+#include "shim/inside/rank.h"
 #include "shim/mpi/namespace/inside.h"
 
 struct gck_mpi_ns gck_mpi_ns;
@@ -18,12 +18,26 @@ struct gck_mpi_ns gck_mpi_ns;
 
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+static struct {
+	void (*enter)(void), (*leave)(void);
+} guard;
 
+void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void))
+{
+	guard.enter = enter;
+	guard.leave = leave;
+}
+
+/* Behind a restart there is another copy, where it has nothing. */
 static void thread_ends(void *unused)
 {
 	(void)unused;
+	if (guard.enter)
+		guard.enter();
 	if (gck_mpi_ns.root)
 		gck_mpi_ns.root->thread_ends();
+	if (guard.leave)
+		guard.leave();
 }
 
 static void make_key(void)
@@ -38,27 +52,12 @@ static void note_thread(void)
 	pthread_setspecific(ends, &gck_mpi_ns);
 }
 
-/* After a restart the program knows its threads by the numbers that they had before. */
-static bool has_tid(int32_t tid)
-{
-	const struct gck_shim_state *s = gck_preload_state ? gck_preload_state() : NULL;
-	uint32_t n = s ? __atomic_load_n(&s->ntids, __ATOMIC_ACQUIRE) : 0;
-
-	if (s && s->vpid == tid && s->rpid != tid)
-		return true;
-	for (uint32_t i = 0; i < n; i++) {
-		if (s->tids[i].vtid == tid && s->tids[i].rtid != tid)
-			return true;
-	}
-	return false;
-}
-
 static const struct gck_mpi_root_host host = {
 	.free = free,
 	.usable_size = malloc_usable_size,
 	.exit = exit,
 	.note_thread = note_thread,
-	.has_tid = has_tid,
+	.has_tid = gck_inside_has_tid,
 };
 
 /* ---- threads of the program ---------------------------------------------------------------- */
@@ -234,10 +233,8 @@ void *gck_mpi_ns_symbol(const char *name)
 
 void gck_mpi_ns_free(void *p)
 {
-	void (*release)(void *) = (void (*)(void *))dlsym(gck_mpi_ns.root_handle, "free");
-
-	if (release)
-		release(p);
+	if (gck_mpi_ns.root)
+		gck_mpi_ns.root->free(p);
 }
 
 /* ---- holding -------------------------------------------------------------------------------- */

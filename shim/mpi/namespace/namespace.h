@@ -19,6 +19,10 @@
  * environment is one of its own, made from the program's as it is now. */
 int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err);
 
+/* What a thread of the program has in the copy is given back at the thread's end by code of the copy:
+ * a call of it as any other, to be made between these two. Before the load; else it just is made. */
+void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void));
+
 bool gck_mpi_ns_loaded(void);
 const char *gck_mpi_ns_library(void); /* its path; NULL: none is loaded */
 

@@ -55,6 +55,8 @@ struct gck_mpi_root {
 	void (*release)(void);
 	void (*thread_ends)(void);
 
+	void (*free)(void *memory);           /* of the namespace's heap, or the host's */
+
 	/* libc's of the namespace */
 	int (*join)(pthread_t thread, void **result);
 	int (*clearenv)(void);

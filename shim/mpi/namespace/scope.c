@@ -13,10 +13,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "shim/mpi/namespace/inside.h"
-#include "shim/preload/helper/raw.h"
 
 #define SCAN_BYTES 1024 /* glibc 2.28 to 2.41 have it at 700 to 800 */
 #define FIRST_OBJECTS 8
@@ -35,14 +33,12 @@ static struct list *list_of(struct link_map *map)
 	return (struct list *)(void *)((char *)map + offset);
 }
 
-/* What is tried may be no address at all. */
 static bool is_array_of(void *p, struct link_map **wanted, unsigned int n)
 {
 	struct link_map *found[FIRST_OBJECTS];
-	struct iovec to = { found, n * sizeof *found }, from = { p, n * sizeof *found };
 
-	return gck_raw(SYS_process_vm_readv, gck_raw(SYS_getpid), &to, 1, &from, 1, 0) ==
-		       (long)to.iov_len && !memcmp(found, wanted, to.iov_len);
+	return gck_mpi_ns_try(p, found, n * sizeof *found) &&
+	       !memcmp(found, wanted, n * sizeof *found);
 }
 
 /* The place of the list of n objects that begins with these. 0: not found. */

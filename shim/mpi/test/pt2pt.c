@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 	family("request_get_status", test_get_status, times);
 	family("generalized requests", test_general, times);
 	family("wrong arguments", test_wrong_arguments, times);
+	family("tags above MPI_TAG_UB", test_tag_too_high, times);
 	family("a collective is not cancelled", test_cancel_collective, times);
 	family("a matched message of a freed communicator", test_matched_freed, times);
 	failed = rank == 0 ? tap_done() : 0;

@@ -61,6 +61,7 @@ void test_get_status(void);
 void test_general(void);
 /* pt2pt_odd.c */
 void test_wrong_arguments(void);
+void test_tag_too_high(void);
 void test_cancel_collective(void);
 void test_matched_freed(void);
 

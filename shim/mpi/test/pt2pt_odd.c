@@ -3,6 +3,14 @@
  * what names them. */
 #include "shim/mpi/test/pt2pt.h"
 
+static int class_of(int rc)
+{
+	int class;
+
+	MPI_Error_class(rc, &class);
+	return class;
+}
+
 /* Neither fails a receive with a message, which stays for one that is right. */
 void test_wrong_arguments(void)
 {
@@ -34,6 +42,29 @@ void test_wrong_arguments(void)
 	CHECK(!MPI_Mrecv(in, 1, MPI_INT, &message, &s) && in[0] == from + 100);
 	MPI_Type_free(&uncommitted);
 	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* The tags above MPI_TAG_UB are the stand-in's: a message with one would keep every checkpoint waiting.
+ * (Where the bound is INT_MAX there is no tag above it, but the next number is none, either.) */
+void test_tag_too_high(void)
+{
+	int *bound, flag, high, in = -1, to = (rank + 1) % size, from = (rank + size - 1) % size;
+	MPI_Request r;
+	MPI_Status s;
+
+	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
+	high = (int)((unsigned int)*bound + 1);
+	CHECK(class_of(MPI_Send(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD)) == MPI_ERR_TAG);
+	CHECK(class_of(MPI_Bsend(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD)) == MPI_ERR_TAG);
+	CHECK(class_of(MPI_Ssend(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD)) == MPI_ERR_TAG);
+	CHECK(class_of(MPI_Isend(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD, &r)) == MPI_ERR_TAG);
+	CHECK(class_of(MPI_Send_init(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD, &r)) == MPI_ERR_TAG);
+	CHECK(class_of(MPI_Sendrecv(&rank, 1, MPI_INT, to, high, &in, 1, MPI_INT, from, 1,
+				    MPI_COMM_WORLD, &s)) == MPI_ERR_TAG);
+	CHECK(!MPI_Isend(&rank, 1, MPI_INT, to, *bound, MPI_COMM_WORLD, &r));
+	cycle();
+	CHECK(!MPI_Recv(&in, 1, MPI_INT, from, *bound, MPI_COMM_WORLD, &s) && in == from);
+	CHECK(!MPI_Wait(&r, &s));
 }
 
 /* It cannot be cancelled, now as after a restart. */

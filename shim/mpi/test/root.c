@@ -172,6 +172,19 @@ static void test_threads(void)
 	is_int(m->join_thread(c), 0, "ends, too");
 }
 
+static int entered, left;
+
+static void enter(void)
+{
+	entered++;
+	ok(m->destructions() == 0, "before it the gate is asked");
+}
+
+static void leave(void)
+{
+	left++;
+}
+
 static void *use_key(void *key)
 {
 	gck_mpi_ns_adopt(pthread_self());
@@ -192,9 +205,12 @@ static void test_keys(void)
 	m->set(theirs, "theirs");
 	is_str(pthread_getspecific(ours), "ours", "the program's stays");
 	is_str(m->get(theirs), "theirs", "the namespace's is kept");
+	gck_mpi_ns_guard(enter, leave);
 	pthread_create(&thread, NULL, use_key, &theirs);
 	pthread_join(thread, NULL);
 	is_int(m->destructions(), 1, "its destructor is called when a program's thread ends");
+	ok(entered == 1 && left == 1, "inside the gate");
+	gck_mpi_ns_guard(NULL, NULL);
 	m->set(theirs, NULL);
 	pthread_key_delete(ours);
 }

@@ -96,6 +96,7 @@ GCK_EXPORT struct gck_mpi_root gck_mpi_root = {
 	.hold = gck_ns_hold,
 	.release = gck_ns_release,
 	.thread_ends = gck_ns_thread_ends,
+	.free = free,
 	.clearenv = clearenv,
 	.setenv = setenv,
 	.ctype_b = __ctype_b_loc,

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * keeper init|tool: the MPI thread of a rank of one, whose agent is this program itself. A call stays
+ * inside the real library, MPI_Init or (outside of MPI) MPI_T_init_thread, since it reads a settings
+ * file that is a pipe; the thread hears all the same what the agent says, and that it says nothing. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mpi.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/link.h"
+
+#define SOON_MS 60000   /* however slow the machine is */
+#define LONG_MS 3600000 /* nothing ends by this */
+
+static struct gck_shim_state preload = {.helper_tid = 1};
+
+/* In the place of the preload's, which is not in this process. */
+__attribute__((visibility("default"))) struct gck_shim_state *gck_preload_state(void)
+{
+	return &preload;
+}
+
+/* ---- the agent ------------------------------------------------------------------------------ */
+
+static int listener, rank_fd;
+static uint64_t seq;
+static struct gck_link_mpi answer;
+
+static void listen_for_rank(void)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "gpuckpt-test-keeper-%d", (int)getpid());
+
+	memcpy(preload.link, at.sun_path + 1, (size_t)n + 1);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (bind(listener, (struct sockaddr *)&at,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ||
+	    listen(listener, 1))
+		exit(2);
+}
+
+static void say(uint32_t type, uint32_t limit_ms, uint32_t lease_ms)
+{
+	struct gck_link_mpi m = {.type = type, .seq = seq};
+	size_t n = offsetof(struct gck_link_mpi, data);
+
+	if (type == GCK_LINK_MPI_QUIESCE) {
+		m.seq = ++seq;
+		m.quiesce = (struct gck_link_mpi_quiesce){limit_ms, lease_ms};
+		m.total = sizeof m.quiesce;
+		n += sizeof m.quiesce;
+	}
+	if (send(rank_fd, &m, n, MSG_NOSIGNAL) != (ssize_t)n)
+		exit(2);
+}
+
+/* The next message of the type. */
+static bool hear(uint32_t type)
+{
+	struct pollfd p = {.fd = rank_fd, .events = POLLIN};
+	ssize_t n = 1;
+
+	memset(&answer, 0, sizeof answer);
+	while (n > 0 && answer.type != type && poll(&p, 1, SOON_MS) == 1)
+		n = recv(rank_fd, &answer, sizeof answer - 1, 0);
+	return n > 0 && answer.type == type;
+}
+
+static void quiesced(uint32_t value, const char *why, const char *name)
+{
+	bool heard = hear(GCK_LINK_MPI_QUIESCED);
+
+	ok(heard && answer.value == value && strstr((char *)answer.data, why), "%s", name);
+	if (heard)
+		printf("# %s\n", (char *)answer.data);
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+static char settings[] = "/dev/shm/gpuckpt-keeper-XXXXXX", file[sizeof settings + 16];
+static bool of_tool;
+
+static void *call(void *unused)
+{
+	int provided;
+
+	if (of_tool)
+		MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+	else
+		MPI_Init(NULL, NULL);
+	return unused;
+}
+
+static void make_settings(void)
+{
+	if (!mkdtemp(settings))
+		exit(2);
+	snprintf(file, sizeof file, "%s/pipe", settings);
+	if (mkfifo(file, 0600))
+		exit(2);
+	setenv("OMPI_MCA_mca_base_param_files", file, 1);
+}
+
+/* The call reads it, and waits for what comes. */
+static int wait_inside(void)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+	int fd;
+
+	while ((fd = open(file, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
+		nanosleep(&pause, NULL);
+	return fd;
+}
+
+/* Nothing comes, and it is a plain file if it is read again. */
+static void let_go(int fd)
+{
+	unlink(file);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	const char *where;
+	pthread_t thread;
+	int fd;
+
+	of_tool = argc > 1 && !strcmp(argv[1], "tool");
+	where = of_tool ? "MPI_T_init_thread" : "MPI_Init";
+	listen_for_rank();
+	make_settings();
+	pthread_create(&thread, NULL, call, NULL);
+	fd = wait_inside();
+	rank_fd = accept(listener, NULL, NULL);
+	ok(hear(GCK_LINK_MPI_HELLO), "the rank says hello");
+	say(GCK_LINK_MPI_QUIESCE, LONG_MS, LONG_MS);
+	say(GCK_LINK_MPI_RESUME, 0, 0);
+	quiesced(ECANCELED, "called off", "a quiesce is called off while a call does not end");
+	say(GCK_LINK_MPI_QUIESCE, LONG_MS, 100);
+	quiesced(ETIMEDOUT, "nothing was heard", "it is given up when the agent is silent");
+	say(GCK_LINK_MPI_QUIESCE, 100, LONG_MS);
+	quiesced(ETIMEDOUT, where, "and when it takes too long, naming the call");
+	let_go(fd);
+	pthread_join(thread, NULL);
+	say(GCK_LINK_MPI_QUIESCE, LONG_MS, LONG_MS);
+	quiesced(0, "", "when the call is over, so is the quiesce");
+	say(GCK_LINK_MPI_RESUME, 0, 0);
+	if (of_tool)
+		MPI_T_finalize();
+	else
+		MPI_Finalize();
+	unlink(file);
+	rmdir(settings);
+	return tap_done();
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rank 0's side of an exchange of words through PMIx, of two ranks, with a libpmix that the test is:
+ * the MPI thread's calls and MPI_Finalize's, in the orders that they may come in. */
+#include "config.h"
+
+#include "common/test/tap.h"
+
+#ifdef HAVE_PMIX
+
+#include <pmix.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim/mpi/namespace/namespace.h"
+#include "shim/mpi/pmix.h"
+#include "shim/mpi/quiesce.h"
+
+#define OTHERS_WORD 77
+#define WORDS_MAX 16
+
+/* What libpmix was asked for. */
+static struct {
+	int inits, finalizes, fences, gets;
+	bool ends_at_once, slow_put;
+	pmix_op_cbfunc_t done;
+	void *serial;
+	unsigned long put[WORDS_MAX];
+	size_t size;
+} server;
+
+static void end_fence(void)
+{
+	server.done(PMIX_SUCCESS, server.serial);
+}
+
+static int is_initialized(void)
+{
+	return 1;
+}
+
+static pmix_status_t init(pmix_proc_t *proc, pmix_info_t info[], size_t n)
+{
+	(void)info;
+	(void)n;
+	server.inits++;
+	proc->rank = 0;
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t finalize(const pmix_info_t info[], size_t n)
+{
+	(void)info;
+	(void)n;
+	server.finalizes++;
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t put(pmix_scope_t scope, const char *key, pmix_value_t *value)
+{
+	(void)scope;
+	(void)key;
+	if (server.slow_put)
+		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	server.size = value->data.bo.size;
+	memcpy(server.put, value->data.bo.bytes, server.size);
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t commit(void)
+{
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t fence(const pmix_proc_t procs[], size_t n, const pmix_info_t info[], size_t ninfo,
+			   pmix_op_cbfunc_t done, void *arg)
+{
+	(void)procs;
+	(void)n;
+	(void)info;
+	(void)ninfo;
+	server.fences++;
+	server.done = done;
+	server.serial = arg;
+	if (server.ends_at_once)
+		end_fence();
+	return PMIX_SUCCESS;
+}
+
+/* The other rank's: as this one's own, but for the last word. */
+static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_info_t info[], size_t n,
+			 pmix_value_t **value)
+{
+	unsigned long *words = malloc(server.size);
+
+	(void)proc;
+	(void)key;
+	(void)info;
+	(void)n;
+	server.gets++;
+	memcpy(words, server.put, server.size);
+	words[server.size / sizeof *words - 1] = OTHERS_WORD;
+	*value = calloc(1, sizeof **value);
+	(*value)->type = PMIX_BYTE_OBJECT;
+	(*value)->data.bo.bytes = (char *)words;
+	(*value)->data.bo.size = server.size;
+	return PMIX_SUCCESS;
+}
+
+/* ---- what is behind it ---------------------------------------------------------------------- */
+
+void *gck_mpi_ns_symbol(const char *name)
+{
+	static const struct {
+		const char *name;
+		void *function;
+	} all[] = {
+		{"PMIx_Initialized", (void *)is_initialized}, {"PMIx_Init", (void *)init},
+		{"PMIx_Finalize", (void *)finalize}, {"PMIx_Put", (void *)put},
+		{"PMIx_Commit", (void *)commit}, {"PMIx_Fence_nb", (void *)fence},
+		{"PMIx_Get", (void *)get},
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strcmp(name, all[i].name))
+			return all[i].function;
+	return NULL;
+}
+
+void gck_mpi_ns_free(void *p)
+{
+	free(p);
+}
+
+int64_t gck_mpi_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+/* ---- the cases ------------------------------------------------------------------------------ */
+
+static unsigned long own[] = {11, 12};
+static const struct gck_mpi_blob mine = {.v = own, .n = 2};
+static struct gck_mpi_words all[2];
+
+/* A step begins. */
+static void start(void)
+{
+	memset(&server, 0, sizeof server);
+	gck_mpi_pmix_restart();
+	gck_mpi_pmix_bind();
+}
+
+static void test_exchange(void)
+{
+	struct gck_error err = {0};
+
+	start();
+	ok(gck_mpi_pmix_usable(), "PMIx is found");
+	ok(!gck_mpi_pmix_begin(1, &mine, &err) && server.fences == 1, "a fence begins");
+	ok(gck_mpi_pmix_end(1, 2, all, &err) == 0, "it is not over while the other rank is not in it");
+	end_fence();
+	ok(gck_mpi_pmix_end(1, 2, all, &err) == 1, "then it is");
+	ok(all[0].n == 2 && all[0].v == own && all[1].n == 2 && all[1].v[1] == OTHERS_WORD,
+	   "with the words of both");
+	ok(server.inits == 1 && server.finalizes == 1, "PMIx_Init and PMIx_Finalize are as many");
+	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize finds no fence");
+}
+
+static void test_finalize_in_fence(void)
+{
+	struct gck_error err = {0};
+
+	start();
+	gck_mpi_pmix_begin(2, &mine, &err);
+	ok(gck_mpi_pmix_leave() == 2, "MPI_Finalize finds the fence that the MPI thread is in");
+	end_fence(); /* the other rank has joined it, without words */
+	gck_mpi_pmix_join(2);
+	ok(server.fences == 1, "it is in it already");
+	ok(gck_mpi_pmix_end(1, 2, all, &err) < 0 && err.code == ECANCELED, "the exchange is called off");
+	ok(server.gets == 0, "nobody asks for the words of who has none");
+	gck_mpi_pmix_give_up();
+	ok(server.finalizes == server.inits, "MPI_Finalize is the last in libpmix");
+	gck_mpi_pmix_give_up();
+	ok(server.finalizes == server.inits, "the MPI thread does not call what is unloaded");
+}
+
+static void test_finalize_first(void)
+{
+	struct gck_error err = {0};
+
+	start();
+	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize comes before a fence");
+	ok(gck_mpi_pmix_begin(3, &mine, &err) < 0 && err.code == ECANCELED && !server.fences,
+	   "none begins any more");
+	ok(server.inits == 0, "nor is libpmix called");
+	server.ends_at_once = true;
+	gck_mpi_pmix_join(3);
+	ok(server.fences == 1, "the one that another rank is in is joined");
+	start();
+	ok(!gck_mpi_pmix_begin(4, &mine, &err), "after a restart there are fences again");
+	gck_mpi_pmix_give_up();
+}
+
+static void *leave(void *pending)
+{
+	*(uint64_t *)pending = gck_mpi_pmix_leave();
+	return NULL;
+}
+
+/* The MPI thread is on its way into a fence. */
+static void test_at_the_same_time(void)
+{
+	struct gck_error err = {0};
+	uint64_t pending = 0;
+	pthread_t finalize_thread;
+
+	start();
+	server.slow_put = true;
+	pthread_create(&finalize_thread, NULL, leave, &pending);
+	gck_mpi_pmix_begin(5, &mine, &err);
+	pthread_join(finalize_thread, NULL);
+	ok(server.fences == (pending == 5), "MPI_Finalize finds a fence that is just begun, or prevents it");
+	gck_mpi_pmix_give_up();
+}
+
+int main(void)
+{
+	unsetenv("GPUCKPT_MPI_EXCHANGE");
+	unsetenv("PMIX_GDS_MODULE");
+	test_exchange();
+	test_finalize_in_fence();
+	test_finalize_first();
+	test_at_the_same_time();
+	return tap_done();
+}
+
+#else
+
+int main(void)
+{
+	printf("1..0 # SKIP built without PMIx\n");
+	return 0;
+}
+
+#endif
