@@ -11,6 +11,7 @@
 #include "coordinator/agent/mpi.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/quiesce.h"
+#include "coordinator/agent/share.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
 
@@ -64,11 +65,11 @@ static void resume(struct transaction *t)
 
 void phase_write_more(struct transaction *t)
 {
-	unsigned writing = 0;
+	unsigned most = share_of_writers(t->agent->step).at_once, writing = 0;
 
 	for (size_t i = 0; i < t->n; i++)
 		writing += t->members[i].told_write && !t->members[i].answer[PHASE_WRITE];
-	for (size_t i = 0; i < t->n && writing < t->agent->step->options.cpus; i++) {
+	for (size_t i = 0; i < t->n && writing < most; i++) {
 		struct member *m = &t->members[i];
 
 		if (m->carried || m->told_write)

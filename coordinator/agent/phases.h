@@ -58,7 +58,7 @@ void phase_settle(struct transaction *t);
 /* Stop the ranks, once the GPUs of all of them are drained. */
 void phase_freeze(struct transaction *t);
 
-/* Tell workers to write, as many at a time as the option `cpus` allows. */
+/* Tell workers to write, as many at a time as the node's share allows (share.h). */
 void phase_write_more(struct transaction *t);
 
 /* prepare.c: the first phase. */

@@ -5,6 +5,7 @@
 #include "common/fault.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/report.h"
+#include "coordinator/agent/share.h"
 #include "coordinator/agent/worker.h"
 #include "shim/process/process.h"
 #include "storage/store.h"
@@ -51,14 +52,22 @@ static int read_manifest(struct restorer *r, const char *hash, struct found *f,
 	return f->manifest || f->exit >= 0 ? 0 : -1;
 }
 
-static int fetch(struct restorer *r, const char *hash, struct found *f, struct gck_error *err)
+static int open_store(struct restorer *r, struct gck_error *err)
 {
 	const struct step *s = r->task->step;
+	struct share share = share_of_restorers(s);
 
 	if (!r->store)
 		r->store = gck_store_open(s->options.store, s->cluster, r->task->from_job,
 					  r->task->from_step, false, err);
-	if (!r->store || read_manifest(r, hash, f, err) < 0)
+	if (r->store)
+		gck_store_share(r->store, share.cpus, share.memory);
+	return r->store ? 0 : -1;
+}
+
+static int fetch(struct restorer *r, const char *hash, struct found *f, struct gck_error *err)
+{
+	if (open_store(r, err) < 0 || read_manifest(r, hash, f, err) < 0)
 		return -1;
 	if (!f->manifest)
 		return 0;

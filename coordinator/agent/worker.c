@@ -10,6 +10,7 @@
 #include "common/fault.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/report.h"
+#include "coordinator/agent/share.h"
 #include "shim/process/process.h"
 #include "storage/store.h"
 
@@ -111,6 +112,7 @@ static int settle(struct worker *w, struct gck_error *err)
 static int phase_write(struct worker *w, const json_t *body, struct gck_error *err)
 {
 	const struct step *s = w->task->step;
+	struct share share = share_of_writers(s);
 	struct gck_store *store;
 	int rc;
 
@@ -121,6 +123,7 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 	store = gck_store_open(s->options.store, s->cluster, s->job, s->step, true, err);
 	if (!store)
 		return -1;
+	gck_store_share(store, share.cpus, share.memory);
 	rc = write_into(w, store, err);
 	gck_store_close(store);
 	w->written = rc == 0;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What one rank's process may take of the node while the images of all are written or read, so that
+ * the agent as a whole stays within its cores and its memory. */
+#ifndef AGENT_SHARE_H
+#define AGENT_SHARE_H
+
+#include "coordinator/agent/step.h"
+
+struct share {
+	unsigned at_once; /* processes */
+	unsigned cpus;    /* of each */
+	size_t memory;    /* of each, for bytes on their way */
+};
+
+struct share share_of_writers(const struct step *s);
+
+/* All ranks come back together, and none of them runs meanwhile: all cores that the agent has. */
+struct share share_of_restorers(const struct step *s);
+
+#endif
