@@ -8,16 +8,13 @@
 #include "common/log.h"
 #include "coordinator/agent/restart.h"
 
-#define LEASE_MORE_MS 3000     /* over the longest time that ranks may be held */
-
 /* ---- orders ---------------------------------------------------------------------------------- */
 
 void cuda_drain(struct transaction *t, double seconds)
 {
-	double held_s = t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s;
 	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_DRAIN, .seq = t->seq };
 	struct gck_link_cuda_drain d = { .limit_ms = (uint32_t)(seconds * 1000),
-		.lease_ms = (uint32_t)(held_s * 1000) + LEASE_MORE_MS };
+		.lease_ms = phase_held_ms(t) + PHASE_LEASE_MORE_MS };
 
 	for (size_t i = 0; i < t->n; i++) {
 		struct member *one = &t->members[i];
@@ -81,14 +78,14 @@ static void drained(struct agent *a, struct task *task, uint64_t seq, const stru
 		phase_freeze(m->t);
 }
 
-/* After a checkpoint, after a restart; a rank whose lease ended says so as well. Where the GPU does
- * not come back the rank waits at the gate for ever: the step cannot go on. */
-static void resumed(struct agent *a, struct task *task, const struct gck_error *why)
+/* After a checkpoint, be it one before this; after a restart; a rank whose lease ended says so as well.
+ * Where the GPU does not come back the rank waits at the gate for ever: the step cannot go on. */
+static void resumed(struct agent *a, struct task *task, uint64_t seq, const struct gck_error *why)
 {
 	struct member *m = transaction_member(a, task);
 
 	restart_back(a, task, RESTART_CUDA, why);
-	if (!m || m->cuda == CUDA_RUNS || why)
+	if (!m || m->cuda == CUDA_RUNS || why || seq != m->t->seq)
 		return;
 	m->cuda = CUDA_RUNS;
 	phase_settle(m->t);
@@ -110,16 +107,19 @@ static void lost(struct agent *a, struct task *task)
 		phase_settle(m->t);
 }
 
+/* A rank whose GPU is not back yet, or could not be brought back, says `restored` in every HELLO. */
 static void take_hello(struct thread_link *l)
 {
 	struct gck_link_cuda_hello hello;
 
 	if (l->head.total == sizeof hello)
 		memcpy(&hello, l->data, sizeof hello);
-	if (l->head.total == sizeof hello && hello.version == GCK_LINK_VERSION)
-		return;
-	gck_warn("rank %u: its CUDA thread is of another release", l->task->rank);
-	thread_link_lost(l);
+	if (l->head.total != sizeof hello || hello.version != GCK_LINK_VERSION) {
+		gck_warn("rank %u: its CUDA thread is of another release", l->task->rank);
+		thread_link_lost(l);
+	} else if (!hello.restored) {
+		restart_back(l->agent, l->task, RESTART_CUDA, NULL);
+	}
 }
 
 static void take(struct thread_link *l)
@@ -136,7 +136,7 @@ static void take(struct thread_link *l)
 		drained(l->agent, l->task, l->head.seq, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_RESUMED:
-		resumed(l->agent, l->task, l->head.value ? &err : NULL);
+		resumed(l->agent, l->task, l->head.seq, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_ITEM:
 		thread_link_item(l);

@@ -9,9 +9,8 @@
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/phases.h"
 #include "shim/process/process.h"
-
-#define BACKSTOP_MORE_MS 2000
 
 const char *const phase_names[PHASES] = { "prepare", "quiesce", "freeze", "resume", "write",
 					 "commit" };
@@ -54,23 +53,13 @@ static const struct child_ops ops = { worker_main, on_message, on_end };
 
 /* The agent gives a sign of life twice a second. Ranks that are held for a requeue may well wait
  * for one that is starved; a create is not worth it. */
-static unsigned backstop(const json_t *prepare, const struct gck_options *o)
-{
-	unsigned timeout = (unsigned)packet_int(prepare, "timeout_ms", o->timeout_ms);
-	unsigned hold = (unsigned)packet_int(prepare, "hold_ms", o->hold_ms);
-
-	if (packet_bool(prepare, "keep_held") && timeout > hold)
-		hold = timeout;
-	return hold + BACKSTOP_MORE_MS;
-}
-
 static void fill(struct member *m, const json_t *prepare, const struct step *s)
 {
 	m->work = (struct worker_task){
 		.step = s, .rank = m->task->rank, .pid = m->task->pid,
 		.link = m->task->link->fd, .hello = m->task->link->hello,
 		.seq = (uint32_t)packet_int(prepare, "seq", 0),
-		.backstop_ms = backstop(prepare, &s->options),
+		.backstop_ms = phase_held_ms(m->t) + PHASE_BACKSTOP_MORE_MS,
 		.base_named = json_object_get(prepare, "base") != NULL,
 		.base = (uint32_t)packet_int(prepare, "base", 0),
 	};

@@ -32,6 +32,13 @@ static double hold_left(const struct transaction *t)
 	return used < 0.99 * t->hold_s ? t->hold_s - used : 0.01 * t->hold_s;
 }
 
+uint32_t phase_held_ms(const struct transaction *t)
+{
+	double held_s = t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s;
+
+	return (uint32_t)(held_s * 1000);
+}
+
 /* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
  * given up a little earlier, so that it is named, and a GPU that cannot be drained before that. With
  * keep_held it is the bound on the coordinator's silence. */
@@ -170,31 +177,51 @@ static json_int_t extreme(const struct transaction *t, enum phase p, const char 
 	return best;
 }
 
+/* Later checkpoints store what has changed, compressed ones less: for these only the write can tell. */
+static int check_space(const struct transaction *t, json_int_t expected, struct gck_error *err)
+{
+	json_int_t space = packet_int(t->checked, "space", 0);
+	const struct gck_options *o = &t->agent->step->options;
+
+	if (!packet_bool(t->checked, "first") || space >= expected || o->compress != GCK_COMPRESS_NONE)
+		return 0;
+	return gck_fail(err, ENOSPC, "store %s: %lld MiB are free, the image needs up to %lld: make room "
+			"or set another store=", o->store, (long long)space >> 20,
+			(long long)expected >> 20);
+}
+
+/* What GPUs have is in host memory while an image is taken. A job that has not enough of it would be
+ * killed. */
+static int check_memory(const struct transaction *t, struct gck_error *err)
+{
+	json_int_t memory = packet_int(t->checked, "memory", 0);
+	json_int_t device = sum(t, PHASE_PREPARE, "device");
+
+	if (memory >= device)
+		return 0;
+	return gck_fail(err, ENOMEM, "%lld MiB of host memory are free, and a copy of what its GPUs have "
+			"needs up to %lld: ask for more memory (--mem)", (long long)memory >> 20,
+			(long long)device >> 20);
+}
+
 /* Every page that a rank writes while its clone stands is copied, and charged to the step. How many
  * it will be nobody knows: all must fit, or the ranks are held for the write. */
 static void prepared(struct transaction *t)
 {
 	json_int_t expected = sum(t, PHASE_PREPARE, "expected");
-	json_int_t space = packet_int(t->checked, "space", 0);
 	json_int_t memory = packet_int(t->checked, "memory", 0);
 	struct gck_error err = { 0 };
 	bool pmix;
 	unsigned mpi = mpi_count(t->agent, &pmix);
 
-	/* Later checkpoints store what has changed, compressed ones less: for these only the
-	 * write can tell. */
-	if (packet_bool(t->checked, "first") && space < expected &&
-	    t->agent->step->options.compress == GCK_COMPRESS_NONE) {
-		gck_fail(&err, ENOSPC, "store %s: %lld MiB are free, the image needs up to %lld: "
-			 "make room or set another store=", t->agent->step->options.store,
-			 (long long)space >> 20, (long long)expected >> 20);
+	if (check_space(t, expected, &err) < 0 || check_memory(t, &err) < 0) {
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
 	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",
 	       expected, "exited", carried(t), "needs_hold", memory < expected, "memory", memory,
-	       "space", space, "mpi", (json_int_t)mpi, "pmix", pmix));
+	       "space", packet_int(t->checked, "space", 0), "mpi", (json_int_t)mpi, "pmix", pmix));
 }
 
 static void quiesced(struct transaction *t)

@@ -63,13 +63,19 @@ void phase_write_more(struct transaction *t);
 
 /* prepare.c: the first phase. */
 void phase_prepare(struct transaction *t);
-/* All have answered: is the link of an MPI thread missing? Then the phase is settled when it comes, or
+/* All have answered: is the link of an MPI or CUDA thread missing? Then the phase is settled when it comes, or
  * fails. */
 bool prepare_waits(struct transaction *t);
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events);
 
 /* The phase that must have been answered before p can be asked. */
 enum phase phase_before(enum phase p);
+
+/* The longest time for which ranks are held. Ranks and workers that hear nothing let go by themselves, a
+ * little later: the agent's own timers come first. */
+uint32_t phase_held_ms(const struct transaction *t);
+#define PHASE_LEASE_MORE_MS 3000
+#define PHASE_BACKSTOP_MORE_MS 2000
 
 /* Start the limit of the phase that is asked, and the bound on how long ranks are held. */
 void phase_limit(struct transaction *t, double seconds);

@@ -81,14 +81,18 @@ static void look(struct transaction *t)
 	ev_timer_again(t->agent->loop, &t->look);
 }
 
-/* ---- MPI threads ----------------------------------------------------------------------------- */
+/* ---- threads' links -------------------------------------------------------------------------- */
 
-static const struct member *without_mpi_link(const struct transaction *t)
+/* A rank that has such a thread and no link of it; name: which. */
+static const struct member *without_link(const struct transaction *t, const char **name)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		const struct member *m = &t->members[i];
+		const json_t *said = m->answer[PHASE_PREPARE];
+		bool mpi = !m->task->mpi && packet_bool(said, "mpi");
 
-		if (!m->carried && !m->task->mpi && packet_bool(m->answer[PHASE_PREPARE], "mpi"))
+		*name = mpi ? "MPI" : "CUDA";
+		if (!m->carried && (mpi || (!m->task->cuda && packet_bool(said, "cuda"))))
 			return m;
 	}
 	return NULL;
@@ -96,22 +100,25 @@ static const struct member *without_mpi_link(const struct transaction *t)
 
 bool prepare_waits(struct transaction *t)
 {
-	if (!without_mpi_link(t))
+	const char *name;
+
+	if (!without_link(t, &name))
 		return false;
 	if (!ev_is_active(&t->look))
 		look(t);
 	return true;
 }
 
-static void look_for_mpi(struct transaction *t, bool over)
+static void look_for_threads(struct transaction *t, bool over)
 {
-	const struct member *m = without_mpi_link(t);
+	const char *name;
+	const struct member *m = without_link(t, &name);
 	struct gck_error err = { 0 };
 
 	if (m && !over)
 		return;
 	ev_timer_stop(t->agent->loop, &t->look);
-	gck_fail(&err, ENOTCONN, "its MPI thread has no link to the agent: try again");
+	gck_fail(&err, ENOTCONN, "its %s thread has no link to the agent: try again", name);
 	if (m)
 		transaction_fail(t, m, &err, false);
 	else
@@ -127,7 +134,7 @@ void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)events;
 	if (t->started)
-		look_for_mpi(t, over);
+		look_for_threads(t, over);
 	else if (over || all_linked(t))
 		start(t);
 }

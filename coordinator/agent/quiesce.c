@@ -16,7 +16,6 @@
 #define PIECE (384u << 10)     /* bytes of words in one frame to the coordinator */
 #define TOO_MANY "the ranks' words are too many for an exchange through the coordinator: start the " \
 		 "step with --mpi=pmix"
-#define LEASE_MORE_MS 3000     /* over the longest time that ranks may be held */
 #define ANSWER_PART 0.95       /* of hold: a rank that is to blame speaks before it is given up */
 
 void quiesce_order(struct transaction *t, const json_t *body)
@@ -53,11 +52,10 @@ static bool is_rank_of_step(const struct member *m)
  * coordinator away. */
 void quiesce_start(struct transaction *t)
 {
-	double held_s = t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s;
 	struct gck_link_mpi m = { .type = GCK_LINK_MPI_QUIESCE, .seq = t->seq,
 				  .value = t->quiesce.via };
 	struct gck_link_mpi_quiesce q = { .limit_ms = t->quiesce.limit_ms,
-		.lease_ms = (uint32_t)(held_s * 1000) + LEASE_MORE_MS };
+		.lease_ms = phase_held_ms(t) + PHASE_LEASE_MORE_MS };
 
 	t->quiesce.began = ev_now(t->agent->loop);
 	phase_limit(t, ANSWER_PART * t->hold_s);

@@ -224,9 +224,10 @@ int worker_main(int fd, void *arg)
 		report_failure(&w.report, "prepare", &err);
 		return 1;
 	}
-	report_done(&w.report, "prepare", json_pack("{s:I, s:b}", "expected",
-		    (json_int_t)gck_capture_expected(w.capture), "mpi",
-		    gck_capture_has_mpi(w.capture)));
+	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:b, s:b}", "expected",
+		    (json_int_t)gck_capture_expected(w.capture), "device",
+		    (json_int_t)gck_capture_device(w.capture), "mpi",
+		    gck_capture_has_mpi(w.capture), "cuda", gck_capture_has_cuda(w.capture)));
 	rc = serve(&w);
 	gck_capture_close(w.capture);
 	return rc < 0;

@@ -9,6 +9,7 @@
 
 #include "shim/cuda/keep.h"
 #include "shim/cuda/real.h"
+#include "shim/cuda/thread.h"
 
 #define REGION 0x600000000000ull
 #define REGION_SIZE (1ull << 44) /* the driver grants no more */
@@ -197,6 +198,7 @@ CUresult gck_cuda_slab_new(CUdevice device, uint64_t size, struct gck_cuda_slab 
 			unlist(s);
 	}
 	if (!rc) {
+		gck_cuda_state.device_bytes += size;
 		*slab = s;
 		return CUDA_SUCCESS;
 	}
@@ -213,6 +215,7 @@ void gck_cuda_slab_drop(struct gck_cuda_slab *s)
 	if (s->host)
 		munmap(s->host, s->size);
 	unlist(s);
+	gck_cuda_state.device_bytes -= s->size;
 	gck_cuda_arena_give(&region, s->base);
 	gck_cuda_arena_free(&s->arena);
 	free(s);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define GCK_CUDA_STATE_MAGIC 0x616475636b6367ull
-#define GCK_CUDA_STATE_VERSION 1
+#define GCK_CUDA_STATE_VERSION 2
 
 struct gck_cuda_state {
 	uint64_t magic;
@@ -17,6 +17,7 @@ struct gck_cuda_state {
 	int32_t link_fd;         /* the CUDA thread's socket to the agent: left out of the image */
 	int32_t tid;             /* the CUDA thread's (in the image) */
 	int32_t kept_fd[2];      /* the socketpair that keeps slabs (keep.c): left out, too; -1 */
+	uint64_t device_bytes;   /* of slabs: so much host memory a drain needs at most, and an image */
 };
 
 #endif

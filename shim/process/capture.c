@@ -28,7 +28,8 @@ static int new_image(struct gck_capture *c, struct gck_error *err)
 	return c->img ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
 }
 
-/* What the image will hold: shared memory and files are copied while the rank is held. */
+/* What the image will hold: shared memory and files are copied while the rank is held; what its GPU
+ * has is in the rank's memory by then. */
 static void estimate(struct gck_capture *c, uint64_t *held)
 {
 	const struct gck_image *img = c->img;
@@ -49,7 +50,7 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 	}
 	for (size_t i = 0; i < img->nfiles; i++)
 		*held += gck_file_carried(&img->files[i]);
-	c->expected += *held;
+	c->expected += *held + c->t.left.device_bytes;
 }
 
 /* Everything that a scan finds, while the rank runs on. refused has the first that cannot be carried,
@@ -127,6 +128,16 @@ uint64_t gck_capture_expected(const struct gck_capture *c)
 bool gck_capture_has_mpi(const struct gck_capture *c)
 {
 	return c->t.shim->mpi_state;
+}
+
+bool gck_capture_has_cuda(const struct gck_capture *c)
+{
+	return c->t.shim->cuda_state;
+}
+
+uint64_t gck_capture_device(const struct gck_capture *c)
+{
+	return c->t.left.device_bytes;
 }
 
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)

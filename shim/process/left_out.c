@@ -130,6 +130,7 @@ static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct
 	l->cuda_fds[1] = state.kept_fd[0];
 	l->cuda_fds[2] = state.kept_fd[1];
 	l->ncuda_fds = 3;
+	l->device_bytes = state.device_bytes;
 	l->cuda = true;
 	return 0;
 }

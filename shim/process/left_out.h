@@ -22,6 +22,7 @@ struct gck_left_out {
 	int32_t cuda_fds[3];     /* the CUDA thread's link, and what keeps its memory */
 	size_t ncuda_fds;
 	bool cuda;               /* its GPU can be drained */
+	uint64_t device_bytes;   /* which are in its memory then */
 	struct gck_ranges ranges; /* by address, apart from each other */
 	struct gck_ranges hollow; /* the same: of file mappings in there only changed pages are needed */
 	int32_t *fds;

@@ -42,6 +42,10 @@ uint64_t gck_capture_expected(const struct gck_capture *c);
 
 /* Does the rank use MPI, through gpuckpt's stand-in? */
 bool gck_capture_has_mpi(const struct gck_capture *c);
+bool gck_capture_has_cuda(const struct gck_capture *c);
+
+/* Bytes of those expected that a GPU has: host memory that the rank's drain takes. */
+uint64_t gck_capture_device(const struct gck_capture *c);
 
 /* Stop every thread but the helper. */
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);

@@ -120,11 +120,13 @@ static void around(struct gck_mpi_state *s)
 static void gpu(struct gck_left_out *l)
 {
 	struct gck_cuda_state s = {.magic = GCK_CUDA_STATE_MAGIC, .size = sizeof s,
-				   .version = GCK_CUDA_STATE_VERSION, .link_fd = 6};
+				   .version = GCK_CUDA_STATE_VERSION, .link_fd = 6,
+				   .device_bytes = 3ull << 30};
 
 	ok(!gck_left_out_device(l, "/dev/nvidia0"), "without CUDA its devices are devices");
 	is_int(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
 	ok(gck_left_out_fd(l, 6) && !gck_left_out_fd(l, 5), "its link is left out");
+	ok(l->device_bytes == 3ull << 30, "its GPU's memory will be in its own");
 	ok(gck_left_out_device(l, "/dev/nvidia0") && gck_left_out_device(l, "/dev/nvidia-uvm") &&
 	   !gck_left_out_device(l, "/dev/null"), "its devices will be closed");
 	s.drained_for = 7;

@@ -19,57 +19,41 @@
 
 #define CUDA_RANKS 2 /* in a checkpoint the last rank has none */
 
-static int gpus[FAKE_RANKS] = {-1, -1, -1};
-
-static void connect_cuda(unsigned rank)
+static void connect_one(unsigned rank, bool restored)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
 	int sv[2];
 
 	m.cuda_hello.version = GCK_LINK_VERSION;
+	m.cuda_hello.restored = restored;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
-	gpus[rank] = sv[1];
+	thread_leave(rank);
+	threads[rank] = sv[1];
 	cuda_adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
 }
 
 static void begin(void)
 {
 	fake_begin();
+	fake_world->cuda = CUDA_RANKS;
 	for (unsigned i = 0; i < CUDA_RANKS; i++)
-		connect_cuda(i);
-}
-
-static void end(void)
-{
-	for (unsigned i = 0; i < FAKE_RANKS; i++) {
-		if (gpus[i] >= 0)
-			close(gpus[i]);
-		gpus[i] = -1;
-	}
-	fake_run(0.05);
-	fake_end();
+		connect_one(i, false);
 }
 
 /* A message of a rank's CUDA thread; with a value, text is why. */
-static void say(unsigned rank, uint32_t type, uint32_t value, const char *text)
+static void say_of(unsigned rank, uint64_t seq, uint32_t type, uint32_t value, const char *text)
 {
-	struct gck_link_mpi m = { .type = type, .seq = 7, .value = value };
+	struct gck_link_mpi m = { .type = type, .seq = seq, .value = value };
 
 	m.total = text ? (uint32_t)strlen(text) : 0;
 	memcpy(m.data, text ? text : "", m.total);
-	send(gpus[rank], &m, HEAD + m.total, MSG_NOSIGNAL);
+	thread_send(rank, &m, HEAD + m.total);
 }
 
-/* How many messages of a type it was told since the last look. */
-static int heard(unsigned rank, uint32_t type)
+static void say(unsigned rank, uint32_t type, uint32_t value, const char *text)
 {
-	static struct gck_link_mpi m;
-	int n = 0;
-
-	while (recv(gpus[rank], &m, sizeof m, MSG_DONTWAIT) > 0)
-		n += m.type == type;
-	return n;
+	say_of(rank, 7, type, value, text);
 }
 
 static void start_freeze(int hold_ms)
@@ -84,17 +68,17 @@ static void whole(void)
 {
 	begin();
 	start_freeze(4000);
-	ok(heard(0, GCK_LINK_CUDA_DRAIN) == 1 && heard(1, GCK_LINK_CUDA_DRAIN) == 1,
+	ok(thread_heard(0, GCK_LINK_CUDA_DRAIN) == 1 && thread_heard(1, GCK_LINK_CUDA_DRAIN) == 1,
 	   "a freeze drains the GPUs");
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(!fake_await("done", "freeze", 0.3), "no rank is stopped before the last is drained");
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(packet_bool(fake_await("done", "freeze", 1), "ok"), "then all are");
 	fake_run(0.7);
-	ok(heard(0, GCK_LINK_CUDA_HOLD) > 0, "while they are held the CUDA threads hear of it");
+	ok(thread_heard(0, GCK_LINK_CUDA_HOLD) > 0, "while they are held the CUDA threads hear of it");
 	fake_command("resume", NULL);
 	fake_run(0.1);
-	ok(heard(0, GCK_LINK_CUDA_RESUME) == 1 && heard(1, GCK_LINK_CUDA_RESUME) == 1,
+	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1 && thread_heard(1, GCK_LINK_CUDA_RESUME) == 1,
 	   "they are told to go on");
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	ok(!fake_await("done", "resume", 0.3), "the node waits for the last GPU");
@@ -103,7 +87,7 @@ static void whole(void)
 	ok(packet_bool(fake_await("done", "resume", 1), "ok"), "and says that the ranks run");
 	fake_command("write", NULL);
 	ok(packet_bool(fake_await("done", "write", 2), "ok"), "the images are written");
-	end();
+	threads_end();
 }
 
 static void not_drained(void)
@@ -114,25 +98,24 @@ static void not_drained(void)
 	say(1, GCK_LINK_CUDA_DRAINED, EBUSY, "stream 3 does not become idle");
 	ok(answer_says(fake_await("done", "freeze", 1),
 		       "rank 1 on n1: stream 3 does not become idle"), "one cannot be drained");
-	is_int(heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
-	end();
+	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
+	threads_end();
 
 	begin();
 	start_freeze(1000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(answer_says(fake_await("done", "freeze", 1.5), "rank 1"), "one says nothing: it is named");
-	ok(heard(0, GCK_LINK_CUDA_RESUME) && heard(1, GCK_LINK_CUDA_RESUME), "and both go on");
-	end();
+	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME), "and both go on");
+	threads_end();
 
 	begin();
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	close(gpus[1]);
-	gpus[1] = -1;
+	thread_leave(1);
 	ok(answer_says(fake_await("done", "freeze", 1), "rank 1 on n1: its CUDA thread went away"),
 	   "one goes away");
-	is_int(heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
-	end();
+	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
+	threads_end();
 }
 
 static void not_frozen(void)
@@ -144,8 +127,8 @@ static void not_frozen(void)
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(answer_says(fake_await("done", "freeze", 1), "rank 2"), "a rank without CUDA cannot be stopped");
 	fake_run(0.1);
-	ok(heard(0, GCK_LINK_CUDA_RESUME) && heard(1, GCK_LINK_CUDA_RESUME), "the GPUs come back");
-	end();
+	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME), "the GPUs come back");
+	threads_end();
 }
 
 static void lost(void)
@@ -159,27 +142,69 @@ static void lost(void)
 	say(0, GCK_LINK_CUDA_RESUMED, EIO, "the driver does not restore");
 	fake_run(0.2);
 	ok(fake_ended, "a GPU that does not come back ends the step's ranks here");
-	end();
+	threads_end();
+}
+
+static void late_word(void)
+{
+	begin();
+	start_freeze(4000);
+	say_of(0, 6, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	fake_run(0.1);
+	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	ok(packet_bool(fake_await("done", "freeze", 1), "ok"), "the end of the checkpoint before is none of this");
+	fake_command("resume", NULL);
+	fake_run(0.1);
+	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "its rank is told to go on");
+	threads_end();
+}
+
+static void too_little_memory(void)
+{
+	begin();
+	fake_world->device = 1 << 30;
+	fake_world->memory = (2ll << 30) - 1;
+	fake_command("prepare", NULL);
+	ok(answer_says(fake_await("done", "prepare", 2), "needs up to 2048"),
+	   "what the GPUs have finds no place in host memory: refused before anything is touched");
+	threads_end();
+
+	begin();
+	fake_world->device = 1 << 30;
+	fake_world->memory = 2ll << 30;
+	fake_command("prepare", NULL);
+	ok(packet_bool(fake_await("done", "prepare", 2), "ok"), "it just does");
+	threads_end();
+}
+
+static void without_link(void)
+{
+	begin();
+	fake_world->cuda = FAKE_RANKS;
+	fake_command("prepare", NULL);
+	ok(!fake_await("done", "prepare", 0.5), "a rank uses CUDA and has no link: it is awaited");
+	connect_one(2, false);
+	ok(packet_bool(fake_await("done", "prepare", 1), "ok"), "until it has");
+	threads_end();
+
+	begin();
+	fake_world->cuda = FAKE_RANKS;
+	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 60000));
+	ok(answer_says(fake_await("done", "prepare", 10), "rank 2 on n1: its CUDA thread has no link"),
+	   "but not for ever");
+	threads_end();
+}
+
+static void connect_restored(unsigned rank)
+{
+	connect_one(rank, true);
 }
 
 /* A restart whose ranks run, and whose GPUs are on their way back. */
 static void restart(unsigned timeout_ms)
 {
-	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
-
-	fake_begin();
-	((struct step *)fake_agent->step)->options.timeout_ms = timeout_ms;
-	fake_agent->gate = GATE_WAIT;
-	fake_agent->lasting->released = 0;
-	fake_world->cuda = true;
-	restart_offered(fake_agent, welcome);
-	fake_command("build", NULL);
-	fake_await("done", "build", 2);
-	for (unsigned i = 0; i < FAKE_RANKS; i++)
-		connect_cuda(i);
-	fake_command("run", NULL);
-	ok(!fake_await("done", "run", 0.5) && !fake_opened, "ranks run, and their GPUs are not back");
-	json_decref(welcome);
+	ok(threads_restart(timeout_ms, true, connect_restored), "ranks run, and their GPUs are not back");
 }
 
 static void comes_back(void)
@@ -188,27 +213,28 @@ static void comes_back(void)
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	ok(!fake_await("done", "run", 0.3), "two of three are");
-	say(2, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened, "and the third: the step runs");
-	end();
+	connect_one(2, false);
+	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened,
+	   "and the third, which says so on another link: the step runs");
+	threads_end();
 
 	restart(5000);
 	say(1, GCK_LINK_CUDA_RESUMED, ENODEV, "no such GPU");
 	ok(answer_says(fake_await("done", "run", 0.5), "rank 1 on n1: no such GPU"),
 	   "one does not come back: that is the answer");
-	end();
+	threads_end();
 
 	restart(1000);
 	ok(answer_says(fake_await("done", "run", 1.5), "its GPU did not come back within 1 s"),
 	   "none comes in time: nor is it awaited");
-	end();
+	threads_end();
 }
 
 static void looks(void)
 {
 	begin();
 	cuda_look(fake_agent);
-	is_int(heard(0, GCK_LINK_CUDA_LOOK), 1, "they are asked what stands in the way");
+	is_int(thread_heard(0, GCK_LINK_CUDA_LOOK), 1, "they are asked what stands in the way");
 	say(0, GCK_LINK_CUDA_LOOKED, 0, NULL);
 	fake_run(0.1);
 	ok(!cuda_looked(fake_agent), "one has not answered yet");
@@ -219,7 +245,7 @@ static void looks(void)
 	fake_run(0.1);
 	ok(!fake_agent->tasks.v[0]->cuda && fake_agent->tasks.v[1]->cuda,
 	   "what is no word of theirs ends their link");
-	end();
+	threads_end();
 }
 
 int main(void)
@@ -228,6 +254,9 @@ int main(void)
 	not_drained();
 	not_frozen();
 	lost();
+	late_word();
+	too_little_memory();
+	without_link();
 	comes_back();
 	looks();
 	return tap_done();

@@ -134,9 +134,13 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 
 static json_t *answer_to(const char *phase, unsigned rank)
 {
-	return json_pack("{s:s, s:s, s:b, s:b, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done",
-			 "phase", phase, "ok", 1, "mpi", fake_world->mpi, "expected", 1000, "first_ns", 100 + (int)rank, "last_ns",
-			 200 + (int)rank, "manifest", "feed", "put", 10, "stored", 5);
+	bool cuda = rank < fake_world->cuda;
+
+	return json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done",
+			 "phase", phase, "ok", 1, "mpi", rank < fake_world->mpi, "cuda", cuda,
+			 "device", (json_int_t)(cuda ? fake_world->device : 0), "expected", 1000,
+			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",
+			 "feed", "put", 10, "stored", 5);
 }
 
 int worker_main(int fd, void *arg)
@@ -193,8 +197,8 @@ int restorer_main(int fd, void *arg)
 			usleep(100000);
 		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
 		     json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:i}", "op", "done", "phase", op,
-			       "ok", 1, "mpi", fake_world->mpi, "cuda", fake_world->cuda, "seq",
-			       seq, "exit",
+			       "ok", 1, "mpi", t->rank < fake_world->mpi, "cuda",
+			       t->rank < fake_world->cuda, "seq", seq, "exit",
 			       (int)t->rank == fake_world->finished_rank ? 256 : -1));
 		count_for(op);
 		if (!strcmp(op, "run"))

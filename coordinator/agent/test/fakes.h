@@ -23,8 +23,9 @@ struct fake_world {
 	int64_t space, memory;
 	int first;
 	int held_writes;
-	bool mpi;                   /* workers and restorers find that their ranks use MPI */
-	bool cuda;                  /* restorers find that theirs use CUDA */
+	unsigned mpi, cuda;         /* workers and restorers find that so many ranks, the first ones,
+				     * use MPI, CUDA */
+	int64_t device;             /* workers: bytes in each of these ranks' GPUs */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
 	int too_early;              /* ranks let go before all had their files back */

@@ -34,8 +34,8 @@ static const json_t *bring_to_rest(int hold_ms, int limit_ms)
 static void comes_late(void)
 {
 	threads_begin();
-	fake_world->mpi = true;
-	close(threads[1]);
+	fake_world->mpi = FAKE_RANKS;
+	thread_leave(1);
 	fake_run(0.1);
 	fake_command("prepare", NULL);
 	ok(!fake_await("done", "prepare", 0.5), "a rank whose MPI thread has no link: it is awaited");
@@ -44,8 +44,8 @@ static void comes_late(void)
 	threads_end();
 
 	threads_begin();
-	fake_world->mpi = true;
-	close(threads[1]);
+	fake_world->mpi = FAKE_RANKS;
+	thread_leave(1);
 	fake_run(0.1);
 	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 10000));
 	ok(answer_says(fake_await("done", "prepare", 4), "rank 1 on n1: its MPI thread has no link"),
@@ -100,7 +100,7 @@ static void ends_at_rest(void)
 	threads_begin();
 	bring_to_rest(2000, 2000);
 	thread_heard(0, GCK_LINK_MPI_QUIESCE);
-	close(threads[1]);
+	thread_leave(1);
 	fake_rank_ends(1, true);
 	fake_run(0.2);
 	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1, "a rank dies at rest: the others go on at once");
@@ -119,7 +119,7 @@ static void ends_in_round(void)
 	thread_say(2, GCK_LINK_MPI_READY, 1, 0, 8);
 	fake_run(0.1);
 	fake_rank_ends(1, false);
-	close(threads[1]);
+	thread_leave(1);
 	m = fake_await("done", "quiesce", 0.5);
 	ok(answer_says(m, "rank 1"), "a rank dies in a round: the node says so at once");
 	ok(thread_heard(0, GCK_LINK_MPI_RESUME) && thread_heard(2, GCK_LINK_MPI_RESUME), "and lets the others go");
@@ -132,7 +132,7 @@ static void ends_in_mpi(void)
 	threads_begin();
 	fake_command("prepare", NULL);
 	fake_await("done", "prepare", 2);
-	close(threads[1]);
+	thread_leave(1);
 	fake_rank_ends(1, true);
 	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 1000));
 	ok(answer_says(fake_await("done", "quiesce", 1), "rank 1 on n1: it ended without MPI_Finalize"),
@@ -140,7 +140,7 @@ static void ends_in_mpi(void)
 	threads_end();
 
 	threads_begin();
-	close(threads[1]);
+	thread_leave(1);
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);

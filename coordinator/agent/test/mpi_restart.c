@@ -39,24 +39,15 @@ static void not_rebuilt(void)
 	threads_end();
 }
 
+static void connect_restored(unsigned rank)
+{
+	thread_connect(rank, 1);
+}
+
 /* A restart whose ranks run, and have yet to say that MPI is back. */
 static void restart(unsigned timeout_ms)
 {
-	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
-
-	fake_begin();
-	((struct step *)fake_agent->step)->options.timeout_ms = timeout_ms;
-	fake_agent->gate = GATE_WAIT;
-	fake_agent->lasting->released = 0;
-	fake_world->mpi = true;
-	restart_offered(fake_agent, welcome);
-	fake_command("build", NULL);
-	fake_await("done", "build", 2);
-	for (unsigned i = 0; i < FAKE_RANKS; i++)
-		thread_connect(i, 1);
-	fake_command("run", NULL);
-	ok(!fake_await("done", "run", 0.5) && !fake_opened, "ranks run, and MPI is not back");
-	json_decref(welcome);
+	ok(threads_restart(timeout_ms, false, connect_restored), "ranks run, and MPI is not back");
 }
 
 static void comes_back(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI threads of the fake ranks. */
+ * Threads of ours in the fake ranks. */
 #include "config.h"
 
 #include "coordinator/agent/test/threads.h"
@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/restart.h"
 
-int threads[FAKE_RANKS];
+int threads[FAKE_RANKS] = { -1, -1, -1 };
 
 bool answer_says(const json_t *answer, const char *text)
 {
@@ -37,6 +38,13 @@ static struct gck_link_mpi hello(unsigned rank, uint32_t restored, bool outside)
 	return m;
 }
 
+void thread_leave(unsigned rank)
+{
+	if (threads[rank] >= 0)
+		close(threads[rank]);
+	threads[rank] = -1;
+}
+
 void thread_connect(unsigned rank, uint32_t restored)
 {
 	struct gck_link_mpi m = hello(rank, restored, false);
@@ -44,6 +52,7 @@ void thread_connect(unsigned rank, uint32_t restored)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
+	thread_leave(rank);
 	threads[rank] = sv[1];
 	mpi_adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
 }
@@ -65,9 +74,30 @@ void threads_begin(void)
 void threads_end(void)
 {
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
-		close(threads[i]);
+		thread_leave(i);
 	fake_run(0.05);
 	fake_end();
+}
+
+bool threads_restart(unsigned timeout_ms, bool cuda, void (*connect)(unsigned rank))
+{
+	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");
+	bool back;
+
+	fake_begin();
+	((struct step *)fake_agent->step)->options.timeout_ms = timeout_ms;
+	fake_agent->gate = GATE_WAIT;
+	fake_agent->lasting->released = 0;
+	*(cuda ? &fake_world->cuda : &fake_world->mpi) = FAKE_RANKS;
+	restart_offered(fake_agent, welcome);
+	fake_command("build", NULL);
+	fake_await("done", "build", 2);
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		connect(i);
+	fake_command("run", NULL);
+	back = fake_await("done", "run", 0.5) || fake_opened;
+	json_decref(welcome);
+	return !back;
 }
 
 void thread_send(unsigned rank, const struct gck_link_mpi *m, size_t size)

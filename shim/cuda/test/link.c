@@ -187,6 +187,9 @@ static void host_memory(void)
 	ok(anonymous_kib(&r) >= before + (64 << 10), "64 MiB of the device are in host memory");
 	ok(resume(&r, 1), "resumed: %s", text);
 	ok(comes_down_to(&r, before), "and are not any more");
+	ok(cuda_state(&r).device_bytes == 96ull << 20, "the rank's state says how much that may be");
+	cuda_tell(&r, "less");
+	ok(cuda_state(&r).device_bytes == 32ull << 20, "also when it is less");
 	cuda_rank_end(&r);
 
 	cuda_rank_start(&r, "cuCheckpointProcessLock:1=600");

@@ -17,7 +17,7 @@
 static CUcontext context;
 static CUmodule module;
 static CUstream stream;
-static CUdeviceptr data, managed;
+static CUdeviceptr data, managed, large;
 static uint64_t *flag;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -44,9 +44,7 @@ static int sum(void)
 /* In slabs of its own. */
 static int more(void)
 {
-	CUdeviceptr at;
-
-	return cuMemAlloc(&at, MORE) | cuMemsetD8(at, 5, MORE) | cuCtxSynchronize();
+	return cuMemAlloc(&large, MORE) | cuMemsetD8(large, 5, MORE) | cuCtxSynchronize();
 }
 
 static int spin(CUstream where)
@@ -191,6 +189,7 @@ static int run(const char *word)
 	if (!strcmp(word, "init")) return init();
 	if (!strcmp(word, "sum")) return sum();
 	if (!strcmp(word, "more")) return more();
+	if (!strcmp(word, "less")) return cuMemFree(large);
 	if (!strncmp(word, "close ", 6)) return close(atoi(word + 6));
 	if (!strcmp(word, "query")) return cuStreamQuery(stream);
 	if (!strcmp(word, "spin")) return spin(stream);
