@@ -177,6 +177,29 @@ static int one_program(unsigned seed)
 	return most;
 }
 
+/* It concerns nobody else, so nobody else is told, and all that was started there is finished. */
+static void test_alone(void)
+{
+	struct gck_mpi_clocks s = GCK_MPI_CLOCKS_INIT;
+	struct gck_mpi_clock c = { .id = 1, .ranks = 1 };
+	struct gck_mpi_blob b = { 0 };
+	struct gck_mpi_words w;
+	size_t none;
+
+	gck_mpi_clocks_put(&s, &b, true, 0, 0, NULL);
+	none = b.n;
+	b.n = 0;
+	gck_mpi_clocks_add(&s, &c);
+	c.blocking = 3;
+	c.started = 2;
+	gck_mpi_clocks_put(&s, &b, true, 1, 0, NULL);
+	ok(b.n == none, "of a communicator of one rank nothing is told");
+	w = (struct gck_mpi_words){ b.v, b.n };
+	ok(!gck_mpi_clocks_judge(&s, &w, 1, 0, NULL) && !gck_mpi_clocks_behind(&s) && c.finish == 2,
+	   "it is where it must be, and ends what it has started");
+	free(b.v);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned first = argc > 1 ? strtoul(argv[1], NULL, 10) : 1;
@@ -189,6 +212,7 @@ int main(int argc, char **argv)
 		if (wrong)
 			ok(false, "program %u: %s", seed, wrong);
 	}
+	test_alone();
 	ok(true, "programs %u to %u were made; at most %d rounds to a checkpoint", first, last, most);
 	return tap_done();
 }
