@@ -11,8 +11,10 @@
 #include "shim/process/hold.h"
 #include "shim/process/scan.h"
 
-#define LOOKS 3       /* at a rank whose MPI library is at work */
-#define LOOK_US 10000 /* between them */
+/* Between looks at a rank whose MPI library is at work: twice as long each time, some 0.6 s in all. Its
+ * thread may wait for a processor between a call that makes a descriptor and the listing of that. */
+#define LOOKS 6
+#define LOOK_US 10000
 
 static struct gck_scan scan_of(struct gck_capture *c, struct gck_findings *f,
 			       struct gck_error *err)
@@ -85,7 +87,7 @@ static int look_before(struct gck_capture *c, struct gck_error *err)
 			break;
 		if (!c->t.shim->mpi_state || looks == LOOKS)
 			return gck_fail(err, refused.code, "%s", refused.text);
-		usleep(LOOK_US);
+		usleep(LOOK_US << looks);
 		if (gck_target_refresh(&c->t, err))
 			return -1;
 	}

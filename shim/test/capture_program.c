@@ -106,12 +106,13 @@ static void do_connected(void)
 		perror("connect");
 }
 
+static int32_t listed;
+
 /* As if MPI's library had a socket of its own. */
 static void do_mpi(void)
 {
 	static struct gck_mpi_state mpi = {.magic = GCK_MPI_STATE_MAGIC, .size = sizeof(mpi),
 					   .version = GCK_MPI_STATE_VERSION, .link_fd = -1};
-	static int32_t listed;
 
 	do_udp();
 	listed = fds[0];
@@ -119,6 +120,24 @@ static void do_mpi(void)
 	mpi.left_out.fds = (uint64_t)(uintptr_t)&listed;
 	mpi.left_out.nfds = 1;
 	gck_preload_state()->mpi_state = (uint64_t)(uintptr_t)&mpi;
+}
+
+static void *list_late(void *fd)
+{
+	usleep(100000);
+	__atomic_store_n(&listed, (int32_t)(intptr_t)fd, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The library's thread has made its socket, and not listed it yet. */
+static void do_mpi_late(void)
+{
+	pthread_t thread;
+
+	do_mpi();
+	if (!pthread_create(&thread, NULL, list_late, (void *)(intptr_t)listed))
+		pthread_detach(thread);
+	listed = -1;
 }
 
 static void do_inotify(void)
@@ -573,7 +592,8 @@ static const struct {
 	const char *name;
 	void (*make)(void), (*undo)(void);
 } things[] = {
-	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"mpi", do_mpi, NULL}, {"unix", do_unix, NULL},
+	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"mpi", do_mpi, NULL},
+	{"mpi-late", do_mpi_late, NULL}, {"unix", do_unix, NULL},
 	{"connected", do_connected, NULL},
 	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
 	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},

@@ -157,6 +157,13 @@ static void test_mpi(void)
 	   err.text);
 	gck_capture_close(c);
 	is_int(stop(), 0, "the rank ends by itself");
+
+	start();
+	tell("do", "mpi-late");
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	ok(c, "one that it lists a little late is awaited: %s", err.text);
+	gck_capture_close(c);
+	is_int(stop(), 0, "the rank ends by itself");
 }
 
 static void test_synced(const char *name)
