@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stored bytes of a chunk: raw, an lz4 block or a zstd frame. */
+ * Stored bytes of a chunk: raw, an lz4 block or a zstd frame.
+ *
+ * On what does not shrink, lz4 and zstd to level 3 pass at 5 to 13 GB/s, by themselves; the slower
+ * levels look for matches everywhere, at 10 to 270 MB/s. There samples, by zstd level 1, tell first
+ * whether it pays. (They depend on the bytes alone: equal chunks are stored equally.) */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +13,17 @@
 
 #include "storage/internal.h"
 
+#define SAMPLES 8u
+#define SAMPLE 2048u
+#define SAMPLED_MIN (4 * SAMPLES * SAMPLE)
+#define ZSTD_QUICK 3
+
 struct gck_codec {
 	enum gck_compress method;
 	int level;
-	ZSTD_CCtx *zstd_out; /* made when first needed */
-	ZSTD_DCtx *zstd_in;
+	bool slow;           /* so that it pays to look first */
+	ZSTD_CCtx *zstd_out; /* NULL: neither the method nor samples need it */
+	ZSTD_DCtx *zstd_in;  /* made when first needed */
 	char room[GCK_CHUNK_MAX];
 };
 
@@ -21,13 +31,18 @@ struct gck_codec *gck_codec_new(enum gck_compress method, int level, struct gck_
 {
 	struct gck_codec *c = calloc(1, sizeof *c);
 
-	if (!c) {
-		gck_fail(err, ENOMEM, "no memory for a chunk's buffer");
-		return NULL;
+	if (c) {
+		c->method = method;
+		c->level = level;
+		c->slow = level > (method == GCK_COMPRESS_ZSTD ? ZSTD_QUICK : LZ4HC_CLEVEL_MIN - 1);
+		if (c->slow || method == GCK_COMPRESS_ZSTD)
+			c->zstd_out = ZSTD_createCCtx();
 	}
-	c->method = method;
-	c->level = level;
-	return c;
+	if (c && (c->zstd_out || (!c->slow && method != GCK_COMPRESS_ZSTD)))
+		return c;
+	free(c);
+	gck_fail(err, ENOMEM, "no memory to compress");
+	return NULL;
 }
 
 void gck_codec_free(struct gck_codec *c)
@@ -53,12 +68,22 @@ static size_t encode_lz4(struct gck_codec *c, const void *data, size_t size)
 
 static size_t encode_zstd(struct gck_codec *c, const void *data, size_t size)
 {
-	size_t n;
+	size_t n = ZSTD_compressCCtx(c->zstd_out, c->room, size - 1, data, size, c->level);
 
-	if (!c->zstd_out && !(c->zstd_out = ZSTD_createCCtx()))
-		return 0;
-	n = ZSTD_compressCCtx(c->zstd_out, c->room, size - 1, data, size, c->level);
 	return ZSTD_isError(n) ? 0 : n;
+}
+
+/* Do the samples shrink by a thirty-second part at least? */
+static bool pays(struct gck_codec *c, const char *data, size_t size)
+{
+	char samples[SAMPLES * SAMPLE], out[sizeof samples - sizeof samples / 32];
+
+	if (!c->slow || size < SAMPLED_MIN)
+		return true;
+	for (size_t i = 0; i < SAMPLES; i++)
+		memcpy(samples + i * SAMPLE, data + (size - SAMPLE) / (SAMPLES - 1) * i, SAMPLE);
+	return !ZSTD_isError(ZSTD_compressCCtx(c->zstd_out, out, sizeof out, samples, sizeof samples,
+					       1));
 }
 
 void gck_codec_encode(struct gck_codec *c, const void *data, size_t size, const void **out,
@@ -66,10 +91,12 @@ void gck_codec_encode(struct gck_codec *c, const void *data, size_t size, const 
 {
 	size_t n = 0;
 
-	if (c->method == GCK_COMPRESS_LZ4 && size > 1)
-		n = encode_lz4(c, data, size);
-	else if (c->method == GCK_COMPRESS_ZSTD && size > 1)
-		n = encode_zstd(c, data, size);
+	if (size > 1 && pays(c, data, size)) {
+		if (c->method == GCK_COMPRESS_LZ4)
+			n = encode_lz4(c, data, size);
+		else if (c->method == GCK_COMPRESS_ZSTD)
+			n = encode_zstd(c, data, size);
+	}
 	*out = n ? c->room : data;
 	*stored = n ? n : size;
 	*method = n ? (uint32_t)c->method : GCK_COMPRESS_NONE;

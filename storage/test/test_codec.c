@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Encoding of chunks: each level gives back what it took; what does not shrink is stored raw without
+ * the slow levels' having looked for matches in all of it. */
+#include "config.h"
+
+#include "common/test/tap.h"
+#include "storage/internal.h"
+#include "storage/test/util.h"
+
+#define SIZE GCK_CHUNK_MAX
+
+static unsigned char in[SIZE], out[SIZE];
+
+/* Encode, decode: bytes stored; 0 if it did not come back. */
+static size_t through(enum gck_compress method, int level, size_t size)
+{
+	struct gck_codec *c = gck_codec_new(method, level, NULL);
+	struct gck_chunk chunk = { .size = (uint32_t)size };
+	const void *bytes;
+	size_t stored;
+
+	gck_codec_encode(c, in, size, &bytes, &stored, &chunk.method);
+	chunk.stored = (uint32_t)stored;
+	memset(out, 0xee, sizeof out);
+	if (gck_codec_decode(c, &chunk, bytes, out, NULL) < 0 || memcmp(in, out, size) ||
+	    (chunk.method == GCK_COMPRESS_NONE) != (stored == size))
+		stored = 0;
+	gck_codec_free(c);
+	return stored;
+}
+
+static void text(size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		in[i] = (unsigned char)("the same words again and again, "[rnd() % 32]);
+}
+
+/* Samples see nothing of a repetition that is longer than they are: a way to see them at work. */
+static void repeat_noise(void)
+{
+	fill(in, SIZE / 2, 7);
+	memcpy(in + SIZE / 2, in, SIZE / 2);
+}
+
+static void test_levels(enum gck_compress method, const int *levels, size_t n, const char *name)
+{
+	const size_t sizes[] = { 1, 2, 100, 4096, 65535, 65536, 100001, SIZE };
+
+	for (size_t i = 0; i < n; i++) {
+		bool back = true, smaller = true;
+
+		for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+			fill(in, sizes[k], k);
+			back &= through(method, levels[i], sizes[k]) == sizes[k];
+			text(sizes[k]);
+			smaller &= through(method, levels[i], sizes[k]) < sizes[k] || sizes[k] < 4096;
+			back &= through(method, levels[i], sizes[k]) > 0;
+		}
+		ok(back && smaller, "%s level %d", name, levels[i]);
+	}
+}
+
+int main(void)
+{
+	const int lz4[] = { 0, 1, 2, 3, 9, 12 }, zstd[] = { 0, 1, 3, 4, 9, 19 };
+
+	test_levels(GCK_COMPRESS_LZ4, lz4, 6, "lz4");
+	test_levels(GCK_COMPRESS_ZSTD, zstd, 6, "zstd");
+	repeat_noise();
+	ok(through(GCK_COMPRESS_ZSTD, 3, SIZE) < SIZE * 3 / 4, "a quick level looks at everything");
+	is_int((long long)through(GCK_COMPRESS_ZSTD, 9, SIZE), SIZE, "a slow one at samples: zstd");
+	is_int((long long)through(GCK_COMPRESS_LZ4, 9, SIZE), SIZE, "a slow one at samples: lz4");
+	text(SIZE);
+	fill(in, SIZE / 2, 9);
+	ok(through(GCK_COMPRESS_ZSTD, 9, SIZE) < SIZE * 9 / 10, "half of it shrinks, and is compressed");
+	return tap_done();
+}
