@@ -2,6 +2,7 @@
 #include "shim/cuda/alive.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "shim/cuda/jump.h"
@@ -18,16 +19,28 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_set alive[GCK_CUDA_NKINDS];
 static _Atomic uint32_t counts[GCK_CUDA_NKINDS]; /* so that nothing costs where nothing is */
 
-void gck_cuda_alive_add(enum gck_cuda_kind kind, uint64_t handle)
+static void add(enum gck_cuda_kind kind, uint64_t handle, bool once)
 {
 	uint64_t *times;
 
 	pthread_mutex_lock(&lock);
-	counts[kind]++; /* without memory for it: alive for good */
-	times = gck_cuda_set_put(&alive[kind], handle);
-	if (times)
-		++*times;
+	if (!once || !gck_cuda_set_get(&alive[kind], handle)) {
+		counts[kind]++; /* without memory for it: alive for good */
+		times = gck_cuda_set_put(&alive[kind], handle);
+		if (times)
+			++*times;
+	}
 	pthread_mutex_unlock(&lock);
+}
+
+void gck_cuda_alive_add(enum gck_cuda_kind kind, uint64_t handle)
+{
+	add(kind, handle, false);
+}
+
+void gck_cuda_alive_once(enum gck_cuda_kind kind, uint64_t handle)
+{
+	add(kind, handle, true);
 }
 
 void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle)
@@ -44,29 +57,6 @@ void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle)
 			gck_cuda_set_drop(&alive[kind], handle);
 	}
 	pthread_mutex_unlock(&lock);
-}
-
-void gck_cuda_alive_remove_all(enum gck_cuda_kind kind, uint64_t handle)
-{
-	while (gck_cuda_alive_has(kind, handle))
-		gck_cuda_alive_remove(kind, handle);
-}
-
-bool gck_cuda_alive_has(enum gck_cuda_kind kind, uint64_t handle)
-{
-	bool has = false;
-
-	if (counts[kind]) {
-		pthread_mutex_lock(&lock);
-		has = gck_cuda_set_get(&alive[kind], handle) != NULL;
-		pthread_mutex_unlock(&lock);
-	}
-	return has;
-}
-
-uint32_t gck_cuda_alive_count(enum gck_cuda_kind kind)
-{
-	return counts[kind];
 }
 
 /* ---- able ----------------------------------------------------------------------------------- */

@@ -4,13 +4,13 @@
 #ifndef GCK_CUDA_ALIVE_H
 #define GCK_CUDA_ALIVE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* X(KIND, object, reason, remedy) */
 #define GCK_CUDA_KINDS(X) \
 	X(IMPORT, "memory imported from another process (cuMemImportFromShareableHandle)", \
-	  "the driver loses a process that has it", "release it before a checkpoint") \
+	  "the driver loses a process that has it", \
+	  "it counts for good: do without from the start; NCCL: NCCL_P2P_DISABLE=1") \
 	X(IPC_MEMORY, "memory of another process (cuIpcOpenMemHandle)", \
 	  "the driver loses a process that has it", \
 	  "close it before a checkpoint; NCCL: NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1") \
@@ -23,9 +23,11 @@
 	X(EXTERNAL_SEMAPHORE, "a semaphore of another interface (cuImportExternalSemaphore)", \
 	  "what it belongs to is not carried", "destroy it before a checkpoint") \
 	X(MULTICAST, "a multicast object (cuMulticastCreate)", \
-	  "the driver does not carry it", "NCCL: NCCL_NVLS_ENABLE=0; NVSHMEM: not possible") \
+	  "the driver does not carry it", \
+	  "it counts for good: do without from the start; NCCL: NCCL_NVLS_ENABLE=0") \
 	X(HOST_MEMORY, "memory of the host made by cuMemCreate", \
-	  "the driver loses a process that has it", "use cuMemAllocHost or cuMemHostRegister") \
+	  "the driver loses a process that has it", \
+	  "it counts for good: use cuMemAllocHost or cuMemHostRegister from the start") \
 	X(MANAGED_VARIABLE, "a __managed__ variable", \
 	  "the driver does not carry it", "make it __device__ memory of a cudaMalloc") \
 	X(MANAGED, "managed memory (cuMemAllocManaged)", \
@@ -50,8 +52,7 @@ enum gck_cuda_kind {
  * it was removed as often. Removing one that is not there does nothing. */
 void gck_cuda_alive_add(enum gck_cuda_kind kind, uint64_t handle);
 void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle);
-void gck_cuda_alive_remove_all(enum gck_cuda_kind kind, uint64_t handle);
-bool gck_cuda_alive_has(enum gck_cuda_kind kind, uint64_t handle);
-uint32_t gck_cuda_alive_count(enum gck_cuda_kind kind);
+/* The same, but once: one that is known is not added again. */
+void gck_cuda_alive_once(enum gck_cuda_kind kind, uint64_t handle);
 
 #endif

@@ -33,7 +33,7 @@ static int in_default_folders(char *path, unsigned long size)
 int gck_cuda_find(char *path, unsigned long size, struct gck_error *err)
 {
 	static const struct gck_inside_library library = {
-		.soname = LIBRARY, .prefix = "libcuda.so", .variable = "GPUCKPT_CUDA_LIBRARY",
+		.soname = LIBRARY, .prefix = "libcuda.so", .variable = GCK_CUDA_LIBRARY_VARIABLE,
 	};
 
 	if (gck_inside_find(&library, path, size, err))

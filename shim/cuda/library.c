@@ -13,12 +13,7 @@ static bool is_managed(CUdeviceptr address)
 
 static void note(const void *of)
 {
-	gck_cuda_alive_add(GCK_CUDA_MANAGED_VARIABLE, (uint64_t)(uintptr_t)of);
-}
-
-static void forget(const void *of)
-{
-	gck_cuda_alive_remove_all(GCK_CUDA_MANAGED_VARIABLE, (uint64_t)(uintptr_t)of);
+	gck_cuda_alive_once(GCK_CUDA_MANAGED_VARIABLE, (uint64_t)(uintptr_t)of);
 }
 
 GCK_CUDA_FUNCTION(cuLibraryGetManaged, (CUdeviceptr *address, size_t *size, CUlibrary library,
@@ -30,18 +25,6 @@ GCK_CUDA_FUNCTION(cuLibraryGetManaged, (CUdeviceptr *address, size_t *size, CUli
 	rc = gck_cuda_real.cuLibraryGetManaged(address, size, library, name);
 	if (rc == CUDA_SUCCESS)
 		note(library);
-	GCK_CUDA_LEAVE();
-	return rc;
-}
-
-GCK_CUDA_FUNCTION(cuLibraryUnload, (CUlibrary library))
-{
-	CUresult rc;
-
-	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuLibraryUnload(library);
-	if (rc == CUDA_SUCCESS)
-		forget(library);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -68,18 +51,6 @@ GCK_CUDA_FUNCTION(cuModuleGetGlobal_v2, (CUdeviceptr *address, size_t *size, CUm
 	rc = gck_cuda_real.cuModuleGetGlobal_v2(address, size, module, name);
 	if (rc == CUDA_SUCCESS && address && is_managed(*address))
 		note(module);
-	GCK_CUDA_LEAVE();
-	return rc;
-}
-
-GCK_CUDA_FUNCTION(cuModuleUnload, (CUmodule module))
-{
-	CUresult rc;
-
-	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuModuleUnload(module);
-	if (rc == CUDA_SUCCESS)
-		forget(module);
 	GCK_CUDA_LEAVE();
 	return rc;
 }

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "common/error.h"
 #include "shim/cuda/jump.h"
@@ -19,8 +19,6 @@ static struct {
 	pthread_mutex_t lock; /* recursive: what is loaded may ask dlsym for CUDA's names */
 	bool begun;
 	void *handle;
-	char path[PATH_MAX];
-	struct gck_error err;
 } load = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 static CUresult no_driver(void)
@@ -33,16 +31,21 @@ static CUresult no_function(void)
 	return CUDA_ERROR_NOT_FOUND;
 }
 
+/* A node without a driver is none that has to be told so; what somebody has put in its place is. */
 static void *open_library(void)
 {
+	struct gck_error err = {0};
+	char path[PATH_MAX];
 	void *handle;
 
-	if (gck_cuda_find(load.path, sizeof load.path, &load.err))
+	if (gck_cuda_find(path, sizeof path, &err)) {
+		if (getenv(GCK_CUDA_LIBRARY_VARIABLE))
+			fprintf(stderr, "gpuckpt: %s\n", err.text);
 		return NULL;
-	handle = dlopen(load.path, RTLD_NOW | RTLD_LOCAL);
+	}
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
-		gck_fail(&load.err, ENOEXEC, "the CUDA driver's library cannot be loaded: %s",
-			 dlerror());
+		fprintf(stderr, "gpuckpt: the CUDA driver's library cannot be loaded: %s\n", dlerror());
 	return handle;
 }
 
@@ -76,16 +79,6 @@ void gck_cuda_load_now(void)
 void *gck_cuda_handle(void)
 {
 	return load.handle;
-}
-
-const char *gck_cuda_path(void)
-{
-	return load.path;
-}
-
-const char *gck_cuda_load_error(void)
-{
-	return load.err.text;
 }
 
 bool gck_cuda_has(const void *real)

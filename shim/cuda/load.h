@@ -20,15 +20,12 @@ static inline void gck_cuda_load(void)
 /* The real library's handle for dlsym, NULL: there is none. */
 void *gck_cuda_handle(void);
 
-/* Its path, and why there is none: "" if there is. */
-const char *gck_cuda_path(void);
-const char *gck_cuda_load_error(void);
-
 /* Does the driver have the function that this member of gck_cuda_real stands for? Before a call of
  * one that older drivers lack. */
 bool gck_cuda_has(const void *real);
 
-/* find.c: 0 and the path; -1: there is no driver here. */
+/* find.c: 0 and the path; -1: there is no driver here, or not where this variable says. */
+#define GCK_CUDA_LIBRARY_VARIABLE "GPUCKPT_CUDA_LIBRARY"
 struct gck_error;
 int gck_cuda_find(char *path, unsigned long size, struct gck_error *err);
 

@@ -80,9 +80,3 @@ void gck_cuda_set_drop(struct gck_cuda_set *s, uint64_t handle)
 	s->entries[hole].handle = 0;
 	s->n--;
 }
-
-void gck_cuda_set_clear(struct gck_cuda_set *s)
-{
-	free(s->entries);
-	*s = (struct gck_cuda_set){.entries = NULL};
-}

@@ -20,6 +20,5 @@ uint64_t *gck_cuda_set_get(const struct gck_cuda_set *s, uint64_t handle);
 /* The same, entered with value 0 if it is not there. NULL: no memory. */
 uint64_t *gck_cuda_set_put(struct gck_cuda_set *s, uint64_t handle);
 void gck_cuda_set_drop(struct gck_cuda_set *s, uint64_t handle);
-void gck_cuda_set_clear(struct gck_cuda_set *s);
 
 #endif

@@ -9,6 +9,8 @@
 
 struct fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+const int fake_only = 1;
+
 static __thread bool per_thread, counted;
 static __thread unsigned depth;
 static __thread CUresult injected;

@@ -47,6 +47,7 @@ struct fake_state {
 };
 
 extern struct fake_state fake;
+extern const int fake_only FAKE_SHOWN; /* a name that is no function of CUDA's */
 
 void fake_lock(void);
 void fake_unlock(void);

@@ -55,8 +55,7 @@ static void sets(void)
 	}
 	ok(good, "a set holds what was put and not dropped");
 	ok(!gck_cuda_set_put(&s, 0) && !gck_cuda_set_get(&s, 0), "0 is no handle");
-	gck_cuda_set_clear(&s);
-	ok(!gck_cuda_set_get(&s, 1ull << 40) && s.n == 0, "an empty one holds nothing");
+	free(s.entries);
 }
 
 /* ---- arenas --------------------------------------------------------------------------------- */

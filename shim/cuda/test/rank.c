@@ -146,11 +146,15 @@ static int host_memory(void)
 	return cuMemCreate(&handle, 2 << 20, &prop, 0);
 }
 
+/* Looked up twice. */
 static int variable(void)
 {
-	CUdeviceptr at;
+	CUdeviceptr at[2];
+	int rc = 0;
 
-	return cuModuleGetGlobal(&at, NULL, module, "managed_x") | cuMemFree(at);
+	for (int i = 0; i < 2; i++)
+		rc |= cuModuleGetGlobal(&at[i], NULL, module, "managed_x") | cuMemFree(at[i]);
+	return rc;
 }
 
 /* Written throughout by a thread of the program's; never there while it would be write-combined. */

@@ -45,7 +45,9 @@ says() { # NAME WANTED COMMAND...
 }
 
 says "without a driver there is no device" "cuInit 100" standin env LD_LIBRARY_PATH= ./cuda_first
-says "a library that is not there is no device" "cuInit 100" standin env \
+says "a library that is not there is no device, and said to be none" "gpuckpt: GPUCKPT_CUDA_LIBRARY names \
+/nonexistent: No such file or directory: set it to the path of the real libcuda.so.1 or unset it
+cuInit 100" standin env \
 	GPUCKPT_CUDA_LIBRARY=/nonexistent ./cuda_first
 GPUCKPT_CUDA_LIBRARY=$PWD/libcuda-old.so
 export GPUCKPT_CUDA_LIBRARY
