@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Who gets at an object store: not a user's process has its keys, no file or log that a user may read,
+# nor bob what is alice's; which store= is taken; and what gpuckptd's absence is to a write that needs
+# URLs of it.
+export GPUCKPT_LAB_OPTIONS=${GPUCKPT_LAB_OPTIONS---s3}
+# shellcheck source=s3lib.sh
+. "$(dirname "$(readlink -f "$0")")/s3lib.sh"
+secret=$(sed -n 's/^secret=//p' "$s3/key")
+log=$GPUCKPT_LAB/log/gpuckptd.out
+burn=$(program burn)
+dir=$(work_dir)
+"$burn" 24 1600 0 >"$dir/want"
+
+# known_to UID TEXT: the processes of that user (not this one) that have it in memory or environment
+known_to()
+{
+	root python3 - "$@" <<-'END'
+	import os, sys
+	uid, text = int(sys.argv[1]), sys.argv[2].encode()
+
+	def has(pid):
+	    if text in open(f'/proc/{pid}/environ', 'rb').read() + open(f'/proc/{pid}/cmdline', 'rb').read():
+	        return True
+	    memory = open(f'/proc/{pid}/mem', 'rb', buffering=0)
+	    for line in open(f'/proc/{pid}/maps'):
+	        place, mode = line.split()[:2]
+	        if 'rw' not in mode:
+	            continue
+	        start, end = (int(x, 16) for x in place.split('-'))
+	        try:
+	            if text in os.pread(memory.fileno(), end - start, start):
+	                return True
+	        except OSError:
+	            pass
+	    return False
+
+	looked = 0
+	for pid in filter(str.isdigit, os.listdir('/proc')):
+	    try:
+	        if os.stat(f'/proc/{pid}').st_uid not in (uid, 0) or int(pid) == os.getpid():
+	            continue
+	        status = open(f'/proc/{pid}/status').read()
+	        if int(status.split('Uid:')[1].split()[0]) != uid:
+	            continue
+	        looked += 1
+	        name = open(f'/proc/{pid}/comm').read().strip()
+	        if (uid or name == 'gpuckptd') and has(pid):
+	            print(name)
+	    except (FileNotFoundError, ProcessLookupError):
+	        pass
+	if not looked:
+	    print('no process of this user')
+	END
+}
+
+# ---- which store= is taken
+
+for store in s3://other/lab s3://gpuckpt-2 s3://gpuckpt/../other s3://gpuckpt/; do
+	out=$(alice timeout 60 srun -n1 --gpu-ckpt=store=$store true 2>&1)
+	report $((! $?)) "srun refuses store=$store" || diag "$out"
+	like "$out" "store=$store: " "and says why"
+	is "$(grep -c 'gpuckpt: ' <<<"$out")" 1 "in one line"
+done
+
+# ---- the keys
+
+job=$(submit "$dir" -N2 -n2 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt bash -c 'exec $burn 24 1600 50 >rank\$SLURM_PROCID'
+END
+)
+check "alice's step comes under gpuckpt's care" wait_ready "$job"
+check "alice takes a checkpoint" alice gpuckpt create "$job"
+forget
+faults "1- put /2-[0-9a-f]+/ hold"
+alice gpuckpt create "$job" >"$dir/create" 2>&1 &
+creating=$!
+check "a second one is being written" wait_for 30 requests "^begin [0-9]+ put .*/2-"
+uid=$(root id -u alice)
+like "$(known_to 0 "$secret")" gpuckptd "gpuckptd has the secret in its memory"
+like "$(known_to "$uid" X-Amz-Signature)" gpuckpt "workers and agents have URLs"
+is "$(known_to "$uid" "$secret")" "" "no process of alice's has the secret in memory, environment or arguments"
+faults
+wait $creating
+report $? "the second checkpoint" || diag "$(cat "$dir/create")"
+check_not "alice cannot read the key file" alice cat "$s3/key"
+is "$(alice grep -rlF -- "$secret" "$GPUCKPT_LAB" /etc /tmp /run 2>/dev/null | head)" "" \
+	"no file that alice may read has the secret"
+for text in "$secret" X-Amz-Signature; do
+	is "$(grep -rlaF -- "$text" "$log" "$GPUCKPT_LAB/log" "$GPUCKPT_LAB/gpuckptd" | head)" "" \
+		"no log nor the journal has ${text/$secret/the secret}"
+done
+
+# ---- bob
+
+for verb in verify remove show; do
+	[[ $verb = verify ]] && seq=() || seq=(1)
+	check_not "bob: $verb is refused" bob gpuckpt $verb "$job.0" "${seq[@]}"
+done
+out=$(bob timeout 60 srun -n1 --gpu-ckpt=restart="$job":1 id 2>&1)
+report $((! $?)) "bob cannot restart from alice's commit" || diag "$out"
+like "$(fetch "$endpoint/gpuckpt/lab/lab/$job/0/commit-1.json")" '^4' "without a signature the server gives nothing"
+
+# ---- gpuckptd away
+
+# away NAME NUMBER: that checkpoint's uploads are held
+away()
+{
+	name=$1 number=$2
+	forget
+	faults "1-2 put /$number-[0-9a-f]+/ hold"
+	alice gpuckpt create "$job" >"$dir/create" 2>&1 &
+	creating=$!
+	check "$name: in the middle of a write" wait_for 30 requests "^begin [0-9]+ put .*/$number-"
+}
+
+away "stopped" 3
+"$cluster" kill gpuckptd STOP
+faults
+sleep 3
+"$cluster" kill gpuckptd CONT
+wait $creating
+report $? "stopped: a write that waited for URLs goes on" || diag "$(cat "$dir/create")"
+
+away "killed" 4
+"$cluster" kill gpuckptd
+faults
+wait $creating
+sleep 2
+"$cluster" start gpuckptd
+check "killed: the step is under the care of the next one" wait_ready "$job" 60
+check "killed: and takes a checkpoint" alice gpuckpt create "$job"
+check "killed: which is whole, and so is what was before" alice gpuckpt verify "$job"
+is "$(s3_names lab/ | grep -c "/$job/0/commit-4")" 0 "killed: what was under way is no commit"
+
+check "alice requeues" alice gpuckpt requeue "$job"
+check "the job is started again" wait_for 60 job_restarted "$job" 1
+check "alice's job ends" wait_job "$job" COMPLETED 180
+check "rank 0 has the right answer" cmp "$dir/want" "$dir/rank0"
+check "rank 1 has the right answer" cmp "$dir/want" "$dir/rank1"
+check "alice removes what she may" alice gpuckpt remove --all "$job"
+finish
