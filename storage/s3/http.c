@@ -236,12 +236,11 @@ static int read_back(struct gck_http *h, struct gck_error *err)
 	curl_off_t length = -1, wait = 0;
 
 	if (h->code != CURLE_OK)
-		return gck_fail(err, failure_code(h), "%s%s%s%s",
+		return gck_fail(err, failure_code(h), "%s%s%s",
 				h->overflow ? "the answer is larger than what was asked for" :
 				*h->why     ? h->why :
 					      curl_easy_strerror(h->code),
 				h->code == CURLE_OPERATION_TIMEDOUT ? ": no progress" : "",
-				h->ca && h->code == CURLE_SSL_CACERT_BADFILE ? h->ca : "",
 				failure_remedy(h));
 	curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &h->status);
 	curl_easy_getinfo(h->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);

@@ -182,7 +182,7 @@ __attribute__((unused)) static void begin(void)
 	unsetenv("HTTPS_PROXY");
 	unsetenv("ALL_PROXY");
 	unsetenv("all_proxy");
-	gck_s3_pause = 1;
+	gck_s3_pause = 0;
 	gck_store_signer(sign_here, NULL);
 }
 

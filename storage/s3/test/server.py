@@ -134,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
         elif fault == "drip":
             for byte in body:
                 self.wfile.write(bytes([byte]))
-                time.sleep(0.05)
+                time.sleep(1)
         else:
             self.wfile.write(body)
 

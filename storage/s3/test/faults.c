@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The `s3:` backend on a server that does wrong: each kind of fault at each request, once (it must not
+ * be noticed) and for good (the message must name object and cause); signatures that are refused;
+ * clocks that differ; wrong bytes. */
+#include "config.h"
+
+#include "storage/s3/test/server.h"
+
+#define OBJECT "7-ab/0123456789abcdef0123456789abcdef"
+
+static const char content[] = "what is in it, and a little more than that";
+static struct gck_store *s;
+
+/* ---- the requests -------------------------------------------------------------------------- */
+
+static int do_put(struct gck_error *err)
+{
+	return s->b->ops->put_object(s->b, OBJECT, content, sizeof content, false, err);
+}
+
+static int do_commit(struct gck_error *err)
+{
+	return s->b->ops->put(s->b, "commit-7.json", "7-ab", content, sizeof content, err);
+}
+
+static int do_get(struct gck_error *err)
+{
+	char data[sizeof content];
+
+	if (s->b->ops->get(s->b, OBJECT, 0, data, sizeof data, err) < 0)
+		return -1;
+	return memcmp(data, content, sizeof data) ? gck_fail(err, EBADMSG, "wrong bytes") : 0;
+}
+
+static int do_size(struct gck_error *err)
+{
+	uint64_t size;
+
+	if (s->b->ops->size(s->b, OBJECT, &size, err) < 0)
+		return -1;
+	return size == sizeof content ? 0 : gck_fail(err, EBADMSG, "wrong size");
+}
+
+static int count(void *arg, const char *name, struct gck_error *err)
+{
+	(void)name;
+	(void)err;
+	++*(int *)arg;
+	return 0;
+}
+
+static int do_list(struct gck_error *err)
+{
+	int n = 0;
+
+	if (s->b->ops->list(s->b, "7-ab/", count, &n, err) < 0)
+		return -1;
+	return n == 1 ? 0 : gck_fail(err, EBADMSG, "%d names", n);
+}
+
+static int do_remove(struct gck_error *err)
+{
+	return s->b->ops->remove(s->b, OBJECT, err);
+}
+
+static const struct request {
+	const char *method, *where; /* a regex */
+	int (*make)(struct gck_error *err);
+	const char *object;
+} requests[] = {
+	{ "PUT", "7-ab/0123", do_put, OBJECT ": put: " },
+	{ "PUT", "commit-7", do_commit, "commit-7.json: put: " },
+	{ "GET", "7-ab/0123", do_get, OBJECT ": get: " },
+	{ "HEAD", "7-ab/0123", do_size, OBJECT ": head: " },
+	{ "GET", "list-type", do_list, "7-ab/: list: " },
+	{ "DELETE", "7-ab/0123", do_remove, OBJECT ": delete: " },
+};
+
+#define REQUESTS (sizeof requests / sizeof requests[0])
+
+/* ---- the faults ---------------------------------------------------------------------------- */
+
+static const struct fault {
+	const char *action; /* in the script */
+	const char *says;   /* in the message, if it does not end; NULL: not tried */
+	const char *only;   /* the method that it is for; NULL: all */
+} faults[] = {
+	{ "status 500 InternalError", "answers 500" },
+	{ "status 502 BadGateway", "answers 502" },
+	{ "status 503 SlowDown", "answers 503" },
+	{ "status 504 GatewayTimeout", "answers 504" },
+	{ "status 429 TooManyRequests", "answers 429" },
+	{ "status 408 RequestTimeout", "answers 408" },
+	{ "status 409 OperationAborted", "answers 409" },
+	{ "status 400 BadDigest", "the bytes change on their way", "PUT" },
+	{ "early 503 SlowDown", NULL },
+	{ "drop", "attempt 10: " },
+	{ "lost", NULL },
+	{ "cut", "attempt 10: ", "GET" },
+	{ "error200 InternalError", "answers 200 InternalError", "PUT" },
+	{ "range bytes", "from 9 on", "GET" },
+	{ "more", "larger than what was asked for", "GET" },
+};
+
+#define FAULTS (sizeof faults / sizeof faults[0])
+
+static bool applies(const struct fault *f, const struct request *r)
+{
+	if (f->only && strcmp(f->only, r->method))
+		return false;
+	return !f->only || strcmp(f->only, "GET") || r->make == do_get;
+}
+
+/* The object is there before each, the commit is not. */
+static void set(void)
+{
+	struct gck_error err = { 0 };
+
+	calm();
+	if (do_put(&err) < 0 || s->b->ops->remove(s->b, "commit-7.json", &err) < 0)
+		printf("Bail out! %s\n", err.text);
+	calm();
+}
+
+static void once(const struct fault *f, const struct request *r)
+{
+	struct gck_error err = { 0 };
+
+	set();
+	/* A kept connection that turns out to be dead is libcurl's own to replace, once. */
+	write_file("script", "%d %s %s %s", strchr(f->action, ' ') ? 1 : 2, r->method, r->where,
+		   f->action);
+	ok(r->make(&err) == 0, "%s of %s, once %s (%s)", r->method, r->object, f->action, err.text);
+	ok(sign_.signed_ >= 2, "with a new signature");
+}
+
+static void always(const struct fault *f, const struct request *r)
+{
+	struct gck_error err = { 0 };
+
+	set();
+	write_file("script", "999 %s %s %s", r->method, r->where, f->action);
+	ok(r->make(&err) < 0 && strstr(err.text, r->object) &&
+	   (!f->says || !strcmp(r->method, "HEAD") || strstr(err.text, f->says)),
+	   "%s always %s: %s", r->method, f->action, err.text);
+	ok(logged("X-Amz-Signature") >= 10 || strstr(f->action, "early"), "after 10 attempts");
+}
+
+static void test_faults(void)
+{
+	for (size_t i = 0; i < REQUESTS; i++) {
+		for (size_t k = 0; k < FAULTS; k++) {
+			if (!applies(&faults[k], &requests[i]))
+				continue;
+			once(&faults[k], &requests[i]);
+			if (faults[k].says)
+				always(&faults[k], &requests[i]);
+		}
+	}
+}
+
+/* A refusal that waiting does not mend is not made ten times. */
+static void test_final(void)
+{
+	static const struct {
+		const char *action, *says;
+		int code;
+	} v[] = {
+		{ "status 400 InvalidRequest", "400 InvalidRequest, as scripted", EIO },
+		{ "status 404 NoSuchBucket", "see S3Store", ENODEV },
+		{ "status 403 QuotaExceeded", "raise the quota", EDQUOT },
+		{ "status 403 AccessDenied", "may S3KeyFile's keys", EACCES },
+		{ "status 301 PermanentRedirect", "see S3Endpoint and S3Region", EIO },
+		{ "status 507 InsufficientStorage", "is full", ENOSPC },
+		{ "status 501 NotImplemented", "501 NotImplemented", ENOTSUP },
+	};
+
+	for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+		struct gck_error err = { 0 };
+
+		set();
+		write_file("script", "999 PUT 7-ab %s", v[i].action);
+		ok(do_put(&err) < 0 && err.code == v[i].code && strstr(err.text, v[i].says) &&
+		   strstr(err.text, OBJECT), "%s: %s", v[i].action, err.text);
+		ok(logged("^PUT ") <= 2, "is not tried again and again");
+		gck_store_close(s); /* what it has learned of the server is forgotten */
+		s = open_job(1);
+	}
+}
+
+static void test_retry_after(void)
+{
+	struct timespec before, after;
+	struct gck_error err = { 0 };
+
+	set();
+	write_file("script", "1 PUT 7-ab status 503 SlowDown 1");
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	ok(do_put(&err) == 0, "Retry-After (%s)", err.text);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	ok((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= 1000,
+	   "is waited for");
+}
+
+/* ---- silence ------------------------------------------------------------------------------- */
+
+static void test_silence(void)
+{
+	struct gck_error err = { 0 };
+
+	gck_store_patience(1);
+	for (size_t i = 0; i < REQUESTS; i++) {
+		set();
+		write_file("script", "1 %s %s silence", requests[i].method, requests[i].where);
+		ok(requests[i].make(&err) == 0, "%s of %s: a silence (%s)", requests[i].method,
+		   requests[i].object, err.text);
+	}
+	set();
+	write_file("script", "2 GET 7-ab/0123 drip");
+	ok(do_get(&err) == 0, "a drip (%s)", err.text);
+	ok(logged("^GET") >= 3, "is no progress");
+	set();
+	write_file("script", "999 GET 7-ab/0123 silence");
+	ok(do_get(&err) < 0 && err.code == ETIMEDOUT && strstr(err.text, OBJECT) &&
+	   strstr(err.text, "no progress"), "silence for good: %s", err.text);
+	gck_store_patience(30);
+}
+
+static void test_no_server(void)
+{
+	struct gck_error err = { 0 };
+	int port = port_;
+
+	set();
+	port_ = 1;
+	name_server("127.0.0.1", false);
+	ok(do_get(&err) < 0 && err.code == EPIPE && strstr(err.text, OBJECT) &&
+	   strstr(err.text, "port 1"), "nobody is there: %s", err.text);
+	port_ = port;
+	name_server("127.0.0.1", false);
+	ok(do_get(&err) == 0, "and then there is one");
+}
+
+/* ---- signatures ---------------------------------------------------------------------------- */
+
+static void refused(const char *says, const char *name)
+{
+	struct gck_error err = { 0 };
+
+	ok(do_get(&err) < 0 && err.code == EACCES && strstr(err.text, says) &&
+	   strstr(err.text, OBJECT), "%s: %s", name, err.text);
+	is_int(sign_.signed_, 2, "asked for twice");
+	calm();
+}
+
+static void test_signatures(void)
+{
+	struct gck_error err = { 0 };
+
+	set();
+	sign_.stale = 1;
+	ok(do_get(&err) == 0, "an expired signature is renewed (%s)", err.text);
+	is_int(logged("^GET .* 403"), 1, "when it was refused");
+	set();
+	sign_.keys.secret = "other";
+	refused("secret in S3KeyFile", "a wrong secret");
+	sign_.keys = (struct gck_sigv4_keys){ "nobody", "se/cr+et", NULL };
+	refused("InvalidAccessKeyId: see S3KeyFile", "a wrong key");
+	sign_.keys.access = "lab:AK";
+	sign_.server.region = "us-west-1";
+	ok(do_get(&err) < 0 && strstr(err.text, "expecting 'eu-1': see S3Region"), "a wrong region: %s",
+	   err.text);
+	sign_.server.region = "eu-1";
+	set();
+	sign_.refuse = EPERM;
+	ok(do_put(&err) < 0 && err.code == EPERM && strstr(err.text, OBJECT) &&
+	   strstr(err.text, "somebody else's"), "nobody signs: %s", err.text);
+	is_int(sign_.calls, 1, "asked for once");
+	sign_.refuse = 0;
+}
+
+static void test_clocks(void)
+{
+	set();
+	write_file("options", "skew=-2000");
+	refused("RequestTimeTooSkewed, The difference is too large.: the clock of gpuckptd's host is ",
+		"the server's clock is behind");
+	write_file("options", "skew=-2000");
+	refused(" s ahead of the object store's: set both by NTP", "the server's clock is behind");
+	write_file("options", "skew=2000");
+	refused(" s behind the object store's: set both by NTP", "the server's clock is ahead");
+}
+
+/* ---- bytes --------------------------------------------------------------------------------- */
+
+static void test_bytes(void)
+{
+	static const uint64_t seeds[] = { 1, 2, 3 };
+	struct gck_error err = { 0 };
+	uint64_t bytes;
+
+	set();
+	write_file("script", "999 GET 7-ab/0123 less");
+	ok(do_get(&err) < 0 && err.code == EBADMSG && strstr(err.text, OBJECT),
+	   "an object that became shorter: %s", err.text);
+	gck_store_close(s);
+	s = open_job(2);
+	calm();
+	err.text[0] = '\0';
+	ok(checkpoint(s, 1, "aa", GCK_COMPRESS_NONE, 0, seeds, 3, 5000, &err) == 0, "a checkpoint (%s)",
+	   err.text);
+	ok(gck_store_verify(s, 1, NULL, &bytes, &err) == 0, "is whole (%s)", err.text);
+	write_file("script", "999 GET 1-aa/[0-9a-f]{32}[?] flip");
+	ok(gck_store_verify(s, 1, NULL, &bytes, &err) < 0 && err.code == EBADMSG &&
+	   strstr(err.text, "/1-aa/") && strstr(err.text, "damaged"), "wrong bytes of an object: %s",
+	   err.text);
+	write_file("script", "999 GET 1-aa/rank-0 flip");
+	ok(gck_store_verify(s, 1, NULL, &bytes, &err) < 0 && err.code == EBADMSG &&
+	   strstr(err.text, "rank-0.json"), "of a manifest: %s", err.text);
+	write_file("script", "999 GET commit-1 flip");
+	ok(gck_store_verify(s, 1, NULL, &bytes, &err) < 0 && err.code == EBADMSG &&
+	   strstr(err.text, "commit-1.json"), "of a commit: %s", err.text);
+}
+
+int main(void)
+{
+	begin();
+	start_server(NULL, NULL);
+	s = open_job(1);
+	test_faults();
+	test_final();
+	test_retry_after();
+	test_silence();
+	test_no_server();
+	test_signatures();
+	test_clocks();
+	test_bytes();
+	gck_store_close(s);
+	end();
+	return tap_done();
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * TLS is verified: against the file that the signer names, for the host that the URL names. */
+#include "config.h"
+
+#include "storage/s3/test/server.h"
+
+static int try(struct gck_error *err)
+{
+	struct gck_store *s = open_job(1);
+	uint64_t size;
+	int rc = s->b->ops->size(s->b, "commit-1.json", &size, err);
+
+	gck_store_close(s);
+	return rc;
+}
+
+/* A certificate for 127.0.0.1 that signs itself. */
+static bool make_certificate(const char *cert, const char *key)
+{
+	char command[512];
+
+	snprintf(command, sizeof command,
+		 "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 "
+		 "-subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -out %s -keyout %s "
+		 "2>/dev/null", cert, key);
+	return system(command) == 0;
+}
+
+static void test_tls(const char *cert)
+{
+	struct gck_error err = { 0 };
+	char missing[ROOT_MAX + 16];
+
+	snprintf(missing, sizeof missing, "%s/none.pem", dir_);
+	sign_.ca = cert;
+	ok(try(&err) < 0 && err.code == ENOENT, "with its certificate the server answers: %s", err.text);
+	calm();
+	sign_.ca = NULL;
+	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "S3CAFile") &&
+	   strstr(err.text, "commit-1.json"), "without it nothing is asked: %s", err.text);
+	is_int(sign_.signed_, 1, "once");
+	sign_.ca = missing;
+	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, missing), "no such file: %s", err.text);
+	sign_.ca = cert;
+	name_server("localhost", true);
+	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "S3Endpoint"),
+	   "a certificate of another host: %s", err.text);
+	is_int(logged("."), 0, "and no request has reached it");
+}
+
+int main(void)
+{
+	char cert[ROOT_MAX + 16], key[ROOT_MAX + 16];
+
+	begin();
+	snprintf(cert, sizeof cert, "%s/cert.pem", dir_);
+	snprintf(key, sizeof key, "%s/key.pem", dir_);
+	if (!make_certificate(cert, key)) {
+		skip("TLS", "no openssl(1) to make a certificate");
+		remove_tree(dir_);
+		return tap_done();
+	}
+	start_server(cert, key);
+	test_tls(cert);
+	end();
+	return tap_done();
+}
