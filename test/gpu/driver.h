@@ -77,6 +77,11 @@ void gpu_slabs_back(struct gpu_slabs *s);
 /* Give the memory and the addresses back. */
 void gpu_slabs_free(struct gpu_slabs *s);
 
+/* ---- managed memory (steer.cu) ---------------------------------------------------------------- */
+
+/* A multiple of 32 MiB, at an address where it was before and where a placeholder (PROT_NONE) is now. */
+CUdeviceptr gpu_managed_at(void *at, size_t size);
+
 /* ---- cases ---------------------------------------------------------------------------------- */
 
 struct gpu_case {

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define WORDS 512
@@ -80,7 +79,7 @@ static void slabs_in_flight(void)
 	CHECK(word(snapshot.at) == 100 && word(snapshot.at + 7 * SLAB) == 107);
 }
 
-/* A process that has died leaves its memory to who holds the descriptor. */
+/* Memory lives as long as a descriptor of it, be it in flight: no more than that. */
 static void memory_by_descriptor(void)
 {
 	struct gpu_slabs s = {};
@@ -226,32 +225,6 @@ static void host_created(void)
 
 /* ---- managed memory -------------------------------------------------------------------------- */
 
-/* Where the next managed allocation is to be: libcuda's mmap and munmap come here. */
-static struct {
-	char *at;
-	size_t size;
-	bool taken;
-} steer;
-
-extern "C" void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset) noexcept
-{
-	long result;
-
-	if (steer.at && !at && prot == PROT_NONE && size == steer.size + ARENA - 4096) {
-		steer.taken = true;
-		return steer.at;
-	}
-	result = syscall(SYS_mmap, at, size, prot, flags, fd, offset);
-	return result == -1 ? MAP_FAILED : (void *)result;
-}
-
-extern "C" int munmap(void *at, size_t size) noexcept
-{
-	if (steer.taken && at == steer.at + steer.size)
-		return 0; /* the rest of what it believes to have */
-	return (int)syscall(SYS_munmap, at, size);
-}
-
 /* Freed before a checkpoint and made again at the same address; a placeholder keeps that free. */
 static void managed_steered(void)
 {
@@ -267,11 +240,7 @@ static void managed_steered(void)
 	CHECK(mmap((void *)p, sizeof copy, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (void *)p);
 	CHECK(gpu_self_checkpoint(NULL));
-	steer.at = (char *)p;
-	steer.size = sizeof copy;
-	MUST(cuMemAllocManaged(&q, sizeof copy, CU_MEM_ATTACH_GLOBAL));
-	CHECK(steer.taken && q == p);
-	steer.at = NULL;
+	q = gpu_managed_at((void *)p, sizeof copy);
 	MUST(cuMemcpyHtoD(q, copy, sizeof copy));
 	gpu_add(q, sizeof copy, 7);
 	for (size_t i = 0; i < sizeof copy / 4; i++)

@@ -11,11 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #define PINNED_WORDS 1000
 #define ARENA (64 * MIB)
-#define ALIGNED (32 * MIB)
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static bool with_slabs, with_managed;
@@ -63,24 +61,7 @@ static void launch(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
 	mix<<<(n + 255) / 256, 256, 0, stream>>>(p, n, k);
 }
 
-/* ---- managed memory comes back at its address: libcuda's mmap and munmap come here ------------ */
-
-static char *steer;
-
-extern "C" void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset) noexcept
-{
-	long result;
-
-	if (steer && !at && prot == PROT_NONE && size == ARENA + ALIGNED - 4096)
-		return steer;
-	result = syscall(SYS_mmap, at, size, prot, flags, fd, offset);
-	return result == -1 ? MAP_FAILED : (void *)result;
-}
-
-extern "C" int munmap(void *at, size_t size) noexcept
-{
-	return steer && at == steer + ARENA ? 0 : (int)syscall(SYS_munmap, at, size);
-}
+/* ---- managed memory comes back at its address -------------------------------------------------- */
 
 static void managed_away(void)
 {
@@ -93,13 +74,7 @@ static void managed_away(void)
 
 static void managed_back(void)
 {
-	CUdeviceptr p;
-
-	steer = (char *)managed;
-	MUST(cuMemAllocManaged(&p, ARENA, CU_MEM_ATTACH_GLOBAL));
-	steer = NULL;
-	CHECK(p == (CUdeviceptr)managed);
-	MUST(cuMemcpyHtoD(p, kept_managed, ARENA));
+	MUST(cuMemcpyHtoD(gpu_managed_at(managed, ARENA), kept_managed, ARENA));
 	free(kept_managed);
 }
 
