@@ -43,7 +43,8 @@ struct gck_backend_ops {
 		   size_t size, struct gck_error *err);
 
 	/* dir: "" is the step. What is not there: nothing is listed, nothing to remove. A directory
-	 * is removed (name with '/') when it is empty; otherwise that does nothing. */
+	 * is removed (name with '/') when it is empty; otherwise that does nothing. Several threads
+	 * may remove at once. */
 	int (*list)(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
 		    struct gck_error *err);
 	int (*remove)(struct gck_backend *b, const char *name, struct gck_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/each.h"
 #include "storage/internal.h"
 
 struct names {
@@ -134,6 +135,13 @@ static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
 	return names_add(&w->found, full, err);
 }
 
+static int remove_one(void *arg, size_t i, struct gck_error *err)
+{
+	struct sweep *w = arg;
+
+	return w->s->b->ops->remove(w->s->b, w->found.v[i], err);
+}
+
 /* Remove what is not needed from a directory, and the directory if that was all. */
 static int sweep_directory(struct gck_store *s, const char *dir, const struct names *need,
 			   struct gck_error *err)
@@ -141,8 +149,8 @@ static int sweep_directory(struct gck_store *s, const char *dir, const struct na
 	struct sweep w = { .s = s, .need = need, .dir = dir };
 	int rc = s->b->ops->list(s->b, dir, collect_unneeded, &w, err);
 
-	for (size_t i = 0; rc == 0 && i < w.found.n; i++)
-		rc = s->b->ops->remove(s->b, w.found.v[i], err);
+	if (rc == 0)
+		rc = gck_each(s->b->parallel, w.found.n, remove_one, &w, err);
 	if (rc == 0)
 		rc = s->b->ops->remove(s->b, dir, err);
 	names_free(&w.found);

@@ -10,7 +10,7 @@
 
 #include "storage/s3/engine.h"
 
-/* Fewer bytes a second than this are no progress: a connection that drips is as good as a lost one. */
+/* Fewer bytes a second than this are no progress: what drips is as good as lost. */
 #define DRIP 1024L
 #define BUFFER (512L * 1024)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Listing: pages of names, and uploads in parts that nobody completed. A directory in which there is
- * nothing but such an upload is listed too, so that whoever removes it comes upon it. */
+ * Listing: pages of names, and uploads in parts that nobody completed. A directory with nothing but
+ * such an upload in it is listed too, so that whoever removes it comes upon it. */
 #include "config.h"
 
 #include <stdio.h>
@@ -70,8 +70,8 @@ static int on_upload(void *arg, const char *path, const char *text, struct gck_e
 	return 0;
 }
 
-/* The first page of them: whoever aborts these asks again. A server that has no such request, or lets
- * us not make it, has none. Give *v to free(). */
+/* The first page of them: whoever aborts these asks again. A server that has no such request, or
+ * lets us not make it, has none. Give *v to free(). */
 static int list_uploads(struct gck_s3_store *s, const char *dir, struct upload **v, size_t *n,
 			struct gck_error *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A large document in parts: several at once, each tried again on its own; nothing is there under its
- * name before the last step. What this process does not live to abort, the next prune does. */
+ * A large document in parts: several at once, each tried again on its own; nothing is there under
+ * its name before the last step. What this process does not live to abort, the next prune does. */
 #include "config.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/each.h"
 #include "storage/s3/checksum.h"
 #include "storage/s3/s3.h"
 
@@ -22,10 +22,6 @@ struct parts {
 	char id[ID_SIZE];
 	char (*etags)[128];
 	unsigned n;
-	pthread_mutex_t lock;
-	unsigned next; /* 0 .. n */
-	bool failed;
-	struct gck_error err; /* of the first that failed */
 };
 
 static int on_created(void *arg, const char *path, const char *text, struct gck_error *err)
@@ -54,11 +50,12 @@ static int create(struct parts *p, struct gck_error *err)
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-static int put_part(struct parts *p, unsigned i, struct gck_error *err)
+static int put_part(void *arg, size_t i, struct gck_error *err)
 {
-	size_t start = (size_t)i * GCK_S3_PART, left = p->size - start;
+	struct parts *p = arg;
+	size_t start = i * GCK_S3_PART, left = p->size - start;
 	struct gck_s3_call c = {
-		.sign = { GCK_SIGN_PART, p->name, .upload = p->id, .part = i + 1 },
+		.sign = { GCK_SIGN_PART, p->name, .upload = p->id, .part = (unsigned)i + 1 },
 		.body = p->data + start,
 		.size = left < GCK_S3_PART ? left : GCK_S3_PART,
 	};
@@ -69,56 +66,10 @@ static int put_part(struct parts *p, unsigned i, struct gck_error *err)
 	rc = gck_s3_call(p->s, &c, err);
 	free(md5);
 	if (rc < 0)
-		return gck_fail_in(err, "part %u of %u", i + 1, p->n);
+		return gck_fail_in(err, "part %zu of %u", i + 1, p->n);
 	snprintf(p->etags[i], sizeof p->etags[i], "%s", c.http.etag);
 	gck_s3_end(&c);
 	return 0;
-}
-
-/* The next part that nobody has; -1: there is none, or one has failed. */
-static int take(struct parts *p)
-{
-	int i = -1;
-
-	pthread_mutex_lock(&p->lock);
-	if (!p->failed && p->next < p->n)
-		i = (int)p->next++;
-	pthread_mutex_unlock(&p->lock);
-	return i;
-}
-
-static void *put_some(void *arg)
-{
-	struct parts *p = arg;
-	struct gck_error err;
-	int i;
-
-	while ((i = take(p)) >= 0) {
-		if (put_part(p, (unsigned)i, &err) == 0)
-			continue;
-		pthread_mutex_lock(&p->lock);
-		if (!p->failed)
-			p->err = err;
-		p->failed = true;
-		pthread_mutex_unlock(&p->lock);
-	}
-	return NULL;
-}
-
-/* With fewer threads than wanted it takes longer: this one is always there. */
-static int put_all(struct parts *p, struct gck_error *err)
-{
-	pthread_t threads[THREADS];
-	size_t n = 0;
-
-	while (n < THREADS - 1 && n + 1 < p->n && !pthread_create(&threads[n], NULL, put_some, p))
-		n++;
-	put_some(p);
-	while (n > 0)
-		pthread_join(threads[--n], NULL);
-	if (p->failed && err)
-		*err = p->err;
-	return p->failed ? -1 : 0;
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -144,7 +95,7 @@ static char *completion(const struct parts *p, size_t *size)
 	return fclose(out) == 0 ? text : NULL;
 }
 
-/* An upload that is gone when it is completed may have been, by an attempt whose answer was lost. */
+/* An upload that is gone may have been completed, by an attempt whose answer was lost. */
 static bool was_completed(struct parts *p, const struct gck_error *why)
 {
 	uint64_t size;
@@ -186,15 +137,14 @@ int gck_s3_put_parts(struct gck_s3_store *s, const char *name, const void *data,
 		     struct gck_error *err)
 {
 	struct parts p = { .s = s, .name = name, .data = data, .size = size,
-			   .n = (unsigned)((size + GCK_S3_PART - 1) / GCK_S3_PART),
-			   .lock = PTHREAD_MUTEX_INITIALIZER };
+			   .n = (unsigned)((size + GCK_S3_PART - 1) / GCK_S3_PART) };
 	int rc = -1;
 
 	p.etags = calloc(p.n, sizeof *p.etags);
 	if (!p.etags)
 		return gck_fail(err, ENOMEM, "no memory to send %s", name);
 	if (create(&p, err) == 0) {
-		rc = put_all(&p, err);
+		rc = gck_each(THREADS, p.n, put_part, &p, err);
 		if (rc == 0)
 			rc = complete(&p, err);
 		if (rc < 0)

@@ -68,7 +68,8 @@ static bool cluster_ok(const char *cluster)
 	return n > 0 && n < CLUSTER_MAX && strcmp(cluster, ".") && strcmp(cluster, "..");
 }
 
-int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key, struct gck_error *err)
+int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
+	       struct gck_error *err)
 {
 	char bucket[GCK_S3_BUCKET_MAX];
 	const char *prefix;

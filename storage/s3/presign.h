@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests on a step's store as presigned URLs: what gpuckptd, which has the keys, does for everybody
- * else. Nothing is signed but names that the store itself makes (storage/names.c), below
- * <prefix>/<cluster>/<job>/<step>/ of the scope; whose job it is, and what may be written or removed
- * now, is for the caller to know. */
+ * Requests on a step's store as presigned URLs: what gpuckptd, which has the keys, does for
+ * everybody else. Nothing is signed but names that the store itself makes (storage/names.c), below
+ * <prefix>/<cluster>/<job>/<step>/ of the scope; whose job it is, and what may be written or
+ * removed now, is for the caller to know. */
 #ifndef GCK_PRESIGN_H
 #define GCK_PRESIGN_H
 
@@ -28,7 +28,8 @@ int gck_s3_url_parse(const char *url, char bucket[GCK_S3_BUCKET_MAX], const char
 const char *gck_s3_method(enum gck_sign_verb verb); /* "PUT" */
 
 /* [prefix/]cluster/job/step/name; free()d by the caller. -1: EINVAL, ENOMEM. */
-int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key, struct gck_error *err);
+int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
+	       struct gck_error *err);
 
 /* -1 (EPERM) unless it is a name that the verb may be used on. *seq: the checkpoint that the name
  * belongs to (left alone for the step itself, ""). */

@@ -84,7 +84,8 @@ static enum gck_refusal look(struct gck_s3_call *c, struct gck_error *err)
 	return err->code == EPROTO ? GCK_REFUSAL_LATER : GCK_REFUSAL_FINAL;
 }
 
-static enum gck_refusal attempt(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err)
+static enum gck_refusal attempt(struct gck_s3_store *s, struct gck_s3_call *c,
+				struct gck_error *err)
 {
 	struct gck_signed url;
 	struct lines l;

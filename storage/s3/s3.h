@@ -35,20 +35,20 @@ struct gck_s3_call {
 	struct gck_s3_error said;
 };
 
-/* Make it: again, each time with a new signature and later, when the connection fails, stays silent or
- * drips, on 408, 409, 429 and 5xx, and for an <Error> inside a 200; once more when the signature is
- * refused; without only_new or crc32c where the server says 501. 0: a 2xx came; gck_s3_end the call.
- * -1: err names object, request, reason and remedy, nothing is left to end. ENOENT: no such object;
- * ENODEV: no such bucket; EEXIST: only_new, and it is there; ENOTSUP: the server cannot; EACCES;
- * EDQUOT; EBADMSG: the object is shorter than offset + room; EIO, EPIPE, EPROTO, ETIMEDOUT: it did not
- * get better. */
+/* Make it: again, each time with a new signature and later, when the connection fails, stays silent
+ * or drips, on 408, 409, 429 and 5xx, and for an <Error> inside a 200; once more when the signature
+ * is refused; without only_new or crc32c where the server says 501. 0: a 2xx came; gck_s3_end the
+ * call. -1: err names object, request, reason and remedy, nothing is left to end. ENOENT: no such
+ * object; ENODEV: no such bucket; EEXIST: only_new, and it is there; ENOTSUP: the server cannot;
+ * EACCES; EDQUOT; EBADMSG: the object is shorter than offset + room; EIO, EPIPE, EPROTO, ETIMEDOUT:
+ * it did not get better. */
 int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err);
 void gck_s3_end(struct gck_s3_call *c);
 
 /* "<where>/<name>: <verb>: " in front of what err says. Returns -1. */
 int gck_s3_fail_in(struct gck_s3_store *s, const struct gck_sign_request *r, struct gck_error *err);
 
-/* The wait before the second attempt in milliseconds; it doubles from then on. For tests to change. */
+/* Milliseconds before the second attempt; they double from then on. For tests to change. */
 extern unsigned gck_s3_pause;
 
 /* ---- the backend's operations by file ------------------------------------------------------ */

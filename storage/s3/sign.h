@@ -12,7 +12,7 @@ struct gck_signed {
 bool gck_sign_ready(void);        /* gck_store_signer has been called */
 unsigned gck_sign_patience(void); /* gck_store_patience */
 
-/* One request; gck_signed_free it. of must be the same pointer for all requests of an open store. */
+/* One request; gck_signed_free it. of is the same pointer for all requests of an open store. */
 int gck_sign(const struct gck_sign_scope *of, const struct gck_sign_request *r,
 	     struct gck_signed *out, struct gck_error *err);
 void gck_signed_free(struct gck_signed *s);

@@ -93,6 +93,9 @@ int gck_xml_read(const char *data, size_t size, gck_xml_fn *fn, void *arg, struc
 
 	if (!r.parser)
 		return gck_fail(err, ENOMEM, "no memory to read an answer");
+	/* A server that takes long may send blanks meanwhile, so that the connection is kept. */
+	while (size > 0 && strchr(" \t\r\n", *data))
+		data++, size--;
 	XML_SetUserData(r.parser, &r);
 	XML_SetElementHandler(r.parser, on_start, on_end);
 	XML_SetCharacterDataHandler(r.parser, on_text);

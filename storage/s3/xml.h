@@ -8,8 +8,8 @@
 
 #include "common/error.h"
 
-/* The end of an element: its path ("ListBucketResult/Contents/Key") and the text in it, without that
- * of elements in it. -1 ends the reading. */
+/* The end of an element: its path ("ListBucketResult/Contents/Key") and the text in it, without
+ * that of elements in it. -1 ends the reading. */
 typedef int gck_xml_fn(void *arg, const char *path, const char *text, struct gck_error *err);
 
 /* -1 (EPROTO): it is not such a document. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `s3:` backend on a server that does wrong: each kind of fault at each request, once (it must not
- * be noticed) and for good (the message must name object and cause); signatures that are refused;
- * clocks that differ; wrong bytes. */
+ * The `s3:` backend on a server that does wrong: each kind of fault at each request, once (it must
+ * not be noticed) and for good (the message must name object and cause); signatures that are
+ * refused; clocks that differ; wrong bytes. */
 #include "config.h"
 
 #include "storage/s3/test/server.h"

@@ -72,6 +72,7 @@ int main(void)
 	is_read("<a xmlns='http://s3/'><b>1 &lt; 2</b><c><b>x</b><d/></c></a>",
 		"a/b=1 < 2;a/c/b=x;a/c/d=;a/c=;a=;", "elements with their paths");
 	is_read("\n<a><![CDATA[<&]]>\xc3\xa4</a>", "a=<&\xc3\xa4;", "text of several pieces");
+	is_read(" \n <?xml version='1.0'?> <a/>", "a=;", "blanks in front of it");
 	is_refused("<a><b></a>", 10, "not XML", "tags that do not match");
 	is_refused("<a>", 3, "not XML", "half an answer");
 	is_refused("", 0, "not XML", "no answer");
