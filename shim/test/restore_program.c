@@ -455,11 +455,12 @@ static void run_process(void)
 	char *stack_hint = alloca(300000), cwd[512], *more = NULL;
 	pid_t pid = getpid(), tid = gettid();
 	void *start = sbrk(0);
+	int priority;
 
 	memset(stack_hint, 5, 300000);
 	CHECK(!chdir(directory));
 	umask(0137);
-	nice(3);
+	priority = nice(3);
 	for (long i = 0; i < rounds; i++) {
 		CHECK(getpid() == pid && gettid() == tid);
 		CHECK(sbrk(0) >= start);
@@ -473,7 +474,7 @@ static void run_process(void)
 	CHECK(getcwd(cwd, sizeof cwd) && !strcmp(cwd, directory));
 	for (size_t i = 0; i < 300000; i++)
 		sum += (uint64_t)stack_hint[i];
-	CHECK(getpriority(PRIO_PROCESS, 0) == 3);
+	CHECK(getpriority(PRIO_PROCESS, 0) == priority);
 	printf("process %ld %llu\n", rounds, (unsigned long long)sum);
 }
 

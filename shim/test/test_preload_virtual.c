@@ -249,7 +249,7 @@ static void test_scheduling(void)
 {
 	struct sched_param param = { 0 };
 	cpu_set_t all, one, got;
-	int policy, first = 0;
+	int policy, before, first = 0;
 
 	is_int(pthread_getaffinity_np(a.thread, sizeof all, &all), 0, "pthread_getaffinity_np");
 	while (!CPU_ISSET(first, &all))
@@ -267,8 +267,9 @@ static void test_scheduling(void)
 	ok(sched_getscheduler(b.tid) == SCHED_BATCH && sched_getscheduler(a.tid) == SCHED_OTHER,
 	   "sched_getscheduler by TID");
 	is_int(pthread_setschedprio(a.thread, 0), 0, "pthread_setschedprio");
-	ok(setpriority(PRIO_PROCESS, b.tid, 5) == 0 && getpriority(PRIO_PROCESS, b.tid) == 5 &&
-	   getpriority(PRIO_PROCESS, a.tid) == 0, "setpriority and getpriority by TID");
+	before = getpriority(PRIO_PROCESS, a.tid);
+	ok(setpriority(PRIO_PROCESS, b.tid, 19) == 0 && getpriority(PRIO_PROCESS, b.tid) == 19 &&
+	   getpriority(PRIO_PROCESS, a.tid) == before, "setpriority and getpriority by TID");
 }
 
 static void test_clocks(void)
