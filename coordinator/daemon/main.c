@@ -19,6 +19,7 @@
 #include "coordinator/daemon/daemon.h"
 #include "coordinator/daemon/live.h"
 #include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/probe.h"
 #include "coordinator/daemon/record.h"
 
 struct arguments {
@@ -252,8 +253,10 @@ int main(int argc, char **argv)
 		return fail(&err);
 	if (!a.foreground && gck_background_begin(&err))
 		return fail(&err);
-	if (open_log(&a, &d->conf, &err) || open_journal(d, &err) || make_loop(d, &err) ||
-	    gck_server_listen(d, &err))
+	if (open_log(&a, &d->conf, &err) || open_journal(d, &err))
+		return fail(&err);
+	gck_probe_start(d);
+	if (make_loop(d, &err) || gck_server_listen(d, &err))
 		return fail(&err);
 	allow_connections(&d->conf);
 	keep_secret(&d->keys);

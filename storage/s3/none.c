@@ -2,6 +2,7 @@
  * Built without libcurl, OpenSSL or expat: s3: is refused by name. */
 #include "storage/backend.h"
 #include "storage/s3/presign.h"
+#include "storage/s3/probe.h"
 
 static int refuse(const char *url, struct gck_error *err)
 {
@@ -31,4 +32,12 @@ int gck_s3_presign(const struct gck_s3_server *server, const struct gck_sigv4_ke
 	(void)seconds;
 	(void)url;
 	return refuse(of->url, err);
+}
+
+int gck_s3_probe(const char *url, const char *cluster, struct gck_s3_probe *found,
+		 struct gck_error *err)
+{
+	(void)cluster;
+	(void)found;
+	return refuse(url, err);
 }

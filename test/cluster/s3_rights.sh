@@ -54,6 +54,9 @@ known_to()
 	END
 }
 
+check "gpuckptd says at its start that it reaches the store" \
+	wait_for 60 grep -q "info: object store s3://gpuckpt at $endpoint: reached" "$log"
+
 # ---- which store= is taken
 
 for store in s3://other/lab s3://gpuckpt-2 s3://gpuckpt/../other s3://gpuckpt/; do
