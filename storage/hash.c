@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * XXH3-128 of bytes and of JSON, and its text form. */
+#include "config.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
+#ifdef HAVE_XXH_X86DISPATCH
+#include <xxh_x86dispatch.h> /* the same functions, by the widest vectors that the CPU has */
+#endif
 
 #include "storage/store.h"
 

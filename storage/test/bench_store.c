@@ -1,128 +1,215 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bench_store DIRECTORY [MIB]: writes and reads incompressible data through writer and reader, from
- * and to memory. Prints `name value unit`; what is equal each time is printed once, the best of
- * three otherwise. */
+ * bench_store DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]: writes and reads a file's bytes, or so many
+ * MiB of noise, through writer and reader, from and to memory; then writes them once more as a second
+ * checkpoint with 5 percent changed, in runs of 1 MiB that begin at any page. METHOD is none, lz4 or
+ * zstd. Prints `name value unit`; seconds of CPU are of the whole process. */
 #include "config.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "storage/test/util.h"
 
-static double now(void)
+#define CHANGED_PERCENT 5
+#define CHANGED_RUN ((size_t)1 << 20)
+
+static struct gck_options options;
+static unsigned char *data;
+static size_t size;
+
+struct taken {
+	double wall, cpu;
+};
+
+static struct taken now(void)
 {
-	struct timespec t;
+	struct timespec t, c;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &c);
+	return (struct taken){ (double)t.tv_sec + (double)t.tv_nsec / 1e9,
+			       (double)c.tv_sec + (double)c.tv_nsec / 1e9 };
 }
 
-static int write_all(struct gck_store *s, const unsigned char *data, size_t chunks,
-		     json_t *previous, const char *nonce, char hashes[1][GCK_HASH_TEXT],
-		     uint64_t *stored)
+static struct taken since(struct taken a)
 {
-	struct gck_error err;
-	struct gck_writer *w = open_writer(s, 1, nonce, GCK_COMPRESS_NONE, previous, &err);
-	json_t *m = json_object();
+	struct taken b = now();
+
+	return (struct taken){ b.wall - a.wall, b.cpu - a.cpu };
+}
+
+static void fail(const char *text)
+{
+	fprintf(stderr, "bench_store: %s\n", text);
+	exit(1);
+}
+
+/* A checkpoint of all the data: its manifest. */
+static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previous, uint64_t *stored,
+			 struct taken *taken)
+{
+	struct gck_error err = { 0 };
+	struct taken begin = now();
+	struct gck_writer *w = gck_writer_open(s, seq, "a", &options, previous, &err);
+	char hashes[1][GCK_HASH_TEXT];
+	json_t *m = json_object(), *commit;
 	struct gck_chunk c;
 	uint64_t put;
 	int rc = w ? 0 : -1;
 
-	for (size_t i = 0; rc == 0 && i < chunks; i++)
-		rc = gck_writer_put(w, data + i * GCK_CHUNK_MAX, GCK_CHUNK_MAX, &c, &err);
-	if (rc == 0)
-		rc = gck_writer_manifest(w, 0, m, hashes[0], &err);
-	if (rc == 0)
-		gck_writer_totals(w, &put, stored);
-	else
-		fprintf(stderr, "bench_store: %s\n", err.text);
+	for (size_t at = 0; rc == 0 && at < size; at += GCK_CHUNK_MAX)
+		rc = gck_writer_put(w, data + at,
+				    size - at < GCK_CHUNK_MAX ? size - at : GCK_CHUNK_MAX, &c, &err);
+	if (rc < 0 || gck_writer_manifest(w, 0, m, hashes[0], &err) < 0)
+		fail(err.text);
+	gck_writer_totals(w, &put, stored);
 	gck_writer_close(w);
+	*taken = since(begin);
 	json_decref(m);
-	return rc;
+	commit = commit_of(seq, "a", hashes, 1);
+	m = gck_store_read_manifest(s, commit, 0, &err);
+	json_decref(commit);
+	return m ? m : (fail(err.text), NULL);
 }
 
-static int read_all(struct gck_store *s, const json_t *m, unsigned char *data)
+struct all {
+	struct gck_chunk *v;
+	size_t n, at;
+};
+
+static bool next_chunk(void *arg, struct gck_chunk *c)
 {
-	struct gck_error err;
+	struct all *all = arg;
+
+	if (all->at == all->n)
+		return false;
+	*c = all->v[all->at++];
+	return true;
+}
+
+static void read_all(struct gck_store *s, const json_t *m, unsigned char *to, struct taken *taken)
+{
+	struct gck_error err = { 0 };
+	struct taken begin = now();
 	struct gck_reader *r = gck_reader_open(s, m, &err);
-	struct gck_chunk *v = NULL;
-	size_t n = 0;
-	int rc = r ? gck_chunks_load(m, &v, &n, &err) : -1;
+	struct all all = { NULL, 0, 0 };
 
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = gck_reader_get(r, &v[i], data + i * GCK_CHUNK_MAX, &err);
-	if (rc < 0)
-		fprintf(stderr, "bench_store: %s\n", err.text);
-	free(v);
+	if (!r || gck_chunks_load(m, &all.v, &all.n, &err) < 0 ||
+	    gck_reader_plan(r, next_chunk, &all, &err) < 0)
+		fail(err.text);
+	for (size_t i = 0; i < all.n; i++)
+		if (gck_reader_get(r, &all.v[i], to + i * GCK_CHUNK_MAX, &err) < 0)
+			fail(err.text);
+	free(all.v);
 	gck_reader_close(r);
-	return rc;
+	*taken = since(begin);
 }
 
-static double best(double a, double b)
+static void change(void)
 {
-	return a == 0 || b < a ? b : a;
+	size_t runs = size / 100 * CHANGED_PERCENT / CHANGED_RUN;
+
+	for (size_t i = 0; i < runs; i++)
+		fill(data + rnd() % ((size - CHANGED_RUN) / 4096) * 4096, CHANGED_RUN, rnd());
 }
 
-static int bench(struct gck_store *s, unsigned char *data, size_t chunks)
+static size_t objects_of(struct gck_store *s, const char *dir)
 {
-	double w = 0, r = 0, d = 0, t;
-	char hashes[1][GCK_HASH_TEXT], nonce[8];
-	uint64_t stored = 0;
+	char path[4096 + 64];
+	struct dirent *e;
+	size_t n = 0;
+	DIR *d;
 
-	for (int i = 0; i < 3; i++) {
-		json_t *commit, *m;
-		int rc;
+	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), dir);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		n += strlen(e->d_name) == GCK_HASH_TEXT - 1;
+	if (d)
+		closedir(d);
+	return n;
+}
 
-		snprintf(nonce, sizeof nonce, "n%d", i);
-		t = now();
-		if (write_all(s, data, chunks, NULL, nonce, hashes, &stored) < 0)
-			return -1;
-		w = best(w, now() - t);
-		commit = commit_of(1, nonce, hashes, 1);
-		m = gck_store_read_manifest(s, commit, 0, NULL);
-		t = now();
-		rc = read_all(s, m, data);
-		r = best(r, now() - t);
-		t = now();
-		rc |= write_all(s, data, chunks, m, "again", hashes, &stored);
-		d = best(d, now() - t);
-		json_decref(m);
-		json_decref(commit);
-		if (rc < 0 || gck_store_discard(s, 1, nonce, NULL) < 0 ||
-		    gck_store_discard(s, 1, "again", NULL) < 0)
-			return -1;
+static void bench(struct gck_store *s)
+{
+	unsigned char *to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS |
+				 MAP_POPULATE, -1, 0);
+	struct taken first, read, second;
+	uint64_t stored, stored_again;
+	json_t *m, *again;
+
+	if (to == MAP_FAILED)
+		fail("no memory");
+	m = write_all(s, 1, NULL, &stored, &first);
+	read_all(s, m, to, &read);
+	munmap(to, size);
+	change();
+	again = write_all(s, 2, m, &stored_again, &second);
+	printf("store_write %.1f MiB/s\n", (double)(size >> 20) / first.wall);
+	printf("store_write_cpu %.3f s\n", first.cpu);
+	printf("store_read %.1f MiB/s\n", (double)(size >> 20) / read.wall);
+	printf("store_stored %.1f MiB\n", (double)stored / 1048576);
+	printf("store_objects %zu objects\n", objects_of(s, "1-a"));
+	printf("store_second_stored %.1f MiB\n", (double)stored_again / 1048576);
+	printf("store_second_cpu %.3f s\n", second.cpu);
+	json_decref(m);
+	json_decref(again);
+	gck_store_discard(s, 1, "a", NULL);
+	gck_store_discard(s, 2, "a", NULL);
+}
+
+/* Into memory of its own, so that the file system has no part in what is measured. */
+static void load(const char *what)
+{
+	size_t mib = strtoul(what, NULL, 10);
+	struct stat st;
+	int fd = mib ? -1 : open(what, O_RDONLY);
+
+	if (!mib && (fd < 0 || fstat(fd, &st) < 0))
+		fail("cannot open the file");
+	size = mib ? mib << 20 : (size_t)st.st_size;
+	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+		    0);
+	if (data == MAP_FAILED || size < 2 * CHANGED_RUN)
+		fail("no memory, or too few bytes");
+	if (mib)
+		fill(data, size, 1);
+	for (size_t at = 0; !mib && at < size;) {
+		ssize_t n = read(fd, data + at, size - at);
+
+		if (n <= 0)
+			fail("cannot read the file");
+		at += (size_t)n;
 	}
-	printf("store_write %.2f GiB/s\n", (double)chunks / 4096 / w);
-	printf("store_read %.2f GiB/s\n", (double)chunks / 4096 / r);
-	printf("store_unchanged %.2f GiB/s\n", (double)chunks / 4096 / d);
-	printf("store_unchanged_stored %llu bytes\n", (unsigned long long)stored);
-	return 0;
+	if (fd >= 0)
+		close(fd);
 }
 
 int main(int argc, char **argv)
 {
-	size_t mib = argc > 2 ? strtoul(argv[2], NULL, 10) : 256;
-	size_t size = mib << 20;
-	char url[4096];
-	struct gck_error err;
+	struct gck_error err = { 0 };
 	struct gck_store *s;
-	unsigned char *data;
-	int rc;
+	char url[4096];
 
-	if (argc < 2 || argc > 3 || mib == 0) {
-		fprintf(stderr, "usage: bench_store DIRECTORY [MIB]\n");
+	if (argc < 3 || argc > 6) {
+		fprintf(stderr, "usage: bench_store DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]\n");
 		return 2;
 	}
+	gck_options_init(&options);
+	options.compress_level = argc > 4 ? atoi(argv[4]) : 0;
+	if (argc > 3)
+		options.compress = !strcmp(argv[3], "lz4") ? GCK_COMPRESS_LZ4 :
+				   !strcmp(argv[3], "zstd") ? GCK_COMPRESS_ZSTD : GCK_COMPRESS_NONE;
 	snprintf(url, sizeof url, "file:%s", argv[1]);
 	s = gck_store_open(url, "bench", 1, 0, true, &err);
-	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!s || data == MAP_FAILED) {
-		fprintf(stderr, "bench_store: %s\n", s ? "no memory" : err.text);
-		return 1;
-	}
-	fill(data, size, 1);
-	rc = bench(s, data, size / GCK_CHUNK_MAX);
+	if (!s)
+		fail(err.text);
+	gck_store_share(s, argc > 5 ? (unsigned)atoi(argv[5]) : 1, (size_t)128 << 20);
+	load(argv[2]);
+	bench(s);
 	gck_store_remove_empty(s);
 	gck_store_close(s);
-	return rc < 0;
+	return 0;
 }

@@ -247,6 +247,27 @@ static void test_failure(unsigned which, unsigned cpus)
 	is_int(m.under_way, 0, "no put outlives the pipeline");
 }
 
+/* Two objects are full, the first fails: the second is not begun, though the one thread is free. */
+static void test_nothing_after(void)
+{
+	struct memory_backend m;
+	struct told t = { 0 };
+	struct gck_error err = { 0 };
+	struct gck_pipeline *p;
+
+	memory_init(&m, 0, 1);
+	m.head.parallel = 1;
+	p = open_over(&m, 1, 3, GCK_COMPRESS_NONE, &t);
+	for (unsigned i = 0; i < 2 * (GCK_OBJECT_MAX / SIZE) + 1; i++)
+		add(p, i, NULL);
+	open_gate(&m, UINT_MAX);
+	ok(gck_pipeline_finish(p, &err) < 0 && err.code == EIO, "the first fails: %s", err.text);
+	for (int i = 0; i < 20; i++)
+		usleep(1000);
+	gck_pipeline_close(p);
+	is_int(m.begun, 1, "and nothing is begun after it");
+}
+
 /* Closed with objects full, half full and being put. */
 static void test_close(void)
 {
@@ -359,6 +380,7 @@ int main(void)
 	test_failure(1, 8);
 	test_failure(7, 2);
 	test_failure(OBJECTS, 2);
+	test_nothing_after();
 	test_close();
 	test_processes();
 	return tap_done();

@@ -156,6 +156,11 @@ static void test_together(void)
 	check(&all, &all, "all");
 	/* 37.5 MiB in three objects, 4 MiB at a time: 4 + 4 + 2 */
 	is_int(gets, 10, "what lies together is fetched together");
+	for (all.n = 0; all.n < CHUNKS / 2; all.n++)
+		all.v[all.n] = 2 * all.n;
+	gets = 0;
+	check(&all, &all, "every second");
+	is_int(gets, CHUNKS / 2, "what does not is fetched once, and no more than it");
 }
 
 /* ---- damage -------------------------------------------------------------------------------- */

@@ -206,12 +206,34 @@ static size_t count_entries(const char *dir, const char *prefix)
 	return n;
 }
 
+/* The file of that size, which is one of a kind. */
+static ino_t inode_of_size(const char *dir, size_t size)
+{
+	char path[512], file[900];
+	struct dirent *e;
+	struct stat st;
+	ino_t found = 0;
+	DIR *d;
+
+	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), dir);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+		if (stat(file, &st) == 0 && (size_t)st.st_size == size)
+			found = st.st_ino;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
 /* Two ranks with the same text write one object for it, and one for the rest around it. */
 static void test_shared(void)
 {
 	static unsigned char data[GCK_CHUNK_MAX];
 	char hash[GCK_HASH_TEXT];
 	json_t *m = json_object();
+	ino_t inodes[2];
 
 	for (uint32_t rank = 0; rank < 2; rank++) {
 		struct gck_writer *w = open_writer(s, 20, "a", GCK_COMPRESS_NONE, NULL, NULL);
@@ -229,7 +251,9 @@ static void test_shared(void)
 		gck_writer_put(w, data, sizeof data, &c, NULL);
 		gck_writer_manifest(w, rank, m, hash, NULL);
 		gck_writer_close(w);
+		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}
+	ok(inodes[0] && inodes[0] == inodes[1], "what is there already is not written again");
 	is_int((long long)count_entries("20-a", ""), 5, "two manifests, an object each, one shared");
 	json_decref(m);
 }
