@@ -195,12 +195,12 @@ int restorer_main(int fd, void *arg)
 
 		if (!strcmp(op, "files") && t->rank == 0)
 			usleep(100000);
+		count_for(op); /* before it is told: others act upon it */
 		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
 		     json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:i}", "op", "done", "phase", op,
 			       "ok", 1, "mpi", t->rank < fake_world->mpi, "cuda",
 			       t->rank < fake_world->cuda, "seq", seq, "exit",
 			       (int)t->rank == fake_world->finished_rank ? 256 : -1));
-		count_for(op);
 		if (!strcmp(op, "run"))
 			return 0;
 		json_decref(body);
