@@ -14,39 +14,62 @@
 #define LIMIT_MS 3000
 #define LEASE_MS 60000
 
-bool cuda_link_join(struct cuda_link *c, struct agent *a, bool restored)
+bool cuda_link_accept(struct cuda_link *c, struct agent *a, int ms)
 {
 	if (c->fd >= 0)
 		close(c->fd);
-	c->fd = agent_accept_cuda(a, WAIT_MS, &c->m);
-	return c->fd >= 0 && (c->m.cuda_hello.restored != 0) == restored;
+	c->fd = agent_accept_cuda(a, ms, &c->m);
+	c->hello = c->m.cuda_hello;
+	return c->fd >= 0;
 }
 
-bool cuda_link_hear(struct cuda_link *c, uint32_t type)
+bool cuda_link_join(struct cuda_link *c, struct agent *a, bool restored)
+{
+	return cuda_link_accept(c, a, WAIT_MS) && (c->hello.restored != 0) == restored;
+}
+
+uint32_t cuda_link_receive(struct cuda_link *c, int ms)
 {
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
 
 	memset(&c->m, 0, sizeof c->m);
-	if (poll(&p, 1, WAIT_MS) == 1 && recv(c->fd, &c->m, sizeof c->m, 0) >= (ssize_t)HEAD &&
-	    c->m.type == type && !c->m.value)
+	if (poll(&p, 1, ms) != 1 || recv(c->fd, &c->m, sizeof c->m, 0) < (ssize_t)HEAD)
+		return 0;
+	return c->m.type;
+}
+
+bool cuda_link_hear(struct cuda_link *c, uint32_t type)
+{
+	if (cuda_link_receive(c, WAIT_MS) == type && !c->m.value)
 		return true;
 	printf("# the CUDA thread: message %u instead of %u, %.*s\n", c->m.type, type,
 	       c->m.value ? (int)c->m.total : 0, (const char *)c->m.data);
 	return false;
 }
 
+void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq)
+{
+	struct gck_link_mpi m = {.type = type, .seq = seq};
+
+	send(c->fd, &m, HEAD, MSG_NOSIGNAL);
+}
+
+void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms)
+{
+	struct gck_link_mpi m = {.type = GCK_LINK_CUDA_DRAIN, .seq = seq,
+				 .total = sizeof m.cuda_drain, .cuda_drain = {limit_ms, lease_ms}};
+
+	send(c->fd, &m, HEAD + sizeof m.cuda_drain, MSG_NOSIGNAL);
+}
+
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq)
 {
-	c->m = (struct gck_link_mpi){.type = GCK_LINK_CUDA_DRAIN, .seq = seq,
-				     .total = sizeof c->m.cuda_drain,
-				     .cuda_drain = {LIMIT_MS, LEASE_MS}};
-	send(c->fd, &c->m, HEAD + sizeof c->m.cuda_drain, MSG_NOSIGNAL);
+	cuda_link_ask_drain(c, seq, LIMIT_MS, LEASE_MS);
 	return cuda_link_hear(c, GCK_LINK_CUDA_DRAINED);
 }
 
 bool cuda_link_resume(struct cuda_link *c, uint64_t seq)
 {
-	c->m = (struct gck_link_mpi){.type = GCK_LINK_CUDA_RESUME, .seq = seq};
-	send(c->fd, &c->m, HEAD, MSG_NOSIGNAL);
+	cuda_link_say(c, GCK_LINK_CUDA_RESUME, seq);
 	return cuda_link_hear(c, GCK_LINK_CUDA_RESUMED);
 }

@@ -7,14 +7,24 @@
 
 struct cuda_link {
 	int fd;                 /* -1: none */
+	struct gck_link_cuda_hello hello;
 	struct gck_link_mpi m;  /* the last message */
 };
 
-/* Take the link of a rank's CUDA thread; it says whether it comes out of an image. */
+/* Take the link of a rank's CUDA thread, in place of an older one; false: none comes within ms. */
+bool cuda_link_accept(struct cuda_link *c, struct agent *a, int ms);
+
+/* The same, and it says whether it comes out of an image. */
 bool cuda_link_join(struct cuda_link *c, struct agent *a, bool restored);
+
+/* The next message's type; 0: none within ms. */
+uint32_t cuda_link_receive(struct cuda_link *c, int ms);
 
 /* Is the next message of this type, and no failure? What failed is printed. */
 bool cuda_link_hear(struct cuda_link *c, uint32_t type);
+
+void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq);
+void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms);
 
 /* Order it, and hear that it is so. */
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq);

@@ -15,15 +15,15 @@
 static uint32_t value;
 static char text[1024];
 
-static int drain(const struct cuda_rank *r, uint64_t seq)
+static int drain(struct cuda_rank *r, uint64_t seq)
 {
-	cuda_ask_drain(r, seq, 3000, 20000);
+	cuda_link_ask_drain(&r->cuda, seq, 3000, 20000);
 	return cuda_hear(r, WAIT_MS, &value, text);
 }
 
-static bool resume(const struct cuda_rank *r, uint64_t seq)
+static bool resume(struct cuda_rank *r, uint64_t seq)
 {
-	cuda_say(r, GCK_LINK_CUDA_RESUME, seq);
+	cuda_link_say(&r->cuda, GCK_LINK_CUDA_RESUME, seq);
 	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
 }
 
@@ -60,8 +60,7 @@ static void is_lost(struct cuda_rank *r)
 {
 	cuda_begin(r, "query");
 	is_int(cuda_answer(r, 200), -1000, "the program does not go on");
-	close(r->cuda);
-	ok(cuda_accept(r, WAIT_MS) && r->hello.restored, "on another link it says HELLO: not back");
+	ok(cuda_accept(r, WAIT_MS) && r->cuda.hello.restored, "on another link it says HELLO: not back");
 	ok(cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value,
 	   "and again that the GPU is lost: %s", text);
 	ok(drain(r, 3) == GCK_LINK_CUDA_RESUMED && value, "as when it is asked to drain: %s", text);

@@ -17,15 +17,15 @@ static uint32_t value;
 static char text[1024];
 
 /* Drained, or why not. */
-static bool drain(const struct cuda_rank *r, uint64_t seq, uint32_t limit_ms)
+static bool drain(struct cuda_rank *r, uint64_t seq, uint32_t limit_ms)
 {
-	cuda_ask_drain(r, seq, limit_ms, LEASE_MS);
+	cuda_link_ask_drain(&r->cuda, seq, limit_ms, LEASE_MS);
 	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
 }
 
-static bool resume(const struct cuda_rank *r, uint64_t seq)
+static bool resume(struct cuda_rank *r, uint64_t seq)
 {
-	cuda_say(r, GCK_LINK_CUDA_RESUME, seq);
+	cuda_link_say(&r->cuda, GCK_LINK_CUDA_RESUME, seq);
 	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
 }
 
@@ -34,7 +34,7 @@ static void whole(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	ok(!r.hello.restored && r.hello.state, "the CUDA thread says HELLO after cuInit");
+	ok(!r.cuda.hello.restored && r.cuda.hello.state, "the CUDA thread says HELLO after cuInit");
 	is_int((long long)cuda_state(&r).magic, GCK_CUDA_STATE_MAGIC, "its state is where it says");
 	is_str(cuda_look(&r), "", "nothing stands in the way");
 	is_int(cuda_tell(&r, "stack"), 1024, "a stack limit");
@@ -42,7 +42,7 @@ static void whole(void)
 	is_int((long long)cuda_state(&r).drained_for, 7, "and says for which checkpoint");
 	cuda_begin(&r, "sum");
 	is_int(cuda_answer(&r, 200), -1000, "a call waits");
-	cuda_say(&r, GCK_LINK_CUDA_HOLD, 7);
+	cuda_link_say(&r.cuda, GCK_LINK_CUDA_HOLD, 7);
 	ok(resume(&r, 7), "resumed: %s", text);
 	is_int(cuda_answer(&r, WAIT_MS), SUM, "the call goes on, and finds its data");
 	is_int((long long)cuda_state(&r).drained_for, 0, "an image cannot be taken any more");
@@ -111,7 +111,7 @@ static void lockstep(void)
 
 	cuda_rank_start(&r, NULL);
 	cuda_begin(&r, "lockstep");
-	cuda_ask_drain(&r, 1, LIMIT_MS, LEASE_MS);
+	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, LEASE_MS);
 	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_DRAINED,
 	       "a callback that wants a lock of a thread at the gate: no deadlock");
 	if (value == 0)
@@ -244,15 +244,16 @@ static void alone(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	cuda_ask_drain(&r, 1, LIMIT_MS, 300);
+	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, 300);
 	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_DRAINED, "drained");
 	cuda_begin(&r, "sum");
 	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_RESUMED, "its lease over, it resumes");
 	is_int(cuda_answer(&r, WAIT_MS), SUM, "and runs on");
 	ok(drain(&r, 2, LIMIT_MS), "drained again");
-	close(r.cuda);
+	close(r.cuda.fd);
+	r.cuda.fd = -1;
 	is_int(cuda_tell(&r, "sum"), SUM, "its agent gone, it resumes");
-	ok(cuda_accept(&r, WAIT_MS) && !r.hello.restored, "and looks for a new one");
+	ok(cuda_accept(&r, WAIT_MS) && !r.cuda.hello.restored, "and looks for a new one");
 	ok(drain(&r, 3, LIMIT_MS) && resume(&r, 3), "which can do the same");
 	cuda_rank_end(&r);
 }

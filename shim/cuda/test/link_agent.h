@@ -5,13 +5,13 @@
 #define GCK_CUDA_TEST_LINK_AGENT_H
 
 #include "shim/cuda/state.h"
-#include "shim/test/preload_agent.h"
+#include "shim/test/cuda_link.h"
 
 struct cuda_rank {
 	struct agent agent;
 	struct rank rank;
-	int link, cuda;           /* -1: none */
-	struct gck_link_cuda_hello hello;
+	int link;                 /* -1: none */
+	struct cuda_link cuda;
 };
 
 /* Start one on the fake driver, with failures to order (FAKE_CUDA_FAIL, NULL: none); init it. */
@@ -21,11 +21,8 @@ int cuda_rank_end(struct cuda_rank *r);
 /* The CUDA thread's link; false: it does not come within ms. */
 bool cuda_accept(struct cuda_rank *r, int ms);
 
-void cuda_say(const struct cuda_rank *r, uint32_t type, uint64_t seq);
-void cuda_ask_drain(const struct cuda_rank *r, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms);
-
 /* The next message within ms: its type, 0: none. What it says, NULs made into "; ", goes to text. */
-int cuda_hear(const struct cuda_rank *r, int ms, uint32_t *value, char text[1024]);
+int cuda_hear(struct cuda_rank *r, int ms, uint32_t *value, char text[1024]);
 
 /* Ask it to do something: its answer, -1000: none within WAIT_MS. */
 int cuda_tell(const struct cuda_rank *r, const char *word);
@@ -33,7 +30,7 @@ void cuda_begin(const struct cuda_rank *r, const char *word); /* and its answer 
 int cuda_answer(const struct cuda_rank *r, int ms);
 
 /* All of an `able`: texts, a line each. */
-const char *cuda_look(const struct cuda_rank *r);
+const char *cuda_look(struct cuda_rank *r);
 
 struct gck_cuda_state cuda_state(const struct cuda_rank *r);
 
