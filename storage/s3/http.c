@@ -93,7 +93,9 @@ static size_t take_header(char *line, size_t one, size_t n, void *arg)
 
 	if (header(line, one * n, "ETag", h->etag, sizeof h->etag))
 		return n;
-	if (header(line, one * n, "Date", value, sizeof value))
+	if (header(line, one * n, "x-amz-checksum-crc32c", value, sizeof value))
+		h->verified = true;
+	else if (header(line, one * n, "Date", value, sizeof value))
 		h->date = curl_getdate(value, NULL);
 	else if (header(line, one * n, "Content-Range", value, sizeof value) &&
 		 !strncmp(value, "bytes ", 6))
@@ -209,7 +211,6 @@ static int failure_code(const struct gck_http *h)
 	case CURLE_SSL_ISSUER_ERROR:
 		return EACCES;
 	case CURLE_URL_MALFORMAT:
-	case CURLE_UNSUPPORTED_PROTOCOL:
 		return EINVAL;
 	default:
 		return h->overflow ? EPROTO : EPIPE;

@@ -36,6 +36,7 @@ struct gck_http {
 	int64_t length; /* Content-Length; -1: not said */
 	uint64_t first; /* of Content-Range */
 	char etag[128];
+	bool verified; /* it has looked at the x-amz-checksum-crc32c that it was sent */
 	time_t date; /* the server's clock; -1: not said */
 	time_t retry_after; /* seconds; 0: not said */
 

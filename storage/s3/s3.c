@@ -59,24 +59,6 @@ static bool is_there(struct gck_backend *b, const char *name, size_t size)
 	return gck_s3_size(b, name, &length, NULL) == 0 && length == size;
 }
 
-static int s3_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
-			 bool shared, struct gck_error *err)
-{
-	struct gck_s3_store *s = (struct gck_s3_store *)b;
-	struct gck_s3_call c = { .sign = { GCK_SIGN_PUT, name }, .body = data, .size = size };
-	char *crc32c;
-	int rc;
-
-	if (shared && is_there(b, name, size))
-		return 0;
-	c.sign.crc32c = crc32c = gck_checksum_crc32c(data, size);
-	rc = gck_s3_call(s, &c, err);
-	if (rc == 0)
-		gck_s3_end(&c);
-	free(crc32c);
-	return rc;
-}
-
 /* An object that was there first may be this one: an answer to the first attempt that was lost. */
 static bool is_ours(struct gck_backend *b, const char *name, const void *data, size_t size)
 {
@@ -88,17 +70,17 @@ static bool is_ours(struct gck_backend *b, const char *name, const void *data, s
 	return same;
 }
 
-static int put_whole(struct gck_s3_store *s, const char *name, const void *data, size_t size,
-		     struct gck_error *err)
+/* Every server looks at an MD5, which costs more than all the rest of a request here. */
+static int put_md5(struct gck_s3_store *s, const char *name, const void *data, size_t size,
+		   bool only_new, struct gck_error *err)
 {
-	uint32_t seq;
-	struct gck_s3_call c = { .sign = { GCK_SIGN_PUT, name }, .body = data, .size = size };
+	struct gck_s3_call c = { .sign = { GCK_SIGN_PUT, name, .only_new = only_new },
+				 .body = data, .size = size };
 	struct gck_error why;
 	char *md5 = gck_checksum_md5(data, size);
 	int rc;
 
 	c.sign.md5 = md5;
-	c.sign.only_new = gck_name_is_commit(name, &seq);
 	rc = gck_s3_call(s, &c, &why);
 	if (rc == 0)
 		gck_s3_end(&c);
@@ -110,15 +92,53 @@ static int put_whole(struct gck_s3_store *s, const char *name, const void *data,
 	return rc;
 }
 
+/* *verified: the server has compared the checksum with what came. */
+static int put_crc32c(struct gck_s3_store *s, const char *name, const void *data, size_t size,
+		      bool *verified, struct gck_error *err)
+{
+	struct gck_s3_call c = { .sign = { GCK_SIGN_PUT, name }, .body = data, .size = size };
+	char *crc32c = gck_checksum_crc32c(data, size);
+	int rc;
+
+	c.sign.crc32c = crc32c;
+	rc = gck_s3_call(s, &c, err);
+	free(crc32c);
+	if (rc < 0)
+		return -1;
+	*verified = c.http.verified;
+	gck_s3_end(&c);
+	return 0;
+}
+
+static int s3_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
+			 bool shared, struct gck_error *err)
+{
+	struct gck_s3_store *s = (struct gck_s3_store *)b;
+	bool verified;
+
+	if (shared && is_there(b, name, size))
+		return 0;
+	if (!s->no_checksum) {
+		if (put_crc32c(s, name, data, size, &verified, err) < 0)
+			return -1;
+		if (verified)
+			return 0;
+		s->no_checksum = true; /* and what it has is not known to be what was sent */
+	}
+	return put_md5(s, name, data, size, false, err);
+}
+
 static int s3_put(struct gck_backend *b, const char *name, const char *dir, const void *data,
 		  size_t size, struct gck_error *err)
 {
 	struct gck_s3_store *s = (struct gck_s3_store *)b;
 
+	uint32_t seq;
+
 	(void)dir;
 	if (size > GCK_S3_PART)
 		return gck_s3_put_parts(s, name, data, size, err);
-	return put_whole(s, name, data, size, err);
+	return put_md5(s, name, data, size, gck_name_is_commit(name, &seq), err);
 }
 
 static int s3_flush(struct gck_backend *b, struct gck_error *err)

@@ -137,6 +137,7 @@ static void test_refused(void)
 		"s3://bucket/../a", "s3://bucket/a/", "s3://bucket//", "s3://bucket/a\x7f"
 	};
 	const struct gck_sign_scope bad_cluster = { "s3://bucket", "..", 1, 0 };
+	const struct gck_sign_scope two = { "s3://bucket", "a/b", 1, 0 };
 	enum gck_sign_verb verb;
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -154,6 +155,7 @@ static void test_refused(void)
 		refused(&of, (struct gck_sign_request){ GCK_SIGN_GET, "commit-1.json" }, "store ");
 	}
 	ok(gck_sign_verb_parse("post", &verb, NULL) < 0, "no verb: post");
+	refused(&two, (struct gck_sign_request){ GCK_SIGN_GET, "commit-1.json" }, "cluster");
 	refused(&bad_cluster, (struct gck_sign_request){ GCK_SIGN_GET, "commit-1.json" }, "cluster");
 }
 

@@ -85,6 +85,18 @@ static void test_checksum_unknown(void)
 	   "a server that does not know checksums");
 	is_int(logged("^PUT .* 501"), 1, "is asked once");
 	gck_store_close(s);
+	s = open_job(1);
+	o = s->b->ops;
+	calm();
+	write_file("options", "checksum=ignored");
+	write_file("script", "2 PUT 5[?] spoil");
+	ok(o->put_object(s->b, "7-ab/" HASH "4", "x", 1, false, NULL) == 0 &&
+	   o->put_object(s->b, "7-ab/" HASH "5", "x", 1, false, NULL) == 0,
+	   "a server that ignores them");
+	is_int(logged("^PUT .*crc32c"), 1, "is asked once");
+	ok(logged("^PUT .*md5.* 400") == 2 && has(s, "7-ab/" HASH "5", "x", 1),
+	   "and given MD5, which it looks at");
+	gck_store_close(s);
 }
 
 /* ---- documents ----------------------------------------------------------------------------- */

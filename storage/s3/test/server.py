@@ -6,7 +6,7 @@ server.py DIR [CERT KEY]: serves 127.0.0.1 (with TLS where a certificate is give
 to DIR/port and a line per request to DIR/log, and reads before each request
 
   DIR/options  words: page=N (keys a page), condition=no (501 for If-None-Match), checksum=no (501
-               for x-amz-checksum-...), skew=S (its clock is S seconds ahead), multiparts=no
+               for x-amz-checksum-...) or checksum=ignored, skew=S (its clock is S seconds ahead), multiparts=no
   DIR/script   lines "COUNT METHOD REGEX ACTION [ARGUMENT...]": what to do instead, for the next COUNT
                requests whose "path?query" the regex is found in
 
@@ -177,6 +177,12 @@ class Handler(BaseHTTPRequestHandler):
             return self.refuse(Refusal(int(fault[1]), fault[2], "as\nscripted"), extra)
         if fault and fault[0] == "error200":
             return self.answer(200, f"<Error><Code>{fault[1]}</Code></Error>".encode())
+        if fault and fault[0] == "garbage":
+            self.log("garbage")
+            self.wfile.write(b"this is no HTTP")
+            return self.drop()
+        if fault and fault[0] == "spoil":
+            body = bytes([body[0] ^ 1]) + body[1:]
         if fault and fault[0] == "say":
             return self.answer(200, " ".join(fault[1:]).encode())
         try:
@@ -224,8 +230,11 @@ class Handler(BaseHTTPRequestHandler):
             raise Refusal(400, "BadDigest")
         if crc and self.options.get("checksum") == "no":
             raise Refusal(501, "NotImplemented")
+        if self.options.get("checksum") == "ignored":
+            crc = None
         if crc and len(body) <= 65536 and crc != crc32c(body):
             raise Refusal(400, "XAmzContentChecksumMismatch")
+        return [("x-amz-checksum-crc32c", crc)] if crc else []
 
     def on_put(self, key, body):
         if self.headers.get("If-None-Match"):
@@ -233,9 +242,9 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refusal(501, "NotImplemented")
             if key in objects:
                 raise Refusal(412, "PreconditionFailed")
-        self.check_body(body)
+        checked = self.check_body(body)
         objects[key] = body
-        return 200, b"", [("ETag", '"%s"' % hashlib.md5(body).hexdigest())]
+        return 200, b"", [("ETag", '"%s"' % hashlib.md5(body).hexdigest()), *checked]
 
     def on_get(self, key, _):
         if key not in objects:
