@@ -10,7 +10,7 @@ secret=$(sed -n 's/^secret=//p' "$s3/key")
 log=$GPUCKPT_LAB/log/gpuckptd.out
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 24 1600 0 >"$dir/want"
+"$burn" 24 20000 0 >"$dir/want"
 
 # known_to UID TEXT: the processes of that user (not this one) that have it in memory or environment
 known_to()
@@ -70,7 +70,7 @@ done
 
 job=$(submit "$dir" -N2 -n2 <<-END
 	#!/bin/bash
-	srun --gpu-ckpt bash -c 'exec $burn 24 1600 50 >rank\$SLURM_PROCID'
+	srun --gpu-ckpt bash -c 'exec $burn 24 20000 50 >rank\$SLURM_PROCID'
 END
 )
 check "alice's step comes under gpuckpt's care" wait_ready "$job"
@@ -107,18 +107,23 @@ like "$(fetch "$endpoint/gpuckpt/lab/lab/$job/0/commit-1.json")" '^4' "without a
 
 # ---- gpuckptd away
 
-# away NAME NUMBER: that checkpoint's uploads are held
+is_beginning() { [[ -s $1 ]] && cmp -n "$(stat -c %s "$1")" "$dir/want" "$1"; }
+has_commit() { commits "$job" | grep -qx "$1"; }
+
+begun() { [[ $(requests "^begin [0-9]+ put .*$1" | wc -l) -ge $2 ]]; }
+
+# away NAME REGEX [N]: a checkpoint whose uploads of that kind are held from the Nth on
 away()
 {
-	name=$1 number=$2
+	name=$1
 	forget
-	faults "1-2 put /$number-[0-9a-f]+/ hold"
+	faults "${3-1}- put $2 hold"
 	alice gpuckpt create "$job" >"$dir/create" 2>&1 &
 	creating=$!
-	check "$name: in the middle of a write" wait_for 30 requests "^begin [0-9]+ put .*/$number-"
+	check "$name: in the middle of a write" wait_for 30 begun "$2" "${3-1}"
 }
 
-away "stopped" 3
+away "stopped" /3-
 "$cluster" kill gpuckptd STOP
 faults
 sleep 3
@@ -126,7 +131,7 @@ sleep 3
 wait $creating
 report $? "stopped: a write that waited for URLs goes on" || diag "$(cat "$dir/create")"
 
-away "killed" 4
+away "killed" /4-
 "$cluster" kill gpuckptd
 faults
 wait $creating
@@ -137,10 +142,22 @@ check "killed: and takes a checkpoint" alice gpuckpt create "$job"
 check "killed: which is whole, and so is what was before" alice gpuckpt verify "$job"
 is "$(s3_names lab/ | grep -c "/$job/0/commit-4")" 0 "killed: what was under way is no commit"
 
+# The first is refused with 501 (If-None-Match): the second is without it.
+away "killed at the commit" /commit-6 2
+"$cluster" kill gpuckptd
+faults
+wait $creating
+check "killed at the commit: it is written" wait_for 30 requests "^end [0-9]+ put .*/commit-6.* 200 "
+"$cluster" start gpuckptd
+check "killed at the commit: it counts when gpuckptd is back" wait_for 60 has_commit 6
+check "killed at the commit: and is whole" alice gpuckpt verify "$job.0" 6
+
 check "alice requeues" alice gpuckpt requeue "$job"
 check "the job is started again" wait_for 60 job_restarted "$job" 1
-check "alice's job ends" wait_job "$job" COMPLETED 180
-check "rank 0 has the right answer" cmp "$dir/want" "$dir/rank0"
-check "rank 1 has the right answer" cmp "$dir/want" "$dir/rank1"
+check "and its ranks run" wait_ready "$job" 60
 check "alice removes what she may" alice gpuckpt remove --all "$job"
+end_job "$job"
+for rank in rank0 rank1; do
+	check "$rank has said what an uninterrupted run says" is_beginning "$dir/$rank"
+done
 finish
