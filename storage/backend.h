@@ -36,8 +36,8 @@ struct gck_backend_ops {
 	int (*put)(struct gck_backend *b, const char *name, const char *dir, const void *data,
 		   size_t size, struct gck_error *err);
 
-	/* ENOENT: there is none. get, by several threads at once, brings exactly size bytes;
-	 * EBADMSG: the object is shorter. */
+	/* By several threads at once. ENOENT: there is none. get brings exactly size bytes; EBADMSG:
+	 * the object is shorter. */
 	int (*size)(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err);
 	int (*get)(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		   size_t size, struct gck_error *err);

@@ -15,7 +15,12 @@ struct gck_store {
 	char of[GCK_OF_MAX]; /* this store's identity in manifests */
 	unsigned cpus;       /* what writers may take */
 	size_t memory;
+	gck_progress_fn *progress; /* NULL: nobody wants to know */
+	void *progress_arg;
 };
+
+/* Tell how far it is (store.c). */
+void gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all);
 
 /* ---- names (names.c) ----------------------------------------------------------------------- */
 

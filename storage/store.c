@@ -67,6 +67,18 @@ void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory)
 	s->memory = memory;
 }
 
+void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg)
+{
+	s->progress = fn;
+	s->progress_arg = arg;
+}
+
+void gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all)
+{
+	if (s->progress)
+		s->progress(s->progress_arg, done, all);
+}
+
 int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err)
 {
 	return s->b->ops->space(s->b, bytes, err);

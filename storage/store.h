@@ -75,6 +75,11 @@ const char *gck_store_path(const struct gck_store *s); /* for messages */
  * begin with), bytes on their way (64 MiB; a writer takes two objects at least). */
 void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory);
 
+/* Whoever wants to know how far gck_store_verify (in bytes) and gck_store_check (in objects) are; called
+ * often, by one thread at a time. */
+typedef void gck_progress_fn(void *arg, uint64_t done, uint64_t all);
+void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg);
+
 /* Bytes that can be written now (UINT64_MAX where nobody knows). */
 int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err);
 
@@ -173,5 +178,10 @@ void gck_reader_close(struct gck_reader *r);
 /* Read all that a commit needs and verify it. bytes: what was read (may be NULL). */
 int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash, uint64_t *bytes,
 		     struct gck_error *err);
+
+/* The same without reading the data: the commit and its manifests are verified, every object is there
+ * and long enough. objects: how many there are (may be NULL). */
+int gck_store_check(struct gck_store *s, uint32_t seq, const char *hash, uint64_t *objects,
+		    struct gck_error *err);
 
 #endif

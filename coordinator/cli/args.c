@@ -5,11 +5,12 @@
 
 #include "coordinator/cli/cli.h"
 
-enum { OPT_JSON = 256, OPT_NO_WAIT, OPT_ALL };
+enum { OPT_JSON = 256, OPT_NO_WAIT, OPT_ALL, OPT_QUICK };
 
 static const struct option options[] = {
 	{ "conf", required_argument, NULL, 'f' },  { "json", no_argument, NULL, OPT_JSON },
 	{ "no-wait", no_argument, NULL, OPT_NO_WAIT }, { "all", no_argument, NULL, OPT_ALL },
+	{ "quick", no_argument, NULL, OPT_QUICK },
 	{ "help", no_argument, NULL, 'h' },	   { "version", no_argument, NULL, 'V' },
 	{ 0 },
 };
@@ -46,6 +47,9 @@ static int parse_options(struct cli *c, int argc, char **argv, bool *help, bool 
 			break;
 		case OPT_ALL:
 			c->all = true;
+			break;
+		case OPT_QUICK:
+			c->quick = true;
 			break;
 		case 'h':
 			*help = true;
@@ -139,6 +143,8 @@ static int check_options(const struct cli *c, struct gck_error *err)
 		return gck_fail(err, EINVAL, "--json: nothing is printed");
 	if (c->no_wait && !(takes & VERB_WAIT))
 		return gck_fail(err, EINVAL, "--no-wait: there is nothing to wait for");
+	if (c->quick && !(takes & VERB_QUICK))
+		return gck_fail(err, EINVAL, "--quick is for verify");
 	if (c->all && !(takes & VERB_SEQS))
 		return gck_fail(err, EINVAL, "--all is for remove");
 	if ((takes & VERB_SEQS) && !c->all && c->nseqs == 0)

@@ -20,6 +20,7 @@
 #define CLI_WAIT_S (7 * 86400) /* for a checkpoint: the coordinator has its own time limits */
 
 struct cli;
+struct gck_store;
 
 /* What a verb takes beside -f, --help and --version. */
 #define VERB_JOB 1u      /* JOBID[.STEPID] must be given */
@@ -28,6 +29,7 @@ struct cli;
 #define VERB_SEQS 8u     /* SEQs or --all must follow */
 #define VERB_JSON 16u    /* prints, so takes --json */
 #define VERB_WAIT 32u    /* takes --no-wait */
+#define VERB_QUICK 64u   /* takes --quick */
 
 struct verb {
 	const char *name;
@@ -40,7 +42,7 @@ struct cli {
 	struct gck_conf conf;
 	const char *conf_path;
 	const struct verb *verb;
-	bool json, no_wait, all;
+	bool json, no_wait, all, quick;
 	bool has_job, has_step;
 	uint32_t job, step;
 	uint32_t seqs[CLI_MAX_SEQS];
@@ -73,10 +75,16 @@ int cli_no_commit(const struct cli *c, struct gck_error *err);
 /* A step of an answer: its ids. */
 int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err);
 
+/* A member of an answer that is a text; "" if there is none. */
+const char *cli_text(const json_t *object, const char *key);
+
+/* store.c: open the store of a step, as list answered it. */
+struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err);
+
 /* print.c: JSON as it is, for --json. */
 void cli_print_json(const json_t *data);
 
-/* able.c, checkpoint.c, query.c, store.c: the verbs */
+/* able.c, checkpoint.c, query.c, verify.c, remove.c: the verbs */
 int cli_able(struct cli *c, struct gck_error *err);
 int cli_checkpoint(struct cli *c, struct gck_error *err);
 int cli_switch(struct cli *c, struct gck_error *err);

@@ -23,6 +23,7 @@ static void print_help(void)
 	       "  -f, --conf FILE   configuration file (%s)\n"
 	       "      --json        print JSON\n"
 	       "      --no-wait     create, vacate, requeue: return when it has begun\n"
+	       "      --quick       verify: do not read the data\n"
 	       "      --all         remove: every commit of the job or step\n"
 	       "  -h, --help        this text\n"
 	       "  -V, --version     the version\n", GCK_CONF_PATH);

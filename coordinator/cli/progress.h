@@ -4,11 +4,23 @@
 #define CLI_PROGRESS_H
 
 #include <jansson.h>
+#include <stdint.h>
+
+#include "coordinator/cli/print.h"
 
 /* Show an event; nothing when stderr is not a terminal. */
 void progress_show(const json_t *event);
 
 /* Take the line away. */
 void progress_end(void);
+
+/* The same of what this process does itself: a gck_progress_fn whose arg is a struct progress. */
+struct progress {
+	const char *what;
+	json_int_t job, step, seq;
+	enum kind kind; /* of the amounts */
+};
+
+void progress_tell(void *progress, uint64_t done, uint64_t all);
 
 #endif

@@ -17,7 +17,7 @@ const struct verb cli_verbs[] = {
 	  "show a commit, the newest by default" },
 	{ "status", VERB_JOB_MAY | VERB_JSON, cli_status,
 	  "show the coordinator and running steps" },
-	{ "verify", VERB_JOB | VERB_SEQ | VERB_JSON, cli_verify,
+	{ "verify", VERB_JOB | VERB_SEQ | VERB_JSON | VERB_QUICK, cli_verify,
 	  "read everything that commits need and check it" },
 	{ "remove", VERB_JOB | VERB_SEQS | VERB_JSON, cli_remove,
 	  "remove commits and their images" },

@@ -136,6 +136,10 @@ call 0 verify 7
 result $? "three commits are whole"
 call 0 verify 7.0 2 --json
 has out '"whole": true'
+call 0 verify 7 --quick
+has out OBJECTS
+[ "$(grep -c 'yes  *[123]$' "$dir/out")" -eq 3 ]
+result $? "three commits have all their objects"
 call 1 verify 7.0 9
 has err 'step 7.0 has no commit 9'
 answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[1]}}]'
@@ -151,6 +155,15 @@ printf x | dd of="$object" bs=1 conv=notrunc 2>/dev/null
 call 1 verify 7
 has out 'no'
 has err "$object"
+call 0 verify 7 --quick
+truncate -s 4999 "$object"
+call 1 verify 7 --quick
+has err "$object is cut off: it has 4999 bytes, 5000 are needed"
+rm "$object"
+call 1 verify 7 --quick
+has err "$object"
+[ "$(grep -c no "$dir/out")" -eq 1 ]
+result $? "the others do not need it"
 answers remove '[{"op":"end","ok":false,"error":"commit 3 is needed"}]'
 call 1 remove 7.0 3
 [ -e "$dir/test/7/0/commit-3.json" ]

@@ -260,6 +260,10 @@ static void test_checkpoints(void)
 	   "another that shares chunks with it (%s)", err.text);
 	ok(gck_store_verify(s, 1, NULL, &bytes, &err) == 0 &&
 	   gck_store_verify(s, 2, NULL, &bytes, &err) == 0, "both are whole (%s)", err.text);
+	calm();
+	ok(gck_store_check(s, 2, NULL, &bytes, &err) == 0 && bytes == 2 &&
+	   logged("^GET .*/[0-9a-f]{32}") == 0, "which is seen without reading an object (%s)",
+	   err.text);
 	w = open_writer(s, 3, "cc", GCK_COMPRESS_NONE, NULL, &err);
 	write_rank(w, 0, one, 4, 1000, hashes[0], &err);
 	gck_writer_close(w);

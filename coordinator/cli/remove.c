@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * remove: commits, and what only they needed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coordinator/cli/cli.h"
+#include "coordinator/cli/print.h"
+#include "storage/store.h"
+
+static bool is_removed(const json_t *removed, uint32_t seq)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(removed, i, one)
+		if (json_integer_value(one) == seq)
+			return true;
+	return false;
+}
+
+/* Remove these commits and what only they needed. A checkpoint that runs has a higher number than
+ * every commit that is there. */
+static int prune(struct gck_store *s, const json_t *removed, struct gck_error *err)
+{
+	uint32_t *seqs, busy;
+	size_t n, kept = 0;
+	int rc;
+
+	if (gck_store_list(s, &seqs, &n, err) < 0)
+		return -1;
+	busy = n ? seqs[n - 1] + 1 : 0;
+	for (size_t i = 0; i < n; i++)
+		if (!is_removed(removed, seqs[i]))
+			seqs[kept++] = seqs[i];
+	rc = gck_store_prune(s, seqs, kept, busy, err);
+	free(seqs);
+	if (rc == 0)
+		gck_store_remove_empty(s);
+	return rc;
+}
+
+/* Ask for one commit of a step (0: all) and remove what the coordinator has forgotten. */
+static json_t *remove_commit(const struct cli *c, const json_t *step, uint32_t seq,
+			     struct gck_store *s, struct gck_error *err)
+{
+	json_t *request = json_pack("{s:s, s:O, s:O}", "op", "remove", "job",
+				    json_object_get(step, "job"), "step",
+				    json_object_get(step, "step"));
+	json_t *data, *removed = NULL;
+
+	if (seq)
+		json_object_set_new(request, "seq", json_integer(seq));
+	data = cli_ask(c, request, CLI_QUERY_S, err);
+	if (!data)
+		return NULL;
+	if (prune(s, json_object_get(data, "remove"), err) == 0)
+		removed = json_incref(json_object_get(data, "remove"));
+	json_decref(data);
+	return removed;
+}
+
+/* The store is opened first: what cannot be deleted must not be forgotten. */
+static int remove_of_step(const struct cli *c, const json_t *step, json_t *removed,
+			  struct gck_error *err)
+{
+	struct gck_store *s = cli_open_store(c, step, err);
+	int rc = s ? 0 : -1;
+
+	for (size_t i = 0; rc == 0 && i < (c->all ? 1 : c->nseqs); i++) {
+		json_t *one = remove_commit(c, step, c->all ? 0 : c->seqs[i], s, err);
+
+		rc = one ? json_array_extend(removed, one) : -1;
+		json_decref(one);
+	}
+	gck_store_close(s);
+	return rc;
+}
+
+static int remove_steps(const struct cli *c, const json_t *steps, json_t *out,
+			struct gck_error *err)
+{
+	json_t *step;
+	size_t i;
+
+	json_array_foreach(steps, i, step) {
+		json_t *removed = json_array();
+		int rc = 0;
+
+		if (json_array_size(json_object_get(step, "commits")) > 0)
+			rc = remove_of_step(c, step, removed, err);
+		json_array_append_new(out, json_pack("{s:O, s:O, s:o}", "job",
+						     json_object_get(step, "job"), "step",
+						     json_object_get(step, "step"), "removed",
+						     removed));
+		if (rc < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void print_removed(const json_t *steps)
+{
+	static const struct column columns[] = {
+		{ "STEP", "", KIND_STEP }, { "REMOVED", "removed", KIND_TEXT }, { 0 },
+	};
+	json_t *rows = json_array(), *step;
+	size_t i;
+
+	json_array_foreach(steps, i, step)
+		if (json_array_size(json_object_get(step, "removed")))
+			json_array_append(rows, step);
+	print_table(rows, columns);
+	json_decref(rows);
+}
+
+/* --all leaves what the coordinator may still need, since an ended job can be requeued, too. */
+static void tell_kept(const json_t *steps, const json_t *out)
+{
+	json_t *step, *commit;
+	size_t i, k;
+
+	json_array_foreach(steps, i, step) {
+		const json_t *removed = json_object_get(json_array_get(out, i), "removed");
+
+		json_array_foreach(json_object_get(step, "commits"), k, commit) {
+			json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
+
+			if (!is_removed(removed, (uint32_t)seq))
+				fprintf(stderr, "gpuckpt: remove: commit %" JSON_INTEGER_FORMAT
+					" of step %" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT
+					" stays: Slurm may run it again (until it forgets the job, "
+					"MinJobAge after its end)\n", seq,
+					json_integer_value(json_object_get(step, "job")),
+					json_integer_value(json_object_get(step, "step")));
+		}
+	}
+}
+
+int cli_remove(struct cli *c, struct gck_error *err)
+{
+	json_t *steps = cli_ask_steps(c, "list", err);
+	json_t *data = json_pack("{s:[]}", "steps");
+	int rc = steps ? remove_steps(c, steps, json_object_get(data, "steps"), err) : -1;
+
+	if (steps && c->json)
+		cli_print_json(data);
+	else if (steps)
+		print_removed(json_object_get(data, "steps"));
+	if (rc == 0 && c->all)
+		tell_kept(steps, json_object_get(data, "steps"));
+	json_decref(data);
+	json_decref(steps);
+	return rc;
+}
