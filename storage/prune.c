@@ -119,7 +119,7 @@ static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct 
 
 struct sweep {
 	struct gck_store *s;
-	const struct names *need; /* NULL: nothing is needed */
+	const struct names *need;
 	const char *dir;          /* with its '/' */
 	struct names found;
 };
@@ -130,7 +130,7 @@ static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
 	char full[GCK_NAME_MAX];
 
 	if (snprintf(full, sizeof full, "%s%s", w->dir, name) >= (int)sizeof full ||
-	    (w->need && names_have(w->need, full)))
+	    names_have(w->need, full))
 		return 0;
 	return names_add(&w->found, full, err);
 }
@@ -241,22 +241,49 @@ int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uin
 	return rc;
 }
 
+/* What was committed is nobody's to discard, whatever the caller believes. */
+static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error *err)
+{
+	struct gck_error why;
+	json_t *commit = gck_store_read_commit(s, seq, NULL, NULL, &why);
+
+	if (!commit && why.code == ENOENT)
+		return 0;
+	json_decref(commit);
+	return gck_fail(err, EEXIST, "%s: checkpoint %u is committed and is not discarded",
+			s->b->where, seq);
+}
+
+/* It may have been committed and pruned since the caller was told that it was aborted: then later
+ * commits may need what is there. */
+static int need_later(struct gck_store *s, uint32_t seq, struct names *need, struct gck_error *err)
+{
+	uint32_t *seqs;
+	size_t n, first = 0;
+	int rc;
+
+	if (gck_store_list(s, &seqs, &n, err) < 0)
+		return -1;
+	while (first < n && seqs[first] <= seq)
+		first++;
+	rc = first < n ? need_all(s, seqs + first, n - first, need, err) : 0;
+	free(seqs);
+	return rc;
+}
+
 int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err)
 {
 	char name[GCK_NAME_MAX], dir[GCK_NAME_MAX + 1];
-	struct gck_error why;
-	json_t *commit;
+	struct names need = { NULL, 0, 0 };
+	int rc;
 
-	if (gck_nonce_check(nonce, err) < 0)
+	if (gck_nonce_check(nonce, err) < 0 || refuse_committed(s, seq, err) < 0)
 		return -1;
-	/* What was committed is nobody's to discard, whatever the caller believes. */
-	commit = gck_store_read_commit(s, seq, NULL, NULL, &why);
-	if (commit || why.code != ENOENT) {
-		json_decref(commit);
-		return gck_fail(err, EEXIST, "%s: checkpoint %u is committed and is not discarded",
-				s->b->where, seq);
-	}
 	gck_name_dir(name, seq, nonce);
 	snprintf(dir, sizeof dir, "%s/", name);
-	return sweep_directory(s, dir, NULL, err);
+	rc = need_later(s, seq, &need, err);
+	if (rc == 0)
+		rc = sweep_directory(s, dir, &need, err);
+	names_free(&need);
+	return rc;
 }

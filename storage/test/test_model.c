@@ -1,125 +1,163 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random sequences of checkpoint, commit, abort, crash, prune and damage against a model that knows
- * what every commit must give back. Nothing that a kept commit needs may ever go, whatever runs
- * meanwhile; and when all is over nothing is left. */
+ * Random sequences of checkpoint, commit, abort, crash, prune, discard, check and damage against a model
+ * that knows what every commit must give back. Nothing that a kept commit or a running writer needs may
+ * ever go, whatever runs meanwhile: what reads and removes is held up between any two operations of the
+ * backend, several of them at once, and by then may go by what was true long ago. When all is over
+ * nothing is left.
+ *
+ * test_model [STEPS [SEED]]; GPUCKPT_LONG=1: many seeds. */
 #include "config.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 
 #include "common/test/tap.h"
+#include "storage/test/shot.h"
+#include "storage/test/stepwise.h"
 #include "storage/test/util.h"
 
-#define RANKS 2
-#define CHUNKS_MAX 24
-#define SIZE 600
+#define LATE 3 /* prunes, discards and checks under way at most */
+#define LONG_SEEDS 3000
+#define LONG_STEPS 250
 
-struct shot {
-	uint32_t seq;
+/* What was asked for when the work began. */
+struct late {
+	enum { PRUNE, DISCARD, CHECK } kind;
+	struct stepwise *w; /* NULL: none */
+	uint32_t keep[2], busy;
+	size_t nkeep;
 	char nonce[16];
-	uint64_t seeds[RANKS][CHUNKS_MAX];
-	size_t n[RANKS];
-	char hashes[RANKS][GCK_HASH_TEXT];
-	json_t *numbers[RANKS];
-	struct gck_writer *w[RANKS];
-	uint32_t base;  /* commit that it deduplicates against, 0: none */
-	bool tainted;   /* that one was damaged meanwhile */
-	bool bad;       /* damaged by us */
+	bool excused; /* something that it needs was damaged or given up meanwhile */
 };
 
 static char root[ROOT_MAX], url[URL_MAX];
 static struct gck_store *s;
 static struct shot run, zombie, commits[2]; /* commits[1] is the newest; seq 0: none */
+static struct late late[LATE];
 static uint32_t next_seq = 1;
-static size_t wrong, made, aborted, pruned, damaged;
+static size_t made, aborted, pruned, damaged, checked, overtaken;
 
-static void wrong_at(const char *what, uint32_t seq, const struct gck_error *err)
-{
-	if (!wrong++)
-		printf("# %s %u: %s\n", what, seq, err->text);
-}
+/* ---- work that is under way ---------------------------------------------------------------- */
 
-static void shot_end(struct shot *x)
+static int work(struct gck_store *own, void *arg, struct gck_error *err)
 {
-	for (size_t r = 0; r < RANKS; r++) {
-		gck_writer_close(x->w[r]);
-		json_decref(x->numbers[r]);
+	const struct late *l = arg;
+
+	switch (l->kind) {
+	case PRUNE:
+		return gck_store_prune(own, l->keep, l->nkeep, l->busy, err);
+	case DISCARD:
+		return gck_store_discard(own, l->busy, l->nonce, err);
+	default:
+		return gck_store_check(own, l->keep[0], NULL, NULL, err);
 	}
-	memset(x, 0, sizeof *x);
 }
+
+/* A commit that was damaged or is no longer kept is no longer to be relied upon. (Prune and discard
+ * keep all that were made after they began.) */
+static void excuse(uint32_t seq)
+{
+	for (size_t i = 0; i < LATE; i++) {
+		struct late *l = &late[i];
+
+		l->excused |= l->kind != CHECK && seq >= l->busy;
+		for (size_t k = 0; k < l->nkeep; k++)
+			l->excused |= l->keep[k] == seq;
+	}
+}
+
+static void late_end(struct late *l)
+{
+	static const char *const names[] = { "prune", "discard", "check" };
+	struct gck_error err;
+
+	if (stepwise_end(l->w, &err) < 0 && !l->excused)
+		shot_wrong_at(names[l->kind], l->busy, &err);
+	memset(l, 0, sizeof *l);
+}
+
+static void late_begin(const struct late *l)
+{
+	struct late *x = &late[rnd() % LATE];
+
+	if (x->w)
+		late_end(x);
+	*x = *l;
+	x->w = stepwise_begin(url, work, x);
+	if (rnd() % 2)
+		late_end(x);
+}
+
+static void late_go(void)
+{
+	struct late *x = &late[rnd() % LATE];
+
+	if (x->w && !stepwise_go(x->w))
+		late_end(x);
+}
+
+/* What is known to be damaged is not kept, unless a running checkpoint builds upon it; then prune
+ * may find out that it cannot know what to remove. */
+static void prune(void)
+{
+	struct late l = { .kind = PRUNE, .busy = run.seq ? run.seq : next_seq };
+
+	for (size_t i = 0; i < 2; i++) {
+		if (!commits[i].seq || (commits[i].bad && commits[i].seq != run.base))
+			continue;
+		l.keep[l.nkeep++] = commits[i].seq;
+		l.excused |= commits[i].bad;
+	}
+	late_begin(&l);
+	pruned++;
+}
+
+static void look(void)
+{
+	const struct shot *x = &commits[rnd() % 2];
+	struct late l = { .kind = CHECK, .keep = { x->seq }, .nkeep = 1, .excused = x->bad };
+
+	if (!x->seq)
+		return;
+	late_begin(&l);
+	checked++;
+}
+
+/* ---- checkpoints --------------------------------------------------------------------------- */
 
 static void begin(void)
 {
-	json_t *commit = NULL, *manifest = NULL;
+	uint32_t base = commits[1].seq && !commits[1].bad ? commits[1].seq : 0;
 
+	for (size_t i = 0; i < LATE; i++)
+		overtaken += late[i].w && late[i].kind == PRUNE;
 	shot_end(&run);
-	run.seq = next_seq++;
-	snprintf(run.nonce, sizeof run.nonce, "n%llx", (unsigned long long)rnd() & 0xffffff);
-	if (commits[1].seq && !commits[1].bad)
-		run.base = commits[1].seq;
-	if (run.base)
-		commit = gck_store_read_commit(s, run.base, NULL, NULL, NULL);
-	for (uint32_t r = 0; r < RANKS; r++) {
-		manifest = commit ? gck_store_read_manifest(s, commit, r, NULL) : NULL;
-		run.w[r] = open_writer(s, run.seq, run.nonce, rnd() % 3, manifest, NULL);
-		run.numbers[r] = json_array();
-		json_decref(manifest);
-	}
-	json_decref(commit);
+	shot_begin(&run, s, next_seq++, base);
 }
 
-static void put(void)
+/* By somebody who believes that it was aborted. */
+static void discard_committed(const struct shot *x)
 {
-	uint32_t r = rnd() % RANKS;
-	unsigned char data[SIZE];
-	struct gck_error err;
-	struct gck_chunk c;
+	struct late l = { .kind = DISCARD, .busy = x->seq, .excused = true };
 
-	if (!run.w[r] || run.n[r] == CHUNKS_MAX)
-		return;
-	run.seeds[r][run.n[r]] = rnd() % 40;
-	fill(data, SIZE / 2, run.seeds[r][run.n[r]]);
-	memset(data + SIZE / 2, (int)run.seeds[r][run.n[r]], SIZE / 2);
-	if (gck_writer_put(run.w[r], data, SIZE, &c, &err) < 0)
-		wrong_at("put", run.seq, &err);
-	json_array_append_new(run.numbers[r], json_integer(c.index));
-	run.n[r]++;
-	if (rnd() % 4 == 0 && gck_writer_shared(run.w[r], rnd() % 2, &err) < 0)
-		wrong_at("shared", run.seq, &err);
+	memcpy(l.nonce, x->nonce, sizeof l.nonce);
+	late_begin(&l);
 }
-
-static bool good(const struct shot *x, struct gck_error *err);
 
 static void finish(void)
 {
-	json_t *commit;
 	struct gck_error err;
-	char hash[GCK_HASH_TEXT];
 
-	if (!run.seq)
-		return;
-	for (uint32_t r = 0; r < RANKS; r++) {
-		json_t *m = json_pack("{s:O}", "numbers", run.numbers[r]);
-
-		if (gck_writer_manifest(run.w[r], r, m, run.hashes[r], &err) < 0)
-			wrong_at("manifest", run.seq, &err);
-		json_decref(m);
-		gck_writer_close(run.w[r]);
-		run.w[r] = NULL;
-	}
-	commit = commit_of(run.seq, run.nonce, run.hashes, RANKS);
-	if (gck_store_commit(s, run.seq, commit, hash, &err) < 0)
-		wrong_at("commit", run.seq, &err);
-	json_decref(commit);
-	run.bad = run.tainted && !good(&run, &err);
+	shot_commit(&run, s);
+	if (rnd() % 8 == 0)
+		discard_committed(&run);
+	run.bad = run.tainted && !shot_good(&run, url, &err);
 	/* A commit that is known to be bad leaves first: two good ones are kept. */
+	excuse(commits[commits[1].bad ? 1 : 0].seq);
 	shot_end(&commits[commits[1].bad ? 1 : 0]);
-	if (!commits[1].seq) {
-		commits[1] = run;
-	} else {
+	if (commits[1].seq)
 		commits[0] = commits[1];
-		commits[1] = run;
-	}
+	commits[1] = run;
 	memset(&run, 0, sizeof run);
 	made++;
 }
@@ -127,83 +165,17 @@ static void finish(void)
 /* Abort with a discard, or a crash that leaves everything; writers may still be at work. */
 static void fail(void)
 {
-	struct gck_error err;
+	struct late l = { .kind = DISCARD, .busy = run.seq };
 
 	if (!run.seq)
 		return;
-	if (rnd() % 2 && gck_store_discard(s, run.seq, run.nonce, &err) < 0)
-		wrong_at("discard", run.seq, &err);
+	memcpy(l.nonce, run.nonce, sizeof l.nonce);
+	if (rnd() % 2)
+		late_begin(&l);
 	shot_end(&zombie);
 	zombie = run;
 	memset(&run, 0, sizeof run);
 	aborted++;
-}
-
-static void haunt(void)
-{
-	unsigned char data[SIZE];
-	struct gck_chunk c;
-	uint32_t r = rnd() % RANKS;
-
-	if (!zombie.w[r])
-		return;
-	fill(data, SIZE, rnd() % 40);
-	gck_writer_put(zombie.w[r], data, SIZE, &c, NULL);
-	gck_writer_shared(zombie.w[r], rnd() % 2, NULL);
-}
-
-/* What is known to be damaged is not kept, unless a running checkpoint builds upon it; then prune
- * may find out that it cannot know what to remove. */
-static void prune(void)
-{
-	uint32_t keep[2];
-	size_t n = 0;
-	struct gck_error err;
-
-	for (size_t i = 0; i < 2; i++)
-		if (commits[i].seq && (!commits[i].bad || commits[i].seq == run.base))
-			keep[n++] = commits[i].seq;
-	if (gck_store_prune(s, keep, n, run.seq ? run.seq : next_seq, &err) < 0 && !run.tainted)
-		wrong_at("prune", next_seq, &err);
-	pruned++;
-}
-
-static bool rank_good(struct gck_store *fresh, const struct shot *x, const json_t *commit,
-		      uint32_t rank, struct gck_error *err)
-{
-	json_t *m = gck_store_read_manifest(fresh, commit, rank, err);
-	const json_t *numbers = json_object_get(m, "numbers");
-	struct gck_reader *r = m ? gck_reader_open(fresh, m, err) : NULL;
-	unsigned char want[SIZE], got[SIZE];
-	struct gck_chunk *v = NULL;
-	size_t n;
-	bool good = r && gck_chunks_load(m, &v, &n, err) == 0 &&
-		    json_array_size(numbers) == x->n[rank];
-
-	for (size_t i = 0; good && i < x->n[rank]; i++) {
-		size_t k = (size_t)json_integer_value(json_array_get(numbers, i));
-
-		fill(want, SIZE / 2, x->seeds[rank][i]);
-		memset(want + SIZE / 2, (int)x->seeds[rank][i], SIZE / 2);
-		good = k < n && gck_reader_get(r, &v[k], got, err) == 0 && !memcmp(want, got, SIZE);
-	}
-	free(v);
-	gck_reader_close(r);
-	json_decref(m);
-	return good;
-}
-
-static bool good(const struct shot *x, struct gck_error *err)
-{
-	struct gck_store *fresh = gck_store_open(url, "c", 1, 0, false, err);
-	json_t *commit = gck_store_read_commit(fresh, x->seq, NULL, NULL, err);
-	bool all = commit != NULL;
-
-	for (uint32_t r = 0; all && r < RANKS; r++)
-		all = rank_good(fresh, x, commit, r, err);
-	json_decref(commit);
-	gck_store_close(fresh);
-	return all;
 }
 
 static void check(void)
@@ -211,9 +183,11 @@ static void check(void)
 	struct gck_error err = { 0 };
 
 	for (size_t i = 0; i < 2; i++)
-		if (commits[i].seq && !commits[i].bad && !good(&commits[i], &err))
-			wrong_at("commit lost", commits[i].seq, &err);
+		if (commits[i].seq && !commits[i].bad && !shot_good(&commits[i], url, &err))
+			shot_wrong_at("commit lost", commits[i].seq, &err);
 }
+
+/* ---- damage -------------------------------------------------------------------------------- */
 
 static void flip(const char *path)
 {
@@ -251,53 +225,95 @@ static void damage(void)
 		snprintf(path, sizeof path, "%s/commit-%u.json", gck_store_path(s), x->seq);
 	flip(path);
 	for (size_t i = 0; i < 2; i++) {
-		commits[i].bad = commits[i].seq && !good(&commits[i], &err);
+		commits[i].bad = commits[i].seq && !shot_good(&commits[i], url, &err);
 		run.tainted |= commits[i].bad && commits[i].seq == run.base;
+		if (commits[i].bad)
+			excuse(commits[i].seq);
 	}
 }
+
+/* ---- schedules ----------------------------------------------------------------------------- */
 
 static void step(void)
 {
 	uint64_t k = rnd() % 100;
 
-	if (k < 60)
-		put();
-	else if (k < 72)
+	if (k < 45)
+		shot_put(&run);
+	else if (k < 55)
 		run.seq ? finish() : begin();
-	else if (k < 76)
+	else if (k < 58)
 		fail();
-	else if (k < 80)
-		haunt();
-	else if (k < 98)
+	else if (k < 62)
+		shot_haunt(&zombie);
+	else if (k < 70)
 		prune();
+	else if (k < 72)
+		look();
+	else if (k < 99)
+		late_go();
 	else
 		damage();
 }
 
-int main(int argc, char **argv)
+/* All that may be left at the end goes with a last prune. */
+static void end(uint64_t seed)
 {
-	int steps = argc > 1 ? atoi(argv[1]) : 4000;
 	struct gck_error err = { 0 };
 
-	if (argc > 2)
-		seed_ = strtoull(argv[2], NULL, 0);
-	make_root(root, url);
+	for (size_t i = 0; i < LATE; i++)
+		if (late[i].w)
+			late_end(&late[i]);
+	shot_end(&run);
+	shot_end(&zombie);
+	shot_end(&commits[0]);
+	shot_end(&commits[1]);
+	if (gck_store_prune(s, NULL, 0, next_seq, &err) < 0)
+		shot_wrong_at("the last prune", next_seq, &err);
+	gck_store_remove_empty(s);
+	if (access(gck_store_path(s), F_OK) == 0) {
+		gck_fail(&err, ENOTEMPTY, "%s is still there", gck_store_path(s));
+		shot_wrong_at("something is left", next_seq, &err);
+	}
+	gck_store_close(s);
+	if (shot_wrong)
+		printf("# of seed %llu\n", (unsigned long long)seed);
+}
+
+static void schedule(int steps, uint64_t seed)
+{
+	struct gck_error err = { 0 };
+
+	seed_ = seed;
+	shot_seed(seed + 1);
+	next_seq = 1;
 	s = gck_store_open(url, "c", 1, 0, true, &err);
-	for (int i = 0; i < steps && !wrong; i++) {
+	if (!s)
+		shot_wrong_at("open", 0, &err);
+	for (int i = 0; i < steps && !shot_wrong; i++) {
 		step();
 		check();
 	}
-	is_int((long long)wrong, 0, "every commit that is kept gives back what was put");
-	ok(made > 50 && aborted > 10 && pruned > 100 && damaged > 10,
-	   "%zu commits, %zu aborts, %zu prunes, %zu damages", made, aborted, pruned, damaged);
-	shot_end(&run);
-	shot_end(&zombie);
-	ok(gck_store_prune(s, NULL, 0, next_seq, &err) == 0, "all pruned %s", err.text);
-	gck_store_remove_empty(s);
-	ok(access(gck_store_path(s), F_OK) < 0, "nothing is left");
-	shot_end(&commits[0]);
-	shot_end(&commits[1]);
-	gck_store_close(s);
+	if (s)
+		end(seed);
+}
+
+int main(int argc, char **argv)
+{
+	const char *is_long = getenv("GPUCKPT_LONG");
+	bool many = is_long && *is_long && argc == 1;
+	int steps = argc > 1 ? atoi(argv[1]) : many ? LONG_STEPS : 6000;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : seed_;
+
+	make_root(root, url);
+	for (int i = 0; i < (many ? LONG_SEEDS : 1) && !shot_wrong; i++)
+		schedule(steps, seed + (uint64_t)i * 0x9e3779b97f4a7c15u);
+	is_int((long long)shot_wrong, 0, "every commit that is kept gives back what was put, and at "
+	       "the end nothing is left");
+	ok(steps < 4000 * !many || (made > 50 && aborted > 10 && pruned > 100 && damaged > 10 &&
+	   checked > 10 && overtaken > 50),
+	   "%zu commits, %zu aborts, %zu prunes, %zu begun while one was under way, %zu checks, %zu "
+	   "damages", made, aborted, pruned, overtaken, checked, damaged);
 	remove_tree(root);
 	return tap_done();
 }

@@ -53,8 +53,10 @@ __attribute__((unused)) static void remove_tree(const char *path)
 /* A fresh directory and the URL of a store in it. */
 __attribute__((unused)) static void make_root(char root[ROOT_MAX], char url[URL_MAX])
 {
-	snprintf(root, ROOT_MAX, "/tmp/gck-test-XXXXXX");
-	if (!mkdtemp(root)) {
+	const char *tmp = getenv("TMPDIR");
+
+	if (snprintf(root, ROOT_MAX, "%s/gck-test-XXXXXX", tmp ? tmp : "/tmp") >= ROOT_MAX ||
+	    !mkdtemp(root)) {
 		perror(root);
 		exit(99);
 	}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * For the model test: a checkpoint that knows what its commit must give back. */
+#ifndef GCK_STORE_TEST_SHOT_H
+#define GCK_STORE_TEST_SHOT_H
+
+#include "storage/store.h"
+
+#define RANKS 2
+#define CHUNKS_MAX 24
+
+struct shot {
+	uint32_t seq; /* 0: none */
+	char nonce[16];
+	uint64_t seeds[RANKS][CHUNKS_MAX];
+	size_t n[RANKS];
+	char hashes[RANKS][GCK_HASH_TEXT];
+	json_t *numbers[RANKS];
+	struct gck_writer *w[RANKS];
+	uint32_t base;  /* commit that it deduplicates against, 0: none */
+	bool tainted;   /* that one was damaged meanwhile */
+	bool bad;       /* damaged by us */
+};
+
+/* The first thing that went wrong is said. */
+extern size_t shot_wrong;
+void shot_wrong_at(const char *what, uint32_t seq, const struct gck_error *err);
+
+void shot_seed(uint64_t seed);
+
+/* x is zero. Writers of all ranks, random methods and nonce. */
+void shot_begin(struct shot *x, struct gck_store *s, uint32_t seq, uint32_t base);
+void shot_put(struct shot *x);   /* a random chunk of a random rank */
+void shot_haunt(struct shot *x); /* the same of one that was given up: nobody minds how it ends */
+void shot_commit(struct shot *x, struct gck_store *s);
+void shot_end(struct shot *x);   /* zeroes it */
+
+/* Whether its commit gives back what was put. */
+bool shot_good(const struct shot *x, const char *url, struct gck_error *err);
+
+#endif
