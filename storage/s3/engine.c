@@ -92,7 +92,10 @@ static int start_thread(struct gck_error *err)
 
 	/* exit() must not take the library's tables from a thread that is using them. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(engine.multi = curl_multi_init()))
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return gck_fail(err, ENOMEM, "libcurl does not start");
+	engine.multi = curl_multi_init();
+	if (!engine.multi)
 		return gck_fail(err, ENOMEM, "libcurl does not start");
 	curl_multi_setopt(engine.multi, CURLMOPT_MAXCONNECTS, KEEP);
 	sigfillset(&all);

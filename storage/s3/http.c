@@ -12,7 +12,7 @@
 
 /* Fewer bytes a second than this are no progress: what drips is as good as lost. */
 #define DRIP 1024L
-#define BUFFER (512L * 1024)
+#define BUFFER (128L * 1024) /* two a transfer; a node has many */
 
 /* ---- callbacks ----------------------------------------------------------------------------- */
 
@@ -221,8 +221,8 @@ static const char *failure_remedy(const struct gck_http *h)
 {
 	switch (h->code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
-		return " (is it the server's that S3Endpoint names? S3CAFile names the certificates "
-		       "to check it against)";
+		return " (is it the server's that S3Endpoint names? S3CAFile names the "
+		       "certificates to check it against)";
 	case CURLE_SSL_CACERT_BADFILE:
 		return " (S3CAFile must be there on every node and readable by all)";
 	case CURLE_COULDNT_RESOLVE_HOST:

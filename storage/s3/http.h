@@ -31,7 +31,7 @@ struct gck_http {
 	/* The answer. */
 	long status;
 	size_t got;   /* bytes in into */
-	char *text;   /* the body, where it did not go into into; NULL: none; gck_http_end frees it */
+	char *text;   /* the body, where it did not go into into; gck_http_end frees it */
 	size_t size;  /* bytes in text; a NUL follows them */
 	int64_t length; /* Content-Length; -1: not said */
 	uint64_t first; /* of Content-Range */

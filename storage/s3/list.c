@@ -195,7 +195,8 @@ static int read_page(struct listing *l, const char *token, struct gck_error *err
 	rc = gck_xml_read(c.http.text, c.http.size, on_element, l, err);
 	gck_s3_end(&c);
 	if (rc == 0 && l->more && (!*l->token || (token && !strcmp(token, l->token))))
-		rc = gck_fail(err, EPROTO, "the answer says that there are more pages, but not which");
+		rc = gck_fail(err, EPROTO,
+			      "the answer says that there are more pages, but not which");
 	return rc < 0 ? gck_s3_fail_in(l->s, &c.sign, err) : 0;
 }
 
@@ -207,7 +208,8 @@ static int read_pages(struct listing *l, struct gck_error *err)
 		return -1;
 	for (int page = 1; l->more; page++) {
 		if (page == PAGES_MAX)
-			return gck_fail(err, EPROTO, "%.200s: the list has no end", l->s->head.where);
+			return gck_fail(err, EPROTO, "%.200s: the list has no end",
+					l->s->head.where);
 		memcpy(token, l->token, sizeof token);
 		if (read_page(l, token, err) < 0)
 			return -1;

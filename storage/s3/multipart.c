@@ -106,7 +106,9 @@ static bool was_completed(struct parts *p, const struct gck_error *why)
 
 static int complete(struct parts *p, struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_COMPLETE_MULTIPART, p->name, .upload = p->id } };
+	struct gck_s3_call c = {
+		.sign = { GCK_SIGN_COMPLETE_MULTIPART, p->name, .upload = p->id },
+	};
 	struct gck_error why;
 	char *body = completion(p, &c.size);
 	int rc;

@@ -54,8 +54,8 @@ static int need_upload(struct target *t, const struct gck_sign_request *r, struc
 	if (r->verb != GCK_SIGN_PART)
 		return 0;
 	if (r->part < 1 || r->part > PART_MAX)
-		return gck_fail(err, EINVAL, "%s has no part %u: parts are 1 to %d", r->name, r->part,
-				PART_MAX);
+		return gck_fail(err, EINVAL, "%s has no part %u: parts are 1 to %d", r->name,
+				r->part, PART_MAX);
 	snprintf(t->part, sizeof t->part, "%u", r->part);
 	query(t, "partNumber", t->part);
 	return 0;
@@ -113,7 +113,8 @@ static int address(struct target *t, const struct gck_s3_server *server, const c
 	}
 	if (snprintf(t->host, sizeof t->host, "%s%s%s", server->virtual_host ? bucket : "",
 		     server->virtual_host ? "." : "", host) >= (int)sizeof t->host)
-		return gck_fail(err, EINVAL, "%.100s: the host's name is too long", server->endpoint);
+		return gck_fail(err, EINVAL, "%.100s: the host's name is too long",
+				server->endpoint);
 	t->http.scheme = !strncmp(server->endpoint, "https:", 6) ? "https" : "http";
 	t->http.host = t->host;
 	t->http.path = t->path;

@@ -9,6 +9,9 @@
 
 #define SKEW 240 /* seconds between two clocks that are worth a word; S3 refuses from 900 on */
 
+#define CHANGED ": the bytes change on their way"
+#define ELSEWHERE ": the bucket is elsewhere: see S3Endpoint and S3Region"
+
 /* By the server's code first, then by the status: HEAD has no body, and dialects differ. */
 static const struct meaning {
 	const char *code;
@@ -26,14 +29,15 @@ static const struct meaning {
 	{ "InvalidToken", 0, GCK_REFUSAL_SIGNED, EACCES, ": see the session token in S3KeyFile" },
 	{ "AuthorizationHeaderMalformed", 0, GCK_REFUSAL_FINAL, EACCES, ": see S3Region" },
 	{ "AuthorizationQueryParametersError", 0, GCK_REFUSAL_FINAL, EACCES, ": see S3Region" },
-	{ "QuotaExceeded", 0, GCK_REFUSAL_FINAL, EDQUOT, ": remove checkpoints, or raise the quota" },
+	{ "QuotaExceeded", 0, GCK_REFUSAL_FINAL, EDQUOT,
+	  ": remove checkpoints, or raise the quota" },
 	{ "RequestTimeout", 0, GCK_REFUSAL_LATER, EIO, "" },
-	{ "BadDigest", 0, GCK_REFUSAL_LATER, EIO, ": the bytes change on their way" },
-	{ "XAmzContentChecksumMismatch", 0, GCK_REFUSAL_LATER, EIO, ": the bytes change on their way" },
+	{ "BadDigest", 0, GCK_REFUSAL_LATER, EIO, CHANGED },
+	{ "XAmzContentChecksumMismatch", 0, GCK_REFUSAL_LATER, EIO, CHANGED },
 	{ "IncompleteBody", 0, GCK_REFUSAL_LATER, EIO, "" },
 	{ "NotImplemented", 0, GCK_REFUSAL_UNKNOWN, ENOTSUP, "" },
-	{ NULL, 301, GCK_REFUSAL_FINAL, EIO, ": the bucket is elsewhere: see S3Endpoint and S3Region" },
-	{ NULL, 307, GCK_REFUSAL_FINAL, EIO, ": the bucket is elsewhere: see S3Endpoint and S3Region" },
+	{ NULL, 301, GCK_REFUSAL_FINAL, EIO, ELSEWHERE },
+	{ NULL, 307, GCK_REFUSAL_FINAL, EIO, ELSEWHERE },
 	{ NULL, 401, GCK_REFUSAL_SIGNED, EACCES, ": see S3KeyFile" },
 	{ NULL, 403, GCK_REFUSAL_SIGNED, EACCES, ": may S3KeyFile's keys do this in the bucket?" },
 	{ NULL, 404, GCK_REFUSAL_FINAL, ENOENT, "" },
@@ -76,7 +80,8 @@ static long skew_of(const struct gck_http *h)
 	const char *stamp = strstr(h->url, "X-Amz-Date=");
 	struct tm tm = { 0 };
 
-	if (h->date < 0 || !stamp || !strptime(stamp + strlen("X-Amz-Date="), "%Y%m%dT%H%M%SZ", &tm))
+	if (h->date < 0 || !stamp ||
+	    !strptime(stamp + strlen("X-Amz-Date="), "%Y%m%dT%H%M%SZ", &tm))
 		return 0;
 	return h->date - timegm(&tm);
 }
@@ -84,9 +89,10 @@ static long skew_of(const struct gck_http *h)
 /* Each URL is signed when it is used, so one that is refused for its time tells of the clocks. */
 static bool is_clock(const struct gck_http *h, const struct gck_s3_error *said, long skew)
 {
-	return h->status == 403 && (!strcmp(said->code, "RequestTimeTooSkewed") ||
-				    strcasestr(said->message, "expired") ||
-				    strcasestr(said->message, "not yet valid") || labs(skew) > SKEW);
+	if (h->status != 403)
+		return false;
+	return labs(skew) > SKEW || !strcmp(said->code, "RequestTimeTooSkewed") ||
+	       strcasestr(said->message, "expired") || strcasestr(said->message, "not yet valid");
 }
 
 int gck_refusal_fail(const struct gck_http *h, const struct gck_s3_error *said,
@@ -99,7 +105,8 @@ int gck_refusal_fail(const struct gck_http *h, const struct gck_s3_error *said,
 	snprintf(remedy, sizeof remedy, "%s", m->remedy);
 	if (is_clock(h, said, skew))
 		snprintf(remedy, sizeof remedy, ": the clock of gpuckptd's host is %ld s %s the "
-			 "object store's: set both by NTP", labs(skew), skew < 0 ? "ahead of" : "behind");
+			 "object store's: set both by NTP", labs(skew),
+			 skew < 0 ? "ahead of" : "behind");
 	return gck_fail(err, m->error, "the server answers %ld%s%s%s%.150s%s", h->status,
 			*said->code ? " " : "", said->code, *said->message ? ", " : "",
 			said->message, remedy);

@@ -50,8 +50,9 @@ static void fill(struct gck_http *h, const struct gck_s3_call *c, const struct g
 
 static int wrong_part(const struct gck_s3_call *c, struct gck_error *err)
 {
-	return gck_fail(err, EPROTO, "bytes from %llu on were asked for, the answer is of those from "
-			"%llu on", (unsigned long long)c->offset, (unsigned long long)c->http.first);
+	return gck_fail(err, EPROTO, "bytes from %llu on were asked for, the answer is of those "
+			"from %llu on", (unsigned long long)c->offset,
+			(unsigned long long)c->http.first);
 }
 
 /* A success whose bytes are not those that were asked for. */
@@ -144,7 +145,8 @@ static void wait_before(unsigned attempt_, time_t asked)
 
 int gck_s3_fail_in(struct gck_s3_store *s, const struct gck_sign_request *r, struct gck_error *err)
 {
-	return gck_fail_in(err, "%.200s/%s: %s", s->head.where, r->name, gck_sign_verb_name(r->verb));
+	return gck_fail_in(err, "%.200s/%s: %s", s->head.where, r->name,
+			   gck_sign_verb_name(r->verb));
 }
 
 int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err)

@@ -97,7 +97,7 @@ static void ask(struct waiting *batch[], size_t n)
 	struct gck_sign_request v[TOGETHER];
 	char *urls[TOGETHER] = { NULL }, *ca = NULL;
 	struct gck_error err = { 0 };
-	time_t expires = 0; /* not looked at: each request is made at once, with an URL of its own */
+	time_t expires = 0; /* not looked at: each request is made at once */
 	int rc;
 
 	for (size_t i = 0; i < n; i++)

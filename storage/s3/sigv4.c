@@ -193,8 +193,8 @@ static bool first_key(const char *secret, const char *date, unsigned char key[SH
 
 	if (asprintf(&text, "AWS4%s", secret) < 0)
 		return false;
-	good = HMAC(EVP_sha256(), text, (int)strlen(text), (const unsigned char *)date, strlen(date),
-		    key, &size);
+	good = HMAC(EVP_sha256(), text, (int)strlen(text), (const unsigned char *)date,
+		    strlen(date), key, &size);
 	OPENSSL_cleanse(text, strlen(text));
 	free(text);
 	return good;
