@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/store.sh BENCH_STORE [DIRECTORY]: the store alone (storage/test/bench_store, from the build)
-# against dd, lz4 and zstd on the same bytes, in turns; medians of five. DIRECTORY (/dev/shm) has room for
+# against dd, lz4 and zstd on the same bytes, in turns; medians of REPEATS (five). DIRECTORY (/dev/shm) has room for
 # 5 GiB. Prints `name value unit`; on stderr, what was asked for and whether it is met. Compressible
 # bytes are those of this machine's programs and libraries.
 set -eu
@@ -40,7 +40,7 @@ compare()
 	local name=$1 mib=$2 arguments=$3 i
 	shift 3
 	rm -f "$work"/{ours,theirs}
-	for i in 1 2 3 4 5; do
+	for ((i = 0; i < ${REPEATS-5}; i++)); do
 		# shellcheck disable=SC2086
 		"$bench_store" "$work/store" $arguments >"$work/figures"
 		of store_write <"$work/figures" >>"$work/ours"
