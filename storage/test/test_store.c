@@ -336,6 +336,24 @@ static void test_commit(void)
 	json_decref(commit);
 }
 
+/* An object store's signer lets nobody remove anything there. */
+static void test_prune_kept(void)
+{
+	const uint64_t seeds[] = { 1 };
+	const uint32_t keep[] = { 60, 61 };
+	struct gck_error err = { 0 };
+	char stray[ROOT_MAX + 64];
+
+	checkpoint(s, 60, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err);
+	checkpoint(s, 61, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err);
+	snprintf(stray, sizeof stray, "%s/c/1/0/60-a/0123456789abcdef0123456789abcdef", root);
+	close(open(stray, O_CREAT | O_WRONLY, 0600));
+	ok(gck_store_prune(s, keep, 2, 62, &err) == 0 && count_entries("60-a", "01234567") == 1,
+	   "in the directory of a commit that is kept nothing is removed %s", err.text);
+	ok(gck_store_prune(s, keep + 1, 1, 62, &err) == 0 && count_entries("", "60-") == 0,
+	   "it goes with the commit %s", err.text);
+}
+
 /* A file system that is full, in a mount namespace of our own; in a child. */
 static int full_child(void)
 {
@@ -499,6 +517,7 @@ int main(void)
 	test_big();
 	test_close_unfinished();
 	test_commit();
+	test_prune_kept();
 	test_foreign_links();
 	in_child(stranger_child, "another user is refused");
 	in_child(shared_store_child, "a cluster's directory in the wrong hands is refused");
