@@ -9,7 +9,12 @@
 
 #define CONNECT_MS 5000
 
-static int open_link(struct gck_sign_link *l, struct gck_error *err)
+struct link {
+	const struct gck_conf *conf;
+	struct gck_wire *wire; /* NULL: none */
+};
+
+static int open_link(struct link *l, struct gck_error *err)
 {
 	const struct passwd *pw = getpwnam(l->conf->user);
 
@@ -29,7 +34,7 @@ static bool answers(const json_t *body, const json_t *answer)
 	       json_equal(json_object_get(body, "id"), json_object_get(answer, "id"));
 }
 
-static json_t *say(struct gck_sign_link *l, const json_t *body, int timeout_ms,
+static json_t *say(struct link *l, const json_t *body, int timeout_ms,
 		   struct gck_error *err)
 {
 	json_t *answer;
@@ -47,9 +52,9 @@ static json_t *say(struct gck_sign_link *l, const json_t *body, int timeout_ms,
 }
 
 /* Whatever breaks the connection may be over soon. */
-json_t *gck_sign_by_link(void *arg, const json_t *body, int timeout_ms, struct gck_error *err)
+static json_t *exchange(void *arg, const json_t *body, int timeout_ms, struct gck_error *err)
 {
-	struct gck_sign_link *l = arg;
+	struct link *l = arg;
 	struct gck_error why = { 0 };
 	json_t *answer = say(l, body, timeout_ms, &why);
 
@@ -63,11 +68,11 @@ json_t *gck_sign_by_link(void *arg, const json_t *body, int timeout_ms, struct g
 
 void gck_signer_use_link(const struct gck_conf *conf, int limit_ms)
 {
-	static struct gck_sign_link link;
+	static struct link link;
 	static struct gck_signer signer;
 
-	link = (struct gck_sign_link){ .conf = conf };
-	signer = (struct gck_signer){ .exchange = gck_sign_by_link, .arg = &link, .conf = conf,
+	link = (struct link){ .conf = conf };
+	signer = (struct gck_signer){ .exchange = exchange, .arg = &link, .conf = conf,
 				      .limit_ms = limit_ms };
 	gck_signer_use(&signer);
 }

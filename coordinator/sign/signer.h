@@ -23,17 +23,8 @@ struct gck_signer {
 /* Make it this process's, with all of gpuckpt.conf that the store needs. s stays. */
 void gck_signer_use(struct gck_signer *s);
 
-struct gck_wire;
-
-/* For a process that has no agent: a connection of its own, made when it is needed. */
-struct gck_sign_link {
-	const struct gck_conf *conf;
-	struct gck_wire *wire; /* NULL: none */
-};
-
-gck_sign_exchange gck_sign_by_link; /* arg: struct gck_sign_link */
-
-/* Both at once, as every such process needs them: static, for its whole life. */
+/* For a process that has no agent: a signer over a connection of its own, made when it is needed. conf
+ * stays. */
 void gck_signer_use_link(const struct gck_conf *conf, int limit_ms);
 
 #endif
