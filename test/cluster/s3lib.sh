@@ -33,9 +33,11 @@ requests() { tail -n +$((forgotten + 1)) "$s3/log" | grep -E "$1"; }
 forgotten=0
 forget() { forgotten=$(wc -l <"$s3/log"); }
 
-# s3_names [PREFIX]: what is in the bucket
+# s3_names PREFIX: what is in the bucket
 s3_names()
 {
-	request GET "/gpuckpt?list-type=2&prefix=${1-}" >/dev/null
+	request GET "/gpuckpt?list-type=2&prefix=$1" >/dev/null
 	grep -o '<Key>[^<]*' "$body" | sed 's/<Key>//'
 }
+
+s3_has() { s3_names lab/ | grep -E "$1"; }

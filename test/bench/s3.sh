@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# test/bench/s3.sh [MIB]: a first checkpoint of one rank of MIB (512) into the lab's object store, without
+# TLS and the front, against as many parallel curl PUTs of objects of the same sizes from the same
+# node; in turns, medians of three. Prints `name value unit`; on stderr what was asked for. Needs
+# GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
+export GPUCKPT_LAB_OPTIONS=--s3
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+mib=${1-512}
+parallel=8 # as storage/s3/s3.c
+s3=$GPUCKPT_LAB/s3
+endpoint=$(<"$s3/direct")
+dir=$(work_dir)
+burn=$(program burn)
+
+sed -i "s|^S3Endpoint=.*|S3Endpoint=$endpoint|" "$GPUCKPT_LAB/etc/gpuckpt.conf"
+"$cluster" kill gpuckptd
+"$cluster" start gpuckptd
+
+presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
+
+# sizes JOB: of its objects, manifests among them
+sizes()
+{
+	root curl -s "$(presign GET "/gpuckpt?list-type=2&prefix=lab/lab/")" | grep -o '<Contents>.*' |
+		sed 's/<Contents>/\n/g' | grep -E "/$1/0/" | sed 's/.*<Size>\([0-9]*\).*/\1/'
+}
+
+ours()
+{
+	job=$(submit "$dir" -n1 <<<"#!/bin/bash
+		srun --gpu-ckpt $burn $mib 100000 1000 0")
+	bench_ready "$job"
+	sleep $((mib / 400 + 1))
+	alice gpuckpt create "$job" --json | jq -r '.steps[0] | .stored / 1048576 / .write_s'
+	root scancel "$job"
+}
+
+# As many bytes as the same objects have, of noise, by curl from node 1.
+theirs()
+{
+	local size i=0 begin total=0
+	: >"$dir/config"
+	for size in $(sizes "$job"); do
+		i=$((i + 1))
+		head -c "$size" /dev/urandom >"$dir/object.$i"
+		printf 'upload-file = "%s"\nurl = "%s"\noutput = "/dev/null"\n' "$dir/object.$i" \
+			"$(presign PUT "/gpuckpt/curl/$job/$i")" >>"$dir/config"
+		total=$((total + size))
+	done
+	begin=$EPOCHREALTIME
+	root -n 1 curl -sS --fail --parallel --parallel-max $parallel --config "$dir/config" >&2 || give_up "curl failed"
+	calc "$total / 1048576 / ($EPOCHREALTIME - $begin)"
+	echo
+	rm "$dir"/object.*
+}
+
+for _ in 1 2 3; do
+	ours >>"$dir/ours"
+	theirs >>"$dir/theirs"
+done
+ours=$(median <"$dir/ours") theirs=$(median <"$dir/theirs")
+figure s3_write "$ours" MiB/s
+figure s3_curl "$theirs" MiB/s
+figure s3_write_over_curl "$(calc "$ours / $theirs")" ratio
+at_least "write over parallel curl" "$(calc "$ours / $theirs")" 0.8
+[[ $failures -eq 0 ]]

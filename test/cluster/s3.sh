@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# s3.sh [swift|ceph]: checkpoints in an object store, of two ranks on two nodes: a node dies while
+# objects are uploaded, between upload and commit, and while the job is restored. After each the answer
+# is that of an uninterrupted run. On Ceph the first part only.
+server=${1-swift}
+export GPUCKPT_LAB_OPTIONS=--s3=$server
+# shellcheck source=s3lib.sh
+. "$(dirname "$(readlink -f "$0")")/s3lib.sh"
+top_dir=$(work_dir)
+burn=$(program burn)
+args=(24 600 50)
+"$burn" "${args[@]}" >"$top_dir/want"
+
+# begin NAME: a job with its first commit
+begin()
+{
+	name=$1 dir=$top_dir/${1// /-}
+	mkdir "$dir"
+	chown --reference="$top_dir" "$dir"
+	job=$(submit "$dir" -N2 -n2 <<-END
+		#!/bin/bash
+		srun --gpu-ckpt bash -c 'exec $burn ${args[*]} >rank\$SLURM_PROCID'
+	END
+	)
+	check "$name: the step comes under gpuckpt's care" wait_ready "$job"
+	check "$name: the first checkpoint" alice gpuckpt create "$job"
+	forget
+}
+
+# held_by OPERATION REGEX [SECONDS]: the node whose request of that kind is the first that is held
+held_by()
+{
+	local address
+	wait_for "${3-30}" requests "^begin [0-9]+ $1 .*$2" || diag "$name: no $1 of $2: $(tail -n 5 "$s3/log")"
+	address=$(requests "^begin [0-9]+ $1 .*$2" | head -n 1 | sed 's/.* //')
+	echo $((${address##*.} - 10))
+}
+
+# create_dying OPERATION REGEX: the node whose request is held dies, then the request goes on
+create_dying()
+{
+	local node creating
+	faults "1- $1 $2 hold"
+	alice gpuckpt create "$job" >"$dir/create" 2>&1 &
+	creating=$!
+	node=$(held_by "$1" "$2")
+	"$cluster" node-kill "$node"
+	faults
+	wait $creating
+	report $((! $?)) "$name: create tells that it failed" || cat "$dir/create"
+	diag "$name: node n$node died; create: $(cat "$dir/create")"
+}
+
+from() { alice gpuckpt status "$job" --json | jq -r '.steps[0].restored'; }
+
+# again COMMIT [RESTARTS]: the job comes back from it, and to the right answer
+again()
+{
+	check "$name: Slurm starts the job again" wait_for 90 job_restarted "$job" "${2-1}"
+	check "$name: the ranks run again" wait_ready "$job" 60
+	is "$(from)" "$1" "$name: from commit $1"
+	check "$name: a checkpoint after it" alice gpuckpt create "$job"
+	check "$name: the job ends" wait_job "$job" COMPLETED 180
+	check "$name: rank 0 has the right answer" cmp "$top_dir/want" "$dir/rank0"
+	check "$name: rank 1 has the right answer" cmp "$top_dir/want" "$dir/rank1"
+	nodes_back
+}
+
+begin "requeue"
+check "requeue: the first checkpoint is in the bucket" s3_has "/$job/0/commit-1\.json$"
+check "requeue: the second checkpoint" alice gpuckpt create "$job" --json
+check "requeue: both are whole" alice gpuckpt verify "$job"
+is "$(commits "$job" | xargs)" "1 2" "requeue: and listed"
+check "requeue: gpuckpt requeue" alice gpuckpt requeue "$job"
+again 3
+check "requeue: no key is known to the job's processes" \
+	root bash -c "! grep -qaF '$(sed -n 's/^secret=//p' "$s3/key")' $GPUCKPT_LAB/log/agents/*"
+[[ $server = swift ]] || finish
+
+begin "death in upload"
+create_dying put "/2-[0-9a-f]+/"
+again 1
+check_not "$name: no commit of what was not whole" s3_has "/$job/0/commit-2\."
+
+begin "death before commit"
+create_dying put "/commit-2"
+again 1
+
+begin "death in restore"
+check "$name: the second checkpoint" alice gpuckpt create "$job"
+root scontrol requeue "$job"
+forget
+faults "1- get /2-[0-9a-f]+/ hold"
+node=$(held_by get "/2-[0-9a-f]+/" 90)
+"$cluster" node-kill "$node"
+faults
+again 2 2
+finish

@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# s3_faults.sh [swift|ceph]: faults between a job of two ranks and the object store
+# (contrib/cluster.d/front). What happens once is overcome; what stays fails the checkpoint, which then
+# is not there, and the message names the object and the cause; the job computes on in both cases.
+# The long form has each fault at each request of a checkpoint.
+server=${1-swift}
+export GPUCKPT_LAB_OPTIONS=--s3=$server
+# shellcheck source=s3lib.sh
+. "$(dirname "$(readlink -f "$0")")/s3lib.sh"
+dir=$(work_dir)
+burn=$(program burn)
+args=(8 20000 50)
+"$burn" 8 20000 0 >"$dir/want"
+
+# Seconds without a byte: so that silence does not make this test long.
+sed -i '/^S3Timeout=/d' "$GPUCKPT_LAB/etc/gpuckpt.conf"
+echo S3Timeout=2 >>"$GPUCKPT_LAB/etc/gpuckpt.conf"
+"$cluster" kill gpuckptd
+"$cluster" start gpuckptd
+
+object='/[0-9]+-[0-9a-f]+/[^.]*$' # not a rank's manifest
+
+job=$(submit "$dir" -N2 -n2 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt bash -c 'exec $burn ${args[*]} >rank\$SLURM_PROCID'
+END
+)
+check "the step comes under gpuckpt's care" wait_ready "$job"
+
+# computes RANK: what it has printed is what an uninterrupted run prints, and there is more than before
+computes()
+{
+	local before
+	before=$(wc -l <"$dir/rank$1")
+	wait_for 30 more_lines "$1" "$before" && head -n "$before" "$dir/rank$1" | cmp - <(head -n "$before" "$dir/want")
+}
+more_lines() { [[ $(wc -l <"$dir/rank$1") -gt $2 ]]; }
+
+# create [RULE...]: a checkpoint (or another $verb) under these faults; $out is what it said, $struck
+# the requests that had one
+create()
+{
+	local status=0
+	forget
+	faults "$@"
+	out=$(alice gpuckpt "${verb-create}" "$job" 2>&1) || status=$?
+	struck=$(requests '^begin ' | grep -v ' none$')
+	faults
+	return $status
+}
+
+# overcome RULE...: it is done in spite of what struck it once
+overcome()
+{
+	local status=0
+	create "$@" || status=$?
+	[[ $status -ne 0 || -n $struck ]] || { status=1 out="no request was struck"; }
+	report $status "${verb-create} overcomes $*" || diag "$out"$'\n'"$struck"
+}
+
+# given_up REGEX RULE...: there is no such checkpoint, and what is said matches
+given_up()
+{
+	local newest
+	newest=$(newest_commit "$job")
+	if create "${@:2}"; then
+		report 1 "always: ${*:2}"
+		diag "$out"$'\n'"$struck"
+	else
+		like "$out" "$1" "always: ${*:2}"
+		is "$(newest_commit "$job")" "$newest" "always: ${*:2}: there is no new commit"
+	fi
+}
+
+check "a checkpoint" create
+for fault in "answer 500 InternalError" "answer 503 SlowDown" "answer 429 TooManyRequests" \
+	"answer 400 RequestTimeout" "answer 403 AccessDenied" "after 500 InternalError" \
+	"lost" "cut 100000" "junk" "silence" "mute" "stall 100000" "flip 1000"; do
+	overcome "1 put $object $fault"
+done
+check "after them: both commits are whole" alice gpuckpt verify "$job"
+for fault in "answer 500 InternalError" "after 500 InternalError" "lost" "mute" "cut 10" "flip 10"; do
+	overcome "1 put /commit- $fault"
+done
+overcome "1 put rank-.*json lost" "2 put rank-.*json answer 503 SlowDown"
+overcome "1 * . refuse" "2 * . answer 503 SlowDown" "4 * . lost" "5 * . junk"
+overcome "1 put $object drip 3000000" "2 put $object error200 InternalError"
+check "after them: both commits are whole" alice gpuckpt verify "$job"
+given_up "put.*AccessDenied" "1- put $object answer 403 AccessDenied"
+given_up "NoSuchBucket" "1- put $object answer 404 NoSuchBucket"
+given_up "507" "1- put $object answer 507 InsufficientStorage"
+given_up "clock .* behind" "1- put . skew 1000"
+given_up "commit-.*AccessDenied" "1- put /commit- answer 403 AccessDenied"
+check "a checkpoint after all that" create
+check "rank 0 computes as if nothing had been" computes 0
+check "rank 1 computes as if nothing had been" computes 1
+
+# ---- reading
+
+verb=verify
+for fault in "answer 503 SlowDown" "cut-answer 1000" "junk" "silence" "drip-answer 2000000" "lost" \
+	"error200 InternalError" "short 1000" "flip-answer 1000"; do
+	overcome "1 get $object $fault"
+done
+create "1- get $object answer 404 NoSuchKey"
+like "$? $out" "^1 .*/$job/0/.*: get: .*404" "verify names what is missing"
+create "1- get $object flip-answer 1000"
+like "$? $out" "^1 .*/$job/0/.*damaged" "verify names what is damaged"
+unset verb
+
+# Long: each request of a checkpoint, one after the other.
+if [[ -n ${GPUCKPT_LONG-} ]]; then
+	create
+	all=$(requests '^begin ' | wc -l)
+	for fault in "answer 500 InternalError" "answer 403 AccessDenied" lost mute silence junk "cut 10"; do
+		for ((i = 1; i <= all; i++)); do
+			overcome "$i * . $fault"
+		done
+	done
+	check "after them: both commits are whole" alice gpuckpt verify "$job"
+	given_up "$job/0/.*attempt" "1- put $object answer 500 InternalError"
+	given_up "$job/0/" "1- put $object silence"
+	given_up "$job/0/" "1- put $object flip 10"
+fi
+
+check "a checkpoint to come back to" create
+root scontrol requeue "$job"
+faults "1 get $object answer 503 SlowDown" "2 get $object cut-answer 5000" "3 get $object flip-answer 1000" \
+	"4 get $object silence" "1 get commit- lost" "1 list . answer 500 InternalError" "2 * . refuse"
+newest=$(newest_commit "$job")
+check "Slurm starts the job again" wait_for 90 job_restarted "$job" 1
+check "the ranks run again in spite of faults" wait_ready "$job" 60
+faults
+is "$(query "$job" .restored)" "$newest" "from the newest commit"
+check "rank 0 computes as if nothing had been" computes 0
+check "rank 1 computes as if nothing had been" computes 1
+finish
