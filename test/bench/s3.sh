@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test/bench/s3.sh [MIB]: a first checkpoint of one rank of MIB (512) into the lab's object store, without
-# TLS and the front, against as many parallel curl PUTs of objects of the same sizes from the same
-# node; in turns, medians of three. Prints `name value unit`; on stderr what was asked for. Needs
-# GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
+# test/bench/s3.sh [MIB]: a first checkpoint of one rank of MIB (512) into the lab's object store,
+# without TLS and the front, against as many parallel curl PUTs of objects of the same sizes from
+# the same node; in turns, medians of three. Prints `name value unit`; on stderr what was asked for.
+# Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
 export GPUCKPT_LAB_OPTIONS=--s3
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -50,7 +50,8 @@ theirs()
 		total=$((total + size))
 	done
 	begin=$EPOCHREALTIME
-	root -n 1 curl -sS --fail --parallel --parallel-max $parallel --config "$dir/config" >&2 || give_up "curl failed"
+	root -n 1 curl -S --no-progress-meter --fail --parallel --parallel-max $parallel \
+		--config "$dir/config" >&2 || give_up "curl failed"
 	calc "$total / 1048576 / ($EPOCHREALTIME - $begin)"
 	echo
 	rm "$dir"/object.*

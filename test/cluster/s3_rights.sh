@@ -147,7 +147,7 @@ away "killed at the commit" /commit-6 2
 "$cluster" kill gpuckptd
 faults
 wait $creating
-check "killed at the commit: it is written" wait_for 30 requests "^end [0-9]+ put .*/commit-6.* 200 "
+check "killed at the commit: it is written" wait_for 30 requests "^end [0-9]+ put .*/commit-6.* 200$"
 "$cluster" start gpuckptd
 check "killed at the commit: it counts when gpuckptd is back" wait_for 60 has_commit 6
 check "killed at the commit: and is whole" alice gpuckpt verify "$job.0" 6
