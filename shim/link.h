@@ -14,6 +14,7 @@
 #ifndef GCK_LINK_H
 #define GCK_LINK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define GCK_LINK_VERSION 1
@@ -24,9 +25,12 @@ enum gck_link_type {
 	GCK_LINK_RESULTS,   /* calls: the same calls, result filled in (-errno on failure) */
 	GCK_LINK_CLONED,    /* pid: the clone's pid, or -errno: EBUSY while another clone lives */
 	GCK_LINK_REAPED,    /* pid: of the clone that is gone, or -errno: ECHILD if none was left */
+	GCK_LINK_ASK,       /* ask: calls of gck_checkpoint() wait. At any time, also between a
+			     * request and its answer, and again every second */
 	/* agent to rank */
 	GCK_LINK_GO = 16,   /* pid: the agent's, which may trace from here on, as its descendants
-			     * may; run on. Also the answer to a helper's HELLO */
+			     * may; run on. Also the answer to a helper's HELLO. number: calls of
+			     * gck_checkpoint_all() that this task's earlier program made */
 	GCK_LINK_HOLD,      /* pid: the agent's; allow it to trace and wait: a restore follows */
 	GCK_LINK_EXIT,      /* pid: exit status 0..255; leave before main (the rank had finished) */
 	GCK_LINK_CALLS,     /* calls: run these system calls in order */
@@ -36,6 +40,7 @@ enum gck_link_type {
 			     * life when it has closed all else and can be traced and read */
 	GCK_LINK_REAP,      /* pid: wait for this clone (kill it first); answered by REAPED */
 	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
+	GCK_LINK_TOLD,      /* told: what became of calls of gck_checkpoint(); not answered */
 
 	/* The MPI thread's own link, in packets of struct gck_link_mpi. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; again when what it says changes */
@@ -80,13 +85,36 @@ struct gck_link_hello {
 	uint64_t state;      /* address of the rank's struct gck_shim_state */
 };
 
+/* Which of the two functions of shim/user/gpuckpt.h. */
+enum gck_link_asker {
+	GCK_ASKER_ONE,       /* gck_checkpoint() */
+	GCK_ASKER_ALL,       /* gck_checkpoint_all() */
+	GCK_ASKERS,
+};
+
+struct gck_link_ask {
+	uint32_t asked[GCK_ASKERS]; /* number of the last call, whether it still waits or not */
+};
+
+#define GCK_ASK_WHY 240
+
+struct gck_link_told {
+	uint32_t asker;
+	uint32_t committed;  /* calls up to this number are answered: done */
+	uint32_t failed;     /* those up to this one, and above committed: not done */
+	uint32_t code;       /* errno value of these, and the reason */
+	char why[GCK_ASK_WHY];
+};
+
 struct gck_link_msg {
 	uint32_t type;
 	int32_t pid;
 	uint32_t ncalls;     /* the packet is cut after the last call */
-	uint32_t unused;
+	uint32_t number;
 	union {
 		struct gck_link_hello hello;
+		struct gck_link_ask ask;
+		struct gck_link_told told;
 		struct gck_link_call calls[GCK_LINK_MAX_CALLS];
 	};
 };
@@ -163,6 +191,15 @@ struct gck_shim_altstack {
 	uint32_t flags, unused; /* as given to sigaltstack: SS_DISABLE or SS_AUTODISARM bits */
 };
 
+/* Calls of one of the functions of shim/user/gpuckpt.h. Each has its number, from 1 on. */
+struct gck_shim_asker {
+	uint32_t asked;          /* the last call's; an image has what it was then */
+	uint32_t committed;      /* R of gck_checkpoint(): all that were asked; as the next, those of
+				  * struct gck_link_told */
+	uint32_t failed, code;
+	char why[GCK_ASK_WHY];
+};
+
 struct gck_shim_state {
 	uint64_t magic;
 	uint32_t version, size;
@@ -193,10 +230,19 @@ struct gck_shim_state {
 				    * (common/environ_slots.h); 0 at a first start */
 	uint64_t environment_size, environment_room; /* R bytes; the list follows after `room` */
 	uint64_t environment_list; /* R entries that the list behind them may have */
+	struct gck_shim_asker askers[GCK_ASKERS];
+	uint32_t ask_word;         /* futex: changes with any of these, and after a restart */
+	uint32_t all_restored;     /* R number of the last gck_checkpoint_all() that any rank of the
+				    * step was in when the image was taken */
+	uint32_t linked;           /* an agent has let this rank go, or taken it back */
 };
 
-/* The preload's only function that is not one of libc's: its state, for the other parts of the
- * shim. Weak, since they may be in a process without it. */
+/* For libgpuckpt, which looks it up by name: gck_checkpoint() (all 0) and gck_checkpoint_all(), with the
+ * reason where they return less than 0. */
+int gck_preload_checkpoint(int all, char *why, size_t size);
+
+/* The preload's state, for the other parts of the shim. Weak, since they may be in a process without
+ * it. */
 #ifdef __GNUC__
 struct gck_shim_state *gck_preload_state(void) __attribute__((weak));
 #endif

@@ -155,6 +155,7 @@ static void leave_link_to_parent(void)
 		gck_raw(SYS_close, gck_state.link_fd);
 	gck_state.link_fd = -1;
 	gck_state.helper_tid = 0;
+	gck_state.linked = 0;
 }
 
 static void go(int fd, const struct gck_link_msg *m)
@@ -163,6 +164,7 @@ static void go(int fd, const struct gck_link_msg *m)
 
 	gck_helper_allow(m->pid);
 	gck_state.link_fd = fd;
+	gck_state.askers[GCK_ASKER_ALL].asked = gck_state.askers[GCK_ASKER_ALL].committed = m->number;
 	if (tid == 0)
 		tid = gck_helper_start();
 	if (tid < 0) {

@@ -212,6 +212,12 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 	return 0;
 }
 
+void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS])
+{
+	for (int i = 0; i < GCK_ASKERS; i++)
+		asked[i] = c->t.shim->askers[i].asked;
+}
+
 int gck_capture_settle(struct gck_capture *c, struct gck_error *err)
 {
 	struct gck_hold h = hold_of(c, err);

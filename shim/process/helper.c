@@ -99,7 +99,13 @@ static int get(const struct peer *p, struct gck_link_msg *m, int timeout_ms, str
 static int take(struct peer p, struct gck_link_msg *m, uint32_t answer, int timeout_ms,
 		struct gck_error *err)
 {
-	if (get(&p, m, timeout_ms, err) == 0) {
+	int failed;
+
+	/* What the rank asks in between is asked again, when there is an agent at the other end. */
+	do
+		failed = get(&p, m, timeout_ms, err);
+	while (!failed && m->type == GCK_LINK_ASK);
+	if (!failed) {
 		if (m->type == answer)
 			return 0;
 		gck_fail(err, EPROTO, "%s %d answered with a message of type %u", p.what,
@@ -119,7 +125,7 @@ static int put_calls(const struct peer *p, struct gck_link_msg *m, int fd, struc
 {
 	m->type = GCK_LINK_CALLS;
 	m->pid = 0;
-	m->unused = 0;
+	m->number = 0;
 	return put(p, m, fd, err);
 }
 

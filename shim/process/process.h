@@ -57,6 +57,10 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 /* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. */
 int gck_capture_take(struct gck_capture *c, struct gck_error *err);
 
+/* With the rank taken: numbers of the last calls of gck_checkpoint() and gck_checkpoint_all() that the
+ * image has. */
+void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS]);
+
 /* With this rank frozen and taken, once all ranks of the step are frozen: bring what the image says
  * of files outside up to what they are now. Logs grow by what other ranks appended meanwhile;
  * EAGAIN if another file that the image carries was changed, naming it. */
@@ -91,6 +95,10 @@ struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gc
  * after a build or a failed one, until gck_restore_files. */
 int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
 		      struct gck_error *err);
+
+/* Number of the last gck_checkpoint_all() that any rank was in when the commit's images were taken: those
+ * calls return in the restored rank as the others', even if it makes them only then. Before build. */
+void gck_restore_asked(struct gck_restore *r, uint32_t all);
 
 /* Empty the process and build it anew: memory fetched and verified, threads made, all held. No
  * file outside is changed. progress as in gck_capture_write. */

@@ -226,6 +226,11 @@ bool gck_restore_has_mpi(const struct gck_restore *r)
 	return r->has_mpi;
 }
 
+void gck_restore_asked(struct gck_restore *r, uint32_t all)
+{
+	r->all_asked = all;
+}
+
 bool gck_restore_has_cuda(const struct gck_restore *r)
 {
 	return r->has_cuda;

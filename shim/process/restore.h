@@ -41,6 +41,7 @@ struct gck_restore {
 	int proc;                    /* /proc/PID */
 	bool seized, built, filed, ran;
 	bool has_mpi, has_cuda;      /* of the image */
+	uint32_t all_asked;          /* of the commit: gck_restore_asked */
 
 	int *contents;               /* per content: the node's own, equal file, or -1 */
 	int *objects;                /* per object: memfd, or -1 where it waits for files */

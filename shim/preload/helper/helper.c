@@ -81,6 +81,9 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 	case GCK_LINK_REAP:
 		r = end_clone(m->pid);
 		return gck_link_send(fd, m, GCK_LINK_REAPED, r);
+	case GCK_LINK_TOLD:
+		gck_ask_told(&m->told);
+		return 0;
 	default:
 		return -EPROTO;
 	}
@@ -91,6 +94,7 @@ static void serve(int fd)
 	struct gck_link_msg m;
 	int life;
 
+	gck_ask_linked();
 	do {
 		life = -1;
 		if (gck_link_receive(fd, &m, &life) <= 0)
@@ -105,6 +109,7 @@ static void drop_link(void)
 	if (gck_link_is_ours(gck_state.link_fd))
 		gck_raw(SYS_close, gck_state.link_fd);
 	gck_state.link_fd = -1;
+	gck_state.linked = 0;
 }
 
 /* Connect and wait for GO: an agent that does not know us yet may refuse. */
@@ -144,6 +149,7 @@ static void connect_again(void)
 
 	while (!connect_once()) {
 		rest(wait);
+		gck_ask_away(wait);
 		wait = wait * 2 < BACKOFF_MAX_MS ? wait * 2 : BACKOFF_MAX_MS;
 	}
 }
@@ -158,6 +164,7 @@ __attribute__((used)) static _Noreturn void helper_main(void)
 	gck_raw(SYS_prctl, PR_SET_NAME, "gpuckpt");
 	gck_state.helper_tid = gck_raw(SYS_gettid);
 	clone_pid = 0;
+	gck_ask_wake();
 	for (;;) {
 		if (gck_state.link_fd < 0)
 			connect_again();

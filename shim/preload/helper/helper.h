@@ -41,6 +41,22 @@ int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags);
 /* Send a packet of a type with a number, and with m's calls if it has any. */
 int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number);
 
+/* ask.c --------------------------------------------------------------------------------------- */
+
+/* Tell the agent of calls of gck_checkpoint() that wait, if any does. Any thread may. */
+void gck_ask_send(void);
+
+/* The same by the helper, now and then: not if the agent has not read the last one yet. */
+void gck_ask_again(void);
+
+/* The agent's word on such calls. */
+void gck_ask_told(const struct gck_link_told *t);
+
+/* The link is there, has been away for ms more, or this is another process. */
+void gck_ask_linked(void);
+void gck_ask_away(unsigned ms);
+void gck_ask_wake(void);
+
 /* clone.c ------------------------------------------------------------------------------------- */
 
 /* Fork a clone that serves CALLS on life until its end of file; tracer may trace it. Its pid. */

@@ -131,6 +131,7 @@ static int wait_readable(int fd)
 			return r;
 		if (r > 0)
 			return gck_link_is_ours(fd) ? 0 : -EBADF;
+		gck_ask_again();
 	}
 }
 
@@ -148,6 +149,8 @@ static bool is_whole(const struct gck_link_msg *m, long n, int flags)
 {
 	if (flags & (MSG_TRUNC | MSG_CTRUNC) || n < (long)HEADER)
 		return false;
+	if (m->type == GCK_LINK_TOLD)
+		return n == (long)(HEADER + sizeof m->told);
 	return m->type != GCK_LINK_CALLS ||
 	       (m->ncalls <= GCK_LINK_MAX_CALLS &&
 		n == (long)(HEADER + m->ncalls * sizeof m->calls[0]));
@@ -195,15 +198,17 @@ int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32
 	unsigned long size = HEADER;
 	long r;
 
+	if (type != GCK_LINK_RESULTS)
+		m->ncalls = 0;
 	if (type == GCK_LINK_HELLO)
 		size += sizeof m->hello;
+	else if (type == GCK_LINK_ASK)
+		size += sizeof m->ask;
 	else if (type == GCK_LINK_RESULTS)
 		size += m->ncalls * sizeof m->calls[0];
-	else
-		m->ncalls = 0;
 	m->type = type;
 	m->pid = number;
-	m->unused = 0;
+	m->number = 0;
 	do
 		r = gck_raw(SYS_sendto, fd, m, size, MSG_NOSIGNAL, 0, 0);
 	while (r == -EINTR);

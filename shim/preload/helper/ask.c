@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Calls of gck_checkpoint() that wait: the agent is told of them, and what it says wakes them. All of
+ * it lies in the state, and so in the image: in a restored process they wait on, and are woken. */
+#include "config.h"
+
+#include "shim/preload/helper/helper.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "shim/preload/helper/raw.h"
+
+/* An agent that crashed is back within a second or two; none comes back without its supervisor. */
+#define AWAY_MS 15000
+
+static unsigned away_ms;
+
+static uint32_t get(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static bool waits(int asker)
+{
+	const struct gck_shim_asker *a = &gck_state.askers[asker];
+	uint32_t asked = get(&a->asked);
+
+	return asked > get(&a->committed) && asked > get(&a->failed) &&
+	       (asker != GCK_ASKER_ALL || asked > get(&gck_state.all_restored));
+}
+
+static bool any_waits(void)
+{
+	return waits(GCK_ASKER_ONE) || waits(GCK_ASKER_ALL);
+}
+
+void gck_ask_send(void)
+{
+	struct gck_link_msg m;
+	int fd = gck_state.link_fd;
+
+	if (!get(&gck_state.linked) || !any_waits() || !gck_link_is_ours(fd))
+		return;
+	for (int i = 0; i < GCK_ASKERS; i++)
+		m.ask.asked[i] = get(&gck_state.askers[i].asked);
+	gck_link_send(fd, &m, GCK_LINK_ASK, 0);
+}
+
+void gck_ask_again(void)
+{
+	int unread = 0;
+
+	if (!any_waits() || gck_raw(SYS_ioctl, gck_state.link_fd, SIOCOUTQ, &unread) < 0 || unread)
+		return;
+	gck_ask_send();
+}
+
+void gck_ask_wake(void)
+{
+	__atomic_add_fetch(&gck_state.ask_word, 1, __ATOMIC_SEQ_CST);
+	gck_raw(SYS_futex, &gck_state.ask_word, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+void gck_ask_told(const struct gck_link_told *t)
+{
+	struct gck_shim_asker *a;
+
+	if (t->asker >= GCK_ASKERS)
+		return;
+	a = &gck_state.askers[t->asker];
+	if (t->failed > get(&a->failed)) {
+		a->code = t->code ? t->code : EIO;
+		for (unsigned i = 0; i < sizeof a->why - 1; i++)
+			a->why[i] = t->why[i];
+		__atomic_store_n(&a->failed, t->failed, __ATOMIC_RELEASE);
+	}
+	if (t->committed > get(&a->committed))
+		__atomic_store_n(&a->committed, t->committed, __ATOMIC_RELEASE);
+	gck_ask_wake();
+}
+
+void gck_ask_linked(void)
+{
+	away_ms = 0;
+	__atomic_store_n(&gck_state.linked, 1, __ATOMIC_RELEASE);
+	gck_ask_send();
+}
+
+/* Nobody is left to answer: the calls end by themselves. */
+static void give_up(void)
+{
+	static const char why[] = "no agent of gpuckpt's answers on this node: see its log there";
+	struct gck_link_told t;
+
+	t.code = ENOTCONN;
+	t.committed = 0;
+	for (unsigned i = 0; i < sizeof t.why; i++)
+		t.why[i] = i < sizeof why ? why[i] : '\0';
+	for (t.asker = 0; t.asker < GCK_ASKERS; t.asker++) {
+		t.failed = get(&gck_state.askers[t.asker].asked);
+		if (waits((int)t.asker))
+			gck_ask_told(&t);
+	}
+}
+
+void gck_ask_away(unsigned ms)
+{
+	away_ms += ms;
+	if (away_ms >= AWAY_MS)
+		give_up();
+}
