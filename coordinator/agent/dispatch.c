@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "coordinator/agent/able.h"
+#include "coordinator/agent/asks.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/proxy.h"
 #include "coordinator/agent/restart.h"
@@ -156,6 +157,12 @@ static int on_signed(struct agent *a, const json_t *body)
 	return 0;
 }
 
+static int on_asked(struct agent *a, const json_t *body)
+{
+	asks_answered(a, body);
+	return 0;
+}
+
 static int on_error(struct agent *a, const json_t *body)
 {
 	(void)a;
@@ -185,6 +192,7 @@ static const struct {
 	{ "fallback", on_restart },
 	{ "terminate", on_terminate },
 	{ "signed", on_signed },
+	{ "asked", on_asked },
 	{ "error", on_error },
 };
 

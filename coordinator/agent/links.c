@@ -12,11 +12,14 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "coordinator/agent/asks.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/mpi.h"
 
 /* The plugin names a task after it was forked, and its shim may be faster than that. */
 #define NAMING_LIMIT_S 2.0
+
+#define ASK_SIZE (offsetof(struct gck_link_msg, ask) + sizeof(struct gck_link_ask))
 
 void link_close(struct link *l)
 {
@@ -34,9 +37,9 @@ void link_close(struct link *l)
 	free(l);
 }
 
-static int tell(struct link *l, enum gck_link_type type, int pid)
+static int tell(struct link *l, enum gck_link_type type, int pid, uint32_t number)
 {
-	struct gck_link_msg m = { .type = type, .pid = pid };
+	struct gck_link_msg m = { .type = type, .pid = pid, .number = number };
 
 	if (send(l->fd, &m, offsetof(struct gck_link_msg, calls), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return -1;
@@ -46,7 +49,7 @@ static int tell(struct link *l, enum gck_link_type type, int pid)
 static void refuse(struct link *l, const char *why)
 {
 	gck_info("pid %d is not taken for a rank: %s", (int)l->pid, why);
-	tell(l, GCK_LINK_REFUSED, 0);
+	tell(l, GCK_LINK_REFUSED, 0, 0);
 	link_close(l);
 }
 
@@ -71,9 +74,10 @@ static void answer(struct link *l)
 	l->waiting = gate == GATE_HOLD;
 	l->held = gate == GATE_HOLD;
 	if (gate == GATE_EXIT)
-		tell(l, GCK_LINK_EXIT, leave_status(a, l->task));
+		tell(l, GCK_LINK_EXIT, leave_status(a, l->task), 0);
 	else
-		tell(l, gate == GATE_HOLD ? GCK_LINK_HOLD : GCK_LINK_GO, tracer);
+		tell(l, gate == GATE_HOLD ? GCK_LINK_HOLD : GCK_LINK_GO, tracer,
+		     l->task->asks.asked[GCK_ASKER_ALL]);
 }
 
 /* Is the peer a rank? Then it is answered; else it may yet be named. */
@@ -91,6 +95,8 @@ static void settle(struct link *l)
 	l->task = t;
 	t->link = l;
 	l->waiting = true;
+	if (!l->hello.reconnect)
+		asks_begin(&t->asks);
 	answer(l);
 }
 
@@ -154,6 +160,8 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 	else if (!l->greeted && n >= (ssize_t)sizeof m.mpi.type &&
 		 (m.mpi.type == GCK_LINK_MPI_HELLO || m.mpi.type == GCK_LINK_CUDA_HELLO))
 		hand_on(l, &m.mpi, (size_t)n);
+	else if (l->task && n == (ssize_t)ASK_SIZE && m.shim.type == GCK_LINK_ASK)
+		asks_take(l->all->agent, l->task, &m.shim.ask);
 	else
 		take_hello(l, &m.shim, n);
 }
@@ -252,7 +260,7 @@ void links_answer(struct links *all)
 void link_dismiss(struct link *l, int status)
 {
 	l->waiting = false;
-	tell(l, GCK_LINK_EXIT, status);
+	tell(l, GCK_LINK_EXIT, status, 0);
 }
 
 void link_lend(struct link *l)

@@ -232,8 +232,9 @@ static void quiesced(struct transaction *t)
 static void frozen(struct transaction *t)
 {
 	GCK_FAULT(GCK_FAULT_AGENT_FROZEN);
-	answer(t, PHASE_FREEZE, json_pack("{s:I, s:o}", "first_ns",
-	       extreme(t, PHASE_FREEZE, "first_ns", 1), "exited", carried(t)));
+	answer(t, PHASE_FREEZE, json_pack("{s:I, s:I, s:o}", "first_ns",
+	       extreme(t, PHASE_FREEZE, "first_ns", 1), "asked",
+	       extreme(t, PHASE_FREEZE, "asked_all", -1), "exited", carried(t)));
 }
 
 static void resumed(struct transaction *t)

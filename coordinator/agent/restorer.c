@@ -15,6 +15,7 @@ struct found {
 	json_t *manifest;
 	struct gck_reader *reader;
 	json_int_t exit;          /* wait status of a rank that had finished; -1: it had not */
+	uint32_t asked;           /* gck_checkpoint_all()s that ranks were in */
 };
 
 struct restorer {
@@ -45,6 +46,7 @@ static int read_manifest(struct restorer *r, const char *hash, struct found *f,
 
 	if (!commit)
 		return -1;
+	f->asked = (uint32_t)packet_int(commit, "asked", 0);
 	f->manifest = gck_store_read_manifest(r->store, commit, r->task->rank, err);
 	if (!f->manifest && err->code == ENODATA)
 		f->exit = exit_status(commit, r->task->rank);
@@ -97,6 +99,7 @@ static int build_process(struct restorer *r, const struct found *f, struct gck_e
 {
 	if (take_image(r, f, err) < 0)
 		return -1;
+	gck_restore_asked(r->restore, f->asked);
 	GCK_FAULT(GCK_FAULT_RESTORE_BUILD);
 	if (gck_restore_build(r->restore, report_progress, &r->report, err) < 0)
 		return -1;

@@ -11,9 +11,20 @@
 #include <sys/types.h>
 
 #include "common/control.h"
+#include "shim/link.h"
 
 struct link;
 struct thread_link;
+
+/* Calls of gck_checkpoint() and of gck_checkpoint_all(), by number (shim/link.h). */
+struct task_asks {
+	uint32_t asked[GCK_ASKERS], committed[GCK_ASKERS], failed[GCK_ASKERS];
+	int code;                /* of those that failed */
+	char why[GCK_ASK_WHY];
+	uint64_t id;             /* under which the coordinator was told of the last */
+	double since;            /* when that was first heard of */
+	double away;             /* since when the coordinator is, 0: it is not */
+};
 
 struct task {
 	uint32_t rank;
@@ -23,6 +34,7 @@ struct task {
 	int status;          /* as from wait, when it ended */
 	struct link *link;   /* agent: its shim's connection, NULL while there is none */
 	struct thread_link *mpi, *cuda; /* agent: its MPI and CUDA threads', NULL while there is none */
+	struct task_asks asks; /* agent: checkpoints that it asks for */
 	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
 };
 

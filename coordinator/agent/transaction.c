@@ -11,6 +11,7 @@
 #include "common/fault.h"
 #include "common/log.h"
 #include "coordinator/agent/answer.h"
+#include "coordinator/agent/asks.h"
 #include "coordinator/agent/commit.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/job.h"
@@ -263,6 +264,7 @@ void transaction_command(struct agent *a, const char *op, const json_t *body)
 	} else if (!strcmp(op, "committed")) {
 		if (t)
 			t->over = true;
+		asks_committed(a, t, (uint32_t)packet_int(body, "asked", 0));
 		commit_made(a, seq, body);
 	} else if (!strcmp(op, "hold")) {
 		if (t)

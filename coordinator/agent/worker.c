@@ -132,6 +132,7 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 
 static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *err)
 {
+	uint32_t asked[GCK_ASKERS];
 	int64_t first, last;
 
 	(void)body;
@@ -144,7 +145,10 @@ static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *
 		return -1;
 	GCK_FAULT(GCK_FAULT_WORKER_TAKEN);
 	gck_capture_held(w->capture, &first, &last);
-	report_done(&w->report, "freeze", json_pack("{s:I}", "first_ns", (json_int_t)first));
+	gck_capture_asked(w->capture, asked);
+	report_done(&w->report, "freeze", json_pack("{s:I, s:I, s:I}", "first_ns",
+		    (json_int_t)first, "asked_one", (json_int_t)asked[GCK_ASKER_ONE],
+		    "asked_all", (json_int_t)asked[GCK_ASKER_ALL]));
 	return 0;
 }
 

@@ -10,8 +10,8 @@
  *          write     held         write the image; held: the rank waits for that
  *          hold                   nothing to do, but the agent lives: stay held
  *          abort                  let go, leave
- *   worker done      phase ok     prepare: expected; freeze: first_ns; resume: first_ns last_ns;
- *                    error code   write: manifest put stored
+ *   worker done      phase ok     prepare: expected; freeze: first_ns asked_one asked_all;
+ *                    error code   resume: first_ns last_ns; write: manifest put stored
  *          progress  done all     bytes, a few a second
  *
  * A restorer starts with `build` of the commit that it was made for:

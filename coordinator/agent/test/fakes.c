@@ -37,6 +37,12 @@ void upstream_send(struct agent *a, json_t *body)
 	json_array_append_new(sent, body);
 }
 
+bool upstream_welcomed(const struct upstream *u)
+{
+	(void)u;
+	return !fake_world->away;
+}
+
 void agent_open(struct agent *a)
 {
 	fake_opened = true;
@@ -136,8 +142,9 @@ static json_t *answer_to(const char *phase, unsigned rank)
 {
 	bool cuda = rank < fake_world->cuda;
 
-	return json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:i, s:i, s:i, s:s, s:i, s:i}", "op", "done",
-			 "phase", phase, "ok", 1, "mpi", rank < fake_world->mpi, "cuda", cuda,
+	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:i, s:i, s:i, s:s, s:i, s:i}",
+			 "op", "done", "phase", phase, "ok", 1, "asked_one", rank == 1, "asked_all",
+			 rank == 2 ? 4 : 0, "mpi", rank < fake_world->mpi, "cuda", cuda,
 			 "device", (json_int_t)(cuda ? fake_world->device : 0), "expected", 1000,
 			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",
 			 "feed", "put", 10, "stored", 5);

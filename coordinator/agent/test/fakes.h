@@ -23,6 +23,7 @@ struct fake_world {
 	int64_t space, memory;
 	int first;
 	int held_writes;
+	bool away;                  /* the coordinator is */
 	unsigned mpi, cuda;         /* workers and restorers find that so many ranks, the first ones,
 				     * use MPI, CUDA */
 	int64_t device;             /* workers: bytes in each of these ranks' GPUs */
@@ -30,6 +31,9 @@ struct fake_world {
 	int builds, filed, runs;
 	int too_early;              /* ranks let go before all had their files back */
 };
+
+/* In the images of a checkpoint rank 1 is in its first gck_checkpoint(), rank 2 in its fourth
+ * gck_checkpoint_all(). */
 
 extern struct fake_world *fake_world;
 extern struct agent *fake_agent;
