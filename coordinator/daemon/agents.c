@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "coordinator/daemon/able.h"
 #include "coordinator/daemon/answer.h"
+#include "coordinator/daemon/ask.h"
 #include "coordinator/daemon/join.h"
 #include "coordinator/daemon/peer.h"
 #include "coordinator/daemon/quiesce.h"
@@ -173,6 +174,7 @@ static const struct {
 	{"bye", on_bye},
 	{"tasks", on_tasks},
 	{"able", gck_able_answer},
+	{"ask", gck_ask},
 	{"error", on_error},
 };
 

@@ -117,6 +117,15 @@ static void take_times(struct gck_checkpoint *c, const json_t *data)
 		c->last_ns = last;
 }
 
+/* Calls that were in the image of one rank are in the commit for all of them. */
+static void take_asked(struct gck_checkpoint *c, const json_t *data)
+{
+	json_int_t asked = json_integer_value(json_object_get(data, "asked"));
+
+	if (asked > c->asked && asked <= UINT32_MAX)
+		c->asked = (uint32_t)asked;
+}
+
 static int take_images(struct gck_step *step, const json_t *data, struct gck_error *err)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
@@ -155,6 +164,7 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 	case GCK_FREEZING:
 		take_exited(core, step, data);
 		take_times(&step->live->checkpoint, data);
+		take_asked(&step->live->checkpoint, data);
 		return 0;
 	case GCK_RESUMING:
 		take_times(&step->live->checkpoint, data);

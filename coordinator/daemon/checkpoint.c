@@ -240,6 +240,8 @@ static void tell_committed(struct gck_core *core, struct gck_step *step, uint32_
 
 	for (const struct gck_commit *c = step->commits; c; c = c->older)
 		json_array_append_new(json_object_get(body, "keep"), json_integer(c->seq));
+	if (step->live->checkpoint.asked)
+		json_object_set_new(body, "asked", json_integer(step->live->checkpoint.asked));
 	gck_live_send_all(core, step, body);
 }
 
@@ -251,6 +253,8 @@ void gck_act_committed(struct gck_core *core, struct gck_step *step)
 
 	tell_committed(core, step, c->seq);
 	step->live->failures = 0;
+	if (c->asked > step->live->all_done)
+		step->live->all_done = c->asked;
 	gck_info("step %u.%u: checkpoint %u is committed (%.1f MiB put, %.1f MiB stored)%s",
 		 step->job->id, step->id, c->seq, (double)c->put / (1 << 20),
 		 (double)c->stored / (1 << 20), kept ? "; its ranks are held" : "");

@@ -107,6 +107,8 @@ json_t *gck_document(struct gck_core *core, const struct gck_step *step)
 			      (json_int_t)step->id);
 
 	json_object_set_new(d, "restarts", json_integer(step->restarts));
+	if (step->live->checkpoint.asked)
+		json_object_set_new(d, "asked", json_integer(step->live->checkpoint.asked));
 	json_object_set(d, "fingerprint", step->fingerprint);
 	json_object_set_new(d, "nodes", node_names(step->live));
 	json_object_set_new(d, "ranks", rank_entries(step));

@@ -11,6 +11,7 @@
 #include "coordinator/daemon/checkpoint.h"
 #include "coordinator/daemon/hold.h"
 #include "coordinator/daemon/interval.h"
+#include "coordinator/daemon/operation.h"
 #include "coordinator/daemon/registration.h"
 #include "coordinator/daemon/restart.h"
 
@@ -26,9 +27,11 @@ void gck_join_end(struct gck_core *core, struct gck_step *step)
 	if (!step->live)
 		return;
 	gck_raise(core, step, GCK_ENDED);
-	for (uint32_t i = 0; i < step->live->nnodes; i++)
+	for (uint32_t i = 0; i < step->live->nnodes; i++) {
+		gck_operation_leave(core, &step->live->nodes[i]);
 		if (step->live->nodes[i].agent)
 			core->world->drop(step->live->nodes[i].agent);
+	}
 	core->world->timer(core, step, GCK_TIMER_PHASE, 0);
 	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
 	core->world->timer(core, step, GCK_TIMER_HOLD, 0);
@@ -139,6 +142,8 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 		gck_raise(core, step, GCK_LOST);
 		core->world->drop(former);
 	}
+	gck_operation_leave(core, node);
+	node->asker = (struct gck_asker){0};
 	node->agent = agent;
 	node->known = true;
 	node->over = false;
@@ -372,6 +377,7 @@ void gck_join_lost(struct gck_core *core, struct gck_step *step, const struct gc
 	if (!node)
 		return;
 	node->agent = NULL;
+	gck_operation_leave(core, node);
 	if (!node->over)
 		gck_warn("step %u.%u: the connection to the agent of node %s ended", step->job->id,
 			 step->id, node->name);

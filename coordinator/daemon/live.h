@@ -10,6 +10,14 @@
 
 enum gck_agent_state { GCK_AGENT_NEW, GCK_AGENT_RUNNING, GCK_AGENT_HELD, GCK_AGENT_RESTORING };
 
+/* A node whose ranks ask for a checkpoint themselves (ask.h). */
+struct gck_asker {
+	struct gck_core *core;
+	struct gck_step *step;
+	uint64_t id, failed;     /* of the last that was asked, and of the last that got an error */
+	uint32_t all;            /* the last gck_checkpoint_all() that was asked for */
+};
+
 struct gck_node {
 	char name[64];
 	struct gck_agent *agent; /* NULL while there is none */
@@ -27,6 +35,7 @@ struct gck_node {
 	uint64_t done, all;      /* bytes of this phase */
 	uint32_t mpi;            /* ranks with MPI, as answered to `prepare` */
 	bool pmix;               /* all of them can use PMIx */
+	struct gck_asker asker;
 	uint32_t round;          /* of the quiesce, that its ranks wait for */
 	unsigned char *words;    /* what they say in it */
 	size_t nwords;           /* bytes */
@@ -44,6 +53,7 @@ struct gck_checkpoint {
 	int64_t quiescing_ms, quiesced_ms; /* the rounds began, were over; 0: no rank has MPI */
 	const char *via;         /* the way of the ranks' words in them: "pmix" or "coordinator" */
 	int64_t first_ns, last_ns; /* the first rank held, the last running again */
+	uint32_t asked;          /* the last gck_checkpoint_all() that a rank was in at the freeze */
 	uint64_t put, stored;
 	double write_s;
 	json_t *manifests;       /* by rank: hash, exit status, or null */
@@ -68,6 +78,9 @@ struct gck_live {
 	bool try_again;          /* the commit is not to blame: the job is not held */
 	bool doom_told;          /* the agents know that nothing can be restored */
 	uint32_t able_id;        /* of the last question what stands in the way */
+	uint32_t all_done;       /* gck_checkpoint_all()s that were committed in this incarnation */
+	uint32_t all_failed;     /* or given up, for this reason: the same to every rank */
+	char all_why[480];
 	unsigned failures;       /* in a row: the interval backs off */
 	int64_t phase_since_ms;
 	struct gck_error error;  /* why the phase is being left */

@@ -225,6 +225,22 @@ int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job_
 	return 0;
 }
 
+int gck_operation_ask(struct gck_core *core, struct gck_step *step, const char *reason,
+		      const struct gck_waiter *waiter, struct gck_error *err)
+{
+	struct gck_operation *op = core->operations;
+
+	gck_operation_leave(core, waiter->arg);
+	while (op && !gck_members_find(op, step))
+		op = op->next;
+	if (!op)
+		return gck_operation_begin(core, GCK_CREATE, step->job->id, step->id, reason,
+					   waiter, err);
+	if (gck_waiter_add(&op->waiters, waiter))
+		return gck_fail(err, ENOMEM, "no memory for one that waits");
+	return 0;
+}
+
 void gck_operation_idle(struct gck_core *core, struct gck_step *step)
 {
 	for (struct gck_operation *op = core->operations, *next; op; op = next) {

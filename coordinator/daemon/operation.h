@@ -25,6 +25,11 @@ struct gck_waiter {
 int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job, uint32_t step,
 			const char *reason, const struct gck_waiter *waiter, struct gck_error *err);
 
+/* The same for a rank of the step that asks for a checkpoint itself: it joins whatever takes one of this
+ * step, and waits there alone. */
+int gck_operation_ask(struct gck_core *core, struct gck_step *step, const char *reason,
+		      const struct gck_waiter *waiter, struct gck_error *err);
+
 /* arg no longer waits anywhere. */
 void gck_operation_leave(struct gck_core *core, const void *arg);
 

@@ -41,6 +41,9 @@ struct gck_agent {
 	uint32_t offered;
 	uint32_t from;       /* the commit that its ranks run from, 0: a cold start */
 	uint32_t prepared;   /* the last number that it was asked for */
+	uint32_t asks_all;   /* the gck_checkpoint_all() that its ranks are in */
+	uint32_t committed_all; /* the last that it heard to be committed */
+	json_t *asked;       /* the last `asked` */
 	char nonce[GCK_NONCE_TEXT];
 	int32_t exits[TASKS];
 	struct fake_queue in, out; /* from and to the core */

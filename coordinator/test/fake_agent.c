@@ -70,6 +70,8 @@ void fake_agent_cut(struct gck_agent *a)
 
 void fake_agent_end(struct gck_agent *a)
 {
+	json_decref(a->asked);
+	a->asked = NULL;
 	fake_agent_cut(a);
 }
 

@@ -238,7 +238,8 @@ static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, u
 		fake_wrong(f, "step %u: a freeze before MPI is at rest", a->step);
 	a->frozen = a->held = true;
 	done(a, "freeze", seq, true,
-	     json_pack("{s:o, s:i}", "exited", fake_exited(a), "first_ns", 5));
+	     json_pack("{s:o, s:i, s:i}", "exited", fake_exited(a), "first_ns", 5, "asked",
+		       (int)a->asks_all));
 }
 
 static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
@@ -275,7 +276,7 @@ static void on_commit(struct fake *f, struct gck_agent *a, const json_t *body, u
 
 static void on_committed(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
-	(void)body;
+	a->committed_all = (uint32_t)json_integer_value(json_object_get(body, "asked"));
 	f->committed[a->step] = true;
 	if (a->seq == seq && !a->held)
 		fake_lets_go(a);
@@ -382,6 +383,14 @@ static void on_welcome(struct fake *f, struct gck_agent *a, const json_t *body, 
 	}
 }
 
+static void on_asked(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
+{
+	(void)f;
+	(void)seq;
+	json_decref(a->asked);
+	a->asked = json_deep_copy(body);
+}
+
 static const struct {
 	const char *op;
 	void (*act)(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq);
@@ -391,7 +400,7 @@ static const struct {
 	{"resume", on_resume},   {"write", on_write},         {"commit", on_commit},
 	{"abort", on_abort},     {"committed", on_committed}, {"build", on_build},
 	{"files", on_files},     {"run", on_run},             {"fallback", on_fallback},
-	{"terminate", on_terminate},
+	{"terminate", on_terminate}, {"asked", on_asked},
 };
 
 /* What a message asks, for an agent that does not do it. */
