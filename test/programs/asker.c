@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * asker DIR: an MPI rank that asks for checkpoints of its step when it is told to: the line in DIR/go.1,
+ * then that in DIR/go.2, and so on, when they are there, in every rank:
+ *
+ *   one RANK          gck_checkpoint() in this rank
+ *   threads RANK N    in N threads of this rank at once
+ *   all MS            gck_checkpoint_all() in every rank, in the last after MS milliseconds
+ *   die MS            the same, and where it was committed rank 0 is killed
+ *   init, finalize    MPI's
+ *   end
+ *
+ * What a rank's calls returned goes to DIR/log.RANK: "LINE'S-NUMBER RESULT REASON". */
+#include <gpuckpt.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 8
+
+static const char *dir;
+static int rank, ranks, number;
+
+static void rest_ms(int ms)
+{
+	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+	while (nanosleep(&t, &t))
+		;
+}
+
+/* The file is not open at a checkpoint, so that a restart does not take anything of it back. */
+static void note(int result, const char *why)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/log.%d", dir, rank);
+	f = fopen(path, "a");
+	if (!f)
+		exit(3);
+	fprintf(f, "%d %d %s\n", number, result, why);
+	fclose(f);
+}
+
+static void *one(void *result)
+{
+	*(int *)result = gck_checkpoint();
+	return NULL;
+}
+
+static void by_threads(int n)
+{
+	pthread_t t[THREADS];
+	int result[THREADS];
+
+	for (int i = 0; i < n; i++)
+		pthread_create(&t[i], NULL, one, &result[i]);
+	for (int i = 0; i < n; i++) {
+		pthread_join(t[i], NULL);
+		note(result[i], "");
+	}
+}
+
+static void by_all(int late_ms, int dies)
+{
+	int result;
+
+	if (rank == ranks - 1)
+		rest_ms(late_ms);
+	result = gck_checkpoint_all();
+	note(result, gck_checkpoint_error());
+	if (dies && result == 0 && rank == 0)
+		kill(getpid(), SIGKILL);
+}
+
+static int obey(const char *line)
+{
+	int a = 0, b = 0, result;
+	char verb[16] = "";
+
+	sscanf(line, "%15s %d %d", verb, &a, &b);
+	if (!strcmp(verb, "init"))
+		MPI_Init(NULL, NULL);
+	else if (!strcmp(verb, "finalize"))
+		MPI_Finalize();
+	else if (!strcmp(verb, "all") || !strcmp(verb, "die"))
+		by_all(a, verb[0] == 'd');
+	else if (!strcmp(verb, "threads") && a == rank)
+		by_threads(b < THREADS ? b : THREADS);
+	else if (!strcmp(verb, "one") && a == rank) {
+		result = gck_checkpoint();
+		note(result, gck_checkpoint_error());
+	}
+	return strcmp(verb, "end");
+}
+
+/* The next line, when it is there. */
+static void take(char *line, size_t size)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/go.%d", dir, ++number);
+	for (line[0] = '\0'; !strchr(line, '\n'); rest_ms(20)) {
+		f = fopen(path, "r");
+		if (f && !fgets(line, (int)size, f))
+			line[0] = '\0';
+		if (f)
+			fclose(f);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *me = getenv("SLURM_PROCID"), *all = getenv("SLURM_NTASKS");
+	char line[64];
+
+	if (argc != 2 || !me || !all)
+		return 2;
+	dir = argv[1];
+	rank = atoi(me);
+	ranks = atoi(all);
+	do
+		take(line, sizeof line);
+	while (obey(line));
+	return 0;
+}
