@@ -68,8 +68,8 @@ void gck_codec_free(struct gck_codec *c);
 void gck_codec_encode(struct gck_codec *c, const void *data, size_t size, const void **out,
 		      size_t *stored, uint32_t *method);
 
-/* Room for the stored bytes of a chunk. Its bytes as they were, from what is stored; a raw chunk may
- * lie where it is wanted already. */
+/* Room for the stored bytes of a chunk. Its bytes as they were, from what is stored; a raw chunk
+ * may lie where it is wanted already. */
 void *gck_codec_room(struct gck_codec *c);
 int gck_codec_decode(struct gck_codec *c, const struct gck_chunk *chunk, const void *in, void *data,
 		     struct gck_error *err);

@@ -13,8 +13,9 @@ struct gck_readahead;
 struct gck_readahead *gck_readahead_open(struct gck_store *s, const json_t *objects,
 					 gck_plan_fn *plan, void *arg, struct gck_error *err);
 
-/* The verified bytes of c, valid until the next call; what the plan has before it is left out. NULL:
- * it is not near in the plan, or could not be read or is damaged: who reads it alone learns why. */
+/* The verified bytes of c, valid until the next call; what the plan has before it is left out.
+ * NULL: it is not near in the plan, or could not be read or is damaged: who reads it alone learns
+ * why. */
 const void *gck_readahead_next(struct gck_readahead *a, const struct gck_chunk *c);
 
 void gck_readahead_close(struct gck_readahead *a);

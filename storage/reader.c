@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading chunks of a manifest, each one verified: ahead by threads, else into the caller's memory. */
+ * Reading chunks of a manifest, each one verified: ahead by threads, or alone. */
 #include <stdlib.h>
 #include <string.h>
 

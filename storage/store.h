@@ -71,8 +71,8 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 void gck_store_close(struct gck_store *s);
 const char *gck_store_path(const struct gck_store *s); /* for messages */
 
-/* What writers and readers that are opened from now on may take: threads that compress at once (1 to
- * begin with), bytes on their way (64 MiB; a writer takes two objects at least). */
+/* What writers and readers that are opened from now on may take: threads that compress at once (1
+ * to begin with), bytes on their way (64 MiB; a writer takes two objects at least). */
 void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory);
 
 /* Whoever wants to know how far gck_store_verify (in bytes) and gck_store_check (in objects) are; called
@@ -101,9 +101,9 @@ struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq, const char
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,
 		   struct gck_error *err);
 
-/* What follows is (not) the same in other ranks, files' text for example: it goes into objects apart,
- * in the order in which it is put, so that equal content makes equal objects. One that is there
- * already is not written again. */
+/* What follows is (not) the same in other ranks, files' text for example: it goes into objects
+ * apart, in the order in which it is put, so that equal content makes equal objects. One that is
+ * there already is not written again. */
 int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err);
 
 /* Write rank-<rank>.json: manifest with the member "store" added. When this returns, everything put
@@ -111,7 +111,8 @@ int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err);
 int gck_writer_manifest(struct gck_writer *w, uint32_t rank, const json_t *manifest,
 			char hash[GCK_HASH_TEXT], struct gck_error *err);
 
-/* Bytes put, bytes newly stored (after deduplication and compression) when the manifest is written. */
+/* Bytes put, bytes newly stored (after deduplication and compression) when the manifest is written;
+ * objects that another rank had stored already count too. */
 void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stored);
 
 /* Free, when the threads have put down what they have in hand. */
@@ -159,10 +160,10 @@ struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
 				   struct gck_error *err);
 
 /* What will be wanted, in that order, so that threads read it ahead (made by this, as by
- * gck_writer_open; what the store's share of memory allows). The plan gives the next chunk, or false
- * after the last; it is asked within this function and those below, so that it need not be a table.
- * What is not in it, or not in its order, can be had all the same, without being read ahead. NULL:
- * nothing more will be wanted; threads and memory are given back. */
+ * gck_writer_open; what the store's share of memory allows). The plan gives the next chunk, or
+ * false after the last; it is asked within this function and those below, so that it need not be a
+ * table. What is not in it, or not in its order, can be had all the same, without being read ahead.
+ * NULL: nothing more will be wanted; threads and memory are given back. */
 typedef bool gck_plan_fn(void *arg, struct gck_chunk *c);
 int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg, struct gck_error *err);
 

@@ -65,8 +65,8 @@ static const unsigned char *fetch(struct gck_restore *r, const struct gck_window
 }
 
 /* Write the pages of mask to the process; data has the window's, one after the other. */
-static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_window *w, uint64_t mask,
-		     const unsigned char *data, struct gck_error *err)
+static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_window *w,
+		     uint64_t mask, const unsigned char *data, struct gck_error *err)
 {
 	struct iovec here[GCK_WINDOW_PAGES], there[GCK_WINDOW_PAGES];
 	size_t n = 0, size = 0, length;
