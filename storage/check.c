@@ -19,6 +19,7 @@ static int check_object(void *arg, size_t i, struct gck_error *err)
 	struct gck_backend *b = c->s->b;
 	const struct gck_needed *x = &c->need->v[i];
 	uint64_t length;
+	int rc;
 
 	if (b->ops->size(b, x->name, &length, err) < 0)
 		return -1;
@@ -27,9 +28,9 @@ static int check_object(void *arg, size_t i, struct gck_error *err)
 				b->where, x->name, (unsigned long long)length,
 				(unsigned long long)x->length);
 	pthread_mutex_lock(&c->lock);
-	gck_store_progress(c->s, ++c->done, c->need->n);
+	rc = gck_store_progress(c->s, ++c->done, c->need->n, err);
 	pthread_mutex_unlock(&c->lock);
-	return 0;
+	return rc;
 }
 
 static int check_objects(struct gck_store *s, const struct gck_need *need, struct gck_error *err)

@@ -8,6 +8,7 @@
 
 #define GCK_OF_MAX 320     /* "<cluster>/<job>/<step>" */
 #define GCK_NONCE_MAX 64
+#define GCK_STORE_MEMORY ((size_t)64 << 20) /* on its way, unless told otherwise */
 #define GCK_DOCUMENT_MAX (1u << 30)
 
 struct gck_store {
@@ -19,8 +20,9 @@ struct gck_store {
 	void *progress_arg;
 };
 
-/* Tell how far it is (store.c). */
-void gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all);
+/* Tell how far it is (store.c). ECANCELED: it is to end. */
+int gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all,
+		       struct gck_error *err);
 
 /* ---- names (names.c) ----------------------------------------------------------------------- */
 

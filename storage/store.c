@@ -7,8 +7,6 @@
 #include "common/s3_url.h"
 #include "storage/internal.h"
 
-#define DEFAULT_MEMORY ((size_t)64 << 20)
-
 static int check_cluster(const char *cluster, struct gck_error *err)
 {
 	if (*cluster && !strchr(cluster, '/') && cluster[0] != '.' && strlen(cluster) < 256)
@@ -39,7 +37,7 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 		gck_fail(err, ENOMEM, "no memory to open the store %s", url);
 		return NULL;
 	}
-	gck_store_share(s, 1, DEFAULT_MEMORY);
+	gck_store_share(s, 1, GCK_STORE_MEMORY);
 	snprintf(s->of, sizeof s->of, "%s/%u/%u", cluster, job, step);
 	s->b = backend_open(url, cluster, job, step, create, err);
 	if (s->b)
@@ -73,10 +71,12 @@ void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg)
 	s->progress_arg = arg;
 }
 
-void gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all)
+int gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all,
+		       struct gck_error *err)
 {
-	if (s->progress)
-		s->progress(s->progress_arg, done, all);
+	if (!s->progress || s->progress(s->progress_arg, done, all))
+		return 0;
+	return gck_fail(err, ECANCELED, "interrupted");
 }
 
 int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err)

@@ -75,9 +75,9 @@ const char *gck_store_path(const struct gck_store *s); /* for messages */
  * to begin with), bytes on their way (64 MiB; a writer takes two objects at least). */
 void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory);
 
-/* Whoever wants to know how far gck_store_verify (in bytes) and gck_store_check (in objects) are; called
- * often, by one thread at a time. */
-typedef void gck_progress_fn(void *arg, uint64_t done, uint64_t all);
+/* Whoever wants to know how far gck_store_verify, _export, _import (in bytes) and _check (in objects) are;
+ * called often, by one thread at a time. False: they are to end, with ECANCELED. */
+typedef bool gck_progress_fn(void *arg, uint64_t done, uint64_t all);
 void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg);
 
 /* Bytes that can be written now (UINT64_MAX where nobody knows). */
@@ -184,5 +184,26 @@ int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash, uint64
  * and long enough. objects: how many there are (may be NULL). */
 int gck_store_check(struct gck_store *s, uint32_t seq, const char *hash, uint64_t *objects,
 		    struct gck_error *err);
+
+/* ---- images in files ----------------------------------------------------------------------- */
+
+struct gck_image_id {
+	char cluster[256];
+	uint32_t job, step, seq;
+};
+
+/* Write a commit and all that it needs to fd (a tar file), durably. What is read is not verified: open
+ * the file as an image and verify that. On failure the file has no end and is taken by nobody. */
+int gck_store_export(struct gck_store *s, uint32_t seq, const char *hash, int fd,
+		     struct gck_error *err);
+
+/* Open such a file as a store that has one commit, to be read and verified. EBADMSG: it is not whole, or
+ * something else; EPERM: another user's. */
+struct gck_store *gck_image_open(const char *path, struct gck_image_id *id, struct gck_error *err);
+
+/* Verify an image, and put its commit into the store s of its step. EEXIST: it is there. Whatever goes
+ * wrong, s is as it was before. */
+int gck_store_import(struct gck_store *s, struct gck_store *image, uint32_t seq,
+		     struct gck_error *err);
 
 #endif

@@ -34,7 +34,8 @@ static int verify_chunks(struct verify *f, const json_t *manifest, const struct 
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		rc = gck_reader_view(r, &v[i], err) ? 0 : -1;
 		f->read += v[i].stored;
-		gck_store_progress(f->s, f->read, f->all);
+		if (rc == 0)
+			rc = gck_store_progress(f->s, f->read, f->all, err);
 	}
 	gck_reader_close(r);
 	return rc;

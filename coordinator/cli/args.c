@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt's arguments: options anywhere, then VERB [JOBID[.STEPID]] [SEQ...]. */
+ * gpuckpt's arguments: options anywhere, then VERB [JOBID[.STEPID]] [SEQ...]; files for two verbs. */
 #include <getopt.h>
 #include <string.h>
 
 #include "coordinator/cli/cli.h"
 
-enum { OPT_JSON = 256, OPT_NO_WAIT, OPT_ALL, OPT_QUICK };
+enum { OPT_JSON = 256, OPT_NO_WAIT, OPT_ALL, OPT_QUICK, OPT_STORE };
 
 static const struct option options[] = {
 	{ "conf", required_argument, NULL, 'f' },  { "json", no_argument, NULL, OPT_JSON },
 	{ "no-wait", no_argument, NULL, OPT_NO_WAIT }, { "all", no_argument, NULL, OPT_ALL },
-	{ "quick", no_argument, NULL, OPT_QUICK },
+	{ "quick", no_argument, NULL, OPT_QUICK },  { "store", required_argument, NULL, OPT_STORE },
 	{ "help", no_argument, NULL, 'h' },	   { "version", no_argument, NULL, 'V' },
 	{ 0 },
 };
@@ -47,6 +47,9 @@ static int parse_options(struct cli *c, int argc, char **argv, bool *help, bool 
 			break;
 		case OPT_ALL:
 			c->all = true;
+			break;
+		case OPT_STORE:
+			c->store = optarg;
 			break;
 		case OPT_QUICK:
 			c->quick = true;
@@ -143,6 +146,8 @@ static int check_options(const struct cli *c, struct gck_error *err)
 		return gck_fail(err, EINVAL, "--json: nothing is printed");
 	if (c->no_wait && !(takes & VERB_WAIT))
 		return gck_fail(err, EINVAL, "--no-wait: there is nothing to wait for");
+	if (c->store && !(takes & VERB_IMPORT))
+		return gck_fail(err, EINVAL, "--store is for import");
 	if (c->quick && !(takes & VERB_QUICK))
 		return gck_fail(err, EINVAL, "--quick is for verify");
 	if (c->all && !(takes & VERB_SEQS))
@@ -154,8 +159,28 @@ static int check_options(const struct cli *c, struct gck_error *err)
 	return 0;
 }
 
+/* [JOBID[.STEPID]:SEQ] FILE */
+static int parse_file(struct cli *c, int argc, char **argv, struct gck_error *err)
+{
+	bool export = c->verb->takes & VERB_EXPORT;
+	char *colon = argc > 0 ? strchr(argv[0], ':') : NULL;
+
+	if (argc != 1 + export)
+		return gck_fail(err, EINVAL, "it takes %sFILE", export ? "JOBID[.STEPID]:SEQ " : "");
+	c->file = argv[argc - 1];
+	if (!export)
+		return check_options(c, err);
+	if (!colon || number(colon + 1, colon + strlen(colon), &c->seqs[0]) < 0 || !c->seqs[0])
+		return gck_fail(err, EINVAL, "\"%.80s\" is not JOBID[.STEPID]:SEQ", argv[0]);
+	*colon = '\0';
+	c->nseqs = 1;
+	return parse_job(c, argv[0], err) < 0 ? -1 : check_options(c, err);
+}
+
 static int parse_operands(struct cli *c, int argc, char **argv, struct gck_error *err)
 {
+	if (c->verb->takes & (VERB_EXPORT | VERB_IMPORT))
+		return parse_file(c, argc, argv, err);
 	if (argc > 0) {
 		if (parse_job(c, argv[0], err) < 0)
 			return -1;

@@ -30,6 +30,8 @@ struct gck_store;
 #define VERB_JSON 16u    /* prints, so takes --json */
 #define VERB_WAIT 32u    /* takes --no-wait */
 #define VERB_QUICK 64u   /* takes --quick */
+#define VERB_EXPORT 128u /* JOBID[.STEPID]:SEQ FILE */
+#define VERB_IMPORT 256u /* FILE, takes --store */
 
 struct verb {
 	const char *name;
@@ -47,6 +49,7 @@ struct cli {
 	uint32_t job, step;
 	uint32_t seqs[CLI_MAX_SEQS];
 	size_t nseqs;
+	const char *file, *store; /* NULL: not given */
 };
 
 /* args.c: the verb and everything after it. -1 with one line that says what is wrong. help and
@@ -84,7 +87,7 @@ struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct
 /* print.c: JSON as it is, for --json. */
 void cli_print_json(const json_t *data);
 
-/* able.c, checkpoint.c, query.c, verify.c, remove.c: the verbs */
+/* able.c, checkpoint.c, query.c, verify.c, remove.c, image.c: the verbs */
 int cli_able(struct cli *c, struct gck_error *err);
 int cli_checkpoint(struct cli *c, struct gck_error *err);
 int cli_switch(struct cli *c, struct gck_error *err);
@@ -92,6 +95,8 @@ int cli_list(struct cli *c, struct gck_error *err);
 int cli_show(struct cli *c, struct gck_error *err);
 int cli_status(struct cli *c, struct gck_error *err);
 int cli_verify(struct cli *c, struct gck_error *err);
+int cli_export(struct cli *c, struct gck_error *err);
+int cli_import(struct cli *c, struct gck_error *err);
 int cli_remove(struct cli *c, struct gck_error *err);
 
 #endif

@@ -12,7 +12,9 @@ static void print_help(void)
 {
 	printf("usage: gpuckpt VERB [JOBID[.STEPID]] [SEQ...] [OPTION...]\n\nverbs:\n");
 	for (const struct verb *v = cli_verbs; v->name; v++) {
-		const char *what = v->takes & VERB_SEQS	   ? "JOBID[.STEPID] SEQ...|--all" :
+		const char *what = v->takes & VERB_EXPORT  ? "JOBID[.STEPID]:SEQ FILE" :
+				   v->takes & VERB_IMPORT  ? "FILE" :
+				   v->takes & VERB_SEQS	   ? "JOBID[.STEPID] SEQ...|--all" :
 				   v->takes & VERB_SEQ	   ? "JOBID[.STEPID] [SEQ]" :
 				   v->takes & VERB_JOB_MAY ? "[JOBID[.STEPID]]" :
 							     "JOBID[.STEPID]";
@@ -24,6 +26,7 @@ static void print_help(void)
 	       "      --json        print JSON\n"
 	       "      --no-wait     create, vacate, requeue: return when it has begun\n"
 	       "      --quick       verify: do not read the data\n"
+	       "      --store URL   import: the store (DefaultStore of the configuration file)\n"
 	       "      --all         remove: every commit of the job or step\n"
 	       "  -h, --help        this text\n"
 	       "  -V, --version     the version\n", GCK_CONF_PATH);

@@ -70,13 +70,15 @@ static bool is_time(void)
 	return true;
 }
 
-void progress_tell(void *arg, uint64_t done, uint64_t all)
+bool progress_tell(void *arg, uint64_t done, uint64_t all)
 {
 	const struct progress *p = arg;
 	json_t *data;
 
+	if (p->stop && *p->stop)
+		return false;
 	if (!isatty(STDERR_FILENO) || !is_time())
-		return;
+		return true;
 	data = json_pack("{s:I}", "all", (json_int_t)all);
 	fprintf(stderr, "\r\033[K%" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT " checkpoint %"
 		JSON_INTEGER_FORMAT ": %s", p->job, p->step, p->seq, p->what);
@@ -84,6 +86,7 @@ void progress_tell(void *arg, uint64_t done, uint64_t all)
 	json_decref(data);
 	fflush(stderr);
 	shown = true;
+	return true;
 }
 
 void progress_end(void)

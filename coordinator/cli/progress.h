@@ -4,6 +4,8 @@
 #define CLI_PROGRESS_H
 
 #include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "coordinator/cli/print.h"
@@ -19,8 +21,9 @@ struct progress {
 	const char *what;
 	json_int_t job, step, seq;
 	enum kind kind; /* of the amounts */
+	const volatile sig_atomic_t *stop; /* NULL: nothing does */
 };
 
-void progress_tell(void *progress, uint64_t done, uint64_t all);
+bool progress_tell(void *progress, uint64_t done, uint64_t all);
 
 #endif

@@ -19,6 +19,8 @@ const struct verb cli_verbs[] = {
 	  "show the coordinator and running steps" },
 	{ "verify", VERB_JOB | VERB_SEQ | VERB_JSON | VERB_QUICK, cli_verify,
 	  "read everything that commits need and check it" },
+	{ "export", VERB_EXPORT, cli_export, "put a commit into a file" },
+	{ "import", VERB_IMPORT, cli_import, "put a commit from a file into a store" },
 	{ "remove", VERB_JOB | VERB_SEQS | VERB_JSON, cli_remove,
 	  "remove commits and their images" },
 	{ 0 },

@@ -53,6 +53,14 @@ wrong 'nothing is printed' disable 1 --json
 wrong 'nothing is printed' enable --json 1
 wrong 'nothing to wait for' able 1 --no-wait
 wrong 'nothing to wait for' status --no-wait
+wrong '--quick is for verify' list --quick
+wrong '--store is for import' list --store file:/x
+wrong 'export: it takes JOBID[.STEPID]:SEQ FILE' export 1:2
+wrong '"1" is not JOBID[.STEPID]:SEQ' export 1 f
+wrong '"1:0" is not JOBID[.STEPID]:SEQ' export 1:0 f
+wrong '"x" is not JOBID[.STEPID]' export x:1 f
+wrong 'import: it takes FILE' import
+wrong 'import: it takes FILE' import a b
 wrong 'no option --frobnicate' list --frobnicate
 wrong 'no option -x' list -x
 wrong 'option --json=1 takes no value' list --json=1

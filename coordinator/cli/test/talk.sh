@@ -140,6 +140,47 @@ call 0 verify 7 --quick
 has out OBJECTS
 [ "$(grep -c 'yes  *[123]$' "$dir/out")" -eq 3 ]
 result $? "three commits have all their objects"
+
+# ---- files
+call 0 export 7.0:2 "$dir/image"
+[ "$(tar -tf "$dir/image" | tail -1)" = test/7/0/commit-2.json ]
+result $? "tar lists the file, the commit is last"
+mkdir "$dir/out.d" && tar -xf "$dir/image" -C "$dir/out.d" && cmp "$dir/test/7/0/commit-2.json" \
+	"$dir/out.d/test/7/0/commit-2.json"
+result $? "and brings out what the store has"
+call 1 export 7:2 "$dir/image"
+has err 'is there already'
+call 1 export 7:9 "$dir/image2"
+has err 'has no commit 9'
+call 1 import "$dir/image"
+has err 'say where'
+call 1 import "$dir/image" --store s3://bucket
+has err 'only a step that runs'
+call 1 import "$dir/image" --store "file:$dir"
+has err 'commit-2.json is there already'
+mkdir "$dir/new"
+size=$(stat -c %s "$dir/image")
+for cut in 100 512 5000 $((size - 1024)) $((size - 512 - 1024 - 1)); do
+	head -c "$cut" "$dir/image" >"$dir/bad"
+	call 1 import "$dir/bad" --store "file:$dir/new"
+done
+cp "$dir/image" "$dir/bad"
+printf x | dd of="$dir/bad" bs=1 seek=700 conv=notrunc 2>/dev/null
+call 1 import "$dir/bad" --store "file:$dir/new"
+has err 'damaged'
+[ ! -e "$dir/new/test/7" ]
+result $? "of what is not whole nothing is left"
+(ulimit -f 4 && trap '' XFSZ && exec "$gpuckpt" export 7:2 "$dir/image3" -f "$dir/conf") 2>"$dir/err"
+has err 'File too large'
+(ulimit -f 4 && trap '' XFSZ && exec "$gpuckpt" import "$dir/image" --store "file:$dir/new" \
+	-f "$dir/conf") 2>"$dir/err"
+has err 'File too large'
+[ ! -e "$dir/new/test/7" ] && [ "$(echo "$dir"/image*)" = "$dir/image" ]
+result $? "nor when there is no room"
+call 0 import "$dir/image" --store "file:$dir/new"
+has out 'restart=7:2'
+diff -r "$dir/new/test/7/0" "$dir/out.d/test/7/0"
+result $? "the store has what the file has"
 call 1 verify 7.0 9
 has err 'step 7.0 has no commit 9'
 answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[1]}}]'

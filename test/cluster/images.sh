@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A commit leaves its store in a file and comes back into another store: another job goes on from it.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+burn=$(program burn)
+dir=$(work_dir)
+"$burn" 64 400 50 0.02 >"$dir/want"
+store=$dir/store2
+alice mkdir "$store"
+
+# start KEYS: a job whose step is one and the same program, whatever the keys
+start()
+{
+	submit "$dir" -N2 -n2 <<-END
+		#!/bin/bash
+		srun --gpu-ckpt=$1 bash -c 'exec $burn 64 400 50 0.02 >rank\$SLURM_PROCID'
+	END
+}
+
+job=$(start keep=2)
+check "a step" wait_ready "$job"
+check "its first commit" alice gpuckpt create "$job"
+check "its second" alice gpuckpt create "$job"
+check "verify --quick" alice gpuckpt verify --quick "$job"
+check "export" alice gpuckpt export "$job:2" "$dir/image"
+is "$(alice tar -tf "$dir/image" | tail -1 | sed 's|.*/||')" commit-2.json "tar lists it, the commit is last"
+is "$(alice stat -c '%U %a' "$dir/image")" "alice 600" "the file is alice's alone"
+check_not "bob may not" bob gpuckpt export "$job:2" /tmp/bob.image
+check "the job is cancelled" alice scancel "$job"
+check "and ends" wait_job "$job" CANCELLED 60
+
+check "import" alice gpuckpt import "$dir/image" --store="file:$store"
+alice head -c -1 "$dir/image" >"$dir/cut"
+check_not "import: one that is cut off" alice gpuckpt import "$dir/cut" --store="file:$store"
+check_not "import: not twice" alice gpuckpt import "$dir/image" --store="file:$store"
+
+next=$(start "store=file:$store,restart=$job:2")
+check "another job goes on from it" wait_job "$next" COMPLETED 120
+check "as the coordinator says" grep -q "step $next.0 is restored from commit 2 of step $job.0" \
+	"$GPUCKPT_LAB/log/gpuckptd.out"
+check "rank 0 has the answer of an uninterrupted run" cmp "$dir/want" "$dir/rank0"
+check "rank 1 too" cmp "$dir/want" "$dir/rank1"
+
+finish
