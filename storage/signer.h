@@ -44,11 +44,12 @@ struct gck_sign_request {
 	bool only_new; /* put, complete_multipart: If-None-Match: * */
 };
 
-/* The step whose store it is: what was given to gck_store_open. */
+/* The step whose store it is: what was given to gck_store_open; and whose job that is, which only
+ * who signs knows and is to say: numbers of jobs come again, and a bucket has no owners. */
 struct gck_sign_scope {
 	const char *url; /* s3://bucket/prefix */
 	const char *cluster;
-	uint32_t job, step;
+	uint32_t job, step, uid;
 };
 
 /* Sign n requests: urls[i] is free()d by the caller; on failure none is set. *expires: when the

@@ -121,10 +121,10 @@ static void dump_intent(json_t *out, const struct gck_step *step)
 
 static void dump_job(json_t *out, const struct gck_job *job)
 {
-	add(out, json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "t", "job", "job",
+	add(out, json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job", "job",
 			   (json_int_t)job->id, "uid", (json_int_t)job->uid, "user", job->user,
 			   "restarts", (json_int_t)job->restarts, "submit", (json_int_t)job->submit,
-			   "batch", job->batch, "gone", job->gone, "taken", job->taken));
+			   "batch", job->batch, "gone", job->gone));
 	if (job->requeued)
 		add(out, json_pack("{s:s, s:I, s:b}", "t", "requeue", "job", (json_int_t)job->id,
 				   "value", 1));

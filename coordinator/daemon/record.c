@@ -102,13 +102,10 @@ static int apply_epoch(struct gck_state *s, json_t *r, struct gck_error *err)
 	return narrow(epoch, &s->epoch, "epoch", err);
 }
 
-/* The id belongs to another job now: nothing of the old one may be restarted from, nor be seen by
- * another user. */
-static void forget_former(struct gck_job *job, bool same_user)
+/* The id belongs to another job now: nothing of the old one may be restarted from. */
+static void forget_former(struct gck_job *job)
 {
 	for (struct gck_step *step = job->steps; step; step = step->next) {
-		if (!same_user && step->last_seq > 0)
-			job->taken = true;
 		for (struct gck_commit *c = step->commits; c; c = c->older)
 			c->abandoned = true;
 		gck_step_clear_intent(step);
@@ -123,12 +120,12 @@ static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 	json_error_t bad;
 	json_int_t id, uid, restarts, submit;
 	const char *user;
-	int batch, fresh = 0, gone = 0, taken = 0;
+	int batch, fresh = 0, gone = 0;
 	struct gck_job *job;
 
-	if (UNPACK(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b, s?b}", "job", &id, "uid",
-		   &uid, "user", &user, "restarts", &restarts, "submit", &submit, "batch", &batch,
-		   "fresh", &fresh, "gone", &gone, "taken", &taken))
+	if (UNPACK(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b}", "job", &id, "uid", &uid,
+		   "user", &user, "restarts", &restarts, "submit", &submit, "batch", &batch, "fresh",
+		   &fresh, "gone", &gone))
 		return -1;
 	job = gck_state_add_job(s, (uint32_t)id);
 	if (!job)
@@ -136,7 +133,7 @@ static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 	if (set_text(&job->user, user, err))
 		return -1;
 	if (fresh)
-		forget_former(job, job->uid == (uid_t)uid);
+		forget_former(job);
 	if (fresh || job->restarts != (uint32_t)restarts)
 		job->requeued = false;
 	job->uid = (uid_t)uid;
@@ -144,7 +141,6 @@ static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 	job->submit = submit;
 	job->batch = batch;
 	job->gone = gone;
-	job->taken |= taken;
 	return 0;
 }
 

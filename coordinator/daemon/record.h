@@ -2,9 +2,8 @@
  * Records: JSON objects that change what the coordinator knows (state.h). "t" says which:
  *
  *   epoch {epoch, time}                      a coordinator started
- *   job {job, uid, user, restarts, submit, batch, fresh, taken}
- *                                            an incarnation of a job; fresh: another job's id, which
- *                                            in a dump is left of as taken, if it was of another user
+ *   job {job, uid, user, restarts, submit, batch, fresh}
+ *                                            an incarnation of a job; fresh: another job's id
  *   gone {job}                               Slurm no longer knows it
  *   requeue {job, value}                     slurm_requeue is about to be called (or was refused)
  *   step {job, step, restarts, nodes, ntasks, store, options, fingerprint}

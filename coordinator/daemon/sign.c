@@ -92,76 +92,16 @@ static void sign_all(const struct question *q)
 
 /* ---- whose job it is ----------------------------------------------------------------------- */
 
-static void question_free(struct question *q)
-{
-	json_decref(q->body);
-	free(q);
-}
-
-static int no_such_job(const struct question *q, struct gck_error *err)
-{
-	return gck_fail(err, EACCES, "there is no job %u of yours", q->of.job);
-}
-
-static void on_job(void *arg, const struct gck_slurm_answer *a)
-{
-	struct question *q = arg;
-	struct gck_peer *peer = q->peer;
-	json_int_t uid = -1;
-	struct gck_error err = {0};
-
-	peer->uses--;
-	gck_limits_asked(&peer->daemon->limits, peer->uid);
-	if (a->ok)
-		json_unpack((json_t *)a->data, "{s:I}", "uid", &uid);
-	if (!peer->wire)
-		;
-	else if (!a->ok && a->code != ENOENT)
-		gck_fail(&err, EAGAIN, "Slurm does not say whose job %u is: %s", q->of.job, a->error);
-	else if (uid < 0 || (uid_t)uid != peer->uid)
-		no_such_job(q, &err);
-	else
-		sign_all(q);
-	if (err.code)
-		refuse(q, &err);
-	question_free(q);
-}
-
-/* Of a job that nothing was heard of yet, or is no longer. */
-static int ask_slurm(const struct question *q, struct gck_error *err)
-{
-	struct gck_daemon *d = q->peer->daemon;
-	struct question *kept = malloc(sizeof *kept);
-
-	if (!kept || !gck_limits_ask(&d->limits, q->peer->uid)) {
-		free(kept);
-		return gck_fail(err, EAGAIN, "too many of your requests wait for Slurm");
-	}
-	*kept = *q;
-	json_incref(kept->body);
-	q->peer->uses++;
-	gck_slurm_ask(&d->slurm, json_pack("{s:s, s:I}", "op", "job", "job", (json_int_t)q->of.job),
-		      on_job, kept);
-	return 0;
-}
-
-static bool is_root(const struct gck_daemon *d, uid_t uid)
-{
-	return uid == 0 || uid == d->slurm_user;
-}
-
-static int sign_for_owner(const struct question *q, struct gck_error *err)
+/* The owner's uid is in every key, so that a number which Slurm gives again leads nobody to what another
+ * user's job has left. */
+static int sign_for_owner(struct question *q, struct gck_error *err)
 {
 	const struct gck_daemon *d = q->peer->daemon;
 	const struct gck_job *job = gck_state_job(&d->core.state, q->of.job);
 
 	if (job && !gck_may_see(d, q->peer->uid, job))
-		return no_such_job(q, err);
-	if (job && job->taken && !is_root(d, q->peer->uid))
-		return gck_fail(err, EACCES, "the place of job %u in the store has images of another "
-				"user's job, which had its number; root can remove them", job->id);
-	if (!job && !is_root(d, q->peer->uid))
-		return ask_slurm(q, err);
+		return gck_fail(err, EACCES, "there is no job %u of yours", q->of.job);
+	q->of.uid = (uint32_t)(job ? job->uid : q->peer->uid);
 	sign_all(q);
 	return 0;
 }

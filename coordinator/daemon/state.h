@@ -78,7 +78,6 @@ struct gck_job {
 	int64_t submit;           /* at that restart count */
 	bool batch;               /* only batch jobs can be requeued */
 	bool gone;                /* Slurm no longer knows it */
-	bool taken;               /* its place in a store may have images of another user's job */
 	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
 	struct gck_step *steps;
 	unsigned drain_tries;     /* watch.c's: how often, and when next, it is taken off a node */

@@ -46,12 +46,17 @@ static int add_upload(struct uploads *u, struct gck_error *err)
 	return 0;
 }
 
-/* The part of a key below the step; NULL: it lies elsewhere or is no name of ours. */
+/* The part of a key below the step, whose owner only who signs knows; NULL: it lies elsewhere or is no
+ * name of ours. */
 static const char *below(const struct gck_s3_store *s, const char *key)
 {
-	size_t n = strlen(s->key);
+	size_t n = strlen(s->above), digits = strlen(key) < n ? 0 : strspn(key + n, "0123456789");
+	size_t m = strlen(s->below);
 
-	return strncmp(key, s->key, n) || strlen(key + n) >= GCK_NAME_MAX ? NULL : key + n;
+	if (!digits || strncmp(key, s->above, n) || strncmp(key + n + digits, s->below, m))
+		return NULL;
+	key += n + digits + m;
+	return strlen(key) >= GCK_NAME_MAX ? NULL : key;
 }
 
 static int on_upload(void *arg, const char *path, const char *text, struct gck_error *err)

@@ -79,8 +79,8 @@ int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
 		return -1;
 	if (!cluster_ok(of->cluster))
 		return gck_fail(err, EINVAL, "\"%.80s\" is not a cluster's name", of->cluster);
-	if (asprintf(&text, "%s%s%s/%" PRIu32 "/%" PRIu32 "/%s", prefix, *prefix ? "/" : "",
-		     of->cluster, of->job, of->step, name) < 0)
+	if (asprintf(&text, "%s%s%s/%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%s", prefix,
+		     *prefix ? "/" : "", of->cluster, of->uid, of->job, of->step, name) < 0)
 		return gck_fail(err, ENOMEM, "no memory for the key of %s", name);
 	*key = text;
 	return 0;

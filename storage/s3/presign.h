@@ -27,7 +27,7 @@ int gck_s3_url_parse(const char *url, char bucket[GCK_S3_BUCKET_MAX], const char
 
 const char *gck_s3_method(enum gck_sign_verb verb); /* "PUT" */
 
-/* [prefix/]cluster/job/step/name; free()d by the caller. -1: EINVAL, ENOMEM. */
+/* [prefix/]cluster/uid/job/step/name; free()d by the caller. -1: EINVAL, ENOMEM. */
 int gck_s3_key(const struct gck_sign_scope *of, const char *name, char **key,
 	       struct gck_error *err);
 

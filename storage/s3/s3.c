@@ -191,7 +191,7 @@ static void s3_close(struct gck_backend *b)
 
 	free((char *)s->of.url);
 	free((char *)s->of.cluster);
-	free(s->key);
+	free(s->above);
 	free(s->head.where);
 	free(s);
 }
@@ -232,12 +232,16 @@ static int s3_fill(struct gck_s3_store *s, const char *url, const char *cluster,
 {
 	s->head.ops = &s3_ops;
 	s->head.parallel = PARALLEL;
-	s->of = (struct gck_sign_scope){ strdup(url), strdup(cluster), job, step };
+	s->of = (struct gck_sign_scope){ strdup(url), strdup(cluster), job, step, .uid = 0 };
 	if (asprintf(&s->head.where, "%s/%s/%" PRIu32 "/%" PRIu32, url, cluster, job, step) < 0)
 		s->head.where = NULL;
 	if (!s->of.url || !s->of.cluster || !s->head.where)
 		return gck_fail(err, ENOMEM, "no memory to open the store %.200s", url);
-	return gck_s3_key(&s->of, "", &s->key, err);
+	if (gck_s3_key(&s->of, "", &s->above, err) < 0)
+		return -1;
+	snprintf(s->below, sizeof s->below, "/%" PRIu32 "/%" PRIu32 "/", job, step);
+	s->above[strlen(s->above) - strlen(s->below) - strlen("0")] = '\0';
+	return 0;
 }
 
 struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t job, uint32_t step,

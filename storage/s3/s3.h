@@ -17,7 +17,7 @@
 struct gck_s3_store {
 	struct gck_backend head;
 	struct gck_sign_scope of;
-	char *key; /* of the step: what its names begin with in the bucket */
+	char *above, below[24]; /* of a key: what comes before and after the owner's uid */
 	/* What the server has turned out not to know: it is not asked again. */
 	atomic_bool no_condition, no_checksum;
 };

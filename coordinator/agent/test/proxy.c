@@ -195,7 +195,7 @@ static void test_gone(void)
 
 static json_t *fetch(const void *arg, struct gck_error *err)
 {
-	static const struct gck_sign_scope of = { STORE, "test", 7, 0 };
+	static const struct gck_sign_scope of = { STORE, "test", 7, 0, 0 };
 	const struct gck_sign_request r = { .verb = GCK_SIGN_GET, .name = arg };
 	struct gck_signed s = { 0 };
 	json_t *url;

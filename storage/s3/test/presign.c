@@ -12,7 +12,7 @@
 static const struct gck_sigv4_keys keys = { .access = "AK", .secret = "secret" };
 static const struct gck_s3_server path_style = { "https://h.example:8443", "eu-1", false };
 static const struct gck_s3_server virtual_style = { "https://h.example", "eu-1", true };
-static const struct gck_sign_scope scope = { "s3://bucket/pre/fix", "big", 77, 2 };
+static const struct gck_sign_scope scope = { "s3://bucket/pre/fix", "big", 77, 2, 500 };
 
 static char *url_of(const struct gck_s3_server *server, const struct gck_sigv4_keys *k,
 		    const struct gck_sign_scope *of, const struct gck_sign_request *r,
@@ -27,7 +27,7 @@ static char *url_of(const struct gck_s3_server *server, const struct gck_sigv4_k
 
 /* ---- verbs --------------------------------------------------------------------------------- */
 
-#define KEY "https://h.example:8443/bucket/pre/fix/big/77/2/"
+#define KEY "https://h.example:8443/bucket/pre/fix/big/500/77/2/"
 #define AMZ "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20130524%2Feu-1%2Fs3%2F" \
 	"aws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders="
 
@@ -46,10 +46,10 @@ static const struct {
 	{ "delete", { GCK_SIGN_DELETE, "commit-0.json" }, KEY "commit-0.json?" AMZ "host" },
 	{ "list of the step", { GCK_SIGN_LIST, "" },
 	  "https://h.example:8443/bucket?" AMZ "host&delimiter=%2F&list-type=2"
-	  "&prefix=pre%2Ffix%2Fbig%2F77%2F2%2F" },
+	  "&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F" },
 	{ "list of a directory, a later page", { GCK_SIGN_LIST, "7-ab/", .token = "a+b/c=" },
 	  "https://h.example:8443/bucket?" AMZ "host&continuation-token=a%2Bb%2Fc%3D&delimiter=%2F"
-	  "&list-type=2&prefix=pre%2Ffix%2Fbig%2F77%2F2%2F7-ab%2F" },
+	  "&list-type=2&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F7-ab%2F" },
 	{ "create_multipart", { GCK_SIGN_CREATE_MULTIPART, "7-ab/rank-0.json" },
 	  KEY "7-ab/rank-0.json?" AMZ "host&uploads=" },
 	{ "part", { GCK_SIGN_PART, "7-ab/rank-0.json", .upload = "u/1", .part = 10000 },
@@ -59,7 +59,7 @@ static const struct {
 	{ "abort_multipart", { GCK_SIGN_ABORT_MULTIPART, "7-ab/rank-0.json", .upload = "u" },
 	  KEY "7-ab/rank-0.json?" AMZ "host&uploadId=u" },
 	{ "list_multiparts", { GCK_SIGN_LIST_MULTIPARTS, "" },
-	  "https://h.example:8443/bucket?" AMZ "host&prefix=pre%2Ffix%2Fbig%2F77%2F2%2F&uploads=" },
+	  "https://h.example:8443/bucket?" AMZ "host&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F&uploads=" },
 };
 
 static void test_verbs(void)
@@ -84,7 +84,7 @@ static void test_verbs(void)
 static void is_url(const struct gck_s3_server *server, const char *store, const char *cluster,
 		   const char *want, const char *name)
 {
-	const struct gck_sign_scope of = { store, cluster, 1, 0 };
+	const struct gck_sign_scope of = { store, cluster, 1, 0, 9 };
 	const struct gck_sign_request r = { GCK_SIGN_GET, "commit-1.json" };
 	struct gck_error err = { 0 };
 	char *url = url_of(server, &keys, &of, &r, &err);
@@ -102,13 +102,13 @@ static void test_places(void)
 	const struct gck_sign_request list = { GCK_SIGN_LIST, "" };
 	char *url;
 
-	is_url(&virtual_style, "s3://bucket", "c", "https://bucket.h.example/c/1/0/commit-1.json",
+	is_url(&virtual_style, "s3://bucket", "c", "https://bucket.h.example/c/9/1/0/commit-1.json",
 	       "virtual host, no prefix");
-	is_url(&plain, "s3://bucket/a", "c", "http://10.0.0.1:8080/bucket/a/c/1/0/commit-1.json",
+	is_url(&plain, "s3://bucket/a", "c", "http://10.0.0.1:8080/bucket/a/c/9/1/0/commit-1.json",
 	       "path addressing, http, a port");
 	is_url(&path_style, "s3://bucket/a", "a b\xc3\xa4+%&?#\"'*()~=y;z",
 	       "https://h.example:8443/bucket/a/a%20b%C3%A4%2B%25%26%3F%23%22%27%2A%28%29~%3Dy%3Bz/"
-	       "1/0/commit-1.json", "odd characters are encoded, once");
+	       "9/1/0/commit-1.json", "odd characters are encoded, once");
 	url = url_of(&virtual_style, &session, &scope, &list, NULL);
 	ok(url && !strncmp(url, "https://bucket.h.example/?", 26), "virtual host: the bucket is /");
 	ok(url && strstr(url, "&X-Amz-Security-Token=to%2Fken%2B&"), "a session's token");
@@ -136,8 +136,8 @@ static void test_refused(void)
 		"file:/x", "s3:bucket", "s3://", "s3://ab", "s3://bu?cket/a", "s3://bucket/a//b",
 		"s3://bucket/../a", "s3://bucket/a/", "s3://bucket//", "s3://bucket/a\x7f"
 	};
-	const struct gck_sign_scope bad_cluster = { "s3://bucket", "..", 1, 0 };
-	const struct gck_sign_scope two = { "s3://bucket", "a/b", 1, 0 };
+	const struct gck_sign_scope bad_cluster = { "s3://bucket", "..", 1, 0, 0 };
+	const struct gck_sign_scope two = { "s3://bucket", "a/b", 1, 0, 0 };
 	enum gck_sign_verb verb;
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -150,7 +150,7 @@ static void test_refused(void)
 	refused(&scope, (struct gck_sign_request){ GCK_SIGN_PART, "7-ab/" HASH, .part = 1 }, "id");
 	refused(&scope, (struct gck_sign_request){ GCK_SIGN_PART, "7-ab/" HASH, .upload = "u" }, "part");
 	for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
-		const struct gck_sign_scope of = { urls[i], "c", 1, 0 };
+		const struct gck_sign_scope of = { urls[i], "c", 1, 0, 0 };
 
 		refused(&of, (struct gck_sign_request){ GCK_SIGN_GET, "commit-1.json" }, "store ");
 	}
