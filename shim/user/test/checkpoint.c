@@ -128,8 +128,10 @@ static void test_all(void)
 	end();
 }
 
-/* What a restorer writes into the state (shim/process/restore_threads.c), into a rank that runs. */
-static void restore(uint32_t all_restored)
+/* What a restorer writes into the state (shim/process/restore_threads.c), into a rank that runs. A call
+ * that is not in the image had no number when that was taken, and takes one only in the process that
+ * comes out of it. */
+static void restore(bool in_image, uint32_t all_restored)
 {
 	struct gck_shim_state s;
 	struct iovec here = { &s, sizeof s }, there = { (void *)hello.state, sizeof s };
@@ -137,7 +139,8 @@ static void restore(uint32_t all_restored)
 	process_vm_readv(rank.pid, &here, 1, &there, 1, 0);
 	s.restarts++;
 	s.all_restored = all_restored;
-	s.askers[GCK_ASKER_ONE].committed = s.askers[GCK_ASKER_ONE].asked;
+	if (in_image)
+		s.askers[GCK_ASKER_ONE].committed = s.askers[GCK_ASKER_ONE].asked;
 	process_vm_writev(rank.pid, &here, 1, &there, 1, 0);
 	answer(GCK_ASKER_ONE, 0, 0, 0, ""); /* wakes it */
 }
@@ -147,21 +150,28 @@ static void test_restarted(void)
 	start();
 	tell("one");
 	asks(GCK_ASKER_ONE, 1);
-	restore(0);
+	restore(true, 0);
 	is_str(rank_line(rank.out, WAIT_MS), "1 ", "a call in a process that was restored returns so");
+	tell("one");
+	asks(GCK_ASKER_ONE, 2);
+	restore(false, 0);
+	is_str(rank_line(rank.out, WAIT_MS), "2 ", "also one that was about to ask");
+	while (!is_quiet(0))
+		agent_receive(link_fd, &(struct gck_link_msg){ 0 });
+	ok(is_quiet(1500), "for which nothing is asked then");
 	tell("all");
 	ok(asks(GCK_ASKER_ALL, 1), "a call that all ranks make");
-	restore(2);
-	is_str(rank_line(rank.out, WAIT_MS), "2 ", "does too");
-	is_str(rank_ask(&rank, "all"), "2 ",
+	restore(true, 2);
+	is_str(rank_line(rank.out, WAIT_MS), "3 ", "does too");
+	is_str(rank_ask(&rank, "all"), "3 ",
 	       "and one that only other ranks were in when the image was taken");
 	tell("all");
 	ok(asks(GCK_ASKER_ALL, 3), "the next is a new one");
 	answer(GCK_ASKER_ALL, 3, 0, 0, "");
 	is_str(rank_line(rank.out, WAIT_MS), "0 ", "as ever");
 	tell("one");
-	ok(asks(GCK_ASKER_ONE, 2), "and so is one's own");
-	answer(GCK_ASKER_ONE, 2, 0, 0, "");
+	ok(asks(GCK_ASKER_ONE, 3), "and so is one's own");
+	answer(GCK_ASKER_ONE, 3, 0, 0, "");
 	is_str(rank_line(rank.out, WAIT_MS), "0 ", "as ever");
 	end();
 }
