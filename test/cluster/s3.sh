@@ -32,8 +32,9 @@ begin()
 held_by()
 {
 	local address
-	wait_for "${3-30}" requests "^begin [0-9]+ $1 .*$2" || diag "$name: no $1 of $2: $(tail -n 5 "$s3/log")"
-	address=$(requests "^begin [0-9]+ $1 .*$2" | head -n 1 | sed 's/.* //')
+	wait_for "${3-30}" requests "^begin [0-9]+ $1 .*$2.* hold$" ||
+		diag "$name: no $1 of $2: $(tail -n 5 "$s3/log")"
+	address=$(requests "^begin [0-9]+ $1 .*$2.* hold$" | awk 'NR == 1 { print $5 }')
 	echo $((${address##*.} - 10))
 }
 
