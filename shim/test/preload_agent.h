@@ -9,7 +9,7 @@
 
 #include "shim/link.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 
 struct agent {
 	int listener;
