@@ -101,13 +101,16 @@ static void test_one(void)
 
 static void test_threads(void)
 {
+	const char *line;
+
 	start();
 	tell("threads 3");
 	ok(asks(GCK_ASKER_ONE, 3), "three threads are three calls");
 	answer(GCK_ASKER_ONE, 2, 0, 0, "");
 	is_str(rank_line(rank.out, 100), "", "two are answered");
 	answer(GCK_ASKER_ONE, 2, 3, ENOSPC, "full");
-	is_str(rank_line(rank.out, WAIT_MS), "0 0 -28 ", "each has its own answer");
+	line = rank_line(rank.out, WAIT_MS); /* in any order */
+	ok(strlen(line) == strlen("0 0 -28 ") && strstr(line, "-28 "), "each has its own answer: %s", line);
 	end();
 }
 
