@@ -8,9 +8,10 @@
 
 burn=$(program burn)
 top_dir=$(work_dir)
-size=48 turns=500 pause=50 # 25 s undisturbed
-slow=compress=zstd:10      # makes a write of the image last seconds
-"$burn" $size $turns $pause >"$top_dir/want"
+burns="48 500 50 1 100 56"       # 25 s undisturbed; memory that compression is tried on
+slow=compress=zstd:16,cpus=1     # makes a write of the image last seconds
+# shellcheck disable=SC2086 # words
+"$burn" $burns >"$top_dir/want"
 
 # begin NAME [OPTION-VALUE] [SBATCH-OPTIONS...]: a job of two ranks on two nodes; sets $job, $dir
 begin()
@@ -24,7 +25,7 @@ begin()
 	local option=--gpu-ckpt${2:+=$2}
 	job=$(submit "$dir" -N2 -n2 "${@:3}" <<-END
 		#!/bin/bash
-		srun $option bash -c 'exec $burn $size $turns $pause >rank\$SLURM_PROCID'
+		srun $option bash -c 'exec $burn $burns >rank\$SLURM_PROCID'
 	END
 	)
 	wait_ready "$job" || report 1 "$name: the step comes under gpuckpt's care"

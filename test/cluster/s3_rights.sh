@@ -3,7 +3,7 @@
 # Who gets at an object store: not a user's process has its keys, no file or log that a user may read,
 # nor bob what is alice's; which store= is taken; and what gpuckptd's absence is to a write that needs
 # URLs of it.
-export GPUCKPT_LAB_OPTIONS=${GPUCKPT_LAB_OPTIONS---s3}
+export GPUCKPT_LAB_OPTIONS=${GPUCKPT_LAB_OPTIONS:---s3}
 # shellcheck source=s3lib.sh
 . "$(dirname "$(readlink -f "$0")")/s3lib.sh"
 secret=$(sed -n 's/^secret=//p' "$s3/key")

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * burn MIB STEPS MS [DIRTY [PART]]: a process with MIB of memory that it changes in a way that
+ * burn MIB STEPS MS [DIRTY [PART [BITS]]]: a process with MIB of memory that it changes in a way that
  * depends on all that was before: each step rewrites DIRTY percent of the pages (1), chosen by a
- * generator out of the first PART percent (100), and waits MS milliseconds. Prints a line every tenth
- * step and a checksum of everything at the end, which are the same in every run, interrupted or not. */
+ * generator out of the first PART percent (100), and waits MS milliseconds. Of each 64 bits BITS are
+ * noise at first (64). Prints a line every tenth step and a checksum of everything at the end, which
+ * are the same in every run, interrupted or not. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,19 +44,20 @@ static uint64_t checksum(const uint64_t *memory, size_t pages)
 int main(int argc, char **argv)
 {
 	if (argc < 4) {
-		fprintf(stderr, "usage: burn MIB STEPS MS [DIRTY [PART]]\n");
+		fprintf(stderr, "usage: burn MIB STEPS MS [DIRTY [PART [BITS]]]\n");
 		return 2;
 	}
 	size_t pages = strtoul(argv[1], NULL, 10) * 256;
 	unsigned long steps = strtoul(argv[2], NULL, 10), ms = strtoul(argv[3], NULL, 10);
 	double percent = argc > 4 ? atof(argv[4]) : 1, part = argc > 5 ? atof(argv[5]) : 100;
+	uint64_t noise = argc > 6 ? (UINT64_C(1) << atoi(argv[6])) - 1 : UINT64_MAX;
 	struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 	uint64_t *memory = aligned_alloc(4096, pages * 4096);
 
 	if (!memory || !pages)
 		return 1;
 	for (size_t i = 0; i < pages * WORDS; i++)
-		memory[i] = next();
+		memory[i] = next() & noise;
 	for (unsigned long i = 0; i < steps; i++) {
 		step(memory, (size_t)(pages * part / 100), (size_t)(pages * percent / 100));
 		if (i % 10 == 0) {
