@@ -99,10 +99,6 @@ in_time() { timeout "$limit" "$cluster" exec -u alice "$@"; }
 
 create() { check "$name: ${1-create}" in_time gpuckpt create "$job"; }
 
-# After an agent's death a rank may not have heard yet that the checkpoint before was called off, and
-# the next one is refused for that, rightly: soon one succeeds.
-create_again() { check "$name: the next create succeeds" wait_for 20 in_time gpuckpt create "$job"; }
-
 start_create()
 {
 	in_time gpuckpt create "$job" >"$dir/create" 2>&1 &
@@ -197,7 +193,7 @@ agent_killed()
 		not_created . "create tells that it failed"
 		check "$name: it comes back" wait_ready "$job" 20
 		goes_on
-		create_again
+		create "the next create succeeds"
 	done
 }
 
@@ -221,7 +217,7 @@ agent_lost()
 	goes_on
 	on "$other" pkill -CONT -x gpuckpt-agent
 	check "$name: it is there again" wait_ready "$job" 30
-	create_again
+	create "the next create succeeds"
 }
 
 # The word to enter PMIx's fence reaches one node alone: MPI_Finalize, which has a fence too, must not
@@ -237,7 +233,7 @@ fence_left()
 	on "$other" pkill -CONT -x gpuckpt-agent
 	not_created . "create tells that it failed"
 	goes_on
-	create_again
+	create "the next create succeeds"
 	answers
 }
 
@@ -253,7 +249,7 @@ coordinator_killed()
 		goes_on
 		"$cluster" start gpuckptd
 		check "$name: the step is known again" wait_ready "$job" 30
-		create_again
+		create "the next create succeeds"
 	done
 }
 
@@ -411,7 +407,7 @@ computes()
 	sleep 2
 	not_created "rank 0.*computes" "a create is given up, and names it"
 	check "$name: it goes on" wait_for 20 further 200
-	create_again
+	create "the next create succeeds"
 	answers
 }
 
@@ -420,7 +416,7 @@ comes_late()
 	submit_ring "a rank comes late to MPI_Init" hold=3s 4 1000 init 9
 	not_created "rank [0-9].*MPI_Init" "a create is given up, and says so"
 	check "$name: it goes on" wait_for 30 further 100
-	create_again
+	create "the next create succeeds"
 	answers
 
 	submit_ring "a rank comes late to MPI_Finalize" hold=3s 4 200 finalize 9
