@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum kind { TEXT, PATH, NUMBER };
+enum kind { TEXT, PATH, NUMBER, AGE, SIZE };
 
 /* LD_PRELOAD separates paths by colons. */
 static int no_colon(const char *value, struct gck_error *err)
@@ -50,9 +50,12 @@ static const struct key {
 	{ "CudaPath", PATH, FIELD(cuda), CHECK(no_colon) },
 	{ "AgentLog", PATH, FIELD(agent_log) },
 	{ "NodePoll", NUMBER, FIELD(poll_s), 1, 3600 },
+	{ "KeepAge", AGE, FIELD(keep_age_s) },
+	{ "Quota", SIZE, FIELD(quota) },
 	{ "MaxConnections", NUMBER, FIELD(max_connections), 1, 1000000 },
 	{ "MaxUserConnections", NUMBER, FIELD(user_connections), 1, 1000000 },
 	{ "MaxUserRate", NUMBER, FIELD(user_rate), 1, 1000000 },
+	{ "EncryptionKeyFile", PATH, FIELD(encryption_key_file) },
 	{ "S3Store", TEXT, FIELD(s3_store), CHECK(gck_s3_url_check) },
 	{ "S3Endpoint", TEXT, FIELD(s3_endpoint), CHECK(gck_s3_endpoint_check) },
 	{ "S3Region", TEXT, FIELD(s3_region) },
@@ -64,6 +67,7 @@ static const struct key {
 #undef FIELD
 };
 
+#define MIN_AGE_MS 1000u
 #define NKEYS (sizeof keys / sizeof *keys)
 #define MAX_KEYS 64 /* room to remember where each was given, Default... included */
 
@@ -115,6 +119,47 @@ static int set_number(struct gck_conf *c, const struct key *k, const char *value
 	return 0;
 }
 
+/* "off" is 0. */
+static int set_age(struct gck_conf *c, const struct key *k, const char *value, struct gck_error *err)
+{
+	uint64_t ms = 0;
+	unsigned s;
+
+	if (strcmp(value, "off") != 0 && (gck_parse_time_ms(value, &ms, err) || ms < MIN_AGE_MS ||
+					  ms / 1000 > INT_MAX))
+		return gck_fail(err, EINVAL, "%s=%.100s: must be off, or a time of 1s or more such "
+				"as 30d", k->name, value);
+	s = (unsigned)(ms / 1000);
+	memcpy((char *)c + k->offset, &s, sizeof s);
+	return 0;
+}
+
+static int set_size(struct gck_conf *c, const struct key *k, const char *value, struct gck_error *err)
+{
+	uint64_t n = 0;
+
+	if (strcmp(value, "off") != 0 && (gck_parse_size(value, &n, err) || !n))
+		return gck_fail(err, EINVAL, "%s=%.100s: must be off, or a size such as 500G", k->name,
+				value);
+	memcpy((char *)c + k->offset, &n, sizeof n);
+	return 0;
+}
+
+static int set_value(struct gck_conf *c, const struct key *k, const char *value,
+		     struct gck_error *err)
+{
+	switch (k->kind) {
+	case NUMBER:
+		return set_number(c, k, value, err);
+	case AGE:
+		return set_age(c, k, value, err);
+	case SIZE:
+		return set_size(c, k, value, err);
+	default:
+		return set_text(c, k, value, err);
+	}
+}
+
 /* DefaultRestartWait is restart-wait. */
 static bool is_default(const char *key, const char *option)
 {
@@ -146,8 +191,7 @@ static int set(struct reader *r, const char *key, const char *value, unsigned li
 	for (size_t i = 0; i < NKEYS; i++)
 		if (strcasecmp(keys[i].name, key) == 0)
 			return once(r, i, line, keys[i].name, err) ? -1 :
-			       keys[i].kind == NUMBER ? set_number(&r->conf, &keys[i], value, err) :
-							set_text(&r->conf, &keys[i], value, err);
+			       set_value(&r->conf, &keys[i], value, err);
 	for (size_t i = 0; (option = gck_options_key(i)); i++)
 		if (is_default(key, option)) {
 			if (once(r, NKEYS + i, line, key, err))

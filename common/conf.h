@@ -23,9 +23,12 @@ struct gck_conf {
 	char cuda[PATH_MAX];        /* CudaPath: the stand-in for the CUDA driver's */
 	char agent_log[PATH_MAX];   /* AgentLog: "" is none; a path with %j %s %n %u */
 	unsigned poll_s;            /* NodePoll: seconds between looks at node states; 5 */
+	unsigned keep_age_s;        /* KeepAge: older images are removed; 0: they are not */
+	uint64_t quota;             /* Quota: bytes of a user's images; 0: any */
 	unsigned max_connections;   /* MaxConnections, 65536 */
 	unsigned user_connections;  /* MaxUserConnections, 16384: the agents of a user count */
 	unsigned user_rate;         /* MaxUserRate: messages a second from one user, 200 */
+	char encryption_key_file[PATH_MAX]; /* EncryptionKeyFile: gpuckptd's alone; "" is its credential */
 	char s3_store[GCK_S3_URL_MAX]; /* S3Store: what store=s3://... must be or lie below; "" none */
 	char s3_endpoint[256];      /* S3Endpoint: https://host[:port]; "" is AWS's of the region */
 	char s3_region[64];         /* S3Region, us-east-1 */

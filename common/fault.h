@@ -24,6 +24,7 @@ enum gck_fault {
 	GCK_FAULT_WORKER_TAKEN,    /* the clone is there */
 	GCK_FAULT_WORKER_RESUMED,  /* the rank runs */
 	GCK_FAULT_WORKER_WRITE,    /* about to write chunks */
+	GCK_FAULT_WORKER_STAGED,   /* chunks are written or staged; about to upload these */
 	GCK_FAULT_RESTORE_BUILD,   /* about to empty the process */
 	GCK_FAULT_RESTORE_BUILT,   /* built and held */
 	GCK_FAULT_RESTORE_FILES,   /* about to cut files back */

@@ -51,6 +51,14 @@ int gck_log_open(const char *name, const char *path, enum gck_log_level level)
 	return 0;
 }
 
+void gck_log_as_stderr(void)
+{
+	if (log_fd != STDERR_FILENO && dup2(log_fd, STDERR_FILENO) == STDERR_FILENO) {
+		close(log_fd);
+		log_fd = STDERR_FILENO;
+	}
+}
+
 static int put_time(char *line, size_t size)
 {
 	struct timespec now;

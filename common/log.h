@@ -10,6 +10,9 @@ enum gck_log_level { GCK_LOG_ERROR, GCK_LOG_WARN, GCK_LOG_INFO, GCK_LOG_DEBUG };
  * link. */
 int gck_log_open(const char *name, const char *path, enum gck_log_level level);
 
+/* The log becomes stderr: for a child that closes all else that is open. */
+void gck_log_as_stderr(void);
+
 void gck_log(enum gck_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define gck_error_log(...) gck_log(GCK_LOG_ERROR, __VA_ARGS__)

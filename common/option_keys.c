@@ -82,6 +82,19 @@ static void write_interval(const struct gck_options *o, char *value, size_t size
 		print(value, size, "off");
 }
 
+static int read_path(char to[PATH_MAX], const char *value, struct gck_error *err)
+{
+	for (const char *p = value; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == ',' || *p == 0x7f)
+			return gck_fail(err, EINVAL,
+					"the path must not hold commas or control characters");
+	if (strlen(value) >= PATH_MAX)
+		return gck_fail(err, ENAMETOOLONG, "the path is too long");
+	memset(to, 0, PATH_MAX); /* equal options are equal bytes */
+	strcpy(to, value);
+	return 0;
+}
+
 static int read_store(struct gck_options *o, const char *value, struct gck_error *err)
 {
 	if (gck_s3_is(value) && gck_s3_url_check(value, err))
@@ -89,14 +102,7 @@ static int read_store(struct gck_options *o, const char *value, struct gck_error
 	if (!gck_s3_is(value) && strncmp(value, "file:/", 6) != 0)
 		return gck_fail(err, EINVAL, "must be file: and an absolute path, as in "
 				"file:/scratch/checkpoints, or s3://bucket/prefix");
-	for (const char *p = value; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == ',' || *p == 0x7f)
-			return gck_fail(err, EINVAL,
-					"the path must not hold commas or control characters");
-	if (strlen(value) >= sizeof o->store)
-		return gck_fail(err, ENAMETOOLONG, "the path is too long");
-	strcpy(o->store, value);
-	return 0;
+	return read_path(o->store, value, err);
 }
 
 static void write_store(const struct gck_options *o, char *value, size_t size)
@@ -106,16 +112,17 @@ static void write_store(const struct gck_options *o, char *value, size_t size)
 
 static int read_stage(struct gck_options *o, const char *value, struct gck_error *err)
 {
-	(void)o;
-	(void)value;
-	return gck_fail(err, ENOTSUP, "stage= is not available in this version");
+	if (strcmp(value, "off") == 0)
+		value = "";
+	else if (value[0] != '/')
+		return gck_fail(err, EINVAL, "must be off, or the absolute path of a directory that "
+				"each node has on a disk of its own, as in /local/nvme");
+	return read_path(o->stage, value, err);
 }
 
-static void write_nothing(const struct gck_options *o, char *value, size_t size)
+static void write_stage(const struct gck_options *o, char *value, size_t size)
 {
-	(void)o;
-	(void)size;
-	*value = '\0';
+	print(value, size, "%s", *o->stage ? o->stage : "off");
 }
 
 static int read_keep(struct gck_options *o, const char *value, struct gck_error *err)
@@ -156,6 +163,16 @@ static void write_compress(const struct gck_options *o, char *value, size_t size
 		print(value, size, "%s:%d", compress_names[o->compress], o->compress_level);
 	else
 		print(value, size, "%s", compress_names[o->compress]);
+}
+
+static int read_encrypt(struct gck_options *o, const char *value, struct gck_error *err)
+{
+	return read_yes_no(value, &o->encrypt, err);
+}
+
+static void write_encrypt(const struct gck_options *o, char *value, size_t size)
+{
+	print(value, size, "%s", o->encrypt ? "yes" : "no");
 }
 
 static int read_timeout(struct gck_options *o, const char *value, struct gck_error *err)
@@ -329,9 +346,10 @@ static void write_cpus(const struct gck_options *o, char *value, size_t size)
 const struct gck_option_key gck_option_keys[] = {
 	{ "interval", read_interval, write_interval },
 	{ "store", read_store, write_store },
-	{ "stage", read_stage, write_nothing },
+	{ "stage", read_stage, write_stage },
 	{ "keep", read_keep, write_keep },
 	{ "compress", read_compress, write_compress },
+	{ "encrypt", read_encrypt, write_encrypt },
 	{ "timeout", read_timeout, write_timeout },
 	{ "hold", read_hold, write_hold },
 	{ "restart-wait", read_restart_wait, write_restart_wait },

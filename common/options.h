@@ -19,10 +19,11 @@ enum gck_restart { GCK_RESTART_AUTO, GCK_RESTART_NEVER, GCK_RESTART_FROM };
 struct gck_options {
 	unsigned interval_s;     /* between checkpoints, seconds; 0 is "off"; "auto" is 1800 */
 	char store[PATH_MAX];    /* "file:/path" or "s3://bucket/prefix"; "" until one is given */
-	char stage[PATH_MAX];    /* "" or an absolute path; not available yet: always "" */
+	char stage[PATH_MAX];    /* "": none; an absolute path: of a disk of the node */
 	unsigned keep;           /* commits kept, 1 or more */
 	enum gck_compress compress;
 	int compress_level;      /* 0: the library's default */
+	bool encrypt;            /* images, with a key of the job's */
 	unsigned timeout_ms;     /* how long running ranks and stalled writes are waited for */
 	unsigned hold_ms;        /* how long a create may hold a rank */
 	unsigned restart_wait_s; /* how long a restart waits for the coordinator */

@@ -13,6 +13,7 @@
 
 #include "common/credential.h"
 #include "common/frame.h"
+#include "common/hex.h"
 
 #define NONCE_BYTES 16
 #define NONCE_TEXT (2 * NONCE_BYTES)
@@ -34,17 +35,12 @@ struct gck_wire {
 
 static int make_nonce(char text[NONCE_TEXT + 1], struct gck_error *err)
 {
-	static const char digits[] = "0123456789abcdef";
 	unsigned char raw[NONCE_BYTES];
 
 	if (getrandom(raw, sizeof raw, 0) != (ssize_t)sizeof raw)
 		return gck_fail(err, errno, "no random numbers for a connection: %s",
 				strerror(errno));
-	for (size_t i = 0; i < sizeof raw; i++) {
-		text[2 * i] = digits[raw[i] >> 4];
-		text[2 * i + 1] = digits[raw[i] & 15];
-	}
-	text[NONCE_TEXT] = '\0';
+	gck_hex(raw, sizeof raw, text);
 	return 0;
 }
 

@@ -19,6 +19,8 @@
 #define GCK_WIRE_MAX_BULK (6u << 20) /* bytes that may be sent in one go, in base64: sealed, they are
 				      * less than what may wait for a peer */
 #define GCK_WIRE_ANY_UID ((uid_t)-1)
+#define GCK_WIRE_RETRY_MAX_S 5 /* an agent that has lost gpuckptd tries to reach it again within
+				* that; gpuckptd's grace period rests on it */
 
 struct gck_wire;
 

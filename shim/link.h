@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GCK_LINK_VERSION 1
+#define GCK_LINK_VERSION 2
 
 enum gck_link_type {
 	/* rank to agent */
@@ -27,6 +27,7 @@ enum gck_link_type {
 	GCK_LINK_REAPED,    /* pid: of the clone that is gone, or -errno: ECHILD if none was left */
 	GCK_LINK_ASK,       /* ask: calls of gck_checkpoint() wait. At any time, also between a
 			     * request and its answer, and again every second */
+	GCK_LINK_MARKED,    /* pid: 0, with a userfaultfd of the rank by SCM_RIGHTS; or -errno */
 	/* agent to rank */
 	GCK_LINK_GO = 16,   /* pid: the agent's, which may trace from here on, as its descendants
 			     * may; run on. Also the answer to a helper's HELLO. number: calls of
@@ -41,6 +42,8 @@ enum gck_link_type {
 	GCK_LINK_REAP,      /* pid: wait for this clone (kill it first); answered by REAPED */
 	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
 	GCK_LINK_TOLD,      /* told: what became of calls of gck_checkpoint(); not answered */
+	GCK_LINK_MARKS,     /* make a userfaultfd for the agent, which the rank does not keep: it tells
+			     * which pages are written (shim/process/marks.h); answered by MARKED */
 
 	/* The MPI thread's own link, in packets of struct gck_link_mpi. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; again when what it says changes */
@@ -59,15 +62,28 @@ enum gck_link_type {
 
 	/* The CUDA thread's own link, in packets of struct gck_link_mpi, too. Rank to agent: */
 	GCK_LINK_CUDA_HELLO = 48, /* cuda_hello */
-	GCK_LINK_CUDA_DRAINED,   /* seq, value: 0 or an errno value, data: then why */
+	GCK_LINK_CUDA_DRAINED,   /* seq, value: 0 or an errno value, data: then why. round: 1, something
+				  * is kept on a device for RESUME's descriptors; else 0 */
 	GCK_LINK_CUDA_RESUMED,   /* seq, value: 0, or an errno value: the GPU is lost, data: why */
 	GCK_LINK_CUDA_ITEM,      /* data: object, reason, remedy, each with its NUL */
 	GCK_LINK_CUDA_LOOKED,    /* no more items */
+	GCK_LINK_CUDA_YIELDED,   /* seq of YIELD; round: 1, something of that device was given back, or 0 */
+	GCK_LINK_CUDA_NEED,      /* the only message of a connection of its own, of whichever thread: no memory
+				  * on a device; data: its UUID, 16 bytes. Answered there by GIVEN */
+	GCK_LINK_CUDA_EXPECTED,  /* seq of EXPECT */
 	/* agent to rank: */
 	GCK_LINK_CUDA_DRAIN = 56, /* seq, cuda_drain */
 	GCK_LINK_CUDA_HOLD,      /* seq; a sign of life */
-	GCK_LINK_CUDA_RESUME,    /* seq; the image is taken, or none will be */
+	GCK_LINK_CUDA_RESUME,    /* seq; the image is taken, or none will be. With two descriptors by
+				  * SCM_RIGHTS (GCK_LINK_DATA_FDS): what the device has kept is read */
 	GCK_LINK_CUDA_LOOK,      /* tell what stands in the way */
+	GCK_LINK_CUDA_FILL,      /* to a HELLO with `wanting`. value 0, and the two descriptors: the data
+				  * come over these; else an errno value, data: why there are none */
+	GCK_LINK_CUDA_YIELD,     /* seq; data: the UUID of a device, on which another rank found no memory: what
+				  * is kept there for a checkpoint goes */
+	GCK_LINK_CUDA_EXPECT,    /* seq, cuda_drain: such a DRAIN is about to come; get ready within limit_ms what
+				  * can be while the program runs. RESUME, or the link's end: it does not come */
+	GCK_LINK_CUDA_GIVEN,     /* to a NEED. round: so many ranks have given something back */
 };
 
 #define GCK_LINK_FROZEN 'F'
@@ -146,12 +162,20 @@ struct gck_link_mpi_quiesce {
 struct gck_link_cuda_hello {
 	uint32_t version;
 	uint32_t restored;   /* 1: out of an image, and not back yet, or lost; RESUMED follows */
+	uint32_t wanting;    /* 1: restored, and its device data are in no page of the image: FILL */
+	uint32_t unused;
 	uint64_t state;      /* address of struct gck_cuda_state (shim/cuda/state.h) */
 };
+
+#define GCK_LINK_CUDA_DEVICES 32
 
 struct gck_link_cuda_drain {
 	uint32_t limit_ms;   /* until DRAINED */
 	uint32_t lease_ms;   /* a rank that hears nothing for so long while it is drained resumes */
+	uint64_t host_most;  /* bytes of host memory that may be taken; needs it more: ENOMEM */
+	uint64_t keep_most[GCK_LINK_CUDA_DEVICES]; /* bytes that may be kept on each device, in the order of
+			      * the rank's gck_cuda_state, as far as there is room; where any is not 0
+			      * RESUME comes before the image is written */
 };
 
 /* A message's data may be more than a packet holds: it comes in pieces, one packet each, in order
@@ -170,6 +194,38 @@ struct gck_link_mpi {
 		struct gck_link_cuda_drain cuda_drain;
 		unsigned char data[GCK_LINK_MPI_PIECE];
 	};
+};
+
+/* ---- device data ---------------------------------------------------------------------------- */
+
+/* Beside the CUDA thread's link: what a rank's devices have goes between the rank and a process of the
+ * agent's over a SEQPACKET socket of their own, and through a ring: a sealed memfd that both have mapped
+ * (doc/shim-link.md, "Device data"). Whoever wants bytes says GET, whoever has them puts them at that
+ * place of the ring and says READY, in the order of the GETs (and HASHes). */
+#define GCK_LINK_DATA_FDS 2               /* RESUME's and FILL's: the socket, then the ring */
+#define GCK_LINK_DATA_MOST (4u << 20)     /* bytes of a GET */
+#define GCK_LINK_DATA_HASHES (64u << 20)  /* bytes that one HASH is about */
+#define GCK_LINK_DATA_WINDOW (256u << 10) /* what a hash is of, at multiples of it */
+#define GCK_LINK_DATA_WHY 200
+
+enum gck_link_data_type {
+	GCK_LINK_DATA_LIST = 1, /* to a rank that runs; answered by PIECEs and END */
+	GCK_LINK_DATA_PIECE,    /* address, size */
+	GCK_LINK_DATA_END,      /* value: 0 or an errno value, why: that was all */
+	GCK_LINK_DATA_GET,      /* address, size, number: where in the ring, at a page */
+	GCK_LINK_DATA_HASH,     /* to a rank that runs: address, size, number as of a GET, for a struct
+				 * gck_hash of the bytes (storage/store.h) of each window that these
+				 * are in, as far as they are */
+	GCK_LINK_DATA_READY,    /* address and size as asked; value: 0 or an errno value, why */
+	GCK_LINK_DATA_DONE,     /* from who wanted: nothing more is */
+};
+
+struct gck_link_data {
+	uint32_t type, value;
+	uint64_t address, size; /* in pages of 4 KiB */
+	uint64_t number;
+	char why[GCK_LINK_DATA_WHY]; /* ends with its NUL; the packet may be cut to its use, and is cut
+				      * before it where there is nothing to say */
 };
 
 /* In the rank's memory (the preload's data), readable and writable from outside by
@@ -235,6 +291,7 @@ struct gck_shim_state {
 	uint32_t all_restored;     /* R number of the last gck_checkpoint_all() that any rank of the
 				    * step was in when the image was taken */
 	uint32_t linked;           /* an agent has let this rank go, or taken it back */
+	int32_t tracer;            /* PR_SET_PTRACER: who may trace, and its descendants; 0: nobody */
 };
 
 /* For libgpuckpt, which looks it up by name: gck_checkpoint() (all 0) and gck_checkpoint_all(), with the

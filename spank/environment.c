@@ -3,6 +3,7 @@
 
 #include "spank/environment.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -59,6 +60,25 @@ bool gck_environment_heterogeneous(spank_t spank)
 	char value[16];
 
 	return get(spank, "SLURM_HET_SIZE", value, sizeof value, NULL) == 0 && *value;
+}
+
+/* ---- step ---------------------------------------------------------------------------------- */
+
+/* MPI_Init of Open MPI ends with a fence that has no data, so that nobody sends to a rank that has not
+ * set itself up: such a message crashes it. For a fence without data Slurm's PMIx takes a tree, where a
+ * node does not wait for the others, unless it is told to take the ring, which does. The ranks of a
+ * restart talk as soon as MPI_Init is through. What the user has set stays. srun has put what --mpi or
+ * MpiDefault say into SLURM_MPI_TYPE by now. */
+int gck_environment_launch(struct gck_error *err)
+{
+	const char *type = getenv("SLURM_MPI_TYPE");
+
+	if (type && strncmp(type, "pmix", 4))
+		return 0;
+	if (setenv("SLURM_PMIX_FENCE", "ring", 0))
+		return gck_fail(err, errno, "SLURM_PMIX_FENCE cannot be set in the step's "
+				"environment: %s", strerror(errno));
+	return 0;
 }
 
 /* ---- rank ---------------------------------------------------------------------------------- */

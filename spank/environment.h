@@ -15,6 +15,9 @@ unsigned gck_environment_restarts(spank_t spank);
 /* The job has several components (srun a : b). */
 bool gck_environment_heterogeneous(spank_t spank);
 
+/* In srun, before the step is launched: settings of Slurm's PMIx, if it has that, that a restart needs. */
+int gck_environment_launch(struct gck_error *err);
+
 /* In a task: set what its preload needs. preload: one library or more, with colons between. */
 int gck_environment_rank(spank_t spank, const char *preload, const char *link, unsigned restarts,
 			 struct gck_error *err);

@@ -3,6 +3,7 @@
  * of the hooks in slurmstepd (real/effective uid):
  *
  *   init, the option          0/0     once a step and node
+ *   init_post_opt                     in srun, where it sets what the step is launched with
  *   user_init                 0/user  sockets are made, with the user as their owner
  *   task_init_privileged      0/0     in each task: clocks
  *   task_post_fork            0/0     in slurmstepd, for all tasks before any of them execs
@@ -20,7 +21,6 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,14 +29,12 @@ SPANK_PLUGIN(gpuckpt, 1)
 
 #include "spank/agent.h"
 #include "spank/clock.h"
-#include "spank/cuda.h"
 #include "spank/environment.h"
 #include "spank/leak.h"
 #include "spank/option.h"
+#include "spank/standins.h"
 
 #define FINISH_MS 2000
-#define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
-#define MPI_PATH (PATH_MAX + 32) /* of a file beside MpiPath */
 
 static struct {
 	bool on;            /* the step has the option */
@@ -44,8 +42,7 @@ static struct {
 	bool *called_off;   /* shared: slurmstepd failed after it had forked the tasks */
 	bool must;          /* then the step must not run */
 	unsigned restarts;
-	char preload[4 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
-	struct gck_error aside;          /* why mpi=auto left MPI's stand-in out; code 0: it did not */
+	struct gck_standins standins;
 	uint32_t tasks, exited; /* of this node */
 	struct gck_conf conf;
 	struct gck_options options;
@@ -95,73 +92,14 @@ static bool is_regular_step(spank_t spank)
 	       id < SLURM_MAX_NORMAL_STEP_ID;
 }
 
-static int need_file(const char *path, int mode, const char *key, struct gck_error *err)
+static int choose_standins(struct gck_error *err)
 {
-	if (faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0)
-		return 0;
-	return gck_fail(err, errno, "%s: %s; check the installation on this node, or %s in %s",
-			path, strerror(errno), key, gck_option_conf_path());
-}
-
-static bool is_readable(const char *path)
-{
-	return faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
-}
-
-static void beside_mpi(char path[MPI_PATH], const char *name)
-{
-	const char *slash = strrchr(step.conf.mpi, '/');
-
-	snprintf(path, MPI_PATH, "%.*s%s", slash ? (int)(slash + 1 - step.conf.mpi) : 0,
-		 step.conf.mpi, name);
-}
-
-/* All that the stand-in loads with MPI: a program where it finds them missing ends. */
-static int need_mpi(struct gck_error *err)
-{
-	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
-	char path[MPI_PATH];
-	int rc = need_file(step.conf.mpi, R_OK, "MpiPath", err);
-
-	for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
-		beside_mpi(path, names[i]);
-		rc = need_file(path, R_OK, "MpiPath", err);
-	}
-	return rc;
-}
-
-/* The stand-ins for Open MPI's libraries come after the preload, which must be the first; Fortran's
- * lies beside the other and needs it. Without them programs with MPI run and are refused by
- * checkpoints. */
-static int choose_mpi(struct gck_error *err)
-{
-	char fortran[MPI_PATH];
-
-	snprintf(step.preload, sizeof step.preload, "%s", step.conf.preload);
-	if (step.options.mpi == GCK_MPI_NONE)
-		return 0;
-	if (step.options.mpi == GCK_MPI_OPENMPI && need_mpi(err))
+	if (gck_standins_choose(&step.standins, &step.conf, &step.options, err))
 		return -1;
-	if (need_mpi(&step.aside)) {
+	if (step.standins.aside.code)
 		slurm_info("gpuckpt: mpi=auto: programs with MPI run and cannot be checkpointed: %s",
-			   step.aside.text);
-		return 0;
-	}
-	beside_mpi(fortran, MPI_FORTRAN);
-	snprintf(step.preload, sizeof step.preload, "%s:%s%s%s", step.conf.preload, step.conf.mpi,
-		 is_readable(fortran) ? ":" : "", is_readable(fortran) ? fortran : "");
+			   step.standins.aside.text);
 	return 0;
-}
-
-/* It comes last: a program may need several of them. */
-static int choose_cuda(struct gck_error *err)
-{
-	size_t n = strlen(step.preload);
-	int wanted = gck_cuda_wanted(step.options.cuda, step.conf.cuda, GCK_CUDA_DEVICE, err);
-
-	if (wanted > 0)
-		snprintf(step.preload + n, sizeof step.preload - n, ":%s", step.conf.cuda);
-	return wanted < 0 ? -1 : 0;
 }
 
 static int configure(spank_t spank, struct gck_error *err)
@@ -183,11 +121,11 @@ static int configure(spank_t spank, struct gck_error *err)
 				gck_option_conf_path());
 	if (gck_conf_allows(&step.conf, step.options.store, err))
 		return -1;
-	if (need_file(step.conf.agent, X_OK, "AgentPath", err))
+	if (gck_standins_need(step.conf.agent, X_OK, "AgentPath", err))
 		return -1;
-	if (need_file(step.conf.preload, R_OK, "PreloadPath", err))
+	if (gck_standins_need(step.conf.preload, R_OK, "PreloadPath", err))
 		return -1;
-	return choose_mpi(err) || choose_cuda(err) ? -1 : 0;
+	return choose_standins(err);
 }
 
 static int make_agent(spank_t spank, struct gck_error *err)
@@ -234,8 +172,9 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.preload, step.agent.link, step.restarts, &err) ||
-	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI, step.aside.text, &err)) {
+	if (gck_environment_rank(spank, step.standins.preload, step.agent.link, step.restarts, &err) ||
+	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI,
+				step.standins.aside.text, &err)) {
 		fail(&err);
 		return -1;
 	}
@@ -255,6 +194,21 @@ int slurm_spank_init(spank_t spank, int ac, char *argv[])
 		return 0;
 	slurm_error("gpuckpt: %s", err.text);
 	return -1;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
+{
+	struct gck_error err = { 0 };
+
+	(void)spank;
+	(void)ac;
+	(void)argv;
+	if (spank_context() != S_CTX_LOCAL || !gck_option_given())
+		return 0;
+	gck_option_read(&step.conf, &step.options, NULL); /* what is wrong with them was told */
+	if (step.options.mpi != GCK_MPI_NONE && gck_environment_launch(&err))
+		slurm_spank_log("gpuckpt: %s", err.text);
+	return 0;
 }
 
 int slurm_spank_user_init(spank_t spank, int ac, char *argv[])

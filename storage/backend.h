@@ -23,7 +23,7 @@ typedef int gck_list_fn(void *arg, const char *name, struct gck_error *err);
 struct gck_backend_ops {
 	void (*close)(struct gck_backend *b);
 
-	/* A whole object of at most GCK_OBJECT_MAX bytes, named by its content: it replaces an equal
+	/* A whole object of 16 MiB and a little at most, named by its content: it replaces an equal
 	 * one. shared: other ranks may be writing the same one; it is not transferred if it is
 	 * there. Several threads may put and get at once. */
 	int (*put_object)(struct gck_backend *b, const char *name, const void *data, size_t size,
@@ -42,6 +42,10 @@ struct gck_backend_ops {
 	int (*get)(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		   size_t size, struct gck_error *err);
 
+	/* What get brought of an object was damaged. True: from now on it brings it from elsewhere. NULL:
+	 * there is nowhere else. */
+	bool (*distrust)(struct gck_backend *b, const char *name);
+
 	/* dir: "" is the step. What is not there: nothing is listed, nothing to remove. A directory
 	 * is removed (name with '/') when it is empty; otherwise that does nothing. Several threads
 	 * may remove at once. */
@@ -58,6 +62,7 @@ struct gck_backend {
 	const struct gck_backend_ops *ops;
 	char *where; /* <url without scheme>/<cluster>/<job>/<step>, for messages */
 	unsigned parallel; /* transfers of objects that it pays to have under way at once */
+	bool far; /* whoever gets an object has it sent, also what another process here has got */
 };
 
 /* path: what follows "file:" in the URL. */

@@ -55,3 +55,14 @@ int gck_store_check(struct gck_store *s, uint32_t seq, const char *hash, uint64_
 	json_decref(commit);
 	return rc;
 }
+
+int gck_store_check_rank(struct gck_store *s, const json_t *manifest, struct gck_error *err)
+{
+	struct gck_need need = { NULL, 0, 0, 0 };
+	int rc = gck_need_add(&need, manifest, err);
+
+	if (rc == 0)
+		rc = check_objects(s, &need, err);
+	gck_need_free(&need);
+	return rc;
+}

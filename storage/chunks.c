@@ -2,7 +2,8 @@
  * The member "store" of a manifest: object names, and chunks as rows of hex digits. */
 #include <stdlib.h>
 
-#include "storage/internal.h"
+#include "common/hex.h"
+#include "storage/sealed.h"
 
 #define ROW 55
 
@@ -43,40 +44,32 @@ json_t *gck_chunks_text(const struct gck_chunk *v, size_t n, struct gck_error *e
 	return NULL;
 }
 
-static int get_row(const char *row, uint64_t value[COLUMNS])
+static bool get_row(const char *row, uint64_t value[COLUMNS])
 {
-	for (size_t i = 0; i < COLUMNS; i++) {
-		value[i] = 0;
-		for (int d = 0; d < column[i].digits; d++) {
-			char ch = row[column[i].at + d];
-
-			if (ch >= '0' && ch <= '9')
-				value[i] = value[i] << 4 | (unsigned)(ch - '0');
-			else if (ch >= 'a' && ch <= 'f')
-				value[i] = value[i] << 4 | (unsigned)(ch - 'a' + 10);
-			else
-				return -1;
-		}
-	}
-	return 0;
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (!gck_unhex_number(row + column[i].at, column[i].digits, &value[i]))
+			return false;
+	return true;
 }
 
-static bool fits(const struct gck_chunk *c, size_t nobjects)
+/* extra: what encryption adds to each. */
+static bool fits(const struct gck_chunk *c, size_t nobjects, uint32_t extra)
 {
-	if (c->size == 0 || c->size > GCK_CHUNK_MAX || c->stored == 0 || c->object >= nobjects ||
-	    (uint64_t)c->offset + c->stored > GCK_OBJECT_MAX)
+	if (c->size == 0 || c->size > GCK_CHUNK_MAX || c->stored <= extra || c->object >= nobjects ||
+	    (uint64_t)c->offset + c->stored > GCK_OBJECT_STORED_MAX)
 		return false;
 	if (c->method == GCK_COMPRESS_NONE)
-		return c->stored == c->size;
+		return c->stored - extra == c->size;
 	return (c->method == GCK_COMPRESS_LZ4 || c->method == GCK_COMPRESS_ZSTD) &&
-	       c->stored < c->size;
+	       c->stored - extra < c->size;
 }
 
-static int load_row(const char *row, uint32_t index, size_t nobjects, struct gck_chunk *c)
+static int load_row(const char *row, uint32_t index, size_t nobjects, uint32_t extra,
+		    struct gck_chunk *c)
 {
 	uint64_t v[COLUMNS];
 
-	if (get_row(row, v) < 0)
+	if (!get_row(row, v))
 		return -1;
 	*c = (struct gck_chunk){ .hash = { v[0], v[1] },
 				 .index = index,
@@ -85,7 +78,7 @@ static int load_row(const char *row, uint32_t index, size_t nobjects, struct gck
 				 .stored = (uint32_t)v[4],
 				 .size = (uint32_t)v[5],
 				 .method = (uint32_t)v[6] };
-	return fits(c, nobjects) ? 0 : -1;
+	return fits(c, nobjects, extra) ? 0 : -1;
 }
 
 const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err)
@@ -112,12 +105,25 @@ const char *gck_manifest_of(const json_t *manifest)
 	return json_string_value(json_object_get(json_object_get(manifest, "store"), "of"));
 }
 
+bool gck_manifest_shares(const json_t *manifest, size_t object)
+{
+	const json_t *shared = json_object_get(json_object_get(manifest, "store"), "shared");
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(shared, i, one)
+		if (json_integer_value(one) == (json_int_t)object)
+			return true;
+	return false;
+}
+
 int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
 		    struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
 	const json_t *text = json_object_get(json_object_get(manifest, "store"), "chunks");
 	size_t length = json_string_length(text);
+	uint32_t extra = gck_sealed_is(manifest) ? GCK_SEAL_EXTRA : 0;
 	struct gck_chunk *table;
 
 	if (!objects)
@@ -129,7 +135,7 @@ int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
 		return gck_fail(err, ENOMEM, "no memory for a table of %zu chunks", length / ROW);
 	for (uint32_t i = 0; i < length / ROW; i++) {
 		if (!load_row(json_string_value(text) + (size_t)i * ROW, i,
-			      json_array_size(objects), &table[i]))
+			      json_array_size(objects), extra, &table[i]))
 			continue;
 		free(table);
 		return gck_fail(err, EBADMSG, "the manifest's chunk %u is not valid", i);
@@ -137,4 +143,18 @@ int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
 	*v = table;
 	*n = length / ROW;
 	return 0;
+}
+
+uint64_t gck_chunks_reach(const struct gck_chunk *v, size_t n, uint64_t *reach)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t end = (uint64_t)v[i].offset + v[i].stored;
+
+		if (reach[v[i].object] < end)
+			reach[v[i].object] = end;
+		bytes += v[i].stored;
+	}
+	return bytes;
 }

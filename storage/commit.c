@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Commit documents, and manifests as a commit vouches for them. */
+ * Commit documents. */
 #include "config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/internal.h"
+#include "storage/sealed.h"
 
 #define COMMIT_FORMAT 1
+#define COMMIT_SEALED 2 /* what is not needed to remove it is encrypted */
 
 /* {"check":"<hash of BODY>","commit":BODY}\n: every byte is fixed or hashed. */
 static const char head[] = "{\"check\":\"", middle[] = "\",\"commit\":", tail[] = "}\n";
@@ -18,29 +19,6 @@ static const char head[] = "{\"check\":\"", middle[] = "\",\"commit\":", tail[] 
 #define TAIL (sizeof tail - 1)
 #define HASH (GCK_HASH_TEXT - 1)
 #define FRAME (HEAD + HASH + MIDDLE + TAIL)
-
-static int damaged(struct gck_store *s, const char *name, const char *why, struct gck_error *err)
-{
-	return gck_fail(err, EBADMSG, "%s/%s is damaged: %s", s->b->where, name, why);
-}
-
-/* The manifest hash of a rank's entry; NULL: it had finished. */
-static int rank_entry(const json_t *entry, uint32_t *rank, const char **manifest,
-		      struct gck_error *err)
-{
-	const json_t *m = json_object_get(entry, "manifest");
-	struct gck_hash h;
-
-	if (gck_json_u32(entry, "rank", rank, err) < 0)
-		return gck_fail_in(err, "commit's ranks");
-	*manifest = json_string_value(m);
-	if (!m && json_is_integer(json_object_get(entry, "exit")))
-		return 0;
-	if (!*manifest)
-		return gck_fail(err, EBADMSG, "rank %u has neither \"manifest\" nor \"exit\"",
-				*rank);
-	return gck_hash_parse(*manifest, &h, err);
-}
 
 static int check_commit(const json_t *commit, uint32_t seq, const char **nonce,
 			struct gck_error *err)
@@ -54,99 +32,16 @@ static int check_commit(const json_t *commit, uint32_t seq, const char **nonce,
 	if (gck_json_u32(commit, "format", &format, err) < 0 ||
 	    gck_commit_identity(commit, &found, nonce, err) < 0)
 		return -1;
-	if (format != COMMIT_FORMAT)
-		return gck_fail(err, ENOTSUP, "commit %u has format %u, this version reads %u", seq,
-				format, COMMIT_FORMAT);
+	if (format != (gck_sealed_is(commit) ? COMMIT_SEALED : COMMIT_FORMAT))
+		return gck_fail(err, ENOTSUP, "commit %u has format %u, this version reads %u and, "
+				"encrypted, %u", seq, format, COMMIT_FORMAT, COMMIT_SEALED);
 	if (found != seq)
 		return gck_fail(err, EBADMSG, "commit %u says that it is %u", seq, found);
 	if (!json_is_array(ranks))
 		return gck_fail(err, EBADMSG, "commit %u has no \"ranks\"", seq);
 	json_array_foreach(ranks, i, entry)
-		if (rank_entry(entry, &rank, &manifest, err) < 0)
+		if (gck_commit_rank(entry, &rank, &manifest, err) < 0)
 			return -1;
-	return 0;
-}
-
-/* ---- manifests ----------------------------------------------------------------------------- */
-
-/* Load a manifest's text and compare its hash; free() *text. */
-static int load_manifest(struct gck_store *s, uint32_t seq, const char *nonce, uint32_t rank,
-			 const char *want, char **text, size_t *size, struct gck_error *err)
-{
-	char name[GCK_NAME_MAX], hash[GCK_HASH_TEXT];
-
-	gck_name_manifest(name, seq, nonce, rank);
-	if (gck_document_load(s, name, text, size, hash, err) < 0)
-		return -1;
-	if (!strcmp(hash, want))
-		return 0;
-	free(*text);
-	return damaged(s, name, "its hash is not the one in the commit", err);
-}
-
-static json_t *parse_manifest(struct gck_store *s, uint32_t seq, const char *nonce, uint32_t rank,
-			      const char *want, struct gck_error *err)
-{
-	json_error_t je;
-	json_t *manifest;
-	size_t size;
-	char *text;
-
-	if (load_manifest(s, seq, nonce, rank, want, &text, &size, err) < 0)
-		return NULL;
-	manifest = json_loadb(text, size, 0, &je);
-	free(text);
-	if (json_is_object(manifest))
-		return manifest;
-	gck_fail(err, EBADMSG, "%s: manifest %u of commit %u is not a JSON object", s->b->where,
-		 rank, seq);
-	json_decref(manifest);
-	return NULL;
-}
-
-json_t *gck_store_read_manifest(struct gck_store *s, const json_t *commit, uint32_t rank,
-				struct gck_error *err)
-{
-	const char *nonce, *manifest;
-	uint32_t seq, r;
-	json_t *entry;
-	size_t i;
-
-	if (gck_commit_identity(commit, &seq, &nonce, err) < 0)
-		return NULL;
-	json_array_foreach(json_object_get(commit, "ranks"), i, entry) {
-		if (rank_entry(entry, &r, &manifest, err) < 0)
-			return NULL;
-		if (r != rank)
-			continue;
-		if (manifest)
-			return parse_manifest(s, seq, nonce, rank, manifest, err);
-		gck_fail(err, ENODATA, "rank %u had finished when commit %u was made", rank, seq);
-		return NULL;
-	}
-	gck_fail(err, ENOENT, "commit %u has no rank %u", seq, rank);
-	return NULL;
-}
-
-static int check_manifests(struct gck_store *s, const json_t *commit, uint32_t seq,
-			   const char *nonce, struct gck_error *err)
-{
-	json_t *ranks = json_object_get(commit, "ranks");
-
-	for (size_t i = 0; i < json_array_size(ranks); i++) {
-		const char *manifest;
-		uint32_t rank;
-		size_t size;
-		char *text;
-
-		if (rank_entry(json_array_get(ranks, i), &rank, &manifest, err) < 0)
-			return -1;
-		if (!manifest)
-			continue;
-		if (load_manifest(s, seq, nonce, rank, manifest, &text, &size, err) < 0)
-			return -1;
-		free(text);
-	}
 	return 0;
 }
 
@@ -176,17 +71,35 @@ static int put_commit(struct gck_store *s, uint32_t seq, const char *nonce, cons
 	return 0;
 }
 
-int gck_store_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
-		     char hash[GCK_HASH_TEXT], struct gck_error *err)
+/* Of a commit with a key all stays readable that is needed to remove what it does not need. */
+static json_t *seal_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
+			   struct gck_error *err)
 {
-	const char *nonce;
-	char *body, *text;
+	static const char *const readable[] = { "seq", "nonce", "ranks" };
+	json_t *outside = json_pack("{s:i}", "format", COMMIT_SEALED);
+	json_t *inside = json_copy((json_t *)commit), *sealed = NULL;
+	char name[GCK_NAME_MAX];
+
+	json_object_del(inside, "key");
+	json_object_del(inside, "format");
+	for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) {
+		json_object_set(outside, readable[i], json_object_get(commit, readable[i]));
+		json_object_del(inside, readable[i]);
+	}
+	gck_name_commit(name, seq);
+	if (gck_store_encrypt(s, json_string_value(json_object_get(commit, "key")), err) == 0)
+		sealed = gck_sealed_make(s, name, outside, inside, err);
+	json_decref(inside);
+	json_decref(outside);
+	return sealed;
+}
+
+static int write_commit(struct gck_store *s, uint32_t seq, const char *nonce, const json_t *commit,
+			char hash[GCK_HASH_TEXT], struct gck_error *err)
+{
+	char *body = json_dumps(commit, JSON_COMPACT), *text = NULL;
 	int rc = -1;
 
-	if (check_commit(commit, seq, &nonce, err) < 0 ||
-	    check_manifests(s, commit, seq, nonce, err) < 0)
-		return -1;
-	body = json_dumps(commit, JSON_COMPACT);
 	if (!body)
 		return gck_fail(err, ENOMEM, "no memory for a commit document");
 	text = frame(body, err);
@@ -194,6 +107,25 @@ int gck_store_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
 		rc = put_commit(s, seq, nonce, text, hash, err);
 	free(text);
 	free(body);
+	return rc;
+}
+
+int gck_store_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
+		     char hash[GCK_HASH_TEXT], struct gck_error *err)
+{
+	const json_t *key = json_object_get(commit, "key");
+	const char *nonce;
+	json_t *written;
+	int rc;
+
+	if (key && json_string_length(key) == 0)
+		return gck_fail(err, EINVAL, "commit %u: its \"key\" is none", seq);
+	if (check_commit(commit, seq, &nonce, err) < 0 ||
+	    gck_manifests_check(s, commit, err) < 0)
+		return -1;
+	written = key ? seal_commit(s, seq, commit, err) : json_incref((json_t *)commit);
+	rc = written ? write_commit(s, seq, nonce, written, hash, err) : -1;
+	json_decref(written);
 	return rc;
 }
 
@@ -209,22 +141,22 @@ static json_t *parse_commit(struct gck_store *s, const char *name, const char *t
 
 	if (size < FRAME || memcmp(text, head, HEAD) ||
 	    memcmp(text + HEAD + HASH, middle, MIDDLE) || memcmp(text + size - TAIL, tail, TAIL)) {
-		damaged(s, name, "it does not have the form of a commit", err);
+		gck_document_damaged(s, name, "it does not have the form of a commit", err);
 		return NULL;
 	}
 	gck_hash_text(gck_hash_bytes(body, size - FRAME), check);
 	if (memcmp(text + HEAD, check, HASH)) {
-		damaged(s, name, "its check is wrong", err);
+		gck_document_damaged(s, name, "its check is wrong", err);
 		return NULL;
 	}
 	commit = json_loadb(body, size - FRAME, 0, &je);
 	if (!commit)
-		damaged(s, name, je.text, err);
+		gck_document_damaged(s, name, je.text, err);
 	return commit;
 }
 
-json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *hash,
-			      char found[GCK_HASH_TEXT], struct gck_error *err)
+json_t *gck_commit_load(struct gck_store *s, uint32_t seq, const char *hash,
+			char found[GCK_HASH_TEXT], struct gck_error *err)
 {
 	char name[GCK_NAME_MAX], have[GCK_HASH_TEXT];
 	json_t *commit = NULL;
@@ -236,7 +168,7 @@ json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *has
 	if (gck_document_load(s, name, &text, &size, have, err) < 0)
 		return NULL;
 	if (hash && strcmp(hash, have))
-		damaged(s, name, "its hash is not the one that was committed", err);
+		gck_document_damaged(s, name, "its hash is not the one that was committed", err);
 	else
 		commit = parse_commit(s, name, text, size, err);
 	free(text);
@@ -247,6 +179,19 @@ json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *has
 	if (commit && found)
 		memcpy(found, have, sizeof have);
 	return commit;
+}
+
+json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *hash,
+			      char found[GCK_HASH_TEXT], struct gck_error *err)
+{
+	char name[GCK_NAME_MAX];
+	json_t *commit = gck_commit_load(s, seq, hash, found, err), *opened = NULL;
+
+	gck_name_commit(name, seq);
+	if (commit)
+		opened = gck_sealed_open(s, name, commit, err);
+	json_decref(commit);
+	return opened;
 }
 
 /* ---- listing ------------------------------------------------------------------------------- */

@@ -29,6 +29,12 @@ int gck_document_load(struct gck_store *s, const char *name, char **data, size_t
 	return 0;
 }
 
+int gck_document_damaged(const struct gck_store *s, const char *name, const char *why,
+			 struct gck_error *err)
+{
+	return gck_fail(err, EBADMSG, "%s/%s is damaged: %s", s->b->where, name, why);
+}
+
 int gck_json_u32(const json_t *object, const char *key, uint32_t *value, struct gck_error *err)
 {
 	const json_t *v = json_object_get(object, key);

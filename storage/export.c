@@ -12,7 +12,7 @@ struct export {
 	struct gck_store *s;
 	int fd;
 	uint64_t done, all; /* bytes of objects */
-	char *buffer;       /* GCK_OBJECT_MAX, and what fills a block */
+	char *buffer;       /* GCK_OBJECT_STORED_MAX, and what fills a block */
 };
 
 static int write_all(struct export *x, const char *data, size_t size, struct gck_error *err)
@@ -52,7 +52,7 @@ static int add_object(struct export *x, const struct gck_needed *o, struct gck_e
 
 	if (b->ops->size(b, o->name, &size, err) < 0)
 		return -1;
-	if (size > GCK_OBJECT_MAX)
+	if (size > GCK_OBJECT_STORED_MAX)
 		return gck_fail(err, EBADMSG, "%s/%s is longer than any object", b->where, o->name);
 	if (b->ops->get(b, o->name, 0, x->buffer, size, err) < 0 ||
 	    add(x, o->name, x->buffer, size, err) < 0)
@@ -82,26 +82,18 @@ static int add_documents(struct export *x, const json_t *commit, const char *has
 {
 	static const char zeros[2 * GCK_TAR_BLOCK];
 	char name[GCK_NAME_MAX];
-	const char *nonce;
-	uint32_t seq, rank;
-	json_t *entry;
-	size_t i;
+	struct gck_ranks r;
+	int rc;
 
-	if (gck_commit_identity(commit, &seq, &nonce, err) < 0)
+	if (gck_ranks_of(&r, commit, err) < 0)
 		return -1;
-	json_array_foreach(json_object_get(commit, "ranks"), i, entry) {
-		const char *want = json_string_value(json_object_get(entry, "manifest"));
-
-		if (!want)
-			continue;
-		if (gck_json_u32(entry, "rank", &rank, err) < 0)
-			return -1;
-		gck_name_manifest(name, seq, nonce, rank);
-		if (add_document(x, name, want, err) < 0)
+	while ((rc = gck_ranks_next(&r, err)) > 0) {
+		gck_name_manifest(name, r.seq, r.nonce, r.rank);
+		if (add_document(x, name, r.manifest, err) < 0)
 			return -1;
 	}
-	gck_name_commit(name, seq);
-	if (add_document(x, name, hash, err) < 0)
+	gck_name_commit(name, r.seq);
+	if (rc < 0 || add_document(x, name, hash, err) < 0)
 		return -1;
 	return write_all(x, zeros, sizeof zeros, err);
 }
@@ -122,14 +114,14 @@ static int add_all(struct export *x, const json_t *commit, const char *hash, str
 int gck_store_export(struct gck_store *s, uint32_t seq, const char *hash, int fd,
 		     struct gck_error *err)
 {
-	struct export x = { .s = s, .fd = fd, .buffer = malloc(GCK_OBJECT_MAX) };
+	struct export x = { .s = s, .fd = fd, .buffer = malloc(GCK_OBJECT_STORED_MAX) };
 	char found[GCK_HASH_TEXT];
 	json_t *commit;
 	int rc = -1;
 
 	if (!x.buffer)
 		return gck_fail(err, ENOMEM, "no memory to export from %s", s->b->where);
-	commit = gck_store_read_commit(s, seq, hash, found, err);
+	commit = gck_commit_load(s, seq, hash, found, err);
 	if (commit)
 		rc = add_all(&x, commit, found, err);
 	if (rc == 0 && fsync(fd) < 0)

@@ -132,7 +132,11 @@ static int open_all(struct gck_file_store *f, const char *path, const char *clus
 	if (f->job_fd < 0)
 		return -1;
 	f->step_fd = enter(f->job_fd, f->step, f->head.where, create, 0700, err);
-	return f->step_fd < 0 ? -1 : 0;
+	if (f->step_fd < 0)
+		return -1;
+	if (create && faccessat(f->step_fd, ".", W_OK, AT_EACCESS) < 0)
+		return gck_file_fail(f, "write to", "", errno, err);
+	return 0;
 }
 
 static struct gck_file_store *file_new(const char *path, const char *cluster, uint32_t job,

@@ -12,6 +12,7 @@
 #include <xxh_x86dispatch.h> /* the same functions, by the widest vectors that the CPU has */
 #endif
 
+#include "common/hex.h"
 #include "storage/store.h"
 
 struct gck_hash gck_hash_bytes(const void *data, size_t size)
@@ -34,27 +35,14 @@ void gck_hash_json(const json_t *value, char text[GCK_HASH_TEXT])
 	free(dump);
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int gck_hash_parse(const char *text, struct gck_hash *h, struct gck_error *err)
 {
-	uint64_t half[2] = { 0, 0 };
+	struct gck_hash x;
 
-	for (int i = 0; i < GCK_HASH_TEXT - 1; i++) {
-		int d = digit(text[i]);
-
-		if (d < 0)
-			return gck_fail(err, EINVAL, "\"%.32s\" is not a hash: 32 hex digits",
-					text);
-		half[i / 16] = half[i / 16] << 4 | (unsigned)d;
-	}
+	if (!gck_unhex_number(text, 16, &x.hi) || !gck_unhex_number(text + 16, 16, &x.lo))
+		return gck_fail(err, EINVAL, "\"%.32s\" is not a hash: 32 hex digits", text);
 	if (text[GCK_HASH_TEXT - 1])
 		return gck_fail(err, EINVAL, "\"%.40s\" is not a hash: it is too long", text);
-	*h = (struct gck_hash){ .hi = half[0], .lo = half[1] };
+	*h = x;
 	return 0;
 }

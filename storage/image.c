@@ -174,6 +174,26 @@ static int read_headers(struct gck_image_file *f, struct gck_error *err)
 	return 0;
 }
 
+json_t *gck_image_directories(const struct gck_store *image, uint64_t *bytes)
+{
+	const struct gck_image_file *f = (const struct gck_image_file *)image->b;
+	json_t *all = json_array();
+	const char *last = "";
+
+	*bytes = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		const char *name = f->v[i].name;
+		size_t n = strcspn(name, "/") + 1;
+
+		if (gck_name_is_object(name))
+			*bytes += f->v[i].size;
+		if (name[n - 1] && strncmp(name, last, n)) /* they are sorted */
+			json_array_append_new(all, json_stringn(name, n));
+		last = name;
+	}
+	return all;
+}
+
 static int identify(const struct gck_image_file *f, struct gck_image_id *id, struct gck_error *err)
 {
 	int n = 0;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/sealed.h"
+
 static int add(struct gck_need *need, const char *name, uint64_t length, struct gck_error *err)
 {
 	if (need->n == need->room) {
@@ -50,65 +52,98 @@ static void unite(struct gck_need *need)
 	need->n = n;
 }
 
-static int add_objects(struct gck_need *need, const json_t *objects, const struct gck_chunk *v,
-		       size_t n, struct gck_error *err)
+/* How far the chunks in each object reach, and their bytes. free() what is returned. */
+static uint64_t *reach_of_chunks(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
 {
-	uint64_t *lengths = calloc(json_array_size(objects) + 1, sizeof *lengths);
+	size_t objects = json_array_size(gck_manifest_objects(manifest, NULL)), n;
+	uint64_t *reach = calloc(objects + 1, sizeof *reach);
+	struct gck_chunk *v;
+
+	if (!reach) {
+		gck_fail(err, ENOMEM, "no memory for a list of objects");
+		return NULL;
+	}
+	if (gck_chunks_load(manifest, &v, &n, err) < 0) {
+		free(reach);
+		return NULL;
+	}
+	*bytes += gck_chunks_reach(v, n, reach);
+	free(v);
+	return reach;
+}
+
+/* Its chunks cannot be seen: it was not opened. */
+static bool is_closed(const json_t *manifest)
+{
+	return gck_sealed_is(manifest) &&
+	       !json_object_get(json_object_get(manifest, "store"), "chunks");
+}
+
+/* The same of one that is closed: it says so itself. */
+static uint64_t *reach_as_said(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
+{
+	const json_t *store = json_object_get(manifest, "store"), *said = json_object_get(store, "reach");
+	size_t n = json_array_size(said);
+	uint64_t *reach = calloc(n + 1, sizeof *reach);
+
+	if (!reach)
+		gck_fail(err, ENOMEM, "no memory for a list of objects");
+	else if (n != json_array_size(gck_manifest_objects(manifest, NULL)))
+		gck_fail(err, EBADMSG, "the manifest does not say how long its objects are");
+	else {
+		for (size_t i = 0; i < n; i++)
+			reach[i] = (uint64_t)json_integer_value(json_array_get(said, i));
+		*bytes += (uint64_t)json_integer_value(json_object_get(store, "bytes"));
+		return reach;
+	}
+	free(reach);
+	return NULL;
+}
+
+int gck_need_add(struct gck_need *need, const json_t *manifest, struct gck_error *err)
+{
+	const json_t *objects = gck_manifest_objects(manifest, err);
+	uint64_t *reach;
 	json_t *name;
 	size_t i;
 	int rc = 0;
 
-	if (!lengths)
-		return gck_fail(err, ENOMEM, "no memory for a list of objects");
-	for (i = 0; i < n; i++) {
-		uint64_t end = (uint64_t)v[i].offset + v[i].stored;
-
-		if (lengths[v[i].object] < end)
-			lengths[v[i].object] = end;
-		need->bytes += v[i].stored;
-	}
+	if (!objects)
+		return -1;
+	reach = (is_closed(manifest) ? reach_as_said : reach_of_chunks)(manifest, &need->bytes, err);
+	if (!reach)
+		return -1;
 	json_array_foreach(objects, i, name)
 		if (rc == 0)
-			rc = add(need, json_string_value(name), lengths[i], err);
-	free(lengths);
+			rc = add(need, json_string_value(name), reach[i], err);
+	free(reach);
 	return rc;
 }
 
-static int add_rank(struct gck_need *need, struct gck_store *s, const json_t *commit, uint32_t rank,
+static int add_rank(struct gck_need *need, struct gck_store *s, const struct gck_ranks *r,
 		    struct gck_error *err)
 {
-	json_t *manifest = gck_store_read_manifest(s, commit, rank, err);
-	const json_t *objects = manifest ? gck_manifest_objects(manifest, err) : NULL;
-	struct gck_chunk *v;
-	size_t n;
-	int rc = objects ? gck_chunks_load(manifest, &v, &n, err) : -1;
+	json_t *manifest = gck_ranks_load(r, s, err);
+	int rc = manifest ? gck_need_add(need, manifest, err) : -1;
 
-	if (rc == 0) {
-		rc = add_objects(need, objects, v, n, err);
-		free(v);
-	}
 	json_decref(manifest);
-	return rc;
+	return rc < 0 ? gck_fail_in(err, "commit %u, rank %u", r->seq, r->rank) : 0;
 }
 
 int gck_need_load(struct gck_need *need, struct gck_store *s, const json_t *commit,
 		  struct gck_error *err)
 {
-	uint32_t rank;
-	json_t *entry;
-	size_t i;
+	struct gck_ranks r;
+	int rc;
 
-	json_array_foreach(json_object_get(commit, "ranks"), i, entry) {
-		if (!json_object_get(entry, "manifest"))
-			continue;
-		if (gck_json_u32(entry, "rank", &rank, err) < 0)
+	if (gck_ranks_of(&r, commit, err) < 0)
+		return -1;
+	while ((rc = gck_ranks_next(&r, err)) > 0)
+		if (add_rank(need, s, &r, err) < 0)
 			return -1;
-		if (add_rank(need, s, commit, rank, err) < 0)
-			return gck_fail_in(err, "commit %lld, rank %u", (long long)json_integer_value(
-					   json_object_get(commit, "seq")), rank);
-	}
-	unite(need);
-	return 0;
+	if (rc == 0)
+		unite(need);
+	return rc;
 }
 
 void gck_need_free(struct gck_need *need)

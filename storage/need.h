@@ -19,6 +19,9 @@ struct gck_need {
 /* Read and check the manifests of all ranks. need is zeroed before, and freed in any case. */
 int gck_need_load(struct gck_need *need, struct gck_store *s, const json_t *commit,
 		  struct gck_error *err);
+
+/* The same of one manifest, which was checked, and opened or not: its own objects, once each. */
+int gck_need_add(struct gck_need *need, const json_t *manifest, struct gck_error *err);
 void gck_need_free(struct gck_need *need);
 
 #endif

@@ -16,7 +16,7 @@ struct gck_parcel *gck_parcel_new(struct gck_error *err)
 	struct gck_parcel *x = calloc(1, sizeof *x);
 
 	if (x)
-		x->room = aligned_alloc(HUGE_PAGE, GCK_OBJECT_MAX);
+		x->room = aligned_alloc(HUGE_PAGE, GCK_OBJECT_STORED_MAX);
 	if (x && x->room) {
 		madvise(x->room, GCK_OBJECT_MAX, MADV_HUGEPAGE);
 		return x;
@@ -34,59 +34,62 @@ void gck_parcel_free(struct gck_parcel *x)
 	free(x);
 }
 
+/* What encryption adds does not count, so that as many objects are made with it as without; but a chunk's
+ * place in the manifest has 24 bits. */
 bool gck_parcel_fits(const struct gck_parcel *x, uint32_t size)
 {
-	return x->n < GCK_PARCEL_CHUNKS && x->used + size <= GCK_OBJECT_MAX;
+	return x->n < GCK_OBJECT_CHUNKS && x->used < GCK_OBJECT_MAX &&
+	       x->used - x->n * x->extra + size <= GCK_OBJECT_MAX;
 }
 
 void gck_parcel_add(struct gck_parcel *x, const void *data, const struct gck_chunk *c)
 {
 	struct gck_chunk *to = &x->chunks[x->n];
 
-	memcpy(x->room + x->used, data, c->size);
+	memcpy(x->room + x->used + (x->extra ? GCK_CODEC_BEFORE : 0), data, c->size);
 	*to = *c;
 	to->offset = x->used;
 	to->stored = c->size;
 	to->method = GCK_COMPRESS_NONE;
-	x->used += c->size;
+	x->used += c->size + x->extra;
 }
 
-void gck_parcel_encode(struct gck_parcel *x, uint32_t i, struct gck_codec *codec)
+int gck_parcel_encode(struct gck_parcel *x, uint32_t i, struct gck_codec *codec,
+		      struct gck_error *err)
 {
 	struct gck_chunk *c = &x->chunks[i];
-	char *at = x->room + c->offset;
-	const void *bytes;
-	size_t stored;
 
-	gck_codec_encode(codec, at, c->size, &bytes, &stored, &c->method);
-	if (bytes != at)
-		memcpy(at, bytes, stored);
-	c->stored = (uint32_t)stored;
+	return gck_codec_encode(codec, c, x->room + c->offset, err);
 }
 
 /* What an object is named after: a row for each chunk, numbers little-endian, hash canonical. */
-static void add_row(XXH3_state_t *state, const struct gck_chunk *c)
-{
-	struct {
-		XXH128_canonical_t hash;
-		uint32_t stored, size, method;
-	} row = { .stored = c->stored, .size = c->size, .method = c->method };
+struct row {
+	XXH128_canonical_t hash;
+	uint32_t stored, size, method;
+};
 
-	_Static_assert(sizeof row == 28, "no padding");
-	XXH128_canonicalFromHash(&row.hash, (XXH128_hash_t){ c->hash.lo, c->hash.hi });
-	XXH3_128bits_update(state, &row, sizeof row);
+_Static_assert(sizeof(struct row) == 28, "no padding");
+
+static int name_rows(const struct row *rows, size_t n, const struct gck_seal *seal,
+		     struct gck_hash *name, struct gck_error *err)
+{
+	if (seal)
+		return gck_seal_name(seal, rows, n * sizeof *rows, name, err);
+	*name = gck_hash_bytes(rows, n * sizeof *rows);
+	return 0;
 }
 
-int gck_parcel_pack(struct gck_parcel *x, const char *dir, struct gck_error *err)
+int gck_parcel_pack(struct gck_parcel *x, const char *dir, const struct gck_seal *seal,
+		    struct gck_error *err)
 {
-	XXH3_state_t *state = XXH3_createState();
+	struct row *rows = malloc((x->n + 1) * sizeof *rows);
 	char hash[GCK_HASH_TEXT];
+	struct gck_hash name;
 	uint32_t at = 0;
-	XXH128_hash_t h;
+	int rc;
 
-	if (!state)
+	if (!rows)
 		return gck_fail(err, ENOMEM, "no memory to name an object in %s", dir);
-	XXH3_128bits_reset(state);
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct gck_chunk *c = &x->chunks[i];
 
@@ -94,12 +97,15 @@ int gck_parcel_pack(struct gck_parcel *x, const char *dir, struct gck_error *err
 			memmove(x->room + at, x->room + c->offset, c->stored);
 		c->offset = at;
 		at += c->stored;
-		add_row(state, c);
+		rows[i] = (struct row){ .stored = c->stored, .size = c->size, .method = c->method };
+		XXH128_canonicalFromHash(&rows[i].hash, (XXH128_hash_t){ c->hash.lo, c->hash.hi });
 	}
 	x->used = at;
-	h = XXH3_128bits_digest(state);
-	XXH3_freeState(state);
-	gck_hash_text((struct gck_hash){ h.high64, h.low64 }, hash);
+	rc = name_rows(rows, x->n, seal, &name, err);
+	free(rows);
+	if (rc < 0)
+		return -1;
+	gck_hash_text(name, hash);
 	snprintf(x->name, sizeof x->name, "%.*s/%s", GCK_NAME_MAX - GCK_HASH_TEXT - 1, dir, hash);
 	return 0;
 }

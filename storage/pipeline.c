@@ -19,7 +19,8 @@ static int make_codecs(struct gck_pipeline *p, struct gck_error *err)
 		return gck_fail(err, ENOMEM, "no memory to compress");
 	for (; p->ncodecs < n; p->ncodecs++) {
 		p->codecs[p->ncodecs] = gck_codec_new(p->plan.options->compress,
-						      p->plan.options->compress_level, err);
+						      p->plan.options->compress_level,
+						      p->plan.seal, err);
 		if (!p->codecs[p->ncodecs])
 			return -1;
 	}
@@ -60,7 +61,7 @@ struct gck_pipeline *gck_pipeline_open(struct gck_backend *b, const struct gck_p
 	}
 	p->b = b;
 	p->plan = *plan;
-	p->encodes = plan->options->compress != GCK_COMPRESS_NONE;
+	p->encodes = plan->options->compress != GCK_COMPRESS_NONE || plan->seal;
 	p->most = (unsigned)(plan->memory / GCK_OBJECT_MAX);
 	if (p->most < PARCELS_MIN)
 		p->most = PARCELS_MIN;
@@ -169,6 +170,7 @@ static int begin(struct gck_pipeline *p, bool shared, struct gck_error *err)
 		return -1;
 	x->next = NULL;
 	x->used = x->n = x->taken = x->encoded = 0;
+	x->extra = p->plan.seal ? GCK_CODEC_EXTRA : 0;
 	x->sealed = x->put = false;
 	x->shared = shared;
 	p->filling[shared] = x;

@@ -16,6 +16,7 @@ typedef int gck_parcel_fn(void *arg, const struct gck_parcel *x, struct gck_erro
 struct gck_pipeline_plan {
 	const char *dir;  /* borrowed */
 	const struct gck_options *options; /* borrowed for the call: compress and its level */
+	const struct gck_seal *seal; /* borrowed: encrypts; NULL: does not */
 	unsigned cpus;    /* threads that encode at once, 1 or more */
 	size_t memory;    /* bytes of objects under way; two objects at least */
 	gck_parcel_fn *done;

@@ -47,11 +47,9 @@ static int perform(struct gck_pipeline *p, const struct task *t, struct gck_erro
 {
 	struct gck_parcel *x = t->parcel;
 
-	if (t->codec) {
-		gck_parcel_encode(x, t->chunk, t->codec);
-		return 0;
-	}
-	if (gck_parcel_pack(x, p->plan.dir, err) < 0)
+	if (t->codec)
+		return gck_parcel_encode(x, t->chunk, t->codec, err);
+	if (gck_parcel_pack(x, p->plan.dir, p->plan.seal, err) < 0)
 		return -1;
 	return p->b->ops->put_object(p->b, x->name, x->room, x->used, x->shared, err);
 }
@@ -70,18 +68,18 @@ static void move_to_done(struct gck_pipeline *p, struct gck_parcel *x)
 static void account(struct gck_pipeline *p, const struct task *t, int rc,
 		    const struct gck_error *err)
 {
-	if (t->codec) {
+	if (t->codec)
 		p->codecs[p->ncodecs++] = t->codec;
-		t->parcel->encoded++;
-		return;
-	}
-	if (rc == 0) {
-		move_to_done(p, t->parcel);
-	} else if (!p->failed) {
+	if (rc < 0 && !p->failed) {
 		p->failed = true;
 		p->error = *err;
 	}
-	pthread_cond_signal(&p->progress);
+	if (rc == 0 && t->codec)
+		t->parcel->encoded++;
+	else if (rc == 0)
+		move_to_done(p, t->parcel);
+	if (rc < 0 || !t->codec)
+		pthread_cond_signal(&p->progress);
 }
 
 void *gck_pipeline_work(void *arg)

@@ -26,6 +26,22 @@ static int load_objects(struct gck_previous *p, const json_t *names, struct gck_
 	return 0;
 }
 
+/* How long each object must be, and whether ranks share it. */
+static int load_needs(struct gck_previous *p, const json_t *manifest, struct gck_error *err)
+{
+	uint64_t *reach = calloc(p->nobjects + 1, sizeof *reach);
+
+	if (!reach)
+		return gck_fail(err, ENOMEM, "no memory for the manifest of the commit before");
+	gck_chunks_reach(p->table.v, p->table.n, reach);
+	for (size_t i = 0; i < p->nobjects; i++) {
+		p->objects[i].need = reach[i];
+		p->objects[i].shared = gck_manifest_shares(manifest, i);
+	}
+	free(reach);
+	return 0;
+}
+
 int gck_previous_load(struct gck_previous *p, const json_t *manifest, struct gck_error *err)
 {
 	struct gck_chunk *v;
@@ -39,10 +55,7 @@ int gck_previous_load(struct gck_previous *p, const json_t *manifest, struct gck
 	}
 	if (load_objects(p, gck_manifest_objects(manifest, err), err) < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++)
-		if (p->objects[v[i].object].need < v[i].offset + v[i].stored)
-			p->objects[v[i].object].need = v[i].offset + v[i].stored;
-	return 0;
+	return load_needs(p, manifest, err);
 }
 
 void gck_previous_clear(struct gck_previous *p)
@@ -54,7 +67,8 @@ void gck_previous_clear(struct gck_previous *p)
 }
 
 /* The new number of an object; an object that is gone or cut is not used. */
-static int64_t map_object(struct gck_previous_object *o, struct gck_backend *b, json_t *objects)
+static int64_t map_object(struct gck_previous_object *o, struct gck_backend *b, json_t *objects,
+			  json_t *shared)
 {
 	uint64_t size;
 
@@ -64,14 +78,17 @@ static int64_t map_object(struct gck_previous_object *o, struct gck_backend *b, 
 	if (b->ops->size(b, o->name, &size, NULL) == 0 && size >= o->need &&
 	    json_array_append_new(objects, json_string(o->name)) == 0)
 		o->mapped = (int64_t)json_array_size(objects) - 1;
+	if (o->shared && o->mapped >= 0)
+		json_array_append_new(shared, json_integer(o->mapped));
 	return o->mapped;
 }
 
 bool gck_previous_find(struct gck_previous *p, struct gck_backend *b, json_t *objects,
-		       struct gck_hash hash, uint32_t size, struct gck_chunk *found)
+		       json_t *shared, struct gck_hash hash, uint32_t size, struct gck_chunk *found)
 {
 	const struct gck_chunk *old = gck_table_find(&p->table, hash, size);
-	int64_t object = old ? map_object(&p->objects[old->object], b, objects) : UNUSABLE;
+	int64_t object = old ? map_object(&p->objects[old->object], b, objects, shared) :
+			      UNUSABLE;
 
 	if (object < 0)
 		return false;

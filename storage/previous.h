@@ -8,7 +8,8 @@
 
 struct gck_previous_object {
 	char *name;
-	uint32_t need;  /* bytes that its chunks reach to */
+	uint64_t need;  /* bytes that its chunks reach to */
+	bool shared;    /* other ranks may have it too */
 	int64_t mapped; /* number in the new manifest, or one of those in previous.c */
 };
 
@@ -23,8 +24,9 @@ int gck_previous_load(struct gck_previous *p, const json_t *manifest, struct gck
 void gck_previous_clear(struct gck_previous *p);
 
 /* The chunk as the commit before has it, its object a number in `objects`, where the name is added
- * when it is first used. false: it has not, or the object is gone or cut. */
+ * when it is first used; in `shared`, too, if other ranks may have it. false: it has not, or the object
+ * is gone or cut. */
 bool gck_previous_find(struct gck_previous *p, struct gck_backend *b, json_t *objects,
-		       struct gck_hash hash, uint32_t size, struct gck_chunk *found);
+		       json_t *shared, struct gck_hash hash, uint32_t size, struct gck_chunk *found);
 
 #endif

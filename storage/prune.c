@@ -6,104 +6,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/each.h"
-#include "storage/internal.h"
-
-struct names {
-	char **v;
-	size_t n, room;
-};
-
-static void names_free(struct names *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		free(l->v[i]);
-	free(l->v);
-}
-
-static int names_add(struct names *l, const char *name, struct gck_error *err)
-{
-	char *copy;
-
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 64;
-		char **v = reallocarray(l->v, room, sizeof *v);
-
-		if (!v)
-			return gck_fail(err, ENOMEM, "no memory for a list of names");
-		l->v = v;
-		l->room = room;
-	}
-	copy = strdup(name);
-	if (!copy)
-		return gck_fail(err, ENOMEM, "no memory for a list of names");
-	l->v[l->n++] = copy;
-	return 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void names_sort(struct names *l)
-{
-	if (l->n)
-		qsort(l->v, l->n, sizeof *l->v, compare_names);
-}
-
-static bool names_have(const struct names *l, const char *name)
-{
-	return l->n && bsearch(&name, l->v, l->n, sizeof *l->v, compare_names);
-}
+#include "storage/sweep.h"
 
 /* ---- what kept commits need ---------------------------------------------------------------- */
 
-static int need_rank(struct gck_store *s, const json_t *commit, uint32_t rank, struct names *need,
+static int need_rank(struct gck_store *s, const struct gck_ranks *r, struct gck_names *need,
 		     struct gck_error *err)
 {
-	json_t *manifest = gck_store_read_manifest(s, commit, rank, err);
-	const json_t *objects = manifest ? gck_manifest_objects(manifest, err) : NULL;
-	json_t *name;
-	size_t i;
-	int rc = objects ? 0 : -1;
+	json_t *manifest = gck_ranks_load(r, s, err);
+	int rc = manifest ? gck_names_add_objects(need, manifest, err) : -1;
 
-	json_array_foreach(objects, i, name)
-		if (rc == 0)
-			rc = names_add(need, json_string_value(name), err);
 	json_decref(manifest);
 	return rc;
 }
 
-static int need_commit(struct gck_store *s, const json_t *commit, struct names *need,
+static int need_commit(struct gck_store *s, const json_t *commit, struct gck_names *need,
 		       struct gck_error *err)
 {
-	json_t *ranks = json_object_get(commit, "ranks");
 	char name[GCK_NAME_MAX];
-	const char *nonce;
-	uint32_t seq, rank;
+	struct gck_ranks r;
+	int rc;
 
-	if (gck_commit_identity(commit, &seq, &nonce, err) < 0)
+	if (gck_ranks_of(&r, commit, err) < 0)
 		return -1;
-	for (size_t i = 0; i < json_array_size(ranks); i++) {
-		const json_t *entry = json_array_get(ranks, i);
-
-		if (!json_object_get(entry, "manifest"))
-			continue;
-		if (gck_json_u32(entry, "rank", &rank, err) < 0)
-			return -1;
-		gck_name_manifest(name, seq, nonce, rank);
-		if (names_add(need, name, err) < 0 || need_rank(s, commit, rank, need, err) < 0)
+	while ((rc = gck_ranks_next(&r, err)) > 0) {
+		gck_name_manifest(name, r.seq, r.nonce, r.rank);
+		if (gck_names_add(need, name, err) < 0 || need_rank(s, &r, need, err) < 0)
 			return -1;
 	}
-	return 0;
+	return rc;
 }
 
-static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct names *need,
+static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct gck_names *need,
 		    struct gck_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		json_t *commit = gck_store_read_commit(s, seqs[i], NULL, NULL, err);
+		json_t *commit = gck_commit_load(s, seqs[i], NULL, NULL, err);
 		int rc = commit ? need_commit(s, commit, need, err) : -1;
 
 		json_decref(commit);
@@ -111,57 +49,17 @@ static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct 
 			return gck_fail_in(err, "what commit %u needs is unknown, no object was "
 					   "removed", seqs[i]);
 	}
-	names_sort(need);
+	gck_names_sort(need);
 	return 0;
 }
 
 /* ---- removing ------------------------------------------------------------------------------ */
 
-struct sweep {
-	struct gck_store *s;
-	const struct names *need;
-	const char *dir;          /* with its '/' */
-	struct names found;
-};
-
-static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
-{
-	struct sweep *w = arg;
-	char full[GCK_NAME_MAX];
-
-	if (snprintf(full, sizeof full, "%s%s", w->dir, name) >= (int)sizeof full ||
-	    names_have(w->need, full))
-		return 0;
-	return names_add(&w->found, full, err);
-}
-
-static int remove_one(void *arg, size_t i, struct gck_error *err)
-{
-	struct sweep *w = arg;
-
-	return w->s->b->ops->remove(w->s->b, w->found.v[i], err);
-}
-
-/* Remove what is not needed from a directory, and the directory if that was all. */
-static int sweep_directory(struct gck_store *s, const char *dir, const struct names *need,
-			   struct gck_error *err)
-{
-	struct sweep w = { .s = s, .need = need, .dir = dir };
-	int rc = s->b->ops->list(s->b, dir, collect_unneeded, &w, err);
-
-	if (rc == 0)
-		rc = gck_each(s->b->parallel, w.found.n, remove_one, &w, err);
-	if (rc == 0)
-		rc = s->b->ops->remove(s->b, dir, err);
-	names_free(&w.found);
-	return rc;
-}
-
 struct dirs {
 	uint32_t busy;
 	const uint32_t *kept; /* commits that are */
 	size_t nkept;
-	struct names found;
+	struct gck_names found;
 };
 
 static bool has(const uint32_t *seqs, size_t n, uint32_t seq)
@@ -179,20 +77,20 @@ static int collect_dir(void *arg, const char *name, struct gck_error *err)
 
 	if (!gck_name_is_dir(name, &seq) || seq >= d->busy || has(d->kept, d->nkept, seq))
 		return 0;
-	return names_add(&d->found, name, err);
+	return gck_names_add(&d->found, name, err);
 }
 
 /* The directory of a commit that is kept goes with it: an object store's signer lets nobody remove
  * anything there. */
 static int sweep_all(struct gck_store *s, uint32_t busy, const uint32_t *kept, size_t nkept,
-		     const struct names *need, struct gck_error *err)
+		     const struct gck_names *need, struct gck_error *err)
 {
 	struct dirs d = { .busy = busy, .kept = kept, .nkept = nkept };
 	int rc = s->b->ops->list(s->b, "", collect_dir, &d, err);
 
 	for (size_t i = 0; rc == 0 && i < d.found.n; i++)
-		rc = sweep_directory(s, d.found.v[i], need, err);
-	names_free(&d.found);
+		rc = gck_sweep_directory(s, d.found.v[i], need, err);
+	gck_names_free(&d.found);
 	return rc;
 }
 
@@ -224,7 +122,7 @@ static int remove_commits(struct gck_store *s, uint32_t *seqs, size_t *n, const 
 int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uint32_t busy,
 		    struct gck_error *err)
 {
-	struct names need = { NULL, 0, 0 };
+	struct gck_names need = { NULL, 0, 0 };
 	uint32_t *seqs;
 	size_t n;
 	int rc;
@@ -236,7 +134,7 @@ int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uin
 		rc = need_all(s, seqs, n, &need, err);
 	if (rc == 0)
 		rc = sweep_all(s, busy, seqs, n, &need, err);
-	names_free(&need);
+	gck_names_free(&need);
 	free(seqs);
 	return rc;
 }
@@ -245,7 +143,7 @@ int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uin
 static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error *err)
 {
 	struct gck_error why;
-	json_t *commit = gck_store_read_commit(s, seq, NULL, NULL, &why);
+	json_t *commit = gck_commit_load(s, seq, NULL, NULL, &why);
 
 	if (!commit && why.code == ENOENT)
 		return 0;
@@ -256,7 +154,7 @@ static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error 
 
 /* It may have been committed and pruned since the caller was told that it was aborted: then later
  * commits may need what is there. */
-static int need_later(struct gck_store *s, uint32_t seq, struct names *need, struct gck_error *err)
+static int need_later(struct gck_store *s, uint32_t seq, struct gck_names *need, struct gck_error *err)
 {
 	uint32_t *seqs;
 	size_t n, first = 0;
@@ -274,7 +172,7 @@ static int need_later(struct gck_store *s, uint32_t seq, struct names *need, str
 int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err)
 {
 	char name[GCK_NAME_MAX], dir[GCK_NAME_MAX + 1];
-	struct names need = { NULL, 0, 0 };
+	struct gck_names need = { NULL, 0, 0 };
 	int rc;
 
 	if (gck_nonce_check(nonce, err) < 0 || refuse_committed(s, seq, err) < 0)
@@ -283,7 +181,7 @@ int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, stru
 	snprintf(dir, sizeof dir, "%s/", name);
 	rc = need_later(s, seq, &need, err);
 	if (rc == 0)
-		rc = sweep_directory(s, dir, &need, err);
-	names_free(&need);
+		rc = gck_sweep_directory(s, dir, &need, err);
+	gck_names_free(&need);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/pool.h"
 #include "storage/readahead.h"
 
 #define RUN_MAX (4u * 1024 * 1024)
@@ -23,9 +24,7 @@ struct run {
 
 struct gck_readahead {
 	struct gck_store *s;
-	const json_t *objects;
-	gck_plan_fn *plan;
-	void *arg;
+	struct gck_readahead_plan plan;
 	uint32_t run_size;
 	struct gck_chunk pending;  /* of the plan, in no run yet; size 0: none */
 
@@ -54,7 +53,7 @@ struct hands {
 	char *stored;
 };
 
-static int decode(struct run *r, struct gck_codec *codec, const char *stored)
+static int decode(struct run *r, struct gck_codec *codec, char *stored)
 {
 	uint32_t from = 0, to = 0;
 	struct gck_hash hash;
@@ -73,17 +72,28 @@ static int decode(struct run *r, struct gck_codec *codec, const char *stored)
 	return 0;
 }
 
+static int bring(struct gck_readahead *a, const struct run *r, char *stored)
+{
+	const struct gck_chunk *first = &r->chunks[0];
+	struct gck_backend *b = a->s->b;
+
+	uint64_t end = a->plan.ends[first->object];
+
+	if (end)
+		return gck_pool_get(a->s, r->name, end, first->offset, stored, r->stored, NULL);
+	return b->ops->get(b, r->name, first->offset, stored, r->stored, NULL);
+}
+
 /* Where all are raw they come to where they are wanted at once. */
 static int fetch(struct gck_readahead *a, struct run *r, struct hands *h)
 {
-	struct gck_backend *b = a->s->b;
-	bool raw = r->stored == r->size;
+	bool raw = !a->plan.seal && r->stored == r->size;
 	char *stored;
 
-	if (!raw && !h->stored && !(h->stored = malloc(a->run_size)))
+	if (!raw && !h->stored && !(h->stored = malloc(a->run_size + RUN_CHUNKS * GCK_CODEC_EXTRA)))
 		return -1;
 	stored = raw ? r->data : h->stored;
-	if (b->ops->get(b, r->name, r->chunks[0].offset, stored, r->stored, NULL) < 0)
+	if (bring(a, r, stored) < 0)
 		return -1;
 	return decode(r, h->codec, stored);
 }
@@ -119,9 +129,10 @@ static void serve(struct gck_readahead *a, struct hands *h)
 
 static void *work(void *arg)
 {
-	struct hands h = { gck_codec_new(GCK_COMPRESS_NONE, 0, NULL), NULL };
+	struct gck_readahead *a = arg;
+	struct hands h = { gck_codec_new(GCK_COMPRESS_NONE, 0, a->plan.seal, NULL), NULL };
 
-	serve(arg, &h);
+	serve(a, &h);
 	gck_codec_free(h.codec);
 	free(h.stored);
 	return NULL;
@@ -149,13 +160,13 @@ static bool plan_run(struct gck_readahead *a, struct run *r)
 {
 	struct gck_chunk c;
 
-	if (!a->pending.size && !a->plan(a->arg, &a->pending))
+	if (!a->pending.size && !a->plan.next(a->plan.arg, &a->pending))
 		return false;
 	r->n = r->stored = r->size = 0;
-	r->name = json_string_value(json_array_get(a->objects, a->pending.object));
+	r->name = json_string_value(json_array_get(a->plan.objects, a->pending.object));
 	append(r, &a->pending);
 	a->pending.size = 0;
-	while (a->plan(a->arg, &c)) {
+	while (a->plan.next(a->plan.arg, &c)) {
 		if (!continues(a, r, &c)) {
 			a->pending = c;
 			break;
@@ -284,8 +295,8 @@ static int make_threads(struct gck_readahead *a, unsigned n, struct gck_error *e
 					  a->s->b->where, strerror(code));
 }
 
-struct gck_readahead *gck_readahead_open(struct gck_store *s, const json_t *objects,
-					 gck_plan_fn *plan, void *arg, struct gck_error *err)
+struct gck_readahead *gck_readahead_open(struct gck_store *s, const struct gck_readahead_plan *plan,
+					 struct gck_error *err)
 {
 	struct gck_readahead *a = calloc(1, sizeof *a);
 	unsigned threads = s->cpus > s->b->parallel ? s->cpus : s->b->parallel;
@@ -295,9 +306,7 @@ struct gck_readahead *gck_readahead_open(struct gck_store *s, const json_t *obje
 		return NULL;
 	}
 	a->s = s;
-	a->objects = objects;
-	a->plan = plan;
-	a->arg = arg;
+	a->plan = *plan;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->task, NULL);
 	pthread_cond_init(&a->ready, NULL);

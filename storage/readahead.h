@@ -8,10 +8,18 @@
 
 struct gck_readahead;
 
-/* objects is the table of names of the manifest, to which all chunks of the plan belong, borrowed
- * until close. The plan is asked from within this and gck_readahead_next. */
-struct gck_readahead *gck_readahead_open(struct gck_store *s, const json_t *objects,
-					 gck_plan_fn *plan, void *arg, struct gck_error *err);
+/* What will be wanted, of one manifest; all is borrowed until close. `next` is asked from within
+ * gck_readahead_open and gck_readahead_next. */
+struct gck_readahead_plan {
+	const json_t *objects;       /* the manifest's table of names: all chunks are in these */
+	const uint64_t *ends;        /* by object: 0, or how far it reaches that other processes want too */
+	const struct gck_seal *seal; /* NULL: the chunks are not encrypted */
+	gck_plan_fn *next;
+	void *arg;
+};
+
+struct gck_readahead *gck_readahead_open(struct gck_store *s, const struct gck_readahead_plan *plan,
+					 struct gck_error *err);
 
 /* The verified bytes of c, valid until the next call; what the plan has before it is left out.
  * NULL: it is not near in the plan, or could not be read or is damaged: who reads it alone learns

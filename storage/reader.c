@@ -3,16 +3,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/internal.h"
+#include "storage/pool.h"
 #include "storage/readahead.h"
+#include "storage/sealed.h"
 
 struct gck_reader {
 	struct gck_store *s;
+	const struct gck_seal *seal; /* NULL: the chunks are not encrypted */
 	struct gck_codec *codec;
 	json_t *objects;
+	uint64_t *ends;              /* by object: 0, or how far it reaches that other ranks have too */
 	struct gck_readahead *ahead; /* NULL: nobody said what is wanted */
 	char *alone;                 /* a chunk that was not read ahead */
 };
+
+/* Only who has a pool need know what is shared. */
+static int load_ends(struct gck_reader *r, const json_t *manifest, struct gck_error *err)
+{
+	struct gck_chunk *v;
+	size_t n;
+
+	r->ends = calloc(json_array_size(gck_manifest_objects(manifest, NULL)) + 1, sizeof *r->ends);
+	if (!r->ends)
+		return gck_fail(err, ENOMEM, "no memory to read from %s", r->s->b->where);
+	if (!r->s->pool)
+		return 0;
+	if (gck_chunks_load(manifest, &v, &n, err) < 0)
+		return -1;
+	gck_chunks_reach(v, n, r->ends);
+	free(v);
+	for (size_t i = 0; i < json_array_size(r->objects); i++)
+		if (!gck_manifest_shares(manifest, i))
+			r->ends[i] = 0;
+	return 0;
+}
 
 struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
 				   struct gck_error *err)
@@ -29,7 +53,8 @@ struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
 	}
 	r->s = s;
 	r->objects = json_copy((json_t *)objects);
-	r->codec = gck_codec_new(GCK_COMPRESS_NONE, 0, err);
+	if (load_ends(r, manifest, err) == 0 && gck_sealed_key(s, manifest, &r->seal, err) == 0)
+		r->codec = gck_codec_new(GCK_COMPRESS_NONE, 0, r->seal, err);
 	if (r->codec && r->objects)
 		return r;
 	gck_reader_close(r);
@@ -44,44 +69,67 @@ void gck_reader_close(struct gck_reader *r)
 	free(r->alone);
 	gck_codec_free(r->codec);
 	json_decref(r->objects);
+	free(r->ends);
 	free(r);
+}
+
+static struct gck_readahead *open_ahead(struct gck_reader *r, gck_plan_fn *plan, void *arg,
+					struct gck_error *err)
+{
+	const struct gck_readahead_plan p = { .objects = r->objects, .ends = r->ends,
+					      .seal = r->seal, .next = plan, .arg = arg };
+
+	return gck_readahead_open(r->s, &p, err);
 }
 
 int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg, struct gck_error *err)
 {
 	gck_readahead_close(r->ahead);
-	r->ahead = plan ? gck_readahead_open(r->s, r->objects, plan, arg, err) : NULL;
+	r->ahead = plan ? open_ahead(r, plan, arg, err) : NULL;
 	return plan && !r->ahead ? -1 : 0;
 }
 
-static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk *c, void *data,
-		 struct gck_error *err)
+/* pool: from where others here may have it too; else from the store itself. */
+static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk *c, bool pool,
+		 void *data, struct gck_error *err)
 {
+	bool raw = c->method == GCK_COMPRESS_NONE && !r->seal;
+	void *stored = raw ? data : gck_codec_room(r->codec);
 	struct gck_backend *b = r->s->b;
-	void *stored = c->method == GCK_COMPRESS_NONE ? data : gck_codec_room(r->codec);
+	struct gck_hash h;
 
-	if (b->ops->get(b, name, c->offset, stored, c->stored, err) < 0)
+	if ((pool ? gck_pool_get(r->s, name, r->ends[c->object], c->offset, stored, c->stored, err) :
+		    b->ops->get(b, name, c->offset, stored, c->stored, err)) < 0)
 		return -1;
 	if (gck_codec_decode(r->codec, c, stored, data, err) < 0)
 		return gck_fail_in(err, "%s/%s at %u", b->where, name, c->offset);
-	return 0;
+	h = gck_hash_bytes(data, c->size);
+	if (gck_hash_same(h, c->hash))
+		return 0;
+	return gck_fail(err, EBADMSG, "%s/%s at %u is damaged: %u bytes do not have their hash",
+			b->where, name, c->offset, c->size);
 }
 
+/* The store itself has the last word on what is damaged. Of an object that lies in two places the damaged
+ * one is left alone from then on. */
 static int read_alone(struct gck_reader *r, const struct gck_chunk *c, void *data,
 		      struct gck_error *err)
 {
 	const char *name = json_string_value(json_array_get(r->objects, c->object));
-	struct gck_hash h;
+	struct gck_backend *b = r->s->b;
+	struct gck_error why = { 0 };
 
-	if (!name || c->size > GCK_CHUNK_MAX || c->stored > GCK_CHUNK_MAX)
+	if (!name || c->size > GCK_CHUNK_MAX || c->stored > GCK_CHUNK_MAX + GCK_CODEC_EXTRA)
 		return gck_fail(err, EINVAL, "chunk %u is not of this manifest", c->index);
-	if (fetch(r, name, c, data, err) < 0)
-		return -1;
-	h = gck_hash_bytes(data, c->size);
-	if (h.hi == c->hash.hi && h.lo == c->hash.lo)
+	if (r->ends[c->object] && fetch(r, name, c, true, data, NULL) == 0)
 		return 0;
-	return gck_fail(err, EBADMSG, "%s/%s at %u is damaged: %u bytes do not have their hash",
-			r->s->b->where, name, c->offset, c->size);
+	if (fetch(r, name, c, false, data, &why) == 0)
+		return 0;
+	if (why.code == EBADMSG && b->ops->distrust && b->ops->distrust(b, name))
+		return fetch(r, name, c, false, data, err);
+	if (err)
+		*err = why;
+	return -1;
 }
 
 int gck_reader_get(struct gck_reader *r, const struct gck_chunk *c, void *data,

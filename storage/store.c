@@ -6,6 +6,7 @@
 
 #include "common/s3_url.h"
 #include "storage/internal.h"
+#include "storage/pool.h"
 
 static int check_cluster(const char *cluster, struct gck_error *err)
 {
@@ -50,6 +51,8 @@ void gck_store_close(struct gck_store *s)
 {
 	if (!s)
 		return;
+	gck_pool_close(s->pool);
+	gck_store_forget_keys(s);
 	s->b->ops->close(s->b);
 	free(s);
 }

@@ -36,6 +36,11 @@ struct gck_hash {
 	uint64_t hi, lo;
 };
 
+static inline bool gck_hash_same(struct gck_hash a, struct gck_hash b)
+{
+	return a.hi == b.hi && a.lo == b.lo;
+}
+
 /* XXH3-128, canonical byte order in the text form. */
 struct gck_hash gck_hash_bytes(const void *data, size_t size);
 void gck_hash_text(struct gck_hash h, char text[GCK_HASH_TEXT]);
@@ -75,8 +80,8 @@ const char *gck_store_path(const struct gck_store *s); /* for messages */
  * to begin with), bytes on their way (64 MiB; a writer takes two objects at least). */
 void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory);
 
-/* Whoever wants to know how far gck_store_verify, _export, _import (in bytes) and _check (in objects) are;
- * called often, by one thread at a time. False: they are to end, with ECANCELED. */
+/* Whoever wants to know how far gck_store_verify, _export, _import, the upload out of a stage (in bytes)
+ * and _check (in objects) are; called often, by one thread at a time. False: they are to end, with ECANCELED. */
 typedef bool gck_progress_fn(void *arg, uint64_t done, uint64_t all);
 void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg);
 
@@ -94,12 +99,20 @@ struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq, const char
 				   const struct gck_options *o, const json_t *previous,
 				   struct gck_error *err);
 
+/* Wait until all that was put is in the stage, or in a store without one. Nothing can be put afterwards. */
+int gck_writer_finish(struct gck_writer *w, struct gck_error *err);
+
 /* Store a chunk unless this writer or the previous manifest has it. The bytes are copied; of *out
  * hash, index and size are set, where it lies is known when the manifest is written. Waits while
  * what was put before is on its way. A failure may be of something that was put before, and names
  * it; after one only gck_writer_close may follow. */
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,
 		   struct gck_error *err);
+
+/* The same for bytes of which only the hash is at hand: 1, if this writer or the previous manifest has
+ * them; 0: they have to be put. */
+int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
+		     struct gck_chunk *out, struct gck_error *err);
 
 /* What follows is (not) the same in other ranks, files' text for example: it goes into objects
  * apart, in the order in which it is put, so that equal content makes equal objects. One that is
@@ -185,6 +198,37 @@ int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash, uint64
 int gck_store_check(struct gck_store *s, uint32_t seq, const char *hash, uint64_t *objects,
 		    struct gck_error *err);
 
+/* The same of one manifest that was read. */
+int gck_store_check_rank(struct gck_store *s, const json_t *manifest, struct gck_error *err);
+
+/* ---- staging ------------------------------------------------------------------------------- */
+
+/* The stage of a step on this node, <dir>/gpuckpt-<uid>/<cluster>/<job>/<step>, all of it the user's own
+ * and 0700: a store without commits. dir must be root's or the user's, and sticky where others may write
+ * to it. ENOENT: it has none (create makes what is missing below dir). */
+struct gck_store *gck_stage_open(const char *dir, const char *cluster, uint32_t job, uint32_t step,
+				 bool create, struct gck_error *err);
+
+/* From now on objects that are put into s lie in the stage (taken over, on failure too) alone, until
+ * the image's manifest is written: then they are read back, compared and uploaded, which
+ * gck_store_tell's function hears of. What the stage does not take goes to the store at once: a full
+ * disk is no failure. Readers take objects from it that are there and whole. Before writers and readers
+ * are opened; a store that one writer writes to. */
+int gck_store_stage(struct gck_store *s, struct gck_store *stage, struct gck_error *err);
+
+/* Bytes that the manifest will upload; why the stage did not take all (code 0: it did). */
+uint64_t gck_store_waiting(const struct gck_store *s, struct gck_error *why);
+
+/* Of checkpoints before seq remove from a stage what its images that were written here do not need. */
+int gck_stage_keep(struct gck_store *stage, uint32_t seq, struct gck_error *err);
+
+/* Remove all of it. */
+int gck_stage_clear(struct gck_store *stage, struct gck_error *err);
+
+/* Remove what the user's other steps left in dir, and have not touched for age_s seconds. */
+void gck_stage_sweep(const char *dir, const char *cluster, uint32_t job, uint32_t step,
+		     unsigned age_s);
+
 /* ---- images in files ----------------------------------------------------------------------- */
 
 struct gck_image_id {
@@ -201,8 +245,16 @@ int gck_store_export(struct gck_store *s, uint32_t seq, const char *hash, int fd
  * something else; EPERM: another user's. */
 struct gck_store *gck_image_open(const char *path, struct gck_image_id *id, struct gck_error *err);
 
-/* Verify an image, and put its commit into the store s of its step. EEXIST: it is there. Whatever goes
- * wrong, s is as it was before. */
+/* The directories of the step ("7-5ab0c1/", an array of texts) that an image has something in; bytes: of
+ * its objects. NULL without memory. */
+json_t *gck_image_directories(const struct gck_store *image, uint64_t *bytes);
+
+/* Before all of an image is read: can its commit be put into the store s of its step, which was opened to
+ * be created? EEXIST: it is there. What counts in an object store gpuckptd knows. */
+int gck_store_may_import(struct gck_store *s, uint32_t seq, struct gck_error *err);
+
+/* Put the commit of an image, which has been verified, into s. EEXIST as above. Whatever goes wrong, s is
+ * as when it was opened; an object store, when gpuckptd has swept it. */
 int gck_store_import(struct gck_store *s, struct gck_store *image, uint32_t seq,
 		     struct gck_error *err);
 

@@ -4,23 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/internal.h"
 #include "storage/pipeline.h"
 #include "storage/previous.h"
+#include "storage/sealed.h"
 #include "storage/table.h"
 
 struct gck_writer {
 	struct gck_store *s;
 	struct gck_table table;  /* where a new chunk lies is entered when its object is put */
 	struct gck_previous old;
-	struct gck_pipeline *pipeline;
+	struct gck_pipeline *pipeline; /* NULL: nothing more is put */
 	json_t *objects;         /* names */
+	json_t *common;          /* numbers of those that other ranks may have too */
 	uint32_t seq;
 	char nonce[GCK_NONCE_MAX + 1];
 	char dir[GCK_NAME_MAX];
 	uint64_t put, stored;
 	bool shared;             /* what is put now is the same in other ranks */
-	bool closed;             /* failed or finished: nothing more may be put */
+	bool closed;             /* failed, or the manifest is written */
 };
 
 /* An object is in the store: enter where its chunks lie. */
@@ -31,6 +32,8 @@ static int enter_object(void *arg, const struct gck_parcel *x, struct gck_error 
 
 	if (json_array_append_new(w->objects, json_string(x->name)) < 0)
 		return gck_fail(err, ENOMEM, "no memory for the names of objects");
+	if (x->shared && json_array_append_new(w->common, json_integer(object)) < 0)
+		return gck_fail(err, ENOMEM, "no memory for the numbers of objects");
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct gck_chunk *c = &w->table.v[x->chunks[i].index];
 
@@ -41,18 +44,28 @@ static int enter_object(void *arg, const struct gck_parcel *x, struct gck_error 
 	return 0;
 }
 
+/* Of this store, and encrypted with the same key, or not at all as what will be written. */
+static bool may_build_on(struct gck_store *s, const json_t *previous)
+{
+	const char *of = previous ? gck_manifest_of(previous) : NULL;
+	const struct gck_seal *seal;
+
+	return of && !strcmp(of, s->of) && gck_sealed_key(s, previous, &seal, NULL) == 0 &&
+	       gck_seal_same(seal, s->seal);
+}
+
 static int writer_start(struct gck_writer *w, const struct gck_options *o, const json_t *previous,
 			struct gck_error *err)
 {
-	const char *of = previous ? gck_manifest_of(previous) : NULL;
-	const struct gck_pipeline_plan plan = { .dir = w->dir, .options = o, .cpus = w->s->cpus,
-						.memory = w->s->memory, .done = enter_object,
-						.arg = w };
+	const struct gck_pipeline_plan plan = { .dir = w->dir, .options = o, .seal = w->s->seal,
+						.cpus = w->s->cpus, .memory = w->s->memory,
+						.done = enter_object, .arg = w };
 
 	w->objects = json_array();
-	if (!w->objects)
+	w->common = json_array();
+	if (!w->objects || !w->common)
 		return gck_fail(err, ENOMEM, "no memory to write to %s", w->s->b->where);
-	if (of && !strcmp(of, w->s->of) && gck_previous_load(&w->old, previous, err) < 0)
+	if (may_build_on(w->s, previous) && gck_previous_load(&w->old, previous, err) < 0)
 		return -1;
 	w->pipeline = gck_pipeline_open(w->s->b, &plan, err);
 	return w->pipeline ? 0 : -1;
@@ -83,7 +96,7 @@ struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq, const char
 
 static int check_open(const struct gck_writer *w, struct gck_error *err)
 {
-	if (!w->closed)
+	if (!w->closed && w->pipeline)
 		return 0;
 	return gck_fail(err, EPIPE, "the image in %s/%s is finished or has failed", w->s->b->where,
 			w->dir);
@@ -98,6 +111,47 @@ static const struct gck_chunk *store_new(struct gck_writer *w, const void *data,
 	return c && gck_pipeline_add(w->pipeline, data, c, w->shared, err) == 0 ? c : NULL;
 }
 
+/* As gck_writer_known, of a writer that is open. */
+static int find_known(struct gck_writer *w, const struct gck_chunk *made,
+		      const struct gck_chunk **found, struct gck_error *err)
+{
+	struct gck_chunk old;
+
+	*found = gck_table_find(&w->table, made->hash, made->size);
+	if (*found)
+		return 1;
+	if (!gck_previous_find(&w->old, w->s->b, w->objects, w->common, made->hash, made->size, &old))
+		return 0;
+	*found = gck_table_add(&w->table, &old, err);
+	return *found ? 1 : -1;
+}
+
+/* What becomes of a chunk: c, or a failure. */
+static int give(struct gck_writer *w, const struct gck_chunk *c, struct gck_chunk *out)
+{
+	if (!c) {
+		w->closed = true;
+		return -1;
+	}
+	w->put += c->size;
+	*out = *c;
+	return 0;
+}
+
+int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
+		     struct gck_chunk *out, struct gck_error *err)
+{
+	const struct gck_chunk made = { .hash = hash, .size = size }, *c;
+	int known;
+
+	if (check_open(w, err) < 0)
+		return -1;
+	known = find_known(w, &made, &c, err);
+	if (known == 0)
+		return 0;
+	return give(w, c, out) < 0 ? -1 : 1;
+}
+
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,
 		   struct gck_error *err)
 {
@@ -110,18 +164,9 @@ int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct g
 		return gck_fail(err, EINVAL, "a chunk of %zu bytes: 1 to %u are possible", size,
 				GCK_CHUNK_MAX);
 	made = (struct gck_chunk){ .hash = gck_hash_bytes(data, size), .size = (uint32_t)size };
-	c = gck_table_find(&w->table, made.hash, made.size);
-	if (!c && gck_previous_find(&w->old, w->s->b, w->objects, made.hash, made.size, &made))
-		c = gck_table_add(&w->table, &made, err);
-	else if (!c)
+	if (find_known(w, &made, &c, err) == 0)
 		c = store_new(w, data, &made, err);
-	if (!c) {
-		w->closed = true;
-		return -1;
-	}
-	w->put += size;
-	*out = *c;
-	return 0;
+	return give(w, c, out);
 }
 
 int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err)
@@ -136,26 +181,88 @@ int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err)
 	return -1;
 }
 
-/* The manifest's text with the member "store" added; free() it. */
-static char *manifest_text(struct gck_writer *w, const json_t *manifest, struct gck_error *err)
+/* For removal, which has no key: the objects, how far the chunks in each reach, and their bytes in all. */
+static json_t *readable_part(struct gck_writer *w)
 {
-	json_t *chunks = gck_chunks_text(w->table.v, w->table.n, err);
-	json_t *all = NULL, *store = NULL;
-	char *text = NULL;
+	size_t n = json_array_size(w->objects);
+	uint64_t *ends = calloc(n + 1, sizeof *ends), bytes;
+	json_t *reach = json_array();
+
+	if (!ends || !reach) {
+		free(ends);
+		json_decref(reach);
+		return NULL;
+	}
+	bytes = gck_chunks_reach(w->table.v, w->table.n, ends);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(reach, json_integer((json_int_t)ends[i]));
+	free(ends);
+	return json_pack("{s:{s:s, s:O, s:o, s:I}}", "store", "of", w->s->of, "objects", w->objects,
+			 "reach", reach, "bytes", (json_int_t)bytes);
+}
+
+static json_t *seal_manifest(struct gck_writer *w, const char *name, const json_t *manifest,
+			     struct gck_error *err)
+{
+	json_t *outside = readable_part(w), *sealed = NULL;
+
+	if (outside)
+		sealed = gck_sealed_make(w->s, name, outside, manifest, err);
+	else
+		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
+	json_decref(outside);
+	return sealed;
+}
+
+/* The manifest with the member "store" added. */
+static json_t *add_store(struct gck_writer *w, const json_t *manifest, struct gck_error *err)
+{
+	json_t *chunks = gck_chunks_text(w->table.v, w->table.n, err), *store, *all;
 
 	if (!chunks)
 		return NULL;
-	store = json_pack("{s:s, s:O, s:o}", "of", w->s->of, "objects", w->objects, "chunks",
-			  chunks);
+	store = json_pack("{s:s, s:O, s:O, s:o}", "of", w->s->of, "objects", w->objects, "shared",
+			  w->common, "chunks", chunks);
 	all = json_copy((json_t *)manifest);
-	if (store && all && json_object_set(all, "store", store) == 0)
-		text = json_dumps(all, JSON_COMPACT);
-	if (!text)
-		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where,
-			 w->dir);
+	if (store && all && json_object_set(all, "store", store) == 0) {
+		json_decref(store);
+		return all;
+	}
+	gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
 	json_decref(store);
 	json_decref(all);
+	return NULL;
+}
+
+/* As it is written; free() it. */
+static char *manifest_text(struct gck_writer *w, const char *name, const json_t *manifest,
+			   struct gck_error *err)
+{
+	json_t *all = add_store(w, manifest, err), *sealed;
+	char *text = NULL;
+
+	if (!all)
+		return NULL;
+	sealed = w->s->seal ? seal_manifest(w, name, all, err) : json_incref(all);
+	json_decref(all);
+	if (sealed && !(text = json_dumps(sealed, JSON_COMPACT)))
+		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where,
+			 w->dir);
+	json_decref(sealed);
 	return text;
+}
+
+int gck_writer_finish(struct gck_writer *w, struct gck_error *err)
+{
+	if (check_open(w, err) < 0)
+		return -1;
+	if (gck_pipeline_finish(w->pipeline, err) < 0) {
+		w->closed = true;
+		return -1;
+	}
+	gck_pipeline_close(w->pipeline); /* its memory is wanted for what follows */
+	w->pipeline = NULL;
+	return 0;
 }
 
 int gck_writer_manifest(struct gck_writer *w, uint32_t rank, const json_t *manifest,
@@ -166,15 +273,15 @@ int gck_writer_manifest(struct gck_writer *w, uint32_t rank, const json_t *manif
 	char *text;
 	int rc;
 
-	if (check_open(w, err) < 0)
+	if ((w->pipeline || w->closed) && gck_writer_finish(w, err) < 0)
 		return -1;
 	w->closed = true;
-	if (gck_pipeline_finish(w->pipeline, err) < 0 || b->ops->flush(b, err) < 0)
-		return -1;
-	text = manifest_text(w, manifest, err);
-	if (!text)
+	if (b->ops->flush(b, err) < 0)
 		return -1;
 	gck_name_manifest(name, w->seq, w->nonce, rank);
+	text = manifest_text(w, name, manifest, err);
+	if (!text)
+		return -1;
 	rc = b->ops->put(b, name, w->dir, text, strlen(text), err);
 	if (rc == 0)
 		gck_hash_text(gck_hash_bytes(text, strlen(text)), hash);
@@ -196,5 +303,6 @@ void gck_writer_close(struct gck_writer *w)
 	gck_previous_clear(&w->old);
 	gck_table_clear(&w->table);
 	json_decref(w->objects);
+	json_decref(w->common);
 	free(w);
 }

@@ -38,11 +38,11 @@ static void test_all(void)
 		"# a comment\n\n  ClusterName = lab # another\ncoordinatorhost=ctl\r\n"
 		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nNodePoll=1\n"
-		"MaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
-		"S3Store=s3://images/site\nS3Endpoint=https://s3.site:8443\nS3Region=here\n"
+		"KeepAge=30d\nQuota=2T\nMaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
+		"EncryptionKeyFile=/e\nS3Store=s3://images/site\nS3Endpoint=https://s3.site:8443\nS3Region=here\n"
 		"S3Addressing=virtual\nS3KeyFile=/k\nS3CAFile=/ca\nS3Timeout=5\n"
 		"DefaultStore=s3://images/site/all\n"
-		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultInterval=off";
+		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultEncrypt=yes\nDefaultInterval=off";
 	struct gck_conf c;
 
 	gck_conf_init(&c);
@@ -59,9 +59,13 @@ static void test_all(void)
 	is_str(c.preload, "/p", "PreloadPath");
 	is_str(c.agent_log, "/l/%j.%s.%n", "AgentLog");
 	is_int(c.poll_s, 1, "NodePoll");
+	is_int(c.keep_age_s, 30 * 86400, "KeepAge");
+	ok(c.quota == UINT64_C(2) << 40, "Quota");
 	is_int(c.max_connections, 2, "MaxConnections");
 	is_int(c.user_connections, 3, "MaxUserConnections");
 	is_int(c.user_rate, 4, "MaxUserRate");
+	is_str(c.encryption_key_file, "/e", "EncryptionKeyFile");
+	ok(c.defaults.encrypt, "DefaultEncrypt");
 	is_str(c.s3_store, "s3://images/site", "S3Store");
 	is_str(c.s3_endpoint, "https://s3.site:8443", "S3Endpoint");
 	is_str(c.s3_region, "here", "S3Region");
@@ -90,6 +94,10 @@ static void test_bad(void)
 	bad("S3Endpoint=ftp://host\n", 1, "must be https://host");
 	bad("S3Endpoint=https://host/bucket\n", 1, "without a path");
 	bad("S3Endpoint=https://\n", 1, "without a path");
+	bad("KeepAge=10ms\n", 1, "KeepAge=10ms: must be off, or a time of 1s or more");
+	bad("KeepAge=old\n", 1, "KeepAge=old");
+	bad("Quota=0\n", 1, "Quota=0: must be off, or a size");
+	bad("Quota=much\n", 1, "Quota=much");
 	bad("S3Addressing=dns\n", 1, "path or virtual");
 	bad("S3KeyFile=keys\n", 1, "absolute path");
 	bad("CoordinatorHost=a CoordinatorPort=5\n", 1, "one Key=Value a line");
@@ -128,12 +136,31 @@ static void test_allows(void)
 	   strstr(err.text, "Default"), "%s", err.text);
 }
 
-/* What people copy has to work. */
+/* Into text: the lines of the example, without the # before each that sets something. */
+static size_t uncommented(const char *example, char *text, size_t size)
+{
+	FILE *f = fopen(example, "r");
+	char line[200];
+	size_t n = 0;
+
+	while (f && fgets(line, sizeof line, f)) {
+		const char *set = line + (line[0] == '#' && line[1] >= 'A' && line[1] <= 'Z');
+		const char *value = strchr(set, '=');
+
+		if (value && value[1] != '\n' && n < size)
+			n += (size_t)snprintf(text + n, size - n, "%s", set);
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* What people copy has to work, and what it shows as defaults are these. */
 static void test_example(void)
 {
 	const char *top = getenv("srcdir");
-	struct gck_conf c;
-	char example[PATH_MAX];
+	struct gck_conf c, shown;
+	char example[PATH_MAX], text[8192];
 
 	if (!top) {
 		skip("the example", "srcdir is not set: run by make check");
@@ -144,6 +171,10 @@ static void test_example(void)
 	err = (struct gck_error){ 0 };
 	ok(gck_conf_load(&c, example, &err) == 0, "the example %s", err.text);
 	is_str(c.defaults.store, "file:/scratch/gpuckpt", "it sets a store");
+	gck_conf_init(&shown);
+	ok(load(&shown, text, uncommented(example, text, sizeof text)) == 0 && shown.keep_age_s == 0,
+	   "with all of its lines %s", err.text);
+	ok(memcmp(&shown, &c, sizeof c) == 0, "it is the same: they show the defaults");
 }
 
 int main(void)

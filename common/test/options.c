@@ -59,11 +59,16 @@ static void test_good(void)
 	good("interval=1h30m", "interval=5400s");
 	good("store=file:/a b/c", "store=file:/a b/c");
 	good("store=s3://bucket/a.b/c-d_e", "store=s3://bucket/a.b/c-d_e");
+	good(NULL, "stage=off");
+	good("stage=/local/nvme", "stage=/local/nvme");
+	good("stage=/local/nvme,stage=off", "stage=off");
 	good("keep=1", "keep=1");
 	good("compress=none", "compress=none");
 	good("compress=lz4", "compress=lz4");
 	good("compress=zstd", "compress=zstd,");
 	good("compress=zstd:19", "compress=zstd:19");
+	good("encrypt=yes", "encrypt=yes");
+	good("encrypt=no", "encrypt=no");
 	good("timeout=1", "timeout=1000ms");
 	good("hold=500ms", "hold=500ms");
 	good("restart-wait=0", "restart-wait=0s");
@@ -92,7 +97,8 @@ static void test_bad(void)
 		{ "store", "/scratch" }, { "store", "file:scratch" }, { "store", "file:" },
 		{ "store", "nfs:/x" }, { "store", "s3://bu" }, { "store", "s3://bucket/../x" },
 		{ "store", "s3://bucket/" }, { "store", "s3://bucket//x" },
-		{ "store", "file:/a\nb" }, { "stage", "/tmp" }, { "stage", "tmp" },
+		{ "store", "file:/a\nb" }, { "stage", "" }, { "stage", "tmp" },
+		{ "stage", "file:/tmp" }, { "stage", "/a\nb" },
 		{ "keep", "0" }, { "keep", "2x" }, { "keep", " 2" }, { "keep", "1001" },
 		{ "compress", "gzip" }, { "compress", "lz4:3" }, { "compress", "zstd:0" },
 		{ "compress", "zstd:23" }, { "compress", "zstd:" }, { "timeout", "0" },
@@ -102,7 +108,7 @@ static void test_bad(void)
 		{ "restart", "0" }, { "restart", "0:1" }, { "restart", "1:" },
 		{ "restart", ":1" }, { "restart", "1:2:3" },
 		{ "restart", "99999999999999999999:1" }, { "skip-done", "maybe" },
-		{ "require", "1" }, { "cpus", "0" }, { "cpus", "many" },
+		{ "encrypt", "1" }, { "encrypt", "" }, { "require", "1" }, { "cpus", "0" }, { "cpus", "many" },
 	};
 	char *path = malloc(6000);
 
@@ -133,7 +139,7 @@ static void test_other(void)
 	ok(gck_options_format(&o, small, sizeof small, &err) == -1 && err.code == ENOSPC,
 	   "format: %s", err.text);
 	is_str(gck_options_key(0), "interval", "the first key");
-	ok(!gck_options_key(15) && gck_options_key(14), "there are 15 keys");
+	ok(!gck_options_key(16) && gck_options_key(15), "there are 16 keys");
 }
 
 int main(void)

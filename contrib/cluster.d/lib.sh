@@ -134,7 +134,7 @@ lab_up()
 lab_record_init()
 {
 	local pid
-	for _ in {1..50}; do
+	for _ in {1..600}; do
 		pid=$(pgrep -P "$1") && [[ -n $pid ]] && {
 			echo "$1" >"$GPUCKPT_LAB/outer.pid"
 			echo "$pid" >"$GPUCKPT_LAB/run/init.pid"
@@ -148,7 +148,7 @@ lab_record_init()
 lab_wait_ready()
 {
 	local _ states
-	for _ in {1..400}; do
+	for _ in {1..1200}; do
 		lab_pid >/dev/null || return 1
 		states=$(lab_enter sinfo -h -o '%T %D' 2>/dev/null) && [[ $states = 'idle 3' ]] && return 0
 		sleep 0.1
@@ -170,7 +170,7 @@ lab_down()
 		while [[ $(ps -o state= -p "$pid") = [!Z]* ]]; do sleep 0.05; done
 	fi
 	# A process that is being killed may still write.
-	for _ in {1..30}; do
+	for _ in {1..600}; do
 		rm -rf --one-file-system "$GPUCKPT_LAB" 2>/dev/null && return
 		sleep 0.1
 	done

@@ -19,6 +19,7 @@
 #include "coordinator/agent/requeue.h"
 #include "coordinator/agent/restart.h"
 #include "coordinator/agent/say.h"
+#include "coordinator/agent/store_job.h"
 #include "coordinator/agent/transaction.h"
 #include "coordinator/agent/upstream.h"
 
@@ -185,6 +186,7 @@ static void send_exit(struct agent *a, const struct task *t)
 void agent_task_ended(struct agent *a, struct task *t)
 {
 	send_exit(a, t);
+	tasks_close_marks(t);
 	if (a->transaction)
 		transaction_task_ended(a->transaction, t);
 	if (a->restart)
@@ -255,6 +257,14 @@ static void await_welcome(struct agent *a)
 			send_exit(a, a->tasks.v[i]);
 }
 
+static bool all_succeeded(const struct agent *a)
+{
+	for (size_t i = 0; i < a->tasks.n; i++)
+		if (!a->tasks.v[i]->ended || a->tasks.v[i]->status)
+			return false;
+	return a->tasks.n > 0;
+}
+
 /* The step ends here, or the supervisor wants it so. Children die with this process. */
 static void finish(struct agent *a)
 {
@@ -262,6 +272,8 @@ static void finish(struct agent *a)
 		await_welcome(a);
 	upstream_bye(a, BYE_MS);
 	upstream_stop(a->upstream);
+	if (all_succeeded(a))
+		store_clear_staged(a->step);
 }
 
 /* The gate is known before the coordinator is told where the ranks stand. */

@@ -36,6 +36,7 @@ struct agent {
 	int failure;              /* GATE_EXIT without statuses: the status to leave with */
 	struct transaction *transaction; /* NULL: no checkpoint is under way */
 	struct restart *restart;         /* NULL: no restart is under way */
+	struct need *needs;              /* of device memory (needs.h) */
 	uint64_t ask_id;          /* the last that the coordinator was asked under (asks.h) */
 	bool refused;             /* the user was told that there will be no checkpoints */
 	ev_timer patience;        /* at a restart: until the coordinator must have been heard */

@@ -18,7 +18,7 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/proxy.h"
 
-#define CHILD_OOM_SCORE "900" /* before the program, should memory run out */
+#define OOM_SCORE 900 /* of 1000: before the program, should memory run out */
 
 struct child {
 	struct ev_loop *loop;
@@ -32,8 +32,8 @@ struct child {
 	ev_child reaped;
 };
 
-/* The descriptors that a new process keeps, beside 0..2; -1: none. */
-#define KEPT 3
+/* The descriptors that a new process keeps, beside 0..2: its sockets, then what it was given. -1: none. */
+#define KEPT (2 + CHILD_KEEP_MAX)
 
 static void close_all_but(const int kept[KEPT])
 {
@@ -53,15 +53,40 @@ static void close_all_but(const int kept[KEPT])
 	}
 }
 
-static void prefer_as_victim(void)
+/* The agent's own score, which processes that it forks have, too. Once it keeps a key (known.h) its files in
+ * /proc are root's, as theirs are: this one is opened with the first of them, before one can have asked. */
+static int own_score(void)
 {
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	static int fd = -1;
 
 	if (fd < 0)
-		return;
-	if (write(fd, CHILD_OOM_SCORE, strlen(CHILD_OOM_SCORE)) < 0)
+		fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	return fd;
+}
+
+static void set_score(int fd, int score)
+{
+	char text[16];
+	int n = snprintf(text, sizeof text, "%d", score);
+
+	if (pwrite(fd, text, (size_t)n, 0) < 0)
 		(void)0; /* only where the limit was raised above it by the administrator */
-	close(fd);
+}
+
+/* Fork a process that is killed before the program and the agent, which is no candidate but for so long. */
+static pid_t fork_victim(void)
+{
+	char own[16] = "";
+	int fd = own_score();
+	bool raise = fd >= 0 && pread(fd, own, sizeof own - 1, 0) > 0 && atoi(own) < OOM_SCORE;
+	pid_t pid;
+
+	if (raise)
+		set_score(fd, OOM_SCORE);
+	pid = fork();
+	if (raise && pid != 0)
+		set_score(fd, atoi(own));
+	return pid;
 }
 
 /* The event loop's signal handlers write into a pipe shared with the agent: they must be gone
@@ -85,7 +110,6 @@ static void become_child(const struct child_ops *ops, void *arg, pid_t agent, co
 	default_signals();
 	prctl(PR_SET_NAME, "gpuckpt-worker");
 	close_all_but(kept);
-	prefer_as_victim();
 	if (kept[1] >= 0)
 		proxy_use(kept[1]);
 	_exit(ops->run(kept[0], arg));
@@ -144,7 +168,7 @@ static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int kept
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	pid = fork();
+	pid = fork_victim();
 	if (pid == 0)
 		become_child(ops, arg, agent, kept);
 	sigprocmask(SIG_SETMASK, &before, NULL);
@@ -176,11 +200,13 @@ static void close_ends(const int *fds)
 			close(fds[i]);
 }
 
-static int launch(struct child *c, void *arg, int keep, struct gck_error *err)
+static int launch(struct child *c, void *arg, const int *keep, size_t nkeep, struct gck_error *err)
 {
-	int own[2] = { -1, -1 }, kept[KEPT] = { -1, -1, keep };
-	int rc = make_sockets(own, kept, err);
+	int own[2] = { -1, -1 }, kept[KEPT], rc;
 
+	for (size_t i = 0; i < KEPT; i++)
+		kept[i] = i >= 2 && i - 2 < nkeep ? keep[i - 2] : -1;
+	rc = make_sockets(own, kept, err);
 	if (rc == 0) {
 		c->pid = fork_quietly(c->ops, arg, kept);
 		if (c->pid < 0)
@@ -197,8 +223,8 @@ static int launch(struct child *c, void *arg, int keep, struct gck_error *err)
 	return 0;
 }
 
-struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg, int keep,
-			  void *data, struct gck_error *err)
+struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg,
+			  const int *keep, size_t nkeep, void *data, struct gck_error *err)
 {
 	struct child *c = calloc(1, sizeof *c);
 
@@ -209,7 +235,7 @@ struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, voi
 	c->loop = loop;
 	c->ops = ops;
 	c->data = data;
-	if (launch(c, arg, keep, err) < 0) {
+	if (launch(c, arg, keep, nkeep, err) < 0) {
 		free(c);
 		return NULL;
 	}

@@ -24,10 +24,13 @@ struct child_ops {
 	void (*end)(void *data, int status);
 };
 
-/* Fork. arg is for run (a copy as of the fork), data for message and end. keep: an fd that the
- * process needs beside its socket, -1 for none; all others but 0..2 are closed in it. */
-struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg, int keep,
-			  void *data, struct gck_error *err);
+#define CHILD_KEEP_MAX 5
+
+/* Fork. arg is for run (a copy as of the fork), data for message and end. keep: up to CHILD_KEEP_MAX
+ * descriptors that the process needs beside its socket (-1: none); all others but 0..2 are closed in
+ * it. */
+struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg,
+			  const int *keep, size_t nkeep, void *data, struct gck_error *err);
 
 /* Send it a packet (the reference is dropped). A child that is gone or takes none is not an error
  * here: its end is reported anyway. */

@@ -7,6 +7,7 @@
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/store_job.h"
+#include "coordinator/agent/upstream.h"
 
 #define PRUNE_LIMIT_S 600.
 
@@ -53,6 +54,32 @@ static void on_pruned(void *data, const json_t *result, const struct gck_error *
 		gck_warn("old commits are still in the store: %s", why->text);
 }
 
+static void on_staged_kept(void *data, const json_t *result, const struct gck_error *why)
+{
+	(void)data;
+	if (!result)
+		gck_warn("what was staged before is still there: %s", why->text);
+}
+
+static void on_swept(void *data, const json_t *result, const struct gck_error *why)
+{
+	if (result)
+		upstream_send(data, json_pack("{s:s, s:O}", "op", "swept", "steps", result));
+	else
+		gck_warn("expired checkpoints are still in the store: %s", why->text);
+}
+
+void commit_sweep(struct agent *a, const json_t *body)
+{
+	const struct store_request r = { .step = a->step,
+					 .document = json_object_get(body, "steps") };
+	struct gck_error err = { 0 };
+
+	if (json_array_size(r.document) && !job_start(a->loop, "removing expired checkpoints",
+						  store_sweep, &r, PRUNE_LIMIT_S, on_swept, a, &err))
+		gck_warn("%s", err.text);
+}
+
 void commit_made(struct agent *a, uint32_t seq, const json_t *body)
 {
 	const struct store_request r = { .step = a->step, .seq = seq,
@@ -61,6 +88,10 @@ void commit_made(struct agent *a, uint32_t seq, const json_t *body)
 
 	gck_info("checkpoint %u counts", seq);
 	answer_plain(a, seq, "committed");
+	if (*a->step->options.stage &&
+	    !job_start(a->loop, "tidying the stage", store_keep_staged, &r, PRUNE_LIMIT_S,
+		       on_staged_kept, a, &err))
+		gck_warn("%s", err.text);
 	if (!last.done || last.seq != seq || !json_array_size(r.document))
 		return;
 	if (!job_start(a->loop, "removing old commits", store_prune, &r, PRUNE_LIMIT_S, on_pruned,

@@ -12,4 +12,7 @@ void commit_write(struct agent *a, uint32_t seq, const json_t *body);
 /* The coordinator's `committed`: whoever wrote the commit removes the others but `keep`. */
 void commit_made(struct agent *a, uint32_t seq, const json_t *body);
 
+/* The coordinator's `sweep`: what it has of the user's steps that nobody else may remove. */
+void commit_sweep(struct agent *a, const json_t *body);
+
 #endif

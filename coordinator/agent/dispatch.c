@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "coordinator/agent/able.h"
 #include "coordinator/agent/asks.h"
+#include "coordinator/agent/commit.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/proxy.h"
 #include "coordinator/agent/restart.h"
@@ -163,6 +164,12 @@ static int on_asked(struct agent *a, const json_t *body)
 	return 0;
 }
 
+static int on_sweep(struct agent *a, const json_t *body)
+{
+	commit_sweep(a, body);
+	return 0;
+}
+
 static int on_error(struct agent *a, const json_t *body)
 {
 	(void)a;
@@ -185,6 +192,7 @@ static const struct {
 	{ "hold", on_checkpoint },
 	{ "commit", on_checkpoint },
 	{ "committed", on_checkpoint },
+	{ "sweep", on_sweep },
 	{ "abort", on_checkpoint },
 	{ "build", on_restart },
 	{ "files", on_restart },
@@ -192,6 +200,7 @@ static const struct {
 	{ "fallback", on_restart },
 	{ "terminate", on_terminate },
 	{ "signed", on_signed },
+	{ "unwrapped", on_signed },
 	{ "asked", on_asked },
 	{ "error", on_error },
 };

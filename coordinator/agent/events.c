@@ -3,6 +3,7 @@
  * passes. */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -135,32 +136,49 @@ void transaction_progressed(struct member *m)
 		ev_timer_again(t->agent->loop, &t->limit);
 }
 
+void transaction_staged(struct member *m, const char *why)
+{
+	struct transaction *t = m->t;
+
+	transaction_progressed(m);
+	t->staged += m->waiting;
+	if (*why && !*t->unstaged) {
+		snprintf(t->unstaged, sizeof t->unstaged, "%s", why);
+		gck_warn("checkpoint %u: node %s writes to the store directly: %s", t->seq,
+			 t->agent->step->node, why);
+	}
+	phase_write_more(t);
+}
+
 /* ---- timers ---------------------------------------------------------------------------------- */
-/* The phase that is asked took too long: the first rank that has not answered is to blame. */
-static void fail_time(struct transaction *t, const struct gck_error *err)
+/* The first rank that has not answered, rather one that has told why. */
+static const struct member *find_slow(struct transaction *t)
 {
 	const struct member *slow = cuda_awaited(t);
 
-	for (size_t i = 0; i < t->n && t->asked < PHASES; i++)
-		if (!slow && !member_answered(&t->members[i], t->asked))
+	for (size_t i = 0; !slow && i < t->n && t->asked < PHASES; i++)
+		if (t->members[i].trouble && !member_answered(&t->members[i], t->asked))
 			slow = &t->members[i];
-	transaction_fail(t, slow, err, true);
+	for (size_t i = 0; !slow && i < t->n && t->asked < PHASES; i++)
+		if (!member_answered(&t->members[i], t->asked))
+			slow = &t->members[i];
+	return slow;
 }
-
 
 static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct transaction *t = w->data;
+	const struct member *slow = find_slow(t);
 	struct gck_error err = { 0 };
 
 	(void)loop;
 	(void)events;
 	if (t->asked == PHASE_WRITE)
-		gck_fail(&err, ETIMEDOUT, "the image's write made no progress for %.0f s: is the "
-			 "store slow?", w->repeat);
+		gck_fail(&err, ETIMEDOUT, "the image's write made no progress for %.0f s: %s", w->repeat,
+			 slow && slow->trouble ? slow->trouble : "is the store slow?");
 	else
 		gck_fail(&err, ETIMEDOUT, "no answer within %.1f s", w->repeat);
-	fail_time(t, &err);
+	transaction_fail(t, slow, &err, true);
 }
 
 static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
@@ -176,27 +194,29 @@ static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
 	else
 		gck_fail(&err, ETIMEDOUT, "no word to let go came within %.1f s (hold): the ranks "
 			 "were let go", w->repeat);
-	fail_time(t, &err);
+	transaction_fail(t, find_slow(t), &err, true);
 }
 
 static void tell_progress(struct transaction *t)
 {
 	ev_tstamp now = ev_now(t->agent->loop);
-	uint64_t done = 0, all = 0;
+	uint64_t done = 0, all = 0, sent = 0, waiting = 0;
 
 	if (now - t->told_at < step_progress_s(t->agent->step) - TICK_S / 2)
 		return;
 	for (size_t i = 0; i < t->n; i++) {
 		done += t->members[i].done;
 		all += t->members[i].all;
+		sent += t->members[i].sent;
+		waiting += t->members[i].waiting;
 	}
-	if (done == t->told_progress)
+	if (done + sent == t->told_progress)
 		return;
-	t->told_progress = done;
+	t->told_progress = done + sent;
 	t->told_at = now;
-	upstream_send(t->agent, json_pack("{s:s, s:I, s:s, s:I, s:I}", "op", "progress", "seq",
-		      (json_int_t)t->seq, "phase", "write", "done", (json_int_t)done, "all",
-		      (json_int_t)all));
+	upstream_send(t->agent, json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I}", "op", "progress",
+		      "seq", (json_int_t)t->seq, "phase", "write", "done", (json_int_t)done, "all",
+		      (json_int_t)all, "sent", (json_int_t)sent, "staged", (json_int_t)waiting));
 }
 
 static void on_tick(struct ev_loop *loop, ev_timer *w, int events)

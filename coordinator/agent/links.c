@@ -15,6 +15,7 @@
 #include "coordinator/agent/asks.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/mpi.h"
+#include "coordinator/agent/needs.h"
 
 /* The plugin names a task after it was forked, and its shim may be faster than that. */
 #define NAMING_LIMIT_S 2.0
@@ -126,7 +127,7 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 	settle(l);
 }
 
-/* Links of our threads in the rank are other kinds. */
+/* Links of our threads in the rank are other kinds, and what a thread of the program's asks. */
 static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
 {
 	struct agent *a = l->all->agent;
@@ -138,6 +139,8 @@ static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
 		return;
 	if (m->type == GCK_LINK_MPI_HELLO)
 		mpi_adopt(a, fd, pid, m, n);
+	else if (m->type == GCK_LINK_CUDA_NEED)
+		needs_take(a, fd, pid, m, n);
 	else
 		cuda_adopt(a, fd, pid, m, n);
 }
@@ -158,7 +161,8 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 	if (n <= 0)
 		link_close(l);
 	else if (!l->greeted && n >= (ssize_t)sizeof m.mpi.type &&
-		 (m.mpi.type == GCK_LINK_MPI_HELLO || m.mpi.type == GCK_LINK_CUDA_HELLO))
+		 (m.mpi.type == GCK_LINK_MPI_HELLO || m.mpi.type == GCK_LINK_CUDA_HELLO ||
+		  m.mpi.type == GCK_LINK_CUDA_NEED))
 		hand_on(l, &m.mpi, (size_t)n);
 	else if (l->task && n == (ssize_t)ASK_SIZE && m.shim.type == GCK_LINK_ASK)
 		asks_take(l->all->agent, l->task, &m.shim.ask);

@@ -11,9 +11,11 @@
 #include "coordinator/agent/mpi.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/quiesce.h"
+#include "coordinator/agent/rooms.h"
 #include "coordinator/agent/share.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
+#define EXPECT_PART 0.3 /* of that of a phase */
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
@@ -39,11 +41,19 @@ uint32_t phase_held_ms(const struct transaction *t)
 	return (uint32_t)(held_s * 1000);
 }
 
+static int check_memory(const struct transaction *t, bool held, struct gck_error *err);
+
 /* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
  * given up a little earlier, so that it is named, and a GPU that cannot be drained before that. With
  * keep_held it is the bound on the coordinator's silence. */
 static void freeze(struct transaction *t)
 {
+	struct gck_error err = { 0 };
+
+	if (check_memory(t, t->held_write, &err) < 0) {
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
 	phase_limit(t, 0.9 * hold_left(t));
 	phase_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
 	ev_timer_again(t->agent->loop, &t->tick);
@@ -70,27 +80,48 @@ static void resume(struct transaction *t)
 	GCK_FAULT(GCK_FAULT_AGENT_RESUME);
 }
 
+/* With a stage a rank's memory and the store are waited for apart from each other. */
 void phase_write_more(struct transaction *t)
 {
-	unsigned most = share_of_writers(t->agent->step).at_once, writing = 0;
+	unsigned most = share_of_writers(t->agent->step).at_once, writing = 0, uploading = 0;
 
-	for (size_t i = 0; i < t->n; i++)
-		writing += t->members[i].told_write && !t->members[i].answer[PHASE_WRITE];
-	for (size_t i = 0; i < t->n && writing < most; i++) {
+	for (size_t i = 0; i < t->n; i++) {
+		const struct member *m = &t->members[i];
+
+		writing += m->told_write && !m->staged && !m->answer[PHASE_WRITE];
+		uploading += m->staged && m->told_upload && !m->answer[PHASE_WRITE];
+	}
+	for (size_t i = 0; i < t->n; i++) {
 		struct member *m = &t->members[i];
 
-		if (m->carried || m->told_write)
-			continue;
-		m->told_write = true;
-		writing++;
-		member_tell(m, json_pack("{s:s, s:b}", "op", "write", "held", member_held(m)));
+		if (!m->carried && !m->told_write && writing < most) {
+			m->told_write = true;
+			writing++;
+			member_tell(m, json_pack("{s:s, s:b, s:b}", "op", "write",
+						 "held", member_held(m), "device", m->brings));
+		} else if (m->staged && !m->told_upload && uploading < most) {
+			m->told_upload = true;
+			uploading++;
+			member_tell(m, json_pack("{s:s}", "op", "upload"));
+		}
 	}
 }
 
 /* Ranks that are still held when the write begins wait for its end. */
 static void write_images(struct transaction *t)
 {
+	struct gck_error err = { 0 };
+
 	t->write_began = ev_now(t->agent->loop);
+	if (!t->answers[PHASE_RESUME] && cuda_keeps(t)) {
+		gck_fail(&err, EPROTO, "ranks that hold data on their GPUs are to be held for the "
+			 "write, and nobody had said so: is gpuckptd of another release?");
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
+	for (size_t i = 0; i < t->n; i++)
+		t->members[i].all = (uint64_t)packet_int(t->members[i].answer[PHASE_PREPARE],
+							 "expected", 0);
 	if (!t->answers[PHASE_RESUME]) {
 		t->keep_held = true;
 		phase_hold(t, t->timeout_s);
@@ -190,18 +221,17 @@ static int check_space(const struct transaction *t, json_int_t expected, struct 
 			(long long)expected >> 20);
 }
 
-/* What GPUs have is in host memory while an image is taken. A job that has not enough of it would be
- * killed. */
-static int check_memory(const struct transaction *t, struct gck_error *err)
+/* What GPUs have and have no room to keep is in host memory while an image is taken. A job that has not
+ * enough of it would be killed. */
+static int check_memory(const struct transaction *t, bool held, struct gck_error *err)
 {
-	json_int_t memory = packet_int(t->checked, "memory", 0);
-	json_int_t device = sum(t, PHASE_PREPARE, "device");
+	json_int_t memory = packet_int(t->checked, "memory", 0), needs = cuda_host_needs(t, held);
 
-	if (memory >= device)
+	if (memory >= needs)
 		return 0;
 	return gck_fail(err, ENOMEM, "%lld MiB of host memory are free, and a copy of what its GPUs have "
-			"needs up to %lld: ask for more memory (--mem)", (long long)memory >> 20,
-			(long long)device >> 20);
+			"%sneeds up to %lld: ask for more memory (--mem)", (long long)memory >> 20,
+			held ? "" : "and cannot keep ", (long long)needs >> 20);
 }
 
 /* Every page that a rank writes while its clone stands is copied, and charged to the step. How many
@@ -211,16 +241,22 @@ static void prepared(struct transaction *t)
 	json_int_t expected = sum(t, PHASE_PREPARE, "expected");
 	json_int_t memory = packet_int(t->checked, "memory", 0);
 	struct gck_error err = { 0 };
+	json_int_t host;
 	bool pmix;
 	unsigned mpi = mpi_count(t->agent, &pmix);
 
-	if (check_space(t, expected, &err) < 0 || check_memory(t, &err) < 0) {
+	rooms_share(t);
+	host = expected - sum(t, PHASE_PREPARE, "device") + cuda_host_needs(t, false);
+	if (check_space(t, expected, &err) < 0 ||
+	    check_memory(t, t->keep_held || memory < host, &err) < 0) {
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}
+	if (cuda_expect(t, t->keep_held || memory < host, EXPECT_PART * t->timeout_s))
+		return;
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
 	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",
-	       expected, "exited", carried(t), "needs_hold", memory < expected, "memory", memory,
+	       expected, "exited", carried(t), "needs_hold", memory < host, "memory", memory,
 	       "space", packet_int(t->checked, "space", 0), "mpi", (json_int_t)mpi, "pmix", pmix));
 }
 
@@ -256,9 +292,11 @@ static void written(struct transaction *t)
 				(json_int_t)t->members[i].task->rank, "manifest",
 				json_object_get(t->members[i].answer[PHASE_WRITE], "manifest")));
 	GCK_FAULT(GCK_FAULT_AGENT_WRITTEN);
-	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:f}", "ranks", ranks, "put",
+	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:f, s:I, s:o, s:I}", "ranks", ranks, "put",
 	       sum(t, PHASE_WRITE, "put"), "stored", sum(t, PHASE_WRITE, "stored"), "seconds",
-	       ev_now(t->agent->loop) - t->write_began));
+	       ev_now(t->agent->loop) - t->write_began, "staged", (json_int_t)t->staged,
+	       "unstaged", packet_string(t->unstaged), "free_ns",
+	       extreme(t, PHASE_WRITE, "free_ns", -1)));
 }
 
 void phase_settle(struct transaction *t)

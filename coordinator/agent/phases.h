@@ -25,6 +25,7 @@ struct transaction {
 	uint32_t seq;
 	char nonce[64];
 	bool keep_held;
+	bool held_write;          /* ranks are held until their images are written: known from freeze on */
 	struct quiesce quiesce;
 	double timeout_s, hold_s;
 	struct member *members;
@@ -39,6 +40,8 @@ struct transaction {
 	bool rank_to_blame;
 	struct gck_error why;
 	ev_tstamp write_began;
+	uint64_t staged;          /* bytes that went through the stage */
+	char unstaged[480];       /* why not all did; "": all did, or there is none */
 	uint64_t told_progress;
 	ev_tstamp told_at;        /* that */
 	ev_timer limit;           /* of the phase that is asked, or of a write's standstill */

@@ -27,7 +27,8 @@ static void on_checked(void *data, const json_t *result, const struct gck_error 
 static int start_check(struct transaction *t, struct gck_error *err)
 {
 	const struct agent *a = t->agent;
-	const struct store_request r = { .step = a->step, .tasks = &a->tasks };
+	const struct store_request r = { .step = a->step, .tasks = &a->tasks,
+					 .key = packet_text(t->prepare, "key", "") };
 
 	t->check = job_start(a->loop, "the check of the store", store_check, &r, t->timeout_s,
 			     on_checked, t, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * URLs for the processes that the agent forks. */
+ * URLs and keys for the processes that the agent forks. */
 #include "config.h"
 
 #include "coordinator/agent/proxy.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/s3_url.h"
+#include "coordinator/agent/known.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/sign/signer.h"
 
@@ -37,6 +37,14 @@ static struct {
 static const json_t *requests_of(const struct proxy_line *line)
 {
 	return json_object_get(line->ask, "requests");
+}
+
+/* What it takes of a message; a key is one thing. */
+static size_t weight_of(const struct proxy_line *line)
+{
+	size_t n = json_array_size(requests_of(line));
+
+	return n ? n : 1;
 }
 
 /* ---- from and to the processes ------------------------------------------------------------- */
@@ -72,32 +80,37 @@ static void hand_on(struct proxy_line *line, const json_t *answer, size_t at)
 
 /* ---- to and from gpuckptd ------------------------------------------------------------------ */
 
-static bool same_place(const json_t *a, const json_t *b)
+/* May both be asked for in one message? URLs in the same place, or the same key. */
+static bool go_together(const json_t *a, const json_t *b)
 {
-	static const char *const keys[] = { "store", "cluster", "job", "step" };
+	static const char *const keys[] = { "op", "store", "cluster", "job", "step", "key" };
 
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		if (!json_equal(json_object_get(a, keys[i]), json_object_get(b, keys[i])))
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
+
+		if (x != y && !json_equal(x, y))
 			return false;
+	}
 	return true;
 }
 
-/* What waits for the same place as the first, as far as it goes into one message. */
+/* What goes with the first, as far as there is room in one message. */
 static json_t *collect(void)
 {
 	json_t *body = NULL, *requests = json_array();
 
 	for (struct proxy_line *l = proxy.lines; l; l = l->next) {
-		if (!l->ask || (body && !same_place(body, l->ask)) ||
-		    json_array_size(requests) + json_array_size(requests_of(l)) > MOST)
+		if (!l->ask || (body && !go_together(body, l->ask)) ||
+		    json_array_size(requests) + weight_of(l) > MOST)
 			continue;
 		if (!body)
 			body = json_copy(l->ask);
 		json_array_extend(requests, (json_t *)requests_of(l));
-		l->share = json_array_size(requests_of(l));
+		l->share = weight_of(l);
 	}
 	if (body) {
-		json_object_set(body, "requests", requests);
+		if (json_array_size(requests))
+			json_object_set(body, "requests", requests);
 		json_object_set_new(body, "id", json_integer(++proxy.id));
 	}
 	json_decref(requests);
@@ -141,6 +154,8 @@ void proxy_answer(const json_t *answer)
 		return;
 	for (struct proxy_line *l = proxy.lines; l; l = l->next) {
 		if (l->share && l->ask)
+			known_keep(l->ask, answer);
+		if (l->share && l->ask)
 			hand_on(l, answer, at);
 		at += l->share;
 	}
@@ -179,8 +194,10 @@ static void move_back(struct proxy_line *line)
 
 static bool is_ask(const json_t *body)
 {
-	return !strcmp(packet_text(body, "op", ""), "sign") &&
-	       json_array_size(json_object_get(body, "requests"));
+	const char *op = packet_text(body, "op", "");
+
+	return (!strcmp(op, "sign") && json_array_size(json_object_get(body, "requests"))) ||
+	       (!strcmp(op, "unwrap") && *packet_text(body, "key", ""));
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *io, int events)
@@ -200,6 +217,8 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 	}
 	line->ask = body;
 	move_back(line);
+	if (known_answer(body))
+		hand_on(line, known_answer(body), 0);
 	send_next();
 }
 
@@ -266,8 +285,6 @@ void proxy_use(int fd)
 
 void proxy_start(struct ev_loop *loop, const struct step *s, proxy_send *send, void *arg)
 {
-	if (!gck_s3_is(s->options.store))
-		return;
 	proxy.loop = loop;
 	proxy.send = send;
 	proxy.arg = arg;

@@ -63,17 +63,33 @@ static int called_off(struct report *r)
 	return r->next || err.code != ETIMEDOUT;
 }
 
-int report_progress(void *arg, uint64_t done, uint64_t all)
+static int progress(struct report *r, const char *phase, uint64_t done, uint64_t all)
 {
-	struct report *r = arg;
 	int64_t now = now_ms();
 
 	if (now - r->told_ms < PROGRESS_MS && done < all)
 		return 0;
 	r->told_ms = now;
-	packet_send(r->fd, json_pack("{s:s, s:I, s:I}", "op", "progress", "done",
+	packet_send(r->fd, json_pack("{s:s, s:s, s:I, s:I}", "op", "progress", "phase", phase, "done",
 				     (json_int_t)done, "all", (json_int_t)all), NULL);
 	return called_off(r);
+}
+
+int report_progress(void *arg, uint64_t done, uint64_t all)
+{
+	return progress(arg, "write", done, all);
+}
+
+bool report_upload(void *arg, uint64_t done, uint64_t all)
+{
+	return !progress(arg, "upload", done, all);
+}
+
+void report_trouble(void *arg, const struct gck_error *why)
+{
+	const struct report *r = arg;
+
+	packet_send(r->fd, json_pack("{s:s, s:o}", "op", "trouble", "why", packet_string(why->text)), NULL);
 }
 
 json_t *report_next(struct report *r, int timeout_ms, struct gck_error *err)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "coordinator/agent/answer.h"
@@ -12,6 +13,7 @@
 #include "coordinator/agent/returning.h"
 #include "coordinator/agent/stages.h"
 #include "coordinator/agent/upstream.h"
+#include "storage/pool.h"
 
 #define LOOK_S 0.02         /* between looks whether all ranks wait in their constructors */
 #define START_LIMIT_S 60.   /* for them to come that far */
@@ -42,6 +44,17 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 		      (json_int_t)all));
 }
 
+/* What ranks have in common is fetched once for all of this node. */
+static int make_pool(const struct restart *r)
+{
+	struct gck_error err = { 0 };
+	int fd = r->n > 1 ? gck_pool_make(&err) : -1;
+
+	if (r->n > 1 && fd < 0)
+		gck_warn("ranks fetch what they share each for itself: %s", err.text);
+	return fd;
+}
+
 static void start_all(struct restart *r)
 {
 	const struct tasks *tasks = &r->agent->tasks;
@@ -57,7 +70,11 @@ static void start_all(struct restart *r)
 		r->ranks[i].r = r;
 		r->ranks[i].task = tasks->v[i];
 	}
+	r->pool = make_pool(r);
 	stages_tell(r, returning_start);
+	if (r->pool >= 0)
+		close(r->pool); /* it is the restorers' */
+	r->pool = -1;
 	ev_timer_again(r->agent->loop, &r->tick);
 }
 

@@ -3,20 +3,10 @@
 #include <string.h>
 
 #include "common/fault.h"
+#include "coordinator/agent/found.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/report.h"
-#include "coordinator/agent/share.h"
-#include "coordinator/agent/worker.h"
 #include "shim/process/process.h"
-#include "storage/store.h"
-
-/* What a commit has of this rank; manifest is NULL if the rank had finished. */
-struct found {
-	json_t *manifest;
-	struct gck_reader *reader;
-	json_int_t exit;          /* wait status of a rank that had finished; -1: it had not */
-	uint32_t asked;           /* gck_checkpoint_all()s that ranks were in */
-};
 
 struct restorer {
 	const struct worker_task *task;
@@ -26,64 +16,6 @@ struct restorer {
 	struct gck_restore *restore; /* NULL: the process is not held yet */
 	uint32_t seq;
 };
-
-/* The status of a rank in a commit that carries no manifest of it. */
-static json_int_t exit_status(const json_t *commit, uint32_t rank)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach(json_object_get(commit, "ranks"), i, one)
-		if (packet_int(one, "rank", -1) == (json_int_t)rank)
-			return packet_int(one, "exit", -1);
-	return -1;
-}
-
-static int read_manifest(struct restorer *r, const char *hash, struct found *f,
-			 struct gck_error *err)
-{
-	json_t *commit = gck_store_read_commit(r->store, r->seq, *hash ? hash : NULL, NULL, err);
-
-	if (!commit)
-		return -1;
-	f->asked = (uint32_t)packet_int(commit, "asked", 0);
-	f->manifest = gck_store_read_manifest(r->store, commit, r->task->rank, err);
-	if (!f->manifest && err->code == ENODATA)
-		f->exit = exit_status(commit, r->task->rank);
-	json_decref(commit);
-	return f->manifest || f->exit >= 0 ? 0 : -1;
-}
-
-static int open_store(struct restorer *r, struct gck_error *err)
-{
-	const struct step *s = r->task->step;
-	struct share share = share_of_restorers(s);
-
-	if (!r->store)
-		r->store = gck_store_open(s->options.store, s->cluster, r->task->from_job,
-					  r->task->from_step, false, err);
-	if (r->store)
-		gck_store_share(r->store, share.cpus, share.memory);
-	return r->store ? 0 : -1;
-}
-
-static int fetch(struct restorer *r, const char *hash, struct found *f, struct gck_error *err)
-{
-	if (open_store(r, err) < 0 || read_manifest(r, hash, f, err) < 0)
-		return -1;
-	if (!f->manifest)
-		return 0;
-	f->reader = gck_reader_open(r->store, f->manifest, err);
-	return f->reader ? 0 : -1;
-}
-
-static void drop(struct found *f)
-{
-	if (f->reader)
-		gck_reader_close(f->reader);
-	json_decref(f->manifest);
-	*f = (struct found){ .exit = -1 };
-}
 
 /* A process that was built from another image starts over with this one. */
 static int take_image(struct restorer *r, const struct found *f, struct gck_error *err)
@@ -95,9 +27,16 @@ static int take_image(struct restorer *r, const struct found *f, struct gck_erro
 	return r->restore ? gck_restore_image(r->restore, f->manifest, f->reader, err) : -1;
 }
 
+/* What its devices had is fetched when the rank runs, and there is no way back then: that it is there, and
+ * long enough, is seen before. */
+static int check_device(const struct restorer *r, const struct found *f, struct gck_error *err)
+{
+	return gck_restore_device(r->restore) ? gck_store_check_rank(r->store, f->manifest, err) : 0;
+}
+
 static int build_process(struct restorer *r, const struct found *f, struct gck_error *err)
 {
-	if (take_image(r, f, err) < 0)
+	if (take_image(r, f, err) < 0 || check_device(r, f, err) < 0)
 		return -1;
 	gck_restore_asked(r->restore, f->asked);
 	GCK_FAULT(GCK_FAULT_RESTORE_BUILD);
@@ -110,15 +49,18 @@ static int build_process(struct restorer *r, const struct found *f, struct gck_e
 static int build_commit(struct restorer *r, const char *hash, struct gck_error *err)
 {
 	struct found f = { .exit = -1 };
-	int rc = fetch(r, hash, &f, err);
+	int rc;
 
+	if (!r->store)
+		r->store = found_store(r->task, err);
+	rc = r->store ? found_fetch(&f, r->store, r->task, r->seq, hash, err) : -1;
 	if (rc == 0 && f.manifest)
 		rc = build_process(r, &f, err);
 	else if (rc == 0 && r->restore)
 		rc = gck_fail(err, ESTALE, "commit %u has only its exit status, but the process "
 			      "was already emptied for a later commit", r->seq);
 	/* What the image in hand reads from stays until another one has taken its place. */
-	drop(&r->found);
+	found_drop(&r->found);
 	r->found = f;
 	return rc;
 }
@@ -196,7 +138,7 @@ int restorer_main(int fd, void *arg)
 		json_decref(body);
 	}
 	gck_restore_close(r.restore);
-	drop(&r.found);
+	found_drop(&r.found);
 	if (r.store)
 		gck_store_close(r.store);
 	return rc;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "coordinator/agent/child.h"
+#include "coordinator/agent/filling.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
 
@@ -129,6 +130,7 @@ void returning_start(struct returning *one)
 	one->work = (struct worker_task){
 		.step = r->agent->step, .rank = one->task->rank, .pid = one->task->pid,
 		.link = -1, .seq = r->seq, .from_job = r->from_job, .from_step = r->from_step,
+		.pool = r->pool,
 	};
 	memcpy(one->work.hash, r->hash, sizeof r->hash);
 	one->reached = STAGE_BUILDING;
@@ -136,7 +138,8 @@ void returning_start(struct returning *one)
 	one->ran = false;
 	memset(one->has, 0, sizeof one->has);
 	memset(one->back, 0, sizeof one->back);
-	one->child = child_start(r->agent->loop, &ops, &one->work, -1, one, &err);
+	one->child = child_start(r->agent->loop, &ops, &one->work, &r->pool, 1, one, &err);
+	one->work.pool = -1; /* it is not kept open here */
 	if (!one->child)
 		restart_fail(one->r, one->task, &err);
 }
@@ -183,4 +186,5 @@ void returning_end(struct returning *one)
 {
 	if (one->child)
 		child_kill(one->child);
+	filling_end(one);
 }

@@ -31,6 +31,9 @@ struct returning {              /* a rank */
 	bool has[RESTART_PARTS]; /* it is done only when these are back */
 	bool back[RESTART_PARTS];
 	bool ran;
+	struct child *filler;   /* brings what its devices had; NULL: nobody does */
+	int fills;              /* times that one was made */
+	uint64_t filled;        /* bytes */
 	uint64_t done, all;
 };
 
@@ -40,6 +43,7 @@ struct restart {
 	uint32_t seq;
 	char hash[sizeof ((struct worker_task *)0)->hash];
 	uint32_t from_job, from_step;
+	int pool;               /* while restorers are forked: of what ranks share; -1: none */
 	struct returning *ranks;
 	size_t n;
 	bool files_asked;       /* the coordinator waits for `files` */

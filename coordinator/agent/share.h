@@ -10,6 +10,7 @@ struct share {
 	unsigned at_once; /* processes */
 	unsigned cpus;    /* of each */
 	size_t memory;    /* of each, for bytes on their way */
+	size_t upload;    /* the same, from a stage to the store */
 };
 
 struct share share_of_writers(const struct step *s);

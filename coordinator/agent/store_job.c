@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "coordinator/agent/memory.h"
+#include "coordinator/agent/packet.h"
 #include "coordinator/agent/shared.h"
-#include "common/s3_url.h"
 #include "coordinator/sign/signer.h"
+#include "storage/keys.h"
 #include "storage/store.h"
 
+#define LEFT_ALONE_S 86400u /* a stage that no checkpoint was put into for so long is a leftover */
 #define UNCONNECTED_WAIT_MS 3000 /* for gpuckptd: less than these jobs may take */
 
 static struct gck_store *open_store(const struct store_request *r, bool create,
@@ -21,11 +24,11 @@ static struct gck_store *open_store(const struct store_request *r, bool create,
 	return gck_store_open(s->options.store, s->cluster, s->job, s->step, create, err);
 }
 
-/* Before the agent is connected: URLs come over a connection of this process's own. */
+/* Before the agent is connected: URLs and keys come over a connection of this process's own, which is
+ * made when the first is wanted. */
 static struct gck_store *open_unconnected(const struct store_request *r, struct gck_error *err)
 {
-	if (gck_s3_is(r->step->options.store))
-		gck_signer_use_link(&r->step->conf, UNCONNECTED_WAIT_MS);
+	gck_signer_use_link(&r->step->conf, UNCONNECTED_WAIT_MS);
 	return open_store(r, false, err);
 }
 
@@ -117,7 +120,7 @@ json_t *store_check(const void *request, struct gck_error *err)
 	store = open_store(r, true, err);
 	if (!store)
 		return NULL;
-	found = check_store(store, err);
+	found = !r->key || gck_store_encrypt(store, r->key, err) == 0 ? check_store(store, err) : NULL;
 	gck_store_close(store);
 	return found;
 }
@@ -136,40 +139,114 @@ json_t *store_commit(const void *request, struct gck_error *err)
 	return rc < 0 ? NULL : json_pack("{s:s}", "hash", hash);
 }
 
-static int prune(struct gck_store *store, const struct store_request *r, struct gck_error *err)
+static int prune(struct gck_store *store, const json_t *list, uint32_t busy, struct gck_error *err)
 {
-	size_t n = json_array_size(r->document);
+	size_t n = json_array_size(list);
 	uint32_t *keep = calloc(n + 1, sizeof *keep);
 	int rc;
 
 	if (!keep)
 		return gck_fail(err, ENOMEM, "cannot remove old commits: out of memory");
 	for (size_t i = 0; i < n; i++)
-		keep[i] = (uint32_t)json_integer_value(json_array_get(r->document, i));
-	/* What was begun after this checkpoint is none of its business. */
-	rc = gck_store_prune(store, keep, n, r->seq + 1, err);
+		keep[i] = (uint32_t)json_integer_value(json_array_get(list, i));
+	rc = gck_store_prune(store, keep, n, busy, err);
 	free(keep);
 	return rc;
 }
 
 json_t *store_prune(const void *request, struct gck_error *err)
 {
-	struct gck_store *store = open_store(request, false, err);
+	const struct store_request *r = request;
+	struct gck_store *store = open_store(r, false, err);
 	int rc;
 
 	if (!store)
 		return NULL;
-	rc = prune(store, request, err);
+	/* What was begun after this checkpoint is none of its business. */
+	rc = prune(store, r->document, r->seq + 1, err);
 	gck_store_close(store);
 	return rc < 0 ? NULL : json_true();
+}
+
+/* A step whose directory is gone has nothing to be removed. */
+static int sweep_step(const char *cluster, const json_t *order, struct gck_error *err)
+{
+	struct gck_store *store = gck_store_open(packet_text(order, "store", ""), cluster,
+						 (uint32_t)packet_int(order, "job", 0),
+						 (uint32_t)packet_int(order, "step", 0), false, err);
+	int rc;
+
+	if (!store)
+		return err->code == ENOENT ? 0 : -1;
+	rc = prune(store, json_object_get(order, "keep"), (uint32_t)packet_int(order, "busy", 0), err);
+	if (rc == 0)
+		gck_store_remove_empty(store);
+	gck_store_close(store);
+	return rc;
+}
+
+json_t *store_sweep(const void *request, struct gck_error *err)
+{
+	const struct store_request *r = request;
+	json_t *done = json_array(), *order;
+	size_t i;
+
+	json_array_foreach(r->document, i, order)
+		if (sweep_step(r->step->cluster, order, err) == 0)
+			json_array_append_new(done, json_pack("{s:O, s:O, s:O}", "job",
+				json_object_get(order, "job"), "step", json_object_get(order, "step"),
+				"removals", json_object_get(order, "removals")));
+		else
+			gck_warn("expired checkpoints are still in the store: %s", err->text);
+	return done;
+}
+
+static struct gck_store *open_stage(const struct step *s, struct gck_error *err)
+{
+	return gck_stage_open(s->options.stage, s->cluster, s->job, s->step, false, err);
+}
+
+json_t *store_keep_staged(const void *request, struct gck_error *err)
+{
+	const struct store_request *r = request;
+	const struct step *s = r->step;
+	struct gck_store *stage = open_stage(s, err);
+	int rc = stage ? gck_stage_keep(stage, r->seq, err) : err->code == ENOENT ? 0 : -1;
+
+	gck_store_close(stage);
+	gck_stage_sweep(s->options.stage, s->cluster, s->job, s->step, LEFT_ALONE_S);
+	return rc < 0 ? NULL : json_true();
+}
+
+void store_clear_staged(const struct step *s)
+{
+	struct gck_store *stage = *s->options.stage ? open_stage(s, NULL) : NULL;
+
+	if (!stage)
+		return;
+	gck_stage_clear(stage, NULL);
+	gck_store_close(stage);
+}
+
+/* What cannot be removed here goes with the next commit. */
+static void discard_staged(const struct store_request *r)
+{
+	struct gck_store *stage = *r->step->options.stage ? open_stage(r->step, NULL) : NULL;
+
+	if (!stage)
+		return;
+	gck_store_discard(stage, r->seq, r->nonce, NULL);
+	gck_store_close(stage);
 }
 
 json_t *store_discard(const void *request, struct gck_error *err)
 {
 	const struct store_request *r = request;
-	struct gck_store *store = open_store(r, false, err);
+	struct gck_store *store;
 	int rc;
 
+	discard_staged(r);
+	store = open_store(r, false, err);
 	if (!store)
 		return NULL;
 	rc = gck_store_discard(store, r->seq, r->nonce, err);

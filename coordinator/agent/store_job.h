@@ -13,6 +13,7 @@ struct store_request {
 	const struct tasks *tasks;
 	uint32_t seq;
 	const char *nonce;
+	const char *key;         /* of store_check: wrapped; "": not encrypted; NULL: not known */
 	const json_t *document;  /* the commit, or the sequence numbers to keep */
 };
 
@@ -23,7 +24,7 @@ json_t *store_list(const void *request, struct gck_error *err);
 /* Is there a commit, of whatever worth? true or false. */
 json_t *store_used(const void *request, struct gck_error *err);
 
-/* What a checkpoint needs beside its ranks: store reachable, what ranks share and write refused;
+/* What a checkpoint needs beside its ranks: store reachable, key to be had, what ranks share and write refused;
  * {"space","memory","first"}: bytes that fit into each, and whether there is no commit yet. */
 json_t *store_check(const void *request, struct gck_error *err);
 
@@ -31,8 +32,19 @@ json_t *store_check(const void *request, struct gck_error *err);
 json_t *store_commit(const void *request, struct gck_error *err);
 
 /* Remove all commits but those of `document` and what only they needed; remove what an aborted
- * checkpoint left. true. */
+ * checkpoint left, in this node's stage too. true. */
 json_t *store_prune(const void *request, struct gck_error *err);
 json_t *store_discard(const void *request, struct gck_error *err);
+
+/* Remove what expired of the user's other steps, as `document` orders (gpuckptd's gck_sweep_orders): those
+ * that were done, [{"job","step","removals"}]. */
+json_t *store_sweep(const void *request, struct gck_error *err);
+
+/* Of this node's stage: remove what the commit seq does not need, and what the user's other steps left
+ * long ago. true. */
+json_t *store_keep_staged(const void *request, struct gck_error *err);
+
+/* The step is finished: nothing of it is wanted here any more. */
+void store_clear_staged(const struct step *s);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 struct task *tasks_by_pid(const struct tasks *t, pid_t pid)
 {
@@ -44,7 +45,7 @@ static struct task *tasks_add(struct tasks *t, const struct gck_control *m)
 	}
 	task->rank = m->rank;
 	task->pid = m->pid;
-	task->pidfd = -1;
+	task->pidfd = task->marks[0] = task->marks[1] = -1;
 	t->v[t->n++] = task;
 	return task;
 }
@@ -64,6 +65,15 @@ struct task *tasks_apply(struct tasks *t, const struct gck_control *m)
 		return task;
 	default:
 		return NULL;
+	}
+}
+
+void tasks_close_marks(struct task *t)
+{
+	for (int i = 0; i < 2; i++) {
+		if (t->marks[i] >= 0)
+			close(t->marks[i]);
+		t->marks[i] = -1;
 	}
 }
 

@@ -35,6 +35,7 @@ struct task {
 	struct link *link;   /* agent: its shim's connection, NULL while there is none */
 	struct thread_link *mpi, *cuda; /* agent: its MPI and CUDA threads', NULL while there is none */
 	struct task_asks asks; /* agent: checkpoints that it asks for */
+	int marks[2];        /* agent: what a worker leaves there for the next; -1: none yet */
 	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
 };
 
@@ -49,6 +50,9 @@ bool tasks_all_ended(const struct tasks *t);
 
 /* Enter what a control packet says. The task, or NULL if the packet concerns none. */
 struct task *tasks_apply(struct tasks *t, const struct gck_control *m);
+
+/* Give up the marks of a task that has ended. */
+void tasks_close_marks(struct task *t);
 
 /* [{"rank","pid"}] of the tasks that have not ended. */
 json_t *tasks_json(const struct tasks *t);

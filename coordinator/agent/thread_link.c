@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/pass.h"
 #include "coordinator/agent/packet.h"
+#include "shim/process/device.h"
 
 #define HEAD offsetof(struct gck_link_mpi, data)
 #define MESSAGE_MAX (64u << 20)
@@ -22,8 +24,16 @@
 struct thread_packet {
 	struct thread_packet *next;
 	size_t size;
-	struct gck_link_mpi m;
+	int fds[GCK_LINK_DATA_FDS]; /* go along; -1: none */
+	unsigned char bytes[];      /* a struct gck_link_mpi, cut to its use */
 };
+
+static void packet_free(struct thread_packet *p)
+{
+	if (p)
+		gck_device_drop(p->fds);
+	free(p);
+}
 
 void thread_link_close(struct thread_link *l)
 {
@@ -36,7 +46,7 @@ void thread_link_close(struct thread_link *l)
 	close(l->fd);
 	for (struct thread_packet *p = l->first; p; p = next) {
 		next = p->next;
-		free(p);
+		packet_free(p);
 	}
 	json_decref(l->items);
 	free(l->data);
@@ -55,6 +65,13 @@ void thread_link_lost(struct thread_link *l)
 
 /* ---- out ------------------------------------------------------------------------------------ */
 
+static ssize_t send_packet(int fd, const struct thread_packet *p)
+{
+	size_t n = p->fds[0] < 0 ? 0 : sizeof p->fds / sizeof *p->fds;
+
+	return gck_pass_send(fd, p->bytes, p->size, p->fds, n, MSG_DONTWAIT);
+}
+
 static void on_writable(struct ev_loop *loop, ev_io *io, int events)
 {
 	struct thread_link *l = io->data;
@@ -63,11 +80,11 @@ static void on_writable(struct ev_loop *loop, ev_io *io, int events)
 	while (l->first) {
 		struct thread_packet *p = l->first;
 
-		if (send(l->fd, &p->m, p->size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		if (send_packet(l->fd, p) < 0)
 			break; /* full; or gone, which the reading side finds */
 		l->first = p->next;
 		l->queued -= p->size;
-		free(p);
+		packet_free(p);
 	}
 	if (l->first)
 		return;
@@ -75,25 +92,41 @@ static void on_writable(struct ev_loop *loop, ev_io *io, int events)
 	ev_io_stop(loop, io);
 }
 
-static int queue_piece(struct thread_link *l, const struct gck_link_mpi *m, const void *data, size_t at,
-		       size_t n, size_t total)
+static struct thread_packet *queue_piece(struct thread_link *l, const struct gck_link_mpi *m,
+					 const void *data, size_t at, size_t n, size_t total)
 {
-	struct thread_packet *p = calloc(1, offsetof(struct thread_packet, m) + HEAD + n);
+	struct thread_packet *p = calloc(1, sizeof *p + HEAD + n);
+	struct gck_link_mpi head;
 
 	if (!p || l->queued > QUEUE_MAX) {
 		free(p);
-		return -1;
+		return NULL;
 	}
+	p->fds[0] = p->fds[1] = -1;
 	p->size = HEAD + n;
-	memcpy(&p->m, m, HEAD);
-	p->m.total = (uint32_t)total;
-	p->m.offset = (uint32_t)at;
+	memcpy(&head, m, HEAD);
+	head.total = (uint32_t)total;
+	head.offset = (uint32_t)at;
+	memcpy(p->bytes, &head, HEAD);
 	if (n)
-		memcpy((char *)&p->m + HEAD, (const char *)data + at, n);
+		memcpy(p->bytes + HEAD, (const char *)data + at, n);
 	*l->last = p;
 	l->last = &p->next;
 	l->queued += p->size;
-	return 0;
+	return p;
+}
+
+static void send_queued(struct thread_link *l)
+{
+	on_writable(l->agent->loop, &l->out, 0);
+	if (l->first)
+		ev_io_start(l->agent->loop, &l->out);
+}
+
+static void give_up(struct thread_link *l)
+{
+	gck_warn("rank %u: its %s thread does not listen", l->task->rank, l->kind->name);
+	shutdown(l->fd, SHUT_RDWR);
 }
 
 void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const void *data, size_t size)
@@ -103,16 +136,29 @@ void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const
 	do {
 		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
 
-		if (queue_piece(l, m, data, at, n, size)) {
-			gck_warn("rank %u: its %s thread does not listen", l->task->rank, l->kind->name);
-			shutdown(l->fd, SHUT_RDWR);
+		if (!queue_piece(l, m, data, at, n, size)) {
+			give_up(l);
 			return;
 		}
 		at += n;
 	} while (at < size);
-	on_writable(l->agent->loop, &l->out, 0);
-	if (l->first)
-		ev_io_start(l->agent->loop, &l->out);
+	send_queued(l);
+}
+
+void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m, int fds[GCK_LINK_DATA_FDS])
+{
+	struct thread_packet *p = queue_piece(l, m, NULL, 0, 0, 0);
+
+	if (!p) {
+		gck_device_drop(fds);
+		give_up(l);
+		return;
+	}
+	for (int i = 0; i < GCK_LINK_DATA_FDS; i++) {
+		p->fds[i] = fds[i];
+		fds[i] = -1;
+	}
+	send_queued(l);
 }
 
 /* ---- in ------------------------------------------------------------------------------------- */

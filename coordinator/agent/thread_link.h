@@ -47,6 +47,9 @@ void thread_link_lost(struct thread_link *l);
 void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const void *data,
 		      size_t size);
 
+/* Send a message without data that brings descriptors, which are closed here (and then -1). */
+void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m, int fds[GCK_LINK_DATA_FDS]);
+
 /* Ask what stands in the way, with a message of this type; take an item of the answer. */
 void thread_link_look(struct thread_link *l, uint32_t type);
 void thread_link_item(struct thread_link *l);

@@ -179,10 +179,8 @@ static void begin(struct agent *a, const json_t *prepare)
 	}
 	t->agent = a;
 	t->members = members;
-	for (; t->n < a->tasks.n; t->n++) {
-		members[t->n].t = t;
-		members[t->n].task = a->tasks.v[t->n];
-	}
+	for (; t->n < a->tasks.n; t->n++)
+		member_init(&members[t->n], t, a->tasks.v[t->n]);
 	t->prepare = json_incref((json_t *)prepare);
 	t->seq = (uint32_t)packet_int(prepare, "seq", 0);
 	snprintf(t->nonce, sizeof t->nonce, "%s", packet_text(prepare, "nonce", ""));
@@ -279,6 +277,8 @@ void transaction_command(struct agent *a, const char *op, const json_t *body)
 	} else if (t) {
 		if (!strcmp(op, "quiesce") && t->asked == PHASES)
 			quiesce_order(t, body);
+		if (!strcmp(op, "freeze") && t->asked == PHASES)
+			t->held_write = t->keep_held || packet_bool(body, "held");
 		command(t, phase_of(op));
 	} else {
 		gck_fail(&err, ENOENT, "node %s: checkpoint %u is not known here: its agent was "

@@ -23,7 +23,6 @@
 #include "coordinator/agent/resolve.h"
 
 #define DELAY_MIN_S 0.2
-#define DELAY_MAX_S 5.
 #define CONNECT_LIMIT_S 10.
 #define WELCOME_LIMIT_S 30.  /* from connected to the first word */
 #define TCP_SILENCE_MS 15000 /* a coordinator whose machine is gone */
@@ -67,7 +66,7 @@ static void lost(struct upstream *u, const char *why)
 	ev_timer_stop(a->loop, &u->timer);
 	ev_timer_set(&u->timer, u->delay, 0.);
 	ev_timer_start(a->loop, &u->timer);
-	u->delay = u->delay * 2 < DELAY_MAX_S ? u->delay * 2 : DELAY_MAX_S;
+	u->delay = u->delay * 2 < GCK_WIRE_RETRY_MAX_S ? u->delay * 2 : GCK_WIRE_RETRY_MAX_S;
 	dispatch_connection(a, false);
 }
 

@@ -2,16 +2,21 @@
  * A checkpoint of one rank: the process that traces it, reads its clone and writes its image. */
 #include "coordinator/agent/worker.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "common/fault.h"
+#include "common/hex.h"
+#include "coordinator/agent/base.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/share.h"
+#include "shim/process/device.h"
 #include "shim/process/process.h"
+#include "storage/signer.h"
 #include "storage/store.h"
 
 #define WRITER_NICE 10
@@ -19,9 +24,21 @@
 struct worker {
 	const struct worker_task *task;
 	struct gck_capture *capture;
+	struct gck_store *store;   /* while it writes */
+	struct gck_writer *writer;
 	struct report report;
+	int64_t free_ns;           /* CLOCK_REALTIME when the clone was needed no more */
 	bool held, settled, written;
+	bool device;                   /* the rank brings what its devices have */
 };
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
 
 static json_t *extra_members(const struct worker_task *t)
 {
@@ -33,69 +50,92 @@ static json_t *extra_members(const struct worker_task *t)
 			 packet_string(s->argv[0]));
 }
 
-/* The commit that the image builds on. A coordinator that names none leaves it to the store. */
-static uint32_t base_of(const struct worker_task *t, struct gck_store *store)
+/* A stage that is not to be had is nothing to fail for: the image goes directly to the store. */
+static void use_stage(struct worker *w, struct gck_error *why)
 {
-	uint32_t *seqs = NULL, newest = 0;
-	size_t n = 0;
+	const struct step *s = w->task->step;
+	struct gck_store *stage;
 
-	if (t->base_named)
-		return t->base;
-	if (gck_store_list(store, &seqs, &n, NULL) == 0 && n)
-		newest = seqs[n - 1];
-	free(seqs);
-	return newest;
+	stage = gck_stage_open(s->options.stage, s->cluster, s->job, s->step, true, why);
+	if (stage && gck_store_stage(w->store, stage, why) == 0)
+		gck_store_tell(w->store, report_upload, &w->report);
 }
 
-/* The rank's manifest there: chunks that it has are not written again. Without a readable one
- * everything is written. */
-static json_t *previous_manifest(const struct worker_task *t, struct gck_store *store)
+/* no_stage: why there is none. */
+static int open_store(struct worker *w, struct gck_error *no_stage, struct gck_error *err)
 {
-	uint32_t base = base_of(t, store);
-	json_t *commit, *manifest;
+	const struct step *s = w->task->step;
+	struct share share = share_of_writers(s);
 
-	if (!base)
-		return NULL;
-	commit = gck_store_read_commit(store, base, *t->hash ? t->hash : NULL, NULL, NULL);
-	if (!commit)
-		return NULL;
-	manifest = gck_store_read_manifest(store, commit, t->rank, NULL);
-	json_decref(commit);
-	return manifest;
+	w->store = gck_store_open(s->options.store, s->cluster, s->job, s->step, true, err);
+	if (!w->store)
+		return -1;
+	gck_store_share(w->store, share.cpus, share.memory);
+	gck_store_trouble(report_trouble, &w->report);
+	if (*s->options.stage)
+		use_stage(w, no_stage);
+	return gck_store_encrypt(w->store, w->task->key, err);
 }
 
-static int write_image(struct worker *w, struct gck_writer *writer, struct gck_error *err)
+static int open_writer(struct worker *w, struct gck_error *err)
 {
+	char hash[GCK_HASH_TEXT];
+	json_t *previous = base_manifest(w->task, w->store, hash);
+
+	w->writer = gck_writer_open(w->store, w->task->seq, w->task->nonce,
+				    &w->task->step->options, previous, err);
+	if (w->device)
+		gck_capture_device_data(w->capture, w->task->device, previous);
+	if (previous)
+		gck_capture_build_on(w->capture, previous, hash);
+	json_decref(previous);
+	return w->writer ? 0 : -1;
+}
+
+static void close_store(struct worker *w)
+{
+	gck_writer_close(w->writer);
+	gck_store_close(w->store);
+	w->writer = NULL;
+	w->store = NULL;
+}
+
+static void report_staged(struct worker *w, const struct gck_error *no_stage)
+{
+	struct gck_error why;
+	uint64_t waiting = gck_store_waiting(w->store, &why);
+
+	report_done(&w->report, "stage", json_pack("{s:I, s:o}", "staged", (json_int_t)waiting,
+		    "unstaged", packet_string(no_stage->code ? no_stage->text : why.text)));
+}
+
+/* What is staged is uploaded, then the image counts as written. */
+static int phase_upload(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	struct share share = share_of_writers(w->task->step);
 	json_t *extra = extra_members(w->task);
 	char hash[GCK_HASH_TEXT];
 	uint64_t put, stored;
 	int rc;
 
-	rc = gck_capture_write(w->capture, writer, w->task->rank, extra, report_progress,
-			       &w->report, hash, err);
+	(void)body;
+	GCK_FAULT(GCK_FAULT_WORKER_STAGED);
+	if (w->store)
+		gck_store_share(w->store, share.cpus, share.upload);
+	rc = w->writer ? gck_capture_manifest(w->capture, w->writer, w->task->rank, extra, hash, err) :
+			 gck_fail(err, EPROTO, "nothing was written that could be uploaded");
 	json_decref(extra);
 	if (rc < 0)
 		return -1;
-	gck_writer_totals(writer, &put, &stored);
-	report_done(&w->report, "write", json_pack("{s:s, s:I, s:I}", "manifest", hash, "put",
-		    (json_int_t)put, "stored", (json_int_t)stored));
+	if (w->task->marks[0] >= 0)
+		gck_capture_marks_leave(w->capture, w->task->marks, hash);
+	gck_writer_totals(w->writer, &put, &stored);
+	close_store(w);
+	w->written = true;
+	report_done(&w->report, "write", json_pack("{s:s, s:I, s:I, s:I}", "manifest", hash, "put",
+		    (json_int_t)put, "stored", (json_int_t)stored, "free_ns",
+		    (json_int_t)w->free_ns));
 	return 0;
-}
-
-static int write_into(struct worker *w, struct gck_store *store, struct gck_error *err)
-{
-	json_t *previous = previous_manifest(w->task, store);
-	struct gck_writer *writer = gck_writer_open(store, w->task->seq, w->task->nonce,
-						    &w->task->step->options, previous, err);
-	int rc;
-
-	json_decref(previous);
-	if (!writer)
-		return -1;
-	GCK_FAULT(GCK_FAULT_WORKER_WRITE);
-	rc = write_image(w, writer, err);
-	gck_writer_close(writer);
-	return rc;
 }
 
 /* All ranks of the step are held now: what they have in common outside can be compared with what
@@ -108,26 +148,25 @@ static int settle(struct worker *w, struct gck_error *err)
 	return gck_capture_settle(w->capture, err);
 }
 
-/* Beside a running rank the writer gives way; while the rank is held for it, it must not. */
+/* Beside a running rank the writer gives way; while the rank is held for it, it must not. Without a
+ * stage there is nothing to wait for in between. */
 static int phase_write(struct worker *w, const json_t *body, struct gck_error *err)
 {
-	const struct step *s = w->task->step;
-	struct share share = share_of_writers(s);
-	struct gck_store *store;
-	int rc;
+	struct gck_error no_stage = { 0 };
 
+	w->device = packet_bool(body, "device");
 	if (!packet_bool(body, "held"))
 		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
-	if (settle(w, err) < 0)
+	if (settle(w, err) < 0 || open_store(w, &no_stage, err) < 0 || open_writer(w, err) < 0)
 		return -1;
-	store = gck_store_open(s->options.store, s->cluster, s->job, s->step, true, err);
-	if (!store)
+	GCK_FAULT(GCK_FAULT_WORKER_WRITE);
+	if (gck_capture_write(w->capture, w->writer, report_progress, &w->report, err) < 0)
 		return -1;
-	gck_store_share(store, share.cpus, share.memory);
-	rc = write_into(w, store, err);
-	gck_store_close(store);
-	w->written = rc == 0;
-	return rc;
+	w->free_ns = now_ns();
+	if (!*w->task->step->options.stage)
+		return phase_upload(w, body, err);
+	report_staged(w, &no_stage);
+	return 0;
 }
 
 static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *err)
@@ -176,6 +215,7 @@ static const struct {
 	{ "freeze", phase_freeze },
 	{ "resume", phase_resume },
 	{ "write", phase_write },
+	{ "upload", phase_upload },
 };
 
 /* 1: go on; 0: leave, all is well; -1: failed, and reported. */
@@ -216,6 +256,23 @@ static int serve(struct worker *w)
 	return rc;
 }
 
+/* As rooms.h wants them. */
+static json_t *devices(const struct gck_capture *c)
+{
+	json_t *all = json_array();
+	size_t n;
+	const struct gck_device_memory *v = gck_capture_device_memory(c, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		char uuid[2 * sizeof v->uuid + 1];
+
+		gck_hex(v[i].uuid, sizeof v->uuid, uuid);
+		json_array_append_new(all, json_pack("{s:s, s:I, s:I}", "uuid", uuid, "bytes",
+				      (json_int_t)v[i].bytes, "room", (json_int_t)v[i].room));
+	}
+	return all;
+}
+
 int worker_main(int fd, void *arg)
 {
 	struct worker w = { .task = arg, .report = { .fd = fd } };
@@ -228,11 +285,14 @@ int worker_main(int fd, void *arg)
 		report_failure(&w.report, "prepare", &err);
 		return 1;
 	}
-	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:b, s:b}", "expected",
+	if (t->marks[1] >= 0)
+		gck_capture_marks_take(w.capture, t->marks);
+	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:o, s:b, s:b}", "expected",
 		    (json_int_t)gck_capture_expected(w.capture), "device",
-		    (json_int_t)gck_capture_device(w.capture), "mpi",
+		    (json_int_t)gck_capture_device(w.capture), "devices", devices(w.capture), "mpi",
 		    gck_capture_has_mpi(w.capture), "cuda", gck_capture_has_cuda(w.capture)));
 	rc = serve(&w);
+	close_store(&w);
 	gck_capture_close(w.capture);
 	return rc < 0;
 }

@@ -7,12 +7,17 @@
  *   from   op        members
  *   agent  freeze                 stop the rank and fork the clone; held from here on
  *          resume                 let it go
- *          write     held         write the image; held: the rank waits for that
+ *          write     held device  write the image; held: the rank waits for that; device: it brings
+ *                                 what its devices have kept
+ *          upload                 with a stage: after its answer `stage`, what waits there
  *          hold                   nothing to do, but the agent lives: stay held
  *          abort                  let go, leave
  *   worker done      phase ok     prepare: expected; freeze: first_ns asked_one asked_all;
- *                    error code   resume: first_ns last_ns; write: manifest put stored
- *          progress  done all     bytes, a few a second
+ *                    error code   resume: first_ns last_ns; stage: staged unstaged (the memory is
+ *                                 needed no more; bytes that wait, why not all do);
+ *                                 write: manifest put stored free_ns
+ *          progress  phase        bytes, a few a second: of the write, or of the upload
+ *                    done all
  *
  * A restorer starts with `build` of the commit that it was made for:
  *
@@ -22,7 +27,7 @@
  *          abort                  leave; the rank dies if it was emptied
  *   worker done      phase ok     build: seq, exit (a wait status) if the rank had finished;
  *                    error code   files; run
- *          progress  done all
+ *          progress  phase done all
  *
  * A checkpoint worker leaves after a failure, or when the image is written and the rank is not
  * held. Its exit status is 0 if the rank's link is as it was taken over. A restorer stays after a
@@ -32,6 +37,7 @@
 
 #include "coordinator/agent/step.h"
 #include "shim/link.h"
+#include "storage/keys.h"
 
 struct worker_task {
 	const struct step *step;
@@ -40,15 +46,21 @@ struct worker_task {
 
 	/* a checkpoint */
 	int link;                     /* the helper's socket */
+	int device[GCK_LINK_DATA_FDS]; /* over which the rank brings its devices' data, or a filler does; -1:
+				       * none */
 	struct gck_link_hello hello;
 	uint32_t seq;
 	char nonce[64];
 	unsigned backstop_ms;         /* an agent so long silent while the rank is held hangs */
+	int marks[2];                 /* shelf of what is known of its pages (shim/process/process.h);
+				       * -1: none */
 	bool base_named;              /* false: the newest commit in the store is the base */
+	char key[GCK_WRAPPED_MAX];    /* that the image is encrypted with, wrapped; "": it is not */
 	uint32_t base;                /* commit whose chunks are not written again; 0: none */
 
 	/* a restart */
 	uint32_t from_job, from_step;
+	int pool;                     /* of what ranks share (storage/pool.h); -1: none */
 
 	char hash[40];                /* of the commit seq (a restart) or base; "": not known */
 };
@@ -56,5 +68,9 @@ struct worker_task {
 /* struct child_ops.run; arg is a struct worker_task. */
 int worker_main(int fd, void *arg);
 int restorer_main(int fd, void *arg);
+
+/* Brings a rank that was let go what its devices had, until it has all or is gone. Says `progress`, and
+ * `done` with phase "fill" if it cannot. */
+int filler_main(int fd, void *arg);
 
 #endif

@@ -33,7 +33,7 @@ static const struct passwd *coordinator_user(const struct cli *c, struct gck_err
 	return pw;
 }
 
-static struct gck_wire *connect_coordinator(const struct cli *c, struct gck_error *err)
+struct gck_wire *cli_connect(const struct cli *c, struct gck_error *err)
 {
 	const struct passwd *pw;
 
@@ -80,14 +80,22 @@ static json_t *take_answers(struct gck_wire *w, int timeout_s, struct gck_error 
 	return NULL;
 }
 
-json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err)
+json_t *cli_say(struct gck_wire *w, json_t *request, int timeout_s, struct gck_error *err)
 {
-	struct gck_wire *w = connect_coordinator(c, err);
 	json_t *data = NULL;
 
-	if (w && gck_wire_put(w, request, CONNECT_TIMEOUT_MS, err) == 0)
+	if (gck_wire_put(w, request, CONNECT_TIMEOUT_MS, err) == 0)
 		data = take_answers(w, timeout_s, err);
 	progress_end();
+	json_decref(request);
+	return data;
+}
+
+json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err)
+{
+	struct gck_wire *w = cli_connect(c, err);
+	json_t *data = w ? cli_say(w, json_incref(request), timeout_s, err) : NULL;
+
 	gck_wire_free(w);
 	json_decref(request);
 	return data;

@@ -21,6 +21,7 @@
 
 struct cli;
 struct gck_store;
+struct gck_wire;
 
 /* What a verb takes beside -f, --help and --version. */
 #define VERB_JOB 1u      /* JOBID[.STEPID] must be given */
@@ -66,6 +67,10 @@ extern const struct verb cli_verbs[];
 json_t *cli_request(const struct cli *c, const char *op);
 json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err);
 
+/* The same over a connection that stays, for requests that are one matter. */
+struct gck_wire *cli_connect(const struct cli *c, struct gck_error *err);
+json_t *cli_say(struct gck_wire *w, json_t *request, int timeout_s, struct gck_error *err);
+
 /* Ask, and fail if a step was named that the answer's data does not have. */
 json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err);
 
@@ -81,19 +86,23 @@ int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_err
 /* A member of an answer that is a text; "" if there is none. */
 const char *cli_text(const json_t *object, const char *key);
 
-/* store.c: open the store of a step, as list answered it. */
+/* store.c: URLs and keys come from gpuckptd, over a connection that is made when the first is wanted. */
+void cli_use_signer(const struct cli *c);
+
+/* Open the store of a step, as list answered it. */
 struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err);
 
 /* print.c: JSON as it is, for --json. */
 void cli_print_json(const json_t *data);
 
-/* able.c, checkpoint.c, query.c, verify.c, remove.c, image.c: the verbs */
+/* able.c, checkpoint.c, query.c, verify.c, remove.c, export.c, import.c: the verbs */
 int cli_able(struct cli *c, struct gck_error *err);
 int cli_checkpoint(struct cli *c, struct gck_error *err);
 int cli_switch(struct cli *c, struct gck_error *err);
 int cli_list(struct cli *c, struct gck_error *err);
 int cli_show(struct cli *c, struct gck_error *err);
 int cli_status(struct cli *c, struct gck_error *err);
+int cli_watch(struct cli *c, struct gck_error *err);
 int cli_verify(struct cli *c, struct gck_error *err);
 int cli_export(struct cli *c, struct gck_error *err);
 int cli_import(struct cli *c, struct gck_error *err);

@@ -10,7 +10,7 @@
 
 #include "coordinator/cli/cli.h"
 
-#define COLUMNS_MAX 16
+#define COLUMNS_MAX 24
 
 void cli_print_json(const json_t *data)
 {
@@ -75,7 +75,10 @@ static void put_value(const json_t *v, enum kind kind, char text[CELL_MAX])
 {
 	if (json_is_number(v) && kind == KIND_BYTES)
 		put_bytes(json_number_value(v), text);
-	else if (json_is_integer(v) && kind == KIND_TIME)
+	else if (json_is_number(v) && kind == KIND_RATE) {
+		put_bytes(json_number_value(v), text);
+		strcat(text, "/s");
+	} else if (json_is_integer(v) && kind == KIND_TIME)
 		put_time(json_integer_value(v), text);
 	else if (json_is_number(v) && kind == KIND_MS)
 		snprintf(text, CELL_MAX, "%.3fs", json_number_value(v) / 1000);
@@ -142,7 +145,8 @@ json_t *print_rows(const json_t *steps, const char *key)
 
 static bool is_right(enum kind kind)
 {
-	return kind == KIND_NUMBER || kind == KIND_BYTES || kind == KIND_MS || kind == KIND_SECONDS;
+	return kind == KIND_NUMBER || kind == KIND_BYTES || kind == KIND_RATE || kind == KIND_MS ||
+	       kind == KIND_SECONDS;
 }
 
 /* Characters on the screen: continuation bytes of UTF-8 take no room. */

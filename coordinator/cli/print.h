@@ -11,6 +11,7 @@ enum kind {
 	KIND_STEP,   /* "job" and "step" of the row: the key is not used */
 	KIND_NUMBER,
 	KIND_BYTES,  /* 1.2G */
+	KIND_RATE,   /* bytes a second: 1.2G/s */
 	KIND_TIME,   /* seconds since the epoch */
 	KIND_MS,     /* milliseconds, printed as seconds */
 	KIND_SECONDS,

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Verbs that ask: list, show, status. */
+ * Verbs that ask: list, show, status, watch. */
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
+#include "coordinator/cli/progress.h"
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
@@ -61,8 +64,9 @@ static void print_commit(const json_t *commit)
 		{ "Ended", "ended", KIND_NUMBER },   { "Nodes", "nodes", KIND_TEXT },
 		{ "Quiesce", "quiesce_ms", KIND_MS }, { "Stall", "stall_ms", KIND_MS },
 		{ "Write", "write_s", KIND_SECONDS }, { "Image", "put", KIND_BYTES },
-		{ "Stored", "stored", KIND_BYTES },  { "Hash", "hash", KIND_TEXT },
-		{ 0 },
+		{ "Stored", "stored", KIND_BYTES },  { "Memory copy", "copy_s", KIND_SECONDS },
+		{ "Staged", "staged", KIND_BYTES },  { "Not staged", "unstaged", KIND_TEXT },
+		{ "Hash", "hash", KIND_TEXT },	     { 0 },
 	};
 	static const struct column place[] = {
 		{ "Store", "store", KIND_TEXT }, { "Path", "path", KIND_TEXT }, { 0 },
@@ -128,7 +132,7 @@ int cli_show(struct cli *c, struct gck_error *err)
 
 /* ---- status -------------------------------------------------------------------------------- */
 
-int cli_status(struct cli *c, struct gck_error *err)
+static void print_status(const struct cli *c, const json_t *data)
 {
 	static const struct column coordinator[] = {
 		{ "Version", "version", KIND_TEXT },  { "Epoch", "epoch", KIND_NUMBER },
@@ -142,24 +146,74 @@ int cli_status(struct cli *c, struct gck_error *err)
 		{ "COMMIT", "last.seq", KIND_NUMBER }, { "COMMITTED", "last.time", KIND_TIME },
 		{ "WRITING", "checkpoint.seq", KIND_NUMBER },
 		{ "WRITTEN", "checkpoint.done", KIND_BYTES },
-		{ "OF", "checkpoint.all", KIND_BYTES },
+		{ "OF", "checkpoint.all", KIND_BYTES }, { "RATE", "checkpoint.rate", KIND_RATE },
 		{ "RESTORING", "restart.seq", KIND_NUMBER },
 		{ "READ", "restart.done", KIND_BYTES }, { "OF", "restart.all", KIND_BYTES },
-		{ "ERROR", "last_error", KIND_TEXT }, { 0 },
+		{ "RATE", "restart.rate", KIND_RATE }, { "ERROR", "last_error", KIND_TEXT }, { 0 },
 	};
+
+	if (c->json) {
+		cli_print_json(data);
+		return;
+	}
+	if (!c->has_job)
+		print_values(data, coordinator);
+	if (!c->has_job && json_array_size(json_object_get(data, "steps")))
+		putchar('\n');
+	print_table(json_object_get(data, "steps"), columns);
+}
+
+int cli_status(struct cli *c, struct gck_error *err)
+{
 	json_t *data = cli_ask_known(c, "status", err);
 
 	if (!data)
 		return -1;
-	if (c->json) {
-		cli_print_json(data);
-	} else {
-		if (!c->has_job)
-			print_values(data, coordinator);
-		if (!c->has_job && json_array_size(json_object_get(data, "steps")))
-			putchar('\n');
-		print_table(json_object_get(data, "steps"), columns);
-	}
+	print_status(c, data);
 	json_decref(data);
+	return CLI_DONE;
+}
+
+/* ---- watch --------------------------------------------------------------------------------- */
+
+#define WATCH_EVERY_S 1
+
+static bool any_runs(const json_t *data)
+{
+	static const char *const over[] = { "finished", "not running", "gone" };
+	json_t *step;
+	size_t i;
+
+	json_array_foreach(json_object_get(data, "steps"), i, step) {
+		size_t k = 0;
+
+		while (k < 3 && strcmp(cli_text(step, "state"), over[k]))
+			k++;
+		if (k == 3)
+			return true;
+	}
+	return false;
+}
+
+/* A terminal has the present alone; what is read later has one after the other. */
+int cli_watch(struct cli *c, struct gck_error *err)
+{
+	bool go_on = true;
+
+	catch_signals();
+	while (go_on && !interrupted) {
+		json_t *data = cli_ask_known(c, "status", err);
+
+		if (!data)
+			return -1;
+		if (isatty(STDOUT_FILENO) && !c->json)
+			fputs("\033[H\033[J", stdout);
+		print_status(c, data);
+		fflush(stdout);
+		go_on = !c->has_job || any_runs(data);
+		json_decref(data);
+		if (go_on)
+			sleep(WATCH_EVERY_S); /* a signal ends it */
+	}
 	return CLI_DONE;
 }

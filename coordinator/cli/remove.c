@@ -113,7 +113,8 @@ static void print_removed(const json_t *steps)
 	json_decref(rows);
 }
 
-/* --all leaves what the coordinator may still need, since an ended job can be requeued, too. */
+/* --all leaves what the coordinator may still need, since an ended job can be requeued, too, or another
+ * step was started from it. */
 static void tell_kept(const json_t *steps, const json_t *out)
 {
 	json_t *step, *commit;
@@ -128,8 +129,9 @@ static void tell_kept(const json_t *steps, const json_t *out)
 			if (!is_removed(removed, (uint32_t)seq))
 				fprintf(stderr, "gpuckpt: remove: commit %" JSON_INTEGER_FORMAT
 					" of step %" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT
-					" stays: Slurm may run it again (until it forgets the job, "
-					"MinJobAge after its end)\n", seq,
+					" stays: it, or a step that was started from it, may be "
+					"restarted from there (until Slurm forgets the job, MinJobAge "
+					"after its end)\n", seq,
 					json_integer_value(json_object_get(step, "job")),
 					json_integer_value(json_object_get(step, "step")));
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the verbs have in common that touch the store, as the user who calls. */
 #include "coordinator/cli/cli.h"
-#include "common/s3_url.h"
 #include "coordinator/sign/signer.h"
 #include "storage/store.h"
 
@@ -12,6 +11,11 @@ const char *cli_text(const json_t *object, const char *key)
 	const char *text = json_string_value(json_object_get(object, key));
 
 	return text ? text : "";
+}
+
+void cli_use_signer(const struct cli *c)
+{
+	gck_signer_use_link(&c->conf, SIGNER_WAIT_MS);
 }
 
 struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err)
@@ -26,7 +30,6 @@ struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct
 			 job, id);
 		return NULL;
 	}
-	if (gck_s3_is(url))
-		gck_signer_use_link(&c->conf, SIGNER_WAIT_MS);
+	cli_use_signer(c);
 	return gck_store_open(url, *cluster ? cluster : c->conf.cluster, job, id, false, err);
 }

@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-#include "coordinator/daemon/document.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/document.h"
+#include "coordinator/core/encrypt.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/daemon/request.h"
 
 #define WAIT_S 5.0
@@ -65,7 +66,7 @@ static bool is_held(const struct gck_live *live)
 	return gck_phase_holds(live->phase) || live->phase == GCK_QUIESCING;
 }
 
-static json_t *step_verdict(const struct gck_step *step)
+static json_t *step_verdict(struct gck_core *core, const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
 	json_t *items = json_array();
@@ -75,6 +76,8 @@ static json_t *step_verdict(const struct gck_step *step)
 		add_item(items, "step", "checkpoints are disabled", "gpuckpt enable");
 	if (gck_document_fits(step, &err))
 		add_item(items, "step", err.text, "use several steps");
+	if (gck_encrypt_able(core, step, &err))
+		add_item(items, "step", err.text, "ask the administrator, or encrypt=no");
 	if (live->phase <= GCK_DOOMED)
 		add_item(items, "step", "it is being restarted", "wait until it runs");
 	else if (is_held(live))
@@ -110,7 +113,7 @@ static void end(struct able *q)
 	ev_timer_stop(q->daemon->loop, &q->timer);
 	for (const struct gck_step *s = job ? job->steps : NULL; s; s = s->next)
 		if (is_asked(q, s))
-			json_array_append_new(steps, step_verdict(s));
+			json_array_append_new(steps, step_verdict(&q->daemon->core, s));
 	q->peer->uses--;
 	gck_request_end(q->peer, NULL, json_pack("{s:o}", "steps", steps));
 	free(q);

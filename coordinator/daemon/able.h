@@ -3,7 +3,7 @@
 #ifndef GCK_ABLE_H
 #define GCK_ABLE_H
 
-#include "coordinator/daemon/live.h"
+#include "coordinator/core/live.h"
 #include "coordinator/daemon/peer.h"
 
 /* Ask; the peer gets its "end" when all have answered, or some did not in time. */

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/core/answer.h"
+#include "coordinator/core/ask.h"
+#include "coordinator/core/join.h"
+#include "coordinator/core/orders.h"
+#include "coordinator/core/quiesce.h"
 #include "coordinator/daemon/able.h"
-#include "coordinator/daemon/answer.h"
-#include "coordinator/daemon/ask.h"
-#include "coordinator/daemon/join.h"
+#include "coordinator/daemon/grace.h"
 #include "coordinator/daemon/peer.h"
-#include "coordinator/daemon/quiesce.h"
 
 /* ---- joining ------------------------------------------------------------------------------- */
 
@@ -44,6 +46,7 @@ static void join(struct gck_peer *peer, const json_t *job)
 	}
 	json_decref(agent->registration);
 	agent->registration = NULL;
+	gck_grace_check(peer->daemon); /* last: what it lets begin may drop this agent */
 }
 
 static void on_job(void *arg, const struct gck_slurm_answer *answer)
@@ -175,6 +178,7 @@ static const struct {
 	{"tasks", on_tasks},
 	{"able", gck_able_answer},
 	{"ask", gck_ask},
+	{"swept", gck_swept_message},
 	{"error", on_error},
 };
 

@@ -7,20 +7,23 @@
 
 #include "common/conf.h"
 #include "common/wire.h"
-#include "coordinator/daemon/core.h"
-#include "coordinator/daemon/journal.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/journal.h"
 #include "coordinator/daemon/keys.h"
 #include "coordinator/daemon/limits.h"
 #include "coordinator/daemon/slurm.h"
+#include "coordinator/daemon/wrapping.h"
 
 #define GCK_MAX_LISTEN 8
 
 struct gck_peer;
+struct gck_kept;
 
 struct gck_daemon {
 	struct gck_core core; /* first: the core is what callbacks are given */
 	struct gck_conf conf;
 	struct gck_keys keys; /* of the object store */
+	struct gck_wrapping wrapping; /* of encrypted images */
 	struct ev_loop *loop;
 	struct gck_journal *journal;
 	struct gck_limits limits;
@@ -31,6 +34,8 @@ struct gck_daemon {
 	ev_io listen[GCK_MAX_LISTEN];
 	unsigned nlisten;
 	ev_prepare reaper;
+	ev_timer grace;         /* active: the period is not over (grace.h) */
+	struct gck_kept *kept;
 	ev_timer poll;
 	unsigned polls;
 	bool polling;

@@ -4,18 +4,14 @@
 #ifndef GCK_KEYS_H
 #define GCK_KEYS_H
 
-#include <limits.h>
-#include <sys/stat.h>
-
 #include "common/conf.h"
+#include "coordinator/daemon/secret.h"
 #include "storage/s3/presign.h"
 
 struct gck_keys {
-	char path[PATH_MAX];          /* "": this site has no object store */
-	bool credential;              /* it is systemd's copy */
+	struct gck_secret file;       /* none: this site has no object store */
 	char access[256], secret[256], token[4096];
 	char endpoint[256];           /* as configured, or AWS's */
-	struct stat seen;             /* of the file as it was read */
 	struct gck_s3_server server;  /* the next two borrow from here and from the configuration */
 	struct gck_sigv4_keys sigv4;
 };

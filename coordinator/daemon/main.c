@@ -15,12 +15,14 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "coordinator/core/import.h"
+#include "coordinator/core/live.h"
+#include "coordinator/core/operation.h"
+#include "coordinator/core/record.h"
 #include "coordinator/daemon/background.h"
 #include "coordinator/daemon/daemon.h"
-#include "coordinator/daemon/live.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/grace.h"
 #include "coordinator/daemon/probe.h"
-#include "coordinator/daemon/record.h"
 
 struct arguments {
 	const char *conf;
@@ -148,6 +150,7 @@ static int open_journal(struct gck_daemon *d, struct gck_error *err)
 		return -1;
 	if (torn)
 		gck_warn("the last line of the journal was torn by a crash and is dropped");
+	gck_import_abort_all(&d->core.state);
 	d->core.state.epoch = next_epoch(d->core.state.epoch);
 	return gck_daemon_compact(d, err);
 }
@@ -195,16 +198,16 @@ static int make_loop(struct gck_daemon *d, struct gck_error *err)
 	d->core.world = &gck_real_world;
 	d->core.since = time(NULL);
 	catch_signals(d);
+	gck_grace_begin(d);
 	gck_watch_start(d);
 	return 0;
 }
 
-/* No core file has the object store's keys in it, and no other process of this user reads them. */
-static void keep_secret(const struct gck_keys *k)
+/* No core file has keys in it, and no other process of this user reads them. */
+static void keep_secret(const struct gck_daemon *d)
 {
-	if (*k->path && prctl(PR_SET_DUMPABLE, 0))
-		gck_warn("core files of this process may have the keys of S3Store in them: %s",
-			 strerror(errno));
+	if ((*d->keys.file.path || *d->wrapping.file.path) && prctl(PR_SET_DUMPABLE, 0))
+		gck_warn("core files of this process may have keys in them: %s", strerror(errno));
 }
 
 static void announce(const struct gck_daemon *d)
@@ -249,7 +252,8 @@ int main(int argc, char **argv)
 	umask(077);
 	gck_conf_init(&d->conf);
 	if (gck_conf_load(&d->conf, a.conf, &err) || check_user(&d->conf, &err) ||
-	    make_state_dir(d->conf.state_dir, &err) || gck_keys_open(&d->keys, &d->conf, &err))
+	    make_state_dir(d->conf.state_dir, &err) || gck_keys_open(&d->keys, &d->conf, &err) ||
+	    gck_wrapping_open(&d->wrapping, &d->conf, &err))
 		return fail(&err);
 	if (!a.foreground && gck_background_begin(&err))
 		return fail(&err);
@@ -259,7 +263,7 @@ int main(int argc, char **argv)
 	if (make_loop(d, &err) || gck_server_listen(d, &err))
 		return fail(&err);
 	allow_connections(&d->conf);
-	keep_secret(&d->keys);
+	keep_secret(d);
 	announce(d);
 	if (gck_background_done(&err))
 		return fail(&err);

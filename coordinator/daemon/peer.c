@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "coordinator/daemon/join.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/join.h"
+#include "coordinator/core/operation.h"
+#include "coordinator/daemon/grace.h"
+#include "coordinator/daemon/importer.h"
 #include "coordinator/daemon/sign.h"
+#include "coordinator/daemon/unwrap.h"
 
 #define HELLO_S 5.0 /* for the first message */
 
@@ -38,9 +41,12 @@ void gck_peer_close(struct gck_peer *peer)
 	d->npeers--;
 	if (peer->known)
 		gck_limits_leave(&d->limits, peer->uid);
+	gck_grace_leave(peer);
 	gck_operation_leave(&d->core, peer);
 	if (peer->agent)
 		gck_agent_closed(peer->agent);
+	if (peer->importer)
+		gck_importer_closed(peer->importer);
 }
 
 static void refused(struct gck_peer *peer, const struct gck_error *err)
@@ -143,6 +149,8 @@ static void dispatch(struct gck_peer *peer, const json_t *body)
 		gck_peer_refuse(peer, "a message without \"op\"");
 	else if (!strcmp(op, "sign"))
 		gck_sign_message(peer, body);
+	else if (!strcmp(op, "unwrap"))
+		gck_unwrap_message(peer, body);
 	else if (peer->agent || !strcmp(op, "register"))
 		gck_agent_message(peer, body);
 	else

@@ -27,6 +27,7 @@ struct gck_peer {
 	unsigned uses;          /* pending calls that hold on to it */
 	char host[64];
 	struct gck_agent *agent;
+	struct gck_importer *importer; /* of a CLI that imports */
 };
 
 /* Take over a connected socket. */

@@ -16,15 +16,19 @@
 #define LIFETIME_S 600
 #define SKEW_S 60 /* worth a warning: from 900 on all signatures are refused */
 
+static uid_t owner; /* of the jobs that this process signs for */
+
 /* This process has the keys itself. */
 static int sign(void *arg, const struct gck_sign_scope *of, const struct gck_sign_request *v,
 		size_t n, char **urls, time_t *expires, char **ca, struct gck_error *err)
 {
 	const struct gck_daemon *d = arg;
 	char *path = *d->conf.s3_ca_file ? strdup(d->conf.s3_ca_file) : NULL;
+	struct gck_sign_scope whose = *of;
 
+	whose.uid = (uint32_t)owner;
 	for (size_t i = 0; i < n; i++) {
-		if (gck_s3_presign(&d->keys.server, &d->keys.sigv4, of, &v[i], time(NULL),
+		if (gck_s3_presign(&d->keys.server, &d->keys.sigv4, &whose, &v[i], time(NULL),
 				   LIFETIME_S, &urls[i], err) == 0)
 			continue;
 		while (i-- > 0)
@@ -35,6 +39,13 @@ static int sign(void *arg, const struct gck_sign_scope *of, const struct gck_sig
 	*expires = time(NULL) + LIFETIME_S;
 	*ca = path;
 	return 0;
+}
+
+void gck_probe_signer(struct gck_daemon *d, uid_t uid)
+{
+	owner = uid;
+	gck_store_signer(sign, d);
+	gck_store_patience(d->conf.s3_timeout_s);
 }
 
 static void tell(const struct gck_daemon *d, const struct gck_s3_probe *found)
@@ -58,8 +69,7 @@ static void child(struct gck_daemon *d, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	gck_store_signer(sign, d);
-	gck_store_patience(d->conf.s3_timeout_s);
+	gck_probe_signer(d, 0);
 	if (gck_s3_probe(d->conf.s3_store, *d->conf.cluster ? d->conf.cluster : "probe", &found,
 			 &err) == 0)
 		tell(d, &found);
@@ -73,7 +83,7 @@ void gck_probe_start(struct gck_daemon *d)
 {
 	pid_t parent = getpid(), pid;
 
-	if (!*d->keys.path)
+	if (!*d->keys.file.path)
 		return;
 	pid = fork(); /* libev waits for it */
 	if (pid == 0)

@@ -86,9 +86,9 @@ static uint32_t job_of(const json_t *request)
 	return (uint32_t)json_integer_value(json_object_get(request, "job"));
 }
 
-static const char *user_of(const job_info_t *job)
+static const char *name_of(uid_t uid)
 {
-	struct passwd *pw = getpwuid(job->user_id);
+	struct passwd *pw = getpwuid(uid);
 
 	return pw ? pw->pw_name : "";
 }
@@ -107,10 +107,26 @@ static json_t *query_job(const json_t *request, struct gck_error *err)
 		return NULL;
 	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:I, s:b, s:b}", "job",
 			 (json_int_t)job->job_id, "uid", (json_int_t)job->user_id, "user",
-			 user_of(job), "restarts", (json_int_t)job->restart_cnt, "submit",
+			 name_of(job->user_id), "restarts", (json_int_t)job->restart_cnt, "submit",
 			 (json_int_t)job->submit_time, "batch", can_be_requeued(job),
 			 "nodes", (json_int_t)job->num_nodes, "runs", runs(job), "ends_itself",
 			 ends_itself(job));
+}
+
+static json_t *query_import(const json_t *request, struct gck_error *err)
+{
+	uid_t uid = (uid_t)json_integer_value(json_object_get(request, "uid"));
+	struct gck_error why = {0};
+
+	if (load_job(job_of(request), &why)) {
+		gck_fail(err, EEXIST, "Slurm has a job %u on this cluster: import when it has forgotten that "
+			 "(MinJobAge after its end)", job_of(request));
+		return NULL;
+	}
+	if (why.code == ENOENT)
+		return json_pack("{s:s}", "user", name_of(uid));
+	*err = why;
+	return NULL;
 }
 
 /* Sites keep their own words in comments: only an empty AdminComment or our own is written. */
@@ -308,6 +324,7 @@ static const struct {
 } queries[] = {
 	{"conf", query_conf},
 	{"job", query_job},
+	{"import", query_import},
 	{"requeue", query_requeue},
 	{"nodes", query_nodes},
 };

@@ -7,6 +7,7 @@
  *                               ends_itself}; ENOENT if Slurm does not know it. batch: it can be
  *                               requeued; runs: nobody ends it at present; ends_itself: nor has
  *                               anybody but its script
+ *   import {job, uid}           {user}, the name of uid, if Slurm does not know the job; else EEXIST
  *   requeue {job, hold, comment} {}; refused if somebody ends the job already. comment goes to
  *                               AdminComment, unless something else than ours stands there
  *   nodes {jobs, lead, check}   {leaving: [{job, node, why}], gone: [job], ended: [job]}: of jobs,

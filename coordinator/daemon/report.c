@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-#include "coordinator/daemon/answer.h"
-#include "coordinator/daemon/live.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/answer.h"
+#include "coordinator/core/live.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/daemon/request.h"
 
 typedef json_t *step_fn(const struct gck_daemon *d, const struct gck_step *step);
@@ -25,11 +25,13 @@ static json_t *commit_entry(const struct gck_commit *c)
 
 static const char *state_name(const struct gck_step *step)
 {
+	uint64_t done, all;
+
 	if (step->finished)
 		return "finished";
 	if (!step->live || step->live->phase == GCK_OVER)
 		return step->job->gone ? "gone" : "not running";
-	return gck_phase_name(step->live->phase);
+	return gck_live_progress(step->live, &done, &all);
 }
 
 static json_t *step_head(const struct gck_step *step)
@@ -58,25 +60,31 @@ static json_t *node_entry(const struct gck_node *node)
 			 node->agent != NULL, "over", node->over, "ranks", node->ranks);
 }
 
+/* Bytes a second, in the mean, of what is done at all since the phase began. */
+static json_int_t rate_of(uint64_t done, int64_t ms)
+{
+	return ms > 0 ? (json_int_t)((double)done * 1e3 / (double)ms) : 0;
+}
+
 static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
+	int64_t ms = d->core.world->now_ms() - live->phase_since_ms;
 	uint64_t done, all;
 
 	gck_live_progress(live, &done, &all);
 	if (live->checkpoint.seq)
 		json_object_set_new(
 			e, "checkpoint",
-			json_pack("{s:I, s:s, s:s, s:I, s:I, s:f}", "seq",
+			json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f}", "seq",
 				  (json_int_t)live->checkpoint.seq, "phase",
 				  gck_phase_question(live->phase), "reason",
 				  live->checkpoint.reason, "done", (json_int_t)done, "all",
-				  (json_int_t)all, "seconds",
-				  (double)(d->core.world->now_ms() - live->phase_since_ms) / 1e3));
+				  (json_int_t)all, "rate", rate_of(done, ms), "seconds", (double)ms / 1e3));
 	else if (live->phase <= GCK_STARTING)
-		json_object_set_new(e, "restart", json_pack("{s:I, s:I, s:I}", "seq",
+		json_object_set_new(e, "restart", json_pack("{s:I, s:I, s:I, s:I}", "seq",
 				    (json_int_t)live->plan.seq, "done", (json_int_t)done, "all",
-				    (json_int_t)all));
+				    (json_int_t)all, "rate", rate_of(done, ms)));
 }
 
 static json_t *status_step(const struct gck_daemon *d, const struct gck_step *step)

@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/core/needed.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/daemon/able.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/grace.h"
+#include "coordinator/daemon/importer.h"
 
 struct request {
 	struct gck_peer *peer;
@@ -138,16 +141,6 @@ static void do_enable(const struct request *r)
 	set_disabled(r, false);
 }
 
-/* The newest commit of a job that may yet be restarted is its way back. */
-static bool is_needed(const struct gck_step *step, uint32_t seq)
-{
-	const struct gck_commit *c = gck_step_newest(step, 0);
-
-	if (step->live && step->live->plan.seq == seq && step->live->phase <= GCK_STARTING)
-		return true;
-	return !step->job->gone && !step->finished && c && c->seq == seq;
-}
-
 static const struct gck_step *one_step(const struct request *r, struct gck_error *err)
 {
 	const struct gck_step *found = NULL;
@@ -171,18 +164,27 @@ static const struct gck_step *one_step(const struct request *r, struct gck_error
 static int choose_removed(const struct request *r, const struct gck_step *step, json_t *seqs,
 			  struct gck_error *err)
 {
+	const struct gck_core *core = &r->peer->daemon->core;
 	uint32_t only = (uint32_t)json_integer_value(json_object_get(r->body, "seq"));
+	const struct gck_step *needs = only ? gck_commit_needed(core, step, only) : NULL;
 
+	if (step->intent.import)
+		return gck_fail(err, EBUSY, "checkpoint %u of step %u.%u is being imported; commits can be "
+				"removed when that has ended", step->intent.seq, step->job->id, step->id);
 	if (only && !gck_step_commit(step, only))
 		return gck_fail(err, ENOENT, "step %u.%u has no commit %u", step->job->id, step->id,
 				only);
-	if (only && is_needed(step, only))
+	if (needs && needs != step)
+		return gck_fail(err, EBUSY, "step %u.%u runs from commit %u of step %u.%u, or is to; it can "
+				"be removed when that has a commit of its own, or its job has ended", needs->job->id, needs->id, only,
+				step->job->id, step->id);
+	if (needs)
 		return gck_fail(err, EBUSY,
 				"commit %u is what step %u.%u would be restarted from; it can "
 				"be removed when Slurm no longer knows the job",
 				only, step->job->id, step->id);
 	for (const struct gck_commit *c = step->commits; c; c = c->older)
-		if ((!only || c->seq == only) && !is_needed(step, c->seq))
+		if ((!only || c->seq == only) && !gck_commit_needed(core, step, c->seq))
 			json_array_append_new(seqs, json_integer(c->seq));
 	return 0;
 }
@@ -247,17 +249,37 @@ static void do_show(const struct request *r)
 		refuse(r, &err);
 }
 
+/* ---- import -------------------------------------------------------------------------------- */
+
+static void do_may_import(const struct request *r)
+{
+	gck_importer_ask(r->peer, r->body);
+}
+
+static void do_import(const struct request *r)
+{
+	gck_importer_begin(r->peer, r->body);
+}
+
+static void do_imported(const struct request *r)
+{
+	gck_importer_end(r->peer, r->body);
+}
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 static const struct {
 	const char *op;
-	bool needs_job;
+	enum { MUST_BE, MAY_BE, NEED_NOT_BE } known; /* the job; MAY_BE: or none is named */
 	void (*act)(const struct request *r);
 } operations[] = {
-	{"able", true, do_able},       {"create", true, do_create},   {"vacate", true, do_vacate},
-	{"requeue", true, do_requeue}, {"disable", true, do_disable}, {"enable", true, do_enable},
-	{"list", false, do_list},      {"show", true, do_show},       {"status", false, do_status},
-	{"remove", true, do_remove},
+	{"able", MUST_BE, do_able},       {"create", MUST_BE, do_create},
+	{"vacate", MUST_BE, do_vacate},   {"requeue", MUST_BE, do_requeue},
+	{"disable", MUST_BE, do_disable}, {"enable", MUST_BE, do_enable},
+	{"list", MAY_BE, do_list},        {"show", MUST_BE, do_show},
+	{"status", MAY_BE, do_status},    {"remove", MUST_BE, do_remove},
+	{"may_import", NEED_NOT_BE, do_may_import}, {"import", NEED_NOT_BE, do_import},
+	{"imported", NEED_NOT_BE, do_imported},
 };
 
 /* For whom a job is not, it does not exist. */
@@ -294,9 +316,11 @@ void gck_request_message(struct gck_peer *peer, const json_t *body)
 		if (strcmp(operations[i].op, r.op) != 0)
 			continue;
 		peer->busy = true;
-		if (find_job(&r, operations[i].needs_job, &err))
+		if (operations[i].known == NEED_NOT_BE)
+			operations[i].act(&r);
+		else if (find_job(&r, operations[i].known == MUST_BE, &err))
 			refuse(&r, &err);
-		else
+		else if (!gck_grace_keeps(peer, r.job ? r.job->id : 0, r.step, body))
 			operations[i].act(&r);
 		return;
 	}

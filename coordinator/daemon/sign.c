@@ -9,7 +9,8 @@
 #include <time.h>
 
 #include "common/log.h"
-#include "coordinator/daemon/permit.h"
+#include "coordinator/core/permit.h"
+#include "coordinator/daemon/importer.h"
 #include "coordinator/daemon/request.h"
 #include "coordinator/sign/request.h"
 
@@ -77,6 +78,9 @@ static void sign_all(const struct question *q)
 
 	if (step && agent && agent->step == step && step->live)
 		who.node = gck_live_node(agent->step, agent);
+	who.owner = step && step->job->uid == q->peer->uid;
+	if (step && step->intent.import)
+		gck_importer_heard(d, step);
 	json_array_foreach(q->requests, i, one) {
 		struct gck_error err = {0};
 

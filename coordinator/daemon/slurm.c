@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "coordinator/daemon/child.h"
 #include "coordinator/daemon/query.h"
 
 #define MAX_CHILDREN 8
@@ -175,31 +175,12 @@ static void write_answer(json_t *answer)
 	}
 }
 
-/* Nothing of the coordinator's is kept: no socket, no journal, no lock. */
-static void become_child(int fd, pid_t parent)
-{
-	int null = open("/dev/null", O_RDONLY);
-	sigset_t none;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	for (int sig = 1; sig < 32; sig++)
-		signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	dup2(null, STDIN_FILENO);
-	dup2(fd, STDOUT_FILENO);
-	dup2(fd, STDERR_FILENO);
-	close_range(3, ~0u, 0);
-}
-
 static void child(const json_t *request, int fd, pid_t parent)
 {
 	struct gck_error err = {0};
 	json_t *data, *answer;
 
-	become_child(fd, parent);
+	gck_child_become(parent, fd, fd);
 	data = gck_query(request, &err);
 	if (data)
 		answer = json_pack("{s:b, s:o}", "ok", 1, "data", data);

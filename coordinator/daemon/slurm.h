@@ -7,7 +7,7 @@
 
 #include <ev.h>
 
-#include "coordinator/daemon/core.h"
+#include "coordinator/core/core.h"
 
 struct gck_slurm_request;
 

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "coordinator/core/expire.h"
+#include "coordinator/core/finish.h"
+#include "coordinator/core/join.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/daemon/daemon.h"
-#include "coordinator/daemon/finish.h"
-#include "coordinator/daemon/join.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/daemon/sweep.h"
 
 #define LEAD_S 120
 #define JOBS_EVERY 12     /* polls */
@@ -198,8 +200,11 @@ static void on_poll(struct ev_loop *loop, ev_timer *w, int events)
 	(void)loop;
 	(void)events;
 	compact_if_long(d);
-	if (look_at_jobs)
+	if (look_at_jobs) {
 		gck_finish_check_all(&d->core);
+		gck_expire(&d->core);
+		gck_sweep_start(d);
+	}
 	if (d->polling)
 		return;
 	jobs = jobs_by_node(d);

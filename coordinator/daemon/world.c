@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The real world for the core: connections, timers, journal, clock, Slurm. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "common/hex.h"
 #include "common/log.h"
-#include "coordinator/daemon/answer.h"
-#include "coordinator/daemon/hold.h"
-#include "coordinator/daemon/interval.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/answer.h"
+#include "coordinator/core/hold.h"
+#include "coordinator/core/interval.h"
+#include "coordinator/core/operation.h"
+#include "coordinator/core/record.h"
 #include "coordinator/daemon/peer.h"
-#include "coordinator/daemon/record.h"
 
 static void world_send(struct gck_agent *agent, const json_t *body)
 {
@@ -30,7 +30,7 @@ static bool is_dropped(const struct gck_core *core, const struct gck_job *job)
 	if (!job->gone)
 		return false;
 	for (const struct gck_step *step = job->steps; step; step = step->next)
-		if (step->live || step->commits)
+		if (step->live || step->commits || step->intent.import || gck_step_unswept(step))
 			return false;
 	for (size_t i = 0; i < core->count; i++)
 		if (core->queue[(core->head + i) % GCK_EVENT_QUEUE].step->job == job)
@@ -141,8 +141,21 @@ static void world_nonce(char out[GCK_NONCE_TEXT])
 
 	if (getrandom(raw, sizeof raw, 0) != (ssize_t)sizeof raw)
 		abort(); /* cannot be for so few bytes */
-	for (size_t i = 0; i < sizeof raw; i++)
-		snprintf(out + 2 * i, 3, "%02x", raw[i]);
+	gck_hex(raw, sizeof raw, out);
+}
+
+static int world_wrap(struct gck_core *core, const struct gck_job *job, char out[GCK_WRAPPED_MAX],
+		      struct gck_error *err)
+{
+	struct gck_wrapping *w = &gck_daemon_of(core)->wrapping;
+
+	gck_wrapping_renew(w);
+	return gck_wrapping_wrap(w, job, out, err);
+}
+
+static int world_can_wrap(struct gck_core *core, struct gck_error *err)
+{
+	return gck_wrapping_able(&gck_daemon_of(core)->wrapping, err);
 }
 
 const struct gck_world gck_real_world = {
@@ -154,4 +167,6 @@ const struct gck_world gck_real_world = {
 	.slurm = world_slurm,
 	.now_ms = world_now_ms,
 	.nonce = world_nonce,
+	.wrap = world_wrap,
+	.can_wrap = world_can_wrap,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * URLs from gpuckptd over a connection of one's own: the CLI's, and that of an agent's process that
+ * URLs and keys from gpuckptd over a connection of one's own: the CLI's, and that of an agent's process that
  * needs one before the agent is connected. */
 #include <pwd.h>
 #include <string.h>
@@ -26,11 +26,13 @@ static int open_link(struct link *l, struct gck_error *err)
 	return l->wire ? 0 : -1;
 }
 
+/* "sign" is answered by "signed", "unwrap" by "unwrapped". */
 static bool answers(const json_t *body, const json_t *answer)
 {
+	const char *asked = json_string_value(json_object_get(body, "op"));
 	const char *op = json_string_value(json_object_get(answer, "op"));
 
-	return op && !strcmp(op, "signed") &&
+	return op && !strncmp(op, asked, strlen(asked)) &&
 	       json_equal(json_object_get(body, "id"), json_object_get(answer, "id"));
 }
 
@@ -46,7 +48,7 @@ static json_t *say(struct link *l, const json_t *body, int timeout_ms,
 	answer = gck_wire_get(l->wire, timeout_ms, err);
 	if (!answer || answers(body, answer))
 		return answer;
-	gck_fail(err, EPROTO, "the coordinator does not sign; is it of another release?");
+	gck_fail(err, EPROTO, "the coordinator answers something else; is it of another release?");
 	json_decref(answer);
 	return NULL;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests for URLs as JSON. */
+ * Requests for URLs and keys as JSON. */
 #include "coordinator/sign/request.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/hex.h"
 
 static void set_text(json_t *one, const char *key, const char *value)
 {
@@ -73,7 +75,7 @@ static int why(const json_t *object, struct gck_error *err)
 	json_int_t code = json_integer_value(json_object_get(object, "code"));
 
 	return gck_fail(err, code > 0 && code < INT_MAX ? (int)code : EPROTO, "%s",
-			text ? text : "the coordinator gave no URL, and no reason");
+			text ? text : "the coordinator gave nothing, and no reason");
 }
 
 static int take_one(const json_t *one, char **url, struct gck_error *err)
@@ -102,5 +104,21 @@ int gck_sign_take(const json_t *answer, size_t n, char **urls, unsigned *seconds
 			return -1;
 		}
 	*seconds = (unsigned)good;
+	return 0;
+}
+
+json_t *gck_unwrap_pack(json_int_t id, const char *wrapped)
+{
+	return json_pack("{s:s, s:I, s:s}", "op", "unwrap", "id", id, "key", wrapped);
+}
+
+int gck_unwrap_take(const json_t *answer, unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err)
+{
+	const char *text = json_string_value(json_object_get(answer, "data"));
+
+	if (!text)
+		return why(answer, err);
+	if (strlen(text) != 2 * GCK_CRYPTO_KEY || !gck_unhex(text, GCK_CRYPTO_KEY, key))
+		return gck_fail(err, EPROTO, "the coordinator's answer has no key");
 	return 0;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests for URLs as JSON: "sign" and "signed" of doc/protocol.md. */
+ * Requests for URLs and keys as JSON: "sign" and "signed", "unwrap" and "unwrapped" of
+ * doc/protocol.md. */
 #ifndef GCK_SIGN_JSON_H
 #define GCK_SIGN_JSON_H
 
 #include <jansson.h>
 
+#include "storage/crypto.h"
 #include "storage/signer.h"
 
 #define GCK_SIGN_MOST 16 /* requests in one message of a process; an agent puts several together */
@@ -20,6 +22,12 @@ int gck_sign_unpack(const json_t *one, struct gck_sign_request *r, struct gck_er
  * set, and err says why the first was refused. EAGAIN: it can be had later. */
 int gck_sign_take(const json_t *answer, size_t n, char **urls, unsigned *seconds,
 		  struct gck_error *err);
+
+/* {"op":"unwrap", "id", "key"}; NULL without memory. */
+json_t *gck_unwrap_pack(json_int_t id, const char *wrapped);
+
+/* The key of an "unwrapped"; -1: why there is none. */
+int gck_unwrap_take(const json_t *answer, unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err);
 
 /* Forget URLs that were taken. */
 void gck_sign_drop(char **urls, size_t n);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A signer that asks somebody. */
+ * A signer and unwrapper that asks somebody. */
 #include "coordinator/sign/signer.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "coordinator/sign/request.h"
+#include "storage/keys.h"
 
 #define PAUSE_MS 200 /* before somebody who was not there is asked again */
 
@@ -18,38 +20,68 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int ask_once(struct gck_signer *s, const struct gck_sign_scope *of,
-		    const struct gck_sign_request *v, size_t n, char **urls, unsigned *seconds,
-		    int64_t deadline, struct gck_error *err)
+/* One question: made with an id, and what its answer tells. EAGAIN: it can be had later. */
+struct question {
+	json_t *(*make)(const struct question *q, json_int_t id);
+	int (*take)(const struct question *q, const json_t *answer, struct gck_error *err);
+	/* URLs */
+	const struct gck_sign_scope *of;
+	const struct gck_sign_request *v;
+	size_t n;
+	char **urls;
+	unsigned *seconds;
+	/* a key */
+	const char *wrapped;
+	unsigned char *key;
+};
+
+/* Threads ask for URLs while another asks for a key. */
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+
+static int ask_once(struct gck_signer *s, const struct question *q, int64_t deadline,
+		    struct gck_error *err)
 {
-	json_t *body = gck_sign_pack(++s->id, of, v, n), *answer;
+	json_t *body, *answer;
 	int64_t left = deadline - now_ms();
 	int rc;
 
+	pthread_mutex_lock(&asking);
+	body = q->make(q, ++s->id);
+	answer = body ? s->exchange(s->arg, body, left > PAUSE_MS ? (int)left : PAUSE_MS, err) : NULL;
+	pthread_mutex_unlock(&asking);
 	if (!body)
-		return gck_fail(err, ENOMEM, "no memory to ask for a URL");
-	answer = s->exchange(s->arg, body, left > PAUSE_MS ? (int)left : PAUSE_MS, err);
-	rc = answer ? gck_sign_take(answer, n, urls, seconds, err) : -1;
+		return gck_fail(err, ENOMEM, "no memory to ask gpuckptd");
+	rc = answer ? q->take(q, answer, err) : -1;
 	json_decref(answer);
 	json_decref(body);
 	return rc;
 }
 
 /* Whoever is away comes back: a coordinator that is started anew knows its jobs. */
-static int ask(struct gck_signer *s, const struct gck_sign_scope *of,
-	       const struct gck_sign_request *v, size_t n, char **urls, unsigned *seconds,
-	       struct gck_error *err)
+static int ask(struct gck_signer *s, const struct question *q, struct gck_error *err)
 {
 	int64_t deadline = now_ms() + s->limit_ms;
 	struct gck_error why = { 0 };
 
-	while (ask_once(s, of, v, n, urls, seconds, deadline, &why)) {
+	while (ask_once(s, q, deadline, &why)) {
 		if (why.code != EAGAIN || now_ms() + PAUSE_MS >= deadline)
 			return gck_fail(err, why.code == EAGAIN ? ETIMEDOUT : why.code, "%s",
 					why.text);
 		usleep(PAUSE_MS * 1000);
 	}
 	return 0;
+}
+
+/* ---- URLs ---------------------------------------------------------------------------------- */
+
+static json_t *make_sign(const struct question *q, json_int_t id)
+{
+	return gck_sign_pack(id, q->of, q->v, q->n);
+}
+
+static int take_signed(const struct question *q, const json_t *answer, struct gck_error *err)
+{
+	return gck_sign_take(answer, q->n, q->urls, q->seconds, err);
 }
 
 static int sign(void *arg, const struct gck_sign_scope *of, const struct gck_sign_request *v,
@@ -65,7 +97,11 @@ static int sign(void *arg, const struct gck_sign_scope *of, const struct gck_sig
 	for (size_t done = 0; done < n; done += GCK_SIGN_MOST) {
 		size_t some = n - done < GCK_SIGN_MOST ? n - done : GCK_SIGN_MOST;
 
-		if (ask(s, of, v + done, some, urls + done, &seconds, err) == 0)
+		const struct question q = { .make = make_sign, .take = take_signed, .of = of,
+					    .v = v + done, .n = some, .urls = urls + done,
+					    .seconds = &seconds };
+
+		if (ask(s, &q, err) == 0)
 			continue;
 		gck_sign_drop(urls, done);
 		free(path);
@@ -76,8 +112,30 @@ static int sign(void *arg, const struct gck_sign_scope *of, const struct gck_sig
 	return 0;
 }
 
+/* ---- keys ---------------------------------------------------------------------------------- */
+
+static json_t *make_unwrap(const struct question *q, json_int_t id)
+{
+	return gck_unwrap_pack(id, q->wrapped);
+}
+
+static int take_unwrapped(const struct question *q, const json_t *answer, struct gck_error *err)
+{
+	return gck_unwrap_take(answer, q->key, err);
+}
+
+static int unwrap(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_KEY],
+		  struct gck_error *err)
+{
+	const struct question q = { .make = make_unwrap, .take = take_unwrapped, .wrapped = wrapped,
+				    .key = key };
+
+	return ask(arg, &q, err);
+}
+
 void gck_signer_use(struct gck_signer *s)
 {
 	gck_store_signer(sign, s);
+	gck_store_unwrapper(unwrap, s);
 	gck_store_patience(s->conf->s3_timeout_s);
 }

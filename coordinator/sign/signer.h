@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A signer for storage/signer.h that asks somebody: its agent, or gpuckptd itself. */
+ * A signer for storage/signer.h that asks somebody: its agent, or gpuckptd itself; and an unwrapper for
+ * storage/keys.h that does. */
 #ifndef GCK_SIGN_SIGNER_H
 #define GCK_SIGN_SIGNER_H
 

@@ -5,17 +5,11 @@
 
 #include "common/log.h"
 #include "common/test/tap.h"
-#include "coordinator/daemon/ask.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/ask.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/test/fake_agent.h"
 
 static struct fake f;
-
-static void settle(void)
-{
-	for (unsigned i = 0; i < 1000 && fake_deliver(&f); i++)
-		;
-}
 
 static struct gck_step *step_0(void)
 {
@@ -25,7 +19,7 @@ static struct gck_step *step_0(void)
 static void begin(void)
 {
 	fake_begin(&f, 1);
-	settle();
+	fake_settle(&f);
 }
 
 static void end(void)
@@ -89,11 +83,11 @@ static void test_one(void)
 	is_str(step_0()->live->checkpoint.reason, "asked by rank 1", "a checkpoint is begun");
 	ok(reaches(GCK_WRITING), "it goes on");
 	ask(0, 1, true, 0);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 1, "all who ask while it is under way join it");
 	ok(!f.agents[0][1].asked, "nobody is told: their agents know what is committed");
 	ask(0, 1, true, 0);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 2, "whoever was not in its image, and says so, gets another");
 	end();
 }
@@ -103,7 +97,7 @@ static void test_every_step(void)
 	begin();
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
 	ask(1, 1, true, 0);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 1, "one of the whole job is joined as well");
 	end();
 }
@@ -113,12 +107,12 @@ static void test_all(void)
 	begin();
 	f.agents[0][1].asks_all = 3;
 	ask(1, 1, false, 3);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 1, "the first of all ranks begins");
 	is_int(f.agents[0][2].committed_all, 3, "all nodes hear whose call the commit has");
 	f.agents[0][1].asks_all = 0;
 	ask(2, 1, false, 3);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 1, "a rank that comes late begins no other");
 	is_int(asked(2, "all"), 3, "and is told so");
 	end();
@@ -132,18 +126,18 @@ static void test_fails(void)
 	ok(reaches(GCK_WRITING), "a checkpoint is under way");
 	gck_live_fail(step_0(), EIO, "as scripted");
 	gck_raise(&f.core, step_0(), GCK_FAILED);
-	settle();
+	fake_settle(&f);
 	is_int(asked(1, "id"), 1, "who asked hears that it was given up");
 	ok(strstr(error_of(2), "as scripted"), "and why: %s", error_of(2));
 	ask(2, 4, true, 0);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 0, "a question that crossed that word begins nothing");
 	ask(0, 1, false, 1);
-	settle();
+	fake_settle(&f);
 	ok(strstr(error_of(0), "as scripted"), "the call of all ranks ends so for all of them");
 	is_int(commits(), 0, "without another try");
 	ask(0, 2, false, 2);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 1, "the next call is one");
 	end();
 }
@@ -153,7 +147,7 @@ static void test_refused(void)
 	begin();
 	step_0()->disabled = true;
 	ask(1, 1, true, 0);
-	settle();
+	fake_settle(&f);
 	is_int(asked(1, "code"), EPERM, "checkpoints are disabled: said with the code");
 	ok(strstr(error_of(1), "gpuckpt enable"), "and what to do");
 	end();
@@ -165,10 +159,10 @@ static void test_restarting(void)
 	step_0()->live->phase = GCK_STARTING;
 	ask(1, 1, true, 0);
 	step_0()->live->phase = GCK_IDLE;
-	settle();
+	fake_settle(&f);
 	ok(!f.agents[0][1].asked && !commits(), "a rank that asks before all are let go is not answered");
 	ask(1, 1, true, 0);
-	settle();
+	fake_settle(&f);
 	is_int(commits(), 1, "but when it asks again");
 	end();
 }
@@ -179,16 +173,16 @@ static void test_gone(void)
 	begin();
 	ask(1, 5, true, 0);
 	fake_disconnect(&f, &f.agents[0][1]);
-	settle();
+	fake_settle(&f);
 	ok(!f.agents[0][1].asked, "an agent that was away is told nothing of before");
 	ask(1, 1, true, 0);
-	settle();
+	fake_settle(&f);
 	ok(commits() >= 1, "its successor's numbers begin anew");
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
 	ask(1, 2, true, 0);
 	for (unsigned n = 0; n < NODES; n++)
 		fake_all_end(&f, &f.agents[0][n], 0);
-	settle();
+	fake_settle(&f);
 	ok(true, "a step that ends meanwhile is nobody's harm");
 	end();
 }

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/daemon/answer.h"
-#include "coordinator/daemon/hold.h"
-#include "coordinator/daemon/interval.h"
-#include "coordinator/daemon/operation.h"
-#include "coordinator/daemon/record.h"
+#include "coordinator/core/answer.h"
+#include "coordinator/core/hold.h"
+#include "coordinator/core/interval.h"
+#include "coordinator/core/operation.h"
+#include "coordinator/core/record.h"
 #include "coordinator/test/fake_agent.h"
 
 static int64_t clock_ms = 1700000000000;
@@ -42,7 +42,7 @@ static int world_journal(struct gck_core *core, const json_t *record, bool sync,
 {
 	struct fake *f = (struct fake *)core;
 
-	(void)sync;
+	f->syncs += sync;
 	if (f->dead)
 		return 0;
 	f->journal_broken |= f->journal_fails;
@@ -92,6 +92,24 @@ static void world_nonce(char out[GCK_NONCE_TEXT])
 	snprintf(out, GCK_NONCE_TEXT, "%032x", ++n);
 }
 
+/* The real one is wrapping.c's, which has a test of its own. */
+static int world_can_wrap(struct gck_core *core, struct gck_error *err)
+{
+	return ((const struct fake *)core)->wrapping ? 0 :
+	       gck_fail(err, ENOKEY, "there is nothing to wrap with");
+}
+
+static int world_wrap(struct gck_core *core, const struct gck_job *job, char out[GCK_WRAPPED_MAX],
+		      struct gck_error *err)
+{
+	const struct fake *f = (const struct fake *)core;
+
+	if (world_can_wrap(core, err))
+		return -1;
+	snprintf(out, GCK_WRAPPED_MAX, "%u:%u", f->wrapping, job->id);
+	return 0;
+}
+
 static const struct gck_world world = {
 	.send = fake_agent_is_sent,
 	.drop = fake_agent_is_dropped,
@@ -101,6 +119,8 @@ static const struct gck_world world = {
 	.slurm = world_slurm,
 	.now_ms = world_now_ms,
 	.nonce = world_nonce,
+	.wrap = world_wrap,
+	.can_wrap = world_can_wrap,
 };
 
 /* ---- beginning, end, crash ----------------------------------------------------------------- */
@@ -274,6 +294,12 @@ bool fake_deliver(struct fake *f)
 			any |= fake_agent_takes(f, a);
 		}
 	return fake_slurm_answers(f, !f->slurm_away) || any;
+}
+
+void fake_settle(struct fake *f)
+{
+	for (unsigned i = 0; i < 1000 && fake_deliver(f); i++)
+		;
 }
 
 void fake_requeued(struct fake *f)

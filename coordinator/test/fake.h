@@ -5,7 +5,7 @@
 #ifndef GCK_TEST_FAKE_H
 #define GCK_TEST_FAKE_H
 
-#include "coordinator/daemon/live.h"
+#include "coordinator/core/live.h"
 
 #define STEPS 3
 #define NODES 3
@@ -30,6 +30,7 @@ struct gck_agent {
 	uint32_t restarts;
 	uint32_t seq;        /* of the checkpoint it works on, 0: none */
 	bool keep_held, frozen, held, written;
+	bool held_write;     /* the freeze said that the write comes while they are held */
 	bool needs_hold;     /* it has no memory for clones */
 	bool mpi;            /* its ranks use MPI */
 	uint32_t round;      /* of the quiesce, that they wait for; 0: none */
@@ -37,7 +38,7 @@ struct gck_agent {
 	unsigned rounds;     /* that it has been through, in all its life */
 	uint32_t built;      /* the commit that its ranks are built from */
 	uint32_t filed;      /* the commit that its files are cut back to */
-	int no_build;        /* what it answers to build, 0: that it did it */
+	int no_build, no_run; /* what it answers to build, to run; 0: that it did it */
 	uint32_t offered;
 	uint32_t from;       /* the commit that its ranks run from, 0: a cold start */
 	uint32_t prepared;   /* the last number that it was asked for */
@@ -60,6 +61,7 @@ struct fake {
 	struct gck_conf conf;
 	json_t *journal;            /* every record that was written */
 	bool journal_fails, journal_broken; /* broken: until it is written anew */
+	unsigned wrapping;                  /* what wraps keys; 0: nothing */
 	bool dead;                  /* the coordinator was killed: what it still says is lost */
 	unsigned timers[STEPS][GCK_TIMERS];
 	struct fake_slurm slurm[64];
@@ -74,6 +76,9 @@ struct fake {
 	uint32_t damaged[STEPS];    /* the commit that cannot be built */
 	bool committed[STEPS];      /* "committed" was said */
 	int faults;                 /* in a hundred: what fails, or is not answered */
+	unsigned syncs;             /* of the journal */
+	unsigned sweeps;            /* that agents were told to make; the orders of the last */
+	unsigned orders;
 	unsigned violations;
 	char violation[300];
 	unsigned (*random)(struct fake *f, unsigned below);
@@ -106,6 +111,9 @@ bool fake_timer_fires(struct fake *f, unsigned step, enum gck_timer which);
 /* Connect whoever is not, let everybody take one message and Slurm answer one question. True if
  * there was anything. */
 bool fake_deliver(struct fake *f);
+
+/* All that is under way comes to its end; no timer goes off. */
+void fake_settle(struct fake *f);
 
 /* The job starts again: every agent of the old incarnation is gone, new ones have not connected. */
 void fake_requeued(struct fake *f);

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/daemon/answer.h"
-#include "coordinator/daemon/quiesce.h"
-#include "coordinator/daemon/join.h"
+#include "coordinator/core/answer.h"
+#include "coordinator/core/join.h"
+#include "coordinator/core/orders.h"
+#include "coordinator/core/quiesce.h"
 #include "storage/store.h"
 
 /* ---- queues -------------------------------------------------------------------------------- */
@@ -244,6 +245,8 @@ bool fake_core_takes(struct fake *f, struct gck_agent *a)
 		gck_quiesce_ready(&f->core, step, node, body);
 	else if (node && !strcmp(op, "done"))
 		gck_answer(&f->core, step, node, body);
+	else if (node && !strcmp(op, "swept"))
+		gck_swept_message(&f->core, step, node, body);
 	else if (node && !strcmp(op, "exit"))
 		gck_answer_exit(&f->core, step, body);
 	else if (node && !strcmp(op, "bye"))

@@ -229,11 +229,11 @@ static bool is_quiesced(const struct gck_agent *a, uint32_t seq)
 
 static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
-	(void)body;
 	if (a->seq != seq) {
 		done(a, "freeze", seq, false, NULL);
 		return;
 	}
+	a->held_write = json_is_true(json_object_get(body, "held"));
 	if (!is_quiesced(a, seq) || !others_are(f, a, seq, is_quiesced))
 		fake_wrong(f, "step %u: a freeze before MPI is at rest", a->step);
 	a->frozen = a->held = true;
@@ -259,8 +259,9 @@ static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, u
 
 static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
-	(void)f;
 	(void)body;
+	if (a->seq == seq && a->held && !a->held_write)
+		fake_wrong(f, "step %u: a write while held, which the freeze had not said", a->step);
 	a->written = a->seq == seq;
 	a->keep_held = a->written && a->held;
 	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(a, seq) : NULL);
@@ -353,6 +354,10 @@ static void on_run(struct fake *f, struct gck_agent *a, const json_t *body, uint
 	if (!others_are(f, a, seq, runs_from))
 		fake_wrong(f, "step %u: ranks run from commit %u and others from another", a->step,
 			   seq);
+	if (a->no_run) {
+		failed(a, "run", seq, a->no_run);
+		return;
+	}
 	a->state = F_RUNNING;
 	a->from = seq;
 	done(a, "run", seq, true, NULL);
@@ -391,6 +396,16 @@ static void on_asked(struct fake *f, struct gck_agent *a, const json_t *body, ui
 	a->asked = json_deep_copy(body);
 }
 
+static void on_sweep(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
+{
+	json_t *steps = json_object_get(body, "steps");
+
+	(void)seq;
+	f->sweeps++;
+	f->orders = (unsigned)json_array_size(steps);
+	fake_say(a, json_pack("{s:s, s:O}", "op", "swept", "steps", steps));
+}
+
 static const struct {
 	const char *op;
 	void (*act)(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq);
@@ -400,7 +415,7 @@ static const struct {
 	{"resume", on_resume},   {"write", on_write},         {"commit", on_commit},
 	{"abort", on_abort},     {"committed", on_committed}, {"build", on_build},
 	{"files", on_files},     {"run", on_run},             {"fallback", on_fallback},
-	{"terminate", on_terminate}, {"asked", on_asked},
+	{"terminate", on_terminate}, {"asked", on_asked},      {"sweep", on_sweep},
 };
 
 /* What a message asks, for an agent that does not do it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The journal: what is read back, what is torn or damaged; records and the state they make. */
-#include "coordinator/daemon/journal.h"
+#include "coordinator/core/journal.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "common/test/tap.h"
-#include "coordinator/daemon/record.h"
+#include "coordinator/core/import.h"
+#include "coordinator/core/record.h"
 
 static char dir[] = "/tmp/gck-journal-XXXXXX";
 static char path[64];
@@ -48,6 +49,19 @@ static const char *const history[] = {
 	"{\"t\":\"disable\",\"job\":5,\"step\":0,\"value\":true}",
 	"{\"t\":\"requeue\",\"job\":5,\"value\":true}",
 	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":3,\"nonce\":\"cc\",\"held\":false}",
+};
+
+/* An import that is given up, one whose commit counts, one that is under way. */
+static const char *const imports[] = {
+	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":4,\"nonce\":\"\",\"held\":false,"
+	"\"import\":[\"4-a/\"],\"info\":{\"imported\":true}}",
+	"{\"t\":\"abort\",\"job\":5,\"step\":0,\"seq\":4}",
+	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":5,\"nonce\":\"\",\"held\":false,"
+	"\"import\":[\"5-a/\"],\"info\":{\"imported\":true}}",
+	"{\"t\":\"commit\",\"job\":5,\"step\":0,\"seq\":5,\"restarts\":0,"
+	"\"hash\":\"0123456789abcdef0123456789abcdef\",\"time\":8,\"info\":{\"imported\":true}}",
+	"{\"t\":\"intent\",\"job\":5,\"step\":0,\"seq\":6,\"nonce\":\"\",\"held\":false,"
+	"\"import\":[\"6-a/\",\"2-b/\"],\"info\":{\"imported\":true}}",
 };
 
 #define NHISTORY (sizeof history / sizeof *history)
@@ -157,6 +171,46 @@ static void test_dump(void)
 	gck_state_clear(&state);
 	json_decref(first);
 	json_decref(second);
+}
+
+static void apply(struct gck_state *state, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_t *r = record(texts[i]);
+
+		if (gck_record_apply(state, r, NULL))
+			printf("# %s is refused\n", texts[i]);
+		json_decref(r);
+	}
+}
+
+static void test_imports(void)
+{
+	struct gck_state state = {0}, again = {0};
+	struct gck_step *step;
+	json_t *dump, *r;
+	size_t i;
+
+	apply(&state, history, NHISTORY);
+	apply(&state, imports, sizeof imports / sizeof *imports);
+	dump = gck_state_dump(&state);
+	json_array_foreach(dump, i, r)
+		gck_record_apply(&again, r, NULL);
+	r = gck_state_dump(&again);
+	ok(json_equal(dump, r), "imports: a dump makes the state that it was made of");
+	json_decref(r);
+	json_decref(dump);
+	gck_state_clear(&state);
+	step = gck_state_step(&again, 5, 0);
+	is_int(step->commits->seq, 5, "the commit that was imported counts");
+	is_int(gck_step_newest(step, 0)->seq, 2, "nothing is restarted from it unasked");
+	gck_step_prune(step, 1);
+	ok(gck_step_commit(step, 5) && gck_step_commit(step, 2), "keep= does not count it");
+	ok(step->intent.seq == 6 && json_array_size(step->intent.import) == 2, "another is under way");
+	is_int(step->removals, 1, "the one that was given up is to be swept");
+	gck_import_abort_all(&again);
+	ok(!step->intent.seq && step->removals == 2 && gck_step_unswept(step), "and then that one too");
+	gck_state_clear(&again);
 }
 
 static void test_torn(void)
@@ -322,6 +376,7 @@ int main(void)
 	snprintf(path, sizeof path, "%s/journal", dir);
 	test_replay();
 	test_dump();
+	test_imports();
 	test_torn();
 	test_damaged();
 	test_senseless();

@@ -21,7 +21,7 @@
 #include "common/test/munged.h"
 #include "common/test/tap.h"
 
-#define WAIT_MS 5000
+#define WAIT_MS 60000 /* only a failure takes so long */
 
 char lab_dir[] = "/tmp/gck-lab-XXXXXX", lab_conf[64];
 static char slurm_path[64];
@@ -125,6 +125,21 @@ void lab_end(void)
 		printf("# %s stays\n", lab_dir);
 }
 
+bool lab_in_file(const char *name, const char *text)
+{
+	char path[96], line[8192];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", lab_dir, name);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f))
+		found |= strcasestr(line, text) != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
 static void exec_daemon(const char *const *args)
@@ -154,7 +169,7 @@ bool lab_up(void)
 		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
 		exec_daemon(args);
 	}
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < WAIT_MS / 50; i++) {
 		struct gck_wire *w =
 			gck_wire_connect("127.0.0.1", port, munge_socket, geteuid(), 1000, NULL);
 
@@ -231,6 +246,17 @@ int lab_run(char *out, size_t size, const char *const *args)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+int lab_as_stranger(int (*what)(void))
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(setgid(LAB_STRANGER) || setuid(LAB_STRANGER) ? 2 : what());
+	waitpid(pid, &status, 0);
+	return status;
+}
+
 /* ---- connections --------------------------------------------------------------------------- */
 
 int lab_knock(void)
@@ -305,10 +331,12 @@ bool lab_closed(struct gck_wire *w)
 	struct gck_error err = {0};
 	json_t *body;
 
-	while ((body = gck_wire_get(w, 8000, &err)))
+	while ((body = gck_wire_get(w, WAIT_MS, &err)))
 		json_decref(body);
 	return err.code != ETIMEDOUT;
 }
+
+const char *lab_options = "timeout=10s,hold=5s,interval=off";
 
 struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned restarts,
 			   const char *commits)
@@ -317,9 +345,10 @@ struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned r
 
 	if (w && lab_say(w, "{'op':'register','job':7,'step':0,'node':'n%d','node_id':%d,'nodes':2,"
 			 "'ntasks':2,'local_ranks':[{'rank':%d,'pid':99}],'restarts':%u,'options':"
-			 "'timeout=3s,hold=2s,interval=off','store':'file:/s','fingerprint':"
+			 "'%s','store':'file:/s','fingerprint':"
 			 "{'program':'p','args':[],'cwd':'/','ntasks':2,'mark':''},'commits':%s,"
-			 "'state':'%s','seq':%u}", node, node, node, restarts, commits, state, seq))
+			 "'state':'%s','seq':%u}", node, node, node, restarts,
+			 lab_options, commits, state, seq))
 		return w;
 	gck_wire_free(w);
 	return NULL;

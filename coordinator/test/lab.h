@@ -32,6 +32,15 @@ int lab_term(void);
 /* Run it with these arguments until it ends: its exit status, what it said in out. */
 int lab_run(char *out, size_t size, const char *const *args);
 
+/* Is the text, in capitals or not, in a line of this file of lab_dir? */
+bool lab_in_file(const char *name, const char *text);
+
+/* Another user, of whom nothing here is, does it: 0 if it returned that. Only root can ask for it. */
+#define LAB_STRANGER 65534
+int lab_as_stranger(int (*what)(void));
+#define ok_as_stranger(what, name) \
+	(geteuid() ? skip(name, "this is not root") : (void)ok(lab_as_stranger(what) == 0, "%s", name))
+
 /* Connections. Text is JSON in which ' stands for ". */
 struct gck_wire *lab_connect(void);
 int lab_knock(void); /* a socket only: nothing is said or heard */
@@ -41,6 +50,9 @@ bool lab_say(struct gck_wire *w, const char *text, ...) __attribute__((format(pr
 json_t *lab_next(struct gck_wire *w);
 bool lab_hear(struct gck_wire *w, const char *op, unsigned seq);
 bool lab_closed(struct gck_wire *w); /* the other side ends it */
+
+/* With which agents register. */
+extern const char *lab_options;
 
 /* Register as the agent of node n of 2, one rank a node, of step 7.0. */
 struct gck_wire *lab_agent(int node, const char *state, unsigned seq, unsigned restarts,

@@ -9,7 +9,7 @@
 
 #include "common/log.h"
 #include "common/test/tap.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/test/fake.h"
 
 #define SEQUENCES 400

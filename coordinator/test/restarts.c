@@ -6,17 +6,10 @@
 
 #include "common/log.h"
 #include "common/test/tap.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/test/fake_agent.h"
 
 static struct fake f;
-
-/* Everything that is under way comes to its end; no timer goes off. */
-static void settle(void)
-{
-	for (unsigned i = 0; i < 1000 && fake_deliver(&f); i++)
-		;
-}
 
 static struct gck_step *step_0(void)
 {
@@ -27,10 +20,10 @@ static void begin_with(const char *options, unsigned commits)
 {
 	fake_begin(&f, 1);
 	f.options = options;
-	settle();
+	fake_settle(&f);
 	for (unsigned i = 0; i < commits; i++) {
 		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-		settle();
+		fake_settle(&f);
 	}
 }
 
@@ -67,18 +60,18 @@ static void test_in_doubt(void)
 	commit_in_doubt();
 	fake_requeued(&f);
 	f.unreadable = true;
-	settle();
+	fake_settle(&f);
 	ok(step_0_is_held_back(),
 	   "a commit in doubt and a store that cannot be read: the job is held");
 	f.unreadable = false;
 	fake_requeued(&f);
-	settle();
+	fake_settle(&f);
 	is_int(f.agents[0][0].from, 1, "with the store readable it is restored");
 	end();
 	begin(0);
 	f.unreadable = true;
 	fake_requeued(&f);
-	settle();
+	fake_settle(&f);
 	ok(step_0_is_held_back(), "the same if the journal knows of no checkpoint at all");
 	end();
 }
@@ -90,12 +83,12 @@ static void test_recovery(void)
 	commit_in_doubt();
 	f.unreadable = true;
 	fake_crash(&f);
-	settle();
+	fake_settle(&f);
 	is_int(f.timers[0][GCK_TIMER_PHASE], 30000,
 	       "ranks that run have time to find their commit");
 	f.unreadable = false;
 	fake_disconnect(&f, &f.agents[0][0]);
-	settle();
+	fake_settle(&f);
 	ok(step_0()->commits != NULL, "which then counts");
 	end();
 }
@@ -114,14 +107,14 @@ static void test_no_journal(void)
 	begin(2);
 	lose_journal();
 	fake_requeued(&f);
-	settle();
+	fake_settle(&f);
 	is_int(f.agents[0][0].from, 2, "without its journal a step is restored from its store");
 	end();
 	begin(2);
 	lose_journal();
 	fake_requeued(&f);
 	f.program = "q";
-	settle();
+	fake_settle(&f);
 	ok(!f.agents[0][0].from && f.agents[0][0].state == F_OVER,
 	   "another program is not, and does not start over it");
 	end();
@@ -132,15 +125,15 @@ static void test_no_numbers(void)
 	begin(2);
 	f.unreadable = true;
 	lose_journal();
-	settle();
+	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	settle();
+	fake_settle(&f);
 	is_int(step_0()->last_seq, 0, "neither journal nor store: no number is given");
 	f.unreadable = false;
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	settle();
+	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	settle();
+	fake_settle(&f);
 	ok(json_object_get(f.store[0], "3") != NULL, "with the store the next one is");
 	end();
 }
@@ -158,19 +151,19 @@ static void test_no_count(void)
 	begin(1);
 	fake_requeued(&f);
 	forget_count();
-	settle();
+	fake_settle(&f);
 	is_int(f.agents[0][0].from, 1,
 	       "a script without SLURM_RESTART_COUNT: restored like others");
 	fake_crash(&f);
-	settle();
+	fake_settle(&f);
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	settle();
+	fake_settle(&f);
 	ok(json_object_get(f.store[0], "2") != NULL, "it is known when its agents come back");
 	end();
 	begin(0);
 	fake_requeued(&f);
 	forget_count();
-	settle();
+	fake_settle(&f);
 	ok(f.agents[0][0].state == F_RUNNING && !f.agents[0][0].from,
 	   "without a commit it starts from the beginning");
 	end();
@@ -182,7 +175,7 @@ static void restart(int no_build)
 {
 	fake_requeued(&f);
 	f.agents[0][1].no_build = no_build;
-	settle();
+	fake_settle(&f);
 }
 
 static void test_fallback(void)
@@ -240,9 +233,9 @@ static void test_stall(void)
 		fake_deliver(&f);
 	while (f.agents[0][1].out.n)
 		json_decref(fake_pop(&f.agents[0][1].out));
-	settle();
+	fake_settle(&f);
 	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "a node that says nothing is not awaited");
-	settle();
+	fake_settle(&f);
 	ok(f.taken && !f.held && !f.agents[0][0].from, "the job is requeued, and not held");
 	end();
 }
@@ -256,13 +249,47 @@ static void test_slurm_away(void)
 	ok(!f.taken && f.agents[0][0].state == F_RESTORING,
 	   "nothing to restore, and slurmctld is away: the ranks wait");
 	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it is asked again");
-	settle();
+	fake_settle(&f);
 	ok(!f.taken && f.agents[0][0].state == F_RESTORING, "and again");
 	f.slurm_away = false;
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
-	settle();
+	fake_settle(&f);
 	ok(step_0_is_held_back() && f.agents[0][0].state == F_OVER,
 	   "until it takes the job back and the ranks end");
+	end();
+}
+
+static void restart_no_run(int no_run)
+{
+	fake_requeued(&f);
+	f.agents[0][1].no_run = no_run;
+	fake_settle(&f);
+}
+
+/* What devices had is only read by ranks that run. */
+static void test_found_late(void)
+{
+	begin(2);
+	restart_no_run(EBADMSG);
+	ok(f.taken && !f.held, "damage that shows when the ranks run: the job is requeued, and not held");
+	fake_crash(&f);
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "and goes on from the commit before, whatever became of the coordinator");
+	end();
+	begin(2);
+	restart_no_run(EIO);
+	ok(f.taken && !f.held, "something else is to blame");
+	restart(0);
+	is_int(f.agents[0][0].from, 2, "the same commit is tried again");
+	end();
+	begin(1);
+	restart_no_run(EBADMSG);
+	ok(f.taken && f.held, "there is no commit before: the job is held");
+	end();
+	begin(2);
+	f.options = "restart=2";
+	restart_no_run(EBADMSG);
+	ok(f.taken && f.held, "or the user wants this one");
 	end();
 }
 
@@ -295,7 +322,7 @@ static void test_comes_back(void)
 	for (unsigned i = 0; i < 3; i++) {
 		reach(phases[i]);
 		fake_disconnect(&f, &f.agents[0][1]);
-		settle();
+		fake_settle(&f);
 		ok(f.agents[0][1].from == 1, "%s: a connection is lost and made again",
 		   gck_phase_name(phases[i]));
 		ok(step_0()->live->phase == GCK_IDLE, "and the restart goes on");
@@ -310,7 +337,7 @@ static void test_dies_restoring(void)
 	for (unsigned i = 0; i < 2; i++) {
 		reach(phases[i]);
 		fake_agent_dies(&f, &f.agents[0][1]);
-		settle();
+		fake_settle(&f);
 		ok(f.taken && !f.held, "%s: an agent dies: the job is requeued, and not held",
 		   gck_phase_name(phases[i]));
 		end();
@@ -324,7 +351,7 @@ static void test_dies_running(void)
 	while (f.agents[0][2].state != F_RUNNING)
 		fake_agent_takes(&f, &f.agents[0][2]);
 	fake_agent_dies(&f, &f.agents[0][2]);
-	settle();
+	fake_settle(&f);
 	ok(!f.taken && step_0()->live->phase == GCK_IDLE,
 	   "an agent dies when its ranks have been let go: they run");
 	end();
@@ -342,7 +369,7 @@ static void test_late(void)
 		}
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	is_int(step_0()->live->phase, GCK_CALLING, "a checkpoint calls an agent that is not there yet");
-	settle();
+	fake_settle(&f);
 	ok(f.agents[0][2].state == F_RUNNING && json_object_get(f.store[0], "1"),
 	   "it comes, starts, and takes part");
 	end();
@@ -358,7 +385,7 @@ static void test_journal_full(void)
 	ok(!f.agents[0][0].refused && f.agents[0][0].state == F_NEW,
 	   "the journal is full: a restart waits");
 	f.journal_fails = false;
-	settle();
+	fake_settle(&f);
 	is_int(f.agents[0][0].from, 1, "and goes on when there is room");
 	end();
 	begin(1);
@@ -366,11 +393,11 @@ static void test_journal_full(void)
 	for (unsigned i = 0; i < 1000 && !f.agents[0][2].built; i++)
 		fake_deliver(&f);
 	f.journal_fails = true;
-	settle();
+	fake_settle(&f);
 	ok(!f.agents[0][0].filed && !f.taken, "full when all have built: no file is cut back");
 	f.journal_fails = false;
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
-	settle();
+	fake_settle(&f);
 	is_int(f.agents[0][0].from, 1, "and they run when there is room");
 	end();
 }
@@ -386,6 +413,7 @@ int main(void)
 	test_fallback();
 	test_fallback_asked();
 	test_try_again();
+	test_found_late();
 	test_stall();
 	test_slurm_away();
 	test_comes_back();

@@ -9,20 +9,13 @@
 #include "common/log.h"
 #include "common/test/tap.h"
 #include "common/wire.h"
-#include "coordinator/daemon/answer.h"
-#include "coordinator/daemon/document.h"
-#include "coordinator/daemon/join.h"
-#include "coordinator/daemon/operation.h"
+#include "coordinator/core/answer.h"
+#include "coordinator/core/document.h"
+#include "coordinator/core/join.h"
+#include "coordinator/core/operation.h"
 #include "coordinator/test/fake_agent.h"
 
 static struct fake f;
-
-/* Everything that is under way comes to its end; no timer goes off. */
-static void settle(void)
-{
-	for (unsigned i = 0; i < 1000 && fake_deliver(&f); i++)
-		;
-}
 
 static struct gck_step *step_0(void)
 {
@@ -33,7 +26,7 @@ static struct gck_step *step_0(void)
 static void begin(void)
 {
 	fake_begin(&f, 1);
-	settle();
+	fake_settle(&f);
 }
 
 static void end(void)
@@ -46,7 +39,7 @@ static void all_ranks_end(int32_t status)
 {
 	for (unsigned n = 0; n < NODES; n++)
 		fake_all_end(&f, &f.agents[0][n], status);
-	settle();
+	fake_settle(&f);
 }
 
 /* A request and its end. */
@@ -116,12 +109,12 @@ static void test_bye(void)
 {
 	begin();
 	fake_all_end(&f, &f.agents[0][2], 0);
-	settle();
+	fake_settle(&f);
 	fake_crash(&f);
-	settle();
+	fake_settle(&f);
 	is_int(gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL), 0,
 	       "a step of which a node is done");
-	settle();
+	fake_settle(&f);
 	ok(step_0()->commits != NULL, "is checkpointed by a coordinator that was away since");
 	end();
 }
@@ -147,7 +140,7 @@ static void test_back(void)
 	begin();
 	for (unsigned n = 0; n < NODES; n++)
 		fake_disconnect(&f, &f.agents[0][n]);
-	settle();
+	fake_settle(&f);
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
 	is_int(step_0()->live->phase, GCK_IDLE, "agents that come back in that time are heard");
 	end();
@@ -168,7 +161,7 @@ static void test_quiesce(void)
 	begin();
 	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
 	create();
-	settle();
+	fake_settle(&f);
 	ok(ended && ended_well, "nodes with and without MPI: the create is done");
 	is_int(f.agents[0][0].rounds, 3, "after three rounds");
 	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
@@ -177,7 +170,7 @@ static void test_quiesce(void)
 	       "coordinator", "and which way the words went: not all ranks have MPI");
 	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
 	create();
-	settle();
+	fake_settle(&f);
 	is_int(told_quiesce(), -1, "not that of a step without MPI");
 	end();
 }
@@ -190,7 +183,7 @@ static void test_no_quiesce(void)
 	for (unsigned i = 0; i < 1000 && f.agents[0][0].round != 2 && fake_deliver(&f); i++)
 		;
 	fake_disconnect(&f, &f.agents[0][1]);
-	settle();
+	fake_settle(&f);
 	ok(ended && !ended_well, "an agent that is lost in the rounds ends the create");
 	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
 	end();
@@ -213,7 +206,7 @@ static void test_many_words(void)
 		fake_say(a, json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "op", "ready", "seq",
 				      (int)a->seq, "round", 1, "at", (int)(i * piece), "total",
 				      (int)(10 * piece), "data", text));
-	settle();
+	fake_settle(&f);
 	ok(ended && !ended_well && strstr(why, "--mpi=pmix"), "too many words: %s", why);
 	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
 	end();
@@ -248,13 +241,13 @@ static void test_missing(void)
 	fake_disconnect(&f, &f.agents[0][1]);
 	create();
 	ok(!ended, "create waits for an agent that is missing");
-	settle();
+	fake_settle(&f);
 	ok(ended && ended_well, "and is done when it is back");
 	nodes_die(1, 1);
 	create();
-	settle();
+	fake_settle(&f);
 	ok(!ended && fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it waits for a time only");
-	settle();
+	fake_settle(&f);
 	ok(ended && strstr(why, "agent of node n1 is not connected"), "then it names the node");
 	is_int(step_0()->last_seq, 1, "no number was given for it");
 	end();
@@ -293,7 +286,7 @@ static void test_hold(void)
 	   "their agents are told that it is meant so");
 	ok(fake_timer_fires(&f, 0, GCK_TIMER_HOLD) && next_is(&f.agents[0][2], "hold"),
 	   "again and again");
-	settle();
+	fake_settle(&f);
 	is_int(step_0()->live->phase, GCK_OVER, "when they have ended");
 	fake_timer_fires(&f, 0, GCK_TIMER_HOLD);
 	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "no more");
@@ -306,7 +299,7 @@ static void test_no_hold(void)
 	create();
 	reach(GCK_RESUMING);
 	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "not for ranks that are held for a moment");
-	settle();
+	fake_settle(&f);
 	end();
 }
 
@@ -328,7 +321,7 @@ static void test_progress(void)
 	ok(events - before >= 2 && events - before <= 8, "progress is told now and then: %u",
 	   events - before);
 	json_decref(body);
-	settle();
+	fake_settle(&f);
 	end();
 }
 
@@ -384,6 +377,35 @@ static void test_too_many_ranks(void)
 	end();
 }
 
+/* A job's key is made once, and all agents are told it; without one nothing is begun. */
+static void test_encrypted(void)
+{
+	struct gck_job *job;
+
+	fake_begin(&f, 1);
+	f.options = "interval=30m,encrypt=yes";
+	fake_settle(&f);
+	job = gck_state_job(&f.core.state, JOB);
+	create();
+	fake_settle(&f);
+	ok(ended && !ended_well && strstr(why, "nothing to wrap with") && !job->key &&
+	   step_0()->last_seq == 0, "encrypt=yes without keys: %s", why);
+	f.wrapping = 3;
+	create();
+	fake_settle(&f);
+	ok(ended_well && job->key && !strncmp(job->key, "3:", 2), "with them the job has one: %s", why);
+	f.wrapping = 4;
+	create();
+	fake_settle(&f);
+	ok(ended_well && job->key && !strncmp(job->key, "4:", 2), "another one wraps");
+	fake_crash(&f);
+	fake_settle(&f);
+	job = gck_state_job(&f.core.state, JOB);
+	ok(job && job->key && !strncmp(job->key, "4:", 2), "the journal has it");
+	f.options = "interval=30m";
+	end();
+}
+
 int main(void)
 {
 	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
@@ -401,5 +423,6 @@ int main(void)
 	test_progress();
 	test_share();
 	test_too_many_ranks();
+	test_encrypted();
 	return tap_done();
 }

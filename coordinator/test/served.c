@@ -35,7 +35,7 @@ static bool is_listed_as(const char *state)
 	json_t *body, *step;
 	bool good = false;
 
-	if (w && lab_say(w, "{'op':'list','job':7}") && (body = lab_next(w))) {
+	if (w && lab_say(w, "{'op':'list','job':7,'step':0}") && (body = lab_next(w))) {
 		step = json_array_get(json_object_get(json_object_get(body, "data"), "steps"), 0);
 		good = !strcmp(json_string_value(json_object_get(step, "state")) ?: "", state);
 		json_decref(body);
@@ -66,7 +66,7 @@ static void test_slow(void)
 {
 	struct gck_wire *w[AGENTS];
 
-	slurm(500);
+	slurm(2000);
 	for (int i = 0; i < AGENTS; i++)
 		w[i] = lab_agent(0, "new", 0, 0, "[]");
 	ok(lab_hear(w[AGENTS - 1], "welcome", 0),
@@ -96,7 +96,7 @@ static void test_finished_late(void)
 	lab_kill();
 	slurm(0);
 	ok(lab_up(), "a new coordinator");
-	for (int i = 0; i < 30 && !is_listed_as("finished"); i++)
+	for (int i = 0; i < 600 && !is_listed_as("finished"); i++)
 		usleep(100000);
 	ok(is_listed_as("finished"), "asks when Slurm is back");
 }
@@ -126,7 +126,7 @@ static bool is_told(const struct claim *c, const char *action, const char *words
 	for (unsigned i = 1; i <= c->commits; i++)
 		json_array_append_new(json_object_get(body, "commits"),
 				      json_pack("{s:i, s:s}", "seq", (int)i, "hash", HASH));
-	if (w && !gck_wire_put(w, body, 5000, NULL))
+	if (w && !gck_wire_put(w, body, 60000, NULL))
 		answer = lab_next(w);
 	got = json_string_value(json_object_get(answer, "action"));
 	why = json_string_value(json_object_get(answer, "why"));

@@ -17,7 +17,6 @@
 #define SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 #define ACCESS "AKIAIOSFODNN7EXAMPLE"
 #define NONE "{}"
-#define STRANGER 65534
 
 static char keys[64];
 static struct gck_wire *agent[2], *client;
@@ -177,31 +176,15 @@ static void test_before(void)
 	ok(refuses(client, "put", "1-ab/" HASH, "only the agents"), "and not write");
 }
 
-static void run_as_other(int (*what)(void), const char *name)
-{
-	int status = -1;
-	pid_t pid;
-
-	if (geteuid()) {
-		skip(name, "this is not root");
-		return;
-	}
-	pid = fork();
-	if (pid == 0)
-		_exit(what());
-	waitpid(pid, &status, 0);
-	ok(status == 0, "%s", name);
-}
-
 /* Somebody else asks, for a job that is not known: the owner's uid is in the key, and he is none. */
 static int as_early_other(void)
 {
 	struct gck_wire *w;
 
-	if (setgid(STRANGER) || setuid(STRANGER) || !(w = lab_connect()))
+	if (!(w = lab_connect()))
 		return 2;
-	return !gives(w, OURS, "get", "commit-1.json") || !is_below(STRANGER) ||
-	       !gives(w, OURS, "list", "") || !is_below(STRANGER);
+	return !gives(w, OURS, "get", "commit-1.json") || !is_below(LAB_STRANGER) ||
+	       !gives(w, OURS, "list", "") || !is_below(LAB_STRANGER);
 }
 
 /* Somebody else asks: what he may have. */
@@ -209,7 +192,7 @@ static int as_other(void)
 {
 	struct gck_wire *w;
 
-	if (setgid(STRANGER) || setuid(STRANGER) || !(w = lab_connect()))
+	if (!(w = lab_connect()))
 		return 2;
 	if (gives(w, OURS, "list", "") || !strstr(last_error, "no job 7 of yours") ||
 	    gives(w, OURS, "get", "commit-1.json") || gives(w, OURS, "delete", "commit-1.json"))
@@ -377,33 +360,16 @@ static int as_successor(void)
 {
 	struct gck_wire *w;
 
-	if (setgid(STRANGER) || setuid(STRANGER))
-		return 2;
 	w = lab_agent(0, "new", 0, 0, "[]");
 	if (!w || !lab_hear(w, "welcome", 0))
 		return 2;
-	return !gives(w, OURS, "get", "commit-1.json") || !is_below(STRANGER);
+	return !gives(w, OURS, "get", "commit-1.json") || !is_below(LAB_STRANGER);
 }
 
 static void test_successor(void)
 {
-	slurm(7, STRANGER);
-	run_as_other(as_successor, "who gets the number of a job gets no URL of what that left");
-}
-
-static bool in_file(const char *name, const char *text)
-{
-	char path[96], line[8192];
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof path, "%s/%s", lab_dir, name);
-	f = fopen(path, "r");
-	while (f && fgets(line, sizeof line, f))
-		found |= strstr(line, text) != NULL;
-	if (f)
-		fclose(f);
-	return found;
+	slurm(7, LAB_STRANGER);
+	ok_as_stranger(as_successor, "who gets the number of a job gets no URL of what that left");
 }
 
 int main(void)
@@ -414,20 +380,20 @@ int main(void)
 	slurm(7, geteuid());
 	test_keys();
 	test_before();
-	run_as_other(as_early_other, "another user gets URLs of his own place only");
+	ok_as_stranger(as_early_other, "another user gets URLs of his own place only");
 	test_places();
 	test_names();
 	test_idle();
-	run_as_other(as_other, "another user gets no URL of the job, by the coordinator's own");
+	ok_as_stranger(as_other, "another user gets no URL of the job, by the coordinator's own");
 	test_checkpoint();
 	test_commit();
 	test_aborted();
 	test_renewed();
 	test_refused_store();
 	test_successor();
-	ok(!leaked && !in_file("log", SECRET) && !in_file("state/journal", SECRET),
+	ok(!leaked && !lab_in_file("log", SECRET) && !lab_in_file("state/journal", SECRET),
 	   "the secret is in no answer, no log, no journal");
-	ok(!in_file("log", "X-Amz-Signature"), "nor is a URL in the log");
+	ok(!lab_in_file("log", "X-Amz-Signature"), "nor is a URL in the log");
 	lab_end();
 	return tap_done();
 }

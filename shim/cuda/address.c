@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a program can ask about an address of ours: the answers that the driver gives for its own. */
 #include "shim/cuda/function.h"
+#include "shim/cuda/managed.h"
 #include "shim/cuda/memory.h"
+#include "shim/cuda/standing.h"
+#include "shim/cuda/vmm.h"
+
+/* In device memory of ours, or managed. */
+static bool find(CUdeviceptr address, struct gck_cuda_allocation *a)
+{
+	return gck_cuda_memory_find(address, a) || gck_cuda_managed_find(address, a);
+}
 
 GCK_CUDA_FUNCTION(cuMemGetInfo_v2, (size_t *available, size_t *total))
 {
@@ -11,7 +20,7 @@ GCK_CUDA_FUNCTION(cuMemGetInfo_v2, (size_t *available, size_t *total))
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuMemGetInfo_v2(available, total);
 	if (rc == CUDA_SUCCESS && available && gck_cuda_real.cuCtxGetDevice(&device) == CUDA_SUCCESS)
-		*available += gck_cuda_memory_spare(device);
+		*available += gck_cuda_memory_spare(device) + gck_cuda_standing_bytes(device);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -22,7 +31,7 @@ GCK_CUDA_FUNCTION(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUd
 	CUresult rc = CUDA_SUCCESS;
 
 	GCK_CUDA_ENTER(0);
-	if (!gck_cuda_memory_find(address, &a)) {
+	if (!find(address, &a)) {
 		rc = gck_cuda_real.cuMemGetAddressRange_v2(base, size, address);
 	} else {
 		if (base)
@@ -41,6 +50,9 @@ static void correct(const struct gck_cuda_allocation *a, CUpointer_attribute whi
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		*(CUcontext *)data = a->context;
 		break;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data = a->pool;
+		break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(unsigned long long *)data = a->id;
 		break;
@@ -58,16 +70,43 @@ static void correct(const struct gck_cuda_allocation *a, CUpointer_attribute whi
 	}
 }
 
+/* And of memory of cuMemCreate, which the driver may have had back meanwhile. */
+static void correct_own(CUdeviceptr address, CUpointer_attribute which, void *data)
+{
+	struct gck_cuda_handle *h;
+
+	if (which != CU_POINTER_ATTRIBUTE_BUFFER_ID && which != CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
+		return;
+	h = gck_cuda_mappings_hold(address);
+	if (!h)
+		return;
+	*(unsigned long long *)data = which == CU_POINTER_ATTRIBUTE_BUFFER_ID ? h->number
+								 : h->prop.requestedHandleTypes;
+	gck_cuda_handle_let_go(h);
+}
+
+static void correct_all(unsigned int n, const CUpointer_attribute *which, void *const *data, CUdeviceptr address)
+{
+	struct gck_cuda_allocation a;
+	bool found = find(address, &a);
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (found)
+			correct(&a, which[i], data[i]);
+		else
+			correct_own(address, which[i], data[i]);
+	}
+}
+
 GCK_CUDA_FUNCTION(cuPointerGetAttribute, (void *data, CUpointer_attribute which,
 					  CUdeviceptr address))
 {
-	struct gck_cuda_allocation a;
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuPointerGetAttribute(data, which, address);
-	if (rc == CUDA_SUCCESS && gck_cuda_memory_find(address, &a))
-		correct(&a, which, data);
+	if (rc == CUDA_SUCCESS)
+		correct_all(1, &which, &data, address);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -75,15 +114,12 @@ GCK_CUDA_FUNCTION(cuPointerGetAttribute, (void *data, CUpointer_attribute which,
 GCK_CUDA_FUNCTION(cuPointerGetAttributes, (unsigned int n, CUpointer_attribute *which, void **data,
 					   CUdeviceptr address))
 {
-	struct gck_cuda_allocation a;
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuPointerGetAttributes(n, which, data, address);
-	if (rc == CUDA_SUCCESS && gck_cuda_memory_find(address, &a)) {
-		for (unsigned int i = 0; i < n; i++)
-			correct(&a, which[i], data[i]);
-	}
+	if (rc == CUDA_SUCCESS)
+		correct_all(n, which, data, address);
 	GCK_CUDA_LEAVE();
 	return rc;
 }

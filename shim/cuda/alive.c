@@ -97,3 +97,8 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 }
 
 const struct gck_cuda_part gck_cuda_alive_part = {.name = "alive", .able = able};
+
+void gck_cuda_alive_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}

@@ -28,10 +28,15 @@
 	X(HOST_MEMORY, "memory of the host made by cuMemCreate", \
 	  "the driver loses a process that has it", \
 	  "it counts for good: use cuMemAllocHost or cuMemHostRegister from the start") \
+	X(EXPORT, "device memory that another process may have (cuMemExportToShareableHandle)", \
+	  "a restart could not give it back to both", "free it before a checkpoint; NCCL: NCCL_P2P_DISABLE=1") \
+	X(HOST_ACCESS, "access of the host to memory made by cuMemCreate (cuMemSetAccess)", \
+	  "it is not brought back", "unmap it before a checkpoint") \
 	X(MANAGED_VARIABLE, "a __managed__ variable", \
 	  "the driver does not carry it", "make it __device__ memory of a cudaMalloc") \
-	X(MANAGED, "managed memory (cuMemAllocManaged)", \
-	  "the driver does not carry it", "use cuMemAlloc, or free it before a checkpoint")
+	X(MANAGED, "managed memory (cuMemAllocManaged) where CPU and GPU cannot use it at a time, or where " \
+	  "the driver does not map it as driver 580 does", \
+	  "it is not carried", "use cuMemAlloc, or free it before a checkpoint")
 
 /* Used once is used for good: X(kind as functions.tbl has it, object, reason, remedy) */
 #define GCK_CUDA_RAW_KINDS(X) \
@@ -54,5 +59,8 @@ void gck_cuda_alive_add(enum gck_cuda_kind kind, uint64_t handle);
 void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle);
 /* The same, but once: one that is known is not added again. */
 void gck_cuda_alive_once(enum gck_cuda_kind kind, uint64_t handle);
+
+/* In a child: whoever held the lock is not there. */
+void gck_cuda_alive_forked(void);
 
 #endif

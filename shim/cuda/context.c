@@ -10,6 +10,7 @@
 #include "shim/cuda/function.h"
 #include "shim/cuda/memory.h"
 #include "shim/cuda/set.h"
+#include "shim/cuda/standing.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -99,7 +100,9 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 		GCK_CUDA_ENTER(0); \
 		newest = gck_cuda_memory_newest(); \
 		gone(context); \
+		gck_cuda_standing_pause(); \
 		rc = gck_cuda_real.name(context); \
+		gck_cuda_standing_go_on(rc ? NULL : context); \
 		if (rc) \
 			made(CUDA_SUCCESS, &context); /* it was not */ \
 		else \
@@ -116,11 +119,15 @@ GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 	unsigned int version;
 	uint64_t newest;
 	CUresult rc;
+	bool ended;
 
 	GCK_CUDA_ENTER(0);
 	newest = gck_cuda_memory_newest();
+	gck_cuda_standing_pause();
 	rc = gck_cuda_real.cuCtxDetach(context);
-	if (rc == CUDA_SUCCESS && gck_cuda_real.cuCtxGetApiVersion(context, &version)) {
+	ended = rc == CUDA_SUCCESS && gck_cuda_real.cuCtxGetApiVersion(context, &version);
+	gck_cuda_standing_go_on(ended ? context : NULL);
+	if (ended) {
 		gone(context);
 		gck_cuda_memory_forget(context, newest);
 	}
@@ -139,18 +146,24 @@ static bool is_active(CUdevice device)
 	       active;
 }
 
-/* After a release or reset, before which the newest memory was that. */
-static void look_at_primary(CUdevice device, uint64_t newest)
+/* After a release or reset that succeeded: the device's primary context, if that has ended it. */
+static CUcontext ended_primary(CUdevice device)
 {
 	const uint64_t *place;
 	CUcontext context;
 
 	if (is_active(device))
-		return;
+		return NULL;
 	pthread_mutex_lock(&contexts.lock);
 	place = gck_cuda_set_get(&contexts.primary, (uint64_t)device + 1);
 	context = place ? (CUcontext)(uintptr_t)*place : NULL;
 	pthread_mutex_unlock(&contexts.lock);
+	return context;
+}
+
+/* Before it the newest memory was that. */
+static void forget_primary(CUcontext context, uint64_t newest)
+{
 	if (context) {
 		gck_cuda_streams_forget(context);
 		gck_cuda_memory_forget(context, newest);
@@ -173,12 +186,16 @@ GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device
 #define ENDS_PRIMARY(name) \
 	GCK_CUDA_FUNCTION(name, (CUdevice device)) \
 	{ \
+		CUcontext ended; \
 		uint64_t newest; \
 		CUresult rc; \
 		GCK_CUDA_ENTER(0); \
 		newest = gck_cuda_memory_newest(); \
+		gck_cuda_standing_pause(); \
 		rc = gck_cuda_real.name(device); \
-		look_at_primary(device, newest); \
+		ended = rc ? NULL : ended_primary(device); \
+		gck_cuda_standing_go_on(ended); \
+		forget_primary(ended, newest); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}

@@ -2,6 +2,7 @@
  * The driver's own checkpoint of this process, by a thread of its own. It takes the PID that the kernel
  * knows, though it asks getpid() itself, whose answer must not change. */
 #include "shim/cuda/context.h"
+#include "shim/cuda/devices.h"
 #include "shim/cuda/drain.h"
 #include "shim/cuda/function.h"
 #include "shim/cuda/idle.h"
@@ -57,10 +58,11 @@ int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err)
 
 int gck_cuda_driver_up(struct gck_error *err)
 {
-	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), NULL);
+	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), gck_cuda_devices_pairs());
 
 	if (rc)
 		return gck_cuda_fail(err, "cuCheckpointProcessRestore", rc);
+	gck_cuda_devices_moved();
 	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;
 }

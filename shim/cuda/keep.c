@@ -1,35 +1,72 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * A name is the holder, the number that it has there, and when the sockets came that lead to it. */
 #define _GNU_SOURCE
 #include "shim/cuda/keep.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <string.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shim/cuda/holder.h"
 #include "shim/cuda/thread.h"
 #include "shim/inside/descriptor.h"
 
+#define HOLDERS 256 /* each holds RLIMIT_NOFILE - 1, which is 1023 most often */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	int fd;
 	uint64_t cookie;
-} ends[2] = {{-1, 0}, {-1, 0}}; /* written, read */
+} ends[2] = {{-1, 0}, {-1, 0}};
+static struct gck_cuda_holder *holders[HOLDERS];
+static size_t nholders, first; /* all before the first one may be full */
+static uint16_t pairs;         /* that there were */
+static bool hooked;
 
 static bool is_ours(int i)
 {
 	return ends[i].fd >= 0 && gck_inside_cookie(ends[i].fd) == ends[i].cookie;
 }
 
-/* Where the program has closed one, what it kept is lost; what comes is kept by a new pair. */
+static void leave_all(void)
+{
+	nholders = first = 0;
+	pairs++;
+}
+
+static void end_all(void)
+{
+	for (size_t i = 0; i < nholders; i++)
+		gck_cuda_holder_end(holders[i]);
+	leave_all();
+}
+
+/* A child has none of the threads, and its sockets are its parent's, too. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	for (int i = 0; i < 2; i++) {
+		if (is_ours(i))
+			close(ends[i].fd);
+		ends[i].fd = gck_cuda_state.kept_fd[i] = -1;
+	}
+	leave_all();
+}
+
+/* Where the program has closed one, what was kept is lost; what comes is kept by way of a new pair. */
 static int begin(void)
 {
 	int pair[2];
 
 	if (is_ours(0) && is_ours(1))
 		return 0;
+	if (!hooked && pthread_atfork(NULL, NULL, in_child))
+		return -1;
+	hooked = true;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -1;
+	end_all();
 	for (int i = 0; i < 2; i++) {
 		if (is_ours(i))
 			close(ends[i].fd);
@@ -39,86 +76,105 @@ static int begin(void)
 	return 0;
 }
 
-static int put(uint64_t number, int fd)
+static struct gck_cuda_holder *one_more(void)
 {
-	struct iovec v = {&number, sizeof number};
-	union {
-		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.h = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
-			   .msg_controllen = sizeof control};
+	const int pair[2] = {ends[0].fd, ends[1].fd};
 
-	memcpy(CMSG_DATA(&control.h), &fd, sizeof fd);
-	return sendmsg(ends[0].fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+	if (nholders == HOLDERS) {
+		errno = EMFILE;
+		return NULL;
+	}
+	holders[nholders] = gck_cuda_holder_begin(pair);
+	return holders[nholders] ? holders[nholders++] : NULL;
 }
 
-static int take(uint64_t *number)
+static uint64_t name(size_t holder, int number)
 {
-	struct iovec v = {number, sizeof *number};
-	union {
-		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
-			   .msg_controllen = sizeof control};
+	return (uint64_t)pairs << 48 | (uint64_t)(holder + 1) << 32 | (uint32_t)number;
+}
+
+static uint64_t put(int fd)
+{
+	for (;; first++) {
+		int number;
+
+		if (first == nholders && !one_more())
+			return 0;
+		number = gck_cuda_holder_put(holders[first], fd);
+		if (number >= 0)
+			return name(first, number);
+		if (errno != EMFILE)
+			return 0;
+	}
+}
+
+static size_t place(uint64_t of)
+{
+	return (size_t)(of >> 32 & 0xffff) - 1;
+}
+
+/* With the lock; NULL: it is not there. */
+static struct gck_cuda_holder *holder_of(uint64_t of)
+{
+	size_t i = place(of);
+
+	return of >> 48 == pairs && i < nholders && is_ours(0) && is_ours(1) ? holders[i] : NULL;
+}
+
+uint64_t gck_cuda_keep(int fd)
+{
+	uint64_t made;
+	int why;
+
+	pthread_mutex_lock(&lock);
+	made = begin() ? 0 : put(fd);
+	why = errno;
+	pthread_mutex_unlock(&lock);
+	close(fd);
+	errno = why;
+	return made;
+}
+
+int gck_cuda_keep_get(uint64_t of)
+{
+	struct gck_cuda_holder *h;
 	int fd;
 
-	if (recvmsg(ends[1].fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof *number ||
-	    !CMSG_FIRSTHDR(&m))
-		return -1;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+	pthread_mutex_lock(&lock);
+	h = holder_of(of);
+	fd = h ? gck_cuda_holder_get(h, (int)(uint32_t)of) : -1;
+	pthread_mutex_unlock(&lock);
 	return fd;
 }
 
-int gck_cuda_keep(uint64_t number, int fd)
+bool gck_cuda_keep_has(uint64_t of)
 {
-	int rc = begin() || put(number, fd) ? -1 : 0, why = errno;
+	bool has;
 
-	close(fd);
-	errno = why;
-	return rc;
+	pthread_mutex_lock(&lock);
+	has = holder_of(of) != NULL;
+	pthread_mutex_unlock(&lock);
+	return has;
 }
 
-/* They go round; most often they are wanted in the order in which they were sent. The one that is
- * looked for stays out if it is to go. */
-static int look(uint64_t wanted, bool stay)
+void gck_cuda_keep_drop(uint64_t of)
 {
-	uint64_t number, first = 0;
-	int fd;
+	struct gck_cuda_holder *h;
 
-	while (is_ours(0) && is_ours(1) && (fd = take(&number)) >= 0) {
-		bool found = number == wanted;
-
-		if ((!found || stay) && put(number, fd)) {
-			close(fd);
-			return -1;
-		}
-		if (found)
-			return fd;
-		close(fd);
-		if (number == first)
-			break;
-		first = first ? first : number;
+	pthread_mutex_lock(&lock);
+	h = holder_of(of);
+	if (h) {
+		gck_cuda_holder_drop(h, (int)(uint32_t)of);
+		first = place(of) < first ? place(of) : first;
 	}
-	return -1;
-}
-
-int gck_cuda_keep_get(uint64_t number)
-{
-	return look(number, true);
-}
-
-void gck_cuda_keep_drop(uint64_t number)
-{
-	int fd = look(number, false);
-
-	if (fd >= 0)
-		close(fd);
+	pthread_mutex_unlock(&lock);
 }
 
 void gck_cuda_keep_forget(void)
 {
+	pthread_mutex_lock(&lock);
+	end_all();
 	ends[0].fd = ends[1].fd = -1;
 	gck_cuda_state.kept_fd[0] = gck_cuda_state.kept_fd[1] = -1;
+	pthread_mutex_unlock(&lock);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Modules and libraries: the driver carries them, but none that has a __managed__ variable. One shows
- * when the program (or libcudart on its behalf) asks for its address. */
+ * when the driver maps memory for it (steer.c), or when the program, or libcudart on its behalf, asks for
+ * its address. */
 #include "shim/cuda/function.h"
 
 static bool is_managed(CUdeviceptr address)

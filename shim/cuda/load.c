@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "shim/cuda/jump.h"
 #include "shim/cuda/real.h"
+#include "shim/cuda/steer.h"
 #include "shim/cuda/table.h"
 
 bool gck_cuda_is_loaded;
@@ -19,6 +20,7 @@ static struct {
 	pthread_mutex_t lock; /* recursive: what is loaded may ask dlsym for CUDA's names */
 	bool begun;
 	void *handle;
+	char path[PATH_MAX];  /* of the library */
 } load = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 static CUresult no_driver(void)
@@ -35,15 +37,14 @@ static CUresult no_function(void)
 static void *open_library(void)
 {
 	struct gck_error err = {0};
-	char path[PATH_MAX];
 	void *handle;
 
-	if (gck_cuda_find(path, sizeof path, &err)) {
+	if (gck_cuda_find(load.path, sizeof load.path, &err)) {
 		if (getenv(GCK_CUDA_LIBRARY_VARIABLE))
 			fprintf(stderr, "gpuckpt: %s\n", err.text);
 		return NULL;
 	}
-	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	handle = dlopen(load.path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
 		fprintf(stderr, "gpuckpt: the CUDA driver's library cannot be loaded: %s\n", dlerror());
 	return handle;
@@ -71,6 +72,7 @@ void gck_cuda_load_now(void)
 		gck_cuda_find_dlsym();
 		load.handle = open_library();
 		bind();
+		gck_cuda_steer_begin();
 		__atomic_store_n(&gck_cuda_is_loaded, true, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&load.lock);
@@ -79,6 +81,11 @@ void gck_cuda_load_now(void)
 void *gck_cuda_handle(void)
 {
 	return load.handle;
+}
+
+const char *gck_cuda_library(void)
+{
+	return load.path;
 }
 
 bool gck_cuda_has(const void *real)

@@ -20,6 +20,9 @@ static inline void gck_cuda_load(void)
 /* The real library's handle for dlsym, NULL: there is none. */
 void *gck_cuda_handle(void);
 
+/* And its path; "": there is none. */
+const char *gck_cuda_library(void);
+
 /* Does the driver have the function that this member of gck_cuda_real stands for? Before a call of
  * one that older drivers lack. */
 bool gck_cuda_has(const void *real);

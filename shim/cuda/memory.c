@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pieces of slabs. Large requests are cut out of a slab in units of 64 KiB, small ones out of blocks
- * of 2 MiB, in units of 512 bytes, that are cut out of a slab. A new slab grows with what there is, so
- * that there are few, since each has its price at a checkpoint; a slab that is empty goes back to the
- * driver, but for a reserve. Where there can be no slabs the driver's own memory must do. */
+ * of 2 MiB, in units of 512 bytes, that are cut out of a slab. Where there can be no slabs the driver's own
+ * memory must do. */
 #include "shim/cuda/memory.h"
 
 #include <stdlib.h>
 
 #include "shim/cuda/function.h"
+#include "shim/cuda/managed.h"
+#include "shim/cuda/ordered.h"
 #include "shim/cuda/slab.h"
+#include "shim/cuda/standing.h"
+#include "shim/cuda/supply.h"
 
 #define UNIT 512
+#define CUT ((uint64_t)1 << 16)        /* of slabs */
 #define SMALL ((uint64_t)1 << 20)      /* up to here out of a block */
 #define BLOCK ((uint64_t)2 << 20)
-#define LEAST_SLAB ((uint64_t)32 << 20)
-#define MOST_SLAB ((uint64_t)1 << 30)
 
-static uint64_t last_id;
+static _Atomic uint64_t last_id;
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
@@ -70,70 +72,46 @@ static struct gck_cuda_piece *take(CUdevice device, uint64_t bytes)
 	return p;
 }
 
-/* ---- slabs' comings and goings -------------------------------------------------------------- */
-
-static uint64_t held(CUdevice device, bool empty_only)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
-		const struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
-
-		if (s->device == device && (!empty_only || gck_cuda_arena_is_empty(&s->arena)))
-			bytes += s->size;
-	}
-	return bytes;
-}
-
-/* Empty slabs beyond so many bytes go. */
-static void trim(CUdevice device, uint64_t reserve)
-{
-	for (size_t i = gck_cuda_slabs.n; i-- > 0 && held(device, true) > reserve;) {
-		struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
-
-		if (s->device == device && gck_cuda_arena_is_empty(&s->arena))
-			gck_cuda_slab_drop(s);
-	}
-}
-
-/* As large as is sensible; where that is not to be had, as large as it must be. */
-static CUresult grow(CUdevice device, uint64_t bytes)
-{
-	uint64_t need = up(bytes, GCK_CUDA_SLAB_UNIT), size = up(held(device, false) / 16, GCK_CUDA_SLAB_UNIT);
-	struct gck_cuda_slab *s;
-	CUresult rc;
-
-	size = size < LEAST_SLAB ? LEAST_SLAB : size > MOST_SLAB ? MOST_SLAB : size;
-	rc = gck_cuda_slab_new(device, size > need ? size : need, &s);
-	if (rc != CUDA_ERROR_OUT_OF_MEMORY)
-		return rc;
-	trim(device, 0);
-	return gck_cuda_slab_new(device, need, &s);
-}
-
-CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address)
+CUresult gck_cuda_memory_take_on(CUdevice device, CUcontext owner, uint64_t bytes, bool may_grow,
+				 struct gck_cuda_allocation *a)
 {
 	struct gck_cuda_piece *p;
 	CUresult rc = CUDA_SUCCESS;
-	CUcontext context;
-	CUdevice device;
 
-	if (gck_cuda_real.cuCtxGetCurrent(&context) || gck_cuda_real.cuCtxGetDevice(&device))
-		return CUDA_ERROR_NOT_SUPPORTED; /* and the driver says why */
 	gck_cuda_slabs_lock();
 	p = take(device, bytes);
-	if (!p) {
-		rc = grow(device, bytes <= SMALL ? BLOCK : bytes);
+	if (!p && may_grow) {
+		rc = gck_cuda_supply_grow(device, bytes <= SMALL ? BLOCK : bytes);
 		p = rc ? NULL : take(device, bytes);
 	}
 	if (p) {
-		p->owner = context;
+		p->owner = owner;
 		p->id = ++last_id;
-		*address = p->base;
+		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked, .context = owner, .id = p->id};
 	} else if (rc != CUDA_ERROR_OUT_OF_MEMORY) {
 		rc = rc ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	gck_cuda_slabs_unlock();
+	return rc;
+}
+
+uint64_t gck_cuda_memory_round(uint64_t bytes)
+{
+	return up(bytes, bytes <= SMALL ? UNIT : CUT);
+}
+
+CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address)
+{
+	struct gck_cuda_allocation a;
+	CUcontext context;
+	CUdevice device;
+	CUresult rc;
+
+	if (gck_cuda_real.cuCtxGetCurrent(&context) || gck_cuda_real.cuCtxGetDevice(&device))
+		return CUDA_ERROR_NOT_SUPPORTED; /* and the driver says why */
+	GCK_CUDA_TRY(rc, gck_cuda_memory_take_on(device, context, bytes, true, &a));
+	if (rc == CUDA_SUCCESS)
+		*address = a.base;
 	return rc;
 }
 
@@ -157,14 +135,6 @@ static void give_block(struct gck_cuda_slab *s, struct gck_cuda_piece *block)
 	gck_cuda_arena_give(&s->arena, block->base);
 }
 
-/* An empty slab of these may be one too many. */
-static void give_slab(const struct gck_cuda_slab *s)
-{
-	uint64_t reserve = held(s->device, false) / 8;
-
-	if (gck_cuda_arena_is_empty(&s->arena))
-		trim(s->device, reserve > LEAST_SLAB ? reserve : LEAST_SLAB);
-}
 
 static void give(struct gck_cuda_slab *s, struct gck_cuda_piece *block, uint64_t base)
 {
@@ -175,7 +145,8 @@ static void give(struct gck_cuda_slab *s, struct gck_cuda_piece *block, uint64_t
 		if (gck_cuda_arena_is_empty(block->inner))
 			give_block(s, block);
 	}
-	give_slab(s);
+	if (gck_cuda_arena_is_empty(&s->arena))
+		gck_cuda_supply_trim(s->device); /* it may be one too many */
 }
 
 CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
@@ -185,6 +156,8 @@ CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
 	struct gck_cuda_slab *s;
 	bool there;
 
+	if (a->pool)
+		return gck_cuda_ordered_give(a);
 	gck_cuda_slabs_lock();
 	p = find(a->base, &s, &block);
 	there = p && p->base == a->base && p->id == a->id;
@@ -206,7 +179,7 @@ bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a)
 		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked,
 						  .context = p->owner, .id = p->id};
 	gck_cuda_slabs_unlock();
-	return p != NULL;
+	return p && gck_cuda_ordered_look(address, a);
 }
 
 bool gck_cuda_memory_is_ours(uint64_t address)
@@ -219,14 +192,14 @@ bool gck_cuda_memory_is_ours(uint64_t address)
 	return ours;
 }
 
+uint64_t gck_cuda_memory_id(void)
+{
+	return ++last_id;
+}
+
 uint64_t gck_cuda_memory_newest(void)
 {
-	uint64_t id;
-
-	gck_cuda_slabs_lock();
-	id = last_id;
-	gck_cuda_slabs_unlock();
-	return id;
+	return last_id;
 }
 
 static void forget_in(struct gck_cuda_arena *a, CUcontext context, uint64_t newest)
@@ -260,16 +233,15 @@ static void forget_in_blocks(struct gck_cuda_slab *s, CUcontext context, uint64_
 
 void gck_cuda_memory_forget(CUcontext context, uint64_t newest)
 {
+	gck_cuda_ordered_forget(context, newest);
 	gck_cuda_slabs_lock();
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
 		forget_in_blocks(gck_cuda_slabs.v[i], context, newest);
 		forget_in(&gck_cuda_slabs.v[i]->arena, context, newest);
 	}
-	for (size_t i = gck_cuda_slabs.n; i-- > 0;) {
-		if (gck_cuda_arena_is_empty(&gck_cuda_slabs.v[i]->arena))
-			gck_cuda_slab_drop(gck_cuda_slabs.v[i]);
-	}
+	gck_cuda_supply_drop_empty();
 	gck_cuda_slabs_unlock();
+	gck_cuda_managed_forget(context, newest);
 }
 
 uint64_t gck_cuda_memory_spare(CUdevice device)

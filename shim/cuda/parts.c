@@ -18,8 +18,8 @@ static const struct gck_cuda_part driver_part = {.name = "driver", .able = able}
 /* Memory goes before the stacks shrink: copies on the device need none, and what is cheap to take
  * back comes last. */
 const struct gck_cuda_part *const gck_cuda_parts[] = {
-	&driver_part, &gck_cuda_alive_part, &gck_cuda_unknown_part, &gck_cuda_memory_part,
-	&gck_cuda_limits_part, NULL,
+	&driver_part, &gck_cuda_alive_part, &gck_cuda_unknown_part, &gck_cuda_pool_part, &gck_cuda_managed_part,
+	&gck_cuda_memory_part, &gck_cuda_limits_part, NULL,
 };
 
 void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)

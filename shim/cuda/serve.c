@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the agent asks of the CUDA thread, and what that does after a restart. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "shim/cuda/drain.h"
 #include "shim/cuda/idle.h"
+#include "shim/cuda/need.h"
+#include "shim/cuda/serve_data.h"
+#include "shim/cuda/snapshot.h"
+#include "shim/cuda/standing.h"
 #include "shim/cuda/thread.h"
 #include "shim/inside/rank.h"
 
@@ -18,7 +23,9 @@
 static int say(const struct gck_cuda_keeper *k, uint32_t type, uint64_t seq,
 	       const struct gck_error *err)
 {
-	struct gck_link_mpi m = {.type = type, .seq = seq, .value = err ? (uint32_t)err->code : 0};
+	struct gck_link_mpi m = {.type = type, .seq = seq, .value = err ? (uint32_t)err->code : 0,
+				 .round = type == GCK_LINK_CUDA_DRAINED && !err &&
+					  gck_cuda_snapshot_is_kept()};
 
 	return gck_inside_link_send(&k->link, &m, err ? err->text : NULL,
 				    err ? strlen(err->text) + 1 : 0);
@@ -27,7 +34,7 @@ static int say(const struct gck_cuda_keeper *k, uint32_t type, uint64_t seq,
 int gck_cuda_serve_hello(struct gck_cuda_keeper *k)
 {
 	struct gck_link_cuda_hello h = {
-		.version = GCK_LINK_VERSION, .restored = k->away,
+		.version = GCK_LINK_VERSION, .restored = k->away, .wanting = k->wanting,
 		.state = (uint64_t)(uintptr_t)&gck_cuda_state,
 	};
 
@@ -70,20 +77,30 @@ static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
 	fprintf(stderr, "gpuckpt: the GPU was not brought back: %s\n", err->text);
 }
 
-/* An image that is taken from here on is told first that it cannot be. */
-static void resume(struct gck_cuda_keeper *k, bool restored)
+/* An image that is taken from here on is told first that it cannot be. m: what came with the order, or
+ * NULL: what devices keep is read, if at all, over these descriptors. */
+static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
 {
 	struct gck_error err = {0};
 
 	__atomic_store_n(&gck_cuda_state.drained_for, 0, __ATOMIC_SEQ_CST);
-	if (gck_cuda_resume(restored, &err)) {
+	if (gck_cuda_resume(source, k, &err)) {
 		lose(k, &err);
 		say(k, GCK_LINK_CUDA_RESUMED, k->seq, &err);
 		return;
 	}
 	k->away = false;
+	if (k->gave)
+		gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
+	k->gave = false;
 	say(k, GCK_LINK_CUDA_RESUMED, k->seq, NULL);
 	k->seq = 0;
+	if (m && m->nfds == GCK_LINK_DATA_FDS) {
+		gck_cuda_data_serve(m->fds);
+		m->nfds = 0;
+	} else {
+		gck_cuda_standing_end(ECANCELED, "nobody wants it");
+	}
 	gck_cuda_release();
 }
 
@@ -103,34 +120,90 @@ static void connect_anew(struct gck_cuda_keeper *k)
 	}
 }
 
+/* Until there is one. */
+static void connect_again(struct gck_cuda_keeper *k)
+{
+	gck_cuda_state.link_fd = -1;
+	gck_inside_link_close(&k->link);
+	while (!gck_inside_link_is_ours(&k->link))
+		connect_anew(k);
+}
+
+/* The agent answers HELLO with where data come from; one that has died is followed by another. */
+static int source(void *arg, bool again, int fds[2], struct gck_error *err)
+{
+	struct gck_cuda_keeper *k = arg;
+
+	if (again && gck_cuda_serve_hello(k))
+		connect_again(k);
+	for (;;) {
+		struct gck_inside_message m = {.data = NULL};
+		int rc = gck_inside_link_receive(&k->link, &m, LOOK_MS);
+		bool fill = rc > 0 && m.head.type == GCK_LINK_CUDA_FILL;
+
+		if (rc < 0 || !gck_inside_link_is_ours(&k->link)) {
+			connect_again(k);
+			continue;
+		}
+		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
+			gck_cuda_need_serve(&k->link, &m, false); /* it has nothing */
+		if (fill && m.nfds == GCK_LINK_DATA_FDS) {
+			memcpy(fds, m.fds, sizeof m.fds);
+			m.nfds = 0;
+		} else if (fill) {
+			gck_fail(err, m.head.value ? (int)m.head.value : EPROTO, "the agent has no device data: "
+				 "%.*s", (int)m.head.total, (const char *)m.data);
+		}
+		gck_inside_link_drop(&m);
+		if (fill)
+			return err->code ? -1 : 0;
+	}
+}
+
 /* CUDA is brought back without a link, too: the agent may be on its way up again. */
 static void come_back(struct gck_cuda_keeper *k)
 {
 	k->restarts = gck_inside_restarts();
 	k->away = true;
+	k->wanting = gck_cuda_snapshot_is_kept();
 	connect_anew(k);
-	resume(k, true);
+	resume(k, source, NULL);
+	k->wanting = false;
 }
 
 /* Until the agent says RESUME, is gone, or has been silent for its lease. */
 static void wait_resume(struct gck_cuda_keeper *k)
 {
+	struct gck_inside_message m = {.data = NULL};
+
 	for (;;) {
-		struct gck_inside_message m = {.data = NULL};
 		int rc = gck_inside_link_receive(&k->link, &m, RESUME_LOOK_MS);
 
-		gck_inside_link_drop(&m);
 		if (gck_inside_restarts() != k->restarts) {
+			gck_inside_link_drop(&m);
 			come_back(k);
 			return;
 		}
 		if (rc > 0)
 			k->heard_ns = gck_cuda_now_ns();
+		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
+			k->gave |= gck_cuda_need_serve(&k->link, &m, true);
 		if (rc < 0 || (rc > 0 && m.head.type == GCK_LINK_CUDA_RESUME) ||
 		    gck_cuda_now_ns() - k->heard_ns > k->lease_ns)
 			break;
+		gck_inside_link_drop(&m);
 	}
-	resume(k, false);
+	resume(k, NULL, &m);
+	gck_inside_link_drop(&m);
+}
+
+/* The agent does not wait for the gate to open. */
+static void fails(void *arg, const struct gck_error *why)
+{
+	struct gck_cuda_keeper *k = arg;
+
+	say(k, GCK_LINK_CUDA_DRAINED, k->asked, why);
+	k->asked = 0;
 }
 
 static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const struct gck_error *err)
@@ -142,7 +215,8 @@ static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const
 		lose(k, err);
 		return say(k, GCK_LINK_CUDA_RESUMED, seq, err);
 	}
-	failed = say(k, GCK_LINK_CUDA_DRAINED, seq, err);
+	failed = k->asked ? say(k, GCK_LINK_CUDA_DRAINED, seq, err) : 0;
+	gck_cuda_standing_end(ECANCELED, "the checkpoint was given up");
 	gck_cuda_release();
 	return failed;
 }
@@ -158,17 +232,31 @@ static int drain(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 	if (k->lost.code)
 		return say(k, GCK_LINK_CUDA_RESUMED, m->head.seq, &k->lost);
 	memcpy(&d, m->data, sizeof d);
-	if (gck_cuda_drain(gck_cuda_now_ns() + d.limit_ms * MS, &lost, &err))
+	gck_cuda_data_end();
+	k->asked = m->head.seq;
+	if (gck_cuda_drain(&d, fails, k, &lost, &err))
 		return not_drained(k, m->head.seq, lost, &err);
 	k->seq = m->head.seq;
 	k->lease_ns = d.lease_ms * MS;
 	k->heard_ns = gck_cuda_now_ns();
 	__atomic_store_n(&gck_cuda_state.drained_for, k->seq, __ATOMIC_SEQ_CST);
 	if (say(k, GCK_LINK_CUDA_DRAINED, k->seq, NULL))
-		resume(k, false);
+		resume(k, NULL, NULL);
 	else
 		wait_resume(k);
 	return 0;
+}
+
+static int expect(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
+{
+	struct gck_link_cuda_drain d;
+
+	if (m->head.total != sizeof d)
+		return -1;
+	memcpy(&d, m->data, sizeof d);
+	if (!k->lost.code)
+		gck_cuda_expect(&d);
+	return say(k, GCK_LINK_CUDA_EXPECTED, m->head.seq, NULL);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -180,7 +268,14 @@ static int obey(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 		return drain(k, m);
 	case GCK_LINK_CUDA_LOOK:
 		return look(k);
-	case GCK_LINK_CUDA_RESUME: /* it runs already */
+	case GCK_LINK_CUDA_YIELD:
+		gck_cuda_need_serve(&k->link, m, false);
+		return 0;
+	case GCK_LINK_CUDA_EXPECT:
+		return expect(k, m);
+	case GCK_LINK_CUDA_RESUME: /* it runs already, and no drain comes */
+		gck_cuda_release();
+		return 0;
 	case GCK_LINK_CUDA_HOLD:
 		return 0;
 	default:
@@ -201,4 +296,5 @@ void gck_cuda_serve(struct gck_cuda_keeper *k)
 			gck_inside_link_drop(&m);
 		}
 	}
+	gck_cuda_release();
 }

@@ -3,8 +3,10 @@
  * default streams, is seen by the context alone (idle.c). */
 #include <pthread.h>
 
+#include "shim/cuda/capture.h"
 #include "shim/cuda/context.h"
 #include "shim/cuda/function.h"
+#include "shim/cuda/ordered.h"
 #include "shim/cuda/set.h"
 
 static struct {
@@ -61,6 +63,8 @@ GCK_CUDA_FUNCTION(cuStreamCreateWithPriority, (CUstream *stream, unsigned int fl
 		CUresult rc; \
 		GCK_CUDA_ENTER(stream); \
 		gone(stream); \
+		gck_cuda_ordered_stream_ends(stream); \
+		gck_cuda_capture_stream_ends(stream); \
 		rc = gck_cuda_real.name(stream); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
@@ -95,4 +99,5 @@ void gck_cuda_streams_forget(CUcontext context)
 			i++;
 	}
 	pthread_mutex_unlock(&streams.lock);
+	gck_cuda_capture_forget(context);
 }

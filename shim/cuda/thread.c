@@ -10,7 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/cuda/alive.h"
+#include "shim/cuda/capture.h"
+#include "shim/cuda/devices.h"
 #include "shim/cuda/function.h"
+#include "shim/cuda/ordered.h"
+#include "shim/cuda/serve_data.h"
+#include "shim/cuda/slab.h"
+#include "shim/cuda/standing.h"
+#include "shim/cuda/vmm.h"
 #include "shim/inside/rank.h"
 
 #define AGAIN_MS 100      /* between attempts to connect, doubled up to */
@@ -19,6 +27,7 @@
 struct gck_cuda_state gck_cuda_state = {
 	.magic = GCK_CUDA_STATE_MAGIC, .version = GCK_CUDA_STATE_VERSION,
 	.size = sizeof gck_cuda_state, .link_fd = -1, .kept_fd = {-1, -1},
+	.data_fd = {-1, -1},
 };
 
 static struct {
@@ -73,6 +82,14 @@ static void leave_to_parent(void)
 {
 	gck_inside_link_close(&thread.k.link);
 	gck_cuda_state.link_fd = -1;
+	gck_cuda_data_forked();
+	gck_cuda_standing_forked();
+	gck_cuda_slabs_forked();
+	gck_cuda_handles_forked();
+	gck_cuda_mappings_forked();
+	gck_cuda_ordered_forked();
+	gck_cuda_capture_forked();
+	gck_cuda_alive_forked();
 	thread.runs = false;
 	pthread_mutex_init(&thread.lock, NULL);
 }
@@ -88,6 +105,7 @@ static int start(void)
 	if (rc)
 		return rc;
 	thread.hooked = true;
+	gck_cuda_devices_note();
 	thread.k.restarts = gck_inside_restarts();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

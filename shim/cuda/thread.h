@@ -23,8 +23,11 @@ void gck_cuda_thread_start(void);
 struct gck_cuda_keeper {
 	struct gck_inside_link link;
 	uint32_t restarts;       /* as seen last */
+	uint64_t asked;          /* to drain for, and not answered yet; 0: nothing */
 	uint64_t seq;            /* drained for, 0: running */
 	int64_t lease_ns, heard_ns;
+	bool gave;               /* drained, and what was kept on devices is given up for another rank */
+	bool wanting;            /* restored, and data are in no page of the image */
 	bool away;               /* the GPU is not back yet after a restart, or lost: */
 	struct gck_error lost;   /* then code is not 0, and the gate closed for good */
 };

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/pass.h"
 #include "shim/inside/descriptor.h"
 
 #define MESSAGE_MAX (1u << 30)
@@ -121,9 +122,19 @@ int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_link_
 	return 0;
 }
 
+/* Descriptors come with the first piece of a message; what comes with others is closed. */
+static ssize_t receive_packet(int fd, struct gck_link_mpi *m, struct gck_inside_message *to)
+{
+	if (!to)
+		return recv(fd, m, sizeof *m, MSG_DONTWAIT);
+	to->nfds = GCK_INSIDE_FDS;
+	return gck_pass_receive(fd, m, sizeof *m, to->fds, &to->nfds, MSG_DONTWAIT);
+}
+
 /* 1, 0 after ms, -1. After the wait the number may be another file's: the process may have been
  * restored in the meantime. */
-static int receive_piece(const struct gck_inside_link *l, struct gck_link_mpi *m, int ms, size_t *n)
+static int receive_piece(const struct gck_inside_link *l, struct gck_link_mpi *m, int ms, size_t *n,
+			 struct gck_inside_message *to)
 {
 	struct pollfd p = {.fd = l->fd, .events = POLLIN};
 	ssize_t got;
@@ -135,7 +146,7 @@ static int receive_piece(const struct gck_inside_link *l, struct gck_link_mpi *m
 		return rc;
 	if (!gck_inside_link_is_ours(l))
 		return -1;
-	got = recv(l->fd, m, sizeof *m, MSG_DONTWAIT);
+	got = receive_packet(l->fd, m, to);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (got < (ssize_t)HEAD)
@@ -150,7 +161,7 @@ static int receive_rest(const struct gck_inside_link *l, struct gck_inside_messa
 		struct gck_link_mpi piece;
 		size_t n;
 
-		if (receive_piece(l, &piece, PIECE_MS, &n) <= 0 || piece.type != m->head.type ||
+		if (receive_piece(l, &piece, PIECE_MS, &n, NULL) <= 0 || piece.type != m->head.type ||
 		    piece.total != m->head.total || piece.offset != have || !n)
 			return -1;
 		memcpy((char *)m->data + have, piece.data, n);
@@ -162,18 +173,19 @@ static int receive_rest(const struct gck_inside_link *l, struct gck_inside_messa
 int gck_inside_link_receive(const struct gck_inside_link *l, struct gck_inside_message *m, int ms)
 {
 	size_t n;
-	int rc = receive_piece(l, &m->head, ms, &n);
+	int rc;
 
 	m->data = NULL;
-	if (rc <= 0)
-		return rc;
-	if (m->head.offset || m->head.total > MESSAGE_MAX)
-		return -1;
-	m->data = calloc(1, m->head.total + sizeof(unsigned long));
-	if (!m->data)
-		return -1;
-	memcpy(m->data, m->head.data, n);
-	rc = receive_rest(l, m, n);
+	m->nfds = 0;
+	rc = receive_piece(l, &m->head, ms, &n, m);
+	if (rc > 0 && !m->head.offset && m->head.total <= MESSAGE_MAX)
+		m->data = calloc(1, m->head.total + sizeof(unsigned long));
+	if (m->data) {
+		memcpy(m->data, m->head.data, n);
+		rc = receive_rest(l, m, n);
+	} else if (rc > 0) {
+		rc = -1;
+	}
 	if (rc < 0)
 		gck_inside_link_drop(m);
 	return rc;
@@ -183,4 +195,6 @@ void gck_inside_link_drop(struct gck_inside_message *m)
 {
 	free(m->data);
 	m->data = NULL;
+	while (m->nfds)
+		close(m->fds[--m->nfds]);
 }

@@ -15,9 +15,13 @@ struct gck_inside_link {
 	uint64_t cookie;     /* of that socket: the program may put another file in its place */
 };
 
+#define GCK_INSIDE_FDS 2
+
 struct gck_inside_message {
 	struct gck_link_mpi head; /* its data are those of the last piece: use `data` */
 	void *data;          /* head.total bytes, aligned for words; freed by gck_inside_link_drop */
+	int fds[GCK_INSIDE_FDS]; /* that came along; closed by it, too, unless nfds is made 0 */
+	size_t nfds;
 };
 
 /* Connect to an agent's abstract name, out of the way of the program's descriptors. */

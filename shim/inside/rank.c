@@ -45,6 +45,13 @@ pid_t gck_inside_pid(void)
 	return s && s->restarts ? s->rpid : getpid();
 }
 
+pid_t gck_inside_tracer(void)
+{
+	const volatile struct gck_shim_state *s = state();
+
+	return s ? s->tracer : 0;
+}
+
 uint32_t gck_inside_restarts(void)
 {
 	const volatile struct gck_shim_state *s = state();

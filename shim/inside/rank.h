@@ -31,6 +31,9 @@ const char *gck_inside_environment(size_t *size);
  * these, while the kernel has another for that thread? */
 bool gck_inside_has_tid(int32_t tid);
 
+/* Who may trace this process where Yama is, as PR_SET_PTRACER takes it. Who changes that puts it back. */
+pid_t gck_inside_tracer(void);
+
 /* How often this process was restored. */
 uint32_t gck_inside_restarts(void);
 

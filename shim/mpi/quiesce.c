@@ -32,6 +32,8 @@ enum {
 struct quiesce {
 	struct gck_mpi_exchange *x;
 	int64_t until_ns, grace_ns;
+	uint32_t round;
+	int64_t took_ns;             /* this round until all ranks' words were there, or until now */
 	size_t nparts;
 	struct gck_mpi_blob mine;
 	struct gck_mpi_words *all;   /* of every rank */
@@ -212,12 +214,22 @@ static int stays_inside(size_t rank, struct gck_error *err)
 			"later, or raise hold=", rank, *where ? where : "an MPI call");
 }
 
+/* MPI threads speak whatever their programs do: a round that takes long is nobody's MPI call. */
+static int are_silent(const struct quiesce *q, struct gck_error *err)
+{
+	return gck_fail(err, ETIMEDOUT, "rank %zu: round %u of the ranks' words takes %.1f s: "
+			"a thread of a rank, or PMIx, gets no processor or does not answer: try again "
+			"later, or raise hold=", q->x->rank, q->round, (double)q->took_ns / 1e9);
+}
+
 /* The rank that keeps the others waiting says so; they leave it the time to. */
 static int give_up(const struct quiesce *q, struct gck_error *err)
 {
 	bool empty = gck_mpi_gate_empty();
 	const char *what = unsettled();
 
+	if (q->took_ns > q->grace_ns)
+		return are_silent(q, err);
 	if (empty && (!q->behind || gck_mpi_gate_waited()))
 		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
 				"come to a place where MPI can be left (under way: %s)",
@@ -231,14 +243,16 @@ static int give_up(const struct quiesce *q, struct gck_error *err)
 }
 
 /* Others may need this rank to bring on what is under way, so it does while it waits for them. */
-static int exchange(struct quiesce *q, uint32_t round, struct gck_error *err)
+static int exchange(struct quiesce *q, struct gck_error *err)
 {
+	int64_t began = gck_mpi_now_ns();
 	int rc;
 
-	if (is_over(q, err) || put_all(q, err) || q->x->give(q->x, round, &q->mine, err))
+	if (is_over(q, err) || put_all(q, err) || q->x->give(q->x, q->round, &q->mine, err))
 		return -1;
 	do {
 		rc = q->x->take(q->x, 1, q->all, err);
+		q->took_ns = gck_mpi_now_ns() - began;
 		if (rc == 0 && step(q, err))
 			rc = -1;
 		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + q->grace_ns)
@@ -257,8 +271,8 @@ static int64_t grace_ns(const struct quiesce *q)
 
 static int rounds(struct quiesce *q, struct gck_error *err)
 {
-	for (uint32_t round = 1;; round++) {
-		if (exchange(q, round, err) || judge(q, err))
+	for (q->round = 1;; q->round++) {
+		if (exchange(q, err) || judge(q, err))
 			return -1;
 		if (!q->inside && !unsettled())
 			return 0;

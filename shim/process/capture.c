@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shim/process/hold.h"
+#include "shim/process/procfs.h"
 #include "shim/process/scan.h"
 
 /* Between looks at a rank whose MPI library is at work: twice as long each time, some 0.6 s in all. Its
@@ -30,8 +31,7 @@ static int new_image(struct gck_capture *c, struct gck_error *err)
 	return c->img ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
 }
 
-/* What the image will hold: shared memory and files are copied while the rank is held; what its GPU
- * has is in the rank's memory by then. */
+/* What the image will hold: shared memory and files are copied while the rank is held. */
 static void estimate(struct gck_capture *c, uint64_t *held)
 {
 	const struct gck_image *img = c->img;
@@ -55,6 +55,33 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 	c->expected += *held + c->t.left.device_bytes;
 }
 
+static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_error *err)
+{
+	char *status = gck_proc_read(c->t.proc, "status", NULL, err);
+
+	if (!status)
+		return -1;
+	*kib = gck_proc_number(status, "VmLck:", 10, 0);
+	free(status);
+	return 0;
+}
+
+static int read_flags(struct gck_capture *c, struct gck_error *err)
+{
+	gck_maps_free(&c->flags);
+	return read_locked(c, &c->locked, err) || gck_smaps_read(c->t.proc, &c->flags, err) ? -1 : 0;
+}
+
+/* The clone shows what was changed of the flags since then, but for locks: it has none. */
+static int refresh_locks(struct gck_capture *c, struct gck_error *err)
+{
+	uint64_t now;
+
+	if (read_locked(c, &now, err))
+		return -1;
+	return now == c->locked ? 0 : read_flags(c, err);
+}
+
 /* Everything that a scan finds, while the rank runs on. refused has the first that cannot be carried,
  * or code 0. */
 static int scan_before(struct gck_capture *c, struct gck_error *refused, struct gck_error *err)
@@ -64,8 +91,7 @@ static int scan_before(struct gck_capture *c, struct gck_error *refused, struct 
 	int result;
 
 	refused->code = 0;
-	gck_maps_free(&c->flags);
-	if (gck_smaps_read(c->t.proc, &c->flags, err) || new_image(c, err))
+	if (read_flags(c, err) || new_image(c, err))
 		return -1;
 	s = scan_of(c, &f, err);
 	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s);
@@ -110,7 +136,7 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 		return NULL;
 	}
 	c->o = *o;
-	c->life = -1;
+	c->life = c->device[0] = c->device[1] = c->marks.uffd = -1;
 	if (gck_target_open(&c->t, pid, link, hello, err)) {
 		free(c);
 		return NULL;
@@ -140,6 +166,12 @@ bool gck_capture_has_cuda(const struct gck_capture *c)
 uint64_t gck_capture_device(const struct gck_capture *c)
 {
 	return c->t.left.device_bytes;
+}
+
+const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n)
+{
+	*n = c->t.left.ndevices;
+	return c->t.left.devices;
 }
 
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
@@ -172,7 +204,7 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	struct gck_scan s;
 	int result;
 
-	if (gck_target_refresh(&c->t, err) || new_image(c, err))
+	if (gck_target_refresh(&c->t, err) || refresh_locks(c, err) || new_image(c, err))
 		return -1;
 	c->img->exe = c->exe;
 	c->img->cpu_flags = c->cpu_flags;
@@ -206,9 +238,13 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 {
 	if (!c->held.whole || c->clone)
 		return gck_fail(err, EINVAL, "the rank is not held");
-	if (describe(c, err) || copy(c, err) ||
-	    gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
+	if (describe(c, err) || copy(c, err))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	if (c->marked)
+		gck_marks_set(&c->marks, &c->t, c->img);
+	if (gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	gck_marks_settle(&c->marks, &c->t, c->img);
 	return 0;
 }
 
@@ -240,15 +276,30 @@ void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *l
 	*last_ns = c->held.last_ns;
 }
 
+void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_FDS], bool hashes)
+{
+	memcpy(c->device, fds, sizeof c->device);
+	c->device_hashes = hashes;
+}
+
+void gck_capture_drop_clone(struct gck_capture *c)
+{
+	if (c->life >= 0)
+		close(c->life);
+	if (c->clone > 0)
+		gck_helper_reap(&c->t, c->clone, GCK_HELPER_MS, NULL);
+	c->life = -1;
+	c->clone = 0;
+}
+
 void gck_capture_close(struct gck_capture *c)
 {
 	if (!c)
 		return;
 	gck_threads_release(&c->held);
-	if (c->life >= 0)
-		close(c->life);
-	if (c->clone > 0)
-		gck_helper_reap(&c->t, c->clone, GCK_HELPER_MS, NULL);
+	gck_capture_drop_clone(c);
+	gck_marks_drop(&c->marks);
+	free(c->base.v);
 	gck_image_free(c->img);
 	gck_kept_free(&c->kept);
 	gck_prefixes_free(&c->prefixes);

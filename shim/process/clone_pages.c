@@ -97,3 +97,13 @@ char *gck_clone_pages_take(struct gck_clone_pages *p, int half, const struct gck
 	}
 	return start;
 }
+
+int gck_clone_pages_check(struct gck_clone_pages *p, struct gck_error *err)
+{
+	struct gck_link_msg m = {.ncalls = 0};
+
+	if (gck_clone_ask(p->clone, p->life, &m, -1, err) || gck_clone_answer(p->clone, p->life, &m, 0, err))
+		return gck_fail(err, ECHILD, "the clone, process %d, ended while it was read: out of memory?",
+				(int)p->clone);
+	return 0;
+}

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/pass.h"
 #include "shim/process/target.h"
 
 #define CLONE_MS 60000 /* for pages that come from swap */
@@ -34,20 +35,7 @@ static struct peer helper_of(const struct gck_target *t)
 /* Send m, with a descriptor if fd is not -1. */
 static int put(const struct peer *p, const struct gck_link_msg *m, int fd, struct gck_error *err)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS}};
-	struct iovec part = {(void *)(uintptr_t)m, packet_size(m)};
-	struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		packet.msg_control = &control;
-		packet.msg_controllen = sizeof(control.room);
-	}
-	if (sendmsg(p->fd, &packet, MSG_NOSIGNAL) < 0)
+	if (gck_pass_send(p->fd, m, packet_size(m), &fd, fd >= 0, 0) < 0)
 		return gck_fail(err, errno, "%s %d cannot be reached: %s", p->what, (int)p->pid,
 				strerror(errno));
 	return 0;
@@ -76,14 +64,19 @@ static bool readable(int fd, int timeout_ms)
 	return ready > 0;
 }
 
-static int get(const struct peer *p, struct gck_link_msg *m, int timeout_ms, struct gck_error *err)
+/* *passed: the descriptor that came along, or -1; NULL if none is wanted. */
+static int get(const struct peer *p, struct gck_link_msg *m, int *passed, int timeout_ms,
+	       struct gck_error *err)
 {
+	size_t npassed = passed != NULL;
 	ssize_t n;
 
 	if (!readable(p->fd, timeout_ms))
 		return gck_fail(err, ETIMEDOUT, "%s %d did not answer within %d ms", p->what,
 				(int)p->pid, timeout_ms);
-	n = recv(p->fd, m, sizeof(*m), MSG_DONTWAIT);
+	n = gck_pass_receive(p->fd, m, sizeof(*m), passed, &npassed, MSG_DONTWAIT);
+	if (passed && !npassed)
+		*passed = -1;
 	if (n <= 0)
 		return gck_fail(err, n ? errno : ECONNRESET, "%s %d went away: %s", p->what,
 				(int)p->pid, n ? strerror(errno) : "the link ended");
@@ -96,14 +89,14 @@ static int get(const struct peer *p, struct gck_link_msg *m, int timeout_ms, str
 
 /* Send m and take the answer, which has to be of this type, into m. Where it does not come the
  * link is ended, and the helper connects again: a late answer would be taken for the next one. */
-static int take(struct peer p, struct gck_link_msg *m, uint32_t answer, int timeout_ms,
-		struct gck_error *err)
+static int take_with(struct peer p, struct gck_link_msg *m, uint32_t answer, int *passed,
+		     int timeout_ms, struct gck_error *err)
 {
 	int failed;
 
 	/* What the rank asks in between is asked again, when there is an agent at the other end. */
 	do
-		failed = get(&p, m, timeout_ms, err);
+		failed = get(&p, m, passed, timeout_ms, err);
 	while (!failed && m->type == GCK_LINK_ASK);
 	if (!failed) {
 		if (m->type == answer)
@@ -111,8 +104,16 @@ static int take(struct peer p, struct gck_link_msg *m, uint32_t answer, int time
 		gck_fail(err, EPROTO, "%s %d answered with a message of type %u", p.what,
 			 (int)p.pid, m->type);
 	}
+	if (passed && *passed >= 0)
+		close(*passed);
 	shutdown(p.fd, SHUT_RDWR);
 	return -1;
+}
+
+static int take(struct peer p, struct gck_link_msg *m, uint32_t answer, int timeout_ms,
+		struct gck_error *err)
+{
+	return take_with(p, m, answer, NULL, timeout_ms, err);
 }
 
 static int ask(struct peer p, struct gck_link_msg *m, int fd, uint32_t answer, int timeout_ms,
@@ -147,6 +148,21 @@ int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int tim
 	uint32_t n = m->ncalls;
 
 	return put_calls(&p, m, -1, err) ? -1 : take_results(p, m, n, timeout_ms, err);
+}
+
+int gck_helper_marks(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err)
+{
+	struct gck_link_msg m = {.type = GCK_LINK_MARKS};
+	struct peer p = helper_of(t);
+	int passed = -1;
+
+	if (put(&p, &m, -1, err) || take_with(p, &m, GCK_LINK_MARKED, &passed, timeout_ms, err))
+		return -1;
+	if (m.pid < 0 || passed < 0)
+		return gck_fail(err, m.pid < 0 ? -m.pid : EPROTO, "process %d has no userfaultfd: %s",
+				(int)t->pid, strerror(m.pid < 0 ? -m.pid : EPROTO));
+	*uffd = passed;
+	return 0;
 }
 
 int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,

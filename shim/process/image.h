@@ -220,6 +220,8 @@ struct gck_image {
 	struct gck_object *objects;
 	size_t nobjects;
 	struct gck_windows pages;    /* of GCK_MAP_ANON, _FILE and _VDSO, by address */
+	struct gck_windows device;   /* of the CUDA devices' memory, by its address there: what a drain had
+				      * no page made of */
 	struct gck_file *files;
 	size_t nfiles;
 	struct gck_fd *fds;
@@ -237,11 +239,16 @@ void gck_image_free(struct gck_image *img);
 
 /* Append a window; -1 without memory. */
 int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err);
+void gck_windows_sort(struct gck_windows *w);
+uint64_t gck_windows_bytes(const struct gck_windows *w);
 
 /* A manifest as this part knows it, {"format": 1, "image": {..}}, and back. from_json needs the
  * member "store" that the store's writer added, and checks every value: a manifest is data from
  * outside. */
 json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
+
+/* Its list `pages` alone, to be given to free(). */
+int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gck_error *err);
 
 #endif

@@ -206,6 +206,7 @@ static const struct gck_field image_fields[] = {
 	LIST(gck_image, contents, ncontents, 0, MAX_ITEMS, content_shape),
 	LIST(gck_image, objects, nobjects, 0, MAX_ITEMS, object_shape),
 	WINDOWS(gck_image, pages),
+	WINDOWS(gck_image, device),
 	LIST(gck_image, files, nfiles, 0, MAX_FILES, file_shape),
 	LIST(gck_image, fds, nfds, 0, MAX_FILES, fd_shape),
 	HEX(gck_image, shim_state, MAX_ADDRESS),

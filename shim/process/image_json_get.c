@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "shim/process/image_fields.h"
 
 struct source {
@@ -15,53 +16,25 @@ struct source {
 
 static int get_shape(struct source *s, const struct gck_shape *shape, const json_t *j, void *base);
 
-/* n hexadecimal digits. */
-static bool hex_digits(const char *text, size_t n, uint64_t *out)
+static void set_number(const struct gck_field *f, uint64_t value, void *at)
 {
-	uint64_t value = 0;
+	uint32_t narrow = (uint32_t)value;
 
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
-		unsigned digit;
-
-		if (c >= '0' && c <= '9')
-			digit = c - '0';
-		else if (c >= 'a' && c <= 'f')
-			digit = c - 'a' + 10u;
-		else
-			return false;
-		value = value << 4 | digit;
-	}
-	*out = value;
-	return true;
-}
-
-static bool hex_bytes(const char *text, size_t n, unsigned char *out)
-{
-	uint64_t byte;
-
-	for (size_t i = 0; i < n; i++) {
-		if (!hex_digits(text + 2 * i, 2, &byte))
-			return false;
-		out[i] = (unsigned char)byte;
-	}
-	return true;
+	if (f->size == sizeof(narrow))
+		memcpy(at, &narrow, sizeof(narrow));
+	else
+		memcpy(at, &value, sizeof(value));
 }
 
 static int get_int(struct source *s, const struct gck_field *f, const json_t *j, void *at)
 {
 	json_int_t value = json_integer_value(j);
-	uint32_t narrow;
 
 	if (!json_is_integer(j) || value < f->min ||
 	    (value > 0 && (uint64_t)value > f->max))
 		return gck_fail(s->err, EINVAL, "not a whole number from %" PRId64 " to %" PRIu64,
 				f->min, f->max);
-	narrow = (uint32_t)value;
-	if (f->size == sizeof(narrow))
-		memcpy(at, &narrow, sizeof(narrow));
-	else
-		memcpy(at, &value, sizeof(value));
+	set_number(f, (uint64_t)value, at);
 	return 0;
 }
 
@@ -69,15 +42,11 @@ static int get_hex(struct source *s, const struct gck_field *f, const json_t *j,
 {
 	size_t n = json_string_length(j);
 	uint64_t value;
-	uint32_t narrow;
 
-	if (!n || n > 16 || !hex_digits(json_string_value(j), n, &value) || value > f->max)
+	if (!n || n > 16 || !gck_unhex_number(json_string_value(j), (unsigned)n, &value) ||
+	    value > f->max)
 		return gck_fail(s->err, EINVAL, "not a hexadecimal number up to %" PRIx64, f->max);
-	narrow = (uint32_t)value;
-	if (f->size == sizeof(narrow))
-		memcpy(at, &narrow, sizeof(narrow));
-	else
-		memcpy(at, &value, sizeof(value));
+	set_number(f, value, at);
 	return 0;
 }
 
@@ -96,7 +65,7 @@ static int get_text(struct source *s, const struct gck_field *f, const json_t *j
 		return gck_fail(s->err, ENOMEM, "out of memory");
 	if (!bytes)
 		memcpy(text, json_string_value(j), n);
-	if ((bytes && !hex_bytes(json_string_value(bytes), n, (unsigned char *)text)) ||
+	if ((bytes && !gck_unhex(json_string_value(bytes), n, (unsigned char *)text)) ||
 	    strlen(text) != n) {
 		free(text);
 		return gck_fail(s->err, EINVAL, "not a text");
@@ -117,7 +86,7 @@ static int get_blob(struct source *s, const struct gck_field *f, const json_t *j
 	bytes = malloc(n + 1);
 	if (!bytes)
 		return gck_fail(s->err, ENOMEM, "out of memory");
-	if (!hex_bytes(json_string_value(j), n, bytes)) {
+	if (!gck_unhex(json_string_value(j), n, bytes)) {
 		free(bytes);
 		return gck_fail(s->err, EINVAL, "not hexadecimal");
 	}
@@ -129,7 +98,7 @@ static int get_blob(struct source *s, const struct gck_field *f, const json_t *j
 static int get_fixed(struct source *s, const struct gck_field *f, const json_t *j, void *at)
 {
 	if (json_string_length(j) != 2 * f->size ||
-	    !hex_bytes(json_string_value(j), f->size, at))
+	    !gck_unhex(json_string_value(j), f->size, at))
 		return gck_fail(s->err, EINVAL, "not %zu bytes in hexadecimal", f->size);
 	return 0;
 }
@@ -139,8 +108,8 @@ static int get_window(struct source *s, const char *text, struct gck_windows *w)
 	struct gck_window x = {0};
 	uint64_t number, chunk;
 
-	if (!hex_digits(text, 12, &number) || !hex_digits(text + 12, 16, &x.mask) ||
-	    !hex_digits(text + 28, 8, &chunk))
+	if (!gck_unhex_number(text, 12, &number) || !gck_unhex_number(text + 12, 16, &x.mask) ||
+	    !gck_unhex_number(text + 28, 8, &chunk))
 		return gck_fail(s->err, EINVAL, "window %zu is not hexadecimal", w->n);
 	if (number >= INT64_MAX / GCK_WINDOW || !x.mask || chunk >= s->nchunks)
 		return gck_fail(s->err, EINVAL, "window %zu has an address, mask or chunk that "
@@ -250,6 +219,26 @@ static int get_shape(struct source *s, const struct gck_shape *shape, const json
 		if (get_field(s, f, value, base))
 			return gck_fail_in(s->err, "%s", f->name);
 	}
+	return 0;
+}
+
+int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gck_error *err)
+{
+	const json_t *image = json_object_get(manifest, "image");
+	struct gck_windows found = {0};
+	struct gck_chunk *chunks = NULL;
+	struct source s = {.err = err};
+
+	if (gck_chunks_load(manifest, &chunks, &s.nchunks, err))
+		return -1;
+	s.chunks = chunks;
+	if (get_windows(&s, json_object_get(image, "pages"), &found)) {
+		free(found.v);
+		free(chunks);
+		return gck_fail_in(err, "pages");
+	}
+	free(chunks);
+	*pages = found;
 	return 0;
 }
 

@@ -5,22 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "shim/process/image_fields.h"
 
 static json_t *put_shape(const struct gck_shape *shape, const void *base);
 
 static json_t *put_bytes(const unsigned char *bytes, size_t n)
 {
-	static const char digits[] = "0123456789abcdef";
 	char *text = malloc(2 * n + 1);
 	json_t *j;
 
 	if (!text)
 		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		text[2 * i] = digits[bytes[i] >> 4];
-		text[2 * i + 1] = digits[bytes[i] & 15];
-	}
+	gck_hex(bytes, n, text);
 	j = json_stringn_nocheck(text, 2 * n);
 	free(text);
 	return j;

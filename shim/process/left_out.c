@@ -114,6 +114,14 @@ static int read_mpi(struct gck_left_out *l, pid_t pid, uint64_t address, struct 
 	return read_all(l, pid, &state.left_out, err);
 }
 
+/* Sums of it fit. */
+static uint64_t at_most(uint64_t bytes)
+{
+	const uint64_t most = 1ull << 48;
+
+	return bytes < most ? bytes : most;
+}
+
 static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
 {
 	struct gck_cuda_state state;
@@ -129,8 +137,16 @@ static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct
 	l->cuda_fds[0] = state.link_fd;
 	l->cuda_fds[1] = state.kept_fd[0];
 	l->cuda_fds[2] = state.kept_fd[1];
-	l->ncuda_fds = 3;
+	l->cuda_fds[3] = state.data_fd[0];
+	l->cuda_fds[4] = state.data_fd[1];
+	l->ncuda_fds = 5;
 	l->device_bytes = state.device_bytes;
+	l->ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n : GCK_LINK_CUDA_DEVICES;
+	for (size_t i = 0; i < l->ndevices; i++) {
+		l->devices[i].bytes = at_most(state.memory[i].bytes);
+		l->devices[i].room = at_most(state.memory[i].room);
+		memcpy(l->devices[i].uuid, state.devices.v[i].uuid, sizeof l->devices[i].uuid);
+	}
 	l->cuda = true;
 	return 0;
 }

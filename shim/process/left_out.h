@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "common/error.h"
+#include "shim/process/device.h"
 #include "shim/process/maps.h"
 #include "shim/process/memory.h"
 
@@ -19,10 +20,12 @@ struct gck_left_out {
 	uint64_t closed_for;     /* the checkpoint that MPI is quiesced for; 0: it is not */
 	uint64_t drained_for;    /* the one that its GPU is drained for; 0: it is not */
 	int32_t link_fd;         /* the MPI thread's link; -1 */
-	int32_t cuda_fds[3];     /* the CUDA thread's link, and what keeps its memory */
+	int32_t cuda_fds[5];     /* the CUDA thread's link, what keeps its memory, what that is read by */
 	size_t ncuda_fds;
 	bool cuda;               /* its GPU can be drained */
-	uint64_t device_bytes;   /* which are in its memory then */
+	uint64_t device_bytes;   /* which are in its memory then, or kept on the device */
+	struct gck_device_memory devices[GCK_LINK_CUDA_DEVICES]; /* of these, by device */
+	size_t ndevices;
 	struct gck_ranges ranges; /* by address, apart from each other */
 	struct gck_ranges hollow; /* the same: of file mappings in there only changed pages are needed */
 	int32_t *fds;

@@ -16,7 +16,7 @@ static const struct {
 	{"io", GCK_VM_DEVICE}, {"pf", GCK_VM_DEVICE}, {"gd", GCK_VM_GROWSDOWN},
 	{"hg", GCK_VM_HUGE}, {"nh", GCK_VM_NOHUGE}, {"lo", GCK_VM_LOCKED},
 	{"dd", GCK_VM_DONTDUMP}, {"mw", GCK_VM_MAYWRITE}, {"um", GCK_VM_USERFAULT},
-	{"uw", GCK_VM_USERFAULT}, {"ss", GCK_VM_SHADOW},
+	{"ss", GCK_VM_SHADOW},
 };
 
 static uint32_t parse_flags(const char *at)

@@ -20,7 +20,7 @@
 #define GCK_VM_LOCKED 128u   /* lo */
 #define GCK_VM_DONTDUMP 256u /* dd */
 #define GCK_VM_MAYWRITE 512u /* mw */
-#define GCK_VM_USERFAULT 1024u /* um, uw */
+#define GCK_VM_USERFAULT 1024u /* um; uw is marks.h's, or of a descriptor that is refused */
 #define GCK_VM_SHADOW 2048u  /* ss */
 
 struct gck_vma {

@@ -10,25 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "shim/process/image.h"
-
-/* PAGEMAP_SCAN (Linux 6.7), which Debian 12's headers do not have. */
-struct region {
-	uint64_t start, end, categories;
-};
-struct scan {
-	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages, category_inverted,
-		category_mask, category_anyof_mask, return_mask;
-};
-#define SCAN_IOCTL _IOWR('f', 16, struct scan)
-#define IS_FILE (1u << 2)
-#define IS_PRESENT (1u << 3)
-#define IS_SWAPPED (1u << 4)
-#define IS_ZERO (1u << 5)
-#define REGIONS 512
+#include "shim/process/pagemap.h"
 
 #define ENTRY_PRESENT (1ull << 63)
 #define ENTRY_SWAPPED (1ull << 62)
@@ -91,18 +76,18 @@ int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
 		     struct gck_ranges *out, struct gck_error *err)
 {
-	struct region regions[REGIONS];
-	struct scan arg = {
+	struct gck_pagemap_region regions[GCK_PAGEMAP_REGIONS];
+	struct gck_pagemap_scan arg = {
 		.size = sizeof(arg), .start = start, .end = end,
-		.vec = (uintptr_t)regions, .vec_len = REGIONS,
-		.category_inverted = IS_ZERO | (file ? IS_FILE : 0),
-		.category_mask = IS_ZERO | (file ? IS_FILE : 0),
-		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
-		.return_mask = IS_PRESENT | IS_SWAPPED,
+		.vec = (uintptr_t)regions, .vec_len = GCK_PAGEMAP_REGIONS,
+		.category_inverted = GCK_PAGE_ZERO | (file ? GCK_PAGE_FILE : 0),
+		.category_mask = GCK_PAGE_ZERO | (file ? GCK_PAGE_FILE : 0),
+		.category_anyof_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
+		.return_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
 	};
 
 	while (arg.start < end) {
-		int n = ioctl(s->pagemap, SCAN_IOCTL, &arg);
+		int n = ioctl(s->pagemap, GCK_PAGEMAP_SCAN, &arg);
 
 		if (n < 0 && (errno == ENOTTY || errno == EINVAL))
 			return 1;

@@ -31,6 +31,7 @@ bool gck_process_ended(pid_t pid);
 /* ---- checkpoint ---------------------------------------------------------------------------- */
 
 struct gck_capture;
+struct gck_device_memory; /* device.h */
 
 /* What can be done before the rank is held: read flags of mappings, hash the files that it appends
  * to, expected size. link: the helper's socket, used by this process alone until the end. */
@@ -44,8 +45,11 @@ uint64_t gck_capture_expected(const struct gck_capture *c);
 bool gck_capture_has_mpi(const struct gck_capture *c);
 bool gck_capture_has_cuda(const struct gck_capture *c);
 
-/* Bytes of those expected that a GPU has: host memory that the rank's drain takes. */
+/* Bytes of those expected that GPUs have: host memory that the rank's drain takes which keeps nothing there. */
 uint64_t gck_capture_device(const struct gck_capture *c);
+
+/* Of these, on each of its n devices, in its order. The capture's. */
+const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n);
 
 /* Stop every thread but the helper. */
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);
@@ -72,12 +76,31 @@ void gck_capture_resume(struct gck_capture *c);
 /* CLOCK_REALTIME when the first thread was asked to stop, and when the last was let go. */
 void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns);
 
-/* Write the image from the clone: chunks, then the manifest. progress (may be NULL) is called with
- * bytes done and expected; not 0 stops the write with ECANCELED. extra: members to add to the
- * manifest (rank, job, ...), borrowed. */
-int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
-		      const json_t *extra, int (*progress)(void *, uint64_t done, uint64_t all),
-		      void *arg, char hash[GCK_HASH_TEXT], struct gck_error *err);
+/* What its devices have was kept there: it comes over these (struct gck_device_ends.own, borrowed) when the
+ * image is written. hashes: the commit before may have the same. */
+void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_FDS], bool hashes);
+
+/* Write the chunks of the image from the clone, which ends when it is read, to their end
+ * (gck_writer_finish); then all copies of the rank's memory are gone, and what the devices kept is needed
+ * no more. progress (may be NULL) is called with bytes done and expected, which are more than those done until
+ * all are; not 0 stops the write with ECANCELED. */
+int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
+		      int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
+		      struct gck_error *err);
+
+/* Then its manifest, after which the image is in the store. extra: members to add to it (rank, job, ...),
+ * borrowed. */
+int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
+			 const json_t *extra, char hash[GCK_HASH_TEXT], struct gck_error *err);
+
+/* What the kernel knows of the pages that were written since an image was taken lies, between one
+ * checkpoint of a process and the next, on a shelf: a socketpair of packets that the caller keeps.
+ * Before the rank is frozen: take it from there. Then, before the image is written: it builds on this
+ * manifest, with that hash; what has not been written since is not read. When it is written and has
+ * that hash: put it back. Whatever does not happen or fails costs that all is read, and nothing else. */
+void gck_capture_marks_take(struct gck_capture *c, const int shelf[2]);
+void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash);
+void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash);
 
 /* Resume if frozen, end and reap the clone, free. */
 void gck_capture_close(struct gck_capture *c);
@@ -113,6 +136,9 @@ int gck_restore_run(struct gck_restore *r, struct gck_error *err);
 /* After a build: has the image MPI or CUDA in it, which come back by themselves once the rank runs? */
 bool gck_restore_has_mpi(const struct gck_restore *r);
 bool gck_restore_has_cuda(const struct gck_restore *r);
+
+/* Once an image is chosen: bytes that its devices had, which are brought when the rank runs (device.h). */
+uint64_t gck_restore_device(const struct gck_restore *r);
 
 /* Free. A rank that was not run is killed. */
 void gck_restore_close(struct gck_restore *r);

@@ -236,6 +236,11 @@ bool gck_restore_has_cuda(const struct gck_restore *r)
 	return r->has_cuda;
 }
 
+uint64_t gck_restore_device(const struct gck_restore *r)
+{
+	return gck_windows_bytes(&r->img->device);
+}
+
 /* SIGTRAP's action again, since batches reset it, then the plant itself, then who may look. */
 static int leave(struct gck_restore *r, struct gck_error *err)
 {

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/pass.h"
 #include "shim/process/restore.h"
 
 static int64_t call(struct gck_restore *r, struct gck_error *err, long nr, uint64_t a, uint64_t b,
@@ -115,26 +116,6 @@ struct mailbox {
 	} control;
 };
 
-static int send_fd(int channel, int fd)
-{
-	char byte = 0;
-	struct iovec iov = {&byte, 1};
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof control.space};
-
-	control.header.cmsg_len = CMSG_LEN(sizeof fd);
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-	return sendmsg(channel, &msg, MSG_NOSIGNAL) == 1 ? 0 : -1;
-}
-
 /* Give the target a descriptor of ours (which stays open here): its number there, or -1. */
 int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err)
 {
@@ -147,7 +128,7 @@ int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err)
 	box.msg.msg_iovlen = 1;
 	box.msg.msg_control = at + offsetof(struct mailbox, control);
 	box.msg.msg_controllen = sizeof box.control.space;
-	if (send_fd(r->channel, fd))
+	if (gck_pass_send(r->channel, "", 1, &fd, 1, 0) != 1)
 		return gck_fail(err, errno, "handing descriptor %d to process %d: %s", fd,
 				r->remote.pid, strerror(errno));
 	if (gck_remote_write(&r->remote, r->remote.scratch, &box, sizeof box, err))

@@ -15,11 +15,6 @@
 
 #include "shim/process/restore.h"
 
-static bool same_hash(struct gck_hash a, struct gck_hash b)
-{
-	return a.hi == b.hi && a.lo == b.lo;
-}
-
 static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
 {
 	while (size) {
@@ -53,7 +48,7 @@ static bool same_window(struct gck_restore *r, int fd, const struct gck_window *
 		data += length * GCK_PAGE;
 		i = start + (unsigned)length;
 	}
-	return same_hash(gck_hash_bytes(r->buffer, w->chunk.size), w->chunk.hash);
+	return gck_hash_same(gck_hash_bytes(r->buffer, w->chunk.size), w->chunk.hash);
 }
 
 static int64_t mtime_ns(const struct stat *st)
@@ -136,7 +131,7 @@ static int check_prefix(const struct gck_file *f, struct gck_error *err)
 	hash = gck_hash_bytes(at ? at : "", f->size);
 	if (at)
 		munmap(at, f->size);
-	if (same_hash(hash, f->prefix))
+	if (gck_hash_same(hash, f->prefix))
 		return 0;
 	return gck_fail(err, ESTALE,
 			"%s: its first %llu bytes are not what they were at the checkpoint: "

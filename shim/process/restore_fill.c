@@ -218,26 +218,17 @@ int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, ui
 	return want(r, NULL, err);
 }
 
-static uint64_t total(const struct gck_windows *w)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < w->n; i++)
-		sum += w->v[i].chunk.size;
-	return sum;
-}
-
 /* Bytes that will be fetched (a content that several mappings need counts once). */
 uint64_t gck_restore_total(const struct gck_restore *r)
 {
-	uint64_t sum = total(&r->img->pages);
+	uint64_t sum = gck_windows_bytes(&r->img->pages);
 
 	for (size_t i = 0; i < r->img->nobjects; i++)
-		sum += total(&r->img->objects[i].windows);
+		sum += gck_windows_bytes(&r->img->objects[i].windows);
 	for (size_t i = 0; i < r->img->nfiles; i++)
-		sum += total(&r->img->files[i].data);
+		sum += gck_windows_bytes(&r->img->files[i].data);
 	for (size_t i = 0; i < r->img->ncontents; i++)
 		if (r->contents[i] < 0)
-			sum += total(&r->img->contents[i].windows);
+			sum += gck_windows_bytes(&r->img->contents[i].windows);
 	return sum;
 }

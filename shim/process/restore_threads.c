@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 
 #include "shim/process/restore.h"
+#include "shim/process/restore_gpus.h"
 
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
@@ -275,6 +276,8 @@ int gck_restore_state(struct gck_restore *r, struct gck_error *err)
 	set_stdio(r, s);
 	r->has_mpi = s->mpi_state != 0;
 	r->has_cuda = s->cuda_state != 0;
+	if (r->has_cuda && gck_restore_gpus(r, s->cuda_state, err))
+		goto out;
 	if (gck_restore_environ(r, s, err))
 		goto out;
 	failed = gck_remote_write(&r->remote, r->img->shim_state, s, sizeof *s, err);

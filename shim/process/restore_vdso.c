@@ -2,7 +2,8 @@
  * Restore: the kernel's vdso. libc keeps pointers into it, so it has to be where it was. Of the
  * same kernel it is moved there. Of another kernel, the old one's code is put there as plain
  * memory, each of its functions jumping to the same one of the vdso that is here, which lies
- * elsewhere; its data page is all zeros, which tells code that was interrupted in the middle to ask
+ * elsewhere. Images have no thread in the middle of the old code but where its call could not be
+ * finished (finish_calls.c): for these the data page is all zeros, which tells those that look to ask
  * the kernel. */
 #include "config.h"
 
@@ -173,8 +174,7 @@ int gck_restore_same_vdso(struct gck_restore *r, bool *same, struct gck_error *e
 	if (!failed) {
 		struct gck_hash h = gck_hash_bytes(bytes, code->size);
 
-		*same = h.hi == r->img->vdso.hi && h.lo == r->img->vdso.lo &&
-			same_layout(&now, &was);
+		*same = gck_hash_same(h, r->img->vdso) && same_layout(&now, &was);
 	}
 	free(bytes);
 	return failed;

@@ -13,12 +13,13 @@
 
 #define CLONE_MS 30000
 
-static int count(struct gck_output *o, uint64_t bytes)
+/* The rank may have taken more memory since what is expected was counted. */
+int gck_output_count(struct gck_output *o, uint64_t bytes)
 {
 	uint64_t all = o->c->expected;
 
 	o->done += bytes;
-	if (o->progress && o->progress(o->arg, o->done < all ? o->done : all, all))
+	if (o->progress && o->progress(o->arg, o->done, all > o->done ? all : o->done + 1))
 		return gck_fail(o->err, ECANCELED, "writing the image was stopped");
 	return 0;
 }
@@ -32,95 +33,17 @@ int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t addres
 	if (gck_writer_put(o->w, data, size, &x.chunk, o->err) ||
 	    gck_windows_add(to, &x, o->err))
 		return -1;
-	return count(o, size);
+	return gck_output_count(o, size);
 }
 
-/* ---- private memory ------------------------------------------------------------------------ */
-
-/* Store a batch that the clone was asked for. */
-static int store(struct gck_output *o, int half)
+int gck_output_known(struct gck_output *o, struct gck_windows *to, const struct gck_window *x)
 {
-	struct gck_batch *b = &o->batches[half];
-	char *at = gck_clone_pages_take(&o->pages_out, half, &o->source, b->pieces.v, b->pieces.n,
-					o->err);
+	struct gck_window now = *x;
+	int known = gck_writer_known(o->w, x->chunk.hash, x->chunk.size, &now.chunk, o->err);
 
-	if (!at)
-		return -1;
-	for (size_t i = 0; i < b->nwindows; i++) {
-		uint64_t mask = b->windows[i].mask;
-		size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
-
-		mask = gck_pack_pages(at, mask);
-		if (mask && gck_output_put(o, &o->c->img->pages, b->windows[i].address, mask, at))
-			return -1;
-		at += size;
-	}
-	b->pieces.n = b->nwindows = b->pages = 0;
-	return 0;
-}
-
-/* Ask for the batch that is full, and store the one before while the clone copies. */
-static int flush(struct gck_output *o)
-{
-	struct gck_batch *b = &o->batches[o->filling];
-
-	if (gck_clone_pages_ask(&o->pages_out, o->filling, b->pieces.v, b->pieces.n, o->err))
-		return -1;
-	o->filling = !o->filling;
-	return store(o, o->filling);
-}
-
-/* Add a part of one window to the batch. */
-static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
-{
-	struct gck_batch *b = &o->batches[o->filling];
-	uint64_t window = start / GCK_WINDOW * GCK_WINDOW;
-	unsigned first = (unsigned)((start - window) / GCK_PAGE);
-	unsigned n = (unsigned)((end - start) / GCK_PAGE);
-
-	if (!b->nwindows || b->windows[b->nwindows - 1].address != window) {
-		if (b->nwindows == GCK_BATCH_WINDOWS ||
-		    b->pages + GCK_WINDOW_PAGES > GCK_BATCH_PAGES) {
-			if (flush(o))
-				return -1;
-			b = &o->batches[o->filling];
-		}
-		b->windows[b->nwindows++] = (struct gck_window){.address = window};
-	}
-	b->windows[b->nwindows - 1].mask |= (n == 64 ? ~0ull : (1ull << n) - 1) << first;
-	b->pages += n;
-	return gck_ranges_add(&b->pieces, start, end, o->err);
-}
-
-static int write_map(struct gck_output *o, const struct gck_map *m)
-{
-	struct gck_ranges r = {0};
-	int result = gck_source_scan(&o->source, m->start, m->end, gck_map_is_files(m),
-				     &r, o->err);
-
-	for (size_t i = 0; i < r.n && !result; i++)
-		for (uint64_t at = r.v[i].start, end; at < r.v[i].end && !result; at = end) {
-			end = (at / GCK_WINDOW + 1) * GCK_WINDOW;
-			if (end > r.v[i].end)
-				end = r.v[i].end;
-			result = add_piece(o, at, end);
-		}
-	free(r.v);
-	return result;
-}
-
-static int write_memory(struct gck_output *o)
-{
-	const struct gck_image *img = o->c->img;
-
-	for (size_t i = 0; i < img->nmaps; i++) {
-		const struct gck_map *m = &img->maps[i];
-
-		if ((m->kind == GCK_MAP_ANON || m->kind == GCK_MAP_FILE) &&
-		    !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) && write_map(o, m))
-			return -1;
-	}
-	return flush(o) || flush(o);
+	if (known <= 0)
+		return known;
+	return gck_windows_add(to, &now, o->err) || gck_output_count(o, x->chunk.size) ? -1 : 1;
 }
 
 /* ---- what was kept ------------------------------------------------------------------------- */
@@ -138,19 +61,6 @@ static struct gck_windows *kept_list(struct gck_image *img, const struct gck_kep
 	return &img->pages;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct gck_window *x = a, *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
-
-static void sort(struct gck_windows *w)
-{
-	if (w->n)
-		qsort(w->v, w->n, sizeof(w->v[0]), by_address);
-}
-
 static int write_kept(struct gck_output *o)
 {
 	struct gck_image *img = o->c->img;
@@ -163,9 +73,9 @@ static int write_kept(struct gck_output *o)
 		    gck_output_put(o, kept_list(img, x), x->address, x->mask, x->data))
 			return -1;
 	}
-	sort(&img->pages);
+	gck_windows_sort(&img->pages);
 	for (size_t i = 0; i < img->nobjects; i++)
-		sort(&img->objects[i].windows);
+		gck_windows_sort(&img->objects[i].windows);
 	return 0;
 }
 
@@ -239,23 +149,32 @@ static int write_vdso(struct gck_output *o)
 	return 0;
 }
 
-static int write_manifest(struct gck_output *o, uint32_t rank, const json_t *extra,
-			  char hash[GCK_HASH_TEXT])
+/* The clone goes before what the devices have is read, which takes far longer: while it stands each page
+ * that the rank writes costs the job memory, for which it can be killed, whereas what the devices have
+ * kept gives way to the program. */
+static int write_clone(struct gck_output *o)
 {
-	json_t *j = gck_image_to_json(o->c->img, o->err);
-	int result = -1;
+	struct gck_capture *c = o->c;
+	int result;
 
-	if (j && extra && json_object_update_missing(j, (json_t *)(uintptr_t)extra))
-		gck_fail(o->err, ENOMEM, "out of memory for the manifest");
-	else if (j)
-		result = gck_writer_manifest(o->w, rank, j, hash, o->err);
-	json_decref(j);
+	if (gck_clone_ready(c->life, CLONE_MS, o->err) ||
+	    gck_source_open(&o->source, c->clone, o->err))
+		return -1;
+	result = gck_clone_pages_open(&o->pages_out, c->clone, c->life, GCK_BATCH_PAGES * GCK_PAGE,
+				      o->err);
+	result = result || check_clone(o) || gck_output_finish_calls(o) || write_vdso(o) ||
+		 gck_output_contents(o) || gck_output_memory(o) ||
+		 gck_clone_pages_check(&o->pages_out, o->err);
+	gck_clone_pages_close(&o->pages_out);
+	gck_output_free(o);
+	gck_source_close(&o->source);
+	gck_capture_drop_clone(c);
 	return result;
 }
 
-int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
-		      const json_t *extra, int (*progress)(void *, uint64_t done, uint64_t all),
-		      void *arg, char hash[GCK_HASH_TEXT], struct gck_error *err)
+int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
+		      int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
+		      struct gck_error *err)
 {
 	struct gck_output o = {.c = c, .w = w, .progress = progress, .arg = arg, .err = err,
 			   .source = {.pagemap = -1, .mem = -1}};
@@ -263,21 +182,31 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w, uint32_t rank
 
 	if (c->life < 0)
 		return gck_fail(err, EINVAL, "nothing was taken that could be written");
-	if (gck_clone_ready(c->life, CLONE_MS, err) || gck_source_open(&o.source, c->clone, err))
-		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	result = gck_clone_pages_open(&o.pages_out, c->clone, c->life, GCK_BATCH_PAGES * GCK_PAGE,
-				      err);
-	result = result || check_clone(&o) || write_vdso(&o) || gck_output_contents(&o) ||
-		 write_memory(&o) || write_kept(&o) ||
+	result = write_clone(&o) || write_kept(&o) || gck_output_device(&o) ||
 		 gck_prefixes_sync(&c->prefixes, c->img, err) ||
 		 gck_outside_sync_named(c->img, err) ||
-		 gck_prefixes_verify(&c->prefixes, c->img, err) ||
-		 write_manifest(&o, rank, extra, hash);
-	gck_clone_pages_close(&o.pages_out);
-	free(o.batches[0].pieces.v);
-	free(o.batches[1].pieces.v);
-	gck_source_close(&o.source);
-	if (!result && progress)
-		progress(arg, c->expected, c->expected);
+		 gck_prefixes_verify(&c->prefixes, c->img, err) || gck_writer_finish(w, err);
+	if (result)
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	gck_kept_free(&c->kept);
+	if (progress) {
+		uint64_t all = o.done > c->expected ? o.done : c->expected;
+
+		progress(arg, all, all);
+	}
+	return 0;
+}
+
+int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
+			 const json_t *extra, char hash[GCK_HASH_TEXT], struct gck_error *err)
+{
+	json_t *j = gck_image_to_json(c->img, err);
+	int result = -1;
+
+	if (j && extra && json_object_update_missing(j, (json_t *)(uintptr_t)extra))
+		gck_fail(err, ENOMEM, "out of memory for the manifest");
+	else if (j)
+		result = gck_writer_manifest(w, rank, j, hash, err);
+	json_decref(j);
 	return result ? gck_fail_in(err, "process %d", (int)c->t.pid) : 0;
 }

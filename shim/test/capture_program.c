@@ -39,6 +39,7 @@
 
 #include "shim/link.h"
 #include "shim/mpi/state.h"
+#include "shim/test/capture_clock.h"
 
 #define PAGE 4096
 
@@ -346,6 +347,14 @@ static unsigned char *add_page(const char *name, void *at, int fill)
 	return at;
 }
 
+static uintptr_t page_of(const char *name)
+{
+	for (size_t i = 0; i < npages; i++)
+		if (!strcmp(pages[i].name, name))
+			return (uintptr_t)pages[i].at;
+	return 0;
+}
+
 static void *map(size_t size, int flags, int fd)
 {
 	if (fd < 0)
@@ -588,6 +597,18 @@ static void do_sleepers(void)
 	usleep(100000);
 }
 
+/* One page of what "memory" made. */
+static void do_locked(void)
+{
+	if (mlock((void *)page_of("zero"), PAGE))
+		perror("mlock");
+}
+
+static void undo_locked(void)
+{
+	munlock((void *)page_of("zero"), PAGE);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(void), (*undo)(void);
@@ -603,12 +624,13 @@ static const struct {
 	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
 	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"tiles", do_tiles, undo_tiles},
 	{"memory", do_memory, NULL},
-	{"swapped", do_swapped, NULL},
+	{"swapped", do_swapped, NULL}, {"locked", do_locked, undo_locked},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
 	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL},
 	{"long", do_long, NULL}, {"longer", do_longer, NULL},
 	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
-	{"sleepers", do_sleepers, NULL},
+	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
+	{"shared-clock", clock_do_shared, clock_undo},
 };
 
 static void close_both(void)
@@ -636,14 +658,6 @@ static bool act(const char *verb, const char *name)
 	return false;
 }
 
-static uintptr_t page_of(const char *name)
-{
-	for (size_t i = 0; i < npages; i++)
-		if (!strcmp(pages[i].name, name))
-			return (uintptr_t)pages[i].at;
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -661,6 +675,8 @@ int main(int argc, char **argv)
 			printf("%d\n", (int)signals);
 		else if (n == 1 && !strcmp(verb, "short"))
 			printf("%d\n", short_writes);
+		else if (n == 1 && !strcmp(verb, "stale"))
+			printf("%d\n", clock_stale());
 		else if (n == 2 && !strcmp(verb, "page"))
 			printf("%lx\n", (unsigned long)page_of(name));
 		else

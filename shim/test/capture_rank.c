@@ -94,7 +94,8 @@ struct gck_image *checkpoint(json_t **manifest, struct gck_error *err)
 	}
 	if (good)
 		w = gck_writer_open(store, ++seq, "t", &options, NULL, err);
-	if (w && !gck_capture_write(c, w, 0, NULL, NULL, NULL, hash, err)) {
+	if (w && !gck_capture_write(c, w, NULL, NULL, err) &&
+	    !gck_capture_manifest(c, w, 0, NULL, hash, err)) {
 		char path[128];
 
 		snprintf(path, sizeof(path), "%s/c/1/0/%u-t/rank-0.json", rank_directory, seq);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define HEAD offsetof(struct gck_link_mpi, data)
-#define LIMIT_MS 3000
+#define LIMIT_MS 10000
 #define LEASE_MS 60000
 
 bool cuda_link_accept(struct cuda_link *c, struct agent *a, int ms)
@@ -20,6 +20,7 @@ bool cuda_link_accept(struct cuda_link *c, struct agent *a, int ms)
 		close(c->fd);
 	c->fd = agent_accept_cuda(a, ms, &c->m);
 	c->hello = c->m.cuda_hello;
+	c->host_most = UINT64_MAX;
 	return c->fd >= 0;
 }
 
@@ -54,12 +55,28 @@ void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq)
 	send(c->fd, &m, HEAD, MSG_NOSIGNAL);
 }
 
-void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms)
+static void say_drain(const struct cuda_link *c, uint32_t type, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms)
 {
-	struct gck_link_mpi m = {.type = GCK_LINK_CUDA_DRAIN, .seq = seq,
-				 .total = sizeof m.cuda_drain, .cuda_drain = {limit_ms, lease_ms}};
+	struct gck_link_mpi m = {.type = type, .seq = seq,
+				 .total = sizeof m.cuda_drain,
+				 .cuda_drain = {.limit_ms = limit_ms, .lease_ms = lease_ms,
+						.host_most = c->host_most}};
+
+	for (size_t i = 0; i < GCK_LINK_CUDA_DEVICES; i++)
+		m.cuda_drain.keep_most[i] = c->keep ? c->keep_most ? c->keep_most : UINT64_MAX : 0;
 
 	send(c->fd, &m, HEAD + sizeof m.cuda_drain, MSG_NOSIGNAL);
+}
+
+void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms)
+{
+	say_drain(c, GCK_LINK_CUDA_DRAIN, seq, limit_ms, lease_ms);
+}
+
+bool cuda_link_expect(struct cuda_link *c, uint64_t seq)
+{
+	say_drain(c, GCK_LINK_CUDA_EXPECT, seq, WAIT_MS, 0);
+	return cuda_link_hear(c, GCK_LINK_CUDA_EXPECTED);
 }
 
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq)

@@ -157,6 +157,13 @@ int agent_accept_cuda(struct agent *a, int ms, struct gck_link_mpi *hello)
 	return fd ? fd : -1;
 }
 
+int agent_accept_need(struct agent *a, int ms, struct gck_link_mpi *need)
+{
+	int fd;
+
+	return next_link(a, ms, &fd, need, sizeof *need, NULL) == GCK_LINK_CUDA_NEED ? fd : -1;
+}
+
 int agent_receive(int link, struct gck_link_msg *m)
 {
 	ssize_t n;

@@ -3,6 +3,7 @@
 
 #include "shim/test/restore_lineage.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -130,7 +131,8 @@ static int write_image(struct lineage *l, struct gck_capture *c, const struct gc
 	uint64_t stored;
 	int failed;
 
-	failed = !w || gck_capture_write(c, w, 0, NULL, NULL, NULL, hash, err);
+	failed = !w || gck_capture_write(c, w, NULL, NULL, err) ||
+		 gck_capture_manifest(c, w, 0, NULL, hash, err);
 	if (!failed)
 		gck_writer_totals(w, &l->bytes, &stored);
 	if (w)
@@ -139,30 +141,46 @@ static int write_image(struct lineage *l, struct gck_capture *c, const struct gc
 	return failed || commit(l, l->seq + 1, hash, err) ? -1 : 0;
 }
 
-int lineage_checkpoint(struct lineage *l)
+/* again: it may be otherwise in a moment. */
+static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 {
-	struct gck_error err = {0};
 	struct gck_options o;
 	struct gck_capture *c;
 	double start;
 	int failed;
 
 	gck_options_init(&o);
-	/* A program may have something in hand for a moment that is refused, a file of /proc say. */
-	for (int i = 0; !(c = gck_capture_open(l->pid, l->link, &l->hello, &o, &err)) && i < 20; i++)
-		pause_ms(50);
+	c = gck_capture_open(l->pid, l->link, &l->hello, &o, err);
+	*again = true;
 	if (!c)
-		return say("capture open", &err);
+		return -1;
 	start = seconds();
-	failed = gck_capture_freeze(c, &err) || gck_capture_take(c, &err);
+	failed = gck_capture_freeze(c, err);
+	*again = failed;
+	failed = failed || gck_capture_take(c, err);
 	gck_capture_resume(c);
 	l->held = seconds() - start;
 	start = seconds();
-	failed = failed || write_image(l, c, &o, &err);
+	failed = failed || write_image(l, c, &o, err);
 	l->wrote = seconds() - start;
 	gck_capture_close(c);
-	if (failed)
-		return say("capture", &err);
+	*again = *again || (failed && err->code == EAGAIN);
+	return failed ? -1 : 0;
+}
+
+/* A program may have something in hand for a moment that is refused, a file of /proc say, or be making
+ * what it works with. */
+int lineage_checkpoint(struct lineage *l)
+{
+	struct gck_error err = {0};
+	bool again;
+
+	for (int i = 0; checkpoint(l, &again, &err) < 0; i++) {
+		if (i == 20 || !again)
+			return say("capture", &err);
+		say("once more", &err);
+		pause_ms(50);
+	}
 	l->seq++;
 	return 0;
 }

@@ -588,28 +588,38 @@ static int64_t clock_ns(clockid_t clock)
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
+/* Most of its time in calls that look nowhere whether the clock can be read at all. */
+static void look_at_coarse(void)
+{
+	struct timeval first, last;
+	int64_t coarse;
+	time_t seconds;
+
+	for (int i = 0; i < 1000; i++) {
+		CHECK(!gettimeofday(&first, NULL) && first.tv_sec > 1700000000);
+		for (int k = 0; k < 30; k++) {
+			coarse = clock_ns(CLOCK_REALTIME_COARSE) / 1000000000;
+			seconds = time(NULL);
+			/* a restart may lie between any two of them */
+			CHECK(coarse >= first.tv_sec - 1 && seconds >= first.tv_sec - 1);
+		}
+		CHECK(!gettimeofday(&last, NULL) && sched_getcpu() >= 0);
+		CHECK(coarse <= last.tv_sec && seconds <= last.tv_sec);
+	}
+}
+
 static void run_clock(void)
 {
 	int64_t start = clock_ns(CLOCK_MONOTONIC), now = start, before, turns = 0;
 
 	while (now - start < rounds * 1000000) {
-		struct timeval first, last;
-		int64_t coarse;
-		time_t seconds;
-
 		before = now;
 		now = clock_ns(CLOCK_MONOTONIC);
 		CHECK(now >= before);
-		CHECK(!gettimeofday(&first, NULL) && first.tv_sec > 1700000000);
-		coarse = clock_ns(CLOCK_REALTIME_COARSE) / 1000000000;
-		seconds = time(NULL);
-		CHECK(!gettimeofday(&last, NULL) && sched_getcpu() >= 0);
-		/* a restart may lie between any two of them */
-		CHECK(coarse >= first.tv_sec - 1 && coarse <= last.tv_sec);
-		CHECK(seconds >= first.tv_sec - 1 && seconds <= last.tv_sec);
+		look_at_coarse();
 		turns++;
 	}
-	CHECK(turns > rounds);
+	CHECK(turns > 10);
 	printf("clock %ld\n", rounds);
 }
 

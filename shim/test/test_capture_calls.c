@@ -6,7 +6,11 @@
 #include <sys/syscall.h>
 
 #include "common/test/tap.h"
+#include "shim/process/capture.h"
 #include "shim/test/capture_rank.h"
+
+#define CLOCK_HOLDS 10
+#define CLOCK_TRIES 1000
 
 /* A call is to be made again: its number in rax, the instruction next. */
 static bool makes(const struct gck_image *img, const char *thread, uint64_t nr)
@@ -40,6 +44,77 @@ static void test_sleepers(void)
 		gck_image_free(img);
 		json_decref(manifest);
 	}
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+/* Is some thread in the middle of a call of the vdso? */
+static bool in_vdso(const struct gck_image *img)
+{
+	const struct gck_map *m = img->maps, *end = m + img->nmaps;
+	bool found = false;
+
+	while (m < end && m->kind != GCK_MAP_VDSO)
+		m++;
+	for (size_t i = 0; m < end && i < img->nthreads; i++)
+		found = found || (img->threads[i].regs.rip >= m->start && img->threads[i].regs.rip < m->end);
+	return found;
+}
+
+/* A checkpoint: was a thread in such a call when it was held, and is it in the image, or did what the
+ * clone wrote keep its marks? -1: it failed. */
+static int hold_clock(uint32_t seq, bool *after, struct gck_error *err)
+{
+	const int shelf[2] = {-1, -1};
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
+	struct gck_writer *w = gck_writer_open(store, seq, "clock", &options, NULL, err);
+	int before = -1;
+
+	if (c)
+		gck_capture_marks_take(c, shelf);
+	if (c && w && !gck_capture_freeze(c, err) && !gck_capture_take(c, err))
+		before = in_vdso(c->img);
+	if (c)
+		gck_capture_resume(c);
+	if (before >= 0 && gck_capture_write(c, w, NULL, NULL, err))
+		before = -1;
+	*after = before > 0 && (in_vdso(c->img) || (c->marks.uffd >= 0 && !c->marks.nspoiled));
+	gck_capture_close(c);
+	gck_writer_close(w);
+	gck_store_discard(store, seq, "clock", NULL);
+	return before;
+}
+
+/* Hold it until it was found in a call CLOCK_HOLDS times; how many of these are in an image. -1: failed. */
+static int hold_clock_often(const char *what)
+{
+	struct gck_error err = {0};
+	int held = 0, left = 0;
+
+	for (uint32_t seq = 1; seq <= CLOCK_TRIES && held < CLOCK_HOLDS; seq++) {
+		bool after;
+		int before = hold_clock(1000 + seq, &after, &err);
+
+		if (before < 0) {
+			printf("# %s\n", err.text);
+			return -1;
+		}
+		held += before;
+		left += before && after;
+		usleep((unsigned)rand() % 20000);
+	}
+	return ok(held == CLOCK_HOLDS, "%s: it is held in calls of the vdso", what) ? left : -1;
+}
+
+static void test_clock(void)
+{
+	start();
+	tell("do", "clock");
+	is_int(hold_clock_often("a thread that reads the clock"), 0, "in no image it is in one");
+	ok(tell("undo", "clock"), "it goes on");
+	tell("do", "shared-clock");
+	ok(hold_clock_often("into memory that the clone shares") >= 0, "images are taken");
+	tell("undo", "shared-clock");
+	is_int(atoi(rank_ask(&rank, "stale")), 0, "and nothing was written there by the clone");
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
@@ -82,6 +157,7 @@ int main(void)
 {
 	tests_begin();
 	test_sleepers();
+	test_clock();
 	test_tiles();
 	tests_end();
 	return tap_done();

@@ -61,8 +61,10 @@ static int write_image(struct gck_capture *c, uint32_t seq, struct gck_error *er
 {
 	struct gck_writer *w = gck_writer_open(store, seq, "t", &options, NULL, err);
 	char hash[GCK_HASH_TEXT];
-	int result = w ? gck_capture_write(c, w, 0, NULL, NULL, NULL, hash, err) : -1;
+	int result = w ? gck_capture_write(c, w, NULL, NULL, err) : -1;
 
+	if (!result)
+		result = gck_capture_manifest(c, w, 0, NULL, hash, err);
 	if (w)
 		gck_writer_close(w);
 	return result;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/test/tap.h"
+#include "shim/process/capture.h"
 #include "shim/process/procfs.h"
 #include "shim/test/capture_rank.h"
 
@@ -201,6 +202,15 @@ static void test_stopped(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+/* What is left of a rank that was killed. */
+static void bury(void)
+{
+	close(helper_link);
+	close(rank.in);
+	close(rank.out);
+	close(rank.err);
+}
+
 static void test_gone(void)
 {
 	struct gck_error err = {0};
@@ -214,10 +224,76 @@ static void test_gone(void)
 	ok(c && gck_capture_freeze(c, &err) == -1 && err.code == ESRCH,
 	   "the rank's death is noticed (%s)", err.text);
 	gck_capture_close(c);
-	close(helper_link);
-	close(rank.in);
-	close(rank.out);
-	close(rank.err);
+	bury();
+}
+
+/* ---- deaths while the image is written ------------------------------------------------------- */
+
+struct victim {
+	pid_t pid;
+	int after; /* so many words of progress */
+};
+
+static int kill_it(void *arg, uint64_t done, uint64_t all)
+{
+	struct victim *v = arg;
+
+	(void)done;
+	(void)all;
+	if (v->after-- == 0) {
+		kill(v->pid, SIGKILL);
+		usleep(10000);
+	}
+	return 0;
+}
+
+/* How many windows the image has; -1: it was not written. clone: whether that is killed, or the rank. */
+static long windows(bool clone, int after, bool *killed, struct gck_error *err)
+{
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
+	struct victim v = {.after = after};
+	struct gck_writer *w = NULL;
+	static uint32_t seq = 1000;
+	long n = -1;
+
+	if (c && !gck_capture_freeze(c, err)) {
+		n = gck_capture_take(c, err);
+		gck_capture_resume(c);
+	}
+	if (n == 0)
+		w = gck_writer_open(store, ++seq, "t", &options, NULL, err);
+	if (w) {
+		v.pid = clone ? c->clone : rank.pid;
+		n = gck_capture_write(c, w, kill_it, &v, err) ? -1 : (long)c->img->pages.n;
+		gck_writer_close(w);
+	}
+	*killed = v.after < 0;
+	gck_capture_close(c);
+	return n;
+}
+
+/* As the kernel does it when memory runs out. */
+static void test_deaths(void)
+{
+	struct gck_error err = {0};
+	bool killed;
+	long whole, n;
+	int failed = 0, i = 0;
+
+	start();
+	tell("do", "memory");
+	whole = windows(true, 1 << 30, &killed, &err);
+	ok(whole > 0, "an image of %ld windows", whole);
+	do {
+		n = windows(true, i++, &killed, &err);
+		failed += n < 0;
+	} while (killed && (n < 0 || n >= whole));
+	ok(!killed && n >= whole, "the clone is killed at each of %d points: its image is whole or none", i - 1);
+	ok(failed > 0, "it was none %d times: %s", failed, err.text);
+	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");
+	ok(windows(false, 0, &killed, &err) >= whole && killed, "the rank is killed: its image is whole");
+	waitpid(rank.pid, NULL, 0);
+	bury();
 }
 
 int main(void)
@@ -229,6 +305,7 @@ int main(void)
 	test_writes();
 	test_stopped();
 	test_gone();
+	test_deaths();
 	tests_end();
 	return tap_done();
 }

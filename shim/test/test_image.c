@@ -248,6 +248,8 @@ static void test_relations(void)
 	refused("pages", json_string("000000000014000000000000000000000000"), "cannot be");
 	refused("pages", json_string("ffffffffffff000000000000000100000000"), "cannot be");
 	refused("pages", json_string("00000000001g000000000000000100000000"), "not hexadecimal");
+	refused("device", json_string("000000000016000000000000000100000000"
+				      "000000000014000000000000000100000000"), "out of order");
 	refused("objects 1 size", json_integer(0), "behind its end");
 	refused("objects 1 name", json_string("a"), "no absolute path");
 	refused("contents 0 size", json_integer(4096), "behind its end");

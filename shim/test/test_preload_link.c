@@ -113,6 +113,7 @@ static void test_go(void)
 	ok(s->vpid == r.pid && s->rpid == r.pid && !s->restarts && !s->ntids, "own PID");
 	is_str(s->link, agent.name, "the state has the link's name");
 	ok(s->link_fd >= 1000 && s->tid_offset > 0, "the link's fd is out of the way");
+	is_int(s->tracer, getpid(), "who may trace is known to others that have to change it");
 	snprintf(file, sizeof file, "task/%d/status", s->helper_tid);
 	proc_line(r.pid, file, "Name:\t", value, sizeof value);
 	is_str(value, "gpuckpt", "the helper has a name");

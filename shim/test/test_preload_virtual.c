@@ -412,7 +412,7 @@ static int rank(void)
 	if (scanf("%llx", &address) != 1)
 		return 99;
 	state = (struct gck_shim_state *)address;
-	alarm(60);
+	alarm(300);
 	sigaction(SIGUSR1, &act, NULL);
 	sigaction(SIGUSR2, &act, NULL);
 	test_altstack();

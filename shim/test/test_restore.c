@@ -14,7 +14,7 @@
 #include "shim/test/restore_lineage.h"
 
 struct program {
-	const char *name, *rounds;
+	const char *name, *rounds; /* a millisecond each: several times what the checkpoints take */
 	int restarts;
 	int longest_ms; /* between two checkpoints */
 	bool other_kernel;
@@ -121,11 +121,11 @@ static void test_exec(void)
 int main(int argc, char **argv)
 {
 	static const struct program programs[] = {
-		{"process", "2500", 4, 200},     {"kernel", "2500", 4, 300},
-		{"shared", "3000", 4, 300},      {"signals", "2000", 4, 300},
-		{"threads", "4000", 10, 200},    {"areas", "5000", 3, 400, false},
-		{"input", "1000", 3, 150},
-		{"clock", "2000", 4, 200, true},
+		{"process", "4000", 4, 200},     {"kernel", "4000", 4, 300},
+		{"shared", "4000", 4, 300},      {"signals", "4000", 4, 300},
+		{"threads", "6000", 10, 200},    {"areas", "5000", 3, 400, false},
+		{"input", "3000", 3, 150},
+		{"clock", "4000", 4, 200, true},
 	};
 
 	srand((unsigned)time(NULL));

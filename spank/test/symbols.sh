@@ -15,6 +15,7 @@ plugin_version
 spank_plugin_version
 slurm_spank_exit
 slurm_spank_init
+slurm_spank_init_post_opt
 slurm_spank_task_exit
 slurm_spank_task_init
 slurm_spank_task_init_privileged

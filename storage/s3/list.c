@@ -106,18 +106,9 @@ static int list_uploads(struct gck_s3_store *s, const char *dir, struct upload *
 
 static int abort_upload(struct gck_s3_store *s, const struct upload *u, struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_ABORT_MULTIPART, u->name, .upload = u->id } };
-	struct gck_error why;
+	const struct gck_sign_request abort = { GCK_SIGN_ABORT_MULTIPART, u->name, .upload = u->id };
 
-	if (gck_s3_call(s, &c, &why) == 0) {
-		gck_s3_end(&c);
-		return 0;
-	}
-	if (why.code == ENOENT)
-		return 0;
-	if (err)
-		*err = why;
-	return -1;
+	return gck_s3_remove(s, &abort, err);
 }
 
 int gck_s3_abort_below(struct gck_s3_store *s, const char *dir, struct gck_error *err)

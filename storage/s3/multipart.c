@@ -129,10 +129,9 @@ static int complete(struct parts *p, struct gck_error *err)
 
 static void give_up(struct parts *p)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_ABORT_MULTIPART, p->name, .upload = p->id } };
+	const struct gck_sign_request abort = { GCK_SIGN_ABORT_MULTIPART, p->name, .upload = p->id };
 
-	if (gck_s3_call(p->s, &c, NULL) == 0)
-		gck_s3_end(&c);
+	gck_s3_remove(p->s, &abort, NULL);
 }
 
 int gck_s3_put_parts(struct gck_s3_store *s, const char *name, const void *data, size_t size,

@@ -149,9 +149,20 @@ int gck_s3_fail_in(struct gck_s3_store *s, const struct gck_sign_request *r, str
 			   gck_sign_verb_name(r->verb));
 }
 
+/* The request, how often it was made, why it failed. */
+static int failed(struct gck_s3_store *s, const struct gck_s3_call *c, unsigned attempts,
+		  const struct gck_error *why, struct gck_error *err)
+{
+	if (err)
+		*err = *why;
+	if (attempts > 1)
+		gck_fail_in(err, "attempt %u", attempts);
+	return gck_s3_fail_in(s, &c->sign, err);
+}
+
 int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err)
 {
-	struct gck_error why = { 0 };
+	struct gck_error why = { 0 }, trouble;
 	unsigned refused = 0, n = 0;
 
 	c->sign.only_new = c->sign.only_new && !s->no_condition;
@@ -168,17 +179,30 @@ int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error 
 		if (what == GCK_REFUSAL_SIGNED && ++refused < SIGNATURES)
 			continue;
 		if (what != GCK_REFUSAL_LATER || n >= ATTEMPTS)
-			break;
+			return failed(s, c, n, &why, err);
+		failed(s, c, n, &why, &trouble);
+		gck_sign_trouble(&trouble);
 		wait_before(n - 1, c->http.retry_after);
 	}
-	if (err)
-		*err = why;
-	if (n > 1)
-		gck_fail_in(err, "attempt %u", n);
-	return gck_s3_fail_in(s, &c->sign, err);
 }
 
 void gck_s3_end(struct gck_s3_call *c)
 {
 	gck_http_end(&c->http);
+}
+
+int gck_s3_remove(struct gck_s3_store *s, const struct gck_sign_request *sign, struct gck_error *err)
+{
+	struct gck_s3_call c = { .sign = *sign };
+	struct gck_error why = { 0 };
+
+	if (gck_s3_call(s, &c, &why) == 0) {
+		gck_s3_end(&c);
+		return 0;
+	}
+	if (why.code == ENOENT)
+		return 0;
+	if (err)
+		*err = why;
+	return -1;
 }

@@ -153,21 +153,12 @@ static int s3_flush(struct gck_backend *b, struct gck_error *err)
 static int s3_remove(struct gck_backend *b, const char *name, struct gck_error *err)
 {
 	struct gck_s3_store *s = (struct gck_s3_store *)b;
-	struct gck_s3_call c = { .sign = { GCK_SIGN_DELETE, name } };
-	struct gck_error why;
+	const struct gck_sign_request delete = { GCK_SIGN_DELETE, name };
 
 	/* A directory is gone with the last thing in it; unfinished uploads are things too. */
 	if (name[strlen(name) - 1] == '/')
 		return gck_s3_abort_below(s, name, err);
-	if (gck_s3_call(s, &c, &why) == 0) {
-		gck_s3_end(&c);
-		return 0;
-	}
-	if (why.code == ENOENT)
-		return 0;
-	if (err)
-		*err = why;
-	return -1;
+	return gck_s3_remove(s, &delete, err);
 }
 
 static int s3_space(struct gck_backend *b, uint64_t *bytes, struct gck_error *err)
@@ -232,6 +223,7 @@ static int s3_fill(struct gck_s3_store *s, const char *url, const char *cluster,
 {
 	s->head.ops = &s3_ops;
 	s->head.parallel = PARALLEL;
+	s->head.far = true;
 	s->of = (struct gck_sign_scope){ strdup(url), strdup(cluster), job, step, .uid = 0 };
 	if (asprintf(&s->head.where, "%s/%s/%" PRIu32 "/%" PRIu32, url, cluster, job, step) < 0)
 		s->head.where = NULL;

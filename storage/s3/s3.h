@@ -45,6 +45,9 @@ struct gck_s3_call {
 int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err);
 void gck_s3_end(struct gck_s3_call *c);
 
+/* A request that removes something. What is not there is removed. */
+int gck_s3_remove(struct gck_s3_store *s, const struct gck_sign_request *sign, struct gck_error *err);
+
 /* "<where>/<name>: <verb>: " in front of what err says. Returns -1. */
 int gck_s3_fail_in(struct gck_s3_store *s, const struct gck_sign_request *r, struct gck_error *err);
 

@@ -11,6 +11,7 @@ struct gck_signed {
 
 bool gck_sign_ready(void);        /* gck_store_signer has been called */
 unsigned gck_sign_patience(void); /* gck_store_patience */
+void gck_sign_trouble(const struct gck_error *why); /* tell gck_store_trouble's */
 
 /* One request; gck_signed_free it. of is the same pointer for all requests of an open store. */
 int gck_sign(const struct gck_sign_scope *of, const struct gck_sign_request *r,

@@ -26,6 +26,8 @@ static struct {
 	gck_sign_fn *fn;
 	void *arg;
 	unsigned patience;
+	gck_trouble_fn *trouble;
+	void *trouble_arg;
 	bool busy;
 	struct waiting *first, **last;
 } signer = {
@@ -68,6 +70,27 @@ unsigned gck_sign_patience(void)
 	seconds = signer.patience;
 	pthread_mutex_unlock(&signer.lock);
 	return seconds;
+}
+
+void gck_store_trouble(gck_trouble_fn *fn, void *arg)
+{
+	pthread_mutex_lock(&signer.lock);
+	signer.trouble = fn;
+	signer.trouble_arg = arg;
+	pthread_mutex_unlock(&signer.lock);
+}
+
+void gck_sign_trouble(const struct gck_error *why)
+{
+	gck_trouble_fn *fn;
+	void *arg;
+
+	pthread_mutex_lock(&signer.lock);
+	fn = signer.trouble;
+	arg = signer.trouble_arg;
+	pthread_mutex_unlock(&signer.lock);
+	if (fn)
+		fn(arg, why);
 }
 
 /* Take those off the queue that are of the first one's step. */

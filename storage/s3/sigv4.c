@@ -10,6 +10,7 @@
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
 
+#include "common/hex.h"
 #include "storage/s3/sigv4.h"
 
 #define OURS 6 /* X-Amz-... in the query */
@@ -164,13 +165,6 @@ static int canonical(const struct signing *s, char **text, struct gck_error *err
 
 /* ---- keys and hashes ----------------------------------------------------------------------- */
 
-static void hex(const unsigned char digest[SHA256_DIGEST_LENGTH],
-		char text[2 * SHA256_DIGEST_LENGTH + 1])
-{
-	for (size_t i = 0; i < SHA256_DIGEST_LENGTH; i++)
-		snprintf(text + 2 * i, 3, "%02x", digest[i]);
-}
-
 /* key = HMAC(key, text), in place. */
 static bool chain(unsigned char key[SHA256_DIGEST_LENGTH], const char *text)
 {
@@ -207,7 +201,7 @@ static int sign(const struct signing *s, const char *to_sign,
 	bool good = first_key(s->k->secret, s->date, key) && chain(key, s->r->region) &&
 		    chain(key, s->r->service) && chain(key, "aws4_request") && chain(key, to_sign);
 
-	hex(key, signature);
+	gck_hex(key, sizeof key, signature);
 	OPENSSL_cleanse(key, sizeof key);
 	return good ? 0 : gck_fail(err, EIO, "OpenSSL cannot make an HMAC-SHA256");
 }
@@ -224,7 +218,7 @@ static int signature_of(const struct signing *s, char signature[2 * SHA256_DIGES
 		return -1;
 	SHA256((const unsigned char *)request, strlen(request), digest);
 	free(request);
-	hex(digest, text);
+	gck_hex(digest, sizeof digest, text);
 	if (asprintf(&to_sign, "AWS4-HMAC-SHA256\n%s\n%s\n%s", s->stamp, s->scope, text) < 0)
 		return gck_fail(err, ENOMEM, "no memory to sign a request");
 	rc = sign(s, to_sign, signature, err);

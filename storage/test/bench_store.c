@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bench_store DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]: writes and reads a file's bytes, or so many
+ * bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]: writes and reads a file's bytes, or so many
  * MiB of noise, through writer and reader, from and to memory; then writes them once more as a second
  * checkpoint with 5 percent changed, in runs of 1 MiB that begin at any page. METHOD is none, lz4 or
- * zstd. Prints `name value unit`; seconds of CPU are of the whole process. */
+ * zstd; -e encrypts. Prints `name value unit`; seconds of CPU are of the whole process. */
 #include "config.h"
 
 #include <dirent.h>
@@ -11,12 +11,14 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "storage/keys.h"
 #include "storage/test/util.h"
 
 #define CHANGED_PERCENT 5
 #define CHANGED_RUN ((size_t)1 << 20)
 
 static struct gck_options options;
+static const char *key; /* NULL: not encrypted */
 static unsigned char *data;
 static size_t size;
 
@@ -47,6 +49,24 @@ static void fail(const char *text)
 	exit(1);
 }
 
+/* Commit it; its manifest, as who restarts reads it. */
+static json_t *commit(struct gck_store *s, uint32_t seq, char hashes[1][GCK_HASH_TEXT])
+{
+	struct gck_error err = { 0 };
+	json_t *c = commit_of(seq, "a", hashes, 1), *read = NULL, *m = NULL;
+	char hash[GCK_HASH_TEXT];
+
+	if (key)
+		json_object_set_new(c, "key", json_string(key));
+	if (gck_store_commit(s, seq, c, hash, &err) == 0)
+		read = gck_store_read_commit(s, seq, hash, NULL, &err);
+	if (read)
+		m = gck_store_read_manifest(s, read, 0, &err);
+	json_decref(read);
+	json_decref(c);
+	return m ? m : (fail(err.text), NULL);
+}
+
 /* A checkpoint of all the data: its manifest. */
 static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previous, uint64_t *stored,
 			 struct taken *taken)
@@ -55,7 +75,7 @@ static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previo
 	struct taken begin = now();
 	struct gck_writer *w = gck_writer_open(s, seq, "a", &options, previous, &err);
 	char hashes[1][GCK_HASH_TEXT];
-	json_t *m = json_object(), *commit;
+	json_t *m = json_object();
 	struct gck_chunk c;
 	uint64_t put;
 	int rc = w ? 0 : -1;
@@ -69,10 +89,7 @@ static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previo
 	gck_writer_close(w);
 	*taken = since(begin);
 	json_decref(m);
-	commit = commit_of(seq, "a", hashes, 1);
-	m = gck_store_read_manifest(s, commit, 0, &err);
-	json_decref(commit);
-	return m ? m : (fail(err.text), NULL);
+	return commit(s, seq, hashes);
 }
 
 struct all {
@@ -156,8 +173,7 @@ static void bench(struct gck_store *s)
 	printf("store_second_cpu %.3f s\n", second.cpu);
 	json_decref(m);
 	json_decref(again);
-	gck_store_discard(s, 1, "a", NULL);
-	gck_store_discard(s, 2, "a", NULL);
+	gck_store_prune(s, NULL, 0, 3, NULL);
 }
 
 /* Into memory of its own, so that the file system has no part in what is measured. */
@@ -187,14 +203,28 @@ static void load(const char *what)
 		close(fd);
 }
 
+/* Any key will do. */
+static int unwrap(void *arg, const char *wrapped, unsigned char to[GCK_CRYPTO_KEY],
+		  struct gck_error *err)
+{
+	(void)arg;
+	(void)wrapped;
+	(void)err;
+	memset(to, 7, GCK_CRYPTO_KEY);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	bool encrypt = argc > 1 && !strcmp(argv[1], "-e");
 	struct gck_error err = { 0 };
 	struct gck_store *s;
 	char url[4096];
 
+	argc -= encrypt;
+	argv += encrypt;
 	if (argc < 3 || argc > 6) {
-		fprintf(stderr, "usage: bench_store DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]\n");
+		fprintf(stderr, "usage: bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]\n");
 		return 2;
 	}
 	gck_options_init(&options);
@@ -207,6 +237,10 @@ int main(int argc, char **argv)
 	if (!s)
 		fail(err.text);
 	gck_store_share(s, argc > 5 ? (unsigned)atoi(argv[5]) : 1, (size_t)128 << 20);
+	gck_store_unwrapper(unwrap, NULL);
+	key = encrypt ? "bench" : NULL;
+	if (key && gck_store_encrypt(s, key, &err) < 0)
+		fail(err.text);
 	load(argv[2]);
 	bench(s);
 	gck_store_remove_empty(s);

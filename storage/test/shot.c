@@ -16,6 +16,25 @@ void shot_wrong_at(const char *what, uint32_t seq, const struct gck_error *err)
 		printf("# %s %u: %s\n", what, seq, err->text);
 }
 
+static const char *url, *disk;
+
+void shot_stage(const char *url_, const char *disk_)
+{
+	url = url_;
+	disk = disk_;
+}
+
+struct gck_store *shot_open_staged(struct gck_error *err)
+{
+	struct gck_store *s = gck_store_open(url, "c", 1, 0, true, err);
+	struct gck_store *stage = gck_stage_open(disk, "c", 1, 0, true, err);
+
+	if (s && stage && gck_store_stage(s, stage, err) == 0)
+		return s;
+	printf("# %s\n", err->text);
+	exit(99);
+}
+
 void shot_seed(uint64_t seed)
 {
 	seed_ = seed;
@@ -25,6 +44,7 @@ void shot_end(struct shot *x)
 {
 	for (size_t r = 0; r < RANKS; r++) {
 		gck_writer_close(x->w[r]);
+		gck_store_close(x->staged[r]);
 		json_decref(x->numbers[r]);
 	}
 	memset(x, 0, sizeof *x);
@@ -33,6 +53,7 @@ void shot_end(struct shot *x)
 void shot_begin(struct shot *x, struct gck_store *s, uint32_t seq, uint32_t base)
 {
 	json_t *commit = base ? gck_store_read_commit(s, base, NULL, NULL, NULL) : NULL;
+	struct gck_error err;
 
 	x->seq = seq;
 	x->base = base;
@@ -40,7 +61,9 @@ void shot_begin(struct shot *x, struct gck_store *s, uint32_t seq, uint32_t base
 	for (uint32_t r = 0; r < RANKS; r++) {
 		json_t *manifest = commit ? gck_store_read_manifest(s, commit, r, NULL) : NULL;
 
-		x->w[r] = open_writer(s, seq, x->nonce, rnd() % 3, manifest, NULL);
+		x->staged[r] = rnd() % 2 ? shot_open_staged(&err) : NULL;
+		x->w[r] = open_writer(x->staged[r] ? x->staged[r] : s, seq, x->nonce, rnd() % 3,
+				      manifest, NULL);
 		x->numbers[r] = json_array();
 		json_decref(manifest);
 	}
@@ -130,9 +153,8 @@ static bool rank_good(struct gck_store *fresh, const struct shot *x, const json_
 	return good;
 }
 
-bool shot_good(const struct shot *x, const char *url, struct gck_error *err)
+static bool good_in(struct gck_store *fresh, const struct shot *x, struct gck_error *err)
 {
-	struct gck_store *fresh = gck_store_open(url, "c", 1, 0, false, err);
 	json_t *commit = gck_store_read_commit(fresh, x->seq, NULL, NULL, err);
 	bool all = commit != NULL;
 
@@ -141,4 +163,14 @@ bool shot_good(const struct shot *x, const char *url, struct gck_error *err)
 	json_decref(commit);
 	gck_store_close(fresh);
 	return all;
+}
+
+bool shot_good(const struct shot *x, struct gck_error *err)
+{
+	return good_in(gck_store_open(url, "c", 1, 0, false, err), x, err);
+}
+
+bool shot_good_staged(const struct shot *x, struct gck_error *err)
+{
+	return good_in(shot_open_staged(err), x, err);
 }

@@ -16,6 +16,7 @@ struct shot {
 	char hashes[RANKS][GCK_HASH_TEXT];
 	json_t *numbers[RANKS];
 	struct gck_writer *w[RANKS];
+	struct gck_store *staged[RANKS]; /* NULL: it writes to the store directly */
 	uint32_t base;  /* commit that it deduplicates against, 0: none */
 	bool tainted;   /* that one was damaged meanwhile */
 	bool bad;       /* damaged by us */
@@ -27,6 +28,10 @@ void shot_wrong_at(const char *what, uint32_t seq, const struct gck_error *err);
 
 void shot_seed(uint64_t seed);
 
+/* Where the stage is, and the store again with it; readers and, by chance, writers use it. */
+void shot_stage(const char *url, const char *disk);
+struct gck_store *shot_open_staged(struct gck_error *err);
+
 /* x is zero. Writers of all ranks, random methods and nonce. */
 void shot_begin(struct shot *x, struct gck_store *s, uint32_t seq, uint32_t base);
 void shot_put(struct shot *x);   /* a random chunk of a random rank */
@@ -34,7 +39,8 @@ void shot_haunt(struct shot *x); /* the same of one that was given up: nobody mi
 void shot_commit(struct shot *x, struct gck_store *s);
 void shot_end(struct shot *x);   /* zeroes it */
 
-/* Whether its commit gives back what was put. */
-bool shot_good(const struct shot *x, const char *url, struct gck_error *err);
+/* Whether its commit gives back what was put: out of the store alone, or with what is staged. */
+bool shot_good(const struct shot *x, struct gck_error *err);
+bool shot_good_staged(const struct shot *x, struct gck_error *err);
 
 #endif

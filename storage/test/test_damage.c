@@ -214,6 +214,45 @@ static void test_random_commits(void)
 	is_int((long long)taken, 0, "2000 commits of random bytes");
 }
 
+/* A row of a rank's table that says of a chunk that another rank has, too, that it is stored otherwise. */
+static void test_other_row(void)
+{
+	char hashes[2][GCK_HASH_TEXT], hash[GCK_HASH_TEXT], *row = NULL;
+	static char data[1 << 16];
+	struct gck_error err = { 0 };
+	json_t *commit;
+	ssize_t n = -1;
+	int rc = 0, fd;
+
+	for (uint32_t r = 0; r < 2 && rc == 0; r++) {
+		struct gck_writer *w = open_writer(s, 5, "e", GCK_COMPRESS_NONE, NULL, &err);
+
+		rc = gck_writer_shared(w, true, &err);
+		if (rc == 0)
+			rc = write_rank(w, r, old_seeds, 2, 5000, hashes[r], &err);
+		gck_writer_close(w);
+	}
+	snprintf(path, sizeof path, "%s/5-e/rank-1.json", gck_store_path(s));
+	fd = open(path, O_RDONLY);
+	if (fd >= 0) {
+		n = read(fd, data, sizeof data - 1);
+		close(fd);
+	}
+	if (n > 0)
+		row = strstr(data, "\"chunks\":\"");
+	if (!ok(rc == 0 && row, "two ranks with all in common: %s", err.text) || !row)
+		return;
+	row += strlen("\"chunks\":\"");
+	memcpy(row + 44, "01387", 5); /* a byte less than it has */
+	row[54] = (char)('0' + GCK_COMPRESS_LZ4);
+	rewrite(data, (size_t)n);
+	gck_hash_text(gck_hash_bytes(data, (size_t)n), hashes[1]);
+	commit = commit_of(5, "e", hashes, 2);
+	ok(gck_store_commit(s, 5, commit, hash, &err) == 0 && verify(5, &err) < 0 &&
+	   strstr(err.text, "rank 1"), "one says otherwise how a chunk is stored: %s", err.text);
+	json_decref(commit);
+}
+
 int main(void)
 {
 	struct gck_error err = { 0 };
@@ -235,6 +274,7 @@ int main(void)
 	test_strange_commits();
 	test_strange_manifests();
 	test_random_commits();
+	test_other_row();
 	gck_store_close(s);
 	remove_tree(root);
 	return tap_done();

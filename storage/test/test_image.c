@@ -37,20 +37,30 @@ static bool stop_at_zero(void *arg, uint64_t done, uint64_t all)
 	return done > all || (*left)-- > 0;
 }
 
+static int import_into(struct gck_store *to, struct gck_store *image, uint32_t seq, struct gck_error *err)
+{
+	int rc = -1;
+
+	if (gck_store_may_import(to, seq, err) == 0 &&
+	    gck_store_verify(image, seq, NULL, NULL, err) == 0)
+		rc = gck_store_import(to, image, seq, err);
+	if (rc < 0)
+		gck_store_remove_empty(to);
+	return rc;
+}
+
 /* left: steps until it is interrupted; -1: it is not. */
 static int import(const char *name, int left, struct gck_error *err)
 {
 	struct gck_image_id id;
-	struct gck_store *image = gck_image_open(file(name), &id, err), *to;
+	struct gck_store *image = gck_image_open(file(name), &id, err);
+	struct gck_store *to = image ? gck_store_open(to_url, id.cluster, id.job, id.step, true, err) : NULL;
 	int rc = -1;
 
-	if (!image)
-		return -1;
-	to = gck_store_open(to_url, id.cluster, id.job, id.step, true, err);
 	if (to && left >= 0)
 		gck_store_tell(to, stop_at_zero, &left);
 	if (to)
-		rc = gck_store_import(to, image, id.seq, err);
+		rc = import_into(to, image, id.seq, err);
 	gck_store_close(to);
 	gck_store_close(image);
 	return rc;

@@ -22,7 +22,7 @@
 
 /* What was asked for when the work began. */
 struct late {
-	enum { PRUNE, DISCARD, CHECK } kind;
+	enum { PRUNE, DISCARD, CHECK, STAGE_KEEP, STAGE_DISCARD } kind;
 	struct stepwise *w; /* NULL: none */
 	uint32_t keep[2], busy;
 	size_t nkeep;
@@ -30,12 +30,12 @@ struct late {
 	bool excused; /* something that it needs was damaged or given up meanwhile */
 };
 
-static char root[ROOT_MAX], url[URL_MAX];
+static char root[ROOT_MAX], url[URL_MAX], disk[ROOT_MAX], stage_url[URL_MAX + 32];
 static struct gck_store *s;
 static struct shot run, zombie, commits[2]; /* commits[1] is the newest; seq 0: none */
 static struct late late[LATE];
 static uint32_t next_seq = 1;
-static size_t made, aborted, pruned, damaged, checked, overtaken;
+static size_t made, aborted, pruned, damaged, checked, overtaken, expired;
 
 /* ---- work that is under way ---------------------------------------------------------------- */
 
@@ -47,7 +47,10 @@ static int work(struct gck_store *own, void *arg, struct gck_error *err)
 	case PRUNE:
 		return gck_store_prune(own, l->keep, l->nkeep, l->busy, err);
 	case DISCARD:
+	case STAGE_DISCARD:
 		return gck_store_discard(own, l->busy, l->nonce, err);
+	case STAGE_KEEP:
+		return gck_stage_keep(own, l->busy, err);
 	default:
 		return gck_store_check(own, l->keep[0], NULL, NULL, err);
 	}
@@ -68,7 +71,8 @@ static void excuse(uint32_t seq)
 
 static void late_end(struct late *l)
 {
-	static const char *const names[] = { "prune", "discard", "check" };
+	static const char *const names[] = { "prune", "discard", "check", "stage keep",
+					     "stage discard" };
 	struct gck_error err;
 
 	if (stepwise_end(l->w, &err) < 0 && !l->excused)
@@ -83,7 +87,7 @@ static void late_begin(const struct late *l)
 	if (x->w)
 		late_end(x);
 	*x = *l;
-	x->w = stepwise_begin(url, work, x);
+	x->w = stepwise_begin(l->kind < STAGE_KEEP ? url : stage_url, work, x);
 	if (rnd() % 2)
 		late_end(x);
 }
@@ -96,12 +100,24 @@ static void late_go(void)
 		late_end(x);
 }
 
+/* The older of two commits is not kept any more, for its age: nobody may go by it from then on. */
+static void expire(void)
+{
+	if (!commits[1].seq || commits[1].bad || commits[0].seq == run.base)
+		return;
+	excuse(commits[0].seq);
+	shot_end(&commits[0]);
+	expired++;
+}
+
 /* What is known to be damaged is not kept, unless a running checkpoint builds upon it; then prune
  * may find out that it cannot know what to remove. */
 static void prune(void)
 {
 	struct late l = { .kind = PRUNE, .busy = run.seq ? run.seq : next_seq };
 
+	if (commits[0].seq && rnd() % 4 == 0)
+		expire();
 	for (size_t i = 0; i < 2; i++) {
 		if (!commits[i].seq || (commits[i].bad && commits[i].seq != run.base))
 			continue;
@@ -121,6 +137,15 @@ static void look(void)
 		return;
 	late_begin(&l);
 	checked++;
+}
+
+/* What is staged was put under names that nobody else uses, so whatever becomes of it harms nothing. */
+static void keep_staged(void)
+{
+	struct late l = { .kind = STAGE_KEEP, .busy = commits[1].seq, .excused = true };
+
+	if (l.busy)
+		late_begin(&l);
 }
 
 /* ---- checkpoints --------------------------------------------------------------------------- */
@@ -151,7 +176,7 @@ static void finish(void)
 	shot_commit(&run, s);
 	if (rnd() % 8 == 0)
 		discard_committed(&run);
-	run.bad = run.tainted && !shot_good(&run, url, &err);
+	run.bad = run.tainted && !shot_good(&run, &err);
 	/* A commit that is known to be bad leaves first: two good ones are kept. */
 	excuse(commits[commits[1].bad ? 1 : 0].seq);
 	shot_end(&commits[commits[1].bad ? 1 : 0]);
@@ -172,6 +197,9 @@ static void fail(void)
 	memcpy(l.nonce, run.nonce, sizeof l.nonce);
 	if (rnd() % 2)
 		late_begin(&l);
+	l.kind = STAGE_DISCARD;
+	if (rnd() % 2)
+		late_begin(&l);
 	shot_end(&zombie);
 	zombie = run;
 	memset(&run, 0, sizeof run);
@@ -183,8 +211,10 @@ static void check(void)
 	struct gck_error err = { 0 };
 
 	for (size_t i = 0; i < 2; i++)
-		if (commits[i].seq && !commits[i].bad && !shot_good(&commits[i], url, &err))
+		if (commits[i].seq && !commits[i].bad && !shot_good(&commits[i], &err))
 			shot_wrong_at("commit lost", commits[i].seq, &err);
+		else if (commits[i].seq && !commits[i].bad && !shot_good_staged(&commits[i], &err))
+			shot_wrong_at("commit not read, with a stage", commits[i].seq, &err);
 }
 
 /* ---- damage -------------------------------------------------------------------------------- */
@@ -202,30 +232,54 @@ static void flip(const char *path)
 	close(fd);
 }
 
-/* Damage a file of a commit's; commits that need it are bad from then on, the others are not. */
-static void damage(void)
+/* A file of a commit's, below the store or the stage. */
+static void pick(char path[600], const char *where, const struct shot *x)
 {
-	struct shot *x = &commits[rnd() % 2];
-	char path[600], name[300] = "";
-	struct gck_error err;
+	char name[300] = "";
 	struct dirent *e;
 	DIR *d;
 
-	if (!x->seq || x->bad)
-		return;
-	snprintf(path, sizeof path, "%s/%u-%s", gck_store_path(s), x->seq, x->nonce);
+	snprintf(path, 600, "%s/%u-%s", where, x->seq, x->nonce);
 	d = opendir(path);
 	for (uint64_t k = rnd() % 5; d && (e = readdir(d)) && (k > 0 || !*name); k--)
 		if (e->d_name[0] != '.')
 			snprintf(name, sizeof name, "/%s", e->d_name);
 	if (d)
 		closedir(d);
-	snprintf(path, sizeof path, "%s/%u-%s%s", gck_store_path(s), x->seq, x->nonce, name);
+	snprintf(path, 600, "%s/%u-%s%s", where, x->seq, x->nonce, name);
+}
+
+/* No commit is bad for that. */
+static void damage_staged(void)
+{
+	const struct shot *x = &commits[rnd() % 2];
+	char path[600], where[300];
+
+	if (!x->seq)
+		return;
+	snprintf(where, sizeof where, "%s/c/1/0", stage_url + strlen("file:"));
+	pick(path, where, x);
+	if (rnd() % 2)
+		flip(path);
+	else
+		unlink(path);
+}
+
+/* Damage a file of a commit's; commits that need it are bad from then on, the others are not. */
+static void damage(void)
+{
+	struct shot *x = &commits[rnd() % 2];
+	struct gck_error err;
+	char path[600];
+
+	if (!x->seq || x->bad)
+		return;
+	pick(path, gck_store_path(s), x);
 	if (rnd() % 4 == 0)
 		snprintf(path, sizeof path, "%s/commit-%u.json", gck_store_path(s), x->seq);
 	flip(path);
 	for (size_t i = 0; i < 2; i++) {
-		commits[i].bad = commits[i].seq && !shot_good(&commits[i], url, &err);
+		commits[i].bad = commits[i].seq && !shot_good(&commits[i], &err);
 		run.tainted |= commits[i].bad && commits[i].seq == run.base;
 		if (commits[i].bad)
 			excuse(commits[i].seq);
@@ -250,16 +304,31 @@ static void step(void)
 		prune();
 	else if (k < 72)
 		look();
-	else if (k < 99)
+	else if (k < 76)
+		keep_staged();
+	else if (k < 98)
 		late_go();
+	else if (k < 99)
+		damage_staged();
 	else
 		damage();
 }
 
-/* All that may be left at the end goes with a last prune. */
+static void nothing_left(const char *path)
+{
+	struct gck_error err;
+
+	if (access(path, F_OK) < 0)
+		return;
+	gck_fail(&err, ENOTEMPTY, "%s is still there", path);
+	shot_wrong_at("something is left", next_seq, &err);
+}
+
+/* All that may be left at the end goes with a last prune, and a last word to the stage. */
 static void end(uint64_t seed)
 {
 	struct gck_error err = { 0 };
+	struct gck_store *stage;
 
 	for (size_t i = 0; i < LATE; i++)
 		if (late[i].w)
@@ -271,11 +340,14 @@ static void end(uint64_t seed)
 	if (gck_store_prune(s, NULL, 0, next_seq, &err) < 0)
 		shot_wrong_at("the last prune", next_seq, &err);
 	gck_store_remove_empty(s);
-	if (access(gck_store_path(s), F_OK) == 0) {
-		gck_fail(&err, ENOTEMPTY, "%s is still there", gck_store_path(s));
-		shot_wrong_at("something is left", next_seq, &err);
-	}
+	nothing_left(gck_store_path(s));
 	gck_store_close(s);
+	stage = gck_stage_open(disk, "c", 1, 0, true, &err);
+	if (gck_stage_keep(stage, next_seq, &err) < 0)
+		shot_wrong_at("the last keep", next_seq, &err);
+	gck_store_remove_empty(stage);
+	nothing_left(gck_store_path(stage));
+	gck_store_close(stage);
 	if (shot_wrong)
 		printf("# of seed %llu\n", (unsigned long long)seed);
 }
@@ -288,6 +360,7 @@ static void schedule(int steps, uint64_t seed)
 	shot_seed(seed + 1);
 	next_seq = 1;
 	s = gck_store_open(url, "c", 1, 0, true, &err);
+	gck_store_close(gck_stage_open(disk, "c", 1, 0, true, &err));
 	if (!s)
 		shot_wrong_at("open", 0, &err);
 	for (int i = 0; i < steps && !shot_wrong; i++) {
@@ -306,14 +379,18 @@ int main(int argc, char **argv)
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : seed_;
 
 	make_root(root, url);
+	make_root(disk, stage_url);
+	snprintf(stage_url, sizeof stage_url, "file:%s/gpuckpt-%u", disk, (unsigned)geteuid());
+	shot_stage(url, disk);
 	for (int i = 0; i < (many ? LONG_SEEDS : 1) && !shot_wrong; i++)
 		schedule(steps, seed + (uint64_t)i * 0x9e3779b97f4a7c15u);
 	is_int((long long)shot_wrong, 0, "every commit that is kept gives back what was put, and at "
 	       "the end nothing is left");
 	ok(steps < 4000 * !many || (made > 50 && aborted > 10 && pruned > 100 && damaged > 10 &&
-	   checked > 10 && overtaken > 50),
+	   checked > 10 && overtaken > 50 && expired > 20),
 	   "%zu commits, %zu aborts, %zu prunes, %zu begun while one was under way, %zu checks, %zu "
-	   "damages", made, aborted, pruned, overtaken, checked, damaged);
+	   "damages, %zu expired", made, aborted, pruned, overtaken, checked, damaged, expired);
 	remove_tree(root);
+	remove_tree(disk);
 	return tap_done();
 }

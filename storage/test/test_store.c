@@ -4,10 +4,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "common/test/tap.h"
@@ -145,6 +148,36 @@ static uint64_t stored_by(uint32_t seq, const char *nonce, const json_t *previou
 	return put == n * 65536 ? stored : UINT64_MAX;
 }
 
+/* Is the block of that seed known, by its hash alone? put: and then put it. */
+static int known(struct gck_writer *w, uint64_t seed, bool put)
+{
+	static unsigned char block[65536];
+	struct gck_chunk c;
+	int rc;
+
+	fill(block, sizeof block, seed);
+	rc = gck_writer_known(w, gck_hash_bytes(block, sizeof block), sizeof block, &c, NULL);
+	if (put)
+		gck_writer_put(w, block, sizeof block, &c, NULL);
+	return rc;
+}
+
+static void test_known(const json_t *previous)
+{
+	struct gck_writer *w = open_writer(s, 13, "k", GCK_COMPRESS_NONE, previous, NULL);
+	char hash[GCK_HASH_TEXT];
+	uint64_t put, stored;
+
+	is_int(known(w, 1, false), 1, "a chunk of the commit before is known by its hash");
+	is_int(known(w, 9, true), 0, "another is not");
+	is_int(known(w, 9, false), 1, "until it was put");
+	ok(gck_writer_manifest(w, 0, json_object(), hash, NULL) == 0, "its manifest");
+	gck_writer_totals(w, &put, &stored);
+	is_int((long long)put, 3 * 65536, "what was known counts as put");
+	is_int((long long)stored, 65536, "and is not stored");
+	gck_writer_close(w);
+}
+
 static void test_dedup(void)
 {
 	const uint64_t first[] = { 1, 2, 3, 1, 2 }, second[] = { 3, 2, 9, 1, 9 };
@@ -158,6 +191,7 @@ static void test_dedup(void)
 	m = gck_store_read_manifest(s, commit, 0, NULL);
 	is_int((long long)stored_by(11, "b", m, second, 5, hashes[0]), 65536,
 	       "chunks of the commit before are not stored again");
+	test_known(m);
 	json_object_set_new(json_object_get(m, "store"), "of", json_string("c/2/0"));
 	is_int((long long)stored_by(12, "b", m, second, 5, hashes[0]), 4 * 65536,
 	       "a manifest of another store is not built upon");
@@ -174,6 +208,7 @@ static void test_dedup_lost(void)
 	const uint64_t seeds[] = { 1, 2 };
 	char hashes[1][GCK_HASH_TEXT], path[512];
 	json_t *commit, *m;
+	struct gck_writer *w;
 	const char *object;
 
 	stored_by(10, "a", NULL, seeds, 2, hashes[0]);
@@ -186,6 +221,9 @@ static void test_dedup_lost(void)
 	is_int((long long)stored_by(11, "b", m, seeds, 2, hashes[0]), 2 * 65536, "not built upon");
 	unlink(path);
 	is_int((long long)stored_by(12, "b", m, seeds, 2, hashes[0]), 2 * 65536, "nor when gone");
+	w = open_writer(s, 13, "k", GCK_COMPRESS_NONE, m, NULL);
+	is_int(known(w, 1, false), 0, "nor known by its hash");
+	gck_writer_close(w);
 	json_decref(m);
 	json_decref(commit);
 }
@@ -259,6 +297,34 @@ static void test_shared(void)
 }
 
 /* More than an object holds: chunks go on in the next one, and each lies whole in its own. */
+/* Has an object of 16 MiB gone past the page cache? Asked before anybody reads it. */
+static void test_direct(const json_t *manifest, uint32_t object)
+{
+	const json_t *names = json_object_get(json_object_get(manifest, "store"), "objects");
+	static unsigned char in_memory[GCK_OBJECT_MAX / 4096];
+	char path[512];
+	struct statfs fs;
+	size_t n = 0;
+	void *at;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", gck_store_path(s),
+		 json_string_value(json_array_get(names, object)));
+	fd = open(path, O_RDONLY);
+	if (fstatfs(fd, &fs) < 0 || (fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != XFS_SUPER_MAGIC)) {
+		skip("an object past the page cache", "not on ext4 or XFS");
+		close(fd);
+		return;
+	}
+	at = mmap(NULL, GCK_OBJECT_MAX, PROT_READ, MAP_SHARED, fd, 0);
+	mincore(at, GCK_OBJECT_MAX, in_memory);
+	for (size_t i = 0; i < sizeof in_memory; i++)
+		n += in_memory[i] & 1;
+	is_int((long long)n, 0, "an object goes past the page cache");
+	munmap(at, GCK_OBJECT_MAX);
+	close(fd);
+}
+
 static void test_big(void)
 {
 	static unsigned char data[GCK_CHUNK_MAX];
@@ -283,6 +349,7 @@ static void test_big(void)
 	commit = commit_of(22, "a", hashes, 1);
 	m = gck_store_read_manifest(s, commit, 0, NULL);
 	gck_chunks_load(m, &v, &n, NULL);
+	test_direct(m, n ? v[0].object : 0);
 	ok(n == 65 && v[63].object == v[0].object && v[63].offset + v[63].stored == GCK_OBJECT_MAX,
 	   "64 chunks fill an object");
 	ok(n == 65 && v[64].object != v[0].object && v[64].offset == 0, "the next goes into another");

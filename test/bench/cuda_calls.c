@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cuda_calls DRIVER: what a call takes through the stand-in and straight to the driver, in
- * nanoseconds: the fastest of many batches, in turns. With -DDRIVER: a driver that does nothing. */
+ * nanoseconds: the fastest of many batches, in turns. The driver is cuda_nothing.c. */
 #define _GNU_SOURCE
 #include <cuda.h>
-
-#ifdef DRIVER
-CUresult cuStreamQuery(CUstream stream)
-{
-	return stream ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-}
-
-CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
-			unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-			CUstream stream, void **params, void **extra)
-{
-	return f && gx + gy + gz + bx + by + bz + shared && stream && params && !extra ? 0 : 1;
-}
-#else
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -60,6 +46,31 @@ static double launch(void *function)
 	return (now() - begin) / CALLS;
 }
 
+typedef CUresult allocate_fn(CUdeviceptr *, size_t, CUstream);
+typedef CUresult free_fn(CUdeviceptr, CUstream);
+
+struct pair {
+	allocate_fn *allocate;
+	free_fn *release;
+	CUstream stream;
+};
+
+/* One of each, with memory of some sizes in use. */
+static double in_order(void *functions)
+{
+	const struct pair *volatile f = functions;
+	CUdeviceptr at[8];
+	double begin = now();
+
+	for (int i = 0; i < CALLS / 8; i++) {
+		for (int k = 0; k < 8; k++)
+			f->allocate(&at[k], (size_t)512 << 2 * k, f->stream);
+		for (int k = 0; k < 8; k++)
+			f->release(at[k], f->stream);
+	}
+	return (now() - begin) / CALLS;
+}
+
 static double least(double a, double b)
 {
 	return a < b ? a : b;
@@ -79,36 +90,45 @@ static void measure(const char *name, double (*run)(void *), void *through, void
 }
 
 /* Threads that call at once do not slow each other: no cache line of the gate's is written. */
-static void *one_of_many(void *function)
-{
-	double *best = malloc(sizeof *best);
+struct many {
+	double (*run)(void *);
+	void *of;
+	double best;
+};
 
-	*best = 1e9;
+static void *one_of_many(void *arg)
+{
+	struct many *m = arg;
+
 	for (int i = 0; i < BATCHES; i++)
-		*best = least(*best, query(function));
-	return best;
+		m->best = least(m->best, m->run(m->of));
+	return m;
 }
 
-static void threads(void *function)
+/* of: each thread's */
+static void threads(const char *name, double (*run)(void *), void *const *of)
 {
+	struct many m[THREADS];
 	pthread_t thread[THREADS];
 	double worst = 0;
 
-	for (int i = 0; i < THREADS; i++)
-		pthread_create(&thread[i], NULL, one_of_many, function);
 	for (int i = 0; i < THREADS; i++) {
-		void *best;
-
-		pthread_join(thread[i], &best);
-		worst = *(double *)best > worst ? *(double *)best : worst;
+		m[i] = (struct many){run, of[i], 1e9};
+		pthread_create(&thread[i], NULL, one_of_many, &m[i]);
 	}
-	printf("cuda_query_of_%d_threads %.2f ns\n", THREADS, worst);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], NULL);
+		worst = m[i].best > worst ? m[i].best : worst;
+	}
+	printf("cuda_%s_of_%d_threads %.2f ns\n", name, THREADS, worst);
 }
 
 int main(int argc, char **argv)
 {
 	void *standin = dlopen("libcuda.so.1", RTLD_NOW), *driver = dlopen(argv[argc - 1], RTLD_NOW);
 	void *(*real)(void *, const char *);
+	struct pair pairs[THREADS + 1];
+	void *query_in;
 
 	if (!standin || !driver || standin == driver) {
 		fprintf(stderr, "cuda_calls: no stand-in, or no driver\n");
@@ -119,7 +139,14 @@ int main(int argc, char **argv)
 		real(driver, "cuStreamQuery"));
 	measure("launch", launch, dlsym(standin, "cuLaunchKernel"),
 		real(driver, "cuLaunchKernel"));
-	threads(dlsym(standin, "cuStreamQuery"));
+	query_in = dlsym(standin, "cuStreamQuery");
+	threads("query", query, (void *[]){query_in, query_in});
+	for (int i = 0; i < THREADS; i++)
+		pairs[i] = (struct pair){(allocate_fn *)dlsym(standin, "cuMemAllocAsync"),
+					 (free_fn *)dlsym(standin, "cuMemFreeAsync"), (CUstream)(4096l * (i + 1))};
+	pairs[THREADS] = (struct pair){(allocate_fn *)real(driver, "cuMemAllocAsync"),
+				       (free_fn *)real(driver, "cuMemFreeAsync"), (CUstream)4096};
+	measure("malloc_free_async", in_order, &pairs[0], &pairs[THREADS]);
+	threads("malloc_free_async", in_order, (void *[]){&pairs[0], &pairs[1]});
 	return 0;
 }
-#endif

@@ -9,7 +9,7 @@ cuda=${2:-/usr/local/cuda/include}
 here=$(dirname "$(readlink -f "$0")")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-gcc -O2 -shared -fPIC -Wl,-soname,libcuda.so.1 -isystem "$cuda" -DDRIVER -o "$tmp/libcuda.so.1" \
-	"$here/cuda_calls.c"
+gcc -O2 -shared -fPIC -Wl,-soname,libcuda.so.1 -isystem "$cuda" -o "$tmp/libcuda.so.1" \
+	"$here/cuda_nothing.c"
 gcc -O2 -isystem "$cuda" -o "$tmp/cuda_calls" "$here/cuda_calls.c" -lpthread
 GPUCKPT_CUDA_LIBRARY=$tmp/libcuda.so.1 LD_PRELOAD=$library "$tmp/cuda_calls" "$tmp/libcuda.so.1"

@@ -53,6 +53,24 @@ compare()
 	figure "store_over_tool_$name" "$ratio" ratio
 }
 
+# encrypted NAME "BENCH_STORE'S ARGUMENTS": the store with encryption over the store without, in turns
+encrypted()
+{
+	local name=$1 arguments=$2 i what
+	rm -f "$work"/{plain,sealed}
+	for ((i = 0; i < ${REPEATS-5}; i++)); do
+		# shellcheck disable=SC2086
+		"$bench_store" "$work/store" $arguments >>"$work/plain"
+		# shellcheck disable=SC2086
+		"$bench_store" -e "$work/store" $arguments >>"$work/sealed"
+	done
+	for what in write write_cpu read; do
+		figure "encrypted_${what}_$name" "$(of store_$what <"$work/sealed" | median)" "$([[ $what = *cpu ]] && echo s || echo MiB/s)"
+		figure "encrypted_over_plain_${what}_$name" \
+			"$(calc "$(of store_$what <"$work/sealed" | median) / $(of store_$what <"$work/plain" | median)")" ratio
+	done
+}
+
 head -c 2G /dev/urandom >"$work/noise"
 compare none 2048 "$work/noise none" dd if="$work/noise" of="$work/to" bs=256K status=none
 asked "write over dd" "$ratio" ">=" 0.7
@@ -65,6 +83,7 @@ asked "a second checkpoint with 5 % of 2 GiB changed stores, in percent" \
 	"$(calc "100 * $second / $first")" "<=" 8
 figure second_cpu "$(calc "100 * $(of store_second_cpu <"$work/figures") / $(of store_write_cpu <"$work/figures")")" percent
 rm "$work/noise"
+encrypted none "1024 none"
 
 find /usr/lib /usr/bin -type f -size +64k -print0 | sort -z | xargs -0 cat 2>/dev/null | head -c 1G >"$work/bytes"
 mib=$(($(stat -c %s "$work/bytes") >> 20))
@@ -72,4 +91,5 @@ compare lz4 "$mib" "$work/bytes lz4" lz4 -q -1 "$work/bytes" "$work/to"
 asked "lz4, one thread, over lz4 -1" "$ratio" ">=" 0.8
 compare zstd "$mib" "$work/bytes zstd 1 2" zstd -q -1 -T2 "$work/bytes" -o "$work/to"
 asked "zstd 1, two threads, over zstd -1 -T2" "$ratio" ">=" 0.8
+encrypted lz4 "$work/bytes lz4"
 [[ $failures -eq 0 ]]

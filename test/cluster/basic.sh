@@ -6,15 +6,17 @@
 
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 64 400 50 0.02 >"$dir/want"
+args=(64 400 50 0.02 20)
+"$burn" "${args[@]}" >"$dir/want"
 
-job=$(submit "$dir" -N2 -n2 <<-END
+job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
-	srun --gpu-ckpt bash -c 'exec $burn 64 400 50 0.02 >rank\$SLURM_PROCID'
+	srun --gpu-ckpt bash -c 'exec $burn ${args[*]} >rank\$SLURM_PROCID'
 	echo "after srun"
 	END
 )
 check "the step comes under gpuckpt's care" wait_ready "$job"
+check "its ranks have their memory" wait_for 30 have_said "$dir"/rank{0,1}
 
 is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true "able: nothing stands in the way"
 
@@ -48,9 +50,16 @@ check "create after enable" alice gpuckpt create "$job"
 check "requeue" alice gpuckpt requeue "$job"
 check "requeue: Slurm starts the job again" wait_for 40 job_restarted "$job" 1
 check "requeue: the ranks run again" wait_ready "$job" 60
-check "the job ends" wait_job "$job" COMPLETED 60
+alice gpuckpt watch "$job" >"$dir/watched" 2>&1 &
+watching=$!
+wait_for 20 grep -q running "$dir/watched"
+alice touch "$dir/enough"
+check "the job ends" wait_job "$job" COMPLETED 120
 check "the answer of rank 0 is that of an uninterrupted run" cmp "$dir/want" "$dir/rank0"
 check "the answer of rank 1 is that of an uninterrupted run" cmp "$dir/want" "$dir/rank1"
+wait "$watching"
+report $? "watch ends when the step has" || diag "$(cat "$dir/watched")"
+check "watch has seen it run" grep -q "running" "$dir/watched"
 is "$(grep -c "after srun" "$dir/out")" 1 "requeue: no line after srun ran in the first incarnation"
 
 job=$(submit "$dir" -N1 -n1 <<-END

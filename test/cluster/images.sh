@@ -13,7 +13,7 @@ alice mkdir "$store"
 # start KEYS: a job whose step is one and the same program, whatever the keys
 start()
 {
-	submit "$dir" -N2 -n2 <<-END
+	submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 		#!/bin/bash
 		srun --gpu-ckpt=$1 bash -c 'exec $burn 64 400 50 0.02 >rank\$SLURM_PROCID'
 	END
@@ -31,11 +31,27 @@ check_not "bob may not" bob gpuckpt export "$job:2" /tmp/bob.image
 check "the job is cancelled" alice scancel "$job"
 check "and ends" wait_job "$job" CANCELLED 60
 
-check "import" alice gpuckpt import "$dir/image" --store="file:$store"
-alice head -c -1 "$dir/image" >"$dir/cut"
+alice head -c -2000 "$dir/image" >"$dir/cut"
+chown --reference="$dir" "$dir/cut"
 check_not "import: one that is cut off" alice gpuckpt import "$dir/cut" --store="file:$store"
+check "import" alice gpuckpt import "$dir/image" --store="file:$store"
 check_not "import: not twice" alice gpuckpt import "$dir/image" --store="file:$store"
 
+# ---- that is known before a file, which may be large, is read: this one is damaged
+
+cp "$dir/image" "$dir/bad"
+printf x | dd of="$dir/bad" bs=1 seek=700 conv=notrunc 2>/dev/null
+chown --reference="$dir" "$dir/bad"
+like "$(alice gpuckpt import "$dir/bad" --store="file:$store" 2>&1)" "is there already" "nor one that is damaged"
+step=$store/$(alice ls "$store")/$job/0
+alice mv "$step/commit-2.json" "$dir/commit"
+alice chmod 500 "$step"
+like "$(alice gpuckpt import "$dir/bad" --store="file:$store" 2>&1)" "Permission denied" "nor where she may not write"
+alice chmod 700 "$step"
+like "$(alice gpuckpt import "$dir/bad" --store="file:$store" 2>&1)" "damaged" "where she may, it is read"
+alice mv "$dir/commit" "$step/commit-2.json"
+
+alice touch "$dir/enough"
 next=$(start "store=file:$store,restart=$job:2")
 check "another job goes on from it" wait_job "$next" COMPLETED 120
 check "as the coordinator says" grep -q "step $next.0 is restored from commit 2 of step $job.0" \

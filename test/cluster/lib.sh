@@ -120,10 +120,12 @@ program()
 
 # ---- waiting
 
-# wait_for SECONDS CMD...: until CMD succeeds
+# wait_for SECONDS CMD...: until CMD succeeds. The SECONDS are far more than it takes on a quiet machine;
+# others may be slow, and none takes the time but one where the test fails.
+patience=3
 wait_for()
 {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * patience))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[[ $SECONDS -lt $end ]] || return 1
@@ -159,7 +161,7 @@ job_restarted() { [[ $(job_restarts "$1") -ge $2 && $(job_state "$1") = RUNNING 
 wait_job()
 {
 	wait_for "$3" job_is "$1" "$2" && return
-	diag "job $1 is $(job_state "$1"), not $2, after $3 s"
+	diag "job $1 is $(job_state "$1"), not $2, after $(($3 * patience)) s"
 	return 1
 }
 
@@ -187,7 +189,7 @@ query()
 ready()
 {
 	alice gpuckpt status "$1.${2-0}" --json |
-		jq -e '.steps[] | .state == "running" and all(.nodes[]; .connected)' &&
+		jq -e '.steps[] | .state == "running" and (.nodes | length > 0 and all(.connected))' &&
 		alice gpuckpt able "$1.${2-0}"
 }
 
@@ -205,6 +207,15 @@ commits()
 }
 
 newest_commit() { commits "$@" | sort -n | tail -1; }
+
+# have_said FILE...: the programs that write there are on their way. A rank is ready before its main().
+have_said()
+{
+	local f
+	for f; do
+		[[ -s $f ]] || return
+	done
+}
 
 # ---- nodes
 

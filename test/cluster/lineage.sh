@@ -28,7 +28,7 @@ walk_job=$(submit "$dir" -n1 <<-END
 	srun --gpu-ckpt /usr/bin/python3 walk.py $walks walk.out
 END
 )
-crowd_job=$(submit "$dir" -n1 <<-END
+crowd_job=$(submit "$dir" -n1 --export="ALL,CROWD_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt bash -c 'exec $crowd 64 $turns 5 >crowd.out'
 END
@@ -67,6 +67,7 @@ lineage_round()
 for ((i = 1; i <= rounds; i++)); do
 	lineage_round $i
 done
+alice touch "$dir/enough"
 for j in "${jobs[@]}"; do
 	check "job $j ends" wait_job "$j" COMPLETED 300
 	is "$(job_restarts "$j")" "$rounds" "job $j was restarted $rounds times"

@@ -7,7 +7,7 @@
 burn=$(program burn)
 dir=$(work_dir)
 "$burn" 16 400 50 >"$dir/want"
-job=$(submit "$dir" -N1 -n1 -t 30 <<-END
+job=$(submit "$dir" -N1 -n1 -t 30 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt bash -c 'exec $burn 16 400 50 >rank0'
 END
@@ -19,6 +19,7 @@ check "the administrator reserves the node for maintenance" root scontrol create
 	Flags=MAINT,IGNORE_JOBS
 check "the job is requeued and started again" wait_for 90 job_restarted "$job" 1
 unlike "$(job_nodes "$job")" "$node" "it runs on another node"
+alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 90
 check "the answer is right" cmp "$dir/want" "$dir/rank0"
 root scontrol delete ReservationName=service

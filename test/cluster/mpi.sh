@@ -8,9 +8,6 @@
 . "$test_dir/mpi_lib.sh"
 
 ring=$(CC=mpicc program ring)
-want=$(work_dir)/want
-OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 "$ring" 6000 \
-	2>/dev/null | sort >"$want"
 
 # ways JOB: that the ranks' words went in its quiesces
 ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via] | unique | .[]'; }
@@ -18,31 +15,38 @@ ways() { alice gpuckpt list "$1" --json | jq -r '[.steps[].commits[].quiesce_via
 # ---- a rank that computes while the others wait for it
 
 dir=$(work_dir)
-job=$(mpi_job "$dir" 4 "=hold=2s" --mpi=pmix "$ring" 400 2000 200 12)
+alice touch "$dir/computing"
+job=$(mpi_job "$dir" 4 hold=8s --mpi=pmix "$ring" 400 2000 200 "$dir/computing")
 check "a step with a rank that computes" wait_ready "$job"
-check "the others wait for it" wait_for 20 reached "$dir" 100
-sleep 2
+check "the others wait for it" wait_for 20 computes "$dir"
 alice gpuckpt create "$job" >"$dir/create" 2>&1
 report $((!$?)) "a checkpoint that cannot be had is aborted"
 like "$(cat "$dir/create")" "rank 0 computes|rank [123] is inside MPI_" \
 	"and names the rank, or what another waits in" || diag "$(cat "$dir/create")"
+rm "$dir/computing"
 check "the job goes on to its end" wait_job "$job" COMPLETED 60
 
 # ---- before MPI_Init, and after MPI_Finalize, where the library's copy is left out all the same
 
 dir=$(work_dir)
-job=$(mpi_job "$dir" 2 "" --mpi=pmix "$ring" 300 100 around 15)
+alice touch "$dir"/{before,after}
+job=$(mpi_job "$dir" 2 "" --mpi=pmix "$ring" 300 100 around "$dir"/{before,after})
 check "before MPI_Init: under gpuckpt's care" wait_ready "$job"
+check "before MPI_Init: they compute" wait_for 20 computes "$dir"
 check "before MPI_Init: create" alice gpuckpt create "$job"
 check "before MPI_Init: requeue" alice gpuckpt requeue "$job"
 check "before MPI_Init: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
+rm "$dir/before"
 both() { [[ $(answers "$dir" | wc -l) -eq 2 ]]; }
 check "they come into MPI" wait_for 40 both
 is "$(answers "$dir")" "$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe \
 	-np 2 "$ring" 300 2>/dev/null | sort)" "with the answers of an uninterrupted run"
-check "after MPI_Finalize: create" wait_for 10 alice gpuckpt create "$job" # once they are through it
+through() { [[ $(grep -c '^finalized$' "$dir/out") -eq 2 ]]; }
+check "and out of it" wait_for 20 through
+check "after MPI_Finalize: create" alice gpuckpt create "$job"
 check "after MPI_Finalize: create again" alice gpuckpt create "$job"
 check "after MPI_Finalize: requeue" alice gpuckpt requeue "$job"
+rm "$dir/after"
 check "the job ends" wait_job "$job" COMPLETED 90
 is "$(job_restarts "$job")" 2 "after two restarts, each of which went well"
 
@@ -50,25 +54,27 @@ is "$(job_restarts "$job")" 2 "after two restarts, each of which went well"
 
 dir=$(work_dir)
 job=$(mpi_job "$dir" 4 "" --mpi=pmix \
-	--export=ALL,RING_FORGETS=1,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 2000 2000)
+	--export=ALL,RING_FORGETS=1,GPUCKPT_MPI_EXCHANGE=coordinator "$ring" 1000000 2000)
 check "words through the coordinator: under gpuckpt's care" wait_ready "$job"
 check "the ranks talk" wait_for 20 reached "$dir" 100
 check "create" alice gpuckpt create "$job"
 is "$(ways "$job")" coordinator "the words went through the coordinator"
 check "requeue" alice gpuckpt requeue "$job"
+alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 90
 is "$(answers "$dir" | wc -l)" 4 "with four answers"
 
 dir=$(work_dir)
-job=$(mpi_job "$dir" 4 "=mpi=none" --mpi=pmix "$ring" 2000 2000)
+job=$(mpi_job "$dir" 4 mpi=none --mpi=pmix "$ring" 1000000 2000)
 check "mpi=none: the ranks talk" wait_for 30 reached "$dir" 100
 check_not "and are refused" alice gpuckpt create "$job"
+alice touch "$dir/enough"
 check "the job ends all the same" wait_job "$job" COMPLETED 60
 
 # ---- checkpoint, death of a node, restart (last: a node that was gone is slow to be reached again)
 
 dir=$(work_dir)
-job=$(mpi_job "$dir" 4 "" --mpi=pmix "$ring" 6000 2000)
+job=$(mpi_job "$dir" 4 "" --mpi=pmix "$ring" 1000000 2000)
 check "the step comes under gpuckpt's care" wait_ready "$job"
 check "it talks" wait_for 20 reached "$dir" 100
 is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true "able: nothing stands in the way"
@@ -86,7 +92,8 @@ check "create 5, after the restart" alice gpuckpt create "$job"
 is "$(ways "$job")" pmix "the words went through PMIx, before and after"
 check "requeue" alice gpuckpt requeue "$job"
 check "requeue: Slurm starts the job again" wait_for 60 job_restarted "$job" 2
+alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 120
-is "$(answers "$dir")" "$(cat "$want")" "the answers are those of an uninterrupted run"
+is "$(answers "$dir")" "$(wanted "$dir" 4)" "the answers are those of an uninterrupted run"
 nodes_back
 finish

@@ -5,7 +5,11 @@
 : "${test_dir:?}"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
 
-# mpi_job DIR RANKS OPTIONS SRUN-ARGS...: answers in DIR/answers, progress in DIR/out
+# What ranks that want processors are given to come to rest: the machine may be busy with others, too.
+patient=hold=30s
+
+# mpi_job DIR RANKS OPTIONS SRUN-ARGS...: answers in DIR/answers, progress in DIR/out; a ring ends when
+# there is DIR/enough. OPTIONS: of --gpu-ckpt, "" for patient ones
 mpi_job()
 {
 	local dir=$1 ranks=$2 options=$3
@@ -13,11 +17,17 @@ mpi_job()
 	submit "$dir" -N2 -n"$ranks" <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_osc=pt2pt # windows over TCP
+		export RING_UNTIL=$dir/enough
 		spread=block
 		[[ -z \${SLURM_RESTART_COUNT-} ]] || spread=cyclic
-		srun --distribution=\$spread --gpu-ckpt$options $* >>$dir/answers
+		srun --distribution=\$spread --gpu-ckpt=${options:-$patient} $* >>$dir/answers
 	END
 }
 
 answers() { sort "$1/answers"; }
-reached() { [[ $(sed -n 's/^step //p' "$1/out" | tail -n 1) -ge $2 ]]; }
+progress() { sed -n 's/^step //p' "$1/out" | tail -n 1; }
+reached() { [[ $(progress "$1") -ge $2 ]]; }
+computes() { grep -q '^computes$' "$1/out"; }
+
+# wanted DIR RANKS: the answers of an uninterrupted ring of as many steps as that in DIR went
+wanted() { "${ring:?}" want "$2" "$(awk 'NR == 1 { print $NF }' "$1/answers")"; }

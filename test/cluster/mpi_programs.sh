@@ -9,7 +9,7 @@
 
 agents_there()
 {
-	alice gpuckpt status "$1" --json | jq -e '.steps[] | .state == "running" and all(.nodes[]; .connected)'
+	alice gpuckpt status "$1" --json | jq -e '.steps[] | .state == "running" and (.nodes | length > 0 and all(.connected))'
 }
 is_named() { [[ $(alice gpuckpt able "$1" 2>&1) = *"$2"* ]]; }
 
@@ -27,9 +27,9 @@ python_walk()
 	dir=$(work_dir)
 	mkdir "$dir/want"
 	want=$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
-		/usr/bin/python3 "$walk" 300 0 "$dir/want" 2>/dev/null)
+		/usr/bin/python3 "$walk" 800 0 "$dir/want" 2>/dev/null)
 	job=$(mpi_job "$dir" 4 "" "--mpi=pmix --export=ALL,MPI4PY_RC_THREAD_LEVEL=$1" \
-		/usr/bin/python3 "$walk" 300 30 "$dir")
+		/usr/bin/python3 "$walk" 800 30 "$dir")
 	check "mpi4py, $1: under gpuckpt's care" wait_ready "$job" || return
 	check "mpi4py, $1: it is on its way" wait_for 20 reached "$dir" 40 || return
 	for i in 1 2 3; do

@@ -81,7 +81,7 @@ start()
 	submit "$dir" -N2 -n4 <<-END
 		#!/bin/bash
 		export $environment
-		srun --mpi=pmix --gpu-ckpt $(command_of "$1" $pause "$dir/files.$1") >>out.$1
+		srun --mpi=pmix --gpu-ckpt=hold=30s $(command_of "$1" $pause "$dir/files.$1") >>out.$1
 	END
 }
 
@@ -95,7 +95,7 @@ create()
 	local text
 	if text=$(alice gpuckpt create "$job" 2>&1); then
 		created=$((created + 1))
-	elif ! { sleep 2; ended; }; then
+	elif ! wait_for 2 ended; then
 		report 1 "$kind: checkpoint $((created + 1))"
 		diag "$text"
 		return 1

@@ -20,6 +20,8 @@ refuse_option interval=often interval
 refuse_option interval=-5 interval
 refuse_option store=somewhere store
 refuse_option stage=relative stage
+refuse_option stage= stage
+refuse_option stage=file:/tmp stage
 refuse_option keep=0 keep
 refuse_option keep=two keep
 refuse_option compress=rar compress
@@ -39,7 +41,7 @@ refuse_option keep=2,,bogus=3 bogus
 check_not "nothing was launched by a refused srun" test -e "$dir/launched"
 check_not "sbatch refuses a wrong key" alice sbatch --gpu-ckpt=bogus=1 --wrap true
 check_not "salloc refuses a wrong key" alice salloc -n1 --gpu-ckpt=bogus=1 true
-good=interval=1h30m,keep=3,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m,mpi=none,cuda=none,files=64M
+good=interval=1h30m,keep=3,stage=/tmp,compress=zstd:3,timeout=90s,hold=2s,restart-wait=1m,mpi=none,cuda=none,files=64M
 check "srun takes every key with a good value" timeout 60 "$cluster" exec -u alice \
 	srun -n1 --gpu-ckpt=$good,restart=auto,skip-done=no,require=yes,cpus=2 true
 check "srun tells of the option in --help" grep -q gpu-ckpt <(alice srun --help)

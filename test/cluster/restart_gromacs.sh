@@ -12,8 +12,8 @@ gromacs_reference "$dir" 2 2000
 
 job=$(gromacs_submit "$dir" 2 2000)
 check "the step comes under gpuckpt's care" wait_ready "$job"
-check "able" alice gpuckpt able "$job"
 check "two ranks are on their way" wait_for 60 gromacs_reached "$dir" 2 300
+check "able" alice gpuckpt able "$job"
 check "create" alice gpuckpt create "$job"
 check "the ranks go on" wait_for 60 gromacs_reached "$dir" 2 700
 node=$(root squeue -h -j "$job" -o %B)

@@ -14,7 +14,7 @@ restarts=${restarts:-2}
 steps=$((1000 + restarts * 500))
 dir=$(work_dir)
 lammps_reference "$dir" $steps
-job=$(lammps_submit "$dir" $steps --gpu-ckpt block cyclic plane=3)
+job=$(lammps_submit "$dir" $steps --gpu-ckpt=hold=30s block cyclic plane=3)
 
 create_and_go_on()
 {
@@ -65,6 +65,7 @@ weigh()
 grown() { awk -v c="$1" 'NR == 2 { from = $c } END { print int(100 * ($c / from - 1)) }' "$dir/weights"; }
 
 check "the step comes under gpuckpt's care" wait_ready "$job" || finish
+check "the ranks are on their way" wait_for 60 lammps_reached "$dir" 10
 check "able" alice gpuckpt able "$job"
 for ((i = 1; i <= restarts; i++)); do
 	create_and_go_on $i

@@ -7,7 +7,7 @@
 burn=$(program burn)
 dir=$(work_dir)
 "$burn" 8 400 50 >"$dir/want"
-job=$(submit "$dir" -N1 -n1 <<-END
+job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt bash -c 'exec $burn 8 400 50 >rank0'
 END
@@ -42,6 +42,7 @@ for bytes in '\xff\xff\xff\xff' '\x00\x00\x00\x05hello' 'GET / HTTP/1.0\r\n\r\n'
 done
 check "the coordinator answers after frames that were none" alice gpuckpt status "$job"
 
+alice touch "$dir/enough"
 check "alice's job ends" wait_job "$job" COMPLETED 60
 check "alice's answer is right" cmp "$dir/want" "$dir/rank0"
 finish

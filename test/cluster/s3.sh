@@ -15,10 +15,10 @@ args=(24 600 50)
 # begin NAME: a job with its first commit
 begin()
 {
-	name=$1 dir=$top_dir/${1// /-}
+	name=$1 dir=$top_dir/${1//[^a-z]/-} # goes into --export=
 	mkdir "$dir"
 	chown --reference="$top_dir" "$dir"
-	job=$(submit "$dir" -N2 -n2 <<-END
+	job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 		#!/bin/bash
 		srun --gpu-ckpt bash -c 'exec $burn ${args[*]} >rank\$SLURM_PROCID'
 	END
@@ -62,6 +62,7 @@ again()
 	check "$name: the ranks run again" wait_ready "$job" 60
 	is "$(from)" "$1" "$name: from commit $1"
 	check "$name: a checkpoint after it" alice gpuckpt create "$job"
+	alice touch "$dir/enough"
 	check "$name: the job ends" wait_job "$job" COMPLETED 180
 	check "$name: rank 0 has the right answer" cmp "$top_dir/want" "$dir/rank0"
 	check "$name: rank 1 has the right answer" cmp "$top_dir/want" "$dir/rank1"

@@ -34,9 +34,10 @@ forgotten=0
 forget() { forgotten=$(wc -l <"$s3/log"); }
 
 # s3_names PREFIX: what is in the bucket
+lists() { [[ $(request GET "/gpuckpt?list-type=2&prefix=$1") = 200 ]]; }
 s3_names()
 {
-	request GET "/gpuckpt?list-type=2&prefix=$1" >/dev/null
+	wait_for 20 lists "$1" || echo "Bail out! no list of $1: $(cat "$body")" >&2
 	grep -o '<Key>[^<]*' "$body" | sed 's/<Key>//'
 }
 

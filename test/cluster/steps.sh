@@ -8,7 +8,7 @@ burn=$(program burn)
 dir=$(work_dir)
 "$burn" 8 400 50 >"$dir/want1"
 "$burn" 12 350 50 >"$dir/want2"
-job=$(submit "$dir" -N2 -n2 <<-END
+job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	echo "batch preload: \${LD_PRELOAD-none}"
 	srun -n1 --gpu-ckpt bash -c 'echo ran >>first'
@@ -18,18 +18,19 @@ job=$(submit "$dir" -N2 -n2 <<-END
 	srun -n1 -N1 grep -c gpuckpt /proc/self/maps
 	srun -n1 -N1 bash -c 'echo "plain preload: \${LD_PRELOAD-none}"'
 	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 8 400 50 >one' &
-	sleep 1 # a step is known by its number: the order has to be the same both times
+	# A step is known by its number: the order has to be the same both times.
+	until squeue -hs -j \$SLURM_JOB_ID -o %i | grep -q '\.4$'; do sleep 0.2; done
 	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 12 350 50 >two' &
 	wait
 END
 )
-both() { [[ $(query "$job" 'select(.state == "running") | .step' | wc -l) -eq 2 ]]; }
+both() { ready "$job" 4 && ready "$job" 5; }
 check "two steps run at once" wait_for 40 both
 check "create takes both" alice gpuckpt create "$job"
-step=$(query "$job" 'select(.state == "running") | .step' | head -n 1)
-check "create takes one" alice gpuckpt create "$job.$step"
+check "create takes one" alice gpuckpt create "$job.4"
 check "requeue" alice gpuckpt requeue "$job"
 check "the job is started again" wait_for 40 job_restarted "$job" 1
+alice touch "$dir/enough"
 check "the job ends" wait_job "$job" COMPLETED 90
 check "the answer of the one step is right" cmp "$dir/want1" "$dir/one"
 check "the answer of the other is right" cmp "$dir/want2" "$dir/two"
@@ -42,7 +43,8 @@ is "$(grep -c '^batch preload: none$' "$dir/out")" 2 "the batch step is left alo
 is "$(grep -c '^plain preload: none$' "$dir/out")" 2 "a step without the option has no preload"
 is "$(grep -cx 0 "$dir/out")" 2 "a step without the option has nothing of ours mapped"
 
-job=$(submit "$dir" -N1 -n1 <<-END
+rm "$dir/enough"
+job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt=skip-done=no bash -c 'echo ran >>again; true'
 	srun --gpu-ckpt bash -c 'exec $burn 8 400 50 >three'
@@ -51,6 +53,7 @@ END
 step_1() { ready "$job" 1; }
 check "a second step after one that had finished" wait_for 40 step_1
 check "requeue it" alice gpuckpt requeue "$job"
+alice touch "$dir/enough"
 check "it ends" wait_job "$job" COMPLETED 90
 is "$(wc -l <"$dir/again")" 2 "skip-done=no: the finished step ran again"
 check "its answer is right" cmp "$dir/want1" "$dir/three"
@@ -59,7 +62,7 @@ check "its answer is right" cmp "$dir/want1" "$dir/three"
 echo 8 >"$dir/size"
 job=$(submit "$dir" -N1 -n1 <<-END
 	#!/bin/bash
-	srun --gpu-ckpt $burn \$(cat size) 400 50
+	srun --gpu-ckpt $burn \$(cat size) 4000 50
 END
 )
 check "a step whose arguments will change" wait_ready "$job"

@@ -7,6 +7,7 @@
 #define LAUNCHES 20000
 #define QUERIES 200000
 #define ALLOCATIONS 500
+#define ORDERED 20000
 
 __global__ static void nothing(void)
 {
@@ -40,6 +41,41 @@ static void allocations(void)
 	}
 }
 
+/* In a stream's order, as fast as the host goes: kept by the pool, and all sizes again and again. */
+static void ordered(size_t least)
+{
+	static cudaStream_t stream;
+	void *p[8];
+
+	if (!stream)
+		MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	for (int i = 0; i < ORDERED / 8; i++) {
+		for (int k = 0; k < 8; k++)
+			MUST(cudaMallocAsync(&p[k], least << k, stream));
+		for (int k = 0; k < 8; k++)
+			MUST(cudaFreeAsync(p[k], stream));
+	}
+}
+
+static void ordered_small(void)
+{
+	ordered(512);
+}
+
+static void ordered_large(void)
+{
+	ordered(MIB);
+}
+
+static void keep_all(void)
+{
+	cuuint64_t all = UINT64_MAX;
+	cudaMemPool_t pool;
+
+	MUST(cudaDeviceGetDefaultMemPool(&pool, 0));
+	MUST(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+}
+
 static void measure(const char *name, void (*work)(void), int calls)
 {
 	double least = 1e30;
@@ -61,5 +97,9 @@ int main(void)
 	measure("call_launch", launches, LAUNCHES);
 	measure("call_query", queries, QUERIES);
 	measure("call_malloc_free", allocations, ALLOCATIONS / 8 * 8);
+	keep_all();
+	measure("call_malloc_free_async_small", ordered_small, ORDERED / 8 * 8);
+	measure("call_malloc_free_async", ordered_large, ORDERED / 8 * 8);
+	MUST(cudaDeviceSynchronize());
 	return 0;
 }

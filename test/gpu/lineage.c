@@ -2,7 +2,8 @@
  * A CUDA program through checkpoints and restarts: alone; then as a rank that has itself checkpointed
  * by the driver, is captured, killed, and restored in a new process, where it restores its CUDA state
  * itself. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS PROGRAM [ARGUMENT...]`:
- * by the stand-in's CUDA thread, or by self.c's. GPUCKPT_TEST_PRELOAD is what is preloaded. */
+ * by the stand-in's CUDA thread, or by self.c's. GPUCKPT_TEST_PRELOAD is what is preloaded. With
+ * GPUCKPT_TEST_MOVES it sees one of two GPUs, and the other one after each restart. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -107,6 +108,12 @@ static const struct way {
 
 /* ---- the lineage ------------------------------------------------------------------------------ */
 
+static void show(const char *gpu)
+{
+	if (getenv("GPUCKPT_TEST_MOVES"))
+		setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
+}
+
 static bool restart_once(struct lineage *l, const struct way *way, int i)
 {
 	double start;
@@ -114,6 +121,7 @@ static bool restart_once(struct lineage *l, const struct way *way, int i)
 	if (!way->drains(l) || lineage_checkpoint(l))
 		return false;
 	lineage_kill(l);
+	show(i % 2 ? "0" : "1");
 	if (lineage_restore(l, l->seq))
 		return false;
 	printf("# %d: held %.1f ms, image of %.0f MiB written in %.2f s, process built in %.2f s\n",
@@ -130,6 +138,7 @@ static void test_lineage(struct lineage *l, const struct way *way, int restarts)
 	char alone[300];
 	int done = 0;
 
+	show("0");
 	is_int(lineage_alone(l), 0, "the program runs alone");
 	snprintf(alone, sizeof alone, "%s", lineage_output(l));
 	setenv("GPUCKPT_SELF", directory, 1);

@@ -126,6 +126,20 @@ static void capture(void)
 	CHECK(!capture_survives(record_context));
 }
 
+/* A capture ends with its stream, and one that has not begun is not ended. */
+static void capture_ends(void)
+{
+	CUstream other;
+
+	start();
+	MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	MUST(cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_RELAXED));
+	CHECK(!cuStreamDestroy(other));
+	CHECK(!cuCtxSynchronize());
+	CHECK(cuStreamEndCapture(stream, NULL));
+	CHECK(capture_survives(ask_capturing));
+}
+
 static void *spin_per_thread(void *flag)
 {
 	cuCtxSetCurrent(gpu_context);
@@ -185,6 +199,7 @@ static const struct gpu_case cases[] = {
 	{"busy", busy},
 	{"call_waits", call_waits},
 	{"capture", capture},
+	{"capture_ends", capture_ends},
 	{"context_event", context_event},
 	{"renamed_socket", renamed_socket},
 };

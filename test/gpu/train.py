@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch training for gpu_lineage: `train.py STEPS`. Its last line is the last loss."""
+"""A PyTorch training for gpu_lineage: `train.py STEPS`. Its last line is the last loss.
+At its 40th step it waits while there is a file "hold" in GPUCKPT_SELF."""
 import ctypes
 import os
 import sys
@@ -26,5 +27,7 @@ for step in range(int(sys.argv[1])):
     optimizer.step()
     if step == 20 and where:
         open(where + "/started", "w").close()
+    while step == 40 and where and os.path.exists(where + "/hold"):
+        time.sleep(0.01)
     time.sleep(0.01)
 print("loss %.8f" % loss.item())

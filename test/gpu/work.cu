@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed]`. Streams,
+ * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]] [pool] [vmm] [pinned=MIB]`. Streams,
  * a graph, the device heap, a `__device__` global, pinned memory that a CPU thread increments; with
  * slabs its data lies on a slab that is away during a checkpoint, with managed it has managed
- * memory as well. Its last line depends on all of them. */
-#include "driver.h"
+ * memory as well, in which, with the stand-in, the CPU thread counts too; with pool, stream-ordered
+ * memory; with vmm, memory that it maps itself; with pinned, so much memory allocated, registered, and registered that is
+ * shared, in each of which the thread and kernels count. Its last line depends on all of them.
+ * Half-way it waits while there is a file "hold" in GPUCKPT_SELF. */
+#include "kinds.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,12 +15,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PINNED_WORDS 1000
-#define ARENA (64 * MIB)
+#define PINNED_WORDS KINDS_WORDS
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static bool with_slabs, with_managed;
-static size_t bytes;
+static bool with_slabs, with_managed, with_pool, with_vmm;
+static size_t bytes, managed_bytes = 64 * MIB;
 static struct gpu_slabs slabs;
 static unsigned *data, *managed, *seen;
 static char *kept_data, *kept_managed;
@@ -54,7 +56,7 @@ __global__ static void mix(unsigned *p, size_t n, unsigned k)
 		total += x;
 }
 
-static void launch(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
+void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
 {
 	size_t n = size / sizeof *p;
 
@@ -65,16 +67,16 @@ static void launch(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
 
 static void managed_away(void)
 {
-	kept_managed = (char *)malloc(ARENA);
-	MUST(cuMemcpyDtoH(kept_managed, (CUdeviceptr)managed, ARENA));
+	kept_managed = (char *)malloc(managed_bytes);
+	MUST(cuMemcpyDtoH(kept_managed, (CUdeviceptr)managed, managed_bytes));
 	MUST(cuMemFree((CUdeviceptr)managed));
-	CHECK(mmap(managed, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+	CHECK(mmap(managed, managed_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
 		   0) == managed);
 }
 
 static void managed_back(void)
 {
-	MUST(cuMemcpyHtoD(gpu_managed_at(managed, ARENA), kept_managed, ARENA));
+	MUST(cuMemcpyHtoD(gpu_managed_at(managed, managed_bytes), kept_managed, managed_bytes));
 	free(kept_managed);
 }
 
@@ -108,7 +110,7 @@ extern "C" void gpu_fill(void)
 /* ---- the program ------------------------------------------------------------------------------ */
 
 static struct {
-	volatile unsigned *words, rounds;
+	volatile unsigned *words, *managed, rounds; /* managed: or NULL */
 	volatile bool stop;
 } counter;
 
@@ -117,6 +119,10 @@ static void *count(void *)
 	while (!counter.stop) {
 		for (int i = 0; i < PINNED_WORDS; i++)
 			counter.words[i]++;
+		for (int i = 0; counter.managed && i < PINNED_WORDS; i++)
+			counter.managed[64 * i]++;
+		for (int i = 0; kinds.pinned_bytes && i < 3 * PINNED_WORDS; i++)
+			kinds.pinned[i % 3].words[i / 3]++;
 		counter.rounds++;
 		usleep(100);
 	}
@@ -130,7 +136,11 @@ static bool counted(void)
 
 	MUST(cudaMemcpy(copy, (void *)counter.words, sizeof copy, cudaMemcpyDefault));
 	for (int i = 0; i < PINNED_WORDS; i++)
-		if (counter.words[i] != counter.rounds || copy[i] != counter.rounds)
+		if (counter.words[i] != counter.rounds || copy[i] != counter.rounds ||
+		    (counter.managed && counter.managed[64 * i] != counter.rounds))
+			return false;
+	for (int i = 0; kinds.pinned_bytes && i < 3 * PINNED_WORDS; i++)
+		if (kinds.pinned[i % 3].words[i / 3] != counter.rounds)
 			return false;
 	return true;
 }
@@ -148,10 +158,20 @@ static void begin(void)
 	}
 	MUST(cudaMemset(data, 7, bytes));
 	if (with_managed) {
-		MUST(cudaMallocManaged((void **)&managed, ARENA));
-		for (size_t i = 0; i < ARENA / sizeof *managed; i++)
+		MUST(cudaMallocManaged((void **)&managed, managed_bytes));
+		for (size_t i = 0; i < managed_bytes / sizeof *managed; i++)
 			managed[i] = (unsigned)i;
 	}
+	if (with_managed && !getenv("GPUCKPT_SELF_LIBRARY")) {
+		MUST(cudaMallocManaged((void **)&counter.managed, 256 * PINNED_WORDS));
+		memset((void *)counter.managed, 0, 256 * PINNED_WORDS);
+	}
+	if (with_pool)
+		kinds_make_pool();
+	if (with_vmm)
+		kinds_make_mapped();
+	if (kinds.pinned_bytes)
+		kinds_make_pinned();
 	make_heap<<<1, 1>>>();
 	MUST(cudaDeviceSynchronize());
 }
@@ -162,7 +182,7 @@ static cudaGraphExec_t make_graph(cudaStream_t stream)
 	cudaGraph_t graph;
 
 	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-	launch(data, bytes, 3, stream);
+	kinds_mix(data, bytes, 3, stream);
 	MUST(cudaMemcpyAsync(seen, data, 4096, cudaMemcpyDeviceToHost, stream));
 	MUST(cudaStreamEndCapture(stream, &graph));
 	MUST(cudaGraphInstantiate(&exec, graph, 0));
@@ -173,38 +193,42 @@ static unsigned one_round(unsigned i, cudaGraphExec_t graph, cudaStream_t stream
 {
 	unsigned sum = 0;
 
-	launch(data, bytes, i, stream);
+	kinds_mix(data, bytes, i, stream);
 	MUST(cudaGraphLaunch(graph, stream));
 	if (with_managed)
-		launch(managed, ARENA, i, stream);
+		kinds_mix(managed, managed_bytes, i, stream);
+	kinds_use(i, stream);
 	MUST(cudaStreamSynchronize(stream));
 	if (with_managed) {
 		managed[i % 1000] ^= i;
-		sum = managed[(i * 7919) % (ARENA / sizeof *managed)];
+		sum = managed[(i * 7919) % (managed_bytes / sizeof *managed)];
 	}
 	if (i % 10 == 0)
 		add_heap<<<1, 1, 0, stream>>>();
 	return sum + seen[i % 1024];
 }
 
-static void say_started(void)
+/* A file in the folder of whoever watches. */
+static const char *beside(const char *name, char path[300])
 {
 	const char *where = getenv("GPUCKPT_SELF");
-	char path[300];
 
-	snprintf(path, sizeof path, "%s/started", where ? where : "/nowhere");
-	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	snprintf(path, 300, "%s/%s", where ? where : "/nowhere", name);
+	return path;
 }
 
-static unsigned sum_of_data(void)
+static void say_started(void)
 {
-	unsigned *copy = (unsigned *)malloc(bytes), sum = 0;
+	char path[300];
 
-	MUST(cudaMemcpy(copy, data, bytes, cudaMemcpyDeviceToHost));
-	for (size_t i = 0; i < bytes / sizeof *copy; i++)
-		sum = sum * 33 + copy[i];
-	free(copy);
-	return sum;
+	close(open(beside("started", path), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+static bool is_held(void)
+{
+	char path[300];
+
+	return access(beside("hold", path), F_OK) == 0;
 }
 
 int main(int argc, char **argv)
@@ -218,6 +242,14 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++) {
 		with_slabs |= !strcmp(argv[i], "slabs");
 		with_managed |= !strcmp(argv[i], "managed");
+		if (!strncmp(argv[i], "managed=", 8)) {
+			with_managed = true;
+			managed_bytes = strtoul(argv[i] + 8, NULL, 10) * MIB;
+		}
+		with_pool |= !strcmp(argv[i], "pool");
+		with_vmm |= !strcmp(argv[i], "vmm");
+		if (!strncmp(argv[i], "pinned=", 7))
+			kinds.pinned_bytes = strtoul(argv[i] + 7, NULL, 10) * MIB;
 	}
 	if (!rounds || (getenv("GPUCKPT_SELF_LIBRARY") &&
 			!dlopen(getenv("GPUCKPT_SELF_LIBRARY"), RTLD_NOW)))
@@ -234,11 +266,15 @@ int main(int argc, char **argv)
 		usleep(3000);
 		if (i == 20)
 			say_started();
+		while (i == rounds / 2 && is_held())
+			usleep(1000);
 	}
 	counter.stop = true;
 	pthread_join(thread, NULL);
 	MUST(cudaMemcpyFromSymbol(&device_total, total, sizeof device_total));
-	printf("sum %08x data %08x total %08x pinned memory %s\n", sum, sum_of_data(), device_total,
-	       counted() ? "whole" : "LOST");
+	printf("sum %08x data %08x pool %08x mapped %08x total %08x host's memory %s\n", sum,
+	       kinds_sum(data, bytes), kinds.pool ? kinds_sum(kinds.pool, KINDS_SIZE) : 0,
+	       kinds.mapped ? kinds_sum(kinds.mapped, 2 * KINDS_SIZE) : 0,
+	       device_total, counted() && kinds_counted(rounds) ? "whole" : "LOST");
 	return 0;
 }

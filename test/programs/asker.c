@@ -24,6 +24,7 @@
 
 static const char *dir;
 static int rank, ranks, number;
+static pthread_barrier_t together;
 
 static void rest_ms(int ms)
 {
@@ -49,6 +50,7 @@ static void note(int result, const char *why)
 
 static void *one(void *result)
 {
+	pthread_barrier_wait(&together);
 	*(int *)result = gck_checkpoint();
 	return NULL;
 }
@@ -58,6 +60,7 @@ static void by_threads(int n)
 	pthread_t t[THREADS];
 	int result[THREADS];
 
+	pthread_barrier_init(&together, NULL, (unsigned)n);
 	for (int i = 0; i < n; i++)
 		pthread_create(&t[i], NULL, one, &result[i]);
 	for (int i = 0; i < n; i++) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * burn MIB STEPS MS [DIRTY [PART [BITS]]]: a process with MIB of memory that it changes in a way that
+ * burn MIB STEPS MS [DIRTY [PART [BITS [HOLD]]]]: a process with MIB of memory that it changes in a way that
  * depends on all that was before: each step rewrites DIRTY percent of the pages (1), chosen by a
  * generator out of the first PART percent (100), and waits MS milliseconds. Of each 64 bits BITS are
- * noise at first (64). Prints a line every tenth step and a checksum of everything at the end, which
- * are the same in every run, interrupted or not. */
+ * noise at first (1 to 64; 64). After STEPS it goes on for as long as there is a file HOLD. Prints a line every
+ * tenth step and a checksum of everything at the end, which are the same in every run of as many steps,
+ * interrupted or not. With BURN_UNTIL=FILE in the environment it waits after the last step until that file is
+ * there: however slow a test's machine is, it has not ended before. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WORDS 512 /* of 8 bytes in a page */
 
@@ -44,13 +47,15 @@ static uint64_t checksum(const uint64_t *memory, size_t pages)
 int main(int argc, char **argv)
 {
 	if (argc < 4) {
-		fprintf(stderr, "usage: burn MIB STEPS MS [DIRTY [PART [BITS]]]\n");
+		fprintf(stderr, "usage: burn MIB STEPS MS [DIRTY [PART [BITS [HOLD]]]]\n");
 		return 2;
 	}
 	size_t pages = strtoul(argv[1], NULL, 10) * 256;
 	unsigned long steps = strtoul(argv[2], NULL, 10), ms = strtoul(argv[3], NULL, 10);
 	double percent = argc > 4 ? atof(argv[4]) : 1, part = argc > 5 ? atof(argv[5]) : 100;
-	uint64_t noise = argc > 6 ? (UINT64_C(1) << atoi(argv[6])) - 1 : UINT64_MAX;
+	uint64_t noise = UINT64_MAX >> (64 - (argc > 6 ? atoi(argv[6]) : 64));
+	const char *hold = argc > 7 ? argv[7] : "";
+	const char *until = getenv("BURN_UNTIL");
 	struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 	uint64_t *memory = aligned_alloc(4096, pages * 4096);
 
@@ -58,7 +63,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (size_t i = 0; i < pages * WORDS; i++)
 		memory[i] = next() & noise;
-	for (unsigned long i = 0; i < steps; i++) {
+	for (unsigned long i = 0; i < steps || access(hold, F_OK) == 0; i++) {
 		step(memory, (size_t)(pages * part / 100), (size_t)(pages * percent / 100));
 		if (i % 10 == 0) {
 			printf("step %lu %016" PRIx64 "\n", i, state);
@@ -66,6 +71,8 @@ int main(int argc, char **argv)
 		}
 		nanosleep(&pause, NULL);
 	}
+	while (until && access(until, F_OK))
+		nanosleep(&pause, NULL);
 	printf("sum %016" PRIx64 "\n", checksum(memory, pages));
 	return 0;
 }

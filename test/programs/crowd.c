@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * crowd THREADS TURNS MS: threads that meet at a barrier every turn. Each mixes its neighbour's
  * value of the turn before into its own, through a mutex-guarded table, thread-local state and
- * floating point, so that a lost register, TLS block or wakeup shows in the sum. Deterministic. */
+ * floating point, so that a lost register, TLS block or wakeup shows in the sum. Deterministic. With
+ * CROWD_UNTIL=FILE in the environment the last turn does not end before that file is there. */
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -9,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static unsigned count, turns;
 static struct timespec pause_time;
+static const char *until; /* NULL: nothing is waited for */
 static uint64_t *now, *before;
 static pthread_barrier_t barrier;
 static pthread_mutex_t lock;
@@ -49,7 +52,9 @@ static void *run(void *arg)
 				printf("turn %u %016" PRIx64 "\n", t, total);
 				fflush(stdout);
 			}
-			nanosleep(&pause_time, NULL);
+			do
+				nanosleep(&pause_time, NULL);
+			while (until && t + 1 == turns && access(until, F_OK));
 		}
 		pthread_barrier_wait(&barrier);
 	}
@@ -65,6 +70,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: crowd THREADS TURNS MS\n");
 		return 2;
 	}
+	until = getenv("CROWD_UNTIL");
 	count = (unsigned)atoi(argv[1]);
 	turns = (unsigned)atoi(argv[2]);
 	pause_time.tv_nsec = atol(argv[3]) * 1000000;

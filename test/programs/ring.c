@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * MPI ranks whose answers depend on every message and every step so far: a number goes around the
  * ring, and all of them are folded into one. Prints "rank R N: ANSWER after STEPS" at the end.
- *   ring STEPS [PAUSE_US [AT SECONDS]]     rank 0 computes for so long: before step AT, or before
+ *   ring STEPS [PAUSE_US [AT TIME [TIME]]] rank 0 computes for a time: before step AT, or before
  *                                          MPI_Init (AT = init) or MPI_Finalize (finalize), or all
  *                                          ranks do after that (after), or before MPI_Init, with the
- *                                          library in use, and after MPI_Finalize (around)
+ *                                          library in use, and after MPI_Finalize (around), for the
+ *                                          second TIME; in these two each rank says "finalized"
+ *                                          before that. TIME is seconds, or a file: as long as it is
+ *                                          there. Who computes says so
  *   ring want RANKS STEPS                  what they print, without MPI
  * With RING_FORGETS in the environment they take out of it who they are, once MPI knows.
  * With RING_UNTIL=FILE in the environment they end when FILE is there, if that is before STEPS. */
@@ -28,9 +31,12 @@ static double now(void)
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
-static void compute(double seconds)
+static void compute(const char *how_long)
 {
-	for (double end = now() + seconds; now() < end;)
+	double end = now() + atof(how_long);
+
+	fputs("computes\n", stderr);
+	while (*how_long == '/' ? access(how_long, F_OK) == 0 : now() < end)
 		;
 }
 
@@ -121,16 +127,16 @@ int main(int argc, char **argv)
 {
 	long steps = argc > 1 ? atol(argv[1]) : 1000, pause_us = argc > 2 ? atol(argv[2]) : 0;
 	const char *where = argc > 4 ? argv[3] : "-1", *until = getenv("RING_UNTIL");
-	double seconds = argc > 4 ? atof(argv[4]) : 0;
+	const char *how_long = argc > 4 ? argv[4] : "0", *after = argc > 5 ? argv[5] : how_long;
 	long at = strspn(where, "0123456789") == strlen(where) ? atol(where) : -1, n;
 	unsigned long mine;
 
 	if (argc == 4 && !strcmp(argv[1], "want"))
 		return want(atoi(argv[2]), atol(argv[3]));
 	if (!strcmp(where, "init") && first_rank())
-		compute(seconds);
+		compute(how_long);
 	if (!strcmp(where, "around") && is_open_mpi())
-		compute(seconds);
+		compute(how_long);
 	MPI_Init(&argc, &argv);
 	if (getenv("RING_FORGETS"))
 		forget();
@@ -139,7 +145,7 @@ int main(int argc, char **argv)
 	mine = (unsigned long)rank + 1;
 	for (n = 0; n < steps && !(n % LOOK_STEPS == 0 && is_enough(until)); n++) {
 		if (n == at && rank == 0)
-			compute(seconds);
+			compute(how_long);
 		mine = step(mine, n);
 		if (pause_us)
 			nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
@@ -148,9 +154,11 @@ int main(int argc, char **argv)
 	}
 	print(rank, size, mine, n);
 	if (!strcmp(where, "finalize") && rank == 0)
-		compute(seconds);
+		compute(how_long);
 	MPI_Finalize();
-	if (!strcmp(where, "after") || (!strcmp(where, "around") && is_open_mpi()))
-		compute(seconds);
+	if (!strcmp(where, "after") || (!strcmp(where, "around") && is_open_mpi())) {
+		fputs("finalized\n", stderr);
+		compute(after);
+	}
 	return 0;
 }

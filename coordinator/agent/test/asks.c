@@ -69,7 +69,7 @@ static void checkpoint(void)
 
 	for (size_t i = 0; i < 4; i++) {
 		fake_command(phases[i], NULL);
-		fake_await("done", phases[i], 2);
+		fake_await("done", phases[i]);
 	}
 }
 
@@ -79,17 +79,17 @@ static void in_the_image(void)
 
 	fake_begin();
 	ask(1, 1, 0);
-	m = fake_await("ask", NULL, 0.1);
+	m = fake_await("ask", NULL);
 	ok(packet_int(m, "id", 0) == 1 && packet_int(m, "rank", 0) == 1 && packet_bool(m, "one") &&
 	   packet_int(m, "all", -1) == 0, "the coordinator is asked");
 	ask(1, 1, 0);
-	is_int(packet_int(fake_await("ask", NULL, 0.1), "id", 0), 1, "again under the same number");
+	is_int(packet_int(fake_await("ask", NULL), "id", 0), 1, "again under the same number");
 	ask(0, 1, 0);
-	is_int(packet_int(fake_await("ask", NULL, 0.1), "id", 0), 2, "another rank is another");
+	is_int(packet_int(fake_await("ask", NULL), "id", 0), 2, "another rank is another");
 	fake_command("prepare", NULL);
-	fake_await("done", "prepare", 2);
+	fake_await("done", "prepare");
 	fake_command("freeze", NULL);
-	m = json_object_get(fake_await("done", "freeze", 2), "data");
+	m = json_object_get(fake_await("done", "freeze"), "data");
 	is_int(packet_int(m, "asked", 0), 4, "the highest call of all ranks is told at the freeze");
 	checkpoint();
 	ok(!told(1, GCK_ASKER_ONE), "what is not committed is not done");
@@ -98,10 +98,10 @@ static void in_the_image(void)
 	ok(!told(0, GCK_ASKER_ONE), "one that is not waits on");
 	ok(committed(2, GCK_ASKER_ALL, 4), "a call that all make is done for all");
 	ask(1, 1, 0);
-	ok(committed(1, GCK_ASKER_ONE, 1) && !fake_await("ask", NULL, 0.1),
+	ok(committed(1, GCK_ASKER_ONE, 1) && !fake_await_within("ask", NULL, 0.1),
 	   "whoever has not heard it is told again, and nobody is asked");
 	ask(0, 1, 3);
-	m = fake_await("ask", NULL, 0.1);
+	m = fake_await("ask", NULL);
 	ok(packet_bool(m, "one") && packet_int(m, "all", -1) == 0, "late for a call that is done");
 	fake_end();
 }
@@ -130,7 +130,7 @@ static void nobody_to_ask(void)
 	fake_begin();
 	fake_world->away = true;
 	ask(0, 1, 0);
-	ok(!told(0, GCK_ASKER_ONE) && !fake_await("ask", NULL, 0.1),
+	ok(!told(0, GCK_ASKER_ONE) && !fake_await_within("ask", NULL, 0.1),
 	   "a coordinator that is away is waited for");
 	task(0)->asks.away -= 100;
 	ask(0, 1, 0);
@@ -138,7 +138,7 @@ static void nobody_to_ask(void)
 	ask(0, 2, 0);
 	fake_world->away = false;
 	ask(0, 2, 0);
-	ok(fake_await("ask", NULL, 0.1) != NULL, "one that is back is asked");
+	ok(fake_await("ask", NULL) != NULL, "one that is back is asked");
 	task(0)->asks.since -= 100;
 	ask(0, 2, 0);
 	ok(failed(0, GCK_ASKER_ONE, 2, ETIMEDOUT, "timeout="), "one that does nothing is given up");
@@ -158,9 +158,9 @@ static void exec(void)
 	asks_begin(&task(0)->asks);
 	is_int(task(0)->asks.asked[GCK_ASKER_ALL], 3, "the number goes to the next program");
 	fake_run(0.01);
-	fake_await("ask", NULL, 0.1);
+	fake_await("ask", NULL);
 	ask(0, 1, 3);
-	m = fake_await("ask", NULL, 0.1);
+	m = fake_await("ask", NULL);
 	is_int(packet_int(m, "all", -1), 0, "what the one before asked is not asked again");
 	ok(packet_bool(m, "one"), "its first call is a new one");
 	fake_end();

@@ -20,7 +20,7 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
 
-#define COMMAND_MS 15000
+#define PATIENCE_MS 60000 /* only a failure takes so long */
 
 static const char *munge;
 static int listener = -1;
@@ -95,14 +95,14 @@ void coord_deaf(bool deaf)
 		perror("listen again");
 }
 
-static int accept_one(int ms)
+static int accept_one(void)
 {
 	struct pollfd p = { .fd = listener, .events = POLLIN };
 	struct gck_error err;
 	int fd;
 
 	coord_drop();
-	if (poll(&p, 1, ms) <= 0)
+	if (poll(&p, 1, PATIENCE_MS) <= 0)
 		return -1;
 	fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	wire = fd < 0 ? NULL : gck_wire_server(fd, munge, &err);
@@ -128,9 +128,9 @@ static json_t *next(int64_t until)
 	return wire ? body : NULL;
 }
 
-json_t *coord_await(const char *op, const char *phase, int ms)
+json_t *coord_await(const char *op, const char *phase)
 {
-	int64_t until = now_ms() + ms;
+	int64_t until = now_ms() + PATIENCE_MS;
 	json_t *m;
 
 	while ((m = next(until))) {
@@ -151,9 +151,9 @@ static void put(json_t *m)
 	json_decref(m);
 }
 
-json_t *coord_welcome(const char *action, json_t *more, int ms)
+json_t *coord_welcome(const char *action, json_t *more)
 {
-	json_t *m = accept_one(ms) < 0 ? NULL : coord_await("register", NULL, ms);
+	json_t *m = accept_one() < 0 ? NULL : coord_await("register", NULL);
 	json_t *welcome = json_pack("{s:s, s:i, s:s}", "op", "welcome", "epoch", 5, "action",
 				    action);
 
@@ -183,7 +183,7 @@ bool coord_ask(const char *op, unsigned seq, json_t *more, json_t **answer)
 	bool good;
 
 	coord_tell(op, seq, more);
-	m = coord_await("done", op, COMMAND_MS);
+	m = coord_await("done", op);
 	good = packet_bool(m, "ok");
 	if (!good)
 		printf("# %s: %s\n", op, m ? packet_text(m, "error", "?") : "no answer");
@@ -197,7 +197,7 @@ bool coord_ask(const char *op, unsigned seq, json_t *more, json_t **answer)
 json_t *coord_bounds(bool keep_held, int hold_ms)
 {
 	return json_pack("{s:s, s:b, s:i, s:i}", "nonce", "0a0b", "keep_held", keep_held,
-			 "timeout_ms", 5000, "hold_ms", hold_ms);
+			 "timeout_ms", 20000, "hold_ms", hold_ms);
 }
 
 static json_t *prepare_members(unsigned seq)

@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
 #include "coordinator/agent/cuda.h"
+#include "coordinator/agent/needs.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
-#include "coordinator/agent/restart.h"
+#include "coordinator/agent/returning.h"
 #include "coordinator/agent/test/threads.h"
 
 #define CUDA_RANKS 2 /* in a checkpoint the last rank has none */
@@ -56,12 +58,17 @@ static void say(unsigned rank, uint32_t type, uint32_t value, const char *text)
 	say_of(rank, 7, type, value, text);
 }
 
-static void start_freeze(int hold_ms)
+static void start_freeze_held(int hold_ms, bool held)
 {
 	fake_command("prepare", json_pack("{s:i}", "hold_ms", hold_ms));
-	fake_await("done", "prepare", 2);
-	fake_command("freeze", NULL);
+	fake_await("done", "prepare");
+	fake_command("freeze", json_pack("{s:b}", "held", held));
 	fake_run(0.1);
+}
+
+static void start_freeze(int hold_ms)
+{
+	start_freeze_held(hold_ms, false);
 }
 
 static void whole(void)
@@ -71,9 +78,9 @@ static void whole(void)
 	ok(thread_heard(0, GCK_LINK_CUDA_DRAIN) == 1 && thread_heard(1, GCK_LINK_CUDA_DRAIN) == 1,
 	   "a freeze drains the GPUs");
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(!fake_await("done", "freeze", 0.3), "no rank is stopped before the last is drained");
+	ok(!fake_await_within("done", "freeze", 0.3), "no rank is stopped before the last is drained");
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(packet_bool(fake_await("done", "freeze", 1), "ok"), "then all are");
+	ok(packet_bool(fake_await("done", "freeze"), "ok"), "then all are");
 	fake_run(0.7);
 	ok(thread_heard(0, GCK_LINK_CUDA_HOLD) > 0, "while they are held the CUDA threads hear of it");
 	fake_command("resume", NULL);
@@ -81,12 +88,243 @@ static void whole(void)
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1 && thread_heard(1, GCK_LINK_CUDA_RESUME) == 1,
 	   "they are told to go on");
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(!fake_await("done", "resume", 0.3), "the node waits for the last GPU");
+	ok(!fake_await_within("done", "resume", 0.3), "the node waits for the last GPU");
 	ok(!ev_is_active(&fake_agent->transaction->hold), "longer than ranks may be held");
 	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(packet_bool(fake_await("done", "resume", 1), "ok"), "and says that the ranks run");
+	ok(packet_bool(fake_await("done", "resume"), "ok"), "and says that the ranks run");
 	fake_command("write", NULL);
-	ok(packet_bool(fake_await("done", "write", 2), "ok"), "the images are written");
+	ok(packet_bool(fake_await("done", "write"), "ok"), "the images are written");
+	threads_end();
+}
+
+/* With something kept on a device, where the rank may. */
+static void drained(unsigned kept)
+{
+	for (unsigned i = 0; i < CUDA_RANKS; i++) {
+		struct gck_link_mpi m = { .type = GCK_LINK_CUDA_DRAINED, .seq = 7, .round = i < kept };
+
+		thread_send(i, &m, HEAD);
+	}
+	fake_await("done", "freeze");
+}
+
+/* Its next message; the agent speaks seldom, so that it is the one that is meant. */
+static struct gck_link_mpi next(unsigned rank, int fds[2])
+{
+	static struct gck_link_mpi m;
+
+	m.type = 0;
+	do
+		fake_run(0.01);
+	while (thread_given(rank, &m, fds) && m.type == GCK_LINK_CUDA_HOLD);
+	return m;
+}
+
+static void begin_with_data(void)
+{
+	begin();
+	fake_world->device = 3 << 20;
+	fake_world->kept = 2 << 20;
+	fake_world->memory = 32 << 20;
+}
+
+static void resumed(void)
+{
+	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	fake_await("done", "resume");
+}
+
+static void brought(void)
+{
+	struct gck_link_mpi m;
+	struct stat st;
+	char byte;
+	int fds[2];
+
+	begin_with_data();
+	start_freeze(4000);
+	m = next(0, fds);
+	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.keep_most[0] == UINT64_MAX,
+	   "what devices have room for may be kept there");
+	is_int((long long)m.cuda_drain.host_most, 11 << 20,
+	       "of host memory each may take what it needs, and a part of what is left");
+	next(1, fds);
+	drained(1);
+	fake_command("resume", NULL);
+	m = next(1, fds);
+	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] < 0, "one that keeps nothing just goes on");
+	m = next(0, fds);
+	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] >= 0, "descriptors come with the other's word");
+	ok(fstat(fds[1], &st) == 0 && st.st_size >= (off_t)GCK_LINK_DATA_MOST && ftruncate(fds[1], 0),
+	   "the second is memory that nobody can cut");
+	resumed();
+	fake_command("write", NULL);
+	ok(packet_bool(fake_await("done", "write"), "ok"), "the images are written");
+	is_int(fake_world->device_writes, 1, "with what the device has");
+	ok(recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1, "the first is a socket to the rank's worker");
+	fake_run(0.1);
+	is_int(recv(fds[0], &byte, 1, MSG_DONTWAIT), 0, "and to nobody else");
+	close(fds[0]);
+	close(fds[1]);
+	threads_end();
+}
+
+/* Of 6 MiB on one device 4 find room. */
+static void shared(void)
+{
+	struct gck_link_mpi m;
+	int fds[2];
+
+	begin_with_data();
+	fake_world->shared = true;
+	fake_world->kept = 4 << 20;
+	start_freeze(4000);
+	for (unsigned i = 0; i < CUDA_RANKS; i++) {
+		m = next(i, fds);
+		is_int((long long)m.cuda_drain.keep_most[0], 2 << 20, "ranks that share a device share its room");
+		is_int((long long)m.cuda_drain.host_most, 11 << 20, "the rest is host memory's");
+	}
+	threads_end();
+
+	begin_with_data();
+	fake_world->shared = true;
+	fake_world->kept = 4 << 20;
+	fake_command("prepare", NULL);
+	fake_await("done", "prepare");
+	fake_rank_ends(1, true);
+	fake_command("freeze", NULL);
+	fake_run(0.1);
+	m = next(0, fds);
+	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.keep_most[0] == 2 << 20,
+	   "by what was found in prepare, be one of them gone by then");
+	threads_end();
+}
+
+/* A thread of a rank's finds no memory. */
+static void need_of(unsigned rank, int *fd)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_NEED, .total = 16, .data = "device" };
+	int sv[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		abort();
+	*fd = sv[1];
+	needs_take(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
+}
+
+/* Of rank 0; what rank 1 is told. */
+static struct gck_link_mpi need(int *fd)
+{
+	int fds[2];
+
+	need_of(0, fd);
+	return next(1, fds);
+}
+
+static bool given(int fd, uint32_t ranks)
+{
+	struct gck_link_mpi m = { .type = 0 };
+	bool good;
+
+	fake_run(0.1);
+	good = recv(fd, &m, sizeof m, MSG_DONTWAIT) == (ssize_t)HEAD && m.type == GCK_LINK_CUDA_GIVEN &&
+	       m.round == ranks;
+	close(fd);
+	return good;
+}
+
+static void needed(void)
+{
+	struct gck_link_mpi m;
+	char byte;
+	int fd;
+
+	begin();
+	m = need(&fd);
+	ok(m.type == GCK_LINK_CUDA_YIELD && m.total == 16 && !strcmp((char *)m.data, "device"),
+	   "a rank finds no memory on a device: the others are asked to give theirs");
+	is_int(thread_heard(0, GCK_LINK_CUDA_YIELD), 0, "but it");
+	fake_run(0.1);
+	is_int(recv(fd, &byte, 1, MSG_DONTWAIT), -1, "it waits for them");
+	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
+	thread_send(1, &m, HEAD);
+	ok(given(fd, 1), "and is told that one has");
+	need(&fd);
+	thread_leave(1);
+	ok(given(fd, 0), "one that ends has nothing");
+	connect_one(1, false);
+	m = need(&fd);
+	close(fd);
+	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
+	fake_run(0.1);
+	ok(!fake_agent->needs, "who waits no longer is forgotten");
+	thread_send(1, &m, HEAD);
+	fake_run(0.1);
+	threads_end();
+}
+
+/* Their gates do not shut before they have an answer. */
+static void needed_in_drain(void)
+{
+	struct gck_link_mpi m;
+	int fd[2];
+	char byte;
+
+	begin();
+	start_freeze(4000);
+	thread_heard(1, GCK_LINK_CUDA_DRAIN);
+	m = need(&fd[0]);
+	fake_run(0.1);
+	ok(m.type == GCK_LINK_CUDA_YIELD && recv(fd[0], &byte, 1, MSG_DONTWAIT) < 0,
+	   "a rank that is drained finds no memory: it waits for one that is drained as well");
+	need_of(1, &fd[1]);
+	ok(given(fd[0], 0), "unless that waits for it, too: none of them has anything");
+	ok(given(fd[1], 0), "and both are told");
+	threads_end();
+
+	begin();
+	start_freeze(4000);
+	thread_heard(1, GCK_LINK_CUDA_DRAIN);
+	m = need(&fd[0]);
+	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
+	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	thread_send(1, &m, HEAD);
+	ok(given(fd[0], 1), "one that gets drained gives what it has kept");
+	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	ok(packet_bool(fake_await("done", "freeze"), "ok"), "and the drain goes on");
+	threads_end();
+}
+
+static void not_brought(void)
+{
+	struct gck_link_mpi m;
+	int fds[2];
+
+	begin_with_data();
+	start_freeze(4000);
+	next(0, fds);
+	drained(2);
+	fake_command("abort", NULL);
+	m = next(0, fds);
+	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] < 0, "aborted: nobody wants what is kept");
+	threads_end();
+
+	begin_with_data();
+	start_freeze_held(4000, true);
+	ok(next(0, fds).cuda_drain.keep_most[0] == 0, "ranks that are held for the write keep nothing there");
+	drained(0);
+	fake_command("write", NULL);
+	ok(packet_bool(fake_await("done", "write"), "ok") && !fake_world->device_writes,
+	   "and bring nothing");
+	threads_end();
+
+	begin_with_data();
+	start_freeze(4000);
+	drained(2);
+	fake_command("write", NULL);
+	ok(answer_says(fake_await("done", "write"), "nobody had said so"),
+	   "held for the write all the same: no image without what is on the devices");
 	threads_end();
 }
 
@@ -96,7 +334,7 @@ static void not_drained(void)
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, EBUSY, "stream 3 does not become idle");
-	ok(answer_says(fake_await("done", "freeze", 1),
+	ok(answer_says(fake_await("done", "freeze"),
 		       "rank 1 on n1: stream 3 does not become idle"), "one cannot be drained");
 	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
 	threads_end();
@@ -104,7 +342,7 @@ static void not_drained(void)
 	begin();
 	start_freeze(1000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(answer_says(fake_await("done", "freeze", 1.5), "rank 1"), "one says nothing: it is named");
+	ok(answer_says(fake_await("done", "freeze"), "rank 1"), "one says nothing: it is named");
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME), "and both go on");
 	threads_end();
 
@@ -112,7 +350,7 @@ static void not_drained(void)
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	thread_leave(1);
-	ok(answer_says(fake_await("done", "freeze", 1), "rank 1 on n1: its CUDA thread went away"),
+	ok(answer_says(fake_await("done", "freeze"), "rank 1 on n1: its CUDA thread went away"),
 	   "one goes away");
 	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
 	threads_end();
@@ -125,7 +363,7 @@ static void not_frozen(void)
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(answer_says(fake_await("done", "freeze", 1), "rank 2"), "a rank without CUDA cannot be stopped");
+	ok(answer_says(fake_await("done", "freeze"), "rank 2"), "a rank without CUDA cannot be stopped");
 	fake_run(0.1);
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME), "the GPUs come back");
 	threads_end();
@@ -137,7 +375,7 @@ static void lost(void)
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	fake_await("done", "freeze", 1);
+	fake_await("done", "freeze");
 	fake_command("resume", NULL);
 	say(0, GCK_LINK_CUDA_RESUMED, EIO, "the driver does not restore");
 	fake_run(0.2);
@@ -153,7 +391,7 @@ static void late_word(void)
 	fake_run(0.1);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(packet_bool(fake_await("done", "freeze", 1), "ok"), "the end of the checkpoint before is none of this");
+	ok(packet_bool(fake_await("done", "freeze"), "ok"), "the end of the checkpoint before is none of this");
 	fake_command("resume", NULL);
 	fake_run(0.1);
 	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "its rank is told to go on");
@@ -162,19 +400,55 @@ static void late_word(void)
 
 static void too_little_memory(void)
 {
+	const json_t *answer;
+	struct gck_link_mpi m;
+	int fds[2];
+
 	begin();
 	fake_world->device = 1 << 30;
 	fake_world->memory = (2ll << 30) - 1;
 	fake_command("prepare", NULL);
-	ok(answer_says(fake_await("done", "prepare", 2), "needs up to 2048"),
+	ok(answer_says(fake_await("done", "prepare"), "needs up to 2048"),
 	   "what the GPUs have finds no place in host memory: refused before anything is touched");
 	threads_end();
 
 	begin();
 	fake_world->device = 1 << 30;
-	fake_world->memory = 2ll << 30;
+	fake_world->memory = (2ll << 30) + 3000;
 	fake_command("prepare", NULL);
-	ok(packet_bool(fake_await("done", "prepare", 2), "ok"), "it just does");
+	ok(!fake_await_within("done", "prepare", 0.3), "it just does: ranks get it ready while they run");
+	m = next(0, fds);
+	ok(m.type == GCK_LINK_CUDA_EXPECT && m.cuda_drain.host_most == 1 << 30, "each as much as it needs");
+	say(0, GCK_LINK_CUDA_EXPECTED, 0, NULL);
+	ok(!fake_await_within("done", "prepare", 0.1), "all of them");
+	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "then they are prepared");
+	fake_command("abort", NULL);
+	fake_run(0.1);
+	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1, "a checkpoint that does not come needs none of it");
+	threads_end();
+
+	begin();
+	fake_world->device = 1 << 30;
+	fake_world->memory = (2ll << 30) + 3000;
+	fake_command("prepare", NULL);
+	fake_run(0.1);
+	thread_leave(0);
+	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
+	ok(fake_await("done", "prepare") != NULL, "one whose thread goes away is not waited for");
+	threads_end();
+
+	begin();
+	fake_world->device = fake_world->kept = 1 << 30;
+	fake_world->memory = 3000;
+	fake_command("prepare", NULL);
+	answer = fake_await("done", "prepare");
+	ok(packet_bool(answer, "ok") && !packet_bool(json_object_get(answer, "data"), "needs_hold"),
+	   "it finds its place on the GPUs: host memory is for what the ranks write meanwhile");
+	fake_command("freeze", json_pack("{s:b}", "held", 1));
+	ok(answer_says(fake_await("done", "freeze"), "needs up to 2048"),
+	   "but not if another node has the ranks held");
+	is_int(thread_heard(0, GCK_LINK_CUDA_DRAIN), 0, "nothing is touched then");
 	threads_end();
 }
 
@@ -183,15 +457,15 @@ static void without_link(void)
 	begin();
 	fake_world->cuda = FAKE_RANKS;
 	fake_command("prepare", NULL);
-	ok(!fake_await("done", "prepare", 0.5), "a rank uses CUDA and has no link: it is awaited");
+	ok(!fake_await_within("done", "prepare", 0.5), "a rank uses CUDA and has no link: it is awaited");
 	connect_one(2, false);
-	ok(packet_bool(fake_await("done", "prepare", 1), "ok"), "until it has");
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until it has");
 	threads_end();
 
 	begin();
 	fake_world->cuda = FAKE_RANKS;
 	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 60000));
-	ok(answer_says(fake_await("done", "prepare", 10), "rank 2 on n1: its CUDA thread has no link"),
+	ok(answer_says(fake_await("done", "prepare"), "rank 2 on n1: its CUDA thread has no link"),
 	   "but not for ever");
 	threads_end();
 }
@@ -212,21 +486,136 @@ static void comes_back(void)
 	restart(5000);
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(!fake_await("done", "run", 0.3), "two of three are");
+	ok(!fake_await_within("done", "run", 0.3), "two of three are");
 	connect_one(2, false);
-	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened,
+	ok(packet_bool(fake_await("done", "run"), "ok") && fake_opened,
 	   "and the third, which says so on another link: the step runs");
 	threads_end();
 
 	restart(5000);
 	say(1, GCK_LINK_CUDA_RESUMED, ENODEV, "no such GPU");
-	ok(answer_says(fake_await("done", "run", 0.5), "rank 1 on n1: no such GPU"),
+	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: no such GPU"),
 	   "one does not come back: that is the answer");
 	threads_end();
 
 	restart(1000);
-	ok(answer_says(fake_await("done", "run", 1.5), "its GPU did not come back within 1 s"),
+	ok(answer_says(fake_await("done", "run"), "its GPU did not come back within 1 s"),
 	   "none comes in time: nor is it awaited");
+	threads_end();
+}
+
+/* ---- what devices had, brought back ---------------------------------------------------------- */
+
+static void want(unsigned rank)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
+
+	m.cuda_hello.version = GCK_LINK_VERSION;
+	m.cuda_hello.restored = m.cuda_hello.wanting = 1;
+	thread_send(rank, &m, HEAD + m.total);
+}
+
+/* What it is filled by: the socket, -1: nothing; m is the answer. */
+static int filled(unsigned rank, struct gck_link_mpi *m)
+{
+	int fds[2];
+
+	*m = next(rank, fds);
+	if (fds[1] >= 0)
+		close(fds[1]);
+	return m->type == GCK_LINK_CUDA_FILL ? fds[0] : -1;
+}
+
+/* A question's answer; -1: the other end is gone. */
+static int get(int fd)
+{
+	struct gck_link_data m = { .type = GCK_LINK_DATA_GET };
+
+	send(fd, &m, offsetof(struct gck_link_data, why), MSG_NOSIGNAL);
+	fake_run(0.2);
+	return recv(fd, &m, sizeof m, MSG_DONTWAIT) > 0 ? (int)m.type : -1;
+}
+
+static void restart_wanting(unsigned timeout_ms)
+{
+	ok(threads_restart(timeout_ms, true, connect_restored), "ranks run");
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		want(i);
+}
+
+static void fills(void)
+{
+	struct gck_link_mpi m;
+	int fd;
+
+	restart_wanting(5000);
+	fd = filled(0, &m);
+	ok(fd >= 0 && !m.value && m.seq == 7, "each gets a socket");
+	is_int(get(fd), GCK_LINK_DATA_READY, "with somebody at its other end");
+	close(fd);
+	for (unsigned i = 0; i < FAKE_RANKS; i++)
+		say(i, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	ok(packet_bool(fake_await("done", "run"), "ok"), "when all have all the step runs");
+	threads_end();
+
+	restart_wanting(5000);
+	fake_script(1, "fill", FAKE_FAIL);
+	fd = filled(1, &m);
+	get(fd);
+	close(fd);
+	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: what its devices had: as scripted"),
+	   "what cannot be brought fails the restart");
+	threads_end();
+
+	restart_wanting(5000);
+	fake_script(1, "fill", FAKE_DIE);
+	for (int i = 0; i < 3; i++) {
+		fd = filled(1, &m);
+		ok(fd >= 0 && get(fd) < 0, "who brings it is killed");
+		close(fd);
+		want(1);
+	}
+	fd = filled(1, &m);
+	ok(fd < 0 && m.type == GCK_LINK_CUDA_FILL && m.value && strstr((char *)m.data, "ended 3 times"),
+	   "but for the last time somebody else comes; then the rank is told");
+	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: the process"), "and the coordinator");
+	threads_end();
+
+	begin();
+	want(0);
+	fd = filled(0, &m);
+	ok(fd < 0 && m.value == ESRCH, "an agent that knows of no restart brings nothing");
+	threads_end();
+}
+
+static double time_left(void)
+{
+	return ev_timer_remaining(fake_agent->loop, &fake_agent->restart->rebuild);
+}
+
+static void fills_for_long(void)
+{
+	struct gck_link_mpi m;
+	double before;
+	int fd;
+
+	restart_wanting(60000);
+	fd = filled(0, &m);
+	fake_run(0.5);
+	before = time_left();
+	is_int(get(fd), GCK_LINK_DATA_READY, "one is busy");
+	ok(time_left() > before, "as long as something comes, GPUs have all the time again");
+	before = time_left();
+	fake_run(0.1);
+	ok(time_left() < before, "which runs off when nothing does");
+	close(fd);
+	want(0);
+	fd = filled(0, &m);
+	fake_run(0.5);
+	before = time_left();
+	is_int(get(fd), GCK_LINK_DATA_READY, "another one begins anew");
+	ok(time_left() > before, "what it brings counts, too");
+	close(fd);
 	threads_end();
 }
 
@@ -251,6 +640,11 @@ static void looks(void)
 int main(void)
 {
 	whole();
+	brought();
+	shared();
+	needed();
+	needed_in_drain();
+	not_brought();
 	not_drained();
 	not_frozen();
 	lost();
@@ -258,6 +652,8 @@ int main(void)
 	too_little_memory();
 	without_link();
 	comes_back();
+	fills();
+	fills_for_long();
 	looks();
 	return tap_done();
 }

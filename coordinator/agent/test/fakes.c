@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "coordinator/agent/commit.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
@@ -19,6 +20,8 @@
 #include "coordinator/agent/store_job.h"
 #include "coordinator/agent/transaction.h"
 #include "coordinator/agent/upstream.h"
+
+#define PATIENCE_S 60. /* only a failure takes so long */
 
 struct fake_world *fake_world;
 struct agent *fake_agent;
@@ -98,6 +101,19 @@ json_t *store_discard(const void *request, struct gck_error *err)
 	return json_true();
 }
 
+json_t *store_sweep(const void *request, struct gck_error *err)
+{
+	(void)err;
+	return json_incref((json_t *)((const struct store_request *)request)->document);
+}
+
+json_t *store_keep_staged(const void *request, struct gck_error *err)
+{
+	(void)err;
+	fake_world->kept_staged = (int)((const struct store_request *)request)->seq;
+	return json_true();
+}
+
 /* ---- workers ------------------------------------------------------------------------------- */
 
 static bool scripted(unsigned rank, const char *phase, enum fake_act act)
@@ -106,14 +122,34 @@ static bool scripted(unsigned rank, const char *phase, enum fake_act act)
 	       fake_world->script[rank].act == act;
 }
 
+static void take_a_while(int *count, int *most, unsigned us)
+{
+	int now = __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
+
+	if (now > *most)
+		*most = now;
+	usleep(us);
+	__atomic_sub_fetch(count, 1, __ATOMIC_SEQ_CST);
+}
+
 static void write_for_a_while(void)
 {
-	int now = __atomic_add_fetch(&fake_world->writing, 1, __ATOMIC_SEQ_CST);
+	take_a_while(&fake_world->writing, &fake_world->most_writing, 50000);
+}
 
-	if (now > fake_world->most_writing)
-		fake_world->most_writing = now;
-	usleep(50000);
-	__atomic_sub_fetch(&fake_world->writing, 1, __ATOMIC_SEQ_CST);
+/* Long enough for all ranks to be staged meanwhile. */
+static void upload_for_a_while(void)
+{
+	while (__atomic_load_n(&fake_world->staged, __ATOMIC_SEQ_CST) < FAKE_RANKS)
+		usleep(1000);
+	take_a_while(&fake_world->uploading, &fake_world->most_uploading, 50000);
+}
+
+static void stage(int fd, unsigned rank)
+{
+	__atomic_add_fetch(&fake_world->staged, 1, __ATOMIC_SEQ_CST);
+	packet_send(fd, json_pack("{s:s, s:s, s:b, s:i, s:s}", "op", "done", "phase", "stage", "ok",
+				  1, "staged", 7, "unstaged", rank ? "" : "the disk is full"), NULL);
 }
 
 /* 0: the phase is done well; 1: leave. */
@@ -123,6 +159,10 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 		kill(getpid(), SIGKILL);
 	while (scripted(rank, phase, FAKE_HANG))
 		pause();
+	while (scripted(rank, phase, FAKE_STUCK)) {
+		packet_send(fd, json_pack("{s:s, s:i, s:i}", "op", "progress", "done", 1, "all", 2), NULL);
+		usleep(100000);
+	}
 	if (scripted(rank, phase, FAKE_LATE))
 		usleep(300000);
 	if (scripted(rank, phase, FAKE_FAIL) || scripted(rank, phase, FAKE_LATE)) {
@@ -141,11 +181,13 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 static json_t *answer_to(const char *phase, unsigned rank)
 {
 	bool cuda = rank < fake_world->cuda;
+	json_int_t device = cuda ? fake_world->device : 0, kept = cuda ? fake_world->kept : 0;
 
-	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:i, s:i, s:i, s:s, s:i, s:i}",
+	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:[{s:s, s:I, s:I}], s:I, s:i, s:i, s:s, s:i, s:i}",
 			 "op", "done", "phase", phase, "ok", 1, "asked_one", rank == 1, "asked_all",
 			 rank == 2 ? 4 : 0, "mpi", rank < fake_world->mpi, "cuda", cuda,
-			 "device", (json_int_t)(cuda ? fake_world->device : 0), "expected", 1000,
+			 "device", device, "devices", "uuid", fake_world->shared ? "one" : rank ? "other" : "one",
+			 "bytes", device, "room", kept, "expected", 1000 + device,
 			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",
 			 "feed", "put", 10, "stored", 5);
 }
@@ -161,7 +203,18 @@ int worker_main(int fd, void *arg)
 		if (!strcmp(op, "write")) {
 			write_for_a_while();
 			fake_world->held_writes += packet_bool(body, "held");
+			fake_world->device_writes += packet_bool(body, "device");
+			if (packet_bool(body, "device"))
+				send(t->device[0], "x", 1, MSG_NOSIGNAL);
+			written = !*t->step->options.stage;
+		}
+		if (!strcmp(op, "upload")) {
+			upload_for_a_while();
 			written = true;
+			op = "write";
+		} else if (!strcmp(op, "write") && !written) {
+			stage(fd, t->rank);
+			op = "hold";
 		}
 		if (!strcmp(op, "abort")) {
 			__atomic_add_fetch(&fake_world->aborted, 1, __ATOMIC_SEQ_CST);
@@ -189,6 +242,22 @@ static void count_for(const char *op)
 	if (!strcmp(op, "run") && __atomic_load_n(&fake_world->filed, __ATOMIC_SEQ_CST) < FAKE_RANKS)
 		fake_world->too_early++;
 	__atomic_add_fetch(n, 1, __ATOMIC_SEQ_CST);
+}
+
+/* It answers one question as it is scripted, and waits for the rank's end. */
+int filler_main(int fd, void *arg)
+{
+	const struct worker_task *t = arg;
+	struct gck_link_data m;
+
+	if (recv(t->device[0], &m, sizeof m, 0) <= 0)
+		return 0;
+	if (play(fd, t->rank, "fill", json_pack("{s:s, s:i}", "op",
+		 scripted(t->rank, "fill", FAKE_FAIL) ? "done" : "progress", "done", 1)))
+		return 1;
+	m.type = GCK_LINK_DATA_READY;
+	send(t->device[0], &m, offsetof(struct gck_link_data, why), MSG_NOSIGNAL);
+	return recv(t->device[0], &m, sizeof m, 0) > 0;
 }
 
 int restorer_main(int fd, void *arg)
@@ -334,6 +403,8 @@ void fake_command(const char *op, json_t *more)
 	if (!strcmp(op, "build") || !strcmp(op, "files") || !strcmp(op, "run") ||
 	    !strcmp(op, "fallback"))
 		restart_command(fake_agent, op, body);
+	else if (!strcmp(op, "sweep"))
+		commit_sweep(fake_agent, body);
 	else
 		transaction_command(fake_agent, op, body);
 	json_decref(body);
@@ -371,7 +442,7 @@ void fake_run(double seconds)
 	ev_timer_stop(fake_agent->loop, &w);
 }
 
-const json_t *fake_await(const char *op, const char *phase, double seconds)
+const json_t *fake_await_within(const char *op, const char *phase, double seconds)
 {
 	const json_t *m = find(op, phase);
 
@@ -380,6 +451,11 @@ const json_t *fake_await(const char *op, const char *phase, double seconds)
 		m = find(op, phase);
 	}
 	return m;
+}
+
+const json_t *fake_await(const char *op, const char *phase)
+{
+	return fake_await_within(op, phase, PATIENCE_S);
 }
 
 unsigned fake_workers(void)

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,12 +39,33 @@ static bool went_off(void)
 /* A coordinator whose agent is gone takes the new one and gives the checkpoint up. */
 static void give_up(unsigned seq)
 {
-	json_t *m = coord_welcome("run", NULL, 3000);
+	json_t *m = coord_welcome("run", NULL);
 
 	if (m)
 		is_str(packet_text(m, "state", ""), "running", "  the agent that comes: ranks run");
 	json_decref(m);
 	ok(coord_ask("abort", seq, NULL, NULL), "  abort is granted");
+}
+
+/* What nobody needs is not left on the node's disk. */
+static unsigned staged_checkpoints(const struct plugin *p)
+{
+	char pattern[200];
+	glob_t found;
+	unsigned n = 0;
+
+	snprintf(pattern, sizeof pattern, "%s/stage/gpuckpt-*/test/7/0/*", p->dir);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		n = (unsigned)found.gl_pathc;
+	globfree(&found);
+	return n;
+}
+
+static void check_stage(const struct plugin *p)
+{
+	for (int i = 0; i < 500 && staged_checkpoints(p) != 1; i++)
+		usleep(10000);
+	is_int(staged_checkpoints(p), 1, "  one checkpoint's objects stay staged");
 }
 
 static void checkpoint_with(struct plugin *p, int point)
@@ -52,7 +74,7 @@ static void checkpoint_with(struct plugin *p, int point)
 
 	arm(p, point);
 	plugin_start(p);
-	json_decref(coord_welcome("cold", NULL, 5000));
+	json_decref(coord_welcome("cold", NULL));
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "fault %d: both ranks run", point);
 	ok(!coord_checkpoint(1, hash), "  the checkpoint does not come about");
 	ok(went_off(), "  because the fault went off");
@@ -62,8 +84,10 @@ static void checkpoint_with(struct plugin *p, int point)
 	else
 		ok(coord_ask("abort", 1, NULL, NULL), "  abort is granted");
 	ok(coord_checkpoint(2, hash), "  the next checkpoint works");
+	if (p->options)
+		check_stage(p);
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "  both ranks go on");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or there twice");
 }
 
@@ -73,8 +97,7 @@ static bool restored(struct plugin *p, const char *hash)
 
 	p->restarts++;
 	plugin_start(p);
-	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 1, "hash", hash),
-				  5000));
+	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 1, "hash", hash)));
 	good = coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
 	       coord_ask("run", 1, NULL, NULL);
 	return good && plugin_counts(p, 0) && plugin_counts(p, 1);
@@ -87,18 +110,37 @@ static void restart_with(struct plugin *p, int point)
 	p->fault = NULL;
 	p->restarts = 0;
 	plugin_start(p);
-	json_decref(coord_welcome("cold", NULL, 5000));
+	json_decref(coord_welcome("cold", NULL));
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "fault %d: both ranks run", point);
 	ok(coord_checkpoint(1, hash), "  a checkpoint");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	arm(p, point);
 	ok(!restored(p, hash), "  the restart fails, and says so");
 	ok(went_off(), "  because the fault went off");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	p->fault = NULL;
 	ok(restored(p, hash), "  the next one works");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or there twice");
+}
+
+static void sweep_staged(struct plugin *p)
+{
+	char stage[160], dir[128];
+
+	snprintf(dir, sizeof dir, "%s/stage", p->dir);
+	mkdir(dir, 01777);
+	chmod(dir, 01777);
+	snprintf(stage, sizeof stage, "stage=%s", dir);
+	for (int point = GCK_FAULT_AGENT_WRITE; point <= GCK_FAULT_WORKER_STAGED; point++) {
+		if (point > GCK_FAULT_AGENT_WRITTEN && point < GCK_FAULT_WORKER_WRITE)
+			continue;
+		p->restarts = 0;
+		p->options = stage;
+		plugin_new_output(p);
+		checkpoint_with(p, point);
+	}
+	p->options = NULL;
 }
 
 static void sweep(struct plugin *p)
@@ -129,6 +171,7 @@ int main(void)
 		return tap_done();
 	}
 	sweep(&p);
+	sweep_staged(&p);
 	plugin_close(&p);
 	return tap_done();
 }

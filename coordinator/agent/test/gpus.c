@@ -16,7 +16,6 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
 
-#define LONGEST_MS 120000
 
 static char hash[40];
 
@@ -91,7 +90,7 @@ static void checkpoint(unsigned seq)
 	json_t *able;
 
 	coord_tell("able", 0, json_pack("{s:i}", "id", (int)seq));
-	able = coord_await("able", NULL, 5000);
+	able = coord_await("able", NULL);
 	ok(able != NULL, "able is answered");
 	json_decref(able);
 	ok(coord_checkpoint(seq, hash), "checkpoint %u", seq);
@@ -99,11 +98,10 @@ static void checkpoint(unsigned seq)
 
 static void restart(struct plugin *p, unsigned seq)
 {
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	p->restarts++;
 	start(p);
-	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", (int)seq, "hash", hash),
-				  5000));
+	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", (int)seq, "hash", hash)));
 	ok(coord_ask("build", seq, NULL, NULL), "killed; built anew");
 	ok(coord_ask("files", seq, NULL, NULL), "files are cut back");
 	ok(coord_ask("run", seq, NULL, NULL), "the ranks run, and their GPUs are back");
@@ -116,7 +114,7 @@ static void whole(struct plugin *p)
 	shell(p, "ALONE=1 $D/counter >$D/alone");
 	ok(lines_of(p, "alone", alone) > 0, "the program alone");
 	start(p);
-	json_decref(coord_welcome("cold", NULL, 5000));
+	json_decref(coord_welcome("cold", NULL));
 	usleep(getenv("GPUCKPT_TEST_RANK") ? 3000000 : 200000);
 	checkpoint(1);
 	checkpoint(2);
@@ -125,10 +123,10 @@ static void whole(struct plugin *p)
 	checkpoint(3);
 	restart(p, 3);
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
-		is_int(plugin_reap(p, i, LONGEST_MS, true), 0, "a rank ends well");
+		is_int(plugin_reap(p, i, true), 0, "a rank ends well");
 	is_int(lines_of(p, "answers", again), PLUGIN_RANKS, "each has given an answer");
 	is_str(again, alone, "the one that it gives alone");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 }
 
 int main(void)

@@ -17,7 +17,7 @@
 static void start_quiesce(int hold_ms, int limit_ms)
 {
 	fake_command("prepare", json_pack("{s:i}", "hold_ms", hold_ms));
-	fake_await("done", "prepare", 2);
+	fake_await("done", "prepare");
 	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "coordinator", "limit_ms", limit_ms));
 	fake_run(0.05);
 }
@@ -27,7 +27,7 @@ static const json_t *bring_to_rest(int hold_ms, int limit_ms)
 	start_quiesce(hold_ms, limit_ms);
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	return fake_await("done", "quiesce", 1);
+	return fake_await("done", "quiesce");
 }
 
 /* An agent that was started anew is asked before the rank's MPI thread has found it. */
@@ -38,9 +38,9 @@ static void comes_late(void)
 	thread_leave(1);
 	fake_run(0.1);
 	fake_command("prepare", NULL);
-	ok(!fake_await("done", "prepare", 0.5), "a rank whose MPI thread has no link: it is awaited");
+	ok(!fake_await_within("done", "prepare", 0.5), "a rank whose MPI thread has no link: it is awaited");
 	thread_connect(1, 0);
-	ok(packet_bool(fake_await("done", "prepare", 1), "ok"), "and comes");
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "and comes");
 	threads_end();
 
 	threads_begin();
@@ -48,34 +48,36 @@ static void comes_late(void)
 	thread_leave(1);
 	fake_run(0.1);
 	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 10000));
-	ok(answer_says(fake_await("done", "prepare", 4), "rank 1 on n1: its MPI thread has no link"),
+	ok(answer_says(fake_await("done", "prepare"), "rank 1 on n1: its MPI thread has no link"),
 	   "or does not");
 	threads_end();
 }
 
 static void no_freeze(void)
 {
+	int resumed = 0;
+
 	threads_begin();
-	ok(packet_bool(bring_to_rest(1000, 700), "ok"), "MPI is at rest on the node");
+	ok(packet_bool(bring_to_rest(3000, 2500), "ok"), "MPI is at rest on the node");
 	is_int(thread_heard(0, GCK_LINK_MPI_QUIESCE), 1, "its ranks were asked");
 	fake_run(0.5);
 	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 0, "and wait for the coordinator's next word");
-	fake_run(1);
-	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1, "it does not come: they are let go");
+	fake_until((resumed += thread_heard(0, GCK_LINK_MPI_RESUME)));
+	is_int(resumed, 1, "it does not come: they are let go");
 	fake_command("freeze", NULL);
-	ok(answer_says(fake_await("done", "freeze", 1), "hold"), "and a freeze is told so");
+	ok(answer_says(fake_await("done", "freeze"), "hold"), "and a freeze is told so");
 	threads_end();
 
 	threads_begin();
 	fake_command("prepare", json_pack("{s:b, s:i}", "keep_held", 1, "hold_ms", 500));
-	fake_await("done", "prepare", 2);
+	fake_await("done", "prepare");
 	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 500));
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	ok(packet_bool(fake_await("done", "quiesce", 1), "ok"), "at rest, and to be held for the write");
+	ok(packet_bool(fake_await("done", "quiesce"), "ok"), "at rest, and to be held for the write");
 	fake_run(0.7);
 	fake_command("freeze", NULL);
-	ok(answer_says(fake_await("done", "freeze", 1), "no word to let go came"),
+	ok(answer_says(fake_await("done", "freeze"), "no word to let go came"),
 	   "no freeze within hold=: the coordinator's silence is not what is to blame");
 	threads_end();
 }
@@ -84,13 +86,13 @@ static void hold_is_one(void)
 {
 	threads_begin();
 	fake_script(1, "freeze", FAKE_HANG);
-	start_quiesce(1000, 750);
-	fake_run(0.6);
+	start_quiesce(4000, 3000);
+	fake_run(2);
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	fake_await("done", "quiesce", 0.2);
+	fake_await("done", "quiesce");
 	fake_command("freeze", NULL);
-	ok(answer_says(fake_await("done", "freeze", 0.5), "rank 1"),
+	ok(answer_says(fake_await_within("done", "freeze", 3.5), "rank 1"),
 	   "a freeze has what the quiesce has left of hold=");
 	threads_end();
 }
@@ -105,7 +107,7 @@ static void ends_at_rest(void)
 	fake_run(0.2);
 	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1, "a rank dies at rest: the others go on at once");
 	fake_command("freeze", NULL);
-	ok(answer_says(fake_await("done", "freeze", 1), "rank 1"), "it is no rank that has exited well");
+	ok(answer_says(fake_await("done", "freeze"), "rank 1"), "it is no rank that has exited well");
 	threads_end();
 }
 
@@ -120,7 +122,7 @@ static void ends_in_round(void)
 	fake_run(0.1);
 	fake_rank_ends(1, false);
 	thread_leave(1);
-	m = fake_await("done", "quiesce", 0.5);
+	m = fake_await("done", "quiesce");
 	ok(answer_says(m, "rank 1"), "a rank dies in a round: the node says so at once");
 	ok(thread_heard(0, GCK_LINK_MPI_RESUME) && thread_heard(2, GCK_LINK_MPI_RESUME), "and lets the others go");
 	threads_end();
@@ -131,11 +133,11 @@ static void ends_in_mpi(void)
 {
 	threads_begin();
 	fake_command("prepare", NULL);
-	fake_await("done", "prepare", 2);
+	fake_await("done", "prepare");
 	thread_leave(1);
 	fake_rank_ends(1, true);
 	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 1000));
-	ok(answer_says(fake_await("done", "quiesce", 1), "rank 1 on n1: it ended without MPI_Finalize"),
+	ok(answer_says(fake_await("done", "quiesce"), "rank 1 on n1: it ended without MPI_Finalize"),
 	   "a rank dies between prepare and quiesce");
 	threads_end();
 
@@ -144,7 +146,7 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
-	ok(answer_says(fake_await("done", "prepare", 1), "MPI_Finalize"), "and before any checkpoint");
+	ok(answer_says(fake_await("done", "prepare"), "MPI_Finalize"), "and before any checkpoint");
 	threads_end();
 
 	threads_begin();
@@ -152,7 +154,7 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
-	ok(answer_says(fake_await("done", "prepare", 1), "MPI_Finalize"), "exit() is no MPI_Finalize");
+	ok(answer_says(fake_await("done", "prepare"), "MPI_Finalize"), "exit() is no MPI_Finalize");
 	threads_end();
 
 	threads_begin();
@@ -161,7 +163,7 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
-	ok(packet_bool(fake_await("done", "prepare", 1), "ok"), "after MPI_Finalize it is carried");
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "after MPI_Finalize it is carried");
 	threads_end();
 }
 
@@ -173,13 +175,13 @@ static void is_outside(void)
 	start_quiesce(4000, 4000);
 	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 8);
 	thread_say(2, GCK_LINK_MPI_READY, 1, 0, 8);
-	ok(!fake_await("ready", NULL, 0.2), "two of three ranks wait for a round");
+	ok(!fake_await_within("ready", NULL, 0.2), "two of three ranks wait for a round");
 	thread_say(1, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	ok(fake_await("ready", NULL, 0.5), "the third is past MPI_Finalize: the node waits for it");
+	ok(fake_await("ready", NULL), "the third is past MPI_Finalize: the node waits for it");
 	thread_say(0, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	ok(!fake_await("ready", NULL, 0.2), "which is said once");
+	ok(!fake_await_within("ready", NULL, 0.2), "which is said once");
 	thread_say(2, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	ok(packet_bool(fake_await("done", "quiesce", 0.5), "ok"), "and all of them come to rest");
+	ok(packet_bool(fake_await("done", "quiesce"), "ok"), "and all of them come to rest");
 	threads_end();
 }
 
@@ -188,7 +190,7 @@ static void too_many_words(void)
 	threads_begin();
 	start_quiesce(4000, 4000);
 	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 13u << 20);
-	ok(answer_says(fake_await("done", "quiesce", 1), "--mpi=pmix"),
+	ok(answer_says(fake_await("done", "quiesce"), "--mpi=pmix"),
 	   "words that would break the connection to the coordinator are refused");
 	threads_end();
 }
@@ -198,7 +200,7 @@ static void wrong_round(void)
 	threads_begin();
 	start_quiesce(4000, 4000);
 	thread_say(0, GCK_LINK_MPI_READY, UINT32_MAX, 0, 8);
-	ok(answer_says(fake_await("done", "quiesce", 1), "makes no sense"), "a round out of turn");
+	ok(answer_says(fake_await("done", "quiesce"), "makes no sense"), "a round out of turn");
 	threads_end();
 }
 
@@ -210,7 +212,7 @@ static void another_link(void)
 	start_quiesce(4000, 4000);
 	before = threads[1];
 	thread_connect(1, 0);
-	ok(answer_says(fake_await("done", "quiesce", 0.5), "rank 1"),
+	ok(answer_says(fake_await("done", "quiesce"), "rank 1"),
 	   "a link takes another's place: what that was asked is not answered any more");
 	close(before);
 	threads_end();
@@ -235,7 +237,7 @@ static void another_rank(void)
 	threads_begin();
 	fake_agent->tasks.v[1]->mpi->hello.rank = 2;
 	start_quiesce(4000, 4000);
-	ok(answer_says(fake_await("done", "quiesce", 1), "MPI_COMM_WORLD"),
+	ok(answer_says(fake_await("done", "quiesce"), "MPI_COMM_WORLD"),
 	   "a rank of MPI that is not the step's is refused by name");
 	threads_end();
 }

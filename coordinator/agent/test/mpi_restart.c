@@ -28,9 +28,9 @@ static void not_rebuilt(void)
 	fake_agent->gate = GATE_WAIT;
 	restart_offered(fake_agent, welcome);
 	fake_command("build", NULL);
-	fake_await("done", "build", 2);
+	fake_await("done", "build");
 	fake_command("run", NULL);
-	fake_await("done", "run", 2);
+	fake_await("done", "run");
 	fake_ended = false;
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
 	fake_run(0.1);
@@ -55,20 +55,20 @@ static void comes_back(void)
 	restart(5000);
 	thread_say(0, GCK_LINK_MPI_REBUILT, 0, 0, 0);
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
-	ok(!fake_await("done", "run", 0.3), "in two of three it is");
+	ok(!fake_await_within("done", "run", 0.3), "in two of three it is");
 	thread_connect(2, 0);
-	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened,
+	ok(packet_bool(fake_await("done", "run"), "ok") && fake_opened,
 	   "and in the third, which says so on another link: the step runs");
 	threads_end();
 
 	restart(5000);
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
-	ok(answer_says(fake_await("done", "run", 0.5), "rank 1"), "one cannot: that is the answer");
+	ok(answer_says(fake_await("done", "run"), "rank 1"), "one cannot: that is the answer");
 	ok(!fake_ended && !fake_opened, "and its ranks wait for the job to be given back");
 	threads_end();
 
 	restart(1000);
-	ok(answer_says(fake_await("done", "run", 1), "timeout="), "none comes in time: nor is it awaited");
+	ok(answer_says(fake_await("done", "run"), "timeout="), "none comes in time: nor is it awaited");
 	threads_end();
 }
 
@@ -88,14 +88,14 @@ static void ends_by_itself(void)
 	thread_say(0, GCK_LINK_MPI_REBUILT, 0, 0, 0);
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
 	end(2, 3 << 8);
-	ok(packet_bool(fake_await("done", "run", 1), "ok") && fake_opened,
+	ok(packet_bool(fake_await("done", "run"), "ok") && fake_opened,
 	   "a rank that runs ends by itself before its MPI is back: it was restored");
 	fake_agent->tasks.v[2]->ended = false;
 	threads_end();
 
 	restart(5000);
 	end(2, 11);
-	ok(answer_says(fake_await("done", "run", 1), "rank 2 on n1: it ended (status 11)"),
+	ok(answer_says(fake_await("done", "run"), "rank 2 on n1: it ended (status 11)"),
 	   "it is killed: it was not");
 	fake_agent->tasks.v[2]->ended = false;
 	threads_end();
@@ -117,9 +117,9 @@ static void started_in_restart(void)
 	ok(!fake_ended, "MPI is not back in a rank: the job is given back before the ranks end");
 	restart_offered(fake_agent, welcome);
 	fake_command("run", NULL);
-	ok(answer_says(fake_await("done", "run", 1), "not built"), "an agent that knows no restart: no run");
+	ok(answer_says(fake_await("done", "run"), "not built"), "an agent that knows no restart: no run");
 	fake_command("build", NULL);
-	m = fake_await("done", "build", 1);
+	m = fake_await("done", "build");
 	ok(answer_says(m, "let go"), "nor are ranks that run built again");
 	is_int(fake_world->builds, 0, "by nobody");
 	fake_command("fallback", json_pack("{s:i}", "seq", 0));

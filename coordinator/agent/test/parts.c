@@ -3,16 +3,19 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
 #include "coordinator/agent/job.h"
+#include "coordinator/agent/known.h"
 #include "coordinator/agent/memory.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/shared.h"
@@ -158,8 +161,80 @@ static void late_job(void)
 	is_int(code, ETIMEDOUT, "is ended at its limit, and nothing is left of it");
 }
 
+/* ---- who is killed first when memory runs out ------------------------------------------------ */
+
+#define USER 64321
+
+static json_t *read_score(const void *arg, struct gck_error *err)
+{
+	char text[16] = "";
+	int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+
+	(void)arg;
+	if (fd < 0 || read(fd, text, sizeof text - 1) < 0)
+		gck_fail(err, errno, "oom_score_adj: %s", strerror(errno));
+	close(fd);
+	return *text ? json_pack("[i, i]", atoi(text), prctl(PR_GET_DUMPABLE)) : NULL;
+}
+
+static void on_score(void *data, const json_t *result, const struct gck_error *why)
+{
+	(void)why;
+	for (size_t i = 0; i < 2; i++)
+		((int *)data)[i] = result ? (int)json_integer_value(json_array_get(result, i)) : -1;
+}
+
+/* Of a process that is forked now, and whether others may look into it. */
+static void forked(int score[2])
+{
+	job_start(ev_default_loop(0), "a score", read_score, NULL, 10., on_score, score, NULL);
+	ev_run(ev_default_loop(0), 0);
+}
+
+/* As an ordinary user, who may not open what is in /proc of a process that keeps a key. */
+static int look_at_scores(void)
+{
+	json_t *ask = json_pack("{s:s}", "key", "w"), *answer = json_pack("{s:s}", "data", "K");
+	json_t *own;
+	int before[2], after[2], now;
+
+	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(USER) < 0 || setuid(USER) < 0))
+		return 1;
+	prctl(PR_SET_DUMPABLE, 1);
+	ev_loop_fork(ev_default_loop(0));
+	own = read_score(NULL, NULL);
+	now = (int)json_integer_value(json_array_get(own, 0));
+	json_decref(own);
+	forked(before);
+	known_keep(ask, answer);
+	forked(after);
+	own = read_score(NULL, NULL);
+	now -= (int)json_integer_value(json_array_get(own, 0));
+	json_decref(own);
+	json_decref(ask);
+	json_decref(answer);
+	return (before[0] == 900 ? 0 : 2) | (after[0] == 900 ? 0 : 4) | (after[1] == 0 ? 0 : 8) |
+	       (now == 0 ? 0 : 16);
+}
+
+static void victims(void)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(look_at_scores());
+	waitpid(pid, &status, 0);
+	status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	ok(!(status & 3), "a worker is killed before the program");
+	ok(!(status & 5), "and so is one of an agent that keeps a key");
+	ok(!(status & 9), "which nobody may look into");
+	ok(!(status & 17), "the agent is not");
+}
+
 int main(void)
 {
+	victims(); /* before this process forks one of its own */
 	packets();
 	table();
 	sharing();

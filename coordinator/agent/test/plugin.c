@@ -18,12 +18,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/control.h"
 #include "coordinator/agent/test/coord.h"
 
+#define PATIENCE_MS 120000 /* until what must happen has: only a failure takes so long */
+#define STAND_MS 1000
 #define ORDINARY_UID 64321 /* whom the job belongs to when the test runs as root */
 
 static int listener = -1;
@@ -73,6 +74,8 @@ int plugin_open(struct plugin *p, const char **why)
 	strcpy(p->dir, "/tmp/gck-agent-XXXXXX");
 	must(mkdtemp(p->dir) && chmod(p->dir, 0755) == 0, p->dir);
 	copy(p, "gpuckpt-agent", "agent");
+	if (access("gpuckpt-gpus", X_OK) == 0) /* built with CUDA */
+		copy(p, "gpuckpt-gpus", "gpuckpt-gpus");
 	copy(p, ".libs/libgpuckpt-preload.so", "preload.so");
 	copy(p, "coordinator/agent/test/counter", "counter");
 	write_conf(p, munge);
@@ -271,7 +274,7 @@ void plugin_begin(struct plugin *p, const char *options, unsigned restarts)
 	plugin_start(p);
 }
 
-int plugin_reap(struct plugin *p, unsigned rank, int ms, bool told)
+static int reap_within(struct plugin *p, unsigned rank, int ms, bool told)
 {
 	int status;
 
@@ -288,25 +291,25 @@ int plugin_reap(struct plugin *p, unsigned rank, int ms, bool told)
 	return status;
 }
 
-static double now(void)
+int plugin_reap(struct plugin *p, unsigned rank, bool told)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return reap_within(p, rank, PATIENCE_MS, told);
 }
 
-int plugin_stop(struct plugin *p, double *seconds)
+bool plugin_stays(struct plugin *p, unsigned rank, int ms)
 {
-	double began;
+	return reap_within(p, rank, ms, true) < 0;
+}
+
+int plugin_stop(struct plugin *p)
+{
 	int status = 0;
 
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
 		if (p->rank[i])
 			kill(p->rank[i], SIGKILL);
-		plugin_reap(p, i, 5000, p->control >= 0);
+		plugin_reap(p, i, p->control >= 0);
 	}
-	began = now();
 	if (p->control >= 0) {
 		tell_agent(p, GCK_CONTROL_END, 0, 0);
 		close(p->control);
@@ -314,8 +317,6 @@ int plugin_stop(struct plugin *p, double *seconds)
 	p->control = -1;
 	if (p->agent)
 		waitpid(p->agent, &status, 0);
-	if (seconds)
-		*seconds = now() - began;
 	return status;
 }
 
@@ -367,16 +368,26 @@ unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long 
 	return last;
 }
 
-bool plugin_counts(const struct plugin *p, unsigned rank)
+static bool counts_within(const struct plugin *p, unsigned rank, int ms)
 {
 	unsigned long first = plugin_count(p, rank, NULL);
 
-	for (int i = 0; i < 50; i++) {
+	for (; ms > 0; ms -= 20) {
 		usleep(20000);
 		if (plugin_count(p, rank, NULL) > first)
 			return true;
 	}
 	return false;
+}
+
+bool plugin_counts(const struct plugin *p, unsigned rank)
+{
+	return counts_within(p, rank, PATIENCE_MS);
+}
+
+bool plugin_stands(const struct plugin *p, unsigned rank)
+{
+	return !counts_within(p, rank, STAND_MS);
 }
 
 bool plugin_sound(const struct plugin *p, unsigned rank)
@@ -401,14 +412,24 @@ static bool has_line(const struct plugin *p, const char *file, const char *text)
 	return found;
 }
 
+static bool gets_line(const struct plugin *p, const char *file, const char *text)
+{
+	for (int ms = PATIENCE_MS; ms > 0; ms -= 20) {
+		if (has_line(p, file, text))
+			return true;
+		usleep(20000);
+	}
+	return false;
+}
+
 bool plugin_said(const struct plugin *p, const char *text)
 {
-	return has_line(p, "said", text);
+	return gets_line(p, "said", text);
 }
 
 bool plugin_logged(const struct plugin *p, const char *text)
 {
-	return has_line(p, "log", text);
+	return gets_line(p, "log", text);
 }
 
 void plugin_new_output(const struct plugin *p)

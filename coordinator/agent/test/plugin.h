@@ -37,13 +37,14 @@ void plugin_start(struct plugin *p);
 /* The same with these options; a first start begins its output anew. */
 void plugin_begin(struct plugin *p, const char *options, unsigned restarts);
 
-/* End it as Slurm does: SIGKILL to the ranks, EXIT, END. The agent's wait status; seconds says how
- * long it took to leave. */
-int plugin_stop(struct plugin *p, double *seconds);
+/* End it as Slurm does: SIGKILL to the ranks, EXIT, END. The agent's wait status. */
+int plugin_stop(struct plugin *p);
 
-/* Reap a rank that has ended, or is to end within ms; told: tell the agent. Its wait status, -1 if
- * it runs on. */
-int plugin_reap(struct plugin *p, unsigned rank, int ms, bool told);
+/* Reap a rank that has ended or is to end; told: tell the agent. Its wait status, -1 if it runs on. */
+int plugin_reap(struct plugin *p, unsigned rank, bool told);
+
+/* Does a rank not end within ms? */
+bool plugin_stays(struct plugin *p, unsigned rank, int ms);
 
 /* The process that the supervisor forked: -1 if there is none. */
 pid_t plugin_agent_child(const struct plugin *p);
@@ -51,15 +52,16 @@ pid_t plugin_agent_child(const struct plugin *p);
 /* The last line that a rank wrote: its count, 0 if there is none; lines: how many there are. */
 unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long *lines);
 
-/* true if the count grows within a second. */
+/* true if the count grows, or if it does not within a second. */
 bool plugin_counts(const struct plugin *p, unsigned rank);
+bool plugin_stands(const struct plugin *p, unsigned rank);
 
 bool plugin_both_count(const struct plugin *p);
 
 /* Are a rank's lines in order without a gap or a repetition? */
 bool plugin_sound(const struct plugin *p, unsigned rank);
 
-/* Is there a line with this text on the ranks' standard error? */
+/* Does a line with this text come on the ranks' standard error? */
 bool plugin_said(const struct plugin *p, const char *text);
 
 /* Or in the agent's log? */
@@ -76,14 +78,14 @@ void plugin_new_output(const struct plugin *p);
 
 /* Take a connection, its `register`, and answer `welcome` with action and more (dropped). The
  * register (new reference), or NULL. */
-json_t *coord_welcome(const char *action, json_t *more, int ms);
+json_t *coord_welcome(const char *action, json_t *more);
 
 /* Send {"op", "seq", ...more}. */
 void coord_tell(const char *op, unsigned seq, json_t *more);
 
-/* The next message of this op (and phase, unless NULL); others are skipped. NULL: none within ms,
- * or the connection ended. New reference. */
-json_t *coord_await(const char *op, const char *phase, int ms);
+/* The next message of this op (and phase, unless NULL); others are skipped. NULL: none comes, or the
+ * connection ended. New reference. */
+json_t *coord_await(const char *op, const char *phase);
 
 /* tell and await `done`: its "ok"; the message in *answer (may be NULL). */
 bool coord_ask(const char *op, unsigned seq, json_t *more, json_t **answer);

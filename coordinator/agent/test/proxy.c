@@ -191,6 +191,63 @@ static void test_gone(void)
 	proxy_close(line[FAR]);
 }
 
+/* ---- keys ---------------------------------------------------------------------------------- */
+
+static void ask_key(int i, const char *key)
+{
+	packet_send(end[i], json_pack("{s:s, s:i, s:s}", "op", "unwrap", "id", 100 + i, "key", key), NULL);
+	turn();
+}
+
+static void answer_key(const char *data)
+{
+	json_t *body = json_pack("{s:s, s:O, s:s}", "op", "unwrapped", "id", json_object_get(sent, "id"),
+				 *data ? "data" : "error", *data ? data : "none");
+
+	proxy_answer(body);
+	json_decref(body);
+}
+
+static const char *heard_key(int i)
+{
+	static char text[64];
+	struct gck_error err;
+	json_t *body = packet_recv(end[i], 0, &err);
+
+	snprintf(text, sizeof text, "%s%s%s", packet_int(body, "id", -1) == 100 + i ? "" : "another's ",
+		 packet_text(body, "data", ""), packet_text(body, "error", ""));
+	json_decref(body);
+	return text;
+}
+
+static void test_keys(void)
+{
+	unsigned before = messages;
+
+	ask(0);
+	ask_key(1, "one");
+	ask_key(2, "one");
+	ask_key(3, "two");
+	answer(sent, "");
+	ok(messages == before + 2 && !strcmp(packet_text(sent, "key", ""), "one") && !asked(),
+	   "a key is asked for alone");
+	answer_key("K1");
+	is_str(heard_key(1), "K1", "for all who want it");
+	is_str(heard_key(2), "K1", "of them");
+	is_str(packet_text(sent, "key", ""), "two", "then another");
+	answer_key("");
+	is_str(heard_key(3), "none", "which is refused");
+	before = messages;
+	ask_key(3, "one");
+	is_str(heard_key(3), "K1", "what was had before is not asked for again");
+	ok(messages == before, "of gpuckptd");
+	ask_key(1, "two");
+	ok(messages == before + 1, "but what was refused is");
+	answer_key("K2");
+	is_str(heard_key(1), "K2", "and may be had then");
+	heard(0);
+}
+
 /* ---- a real process ------------------------------------------------------------------------ */
 
 static json_t *fetch(const void *arg, struct gck_error *err)
@@ -267,19 +324,18 @@ int main(void)
 	loop = ev_default_loop(0);
 	gck_conf_init(&step.conf);
 	gck_options_init(&step.options);
-	strcpy(step.options.store, "file:/x");
-	proxy_start(loop, &step, take, NULL);
-	ok(!proxy_serves(), "a store of files needs no URLs");
+	ok(!proxy_serves(), "nobody is served before it is started");
 	strcpy(step.options.store, STORE);
 	strcpy(step.conf.host, "ctl");
 	strcpy(step.conf.s3_ca_file, "/ca");
 	step.options.timeout_ms = 60000;
 	step.options.restart_wait_s = 0;
 	proxy_start(loop, &step, take, NULL);
-	ok(proxy_serves(), "an object store does");
+	ok(proxy_serves(), "and then everybody is");
 	open_lines();
 	test_together();
 	test_lost();
+	test_keys();
 	test_gone();
 	test_process();
 	json_decref(sent);

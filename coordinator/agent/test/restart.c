@@ -13,10 +13,10 @@
 #include "coordinator/agent/test/fakes.h"
 #include "shim/link.h"
 
-static const json_t *ask(const char *op, json_t *more, double seconds)
+static const json_t *ask(const char *op, json_t *more)
 {
 	fake_command(op, more);
-	return fake_await("done", op, seconds);
+	return fake_await("done", op);
 }
 
 static void begin(void)
@@ -35,19 +35,19 @@ static void good(void)
 
 	begin();
 	ok(!restart_building(fake_agent->restart, &seq), "offered: nothing is built yet");
-	ok(packet_bool(ask("build", NULL, 2), "ok"), "built");
+	ok(packet_bool(ask("build", NULL), "ok"), "built");
 	ok(fake_holding, "ranks were told to hold");
 	ok(restart_building(fake_agent->restart, &seq) && seq == 7, "built and held");
-	ok(packet_bool(ask("build", NULL, 1), "ok"), "a repeated build is answered again");
+	ok(packet_bool(ask("build", NULL), "ok"), "a repeated build is answered again");
 	is_int(fake_world->builds, 3, "and not done again");
-	ok(packet_bool(ask("files", NULL, 2), "ok"), "files are as they were");
+	ok(packet_bool(ask("files", NULL), "ok"), "files are as they were");
 	ok(restart_building(fake_agent->restart, &seq) && !fake_opened, "and the ranks are held");
-	ok(packet_bool(ask("files", NULL, 1), "ok") && packet_bool(ask("build", NULL, 1), "ok"),
+	ok(packet_bool(ask("files", NULL), "ok") && packet_bool(ask("build", NULL), "ok"),
 	   "repeated commands are answered again");
 	is_int(fake_world->filed, 3, "and not done again");
-	ok(packet_bool(ask("run", NULL, 2), "ok"), "let go");
+	ok(packet_bool(ask("run", NULL), "ok"), "let go");
 	ok(fake_opened, "the step runs from here on");
-	ok(packet_bool(ask("run", NULL, 1), "ok"), "a repeated run is answered again");
+	ok(packet_bool(ask("run", NULL), "ok"), "a repeated run is answered again");
 	is_int(fake_world->runs, 3, "and not done again");
 	fake_end();
 }
@@ -58,23 +58,23 @@ static void falls_back(void)
 
 	begin();
 	fake_script(1, "build", FAKE_FAIL);
-	m = ask("build", NULL, 2);
+	m = ask("build", NULL);
 	ok(m && !packet_bool(m, "ok"), "a rank cannot be built");
 	is_int(packet_int(m, "rank", -1), 1, "it is named");
 	is_int(packet_int(m, "code", 0), EIO, "the code says what is at fault");
 	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
-	m = fake_await("done", "build", 2);
+	m = fake_await("done", "build");
 	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 6, "the commit before is built");
 	is_int(fake_world->builds, 6, "by all ranks, in the same processes");
-	m = ask("run", NULL, 1);
+	m = ask("run", NULL);
 	ok(!packet_bool(m, "ok"), "the first one cannot be run any more");
-	m = ask("run", json_pack("{s:i}", "seq", 6), 2);
+	m = ask("run", json_pack("{s:i}", "seq", 6));
 	ok(packet_bool(m, "ok"), "the other one can");
 	fake_end();
 
 	begin();
-	ask("build", NULL, 2);
+	ask("build", NULL);
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 0, "why", "none is left"));
 	ok(fake_ended, "without another commit the ranks are ended");
 	fake_end();
@@ -84,17 +84,17 @@ static void falls_back(void)
 static void run_alone(void)
 {
 	begin();
-	ask("build", NULL, 2);
-	ok(packet_bool(ask("run", NULL, 2), "ok"), "run without files before it");
+	ask("build", NULL);
+	ok(packet_bool(ask("run", NULL), "ok"), "run without files before it");
 	is_int(fake_world->filed, 3, "brings the files back");
 	is_int(fake_world->too_early, 0, "in all ranks before it lets one go");
-	ok(!fake_await("done", "files", 0.1), "nobody asked about the files");
+	ok(!fake_await_within("done", "files", 0.1), "nobody asked about the files");
 	fake_end();
 
 	begin();
 	fake_script(0, "files", FAKE_FAIL);
-	ask("build", NULL, 2);
-	ok(!packet_bool(ask("run", NULL, 2), "ok"), "they cannot be: that is the answer to run");
+	ask("build", NULL);
+	ok(!packet_bool(ask("run", NULL), "ok"), "they cannot be: that is the answer to run");
 	is_int(fake_world->runs, 0, "no rank was let go");
 	fake_end();
 }
@@ -105,26 +105,26 @@ static void not_filed(void)
 
 	begin();
 	fake_script(1, "files", FAKE_FAIL);
-	ask("build", NULL, 2);
-	m = ask("files", NULL, 2);
+	ask("build", NULL);
+	m = ask("files", NULL);
 	ok(m && !packet_bool(m, "ok"), "a rank's files cannot be brought back");
 	is_int(packet_int(m, "rank", -1), 1, "it is named");
 	is_int(packet_int(m, "code", 0), EIO, "the code says what is at fault");
 	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
-	m = ask("run", NULL, 1);
+	m = ask("run", NULL);
 	ok(m && !packet_bool(m, "ok"), "no rank runs");
 	is_int(fake_world->runs, 0, "none was let go");
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
-	m = fake_await("done", "build", 1);
+	m = fake_await("done", "build");
 	ok(m && !packet_bool(m, "ok"), "there is no way back to another commit");
 	is_int(fake_world->builds, 3, "nothing was built");
 	fake_end();
 
 	begin();
 	fake_script(2, "run", FAKE_DIE);
-	ask("build", NULL, 2);
-	ask("files", NULL, 2);
-	m = ask("run", NULL, 2);
+	ask("build", NULL);
+	ask("files", NULL);
+	m = ask("run", NULL);
 	ok(m && !packet_bool(m, "ok"), "a rank dies as it is let go");
 	ok(!fake_opened, "the step does not run");
 	fake_end();
@@ -132,8 +132,8 @@ static void not_filed(void)
 	begin();
 	fake_script(2, "run", FAKE_HANG);
 	fake_agent->restart->rebuild.repeat = 1;
-	ask("build", NULL, 2);
-	m = ask("run", NULL, 4);
+	ask("build", NULL);
+	m = ask("run", NULL);
 	ok(strstr(packet_text(m, "error", ""), "rank 2 on n1: its restorer did not let it go") != NULL,
 	   "a restorer that hangs then is not awaited for ever");
 	fake_end();
@@ -147,25 +147,26 @@ static void ends_early(void)
 
 	begin();
 	fake_script(2, "run", FAKE_LATE);
-	ask("build", NULL, 2);
-	ask("files", NULL, 2);
-	ok(!ask("run", NULL, 0.1), "a restorer has yet to tell that its rank runs");
+	ask("build", NULL);
+	ask("files", NULL);
+	fake_command("run", NULL);
+	ok(!fake_await_within("done", "run", 0.1), "a restorer has yet to tell that its rank runs");
 	t = fake_agent->tasks.v[2];
 	t->ended = true;
 	t->status = 0;
 	restart_task_ended(fake_agent->restart, t);
-	m = fake_await("done", "run", 1);
+	m = fake_await("done", "run");
 	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL,
 	   "its rank ends, and it is the restorer that is asked why");
 	t->ended = false;
 	fake_end();
 
 	begin();
-	ask("build", NULL, 2);
+	ask("build", NULL);
 	t = fake_agent->tasks.v[1];
 	t->ended = true;
 	restart_task_ended(fake_agent->restart, t);
-	m = ask("run", NULL, 1);
+	m = ask("run", NULL);
 	ok(strstr(packet_text(m, "error", ""), "it ended (status 0) before") != NULL,
 	   "before it is let go that is a failure");
 	t->ended = false;
@@ -180,10 +181,10 @@ static void late_failure(void)
 	begin();
 	fake_script(1, "build", FAKE_FAIL);
 	fake_script(0, "build", FAKE_LATE);
-	m = ask("build", NULL, 2);
+	m = ask("build", NULL);
 	ok(m && !packet_bool(m, "ok"), "a rank cannot be built, another is still at it");
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
-	m = fake_await("done", "build", 2);
+	m = fake_await("done", "build");
 	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 6,
 	   "the failure of the first does not count against the second");
 	fake_end();
@@ -196,10 +197,10 @@ static void had_finished(void)
 
 	begin();
 	fake_world->finished_rank = 2;
-	answer = ask("build", NULL, 2);
+	answer = ask("build", NULL);
 	is_int(packet_int(json_array_get(json_object_get(json_object_get(answer, "data"), "exited"),
 					 0), "rank", -1), 2, "a rank had finished");
-	ok(packet_bool(ask("run", NULL, 2), "ok"), "let go");
+	ok(packet_bool(ask("run", NULL), "ok"), "let go");
 	recv(fake_link_peer[2], &m, sizeof m, MSG_DONTWAIT);
 	is_int(m.type, GCK_LINK_EXIT, "its process is told to leave");
 	is_int(m.pid, 1, "with the old exit status");
@@ -212,10 +213,10 @@ static void dies(void)
 
 	begin();
 	fake_script(0, "build", FAKE_DIE);
-	m = ask("build", NULL, 2);
+	m = ask("build", NULL);
 	ok(m && !packet_bool(m, "ok"), "a restorer dies");
 	ok(strstr(packet_text(m, "error", ""), "signal 9") != NULL, "that is said");
-	m = ask("build", json_pack("{s:i}", "seq", 6), 2);
+	m = ask("build", json_pack("{s:i}", "seq", 6));
 	ok(m && !packet_bool(m, "ok"), "and cannot be mended by another commit");
 	fake_end();
 }

@@ -30,21 +30,20 @@ static void restart_alone(struct plugin *p)
 	plugin_write_scontrol(p, script);
 	coord_deaf(true);
 	plugin_begin(p, "restart-wait=1s", 1);
-	sleep(2);
 	ok(plugin_said(p, "is requeued and held"), "a restart without one: the user is told");
 	ok(access(path, F_OK) == 0, "the job is requeued and held");
-	is_int(plugin_reap(p, 0, 100, true), -1, "and the ranks wait for Slurm to end them");
-	plugin_stop(p, NULL);
+	ok(plugin_stays(p, 0, 100), "and the ranks wait for Slurm to end them");
+	plugin_stop(p);
 
 	plugin_write_scontrol(p, "echo no such job >&2; exit 1");
 	plugin_begin(p, "restart-wait=1s", 1);
-	is_int(plugin_reap(p, 0, 4000, true), 256, "Slurm refuses: the ranks end");
+	is_int(plugin_reap(p, 0, true), 256, "Slurm refuses: the ranks end");
 	ok(plugin_said(p, "no such job"), "and say why");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 
 	plugin_begin(p, "restart=never", 1);
 	ok(plugin_both_count(p), "restart=never asks nobody");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	coord_deaf(false);
 }
 
@@ -55,18 +54,18 @@ static void restart_unknown(struct plugin *p)
 	json_t *m;
 
 	plugin_begin(p, NULL, 0);
-	json_decref(coord_welcome("cold", NULL, 5000));
+	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
 	ok(coord_checkpoint(1, hash), "a checkpoint");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	p->restarts = 0;
 	coord_deaf(true);
 	plugin_start(p);
-	ok(!plugin_counts(p, 0) && plugin_sound(p, 0),
+	ok(plugin_stands(p, 0) && plugin_sound(p, 0),
 	   "a commit is there: nothing is let go, whatever the environment says");
 	coord_deaf(false);
 	m = coord_welcome("restore", json_pack("{s:i, s:s, s:i}", "seq", 1, "hash", hash,
-					       "restarts", 3), 8000);
+					       "restarts", 3));
 	is_str(packet_text(m, "state", ""), "new", "the coordinator is asked");
 	is_int((long long)json_array_size(json_object_get(m, "commits")), 1, "with what is there");
 	json_decref(m);
@@ -74,10 +73,10 @@ static void restart_unknown(struct plugin *p)
 	   coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and the ranks are restored");
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
 	coord_drop();
-	m = coord_welcome("run", NULL, 8000);
+	m = coord_welcome("run", NULL);
 	is_int(packet_int(m, "restarts", -1), 3, "from then on its count is the coordinator's");
 	json_decref(m);
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 }
 
 static json_t *listed(struct plugin *p)
@@ -85,8 +84,8 @@ static json_t *listed(struct plugin *p)
 	json_t *m;
 
 	plugin_begin(p, NULL, 1);
-	m = coord_welcome("refuse", NULL, 8000);
-	plugin_stop(p, NULL);
+	m = coord_welcome("refuse", NULL);
+	plugin_stop(p);
 	return m;
 }
 
@@ -131,22 +130,24 @@ static void left_built(struct plugin *p)
 	char hash[40] = "";
 
 	plugin_begin(p, NULL, 0);
-	json_decref(coord_welcome("cold", NULL, 5000));
+	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
 	ok(coord_checkpoint(1, hash), "a checkpoint");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	for (int refuses = 0; refuses < 2; refuses++) {
 		plugin_write_scontrol(p, refuses ? "echo it is over >&2; exit 1" : "exit 0");
 		plugin_begin(p, "restart-wait=1s", 1);
-		json_decref(coord_welcome("restore", commit_members(1, hash), 5000));
+		json_decref(coord_welcome("restore", commit_members(1, hash)));
 		ok(coord_ask("build", 1, NULL, NULL), "built");
 		coord_deaf(true);
 		coord_drop();
-		is_int(plugin_reap(p, 0, 2500, true), refuses ? SIGKILL : -1,
-		       refuses ? "the job cannot be given back: the ranks end"
-			       : "no word comes: the job is given back, the ranks wait for Slurm");
-		ok(plugin_logged(p, "could be restored on all its nodes"), "the log says why");
-		plugin_stop(p, NULL);
+		ok(plugin_logged(p, "could be restored on all its nodes"), "no word comes, says the log");
+		if (refuses)
+			is_int(plugin_reap(p, 0, true), SIGKILL,
+			       "the job cannot be given back: the ranks end");
+		else
+			ok(plugin_stays(p, 0, 500), "the job is given back, the ranks wait for Slurm");
+		plugin_stop(p);
 		coord_deaf(false);
 	}
 }
@@ -157,18 +158,18 @@ static void one_had_finished(struct plugin *p)
 
 	p->limit = "100";
 	plugin_begin(p, NULL, 0);
-	json_decref(coord_welcome("cold", NULL, 5000));
-	is_int(plugin_reap(p, 1, 5000, true), 3 << 8, "rank 1 ends by itself");
+	json_decref(coord_welcome("cold", NULL));
+	is_int(plugin_reap(p, 1, true), 3 << 8, "rank 1 ends by itself");
 	ok(coord_checkpoint(1, hash), "a checkpoint carries its status");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	plugin_begin(p, NULL, 1);
-	json_decref(coord_welcome("restore", commit_members(1, hash), 5000));
+	json_decref(coord_welcome("restore", commit_members(1, hash)));
 	ok(coord_ask("build", 1, NULL, NULL), "built");
-	is_int(plugin_reap(p, 1, 200, true), -1, "rank 1 is held like the other");
+	ok(plugin_stays(p, 1, 200), "rank 1 is held like the other");
 	ok(coord_ask("run", 1, NULL, NULL), "let go");
-	is_int(plugin_reap(p, 1, 3000, true), 3 << 8, "rank 1 leaves with its old status");
+	is_int(plugin_reap(p, 1, true), 3 << 8, "rank 1 leaves with its old status");
 	ok(plugin_counts(p, 0), "rank 0 runs");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	p->limit = NULL;
 }
 
@@ -211,24 +212,24 @@ static void falls_back(struct plugin *p)
 	json_t *m = NULL;
 
 	plugin_begin(p, "keep=2", 0);
-	json_decref(coord_welcome("cold", NULL, 5000));
+	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
 	ok(coord_checkpoint(1, first) && plugin_both_count(p) && coord_checkpoint(2, second),
 	   "two checkpoints");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	ok(damage(p), "a byte of the second is turned over");
 	plugin_begin(p, NULL, 1);
-	json_decref(coord_welcome("restore", commit_members(2, second), 5000));
+	json_decref(coord_welcome("restore", commit_members(2, second)));
 	ok(!coord_ask("build", 2, NULL, &m), "it cannot be built");
 	json_decref(m);
 	coord_tell("fallback", 1, json_pack("{s:s, s:s}", "hash", first, "why", "damaged"));
-	m = coord_await("done", "build", 10000);
+	m = coord_await("done", "build");
 	ok(packet_bool(m, "ok"), "the commit before can, in the same processes: %s",
 	   packet_text(m, "error", "yes"));
 	json_decref(m);
 	ok(coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and runs");
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 }
 
 /* An agent that dies before anything was emptied: the ranks ask the next one. */
@@ -238,19 +239,19 @@ static void agent_dies_waiting(struct plugin *p)
 	json_t *m;
 
 	plugin_begin(p, NULL, 0);
-	json_decref(coord_welcome("cold", NULL, 5000));
+	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
 	ok(coord_checkpoint(1, hash), "a checkpoint");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 	plugin_begin(p, NULL, 1);
-	json_decref(coord_welcome("wait", NULL, 5000));
+	json_decref(coord_welcome("wait", NULL));
 	kill(plugin_agent_child(p), SIGKILL);
-	m = coord_welcome("restore", commit_members(1, hash), 5000);
+	m = coord_welcome("restore", commit_members(1, hash));
 	is_str(packet_text(m, "state", ""), "new", "a new agent: nothing has started");
 	json_decref(m);
 	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL) && plugin_both_count(p),
 	   "the ranks are restored all the same");
-	plugin_stop(p, NULL);
+	plugin_stop(p);
 }
 
 int main(void)

@@ -91,11 +91,11 @@ bool threads_restart(unsigned timeout_ms, bool cuda, void (*connect)(unsigned ra
 	*(cuda ? &fake_world->cuda : &fake_world->mpi) = FAKE_RANKS;
 	restart_offered(fake_agent, welcome);
 	fake_command("build", NULL);
-	fake_await("done", "build", 2);
+	fake_await("done", "build");
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		connect(i);
 	fake_command("run", NULL);
-	back = fake_await("done", "run", 0.5) || fake_opened;
+	back = fake_await_within("done", "run", 0.5) || fake_opened;
 	json_decref(welcome);
 	return !back;
 }
@@ -119,6 +119,24 @@ void thread_say(unsigned rank, uint32_t type, uint32_t round, uint32_t value, si
 		thread_send(rank, &m, HEAD + n);
 		at += n;
 	} while (at < size);
+}
+
+bool thread_given(unsigned rank, struct gck_link_mpi *m, int fds[2])
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct iovec v = { m, sizeof *m };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			    .msg_controllen = sizeof control };
+
+	fds[0] = fds[1] = -1;
+	if (recvmsg(threads[rank], &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+		return false;
+	if (h.msg_controllen >= sizeof control.room)
+		memcpy(fds, CMSG_DATA(&control.head), 2 * sizeof(int));
+	return true;
 }
 
 int thread_heard(unsigned rank, uint32_t type)

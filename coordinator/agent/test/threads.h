@@ -35,6 +35,9 @@ void thread_say(unsigned rank, uint32_t type, uint32_t round, uint32_t value, si
 /* What it was told since the last look: how many messages of a type. */
 int thread_heard(unsigned rank, uint32_t type);
 
+/* The next packet that it was told, and the descriptors that came along (-1: none). */
+bool thread_given(unsigned rank, struct gck_link_mpi *m, int fds[2]);
+
 /* Is the agent's answer a failure with this text? */
 bool answer_says(const json_t *answer, const char *text);
 

@@ -10,10 +10,10 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/fakes.h"
 
-static const json_t *ask(const char *op, json_t *more, double seconds)
+static const json_t *ask(const char *op, json_t *more)
 {
 	fake_command(op, more);
-	return fake_await("done", op, seconds);
+	return fake_await("done", op);
 }
 
 static bool says(const json_t *answer, const char *text)
@@ -41,27 +41,30 @@ static void good(void)
 	const json_t *m;
 
 	fake_begin();
-	m = ask("prepare", NULL, 2);
+	m = ask("prepare", NULL);
 	ok(packet_bool(m, "ok"), "prepare");
 	is_int(data_int(m, "expected"), 3000, "what all ranks expect is added up");
 	ok(!packet_bool(json_object_get(m, "data"), "needs_hold"), "memory is plenty");
-	m = ask("freeze", NULL, 2);
+	m = ask("freeze", NULL);
 	is_int(data_int(m, "first_ns"), 100, "the first rank that was stopped counts");
 	ok(transaction_held(fake_agent->transaction), "ranks are held");
-	m = ask("resume", NULL, 2);
+	m = ask("resume", NULL);
 	is_int(data_int(m, "last_ns"), 202, "the last rank that was let go counts");
 	ok(!transaction_held(fake_agent->transaction), "no rank is held");
-	m = ask("write", NULL, 2);
+	m = ask("write", NULL);
 	is_int((long long)json_array_size(data_list(m, "ranks")), 3, "three manifests");
 	is_int(data_int(m, "stored"), 15, "bytes are added up");
 	is_int(transaction_seq(fake_agent->transaction), 7, "its end was not heard yet");
-	m = ask("freeze", NULL, 1);
+	m = ask("freeze", NULL);
 	ok(packet_bool(m, "ok"), "a repeated command is answered as before");
-	m = ask("commit", json_pack("{s:{}}", "document"), 2);
+	m = ask("commit", json_pack("{s:{}}", "document"));
 	is_str(packet_text(json_object_get(m, "data"), "hash", ""), "abc", "commit has its hash");
 	fake_command("committed", json_pack("{s:[i,i]}", "keep", 6, 7));
-	fake_run(0.3);
+	fake_until(fake_world->pruned);
 	is_int(fake_world->pruned, 2, "whoever wrote the commit prunes");
+	fake_command("sweep", json_pack("{s:[{s:i}]}", "steps", "job", 3));
+	m = fake_await("swept", NULL);
+	is_int((long long)json_array_size(json_object_get(m, "steps")), 1, "what was swept is told");
 	is_int(transaction_seq(fake_agent->transaction), 0, "nothing is under way");
 	is_int(fake_workers(), 0, "every worker has ended");
 	is_int(fake_world->discarded, 0, "nothing was discarded");
@@ -77,17 +80,17 @@ static void one_fails(const char *phase, enum fake_act act, const char *text)
 	fake_begin();
 	fake_script(1, phase, act);
 	do {
-		m = ask(phases[i], NULL, 4);
+		m = ask(phases[i], NULL);
 	} while (strcmp(phases[i++], phase));
 	ok(m && !packet_bool(m, "ok"), "%s fails when a worker does so (%d)", phase, act);
 	ok(says(m, text), "%s says why", phase);
 	is_int(packet_int(m, "rank", -1), 1, "it names the rank");
-	fake_run(1.5);
+	fake_until(!fake_workers());
 	is_int(fake_workers(), 0, "all workers have left");
-	ok(!packet_bool(ask("write", NULL, 1), "ok"), "what comes later is refused");
-	m = ask("abort", NULL, 2);
+	ok(!packet_bool(ask("write", NULL), "ok"), "what comes later is refused");
+	m = ask("abort", NULL);
 	ok(packet_bool(m, "ok"), "abort is answered");
-	fake_run(0.2);
+	fake_until(fake_world->discarded && !fake_agent->transaction);
 	is_int(fake_world->discarded, 1, "what was written is discarded");
 	ok(!fake_agent->transaction, "nothing is left of it");
 	fake_end();
@@ -98,11 +101,11 @@ static void not_resumed(void)
 	const json_t *m;
 
 	fake_begin();
-	ask("prepare", json_pack("{s:i}", "hold_ms", 300), 2);
-	ok(packet_bool(ask("freeze", NULL, 2), "ok"), "frozen");
-	fake_run(0.8);
+	ask("prepare", json_pack("{s:i}", "hold_ms", 300));
+	ok(packet_bool(ask("freeze", NULL), "ok"), "frozen");
+	fake_until(!fake_workers());
 	is_int(fake_workers(), 0, "ranks are let go without a word within hold");
-	m = ask("resume", NULL, 1);
+	m = ask("resume", NULL);
 	ok(!packet_bool(m, "ok") && says(m, "hold"), "resume is told so");
 	fake_end();
 }
@@ -113,16 +116,16 @@ static void ends_early(void)
 
 	fake_begin();
 	fake_rank_ends(0, true);
-	m = ask("prepare", NULL, 2);
+	m = ask("prepare", NULL);
 	is_int(packet_int(json_array_get(data_list(m, "exited"), 0), "status", 0), 256,
 	       "a rank that had ended is carried as its status");
 	is_int(data_int(m, "expected"), 2000, "and needs no room");
 	fake_rank_ends(1, true);
-	m = ask("freeze", NULL, 2);
+	m = ask("freeze", NULL);
 	is_int((long long)json_array_size(data_list(m, "exited")), 2,
 	       "so is one that ends before it is frozen");
-	ask("resume", NULL, 2);
-	m = ask("write", NULL, 2);
+	ask("resume", NULL);
+	m = ask("write", NULL);
 	is_int((long long)json_array_size(data_list(m, "ranks")), 1, "one manifest is left");
 	fake_end();
 }
@@ -133,21 +136,21 @@ static void ends_unseen(void)
 
 	fake_begin();
 	fake_script(2, "freeze", FAKE_FAIL);
-	ask("prepare", NULL, 2);
+	ask("prepare", NULL);
 	fake_rank_ends(2, false);
 	fake_command("freeze", NULL);
 	fake_run(0.2);
-	ok(!fake_await("done", "freeze", 0.1), "a rank that is gone: its status is awaited");
+	ok(!fake_await_within("done", "freeze", 0.1), "a rank that is gone: its status is awaited");
 	fake_rank_ends(2, true);
-	m = fake_await("done", "freeze", 1);
+	m = fake_await("done", "freeze");
 	ok(packet_bool(m, "ok"), "and carried when it comes");
 	fake_end();
 
 	fake_begin();
 	fake_script(2, "freeze", FAKE_FAIL);
-	ask("prepare", NULL, 2);
+	ask("prepare", NULL);
 	fake_rank_ends(2, false);
-	m = ask("freeze", NULL, 3);
+	m = ask("freeze", NULL);
 	ok(m && !packet_bool(m, "ok") && says(m, "rank 2 on n1"), "it does not come: failure");
 	fake_end();
 }
@@ -157,10 +160,10 @@ static void ends_held(void)
 	const json_t *m;
 
 	fake_begin();
-	ask("prepare", NULL, 2);
-	ask("freeze", NULL, 2);
+	ask("prepare", NULL);
+	ask("freeze", NULL);
 	fake_rank_ends(1, true);
-	m = ask("resume", NULL, 2);
+	m = ask("resume", NULL);
 	ok(!packet_bool(m, "ok") && says(m, "while it was held"), "a rank dies while it is held");
 	fake_end();
 }
@@ -169,31 +172,31 @@ static void held_for_the_write(void)
 {
 	fake_begin();
 	ask("prepare", json_pack("{s:b, s:i, s:i}", "keep_held", 1, "hold_ms", 200, "timeout_ms",
-		 700), 2);
-	ask("freeze", NULL, 2);
+		 3000));
+	ask("freeze", NULL);
 	fake_run(0.4);
 	ok(transaction_held(fake_agent->transaction), "keep_held: hold does not end it");
-	ok(packet_bool(ask("write", NULL, 2), "ok"), "written");
+	ok(packet_bool(ask("write", NULL), "ok"), "written");
 	is_int(fake_world->held_writes, 3, "while held");
 	ok(transaction_held(fake_agent->transaction), "and still held");
-	fake_run(0.4);
+	fake_run(1.6);
 	transaction_heard(fake_agent->transaction);
-	fake_run(0.4);
+	fake_run(1.6);
 	ok(transaction_held(fake_agent->transaction), "a coordinator that was away for a short time");
-	ask("hold", NULL, 0);
-	fake_run(0.4);
+	fake_command("hold", NULL);
+	fake_run(1.6);
 	ok(transaction_held(fake_agent->transaction), "one that says that they are to be held");
-	fake_run(0.5);
+	fake_until(!transaction_held(fake_agent->transaction));
 	ok(!transaction_held(fake_agent->transaction), "its long silence lets the ranks go");
-	ok(!packet_bool(ask("resume", NULL, 1), "ok"), "and is the answer afterwards");
+	ok(!packet_bool(ask("resume", NULL), "ok"), "and is the answer afterwards");
 	fake_end();
 
 	fake_begin();
-	ask("prepare", json_pack("{s:b}", "keep_held", 1), 2);
-	ask("freeze", NULL, 2);
-	ask("write", NULL, 2);
-	ok(packet_bool(ask("resume", NULL, 2), "ok"), "held, written, let go");
-	fake_run(0.2);
+	ask("prepare", json_pack("{s:b}", "keep_held", 1));
+	ask("freeze", NULL);
+	ask("write", NULL);
+	ok(packet_bool(ask("resume", NULL), "ok"), "held, written, let go");
+	fake_until(!fake_workers());
 	is_int(fake_workers(), 0, "workers have left");
 	fake_end();
 }
@@ -202,24 +205,52 @@ static void one_at_a_time(void)
 {
 	fake_begin();
 	((struct step *)fake_agent->step)->options.cpus = 1;
-	ask("prepare", NULL, 2);
-	ask("freeze", NULL, 2);
-	ask("resume", NULL, 2);
-	ok(packet_bool(ask("write", NULL, 3), "ok"), "written with cpus=1");
+	ask("prepare", NULL);
+	ask("freeze", NULL);
+	ask("resume", NULL);
+	ok(packet_bool(ask("write", NULL), "ok"), "written with cpus=1");
 	is_int(fake_world->most_writing, 1, "one writer at a time");
+	fake_end();
+}
+
+/* All are staged while none is uploaded yet: a rank's memory does not wait for the store. */
+static void staged(void)
+{
+	const json_t *m;
+
+	fake_begin();
+	((struct step *)fake_agent->step)->options.cpus = 1;
+	strcpy(((struct step *)fake_agent->step)->options.stage, "/nowhere");
+	ask("prepare", NULL);
+	ask("freeze", NULL);
+	ask("resume", NULL);
+	m = ask("write", NULL);
+	ok(packet_bool(m, "ok"), "written through a stage");
+	is_int((long long)json_array_size(data_list(m, "ranks")), 3, "three manifests");
+	is_int(fake_world->most_writing, 1, "one writer at a time");
+	is_int(fake_world->most_uploading, 1, "one upload at a time");
+	is_int(data_int(m, "staged"), 21, "what was staged is added up");
+	is_str(packet_text(json_object_get(m, "data"), "unstaged", ""), "the disk is full",
+	       "why not all was is told");
+	is_int(fake_world->kept_staged, 0, "the stage is left alone");
+	ask("commit", json_pack("{s:{}}", "document"));
+	is_int(fake_world->kept_staged, 0, "until the commit counts");
+	fake_command("committed", json_pack("{s:[i,i]}", "keep", 6, 7));
+	fake_until(fake_world->kept_staged);
+	is_int(fake_world->kept_staged, 7, "then it is tidied");
 	fake_end();
 }
 
 static void out_of_turn(void)
 {
 	fake_begin();
-	ask("prepare", NULL, 2);
-	ok(says(ask("write", NULL, 1), "out of turn"), "write without freeze");
+	ask("prepare", NULL);
+	ok(says(ask("write", NULL), "out of turn"), "write without freeze");
 	fake_end();
 
 	fake_begin();
-	ok(says(ask("freeze", NULL, 1), "not known"), "a checkpoint that is not known");
-	ok(packet_bool(ask("abort", NULL, 1), "ok"), "abort of it is granted");
+	ok(says(ask("freeze", NULL), "not known"), "a checkpoint that is not known");
+	ok(packet_bool(ask("abort", NULL), "ok"), "abort of it is granted");
 	fake_end();
 }
 
@@ -228,9 +259,9 @@ static void replaced(void)
 	const json_t *m;
 
 	fake_begin();
-	ask("prepare", NULL, 2);
-	ask("freeze", NULL, 2);
-	m = ask("prepare", json_pack("{s:i}", "seq", 8), 3);
+	ask("prepare", NULL);
+	ask("freeze", NULL);
+	m = ask("prepare", json_pack("{s:i}", "seq", 8));
 	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 8, "a new one takes its place");
 	ok(!transaction_held(fake_agent->transaction), "no rank is held any more");
 	is_int(fake_world->aborted, 3, "the workers before were told to leave");
@@ -243,18 +274,18 @@ static void surroundings(void)
 
 	fake_begin();
 	fake_world->checks_fail = 1;
-	ok(says(ask("prepare", NULL, 2), "no permission"), "the store cannot be used");
+	ok(says(ask("prepare", NULL), "no permission"), "the store cannot be used");
 	fake_end();
 
 	fake_begin();
 	fake_world->space = 2000;
 	fake_world->first = 1;
-	ok(says(ask("prepare", NULL, 2), "are free"), "the store has no room for a first one");
+	ok(says(ask("prepare", NULL), "are free"), "the store has no room for a first one");
 	fake_end();
 
 	fake_begin();
 	fake_world->memory = 2000;
-	m = ask("prepare", NULL, 2);
+	m = ask("prepare", NULL);
 	ok(packet_bool(json_object_get(m, "data"), "needs_hold"),
 	   "where copies may not fit, ranks are to be held");
 	fake_end();
@@ -262,7 +293,7 @@ static void surroundings(void)
 	fake_begin();
 	fake_agent->tasks.v[1]->link = NULL;
 	((struct step *)fake_agent->step)->options.timeout_ms = 6000;
-	ok(says(ask("prepare", NULL, 5), "no link"), "a rank without a link");
+	ok(says(ask("prepare", NULL), "no link"), "a rank without a link");
 	fake_end();
 }
 
@@ -276,12 +307,14 @@ int main(void)
 	one_fails("resume", FAKE_DIE, "killed by signal 9");
 	one_fails("write", FAKE_FAIL, "as scripted");
 	one_fails("write", FAKE_HANG, "no progress");
+	one_fails("write", FAKE_STUCK, "no progress");
 	not_resumed();
 	ends_early();
 	ends_unseen();
 	ends_held();
 	held_for_the_write();
 	one_at_a_time();
+	staged();
 	out_of_turn();
 	replaced();
 	surroundings();

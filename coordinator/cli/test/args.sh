@@ -22,7 +22,7 @@ wrong()
 
 wrong 'a verb is missing'
 wrong 'no verb "frobnicate"' frobnicate
-wrong 'no verb "watch"' watch 1
+wrong 'no verb "wach"' wach 1
 wrong 'no verb ""' ''
 for verb in able create vacate requeue disable enable show verify remove; do
 	wrong "$verb: JOBID[.STEPID] is missing" $verb

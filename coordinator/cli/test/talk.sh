@@ -20,7 +20,8 @@ result() { check "$1" "$2" || show "$(cat "$dir/out" "$dir/err" "$dir/requests")
 
 answers() # OP MESSAGES: what the coordinator says
 {
-	printf '%s\n' "$2" >"$dir/$1.json"
+	printf '%s\n' "$2" >"$dir/$1.new"
+	mv "$dir/$1.new" "$dir/$1.json"
 }
 
 call() # STATUS ARGUMENT...
@@ -41,8 +42,8 @@ has() # FILE TEXT
 
 "$tools/fake" "$dir" 2>"$dir/why" &
 fake=$!
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-	[ -e "$dir/conf" ] || ! kill -0 $fake 2>/dev/null || sleep 0.2
+while [ ! -e "$dir/conf" ] && kill -0 $fake 2>/dev/null; do
+	sleep 0.1
 done
 if [ ! -e "$dir/conf" ]; then
 	skip_all "$(cat "$dir/why")"
@@ -119,6 +120,20 @@ answers status '[{"op":"end","ok":true,"data":{"version":"0.1.0","epoch":3,"sinc
 call 0 status
 has out 'Epoch=3'
 has out 'alice writing     4 n1,n2      2       3   1.00K 2.00K the store is full'
+answers status '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"state":"writing",
+"checkpoint":{"seq":3,"done":1024,"all":2048,"rate":3145728}}]}}]'
+"$gpuckpt" watch 7 -f "$dir/conf" >"$dir/watched" &
+watching=$!
+end=$(($(date +%s) + 60))
+until [ "$(grep -c writing "$dir/watched")" -ge 2 ] || [ "$(date +%s)" -ge $end ]; do sleep 0.1; done
+answers status '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"state":"finished"}]}}]'
+wait $watching
+result $? "watch ends when the job's steps have"
+cp "$dir/watched" "$dir/out"
+has out '3   1.00K 2.00K 3.00M/s'
+has out 'finished'
+[ "$(grep -c writing "$dir/out")" -ge 2 ]
+result $? "watch goes on while one runs"
 answers list '[{"op":"end","ok":true,"data":{"steps":[]}}]'
 call 1 list 7.5
 has err 'gpuckpt: list: step 7.5 never ran with --gpu-ckpt'
@@ -154,9 +169,17 @@ call 1 export 7:9 "$dir/image2"
 has err 'has no commit 9'
 call 1 import "$dir/image"
 has err 'say where'
-call 1 import "$dir/image" --store s3://bucket
-has err 'only a step that runs'
-call 1 import "$dir/image" --store "file:$dir"
+cp "$dir/image" "$dir/bad"
+printf x | dd of="$dir/bad" bs=1 seek=700 conv=notrunc 2>/dev/null
+answers may_import '[{"op":"end","ok":false,"error":"job 7 is not yours"}]'
+call 1 import "$dir/bad" --store s3://bucket
+has err 'job 7 is not yours'
+answers may_import '[{"op":"end","ok":true,"data":{"cluster":"test"}}]'
+call 1 import "$dir/bad" --store s3://bucket
+has err 'damaged'
+! grep -q '"op":"import"' "$dir/requests"
+result $? "an import of what is damaged is asked for, and does not begin"
+call 1 import "$dir/bad" --store "file:$dir"
 has err 'commit-2.json is there already'
 mkdir "$dir/new"
 size=$(stat -c %s "$dir/image")

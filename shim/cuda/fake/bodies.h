@@ -39,11 +39,15 @@ BODY(cuModuleGetGlobal_v2); BODY(cuLaunchKernel);
 BODY(cuMemGetInfo_v2); BODY(cuMemAlloc_v2); BODY(cuMemAllocPitch_v2); BODY(cuMemFree_v2);
 BODY(cuMemGetAddressRange_v2); BODY(cuMemAllocHost_v2); BODY(cuMemHostAlloc); BODY(cuMemFreeHost);
 BODY(cuMemHostRegister_v2); BODY(cuMemHostUnregister); BODY(cuMemHostGetDevicePointer_v2);
-BODY(cuMemHostGetFlags); BODY(cuMemAllocManaged); BODY(cuPointerGetAttribute);
+BODY(cuMemHostGetFlags); BODY(cuMemAllocManaged); BODY(cuMemAdvise); BODY(cuMemAdvise_v2);
+BODY(cuMemPrefetchAsync); BODY(cuMemPrefetchAsync_v2); BODY(cuMemRangeGetAttribute);
+BODY(cuMemPrefetchBatchAsync); BODY(cuMemDiscardBatchAsync); BODY(cuMemDiscardAndPrefetchBatchAsync);
+BODY(cuStreamAttachMemAsync); BODY(cuPointerGetAttribute);
 BODY(cuPointerGetAttributes);
 BODY(cuMemAllocAsync); BODY(cuMemFreeAsync); BODY(cuMemAllocFromPoolAsync); BODY(cuMemPoolCreate);
 BODY(cuMemPoolDestroy); BODY(cuDeviceGetDefaultMemPool); BODY(cuDeviceGetMemPool);
-BODY(cuMemPoolTrimTo);
+BODY(cuMemPoolTrimTo); BODY(cuMemPoolSetAttribute); BODY(cuMemPoolGetAttribute);
+BODY(cuDeviceGraphMemTrim); BODY(cuDeviceSetMemPool); BODY(cuMemPoolSetAccess); BODY(cuMemPoolGetAccess);
 
 BODY(cuMemAddressReserve); BODY(cuMemAddressFree); BODY(cuMemCreate); BODY(cuMemRelease);
 BODY(cuMemMap); BODY(cuMemUnmap); BODY(cuMemSetAccess); BODY(cuMemGetAccess);

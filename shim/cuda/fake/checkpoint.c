@@ -103,7 +103,6 @@ CUresult fake_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
 	CUresult rc = is_this(pid);
 
-	(void)args;
 	if (rc)
 		return rc;
 	fake_lock();
@@ -112,7 +111,7 @@ CUresult fake_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 	} else if (fake.lost) {
 		fake.process = CU_PROCESS_STATE_FAILED;
 		rc = CUDA_ERROR_NOT_SUPPORTED;
-	} else {
+	} else if (!(rc = fake_node_move(args))) {
 		fake_blocks_restore();
 		fake.process = CU_PROCESS_STATE_LOCKED;
 	}

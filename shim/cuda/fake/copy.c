@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: copies and fills, on a stream, pools of stream-ordered memory, and what can be
- * asked about an address. */
+ * The fake driver: copies and fills, on a stream, and what can be asked about an address. */
 #include "shim/cuda/fake/bodies.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* As with what others run there beside this process. */
+static void wait_for_device(void)
+{
+	const char *busy = getenv("FAKE_CUDA_BUSY");
+
+	while (busy && access(busy, F_OK) == 0)
+		usleep(1000);
+}
 
 static void run_copy(struct fake_op *op)
 {
 	const void *from = op->block ? op->block : (void *)(uintptr_t)op->args[1];
 
+	wait_for_device();
 	memmove((void *)(uintptr_t)op->args[0], from, op->args[2]);
 }
 
@@ -123,59 +134,6 @@ CUresult fake_cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t n, CUs
 	return fill(to, value, n, 4, stream);
 }
 
-/* ---- pools ---------------------------------------------------------------------------------- */
-
-CUresult fake_cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream)
-{
-	(void)stream;
-	return fake_cuMemAlloc_v2(address, size);
-}
-
-CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
-				      CUstream stream)
-{
-	(void)pool;
-	return fake_cuMemAllocAsync(address, size, stream);
-}
-
-/* In the stream's order by waiting for the context. */
-CUresult fake_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
-{
-	(void)stream;
-	return fake_cuMemFree_v2(address);
-}
-
-static char default_pools[FAKE_MAX_DEVICES];
-
-CUresult fake_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
-{
-	CUresult rc = fake_device(device);
-
-	*pool = rc ? NULL : (CUmemoryPool)(void *)&default_pools[device];
-	return rc;
-}
-
-CUresult fake_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
-{
-	return fake_cuDeviceGetDefaultMemPool(pool, device);
-}
-
-CUresult fake_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
-{
-	return fake_cuDeviceGetDefaultMemPool(pool, props->location.id);
-}
-
-CUresult fake_cuMemPoolDestroy(CUmemoryPool pool)
-{
-	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult fake_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
-{
-	(void)keep;
-	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 /* ---- attributes ----------------------------------------------------------------------------- */
 
 static CUresult attribute(void *data, CUpointer_attribute which, const struct fake_block *b)
@@ -184,7 +142,7 @@ static CUresult attribute(void *data, CUpointer_attribute which, const struct fa
 
 	switch (which) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)data = b->context;
+		*(CUcontext *)data = b->kind == FAKE_VMM || b->kind == FAKE_IMPORTED ? NULL : b->context;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(CUmemorytype *)data = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -201,8 +159,17 @@ static CUresult attribute(void *data, CUpointer_attribute which, const struct fa
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
 		*(size_t *)data = b->size;
 		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data = b->pool;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*(unsigned int *)data = 1;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(unsigned long long *)data = b->memory ? b->memory->id : 0;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned long long *)data = b->memory ? b->memory->prop.requestedHandleTypes : 0;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;

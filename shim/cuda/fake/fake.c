@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -14,7 +15,7 @@ const int fake_only = 1;
 static __thread bool per_thread, counted;
 static __thread unsigned depth;
 static __thread CUresult injected;
-static __thread int slow_ms;
+static __thread const struct rule *slow;
 
 void fake_lock(void)
 {
@@ -52,10 +53,11 @@ bool fake_per_thread(void)
 
 static struct rule {
 	char name[64];
-	unsigned long nth; /* 0: all */
+	unsigned long nth;   /* 0: all */
 	bool later;
 	CUresult code;
-	int slow_ms;       /* not 0: no failure */
+	int slow_ms;         /* not 0: no failure */
+	char slow_file[256]; /* and it is there; "": always */
 	_Atomic unsigned long calls;
 } rules[RULES];
 static size_t nrules;
@@ -87,7 +89,7 @@ static void read_slow(const char *text)
 {
 	struct rule *r = &rules[nrules++];
 
-	if (sscanf(text, "%63[^=]=%d", r->name, &r->slow_ms) == 2)
+	if (sscanf(text, "%63[^=]=%d@%255s", r->name, &r->slow_ms, r->slow_file) >= 2)
 		return;
 	fprintf(stderr, "fake CUDA driver: FAKE_CUDA_SLOW: %s makes no sense\n", text);
 	exit(99);
@@ -119,7 +121,7 @@ static CUresult rule_for(const char *name)
 		if (strcmp(r->name, name))
 			continue;
 		if (r->slow_ms) {
-			slow_ms = r->slow_ms;
+			slow = r;
 			continue;
 		}
 		call = ++r->calls;
@@ -139,7 +141,7 @@ static bool passes_lock(const char *name)
 
 bool fake_enter(const char *name, bool pt)
 {
-	injected = rule_for(name);
+	injected = fake.forked && !passes_lock(name) ? CUDA_ERROR_NOT_INITIALIZED : rule_for(name);
 	if (injected)
 		return false;
 	per_thread = pt;
@@ -156,16 +158,18 @@ bool fake_enter(const char *name, bool pt)
 
 static void nap(void)
 {
-	struct timespec t = {slow_ms / 1000, slow_ms % 1000 * 1000000l};
+	const struct timespec ms = {0, 1000000};
+	const char *file = slow->slow_file;
 
-	slow_ms = 0;
-	nanosleep(&t, NULL);
+	for (int left = slow->slow_ms; left && (!*file || access(file, F_OK) == 0); left--)
+		nanosleep(&ms, NULL);
+	slow = NULL;
 }
 
 CUresult fake_leave(CUresult rc)
 {
 	per_thread = false;
-	if (slow_ms)
+	if (slow)
 		nap();
 	if (--depth || !counted)
 		return rc;

@@ -5,10 +5,19 @@
  * facts on the driver's own checkpoint), and any call can be made to fail. Environment:
  *
  *   FAKE_CUDA_DEVICES=N     devices, 1
+ *   FAKE_CUDA_NODE=FILE     what there is instead, now and when a process is restored: a line "LETTER NAME" for
+ *                           each device, whose UUID is 16 times the letter
  *   FAKE_CUDA_MEMORY=MIB    memory of each, 1024
+ *   FAKE_CUDA_SHARED=DIR    which is that of all processes together that name the same directory
  *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function answers CODE), NAME:N=CODE
  *                           (its Nth call alone) or NAME:N+=CODE (the Nth and all later ones)
- *   FAKE_CUDA_SLOW=NAME=MS,...  each call of that function returns so much later than it has done its work
+ *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns so much later than it has done its
+ *                           work; with FILE only for as long as that exists
+ *   FAKE_CUDA_BUSY=FILE     no copy comes to its end while FILE exists
+ *   FAKE_CUDA_CONCURRENT=0  CPU and GPU may not use managed memory at a time
+ *   FAKE_CUDA_MANAGED=there managed memory is mapped wherever it finds a place
+ *   FAKE_CUDA_LATE=MS       memory that was exported is free so much later than it goes
+ *   FAKE_CUDA_PARTS=1       cuMemMap maps parts of memory, which driver 580 refuses
  *   FAKE_CUDA_VERSION=N     what cuDriverGetVersion answers, 13000; functions later than that are
  *                           not handed out by cuGetProcAddress
  *
@@ -25,11 +34,29 @@
 #include "shim/cuda/fake/entry.h"
 
 #define FAKE_MAX_DEVICES 16
+#define FAKE_BLOCKS 1024 /* of a kernel that fills its device */
 #define FAKE_GRANULARITY ((size_t)2 << 20)
 
 struct fake_grid {
 	unsigned int grid[3], block[3], shared;
 };
+
+/* ---- devices (node.c) ------------------------------------------------------------------------ */
+
+struct fake_node {
+	int n;
+	struct fake_device {
+		CUuuid uuid;
+		char name[64];
+	} v[FAKE_MAX_DEVICES];
+};
+
+/* Those of this machine; those of them that CUDA_VISIBLE_DEVICES shows, in its order. */
+void fake_node_read(struct fake_node *node);
+void fake_node_see(struct fake_node *seen);
+
+/* Of a restore: move to other devices, as the driver would. With the lock. */
+CUresult fake_node_move(const CUcheckpointRestoreArgs *args);
 
 /* ---- all of it (fake.c) --------------------------------------------------------------------- */
 
@@ -37,13 +64,15 @@ struct fake_state {
 	pthread_mutex_t lock;    /* of everything */
 	pthread_cond_t changed;  /* of anything */
 	bool inited;
-	int ndevices;
+	bool forked;             /* after that: a child's calls fail, and take no lock */
 	size_t memory;           /* of a device */
 	size_t used[FAKE_MAX_DEVICES];
+	struct fake_node seen;   /* the devices, by number */
 	CUprocessState process;
 	unsigned inside;         /* calls that are under way */
 	bool lost;               /* restore will fail */
 	bool host_memory;        /* made by cuMemCreate */
+	uint64_t ids;            /* of memory, given out */
 };
 
 extern struct fake_state fake;
@@ -120,7 +149,7 @@ void fake_context_streams_end(CUcontext context);
 void fake_mark_all(CUcontext context, struct fake_op *mark); /* behind all work of a context */
 struct CUstream_st *fake_capturing(CUcontext context);
 
-/* ---- memory (memory.c, vmm.c) --------------------------------------------------------------- */
+/* ---- memory (memory.c, vmm.c, shared.c) --------------------------------------------------------------- */
 
 enum fake_kind { FAKE_DEVICE, FAKE_VMM, FAKE_HOST, FAKE_REGISTERED, FAKE_MANAGED, FAKE_IMPORTED };
 
@@ -136,7 +165,10 @@ struct fake_block {
 	struct fake_memory *memory;
 	void *saved;              /* contents, while checkpointed */
 	size_t offset;
-	bool access;
+	uint64_t readable, writable; /* by cuMemSetAccess: a bit for each device */
+	struct CUmemPoolHandle_st *pool; /* stream-ordered */
+	bool graph, freed;        /* stream-ordered: of a graph; its free is under way */
+	struct fake_page *pages;  /* managed: what was advised */
 };
 
 /* Physical memory: a memfd. */
@@ -147,16 +179,26 @@ struct fake_memory {
 	unsigned uses;            /* handles and mappings */
 	bool imported, exported;
 	CUmemAllocationProp prop;
+	uint64_t id;
 };
 
 extern struct fake_block *fake_blocks;
 
+/* shared.c: bytes of a device that are taken, by any process; a file for so many more, -1: there is no room. */
+size_t fake_used(CUdevice device);
+int fake_memory_file(CUdevice device, size_t size);
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc);
 void fake_memory_drop(struct fake_memory *m);
 struct fake_block *fake_find(CUdeviceptr address); /* with the lock; NULL: nothing is there */
 struct fake_block *fake_block_new(struct fake_memory *m, CUdeviceptr at, size_t size,
 				  enum fake_kind kind);
 void fake_block_free(struct fake_block *b);
+int fake_rights(const struct fake_block *b); /* of VMM: what a device may do, as of mprotect */
+void fake_unmap(struct fake_block *b);
+void fake_pool_free(struct fake_block *b); /* pool.c: its memory is not in use */
+CUresult fake_allocate(CUdeviceptr *address, size_t size, enum fake_kind kind);
+void *fake_map_managed(size_t size); /* managed.c */
+void fake_unmap_managed(void *at, size_t size);
 
 /* For the driver's checkpoint: contents to host memory and back. */
 void fake_blocks_save(void);

@@ -13,20 +13,24 @@ static int number(const char *variable, int otherwise)
 	return text && *text ? atoi(text) : otherwise;
 }
 
+static void in_child(void)
+{
+	fake.forked = true;
+}
+
 CUresult fake_cuInit(unsigned int flags)
 {
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_lock();
 	if (!fake.inited) {
-		fake.ndevices = number("FAKE_CUDA_DEVICES", 1);
-		if (fake.ndevices > FAKE_MAX_DEVICES)
-			fake.ndevices = FAKE_MAX_DEVICES;
+		fake_node_see(&fake.seen);
 		fake.memory = (size_t)number("FAKE_CUDA_MEMORY", 1024) << 20;
+		pthread_atfork(NULL, NULL, in_child);
 		fake.inited = true;
 	}
 	fake_unlock();
-	return fake.ndevices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+	return fake.seen.n ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
 CUresult fake_cuDriverGetVersion(int *version)
@@ -144,12 +148,12 @@ CUresult fake_device(CUdevice device)
 {
 	if (!fake.inited)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return device >= 0 && device < fake.ndevices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	return device >= 0 && device < fake.seen.n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult fake_cuDeviceGetCount(int *count)
 {
-	*count = fake.ndevices;
+	*count = fake.seen.n;
 	return fake.inited ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
@@ -161,15 +165,20 @@ CUresult fake_cuDeviceGet(CUdevice *device, int ordinal)
 
 CUresult fake_cuDeviceGetName(char *name, int size, CUdevice device)
 {
-	snprintf(name, (size_t)size, "gpuckpt's fake device");
-	return fake_device(device);
+	CUresult rc = fake_device(device);
+
+	if (!rc)
+		snprintf(name, (size_t)size, "%s", fake.seen.v[device].name);
+	return rc;
 }
 
 CUresult fake_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 {
-	memset(uuid, 'f', sizeof *uuid);
-	uuid->bytes[15] = (char)device;
-	return fake_device(device);
+	CUresult rc = fake_device(device);
+
+	if (!rc)
+		*uuid = fake.seen.v[device].uuid;
+	return rc;
 }
 
 CUresult fake_cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
@@ -193,6 +202,9 @@ CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUd
 	case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
 	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
 		*value = 1;
+		break;
+	case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+		*value = !getenv("FAKE_CUDA_CONCURRENT");
 		break;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
 		*value = 9;

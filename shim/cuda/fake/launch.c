@@ -11,6 +11,7 @@
 
 struct CUmod_st {
 	struct CUfunc_st *functions;
+	CUdeviceptr managed; /* its __managed__ variable, 0: it has none */
 };
 
 struct CUfunc_st {
@@ -30,11 +31,14 @@ struct CUgraphExec_st {
 
 /* ---- modules -------------------------------------------------------------------------------- */
 
+/* The image "managed" has a __managed__ variable. */
 CUresult fake_cuModuleLoadData(CUmodule *module, const void *image)
 {
-	(void)image;
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
 	*module = calloc(1, sizeof **module);
-	return fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return strcmp(image, "managed") ? CUDA_SUCCESS :
+	       fake_cuMemAllocManaged(&(*module)->managed, 8, CU_MEM_ATTACH_GLOBAL);
 }
 
 CUresult fake_cuModuleLoad(CUmodule *module, const char *path)
@@ -44,7 +48,9 @@ CUresult fake_cuModuleLoad(CUmodule *module, const char *path)
 
 CUresult fake_cuModuleUnload(CUmodule module)
 {
-	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	if (!module)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return module->managed ? fake_cuMemFree_v2(module->managed) : CUDA_SUCCESS;
 }
 
 CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
@@ -67,15 +73,12 @@ CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const c
 	return CUDA_SUCCESS;
 }
 
-/* A __device__ variable is one of the program's, a __managed__ one is named managed_... */
+/* A __device__ variable is one of the program's. */
 CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
 				   const char *name)
 {
-	const void *at = dlsym(RTLD_DEFAULT, name);
+	const void *at = module->managed ? (void *)(uintptr_t)module->managed : dlsym(RTLD_DEFAULT, name);
 
-	(void)module;
-	if (!strncmp(name, "managed_", 8))
-		return fake_cuMemAllocManaged(address, 8, CU_MEM_ATTACH_GLOBAL);
 	if (address)
 		*address = (CUdeviceptr)(uintptr_t)at;
 	if (size)
@@ -95,14 +98,32 @@ static CUresult give(CUstream stream, const struct fake_op *op)
 	return rc;
 }
 
+/* A kernel of so many blocks has its device for itself: others begin when it has ended. Copies do not care. */
+static void take_place(bool all, unsigned *running, unsigned *alone)
+{
+	fake_lock();
+	while (*alone || (all && *running))
+		fake_wait();
+	++*(all ? alone : running);
+	fake_unlock();
+}
+
 static void run_kernel(struct fake_op *op)
 {
+	static unsigned running[FAKE_MAX_DEVICES], alone[FAKE_MAX_DEVICES];
 	const struct CUfunc_st *f = (void *)(uintptr_t)op->args[0];
+	CUdevice device = op->stream->context->device;
+	bool all = op->grid.grid[0] >= FAKE_BLOCKS;
 	void *params[11];
 
 	for (int i = 0; i < f->params && i < 11; i++)
 		params[i] = &op->args[1 + i];
+	take_place(all, &running[device], &alone[device]);
 	f->run(params, &op->grid);
+	fake_lock();
+	--*(all ? &alone[device] : &running[device]);
+	fake_changed();
+	fake_unlock();
 }
 
 CUresult fake_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
@@ -217,6 +238,8 @@ CUresult fake_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 	CUresult rc = CUDA_SUCCESS;
 	struct CUstream_st *s;
 
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
 	fake_lock();
 	s = fake_stream(stream);
 	if (!s || s->capture == CU_STREAM_CAPTURE_STATUS_NONE) {

@@ -21,31 +21,47 @@ static size_t round_up(size_t n, size_t to)
 
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc)
 {
+	int fd = fake_memory_file(device, size);
 	struct fake_memory *m;
 
 	*rc = CUDA_ERROR_OUT_OF_MEMORY;
-	if (size > fake.memory || fake.used[device] > fake.memory - size)
+	if (fd < 0)
 		return NULL;
 	m = calloc(1, sizeof *m);
-	m->fd = memfd_create("fake-cuda", MFD_CLOEXEC);
-	if (m->fd < 0 || ftruncate(m->fd, (off_t)size)) {
-		free(m);
-		return NULL;
-	}
+	m->fd = fd;
 	m->size = size;
 	m->device = device;
 	m->uses = 1;
+	m->id = ++fake.ids;
 	fake.used[device] += size;
 	*rc = CUDA_SUCCESS;
 	return m;
 }
 
+static void *free_late(void *arg)
+{
+	struct fake_memory *m = arg;
+
+	usleep((useconds_t)atoi(getenv("FAKE_CUDA_LATE")) * 1000);
+	fake_lock();
+	fake.used[m->device] -= m->size;
+	fake_unlock();
+	free(m);
+	return NULL;
+}
+
 void fake_memory_drop(struct fake_memory *m)
 {
+	pthread_t thread;
+
 	if (--m->uses)
 		return;
-	fake.used[m->device] -= m->size;
 	close(m->fd);
+	if (m->exported && getenv("FAKE_CUDA_LATE") && !pthread_create(&thread, NULL, free_late, m)) {
+		pthread_detach(thread);
+		return;
+	}
+	fake.used[m->device] -= m->size;
 	free(m);
 }
 
@@ -81,6 +97,7 @@ void fake_block_free(struct fake_block *b)
 	*at = b->next;
 	if (b->memory)
 		fake_memory_drop(b->memory);
+	free(b->pages);
 	free(b);
 }
 
@@ -90,7 +107,7 @@ static void *map_shared(const struct fake_memory *m, void *at, size_t size, size
 		    (off_t)offset);
 }
 
-static CUresult allocate(CUdeviceptr *address, size_t size, enum fake_kind kind)
+CUresult fake_allocate(CUdeviceptr *address, size_t size, enum fake_kind kind)
 {
 	struct fake_memory *m;
 	CUresult rc;
@@ -104,17 +121,25 @@ static CUresult allocate(CUdeviceptr *address, size_t size, enum fake_kind kind)
 	rc = fake_not_in_capture();
 	m = rc ? NULL : fake_memory_new(round_up(size, PAGE), fake_current()->device, &rc);
 	if (m) {
-		at = map_shared(m, NULL, m->size, 0);
-		*address = (CUdeviceptr)(uintptr_t)at;
-		fake_block_new(m, *address, size, kind);
+		at = kind == FAKE_MANAGED ? fake_map_managed(size) : map_shared(m, NULL, m->size, 0);
+		if (at == MAP_FAILED) {
+			fake_memory_drop(m);
+			rc = CUDA_ERROR_OUT_OF_MEMORY;
+		} else {
+			*address = (CUdeviceptr)(uintptr_t)at;
+			fake_block_new(m, *address, size, kind);
+		}
 	}
 	fake_unlock();
 	return rc;
 }
 
-static void unmap(struct fake_block *b)
+void fake_unmap(struct fake_block *b)
 {
-	munmap((void *)(uintptr_t)b->base, b->mapped);
+	if (b->kind == FAKE_MANAGED)
+		fake_unmap_managed((void *)(uintptr_t)b->base, b->mapped);
+	else
+		munmap((void *)(uintptr_t)b->base, b->mapped);
 	fake_block_free(b);
 }
 
@@ -125,7 +150,7 @@ void fake_context_blocks_end(CUcontext context)
 	for (struct fake_block *b = fake_blocks; b; b = next) {
 		next = b->next;
 		if (b->context == context && (b->kind == FAKE_DEVICE || b->kind == FAKE_MANAGED))
-			unmap(b);
+			fake_unmap(b);
 	}
 }
 
@@ -136,8 +161,9 @@ static CUresult give_back(CUdeviceptr address, enum fake_kind kind)
 
 	fake_lock();
 	b = fake_find(address);
-	if (b && b->base == address && (b->kind == kind || (kind == FAKE_DEVICE && b->kind == FAKE_MANAGED))) {
-		unmap(b);
+	if (b && b->base == address && !b->freed && (b->kind == kind || (kind == FAKE_DEVICE && b->kind == FAKE_MANAGED))) {
+		fake_pool_free(b);
+		fake_unmap(b);
 	} else {
 		rc = CUDA_ERROR_INVALID_VALUE;
 	}
@@ -147,7 +173,7 @@ static CUresult give_back(CUdeviceptr address, enum fake_kind kind)
 
 CUresult fake_cuMemAlloc_v2(CUdeviceptr *address, size_t size)
 {
-	return allocate(address, size, FAKE_DEVICE);
+	return fake_allocate(address, size, FAKE_DEVICE);
 }
 
 CUresult fake_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
@@ -155,13 +181,7 @@ CUresult fake_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t wid
 {
 	(void)element;
 	*pitch = round_up(width, 512);
-	return allocate(address, *pitch * height, FAKE_DEVICE);
-}
-
-CUresult fake_cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags)
-{
-	(void)flags;
-	return allocate(address, size, FAKE_MANAGED);
+	return fake_allocate(address, *pitch * height, FAKE_DEVICE);
 }
 
 /* As the driver's, it waits for the context's work first; in relaxed mode while there is a capture, too. */
@@ -184,7 +204,7 @@ CUresult fake_cuMemGetInfo_v2(size_t *available, size_t *total)
 	if (!fake_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	fake_lock();
-	*available = fake.memory - fake.used[fake_current()->device];
+	*available = fake.memory - fake_used(fake_current()->device);
 	*total = fake.memory;
 	fake_unlock();
 	return CUDA_SUCCESS;
@@ -321,8 +341,10 @@ void fake_blocks_save(void)
 		memcpy(b->saved, at, b->mapped);
 		mmap(at, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
 		     -1, 0);
-		if (b->memory && !b->memory->exported && ftruncate(b->memory->fd, 0))
-			abort();
+	}
+	for (const struct fake_block *b = fake_blocks; b; b = b->next) {
+		if (b->saved && b->memory && !b->memory->exported && ftruncate(b->memory->fd, 0))
+			abort(); /* what is mapped twice is saved twice before */
 	}
 }
 
@@ -341,7 +363,7 @@ void fake_blocks_restore(void)
 		memcpy(at, b->saved, b->mapped);
 		free(b->saved);
 		b->saved = NULL;
-		if (b->kind == FAKE_VMM && !b->access)
-			mprotect(at, b->mapped, PROT_NONE);
+		if (b->kind == FAKE_VMM)
+			mprotect(at, b->mapped, fake_rights(b));
 	}
 }

@@ -119,11 +119,22 @@ struct CUstream_st *fake_capturing(CUcontext context)
 	return s;
 }
 
+/* Its capture ends with it. */
+static void destroy(struct CUstream_st *s)
+{
+	s->destroyed = true;
+	s->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 void fake_context_streams_end(CUcontext context)
 {
-	for (struct CUstream_st *s = streams; s; s = s->next)
-		s->destroyed = s->destroyed || s->context == context;
+	for (struct CUstream_st *s = streams; s; s = s->next) {
+		if (s->context == context)
+			destroy(s);
+	}
 	fake_changed();
+	while (!fake_all_idle(context))
+		fake_wait(); /* what they use may be unmapped next */
 }
 
 CUresult fake_not_in_capture(void)
@@ -232,7 +243,7 @@ CUresult fake_cuStreamDestroy_v2(CUstream stream)
 	fake_lock();
 	s = fake_stream(stream);
 	if (s)
-		s->destroyed = true;
+		destroy(s);
 	fake_changed();
 	fake_unlock();
 	return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

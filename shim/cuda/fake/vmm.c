@@ -180,6 +180,8 @@ CUresult fake_cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 	CUresult rc = CUDA_ERROR_INVALID_VALUE;
 	struct fake_block *b;
 
+	if ((offset || size < m->size) && !getenv("FAKE_CUDA_PARTS"))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	fake_lock();
 	if (!flags && is_granular(address, size) && offset % FAKE_GRANULARITY == 0 &&
 	    offset + size <= m->size && is_reserved(address, size) && !is_mapped_in(address, size)) {
@@ -214,23 +216,40 @@ CUresult fake_cuMemUnmap(CUdeviceptr address, size_t size)
 	return at == address + size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+int fake_rights(const struct fake_block *b)
+{
+	return (b->readable ? PROT_READ : PROT_NONE) | (b->writable ? PROT_WRITE : PROT_NONE);
+}
+
+static void allow(struct fake_block *b, const CUmemAccessDesc *access, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t bit = 1ull << access[i].location.id;
+
+		b->readable = access[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ ? b->readable | bit
+									  : b->readable & ~bit;
+		b->writable = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? b->writable | bit
+										  : b->writable & ~bit;
+	}
+	mprotect((void *)(uintptr_t)b->base, b->size, fake_rights(b));
+}
+
+/* Of whole mappings; what is not named keeps what it may. */
 CUresult fake_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
 			     size_t n)
 {
 	CUdeviceptr at = address;
 	struct fake_block *b;
-	int prot = PROT_NONE;
 
-	for (size_t i = 0; i < n; i++)
-		prot |= access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE :
-			access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ : PROT_NONE;
 	fake_lock();
 	for (; at < address + size; at += b->size) {
 		b = fake_find(at);
-		if (!b || b->base != at)
+		if (!b || b->base != at || b->base + b->size > address + size)
 			break;
-		mprotect((void *)(uintptr_t)at, b->size, prot);
-		b->access = prot != PROT_NONE;
+	}
+	for (CUdeviceptr done = address; at == address + size && done < at; done += b->size) {
+		b = fake_find(done);
+		allow(b, access, n);
 	}
 	fake_unlock();
 	return at == address + size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -241,10 +260,12 @@ CUresult fake_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loc
 {
 	const struct fake_block *b;
 
-	(void)location;
 	fake_lock();
 	b = fake_find(address);
-	*flags = b && b->access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (b)
+		*flags = b->writable >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : b->readable >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+							   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	fake_unlock();
 	return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -278,6 +299,7 @@ static struct fake_memory *import(int fd)
 	m->size = (size_t)st.st_size;
 	m->device = fake_current() ? fake_current()->device : 0;
 	m->uses = 1;
+	m->id = ++fake.ids;
 	m->imported = true;
 	m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

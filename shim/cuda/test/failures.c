@@ -55,6 +55,36 @@ static void one(const char *rule, enum outcome outcome)
 	cuda_rank_end(&r);
 }
 
+/* Managed memory that goes or is gone already, when something fails. */
+static void one_with_managed(const char *rule)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, rule);
+	is_int(cuda_tell(&r, "model") | cuda_tell(&r, "steps"), 0, rule);
+	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && value, "given up: %s", text);
+	is_int(cuda_tell(&r, "steps"), 0, "the program runs on");
+	ok(drain(&r, 2) == GCK_LINK_CUDA_DRAINED && !value && resume(&r, 2), "the next one is drained: %s",
+	   text);
+	is_int(cuda_tell(&r, "steps") | cuda_tell(&r, "model ends"), 0, "nothing was lost");
+	cuda_rank_end(&r);
+}
+
+/* What was freed in streams' orders is nobody's by then, and memory goes on to be what it was. */
+static void one_in_order(const char *rule)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, rule);
+	is_int(cuda_tell(&r, "order") | cuda_tell(&r, "order steps"), 0, rule);
+	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && value, "given up: %s", text);
+	is_int(cuda_tell(&r, "order steps"), 0, "the program runs on");
+	ok(drain(&r, 2) == GCK_LINK_CUDA_DRAINED && !value && resume(&r, 2), "the next one is drained: %s",
+	   text);
+	is_int(cuda_tell(&r, "order steps") | cuda_tell(&r, "order ends"), 0, "nothing was lost");
+	cuda_rank_end(&r);
+}
+
 /* It stands at the gate, and whoever comes is told why. */
 static void is_lost(struct cuda_rank *r)
 {
@@ -69,11 +99,12 @@ static void is_lost(struct cuda_rank *r)
 	cuda_rank_end(r);
 }
 
-static void lost(const char *rule)
+static void lost(const char *rule, const char *word)
 {
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, rule);
+	is_int(cuda_tell(&r, word), 0, word);
 	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && !value, "drained, but %s is to come", rule);
 	ok(!resume(&r, 1) && value, "the agent is told that the GPU is lost: %s", text);
 	is_lost(&r);
@@ -126,10 +157,16 @@ int main(void)
 	lost_in_drain("cuMemUnmap:2=1,cuMemImportFromShareableHandle=1");
 	closed(0);
 	closed(1);
-	lost("cuMemImportFromShareableHandle:1=1");
-	lost("cuMemMap:2=2");
-	lost("cuCheckpointProcessRestore=801");
-	lost("cuCheckpointProcessUnlock=999");
-	lost("cuCtxSetLimit:2=2");
+	lost("cuMemImportFromShareableHandle:1=1", "query");
+	lost("cuMemMap:2=2", "query");
+	lost("cuCheckpointProcessRestore=801", "query");
+	lost("cuCheckpointProcessUnlock=999", "query");
+	lost("cuCtxSetLimit:2=2", "query");
+	lost("cuMemAllocManaged:2=2", "managed");
+	one_in_order("cuMemcpyDtoHAsync_v2:1=700");
+	one_in_order("cuCheckpointProcessLock:1=600");
+	one_with_managed("cuStreamCreate:2=2");
+	one_with_managed("cuMemcpyDtoHAsync_v2:1=700");
+	one_with_managed("cuCheckpointProcessLock:1=600");
 	return tap_done();
 }

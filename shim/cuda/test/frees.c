@@ -110,7 +110,7 @@ static void in_order(CUresult (*free_async)(CUdeviceptr at, CUstream stream), co
 	is_int(free_async(at, s), CUDA_ERROR_INVALID_VALUE, "once");
 	at = allocate();
 	is_int(free_async(at + 512, s), CUDA_ERROR_INVALID_VALUE, "at its beginning");
-	is_int(free_async(at, NULL), 0, "in the default stream's order");
+	is_int(free_async(at, NULL) | cuCtxSynchronize(), 0, "in the default stream's order");
 	cuStreamDestroy_v2(s);
 }
 
@@ -143,6 +143,7 @@ static void in_capture(CUstreamCaptureMode mode, const char *name)
 	cuThreadExchangeStreamCaptureMode(&relaxed);
 	is_int(cuStreamEndCapture(captured, &graph), 0, "the capture lives");
 	pthread_join(thread, NULL);
+	is_int(cuCtxSynchronize(), 0, "all is done");
 	cuStreamDestroy_v2(captured);
 	cuStreamDestroy_v2(other);
 }

@@ -6,14 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-struct fake_grid;
-
-#define SHOWN __attribute__((visibility("default")))
-#define KERNEL(name, n) \
-	extern const int name##_params SHOWN; \
-	const int name##_params = (n); \
-	void name(void **params, const struct fake_grid *grid) SHOWN; \
-	void name(void **params, const struct fake_grid *grid)
+#include "shim/cuda/test/kernel.h"
 
 /* (address, value): add the value to the 8 bytes there. */
 KERNEL(add, 2)

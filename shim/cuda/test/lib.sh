@@ -12,9 +12,9 @@ ln -s "$driver" "$tmp/libcuda.so.1"
 export LD_LIBRARY_PATH="$tmp"
 
 plain() { # PROGRAM...: without the stand-in
-	timeout 60 "$@"
+	timeout 300 "$@"
 }
 
 standin() { # PROGRAM...: with it
-	LD_PRELOAD=$library timeout 60 "$@"
+	LD_PRELOAD=$library timeout 300 "$@"
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CUDA thread and its agent: able, drain and resume on the fake driver, and what stands in the
  * way. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
 #include "shim/cuda/test/link_agent.h"
 
 #define SUM (3 << 20)      /* what cuda_rank's memory holds */
-#define LIMIT_MS 3000
-#define LEASE_MS 20000
+#define LIMIT_MS 10000
+#define LEASE_MS 60000
 #define NOT_READY 600
 
 static uint32_t value;
@@ -151,27 +154,80 @@ static void write_combined(void)
 	cuda_rank_end(&r);
 }
 
-static long anonymous_kib(const struct cuda_rank *r)
+/* The CPU goes on using it all the time, and is asked for nothing. */
+static void managed(void)
 {
-	char path[64], line[128];
-	long kib = -1;
-	FILE *f;
+	struct cuda_rank r;
 
-	snprintf(path, sizeof path, "/proc/%d/status", r->rank.pid);
-	f = fopen(path, "r");
-	while (f && fgets(line, sizeof line, f))
-		sscanf(line, "RssAnon: %ld", &kib);
-	if (f)
-		fclose(f);
-	return kib;
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "model"), 0, "managed memory, in which a thread counts throughout");
+	is_str(cuda_look(&r), "", "it does not stand in the way");
+	for (uint64_t seq = 1; seq < 6; seq++) {
+		is_int(cuda_tell(&r, "steps"), 0, "it is used at random");
+		ok(drain(&r, seq, LIMIT_MS), "drained: %s", text);
+		pause_ms(20);
+		ok(resume(&r, seq), "resumed: %s", text);
+	}
+	is_int(cuda_tell(&r, "steps"), 0, "and again");
+	is_int(cuda_tell(&r, "model ends"), 0, "nothing was lost");
+	is_int((long long)cuda_state(&r).device_bytes, 64ll << 20, "what is empty goes, but for a little");
+	is_int(cuda_rank_end(&r), 0, "the rank ends well");
+}
+
+/* What a pool only keeps for later is not copied, and stays. */
+static void pools(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, "cuDeviceGraphMemTrim=801");
+	is_int(cuda_tell(&r, "pools"), 0, "stream-ordered memory");
+	is_int(cuda_tell(&r, "reserved"), 24, "pools keep what was freed");
+	ok(drain(&r, 1, LIMIT_MS) && resume(&r, 1), "drained and resumed: %s", text);
+	is_int(cuda_tell(&r, "reserved"), 24, "and after a checkpoint, what is used as it was");
+	cuda_rank_end(&r);
+}
+
+/* With drains in between, after which the rank goes on. */
+static void in_order(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "order"), 0, "stream-ordered memory");
+	for (uint64_t seq = 1; seq < 6; seq++) {
+		is_int(cuda_tell(&r, "order steps"), 0, "it is used at random");
+		ok(drain(&r, seq, LIMIT_MS), "drained: %s", text);
+		ok(resume(&r, seq), "resumed: %s", text);
+	}
+	is_int(cuda_tell(&r, "order steps"), 0, "and again");
+	is_int(cuda_tell(&r, "order ends"), 0, "nothing was lost");
+	cuda_rank_end(&r);
+}
+
+/* A debugger at one of its threads: it cannot be stopped, so nothing is begun. */
+static void traced(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	cuda_tell(&r, "managed");
+	is_int(ptrace(PTRACE_SEIZE, r.rank.pid, 0, 0), 0, "a rank that somebody traces");
+	ok(!drain(&r, 1, LIMIT_MS) && strstr(text, "cannot be traced"), "is refused: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "unharmed");
+	ptrace(PTRACE_INTERRUPT, r.rank.pid, 0, 0);
+	waitpid(r.rank.pid, NULL, __WALL);
+	ptrace(PTRACE_DETACH, r.rank.pid, 0, 0);
+	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and not any more afterwards: %s", text);
+	is_int(cuda_tell(&r, "unmanaged"), 0, "its memory is freed");
+	cuda_rank_end(&r);
 }
 
 /* Until it is no more than that, but for little. */
 static bool comes_down_to(const struct cuda_rank *r, long kib)
 {
-	for (int ms = 0; ms < WAIT_MS && anonymous_kib(r) > kib + 8192; ms += 20)
+	for (int ms = 0; ms < WAIT_MS && cuda_anonymous_kib(r) > kib + 8192; ms += 20)
 		pause_ms(20);
-	return anonymous_kib(r) <= kib + 8192;
+	return cuda_anonymous_kib(r) <= kib + 8192;
 }
 
 /* The host holds what the device held for as long as the image needs it. */
@@ -182,9 +238,9 @@ static void host_memory(void)
 
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "more");
-	before = anonymous_kib(&r);
+	before = cuda_anonymous_kib(&r);
 	ok(drain(&r, 1, LIMIT_MS), "drained: %s", text);
-	ok(anonymous_kib(&r) >= before + (64 << 10), "64 MiB of the device are in host memory");
+	ok(cuda_anonymous_kib(&r) >= before + (64 << 10), "64 MiB of the device are in host memory");
 	ok(resume(&r, 1), "resumed: %s", text);
 	ok(comes_down_to(&r, before), "and are not any more");
 	ok(cuda_state(&r).device_bytes == 96ull << 20, "the rank's state says how much that may be");
@@ -194,7 +250,7 @@ static void host_memory(void)
 
 	cuda_rank_start(&r, "cuCheckpointProcessLock:1=600");
 	cuda_tell(&r, "more");
-	before = anonymous_kib(&r);
+	before = cuda_anonymous_kib(&r);
 	ok(!drain(&r, 1, LIMIT_MS), "not drained: %s", text);
 	ok(comes_down_to(&r, before), "nor are they after that");
 	cuda_rank_end(&r);
@@ -267,8 +323,13 @@ int main(void)
 	destroyed();
 	capture();
 	lockstep();
+	setenv("FAKE_CUDA_CONCURRENT", "0", 1);
 	obstacle("managed", "managed memory", "unmanaged");
-	obstacle("managed", "managed memory", "in order");
+	unsetenv("FAKE_CUDA_CONCURRENT");
+	managed();
+	traced();
+	pools();
+	in_order();
 	obstacle("event", "an event of another process", NULL);
 	obstacle("future", "cuFakeFuture", NULL);
 	obstacle("opengl", "OpenGL", NULL);

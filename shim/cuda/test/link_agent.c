@@ -94,3 +94,18 @@ struct gck_cuda_state cuda_state(const struct cuda_rank *r)
 	agent_peek(r->rank.pid, r->cuda.hello.state, &s, sizeof s);
 	return s;
 }
+
+long cuda_anonymous_kib(const struct cuda_rank *r)
+{
+	char path[64], line[128];
+	long kib = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/status", r->rank.pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f))
+		sscanf(line, "RssAnon: %ld", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}

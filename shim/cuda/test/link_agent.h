@@ -34,4 +34,7 @@ const char *cuda_look(struct cuda_rank *r);
 
 struct gck_cuda_state cuda_state(const struct cuda_rank *r);
 
+/* Anonymous memory that it has. */
+long cuda_anonymous_kib(const struct cuda_rank *r);
+
 #endif

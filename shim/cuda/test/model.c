@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/test/tap.h"
+#include "shim/cuda/test/against.h"
 
 #define PLACES 120
 #define STEPS 3000
@@ -122,7 +123,7 @@ int main(int argc, char *argv[])
 		if (places[i].base)
 			give(&places[i]);
 	}
-	ok(!wrong, "random sequences: %s", wrong ? wrong : "every answer is right");
+	ok(!wrong, "random sequences: %s", none(wrong));
 	cuMemGetInfo(&after, &total);
 	ok(before == after, "all of it is free again");
 	return tap_done();

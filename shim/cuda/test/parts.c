@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Parts of the stand-in by themselves: sets of handles and arenas of memory against plain models, the
- * loader's cache, what cuGetProcAddress means by a name, descriptors in flight. */
+ * loader's cache, what cuGetProcAddress means by a name, descriptors that are kept. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
@@ -155,9 +160,14 @@ static void arenas(void)
 	gck_cuda_arena_free(&a);
 }
 
-/* ---- descriptors in flight ------------------------------------------------------------------ */
+/* ---- descriptors kept ----------------------------------------------------------------------- */
 
 struct gck_cuda_state gck_cuda_state;
+
+#define KEPT 100
+#define LIMIT 48 /* descriptors that a table has room for: it takes several threads */
+
+static uint64_t keys[KEPT];
 
 static bool is_file(int fd, ino_t inode)
 {
@@ -173,44 +183,81 @@ static void replaced(void)
 {
 	int socket = gck_cuda_state.kept_fd[1], own = memfd_create("own", MFD_CLOEXEC);
 	struct stat st;
+	uint64_t name;
 
 	fstat(own, &st);
 	dup2(own, socket);
-	ok(gck_cuda_keep_get(2) < 0, "with a socket closed by the program none is there");
-	ok(gck_cuda_keep(50, own) == 0 && is_file(gck_cuda_keep_get(50), st.st_ino),
-	   "another pair keeps what comes");
+	ok(gck_cuda_keep_get(keys[1]) < 0 && !gck_cuda_keep_has(keys[1]),
+	   "with a socket closed by the program none is there");
+	name = gck_cuda_keep(own);
+	ok(name && is_file(gck_cuda_keep_get(name), st.st_ino), "another pair keeps what comes");
+	ok(!gck_cuda_keep_has(keys[1]), "but not what was lost");
 	ok(is_file(dup(socket), st.st_ino), "and the program's file is where it was put");
 	close(socket);
 }
 
+/* What is kept at the other end of a pipe is kept by nobody else: not in flight, nor in a child. */
+static void alone(void)
+{
+	struct pollfd end = {.events = POLLIN};
+	uint64_t name;
+	int pipes[2];
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return;
+	end.fd = pipes[0];
+	name = gck_cuda_keep(pipes[1]);
+	pid = fork();
+	if (!pid) {
+		gck_cuda_keep_drop(name); /* of its parent's */
+		_exit(gck_cuda_keep_get(name) < 0 && gck_cuda_keep(dup(0)) ? pause() : 1);
+	}
+	usleep(50000);
+	is_int(poll(&end, 1, 0), 0, "a child cannot let go of what its parent keeps");
+	gck_cuda_keep_drop(name);
+	is_int(poll(&end, 1, 0), 1, "and does not hold what its parent lets go");
+	ok(waitpid(pid, NULL, WNOHANG) == 0, "it can keep some of its own");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(pipes[0]);
+}
+
 static void kept(void)
 {
-	ino_t inodes[20];
+	struct rlimit before, few = {.rlim_cur = LIMIT};
+	ino_t inodes[KEPT];
 	struct stat st;
 	bool good = true;
 
-	for (uint64_t i = 0; i < 20; i++) {
+	getrlimit(RLIMIT_NOFILE, &before);
+	few.rlim_max = before.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &few);
+	for (int i = 0; i < KEPT; i++) {
 		int fd = memfd_create("kept", MFD_CLOEXEC);
 
 		fstat(fd, &st);
 		inodes[i] = st.st_ino;
-		good = good && gck_cuda_keep(i + 1, fd) == 0;
+		keys[i] = gck_cuda_keep(fd);
+		good = good && keys[i];
 	}
-	ok(good, "descriptors are sent off");
-	for (int i = 0; good && i < 500; i++) {
-		int which = rand() % 20;
+	ok(good, "more descriptors than the process may have are kept");
+	for (int i = 0; good && i < 1000; i++) {
+		int which = rand() % KEPT;
 
-		good = is_file(gck_cuda_keep_get((uint64_t)which + 1), inodes[which]);
+		good = is_file(gck_cuda_keep_get(keys[which]), inodes[which]);
 	}
 	ok(good, "and had again, in any order, as often as wanted");
-	for (uint64_t i = 0; i < 20; i += 2)
-		gck_cuda_keep_drop(i + 1);
-	ok(gck_cuda_keep_get(1) < 0 && is_file(gck_cuda_keep_get(2), inodes[1]),
+	for (int i = 0; i < KEPT; i += 2)
+		gck_cuda_keep_drop(keys[i]);
+	ok(gck_cuda_keep_get(keys[0]) < 0 && is_file(gck_cuda_keep_get(keys[1]), inodes[1]),
 	   "until they are dropped");
-	ok(gck_cuda_keep_get(99) < 0, "one that never was is not there");
+	ok(gck_cuda_keep_get(0) < 0 && !gck_cuda_keep_has(0), "one that never was is not there");
+	alone();
 	replaced();
 	gck_cuda_keep_forget();
-	ok(gck_cuda_keep_get(2) < 0 && gck_cuda_state.kept_fd[0] == -1, "in a restored process none is");
+	ok(gck_cuda_keep_get(keys[1]) < 0 && gck_cuda_state.kept_fd[0] == -1, "in a restored process none is");
+	setrlimit(RLIMIT_NOFILE, &before);
 }
 
 /* ---- the loader's cache --------------------------------------------------------------------- */

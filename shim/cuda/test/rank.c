@@ -7,9 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/cuda/test/kernels.h"
+#include "shim/cuda/test/hash_kernel.h"
+#include "shim/cuda/test/managed_model.h"
+#include "shim/cuda/test/ordered_model.h"
+#include "shim/cuda/test/vmm_model.h"
 
 #define SIZE (1 << 20)
 #define MORE (64 << 20)
@@ -47,7 +51,93 @@ static int more(void)
 	return cuMemAlloc(&large, MORE) | cuMemsetD8(large, 5, MORE) | cuCtxSynchronize();
 }
 
-static int spin(CUstream where)
+/* On another device. */
+static CUdeviceptr distant;
+
+static int beside(void)
+{
+	CUcontext second;
+	int rc = cuDevicePrimaryCtxRetain(&second, 1) | cuCtxSetCurrent(second) | cuMemAlloc(&distant, MORE);
+
+	return rc | cuMemsetD8(distant, 6, MORE) | cuCtxSynchronize() | cuCtxSetCurrent(context);
+}
+
+static int look_beside(void)
+{
+	const unsigned char *at = (const void *)(uintptr_t)distant;
+
+	return at[0] + at[MORE - 1];
+}
+
+/* So many MiB, for a moment. */
+static int huge(int mib)
+{
+	CUdeviceptr at;
+	CUresult rc = cuMemAlloc(&at, (size_t)mib << 20);
+
+	return rc ? rc : cuMemFree(at);
+}
+
+/* That and the end of a context in so many children, one after the other. -2: one has no answer within a
+ * minute. */
+static int children(int n)
+{
+	int status = 0;
+
+	for (int i = 0; i < n && WIFEXITED(status); i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			alarm(60);
+			_exit(huge(4096) | (int)cuDevicePrimaryCtxRelease(0));
+		}
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
+			return -1;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+}
+
+/* And for good: a free would wait for the program's kernels. */
+static int take(int mib)
+{
+	CUdeviceptr at;
+
+	return cuMemAlloc(&at, (size_t)mib << 20);
+}
+
+/* Pieces with holes between them, with different bytes in each window. */
+static int odd(void)
+{
+	CUdeviceptr at[9];
+	int rc = 0;
+
+	for (int i = 0; i < 9; i++) {
+		rc |= cuMemAlloc(&at[i], (1 << 20) + (size_t)i * 77777);
+		for (int k = 0; k < 16; k++)
+			rc |= cuMemsetD8(at[i] + (size_t)k * 65536, (unsigned char)(16 * i + k), 65536);
+	}
+	for (int i = 1; i < 9; i += 3)
+		rc |= cuMemFree(at[i]);
+	return rc | cuCtxSynchronize();
+}
+
+/* The same in the order of a stream. */
+static int huge_in_order(int mib)
+{
+	CUdeviceptr at;
+	CUresult rc = cuMemAllocAsync(&at, (size_t)mib << 20, stream);
+
+	return rc ? rc : cuMemFreeAsync(at, stream);
+}
+
+static int available(void)
+{
+	size_t bytes = 0, total;
+
+	return cuMemGetInfo(&bytes, &total) ? -1 : (int)(bytes >> 20);
+}
+
+static int spin_on(CUstream where, unsigned int blocks)
 {
 	uint64_t at = (uintptr_t)flag;
 	void *params[] = {&at};
@@ -55,7 +145,12 @@ static int spin(CUstream where)
 
 	*flag = 0;
 	return cuModuleGetFunction(&f, module, "wait_flag") |
-	       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL);
+	       cuLaunchKernel(f, blocks, 1, 1, 1, 1, 1, 0, where, params, NULL);
+}
+
+static int spin(CUstream where)
+{
+	return spin_on(where, 1);
 }
 
 static void *synchronize(void *arg)
@@ -146,15 +241,53 @@ static int host_memory(void)
 	return cuMemCreate(&handle, 2 << 20, &prop, 0);
 }
 
-/* Looked up twice. */
+/* Stream-ordered memory in two pools, which keep what is freed: 4 MiB of 12 each. */
+static CUmemoryPool in_order[2];
+static CUdeviceptr taken[2];
+
+static int pools(void)
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	cuuint64_t all = UINT64_MAX;
+	CUdeviceptr freed;
+	int rc = cuDeviceGetDefaultMemPool(&in_order[0], 0) | cuMemPoolCreate(&in_order[1], &props);
+
+	for (int i = 0; i < 2 && !rc; i++) {
+		rc |= cuMemPoolSetAttribute(in_order[i], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+		rc |= cuMemAllocFromPoolAsync(&taken[i], 4 * SIZE, in_order[i], stream);
+		rc |= cuMemAllocFromPoolAsync(&freed, 8 * SIZE, in_order[i], stream);
+		rc |= cuMemsetD8Async(taken[i], 7, 4 * SIZE, stream) | cuMemFreeAsync(freed, stream);
+	}
+	return rc | cuStreamSynchronize(stream);
+}
+
+/* MiB that both have; and one that is used holds what it held. */
+static int reserved(void)
+{
+	cuuint64_t bytes[2] = {0, 0};
+	unsigned char last[2] = {0, 0};
+
+	for (int i = 0; i < 2; i++) {
+		cuMemPoolGetAttribute(in_order[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes[i]);
+		cuMemcpyDtoH(&last[i], taken[i] + 4 * SIZE - 1, 1);
+	}
+	return last[0] == 7 && last[1] == 7 ? (int)((bytes[0] + bytes[1]) / SIZE) : -1;
+}
+
+static int is_wrong(const char *wrong)
+{
+	if (wrong)
+		fprintf(stderr, "wrong: %s\n", wrong);
+	return wrong != NULL;
+}
+
+/* Nobody asks for it. */
+static CUmodule with_variable;
+
 static int variable(void)
 {
-	CUdeviceptr at[2];
-	int rc = 0;
-
-	for (int i = 0; i < 2; i++)
-		rc |= cuModuleGetGlobal(&at[i], NULL, module, "managed_x") | cuMemFree(at[i]);
-	return rc;
+	return cuModuleLoadData(&with_variable, "managed");
 }
 
 /* Written throughout by a thread of the program's; never there while it would be write-combined. */
@@ -193,10 +326,21 @@ static int run(const char *word)
 	if (!strcmp(word, "init")) return init();
 	if (!strcmp(word, "sum")) return sum();
 	if (!strcmp(word, "more")) return more();
+	if (!strcmp(word, "beside")) return beside();
+	if (!strcmp(word, "other")) return look_beside();
 	if (!strcmp(word, "less")) return cuMemFree(large);
+	if (!strcmp(word, "change")) return cuMemsetD8(large, 9, MORE) | cuCtxSynchronize();
+	if (!strncmp(word, "huge ", 5)) return huge(atoi(word + 5));
+	if (!strncmp(word, "children ", 9)) return children(atoi(word + 9));
+	if (!strncmp(word, "take ", 5)) return take(atoi(word + 5));
+	if (!strncmp(word, "async ", 6)) return huge_in_order(atoi(word + 6));
+	if (!strcmp(word, "odd")) return odd();
+	if (!strcmp(word, "free")) return available();
+	if (!strcmp(word, "release")) return cuDevicePrimaryCtxRelease(0);
 	if (!strncmp(word, "close ", 6)) return close(atoi(word + 6));
 	if (!strcmp(word, "query")) return cuStreamQuery(stream);
 	if (!strcmp(word, "spin")) return spin(stream);
+	if (!strcmp(word, "fill device")) return spin_on(stream, 1024);
 	if (!strcmp(word, "stop")) { *flag = 1; return 0; }
 	if (!strcmp(word, "waiter")) return start_waiter();
 	if (!strcmp(word, "lockstep")) return lockstep();
@@ -210,11 +354,29 @@ static int run(const char *word)
 	if (!strcmp(word, "managed"))
 		return cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL);
 	if (!strcmp(word, "unmanaged")) return cuMemFree(managed);
-	if (!strcmp(word, "in order")) return cuMemFreeAsync(managed, stream);
+	if (!strcmp(word, "model")) return is_wrong(managed_begin(module, 1));
+	if (!strcmp(word, "steps")) return is_wrong(managed_steps(150));
+	if (!strcmp(word, "model ends")) return is_wrong(managed_end());
+	if (!strcmp(word, "vmm")) return is_wrong(vmm_begin(1));
+	if (!strncmp(word, "vmm steps ", 10)) return is_wrong(vmm_steps(atoi(word + 10)));
+	if (!strcmp(word, "vmm few")) return is_wrong(vmm_few());
+	if (!strcmp(word, "vmm export")) return is_wrong(vmm_export());
+	if (!strcmp(word, "vmm make")) return is_wrong(vmm_make());
+	if (!strcmp(word, "vmm drop")) return is_wrong(vmm_drop());
+	if (!strcmp(word, "vmm parts")) return is_wrong(vmm_parts());
+	if (!strcmp(word, "vmm parts end")) return is_wrong(vmm_parts_end());
+	if (!strcmp(word, "vmm look")) return is_wrong(vmm_look());
+	if (!strcmp(word, "vmm threads")) return is_wrong(vmm_threads(100));
+	if (!strcmp(word, "vmm ends")) return is_wrong(vmm_end());
+	if (!strcmp(word, "order")) return is_wrong(ordered_begin(module, 1));
+	if (!strcmp(word, "order steps")) return is_wrong(ordered_steps(400));
+	if (!strcmp(word, "order ends")) return is_wrong(ordered_end());
+	if (!strcmp(word, "pools")) return pools();
+	if (!strcmp(word, "reserved")) return reserved();
 	if (!strcmp(word, "event")) return open_event();
 	if (!strcmp(word, "host")) return host_memory();
 	if (!strcmp(word, "variable")) return variable();
-	if (!strcmp(word, "unload")) return cuModuleUnload(module);
+	if (!strcmp(word, "unload")) return cuModuleUnload(with_variable);
 	if (!strcmp(word, "combined")) return write_combined();
 	if (!strcmp(word, "future")) return future();
 	if (!strcmp(word, "opengl")) return use_opengl();

@@ -2,9 +2,15 @@
  * A CUDA program on the fake driver, drained, captured, killed and restored in new processes, where
  * its CUDA thread brings it back; and one that goes on after its image was taken. */
 #define _GNU_SOURCE
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "common/test/tap.h"
+#include "shim/test/cuda_data.h"
 #include "shim/test/cuda_link.h"
 #include "shim/test/restore_lineage.h"
 
@@ -12,6 +18,37 @@
 
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
+
+static int holders(void)
+{
+	char path[300], name[32];
+	const struct dirent *d;
+	DIR *tasks;
+	int n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task", l.pid);
+	tasks = opendir(path);
+	while (tasks && (d = readdir(tasks))) {
+		FILE *f;
+
+		snprintf(path, sizeof path, "/proc/%d/task/%s/comm", l.pid, d->d_name);
+		f = fopen(path, "r");
+		n += f && fgets(name, sizeof name, f) && !strcmp(name, "gpuckpt-hold\n");
+		if (f)
+			fclose(f);
+	}
+	if (tasks)
+		closedir(tasks);
+	return n;
+}
+
+/* Those that came with the image have nothing to hold. */
+static bool one_holder_stays(void)
+{
+	for (int ms = 0; ms < WAIT_MS && holders() != 1; ms += 20)
+		pause_ms(20);
+	return holders() == 1;
+}
 
 /* A chain of deaths, and once the original goes on. */
 static void lineage(void)
@@ -25,7 +62,111 @@ static void lineage(void)
 		ok(lineage_restore(&l, l.seq) == 0, "restored in a new process");
 		ok(cuda_link_join(&cuda, &l.agent, true), "its CUDA thread says so");
 		ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "and that CUDA is back");
+		ok(one_holder_stays(), "one thread holds descriptors");
 	}
+}
+
+/* An image whose device data is read from the rank as it goes on, which dies then. */
+static void capture_beside(struct cuda_data *d, uint64_t seq)
+{
+	cuda.keep = 1;
+	ok(cuda_link_drain(&cuda, seq) && cuda.m.round && lineage_checkpoint(&l) == 0,
+	   "captured with its data on the device");
+	cuda_data_open(d);
+	cuda_data_give(d, &cuda, GCK_LINK_CUDA_RESUME, seq);
+	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the original goes on");
+	ok(cuda_data_list(d) && cuda_data_bytes(d) && cuda_data_read(d), "and its data are read");
+	cuda_data_close(d);
+	pause_ms(50);
+	lineage_kill(&l);
+}
+
+static bool restore(void)
+{
+	return lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
+	       cuda.hello.wanting;
+}
+
+/* One filler, which ends after so many pieces. */
+static bool fill(const struct cuda_data *from, unsigned most)
+{
+	struct cuda_data over;
+	bool whole;
+
+	cuda_data_open(&over);
+	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_FILL, 0);
+	whole = cuda_data_fill(from, &over, most);
+	cuda_data_free(&over);
+	return whole;
+}
+
+static bool says_hello(void)
+{
+	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_HELLO && cuda.m.cuda_hello.wanting;
+}
+
+static void filled(uint64_t seq)
+{
+	struct cuda_data d;
+
+	capture_beside(&d, seq);
+	ok(restore() && fill(&d, UINT_MAX), "restored, it has its data brought");
+	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "and runs");
+	cuda_data_free(&d);
+	capture_beside(&d, seq + 1);
+	ok(restore() && !fill(&d, 0) && says_hello(), "a filler dies: it asks for another");
+	ok(fill(&d, UINT_MAX) && cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "and runs");
+	cuda_data_free(&d);
+	capture_beside(&d, seq + 2);
+	ok(restore() && (close(cuda.fd), cuda.fd = -1), "its agent dies");
+	ok(cuda_link_join(&cuda, &l.agent, true) && cuda.hello.wanting && fill(&d, UINT_MAX) &&
+	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "it waits for another one, and runs");
+	cuda_data_free(&d);
+}
+
+static void is_lost(void)
+{
+	uint32_t type = cuda_link_receive(&cuda, WAIT_MS);
+
+	ok(type == GCK_LINK_CUDA_RESUMED && cuda.m.value, "it says so: %.*s", (int)cuda.m.total,
+	   (const char *)cuda.m.data);
+}
+
+/* Of its own, since it does not go on. */
+static void never_filled(void)
+{
+	struct cuda_data d, none = {.n = 0};
+
+	lineage_start(&l);
+	cuda_link_join(&cuda, &l.agent, false);
+	pause_ms(100);
+	capture_beside(&d, 1);
+	ok(restore() && !fill(&none, UINT_MAX), "restored; its data cannot be read");
+	is_lost();
+	lineage_kill(&l);
+	ok(restore(), "restored again; there are none");
+	cuda_link_say(&cuda, GCK_LINK_CUDA_FILL, 0);
+	is_lost();
+	lineage_kill(&l);
+	cuda_data_free(&d);
+}
+
+/* Something else has failed before: it is that which is told. */
+static void failed_before(void)
+{
+	setenv("FAKE_CUDA_FAIL", "cuCtxSetLimit:3=2", 1); /* the first one of a resume */
+	lineage_start(&l);
+	unsetenv("FAKE_CUDA_FAIL");
+	cuda_link_join(&cuda, &l.agent, false);
+	pause_ms(100);
+	cuda.keep = 1;
+	ok(cuda_link_drain(&cuda, 1) && cuda.m.round && lineage_checkpoint(&l) == 0, "captured");
+	lineage_kill(&l);
+	ok(restore(), "restored; a limit cannot be set, and there are no data");
+	cuda_link_say(&cuda, GCK_LINK_CUDA_FILL, 0);
+	is_lost();
+	ok(strstr((const char *)cuda.m.data, "stack"), "by what went wrong first");
+	lineage_kill(&l);
 }
 
 int main(void)
@@ -34,6 +175,7 @@ int main(void)
 	char alone[300];
 
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
+	setenv("FAKE_CUDA_PARTS", "1", 1);
 	if (lineage_begin(&l, "/dev/shm", argv))
 		return 99;
 	is_int(lineage_alone(&l), 0, "the program by itself");
@@ -41,8 +183,11 @@ int main(void)
 	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "under the stand-in");
 	pause_ms(100);
 	lineage();
+	filled(RESTARTS + 2);
 	is_int(lineage_wait(&l), 0, "it ends well");
 	is_str(lineage_output(&l), alone, "with the answer that it gives when nothing happens");
+	never_filled();
+	failed_before();
 	lineage_end(&l);
 	return tap_done();
 }

@@ -31,6 +31,38 @@ for seed in 1 2 3; do
 	passes "memory against a model, seed $seed: the fake driver" plain ./cuda_model $seed
 	passes "memory against a model, seed $seed: the stand-in" standin ./cuda_model $seed
 done
+for seed in 1 2; do
+	passes "managed memory against a model, seed $seed: the fake driver" plain ./cuda_managed $seed
+	passes "managed memory against a model, seed $seed: the stand-in" standin ./cuda_managed $seed
+done
+for seed in 1 2; do
+	passes "the program's own mappings against a model, seed $seed: the fake driver" plain ./cuda_vmm $seed
+	passes "the program's own mappings against a model, seed $seed: the stand-in" standin ./cuda_vmm $seed
+done
+passes "the program's own mappings, of which no descriptor is to be had" standin \
+	env FAKE_CUDA_FAIL=cuMemExportToShareableHandle=1 ./cuda_vmm 3
+passes "the program's own mappings, memory free a moment after it is given back" standin \
+	env FAKE_CUDA_LATE=30 FAKE_CUDA_MEMORY=44 ./cuda_vmm 4
+passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=200 FAKE_CUDA_MEMORY=120 ./cuda_late
+for way in FAKE_CUDA_CONCURRENT=0 FAKE_CUDA_MANAGED=there; do
+	passes "managed memory of the driver's own ($way)" standin env $way ./cuda_managed 3
+done
+export FAKE_CUDA_MEMORY=96 FAKE_CUDA_DEVICES=2
+passes "stream-ordered memory: the fake driver" plain ./cuda_in_order
+passes "stream-ordered memory: the stand-in" standin ./cuda_in_order ours
+passes "pools of it: the fake driver" plain ./cuda_pools
+passes "pools of it: the stand-in" standin ./cuda_pools ours
+unset FAKE_CUDA_MEMORY FAKE_CUDA_DEVICES
+for seed in 1 2; do
+	passes "stream-ordered memory against a model, seed $seed: the fake driver" plain ./cuda_ordered $seed
+	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin ./cuda_ordered $seed
+done
+passes "little stream-ordered memory" standin env FAKE_CUDA_MEMORY=64 ./cuda_ordered 3
+for rule in cuStreamQuery=999 cuEventQuery=999 cuCtxRecordEvent=999 cuStreamGetCtx=400 cuStreamGetFlags:3+=400 \
+	cuMemCreate:4+=2 cuMemExportToShareableHandle:3=1; do
+	passes "stream-ordered memory, $rule" standin env FAKE_CUDA_FAIL=$rule ./cuda_ordered 5 400
+done
+passes "stream-ordered memory without slabs" standin env FAKE_CUDA_FAIL=cuMemCreate=801 ./cuda_ordered 4 300
 passes "little memory" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4
 for rule in cuMemAddressReserve=801 cuMemCreate=801 cuMemExportToShareableHandle:1=1; do
 	passes "without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5
@@ -56,7 +88,7 @@ cuInit 0
 cuCtxRecordEvent: not found by dlsym, 500" standin ./cuda_first cuCtxRecordEvent
 says "a program that never calls CUDA loads no driver" "" standin ./cuda_first -
 unset GPUCKPT_CUDA_LIBRARY
-says "a child of fork may call, too" "cuInit 0
-cuInit 0" standin ./cuda_first fork
+says "a child of fork may call, too, and has no CUDA" "cuInit 0
+cuInit 3" standin ./cuda_first fork
 
 tap_done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program that computes on the fake driver for a while, with all that a restart has to bring back:
+ * A program that computes on the fake driver for some seconds, with all that a restart has to bring back:
  * streams, events, graphs, host functions, pinned memory that a thread of its own counts in, two
  * contexts. Prints the same line whenever it was stopped in between. */
 #define _GNU_SOURCE
@@ -7,14 +7,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "shim/cuda/test/kernels.h"
+#include "shim/cuda/test/vmm_model.h"
 
-#define ROUNDS 400
-#define COUNTS 3000
+#define ROUNDS 800
+#define COUNTS 6000
 
-static _Atomic uint64_t *pinned;
+static _Atomic uint64_t *pinned, *managed;
 static uint64_t calls;
 
 #define CHECK(call) check(call, #call)
@@ -32,6 +34,7 @@ static void *count(void *arg)
 {
 	for (int i = 0; i < COUNTS; i++) {
 		atomic_fetch_add(pinned, 1);
+		atomic_fetch_add(managed, 1);
 		usleep(1000);
 	}
 	return arg;
@@ -63,15 +66,39 @@ static CUgraphExec graph_of(CUmodule module, CUstream stream, CUdeviceptr at)
 	return exec;
 }
 
+/* Stream-ordered memory: what is computed in some that lives for a moment goes to some that stays. */
+static void compute_in_order(CUmodule module, CUstream stream, CUdeviceptr results, uint64_t i)
+{
+	CUdeviceptr scratch;
+
+	CHECK(cuMemAllocAsync(&scratch, 4096 << i % 9, stream));
+	CHECK(cuMemsetD8Async(scratch, 0, 4096 << i % 9, stream));
+	launch_add(module, stream, scratch, i);
+	CHECK(cuMemcpyDtoDAsync(results + 8 * i, scratch, 8, stream));
+	CHECK(cuMemFreeAsync(scratch, stream));
+}
+
+static uint64_t sum_of(CUdeviceptr results)
+{
+	uint64_t words[ROUNDS], sum = 0;
+
+	CHECK(cuMemcpyDtoH(words, results, sizeof words));
+	for (int i = 0; i < ROUNDS; i++)
+		sum += words[i];
+	return sum;
+}
+
 int main(void)
 {
-	CUdeviceptr sum, other;
+	CUdeviceptr sum, other, results;
 	CUcontext context, second;
 	CUstream one, two;
 	CUgraphExec graph;
+	CUmemoryPool pool;
 	CUmodule module;
 	CUevent event;
 	pthread_t thread;
+	const char *wrong;
 	uint64_t a, b;
 
 	CHECK(cuInit(0));
@@ -85,12 +112,17 @@ int main(void)
 	CHECK(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
 	CHECK(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
 	CHECK(cuEventCreate(&event, 0));
+	CHECK(cuMemAllocAsync(&results, 8 * ROUNDS, one));
 	CHECK(cuMemAlloc(&sum, 8));
 	CHECK(cuMemsetD8(sum, 0, 8));
 	CHECK(cuMemAllocHost((void **)&pinned, 8));
+	CHECK(cuMemAllocManaged((CUdeviceptr *)&managed, 100000, CU_MEM_ATTACH_GLOBAL));
+	managed[0] = managed[1000] = 0;
 	CHECK(cuCtxSynchronize());
 	graph = graph_of(module, one, sum);
 	pthread_create(&thread, NULL, count, NULL);
+	wrong = vmm_begin(1);
+	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts();
 	for (uint64_t i = 0; i < ROUNDS; i++) {
 		launch_add(module, one, sum, i);
 		CHECK(cuGraphLaunch(graph, one));
@@ -101,13 +133,21 @@ int main(void)
 		CHECK(cuEventRecord(event, two));
 		CHECK(cuStreamWaitEvent(one, event, 0));
 		launch_add(module, two, other, 1);
+		launch_add(module, two, (CUdeviceptr)(managed + 1000), i);
+		compute_in_order(module, i % 3 ? one : two, results, i);
+		wrong = wrong ? wrong : vmm_steps(2);
 		usleep(5000);
 	}
 	CHECK(cuCtxSynchronize());
+	CHECK(cuDeviceGetDefaultMemPool(&pool, 0) | cuMemPoolTrimTo(pool, 0));
+	wrong = wrong || !getenv("FAKE_CUDA_PARTS") ? wrong : vmm_parts_end();
+	wrong = wrong ? wrong : vmm_end();
 	pthread_join(thread, NULL);
 	CHECK(cuMemcpyDtoH(&a, sum, 8));
 	CHECK(cuMemcpyDtoH(&b, other, 8));
-	printf("sum %llu, other %llu, calls %llu, pinned %llu\n", (unsigned long long)a,
-	       (unsigned long long)b, (unsigned long long)calls, (unsigned long long)*pinned);
+	printf("sum %llu, other %llu, calls %llu, pinned %llu, managed %llu %llu, in order %llu, own: %s\n",
+	       (unsigned long long)a, (unsigned long long)b, (unsigned long long)calls,
+	       (unsigned long long)*pinned, (unsigned long long)managed[0],
+	       (unsigned long long)managed[1000], (unsigned long long)sum_of(results), wrong ? wrong : "right");
 	return 0;
 }

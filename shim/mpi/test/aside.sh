@@ -27,7 +27,7 @@ gives() { # NAME WANTED COMMAND...: what it prints
 under() { # LD_PRELOAD PROGRAM...
 	list=$1
 	shift
-	timeout 60 env LD_PRELOAD="$list" "$@"
+	timeout 300 env LD_PRELOAD="$list" "$@"
 }
 
 build libother.so.12 -DOTHER -shared -fPIC -Wl,-soname,libother.so.12

@@ -30,7 +30,7 @@ build() { # WAY: how programs of old call mpif.h's functions, with arguments of 
 run() { # WAY RANKS [MPIRUN-OPTIONS]
 	way=$1 ranks=$2
 	shift 2
-	timeout 100 mpirun --oversubscribe -np "$ranks" "$@" "$tmp/$way/ways" 2>&1
+	timeout 300 mpirun --oversubscribe -np "$ranks" "$@" "$tmp/$way/ways" 2>&1
 }
 
 same "$(names ./libgpuckpt-mpi-fortran.so)" "$(names "$real")" "it shows the names of $real"

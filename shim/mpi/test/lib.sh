@@ -12,17 +12,17 @@ export PMIX_MCA_gds=hash # mpirun's PMIx gives its other store to a rank once, n
 plain() { # RANKS PROGRAM...: without the stand-in
 	ranks=$1
 	shift
-	timeout 120 mpirun --oversubscribe -np "$ranks" "$@"
+	timeout 300 mpirun --oversubscribe -np "$ranks" "$@"
 }
 
 standin() { # RANKS PROGRAM...: with it
 	ranks=$1
 	shift
-	timeout 120 mpirun --oversubscribe -np "$ranks" -x LD_PRELOAD="$library" "$@"
+	timeout 300 mpirun --oversubscribe -np "$ranks" -x LD_PRELOAD="$library" "$@"
 }
 
 alone() { # PROGRAM...: with it, one rank, without mpirun
-	LD_PRELOAD=$library timeout 120 "$@"
+	LD_PRELOAD=$library timeout 300 "$@"
 }
 
 # A whole cycle initialises MPI a second time as the same rank of one mpirun, which PMIx 4.2's server

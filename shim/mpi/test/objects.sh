@@ -12,7 +12,7 @@ trap 'rm -rf "$dir"' EXIT
 by_itself() { # RANKS PROGRAM...
 	if [ "$1" -eq 1 ]; then
 		shift
-		timeout 120 "$@"
+		timeout 300 "$@"
 	else
 		plain "$@"
 	fi

@@ -7,6 +7,8 @@
 
 #include <asm/prctl.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -23,7 +25,7 @@ static int32_t agent_pid, clone_pid;
 
 void gck_helper_allow(int32_t agent)
 {
-	agent_pid = agent;
+	agent_pid = gck_state.tracer = agent;
 	gck_raw(SYS_prctl, PR_SET_PTRACER, agent); /* fails without Yama: not needed then */
 }
 
@@ -60,6 +62,18 @@ static long end_clone(int32_t pid)
 	return r;
 }
 
+/* A descriptor that lets the agent know which pages are written, for as long as it keeps it. The threads are
+ * stopped, so that the program does not meet its number. */
+static int give_marks(int fd, struct gck_link_msg *m)
+{
+	long marks = gck_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	int r = gck_link_give(fd, m, GCK_LINK_MARKED, marks < 0 ? marks : 0, marks);
+
+	if (marks >= 0)
+		gck_raw(SYS_close, marks);
+	return r;
+}
+
 /* Answer one packet. Not 0: the link cannot be used any more. */
 static int answer(int fd, struct gck_link_msg *m, int life)
 {
@@ -81,6 +95,8 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 	case GCK_LINK_REAP:
 		r = end_clone(m->pid);
 		return gck_link_send(fd, m, GCK_LINK_REAPED, r);
+	case GCK_LINK_MARKS:
+		return give_marks(fd, m);
 	case GCK_LINK_TOLD:
 		gck_ask_told(&m->told);
 		return 0;

@@ -41,6 +41,9 @@ int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags);
 /* Send a packet of a type with a number, and with m's calls if it has any. */
 int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number);
 
+/* The same without calls, and with a descriptor; give < 0: none. */
+int gck_link_give(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number, int give);
+
 /* ask.c --------------------------------------------------------------------------------------- */
 
 /* Tell the agent of calls of gck_checkpoint() that wait, if any does. Any thread may. */

@@ -193,10 +193,48 @@ int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags)
 	return -EPROTO;
 }
 
+/* n bytes of m, and a descriptor if give is one. */
+static int put(int fd, const struct gck_link_msg *m, unsigned long n, int give)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec v;
+	struct msghdr h;
+	long r;
+
+	v.iov_base = (void *)(uintptr_t)m;
+	v.iov_len = n;
+	h.msg_name = NULL;
+	h.msg_namelen = 0;
+	h.msg_iov = &v;
+	h.msg_iovlen = 1;
+	h.msg_control = give >= 0 ? &control : NULL;
+	h.msg_controllen = give >= 0 ? sizeof control : 0;
+	h.msg_flags = 0;
+	control.head.cmsg_len = CMSG_LEN(sizeof(int));
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	*(int *)(void *)CMSG_DATA(&control.head) = give;
+	do
+		r = gck_raw(SYS_sendmsg, fd, &h, MSG_NOSIGNAL);
+	while (r == -EINTR);
+	return r < 0 ? r : 0;
+}
+
+int gck_link_give(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number, int give)
+{
+	m->type = type;
+	m->pid = number;
+	m->ncalls = 0;
+	m->number = 0;
+	return put(fd, m, HEADER, give);
+}
+
 int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number)
 {
 	unsigned long size = HEADER;
-	long r;
 
 	if (type != GCK_LINK_RESULTS)
 		m->ncalls = 0;
@@ -209,8 +247,5 @@ int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32
 	m->type = type;
 	m->pid = number;
 	m->number = 0;
-	do
-		r = gck_raw(SYS_sendto, fd, m, size, MSG_NOSIGNAL, 0, 0);
-	while (r == -EINTR);
-	return r < 0 ? r : 0;
+	return put(fd, m, size, -1);
 }

@@ -50,7 +50,7 @@ static unsigned asked(int asker)
 /* Until one has this number: they come again and again. */
 static bool asks(int asker, unsigned number)
 {
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 1000; i++)
 		if (asked(asker) == number)
 			return true;
 	return false;

@@ -206,9 +206,14 @@ static void test_retry_after(void)
 
 /* ---- silence ------------------------------------------------------------------------------- */
 
+static void hear(void *arg, const struct gck_error *why)
+{
+	*(struct gck_error *)arg = *why;
+}
+
 static void test_silence(void)
 {
-	struct gck_error err = { 0 };
+	struct gck_error err = { 0 }, heard = { 0 };
 
 	gck_store_patience(1);
 	for (size_t i = 0; i < REQUESTS; i++) {
@@ -221,6 +226,12 @@ static void test_silence(void)
 	write_file("script", "2 GET 7-ab/0123 drip");
 	ok(do_get(&err) == 0, "a drip (%s)", err.text);
 	ok(logged("^GET") >= 3, "is no progress");
+	set();
+	write_file("script", "1 GET 7-ab/0123 silence");
+	gck_store_trouble(hear, &heard);
+	ok(do_get(&err) == 0 && strstr(heard.text, OBJECT) && strstr(heard.text, "no progress"),
+	   "who wants to hears why a request is made again: %s", heard.text);
+	gck_store_trouble(NULL, NULL);
 	set();
 	write_file("script", "999 GET 7-ab/0123 silence");
 	ok(do_get(&err) < 0 && err.code == ETIMEDOUT && strstr(err.text, OBJECT) &&

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/hex.h"
+
+#include <string.h>
+
+#include "common/test/tap.h"
+
+static void test_bytes(void)
+{
+	unsigned char in[256], out[256];
+	char text[513];
+	unsigned good = 0, taken = 0;
+
+	for (size_t i = 0; i < sizeof in; i++)
+		in[i] = (unsigned char)i;
+	memset(text, 'x', sizeof text);
+	gck_hex(in, sizeof in, text);
+	ok(strlen(text) == 512 && !strncmp(text, "000102", 6) && !strcmp(text + 508, "feff"), "bytes as text");
+	ok(gck_unhex(text, 256, out) && !memcmp(in, out, 256), "and back");
+	ok(gck_unhex("", 0, out), "none of them");
+	/* In either place of a byte. */
+	for (int c = 0; c < 256; c++) {
+		char first[] = {(char)c, '0', 0}, second[] = {'0', (char)c, 0};
+		bool digit = c && strchr("0123456789abcdef", c);
+
+		good += gck_unhex(first, 1, out) == digit && gck_unhex(second, 1, out) == digit;
+		taken += digit;
+	}
+	ok(good == 256 && taken == 16, "digits and small letters up to f are taken, nothing else");
+	ok(!gck_unhex("00", 2, out) && !gck_unhex("000", 2, out), "nor a text that is too short");
+}
+
+static void test_numbers(void)
+{
+	uint64_t n = 7;
+
+	ok(gck_unhex_number("fedcba9876543210", 16, &n) && n == 0xfedcba9876543210u, "a number of 16 digits");
+	ok(gck_unhex_number("00a5ff", 4, &n) && n == 0xa5, "what is behind the digits is not looked at");
+	ok(!gck_unhex_number("12", 3, &n) && !gck_unhex_number("-1", 2, &n) && !gck_unhex_number("0x1", 3, &n) &&
+	   n == 0xa5, "what is none leaves the number as it was");
+}
+
+int main(void)
+{
+	test_bytes();
+	test_numbers();
+	return tap_done();
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A step's nodes and what is asked of them. */
+#include "coordinator/core/live.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gck_live_begin(struct gck_step *step, struct gck_error *err)
+{
+	struct gck_live *live = calloc(1, sizeof *live);
+	struct gck_node *nodes = calloc(step->nodes, sizeof *nodes);
+
+	if (!live || !nodes) {
+		free(live);
+		free(nodes);
+		return gck_fail(err, ENOMEM, "no memory for step %u.%u", step->job->id, step->id);
+	}
+	live->nodes = nodes;
+	live->nnodes = step->nodes;
+	for (uint32_t i = 0; step->over && i < step->nodes; i++)
+		nodes[i].known = nodes[i].over = step->over[i];
+	gck_options_init(&live->options);
+	if (gck_options_parse(&live->options, step->options, err)) {
+		free(live);
+		free(nodes);
+		return -1;
+	}
+	gck_live_free(step);
+	step->live = live;
+	return 0;
+}
+
+static void node_clear(struct gck_node *node)
+{
+	json_decref(node->commits);
+	json_decref(node->ranks);
+	json_decref(node->items);
+	free(node->store_error);
+	free(node->words);
+}
+
+void gck_live_free(struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	if (!live)
+		return;
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		node_clear(&live->nodes[i]);
+	json_decref(live->checkpoint.manifests);
+	free(live->nodes);
+	free(live);
+	step->live = NULL;
+}
+
+struct gck_node *gck_live_node(struct gck_step *step, const struct gck_agent *agent)
+{
+	for (uint32_t i = 0; step->live && i < step->live->nnodes; i++)
+		if (step->live->nodes[i].agent == agent)
+			return &step->live->nodes[i];
+	return NULL;
+}
+
+unsigned gck_ms(unsigned seconds)
+{
+	return seconds > UINT32_MAX / 1000 ? UINT32_MAX : seconds * 1000;
+}
+
+bool gck_node_runs(const struct gck_node *node)
+{
+	return node->state == GCK_AGENT_RUNNING || node->state == GCK_AGENT_HELD;
+}
+
+bool gck_live_all_known(const struct gck_live *live)
+{
+	return !gck_live_missing(live);
+}
+
+bool gck_live_all_over(const struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (!live->nodes[i].over)
+			return false;
+	return true;
+}
+
+bool gck_live_any_here(const struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (live->nodes[i].agent)
+			return true;
+	return false;
+}
+
+static bool is_silent(const struct gck_node *node)
+{
+	return !node->over && !node->answered;
+}
+
+bool gck_live_all_answered(const struct gck_live *live, bool lost_counts)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (is_silent(&live->nodes[i]) && (live->nodes[i].agent || !lost_counts))
+			return false;
+	return true;
+}
+
+const struct gck_node *gck_live_missing(const struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (!live->nodes[i].over && !live->nodes[i].agent)
+			return &live->nodes[i];
+	return NULL;
+}
+
+const struct gck_node *gck_live_silent(const struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (is_silent(&live->nodes[i]))
+			return &live->nodes[i];
+	return NULL;
+}
+
+static bool uploads(const struct gck_node *node)
+{
+	return node->over || node->answered || (node->staged && node->done >= node->all);
+}
+
+const char *gck_live_progress(const struct gck_live *live, uint64_t *done, uint64_t *all)
+{
+	bool stages = *live->options.stage && (live->phase == GCK_WRITING ||
+					       live->phase == GCK_HELD_WRITING);
+	bool upload = stages;
+
+	*done = *all = 0;
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		upload = upload && uploads(&live->nodes[i]);
+	for (uint32_t i = 0; i < live->nnodes; i++) {
+		*done += upload ? live->nodes[i].sent : live->nodes[i].done;
+		*all += upload ? live->nodes[i].staged : live->nodes[i].all;
+	}
+	return upload ? "uploading" : stages ? "staging" : gck_phase_name(live->phase);
+}
+
+void gck_live_send(struct gck_core *core, struct gck_node *node, json_t *body)
+{
+	if (node->agent && body)
+		core->world->send(node->agent, body);
+	json_decref(body);
+}
+
+void gck_live_send_all(struct gck_core *core, struct gck_step *step, json_t *body)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		gck_live_send(core, &step->live->nodes[i], json_incref(body));
+	json_decref(body);
+}
+
+void gck_live_ask_all(struct gck_core *core, struct gck_step *step, json_t *body)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++) {
+		step->live->nodes[i].answered = false;
+		step->live->nodes[i].done = step->live->nodes[i].all = 0;
+		step->live->nodes[i].sent = step->live->nodes[i].staged = 0;
+	}
+	gck_live_send_all(core, step, body);
+}
+
+void gck_live_phase_timer(struct gck_core *core, struct gck_step *step, unsigned ms)
+{
+	core->world->timer(core, step, GCK_TIMER_PHASE, ms);
+}
+
+void gck_live_fail(struct gck_step *step, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	step->live->error.code = code;
+	vsnprintf(step->live->error.text, sizeof step->live->error.text, fmt, ap);
+	va_end(ap);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the coordinator knows and must not forget: jobs, their steps, and the steps' commits. All of
+ * it comes out of records (record.h), whether they were just journaled or are replayed after a
+ * crash, so that there is one way for it to change. What lives only as long as its agents do is in
+ * live.h.
+ *
+ * A job is known by its id and owner. Slurm may use an id again (a wrap, a controller that lost its
+ * state): a lower restart count, another owner or another submit time at the same restart count
+ * tell that a job is another one, and so does an id that Slurm had already forgotten. (A requeue
+ * raises the restart count and changes the submit time.) */
+#ifndef GCK_STATE_H
+#define GCK_STATE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "storage/store.h"
+
+#define GCK_NONCE_TEXT 33
+#define GCK_MAX_NODES 65536u
+#define GCK_MAX_TASKS (1u << 20)
+#define GCK_NO_EXIT INT32_MIN /* a rank that has not ended */
+
+/* What a live step hangs on to; live.h. */
+struct gck_live;
+
+struct gck_commit {
+	struct gck_commit *older;
+	uint32_t seq;
+	uint32_t restarts;        /* the incarnation that it was taken in */
+	bool abandoned;           /* a restart went back behind it, or it is damaged: never again a
+				   * candidate */
+	char hash[GCK_HASH_TEXT]; /* of the commit object */
+	int64_t time;             /* seconds since the epoch */
+	json_t *info;             /* what list and show tell: sizes, times, nodes */
+	uint64_t stored;          /* of that: bytes that it has put into the store by itself */
+	bool imported;            /* by its user: restarted from only where restart= names it, and
+				   * not one of keep= */
+};
+
+/* A checkpoint or an import that was begun; seq 0 is none. */
+struct gck_intent {
+	uint32_t seq;
+	char nonce[GCK_NONCE_TEXT];
+	bool held;       /* its ranks stay held until it is decided */
+	bool committing; /* the commit object may lie in the store */
+	json_t *info;    /* what will be its commit's */
+	json_t *import;  /* the directories of the step that it puts into; NULL: it is a checkpoint */
+};
+
+struct gck_step {
+	struct gck_step *next;
+	struct gck_job *job;
+	uint32_t id;
+	uint32_t last_seq;        /* sequence numbers go on across restarts */
+	uint32_t restarts;        /* the incarnation that what follows is of */
+	uint32_t nodes, ntasks;
+	char *store, *options;
+	json_t *fingerprint;
+	bool disabled;
+	bool decided;             /* its start was decided: from run_seq, or cold if that is 0 */
+	bool finished;            /* every rank ended with status 0 */
+	uint32_t run_seq;
+	uint32_t restore_seq;     /* the commit that a restart is trying; 0 is the newest */
+	int32_t *exits;           /* by rank: wait status or GCK_NO_EXIT */
+	bool *over;               /* by node: its agent said bye; NULL: none did */
+	struct gck_intent intent;
+	struct gck_commit *commits; /* newest first */
+	uint32_t from_job, from_seq; /* restart= of its options; seq 0: none, job 0: its own */
+	uint32_t removals;        /* how often commits were forgotten that are to be swept (expire.h) */
+	uint32_t swept;           /* the last of these that was; both only grow */
+	int64_t ordered_ms;       /* when an agent was told to sweep; 0: none was */
+	struct gck_live *live;    /* NULL while no agent is known */
+	void *timers[3];          /* the world's */
+	size_t bytes;             /* about what its agents' word makes this coordinator keep */
+	bool asking, asked;       /* finish.c's: Slurm is asked how it ended; it has told */
+};
+
+struct gck_job {
+	struct gck_job *next;
+	uint32_t id;
+	uid_t uid;
+	char *user;
+	uint32_t restarts;
+	int64_t submit;           /* at that restart count */
+	bool batch;               /* only batch jobs can be requeued */
+	bool gone;                /* Slurm no longer knows it */
+	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
+	char *key;                /* of its images, wrapped; NULL: it has none yet */
+	struct gck_step *steps;
+	unsigned drain_tries;     /* watch.c's: how often, and when next, it is taken off a node */
+	int64_t drain_next_ms;
+};
+
+struct gck_state {
+	uint32_t epoch;
+	struct gck_job *jobs;     /* by their numbers */
+	struct gck_job **index;   /* of the same, in the same order */
+	size_t count, room;
+};
+
+/* Free what a state holds (not the struct, not live parts). */
+void gck_state_clear(struct gck_state *s);
+
+struct gck_job *gck_state_job(const struct gck_state *s, uint32_t job);
+struct gck_step *gck_state_step(const struct gck_state *s, uint32_t job, uint32_t step);
+struct gck_commit *gck_step_commit(const struct gck_step *step, uint32_t seq);
+
+/* The newest commit that a restart may go back to, of those up to below if that is not 0; or
+ * NULL. */
+const struct gck_commit *gck_step_newest(const struct gck_step *step, uint32_t below);
+
+/* Something that was forgotten is still to be swept. */
+bool gck_step_unswept(const struct gck_step *step);
+
+/* Ranks that have ended. */
+uint32_t gck_step_ended(const struct gck_step *step);
+
+/* Make or find; NULL without memory. */
+struct gck_job *gck_state_add_job(struct gck_state *s, uint32_t job);
+struct gck_step *gck_job_add_step(struct gck_job *job, uint32_t step);
+struct gck_commit *gck_step_add_commit(struct gck_step *step, uint32_t seq);
+
+/* Forget commits: one, all of them, or all that are not among the keep best (those that were not
+ * abandoned first, then by age). */
+void gck_step_drop_commit(struct gck_step *step, uint32_t seq);
+void gck_step_prune(struct gck_step *step, unsigned keep);
+
+/* Forget a job and its steps. */
+void gck_state_drop_job(struct gck_state *s, struct gck_job *job);
+
+/* No intent is open any more. Given up: of a checkpoint its agents remove what lies in the store; of an
+ * import nobody is left to, so its step is to be swept. */
+void gck_step_clear_intent(struct gck_step *step);
+void gck_step_give_up_intent(struct gck_step *step);
+
+/* Begin an incarnation: no rank has ended, nothing is decided. -1 without memory. */
+int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stream-ordered memory, on slabs (ordered.h). In a capture such calls make a graph's nodes, and memory that is
+ * the graph's: the driver's own. */
+#include "shim/cuda/allocate.h"
+#include "shim/cuda/capture.h"
+#include "shim/cuda/function.h"
+#include "shim/cuda/idle.h"
+#include "shim/cuda/ordered.h"
+#include "shim/cuda/standing.h"
+
+/* Of a function with default streams of one kind or of the other. */
+static CUstream named(CUstream stream, bool per_thread)
+{
+	return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
+/* The driver refuses what it must: no address, no bytes, no pool. */
+static CUresult take(CUmemoryPool pool, CUstream stream, size_t bytes, CUdeviceptr *address)
+{
+	return address && bytes && !gck_cuda_capture_has(stream)
+	       ? gck_cuda_ordered_take(pool, stream, bytes, address) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+#define TAKES(name, per_thread) \
+	GCK_CUDA_FUNCTION(name, (CUdeviceptr *address, size_t bytes, CUstream stream)) \
+	{ \
+		CUresult rc; \
+		GCK_CUDA_ENTER(stream); \
+		rc = take(NULL, named(stream, per_thread), bytes, address); \
+		if (rc == CUDA_ERROR_NOT_SUPPORTED) \
+			GCK_CUDA_TRY(rc, gck_cuda_real.name(address, bytes, stream)); \
+		GCK_CUDA_LEAVE(); \
+		return rc; \
+	}
+TAKES(cuMemAllocAsync, false)
+TAKES(cuMemAllocAsync_ptsz, true)
+
+#define TAKES_FROM_POOL(name, per_thread) \
+	GCK_CUDA_FUNCTION(name, (CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)) \
+	{ \
+		CUresult rc; \
+		GCK_CUDA_ENTER(stream); \
+		rc = pool ? take(pool, named(stream, per_thread), bytes, address) : CUDA_ERROR_NOT_SUPPORTED; \
+		if (rc == CUDA_ERROR_NOT_SUPPORTED) \
+			GCK_CUDA_TRY(rc, gck_cuda_real.name(address, bytes, pool, stream)); \
+		GCK_CUDA_LEAVE(); \
+		return rc; \
+	}
+TAKES_FROM_POOL(cuMemAllocFromPoolAsync, false)
+TAKES_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+/* What the legacy default stream was given, if this stream waits for that: it may have come to its end before, and
+ * would wait only with the next that it is given. */
+static CUresult wait_for_legacy(CUstream stream)
+{
+	CUcontext context = NULL;
+	unsigned int flags = 0;
+
+	if (gck_cuda_real.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS && flags & CU_STREAM_NON_BLOCKING)
+		return CUDA_SUCCESS;
+	if (gck_cuda_real.cuStreamGetCtx(stream, &context))
+		gck_cuda_real.cuCtxGetCurrent(&context); /* as a green context's may have none to tell */
+	return context ? gck_cuda_settle(context) : CUDA_SUCCESS;
+}
+
+/* A stream that is not in capture: others that are, also this thread's, are not harmed. */
+static CUresult wait_for(CUstream stream)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUresult rc = gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+
+	if (rc)
+		return rc;
+	rc = gck_cuda_real.cuStreamSynchronize(stream);
+	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+	return rc ? rc : wait_for_legacy(stream);
+}
+
+/* Memory of cuMemAlloc, too, may be freed in a stream's order: here when the stream has come so far. NOT_FOUND: it
+ * is none of ours. */
+static CUresult give(CUdeviceptr address, CUstream stream)
+{
+	struct gck_cuda_allocation a;
+	CUresult rc = gck_cuda_ordered_free(address, stream);
+
+	if (rc != CUDA_ERROR_NOT_FOUND)
+		return rc;
+	if (!gck_cuda_allocation_is_ours(address, &a, &rc))
+		return CUDA_ERROR_NOT_FOUND;
+	if (!rc && !gck_cuda_memory_is_ours(address))
+		return CUDA_ERROR_NOT_SUPPORTED; /* as the driver says of managed memory */
+	if (rc == CUDA_SUCCESS)
+		rc = wait_for(stream);
+	return rc ? rc : gck_cuda_memory_give(&a);
+}
+
+/* A capture records the free of a graph's memory alone, as the driver says. */
+#define FREES(name, per_thread) \
+	GCK_CUDA_FUNCTION(name, (CUdeviceptr address, CUstream stream)) \
+	{ \
+		CUresult rc = CUDA_ERROR_NOT_FOUND; \
+		GCK_CUDA_ENTER(stream); \
+		if (!gck_cuda_capture_has(named(stream, per_thread))) \
+			rc = give(address, named(stream, per_thread)); \
+		if (rc == CUDA_ERROR_NOT_FOUND) { \
+			rc = gck_cuda_real.name(address, stream); \
+			if (rc == CUDA_SUCCESS) \
+				gck_cuda_alive_remove(GCK_CUDA_MANAGED, address); \
+		} \
+		GCK_CUDA_LEAVE(); \
+		return rc; \
+	}
+FREES(cuMemFreeAsync, false)
+FREES(cuMemFreeAsync_ptsz, true)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: devices whose memory several processes share (FAKE_CUDA_SHARED). Each piece of it is a file of
+ * that directory with a lock, which lives as long as anything refers to it: a mapping, a descriptor, also one that
+ * is under way in a socket. A process that ends, in whatever way, gives its memory back. */
+#define _GNU_SOURCE
+#include "shim/cuda/fake/bodies.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One process at a time makes or counts. */
+static int begin(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || flock(fd, LOCK_EX))
+		abort();
+	return fd;
+}
+
+static size_t size_of(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDWR | O_CLOEXEC);
+	struct stat st = {.st_size = 0};
+
+	if (fd < 0)
+		return 0;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		unlinkat(dir, name, 0);
+	else
+		fstat(fd, &st);
+	close(fd);
+	return (size_t)st.st_size;
+}
+
+static size_t count(int dir, CUdevice device)
+{
+	DIR *d = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const struct dirent *e;
+	size_t bytes = 0;
+	int of;
+
+	while (d && (e = readdir(d))) {
+		if (sscanf(e->d_name, "%d-", &of) == 1 && of == device)
+			bytes += size_of(dir, e->d_name);
+	}
+	closedir(d);
+	return bytes;
+}
+
+static int make(int dir, CUdevice device)
+{
+	static unsigned serial;
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof name, "%d-%d-%u", device, getpid(), ++serial);
+	fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0 && flock(fd, LOCK_SH))
+		abort();
+	return fd;
+}
+
+size_t fake_used(CUdevice device)
+{
+	const char *shared = getenv("FAKE_CUDA_SHARED");
+	size_t bytes;
+	int dir;
+
+	if (!shared)
+		return fake.used[device];
+	dir = begin(shared);
+	bytes = count(dir, device);
+	close(dir);
+	return bytes;
+}
+
+int fake_memory_file(CUdevice device, size_t size)
+{
+	const char *shared = getenv("FAKE_CUDA_SHARED");
+	int dir = shared ? begin(shared) : -1, fd = -1;
+	size_t used = shared ? count(dir, device) : fake.used[device];
+
+	if (size <= fake.memory && used <= fake.memory - size)
+		fd = shared ? make(dir, device) : memfd_create("fake-cuda", MFD_CLOEXEC);
+	if (fd >= 0 && ftruncate(fd, (off_t)size))
+		abort();
+	if (shared)
+		close(dir);
+	return fd;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/physical.h"
+
+#include <unistd.h>
+
+#include "shim/cuda/idle.h"
+#include "shim/cuda/keep.h"
+#include "shim/cuda/real.h"
+
+#define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+static _Atomic int64_t dropped_ns; /* when the last one was */
+
+CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop)
+{
+	CUmemAllocationProp with = *prop;
+
+	with.requestedHandleTypes |= DESCRIPTOR;
+	*p = (struct gck_cuda_physical){.handle = 0};
+	return gck_cuda_real.cuMemCreate(&p->handle, size, &with, 0);
+}
+
+CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p)
+{
+	int fd = -1;
+	CUresult rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
+
+	if (!rc)
+		p->kept = gck_cuda_keep(fd);
+	return rc ? rc : p->kept ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
+{
+	CUresult rc = p->handle ? gck_cuda_real.cuMemRelease(p->handle) : CUDA_SUCCESS;
+
+	if (!rc)
+		p->handle = 0;
+	return rc;
+}
+
+CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p)
+{
+	int fd = p->handle ? -1 : gck_cuda_keep_get(p->kept);
+	CUresult rc;
+
+	if (p->handle)
+		return CUDA_SUCCESS;
+	if (fd < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	rc = gck_cuda_real.cuMemImportFromShareableHandle(&p->handle, (void *)(intptr_t)fd, DESCRIPTOR);
+	close(fd);
+	if (rc)
+		p->handle = 0;
+	return rc;
+}
+
+void gck_cuda_physical_drop(struct gck_cuda_physical *p)
+{
+	gck_cuda_physical_forget(p);
+	if (p->kept) {
+		gck_cuda_keep_drop(p->kept);
+		dropped_ns = gck_cuda_now_ns();
+	}
+	*p = (struct gck_cuda_physical){.handle = 0};
+}
+
+int64_t gck_cuda_physical_dropped_ns(void)
+{
+	return dropped_ns;
+}

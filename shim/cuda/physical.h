@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Physical memory of a device, with a descriptor that is kept (keep.h): the driver can be told to forget
+ * it, and has it back as it was. Mappings of it are the caller's. No locks. */
+#ifndef GCK_CUDA_PHYSICAL_H
+#define GCK_CUDA_PHYSICAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/cuda/header.h"
+
+struct gck_cuda_physical {
+	CUmemGenericAllocationHandle handle; /* 0: the driver does not know it */
+	uint64_t kept;                       /* its descriptor; 0: none, the driver must not forget it */
+};
+
+/* New memory, of which a descriptor can be had, whatever prop asks for besides. */
+CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop);
+CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p);
+
+/* The driver forgets it; and has it again. */
+CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p);
+CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p);
+
+/* It goes, known to the driver or not, once nothing is mapped to it. */
+void gck_cuda_physical_drop(struct gck_cuda_physical *p);
+
+/* When the last one went, 0: none has. The driver has its memory free only a while after that. */
+int64_t gck_cuda_physical_dropped_ns(void);
+
+#endif

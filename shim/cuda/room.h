@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How much of a snapshot finds room on its device. */
+#ifndef GCK_CUDA_ROOM_H
+#define GCK_CUDA_ROOM_H
+
+#include <stdint.h>
+
+#include "shim/cuda/header.h"
+
+/* Bytes of the current context's device that a snapshot may take: what is free but for a reserve. */
+uint64_t gck_cuda_room(void);
+
+/* What is drained of a device has become so many bytes more or less: what gck_cuda_state says of its memory is
+ * brought up to date, best in a context of that device. With the slabs' lock. */
+void gck_cuda_room_changed(CUdevice device, int64_t bytes);
+/* The same of what the driver carries: it goes to host memory always. */
+void gck_cuda_room_carried(int64_t bytes);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a process sees of devices: asked by a rank's stand-in, and by gpuckpt-gpus for a task that is to
+ * be restored. */
+#ifndef GCK_CUDA_SEE_H
+#define GCK_CUDA_SEE_H
+
+#include "shim/cuda/header.h"
+#include "shim/cuda/state.h"
+
+/* The driver's functions. */
+struct gck_cuda_eyes {
+	CUresult (*count)(int *n);
+	CUresult (*get)(CUdevice *device, int ordinal);
+	CUresult (*uuid)(CUuuid *uuid, CUdevice device);
+	CUresult (*name)(char *name, int size, CUdevice device);
+	CUresult (*version)(int *version);
+};
+
+/* After cuInit. Leaves out as it was if it fails, or if there are more than it can hold. */
+CUresult gck_cuda_see(const struct gck_cuda_eyes *by, struct gck_cuda_devices *out);
+
+#endif

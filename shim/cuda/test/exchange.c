@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Managed memory that goes and comes back: how often the threads are stopped for it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/exchange.h"
+#include "shim/cuda/still.h"
+
+#define ARENAS 3
+#define SIZE (64 * GCK_CUDA_PAGE)
+
+static struct {
+	int begun, paused, ended;
+	bool refuses, waits; /* what is called in a pause waits for a thread */
+} stops;
+
+struct gck_cuda_still *gck_cuda_still_begin(int limit_ms, int traced_ms, struct gck_error *err)
+{
+	(void)limit_ms;
+	(void)traced_ms;
+	if (stops.refuses) {
+		gck_fail(err, EPERM, "refused");
+		return NULL;
+	}
+	stops.begun++;
+	return (void *)&stops;
+}
+
+void gck_cuda_still_pause(struct gck_cuda_still *s)
+{
+	(void)s;
+	stops.paused++;
+}
+
+bool gck_cuda_still_again(struct gck_cuda_still *s)
+{
+	(void)s;
+	return !stops.waits;
+}
+
+void gck_cuda_still_end(struct gck_cuda_still *s)
+{
+	(void)s;
+	stops.ended++;
+}
+
+static struct gck_cuda_managed arenas[ARENAS];
+static int files[ARENAS];
+static int pagemap;
+
+static char *at(int i)
+{
+	return (char *)(uintptr_t)arenas[i].base;
+}
+
+static void make(void)
+{
+	for (int i = 0; i < ARENAS; i++) {
+		void *memory = MAP_FAILED;
+
+		files[i] = memfd_create("driver", MFD_CLOEXEC);
+		if (ftruncate(files[i], SIZE) == 0)
+			memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, files[i], 0);
+		arenas[i] = (struct gck_cuda_managed){.base = (uintptr_t)memory, .size = SIZE};
+		gck_cuda_arena_init(&arenas[i].pieces, arenas[i].base, SIZE, GCK_CUDA_PAGE);
+		gck_cuda_arena_take(&arenas[i].pieces, SIZE);
+		memset(at(i), 'a' + i, SIZE);
+	}
+}
+
+static bool hold(void)
+{
+	for (int i = 0; i < ARENAS; i++) {
+		for (uint64_t k = 0; k < SIZE; k++) {
+			if (at(i)[k] != 'a' + i)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Does the driver have them? */
+static bool are_there(void)
+{
+	bool there = true;
+	char byte;
+
+	for (int i = 0; i < ARENAS; i++) {
+		at(i)[7] = 'z';
+		there = there && pread(files[i], &byte, 1, 7) == 1 && byte == 'z';
+		at(i)[7] = (char)('a' + i);
+	}
+	return there;
+}
+
+static void *memory(void)
+{
+	return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static int away(void)
+{
+	static unsigned char copied[SIZE / GCK_CUDA_PAGE];
+	struct gck_cuda_exchange v[ARENAS];
+	int rc, gone = 0;
+
+	for (int i = 0; i < ARENAS; i++)
+		v[i] = (struct gck_cuda_exchange){.arena = &arenas[i], .copy = memory(), .copied = copied,
+						  .pagemap = pagemap};
+	stops.begun = stops.paused = stops.ended = 0;
+	rc = gck_cuda_exchange_away(v, ARENAS, NULL);
+	for (int i = 0; i < ARENAS; i++)
+		gone += v[i].away;
+	return rc ? -1 : gone;
+}
+
+static int back(void)
+{
+	struct gck_cuda_moment moment = {.still = NULL};
+	int rc = 0;
+
+	stops.begun = stops.paused = stops.ended = 0;
+	for (int i = 0; i < ARENAS; i++) {
+		struct gck_cuda_exchange x = {.arena = &arenas[i], .copy = memory(), .fd = files[i], .moment = &moment};
+
+		rc |= gck_cuda_exchange_back(&x);
+		munmap(x.copy, SIZE);
+	}
+	gck_cuda_moment_end(&moment);
+	return rc;
+}
+
+int main(void)
+{
+	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	make();
+	stops.refuses = true;
+	is_int(away(), -1, "the threads cannot be stopped");
+	ok(are_there() && hold(), "nothing has changed");
+	stops.refuses = false;
+	is_int(away(), ARENAS, "all arenas go");
+	ok(stops.begun == 1 && stops.ended == 1, "in one stop");
+	ok(!are_there() && hold(), "ordinary memory has what they had");
+	is_int(back(), 0, "they come back");
+	ok(stops.begun == 1 && stops.ended == 1, "in one stop");
+	ok(are_there() && hold(), "with what they had");
+	stops.waits = true;
+	ok(away() == ARENAS && back() == 0 && hold(), "the driver waits for a thread that stands still");
+	ok(stops.begun == ARENAS && stops.ended == ARENAS && stops.paused == 1,
+	   "that was tried once, and each arena has a stop of its own");
+	return tap_done();
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A thread that waits for memory which the driver has free a while after it was given back, and another one that
+ * allocates meanwhile. With FAKE_CUDA_LATE=200 and FAKE_CUDA_MEMORY=120: one large piece at a time. */
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "common/test/tap.h"
+
+#define LARGE ((size_t)64 << 20)
+#define SMALL ((size_t)1 << 10)
+#define ENOUGH 10
+
+static CUcontext context;
+static _Atomic bool waits, over;
+
+/* How often memory was had while the other one waited. */
+static void *allocate(void *arg)
+{
+	int *times = arg;
+	CUdeviceptr at;
+
+	cuCtxSetCurrent(context);
+	while (!over) {
+		bool before = waits;
+
+		if (cuMemAlloc(&at, SMALL) || cuMemFree(at))
+			return NULL;
+		*times += before && waits;
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t thread;
+	CUdeviceptr at, small;
+	int times = 0;
+
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+	    cuMemAlloc(&small, SMALL) || cuMemAlloc(&at, LARGE) ||
+	    pthread_create(&thread, NULL, allocate, &times))
+		return 99;
+	is_int(cuMemFree(at), 0, "memory is given back");
+	waits = true;
+	is_int(cuMemAlloc(&at, LARGE), 0, "and had again, when the driver has it");
+	waits = false;
+	over = true;
+	pthread_join(thread, NULL);
+	ok(times >= ENOUGH, "whoever wants less than that does not wait: %d times", times);
+	return tap_done();
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ordered SEED: stream-ordered memory against a model of its order, with the driver's and with ours. */
+#include <stdlib.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/header.h"
+#include "shim/cuda/test/against.h"
+#include "shim/cuda/test/ordered_model.h"
+
+int main(int argc, char *argv[])
+{
+	CUmodule module = NULL;
+	const char *wrong;
+	CUcontext context;
+
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+	    cuModuleLoadData(&module, ""))
+		return 99;
+	wrong = ordered_begin(module, argc > 1 ? (unsigned)atoi(argv[1]) : 1);
+	if (!wrong)
+		wrong = ordered_steps(argc > 2 ? atoi(argv[2]) : 3000);
+	if (!wrong)
+		wrong = ordered_threads(module);
+	if (!wrong)
+		wrong = ordered_end();
+	ok(!wrong, "random sequences: %s", none(wrong));
+	return tap_done();
+}

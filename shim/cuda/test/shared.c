@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two ranks on one device: what one keeps there for a checkpoint is no loss to the other. */
+#include <dirent.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/test/link_agent.h"
+#include "shim/test/cuda_data.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define SUM (3 << 20)
+#define TAKEN (66 * MIB)  /* of a rank with `more` */
+#define SLABS 96          /* MiB that it has of the device */
+#define RESERVE 512
+
+static struct cuda_rank a, b;
+static struct cuda_data d;
+static char directory[] = "/tmp/gpuckpt-shared-XXXXXX";
+static uint32_t value;
+static char text[1024];
+
+/* The rank with memory has, and may keep, so many MiB beside what both have. */
+static void start(int mib)
+{
+	char memory[16];
+
+	snprintf(memory, sizeof memory, "%d", mib);
+	setenv("FAKE_CUDA_MEMORY", memory, 1);
+	cuda_rank_start(&a, NULL);
+	cuda_rank_start(&b, NULL);
+	a.cuda.keep = b.cuda.keep = 1;
+	is_int(cuda_tell(&a, "more"), 0, "two ranks on one device");
+}
+
+static void end(void)
+{
+	is_int(cuda_tell(&a, "sum"), SUM, "the one has its data");
+	is_int(cuda_rank_end(&a), 0, "and ends well");
+	is_int(cuda_rank_end(&b), 0, "so does the other");
+	cuda_data_free(&d);
+}
+
+static bool drain(struct cuda_rank *r, uint64_t seq)
+{
+	cuda_link_ask_drain(&r->cuda, seq, WAIT_MS, WAIT_MS);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
+}
+
+static bool resume(struct cuda_rank *r, uint64_t seq)
+{
+	cuda_data_open(&d);
+	cuda_data_give(&d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
+}
+
+/* As the agent: b's need is a's to serve, until b has its answer. How many times. */
+static int carry_needs(int *got)
+{
+	struct gck_link_mpi m;
+	int fd, times = 0;
+
+	while ((fd = agent_accept_need(&b.agent, 2000, &m)) >= 0) {
+		struct gck_link_mpi given = {.type = GCK_LINK_CUDA_GIVEN};
+
+		m.type = GCK_LINK_CUDA_YIELD;
+		m.seq = (uint64_t)++times;
+		send(a.cuda.fd, &m, offsetof(struct gck_link_mpi, data) + m.total, MSG_NOSIGNAL);
+		if (cuda_hear(&a, WAIT_MS, &value, text) == GCK_LINK_CUDA_YIELDED && a.cuda.m.seq == m.seq)
+			given.round = a.cuda.m.round;
+		send(fd, &given, offsetof(struct gck_link_mpi, data), MSG_NOSIGNAL);
+		close(fd);
+		if (given.round)
+			break;
+	}
+	*got = cuda_answer(&b, WAIT_MS);
+	return times;
+}
+
+/* All but 16 MiB of the device and its reserve is taken or kept; b wants more than that. */
+static void needed(bool drained, const char *when)
+{
+	char word[32];
+	int got;
+
+	start(SLABS + 32 + 66 + RESERVE + 16);
+	ok(drain(&a, 1) && a.cuda.m.round, "%s: the one keeps a copy", when);
+	if (!drained)
+		ok(resume(&a, 1) && cuda_data_list(&d) && cuda_data_bytes(&d) == TAKEN, "and runs: %s", text);
+	snprintf(word, sizeof word, "huge %d", RESERVE + 40);
+	cuda_begin(&b, word);
+	is_int(carry_needs(&got), 1, "the other needs that memory");
+	is_int(got, 0, "and has it");
+	if (drained)
+		ok(resume(&a, 1) && !cuda_data_list(&d), "the one runs");
+	else
+		cuda_data_read(&d);
+	ok(d.value == ENOMEM && strstr(d.why, "another rank"), "its reader is told: %s", d.why);
+	cuda_data_free(&d);
+	ok(drain(&a, 2) && resume(&a, 2) && cuda_data_list(&d) && cuda_data_bytes(&d) == TAKEN && cuda_data_read(&d),
+	   "the next checkpoint is good: %s", d.why);
+	end();
+}
+
+static void not_there(void)
+{
+	char word[32];
+	int got;
+
+	start(SLABS + 32 + RESERVE);
+	snprintf(word, sizeof word, "huge %d", RESERVE + 40);
+	cuda_begin(&b, word);
+	is_int(carry_needs(&got), 1, "what nobody keeps nobody gives");
+	is_int(got, 2, "there is no memory then");
+	end();
+}
+
+/* What the other is to have is left free. */
+static void limited(void)
+{
+	start(2048);
+	a.cuda.keep_most = 10 * MIB;
+	ok(drain(&a, 1) && resume(&a, 1) && cuda_data_list(&d), "a rank keeps a copy: %s", text);
+	is_int((long long)cuda_data_bytes(&d), 10 * MIB, "of so much as it may");
+	ok(cuda_data_read(&d), "which is read");
+	end();
+}
+
+/* What nobody has any more is still there by name. */
+static void clean(void)
+{
+	DIR *all = opendir(directory);
+	const struct dirent *e;
+
+	while (all && (e = readdir(all)))
+		unlinkat(dirfd(all), e->d_name, 0);
+	closedir(all);
+	rmdir(directory);
+}
+
+int main(void)
+{
+	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
+	if (!mkdtemp(directory))
+		return 99;
+	setenv("FAKE_CUDA_SHARED", directory, 1);
+	needed(false, "while it is read");
+	needed(true, "while it is drained");
+	not_there();
+	limited();
+	clean();
+	return tap_done();
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Managed memory at an address of our choice, and what lies there until the driver's memory does: it is the
+ * program's, and stays so when the driver's call fails and cleans up behind itself. */
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/alive.h"
+#include "shim/cuda/load.h"
+#include "shim/cuda/steer.h"
+
+#define SIZE GCK_CUDA_STEER_UNIT
+
+static void *driver;
+
+void *gck_cuda_handle(void)
+{
+	return driver;
+}
+
+void gck_cuda_alive_once(enum gck_cuda_kind kind, uint64_t key)
+{
+	(void)kind;
+	(void)key;
+}
+
+void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t key)
+{
+	(void)kind;
+	(void)key;
+}
+
+static CUresult (*allocate)(CUdeviceptr *at, size_t size, unsigned int flags);
+
+static bool begin(void)
+{
+	CUresult (*init)(unsigned int flags), (*retain)(CUcontext *c, CUdevice d), (*set)(CUcontext c);
+	CUcontext context;
+
+	driver = dlopen(GCK_TEST_DRIVER, RTLD_NOW);
+	if (!driver)
+		return false;
+	*(void **)&init = dlsym(driver, "cuInit");
+	*(void **)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
+	*(void **)&set = dlsym(driver, "cuCtxSetCurrent");
+	*(void **)&allocate = dlsym(driver, "cuMemAllocManaged");
+	gck_cuda_steer_begin();
+	return gck_cuda_steer_can() && !init(0) && !retain(&context, 0) && !set(context);
+}
+
+/* The program's memory, at an address that managed memory may have, with other addresses of ours behind it. */
+static char *place(void)
+{
+	char *room = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uintptr_t at = ((uintptr_t)room + SIZE - 1) / SIZE * SIZE;
+
+	memset((void *)at, 'a', SIZE + 4096);
+	return (char *)at;
+}
+
+static bool holds(const char *at, char wanted)
+{
+	for (uint64_t i = 0; i < SIZE; i++) {
+		if (at[i] != wanted)
+			return false;
+	}
+	return at[SIZE] == 'a';
+}
+
+static int refuse(struct gck_cuda_steering *s, int fd, int64_t offset)
+{
+	(void)s;
+	(void)fd;
+	(void)offset;
+	return ETIMEDOUT;
+}
+
+static int exchange(struct gck_cuda_steering *s, int fd, int64_t offset)
+{
+	void *at = (void *)(uintptr_t)s->base;
+
+	return mmap(at, s->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) == at ? 0 : errno;
+}
+
+static CUresult come(char *at, int (*map)(struct gck_cuda_steering *s, int fd, int64_t offset))
+{
+	struct gck_cuda_steering s = {.base = (uintptr_t)at, .size = SIZE, .coming = true, .map = map};
+	CUdeviceptr got = 0;
+	CUresult rc;
+
+	gck_cuda_steer(&s);
+	rc = allocate(&got, SIZE, CU_MEM_ATTACH_GLOBAL);
+	gck_cuda_steer(NULL);
+	return rc ? rc : got == (uintptr_t)at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+int main(void)
+{
+	char *at;
+
+	ok(begin(), "a driver whose calls of libc's come here");
+	at = place();
+	is_int(come(at, refuse), CUDA_ERROR_OUT_OF_MEMORY, "the exchange is refused, and the driver's call fails");
+	ok(holds(at, 'a'), "what was there is there");
+	is_int(come(at, exchange), CUDA_SUCCESS, "another one is made");
+	ok(holds(at, 0), "the driver's memory is there, and nothing behind it has gone");
+	return tap_done();
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A moment in which no other thread runs: none does, none notices, whatever they are doing. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/still.h"
+#include "shim/cuda/stop.h"
+
+#define THREADS 8
+#define LIMIT_MS 60000 /* the machine may be loaded */
+
+static volatile uint64_t counts[THREADS], made;
+static volatile bool stop;
+static int waits[2];
+
+/* Of the moment: what ran in it. */
+static struct {
+	uint64_t before[THREADS], made;
+	bool moved, called;
+} seen;
+
+static void look(void)
+{
+	seen.called = true;
+	for (int i = 0; i < THREADS; i++)
+		seen.before[i] = counts[i];
+	seen.made = made;
+	for (volatile int i = 0; i < 3000000; i++)
+		;
+	for (int i = 0; i < THREADS; i++)
+		seen.moved |= counts[i] != seen.before[i];
+	seen.moved |= made != seen.made;
+}
+
+static void *count(void *arg)
+{
+	volatile uint64_t *mine = arg;
+
+	while (!stop)
+		++*mine;
+	return NULL;
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* There is always one that was not there before. */
+static void *breed(void *arg)
+{
+	pthread_t child;
+
+	while (!stop && pthread_create(&child, NULL, nothing, NULL) == 0) {
+		pthread_join(child, NULL);
+		made++;
+	}
+	return arg;
+}
+
+static void *wait_for_byte(void *arg)
+{
+	char byte;
+
+	*(ssize_t *)arg = read(waits[0], &byte, 1);
+	return NULL;
+}
+
+static int still(int traced_ms, char text[480])
+{
+	struct gck_error err = {0};
+	struct gck_cuda_still *s;
+
+	memset(&seen, 0, sizeof seen);
+	s = gck_cuda_still_begin(LIMIT_MS, traced_ms, &err);
+	if (s) {
+		look();
+		gck_cuda_still_end(s);
+	}
+	memcpy(text, err.text, 480);
+	return err.code;
+}
+
+/* A debugger at one of the threads, for so long. */
+static pid_t debug(pid_t tid, int ms)
+{
+	int told[2];
+	char byte = 0;
+	pid_t pid;
+
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	if (pipe(told) || (pid = fork()) < 0)
+		return -1;
+	if (pid == 0) {
+		byte = ptrace(PTRACE_SEIZE, tid, 0, 0) == 0;
+		if (write(told[1], &byte, 1) != 1)
+			_exit(1);
+		usleep((unsigned)ms * 1000);
+		_exit(0); /* which lets it go */
+	}
+	if (read(told[0], &byte, 1) != 1 || !byte)
+		printf("# it cannot be traced\n");
+	return pid;
+}
+
+static void debugged(void)
+{
+	char text[480];
+	pid_t pid = debug(getpid(), 600000);
+
+	is_int(still(0, text), EPERM, "one that is traced cannot be stopped");
+	ok(!seen.called && strstr(text, "traced"), "and nothing is done: %s", text);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	pid = debug(getpid(), 300);
+	is_int(still(LIMIT_MS, text), 0, "but it may be waited for");
+	ok(seen.called && !seen.moved, "until it is let go");
+	waitpid(pid, NULL, 0);
+}
+
+static bool nobody_ran(void)
+{
+	for (int i = 0; i < THREADS; i++) {
+		if (counts[i] != seen.before[i])
+			return false;
+	}
+	return made == seen.made;
+}
+
+/* This thread may be too slow for a pause, now and then. */
+static struct gck_cuda_still *after_pause(void)
+{
+	for (;;) {
+		struct gck_cuda_still *s = gck_cuda_still_begin(LIMIT_MS, 0, NULL);
+
+		look();
+		gck_cuda_still_pause(s);
+		if (gck_cuda_still_again(s))
+			return s;
+		gck_cuda_still_end(s);
+	}
+}
+
+/* One without an end: as if a lock were waited for that a thread has which stands still. */
+static void paused(void)
+{
+	struct gck_cuda_still *s = after_pause();
+
+	ok(nobody_ran(), "in a pause nobody else runs");
+	gck_cuda_still_pause(s);
+	while (nobody_ran())
+		usleep(1000);
+	is_int(gck_cuda_still_again(s), 0, "one that lasts too long ends the moment");
+	gck_cuda_still_end(s);
+}
+
+/* The other process dies: nobody stays stopped. */
+static void killed(void)
+{
+	struct gck_cuda_still *s = gck_cuda_still_begin(LIMIT_MS, 0, NULL);
+	uint64_t before = counts[0];
+
+	kill(s->other, SIGKILL);
+	while (counts[0] == before)
+		usleep(1000);
+	gck_cuda_still_end(s);
+	ok(true, "when the process that stops them is killed, they go on");
+}
+
+/* In a thread, since the main one is one of those that are stopped. */
+static void *test(void *arg)
+{
+	ssize_t got = -99;
+	pthread_t waiter;
+	char text[480];
+
+	pthread_create(&waiter, NULL, wait_for_byte, &got);
+	usleep(20000);
+	for (int i = 0; i < 20; i++) {
+		if (still(0, text) || seen.moved || !seen.called)
+			printf("# time %d: %s\n", i, text);
+		else
+			continue;
+		got = -98;
+	}
+	is_int(got, -99, "twenty times nobody runs in that moment");
+	is_int(write(waits[1], "", 1), 1, "a thread that waited in the kernel");
+	pthread_join(waiter, NULL);
+	is_int(got, 1, "waits on, and is not disturbed");
+	paused();
+	killed();
+	debugged();
+	return arg;
+}
+
+/* The main thread has ended, and is in the list for as long as others are. */
+static void *test_last(void *main_thread)
+{
+	char text[480];
+
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	is_int(still(0, text), 0, "a main thread that has ended is no hindrance");
+	ok(seen.called && !seen.moved, "nobody else runs: %s", text);
+	stop = true;
+	exit(tap_done());
+}
+
+int main(void)
+{
+	static pthread_t self;
+	pthread_t threads[THREADS], breeder, tester;
+
+	self = pthread_self();
+	if (pipe(waits))
+		return 99;
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, count, (void *)&counts[i]);
+	pthread_create(&breeder, NULL, breed, NULL);
+	pthread_create(&tester, NULL, test, NULL);
+	pthread_join(tester, NULL);
+	pthread_create(&tester, NULL, test_last, &self);
+	pthread_exit(NULL);
+}

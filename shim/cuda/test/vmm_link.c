@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program's own virtual memory management through drains: at random against a model, with its copy on
+ * the device and on the host, in several threads, without an agent, with every call of a drain's failing
+ * once. (cuda_restart takes the model through restarts.) */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/test/link_agent.h"
+#include "shim/test/cuda_data.h"
+
+#define ERROR 999 /* CUDA_ERROR_UNKNOWN */
+#define SOME "vmm steps 200"
+#define UNIT (2 << 20)
+
+static uint32_t value;
+static char text[1024];
+
+static bool drain(struct cuda_rank *r, uint64_t seq)
+{
+	cuda_link_ask_drain(&r->cuda, seq, WAIT_MS, WAIT_MS);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
+}
+
+static bool resume(struct cuda_rank *r, uint64_t seq)
+{
+	cuda_link_say(&r->cuda, GCK_LINK_CUDA_RESUME, seq);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
+}
+
+static bool serve(struct cuda_rank *r, uint64_t seq, struct cuda_data *d)
+{
+	cuda_data_open(d);
+	cuda_data_give(d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
+	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0 &&
+	       cuda_data_list(d) && cuda_data_bytes(d) && cuda_data_read(d);
+}
+
+static void start(struct cuda_rank *r, const char *fail, const char *begin)
+{
+	cuda_rank_start(r, fail);
+	is_int(cuda_tell(r, "vmm") | cuda_tell(r, begin), 0, "a program with memory of its own making");
+}
+
+static void ends(struct cuda_rank *r)
+{
+	is_int(cuda_tell(r, "vmm ends"), 0, "nothing was lost");
+	is_int(cuda_rank_end(r), 0, "the rank ends well");
+}
+
+static void at_random(bool keep)
+{
+	struct cuda_rank r;
+	struct cuda_data d;
+
+	start(&r, NULL, SOME);
+	r.cuda.keep = keep;
+	for (uint64_t seq = 1; seq < 6; seq++) {
+		ok(drain(&r, seq), "drained: %s", text);
+		if (keep) {
+			ok(serve(&r, seq, &d), "its copy on the device is read: %s%s", text, d.why);
+			cuda_data_free(&d);
+		} else {
+			ok(resume(&r, seq), "resumed: %s", text);
+		}
+		is_int(cuda_tell(&r, "vmm look"), 0, "all is as it was");
+		is_int(cuda_tell(&r, SOME), 0, "and is used on");
+	}
+	ends(&r);
+}
+
+static void threads(void)
+{
+	struct cuda_rank r;
+	uint64_t seq = 1;
+	bool good = true;
+	int answer;
+
+	start(&r, NULL, SOME);
+	cuda_begin(&r, "vmm threads");
+	do
+		good = good && drain(&r, seq) && resume(&r, seq);
+	while (seq++ < 40 && (answer = cuda_answer(&r, 20)) == -1000);
+	ok(good, "threads that make and drop memory are drained: %s", text);
+	is_int(answer == -1000 ? cuda_answer(&r, WAIT_MS) : answer, 0, "each has its own");
+	ends(&r);
+}
+
+static void agent_gone(void)
+{
+	struct cuda_rank r;
+
+	start(&r, NULL, SOME);
+	ok(drain(&r, 1), "drained: %s", text);
+	close(r.cuda.fd);
+	r.cuda.fd = -1;
+	is_int(cuda_tell(&r, "vmm look"), 0, "its agent gone, it comes back by itself");
+	ok(cuda_accept(&r, WAIT_MS) && drain(&r, 2) && resume(&r, 2), "and another agent can drain it: %s", text);
+	ends(&r);
+}
+
+/* The driver carries what cannot be kept. */
+static void not_kept(void)
+{
+	struct cuda_rank r;
+
+	struct gck_cuda_state before, after;
+
+	start(&r, "cuMemExportToShareableHandle:3+=1", SOME);
+	before = cuda_state(&r);
+	is_int(cuda_tell(&r, "vmm make"), 0, "memory of which no descriptor can be kept");
+	after = cuda_state(&r);
+	is_int((long long)(after.device_bytes - before.device_bytes), UNIT, "is counted");
+	is_int((long long)(after.memory->bytes - before.memory->bytes), 0, "but not as what may be kept on the device");
+	is_int(cuda_tell(&r, "vmm drop"), 0, "it goes");
+	is_int((long long)cuda_state(&r).device_bytes, (long long)before.device_bytes, "and is counted no more");
+	for (uint64_t seq = 1; seq < 3; seq++) {
+		ok(drain(&r, seq) && resume(&r, seq), "drained and resumed: %s", text);
+		is_int(cuda_tell(&r, "vmm look") | cuda_tell(&r, SOME), 0, "all is as it was");
+	}
+	ends(&r);
+}
+
+/* Where the driver maps parts of memory, as 580 does not. */
+static void in_parts(bool keep)
+{
+	struct cuda_rank r;
+	struct cuda_data d;
+
+	setenv("FAKE_CUDA_PARTS", "1", 1);
+	start(&r, NULL, "vmm parts");
+	unsetenv("FAKE_CUDA_PARTS");
+	r.cuda.keep = keep;
+	ok(drain(&r, 1), "with its halves mapped apart it is drained: %s", text);
+	if (keep) {
+		ok(serve(&r, 1, &d), "its copy on the device is read: %s%s", text, d.why);
+		cuda_data_free(&d);
+	} else {
+		ok(resume(&r, 1), "resumed: %s", text);
+	}
+	is_int(cuda_tell(&r, "vmm parts end"), 0, "each half is as it was");
+	ends(&r);
+}
+
+static void exported(void)
+{
+	struct cuda_rank r;
+
+	start(&r, NULL, SOME);
+	is_int(cuda_tell(&r, "vmm make") | cuda_tell(&r, "vmm export"), 0, "memory is given away");
+	ok(strstr(cuda_look(&r), "cuMemExportToShareableHandle"), "which stands in the way");
+	ok(!drain(&r, 1) && value == EBUSY, "of a drain: %s", text);
+	is_int(cuda_tell(&r, "vmm drop"), 0, "it is freed");
+	is_str(cuda_look(&r), "", "nothing stands in the way");
+	is_int(cuda_tell(&r, "vmm make"), 0, "and made again");
+	ok(drain(&r, 2) && resume(&r, 2), "it can be drained: %s", text);
+	is_int(cuda_tell(&r, "vmm export"), 0, "what was away can be given away as well");
+	cuda_rank_end(&r);
+}
+
+/* A drain in which the nth call fails: nothing, or (R)efused, and the next one is not; or (L)ost, and that is
+ * said. */
+static char one(const char *name, int nth)
+{
+	struct cuda_rank r;
+	char rule[100], outcome = '-';
+	bool good;
+
+	snprintf(rule, sizeof rule, "%s:%d=%d", name, nth, ERROR);
+	cuda_rank_start(&r, rule);
+	r.cuda.keep = 1;
+	good = cuda_tell(&r, "vmm") == 0 && cuda_tell(&r, "vmm few") == 0;
+	if (!drain(&r, 1)) {
+		outcome = 'R';
+		good = good && value && cuda_tell(&r, "vmm look") == 0 && drain(&r, 2);
+	}
+	if (!resume(&r, 1)) {
+		ok(good && value, "%s: lost: %s", rule, text);
+		kill(r.rank.pid, SIGKILL);
+		cuda_rank_end(&r);
+		return 'L';
+	}
+	good = good && cuda_tell(&r, "vmm look") == 0;
+	ok(good && cuda_tell(&r, "vmm ends") == 0, "%s: nothing is lost: %s", rule, text);
+	is_int(cuda_rank_end(&r), 0, "and it ends well");
+	return outcome;
+}
+
+/* Of the calls from the first one of a drain's on. */
+static void sweep(const char *name, int from, const char *wanted)
+{
+	char outcomes[32] = "";
+
+	for (int i = 0; wanted[i]; i++)
+		outcomes[i] = one(name, from + i);
+	is_str(outcomes, wanted, name);
+}
+
+int main(void)
+{
+	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
+	setenv("FAKE_CUDA_MEMORY", "2048", 1);
+	at_random(false);
+	at_random(true);
+	threads();
+	agent_gone();
+	not_kept();
+	in_parts(false);
+	in_parts(true);
+	exported();
+	/* The copy's blocks that cannot be had make host memory of it. */
+	sweep("cuMemMap", 5, "RR-LLL");
+	sweep("cuMemSetAccess", 6, "RR-LL");
+	sweep("cuMemUnmap", 2, "RRRRRR");
+	sweep("cuMemRelease", 1, "RRRRR");
+	sweep("cuMemImportFromShareableHandle", 1, "LLLL");
+	return tap_done();
+}

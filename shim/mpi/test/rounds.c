@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a quiesce says that comes to nothing: rank 0's side of one of two ranks, by a clock that the
+ * test is. */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/test/tap.h"
+#include "shim/mpi/gate.h"
+#include "shim/mpi/init.h"
+#include "shim/mpi/part.h"
+#include "shim/mpi/quiesce.h"
+
+#define MS 1000000ll
+#define LIMIT_MS 3000
+#define INSIDE 1ul /* flags of a rank's words */
+#define BEHIND 2ul
+
+/* How it is with the two ranks. */
+static struct {
+	int64_t now_ns, round_ends_ns;
+	int first_ms, round_ms; /* what the first round takes, and another; 0: it does not end */
+	bool inside, behind;    /* rank 0's program: in an MPI call; owes one */
+	unsigned long other;    /* rank 1's flags */
+	const struct gck_mpi_blob *mine;
+} world;
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	(void)clock;
+	*ts = (struct timespec){world.now_ns / 1000000000, world.now_ns % 1000000000};
+	return 0;
+}
+
+int nanosleep(const struct timespec *pause, struct timespec *left)
+{
+	(void)left;
+	world.now_ns += pause->tv_sec * 1000000000ll + pause->tv_nsec;
+	return 0;
+}
+
+/* ---- rank 0's stand-in ---------------------------------------------------------------------- */
+
+void gck_gate_close(void)
+{
+}
+
+void gck_gate_open(void)
+{
+}
+
+bool gck_gate_empty(void)
+{
+	return !world.inside;
+}
+
+bool gck_gate_wait_empty(int ms)
+{
+	(void)ms;
+	return !world.inside;
+}
+
+bool gck_gate_waited(void)
+{
+	return false;
+}
+
+void gck_mpi_gate_where(char *buf, size_t n)
+{
+	snprintf(buf, n, "%s", world.inside ? "MPI_Allreduce" : "");
+}
+
+bool gck_mpi_leaving(void)
+{
+	return false;
+}
+
+enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms)
+{
+	(void)k;
+	(void)ms;
+	return GCK_MPI_INSIDE;
+}
+
+void gck_mpi_resume(void)
+{
+}
+
+int gck_mpi_parts_save(bool outside, struct gck_error *err)
+{
+	(void)outside;
+	(void)err;
+	return 0;
+}
+
+static bool is_behind(void)
+{
+	return world.behind;
+}
+
+static bool is_settled(void)
+{
+	return !world.behind && !world.other;
+}
+
+const struct gck_mpi_part *const gck_mpi_parts[] = {NULL};
+static const struct gck_mpi_owed collectives = {
+	.name = "collectives", .behind = is_behind, .settled = is_settled,
+};
+const struct gck_mpi_owed *const gck_mpi_oweds[] = {&collectives, NULL};
+
+/* ---- rank 1's words ------------------------------------------------------------------------- */
+
+static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+		struct gck_error *err)
+{
+	int ms = round == 1 ? world.first_ms : world.round_ms;
+
+	(void)x;
+	(void)err;
+	world.mine = mine;
+	world.round_ends_ns = ms ? world.now_ns + ms * MS : INT64_MAX;
+	return 0;
+}
+
+static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+		struct gck_error *err)
+{
+	static unsigned long other[2]; /* flags, and nothing of collectives */
+
+	(void)x;
+	(void)err;
+	world.now_ns += ms * MS;
+	if (world.now_ns < world.round_ends_ns)
+		return 0;
+	other[0] = world.other;
+	all[0] = (struct gck_mpi_words){world.mine->v, world.mine->n};
+	all[1] = (struct gck_mpi_words){other, 2};
+	return 1;
+}
+
+/* ---- what is said --------------------------------------------------------------------------- */
+
+static void fails(const char *text, const char *name)
+{
+	struct gck_mpi_exchange x = {.nranks = 2, .rank = 0, .give = give, .take = take};
+	int64_t until = world.now_ns + LIMIT_MS * MS;
+	struct gck_error err = {0};
+	int rc = gck_mpi_quiesce(&x, until, &err);
+
+	ok(rc && err.code == ETIMEDOUT && strstr(err.text, text), "%s: %s", name, err.text);
+	ok(world.now_ns < until + 1100 * MS, "in time");
+}
+
+static void test_silence(void)
+{
+	world.first_ms = 3, world.round_ms = 0, world.other = INSIDE;
+	fails("round 2 of the ranks' words", "a round that does not end is what is told");
+	world.inside = true;
+	fails("round 2 of the ranks' words", "rather than where a program is");
+	world.first_ms = 3700;
+	fails("round 1 of the ranks' words", "and so is one that ends late");
+	world.inside = false;
+}
+
+static void test_calls(void)
+{
+	world.first_ms = world.round_ms = 40, world.other = INSIDE;
+	fails("rank 0 waits for other ranks that are in MPI calls", "another rank's call does not end");
+	world.inside = true;
+	fails("rank 0 is inside MPI_Allreduce", "a call does not end");
+	world.inside = false, world.behind = true;
+	fails("rank 0 computes", "the program computes");
+	world.behind = false, world.other = BEHIND;
+	fails("rank 0 waits for other ranks", "another rank's program does");
+}
+
+int main(void)
+{
+	test_silence();
+	test_calls();
+	return tap_done();
+}

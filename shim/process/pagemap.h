@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * PAGEMAP_SCAN (Linux 6.7), which Debian 12's headers do not have. */
+#ifndef GCK_PAGEMAP_H
+#define GCK_PAGEMAP_H
+
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+struct gck_pagemap_region {
+	uint64_t start, end, categories;
+};
+
+struct gck_pagemap_scan {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages, category_inverted,
+		category_mask, category_anyof_mask, return_mask;
+};
+
+#define GCK_PAGEMAP_SCAN _IOWR('f', 16, struct gck_pagemap_scan)
+#define GCK_PAGEMAP_PROTECT 1u /* flags: protect what matches against writing */
+#define GCK_PAGEMAP_CHECK 2u   /* EPERM where that cannot be */
+#define GCK_PAGEMAP_REGIONS 512
+
+#define GCK_PAGE_WRITTEN (1u << 1)
+#define GCK_PAGE_FILE (1u << 2)
+#define GCK_PAGE_PRESENT (1u << 3)
+#define GCK_PAGE_SWAPPED (1u << 4)
+#define GCK_PAGE_ZERO (1u << 5)
+#define GCK_PAGE_HUGE (1u << 6)
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "spank/standins.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spank/cuda.h"
+#include "spank/option.h"
+
+#define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
+#define MPI_PATH (PATH_MAX + 32) /* of a file beside MpiPath */
+
+static bool is_there(const char *path, int mode)
+{
+	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
+}
+
+int gck_standins_need(const char *path, int mode, const char *key, struct gck_error *err)
+{
+	if (is_there(path, mode))
+		return 0;
+	return gck_fail(err, errno, "%s: %s; check the installation on this node, or %s in %s",
+			path, strerror(errno), key, gck_option_conf_path());
+}
+
+static void beside_mpi(char path[MPI_PATH], const struct gck_conf *c, const char *name)
+{
+	const char *slash = strrchr(c->mpi, '/');
+
+	snprintf(path, MPI_PATH, "%.*s%s", slash ? (int)(slash + 1 - c->mpi) : 0, c->mpi, name);
+}
+
+/* All that the stand-in loads with MPI: a program where it finds them missing ends. */
+static int need_mpi(const struct gck_conf *c, struct gck_error *err)
+{
+	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
+	char path[MPI_PATH];
+	int rc = gck_standins_need(c->mpi, R_OK, "MpiPath", err);
+
+	for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
+		beside_mpi(path, c, names[i]);
+		rc = gck_standins_need(path, R_OK, "MpiPath", err);
+	}
+	return rc;
+}
+
+/* They come after the preload, which must be the first; Fortran's lies beside the other and needs it.
+ * Without them programs with MPI run and are refused by checkpoints. */
+static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const struct gck_options *o,
+		      struct gck_error *err)
+{
+	char fortran[MPI_PATH];
+	bool there;
+
+	snprintf(s->preload, sizeof s->preload, "%s", c->preload);
+	if (o->mpi == GCK_MPI_NONE)
+		return 0;
+	if (need_mpi(c, o->mpi == GCK_MPI_OPENMPI ? err : &s->aside))
+		return o->mpi == GCK_MPI_OPENMPI ? -1 : 0;
+	beside_mpi(fortran, c, MPI_FORTRAN);
+	there = is_there(fortran, R_OK);
+	snprintf(s->preload, sizeof s->preload, "%s:%s%s%s", c->preload, c->mpi, there ? ":" : "",
+		 there ? fortran : "");
+	return 0;
+}
+
+/* It comes last: a program may need several of them. */
+static int choose_cuda(struct gck_standins *s, const struct gck_conf *c, const struct gck_options *o,
+		       struct gck_error *err)
+{
+	size_t n = strlen(s->preload);
+	int wanted = gck_cuda_wanted(o->cuda, c->cuda, GCK_CUDA_DEVICE, err);
+
+	if (wanted > 0)
+		snprintf(s->preload + n, sizeof s->preload - n, ":%s", c->cuda);
+	return wanted < 0 ? -1 : 0;
+}
+
+int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const struct gck_options *o,
+			struct gck_error *err)
+{
+	return choose_mpi(s, c, o, err) || choose_cuda(s, c, o, err) ? -1 : 0;
+}

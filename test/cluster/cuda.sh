@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs that use GPUs, all at once: checkpoints, the node killed on which all of them run, a requeue, and
+# the answer that each gives alone. On the GPUs that the machine has; without one MPI ranks alone, on the
+# fake driver. GPUCKPT_CUDA_PROGRAMS is where mpi_cuda is, and libcuda-fake.so or, built by nvcc
+# (test/gpu/slurm), work.
+# shellcheck source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+built=${GPUCKPT_CUDA_PROGRAMS-}
+[[ -x $built/mpi_cuda ]] || { echo "1..0 # SKIP no mpi_cuda in GPUCKPT_CUDA_PROGRAMS"; exit 0; }
+bin=$GPUCKPT_LAB/work/cuda
+mkdir -p "$bin"
+cp "$built/mpi_cuda" "$bin"
+
+# What the jobs are to find: the driver of this machine as we do, or the fake one.
+if [[ -e /dev/nvidiactl ]]; then
+	option=cuda=auto libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256
+else
+	option=cuda=nvidia libraries=$bin/fake rounds=1000 mib=1
+	install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
+fi
+
+names=()
+declare -A dir nodes tasks command job
+
+# program_is NAME NODES TASKS COMMAND...: its answer is what it prints; when its work has begun there is
+# a file "started" in GPUCKPT_SELF, or a line "step N" on stderr; it does not end while there is "hold"
+program_is()
+{
+	names+=("$1")
+	dir[$1]=$(work_dir) nodes[$1]=$2 tasks[$1]=$3 command[$1]=${*:4}
+}
+
+# run_alone NAME: into its "want"
+run_alone()
+{
+	# shellcheck disable=SC2086 # a command
+	alice env LD_LIBRARY_PATH="$libraries" OMPI_MCA_mpi_yield_when_idle=1 srun -Q --mpi=pmix \
+		-N"${nodes[$1]}" -n"${tasks[$1]}" ${command[$1]} 2>"${dir[$1]}/alone" | sort >"${dir[$1]}/want"
+	[[ ${PIPESTATUS[0]} -eq 0 ]]
+}
+
+start()
+{
+	alice touch "${dir[$1]}/hold"
+	job[$1]=$(submit "${dir[$1]}" -N"${nodes[$1]}" -n"${tasks[$1]}" \
+		--ntasks-per-node=$((tasks[$1] / nodes[$1])) <<-END
+		#!/bin/bash
+		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=$libraries GPUCKPT_SELF=${dir[$1]}
+		srun --mpi=pmix --gpu-ckpt=$option,hold=30s ${command[$1]} >>${dir[$1]}/answers
+	END
+	)
+}
+
+begun() { [[ -e ${dir[$1]}/started ]] || grep -q '^step [1-9]' "${dir[$1]}/out"; }
+
+# for_all NAME-OF-CHECK SECONDS FUNCTION...: FUNCTION PROGRAM succeeds within the time, for each
+for_all()
+{
+	local what=$1 limit=$2 name
+	shift 2
+	for name in "${names[@]}"; do
+		check "$name: $what" wait_for "$limit" "$@" "$name"
+	done
+}
+
+in_care() { ready "${job[$1]}"; }
+create() { alice gpuckpt create "${job[$1]}"; }
+requeue() { alice gpuckpt requeue "${job[$1]}"; }
+restarted() { job_restarted "${job[$2]}" "$1"; }
+release() { rm "${dir[$1]}/hold"; }
+ended() { job_is "${job[$1]}" COMPLETED; }
+on_n1() { job_nodes "${job[$1]}" | grep -qx n1; }
+
+if [[ $option = cuda=nvidia ]]; then
+	program_is "one rank" 1 1 "$bin/mpi_cuda" $rounds $mib 1000
+elif [[ -x $built/work ]]; then
+	cp "$built/work" "$bin"
+	program_is "CUDA's runtime" 1 1 "$bin/work" $rounds 256
+fi
+python=$(command -v python3)
+if [[ $option = cuda=auto ]] && "$python" -c 'import torch' 2>/dev/null; then
+	cp "$top/test/gpu/train.py" "$bin"
+	program_is PyTorch 1 1 "$python" "$bin/train.py" 300
+fi
+
+program_is "MPI and CUDA" 2 4 "$bin/mpi_cuda" $rounds $mib 1000 # last: node 1 has room for the others
+
+declare -A alone
+for name in "${names[@]}"; do
+	run_alone "$name" &
+	alone[$!]=$name
+done
+for pid in "${!alone[@]}"; do
+	wait "$pid"
+	report $? "${alone[$pid]}: alone" || diag "$(tail -n 5 "${dir[${alone[$pid]}]}/alone")"
+done
+
+for name in "${names[@]}"; do
+	start "$name"
+done
+for_all "under gpuckpt's care" 60 in_care
+for_all "its work has begun" 60 begun
+for_all "create" 0 create
+for_all "create again" 0 create
+for_all "it runs on node 1" 0 on_n1
+"$cluster" node-kill 1
+for_all "the node dies: the job starts again" 90 restarted 1
+for_all "its ranks come back, their GPUs with them" 90 in_care
+for_all "create, after the restart" 0 create
+if [[ $option = cuda=nvidia || -n ${GPUCKPT_LONG-} ]]; then # GPUs are dear
+	for_all "requeue" 0 requeue
+	for_all "Slurm starts the job again" 90 restarted 2
+fi
+for_all "it may go on" 0 release
+for_all "the job ends" 120 ended
+for name in "${names[@]}"; do
+	is "$(sort "${dir[$name]}/answers")" "$(cat "${dir[$name]}/want")" "$name: with the answer that it gives alone"
+done
+((failures == 0)) || for name in "${names[@]}"; do
+	diag "$name"$'\n'"$(tail -n 30 "${dir[$name]}/out")"
+done
+nodes_back
+finish

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Device data between a rank of the stand-in's and its agent, as on a node: how long a program stands still
+ * at a checkpoint, how fast its data leave beside its kernels, and come back in another process.
+ *	gpu_device HOLD stall GIB | pool GIB | host GIB | busy GIB | hash GIB | fill GIB | check GIB
+ * HOLD is the program of hold.cu. pool: stall, of stream-ordered memory. host: nothing may be kept on the device. fill: as fast as it goes, whatever
+ * bytes; check: the right ones, and the program looks at them. GPUCKPT_TEST_PRELOAD is what is preloaded. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "shim/test/cuda_data.h"
+#include "shim/test/restore_lineage.h"
+
+#define ROUNDS 3
+#define SCRUB_MS 500    /* memory given back is scrubbed before it is there again */
+#define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_MOST)
+#define GIB 1073741824.0
+
+static struct lineage l;
+static struct cuda_link cuda = {.fd = -1};
+static long gib;
+
+/* hold.cu says what pieces are. */
+static void figure(const char *name, double v, const char *unit)
+{
+	const char *mib = getenv("GPUCKPT_PIECE_MIB");
+
+	printf("%s_%ld_gib%s%s %.*f %s\n", name, gib, mib ? "_in_mib_" : "", mib ? mib : "",
+	       v < 10 ? 2 : v < 100 ? 1 : 0, v, unit);
+	fflush(stdout);
+}
+
+/* ---- what the program says ------------------------------------------------------------------- */
+
+/* Lines of its output; of a turn that ended between the two times (ms, CLOCK_MONOTONIC) the mean. */
+static double turns(double from, double to)
+{
+	char path[300], line[100];
+	double end, ms, sum = 0;
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/out", l.directory);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "turn %lf %lf", &end, &ms) == 2 && end > from && end < to) {
+			sum += ms;
+			n++;
+		}
+	}
+	if (f)
+		fclose(f);
+	return n ? sum / n : -1;
+}
+
+/* Looks that found all right, and those that did not. */
+static void looks(int *good, int *bad)
+{
+	unsigned long long wrong;
+	char path[300], line[100];
+	FILE *f;
+
+	*good = *bad = 0;
+	snprintf(path, sizeof path, "%s/out", l.directory);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "checked %llu", &wrong) == 1)
+			++*(wrong ? bad : good);
+	}
+	if (f)
+		fclose(f);
+}
+
+static bool looks_again(void)
+{
+	int before, good, bad;
+
+	looks(&before, &bad);
+	for (int ms = 0; ms < WAIT_MS; ms += 50) {
+		pause_ms(50);
+		looks(&good, &bad);
+		if (good > before + 1 || bad)
+			break;
+	}
+	return good > before && !bad;
+}
+
+static bool starts(void)
+{
+	return lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false);
+}
+
+/* ---- checkpoints ---------------------------------------------------------------------------- */
+
+/* Milliseconds from DRAIN to RESUMED; -1: it failed. */
+static double cycle(uint64_t seq, struct cuda_data *d, void (*between)(void))
+{
+	double start = seconds();
+
+	if (!cuda_link_drain(&cuda, seq))
+		return -1;
+	printf("# drained in %.0f ms\n", (seconds() - start) * 1e3);
+	if (between)
+		between();
+	if (!d)
+		return cuda_link_resume(&cuda, seq) ? (seconds() - start) * 1e3 : -1;
+	cuda_data_open(d);
+	cuda_data_give(d, &cuda, GCK_LINK_CUDA_RESUME, seq);
+	return cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) ? (seconds() - start) * 1e3 : -1;
+}
+
+/* Through the ring and no farther: GB/s. */
+static double stream(struct cuda_data *d)
+{
+	double start = seconds();
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < d->n; i++) {
+		uint64_t asked = 0, have = 0;
+
+		while (have < d->v[i].size) {
+			struct gck_link_data m;
+			uint64_t n = d->v[i].size - asked;
+
+			n = n < GCK_LINK_DATA_MOST ? n : GCK_LINK_DATA_MOST;
+			if (n && asked - have < SLOTS * GCK_LINK_DATA_MOST) {
+				cuda_data_send(d, GCK_LINK_DATA_GET, d->v[i].address + asked, n,
+					       asked / GCK_LINK_DATA_MOST % SLOTS * GCK_LINK_DATA_MOST);
+				asked += n;
+				continue;
+			}
+			if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || m.value) {
+				printf("# %u %s\n", m.value, m.why);
+				return -1;
+			}
+			have += m.size;
+		}
+		bytes += have;
+	}
+	return (double)bytes / (seconds() - start) / 1e9;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
+
+static void stall(const char *name, bool keep)
+{
+	double ms[ROUNDS], rate = 0;
+
+	ok(starts() && looks_again(), "it runs as a rank");
+	cuda.keep = keep;
+	for (int i = 0; i < ROUNDS; i++) {
+		struct cuda_data d = {.n = 0};
+		double start = seconds();
+
+		if (!keep && cuda_link_expect(&cuda, (uint64_t)i + 1))
+			printf("# host memory got ready in %.0f ms\n", (seconds() - start) * 1e3);
+		ms[i] = cycle((uint64_t)i + 1, keep ? &d : NULL, NULL);
+		start = seconds();
+		if (keep && cuda_data_list(&d)) {
+			printf("# listed in %.0f ms\n", (seconds() - start) * 1e3);
+			rate = stream(&d);
+		}
+		if (keep)
+			cuda_data_free(&d);
+		pause_ms(SCRUB_MS);
+	}
+	qsort(ms, ROUNDS, sizeof *ms, by_size);
+	ok(ms[0] > 0 && looks_again(), "it goes on, with its data");
+	figure(name, ms[ROUNDS / 2], "ms");
+	if (keep)
+		figure("drain_rate", rate, "GB/s");
+}
+
+static void busy(void)
+{
+	struct cuda_data d;
+	double from, rate, alone, beside;
+
+	ok(starts(), "it runs as a rank");
+	pause_ms(3000);
+	alone = turns(seconds() * 1e3 - 1000, seconds() * 1e3);
+	cuda.keep = 1;
+	ok(cycle(1, &d, NULL) > 0 && cuda_data_list(&d), "drained");
+	from = seconds() * 1e3;
+	rate = stream(&d);
+	for (int i = 0; rate > 0 && i < 3; i++)
+		rate = stream(&d);
+	beside = turns(from, seconds() * 1e3);
+	cuda_data_free(&d);
+	figure("drain_rate_busy", rate, "GB/s");
+	figure("kernel_alone", alone, "ms");
+	figure("kernel_slowdown", 100 * (beside / alone - 1), "%");
+}
+
+/* ---- hashes --------------------------------------------------------------------------------- */
+
+/* Of all that is listed; GB/s of what they are of. */
+static double hash_all(struct cuda_data *d)
+{
+	double start = seconds();
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < d->n; i++) {
+		for (uint64_t at = 0; at < d->v[i].size; at += GCK_LINK_DATA_HASHES) {
+			uint64_t left = d->v[i].size - at;
+			struct gck_link_data m;
+
+			cuda_data_send(d, GCK_LINK_DATA_HASH, d->v[i].address + at,
+				       left < GCK_LINK_DATA_HASHES ? left : GCK_LINK_DATA_HASHES, 0);
+			if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || m.value) {
+				printf("# %u %s\n", m.value, m.why);
+				return -1;
+			}
+		}
+		bytes += d->v[i].size;
+	}
+	return (double)bytes / (seconds() - start) / 1e9;
+}
+
+/* Of its first 64 MiB, which begin with a window. */
+static bool hashes_are_right(struct cuda_data *d)
+{
+	struct cuda_piece p = {.address = d->v[0].address, .size = GCK_LINK_DATA_HASHES};
+	const uint64_t *hash = (const void *)d->ring;
+	struct gck_link_data m;
+	bool right = cuda_data_read_piece(d, &p);
+
+	cuda_data_send(d, GCK_LINK_DATA_HASH, p.address, p.size, 0);
+	right = right && cuda_data_receive(d, &m) && !m.value;
+	for (uint64_t at = 0; right && at < p.size; at += GCK_LINK_DATA_WINDOW, hash += 2) {
+		struct gck_hash h = gck_hash_bytes(p.bytes + at, GCK_LINK_DATA_WINDOW);
+
+		right = !memcmp(hash, &h, sizeof h);
+	}
+	free(p.bytes);
+	return right;
+}
+
+/* The kernel comes at the second drain. */
+static void hashes(void)
+{
+	struct cuda_data d;
+	double rate = 0;
+
+	ok(starts() && looks_again(), "it runs as a rank");
+	cuda.keep = 1;
+	for (uint64_t seq = 1; seq <= 3; seq++) {
+		double ms = cycle(seq, &d, NULL);
+
+		ok(ms > 0 && cuda_data_list(&d), "drained, stall %.0f ms", ms);
+		rate = seq > 1 ? hash_all(&d) : 0;
+		ok(seq == 1 || (rate > 0 && hashes_are_right(&d)), "its hashes are right");
+		cuda_data_free(&d);
+	}
+	ok(looks_again(), "it goes on, with its data");
+	figure("hash_rate", rate, "GB/s");
+}
+
+/* ---- restarts ------------------------------------------------------------------------------- */
+
+static void capture(void)
+{
+	ok(lineage_checkpoint(&l) == 0, "captured");
+}
+
+/* Whatever is in the ring. Seconds; the driver's own restore comes before the first GET. */
+static double answer_at_once(struct cuda_data *over)
+{
+	struct gck_link_data m;
+	double start = -1;
+
+	memset(over->ring, 1, CUDA_DATA_RING);
+	while (cuda_data_receive(over, &m) && m.type == GCK_LINK_DATA_GET) {
+		start = start < 0 ? seconds() : start;
+		m.type = GCK_LINK_DATA_READY;
+		send(over->fd, &m, offsetof(struct gck_link_data, why), MSG_NOSIGNAL);
+	}
+	return m.type == GCK_LINK_DATA_DONE ? seconds() - start : -1;
+}
+
+static void refill(bool right)
+{
+	struct cuda_data d, over;
+	double start, there = -1;
+
+	ok(starts() && looks_again(), "it runs as a rank");
+	cuda.keep = 1;
+	ok(cycle(1, &d, capture) > 0 && cuda_data_list(&d) && (!right || cuda_data_read(&d)),
+	   "its data are there");
+	cuda_data_close(&d);
+	lineage_kill(&l);
+	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true), "restored");
+	start = seconds();
+	cuda_data_open(&over);
+	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_FILL, 0);
+	ok(right ? cuda_data_fill(&d, &over, -1u) : (there = answer_at_once(&over)) > 0,
+	   "its data are brought");
+	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the GPU is back");
+	printf("# CUDA and data back in %.0f ms\n", (seconds() - start) * 1e3);
+	if (right)
+		ok(looks_again(), "and its data are right");
+	else
+		figure("fill_rate", (double)cuda_data_bytes(&d) / there / 1e9, "GB/s");
+	cuda_data_free(&d);
+	cuda_data_free(&over);
+}
+
+int main(int argc, char **argv)
+{
+	static char check[] = "check", triad[] = "triad", pool[] = "pool";
+	char *program[] = {argc > 3 ? argv[1] : NULL, argc > 3 ? argv[3] : NULL, check, NULL};
+
+	if (argc != 4 || !getenv("GPUCKPT_TEST_PRELOAD"))
+		return 2;
+	gib = atol(argv[3]);
+	if (!strcmp(argv[2], "busy"))
+		program[2] = triad;
+	if (!strcmp(argv[2], "pool"))
+		program[2] = pool;
+	if (lineage_begin(&l, "/dev/shm", program))
+		return 99;
+	if (!strcmp(argv[2], "busy"))
+		busy();
+	else if (!strcmp(argv[2], "hash"))
+		hashes();
+	else if (!strcmp(argv[2], "fill") || !strcmp(argv[2], "check"))
+		refill(argv[2][0] == 'c');
+	else if (!strcmp(argv[2], "host"))
+		stall("stall_to_host", false);
+	else
+		stall(program[2] == pool ? "stall_pool" : "stall", true);
+	lineage_kill(&l);
+	lineage_end(&l);
+	return tap_done();
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Kinds of memory that work.cu may have besides its data. */
+#ifndef GCK_TEST_GPU_KINDS_H
+#define GCK_TEST_GPU_KINDS_H
+
+#include "driver.h"
+
+#define KINDS_WORDS 1000
+#define KINDS_SIZE (64 * MIB)
+
+/* NULL, 0: there is none. */
+extern struct kinds {
+	unsigned *pool, *mapped;      /* of KINDS_SIZE; twice that, by cuMemMap */
+	size_t pinned_bytes;
+	struct {
+		volatile unsigned *words; /* the CPU counts in the first KINDS_WORDS, kernels in
+					   * those behind */
+		unsigned *device;
+	} pinned[3];                  /* allocated; registered; registered and shared */
+} kinds;
+
+void kinds_make_pool(void);
+void kinds_make_mapped(void);
+void kinds_make_pinned(void);     /* of kinds.pinned_bytes */
+
+/* One round with all that there is; and did kernels count so many in pinned memory? */
+void kinds_use(unsigned round, cudaStream_t stream);
+bool kinds_counted(unsigned rounds);
+
+unsigned kinds_sum(const unsigned *p, size_t size);
+
+/* work.cu's: one step of a random number generator in each word. */
+void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream);
+
+#endif

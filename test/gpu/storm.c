@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A CUDA program under checkpoints about every second, by the stand-in: after one of them it is killed and restored in a
+ * new process, after the next it runs on. `gpu_storm RESTARTS REFUSALS PROGRAM [ARGUMENT...]`: its last line must be
+ * that of the program alone. At least so many checkpoints are to be refused for what the program does (a kernel
+ * that waits for the CPU), each with the name of what is in the way, and the program unharmed.
+ * GPUCKPT_TEST_PRELOAD is what is preloaded. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/test/tap.h"
+#include "shim/test/cuda_link.h"
+#include "shim/test/restore_lineage.h"
+
+#define EVERY_MS 1000
+#define LIMIT_MS 1500
+#define LEASE_MS 60000
+
+static struct lineage l;
+static struct cuda_link cuda = {.fd = -1};
+static int resumes, refusals, unnamed;
+
+/* 1: drained; 0: refused; -1: neither. */
+static int drain(bool keep)
+{
+	const char *why = (const char *)cuda.m.data;
+
+	cuda.keep = keep;
+	cuda_link_ask_drain(&cuda, l.seq + 1, LIMIT_MS, LEASE_MS);
+	if (cuda_link_receive(&cuda, WAIT_MS) != GCK_LINK_CUDA_DRAINED)
+		return -1;
+	if (!cuda.m.value)
+		return 1;
+	printf("# refused: %.*s\n", (int)cuda.m.total, why);
+	refusals++;
+	unnamed += cuda.m.value != EBUSY || (!strstr(why, "stream") && !strstr(why, "thread"));
+	return 0;
+}
+
+static bool restart(void)
+{
+	if (lineage_checkpoint(&l))
+		return false;
+	lineage_kill(&l);
+	return lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
+	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
+}
+
+/* What is kept on the device nobody brings to a restored rank here. */
+static bool once(int *restarts)
+{
+	bool dies = *restarts <= resumes;
+	int rc;
+
+	pause_ms(EVERY_MS / 2 + rand() % EVERY_MS);
+	rc = drain(!dies && rand() % 2);
+	if (rc <= 0)
+		return rc == 0;
+	++*(dies ? restarts : &resumes);
+	return dies ? restart() : cuda_link_resume(&cuda, l.seq + 1);
+}
+
+static void storm(int wanted, int least)
+{
+	char alone[300];
+	int restarts = 0;
+
+	is_int(lineage_alone(&l), 0, "the program runs alone");
+	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
+	ok(!lineage_start(&l) && cuda_link_join(&cuda, &l.agent, false), "it runs as a rank");
+	while ((restarts < wanted || refusals < least) && once(&restarts))
+		;
+	ok(restarts >= wanted, "killed and restored %d times", restarts);
+	ok(refusals >= least && !unnamed, "%d checkpoints refused, with the name of what was in the way", refusals);
+	printf("# %d times it ran on\n", resumes);
+	is_int(l.pid ? lineage_wait(&l) : -1, 0, "it ends well");
+	is_str(lineage_output(&l), alone, "with the same result");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned seed = getenv("GPUCKPT_SEED") ? (unsigned)atoi(getenv("GPUCKPT_SEED")) : (unsigned)time(NULL);
+
+	if (argc < 4 || !getenv("GPUCKPT_TEST_PRELOAD"))
+		return 2;
+	printf("# GPUCKPT_SEED=%u\n", seed);
+	srand(seed);
+	if (ok(!lineage_begin(&l, "/dev/shm", argv + 3), "a store")) {
+		storm(atoi(argv[1]), atoi(argv[2]));
+		lineage_end(&l);
+	}
+	return tap_done();
+}

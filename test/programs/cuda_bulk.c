@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cuda_bulk MIB ROUNDS DIR: so much device memory in blocks, on all devices by turns, of which each round
+ * changes a little; prints the sum of all when the rounds are over. In the middle of them it goes on for as
+ * long as there is DIR/hold, and does what is asked by files, which it removes: DIR/dirty, every window of
+ * 256 KiB is changed, where the sum does not look; DIR/grow, it takes all memory that it can have of one
+ * device and gives it back, and says in DIR/grown how much. */
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCKS 4
+#define WINDOW (256u << 10)
+#define STEP ((size_t)32 << 20)
+#define STEPS_MAX 4096
+
+static const char *dir;
+static CUdeviceptr blocks[BLOCKS];
+static size_t size; /* of a block */
+static CUcontext contexts[BLOCKS]; /* of devices */
+static int devices;
+
+#define CHECK(call) check(call, #call)
+
+static void check(CUresult rc, const char *call)
+{
+	if (rc == CUDA_SUCCESS)
+		return;
+	printf("%s: %d\n", call, rc);
+	fflush(stdout);
+	_exit(3);
+}
+
+static const char *path(const char *name)
+{
+	static char text[4096];
+
+	snprintf(text, sizeof text, "%s/%s", dir, name);
+	return text;
+}
+
+static void say(const char *name, unsigned long long n)
+{
+	FILE *f = fopen(path(name), "w");
+
+	if (f) {
+		fprintf(f, "%llu\n", n);
+		fclose(f);
+	}
+}
+
+/* The first word of each window is not of the sum. */
+static void make_dirty(void)
+{
+	static unsigned long long times;
+
+	times++;
+	for (unsigned b = 0; b < BLOCKS; b++)
+		for (size_t at = 0; at < size; at += WINDOW)
+			CHECK(cuMemcpyHtoD(blocks[b] + at, &times, sizeof times));
+}
+
+static void grow(void)
+{
+	static CUdeviceptr more[STEPS_MAX];
+	size_t n = 0;
+
+	while (n < STEPS_MAX && cuMemAlloc(&more[n], STEP) == CUDA_SUCCESS)
+		n++;
+	say("grown", n);
+	while (n > 0)
+		CHECK(cuMemFree(more[--n]));
+}
+
+static void obey(void)
+{
+	if (unlink(path("dirty")) == 0) {
+		make_dirty();
+		say("dirtied", 1);
+	}
+	if (unlink(path("grow")) == 0)
+		grow();
+}
+
+static void fill(unsigned b, unsigned long long *words)
+{
+	unsigned long long x = b + 1;
+
+	for (size_t i = 0; i < size / sizeof *words; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		words[i] = x;
+	}
+	CHECK(cuCtxSetCurrent(contexts[b % (unsigned)devices]));
+	CHECK(cuMemAlloc(&blocks[b], size));
+	CHECK(cuMemcpyHtoD(blocks[b], words, size));
+}
+
+static unsigned long long sum(unsigned long long *words)
+{
+	unsigned long long all = 0;
+
+	for (unsigned b = 0; b < BLOCKS; b++) {
+		CHECK(cuMemcpyDtoH(words, blocks[b], size));
+		for (size_t i = 0; i < size / sizeof *words; i++)
+			all += i * sizeof *words % WINDOW ? words[i] * (i + b) : 0;
+	}
+	return all;
+}
+
+/* A word of the first block. */
+static void change(unsigned long long round)
+{
+	CUdeviceptr at = blocks[0] + 8 + round % 1000 * 8;
+	unsigned long long x;
+
+	CHECK(cuMemcpyDtoH(&x, at, sizeof x));
+	x = x * 3 + round;
+	CHECK(cuMemcpyHtoD(at, &x, sizeof x));
+}
+
+int main(int argc, char *argv[])
+{
+	unsigned long long rounds = argc == 4 ? strtoull(argv[2], NULL, 10) : 0, *words;
+
+	if (!rounds)
+		return 2;
+	dir = argv[3];
+	size = (strtoull(argv[1], NULL, 10) << 20) / BLOCKS;
+	words = malloc(size);
+	CHECK(cuInit(0));
+	CHECK(cuDeviceGetCount(&devices));
+	devices = devices < BLOCKS ? devices : BLOCKS;
+	for (int i = 0; i < devices; i++)
+		CHECK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+	for (unsigned b = 0; words && b < BLOCKS; b++)
+		fill(b, words);
+	say("started", 1);
+	for (unsigned long long i = 0; i < rounds; i++) {
+		change(i);
+		while (i == rounds / 2 && access(path("hold"), F_OK) == 0) {
+			obey();
+			usleep(5000);
+		}
+		usleep(1000);
+	}
+	printf("sum %llu\n", sum(words));
+	return 0;
+}
