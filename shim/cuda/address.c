@@ -74,13 +74,14 @@ static void correct(const struct gck_cuda_allocation *a, CUpointer_attribute whi
 static void correct_own(CUdeviceptr address, CUpointer_attribute which, void *data)
 {
 	struct gck_cuda_handle *h;
+	uint64_t number;
 
 	if (which != CU_POINTER_ATTRIBUTE_BUFFER_ID && which != CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
 		return;
-	h = gck_cuda_mappings_hold(address);
+	h = gck_cuda_mappings_hold(address, &number);
 	if (!h)
 		return;
-	*(unsigned long long *)data = which == CU_POINTER_ATTRIBUTE_BUFFER_ID ? h->number
+	*(unsigned long long *)data = which == CU_POINTER_ATTRIBUTE_BUFFER_ID ? number
 								 : h->prop.requestedHandleTypes;
 	gck_cuda_handle_let_go(h);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "shim/cuda/alive.h"
-#include "shim/cuda/memory.h"
 #include "shim/cuda/set.h"
 #include "shim/cuda/slab.h"
 #include "shim/cuda/room.h"
@@ -37,8 +36,7 @@ struct gck_cuda_handle *gck_cuda_handle_new(uint64_t size, const CUmemAllocation
 
 	if (!h)
 		return NULL;
-	*h = (struct gck_cuda_handle){.size = size, .number = gck_cuda_memory_id(), .prop = *prop,
-				      .named = 1, .uses = 1};
+	*h = (struct gck_cuda_handle){.size = size, .prop = *prop, .named = 1, .uses = 1};
 	pthread_mutex_lock(&lock);
 	h->id = MARK << MARK_SHIFT | ++last;
 	at = gck_cuda_set_put(&handles, h->id);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/cuda/alive.h"
+#include "shim/cuda/memory.h"
 #include "shim/cuda/vmm.h"
 
 struct gck_cuda_mappings gck_cuda_mappings;
@@ -51,7 +52,8 @@ struct gck_cuda_mapping *gck_cuda_mapping_new(uint64_t base, uint64_t size, uint
 
 	if (!m)
 		return NULL;
-	*m = (struct gck_cuda_mapping){.base = base, .size = size, .offset = offset, .of = h, .mapped = true};
+	*m = (struct gck_cuda_mapping){.base = base, .size = size, .offset = offset,
+				       .number = gck_cuda_memory_id(), .of = h, .mapped = true};
 	pthread_mutex_lock(&lock);
 	failed = make_room(&gck_cuda_mappings);
 	if (!failed)
@@ -148,17 +150,21 @@ void gck_cuda_mappings_allow(uint64_t base, uint64_t size, const CUmemAccessDesc
 	pthread_mutex_unlock(&lock);
 }
 
-struct gck_cuda_handle *gck_cuda_mappings_hold(uint64_t address)
+struct gck_cuda_handle *gck_cuda_mappings_hold(uint64_t address, uint64_t *number)
 {
-	struct gck_cuda_handle *h = NULL;
+	const struct gck_cuda_mapping *m = NULL;
+	struct gck_cuda_handle *h;
 	size_t behind;
 
 	pthread_mutex_lock(&lock);
 	behind = place(address + 1);
 	if (behind > 0 && address - gck_cuda_mappings.v[behind - 1]->base < gck_cuda_mappings.v[behind - 1]->size)
-		h = gck_cuda_mappings.v[behind - 1]->of;
+		m = gck_cuda_mappings.v[behind - 1];
+	h = m ? m->of : NULL;
 	if (h)
 		gck_cuda_handle_hold_too(h);
+	if (h && number)
+		*number = m->number;
 	pthread_mutex_unlock(&lock);
 	return h;
 }

@@ -6,6 +6,8 @@
 
 #define LEAST_SLAB ((uint64_t)32 << 20)
 #define MOST_SLAB ((uint64_t)1 << 30)
+#define GROWTH 64  /* a new one has this part of what there is */
+#define RESERVE 32 /* and this part may be empty: a twentieth for both is asked for */
 
 static uint64_t up(uint64_t n)
 {
@@ -39,7 +41,7 @@ static void trim(CUdevice device, uint64_t most)
 /* So much stays: pools keep what their thresholds say. */
 static uint64_t reserve(CUdevice device)
 {
-	uint64_t part = held(device, false) / 8, kept = gck_cuda_pools_kept(device);
+	uint64_t part = held(device, false) / RESERVE, kept = gck_cuda_pools_kept(device);
 
 	part = part > kept ? part : kept;
 	return part > LEAST_SLAB ? part : LEAST_SLAB;
@@ -48,7 +50,7 @@ static uint64_t reserve(CUdevice device)
 /* As large as is sensible; where that is not to be had, as large as it must be. */
 CUresult gck_cuda_supply_grow(CUdevice device, uint64_t bytes)
 {
-	uint64_t need = up(bytes), size = up(held(device, false) / 16);
+	uint64_t need = up(bytes), size = up(held(device, false) / GROWTH);
 	struct gck_cuda_slab *s;
 	CUresult rc;
 

@@ -79,7 +79,7 @@ GCK_CUDA_FUNCTION(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle *ha
 	CUresult rc = CUDA_SUCCESS;
 
 	GCK_CUDA_ENTER(0);
-	h = handle ? gck_cuda_mappings_hold((uint64_t)(uintptr_t)address) : NULL;
+	h = handle ? gck_cuda_mappings_hold((uint64_t)(uintptr_t)address, NULL) : NULL;
 	if (h) {
 		gck_cuda_handle_name(h);
 		*handle = h->id;

@@ -17,7 +17,6 @@
 struct gck_cuda_handle {
 	CUmemGenericAllocationHandle id;   /* the program's */
 	uint64_t size;
-	uint64_t number;                   /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	CUmemAllocationProp prop;          /* as it was asked for */
 	struct gck_cuda_physical memory;   /* not kept: the driver carries it */
 	unsigned named;                    /* times that the program may release it */
@@ -29,6 +28,7 @@ struct gck_cuda_handle {
 
 struct gck_cuda_mapping {
 	uint64_t base, size, offset;
+	uint64_t number;                   /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	struct gck_cuda_handle *of;
 	uint64_t readable, writable;       /* a bit for each device */
 	bool mapped;
@@ -83,8 +83,8 @@ void gck_cuda_mappings_end(struct gck_cuda_mapping *all);
 /* What may use those in a range. */
 void gck_cuda_mappings_allow(uint64_t base, uint64_t size, const CUmemAccessDesc *access, size_t n);
 
-/* The memory at an address, held; NULL: none of ours. */
-struct gck_cuda_handle *gck_cuda_mappings_hold(uint64_t address);
+/* The memory at an address, held, and, if number is not NULL, the mapping's. NULL: none of ours. */
+struct gck_cuda_handle *gck_cuda_mappings_hold(uint64_t address, uint64_t *number);
 
 void gck_cuda_mappings_forked(void);
 

@@ -6,6 +6,7 @@
  * bytes; check: the right ones, and the program looks at them. GPUCKPT_TEST_PRELOAD is what is preloaded. */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,20 +226,33 @@ static double hash_all(struct cuda_data *d)
 	return (double)bytes / (seconds() - start) / 1e9;
 }
 
-/* Of its first 64 MiB, which begin with a window. */
+static const struct cuda_piece *largest(const struct cuda_data *d)
+{
+	size_t i = 0;
+
+	for (size_t k = 1; k < d->n; k++)
+		i = d->v[k].size > d->v[i].size ? k : i;
+	return &d->v[i];
+}
+
+/* Of the first 64 MiB of the largest piece, which begin with a window. */
 static bool hashes_are_right(struct cuda_data *d)
 {
-	struct cuda_piece p = {.address = d->v[0].address, .size = GCK_LINK_DATA_HASHES};
+	struct cuda_piece p = {.address = largest(d)->address, .size = GCK_LINK_DATA_HASHES};
 	const uint64_t *hash = (const void *)d->ring;
 	struct gck_link_data m;
-	bool right = cuda_data_read_piece(d, &p);
+	bool right = p.address % GCK_LINK_DATA_WINDOW == 0 && cuda_data_read_piece(d, &p);
 
 	cuda_data_send(d, GCK_LINK_DATA_HASH, p.address, p.size, 0);
 	right = right && cuda_data_receive(d, &m) && !m.value;
+	if (!right)
+		printf("# %" PRIu64 " bytes at %#" PRIx64 ", %s\n", largest(d)->size, p.address, d->why);
 	for (uint64_t at = 0; right && at < p.size; at += GCK_LINK_DATA_WINDOW, hash += 2) {
 		struct gck_hash h = gck_hash_bytes(p.bytes + at, GCK_LINK_DATA_WINDOW);
 
 		right = !memcmp(hash, &h, sizeof h);
+		if (!right)
+			printf("# another one at %#" PRIx64 "\n", p.address + at);
 	}
 	free(p.bytes);
 	return right;

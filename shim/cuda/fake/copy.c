@@ -166,7 +166,7 @@ static CUresult attribute(void *data, CUpointer_attribute which, const struct fa
 		*(unsigned int *)data = 1;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		*(unsigned long long *)data = b->memory ? b->memory->id : 0;
+		*(unsigned long long *)data = b->id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)data = b->memory ? b->memory->prop.requestedHandleTypes : 0;

@@ -158,6 +158,7 @@ struct fake_block {
 	struct fake_block *next;
 	CUdeviceptr base;
 	size_t size, mapped;      /* as asked for, as mapped */
+	uint64_t id;
 	enum fake_kind kind;
 	CUdevice device;
 	CUcontext context;
@@ -179,7 +180,6 @@ struct fake_memory {
 	unsigned uses;            /* handles and mappings */
 	bool imported, exported;
 	CUmemAllocationProp prop;
-	uint64_t id;
 };
 
 extern struct fake_block *fake_blocks;

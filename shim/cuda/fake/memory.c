@@ -32,7 +32,6 @@ struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc)
 	m->size = size;
 	m->device = device;
 	m->uses = 1;
-	m->id = ++fake.ids;
 	fake.used[device] += size;
 	*rc = CUDA_SUCCESS;
 	return m;
@@ -81,7 +80,7 @@ struct fake_block *fake_block_new(struct fake_memory *m, CUdeviceptr at, size_t 
 {
 	struct fake_block *b = calloc(1, sizeof *b);
 
-	*b = (struct fake_block){.base = at, .size = size, .mapped = round_up(size, PAGE), .kind = kind,
+	*b = (struct fake_block){.base = at, .size = size, .mapped = round_up(size, PAGE), .kind = kind, .id = ++fake.ids,
 				 .memory = m, .context = fake_current(), .next = fake_blocks,
 				 .device = m ? m->device : fake_current() ? fake_current()->device : 0};
 	fake_blocks = b;
@@ -210,12 +209,15 @@ CUresult fake_cuMemGetInfo_v2(size_t *available, size_t *total)
 	return CUDA_SUCCESS;
 }
 
+/* What nobody may read or write is not found. */
 CUresult fake_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
 {
 	const struct fake_block *b;
 
 	fake_lock();
 	b = fake_find(address);
+	if (b && (b->kind == FAKE_VMM || b->kind == FAKE_IMPORTED) && !b->readable)
+		b = NULL;
 	if (b && base)
 		*base = b->base;
 	if (b && size)

@@ -299,7 +299,6 @@ static struct fake_memory *import(int fd)
 	m->size = (size_t)st.st_size;
 	m->device = fake_current() ? fake_current()->device : 0;
 	m->uses = 1;
-	m->id = ++fake.ids;
 	m->imported = true;
 	m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
