@@ -14,9 +14,9 @@ cp "$built/mpi_cuda" "$bin"
 
 # What the jobs are to find: the driver of this machine as we do, or the fake one.
 if [[ -e /dev/nvidiactl ]]; then
-	option=cuda=auto libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256
+	option='' libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256
 else
-	option=cuda=nvidia libraries=$bin/fake rounds=1000 mib=1
+	option=cuda=nvidia, libraries=$bin/fake rounds=1000 mib=1
 	install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
 fi
 
@@ -47,7 +47,7 @@ start()
 		--ntasks-per-node=$((tasks[$1] / nodes[$1])) <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=$libraries GPUCKPT_SELF=${dir[$1]}
-		srun --mpi=pmix --gpu-ckpt=$option,hold=30s ${command[$1]} >>${dir[$1]}/answers
+		srun --mpi=pmix --gpu-ckpt=${option}hold=30s ${command[$1]} >>${dir[$1]}/answers
 	END
 	)
 }
@@ -72,14 +72,14 @@ release() { rm "${dir[$1]}/hold"; }
 ended() { job_is "${job[$1]}" COMPLETED; }
 on_n1() { job_nodes "${job[$1]}" | grep -qx n1; }
 
-if [[ $option = cuda=nvidia ]]; then
+if [[ $option ]]; then
 	program_is "one rank" 1 1 "$bin/mpi_cuda" $rounds $mib 1000
 elif [[ -x $built/work ]]; then
 	cp "$built/work" "$bin"
 	program_is "CUDA's runtime" 1 1 "$bin/work" $rounds 256
 fi
 python=$(command -v python3)
-if [[ $option = cuda=auto ]] && "$python" -c 'import torch' 2>/dev/null; then
+if [[ ! $option ]] && "$python" -c 'import torch' 2>/dev/null; then
 	cp "$top/test/gpu/train.py" "$bin"
 	program_is PyTorch 1 1 "$python" "$bin/train.py" 300
 fi
@@ -108,7 +108,7 @@ for_all "it runs on node 1" 0 on_n1
 for_all "the node dies: the job starts again" 90 restarted 1
 for_all "its ranks come back, their GPUs with them" 90 in_care
 for_all "create, after the restart" 0 create
-if [[ $option = cuda=nvidia || -n ${GPUCKPT_LONG-} ]]; then # GPUs are dear
+if [[ -n $option || -n ${GPUCKPT_LONG-} ]]; then # GPUs are dear
 	for_all "requeue" 0 requeue
 	for_all "Slurm starts the job again" 90 restarted 2
 fi

@@ -2,7 +2,7 @@
  * cuda_bulk MIB ROUNDS DIR: so much device memory in blocks, on all devices by turns, of which each round
  * changes a little; prints the sum of all when the rounds are over. In the middle of them it goes on for as
  * long as there is DIR/hold, and does what is asked by files, which it removes: DIR/dirty, every window of
- * 256 KiB is changed, where the sum does not look; DIR/grow, it takes all memory that it can have of one
+ * 256 KiB is changed, where the sum does not look; DIR/some, a twentieth of them, next to each other; DIR/grow, it takes all memory that it can have of one
  * device and gives it back, and says in DIR/grown how much. */
 #include <cuda.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 static const char *dir;
 static CUdeviceptr blocks[BLOCKS];
 static size_t size; /* of a block */
+static unsigned long long part[STEP / sizeof(unsigned long long)]; /* of one, in host memory */
 static CUcontext contexts[BLOCKS]; /* of devices */
 static int devices;
 
@@ -51,14 +52,15 @@ static void say(const char *name, unsigned long long n)
 }
 
 /* The first word of each window is not of the sum. */
-static void make_dirty(void)
+static void make_dirty(size_t bytes)
 {
 	static unsigned long long times;
 
 	times++;
 	for (unsigned b = 0; b < BLOCKS; b++)
-		for (size_t at = 0; at < size; at += WINDOW)
+		for (size_t at = 0; at < bytes; at += WINDOW)
 			CHECK(cuMemcpyHtoD(blocks[b] + at, &times, sizeof times));
+	say("dirtied", times);
 }
 
 static void grow(void)
@@ -75,37 +77,46 @@ static void grow(void)
 
 static void obey(void)
 {
-	if (unlink(path("dirty")) == 0) {
-		make_dirty();
-		say("dirtied", 1);
-	}
+	if (unlink(path("dirty")) == 0)
+		make_dirty(size);
+	if (unlink(path("some")) == 0)
+		make_dirty(size / 20);
 	if (unlink(path("grow")) == 0)
 		grow();
 }
 
-static void fill(unsigned b, unsigned long long *words)
+static size_t part_of(size_t at)
+{
+	return size - at < sizeof part ? size - at : sizeof part;
+}
+
+static void fill(unsigned b)
 {
 	unsigned long long x = b + 1;
 
-	for (size_t i = 0; i < size / sizeof *words; i++) {
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
-		words[i] = x;
-	}
 	CHECK(cuCtxSetCurrent(contexts[b % (unsigned)devices]));
 	CHECK(cuMemAlloc(&blocks[b], size));
-	CHECK(cuMemcpyHtoD(blocks[b], words, size));
+	for (size_t at = 0; at < size; at += sizeof part) {
+		for (size_t i = 0; i < part_of(at) / sizeof x; i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			part[i] = x;
+		}
+		CHECK(cuMemcpyHtoD(blocks[b] + at, part, part_of(at)));
+	}
 }
 
-static unsigned long long sum(unsigned long long *words)
+static unsigned long long sum_of(unsigned b)
 {
 	unsigned long long all = 0;
 
-	for (unsigned b = 0; b < BLOCKS; b++) {
-		CHECK(cuMemcpyDtoH(words, blocks[b], size));
-		for (size_t i = 0; i < size / sizeof *words; i++)
-			all += i * sizeof *words % WINDOW ? words[i] * (i + b) : 0;
+	for (size_t at = 0; at < size; at += sizeof part) {
+		size_t first = at / sizeof *part;
+
+		CHECK(cuMemcpyDtoH(part, blocks[b] + at, part_of(at)));
+		for (size_t i = 0; i < part_of(at) / sizeof *part; i++)
+			all += i * sizeof *part % WINDOW ? part[i] * (first + i + b) : 0;
 	}
 	return all;
 }
@@ -123,20 +134,19 @@ static void change(unsigned long long round)
 
 int main(int argc, char *argv[])
 {
-	unsigned long long rounds = argc == 4 ? strtoull(argv[2], NULL, 10) : 0, *words;
+	unsigned long long rounds = argc == 4 ? strtoull(argv[2], NULL, 10) : 0, sum = 0;
 
 	if (!rounds)
 		return 2;
 	dir = argv[3];
 	size = (strtoull(argv[1], NULL, 10) << 20) / BLOCKS;
-	words = malloc(size);
 	CHECK(cuInit(0));
 	CHECK(cuDeviceGetCount(&devices));
 	devices = devices < BLOCKS ? devices : BLOCKS;
 	for (int i = 0; i < devices; i++)
 		CHECK(cuDevicePrimaryCtxRetain(&contexts[i], i));
-	for (unsigned b = 0; words && b < BLOCKS; b++)
-		fill(b, words);
+	for (unsigned b = 0; b < BLOCKS; b++)
+		fill(b);
 	say("started", 1);
 	for (unsigned long long i = 0; i < rounds; i++) {
 		change(i);
@@ -146,6 +156,8 @@ int main(int argc, char *argv[])
 		}
 		usleep(1000);
 	}
-	printf("sum %llu\n", sum(words));
+	for (unsigned b = 0; b < BLOCKS; b++)
+		sum += sum_of(b);
+	printf("sum %llu\n", sum);
 	return 0;
 }
