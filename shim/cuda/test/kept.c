@@ -54,21 +54,6 @@ static void start(struct cuda_rank *r, int mib, const char *fail)
 	cuda_tell(r, "more");
 }
 
-/* Both as the rank has it now. */
-static bool is_same(const struct cuda_rank *r, const struct cuda_data *d)
-{
-	bool same = true;
-
-	for (size_t i = 0; same && i < d->n; i++) {
-		unsigned char *now = malloc(d->v[i].size);
-
-		agent_peek(r->rank.pid, d->v[i].address, now, d->v[i].size);
-		same = !memcmp(now, d->v[i].bytes, d->v[i].size);
-		free(now);
-	}
-	return same;
-}
-
 static void room(int mib, uint64_t kept, const char *name)
 {
 	struct cuda_rank r;
@@ -87,7 +72,7 @@ static void room(int mib, uint64_t kept, const char *name)
 	is_int((long long)cuda_data_bytes(&d), (long long)kept, "so much is on the device");
 	ok(host >= TAKEN - kept && host <= SLABS - kept, "%llu MiB of host memory were to be expected",
 	   (unsigned long long)(host / MIB));
-	ok(cuda_data_read(&d) && is_same(&r, &d), "all of it is read: %s", d.why);
+	ok(cuda_data_read(&d) && cuda_rank_has(&r, &d), "all of it is read: %s", d.why);
 	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
 	cuda_data_free(&d);
 	ok(drain(&r, 2) && resume(&r, 2, NULL), "again, and nobody wants it: %s", text);
@@ -112,7 +97,7 @@ static void carries_on(struct cuda_rank *r, struct cuda_data *d, uint64_t seq)
 {
 	is_int(cuda_tell(r, "sum"), SUM, "the program has its data");
 	cuda_data_free(d);
-	ok(serve(r, d, seq) && cuda_data_read(d) && is_same(r, d), "the next checkpoint is good: %s%s", text,
+	ok(serve(r, d, seq) && cuda_data_read(d) && cuda_rank_has(r, d), "the next checkpoint is good: %s%s", text,
 	   d->why);
 	cuda_data_free(d);
 	is_int(cuda_rank_end(r), 0, "and it ends well");
@@ -155,7 +140,7 @@ static void changed(void)
 	   d.why);
 	for (size_t i = 0; i < d.n; i++)
 		old = old && (d.v[i].size != 64 * MIB || (d.v[i].bytes[0] == 5 && d.v[i].bytes[64 * MIB - 1] == 5));
-	ok(old && !is_same(&r, &d), "what is read is as it was at the checkpoint");
+	ok(old && !cuda_rank_has(&r, &d), "what is read is as it was at the checkpoint");
 	carries_on(&r, &d, 2);
 }
 
@@ -292,7 +277,7 @@ static void agent_gone(void)
 	ok(serve(&r, &d, 1), "a copy stands");
 	close(r.cuda.fd);
 	r.cuda.fd = -1;
-	ok(cuda_data_read(&d) && is_same(&r, &d), "its agent gone, it is read all the same");
+	ok(cuda_data_read(&d) && cuda_rank_has(&r, &d), "its agent gone, it is read all the same");
 	ok(cuda_accept(&r, WAIT_MS) && !r.cuda.hello.restored, "another agent comes");
 	r.cuda.keep = 1;
 	carries_on(&r, &d, 2);
@@ -310,7 +295,7 @@ static void forked(void)
 	cuda_begin(&r, "children 50");
 	for (size_t i = 0; good && i < 5 * d.n; i++)
 		good = cuda_data_read_piece(&d, &d.v[i % d.n]);
-	ok(good && cuda_data_read(&d) && is_same(&r, &d), "and is read: %s", d.why);
+	ok(good && cuda_data_read(&d) && cuda_rank_has(&r, &d), "and is read: %s", d.why);
 	is_int(cuda_answer(&r, WAIT_MS), 3, "meanwhile children get an answer: they have no CUDA");
 	carries_on(&r, &d, 2);
 }
@@ -323,7 +308,7 @@ static void next_drain(void)
 	start(&r, 2048, NULL);
 	ok(serve(&r, &d, 1) && serve(&r, &next, 2), "another drain comes while a copy stands: %s", text);
 	ok(!cuda_data_read(&d), "the reader of the first one is told so, or finds its socket closed");
-	ok(cuda_data_read(&next) && is_same(&r, &next), "that of the second one has it all");
+	ok(cuda_data_read(&next) && cuda_rank_has(&r, &next), "that of the second one has it all");
 	cuda_data_free(&next);
 	carries_on(&r, &d, 3);
 }
@@ -358,7 +343,7 @@ static void one_context_gone(void)
 	is_int(cuda_tell(&r, "other"), 12, "what the other has is as it was");
 	cuda_data_free(&d);
 	ok(serve_all(&r, &d, 2) && cuda_data_bytes(&d) == 64 * MIB, "it alone is in the next checkpoint: %s", text);
-	ok(cuda_data_read(&d) && is_same(&r, &d), "and is read: %s", d.why);
+	ok(cuda_data_read(&d) && cuda_rank_has(&r, &d), "and is read: %s", d.why);
 	cuda_data_free(&d);
 	is_int(cuda_rank_end(&r), 0, "the program ends well");
 	unsetenv("FAKE_CUDA_DEVICES");

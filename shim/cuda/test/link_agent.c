@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/test/cuda_data.h"
+
 bool cuda_accept(struct cuda_rank *r, int ms)
 {
 	return cuda_link_accept(&r->cuda, &r->agent, ms);
@@ -108,4 +110,18 @@ long cuda_anonymous_kib(const struct cuda_rank *r)
 	if (f)
 		fclose(f);
 	return kib;
+}
+
+bool cuda_rank_has(const struct cuda_rank *r, const struct cuda_data *d)
+{
+	bool same = true;
+
+	for (size_t i = 0; same && i < d->n; i++) {
+		unsigned char *now = malloc(d->v[i].size);
+
+		agent_peek(r->rank.pid, d->v[i].address, now, d->v[i].size);
+		same = !memcmp(now, d->v[i].bytes, d->v[i].size);
+		free(now);
+	}
+	return same;
 }

@@ -7,6 +7,8 @@
 #include "shim/cuda/state.h"
 #include "shim/test/cuda_link.h"
 
+struct cuda_data; /* shim/test/cuda_data.h */
+
 struct cuda_rank {
 	struct agent agent;
 	struct rank rank;
@@ -33,6 +35,9 @@ int cuda_answer(const struct cuda_rank *r, int ms);
 const char *cuda_look(struct cuda_rank *r);
 
 struct gck_cuda_state cuda_state(const struct cuda_rank *r);
+
+/* Is what was read as the rank has it now? */
+bool cuda_rank_has(const struct cuda_rank *r, const struct cuda_data *d);
 
 /* Anonymous memory that it has. */
 long cuda_anonymous_kib(const struct cuda_rank *r);

@@ -28,21 +28,6 @@ static bool resume(struct cuda_rank *r, uint64_t seq, struct cuda_data *d)
 	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
 }
 
-/* What was read is what the rank has, which has not changed. */
-static bool is_same(const struct cuda_rank *r, const struct cuda_data *d)
-{
-	bool same = true;
-
-	for (size_t i = 0; same && i < d->n; i++) {
-		unsigned char *now = malloc(d->v[i].size);
-
-		agent_peek(r->rank.pid, d->v[i].address, now, d->v[i].size);
-		same = !memcmp(now, d->v[i].bytes, d->v[i].size);
-		free(now);
-	}
-	return same;
-}
-
 /* Whatever becomes of this checkpoint: it is said, and no more. */
 static bool first(struct cuda_rank *r, char outcome[300])
 {
@@ -59,7 +44,7 @@ static bool first(struct cuda_rank *r, char outcome[300])
 		good = d.value && d.why[0];
 		snprintf(outcome, 300, "not read: %.199s", d.why);
 	} else {
-		good = is_same(r, &d);
+		good = cuda_rank_has(r, &d);
 		snprintf(outcome, 300, "%s", d.n ? "read" : "in host memory");
 	}
 	cuda_data_free(&d);
@@ -85,7 +70,7 @@ static void one(const char *name, int nth, bool refused)
 		return;
 	}
 	ok(drain(&r, 2) && resume(&r, 2, &d), "the next checkpoint is good: %s", text);
-	ok(cuda_data_list(&d) && cuda_data_read(&d) && is_same(&r, &d), "and is read: %s", d.why);
+	ok(cuda_data_list(&d) && cuda_data_read(&d) && cuda_rank_has(&r, &d), "and is read: %s", d.why);
 	cuda_data_free(&d);
 	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
 	cuda_rank_end(&r);
