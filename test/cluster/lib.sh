@@ -161,8 +161,16 @@ job_restarted() { [[ $(job_restarts "$1") -ge $2 && $(job_state "$1") = RUNNING 
 wait_job()
 {
 	wait_for "$3" job_is "$1" "$2" && return
-	diag "job $1 is $(job_state "$1"), not $2, after $(($3 * patience)) s"
+	diag "job $1 is $(job_state "$1"), not $2, after $(($3 * patience)) s"$'\n'"$(job_story "$1")"
 	return 1
+}
+
+# job_story JOB: the last that it printed, and that Slurm's daemons wrote about it
+job_story()
+{
+	tail -n 6 "$(root scontrol show job "$1" | sed -n 's/ *StdOut=//p')"
+	(cd "$GPUCKPT_LAB/log" && grep -E "(JobId=|StepId=|\[)$1\b|error:" slurm*.log) |
+		grep -vE 'proctrack|plugin loaded|debug levels' | sort -t '[' -k 2 | tail -n 14
 }
 
 # end_job JOB...: cancel, and wait until nothing of it runs
@@ -196,7 +204,8 @@ ready()
 wait_ready()
 {
 	wait_for "${2-30}" ready "$1" && return
-	diag "job $1 ($(job_state "$1")) is not ready: $(alice gpuckpt status "$1" --json 2>&1)"
+	diag "job $1 ($(job_state "$1")) is not ready:"$'\n'"$(job_story "$1")"
+	diag "$(alice gpuckpt status "$1" --json | jq -c .)"
 	return 1
 }
 

@@ -73,8 +73,7 @@ on() { root -n "${1#n}" "${@:2}"; }
 answers()
 {
 	touch "$dir/enough"
-	check "$name: the job ends" wait_job "$job" COMPLETED 60 ||
-		diag "$(tail -n 20 "$dir/out")"$'\n'"$(query "$job" .)"
+	check "$name: the job ends" wait_job "$job" COMPLETED 60 || diag "$(query "$job" .)"
 	check "$name: with answers" test -s "$dir/answers"
 	is "$(sort "$dir/answers")" "$(want)" "$name: with the answers of an uninterrupted run"
 	job=''
