@@ -111,6 +111,12 @@ CUresult gck_cuda_slab_allow(CUdevice device, CUdevice peer, bool may)
 	return rc;
 }
 
+bool gck_cuda_slab_is_allowed(CUdevice device, CUdevice peer)
+{
+	return device < GCK_CUDA_DEVICES_MAX && peer < GCK_CUDA_DEVICES_MAX &&
+	       (allowed[device] | for_good[device]) >> peer & 1;
+}
+
 CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer)
 {
 	bool before = device < GCK_CUDA_DEVICES_MAX && peer < GCK_CUDA_DEVICES_MAX && allowed[device] >> peer & 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Peer access between devices, which counts for the program's own memory as for the driver's. */
+#include "shim/cuda/peer.h"
+
 #include "shim/cuda/context.h"
 #include "shim/cuda/function.h"
 #include "shim/cuda/slab.h"
@@ -42,4 +44,43 @@ GCK_CUDA_FUNCTION(cuCtxDisablePeerAccess, (CUcontext peer))
 		rc = allow(peer, false);
 	GCK_CUDA_LEAVE();
 	return rc;
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+static bool has_context(CUdevice device)
+{
+	unsigned int flags;
+	int active = 0;
+	CUdevice current;
+
+	if (gck_cuda_real.cuCtxGetDevice(&current) == CUDA_SUCCESS && current == device)
+		return true;
+	return gck_cuda_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+/* The memory of `of` for copies on `device`. False: it was already, or cannot be. */
+static bool open_one(CUdevice of, CUdevice device)
+{
+	int can = 0;
+
+	return of != device && !gck_cuda_slab_is_allowed(of, device) && has_context(device) &&
+	       gck_cuda_real.cuDeviceCanAccessPeer(&can, device, of) == CUDA_SUCCESS && can &&
+	       gck_cuda_slab_allow_for_good(of, device) == CUDA_SUCCESS;
+}
+
+bool gck_cuda_reach(void)
+{
+	bool some = false;
+	int n = 0;
+
+	if (gck_cuda_real.cuDeviceGetCount(&n) || n < 2)
+		return false;
+	gck_cuda_slabs_lock();
+	for (CUdevice of = 0; of < n; of++) {
+		for (CUdevice device = 0; device < n; device++)
+			some |= open_one(of, device);
+	}
+	gck_cuda_slabs_unlock();
+	return some;
 }

@@ -60,6 +60,7 @@ CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *slab);
 CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab);
 /* Device `peer` may (or may no longer) use the memory of `device`, also that of slabs to come. */
 CUresult gck_cuda_slab_allow(CUdevice device, CUdevice peer, bool allowed);
+bool gck_cuda_slab_is_allowed(CUdevice device, CUdevice peer);
 /* It may whatever is said above later on. */
 CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer);
 

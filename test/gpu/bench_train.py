@@ -27,10 +27,10 @@ linear = []
 for _ in range(24):
     linear += [torch.nn.Linear(256, 256), torch.nn.ReLU()]
 least_step("train_step", linear + [torch.nn.Linear(256, 10)], torch.randn(64, 256, device="cuda"),
-           torch.randint(10, (64,), device="cuda"), 16, 30)
+           torch.randint(10, (64,), device="cuda"), 9, 30)
 conv = [torch.nn.Conv2d(3, 128, 3, padding=1), torch.nn.ReLU()]
 for _ in range(6):
     conv += [torch.nn.Conv2d(128, 128, 3, padding=1), torch.nn.BatchNorm2d(128), torch.nn.ReLU()]
 conv += [torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(128, 10)]
 least_step("train_step_of_the_device", conv, torch.randn(128, 3, 112, 112, device="cuda"),
-           torch.randint(10, (128,), device="cuda"), 6, 10)
+           torch.randint(10, (128,), device="cuda"), 5, 6)

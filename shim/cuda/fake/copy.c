@@ -23,18 +23,30 @@ static void run_copy(struct fake_op *op)
 	memmove((void *)(uintptr_t)op->args[0], from, op->args[2]);
 }
 
+/* Memory of cuMemCreate is there for the devices that were given access; all other is there for all. */
+static bool may(const struct CUstream_st *s, uint64_t address)
+{
+	const struct fake_block *b = fake_find(address);
+
+	return !b || (b->kind != FAKE_VMM && b->kind != FAKE_IMPORTED) || !s ||
+	       b->readable >> s->context->device & 1;
+}
+
 /* From memory that is not pinned a copy is made at once. */
 static CUresult copy(uint64_t to, uint64_t from, size_t size, CUstream stream)
 {
 	struct fake_op op = {.run = run_copy, .args = {to, from, size}};
-	CUresult rc;
+	CUresult rc = CUDA_ERROR_INVALID_VALUE;
+	struct CUstream_st *s;
 
 	fake_lock();
+	s = fake_stream(stream);
 	if (!fake_find(from)) {
 		op.block = (void *)(uintptr_t)from;
 		op.block_size = size;
 	}
-	rc = fake_give(fake_stream(stream), &op);
+	if (may(s, to) && may(s, from))
+		rc = fake_give(s, &op);
 	fake_unlock();
 	return rc;
 }
@@ -106,10 +118,12 @@ static void run_fill(struct fake_op *op)
 static CUresult fill(CUdeviceptr to, uint64_t value, size_t n, size_t each, CUstream stream)
 {
 	struct fake_op op = {.run = run_fill, .args = {to, value, n, each}};
+	struct CUstream_st *s;
 	CUresult rc;
 
 	fake_lock();
-	rc = fake_give(fake_stream(stream), &op);
+	s = fake_stream(stream);
+	rc = may(s, to) ? fake_give(s, &op) : CUDA_ERROR_INVALID_VALUE;
 	fake_unlock();
 	return rc;
 }

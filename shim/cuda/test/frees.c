@@ -194,6 +194,31 @@ static void *enable(void *arg)
 	return arg;
 }
 
+/* In the context of the one memory of the other is copied and filled, on streams too. */
+static void from_another(void)
+{
+	uint64_t word = 0;
+	CUdeviceptr at[2];
+	CUcontext other;
+	CUresult rc;
+
+	is_int(cuMemAlloc_v2(&at[0], 1 << 20), 0, "memory of a device");
+	cuDevicePrimaryCtxRetain(&other, 1);
+	cuCtxSetCurrent(other);
+	is_int(cuMemcpyHtoD_v2(at[0], &(uint64_t){42}, sizeof word), 0, "is written to with another's context");
+	is_int(cuMemcpyDtoH_v2(&word, at[0], sizeof word), 0, "and read");
+	is_int((long long)word, 42, "as it is");
+	is_int(cuMemAlloc_v2(&at[1], 1 << 20), 0, "memory of the other");
+	rc = cuMemcpyDtoDAsync_v2(at[1], at[0], sizeof word, NULL) | cuMemsetD8Async(at[0], 7, sizeof word, NULL) |
+	     cuMemcpyDtoHAsync_v2(&word, at[1], sizeof word, NULL) | cuCtxSynchronize();
+	is_int(rc ? -1 : (long long)word, 42, "gets it by a copy");
+	cuCtxSetCurrent(context);
+	rc = cuMemcpyDtoH_v2(&word, at[0], sizeof word);
+	is_int(rc ? -1 : (long long)(word >> 56), 7, "and what filled it is there");
+	is_int(cuMemFree_v2(at[0]) | cuMemFree_v2(at[1]), 0, "they are free");
+	cuDevicePrimaryCtxRelease_v2(1);
+}
+
 /* Slabs that come and go. */
 static void peers(void)
 {
@@ -222,6 +247,7 @@ int main(void)
 	in_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, "a capture");
 	in_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "another one");
 	contexts();
+	from_another();
 	peers();
 	return tap_done();
 }
