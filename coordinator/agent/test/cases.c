@@ -126,18 +126,13 @@ static void word_does_not_come(struct plugin *p)
 
 static void agent_hangs(struct plugin *p)
 {
-	pid_t child;
-
 	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
 	ok(coord_ask("prepare", 1, coord_bounds(false, 1000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "frozen");
-	child = plugin_agent_child(p);
-	kill(child, SIGSTOP);
-	ok(plugin_both_count(p), "the agent hangs: the ranks go on soon after hold");
-	kill(child, SIGCONT);
-	ok(!coord_ask("resume", 1, NULL, NULL) && coord_ask("abort", 1, NULL, NULL), "abort");
+	ok(plugin_signal_agent(p, SIGSTOP) && plugin_both_count(p), "the agent hangs: the ranks go on soon after hold");
+	ok(plugin_signal_agent(p, SIGCONT) && !coord_ask("resume", 1, NULL, NULL) && coord_ask("abort", 1, NULL, NULL), "abort");
 	plugin_stop(p);
 }
 

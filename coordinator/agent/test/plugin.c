@@ -320,7 +320,7 @@ int plugin_stop(struct plugin *p)
 	return status;
 }
 
-pid_t plugin_agent_child(const struct plugin *p)
+bool plugin_signal_agent(const struct plugin *p, int sig)
 {
 	char path[96];
 	int pid = -1;
@@ -332,7 +332,7 @@ pid_t plugin_agent_child(const struct plugin *p)
 		pid = -1;
 	if (f)
 		fclose(f);
-	return pid;
+	return pid > 0 && kill(pid, sig) == 0; /* kill(-1) would be all processes of the machine */
 }
 
 /* ---- what the ranks wrote ------------------------------------------------------------------ */

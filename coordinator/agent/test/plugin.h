@@ -46,8 +46,8 @@ int plugin_reap(struct plugin *p, unsigned rank, bool told);
 /* Does a rank not end within ms? */
 bool plugin_stays(struct plugin *p, unsigned rank, int ms);
 
-/* The process that the supervisor forked: -1 if there is none. */
-pid_t plugin_agent_child(const struct plugin *p);
+/* Send a signal to the process that the supervisor forked; false if there is none. */
+bool plugin_signal_agent(const struct plugin *p, int sig);
 
 /* The last line that a rank wrote: its count, 0 if there is none; lines: how many there are. */
 unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long *lines);

@@ -245,7 +245,7 @@ static void agent_dies_waiting(struct plugin *p)
 	plugin_stop(p);
 	plugin_begin(p, NULL, 1);
 	json_decref(coord_welcome("wait", NULL));
-	kill(plugin_agent_child(p), SIGKILL);
+	ok(plugin_signal_agent(p, SIGKILL), "the agent is killed");
 	m = coord_welcome("restore", commit_members(1, hash));
 	is_str(packet_text(m, "state", ""), "new", "a new agent: nothing has started");
 	json_decref(m);

@@ -96,12 +96,10 @@ static void lineage(struct plugin *p)
 
 static void agent_dies(struct plugin *p)
 {
-	pid_t child = plugin_agent_child(p);
-	json_t *m;
+	bool killed = plugin_signal_agent(p, SIGKILL);
+	json_t *m = coord_welcome("run", NULL);
 
-	kill(child, SIGKILL);
-	m = coord_welcome("run", NULL);
-	ok(m != NULL, "killed, the agent comes back");
+	ok(killed && m, "killed, the agent comes back");
 	is_str(packet_text(m, "state", ""), "running", "and knows that its ranks run");
 	is_int(packet_int(m, "epoch", 0), 5, "and whom it has heard");
 	is_int((long long)json_array_size(json_object_get(m, "local_ranks")), PLUGIN_RANKS,
