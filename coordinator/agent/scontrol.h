@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Asking Slurm: by scontrol, since a job's owner may do so and the agent is not linked against one
+ * release of libslurm. */
+#ifndef AGENT_SCONTROL_H
+#define AGENT_SCONTROL_H
+
+#include <stddef.h>
+
+#define SCONTROL_MISSING 127 /* its exit status if this node has none */
+
+/* Run argv ("scontrol", ..., NULL), which takes as long as it takes: for job.h. The status as from wait, or
+ * -1. text gets the first line of what it prints that begins so, or the first of all if none does. */
+int scontrol(const char *const argv[], const char *begin, char *text, size_t size);
+
+#endif
