@@ -26,6 +26,13 @@ static int is_addressing(const char *value, struct gck_error *err)
 	return gck_fail(err, EINVAL, "must be path or virtual");
 }
 
+static int is_cut_off(const char *value, struct gck_error *err)
+{
+	if (strcmp(value, "stop") == 0 || strcmp(value, "run") == 0)
+		return 0;
+	return gck_fail(err, EINVAL, "must be stop or run");
+}
+
 typedef int check_fn(const char *value, struct gck_error *err);
 
 static const struct key {
@@ -49,6 +56,7 @@ static const struct key {
 	{ "MpiPath", PATH, FIELD(mpi), CHECK(no_colon) },
 	{ "CudaPath", PATH, FIELD(cuda), CHECK(no_colon) },
 	{ "AgentLog", PATH, FIELD(agent_log) },
+	{ "CutOff", TEXT, FIELD(cut_off), CHECK(is_cut_off) },
 	{ "NodePoll", NUMBER, FIELD(poll_s), 1, 3600 },
 	{ "KeepAge", AGE, FIELD(keep_age_s) },
 	{ "Quota", SIZE, FIELD(quota) },
@@ -85,7 +93,7 @@ void gck_conf_init(struct gck_conf *c)
 		.preload = GCK_PKGLIBDIR "/libgpuckpt-preload.so",
 		.mpi = GCK_PKGLIBDIR "/libgpuckpt-mpi.so",
 		.cuda = GCK_PKGLIBDIR "/libgpuckpt-cuda.so",
-		.poll_s = 5, .max_connections = 65536, .user_connections = 16384,
+		.cut_off = "stop", .poll_s = 5, .max_connections = 65536, .user_connections = 16384,
 		.user_rate = 200, .s3_region = "us-east-1", .s3_addressing = "path",
 		.s3_timeout_s = 30,
 	};

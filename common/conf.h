@@ -22,6 +22,7 @@ struct gck_conf {
 	char mpi[PATH_MAX];         /* MpiPath: the stand-in for Open MPI's library */
 	char cuda[PATH_MAX];        /* CudaPath: the stand-in for the CUDA driver's */
 	char agent_log[PATH_MAX];   /* AgentLog: "" is none; a path with %j %s %n %u */
+	char cut_off[8];            /* CutOff: what ranks do on a node that is, "stop" or "run" */
 	unsigned poll_s;            /* NodePoll: seconds between looks at node states; 5 */
 	unsigned keep_age_s;        /* KeepAge: older images are removed; 0: they are not */
 	uint64_t quota;             /* Quota: bytes of a user's images; 0: any */

@@ -37,7 +37,8 @@ static void test_all(void)
 	static const char text[] =
 		"# a comment\n\n  ClusterName = lab # another\ncoordinatorhost=ctl\r\n"
 		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
-		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nNodePoll=1\n"
+		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nCutOff=run\n"
+		"NodePoll=1\n"
 		"KeepAge=30d\nQuota=2T\nMaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
 		"EncryptionKeyFile=/e\nS3Store=s3://images/site\nS3Endpoint=https://s3.site:8443\nS3Region=here\n"
 		"S3Addressing=virtual\nS3KeyFile=/k\nS3CAFile=/ca\nS3Timeout=5\n"
@@ -58,6 +59,7 @@ static void test_all(void)
 	is_str(c.agent, "/a", "AgentPath");
 	is_str(c.preload, "/p", "PreloadPath");
 	is_str(c.agent_log, "/l/%j.%s.%n", "AgentLog");
+	is_str(c.cut_off, "run", "CutOff");
 	is_int(c.poll_s, 1, "NodePoll");
 	is_int(c.keep_age_s, 30 * 86400, "KeepAge");
 	ok(c.quota == UINT64_C(2) << 40, "Quota");
@@ -99,6 +101,7 @@ static void test_bad(void)
 	bad("Quota=0\n", 1, "Quota=0: must be off, or a size");
 	bad("Quota=much\n", 1, "Quota=much");
 	bad("S3Addressing=dns\n", 1, "path or virtual");
+	bad("CutOff=kill\n", 1, "stop or run");
 	bad("S3KeyFile=keys\n", 1, "absolute path");
 	bad("CoordinatorHost=a CoordinatorPort=5\n", 1, "one Key=Value a line");
 	bad("CoordinatorHost\n", 1, "write Key=Value");

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "coordinator/agent/first.h"
 #include "coordinator/agent/job.h"
+#include "coordinator/agent/lease.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/proxy.h"
 #include "coordinator/agent/requeue.h"
@@ -283,6 +284,7 @@ static void start(struct agent *a)
 		agent_open(a);
 	upstream_connect(a->upstream);
 	agent_unheard(a);
+	lease_unheard(a->lease);
 }
 
 static void ask_upstream(void *arg, json_t *body)
@@ -304,7 +306,8 @@ int agent_run(const struct step *s, struct lasting *lasting, int control)
 	proxy_start(a.loop, s, ask_upstream, &a);
 	a.links = links_start(&a);
 	a.upstream = upstream_start(&a);
-	if (!a.links || !a.upstream)
+	a.lease = lease_start(&a);
+	if (!a.links || !a.upstream || !a.lease)
 		return 1;
 	if (lasting->released || lasting->bound || s->options.restart == GCK_RESTART_NEVER)
 		start(&a);

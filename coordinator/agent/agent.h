@@ -31,6 +31,7 @@ struct agent {
 	struct tasks tasks;
 	struct links *links;
 	struct upstream *upstream;
+	struct lease *lease;
 	enum gate gate;
 	json_t *statuses;         /* GATE_EXIT: wait statuses by rank */
 	int failure;              /* GATE_EXIT without statuses: the status to leave with */

@@ -8,6 +8,7 @@
 #include "coordinator/agent/able.h"
 #include "coordinator/agent/asks.h"
 #include "coordinator/agent/commit.h"
+#include "coordinator/agent/lease.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/proxy.h"
 #include "coordinator/agent/restart.h"
@@ -20,10 +21,13 @@ void dispatch_connection(struct agent *a, bool there)
 	proxy_connection(there);
 	if (there && a->transaction)
 		transaction_heard(a->transaction);
-	if (there)
+	if (there) {
 		agent_heard(a);
-	else
+		lease_heard(a->lease);
+	} else {
 		agent_unheard(a);
+		lease_unheard(a->lease);
+	}
 }
 
 /* ---- welcome ------------------------------------------------------------------------------- */
@@ -112,6 +116,7 @@ static int on_welcome(struct agent *a, const json_t *body)
 	}
 	a->lasting->epoch = (uint64_t)epoch;
 	take_restarts(a, packet_int(body, "restarts", 0));
+	lease_term(a->lease, packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
 	upstream_welcome(a->upstream);
 	dispatch_connection(a, true);
 	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)

@@ -237,7 +237,9 @@ static void take_signals(struct supervisor *s)
 	pid_t pid;
 
 	while (read(s->signals, &si, sizeof si) == (ssize_t)sizeof si)
-		if (si.ssi_signo == SIGTERM) {
+		if (si.ssi_signo == SIGTERM && s->lasting->cut_off) {
+			gck_info("SIGTERM: the ranks stay stopped until Slurm ends them");
+		} else if (si.ssi_signo == SIGTERM) {
 			gck_info("SIGTERM: the step goes on without checkpoints");
 			finish(s, 0);
 		}

@@ -12,6 +12,9 @@ struct lasting {
 	uint32_t restarts; /* of the job: the environment's count, or the coordinator's */
 	int bound;       /* only the coordinator's word may let the ranks go */
 	int restored;    /* they were told to run out of their images; MPI may not be back in them */
+	uint32_t slurmd_timeout_s; /* SlurmdTimeout; 0: none, or not told yet */
+	int64_t unheard_ms; /* the lease runs from then on (lease.h); 0: the coordinator is there */
+	int cut_off;     /* the lease is over: the ranks are to stand still */
 	int released;    /* they were let go: what comes later is not the step's start */
 };
 

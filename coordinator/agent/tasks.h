@@ -13,6 +13,7 @@
 #include "common/control.h"
 #include "shim/link.h"
 
+struct child;
 struct link;
 struct thread_link;
 
@@ -36,6 +37,8 @@ struct task {
 	struct thread_link *mpi, *cuda; /* agent: its MPI and CUDA threads', NULL while there is none */
 	struct task_asks asks; /* agent: checkpoints that it asks for */
 	int marks[2];        /* agent: what a worker leaves there for the next; -1: none yet */
+	struct child *holder; /* agent: keeps it stopped on a node that is cut off; NULL: nobody does */
+	bool unheld;         /* agent: that this failed was told */
 	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
 };
 

@@ -301,3 +301,11 @@ bool transaction_held(const struct transaction *t)
 			return true;
 	return false;
 }
+
+bool transaction_has_ranks(const struct transaction *t)
+{
+	if (t->failed || t->aborted)
+		return transaction_workers(t) || cuda_awaited(t);
+	return (t->asked == PHASE_QUIESCE || t->asked == PHASE_FREEZE || t->answers[PHASE_QUIESCE] ||
+		t->answers[PHASE_FREEZE]) && !t->answers[PHASE_RESUME];
+}

@@ -25,7 +25,7 @@
 #define DELAY_MIN_S 0.2
 #define CONNECT_LIMIT_S 10.
 #define WELCOME_LIMIT_S 30.  /* from connected to the first word */
-#define TCP_SILENCE_MS 15000 /* a coordinator whose machine is gone */
+#define TCP_SILENCE_MS 15000 /* a coordinator whose machine is gone: with a probe more UPSTREAM_SILENCE_S */
 
 struct upstream {
 	struct agent *agent;

@@ -6,6 +6,9 @@
 
 #include "coordinator/agent/agent.h"
 
+/* A connection whose other end is out of reach is known to be lost after so long. */
+#define UPSTREAM_SILENCE_S 20
+
 struct upstream *upstream_start(struct agent *a);
 void upstream_connect(struct upstream *u);
 void upstream_stop(struct upstream *u);

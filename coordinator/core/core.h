@@ -63,6 +63,7 @@ struct gck_core {
 	struct gck_operation *operations;
 	bool behind;                /* the journal lacks what the state has */
 	int64_t since;              /* seconds since the epoch */
+	json_int_t slurmd_timeout_s; /* SlurmdTimeout; -1: Slurm has not told yet */
 	struct {
 		struct gck_step *step;
 		int event;

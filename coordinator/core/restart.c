@@ -8,9 +8,14 @@
 
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action)
 {
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "op", "welcome", "action", action,
-			 "epoch", (json_int_t)core->state.epoch, "job", (json_int_t)step->job->id,
-			 "step", (json_int_t)step->id, "restarts", (json_int_t)step->restarts);
+	json_t *body = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "op", "welcome", "action", action,
+				 "epoch", (json_int_t)core->state.epoch, "job",
+				 (json_int_t)step->job->id, "step", (json_int_t)step->id, "restarts",
+				 (json_int_t)step->restarts);
+
+	if (core->slurmd_timeout_s >= 0)
+		json_object_set_new(body, "slurmd_timeout", json_integer(core->slurmd_timeout_s));
+	return body;
 }
 
 /* ---- the former incarnation's word --------------------------------------------------------- */

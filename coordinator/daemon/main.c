@@ -195,6 +195,7 @@ static int make_loop(struct gck_daemon *d, struct gck_error *err)
 		return gck_fail(err, ENOSYS, "libev found no way to wait for events");
 	d->slurm.loop = d->loop;
 	d->core.conf = &d->conf;
+	d->core.slurmd_timeout_s = -1;
 	d->core.world = &gck_real_world;
 	d->core.since = time(NULL);
 	catch_signals(d);

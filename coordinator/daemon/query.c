@@ -38,8 +38,9 @@ static json_t *query_conf(const json_t *request, struct gck_error *err)
 	(void)request;
 	if (slurm_load_ctl_conf(0, &conf))
 		return failed(err, "slurm_load_ctl_conf");
-	return json_pack("{s:s, s:I}", "cluster", conf->cluster_name ? conf->cluster_name : "",
-			 "slurm_user", (json_int_t)conf->slurm_user_id);
+	return json_pack("{s:s, s:I, s:I}", "cluster", conf->cluster_name ? conf->cluster_name : "",
+			 "slurm_user", (json_int_t)conf->slurm_user_id, "slurmd_timeout",
+			 (json_int_t)conf->slurmd_timeout);
 }
 
 /* ---- jobs ---------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * What is asked of Slurm, through libslurm; blocking, in a child process. A request is
  * {"op": ...} with
  *
- *   conf                        {cluster, slurm_user}
+ *   conf                        {cluster, slurm_user, slurmd_timeout}, that in seconds
  *   job {job}                   {job, uid, user, restarts, submit, batch, nodes, runs,
  *                               ends_itself}; ENOENT if Slurm does not know it. batch: it can be
  *                               requeued; runs: nobody ends it at present; ends_itself: nor has

@@ -23,7 +23,7 @@ static void slurm(int delay_ms)
 		snprintf(job, sizeof job, ",\"job\":{\"job\":7,\"uid\":%u,\"user\":\"me\","
 			 "\"restarts\":0,\"submit\":100,\"batch\":true,\"nodes\":2,\"runs\":true,"
 			 "\"ends_itself\":true},\"delay\":%d", (unsigned)geteuid(), delay_ms);
-	snprintf(text, sizeof text, "{\"conf\":{\"cluster\":\"test\",\"slurm_user\":0},"
+	snprintf(text, sizeof text, "{\"conf\":{\"cluster\":\"test\",\"slurm_user\":0,\"slurmd_timeout\":300},"
 		 "\"nodes\":{\"leaving\":[],\"gone\":[]}%s}", job);
 	lab_slurm(text);
 }
@@ -59,6 +59,22 @@ static void test_away(void)
 	w = lab_agent(0, "new", 0, 0, "[]");
 	ok(lab_hear(w, "welcome", 0), "and welcome when Slurm is back");
 	gck_wire_free(w);
+}
+
+/* Whether it does depends on who is faster, Slurm or an agent; one that runs asks nothing of Slurm. */
+static void test_term(void)
+{
+	json_int_t told = 0;
+
+	for (int i = 0; i < 600 && !told; i++, usleep(100000)) {
+		struct gck_wire *w = lab_agent(0, "running", 0, 0, "[]");
+		json_t *m = lab_next(w);
+
+		told = json_integer_value(json_object_get(m, "slurmd_timeout"));
+		json_decref(m);
+		gck_wire_free(w);
+	}
+	is_int(told, 300, "an agent is told SlurmdTimeout");
 }
 
 /* The same node again and again: each takes the place of the one before. */
@@ -182,6 +198,7 @@ int main(void)
 	if (!lab_begin())
 		return 0;
 	test_away();
+	test_term();
 	test_slow();
 	test_finished_late();
 	test_shares();

@@ -116,6 +116,20 @@ coordinator_killed()
 		"$name: a job that never ran so is not known"
 	answers
 
+	begin "coordinator away for longer than SlurmdTimeout"
+	"$cluster" kill gpuckptd
+	sleep 10 # twice that
+	unlike "$(cat "$dir/out")" "cut off" "$name: Slurm is there, and nobody is stopped"
+	"$cluster" kill slurmctld
+	check "$name: Slurm is away as well, and the ranks are stopped" wait_for 30 both_stopped
+	like "$(cat "$dir/out")" "node n. seems to be cut off" "$name: which is told"
+	"$cluster" start slurmctld
+	check "$name: they go on when it is back" wait_for 60 both_run
+	"$cluster" start gpuckptd
+	check "$name: and with gpuckptd they can be checkpointed" wait_ready "$job"
+	create
+	answers
+
 	begin "coordinator killed while writing" "$slow"
 	create_slowly
 	"$cluster" kill gpuckptd
@@ -161,6 +175,8 @@ coordinator_killed()
 	check "$name: from commit 1" grep -q "step $job.0: commit 1 is taken over" "$GPUCKPT_LAB/log/gpuckptd.out"
 	answers
 }
+both_stopped() { stopped "$node" && stopped "$other"; }
+both_run() { ! stopped "$node" && ! stopped "$other"; }
 held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
 
 slurmstepd_killed()
@@ -199,17 +215,31 @@ node_killed()
 	answers 150
 	nodes_back
 
+	slurmd_timeout 40 # a connection without an answer ends after 18 s
 	begin "node cut off"
 	create
 	"$cluster" cut "${other#n}"
+	check "$name: its ranks are stopped there" wait_for 60 stopped "$other"
+	check_not "$name: before the job is started again" job_restarted "$job" 1
 	restarted
-	check_not "$name: its ranks run on where it was cut off" gone
+	check "$name: and still are when it is" stopped "$other"
 	"$cluster" mend "${other#n}"
 	check "$name: they end once Slurm reaches it" wait_for 60 gone
 	answers
+	slurmd_timeout 5
 	nodes_back
 }
 gone() { ! on "$other" pgrep -x burn; }
+stopped() { [[ $(on "$1" ps -o stat= -C burn) = t* ]]; }
+
+# slurmd_timeout SECONDS: after which Slurm takes a silent node for down. gpuckptd asks for it when it starts.
+slurmd_timeout()
+{
+	sed -i "s/^SlurmdTimeout=.*/SlurmdTimeout=$1/" "$GPUCKPT_LAB/etc/slurm.conf"
+	root scontrol reconfigure
+	"$cluster" kill gpuckptd
+	"$cluster" start gpuckptd
+}
 
 store_full()
 {

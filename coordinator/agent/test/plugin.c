@@ -108,14 +108,16 @@ void plugin_set_mode(const struct plugin *p, const char *name, mode_t mode)
 
 void plugin_write_scontrol(const struct plugin *p, const char *script)
 {
-	char path[96];
+	char path[96], fresh[96];
 	FILE *f;
 
 	snprintf(path, sizeof path, "%s/scontrol", p->dir);
-	f = fopen(path, "w");
+	snprintf(fresh, sizeof fresh, "%s/scontrol.new", p->dir);
+	f = fopen(fresh, "w");
 	must(f && fprintf(f, "#!/bin/sh\n%s\n", script) > 0 && fchmod(fileno(f), 0755) == 0,
-	     path);
+	     fresh);
 	fclose(f);
+	must(rename(fresh, path) == 0, path); /* an agent may be executing it */
 }
 
 /* ---- the step ------------------------------------------------------------------------------ */

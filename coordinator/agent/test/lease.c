@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A node that is cut off, and the real agent on it: the coordinator is gone, Slurm says what a scontrol of the
+ * test's does. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/test/tap.h"
+#include "coordinator/agent/packet.h"
+#include "coordinator/agent/test/plugin.h"
+
+#define PATIENCE 6000 /* looks: only a failure takes so many */
+
+/* Slurm's word on the job: a script that ends so. Whenever it is asked, the file "asked" is there again. */
+static void slurm(const struct plugin *p, const char *script)
+{
+	char text[768];
+
+	snprintf(text, sizeof text, ": >%s/asked; %s", p->dir, script);
+	plugin_write_scontrol(p, text);
+}
+
+static void slurm_is_away(const struct plugin *p)
+{
+	slurm(p, "echo Unable to contact slurm controller >&2; exit 1");
+}
+
+/* Among tasks of the array that it is the last of. */
+static void slurm_says(const struct plugin *p, const char *state, unsigned restarts)
+{
+	char script[512];
+
+	snprintf(script, sizeof script, "echo JobId=70 JobName=a JobState=RUNNING Requeue=1 Restarts=0\n"
+		 "echo JobId=7 JobName=a JobState=%s Reason=None Requeue=1 Restarts=%u BatchFlag=1\n"
+		 "echo JobId=6 JobName=a JobState=RUNNING Requeue=1 Restarts=0", state, restarts);
+	slurm(p, script);
+}
+
+static bool is_asked(const struct plugin *p)
+{
+	char path[96];
+
+	snprintf(path, sizeof path, "%s/asked", p->dir);
+	return unlink(path) == 0;
+}
+
+static bool is_asked_again(const struct plugin *p)
+{
+	is_asked(p);
+	for (int looks = 0; looks < PATIENCE; looks++, usleep(10000))
+		if (is_asked(p))
+			return true;
+	return false;
+}
+
+/* A start after two restarts, of which the coordinator has told SlurmdTimeout, and is gone. */
+static void left_alone(struct plugin *p, int slurmd_timeout)
+{
+	coord_deaf(false);
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", json_pack("{s:i, s:i}", "slurmd_timeout", slurmd_timeout,
+						    "restarts", 2)));
+	plugin_both_count(p);
+	coord_deaf(true);
+	coord_drop();
+}
+
+static bool stand(const struct plugin *p)
+{
+	return plugin_stands(p, 0) && plugin_stands(p, 1);
+}
+
+static bool come_to_stand(const struct plugin *p)
+{
+	int looks = PATIENCE;
+
+	while (--looks && !stand(p))
+		;
+	return looks;
+}
+
+static void coordinator_away(struct plugin *p)
+{
+	slurm_says(p, "RUNNING", 2);
+	left_alone(p, 3);
+	ok(is_asked_again(p) && is_asked_again(p), "the coordinator is away: Slurm is asked, again and again");
+	ok(plugin_both_count(p), "it has the job here: the ranks run on");
+	slurm_says(p, "SUSPENDED", 2);
+	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_count(p), "suspended it is here as well");
+	slurm_is_away(p);
+	ok(plugin_said(p, "seems to be cut off"), "nor is Slurm there when the lease ends: the user is told");
+	ok(stand(p), "and the ranks stand");
+}
+
+static void stays_stopped(struct plugin *p)
+{
+	kill(p->rank[0], SIGCONT);
+	ok(stand(p), "SIGCONT does not let them go");
+	kill(p->agent, SIGTERM);
+	ok(plugin_logged(p, "stay stopped until Slurm ends them") && stand(p), "nor does SIGTERM to the agent");
+	ok(plugin_signal_agent(p, SIGKILL) && plugin_logged(p, "the agent died") && come_to_stand(p),
+	   "a new agent stops them again");
+}
+
+static void taken_back(struct plugin *p)
+{
+	slurm_says(p, "PENDING", 2);
+	ok(plugin_logged(p, "until slurmd ends them") && stand(p), "Slurm has taken the job back: they stand on");
+	slurm_says(p, "RUNNING", 3);
+	ok(is_asked_again(p) && is_asked_again(p) && stand(p), "it runs elsewhere: they stand on");
+	coord_deaf(false);
+	json_decref(coord_welcome("run", NULL));
+	ok(is_asked_again(p) && is_asked_again(p) && stand(p),
+	   "the coordinator, which has not heard, is there again");
+}
+
+static void goes_on(struct plugin *p)
+{
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_said(p, "still runs here"), "Slurm says that it is this start: the user is told");
+	ok(plugin_both_count(p), "and the ranks go on");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	slurm_is_away(p);
+	is_asked(p);
+	ok(plugin_both_count(p) && !is_asked(p), "as the coordinator is there, Slurm is asked no more");
+	plugin_stop(p);
+}
+
+static void stopped_by_the_user(struct plugin *p)
+{
+	slurm_is_away(p);
+	left_alone(p, 3);
+	kill(p->rank[0], SIGSTOP);
+	ok(plugin_logged(p, "rank 0 is not stopped"), "a rank that the user has stopped is not taken");
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_counts(p, 1) && plugin_stands(p, 0), "and not let go");
+	kill(p->rank[0], SIGCONT);
+	ok(plugin_counts(p, 0), "but by the user");
+	plugin_stop(p);
+}
+
+static void rank_ends(struct plugin *p)
+{
+	slurm_is_away(p);
+	left_alone(p, 3);
+	ok(come_to_stand(p), "stopped");
+	kill(p->rank[0], SIGKILL);
+	is_int(plugin_reap(p, 0, true), SIGKILL, "a rank that is killed meanwhile ends");
+	plugin_stop(p);
+}
+
+/* The ranks run on as they do without a lease: nobody is asked by the time that the agent is back. */
+static void is_not_leased(struct plugin *p, int slurmd_timeout, const char *name)
+{
+	slurm_is_away(p);
+	is_asked(p);
+	left_alone(p, slurmd_timeout);
+	plugin_logged(p, "trying again");
+	coord_deaf(false);
+	json_decref(coord_welcome("run", NULL));
+	ok(!is_asked(p) && plugin_both_count(p), "%s: no lease", name);
+	plugin_stop(p);
+}
+
+static void no_scontrol(struct plugin *p)
+{
+	char path[96];
+
+	snprintf(path, sizeof path, "%s/scontrol", p->dir);
+	unlink(path);
+	left_alone(p, 3);
+	ok(plugin_logged(p, "nobody here knows") && plugin_both_count(p),
+	   "a node without scontrol: the ranks run on");
+	plugin_stop(p);
+}
+
+static void leave_running(const struct plugin *p)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/gpuckpt.conf", p->dir);
+	f = fopen(path, "a");
+	if (f && fprintf(f, "CutOff=run\n") > 0)
+		fclose(f);
+}
+
+int main(void)
+{
+	struct plugin p;
+	const char *why;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (plugin_open(&p, &why) < 0) {
+		skip("a node that is cut off", why);
+		return tap_done();
+	}
+	coordinator_away(&p);
+	stays_stopped(&p);
+	taken_back(&p);
+	goes_on(&p);
+	stopped_by_the_user(&p);
+	rank_ends(&p);
+	no_scontrol(&p);
+	is_not_leased(&p, 0, "SlurmdTimeout=0");
+	leave_running(&p);
+	is_not_leased(&p, 3, "CutOff=run");
+	plugin_close(&p);
+	return tap_done();
+}
