@@ -35,6 +35,7 @@ struct gck_daemon {
 	unsigned nlisten;
 	ev_prepare reaper;
 	ev_timer grace;         /* active: the period is not over (grace.h) */
+	unsigned grace_parts;   /* of it that are to come */
 	struct gck_kept *kept;
 	ev_timer poll;
 	unsigned polls;

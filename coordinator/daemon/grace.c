@@ -11,6 +11,9 @@
  * commits are listed, Slurm is asked. */
 #define GRACE_S (2. * GCK_WIRE_RETRY_MAX_S)
 
+/* It is counted in parts: one that comes late counts once. While the machine stood still nobody could come. */
+#define PARTS 10
+
 struct gck_kept {
 	struct gck_kept *next;
 	struct gck_peer *peer;
@@ -117,16 +120,23 @@ void gck_grace_leave(struct gck_peer *peer)
 		drop(p);
 }
 
-static void on_end(struct ev_loop *loop, ev_timer *w, int events)
+static void on_part(struct ev_loop *loop, ev_timer *w, int events)
 {
-	(void)loop;
+	struct gck_daemon *d = w->data;
+
 	(void)events;
-	gck_grace_check(w->data);
+	if (--d->grace_parts) {
+		ev_timer_again(loop, w);
+		return;
+	}
+	ev_timer_stop(loop, w);
+	gck_grace_check(d);
 }
 
 void gck_grace_begin(struct gck_daemon *d)
 {
-	ev_timer_init(&d->grace, on_end, GRACE_S, 0.);
+	d->grace_parts = PARTS;
+	ev_timer_init(&d->grace, on_part, 0., GRACE_S / PARTS);
 	d->grace.data = d;
-	ev_timer_start(d->loop, &d->grace);
+	ev_timer_again(d->loop, &d->grace);
 }

@@ -13,6 +13,7 @@
 #define SILENCE_MS 100  /* what is not answered for so long waits for something */
 #define AT_ONCE_MS 8000 /* the grace period is not over by then */
 #define WAIT_MS 60000   /* only a failure takes so long */
+#define STILL_S 12      /* longer than the period */
 
 static struct gck_wire *agent[2];
 
@@ -163,6 +164,19 @@ static void test_clients_go(void)
 	is_int(lab_term(), 0, "gpuckptd ends well");
 }
 
+static void test_stands_still(void)
+{
+	struct gck_wire *create;
+
+	ok(starts_anew(), "gpuckptd is started anew");
+	create = asks("{'op':'create','job':7}");
+	ok(waits(create), "a client waits for the agents");
+	lab_stand_still(STILL_S);
+	ok(waits(create), "and still does when the machine stood still for longer than the period");
+	ok(joins(0) && joins(1) && lab_hear(agent[0], "prepare", 0), "they come, and the checkpoint begins");
+	gck_wire_free(create);
+}
+
 static void test_nobody_comes(void)
 {
 	struct gck_wire *w;
@@ -191,6 +205,7 @@ int main(void)
 	ok(lab_up() && joins(0) && joins(1), "a step runs");
 	test_agents_come();
 	test_clients_go();
+	test_stands_still();
 	test_nobody_comes();
 	test_ended();
 	lab_end();

@@ -220,6 +220,15 @@ int lab_term(void)
 	return reap(SIGTERM);
 }
 
+void lab_stand_still(unsigned seconds)
+{
+	if (daemon_pid <= 0)
+		return;
+	kill(daemon_pid, SIGSTOP);
+	sleep(seconds);
+	kill(daemon_pid, SIGCONT);
+}
+
 int lab_run(char *out, size_t size, const char *const *args)
 {
 	int fds[2], status = -1;
