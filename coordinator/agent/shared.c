@@ -239,7 +239,7 @@ static void look_at(struct uses *all, const struct task *t)
 	gck_left_out_free(&left);
 }
 
-json_t *shared_find(const struct tasks *t)
+static json_t *find(const struct tasks *t)
 {
 	struct uses all = { 0 };
 	json_t *found = json_array();
@@ -256,6 +256,30 @@ json_t *shared_find(const struct tasks *t)
 			json_array_append_new(found, entry(&all.v[i], &all.v[j - 1]));
 	}
 	free(all.v);
+	return found;
+}
+
+static bool is_among(const json_t *all, const json_t *one)
+{
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach(all, i, other)
+		if (json_equal(json_object_get(other, "object"), json_object_get(one, "object")))
+			return true;
+	return false;
+}
+
+/* Ranks run meanwhile: the MPI library of one may open a file just after it was read what is that library's.
+ * What is found counts if it is found again. */
+json_t *shared_find(const struct tasks *t)
+{
+	json_t *found = find(t), *again = json_array_size(found) ? find(t) : NULL;
+
+	for (size_t i = json_array_size(found); i-- > 0;)
+		if (!is_among(again, json_array_get(found, i)))
+			json_array_remove(found, i);
+	json_decref(again);
 	return found;
 }
 

@@ -195,6 +195,8 @@ void gck_agent_message(struct gck_peer *peer, const json_t *body)
 	}
 	if (!node)
 		return; /* not joined (yet, or never): nothing it says changes anything */
+	if (!strcmp(op, "ask") && gck_grace_awaits(peer->daemon, step))
+		return; /* the rank asks again, and by then the other agents are here */
 	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
 		if (!strcmp(messages[i].op, op)) {
 			messages[i].take(core, step, node, body);

@@ -60,6 +60,11 @@ static bool must_wait(const struct gck_peer *peer, uint32_t job, uint32_t step)
 	return ev_is_active(&d->grace) && !are_heard_of(d, peer->uid, job, step);
 }
 
+bool gck_grace_awaits(const struct gck_daemon *d, const struct gck_step *step)
+{
+	return ev_is_active(&d->grace) && !is_heard_of(step);
+}
+
 /* ---- what waits for it --------------------------------------------------------------------- */
 
 bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body)

@@ -14,6 +14,9 @@ void gck_grace_begin(struct gck_daemon *d);
  * 0), has to wait. Then it is kept, with a reference of body, and comes to gck_request_message again. */
 bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body);
 
+/* Are agents of the step still to come? */
+bool gck_grace_awaits(const struct gck_daemon *d, const struct gck_step *step);
+
 /* An agent has joined: take up what need not wait any more. */
 void gck_grace_check(struct gck_daemon *d);
 

@@ -177,6 +177,16 @@ static void test_stands_still(void)
 	gck_wire_free(create);
 }
 
+static void test_ranks_ask(void)
+{
+	static const char ask[] = "{'op':'ask','id':1,'rank':0,'one':true,'all':0}";
+
+	ok(starts_anew() && joins(0), "gpuckptd is started anew, and one agent is back");
+	ok(lab_say(agent[0], ask) && waits(agent[0]), "a rank of its asks for a checkpoint, which is not refused");
+	ok(joins(1) && lab_say(agent[0], ask) && lab_hear(agent[1], "prepare", 0),
+	   "the other agent comes, the rank asks again, and the checkpoint begins");
+}
+
 static void test_nobody_comes(void)
 {
 	struct gck_wire *w;
@@ -206,6 +216,7 @@ int main(void)
 	test_agents_come();
 	test_clients_go();
 	test_stands_still();
+	test_ranks_ask();
 	test_nobody_comes();
 	test_ended();
 	lab_end();

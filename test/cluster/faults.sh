@@ -245,7 +245,7 @@ store_full()
 {
 	begin "store full" "store=file:$GPUCKPT_LAB/small"
 	check_not "$name: create fails" alice gpuckpt create "$job"
-	like "$(alice gpuckpt create "$job" 2>&1)" 'pace|full' "$name: the reason is named"
+	like "$(alice gpuckpt create "$job" 2>&1)" 'pace|full|make room' "$name: the reason is named"
 	check "$name: nothing is left in the store" test -z "$(find "$GPUCKPT_LAB/small" -type f -size +64k)"
 	answers
 }
