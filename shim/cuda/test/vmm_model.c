@@ -355,7 +355,7 @@ const char *vmm_end(void)
 		expect(!memories[i].units, "all is gone");
 	}
 	expect(cuMemAddressFree(base, PLACES * UNIT) == 0, "the addresses are free");
-	for (int i = 0; i < 1000 && available() != free_before; i++)
+	for (int i = 0; i < 3000 && available() != free_before; i++)
 		usleep(5000); /* a copy that nobody reads goes beside the program */
 	expect(available() == free_before || getenv("GPUCKPT_TEST_DRIVER"), "and the memory, too");
 	return wrong;
