@@ -69,9 +69,12 @@ static bool open_one(CUdevice of, CUdevice device)
 	       gck_cuda_slab_allow_for_good(of, device) == CUDA_SUCCESS;
 }
 
+/* Another thread may have opened what this one's call failed for. */
 bool gck_cuda_reach(void)
 {
-	bool some = false;
+	static uint64_t opened; /* with the slabs' lock */
+	static __thread uint64_t seen __attribute__((tls_model("initial-exec")));
+	bool some;
 	int n = 0;
 
 	if (gck_cuda_real.cuDeviceGetCount(&n) || n < 2)
@@ -79,8 +82,10 @@ bool gck_cuda_reach(void)
 	gck_cuda_slabs_lock();
 	for (CUdevice of = 0; of < n; of++) {
 		for (CUdevice device = 0; device < n; device++)
-			some |= open_one(of, device);
+			opened += open_one(of, device);
 	}
+	some = seen != opened;
+	seen = opened;
 	gck_cuda_slabs_unlock();
 	return some;
 }

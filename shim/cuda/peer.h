@@ -8,8 +8,8 @@
 
 #include "shim/cuda/header.h"
 
-/* All devices with a context that can have access to others' slabs have it from now on. False: they had, or
- * cannot. */
+/* All devices with a context that can have access to others' slabs have it from now on. False: none has come
+ * to it since the thread asked last. */
 bool gck_cuda_reach(void);
 
 /* A call that copies or fills: again where it may have failed for that. */

@@ -5,6 +5,7 @@
 # is what has left the devices, and how long it took. Prints `name value unit`; on stderr what was asked for. On
 # a GPU by test/gpu/slurm; without one on the fake driver. Needs GPUCKPT_CUDA_PROGRAMS, and GPUCKPT_PREFIX or a
 # lab in GPUCKPT_LAB.
+: "${GPUCKPT_CUDA_PROGRAMS:?is where cuda_bulk and libcuda-fake.so were built}"
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 mib=${1-${CHANGED_MIB-256}}
