@@ -16,7 +16,7 @@ cp "$built/mpi_cuda" "$bin"
 if [[ -e /dev/nvidiactl ]]; then
 	option='' libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256
 else
-	option=cuda=nvidia, libraries=$bin/fake rounds=1000 mib=1
+	option=cuda=nvidia libraries=$bin/fake rounds=1000 mib=1
 	install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
 fi
 
@@ -47,7 +47,7 @@ start()
 		--ntasks-per-node=$((tasks[$1] / nodes[$1])) <<-END
 		#!/bin/bash
 		export OMPI_MCA_mpi_yield_when_idle=1 LD_LIBRARY_PATH=$libraries GPUCKPT_SELF=${dir[$1]}
-		srun --mpi=pmix --gpu-ckpt=${option}hold=30s ${command[$1]} >>${dir[$1]}/answers
+		srun --mpi=pmix --gpu-ckpt${option:+=$option} ${command[$1]} >>${dir[$1]}/answers
 	END
 	)
 }

@@ -5,11 +5,8 @@
 : "${test_dir:?}"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
 
-# What ranks that want processors are given to come to rest: the machine may be busy with others, too.
-patient=hold=30s
-
 # mpi_job DIR RANKS OPTIONS SRUN-ARGS...: answers in DIR/answers, progress in DIR/out; a ring ends when
-# there is DIR/enough. OPTIONS: of --gpu-ckpt, "" for patient ones
+# there is DIR/enough. OPTIONS: of --gpu-ckpt
 mpi_job()
 {
 	local dir=$1 ranks=$2 options=$3
@@ -20,7 +17,7 @@ mpi_job()
 		export RING_UNTIL=$dir/enough
 		spread=block
 		[[ -z \${SLURM_RESTART_COUNT-} ]] || spread=cyclic
-		srun --distribution=\$spread --gpu-ckpt=${options:-$patient} $* >>$dir/answers
+		srun --distribution=\$spread --gpu-ckpt${options:+=$options} $* >>$dir/answers
 	END
 }
 

@@ -81,7 +81,7 @@ start()
 	submit "$dir" -N2 -n4 <<-END
 		#!/bin/bash
 		export $environment
-		srun --mpi=pmix --gpu-ckpt=hold=30s $(command_of "$1" $pause "$dir/files.$1") >>out.$1
+		srun --mpi=pmix --gpu-ckpt $(command_of "$1" $pause "$dir/files.$1") >>out.$1
 	END
 }
 

@@ -14,7 +14,7 @@ restarts=${restarts:-2}
 steps=$((1000 + restarts * 500))
 dir=$(work_dir)
 lammps_reference "$dir" $steps
-job=$(lammps_submit "$dir" $steps --gpu-ckpt=hold=30s block cyclic plane=3)
+job=$(lammps_submit "$dir" $steps --gpu-ckpt block cyclic plane=3)
 
 create_and_go_on()
 {

@@ -18,7 +18,7 @@ start()
 	dir=$(work_dir) line=0
 	job=$(submit "$dir" -N2 -n4 <<-END
 		#!/bin/bash
-		srun --mpi=pmix --kill-on-bad-exit=1 --gpu-ckpt=keep=20,hold=30s$1 $asker $dir ||
+		srun --mpi=pmix --kill-on-bad-exit=1 --gpu-ckpt=keep=20$1 $asker $dir ||
 			scontrol requeue \$SLURM_JOB_ID
 	END
 	)
