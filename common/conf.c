@@ -285,6 +285,13 @@ static int check_all(const struct gck_conf *c, const char *path, struct gck_erro
 	return 0;
 }
 
+/* As Slurm knows it, whatever slurm.conf has. */
+static void lower(char *name)
+{
+	for (; *name; name++)
+		*name = (char)tolower((unsigned char)*name);
+}
+
 int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err)
 {
 	struct reader r = { .conf = *c };
@@ -295,6 +302,7 @@ int gck_conf_load(struct gck_conf *c, const char *path, struct gck_error *err)
 		return gck_fail(err, errno, "cannot open %s: %s", path, strerror(errno));
 	rc = read_lines(&r, f, path, err);
 	fclose(f);
+	lower(r.conf.cluster);
 	if (rc == 0)
 		rc = check_all(&r.conf, path, err);
 	if (rc == 0)

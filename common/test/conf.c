@@ -35,7 +35,7 @@ static void bad(const char *text, unsigned line, const char *want)
 static void test_all(void)
 {
 	static const char text[] =
-		"# a comment\n\n  ClusterName = lab # another\ncoordinatorhost=ctl\r\n"
+		"# a comment\n\n  ClusterName = Lab # another\ncoordinatorhost=ctl\r\n"
 		"CoordinatorPort=7000\nListenAddress=10.0.0.1\nCoordinatorUser=slurm\nStateDir=/s\n"
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nCutOff=run\n"
 		"NodePoll=1\n"
@@ -49,7 +49,7 @@ static void test_all(void)
 	gck_conf_init(&c);
 	if (!ok(load(&c, text, strlen(text)) == 0, "every key"))
 		printf("#   %s\n", err.text);
-	is_str(c.cluster, "lab", "ClusterName");
+	is_str(c.cluster, "lab", "ClusterName, in lower case as Slurm has it");
 	is_str(c.host, "ctl", "a key in lower case, a line with CRLF");
 	is_int(c.port, 7000, "CoordinatorPort");
 	is_str(c.listen, "10.0.0.1", "ListenAddress");

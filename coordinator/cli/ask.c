@@ -101,9 +101,32 @@ json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_
 	return data;
 }
 
-json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err)
+/* Of all jobs an answer may hold some only, and the number of the next. */
+static json_t *ask_all(const struct cli *c, const char *op, struct gck_error *err)
 {
 	json_t *data = cli_ask(c, cli_request(c, op), CLI_QUERY_S, err);
+	json_t *more = json_incref(json_object_get(data, "more"));
+
+	while (more) {
+		json_t *request = cli_request(c, op), *next;
+
+		json_object_set_new(request, "from", more);
+		next = cli_ask(c, request, CLI_QUERY_S, err);
+		more = json_incref(json_object_get(next, "more"));
+		json_array_extend(json_object_get(data, "steps"), json_object_get(next, "steps"));
+		if (!next) {
+			json_decref(data);
+			return NULL;
+		}
+		json_decref(next);
+	}
+	json_object_del(data, "more");
+	return data;
+}
+
+json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err)
+{
+	json_t *data = ask_all(c, op, err);
 
 	if (!data || !c->has_step || json_array_size(json_object_get(data, "steps")))
 		return data;

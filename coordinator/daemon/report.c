@@ -9,6 +9,8 @@
 #include "coordinator/core/operation.h"
 #include "coordinator/daemon/request.h"
 
+#define HEAD 4096 /* of an answer, for what is not steps */
+
 typedef json_t *step_fn(const struct gck_daemon *d, const struct gck_step *step);
 
 static json_t *commit_entry(const struct gck_commit *c)
@@ -111,32 +113,54 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 	return e;
 }
 
-static json_t *each_step(const struct gck_daemon *d, uid_t uid, uint32_t job, uint32_t step,
-			 step_fn *entry)
+static json_t *job_steps(const struct gck_daemon *d, const struct gck_job *job, uint32_t step, step_fn *entry)
 {
 	json_t *out = json_array();
 
-	for (const struct gck_job *j = d->core.state.jobs; j; j = j->next) {
-		if ((job && j->id != job) || !gck_may_see(d, uid, j))
+	for (const struct gck_step *s = job->steps; s; s = s->next)
+		if (step == GCK_EVERY_STEP || s->id == step)
+			json_array_append_new(out, entry(d, s));
+	return out;
+}
+
+static json_t *report(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range, step_fn *entry)
+{
+	json_t *steps = json_array(), *out = json_pack("{s:o}", "steps", steps);
+	size_t bytes = 0;
+
+	for (const struct gck_job *j = d->core.state.jobs; j && j->id <= range->last; j = j->next) {
+		json_t *some;
+
+		if (j->id < range->first || !gck_may_see(d, uid, j))
 			continue;
-		for (const struct gck_step *s = j->steps; s; s = s->next)
-			if (step == GCK_EVERY_STEP || s->id == step)
-				json_array_append_new(out, entry(d, s));
+		some = job_steps(d, j, range->step, entry);
+		bytes += json_dumpb(some, NULL, 0, JSON_COMPACT);
+		if (bytes > GCK_ANSWER_MAX - HEAD && json_array_size(steps))
+			json_object_set_new(out, "more", json_integer(j->id));
+		else
+			json_array_extend(steps, some);
+		json_decref(some);
+		if (json_object_get(out, "more"))
+			break;
 	}
 	return out;
 }
 
-json_t *gck_report_list(const struct gck_daemon *d, uid_t uid, uint32_t job, uint32_t step)
+json_t *gck_report_list(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range)
 {
-	return json_pack("{s:o}", "steps", each_step(d, uid, job, step, list_step));
+	return report(d, uid, range, list_step);
 }
 
-json_t *gck_report_status(const struct gck_daemon *d, uid_t uid, uint32_t job, uint32_t step)
+json_t *gck_report_status(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range)
 {
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o}", "version", PACKAGE_VERSION, "cluster",
-			 d->conf.cluster, "epoch", (json_int_t)d->core.state.epoch, "since",
-			 (json_int_t)d->core.since, "agents", (json_int_t)d->nagents, "steps",
-			 each_step(d, uid, job, step, status_step));
+	json_t *head = json_pack("{s:s, s:s, s:I, s:I, s:I}", "version", PACKAGE_VERSION, "cluster",
+				 d->conf.cluster, "epoch", (json_int_t)d->core.state.epoch, "since",
+				 (json_int_t)d->core.since, "agents", (json_int_t)d->nagents);
+	json_t *steps = report(d, uid, range, status_step);
+
+	json_object_update(head, steps);
+	json_decref(steps);
+	return head;
 }
 
 json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,

@@ -35,12 +35,9 @@ static void send_end(struct gck_peer *peer, const char *error, json_t *data)
 	peer->busy = false;
 }
 
-/* A frame holds 1 MiB, of which munge's armour takes a third. */
-#define MAX_ANSWER (700u * 1024)
-
 void gck_request_end(struct gck_peer *peer, const char *error, json_t *data)
 {
-	if (data && json_dumpb(data, NULL, 0, JSON_COMPACT) > MAX_ANSWER) {
+	if (data && json_dumpb(data, NULL, 0, JSON_COMPACT) > GCK_ANSWER_MAX) {
 		json_decref(data);
 		gck_request_end(peer, "the answer is too long; name a job or a step", NULL);
 		return;
@@ -220,16 +217,27 @@ static void do_able(const struct request *r)
 	gck_able_ask(r->peer, r->job, r->step);
 }
 
+static struct gck_report_range range_of(const struct request *r)
+{
+	json_int_t from = json_integer_value(json_object_get(r->body, "from"));
+
+	if (r->job)
+		return (struct gck_report_range){r->job->id, r->job->id, r->step};
+	return (struct gck_report_range){from > 0 && from <= UINT32_MAX ? (uint32_t)from : 0, UINT32_MAX, r->step};
+}
+
 static void do_list(const struct request *r)
 {
-	gck_request_end(r->peer, NULL, gck_report_list(r->peer->daemon, r->peer->uid,
-						       r->job ? r->job->id : 0, r->step));
+	struct gck_report_range range = range_of(r);
+
+	gck_request_end(r->peer, NULL, gck_report_list(r->peer->daemon, r->peer->uid, &range));
 }
 
 static void do_status(const struct request *r)
 {
-	gck_request_end(r->peer, NULL, gck_report_status(r->peer->daemon, r->peer->uid,
-							 r->job ? r->job->id : 0, r->step));
+	struct gck_report_range range = range_of(r);
+
+	gck_request_end(r->peer, NULL, gck_report_status(r->peer->daemon, r->peer->uid, &range));
 }
 
 static void do_show(const struct request *r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * fake DIRECTORY: a coordinator for the tests of gpuckpt. It writes DIRECTORY/conf, then answers
- * each connection's request {"op": OP} with the messages in DIRECTORY/OP.json (an array) and
- * appends the request to DIRECTORY/requests. It ends with its parent or at SIGTERM; 77: munge is
+ * each connection's request {"op": OP} with the messages in DIRECTORY/OP.json (an array), in
+ * DIRECTORY/OP.FROM.json if it has a "from", and appends the request to DIRECTORY/requests. It ends with its parent or at SIGTERM; 77: munge is
  * missing. */
 #include "config.h"
 
@@ -70,12 +70,15 @@ static void note(const json_t *request)
 static void answer(struct gck_wire *w, const json_t *request)
 {
 	const char *op = json_string_value(json_object_get(request, "op"));
-	char path[4096];
+	json_t *from = json_object_get(request, "from");
+	char path[4096], rest[32] = "";
 	json_t *messages, *m;
 	size_t i;
 
 	note(request);
-	snprintf(path, sizeof path, "%s/%s.json", dir, op ? op : "none");
+	if (from)
+		snprintf(rest, sizeof rest, ".%" JSON_INTEGER_FORMAT, json_integer_value(from));
+	snprintf(path, sizeof path, "%s/%s%s.json", dir, op ? op : "none", rest);
 	messages = json_load_file(path, 0, NULL);
 	json_array_foreach(messages, i, m)
 		gck_wire_put(w, m, 5000, NULL);

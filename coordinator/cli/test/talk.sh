@@ -52,6 +52,19 @@ fi
 commits='[{"seq":1,"hash":"a","time":1700000000,"put":1048576,"stored":524288,"quiesce_ms":7,
 "stall_ms":12.5,"write_s":0.5,"reason":"interval","ranks":2},{"seq":2,"hash":"b","time":1700000600,"put":3221225472,
 "stored":100,"ranks":2,"reason":"bad\u001b[31m"}]'
+some() { echo '[{"op":"end","ok":true,"data":{'"$2"'"steps":[{"job":'"$1"',"step":0,"commits":[{"seq":1}]}]}}]'; }
+answers list "$(some 11 '"more":12,')"
+answers list.12 "$(some 12 '"more":70,')"
+answers list.70 "$(some 70 '')"
+call 0 list
+has requests '{"from":70,"op":"list"}'
+[ "$(grep -Ec '^ *(11|12|70)[.]0 ' "$dir/out")" = 3 ]
+result $? "what comes in several answers is one list"
+answers list.70 '[{"op":"end","ok":false,"error":"it is late"}]'
+call 1 list
+[ ! -s "$dir/out" ]
+result $? "a part of it is none"
+
 answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"user":"alice",
 "state":"running","commits":'"$commits"'}]}}]'
 call 0 list
