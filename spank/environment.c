@@ -201,6 +201,24 @@ static void add_slurm_conf(struct list *l)
 		add(l, "SLURM_CONF=%s", path);
 }
 
+/* Slurm's own tools, first of all those of the installation that this slurmstepd is of: its sbin has a bin beside
+ * it. */
+static void add_path(struct list *l)
+{
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe);
+	int prefix = 0;
+
+	if (n > 0 && n < (ssize_t)sizeof exe) {
+		const char *sbin = memrchr(exe, '/', (size_t)n);
+
+		if (sbin > exe)
+			sbin = memrchr(exe, '/', (size_t)(sbin - exe));
+		prefix = sbin ? (int)(sbin - exe) : 0;
+	}
+	add(l, "PATH=%.*s/bin:/usr/local/bin:/usr/bin:/bin", prefix, exe);
+}
+
 char **gck_environment_agent(spank_t spank, const char *conf_path, const char *link,
 			     const struct gck_options *o, unsigned restarts, struct gck_error *err)
 {
@@ -217,6 +235,7 @@ char **gck_environment_agent(spank_t spank, const char *conf_path, const char *l
 	add_item(&l, spank, "GPUCKPT_NTASKS", S_JOB_TOTAL_TASK_COUNT);
 	add_item(&l, spank, "GPUCKPT_LOCAL_NTASKS", S_JOB_LOCAL_TASK_COUNT);
 	add_slurm_conf(&l);
+	add_path(&l);
 	if (add_options(&l, o, err) || add_cwd(&l, err) ||
 	    add_job(&l, spank, "GPUCKPT_NODE", "SLURMD_NODENAME", err) ||
 	    add_job(&l, spank, "GPUCKPT_CLUSTER", "SLURM_CLUSTER_NAME", err) ||

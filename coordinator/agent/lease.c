@@ -203,11 +203,21 @@ static void renew(struct lease *l)
 		ev_timer_stop(l->agent->loop, &l->timer);
 }
 
-static void tell_once(bool *told, const struct lease *l, const char *what, const char *why)
+static void tell_blind(struct lease *l, const char *why)
 {
-	if (!*told)
-		gck_warn("job %u: %s; %s", l->agent->step->job, why, what);
-	*told = true;
+	struct agent *a = l->agent;
+
+	if (!l->blind)
+		say_to_user(&a->tasks, "%s: so nobody on %s knows whether it is cut off, and the ranks of job %u run on",
+			    why, a->step->node, a->step->job);
+	l->blind = true;
+}
+
+static void tell_refused(struct lease *l, const char *why)
+{
+	if (!l->refused)
+		gck_warn("job %u: %s; its ranks here stay stopped until slurmd ends them", l->agent->step->job, why);
+	l->refused = true;
 }
 
 static void on_asked(void *data, const json_t *result, const struct gck_error *why)
@@ -219,12 +229,11 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 	if (result) {
 		renew(l);
 	} else if (why->code == ENOENT && !stopped) {
-		tell_once(&l->blind, l, "so nobody here knows whether the node is cut off, and the ranks run on",
-			  why->text);
+		tell_blind(l, why->text);
 		renew(l);
 	} else if (stopped) {
 		if (why->code == ESTALE)
-			tell_once(&l->refused, l, "its ranks here stay stopped until slurmd ends them", why->text);
+			tell_refused(l, why->text);
 	} else if (now_ms() >= end_ms(l)) {
 		stop(l, why->text);
 	} else {

@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TOOL_PATH "/usr/bin:/bin:/usr/local/bin:/opt/slurm/bin:/usr/local/slurm/bin"
 #define NOT_EXECUTED 126
 
 /* When Slurm is out of reach it tries for minutes: longer than a job that is given up. */
@@ -28,8 +27,6 @@ static void exec_scontrol(int out, const char *const argv[])
 	dup2(open("/dev/null", O_RDONLY), 0);
 	dup2(out, 1);
 	dup2(out, 2);
-	if (!getenv("PATH"))
-		setenv("PATH", TOOL_PATH, 1);
 	execvp("scontrol", (char *const *)(uintptr_t)argv);
 	code = errno;
 	dprintf(2, "cannot execute scontrol: %s", strerror(code));
