@@ -18,6 +18,11 @@ job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 check "the step comes under gpuckpt's care" wait_ready "$job"
 check "its ranks have their memory" wait_for 30 have_said "$dir"/rank{0,1}
 
+node=$(job_nodes "$job" | head -n 1)
+# shellcheck disable=SC2016 # expanded there
+like "$("$cluster" exec -n "${node#n}" bash -c 'tr "\0" "\n" </proc/$(pgrep -o -x gpuckpt-agent)/environ')" \
+	"PATH=$(dirname "$(command -v scontrol)"):" "its agents look for Slurm's commands where slurmstepd is from"
+
 is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true "able: nothing stands in the way"
 
 alice gpuckpt create "$job" --json >"$dir/create1" 2>"$dir/err"
