@@ -5,6 +5,7 @@
 #include "shim/cuda/function.h"
 #include "shim/cuda/idle.h"
 #include "shim/cuda/managed.h"
+#include "shim/cuda/ordered.h"
 #include "shim/cuda/standing.h"
 
 #define PITCH 512
@@ -58,9 +59,23 @@ bool gck_cuda_allocation_is_ours(CUdeviceptr address, struct gck_cuda_allocation
 	return true;
 }
 
-static CUresult give(const struct gck_cuda_allocation *a)
+/* Beside a capture a context can be asked nothing: what a stream that is gone, a thread's own or the default one has
+ * to do is not seen, so the memory waits until it can. */
+CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext context)
 {
-	return gck_cuda_memory_is_ours(a->base) ? gck_cuda_memory_give(a) : gck_cuda_managed_give(a);
+	bool managed = !gck_cuda_memory_is_ours(a->base);
+	CUresult rc = gck_cuda_settle(context);
+
+	if (rc == CUDA_ERROR_NOT_READY && !managed && !a->pool) {
+		rc = gck_cuda_ordered_give_later(a, context);
+		if (rc != CUDA_ERROR_NOT_SUPPORTED)
+			return rc;
+	}
+	if (rc == CUDA_ERROR_NOT_READY || rc == CUDA_ERROR_NOT_SUPPORTED)
+		rc = gck_cuda_settle_streams(context);
+	if (rc)
+		return rc;
+	return managed ? gck_cuda_managed_give(a) : gck_cuda_memory_give(a);
 }
 
 /* As with the driver's own memory: what the context was given to do is done, then it is free. With stream-ordered
@@ -76,9 +91,7 @@ GCK_CUDA_FUNCTION(cuMemFree_v2, (CUdeviceptr address))
 		if (rc == CUDA_SUCCESS)
 			gck_cuda_alive_remove(GCK_CUDA_MANAGED, address);
 	} else if (rc == CUDA_SUCCESS) {
-		rc = a.pool ? CUDA_SUCCESS : gck_cuda_settle(a.context);
-		if (rc == CUDA_SUCCESS)
-			rc = give(&a);
+		rc = a.pool ? gck_cuda_memory_give(&a) : gck_cuda_allocation_give(&a, a.context);
 	}
 	GCK_CUDA_LEAVE();
 	return rc;

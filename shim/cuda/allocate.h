@@ -8,4 +8,7 @@
  * there. */
 bool gck_cuda_allocation_is_ours(CUdeviceptr address, struct gck_cuda_allocation *a, CUresult *rc);
 
+/* Free it once what the context was given to do is done. */
+CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext context);
+
 #endif

@@ -4,7 +4,6 @@
 #include "shim/cuda/allocate.h"
 #include "shim/cuda/capture.h"
 #include "shim/cuda/function.h"
-#include "shim/cuda/idle.h"
 #include "shim/cuda/ordered.h"
 #include "shim/cuda/standing.h"
 
@@ -51,18 +50,18 @@ TAKES_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
-/* What the legacy default stream was given, if this stream waits for that: it may have come to its end before, and
- * would wait only with the next that it is given. */
-static CUresult wait_for_legacy(CUstream stream)
+/* Its context, if this stream waits for the legacy default one: that may have come to its end before, and would wait
+ * for what that was given only with the next that it is given. NULL: it does not. */
+static CUcontext with_legacy(CUstream stream)
 {
 	CUcontext context = NULL;
 	unsigned int flags = 0;
 
 	if (gck_cuda_real.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS && flags & CU_STREAM_NON_BLOCKING)
-		return CUDA_SUCCESS;
+		return NULL;
 	if (gck_cuda_real.cuStreamGetCtx(stream, &context))
 		gck_cuda_real.cuCtxGetCurrent(&context); /* as a green context's may have none to tell */
-	return context ? gck_cuda_settle(context) : CUDA_SUCCESS;
+	return context;
 }
 
 /* A stream that is not in capture: others that are, also this thread's, are not harmed. */
@@ -75,7 +74,7 @@ static CUresult wait_for(CUstream stream)
 		return rc;
 	rc = gck_cuda_real.cuStreamSynchronize(stream);
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-	return rc ? rc : wait_for_legacy(stream);
+	return rc;
 }
 
 /* Memory of cuMemAlloc, too, may be freed in a stream's order: here when the stream has come so far. NOT_FOUND: it
@@ -83,6 +82,7 @@ static CUresult wait_for(CUstream stream)
 static CUresult give(CUdeviceptr address, CUstream stream)
 {
 	struct gck_cuda_allocation a;
+	CUcontext context;
 	CUresult rc = gck_cuda_ordered_free(address, stream);
 
 	if (rc != CUDA_ERROR_NOT_FOUND)
@@ -93,7 +93,10 @@ static CUresult give(CUdeviceptr address, CUstream stream)
 		return CUDA_ERROR_NOT_SUPPORTED; /* as the driver says of managed memory */
 	if (rc == CUDA_SUCCESS)
 		rc = wait_for(stream);
-	return rc ? rc : gck_cuda_memory_give(&a);
+	if (rc)
+		return rc;
+	context = with_legacy(stream);
+	return context ? gck_cuda_allocation_give(&a, context) : gck_cuda_memory_give(&a);
 }
 
 /* A capture records the free of a graph's memory alone, as the driver says. */

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "shim/cuda/capture.h"
 #include "shim/cuda/context.h"
 #include "shim/cuda/drain.h"
 #include "shim/cuda/function.h"
@@ -172,20 +173,59 @@ static int wait_gpu(const struct gck_cuda_contexts *all, int64_t end_ns, struct 
 	return failed == 0 && unseen ? gck_cuda_driver_wait(end_ns, err) : failed;
 }
 
-/* cuCtxSynchronize is not allowed while one of its streams is in capture, by whichever thread. */
-static CUresult settle_current(CUcontext context)
+/* A capture that begins between a look and the record would end by it. */
+static CUresult record_all(CUcontext context, CUevent event)
+{
+	CUresult rc = CUDA_ERROR_NOT_READY;
+
+	if (gck_cuda_capture_pause()) {
+		rc = gck_cuda_real.cuCtxRecordEvent(context, event);
+		gck_cuda_capture_go_on();
+	}
+	return rc;
+}
+
+/* Whoever waits spins or sleeps as the program wants it of its context. */
+static unsigned int event_flags(void)
+{
+	unsigned int flags = 0;
+
+	gck_cuda_real.cuCtxGetFlags(&flags);
+	return CU_EVENT_DISABLE_TIMING |
+	       ((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC ? CU_EVENT_BLOCKING_SYNC : 0);
+}
+
+static CUresult settle_all(CUcontext context)
+{
+	CUevent event;
+	CUresult rc;
+
+	if (!gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent) ||
+	    gck_cuda_real.cuEventCreate(&event, event_flags()))
+		return gck_cuda_real.cuCtxSynchronize();
+	rc = record_all(context, event);
+	if (rc == CUDA_SUCCESS)
+		rc = gck_cuda_real.cuEventSynchronize(event);
+	else if (rc != CUDA_ERROR_NOT_READY)
+		rc = gck_cuda_real.cuCtxSynchronize();
+	gck_cuda_real.cuEventDestroy_v2(event);
+	return rc;
+}
+
+static CUresult settle_streams(CUcontext context)
 {
 	bool capture, legacy;
 	CUresult rc = look_for_capture(context, &capture, &legacy);
 
-	if (rc || !capture)
-		return rc ? rc : gck_cuda_real.cuCtxSynchronize();
+	if (rc)
+		return rc;
 	while ((rc = ask_streams(context, !legacy)) == CUDA_ERROR_NOT_READY)
 		nap(LOOK_NS);
 	return rc;
 }
 
-CUresult gck_cuda_settle(CUcontext context)
+/* The context current, and the thread free to ask beside captures. */
+static CUresult in_context(CUcontext context, CUresult (*settle)(CUcontext context))
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
@@ -194,11 +234,21 @@ CUresult gck_cuda_settle(CUcontext context)
 		return rc;
 	rc = gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	if (rc == CUDA_SUCCESS) {
-		rc = settle_current(context);
+		rc = settle(context);
 		gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	}
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	return rc;
+}
+
+CUresult gck_cuda_settle(CUcontext context)
+{
+	return in_context(context, settle_all);
+}
+
+CUresult gck_cuda_settle_streams(CUcontext context)
+{
+	return in_context(context, settle_streams);
 }
 
 /* ---- the gate ------------------------------------------------------------------------------- */

@@ -16,8 +16,10 @@
 int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err);
 
 /* What a context was given to do is done. For a thread of the program's, inside the gate; without a
- * limit. Captures that are under way are not harmed: what their streams were given is not awaited. */
+ * limit. CUDA_ERROR_NOT_READY: a capture is under way, and nothing was asked or awaited. */
 CUresult gck_cuda_settle(CUcontext context);
+/* Beside a capture, which is not harmed: the same of those streams alone that are known and in none. */
+CUresult gck_cuda_settle_streams(CUcontext context);
 
 int64_t gck_cuda_now_ns(void); /* CLOCK_MONOTONIC */
 

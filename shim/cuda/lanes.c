@@ -99,6 +99,26 @@ struct gck_cuda_lane *gck_cuda_lane_of(CUstream stream)
 	       (!what.context || lane->context == what.context) ? lane : NULL;
 }
 
+/* The same as one whose stream is gone. */
+struct gck_cuda_lane *gck_cuda_lane_of_context(CUcontext context)
+{
+	struct gck_cuda_lane *lane = gck_cuda_lanes;
+
+	while (lane && (lane->key || lane->context != context))
+		lane = lane->next;
+	if (lane || !gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent))
+		return lane;
+	lane = calloc(1, sizeof *lane);
+	if (!lane || gck_cuda_device_of(context, &lane->device)) {
+		free(lane);
+		return NULL;
+	}
+	lane->context = context;
+	lane->next = gck_cuda_lanes;
+	gck_cuda_lanes = lane;
+	return lane;
+}
+
 /* ---- their end ------------------------------------------------------------------------------ */
 
 void gck_cuda_lanes_stream_ends(CUstream stream, bool askable)

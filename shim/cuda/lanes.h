@@ -11,6 +11,9 @@ extern struct gck_cuda_lane *gck_cuda_lanes; /* the first */
  * there is none (no such stream, one of a green context, no memory). */
 struct gck_cuda_lane *gck_cuda_lane_of(CUstream stream);
 
+/* One of all that a context is given, by whichever stream: NULL as above. */
+struct gck_cuda_lane *gck_cuda_lane_of_context(CUcontext context);
+
 /* The stream ends: from now on what it was given is known by the context alone, or by an event: `askable`, no
  * capture is under way. */
 void gck_cuda_lanes_stream_ends(CUstream stream, bool askable);

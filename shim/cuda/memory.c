@@ -149,18 +149,38 @@ static void give(struct gck_cuda_slab *s, struct gck_cuda_piece *block, uint64_t
 		gck_cuda_supply_trim(s->device); /* it may be one too many */
 }
 
+/* NULL: somebody has freed it. */
+static struct gck_cuda_piece *piece_of(const struct gck_cuda_allocation *a, struct gck_cuda_slab **slab,
+				       struct gck_cuda_piece **block)
+{
+	struct gck_cuda_piece *p = find(a->base, slab, block);
+
+	return p && p->base == a->base && p->id == a->id ? p : NULL;
+}
+
+bool gck_cuda_memory_disown(const struct gck_cuda_allocation *a)
+{
+	struct gck_cuda_piece *p, *block;
+	struct gck_cuda_slab *s;
+
+	gck_cuda_slabs_lock();
+	p = piece_of(a, &s, &block);
+	if (p)
+		p->owner = NULL;
+	gck_cuda_slabs_unlock();
+	return p;
+}
+
 CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
 {
 	struct gck_cuda_piece *block;
-	const struct gck_cuda_piece *p;
 	struct gck_cuda_slab *s;
 	bool there;
 
 	if (a->pool)
 		return gck_cuda_ordered_give(a);
 	gck_cuda_slabs_lock();
-	p = find(a->base, &s, &block);
-	there = p && p->base == a->base && p->id == a->id;
+	there = piece_of(a, &s, &block);
 	if (there)
 		give(s, block, a->base);
 	gck_cuda_slabs_unlock();

@@ -26,6 +26,9 @@ CUresult gck_cuda_memory_take_on(CUdevice device, CUcontext owner, uint64_t byte
 				 struct gck_cuda_allocation *a);
 uint64_t gck_cuda_memory_round(uint64_t bytes);
 
+/* It is no allocation of its context's any more, but still taken; false: somebody has freed it. */
+bool gck_cuda_memory_disown(const struct gck_cuda_allocation *a);
+
 /* Free it. CUDA_ERROR_INVALID_VALUE: somebody has. */
 CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a);
 

@@ -250,6 +250,32 @@ CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a)
 	return piece ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* It becomes a piece that was freed, of a pool that nobody asks about. */
+CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context)
+{
+	static struct gck_cuda_pool none = {.destroyed = true, .uses = 1};
+	struct gck_cuda_ordered *piece = NULL;
+	struct gck_cuda_lane *lane;
+	bool freed;
+
+	gck_cuda_ordered_lock();
+	lane = gck_cuda_lane_of_context(context);
+	freed = piece_at(a->base);
+	if (lane && !freed)
+		piece = piece_new(a, &none);
+	if (piece && gck_cuda_memory_disown(a)) {
+		piece->id = gck_cuda_memory_id();
+		gck_cuda_lane_put(lane, piece);
+		atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
+	} else if (piece) {
+		freed = true;
+		gck_cuda_collect_part(piece);
+		free(piece);
+	}
+	gck_cuda_ordered_unlock();
+	return freed ? CUDA_ERROR_INVALID_VALUE : piece ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a)
 {
 	const struct gck_cuda_ordered *piece;

@@ -29,6 +29,10 @@ CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream);
 /* At once, whatever may use it. */
 CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a);
 
+/* Memory of no pool's: once the context has done what it was given so far, which is looked for when no capture is
+ * under way. CUDA_ERROR_NOT_SUPPORTED: it cannot wait here. */
+CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context);
+
 /* Of memory that is taken (memory.h): in stream order? Then what is known of it; false: it is freed, or the address
  * is behind its end. */
 bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a);

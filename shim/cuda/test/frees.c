@@ -123,6 +123,15 @@ static void *set_flag(void *arg)
 	return arg;
 }
 
+/* Memory that a kernel may use is nobody else's until that has ended. */
+static void is_not_reused(CUdeviceptr freed, const char *name)
+{
+	CUdeviceptr at = allocate();
+
+	ok(at != freed || *(volatile uint64_t *)flag == 1, "%s", name);
+	is_int(cuMemFree_v2(at), 0, "another one comes and goes");
+}
+
 /* By a thread that may: what is under way on other streams is awaited, the capture lives. */
 static void in_capture(CUstreamCaptureMode mode, const char *name)
 {
@@ -137,7 +146,7 @@ static void in_capture(CUstreamCaptureMode mode, const char *name)
 	spin(other);
 	pthread_create(&thread, NULL, set_flag, NULL);
 	is_int(cuMemFree_v2(at), 0, "memory is freed");
-	ok(*(volatile uint64_t *)flag == 1, "once it is not in use");
+	is_not_reused(at, "and not in use when another has it");
 	at = allocate();
 	is_int(cuMemFreeAsync(at, other), 0, "and in the order of a stream that is not in capture");
 	cuThreadExchangeStreamCaptureMode(&relaxed);
@@ -146,6 +155,65 @@ static void in_capture(CUstreamCaptureMode mode, const char *name)
 	is_int(cuCtxSynchronize(), 0, "all is done");
 	cuStreamDestroy_v2(captured);
 	cuStreamDestroy_v2(other);
+}
+
+/* The kernel is where no look at the streams that are known finds it. */
+static void unseen(unsigned int flags, bool legacy, const char *name)
+{
+	size_t before = available();
+	CUdeviceptr at = allocate();
+	CUstream other = legacy ? CU_STREAM_LEGACY : stream(), captured = NULL;
+	pthread_t thread;
+	CUgraph graph;
+
+	spin(other);
+	if (!legacy)
+		cuStreamDestroy_v2(other);
+	is_int(cuStreamCreate(&captured, flags), 0, name);
+	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0, "with a capture");
+	pthread_create(&thread, NULL, set_flag, NULL);
+	is_int(cuMemFree_v2(at), 0, "memory is freed");
+	is_not_reused(at, "and not another's before it ends");
+	is_int(cuMemFree_v2(at), CUDA_ERROR_INVALID_VALUE, "it was freed once");
+	is_int(cuStreamEndCapture(captured, &graph), 0, "the capture lives");
+	pthread_join(thread, NULL);
+	is_int(cuStreamDestroy_v2(captured) | cuCtxSynchronize(), 0, "all is done");
+	ok(available() == before, "and as much is free as before");
+}
+
+static volatile bool captured_enough;
+
+static void *capture_often(void *arg)
+{
+	CUresult rc = cuCtxSetCurrent(context);
+	CUstream s = stream();
+	CUgraph graph;
+
+	while (!rc && !captured_enough) {
+		rc = cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED);
+		if (!rc)
+			rc = cuStreamEndCapture(s, &graph);
+	}
+	is_int(rc, 0, "captures of another thread's live");
+	return arg;
+}
+
+/* FAKE_CUDA_SLOW: a look whether there is one takes a while. */
+static void beside_captures(void)
+{
+	CUresult rc = CUDA_SUCCESS;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, capture_often, NULL);
+	for (int i = 0; !rc && i < 200; i++) {
+		CUdeviceptr at;
+
+		rc = cuMemAlloc_v2(&at, SIZE) | cuMemFree_v2(at);
+	}
+	captured_enough = true;
+	is_int(rc, 0, "memory comes and goes meanwhile");
+	pthread_join(thread, NULL);
+	is_int(cuCtxSynchronize(), 0, "all is done");
 }
 
 /* ---- with its context ----------------------------------------------------------------------- */
@@ -246,6 +314,9 @@ int main(void)
 	in_order(cuMemFreeAsync_ptsz, "cuMemFreeAsync_ptsz of it");
 	in_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, "a capture");
 	in_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "another one");
+	unseen(CU_STREAM_NON_BLOCKING, false, "work on a stream that was destroyed");
+	unseen(CU_STREAM_DEFAULT, true, "work on the default one");
+	beside_captures();
 	contexts();
 	from_another();
 	peers();

@@ -23,7 +23,7 @@ passes "a program: the fake driver" plain ./cuda_program
 passes "a program: the stand-in" standin ./cuda_program
 passes "a program: a driver named by GPUCKPT_CUDA_LIBRARY" standin env LD_LIBRARY_PATH= \
 	GPUCKPT_CUDA_LIBRARY="$driver" ./cuda_program
-export FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=cuCtxDestroy_v2=300
+export FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=cuCtxDestroy_v2=300,cuStreamIsCapturing=1
 passes "the ways in which memory goes: the fake driver" plain ./cuda_frees
 passes "the ways in which memory goes: the stand-in" standin ./cuda_frees
 unset FAKE_CUDA_DEVICES FAKE_CUDA_SLOW
