@@ -32,11 +32,10 @@ static void note(struct gck_cuda_set *set, uint64_t handle, uint64_t value)
 	pthread_mutex_unlock(&contexts.lock);
 }
 
-static CUresult made(CUresult rc, CUcontext *context)
+static void made(CUresult rc, const CUcontext *context)
 {
 	if (rc == CUDA_SUCCESS)
 		note(&contexts.made, (uint64_t)(uintptr_t)*context, 1);
-	return rc;
 }
 
 static void gone(CUcontext context)
@@ -54,7 +53,8 @@ GCK_CUDA_FUNCTION(cuCtxCreate, (CUcontext *context, unsigned int flags, CUdevice
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = made(gck_cuda_real.cuCtxCreate(context, flags, device), context);
+	GCK_CUDA_TRY_ON(rc, device, gck_cuda_real.cuCtxCreate(context, flags, device));
+	made(rc, context);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -64,7 +64,8 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v2, (CUcontext *context, unsigned int flags, CUdev
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = made(gck_cuda_real.cuCtxCreate_v2(context, flags, device), context);
+	GCK_CUDA_TRY_ON(rc, device, gck_cuda_real.cuCtxCreate_v2(context, flags, device));
+	made(rc, context);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -75,7 +76,8 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v3, (CUcontext *context, CUexecAffinityParam *affi
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = made(gck_cuda_real.cuCtxCreate_v3(context, affinity, n, flags, device), context);
+	GCK_CUDA_TRY_ON(rc, device, gck_cuda_real.cuCtxCreate_v3(context, affinity, n, flags, device));
+	made(rc, context);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -86,7 +88,8 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = made(gck_cuda_real.cuCtxCreate_v4(context, params, flags, device), context);
+	GCK_CUDA_TRY_ON(rc, device, gck_cuda_real.cuCtxCreate_v4(context, params, flags, device));
+	made(rc, context);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -175,7 +178,7 @@ GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuDevicePrimaryCtxRetain(context, device);
+	GCK_CUDA_TRY_ON(rc, device, gck_cuda_real.cuDevicePrimaryCtxRetain(context, device));
 	if (rc == CUDA_SUCCESS)
 		note(&contexts.primary, (uint64_t)device + 1, (uint64_t)(uintptr_t)*context);
 	GCK_CUDA_LEAVE();

@@ -6,6 +6,7 @@
 
 #include "shim/cuda/function.h"
 #include "shim/cuda/set.h"
+#include "shim/cuda/standing.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_set combined; /* addresses that were to be write-combined */
@@ -40,7 +41,7 @@ GCK_CUDA_FUNCTION(cuMemHostAlloc, (void **address, size_t size, unsigned int fla
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuMemHostAlloc(address, size, flags & ~wc);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuMemHostAlloc(address, size, flags & ~wc));
 	if (rc == CUDA_SUCCESS && flags & wc)
 		note(*address);
 	GCK_CUDA_LEAVE();

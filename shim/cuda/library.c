@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Modules and libraries: the driver carries them, but none that has a __managed__ variable. One shows
  * when the driver maps memory for it (steer.c), or when the program, or libcudart on its behalf, asks for
- * its address. */
+ * its address. That may load it first. */
 #include "shim/cuda/function.h"
+#include "shim/cuda/standing.h"
 
 static bool is_managed(CUdeviceptr address)
 {
@@ -23,7 +24,7 @@ GCK_CUDA_FUNCTION(cuLibraryGetManaged, (CUdeviceptr *address, size_t *size, CUli
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuLibraryGetManaged(address, size, library, name);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuLibraryGetManaged(address, size, library, name));
 	if (rc == CUDA_SUCCESS)
 		note(library);
 	GCK_CUDA_LEAVE();
@@ -36,7 +37,7 @@ GCK_CUDA_FUNCTION(cuModuleGetGlobal, (CUdeviceptr_v1 *address, unsigned int *siz
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuModuleGetGlobal(address, size, module, name);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuModuleGetGlobal(address, size, module, name));
 	if (rc == CUDA_SUCCESS && address && is_managed(*address))
 		note(module);
 	GCK_CUDA_LEAVE();
@@ -49,7 +50,7 @@ GCK_CUDA_FUNCTION(cuModuleGetGlobal_v2, (CUdeviceptr *address, size_t *size, CUm
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuModuleGetGlobal_v2(address, size, module, name);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuModuleGetGlobal_v2(address, size, module, name));
 	if (rc == CUDA_SUCCESS && address && is_managed(*address))
 		note(module);
 	GCK_CUDA_LEAVE();

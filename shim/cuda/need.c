@@ -31,13 +31,13 @@ static bool ask(const unsigned char uuid[16])
 	return given;
 }
 
-bool gck_cuda_need(void)
+bool gck_cuda_need(CUdevice device)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
-	CUdevice device;
 
-	return gck_inside_is_rank() && !gck_cuda_real.cuCtxGetDevice(&device) && (uint32_t)device < all->n &&
-	       ask(all->v[device].uuid);
+	if (!gck_inside_is_rank() || (device == CU_DEVICE_INVALID && gck_cuda_real.cuCtxGetDevice(&device)))
+		return false;
+	return (uint32_t)device < all->n && ask(all->v[device].uuid);
 }
 
 /* ---- giving --------------------------------------------------------------------------------- */

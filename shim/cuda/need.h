@@ -6,12 +6,13 @@
 
 #include <stdbool.h>
 
+#include "shim/cuda/header.h"
 #include "shim/inside/link.h"
 
-/* A thread of the program's, inside the gate, without locks, found no memory on the device of its current
- * context. True: another rank has given something back since, and it is worth another try. Waits for the others'
+/* A thread of the program's, inside the gate, without locks, found no memory on that device, CU_DEVICE_INVALID: its
+ * current context's. True: another rank has given something back since, and it is worth another try. Waits for the others'
  * answers, ten seconds at most. */
-bool gck_cuda_need(void);
+bool gck_cuda_need(CUdevice device);
 
 /* The CUDA thread hears of such a need of another rank's; drained: the driver has no GPU. True: what this rank
  * kept on that device is given up. */

@@ -11,6 +11,7 @@
 #include "shim/cuda/pools.h"
 #include "shim/cuda/set.h"
 #include "shim/cuda/slab.h"
+#include "shim/cuda/standing.h"
 #include "shim/cuda/supply.h"
 
 static struct gck_cuda_set made; /* pool: 1. One that finds no place is carried as it is */
@@ -23,7 +24,7 @@ GCK_CUDA_FUNCTION(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *pr
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuMemPoolCreate(pool, properties);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuMemPoolCreate(pool, properties));
 	if (rc == CUDA_SUCCESS) {
 		gck_cuda_ordered_lock();
 		gck_cuda_pool_made(*pool, properties);

@@ -139,12 +139,12 @@ static bool comes_late(int64_t *late_ns)
 
 /* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
  * are asked, whose memory then comes as late. */
-bool gck_cuda_yield(int64_t *late_ns)
+bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
 {
 	if (gck_cuda_ordered_yield(0) || end_for_program() || gck_cuda_ordered_yield(PATIENCE_MS) ||
 	    comes_late(late_ns))
 		return true;
-	if (!gck_cuda_need())
+	if (!gck_cuda_need(device))
 		return false;
 	*late_ns = gck_cuda_now_ns() + LATEST_NS;
 	return true;

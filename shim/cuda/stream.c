@@ -8,6 +8,7 @@
 #include "shim/cuda/function.h"
 #include "shim/cuda/ordered.h"
 #include "shim/cuda/set.h"
+#include "shim/cuda/standing.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -15,19 +16,18 @@ static struct {
 } streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* One that finds no place is not named when it is busy, no more. */
-static CUresult made(CUresult rc, const CUstream *stream)
+static void made(CUresult rc, const CUstream *stream)
 {
 	CUcontext context;
 	uint64_t *place;
 
 	if (rc || gck_cuda_real.cuStreamGetCtx(*stream, &context))
-		return rc;
+		return;
 	pthread_mutex_lock(&streams.lock);
 	place = gck_cuda_set_put(&streams.set, (uint64_t)(uintptr_t)*stream);
 	if (place)
 		*place = (uint64_t)(uintptr_t)context;
 	pthread_mutex_unlock(&streams.lock);
-	return rc;
 }
 
 static void gone(CUstream stream)
@@ -42,7 +42,8 @@ GCK_CUDA_FUNCTION(cuStreamCreate, (CUstream *stream, unsigned int flags))
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = made(gck_cuda_real.cuStreamCreate(stream, flags), stream);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuStreamCreate(stream, flags));
+	made(rc, stream);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -52,7 +53,8 @@ GCK_CUDA_FUNCTION(cuStreamCreateWithPriority, (CUstream *stream, unsigned int fl
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = made(gck_cuda_real.cuStreamCreateWithPriority(stream, flags, priority), stream);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuStreamCreateWithPriority(stream, flags, priority));
+	made(rc, stream);
 	GCK_CUDA_LEAVE();
 	return rc;
 }

@@ -321,6 +321,23 @@ static int new_context(void)
 	       cuStreamCreate(&stream, 0);
 }
 
+/* By a thread without one. */
+static void *make_context(void *arg)
+{
+	CUcontext own;
+
+	(void)arg;
+	return (void *)(uintptr_t)cuCtxCreate(&own, NULL, 0, 0);
+}
+
+static int first_context(void)
+{
+	pthread_t thread;
+	void *rc = NULL;
+
+	return pthread_create(&thread, NULL, make_context, NULL) | pthread_join(thread, &rc) | (int)(uintptr_t)rc;
+}
+
 static int run(const char *word)
 {
 	if (!strcmp(word, "init")) return init();
@@ -347,6 +364,7 @@ static int run(const char *word)
 	if (!strcmp(word, "destroyed")) return spin_and_destroy();
 	if (!strcmp(word, "stack")) return stack();
 	if (!strcmp(word, "context")) return new_context();
+	if (!strcmp(word, "first context")) return first_context();
 	if (!strcmp(word, "capture"))
 		return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	if (!strcmp(word, "captured")) return end_capture();

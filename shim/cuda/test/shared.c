@@ -105,6 +105,26 @@ static void needed(bool drained, const char *when)
 	end();
 }
 
+/* There is none for a context, by a thread that has none. */
+static void context(void)
+{
+	int got;
+
+	setenv("FAKE_CUDA_MEMORY", "2048", 1);
+	cuda_rank_start(&a, "cuCtxCreate_v4:1=2,cuCtxCreate_v4:1=2"); /* twice: empty slabs go first */
+	cuda_rank_start(&b, "cuCtxCreate_v4:1=2");
+	a.cuda.keep = 1;
+	ok(drain(&a, 1) && a.cuda.m.round && resume(&a, 1), "the one keeps a copy: %s", text);
+	cuda_begin(&b, "first context");
+	is_int(carry_needs(&got), 1, "the other finds no memory for a context");
+	is_int(got, 0, "and has it");
+	cuda_data_free(&d);
+	ok(drain(&a, 2) && resume(&a, 2) && cuda_data_list(&d), "another copy: %s", text);
+	is_int(cuda_tell(&a, "first context"), 0, "the one has it for a context of its own");
+	ok(!cuda_data_read(&d) && d.value == ENOMEM, "its reader is told: %s", d.why);
+	end();
+}
+
 static void not_there(void)
 {
 	char word[32];
@@ -149,6 +169,7 @@ int main(void)
 	setenv("FAKE_CUDA_SHARED", directory, 1);
 	needed(false, "while it is read");
 	needed(true, "while it is drained");
+	context();
 	not_there();
 	limited();
 	clean();
