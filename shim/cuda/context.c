@@ -38,12 +38,27 @@ static void made(CUresult rc, const CUcontext *context)
 		note(&contexts.made, (uint64_t)(uintptr_t)*context, 1);
 }
 
-static void gone(CUcontext context)
+/* False: it was not listed. */
+static bool gone(CUcontext context)
 {
-	gck_cuda_streams_forget(context);
+	const uint64_t handle = (uint64_t)(uintptr_t)context;
+	bool listed;
+
 	pthread_mutex_lock(&contexts.lock);
-	gck_cuda_set_drop(&contexts.made, (uint64_t)(uintptr_t)context);
+	listed = handle && gck_cuda_set_get(&contexts.made, handle);
+	if (listed)
+		gck_cuda_set_drop(&contexts.made, handle);
 	pthread_mutex_unlock(&contexts.lock);
+	if (listed)
+		gck_cuda_streams_forget(context);
+	return listed;
+}
+
+static bool lives(CUcontext context)
+{
+	unsigned int version;
+
+	return gck_cuda_real.cuCtxGetApiVersion(context, &version) == CUDA_SUCCESS;
 }
 
 /* ---- created contexts ----------------------------------------------------------------------- */
@@ -94,22 +109,25 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 	return rc;
 }
 
-/* Off the list first: once it is gone another thread may be given the same handle. */
+/* Off the list first: once it is gone another thread may be given the same handle. An error may be one of work before,
+ * of a context that has ended all the same. */
 #define DESTROYS(name) \
 	GCK_CUDA_FUNCTION(name, (CUcontext context)) \
 	{ \
+		bool listed, ended; \
 		uint64_t newest; \
 		CUresult rc; \
 		GCK_CUDA_ENTER(0); \
 		newest = gck_cuda_memory_newest(); \
-		gone(context); \
+		listed = gone(context); \
 		gck_cuda_standing_pause(); \
 		rc = gck_cuda_real.name(context); \
-		gck_cuda_standing_go_on(rc ? NULL : context); \
-		if (rc) \
-			made(CUDA_SUCCESS, &context); /* it was not */ \
-		else \
+		ended = rc == CUDA_SUCCESS || (listed && !lives(context)); \
+		gck_cuda_standing_go_on(ended ? context : NULL); \
+		if (ended) \
 			gck_cuda_memory_forget(context, newest); \
+		else if (listed) \
+			made(CUDA_SUCCESS, &context); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
@@ -119,7 +137,6 @@ DESTROYS(cuCtxDestroy_v2)
 /* The last detach ends it. */
 GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 {
-	unsigned int version;
 	uint64_t newest;
 	CUresult rc;
 	bool ended;
@@ -128,7 +145,7 @@ GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 	newest = gck_cuda_memory_newest();
 	gck_cuda_standing_pause();
 	rc = gck_cuda_real.cuCtxDetach(context);
-	ended = rc == CUDA_SUCCESS && gck_cuda_real.cuCtxGetApiVersion(context, &version);
+	ended = rc == CUDA_SUCCESS && !lives(context);
 	gck_cuda_standing_go_on(ended ? context : NULL);
 	if (ended) {
 		gone(context);

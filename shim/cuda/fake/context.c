@@ -180,15 +180,17 @@ CUresult fake_cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsi
 	return fake_cuCtxCreate_v2(context, flags, device);
 }
 
+/* It goes, and says what became of its work. */
 CUresult fake_cuCtxDestroy_v2(CUcontext context)
 {
-	CUresult rc = CUDA_SUCCESS;
+	CUresult rc;
 
-	if (fake_current() == context)
+	if (context && fake_current() == context)
 		current.n--;
 	fake_lock();
 	if (is_alive(context) && !context->primary) {
 		end(context);
+		rc = context->broken;
 		context->next = spare;
 		spare = context;
 	} else {

@@ -35,6 +35,7 @@
 
 #define FAKE_MAX_DEVICES 16
 #define FAKE_BLOCKS 1024 /* of a kernel that fills its device */
+#define FAKE_SHARED_MOST (1 << 20) /* a kernel that wants more than this fails, and its context with it */
 #define FAKE_GRANULARITY ((size_t)2 << 20)
 
 struct fake_grid {

@@ -119,8 +119,11 @@ static void run_kernel(struct fake_op *op)
 	for (int i = 0; i < f->params && i < 11; i++)
 		params[i] = &op->args[1 + i];
 	take_place(all, &running[device], &alone[device]);
-	f->run(params, &op->grid);
+	if (op->grid.shared <= FAKE_SHARED_MOST)
+		f->run(params, &op->grid);
 	fake_lock();
+	if (op->grid.shared > FAKE_SHARED_MOST)
+		op->stream->context->broken = CUDA_ERROR_LAUNCH_FAILED;
 	--*(all ? &alone[device] : &running[device]);
 	fake_changed();
 	fake_unlock();

@@ -108,6 +108,26 @@ static void capture(void)
 	cuda_rank_end(&r);
 }
 
+/* What cannot be destroyed is no context of the program's for that. */
+static void contexts(void)
+{
+	static const char *const wrong[] = {
+		"destroying no context fails", "destroying one twice", "destroying a device's own",
+		"destroying one whose work has failed"};
+	char word[32];
+
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct cuda_rank r;
+
+		cuda_rank_start(&r, NULL);
+		snprintf(word, sizeof word, "destroy %zu", i);
+		is_int(cuda_tell(&r, word), 0, wrong[i]);
+		ok(drain(&r, 1, LIMIT_MS) && resume(&r, 1), "the rank is carried afterwards: %s", text);
+		is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+		cuda_rank_end(&r);
+	}
+}
+
 static void lockstep(void)
 {
 	struct cuda_rank r;
@@ -322,6 +342,7 @@ int main(void)
 	busy("waiter", "stop", "(waiter) is in cuStreamSynchronize", "a thread that waits for it");
 	destroyed();
 	capture();
+	contexts();
 	lockstep();
 	setenv("FAKE_CUDA_CONCURRENT", "0", 1);
 	obstacle("managed", "managed memory", "unmanaged");

@@ -321,6 +321,31 @@ static int new_context(void)
 	       cuStreamCreate(&stream, 0);
 }
 
+static int fail(CUcontext where)
+{
+	uint64_t at = (uintptr_t)flag;
+	void *params[] = {&at};
+	CUfunction f = NULL;
+
+	return cuCtxSetCurrent(where) | cuModuleGetFunction(&f, module, "wait_flag") |
+	       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1 << 21, NULL, params, NULL) | !cuCtxSynchronize();
+}
+
+/* None; one that is gone; one that is not for it; one whose work has failed. 0: each is refused. */
+static int destroy(int which)
+{
+	CUcontext wrong[] = {NULL, NULL, context, NULL};
+	int rc = 0;
+
+	if (which == 1 || which == 3)
+		rc = cuCtxCreate(&wrong[which], NULL, 0, 0);
+	if (which == 1)
+		rc |= cuCtxDestroy(wrong[1]);
+	if (which == 3)
+		rc |= fail(wrong[3]);
+	return rc | !cuCtxDestroy(wrong[which]) | cuCtxSetCurrent(context);
+}
+
 /* By a thread without one. */
 static void *make_context(void *arg)
 {
@@ -364,6 +389,7 @@ static int run(const char *word)
 	if (!strcmp(word, "destroyed")) return spin_and_destroy();
 	if (!strcmp(word, "stack")) return stack();
 	if (!strcmp(word, "context")) return new_context();
+	if (!strncmp(word, "destroy ", 8)) return destroy(atoi(word + 8));
 	if (!strcmp(word, "first context")) return first_context();
 	if (!strcmp(word, "capture"))
 		return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
