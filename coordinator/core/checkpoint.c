@@ -201,12 +201,21 @@ static void ask_writer(struct gck_core *core, struct gck_step *step)
 		gck_live_send(core, writer, commit_order(core, step));
 }
 
+/* What is journaled here is read back at every start. */
+static int check_begun(const struct gck_step *step, struct gck_error *err)
+{
+	uint32_t seq = step->live->checkpoint.seq;
+
+	return step->intent.seq == seq ? 0 : gck_fail(err, ECANCELED, "checkpoint %u of step %u.%u was given "
+						      "up", seq, step->job->id, step->id);
+}
+
 void gck_act_commit(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_error err = {0};
 	json_t *r;
 
-	if (gck_document_check(step, &err)) {
+	if (check_begun(step, &err) || gck_document_check(step, &err)) {
 		give_up(core, step, &err);
 		return;
 	}

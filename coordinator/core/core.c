@@ -25,10 +25,10 @@ int gck_core_record(struct gck_core *core, json_t *record, bool sync, struct gck
 	rc = catch_up(core, err);
 	if (rc == 0) {
 		rc = core->world->journal(core, record, sync, err);
-		core->behind = rc != 0; /* a piece of it may be there */
+		if (rc == 0)
+			rc = gck_record_apply(&core->state, record, err);
+		core->behind = rc != 0; /* a piece of it may be there, or one that no start can read */
 	}
-	if (rc == 0)
-		rc = gck_record_apply(&core->state, record, err);
 	json_decref(record);
 	return rc;
 }

@@ -168,8 +168,9 @@ static void take_commits(struct gck_core *core, struct gck_step *step, const str
 		return;
 	gck_restart_take_over(core, step, node->commits, runs ? !was_known : step->restarts > 0,
 			      runs ? step->restarts : before);
-	/* What may have been committed in the incarnation before was not. */
-	if (!runs && step->intent.seq)
+	/* What may have been committed in the incarnation before was not. One that is under way is its
+	 * phase's to end. */
+	if (!runs && step->intent.seq && !step->live->checkpoint.seq)
 		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
 }
 

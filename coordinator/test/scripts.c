@@ -253,6 +253,87 @@ static void test_missing(void)
 	end();
 }
 
+/* ---- a checkpoint whose intent is taken away ------------------------------------------------ */
+
+static unsigned noted(const char *type)
+{
+	unsigned n = 0;
+	json_t *r;
+	size_t i;
+
+	json_array_foreach(f.journal, i, r)
+		n += !strcmp(json_string_value(json_object_get(r, "t")), type);
+	return n;
+}
+
+static void reach(enum gck_phase phase)
+{
+	for (unsigned i = 0; i < 1000 && step_0()->live->phase != phase; i++)
+		fake_deliver(&f);
+	is_int(step_0()->live->phase, phase, "on the way");
+}
+
+/* All images are whole, but for those of node 0: its agent has written them, and not said so. */
+static json_t *all_but_one_written(void)
+{
+	struct gck_agent *a = &f.agents[0][0];
+
+	begin();
+	create();
+	reach(GCK_WRITING);
+	for (unsigned n = 0; n < NODES; n++) {
+		while (f.agents[0][n].in.n)
+			fake_agent_takes(&f, &f.agents[0][n]);
+		while (n && f.agents[0][n].out.n)
+			fake_core_takes(&f, &f.agents[0][n]);
+	}
+	return fake_pop(&a->out);
+}
+
+static void test_starts_while_written(void)
+{
+	json_t *written = all_but_one_written();
+	struct gck_agent *a = &f.agents[0][0];
+
+	fake_disconnect(&f, a);
+	a->state = F_NEW;
+	fake_connect(&f, a);
+	fake_core_takes(&f, a);
+	is_int(step_0()->intent.seq, 1, "an agent says that it starts, while images are written: the checkpoint "
+	       "goes on");
+	fake_say(a, written);
+	fake_core_takes(&f, a);
+	is_int(noted("committing"), 1, "and is committed");
+	fake_crash(&f);
+	end();
+}
+
+static void test_not_begun(void)
+{
+	json_t *written = all_but_one_written();
+
+	gck_step_clear_intent(step_0());
+	fake_say(&f.agents[0][0], written);
+	fake_settle(&f);
+	is_int(noted("committing"), 0, "nothing is committed that the journal has not begun");
+	ok(ended && !ended_well && strstr(why, "was given up"), "which ends the create: %s", why);
+	end();
+}
+
+/* No start can read it. */
+static void test_impossible_record(void)
+{
+	struct gck_error err = {0};
+
+	begin();
+	ok(gck_core_record(&f.core, gck_record_seq(step_0(), "committing", 5), true, &err) &&
+	   strstr(err.text, "not begun"), "a record that cannot be: %s", err.text);
+	gck_core_note(&f.core, gck_record_seq(step_0(), "seq", 3), true);
+	is_int(noted("committing"), 0, "does not stay in the journal");
+	fake_crash(&f);
+	end();
+}
+
 /* ---- signs of life ------------------------------------------------------------------------- */
 
 static bool next_is(struct gck_agent *a, const char *op)
@@ -263,13 +344,6 @@ static bool next_is(struct gck_agent *a, const char *op)
 
 	json_decref(body);
 	return good;
-}
-
-static void reach(enum gck_phase phase)
-{
-	for (unsigned i = 0; i < 1000 && step_0()->live->phase != phase; i++)
-		fake_deliver(&f);
-	is_int(step_0()->live->phase, phase, "on the way");
 }
 
 static void test_hold(void)
@@ -418,6 +492,9 @@ int main(void)
 	test_many_words();
 	test_needs_hold();
 	test_missing();
+	test_starts_while_written();
+	test_not_begun();
+	test_impossible_record();
 	test_hold();
 	test_no_hold();
 	test_progress();
