@@ -8,6 +8,7 @@
 #ifndef GCK_RESTORE_H
 #define GCK_RESTORE_H
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 
@@ -29,9 +30,16 @@ struct gck_rewrite {
 	uint32_t mode;
 	int staged;           /* memfd with the content, or -1: the file is only cut to size */
 	int fd;               /* of the file itself, -1 until then */
+	bool log;             /* only appended to: never made longer */
+	bool there;           /* a log that begins with what is staged, as far as it goes */
 	bool made;            /* it was missing */
-	char *cut;            /* where the cut part was kept, or NULL */
+	char *cut;            /* where what is cut or replaced was kept, or NULL */
 };
+
+static inline bool gck_file_is_log(const struct gck_file *f)
+{
+	return f->written && f->flags & O_APPEND;
+}
 
 struct gck_restore {
 	struct gck_image *img;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: files outside the process. In build their contents are fetched and kept aside, verified;
  * when the word is "run" they are written, or cut back to their size with the cut part kept beside.
- * First everything that may fail is tried, then files are changed. */
+ * First everything that may fail is tried, then files are changed.
+ *
+ * A log is a file that is only appended to, by other ranks and jobs as well. Ranks measure it for their
+ * images one after the other, and the first may append again before the last has looked: the smallest of
+ * their sizes is what the log had at the checkpoint. So none of them makes it longer than it is, and what
+ * others appended is cut and kept beside. A log that is another one by now is kept beside in whole. */
 #include "config.h"
 
 #include <errno.h>
@@ -26,7 +31,7 @@ static struct gck_rewrite *find(struct gck_restore *r, const char *path)
 
 /* One entry a path; a file with its whole content known wins over one that is only cut. */
 static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64_t size,
-				 uint32_t mode, struct gck_error *err)
+				 uint32_t mode, bool log, struct gck_error *err)
 {
 	struct gck_rewrite *w = find(r, path);
 
@@ -38,8 +43,9 @@ static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64
 		}
 		r->rewrites = w;
 		w = &r->rewrites[r->nrewrites++];
-		*w = (struct gck_rewrite){.path = path, .staged = -1, .fd = -1};
+		*w = (struct gck_rewrite){.path = path, .staged = -1, .fd = -1, .log = true};
 	}
+	w->log = w->log && log;
 	if (w->staged < 0) {
 		w->size = size;
 		w->mode = mode;
@@ -67,7 +73,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 
 		if (f->kind != GCK_FD_FILE || f->unlinked || !(f->written || f->whole))
 			continue;
-		w = entry(r, f->path, f->size, f->mode, err);
+		w = entry(r, f->path, f->size, f->mode, gck_file_is_log(f), err);
 		if (!w || (f->whole && stage(r, w, &f->data, err)))
 			return -1;
 	}
@@ -76,7 +82,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 
 		if (!o->has_path)
 			continue;
-		w = entry(r, o->name, o->size, o->mode, err);
+		w = entry(r, o->name, o->size, o->mode, false, err);
 		if (!w || stage(r, w, &o->windows, err))
 			return -1;
 	}
@@ -129,7 +135,8 @@ static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 {
 	struct stat now;
 
-	if (fstat(w->fd, &now) || now.st_size >= before->st_size || (uint64_t)now.st_size < w->size)
+	if (fstat(w->fd, &now) || now.st_size >= before->st_size ||
+	    (!w->log && (uint64_t)now.st_size < w->size))
 		return false;
 	unlink(w->cut);
 	free(w->cut);
@@ -137,29 +144,65 @@ static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 	return true;
 }
 
-static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+/* What the file has from there on. */
+static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, const struct stat *st,
+		struct gck_error *err)
 {
-	struct stat st;
-	int beside, failed;
+	int beside = make_beside(w, st, err), failed;
 
-	if (fstat(w->fd, &st) || (uint64_t)st.st_size < w->size)
-		return gck_fail(err, ESTALE,
-				"%s has become shorter than %llu bytes since it was checked",
-				w->path, (unsigned long long)w->size);
-	if ((uint64_t)st.st_size == w->size)
-		return 0;
-	beside = make_beside(w, &st, err);
 	if (beside < 0)
 		return -1;
-	failed = copy(r, w->fd, w->size, (uint64_t)st.st_size, beside, 0);
-	if (failed && is_cut_already(w, &st))
+	failed = copy(r, w->fd, from, (uint64_t)st->st_size, beside, 0);
+	if (failed && is_cut_already(w, st))
 		failed = 0;
 	else if (failed)
 		gck_fail(err, errno, "%s: keeping the last %llu bytes of %s there: %s", w->cut,
-			 (unsigned long long)(st.st_size - (off_t)w->size), w->path,
+			 (unsigned long long)((uint64_t)st->st_size - from), w->path,
 			 strerror(errno));
 	close(beside);
 	return failed;
+}
+
+/* Is what it has at its beginning what is staged, as far as both go? */
+static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t size, bool *same,
+		   struct gck_error *err)
+{
+	unsigned char *staged = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, w->staged, 0) : NULL;
+	ssize_t n = 1;
+
+	*same = true;
+	for (uint64_t done = 0; staged != MAP_FAILED && n > 0 && *same && done < size;
+	     done += (uint64_t)n) {
+		n = pread(w->fd, r->buffer, size - done < GCK_CHUNK_MAX ? size - done : GCK_CHUNK_MAX,
+			  (off_t)done);
+		*same = n <= 0 || !memcmp(r->buffer, staged + done, (size_t)n);
+	}
+	if (staged && staged != MAP_FAILED)
+		munmap(staged, size);
+	if (staged == MAP_FAILED || n < 0)
+		return gck_fail(err, errno, "%s: comparing it with what it was: %s", w->path,
+				strerror(errno));
+	return 0;
+}
+
+/* What is going to be cut, or all of a log that is another one by now, is kept. */
+static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	struct stat st;
+	uint64_t size;
+
+	if (fstat(w->fd, &st) || (!w->log && (uint64_t)st.st_size < w->size))
+		return gck_fail(err, ESTALE,
+				"%s has become shorter than %llu bytes since it was checked",
+				w->path, (unsigned long long)w->size);
+	size = (uint64_t)st.st_size;
+	if (w->staged >= 0 && !w->made) {
+		if (compare(r, w, size < w->size ? size : w->size, &w->there, err))
+			return -1;
+		if (!w->there)
+			return keep(r, w, 0, &st, err);
+	}
+	return size > w->size ? keep(r, w, w->size, &st, err) : 0;
 }
 
 static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
@@ -174,7 +217,7 @@ static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck
 	if (w->fd < 0)
 		return gck_fail(err, errno, "%s cannot be opened to put its content back: %s",
 				w->path, strerror(errno));
-	return w->staged < 0 ? keep_cut(r, w, err) : 0;
+	return w->staged < 0 || w->log ? keep_cut(r, w, err) : 0;
 }
 
 static void undo(struct gck_restore *r)
@@ -191,9 +234,13 @@ static void undo(struct gck_restore *r)
 
 static int change(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
-	if (w->staged >= 0 && copy(r, w->staged, 0, w->size, w->fd, 0))
+	struct stat now;
+
+	if (w->staged >= 0 && !w->there && copy(r, w->staged, 0, w->size, w->fd, 0))
 		return gck_fail(err, errno, "%s: putting its content back: %s", w->path,
 				strerror(errno));
+	if (w->log && !fstat(w->fd, &now) && (uint64_t)now.st_size <= w->size)
+		return 0;
 	if (ftruncate(w->fd, (off_t)w->size))
 		return gck_fail(err, errno, "%s: cutting it to %llu bytes: %s", w->path,
 				(unsigned long long)w->size, strerror(errno));

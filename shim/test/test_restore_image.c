@@ -50,6 +50,7 @@ extern const char program[], helper[], program_end[];
 
 static struct lineage line;
 static char outside[300];
+static char log_data[GCK_PAGE] = "kept, and this is cut";
 
 static int put(struct gck_writer *w, struct gck_windows *list, uint64_t address, const void *data,
 	       unsigned pages)
@@ -196,6 +197,8 @@ static json_t *make(uint32_t seq, char result, void (*change)(struct gck_image *
 	fill_image(img, w, result);
 	if (change)
 		change(img);
+	if (img->files[0].whole)
+		put(w, &img->files[0].data, 0, log_data, 1);
 	j = gck_image_to_json(img, &err);
 	if (!j || gck_writer_manifest(w, 0, j, hash, &err))
 		printf("# %s\n", err.text);
@@ -277,38 +280,101 @@ static void test_runs(void)
 	*strstr(outside, ".gpuckpt-cut-1") = '\0';
 }
 
-static int cut_by_other; /* another rank cuts the log back while we keep the end of it */
+static off_t cut_by_other; /* when we read there, another rank cuts the log back to 4 bytes */
 
 /* In place of libc's: the library calls this one. */
 ssize_t pread(int fd, void *data, size_t size, off_t offset)
 {
-	if (cut_by_other && offset == 4 && !truncate(outside, 4))
+	if (cut_by_other && offset == cut_by_other && !truncate(outside, 4))
 		cut_by_other = 0;
 	return syscall(SYS_pread64, fd, data, size, offset);
 }
 
-/* A log that two ranks append to is cut back by both. */
-static void test_shared_log(void)
+/* The log had so many bytes when this rank's worker looked, and goes with the image if it is short. */
+static uint64_t log_size;
+static bool log_short;
+
+static void has_log(struct gck_image *img)
 {
-	json_t *j = make(50, 's', NULL);
+	img->files[0].size = log_size;
+	img->files[0].prefix = gck_hash_bytes(log_data, log_size);
+	img->files[0].whole = log_short;
+	img->files[0].data_size = log_short ? log_size : 0;
+}
+
+/* One rank's part of a restart, up to where it would be let go. */
+static void cut_log(uint32_t seq, uint64_t size)
+{
 	struct gck_error err = {0};
 	struct gck_reader *reader;
 	struct gck_restore *r;
-	char beside[400];
+	json_t *j;
 
-	write_outside("kept, and this is cut");
+	log_size = size;
+	j = make(seq, 's', has_log);
 	lineage_hold(&line);
 	r = open_restore(j, &reader, &err);
-	ok(r && !gck_restore_build(r, NULL, NULL, &err), "a rank with a log is built");
-	cut_by_other = 1;
-	ok(r && !gck_restore_files(r, &err) && !cut_by_other, "another one cuts it first (%s)",
-	   err.text);
+	ok(r && !gck_restore_build(r, NULL, NULL, &err) && !gck_restore_files(r, &err),
+	   "a %s log that had %u bytes is put back (%s)", log_short ? "short" : "long",
+	   (unsigned)size, err.text);
+	finish(r, reader, j); /* which ends the rank, too */
+	line.pid = 0;
+}
+
+/* What was kept beside the log under that number, "" if nothing was. It is removed. */
+static const char *take_beside(int number)
+{
+	static char found[64];
+	size_t length = strlen(outside);
+
+	snprintf(outside + length, sizeof outside - length, ".gpuckpt-cut-%d", number);
+	snprintf(found, sizeof found, "%s", read_outside());
+	unlink(outside);
+	outside[length] = '\0';
+	return found;
+}
+
+/* Two ranks append to one log. The second one's worker looked after the first rank had gone on, and found
+ * "kept, and " where the checkpoint has "kept". */
+static void test_shared_log(uint32_t seq)
+{
+	write_outside(log_data);
+	cut_log(seq, 4);
+	cut_log(seq + 1, 10);
+	is_str(read_outside(), "kept", "by the first, then the second: it is as it was");
+	is_str(take_beside(1), ", and this is cut", "what was cut is kept");
+	is_str(take_beside(2), "", "and once only");
+
+	write_outside(log_data);
+	cut_log(seq + 2, 10);
+	cut_log(seq + 3, 4);
+	is_str(read_outside(), "kept", "by the second, then the first: it is as it was");
+	is_str(take_beside(1), "this is cut", "what was cut is kept");
+	is_str(take_beside(2), ", and ", "in two parts");
+
+	write_outside(log_data);
+	cut_by_other = 10;
+	cut_log(seq + 4, 10);
+	is_int(cut_by_other, 0, "the first cuts it while the second looks");
 	is_str(read_outside(), "kept", "it is as it was");
-	snprintf(beside, sizeof beside, "%s.gpuckpt-cut-1", outside);
-	ok(access(beside, F_OK), "nothing is kept twice");
-	ok(r && !gck_restore_run(r, &err), "it runs");
-	finish(r, reader, j);
-	is_int(lineage_wait(&line), 's', "and ends as its image says");
+	is_str(take_beside(1), "", "what the other one keeps is not kept twice");
+}
+
+/* A log that was removed, or put there anew, since. */
+static void test_other_log(void)
+{
+	log_short = true;
+	unlink(outside);
+	cut_log(70, 10);
+	is_str(read_outside(), "kept, and ", "one that is missing is made again");
+	write_outside("another one, longer");
+	cut_log(71, 10);
+	is_str(read_outside(), "kept, and ", "one that was replaced is as it was");
+	is_str(take_beside(1), "another one, longer", "all of the other one is kept");
+	write_outside("short");
+	cut_log(72, 10);
+	is_str(read_outside(), "kept, and ", "so it is where the other one is shorter");
+	is_str(take_beside(1), "short", "which is kept");
 }
 
 static void lacks_cpu(struct gck_image *img)
@@ -338,6 +404,7 @@ static void lacks_file(struct gck_image *img)
 static void lacks_length(struct gck_image *img)
 {
 	img->files[0].size = 1000;
+	img->files[0].flags = O_RDWR;
 }
 
 static void lacks_prefix(struct gck_image *img)
@@ -502,7 +569,10 @@ int main(void)
 		return 1;
 	snprintf(outside, sizeof outside, "%s/outside", line.directory);
 	test_runs();
-	test_shared_log();
+	test_shared_log(50);
+	log_short = true;
+	test_shared_log(60);
+	test_other_log();
 	test_refused();
 	test_fallback();
 	for (uint64_t at = 1; at < PAGES * 4096ull + 4096 * 66; at += 1 << 20)
