@@ -1,29 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/error.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What was quoted from outside must not start a line of its own in somebody's log. */
+#include "common/utf8.h"
+
+/* What was quoted from outside must not start a line of its own in somebody's log, and the text, which may
+ * be cut, must fit into JSON. */
 static void one_line(char *text)
 {
+	gck_utf8_mend(text);
 	for (; *text; text++)
 		if ((unsigned char)*text < ' ' || *text == 0x7f)
 			*text = '?';
+}
+
+int gck_vfail(struct gck_error *err, int code, const char *fmt, va_list ap)
+{
+	if (!err)
+		return -1;
+	err->code = code ? code : EIO;
+	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	one_line(err->text);
+	return -1;
 }
 
 int gck_fail(struct gck_error *err, int code, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!err)
-		return -1;
-	err->code = code ? code : EIO;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	gck_vfail(err, code, fmt, ap);
 	va_end(ap);
-	one_line(err->text);
 	return -1;
 }
 

@@ -4,16 +4,19 @@
 #define GCK_ERROR_H
 
 #include <errno.h>
+#include <stdarg.h>
 
 struct gck_error {
 	int code;       /* an errno value; 0 while nothing failed */
-	char text[480]; /* what failed, on which object, why, and what to do; no newline */
+	char text[480]; /* what failed, on which object, why, and what to do; UTF-8, no newline */
 };
 
 /* Fill err (if not NULL) with an errno value and a formatted text. Always returns -1, so that a
  * function can fail with `return gck_fail(err, EINVAL, "...")`. */
 int gck_fail(struct gck_error *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+int gck_vfail(struct gck_error *err, int code, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
 
 /* Put "prefix: " in front of a text that a callee left in err. Always returns -1. */
 int gck_fail_in(struct gck_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

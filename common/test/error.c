@@ -3,6 +3,46 @@
 
 #include "common/test/tap.h"
 
+static void test_encodings(void)
+{
+	static const struct {
+		const char *text, *becomes, *name;
+	} all[] = {
+		{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.", "UTF-8 is left"},
+		{"caf\xe9 au lait", "caf? au lait", "a byte of Latin-1"},
+		{"\xa9\xc0\xaf.", "???.", "bytes that begin no character"},
+		{"\xe0\x80\xaf.", "???.", "one that is longer than need be"},
+		{"\xed\xa0\x80.", "???.", "a surrogate"},
+		{"\xf4\x90\x80\x80.", "????.", "one above the last"},
+		{"a\xe2\x82", "a", "a character that is cut"},
+	};
+	struct gck_error err = {0};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		gck_fail(&err, EIO, "%s", all[i].text);
+		is_str(err.text, all[i].becomes, all[i].name);
+	}
+}
+
+/* Of two bytes each; they begin at an even place, then at an odd one. */
+static void test_cut(void)
+{
+	struct gck_error err = {0};
+	char text[1001];
+
+	for (size_t i = 0; i + 1 < sizeof text; i += 2)
+		memcpy(text + i, "\xc3\xa9", 2);
+	text[sizeof text - 1] = '\0';
+	gck_fail(&err, EIO, "%s", text);
+	is_int((long long)strlen(err.text), sizeof err.text - 2, "a text is cut between its characters");
+	gck_fail(&err, EIO, ".%s", text);
+	is_int((long long)strlen(err.text), sizeof err.text - 1, "wherever they begin");
+	gck_fail_in(&err, "x");
+	is_int((long long)strlen(err.text), sizeof err.text - 2, "behind a prefix, too");
+	gck_fail_in(&err, "y");
+	is_int((long long)strlen(err.text), sizeof err.text - 1, "or two");
+}
+
 int main(void)
 {
 	struct gck_error err = { 0 };
@@ -22,5 +62,7 @@ int main(void)
 	gck_fail(&err, EIO, "%s", text);
 	gck_fail_in(&err, "%s", text);
 	is_int((long long)strlen(err.text), sizeof err.text - 1, "a long text is cut");
+	test_encodings();
+	test_cut();
 	return tap_done();
 }

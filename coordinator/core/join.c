@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/utf8.h"
 #include "coordinator/core/answer.h"
 #include "coordinator/core/checkpoint.h"
 #include "coordinator/core/hold.h"
@@ -151,6 +152,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 	if (!gck_node_runs(node))
 		node->welcomed = node->answered = false;
 	snprintf(node->name, sizeof node->name, "%s", r->node);
+	gck_utf8_mend(node->name);
 	replace_json(&node->ranks, r->body, "local_ranks");
 	replace_json(&node->commits, r->body, "commits");
 	free(node->store_error);

@@ -3,7 +3,6 @@
 #include "coordinator/core/live.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,7 +177,6 @@ void gck_live_fail(struct gck_step *step, int code, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	step->live->error.code = code;
-	vsnprintf(step->live->error.text, sizeof step->live->error.text, fmt, ap);
+	gck_vfail(&step->live->error, code, fmt, ap);
 	va_end(ap);
 }

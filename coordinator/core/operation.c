@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "coordinator/core/members.h"
 #include "coordinator/core/waiter.h"
 
@@ -186,6 +187,7 @@ static struct gck_operation *make(struct gck_core *core, enum gck_verb verb,
 	op->job = job->id;
 	op->step = step;
 	snprintf(op->reason, sizeof op->reason, "%s", reason);
+	gck_utf8_mend(op->reason);
 	if (choose_steps(op, job, err)) {
 		operation_free(op);
 		return NULL;

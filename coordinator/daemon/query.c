@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/utf8.h"
+
 #define OURS "gpuckpt: " /* begins an AdminComment that we may replace */
 
 /* ENOENT: no such job; EPERM: slurmctld has said no; EIO: nobody knows. */
@@ -205,13 +207,15 @@ static const job_info_t *find_loaded(uint32_t id)
 	return all[n++].job;
 }
 
-/* A job that runs in the reservation is meant to be there. */
-static void add_leaving(json_t *out, const json_t *jobs, const char *node, const char *why,
+/* A job that runs in the reservation is meant to be there. why has what somebody typed, in whatever
+ * encoding, and may be cut. */
+static void add_leaving(json_t *out, const json_t *jobs, const char *node, char *why,
 			const char *reservation)
 {
 	json_t *id;
 	size_t i;
 
+	gck_utf8_mend(why);
 	json_array_foreach(json_object_get(jobs, node), i, id) {
 		const job_info_t *job = find_loaded((uint32_t)json_integer_value(id));
 

@@ -303,7 +303,7 @@ void gck_slurm_ask(struct gck_slurm *s, json_t *request, gck_slurm_fn *done, voi
 {
 	static const struct gck_slurm_answer no_memory = {.code = ENOMEM,
 							  .error = "no memory to ask Slurm"};
-	struct taker *t = malloc(sizeof *t);
+	struct taker *t = request ? malloc(sizeof *t) : NULL;
 	struct gck_slurm_request *r = find_equal(s->waiting, request);
 
 	if (t && (!r || !is_op(r, "job")))

@@ -293,12 +293,67 @@ static void test_found_late(void)
 	end();
 }
 
-/* ---- an agent that comes back ---------------------------------------------------------------- */
+/* ---- what an agent says of it ---------------------------------------------------------------- */
 
 static bool is_at(enum gck_phase phase)
 {
 	return step_0()->live && step_0()->live->phase == phase;
 }
+
+/* Two bytes a character: at one of the two lengths of the prefix the end falls between them. */
+static const char *long_text(unsigned prefix)
+{
+	static char text[600];
+
+	memset(text, 'x', prefix);
+	text[prefix] = '\0';
+	while (strlen(text) + 3 < sizeof text)
+		strcat(text, "\xc3\xa9");
+	return text;
+}
+
+/* Node 1 says that it cannot, and why. */
+static void restart_fails(int code, const char *text)
+{
+	struct gck_agent *a = &f.agents[0][1];
+
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !is_at(GCK_BUILDING); i++)
+		fake_deliver(&f);
+	fake_say(a, json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", "build", "seq",
+			      (int)step_0()->live->plan.seq, "ok", 0, "error", text, "code", code));
+	while (a->out.n)
+		fake_core_takes(&f, a);
+}
+
+/* As it is told the agent, which has not taken the message. */
+static size_t length_of_why(const struct gck_agent *a, const char *op)
+{
+	for (unsigned i = 0; i < a->in.n; i++)
+		if (!strcmp(json_string_value(json_object_get(a->in.messages[i], "op")), op))
+			return json_string_length(json_object_get(a->in.messages[i], "why"));
+	return 0;
+}
+
+static void test_long_reason(void)
+{
+	for (unsigned prefix = 0; prefix < 2; prefix++) {
+		begin(2);
+		restart_fails(EBADMSG, long_text(prefix));
+		ok(length_of_why(&f.agents[0][0], "fallback") > 470,
+		   "why a commit was not built is cut where it is long, and told");
+		fake_settle(&f);
+		is_int(f.agents[0][0].from, 1, "with the commit before it");
+		end();
+		begin(1);
+		restart_fails(EIO, long_text(prefix));
+		fake_settle(&f);
+		ok(f.taken && !f.held, "Slurm is asked to take the job back, with why");
+		end();
+	}
+}
+
+/* ---- an agent that comes back ---------------------------------------------------------------- */
 
 /* Up to the moment when the coordinator has said so, and no agent has acted on it. */
 static void reach(enum gck_phase phase)
@@ -416,6 +471,7 @@ int main(void)
 	test_found_late();
 	test_stall();
 	test_slurm_away();
+	test_long_reason();
 	test_comes_back();
 	test_dies_restoring();
 	test_dies_running();

@@ -401,11 +401,13 @@ static void test_progress(void)
 
 /* ---- one's share --------------------------------------------------------------------------- */
 
+static const char *node_name = "n0";
+
 /* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
 static int registers(unsigned step, unsigned ntasks)
 {
 	json_t *body = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s}",
-				 "op", "register", "job", JOB, "step", (int)step, "node", "n0",
+				 "op", "register", "job", JOB, "step", (int)step, "node", node_name,
 				 "node_id", 0, "nodes", 1, "ntasks", (int)ntasks, "restarts", 0,
 				 "options", "interval=off", "store", "file:/s", "fingerprint",
 				 "program", "p", "state", "running");
@@ -432,6 +434,24 @@ static void test_share(void)
 	step_0()->bytes = 256 << 20;
 	is_int(registers(n + 1, 1), E2BIG, "what is kept of a user's steps has an end");
 	is_int(registers(n, 1), 0, "which those that are there do not feel");
+	end();
+}
+
+/* Of two bytes a character. */
+static void test_long_name(void)
+{
+	char name[101] = "";
+	json_t *taken;
+
+	while (strlen(name) + 3 < sizeof name)
+		strcat(name, "\xc3\xa9");
+	begin();
+	node_name = name;
+	is_int(registers(STEPS, 1), 0, "a node with a long name");
+	taken = json_string(gck_state_step(&f.core.state, JOB, STEPS)->live->nodes[0].name);
+	ok(json_string_length(taken) >= 60, "which is cut between its characters");
+	json_decref(taken);
+	node_name = "n0";
 	end();
 }
 
@@ -499,6 +519,7 @@ int main(void)
 	test_no_hold();
 	test_progress();
 	test_share();
+	test_long_name();
 	test_too_many_ranks();
 	test_encrypted();
 	return tap_done();
