@@ -29,6 +29,7 @@ struct use {
 	uint32_t rank;
 	dev_t device;
 	ino_t inode;
+	bool writes;             /* MAPPING: by this rank */
 	bool append;             /* OPEN_FILE: what ranks write does not overlap */
 	char name[128];
 };
@@ -69,7 +70,8 @@ static void read_maps(struct uses *all, const struct task *t, const struct gck_l
 			   &end, perms, &major, &minor, &u.inode, u.name) < 6)
 			continue;
 		u.device = makedev(major, minor);
-		if (perms[1] == 'w' && perms[3] == 's' && u.inode &&
+		u.writes = perms[1] == 'w';
+		if (perms[3] == 's' && u.inode &&
 		    !gck_left_out_range(left, start, end) &&
 		    !gck_left_out_device(left, u.name) && add(all, &u) < 0)
 			break;
@@ -186,13 +188,13 @@ static bool same_object(const struct use *a, const struct use *b)
 	return a->kind == b->kind && a->inode == b->inode && a->device == b->device;
 }
 
-/* Uses of one object, by rank. */
+/* Uses of one object, by rank. What several only read is the same for all after a restart. */
 static bool is_harmless(const struct use *u, size_t n)
 {
 	if (u[0].rank == u[n - 1].rank)
 		return true;
 	for (size_t i = 0; i < n; i++)
-		if (u[i].kind == MAPPING || !u[i].append)
+		if (u[i].kind == MAPPING ? u[i].writes : !u[i].append)
 			return false;
 	return true;
 }
@@ -200,7 +202,7 @@ static bool is_harmless(const struct use *u, size_t n)
 static json_t *entry(const struct use *a, const struct use *b)
 {
 	static const char *const texts[][3] = {
-		[MAPPING] = { "shared mapping", "write to the same memory",
+		[MAPPING] = { "shared mapping", "have the same memory, which is written to",
 			      "run one rank on a node, or without memory shared between ranks" },
 		[OPEN_FILE] = { "file", "have it open for writing",
 				"open it with O_APPEND, or one file for each rank" },

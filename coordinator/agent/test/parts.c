@@ -64,13 +64,15 @@ static void table(void)
 	is_int(exit_code(9), 137, "a signal");
 }
 
-/* A child that sleeps, with the memory, and of the descriptors only keep: those of whoever runs the
- * test may be files. */
-static pid_t sharer(int keep)
+/* A child that sleeps, with that page, which it may use so, and of the descriptors only keep: those of
+ * whoever runs the test may be files. */
+static pid_t sharer(int keep, void *page, int prot)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		if (page)
+			mprotect(page, 4096, prot);
 		dup2(keep, 0);
 		close_range(1, ~0u, 0);
 		raise(SIGSTOP);
@@ -81,23 +83,37 @@ static pid_t sharer(int keep)
 
 static void sharing(void)
 {
+	static const struct {
+		int prot[2];
+		bool refused;
+		const char *what;
+	} cases[] = {
+		{ { PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE }, true, "both write" },
+		{ { PROT_READ | PROT_WRITE, PROT_READ }, true, "one reads what the other writes" },
+		{ { PROT_READ, PROT_READ }, false, "both only read" },
+	};
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct gck_control m = { GCK_CONTROL_TASK, 0, 0, 0 };
 	struct gck_error err = { 0 };
-	struct tasks t = { 0 };
 
-	for (uint32_t i = 0; i < 2; i++) {
-		m.rank = i;
-		m.pid = sharer(0);
-		tasks_apply(&t, &m);
-	}
-	ok(shared_refuse(&t, &err) < 0, "two ranks with memory in common are refused");
-	ok(strstr(err.text, "ranks 0 and 1") != NULL, "both are named: %s", err.text);
-	t.v[1]->ended = true;
-	ok(shared_refuse(&t, &err) == 0, "one alone is not");
-	for (size_t i = 0; i < t.n; i++) {
-		kill(t.v[i]->pid, SIGKILL);
-		waitpid(t.v[i]->pid, NULL, 0);
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct tasks t = { 0 };
+
+		for (uint32_t i = 0; i < 2; i++) {
+			m.rank = i;
+			m.pid = sharer(0, p, cases[k].prot[i]);
+			tasks_apply(&t, &m);
+		}
+		ok((shared_refuse(&t, &err) < 0) == cases[k].refused, "memory of two ranks: %s",
+		   cases[k].what);
+		if (cases[k].refused)
+			ok(strstr(err.text, "ranks 0 and 1") != NULL, "both are named: %s", err.text);
+		t.v[1]->ended = true;
+		ok(shared_refuse(&t, &err) == 0, "one alone is not refused");
+		for (size_t i = 0; i < t.n; i++) {
+			kill(t.v[i]->pid, SIGKILL);
+			waitpid(t.v[i]->pid, NULL, 0);
+		}
 	}
 	munmap(p, 4096);
 }
@@ -121,7 +137,7 @@ static void sharing_files(void)
 			int fd = open(path, how[k][i] | O_CLOEXEC);
 
 			m.rank = i;
-			m.pid = sharer(fd);
+			m.pid = sharer(fd, NULL, 0);
 			tasks_apply(&t, &m);
 			close(fd);
 		}
