@@ -37,7 +37,7 @@ static int keep_in_context(const struct gck_cuda_share *share, int64_t end_ns, s
 		return gck_cuda_fail(err, "a stream for copies of device memory", rc);
 	failed = copy_kept(share, stream, end_ns, err);
 	if (failed)
-		gck_cuda_real.cuCtxSynchronize(); /* before what others still copy to is unmapped */
+		gck_cuda_real.cuStreamSynchronize(stream); /* before what is still copied to is unmapped */
 	gck_cuda_real.cuStreamDestroy_v2(stream);
 	return failed;
 }

@@ -301,12 +301,16 @@ CUresult fake_cuStreamSynchronize(CUstream stream)
 CUresult fake_cuCtxSynchronize(void)
 {
 	CUcontext c = fake_current();
+	struct CUstream_st *captured;
 	CUresult rc;
 
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	fake_lock();
-	rc = fake_capturing(c) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : fake_not_in_capture();
+	captured = fake_capturing(c);
+	if (captured)
+		captured->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+	rc = captured ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : fake_not_in_capture();
 	while (!rc && !fake_all_idle(c))
 		fake_wait();
 	if (!rc)

@@ -108,6 +108,19 @@ static void capture(void)
 	cuda_rank_end(&r);
 }
 
+static void capture_beside_failure(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, "cuMemcpyDtoDAsync_v2:1=999");
+	r.cuda.keep = 1;
+	cuda_tell(&r, "capture");
+	ok(!drain(&r, 1, LIMIT_MS) && strstr(text, "copying"), "a copy on the device fails: %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "a capture goes on all the same");
+	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and the program is unharmed: %s", text);
+	cuda_rank_end(&r);
+}
+
 /* What cannot be destroyed is no context of the program's for that. */
 static void contexts(void)
 {
@@ -342,6 +355,7 @@ int main(void)
 	busy("waiter", "stop", "(waiter) is in cuStreamSynchronize", "a thread that waits for it");
 	destroyed();
 	capture();
+	capture_beside_failure();
 	contexts();
 	lockstep();
 	setenv("FAKE_CUDA_CONCURRENT", "0", 1);
