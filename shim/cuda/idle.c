@@ -56,12 +56,14 @@ static int is_captured(CUstream stream, void *arg)
 	return f->rc || captures;
 }
 
-/* Of a context: legacy: would its default stream be part of the capture? */
+/* Of a context, or of one that its event may cover: green contexts' streams are not listed. legacy: would its
+ * default stream be part of the capture? */
 static CUresult look_for_capture(CUcontext context, bool *any, bool *legacy)
 {
 	struct found f = {.rc = ask_capture(CU_STREAM_LEGACY, legacy)};
 
-	*any = *legacy || (!f.rc && gck_cuda_streams_each(context, is_captured, &f));
+	*any = *legacy || gck_cuda_capture_is_on() ||
+	       (!f.rc && gck_cuda_streams_each(context, is_captured, &f));
 	return f.rc;
 }
 

@@ -24,7 +24,7 @@ BODY(cuCtxGetLimit); BODY(cuCtxRecordEvent); BODY(cuCtxEnablePeerAccess);
 BODY(cuCtxGetStreamPriorityRange); BODY(cuThreadExchangeStreamCaptureMode);
 
 BODY(cuStreamCreate); BODY(cuStreamCreateWithPriority); BODY(cuStreamDestroy);
-BODY(cuStreamDestroy_v2); BODY(cuStreamQuery); BODY(cuStreamSynchronize); BODY(cuStreamGetCtx);
+BODY(cuGreenCtxStreamCreate); BODY(cuStreamDestroy_v2); BODY(cuStreamQuery); BODY(cuStreamSynchronize); BODY(cuStreamGetCtx);
 BODY(cuStreamGetFlags); BODY(cuStreamGetPriority); BODY(cuStreamWaitEvent); BODY(cuStreamIsCapturing);
 BODY(cuStreamBeginCapture_v2); BODY(cuStreamEndCapture); BODY(cuStreamAddCallback);
 BODY(cuStreamWaitValue32_v2); BODY(cuStreamWriteValue32_v2); BODY(cuLaunchHostFunc);

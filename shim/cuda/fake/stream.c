@@ -235,6 +235,14 @@ CUresult fake_cuStreamCreate(CUstream *stream, unsigned int flags)
 	return fake_cuStreamCreateWithPriority(stream, flags, 0);
 }
 
+/* All of a device's green contexts are its primary one. */
+CUresult fake_cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags, int priority)
+{
+	(void)green;
+	return flags & CU_STREAM_NON_BLOCKING ? fake_cuStreamCreateWithPriority(stream, flags, priority)
+					      : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* What is on it is done all the same. */
 CUresult fake_cuStreamDestroy_v2(CUstream stream)
 {

@@ -98,6 +98,10 @@ static void capture(void)
 	cuda_tell(&r, "capture");
 	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "with a blocking one: drained %s", text);
 	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on, too");
+	is_int(cuda_tell(&r, "green"), 0, "a stream of a green context, which is not listed");
+	cuda_tell(&r, "capture");
+	ok(drain(&r, 5, LIMIT_MS) && resume(&r, 5), "with that in capture: drained %s", text);
+	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on, as well");
 	cuda_tell(&r, "destroyed");
 	cuda_tell(&r, "capture");
 	ok(!drain(&r, 3, 300) && strstr(text, "did not end within"),

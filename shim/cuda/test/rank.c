@@ -394,6 +394,7 @@ static int run(const char *word)
 	if (!strcmp(word, "capture"))
 		return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	if (!strcmp(word, "captured")) return end_capture();
+	if (!strcmp(word, "green")) return cuGreenCtxStreamCreate(&stream, NULL, CU_STREAM_NON_BLOCKING, 0);
 	if (!strcmp(word, "blocking")) return cuStreamCreate(&stream, 0);
 	if (!strcmp(word, "managed"))
 		return cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL);
