@@ -10,7 +10,9 @@
 #include "shim/cuda/load.h"
 
 #define PAGE 4096
-#define LIBC_CHOSE (1ull << 46) /* the driver's own places are far below */
+/* The driver's own places are far below. Those that libc gives are near 1 << 47 or, with `ulimit -s unlimited`, near a
+ * sixth of that, and from a third of it on in the kernel's old layout. */
+#define LIBC_CHOSE (1ull << 44)
 
 static __thread struct gck_cuda_steering *steering __attribute__((tls_model("initial-exec")));
 static bool hooked;

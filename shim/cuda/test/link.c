@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +176,18 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 	}
 	is_int(cuda_tell(&r, "sum"), SUM, "the program was not harmed");
 	cuda_rank_end(&r);
+}
+
+/* libc's addresses are other ones then. */
+static void variable_without_stack_limit(void)
+{
+	struct rlimit before, most;
+
+	getrlimit(RLIMIT_STACK, &before);
+	most = (struct rlimit){before.rlim_max, before.rlim_max};
+	setrlimit(RLIMIT_STACK, &most);
+	obstacle("variable", "a __managed__ variable", "unload");
+	setrlimit(RLIMIT_STACK, &before);
 }
 
 /* Pinned memory goes on being used, whatever kind the program asked for. */
@@ -374,6 +387,7 @@ int main(void)
 	obstacle("opengl", "OpenGL", NULL);
 	obstacle("host", "memory of the host made by cuMemCreate", NULL);
 	obstacle("variable", "a __managed__ variable", "unload");
+	variable_without_stack_limit();
 	write_combined();
 	host_memory();
 	too_slow();
