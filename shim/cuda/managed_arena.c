@@ -50,7 +50,7 @@ static CUresult provide(uint64_t base, uint64_t size)
 		gck_cuda_real.cuMemFree_v2(at);
 		rc = CUDA_ERROR_NOT_SUPPORTED;
 	}
-	if (rc)
+	if (rc && !s.gone)
 		munmap((void *)(uintptr_t)base, size);
 	return rc;
 }

@@ -38,7 +38,7 @@ static bool is_still_ours(const struct gck_cuda_steering *s, const void *at)
 }
 
 /* The room behind it was never the driver's. */
-static int munmap_coming(const struct gck_cuda_steering *s, void *at, size_t size)
+static int munmap_coming(struct gck_cuda_steering *s, void *at, size_t size)
 {
 	uintptr_t from = (uintptr_t)at - s->base;
 
@@ -46,6 +46,7 @@ static int munmap_coming(const struct gck_cuda_steering *s, void *at, size_t siz
 		return munmap(at, size);
 	if (from == s->size || is_still_ours(s, at))
 		return 0;
+	s->gone |= from == 0;
 	return munmap(at, size < s->size - from ? size : s->size - from);
 }
 
@@ -101,7 +102,7 @@ static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, of
 
 static int steered_munmap(void *at, size_t size)
 {
-	const struct gck_cuda_steering *s = steering;
+	struct gck_cuda_steering *s = steering;
 
 	if (s && s->coming)
 		return munmap_coming(s, at, size);

@@ -19,6 +19,7 @@ struct gck_cuda_steering {
 	/* In place of the mapping, which it makes: 0, or an errno value. NULL: just map. */
 	int (*map)(struct gck_cuda_steering *s, int fd, int64_t offset);
 	bool granted, done;  /* the driver has asked for room; it has mapped or unmapped the memory */
+	bool gone;           /* nothing lies there: it has cleaned up, and another thread may have the addresses */
 };
 
 /* For what this thread calls until the next steer; NULL: the driver does as it likes. What it maps then

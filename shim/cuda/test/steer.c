@@ -5,8 +5,10 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "common/test/tap.h"
 #include "shim/cuda/alive.h"
@@ -86,6 +88,8 @@ static int exchange(struct gck_cuda_steering *s, int fd, int64_t offset)
 	return mmap(at, s->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) == at ? 0 : errno;
 }
 
+static bool gone;
+
 static CUresult come(char *at, int (*map)(struct gck_cuda_steering *s, int fd, int64_t offset))
 {
 	struct gck_cuda_steering s = {.base = (uintptr_t)at, .size = SIZE, .coming = true, .map = map};
@@ -95,7 +99,31 @@ static CUresult come(char *at, int (*map)(struct gck_cuda_steering *s, int fd, i
 	gck_cuda_steer(&s);
 	rc = allocate(&got, SIZE, CU_MEM_ATTACH_GLOBAL);
 	gck_cuda_steer(NULL);
+	gone = s.gone;
 	return rc ? rc : got == (uintptr_t)at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+static bool is_mapped(char *at)
+{
+	return msync(at, 4096, MS_ASYNC) == 0;
+}
+
+/* The driver cannot make its file, which is as large as the address: what was reserved goes, once. */
+static void new_memory(void)
+{
+	struct rlimit before, little = {1 << 30, 0};
+	char *at = place();
+
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	little.rlim_max = before.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &little);
+	is_int(come(at, NULL), CUDA_ERROR_OUT_OF_MEMORY, "new memory that cannot be had");
+	setrlimit(RLIMIT_FSIZE, &before);
+	ok(gone && !is_mapped(at) && is_mapped(at + SIZE), "its place is nobody's any more, and said to be");
+	at = place();
+	is_int(come(at, NULL), CUDA_SUCCESS, "new memory");
+	ok(!gone && holds(at, 0), "is there, and its place not gone");
 }
 
 int main(void)
@@ -108,5 +136,6 @@ int main(void)
 	ok(holds(at, 'a'), "what was there is there");
 	is_int(come(at, exchange), CUDA_SUCCESS, "another one is made");
 	ok(holds(at, 0), "the driver's memory is there, and nothing behind it has gone");
+	new_memory();
 	return tap_done();
 }
