@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <link.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/cuda/jump.h"
@@ -42,6 +43,26 @@ static bool is_own_handle(const void *handle)
 	return own && handle == own; /* in glibc a handle is the object's link_map */
 }
 
+/* Of other libraries whose names begin alike nothing is asked: that would load the driver. */
+static bool is_driver_function(const void *found)
+{
+	const ElfW(Sym) *symbol = NULL;
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	if (!dladdr1(found, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+	    ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !strstr(info.dli_fname, "libcuda"))
+		return false;
+	gck_cuda_load();
+	return dladdr1(found, &info, (void **)&map, RTLD_DL_LINKMAP) && map == gck_cuda_handle();
+}
+
+/* A name that no table lists: variables, and functions of other libraries, are what they are. */
+static void *unknown(void *found, const char *name)
+{
+	return found && is_driver_function(found) ? gck_cuda_unknown_jump(name, found) : found;
+}
+
 /* Found in this library, which has functions that the program's driver may not have; or not found
  * here, where the driver may have more. */
 static void *in_driver(const struct gck_cuda_function *f, void *found, const char *name)
@@ -61,8 +82,10 @@ void *gck_cuda_dlsym(void *handle, const char *name)
 		return found;
 	f = gck_cuda_by_name(name);
 	if (is_own_handle(handle))
-		return f || !found ? in_driver(f, found, name) : found;
-	if (!f || !found || found == f->ours)
+		return f ? in_driver(f, found, name) : unknown(found ?: in_driver(f, found, name), name);
+	if (!f)
+		return unknown(found, name);
+	if (!found || found == f->ours)
 		return found;
 	gck_cuda_load();
 	return found == *f->real ? f->ours : found;

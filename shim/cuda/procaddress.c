@@ -19,8 +19,7 @@ static struct {
 void *gck_cuda_unknown_real[GCK_CUDA_UNKNOWN];
 unsigned char gck_cuda_unknown_used[GCK_CUDA_UNKNOWN];
 
-/* A jump that notes when it is called, the same one for the same function. */
-static void *jump_for(const char *name, void *real)
+void *gck_cuda_unknown_jump(const char *name, void *real)
 {
 	void *jump = real;
 	unsigned i;
@@ -50,7 +49,7 @@ static void *ours(const char *symbol, void *real, int version, cuuint64_t flags)
 	if (!f)
 		f = gck_cuda_by_version(symbol, version,
 					flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-	return f ? f->ours : jump_for(symbol, real);
+	return f ? f->ours : gck_cuda_unknown_jump(symbol, real);
 }
 
 GCK_CUDA_FUNCTION(cuGetProcAddress_v2, (const char *symbol, void **pfn, int version,

@@ -10,7 +10,7 @@
 
 struct fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-const int fake_only = 1;
+const int fake_only = 1, cuFakeNumber = 2;
 
 static __thread bool per_thread, counted;
 static __thread unsigned depth;

@@ -77,7 +77,8 @@ struct fake_state {
 };
 
 extern struct fake_state fake;
-extern const int fake_only FAKE_SHOWN; /* a name that is no function of CUDA's */
+extern const int fake_only FAKE_SHOWN, cuFakeNumber FAKE_SHOWN; /* names that are no functions of CUDA's */
+CUresult cuFakeFuture(int *value); /* one that is, of a later day */
 
 void fake_lock(void);
 void fake_unlock(void);

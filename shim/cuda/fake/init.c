@@ -75,7 +75,7 @@ CUresult fake_cuGetErrorString(CUresult code, const char **text)
 /* ---- addresses ------------------------------------------------------------------------------ */
 
 /* In the driver of a later day. */
-static CUresult cuFakeFuture(int *value)
+FAKE_SHOWN CUresult cuFakeFuture(int *value)
 {
 	*value = 42;
 	return CUDA_SUCCESS;

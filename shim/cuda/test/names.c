@@ -47,6 +47,7 @@ static void by_dlsym(void)
 	ok(!dlsym(standin, "cuNoSuchFunction") && dlerror(), "in neither");
 	ok(dlsym(driver, "fake_only") && !dlsym(standin, "fake_only"),
 	   "other names are not looked for in the driver");
+	ok(is_in(dlsym(driver, "cuFakeNumber"), "libcuda-fake.so"), "a variable of the driver's is the driver's");
 	ok(is_in(dlsym(RTLD_DEFAULT, "malloc"), "libc.so"), "other libraries' functions are theirs");
 	ok(is_ours(dlsym(RTLD_NEXT, "dlsym")), "but dlsym is ours");
 }
@@ -107,6 +108,8 @@ static void by_address(void)
 	ok(future && future(&value) == 0 && value == 42, "that leads to it");
 	cuGetProcAddress_v2("cuFakeFuture", &at, 13000, 0, NULL);
 	ok(at == (void *)future, "and is the same when it is asked for again");
+	ok(dlsym(driver, "cuFakeFuture") == (void *)future, "or found by dlsym in the driver's file");
+	ok(dlsym(standin, "cuFakeFuture") == (void *)future, "or in what dlopen(\"libcuda.so.1\") gave");
 }
 
 int main(int argc, char *argv[])
