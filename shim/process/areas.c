@@ -15,6 +15,7 @@ struct area {
 	const struct gck_vma *vma;
 	uint32_t flags;        /* GCK_VM_*, as far as known */
 	bool deleted;          /* the file's name is gone, or belongs to another file now */
+	uint64_t device;       /* of the file as stat(2) has it, of a deleted one as its mapping has */
 	struct stat st;        /* of the file, unless deleted */
 	char object[64];       /* for messages */
 };
@@ -92,7 +93,7 @@ static int find_content(struct gck_scan *s, const struct area *a)
 	struct gck_content *c;
 
 	for (size_t i = 0; i < img->ncontents; i++)
-		if (img->contents[i].device == x->device && img->contents[i].inode == x->inode)
+		if (img->contents[i].device == a->device && img->contents[i].inode == x->inode)
 			return (int)i;
 	c = gck_grow(&img->contents, &img->ncontents, sizeof(*c), s->err);
 	if (!c)
@@ -100,7 +101,7 @@ static int find_content(struct gck_scan *s, const struct area *a)
 	c->path = strdup(x->name);
 	if (!c->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
-	c->device = x->device;
+	c->device = a->device;
 	c->inode = x->inode;
 	c->carried = a->deleted;
 	if (!a->deleted) {
@@ -174,7 +175,7 @@ static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map 
 
 	m->kind = a->deleted || starts(a->vma->name, "/dev/shm/") ? GCK_MAP_SHARED
 								  : GCK_MAP_SHARED_FILE;
-	m->object = gck_scan_object(s, a->vma->device, a->vma->inode,
+	m->object = gck_scan_object(s, a->device, a->vma->inode,
 				    object_name(a->vma->name, a->deleted, room));
 	if (m->object < 0)
 		return -1;
@@ -189,6 +190,21 @@ static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map 
 	return 0;
 }
 
+/* Is it the file that has this name now? btrfs, and overlayfs of older kernels, tell stat(2) another device
+ * than /proc/PID/maps. */
+static void find_file(struct area *a)
+{
+	const struct gck_vma *x = a->vma;
+
+	a->deleted = true;
+	a->device = x->device;
+	if (*x->name != '/' || !x->inode || stat(x->name, &a->st) || a->st.st_ino != x->inode ||
+	    (a->st.st_dev != x->device && gck_path_deleted(x->name)))
+		return;
+	a->deleted = false;
+	a->device = a->st.st_dev;
+}
+
 /* 1: nothing to carry. */
 static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 {
@@ -201,9 +217,7 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 		m->kind = x->name[2] == 'd' ? GCK_MAP_VDSO : GCK_MAP_VVAR;
 		return 0;
 	}
-	a->deleted = true;
-	if (*x->name == '/' && x->inode && stat(x->name, &a->st) == 0)
-		a->deleted = a->st.st_ino != x->inode || a->st.st_dev != x->device;
+	find_file(a);
 	if (refused(s, a))
 		return 1;
 	if (x->shared && (a->flags & GCK_VM_MAYWRITE))

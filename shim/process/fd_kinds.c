@@ -89,28 +89,48 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	return 0;
 }
 
+/* The object that is a mapping of this file, which has no name: the mapping may show another device (btrfs). */
+static int mapped_object(const struct gck_scan *s, const struct gck_fd_view *v)
+{
+	uint64_t device = v->st.st_dev;
+
+	for (size_t i = 0; i < s->maps.n; i++) {
+		const struct gck_vma *x = &s->maps.v[i];
+
+		if (x->shared && x->inode == v->st.st_ino && !strcmp(x->name, v->link))
+			device = x->device;
+	}
+	for (size_t i = 0; i < s->img->nobjects; i++) {
+		const struct gck_object *o = &s->img->objects[i];
+
+		if (o->inode == v->st.st_ino && (o->device == v->st.st_dev || o->device == device))
+			return (int)i;
+	}
+	return -1;
+}
+
 /* A file without a name: shared memory if it is a memfd or mapped shared, else its content goes
  * with the descriptor. */
 int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
-	bool memfd = !strncmp(v->link, "/memfd:", 7), mapped = false;
+	bool memfd = !strncmp(v->link, "/memfd:", 7);
 	char name[256] = "";
 	struct gck_object *o;
 	int copy;
 
-	for (size_t i = 0; i < s->img->nobjects; i++)
-		mapped |= s->img->objects[i].inode == v->st.st_ino &&
-			  s->img->objects[i].device == v->st.st_dev;
-	if (!memfd && !mapped)
+	x->object = mapped_object(s, v);
+	if (!memfd && x->object < 0)
 		return 0;
 	if (memfd)
 		snprintf(name, sizeof(name), "%.*s",
 			 (int)(strlen(v->link) - strlen("/memfd: (deleted)")), v->link + 7);
 	x->kind = GCK_FD_MEMFD;
-	x->object = gck_scan_object(s, v->st.st_dev, v->st.st_ino, name);
+	if (x->object < 0)
+		x->object = gck_scan_object(s, v->st.st_dev, v->st.st_ino, name);
 	if (x->object < 0)
 		return -1;
 	o = &s->img->objects[x->object];
+	o->device = v->st.st_dev;
 	o->size = (uint64_t)v->st.st_size;
 	o->mode = v->st.st_mode & 07777;
 	copy = memfd ? gck_fd_reopen(s->t, v->fd, s->err) : -1;

@@ -454,6 +454,22 @@ static void do_log(void)
 		perror("log");
 }
 
+/* Files that are mapped shared: one that is closed, and one that is open and has no name. */
+static void do_shared(void)
+{
+	static const char *const names[] = {"shared", "gone"};
+
+	for (int i = 0; i < 2; i++) {
+		int fd = open(names[i], O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+		if (ftruncate(fd, 2 * PAGE) || (i ? unlink(names[i]) : 0))
+			perror(names[i]);
+		memset(map(PAGE, MAP_SHARED, fd), 's', PAGE);
+		if (!i)
+			close(fd);
+	}
+}
+
 static void do_read(void)
 {
 	int fd = open("read", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -627,6 +643,7 @@ static const struct {
 	{"swapped", do_swapped, NULL}, {"locked", do_locked, undo_locked},
 	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
 	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL},
+	{"shared", do_shared, NULL},
 	{"long", do_long, NULL}, {"longer", do_longer, NULL},
 	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
 	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},

@@ -32,6 +32,33 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
+/* Its files have another device for stat(2) than in /proc/PID/maps: so do those of btrfs. */
+static dev_t subvolume;
+
+static int look_at(int dir, const char *path, struct stat *st, int flags)
+{
+	int failed = (int)syscall(SYS_newfstatat, dir, path, st, flags);
+
+	if (!failed && S_ISREG(st->st_mode) && st->st_dev == subvolume)
+		st->st_dev++;
+	return failed;
+}
+
+int fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+	return look_at(dir, path, st, flags);
+}
+
+int stat(const char *path, struct stat *st)
+{
+	return look_at(AT_FDCWD, path, st, 0);
+}
+
+int fstat(int fd, struct stat *st)
+{
+	return look_at(fd, "", st, AT_EMPTY_PATH);
+}
+
 static void append(const char *name, const char *text)
 {
 	char path[128];
@@ -116,6 +143,54 @@ static void test_logs(void)
 	   !strcmp(data, "headtail"), "and its content is that");
 	if (r)
 		gck_reader_close(r);
+	gck_image_free(img);
+	json_decref(manifest);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+static const struct gck_map *mapped(const struct gck_image *img, const char *end)
+{
+	for (size_t i = 0; img && i < img->nmaps; i++) {
+		const char *name = img->maps[i].name;
+
+		if (strlen(name) > strlen(end) && !strcmp(name + strlen(name) - strlen(end), end))
+			return &img->maps[i];
+	}
+	return NULL;
+}
+
+static void test_subvolume(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+	struct gck_image *img = NULL;
+	const struct gck_map *m;
+	const struct gck_file *f;
+	json_t *manifest;
+	char path[128];
+	struct stat st;
+
+	start();
+	tell("do", "shared");
+	if (!stat(rank_directory, &st))
+		subvolume = st.st_dev;
+	c = take(&err);
+	ok(c && !write_image(c, 9, &err), "files on a subvolume of btrfs are mapped shared (%s)",
+	   err.text);
+	gck_capture_close(c);
+	subvolume = 0;
+	snprintf(path, sizeof(path), "%s/c/1/0/9-t/rank-0.json", rank_directory);
+	manifest = json_load_file(path, 0, NULL);
+	img = gck_image_from_json(manifest, &err);
+	m = mapped(img, "/shared");
+	ok(m && m->kind == GCK_MAP_SHARED_FILE && img->objects[m->object].has_path &&
+		   img->objects[m->object].size == 2 * GCK_PAGE,
+	   "one that has a name is that file");
+	m = mapped(img, "/gone (deleted)");
+	f = named(img, "/gone");
+	ok(m && m->kind == GCK_MAP_SHARED && f && f->kind == GCK_FD_MEMFD && f->object == m->object &&
+		   img->objects[m->object].size == 2 * GCK_PAGE,
+	   "one that has none is what the descriptor is");
 	gck_image_free(img);
 	json_decref(manifest);
 	is_int(stop(), 0, "the rank ends by itself");
@@ -217,6 +292,7 @@ int main(void)
 {
 	tests_begin();
 	test_logs();
+	test_subvolume();
 	test_changed();
 	test_mpi();
 	test_sync();
