@@ -29,6 +29,7 @@ static void dump_incarnation(json_t *out, const struct gck_step *step)
 {
 	json_t *r = about(step, "step");
 
+	json_object_set_new(r, "uid", json_integer(step->uid));
 	json_object_set_new(r, "restarts", json_integer(step->restarts));
 	json_object_set_new(r, "nodes", json_integer(step->nodes));
 	json_object_set_new(r, "ntasks", json_integer(step->ntasks));

@@ -16,14 +16,19 @@ struct candidate {
 	const char *why; /* it goes; NULL: it stays */
 };
 
+static bool is_of(const struct gck_step *s, uid_t uid)
+{
+	return uid == EVERYBODY || s->uid == uid;
+}
+
 static size_t commits_of(const struct gck_core *core, uid_t uid, struct candidate *out)
 {
 	size_t n = 0;
 
 	for (const struct gck_job *j = core->state.jobs; j; j = j->next)
-		for (const struct gck_step *s = uid == EVERYBODY || j->uid == uid ? j->steps : NULL; s;
-		     s = s->next)
-			for (const struct gck_commit *c = s->commits; c; c = c->older, n++)
+		for (const struct gck_step *s = j->steps; s; s = s->next)
+			for (const struct gck_commit *c = is_of(s, uid) ? s->commits : NULL; c;
+			     c = c->older, n++)
 				if (out)
 					out[n] = (struct candidate){.step = s, .commit = c};
 	return n;
@@ -44,8 +49,8 @@ static int by_turn(const void *a, const void *b)
 {
 	const struct candidate *c = a, *d = b;
 
-	if (c->step->job->uid != d->step->job->uid)
-		return c->step->job->uid < d->step->job->uid ? -1 : 1;
+	if (c->step->uid != d->step->uid)
+		return c->step->uid < d->step->uid ? -1 : 1;
 	if (c->commit->abandoned != d->commit->abandoned)
 		return c->commit->abandoned ? -1 : 1;
 	if (c->commit->time != d->commit->time)
@@ -89,7 +94,7 @@ static size_t same_user(const struct candidate *c, size_t n)
 {
 	size_t i = 0;
 
-	while (i < n && c[i].step->job->uid == c->step->job->uid)
+	while (i < n && c[i].step->uid == c->step->uid)
 		i++;
 	return i;
 }
@@ -162,8 +167,8 @@ static uint64_t used_by(const struct gck_core *core, uid_t uid)
 	uint64_t sum = 0;
 
 	for (const struct gck_job *j = core->state.jobs; j; j = j->next)
-		for (const struct gck_step *s = j->uid == uid ? j->steps : NULL; s; s = s->next)
-			for (const struct gck_commit *c = s->commits; c; c = c->older)
+		for (const struct gck_step *s = j->steps; s; s = s->next)
+			for (const struct gck_commit *c = is_of(s, uid) ? s->commits : NULL; c; c = c->older)
 				sum += c->stored;
 	return sum;
 }
@@ -204,8 +209,8 @@ static bool has_old(const struct gck_core *core, uid_t uid)
 	int64_t since = oldest(core);
 
 	for (const struct gck_job *j = core->state.jobs; j; j = j->next)
-		for (const struct gck_step *s = j->uid == uid ? j->steps : NULL; s; s = s->next)
-			for (const struct gck_commit *c = s->commits; c; c = c->older)
+		for (const struct gck_step *s = j->steps; s; s = s->next)
+			for (const struct gck_commit *c = is_of(s, uid) ? s->commits : NULL; c; c = c->older)
 				if (c->time < since)
 					return true;
 	return false;

@@ -6,8 +6,8 @@
  *                                            an incarnation of a job; fresh: another job's id
  *   gone {job}                               Slurm no longer knows it
  *   requeue {job, value}                     slurm_requeue is about to be called (or was refused)
- *   step {job, step, restarts, nodes, ntasks, store, options, fingerprint}
- *                                            an incarnation of a step
+ *   step {job, step, uid, restarts, nodes, ntasks, store, options, fingerprint}
+ *                                            an incarnation of a step; uid: of the job, unless it says
  *   restore {job, step, seq}                 the commit that its restart tries
  *   run {job, step, seq}                     its start is decided: from this commit, cold if 0
  *   damaged {job, step, seq}                 nothing is restarted from this commit again

@@ -119,13 +119,13 @@ static void set_from(struct gck_step *step)
 
 static int fill_step(struct gck_step *step, json_t *r, struct gck_error *err)
 {
-	json_int_t restarts, nodes, ntasks;
+	json_int_t restarts, nodes, ntasks, uid = step->job->uid;
 	const char *store, *options;
 	json_t *fingerprint;
 
-	if (gck_record_unpack(r, err, "{s:I, s:I, s:I, s:s, s:s, s:o}", "restarts", &restarts, "nodes",
+	if (gck_record_unpack(r, err, "{s:I, s:I, s:I, s:s, s:s, s:o, s?I}", "restarts", &restarts, "nodes",
 			      &nodes, "ntasks", &ntasks, "store", &store, "options", &options,
-			      "fingerprint", &fingerprint))
+			      "fingerprint", &fingerprint, "uid", &uid))
 		return -1;
 	if (nodes < 1 || nodes > GCK_MAX_NODES || ntasks < 1 || ntasks > GCK_MAX_TASKS)
 		return gck_fail(err, ERANGE, "a step with %" JSON_INTEGER_FORMAT " nodes and %"
@@ -134,6 +134,7 @@ static int fill_step(struct gck_step *step, json_t *r, struct gck_error *err)
 		return -1;
 	if (gck_step_begin(step, (uint32_t)restarts, (uint32_t)ntasks))
 		return gck_record_no_memory(err);
+	step->uid = (uid_t)uid;
 	step->nodes = (uint32_t)nodes;
 	gck_record_set_json(&step->fingerprint, fingerprint);
 	set_from(step);

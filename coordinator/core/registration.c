@@ -122,9 +122,8 @@ static size_t bytes_of_user(const struct gck_core *core, uid_t uid)
 	size_t bytes = 0;
 
 	for (const struct gck_job *job = core->state.jobs; job; job = job->next)
-		for (const struct gck_step *step = job->uid == uid ? job->steps : NULL; step;
-		     step = step->next)
-			bytes += bytes_of_step(step);
+		for (const struct gck_step *step = job->steps; step; step = step->next)
+			bytes += step->uid == uid ? bytes_of_step(step) : 0;
 	return bytes;
 }
 
@@ -136,6 +135,12 @@ int gck_registration_room(const struct gck_core *core, uid_t uid, struct gck_err
 			"%u MiB about them; no more are taken", (unsigned)uid, MAX_USER_BYTES >> 20);
 }
 
+/* Not one that a former job of that number had, nor an image that was imported for it. */
+static bool is_own(const struct gck_step *step)
+{
+	return step && step->uid == step->job->uid && json_is_object(step->fingerprint);
+}
+
 /* One more step of the job. */
 static int check_count(const struct gck_core *core, const struct gck_job *job,
 		       struct gck_error *err)
@@ -143,7 +148,7 @@ static int check_count(const struct gck_core *core, const struct gck_job *job,
 	unsigned steps = 0, live = 0;
 
 	for (const struct gck_step *step = job->steps; step; step = step->next) {
-		steps++;
+		steps += is_own(step);
 		live += step->live && step->live->phase != GCK_OVER;
 	}
 	if (steps >= MAX_STEPS)
@@ -154,6 +159,16 @@ static int check_count(const struct gck_core *core, const struct gck_job *job,
 				"job %u has %u steps with --gpu-ckpt at once; no more are taken",
 				job->id, live);
 	return gck_registration_room(core, job->uid, err);
+}
+
+/* The number may have been another user's until now: what that one has left is not counted. */
+static int check_share(const struct gck_core *core, const struct gck_job *job, bool fresh,
+		       const struct gck_registration *r, uid_t uid, struct gck_error *err)
+{
+	if (!job || fresh)
+		return gck_registration_room(core, uid, err);
+	return is_own(gck_state_step(&core->state, job->id, (uint32_t)r->step)) ? 0 :
+	       check_count(core, job, err);
 }
 
 static int no_such_job(const struct gck_registration *r, struct gck_error *err)
@@ -203,10 +218,9 @@ int gck_registration_job(struct gck_core *core, const struct gck_registration *r
 		return no_such_job(r, err);
 	if (check_runs(r, info, restarts, err) || check_size(r, nodes, err))
 		return -1;
-	if (job && !gck_state_step(&core->state, job->id, (uint32_t)r->step) &&
-	    check_count(core, job, err))
-		return -1;
 	fresh = job && is_fresh(job, uid, restarts, submit);
+	if (check_share(core, job, fresh, r, uid, err))
+		return -1;
 	if (job && !fresh && restarts == job->restarts)
 		return 0;
 	if (fresh)

@@ -54,6 +54,7 @@ struct gck_step {
 	struct gck_step *next;
 	struct gck_job *job;
 	uint32_t id;
+	uid_t uid;                /* whose it is: the job's owner, or a former one's of its number */
 	uint32_t last_seq;        /* sequence numbers go on across restarts */
 	uint32_t restarts;        /* the incarnation that what follows is of */
 	uint32_t nodes, ntasks;

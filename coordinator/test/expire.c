@@ -116,6 +116,23 @@ static void test_needed(void)
 	fake_end(&f);
 }
 
+/* Slurm gives the number to another user's job. */
+static void test_quota_former(void)
+{
+	json_t *next = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", 100, "uid",
+				 OWNER + 1, "user", "v", "restarts", 0, "submit", 2, "batch", 1, "fresh", 1);
+	struct gck_error err = {0};
+
+	begin();
+	f.conf.quota = 100;
+	add_job(100, OWNER, "file:/s");
+	add_commit(100, 1, 500, 70, false);
+	gck_core_note(&f.core, next, true);
+	ok(gck_quota_check(&f.core, OWNER + 1, 100, &err) == 0, "what the former owner left is not the new one's");
+	ok(gck_quota_check(&f.core, OWNER, 40, &err) < 0, "but that user's");
+	fake_end(&f);
+}
+
 static void test_quota(void)
 {
 	struct gck_error err = {0};
@@ -364,6 +381,7 @@ int main(void)
 	gck_log_open("expire", "/dev/null", GCK_LOG_ERROR);
 	test_age();
 	test_quota();
+	test_quota_former();
 	test_needed();
 	test_sweep();
 	test_records();

@@ -402,6 +402,7 @@ static void test_progress(void)
 /* ---- one's share --------------------------------------------------------------------------- */
 
 static const char *node_name = "n0";
+static uid_t owner = OWNER;
 
 /* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
 static int registers(unsigned step, unsigned ntasks)
@@ -414,7 +415,8 @@ static int registers(unsigned step, unsigned ntasks)
 	json_t *job = fake_job(&f);
 	struct gck_error err = {0};
 
-	gck_join(&f.core, NULL, OWNER, body, job, &err);
+	json_object_set_new(job, "uid", json_integer(owner));
+	gck_join(&f.core, NULL, owner, body, job, &err);
 	json_decref(job);
 	json_decref(body);
 	return err.code;
@@ -434,6 +436,36 @@ static void test_share(void)
 	step_0()->bytes = 256 << 20;
 	is_int(registers(n + 1, 1), E2BIG, "what is kept of a user's steps has an end");
 	is_int(registers(n, 1), 0, "which those that are there do not feel");
+	end();
+}
+
+/* As many as a job may have had, the last of them with all that a user may have. */
+static void fill_share(unsigned n)
+{
+	for (unsigned i = STEPS; i < n; i++)
+		gck_core_note(&f.core, json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:{}}", "t", "step",
+						 "job", JOB, "step", (int)i, "restarts", 0, "nodes", 1,
+						 "ntasks", 1, "store", "file:/s", "options", "",
+						 "fingerprint"), false);
+	gck_state_step(&f.core.state, JOB, n - 1)->bytes = 256 << 20;
+}
+
+static void test_former_share(void)
+{
+	unsigned n = 10000;
+
+	begin();
+	fill_share(n);
+	is_int(registers(n, 1), E2BIG, "a user's share is taken");
+	owner = OWNER + 1;
+	is_int(registers(n, 1), 0, "another's job that has the number next does not feel it");
+	f.core.behind = true; /* the journal is written anew */
+	is_int(registers(n + 1, 1), 0, "nor does that one's next step");
+	owner = OWNER;
+	is_int(registers(n + 2, 1), E2BIG, "who took it does");
+	fake_crash(&f);
+	is_int(gck_state_step(&f.core.state, JOB, n - 1)->uid, OWNER, "whose it was is read back");
+	is_int(gck_state_step(&f.core.state, JOB, n)->uid, OWNER + 1, "and whose it is");
 	end();
 }
 
@@ -519,6 +551,7 @@ int main(void)
 	test_no_hold();
 	test_progress();
 	test_share();
+	test_former_share();
 	test_long_name();
 	test_too_many_ranks();
 	test_encrypted();
