@@ -5,6 +5,20 @@
 #include "shim/cuda/context.h"
 #include "shim/cuda/function.h"
 #include "shim/cuda/slab.h"
+#include "shim/cuda/state.h"
+
+/* Access is a context's, to slabs its device's: that goes with the last one. Of a context that ends it stays. */
+static CUresult change(CUdevice of, CUdevice device, bool may)
+{
+	static unsigned contexts[GCK_CUDA_DEVICES_MAX][GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
+	unsigned *n = of < GCK_CUDA_DEVICES_MAX && device < GCK_CUDA_DEVICES_MAX ? &contexts[of][device] : NULL;
+
+	if (n && may)
+		++*n;
+	else if (n && *n && --*n)
+		return CUDA_SUCCESS;
+	return gck_cuda_slab_allow(of, device, may);
+}
 
 /* The current context's device may use the memory of the peer's. */
 static CUresult allow(CUcontext peer, bool may)
@@ -17,7 +31,7 @@ static CUresult allow(CUcontext peer, bool may)
 	if (rc || of == device)
 		return rc;
 	gck_cuda_slabs_lock();
-	rc = gck_cuda_slab_allow(of, device, may);
+	rc = change(of, device, may);
 	gck_cuda_slabs_unlock();
 	return rc;
 }

@@ -21,6 +21,7 @@ BODY(cuCtxDestroy_v2); BODY(cuCtxPushCurrent); BODY(cuCtxPushCurrent_v2); BODY(c
 BODY(cuCtxPopCurrent_v2); BODY(cuCtxSetCurrent); BODY(cuCtxGetCurrent); BODY(cuCtxGetDevice);
 BODY(cuCtxGetApiVersion); BODY(cuCtxGetId); BODY(cuCtxSynchronize); BODY(cuCtxSetLimit);
 BODY(cuCtxGetLimit); BODY(cuCtxRecordEvent); BODY(cuCtxEnablePeerAccess);
+BODY(cuCtxDisablePeerAccess);
 BODY(cuCtxGetStreamPriorityRange); BODY(cuThreadExchangeStreamCaptureMode);
 
 BODY(cuStreamCreate); BODY(cuStreamCreateWithPriority); BODY(cuStreamDestroy);

@@ -291,6 +291,11 @@ CUresult fake_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 	return peer && fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+CUresult fake_cuCtxDisablePeerAccess(CUcontext peer)
+{
+	return peer && fake_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 /* ---- limits --------------------------------------------------------------------------------- */
 
 CUresult fake_cuCtxGetLimit(size_t *value, CUlimit limit)

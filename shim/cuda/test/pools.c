@@ -44,6 +44,27 @@ static void pool_ends(void)
 	is_int(cuCtxSynchronize(), 0, "all is done");
 }
 
+/* One of them gives up what both have. */
+static void access_by_two_contexts(void)
+{
+	const CUmemLocation other = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
+	unsigned long long slab[2] = {0, 0};
+	CUcontext contexts[2], mine;
+	CUdeviceptr at = take(MIB, one);
+	int rc = cuCtxGetCurrent(&mine);
+
+	for (int i = 0; i < 2; i++)
+		rc |= cuCtxCreate_v4(&contexts[i], NULL, 0, 1) | cuCtxEnablePeerAccess(mine, 0);
+	is_int(rc, 0, "two contexts of another device may use this one's memory");
+	for (int i = 1; i >= 0; i--) {
+		is_int(cuCtxDisablePeerAccess(mine) | cuCtxDestroy_v2(contexts[i]), 0, "one gives that up");
+		is_int(cuMemGetAccess(&slab[i], &other, at), 0, "memory is asked itself");
+	}
+	ok(!ours || (slab[1] == 3 && slab[0] == 0), "it may be used by the other, and not by neither");
+	is_int(cuCtxSetCurrent(mine), 0, "back");
+	give(at, one);
+}
+
 /* What there is and what comes later. */
 static void access_by_another(void)
 {
@@ -193,6 +214,7 @@ int main(int argc, char *argv[])
 {
 	begin(argc, argv);
 	pool_ends();
+	access_by_two_contexts();
 	access_by_another();
 	figures();
 	captures(CU_STREAM_CAPTURE_MODE_GLOBAL, "a capture");
