@@ -86,6 +86,38 @@ CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule 
 	return at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* One module for all contexts. */
+struct CUlib_st {
+	CUmodule module;
+};
+
+CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
+				unsigned int njit, CUlibraryOption *options, void **values, unsigned int n)
+{
+	(void)jit;
+	(void)jit_values;
+	(void)options;
+	(void)values;
+	if (njit || n)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*library = calloc(1, sizeof **library);
+	return fake_cuModuleLoadData(&(*library)->module, code);
+}
+
+CUresult fake_cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+	*module = library->module;
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_cuLibraryUnload(CUlibrary library)
+{
+	CUresult rc = fake_cuModuleUnload(library->module);
+
+	free(library);
+	return rc;
+}
+
 /* ---- launches ------------------------------------------------------------------------------- */
 
 static CUresult give(CUstream stream, const struct fake_op *op)

@@ -178,6 +178,19 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 	cuda_rank_end(&r);
 }
 
+/* Seen when it is mapped, and when it is asked for. */
+static void variable_of_library(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "library"), 0, "a library whose module has a __managed__ variable");
+	ok(strstr(cuda_look(&r), "a __managed__ variable"), "able names it");
+	is_int(cuda_tell(&r, "unload library"), 0, "it is unloaded");
+	is_str(cuda_look(&r), "", "and is named no more");
+	cuda_rank_end(&r);
+}
+
 /* libc's addresses are other ones then. */
 static void variable_without_stack_limit(void)
 {
@@ -387,6 +400,7 @@ int main(void)
 	obstacle("opengl", "OpenGL", NULL);
 	obstacle("host", "memory of the host made by cuMemCreate", NULL);
 	obstacle("variable", "a __managed__ variable", "unload");
+	variable_of_library();
 	variable_without_stack_limit();
 	write_combined();
 	host_memory();

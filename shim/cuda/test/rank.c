@@ -290,6 +290,19 @@ static int variable(void)
 	return cuModuleLoadData(&with_variable, "managed");
 }
 
+/* By name, in the module of a library. */
+static CUlibrary library;
+
+static int variable_of_library(void)
+{
+	CUmodule of_library;
+	CUdeviceptr at;
+	size_t size;
+
+	return cuLibraryLoadData(&library, "managed", NULL, NULL, 0, NULL, NULL, 0) |
+	       cuLibraryGetModule(&of_library, library) | cuModuleGetGlobal(&at, &size, of_library, "any");
+}
+
 /* Written throughout by a thread of the program's; never there while it would be write-combined. */
 static volatile uint64_t *combined;
 
@@ -421,6 +434,8 @@ static int run(const char *word)
 	if (!strcmp(word, "event")) return open_event();
 	if (!strcmp(word, "host")) return host_memory();
 	if (!strcmp(word, "variable")) return variable();
+	if (!strcmp(word, "library")) return variable_of_library();
+	if (!strcmp(word, "unload library")) return cuLibraryUnload(library);
 	if (!strcmp(word, "unload")) return cuModuleUnload(with_variable);
 	if (!strcmp(word, "combined")) return write_combined();
 	if (!strcmp(word, "future")) return future();
