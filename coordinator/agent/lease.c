@@ -100,7 +100,7 @@ static void hold(struct agent *a, struct task *t)
 {
 	struct gck_error err;
 
-	if (t->ended || t->holder || !t->link || t->link->waiting)
+	if (t->ended || t->holder || !t->link || t->link->waiting || transaction_has_rank(a, t))
 		return;
 	t->holder = child_start(a->loop, &ops, t, NULL, 0, t, &err);
 	if (!t->holder)
@@ -111,9 +111,7 @@ static void hold(struct agent *a, struct task *t)
  * coordinator. */
 static void hold_all(struct agent *a)
 {
-	if (a->gate != GATE_OPEN || (a->transaction && transaction_has_ranks(a->transaction)))
-		return;
-	for (size_t i = 0; i < a->tasks.n; i++)
+	for (size_t i = 0; a->gate == GATE_OPEN && i < a->tasks.n; i++)
 		hold(a, a->tasks.v[i]);
 }
 

@@ -156,6 +156,12 @@ bool member_held(const struct member *m)
 	return m->child && m->answer[PHASE_FREEZE] && !m->answer[PHASE_RESUME];
 }
 
+/* The worker of a rank that was let go may stay for good: in the kernel, in a store that does not answer. */
+bool member_may_be_held(const struct member *m)
+{
+	return m->child && m->told_freeze && !m->answer[PHASE_RESUME];
+}
+
 bool member_answered(const struct member *m, enum phase p)
 {
 	return m->carried || m->answer[p];

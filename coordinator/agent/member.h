@@ -29,7 +29,7 @@ struct member {
 	struct child *child;      /* NULL: its worker has ended */
 	struct worker_task work;
 	json_t *answer[PHASES];   /* NULL: none yet */
-	bool told_write, told_upload;
+	bool told_freeze, told_write, told_upload;
 	bool staged;              /* its memory is needed no more */
 	bool asked_mpi;           /* its MPI thread was asked to quiesce, and not to go on since */
 	enum cuda_part cuda;      /* its CUDA thread's part in this */
@@ -60,6 +60,9 @@ void member_dismiss(struct member *m, bool at_once);
 
 /* Is the rank stopped by its worker? */
 bool member_held(const struct member *m);
+
+/* Or may it be: is it being stopped, or let go? */
+bool member_may_be_held(const struct member *m);
 
 /* Has it given the answer to a phase, or need not? */
 bool member_answered(const struct member *m, enum phase p);

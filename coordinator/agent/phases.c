@@ -65,6 +65,8 @@ void phase_freeze(struct transaction *t)
 {
 	if (cuda_awaited(t))
 		return;
+	for (size_t i = 0; i < t->n; i++)
+		t->members[i].told_freeze = true;
 	tell_all(t, "freeze");
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
 }

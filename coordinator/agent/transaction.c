@@ -302,10 +302,9 @@ bool transaction_held(const struct transaction *t)
 	return false;
 }
 
-bool transaction_has_ranks(const struct transaction *t)
+bool transaction_has_rank(struct agent *a, const struct task *task)
 {
-	if (t->failed || t->aborted)
-		return transaction_workers(t) || cuda_awaited(t);
-	return (t->asked == PHASE_QUIESCE || t->asked == PHASE_FREEZE || t->answers[PHASE_QUIESCE] ||
-		t->answers[PHASE_FREEZE]) && !t->answers[PHASE_RESUME];
+	const struct member *m = transaction_member(a, task);
+
+	return m && (m->asked_mpi || m->cuda >= CUDA_DRAINS || member_may_be_held(m));
 }

@@ -20,7 +20,7 @@ void transaction_heard(struct transaction *t);
 uint32_t transaction_seq(const struct transaction *t);
 bool transaction_held(const struct transaction *t);
 
-/* Are ranks held for it, or on their way there or back? */
-bool transaction_has_ranks(const struct transaction *t);
+/* Is a rank held for a checkpoint, or on its way there or back? */
+bool transaction_has_rank(struct agent *a, const struct task *task);
 
 #endif

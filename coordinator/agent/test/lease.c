@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
@@ -56,16 +58,26 @@ static bool is_asked_again(const struct plugin *p)
 	return false;
 }
 
-/* A start after two restarts, of which the coordinator has told SlurmdTimeout, and is gone. */
-static void left_alone(struct plugin *p, int slurmd_timeout)
+/* A start after two restarts, of which the coordinator has told SlurmdTimeout. */
+static void begin_leased(struct plugin *p, int slurmd_timeout)
 {
 	coord_deaf(false);
 	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", json_pack("{s:i, s:i}", "slurmd_timeout", slurmd_timeout,
 						    "restarts", 2)));
 	plugin_both_count(p);
+}
+
+static void leave_alone(void)
+{
 	coord_deaf(true);
 	coord_drop();
+}
+
+static void left_alone(struct plugin *p, int slurmd_timeout)
+{
+	begin_leased(p, slurmd_timeout);
+	leave_alone();
 }
 
 static bool stand(const struct plugin *p)
@@ -73,13 +85,19 @@ static bool stand(const struct plugin *p)
 	return plugin_stands(p, 0) && plugin_stands(p, 1);
 }
 
-static bool come_to_stand(const struct plugin *p)
+static bool rank_comes_to_stand(const struct plugin *p, unsigned rank)
 {
 	int looks = PATIENCE;
 
-	while (--looks && !stand(p))
+	while (--looks && !plugin_stands(p, rank))
 		;
 	return looks;
+}
+
+/* And stand together: one that stands may go on when the other comes to it. */
+static bool come_to_stand(const struct plugin *p)
+{
+	return rank_comes_to_stand(p, 0) && rank_comes_to_stand(p, 1) && stand(p);
 }
 
 static void coordinator_away(struct plugin *p)
@@ -152,6 +170,49 @@ static void rank_ends(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* A worker that is killed and stays: in the kernel, in a store that is as far away as the coordinator. Here it is
+ * a zombie that the agent is not told of as long as this process, its tracer, has not taken its status. */
+static pid_t keep_worker(const struct plugin *p)
+{
+	pid_t worker = plugin_worker(p);
+	bool stopped = worker > 0 && ptrace(PTRACE_SEIZE, worker, NULL, NULL) == 0 &&
+		       ptrace(PTRACE_INTERRUPT, worker, NULL, NULL) == 0 && waitpid(worker, NULL, __WALL) == worker;
+
+	ok(stopped, "rank 0's worker hangs");
+	return stopped ? worker : -1;
+}
+
+/* What it is told it does not do. Both ranks stand as long as it holds its own. */
+static pid_t hang_in(struct plugin *p, const char *phase)
+{
+	json_t *m = coord_bounds(false, 1000);
+	bool written = !strcmp(phase, "write");
+	pid_t worker;
+
+	json_object_set_new(m, "timeout_ms", json_integer(1000));
+	ok(coord_ask("prepare", 1, m, NULL) && coord_ask("freeze", 1, NULL, NULL) &&
+	   (!written || coord_ask("resume", 1, NULL, NULL)), "a checkpoint, as far as to its %s", phase);
+	worker = keep_worker(p);
+	ok(!coord_ask(phase, 1, NULL, NULL), "that fails, and the worker is killed and does not end");
+	return worker;
+}
+
+static void worker_stays(struct plugin *p, const char *phase)
+{
+	pid_t worker;
+
+	slurm_is_away(p);
+	begin_leased(p, 3);
+	worker = hang_in(p, phase);
+	leave_alone();
+	ok(!strcmp(phase, "write") ? come_to_stand(p) : rank_comes_to_stand(p, 1),
+	   "the node is cut off: ranks that no worker may hold are stopped");
+	ok(worker > 0 && waitpid(worker, NULL, __WALL) == worker && come_to_stand(p), "it ends: all are");
+	slurm_says(p, "RUNNING", 2);
+	ok(plugin_both_count(p) && plugin_sound(p, 0) && plugin_sound(p, 1), "and all go on at Slurm's word");
+	plugin_stop(p);
+}
+
 /* The ranks run on as they do without a lease: nobody is asked by the time that the agent is back. */
 static void is_not_leased(struct plugin *p, int slurmd_timeout, const char *name)
 {
@@ -204,6 +265,8 @@ int main(void)
 	goes_on(&p);
 	stopped_by_the_user(&p);
 	rank_ends(&p);
+	worker_stays(&p, "write");
+	worker_stays(&p, "resume");
 	no_scontrol(&p);
 	is_not_leased(&p, 0, "SlurmdTimeout=0");
 	leave_running(&p);

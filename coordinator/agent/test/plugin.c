@@ -322,19 +322,34 @@ int plugin_stop(struct plugin *p)
 	return status;
 }
 
-bool plugin_signal_agent(const struct plugin *p, int sig)
+/* The child that was forked first; -1: none. */
+static pid_t child_of(pid_t parent)
 {
 	char path[96];
 	int pid = -1;
 	FILE *f;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)p->agent, (int)p->agent);
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
 	f = fopen(path, "r");
 	if (f && fscanf(f, "%d", &pid) != 1)
 		pid = -1;
 	if (f)
 		fclose(f);
+	return pid;
+}
+
+bool plugin_signal_agent(const struct plugin *p, int sig)
+{
+	pid_t pid = child_of(p->agent);
+
 	return pid > 0 && kill(pid, sig) == 0; /* kill(-1) would be all processes of the machine */
+}
+
+pid_t plugin_worker(const struct plugin *p)
+{
+	pid_t agent = child_of(p->agent);
+
+	return agent > 0 ? child_of(agent) : -1;
 }
 
 /* ---- what the ranks wrote ------------------------------------------------------------------ */

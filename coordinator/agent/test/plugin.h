@@ -49,6 +49,9 @@ bool plugin_stays(struct plugin *p, unsigned rank, int ms);
 /* Send a signal to the process that the supervisor forked; false if there is none. */
 bool plugin_signal_agent(const struct plugin *p, int sig);
 
+/* The process that this one forked first of those that it has: rank 0's worker; -1: none. */
+pid_t plugin_worker(const struct plugin *p);
+
 /* The last line that a rank wrote: its count, 0 if there is none; lines: how many there are. */
 unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long *lines);
 
