@@ -55,6 +55,12 @@ unsigned gck_environment_restarts(spank_t spank)
 	return (unsigned)n;
 }
 
+/* Slurm sets it only where it is not 0: a job that has the environment of a requeued one would keep that one's. */
+void gck_environment_submit(void)
+{
+	unsetenv("SLURM_RESTART_COUNT");
+}
+
 bool gck_environment_heterogeneous(spank_t spank)
 {
 	char value[16];

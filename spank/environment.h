@@ -12,6 +12,9 @@
 /* SLURM_RESTART_COUNT of the job, 0 if it was never requeued. */
 unsigned gck_environment_restarts(spank_t spank);
 
+/* In sbatch and salloc: drop that of the job that submits. */
+void gck_environment_submit(void);
+
 /* The job has several components (srun a : b). */
 bool gck_environment_heterogeneous(spank_t spank);
 

@@ -2,6 +2,7 @@
  * The SPANK plugin: Slurm's hooks, and what of a step is kept between them. Order and identities
  * of the hooks in slurmstepd (real/effective uid):
  *
+ *   init                              in sbatch and salloc, where it tidies what they hand on
  *   init, the option          0/0     once a step and node
  *   init_post_opt                     in srun, where it sets what the step is launched with
  *   user_init                 0/user  sockets are made, with the user as their owner
@@ -190,6 +191,8 @@ int slurm_spank_init(spank_t spank, int ac, char *argv[])
 
 	if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE)
 		return 0;
+	if (context == S_CTX_ALLOCATOR)
+		gck_environment_submit();
 	if (gck_option_register(spank, ac, argv, &err) == 0)
 		return 0;
 	slurm_error("gpuckpt: %s", err.text);

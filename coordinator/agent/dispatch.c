@@ -95,11 +95,11 @@ static const struct {
 	{ "refuse", welcome_refuse },
 };
 
-/* Slurm's count, where the environment had lost it: by a lower one this agent would be taken for
- * one of an earlier start. */
-static void take_restarts(struct agent *a, json_int_t restarts)
+/* Slurm's count. The environment's may be lost, and by a lower one this agent would be taken for one of an earlier
+ * start; or another job's, and by a higher one for one of the start that follows when Slurm takes the job back. */
+static void take_restarts(struct agent *a, bool first, json_int_t restarts)
 {
-	if (restarts > a->lasting->restarts && restarts <= UINT32_MAX)
+	if ((first || restarts > a->lasting->restarts) && restarts >= 0 && restarts <= UINT32_MAX)
 		a->lasting->restarts = (uint32_t)restarts;
 }
 
@@ -108,6 +108,7 @@ static int on_welcome(struct agent *a, const json_t *body)
 {
 	const char *action = packet_text(body, "action", "");
 	json_int_t epoch = packet_int(body, "epoch", 0);
+	bool first = !a->lasting->epoch;
 
 	if (epoch < 0 || (uint64_t)epoch < a->lasting->epoch) {
 		gck_warn("a coordinator of epoch %lld is refused: one of epoch %llu was here",
@@ -115,7 +116,7 @@ static int on_welcome(struct agent *a, const json_t *body)
 		return -1;
 	}
 	a->lasting->epoch = (uint64_t)epoch;
-	take_restarts(a, packet_int(body, "restarts", 0));
+	take_restarts(a, first, packet_int(body, "restarts", a->lasting->restarts));
 	lease_term(a->lease, packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
 	upstream_welcome(a->upstream);
 	dispatch_connection(a, true);

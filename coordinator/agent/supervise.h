@@ -9,7 +9,7 @@
 /* Shared memory between the supervisor and every agent that it forks. */
 struct lasting {
 	uint64_t epoch;  /* highest of a coordinator whose word was taken */
-	uint32_t restarts; /* of the job: the environment's count, or the coordinator's */
+	uint32_t restarts; /* of the job: the environment's count until the coordinator has told Slurm's */
 	int bound;       /* only the coordinator's word may let the ranks go */
 	int restored;    /* they were told to run out of their images; MPI may not be back in them */
 	uint32_t slurmd_timeout_s; /* SlurmdTimeout; 0: none, or not told yet */

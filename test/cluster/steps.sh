@@ -58,10 +58,12 @@ check "it ends" wait_job "$job" COMPLETED 90
 is "$(wc -l <"$dir/again")" 2 "skip-done=no: the finished step ran again"
 check "its answer is right" cmp "$dir/want1" "$dir/three"
 
-# A script that was changed between the two runs of a job: the step is another one.
+# A script that was changed between the two runs of a job: the step is another one. What it submits then is a job
+# that has not been restarted.
 echo 8 >"$dir/size"
 job=$(submit "$dir" -N1 -n1 <<-END
 	#!/bin/bash
+	[[ -z \${SLURM_RESTART_COUNT-} ]] || sbatch -N1 -o other --wrap='echo "count \${SLURM_RESTART_COUNT-none}"'
 	srun --gpu-ckpt $burn \$(cat size) 4000 50
 END
 )
@@ -71,5 +73,7 @@ echo 9 >"$dir/size"
 root scontrol requeue "$job"
 told() { grep -q 'not the step that was checkpointed' "$dir/out"; }
 check "another program in its place is refused by its fingerprint" wait_for 40 told
+counted() { grep -qx 'count none' "$dir/other"; }
+check "a job that a restarted one submits has no count of restarts" wait_for 40 counted
 end_job "$job"
 finish

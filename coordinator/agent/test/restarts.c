@@ -79,6 +79,25 @@ static void restart_unknown(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* The job was submitted with the environment of another, which had been requeued. */
+static void count_of_another(struct plugin *p)
+{
+	json_t *m;
+
+	plugin_begin(p, NULL, 3);
+	json_decref(coord_welcome("cold", json_pack("{s:i}", "restarts", 1)));
+	ok(plugin_both_count(p), "a count that is another job's");
+	coord_drop();
+	m = coord_welcome("run", json_pack("{s:i}", "restarts", 0));
+	is_int(packet_int(m, "restarts", -1), 1, "the coordinator's counts");
+	json_decref(m);
+	coord_drop();
+	m = coord_welcome("run", NULL);
+	is_int(packet_int(m, "restarts", -1), 1, "and is this start's for good");
+	json_decref(m);
+	plugin_stop(p);
+}
+
 static json_t *listed(struct plugin *p)
 {
 	json_t *m;
@@ -266,6 +285,7 @@ int main(void)
 	}
 	restart_alone(&p);
 	restart_unknown(&p);
+	count_of_another(&p);
 	commits_in_doubt(&p);
 	left_built(&p);
 	one_had_finished(&p);
