@@ -5,7 +5,8 @@
 
 #include "coordinator/agent/tasks.h"
 
-/* Print "gpuckpt: ..." once, on the standard error of the first rank that takes it, and log it. */
+/* Print "gpuckpt: ..." once, on the standard error of the first rank that takes it, and log it. A file that a program
+ * has opened there itself is not written to. */
 void say_to_user(const struct tasks *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

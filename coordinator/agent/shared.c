@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "coordinator/agent/given.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
 #include "shim/process/left_out.h"
@@ -81,33 +82,6 @@ static void read_maps(struct uses *all, const struct task *t, const struct gck_l
 
 /* ---- open files ---------------------------------------------------------------------------- */
 
-/* Device and inode of the descriptors that Slurm gave the task, as the shim noted them: output that
- * ranks share by Slurm's doing, to which every restart appends. */
-struct stdio {
-	uint64_t v[3][2];
-};
-
-static void read_stdio(const struct task *t, struct stdio *s)
-{
-	struct iovec to = { s, sizeof *s }, from = { NULL, sizeof *s };
-
-	memset(s, 0, sizeof *s);
-	if (!t->link)
-		return;
-	from.iov_base = (void *)(uintptr_t)(t->link->hello.state +
-					    offsetof(struct gck_shim_state, stdio));
-	if (process_vm_readv(t->pid, &to, 1, &from, 1, 0) != (ssize_t)sizeof *s)
-		memset(s, 0, sizeof *s);
-}
-
-static bool is_stdio(const struct stdio *s, const struct stat *st)
-{
-	for (int i = 0; i < 3; i++)
-		if (s->v[i][1] && s->v[i][0] == st->st_dev && s->v[i][1] == st->st_ino)
-			return true;
-	return false;
-}
-
 /* The flags of a descriptor as open(2) has them, -1 if it is gone. */
 static int flags_of(pid_t pid, const char *fd)
 {
@@ -126,14 +100,14 @@ static int flags_of(pid_t pid, const char *fd)
 }
 
 static void look_at_fd(struct uses *all, const struct task *t, int dir, const char *fd,
-		       const struct stdio *own, const struct gck_left_out *left)
+		       const struct given *own, const struct gck_left_out *left)
 {
 	struct use u = { .kind = OPEN_FILE, .rank = t->rank };
 	struct stat st;
 	ssize_t n;
 	int flags;
 
-	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) || is_stdio(own, &st))
+	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) || given_has(own, &st))
 		return;
 	flags = flags_of(t->pid, fd);
 	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
@@ -149,7 +123,7 @@ static void look_at_fd(struct uses *all, const struct task *t, int dir, const ch
 static void read_fds(struct uses *all, const struct task *t, const struct gck_left_out *left)
 {
 	const struct dirent *e;
-	struct stdio own;
+	struct given own; /* output that ranks share by Slurm's doing, to which every restart appends */
 	char path[64];
 	DIR *d;
 
@@ -157,7 +131,7 @@ static void read_fds(struct uses *all, const struct task *t, const struct gck_le
 	d = opendir(path);
 	if (!d)
 		return;
-	read_stdio(t, &own);
+	given_read(t, &own);
 	while ((e = readdir(d)))
 		if (e->d_name[0] != '.')
 			look_at_fd(all, t, dirfd(d), e->d_name, &own, left);

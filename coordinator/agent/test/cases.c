@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,26 @@ static void refused_running(struct plugin *p)
 	   "the coordinator refuses a step that runs: the user is told");
 	ok(plugin_both_count(p), "the ranks run on");
 	plugin_stop(p);
+}
+
+/* Rank 0, whose turn it is first, has results where its standard error was. */
+static void results_in_place(struct plugin *p)
+{
+	struct stat st = { .st_size = -1 };
+	char path[96];
+
+	p->keeps = "2results";
+	p->keepers = 1;
+	coord_deaf(true);
+	plugin_begin(p, NULL, 0);
+	plugin_both_count(p);
+	coord_deaf(false);
+	json_decref(coord_welcome("refuse", json_pack("{s:s}", "why", "no such account")));
+	ok(plugin_said(p, "without checkpoints: no such account"), "a line for the user goes to what Slurm gave a rank");
+	snprintf(path, sizeof path, "%s/results", p->dir);
+	ok(stat(path, &st) == 0 && st.st_size == 0, "and not into a file that one has opened there");
+	plugin_stop(p);
+	p->keeps = NULL;
 }
 
 static void first_start_no_store(struct plugin *p)
@@ -274,6 +295,7 @@ int main(void)
 	}
 	first_start_alone(&p);
 	refused_running(&p);
+	results_in_place(&p);
 	first_start_no_store(&p);
 	terminated(&p);
 	no_agent(&p);

@@ -2,9 +2,10 @@
  * A rank for the tests: two threads count, one writes a line "rank count other" now and then. It
  * goes on counting after a restart, if memory, registers, threads and the file's offset are back.
  * counter FILE RANK [LIMIT]: with a limit it ends there, with status 3. COUNTER_KEEPS=PATH has
- * it keep that file open for writing, COUNTER_KEEPS=+PATH for appending. */
+ * it keep that file open for writing, +PATH for appending, 2PATH in place of its standard error. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,8 +25,11 @@ static void *count(void *arg)
 static void keep_open(const char *keeps)
 {
 	int how = keeps && *keeps == '+' ? O_APPEND : 0;
+	bool in_place = keeps && *keeps == '2';
 
-	if (keeps && open(keeps + !!how, O_RDWR | O_CREAT | how, 0644) < 0)
+	if (in_place)
+		close(2);
+	if (keeps && open(keeps + (how || in_place), O_RDWR | O_CREAT | how, 0644) < 0)
 		exit(2);
 }
 

@@ -172,9 +172,11 @@ static void run_rank(const struct plugin *p, unsigned i)
 	set("GPUCKPT_LINK", "%s", link_name);
 	set("GPUCKPT_PID", "%d", (int)getpid());
 	set("GPUCKPT_RESTARTS", "%u", p->restarts);
-	if (p->keeps && i < p->keepers)
-		set("COUNTER_KEEPS", "%s%s/%s", *p->keeps == '+' ? "+" : "", p->dir,
-		    p->keeps + (*p->keeps == '+'));
+	if (p->keeps && i < p->keepers) {
+		int mark = (int)strspn(p->keeps, "+2");
+
+		set("COUNTER_KEEPS", "%.*s%s/%s", mark, p->keeps, p->dir, p->keeps + mark);
+	}
 	dup2(open("/dev/null", O_RDONLY), 0);
 	dup2(open(said, O_WRONLY | O_CREAT | O_APPEND, 0644), 2);
 	close_range(3, ~0u, 0);

@@ -17,7 +17,7 @@ struct plugin {
 	const char *store;       /* another directory than "store"; NULL: that */
 	const char *limit;       /* of rank 1's counter; NULL: it runs on */
 	const char *keeps;       /* a file in dir that ranks keep open for writing ("+name": for
-				  * appending); NULL: none */
+				  * appending; "2name": as descriptor 2); NULL: none */
 	unsigned keepers;        /* so many ranks do */
 	const char *fault;       /* GPUCKPT_FAULT for the agent; NULL: none */
 	bool no_forks;           /* the agent cannot fork */
