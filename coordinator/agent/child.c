@@ -6,10 +6,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -249,6 +251,16 @@ void child_tell(struct child *c, json_t *body)
 
 	if (packet_send(c->fd, body, &err) < 0 && err.code == EAGAIN)
 		child_kill(c); /* it has not read for so long that it hangs */
+}
+
+void child_remind(struct child *c, json_t *body)
+{
+	int unread = 0;
+
+	if (ioctl(c->fd, SIOCOUTQ, &unread) == 0 && unread)
+		json_decref(body);
+	else
+		packet_send(c->fd, body, NULL);
 }
 
 void child_kill(struct child *c)

@@ -36,6 +36,10 @@ struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, voi
  * here: its end is reported anyway. */
 void child_tell(struct child *c, json_t *body);
 
+/* Send it a sign of life, unless it has a packet to read: they would fill the socket of one that is in a write for
+ * minutes. */
+void child_remind(struct child *c, json_t *body);
+
 /* End it: what SIGKILL does to a worker harms no rank. `end` follows. */
 void child_kill(struct child *c);
 

@@ -226,7 +226,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 	(void)events;
 	for (size_t i = 0; i < t->n; i++)
 		if (member_held(&t->members[i]))
-			member_tell(&t->members[i], json_pack("{s:s}", "op", "hold"));
+			child_remind(t->members[i].child, json_pack("{s:s}", "op", "hold"));
 	quiesce_hold(t);
 	cuda_hold(t);
 	if (t->asked == PHASE_WRITE)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/test/tap.h"
+#include "coordinator/agent/child.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/known.h"
 #include "coordinator/agent/memory.h"
@@ -177,6 +178,57 @@ static void late_job(void)
 	is_int(code, ETIMEDOUT, "is ended at its limit, and nothing is left of it");
 }
 
+/* ---- a worker that reads nothing for long ---------------------------------------------------- */
+
+/* Reads what has come when the pipe says so: the exit status is how many packets, the last of them "end". */
+static int read_late(int fd, void *arg)
+{
+	const char *op = "";
+	json_t *body = NULL;
+	char go;
+	int n = 0;
+
+	if (read(*(const int *)arg, &go, 1) != 1)
+		return -1;
+	for (; strcmp(op, "end"); n++) {
+		json_decref(body);
+		body = packet_recv(fd, -1, NULL);
+		op = packet_text(body, "op", "end");
+	}
+	return n;
+}
+
+static void no_message(void *data, const json_t *body)
+{
+	(void)data;
+	(void)body;
+}
+
+static void take_status(void *data, int status)
+{
+	*(int *)data = status;
+}
+
+static void reminders(void)
+{
+	static const struct child_ops ops = { read_late, no_message, take_status };
+	struct ev_loop *loop = ev_default_loop(0);
+	struct child *child;
+	int p[2], status = -1;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return;
+	child = child_start(loop, &ops, &p[0], &p[0], 1, &status, NULL);
+	for (int i = 0; i < 1000; i++)
+		child_remind(child, json_pack("{s:s}", "op", "hold"));
+	child_tell(child, json_pack("{s:s}", "op", "end"));
+	is_int(write(p[1], "", 1), 1, "a thousand signs of life to a child that reads late");
+	ev_run(loop, 0);
+	is_int(status, 2 << 8, "it lives, and has read one and what it was told");
+	close(p[0]);
+	close(p[1]);
+}
+
 /* ---- who is killed first when memory runs out ------------------------------------------------ */
 
 #define USER 64321
@@ -256,6 +308,7 @@ int main(void)
 	sharing();
 	sharing_files();
 	late_job();
+	reminders();
 	ok(memory_available() > 1 << 20, "there is some memory: %llu MiB",
 	   (unsigned long long)memory_available() >> 20);
 	return tap_done();
