@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/job.h"
+#include "coordinator/agent/packet.h"
 #include "coordinator/agent/store_job.h"
 #include "coordinator/agent/upstream.h"
 
@@ -63,10 +64,13 @@ static void on_staged_kept(void *data, const json_t *result, const struct gck_er
 
 static void on_swept(void *data, const json_t *result, const struct gck_error *why)
 {
+	const char *left = result ? packet_text(result, "left", NULL) : why->text;
+
 	if (result)
-		upstream_send(data, json_pack("{s:s, s:O}", "op", "swept", "steps", result));
-	else
-		gck_warn("expired checkpoints are still in the store: %s", why->text);
+		upstream_send(data, json_pack("{s:s, s:O}", "op", "swept", "steps",
+			      json_object_get(result, "steps")));
+	if (left)
+		gck_warn("expired checkpoints are still in the store: %s", left);
 }
 
 void commit_sweep(struct agent *a, const json_t *body)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "coordinator/agent/memory.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/shared.h"
@@ -188,7 +187,7 @@ static int sweep_step(const char *cluster, const json_t *order, struct gck_error
 json_t *store_sweep(const void *request, struct gck_error *err)
 {
 	const struct store_request *r = request;
-	json_t *done = json_array(), *order;
+	json_t *done = json_array(), *result = json_pack("{s:o}", "steps", done), *order;
 	size_t i;
 
 	json_array_foreach(r->document, i, order)
@@ -197,8 +196,8 @@ json_t *store_sweep(const void *request, struct gck_error *err)
 				json_object_get(order, "job"), "step", json_object_get(order, "step"),
 				"removals", json_object_get(order, "removals")));
 		else
-			gck_warn("expired checkpoints are still in the store: %s", err->text);
-	return done;
+			json_object_set_new(result, "left", packet_string(err->text));
+	return result;
 }
 
 static struct gck_store *open_stage(const struct step *s, struct gck_error *err)

@@ -36,8 +36,8 @@ json_t *store_commit(const void *request, struct gck_error *err);
 json_t *store_prune(const void *request, struct gck_error *err);
 json_t *store_discard(const void *request, struct gck_error *err);
 
-/* Remove what expired of the user's other steps, as `document` orders (gpuckptd's gck_sweep_orders): those
- * that were done, [{"job","step","removals"}]. */
+/* Remove what expired of the user's other steps, as `document` orders (gpuckptd's gck_sweep_orders): `steps`,
+ * those that were done, [{"job","step","removals"}], and `left`, if others were not: why the last was not. */
 json_t *store_sweep(const void *request, struct gck_error *err);
 
 /* Of this node's stage: remove what the commit seq does not need, and what the user's other steps left

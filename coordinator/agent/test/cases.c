@@ -283,6 +283,22 @@ static void builds_on(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* Expired checkpoints of another step of the user's. */
+static void cannot_sweep(struct plugin *p)
+{
+	json_t *m;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL));
+	coord_tell("sweep", 0, json_pack("{s:[{s:i, s:i, s:s, s:[], s:i, s:i}]}", "steps", "job", 8, "step", 0,
+		   "store", "file:/proc/nowhere", "keep", "busy", 2, "removals", 1));
+	m = coord_await("swept", NULL);
+	ok(m && !json_array_size(json_object_get(m, "steps")), "a store that is not there cannot be swept");
+	ok(plugin_logged(p, "expired checkpoints are still in the store"), "the log has it");
+	json_decref(m);
+	plugin_stop(p);
+}
+
 int main(void)
 {
 	struct plugin p;
@@ -306,6 +322,7 @@ int main(void)
 	changed_beside(&p, true);
 	one_file_of_two(&p);
 	builds_on(&p);
+	cannot_sweep(&p);
 	cannot_serve(&p);
 	plugin_close(&p);
 	return tap_done();

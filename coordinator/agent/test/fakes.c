@@ -104,7 +104,7 @@ json_t *store_discard(const void *request, struct gck_error *err)
 json_t *store_sweep(const void *request, struct gck_error *err)
 {
 	(void)err;
-	return json_incref((json_t *)((const struct store_request *)request)->document);
+	return json_pack("{s:O}", "steps", ((const struct store_request *)request)->document);
 }
 
 json_t *store_keep_staged(const void *request, struct gck_error *err)
