@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -147,44 +146,12 @@ static void stop(struct lease *l, const char *why)
 
 /* ---- Slurm's word -------------------------------------------------------------------------- */
 
-static void word_after(const char *text, const char *key, char word[32])
-{
-	const char *at = strstr(text, key);
-
-	snprintf(word, 32, "%.*s", at ? (int)strcspn(at + strlen(key), " ") : 0,
-		 at ? at + strlen(key) : "");
-}
-
-/* A line of `scontrol show job`: does this start of the job run? */
-static int runs(const char *text, uint32_t restarts, struct gck_error *err)
-{
-	char state[32], count[32];
-
-	word_after(text, " JobState=", state);
-	word_after(text, " Restarts=", count);
-	if ((!strcmp(state, "RUNNING") || !strcmp(state, "SUSPENDED")) && *count &&
-	    strtoull(count, NULL, 10) <= restarts)
-		return 0;
-	return gck_fail(err, ESTALE, "Slurm has it as %s after %s restarts, this is its start after %u", state,
-			count, restarts);
-}
-
-/* For job.h, of a struct agent: true. ENOENT: this node has no scontrol; ESTALE: Slurm says no. */
+/* For job.h, of a struct agent: true. */
 static json_t *ask_slurm(const void *arg, struct gck_error *err)
 {
 	const struct agent *a = arg;
-	char job[16], begin[32], text[4096];
-	const char *const argv[] = { "scontrol", "--oneliner", "show", "job", job, NULL };
-	int status;
 
-	snprintf(job, sizeof job, "%u", a->step->job);
-	snprintf(begin, sizeof begin, "JobId=%s ", job);
-	status = scontrol(argv, begin, text, sizeof text);
-	if (status == 0)
-		return runs(text, a->lasting->restarts, err) < 0 ? NULL : json_true();
-	gck_fail(err, status > 0 && WIFEXITED(status) && WEXITSTATUS(status) == SCONTROL_MISSING ? ENOENT : EIO,
-		 "scontrol show job %s: %s", job, *text ? text : "no message");
-	return NULL;
+	return scontrol_runs(a->step->job, a->lasting->restarts, err) < 0 ? NULL : json_true();
 }
 
 /* It runs as of the question, for the answer may have taken long. */

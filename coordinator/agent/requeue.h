@@ -7,7 +7,8 @@
 
 #include "common/error.h"
 
-/* For job.h: run `scontrol requeuehold` on the job of a struct step as its user. true. */
+/* For job.h: run `scontrol requeuehold` on the job of a struct step as its user. true, also if it does not run any
+ * more. */
 json_t *requeue_hold(const void *step, struct gck_error *err);
 
 #endif

@@ -74,3 +74,42 @@ int scontrol(const char *const argv[], const char *begin, char *text, size_t siz
 		waitpid(pid, &status, 0);
 	return status;
 }
+
+/* ---- a job's state -------------------------------------------------------------------------- */
+
+static void word_after(const char *text, const char *key, char word[32])
+{
+	const char *at = strstr(text, key);
+
+	snprintf(word, 32, "%.*s", at ? (int)strcspn(at + strlen(key), " ") : 0,
+		 at ? at + strlen(key) : "");
+}
+
+/* A line of `scontrol show job`. */
+static int runs(const char *text, uint32_t restarts, struct gck_error *err)
+{
+	char state[32], count[32];
+
+	word_after(text, " JobState=", state);
+	word_after(text, " Restarts=", count);
+	if ((!strcmp(state, "RUNNING") || !strcmp(state, "SUSPENDED")) && *count &&
+	    strtoull(count, NULL, 10) <= restarts)
+		return 0;
+	return gck_fail(err, ESTALE, "Slurm has it as %s after %s restarts, this is its start after %u", state,
+			count, restarts);
+}
+
+int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err)
+{
+	char job[16], begin[32], text[4096];
+	const char *const argv[] = { "scontrol", "--oneliner", "show", "job", job, NULL };
+	int status;
+
+	snprintf(job, sizeof job, "%u", id);
+	snprintf(begin, sizeof begin, "JobId=%s ", job);
+	status = scontrol(argv, begin, text, sizeof text);
+	if (status == 0)
+		return runs(text, restarts, err);
+	return gck_fail(err, status > 0 && WIFEXITED(status) && WEXITSTATUS(status) == SCONTROL_MISSING ? ENOENT : EIO,
+			"scontrol show job %s: %s", job, *text ? text : "no message");
+}

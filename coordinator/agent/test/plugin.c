@@ -256,8 +256,17 @@ static void start_agent(struct plugin *p)
 	take_report(p, report[0]);
 }
 
+static void forget_what_was_said(const struct plugin *p)
+{
+	char path[96];
+
+	snprintf(path, sizeof path, "%s/said", p->dir);
+	unlink(path);
+}
+
 void plugin_start(struct plugin *p)
 {
+	forget_what_was_said(p);
 	listen_for_shims();
 	start_agent(p);
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {

@@ -64,7 +64,7 @@ bool plugin_both_count(const struct plugin *p);
 /* Are a rank's lines in order without a gap or a repetition? */
 bool plugin_sound(const struct plugin *p, unsigned rank);
 
-/* Does a line with this text come on the ranks' standard error? */
+/* Does a line with this text come on the standard error of this step's ranks? */
 bool plugin_said(const struct plugin *p, const char *text);
 
 /* Or in the agent's log? */

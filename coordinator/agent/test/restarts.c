@@ -35,6 +35,13 @@ static void restart_alone(struct plugin *p)
 	ok(plugin_stays(p, 0, 100), "and the ranks wait for Slurm to end them");
 	plugin_stop(p);
 
+	plugin_write_scontrol(p, "if [ $1 != requeuehold ]; then echo JobId=7 JobState=REQUEUE_HOLD Restarts=1; exit; fi\n"
+			      "echo Job is pending execution >&2; exit 1");
+	plugin_begin(p, "restart-wait=1s", 1);
+	ok(plugin_said(p, "is requeued and held") && plugin_stays(p, 0, 100),
+	   "another node's agent has given it back: they wait as well");
+	plugin_stop(p);
+
 	plugin_write_scontrol(p, "echo no such job >&2; exit 1");
 	plugin_begin(p, "restart-wait=1s", 1);
 	is_int(plugin_reap(p, 0, true), 256, "Slurm refuses: the ranks end");
