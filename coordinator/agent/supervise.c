@@ -22,7 +22,7 @@
 
 #define FORK_DELAY_MS 200   /* before an agent that died is forked again; doubled each time */
 #define FORK_LIMIT 20       /* agents that died, or could not be forked, one after the other */
-#define FIRST_LIMIT 5       /* the same while ranks wait for them to start for the first time */
+#define SOON_LIMIT 5        /* the same while ranks wait for them to start for the first time, or are cut off */
 #define FORK_SETTLED_MS 60000 /* an agent that lived so long counts as none that died */
 #define END_GRACE_MS 1000   /* what the end of a step may be delayed by an agent that hangs */
 #define SEND_TIMEOUT_MS 5000
@@ -192,26 +192,39 @@ static void take_control(struct supervisor *s)
 		orphaned(s);
 }
 
+/* What ranks cannot do without an agent; NULL: they can go on. */
+static const char *need_of_agent(const struct supervisor *s)
+{
+	if (s->lasting->cut_off)
+		return "are to stand still, since this node is cut off";
+	return !s->lasting->released && s->lasting->bound ? "wait to be restored" : NULL;
+}
+
 /* An agent that cannot live: ranks that run, or start for the first time, go on without
  * checkpoints, and those that wait hear it by the end of the listening socket. Ranks that wait for
  * a restart must not wait for ever, nor start cold. */
 static void give_up(struct supervisor *s)
 {
-	gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints", s->deaths,
-		      s->step->job, s->step->step);
-	if (!s->lasting->released && s->lasting->bound) {
-		gck_error_log("its ranks wait to be restored, which nobody can do: they are ended");
+	const char *need = need_of_agent(s);
+
+	if (need) {
+		gck_error_log("the agent died %u times: the ranks of step %u.%u %s, which nobody sees to: they are "
+			      "ended", s->deaths, s->step->job, s->step->step, need);
 		kill_tasks(s);
+	} else {
+		gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints", s->deaths,
+			      s->step->job, s->step->step);
 	}
 	close(GCK_AGENT_LISTEN_FD);
 }
 
+/* Ranks that are to stand still run as long as there is no agent. */
 static void try_again_later(struct supervisor *s)
 {
 	bool first = !s->lasting->released && !s->lasting->bound;
 
 	s->fork_at_ms = 0;
-	if (++s->deaths > (first ? FIRST_LIMIT : FORK_LIMIT))
+	if (++s->deaths > (first || s->lasting->cut_off ? SOON_LIMIT : FORK_LIMIT))
 		give_up(s);
 	else
 		s->fork_at_ms = now_ms() + (FORK_DELAY_MS << (s->deaths < 6 ? s->deaths - 1 : 5));

@@ -213,6 +213,20 @@ static void worker_stays(struct plugin *p, const char *phase)
 	plugin_stop(p);
 }
 
+/* Nobody stops ranks then, and Slurm has started their job elsewhere. */
+static void no_agent_lives(struct plugin *p)
+{
+	int looks = PATIENCE;
+
+	slurm_is_away(p);
+	left_alone(p, 3);
+	ok(come_to_stand(p), "stopped");
+	while (--looks && plugin_stays(p, 0, 20))
+		plugin_signal_agent(p, SIGKILL);
+	ok(looks && plugin_reap(p, 1, true) == SIGKILL, "agents that stop them die again and again: the ranks are ended");
+	plugin_stop(p);
+}
+
 /* The ranks run on as they do without a lease: nobody is asked by the time that the agent is back. */
 static void is_not_leased(struct plugin *p, int slurmd_timeout, const char *name)
 {
@@ -267,6 +281,7 @@ int main(void)
 	rank_ends(&p);
 	worker_stays(&p, "write");
 	worker_stays(&p, "resume");
+	no_agent_lives(&p);
 	no_scontrol(&p);
 	is_not_leased(&p, 0, "SlurmdTimeout=0");
 	leave_running(&p);
