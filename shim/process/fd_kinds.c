@@ -76,7 +76,7 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 				 "its directory is gone: %s", v->link);
 		return 0;
 	}
-	x->size = (uint64_t)v->st.st_size;
+	x->size = x->least = (uint64_t)v->st.st_size;
 	x->written = !(x->flags & O_PATH) && (x->flags & O_ACCMODE) != O_RDONLY;
 	if (x->unlinked)
 		return gck_fd_memfd(s, v, x);

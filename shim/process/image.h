@@ -146,7 +146,8 @@ struct gck_file {
 	uint32_t flags;            /* F_GETFL */
 	int64_t offset;
 	char *path;                /* files, directories, devices; NULL otherwise */
-	uint64_t size;             /* of a file, at the checkpoint */
+	uint64_t size;             /* of a file, at the checkpoint; of a log (O_APPEND) it may be more */
+	uint64_t least;            /* what it had when the rank was scanned: not more */
 	int64_t mtime_ns;
 	uint32_t mode;
 	bool unlinked;             /* its name is gone: made anew from `data` */

@@ -110,6 +110,7 @@ static const struct gck_field file_fields[] = {
 	INT(gck_file, offset, INT64_MIN, MAX_SIZE),
 	TEXT(gck_file, path, 0),
 	INT(gck_file, size, 0, MAX_SIZE),
+	INT(gck_file, least, 0, MAX_SIZE),
 	INT(gck_file, mtime_ns, INT64_MIN, MAX_SIZE),
 	INT(gck_file, mode, 0, 0177777),
 	BOOL(gck_file, unlinked),

@@ -30,8 +30,9 @@ struct gck_rewrite {
 	uint32_t mode;
 	int staged;           /* memfd with the content, or -1: the file is only cut to size */
 	int fd;               /* of the file itself, -1 until then */
-	bool log;             /* only appended to: never made longer */
-	bool there;           /* a log that begins with what is staged, as far as it goes */
+	bool log;             /* only appended to: not made longer if it has */
+	uint64_t least;       /* so much */
+	bool there;           /* a log that has that, and begins with what is staged as far as it goes */
 	bool made;            /* it was missing */
 	char *cut;            /* where what is cut or replaced was kept, or NULL */
 };

@@ -5,8 +5,9 @@
  *
  * A log is a file that is only appended to, by other ranks and jobs as well. Ranks measure it for their
  * images one after the other, and the first may append again before the last has looked: the smallest of
- * their sizes is what the log had at the checkpoint. So none of them makes it longer than it is, and what
- * others appended is cut and kept beside. A log that is another one by now is kept beside in whole. */
+ * their sizes is what the log had at the checkpoint. So a log that has at least what it had when this rank
+ * was taken is not made longer, and what others appended is cut and kept beside. A log that is another one
+ * by now is kept beside in whole. */
 #include "config.h"
 
 #include <errno.h>
@@ -76,6 +77,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 		w = entry(r, f->path, f->size, f->mode, gck_file_is_log(f), err);
 		if (!w || (f->whole && stage(r, w, &f->data, err)))
 			return -1;
+		w->least = f->least;
 	}
 	for (size_t i = 0; i < r->img->nobjects; i++) {
 		const struct gck_object *o = &r->img->objects[i];
@@ -110,6 +112,12 @@ static int copy(struct gck_restore *r, int in, uint64_t from, uint64_t to, int o
 	return 0;
 }
 
+/* A file that has less is another one, or was cut by somebody who knows nothing of checkpoints. */
+static uint64_t least(const struct gck_rewrite *w)
+{
+	return w->log ? w->least : w->size;
+}
+
 /* A new file beside it, under the first number that is free; its name goes to w->cut. */
 static int make_beside(struct gck_rewrite *w, const struct stat *st, struct gck_error *err)
 {
@@ -135,8 +143,7 @@ static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 {
 	struct stat now;
 
-	if (fstat(w->fd, &now) || now.st_size >= before->st_size ||
-	    (!w->log && (uint64_t)now.st_size < w->size))
+	if (fstat(w->fd, &now) || now.st_size >= before->st_size || (uint64_t)now.st_size < least(w))
 		return false;
 	unlink(w->cut);
 	free(w->cut);
@@ -185,23 +192,33 @@ static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t 
 	return 0;
 }
 
-/* What is going to be cut, or all of a log that is another one by now, is kept. */
+/* What is going to be cut of it. */
 static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
 	struct stat st;
-	uint64_t size;
 
-	if (fstat(w->fd, &st) || (!w->log && (uint64_t)st.st_size < w->size))
+	if (fstat(w->fd, &st) || (uint64_t)st.st_size < least(w))
 		return gck_fail(err, ESTALE,
 				"%s has become shorter than %llu bytes since it was checked",
-				w->path, (unsigned long long)w->size);
+				w->path, (unsigned long long)least(w));
+	return (uint64_t)st.st_size > w->size ? keep(r, w, w->size, &st, err) : 0;
+}
+
+/* A log whose content is known, and nothing that others wrote of it is to be lost. */
+static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	struct stat st;
+	uint64_t size;
+	bool same;
+
+	if (fstat(w->fd, &st))
+		return gck_fail(err, errno, "%s: %s", w->path, strerror(errno));
 	size = (uint64_t)st.st_size;
-	if (w->staged >= 0 && !w->made) {
-		if (compare(r, w, size < w->size ? size : w->size, &w->there, err))
-			return -1;
-		if (!w->there)
-			return keep(r, w, 0, &st, err);
-	}
+	if (compare(r, w, size < w->size ? size : w->size, &same, err))
+		return -1;
+	w->there = same && size >= w->least;
+	if (!same)
+		return keep(r, w, 0, &st, err);
 	return size > w->size ? keep(r, w, w->size, &st, err) : 0;
 }
 
@@ -217,7 +234,9 @@ static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck
 	if (w->fd < 0)
 		return gck_fail(err, errno, "%s cannot be opened to put its content back: %s",
 				w->path, strerror(errno));
-	return w->staged < 0 || w->log ? keep_cut(r, w, err) : 0;
+	if (w->staged < 0)
+		return keep_cut(r, w, err);
+	return w->log && !w->made ? look_at_log(r, w, err) : 0;
 }
 
 static void undo(struct gck_restore *r)

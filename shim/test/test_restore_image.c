@@ -125,6 +125,7 @@ static void add_file(struct gck_image *img, const char *path, size_t size)
 					  .flags = O_RDWR | O_APPEND,
 					  .path = strdup(path),
 					  .size = size,
+					  .least = size,
 					  .written = true,
 					  .prefix = gck_hash_bytes("kept", size),
 					  .object = -1};
@@ -290,7 +291,7 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset)
 	return syscall(SYS_pread64, fd, data, size, offset);
 }
 
-/* The log had so many bytes when this rank's worker looked, and goes with the image if it is short. */
+/* The log had 4 bytes when this rank was taken, so many when its worker looked again, and goes with the image if it is short. */
 static uint64_t log_size;
 static bool log_short;
 
@@ -360,13 +361,17 @@ static void test_shared_log(uint32_t seq)
 	is_str(take_beside(1), "", "what the other one keeps is not kept twice");
 }
 
-/* A log that was removed, or put there anew, since. */
+/* A log that was removed, cut, or put there anew, since. */
 static void test_other_log(void)
 {
 	log_short = true;
 	unlink(outside);
 	cut_log(70, 10);
 	is_str(read_outside(), "kept, and ", "one that is missing is made again");
+	write_outside("ke");
+	cut_log(73, 10);
+	is_str(read_outside(), "kept, and ", "one that was cut to less than it ever had is as it was");
+	is_str(take_beside(1), "", "it had nothing else");
 	write_outside("another one, longer");
 	cut_log(71, 10);
 	is_str(read_outside(), "kept, and ", "one that was replaced is as it was");
@@ -403,8 +408,7 @@ static void lacks_file(struct gck_image *img)
 
 static void lacks_length(struct gck_image *img)
 {
-	img->files[0].size = 1000;
-	img->files[0].flags = O_RDWR;
+	img->files[0].size = img->files[0].least = 1000;
 }
 
 static void lacks_prefix(struct gck_image *img)
