@@ -33,7 +33,8 @@ typedef void gck_slurm_fn(void *arg, const struct gck_slurm_answer *answer);
 struct gck_world {
 	/* Queue a message to an agent; a failure shows as a lost connection later. */
 	void (*send)(struct gck_agent *agent, const json_t *body);
-	/* The agent of a node was replaced by a new connection, or refused. */
+	/* The agent of a node was replaced by a new connection, or refused; it is there until the core
+	 * has returned. */
 	void (*drop)(struct gck_agent *agent);
 	int (*journal)(struct gck_core *core, const json_t *record, bool sync,
 		       struct gck_error *err);

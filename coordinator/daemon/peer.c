@@ -72,13 +72,24 @@ static void want(struct gck_peer *peer, int events)
  * then, and its end is not to be missed. */
 static bool may_read(const struct gck_peer *peer)
 {
-	return !peer->closing && !(peer->known && ev_is_active(&peer->timer)) &&
+	return !peer->closing && !peer->broken && !(peer->known && ev_is_active(&peer->timer)) &&
 	       !(peer->agent && peer->agent->registration);
 }
 
+/* Of one that is broken only the event that closes it is waited for, which a change would take back. */
 static void watch(struct gck_peer *peer)
 {
+	if (peer->broken)
+		return;
 	want(peer, (may_read(peer) ? EV_READ : 0) | (gck_wire_pending(peer->wire) ? EV_WRITE : 0));
+}
+
+void gck_peer_drop(struct gck_peer *peer)
+{
+	if (!peer->wire)
+		return;
+	peer->broken = true;
+	ev_feed_event(peer->daemon->loop, &peer->io, EV_READ);
 }
 
 /* The core sends in the middle of its work: what breaks is told to it from the loop, later. */
@@ -90,8 +101,7 @@ void gck_peer_send(struct gck_peer *peer, const json_t *body)
 		return;
 	if (gck_wire_send(peer->wire, body, &err)) {
 		gck_warn("cannot send to %s: %s", peer->host, err.text);
-		peer->broken = true;
-		ev_feed_event(peer->daemon->loop, &peer->io, EV_READ);
+		gck_peer_drop(peer);
 		return;
 	}
 	watch(peer);

@@ -21,7 +21,7 @@ struct gck_peer {
 	ev_timer timer;         /* first message, or when it may be heard again */
 	uid_t uid;
 	bool known;             /* uid is, and it is counted */
-	bool broken;            /* could not be sent to: to be closed */
+	bool broken;            /* could not be sent to, or is dropped: to be closed */
 	bool closing;           /* when what is queued went out */
 	bool busy;              /* a CLI whose request is not answered */
 	unsigned uses;          /* pending calls that hold on to it */
@@ -47,6 +47,9 @@ bool gck_peer_is_gone(const struct gck_peer *peer);
 
 /* Close now; memory is freed when nobody uses it. */
 void gck_peer_close(struct gck_peer *peer);
+
+/* Close it from the loop: who has it in hand may go on until then. Nothing more is said or heard. */
+void gck_peer_drop(struct gck_peer *peer);
 
 /* agents.c: messages of a peer that is, or wants to be, an agent. */
 void gck_agent_message(struct gck_peer *peer, const json_t *body);

@@ -18,9 +18,11 @@ static void world_send(struct gck_agent *agent, const json_t *body)
 	gck_peer_send(agent->peer, body);
 }
 
+/* Not now: it may be the agent that is just joining. */
 static void world_drop(struct gck_agent *agent)
 {
-	gck_peer_close(agent->peer);
+	agent->step = NULL;
+	gck_peer_drop(agent->peer);
 }
 
 /* ---- journal ------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -120,6 +121,41 @@ static void test_start(void)
 	is_int(lab_run(out, sizeof out, second), 1, "a second one is refused");
 	ok(strstr(out, "another gpuckptd, pid") != NULL, "and told who is there");
 	is_int(lab_run(out, sizeof out, wrong), 2, "wrong arguments are exit status 2");
+}
+
+/* What `list` says of step 7.0. */
+static bool is_listed_as(const char *state)
+{
+	struct gck_wire *w = lab_connect();
+	json_t *body = w && lab_say(w, "{'op':'list','job':7,'step':0}") ? lab_next(w) : NULL;
+	json_t *step = json_array_get(json_object_get(json_object_get(body, "data"), "steps"), 0);
+	const char *is = json_string_value(json_object_get(step, "state"));
+	bool good = is && !strcmp(is, state);
+
+	json_decref(body);
+	gck_wire_free(w);
+	return good;
+}
+
+/* The agent that a checkpoint waits for is sent away by what it says when it comes. */
+static void test_unreadable(void)
+{
+	slurm_runs(0, NULL);
+	ok(join("running", 0, 0, "null"), "agents join, whose store cannot be read");
+	ask(CREATE);
+	ok(answered(false, "could not read"), "without numbers there is no checkpoint");
+	ok(lab_closed(agent[0]), "node 0's agent is to look again");
+	ask(CREATE);
+	for (int i = 0; i < 1000 && !is_listed_as("calling agents"); i++)
+		usleep(10000);
+	gck_wire_free(agent[0]);
+	agent[0] = lab_agent(0, "running", 0, 0, "null");
+	ok(answered(false, "could not read"), "the next checkpoint waits for it, in vain");
+	ok(lab_closed(agent[0]), "and it is sent away while it joins");
+	gck_wire_free(agent[0]);
+	agent[0] = lab_agent(0, "running", 0, 0, "[]");
+	ok(lab_hear(agent[0], "welcome", 0), "until it can read the store");
+	drop_all();
 }
 
 static void test_create(void)
@@ -406,6 +442,7 @@ int main(void)
 		return 0;
 	slurm_runs(0, NULL);
 	test_start();
+	test_unreadable();
 	test_create();
 	test_lost_frozen();
 	test_back_writing();
