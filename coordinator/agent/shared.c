@@ -31,7 +31,7 @@ struct use {
 	dev_t device;
 	ino_t inode;
 	bool writes;             /* MAPPING: by this rank */
-	bool append;             /* OPEN_FILE: what ranks write does not overlap */
+	bool append;             /* OPEN_FILE: what ranks write does not overlap, and is there for all */
 	char name[128];
 };
 
@@ -114,7 +114,7 @@ static void look_at_fd(struct uses *all, const struct task *t, int dir, const ch
 		return;
 	n = readlinkat(dir, fd, u.name, sizeof u.name - 1);
 	u.name[n > 0 ? n : 0] = '\0';
-	u.append = flags & O_APPEND;
+	u.append = flags & O_APPEND && st.st_nlink;
 	u.device = st.st_dev;
 	u.inode = st.st_ino;
 	add(all, &u);

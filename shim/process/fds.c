@@ -211,6 +211,34 @@ static int add_fd(struct walk *w, int fd)
 	return slot ? 0 : -1;
 }
 
+static int share(struct walk *w, size_t i)
+{
+	struct gck_file *x = &w->s->img->files[i];
+	struct gck_object *o;
+
+	x->kind = GCK_FD_MEMFD;
+	x->object = gck_scan_object(w->s, w->stats[i].st_dev, w->stats[i].st_ino, "");
+	if (x->object < 0)
+		return -1;
+	o = &w->s->img->objects[x->object];
+	o->size = x->size;
+	o->mode = w->stats[i].st_mode & 07777;
+	return 0;
+}
+
+/* A file without a name that was opened more than once comes back as one: in memory. */
+static int join_unlinked(struct walk *w)
+{
+	const struct gck_file *x = w->s->img->files;
+
+	for (size_t i = 0; i < w->s->img->nfiles; i++)
+		for (size_t k = 0; k < i && x[i].unlinked; k++)
+			if (x[k].unlinked && w->stats[k].st_ino == w->stats[i].st_ino &&
+			    w->stats[k].st_dev == w->stats[i].st_dev && (share(w, k) || share(w, i)))
+				return -1;
+	return 0;
+}
+
 /* The image has room for so many bytes of file contents. */
 static void check_budget(struct gck_scan *s, const int *fds)
 {
@@ -251,6 +279,8 @@ int gck_scan_fds(struct gck_scan *s)
 		    add_fd(&w, list[i]))
 			goto out;
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
+		goto out;
+	if (join_unlinked(&w))
 		goto out;
 	check_budget(s, w.fds);
 	result = 0;

@@ -155,7 +155,7 @@ static void pass(int in, int out, long i)
 
 struct kernel {
 	int pipe[2], stream[2], event, semaphore, epoll, timer, signal, memory, appended, same;
-	int rewritten, unlinked, nameless, path, null, dir, listener;
+	int rewritten, unlinked, again, nameless, path, null, dir, listener;
 	struct sockaddr_un name; /* the listener's */
 	socklen_t name_size;
 	long ticks;
@@ -191,6 +191,7 @@ static void open_kernel(struct kernel *k)
 	k->rewritten = made_file("rewritten", O_RDWR);
 	k->unlinked = made_file("unlinked", O_RDWR);
 	snprintf(path, sizeof path, "%s/unlinked", directory);
+	CHECK((k->again = open(path, O_RDONLY)) >= 0);
 	CHECK(!unlink(path));
 	CHECK((k->nameless = open(directory, O_TMPFILE | O_RDWR, 0600)) >= 0);
 	CHECK((k->path = open(directory, O_PATH)) >= 0);
@@ -255,7 +256,7 @@ static void one_round(struct kernel *k, long i)
 	CHECK(pwrite(k->memory, line, 9, i % 5000) == 9);
 	CHECK(write(k->null, line, 9) == 9);
 	pause_us(300);
-	CHECK(pread(k->unlinked, back, 9, 0) == 9 && !memcmp(line, back, 9));
+	CHECK(pread(k->again, back, 9, 0) == 9 && !memcmp(line, back, 9));
 	CHECK(pread(k->rewritten, back, 9, i % 1000 * 9) == 9 && !memcmp(line, back, 9));
 	CHECK(pread(k->memory, back, 9, i % 5000) == 9 && !memcmp(line, back, 9));
 	CHECK(lseek(k->appended, 0, SEEK_CUR) == (i + 1) * 9);

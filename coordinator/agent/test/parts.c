@@ -125,25 +125,27 @@ static void sharing_files(void)
 	const int how[][2] = {
 		{ O_RDWR, O_WRONLY }, { O_WRONLY | O_APPEND, O_RDWR | O_APPEND },
 		{ O_RDWR | O_APPEND, O_WRONLY }, { O_RDONLY, O_RDWR },
+		{ O_WRONLY | O_APPEND, O_WRONLY | O_APPEND },
 	};
-	const bool refused[] = { true, false, true, false };
+	const bool refused[] = { true, false, true, false, true };
 	struct gck_control m = { GCK_CONTROL_TASK, 0, 0, 0 };
 	struct gck_error err = { 0 };
 
 	close(mkstemp(path));
-	for (size_t k = 0; k < 4; k++) {
+	for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
 		struct tasks t = { 0 };
+		int fd[2] = { open(path, how[k][0] | O_CLOEXEC), open(path, how[k][1] | O_CLOEXEC) };
 
+		if (k == 4) /* a restart could not share it again */
+			unlink(path);
 		for (uint32_t i = 0; i < 2; i++) {
-			int fd = open(path, how[k][i] | O_CLOEXEC);
-
 			m.rank = i;
-			m.pid = sharer(fd, NULL, 0);
+			m.pid = sharer(fd[i], NULL, 0);
 			tasks_apply(&t, &m);
-			close(fd);
+			close(fd[i]);
 		}
-		ok((shared_refuse(&t, &err) < 0) == refused[k], "a file of two ranks, %o and %o",
-		   how[k][0], how[k][1]);
+		ok((shared_refuse(&t, &err) < 0) == refused[k], "a file of two ranks, %o and %o%s",
+		   how[k][0], how[k][1], k == 4 ? ", that has no name any more" : "");
 		if (refused[k])
 			ok(strstr(err.text, path) != NULL, "it is named: %s", err.text);
 		for (size_t i = 0; i < t.n; i++) {
@@ -151,7 +153,6 @@ static void sharing_files(void)
 			waitpid(t.v[i]->pid, NULL, 0);
 		}
 	}
-	unlink(path);
 }
 
 static json_t *hang(const void *arg, struct gck_error *err)
