@@ -109,6 +109,11 @@ static int check_step(const struct gck_step *step, const struct gck_import *i, s
 	if (step->intent.import)
 		return gck_fail(err, EBUSY, "checkpoint %u of step %u.%u is being imported",
 				step->intent.seq, i->job, i->step);
+	/* Its intent would be lost, and with it the commit that the job's next start looks for. */
+	if (step->intent.seq && !step->job->gone)
+		return gck_fail(err, EBUSY, "step %u.%u ended while checkpoint %u was committed, and whether it was "
+				"is found out when the job starts again: import after that, or when Slurm has "
+				"forgotten the job (MinJobAge)", i->job, i->step, step->intent.seq);
 	/* Who sweeps goes by what was there when it was told to. */
 	if (gck_step_unswept(step))
 		return gck_fail(err, EBUSY, "what was removed of step %u.%u is still being removed from its "

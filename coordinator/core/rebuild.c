@@ -93,7 +93,8 @@ static bool is_asked_for(const struct gck_options *o)
 	return o->restart == GCK_RESTART_FROM && o->restart_job == 0;
 }
 
-/* The commit before, of those that this restart has not tried. */
+/* The commit before, of those that this restart has not tried. One that was imported is restarted from only
+ * where restart= names it. */
 static const struct gck_commit *commit_before(const struct gck_step *step)
 {
 	const struct gck_restart_plan *plan = &step->live->plan;
@@ -101,7 +102,7 @@ static const struct gck_commit *commit_before(const struct gck_step *step)
 
 	if (plan->job != step->job->id || is_asked_for(&step->live->options))
 		return NULL;
-	while (c && (c->abandoned || c->seq >= plan->seq))
+	while (c && (c->abandoned || c->imported || c->seq >= plan->seq))
 		c = c->older;
 	return c;
 }

@@ -2,10 +2,13 @@
  * What becomes of a step when its job is restarted, each rule as a short script over the fake
  * world. What random sequences can find is in model.c. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/test/tap.h"
+#include "coordinator/core/import.h"
+#include "coordinator/core/join.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/test/fake_agent.h"
 
@@ -73,6 +76,26 @@ static void test_in_doubt(void)
 	fake_requeued(&f);
 	fake_settle(&f);
 	ok(step_0_is_held_back(), "the same if the journal knows of no checkpoint at all");
+	end();
+}
+
+/* The step ends then, and its user imports another image into it. */
+static void test_import_in_doubt(void)
+{
+	static const char store[] = "s3://bucket/prefix";
+	const struct gck_import image = {.job = JOB, .step = 0, .seq = 9, .ranks = 1, .store = store};
+	struct gck_error err = {0};
+
+	begin(0);
+	strcpy(f.conf.s3_store, store);
+	commit_in_doubt();
+	gck_join_end(&f.core, step_0());
+	free(step_0()->store);
+	step_0()->store = strdup(store);
+	ok(gck_import_check(&f.core, &image, OWNER, &err) && err.code == EBUSY,
+	   "a commit in doubt: nothing is imported over it: %s", err.text);
+	gck_core_note(&f.core, json_pack("{s:s, s:i}", "t", "gone", "job", JOB), true);
+	is_int(gck_import_check(&f.core, &image, OWNER, &err), 0, "until nobody looks for it any more");
 	end();
 }
 
@@ -186,6 +209,16 @@ static void test_fallback(void)
 	is_int(f.agents[0][0].from, 1, "a damaged commit: all ranks run from the one before");
 	restart(0);
 	is_int(f.agents[0][0].from, 1, "and never again from the damaged one");
+	end();
+}
+
+static void test_fallback_imported(void)
+{
+	begin_with("keep=3", 3);
+	gck_step_commit(step_0(), 2)->imported = true;
+	f.damaged[0] = 3;
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "the one before is not one that was imported");
 	end();
 }
 
@@ -461,11 +494,13 @@ int main(void)
 {
 	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
 	test_in_doubt();
+	test_import_in_doubt();
 	test_recovery();
 	test_no_journal();
 	test_no_numbers();
 	test_no_count();
 	test_fallback();
+	test_fallback_imported();
 	test_fallback_asked();
 	test_try_again();
 	test_found_late();
