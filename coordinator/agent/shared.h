@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ranks of this node share and write. Memory, if one of those that have it
- * mapped writes: a restart would give each its own copy. Files that they have open for writing: each rank's image brings the whole file
- * back, over what the others' had brought, unless all of them only append (and it has a name), or it is the step's
- * output. */
+ * What ranks of this node share and write. Memory, if one of those that have it mapped writes: a
+ * restart would give each its own copy. Files that they have open for writing: each rank's image
+ * brings the whole file back, over what the others' had brought, unless it has a name and all of them
+ * only append, or it is the step's output. */
 #ifndef AGENT_SHARED_H
 #define AGENT_SHARED_H
 

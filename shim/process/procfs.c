@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,13 +190,51 @@ int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck
 	return 0;
 }
 
-bool gck_proc_ended(int proc)
+static bool thread_ended(int proc)
 {
 	uint64_t v[GCK_STAT_FIELDS];
 	char state;
 
 	return gck_proc_stat(proc, &state, v, NULL) || state == 'Z' || state == 'X' ||
 	       (v[9] & PF_EXITING);
+}
+
+/* Not when the process ends as a whole: SIGKILL is pending in all threads then, until they are exiting. */
+static bool runs_on(int proc, int tid)
+{
+	char name[32], *status;
+	int thread;
+	bool runs;
+
+	snprintf(name, sizeof(name), "task/%d", tid);
+	thread = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (thread < 0)
+		return false;
+	status = gck_proc_read(thread, "status", NULL, NULL);
+	runs = status && !(gck_proc_number(status, "SigPnd:", 16, 0) & 1ull << (SIGKILL - 1)) &&
+	       !thread_ended(thread);
+	free(status);
+	close(thread);
+	return runs;
+}
+
+bool gck_proc_headless(int proc)
+{
+	int *tids = NULL;
+	bool runs = false;
+	size_t n = 0;
+
+	if (!thread_ended(proc) || gck_proc_list(proc, "task", &tids, &n, NULL))
+		return false;
+	for (size_t i = 0; i < n && !runs; i++)
+		runs = runs_on(proc, tids[i]);
+	free(tids);
+	return runs;
+}
+
+bool gck_proc_ended(int proc)
+{
+	return thread_ended(proc) && !gck_proc_headless(proc);
 }
 
 bool gck_process_ended(pid_t pid)

@@ -102,6 +102,11 @@ int gck_target_open(struct gck_target *t, pid_t pid, int link,
 	t->proc = gck_proc_open(pid, err);
 	if (t->proc < 0)
 		goto failed;
+	if (gck_proc_headless(t->proc)) {
+		gck_fail(err, ENOTSUP, "process %d: its main thread has ended while others run; let it wait "
+			 "for them (pthread_join)", (int)pid);
+		goto failed;
+	}
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (t->pidfd < 0) {
 		gck_fail(err, errno, "cannot open process %d: %s", (int)pid, strerror(errno));

@@ -625,6 +625,27 @@ static void undo_locked(void)
 	munlock((void *)page_of("zero"), PAGE);
 }
 
+/* The main thread ends, and another one goes on in its place. */
+static void serve(void);
+static pthread_t main_thread;
+
+static void *serve_alone(void *unused)
+{
+	pthread_join(main_thread, NULL);
+	puts("ok");
+	serve();
+	return unused;
+}
+
+static void do_headless(void)
+{
+	pthread_t t;
+
+	main_thread = pthread_self();
+	pthread_create(&t, NULL, serve_alone, NULL);
+	pthread_exit(NULL);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(void), (*undo)(void);
@@ -647,7 +668,7 @@ static const struct {
 	{"long", do_long, NULL}, {"longer", do_longer, NULL},
 	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
 	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
-	{"shared-clock", clock_do_shared, clock_undo},
+	{"shared-clock", clock_do_shared, clock_undo}, {"headless", do_headless, NULL},
 };
 
 static void close_both(void)
@@ -675,16 +696,10 @@ static bool act(const char *verb, const char *name)
 	return false;
 }
 
-int main(int argc, char **argv)
+static void serve(void)
 {
-	struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	char line[128], verb[32], name[32];
 
-	if (argc != 2 || chdir(argv[1]))
-		return 2;
-	setenv("PWD", argv[1], 1);
-	sigaction(SIGRTMIN, &a, NULL);
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (fgets(line, sizeof(line), stdin)) {
 		int n = sscanf(line, "%31s %31s", verb, name);
 
@@ -699,5 +714,17 @@ int main(int argc, char **argv)
 		else
 			puts(n == 2 && act(verb, name) ? "ok" : "what?");
 	}
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	if (argc != 2 || chdir(argv[1]))
+		return 2;
+	setenv("PWD", argv[1], 1);
+	sigaction(SIGRTMIN, &a, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	serve();
 	return 0;
 }

@@ -273,6 +273,21 @@ static void test_locked(void)
 	is_int(stop(), 0, "the rank ends by itself");
 }
 
+static void test_headless(void)
+{
+	struct gck_error err = {0};
+
+	start();
+	ok(tell("do", "headless"), "the main thread ends, another one runs on");
+	ok(!gck_process_ended(rank.pid), "the process has not ended");
+	ok(!gck_process_able(rank.pid, &hello, &options, &err) &&
+	   strstr(err.text, "its main thread has ended"), "able says so: %s", err.text);
+	err.text[0] = '\0';
+	ok(!gck_capture_open(rank.pid, helper_link, &hello, &options, &err) && err.code == ENOTSUP &&
+	   strstr(err.text, "its main thread has ended"), "so does a checkpoint: %s", err.text);
+	is_int(stop(), 0, "it ends by itself");
+}
+
 int main(void)
 {
 	tests_begin();
@@ -280,6 +295,7 @@ int main(void)
 	test_image();
 	test_locked();
 	test_append();
+	test_headless();
 	tests_end();
 	return tap_done();
 }
