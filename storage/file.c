@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The `file:` backend: reading, listing, removing. The job's directory is the user's own and closed
- * to others (file_dir.c); inside it names are still opened without following links. */
+ * to others (file_dir.c), but root reads and removes there, too: what its owner makes of it meanwhile,
+ * links above all, must not lead anywhere else (file_at.c). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ int gck_file_open_regular(struct gck_file_store *f, const char *name, uint64_t *
 			  struct gck_error *err)
 {
 	struct stat st;
-	int fd = openat(f->step_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = gck_file_at_open(f, name, O_RDONLY | O_NONBLOCK);
 
 	if (fd < 0)
 		return gck_file_fail(f, "open", name, errno, err);
@@ -150,8 +151,7 @@ static int file_list(struct gck_backend *b, const char *dir, gck_list_fn *fn, vo
 		     struct gck_error *err)
 {
 	struct gck_file_store *f = file_of(b);
-	int fd = openat(f->step_fd, *dir ? dir : ".",
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = gck_file_at_open(f, *dir ? dir : ".", O_RDONLY | O_DIRECTORY);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	int rc;
 
@@ -172,7 +172,7 @@ static int file_remove(struct gck_backend *b, const char *name, struct gck_error
 	bool dir = *name && name[strlen(name) - 1] == '/';
 
 	gck_file_forget(f);
-	if (unlinkat(f->step_fd, name, dir ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT)
+	if (gck_file_at_remove(f, name) == 0 || errno == ENOENT)
 		return 0;
 	if (dir && (errno == ENOTEMPTY || errno == EEXIST))
 		return 0;

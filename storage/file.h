@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `file:` backend's own struct: directories of a file system (file_dir.c opens them, file.c
- * works in them, file_write.c writes, file_cache.c keeps objects open). */
+ * The `file:` backend's own struct: directories of a file system (file_dir.c opens them, file_at.c
+ * finds names in them, file.c works in them, file_write.c writes, file_cache.c keeps objects open). */
 #ifndef GCK_FILE_H
 #define GCK_FILE_H
 
@@ -33,6 +33,12 @@ struct gck_file_store {
 /* "<what> <where>/<name>: <why>", with a remedy where there is one. Returns -1. */
 int gck_file_fail(const struct gck_file_store *f, const char *what, const char *name, int code,
 		  struct gck_error *err);
+
+/* file_at.c: names of the step, DIR/LEAF at most. No link is followed on the way, neither in the place of
+ * DIR nor in that of LEAF. -1 with errno; flags are open's. */
+int gck_file_at_open(const struct gck_file_store *f, const char *name, int flags);
+int gck_file_at_rename(const struct gck_file_store *f, const char *from, const char *to);
+int gck_file_at_remove(const struct gck_file_store *f, const char *name); /* with '/' at its end: a directory */
 
 /* A regular file opened for reading: a FIFO or a link in its place does not hold us up. */
 int gck_file_open_regular(struct gck_file_store *f, const char *name, uint64_t *size,

@@ -22,7 +22,7 @@
 static int open_temporary(struct gck_file_store *f, const char *dir, char name[GCK_NAME_MAX],
 			  struct gck_error *err)
 {
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	const int flags = O_WRONLY | O_CREAT | O_EXCL;
 	uint64_t r;
 	int fd;
 
@@ -30,9 +30,9 @@ static int open_temporary(struct gck_file_store *f, const char *dir, char name[G
 		return gck_fail(err, errno, "getrandom: %s", strerror(errno));
 	if (snprintf(name, GCK_NAME_MAX, "%s/tmp-%016" PRIx64, dir, r) >= GCK_NAME_MAX)
 		return gck_file_fail(f, "create", dir, ENAMETOOLONG, err);
-	fd = openat(f->step_fd, name, flags, 0600);
+	fd = gck_file_at_open(f, name, flags);
 	if (fd < 0 && errno == ENOENT && (mkdirat(f->step_fd, dir, 0700) == 0 || errno == EEXIST))
-		fd = openat(f->step_fd, name, flags, 0600);
+		fd = gck_file_at_open(f, name, flags);
 	return fd < 0 ? gck_file_fail(f, "create", name, errno, err) : fd;
 }
 
@@ -75,10 +75,10 @@ static int write_all(struct gck_file_store *f, int fd, const char *name, const c
 static int give_name(struct gck_file_store *f, const char *temporary, const char *name,
 		     struct gck_error *err)
 {
-	if (renameat(f->step_fd, temporary, f->step_fd, name) == 0)
+	if (gck_file_at_rename(f, temporary, name) == 0)
 		return 0;
 	gck_file_fail(f, "rename to", name, errno, err);
-	unlinkat(f->step_fd, temporary, 0);
+	gck_file_at_remove(f, temporary);
 	return -1;
 }
 
@@ -97,7 +97,7 @@ static int write_temporary(struct gck_file_store *f, const char *dir, const void
 	if (rc == 0)
 		return fd;
 	close(fd);
-	unlinkat(f->step_fd, temporary, 0);
+	gck_file_at_remove(f, temporary);
 	return -1;
 }
 
@@ -189,7 +189,7 @@ static int sync_directory(struct gck_file_store *f, const char *name, struct gck
 	if (!slash)
 		return fsync(f->step_fd) < 0 ? gck_file_fail(f, "fsync", "", errno, err) : 0;
 	*slash = '\0';
-	fd = openat(f->step_fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = gck_file_at_open(f, dir, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return gck_file_fail(f, "open", dir, errno, err);
 	code = fsync(fd) < 0 ? errno : 0;

@@ -47,6 +47,7 @@ bool gck_name_is_commit(const char *name, uint32_t *seq);
 bool gck_name_is_dir(const char *name, uint32_t *seq); /* "<seq>-<nonce>/" */
 bool gck_name_is_object(const char *name);             /* "<seq>-<nonce>/<hash>" */
 bool gck_name_is_content(const char *name, uint32_t *seq); /* that, or a manifest's name */
+bool gck_name_is_temporary(const char *name);              /* "<seq>-<nonce>/tmp-<random>" */
 
 /* ---- documents (document.c) ---------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "storage/internal.h"
 
 static const char alnum[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+static const char hex[] = "0123456789abcdef";
 
 bool gck_nonce_ok(const char *nonce)
 {
@@ -84,7 +85,7 @@ bool gck_name_is_dir(const char *name, uint32_t *seq)
 
 static bool is_hash(const char *text)
 {
-	return strspn(text, "0123456789abcdef") == GCK_HASH_TEXT - 1 && !text[GCK_HASH_TEXT - 1];
+	return strspn(text, hex) == GCK_HASH_TEXT - 1 && !text[GCK_HASH_TEXT - 1];
 }
 
 bool gck_name_is_object(const char *name)
@@ -93,6 +94,14 @@ bool gck_name_is_object(const char *name)
 	const char *rest = dir_part(name, &seq);
 
 	return rest && is_hash(rest);
+}
+
+bool gck_name_is_temporary(const char *name)
+{
+	uint32_t seq;
+	const char *rest = dir_part(name, &seq);
+
+	return rest && !strncmp(rest, "tmp-", 4) && strspn(rest + 4, hex) == 16 && !rest[4 + 16];
 }
 
 bool gck_name_is_content(const char *name, uint32_t *seq)

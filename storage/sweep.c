@@ -73,12 +73,15 @@ struct sweep {
 	struct gck_names found;
 };
 
+/* Only what a store puts there: anything else is not ours to remove. */
 static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
 {
 	struct sweep *w = arg;
 	char full[GCK_NAME_MAX];
+	uint32_t seq;
 
 	if (snprintf(full, sizeof full, "%s%s", w->dir, name) >= (int)sizeof full ||
+	    !(gck_name_is_content(full, &seq) || gck_name_is_temporary(full)) ||
 	    gck_names_have(w->need, full))
 		return 0;
 	return gck_names_add(&w->found, full, err);

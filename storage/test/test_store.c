@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "common/test/tap.h"
+#include "storage/internal.h"
 #include "storage/test/util.h"
 
 static struct gck_store *s;
@@ -421,6 +422,78 @@ static void test_prune_kept(void)
 	   "it goes with the commit %s", err.text);
 }
 
+#define HALF "0123456789abcdef"
+#define NAME HALF HALF
+
+static const char *in_store(const char *name)
+{
+	static char path[512];
+
+	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), name);
+	return path;
+}
+
+static void make_file(const char *name)
+{
+	close(open(in_store(name), O_CREAT | O_WRONLY, 0600));
+}
+
+/* What lies beside a checkpoint's files is somebody else's. */
+static void test_strays(void)
+{
+	static const char *const ours[] = { "62-a/" NAME, "62-a/rank-0.json", "62-a/tmp-" HALF };
+	static const char *const others[] = { "62-a/notes", "62-a/rank-0.json.old", "62-a/tmp-" NAME };
+	struct gck_error err = { 0 };
+
+	mkdir(in_store("62-a"), 0700);
+	for (int i = 0; i < 3; i++) {
+		make_file(ours[i]);
+		make_file(others[i]);
+	}
+	ok(gck_store_discard(s, 62, "a", &err) == 0, "a directory with something else in it (%s)", err.text);
+	for (int i = 0; i < 3; i++) {
+		ok(access(in_store(ours[i]), F_OK) < 0, "%s is removed", ours[i]);
+		ok(access(in_store(others[i]), F_OK) == 0, "%s stays", others[i]);
+	}
+}
+
+static int any(void *arg, const char *name, struct gck_error *err)
+{
+	(void)arg;
+	(void)name;
+	(void)err;
+	return 0;
+}
+
+/* The owner puts a link in the place of a directory after root has seen the directory: each operation meets
+ * it by itself. */
+static void test_linked_directory(void)
+{
+	struct gck_error err = { 0 };
+	const struct gck_backend_ops *ops = s->b->ops;
+	char hash[GCK_HASH_TEXT];
+	json_t *m = json_object();
+	struct gck_writer *w;
+	struct gck_chunk c;
+	uint64_t size;
+
+	mkdir(in_store("else"), 0700);
+	ok(symlink("else", in_store("63-a")) == 0, "a link to another directory");
+	make_file("else/" NAME);
+	make_file("else/rank-0.json");
+	ok(ops->list(s->b, "63-a/", any, NULL, &err) < 0, "nothing is listed there: %s", err.text);
+	ok(ops->remove(s->b, "63-a/rank-0.json", &err) < 0, "nor removed: %s", err.text);
+	ok(ops->size(s->b, "63-a/" NAME, &size, &err) < 0, "nor read: %s", err.text);
+	w = open_writer(s, 63, "a", GCK_COMPRESS_NONE, NULL, &err);
+	ok(gck_writer_put(w, "x", 1, &c, &err) < 0 || gck_writer_manifest(w, 0, m, hash, &err) < 0,
+	   "nor written: %s", err.text);
+	gck_writer_close(w);
+	json_decref(m);
+	ok(access(in_store("else/" NAME), F_OK) == 0 && access(in_store("else/rank-0.json"), F_OK) == 0 &&
+	   count_entries("else", "") == 2, "what is there stays as it is");
+	unlink(in_store("63-a"));
+}
+
 /* A file system that is full, in a mount namespace of our own; in a child. */
 static int full_child(void)
 {
@@ -585,6 +658,8 @@ int main(void)
 	test_close_unfinished();
 	test_commit();
 	test_prune_kept();
+	test_strays();
+	test_linked_directory();
 	test_foreign_links();
 	in_child(stranger_child, "another user is refused");
 	in_child(shared_store_child, "a cluster's directory in the wrong hands is refused");
