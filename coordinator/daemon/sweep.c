@@ -77,7 +77,7 @@ static int remove_of(const struct gck_daemon *d, const json_t *order, struct gck
 	s = gck_store_open(url, d->conf.cluster, number_of(order, "job"), number_of(order, "step"),
 			   false, err);
 	if (!s)
-		return -1;
+		return err->code == ENOENT ? 0 : -1; /* nothing is there */
 	seqs = calloc(n + 1, sizeof *seqs);
 	for (size_t i = 0; seqs && i < n; i++)
 		seqs[i] = (uint32_t)json_integer_value(json_array_get(keep, i));

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * gpuckptd and those who import images into its object store: who may, what is signed for them meanwhile,
  * what is journaled, and what of an import is left whose user, or gpuckptd, dies. */
+#include "config.h"
+
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,13 +20,26 @@
 #define STORE "s3://images/site"
 #define MIB (1024L * 1024)
 
-static int id;
+static int id, store_fd; /* the object store's socket: it refuses connections until listen() */
 static char last_error[512];
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
+static unsigned open_store(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof a;
+
+	store_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (store_fd < 0 || bind(store_fd, (struct sockaddr *)&a, size) ||
+	    getsockname(store_fd, (struct sockaddr *)&a, &size))
+		printf("Bail out! no port for an object store\n");
+	return ntohs(a.sin_port);
+}
+
 static void configure(void)
 {
+	unsigned port = open_store();
 	char keys[64];
 	FILE *f;
 
@@ -29,8 +48,8 @@ static void configure(void)
 	if (!f || fputs("access=a\nsecret=b\n", f) < 0 || fclose(f) || chmod(keys, 0600))
 		printf("Bail out! cannot write %s\n", keys);
 	f = fopen(lab_conf, "a");
-	if (!f || fprintf(f, "S3Store=" STORE "\nS3Endpoint=http://127.0.0.1:1\nS3KeyFile=%s\n"
-			  "Quota=100M\n", keys) < 0 || fclose(f))
+	if (!f || fprintf(f, "S3Store=" STORE "\nS3Endpoint=http://127.0.0.1:%u\nS3KeyFile=%s\n"
+			  "Quota=100M\n", port, keys) < 0 || fclose(f))
 		printf("Bail out! cannot write %s\n", lab_conf);
 }
 
@@ -291,6 +310,54 @@ static void test_given_up(void)
 	gck_wire_free(w);
 }
 
+/* An object store that has nothing: each request gets the list of that. */
+static void serve_nothing(void)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+		"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+	char request[16384];
+
+	for (;;) {
+		size_t n = 0;
+		ssize_t got = 1;
+		int fd = accept(store_fd, NULL, NULL);
+
+		while (fd >= 0 && got > 0 && n < sizeof request &&
+		       !memmem(request, n, "\r\n\r\n", 4)) {
+			got = read(fd, request + n, sizeof request - n);
+			n += got > 0 ? (size_t)got : 0;
+		}
+		if (fd >= 0 && write(fd, text, sizeof text - 1) < 0)
+			perror("# write");
+		close(fd);
+	}
+}
+
+/* What was given up before it put anything. */
+static void test_swept(void)
+{
+	struct gck_wire *w;
+	bool good = false;
+	pid_t pid;
+
+	lab_kill(); /* and with it who tries to reach the store */
+	if (listen(store_fd, 8))
+		printf("Bail out! cannot listen\n");
+	pid = fork();
+	if (pid == 0)
+		serve_nothing();
+	ok(lab_up(), "the object store is up, and has nothing");
+	w = lab_connect();
+	for (int i = 0; i < 600 && !good; i++) {
+		good = may(w, 11, 3);
+		usleep(good ? 0 : 100000);
+	}
+	ok(good, "where nothing is left of an import there is another (%s)", last_error);
+	gck_wire_free(w);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Another user's import, while this one, root, asks. */
 static int as_importer(int told, int asked)
 {
@@ -355,6 +422,7 @@ int main(void)
 	test_asked();
 	test_good();
 	test_given_up();
+	test_swept();
 	test_root();
 	test_live();
 	lab_end();
