@@ -10,8 +10,8 @@
 #include "shim/inside/link.h"
 
 /* A thread of the program's, inside the gate, without locks, found no memory on that device, CU_DEVICE_INVALID: its
- * current context's. True: another rank has given something back since, and it is worth another try. Waits for the others'
- * answers, ten seconds at most. */
+ * current context's. True: another rank has given something back since, and it is worth another try. Waits for the
+ * others' answers, ten seconds at most. */
 bool gck_cuda_need(CUdevice device);
 
 /* The CUDA thread hears of such a need of another rank's; drained: the driver has no GPU. True: what this rank

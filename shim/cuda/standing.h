@@ -15,8 +15,9 @@
 /* ---- threads of the program's, inside the gate ---------------------------------------------- */
 
 /* A call failed for lack of memory on that device, CU_DEVICE_INVALID: the current context's. True: something that
- * it may have wanted has been given back since the thread looked last, or may be free in a moment, so that it is worth another try. It may wait: never with the
- * slabs' lock. late_ns is the call's, 0 at first: until when it waits for what is free late. */
+ * it may have wanted has been given back since the thread looked last, or may be free in a moment, so that it is
+ * worth another try. It may wait: never with the slabs' lock. late_ns is the call's, 0 at first: until when it waits
+ * for what is free late. */
 bool gck_cuda_yield(CUdevice device, int64_t *late_ns);
 
 /* A call that allocates: again where it can have what a snapshot had. */

@@ -25,7 +25,8 @@ BODY(cuCtxDisablePeerAccess);
 BODY(cuCtxGetStreamPriorityRange); BODY(cuThreadExchangeStreamCaptureMode);
 
 BODY(cuStreamCreate); BODY(cuStreamCreateWithPriority); BODY(cuStreamDestroy);
-BODY(cuGreenCtxStreamCreate); BODY(cuStreamDestroy_v2); BODY(cuStreamQuery); BODY(cuStreamSynchronize); BODY(cuStreamGetCtx);
+BODY(cuGreenCtxStreamCreate);
+BODY(cuStreamDestroy_v2); BODY(cuStreamQuery); BODY(cuStreamSynchronize); BODY(cuStreamGetCtx);
 BODY(cuStreamGetFlags); BODY(cuStreamGetPriority); BODY(cuStreamWaitEvent); BODY(cuStreamIsCapturing);
 BODY(cuStreamBeginCapture_v2); BODY(cuStreamEndCapture); BODY(cuStreamAddCallback);
 BODY(cuStreamWaitValue32_v2); BODY(cuStreamWriteValue32_v2); BODY(cuLaunchHostFunc);

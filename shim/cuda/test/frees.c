@@ -247,6 +247,21 @@ static void contexts(void)
 	ok(available() == before, "what was in them does");
 }
 
+/* What was freed in it waits for the end of a capture elsewhere, or for its own. */
+static void with_what_waits(void)
+{
+	size_t before = available();
+	CUstream captured = stream();
+	CUcontext one;
+	CUgraph graph;
+
+	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0, "beside a capture");
+	is_int(cuCtxCreate_v4(&one, NULL, 0, 0), 0, "a context comes");
+	is_int(cuMemFree_v2(allocate()) | cuCtxDestroy_v2(one), 0, "and goes, after what was in it");
+	ok(available() == before, "as much is free as before");
+	is_int(cuStreamEndCapture(captured, &graph) | cuStreamDestroy_v2(captured), 0, "the capture lives");
+}
+
 /* ---- with other devices --------------------------------------------------------------------- */
 
 static volatile bool enough;
@@ -318,6 +333,7 @@ int main(void)
 	unseen(CU_STREAM_DEFAULT, true, "work on the default one");
 	beside_captures();
 	contexts();
+	with_what_waits();
 	from_another();
 	peers();
 	return tap_done();
