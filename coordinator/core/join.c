@@ -121,19 +121,12 @@ static void begin_live(struct gck_core *core, struct gck_step *step, enum gck_ag
 
 /* ---- the node ------------------------------------------------------------------------------ */
 
-static void replace_json(json_t **to, const json_t *body, const char *key)
-{
-	json_t *value = json_object_get(body, key);
-
-	json_decref(*to);
-	*to = json_is_array(value) ? json_incref(value) : NULL;
-}
-
 static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		      struct gck_agent *agent, const struct gck_registration *r)
 {
 	const char *store_error = json_string_value(json_object_get(r->body, "store_error"));
 	struct gck_agent *former = node->agent;
+	json_t *commits = json_object_get(r->body, "commits");
 
 	if (former && former != agent) {
 		node->agent = NULL;
@@ -153,8 +146,9 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 		node->welcomed = node->answered = false;
 	snprintf(node->name, sizeof node->name, "%s", r->node);
 	gck_utf8_mend(node->name);
-	replace_json(&node->ranks, r->body, "local_ranks");
-	replace_json(&node->commits, r->body, "commits");
+	gck_node_set_ranks(node, json_object_get(r->body, "local_ranks"), step->ntasks);
+	json_decref(node->commits);
+	node->commits = json_is_array(commits) ? json_incref(commits) : NULL;
 	free(node->store_error);
 	node->store_error = store_error ? strdup(store_error) : NULL;
 }

@@ -67,6 +67,47 @@ unsigned gck_ms(unsigned seconds)
 	return seconds > UINT32_MAX / 1000 ? UINT32_MAX : seconds * 1000;
 }
 
+/* What an agent says grows no further than its step. */
+void gck_node_set_ranks(struct gck_node *node, const json_t *ranks, uint32_t ntasks)
+{
+	size_t most = ntasks < GCK_MAX_NODE_TASKS ? ntasks : GCK_MAX_NODE_TASKS, i;
+	json_t *kept = json_is_array(ranks) ? json_array() : NULL, *one;
+	json_int_t rank, pid;
+
+	json_array_foreach(ranks, i, one) {
+		if (json_array_size(kept) == most)
+			break;
+		if (json_unpack(one, "{s:I, s:I}", "rank", &rank, "pid", &pid) == 0)
+			json_array_append_new(kept, json_pack("{s:I, s:I}", "rank", rank, "pid", pid));
+	}
+	json_decref(node->ranks);
+	node->ranks = kept;
+}
+
+static json_t *copy_item(const json_t *said)
+{
+	static const char *const names[] = {"rank", "object", "reason", "remedy", "refuse"};
+	json_t *item = json_object();
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		json_t *value = json_object_get(said, names[i]);
+
+		if (value && !json_is_object(value) && !json_is_array(value))
+			json_object_set(item, names[i], value);
+	}
+	return item;
+}
+
+void gck_node_set_items(struct gck_node *node, const json_t *items)
+{
+	json_t *kept = json_array();
+
+	for (size_t i = 0; i < json_array_size(items) && i < GCK_MAX_NODE_TASKS; i++)
+		json_array_append_new(kept, copy_item(json_array_get(items, i)));
+	json_decref(node->items);
+	node->items = kept;
+}
+
 bool gck_node_runs(const struct gck_node *node)
 {
 	return node->state == GCK_AGENT_RUNNING || node->state == GCK_AGENT_HELD;

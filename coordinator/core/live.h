@@ -102,6 +102,11 @@ struct gck_node *gck_live_node(struct gck_step *step, const struct gck_agent *ag
 /* Seconds in milliseconds, as far as they go. */
 unsigned gck_ms(unsigned seconds);
 
+/* Keep of an agent's word what is used of it: its ranks, of a step with this many (NULL if that is no list),
+ * and what stands in the way. */
+void gck_node_set_ranks(struct gck_node *node, const json_t *ranks, uint32_t ntasks);
+void gck_node_set_items(struct gck_node *node, const json_t *items);
+
 /* Its ranks were let go, once at least. */
 bool gck_node_runs(const struct gck_node *node);
 

@@ -7,7 +7,6 @@
 #include "common/log.h"
 #include "coordinator/core/join.h"
 
-#define MAX_NODE_TASKS 4096 /* Slurm's own limit is 512 unless a site raises it */
 #define MAX_STEPS 10000                  /* of a job, with those that have ended */
 #define MAX_LIVE_STEPS 1024              /* of a job */
 #define MAX_USER_BYTES (256u << 20)      /* of all steps of a user */
@@ -101,7 +100,7 @@ static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, 
 /* What is kept of a step grows with these: a user is not to make it grow at will. */
 static int check_size(const struct gck_registration *r, json_int_t nodes, struct gck_error *err)
 {
-	if (r->nodes <= nodes && r->ntasks <= r->nodes * MAX_NODE_TASKS)
+	if (r->nodes <= nodes && r->ntasks <= r->nodes * GCK_MAX_NODE_TASKS)
 		return 0;
 	return gck_fail(err, ERANGE,
 			"job %d has %d nodes; a step with %d nodes and %d tasks cannot be",

@@ -21,6 +21,7 @@
 #define GCK_NONCE_TEXT 33
 #define GCK_MAX_NODES 65536u
 #define GCK_MAX_TASKS (1u << 20)
+#define GCK_MAX_NODE_TASKS 4096 /* Slurm's own limit is 512 unless a site raises it */
 #define GCK_NO_EXIT INT32_MIN /* a rank that has not ended */
 
 /* What a live step hangs on to; live.h. */

@@ -172,12 +172,10 @@ void gck_able_ask(struct gck_peer *peer, struct gck_job *job, uint32_t step)
 void gck_able_answer(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		     const json_t *body)
 {
-	json_t *items = json_object_get(body, "items");
-
 	(void)core;
 	if (json_integer_value(json_object_get(body, "id")) != step->live->able_id || node->items)
 		return;
-	node->items = json_is_array(items) ? json_incref(items) : json_array();
+	gck_node_set_items(node, json_object_get(body, "items"));
 	for (struct able *q = questions, *next; q; q = next) {
 		next = q->next;
 		if (q->job == step->job->id && all_answered(q, step->job))

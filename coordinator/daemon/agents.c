@@ -148,11 +148,8 @@ static void on_tasks(struct gck_core *core, struct gck_step *step, struct gck_no
 	json_t *ranks = json_object_get(body, "ranks");
 
 	(void)core;
-	(void)step;
-	if (!json_is_array(ranks))
-		return;
-	json_decref(node->ranks);
-	node->ranks = json_incref(ranks);
+	if (json_is_array(ranks))
+		gck_node_set_ranks(node, ranks, step->ntasks);
 }
 
 static void on_error(struct gck_core *core, struct gck_step *step, struct gck_node *node,

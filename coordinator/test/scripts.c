@@ -403,6 +403,7 @@ static void test_progress(void)
 
 static const char *node_name = "n0";
 static uid_t owner = OWNER;
+static json_t *local_ranks;
 
 /* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
 static int registers(unsigned step, unsigned ntasks)
@@ -416,6 +417,7 @@ static int registers(unsigned step, unsigned ntasks)
 	struct gck_error err = {0};
 
 	json_object_set_new(job, "uid", json_integer(owner));
+	json_object_set(body, "local_ranks", local_ranks);
 	gck_join(&f.core, NULL, owner, body, job, &err);
 	json_decref(job);
 	json_decref(body);
@@ -466,6 +468,34 @@ static void test_former_share(void)
 	fake_crash(&f);
 	is_int(gck_state_step(&f.core.state, JOB, n - 1)->uid, OWNER, "whose it was is read back");
 	is_int(gck_state_step(&f.core.state, JOB, n)->uid, OWNER + 1, "and whose it is");
+	end();
+}
+
+/* Each of what an agent says of its ranks is as large as it likes. */
+static void test_words(void)
+{
+	json_t *word = json_pack("{s:i, s:i, s:s, s:[{s:s}]}", "rank", 1, "pid", 99, "object", "file", "remedy",
+				 "x", "y");
+	json_t *many = json_array(), *kept;
+	struct gck_node *node;
+
+	begin();
+	node = &step_0()->live->nodes[0];
+	for (unsigned i = 0; i < 100000; i++)
+		json_array_append(many, word);
+	local_ranks = many;
+	is_int(registers(STEPS, 1), 0, "an agent says that it has a hundred thousand ranks");
+	local_ranks = NULL;
+	kept = gck_state_step(&f.core.state, JOB, STEPS)->live->nodes[0].ranks;
+	is_int((long long)json_array_size(kept), 1, "no more are kept than there are");
+	is_int((long long)json_object_size(json_array_get(kept, 0)), 2, "and of each what is used");
+	gck_node_set_ranks(node, many, GCK_MAX_TASKS);
+	is_int((long long)json_array_size(node->ranks), GCK_MAX_NODE_TASKS, "or than a node can have");
+	gck_node_set_items(node, many);
+	is_int((long long)json_array_size(node->items), GCK_MAX_NODE_TASKS, "nor more that stands in the way");
+	is_int((long long)json_object_size(json_array_get(node->items, 0)), 2, "and of each what is told");
+	json_decref(many);
+	json_decref(word);
 	end();
 }
 
@@ -552,6 +582,7 @@ int main(void)
 	test_progress();
 	test_share();
 	test_former_share();
+	test_words();
 	test_long_name();
 	test_too_many_ranks();
 	test_encrypted();
