@@ -76,6 +76,7 @@ static struct gck_mpi_file *new_file(MPI_Comm comm, const char *name, int amode,
 	f->amode = amode;
 	f->name = strdup(name);
 	f->path = absolute(name);
+	f->driver = without_driver(name) != name;
 	if (!*rc && (!f->name || !f->path))
 		*rc = MPI_ERR_NO_MEM;
 	plain_view(f);

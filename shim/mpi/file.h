@@ -15,6 +15,7 @@ struct gck_mpi_file {
 	MPI_Comm comm;             /* its own */
 	char *name;                /* as the program gave it */
 	char *path;                /* absolute, without a prefix that chooses a driver ("ufs:") */
+	bool driver;               /* its name has such a prefix: the driver may look elsewhere */
 	int amode;
 	bool atomic;
 	bool shared_used;          /* this rank has used the shared file pointer */

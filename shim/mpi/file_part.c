@@ -4,7 +4,9 @@
  * grown; what was written into it in place since the checkpoint stays, and is written again. */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,13 +23,19 @@
 
 /* ---- save ----------------------------------------------------------------------------------- */
 
+/* What was unlinked or renamed is found by no restart. */
+static bool is_nameless(const char *path)
+{
+	return access(path, F_OK) && errno == ENOENT;
+}
+
 /* The checkpoint depends on what this node still has of it in memory. */
 static int sync_data(const struct gck_mpi_file *f, struct gck_error *err)
 {
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC), rc = 0;
 
 	if (fd < 0)
-		return 0; /* unlinked, or in a name space of the driver's: the restart says so */
+		return 0; /* in a name space of the driver's: the restart says so */
 	if (fdatasync(fd) && errno != EINVAL && errno != EROFS)
 		rc = gck_fail(err, errno,
 			      "%s, which the checkpoint depends on, cannot be flushed to "
@@ -42,6 +50,9 @@ static int save_one(struct gck_mpi_file *f, struct gck_error *err)
 	MPI_File real = GCK_MPI_REAL_FILE(f);
 
 	f->position = f->shared_position = -1;
+	if (!f->driver && is_nameless(f->path))
+		return gck_fail(err, EBUSY, "%s, open by MPI_File_open, has no name any more: close it before "
+				"the checkpoint", f->path);
 	if (!(f->amode & MPI_MODE_SEQUENTIAL) &&
 	    gck_mpi_real.File_get_position(real, &f->position))
 		return gck_fail(err, EIO, "%s: MPI_File_get_position failed", f->name);
@@ -59,6 +70,39 @@ static int save(struct gck_error *err)
 		if (h->real && save_one((struct gck_mpi_file *)h, err))
 			return -1;
 	return 0;
+}
+
+/* ---- able ----------------------------------------------------------------------------------- */
+
+#define LOOKED_AT 16 /* files: what a checkpoint brings is looked at in save() */
+
+struct paths {
+	size_t n;
+	char *v[LOOKED_AT];
+};
+
+static bool note_path(struct gck_mpi_handle *h, void *to)
+{
+	const struct gck_mpi_file *f = (const struct gck_mpi_file *)h;
+	struct paths *p = to;
+
+	if (h->real && !f->driver && (p->v[p->n] = strdup(f->path)))
+		p->n++;
+	return p->n == LOOKED_AT;
+}
+
+/* A file system may let us wait: not under the list's lock, which the program's threads take. */
+static void able(gck_mpi_obstacle_fn *tell, void *arg)
+{
+	struct paths p = {0};
+
+	gck_mpi_first_that(GCK_MPI_FILE, note_path, &p);
+	for (size_t i = 0; i < p.n; i++) {
+		if (is_nameless(p.v[i]))
+			tell(arg, p.v[i], "it is open by MPI_File_open and has no name any more",
+			     "close it before the checkpoint");
+		free(p.v[i]);
+	}
 }
 
 /* ---- rebuild -------------------------------------------------------------------------------- */
@@ -138,4 +182,9 @@ static int rebuild(struct gck_error *err)
 	return gck_mpi_own_each(GCK_MPI_FILE, own_of, rebuild_one, err);
 }
 
-const struct gck_mpi_part gck_mpi_file_part = {.name = "files", .save = save, .rebuild = rebuild};
+const struct gck_mpi_part gck_mpi_file_part = {
+	.name = "files",
+	.save = save,
+	.rebuild = rebuild,
+	.able = able,
+};

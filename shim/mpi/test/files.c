@@ -204,6 +204,20 @@ static void test_append(void)
 	IS(class, MPI_ERR_NO_SUCH_FILE);
 }
 
+/* No restart could open it again: a checkpoint is refused until it is closed. */
+static void test_nameless(void)
+{
+	MPI_File f = fresh(MPI_MODE_CREATE | MPI_MODE_RDWR);
+
+	cycle();
+	if (rank == 0)
+		IS(unlink(path), 0);
+	MPI_Barrier(MPI_COMM_WORLD);
+	no_cycle();
+	done(f);
+	cycle();
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -221,5 +235,6 @@ int main(int argc, char **argv)
 	family("split collectives", test_split);
 	family("files of one rank each, and of some", test_some_ranks);
 	family("data representations", test_datarep);
+	family("a file without a name", test_nameless);
 	return end();
 }
