@@ -30,12 +30,17 @@ void gck_cuda_data_shut(const struct gck_cuda_data_link *l)
 		shutdown(l->fd, SHUT_RDWR);
 }
 
-void gck_cuda_data_close(struct gck_cuda_data_link *l)
+void gck_cuda_data_leave(struct gck_cuda_data_link *l)
 {
-	gck_cuda_data_shut(l);
 	if (is_ours(l))
 		close(l->fd);
 	l->fd = -1;
+}
+
+void gck_cuda_data_close(struct gck_cuda_data_link *l)
+{
+	gck_cuda_data_shut(l);
+	gck_cuda_data_leave(l);
 }
 
 int gck_cuda_data_send(const struct gck_cuda_data_link *l, const struct gck_link_data *m,
@@ -65,10 +70,10 @@ int gck_cuda_data_receive(const struct gck_cuda_data_link *l, struct gck_link_da
 	ssize_t n;
 	int rc = ms ? poll(&p, 1, ms) : 1;
 
-	if (rc <= 0)
-		return rc < 0 && errno != EINTR ? -1 : 0;
-	if (!is_ours(l))
+	if ((rc < 0 && errno != EINTR) || !is_ours(l))
 		return -1;
+	if (rc <= 0)
+		return 0;
 	memset(m, 0, sizeof *m);
 	n = recv(l->fd, m, sizeof *m, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

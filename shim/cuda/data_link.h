@@ -19,6 +19,8 @@ void gck_cuda_data_open(struct gck_cuda_data_link *l, int fd);
 /* Ended for both sides, in copies that a child of the program's may have, too. */
 void gck_cuda_data_shut(const struct gck_cuda_data_link *l);
 void gck_cuda_data_close(struct gck_cuda_data_link *l);
+/* Closed in a child, and not shut: it is the parent's, too. */
+void gck_cuda_data_leave(struct gck_cuda_data_link *l);
 
 /* why: NULL or code 0: m's value is 0. -1: the link has ended. */
 int gck_cuda_data_send(const struct gck_cuda_data_link *l, const struct gck_link_data *m,

@@ -28,6 +28,16 @@ static struct {
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
+/* Its number is forgotten first: a child that is made meanwhile would close what the program has put there. */
+static void close_ring(void)
+{
+	int ring = server.ring;
+
+	server.ring = gck_cuda_state.data_fd[1] = -1;
+	if (ring >= 0)
+		close(ring);
+}
+
 /* What cannot be opened stands no more, and what is asked is answered so. */
 static void open_snapshot(void)
 {
@@ -40,8 +50,7 @@ static void open_snapshot(void)
 	}
 	if (rc < 0)
 		gck_cuda_standing_end(why.code, why.text);
-	close(server.ring);
-	server.ring = gck_cuda_state.data_fd[1] = -1;
+	close_ring();
 }
 
 /* 1: taken on, 0: there was none; -1: the end. */
@@ -89,9 +98,8 @@ static void *run(void *arg)
 static void forget(void)
 {
 	gck_cuda_data_close(&server.requests.link);
-	if (server.ring >= 0)
-		close(server.ring);
-	server.ring = gck_cuda_state.data_fd[0] = gck_cuda_state.data_fd[1] = -1;
+	gck_cuda_state.data_fd[0] = -1;
+	close_ring();
 	server.requests = (struct gck_cuda_requests){.link.fd = -1};
 }
 
@@ -123,8 +131,6 @@ void gck_cuda_data_end(void)
 void gck_cuda_data_forked(void)
 {
 	server.runs = false;
-	if (server.requests.link.fd >= 0)
-		close(server.requests.link.fd); /* not shut: it is the parent's, too */
-	server.requests.link.fd = -1;
+	gck_cuda_data_leave(&server.requests.link);
 	forget();
 }

@@ -300,6 +300,20 @@ static void forked(void)
 	carries_on(&r, &d, 2);
 }
 
+/* The program has a file of its own where it has closed the reader's socket. */
+static void replaced(void)
+{
+	struct cuda_rank r;
+	struct cuda_data d;
+	char word[32];
+
+	start(&r, 2048, NULL);
+	ok(serve(&r, &d, 1), "a copy stands");
+	snprintf(word, sizeof word, "replace %d", cuda_state(&r).data_fd[0]);
+	is_int(cuda_tell(&r, word), 0, "a child has the file that the program put where the reader's socket was");
+	carries_on(&r, &d, 2);
+}
+
 static void next_drain(void)
 {
 	struct cuda_rank r;
@@ -432,6 +446,7 @@ int main(void)
 		reader_gone(message);
 	agent_gone();
 	forked();
+	replaced();
 	next_drain();
 	context_gone();
 	one_context_gone();

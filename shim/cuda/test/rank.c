@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,17 @@ static int huge_in_order(int mib)
 	CUresult rc = cuMemAllocAsync(&at, (size_t)mib << 20, stream);
 
 	return rc ? rc : cuMemFreeAsync(at, stream);
+}
+
+/* A file of its own under that number, and whether a child of it has that, too. */
+static int replace(int fd)
+{
+	int status = -1;
+	pid_t pid = dup2(0, fd) == fd ? fork() : -1;
+
+	if (pid == 0)
+		_exit(fcntl(fd, F_GETFD) < 0);
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
 static int available(void)
@@ -393,6 +405,7 @@ static int run(const char *word)
 	if (!strcmp(word, "free")) return available();
 	if (!strcmp(word, "release")) return cuDevicePrimaryCtxRelease(0);
 	if (!strncmp(word, "close ", 6)) return close(atoi(word + 6));
+	if (!strncmp(word, "replace ", 8)) return replace(atoi(word + 8));
 	if (!strcmp(word, "query")) return cuStreamQuery(stream);
 	if (!strcmp(word, "spin")) return spin(stream);
 	if (!strcmp(word, "fill device")) return spin_on(stream, 1024);
