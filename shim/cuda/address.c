@@ -3,6 +3,7 @@
 #include "shim/cuda/function.h"
 #include "shim/cuda/managed.h"
 #include "shim/cuda/memory.h"
+#include "shim/cuda/slab.h"
 #include "shim/cuda/standing.h"
 #include "shim/cuda/vmm.h"
 
@@ -12,15 +13,18 @@ static bool find(CUdeviceptr address, struct gck_cuda_allocation *a)
 	return gck_cuda_memory_find(address, a) || gck_cuda_managed_find(address, a);
 }
 
+/* One lock around all three: what slabs or a snapshot give back meanwhile would be counted twice, or not at all. */
 GCK_CUDA_FUNCTION(cuMemGetInfo_v2, (size_t *available, size_t *total))
 {
 	CUdevice device;
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
+	gck_cuda_slabs_lock();
 	rc = gck_cuda_real.cuMemGetInfo_v2(available, total);
 	if (rc == CUDA_SUCCESS && available && gck_cuda_real.cuCtxGetDevice(&device) == CUDA_SUCCESS)
 		*available += gck_cuda_memory_spare(device) + gck_cuda_standing_bytes(device);
+	gck_cuda_slabs_unlock();
 	GCK_CUDA_LEAVE();
 	return rc;
 }

@@ -268,7 +268,6 @@ uint64_t gck_cuda_memory_spare(CUdevice device)
 {
 	uint64_t bytes = 0;
 
-	gck_cuda_slabs_lock();
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
 		const struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
 
@@ -278,6 +277,5 @@ uint64_t gck_cuda_memory_spare(CUdevice device)
 		for (size_t k = 0; k < s->arena.n; k++)
 			bytes += s->arena.v[k].inner ? s->arena.v[k].inner->free : 0;
 	}
-	gck_cuda_slabs_unlock();
 	return bytes;
 }

@@ -46,7 +46,7 @@ uint64_t gck_cuda_memory_id(void);
 uint64_t gck_cuda_memory_newest(void);
 void gck_cuda_memory_forget(CUcontext context, uint64_t newest);
 
-/* Bytes of slabs on a device that no allocation has. */
+/* Bytes of slabs on a device that no allocation has. With the slabs' lock. */
 uint64_t gck_cuda_memory_spare(CUdevice device);
 
 #endif

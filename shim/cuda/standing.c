@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #include "shim/cuda/function.h"
@@ -28,23 +29,22 @@ static struct {
 	bool open;                    /* also after the end, while something of it is under way: */
 	struct gck_cuda_mover mover;
 	struct gck_cuda_ring ring;    /* and this one until the GPU is idle */
-	_Atomic uint64_t bytes[GCK_CUDA_DEVICES_MAX];
+	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
 	_Atomic uint64_t ends;        /* times that something was given back */
 } standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- giving it back, with the lock ---------------------------------------------------------- */
 
+/* With the slabs' lock. */
 static void count(void)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
-	uint64_t bytes[GCK_CUDA_DEVICES_MAX] = {0};
 
+	memset(standing.bytes, 0, sizeof standing.bytes);
 	for (size_t i = 0; i < s->nblocks; i++) {
 		if (s->blocks[i].device < GCK_CUDA_DEVICES_MAX && s->blocks[i].memory.kept)
-			bytes[s->blocks[i].device] += s->blocks[i].size;
+			standing.bytes[s->blocks[i].device] += s->blocks[i].size;
 	}
-	for (size_t i = 0; i < GCK_CUDA_DEVICES_MAX; i++)
-		standing.bytes[i] = bytes[i];
 }
 
 static void drop_all(void)
@@ -54,6 +54,7 @@ static void drop_all(void)
 	standing.open = false;
 	gck_cuda_slabs_lock();
 	gck_cuda_snapshot_drop();
+	count();
 	gck_cuda_slabs_unlock();
 	standing.ends++;
 }
@@ -71,6 +72,7 @@ static void drop_unused(void)
 			standing.ends++;
 		}
 	}
+	count();
 	gck_cuda_slabs_unlock();
 }
 
@@ -86,7 +88,6 @@ static void give_back(void)
 	else
 		drop_unused();
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-	count();
 }
 
 /* gone: a context that has ended, NULL: none. */

@@ -30,7 +30,7 @@ bool gck_cuda_yield(CUdevice device, int64_t *late_ns);
 	} while (0)
 #define GCK_CUDA_TRY(rc, call) GCK_CUDA_TRY_ON(rc, CU_DEVICE_INVALID, call)
 
-/* Bytes of a device that a snapshot has: as good as free. */
+/* Bytes of a device that a snapshot has: as good as free. With the slabs' lock. */
 uint64_t gck_cuda_standing_bytes(CUdevice device);
 
 /* Around calls that may end contexts: nothing is done in any of them in between. gone: the one that has

@@ -5,9 +5,11 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -79,6 +81,18 @@ void cuda_data_send(const struct cuda_data *d, uint32_t type, uint64_t address, 
 	struct gck_link_data m = {.type = type, .address = address, .size = size, .number = number};
 
 	send(d->fd, &m, offsetof(struct gck_link_data, why), MSG_NOSIGNAL);
+}
+
+bool cuda_data_taken(const struct cuda_data *d)
+{
+	int left = 1;
+
+	for (int ms = 0; ms < WAIT_MS && left; ms += 5) {
+		pause_ms(5);
+		if (ioctl(d->fd, SIOCOUTQ, &left))
+			return false;
+	}
+	return !left;
 }
 
 bool cuda_data_receive(const struct cuda_data *d, struct gck_link_data *m)

@@ -37,6 +37,9 @@ void cuda_data_send(const struct cuda_data *d, uint32_t type, uint64_t address, 
 		    uint64_t number);
 bool cuda_data_receive(const struct cuda_data *d, struct gck_link_data *m);
 
+/* Waits until all has been read that was sent: what comes before the last message is under way then. */
+bool cuda_data_taken(const struct cuda_data *d);
+
 /* LIST: false: END said why not. */
 bool cuda_data_list(struct cuda_data *d);
 bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p);

@@ -3,6 +3,7 @@
 
 #include "shim/test/cuda_link.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -77,6 +78,32 @@ bool cuda_link_expect(struct cuda_link *c, uint64_t seq)
 {
 	say_drain(c, GCK_LINK_CUDA_EXPECT, seq, WAIT_MS, 0);
 	return cuda_link_hear(c, GCK_LINK_CUDA_EXPECTED);
+}
+
+int cuda_threads(pid_t pid, const char *name)
+{
+	char path[300], found[32];
+	const struct dirent *d;
+	DIR *tasks;
+	int n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && (d = readdir(tasks))) {
+		FILE *f;
+
+		snprintf(path, sizeof path, "/proc/%d/task/%s/comm", pid, d->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(found, sizeof found, f)) {
+			found[strcspn(found, "\n")] = '\0';
+			n += !strcmp(found, name);
+		}
+		if (f)
+			fclose(f);
+	}
+	if (tasks)
+		closedir(tasks);
+	return n;
 }
 
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq)

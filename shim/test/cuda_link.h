@@ -32,6 +32,9 @@ void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit
 /* Have it get ready for such a drain. */
 bool cuda_link_expect(struct cuda_link *c, uint64_t seq);
 
+/* How many threads of that name a process has. */
+int cuda_threads(pid_t pid, const char *name);
+
 /* Order it, and hear that it is so. */
 bool cuda_link_drain(struct cuda_link *c, uint64_t seq);
 bool cuda_link_resume(struct cuda_link *c, uint64_t seq);

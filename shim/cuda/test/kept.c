@@ -2,10 +2,10 @@
  * What stays on the device at a drain, and is read while the program runs: with room for all of it, for
  * some, for none; given up when the program needs the memory; with a reader that goes away at any message. */
 #include <errno.h>
-#include <linux/sockios.h>
+#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -193,19 +193,6 @@ static void hashed(void)
 	is_int(cuda_rank_end(&r), 0, "the program ends well");
 }
 
-/* What comes before the last message is under way when that has been read. */
-static bool all_taken(const struct cuda_data *d)
-{
-	int left = 1;
-
-	for (int ms = 0; ms < WAIT_MS && left; ms += 5) {
-		pause_ms(5);
-		if (ioctl(d->fd, SIOCOUTQ, &left))
-			return false;
-	}
-	return !left;
-}
-
 /* There are no other ranks. */
 static void nobody_gives(struct cuda_rank *r)
 {
@@ -231,7 +218,7 @@ static void hash_waits(void)
 	ok(serve(&r, &d, 2) && cuda_tell(&r, "fill device") == 0, "a second one, and a kernel that waits for the CPU");
 	cuda_data_send(&d, GCK_LINK_DATA_HASH, d.v[0].address, MIB, 0);
 	cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[0].address, 4096, MIB);
-	ok(all_taken(&d), "behind which a hash waits");
+	ok(cuda_data_taken(&d), "behind which a hash waits");
 	snprintf(word, sizeof word, "take %d", RESERVE + 40);
 	cuda_begin(&r, word);
 	nobody_gives(&r);
@@ -242,6 +229,79 @@ static void hash_waits(void)
 	snprintf(word, sizeof word, "huge %d", RESERVE + 40);
 	is_int(cuda_tell(&r, word), 0, "then the program can have the memory");
 	carries_on(&r, &d, 4);
+}
+
+/* ---- what is free while a copy goes --------------------------------------------------------- */
+
+static char slow[] = "/tmp/gpuckpt-slow-XXXXXX"; /* while it exists the driver takes its time for some call */
+
+/* call: NAME=MS. A copy stands; the answer to "free" that is to be had at all times from then on. */
+static int start_slow(struct cuda_rank *r, struct cuda_data *d, const char *call)
+{
+	char rule[100];
+	int before;
+
+	snprintf(rule, sizeof rule, "%s@%s", call, slow);
+	unlink(slow);
+	setenv("FAKE_CUDA_SLOW", rule, 1);
+	start(r, 2048, NULL);
+	unsetenv("FAKE_CUDA_SLOW");
+	before = cuda_tell(r, "free");
+	ok(serve(r, d, 1), "a copy stands");
+	close(open(slow, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	return before;
+}
+
+static void end_slow(struct cuda_rank *r)
+{
+	unlink(slow);
+	is_int(cuda_tell(r, "sum"), SUM, "the program has its data");
+	is_int(cuda_rank_end(r), 0, "and ends well");
+}
+
+/* Until the program's main thread is in that call. */
+static bool sleeps(const struct cuda_rank *r)
+{
+	char path[64], call[32] = "";
+
+	snprintf(path, sizeof path, "/proc/%d/syscall", r->rank.pid);
+	for (int ms = 0; ms < WAIT_MS && atoi(call) != SYS_clock_nanosleep; ms += 5) {
+		FILE *f = fopen(path, "r");
+
+		pause_ms(5);
+		if (!f || !fgets(call, sizeof call, f))
+			return false;
+		fclose(f);
+	}
+	return atoi(call) == SYS_clock_nanosleep;
+}
+
+/* The copy goes after the driver was asked, and before its answer is there. */
+static void asked_before(void)
+{
+	struct cuda_rank r;
+	struct cuda_data d;
+	int before = start_slow(&r, &d, "cuMemGetInfo_v2=2000");
+
+	cuda_begin(&r, "free");
+	ok(sleeps(&r), "the program asks what is free");
+	cuda_data_free(&d);
+	is_int(cuda_answer(&r, WAIT_MS), before, "the copy goes meanwhile, and counts as free");
+	end_slow(&r);
+}
+
+/* The thread that gives the copy back has one more call to make. */
+static void asked_after(void)
+{
+	struct cuda_rank r;
+	struct cuda_data d;
+	int before = start_slow(&r, &d, "cuThreadExchangeStreamCaptureMode=500"), now = before;
+
+	cuda_data_free(&d);
+	while (now == before && cuda_threads(r.rank.pid, "gpuckpt-data"))
+		now = cuda_tell(&r, "free");
+	is_int(now, before, "while a copy goes as much is free as before");
+	end_slow(&r);
 }
 
 /* At each message of a reader's. */
@@ -434,6 +494,7 @@ static void expected(void)
 
 int main(void)
 {
+	close(mkstemp(slow));
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	room(2048, TAKEN, "room for all");
 	room((int)(SLABS / MIB) + RESERVE + 24, 24 * MIB, "room for some");
@@ -447,6 +508,8 @@ int main(void)
 	agent_gone();
 	forked();
 	replaced();
+	asked_before();
+	asked_after();
 	next_drain();
 	context_gone();
 	one_context_gone();

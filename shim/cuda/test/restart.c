@@ -2,7 +2,7 @@
  * A CUDA program on the fake driver, drained, captured, killed and restored in new processes, where
  * its CUDA thread brings it back; and one that goes on after its image was taken. */
 #define _GNU_SOURCE
-#include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,35 +19,12 @@
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
 
-static int holders(void)
-{
-	char path[300], name[32];
-	const struct dirent *d;
-	DIR *tasks;
-	int n = 0;
-
-	snprintf(path, sizeof path, "/proc/%d/task", l.pid);
-	tasks = opendir(path);
-	while (tasks && (d = readdir(tasks))) {
-		FILE *f;
-
-		snprintf(path, sizeof path, "/proc/%d/task/%s/comm", l.pid, d->d_name);
-		f = fopen(path, "r");
-		n += f && fgets(name, sizeof name, f) && !strcmp(name, "gpuckpt-hold\n");
-		if (f)
-			fclose(f);
-	}
-	if (tasks)
-		closedir(tasks);
-	return n;
-}
-
 /* Those that came with the image have nothing to hold. */
 static bool one_holder_stays(void)
 {
-	for (int ms = 0; ms < WAIT_MS && holders() != 1; ms += 20)
+	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-hold") != 1; ms += 20)
 		pause_ms(20);
-	return holders() == 1;
+	return cuda_threads(l.pid, "gpuckpt-hold") == 1;
 }
 
 /* A chain of deaths, and once the original goes on. */
@@ -169,6 +146,76 @@ static void failed_before(void)
 	lineage_kill(&l);
 }
 
+/* ---- a program that is told what to do -------------------------------------------------------- */
+
+static int words = -1;  /* its standard input */
+static FILE *answers;
+
+static bool start_told(void)
+{
+	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
+	char path[300];
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) || dup2(ends[0], 0))
+		return false;
+	words = ends[1];
+	l.argv = argv;
+	snprintf(path, sizeof path, "%s/out", l.directory);
+	unlink(path);
+	return lineage_start(&l) == 0 && (answers = fopen(path, "re"));
+}
+
+static int tell(const char *word)
+{
+	char line[32] = "";
+
+	dprintf(words, "%s\n", word);
+	for (int ms = 0; ms < WAIT_MS && !fgets(line, sizeof line, answers); ms += 5) {
+		clearerr(answers);
+		pause_ms(5);
+	}
+	return *line ? atoi(line) : -1000;
+}
+
+/* A drain that comes while a copy to the reader is under way has that much of the snapshot until the device is idle. */
+static void copy_under_way(void)
+{
+	char busy[300];
+	struct cuda_data d;
+	int before;
+
+	snprintf(busy, sizeof busy, "%s/busy", l.directory);
+	setenv("FAKE_CUDA_BUSY", busy, 1);
+	ok(start_told() && tell("init") == 0 && cuda_link_join(&cuda, &l.agent, false) && tell("more") == 0,
+	   "a program with memory");
+	before = tell("free");
+	cuda.keep = 1;
+	cuda_data_open(&d);
+	ok(cuda_link_drain(&cuda, 1), "is drained");
+	cuda_data_give(&d, &cuda, GCK_LINK_CUDA_RESUME, 1);
+	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && cuda_data_list(&d), "a copy stands");
+	close(open(busy, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[0].address, 4096, 0);
+	cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[0].address, 4096, 4096);
+	ok(cuda_data_taken(&d), "and is read");
+	cuda.keep = 0;
+	cuda_link_ask_drain(&cuda, 2, WAIT_MS, WAIT_MS);
+	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-data") > 1; ms += 5) /* but for the fake's stream */
+		pause_ms(5);
+	unlink(busy);
+	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED) && lineage_checkpoint(&l) == 0, "meanwhile it is captured");
+	cuda_data_free(&d);
+	lineage_kill(&l);
+	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
+	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "restored");
+	is_int(tell("free"), before, "it has as much free memory as before");
+	is_int(tell("sum"), 3 << 20, "and its data");
+	lineage_kill(&l);
+	fclose(answers);
+	close(words);
+}
+
 int main(void)
 {
 	static char program[] = "./cuda_work", *argv[] = {program, NULL};
@@ -188,6 +235,7 @@ int main(void)
 	is_str(lineage_output(&l), alone, "with the answer that it gives when nothing happens");
 	never_filled();
 	failed_before();
+	copy_under_way();
 	lineage_end(&l);
 	return tap_done();
 }
