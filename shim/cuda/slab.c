@@ -126,10 +126,12 @@ CUresult gck_cuda_slab_new(CUdevice device, uint64_t size, struct gck_cuda_slab 
 
 	if (rc)
 		return rc;
-	base = gck_cuda_region_take(size);
-	s = base ? calloc(1, sizeof *s) : NULL;
-	if (!s)
+	s = calloc(1, sizeof *s);
+	base = s ? gck_cuda_region_take(size) : 0;
+	if (!base) {
+		free(s);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	*s = (struct gck_cuda_slab){.base = base, .size = size, .device = device};
 	rc = gck_cuda_arena_init(&s->arena, s->base, size, 1 << 16) || list(s)
 	     ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;

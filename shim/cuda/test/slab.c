@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A slab that cannot be had, for lack of whatever: its addresses are free again. */
+#include "shim/cuda/slab.h"
+
+#include <stdlib.h>
+
+#include "common/test/tap.h"
+#include "shim/cuda/keep.h"
+#include "shim/cuda/real.h"
+#include "shim/cuda/room.h"
+
+#define REGION_SIZE (1ull << 44)
+#define SIZE (4 * GCK_CUDA_SLAB_UNIT)
+
+static int good_callocs = -1; /* before one fails; -1: none does */
+static CUresult no_memory;    /* the device's answer */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return good_callocs >= 0 && good_callocs-- == 0 ? NULL : __real_calloc(n, size);
+}
+
+/* ---- what is below slabs ---------------------------------------------------------------------- */
+
+static CUresult reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr want,
+			unsigned long long flags)
+{
+	(void)size;
+	(void)alignment;
+	(void)flags;
+	*address = want;
+	return CUDA_SUCCESS;
+}
+
+struct gck_cuda_real gck_cuda_real = {.cuMemAddressReserve = reserve};
+
+CUresult gck_cuda_slab_provide(struct gck_cuda_slab *s)
+{
+	s->mapped = !no_memory;
+	return no_memory;
+}
+
+CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *s)
+{
+	s->mapped = false;
+	return CUDA_SUCCESS;
+}
+
+void gck_cuda_physical_drop(struct gck_cuda_physical *p)
+{
+	(void)p;
+}
+
+void gck_cuda_room_changed(CUdevice device, int64_t bytes)
+{
+	(void)device;
+	(void)bytes;
+}
+
+void gck_cuda_keep_forget(void)
+{
+}
+
+/* ---- the tests -------------------------------------------------------------------------------- */
+
+static bool all_free(void)
+{
+	uint64_t all = gck_cuda_region_take(REGION_SIZE);
+
+	if (all)
+		gck_cuda_region_give(all);
+	return all != 0;
+}
+
+static void cannot_be_had(const char *why)
+{
+	struct gck_cuda_slab *s = NULL;
+
+	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_ERROR_OUT_OF_MEMORY, why);
+	ok(!s && !gck_cuda_slabs.n && all_free(), "all addresses are free");
+	good_callocs = -1;
+}
+
+int main(void)
+{
+	struct gck_cuda_slab *s;
+
+	ok(all_free(), "a range of addresses");
+	good_callocs = 0;
+	cannot_be_had("no memory for a slab");
+	good_callocs = 1;
+	cannot_be_had("no memory for what is cut out of it");
+	no_memory = CUDA_ERROR_OUT_OF_MEMORY;
+	cannot_be_had("no memory of the device's");
+	no_memory = CUDA_SUCCESS;
+	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_SUCCESS, "then one is there");
+	ok(gck_cuda_slab_of(s->base + SIZE - 1) == s && !all_free(), "at addresses of its own");
+	gck_cuda_slab_drop(s);
+	ok(all_free(), "until it goes");
+	return tap_done();
+}
