@@ -61,8 +61,12 @@ static CUresult copy_and_wait(uint64_t to, uint64_t from, size_t size)
 static CUresult copy_to_host(uint64_t to, uint64_t from, size_t size, CUstream stream)
 {
 	CUresult rc = copy(to, from, size, stream);
+	bool pinned;
 
-	return rc || fake_find(to) ? rc : fake_cuStreamSynchronize(stream);
+	fake_lock();
+	pinned = fake_find(to) != NULL;
+	fake_unlock();
+	return rc || pinned ? rc : fake_cuStreamSynchronize(stream);
 }
 
 CUresult fake_cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)

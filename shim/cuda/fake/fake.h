@@ -8,7 +8,8 @@
  *   FAKE_CUDA_NODE=FILE     what there is instead, now and when a process is restored: a line "LETTER NAME" for
  *                           each device, whose UUID is 16 times the letter
  *   FAKE_CUDA_MEMORY=MIB    memory of each, 1024
- *   FAKE_CUDA_SHARED=DIR    which is that of all processes together that name the same directory
+ *   FAKE_CUDA_SHARED=DIR    which is that of all processes together that name the same directory; without it memory
+ *                           that the process has released counts as free, also where a descriptor of it is kept
  *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function answers CODE), NAME:N=CODE
  *                           (its Nth call alone) or NAME:N+=CODE (the Nth and all later ones)
  *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns so much later than it has done its
