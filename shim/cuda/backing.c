@@ -77,9 +77,9 @@ CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *s)
 	return gck_cuda_physical_forget(&s->memory);
 }
 
-CUresult gck_cuda_slab_map(struct gck_cuda_slab *s)
+CUresult gck_cuda_slab_map(struct gck_cuda_slab *s, int naps)
 {
-	CUresult rc = gck_cuda_physical_recall(&s->memory);
+	CUresult rc = gck_cuda_physical_recall(&s->memory, naps);
 
 	if (rc)
 		return rc;

@@ -37,7 +37,7 @@ CUresult gck_cuda_snapshot_map_one(bool *others)
 
 	while (i < s->nblocks && s->blocks[i].mapped)
 		i++;
-	rc = i < s->nblocks ? gck_cuda_slab_map(&s->blocks[i]) : CUDA_SUCCESS;
+	rc = i < s->nblocks ? gck_cuda_slab_map(&s->blocks[i], 0) : CUDA_SUCCESS;
 	*others = i + 1 < s->nblocks;
 	return rc;
 }

@@ -4,32 +4,68 @@
  * are, and the copy is read while the program runs (serve_data.h); in a process made of the image there is
  * new memory at their addresses, filled from the image's pages and by the agent. */
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "shim/cuda/copier.h"
 #include "shim/cuda/fill.h"
 #include "shim/cuda/function.h"
 #include "shim/cuda/keep.h"
 #include "shim/cuda/part.h"
+#include "shim/cuda/patience.h"
 #include "shim/cuda/slab.h"
 #include "shim/cuda/snapshot.h"
 #include "shim/cuda/staging.h"
 #include "shim/cuda/standing.h"
 #include "shim/cuda/vmm.h"
 
+/* What the system has refused, errno says. */
+static int not_mapped(const char *what, CUresult rc, struct gck_error *err)
+{
+	return rc == CUDA_ERROR_OPERATING_SYSTEM ? gck_fail(err, EIO, "%s: %s", what, strerror(errno))
+						 : gck_cuda_fail(err, what, rc);
+}
+
 static int map_all(struct gck_error *err)
 {
 	CUresult rc = gck_cuda_vmm_recall();
+	int failed = rc ? not_mapped("mapping memory of cuMemCreate again", rc, err) : 0;
 
 	gck_cuda_vmm_hide();
-	if (rc)
-		return gck_cuda_fail(err, "mapping memory of cuMemCreate again", rc);
-	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
+	for (size_t i = 0; !failed && i < gck_cuda_slabs.n; i++) {
 		struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
 
-		rc = s->mapped ? CUDA_SUCCESS : gck_cuda_slab_map(s);
-		if (rc)
-			return gck_cuda_fail(err, "mapping device memory again", rc);
+		rc = s->mapped ? CUDA_SUCCESS : gck_cuda_slab_map(s, GCK_CUDA_PATIENCE);
+		failed = rc ? not_mapped("mapping device memory again", rc, err) : 0;
 	}
+	return failed;
+}
+
+/* The name of one descriptor; 0: none is kept. */
+static uint64_t one_kept(void)
+{
+	const struct gck_cuda_handle *h;
+
+	if (gck_cuda_slabs.n)
+		return gck_cuda_slabs.v[0]->memory.kept;
+	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
+		if (h->memory.kept)
+			return h->memory.kept;
+	}
+	return 0;
+}
+
+/* The way back takes one at a time. */
+static int try_one(struct gck_error *err)
+{
+	uint64_t kept = one_kept();
+	int fd = kept ? gck_cuda_keep_get(kept) : -1;
+
+	if (kept && fd < 0)
+		return gck_fail(err, errno, "device memory could not be had back, for want of a descriptor: %s: raise "
+				"the program's limit (ulimit -n)", strerror(errno));
+	if (fd >= 0)
+		close(fd);
 	return 0;
 }
 
@@ -40,8 +76,8 @@ static int check_kept(struct gck_error *err)
 
 	for (size_t i = 0; kept && i < gck_cuda_slabs.n; i++)
 		kept = gck_cuda_keep_has(gck_cuda_slabs.v[i]->memory.kept);
-	return kept ? 0 : gck_fail(err, EBADF, "the program has closed a socket of gpuckpt's that keeps "
-				   "device memory: it should close what it has opened alone");
+	return kept ? try_one(err) : gck_fail(err, EBADF, "the program has closed a socket of gpuckpt's that keeps "
+					      "device memory: it should close what it has opened alone");
 }
 
 static int unmap_all(struct gck_error *err)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "shim/cuda/patience.h"
 #include "shim/cuda/still.h"
 
 #define AT_ONCE 512        /* pages looked at */
@@ -147,11 +148,16 @@ static long come_back(const struct gck_cuda_exchange *x)
 
 static int stop(struct gck_cuda_moment *m, struct gck_error *err)
 {
+	int naps = GCK_CUDA_PATIENCE;
+
 	if (m->still && gck_cuda_still_again(m->still))
 		return 0;
 	m->cut = m->cut || m->still;
 	gck_cuda_moment_end(m);
-	m->still = gck_cuda_still_begin(BACK_MS, BACK_MS, err);
+	do {
+		*err = (struct gck_error){.code = 0};
+		m->still = gck_cuda_still_begin(BACK_MS, BACK_MS, err);
+	} while (!m->still && gck_cuda_patience(err->code, &naps));
 	return m->still ? 0 : -1;
 }
 

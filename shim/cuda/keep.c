@@ -142,6 +142,7 @@ int gck_cuda_keep_get(uint64_t of)
 
 	pthread_mutex_lock(&lock);
 	h = holder_of(of);
+	errno = EBADF;
 	fd = h ? gck_cuda_holder_get(h, (int)(uint32_t)of) : -1;
 	pthread_mutex_unlock(&lock);
 	return fd;

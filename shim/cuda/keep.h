@@ -10,8 +10,8 @@
 /* Keep one, which is closed then: its name. 0 with errno: it is closed all the same. */
 uint64_t gck_cuda_keep(int fd);
 
-/* A descriptor of that name, which is still kept; the caller's to close. -1: there is none, or the
- * program has closed the sockets. */
+/* A descriptor of that name, which is still kept; the caller's to close. -1 with errno: there is none, or the
+ * program has closed the sockets (EBADF), or has no room for it. */
 int gck_cuda_keep_get(uint64_t name);
 
 /* Would there be one? */

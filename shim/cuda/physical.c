@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/cuda/physical.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "shim/cuda/idle.h"
 #include "shim/cuda/keep.h"
+#include "shim/cuda/patience.h"
 #include "shim/cuda/real.h"
 
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -39,9 +41,20 @@ CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
 	return rc;
 }
 
-CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p)
+/* It comes by way of the program's table. */
+static int descriptor(uint64_t kept, int naps)
 {
-	int fd = p->handle ? -1 : gck_cuda_keep_get(p->kept);
+	int fd;
+
+	do
+		fd = gck_cuda_keep_get(kept);
+	while (fd < 0 && gck_cuda_patience(errno, &naps));
+	return fd;
+}
+
+CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
+{
+	int fd = p->handle ? -1 : descriptor(p->kept, naps);
 	CUresult rc;
 
 	if (p->handle)

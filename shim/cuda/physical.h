@@ -18,9 +18,10 @@ struct gck_cuda_physical {
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop);
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p);
 
-/* The driver forgets it; and has it again. */
+/* The driver forgets it; and has it again. naps: how long a descriptor is waited for (patience.h); where none is to be
+ * had it is CUDA_ERROR_OPERATING_SYSTEM, with errno. */
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p);
-CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p);
+CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps);
 
 /* It goes, known to the driver or not, once nothing is mapped to it. */
 void gck_cuda_physical_drop(struct gck_cuda_physical *p);

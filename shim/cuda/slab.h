@@ -55,9 +55,9 @@ void gck_cuda_region_give(uint64_t base);
 /* New memory, mapped; or nothing. */
 CUresult gck_cuda_slab_provide(struct gck_cuda_slab *slab);
 
-/* The driver forgets it, its memory stays; and back. */
+/* The driver forgets it, its memory stays; and back (naps: physical.h). */
 CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *slab);
-CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab);
+CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab, int naps);
 /* Device `peer` may (or may no longer) use the memory of `device`, also that of slabs to come. */
 CUresult gck_cuda_slab_allow(CUdevice device, CUdevice peer, bool allowed);
 bool gck_cuda_slab_is_allowed(CUdevice device, CUdevice peer);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -98,7 +99,7 @@ struct gck_cuda_still *gck_cuda_still_begin(int limit_ms, int traced_ms, struct 
 	allow(gck_inside_tracer());
 	if (gck_cuda_turn(s) == GCK_CUDA_TAKEN)
 		return s;
-	gck_fail(err, s->error, "the program's other threads cannot be stopped: %s", s->what);
+	gck_fail(err, s->error, "the program's other threads cannot be stopped: %s: %s", s->what, strerror(s->error));
 	drop(s);
 	return NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "shim/cuda/context.h"
 #include "shim/cuda/keep.h"
+#include "shim/cuda/patience.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/slab.h"
 #include "shim/cuda/vmm.h"
@@ -178,7 +179,7 @@ CUresult gck_cuda_vmm_recall(void)
 
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
 		if (h->window)
-			rc = gck_cuda_physical_recall(&h->memory);
+			rc = gck_cuda_physical_recall(&h->memory, GCK_CUDA_PATIENCE);
 	}
 	return rc ? rc : map_all();
 }

@@ -16,6 +16,7 @@
 
 static struct {
 	int begun, paused, ended;
+	int lacks;           /* times that there is no descriptor for it */
 	bool refuses, waits; /* what is called in a pause waits for a thread */
 } stops;
 
@@ -23,8 +24,9 @@ struct gck_cuda_still *gck_cuda_still_begin(int limit_ms, int traced_ms, struct 
 {
 	(void)limit_ms;
 	(void)traced_ms;
-	if (stops.refuses) {
-		gck_fail(err, EPERM, "refused");
+	if (stops.refuses || stops.lacks) {
+		gck_fail(err, stops.lacks ? EMFILE : EPERM, "refused");
+		stops.lacks -= stops.lacks > 0;
 		return NULL;
 	}
 	stops.begun++;
@@ -143,10 +145,16 @@ int main(void)
 	is_int(away(), -1, "the threads cannot be stopped");
 	ok(are_there() && hold(), "nothing has changed");
 	stops.refuses = false;
+	stops.lacks = 1;
+	is_int(away(), -1, "for want of a descriptor they do not go");
 	is_int(away(), ARENAS, "all arenas go");
 	ok(stops.begun == 1 && stops.ended == 1, "in one stop");
 	ok(!are_there() && hold(), "ordinary memory has what they had");
-	is_int(back(), 0, "they come back");
+	stops.refuses = true;
+	is_int(back(), EPERM, "they cannot come back where the threads cannot be stopped");
+	stops.refuses = false;
+	stops.lacks = 3;
+	is_int(back(), 0, "they come back, if only there is a descriptor in a while");
 	ok(stops.begun == 1 && stops.ended == 1, "in one stop");
 	ok(are_there() && hold(), "with what they had");
 	stops.waits = true;

@@ -136,6 +136,25 @@ static void closed(int which)
 	cuda_rank_end(&r);
 }
 
+/* A program that has no room for another descriptor, before its memory goes, and before it is to come back. */
+static void no_descriptor(void)
+{
+	struct cuda_rank r;
+
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "limit 3"), 0, "the program may have no more descriptors");
+	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && value == EMFILE && strstr(text, "ulimit -n"), "refused: %s", text);
+	is_int(cuda_tell(&r, "sum") | cuda_tell(&r, "limit 256"), SUM, "it runs on, and may have some");
+	ok(drain(&r, 2) == GCK_LINK_CUDA_DRAINED && !value, "drained: %s", text);
+	is_int(cuda_tell(&r, "limit 3"), 0, "it may have no more");
+	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 2);
+	is_int(cuda_hear(&r, 200, &value, text), 0, "its memory is not back");
+	is_int(cuda_tell(&r, "limit 256"), 0, "it may have some again");
+	ok(cuda_hear(&r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && !value, "its memory comes back: %s", text);
+	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
+	is_int(cuda_rank_end(&r), 0, "it ends well");
+}
+
 int main(void)
 {
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
@@ -157,6 +176,7 @@ int main(void)
 	lost_in_drain("cuMemUnmap:2=1,cuMemImportFromShareableHandle=1");
 	closed(0);
 	closed(1);
+	no_descriptor();
 	lost("cuMemImportFromShareableHandle:1=1", "query");
 	lost("cuMemMap:2=2", "query");
 	lost("cuCheckpointProcessRestore=801", "query");

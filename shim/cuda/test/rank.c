@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +141,17 @@ static int replace(int fd)
 	if (pid == 0)
 		_exit(fcntl(fd, F_GETFD) < 0);
 	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+/* It may have no descriptors of that number and above any more. */
+static int limit(int n)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l))
+		return -1;
+	l.rlim_cur = (rlim_t)n;
+	return setrlimit(RLIMIT_NOFILE, &l);
 }
 
 static int available(void)
@@ -406,6 +418,7 @@ static int run(const char *word)
 	if (!strcmp(word, "release")) return cuDevicePrimaryCtxRelease(0);
 	if (!strncmp(word, "close ", 6)) return close(atoi(word + 6));
 	if (!strncmp(word, "replace ", 8)) return replace(atoi(word + 8));
+	if (!strncmp(word, "limit ", 6)) return limit(atoi(word + 6));
 	if (!strcmp(word, "query")) return cuStreamQuery(stream);
 	if (!strcmp(word, "spin")) return spin(stream);
 	if (!strcmp(word, "fill device")) return spin_on(stream, 1024);
