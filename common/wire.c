@@ -204,9 +204,9 @@ int gck_wire_flush(struct gck_wire *w, struct gck_error *err)
 	return 1;
 }
 
-bool gck_wire_pending(const struct gck_wire *w)
+size_t gck_wire_pending(const struct gck_wire *w)
 {
-	return gck_buffer_held(&w->out) > 0;
+	return gck_buffer_held(&w->out);
 }
 
 bool gck_wire_waiting(const struct gck_wire *w)

@@ -19,6 +19,7 @@
 #include "coordinator/daemon/unwrap.h"
 
 #define HELLO_S 5.0 /* for the first message */
+#define MAX_UNREAD (256u << 10) /* bytes that a peer has not taken: then it is heard no more */
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
@@ -68,11 +69,18 @@ static void want(struct gck_peer *peer, int events)
 		ev_io_start(peer->daemon->loop, &peer->io);
 }
 
+/* A step's agents are told what they have to know, whether they read it at once or not. Others ask, and
+ * are to take the answers before they ask for more. */
+static bool has_room(const struct gck_peer *peer)
+{
+	return (peer->agent && peer->agent->step) || gck_wire_pending(peer->wire) < MAX_UNREAD;
+}
+
 /* What an agent says behind its registration waits until that is believed: a step may be over by
  * then, and its end is not to be missed. */
 static bool may_read(const struct gck_peer *peer)
 {
-	return !peer->closing && !peer->broken && !(peer->known && ev_is_active(&peer->timer)) &&
+	return !peer->closing && !peer->broken && has_room(peer) && !(peer->known && ev_is_active(&peer->timer)) &&
 	       !(peer->agent && peer->agent->registration);
 }
 
@@ -225,7 +233,7 @@ static void on_io(struct ev_loop *loop, ev_io *w, int events)
 	if (peer->closing && !gck_wire_pending(peer->wire))
 		gck_peer_close(peer);
 	else
-		watch(peer);
+		gck_peer_go_on(peer); /* what it said may have waited for room */
 }
 
 void gck_peer_go_on(struct gck_peer *peer)

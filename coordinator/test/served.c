@@ -123,6 +123,7 @@ struct claim {
 	unsigned step, nodes, ntasks, commits;
 	size_t argument;
 	const char *state;
+	size_t store; /* its length; 0: as others have it */
 };
 
 /* What the coordinator says to an agent that claims so: the welcome's action. */
@@ -139,6 +140,8 @@ static bool is_told(const struct claim *c, const char *action, const char *words
 	const char *got, *why;
 	bool good;
 
+	if (c->store)
+		json_object_set_new(body, "store", json_sprintf("file:/%.*s", (int)c->store, large));
 	for (unsigned i = 1; i <= c->commits; i++)
 		json_array_append_new(json_object_get(body, "commits"),
 				      json_pack("{s:i, s:s}", "seq", (int)i, "hash", HASH));
@@ -173,6 +176,30 @@ static void test_shares(void)
 	ok(is_told(&(struct claim){2, 2, 8, 500, 10, "running"}, "run", NULL), "fewer");
 }
 
+#define STEPS 60  /* more than a queue for one peer holds, as often as it asks */
+#define LISTS 150
+
+static void test_unread(void)
+{
+	struct gck_wire *w = lab_connect();
+	unsigned told = 0, answers = 0;
+	json_t *answer;
+
+	for (unsigned i = 0; i < STEPS; i++)
+		told += is_told(&(struct claim){100 + i, 2, 2, 0, 10, "new", 8000}, "cold", NULL);
+	is_int(told, STEPS, "steps of which much is to be told");
+	if (w && lab_say(w, "{'op':'list','job':7}"))
+		json_decref(lab_next(w)); /* just after its start gpuckptd waits for agents before it tells */
+	for (unsigned i = 0; w && i < LISTS; i++)
+		lab_say(w, "{'op':'list','job':7}");
+	while (answers < LISTS && w && (answer = lab_next(w))) {
+		answers += json_is_true(json_object_get(answer, "ok"));
+		json_decref(answer);
+	}
+	is_int(answers, LISTS, "who asks and does not read is heard when he does");
+	gck_wire_free(w);
+}
+
 static void test_files(void)
 {
 	int fds[KNOCKS];
@@ -202,6 +229,7 @@ int main(void)
 	test_slow();
 	test_finished_late();
 	test_shares();
+	test_unread();
 	test_files();
 	lab_end();
 	return tap_done();
