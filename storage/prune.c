@@ -139,6 +139,22 @@ int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uin
 	return rc;
 }
 
+int gck_store_prune_listed(struct gck_store *s, const json_t *keep, uint32_t busy,
+			   struct gck_error *err)
+{
+	size_t n = json_array_size(keep);
+	uint32_t *seqs = calloc(n + 1, sizeof *seqs);
+	int rc;
+
+	if (!seqs)
+		return gck_fail(err, ENOMEM, "cannot remove old commits: out of memory");
+	for (size_t i = 0; i < n; i++)
+		seqs[i] = (uint32_t)json_integer_value(json_array_get(keep, i));
+	rc = gck_store_prune(s, seqs, n, busy, err);
+	free(seqs);
+	return rc;
+}
+
 /* What was committed is nobody's to discard, whatever the caller believes. */
 static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error *err)
 {

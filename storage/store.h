@@ -158,6 +158,10 @@ json_t *gck_store_read_manifest(struct gck_store *s, const json_t *commit, uint3
 int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uint32_t busy,
 		    struct gck_error *err);
 
+/* The same, with keep as JSON's array of numbers. */
+int gck_store_prune_listed(struct gck_store *s, const json_t *keep, uint32_t busy,
+			   struct gck_error *err);
+
 /* Remove what a checkpoint that was aborted left: its manifests, temporary files and objects. */
 int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err);
 

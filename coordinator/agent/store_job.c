@@ -138,21 +138,6 @@ json_t *store_commit(const void *request, struct gck_error *err)
 	return rc < 0 ? NULL : json_pack("{s:s}", "hash", hash);
 }
 
-static int prune(struct gck_store *store, const json_t *list, uint32_t busy, struct gck_error *err)
-{
-	size_t n = json_array_size(list);
-	uint32_t *keep = calloc(n + 1, sizeof *keep);
-	int rc;
-
-	if (!keep)
-		return gck_fail(err, ENOMEM, "cannot remove old commits: out of memory");
-	for (size_t i = 0; i < n; i++)
-		keep[i] = (uint32_t)json_integer_value(json_array_get(list, i));
-	rc = gck_store_prune(store, keep, n, busy, err);
-	free(keep);
-	return rc;
-}
-
 json_t *store_prune(const void *request, struct gck_error *err)
 {
 	const struct store_request *r = request;
@@ -162,7 +147,7 @@ json_t *store_prune(const void *request, struct gck_error *err)
 	if (!store)
 		return NULL;
 	/* What was begun after this checkpoint is none of its business. */
-	rc = prune(store, r->document, r->seq + 1, err);
+	rc = gck_store_prune_listed(store, r->document, r->seq + 1, err);
 	gck_store_close(store);
 	return rc < 0 ? NULL : json_true();
 }
@@ -177,7 +162,8 @@ static int sweep_step(const char *cluster, const json_t *order, struct gck_error
 
 	if (!store)
 		return err->code == ENOENT ? 0 : -1;
-	rc = prune(store, json_object_get(order, "keep"), (uint32_t)packet_int(order, "busy", 0), err);
+	rc = gck_store_prune_listed(store, json_object_get(order, "keep"),
+				    (uint32_t)packet_int(order, "busy", 0), err);
 	if (rc == 0)
 		gck_store_remove_empty(store);
 	gck_store_close(store);

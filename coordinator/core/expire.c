@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "coordinator/core/needed.h"
+#include "coordinator/core/orders.h"
 
 #define EVERYBODY ((uid_t)-1)
 
@@ -111,11 +112,8 @@ static json_t *removal(const struct candidate *c, size_t n)
 				 c[i].commit->seq, c[i].why);
 			json_array_append_new(seqs, json_integer(c[i].commit->seq));
 		}
-	if (json_array_size(seqs)) {
-		r = gck_record(step, "remove");
-		json_object_set(r, "seqs", seqs);
-		json_object_set_new(r, "removals", json_integer((json_int_t)step->removals + 1));
-	}
+	if (json_array_size(seqs))
+		r = gck_removal(step, seqs);
 	json_decref(seqs);
 	return r;
 }

@@ -4,6 +4,15 @@
 #define ORDERS_MOST (256u << 10)             /* bytes in one message */
 #define ORDER_AGAIN_MS (10 * 60 * INT64_C(1000)) /* an agent gives up by then */
 
+json_t *gck_removal(const struct gck_step *step, json_t *seqs)
+{
+	json_t *r = gck_record(step, "remove");
+
+	json_object_set(r, "seqs", seqs);
+	json_object_set_new(r, "removals", json_integer((json_int_t)step->removals + 1));
+	return r;
+}
+
 json_t *gck_sweep_order(const struct gck_step *step)
 {
 	uint32_t busy = step->intent.seq ? step->intent.seq : step->last_seq + 1;

@@ -7,6 +7,9 @@
 
 #include "coordinator/core/live.h"
 
+/* The record that these commits of a step are forgotten, and that it is to be swept. */
+json_t *gck_removal(const struct gck_step *step, json_t *seqs);
+
 /* {"job","step","store","keep","busy","removals"} of a step with something to be removed. */
 json_t *gck_sweep_order(const struct gck_step *step);
 

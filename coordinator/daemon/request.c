@@ -10,9 +10,11 @@
 #include "common/log.h"
 #include "coordinator/core/needed.h"
 #include "coordinator/core/operation.h"
+#include "coordinator/core/orders.h"
 #include "coordinator/daemon/able.h"
 #include "coordinator/daemon/grace.h"
 #include "coordinator/daemon/importer.h"
+#include "coordinator/daemon/sweep.h"
 
 struct request {
 	struct gck_peer *peer;
@@ -186,28 +188,39 @@ static int choose_removed(const struct request *r, const struct gck_step *step, 
 	return 0;
 }
 
+/* Who asks is told what there is to be removed, as an agent is; if he does not come to it, one of his agents
+ * does, or gpuckptd from an object store. */
 static void do_remove(const struct request *r)
 {
 	struct gck_error err = {0};
 	const struct gck_step *step = one_step(r, &err);
-	json_t *seqs = json_array();
-	json_t *record;
+	json_t *seqs = json_array(), *order;
 
 	if (!step || choose_removed(r, step, seqs, &err)) {
 		refuse(r, &err);
 		json_decref(seqs);
 		return;
 	}
-	record = gck_record(step, "remove");
-	json_object_set(record, "seqs", seqs);
-	if (gck_core_record(&r->peer->daemon->core, record, true, &err))
+	if (gck_core_record(&r->peer->daemon->core, gck_removal(step, seqs), true, &err)) {
 		refuse(r, &err);
-	else
-		gck_request_end(r->peer, NULL, json_pack("{s:I, s:I, s:s, s:O}", "job",
-							 (json_int_t)r->job->id, "step",
-							 (json_int_t)step->id, "store", step->store,
-							 "remove", seqs));
+	} else {
+		order = gck_sweep_order(step);
+		json_object_set(order, "remove", seqs);
+		gck_request_end(r->peer, NULL, order);
+		gck_sweep_start(r->peer->daemon);
+	}
 	json_decref(seqs);
+}
+
+/* Whether an object store is swept its user does not decide. */
+static void do_swept(const struct request *r)
+{
+	const struct gck_step *step = gck_state_step(&r->peer->daemon->core.state, r->job->id, r->step);
+
+	if (step && !gck_s3_is(step->store))
+		gck_swept(&r->peer->daemon->core, r->job->id, r->step,
+			  (uint32_t)json_integer_value(json_object_get(r->body, "removals")));
+	gck_request_end(r->peer, NULL, NULL);
 }
 
 /* ---- able, list, show, status -------------------------------------------------------------- */
@@ -286,6 +299,7 @@ static const struct {
 	{"disable", MUST_BE, do_disable}, {"enable", MUST_BE, do_enable},
 	{"list", MAY_BE, do_list},        {"show", MUST_BE, do_show},
 	{"status", MAY_BE, do_status},    {"remove", MUST_BE, do_remove},
+	{"swept", MUST_BE, do_swept},
 	{"may_import", NEED_NOT_BE, do_may_import}, {"import", NEED_NOT_BE, do_import},
 	{"imported", NEED_NOT_BE, do_imported},
 };

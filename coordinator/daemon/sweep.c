@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,9 +64,6 @@ static uint32_t number_of(const json_t *order, const char *name)
 static int remove_of(const struct gck_daemon *d, const json_t *order, struct gck_error *err)
 {
 	const char *url = json_string_value(json_object_get(order, "store"));
-	const json_t *keep = json_object_get(order, "keep");
-	size_t n = json_array_size(keep);
-	uint32_t *seqs;
 	struct gck_store *s;
 	int rc;
 
@@ -78,13 +74,8 @@ static int remove_of(const struct gck_daemon *d, const json_t *order, struct gck
 			   false, err);
 	if (!s)
 		return err->code == ENOENT ? 0 : -1; /* nothing is there */
-	seqs = calloc(n + 1, sizeof *seqs);
-	for (size_t i = 0; seqs && i < n; i++)
-		seqs[i] = (uint32_t)json_integer_value(json_array_get(keep, i));
-	rc = seqs ? gck_store_prune(s, seqs, n, number_of(order, "busy"), err) :
-	     gck_fail(err, ENOMEM, "no memory");
+	rc = gck_store_prune_listed(s, json_object_get(order, "keep"), number_of(order, "busy"), err);
 	gck_store_close(s);
-	free(seqs);
 	return rc;
 }
 

@@ -259,6 +259,50 @@ static void test_good(void)
 	gck_wire_free(other);
 }
 
+/* The order that the answer to remove is. */
+static bool forgets(struct gck_wire *w, int job, const char *removed, int kept, int busy, int removals)
+{
+	json_t *answer = NULL, *data, *seqs;
+	json_int_t b = 0, r = 0;
+	char *text = NULL;
+	bool good;
+
+	if (lab_say(w, "{'op':'remove','job':%d,'step':0}", job))
+		answer = lab_next(w);
+	note(answer);
+	data = json_object_get(answer, "data");
+	seqs = json_object_get(data, "keep");
+	text = json_dumps(json_object_get(data, "remove"), JSON_COMPACT);
+	good = !json_unpack(data, "{s:I, s:I}", "busy", &b, "removals", &r) && b == busy && r == removals &&
+	       json_array_size(seqs) == (size_t)kept && text && !strcmp(text, removed);
+	if (!good)
+		printf("# removed %s, busy %d, removals %d\n", text ? text : "nothing", (int)b, (int)r);
+	free(text);
+	json_decref(answer);
+	return good;
+}
+
+static bool says_swept(struct gck_wire *w, int job, int removals)
+{
+	return lab_say(w, "{'op':'swept','job':%d,'step':0,'removals':%d}", job, removals) && agrees(w);
+}
+
+/* Who asked for it may die before he has removed anything. */
+static void test_removed(void)
+{
+	struct gck_wire *w = lab_connect();
+
+	ok(forgets(w, 9, "[3]", 0, 4, 1), "what is forgotten is ordered to be removed (%s)", last_error);
+	ok(forgets(w, 9, "[]", 0, 4, 2), "and again, when nothing is left to forget (%s)", last_error);
+	ok(says_swept(w, 9, 2) && refuses(w, 9, 3, 1, STORE, "['3-cd/']", "still being removed"),
+	   "that an object store has been swept is not believed its user (%s)", last_error);
+	lab_kill();
+	gck_wire_free(w);
+	ok(lab_up() && refuses(w = lab_connect(), 9, 3, 1, STORE, "['3-cd/']", "still being removed"),
+	   "the journal has that it is to be (%s)", last_error);
+	gck_wire_free(w);
+}
+
 /* It ends without a commit: it is not there, may not be written to, and is to be swept. */
 static void is_given_up(int job, const char *how)
 {
@@ -333,7 +377,7 @@ static void serve_nothing(void)
 	}
 }
 
-/* What was given up before it put anything. */
+/* What was forgotten, and what was given up before it put anything. */
 static void test_swept(void)
 {
 	struct gck_wire *w;
@@ -349,10 +393,10 @@ static void test_swept(void)
 	ok(lab_up(), "the object store is up, and has nothing");
 	w = lab_connect();
 	for (int i = 0; i < 600 && !good; i++) {
-		good = may(w, 11, 3);
+		good = may(w, 9, 3) && may(w, 11, 3);
 		usleep(good ? 0 : 100000);
 	}
-	ok(good, "where nothing is left of an import there is another (%s)", last_error);
+	ok(good, "where nothing is left in it, what was removed may be imported (%s)", last_error);
 	gck_wire_free(w);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -396,7 +440,7 @@ static void test_root(void)
 	gck_wire_free(w);
 }
 
-/* A job that runs: its own steps are not written to by others than its agents. */
+/* A job that runs: its own steps are not written to by others than its agents. It has its store in files. */
 static void test_live(void)
 {
 	struct gck_wire *agent[2], *w = lab_connect();
@@ -406,6 +450,18 @@ static void test_live(void)
 		lab_hear(agent[i], "welcome", 0);
 	}
 	ok(refuses(w, 7, 3, 1, STORE, "['3-cd/']", "step 7.0 runs"), "a step that runs: %s", last_error);
+	ok(forgets(w, 7, "[]", 0, 1, 1), "what its store still has may be removed (%s)", last_error);
+	for (int i = 0; i < 2; i++) {
+		lab_say(agent[i], "{'op':'exit','rank':%d,'status':0}", i);
+		lab_say(agent[i], "{'op':'bye'}");
+	}
+	for (int i = 0; i < 600 && refuses(w, 7, 3, 1, STORE, "['3-cd/']", "step 7.0 runs"); i++)
+		usleep(100000);
+	ok(refuses(w, 7, 3, 1, STORE, "['3-cd/']", "still being removed"), "it has ended: %s", last_error);
+	ok(says_swept(w, 7, 0) && refuses(w, 7, 3, 1, STORE, "['3-cd/']", "still being removed"),
+	   "a word about a removal before is none about this one");
+	ok(says_swept(w, 7, 1) && refuses(w, 7, 3, 1, STORE, "['3-cd/']", "has store=file:/s"),
+	   "its user's word is taken (%s)", last_error);
 	for (int i = 0; i < 2; i++)
 		gck_wire_free(agent[i]);
 	gck_wire_free(w);
@@ -421,6 +477,7 @@ int main(void)
 	test_refused();
 	test_asked();
 	test_good();
+	test_removed();
 	test_given_up();
 	test_swept();
 	test_root();

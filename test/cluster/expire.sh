@@ -102,6 +102,11 @@ begin
 create "a checkpoint of a third"
 check "what the one that ended had is too old" wait_for 90 not_in_store "$old"
 check "what runs has its own" alice gpuckpt verify "$job"
+may_end
+check "what it had is forgotten, too" wait_for 90 none_listed "$job"
+[[ $lib = s3lib.sh ]] || check "but of who runs nothing any more it stays in files" in_store "$job"
+check "remove --all" alice gpuckpt remove --all "$job"
+check "then it is gone" wait_for 90 not_in_store "$job"
 cp "$GPUCKPT_LAB/etc/gpuckpt.conf.before" "$conf"
 "$cluster" kill gpuckptd
 "$cluster" start gpuckptd

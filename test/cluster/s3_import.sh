@@ -36,6 +36,7 @@ nothing_under_way()
 {
 	[[ $(request GET '/gpuckpt?uploads') = 200 ]] && ! grep -q '<Key>' "$body"
 }
+swept() { [[ $(alice gpuckpt import "$1" 2>&1) != *"still being removed"* ]]; }
 removable() { alice gpuckpt remove --all "$1"; [[ -z $(commits "$1") ]]; }
 
 # refused WORDS NAME CMD...
@@ -91,6 +92,7 @@ refused "commit 2 already" "import: nothing is replaced" alice gpuckpt import "$
 refused "commit 2 already" "which is said before the file is read" alice gpuckpt import "$dir/bad"
 check "all of it is removed" wait_for 30 removable "$job"
 check "nothing is left in the store" nothing_of "$job"
+check "gpuckptd sees to that as well" wait_for 60 swept "$dir/bad"
 
 # ---- what is refused
 
@@ -185,7 +187,7 @@ rm "$dir/image"
 check "export" alice gpuckpt export "$job:1" "$dir/image"
 ends_well "$job" "it ends"
 check "it is removed" wait_for 30 removable "$job"
-check "import" alice gpuckpt import "$dir/image"
+check "import" wait_for 60 alice gpuckpt import "$dir/image"
 check "it is whole" alice gpuckpt verify "$job"
 next=$(start "encrypt=yes,restart=$job:1")
 check "a job goes on from it" wait_ready "$next" 60

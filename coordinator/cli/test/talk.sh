@@ -219,9 +219,17 @@ diff -r "$dir/new/test/7/0" "$dir/out.d/test/7/0"
 result $? "the store has what the file has"
 call 1 verify 7.0 9
 has err 'step 7.0 has no commit 9'
-answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[1]}}]'
+forgets() # REMOVED KEPT BUSY: what the coordinator answers to remove
+{
+	answers remove '[{"op":"end","ok":true,"data":{"job":7,"step":0,"store":"file:'"$dir"'",
+"remove":['"$1"'],"keep":['"$2"'],"busy":'"$3"',"removals":5}}]'
+}
+
+answers swept '[{"op":"end","ok":true}]'
+forgets 1 2,3 4
 call 0 remove 7.0 1
 has requests '{"job":7,"op":"remove","seq":1,"step":0}'
+has requests '{"job":7,"op":"swept","removals":5,"step":0}'
 [ ! -e "$dir/test/7/0/commit-1.json" ] && [ -e "$dir/test/7/0/commit-2.json" ]
 result $? "the commit is gone, the others are there"
 answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$dir"'",
@@ -247,13 +255,29 @@ call 1 remove 7.0 3
 result $? "what the coordinator keeps is not removed"
 [ ! -s "$dir/out" ]
 result $? "and no table of nothing is printed"
-answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[]}}]'
+! grep -q swept "$dir/requests"
+result $? "nor is it said to be"
+answers remove '[{"op":"end","ok":true,"data":{"remove":[2,3]}}]'
+call 1 remove 7 --all
+has err 'another release'
+forgets '' 2,3 4
 call 0 remove 7 --all
 has err 'gpuckpt: remove: commit 3 of step 7.0 stays'
-answers remove '[{"op":"end","ok":true,"data":{"store":"file:'"$dir"'","remove":[2,3]}}]'
+mkdir "$dir/test/7/0/9-dead"
+: >"$dir/test/7/0/9-dead/rank-0.json"
+forgets 3 2 9
+call 0 remove 7 --all
+[ ! -e "$dir/test/7/0/commit-3.json" ] && [ -e "$dir/test/7/0/commit-2.json" ] &&
+	[ -e "$dir/test/7/0/9-dead/rank-0.json" ]
+result $? "what may be under way is left alone"
+answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$dir"'",
+"cluster":"test","commits":[]}]}}]'
+forgets '' '' 10
 call 0 remove 7 --all
 [ ! -e "$dir/test/7" ]
-result $? "nothing is left of the job"
+result $? "of a step without commits goes what was forgotten and what never counted: nothing is left"
+call 0 remove 7 --all
+has requests '"op":"swept"'
 call 1 verify 7
 kill $fake
 wait $fake
