@@ -53,6 +53,10 @@ struct gck_backend_ops {
 		    struct gck_error *err);
 	int (*remove)(struct gck_backend *b, const char *name, struct gck_error *err);
 
+	/* Until the backend is closed nobody else has the step who asks as well. EBUSY: somebody has. Only of
+	 * one that is not far: gpuckptd sees to that elsewhere. */
+	int (*lock)(struct gck_backend *b, struct gck_error *err);
+
 	int (*space)(struct gck_backend *b, uint64_t *bytes, struct gck_error *err);
 	void (*remove_empty)(struct gck_backend *b);
 };

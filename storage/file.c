@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -179,6 +180,15 @@ static int file_remove(struct gck_backend *b, const char *name, struct gck_error
 	return gck_file_fail(f, "remove", name, errno, err);
 }
 
+/* A file system without locks lets everybody. */
+static int file_lock(struct gck_backend *b, struct gck_error *err)
+{
+	if (flock(file_of(b)->step_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+		return 0;
+	return gck_fail(err, EBUSY, "%s: another import into it is under way; try again when that has ended",
+			b->where);
+}
+
 static int file_space(struct gck_backend *b, uint64_t *bytes, struct gck_error *err)
 {
 	struct statvfs v;
@@ -206,6 +216,7 @@ const struct gck_backend_ops gck_file_ops = {
 	.get = file_get,
 	.list = file_list,
 	.remove = file_remove,
+	.lock = file_lock,
 	.space = file_space,
 	.remove_empty = file_remove_empty,
 };

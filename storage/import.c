@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An image in a file becomes a commit of a store: objects, manifests, and the commit last. What was put
- * is removed again if that fails, but not what was there before: other commits may need it. From an object
+ * is removed again if that fails, but not what was there before: other commits may need it. So there is one
+ * import at a time into a step, or one would take what the other has found there. From an object
  * store gpuckptd removes it: nobody else may, as long as the import is under way. */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ struct import {
 	const struct gck_store *tell;
 	pthread_mutex_t lock; /* of what follows, while several threads put */
 	uint64_t done, all;
-	bool *put; /* by member: it was not there before */
+	bool *put;   /* by member: it was not there before */
+	bool counts; /* the commit may have been put */
 };
 
 int gck_store_may_import(struct gck_store *s, uint32_t seq, struct gck_error *err)
@@ -28,6 +30,8 @@ int gck_store_may_import(struct gck_store *s, uint32_t seq, struct gck_error *er
 
 	if (to->far)
 		return 0;
+	if (to->ops->lock(to, err) < 0)
+		return -1;
 	gck_name_commit(name, seq);
 	if (to->ops->size(to, name, &size, &why) == 0)
 		return gck_fail(err, EEXIST, "%s/%s is there already", to->where, name);
@@ -60,19 +64,32 @@ static int tell(struct import *m, uint64_t size, struct gck_error *err)
 	return rc;
 }
 
+/* Before it is put. What is there but cannot be seen is not replaced. */
+static int look_for(struct import *m, size_t i, struct gck_error *err)
+{
+	struct gck_error why;
+	uint64_t there;
+
+	if (m->to->far || m->to->ops->size(m->to, m->f->v[i].name, &there, &why) == 0)
+		return 0;
+	m->put[i] = why.code == ENOENT;
+	if (!m->put[i] && err)
+		*err = why;
+	return m->put[i] ? 0 : -1;
+}
+
 static int put_member(struct import *m, size_t i, struct gck_error *err)
 {
 	const struct gck_image_member *v = &m->f->v[i];
 	struct gck_backend *from = (struct gck_backend *)&m->f->head;
 	char *data = malloc(v->size + 1);
-	uint64_t there;
 	int rc;
 
 	if (!data)
 		return gck_fail(err, ENOMEM, "no memory for %s", v->name);
-	if (!m->to->far)
-		m->put[i] = m->to->ops->size(m->to, v->name, &there, NULL) < 0;
-	rc = from->ops->get(from, v->name, 0, data, v->size, err);
+	rc = look_for(m, i, err);
+	if (rc == 0)
+		rc = from->ops->get(from, v->name, 0, data, v->size, err);
 	if (rc == 0)
 		rc = put_bytes(m, v->name, data, v->size, err);
 	free(data);
@@ -116,6 +133,7 @@ static int put_commit(struct import *m, const json_t *commit, struct gck_error *
 	gck_name_dir(dir, seq, nonce);
 	if (gck_document_load(&image, name, &text, &size, hash, err) < 0)
 		return -1;
+	m->counts = true;
 	rc = m->to->ops->put(m->to, name, dir, text, size, err);
 	free(text);
 	return rc;
@@ -127,7 +145,8 @@ static void take_back(struct import *m)
 	char dir[GCK_NAME_MAX];
 
 	gck_name_commit(dir, m->f->seq);
-	m->to->ops->remove(m->to, dir, NULL);
+	if (m->counts)
+		m->to->ops->remove(m->to, dir, NULL);
 	for (size_t i = 0; i < m->f->n; i++)
 		if (m->put[i])
 			m->to->ops->remove(m->to, m->f->v[i].name, NULL);

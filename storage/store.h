@@ -254,11 +254,12 @@ struct gck_store *gck_image_open(const char *path, struct gck_image_id *id, stru
 json_t *gck_image_directories(const struct gck_store *image, uint64_t *bytes);
 
 /* Before all of an image is read: can its commit be put into the store s of its step, which was opened to
- * be created? EEXIST: it is there. What counts in an object store gpuckptd knows. */
+ * be created? EEXIST: it is there; EBUSY: another import into that step is under way; until s is closed none
+ * begins. What counts in an object store gpuckptd knows. */
 int gck_store_may_import(struct gck_store *s, uint32_t seq, struct gck_error *err);
 
-/* Put the commit of an image, which has been verified, into s. EEXIST as above. Whatever goes wrong, s is
- * as when it was opened; an object store, when gpuckptd has swept it. */
+/* Put the commit of an image, which has been verified, into s. EEXIST, EBUSY as above. Whatever goes wrong,
+ * s is as when it was opened; an object store, when gpuckptd has swept it. */
 int gck_store_import(struct gck_store *s, struct gck_store *image, uint32_t seq,
 		     struct gck_error *err);
 

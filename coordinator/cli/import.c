@@ -53,17 +53,22 @@ static int put(struct import *i, struct gck_store *s, struct gck_error *err)
 
 /* ---- into files ---------------------------------------------------------------------------- */
 
+/* Directories that another import has just made are not removed. */
+static int put_alone(struct import *i, struct gck_store *s, struct gck_error *err)
+{
+	if (gck_store_may_import(s, i->id.seq, err) < 0)
+		return -1;
+	if (verify(i, err) == 0 && put(i, s, err) == 0)
+		return 0;
+	gck_store_remove_empty(s);
+	return -1;
+}
+
 static int import_into_files(struct import *i, struct gck_error *err)
 {
 	struct gck_store *s = gck_store_open(i->url, i->id.cluster, i->id.job, i->id.step, true, err);
-	int rc = -1;
+	int rc = s ? put_alone(i, s, err) : -1;
 
-	if (!s)
-		return -1;
-	if (gck_store_may_import(s, i->id.seq, err) == 0 && verify(i, err) == 0)
-		rc = put(i, s, err);
-	if (rc < 0)
-		gck_store_remove_empty(s);
 	gck_store_close(s);
 	return rc;
 }

@@ -39,14 +39,12 @@ static bool stop_at_zero(void *arg, uint64_t done, uint64_t all)
 
 static int import_into(struct gck_store *to, struct gck_store *image, uint32_t seq, struct gck_error *err)
 {
-	int rc = -1;
-
-	if (gck_store_may_import(to, seq, err) == 0 &&
-	    gck_store_verify(image, seq, NULL, NULL, err) == 0)
-		rc = gck_store_import(to, image, seq, err);
-	if (rc < 0)
-		gck_store_remove_empty(to);
-	return rc;
+	if (gck_store_may_import(to, seq, err) < 0)
+		return -1;
+	if (gck_store_verify(image, seq, NULL, NULL, err) == 0 && gck_store_import(to, image, seq, err) == 0)
+		return 0;
+	gck_store_remove_empty(to);
+	return -1;
 }
 
 /* left: steps until it is interrupted; -1: it is not. */
@@ -112,6 +110,88 @@ static void test_interrupted(void)
 	   "both are whole (%s)", err.text);
 }
 
+/* What somebody else does when an import has put `left` members; it is interrupted then. */
+struct beside {
+	int left;
+	void (*act)(struct beside *b);
+	int rc;
+	struct gck_error err;
+};
+
+static bool stop_beside(void *arg, uint64_t done, uint64_t all)
+{
+	struct beside *b = arg;
+
+	if (done > all || b->left-- != 0)
+		return b->left >= 0;
+	b->act(b);
+	return false;
+}
+
+static void import_beside(struct beside *b)
+{
+	b->rc = import("1", -1, &b->err);
+}
+
+static void commit_beside(struct beside *b)
+{
+	char path[2 * ROOT_MAX];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/c/1/0/commit-1.json", to_url + 5);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	b->rc = fd < 0 ? -1 : close(fd);
+}
+
+static int import_while(struct beside *b, struct gck_error *err)
+{
+	struct gck_image_id id;
+	struct gck_store *image = gck_image_open(file("1"), &id, err);
+	struct gck_store *to = gck_store_open(to_url, "c", 1, 0, true, err);
+	int rc;
+
+	gck_store_tell(to, stop_beside, b);
+	rc = gck_store_import(to, image, 1, err);
+	gck_store_close(to);
+	gck_store_close(image);
+	return rc;
+}
+
+static void test_beside(void)
+{
+	struct beside b = { .left = 1, .act = import_beside };
+	struct gck_error err = { 0 };
+	char path[2 * ROOT_MAX];
+
+	ok(import_while(&b, &err) < 0 && err.code == ECANCELED, "an import is interrupted (%s)", err.text);
+	ok(b.rc < 0 && b.err.code == EBUSY, "another, of the same file, was refused meanwhile: %s", b.err.text);
+	is_int(entries(), 4, "neither leaves anything");
+	b = (struct beside){ .left = 1, .act = commit_beside };
+	ok(import_while(&b, &err) < 0 && b.rc == 0, "a commit of that number comes from elsewhere meanwhile");
+	snprintf(path, sizeof path, "%s/c/1/0/commit-1.json", to_url + 5);
+	ok(access(path, F_OK) == 0, "it is not taken back");
+	remove_tree(to_url + 5);
+	mkdir(to_url + 5, 0700);
+}
+
+/* What cannot be looked at, as on a server that fails now and then, may be what another commit needs. */
+static void test_unseen(void)
+{
+	struct gck_error err = { 0 };
+	char path[2 * ROOT_MAX];
+	struct stat st;
+
+	gck_store_close(gck_store_open(to_url, "c", 1, 0, true, &err));
+	snprintf(path, sizeof path, "%s/c/1/0/1-a", to_url + 5);
+	mkdir(path, 0700);
+	snprintf(path, sizeof path, "%s/c/1/0/1-a/rank-0.json", to_url + 5);
+	ok(symlink("elsewhere", path) == 0, "something else is in a manifest's place");
+	ok(import("1", -1, &err) < 0 && strstr(err.text, "rank-0.json"), "refused: %s", err.text);
+	ok(lstat(path, &st) == 0 && S_ISLNK(st.st_mode), "it is neither replaced nor removed");
+	remove_tree(to_url + 5);
+	mkdir(to_url + 5, 0700);
+}
+
 /* Headers, objects, documents and the end. What fills blocks is nobody's. */
 static void test_damaged(size_t size, char *data)
 {
@@ -173,6 +253,8 @@ int main(void)
 	ok(export_commit(1, "1", &err) == 0 && export_commit(2, "2", &err) == 0,
 	   "are exported (%s)", err.text);
 	test_file();
+	test_beside();
+	test_unseen();
 	test_interrupted();
 	if (geteuid() == 0 && chown(file("1"), 12345, 12345) == 0)
 		ok(import("1", -1, &err) < 0 && err.code == EPERM, "another user's: %s", err.text);
