@@ -3,13 +3,13 @@
 #include "config.h"
 
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "coordinator/cli/cli.h"
+#include "coordinator/cli/naming.h"
 #include "coordinator/cli/progress.h"
 #include "storage/store.h"
 
@@ -62,25 +62,6 @@ static int check_file(const char *path, const char *hash, struct progress *p, st
 	rc = gck_store_verify(image, id.seq, hash, NULL, err);
 	gck_store_close(image);
 	return rc;
-}
-
-/* It does not replace what is there. */
-static int give_name(const char *temporary, const char *path, struct gck_error *err)
-{
-	char *copy = strdup(path);
-	int fd;
-
-	if (link(temporary, path) < 0) {
-		free(copy);
-		return gck_fail(err, errno, "%s: %s", path, strerror(errno));
-	}
-	fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (fd >= 0) {
-		fsync(fd);
-		close(fd);
-	}
-	free(copy);
-	return 0;
 }
 
 static int export_to(struct gck_store *s, const char *hash, struct progress *p, const char *path,
