@@ -71,6 +71,7 @@ void catch_signals(void)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
+	signal(SIGXFSZ, SIG_IGN); /* EFBIG is an error like others */
 }
 
 static bool is_time(void)
