@@ -40,24 +40,36 @@ static json_t *verify_commit(const struct cli *c, struct gck_store *s, const jso
 	return json_pack("{s:I, s:b, s:s}", "seq", seq, "whole", 0, "error", why.text);
 }
 
+/* Those that were asked for. None is left out: who is not told of it takes it for whole. */
+static int verify_commits(const struct cli *c, struct gck_store *s, const json_t *step, json_t *out,
+			  struct gck_error *err)
+{
+	json_t *commit;
+	size_t i;
+
+	json_array_foreach(json_object_get(step, "commits"), i, commit) {
+		json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
+
+		if ((c->nseqs == 0 || seq == c->seqs[0]) &&
+		    json_array_append_new(out, verify_commit(c, s, step, commit)) < 0)
+			return gck_fail(err, ENOMEM, "no memory to tell of commit %" JSON_INTEGER_FORMAT,
+					seq);
+	}
+	return 0;
+}
+
 /* {"job","step","commits":[..]} of what was asked for. */
 static json_t *verify_step(const struct cli *c, const json_t *step, struct gck_error *err)
 {
 	struct gck_store *s = cli_open_store(c, step, err);
-	json_t *commits = json_array(), *commit;
-	size_t i;
+	json_t *commits = json_array();
+	int rc = s ? verify_commits(c, s, step, commits, err) : -1;
 
-	if (!s) {
+	gck_store_close(s);
+	if (rc < 0) {
 		json_decref(commits);
 		return NULL;
 	}
-	json_array_foreach(json_object_get(step, "commits"), i, commit) {
-		json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
-
-		if (c->nseqs == 0 || seq == c->seqs[0])
-			json_array_append_new(commits, verify_commit(c, s, step, commit));
-	}
-	gck_store_close(s);
 	return json_pack("{s:O, s:O, s:o}", "job", json_object_get(step, "job"), "step",
 			 json_object_get(step, "step"), "commits", commits);
 }

@@ -279,6 +279,19 @@ result $? "of a step without commits goes what was forgotten and what never coun
 call 0 remove 7 --all
 has requests '"op":"swept"'
 call 1 verify 7
+# A reason that is cut to its length, in one of these in the middle of a character.
+long=$(printf 'é%.0s' $(seq 120))
+for first in a ab; do
+	store=$dir/$first$long/$long
+	mkdir -p "$store"
+	made=$("$tools/make_store" "$store" 7 0 2)
+	answers list '[{"op":"end","ok":true,"data":{"steps":[{"job":7,"step":0,"store":"file:'"$store"'",
+"cluster":"test","commits":'"$made"'}]}}]'
+	rm "$(find "$store/test/7/0/2-a" -type f ! -name 'rank-*')"
+	call 1 verify 7 --json
+	[ "$(grep -c '"whole": true' "$dir/out")$(grep -c '"whole": false' "$dir/out")" = 11 ]
+	result $? "of two commits one is told to be damaged, whatever its reason is cut to"
+done
 kill $fake
 wait $fake
 fake=
