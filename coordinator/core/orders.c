@@ -40,8 +40,8 @@ json_t *gck_sweep_orders(struct gck_core *core, uid_t uid)
 	size_t size = 0;
 
 	for (const struct gck_job *j = core->state.jobs; j; j = j->next)
-		for (struct gck_step *s = j->uid == uid ? j->steps : NULL; s; s = s->next) {
-			if (!is_to_be_ordered(s, now_ms))
+		for (struct gck_step *s = j->steps; s; s = s->next) {
+			if (s->uid != uid || !is_to_be_ordered(s, now_ms))
 				continue;
 			order = gck_sweep_order(s);
 			size += json_dumpb(order, NULL, 0, JSON_COMPACT) + 1;
@@ -65,7 +65,7 @@ void gck_sweep_tell(struct gck_core *core, struct gck_step *step)
 		i++;
 	if (i == live->nnodes)
 		return;
-	orders = gck_sweep_orders(core, step->job->uid);
+	orders = gck_sweep_orders(core, step->uid);
 	if (json_array_size(orders))
 		gck_live_send(core, &live->nodes[i], json_pack("{s:s, s:O}", "op", "sweep", "steps",
 							       orders));
@@ -95,12 +95,12 @@ void gck_swept_message(struct gck_core *core, struct gck_step *step, struct gck_
 
 	(void)node;
 	json_array_foreach(json_object_get(body, "steps"), i, one) {
-		const struct gck_job *j;
+		const struct gck_step *s;
 
 		if (json_unpack(one, "{s:I, s:I, s:I}", "job", &job, "step", &id, "removals", &removals))
 			continue;
-		j = gck_state_job(&core->state, (uint32_t)job);
-		if (j && j->uid == step->job->uid)
-			gck_swept(core, j->id, (uint32_t)id, (uint32_t)removals);
+		s = gck_state_step(&core->state, (uint32_t)job, (uint32_t)id);
+		if (s && s->uid == step->uid)
+			gck_swept(core, s->job->id, s->id, (uint32_t)removals);
 	}
 }

@@ -44,7 +44,7 @@ static bool is_heard_of(const struct gck_step *step)
 static bool are_heard_of(const struct gck_daemon *d, uid_t uid, uint32_t job, uint32_t step)
 {
 	for (const struct gck_job *j = d->core.state.jobs; j; j = j->next) {
-		if (j->gone || (job && j->id != job) || !gck_may_see(d, uid, j))
+		if (j->gone || (job && j->id != job) || !gck_may_see(d, uid, j->uid))
 			continue;
 		for (const struct gck_step *s = j->steps; s; s = s->next)
 			if ((step == GCK_EVERY_STEP || s->id == step) && !is_heard_of(s))

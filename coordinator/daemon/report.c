@@ -113,12 +113,14 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 	return e;
 }
 
-static json_t *job_steps(const struct gck_daemon *d, const struct gck_job *job, uint32_t step, step_fn *entry)
+/* Not what a former owner of its number has left. */
+static json_t *job_steps(const struct gck_daemon *d, uid_t uid, const struct gck_job *job, uint32_t step,
+			 step_fn *entry)
 {
 	json_t *out = json_array();
 
 	for (const struct gck_step *s = job->steps; s; s = s->next)
-		if (step == GCK_EVERY_STEP || s->id == step)
+		if ((step == GCK_EVERY_STEP || s->id == step) && gck_may_see(d, uid, s->uid))
 			json_array_append_new(out, entry(d, s));
 	return out;
 }
@@ -131,9 +133,9 @@ static json_t *report(const struct gck_daemon *d, uid_t uid, const struct gck_re
 	for (const struct gck_job *j = d->core.state.jobs; j && j->id <= range->last; j = j->next) {
 		json_t *some;
 
-		if (j->id < range->first || !gck_may_see(d, uid, j))
+		if (j->id < range->first || !gck_may_see(d, uid, j->uid))
 			continue;
-		some = job_steps(d, j, range->step, entry);
+		some = job_steps(d, uid, j, range->step, entry);
 		bytes += json_dumpb(some, NULL, 0, JSON_COMPACT);
 		if (bytes > GCK_ANSWER_MAX - HEAD && json_array_size(steps))
 			json_object_set_new(out, "more", json_integer(j->id));

@@ -100,7 +100,8 @@ static void do_requeue(const struct request *r)
 
 static bool is_meant(const struct request *r, const struct gck_step *step)
 {
-	return r->step == GCK_EVERY_STEP || r->step == step->id;
+	return (r->step == GCK_EVERY_STEP || r->step == step->id) &&
+	       gck_may_see(r->peer->daemon, r->peer->uid, step->uid);
 }
 
 static void set_disabled(const struct request *r, bool value)
@@ -316,7 +317,7 @@ static int find_job(struct request *r, bool needed, struct gck_error *err)
 	if (!job && !needed)
 		return 0;
 	r->job = gck_state_job(&d->core.state, (uint32_t)job);
-	if (r->job && gck_may_see(d, r->peer->uid, r->job))
+	if (r->job && gck_may_see(d, r->peer->uid, r->job->uid))
 		return 0;
 	gck_fail(err, ENOENT, "no step runs or ran with --gpu-ckpt");
 	if (r->step == GCK_EVERY_STEP)

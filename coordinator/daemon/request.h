@@ -23,7 +23,7 @@ json_t *gck_report_status(const struct gck_daemon *d, uid_t uid, const struct gc
 json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
 			const struct gck_commit *commit);
 
-/* rights.c: whether a user is answered about a job. */
-bool gck_may_see(const struct gck_daemon *d, uid_t uid, const struct gck_job *job);
+/* rights.c: whether a user is answered about a job or a step of this owner. */
+bool gck_may_see(const struct gck_daemon *d, uid_t uid, uid_t owner);
 
 #endif

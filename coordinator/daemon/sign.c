@@ -103,7 +103,7 @@ static int sign_for_owner(struct question *q, struct gck_error *err)
 	const struct gck_daemon *d = q->peer->daemon;
 	const struct gck_job *job = gck_state_job(&d->core.state, q->of.job);
 
-	if (job && !gck_may_see(d, q->peer->uid, job))
+	if (job && !gck_may_see(d, q->peer->uid, job->uid))
 		return gck_fail(err, EACCES, "there is no job %u of yours", q->of.job);
 	q->of.uid = (uint32_t)(job ? job->uid : q->peer->uid);
 	sign_all(q);

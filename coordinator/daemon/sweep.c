@@ -41,7 +41,7 @@ static void add_orders(json_t *all, const struct gck_daemon *d, bool behind_last
 			if (gck_step_unswept(s) && gck_s3_is(s->store) && !s->intent.import &&
 			    is_behind_last(s) == behind_last && json_array_size(all) < STEPS_MOST)
 				json_array_append_new(all, json_pack("{s:I, s:o}", "uid",
-						      (json_int_t)j->uid, "order",
+						      (json_int_t)s->uid, "order",
 						      gck_sweep_order(s)));
 }
 

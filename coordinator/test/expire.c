@@ -117,17 +117,49 @@ static void test_needed(void)
 }
 
 /* Slurm gives the number to another user's job. */
+static void give_number(unsigned job)
+{
+	gck_core_note(&f.core, json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", job, "uid",
+					 OWNER + 1, "user", "v", "restarts", 0, "submit", 2, "batch", 1, "fresh",
+					 1), true);
+}
+
+static void test_sweep_former(void)
+{
+	json_t *orders, *word = json_pack("{s:[{s:i, s:i, s:i}]}", "steps", "job", 100, "step", 0, "removals", 1);
+
+	begin();
+	add_job(100, OWNER, "file:/s");
+	add_commit(100, 1, 500, 70, false);
+	add_job(101, OWNER, "file:/s");
+	add_job(102, OWNER + 1, "file:/s");
+	past_word(&f, 100, "gone");
+	f.conf.keep_age_s = 400;
+	gck_expire(&f.core);
+	give_number(100);
+	orders = gck_sweep_orders(&f.core, OWNER + 1);
+	is_int((long long)json_array_size(orders), 0, "who has a job's number next does not sweep what the former left");
+	json_decref(orders);
+	orders = gck_sweep_orders(&f.core, OWNER);
+	is_int((long long)json_array_size(orders), 1, "that user's agents do");
+	json_decref(orders);
+	gck_swept_message(&f.core, step_of(102), NULL, word);
+	ok(gck_step_unswept(step_of(100)), "nor do others say that it is done");
+	gck_swept_message(&f.core, step_of(101), NULL, word);
+	ok(!gck_step_unswept(step_of(100)), "but they");
+	json_decref(word);
+	fake_end(&f);
+}
+
 static void test_quota_former(void)
 {
-	json_t *next = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", 100, "uid",
-				 OWNER + 1, "user", "v", "restarts", 0, "submit", 2, "batch", 1, "fresh", 1);
 	struct gck_error err = {0};
 
 	begin();
 	f.conf.quota = 100;
 	add_job(100, OWNER, "file:/s");
 	add_commit(100, 1, 500, 70, false);
-	gck_core_note(&f.core, next, true);
+	give_number(100);
 	ok(gck_quota_check(&f.core, OWNER + 1, 100, &err) == 0, "what the former owner left is not the new one's");
 	ok(gck_quota_check(&f.core, OWNER, 40, &err) < 0, "but that user's");
 	fake_end(&f);
@@ -382,6 +414,7 @@ int main(void)
 	test_age();
 	test_quota();
 	test_quota_former();
+	test_sweep_former();
 	test_needed();
 	test_sweep();
 	test_records();

@@ -95,6 +95,10 @@ int main(void)
 	one(FIRST + 1, OWNER, 1, "one that is named is told of alone");
 	one(FIRST, OWNER, 0, "but not a stranger's");
 	one(FIRST + JOBS, OWNER, 0, "nor one that there is not");
+	note(json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", FIRST + 1, "uid", STRANGER,
+		       "user", "another", "restarts", 0, "submit", 2, "batch", 1, "fresh", 1));
+	one(FIRST + 1, STRANGER, 0, "who has its number next is not told what the former owner left");
+	one(FIRST + 1, 0, 1, "root is");
 	gck_state_clear(&d.core.state);
 	return tap_done();
 }
