@@ -224,9 +224,9 @@ node_killed()
 	restarted
 	check "$name: and still are when it is" stopped "$other"
 	"$cluster" mend "${other#n}"
+	slurmd_timeout 5 # its reconfigure makes slurmd register; slurmctld asks a node that is down in 20 rounds of pings once
 	check "$name: they end once Slurm reaches it" wait_for 60 gone
 	answers
-	slurmd_timeout 5
 	nodes_back
 }
 gone() { ! on "$other" pgrep -x burn; }
