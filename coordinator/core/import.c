@@ -117,7 +117,8 @@ static int check_step(const struct gck_step *step, const struct gck_import *i, s
 	/* Who sweeps goes by what was there when it was told to. */
 	if (gck_step_unswept(step))
 		return gck_fail(err, EBUSY, "what was removed of step %u.%u is still being removed from its "
-				"store: try again in a few minutes", i->job, i->step);
+				"store: try again in a few minutes, or %d after an import of it was killed",
+				i->job, i->step, GCK_IMPORT_SILENCE_S / 60);
 	return check_place(step, i, err);
 }
 
@@ -234,18 +235,34 @@ void gck_import_abort(struct gck_core *core, uint32_t job, uint32_t id, uint32_t
 		gck_core_note(core, gck_record_seq(step, "abort", seq), true);
 }
 
-void gck_import_abort_all(struct gck_state *s)
+static int64_t landing_ms(int64_t now_ms)
+{
+	return now_ms + GCK_IMPORT_SILENCE_S * INT64_C(1000);
+}
+
+void gck_import_lost(struct gck_core *core, uint32_t job, uint32_t id, uint32_t seq)
+{
+	struct gck_step *step = gck_state_step(&core->state, job, id);
+
+	gck_import_abort(core, job, id, seq);
+	if (step)
+		step->landing_ms = landing_ms(core->world->now_ms());
+}
+
+static void give_up(struct gck_state *s, struct gck_step *step, int64_t now_ms)
+{
+	json_t *r = gck_record_seq(step, "abort", step->intent.seq);
+
+	gck_info("step %u.%u: the import of checkpoint %u is given up", step->job->id, step->id, step->intent.seq);
+	gck_record_apply(s, r, NULL);
+	json_decref(r);
+	step->landing_ms = landing_ms(now_ms);
+}
+
+void gck_import_lost_all(struct gck_state *s, int64_t now_ms)
 {
 	for (const struct gck_job *job = s->jobs; job; job = job->next)
-		for (const struct gck_step *step = job->steps; step; step = step->next) {
-			json_t *r = step->intent.import ? gck_record_seq(step, "abort", step->intent.seq) :
-				    NULL;
-
-			if (r) {
-				gck_info("step %u.%u: the import of checkpoint %u is given up", job->id,
-					 step->id, step->intent.seq);
-				gck_record_apply(s, r, NULL);
-			}
-			json_decref(r);
-		}
+		for (struct gck_step *step = job->steps; step; step = step->next)
+			if (step->intent.import)
+				give_up(s, step, now_ms);
 }

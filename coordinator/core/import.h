@@ -8,6 +8,8 @@
 
 #include "coordinator/core/core.h"
 
+#define GCK_IMPORT_SILENCE_S 900 /* longer than a URL is good: who was not heard for so long puts nothing more */
+
 struct gck_import {
 	uint32_t job, step, seq;
 	uint32_t ranks;
@@ -33,10 +35,13 @@ int gck_import_begin(struct gck_core *core, const struct gck_import *i, uid_t ui
 int gck_import_end(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq, const char *hash,
 		   struct gck_error *err);
 
-/* Unless it is over already. */
+/* Unless it is over already. Whoever imports has said so, and puts nothing more. */
 void gck_import_abort(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq);
 
+/* The same of one who is heard no more: what is on its way to the store may come to lie there for a while. */
+void gck_import_lost(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq);
+
 /* All that were under way when the journal ends. */
-void gck_import_abort_all(struct gck_state *s);
+void gck_import_lost_all(struct gck_state *s, int64_t now_ms);
 
 #endif

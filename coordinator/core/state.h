@@ -74,6 +74,7 @@ struct gck_step {
 	uint32_t removals;        /* how often commits were forgotten that are to be swept (expire.h) */
 	uint32_t swept;           /* the last of these that was; both only grow */
 	int64_t ordered_ms;       /* when an agent was told to sweep; 0: none was */
+	int64_t landing_ms;       /* until then an import that was lost may yet put something into its store */
 	struct gck_live *live;    /* NULL while no agent is known */
 	void *timers[3];          /* the world's */
 	size_t bytes;             /* about what its agents' word makes this coordinator keep */

@@ -10,8 +10,6 @@
 #include "coordinator/daemon/request.h"
 #include "coordinator/daemon/sweep.h"
 
-#define IDLE_S 900. /* longer than a URL is good: what is given up is put by nobody any more */
-
 struct gck_importer {
 	struct gck_peer *peer;
 	bool only_asks;
@@ -41,7 +39,7 @@ static void on_idle(struct ev_loop *loop, ev_timer *w, int events)
 	(void)loop;
 	(void)events;
 	gck_warn("step %u.%u: nothing was heard of the import of checkpoint %u for %.0f s; it is given up",
-		 i->job, i->step, i->seq, IDLE_S);
+		 i->job, i->step, i->seq, (double)GCK_IMPORT_SILENCE_S);
 	gck_peer_close(i->peer);
 }
 
@@ -136,7 +134,7 @@ static void open_import(struct gck_peer *peer, const json_t *body, bool only_ask
 	i->peer = peer;
 	i->only_asks = only_asks;
 	peer->importer = i;
-	ev_timer_init(&i->idle, on_idle, 0., IDLE_S);
+	ev_timer_init(&i->idle, on_idle, 0., GCK_IMPORT_SILENCE_S);
 	i->idle.data = i;
 	if (gck_import_asks(core, &what))
 		ask_slurm(i, &what, body);
@@ -189,12 +187,11 @@ void gck_importer_end(struct gck_peer *peer, const json_t *body)
 		gck_request_end(peer, NULL, NULL);
 }
 
-/* What it still has on its way to the store ends with it, a little later: that is swept by and by. */
 void gck_importer_closed(struct gck_importer *i)
 {
 	if (i->request)
 		return; /* on_slurm ends it */
-	gck_import_abort(&i->peer->daemon->core, i->job, i->step, i->seq);
+	gck_import_lost(&i->peer->daemon->core, i->job, i->step, i->seq);
 	drop(i);
 }
 

@@ -139,6 +139,14 @@ static uint32_t next_epoch(uint32_t last)
 	return now > (time_t)last ? (uint32_t)now : last + 1;
 }
 
+static void begin_core(struct gck_daemon *d)
+{
+	d->core.conf = &d->conf;
+	d->core.slurmd_timeout_s = -1;
+	d->core.world = &gck_real_world;
+	d->core.since = time(NULL);
+}
+
 static int open_journal(struct gck_daemon *d, struct gck_error *err)
 {
 	bool torn = false;
@@ -150,7 +158,7 @@ static int open_journal(struct gck_daemon *d, struct gck_error *err)
 		return -1;
 	if (torn)
 		gck_warn("the last line of the journal was torn by a crash and is dropped");
-	gck_import_abort_all(&d->core.state);
+	gck_import_lost_all(&d->core.state, d->core.world->now_ms());
 	d->core.state.epoch = next_epoch(d->core.state.epoch);
 	return gck_daemon_compact(d, err);
 }
@@ -194,10 +202,6 @@ static int make_loop(struct gck_daemon *d, struct gck_error *err)
 	if (!d->loop)
 		return gck_fail(err, ENOSYS, "libev found no way to wait for events");
 	d->slurm.loop = d->loop;
-	d->core.conf = &d->conf;
-	d->core.slurmd_timeout_s = -1;
-	d->core.world = &gck_real_world;
-	d->core.since = time(NULL);
 	catch_signals(d);
 	gck_grace_begin(d);
 	gck_watch_start(d);
@@ -258,6 +262,7 @@ int main(int argc, char **argv)
 		return fail(&err);
 	if (!a.foreground && gck_background_begin(&err))
 		return fail(&err);
+	begin_core(d);
 	if (open_log(&a, &d->conf, &err) || open_journal(d, &err))
 		return fail(&err);
 	gck_probe_start(d);

@@ -24,6 +24,7 @@ struct done {
 static struct {
 	struct gck_daemon *d;
 	bool under_way;
+	int64_t began_ms;
 	int fd; /* what the process says */
 	uint32_t job, step; /* the last that was ordered: others come first */
 	ev_child child;
@@ -111,6 +112,14 @@ static void child(struct gck_daemon *d, const json_t *orders, int fd, pid_t pare
 
 /* ---- gpuckptd ------------------------------------------------------------------------------ */
 
+/* Nothing comes to lie there any more; until then it is swept again and again. */
+static bool is_final(const struct done *done)
+{
+	const struct gck_step *s = gck_state_step(&sweep.d->core.state, done->job, done->step);
+
+	return s && sweep.began_ms >= s->landing_ms;
+}
+
 /* What failed is tried again; what was removed twice is no harm. */
 static void on_end(struct ev_loop *loop, ev_child *w, int events)
 {
@@ -119,7 +128,8 @@ static void on_end(struct ev_loop *loop, ev_child *w, int events)
 	(void)events;
 	ev_child_stop(loop, w);
 	while (read(sweep.fd, &done, sizeof done) == (ssize_t)sizeof done)
-		gck_swept(&sweep.d->core, done.job, done.step, done.removals);
+		if (is_final(&done))
+			gck_swept(&sweep.d->core, done.job, done.step, done.removals);
 	close(sweep.fd);
 	sweep.under_way = false;
 }
@@ -142,6 +152,7 @@ static void launch(struct gck_daemon *d, const json_t *orders)
 	}
 	sweep.d = d;
 	sweep.under_way = true;
+	sweep.began_ms = d->core.world->now_ms();
 	sweep.fd = fds[0];
 	sweep.job = number_of(json_object_get(last, "order"), "job");
 	sweep.step = number_of(json_object_get(last, "order"), "step");

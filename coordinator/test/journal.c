@@ -208,8 +208,9 @@ static void test_imports(void)
 	ok(gck_step_commit(step, 5) && gck_step_commit(step, 2), "keep= does not count it");
 	ok(step->intent.seq == 6 && json_array_size(step->intent.import) == 2, "another is under way");
 	is_int(step->removals, 1, "the one that was given up is to be swept");
-	gck_import_abort_all(&again);
+	gck_import_lost_all(&again, 1000000);
 	ok(!step->intent.seq && step->removals == 2 && gck_step_unswept(step), "and then that one too");
+	ok(step->landing_ms > 1000000, "and once more, when nothing can be on its way any more");
 	gck_state_clear(&again);
 }
 

@@ -65,20 +65,6 @@ as_of()
 	chown --reference="$dir" "$3"
 }
 
-# damage IMAGE COPY: its largest object is another; of a part of one it may be that nothing needs it
-damage()
-{
-	cp "$1" "$2"
-	python3 - "$2" <<-END
-	import sys, tarfile
-	with tarfile.open(sys.argv[1]) as image:
-	    object = max(image.getmembers(), key=lambda member: member.size)
-	with open(sys.argv[1], 'r+b') as image:
-	    image.seek(object.offset_data)
-	    image.write(b'x' * object.size)
-	END
-}
-
 job=$(start compress=none)
 check "a step" wait_ready "$job"
 check "its first commit" alice gpuckpt create "$job"
@@ -86,8 +72,7 @@ check "its second, with objects of the first" alice gpuckpt create "$job"
 check "export" alice gpuckpt export "$job:2" "$dir/image"
 is "$(tar -tf "$dir/image" | cut -d/ -f4 | grep -c '^[12]-' | sed 's/^[1-9].*/some/')" some "of both"
 ends_well "$job" "it ends"
-damage "$dir/image" "$dir/bad"
-chown --reference="$dir" "$dir/bad"
+damage_image "$dir/image" "$dir/bad"
 refused "commit 2 already" "import: nothing is replaced" alice gpuckpt import "$dir/image"
 refused "commit 2 already" "which is said before the file is read" alice gpuckpt import "$dir/bad"
 check "all of it is removed" wait_for 30 removable "$job"
@@ -128,12 +113,20 @@ begin_held()
 	check "$2" wait_for 30 requests "^begin [0-9]+ put /.*/$1/.* hold$"
 }
 
+# landed JOB: some objects of it; quiet JOB: all that were on their way
+landed() { [[ $(requests "^end [0-9]+ put .*/$1/.* 200$" | wc -l) -ge 2 ]]; }
+quiet() { [[ $(requests "^begin [0-9]+ put .*/$1/" | wc -l) = $(requests "^end [0-9]+ put .*/$1/" | wc -l) ]]; }
+
 begin_held 4001 "an import begins"
-check "what is there of it" in_store 4001
+wait_for 30 landed 4001
+check "what is there of it" wait_for 30 in_store 4001
+object=$(requests "^end [0-9]+ put .*/4001/.* 200$" | awk 'NR == 1 { print $4 }')
 root pkill -KILL -u alice -x gpuckpt
 wait "$importing"
 faults
 check "its process is killed: soon nothing is left" wait_for 60 nothing_of 4001
+is "$(request PUT "$object" -T "$dir/want")" 200 "what was on its way lands then"
+check "and does not stay either" wait_for 60 nothing_of 4001
 begin_held 4002 "another"
 root pkill -TERM -u alice -x gpuckpt
 faults
@@ -144,6 +137,7 @@ check "nothing is left" wait_for 60 nothing_of 4002
 begin_held 4003 "another"
 "$cluster" kill gpuckptd
 faults
+check "what was on its way lands" wait_for 8 quiet 4003
 "$cluster" start gpuckptd
 wait "$importing"
 report $((! $?)) "whose coordinator dies, fails" || cat "$dir/import"
