@@ -148,7 +148,7 @@ lab_record_init()
 lab_wait_ready()
 {
 	local _ states
-	for _ in {1..1200}; do
+	for _ in {1..3600}; do
 		lab_pid >/dev/null || return 1
 		states=$(lab_enter sinfo -h -o '%T %D' 2>/dev/null) && [[ $states = 'idle 3' ]] && return 0
 		sleep 0.1

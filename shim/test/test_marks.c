@@ -67,9 +67,11 @@ static void work(unsigned most)
 /* Other memory under the same addresses. */
 static void exec_anew(void)
 {
-	close(helper_link);
+	int old = helper_link;
+
 	rank_ask(&rank, "exec");
 	helper_link = agent_admit(&agent, &hello);
+	close(old);
 	if (helper_link < 0)
 		errx(99, "the rank does not run after an exec");
 	work(200);
@@ -354,9 +356,9 @@ static bool has_marks(void)
 
 int main(void)
 {
-	const char *seed = getenv("GPUCKPT_SEED");
-	int lives = getenv("GPUCKPT_LONG") ? 60 : 3;
-	uint64_t first = seed ? strtoull(seed, NULL, 10) : (uint64_t)getpid();
+	const char *seed = getenv("GPUCKPT_SEED"), *is_long = getenv("GPUCKPT_LONG");
+	int lives = is_long && *is_long ? 60 : 3;
+	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
 
 	tests_begin();
 	truth.data = malloc(MARKS_END - MARKS_AT);

@@ -457,7 +457,7 @@ static void test_refused(void)
 		{lacks_length, "1000"},        {lacks_prefix, "outside"},
 		{lacks_directory, "/nowhere"}, {lacks_content, "/bin/true"},
 		{lacks_input, "77 bytes"},
-		{lacks_time, "CLOCK_MONOTONIC would go back by 9"},
+		{lacks_time, "CLOCK_MONOTONIC would go back by "},
 	};
 
 	for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -69,7 +69,7 @@ static void compare(const char *name, char *const argv[], const char *files, int
 
 static void test_python(void)
 {
-	char script[500], python[] = "/usr/bin/python3", steps[] = "8000", out[] = "walk";
+	char script[500], python[] = "/usr/bin/python3", steps[] = "16000", out[] = "walk";
 	char *argv[] = {python, script, steps, out, NULL};
 
 	snprintf(script, sizeof script, "%s/test/programs/walk.py", source);
@@ -82,7 +82,7 @@ static void test_python(void)
 
 static void test_gromacs(void)
 {
-	char line[] = "gmx mdrun -s topol.tpr -nsteps 1000 -ntmpi 1 -nt 2 -reprod -deffnm md";
+	char line[] = "gmx mdrun -s topol.tpr -nsteps 3000 -ntmpi 1 -nt 2 -reprod -deffnm md";
 	char *argv[20] = {0}, *save = NULL;
 
 	if (shell("command -v gmx >/dev/null") ||

@@ -96,6 +96,7 @@ for pid in "${!alone[@]}"; do
 	report $? "${alone[$pid]}: alone" || diag "$(tail -n 5 "${dir[${alone[$pid]}]}/alone")"
 done
 
+check "the nodes are idle again" wait_for 30 all_idle
 for name in "${names[@]}"; do
 	start "$name"
 done

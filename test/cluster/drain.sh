@@ -28,6 +28,7 @@ check "the answer of rank 0 is right" cmp "$dir/want" "$dir/rank0"
 check "the answer of rank 1 is right" cmp "$dir/want" "$dir/rank1"
 
 # A job without --gpu-ckpt is left alone.
+nodes_back
 job=$(submit "$dir" -N1 -n1 -w n3 <<<$'#!/bin/bash\nsrun bash -c "until [[ -e more ]]; do sleep 0.2; done"')
 wait_job "$job" RUNNING 30
 root scontrol update nodename=n3 state=drain reason=test

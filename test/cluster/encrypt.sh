@@ -82,8 +82,10 @@ check "with encrypt=yes it is not restarted from" \
 	wait_for 60 grep -q "commit 1 is not encrypted, and with encrypt=yes only one that is may" "$log"
 end_job "$forged"
 
+rm -f "$dir"/rank?
 job=$(start encrypt=yes,compress=none,keep=2)
 check "a step whose images are" wait_ready "$job"
+check "its ranks have their memory" wait_for 30 have_said "$dir"/rank{0,1}
 check "a checkpoint of it" alice gpuckpt create "$job"
 is "$(in_store "$job" "$marker")" 0 "nothing of its environment can be read there"
 is "$(in_store "$job" "$burn")" 0 "nor its program's name"

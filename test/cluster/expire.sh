@@ -28,10 +28,11 @@ begin()
 	alice touch "$hold"
 	job=$(submit "$dir" -n1 <<-END
 		#!/bin/bash
-		srun --gpu-ckpt $burn 24 1 50 1 100 64 $hold
+		srun -o said.$begun --gpu-ckpt $burn 24 1 50 1 100 64 $hold
 	END
 	)
 	check "job $job comes under gpuckpt's care" wait_ready "$job"
+	check "it has its memory" wait_for 30 have_said "$dir/said.$begun"
 }
 
 # It ends by itself: one that is cancelled may be wanted again.

@@ -29,6 +29,7 @@ begin()
 	END
 	)
 	wait_ready "$job" || report 1 "$name: the step comes under gpuckpt's care"
+	wait_for 30 have_said "$dir"/rank{0,1} || report 1 "$name: the ranks have their memory"
 	node=$(job_nodes "$job" | head -n 1)
 	other=$(job_nodes "$job" | tail -n 1)
 }
@@ -45,7 +46,7 @@ create_slowly()
 	creating=$!
 	wait_for 20 writing || diag "$name: no write was seen: $(query "$job" .)"
 }
-writing() { query "$job" . | grep -q write; }
+writing() { [[ $(query "$job" .checkpoint.phase) = write ]]; }
 
 answers()
 {
@@ -122,7 +123,7 @@ coordinator_killed()
 	unlike "$(cat "$dir/out")" "cut off" "$name: Slurm is there, and nobody is stopped"
 	"$cluster" kill slurmctld
 	check "$name: Slurm is away as well, and the ranks are stopped" wait_for 30 both_stopped
-	like "$(cat "$dir/out")" "node n. seems to be cut off" "$name: which is told"
+	check "$name: which is told" wait_for 10 told
 	"$cluster" start slurmctld
 	check "$name: they go on when it is back" wait_for 60 both_run
 	"$cluster" start gpuckptd
@@ -130,7 +131,7 @@ coordinator_killed()
 	create
 	answers
 
-	begin "coordinator killed while writing" "$slow"
+	begin "coordinator killed while writing" "$slow,timeout=6m"
 	create_slowly
 	"$cluster" kill gpuckptd
 	wait "$creating"
@@ -152,7 +153,7 @@ coordinator_killed()
 	check "$name: it goes on when the coordinator is back" wait_ready "$job" 60
 	answers
 
-	begin "coordinator away for good" restart-wait=5s
+	begin "coordinator away for good" restart-wait=15s
 	create
 	root scontrol requeue "$job"
 	"$cluster" kill gpuckptd
@@ -175,6 +176,7 @@ coordinator_killed()
 	check "$name: from commit 1" grep -q "step $job.0: commit 1 is taken over" "$GPUCKPT_LAB/log/gpuckptd.out"
 	answers
 }
+told() { grep -q "node n. seems to be cut off" "$dir/out"; }
 both_stopped() { stopped "$node" && stopped "$other"; }
 both_run() { ! stopped "$node" && ! stopped "$other"; }
 held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
@@ -199,7 +201,7 @@ node_killed()
 	answers
 	nodes_back
 
-	begin "node killed while writing" "$slow"
+	begin "node killed while writing" "$slow,timeout=6m"
 	create
 	create_slowly
 	"$cluster" node-kill "${other#n}"

@@ -39,9 +39,7 @@ check_not "import: not twice" alice gpuckpt import "$dir/image" --store="file:$s
 
 # ---- that is known before a file, which may be large, is read: this one is damaged
 
-cp "$dir/image" "$dir/bad"
-printf x | dd of="$dir/bad" bs=1 seek=700 conv=notrunc 2>/dev/null
-chown --reference="$dir" "$dir/bad"
+damage_image "$dir/image" "$dir/bad"
 like "$(alice gpuckpt import "$dir/bad" --store="file:$store" 2>&1)" "is there already" "nor one that is damaged"
 step=$store/$(alice ls "$store")/$job/0
 alice mv "$step/commit-2.json" "$dir/commit"

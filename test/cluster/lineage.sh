@@ -9,8 +9,8 @@
 
 rounds=${GPUCKPT_LONG:+10}
 rounds=${rounds:-3}
-steps=$((rounds * 3000))
-walks=$((rounds * 8000))
+steps=$((rounds * 6000)) # they run on while others are checkpointed
+walks=$((rounds * 16000))
 turns=$((rounds * 1000))
 dir=$(work_dir)
 crowd=$(program crowd)

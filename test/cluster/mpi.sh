@@ -19,8 +19,12 @@ alice touch "$dir/computing"
 job=$(mpi_job "$dir" 4 hold=8s --mpi=pmix "$ring" 400 2000 200 "$dir/computing")
 check "a step with a rank that computes" wait_ready "$job"
 check "the others wait for it" wait_for 20 computes "$dir"
-alice gpuckpt create "$job" >"$dir/create" 2>&1
-report $((!$?)) "a checkpoint that cannot be had is aborted"
+# A machine that stands still for a second or more is what is named then.
+for _ in 1 2 3; do
+	alice gpuckpt create "$job" >"$dir/create" 2>&1 && break
+	! grep -Eq "rank 0 computes|rank [123] is inside MPI_" "$dir/create" || break
+done
+is "$(commits "$job")" "" "a checkpoint that cannot be had is aborted"
 like "$(cat "$dir/create")" "rank 0 computes|rank [123] is inside MPI_" \
 	"and names the rank, or what another waits in" || diag "$(cat "$dir/create")"
 rm "$dir/computing"
@@ -77,7 +81,7 @@ dir=$(work_dir)
 job=$(mpi_job "$dir" 4 "" --mpi=pmix "$ring" 1000000 2000)
 check "the step comes under gpuckpt's care" wait_ready "$job"
 check "it talks" wait_for 20 reached "$dir" 100
-is "$(alice gpuckpt able "$job" --json | jq '.steps[0].able')" true "able: nothing stands in the way"
+check "able: nothing stands in the way" wait_for 20 alice gpuckpt able "$job"
 for i in 1 2 3; do
 	check "create $i, while messages are under way" alice gpuckpt create "$job"
 done

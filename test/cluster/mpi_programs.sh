@@ -26,6 +26,7 @@ python_walk()
 	export MPI4PY_RC_THREAD_LEVEL=$1
 	dir=$(work_dir)
 	mkdir "$dir/want"
+	alice touch "$dir/hold"
 	want=$(OMPI_MCA_mpi_yield_when_idle=1 mpirun --allow-run-as-root --oversubscribe -np 4 \
 		/usr/bin/python3 "$walk" 800 0 "$dir/want" 2>/dev/null)
 	job=$(mpi_job "$dir" 4 "" "--mpi=pmix --export=ALL,MPI4PY_RC_THREAD_LEVEL=$1" \
@@ -40,6 +41,7 @@ python_walk()
 	check "mpi4py, $1: Slurm starts the job again" wait_for 60 job_restarted "$job" 1
 	check "mpi4py, $1: the ranks run again" wait_ready "$job" 60
 	check "mpi4py, $1: create after the restart" alice gpuckpt create "$job"
+	rm "$dir/hold"
 	check "mpi4py, $1: the job ends" wait_job "$job" COMPLETED 120
 	is "$(answers "$dir")" "$want" "mpi4py, $1: the digest is the uninterrupted run's"
 }

@@ -95,7 +95,7 @@ create()
 	local text
 	if text=$(alice gpuckpt create "$job" 2>&1); then
 		created=$((created + 1))
-	elif ! wait_for 2 ended; then
+	elif ! wait_for 30 ended; then
 		report 1 "$kind: checkpoint $((created + 1))"
 		diag "$text"
 		return 1
@@ -132,11 +132,13 @@ disaster()
 		ended && return
 		diag "$1: $out"
 	fi
-	check "$kind: $1: the job is started again" wait_for 90 job_restarted "$job" $((restarts + 1)) || return
+	check "$kind: $1: the job is started again" wait_for 90 restarted_or_over $((restarts + 1)) || return
 	restarts=$((restarts + 1))
 	check "$kind: $1: the ranks run again" wait_for 90 ready_or_over || diag "$(query "$job" .)"
 }
 
+# A step that had finished is not run again, and its job is over at once.
+restarted_or_over() { job_restarted "$job" "$1" || { [[ $(job_restarts "$job") -ge $1 ]] && ended; }; }
 ready_or_over() { ready "$job" || ended; }
 
 some()

@@ -8,9 +8,9 @@
 
 dir=$(work_dir)
 gromacs_input "$dir" 2
-gromacs_reference "$dir" 2 2000
+gromacs_reference "$dir" 2 8000
 
-job=$(gromacs_submit "$dir" 2 2000)
+job=$(gromacs_submit "$dir" 2 8000)
 check "the step comes under gpuckpt's care" wait_ready "$job"
 check "two ranks are on their way" wait_for 60 gromacs_reached "$dir" 2 300
 check "able" alice gpuckpt able "$job"

@@ -11,7 +11,7 @@
 
 restarts=${GPUCKPT_LONG:+30}
 restarts=${restarts:-2}
-steps=$((1000 + restarts * 500))
+steps=$((3000 + restarts * 500))
 dir=$(work_dir)
 lammps_reference "$dir" $steps
 job=$(lammps_submit "$dir" $steps --gpu-ckpt block cyclic plane=3)
@@ -66,7 +66,7 @@ grown() { awk -v c="$1" 'NR == 2 { from = $c } END { print int(100 * ($c / from 
 
 check "the step comes under gpuckpt's care" wait_ready "$job" || finish
 check "the ranks are on their way" wait_for 60 lammps_reached "$dir" 10
-check "able" alice gpuckpt able "$job"
+check "able" wait_for 20 alice gpuckpt able "$job"
 for ((i = 1; i <= restarts; i++)); do
 	create_and_go_on $i
 	weigh | paste -sd' ' >>"$dir/weights"

@@ -58,7 +58,7 @@ check "after: it is done" exists f/4
 faults "1 put f/5 lost" "1 put f/6 mute" "1 put f/7 silence" "1 put f/8 cut 1000000" "1 put f/9 stall 1000000"
 is "$(put_code f/5)" 000 "lost: no answer"
 check "lost: it is done" exists f/5
-is "$(request PUT /gpuckpt/f/6 "${put[@]}" --max-time 5)" 000 "mute: no answer"
+is "$(request PUT /gpuckpt/f/6 "${put[@]}" --max-time 15)" 000 "mute: no answer"
 check "mute: it is done" exists f/6
 is "$(request PUT /gpuckpt/f/7 "${put[@]}" --max-time 1)" 000 "silence: no answer"
 check_not "silence: it is not done" exists f/7
@@ -88,8 +88,9 @@ is "$(get_code) $(get_code)" "000 200" "refuse: the first connection"
 faults "1 get one hold"
 forget
 get_code >"$s3/held" &
-check "hold: the request is in the log" wait_for 20 requests '^begin .*one'
-check_not "hold: and not done" requests '^end .*one'
+check "hold: the request is in the log" wait_for 20 requests '^begin [0-9]+ get .*one .*hold$'
+held=$(requests '^begin [0-9]+ get .*one .*hold$' | cut -d ' ' -f 2)
+check_not "hold: and not done" requests "^end $held "
 faults
 wait $!
 is "$(<"$s3/held")" 200 "hold: until the faults change"

@@ -82,7 +82,7 @@ report $? "and share one checkpoint, or the late ones a second" || diag "$n comm
 
 # ---- restarts out of it
 
-say die 10000
+say die 25000
 check "rank 0 is killed after its call, and the job is requeued" wait_for 60 job_restarted "$job" 1
 wait_for 60 all_returned_1
 is "$(results 0)" "0 "$'\n'"1 " "rank 0's call returned, and returns again in the restored process"

@@ -29,6 +29,7 @@ begin()
 	END
 	)
 	check "$name: the step comes under gpuckpt's care" wait_ready "$job"
+	check "$name: the ranks have their memory" wait_for 30 have_said "$dir"/rank{0,1}
 	check "$name: the first checkpoint" alice gpuckpt create "$job"
 }
 

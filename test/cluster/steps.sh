@@ -19,7 +19,7 @@ job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	srun -n1 -N1 bash -c 'echo "plain preload: \${LD_PRELOAD-none}"'
 	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 8 400 50 >one' &
 	# A step is known by its number: the order has to be the same both times.
-	until squeue -hs -j \$SLURM_JOB_ID -o %i | grep -q '\.4$'; do sleep 0.2; done
+	until squeue -hs -j \$SLURM_JOB_ID -o %i | grep -q '\.4$' || ! kill -0 \$!; do sleep 0.2; done
 	srun -n1 -N1 --exact --gpu-ckpt bash -c 'exec $burn 12 350 50 >two' &
 	wait
 END

@@ -4,8 +4,9 @@
 seldom do: pickled messages of any size, operations written in Python, objects that are probed for
 and matched, persistent requests, windows, files, communicators made and freed all the time. Each
 step changes one digest in all ranks; rank 0 prints it at the end, and "step N" to stderr now and
-then. FOLDER (one that all ranks see) is for MPI-IO. Windows only below MPI.THREAD_MULTIPLE, which is
-mpi4py's default (MPI4PY_RC_THREAD_LEVEL): Open MPI has none then between nodes with TCP alone."""
+then. FOLDER (one that all ranks see) is for MPI-IO; for as long as it has a file "hold" they stay at
+half of the steps. Windows only below MPI.THREAD_MULTIPLE, which is mpi4py's default
+(MPI4PY_RC_THREAD_LEVEL): Open MPI has none then between nodes with TCP alone."""
 import hashlib
 import os
 import random
@@ -141,11 +142,18 @@ def file_of_all(comm, rng, folder):
     return comm.allgather(got.tolist())
 
 
+def is_held():
+    """As rank 0 sees it."""
+    return WORLD.bcast(len(sys.argv) > 3 and os.path.exists(os.path.join(sys.argv[3], "hold")))
+
+
 def main():
     """The walk."""
     steps, pause = int(sys.argv[1]), float(sys.argv[2]) / 1000 if len(sys.argv) > 2 else 0
     state = "0"
     for step in range(steps):
+        while step == steps // 2 and is_held():
+            time.sleep(0.05)
         rng = random.Random(f"{step} {state}")
         ways = [pickled, large, python_op, persistent, communicators]
         if MPI.Query_thread() < MPI.THREAD_MULTIPLE:

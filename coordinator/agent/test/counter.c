@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 	keep_open(getenv("COUNTER_KEEPS"));
 	while (!limit || n < limit) {
 		n++;
-		memory[n * 4096 % (8 << 20)] = (unsigned char)n;
+		memory[n * 4096 % (1 << 17)] = (unsigned char)n;
 		if (n % 5 == 0)
 			dprintf(fd, "%s %lu %lu\n", argv[2], n, other);
 		usleep(2000);

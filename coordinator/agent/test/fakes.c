@@ -164,7 +164,7 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 		usleep(100000);
 	}
 	if (scripted(rank, phase, FAKE_LATE))
-		usleep(300000);
+		usleep(1500000);
 	if (scripted(rank, phase, FAKE_FAIL) || scripted(rank, phase, FAKE_LATE)) {
 		json_t *no = json_pack("{s:b, s:i, s:s}", "ok", 0, "code", EIO, "error",
 				       "as scripted");

@@ -162,7 +162,7 @@ static void left_built(struct plugin *p)
 	plugin_stop(p);
 	for (int refuses = 0; refuses < 2; refuses++) {
 		plugin_write_scontrol(p, refuses ? "echo it is over >&2; exit 1" : "exit 0");
-		plugin_begin(p, "restart-wait=1s", 1);
+		plugin_begin(p, "restart-wait=3s", 1);
 		json_decref(coord_welcome("restore", commit_members(1, hash)));
 		ok(coord_ask("build", 1, NULL, NULL), "built");
 		coord_deaf(true);

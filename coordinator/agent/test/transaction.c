@@ -172,19 +172,19 @@ static void held_for_the_write(void)
 {
 	fake_begin();
 	ask("prepare", json_pack("{s:b, s:i, s:i}", "keep_held", 1, "hold_ms", 200, "timeout_ms",
-		 3000));
+		 6000));
 	ask("freeze", NULL);
 	fake_run(0.4);
 	ok(transaction_held(fake_agent->transaction), "keep_held: hold does not end it");
 	ok(packet_bool(ask("write", NULL), "ok"), "written");
 	is_int(fake_world->held_writes, 3, "while held");
 	ok(transaction_held(fake_agent->transaction), "and still held");
-	fake_run(1.6);
+	fake_run(3.2);
 	transaction_heard(fake_agent->transaction);
-	fake_run(1.6);
+	fake_run(3.2);
 	ok(transaction_held(fake_agent->transaction), "a coordinator that was away for a short time");
 	fake_command("hold", NULL);
-	fake_run(1.6);
+	fake_run(3.2);
 	ok(transaction_held(fake_agent->transaction), "one that says that they are to be held");
 	fake_until(!transaction_held(fake_agent->transaction));
 	ok(!transaction_held(fake_agent->transaction), "its long silence lets the ranks go");

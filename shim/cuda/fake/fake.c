@@ -156,12 +156,21 @@ bool fake_enter(const char *name, bool pt)
 	return true;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
 static void nap(void)
 {
 	const struct timespec ms = {0, 1000000};
 	const char *file = slow->slow_file;
+	int64_t end = now_ms() + slow->slow_ms;
 
-	for (int left = slow->slow_ms; left && (!*file || access(file, F_OK) == 0); left--)
+	while (now_ms() < end && (!*file || access(file, F_OK) == 0))
 		nanosleep(&ms, NULL);
 	slow = NULL;
 }

@@ -423,20 +423,20 @@ static void one_context_gone(void)
 	unsetenv("FAKE_CUDA_DEVICES");
 }
 
-/* Copies take 3 s of a device, and 5.5 s are there. */
+/* Copies take 6 s of a device, and 11 s are there. */
 static void devices_beside(void)
 {
 	struct cuda_rank r;
 
 	setenv("FAKE_CUDA_DEVICES", "2", 1);
 	setenv("FAKE_CUDA_MEMORY", "2048", 1);
-	setenv("FAKE_CUDA_SLOW", "cuMemcpyDtoDAsync_v2=3000", 1);
+	setenv("FAKE_CUDA_SLOW", "cuMemcpyDtoDAsync_v2=6000", 1);
 	cuda_rank_start(&r, NULL);
 	unsetenv("FAKE_CUDA_SLOW");
 	unsetenv("FAKE_CUDA_DEVICES");
 	r.cuda.keep = 1;
 	is_int(cuda_tell(&r, "beside"), 0, "a program has memory of two devices");
-	cuda_link_ask_drain(&r.cuda, 1, 5500, WAIT_MS);
+	cuda_link_ask_drain(&r.cuda, 1, 11000, WAIT_MS);
 	ok(cuda_hear(&r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0,
 	   "they are copied at a time: %s", text);
 	ok(resume(&r, 1, NULL), "resumed");

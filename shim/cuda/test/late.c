@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A thread that waits for memory which the driver has free a while after it was given back, and another one that
- * allocates meanwhile. With FAKE_CUDA_LATE=200 and FAKE_CUDA_MEMORY=120: one large piece at a time. */
+ * allocates meanwhile. With FAKE_CUDA_LATE=100 and FAKE_CUDA_MEMORY=120: one large piece at a time. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 
 #define LARGE ((size_t)64 << 20)
 #define SMALL ((size_t)1 << 10)
-#define ENOUGH 10
+#define ENOUGH 2
 
 static CUcontext context;
 static _Atomic bool waits, over;

@@ -116,7 +116,7 @@ static void never_filled(void)
 
 	lineage_start(&l);
 	cuda_link_join(&cuda, &l.agent, false);
-	pause_ms(100);
+	pause_ms(1000);
 	capture_beside(&d, 1);
 	ok(restore() && !fill(&none, UINT_MAX), "restored; its data cannot be read");
 	is_lost();
@@ -135,7 +135,7 @@ static void failed_before(void)
 	lineage_start(&l);
 	unsetenv("FAKE_CUDA_FAIL");
 	cuda_link_join(&cuda, &l.agent, false);
-	pause_ms(100);
+	pause_ms(1000);
 	cuda.keep = 1;
 	ok(cuda_link_drain(&cuda, 1) && cuda.m.round && lineage_checkpoint(&l) == 0, "captured");
 	lineage_kill(&l);

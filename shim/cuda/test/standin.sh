@@ -43,7 +43,7 @@ passes "the program's own mappings, of which no descriptor is to be had" standin
 	env FAKE_CUDA_FAIL=cuMemExportToShareableHandle=1 ./cuda_vmm 3
 passes "the program's own mappings, memory free a moment after it is given back" standin \
 	env FAKE_CUDA_LATE=30 FAKE_CUDA_MEMORY=44 ./cuda_vmm 4
-passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=200 FAKE_CUDA_MEMORY=120 ./cuda_late
+passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 ./cuda_late
 for way in FAKE_CUDA_CONCURRENT=0 FAKE_CUDA_MANAGED=there; do
 	passes "managed memory of the driver's own ($way)" standin env $way ./cuda_managed 3
 done

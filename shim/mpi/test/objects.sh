@@ -59,9 +59,10 @@ family() { # RANKS NAME [ARGUMENT...]
 fatal() { # KIND FUNCTION OBJECT ERROR
 	plain 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
 	echo $? >"$dir/plain"
-	standin 1 ./mpi_objects fatal "$1" 2>"$dir/words" >/dev/null
+	standin 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
 	echo $? >"$dir/this"
 	same "a fatal error of a $1: the exit status"
+	alone ./mpi_objects fatal "$1" 2>"$dir/words" >/dev/null
 	cat >"$dir/plain" <<-END
 		*** An error occurred in $2
 		*** on $3
