@@ -357,8 +357,7 @@ static void test_given_up(void)
 /* An object store that has nothing: each request gets the list of that. */
 static void serve_nothing(void)
 {
-	static const char text[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-		"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+	static const char head[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
 	char request[16384];
 
 	for (;;) {
@@ -371,7 +370,8 @@ static void serve_nothing(void)
 			got = read(fd, request + n, sizeof request - n);
 			n += got > 0 ? (size_t)got : 0;
 		}
-		if (fd >= 0 && write(fd, text, sizeof text - 1) < 0)
+		if (fd >= 0 && dprintf(fd, "%s<%s/>", head, memmem(request, n, "list-type=", 10) ?
+				       "ListBucketResult" : "ListMultipartUploadsResult") < 0)
 			perror("# write");
 		close(fd);
 	}

@@ -80,13 +80,14 @@ static int on_upload(void *arg, const char *path, const char *text, struct gck_e
 static int list_uploads(struct gck_s3_store *s, const char *dir, struct upload **v, size_t *n,
 			struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST_MULTIPARTS, dir } };
+	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST_MULTIPARTS, dir },
+				 .root = "ListMultipartUploadsResult" };
 	struct uploads u = { .s = s };
 	struct gck_error why;
 	int rc = gck_s3_call(s, &c, &why);
 
 	if (rc == 0) {
-		rc = gck_xml_read(c.http.text, c.http.size, on_upload, &u, &why);
+		rc = gck_xml_read(c.http.text, c.http.size, c.root, on_upload, &u, &why);
 		gck_s3_end(&c);
 		if (rc < 0)
 			gck_s3_fail_in(s, &c.sign, &why);
@@ -181,14 +182,15 @@ static int on_element(void *arg, const char *path, const char *text, struct gck_
 
 static int read_page(struct listing *l, const char *token, struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST, l->dir, .token = token } };
+	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST, l->dir, .token = token },
+				 .root = "ListBucketResult" };
 	int rc;
 
 	if (gck_s3_call(l->s, &c, err) < 0)
 		return -1;
 	l->more = false;
 	l->token[0] = '\0';
-	rc = gck_xml_read(c.http.text, c.http.size, on_element, l, err);
+	rc = gck_xml_read(c.http.text, c.http.size, c.root, on_element, l, err);
 	gck_s3_end(&c);
 	if (rc == 0 && l->more && (!*l->token || (token && !strcmp(token, l->token))))
 		rc = gck_fail(err, EPROTO,

@@ -36,12 +36,13 @@ static int on_created(void *arg, const char *path, const char *text, struct gck_
 
 static int create(struct parts *p, struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_CREATE_MULTIPART, p->name } };
+	struct gck_s3_call c = { .sign = { GCK_SIGN_CREATE_MULTIPART, p->name },
+				 .root = "InitiateMultipartUploadResult" };
 	int rc;
 
 	if (gck_s3_call(p->s, &c, err) < 0)
 		return -1;
-	rc = gck_xml_read(c.http.text, c.http.size, on_created, p, err);
+	rc = gck_xml_read(c.http.text, c.http.size, c.root, on_created, p, err);
 	gck_s3_end(&c);
 	if (rc == 0 && !*p->id)
 		rc = gck_fail(err, EPROTO, "the answer has no UploadId");

@@ -56,8 +56,10 @@ static int wrong_part(const struct gck_s3_call *c, struct gck_error *err)
 }
 
 /* A success whose bytes are not those that were asked for. */
-static int check_part(struct gck_s3_call *c, struct gck_error *err)
+static int check_answer(struct gck_s3_call *c, struct gck_error *err)
 {
+	if (c->root)
+		return gck_xml_read(c->http.text, c->http.size, c->root, NULL, NULL, err);
 	if (!c->into)
 		return 0;
 	if (c->http.status != 206)
@@ -80,7 +82,7 @@ static enum gck_refusal look(struct gck_s3_call *c, struct gck_error *err)
 		gck_refusal_fail(&c->http, &c->said, err);
 		return what;
 	}
-	if (check_part(c, err) == 0)
+	if (check_answer(c, err) == 0)
 		return GCK_REFUSAL_NONE;
 	return err->code == EPROTO ? GCK_REFUSAL_LATER : GCK_REFUSAL_FINAL;
 }

@@ -13,6 +13,7 @@
 
 struct reading {
 	XML_Parser parser;
+	const char *root;
 	gck_xml_fn *fn;
 	void *arg;
 	struct gck_error *err;
@@ -33,6 +34,13 @@ static void refuse(struct reading *r, const char *why)
 	stop(r);
 }
 
+static void refuse_root(struct reading *r, const char *name)
+{
+	gck_fail(r->err, EPROTO, "the answer is <%.60s>, where <%s> was asked for: is S3Endpoint an S3 "
+		 "server's?", name, r->root);
+	stop(r);
+}
+
 static void XMLCALL on_start(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
 	struct reading *r = arg;
@@ -43,6 +51,8 @@ static void XMLCALL on_start(void *arg, const XML_Char *name, const XML_Char **a
 	r->text_size = 0;
 	if (n < 0 || (size_t)n >= left)
 		refuse(r, "is too deep");
+	else if (!r->path_size && strcmp(name, r->root))
+		refuse_root(r, name);
 	else
 		r->path_size += (size_t)n;
 }
@@ -55,7 +65,7 @@ static void XMLCALL on_end(void *arg, const XML_Char *name)
 	if (r->failed)
 		return;
 	r->text[r->text_size] = '\0';
-	if (r->fn(r->arg, r->path, r->text, r->err) < 0)
+	if (r->fn && r->fn(r->arg, r->path, r->text, r->err) < 0)
 		stop(r);
 	r->path_size -= n < r->path_size ? n + 1 : n;
 	r->path[r->path_size] = '\0';
@@ -86,9 +96,11 @@ static void XMLCALL on_doctype(void *arg, const XML_Char *name, const XML_Char *
 	refuse(arg, "has a document type");
 }
 
-int gck_xml_read(const char *data, size_t size, gck_xml_fn *fn, void *arg, struct gck_error *err)
+int gck_xml_read(const char *data, size_t size, const char *root, gck_xml_fn *fn, void *arg,
+		 struct gck_error *err)
 {
-	struct reading r = { .parser = XML_ParserCreate(NULL), .fn = fn, .arg = arg, .err = err };
+	struct reading r = { .parser = XML_ParserCreate(NULL), .root = root, .fn = fn, .arg = arg,
+			     .err = err };
 	bool good;
 
 	if (!r.parser)
@@ -125,7 +137,7 @@ bool gck_xml_error(const char *data, size_t size, struct gck_s3_error *e)
 {
 	*e = (struct gck_s3_error){ "", "" };
 	if (data)
-		gck_xml_read(data, size, on_error, e, NULL);
+		gck_xml_read(data, size, "Error", on_error, e, NULL);
 	for (char *c = e->message; *c; c++)
 		if ((unsigned char)*c < 0x20)
 			*c = ' ';

@@ -161,6 +161,26 @@ static void test_faults(void)
 	}
 }
 
+/* What is no list is not taken for one without names: who believed it would forget what is there. */
+static void test_lists(void)
+{
+	static const char *const queries[] = { "list-type", "[?&]uploads" };
+	struct gck_error err = { 0 };
+
+	for (size_t i = 0; i < 2; i++) {
+		int n = 0;
+
+		set();
+		write_file("script", "1 GET %s say <html></html>", queries[i]);
+		ok(s->b->ops->list(s->b, "", count, &n, &err) == 0 && n == 1,
+		   "%s: a page of a proxy's, once (%s)", queries[i], err.text);
+		write_file("script", "999 GET %s say <html></html>", queries[i]);
+		ok(s->b->ops->list(s->b, "", count, &n, &err) < 0 && err.code == EPROTO &&
+		   strstr(err.text, "/1/0/: list") && strstr(err.text, "attempt 10: the answer is <html>"),
+		   "always: %s", err.text);
+	}
+}
+
 /* A refusal that waiting does not mend is not made ten times. */
 static void test_final(void)
 {
@@ -341,6 +361,7 @@ int main(void)
 	start_server(NULL, NULL);
 	s = open_job(1);
 	test_faults();
+	test_lists();
 	test_final();
 	test_retry_after();
 	test_silence();

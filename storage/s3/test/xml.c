@@ -19,7 +19,7 @@ static void is_read(const char *data, const char *want, const char *name)
 	struct gck_error err = { 0 };
 	char found[1000] = "";
 
-	if (gck_xml_read(data, strlen(data), collect, found, &err) < 0)
+	if (gck_xml_read(data, strlen(data), "a", collect, found, &err) < 0)
 		snprintf(found, sizeof found, "%s", err.text);
 	is_str(found, want, name);
 }
@@ -29,7 +29,7 @@ static void is_refused(const char *data, size_t size, const char *says, const ch
 	struct gck_error err = { 0 };
 	char found[1000] = "";
 
-	ok(gck_xml_read(data, size, collect, found, &err) < 0 && err.code == EPROTO &&
+	ok(gck_xml_read(data, size, "a", collect, found, &err) < 0 && err.code == EPROTO &&
 	   strstr(err.text, says), "%s: %s", name, err.text);
 }
 
@@ -47,7 +47,7 @@ static void test_stop(void)
 	struct gck_error err = { 0 };
 	int calls = 0;
 
-	ok(gck_xml_read(data, strlen(data), stop, &calls, &err) < 0 && err.code == ENOSPC && calls == 1,
+	ok(gck_xml_read(data, strlen(data), "a", stop, &calls, &err) < 0 && err.code == ENOSPC && calls == 1,
 	   "the reader's failure ends it: %s", err.text);
 }
 
@@ -75,10 +75,11 @@ int main(void)
 	is_read(" \n <?xml version='1.0'?> <a/>", "a=;", "blanks in front of it");
 	is_refused("<a><b></a>", 10, "not XML", "tags that do not match");
 	is_refused("<a>", 3, "not XML", "half an answer");
+	is_refused("<html><a/></html>", 17, "is <html>, where <a> was asked for", "a page of a proxy's");
 	is_refused("", 0, "not XML", "no answer");
 	is_refused("<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", 40, "document type", "entities");
 	for (int i = 0; i < 1000; i++)
-		memcpy(deep + 3 * i, "<b>", 3);
+		memcpy(deep + 3 * i, "<a>", 3);
 	is_refused(deep, 3000, "too deep", "a deep one");
 	memset(large, 'x', 6000);
 	memcpy(large, "<a>", 3);
