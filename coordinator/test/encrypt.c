@@ -255,6 +255,31 @@ static void test_lasts(void)
 	   !lab_in_file("state/journal", SECOND), "and none that wraps");
 }
 
+/* The keys as systemd hands them over, in place of EncryptionKeyFile. */
+static void test_credential(void)
+{
+	char before[128];
+
+	ok(unwraps(agent[0], wrapped), "the key");
+	strcpy(before, data);
+	leave();
+	lab_kill();
+	unlink(keys);
+	lab_credential("EncryptionKeyFile", "gpuckpt-encryption", FIRST "\n", 0440);
+	ok(lab_up(), "gpuckptd starts with a credential");
+	join();
+	ok(!unwraps(agent[0], wrapped) && strstr(error, "/credentials/gpuckpt-encryption") &&
+	   strstr(error, "does not have (any more)"), "that has another key: %s", error);
+	leave();
+	lab_kill();
+	lab_credential("EncryptionKeyFile", "gpuckpt-encryption", FIRST "\n" SECOND "\n", 0440);
+	ok(lab_up(), "with one that has the key, too");
+	join();
+	ok(unwraps(agent[0], wrapped) && !strcmp(data, before), "it is unwrapped");
+	checkpoint(7);
+	ok(unwraps(agent[0], wrapped) && !strcmp(data, before), "and wrapped by the first");
+}
+
 int main(void)
 {
 	if (geteuid()) {
@@ -269,6 +294,7 @@ int main(void)
 	join();
 	test_who();
 	test_lasts();
+	test_credential();
 	leave();
 	lab_end();
 	return tap_done();

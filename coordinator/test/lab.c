@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -124,6 +125,20 @@ void lab_end(void)
 	snprintf(command, sizeof command, "rm -rf %s", lab_dir);
 	if (system(command))
 		printf("# %s stays\n", lab_dir);
+}
+
+void lab_credential(const char *line, const char *name, const char *text, mode_t mode)
+{
+	char dir[48], path[96], command[160];
+
+	snprintf(dir, sizeof dir, "%s/credentials", lab_dir);
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	snprintf(command, sizeof command, "sed -i /^%s=/d %s", line, lab_conf);
+	mkdir(dir, 0700);
+	unlink(path);
+	write_file(path, text);
+	if (system(command) || chmod(path, mode) || setenv("CREDENTIALS_DIRECTORY", dir, 1))
+		printf("Bail out! no credential %s\n", path);
 }
 
 bool lab_in_file(const char *name, const char *text)

@@ -23,6 +23,9 @@ unsigned lab_was_asked(const char *op); /* how often, since then */
 /* How many files the daemon may open when it starts next; 0: as many as the test. */
 extern unsigned lab_files;
 
+/* From the next start on: a systemd credential of that name, and no such line in the configuration. */
+void lab_credential(const char *line, const char *name, const char *text, mode_t mode);
+
 /* The daemon in the foreground: up until it answers; killed with SIGKILL; ended with SIGTERM. */
 bool lab_up(void);
 double lab_cpu_seconds(void); /* that it has used */

@@ -372,6 +372,29 @@ static void test_successor(void)
 	ok_as_stranger(as_successor, "who gets the number of a job gets no URL of what that left");
 }
 
+#define OTHERS AT("s3://images/site", "test", "9")
+
+/* Keys as systemd hands them over, in place of S3KeyFile. */
+static void test_credential(void)
+{
+	static const char text[] = "access=CREDENTIAL\nsecret=" SECRET "\n";
+	const char *const args[] = {"-D", "-f", lab_conf, NULL};
+	char out[4096];
+
+	lab_kill();
+	lab_credential("S3KeyFile", "gpuckpt-s4", text, 0400);
+	ok(lab_run(out, sizeof out, args) == 1 &&
+	   strstr(out, "set S3KeyFile, or give the systemd credential gpuckpt-s3"),
+	   "without keys and without the credential it does not start: %s", out);
+	lab_credential("S3KeyFile", "gpuckpt-s3", text, 0444);
+	ok(lab_run(out, sizeof out, args) == 1 && strstr(out, "/credentials/gpuckpt-s3") &&
+	   strstr(out, "others than its owner may use it"), "nor with one that all may read: %s", out);
+	lab_credential("S3KeyFile", "gpuckpt-s3", text, 0440); /* as an ACL for its user looks */
+	ok(lab_up(), "it starts with one that is its own");
+	client = lab_connect();
+	ok(gives(client, OTHERS, "list", "") && strstr(last_url, "CREDENTIAL%2F"), "and signs with it");
+}
+
 int main(void)
 {
 	if (!lab_begin())
@@ -391,6 +414,7 @@ int main(void)
 	test_renewed();
 	test_refused_store();
 	test_successor();
+	test_credential();
 	ok(!leaked && !lab_in_file("log", SECRET) && !lab_in_file("state/journal", SECRET),
 	   "the secret is in no answer, no log, no journal");
 	ok(!lab_in_file("log", "X-Amz-Signature"), "nor is a URL in the log");

@@ -210,18 +210,56 @@ static void test_final(void)
 	}
 }
 
-static void test_retry_after(void)
-{
-	struct timespec before, after;
-	struct gck_error err = { 0 };
+/* ---- waiting ------------------------------------------------------------------------------- */
 
+#define WAITS 9 /* between ten attempts */
+
+static struct {
+	bool on; /* what would be waited is written down, in milliseconds */
+	long ms[WAITS];
+	unsigned n;
+} waits;
+
+int nanosleep(const struct timespec *t, struct timespec *left)
+{
+	if (!waits.on)
+		return clock_nanosleep(CLOCK_MONOTONIC, 0, t, left) ? -1 : 0;
+	if (waits.n < WAITS)
+		waits.ms[waits.n] = t->tv_sec * 1000 + t->tv_nsec / 1000000;
+	waits.n++;
+	return 0;
+}
+
+static void write_down(const char *script)
+{
 	set();
-	write_file("script", "1 PUT 7-ab status 503 SlowDown 1");
-	clock_gettime(CLOCK_MONOTONIC, &before);
-	ok(do_put(&err) == 0, "Retry-After (%s)", err.text);
-	clock_gettime(CLOCK_MONOTONIC, &after);
-	ok((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= 1000,
-	   "is waited for");
+	waits.on = true;
+	waits.n = 0;
+	write_file("script", "%s", script);
+	ok(do_put(NULL) < 0, "%s", script);
+	waits.on = false;
+	is_int(waits.n, WAITS, "a wait before each attempt but the first");
+}
+
+static void test_back_off(void)
+{
+	static const long most[WAITS] = { 200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000 };
+	unsigned pause = gck_s3_pause;
+	long first[WAITS];
+
+	gck_s3_pause = 200;
+	write_down("999 PUT 7-ab status 503 SlowDown");
+	for (int i = 0; i < WAITS; i++)
+		ok(waits.ms[i] >= most[i] / 2 && waits.ms[i] <= most[i],
+		   "wait %d is half of %ld ms and some: %ld ms", i + 1, most[i], waits.ms[i]);
+	memcpy(first, waits.ms, sizeof first);
+	write_down("999 PUT 7-ab status 503 SlowDown");
+	ok(memcmp(first, waits.ms, sizeof first) != 0, "another time they are others");
+	write_down("999 PUT 7-ab status 503 SlowDown 20");
+	is_int(waits.ms[0], 20000, "what Retry-After asks for");
+	write_down("999 PUT 7-ab status 503 SlowDown 9999");
+	is_int(waits.ms[0], 30000, "but no more than half a minute");
+	gck_s3_pause = pause;
 }
 
 /* ---- silence ------------------------------------------------------------------------------- */
@@ -363,7 +401,7 @@ int main(void)
 	test_faults();
 	test_lists();
 	test_final();
-	test_retry_after();
+	test_back_off();
 	test_silence();
 	test_no_server();
 	test_signatures();
