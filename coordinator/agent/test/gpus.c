@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real agent with ranks that use CUDA: checkpoints, death, restart, and the answer that a rank gives
- * alone. On the fake driver; with GPUCKPT_TEST_RANK, a command, that is the rank, on the driver there is. */
+ * The real agent with ranks that use CUDA: checkpoints, death, restart, the agent's death while their GPUs are
+ * drained, and the answer that a rank gives alone. On the fake driver; with GPUCKPT_TEST_RANK, a command, that is the rank, on the driver there is. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
 
+#define SLOW_MS 600000 /* for ever */
 
 static char hash[40];
 
@@ -48,7 +49,8 @@ static void write_rank(const struct plugin *p, const char *command)
 		fprintf(f, "exec %s\n", command);
 	else
 		fprintf(f, "export GPUCKPT_CUDA_LIBRARY=%s/libcuda.so.1 LD_LIBRARY_PATH=%s\n"
-			"exec %s/work\n", p->dir, p->dir, p->dir);
+			"export FAKE_CUDA_SLOW=cuCheckpointProcessCheckpoint=%d@%s/slowly\n"
+			"exec %s/work\n", p->dir, p->dir, SLOW_MS, p->dir, p->dir);
 	fclose(f);
 	chmod(path, 0755);
 }
@@ -129,6 +131,101 @@ static void whole(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* ---- the agent's death while GPUs are drained ------------------------------------------------- */
+
+/* Has a rank memory of the fake driver's mapped? */
+static bool has_memory(const struct plugin *p, unsigned rank)
+{
+	char path[64], line[512];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", p->rank[rank]);
+	f = fopen(path, "r");
+	while (f && !found && fgets(line, sizeof line, f))
+		found = strstr(line, "memfd:fake-cuda") != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool all_come_to(const struct plugin *p, bool have)
+{
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+		for (int ms = 60000; has_memory(p, i) != have; ms -= 10) {
+			if (ms < 0)
+				return false;
+			usleep(10000);
+		}
+	return true;
+}
+
+static void begin_anew(struct plugin *p)
+{
+	shell(p, "rm -f $D/answers");
+	p->restarts = 0;
+	start(p);
+	json_decref(coord_welcome("cold", NULL));
+	ok(all_come_to(p, true), "the ranks have memory on their device");
+}
+
+static void answers_are(struct plugin *p, const char *alone, bool told)
+{
+	char each[512];
+
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+		is_int(plugin_reap(p, i, told), 0, "a rank ends well");
+	is_int(lines_of(p, "answers", each), PLUGIN_RANKS, "each has given an answer");
+	is_str(each, alone, "the one that it gives alone");
+}
+
+/* Drained, and the driver's checkpoint is under way; or held, and about to be captured. */
+static void drain(const struct plugin *p, bool held)
+{
+	if (!held)
+		shell(p, "touch $D/slowly");
+	ok(coord_ask("prepare", 1, coord_bounds(false, SLOW_MS), NULL), "%s: prepared", held ? "held" : "under way");
+	coord_tell("freeze", 1, NULL);
+	if (held)
+		json_decref(coord_await("done", "freeze"));
+	ok(all_come_to(p, false), "the ranks have none any more");
+}
+
+static void next_agent(struct plugin *p, bool held)
+{
+	char alone[512];
+	json_t *m;
+
+	lines_of(p, "alone", alone);
+	begin_anew(p);
+	drain(p, held);
+	ok(plugin_signal_agent(p, SIGKILL), "the agent is killed");
+	shell(p, "rm -f $D/slowly");
+	ok(all_come_to(p, true), "the ranks have their memory again");
+	m = coord_welcome("run", NULL);
+	is_str(packet_text(m, "state", ""), "running", "the next agent finds them running");
+	json_decref(m);
+	ok(coord_ask("abort", 1, NULL, NULL), "the checkpoint is given up");
+	ok(coord_checkpoint(2, hash), "the next one is made");
+	restart(p, 2);
+	answers_are(p, alone, true);
+	plugin_stop(p);
+}
+
+/* Nor is there a supervisor, who would fork another one. */
+static void no_agent(struct plugin *p)
+{
+	char alone[512];
+
+	lines_of(p, "alone", alone);
+	begin_anew(p);
+	drain(p, true);
+	ok(kill(p->agent, SIGKILL) == 0, "the agent is killed, and comes no more");
+	ok(all_come_to(p, true), "the ranks have their memory again");
+	answers_are(p, alone, false);
+	plugin_stop(p);
+}
+
 int main(void)
 {
 	struct plugin p;
@@ -141,6 +238,11 @@ int main(void)
 	}
 	write_rank(&p, getenv("GPUCKPT_TEST_RANK"));
 	whole(&p);
+	if (!getenv("GPUCKPT_TEST_RANK")) {
+		next_agent(&p, false);
+		next_agent(&p, true);
+		no_agent(&p);
+	}
 	plugin_close(&p);
 	return tap_done();
 }
