@@ -61,7 +61,8 @@ static int check_file(const char *path, const char *hash, struct progress *p, st
 	gck_store_tell(image, progress_tell, p);
 	rc = gck_store_verify(image, id.seq, hash, NULL, err);
 	gck_store_close(image);
-	return rc;
+	return rc < 0 ? gck_fail_in(err, "read again, the file is not whole (is the store's commit? gpuckpt "
+				    "verify tells)") : 0;
 }
 
 static int export_to(struct gck_store *s, const char *hash, struct progress *p, const char *path,

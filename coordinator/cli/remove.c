@@ -38,7 +38,8 @@ static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, 
 		return gck_fail(err, EPROTO, "the coordinator does not say what stays; is it of another "
 				"release?");
 	if (s && gck_store_prune_listed(s, keep, (uint32_t)busy, err) < 0)
-		return -1;
+		return gck_fail_in(err, "it no longer counts, but is still in the store, where it will be "
+				   "removed later");
 	if (s)
 		gck_store_remove_empty(s);
 	say_swept(c, order, removals);

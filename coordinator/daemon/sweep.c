@@ -94,7 +94,7 @@ static void remove_all(struct gck_daemon *d, const json_t *orders)
 
 		gck_probe_signer(d, (uid_t)json_integer_value(json_object_get(one, "uid")));
 		if (remove_of(d, order, &err))
-			gck_warn("step %u.%u: expired checkpoints are still in the store: %s", done.job,
+			gck_warn("step %u.%u: what was removed is still in the store: %s", done.job,
 				 done.step, err.text);
 		else if (write(STDOUT_FILENO, &done, sizeof done) != (ssize_t)sizeof done)
 			return; /* gpuckptd is gone */

@@ -13,11 +13,7 @@ burn=$(program burn)
 args=(8 20000 50)
 "$burn" 8 20000 0 >"$dir/want"
 
-# Seconds without a byte: so that silence does not make this test long.
-sed -i '/^S3Timeout=/d' "$GPUCKPT_LAB/etc/gpuckpt.conf"
-echo S3Timeout=2 >>"$GPUCKPT_LAB/etc/gpuckpt.conf"
-"$cluster" kill gpuckptd
-"$cluster" start gpuckptd
+silence_is 2
 
 object='/[0-9]+-[0-9a-f]+/[^.]*$' # not a rank's manifest
 

@@ -30,12 +30,6 @@ ends_well()
 	check "rank 1 too" cmp "$dir/want" "$dir/rank1"
 }
 
-in_store() { s3_has "/$1/0/"; }
-nothing_of() { ! in_store "$1" && nothing_under_way; }
-nothing_under_way()
-{
-	[[ $(request GET '/gpuckpt?uploads') = 200 ]] && ! grep -q '<Key>' "$body"
-}
 swept() { [[ $(alice gpuckpt import "$1" 2>&1) != *"still being removed"* ]]; }
 removable() { alice gpuckpt remove --all "$1"; [[ -z $(commits "$1") ]]; }
 
@@ -47,22 +41,6 @@ refused()
 	out=$("$@" 2>&1)
 	[[ $? -eq 1 && $out = *"$words"* ]]
 	report $? "$name" || diag "$out"
-}
-
-# as_of CLUSTER JOB FILE: what another site's file of the same image is
-as_of()
-{
-	python3 - "$@" <<-'END'
-	import os, sys, tarfile
-	cluster, job, path = sys.argv[1:]
-	with tarfile.open(os.path.dirname(path) + '/image') as old, \
-	        tarfile.open(path, 'w', format=tarfile.USTAR_FORMAT) as new:
-	    for member in old:
-	        data = old.extractfile(member)
-	        member.name = '/'.join([cluster, job] + member.name.split('/')[2:])
-	        new.addfile(member, data)
-	END
-	chown --reference="$dir" "$3"
 }
 
 job=$(start compress=none)
@@ -105,7 +83,7 @@ check "nothing of any is in the store" nothing_of "$job"
 # begin_held JOB NAME: an import of which a PUT is held
 begin_held()
 {
-	as_of elsewhere "$1" "$dir/held"
+	as_of elsewhere "$1" "$dir/image" "$dir/held"
 	forget
 	faults "3- put /$1/ hold"
 	alice gpuckpt import "$dir/held" >"$dir/import" 2>&1 &
@@ -160,7 +138,7 @@ ends_well "$next" "to the end"
 check "then it is removed" wait_for 30 removable "$job"
 check "all of it" nothing_of "$job"
 
-as_of elsewhere 4711 "$dir/other"
+as_of elsewhere 4711 "$dir/image" "$dir/other"
 check "the image of another cluster's job" alice gpuckpt import "$dir/other"
 is "$(commits 4711 | xargs)" 2 "is listed"
 "$cluster" kill gpuckptd
@@ -186,7 +164,7 @@ check "it is whole" alice gpuckpt verify "$job"
 next=$(start "encrypt=yes,restart=$job:1")
 check "a job goes on from it" wait_ready "$next" 60
 ends_well "$next" "to the end"
-as_of elsewhere 4712 "$dir/other"
+as_of elsewhere 4712 "$dir/image" "$dir/other"
 refused "" "as another cluster's it is not taken" alice gpuckpt import "$dir/other"
 check "nothing of that is there" nothing_of 4712
 finish

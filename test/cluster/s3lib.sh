@@ -42,3 +42,35 @@ s3_names()
 }
 
 s3_has() { s3_names lab/ | grep -E "$1"; }
+
+in_store() { s3_has "/$1/0/"; }
+nothing_of() { ! in_store "$1" && nothing_under_way; }
+nothing_under_way()
+{
+	[[ $(request GET '/gpuckpt?uploads') = 200 ]] && ! grep -q '<Key>' "$body"
+}
+
+# silence_is SECONDS: for as long nothing need come before a request is made again; not what the default
+# is, so that silence does not make a test long
+silence_is()
+{
+	sed -i '/^S3Timeout=/d' "$GPUCKPT_LAB/etc/gpuckpt.conf"
+	echo "S3Timeout=$1" >>"$GPUCKPT_LAB/etc/gpuckpt.conf"
+	"$cluster" kill gpuckptd
+	"$cluster" start gpuckptd
+}
+
+# as_of CLUSTER JOB IMAGE FILE: what FILE of another site's, or another job's, with the same image is
+as_of()
+{
+	python3 - "$@" <<-'END'
+	import sys, tarfile
+	cluster, job, image, path = sys.argv[1:]
+	with tarfile.open(image) as old, tarfile.open(path, 'w', format=tarfile.USTAR_FORMAT) as new:
+	    for member in old:
+	        data = old.extractfile(member)
+	        member.name = '/'.join([cluster, job] + member.name.split('/')[2:])
+	        new.addfile(member, data)
+	END
+	chown --reference="$3" "$4"
+}

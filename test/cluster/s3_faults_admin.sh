@@ -1,0 +1,199 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# s3_faults_admin.sh [swift|ceph]: faults that stay, at each kind of request of what works on commits that are
+# there: verify, export, remove, import, and gpuckptd's sweep behind the latter two. Each ends with one
+# line that names the object and the cause, does all or nothing, and is done when the fault is over. Each fault
+# has a job of its own, so that all can wait for their ten attempts at the same time.
+server=${1-swift}
+export GPUCKPT_LAB_OPTIONS=--s3=$server
+# shellcheck source=s3lib.sh
+. "$(dirname "$(readlink -f "$0")")/s3lib.sh"
+dir=$(work_dir)
+burn=$(program burn)
+silence_is 2
+
+object='[0-9]+-[0-9a-f]+/[^.]*$'
+manifest='[0-9]+-[0-9a-f]+/rank-0'
+
+# ---- cases
+
+none=$(($$ * 100)) # jobs that Slurm does not have, other ones each time that this is run
+job=$none
+rules=()
+declare -A words
+
+# strike OPERATION NAME FAULT WORDS: at those requests of $job, the next that nobody has; each that fails by
+# that says WORDS
+strike()
+{
+	job=$((job + 1))
+	rules+=("1- $1 /$job/0/$2 $3")
+	words[$job]="/$job(/0/|[.]image).*$4"
+}
+
+# Half of the jobs are root's business.
+who_of() { (($1 % 2)) && echo alice || echo root; }
+
+# begin NAME CMD...: in the background
+begin()
+{
+	{
+		"${@:2}" >"$dir/$1.said" 2>"$dir/$1.error"
+		echo $? >"$dir/$1.status"
+	} &
+	running+=($!)
+}
+
+# fails JOB WHAT: so it did, and said why in one line
+fails()
+{
+	local name=$1.$2
+	is "$(<"$dir/$name.status") $(wc -l <"$dir/$name.error")" "1 1" "$2, ${rules[$1 - none - 1]}: fails, in one line"
+	like "$(<"$dir/$name.error")" "^gpuckpt: .*${words[$1]}" "and says of what and why"
+}
+
+# swept_in_vain: what gpuckptd has said of that
+swept_in_vain() { grep -E "step $((none / 100))[0-9][0-9].0: what was removed is still" "$GPUCKPT_LAB/log/gpuckptd.out"; }
+
+# imported JOB SEQ...: alice's job has these commits
+imported()
+{
+	local seq
+	for seq in "${@:2}"; do
+		as_of lab "$1" "$dir/image$seq" "$dir/$1.in"
+		alice gpuckpt import "$dir/$1.in" || echo "$1 has no commit $seq" >>"$dir/missing"
+	done
+	rm "$dir/$1.in"
+} >/dev/null
+
+# is_image2 JOB: what lies in the store of it is commit 2, and nothing else
+is_image2()
+{
+	cmp <(s3_names "lab/lab/47001/$1/0/" | cut -d/ -f6- | sort) <(tar -tf "$dir/image2" | cut -d/ -f4- | sort)
+}
+
+# ---- two commits that have objects in common
+
+run=$(submit "$dir" -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt=compress=none $burn 2 100000 50 1 10
+END
+)
+check "a step" wait_ready "$run"
+check "its first commit" alice gpuckpt create "$run"
+check "its second" alice gpuckpt create "$run"
+for seq in 1 2; do
+	check "its image in a file" alice gpuckpt export "$run:$seq" "$dir/image$seq"
+done
+is "$(tar -tf "$dir/image2" | cut -d/ -f4 | grep -o '^[12]-' | sort -u | xargs)" "1- 2-" "with objects of both"
+end_job "$run"
+
+# ---- what is struck
+
+strike list "" "answer 503 SlowDown" "list: attempt 10: .*503 SlowDown"
+strike list "" html "list: attempt 10: .*<html>, where <ListBucketResult>"
+strike list "" "short 30" "list: attempt 10: .*not XML"
+strike list "" "cut-answer 30" "list: attempt 10: "
+strike list "" "answer 403 AccessDenied" "list: .*403 AccessDenied.*S3KeyFile"
+strike uploads "" "answer 500 InternalError" "list_multiparts: attempt 10: .*500"
+strike uploads "" silence "list_multiparts: attempt 10: .*no progress"
+strike get "$manifest" "answer 500 InternalError" "rank-0.json: get: attempt 10: .*500"
+strike get "$manifest" "flip-answer 30" "rank-0.json"
+strike get commit-2 lost "commit-2.json: get: attempt 10: "
+strike get commit-2 "short 30" "commit-2.json: get: the object ends"
+read_all=$job
+strike head "$object" "answer 503 SlowDown" "head: attempt 10: .*503"
+strike head "$object" lost "head: attempt 10: "
+strike head "$object" "answer 404 NoSuchKey" "head: .*404"
+read_lengths=$job
+strike get "$object" "answer 503 SlowDown" "get: .*attempt 10: .*503 SlowDown"
+strike get "$object" silence "attempt 10: .*no progress"
+strike get "$object" "cut-answer 1000" "attempt 10: "
+strike get "$object" "answer 403 AccessDenied" "get: .*403 AccessDenied"
+strike get "$object" "short 1000" "get: the object ends"
+strike get "$object" "flip-answer 1000" "[0-9a-f]{32} at 0 is damaged"
+read_data=$job
+strike list "\$" "answer 503 SlowDown" "list: attempt 10: .*503"
+strike list '[0-9]+-.*/' html "list: attempt 10: .*<html>"
+strike uploads '[0-9]+-.*/' "short 30" "list_multiparts: attempt 10: .*not XML"
+strike abort "" "answer 500 InternalError" "abort_multipart: attempt 10: .*500"
+strike get "$manifest" "cut-answer 30" "rank-0.json: get: attempt 10: "
+strike get commit-2 "answer 403 AccessDenied" "commit-2.json: get: .*403"
+strike delete commit-1 "answer 503 SlowDown" "commit-1.json: delete: attempt 10: .*503"
+strike delete commit-1 lost "commit-1.json: delete: attempt 10: "
+strike delete 1- "answer 403 AccessDenied" "delete: .*403"
+strike delete 1- silence "delete: attempt 10: .*no progress"
+removed=$job
+strike put "$object" "answer 503 SlowDown" "put: attempt 10: .*503 SlowDown"
+strike put "$object" "answer 403 AccessDenied" "put: .*403"
+strike put "$object" "cut 1000" "put: attempt 10: "
+strike put "$manifest" silence "rank-0.json: put: attempt 10: .*no progress"
+strike put "$manifest" "flip 1000" "rank-0.json: put: .*change on their way"
+strike put commit-2 "after 500 InternalError" "commit-2.json: put: attempt 10: .*500"
+strike put commit-2 lost "commit-2.json: put: attempt 10: "
+put=$job
+
+for ((i = none + 1; i <= removed; i++)); do
+	[[ $i -le $read_data ]] && seqs=(2) || seqs=(1 2)
+	imported $i "${seqs[@]}" &
+	((i % 4)) || wait
+done
+wait
+check_not "all jobs have their commits" cat "$dir/missing"
+for ((i = read_data + 1; i <= removed; i++)); do
+	directory=$(tar -tf "$dir/image1" | cut -d/ -f4 | head -n 1)
+	request POST "/gpuckpt/lab/lab/47001/$i/0/$directory/rank-0.json?uploads" >"$dir/code"
+	is "$(<"$dir/code")" 200 "an upload that nobody will complete"
+done
+
+# ---- all of them at once
+
+faults "${rules[@]}"
+running=()
+for ((i = none + 1; i <= read_data; i++)); do
+	begin $i.export alice gpuckpt export "$i:2" "$dir/$i.image"
+	begin $i.export-by-root root gpuckpt export "$i:2" "$GPUCKPT_LAB/work/$i.image"
+	begin $i.verify "$(who_of $i)" gpuckpt verify $i
+	begin $i.verify-quick "$(who_of $i)" gpuckpt verify --quick $i
+done
+for ((i = read_data + 1; i <= removed; i++)); do
+	begin $i.remove "$(who_of $i)" gpuckpt remove $i.0 1
+done
+for ((i = removed + 1; i <= put; i++)); do
+	as_of lab $i "$dir/image2" "$dir/$i.in"
+	[[ $(who_of $i) = alice ]] || chown root "$dir/$i.in"
+	begin $i.import "$(who_of $i)" gpuckpt import "$dir/$i.in"
+done
+is "$(commits $((none + 1)) | xargs)" 2 "list asks nothing of the store"
+wait "${running[@]}"
+faults
+
+for ((i = none + 1; i <= read_data; i++)); do
+	fails $i export
+	fails $i export-by-root
+	[[ $i -gt $read_all && $i -le $read_lengths ]] || fails $i verify
+	[[ $i -gt $read_lengths ]] || fails $i verify-quick
+done
+is "$(compgen -G "$dir/*.image*")$(compgen -G "$GPUCKPT_LAB/work/*.image*")" "" "no export leaves a file"
+check "what was struck is whole" alice gpuckpt verify $((none + 1))
+for ((i = read_data + 1; i <= removed; i++)); do
+	fails $i remove
+	check "$i: commit 2 is whole" alice gpuckpt verify $i.0 2
+	if commits $i | grep -qx 1; then
+		check "$i: so is commit 1, which still counts" alice gpuckpt verify $i.0 1
+		check "$i: and can be removed now" alice gpuckpt remove $i.0 1
+	else
+		like "$(<"$dir/$i.remove.error")" "no longer counts.* will be removed later" "$i: it says that commit 1 has gone"
+	fi
+	check "$i: of commit 1 nothing stays" wait_for 60 is_image2 $i
+done
+check "nor of its uploads" wait_for 60 nothing_under_way
+like "$(swept_in_vain)" "still in the store" "gpuckptd's sweep has said what stood in its way"
+is "$(swept_in_vain | grep -cvE "$(IFS='|'; echo "${words[*]}")")" 0 "each time of what and why"
+for ((i = removed + 1; i <= put; i++)); do
+	fails $i import
+	is "$("$(who_of $i)" gpuckpt list $i --json | jq -c '[.steps[].commits[]]')" "[]" "$i: it is not listed"
+	check "$i: nothing is left of it" wait_for 60 nothing_of $i
+	check "$i: it can be imported" wait_for 60 "$(who_of $i)" gpuckpt import "$dir/$i.in"
+done
+finish
