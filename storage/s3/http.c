@@ -221,6 +221,8 @@ static const char *failure_remedy(const struct gck_http *h)
 {
 	switch (h->code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
+		if (strstr(h->why, "not yet valid") || strstr(h->why, "expired"))
+			return " (is this host's clock right? set it by NTP)";
 		return " (is it the server's that S3Endpoint names? S3CAFile names the "
 		       "certificates to check it against)";
 	case CURLE_SSL_CACERT_BADFILE:

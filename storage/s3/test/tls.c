@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TLS is verified: against the file that the signer names, for the host that the URL names. */
+ * TLS is verified: against the file that the signer names, for the host that the URL names, and by the clock. */
 #include "config.h"
 
 #include "storage/s3/test/server.h"
+
+static time_t ahead; /* this host's clock, also for the library that looks at certificates */
+
+__attribute__((visibility("default"))) time_t time(time_t *out)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += ahead;
+	if (out)
+		*out = now.tv_sec;
+	return now.tv_sec;
+}
 
 static int try(struct gck_error *err)
 {
@@ -33,6 +46,13 @@ static void test_tls(const char *cert)
 
 	snprintf(missing, sizeof missing, "%s/none.pem", dir_);
 	sign_.ca = cert;
+	ahead = -24 * 3600;
+	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "not yet valid (is this host's clock right?"),
+	   "a clock that is behind: %s", err.text);
+	ahead = 31 * 24 * 3600;
+	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "expired (is this host's clock right?"),
+	   "a certificate of long ago: %s", err.text);
+	ahead = 0;
 	ok(try(&err) < 0 && err.code == ENOENT, "with its certificate the server answers: %s", err.text);
 	calm();
 	sign_.ca = NULL;

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * To be preloaded: time() is off by as many seconds as the file $SKEWED says at each call. gpuckptd signs by it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+time_t time(time_t *out)
+{
+	struct timespec now;
+	long off = 0;
+	FILE *f = fopen(getenv("SKEWED"), "re");
+
+	if (f) {
+		if (fscanf(f, "%ld", &off) != 1)
+			off = 0;
+		fclose(f);
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += off;
+	if (out)
+		*out = now.tv_sec;
+	return now.tv_sec;
+}
