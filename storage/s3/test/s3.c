@@ -223,6 +223,11 @@ static void test_lists(void)
 	is_int(logged("^GET .*list-type=2"), 5, "of two");
 	is_list(s, "5-ab/", "rank-0.json rank-1.json rank-2.json ", "a directory by pages");
 	is_list(s, "6-ab/", "", "a directory that is not there");
+	write_file("script", "1 GET continuation-token say <html></html>");
+	is_list(s, "5-ab/", "rank-0.json rank-1.json rank-2.json ", "a page that is none, once");
+	write_file("script", "999 GET continuation-token say <html></html>");
+	ok(s->b->ops->list(s->b, "5-ab/", collect, &(struct found){ "" }, &err) < 0 && err.code == EPROTO &&
+	   strstr(err.text, "/4/0/5-ab/: list: attempt 10: "), "always: %s", err.text);
 	calm();
 	write_file("script", "9 GET list-type say <ListBucketResult><IsTruncated>true</IsTruncated>"
 		   "</ListBucketResult>");
@@ -285,6 +290,78 @@ static void test_checkpoints(void)
 	write_file("options", "multiparts=no");
 	ok(gck_store_prune(s, keep, 1, 9, &err) == 0, "a server without lists of uploads (%s)", err.text);
 	gck_store_close(s);
+}
+
+/* ---- a server that fails in the middle of a prune ------------------------------------------- */
+
+static bool lists(struct gck_store *s, char text[sizeof(struct found)])
+{
+	static const char *const dirs[] = { "", "1-aa/", "2-bb/", "3-cc/" };
+	struct found f = { "" };
+
+	for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++)
+		if (s->b->ops->list(s->b, dirs[i], collect, &f, NULL) < 0)
+			return false;
+	strcpy(text, f.text);
+	return true;
+}
+
+/* A commit to remove, one to keep that needs objects of it, and what a killed checkpoint left. */
+static struct gck_store *open_to_prune(uint32_t job)
+{
+	static const uint64_t one[] = { 1, 2, 3, 4 }, two[] = { 3, 4, 5 }, other[] = { 6 };
+	struct gck_store *s = open_job(job);
+	char hash[1][GCK_HASH_TEXT];
+	struct gck_writer *w;
+
+	checkpoint(s, 1, "aa", GCK_COMPRESS_NONE, 0, one, 4, 200000, NULL);
+	checkpoint(s, 2, "bb", GCK_COMPRESS_NONE, 1, two, 3, 200000, NULL);
+	w = open_writer(s, 3, "cc", GCK_COMPRESS_NONE, NULL, NULL);
+	write_rank(w, 0, other, 1, 1000, hash[0], NULL);
+	gck_writer_close(w);
+	begin_upload(s, "1-aa/rank-7.json");
+	return s;
+}
+
+/* Struck from its nth request of that method on: what it did is no harm, and the next prune does the rest.
+ * *ended: it made fewer. */
+static bool is_struck_well(const char *method, unsigned n, bool *ended)
+{
+	static const uint32_t keep[] = { 2 };
+	static uint32_t job = 100;
+	struct gck_store *s = open_to_prune(job++);
+	char left[sizeof(struct found)] = "";
+	struct gck_error err = { 0 };
+	bool good;
+
+	calm();
+	write_file("options", "page=1");
+	write_file("script", "%u %s . as-ever\n9999 %s . status 500 InternalError", n, method, method);
+	*ended = gck_store_prune(s, keep, 1, 4, &err) == 0;
+	calm();
+	good = (*ended || strstr(err.text, "attempt 10: the server answers 500")) &&
+	       gck_store_verify(s, 2, NULL, NULL, &err) == 0 &&
+	       gck_store_prune(s, keep, 1, 4, &err) == 0 && lists(s, left) &&
+	       strstr(left, "1-aa/ 2-bb/ commit-2.json ") == left && !strstr(left, "3-cc") &&
+	       gck_store_verify(s, 2, NULL, NULL, &err) == 0;
+	if (!good)
+		printf("# request %u: %s; left: %s\n", n + 1, err.text, left);
+	gck_store_close(s);
+	return good;
+}
+
+static void test_struck_prune(void)
+{
+	static const char *const methods[] = { "GET", "HEAD", "DELETE" };
+
+	for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+		bool good = true, ended = false;
+		unsigned n;
+
+		for (n = 0; !ended && n < 200; n++)
+			good &= is_struck_well(methods[i], n, &ended);
+		ok(good && ended && n > 2, "a prune of which each %s fails in turn: %u", methods[i], n - 1);
+	}
 }
 
 /* ---- many at once -------------------------------------------------------------------------- */
@@ -358,6 +435,7 @@ int main(void)
 	test_checkpoints();
 	test_many(); /* before large documents have made the peak higher */
 	test_parts();
+	test_struck_prune();
 	name_server("localhost", false);
 	sign_.server.virtual_host = true;
 	test_object("virtual host");
