@@ -2,22 +2,29 @@
  * Slabs and the program's own physical memory at a checkpoint: their contents are copied (snapshot.h), and
  * the driver forgets them and the copies, so that it has little to save. Here they are mapped again as they
  * are, and the copy is read while the program runs (serve_data.h); in a process made of the image there is
- * new memory at their addresses, filled from the image's pages and by the agent. */
+ * new memory at their addresses, filled from the image's pages and by the agent. Where the driver has nothing back
+ * (physical.h) the copy is in host memory, and fills new memory here, too. */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/cuda/copier.h"
 #include "shim/cuda/fill.h"
 #include "shim/cuda/function.h"
+#include "shim/cuda/idle.h"
 #include "shim/cuda/keep.h"
 #include "shim/cuda/part.h"
 #include "shim/cuda/patience.h"
+#include "shim/cuda/room.h"
 #include "shim/cuda/slab.h"
 #include "shim/cuda/snapshot.h"
 #include "shim/cuda/staging.h"
 #include "shim/cuda/standing.h"
 #include "shim/cuda/vmm.h"
+
+#define NAP_NS 1000000
+#define PATIENCE_NS 3000000000ll
 
 /* What the system has refused, errno says. */
 static int not_mapped(const char *what, CUresult rc, struct gck_error *err)
@@ -100,28 +107,77 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 	return unmap_all(err);
 }
 
-static int renew(const struct gck_cuda_order *order, struct gck_error *err)
+/* What has gone, here or with another process, is free only a while later. */
+static CUresult make_all(bool *made)
 {
-	CUresult rc = gck_cuda_slabs_renew();
+	const struct timespec nap = {0, NAP_NS};
+	const int64_t end_ns = gck_cuda_now_ns() + PATIENCE_NS;
+	CUresult rc;
 
-	rc = rc ? rc : gck_cuda_vmm_renew();
+	for (;;) {
+		rc = gck_cuda_slabs_renew(made);
+		rc = rc ? rc : gck_cuda_vmm_renew(made);
+		if (rc != CUDA_ERROR_OUT_OF_MEMORY || gck_cuda_now_ns() > end_ns)
+			return rc;
+		nanosleep(&nap, NULL);
+	}
+}
+
+/* What was not away yet is as it was. */
+static int renew(struct gck_error *err)
+{
+	bool made = false;
+	CUresult rc = make_all(&made);
+
+	if (rc)
+		return gck_cuda_fail(err, "device memory for what was copied to the host", rc);
+	if (made && gck_cuda_copy_in(err))
+		return -1;
+	gck_cuda_vmm_hide();
+	return 0;
+}
+
+/* The devices may be others: has the driver memory there back, and is there room for copies? */
+static void look(const struct gck_cuda_contexts *all)
+{
+	gck_cuda_physical_look_anew();
+	for (size_t i = 0; i < all->n; i++)
+		gck_cuda_physical_look(all->v[i].device);
+	for (size_t i = 0; i < all->n; i++) {
+		CUcontext context = all->v[i].context;
+
+		if (gck_cuda_real.cuCtxPushCurrent_v2(context))
+			continue;
+		gck_cuda_room_look(all->v[i].device);
+		gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	}
+}
+
+static int restore(const struct gck_cuda_order *order, struct gck_error *err)
+{
+	bool made = false;
+	CUresult rc;
+
+	gck_cuda_keep_forget();
+	rc = make_all(&made);
 	if (rc)
 		return gck_cuda_fail(err, "device memory for what was in the image", rc);
 	if (gck_cuda_copy_in(err) || gck_cuda_fill(order, err))
 		return -1;
 	gck_cuda_vmm_hide();
+	gck_cuda_snapshot_forget();
+	look(&order->contexts);
 	return 0;
 }
 
 /* From here on a program that needs the snapshot's memory can have it. */
 static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
 {
-	if (restored ? renew(order, err) : map_all(err))
-		return -1;
 	if (restored)
-		gck_cuda_snapshot_forget();
-	else
-		gck_cuda_standing_begin();
+		return restore(order, err);
+	if (gck_cuda_physical_recalls() ? map_all(err) : renew(err))
+		return -1;
+	gck_cuda_standing_begin();
 	return 0;
 }
 

@@ -9,9 +9,11 @@
 #include "shim/cuda/patience.h"
 #include "shim/cuda/real.h"
 
+#define PIECE ((uint64_t)2 << 20) /* the least that there is */
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 static _Atomic int64_t dropped_ns; /* when the last one was */
+static bool lost;                  /* what is forgotten is */
 
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop)
 {
@@ -66,6 +68,37 @@ CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
 	if (rc)
 		p->handle = 0;
 	return rc;
+}
+
+void gck_cuda_physical_look_anew(void)
+{
+	lost = false;
+}
+
+/* What cannot be made at all is found out by who needs it. */
+void gck_cuda_physical_look(CUdevice device)
+{
+	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemGenericAllocationHandle again;
+	struct gck_cuda_physical p;
+	int fd = -1;
+
+	if (gck_cuda_physical_make(&p, PIECE, &prop))
+		return;
+	if (!gck_cuda_real.cuMemExportToShareableHandle(&fd, p.handle, DESCRIPTOR, 0)) {
+		if (gck_cuda_real.cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, DESCRIPTOR))
+			lost = true;
+		else
+			gck_cuda_real.cuMemRelease(again);
+		close(fd);
+	}
+	gck_cuda_physical_drop(&p);
+}
+
+bool gck_cuda_physical_recalls(void)
+{
+	return !lost;
 }
 
 void gck_cuda_physical_drop(struct gck_cuda_physical *p)

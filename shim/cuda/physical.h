@@ -23,6 +23,12 @@ CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p);
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p);
 CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps);
 
+/* Has the driver anything back? Not in a process that it has moved to another device (doc/cuda-driver.md): each restored
+ * process looks, once for each device; it stays so in its images. */
+void gck_cuda_physical_look_anew(void);
+void gck_cuda_physical_look(CUdevice device);
+bool gck_cuda_physical_recalls(void);
+
 /* It goes, known to the driver or not, once nothing is mapped to it. */
 void gck_cuda_physical_drop(struct gck_cuda_physical *p);
 

@@ -4,6 +4,7 @@
  * since then is not known. A drain looks again, and takes no more host memory than the agent allows. */
 #include "shim/cuda/room.h"
 
+#include "shim/cuda/physical.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/standing.h"
 #include "shim/cuda/thread.h"
@@ -12,12 +13,13 @@
 #define RESERVE_PART 50 /* of all memory */
 #define LOOK ((int64_t)32 << 20)
 
+/* Of what could not be had back nothing is kept there. */
 uint64_t gck_cuda_room(void)
 {
 	size_t available, total;
 	uint64_t reserve;
 
-	if (gck_cuda_real.cuMemGetInfo_v2(&available, &total))
+	if (!gck_cuda_physical_recalls() || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
 		return 0;
 	reserve = total / RESERVE_PART > LEAST_RESERVE ? total / RESERVE_PART : LEAST_RESERVE;
 	return available > reserve ? available - reserve : 0;
@@ -28,11 +30,19 @@ static uint64_t room_now(CUdevice device, uint64_t before, int64_t bytes)
 {
 	CUdevice current;
 
+	if (!gck_cuda_physical_recalls())
+		return 0;
 	if (bytes < 0)
 		return before + (uint64_t)-bytes;
 	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) && current == device)
 		return gck_cuda_room() + gck_cuda_standing_bytes(device);
 	return before > (uint64_t)bytes ? before - (uint64_t)bytes : 0;
+}
+
+void gck_cuda_room_look(CUdevice device)
+{
+	if (device < GCK_CUDA_DEVICES_MAX)
+		gck_cuda_state.memory[device].room = gck_cuda_room();
 }
 
 void gck_cuda_room_carried(int64_t bytes)

@@ -10,6 +10,9 @@
 /* Bytes of the current context's device that a snapshot may take: what is free but for a reserve. */
 uint64_t gck_cuda_room(void);
 
+/* The same of a restored process, in a context of the device that it has. */
+void gck_cuda_room_look(CUdevice device);
+
 /* What is drained of a device has become so many bytes more or less: what gck_cuda_state says of its memory is
  * brought up to date, best in a context of that device. With the slabs' lock. */
 void gck_cuda_room_changed(CUdevice device, int64_t bytes);

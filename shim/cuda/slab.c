@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/cuda/keep.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/room.h"
 
@@ -170,13 +169,19 @@ struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address)
 	return s && address - s->base < s->size ? s : NULL;
 }
 
-/* The reservation is the driver's, and came with it. */
-CUresult gck_cuda_slabs_renew(void)
+/* In a restored process the reservation is the driver's, and came with it. */
+CUresult gck_cuda_slabs_renew(bool *made)
 {
 	CUresult rc = CUDA_SUCCESS;
 
-	gck_cuda_keep_forget();
-	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_slabs.n; i++)
-		rc = gck_cuda_slab_provide(gck_cuda_slabs.v[i]);
+	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_slabs.n; i++) {
+		struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
+
+		if (s->mapped)
+			continue;
+		*made = true;
+		gck_cuda_physical_drop(&s->memory);
+		rc = gck_cuda_slab_provide(s);
+	}
 	return rc;
 }

@@ -185,14 +185,16 @@ CUresult gck_cuda_vmm_recall(void)
 }
 
 /* Where a descriptor cannot be kept here, the driver carries it from now on. */
-CUresult gck_cuda_vmm_renew(void)
+CUresult gck_cuda_vmm_renew(bool *made)
 {
 	struct gck_cuda_handle *h;
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
-		if (!h->window)
+		if (!h->window || h->memory.handle)
 			continue;
+		*made = true;
+		gck_cuda_physical_drop(&h->memory);
 		gck_cuda_handle_count(h, -(int64_t)h->size);
 		rc = gck_cuda_physical_make(&h->memory, h->size, &h->prop);
 		if (!rc)

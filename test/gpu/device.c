@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Device data between a rank of the stand-in's and its agent, as on a node: how long a program stands still
  * at a checkpoint, how fast its data leave beside its kernels, and come back in another process.
- *	gpu_device HOLD stall GIB | pool GIB | host GIB | busy GIB | hash GIB | fill GIB | check GIB
- * HOLD is the program of hold.cu. pool: stall, of stream-ordered memory. host: nothing may be kept on the device. fill: as fast as it goes, whatever
- * bytes; check: the right ones, and the program looks at them. GPUCKPT_TEST_PRELOAD is what is preloaded. */
+ *	gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB | hash GIB | fill GIB | check GIB | left GIB |
+ *		grow GIB | full GIB
+ *	gpu_device VARIABLE refused 0
+ * HOLD is the program of hold.cu. pool: stall, of stream-ordered memory. host: nothing may be kept on the device; parts:
+ * half of it may. fill: as fast as it goes, whatever bytes; check: the right ones, and the program looks at them. left: the
+ * agent says nothing more, or is gone. grow: the program needs the memory of the copy. full: another program has the
+ * memory that a restored one needs. refused: VARIABLE is the program of variable.cu. GPUCKPT_TEST_PRELOAD is what is
+ * preloaded. */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
@@ -151,12 +160,14 @@ static int by_size(const void *a, const void *b)
 	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-static void stall(const char *name, bool keep)
+/* keep_most: of each device, 0: as far as there is room */
+static void stall(const char *name, bool keep, uint64_t keep_most)
 {
 	double ms[ROUNDS], rate = 0;
 
 	ok(starts() && looks_again(), "it runs as a rank");
 	cuda.keep = keep;
+	cuda.keep_most = keep_most;
 	for (int i = 0; i < ROUNDS; i++) {
 		struct cuda_data d = {.n = 0};
 		double start = seconds();
@@ -327,30 +338,183 @@ static void refill(bool right)
 	cuda_data_free(&over);
 }
 
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+static bool drained(uint64_t seq, uint32_t lease_ms)
+{
+	cuda_link_ask_drain(&cuda, seq, WAIT_MS, lease_ms);
+	return cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED);
+}
+
+/* The next message is of this type, and says that it failed, and why. */
+static bool fails(uint32_t type, const char *why)
+{
+	bool failed = cuda_link_receive(&cuda, WAIT_MS) == type && cuda.m.value;
+
+	printf("# %.*s\n", (int)cuda.m.total, (const char *)cuda.m.data);
+	return failed && memmem(cuda.m.data, cuda.m.total, why, strlen(why));
+}
+
+/* With its data on the device, and in host memory. */
+static void left(void)
+{
+	uint64_t seq = 1;
+
+	ok(starts() && looks_again(), "it runs as a rank");
+	for (cuda.keep = 0; cuda.keep < 2; cuda.keep++) {
+		ok(drained(seq++, 1000) && cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(),
+		   "not a word of its agent's: it goes on, with its data");
+		ok(drained(seq++, WAIT_MS), "drained again");
+		close(cuda.fd);
+		cuda.fd = -1;
+		ok(looks_again(), "its agent is gone: it goes on, with its data");
+		ok(cuda_link_accept(&cuda, &l.agent, WAIT_MS) && !cuda.hello.restored, "and finds another");
+	}
+	ok(cycle(seq, NULL, NULL) > 0 && looks_again(), "which can do the same");
+}
+
+/* Beside data and copy there is no room for so much once more. */
+static void grow(void)
+{
+	struct cuda_data d;
+	char path[300];
+
+	setenv("GPUCKPT_SELF", l.directory, 1);
+	ok(starts() && looks_again(), "it runs as a rank");
+	cuda.keep = 1;
+	ok(cycle(1, &d, NULL) > 0 && cuda_data_list(&d) && cuda_data_bytes(&d) >= (uint64_t)gib << 30,
+	   "a copy of all is on the device");
+	snprintf(path, sizeof path, "%s/grow", l.directory);
+	ok(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0 && looks_again() && looks_again(),
+	   "the program has what it needs, and its data");
+	ok(!cuda_data_list(&d) && d.value == ENOMEM, "the copy's reader is told: %s", d.why);
+	cuda_data_free(&d);
+	ok(cycle(2, &d, NULL) > 0 && looks_again(), "the next checkpoint is good");
+	cuda_data_free(&d);
+}
+
+/* The program alone with so many GiB, when it has them. */
+static pid_t take_memory(char *program, long wanted)
+{
+	char text[24], check[] = "check", *argv[] = {program, text, check, NULL};
+	int out[2];
+	pid_t pid;
+
+	snprintf(text, sizeof text, "%ld", wanted);
+	if (pipe(out))
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		dup2(out[1], 1);
+		execv(argv[0], argv);
+		_exit(127);
+	}
+	close(out[1]);
+	if (read(out[0], text, 1) != 1)
+		pid = -1;
+	close(out[0]);
+	return pid;
+}
+
+#define DEVICE_GIB 139
+
+static void full(void)
+{
+	pid_t other;
+
+	ok(starts() && looks_again(), "it runs as a rank");
+	cuda.keep = 0;
+	ok(cycle(1, NULL, capture) > 0, "captured");
+	lineage_kill(&l);
+	other = take_memory(l.argv[0], DEVICE_GIB - gib / 2);
+	ok(other > 0, "another program has the device's memory");
+	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true), "restored but for its GPU");
+	ok(fails(GCK_LINK_CUDA_RESUMED, "CUDA_ERROR_OUT_OF_MEMORY"), "its GPU does not come back");
+	lineage_kill(&l);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	pause_ms(SCRUB_MS);
+	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
+	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "when it has room it does, with its data");
+}
+
+static void refused(void)
+{
+	ok(starts() && looks_again(), "it runs as a rank");
+	for (uint64_t seq = 1; seq <= 2; seq++) {
+		cuda_link_ask_drain(&cuda, seq, WAIT_MS, WAIT_MS);
+		ok(fails(GCK_LINK_CUDA_DRAINED, "__managed__"), "refused");
+		ok(looks_again(), "it goes on, with its data");
+	}
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static void stall_kept(void)
+{
+	stall("stall", true, 0);
+}
+
+static void stall_pool(void)
+{
+	stall("stall_pool", true, 0);
+}
+
+static void stall_to_host(void)
+{
+	stall("stall_to_host", false, 0);
+}
+
+static void stall_in_parts(void)
+{
+	stall("stall_in_parts", true, (uint64_t)gib << 29);
+}
+
+static void fill(void)
+{
+	refill(false);
+}
+
+static void check(void)
+{
+	refill(true);
+}
+
+/* program: what it is to do */
+static const struct {
+	const char *name, *program;
+	void (*run)(void);
+} kinds[] = {
+	{"stall", "check", stall_kept},
+	{"pool", "pool", stall_pool},
+	{"host", "check", stall_to_host},
+	{"parts", "check", stall_in_parts},
+	{"busy", "triad", busy},
+	{"hash", "check", hashes},
+	{"fill", "check", fill},
+	{"check", "check", check},
+	{"left", "check", left},
+	{"grow", "grow", grow},
+	{"full", "check", full},
+	{"refused", "", refused},
+};
+
 int main(int argc, char **argv)
 {
-	static char check[] = "check", triad[] = "triad", pool[] = "pool";
-	char *program[] = {argc > 3 ? argv[1] : NULL, argc > 3 ? argv[3] : NULL, check, NULL};
+	size_t i = 0;
+	char what[16], *program[] = {NULL, NULL, what, NULL};
 
-	if (argc != 4 || !getenv("GPUCKPT_TEST_PRELOAD"))
+	while (argc == 4 && i < sizeof kinds / sizeof kinds[0] && strcmp(argv[2], kinds[i].name))
+		i++;
+	if (argc != 4 || i == sizeof kinds / sizeof kinds[0] || !getenv("GPUCKPT_TEST_PRELOAD"))
 		return 2;
 	gib = atol(argv[3]);
-	if (!strcmp(argv[2], "busy"))
-		program[2] = triad;
-	if (!strcmp(argv[2], "pool"))
-		program[2] = pool;
+	snprintf(what, sizeof what, "%s", kinds[i].program);
+	program[0] = argv[1];
+	program[1] = argv[3];
 	if (lineage_begin(&l, "/dev/shm", program))
 		return 99;
-	if (!strcmp(argv[2], "busy"))
-		busy();
-	else if (!strcmp(argv[2], "hash"))
-		hashes();
-	else if (!strcmp(argv[2], "fill") || !strcmp(argv[2], "check"))
-		refill(argv[2][0] == 'c');
-	else if (!strcmp(argv[2], "host"))
-		stall("stall_to_host", false);
-	else
-		stall(program[2] == pool ? "stall_pool" : "stall", true);
+	kinds[i].run();
 	lineage_kill(&l);
 	lineage_end(&l);
 	return tap_done();

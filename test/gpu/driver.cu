@@ -83,31 +83,31 @@ static size_t resident(void)
 	return pages * 4096;
 }
 
-static void step(int *result, double *ms, int (*call)(int, unsigned), unsigned timeout)
+static void step(int *result, double *ms, int (*call)(int, const struct gpu_self *), const struct gpu_self *s)
 {
 	double start = gpu_ms();
 
-	*result = call(gpu_pid(), timeout);
+	*result = call(gpu_pid(), s);
 	*ms = gpu_ms() - start;
 }
 
-static int lock(int pid, unsigned timeout)
+static int lock(int pid, const struct gpu_self *s)
 {
 	CUcheckpointLockArgs args;
 
 	memset(&args, 0, sizeof args);
-	args.timeoutMs = timeout;
+	args.timeoutMs = s->timeout_ms ? s->timeout_ms : 5000;
 	return cuCheckpointProcessLock(pid, &args);
 }
 
-static int save(int pid, unsigned)
+static int save(int pid, const struct gpu_self *)
 {
 	return cuCheckpointProcessCheckpoint(pid, NULL);
 }
 
-static int restore(int pid, unsigned)
+static int restore(int pid, const struct gpu_self *s)
 {
-	return cuCheckpointProcessRestore(pid, NULL);
+	return cuCheckpointProcessRestore(pid, s->onto);
 }
 
 static void *run_self(void *arg)
@@ -120,14 +120,14 @@ static void *run_self(void *arg)
 	cuCtxSetCurrent(gpu_context);
 	if (s->shrink && !cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE))
 		cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16);
-	step(&s->locked, &s->lock_ms, lock, s->timeout_ms ? s->timeout_ms : 5000);
+	step(&s->locked, &s->lock_ms, lock, s);
 	if (!s->locked) {
-		step(&s->saved, &s->save_ms, save, 0);
+		step(&s->saved, &s->save_ms, save, s);
 		s->grown = resident() - before;
 		if (!s->saved && s->during)
 			s->during();
 		if (!s->saved)
-			step(&s->restored, &s->restore_ms, restore, 0);
+			step(&s->restored, &s->restore_ms, restore, s);
 		s->unlocked = cuCheckpointProcessUnlock(gpu_pid(), NULL);
 	}
 	if (s->shrink && stack && s->restored <= 0)

@@ -41,6 +41,7 @@ struct gpu_self {
 	bool shrink;             /* the stack limit first */
 	void (*during)(void);    /* called while checkpointed */
 	unsigned timeout_ms;     /* of the lock; 0: 5000 */
+	CUcheckpointRestoreArgs *onto; /* NULL: all stay where they are */
 	/* results: of the driver, or GPU_NOT_TRIED */
 	int locked, saved, restored, unlocked;
 	double lock_ms, save_ms, restore_ms, all_ms;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * hold GIB check|pool|triad: a program with so much data on the device; pool: in stream-ordered memory. It looks through all of it again and
+ * hold GIB check|pool|triad|grow: a program with so much data on the device; pool: in stream-ordered memory; grow: so
+ * much once more as soon as there is a file "grow" in GPUCKPT_SELF. It looks through all of it again and
  * again ("checked BAD", words that are not as they should be), or has a kernel that needs all the
  * device's bandwidth run without end ("turn END MS": milliseconds of one). Ends when it is killed. With
  * GPUCKPT_PIECE_MIB the data that are looked through are in pieces of that size, by cuMemCreate and cuMemMap. */
@@ -114,22 +115,43 @@ static uint64_t *take(size_t bytes)
 	return p;
 }
 
+static void take_all(uint64_t **parts, size_t first, size_t n)
+{
+	for (size_t i = first; i < n; i++) {
+		parts[i] = take(GIB);
+		fill<<<GRID>>>(parts[i], i * (GIB / 8), GIB / 8);
+	}
+	MUST(cudaDeviceSynchronize());
+}
+
+static bool is_to_grow(void)
+{
+	const char *where = getenv("GPUCKPT_SELF");
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/grow", where ? where : "/nowhere");
+	return access(path, F_OK) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	size_t n = argc > 2 ? strtoul(argv[1], NULL, 10) : 0;
-	uint64_t **parts = (uint64_t **)calloc(n + 1, sizeof *parts);
+	uint64_t **parts = (uint64_t **)calloc(2 * n + 1, sizeof *parts);
+	bool grows = argc > 2 && !strcmp(argv[2], "grow");
 
 	if (argc != 3)
 		return 2;
 	gpu_init();
 	MUST(cudaMalloc(&bad, sizeof *bad));
-	for (size_t i = 0; i < n; i++) {
-		parts[i] = take(GIB);
-		fill<<<GRID>>>(parts[i], i * (GIB / 8), GIB / 8);
-	}
-	MUST(cudaDeviceSynchronize());
+	take_all(parts, 0, n);
 	if (!strcmp(argv[2], "triad"))
 		run_triad();
-	for (;;)
+	for (;;) {
+		if (grows && is_to_grow()) {
+			take_all(parts, n, 2 * n);
+			n *= 2;
+			grows = false;
+		}
 		check_all(parts, n);
+	}
 }

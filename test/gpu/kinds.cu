@@ -5,12 +5,87 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define SIDE 256
+
 struct kinds kinds;
+
+static struct {
+	cudaArray_t array[2];
+	cudaTextureObject_t texture[2];
+	cudaSurfaceObject_t surface[2];
+	cudaStream_t stream;
+	cudaEvent_t before, after;
+} picture;
 
 __global__ static void count_up(unsigned *p)
 {
 	p[threadIdx.x]++;
 }
+
+/* ---- a picture ------------------------------------------------------------------------------ */
+
+__global__ static void draw(cudaTextureObject_t from, cudaSurfaceObject_t to, unsigned k)
+{
+	int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = (int)blockIdx.y;
+
+	surf2Dwrite(tex2D<unsigned>(from, x, y) * 33 + (unsigned)x + k, to, x * (int)sizeof(unsigned), y);
+}
+
+void kinds_make_picture(void)
+{
+	cudaChannelFormatDesc format = cudaCreateChannelDesc<unsigned>();
+	static unsigned pixels[SIDE][SIDE];
+
+	for (int i = 0; i < SIDE * SIDE; i++)
+		pixels[i / SIDE][i % SIDE] = (unsigned)i;
+	for (int i = 0; i < 2; i++) {
+		cudaResourceDesc what = {};
+		cudaTextureDesc how = {};
+
+		MUST(cudaMallocArray(&picture.array[i], &format, SIDE, SIDE, cudaArraySurfaceLoadStore));
+		MUST(cudaMemcpy2DToArray(picture.array[i], 0, 0, pixels, sizeof pixels[0], sizeof pixels[0], SIDE,
+					 cudaMemcpyHostToDevice));
+		what.resType = cudaResourceTypeArray;
+		what.res.array.array = picture.array[i];
+		how.readMode = cudaReadModeElementType;
+		MUST(cudaCreateTextureObject(&picture.texture[i], &what, &how, NULL));
+		MUST(cudaCreateSurfaceObject(&picture.surface[i], &what));
+	}
+	MUST(cudaStreamCreateWithFlags(&picture.stream, cudaStreamNonBlocking));
+	MUST(cudaEventCreate(&picture.before));
+	MUST(cudaEventCreate(&picture.after));
+}
+
+void kinds_draw(unsigned i, cudaStream_t stream)
+{
+	float ms;
+
+	if (i) {
+		MUST(cudaEventSynchronize(picture.after));
+		MUST(cudaEventElapsedTime(&ms, picture.before, picture.after));
+		CHECK(ms >= 0);
+	}
+	MUST(cudaEventRecord(picture.before, stream));
+	MUST(cudaStreamWaitEvent(picture.stream, picture.before, 0));
+	draw<<<dim3(SIDE / 64, SIDE), 64, 0, picture.stream>>>(picture.texture[i % 2], picture.surface[1 - i % 2], i);
+	MUST(cudaEventRecord(picture.after, picture.stream));
+	MUST(cudaStreamWaitEvent(stream, picture.after, 0));
+}
+
+unsigned kinds_picture_sum(void)
+{
+	static unsigned pixels[2][SIDE][SIDE];
+	unsigned sum = 0;
+
+	for (int i = 0; i < 2; i++)
+		MUST(cudaMemcpy2DFromArray(pixels[i], sizeof pixels[i][0], picture.array[i], 0, 0, sizeof pixels[i][0],
+					   SIDE, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 2 * SIDE * SIDE; i++)
+		sum = sum * 33 + pixels[i / (SIDE * SIDE)][i / SIDE % SIDE][i % SIDE];
+	return sum;
+}
+
+/* ---- kinds of memory ------------------------------------------------------------------------ */
 
 void kinds_make_pinned(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kinds of memory that work.cu may have besides its data. */
+ * Kinds of memory that work.cu may have besides its data; and what it always has: a picture. */
 #ifndef GCK_TEST_GPU_KINDS_H
 #define GCK_TEST_GPU_KINDS_H
 
@@ -22,6 +22,12 @@ extern struct kinds {
 void kinds_make_pool(void);
 void kinds_make_mapped(void);
 void kinds_make_pinned(void);     /* of kinds.pinned_bytes */
+
+/* A texture that is read into a surface, which is read into it, by kernels of another stream in the order of
+ * events; its sum. */
+void kinds_make_picture(void);
+void kinds_draw(unsigned round, cudaStream_t stream);
+unsigned kinds_picture_sum(void);
 
 /* One round with all that there is; and did kernels count so many in pinned memory? */
 void kinds_use(unsigned round, cudaStream_t stream);

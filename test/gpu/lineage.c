@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A CUDA program through checkpoints and restarts: alone; then as a rank that has itself checkpointed
  * by the driver, is captured, killed, and restored in a new process, where it restores its CUDA state
- * itself. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS PROGRAM [ARGUMENT...]`:
- * by the stand-in's CUDA thread, or by self.c's. GPUCKPT_TEST_PRELOAD is what is preloaded. With
- * GPUCKPT_TEST_MOVES it sees one of two GPUs, and the other one after each restart. */
+ * itself; by the stand-in, before each of these it is captured once more and runs on. Its last line must be the same.
+ * `gpu_lineage stand-in|self RESTARTS PROGRAM [ARGUMENT...]`: by the stand-in's CUDA thread, or by self.c's.
+ * GPUCKPT_TEST_PRELOAD is what is preloaded. With GPUCKPT_TEST_MOVES it sees one of two GPUs, and the other one
+ * after each restart. GPUCKPT_SEED: of the times between. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -98,12 +99,19 @@ static bool stand_in_resumes(struct lineage *l)
 	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
 }
 
+static bool stand_in_goes_on(struct lineage *l)
+{
+	return cuda_link_resume(&cuda, l->seq);
+}
+
+/* resumes: in a new process; goes_on: in the one that there is, NULL: not asked for. */
 static const struct way {
 	const char *name;
 	bool (*begins)(struct lineage *), (*drains)(struct lineage *), (*resumes)(struct lineage *);
+	bool (*goes_on)(struct lineage *);
 } ways[] = {
-	{"self", self_begins, self_drains, self_resumes},
-	{"stand-in", stand_in_begins, stand_in_drains, stand_in_resumes},
+	{"self", self_begins, self_drains, self_resumes, NULL},
+	{"stand-in", stand_in_begins, stand_in_drains, stand_in_resumes, stand_in_goes_on},
 };
 
 /* ---- the lineage ------------------------------------------------------------------------------ */
@@ -114,11 +122,21 @@ static void show(const char *gpu)
 		setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
 }
 
+static bool go_on_once(struct lineage *l, const struct way *way)
+{
+	if (!way->goes_on)
+		return true;
+	if (!way->drains(l) || lineage_checkpoint(l) || !way->goes_on(l))
+		return false;
+	pause_ms(rand() % 200);
+	return true;
+}
+
 static bool restart_once(struct lineage *l, const struct way *way, int i)
 {
 	double start;
 
-	if (!way->drains(l) || lineage_checkpoint(l))
+	if (!go_on_once(l, way) || !way->drains(l) || lineage_checkpoint(l))
 		return false;
 	lineage_kill(l);
 	show(i % 2 ? "0" : "1");
@@ -156,10 +174,13 @@ int main(int argc, char **argv)
 {
 	const struct way *way = argc > 1 && !strcmp(argv[1], ways[1].name) ? &ways[1] : &ways[0];
 	struct lineage l;
+	unsigned seed;
 
 	if (argc < 4 || !getenv("GPUCKPT_TEST_PRELOAD") || !mkdtemp(directory))
 		return 2;
-	srand((unsigned)time(NULL));
+	seed = getenv("GPUCKPT_SEED") ? (unsigned)atoi(getenv("GPUCKPT_SEED")) : (unsigned)time(NULL);
+	printf("# seed %u\n", seed);
+	srand(seed);
 	unsetenv("GPUCKPT_SELF");
 	if (ok(!lineage_begin(&l, "/dev/shm", argv + 3), "a store")) {
 		test_lineage(&l, way, atoi(argv[2]));

@@ -128,19 +128,20 @@ static void beside_capture(void)
 	beside(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED, true, false);
 }
 
-/* Nothing is left behind by what was freed while a capture was on. */
+/* What was freed while a capture was on is free again, but for what a pool of slabs may keep. */
 static void comes_back(void)
 {
-	size_t before, after, total;
+	size_t before = 0, after, total;
 
 	start();
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 40; i++) {
 		if (i == 4)
 			MUST(cuMemGetInfo(&before, &total));
 		beside(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED, i % 2, false);
 	}
 	MUST(cuMemGetInfo(&after, &total));
-	CHECK(after == before);
+	printf("#   %zd MiB less are free\n", (ssize_t)(before - after) / (ssize_t)MIB);
+	CHECK(after + 2 * SIZE > before);
 }
 
 static void *capture_often(void *arg)
@@ -176,6 +177,20 @@ static void beside_captures(void)
 
 /* ---- two devices ---------------------------------------------------------------------------- */
 
+/* By a kernel of the other device. */
+static void reach(CUcontext other, CUdeviceptr at)
+{
+	unsigned words[4] = {};
+
+	MUST(cudaSetDevice(1));
+	MUST(cudaDeviceEnablePeerAccess(0, 0));
+	write_later<<<1, 32>>>(flag, (unsigned *)at, 4);
+	MUST(cudaDeviceSynchronize());
+	MUST(cuCtxSetCurrent(other));
+	MUST(cuMemcpyDtoH(words, at, sizeof words));
+	CHECK(words[0] == 7 && words[3] == 7);
+}
+
 static void from_another(void)
 {
 	unsigned long long word = 42;
@@ -196,13 +211,12 @@ static void from_another(void)
 	CHECK(word == 42);
 	at[1] = allocate();
 	MUST(cuMemcpyDtoDAsync(at[1], at[0], sizeof word, NULL));
-	MUST(cuMemsetD8Async(at[0], 7, sizeof word, NULL));
+	word = 0;
 	MUST(cuMemcpyDtoHAsync(&word, at[1], sizeof word, NULL));
 	MUST(cuCtxSynchronize());
 	CHECK(word == 42);
+	reach(other, at[0]);
 	MUST(cuCtxSetCurrent(gpu_context));
-	MUST(cuMemcpyDtoH(&word, at[0], sizeof word));
-	CHECK(word == 0x0707070707070707ull);
 	MUST(cuMemFree(at[0]));
 	MUST(cuMemFree(at[1]));
 }

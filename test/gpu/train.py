@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch training for gpu_lineage: `train.py STEPS`. Its last line is the last loss.
+"""A PyTorch training for gpu_lineage: `train.py STEPS`. Its last line is the last loss, and a hash of them all.
 At its 40th step it waits while there is a file "hold" in GPUCKPT_SELF."""
 import ctypes
+import hashlib
 import os
 import sys
 import time
@@ -12,9 +13,12 @@ where = os.environ.get("GPUCKPT_SELF")
 if "GPUCKPT_SELF_LIBRARY" in os.environ:
     ctypes.CDLL(os.environ["GPUCKPT_SELF_LIBRARY"])
 torch.manual_seed(0)
-linear, relu = torch.nn.Linear, torch.nn.ReLU
-model = torch.nn.Sequential(linear(2048, 2048), relu(), linear(2048, 2048), relu(),
-                            linear(2048, 10)).cuda()
+torch.backends.cudnn.deterministic = True
+linear, relu, conv = torch.nn.Linear, torch.nn.ReLU, torch.nn.Conv2d
+model = torch.nn.Sequential(torch.nn.Unflatten(1, (2, 32, 32)), conv(2, 4, 3, padding=1, stride=2), relu(),
+                            conv(4, 8, 3, padding=1), relu(), torch.nn.Flatten(), linear(2048, 2048), relu(),
+                            linear(2048, 2048), relu(), linear(2048, 10)).cuda()
+log = hashlib.sha256()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
 generator = torch.Generator(device="cuda")
 generator.manual_seed(1)
@@ -25,9 +29,10 @@ for step in range(int(sys.argv[1])):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    log.update(b"%.9g\n" % loss.item())
     if step == 20 and where:
         open(where + "/started", "w").close()
     while step == 40 and where and os.path.exists(where + "/hold"):
         time.sleep(0.01)
     time.sleep(0.01)
-print("loss %.8f" % loss.item())
+print("loss %.8f log %s" % (loss.item(), log.hexdigest()))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]] [pool] [vmm] [pinned=MIB]`. Streams,
- * a graph, the device heap, a `__device__` global, pinned memory that a CPU thread increments; with
+ * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]] [pool] [vmm] [pinned=MIB]`. Streams
+ * and events, a graph, a texture and a surface, the device heap, a `__device__` global, printf of kernels, pinned memory
+ * that a CPU thread increments; with
  * slabs its data lies on a slab that is away during a checkpoint, with managed it has managed
  * memory as well, in which, with the stand-in, the CPU thread counts too; with pool, stream-ordered
  * memory; with vmm, memory that it maps itself; with pinned, so much memory allocated, registered, and registered that is
- * shared, in each of which the thread and kernels count. Its last line depends on all of them.
+ * shared, in each of which the thread and kernels count. Its last line depends on all of them, and is
+ * a kernel's.
  * Half-way it waits while there is a file "hold" in GPUCKPT_SELF. */
 #include "kinds.h"
 
@@ -54,6 +56,17 @@ __global__ static void mix(unsigned *p, size_t n, unsigned k)
 	p[i] = x + k;
 	if (i == 0)
 		total += x;
+}
+
+__global__ static void say_round(unsigned i)
+{
+	printf("round %u\n", i);
+}
+
+__global__ static void say_all(unsigned sum, unsigned data_sum, unsigned pool, unsigned mapped, unsigned picture, bool whole)
+{
+	printf("sum %08x data %08x pool %08x mapped %08x picture %08x total %08x host's memory %s\n", sum, data_sum, pool,
+	       mapped, picture, total, whole ? "whole" : "LOST");
 }
 
 void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
@@ -166,6 +179,7 @@ static void begin(void)
 		MUST(cudaMallocManaged((void **)&counter.managed, 256 * PINNED_WORDS));
 		memset((void *)counter.managed, 0, 256 * PINNED_WORDS);
 	}
+	kinds_make_picture();
 	if (with_pool)
 		kinds_make_pool();
 	if (with_vmm)
@@ -198,11 +212,14 @@ static unsigned one_round(unsigned i, cudaGraphExec_t graph, cudaStream_t stream
 	if (with_managed)
 		kinds_mix(managed, managed_bytes, i, stream);
 	kinds_use(i, stream);
+	kinds_draw(i, stream);
 	MUST(cudaStreamSynchronize(stream));
 	if (with_managed) {
 		managed[i % 1000] ^= i;
 		sum = managed[(i * 7919) % (managed_bytes / sizeof *managed)];
 	}
+	if (i == 10) /* what kernels print goes this way before the first checkpoint, and after the last */
+		say_round<<<1, 1, 0, stream>>>(i);
 	if (i % 10 == 0)
 		add_heap<<<1, 1, 0, stream>>>();
 	return sum + seen[i % 1024];
@@ -233,7 +250,7 @@ static bool is_held(void)
 
 int main(int argc, char **argv)
 {
-	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[1]) : 0, sum = 0, device_total;
+	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[1]) : 0, sum = 0;
 	cudaGraphExec_t graph;
 	cudaStream_t stream;
 	pthread_t thread;
@@ -271,10 +288,9 @@ int main(int argc, char **argv)
 	}
 	counter.stop = true;
 	pthread_join(thread, NULL);
-	MUST(cudaMemcpyFromSymbol(&device_total, total, sizeof device_total));
-	printf("sum %08x data %08x pool %08x mapped %08x total %08x host's memory %s\n", sum,
-	       kinds_sum(data, bytes), kinds.pool ? kinds_sum(kinds.pool, KINDS_SIZE) : 0,
-	       kinds.mapped ? kinds_sum(kinds.mapped, 2 * KINDS_SIZE) : 0,
-	       device_total, counted() && kinds_counted(rounds) ? "whole" : "LOST");
+	say_all<<<1, 1>>>(sum, kinds_sum(data, bytes), kinds.pool ? kinds_sum(kinds.pool, KINDS_SIZE) : 0,
+			  kinds.mapped ? kinds_sum(kinds.mapped, 2 * KINDS_SIZE) : 0, kinds_picture_sum(),
+			  counted() && kinds_counted(rounds));
+	MUST(cudaDeviceSynchronize());
 	return 0;
 }

@@ -59,6 +59,7 @@ void fake_node_see(struct fake_node *seen);
 
 /* Of a restore: move to other devices, as the driver would. With the lock. */
 CUresult fake_node_move(const CUcheckpointRestoreArgs *args);
+bool fake_node_has_moved(void);
 
 /* ---- all of it (fake.c) --------------------------------------------------------------------- */
 
@@ -70,6 +71,7 @@ struct fake_state {
 	size_t memory;           /* of a device */
 	size_t used[FAKE_MAX_DEVICES];
 	struct fake_node seen;   /* the devices, by number */
+	struct fake_node first;  /* what they were at cuInit */
 	CUprocessState process;
 	unsigned inside;         /* calls that are under way */
 	bool lost;               /* restore will fail */

@@ -25,6 +25,7 @@ CUresult fake_cuInit(unsigned int flags)
 	fake_lock();
 	if (!fake.inited) {
 		fake_node_see(&fake.seen);
+		fake.first = fake.seen;
 		fake.memory = (size_t)number("FAKE_CUDA_MEMORY", 1024) << 20;
 		pthread_atfork(NULL, NULL, in_child);
 		fake.inited = true;

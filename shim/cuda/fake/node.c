@@ -68,6 +68,14 @@ void fake_node_see(struct fake_node *seen)
 	}
 }
 
+bool fake_node_has_moved(void)
+{
+	for (int i = 0; i < fake.seen.n; i++)
+		if (memcmp(&fake.seen.v[i].uuid, &fake.first.v[i].uuid, sizeof fake.first.v[i].uuid))
+			return true;
+	return false;
+}
+
 static const struct fake_device *find(const struct fake_node *node, const CUuuid *uuid)
 {
 	for (int i = 0; i < node->n; i++)

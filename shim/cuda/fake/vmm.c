@@ -314,6 +314,8 @@ CUresult fake_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
 
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (fake_node_has_moved())
+		return CUDA_ERROR_NOT_INITIALIZED;
 	fake_lock();
 	m = import((int)(intptr_t)os_handle);
 	fake_unlock();

@@ -127,6 +127,33 @@ static const char *letters(void)
 	return text;
 }
 
+/* A checkpoint that it lives through. */
+static bool runs_on(void)
+{
+	return cuda_link_drain(&cuda, l.seq + 1) && lineage_checkpoint(&l) == 0 && cuda_link_resume(&cuda, l.seq);
+}
+
+/* The agent is gone while it is drained. */
+static bool runs_on_alone(void)
+{
+	if (!cuda_link_drain(&cuda, l.seq + 1))
+		return false;
+	close(cuda.fd);
+	cuda.fd = -1;
+	return cuda_link_join(&cuda, &l.agent, false);
+}
+
+/* A drain that fails before anything is away. */
+static bool finds_no_room(void)
+{
+	bool drained;
+
+	cuda.host_most = 1;
+	drained = cuda_link_drain(&cuda, l.seq + 1);
+	cuda.host_most = UINT64_MAX;
+	return !drained;
+}
+
 /* Drained, killed, and restored where there are these devices: does CUDA come back? */
 static bool comes_back(const char *lines)
 {
@@ -166,10 +193,15 @@ static void test_rank(void)
 	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "as a rank");
 	pause_ms(100);
 	is_str(letters(), "ab", "on two devices");
+	ok(runs_on(), "a checkpoint that it lives through");
 	ok(comes_back("c H100\nd H100\n"), "restored on two others");
 	is_str(letters(), "cd", "which it has from then on");
+	ok(finds_no_room(), "a drain that fails");
+	ok(runs_on() && runs_on_alone() && runs_on(), "checkpoints there that it lives through");
 	ok(comes_back("d H100\nx A100\nc H100\n"), "restored where they are in another order");
 	is_str(letters(), "cd", "on the same");
+	ok(runs_on(), "a checkpoint there");
+	ok(comes_back("a H100\nb H100\n") && runs_on(), "and on the first ones");
 	setenv("CUDA_VISIBLE_DEVICES", "2,0", 1);
 	ok(comes_back("e H100\nx A100\nf H100\n"), "restored with the new task's choice");
 	is_str(letters(), "fe", "in its order");

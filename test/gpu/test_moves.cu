@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A process whose device the driver's checkpoint has moved to another: what shim/cuda supposes of its later ones. */
+#include "driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE (256 * MIB)
+#define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+static CUuuid gpu[2];
+static CUcheckpointGpuPair pairs[2];
+static CUcheckpointRestoreArgs args;
+static CUdeviceptr at;
+static CUmemGenericAllocationHandle handle;
+
+/* The first of the two becomes that one, and so on. */
+static CUcheckpointRestoreArgs *onto(int first, int second)
+{
+	memset(pairs, 0, sizeof pairs);
+	memset(&args, 0, sizeof args);
+	for (int i = 0; i < 2; i++) {
+		pairs[i].oldUuid = gpu[i];
+		pairs[i].newUuid = gpu[i ? second : first];
+	}
+	args.gpuPairs = pairs;
+	args.gpuPairsCount = 2;
+	return &args;
+}
+
+static void checkpoint(CUcheckpointRestoreArgs *where)
+{
+	struct gpu_self s = {};
+
+	s.shrink = true;
+	s.onto = where;
+	CHECK(gpu_self_checkpoint(&s));
+}
+
+/* Which of the two the process has. */
+static int here(void)
+{
+	CUuuid now;
+
+	MUST(cuDeviceGetUuid(&now, 0));
+	return !memcmp(&now, &gpu[0], sizeof now) ? 0 : !memcmp(&now, &gpu[1], sizeof now) ? 1 : -1;
+}
+
+static int make(void)
+{
+	CUmemAllocationProp prop;
+	int fd;
+
+	memset(&prop, 0, sizeof prop);
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.requestedHandleTypes = DESCRIPTOR;
+	MUST(cuMemCreate(&handle, SIZE, &prop, 0));
+	MUST(cuMemExportToShareableHandle(&fd, handle, DESCRIPTOR, 0));
+	return fd;
+}
+
+static void map(void)
+{
+	CUmemAccessDesc access = {};
+
+	access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	MUST(cuMemMap(at, SIZE, 0, handle, 0));
+	MUST(cuMemSetAccess(at, SIZE, &access, 1));
+}
+
+static void unmap(void)
+{
+	MUST(cuCtxSynchronize());
+	MUST(cuMemUnmap(at, SIZE));
+	MUST(cuMemRelease(handle));
+}
+
+static CUresult import(int fd)
+{
+	return cuMemImportFromShareableHandle(&handle, (void *)(long)fd, DESCRIPTOR);
+}
+
+/* Memory that was made before: is it had back after a checkpoint with these pairs? */
+static bool has_back(int fd, CUcheckpointRestoreArgs *where)
+{
+	unsigned last = 0;
+
+	checkpoint(where);
+	if (import(fd))
+		return false;
+	map();
+	MUST(cuMemcpyDtoH(&last, at + SIZE - 4, sizeof last));
+	unmap();
+	CHECK(last == 7);
+	return true;
+}
+
+/* Memory that the driver forgets; its descriptor. */
+static int memory(void)
+{
+	int fd = make();
+
+	map();
+	MUST(cuMemsetD32(at, 7, SIZE / 4));
+	unmap();
+	return fd;
+}
+
+static void reserve(void)
+{
+	MUST(cuMemAddressReserve(&at, SIZE, 0, 0, 0));
+	CHECK(here() == 0);
+}
+
+static void never_moved(void)
+{
+	int fd;
+
+	reserve();
+	fd = memory();
+	CHECK(has_back(fd, NULL));
+	CHECK(has_back(fd, onto(0, 1)));
+	CHECK(has_back(fd, NULL));
+}
+
+/* It stays there, and has nothing back, whatever pairs there are. */
+static void moved(void)
+{
+	int fd;
+
+	reserve();
+	checkpoint(onto(1, 0));
+	CHECK(here() == 1);
+	fd = memory();
+	CHECK(import(fd) == CUDA_ERROR_NOT_INITIALIZED);
+	CHECK(!has_back(fd, NULL) && here() == 1);
+	CHECK(!has_back(fd, onto(0, 1)) && here() == 1);
+}
+
+static void moved_back(void)
+{
+	int fd;
+
+	reserve();
+	checkpoint(onto(1, 0));
+	checkpoint(onto(1, 0));
+	CHECK(here() == 0);
+	fd = memory();
+	CHECK(has_back(fd, NULL));
+}
+
+/* A process of its own: this one is to see the first alone. */
+static void find_gpus(void)
+{
+	int ends[2];
+
+	CHECK(!pipe(ends));
+	if (fork() == 0) {
+		for (int i = 0; i < 2 && !cuInit(0); i++)
+			if (cuDeviceGetUuid(&gpu[i], i))
+				_exit(1);
+		_exit(write(ends[1], gpu, sizeof gpu) != sizeof gpu);
+	}
+	close(ends[1]);
+	CHECK(read(ends[0], gpu, sizeof gpu) == sizeof gpu);
+	close(ends[0]);
+	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+}
+
+static const struct gpu_case cases[] = {
+	{"never_moved", never_moved},
+	{"moved", moved},
+	{"moved_back", moved_back},
+};
+
+int main(int argc, char **argv)
+{
+	find_gpus();
+	return gpu_run(cases, sizeof cases / sizeof cases[0], argc, argv);
+}
