@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # s3.sh [swift|ceph]: checkpoints in an object store, of two ranks on two nodes: a node dies while
 # objects are uploaded, between upload and commit, and while the job is restored. After each the answer
-# is that of an uninterrupted run. On Ceph the first part only.
+# is that of an uninterrupted run. Before that, and all that there is on Ceph: a requeue, and a rank's manifest
+# that is too long for one request.
 server=${1-swift}
 export GPUCKPT_LAB_OPTIONS=--s3=$server
 # shellcheck source=s3lib.sh
@@ -78,6 +79,48 @@ check "requeue: gpuckpt requeue" alice gpuckpt requeue "$job"
 again 3
 check "requeue: no key is known to the job's processes" \
 	root bash -c "! grep -qaF '$(sed -n 's/^secret=//p' "$s3/key")' $GPUCKPT_LAB/log/agents/*"
+
+# ---- a rank's manifest that is too long for one request
+
+# done_well OPERATION: how many such requests of the manifest were answered with 200, since forget
+done_well() { requests "^end [0-9]+ $1 .*/$job/0/.*/rank-0\.json 200$" | wc -l; }
+# struck RULE: a request had this fault
+struck() { requests "^begin .* ${1#* * * }$"; }
+none_under_way() { [[ $(request GET '/gpuckpt?uploads') = 200 ]] && ! grep -q '<Key>' "$body"; }
+
+name="long manifest" dir=$top_dir/long
+mkdir "$dir"
+chown --reference="$top_dir" "$dir"
+install -m 755 "$top/test/programs/sparse.py" "$dir"
+job=$(submit "$dir" -N1 -n1 <<-END
+	#!/bin/bash
+	srun --gpu-ckpt bash -c 'exec /usr/bin/python3 sparse.py 50 enough >rank0'
+END
+)
+check "$name: the step comes under gpuckpt's care" wait_ready "$job"
+check "$name: it has its memory" wait_for 30 have_said "$dir/rank0"
+forget
+check "$name: a checkpoint" alice gpuckpt create "$job"
+is "$(done_well create) $(done_well part) $(done_well complete) $(done_well put)" "1 2 1 0" "$name: it goes up in parts"
+for fault in "2 part . answer 503 SlowDown" "1 part . flip 1000" "1 part . lost" "1 complete . lost" \
+	"1 complete . error200 InternalError" "1 create . answer 500 InternalError"; do
+	forget
+	faults "$fault"
+	check "$name: another, in spite of $fault" alice gpuckpt create "$job"
+	check "$name: which a request had" struck "$fault"
+done
+faults "1- part . answer 403 AccessDenied"
+like "$(alice gpuckpt create "$job" 2>&1)" "rank-0.json.*AccessDenied" "$name: one that is refused says what was"
+faults
+check "$name: nothing is left of its parts" wait_for 30 none_under_way
+check "$name: gpuckpt verify" alice gpuckpt verify "$job"
+root scontrol requeue "$job"
+check "$name: Slurm starts the job again" wait_for 90 job_restarted "$job" 1
+check "$name: the rank runs again" wait_ready "$job" 60
+alice touch "$dir/enough"
+check "$name: the job ends" wait_job "$job" COMPLETED 180
+is "$(tail -n 1 "$dir/rank0")" $((50 * 4096)) "$name: with all of its memory"
+
 [[ $server = swift ]] || finish
 
 begin "death in upload"

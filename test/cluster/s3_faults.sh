@@ -131,4 +131,28 @@ faults
 is "$(query "$job" .restored)" "$newest" "from the newest commit"
 check "rank 0 computes as if nothing had been" computes 0
 check "rank 1 computes as if nothing had been" computes 1
+
+# ---- what is damaged, or gone, when the job comes back
+
+# falls_back RESTARTS FAULT: from the commit before the newest
+falls_back()
+{
+	local good bad
+	check "a checkpoint" create
+	good=$(newest_commit "$job")
+	check "another one" create
+	bad=$(newest_commit "$job")
+	root scontrol requeue "$job"
+	faults "1- get /$bad-[0-9a-f]+/[^.]*\$ $2"
+	check "$2: Slurm starts the job again" wait_for 90 job_restarted "$job" "$1"
+	check "$2: the ranks run again" wait_ready "$job" 60
+	faults
+	is "$(query "$job" .restored)" "$good" "$2: from the commit before"
+	check "$2: as the log says" grep -q "step $job.0: all ranks fall back to commit $good" "$GPUCKPT_LAB/log/gpuckptd.out"
+	check "$2: rank 0 computes as if nothing had been" computes 0
+	check "$2: rank 1 computes as if nothing had been" computes 1
+}
+
+falls_back 2 "flip-answer 1000"
+falls_back 3 "answer 404 NoSuchKey"
 finish
