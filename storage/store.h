@@ -128,6 +128,15 @@ int gck_writer_manifest(struct gck_writer *w, uint32_t rank, const json_t *manif
  * objects that another rank had stored already count too. */
 void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stored);
 
+/* The newly stored objects that other ranks may have stored, too, and their bytes: {"<name>": bytes}. Of
+ * more than GCK_COMMON_MAX (32 GiB) the rest is not told. */
+#define GCK_COMMON_MAX 2048
+json_t *gck_writer_common(const struct gck_writer *w); /* the writer's */
+
+/* A rank, or several, have stored so many bytes, these objects among them that others may have, too. What of
+ * it is new to those in `all`, to which they are added, up to `most`. */
+uint64_t gck_totals_add(json_t *all, size_t most, const json_t *common, uint64_t stored);
+
 /* Free, when the threads have put down what they have in hand. */
 void gck_writer_close(struct gck_writer *w);
 

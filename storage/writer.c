@@ -16,6 +16,7 @@ struct gck_writer {
 	struct gck_pipeline *pipeline; /* NULL: nothing more is put */
 	json_t *objects;         /* names */
 	json_t *common;          /* numbers of those that other ranks may have too */
+	json_t *common_new;      /* those of them that were put here: by name, their bytes */
 	uint32_t seq;
 	char nonce[GCK_NONCE_MAX + 1];
 	char dir[GCK_NAME_MAX];
@@ -23,6 +24,14 @@ struct gck_writer {
 	bool shared;             /* what is put now is the same in other ranks */
 	bool closed;             /* failed, or the manifest is written */
 };
+
+static int enter_common(struct gck_writer *w, uint32_t object, const struct gck_parcel *x)
+{
+	if (json_object_size(w->common_new) < GCK_COMMON_MAX &&
+	    json_object_set_new(w->common_new, strchr(x->name, '/') + 1, json_integer(x->used)) < 0)
+		return -1;
+	return json_array_append_new(w->common, json_integer(object));
+}
 
 /* An object is in the store: enter where its chunks lie. */
 static int enter_object(void *arg, const struct gck_parcel *x, struct gck_error *err)
@@ -32,7 +41,7 @@ static int enter_object(void *arg, const struct gck_parcel *x, struct gck_error 
 
 	if (json_array_append_new(w->objects, json_string(x->name)) < 0)
 		return gck_fail(err, ENOMEM, "no memory for the names of objects");
-	if (x->shared && json_array_append_new(w->common, json_integer(object)) < 0)
+	if (x->shared && enter_common(w, object, x) < 0)
 		return gck_fail(err, ENOMEM, "no memory for the numbers of objects");
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct gck_chunk *c = &w->table.v[x->chunks[i].index];
@@ -63,7 +72,8 @@ static int writer_start(struct gck_writer *w, const struct gck_options *o, const
 
 	w->objects = json_array();
 	w->common = json_array();
-	if (!w->objects || !w->common)
+	w->common_new = json_object();
+	if (!w->objects || !w->common || !w->common_new)
 		return gck_fail(err, ENOMEM, "no memory to write to %s", w->s->b->where);
 	if (may_build_on(w->s, previous) && gck_previous_load(&w->old, previous, err) < 0)
 		return -1;
@@ -295,6 +305,11 @@ void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stor
 	*stored = w->stored;
 }
 
+json_t *gck_writer_common(const struct gck_writer *w)
+{
+	return w->common_new;
+}
+
 void gck_writer_close(struct gck_writer *w)
 {
 	if (!w)
@@ -304,5 +319,6 @@ void gck_writer_close(struct gck_writer *w)
 	gck_table_clear(&w->table);
 	json_decref(w->objects);
 	json_decref(w->common);
+	json_decref(w->common_new);
 	free(w);
 }

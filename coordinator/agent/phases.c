@@ -13,9 +13,11 @@
 #include "coordinator/agent/quiesce.h"
 #include "coordinator/agent/rooms.h"
 #include "coordinator/agent/share.h"
+#include "storage/store.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
 #define EXPECT_PART 0.3 /* of that of a phase */
+#define COMMON_MOST 8192 /* names of objects that go into a message: 128 GiB */
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
@@ -286,16 +288,23 @@ static void resumed(struct transaction *t)
 
 static void written(struct transaction *t)
 {
-	json_t *ranks = json_array();
+	json_t *ranks = json_array(), *common = json_object();
+	uint64_t stored = 0;
 
-	for (size_t i = 0; i < t->n; i++)
-		if (!t->members[i].carried)
-			json_array_append_new(ranks, json_pack("{s:I, s:O}", "rank",
-				(json_int_t)t->members[i].task->rank, "manifest",
-				json_object_get(t->members[i].answer[PHASE_WRITE], "manifest")));
+	for (size_t i = 0; i < t->n; i++) {
+		const json_t *image = t->members[i].answer[PHASE_WRITE];
+
+		if (t->members[i].carried)
+			continue;
+		json_array_append_new(ranks, json_pack("{s:I, s:O}", "rank",
+				      (json_int_t)t->members[i].task->rank, "manifest",
+				      json_object_get(image, "manifest")));
+		stored += gck_totals_add(common, COMMON_MOST, json_object_get(image, "common"),
+					 (uint64_t)packet_int(image, "stored", 0));
+	}
 	GCK_FAULT(GCK_FAULT_AGENT_WRITTEN);
-	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:f, s:I, s:o, s:I}", "ranks", ranks, "put",
-	       sum(t, PHASE_WRITE, "put"), "stored", sum(t, PHASE_WRITE, "stored"), "seconds",
+	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:o, s:f, s:I, s:o, s:I}", "ranks", ranks, "put",
+	       sum(t, PHASE_WRITE, "put"), "stored", (json_int_t)stored, "common", common, "seconds",
 	       ev_now(t->agent->loop) - t->write_began, "staged", (json_int_t)t->staged,
 	       "unstaged", packet_string(t->unstaged), "free_ns",
 	       extreme(t, PHASE_WRITE, "free_ns", -1)));

@@ -113,7 +113,7 @@ static void report_staged(struct worker *w, const struct gck_error *no_stage)
 static int phase_upload(struct worker *w, const json_t *body, struct gck_error *err)
 {
 	struct share share = share_of_writers(w->task->step);
-	json_t *extra = extra_members(w->task);
+	json_t *extra = extra_members(w->task), *done;
 	char hash[GCK_HASH_TEXT];
 	uint64_t put, stored;
 	int rc;
@@ -130,11 +130,12 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 	if (w->task->marks[0] >= 0)
 		gck_capture_marks_leave(w->capture, w->task->marks, hash);
 	gck_writer_totals(w->writer, &put, &stored);
+	done = json_pack("{s:s, s:I, s:I, s:O, s:I}", "manifest", hash, "put", (json_int_t)put, "stored",
+			 (json_int_t)stored, "common", gck_writer_common(w->writer), "free_ns",
+			 (json_int_t)w->free_ns);
 	close_store(w);
 	w->written = true;
-	report_done(&w->report, "write", json_pack("{s:s, s:I, s:I, s:I}", "manifest", hash, "put",
-		    (json_int_t)put, "stored", (json_int_t)stored, "free_ns",
-		    (json_int_t)w->free_ns));
+	report_done(&w->report, "write", done);
 	return 0;
 }
 

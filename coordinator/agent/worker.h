@@ -15,7 +15,7 @@
  *   worker done      phase ok     prepare: expected; freeze: first_ns asked_one asked_all;
  *                    error code   resume: first_ns last_ns; stage: staged unstaged (the memory is
  *                                 needed no more; bytes that wait, why not all do);
- *                                 write: manifest put stored free_ns
+ *                                 write: manifest put stored common (store.h) free_ns
  *          progress  phase        bytes, a few a second: of the write, or of the upload
  *                    done all
  *

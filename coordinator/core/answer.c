@@ -12,6 +12,7 @@
 #include "coordinator/core/finish.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/core/quiesce.h"
+#include "storage/store.h"
 
 const char *gck_phase_question(enum gck_phase phase)
 {
@@ -147,7 +148,8 @@ static int take_images(struct gck_step *step, const json_t *data, struct gck_err
 	double seconds = json_number_value(json_object_get(data, "seconds"));
 
 	c->put += (uint64_t)json_integer_value(json_object_get(data, "put"));
-	c->stored += (uint64_t)json_integer_value(json_object_get(data, "stored"));
+	c->stored += gck_totals_add(c->common, SIZE_MAX, json_object_get(data, "common"),
+				    (uint64_t)json_integer_value(json_object_get(data, "stored")));
 	if (seconds > c->write_s)
 		c->write_s = seconds;
 	if (free_ns > c->free_ns)

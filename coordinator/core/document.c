@@ -28,17 +28,20 @@ int gck_document_fits(const struct gck_step *step, struct gck_error *err)
 int gck_document_begin(struct gck_step *step)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
-	json_t *ranks = json_array();
+	json_t *ranks = json_array(), *common = json_object();
 
 	for (uint32_t i = 0; ranks && i < step->ntasks; i++)
 		json_array_append_new(ranks, step->exits[i] == GCK_NO_EXIT ?
 				      json_null() : json_integer(step->exits[i]));
-	if (!ranks || json_array_size(ranks) != step->ntasks) {
+	if (!common || !ranks || json_array_size(ranks) != step->ntasks) {
 		json_decref(ranks);
+		json_decref(common);
 		return -1;
 	}
 	json_decref(c->manifests);
+	json_decref(c->common);
 	c->manifests = ranks;
+	c->common = common;
 	return 0;
 }
 

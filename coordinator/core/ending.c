@@ -90,8 +90,7 @@ void gck_act_idle(struct gck_core *core, struct gck_step *step)
 	struct gck_checkpoint *c = &step->live->checkpoint;
 
 	gck_act_alone(core, step);
-	json_decref(c->manifests);
-	memset(c, 0, sizeof *c);
+	gck_checkpoint_clear(c);
 	gck_interval_arm(core, step);
 	gck_operation_idle(core, step);
 }
@@ -147,8 +146,7 @@ void gck_act_over(struct gck_core *core, struct gck_step *step)
 	if (step->intent.seq && !step->intent.committing)
 		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
 	gck_operation_ended(core, step);
-	json_decref(step->live->checkpoint.manifests);
-	memset(&step->live->checkpoint, 0, sizeof step->live->checkpoint);
+	gck_checkpoint_clear(&step->live->checkpoint);
 	gck_info("step %u.%u has ended", step->job->id, step->id);
 	gck_operation_idle(core, step);
 }

@@ -40,6 +40,13 @@ static void node_clear(struct gck_node *node)
 	free(node->words);
 }
 
+void gck_checkpoint_clear(struct gck_checkpoint *c)
+{
+	json_decref(c->manifests);
+	json_decref(c->common);
+	memset(c, 0, sizeof *c);
+}
+
 void gck_live_free(struct gck_step *step)
 {
 	struct gck_live *live = step->live;
@@ -48,7 +55,7 @@ void gck_live_free(struct gck_step *step)
 		return;
 	for (uint32_t i = 0; i < live->nnodes; i++)
 		node_clear(&live->nodes[i]);
-	json_decref(live->checkpoint.manifests);
+	gck_checkpoint_clear(&live->checkpoint);
 	free(live->nodes);
 	free(live);
 	step->live = NULL;

@@ -56,6 +56,7 @@ struct gck_checkpoint {
 	int64_t first_ns, last_ns; /* the first rank held, the last running again */
 	uint32_t asked;          /* the last gck_checkpoint_all() that a rank was in at the freeze */
 	uint64_t put, stored;
+	json_t *common;          /* of these: objects that ranks of other nodes may have stored, too */
 	uint64_t staged;         /* of these, what went through nodes' stages */
 	char unstaged[480];      /* why not all did, on the first node where it did not */
 	int64_t free_ns;         /* the last copy of a rank's memory was needed no more */
@@ -95,6 +96,9 @@ struct gck_live {
 /* -1 if there is no memory or the options are bad. */
 int gck_live_begin(struct gck_step *step, struct gck_error *err);
 void gck_live_free(struct gck_step *step);
+
+/* No checkpoint is under way. */
+void gck_checkpoint_clear(struct gck_checkpoint *c);
 
 /* The agent's node in its step; a lost one leaves the step's record of it. */
 struct gck_node *gck_live_node(struct gck_step *step, const struct gck_agent *agent);

@@ -69,8 +69,8 @@ static json_t *images(const struct gck_agent *a, uint32_t seq)
 		json_array_append_new(ranks,
 				      json_pack("{s:i, s:s}", "rank", (int)i, "manifest", text));
 	}
-	return json_pack("{s:o, s:i, s:i, s:f}", "ranks", ranks, "put", 1, "stored", 1, "seconds",
-			 1.0);
+	return json_pack("{s:o, s:i, s:i, s:{s:i}, s:f}", "ranks", ranks, "put", 1, "stored", 3,
+			 "common", "libraries", 2, "seconds", 1.0);
 }
 
 static void check_document(struct fake *f, const struct gck_agent *a, const json_t *document,

@@ -212,6 +212,21 @@ static void test_many_words(void)
 	end();
 }
 
+/* ---- what is stored ------------------------------------------------------------------------ */
+
+/* Each node's ranks have stored 3 bytes, 2 of them in an object that all have in common. */
+static void test_stored(void)
+{
+	begin();
+	create();
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, NODES + 2, "what nodes have in common counts once");
+	create();
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, NODES + 2, "in each checkpoint");
+	end();
+}
+
 /* ---- memory is short ----------------------------------------------------------------------- */
 
 static void test_needs_hold(void)
@@ -572,6 +587,7 @@ int main(void)
 	test_quiesce();
 	test_no_quiesce();
 	test_many_words();
+	test_stored();
 	test_needs_hold();
 	test_missing();
 	test_starts_while_written();

@@ -270,8 +270,9 @@ static ino_t inode_of_size(const char *dir, size_t size)
 static void test_shared(void)
 {
 	static unsigned char data[GCK_CHUNK_MAX];
+	uint64_t put, stored, all[2] = { 0 };
+	json_t *m = json_object(), *common[2] = { json_object(), json_object() };
 	char hash[GCK_HASH_TEXT];
-	json_t *m = json_object();
 	ino_t inodes[2];
 
 	for (uint32_t rank = 0; rank < 2; rank++) {
@@ -289,11 +290,18 @@ static void test_shared(void)
 		fill(data, sizeof data, 200 + rank);
 		gck_writer_put(w, data, sizeof data, &c, NULL);
 		gck_writer_manifest(w, rank, m, hash, NULL);
+		gck_writer_totals(w, &put, &stored);
+		for (size_t most = 0; most < 2; most++)
+			all[most] += gck_totals_add(common[most], most, gck_writer_common(w), stored);
 		gck_writer_close(w);
 		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}
 	ok(inodes[0] && inodes[0] == inodes[1], "what is there already is not written again");
 	is_int((long long)count_entries("20-a", ""), 5, "two manifests, an object each, one shared");
+	is_int((long long)all[1], 7 * sizeof data, "which counts once as stored");
+	is_int((long long)all[0], 10 * sizeof data, "or with each, where its name cannot be kept");
+	for (size_t most = 0; most < 2; most++)
+		json_decref(common[most]);
 	json_decref(m);
 }
 

@@ -13,16 +13,26 @@ alice mkdir "$store"
 # start KEYS: a job whose step is one and the same program, whatever the keys
 start()
 {
-	submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
+	submit "$dir" -N2 -n4 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 		#!/bin/bash
 		srun --gpu-ckpt=$1 bash -c 'exec $burn 64 400 50 0.02 >rank\$SLURM_PROCID'
 	END
+}
+
+# objects_bytes SEQ: of all files that this checkpoint wrote, but for its manifests
+objects_bytes()
+{
+	find "$GPUCKPT_LAB/store/lab/$job/0" -path "*/$1-*" -type f ! -name '*.json' -printf '%s\n' |
+		awk '{ bytes += $1 } END { print bytes }'
 }
 
 job=$(start keep=2)
 check "a step" wait_ready "$job"
 check "its first commit" alice gpuckpt create "$job"
 check "its second" alice gpuckpt create "$job"
+for seq in 1 2; do
+	is "$(stored "$job" $seq)" "$(objects_bytes $seq)" "STORED of commit $seq is what its objects take"
+done
 check "verify --quick" alice gpuckpt verify --quick "$job"
 check "export" alice gpuckpt export "$job:2" "$dir/image"
 is "$(alice tar -tf "$dir/image" | tail -1 | sed 's|.*/||')" commit-2.json "tar lists it, the commit is last"
@@ -54,7 +64,8 @@ next=$(start "store=file:$store,restart=$job:2")
 check "another job goes on from it" wait_job "$next" COMPLETED 120
 check "as the coordinator says" grep -q "step $next.0 is restored from commit 2 of step $job.0" \
 	"$GPUCKPT_LAB/log/gpuckptd.out"
-check "rank 0 has the answer of an uninterrupted run" cmp "$dir/want" "$dir/rank0"
-check "rank 1 too" cmp "$dir/want" "$dir/rank1"
+for rank in 0 1 2 3; do
+	check "rank $rank has the answer of an uninterrupted run" cmp "$dir/want" "$dir/rank$rank"
+done
 
 finish

@@ -217,6 +217,9 @@ commits()
 
 newest_commit() { commits "$@" | sort -n | tail -1; }
 
+# stored JOB SEQ: what that commit says to have stored, in bytes
+stored() { alice gpuckpt list "$1" --json | jq ".steps[].commits[] | select(.seq == $2).stored"; }
+
 # damage_image FILE COPY: its largest object is another; of a part of one it may be that nothing needs it
 damage_image()
 {

@@ -75,6 +75,18 @@ check "requeue: the first checkpoint is in the bucket" s3_has "/$job/0/commit-1\
 check "requeue: the second checkpoint" alice gpuckpt create "$job" --json
 check "requeue: both are whole" alice gpuckpt verify "$job"
 is "$(commits "$job" | xargs)" "1 2" "requeue: and listed"
+
+# objects_bytes SEQ: of all objects that this checkpoint put, but for its manifests
+objects_bytes()
+{
+	wait_for 20 lists lab/
+	grep -oE '<Key>[^<]*</Key>|<Size>[0-9]+' "$body" | paste - - |
+		sed -nE "s,.*/$job/0/$1-[0-9a-f]+/[0-9a-f]+</Key>.*<Size>,,p" | awk '{ bytes += $1 } END { print bytes }'
+}
+
+for seq in 1 2; do
+	is "$(stored "$job" $seq)" "$(objects_bytes $seq)" "requeue: STORED of commit $seq is what its objects take"
+done
 check "requeue: gpuckpt requeue" alice gpuckpt requeue "$job"
 again 3
 check "requeue: no key is known to the job's processes" \
