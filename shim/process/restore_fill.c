@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -114,28 +115,114 @@ static int fill_window(struct gck_restore *r, const struct gck_window *w, uint64
 	return data ? put_pages(r, base, w, mask, data, err) : -1;
 }
 
-/* The content of a file for a mapping that cannot be of the file. */
-static int fill_map(struct gck_restore *r, const struct gck_map *m, struct gck_error *err)
-{
-	const struct gck_windows *w = &r->img->contents[m->content].windows;
-	uint64_t end = m->offset + (m->end - m->start);
+/* ---- mappings without their files ----------------------------------------------------------- */
 
-	if (want(r, w, err))
-		return -1;
-	for (size_t i = 0; i < w->n; i++) {
-		uint64_t base = w->v[i].address;
-		uint64_t mask = w->v[i].mask & bits_within(base, m->offset, end);
+/* What a mapping that cannot be of its file needs of a window of the file's content. */
+struct piece {
+	const struct gck_content *of;
+	const struct gck_window *w;
+	uint64_t at, mask;        /* where the window's first page belongs; pages */
+};
 
-		if (fill_window(r, &w->v[i], m->start + (base - m->offset), mask, err))
-			return gck_fail_in(err, "%s", m->name);
-	}
-	return 0;
-}
+struct pieces {
+	struct piece *v;
+	size_t n, next;           /* next: that is to be read ahead */
+};
 
 static bool needs_content(const struct gck_restore *r, const struct gck_map *m)
 {
 	return m->kind == GCK_MAP_FILE && m->content >= 0 && r->contents[m->content] < 0;
 }
+
+/* As they were written (gck_output_contents), so that all ranks of a node want what they share at one time. */
+static int by_place(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+	int paths = strcmp(x->of->path, y->of->path);
+
+	if (paths)
+		return paths;
+	if (x->w != y->w)
+		return x->w < y->w ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_content *c)
+{
+	uint64_t end = m->offset + (m->end - m->start);
+
+	for (size_t i = 0; i < c->windows.n; i++) {
+		const struct gck_window *w = &c->windows.v[i];
+		uint64_t mask = w->mask & bits_within(w->address, m->offset, end);
+
+		if (mask)
+			p->v[p->n++] = (struct piece){ c, w, m->start + (w->address - m->offset), mask };
+	}
+}
+
+static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck_error *err)
+{
+	const struct gck_image *img = r->img;
+	size_t most = 0;
+
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (needs_content(r, &img->maps[i]))
+			most += img->contents[img->maps[i].content].windows.n;
+	p->v = calloc(most + 1, sizeof *p->v);
+	if (!p->v)
+		return gck_fail(err, ENOMEM, "out of memory for the list of files");
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (needs_content(r, &img->maps[i]))
+			add_map(p, &img->maps[i], &img->contents[img->maps[i].content]);
+	qsort(p->v, p->n, sizeof *p->v, by_place);
+	return 0;
+}
+
+/* Several mappings may need one window. */
+static bool next_piece(void *arg, struct gck_chunk *c)
+{
+	struct pieces *p = arg;
+	const struct gck_window *w;
+
+	if (p->next == p->n)
+		return false;
+	w = p->v[p->next].w;
+	*c = w->chunk;
+	while (p->next < p->n && p->v[p->next].w == w)
+		p->next++;
+	return true;
+}
+
+static int fill_pieces(struct gck_restore *r, const struct pieces *p, struct gck_error *err)
+{
+	const unsigned char *data = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct piece *x = &p->v[i];
+
+		if (!i || x->w != x[-1].w)
+			data = fetch(r, x->w, err);
+		if (!data || put_pages(r, x->at, x->w, x->mask, data, err))
+			return gck_fail_in(err, "%s", x->of->path);
+	}
+	return 0;
+}
+
+static int fill_contents(struct gck_restore *r, struct gck_error *err)
+{
+	struct pieces p = { 0 };
+	int result = find_pieces(&p, r, err);
+
+	if (!result && p.n)
+		result = gck_reader_plan(r->reader, next_piece, &p, err);
+	if (!result)
+		result = fill_pieces(r, &p, err);
+	gck_reader_plan(r->reader, NULL, NULL, NULL);
+	free(p.v);
+	return result;
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
 
 /* The pages of a window that go into the process: the old vdso's only where it is not moved. */
 static uint64_t wanted(const struct gck_restore *r, const struct gck_window *w)
@@ -153,10 +240,7 @@ int gck_restore_fill(struct gck_restore *r, struct gck_error *err)
 {
 	const struct gck_windows *w = &r->img->pages;
 
-	for (size_t i = 0; i < r->img->nmaps; i++)
-		if (needs_content(r, &r->img->maps[i]) && fill_map(r, &r->img->maps[i], err))
-			return -1;
-	if (want(r, w, err))
+	if (fill_contents(r, err) || want(r, w, err))
 		return -1;
 	for (size_t i = 0; i < w->n; i++)
 		if (fill_window(r, &w->v[i], w->v[i].address, wanted(r, &w->v[i]), err))

@@ -20,8 +20,40 @@ start()
 	END
 }
 
-# fetched NAME...: how often the most wanted of these objects was got, since forget
-fetched() { requests "^begin [0-9]+ get " | grep -oF "$(printf '/%s\n' "$@")" | sort | uniq -c | sort -n | awk 'END { print $1 + 0 }'; }
+# learn JOB: the objects that any rank of its first commit may have in common with others, and how many pieces
+# of 4 MiB each of them has
+declare -A pieces
+learn()
+{
+	local manifest name size
+	pieces=()
+	for manifest in $(s3_has "/$1/0/1-.*/rank-[0-9]+\.json$"); do
+		request GET "/gpuckpt/$manifest" >/dev/null
+		for name in $(jq -r '.store | .objects[.shared[]]' "$body"); do
+			request HEAD "/gpuckpt/${manifest%/*/*}/$name" -I >/dev/null
+			size=$(tr -d '\r' <"$body" | sed -n 's/^content-length: //Ip')
+			pieces[$name]=$(((size + (4 << 20) - 1) / (4 << 20)))
+		done
+	done
+}
+
+# Since forget: requests for these objects, and those that were more than an object has pieces.
+gets() { requests "^begin [0-9]+ get .*/$1 " | wc -l; }
+fetched()
+{
+	local name all=0
+	for name in "${!pieces[@]}"; do
+		all=$((all + $(gets "$name")))
+	done
+	echo $all
+}
+fetched_again()
+{
+	local name
+	for name in "${!pieces[@]}"; do
+		[[ $(gets "$name") -le ${pieces[$name]} ]] || echo "$name: $(gets "$name") of ${pieces[$name]}"
+	done
+}
 
 # goes_on: the ranks' lines are those of an uninterrupted run, and become more
 goes_on()
@@ -38,13 +70,11 @@ has_lines() { [[ $(wc -l <"$dir/rank$1") -ge $2 ]]; }
 job=$(start keep=2)
 check "four ranks on a node" wait_ready "$job"
 check "a checkpoint of them" alice gpuckpt create "$job"
-manifest=$(s3_has "/$job/0/1-.*/rank-0\.json$")
-request GET "/gpuckpt/$manifest" >/dev/null
-mapfile -t shared < <(jq -r '.store.objects[.store.shared[]] | sub(".*/"; "")' "$body")
-check_not "they have objects in common" test "${#shared[@]}" = 0
+learn "$job"
+is "${#pieces[@]} ${pieces[*]}" "1 1" "they have an object in common"
 forget
 check "verify" alice gpuckpt verify "$job"
-is "$(fetched "${shared[@]}")" 1 "reads each of them once"
+is "$(fetched)" 1 "reads it once"
 end_job "$job"
 
 # ---- all come back
@@ -55,16 +85,17 @@ forget
 next=$(start "restart=$job:1")
 check "another job goes on" wait_ready "$next" 60
 check "where they were" goes_on
-is "$(fetched "${shared[@]}")" 1 "a common object came to the node once"
+is "$(fetched)" 1 "the common object came to the node once"
 end_job "$next"
 
 # ---- who fetches dies
 
 forget
-faults "1 get /${shared[0]} hold"
+common=${!pieces[*]}
+faults "1 get /$common hold"
 next=$(start "restart=$job:1")
 check "a restorer's request for a common object hangs" \
-	wait_for 60 requests "^begin [0-9]+ get .*/${shared[0]} .* hold$"
+	wait_for 60 requests "^begin [0-9]+ get .*/$common .* hold$"
 # Which of them it is has no name: all of them have the same.
 check "the restorers are killed" root pkill -KILL -u alice gpuckpt-worker
 faults
@@ -73,4 +104,49 @@ check "from the same images" wait_ready "$next" 60
 check "where they were" goes_on
 end_job "$next"
 
+# ---- many pieces, no more than a node keeps
+
+MIB=48
+install -m 755 "$top/test/programs/mapped.py" "$dir"
+
+# map RANKS KEYS
+map()
+{
+	submit "$dir" -N1 -n"$1" <<-END
+		#!/bin/bash
+		srun --gpu-ckpt=$2 bash -c 'exec /usr/bin/python3 mapped.py file enough >sum\$SLURM_PROCID'
+	END
+}
+
+# come_back RANKS: to a file that they have mapped, and that is another
+come_back()
+{
+	local file
+	rm -f "$dir"/{enough,sum*}
+	head -c "${MIB}M" /dev/urandom >"$dir/file"
+	job=$(map "$1" keep=2)
+	check "$1 map a file" wait_ready "$job"
+	for file in $(seq -f "$dir/sum%g" 0 $(($1 - 1))); do
+		check "$1 map a file: $(basename "$file")" wait_for 60 have_said "$file"
+	done
+	check "$1 map a file: a checkpoint" alice gpuckpt create "$job"
+	learn "$job"
+	end_job "$job"
+	head -c "${MIB}M" /dev/urandom >"$dir/new"
+	mv "$dir/new" "$dir/file"
+	forget
+	next=$(map "$1" "restart=$job:1")
+	check "$1 map a file that is another: they go on" wait_ready "$next" 60
+	is "$(fetched_again)" "" "$1 map a file that is another: no piece came to the node twice"
+	check "$1 map a file that is another: all came" test "$(fetched)" -ge $((MIB / 4))
+	diag "$(fetched) of ${pieces[*]}"
+	alice touch "$dir/enough"
+	check "$1 map a file that is another: the job ends" wait_job "$next" COMPLETED 60
+	for file in "$dir"/sum*; do
+		is "$(uniq -c "$file" | awk '{ print $1 }')" 2 "$(basename "$file"): the file as it was"
+	done
+}
+
+come_back 4
+come_back 1
 finish
