@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/s3.sh [MIB]: a first checkpoint of one rank of MIB (512) into the lab's object store,
 # without TLS and the front, against as many parallel curl PUTs of objects of the same sizes from
-# the same node; in turns, medians of three. Prints `name value unit`; on stderr what was asked for.
+# the same node; in turns, medians of three. Then a second one of 5 percent changed (changed.sh). Prints `name value unit`; on stderr what was asked for.
 # Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
 export GPUCKPT_LAB_OPTIONS=--s3
 # shellcheck source=lib.sh
@@ -13,6 +13,8 @@ s3=$GPUCKPT_LAB/s3
 endpoint=$(<"$s3/direct")
 dir=$(work_dir)
 burn=$(program burn)
+# shellcheck source=changed.sh
+. "$bench_dir/changed.sh"
 
 sed -i "s|^S3Endpoint=.*|S3Endpoint=$endpoint|" "$GPUCKPT_LAB/etc/gpuckpt.conf"
 "$cluster" kill gpuckptd
@@ -20,12 +22,15 @@ sed -i "s|^S3Endpoint=.*|S3Endpoint=$endpoint|" "$GPUCKPT_LAB/etc/gpuckpt.conf"
 
 presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
 
-# sizes JOB: of its objects, manifests among them
-sizes()
+# Manifests among them.
+objects()
 {
 	root curl -s "$(presign GET "/gpuckpt?list-type=2&prefix=lab/lab/")" | grep -o '<Contents>.*' |
-		sed 's/<Contents>/\n/g' | grep -E "/$1/0/" | sed 's/.*<Size>\([0-9]*\).*/\1/'
+		sed 's/<Contents>/\n/g' | grep -E "/$1/0/"
 }
+
+# sizes JOB: of its objects
+sizes() { objects "$1" | sed 's/.*<Size>\([0-9]*\).*/\1/'; }
 
 ours()
 {
@@ -66,4 +71,5 @@ figure s3_write "$ours" MiB/s
 figure s3_curl "$theirs" MiB/s
 figure s3_write_over_curl "$(calc "$ours / $theirs")" ratio
 at_least "write over parallel curl" "$(calc "$ours / $theirs")" 0.8
+changed s3_changed "" "$mib" 1
 [[ $failures -eq 0 ]]
