@@ -3,7 +3,7 @@
 # A second checkpoint of a program of which 5 percent changed, against the first: bytes, objects, and seconds of
 # CPU of the agent with its workers and of the clones (which the ranks reap). Largest memory of the
 # agent with all its processes, each page counted by its part, while the two are written.
-: "${dir:?is the job's folder}" "${burn:?is the program}"
+: "${dir:?}" "${burn:?}"
 
 # changed NAME OPTIONS MIB RANKS: one job, by $burn in $dir; "objects JOB" lists what the store has of it, a line each.
 # Sets job.
