@@ -14,6 +14,8 @@
 #include "coordinator/core/quiesce.h"
 #include "storage/store.h"
 
+#define COMMON_MOST 65536 /* names, which a user's agents choose: so much memory gpuckptd has for them; 1 TiB */
+
 const char *gck_phase_question(enum gck_phase phase)
 {
 	switch (phase) {
@@ -148,7 +150,7 @@ static int take_images(struct gck_step *step, const json_t *data, struct gck_err
 	double seconds = json_number_value(json_object_get(data, "seconds"));
 
 	c->put += (uint64_t)json_integer_value(json_object_get(data, "put"));
-	c->stored += gck_totals_add(c->common, SIZE_MAX, json_object_get(data, "common"),
+	c->stored += gck_totals_add(c->common, COMMON_MOST, json_object_get(data, "common"),
 				    (uint64_t)json_integer_value(json_object_get(data, "stored")));
 	if (seconds > c->write_s)
 		c->write_s = seconds;
