@@ -2,7 +2,6 @@
  * The member "store" of a manifest: object names, and chunks as rows of hex digits. */
 #include <stdlib.h>
 
-#include "common/hex.h"
 #include "storage/sealed.h"
 
 #define ROW 55
@@ -14,42 +13,42 @@ static const struct {
 
 #define COLUMNS (sizeof column / sizeof column[0])
 
-static void put_row(char *row, const struct gck_chunk *c)
+struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number)
 {
-	const uint64_t value[COLUMNS] = { c->hash.hi, c->hash.lo, c->object, c->offset,
-					  c->stored, c->size,	  c->method };
+	uint64_t v[COLUMNS];
 
-	for (size_t i = 0; i < COLUMNS; i++) {
-		uint64_t v = value[i];
-
-		for (int d = column[i].digits - 1; d >= 0; d--, v >>= 4)
-			row[column[i].at + d] = "0123456789abcdef"[v & 15];
-	}
-}
-
-json_t *gck_chunks_text(const struct gck_chunk *v, size_t n, struct gck_error *err)
-{
-	char *text = malloc(n * ROW + 1);
-	json_t *j;
-
-	if (text) {
-		for (size_t i = 0; i < n; i++)
-			put_row(text + i * ROW, &v[i]);
-		j = json_stringn_nocheck(text, n * ROW);
-		free(text);
-		if (j)
-			return j;
-	}
-	gck_fail(err, ENOMEM, "no memory for a table of %zu chunks", n);
-	return NULL;
-}
-
-static bool get_row(const char *row, uint64_t value[COLUMNS])
-{
 	for (size_t i = 0; i < COLUMNS; i++)
-		if (!gck_unhex_number(row + column[i].at, column[i].digits, &value[i]))
-			return false;
-	return true;
+		v[i] = gck_rows_get(&c->rows, number, column[i].at, column[i].digits);
+	return (struct gck_chunk){ .hash = { v[0], v[1] },
+				   .index = (uint32_t)number,
+				   .object = (uint32_t)v[2],
+				   .offset = (uint32_t)v[3],
+				   .stored = (uint32_t)v[4],
+				   .size = (uint32_t)v[5],
+				   .method = (uint32_t)v[6] };
+}
+
+void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk *x)
+{
+	const uint64_t v[COLUMNS] = { x->hash.hi, x->hash.lo, x->object, x->offset,
+				      x->stored,  x->size,    x->method };
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		gck_rows_set(&c->rows, number, column[i].at, column[i].digits, v[i]);
+}
+
+int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x, struct gck_error *err)
+{
+	c->rows.width = ROW;
+	if (gck_rows_add(&c->rows, err) < 0)
+		return -1;
+	gck_chunks_set(c, c->rows.n - 1, x);
+	return 0;
+}
+
+void gck_chunks_clear(struct gck_chunks *c)
+{
+	gck_rows_clear(&c->rows);
 }
 
 /* extra: what encryption adds to each. */
@@ -62,23 +61,6 @@ static bool fits(const struct gck_chunk *c, size_t nobjects, uint32_t extra)
 		return c->stored - extra == c->size;
 	return (c->method == GCK_COMPRESS_LZ4 || c->method == GCK_COMPRESS_ZSTD) &&
 	       c->stored - extra < c->size;
-}
-
-static int load_row(const char *row, uint32_t index, size_t nobjects, uint32_t extra,
-		    struct gck_chunk *c)
-{
-	uint64_t v[COLUMNS];
-
-	if (!get_row(row, v))
-		return -1;
-	*c = (struct gck_chunk){ .hash = { v[0], v[1] },
-				 .index = index,
-				 .object = (uint32_t)v[2],
-				 .offset = (uint32_t)v[3],
-				 .stored = (uint32_t)v[4],
-				 .size = (uint32_t)v[5],
-				 .method = (uint32_t)v[6] };
-	return fits(c, nobjects, extra) ? 0 : -1;
 }
 
 const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err)
@@ -117,44 +99,49 @@ bool gck_manifest_shares(const json_t *manifest, size_t object)
 	return false;
 }
 
-int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
-		    struct gck_error *err)
+static const json_t *chunks_of(const json_t *manifest)
+{
+	return json_object_get(json_object_get(manifest, "store"), "chunks");
+}
+
+size_t gck_manifest_chunks(const json_t *manifest)
+{
+	return gck_rows_count(ROW, chunks_of(manifest));
+}
+
+int gck_chunks_load(const json_t *manifest, struct gck_chunks *c, struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
-	const json_t *text = json_object_get(json_object_get(manifest, "store"), "chunks");
-	size_t length = json_string_length(text);
 	uint32_t extra = gck_sealed_is(manifest) ? GCK_SEAL_EXTRA : 0;
-	struct gck_chunk *table;
+	struct gck_chunks found;
 
 	if (!objects)
 		return -1;
-	if (!json_is_string(text) || length % ROW || length / ROW > UINT32_MAX / 2)
-		return gck_fail(err, EBADMSG, "the manifest has no valid table of chunks");
-	table = calloc(length / ROW + 1, sizeof *table);
-	if (!table)
-		return gck_fail(err, ENOMEM, "no memory for a table of %zu chunks", length / ROW);
-	for (uint32_t i = 0; i < length / ROW; i++) {
-		if (!load_row(json_string_value(text) + (size_t)i * ROW, i,
-			      json_array_size(objects), extra, &table[i]))
+	if (gck_rows_load(&found.rows, ROW, chunks_of(manifest), err) < 0)
+		return gck_fail_in(err, "the manifest's table of chunks");
+	for (size_t i = 0; i < found.rows.n; i++) {
+		struct gck_chunk x = gck_chunks_at(&found, i);
+
+		if (i < UINT32_MAX / 2 && fits(&x, json_array_size(objects), extra))
 			continue;
-		free(table);
-		return gck_fail(err, EBADMSG, "the manifest's chunk %u is not valid", i);
+		gck_chunks_clear(&found);
+		return gck_fail(err, EBADMSG, "the manifest's chunk %zu is not valid", i);
 	}
-	*v = table;
-	*n = length / ROW;
+	*c = found;
 	return 0;
 }
 
-uint64_t gck_chunks_reach(const struct gck_chunk *v, size_t n, uint64_t *reach)
+uint64_t gck_chunks_reach(const struct gck_chunks *c, uint64_t *reach)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		uint64_t end = (uint64_t)v[i].offset + v[i].stored;
+	for (size_t i = 0; i < c->rows.n; i++) {
+		struct gck_chunk x = gck_chunks_at(c, i);
+		uint64_t end = (uint64_t)x.offset + x.stored;
 
-		if (reach[v[i].object] < end)
-			reach[v[i].object] = end;
-		bytes += v[i].stored;
+		if (reach[x.object] < end)
+			reach[x.object] = end;
+		bytes += x.stored;
 	}
 	return bytes;
 }

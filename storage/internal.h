@@ -96,11 +96,13 @@ int gck_json_u32(const json_t *object, const char *key, uint32_t *value, struct 
 
 /* ---- the member "store" of a manifest (chunks.c) ------------------------------------------- */
 
-json_t *gck_chunks_text(const struct gck_chunk *v, size_t n, struct gck_error *err);
+/* Append a chunk, or give another the place of one. */
+int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x, struct gck_error *err);
+void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk *x);
 
 /* How far the chunks in each object reach: reach has a number for each, 0 before. Returns the bytes of all
  * chunks, as they are stored. */
-uint64_t gck_chunks_reach(const struct gck_chunk *v, size_t n, uint64_t *reach);
+uint64_t gck_chunks_reach(const struct gck_chunks *c, uint64_t *reach);
 
 const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err);
 const char *gck_manifest_of(const json_t *manifest); /* NULL: not said */

@@ -64,14 +64,13 @@ static int load_manifest(struct gck_store *s, const struct gck_ranks *r, char **
 
 json_t *gck_ranks_load(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err)
 {
-	json_error_t je;
 	json_t *manifest;
 	size_t size;
 	char *text;
 
 	if (load_manifest(s, r, &text, &size, err) < 0)
 		return NULL;
-	manifest = json_loadb(text, size, 0, &je);
+	manifest = gck_json_parse(text, size);
 	free(text);
 	if (json_is_object(manifest))
 		return manifest;

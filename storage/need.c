@@ -55,20 +55,20 @@ static void unite(struct gck_need *need)
 /* How far the chunks in each object reach, and their bytes. free() what is returned. */
 static uint64_t *reach_of_chunks(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
 {
-	size_t objects = json_array_size(gck_manifest_objects(manifest, NULL)), n;
+	size_t objects = json_array_size(gck_manifest_objects(manifest, NULL));
 	uint64_t *reach = calloc(objects + 1, sizeof *reach);
-	struct gck_chunk *v;
+	struct gck_chunks chunks;
 
 	if (!reach) {
 		gck_fail(err, ENOMEM, "no memory for a list of objects");
 		return NULL;
 	}
-	if (gck_chunks_load(manifest, &v, &n, err) < 0) {
+	if (gck_chunks_load(manifest, &chunks, err) < 0) {
 		free(reach);
 		return NULL;
 	}
-	*bytes += gck_chunks_reach(v, n, reach);
-	free(v);
+	*bytes += gck_chunks_reach(&chunks, reach);
+	gck_chunks_clear(&chunks);
 	return reach;
 }
 

@@ -33,7 +33,7 @@ static int load_needs(struct gck_previous *p, const json_t *manifest, struct gck
 
 	if (!reach)
 		return gck_fail(err, ENOMEM, "no memory for the manifest of the commit before");
-	gck_chunks_reach(p->table.v, p->table.n, reach);
+	gck_chunks_reach(&p->table.chunks, reach);
 	for (size_t i = 0; i < p->nobjects; i++) {
 		p->objects[i].need = reach[i];
 		p->objects[i].shared = gck_manifest_shares(manifest, i);
@@ -44,15 +44,10 @@ static int load_needs(struct gck_previous *p, const json_t *manifest, struct gck
 
 int gck_previous_load(struct gck_previous *p, const json_t *manifest, struct gck_error *err)
 {
-	struct gck_chunk *v;
-	size_t n;
+	struct gck_chunks chunks;
 
-	if (gck_chunks_load(manifest, &v, &n, err) < 0)
+	if (gck_chunks_load(manifest, &chunks, err) < 0 || gck_table_adopt(&p->table, &chunks, err) < 0)
 		return -1;
-	if (gck_table_adopt(&p->table, v, n, err) < 0) {
-		free(v);
-		return -1;
-	}
 	if (load_objects(p, gck_manifest_objects(manifest, err), err) < 0)
 		return -1;
 	return load_needs(p, manifest, err);
@@ -64,6 +59,7 @@ void gck_previous_clear(struct gck_previous *p)
 		free(p->objects[i].name);
 	free(p->objects);
 	gck_table_clear(&p->table);
+	*p = (struct gck_previous){ .nobjects = 0 };
 }
 
 /* The new number of an object; an object that is gone or cut is not used. */
@@ -86,13 +82,15 @@ static int64_t map_object(struct gck_previous_object *o, struct gck_backend *b, 
 bool gck_previous_find(struct gck_previous *p, struct gck_backend *b, json_t *objects,
 		       json_t *shared, struct gck_hash hash, uint32_t size, struct gck_chunk *found)
 {
-	const struct gck_chunk *old = gck_table_find(&p->table, hash, size);
-	int64_t object = old ? map_object(&p->objects[old->object], b, objects, shared) :
-			      UNUSABLE;
+	struct gck_chunk old;
+	int64_t object;
 
+	if (!gck_table_find(&p->table, hash, size, &old))
+		return false;
+	object = map_object(&p->objects[old.object], b, objects, shared);
 	if (object < 0)
 		return false;
-	*found = *old;
+	*found = old;
 	found->object = (uint32_t)object;
 	return true;
 }

@@ -20,18 +20,17 @@ struct gck_reader {
 /* Only who has a pool need know what is shared. */
 static int load_ends(struct gck_reader *r, const json_t *manifest, struct gck_error *err)
 {
-	struct gck_chunk *v;
-	size_t n;
+	struct gck_chunks chunks;
 
 	r->ends = calloc(json_array_size(gck_manifest_objects(manifest, NULL)) + 1, sizeof *r->ends);
 	if (!r->ends)
 		return gck_fail(err, ENOMEM, "no memory to read from %s", r->s->b->where);
 	if (!r->s->pool)
 		return 0;
-	if (gck_chunks_load(manifest, &v, &n, err) < 0)
+	if (gck_chunks_load(manifest, &chunks, err) < 0)
 		return -1;
-	gck_chunks_reach(v, n, r->ends);
-	free(v);
+	gck_chunks_reach(&chunks, r->ends);
+	gck_chunks_clear(&chunks);
 	for (size_t i = 0; i < json_array_size(r->objects); i++)
 		if (!gck_manifest_shares(manifest, i))
 			r->ends[i] = 0;

@@ -106,19 +106,22 @@ int gck_seal_name(const struct gck_seal *s, const void *data, size_t size, struc
 
 /* ---- documents ----------------------------------------------------------------------------- */
 
-char *gck_seal_text(const struct gck_seal *s, const char *about, const char *text,
-		    struct gck_error *err)
+char *gck_seal_text(const struct gck_seal *s, const char *about, char *text, struct gck_error *err)
 {
 	size_t size = strlen(text);
-	unsigned char *bytes = malloc(size + GCK_SEAL_EXTRA);
+	unsigned char *bytes = realloc(text, size + GCK_SEAL_EXTRA);
 	char *box = NULL;
 
-	if (!bytes)
+	if (!bytes) {
+		free(text);
 		gck_fail(err, ENOMEM, "no memory to encrypt %zu bytes", size);
-	else if (gck_crypto_random(bytes, GCK_CRYPTO_NONCE, err) == 0 &&
-		 gck_crypto_seal(s->documents, bytes, (struct gck_bound){ about, strlen(about) },
-				 text, size, bytes + GCK_SEAL_BEFORE, err) == 0 &&
-		 !(box = gck_base64_text(bytes, size + GCK_SEAL_EXTRA)))
+		return NULL;
+	}
+	memmove(bytes + GCK_SEAL_BEFORE, bytes, size);
+	if (gck_crypto_random(bytes, GCK_CRYPTO_NONCE, err) == 0 &&
+	    gck_crypto_seal(s->documents, bytes, (struct gck_bound){ about, strlen(about) },
+			    bytes + GCK_SEAL_BEFORE, size, bytes + GCK_SEAL_BEFORE, err) == 0 &&
+	    !(box = gck_base64_text(bytes, size + GCK_SEAL_EXTRA)))
 		gck_fail(err, ENOMEM, "no memory to encrypt %zu bytes", size);
 	free(bytes);
 	return box;

@@ -33,9 +33,9 @@ int gck_seal_open_chunk(const struct gck_seal *s, const struct gck_chunk *c, con
 int gck_seal_name(const struct gck_seal *s, const void *data, size_t size, struct gck_hash *name,
 		  struct gck_error *err);
 
-/* A text, bound to `about`; sealed it is base64. free() what is returned. */
-char *gck_seal_text(const struct gck_seal *s, const char *about, const char *text,
-		    struct gck_error *err);
+/* A text, bound to `about`; sealed it is base64. free() what is returned. The text, which may be large, is
+ * taken over. */
+char *gck_seal_text(const struct gck_seal *s, const char *about, char *text, struct gck_error *err);
 char *gck_seal_open_text(const struct gck_seal *s, const char *about, const char *box,
 			 struct gck_error *err);
 

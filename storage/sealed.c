@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool gck_sealed_is(const json_t *document)
 {
@@ -53,11 +54,11 @@ json_t *gck_sealed_make(struct gck_store *s, const char *name, const json_t *out
 			const json_t *inside, struct gck_error *err)
 {
 	json_t *sealed = json_pack("{s:s}", "key", s->wrapped), *all = copy_with(outside, sealed);
-	char *text = json_dumps(inside, JSON_COMPACT);
 	char *bound = all ? about(s, name, all, err) : NULL;
-	char *box = text && bound ? gck_seal_text(s->seal, bound, text, err) : NULL;
+	char *text = bound ? gck_json_text(inside) : NULL;
+	char *box = text ? gck_seal_text(s->seal, bound, text, err) : NULL;
 
-	if (!all || !text)
+	if (!all || (bound && !text))
 		no_memory(name, err);
 	if (box && json_object_set_new(sealed, "box", json_string(box)) < 0) {
 		no_memory(name, err);
@@ -69,7 +70,6 @@ json_t *gck_sealed_make(struct gck_store *s, const char *name, const json_t *out
 	}
 	free(box);
 	free(bound);
-	free(text);
 	json_decref(sealed);
 	return all;
 }
@@ -123,7 +123,6 @@ json_t *gck_sealed_open(struct gck_store *s, const char *name, const json_t *doc
 			struct gck_error *err)
 {
 	json_t *rest, *inside = NULL;
-	json_error_t bad;
 	char *text;
 
 	if (!gck_sealed_is(document))
@@ -132,8 +131,8 @@ json_t *gck_sealed_open(struct gck_store *s, const char *name, const json_t *doc
 	text = rest ? open_box(s, name, document, rest, err) : NULL;
 	if (!rest)
 		no_memory(name, err);
-	if (text && !(inside = json_loads(text, 0, &bad)))
-		gck_fail(err, EBADMSG, "what is sealed in it is not JSON: %s", bad.text);
+	if (text && !(inside = gck_json_parse(text, strlen(text))))
+		gck_fail(err, EBADMSG, "what is sealed in it is not JSON");
 	if (inside && json_object_update(rest, inside) < 0) {
 		gck_fail(err, EBADMSG, "what is sealed in it is not an object");
 		json_decref(inside);

@@ -140,7 +140,7 @@ static int need_manifest(void *arg, const char *name, struct gck_error *err)
 	snprintf(full, sizeof full, "%s%s", k->dir, name);
 	if (gck_document_load(k->s, full, &text, &size, hash, err) < 0)
 		return -1;
-	manifest = json_loadb(text, size, 0, NULL);
+	manifest = gck_json_parse(text, size);
 	free(text);
 	/* One that is damaged needs nothing here: the store has all. */
 	if (gck_manifest_objects(manifest, NULL))

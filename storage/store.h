@@ -27,6 +27,7 @@
 
 #include "common/error.h"
 #include "common/options.h"
+#include "storage/rows.h"
 
 #define GCK_CHUNK_MAX (256u * 1024)
 #define GCK_OBJECT_MAX (16u * 1024 * 1024)
@@ -59,10 +60,20 @@ struct gck_chunk {
 	uint32_t method;      /* enum gck_compress: how it is stored */
 };
 
-/* The chunks of a manifest by number: *v is theirs, to be given to free(). Everything is checked:
- * a chunk that comes from here lies in an object of the manifest's table. */
-int gck_chunks_load(const json_t *manifest, struct gck_chunk **v, size_t *n,
-		    struct gck_error *err);
+/* Chunks by number. */
+struct gck_chunks {
+	struct gck_rows rows;
+};
+
+/* Those of a manifest, to be given to gck_chunks_clear. Everything is checked: a chunk that comes from
+ * here lies in an object of the manifest's table. */
+int gck_chunks_load(const json_t *manifest, struct gck_chunks *c, struct gck_error *err);
+void gck_chunks_clear(struct gck_chunks *c);
+
+/* How many there are, of a manifest that was not checked. */
+size_t gck_manifest_chunks(const json_t *manifest);
+
+struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number);
 
 struct gck_store;
 
@@ -113,6 +124,10 @@ int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct g
  * them; 0: they have to be put. */
 int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 		     struct gck_chunk *out, struct gck_error *err);
+
+/* The same for the bytes of the previous manifest's chunk of that number. */
+int gck_writer_again(struct gck_writer *w, uint32_t number, struct gck_chunk *out,
+		     struct gck_error *err);
 
 /* What follows is (not) the same in other ranks, files' text for example: it goes into objects
  * apart, in the order in which it is put, so that equal content makes equal objects. One that is

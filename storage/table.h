@@ -3,24 +3,25 @@
 #ifndef GCK_TABLE_H
 #define GCK_TABLE_H
 
-#include "storage/store.h"
+#include "storage/internal.h"
 
 struct gck_table {
-	struct gck_chunk *v;
-	size_t n, room;
+	struct gck_chunks chunks;
 	uint32_t *slots; /* open addressing: number + 1, 0 is free; a power of two of them */
 	size_t nslots;
 };
 
-/* Take over v (free()d by gck_table_clear). -1 without memory: v is still the caller's. */
-int gck_table_adopt(struct gck_table *t, struct gck_chunk *v, size_t n, struct gck_error *err);
+/* Take chunks over, also on failure. */
+int gck_table_adopt(struct gck_table *t, struct gck_chunks *chunks, struct gck_error *err);
 void gck_table_clear(struct gck_table *t);
 
-const struct gck_chunk *gck_table_find(const struct gck_table *t, struct gck_hash hash,
-				       uint32_t size);
+/* Give the memory back that finding takes. */
+void gck_table_close(struct gck_table *t);
+
+bool gck_table_find(const struct gck_table *t, struct gck_hash hash, uint32_t size,
+		    struct gck_chunk *found);
 
 /* Append c, giving it its number. */
-const struct gck_chunk *gck_table_add(struct gck_table *t, const struct gck_chunk *c,
-				      struct gck_error *err);
+int gck_table_add(struct gck_table *t, struct gck_chunk *c, struct gck_error *err);
 
 #endif

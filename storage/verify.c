@@ -12,32 +12,42 @@ struct verify {
 	json_t *shared;           /* names of these objects, and that number */
 };
 
-struct all_chunks {
-	const struct gck_chunk *v;
-	size_t n, at;
+/* Of a manifest's chunks those that are read. */
+struct wanted {
+	struct gck_chunks chunks;
+	bool *leave_out;
+	size_t at; /* what the reader was told of */
 };
 
-static bool next_chunk(void *arg, struct gck_chunk *c)
+static bool next_wanted(const struct wanted *x, size_t *at, struct gck_chunk *c)
 {
-	struct all_chunks *all = arg;
-
-	if (all->at == all->n)
+	while (*at < x->chunks.rows.n && x->leave_out[*at])
+		++*at;
+	if (*at == x->chunks.rows.n)
 		return false;
-	*c = all->v[all->at++];
+	*c = gck_chunks_at(&x->chunks, (*at)++);
 	return true;
 }
 
-static int verify_chunks(struct verify *f, const json_t *manifest, const struct gck_chunk *v,
-			 size_t n, struct gck_error *err)
+static bool next_chunk(void *arg, struct gck_chunk *c)
 {
-	struct all_chunks all = { v, n, 0 };
-	struct gck_reader *r = gck_reader_open(f->s, manifest, err);
-	int rc = r ? gck_reader_plan(r, next_chunk, &all, err) : -1;
+	struct wanted *x = arg;
 
-	for (size_t i = 0; rc == 0 && i < n; i++) {
-		rc = gck_reader_view(r, &v[i], err) ? 0 : -1;
-		f->read += v[i].stored;
-		f->done += v[i].stored;
+	return next_wanted(x, &x->at, c);
+}
+
+static int verify_chunks(struct verify *f, const json_t *manifest, struct wanted *x,
+			 struct gck_error *err)
+{
+	struct gck_reader *r = gck_reader_open(f->s, manifest, err);
+	int rc = r ? gck_reader_plan(r, next_chunk, x, err) : -1;
+	struct gck_chunk c;
+	size_t at = 0;
+
+	while (rc == 0 && next_wanted(x, &at, &c)) {
+		rc = gck_reader_view(r, &c, err) ? 0 : -1;
+		f->read += c.stored;
+		f->done += c.stored;
 		if (rc == 0)
 			rc = gck_store_progress(f->s, f->done, f->all, err);
 	}
@@ -64,44 +74,47 @@ static int64_t shared_number(struct verify *f, const json_t *manifest, uint32_t 
 /* Was this very chunk read for another rank? If not it will be now. */
 static bool was_seen(struct verify *f, int64_t object, struct gck_chunk c)
 {
-	const struct gck_chunk *had = gck_table_find(&f->seen, c.hash, c.size);
+	struct gck_chunk had;
 
 	c.object = (uint32_t)object;
-	if (!had)
+	if (!gck_table_find(&f->seen, c.hash, c.size, &had)) {
 		gck_table_add(&f->seen, &c, NULL);
-	return had && had->object == c.object && had->offset == c.offset && had->stored == c.stored &&
-	       had->method == c.method;
+		return false;
+	}
+	return had.object == c.object && had.offset == c.offset && had.stored == c.stored &&
+	       had.method == c.method;
 }
 
-/* What ranks share is read once: leave out what was. How many are left. */
-static size_t leave_out_seen(struct verify *f, const json_t *manifest, struct gck_chunk *v, size_t n)
+/* What ranks share is read once: leave out what was. */
+static void leave_out_seen(struct verify *f, const json_t *manifest, struct wanted *x)
 {
-	size_t left = 0;
-	int64_t number = -1;
+	int64_t object = -1, number = -1;
 
-	for (size_t i = 0; i < n; i++) {
-		if (i == 0 || v[i].object != v[i - 1].object)
-			number = shared_number(f, manifest, v[i].object);
-		if (number >= 0 && was_seen(f, number, v[i]))
-			f->done += v[i].stored;
-		else
-			v[left++] = v[i];
+	for (size_t i = 0; i < x->chunks.rows.n; i++) {
+		struct gck_chunk c = gck_chunks_at(&x->chunks, i);
+
+		if (c.object != object)
+			number = shared_number(f, manifest, c.object);
+		object = c.object;
+		x->leave_out[i] = number >= 0 && was_seen(f, number, c);
+		f->done += x->leave_out[i] ? c.stored : 0;
 	}
-	return left;
 }
 
 static int verify_rank(struct verify *f, const struct gck_ranks *r, struct gck_error *err)
 {
 	json_t *manifest = gck_ranks_open(r, f->s, err);
-	struct gck_chunk *v;
-	size_t n;
-	int rc = manifest ? gck_chunks_load(manifest, &v, &n, err) : -1;
+	struct wanted x = { .at = 0 };
+	int rc = manifest ? gck_chunks_load(manifest, &x.chunks, err) : -1;
 
+	if (rc == 0 && !(x.leave_out = calloc(x.chunks.rows.n + 1, sizeof *x.leave_out)))
+		rc = gck_fail(err, ENOMEM, "no memory for a list of chunks");
 	if (rc == 0) {
-		n = leave_out_seen(f, manifest, v, n);
-		rc = verify_chunks(f, manifest, v, n, err);
-		free(v);
+		leave_out_seen(f, manifest, &x);
+		rc = verify_chunks(f, manifest, &x, err);
 	}
+	free(x.leave_out);
+	gck_chunks_clear(&x.chunks);
 	json_decref(manifest);
 	return rc < 0 ? gck_fail_in(err, "commit %u, rank %u", r->seq, r->rank) : 0;
 }

@@ -44,10 +44,10 @@ static int enter_object(void *arg, const struct gck_parcel *x, struct gck_error 
 	if (x->shared && enter_common(w, object, x) < 0)
 		return gck_fail(err, ENOMEM, "no memory for the numbers of objects");
 	for (uint32_t i = 0; i < x->n; i++) {
-		struct gck_chunk *c = &w->table.v[x->chunks[i].index];
+		struct gck_chunk c = x->chunks[i];
 
-		*c = x->chunks[i];
-		c->object = object;
+		c.object = object;
+		gck_chunks_set(&w->table.chunks, c.index, &c);
 	}
 	w->stored += x->used;
 	return 0;
@@ -113,70 +113,75 @@ static int check_open(const struct gck_writer *w, struct gck_error *err)
 }
 
 /* Give a chunk that nobody has its number, and the pipeline its bytes. */
-static const struct gck_chunk *store_new(struct gck_writer *w, const void *data,
-					 const struct gck_chunk *made, struct gck_error *err)
+static int store_new(struct gck_writer *w, const void *data, struct gck_chunk *c,
+		     struct gck_error *err)
 {
-	const struct gck_chunk *c = gck_table_add(&w->table, made, err);
-
-	return c && gck_pipeline_add(w->pipeline, data, c, w->shared, err) == 0 ? c : NULL;
+	return gck_table_add(&w->table, c, err) < 0 ? -1 :
+	       gck_pipeline_add(w->pipeline, data, c, w->shared, err);
 }
 
-/* As gck_writer_known, of a writer that is open. */
-static int find_known(struct gck_writer *w, const struct gck_chunk *made,
-		      const struct gck_chunk **found, struct gck_error *err)
+/* As gck_writer_known, of a writer that is open: hash and size of *c are set. */
+static int find_known(struct gck_writer *w, struct gck_chunk *c, struct gck_error *err)
 {
-	struct gck_chunk old;
-
-	*found = gck_table_find(&w->table, made->hash, made->size);
-	if (*found)
+	if (gck_table_find(&w->table, c->hash, c->size, c))
 		return 1;
-	if (!gck_previous_find(&w->old, w->s->b, w->objects, w->common, made->hash, made->size, &old))
+	if (!gck_previous_find(&w->old, w->s->b, w->objects, w->common, c->hash, c->size, c))
 		return 0;
-	*found = gck_table_add(&w->table, &old, err);
-	return *found ? 1 : -1;
+	return gck_table_add(&w->table, c, err) < 0 ? -1 : 1;
 }
 
-/* What becomes of a chunk: c, or a failure. */
-static int give(struct gck_writer *w, const struct gck_chunk *c, struct gck_chunk *out)
+/* What becomes of a chunk, or (rc) a failure. */
+static int give(struct gck_writer *w, int rc, const struct gck_chunk *c, struct gck_chunk *out)
 {
-	if (!c) {
+	if (rc < 0) {
 		w->closed = true;
 		return -1;
 	}
 	w->put += c->size;
 	*out = *c;
-	return 0;
+	return rc;
 }
 
 int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 		     struct gck_chunk *out, struct gck_error *err)
 {
-	const struct gck_chunk made = { .hash = hash, .size = size }, *c;
+	struct gck_chunk c = { .hash = hash, .size = size };
 	int known;
 
 	if (check_open(w, err) < 0)
 		return -1;
-	known = find_known(w, &made, &c, err);
-	if (known == 0)
+	known = find_known(w, &c, err);
+	return known ? give(w, known, &c, out) : 0;
+}
+
+int gck_writer_again(struct gck_writer *w, uint32_t number, struct gck_chunk *out,
+		     struct gck_error *err)
+{
+	const struct gck_chunks *old = &w->old.table.chunks;
+	struct gck_chunk c;
+
+	if (number >= old->rows.n)
 		return 0;
-	return give(w, c, out) < 0 ? -1 : 1;
+	c = gck_chunks_at(old, number);
+	return gck_writer_known(w, c.hash, c.size, out, err);
 }
 
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,
 		   struct gck_error *err)
 {
-	const struct gck_chunk *c;
-	struct gck_chunk made;
+	struct gck_chunk c;
+	int rc;
 
 	if (check_open(w, err) < 0)
 		return -1;
 	if (size == 0 || size > GCK_CHUNK_MAX)
 		return gck_fail(err, EINVAL, "a chunk of %zu bytes: 1 to %u are possible", size,
 				GCK_CHUNK_MAX);
-	made = (struct gck_chunk){ .hash = gck_hash_bytes(data, size), .size = (uint32_t)size };
-	if (find_known(w, &made, &c, err) == 0)
-		c = store_new(w, data, &made, err);
-	return give(w, c, out);
+	c = (struct gck_chunk){ .hash = gck_hash_bytes(data, size), .size = (uint32_t)size };
+	rc = find_known(w, &c, err);
+	if (rc == 0)
+		rc = store_new(w, data, &c, err);
+	return give(w, rc, &c, out) < 0 ? -1 : 0;
 }
 
 int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err)
@@ -203,7 +208,7 @@ static json_t *readable_part(struct gck_writer *w)
 		json_decref(reach);
 		return NULL;
 	}
-	bytes = gck_chunks_reach(w->table.v, w->table.n, ends);
+	bytes = gck_chunks_reach(&w->table.chunks, ends);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(reach, json_integer((json_int_t)ends[i]));
 	free(ends);
@@ -211,26 +216,12 @@ static json_t *readable_part(struct gck_writer *w)
 			 "reach", reach, "bytes", (json_int_t)bytes);
 }
 
-static json_t *seal_manifest(struct gck_writer *w, const char *name, const json_t *manifest,
-			     struct gck_error *err)
+/* The manifest with the member "store" added; there is no table of chunks besides, as it takes much. */
+static json_t *add_store(struct gck_writer *w, const json_t *manifest)
 {
-	json_t *outside = readable_part(w), *sealed = NULL;
+	json_t *chunks = gck_rows_value(&w->table.chunks.rows), *store, *all;
 
-	if (outside)
-		sealed = gck_sealed_make(w->s, name, outside, manifest, err);
-	else
-		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
-	json_decref(outside);
-	return sealed;
-}
-
-/* The manifest with the member "store" added. */
-static json_t *add_store(struct gck_writer *w, const json_t *manifest, struct gck_error *err)
-{
-	json_t *chunks = gck_chunks_text(w->table.v, w->table.n, err), *store, *all;
-
-	if (!chunks)
-		return NULL;
+	gck_table_clear(&w->table);
 	store = json_pack("{s:s, s:O, s:O, s:o}", "of", w->s->of, "objects", w->objects, "shared",
 			  w->common, "chunks", chunks);
 	all = json_copy((json_t *)manifest);
@@ -238,27 +229,37 @@ static json_t *add_store(struct gck_writer *w, const json_t *manifest, struct gc
 		json_decref(store);
 		return all;
 	}
-	gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
 	json_decref(store);
 	json_decref(all);
 	return NULL;
 }
 
-/* As it is written; free() it. */
+/* As it is written, sealed or not. */
+static json_t *whole_manifest(struct gck_writer *w, const char *name, const json_t *manifest,
+			      struct gck_error *err)
+{
+	json_t *outside = w->s->seal ? readable_part(w) : NULL;
+	json_t *all = add_store(w, manifest), *made = NULL;
+
+	if (!all || (w->s->seal && !outside))
+		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
+	else
+		made = outside ? gck_sealed_make(w->s, name, outside, all, err) : json_incref(all);
+	json_decref(outside);
+	json_decref(all);
+	return made;
+}
+
+/* free() it. */
 static char *manifest_text(struct gck_writer *w, const char *name, const json_t *manifest,
 			   struct gck_error *err)
 {
-	json_t *all = add_store(w, manifest, err), *sealed;
-	char *text = NULL;
+	json_t *all = whole_manifest(w, name, manifest, err);
+	char *text = all ? gck_json_text(all) : NULL;
 
-	if (!all)
-		return NULL;
-	sealed = w->s->seal ? seal_manifest(w, name, all, err) : json_incref(all);
+	if (all && !text)
+		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
 	json_decref(all);
-	if (sealed && !(text = json_dumps(sealed, JSON_COMPACT)))
-		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where,
-			 w->dir);
-	json_decref(sealed);
 	return text;
 }
 
@@ -270,8 +271,10 @@ int gck_writer_finish(struct gck_writer *w, struct gck_error *err)
 		w->closed = true;
 		return -1;
 	}
-	gck_pipeline_close(w->pipeline); /* its memory is wanted for what follows */
+	gck_pipeline_close(w->pipeline); /* the memory is wanted for what follows */
 	w->pipeline = NULL;
+	gck_previous_clear(&w->old);
+	gck_table_close(&w->table);
 	return 0;
 }
 

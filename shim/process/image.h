@@ -56,12 +56,12 @@ struct gck_thread {
 struct gck_window {
 	uint64_t address;          /* of the window; contents, objects, data: offset in the file */
 	uint64_t mask;
-	struct gck_chunk chunk;
+	struct gck_chunk chunk;    /* of a list without its chunks: its number alone */
 };
 
 struct gck_windows {
-	struct gck_window *v;
-	size_t n, room;
+	struct gck_rows rows;
+	const struct gck_chunks *chunks; /* those that the numbers are of; NULL: not known */
 };
 
 enum gck_map_kind {
@@ -227,6 +227,7 @@ struct gck_image {
 	size_t nfiles;
 	struct gck_fd *fds;
 	size_t nfds;
+	struct gck_chunks chunks;    /* of the manifest that it is from */
 	uint64_t shim_state;         /* address of struct gck_shim_state */
 	uint64_t limits[16][2];      /* rlimits, soft and hard */
 	char *cpu_flags;             /* /proc/cpuinfo's flags: a node that lacks one is refused */
@@ -240,7 +241,16 @@ void gck_image_free(struct gck_image *img);
 
 /* Append a window; -1 without memory. */
 int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err);
+struct gck_window gck_windows_at(const struct gck_windows *w, size_t i);
+uint64_t gck_windows_address(const struct gck_windows *w, size_t i);
 void gck_windows_sort(struct gck_windows *w);
+
+/* A list from JSON, to be given to gck_rows_clear: its windows can be, with chunks that are of these. */
+int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gck_chunks *chunks,
+		     struct gck_error *err);
+
+/* The first window that ends behind an address. */
+size_t gck_windows_find(const struct gck_windows *w, uint64_t address);
 uint64_t gck_windows_bytes(const struct gck_windows *w);
 
 /* A manifest as this part knows it, {"format": 1, "image": {..}}, and back. from_json needs the
@@ -249,7 +259,7 @@ uint64_t gck_windows_bytes(const struct gck_windows *w);
 json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
 
-/* Its list `pages` alone, to be given to free(). */
+/* Its list `pages` alone, without its chunks, to be given to gck_rows_clear. */
 int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gck_error *err);
 
 #endif

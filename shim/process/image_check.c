@@ -8,10 +8,15 @@
 /* Sorted by address; the same address only with other pages. */
 static int check_windows(const struct gck_windows *w, const char *what, struct gck_error *err)
 {
-	for (size_t i = 1; i < w->n; i++)
-		if (w->v[i].address < w->v[i - 1].address ||
-		    (w->v[i].address == w->v[i - 1].address && (w->v[i].mask & w->v[i - 1].mask)))
+	struct gck_window last = {0};
+
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+
+		if (x.address < last.address || (x.address == last.address && (x.mask & last.mask)))
 			return gck_fail(err, EINVAL, "%s: window %zu is out of order", what, i);
+		last = x;
+	}
 	return 0;
 }
 
@@ -21,10 +26,11 @@ static int check_content(const struct gck_windows *w, uint64_t size, const char 
 {
 	if (check_windows(w, what, err))
 		return -1;
-	for (size_t i = 0; i < w->n; i++) {
-		unsigned last = 63u - (unsigned)__builtin_clzll(w->v[i].mask);
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+		unsigned last = 63u - (unsigned)__builtin_clzll(x.mask);
 
-		if (w->v[i].address + (uint64_t)last * GCK_PAGE >= size)
+		if (x.address + (uint64_t)last * GCK_PAGE >= size)
 			return gck_fail(err, EINVAL, "%s: window %zu is behind its end", what, i);
 	}
 	return 0;
@@ -65,15 +71,15 @@ static int check_pages(const struct gck_image *img, struct gck_error *err)
 
 	if (check_windows(&img->pages, "pages", err))
 		return -1;
-	for (size_t i = 0; i < img->pages.n; i++) {
-		const struct gck_window *w = &img->pages.v[i];
+	for (size_t i = 0; i < img->pages.rows.n; i++) {
+		struct gck_window w = gck_windows_at(&img->pages, i);
 
-		while (m < img->nmaps && img->maps[m].end <= w->address)
+		while (m < img->nmaps && img->maps[m].end <= w.address)
 			m++;
 		for (size_t k = m, bit = 0; bit < GCK_WINDOW_PAGES; bit++) {
-			uint64_t page = w->address + bit * GCK_PAGE;
+			uint64_t page = w.address + bit * GCK_PAGE;
 
-			if (!(w->mask >> bit & 1))
+			if (!(w.mask >> bit & 1))
 				continue;
 			while (k < img->nmaps && img->maps[k].end <= page)
 				k++;

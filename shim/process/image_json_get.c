@@ -9,8 +9,7 @@
 #include "shim/process/image_fields.h"
 
 struct source {
-	const struct gck_chunk *chunks;
-	size_t nchunks;
+	const struct gck_chunks *chunks;
 	struct gck_error *err;
 };
 
@@ -103,37 +102,6 @@ static int get_fixed(struct source *s, const struct gck_field *f, const json_t *
 	return 0;
 }
 
-static int get_window(struct source *s, const char *text, struct gck_windows *w)
-{
-	struct gck_window x = {0};
-	uint64_t number, chunk;
-
-	if (!gck_unhex_number(text, 12, &number) || !gck_unhex_number(text + 12, 16, &x.mask) ||
-	    !gck_unhex_number(text + 28, 8, &chunk))
-		return gck_fail(s->err, EINVAL, "window %zu is not hexadecimal", w->n);
-	if (number >= INT64_MAX / GCK_WINDOW || !x.mask || chunk >= s->nchunks)
-		return gck_fail(s->err, EINVAL, "window %zu has an address, mask or chunk that "
-				"cannot be", w->n);
-	x.address = number * GCK_WINDOW;
-	x.chunk = s->chunks[chunk];
-	if (x.chunk.size != (uint64_t)__builtin_popcountll(x.mask) * GCK_PAGE)
-		return gck_fail(s->err, EINVAL, "window %zu has %d pages and a chunk of %u bytes",
-				w->n, __builtin_popcountll(x.mask), x.chunk.size);
-	return gck_windows_add(w, &x, s->err);
-}
-
-static int get_windows(struct source *s, const json_t *j, struct gck_windows *w)
-{
-	size_t n = json_string_length(j);
-
-	if (!json_is_string(j) || n % GCK_WINDOW_TEXT)
-		return gck_fail(s->err, EINVAL, "not a list of windows");
-	for (size_t i = 0; i < n; i += GCK_WINDOW_TEXT)
-		if (get_window(s, json_string_value(j) + i, w))
-			return -1;
-	return 0;
-}
-
 static int get_elements(struct source *s, const struct gck_shape *shape, const json_t *j, char *v)
 {
 	for (size_t i = 0; i < json_array_size(j); i++)
@@ -199,7 +167,7 @@ static int get_field(struct source *s, const struct gck_field *f, const json_t *
 	case GCK_FIELD_HASH:
 		return get_hash(s, j, at);
 	case GCK_FIELD_WINDOWS:
-		return get_windows(s, j, at);
+		return gck_windows_load(at, j, s->chunks, s->err);
 	case GCK_FIELD_LIST:
 		return get_list(s, f, j, at, count);
 	case GCK_FIELD_ARRAY:
@@ -225,27 +193,33 @@ static int get_shape(struct source *s, const struct gck_shape *shape, const json
 int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gck_error *err)
 {
 	const json_t *image = json_object_get(manifest, "image");
-	struct gck_windows found = {0};
-	struct gck_chunk *chunks = NULL;
-	struct source s = {.err = err};
+	struct gck_chunks chunks;
+	int result;
 
-	if (gck_chunks_load(manifest, &chunks, &s.nchunks, err))
+	if (gck_chunks_load(manifest, &chunks, err))
 		return -1;
-	s.chunks = chunks;
-	if (get_windows(&s, json_object_get(image, "pages"), &found)) {
-		free(found.v);
-		free(chunks);
+	result = gck_windows_load(pages, json_object_get(image, "pages"), &chunks, err);
+	gck_chunks_clear(&chunks);
+	if (result)
 		return gck_fail_in(err, "pages");
-	}
-	free(chunks);
-	*pages = found;
+	pages->chunks = NULL;
+	return 0;
+}
+
+static int get_image(struct gck_image *img, const json_t *manifest, struct gck_error *err)
+{
+	struct source s = {.chunks = &img->chunks, .err = err};
+
+	if (gck_chunks_load(manifest, &img->chunks, err))
+		return -1;
+	if (get_shape(&s, &gck_image_shape, json_object_get(manifest, "image"), img) ||
+	    gck_image_check(img, err))
+		return gck_fail_in(err, "the manifest is damaged");
 	return 0;
 }
 
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err)
 {
-	struct gck_chunk *chunks = NULL;
-	struct source s = {.err = err};
 	json_t *format = json_object_get(manifest, "format");
 	struct gck_image *img;
 
@@ -254,18 +228,11 @@ struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *
 			 "of gpuckpt", GCK_IMAGE_FORMAT);
 		return NULL;
 	}
-	if (gck_chunks_load(manifest, &chunks, &s.nchunks, err))
-		return NULL;
-	s.chunks = chunks;
 	img = calloc(1, sizeof(*img));
 	if (!img)
 		gck_fail(err, ENOMEM, "out of memory for the image");
-	if (img && (get_shape(&s, &gck_image_shape, json_object_get(manifest, "image"), img) ||
-		    gck_image_check(img, err))) {
-		gck_fail_in(err, "the manifest is damaged");
-		gck_image_free(img);
-		img = NULL;
-	}
-	free(chunks);
-	return img;
+	if (img && !get_image(img, manifest, err))
+		return img;
+	gck_image_free(img);
+	return NULL;
 }

@@ -32,22 +32,6 @@ static json_t *put_text(const char *text)
 				 put_bytes((const unsigned char *)text, strlen(text)));
 }
 
-static json_t *put_windows(const struct gck_windows *w)
-{
-	char *text = malloc(w->n * GCK_WINDOW_TEXT + 1);
-	json_t *j;
-
-	if (!text)
-		return NULL;
-	for (size_t i = 0; i < w->n; i++)
-		snprintf(text + i * GCK_WINDOW_TEXT, GCK_WINDOW_TEXT + 1,
-			 "%012" PRIx64 "%016" PRIx64 "%08" PRIx32, w->v[i].address / GCK_WINDOW,
-			 w->v[i].mask, w->v[i].chunk.index);
-	j = json_stringn_nocheck(text, w->n * GCK_WINDOW_TEXT);
-	free(text);
-	return j;
-}
-
 static uint64_t load(const void *at, size_t size)
 {
 	uint32_t narrow;
@@ -125,7 +109,7 @@ static json_t *put_field(const struct gck_field *f, const char *base)
 	case GCK_FIELD_HASH:
 		return put_hash(at);
 	case GCK_FIELD_WINDOWS:
-		return put_windows(at);
+		return gck_rows_value(&((const struct gck_windows *)at)->rows);
 	case GCK_FIELD_LIST:
 		return put_list(f->of, pointer, n);
 	case GCK_FIELD_ARRAY:

@@ -287,7 +287,7 @@ void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const c
 
 	if (strcmp(c->marks.of, hash) || gck_image_pages(manifest, &pages, NULL))
 		return;
-	free(c->base.v);
+	gck_rows_clear(&c->base.rows);
 	c->base = pages;
 }
 

@@ -64,9 +64,12 @@ static bool same_content(struct gck_restore *r, int fd, const struct gck_content
 		return false;
 	if (!c->carried)
 		return mtime_ns(&st) == c->mtime_ns;
-	for (size_t i = 0; i < c->windows.n; i++)
-		if (!same_window(r, fd, &c->windows.v[i]))
+	for (size_t i = 0; i < c->windows.rows.n; i++) {
+		struct gck_window x = gck_windows_at(&c->windows, i);
+
+		if (!same_window(r, fd, &x))
 			return false;
+	}
 	return true;
 }
 

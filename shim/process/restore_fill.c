@@ -27,9 +27,9 @@ static bool next_chunk(void *arg, struct gck_chunk *c)
 {
 	struct gck_restore *r = arg;
 
-	if (r->next_wanted == r->wanted->n)
+	if (r->next_wanted == r->wanted->rows.n)
 		return false;
-	*c = r->wanted->v[r->next_wanted++].chunk;
+	*c = gck_windows_at(r->wanted, r->next_wanted++).chunk;
 	return true;
 }
 
@@ -38,7 +38,7 @@ static int want(struct gck_restore *r, const struct gck_windows *w, struct gck_e
 {
 	r->wanted = w;
 	r->next_wanted = 0;
-	return gck_reader_plan(r->reader, w && w->n > 1 ? next_chunk : NULL, r, err);
+	return gck_reader_plan(r->reader, w && w->rows.n > 1 ? next_chunk : NULL, r, err);
 }
 
 /* A window's pages, verified; valid until the next. */
@@ -120,7 +120,7 @@ static int fill_window(struct gck_restore *r, const struct gck_window *w, uint64
 /* What a mapping that cannot be of its file needs of a window of the file's content. */
 struct piece {
 	const struct gck_content *of;
-	const struct gck_window *w;
+	size_t window;            /* its number there */
 	uint64_t at, mask;        /* where the window's first page belongs; pages */
 };
 
@@ -142,8 +142,10 @@ static int by_place(const void *a, const void *b)
 
 	if (paths)
 		return paths;
-	if (x->w != y->w)
-		return x->w < y->w ? -1 : 1;
+	if (x->of != y->of)
+		return x->of < y->of ? -1 : 1;
+	if (x->window != y->window)
+		return x->window < y->window ? -1 : 1;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
@@ -151,13 +153,18 @@ static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_
 {
 	uint64_t end = m->offset + (m->end - m->start);
 
-	for (size_t i = 0; i < c->windows.n; i++) {
-		const struct gck_window *w = &c->windows.v[i];
-		uint64_t mask = w->mask & bits_within(w->address, m->offset, end);
+	for (size_t i = 0; i < c->windows.rows.n; i++) {
+		struct gck_window w = gck_windows_at(&c->windows, i);
+		uint64_t mask = w.mask & bits_within(w.address, m->offset, end);
 
 		if (mask)
-			p->v[p->n++] = (struct piece){ c, w, m->start + (w->address - m->offset), mask };
+			p->v[p->n++] = (struct piece){ c, i, m->start + (w.address - m->offset), mask };
 	}
+}
+
+static bool same_window(const struct piece *x, const struct piece *y)
+{
+	return x->of == y->of && x->window == y->window;
 }
 
 static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck_error *err)
@@ -167,7 +174,7 @@ static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck
 
 	for (size_t i = 0; i < img->nmaps; i++)
 		if (needs_content(r, &img->maps[i]))
-			most += img->contents[img->maps[i].content].windows.n;
+			most += img->contents[img->maps[i].content].windows.rows.n;
 	p->v = calloc(most + 1, sizeof *p->v);
 	if (!p->v)
 		return gck_fail(err, ENOMEM, "out of memory for the list of files");
@@ -182,13 +189,12 @@ static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck
 static bool next_piece(void *arg, struct gck_chunk *c)
 {
 	struct pieces *p = arg;
-	const struct gck_window *w;
+	const struct piece *x = &p->v[p->next];
 
 	if (p->next == p->n)
 		return false;
-	w = p->v[p->next].w;
-	*c = w->chunk;
-	while (p->next < p->n && p->v[p->next].w == w)
+	*c = gck_windows_at(&x->of->windows, x->window).chunk;
+	while (p->next < p->n && same_window(x, &p->v[p->next]))
 		p->next++;
 	return true;
 }
@@ -199,10 +205,11 @@ static int fill_pieces(struct gck_restore *r, const struct pieces *p, struct gck
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct piece *x = &p->v[i];
+		struct gck_window w = gck_windows_at(&x->of->windows, x->window);
 
-		if (!i || x->w != x[-1].w)
-			data = fetch(r, x->w, err);
-		if (!data || put_pages(r, x->at, x->w, x->mask, data, err))
+		if (!i || !same_window(x, x - 1))
+			data = fetch(r, &w, err);
+		if (!data || put_pages(r, x->at, &w, x->mask, data, err))
 			return gck_fail_in(err, "%s", x->of->path);
 	}
 	return 0;
@@ -242,9 +249,12 @@ int gck_restore_fill(struct gck_restore *r, struct gck_error *err)
 
 	if (fill_contents(r, err) || want(r, w, err))
 		return -1;
-	for (size_t i = 0; i < w->n; i++)
-		if (fill_window(r, &w->v[i], w->v[i].address, wanted(r, &w->v[i]), err))
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+
+		if (fill_window(r, &x, x.address, wanted(r, &x), err))
 			return -1;
+	}
 	return want(r, NULL, err);
 }
 
@@ -290,12 +300,13 @@ int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, ui
 				(unsigned long long)size, strerror(errno));
 	if (want(r, w, err))
 		return -1;
-	for (size_t i = 0; i < w->n; i++) {
-		const unsigned char *data = fetch(r, &w->v[i], err);
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+		const unsigned char *data = fetch(r, &x, err);
 
 		if (!data)
 			return gck_fail_in(err, "%s", what);
-		if (put_window(data, &w->v[i], size, fd))
+		if (put_window(data, &x, size, fd))
 			return gck_fail(err, errno, "%s: writing its content: %s", what,
 					strerror(errno));
 	}

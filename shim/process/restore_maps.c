@@ -15,23 +15,18 @@
 /* Does any stored page lie in [start, end)? The list is sorted by address. */
 bool gck_restore_has_pages(const struct gck_windows *w, uint64_t start, uint64_t end)
 {
-	size_t low = 0, high = w->n;
+	for (size_t k = gck_windows_find(w, start); k < w->rows.n; k++) {
+		struct gck_window x = gck_windows_at(w, k);
 
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (w->v[mid].address + GCK_WINDOW <= start)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < w->n && w->v[low].address < end; low++)
+		if (x.address >= end)
+			break;
 		for (unsigned i = 0; i < GCK_WINDOW_PAGES; i++) {
-			uint64_t at = w->v[low].address + (uint64_t)i * GCK_PAGE;
+			uint64_t at = x.address + (uint64_t)i * GCK_PAGE;
 
-			if ((w->v[low].mask >> i & 1) && at >= start && at < end)
+			if ((x.mask >> i & 1) && at >= start && at < end)
 				return true;
 		}
+	}
 	return false;
 }
 

@@ -14,8 +14,8 @@ struct serving {
 	const struct gck_windows *w;
 	struct gck_reader *reader;
 	size_t planned;              /* windows that the reader was told of */
-	const struct gck_window *last; /* whose bytes are at hand: */
-	const unsigned char *bytes;
+	size_t last;                 /* the window whose bytes are at hand: */
+	const unsigned char *bytes;  /* or NULL */
 	struct gck_error *err;
 };
 
@@ -23,47 +23,28 @@ static bool next_chunk(void *arg, struct gck_chunk *c)
 {
 	struct serving *s = arg;
 
-	if (s->planned == s->w->n)
+	if (s->planned == s->w->rows.n)
 		return false;
-	*c = s->w->v[s->planned++].chunk;
+	*c = gck_windows_at(s->w, s->planned++).chunk;
 	return true;
 }
 
-/* The first window that ends behind this address. */
-static size_t find(const struct gck_windows *w, uint64_t address)
+static int fetch(struct serving *s, size_t number, const struct gck_window *w)
 {
-	size_t low = 0, high = w->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (w->v[middle].address + GCK_WINDOW <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static int fetch(struct serving *s, const struct gck_window *w)
-{
-	if (s->last == w)
+	if (s->bytes && s->last == number)
 		return 0;
-	s->last = NULL;
 	s->bytes = gck_reader_view(s->reader, &w->chunk, s->err);
-	if (!s->bytes)
-		return -1;
-	s->last = w;
-	return 0;
+	s->last = number;
+	return s->bytes ? 0 : -1;
 }
 
 /* The pages of a window that are between start and end, to where start is at. */
-static int put_window(struct serving *s, const struct gck_window *w, uint64_t start, uint64_t end,
-		      unsigned char *at)
+static int put_window(struct serving *s, size_t number, const struct gck_window *w, uint64_t start,
+		      uint64_t end, unsigned char *at)
 {
 	const unsigned char *page;
 
-	if (fetch(s, w))
+	if (fetch(s, number, w))
 		return -1;
 	page = s->bytes;
 	for (unsigned i = 0; i < GCK_WINDOW_PAGES; i++) {
@@ -81,9 +62,14 @@ static int put_window(struct serving *s, const struct gck_window *w, uint64_t st
 static int put_range(struct serving *s, uint64_t start, uint64_t end, unsigned char *at)
 {
 	memset(at, 0, end - start);
-	for (size_t i = find(s->w, start); i < s->w->n && s->w->v[i].address < end; i++)
-		if (put_window(s, &s->w->v[i], start, end, at))
+	for (size_t i = gck_windows_find(s->w, start); i < s->w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(s->w, i);
+
+		if (x.address >= end)
+			break;
+		if (put_window(s, i, &x, start, end, at))
 			return -1;
+	}
 	return 0;
 }
 

@@ -36,14 +36,14 @@ int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t addres
 	return gck_output_count(o, size);
 }
 
-int gck_output_known(struct gck_output *o, struct gck_windows *to, const struct gck_window *x)
+int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct gck_window *x)
 {
 	struct gck_window now = *x;
-	int known = gck_writer_known(o->w, x->chunk.hash, x->chunk.size, &now.chunk, o->err);
+	int known = gck_writer_again(o->w, x->chunk.index, &now.chunk, o->err);
 
 	if (known <= 0)
 		return known;
-	return gck_windows_add(to, &now, o->err) || gck_output_count(o, x->chunk.size) ? -1 : 1;
+	return gck_windows_add(to, &now, o->err) || gck_output_count(o, now.chunk.size) ? -1 : 1;
 }
 
 /* ---- what was kept ------------------------------------------------------------------------- */
@@ -189,6 +189,7 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 	if (result)
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
 	gck_kept_free(&c->kept);
+	gck_rows_clear(&c->base.rows);
 	if (progress) {
 		uint64_t all = o.done > c->expected ? o.done : c->expected;
 
@@ -203,6 +204,8 @@ int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t r
 	json_t *j = gck_image_to_json(c->img, err);
 	int result = -1;
 
+	gck_image_free(c->img); /* whose lists j has as well */
+	c->img = NULL;
 	if (j && extra && json_object_update_missing(j, (json_t *)(uintptr_t)extra))
 		gck_fail(err, ENOMEM, "out of memory for the manifest");
 	else if (j)

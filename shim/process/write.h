@@ -40,7 +40,7 @@ int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t addres
 int gck_output_count(struct gck_output *o, uint64_t bytes);
 
 /* Take a window as the commit before has it: 1; 0: what it had is gone; -1. */
-int gck_output_known(struct gck_output *o, struct gck_windows *to, const struct gck_window *x);
+int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct gck_window *x);
 
 /* Let calls of the vdso come to their end that threads were held in; before memory is read, and only of a
  * clone that is ready. Registers in the image change. */

@@ -8,6 +8,8 @@
 #include "shim/process/scan.h"
 #include "shim/process/write.h"
 
+#define SCANNED ((uint64_t)1 << 30) /* bytes of a mapping whose pages are asked for at once */
+
 /* Store a batch that the clone was asked for. */
 static int store(struct gck_output *o, int half)
 {
@@ -66,27 +68,28 @@ static int read_window(struct gck_output *o, const struct gck_window *x)
 /* The window as it is in the image that this one builds on, if that has exactly these pages and none
  * was written since. (A page that is there now and was not stored then may have been zero, or left
  * out: it is read.) Windows come in order of address. */
-static const struct gck_window *unwritten(struct gck_output *o, const struct gck_window *x)
+static bool unwritten(struct gck_output *o, const struct gck_window *x, struct gck_window *was)
 {
 	const struct gck_windows *base = &o->c->base;
-	const struct gck_window *w;
+	size_t n = base->rows.n;
 
-	while (o->base < base->n && base->v[o->base].address < x->address)
+	while (o->base < n && gck_windows_address(base, o->base) < x->address)
 		o->base++;
-	w = &base->v[o->base];
-	if (o->base == base->n || w->address != x->address || w->mask != x->mask ||
-	    (o->base + 1 < base->n && w[1].address == x->address))
-		return NULL;
-	return gck_marks_unwritten(&o->c->marks, x->address) ? w : NULL;
+	if (o->base == n || (o->base + 1 < n && gck_windows_address(base, o->base + 1) == x->address))
+		return false;
+	*was = gck_windows_at(base, o->base);
+	return was->address == x->address && was->mask == x->mask &&
+	       gck_marks_unwritten(&o->c->marks, x->address);
 }
 
 /* All pages of a window are known. */
 static int finish_window(struct gck_output *o)
 {
-	struct gck_window x = o->next;
-	const struct gck_window *base = x.mask ? unwritten(o, &x) : NULL;
-	int known = base ? gck_output_known(o, &o->c->img->pages, base) : 0;
+	struct gck_window x = o->next, was;
+	int known = 0;
 
+	if (x.mask && unwritten(o, &x, &was))
+		known = gck_output_again(o, &o->c->img->pages, &was);
 	o->next.mask = 0;
 	if (known || !x.mask)
 		return known < 0 ? -1 : 0;
@@ -107,21 +110,32 @@ static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static int write_map(struct gck_output *o, const struct gck_map *m)
+/* Between start and end of a mapping. */
+static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t start, uint64_t end)
 {
 	struct gck_ranges r = {0};
-	int result = gck_source_scan(&o->source, m->start, m->end, gck_map_is_files(m),
-				     &r, o->err);
+	int result = gck_source_scan(&o->source, start, end, gck_map_is_files(m), &r, o->err);
 
 	for (size_t i = 0; i < r.n && !result; i++)
-		for (uint64_t at = r.v[i].start, end; at < r.v[i].end && !result; at = end) {
-			end = (at / GCK_WINDOW + 1) * GCK_WINDOW;
-			if (end > r.v[i].end)
-				end = r.v[i].end;
-			result = add_piece(o, at, end);
+		for (uint64_t at = r.v[i].start, next; at < r.v[i].end && !result; at = next) {
+			next = (at / GCK_WINDOW + 1) * GCK_WINDOW;
+			if (next > r.v[i].end)
+				next = r.v[i].end;
+			result = add_piece(o, at, next);
 		}
 	free(r.v);
 	return result;
+}
+
+/* Every second page may be there: the ranges of a large mapping would take more memory than all else. */
+static int write_map(struct gck_output *o, const struct gck_map *m)
+{
+	for (uint64_t at = m->start, end; at < m->end; at = end) {
+		end = at + SCANNED < m->end ? at + SCANNED : m->end;
+		if (write_part(o, m, at, end))
+			return -1;
+	}
+	return 0;
 }
 
 int gck_output_memory(struct gck_output *o)

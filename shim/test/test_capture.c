@@ -64,16 +64,16 @@ static int stored(struct gck_reader *r, const struct gck_windows *w, uint64_t ad
 	static unsigned char data[GCK_WINDOW];
 	unsigned bit = (unsigned)(address % GCK_WINDOW / GCK_PAGE);
 
-	for (size_t i = 0; i < w->n; i++) {
-		const struct gck_window *x = &w->v[i];
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
 		unsigned char *page;
 
-		if (x->address != address / GCK_WINDOW * GCK_WINDOW || !(x->mask >> bit & 1))
+		if (x.address != address / GCK_WINDOW * GCK_WINDOW || !(x.mask >> bit & 1))
 			continue;
-		if (gck_reader_get(r, &x->chunk, data, NULL))
+		if (gck_reader_get(r, &x.chunk, data, NULL))
 			return -2;
 		page = data;
-		page += (size_t)__builtin_popcountll(x->mask & ((1ull << bit) - 1)) * GCK_PAGE;
+		page += (size_t)__builtin_popcountll(x.mask & ((1ull << bit) - 1)) * GCK_PAGE;
 		return memcmp(page, page + 1, GCK_PAGE - 1) ? -2 : page[0];
 	}
 	return -1;
@@ -116,12 +116,12 @@ static void check_memory(const struct gck_image *img, struct gck_reader *r)
 	ok(m && m->kind == GCK_MAP_SHARED && img->objects[m->object].size == 16ull << 30,
 	   "shared memory");
 	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd5, "its page");
-	is_int((long long)img->objects[m->object].windows.n, 2, "and no holes are filled");
+	is_int((long long)img->objects[m->object].windows.rows.n, 2, "and no holes are filled");
 	shared = page_of("swapped");
 	m = map_of(img, shared);
 	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd8,
 	       has_swap() ? "shared memory that is swapped out" : "shared memory (no swap here)");
-	is_int((long long)img->objects[m->object].windows.n, 32, "all of it");
+	is_int((long long)img->objects[m->object].windows.rows.n, 32, "all of it");
 	ok(map_of(img, page_of("dontfork"))->flags & GCK_MAP_DONTFORK, "the flag is carried");
 }
 
@@ -136,8 +136,12 @@ static const struct gck_file *file_of(const struct gck_image *img, enum gck_fd_k
 static bool holds(struct gck_reader *r, const struct gck_windows *w, const char *text)
 {
 	static char data[GCK_WINDOW];
+	struct gck_chunk c;
 
-	return w->n == 1 && !gck_reader_get(r, &w->v[0].chunk, data, NULL) && !strcmp(data, text);
+	if (w->rows.n != 1)
+		return false;
+	c = gck_windows_at(w, 0).chunk;
+	return !gck_reader_get(r, &c, data, NULL) && !strcmp(data, text);
 }
 
 static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
@@ -239,7 +243,7 @@ static void test_append(void)
 	ok(tell("do", "append"), "a long file that is appended to");
 	img = checkpoint(&manifest, &err);
 	f = img ? file_of(img, GCK_FD_FILE, 0) : NULL;
-	if (!ok(f && !f->whole && f->written && !f->data.n && f->size == 20 << 20,
+	if (!ok(f && !f->whole && f->written && !f->data.rows.n && f->size == 20 << 20,
 		"is not carried"))
 		printf("# %s\n", err.text);
 	ok(f && f->prefix.hi == want.hi && f->prefix.lo == want.lo, "but its hash");

@@ -265,7 +265,7 @@ static long windows(bool clone, int after, bool *killed, struct gck_error *err)
 		w = gck_writer_open(store, ++seq, "t", &options, NULL, err);
 	if (w) {
 		v.pid = clone ? c->clone : rank.pid;
-		n = gck_capture_write(c, w, kill_it, &v, err) ? -1 : (long)c->img->pages.n;
+		n = gck_capture_write(c, w, kill_it, &v, err) ? -1 : (long)c->img->pages.rows.n;
 		gck_writer_close(w);
 	}
 	*killed = v.after < 0;

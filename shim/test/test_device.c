@@ -12,6 +12,7 @@
 #include "common/test/tap.h"
 #include "shim/process/device.h"
 #include "shim/process/write.h"
+#include "storage/internal.h"
 #include "storage/test/util.h"
 
 #define BASE 0x600000000000ull
@@ -221,14 +222,12 @@ static struct written store_it(struct rank *r, uint32_t seq, const struct writte
 /* As it comes back in an image: where the chunks lie is in the manifest. */
 static void locate(struct gck_windows *w, const json_t *manifest)
 {
-	struct gck_chunk *v;
-	size_t n;
+	static struct gck_chunks chunks;
 
-	if (gck_chunks_load(manifest, &v, &n, NULL))
+	gck_chunks_clear(&chunks);
+	if (gck_chunks_load(manifest, &chunks, NULL))
 		abort();
-	for (size_t i = 0; i < w->n; i++)
-		w->v[i].chunk = v[w->v[i].chunk.index];
-	free(v);
+	w->chunks = &chunks;
 }
 
 /* ---- and back ------------------------------------------------------------------------------- */
@@ -321,7 +320,7 @@ static void there_and_back(struct rank *r)
 	ok(first.manifest && r->done && !r->hashed, "devices' data are stored: %s", first.err.text);
 	is_int(r->gets, 10096 * KIB, "all of it is read once, and no more");
 	is_int((long long)first.progress.done, 10096 * KIB, "and counts as progress");
-	ok(device.n == 38, "zeros are no windows: %zu", device.n);
+	ok(device.rows.n == 38, "zeros are no windows: %zu", device.rows.n);
 	locate(&device, first.manifest);
 	serve_begin(&s, &first, &device, &rank);
 	ok(same_back(&rank, r->memory), "a restored rank gets the same, and zeros elsewhere");
@@ -348,7 +347,7 @@ static void there_and_back(struct rank *r)
 	r->hashes = false;
 	r->gets = 0;
 	r->expected = 1024 * KIB;
-	free(device.v);
+	gck_rows_clear(&device.rows);
 	third = store_it(r, 3, &second, go_on, &device);
 	ok(third.manifest && r->gets == 10096 * KIB && !third.stored, "without hashes all is read, "
 	   "and nothing stored");
@@ -358,8 +357,8 @@ static void there_and_back(struct rank *r)
 	json_decref(first.manifest);
 	json_decref(second.manifest);
 	json_decref(third.manifest);
-	free(device.v);
-	free(again.v);
+	gck_rows_clear(&device.rows);
+	gck_rows_clear(&again.rows);
 }
 
 static void fails(struct rank *r, enum break_how how, int code, const char *text, const char *name)
@@ -372,7 +371,7 @@ static void fails(struct rank *r, enum break_how how, int code, const char *text
 	w = store_it(r, 9, NULL, how == SILENT ? stop_after_ten : go_on, &device);
 	ok(!w.manifest && w.err.code == code && strstr(w.err.text, text), "%s: %s", name, w.err.text);
 	json_decref(w.manifest);
-	free(device.v);
+	gck_rows_clear(&device.rows);
 	r->how = SOUND;
 }
 
@@ -382,6 +381,8 @@ static void damaged(struct rank *r)
 	struct written w = store_it(r, 4, NULL, go_on, &device);
 	struct gck_link_data m;
 	struct gck_device rank;
+	struct gck_chunks other;
+	struct gck_chunk x;
 	struct server s;
 
 	locate(&device, w.manifest);
@@ -389,15 +390,20 @@ static void damaged(struct rank *r)
 	ok(get(&rank, BASE, 4096, rank.size, &m), "what does not fit the ring is not given");
 	serve_end(&s, &rank);
 	is_int(s.err.code, EPROTO, "that ends it");
-	device.v[20].chunk.hash.lo++;
+	gck_chunks_load(w.manifest, &other, NULL);
+	x = gck_windows_at(&device, 20).chunk;
+	x.hash.lo++;
+	gck_chunks_set(&other, x.index, &x);
+	device.chunks = &other;
 	serve_begin(&s, &w, &device, &rank);
-	is_int(get(&rank, device.v[19].address, GCK_WINDOW, 0, &m), 0, "a sound window");
-	is_int(get(&rank, device.v[20].address, GCK_WINDOW, 0, &m), EBADMSG, "a damaged one");
+	is_int(get(&rank, gck_windows_address(&device, 19), GCK_WINDOW, 0, &m), 0, "a sound window");
+	is_int(get(&rank, gck_windows_address(&device, 20), GCK_WINDOW, 0, &m), EBADMSG, "a damaged one");
 	ok(strstr(m.why, "is damaged"), "the rank is told why: %s", m.why);
 	serve_end(&s, &rank);
 	is_int(s.err.code, EBADMSG, "and the agent");
 	json_decref(w.manifest);
-	free(device.v);
+	gck_rows_clear(&device.rows);
+	gck_chunks_clear(&other);
 }
 
 int main(void)

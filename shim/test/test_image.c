@@ -11,6 +11,8 @@
 #include "common/test/tap.h"
 #include "shim/process/image_fields.h"
 
+#define MANY 80000u
+
 static uint64_t seed = 20;
 
 static uint64_t number(void)
@@ -191,9 +193,9 @@ static void test_round_trip(void)
 		again = gck_image_to_json(img, &err);
 		ok(json_equal(json_object_get(j, "image"), json_object_get(again, "image")),
 		   "and is the same");
-		ok(img->contents[0].windows.v[0].chunk.size == 7 * GCK_PAGE &&
-		   img->contents[0].windows.v[0].address == 0 &&
-		   img->contents[0].windows.v[1].address == GCK_WINDOW,
+		ok(gck_windows_at(&img->contents[0].windows, 0).chunk.size == 7 * GCK_PAGE &&
+		   gck_windows_address(&img->contents[0].windows, 0) == 0 &&
+		   gck_windows_address(&img->contents[0].windows, 1) == GCK_WINDOW,
 		   "windows know their chunks");
 		ok(!strcmp(img->maps[0].name, "/bin/\xfe") &&
 		   !memcmp(img->threads[2].name, "n\xff" "me", 5), "names that are no UTF-8");
@@ -203,6 +205,40 @@ static void test_round_trip(void)
 	}
 	json_decref(again);
 	json_decref(j);
+	gck_image_free(img);
+}
+
+/* As many windows as 20 GiB have, put in from behind: their text is not parsed as others are. */
+static void test_many(void)
+{
+	struct gck_image *img = make_image(), *again;
+	struct gck_error err = {0};
+	uint64_t wrong = 0;
+	json_t *j;
+	char *text;
+
+	for (uint64_t i = MANY; i-- > 0;)
+		window(&img->device, i * GCK_WINDOW, i % 50, 1 + i % 14);
+	gck_windows_sort(&img->device);
+	j = gck_image_to_json(img, &err);
+	json_object_set_new(j, "store", make_store(16));
+	text = gck_json_text(j);
+	json_decref(j);
+	j = gck_json_parse(text, strlen(text));
+	again = gck_image_from_json(j, &err);
+	ok(again && again->device.rows.n == MANY, "an image of %u windows", MANY);
+	for (uint64_t i = 0; again && i < MANY; i++) {
+		struct gck_window x = gck_windows_at(&again->device, i);
+
+		wrong += x.address != i * GCK_WINDOW ||
+			 x.mask != ((1ull << (1 + i % 14)) - 1) << i % 50 ||
+			 x.chunk.size != (1 + i % 14) * GCK_PAGE;
+		wrong += gck_windows_find(&again->device, i * GCK_WINDOW + GCK_PAGE) != i;
+	}
+	is_int((long long)wrong, 0, "is read back, in order, and every window is found");
+	json_decref(j);
+	free(text);
+	gck_image_free(again);
 	gck_image_free(img);
 }
 
@@ -362,6 +398,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		seed = strtoull(argv[1], NULL, 0) | 1;
 	test_round_trip();
+	test_many();
 	test_relations();
 	test_mutations(argc > 2 ? (unsigned)atoi(argv[2]) : 2000);
 	return tap_done();

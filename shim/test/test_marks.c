@@ -113,16 +113,16 @@ static bool lay_out(const struct gck_image *img, struct gck_reader *r, char *dat
 {
 	static char chunk[GCK_WINDOW];
 
-	for (size_t i = 0; i < img->pages.n; i++) {
-		const struct gck_window *x = &img->pages.v[i];
+	for (size_t i = 0; i < img->pages.rows.n; i++) {
+		struct gck_window x = gck_windows_at(&img->pages, i);
 		char *from = chunk;
 
-		if (x->address < MARKS_AT || x->address >= MARKS_END)
+		if (x.address < MARKS_AT || x.address >= MARKS_END)
 			continue;
-		if (gck_reader_get(r, &x->chunk, chunk, NULL))
+		if (gck_reader_get(r, &x.chunk, chunk, NULL))
 			return false;
-		for (uint64_t left = x->mask; left; left &= left - 1, from += MARKS_PAGE)
-			memcpy(data + (x->address - MARKS_AT) + (size_t)__builtin_ctzll(left) * MARKS_PAGE,
+		for (uint64_t left = x.mask; left; left &= left - 1, from += MARKS_PAGE)
+			memcpy(data + (x.address - MARKS_AT) + (size_t)__builtin_ctzll(left) * MARKS_PAGE,
 			       from, MARKS_PAGE);
 	}
 	return true;
@@ -204,9 +204,12 @@ static void forget(struct base *b)
 
 static void count_unread(const struct gck_capture *c)
 {
-	for (size_t i = 0; i < c->base.n; i++)
-		unread += c->base.v[i].address >= MARKS_AT && c->base.v[i].address < MARKS_END &&
-			  gck_marks_unwritten(&c->marks, c->base.v[i].address);
+	for (size_t i = 0; i < c->base.rows.n; i++) {
+		uint64_t address = gck_windows_address(&c->base, i);
+
+		unread += address >= MARKS_AT && address < MARKS_END &&
+			  gck_marks_unwritten(&c->marks, address);
+	}
 }
 
 /* A window that the clone may have written is read, whatever its marks. */
@@ -226,12 +229,12 @@ static bool write_one(struct gck_capture *c, const struct base *on, enum ending 
 
 	if (on->manifest)
 		gck_capture_build_on(c, on->manifest, on->hash);
-	if (c->base.n && !is_read(c, c->base.v[rnd() % c->base.n].address))
+	if (c->base.rows.n && !is_read(c, gck_windows_address(&c->base, rnd() % c->base.rows.n)))
 		return false;
+	count_unread(c);
 	if (!w || gck_capture_write(c, w, NULL, NULL, err) ||
 	    gck_capture_manifest(c, w, 0, NULL, made.hash, err))
 		return false;
-	count_unread(c);
 	if (end != WORKER_DIED)
 		gck_capture_marks_leave(c, shelf, made.hash);
 	gck_writer_close(w);

@@ -114,7 +114,7 @@ static void read_all(struct gck_store *s, const json_t *m, unsigned char *to, st
 	struct gck_reader *r = gck_reader_open(s, m, &err);
 	struct all all = { NULL, 0, 0 };
 
-	if (!r || gck_chunks_load(m, &all.v, &all.n, &err) < 0 ||
+	if (!r || load_chunks(m, &all.v, &all.n, &err) < 0 ||
 	    gck_reader_plan(r, next_chunk, &all, &err) < 0)
 		fail(err.text);
 	for (size_t i = 0; i < all.n; i++)

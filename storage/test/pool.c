@@ -218,7 +218,7 @@ static int read_rank(int pool, uint32_t rank)
 	commit = gck_store_read_commit(s, 1, NULL, NULL, NULL);
 	m = gck_store_read_manifest(s, commit, rank, NULL);
 	r = gck_reader_open(s, m, NULL);
-	bad += gck_chunks_load(m, &all.v, &all.n, NULL) < 0 || gck_reader_plan(r, next, &all, NULL) < 0;
+	bad += load_chunks(m, &all.v, &all.n, NULL) < 0 || gck_reader_plan(r, next, &all, NULL) < 0;
 	for (size_t i = 0; i < all.n; i++)
 		bad += !gck_reader_view(r, &all.v[i], NULL);
 	gck_reader_close(r);

@@ -138,7 +138,7 @@ static bool rank_good(struct gck_store *fresh, const struct shot *x, const json_
 	unsigned char want[SIZE], got[SIZE];
 	struct gck_chunk *v = NULL;
 	size_t n;
-	bool good = r && gck_chunks_load(m, &v, &n, err) == 0 &&
+	bool good = r && load_chunks(m, &v, &n, err) == 0 &&
 		    json_array_size(numbers) == x->n[rank];
 
 	for (size_t i = 0; good && i < x->n[rank]; i++) {

@@ -152,12 +152,12 @@ static void test_strange_manifests(void)
 	json_t *m = json_loads(good, 0, NULL);
 	size_t n;
 
-	ok(m && gck_chunks_load(m, &v, &n, &err) == 0 && n == 1, "the pattern of the bad ones is good");
+	ok(m && load_chunks(m, &v, &n, &err) == 0 && n == 1, "the pattern of the bad ones is good");
 	free(v);
 	json_decref(m);
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		m = json_loads(texts[i], 0, NULL);
-		ok(m && gck_chunks_load(m, &v, &n, &err) < 0, "%s", texts[i]);
+		ok(m && load_chunks(m, &v, &n, &err) < 0, "%s", texts[i]);
 		json_decref(m);
 	}
 }
@@ -184,7 +184,7 @@ static void test_random_manifests(void)
 			bad[rnd() % (size_t)size] = rnd() & 1 ? (char)rnd() :
 					"0123456789abcdef{}[]\",:"[rnd() % 23];
 		m = json_loadb(bad, (size_t)size, 0, NULL);
-		if (m && gck_chunks_load(m, &v, &n, NULL) == 0) {
+		if (m && load_chunks(m, &v, &n, NULL) == 0) {
 			for (size_t c = 0; c < n; c++)
 				wrong += v[c].size > GCK_CHUNK_MAX || v[c].stored > v[c].size;
 			loaded++;

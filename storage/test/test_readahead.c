@@ -63,7 +63,7 @@ static void write_image(enum gck_compress method)
 	json_decref(commit);
 	free(chunks);
 	chunks = NULL;
-	if (gck_chunks_load(manifest, &chunks, &n, NULL) < 0 || n != CHUNKS)
+	if (load_chunks(manifest, &chunks, &n, NULL) < 0 || n != CHUNKS)
 		exit(99);
 }
 

@@ -286,7 +286,7 @@ static int read_all(struct gck_store *s, bool ahead, struct gck_error *err)
 	static unsigned char want[SIZE], got[SIZE];
 	struct gck_chunk *v = NULL;
 	struct plan p = { 0 };
-	int rc = r ? gck_chunks_load(m, &v, &p.n, err) : -1;
+	int rc = r ? load_chunks(m, &v, &p.n, err) : -1;
 
 	p.v = v;
 	if (rc == 0 && ahead)

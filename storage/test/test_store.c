@@ -103,7 +103,7 @@ static void test_roundtrip(enum gck_compress method, const char *name)
 	ok(gck_store_commit(s, 1, commit, hash, &err) == 0, "%s: committed", name);
 	m = gck_store_read_manifest(s, commit, 0, &err);
 	ok(m && json_integer_value(json_object_get(m, "x")) == 1, "%s: manifest read", name);
-	rc = gck_chunks_load(m, &v, &n, &err);
+	rc = load_chunks(m, &v, &n, &err);
 	for (size_t i = 0; rc == 0 && n == 12 && i < 12; i++) {
 		same &= same_chunk(&v[i], &c[i]);
 		small &= method == GCK_COMPRESS_NONE || i % 2 || i < 4 || v[i].stored < v[i].size;
@@ -357,7 +357,7 @@ static void test_big(void)
 	json_decref(m);
 	commit = commit_of(22, "a", hashes, 1);
 	m = gck_store_read_manifest(s, commit, 0, NULL);
-	gck_chunks_load(m, &v, &n, NULL);
+	load_chunks(m, &v, &n, NULL);
 	test_direct(m, n ? v[0].object : 0);
 	ok(n == 65 && v[63].object == v[0].object && v[63].offset + v[63].stored == GCK_OBJECT_MAX,
 	   "64 chunks fill an object");

@@ -117,6 +117,22 @@ __attribute__((unused)) static json_t *commit_of(uint32_t seq, const char *nonce
 			 nonce, "ranks", ranks);
 }
 
+/* A manifest's chunks as an array, free() it. */
+__attribute__((unused)) static int load_chunks(const json_t *manifest, struct gck_chunk **v, size_t *n,
+					       struct gck_error *err)
+{
+	struct gck_chunks c;
+
+	if (gck_chunks_load(manifest, &c, err) < 0)
+		return -1;
+	*n = c.rows.n;
+	*v = calloc(*n + 1, sizeof **v);
+	for (size_t i = 0; i < *n; i++)
+		(*v)[i] = gck_chunks_at(&c, i);
+	gck_chunks_clear(&c);
+	return 0;
+}
+
 /* A whole checkpoint of one rank. previous: sequence number of the commit before, 0: none. */
 __attribute__((unused)) static int checkpoint(struct gck_store *s, uint32_t seq, const char *nonce,
 					      enum gck_compress method, uint32_t previous,

@@ -47,12 +47,12 @@ static uint64_t run_end;
 
 static void piece(struct tally *t, const unsigned char *data, size_t size)
 {
-	struct gck_chunk c = { .hash = gck_hash_bytes(data, size), .size = (uint32_t)size };
+	struct gck_chunk c = { .hash = gck_hash_bytes(data, size), .size = (uint32_t)size }, had;
 
 	t->all++;
-	if (gck_table_find(&t->now, c.hash, c.size))
+	if (gck_table_find(&t->now, c.hash, c.size, &had))
 		return;
-	if (!gck_table_find(&t->before, c.hash, c.size))
+	if (!gck_table_find(&t->before, c.hash, c.size, &had))
 		t->added += size;
 	gck_table_add(&t->now, &c, NULL);
 }
@@ -67,7 +67,7 @@ static size_t cut_fixed(uint32_t size, uint64_t address, size_t left)
 
 static size_t cut_content(uint32_t mean, const unsigned char *data, size_t left)
 {
-	size_t least = mean / 4, most = 4 * (size_t)mean;
+	size_t least = mean / 4, most = 4 * (size_t)mean - 1; /* which a table has room for */
 	uint64_t h = 0, mask = ((uint64_t)mean - 1) << 20;
 
 	if (left <= least)
@@ -109,33 +109,35 @@ static void add_page(uint64_t address, const unsigned char *data)
 	run_end = address + PAGE;
 }
 
-static uint64_t hex(const char *text, size_t digits)
+static void fail(const struct gck_error *err)
 {
-	char copy[20];
-
-	snprintf(copy, sizeof copy, "%.*s", (int)digits, text);
-	return strtoull(copy, NULL, 16);
+	fprintf(stderr, "chunking: %s\n", err->text);
+	exit(1);
 }
 
 /* A list of windows: rows of 12 digits (number), 16 (mask), 8 (chunk). */
-static void add_windows(struct gck_reader *r, const struct gck_chunk *chunks, const char *rows)
+static void add_windows(struct gck_reader *r, const struct gck_chunks *chunks, const json_t *list)
 {
 	struct gck_error err;
+	struct gck_rows rows;
 
-	for (; rows && *rows; rows += 36) {
-		uint64_t address = hex(rows, 12) * WINDOW, mask = hex(rows + 12, 16);
-		const unsigned char *data = gck_reader_view(r, &chunks[hex(rows + 28, 8)], &err);
+	if (gck_rows_load(&rows, 36, list, &err) < 0)
+		fail(&err);
+	for (size_t row = 0; row < rows.n; row++) {
+		uint64_t address = gck_rows_get(&rows, row, 0, 12) * WINDOW;
+		uint64_t mask = gck_rows_get(&rows, row, 12, 16);
+		struct gck_chunk c = gck_chunks_at(chunks, gck_rows_get(&rows, row, 28, 8));
+		const unsigned char *data = gck_reader_view(r, &c, &err);
 
-		if (!data) {
-			fprintf(stderr, "chunking: %s\n", err.text);
-			exit(1);
-		}
+		if (!data)
+			fail(&err);
 		for (unsigned i = 0; i < 64; i++)
 			if (mask >> i & 1) {
 				add_page(address + i * PAGE, data);
 				data += PAGE;
 			}
 	}
+	gck_rows_clear(&rows);
 	flush();
 	run_end = 0;
 }
@@ -146,17 +148,15 @@ static void add_rank(struct gck_store *s, const json_t *commit, uint32_t rank)
 	json_t *m = gck_store_read_manifest(s, commit, rank, &err), *content;
 	const json_t *image = json_object_get(m, "image");
 	struct gck_reader *r = m ? gck_reader_open(s, m, &err) : NULL;
-	struct gck_chunk *chunks;
-	size_t n, i;
+	struct gck_chunks chunks;
+	size_t i;
 
-	if (!r || gck_chunks_load(m, &chunks, &n, &err) < 0) {
-		fprintf(stderr, "chunking: %s\n", err.text);
-		exit(1);
-	}
+	if (!r || gck_chunks_load(m, &chunks, &err) < 0)
+		fail(&err);
 	json_array_foreach(json_object_get(image, "contents"), i, content)
-		add_windows(r, chunks, json_string_value(json_object_get(content, "windows")));
-	add_windows(r, chunks, json_string_value(json_object_get(image, "pages")));
-	free(chunks);
+		add_windows(r, &chunks, json_object_get(content, "windows"));
+	add_windows(r, &chunks, json_object_get(image, "pages"));
+	gck_chunks_clear(&chunks);
 	gck_reader_close(r);
 	json_decref(m);
 }

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Long tables in manifests: their text is parsed and made without copies, and the memory is bounded that
+ * writing, building on, reading and verifying an image take for each chunk. */
+#include "config.h"
+
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "common/test/tap.h"
+#include "storage/internal.h"
+#include "storage/test/util.h"
+
+#define MANY 200000u /* chunks: as those of 48 GiB */
+#define FEW 2000u
+#define LONG (1u << 18)
+
+static char root[ROOT_MAX], url[URL_MAX];
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static char *digits(size_t n)
+{
+	char *text = calloc(n + 1, 1);
+
+	for (size_t i = 0; i < n; i++)
+		text[i] = "0123456789abcdef"[rnd() & 15];
+	return text;
+}
+
+static json_t *parse(const char *text)
+{
+	char *copy = strdup(text);
+	json_t *value = gck_json_parse(copy, strlen(copy));
+
+	free(copy);
+	return value;
+}
+
+/* A text and what becomes of it. */
+static void same(const char *text, const char *name)
+{
+	json_t *value = parse(text);
+	char *again = value ? gck_json_text(value) : NULL;
+
+	ok(again && !strcmp(again, text), "%s", name);
+	free(again);
+	json_decref(value);
+}
+
+static char *document(const char *text)
+{
+	char *all = NULL;
+
+	if (asprintf(&all, "{\"a\":[1,{\"b\\\"\\\\\":\"%s\"},\"\\\\u0000\"],\"c\":{},\"d\":[],"
+		     "\"e\":\"%s\"}", text, text) < 0)
+		abort();
+	return all;
+}
+
+static void round_trip(size_t n, char other, const char *name)
+{
+	char *text = digits(n), *all;
+
+	if (other)
+		text[n / 2] = other;
+	all = document(text);
+	same(all, name);
+	free(all);
+	free(text);
+}
+
+static void refused(const char *text, const char *name)
+{
+	json_t *value = parse(text);
+
+	ok(!value, "refused: %s", name);
+	json_decref(value);
+}
+
+static void test_text(void)
+{
+	char *text = digits(LONG), *all = document(text);
+
+	round_trip(10, 0, "short texts");
+	round_trip(LONG, 0, "long texts of digits");
+	round_trip(LONG + 1, 0, "an odd number of them");
+	round_trip(LONG, 'G', "a long text of others");
+	same("[]", "nothing long");
+	refused("", "nothing");
+	refused("[\"\\u00000\"]", "a NUL, which stands for what is long");
+	refused("[\"a\\n\\u0000\"]", "one behind another character");
+	refused("[\"a", "a string without an end");
+	all[strlen(all) - 2] = '\0';
+	refused(all, "a long one without");
+	all[100] = '\n';
+	all[strlen(all)] = '"';
+	refused(all, "a line's end in a long one");
+	free(all);
+	free(text);
+}
+
+static void test_rows(void)
+{
+	struct gck_rows r = { .width = 55 }, again = { .width = 0 };
+	json_t *value, *plain;
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < 5000; i++) {
+		gck_rows_add(&r, NULL);
+		gck_rows_set(&r, i, 3, 16, i * 0x123456789abcdefu);
+		gck_rows_set(&r, i, 54, 1, i);
+	}
+	value = gck_rows_value(&r);
+	ok(value && gck_rows_count(55, value) == 5000, "a value of rows");
+	ok(gck_rows_load(&again, 55, value, NULL) == 0 && again.n == 5000, "and rows of it");
+	for (size_t i = 0; i < again.n; i++)
+		wrong += gck_rows_get(&again, i, 3, 16) != i * 0x123456789abcdefu ||
+			 gck_rows_get(&again, i, 54, 1) != (i & 15) || gck_rows_get(&again, i, 0, 3);
+	is_int((long long)wrong, 0, "the same");
+	ok(gck_rows_load(&again, 54, value, NULL) < 0, "of another width: refused");
+	plain = json_string("00g");
+	ok(gck_rows_load(&again, 3, plain, NULL) < 0, "other than digits: refused");
+	json_decref(plain);
+	json_decref(value);
+	gck_rows_clear(&r);
+	gck_rows_clear(&again);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static int unwrap(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_KEY],
+		  struct gck_error *err)
+{
+	(void)arg;
+	(void)wrapped;
+	(void)err;
+	memset(key, 1, GCK_CRYPTO_KEY);
+	return 0;
+}
+
+static json_t *manifest_of(struct gck_store *s, uint32_t seq)
+{
+	json_t *commit = seq ? gck_store_read_commit(s, seq, NULL, NULL, NULL) : NULL;
+	json_t *manifest = commit ? gck_store_read_manifest(s, commit, 0, NULL) : NULL;
+
+	json_decref(commit);
+	return manifest;
+}
+
+/* Checkpoint seq of n chunks of 16 bytes, every tenth another than in the one that it builds on. */
+static int write_image(struct gck_store *s, uint32_t seq, uint32_t before, size_t n)
+{
+	uint64_t put = 0, stored = 0, new = 16 * (before ? (n + 9) / 10 : n);
+	json_t *previous = manifest_of(s, before), *m = json_object(), *commit;
+	struct gck_writer *w = open_writer(s, seq, "a", GCK_COMPRESS_NONE, previous, NULL);
+	char hashes[1][GCK_HASH_TEXT], hash[GCK_HASH_TEXT];
+	struct gck_chunk c;
+	int rc = w ? 0 : -1;
+
+	json_decref(previous);
+	for (uint64_t i = 0; rc == 0 && i < n; i++) {
+		uint64_t data[2] = { i, i % 10 ? 0 : seq };
+
+		rc = gck_writer_put(w, data, sizeof data, &c, NULL);
+	}
+	rc = rc || gck_writer_manifest(w, 0, m, hashes[0], NULL);
+	gck_writer_totals(w, &put, &stored);
+	rc = rc || put != 16 * n || stored < new || stored > new + new * GCK_SEAL_EXTRA / 16;
+	gck_writer_close(w);
+	commit = commit_of(seq, "a", hashes, 1);
+	if (s->seal)
+		json_object_set_new(commit, "key", json_string("k"));
+	rc = rc || gck_store_commit(s, seq, commit, hash, NULL);
+	json_decref(commit);
+	json_decref(m);
+	return rc;
+}
+
+static int first(struct gck_store *s, size_t n)
+{
+	return write_image(s, 1, 0, n);
+}
+
+static int second(struct gck_store *s, size_t n)
+{
+	return write_image(s, 2, 1, n);
+}
+
+static int load(struct gck_store *s, size_t n)
+{
+	json_t *manifest = manifest_of(s, 2);
+	struct gck_chunks c;
+	struct gck_chunk x;
+	uint64_t data[2];
+	struct gck_reader *r = manifest ? gck_reader_open(s, manifest, NULL) : NULL;
+	int rc = r ? gck_chunks_load(manifest, &c, NULL) : -1;
+
+	if (rc == 0 && (c.rows.n != n || gck_manifest_chunks(manifest) != n))
+		rc = -1;
+	x = rc == 0 ? gck_chunks_at(&c, n - 1) : x;
+	rc = rc || gck_reader_get(r, &x, data, NULL) || data[0] != n - 1;
+	json_decref(manifest);
+	return rc;
+}
+
+static int check(struct gck_store *s, size_t n)
+{
+	(void)n;
+	return gck_store_check(s, 2, NULL, NULL, NULL);
+}
+
+static int verify(struct gck_store *s, size_t n)
+{
+	uint64_t bytes = 0;
+
+	return gck_store_verify(s, 2, NULL, &bytes, NULL) || bytes < n * 16;
+}
+
+typedef int what_fn(struct gck_store *s, size_t n);
+
+/* The most memory of a process that does it, which has malloc as the agent has; -1: it failed. */
+static long memory_of(what_fn *what, const char *cluster, size_t n)
+{
+	struct rusage used;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct gck_store *s = gck_store_open(url, cluster, 1, 0, true, NULL);
+
+		mallopt(M_MMAP_THRESHOLD, 256 << 10);
+		if (*cluster == 'e') {
+			gck_store_unwrapper(unwrap, NULL);
+			gck_store_encrypt(s, "k", NULL);
+		}
+		_exit(s && what(s, n) == 0 ? 0 : 1);
+	}
+	if (wait4(pid, &status, 0, &used) < 0 || status)
+		return -1;
+	return used.ru_maxrss * 1024;
+}
+
+static void bounded(what_fn *what, const char *kind, long most, const char *name)
+{
+	char few_name[8], many_name[8];
+	long few, many, each;
+
+	snprintf(few_name, sizeof few_name, "%s1", kind);
+	snprintf(many_name, sizeof many_name, "%s2", kind);
+	few = memory_of(what, few_name, FEW);
+	many = memory_of(what, many_name, MANY);
+	each = (many - few) / (long)(MANY - FEW);
+	ok(few > 0 && many > 0 && each <= most, "%s: %ld bytes for each chunk, at most %ld", name, each,
+	   most);
+}
+
+int main(void)
+{
+	unsigned char byte;
+
+	make_root(root, url);
+	test_text();
+	test_rows();
+	bounded(first, "p", 100, "a first image");
+	bounded(second, "p", 100, "a second one");
+	bounded(load, "p", 100, "its table");
+	bounded(check, "p", 100, "check");
+	bounded(verify, "p", 100, "verify");
+	if (gck_crypto_random(&byte, 1, NULL) == 0) {
+		bounded(first, "e", 200, "an encrypted image");
+		bounded(second, "e", 200, "a second one");
+		bounded(load, "e", 200, "its table");
+		bounded(verify, "e", 200, "verify");
+	}
+	remove_tree(root);
+	return tap_done();
+}
