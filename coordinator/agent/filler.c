@@ -8,7 +8,7 @@
 #include "coordinator/agent/report.h"
 #include "shim/process/device.h"
 
-static int serve(const struct worker_task *t, const struct found *f, struct report *report,
+static int serve(const struct worker_task *t, struct found *f, struct report *report,
 		 struct gck_error *err)
 {
 	struct gck_image *img = gck_image_from_json(f->manifest, err);
@@ -17,6 +17,7 @@ static int serve(const struct worker_task *t, const struct found *f, struct repo
 
 	if (!img)
 		return -1;
+	found_drop_manifest(f);
 	rc = gck_device_open(&d, t->device, err);
 	if (rc == 0) {
 		rc = gck_device_serve(&d, &img->device, f->reader, report_progress, report, err);

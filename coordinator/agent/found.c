@@ -21,13 +21,11 @@ static void use_stage(struct gck_store *store, const struct worker_task *t)
 struct gck_store *found_store(const struct worker_task *t, struct gck_error *err)
 {
 	const struct step *s = t->step;
-	struct share share = share_of_restorers(s);
 	struct gck_store *store = gck_store_open(s->options.store, s->cluster, t->from_job, t->from_step,
 						 false, err);
 
 	if (!store)
 		return NULL;
-	gck_store_share(store, share.cpus, share.memory);
 	if (*s->options.stage)
 		use_stage(store, t);
 	if (t->pool >= 0)
@@ -76,6 +74,14 @@ static int read_manifest(struct found *f, struct gck_store *store, const struct 
 	return f->manifest || f->exit >= 0 ? 0 : -1;
 }
 
+static void take_share(struct gck_store *store, const struct worker_task *t, const json_t *manifest)
+{
+	uint64_t chunks = gck_manifest_chunks(manifest);
+	struct share share = share_of_restorers(t->step, chunks * GCK_CHUNK_MAX);
+
+	gck_store_share(store, share.cpus, share.memory);
+}
+
 int found_fetch(struct found *f, struct gck_store *store, const struct worker_task *t, uint32_t seq,
 		const char *hash, struct gck_error *err)
 {
@@ -83,14 +89,21 @@ int found_fetch(struct found *f, struct gck_store *store, const struct worker_ta
 		return -1;
 	if (!f->manifest)
 		return 0;
+	take_share(store, t, f->manifest);
 	f->reader = gck_reader_open(store, f->manifest, err);
 	return f->reader ? 0 : -1;
+}
+
+void found_drop_manifest(struct found *f)
+{
+	json_decref(f->manifest);
+	f->manifest = NULL;
 }
 
 void found_drop(struct found *f)
 {
 	if (f->reader)
 		gck_reader_close(f->reader);
-	json_decref(f->manifest);
+	found_drop_manifest(f);
 	*f = (struct found){ .exit = -1 };
 }

@@ -24,4 +24,7 @@ int found_fetch(struct found *f, struct gck_store *store, const struct worker_ta
 		const char *hash, struct gck_error *err);
 void found_drop(struct found *f);
 
+/* Its image is made, which has all that is needed of the manifest. */
+void found_drop_manifest(struct found *f);
+
 #endif

@@ -3,6 +3,7 @@
  * stays as the supervisor. */
 #include "config.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include "coordinator/agent/step.h"
 #include "coordinator/agent/supervise.h"
 
+#define LARGE (256 << 10)
+
 /* The agent comes from a task, bound to that task's CPUs: the writers may use all that the cpuset
  * has (the kernel leaves out the rest). */
 static void widen_affinity(void)
@@ -23,6 +26,14 @@ static void widen_affinity(void)
 
 	memset(&all, 0xff, sizeof all);
 	sched_setaffinity(0, sizeof all, &all);
+}
+
+/* What is large, here and in processes that are forked, goes back to the system when it is freed, and
+ * grows without being there twice. Left to itself malloc does so only with what is larger than anything
+ * that was freed before. */
+static void return_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, LARGE);
 }
 
 /* One line to slurmstepd, which waits for it: "ok", or why the step cannot be served. Started by
@@ -68,6 +79,7 @@ int main(int argc, char *argv[])
 		gck_warn("%s", err.text);
 	setsid();
 	widen_affinity();
+	return_memory();
 	supervisor = supervisor_new(&step, &err);
 	if (!supervisor)
 		return cannot_start(&err);

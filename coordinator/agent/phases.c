@@ -84,10 +84,26 @@ static void resume(struct transaction *t)
 	GCK_FAULT(GCK_FAULT_AGENT_RESUME);
 }
 
+/* The least (sign 1) or greatest (sign -1) of a member of all answers; 0 if there is none. */
+static json_int_t extreme(const struct transaction *t, enum phase p, const char *key, int sign)
+{
+	json_int_t best = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		json_int_t v = packet_int(t->members[i].answer[p], key, 0);
+
+		if (v && (!best || sign * v < sign * best))
+			best = v;
+	}
+	return best;
+}
+
 /* With a stage a rank's memory and the store are waited for apart from each other. */
 void phase_write_more(struct transaction *t)
 {
-	unsigned most = share_of_writers(t->agent->step).at_once, writing = 0, uploading = 0;
+	json_int_t largest = extreme(t, PHASE_PREPARE, "expected", -1);
+	unsigned most = share_of_writers(t->agent->step, (uint64_t)largest).at_once;
+	unsigned writing = 0, uploading = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct member *m = &t->members[i];
@@ -101,8 +117,9 @@ void phase_write_more(struct transaction *t)
 		if (!m->carried && !m->told_write && writing < most) {
 			m->told_write = true;
 			writing++;
-			member_tell(m, json_pack("{s:s, s:b, s:b}", "op", "write",
-						 "held", member_held(m), "device", m->brings));
+			member_tell(m, json_pack("{s:s, s:b, s:b, s:I}", "op", "write",
+						 "held", member_held(m), "device", m->brings,
+						 "largest", largest));
 		} else if (m->staged && !m->told_upload && uploading < most) {
 			m->told_upload = true;
 			uploading++;
@@ -196,20 +213,6 @@ static json_int_t sum(const struct transaction *t, enum phase p, const char *key
 	for (size_t i = 0; i < t->n; i++)
 		total += packet_int(t->members[i].answer[p], key, 0);
 	return total;
-}
-
-/* The least (sign 1) or greatest (sign -1) of a member of all answers; 0 if there is none. */
-static json_int_t extreme(const struct transaction *t, enum phase p, const char *key, int sign)
-{
-	json_int_t best = 0;
-
-	for (size_t i = 0; i < t->n; i++) {
-		json_int_t v = packet_int(t->members[i].answer[p], key, 0);
-
-		if (v && (!best || sign * v < sign * best))
-			best = v;
-	}
-	return best;
 }
 
 /* Later checkpoints store what has changed, compressed ones less: for these only the write can tell. */

@@ -34,10 +34,11 @@ static int check_device(const struct restorer *r, const struct found *f, struct 
 	return gck_restore_device(r->restore) ? gck_store_check_rank(r->store, f->manifest, err) : 0;
 }
 
-static int build_process(struct restorer *r, const struct found *f, struct gck_error *err)
+static int build_process(struct restorer *r, struct found *f, struct gck_error *err)
 {
 	if (take_image(r, f, err) < 0 || check_device(r, f, err) < 0)
 		return -1;
+	found_drop_manifest(f);
 	gck_restore_asked(r->restore, f->asked);
 	GCK_FAULT(GCK_FAULT_RESTORE_BUILD);
 	if (gck_restore_build(r->restore, report_progress, &r->report, err) < 0)

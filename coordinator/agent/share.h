@@ -13,9 +13,11 @@ struct share {
 	size_t upload;    /* the same, from a stage to the store */
 };
 
-struct share share_of_writers(const struct step *s);
+/* largest: bytes of the largest image of the node. */
+struct share share_of_writers(const struct step *s, uint64_t largest);
 
-/* All ranks come back together, and none of them runs meanwhile: all cores that the agent has. */
-struct share share_of_restorers(const struct step *s);
+/* All ranks come back together, and none of them runs meanwhile: all cores that the agent has.
+ * image: bytes of the one that this process reads. */
+struct share share_of_restorers(const struct step *s, uint64_t image);
 
 #endif

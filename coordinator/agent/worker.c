@@ -27,6 +27,7 @@ struct worker {
 	struct gck_store *store;   /* while it writes */
 	struct gck_writer *writer;
 	struct report report;
+	struct share share;        /* while it writes */
 	int64_t free_ns;           /* CLOCK_REALTIME when the clone was needed no more */
 	bool held, settled, written;
 	bool device;                   /* the rank brings what its devices have */
@@ -65,12 +66,11 @@ static void use_stage(struct worker *w, struct gck_error *why)
 static int open_store(struct worker *w, struct gck_error *no_stage, struct gck_error *err)
 {
 	const struct step *s = w->task->step;
-	struct share share = share_of_writers(s);
 
 	w->store = gck_store_open(s->options.store, s->cluster, s->job, s->step, true, err);
 	if (!w->store)
 		return -1;
-	gck_store_share(w->store, share.cpus, share.memory);
+	gck_store_share(w->store, w->share.cpus, w->share.memory);
 	gck_store_trouble(report_trouble, &w->report);
 	if (*s->options.stage)
 		use_stage(w, no_stage);
@@ -112,7 +112,6 @@ static void report_staged(struct worker *w, const struct gck_error *no_stage)
 /* What is staged is uploaded, then the image counts as written. */
 static int phase_upload(struct worker *w, const json_t *body, struct gck_error *err)
 {
-	struct share share = share_of_writers(w->task->step);
 	json_t *extra = extra_members(w->task), *done;
 	char hash[GCK_HASH_TEXT];
 	uint64_t put, stored;
@@ -121,7 +120,7 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 	(void)body;
 	GCK_FAULT(GCK_FAULT_WORKER_STAGED);
 	if (w->store)
-		gck_store_share(w->store, share.cpus, share.upload);
+		gck_store_share(w->store, w->share.cpus, w->share.upload);
 	rc = w->writer ? gck_capture_manifest(w->capture, w->writer, w->task->rank, extra, hash, err) :
 			 gck_fail(err, EPROTO, "nothing was written that could be uploaded");
 	json_decref(extra);
@@ -156,6 +155,7 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 	struct gck_error no_stage = { 0 };
 
 	w->device = packet_bool(body, "device");
+	w->share = share_of_writers(w->task->step, (uint64_t)packet_int(body, "largest", 0));
 	if (!packet_bool(body, "held"))
 		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
 	if (settle(w, err) < 0 || open_store(w, &no_stage, err) < 0 || open_writer(w, err) < 0)

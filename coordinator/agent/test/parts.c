@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Small parts of the agent: packets, the table of ranks, shared mappings, free memory. */
+ * Small parts of the agent: packets, the table of ranks, shared mappings, free memory, what
+ * each process may take of it. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include "coordinator/agent/known.h"
 #include "coordinator/agent/memory.h"
 #include "coordinator/agent/packet.h"
+#include "coordinator/agent/share.h"
 #include "coordinator/agent/shared.h"
 #include "coordinator/agent/tasks.h"
 
@@ -301,6 +303,32 @@ static void victims(void)
 	ok(!(status & 17), "the agent is not");
 }
 
+/* What all writers of a node have in tables and on their way, two objects each at least. */
+static void shares(void)
+{
+	struct step s = { .local_ntasks = 8, .options = { .cpus = 8 } };
+	const uint64_t most = UINT64_C(192) << 20, least = UINT64_C(32) << 20;
+	size_t more = 0, more_at_once = 0;
+	unsigned last = 99;
+
+	is_int(share_of_writers(&s, 1 << 30).at_once, 4, "small images: four at once");
+	is_int((long long)share_of_writers(&s, 0).memory, 32 << 20, "with a quarter of the memory each");
+	is_int(share_of_writers(&s, UINT64_C(1) << 40).at_once, 1, "large ones one after the other");
+	for (uint64_t gib = 0; gib < 320; gib++) {
+		struct share x = share_of_writers(&s, gib << 30);
+		uint64_t way = x.memory > least ? x.memory : least;
+
+		more += x.at_once * (way + gib * 4096 * 120) > most;
+		more_at_once += x.at_once > last || x.at_once < 1;
+		last = x.at_once;
+	}
+	is_int((long long)more, 0, "tables of large images go off what is on its way: 192 MiB up to 320 GiB");
+	is_int((long long)more_at_once, 0, "and never more at once");
+	is_int((long long)(share_of_restorers(&s, 0).memory - share_of_restorers(&s, UINT64_C(32) << 30).memory),
+	       32 * 4096 * 48, "and of those that are read");
+	is_int((long long)share_of_restorers(&s, UINT64_C(1) << 40).memory, 0, "down to the least");
+}
+
 int main(void)
 {
 	victims(); /* before this process forks one of its own */
@@ -310,6 +338,7 @@ int main(void)
 	sharing_files();
 	late_job();
 	reminders();
+	shares();
 	ok(memory_available() > 1 << 20, "there is some memory: %llu MiB",
 	   (unsigned long long)memory_available() >> 20);
 	return tap_done();

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What memory the agent has by the size of the image.
+: "${dir:?}" "${memory:?}" "${top:?}"
+
+# agent_peaks FILE: the most that one process of the agents has had, with what others have too, and the most
+# that all of them have together, each page counted by its part; in MiB, looked at until FILE is there
+agent_peaks()
+{
+	root python3 - "$1" <<-'END'
+		import glob, os, re, sys, time
+
+		def number(path, key):
+		    try:
+		        with open(path) as f:
+		            found = re.search(key + r":\s+(\d+)", f.read())
+		    except OSError:
+		        return 0
+		    return int(found[1]) if found else 0
+
+		def ours(path):
+		    try:
+		        with open(path + "/comm") as f:
+		            return re.match("gpuckpt-[aw]", f.read())
+		    except OSError:
+		        return None
+
+		one = all = 0
+		while not os.path.exists(sys.argv[1]):
+		    found = [path for path in glob.glob("/proc/[0-9]*") if ours(path)]
+		    one = max([one] + [number(path + "/status", "VmHWM") for path in found])
+		    all = max(all, sum(number(path + "/smaps_rollup", "\nPss") for path in found))
+		    time.sleep(0.01)
+		print(one // 1024, all // 1024)
+	END
+}
+
+# memory_of NAME CMD...: the figures of the time that CMD takes
+memory_of()
+{
+	local name=$1 peaks one all
+	shift
+	rm -f "$dir/peaks.end"
+	agent_peaks "$dir/peaks.end" >"$dir/peaks" &
+	peaks=$!
+	"$@" >&2
+	touch "$dir/peaks.end"
+	wait "$peaks"
+	read -r one all <"$dir/peaks"
+	figure "memory_${name}_process" "$one" MiB
+	figure "memory_${name}_all" "$all" MiB
+	at_most "memory of the agent, in MiB ($name)" "$all" 256
+}
+
+memory_restart()
+{
+	root scontrol requeue "$1"
+	wait_for 120 job_restarted "$1" 1
+	wait_ready "$1" 300
+}
+
+# A program that has as many chunks as one of so many GiB: a first checkpoint, one that builds on it, a
+# restart, and one after that. MEMORY_KEYS: more keys of --gpu-ckpt.
+bench_memory()
+{
+	local gib job keys=store=file:$memory,timeout=600s${MEMORY_KEYS:+,$MEMORY_KEYS}
+	for gib in ${MEMORY_GIB-1 8 32 64}; do
+		rm -f "$dir/enough"
+		job=$(submit "$dir" -N1 -n1 <<<"#!/bin/bash
+			srun --gpu-ckpt=$keys python3 $top/test/programs/sparse.py $gib $dir/enough >there")
+		wait_for 60 grep -q there "$dir/there" || give_up "job $job did not come up"
+		bench_ready "$job"
+		memory_of "${gib}_first" alice gpuckpt create "$job"
+		memory_of "${gib}_second" alice gpuckpt create "$job"
+		memory_of "${gib}_restart" memory_restart "$job"
+		memory_of "${gib}_after" alice gpuckpt create "$job"
+		alice touch "$dir/enough"
+		wait_job "$job" COMPLETED 60 >&2
+		tail -n 1 "$dir/there" >&2
+		rm -rf "$memory/lab/$job"
+	done
+}
