@@ -59,16 +59,18 @@ memory_restart()
 	wait_ready "$1" 300
 }
 
-# A program that has as many chunks as one of so many GiB: a first checkpoint, one that builds on it, a
-# restart, and one after that. MEMORY_KEYS: more keys of --gpu-ckpt.
+all_there() { [[ $(grep -c there "$dir/there") -eq $1 ]]; }
+
+# MEMORY_RANKS programs on a node, each with as many chunks as one of so many GiB: a first checkpoint, one that
+# builds on it, a restart, and one after that. MEMORY_KEYS: more keys of --gpu-ckpt.
 bench_memory()
 {
-	local gib job keys=store=file:$memory,timeout=600s${MEMORY_KEYS:+,$MEMORY_KEYS}
+	local gib job ranks=${MEMORY_RANKS-1} keys=store=file:$memory,timeout=600s${MEMORY_KEYS:+,$MEMORY_KEYS}
 	for gib in ${MEMORY_GIB-1 8 32 64}; do
 		rm -f "$dir/enough"
-		job=$(submit "$dir" -N1 -n1 <<<"#!/bin/bash
+		job=$(submit "$dir" -N1 -n"$ranks" <<<"#!/bin/bash
 			srun --gpu-ckpt=$keys python3 $top/test/programs/sparse.py $gib $dir/enough >there")
-		wait_for 60 grep -q there "$dir/there" || give_up "job $job did not come up"
+		wait_for 60 all_there "$ranks" || give_up "job $job did not come up"
 		bench_ready "$job"
 		memory_of "${gib}_first" alice gpuckpt create "$job"
 		memory_of "${gib}_second" alice gpuckpt create "$job"
@@ -76,7 +78,7 @@ bench_memory()
 		memory_of "${gib}_after" alice gpuckpt create "$job"
 		alice touch "$dir/enough"
 		wait_job "$job" COMPLETED 60 >&2
-		tail -n 1 "$dir/there" >&2
+		tail -n "$ranks" "$dir/there" >&2
 		rm -rf "$memory/lab/$job"
 	done
 }
