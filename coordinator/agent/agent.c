@@ -25,7 +25,7 @@
 #include "coordinator/agent/upstream.h"
 
 #define BYE_MS 300
-#define WELCOME_S 0.6 /* with BYE_MS less than the supervisor waits for this process */
+#define LAST_WORD_S 0.6 /* with BYE_MS less than the supervisor waits for this process */
 #define TERM_TO_KILL_S 5.
 #define REQUEUE_LIMIT_S 30.
 #define REQUEUED_KILL_S 90.  /* Slurm ends a requeued job's tasks itself, after its KillWait */
@@ -232,27 +232,45 @@ static void watch_control(struct agent *a)
 	a->last_resort.data = a;
 }
 
-static void on_not_welcome(struct ev_loop *loop, ev_timer *w, int events)
+static void on_no_word(struct ev_loop *loop, ev_timer *w, int events)
 {
 	(void)loop;
 	(void)events;
 	w->data = NULL;
 }
 
-/* A step may end before the coordinator has heard of it, or while it still asks Slurm about the
- * job. A step that it does not know to be finished is run again when the job is restarted. */
-static void await_welcome(struct agent *a)
+/* The coordinator's word, for which the end of the step is put off a little. */
+static void await_word(struct agent *a, bool (*lacks)(const struct agent *a))
 {
 	ev_timer limit;
 
 	ev_io_stop(a->loop, &a->control_io);
-	upstream_connect(a->upstream);
-	ev_timer_init(&limit, on_not_welcome, WELCOME_S, 0.);
+	ev_timer_init(&limit, on_no_word, LAST_WORD_S, 0.);
 	limit.data = a;
 	ev_timer_start(a->loop, &limit);
-	while (limit.data && !upstream_welcomed(a->upstream))
+	while (limit.data && lacks(a))
 		ev_run(a->loop, EVRUN_ONCE);
 	ev_timer_stop(a->loop, &limit);
+}
+
+static bool lacks_welcome(const struct agent *a)
+{
+	return !upstream_welcomed(a->upstream);
+}
+
+/* The ranks died while they were restored. Where this process is gone the job's script goes on, to its end:
+ * Slurm has to take the job back before, and then the coordinator says that the restart is over. */
+static bool lacks_doom(const struct agent *a)
+{
+	return upstream_welcomed(a->upstream) && a->restart && restart_waits(a->restart);
+}
+
+/* A step may end before the coordinator has heard of it, or while it still asks Slurm about the
+ * job. A step that it does not know to be finished is run again when the job is restarted. */
+static void await_welcome(struct agent *a)
+{
+	upstream_connect(a->upstream);
+	await_word(a, lacks_welcome);
 	for (size_t i = 0; i < a->tasks.n; i++)
 		if (a->tasks.v[i]->ended)
 			send_exit(a, a->tasks.v[i]);
@@ -271,6 +289,8 @@ static void finish(struct agent *a)
 {
 	if (!upstream_welcomed(a->upstream))
 		await_welcome(a);
+	else
+		await_word(a, lacks_doom);
 	upstream_bye(a, BYE_MS);
 	upstream_stop(a->upstream);
 	if (all_succeeded(a))

@@ -245,10 +245,12 @@ static void fallback(struct restart *r, const json_t *body)
 	const char *why = packet_text(body, "why", "no reason given");
 
 	gck_warn("commit %u is given up: %s", r->seq, why);
-	if (packet_int(body, "seq", 0) == 0)
-		agent_end_ranks(r->agent, why, true);
-	else
+	if (packet_int(body, "seq", 0) != 0) {
 		build(r, body);
+		return;
+	}
+	agent_end_ranks(r->agent, why, true);
+	r->over = true;
 }
 
 void restart_command(struct agent *a, const char *op, const json_t *body)
@@ -279,7 +281,7 @@ bool restart_building(const struct restart *r, uint32_t *seq)
 
 bool restart_waits(const struct restart *r)
 {
-	return r->stage != STAGE_RUNNING && r->stage != STAGE_DONE;
+	return r->stage != STAGE_RUNNING && r->stage != STAGE_DONE && !r->over;
 }
 
 void restart_give_up(struct restart *r)

@@ -48,6 +48,7 @@ struct restart {
 	size_t n;
 	bool files_asked;       /* the coordinator waits for `files` */
 	bool run_asked;         /* and for `run`, which came before the files were done */
+	bool over;              /* the coordinator has given it up */
 	bool touched;           /* files may have been changed: no other commit fits them */
 	struct gck_error why;   /* STAGE_FAILED */
 	uint32_t failed_rank;

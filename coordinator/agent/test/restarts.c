@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -280,6 +281,36 @@ static void agent_dies_waiting(struct plugin *p)
 	plugin_stop(p);
 }
 
+/* All ranks die while they are restored: nothing keeps the job from its end but the agent. */
+static void all_die(struct plugin *p)
+{
+	char hash[40] = "";
+	pid_t teller;
+
+	plugin_begin(p, NULL, 0);
+	json_decref(coord_welcome("cold", NULL));
+	plugin_both_count(p);
+	ok(coord_checkpoint(1, hash), "a checkpoint");
+	plugin_stop(p);
+	plugin_begin(p, NULL, 1);
+	json_decref(coord_welcome("restore", commit_members(1, hash)));
+	ok(coord_ask("build", 1, NULL, NULL), "the ranks are built");
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++) {
+		kill(p->rank[i], SIGKILL);
+		plugin_reap(p, i, true);
+	}
+	teller = fork();
+	if (teller == 0) {
+		usleep(200000); /* that Slurm takes */
+		coord_tell("fallback", 0, json_pack("{s:s}", "why", "the job is requeued"));
+		_exit(0);
+	}
+	plugin_stop(p);
+	waitpid(teller, NULL, 0);
+	ok(plugin_logged(p, "given up: the job is requeued"),
+	   "they are killed: the agent stays until Slurm has taken the job back");
+}
+
 int main(void)
 {
 	struct plugin p;
@@ -298,6 +329,7 @@ int main(void)
 	one_had_finished(&p);
 	falls_back(&p);
 	agent_dies_waiting(&p);
+	all_die(&p);
 	plugin_close(&p);
 	return tap_done();
 }
