@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/restart.h"
+#include "coordinator/agent/say.h"
 
 /* The command that the coordinator waits for: what a failure is the answer to. */
 static const char *asked(const struct restart *r)
@@ -22,7 +23,7 @@ void restart_fail(struct restart *r, const struct task *t, const struct gck_erro
 	r->why = *err;
 	r->failed_rank = t->rank;
 	gck_fail_in(&r->why, "rank %u on %s", r->failed_rank, r->agent->step->node);
-	gck_warn("restart from commit %u: %s", r->seq, r->why.text);
+	say_to_user(&r->agent->tasks, "restart from commit %u: %s", r->seq, r->why.text);
 	answer_failed(r->agent, r->seq, asked(r), &r->why, &r->failed_rank);
 	r->stage = STAGE_FAILED;
 	ev_timer_stop(r->agent->loop, &r->tick);
@@ -123,32 +124,31 @@ static const char *const part_names[RESTART_PARTS] = {
 
 /* No restart waits for the rank any more: the step counts as one that runs, and cannot. In an agent
  * that was started in the restart the coordinator's next word fails, and the job is given back. */
-static void end_half_restored(struct agent *a, const struct task *t, enum restart_part part,
-			      const struct gck_error *why)
+static void end_half_restored(struct agent *a, const struct task *t, struct gck_error *why)
 {
-	struct gck_error err = *why;
-
-	gck_fail_in(&err, "rank %u on %s: its %s was not brought back", t->rank, a->step->node,
-		    part_names[part]);
-	gck_warn("%s", err.text);
+	gck_fail_in(why, "rank %u on %s", t->rank, a->step->node);
+	gck_warn("%s", why->text);
 	if (a->lasting->released)
-		agent_end_ranks(a, err.text, true);
+		agent_end_ranks(a, why->text, true);
 }
 
 void restart_back(struct agent *a, const struct task *t, enum restart_part part,
 		  const struct gck_error *why)
 {
+	struct gck_error err = why ? *why : (struct gck_error){ 0 };
 	struct restart *r = a->restart;
 
+	if (why)
+		gck_fail_in(&err, "its %s was not brought back", part_names[part]);
 	if (why && (!r || r->stage == STAGE_DONE)) {
-		end_half_restored(a, t, part, why);
+		end_half_restored(a, t, &err);
 		return;
 	}
 	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++) {
 		if (r->ranks[i].task != t)
 			continue;
 		if (why)
-			restart_fail(r, t, why);
+			restart_fail(r, t, &err);
 		else
 			returning_back(&r->ranks[i], part);
 	}

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shim/cuda/function.h"
@@ -317,4 +318,16 @@ int gck_cuda_fail(struct gck_error *err, const char *function, CUresult rc)
 {
 	return gck_fail(err, rc == CUDA_ERROR_OUT_OF_MEMORY ? ENOMEM : EIO, "%s: %s", function,
 			gck_cuda_error_name(rc));
+}
+
+int gck_cuda_fail_room(struct gck_error *err, const char *what, CUdevice device, CUresult rc)
+{
+	char where[32] = "its GPUs";
+
+	if (rc != CUDA_ERROR_OUT_OF_MEMORY)
+		return gck_cuda_fail(err, what, rc);
+	if (device >= 0)
+		snprintf(where, sizeof where, "GPU %d", device);
+	return gck_fail(err, ENOMEM, "%s: too little memory is free on %s: see who has it (nvidia-smi), and restart the "
+			"job where GPUs are free", what, where);
 }

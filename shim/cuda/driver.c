@@ -61,7 +61,7 @@ int gck_cuda_driver_up(struct gck_error *err)
 	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), gck_cuda_devices_pairs());
 
 	if (rc)
-		return gck_cuda_fail(err, "cuCheckpointProcessRestore", rc);
+		return gck_cuda_fail_room(err, "cuCheckpointProcessRestore", -1, rc);
 	gck_cuda_devices_moved();
 	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;

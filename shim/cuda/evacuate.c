@@ -108,7 +108,7 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 }
 
 /* What has gone, here or with another process, is free only a while later. */
-static CUresult make_all(bool *made)
+static CUresult make_all(CUdevice *made)
 {
 	const struct timespec nap = {0, NAP_NS};
 	const int64_t end_ns = gck_cuda_now_ns() + PATIENCE_NS;
@@ -126,12 +126,12 @@ static CUresult make_all(bool *made)
 /* What was not away yet is as it was. */
 static int renew(struct gck_error *err)
 {
-	bool made = false;
+	CUdevice made = -1;
 	CUresult rc = make_all(&made);
 
 	if (rc)
-		return gck_cuda_fail(err, "device memory for what was copied to the host", rc);
-	if (made && gck_cuda_copy_in(err))
+		return gck_cuda_fail_room(err, "device memory for what was copied to the host", made, rc);
+	if (made >= 0 && gck_cuda_copy_in(err))
 		return -1;
 	gck_cuda_vmm_hide();
 	return 0;
@@ -155,13 +155,13 @@ static void look(const struct gck_cuda_contexts *all)
 
 static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 {
-	bool made = false;
+	CUdevice made = -1;
 	CUresult rc;
 
 	gck_cuda_keep_forget();
 	rc = make_all(&made);
 	if (rc)
-		return gck_cuda_fail(err, "device memory for what was in the image", rc);
+		return gck_cuda_fail_room(err, "device memory for what is in the image", made, rc);
 	if (gck_cuda_copy_in(err) || gck_cuda_fill(order, err))
 		return -1;
 	gck_cuda_vmm_hide();

@@ -170,7 +170,7 @@ struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address)
 }
 
 /* In a restored process the reservation is the driver's, and came with it. */
-CUresult gck_cuda_slabs_renew(bool *made)
+CUresult gck_cuda_slabs_renew(CUdevice *made)
 {
 	CUresult rc = CUDA_SUCCESS;
 
@@ -179,7 +179,7 @@ CUresult gck_cuda_slabs_renew(bool *made)
 
 		if (s->mapped)
 			continue;
-		*made = true;
+		*made = s->device;
 		gck_cuda_physical_drop(&s->memory);
 		rc = gck_cuda_slab_provide(s);
 	}

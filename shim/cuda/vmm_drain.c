@@ -185,7 +185,7 @@ CUresult gck_cuda_vmm_recall(void)
 }
 
 /* Where a descriptor cannot be kept here, the driver carries it from now on. */
-CUresult gck_cuda_vmm_renew(bool *made)
+CUresult gck_cuda_vmm_renew(CUdevice *made)
 {
 	struct gck_cuda_handle *h;
 	CUresult rc = CUDA_SUCCESS;
@@ -193,7 +193,7 @@ CUresult gck_cuda_vmm_renew(bool *made)
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
 		if (!h->window || h->memory.handle)
 			continue;
-		*made = true;
+		*made = h->prop.location.id;
 		gck_cuda_physical_drop(&h->memory);
 		gck_cuda_handle_count(h, -(int64_t)h->size);
 		rc = gck_cuda_physical_make(&h->memory, h->size, &h->prop);

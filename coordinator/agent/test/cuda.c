@@ -494,7 +494,7 @@ static void comes_back(void)
 
 	restart(5000);
 	say(1, GCK_LINK_CUDA_RESUMED, ENODEV, "no such GPU");
-	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: no such GPU"),
+	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: its GPU was not brought back: no such GPU"),
 	   "one does not come back: that is the answer");
 	threads_end();
 

@@ -10,6 +10,7 @@
  *   FAKE_CUDA_MEMORY=MIB    memory of each, 1024
  *   FAKE_CUDA_SHARED=DIR    which is that of all processes together that name the same directory; without it memory
  *                           that the process has released counts as free, also where a descriptor of it is kept
+ *   FAKE_CUDA_TAKEN=FILE    has the MiB of each device that others have, now and when a process is restored
  *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function answers CODE), NAME:N=CODE
  *                           (its Nth call alone) or NAME:N+=CODE (the Nth and all later ones)
  *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns so much later than it has done its

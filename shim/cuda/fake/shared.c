@@ -67,6 +67,27 @@ static int make(int dir, CUdevice device)
 	return fd;
 }
 
+/* Those that are only played have that much, FAKE_CUDA_TAKEN says where it is written. */
+static size_t taken(void)
+{
+	const char *path = getenv("FAKE_CUDA_TAKEN");
+	FILE *f = path ? fopen(path, "re") : NULL;
+	size_t mib = 0;
+
+	if (f && fscanf(f, "%zu", &mib) != 1)
+		mib = 0;
+	if (f)
+		fclose(f);
+	return mib << 20;
+}
+
+static size_t used_with_others(CUdevice device)
+{
+	size_t used = fake.used[device] + taken();
+
+	return used < fake.memory ? used : fake.memory;
+}
+
 size_t fake_used(CUdevice device)
 {
 	const char *shared = getenv("FAKE_CUDA_SHARED");
@@ -74,7 +95,7 @@ size_t fake_used(CUdevice device)
 	int dir;
 
 	if (!shared)
-		return fake.used[device];
+		return used_with_others(device);
 	dir = begin(shared);
 	bytes = count(dir, device);
 	close(dir);
@@ -85,7 +106,7 @@ int fake_memory_file(CUdevice device, size_t size)
 {
 	const char *shared = getenv("FAKE_CUDA_SHARED");
 	int dir = shared ? begin(shared) : -1, fd = -1;
-	size_t used = shared ? count(dir, device) : fake.used[device];
+	size_t used = shared ? count(dir, device) : used_with_others(device);
 
 	if (size <= fake.memory && used <= fake.memory - size)
 		fd = shared ? make(dir, device) : memfd_create("fake-cuda", MFD_CLOEXEC);
