@@ -130,23 +130,20 @@ void gck_cuda_advice_undo(uint64_t base, uint64_t size)
 	pthread_mutex_unlock(&said.lock);
 }
 
-CUresult gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
+void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 {
-	CUresult rc = CUDA_SUCCESS;
-
 	pthread_mutex_lock(&said.lock);
-	for (size_t i = 0; rc == CUDA_SUCCESS && i < said.n; i++) {
+	for (size_t i = 0; i < said.n; i++) {
 		const struct gck_cuda_word *w = &said.v[i];
 
 		if (!is_within(w, base, size))
 			continue;
-		rc = w->advice == GCK_CUDA_SENT
-		     ? gck_cuda_real.cuMemPrefetchAsync_v2(w->base, w->size, w->location, 0, stream)
-		     : gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice,
-						    w->location);
+		if (w->advice == GCK_CUDA_SENT)
+			gck_cuda_real.cuMemPrefetchAsync_v2(w->base, w->size, w->location, 0, stream);
+		else
+			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice, w->location);
 	}
 	pthread_mutex_unlock(&said.lock);
-	return rc;
 }
 
 bool gck_cuda_advice_was_sent(uint64_t base, uint64_t size)

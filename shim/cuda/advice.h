@@ -29,8 +29,8 @@ void gck_cuda_advice_forget(uint64_t base, uint64_t size);
 /* The range is freed, and may be given out again: the driver is told the opposite, and it is forgotten. */
 void gck_cuda_advice_undo(uint64_t base, uint64_t size);
 
-/* The range is there again, as nobody ever said anything: say it all, in the same order. Places that
- * memory was sent to are sent to again, without waiting. */
-CUresult gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream);
+/* The range is there again, as nobody ever said anything: say it all, in the same order, as far as the driver takes
+ * it. Places that memory was sent to are sent to again, without waiting. */
+void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream);
 
 #endif

@@ -54,6 +54,15 @@ static int begin(struct gck_cuda_exchange *x, struct gck_cuda_managed *m, int pa
 	return failed;
 }
 
+static bool not_freed; /* the driver has kept some of which it was told */
+
+static void able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	if (not_freed)
+		tell(arg, "managed memory that the driver did not free at an earlier checkpoint", "the driver refuses one "
+		     "with such memory", "restart the job from its last checkpoint");
+}
+
 /* Its memory is not there any more: the driver has to know. */
 static int tell_driver(const struct gck_cuda_managed *m, struct gck_error *err)
 {
@@ -63,6 +72,7 @@ static int tell_driver(const struct gck_cuda_managed *m, struct gck_error *err)
 	gck_cuda_steer(&s);
 	rc = gck_cuda_real.cuMemFree_v2(m->base);
 	gck_cuda_steer(NULL);
+	not_freed |= rc != CUDA_SUCCESS;
 	return rc ? gck_cuda_fail(err, "cuMemFree of managed memory", rc) : 0;
 }
 
@@ -196,20 +206,18 @@ static int come_back(struct gck_cuda_managed *m, struct gck_cuda_moment *moment,
 	return failed;
 }
 
-static int repeat_advice(const struct gck_cuda_managed *m, struct gck_error *err)
+/* It is advice: what fails of it costs time alone. */
+static void repeat_advice(const struct gck_cuda_managed *m)
 {
 	CUstream stream;
-	CUresult rc;
 
-	if (enter(m, err))
-		return -1;
-	rc = gck_cuda_real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-	if (rc == CUDA_SUCCESS) {
-		rc = gck_cuda_advice_repeat(m->base, m->size, stream);
+	if (enter(m, NULL))
+		return;
+	if (gck_cuda_real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
+		gck_cuda_advice_repeat(m->base, m->size, stream);
 		gck_cuda_real.cuStreamDestroy_v2(stream);
 	}
 	leave();
-	return rc ? gck_cuda_fail(err, "advice about managed memory", rc) : 0;
 }
 
 static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
@@ -226,12 +234,12 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 	}
 	gck_cuda_moment_end(&moment);
 	for (size_t i = 0; i < all->n; i++) {
-		if (!all->v[i]->away && repeat_advice(all->v[i], failed ? NULL : err))
-			failed = -1;
+		if (!all->v[i]->away)
+			repeat_advice(all->v[i]);
 	}
 	return failed;
 }
 
 const struct gck_cuda_part gck_cuda_managed_part = {
-	.name = "managed memory", .drain = drain, .resume = resume,
+	.name = "managed memory", .able = able, .drain = drain, .resume = resume,
 };

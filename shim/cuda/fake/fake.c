@@ -142,6 +142,7 @@ static bool passes_lock(const char *name)
 bool fake_enter(const char *name, bool pt)
 {
 	injected = fake.forked && !passes_lock(name) ? CUDA_ERROR_NOT_INITIALIZED : rule_for(name);
+	injected = injected ? injected : fake_ordered(name);
 	if (injected)
 		return false;
 	per_thread = pt;

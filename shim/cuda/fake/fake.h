@@ -13,6 +13,9 @@
  *   FAKE_CUDA_TAKEN=FILE    has the MiB of each device that others have, now and when a process is restored
  *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function answers CODE), NAME:N=CODE
  *                           (its Nth call alone) or NAME:N+=CODE (the Nth and all later ones)
+ *   FAKE_CUDA_FAULT=FILE    while there is FILE with "NAME N CODE": the Nth call of that function from then on answers
+ *                           CODE, and FILE is gone
+ *   FAKE_CUDA_CALLS=FILE    each call's name is a line more of FILE while that is there
  *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns so much later than it has done its
  *                           work; with FILE only for as long as that exists
  *   FAKE_CUDA_BUSY=FILE     no copy comes to its end while FILE exists
@@ -89,6 +92,8 @@ void fake_unlock(void);
 void fake_changed(void);
 void fake_wait(void);                         /* for a change */
 bool fake_wait_until(const struct timespec *end); /* false: it is over */
+
+CUresult fake_ordered(const char *name);      /* order.c: what FAKE_CUDA_FAULT has for this call */
 
 /* The caller is one of the `_ptsz` kind. */
 bool fake_per_thread(void);

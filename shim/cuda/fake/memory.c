@@ -250,8 +250,13 @@ CUresult fake_cuMemAllocHost_v2(void **address, size_t size)
 	return fake_cuMemHostAlloc(address, size, 0);
 }
 
+/* The driver's waits, too: something may be on its way from there. */
 CUresult fake_cuMemFreeHost(void *address)
 {
+	fake_lock();
+	while (!fake_all_idle(NULL))
+		fake_wait();
+	fake_unlock();
 	return give_back((CUdeviceptr)(uintptr_t)address, FAKE_HOST);
 }
 

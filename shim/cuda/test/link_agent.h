@@ -36,7 +36,7 @@ const char *cuda_look(struct cuda_rank *r);
 
 struct gck_cuda_state cuda_state(const struct cuda_rank *r);
 
-/* Is what was read as the rank has it now? */
+/* Is what was read as the rank has it now? But for what it may not read itself. */
 bool cuda_rank_has(const struct cuda_rank *r, const struct cuda_data *d);
 
 /* Anonymous memory that it has. */

@@ -480,3 +480,4 @@ int main(void)
 	}
 	return 0;
 }
+	if (!strcmp(word, "forget")) return managed_forgets(), 0; /* advice may be lost */

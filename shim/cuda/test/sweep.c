@@ -1,106 +1,209 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every call of the driver's that a snapshot takes fails once: the checkpoint is given up, or made with
- * host memory in its place, or its reader is told; the program runs on with its data, and the next
- * checkpoint is good. */
+ * Every call of the driver's that a checkpoint takes fails once: the checkpoint is given up, or made in another way,
+ * or its reader is told; the program runs on with its data, and the next checkpoint is good. Or, by few calls, the
+ * GPU does not come back: then that is said, and the program stands still. Which calls there are says a pass without
+ * a failure. */
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
+#include "shim/cuda/test/faults.h"
 #include "shim/cuda/test/link_agent.h"
 #include "shim/test/cuda_data.h"
 
 #define SUM (3 << 20)
-#define ERROR 999 /* CUDA_ERROR_UNKNOWN */
+
+enum phase { DRAIN, BACK, NPHASES }; /* BACK: and what the device keeps is read */
+static const char *const phases[] = {"drain", "back"};
+
+struct outcome {
+	bool lost, good; /* good: whatever became of it was said, and what was read is right */
+	char text[400];
+};
 
 static uint32_t value;
 static char text[1024];
 
-static bool drain(struct cuda_rank *r, uint64_t seq)
+static void begin(struct cuda_rank *r)
+{
+	static const char *const words[] = {"odd", "forget", "model", "steps", "vmm", "vmm few"};
+
+	cuda_rank_start(r, NULL);
+	r->cuda.keep = 1;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (cuda_tell(r, words[i]))
+			ok(false, "the program: %s", words[i]);
+	}
+}
+
+static bool has_its_data(const struct cuda_rank *r)
+{
+	return cuda_tell(r, "sum") == SUM && cuda_tell(r, "steps") == 0 && cuda_tell(r, "vmm look") == 0;
+}
+
+/* ---- one checkpoint -------------------------------------------------------------------------- */
+
+static void drain(struct cuda_rank *r, uint64_t seq, struct outcome *o)
 {
 	cuda_link_ask_drain(&r->cuda, seq, WAIT_MS, WAIT_MS);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
+	o->lost = cuda_hear(r, WAIT_MS, &value, text) != GCK_LINK_CUDA_DRAINED;
+	o->good = !value || *text;
+	if (value)
+		snprintf(o->text, sizeof o->text, "%s: %.300s", o->lost ? "lost" : "refused", text);
 }
 
-static bool resume(struct cuda_rank *r, uint64_t seq, struct cuda_data *d)
+/* What the device keeps goes when it was read; the end of that is the socket's. */
+static void read_all(struct cuda_rank *r, struct cuda_data *d, struct outcome *o)
 {
-	cuda_data_open(d);
-	cuda_data_give(d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
-}
+	struct gck_link_data m;
 
-/* Whatever becomes of this checkpoint: it is said, and no more. */
-static bool first(struct cuda_rank *r, char outcome[300])
-{
-	struct cuda_data d = {.n = 0};
-	bool good = true;
-
-	if (!drain(r, 1)) {
-		snprintf(outcome, 300, "refused: %.200s", text);
-		return value != 0;
-	}
-	if (!resume(r, 1, &d)) {
-		good = false;
-	} else if (!cuda_data_list(&d) || !cuda_data_read(&d)) {
-		good = d.value && d.why[0];
-		snprintf(outcome, 300, "not read: %.199s", d.why);
+	if (cuda_data_list(d) && cuda_data_read(d)) {
+		o->good = cuda_rank_has(r, d);
+		snprintf(o->text, sizeof o->text, "%s", d->n ? "read" : "in host memory");
 	} else {
-		good = cuda_rank_has(r, &d);
-		snprintf(outcome, 300, "%s", d.n ? "read" : "in host memory");
+		o->good = d->value && *d->why;
+		snprintf(o->text, sizeof o->text, "not read: %.300s", d->why);
+		shutdown(d->fd, SHUT_WR);
 	}
-	cuda_data_free(&d);
-	return good;
+	while (cuda_data_receive(d, &m))
+		;
 }
 
-/* refused: no checkpoint can be taken any more, since the driver would lose the process. */
-static void one(const char *name, int nth, bool refused)
+static void back(struct cuda_rank *r, uint64_t seq, struct outcome *o)
 {
-	struct cuda_rank r;
 	struct cuda_data d;
-	char rule[100], outcome[300] = "lost";
 
-	snprintf(rule, sizeof rule, "%s:%d=%d", name, nth, ERROR);
-	cuda_rank_start(&r, rule);
-	r.cuda.keep = 1;
-	ok(first(&r, outcome), "%s: %s", rule, outcome);
-	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
-	if (refused) {
-		ok(!drain(&r, 2) && value, "the next checkpoint is refused: %s", text);
-		is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
-		cuda_rank_end(&r);
-		return;
+	cuda_data_open(&d);
+	cuda_data_give(&d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
+	if (cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && !value) {
+		read_all(r, &d, o);
+	} else {
+		o->lost = true;
+		o->good = value && *text;
+		snprintf(o->text, sizeof o->text, "lost: %.300s", text);
 	}
-	ok(drain(&r, 2) && resume(&r, 2, &d), "the next checkpoint is good: %s", text);
-	ok(cuda_data_list(&d) && cuda_data_read(&d) && cuda_rank_has(&r, &d), "and is read: %s", d.why);
 	cuda_data_free(&d);
-	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");
+}
+
+static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const struct fault *f, struct outcome *o)
+{
+	*o = (struct outcome){.lost = false};
+	if (f && in == DRAIN)
+		faults_arm(f);
+	drain(r, seq, o);
+	if (f && in == DRAIN)
+		faults_disarm();
+	if (value)
+		return;
+	if (f && in == BACK)
+		faults_arm(f);
+	back(r, seq, o);
+	if (f && in == BACK)
+		faults_disarm();
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool is_one_of(const struct fault *f, const char *const names[])
+{
+	while (*names && strcmp(f->name, *names))
+		names++;
+	return *names;
+}
+
+/* After these no checkpoint is taken any more: the driver has refused one, or has something that it would. */
+static bool ends_checkpoints(enum phase in, const struct fault *f)
+{
+	static const char *const names[NPHASES][3] = {
+		[DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"}, [BACK] = {"cuMemUnmap", "cuMemRelease"},
+	};
+
+	return is_one_of(f, names[in]);
+}
+
+/* Without these the rank cannot come back. */
+static bool may_lose(enum phase in, const struct fault *f)
+{
+	static const char *const names[] = {
+		"cuCheckpointProcessRestore", "cuCheckpointProcessUnlock", "cuCtxPushCurrent_v2", "cuCtxSetLimit",
+		"cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess", "cuMemAllocManaged", NULL,
+	};
+
+	return in == BACK && is_one_of(f, names);
+}
+
+struct place {
+	enum phase in;
+	uint64_t seq; /* of the checkpoint in which it comes */
+};
+
+static void stands(struct cuda_rank *r)
+{
+	cuda_begin(r, "query");
+	is_int(cuda_answer(r, 50), -1000, "the program stands still");
+	kill(r->rank.pid, SIGKILL);
+}
+
+static void next(struct cuda_rank *r, uint64_t seq, bool refused)
+{
+	struct outcome o;
+
+	r->cuda.keep = 0;
+	checkpoint(r, seq, DRAIN, NULL, &o);
+	ok(!o.lost && o.good && (value != 0) == refused, "the next checkpoint is %s: %s", refused ? "refused" : "good",
+	   o.text);
+	ok(has_its_data(r), "the program has its data");
+}
+
+static void one(const struct fault *f, void *arg)
+{
+	const struct place *at = arg;
+	struct outcome o;
+	struct cuda_rank r;
+
+	begin(&r);
+	for (uint64_t seq = 1; seq < at->seq; seq++)
+		checkpoint(&r, seq, DRAIN, NULL, &o);
+	checkpoint(&r, at->seq, at->in, f, &o);
+	ok(o.good && (!o.lost || may_lose(at->in, f)), "checkpoint %d, %s: %s, call %d: %s", (int)at->seq, phases[at->in],
+	   f->name, f->nth, o.text);
+	if (o.lost)
+		stands(&r);
+	else
+		next(&r, at->seq + 1, ends_checkpoints(at->in, f));
 	cuda_rank_end(&r);
 }
 
-/* From the first call after cuda_rank's init; but for those by which the rank itself comes back, which
- * cuda_failures has. */
-static const struct {
-	const char *name;
-	int from, to;
-	bool refused;
-} calls[] = {
-	{"cuMemGetInfo_v2", 2, 2}, {"cuMemCreate", 2, 2}, {"cuMemExportToShareableHandle", 2, 2},
-	{"cuMemMap", 2, 2}, {"cuMemMap", 4, 4}, {"cuMemSetAccess", 2, 2}, {"cuMemSetAccess", 4, 4},
-	{"cuStreamCreate", 2, 2}, {"cuMemcpyDtoDAsync_v2", 1, 1}, {"cuStreamSynchronize", 1, 2},
-	{"cuStreamDestroy_v2", 1, 2}, {"cuMemUnmap", 1, 2}, {"cuMemUnmap", 3, 3, true},
-	{"cuMemRelease", 1, 2},
-	{"cuMemImportFromShareableHandle", 2, 2}, {"cuCtxGetStreamPriorityRange", 1, 1},
-	{"cuStreamCreateWithPriority", 1, 1}, {"cuEventCreate", 2, 5}, {"cuMemHostRegister_v2", 1, 1},
-	{"cuMemcpyDtoHAsync_v2", 1, 1}, {"cuEventRecord", 1, 1}, {"cuEventQuery", 2, 3},
-	{"cuEventDestroy_v2", 1, 3}, {"cuMemHostUnregister", 1, 1}, {"cuCtxPushCurrent_v2", 1, 4},
-};
+static void sweep(struct place at)
+{
+	const struct fault none = {NULL, 0};
+	struct outcome o;
+	struct cuda_rank r;
+
+	begin(&r);
+	for (uint64_t seq = 1; seq < at.seq; seq++)
+		checkpoint(&r, seq, DRAIN, NULL, &o);
+	checkpoint(&r, at.seq, at.in, &none, &o);
+	ok(o.good && !o.lost && has_its_data(&r), "checkpoint %d without a failure: %s", (int)at.seq, o.text);
+	cuda_rank_end(&r);
+	faults_each(one, &at);
+}
 
 int main(void)
 {
+	char directory[] = "/dev/shm/gck-sweep-XXXXXX";
+
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	setenv("FAKE_CUDA_MEMORY", "2048", 1);
-	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-		for (int nth = calls[i].from; nth <= calls[i].to; nth++)
-			one(calls[i].name, nth, calls[i].refused);
+	faults_begin(mkdtemp(directory));
+	for (enum phase in = DRAIN; in < NPHASES; in++) {
+		faults_begin_anew();
+		for (uint64_t seq = 1; seq <= 2; seq++) /* the second has the hashes made by the device */
+			sweep((struct place){in, seq});
 	}
+	rmdir(directory);
 	return tap_done();
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Faults to order in one phase of a rank's life on the fake driver, and which there can be: the calls that a pass
+ * without any made in that phase. */
+#ifndef GCK_CUDA_TEST_FAULTS_H
+#define GCK_CUDA_TEST_FAULTS_H
+
+#include <stdbool.h>
+
+#define FAULT_ERROR 999 /* CUDA_ERROR_UNKNOWN */
+
+struct fault {
+	const char *name; /* NULL: none, the calls are written down */
+	int nth;          /* call of that name in the phase */
+};
+
+/* The files by which a rank on the fake driver is told, in this directory; for all ranks to come. */
+void faults_begin(const char *directory);
+
+/* From here on; till here: did it go off? */
+void faults_arm(const struct fault *f);
+bool faults_disarm(void);
+
+/* Of what was written down last: call `one` with each fault that there can be, of each name the first ones and the
+ * last one; but for names that an earlier phase has had. */
+void faults_each(void (*one)(const struct fault *f, void *arg), void *arg);
+void faults_begin_anew(void); /* none has had any */
+
+#endif
