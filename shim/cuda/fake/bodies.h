@@ -59,6 +59,9 @@ BODY(cuMemGetAllocationGranularity); BODY(cuMemGetAllocationPropertiesFromHandle
 BODY(cuMemRetainAllocationHandle); BODY(cuIpcGetMemHandle); BODY(cuIpcOpenMemHandle_v2);
 BODY(cuIpcCloseMemHandle);
 
+BODY(cuImportExternalMemory); BODY(cuDestroyExternalMemory); BODY(cuImportExternalSemaphore);
+BODY(cuDestroyExternalSemaphore); BODY(cuMemPoolImportFromShareableHandle); BODY(cuMulticastCreate);
+
 BODY(cuMemcpy); BODY(cuMemcpyHtoD_v2); BODY(cuMemcpyDtoH_v2); BODY(cuMemcpyDtoD_v2);
 BODY(cuMemcpyAsync); BODY(cuMemcpyHtoDAsync_v2); BODY(cuMemcpyDtoHAsync_v2);
 BODY(cuMemcpyDtoDAsync_v2); BODY(cuMemsetD8_v2); BODY(cuMemsetD32_v2); BODY(cuMemsetD8Async);

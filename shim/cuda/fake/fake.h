@@ -200,6 +200,12 @@ size_t fake_used(CUdevice device);
 int fake_memory_file(CUdevice device, size_t size);
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc);
 void fake_memory_drop(struct fake_memory *m);
+/* What a CUipcMemHandle has: a descriptor of that process. */
+struct fake_ipc {
+	pid_t pid;
+	int fd;
+	size_t size;
+};
 struct fake_block *fake_find(CUdeviceptr address); /* with the lock; NULL: nothing is there */
 struct fake_block *fake_block_new(struct fake_memory *m, CUdeviceptr at, size_t size,
 				  enum fake_kind kind);

@@ -226,6 +226,8 @@ static void allow(struct fake_block *b, const CUmemAccessDesc *access, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		uint64_t bit = 1ull << access[i].location.id;
 
+		if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+			continue; /* the CPU may always */
 		b->readable = access[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ ? b->readable | bit
 									  : b->readable & ~bit;
 		b->writable = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? b->writable | bit
@@ -323,15 +325,9 @@ CUresult fake_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
 	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-struct ipc {
-	pid_t pid;
-	int fd;
-	size_t size;
-};
-
 CUresult fake_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
-	struct ipc ipc = {.pid = getpid()};
+	struct fake_ipc ipc = {.pid = getpid()};
 	struct fake_block *b;
 
 	fake_lock();
@@ -351,7 +347,7 @@ CUresult fake_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle,
 {
 	struct fake_memory *m = NULL;
 	char path[64];
-	struct ipc ipc;
+	struct fake_ipc ipc;
 	void *at;
 	int fd;
 

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -175,6 +176,24 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 		is_str(cuda_look(&r), "", "and is named no more");
 	}
 	is_int(cuda_tell(&r, "sum"), SUM, "the program was not harmed");
+	cuda_rank_end(&r);
+}
+
+/* By cuIpcOpenMemHandle; and memory on slabs cannot be given so. */
+static void memory_of_another(void)
+{
+	int fd = memfd_create("theirs", 0);
+	struct cuda_rank r;
+	char word[32];
+
+	snprintf(word, sizeof word, "ipc %d", fd);
+	if (fd < 0 || ftruncate(fd, 1 << 20))
+		exit(99);
+	obstacle(word, "memory of another process (cuIpcOpenMemHandle)", "ipc close");
+	close(fd);
+	cuda_rank_start(&r, NULL);
+	is_int(cuda_tell(&r, "own handle"), 1, "the rank's own cannot be given away: CUDA_ERROR_INVALID_VALUE");
+	is_str(cuda_look(&r), "", "and stands in no checkpoint's way");
 	cuda_rank_end(&r);
 }
 
@@ -397,7 +416,17 @@ int main(void)
 	in_order();
 	obstacle("event", "an event of another process", NULL);
 	obstacle("future", "cuFakeFuture", NULL);
-	obstacle("opengl", "OpenGL", NULL);
+	obstacle("use cuGLInit", "OpenGL", NULL);
+	obstacle("use cudbgApiInit", "a debugger of CUDA programs", NULL);
+	obstacle("use cuMemGetAttribute", "cuMemGetAttribute", NULL);
+	obstacle("use cuEGLStreamConsumerConnect", "EGL with CUDA", NULL);
+	obstacle("use cuVDPAUGetDevice", "VDPAU with CUDA", NULL);
+	memory_of_another();
+	obstacle("import pool", "a memory pool of another process", "drop pool");
+	obstacle("import memory", "memory of another interface", "drop memory");
+	obstacle("import semaphore", "a semaphore of another interface", "drop semaphore");
+	obstacle("multicast", "a multicast object", NULL);
+	obstacle("allow host", "access of the host to memory made by cuMemCreate", "unmap for host");
 	obstacle("host", "memory of the host made by cuMemCreate", NULL);
 	obstacle("variable", "a __managed__ variable", "unload");
 	variable_of_library();

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/cuda/fake/fake.h"
 #include "shim/cuda/test/hash_kernel.h"
 #include "shim/cuda/test/managed_model.h"
 #include "shim/cuda/test/ordered_model.h"
@@ -249,12 +250,104 @@ static int future(void)
 	return rc ? (int)rc : f(&value);
 }
 
-static int use_opengl(void)
+/* Without a signature, so that it fails. */
+static int use(const char *function)
 {
-	int (*f)(void) = dlsym(RTLD_DEFAULT, "cuGLInit");
+	int (*f)(void *, void *, void *) = dlsym(RTLD_DEFAULT, function);
 
-	return f ? f() : -1;
+	return f ? !f(NULL, NULL, NULL) : -1;
 }
+
+/* A descriptor of the test's. */
+static CUdeviceptr theirs;
+
+static int open_memory(int fd)
+{
+	struct fake_ipc ipc = {.pid = getppid(), .fd = fd, .size = SIZE};
+	CUipcMemHandle handle = {""};
+
+	memcpy(handle.reserved, &ipc, sizeof ipc);
+	return cuIpcOpenMemHandle(&theirs, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+
+/* That of slabs is not to be had. */
+static int own_handle(void)
+{
+	CUipcMemHandle handle;
+
+	return cuIpcGetMemHandle(&handle, data);
+}
+
+static CUmemoryPool imported_pool;
+static CUexternalMemory external_memory;
+static CUexternalSemaphore external_semaphore;
+static CUdeviceptr for_host;
+
+static int import_pool(void)
+{
+	return cuMemPoolImportFromShareableHandle(&imported_pool, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+static int destroy_pool(void)
+{
+	return cuMemPoolDestroy(imported_pool);
+}
+
+static int import_memory(void)
+{
+	return cuImportExternalMemory(&external_memory, &(CUDA_EXTERNAL_MEMORY_HANDLE_DESC){.size = SIZE});
+}
+
+static int destroy_memory(void)
+{
+	return cuDestroyExternalMemory(external_memory);
+}
+
+static int import_semaphore(void)
+{
+	return cuImportExternalSemaphore(&external_semaphore, &(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC){.flags = 0});
+}
+
+static int destroy_semaphore(void)
+{
+	return cuDestroyExternalSemaphore(external_semaphore);
+}
+
+static int multicast(void)
+{
+	CUmemGenericAllocationHandle object;
+
+	return cuMulticastCreate(&object, &(CUmulticastObjectProp){.numDevices = 1, .size = 2 * SIZE});
+}
+
+static int allow_host(void)
+{
+	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA},
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle;
+
+	return cuMemAddressReserve(&for_host, 2 * SIZE, 0, 0, 0) | cuMemCreate(&handle, 2 * SIZE, &prop, 0) |
+	       cuMemMap(for_host, 2 * SIZE, 0, handle, 0) | cuMemRelease(handle) |
+	       cuMemSetAccess(for_host, 2 * SIZE, &access, 1);
+}
+
+static int unmap_for_host(void)
+{
+	return cuMemUnmap(for_host, 2 * SIZE);
+}
+
+/* What belongs to others too, and its end. */
+static const struct {
+	const char *word;
+	int (*have)(void);
+} foreign[] = {
+	{"own handle", own_handle}, {"import pool", import_pool}, {"drop pool", destroy_pool},
+	{"import memory", import_memory}, {"drop memory", destroy_memory}, {"import semaphore", import_semaphore},
+	{"drop semaphore", destroy_semaphore}, {"multicast", multicast}, {"allow host", allow_host},
+	{"unmap for host", unmap_for_host},
+};
 
 static int host_memory(void)
 {
@@ -439,6 +532,7 @@ static int run(const char *word)
 		return cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL);
 	if (!strcmp(word, "unmanaged")) return cuMemFree(managed);
 	if (!strcmp(word, "model")) return is_wrong(managed_begin(module, 1));
+	if (!strcmp(word, "forget")) return managed_forgets(), 0; /* advice may be lost */
 	if (!strcmp(word, "steps")) return is_wrong(managed_steps(150));
 	if (!strcmp(word, "model ends")) return is_wrong(managed_end());
 	if (!strcmp(word, "vmm")) return is_wrong(vmm_begin(1));
@@ -465,7 +559,12 @@ static int run(const char *word)
 	if (!strcmp(word, "unload")) return cuModuleUnload(with_variable);
 	if (!strcmp(word, "combined")) return write_combined();
 	if (!strcmp(word, "future")) return future();
-	if (!strcmp(word, "opengl")) return use_opengl();
+	if (!strncmp(word, "use ", 4)) return use(word + 4);
+	if (!strcmp(word, "ipc close")) return cuIpcCloseMemHandle(theirs);
+	if (!strncmp(word, "ipc ", 4)) return open_memory(atoi(word + 4));
+	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+		if (!strcmp(word, foreign[i].word)) return foreign[i].have();
+	}
 	return -99;
 }
 
@@ -480,4 +579,3 @@ int main(void)
 	}
 	return 0;
 }
-	if (!strcmp(word, "forget")) return managed_forgets(), 0; /* advice may be lost */
