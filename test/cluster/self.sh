@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # gck_checkpoint(): ranks that ask for a checkpoint of their step themselves, alone and all together,
-# around MPI, beside interval=; restarts out of it; and what keeps one from being had.
+# around MPI, beside interval=, in C, Fortran and Python, with device memory (GPUCKPT_CUDA_PROGRAMS has cuda_asker);
+# restarts out of it; and what keeps one from being had.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v mpicc >/dev/null || { echo "1..0 # SKIP no mpicc"; exit 0; }
@@ -137,4 +138,44 @@ for i in 1 2 3; do
 done
 say end
 check "the job ends well" wait_job "$job" COMPLETED 40
+
+# ---- in other languages, and with device memory
+
+# asks NAME OPTIONS COMMAND...: a job of one rank, which asks once
+asks()
+{
+	local name=$1 options=$2
+	shift 2
+	dir=$(work_dir)
+	job=$(submit "$dir" -N1 -n1 <<-END
+		#!/bin/bash
+		export PYTHONPATH=$python_dir LD_LIBRARY_PATH=$fake
+		srun --gpu-ckpt=$options $* $dir
+	END
+	)
+	check "$name: its call returns" wait_for 60 grep -qx "0 *" "$dir/results" || diag "$(cat "$dir/out" "$dir/results" 2>&1)"
+	is "$(reasons)" "asked by rank 0" "$name: there is a checkpoint, for it asked"
+	root scontrol requeue "$job"
+	check "$name: the job is started again" wait_for 60 job_restarted "$job" 1
+	check "$name: the call returns once more, in a restart" wait_for 60 grep -qx "1 *" "$dir/results" ||
+		diag "$(cat "$dir/out" "$dir/results")"
+	touch "$dir/end"
+	check "$name: the job ends" wait_job "$job" COMPLETED 40
+	is "$(wc -l <"$dir/results")" 2 "$name: the call has returned no more often"
+}
+
+fake=$GPUCKPT_LAB/work/bin/fake
+python_dir=$(dirname "$(find "$prefix/lib" -name gpuckpt.py -print -quit)")
+if command -v gfortran >/dev/null; then
+	gfortran -J "$GPUCKPT_LAB/work/bin" -o "$asker.fortran" "$prefix/include/gpuckpt.f90" "$top/test/programs/asker.f90" \
+		-L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lgpuckpt || { echo "Bail out! asker.f90 cannot be built"; exit 1; }
+	asks Fortran keep=2 "$asker.fortran"
+fi
+cp "$top/test/programs/asker.py" "$GPUCKPT_LAB/work/bin"
+asks Python keep=2 python3 "$GPUCKPT_LAB/work/bin/asker.py"
+if [[ -x ${GPUCKPT_CUDA_PROGRAMS-}/cuda_asker ]]; then
+	cp "$GPUCKPT_CUDA_PROGRAMS/cuda_asker" "$GPUCKPT_LAB/work/bin"
+	install -D "$GPUCKPT_CUDA_PROGRAMS/libcuda-fake.so" "$fake/libcuda.so.1"
+	asks CUDA cuda=nvidia "$GPUCKPT_LAB/work/bin/cuda_asker"
+fi
 finish
