@@ -89,6 +89,15 @@ void faults_each(void (*one)(const struct fault *f, void *arg), void *arg)
 	}
 }
 
+int faults_times(const char *name)
+{
+	int i = 0;
+
+	while (i < ncalled && strcmp(called[i].name, name))
+		i++;
+	return i < ncalled ? called[i].times : 0;
+}
+
 void faults_begin_anew(void)
 {
 	ncalled = 0;

@@ -24,5 +24,6 @@ bool faults_disarm(void);
  * last one; but for names that an earlier phase has had. */
 void faults_each(void (*one)(const struct fault *f, void *arg), void *arg);
 void faults_begin_anew(void); /* none has had any */
+int faults_times(const char *name); /* so often was it called */
 
 #endif

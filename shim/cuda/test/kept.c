@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "common/test/tap.h"
+#include "shim/cuda/test/faults.h"
 #include "shim/cuda/test/link_agent.h"
 #include "shim/test/cuda_data.h"
 
@@ -492,6 +493,35 @@ static void expected(void)
 	is_int(cuda_rank_end(&r), 0, "the program ends well");
 }
 
+/* ---- slabs come and go ------------------------------------------------------------------------ */
+
+#define PIECES 40
+
+/* At the edge of a slab, too, a piece that comes and goes has the driver make no memory each time. */
+static void hysteresis(void)
+{
+	char directory[] = "/dev/shm/gck-kept-XXXXXX";
+	const struct fault none = {NULL, 0};
+	struct cuda_rank r;
+	uint64_t before;
+	int made;
+
+	faults_begin(mkdtemp(directory));
+	start(&r, 2048, NULL);
+	before = cuda_state(&r).device_bytes;
+	faults_arm(&none);
+	is_int(cuda_tell(&r, "edges 40"), 0, "pieces that come and go at every edge of a slab");
+	faults_disarm();
+	made = faults_times("cuMemCreate");
+	ok(made >= PIECES * 8 / 32 && made <= PIECES * 8 / 32 + 2, "slabs are made once each: %d", made);
+	ok(faults_times("cuMemUnmap") >= made - 1 && cuda_state(&r).device_bytes <= before + 32 * MIB,
+	   "and go when they are empty, but for one");
+	cuda_rank_end(&r);
+	unsetenv("FAKE_CUDA_CALLS");
+	unsetenv("FAKE_CUDA_FAULT");
+	rmdir(directory);
+}
+
 int main(void)
 {
 	close(mkstemp(slow));
@@ -516,5 +546,6 @@ int main(void)
 	devices_beside();
 	host_most();
 	expected();
+	hysteresis();
 	return tap_done();
 }

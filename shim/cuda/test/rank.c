@@ -81,6 +81,23 @@ static int huge(int mib)
 	return rc ? rc : cuMemFree(at);
 }
 
+/* Up to so many pieces of 8 MiB, and at each number of them one more comes and goes, again and again; so on the way
+ * back. Some of them fill the last slab. */
+static int edges(int n)
+{
+	static CUdeviceptr at[64];
+	int rc = n > 64, up = 1;
+
+	for (int i = 0; !rc && i >= 0; i += up) {
+		for (int turn = 0; turn < 20; turn++)
+			rc |= huge(8);
+		if (i == n)
+			up = -1;
+		rc |= up > 0 ? cuMemAlloc(&at[i], 8 << 20) : i > 0 ? cuMemFree(at[i - 1]) : 0;
+	}
+	return rc;
+}
+
 /* That and the end of a context in so many children, one after the other. -2: one has no answer within a
  * minute. */
 static int children(int n)
@@ -503,6 +520,7 @@ static int run(const char *word)
 	if (!strcmp(word, "less")) return cuMemFree(large);
 	if (!strcmp(word, "change")) return cuMemsetD8(large, 9, MORE) | cuCtxSynchronize();
 	if (!strncmp(word, "huge ", 5)) return huge(atoi(word + 5));
+	if (!strncmp(word, "edges ", 6)) return edges(atoi(word + 6));
 	if (!strncmp(word, "children ", 9)) return children(atoi(word + 9));
 	if (!strncmp(word, "take ", 5)) return take(atoi(word + 5));
 	if (!strncmp(word, "async ", 6)) return huge_in_order(atoi(word + 6));
