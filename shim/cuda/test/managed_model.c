@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <cuda.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,6 +94,25 @@ static CUresult send_in_two(const struct place *p, CUmemLocation first, CUmemLoc
 	return cuMemPrefetchBatchAsync(at, sizes, n, to, firsts, n, 0, CU_STREAM_PER_THREAD);
 }
 
+/* As the headers of CUDA 13 have it, or, by the same name, those of CUDA 12. */
+static CUresult say(const struct place *p, CUmem_advise what)
+{
+	CUresult (*older)(CUdeviceptr, size_t, CUmem_advise, CUdevice);
+
+	*(void **)&older = dlsym(RTLD_DEFAULT, "cuMemAdvise");
+	return rand() % 2 ? older(p->base, p->size, what, 0)
+			  : cuMemAdvise(p->base, p->size, what, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE});
+}
+
+static CUresult send(const struct place *p, CUmemLocation to)
+{
+	CUresult (*older)(CUdeviceptr, size_t, CUdevice, CUstream);
+
+	*(void **)&older = dlsym(RTLD_DEFAULT, "cuMemPrefetchAsync");
+	return rand() % 2 ? older(p->base, p->size, to.type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : 0, NULL)
+			  : cuMemPrefetchAsync(p->base, p->size, to, 0, NULL);
+}
+
 static void advise(struct place *p)
 {
 	const CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
@@ -101,18 +121,15 @@ static void advise(struct place *p)
 
 	switch (rand() % 5) {
 	case 0:
-		rc = cuMemAdvise(p->base, p->size, set ? CU_MEM_ADVISE_SET_READ_MOSTLY
-						       : CU_MEM_ADVISE_UNSET_READ_MOSTLY, device);
+		rc = say(p, set ? CU_MEM_ADVISE_SET_READ_MOSTLY : CU_MEM_ADVISE_UNSET_READ_MOSTLY);
 		p->read_mostly = set;
 		break;
 	case 1:
-		rc = cuMemAdvise(p->base, p->size, set ? CU_MEM_ADVISE_SET_PREFERRED_LOCATION
-						       : CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, device);
+		rc = say(p, set ? CU_MEM_ADVISE_SET_PREFERRED_LOCATION : CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
 		p->preferred = set ? 0 : CU_DEVICE_INVALID;
 		break;
 	case 2:
-		rc = cuMemAdvise(p->base, p->size, set ? CU_MEM_ADVISE_SET_ACCESSED_BY
-						       : CU_MEM_ADVISE_UNSET_ACCESSED_BY, device);
+		rc = say(p, set ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY);
 		p->used_by = set ? 0 : CU_DEVICE_INVALID;
 		break;
 	case 3:
@@ -121,7 +138,7 @@ static void advise(struct place *p)
 		p->rest = set ? CU_DEVICE_CPU : 0;
 		break;
 	default:
-		rc = cuMemPrefetchAsync(p->base, p->size, set ? device : host, 0, NULL);
+		rc = send(p, set ? device : host);
 		p->sent = p->rest = set ? 0 : CU_DEVICE_CPU;
 	}
 	expect(rc == CUDA_SUCCESS, "advice is taken");
