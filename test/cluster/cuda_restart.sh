@@ -32,6 +32,7 @@ in_squeue() { root scontrol show job "$job"; }
 fails()
 {
 	check "$name: the job's output says so" wait_for 60 printed "$1"
+	printed "$1" || diag "$(tail -n 30 "$dir/out")"$'\n'"$(job_story "$job")"
 	like "$(grep -F -- "$1" "$dir/out" | tail -n 1)" "rank 0 on n[123].*$2" "$name: of which rank, where, and what helps"
 }
 
@@ -64,7 +65,9 @@ check "create" alice gpuckpt create "$job"
 check "create again" alice gpuckpt create "$job"
 
 node_has "x another's device" "y another's device"
-refused "another type of GPU" "GPU 0 of the image is a gpuckpt's device, the one for it here a another's device" "nodes with GPUs of that type"
+refused "another type of GPU" \
+	"GPU 0 of the image is a gpuckpt's device, the one for it here a another's device" \
+	"nodes with GPUs of that type"
 node_has "a gpuckpt's device"
 refused "too few GPUs" "the image has 2 GPUs (gpuckpt's device), the task here 1" "as many GPUs"
 driver_is 13010
@@ -75,7 +78,8 @@ name="memory that somebody else has"
 : >"$dir/out"
 others_have 500
 root scontrol requeue "$job"
-fails "its GPU was not brought back: device memory for what is in the image: too little memory is free on GPU 0" "where GPUs are free"
+fails "its GPU was not brought back: device memory for what is in the image: too little memory is free on GPU 0" \
+	"where GPUs are free"
 restarts=$(job_restarts "$job")
 check "$name: the job is started again" wait_for 60 job_restarted "$job" $((restarts + 1))
 others_have 0
