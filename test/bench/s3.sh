@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/s3.sh [MIB]: a first checkpoint of one rank of MIB (512) into the lab's object store,
 # without TLS and the front, against as many parallel curl PUTs of objects of the same sizes from
-# the same node; in turns, medians of three. Then a second one of 5 percent changed (changed.sh). Prints `name value unit`; on stderr what was asked for.
+# the same node; in turns, medians of three. The server has one core, the nodes another: on a site it is
+# elsewhere. Then a second one of 5 percent changed (changed.sh). Prints `name value unit`; on stderr what was asked for.
 # Needs GPUCKPT_PREFIX, or a lab with --s3 in GPUCKPT_LAB.
 export GPUCKPT_LAB_OPTIONS=--s3
 # shellcheck source=lib.sh
@@ -19,6 +20,17 @@ burn=$(program burn)
 sed -i "s|^S3Endpoint=.*|S3Endpoint=$endpoint|" "$GPUCKPT_LAB/etc/gpuckpt.conf"
 "$cluster" kill gpuckptd
 "$cluster" start gpuckptd
+
+# on_core N COMMAND-LINE: what runs so, with its threads; all that it starts is there, too
+on_core()
+{
+	local pid
+	for pid in $(pgrep -f "$2"); do
+		taskset -acp "$1" "$pid" >/dev/null
+	done
+}
+on_core 0 "$s3/server/"
+on_core 1 "slurmd -D"
 
 presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
 
@@ -55,7 +67,7 @@ theirs()
 		total=$((total + size))
 	done
 	begin=$EPOCHREALTIME
-	root -n 1 curl -S --no-progress-meter --fail --parallel --parallel-max $parallel \
+	root -n 1 taskset -c 1 curl -S --no-progress-meter --fail --parallel --parallel-max $parallel \
 		--config "$dir/config" >&2 || give_up "curl failed"
 	calc "$total / 1048576 / ($EPOCHREALTIME - $begin)"
 	echo

@@ -53,7 +53,7 @@ refused()
 }
 
 alice touch "$dir/hold"
-job=$(submit "$dir" -N1 -n1 <<-END
+job=$(submit "$dir" -N1 -n1 --open-mode=append <<-END
 	#!/bin/bash
 	export $environment FAKE_CUDA_VERSION=\$(cat $dir/version)
 	srun --gpu-ckpt=cuda=nvidia $bin/cuda_bulk $mib 400 $dir >>$dir/answer
