@@ -2,6 +2,7 @@
  * What the agent asks of the CUDA thread, and what that does after a restart. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -69,12 +70,21 @@ static int look(struct gck_cuda_keeper *k)
 
 /* ---- drain and resume ----------------------------------------------------------------------- */
 
-/* The rank waits at the gate for ever, and every agent is told why. */
+static const char *of_task(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? value : "?";
+}
+
+/* The rank waits at the gate for ever, and every agent is told why. The user is told here: before the agent
+ * has said it Slurm may have taken the step away. */
 static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
 {
 	k->away = true;
 	k->lost = *err;
-	fprintf(stderr, "gpuckpt: the GPU was not brought back: %s\n", err->text);
+	fprintf(stderr, "gpuckpt: rank %s on %s: its GPU was not brought back: %s\n", of_task("SLURM_PROCID"),
+		of_task("SLURMD_NODENAME"), err->text);
 }
 
 /* An image that is taken from here on is told first that it cannot be. m: what came with the order, or

@@ -27,7 +27,6 @@ is_held() { [[ $(root squeue -h -j "$job" -o '%T %r') =~ (held|Held|HOLD) ]]; }
 printed() { grep -qF -- "$1" "$dir/out"; }
 gone() { ! pgrep -f "^$bin/cuda_bulk $mib 400 $dir\$"; }
 in_squeue() { root scontrol show job "$job"; }
-commented() { in_squeue | grep -q "Comment=.*$1"; }
 
 # fails TEXT REMEDY: the restart that is under way does, and says this
 fails()
@@ -79,11 +78,8 @@ name="memory that somebody else has"
 : >"$dir/out"
 others_have 500
 root scontrol requeue "$job"
-# The rank says it itself, and ends: the agent may find nobody left who has the job's output.
-check "$name: the job's output says so, and what helps" wait_for 60 printed \
-	"device memory for what is in the image: too little memory is free on GPU 0: see who has it (nvidia-smi), and restart the job where GPUs are free"
-check "$name: Slurm's comment says of which rank, and where" wait_for 60 commented \
-	"rank 0 on n[123]: its GPU was not brought back: device memory for what is in the image"
+fails "its GPU was not brought back: device memory for what is in the image: too little memory is free on GPU 0" \
+	"where GPUs are free"
 restarts=$(job_restarts "$job")
 check "$name: the job is started again" wait_for 60 job_restarted "$job" $((restarts + 1))
 others_have 0
