@@ -27,7 +27,7 @@ struct gck_writer {
 
 static int enter_common(struct gck_writer *w, uint32_t object, const struct gck_parcel *x)
 {
-	if (json_object_size(w->common_new) < GCK_COMMON_MAX &&
+	if (json_object_size(w->common_new) < GCK_COMMON_RANK &&
 	    json_object_set_new(w->common_new, strchr(x->name, '/') + 1, json_integer(x->used)) < 0)
 		return -1;
 	return json_array_append_new(w->common, json_integer(object));

@@ -17,7 +17,6 @@
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
 #define EXPECT_PART 0.3 /* of that of a phase */
-#define COMMON_MOST 8192 /* names of objects that go into a message: 128 GiB */
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
@@ -302,8 +301,8 @@ static void written(struct transaction *t)
 		json_array_append_new(ranks, json_pack("{s:I, s:O}", "rank",
 				      (json_int_t)t->members[i].task->rank, "manifest",
 				      json_object_get(image, "manifest")));
-		stored += gck_totals_add(common, COMMON_MOST, json_object_get(image, "common"),
-					 (uint64_t)packet_int(image, "stored", 0));
+		stored += gck_common_count(common, GCK_COMMON_STEP, json_object_get(image, "common"),
+					   (uint64_t)packet_int(image, "stored", 0));
 	}
 	GCK_FAULT(GCK_FAULT_AGENT_WRITTEN);
 	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:o, s:f, s:I, s:o, s:I}", "ranks", ranks, "put",

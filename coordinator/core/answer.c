@@ -14,8 +14,6 @@
 #include "coordinator/core/quiesce.h"
 #include "storage/store.h"
 
-#define COMMON_MOST 65536 /* names, which a user's agents choose: so much memory gpuckptd has for them; 1 TiB */
-
 const char *gck_phase_question(enum gck_phase phase)
 {
 	switch (phase) {
@@ -150,8 +148,8 @@ static int take_images(struct gck_step *step, const json_t *data, struct gck_err
 	double seconds = json_number_value(json_object_get(data, "seconds"));
 
 	c->put += (uint64_t)json_integer_value(json_object_get(data, "put"));
-	c->stored += gck_totals_add(c->common, COMMON_MOST, json_object_get(data, "common"),
-				    (uint64_t)json_integer_value(json_object_get(data, "stored")));
+	c->stored += gck_common_count(c->common, c->common_most, json_object_get(data, "common"),
+				      (uint64_t)json_integer_value(json_object_get(data, "stored")));
 	if (seconds > c->write_s)
 		c->write_s = seconds;
 	if (free_ns > c->free_ns)

@@ -166,7 +166,7 @@ void gck_act_resume(struct gck_core *core, struct gck_step *step)
 
 void gck_act_write(struct gck_core *core, struct gck_step *step)
 {
-	if (gck_document_begin(step)) {
+	if (gck_document_begin(core, step)) {
 		gck_live_fail(step, ENOMEM, "no memory for the list of ranks");
 		gck_raise(core, step, GCK_FAILED);
 		return;

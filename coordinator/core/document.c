@@ -25,7 +25,23 @@ int gck_document_fits(const struct gck_step *step, struct gck_error *err)
 			step->job->id, step->id, step->ntasks, step->live->nnodes);
 }
 
-int gck_document_begin(struct gck_step *step)
+/* A user's steps share what is kept of what their agents call common. Of one node its agent has counted. */
+static size_t common_most(const struct gck_core *core, const struct gck_step *step)
+{
+	size_t taken = 0;
+
+	if (step->nodes == 1)
+		return 0;
+	for (const struct gck_job *job = core->state.jobs; job; job = job->next)
+		for (const struct gck_step *s = job->steps; s; s = s->next)
+			if (s != step && s->live && s->uid == step->uid)
+				taken += s->live->checkpoint.common_most;
+	if (taken >= GCK_COMMON_USER)
+		return 0;
+	return GCK_COMMON_USER - taken < GCK_COMMON_STEP ? GCK_COMMON_USER - taken : GCK_COMMON_STEP;
+}
+
+int gck_document_begin(const struct gck_core *core, struct gck_step *step)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
 	json_t *ranks = json_array(), *common = json_object();
@@ -42,6 +58,7 @@ int gck_document_begin(struct gck_step *step)
 	json_decref(c->common);
 	c->manifests = ranks;
 	c->common = common;
+	c->common_most = common_most(core, step);
 	return 0;
 }
 

@@ -11,7 +11,7 @@ int gck_document_fits(const struct gck_step *step, struct gck_error *err);
 
 /* All ranks are frozen: those that had ended by now are carried as their exit status. -1 without
  * memory. */
-int gck_document_begin(struct gck_step *step);
+int gck_document_begin(const struct gck_core *core, struct gck_step *step);
 
 /* An agent has written images: [{"rank", "manifest"}]. -1 if that cannot be. */
 int gck_document_add(struct gck_step *step, const json_t *ranks, struct gck_error *err);

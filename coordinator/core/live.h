@@ -57,6 +57,7 @@ struct gck_checkpoint {
 	uint32_t asked;          /* the last gck_checkpoint_all() that a rank was in at the freeze */
 	uint64_t put, stored;
 	json_t *common;          /* of these: objects that ranks of other nodes may have stored, too */
+	size_t common_most;      /* so many of them are kept */
 	uint64_t staged;         /* of these, what went through nodes' stages */
 	char unstaged[480];      /* why not all did, on the first node where it did not */
 	int64_t free_ns;         /* the last copy of a rank's memory was needed no more */

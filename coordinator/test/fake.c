@@ -143,6 +143,7 @@ void fake_begin(struct fake *f, uint64_t seed)
 	f->random = draw;
 	f->seed = seed * 0x9e3779b97f4a7c15u + 1;
 	f->journal = json_array();
+	f->common = json_pack("{s:i}", "00112233445566778899aabbccddeeff", 2);
 	for (unsigned s = 0; s < STEPS; s++) {
 		f->store[s] = json_object();
 		for (unsigned n = 0; n < NODES; n++)
@@ -168,6 +169,7 @@ void fake_end(struct fake *f)
 {
 	core_end(f);
 	json_decref(f->journal);
+	json_decref(f->common);
 	for (unsigned s = 0; s < STEPS; s++) {
 		json_decref(f->store[s]);
 		for (unsigned n = 0; n < NODES; n++)

@@ -75,6 +75,7 @@ struct fake {
 	json_t *store[STEPS];       /* {"seq": hash}: commit objects */
 	uint32_t damaged[STEPS];    /* the commit that cannot be built */
 	bool committed[STEPS];      /* "committed" was said */
+	json_t *common;             /* what each node's images have in common with the others' */
 	int faults;                 /* in a hundred: what fails, or is not answered */
 	unsigned syncs;             /* of the journal */
 	unsigned sweeps;            /* that agents were told to make; the orders of the last */

@@ -57,7 +57,7 @@ static bool runs_from(const struct gck_agent *a, uint32_t seq)
 	return a->state != F_RUNNING || a->from == seq;
 }
 
-static json_t *images(const struct gck_agent *a, uint32_t seq)
+static json_t *images(const struct fake *f, const struct gck_agent *a, uint32_t seq)
 {
 	json_t *ranks = json_array();
 	char text[GCK_HASH_TEXT];
@@ -69,8 +69,8 @@ static json_t *images(const struct gck_agent *a, uint32_t seq)
 		json_array_append_new(ranks,
 				      json_pack("{s:i, s:s}", "rank", (int)i, "manifest", text));
 	}
-	return json_pack("{s:o, s:i, s:i, s:{s:i}, s:f}", "ranks", ranks, "put", 1, "stored", 3,
-			 "common", "libraries", 2, "seconds", 1.0);
+	return json_pack("{s:o, s:i, s:i, s:O, s:f}", "ranks", ranks, "put", 1, "stored", 3, "common",
+			 f->common, "seconds", 1.0);
 }
 
 static void check_document(struct fake *f, const struct gck_agent *a, const json_t *document,
@@ -264,7 +264,7 @@ static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, ui
 		fake_wrong(f, "step %u: a write while held, which the freeze had not said", a->step);
 	a->written = a->seq == seq;
 	a->keep_held = a->written && a->held;
-	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(a, seq) : NULL);
+	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(f, a, seq) : NULL);
 }
 
 static void on_commit(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)

@@ -74,6 +74,13 @@ static void create(void)
 	is_str(err.text, "", "create begins");
 }
 
+static void reach(enum gck_phase phase)
+{
+	for (unsigned i = 0; i < 1000 && step_0()->live->phase != phase; i++)
+		fake_deliver(&f);
+	is_int(step_0()->live->phase, phase, "on the way");
+}
+
 /* ---- finished steps ------------------------------------------------------------------------ */
 
 static bool finished_after(int32_t status)
@@ -227,6 +234,71 @@ static void test_stored(void)
 	end();
 }
 
+static json_t *common_name(json_t *all, unsigned i)
+{
+	char name[GCK_HASH_TEXT];
+
+	snprintf(name, sizeof name, "%032x", i);
+	json_object_set_new(all, name, json_integer(1));
+	return all;
+}
+
+/* Names that are kept while nodes that say this have written and the commit has not. */
+static const json_t *kept_of(json_t *common)
+{
+	json_decref(f.common);
+	f.common = common;
+	create();
+	reach(GCK_COMMITTING);
+	return step_0()->live->checkpoint.common;
+}
+
+/* Names and bytes are whatever a user's agents like. */
+static void test_hostile_common(void)
+{
+	json_t *common = common_name(json_object(), 9), *tree = json_array();
+	const json_t *kept;
+
+	begin();
+	for (unsigned i = 0; i < 1000; i++)
+		json_array_append_new(tree, json_array());
+	json_object_set_new(common, "0000000000000000000000000000000a", tree);
+	json_object_set_new(common, "0000000000000000000000000000000b", json_integer(-5));
+	json_object_set_new(common, "0000000000000000000000000000000c0", json_integer(1));
+	json_object_set_new(common, "libraries", json_integer(1));
+	kept = kept_of(common);
+	is_int((long long)json_object_size(kept), 1, "of what agents call common only objects' names are kept");
+	ok(json_is_true(json_object_get(kept, "00000000000000000000000000000009")), "and not what is said of them");
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, 3 * NODES - (NODES - 1), "nor is anything else believed");
+	kept = kept_of(json_integer(3));
+	is_int((long long)json_object_size(kept), 0, "of what is no object none are");
+	fake_settle(&f);
+	end();
+}
+
+static void test_much_in_common(void)
+{
+	json_t *many = json_object();
+	struct gck_live *other;
+
+	begin();
+	for (unsigned i = 0; i < GCK_COMMON_STEP + 10; i++)
+		common_name(many, i);
+	is_int((long long)json_object_size(kept_of(json_incref(many))), GCK_COMMON_STEP, "a step's names have an end");
+	fake_settle(&f);
+	other = gck_state_step(&f.core.state, JOB, 1)->live;
+	other->checkpoint.common_most = GCK_COMMON_USER - 5;
+	is_int((long long)json_object_size(kept_of(json_incref(many))), 5, "and those of all steps of a user");
+	fake_settle(&f);
+	other->checkpoint.common_most = GCK_COMMON_USER;
+	is_int((long long)json_object_size(kept_of(many)), 0, "who has no more");
+	other->checkpoint.common_most = 0;
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, 3 * NODES, "then each counts with every node");
+	end();
+}
+
 /* ---- memory is short ----------------------------------------------------------------------- */
 
 static void test_needs_hold(void)
@@ -279,13 +351,6 @@ static unsigned noted(const char *type)
 	json_array_foreach(f.journal, i, r)
 		n += !strcmp(json_string_value(json_object_get(r, "t")), type);
 	return n;
-}
-
-static void reach(enum gck_phase phase)
-{
-	for (unsigned i = 0; i < 1000 && step_0()->live->phase != phase; i++)
-		fake_deliver(&f);
-	is_int(step_0()->live->phase, phase, "on the way");
 }
 
 /* All images are whole, but for those of node 0: its agent has written them, and not said so. */
@@ -588,6 +653,8 @@ int main(void)
 	test_no_quiesce();
 	test_many_words();
 	test_stored();
+	test_hostile_common();
+	test_much_in_common();
 	test_needs_hold();
 	test_missing();
 	test_starts_while_written();

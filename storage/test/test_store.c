@@ -292,7 +292,7 @@ static void test_shared(void)
 		gck_writer_manifest(w, rank, m, hash, NULL);
 		gck_writer_totals(w, &put, &stored);
 		for (size_t most = 0; most < 2; most++)
-			all[most] += gck_totals_add(common[most], most, gck_writer_common(w), stored);
+			all[most] += gck_common_count(common[most], most, gck_writer_common(w), stored);
 		gck_writer_close(w);
 		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}

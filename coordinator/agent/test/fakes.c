@@ -189,7 +189,8 @@ static json_t *answer_to(const char *phase, unsigned rank)
 			 "device", device, "devices", "uuid", fake_world->shared ? "one" : rank ? "other" : "one",
 			 "bytes", device, "room", kept, "expected", 1000 + device,
 			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",
-			 "feed", "put", 10, "stored", 5, "common", rank == 1 ? "other" : "libraries", 3);
+			 "feed", "put", 10, "stored", 5, "common", rank == 1 ? "0123456789abcdef0123456789abcdef" :
+			 "00112233445566778899aabbccddeeff", 3);
 }
 
 int worker_main(int fd, void *arg)
