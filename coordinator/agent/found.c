@@ -76,8 +76,7 @@ static int read_manifest(struct found *f, struct gck_store *store, const struct 
 
 static void take_share(struct gck_store *store, const struct worker_task *t, const json_t *manifest)
 {
-	uint64_t chunks = gck_manifest_chunks(manifest);
-	struct share share = share_of_restorers(t->step, chunks * GCK_CHUNK_MAX);
+	struct share share = share_of_restorers(t->step, gck_manifest_chunks(manifest));
 
 	gck_store_share(store, share.cpus, share.memory);
 }

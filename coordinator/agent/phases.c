@@ -100,8 +100,8 @@ static json_int_t extreme(const struct transaction *t, enum phase p, const char 
 /* With a stage a rank's memory and the store are waited for apart from each other. */
 void phase_write_more(struct transaction *t)
 {
-	json_int_t largest = extreme(t, PHASE_PREPARE, "expected", -1);
-	unsigned most = share_of_writers(t->agent->step, (uint64_t)largest).at_once;
+	json_int_t chunks = extreme(t, PHASE_PREPARE, "chunks", -1);
+	unsigned most = share_of_writers(t->agent->step, (uint64_t)chunks).at_once;
 	unsigned writing = 0, uploading = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
@@ -118,7 +118,7 @@ void phase_write_more(struct transaction *t)
 			writing++;
 			member_tell(m, json_pack("{s:s, s:b, s:b, s:I}", "op", "write",
 						 "held", member_held(m), "device", m->brings,
-						 "largest", largest));
+						 "chunks", chunks));
 		} else if (m->staged && !m->told_upload && uploading < most) {
 			m->told_upload = true;
 			uploading++;

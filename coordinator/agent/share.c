@@ -6,8 +6,6 @@
 
 #include <sched.h>
 
-#include "storage/store.h"
-
 #define NODE_MEMORY ((size_t)128 << 20) /* half of what the agent may have */
 #define WRITERS_MAX 4u                  /* each has two objects of 16 MiB at least */
 
@@ -25,11 +23,6 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-static size_t tables(uint64_t image, unsigned each)
-{
-	return image / GCK_CHUNK_MAX * each;
-}
-
 /* What n processes have left of so much, each. */
 static size_t beside(size_t all, unsigned n, size_t tables)
 {
@@ -38,12 +31,12 @@ static size_t beside(size_t all, unsigned n, size_t tables)
 
 /* Images whose tables leave the writers little are written one after the other. With a stage as many ranks
  * upload while as many write to the disk, which is fast with little. */
-struct share share_of_writers(const struct step *s, uint64_t largest)
+struct share share_of_writers(const struct step *s, uint64_t chunks)
 {
 	bool stage = *s->options.stage;
 	unsigned most = least(s->options.cpus, stage ? WRITERS_MAX / 2 : WRITERS_MAX);
 	unsigned n = least(most, at_least_one(s->local_ntasks));
-	size_t each = tables(largest, TABLES_WRITTEN);
+	size_t each = chunks * TABLES_WRITTEN;
 	size_t write = stage ? NODE_MEMORY / 4 : NODE_MEMORY;
 	size_t upload = stage && s->local_ntasks > 1 ? NODE_MEMORY - write : NODE_MEMORY;
 
@@ -52,7 +45,7 @@ struct share share_of_writers(const struct step *s, uint64_t largest)
 	return (struct share){ n, s->options.cpus / n, beside(write, n, each), beside(upload, n, each) };
 }
 
-struct share share_of_restorers(const struct step *s, uint64_t image)
+struct share share_of_restorers(const struct step *s, uint64_t chunks)
 {
 	unsigned n = at_least_one(s->local_ntasks), cpus = 1;
 	cpu_set_t set;
@@ -60,5 +53,5 @@ struct share share_of_restorers(const struct step *s, uint64_t image)
 	if (sched_getaffinity(0, sizeof set, &set) == 0)
 		cpus = (unsigned)CPU_COUNT(&set);
 	return (struct share){ n, at_least_one(cpus / n),
-			       beside(NODE_MEMORY, n, tables(image, TABLES_READ)), 0 };
+			       beside(NODE_MEMORY, n, chunks * TABLES_READ), 0 };
 }

@@ -13,11 +13,11 @@ struct share {
 	size_t upload;    /* the same, from a stage to the store */
 };
 
-/* largest: bytes of the largest image of the node. */
-struct share share_of_writers(const struct step *s, uint64_t largest);
+/* chunks: as many as the image of the node has that has most. */
+struct share share_of_writers(const struct step *s, uint64_t chunks);
 
 /* All ranks come back together, and none of them runs meanwhile: all cores that the agent has.
- * image: bytes of the one that this process reads. */
-struct share share_of_restorers(const struct step *s, uint64_t image);
+ * chunks: of the image that this process reads. */
+struct share share_of_restorers(const struct step *s, uint64_t chunks);
 
 #endif

@@ -155,7 +155,7 @@ static int phase_write(struct worker *w, const json_t *body, struct gck_error *e
 	struct gck_error no_stage = { 0 };
 
 	w->device = packet_bool(body, "device");
-	w->share = share_of_writers(w->task->step, (uint64_t)packet_int(body, "largest", 0));
+	w->share = share_of_writers(w->task->step, (uint64_t)packet_int(body, "chunks", 0));
 	if (!packet_bool(body, "held"))
 		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
 	if (settle(w, err) < 0 || open_store(w, &no_stage, err) < 0 || open_writer(w, err) < 0)
@@ -288,8 +288,9 @@ int worker_main(int fd, void *arg)
 	}
 	if (t->marks[1] >= 0)
 		gck_capture_marks_take(w.capture, t->marks);
-	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:o, s:b, s:b}", "expected",
-		    (json_int_t)gck_capture_expected(w.capture), "device",
+	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:o, s:b, s:b}", "expected",
+		    (json_int_t)gck_capture_expected(w.capture), "chunks",
+		    (json_int_t)gck_capture_chunks(w.capture), "device",
 		    (json_int_t)gck_capture_device(w.capture), "devices", devices(w.capture), "mpi",
 		    gck_capture_has_mpi(w.capture), "cuda", gck_capture_has_cuda(w.capture)));
 	rc = serve(&w);

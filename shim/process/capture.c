@@ -31,6 +31,15 @@ static int new_image(struct gck_capture *c, struct gck_error *err)
 	return c->img ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
 }
 
+/* So many bytes, anywhere in a range of this size, which may begin and end within windows. */
+static void expect(struct gck_capture *c, uint64_t bytes, uint64_t size)
+{
+	uint64_t pages = (bytes + GCK_PAGE - 1) / GCK_PAGE, windows = size / GCK_WINDOW + 2;
+
+	c->expected += bytes;
+	c->chunks += pages < windows ? pages : windows;
+}
+
 /* What the image will hold: shared memory and files are copied while the rank is held. */
 static void estimate(struct gck_capture *c, uint64_t *held)
 {
@@ -40,19 +49,23 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 	for (size_t i = 0; i < img->nmaps; i++) {
 		const struct gck_map *m = &img->maps[i];
 		const struct gck_vma *x = gck_maps_find(&c->flags, m->start);
+		bool kept = m->object >= 0 || (m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
+		uint64_t size = m->end - m->start;
 
 		if (!x)
 			continue;
-		if (m->object >= 0 || (m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)))
-			*held += x->resident + x->swapped;
-		else
-			c->expected += x->anonymous + x->swapped;
+		*held += kept ? x->resident + x->swapped : 0;
+		expect(c, (kept ? x->resident : x->anonymous) + x->swapped, size);
 		if (m->content >= 0 && img->contents[m->content].carried)
-			c->expected += m->end - m->start;
+			expect(c, size, size);
 	}
-	for (size_t i = 0; i < img->nfiles; i++)
-		*held += gck_file_carried(&img->files[i]);
-	c->expected += *held + c->t.left.device_bytes;
+	for (size_t i = 0; i < img->nfiles; i++) {
+		uint64_t size = gck_file_carried(&img->files[i]);
+
+		*held += size;
+		expect(c, size, size);
+	}
+	expect(c, c->t.left.device_bytes, c->t.left.device_bytes);
 }
 
 static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_error *err)
@@ -151,6 +164,11 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 uint64_t gck_capture_expected(const struct gck_capture *c)
 {
 	return c->expected;
+}
+
+uint64_t gck_capture_chunks(const struct gck_capture *c)
+{
+	return c->chunks;
 }
 
 bool gck_capture_has_mpi(const struct gck_capture *c)

@@ -25,7 +25,7 @@ struct gck_capture {
 	int life;                    /* the clone's; -1 */
 	int device[GCK_LINK_DATA_FDS]; /* what its devices have comes over these; -1 */
 	bool device_hashes;          /* and is worth a look by its hashes */
-	uint64_t expected;
+	uint64_t expected, chunks;   /* of the image: bytes; chunks at most */
 	bool marked;                 /* somebody keeps the marks until the next checkpoint */
 	struct gck_marks marks;
 	struct gck_windows base;     /* pages of the image that the marks count from, if this builds on it */

@@ -41,6 +41,9 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 /* Bytes of memory that the image is expected to hold, before deduplication. */
 uint64_t gck_capture_expected(const struct gck_capture *c);
 
+/* As many chunks as they may make: of memory that is touched here and there each page may be one. */
+uint64_t gck_capture_chunks(const struct gck_capture *c);
+
 /* Does the rank use MPI, through gpuckpt's stand-in? */
 bool gck_capture_has_mpi(const struct gck_capture *c);
 bool gck_capture_has_cuda(const struct gck_capture *c);

@@ -184,16 +184,28 @@ static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
 	ok(file_of(img, GCK_FD_STDIO, 2) && !file_of(img, GCK_FD_STDIO, 3), "the task's own three");
 }
 
+static uint64_t chunks_at_most(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	uint64_t n = c ? gck_capture_chunks(c) : 0;
+
+	gck_capture_close(c);
+	return n;
+}
+
 static void test_image(void)
 {
 	struct gck_error err = {0};
 	json_t *manifest = NULL;
 	struct gck_reader *r = NULL;
 	struct gck_image *img;
+	uint64_t most;
 
 	start();
 	ok(tell("do", "memory") && tell("do", "swapped") && tell("do", "descriptors"),
 	   "with memory and descriptors");
+	most = chunks_at_most();
 	img = checkpoint(&manifest, &err);
 	if (img)
 		r = gck_reader_open(store, manifest, &err);
@@ -204,6 +216,8 @@ static void test_image(void)
 		check_descriptors(img, r);
 		is_int((long long)img->nthreads, 1, "the helper is not in it");
 		is_int(img->vpid, rank.pid, "its PID");
+		ok(img->chunks.rows.n <= most && most < 4 * img->chunks.rows.n, "%zu chunks, "
+		   "for which %llu were expected", img->chunks.rows.n, (unsigned long long)most);
 		gck_reader_close(r);
 	}
 	gck_image_free(img);

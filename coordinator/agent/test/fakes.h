@@ -31,6 +31,7 @@ struct fake_world {
 	int64_t device;             /* workers: bytes in each of these ranks' GPUs, */
 	int64_t kept;               /* of which so many would find room there */
 	bool shared;                /* all on one device */
+	int64_t chunks;             /* workers: of each image */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
 	int too_early;              /* ranks let go before all had their files back */

@@ -311,11 +311,11 @@ static void shares(void)
 	size_t more = 0, more_at_once = 0;
 	unsigned last = 99;
 
-	is_int(share_of_writers(&s, 1 << 30).at_once, 4, "small images: four at once");
+	is_int(share_of_writers(&s, 4096).at_once, 4, "small images: four at once");
 	is_int((long long)share_of_writers(&s, 0).memory, 32 << 20, "with a quarter of the memory each");
-	is_int(share_of_writers(&s, UINT64_C(1) << 40).at_once, 1, "large ones one after the other");
+	is_int(share_of_writers(&s, 1 << 22).at_once, 1, "large ones one after the other");
 	for (uint64_t gib = 0; gib < 320; gib++) {
-		struct share x = share_of_writers(&s, gib << 30);
+		struct share x = share_of_writers(&s, gib * 4096);
 		uint64_t way = x.memory > least ? x.memory : least;
 
 		more += x.at_once * (way + gib * 4096 * 120) > most;
@@ -324,9 +324,9 @@ static void shares(void)
 	}
 	is_int((long long)more, 0, "tables of large images go off what is on its way: 192 MiB up to 320 GiB");
 	is_int((long long)more_at_once, 0, "and never more at once");
-	is_int((long long)(share_of_restorers(&s, 0).memory - share_of_restorers(&s, UINT64_C(32) << 30).memory),
+	is_int((long long)(share_of_restorers(&s, 0).memory - share_of_restorers(&s, 32 * 4096).memory),
 	       32 * 4096 * 48, "and of those that are read");
-	is_int((long long)share_of_restorers(&s, UINT64_C(1) << 40).memory, 0, "down to the least");
+	is_int((long long)share_of_restorers(&s, 1 << 22).memory, 0, "down to the least");
 }
 
 int main(void)

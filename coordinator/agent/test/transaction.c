@@ -215,6 +215,20 @@ static void one_at_a_time(void)
 	fake_end();
 }
 
+/* Few bytes may be many chunks: it is their tables that must have room. */
+static void large_tables(void)
+{
+	fake_begin();
+	((struct step *)fake_agent->step)->options.cpus = FAKE_RANKS;
+	fake_world->chunks = 1 << 20;
+	ask("prepare", NULL);
+	ask("freeze", NULL);
+	ask("resume", NULL);
+	ok(packet_bool(ask("write", NULL), "ok"), "written with tables that leave no room for others");
+	is_int(fake_world->most_writing, 1, "one writer at a time");
+	fake_end();
+}
+
 /* All are staged while none is uploaded yet: a rank's memory does not wait for the store. */
 static void staged(void)
 {
@@ -316,6 +330,7 @@ int main(void)
 	ends_held();
 	held_for_the_write();
 	one_at_a_time();
+	large_tables();
 	staged();
 	out_of_turn();
 	replaced();
