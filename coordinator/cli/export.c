@@ -53,16 +53,20 @@ static int check_file(const char *path, const char *hash, struct progress *p, st
 {
 	struct gck_image_id id;
 	struct gck_store *image = gck_image_open(path, &id, err);
-	int rc;
+	int rc = -1;
 
-	if (!image)
-		return -1;
 	p->what = "checking the file";
-	gck_store_tell(image, progress_tell, p);
-	rc = gck_store_verify(image, id.seq, hash, NULL, err);
+	if (image) {
+		gck_store_tell(image, progress_tell, p);
+		rc = gck_store_verify(image, id.seq, hash, NULL, err);
+	}
 	gck_store_close(image);
-	return rc < 0 ? gck_fail_in(err, "read again, the file is not whole (is the store's commit? gpuckpt "
-				    "verify tells)") : 0;
+	if (rc == 0)
+		return 0;
+	if (err->code == EBADMSG || err->code == ENOENT)
+		return gck_fail_in(err, "read again, the file is not whole (is the store's commit? gpuckpt "
+				   "verify tells)");
+	return gck_fail_in(err, "while the file was checked");
 }
 
 static int export_to(struct gck_store *s, const char *hash, struct progress *p, const char *path,

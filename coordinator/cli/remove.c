@@ -2,6 +2,7 @@
  * remove: commits, and what only they needed. */
 #include <stdio.h>
 
+#include "common/s3_url.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
 #include "storage/store.h"
@@ -26,6 +27,34 @@ static void say_swept(const struct cli *c, const json_t *order, json_int_t remov
 			    CLI_QUERY_S, NULL));
 }
 
+/* "5, 2": of many the first. */
+static const char *numbers(const json_t *seqs, char *text, size_t size)
+{
+	json_t *seq;
+	size_t i, used = 0;
+
+	json_array_foreach(seqs, i, seq)
+		if (used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%" JSON_INTEGER_FORMAT,
+						 i ? ", " : "", json_integer_value(seq));
+	return text;
+}
+
+/* What was forgotten stays so. An object store is swept by the coordinator as well; in one of files only the
+ * owner's own processes, and root's, may remove anything. */
+static int not_removed(const json_t *order, struct gck_error *err)
+{
+	const json_t *seqs = json_object_get(order, "remove");
+	const char *later = gck_s3_is(cli_text(order, "store")) ? "it will be removed later" :
+			    "the next checkpoint of a job of the owner's removes it, or another remove of the step";
+	char text[64];
+
+	if (json_array_size(seqs) == 0)
+		return -1;
+	return gck_fail_in(err, "what no longer counts (commit %s) is still in the store; %s",
+			   numbers(seqs, text, sizeof text), later);
+}
+
 /* Remove what the coordinator has forgotten, whoever made it forget: what it keeps, and which number a
  * checkpoint has that runs or may begin, is in its answer. */
 static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, struct gck_error *err)
@@ -38,32 +67,33 @@ static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, 
 		return gck_fail(err, EPROTO, "the coordinator does not say what stays; is it of another "
 				"release?");
 	if (s && gck_store_prune_listed(s, keep, (uint32_t)busy, err) < 0)
-		return gck_fail_in(err, "it no longer counts, but is still in the store, where it will be "
-				   "removed later");
+		return not_removed(order, err);
 	if (s)
 		gck_store_remove_empty(s);
 	say_swept(c, order, removals);
 	return 0;
 }
 
-/* Ask for one commit of a step (0: all): those that the coordinator has forgotten, and that are gone. */
-static json_t *remove_commit(const struct cli *c, const json_t *step, uint32_t seq,
-			     struct gck_store *s, struct gck_error *err)
+/* Ask for one commit of a step (0: all). To removed are added those that the coordinator has forgotten, whether
+ * or not the store can be swept. */
+static int remove_commit(const struct cli *c, const json_t *step, uint32_t seq, struct gck_store *s,
+			 json_t *removed, struct gck_error *err)
 {
 	json_t *request = json_pack("{s:s, s:O, s:O}", "op", "remove", "job",
 				    json_object_get(step, "job"), "step",
 				    json_object_get(step, "step"));
-	json_t *order, *removed = NULL;
+	json_t *order;
+	int rc;
 
 	if (seq)
 		json_object_set_new(request, "seq", json_integer(seq));
 	order = cli_ask(c, request, CLI_QUERY_S, err);
 	if (!order)
-		return NULL;
-	if (sweep(c, s, order, err) == 0)
-		removed = json_incref(json_object_get(order, "remove"));
+		return -1;
+	json_array_extend(removed, json_object_get(order, "remove"));
+	rc = sweep(c, s, order, err);
 	json_decref(order);
-	return removed;
+	return rc;
 }
 
 /* The store is opened first: what cannot be deleted must not be forgotten. One that has nothing of the step
@@ -74,12 +104,8 @@ static int remove_of_step(const struct cli *c, const json_t *step, json_t *remov
 	struct gck_store *s = cli_open_store(c, step, err);
 	int rc = s || err->code == ENOENT ? 0 : -1;
 
-	for (size_t i = 0; rc == 0 && i < (c->all ? 1 : c->nseqs); i++) {
-		json_t *one = remove_commit(c, step, c->all ? 0 : c->seqs[i], s, err);
-
-		rc = one ? json_array_extend(removed, one) : -1;
-		json_decref(one);
-	}
+	for (size_t i = 0; rc == 0 && i < (c->all ? 1 : c->nseqs); i++)
+		rc = remove_commit(c, step, c->all ? 0 : c->seqs[i], s, removed, err);
 	gck_store_close(s);
 	return rc;
 }

@@ -219,9 +219,9 @@ diff -r "$dir/new/test/7/0" "$dir/out.d/test/7/0"
 result $? "the store has what the file has"
 call 1 verify 7.0 9
 has err 'step 7.0 has no commit 9'
-forgets() # REMOVED KEPT BUSY: what the coordinator answers to remove
+forgets() # REMOVED KEPT BUSY [STORE]: what the coordinator answers to remove
 {
-	answers remove '[{"op":"end","ok":true,"data":{"job":7,"step":0,"store":"file:'"$dir"'",
+	answers remove '[{"op":"end","ok":true,"data":{"job":7,"step":0,"store":"'"${4-file:$dir}"'",
 "remove":['"$1"'],"keep":['"$2"'],"busy":'"$3"',"removals":5}}]'
 }
 
@@ -240,6 +240,10 @@ printf x | dd of="$object" bs=1 conv=notrunc 2>/dev/null
 call 1 verify 7
 has out 'no'
 has err "$object"
+call 1 export 7:3 "$dir/image4"
+has err 'gpuckpt verify tells'
+[ ! -e "$dir/image4" ]
+result $? "what is damaged is not exported"
 call 0 verify 7 --quick
 truncate -s 4999 "$object"
 call 1 verify 7 --quick
@@ -260,6 +264,21 @@ result $? "nor is it said to be"
 answers remove '[{"op":"end","ok":true,"data":{"remove":[2,3]}}]'
 call 1 remove 7 --all
 has err 'another release'
+echo damaged >"$dir/test/7/0/commit-8.json"
+forgets '' 2,3,8 9
+call 1 remove 7 --all
+has err commit-8.json
+! grep -q counts "$dir/err"
+result $? "a store that cannot be swept: that of what was not forgotten is not said"
+forgets 1,0 2,3,8 9
+call 1 remove 7 --all --json
+has err 'what no longer counts (commit 1, 0) is still in the store; the next checkpoint'
+[ "$(tr -d ' \n' <"$dir/out")" = '{"steps":[{"job":7,"step":0,"removed":[1,0]}]}' ]
+result $? "of what was it is, and it is listed"
+forgets 1 2,3,8 9 s3://bucket
+call 1 remove 7 --all
+has err 'it will be removed later'
+rm "$dir/test/7/0/commit-8.json"
 forgets '' 2,3 4
 call 0 remove 7 --all
 has err 'gpuckpt: remove: commit 3 of step 7.0 stays'
