@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/rows_json.h"
 #include "storage/sealed.h"
 
 #define COMMIT_FORMAT 1
@@ -131,12 +132,11 @@ int gck_store_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static json_t *parse_commit(struct gck_store *s, const char *name, const char *text, size_t size,
+static json_t *parse_commit(struct gck_store *s, const char *name, char *text, size_t size,
 			    struct gck_error *err)
 {
-	const char *body = text + HEAD + HASH + MIDDLE;
+	char *body = text + HEAD + HASH + MIDDLE;
 	char check[GCK_HASH_TEXT];
-	json_error_t je;
 	json_t *commit;
 
 	if (size < FRAME || memcmp(text, head, HEAD) ||
@@ -149,9 +149,10 @@ static json_t *parse_commit(struct gck_store *s, const char *name, const char *t
 		gck_document_damaged(s, name, "its check is wrong", err);
 		return NULL;
 	}
-	commit = json_loadb(body, size - FRAME, 0, &je);
+	text[size - TAIL] = '\0';
+	commit = gck_json_parse(body, size - FRAME, err);
 	if (!commit)
-		gck_document_damaged(s, name, je.text, err);
+		gck_fail_in(err, "%s/%s", s->b->where, name);
 	return commit;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/rows_json.h"
 #include "storage/sealed.h"
 
 int gck_commit_rank(const json_t *entry, uint32_t *rank, const char **manifest,
@@ -70,12 +71,13 @@ json_t *gck_ranks_load(const struct gck_ranks *r, struct gck_store *s, struct gc
 
 	if (load_manifest(s, r, &text, &size, err) < 0)
 		return NULL;
-	manifest = gck_json_parse(text, size);
+	manifest = gck_json_parse(text, size, err);
 	free(text);
 	if (json_is_object(manifest))
 		return manifest;
-	gck_fail(err, EBADMSG, "%s: manifest %u of commit %u is not a JSON object", s->b->where,
-		 r->rank, r->seq);
+	if (manifest)
+		gck_fail(err, EBADMSG, "not a JSON object");
+	gck_fail_in(err, "%s: manifest %u of commit %u", s->b->where, r->rank, r->seq);
 	json_decref(manifest);
 	return NULL;
 }

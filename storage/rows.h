@@ -33,12 +33,4 @@ json_t *gck_rows_value(const struct gck_rows *r);
 int gck_rows_load(struct gck_rows *r, unsigned width, const json_t *value, struct gck_error *err);
 size_t gck_rows_count(unsigned width, const json_t *value);
 
-/* ---- documents that have such tables (rows_json.c) ----------------------------------------- */
-
-/* JSON from a text with a NUL behind it, which is overwritten. NULL: it is none, or there is no memory. */
-json_t *gck_json_parse(char *text, size_t size);
-
-/* Compact text, free() it; NULL without memory. */
-char *gck_json_text(const json_t *value);
-
 #endif

@@ -2,9 +2,7 @@
  * JSON with long texts in it, which jansson would copy again and again: they are taken out of the text
  * before it is parsed, and a NUL and a number stand for each, as no text from outside has a NUL. Those of
  * hex digits stay half as long (digits.h). */
-#include "config.h"
-
-#include "storage/rows.h"
+#include "storage/rows_json.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +11,6 @@
 
 #include "storage/digits.h"
 
-#define LONG (1u << 18) /* digits that no other text has */
 #define NUL "\\u0000"
 
 /* ---- parsing ------------------------------------------------------------------------------- */
@@ -24,13 +21,13 @@ struct taken {
 	size_t to;
 };
 
-/* Where a string ends: at its quote, or with the text. *plain: no character in it means another, or is none
- * that JSON may have there. -1: it has a NUL. */
+/* Where a string ends: at its quote, or with the text. *plain: it is ASCII, and no character in it means another,
+ * or is none that JSON may have there. -1: it has a NUL. */
 static int find_end(const char *text, size_t size, size_t at, size_t *end, bool *plain)
 {
 	*plain = true;
 	for (; at < size && text[at] != '"'; at++) {
-		if ((unsigned char)text[at] < ' ')
+		if (text[at] < ' ' || text[at] > '~')
 			*plain = false;
 		if (text[at] != '\\')
 			continue;
@@ -49,7 +46,7 @@ static json_t *value_of(char *text, size_t length)
 	unsigned char *value = (unsigned char *)text - 1;
 
 	if (strspn(text, "0123456789abcdef") < length)
-		return json_stringn(text, length);
+		return json_stringn_nocheck(text, length);
 	gck_digits_pack(text, length, value);
 	return json_stringn_nocheck((char *)value, gck_digits_size(length));
 }
@@ -69,7 +66,7 @@ static void keep(struct taken *t, size_t start, size_t end)
 	t->to += end - start;
 }
 
-static int take_all(struct taken *t, size_t size)
+static int take_all(struct taken *t, size_t size, struct gck_error *err)
 {
 	const char *quote;
 	size_t at = 0, start, end;
@@ -79,11 +76,11 @@ static int take_all(struct taken *t, size_t size)
 		start = (size_t)(quote - t->text) + 1;
 		keep(t, at, start);
 		if (find_end(t->text, size, start, &end, &plain) < 0)
-			return -1;
-		if (!plain || end - start < LONG)
+			return gck_fail(err, EBADMSG, "not JSON that may be here: a string has a NUL");
+		if (!plain || end - start < GCK_JSON_LONG)
 			keep(t, start, end);
 		else if (take_out(t, start, end) < 0)
-			return -1;
+			return gck_fail(err, ENOMEM, "no memory for a text of %zu bytes", end - start);
 		at = end < size ? end + 1 : end;
 		keep(t, end, at);
 	}
@@ -109,15 +106,29 @@ static void put_back(json_t *value, const json_t *all)
 		json_array_set(value, i, meant_by(json_array_get(value, i), all));
 }
 
-json_t *gck_json_parse(char *text, size_t size)
+static json_t *load(const struct taken *t, struct gck_error *err)
+{
+	json_error_t why = { .text = "" };
+	json_t *value = json_loadb(t->text, t->to, JSON_ALLOW_NUL, &why);
+
+	if (value)
+		put_back(value, t->all);
+	else if (*why.text)
+		gck_fail(err, EBADMSG, "not JSON: %s", why.text);
+	else /* jansson gives reasons for all else */
+		gck_fail(err, ENOMEM, "no memory for %zu bytes of JSON", t->to);
+	return value;
+}
+
+json_t *gck_json_parse(char *text, size_t size, struct gck_error *err)
 {
 	struct taken t = { .all = json_array(), .text = text };
 	json_t *value = NULL;
 
-	if (t.all && take_all(&t, size) == 0)
-		value = json_loadb(text, t.to, JSON_ALLOW_NUL, NULL);
-	if (value)
-		put_back(value, t.all);
+	if (!t.all)
+		gck_fail(err, ENOMEM, "no memory to parse JSON");
+	else if (take_all(&t, size, err) == 0)
+		value = load(&t, err);
 	json_decref(t.all);
 	return value;
 }

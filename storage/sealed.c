@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/rows_json.h"
+
 bool gck_sealed_is(const json_t *document)
 {
 	return json_object_get(document, "sealed");
@@ -131,10 +133,13 @@ json_t *gck_sealed_open(struct gck_store *s, const char *name, const json_t *doc
 	text = rest ? open_box(s, name, document, rest, err) : NULL;
 	if (!rest)
 		no_memory(name, err);
-	if (text && !(inside = gck_json_parse(text, strlen(text))))
-		gck_fail(err, EBADMSG, "what is sealed in it is not JSON");
+	if (text && !(inside = gck_json_parse(text, strlen(text), err)))
+		gck_fail_in(err, "what is sealed in it");
 	if (inside && json_object_update(rest, inside) < 0) {
-		gck_fail(err, EBADMSG, "what is sealed in it is not an object");
+		if (json_is_object(inside))
+			no_memory(name, err);
+		else
+			gck_fail(err, EBADMSG, "what is sealed in it is not an object");
 		json_decref(inside);
 		inside = NULL;
 	}

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "storage/rows_json.h"
 #include "storage/stage.h"
 #include "storage/sweep.h"
 
@@ -131,6 +132,7 @@ static int need_manifest(void *arg, const char *name, struct gck_error *err)
 {
 	struct keep *k = arg;
 	char full[GCK_NAME_MAX], hash[GCK_HASH_TEXT], *text;
+	struct gck_error why = { 0 };
 	json_t *manifest;
 	size_t size;
 	int rc = 0;
@@ -140,8 +142,10 @@ static int need_manifest(void *arg, const char *name, struct gck_error *err)
 	snprintf(full, sizeof full, "%s%s", k->dir, name);
 	if (gck_document_load(k->s, full, &text, &size, hash, err) < 0)
 		return -1;
-	manifest = gck_json_parse(text, size);
+	manifest = gck_json_parse(text, size, &why);
 	free(text);
+	if (why.code == ENOMEM)
+		return gck_fail(err, why.code, "%s/%s: %s", k->s->b->where, full, why.text);
 	/* One that is damaged needs nothing here: the store has all. */
 	if (gck_manifest_objects(manifest, NULL))
 		rc = gck_names_add_objects(&k->need, manifest, err);

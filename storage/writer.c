@@ -6,6 +6,7 @@
 
 #include "storage/pipeline.h"
 #include "storage/previous.h"
+#include "storage/rows_json.h"
 #include "storage/sealed.h"
 #include "storage/table.h"
 

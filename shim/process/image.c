@@ -71,7 +71,7 @@ int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gc
 	struct gck_windows found = {.chunks = chunks};
 
 	if (gck_rows_load(&found.rows, GCK_WINDOW_TEXT, value, err))
-		return gck_fail_in(err, "not a list of windows");
+		return -1;
 	for (size_t i = 0; i < found.rows.n; i++)
 		if (check(&found, i, err)) {
 			gck_rows_clear(&found.rows);

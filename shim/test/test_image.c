@@ -6,10 +6,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/test/tap.h"
 #include "shim/process/image_fields.h"
+#include "storage/rows_json.h"
 
 #define MANY 80000u
 
@@ -208,6 +211,36 @@ static void test_round_trip(void)
 	gck_image_free(img);
 }
 
+/* What a process without memory says of an image: that it is damaged, which would be believed, or why it has
+ * none of it. */
+static int say_without_memory(const json_t *j)
+{
+	struct gck_error err = {0};
+	struct rlimit none = {1 << 20, 1 << 20};
+	struct gck_image *img;
+
+	setrlimit(RLIMIT_AS, &none);
+	img = gck_image_from_json(j, &err);
+	printf("# %s\n", err.text);
+	return !img && err.code == ENOMEM && strstr(err.text, "device") && !strstr(err.text, "damaged") ? 0 : 1;
+}
+
+static void test_no_memory(const json_t *j)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		int rc = say_without_memory(j);
+
+		fflush(stdout);
+		_exit(rc);
+	}
+	ok(waitpid(pid, &status, 0) == pid && !status, "without memory it is not taken for damaged");
+}
+
 /* As many windows as 20 GiB have, put in from behind: their text is not parsed as others are. */
 static void test_many(void)
 {
@@ -224,7 +257,7 @@ static void test_many(void)
 	json_object_set_new(j, "store", make_store(16));
 	text = gck_json_text(j);
 	json_decref(j);
-	j = gck_json_parse(text, strlen(text));
+	j = gck_json_parse(text, strlen(text), &err);
 	again = gck_image_from_json(j, &err);
 	ok(again && again->device.rows.n == MANY, "an image of %u windows", MANY);
 	for (uint64_t i = 0; again && i < MANY; i++) {
@@ -236,6 +269,7 @@ static void test_many(void)
 		wrong += gck_windows_find(&again->device, i * GCK_WINDOW + GCK_PAGE) != i;
 	}
 	is_int((long long)wrong, 0, "is read back, in order, and every window is found");
+	test_no_memory(j);
 	json_decref(j);
 	free(text);
 	gck_image_free(again);
@@ -273,7 +307,7 @@ static void test_relations(void)
 	refused("maps 1 kind", json_integer(99), "not a whole number");
 	refused("maps 3 object", json_integer(0), "without a path");
 	refused("pages", json_string("0000000000140000000000000001000000"),
-		"not a list of windows");
+		"not rows of 36");
 	refused("pages", json_string("000000000016000000000000000100000000"
 				     "000000000014000000000000000100000000"), "out of order");
 	refused("pages", json_string("000000000014000000000000000100000000"

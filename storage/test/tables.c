@@ -9,11 +9,12 @@
 
 #include "common/test/tap.h"
 #include "storage/internal.h"
+#include "storage/rows_json.h"
 #include "storage/test/util.h"
 
 #define MANY 200000u /* chunks: as those of 48 GiB */
 #define FEW 2000u
-#define LONG (1u << 18)
+#define LONG GCK_JSON_LONG
 
 static char root[ROOT_MAX], url[URL_MAX];
 
@@ -28,10 +29,10 @@ static char *digits(size_t n)
 	return text;
 }
 
-static json_t *parse(const char *text)
+static json_t *parse(const char *text, struct gck_error *err)
 {
 	char *copy = strdup(text);
-	json_t *value = gck_json_parse(copy, strlen(copy));
+	json_t *value = gck_json_parse(copy, strlen(copy), err);
 
 	free(copy);
 	return value;
@@ -40,7 +41,7 @@ static json_t *parse(const char *text)
 /* A text and what becomes of it. */
 static void same(const char *text, const char *name)
 {
-	json_t *value = parse(text);
+	json_t *value = parse(text, NULL);
 	char *again = value ? gck_json_text(value) : NULL;
 
 	ok(again && !strcmp(again, text), "%s", name);
@@ -72,10 +73,49 @@ static void round_trip(size_t n, char other, const char *name)
 
 static void refused(const char *text, const char *name)
 {
-	json_t *value = parse(text);
+	struct gck_error err = { 0 };
+	json_t *value = parse(text, &err);
 
-	ok(!value, "refused: %s", name);
+	ok(!value && err.code == EBADMSG, "refused: %s (%s)", name, err.text);
 	json_decref(value);
+}
+
+/* So many allocations succeed, and none of more than so much. */
+static size_t spared, largest;
+
+static void *scarce(size_t size)
+{
+	if (size > largest || !spared)
+		return NULL;
+	spared--;
+	return malloc(size);
+}
+
+static void without(size_t n, size_t size, const char *text, const char *name)
+{
+	struct gck_error err = { 0 };
+	json_t *value;
+
+	spared = n;
+	largest = size;
+	json_set_alloc_funcs(scarce, free);
+	value = parse(text, &err);
+	json_set_alloc_funcs(malloc, free);
+	ok(!value && err.code == ENOMEM, "without memory for %s: %s", name, err.text);
+	json_decref(value);
+}
+
+static void test_no_memory(void)
+{
+	char *text = digits(LONG), *all = document(text);
+
+	without(0, SIZE_MAX, "{}", "anything");
+	without(3, SIZE_MAX, "{}", "what JSON is parsed with");
+	without(SIZE_MAX, LONG / 4, all, "what is long");
+	all[LONG / 2] = 'g';
+	without(SIZE_MAX, LONG / 4, all, "what is long and no digits");
+	free(all);
+	free(text);
 }
 
 static void test_text(void)
@@ -96,6 +136,8 @@ static void test_text(void)
 	all[100] = '\n';
 	all[strlen(all)] = '"';
 	refused(all, "a line's end in a long one");
+	all[100] = '\xff';
+	refused(all, "what is no character in a long one");
 	free(all);
 	free(text);
 }
@@ -261,6 +303,7 @@ int main(void)
 
 	make_root(root, url);
 	test_text();
+	test_no_memory();
 	test_rows();
 	bounded(first, "p", 100, "a first image");
 	bounded(second, "p", 100, "a second one");

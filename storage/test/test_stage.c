@@ -337,6 +337,12 @@ static void test_reading(void)
 
 /* ---- what stays ---------------------------------------------------------------------------- */
 
+static void *no_memory(size_t size)
+{
+	(void)size;
+	return NULL;
+}
+
 static void test_keep(void)
 {
 	struct gck_error err = { 0 }, why;
@@ -350,6 +356,10 @@ static void test_keep(void)
 	take(s, 1, NULL, &why, &err);
 	take(s, 2, NULL, &why, &err);
 	stage = open_stage();
+	json_set_alloc_funcs(no_memory, free);
+	ok(gck_stage_keep(stage, 2, &why) < 0 && why.code == ENOMEM && in_stage("1-a") == 1,
+	   "without memory to see what it needs nothing is removed: %s", why.text);
+	json_set_alloc_funcs(malloc, free);
 	ok(gck_stage_keep(stage, 2, &err) == 0 && in_stage("1-a") == 1 && in_stage("2-a") == 1,
 	   "what the newest commit needs of the one before stays");
 	take(s, 3, NULL, &why, &err);
