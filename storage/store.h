@@ -125,8 +125,8 @@ int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct g
 int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 		     struct gck_chunk *out, struct gck_error *err);
 
-/* The same for the bytes of the previous manifest's chunk of that number. */
-int gck_writer_again(struct gck_writer *w, uint32_t number, struct gck_chunk *out,
+/* The same for the bytes of the previous manifest's chunk of that number; one of another size is not it. */
+int gck_writer_again(struct gck_writer *w, uint32_t number, uint32_t size, struct gck_chunk *out,
 		     struct gck_error *err);
 
 /* What follows is (not) the same in other ranks, files' text for example: it goes into objects

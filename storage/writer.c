@@ -155,7 +155,7 @@ int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 	return known ? give(w, known, &c, out) : 0;
 }
 
-int gck_writer_again(struct gck_writer *w, uint32_t number, struct gck_chunk *out,
+int gck_writer_again(struct gck_writer *w, uint32_t number, uint32_t size, struct gck_chunk *out,
 		     struct gck_error *err)
 {
 	const struct gck_chunks *old = &w->old.table.chunks;
@@ -164,7 +164,7 @@ int gck_writer_again(struct gck_writer *w, uint32_t number, struct gck_chunk *ou
 	if (number >= old->rows.n)
 		return 0;
 	c = gck_chunks_at(old, number);
-	return gck_writer_known(w, c.hash, c.size, out, err);
+	return c.size == size ? gck_writer_known(w, c.hash, size, out, err) : 0;
 }
 
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,

@@ -285,10 +285,9 @@ void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const c
 {
 	struct gck_windows pages;
 
-	if (strcmp(c->marks.of, hash) || gck_image_pages(manifest, &pages, NULL))
-		return;
-	gck_rows_clear(&c->base.rows);
-	c->base = pages;
+	gck_rows_clear(&c->base.rows); /* its chunks are another manifest's */
+	if (!strcmp(c->marks.of, hash) && !gck_image_pages(manifest, &pages, NULL))
+		c->base = pages;
 }
 
 void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash)

@@ -99,8 +99,9 @@ int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t r
 /* What the kernel knows of the pages that were written since an image was taken lies, between one
  * checkpoint of a process and the next, on a shelf: a socketpair of packets that the caller keeps.
  * Before the rank is frozen: take it from there. Then, before the image is written: it builds on this
- * manifest, with that hash; what has not been written since is not read. When it is written and has
- * that hash: put it back. Whatever does not happen or fails costs that all is read, and nothing else. */
+ * manifest, with that hash; what has not been written since is not read, but taken by its chunks' numbers:
+ * the writer has to be opened with the same manifest. When it is written and has that hash: put it back.
+ * Whatever does not happen or fails costs that all is read, and nothing else. */
 void gck_capture_marks_take(struct gck_capture *c, const int shelf[2]);
 void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash);
 void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash);

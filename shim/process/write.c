@@ -38,12 +38,13 @@ int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t addres
 
 int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct gck_window *x)
 {
+	uint32_t size = (uint32_t)__builtin_popcountll(x->mask) * GCK_PAGE;
 	struct gck_window now = *x;
-	int known = gck_writer_again(o->w, x->chunk.index, &now.chunk, o->err);
+	int known = gck_writer_again(o->w, x->chunk.index, size, &now.chunk, o->err);
 
 	if (known <= 0)
 		return known;
-	return gck_windows_add(to, &now, o->err) || gck_output_count(o, now.chunk.size) ? -1 : 1;
+	return gck_windows_add(to, &now, o->err) || gck_output_count(o, size) ? -1 : 1;
 }
 
 /* ---- what was kept ------------------------------------------------------------------------- */

@@ -179,6 +179,23 @@ static void test_known(const json_t *previous)
 	gck_writer_close(w);
 }
 
+/* By its number; another manifest may have another chunk there. */
+static void test_again(const json_t *previous)
+{
+	struct gck_writer *w = open_writer(s, 14, "k", GCK_COMPRESS_NONE, previous, NULL);
+	static unsigned char block[65536];
+	struct gck_chunk c = { .size = 0 };
+
+	fill(block, sizeof block, 2);
+	is_int(gck_writer_again(w, 1, 4096, &c, NULL), 0, "a chunk of the commit before with another size");
+	is_int(gck_writer_again(w, 3, 65536, &c, NULL), 0, "and one that it does not have are unknown");
+	is_int(c.size, 0, "nothing is said of them");
+	is_int(gck_writer_again(w, 1, 65536, &c, NULL), 1, "one that it has is known by its number");
+	ok(gck_hash_same(c.hash, gck_hash_bytes(block, sizeof block)) && c.index == 0,
+	   "and has another in this one");
+	gck_writer_close(w);
+}
+
 static void test_dedup(void)
 {
 	const uint64_t first[] = { 1, 2, 3, 1, 2 }, second[] = { 3, 2, 9, 1, 9 };
@@ -193,6 +210,7 @@ static void test_dedup(void)
 	is_int((long long)stored_by(11, "b", m, second, 5, hashes[0]), 65536,
 	       "chunks of the commit before are not stored again");
 	test_known(m);
+	test_again(m);
 	json_object_set_new(json_object_get(m, "store"), "of", json_string("c/2/0"));
 	is_int((long long)stored_by(12, "b", m, second, 5, hashes[0]), 4 * 65536,
 	       "a manifest of another store is not built upon");
