@@ -40,6 +40,15 @@ static int find_end(const char *text, size_t size, size_t at, size_t *end, bool 
 	return 0;
 }
 
+/* Is the string that ends there the name of a member? */
+static bool is_name(const char *text, size_t size, size_t end)
+{
+	do
+		end++;
+	while (end < size && memchr(" \t\n\r", text[end], 4));
+	return end < size && text[end] == ':';
+}
+
 /* Digits are packed where they are, from their opening quote on; the text is known to end. */
 static json_t *value_of(char *text, size_t length)
 {
@@ -77,7 +86,7 @@ static int take_all(struct taken *t, size_t size, struct gck_error *err)
 		keep(t, at, start);
 		if (find_end(t->text, size, start, &end, &plain) < 0)
 			return gck_fail(err, EBADMSG, "not JSON that may be here: a string has a NUL");
-		if (!plain || end - start < GCK_JSON_LONG)
+		if (!plain || end - start < GCK_JSON_LONG || is_name(t->text, size, end))
 			keep(t, start, end);
 		else if (take_out(t, start, end) < 0)
 			return gck_fail(err, ENOMEM, "no memory for a text of %zu bytes", end - start);

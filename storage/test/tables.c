@@ -59,6 +59,17 @@ static char *document(const char *text)
 	return all;
 }
 
+static void test_name(void)
+{
+	char *text = digits(LONG), *all = NULL;
+
+	if (asprintf(&all, "[{\"%s\":\"%s\"}]", text, text) < 0)
+		abort();
+	same(all, "a long name of a member");
+	free(all);
+	free(text);
+}
+
 static void round_trip(size_t n, char other, const char *name)
 {
 	char *text = digits(n), *all;
@@ -126,6 +137,7 @@ static void test_text(void)
 	round_trip(LONG, 0, "long texts of digits");
 	round_trip(LONG + 1, 0, "an odd number of them");
 	round_trip(LONG, 'G', "a long text of others");
+	test_name();
 	same("[]", "nothing long");
 	refused("", "nothing");
 	refused("[\"\\u00000\"]", "a NUL, which stands for what is long");

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "common/test/tap.h"
+#include "storage/rows_json.h"
 #include "storage/test/util.h"
 
 static char root[ROOT_MAX], url[URL_MAX], path[1024];
@@ -183,7 +184,7 @@ static void test_random_manifests(void)
 		for (uint64_t k = 1 + rnd() % 3; k > 0; k--)
 			bad[rnd() % (size_t)size] = rnd() & 1 ? (char)rnd() :
 					"0123456789abcdef{}[]\",:"[rnd() % 23];
-		m = json_loadb(bad, (size_t)size, 0, NULL);
+		m = gck_json_parse(bad, (size_t)size, NULL);
 		if (m && load_chunks(m, &v, &n, NULL) == 0) {
 			for (size_t c = 0; c < n; c++)
 				wrong += v[c].size > GCK_CHUNK_MAX || v[c].stored > v[c].size;
