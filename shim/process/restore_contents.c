@@ -34,7 +34,7 @@ static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
 }
 
 /* Has the file, in the pages of this window, the bytes of its chunk? */
-static bool same_window(struct gck_restore *r, int fd, const struct gck_window *w)
+static bool has_window(struct gck_restore *r, int fd, const struct gck_window *w)
 {
 	unsigned char *data = r->buffer;
 	unsigned start = 0;
@@ -67,7 +67,7 @@ static bool same_content(struct gck_restore *r, int fd, const struct gck_content
 	for (size_t i = 0; i < c->windows.rows.n; i++) {
 		struct gck_window x = gck_windows_at(&c->windows, i);
 
-		if (!same_window(r, fd, &x))
+		if (!has_window(r, fd, &x))
 			return false;
 	}
 	return true;

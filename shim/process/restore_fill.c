@@ -149,38 +149,45 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+/* Without room the pieces are counted only. */
 static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_content *c)
 {
 	uint64_t end = m->offset + (m->end - m->start);
 
-	for (size_t i = 0; i < c->windows.rows.n; i++) {
+	for (size_t i = gck_windows_find(&c->windows, m->offset); i < c->windows.rows.n; i++) {
 		struct gck_window w = gck_windows_at(&c->windows, i);
 		uint64_t mask = w.mask & bits_within(w.address, m->offset, end);
 
-		if (mask)
-			p->v[p->n++] = (struct piece){ c, i, m->start + (w.address - m->offset), mask };
+		if (w.address >= end)
+			break;
+		if (mask && p->v)
+			p->v[p->n] = (struct piece){ c, i, m->start + (w.address - m->offset), mask };
+		p->n += mask != 0;
 	}
 }
 
-static bool same_window(const struct piece *x, const struct piece *y)
+static void add_maps(struct pieces *p, const struct gck_restore *r)
+{
+	const struct gck_image *img = r->img;
+
+	p->n = 0;
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (needs_content(r, &img->maps[i]))
+			add_map(p, &img->maps[i], &img->contents[img->maps[i].content]);
+}
+
+static bool of_one_window(const struct piece *x, const struct piece *y)
 {
 	return x->of == y->of && x->window == y->window;
 }
 
 static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck_error *err)
 {
-	const struct gck_image *img = r->img;
-	size_t most = 0;
-
-	for (size_t i = 0; i < img->nmaps; i++)
-		if (needs_content(r, &img->maps[i]))
-			most += img->contents[img->maps[i].content].windows.rows.n;
-	p->v = calloc(most + 1, sizeof *p->v);
+	add_maps(p, r);
+	p->v = calloc(p->n + 1, sizeof *p->v);
 	if (!p->v)
 		return gck_fail(err, ENOMEM, "out of memory for the list of files");
-	for (size_t i = 0; i < img->nmaps; i++)
-		if (needs_content(r, &img->maps[i]))
-			add_map(p, &img->maps[i], &img->contents[img->maps[i].content]);
+	add_maps(p, r);
 	qsort(p->v, p->n, sizeof *p->v, by_place);
 	return 0;
 }
@@ -194,7 +201,7 @@ static bool next_piece(void *arg, struct gck_chunk *c)
 	if (p->next == p->n)
 		return false;
 	*c = gck_windows_at(&x->of->windows, x->window).chunk;
-	while (p->next < p->n && same_window(x, &p->v[p->next]))
+	while (p->next < p->n && of_one_window(x, &p->v[p->next]))
 		p->next++;
 	return true;
 }
@@ -207,7 +214,7 @@ static int fill_pieces(struct gck_restore *r, const struct pieces *p, struct gck
 		const struct piece *x = &p->v[i];
 		struct gck_window w = gck_windows_at(&x->of->windows, x->window);
 
-		if (!i || !same_window(x, x - 1))
+		if (!i || !of_one_window(x, x - 1))
 			data = fetch(r, &w, err);
 		if (!data || put_pages(r, x->at, &w, x->mask, data, err))
 			return gck_fail_in(err, "%s", x->of->path);
