@@ -279,6 +279,17 @@ static int make_runs(struct gck_readahead *a, unsigned threads, struct gck_error
 	return 0;
 }
 
+/* Each fills a run, and may have room of its own for as much as is stored of it; one more run is read from. */
+static unsigned threads_within(const struct gck_store *s)
+{
+	unsigned wanted = s->cpus > s->b->parallel ? s->cpus : s->b->parallel;
+	size_t chunks = s->memory / GCK_CHUNK_MAX, most = chunks > 3 ? (chunks - 1) / 2 : 1;
+
+	if (most > THREADS_MAX)
+		most = THREADS_MAX;
+	return wanted < most ? wanted : (unsigned)most;
+}
+
 static int make_threads(struct gck_readahead *a, unsigned n, struct gck_error *err)
 {
 	sigset_t all, old;
@@ -299,7 +310,7 @@ struct gck_readahead *gck_readahead_open(struct gck_store *s, const struct gck_r
 					 struct gck_error *err)
 {
 	struct gck_readahead *a = calloc(1, sizeof *a);
-	unsigned threads = s->cpus > s->b->parallel ? s->cpus : s->b->parallel;
+	unsigned threads = threads_within(s);
 
 	if (!a) {
 		gck_fail(err, ENOMEM, "no memory to read from %s", s->b->where);
@@ -310,8 +321,6 @@ struct gck_readahead *gck_readahead_open(struct gck_store *s, const struct gck_r
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->task, NULL);
 	pthread_cond_init(&a->ready, NULL);
-	if (threads > THREADS_MAX)
-		threads = THREADS_MAX;
 	if (make_runs(a, threads, err) == 0 && make_threads(a, threads, err) == 0) {
 		refill(a);
 		return a;

@@ -23,13 +23,20 @@ static struct gck_chunk *chunks;
 static const struct gck_backend_ops *real;
 static struct gck_backend_ops counting;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned gets;
+static unsigned gets, ngetters;
+static pthread_t getters[64];
 
 static int counted_get(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		       size_t size, struct gck_error *err)
 {
+	unsigned i = 0;
+
 	pthread_mutex_lock(&lock);
 	gets++;
+	while (i < ngetters && !pthread_equal(getters[i], pthread_self()))
+		i++;
+	if (i == ngetters && i < 64)
+		getters[ngetters++] = pthread_self();
 	pthread_mutex_unlock(&lock);
 	return real->get(b, name, offset, data, size, err);
 }
@@ -228,6 +235,28 @@ static void test_gone(void)
 	gck_store_close(fresh);
 }
 
+/* How many threads there are shows when each has something to fetch. */
+static unsigned getters_with(size_t memory)
+{
+	static struct order all;
+
+	for (all.n = 0; all.n < CHUNKS; all.n++)
+		all.v[all.n] = all.n;
+	gck_store_share(s, 8, memory);
+	ngetters = 0;
+	check(&all, &all, "with little memory");
+	return ngetters;
+}
+
+static void test_little(void)
+{
+	unsigned n;
+
+	is_int(getters_with(0), 1, "one thread where there is no memory");
+	n = getters_with((size_t)8 * GCK_CHUNK_MAX);
+	ok(n <= 3, "and no more than have room for what they fetch and decode (%u)", n);
+}
+
 int main(void)
 {
 	const enum gck_compress methods[] = { GCK_COMPRESS_NONE, GCK_COMPRESS_LZ4, GCK_COMPRESS_ZSTD };
@@ -241,7 +270,7 @@ int main(void)
 	s->b->ops = &counting;
 	for (size_t i = 0; i < 3; i++) {
 		write_image(methods[i]);
-		gck_store_share(s, 3, 0); /* a chunk at a time */
+		gck_store_share(s, 3, (size_t)2 << 20); /* a chunk at a time */
 		test_plans(names[i]);
 		gck_store_share(s, 1, (size_t)64 << 20);
 		test_plans(names[i]);
@@ -251,6 +280,7 @@ int main(void)
 		test_damage(CHUNKS / 2);
 		test_damage(CHUNKS - 1);
 	}
+	test_little();
 	test_gone();
 	gck_store_close(s);
 	json_decref(manifest);
