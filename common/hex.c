@@ -3,7 +3,7 @@
 
 void gck_hex(const void *bytes, size_t n, char *text)
 {
-	static const char digits[] = "0123456789abcdef";
+	static const char digits[] = GCK_HEX_DIGITS;
 	const unsigned char *b = bytes;
 
 	for (size_t i = 0; i < n; i++) {

@@ -2,8 +2,7 @@
  * Hex digits, two a byte. */
 #include "storage/digits.h"
 
-#include <stdint.h>
-#include <string.h>
+#include "common/hex.h"
 
 size_t gck_digits_size(size_t digits)
 {
@@ -26,33 +25,27 @@ size_t gck_digits_count(const json_t *value)
 	return 2 * (json_string_length(value) - GCK_DIGITS_HEAD) - (size_t)json_string_value(value)[1];
 }
 
-/* 16: none. */
-static unsigned digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (unsigned)(c - '0');
-	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
-}
-
 /* The head comes last, where the text's first digits may have been. */
 bool gck_digits_pack(const char *text, size_t digits, unsigned char *value)
 {
-	for (size_t i = 0; i < digits; i += 2) {
-		unsigned high = digit(text[i]), low = i + 1 < digits ? digit(text[i + 1]) : 0;
+	unsigned char *bytes = value + GCK_DIGITS_HEAD;
+	const char last[] = { digits ? text[digits - 1] : '0', '0' };
 
-		if (high > 15 || low > 15)
-			return false;
-		value[GCK_DIGITS_HEAD + i / 2] = (unsigned char)(high << 4 | low);
-	}
+	if (!gck_unhex(text, digits / 2, bytes) || (digits % 2 && !gck_unhex(last, 1, bytes + digits / 2)))
+		return false;
 	gck_digits_head(value, digits);
 	return true;
 }
 
 void gck_digits_text(const unsigned char *value, size_t digits, char *text)
 {
-	for (size_t i = 0; i < digits; i++) {
-		unsigned char both = value[GCK_DIGITS_HEAD + i / 2];
+	const unsigned char *bytes = value + GCK_DIGITS_HEAD;
+	char last[3];
 
-		text[i] = "0123456789abcdef"[i % 2 ? both & 15 : both >> 4];
+	gck_hex(bytes, digits / 2, text);
+	if (digits % 2) {
+		gck_hex(bytes + digits / 2, 1, last);
+		text[digits - 1] = last[0];
 	}
+	text[digits] = '\0';
 }

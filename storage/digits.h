@@ -19,7 +19,7 @@ bool gck_digits_are(const json_t *value);
 size_t gck_digits_count(const json_t *value);
 
 /* Make one of a text, whose second byte may be where the value's head ends; false: not all are hex digits.
- * And the text again. */
+ * And the text again, with a NUL. */
 bool gck_digits_pack(const char *text, size_t digits, unsigned char *value);
 void gck_digits_text(const unsigned char *value, size_t digits, char *text);
 

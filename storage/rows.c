@@ -82,6 +82,8 @@ json_t *gck_rows_value(const struct gck_rows *r)
 
 	if (!digits)
 		return json_string("");
+	if (digits % 2)
+		set_digit(r->v, digits, 0);
 	gck_digits_head(r->v, digits);
 	return json_stringn_nocheck((const char *)r->v, gck_digits_size(digits));
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "storage/digits.h"
 
 #define NUL "\\u0000"
@@ -54,7 +55,7 @@ static json_t *value_of(char *text, size_t length)
 {
 	unsigned char *value = (unsigned char *)text - 1;
 
-	if (strspn(text, "0123456789abcdef") < length)
+	if (strspn(text, GCK_HEX_DIGITS) < length)
 		return json_stringn_nocheck(text, length);
 	gck_digits_pack(text, length, value);
 	return json_stringn_nocheck((char *)value, gck_digits_size(length));
@@ -182,8 +183,8 @@ static int add_digits(struct made *m, const json_t *value)
 
 	if (!to)
 		return -1;
-	to[0] = to[n + 1] = '"';
 	gck_digits_text((const unsigned char *)json_string_value(value), n, to + 1);
+	to[0] = to[n + 1] = '"';
 	return 0;
 }
 

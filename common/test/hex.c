@@ -17,6 +17,7 @@ static void test_bytes(void)
 	gck_hex(in, sizeof in, text);
 	ok(strlen(text) == 512 && !strncmp(text, "000102", 6) && !strcmp(text + 508, "feff"), "bytes as text");
 	ok(gck_unhex(text, 256, out) && !memcmp(in, out, 256), "and back");
+	ok(gck_unhex(text, 256, text + 1) && !memcmp(in, text + 1, 256), "and where the text is");
 	ok(gck_unhex("", 0, out), "none of them");
 	/* In either place of a byte. */
 	for (int c = 0; c < 256; c++) {

@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "storage/keys.h"
 #include "storage/test/util.h"
 
 #define CHANGED_PERCENT 5
@@ -203,17 +202,6 @@ static void load(const char *what)
 		close(fd);
 }
 
-/* Any key will do. */
-static int unwrap(void *arg, const char *wrapped, unsigned char to[GCK_CRYPTO_KEY],
-		  struct gck_error *err)
-{
-	(void)arg;
-	(void)wrapped;
-	(void)err;
-	memset(to, 7, GCK_CRYPTO_KEY);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	bool encrypt = argc > 1 && !strcmp(argv[1], "-e");
@@ -237,7 +225,7 @@ int main(int argc, char **argv)
 	if (!s)
 		fail(err.text);
 	gck_store_share(s, argc > 5 ? (unsigned)atoi(argv[5]) : 1, (size_t)128 << 20);
-	gck_store_unwrapper(unwrap, NULL);
+	gck_store_unwrapper(unwrap_any, NULL);
 	key = encrypt ? "bench" : NULL;
 	if (key && gck_store_encrypt(s, key, &err) < 0)
 		fail(err.text);

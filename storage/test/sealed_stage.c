@@ -4,22 +4,12 @@
 #include "config.h"
 
 #include "common/test/tap.h"
-#include "storage/keys.h"
 #include "storage/test/util.h"
 
 #define SIZE 100000
 #define RANKS 2
 
 static char root[ROOT_MAX], url[URL_MAX], disk[ROOT_MAX];
-
-static int unwrap(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_KEY],
-		  struct gck_error *err)
-{
-	(void)arg;
-	(void)err;
-	memset(key, wrapped[0], GCK_CRYPTO_KEY);
-	return 0;
-}
 
 /* Each rank has its own, as in the agent each has its process. */
 static struct gck_store *open_staged(const char *key)
@@ -103,7 +93,7 @@ int main(void)
 
 	make_root(root, url);
 	make_root(disk, none);
-	gck_store_unwrapper(unwrap, NULL);
+	gck_store_unwrapper(unwrap_any, NULL);
 	test_shared(1, "", 2 * SIZE);
 	test_shared(2, "k", SIZE + GCK_SEAL_EXTRA);
 	remove_tree(root);
