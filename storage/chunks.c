@@ -28,6 +28,11 @@ struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number)
 				   .method = (uint32_t)v[6] };
 }
 
+uint64_t gck_chunks_key(const struct gck_chunks *c, size_t number)
+{
+	return gck_rows_get(&c->rows, number, column[1].at, column[1].digits);
+}
+
 void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk *x)
 {
 	const uint64_t v[COLUMNS] = { x->hash.hi, x->hash.lo, x->object, x->offset,

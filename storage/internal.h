@@ -100,6 +100,9 @@ int gck_json_u32(const json_t *object, const char *key, uint32_t *value, struct 
 int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x, struct gck_error *err);
 void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk *x);
 
+/* The part of a chunk's hash by which it is looked for. */
+uint64_t gck_chunks_key(const struct gck_chunks *c, size_t number);
+
 /* How far the chunks in each object reach: reach has a number for each, 0 before. Returns the bytes of all
  * chunks, as they are stored. */
 uint64_t gck_chunks_reach(const struct gck_chunks *c, uint64_t *reach);

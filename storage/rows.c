@@ -10,13 +10,6 @@
 #define ROOM_MIN 64u
 #define KEY 8 /* bytes that rows are sorted by */
 
-static unsigned digit_at(const unsigned char *v, size_t i)
-{
-	unsigned both = v[GCK_DIGITS_HEAD + i / 2];
-
-	return i % 2 ? both & 15 : both >> 4;
-}
-
 static void set_digit(unsigned char *v, size_t i, unsigned digit)
 {
 	unsigned char *both = &v[GCK_DIGITS_HEAD + i / 2];
@@ -27,11 +20,16 @@ static void set_digit(unsigned char *v, size_t i, unsigned digit)
 uint64_t gck_rows_get(const struct gck_rows *r, size_t row, unsigned column, unsigned digits)
 {
 	size_t first = row * r->width + column;
+	const unsigned char *at = r->v + GCK_DIGITS_HEAD + first / 2;
 	uint64_t number = 0;
 
-	for (size_t i = first; i < first + digits; i++)
-		number = number << 4 | digit_at(r->v, i);
-	return number;
+	if (first % 2) {
+		number = *at++ & 15;
+		digits--;
+	}
+	for (; digits > 1; digits -= 2)
+		number = number << 8 | *at++;
+	return digits ? number << 4 | *at >> 4 : number;
 }
 
 void gck_rows_set(struct gck_rows *r, size_t row, unsigned column, unsigned digits, uint64_t number)

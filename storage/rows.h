@@ -16,7 +16,7 @@ struct gck_rows {
 	unsigned char *v; /* digits.h */
 };
 
-/* A row's number of so many digits, 16 at most, from a column on. */
+/* A row's number of so many digits, 1 to 16, from a column on. */
 uint64_t gck_rows_get(const struct gck_rows *r, size_t row, unsigned column, unsigned digits);
 void gck_rows_set(struct gck_rows *r, size_t row, unsigned column, unsigned digits, uint64_t number);
 

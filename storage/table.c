@@ -20,9 +20,9 @@ void gck_table_clear(struct gck_table *t)
 	gck_chunks_clear(&t->chunks);
 }
 
-static void enter(struct gck_table *t, struct gck_hash hash, size_t number)
+static void enter(struct gck_table *t, uint64_t key, size_t number)
 {
-	size_t i = hash.lo & (t->nslots - 1);
+	size_t i = key & (t->nslots - 1);
 
 	while (t->slots[i])
 		i = (i + 1) & (t->nslots - 1);
@@ -44,7 +44,7 @@ static int grow_slots(struct gck_table *t, size_t n, struct gck_error *err)
 		return gck_fail(err, ENOMEM, "no memory for a table of %zu chunks", n);
 	t->nslots = want;
 	for (size_t i = 0; i < t->chunks.rows.n; i++)
-		enter(t, gck_chunks_at(&t->chunks, i).hash, i);
+		enter(t, gck_chunks_key(&t->chunks, i), i);
 	return 0;
 }
 
@@ -62,8 +62,11 @@ bool gck_table_find(const struct gck_table *t, struct gck_hash hash, uint32_t si
 	if (!t->nslots)
 		return false;
 	for (; t->slots[i]; i = (i + 1) & (t->nslots - 1)) {
-		struct gck_chunk c = gck_chunks_at(&t->chunks, t->slots[i] - 1);
+		struct gck_chunk c;
 
+		if (gck_chunks_key(&t->chunks, t->slots[i] - 1) != hash.lo)
+			continue;
+		c = gck_chunks_at(&t->chunks, t->slots[i] - 1);
 		if (gck_hash_same(c.hash, hash) && c.size == size) {
 			*found = c;
 			return true;
@@ -79,6 +82,6 @@ int gck_table_add(struct gck_table *t, struct gck_chunk *c, struct gck_error *er
 	if (grow_slots(t, number + 1, err) < 0 || gck_chunks_add(&t->chunks, c, err) < 0)
 		return -1;
 	c->index = (uint32_t)number;
-	enter(t, c->hash, number);
+	enter(t, c->hash.lo, number);
 	return 0;
 }
