@@ -45,13 +45,14 @@ struct share share_of_writers(const struct step *s, uint64_t chunks)
 	return (struct share){ n, s->options.cpus / n, beside(write, n, each), beside(upload, n, each) };
 }
 
+/* However large their tables are, ranks that stand still are read with several threads where there are few. */
 struct share share_of_restorers(const struct step *s, uint64_t chunks)
 {
 	unsigned n = at_least_one(s->local_ntasks), cpus = 1;
+	size_t least = NODE_MEMORY / 4 / n, left = beside(NODE_MEMORY, n, chunks * TABLES_READ);
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof set, &set) == 0)
 		cpus = (unsigned)CPU_COUNT(&set);
-	return (struct share){ n, at_least_one(cpus / n),
-			       beside(NODE_MEMORY, n, chunks * TABLES_READ), 0 };
+	return (struct share){ n, at_least_one(cpus / n), left > least ? left : least, 0 };
 }
