@@ -80,8 +80,7 @@ static int on_upload(void *arg, const char *path, const char *text, struct gck_e
 static int list_uploads(struct gck_s3_store *s, const char *dir, struct upload **v, size_t *n,
 			struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST_MULTIPARTS, dir },
-				 .root = "ListMultipartUploadsResult" };
+	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST_MULTIPARTS, dir } };
 	struct uploads u = { .s = s };
 	struct gck_error why;
 	int rc = gck_s3_call(s, &c, &why);
@@ -182,8 +181,7 @@ static int on_element(void *arg, const char *path, const char *text, struct gck_
 
 static int read_page(struct listing *l, const char *token, struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST, l->dir, .token = token },
-				 .root = "ListBucketResult" };
+	struct gck_s3_call c = { .sign = { GCK_SIGN_LIST, l->dir, .token = token } };
 	int rc;
 
 	if (gck_s3_call(l->s, &c, err) < 0)

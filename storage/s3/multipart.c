@@ -36,8 +36,7 @@ static int on_created(void *arg, const char *path, const char *text, struct gck_
 
 static int create(struct parts *p, struct gck_error *err)
 {
-	struct gck_s3_call c = { .sign = { GCK_SIGN_CREATE_MULTIPART, p->name },
-				 .root = "InitiateMultipartUploadResult" };
+	struct gck_s3_call c = { .sign = { GCK_SIGN_CREATE_MULTIPART, p->name } };
 	int rc;
 
 	if (gck_s3_call(p->s, &c, err) < 0)

@@ -19,6 +19,13 @@
 
 unsigned gck_s3_pause = 200;
 
+static const char *const roots[] = {
+	[GCK_SIGN_LIST] = "ListBucketResult",
+	[GCK_SIGN_CREATE_MULTIPART] = "InitiateMultipartUploadResult",
+	[GCK_SIGN_COMPLETE_MULTIPART] = "CompleteMultipartUploadResult",
+	[GCK_SIGN_LIST_MULTIPARTS] = "ListMultipartUploadsResult",
+};
+
 struct lines {
 	char md5[64], crc32c[64], range[64];
 };
@@ -55,21 +62,48 @@ static int wrong_part(const struct gck_s3_call *c, struct gck_error *err)
 			(unsigned long long)c->http.first);
 }
 
-/* A success whose bytes are not those that were asked for. */
-static int check_answer(struct gck_s3_call *c, struct gck_error *err)
+/* Of S3, what tells of an object has an ETag, and that something was removed has no body. Else it is a page
+ * of a proxy's, or of whatever answers there. */
+static int check_origin(const struct gck_s3_call *c, struct gck_error *err)
 {
-	if (c->root)
+	static const char advice[] = "is S3Endpoint an S3 server's?";
+
+	switch (c->sign.verb) {
+	case GCK_SIGN_PUT:
+	case GCK_SIGN_PART:
+	case GCK_SIGN_GET:
+	case GCK_SIGN_HEAD:
+		return *c->http.etag ? 0 : gck_fail(err, EPROTO, "the answer has no ETag: %s", advice);
+	case GCK_SIGN_DELETE:
+	case GCK_SIGN_ABORT_MULTIPART:
+		return !c->http.size ? 0 : gck_fail(err, EPROTO, "the answer has a body: %s", advice);
+	default:
 		return gck_xml_read(c->http.text, c->http.size, c->root, NULL, NULL, err);
-	if (!c->into)
-		return 0;
+	}
+}
+
+/* The part that was asked for, whole; a 200 has all of the object. */
+static int check_part(struct gck_s3_call *c, struct gck_error *err)
+{
 	if (c->http.status != 206)
 		c->http.first = 0;
 	if (c->http.first != c->offset)
 		return wrong_part(c, err);
 	if (c->http.got == c->room)
 		return 0;
+	if (c->http.status != 206)
+		return gck_fail(err, EPROTO, "the answer, without a range, has %zu bytes of %zu", c->http.got,
+				c->room);
 	return gck_fail(err, EBADMSG, "the object ends at byte %llu, its commit says otherwise",
 			(unsigned long long)(c->offset + c->http.got));
+}
+
+/* A success that is not what was asked for. */
+static int check_answer(struct gck_s3_call *c, struct gck_error *err)
+{
+	if (check_origin(c, err) < 0)
+		return -1;
+	return c->into ? check_part(c, err) : 0;
 }
 
 static enum gck_refusal look(struct gck_s3_call *c, struct gck_error *err)
@@ -167,6 +201,7 @@ int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error 
 	struct gck_error why = { 0 }, trouble;
 	unsigned refused = 0, n = 0;
 
+	c->root = roots[c->sign.verb];
 	c->sign.only_new = c->sign.only_new && !s->no_condition;
 	if (s->no_checksum)
 		c->sign.crc32c = NULL;

@@ -30,19 +30,19 @@ struct gck_s3_call {
 	void *into; /* of the room bytes from offset on; NULL: into http.text */
 	uint64_t offset;
 	size_t room;
-	const char *root; /* of the XML that is asked for; NULL: it is not XML */
 	/* The answer, and the server's own words if it was a refusal. */
 	struct gck_http http;
+	const char *root; /* of its XML; NULL: there is none */
 	struct gck_s3_error said;
 };
 
 /* Make it: again, each time with a new signature and later, when the connection fails, stays silent
- * or drips, on 408, 409, 429 and 5xx, and for an <Error>, or XML of another root, inside a 200; once more when the signature
- * is refused; without only_new or crc32c where the server says 501. 0: a 2xx came; gck_s3_end the
- * call. -1: err names object, request, reason and remedy, nothing is left to end. ENOENT: no such
- * object; ENODEV: no such bucket; EEXIST: only_new, and it is there; ENOTSUP: the server cannot;
- * EACCES; EDQUOT; EBADMSG: the object is shorter than offset + room; EIO, EPIPE, EPROTO, ETIMEDOUT:
- * it did not get better. */
+ * or drips, on 408, 409, 429 and 5xx, and for a 2xx that is not S3's: an <Error>, XML of another root, no
+ * ETag of an object, a body where something was removed; once more when the signature is refused; without
+ * only_new or crc32c where the server says 501. 0: a 2xx came; gck_s3_end the call. -1: err names object,
+ * request, reason and remedy, nothing is left to end. ENOENT: no such object; ENODEV: no such bucket;
+ * EEXIST: only_new, and it is there; ENOTSUP: the server cannot; EACCES; EDQUOT; EBADMSG: the object is
+ * shorter than offset + room; EIO, EPIPE, EPROTO, ETIMEDOUT: it did not get better. */
 int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error *err);
 void gck_s3_end(struct gck_s3_call *c);
 

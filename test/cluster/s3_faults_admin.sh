@@ -105,6 +105,7 @@ read_all=$job
 strike head "$object" "answer 503 SlowDown" "head: attempt 10: .*503"
 strike head "$object" lost "head: attempt 10: "
 strike head "$object" "answer 404 NoSuchKey" "head: .*404"
+strike head "$object" html "head: attempt 10: .*no ETag"
 read_lengths=$job
 strike get "$object" "answer 503 SlowDown" "get: .*attempt 10: .*503 SlowDown"
 strike get "$object" silence "attempt 10: .*no progress"
@@ -112,6 +113,7 @@ strike get "$object" "cut-answer 1000" "attempt 10: "
 strike get "$object" "answer 403 AccessDenied" "get: .*403 AccessDenied"
 strike get "$object" "short 1000" "get: the object ends"
 strike get "$object" "flip-answer 1000" "[0-9a-f]{32} at 0 is damaged"
+strike get "$object" html "attempt 10: .*no ETag"
 read_data=$job
 strike list "\$" "answer 503 SlowDown" "list: attempt 10: .*503"
 strike list '[0-9]+-.*/' html "list: attempt 10: .*<html>"
@@ -123,6 +125,7 @@ strike delete commit-1 "answer 503 SlowDown" "commit-1.json: delete: attempt 10:
 strike delete commit-1 lost "commit-1.json: delete: attempt 10: "
 strike delete 1- "answer 403 AccessDenied" "delete: .*403"
 strike delete 1- silence "delete: attempt 10: .*no progress"
+strike delete 1- html "delete: attempt 10: .*has a body"
 removed=$job
 strike put "$object" "answer 503 SlowDown" "put: attempt 10: .*503 SlowDown"
 strike put "$object" "answer 403 AccessDenied" "put: .*403"
@@ -131,6 +134,7 @@ strike put "$manifest" silence "rank-0.json: put: attempt 10: .*no progress"
 strike put "$manifest" "flip 1000" "rank-0.json: put: .*change on their way"
 strike put commit-2 "after 500 InternalError" "commit-2.json: put: attempt 10: .*500"
 strike put commit-2 lost "commit-2.json: put: attempt 10: "
+strike put commit-2 html "commit-2.json: put: attempt 10: .*no ETag"
 put=$job
 
 for ((i = none + 1; i <= removed; i++)); do

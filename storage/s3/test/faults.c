@@ -101,6 +101,7 @@ static const struct fault {
 	{ "cut", "attempt 10: ", "GET" },
 	{ "error200 InternalError", "answers 200 InternalError", "PUT" },
 	{ "range bytes", "from 9 on", "GET" },
+	{ "say <html></html>", "the answer " },
 	{ "more", "larger than what was asked for", "GET" },
 };
 
@@ -159,6 +160,23 @@ static void test_faults(void)
 				always(&faults[k], &requests[i]);
 		}
 	}
+}
+
+/* Of a server that knows no ranges; or a page that has an ETag. */
+static void test_no_range(void)
+{
+	struct gck_error err = { 0 };
+
+	set();
+	write_file("script", "1 GET 7-ab/0123 whole");
+	ok(do_get(&err) == 0 && logged("^GET ") == 1, "the whole object, where its first part was asked for (%s)",
+	   err.text);
+	set();
+	write_file("script", "1 GET 7-ab/0123 whole less");
+	ok(do_get(&err) == 0 && logged("^GET ") == 2, "less than was asked for, once (%s)", err.text);
+	set();
+	write_file("script", "999 GET 7-ab/0123 whole less");
+	ok(do_get(&err) < 0 && err.code == EPROTO && strstr(err.text, OBJECT), "always: %s", err.text);
 }
 
 /* What is no list is not taken for one without names: who believed it would forget what is there. */
@@ -399,6 +417,7 @@ int main(void)
 	start_server(NULL, NULL);
 	s = open_job(1);
 	test_faults();
+	test_no_range();
 	test_lists();
 	test_final();
 	test_back_off();

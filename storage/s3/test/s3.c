@@ -154,6 +154,11 @@ static void test_parts(void)
 	is_int(logged("^PUT "), 5, "each part is tried again on its own");
 	is_int(logged("^POST .*uploadId="), 2, "an error inside a 200 is one");
 	calm();
+	write_file("script", "1 PUT partNumber=2 say <html></html>\n1 POST uploadId= say <html></html>\n");
+	ok(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0 && has(s, "7-ab/rank-1.json", data, LARGE),
+	   "with a proxy's page for a part, and for the end (%s)", err.text);
+	is_int(logged("^PUT ") + logged("^POST .*uploadId="), 4 + 2, "each is asked for again");
+	calm();
 	write_file("script", "1 POST uploadId= lost");
 	ok(put(s, "7-ab/rank-2.json", data, LARGE, &err) == 0 && logged("^POST .* 404"),
 	   "completed, but the answer was lost (%s)", err.text);

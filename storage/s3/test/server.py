@@ -62,6 +62,10 @@ def crc32c(data):
     return base64.b64encode(struct.pack(">I", crc ^ 0xFFFFFFFF)).decode()
 
 
+def etag(data):
+    return "ETag", '"%s"' % hashlib.md5(data).hexdigest()
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -195,10 +199,12 @@ class Handler(BaseHTTPRequestHandler):
         if fault and fault[0] == "flip":
             data = bytes([data[0] ^ 1]) + data[1:]
         if fault and fault[0] == "range":
-            headers = [("Content-Range", fault[1] + " 9-99/100")]
+            headers = [*headers, ("Content-Range", fault[1] + " 9-99/100")]
+        if fault and fault[0] == "whole":
+            status, headers = 200, [h for h in headers if h[0] != "Content-Range"]
         if fault and fault[0] == "more":
             data += b"more"
-        if fault and fault[0] == "less":
+        if fault and "less" in fault:
             data = data[:len(data) // 2]
         self.answer(status, data, headers, fault and fault[0])
 
@@ -244,24 +250,24 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refusal(412, "PreconditionFailed")
         checked = self.check_body(body)
         objects[key] = body
-        return 200, b"", [("ETag", '"%s"' % hashlib.md5(body).hexdigest()), *checked]
+        return 200, b"", [etag(body), *checked]
 
     def on_get(self, key, _):
         if key not in objects:
             raise Refusal(404, "NoSuchKey")
         data = objects[key]
         if "Range" not in self.headers:
-            return 200, data, []
+            return 200, data, [etag(data)]
         first, last = map(int, self.headers["Range"][len("bytes="):].split("-"))
         if first >= len(data):
             raise Refusal(416, "InvalidRange")
         part = data[first:last + 1]
-        return 206, part, [("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(data)}")]
+        return 206, part, [etag(data), ("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(data)}")]
 
     def on_head(self, key, _):
         if key not in objects:
             raise Refusal(404, "NoSuchKey")
-        return 200, b"", [("Content-Length", str(len(objects[key])))]
+        return 200, b"", [etag(objects[key]), ("Content-Length", str(len(objects[key])))]
 
     def on_delete(self, key, _):
         objects.pop(key, None)
@@ -306,9 +312,9 @@ class Handler(BaseHTTPRequestHandler):
         parts = uploads[upload][1]
         if self.command == "PUT":
             self.check_body(body)
-            etag = '"%s"' % hashlib.md5(body).hexdigest()
-            parts[int(query["partNumber"])] = (etag, body)
-            return 200, b"", [("ETag", etag)]
+            tag = etag(body)
+            parts[int(query["partNumber"])] = (tag[1], body)
+            return 200, b"", [tag]
         if self.command == "POST":
             named = re.findall(r"<Part><PartNumber>(\d+)</PartNumber><ETag>(.*?)</ETag></Part>",
                                body.decode())
