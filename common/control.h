@@ -24,12 +24,15 @@ struct gck_control {
  * /dev/null, since slurmstepd waits for the end of its tasks' output; 3: the listening SEQPACKET
  * socket for the shims; 4: the report, a pipe into which the agent writes one line before it forks
  * or waits for anything: "ok", or why it cannot serve the step. Then it closes it. (Nobody may read
- * it any more after REPORT_MS of spank/agent.c: SIGPIPE.) END comes when the node's last task has
- * ended; slurmstepd then waits up to two seconds for the control socket to close, before Slurm
- * kills what is left of the step. */
+ * it any more after REPORT_MS of spank/agent.c: SIGPIPE.) */
 #define GCK_AGENT_CONTROL_FD 0
 #define GCK_AGENT_LISTEN_FD 3
 #define GCK_AGENT_REPORT_FD 4
+
+/* END comes when the node's last task has ended; slurmstepd then waits for the control socket to close,
+ * before Slurm kills what is left of the step. The agent closes it within a second; where the tasks died in a
+ * restart so much later at most, when Slurm has taken the job back: a busy slurmctld takes its time. */
+#define GCK_DOOM_MS 20000
 
 /* The agent's environment, made anew by the plugin (nothing of the job's is inherited):
  * GPUCKPT_CONF path of gpuckpt.conf; GPUCKPT_JOB, GPUCKPT_STEP (decimal), GPUCKPT_RESTARTS

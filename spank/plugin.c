@@ -35,7 +35,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "spank/option.h"
 #include "spank/standins.h"
 
-#define FINISH_MS 2000
+#define FINISH_MS (GCK_DOOM_MS + 2000)
 
 static struct {
 	bool on;            /* the step has the option */

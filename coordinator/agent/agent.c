@@ -240,12 +240,12 @@ static void on_no_word(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 /* The coordinator's word, for which the end of the step is put off a little. */
-static void await_word(struct agent *a, bool (*lacks)(const struct agent *a))
+static void await_word(struct agent *a, bool (*lacks)(const struct agent *a), double limit_s)
 {
 	ev_timer limit;
 
 	ev_io_stop(a->loop, &a->control_io);
-	ev_timer_init(&limit, on_no_word, LAST_WORD_S, 0.);
+	ev_timer_init(&limit, on_no_word, limit_s, 0.);
 	limit.data = a;
 	ev_timer_start(a->loop, &limit);
 	while (limit.data && lacks(a))
@@ -258,30 +258,47 @@ static bool lacks_welcome(const struct agent *a)
 	return !upstream_welcomed(a->upstream);
 }
 
-/* The ranks died while they were restored. Where this process is gone the job's script goes on, to its end:
- * Slurm has to take the job back before, and then the coordinator says that the restart is over. */
-static bool lacks_doom(const struct agent *a)
-{
-	return upstream_welcomed(a->upstream) && a->restart && restart_waits(a->restart);
-}
-
 /* A step may end before the coordinator has heard of it, or while it still asks Slurm about the
  * job. A step that it does not know to be finished is run again when the job is restarted. */
 static void await_welcome(struct agent *a)
 {
 	upstream_connect(a->upstream);
-	await_word(a, lacks_welcome);
+	await_word(a, lacks_welcome, LAST_WORD_S);
 	for (size_t i = 0; i < a->tasks.n; i++)
 		if (a->tasks.v[i]->ended)
 			send_exit(a, a->tasks.v[i]);
 }
 
+static bool lacks_doom(const struct agent *a)
+{
+	return upstream_welcomed(a->upstream) && a->restart && restart_waits(a->restart);
+}
+
+static bool all_ended(const struct agent *a)
+{
+	for (size_t i = 0; i < a->tasks.n; i++)
+		if (!a->tasks.v[i]->ended)
+			return false;
+	return true;
+}
+
+/* The ranks died while they were restored. Where this process is gone the job's script goes on, to its end:
+ * Slurm has to take the job back before, and then the coordinator says that the restart is over. Not where it
+ * is Slurm that ends the step, ranks and all. */
+static void await_doom(struct agent *a)
+{
+	if (!lacks_doom(a) || !all_ended(a))
+		return;
+	gck_info("all ranks have died in a restart: the step does not end before Slurm has taken the job back");
+	await_word(a, lacks_doom, GCK_DOOM_MS / 1000.);
+}
+
 static bool all_succeeded(const struct agent *a)
 {
 	for (size_t i = 0; i < a->tasks.n; i++)
-		if (!a->tasks.v[i]->ended || a->tasks.v[i]->status)
+		if (a->tasks.v[i]->status)
 			return false;
-	return a->tasks.n > 0;
+	return a->tasks.n > 0 && all_ended(a);
 }
 
 /* The step ends here, or the supervisor wants it so. Children die with this process. */
@@ -290,7 +307,7 @@ static void finish(struct agent *a)
 	if (!upstream_welcomed(a->upstream))
 		await_welcome(a);
 	else
-		await_word(a, lacks_doom);
+		await_doom(a);
 	upstream_bye(a, BYE_MS);
 	upstream_stop(a->upstream);
 	if (all_succeeded(a))

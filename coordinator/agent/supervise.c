@@ -140,16 +140,18 @@ static void kill_tasks(struct supervisor *s)
 	}
 }
 
-static void finish(struct supervisor *s, int status)
+static void finish(struct supervisor *s, int status, int grace_ms)
 {
 	const struct gck_control end = { .type = GCK_CONTROL_END };
+	int64_t kill_at_ms = now_ms() + grace_ms;
 
+	if (!s->done || kill_at_ms < s->kill_at_ms)
+		s->kill_at_ms = kill_at_ms;
 	if (s->done)
 		return;
 	s->status = status;
 	s->done = true;
 	s->fork_at_ms = 0;
-	s->kill_at_ms = now_ms() + END_GRACE_MS;
 	forward(s, &end);
 }
 
@@ -160,7 +162,7 @@ static void orphaned(struct supervisor *s)
 	gck_error_log("slurmstepd of step %u.%u died: its tasks are ended, since Slurm can no "
 		      "longer do it", s->step->job, s->step->step);
 	kill_tasks(s);
-	finish(s, 1);
+	finish(s, 1, END_GRACE_MS);
 }
 
 static void enter_task(struct supervisor *s, const struct gck_control *m)
@@ -175,6 +177,11 @@ static void enter_task(struct supervisor *s, const struct gck_control *m)
 	}
 }
 
+static bool awaits_restart(const struct supervisor *s)
+{
+	return !s->lasting->released && s->lasting->bound;
+}
+
 static void take_control(struct supervisor *s)
 {
 	struct gck_control m;
@@ -182,7 +189,7 @@ static void take_control(struct supervisor *s)
 
 	while ((rc = control_take(GCK_AGENT_CONTROL_FD, &m)) > 0) {
 		if (m.type == GCK_CONTROL_END) {
-			finish(s, 0);
+			finish(s, 0, END_GRACE_MS + (awaits_restart(s) ? GCK_DOOM_MS : 0));
 			return;
 		}
 		enter_task(s, &m);
@@ -197,7 +204,7 @@ static const char *need_of_agent(const struct supervisor *s)
 {
 	if (s->lasting->cut_off)
 		return "are to stand still, since this node is cut off";
-	return !s->lasting->released && s->lasting->bound ? "wait to be restored" : NULL;
+	return awaits_restart(s) ? "wait to be restored" : NULL;
 }
 
 /* An agent that cannot live: ranks that run, or start for the first time, go on without
@@ -254,7 +261,7 @@ static void take_signals(struct supervisor *s)
 			gck_info("SIGTERM: the ranks stay stopped until Slurm ends them");
 		} else if (si.ssi_signo == SIGTERM) {
 			gck_info("SIGTERM: the step goes on without checkpoints");
-			finish(s, 0);
+			finish(s, 0, END_GRACE_MS);
 		}
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == s->child)
