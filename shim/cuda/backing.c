@@ -59,7 +59,7 @@ CUresult gck_cuda_slab_provide(struct gck_cuda_slab *s)
 
 	if (rc)
 		return rc;
-	rc = gck_cuda_physical_keep(&s->memory);
+	rc = gck_cuda_physical_keep(&s->memory, s->device);
 	if (!rc)
 		rc = map(s);
 	if (rc)

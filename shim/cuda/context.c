@@ -10,8 +10,10 @@
 
 #include "shim/cuda/function.h"
 #include "shim/cuda/memory.h"
+#include "shim/cuda/see.h"
 #include "shim/cuda/set.h"
 #include "shim/cuda/standing.h"
+#include "shim/cuda/thread.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -322,12 +324,13 @@ int gck_cuda_fail(struct gck_error *err, const char *function, CUresult rc)
 
 int gck_cuda_fail_room(struct gck_error *err, const char *what, CUdevice device, CUresult rc)
 {
-	char where[32] = "its GPUs";
+	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
+	char where[GCK_CUDA_UUID_TEXT] = "its GPUs";
 
 	if (rc != CUDA_ERROR_OUT_OF_MEMORY)
 		return gck_cuda_fail(err, what, rc);
-	if (device >= 0)
-		snprintf(where, sizeof where, "GPU %d", device);
+	if (device >= 0 && (uint32_t)device < all->n)
+		gck_cuda_uuid_text(all->v[device].uuid, where);
 	return gck_fail(err, ENOMEM, "%s: too little memory is free on %s: see who has it (nvidia-smi), and restart the "
 			"job where GPUs are free", what, where);
 }

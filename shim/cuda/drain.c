@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "shim/cuda/idle.h"
-#include "shim/cuda/physical.h"
 #include "shim/inside/gate.h"
 
 #define MS 1000000ll
@@ -68,9 +67,7 @@ void gck_cuda_release(void)
 static void take_order(const struct gck_link_cuda_drain *asked)
 {
 	order.end_ns = gck_cuda_now_ns() + asked->limit_ms * MS;
-	memset(order.keep_most, 0, sizeof order.keep_most);
-	if (gck_cuda_physical_recalls())
-		memcpy(order.keep_most, asked->keep_most, sizeof order.keep_most);
+	memcpy(order.keep_most, asked->keep_most, sizeof order.keep_most);
 	order.host_most = asked->host_most;
 }
 

@@ -6,13 +6,11 @@
  * (physical.h) the copy is in host memory, and fills new memory here, too. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shim/cuda/copier.h"
 #include "shim/cuda/fill.h"
 #include "shim/cuda/function.h"
-#include "shim/cuda/idle.h"
 #include "shim/cuda/keep.h"
 #include "shim/cuda/part.h"
 #include "shim/cuda/patience.h"
@@ -22,9 +20,6 @@
 #include "shim/cuda/staging.h"
 #include "shim/cuda/standing.h"
 #include "shim/cuda/vmm.h"
-
-#define NAP_NS 1000000
-#define PATIENCE_NS 3000000000ll
 
 /* What the system has refused, errno says. */
 static int not_mapped(const char *what, CUresult rc, struct gck_error *err)
@@ -108,41 +103,46 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 }
 
 /* What has gone, here or with another process, is free only a while later. */
-static CUresult make_all(CUdevice *made)
+static bool comes_later(CUresult rc, int *naps)
 {
-	const struct timespec nap = {0, NAP_NS};
-	const int64_t end_ns = gck_cuda_now_ns() + PATIENCE_NS;
+	if (rc == CUDA_ERROR_OPERATING_SYSTEM)
+		return gck_cuda_patience(errno, naps);
+	return rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_patience(ENOMEM, naps);
+}
+
+static CUresult make_all(struct gck_cuda_renewed *r)
+{
+	int naps = GCK_CUDA_PATIENCE;
 	CUresult rc;
 
-	for (;;) {
-		rc = gck_cuda_slabs_renew(made);
-		rc = rc ? rc : gck_cuda_vmm_renew(made);
-		if (rc != CUDA_ERROR_OUT_OF_MEMORY || gck_cuda_now_ns() > end_ns)
-			return rc;
-		nanosleep(&nap, NULL);
-	}
+	do {
+		size_t before = r->n;
+
+		rc = gck_cuda_slabs_renew(r);
+		rc = rc ? rc : gck_cuda_vmm_renew(r);
+		if (r->n > before)
+			naps = GCK_CUDA_PATIENCE;
+	} while (rc && comes_later(rc, &naps));
+	return rc;
 }
 
 /* What was not away yet is as it was. */
 static int renew(struct gck_error *err)
 {
-	CUdevice made = -1;
-	CUresult rc = make_all(&made);
+	struct gck_cuda_renewed r = {.device = -1};
+	CUresult rc = make_all(&r);
 
 	if (rc)
-		return gck_cuda_fail_room(err, "device memory for what was copied to the host", made, rc);
-	if (made >= 0 && gck_cuda_copy_in(err))
+		return gck_cuda_fail_room(err, "device memory for what was copied to the host", r.device, rc);
+	if (r.device >= 0 && gck_cuda_copy_in(err))
 		return -1;
 	gck_cuda_vmm_hide();
 	return 0;
 }
 
-/* The devices may be others: has the driver memory there back, and is there room for copies? */
+/* The devices may be others. */
 static void look(const struct gck_cuda_contexts *all)
 {
-	gck_cuda_physical_look_anew();
-	for (size_t i = 0; i < all->n; i++)
-		gck_cuda_physical_look(all->v[i].device);
 	for (size_t i = 0; i < all->n; i++) {
 		CUcontext context = all->v[i].context;
 
@@ -155,13 +155,14 @@ static void look(const struct gck_cuda_contexts *all)
 
 static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 {
-	CUdevice made = -1;
+	struct gck_cuda_renewed r = {.device = -1};
 	CUresult rc;
 
 	gck_cuda_keep_forget();
-	rc = make_all(&made);
+	gck_cuda_physical_look_anew();
+	rc = make_all(&r);
 	if (rc)
-		return gck_cuda_fail_room(err, "device memory for what is in the image", made, rc);
+		return gck_cuda_fail_room(err, "device memory for what is in the image", r.device, rc);
 	if (gck_cuda_copy_in(err) || gck_cuda_fill(order, err))
 		return -1;
 	gck_cuda_vmm_hide();

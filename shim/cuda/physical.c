@@ -2,18 +2,20 @@
 #include "shim/cuda/physical.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "shim/cuda/idle.h"
 #include "shim/cuda/keep.h"
 #include "shim/cuda/patience.h"
 #include "shim/cuda/real.h"
+#include "shim/cuda/state.h"
 
-#define PIECE ((uint64_t)2 << 20) /* the least that there is */
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static _Atomic int64_t dropped_ns; /* when the last one was */
-static bool lost;                  /* what is forgotten is */
+static _Atomic int64_t dropped_ns;                 /* when the last one was */
+static _Atomic bool lost;                          /* what is forgotten is */
+static _Atomic uint64_t looked_at = UINT64_MAX;    /* by device: whether it is known */
 
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop)
 {
@@ -24,14 +26,34 @@ CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, cons
 	return gck_cuda_real.cuMemCreate(&p->handle, size, &with, 0);
 }
 
-CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p)
+static CUresult import(CUmemGenericAllocationHandle *handle, int fd)
+{
+	return gck_cuda_real.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, DESCRIPTOR);
+}
+
+static void look(CUdevice device, int fd)
+{
+	uint64_t bit = device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;
+	CUmemGenericAllocationHandle again;
+
+	if (!bit || atomic_fetch_or(&looked_at, bit) & bit)
+		return;
+	if (import(&again, fd))
+		lost = true;
+	else
+		gck_cuda_real.cuMemRelease(again);
+}
+
+CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
 {
 	int fd = -1;
 	CUresult rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
 
-	if (!rc)
-		p->kept = gck_cuda_keep(fd);
-	return rc ? rc : p->kept ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+	if (rc)
+		return rc;
+	look(device, fd);
+	p->kept = gck_cuda_keep(fd);
+	return p->kept ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
@@ -63,7 +85,7 @@ CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
 		return CUDA_SUCCESS;
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	rc = gck_cuda_real.cuMemImportFromShareableHandle(&p->handle, (void *)(intptr_t)fd, DESCRIPTOR);
+	rc = import(&p->handle, fd);
 	close(fd);
 	if (rc)
 		p->handle = 0;
@@ -73,27 +95,7 @@ CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
 void gck_cuda_physical_look_anew(void)
 {
 	lost = false;
-}
-
-/* What cannot be made at all is found out by who needs it. */
-void gck_cuda_physical_look(CUdevice device)
-{
-	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-	CUmemGenericAllocationHandle again;
-	struct gck_cuda_physical p;
-	int fd = -1;
-
-	if (gck_cuda_physical_make(&p, PIECE, &prop))
-		return;
-	if (!gck_cuda_real.cuMemExportToShareableHandle(&fd, p.handle, DESCRIPTOR, 0)) {
-		if (gck_cuda_real.cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, DESCRIPTOR))
-			lost = true;
-		else
-			gck_cuda_real.cuMemRelease(again);
-		close(fd);
-	}
-	gck_cuda_physical_drop(&p);
+	looked_at = 0;
 }
 
 bool gck_cuda_physical_recalls(void)

@@ -5,6 +5,7 @@
 #define GCK_CUDA_PHYSICAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/cuda/header.h"
@@ -16,18 +17,23 @@ struct gck_cuda_physical {
 
 /* New memory, of which a descriptor can be had, whatever prop asks for besides. */
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop);
-CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p);
+CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device);
 
 /* The driver forgets it; and has it again. naps: how long a descriptor is waited for (patience.h); where none is to be
  * had it is CUDA_ERROR_OPERATING_SYSTEM, with errno. */
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p);
 CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps);
 
-/* Has the driver anything back? Not in a process that it has moved to another device (doc/cuda-driver.md): each restored
- * process looks, once for each device; it stays so in its images. */
+/* Has the driver anything back? Not in a process that it has moved to another device (doc/cuda-driver.md): a restored
+ * process finds out with the first that is kept on each device. It stays so in its images. */
 void gck_cuda_physical_look_anew(void);
-void gck_cuda_physical_look(CUdevice device);
 bool gck_cuda_physical_recalls(void);
+
+/* Memory that was forgotten and not had back is made anew, for what a copy in host memory has of it. */
+struct gck_cuda_renewed {
+	size_t n;        /* so many are made */
+	CUdevice device; /* of the last, or of the one that failed; -1: there was nothing to make */
+};
 
 /* It goes, known to the driver or not, once nothing is mapped to it. */
 void gck_cuda_physical_drop(struct gck_cuda_physical *p);

@@ -49,7 +49,18 @@ static bool is_in(const struct gck_cuda_devices *l, const unsigned char uuid[16]
 	return false;
 }
 
-/* "GPU-864f41ea-375a-...", as the kernel's part writes it. */
+void gck_cuda_uuid_text(const unsigned char uuid[16], char text[GCK_CUDA_UUID_TEXT])
+{
+	size_t at = (size_t)snprintf(text, GCK_CUDA_UUID_TEXT, "GPU");
+
+	for (int i = 0; i < 16; i++) {
+		bool group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+
+		at += (size_t)snprintf(text + at, GCK_CUDA_UUID_TEXT - at, "%s%02x", group ? "-" : "", uuid[i]);
+	}
+}
+
+/* The same, as the kernel's part writes it. */
 static bool read_uuid(const char *text, unsigned char uuid[16])
 {
 	unsigned int byte;

@@ -19,4 +19,8 @@ struct gck_cuda_eyes {
 /* After cuInit. Leaves out as it was if it fails, or if there are more than it can hold. */
 CUresult gck_cuda_see(const struct gck_cuda_eyes *by, struct gck_cuda_devices *out);
 
+/* "GPU-864f41ea-375a-...", as nvidia-smi -L has it. */
+#define GCK_CUDA_UUID_TEXT 41
+void gck_cuda_uuid_text(const unsigned char uuid[16], char text[GCK_CUDA_UUID_TEXT]);
+
 #endif

@@ -170,7 +170,7 @@ struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address)
 }
 
 /* In a restored process the reservation is the driver's, and came with it. */
-CUresult gck_cuda_slabs_renew(CUdevice *made)
+CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r)
 {
 	CUresult rc = CUDA_SUCCESS;
 
@@ -179,9 +179,10 @@ CUresult gck_cuda_slabs_renew(CUdevice *made)
 
 		if (s->mapped)
 			continue;
-		*made = s->device;
+		r->device = s->device;
 		gck_cuda_physical_drop(&s->memory);
 		rc = gck_cuda_slab_provide(s);
+		r->n += rc == CUDA_SUCCESS;
 	}
 	return rc;
 }

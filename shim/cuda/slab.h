@@ -43,9 +43,8 @@ void gck_cuda_slab_drop(struct gck_cuda_slab *slab);
 /* The slab with that address, NULL: none. */
 struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address);
 
-/* New memory below those that are not mapped, in place of what was; *made: the device of the last
- * one, untouched: there was none. */
-CUresult gck_cuda_slabs_renew(CUdevice *made);
+/* New memory below those that are not mapped, in place of what was. */
+CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r);
 
 /* Addresses of the slabs' range, for memory of ours that is no slab of the list; 0: there are none. */
 uint64_t gck_cuda_region_take(uint64_t size);

@@ -237,6 +237,15 @@ static int grow_host(struct gck_cuda_snapshot *to)
 	return 0;
 }
 
+static int too_much(unsigned long long mib, struct gck_error *err)
+{
+	if (gck_cuda_physical_recalls())
+		return gck_fail(err, ENOMEM, "%llu MiB of device memory find no room on the device and more than "
+				"may be used of the host's: try again, or give the job more memory", mib);
+	return gck_fail(err, ENOMEM, "since its restart on another GPU all device memory goes by way of the host's, "
+			"and its %llu MiB are more than may be used there: give the job more memory", mib);
+}
+
 /* What found no room. Managed memory has its part of what may be used already. */
 static int provide_host(struct gck_cuda_snapshot *to, uint64_t most, struct gck_error *err)
 {
@@ -244,8 +253,7 @@ static int provide_host(struct gck_cuda_snapshot *to, uint64_t most, struct gck_
 	uint64_t managed = gck_cuda_managed_bytes();
 
 	if (managed > most || to->host_size > most - managed)
-		return gck_fail(err, ENOMEM, "%llu MiB of device memory find no room on the device and more than "
-				"may be used of the host's: try again, or give the job more memory", mib);
+		return too_much(mib, err);
 	if (grow_host(to))
 		return gck_fail(err, ENOMEM, "no host memory for %llu MiB of the device's", mib);
 	for (size_t i = 0; i < to->n; i++)

@@ -231,7 +231,8 @@ static void stage(struct staging *s)
 		fail_by(s, "cuCtxPushCurrent", rc);
 		return;
 	}
-	rc = pin(s, 2 * n * PIECE);
+	while ((rc = pin(s, 2 * n * PIECE)) && n > 1)
+		n /= 2;
 	if (rc == CUDA_SUCCESS) {
 		run_all(s, w, n);
 		unpin(s);

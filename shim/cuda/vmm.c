@@ -36,7 +36,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const 
 		gck_cuda_handle_let_go(h);
 		return rc;
 	}
-	gck_cuda_physical_keep(&h->memory); /* if it cannot be kept the driver carries it */
+	gck_cuda_physical_keep(&h->memory, prop->location.id); /* if it cannot be kept the driver carries it */
 	gck_cuda_handle_count(h, (int64_t)size);
 	*handle = h->id;
 	return CUDA_SUCCESS;

@@ -99,9 +99,9 @@ int gck_cuda_vmm_show(struct gck_error *err);
 int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, uint64_t size), void *arg);
 
 CUresult gck_cuda_vmm_forget(void);
-/* Back: as it was, or new and empty, still shown (*made: the device of the last). */
+/* Back: as it was, or new and empty, still shown. */
 CUresult gck_cuda_vmm_recall(void);
-CUresult gck_cuda_vmm_renew(CUdevice *made);
+CUresult gck_cuda_vmm_renew(struct gck_cuda_renewed *r);
 /* Places that are not the program's go. */
 void gck_cuda_vmm_hide(void);
 

@@ -38,8 +38,11 @@ static CUresult show(struct gck_cuda_handle *h)
 
 	if (rc)
 		return rc;
-	h->shown = true;
-	return gck_cuda_real.cuMemSetAccess(h->window, h->size, &access, 1);
+	rc = gck_cuda_real.cuMemSetAccess(h->window, h->size, &access, 1);
+	h->shown = rc == CUDA_SUCCESS;
+	if (rc)
+		gck_cuda_real.cuMemUnmap(h->window, h->size);
+	return rc;
 }
 
 static int show_at_ours(struct gck_cuda_handle *h, struct gck_error *err)
@@ -156,18 +159,26 @@ static CUresult set_rights(const struct gck_cuda_mapping *m)
 	return n ? gck_cuda_real.cuMemSetAccess(m->base, m->size, access, n) : CUDA_SUCCESS;
 }
 
+static CUresult map(struct gck_cuda_mapping *m)
+{
+	CUresult rc = gck_cuda_real.cuMemMap(m->base, m->size, m->offset, m->of->memory.handle, 0);
+
+	if (rc)
+		return rc;
+	rc = set_rights(m);
+	m->mapped = rc == CUDA_SUCCESS;
+	if (rc)
+		gck_cuda_real.cuMemUnmap(m->base, m->size);
+	return rc;
+}
+
 static CUresult map_all(void)
 {
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t i = 0; !rc && i < gck_cuda_mappings.n; i++) {
-		struct gck_cuda_mapping *m = gck_cuda_mappings.v[i];
-
-		if (m->mapped)
-			continue;
-		rc = gck_cuda_real.cuMemMap(m->base, m->size, m->offset, m->of->memory.handle, 0);
-		m->mapped = !rc;
-		rc = rc ? rc : set_rights(m);
+		if (!gck_cuda_mappings.v[i]->mapped)
+			rc = map(gck_cuda_mappings.v[i]);
 	}
 	return rc;
 }
@@ -185,22 +196,31 @@ CUresult gck_cuda_vmm_recall(void)
 }
 
 /* Where a descriptor cannot be kept here, the driver carries it from now on. */
-CUresult gck_cuda_vmm_renew(CUdevice *made)
+static CUresult renew(struct gck_cuda_handle *h, struct gck_cuda_renewed *r)
+{
+	CUresult rc;
+
+	r->device = h->prop.location.id;
+	gck_cuda_handle_count(h, -(int64_t)h->size);
+	gck_cuda_physical_drop(&h->memory);
+	rc = gck_cuda_physical_make(&h->memory, h->size, &h->prop);
+	if (rc)
+		return rc;
+	gck_cuda_physical_keep(&h->memory, h->prop.location.id);
+	gck_cuda_handle_count(h, (int64_t)h->size);
+	r->n++;
+	return CUDA_SUCCESS;
+}
+
+CUresult gck_cuda_vmm_renew(struct gck_cuda_renewed *r)
 {
 	struct gck_cuda_handle *h;
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
-		if (!h->window || h->memory.handle)
-			continue;
-		*made = h->prop.location.id;
-		gck_cuda_physical_drop(&h->memory);
-		gck_cuda_handle_count(h, -(int64_t)h->size);
-		rc = gck_cuda_physical_make(&h->memory, h->size, &h->prop);
-		if (!rc)
-			gck_cuda_physical_keep(&h->memory);
-		gck_cuda_handle_count(h, (int64_t)h->size);
-		if (!rc && h->own)
+		if (h->window && !h->memory.handle)
+			rc = renew(h, r);
+		if (h->own && !h->shown && !rc)
 			rc = show(h);
 	}
 	return rc ? rc : map_all();

@@ -8,8 +8,11 @@
 #define SIZE (256 * MIB)
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static CUuuid gpu[2];
-static CUcheckpointGpuPair pairs[2];
+#define GPUS 16 /* of the machine; pairs name all of them */
+
+static int gpus;
+static CUuuid gpu[GPUS];
+static CUcheckpointGpuPair pairs[GPUS];
 static CUcheckpointRestoreArgs args;
 static CUdeviceptr at;
 static CUmemGenericAllocationHandle handle;
@@ -19,12 +22,12 @@ static CUcheckpointRestoreArgs *onto(int first, int second)
 {
 	memset(pairs, 0, sizeof pairs);
 	memset(&args, 0, sizeof args);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < gpus; i++) {
 		pairs[i].oldUuid = gpu[i];
-		pairs[i].newUuid = gpu[i ? second : first];
+		pairs[i].newUuid = gpu[i > 1 ? i : i ? second : first];
 	}
 	args.gpuPairs = pairs;
-	args.gpuPairsCount = 2;
+	args.gpuPairsCount = gpus;
 	return &args;
 }
 
@@ -157,14 +160,16 @@ static void find_gpus(void)
 	int ends[2];
 
 	CHECK(!pipe(ends));
+	unsetenv("CUDA_VISIBLE_DEVICES");
 	if (fork() == 0) {
-		for (int i = 0; i < 2 && !cuInit(0); i++)
-			if (cuDeviceGetUuid(&gpu[i], i))
-				_exit(1);
-		_exit(write(ends[1], gpu, sizeof gpu) != sizeof gpu);
+		MUST(cuInit(0));
+		MUST(cuDeviceGetCount(&gpus));
+		for (int i = 0; i < gpus && i < GPUS; i++)
+			MUST(cuDeviceGetUuid(&gpu[i], i));
+		_exit(write(ends[1], gpu, sizeof gpu) != sizeof gpu || write(ends[1], &gpus, sizeof gpus) != sizeof gpus);
 	}
 	close(ends[1]);
-	CHECK(read(ends[0], gpu, sizeof gpu) == sizeof gpu);
+	CHECK(read(ends[0], gpu, sizeof gpu) == sizeof gpu && read(ends[0], &gpus, sizeof gpus) == sizeof gpus);
 	close(ends[0]);
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #define NAMES 200
-#define FIRST 2 /* calls of each name */
 
 static char calls[300], order[300];
 
@@ -37,7 +36,7 @@ void faults_arm(const struct fault *f)
 	if (!file)
 		err(99, "%s", fresh);
 	if (f->name)
-		fprintf(file, "%s %d %d\n", f->name, f->nth, FAULT_ERROR);
+		fprintf(file, "%s %d %d\n", f->name, f->nth, f->code ? f->code : 999);
 	fclose(file);
 	rename(fresh, f->name ? order : calls);
 }
@@ -81,10 +80,10 @@ void faults_each(void (*one)(const struct fault *f, void *arg), void *arg)
 	for (int i = 0; i < ncalled; i++) {
 		int times = called[i].done ? 0 : called[i].times;
 
-		for (int nth = 1; nth <= times && nth <= FIRST; nth++)
-			one(&(struct fault){called[i].name, nth}, arg);
-		if (times > FIRST)
-			one(&(struct fault){called[i].name, times}, arg);
+		for (int nth = 1; nth <= times && nth <= FAULT_FIRST; nth++)
+			one(&(struct fault){called[i].name, nth, 0}, arg);
+		if (times > FAULT_FIRST)
+			one(&(struct fault){called[i].name, times, 0}, arg);
 		called[i].done |= times > 0;
 	}
 }
@@ -100,5 +99,6 @@ int faults_times(const char *name)
 
 void faults_begin_anew(void)
 {
+	memset(called, 0, sizeof called);
 	ncalled = 0;
 }

@@ -6,11 +6,12 @@
 
 #include <stdbool.h>
 
-#define FAULT_ERROR 999 /* CUDA_ERROR_UNKNOWN */
+#define FAULT_FIRST 2 /* calls of each name that fail; and the last one, which another time may be another one */
 
 struct fault {
 	const char *name; /* NULL: none, the calls are written down */
 	int nth;          /* call of that name in the phase */
+	int code;         /* that it answers; 0: CUDA_ERROR_UNKNOWN */
 };
 
 /* The files by which a rank on the fake driver is told, in this directory; for all ranks to come. */

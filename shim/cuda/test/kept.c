@@ -501,7 +501,7 @@ static void expected(void)
 static void hysteresis(void)
 {
 	char directory[] = "/dev/shm/gck-kept-XXXXXX";
-	const struct fault none = {NULL, 0};
+	const struct fault none = {NULL, 0, 0};
 	struct cuda_rank r;
 	uint64_t before;
 	int made;

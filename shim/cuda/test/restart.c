@@ -12,7 +12,7 @@
 #include "common/test/tap.h"
 #include "shim/test/cuda_data.h"
 #include "shim/test/cuda_link.h"
-#include "shim/test/restore_lineage.h"
+#include "shim/test/told.h"
 
 #define RESTARTS 4
 
@@ -148,48 +148,20 @@ static void failed_before(void)
 
 /* ---- a program that is told what to do -------------------------------------------------------- */
 
-static int words = -1;  /* its standard input */
-static FILE *answers;
-
-static bool start_told(void)
-{
-	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
-	char path[300];
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) || dup2(ends[0], 0))
-		return false;
-	words = ends[1];
-	l.argv = argv;
-	snprintf(path, sizeof path, "%s/out", l.directory);
-	unlink(path);
-	return lineage_start(&l) == 0 && (answers = fopen(path, "re"));
-}
-
-static int tell(const char *word)
-{
-	char line[32] = "";
-
-	dprintf(words, "%s\n", word);
-	for (int ms = 0; ms < WAIT_MS && !fgets(line, sizeof line, answers); ms += 5) {
-		clearerr(answers);
-		pause_ms(5);
-	}
-	return *line ? atoi(line) : -1000;
-}
-
 /* A drain that comes while a copy to the reader is under way has that much of the snapshot until the device is idle. */
 static void copy_under_way(void)
 {
+	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
 	char busy[300];
 	struct cuda_data d;
 	int before;
 
 	snprintf(busy, sizeof busy, "%s/busy", l.directory);
 	setenv("FAKE_CUDA_BUSY", busy, 1);
-	ok(start_told() && tell("init") == 0 && cuda_link_join(&cuda, &l.agent, false) && tell("more") == 0,
+	l.argv = argv;
+	ok(told_start(&l) && told("init") == 0 && cuda_link_join(&cuda, &l.agent, false) && told("more") == 0,
 	   "a program with memory");
-	before = tell("free");
+	before = told("free");
 	cuda.keep = 1;
 	cuda_data_open(&d);
 	ok(cuda_link_drain(&cuda, 1), "is drained");
@@ -209,11 +181,9 @@ static void copy_under_way(void)
 	lineage_kill(&l);
 	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
 	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "restored");
-	is_int(tell("free"), before, "it has as much free memory as before");
-	is_int(tell("sum"), 3 << 20, "and its data");
+	is_int(told("free"), before, "it has as much free memory as before");
+	is_int(told("sum"), 3 << 20, "and its data");
 	lineage_kill(&l);
-	fclose(answers);
-	close(words);
 }
 
 int main(void)

@@ -1,62 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every call of the driver's by which a restored process has its GPU back fails once, in a process of the same image
- * each time: what cannot be had is said, or the program has its data all the same. Which calls there are says a
- * restore without a failure. */
+ * Every call of the driver's fails once: of those by which a restored process has its GPU back, and, in one that was
+ * restored on another GPU, whose data go by way of host memory from then on, of a checkpoint that it lives through.
+ * Each time in a process of the same image: what cannot be had is said, or the program has its data all the same, and
+ * the next checkpoint is good. Which calls there are says a pass without a failure. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/test/tap.h"
+#include "shim/cuda/state.h"
 #include "shim/cuda/test/faults.h"
 #include "shim/test/cuda_data.h"
 #include "shim/test/cuda_link.h"
-#include "shim/test/restore_lineage.h"
+#include "shim/test/told.h"
 
 #define SUM (3 << 20)
+#define HAD "a H100\n"
+#define OTHER "b H100\n"
+#define OUT_OF_MEMORY 2
+
+enum phase { RESTORE, DRAIN, BACK };
+static const char *const phases[] = {"restore", "drain", "back"};
+
+struct outcome {
+	bool failed, lost; /* for good */
+	char text[400];    /* what is said of it */
+};
 
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
 static struct cuda_data kept;  /* what the device had */
-static int words = -1;         /* the program's standard input */
-static FILE *answers;
+static char node[300];         /* the machine's devices */
 
-static int tell(const char *word)
+static void machine_has(const char *lines)
 {
-	char line[32] = "";
+	FILE *f = fopen(node, "w");
 
-	dprintf(words, "%s\n", word);
-	for (int ms = 0; ms < WAIT_MS && !fgets(line, sizeof line, answers); ms += 5) {
-		clearerr(answers);
-		pause_ms(5);
-	}
-	return *line ? atoi(line) : -1000;
-}
-
-static bool start(void)
-{
-	char path[300];
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) || dup2(ends[0], 0) || lineage_start(&l))
-		return false;
-	words = ends[1];
-	snprintf(path, sizeof path, "%s/out", l.directory);
-	answers = fopen(path, "re");
-	return answers && tell("init") == 0 && cuda_link_join(&cuda, &l.agent, false);
+	if (!f)
+		exit(99);
+	fputs(lines, f);
+	fclose(f);
 }
 
 /* Some of it in the image, some to be brought. */
 static void take_image(void)
 {
-	static const char *const names[] = {"odd", "forget", "model", "steps", "vmm", "vmm few"};
+	static const char *const names[] = {"init", "odd", "forget", "model", "steps", "vmm", "vmm few"};
 
-	ok(start(), "a program");
+	ok(told_start(&l), "a program");
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		is_int(tell(names[i]), 0, names[i]);
+		is_int(told(names[i]), 0, names[i]);
+	cuda_link_join(&cuda, &l.agent, false);
 	cuda.keep = 1;
 	cuda.keep_most = 20 << 20;
 	ok(cuda_link_drain(&cuda, 1) && cuda.m.round && lineage_checkpoint(&l) == 0, "its image");
@@ -66,65 +62,190 @@ static void take_image(void)
 	   "and what its device has");
 	cuda_data_close(&kept);
 	lineage_kill(&l);
+	cuda.keep = 0;
 }
 
-/* As far as it comes: what is said of the end of it, "": it is back. */
-static const char *come_back(void)
+/* ---- one process ----------------------------------------------------------------------------- */
+
+/* The next message: fatal, if it is a failure. */
+static void hear(uint32_t type, bool fatal, struct outcome *o)
 {
-	static char text[400];
+	uint32_t got = cuda_link_receive(&cuda, WAIT_MS);
+
+	o->failed = got != type || cuda.m.value;
+	o->lost = o->failed && (fatal || got != type);
+	snprintf(o->text, sizeof o->text, "%.*s", (int)(o->failed ? cuda.m.total : 0), (const char *)cuda.m.data);
+}
+
+static void restore(struct outcome *o)
+{
 	struct cuda_data over;
 
-	if (lineage_restore(&l, l.seq) || !cuda_link_join(&cuda, &l.agent, true))
-		return "not built";
+	if (lineage_restore(&l, l.seq) || !cuda_link_join(&cuda, &l.agent, true)) {
+		*o = (struct outcome){true, true, "not built"};
+		return;
+	}
 	if (cuda.hello.wanting) {
 		cuda_data_open(&over);
 		cuda_data_give(&over, &cuda, GCK_LINK_CUDA_FILL, 0);
 		cuda_data_fill(&kept, &over, UINT_MAX);
 		cuda_data_free(&over);
 	}
-	if (cuda_link_receive(&cuda, WAIT_MS) != GCK_LINK_CUDA_RESUMED)
-		return NULL;
-	snprintf(text, sizeof text, "%.*s", (int)(cuda.m.value ? cuda.m.total : 0), (const char *)cuda.m.data);
-	return cuda.m.value && !*text ? NULL : text;
+	hear(GCK_LINK_CUDA_RESUMED, true, o);
+}
+
+static void drain(struct outcome *o)
+{
+	cuda_link_ask_drain(&cuda, l.seq + 1, WAIT_MS, WAIT_MS);
+	hear(GCK_LINK_CUDA_DRAINED, false, o);
+}
+
+static void back(struct outcome *o)
+{
+	cuda_link_say(&cuda, GCK_LINK_CUDA_RESUME, l.seq + 1);
+	hear(GCK_LINK_CUDA_RESUMED, true, o);
 }
 
 static bool has_its_data(void)
 {
-	return tell("sum") == SUM && tell("steps") == 0 && tell("vmm look") == 0;
+	return told("sum") == SUM && told("steps") == 0 && told("vmm look") == 0;
 }
 
-static void one(const struct fault *f, void *arg)
+static uint64_t device_bytes(void)
 {
-	const char *said;
+	struct gck_cuda_state s;
 
-	(void)arg;
-	faults_arm(f);
-	said = come_back();
-	faults_disarm();
-	if (said && !*said)
-		ok(has_its_data(), "%s, call %d: the program has its data", f->name, f->nth);
-	else
-		ok(said != NULL, "%s, call %d: %s", f->name, f->nth, said ? said : "nothing is said");
+	agent_peek(l.pid, cuda.hello.state, &s, sizeof s);
+	return s.device_bytes;
+}
+
+/* ---- with a failure -------------------------------------------------------------------------- */
+
+struct place {
+	enum phase in;
+	const char *where; /* it is restored */
+	int code;          /* OUT_OF_MEMORY: it is short of that alone */
+};
+
+static bool is_one_of(const char *name, const char *const names[])
+{
+	while (*names && strcmp(name, *names))
+		names++;
+	return *names;
+}
+
+/* What the device is short of is waited for. */
+static bool is_waited_for(const struct fault *f)
+{
+	static const char *const names[] = {"cuMemCreate", "cuMemExportToShareableHandle", "cuMemMap", "cuMemSetAccess",
+					    NULL};
+
+	return is_one_of(f->name, names);
+}
+
+/* Without these the rank cannot come back. */
+static bool may_lose(const struct fault *f, const struct place *at)
+{
+	static const char *const names[] = {
+		"cuInit", "cuDeviceGetCount", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetUuid_v2", "cuDeviceGetName",
+		"cuCheckpointProcessRestore", "cuCheckpointProcessUnlock", "cuCtxPushCurrent_v2", "cuCtxSetLimit",
+		"cuMemCreate", "cuMemExportToShareableHandle", "cuMemMap", "cuMemSetAccess", "cuMemHostAlloc",
+		"cuMemHostRegister_v2", "cuMemAllocManaged", "cuMemcpyHtoDAsync_v2", "cuStreamCreate",
+		"cuStreamCreateWithPriority", "cuStreamSynchronize", "cuEventCreate", "cuEventRecord", "cuEventQuery", NULL,
+	};
+
+	return at->in != DRAIN && !at->code && is_one_of(f->name, names);
+}
+
+/* After these no checkpoint is taken any more: the driver has refused one, or has something that it would. */
+static bool ends_checkpoints(const struct fault *f, enum phase in)
+{
+	static const char *const names[] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2", NULL};
+
+	return in == DRAIN && is_one_of(f->name, names);
+}
+
+/* As far as it comes, with the failure in its place. */
+static void run(const struct fault *f, const struct place *at, struct outcome *o)
+{
+	static void (*const step[])(struct outcome *) = {restore, drain, back};
+
+	machine_has(at->where);
+	*o = (struct outcome){false, false, ""};
+	for (enum phase p = RESTORE; p <= at->in && !o->failed; p++) {
+		if (p == at->in)
+			faults_arm(f);
+		step[p](o);
+		if (p == at->in && !faults_disarm() && f->nth <= FAULT_FIRST)
+			ok(false, "%s, call %d: the failure has not come", f->name, f->nth);
+	}
+	if (at->in == DRAIN && !o->failed)
+		back(o);
+}
+
+static void goes_on(bool refused)
+{
+	struct outcome o;
+
+	ok(has_its_data(), "the program has its data");
+	drain(&o);
+	ok(o.failed == refused && !o.lost, "the next checkpoint is %s: %s", refused ? "refused" : "good", o.text);
+	if (refused)
+		return;
+	back(&o);
+	ok(!o.failed && has_its_data(), "and the program has them still: %s", o.text);
+}
+
+static void one(const struct fault *plain, void *arg)
+{
+	const struct place *at = arg;
+	const struct fault f = {plain->name, plain->nth, at->code};
+	struct outcome o;
+
+	if (at->code && !is_waited_for(&f))
+		return;
+	run(&f, at, &o);
+	ok((!o.failed || *o.text) && (!o.lost || may_lose(&f, at)), "%s%s, %s, call %d: %s", phases[at->in],
+	   at->code ? " without memory" : "", f.name, f.nth, o.text);
+	if (!o.lost)
+		goes_on(ends_checkpoints(&f, at->in));
 	lineage_kill(&l);
 }
+
+static void sweep(struct place at)
+{
+	const struct fault none = {NULL, 0, 0};
+	static uint64_t bytes;
+	struct outcome o;
+
+	run(&none, &at, &o);
+	ok(!o.failed && has_its_data(), "%s on %swithout a failure: %s", phases[at.in], at.where, o.text);
+	bytes = bytes ? bytes : device_bytes();
+	is_int((long long)device_bytes(), (long long)bytes, "as much device memory is counted");
+	lineage_kill(&l);
+	faults_each(one, &at);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 int main(void)
 {
 	static char program[] = "./cuda_rank", *argv[] = {program, NULL};
-	const struct fault none = {NULL, 0};
-	const char *said;
 
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
 	if (lineage_begin(&l, "/dev/shm", argv))
 		return 99;
+	snprintf(node, sizeof node, "%s/node", l.directory);
+	setenv("FAKE_CUDA_NODE", node, 1);
+	machine_has(HAD);
 	faults_begin(l.directory);
 	take_image();
-	faults_arm(&none);
-	said = come_back();
-	faults_disarm();
-	ok(said && !*said && has_its_data(), "restored without a failure: %s", said ? said : "nothing is said");
-	lineage_kill(&l);
-	faults_each(one, NULL);
+	sweep((struct place){RESTORE, HAD, 0});
+	faults_begin_anew();
+	sweep((struct place){DRAIN, OTHER, 0});
+	sweep((struct place){BACK, OTHER, 0});
+	faults_begin_anew();
+	sweep((struct place){BACK, OTHER, OUT_OF_MEMORY});
 	cuda_data_free(&kept);
 	lineage_end(&l);
 	return tap_done();

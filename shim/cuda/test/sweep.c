@@ -88,6 +88,12 @@ static void back(struct cuda_rank *r, uint64_t seq, struct outcome *o)
 	cuda_data_free(&d);
 }
 
+static void disarm(const struct fault *f)
+{
+	if (!faults_disarm() && f->nth <= FAULT_FIRST)
+		ok(false, "%s, call %d: the failure has not come", f->name, f->nth);
+}
+
 static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const struct fault *f, struct outcome *o)
 {
 	*o = (struct outcome){.lost = false};
@@ -95,14 +101,14 @@ static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const s
 		faults_arm(f);
 	drain(r, seq, o);
 	if (f && in == DRAIN)
-		faults_disarm();
+		disarm(f);
 	if (value)
 		return;
 	if (f && in == BACK)
 		faults_arm(f);
 	back(r, seq, o);
 	if (f && in == BACK)
-		faults_disarm();
+		disarm(f);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -179,7 +185,7 @@ static void one(const struct fault *f, void *arg)
 
 static void sweep(struct place at)
 {
-	const struct fault none = {NULL, 0};
+	const struct fault none = {NULL, 0, 0};
 	struct outcome o;
 	struct cuda_rank r;
 

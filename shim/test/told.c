@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "shim/test/told.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int words = -1; /* its standard input */
+static FILE *answers;
+
+bool told_start(struct lineage *l)
+{
+	char path[300];
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) || dup2(ends[0], 0))
+		return false;
+	words = ends[1];
+	snprintf(path, sizeof path, "%s/out", l->directory);
+	unlink(path);
+	return lineage_start(l) == 0 && (answers = fopen(path, "re"));
+}
+
+int told(const char *word)
+{
+	char line[32] = "";
+
+	dprintf(words, "%s\n", word);
+	for (int ms = 0; ms < WAIT_MS && !fgets(line, sizeof line, answers); ms += 5) {
+		clearerr(answers);
+		pause_ms(5);
+	}
+	return *line ? atoi(line) : -1000;
+}
