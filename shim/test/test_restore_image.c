@@ -291,7 +291,8 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset)
 	return syscall(SYS_pread64, fd, data, size, offset);
 }
 
-/* The log had 4 bytes when this rank was taken, so many when its worker looked again, and goes with the image if it is short. */
+/* The log had 4 bytes when this rank was taken, so many when its worker looked again, and goes with the image if it
+ * is short. */
 static uint64_t log_size;
 static bool log_short;
 

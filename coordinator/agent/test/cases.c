@@ -153,7 +153,8 @@ static void agent_hangs(struct plugin *p)
 	ok(coord_ask("prepare", 1, coord_bounds(false, 1000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "frozen");
 	ok(plugin_signal_agent(p, SIGSTOP) && plugin_both_count(p), "the agent hangs: the ranks go on soon after hold");
-	ok(plugin_signal_agent(p, SIGCONT) && !coord_ask("resume", 1, NULL, NULL) && coord_ask("abort", 1, NULL, NULL), "abort");
+	ok(plugin_signal_agent(p, SIGCONT) && !coord_ask("resume", 1, NULL, NULL) &&
+	   coord_ask("abort", 1, NULL, NULL), "abort");
 	plugin_stop(p);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The real agent with ranks that use CUDA: checkpoints, death, restart, the agent's death while their GPUs are
- * drained, and the answer that a rank gives alone. On the fake driver; with GPUCKPT_TEST_RANK, a command, that is the rank, on the driver there is. */
+ * drained, and the answer that a rank gives alone. On the fake driver; with GPUCKPT_TEST_RANK, a command, that is
+ * the rank, on the driver there is. */
 #include "config.h"
 
 #include <fcntl.h>
