@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """sparse.py GIB FILE: a number in each 256 KiB of so much memory: as many chunks as a program has that fills it,
-which take next to no room. Says "there", waits for FILE, and prints how many numbers are as they were."""
+of a page each: 16 MiB a GiB. Says "there", waits for FILE, and prints how many numbers are as they were."""
 import mmap
 import os
 import sys
