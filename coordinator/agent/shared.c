@@ -107,7 +107,8 @@ static void look_at_fd(struct uses *all, const struct task *t, int dir, const ch
 	ssize_t n;
 	int flags;
 
-	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) || given_has(own, &st))
+	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
+	    given_has(own, &st))
 		return;
 	flags = flags_of(t->pid, fd);
 	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)

@@ -176,8 +176,8 @@ static int choose_removed(const struct request *r, const struct gck_step *step, 
 				only);
 	if (needs && needs != step)
 		return gck_fail(err, EBUSY, "step %u.%u runs from commit %u of step %u.%u, or is to; it can "
-				"be removed when that has a commit of its own, or its job has ended", needs->job->id, needs->id, only,
-				step->job->id, step->id);
+				"be removed when that has a commit of its own, or its job has ended",
+				needs->job->id, needs->id, only, step->job->id, step->id);
 	if (needs)
 		return gck_fail(err, EBUSY,
 				"commit %u is what step %u.%u would be restarted from; it can "

@@ -219,7 +219,8 @@ static json_t *job_answer(const struct fake *f)
 	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:b, s:i, s:b, s:b}", "job", (json_int_t)JOB,
 			 "uid", (json_int_t)OWNER, "user", "owner", "restarts",
 			 (json_int_t)f->restarts + f->taken, "submit",
-			 (json_int_t)(1000 + f->restarts), "batch", 1, "nodes", NODES, "runs", !f->taken, "ends_itself", !f->taken);
+			 (json_int_t)(1000 + f->restarts), "batch", 1, "nodes", NODES, "runs",
+			 !f->taken, "ends_itself", !f->taken);
 }
 
 json_t *fake_job(const struct fake *f)

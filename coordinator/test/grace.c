@@ -188,7 +188,8 @@ static void test_ranks_ask(void)
 	static const char ask[] = "{'op':'ask','id':1,'rank':0,'one':true,'all':0}";
 
 	ok(starts_anew() && joins(0), "gpuckptd is started anew, and one agent is back");
-	ok(lab_say(agent[0], ask) && hears_nothing(agent[0], CALL_MS), "a rank of its asks for a checkpoint, which is not refused");
+	ok(lab_say(agent[0], ask) && hears_nothing(agent[0], CALL_MS),
+	   "a rank of its asks for a checkpoint, which is not refused");
 	ok(joins(1) && lab_say(agent[0], ask) && lab_hear(agent[1], "prepare", 0),
 	   "the other agent comes, the rank asks again, and the checkpoint begins");
 }

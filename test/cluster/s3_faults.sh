@@ -29,7 +29,8 @@ computes()
 {
 	local before
 	before=$(wc -l <"$dir/rank$1")
-	wait_for 30 more_lines "$1" "$before" && head -n "$before" "$dir/rank$1" | cmp - <(head -n "$before" "$dir/want")
+	wait_for 30 more_lines "$1" "$before" &&
+		head -n "$before" "$dir/rank$1" | cmp - <(head -n "$before" "$dir/want")
 }
 more_lines() { [[ $(wc -l <"$dir/rank$1") -gt $2 ]]; }
 
@@ -124,7 +125,8 @@ fi
 check "a checkpoint to come back to" create
 root scontrol requeue "$job"
 faults "1 get $object answer 503 SlowDown" "2 get $object cut-answer 5000" "3 get $object flip-answer 1000" \
-	"4 get $object silence" "5 get $object html" "1 get commit- lost" "1 list . answer 500 InternalError" "2 * . refuse"
+	"4 get $object silence" "5 get $object html" "1 get commit- lost" "1 list . answer 500 InternalError" \
+	"2 * . refuse"
 newest=$(newest_commit "$job")
 check "Slurm starts the job again" wait_for 90 job_restarted "$job" 1
 check "the ranks run again in spite of faults" wait_ready "$job" 60
@@ -149,7 +151,8 @@ falls_back()
 	check "$2: the ranks run again" wait_ready "$job" 60
 	faults
 	is "$(query "$job" .restored)" "$good" "$2: from the commit before"
-	check "$2: as the log says" grep -q "step $job.0: all ranks fall back to commit $good" "$GPUCKPT_LAB/log/gpuckptd.out"
+	check "$2: as the log says" \
+		grep -q "step $job.0: all ranks fall back to commit $good" "$GPUCKPT_LAB/log/gpuckptd.out"
 	check "$2: rank 0 computes as if nothing had been" computes 0
 	check "$2: rank 1 computes as if nothing had been" computes 1
 }

@@ -153,7 +153,8 @@ asks()
 		srun --gpu-ckpt=$options $* $dir
 	END
 	)
-	check "$name: its call returns" wait_for 60 grep -qx "0 *" "$dir/results" || diag "$(cat "$dir/out" "$dir/results" 2>&1)"
+	check "$name: its call returns" wait_for 60 grep -qx "0 *" "$dir/results" ||
+		diag "$(cat "$dir/out" "$dir/results" 2>&1)"
 	is "$(reasons)" "asked by rank 0" "$name: there is a checkpoint, for it asked"
 	root scontrol requeue "$job"
 	check "$name: the job is started again" wait_for 60 job_restarted "$job" 1
@@ -167,8 +168,9 @@ asks()
 fake=$GPUCKPT_LAB/work/bin/fake
 python_dir=$(dirname "$(find "$prefix/lib" -name gpuckpt.py -print -quit)")
 if command -v gfortran >/dev/null; then
-	gfortran -J "$GPUCKPT_LAB/work/bin" -o "$asker.fortran" "$prefix/include/gpuckpt.f90" "$top/test/programs/asker.f90" \
-		-L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lgpuckpt || { echo "Bail out! asker.f90 cannot be built"; exit 1; }
+	gfortran -J "$GPUCKPT_LAB/work/bin" -o "$asker.fortran" "$prefix/include/gpuckpt.f90" \
+		"$top/test/programs/asker.f90" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lgpuckpt ||
+		{ echo "Bail out! asker.f90 cannot be built"; exit 1; }
 	asks Fortran keep=2 "$asker.fortran"
 fi
 cp "$top/test/programs/asker.py" "$GPUCKPT_LAB/work/bin"

@@ -50,8 +50,8 @@ static void test_tls(const char *cert)
 	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "not yet valid (is this host's clock behind?"),
 	   "a clock that is behind: %s", err.text);
 	ahead = 31 * 24 * 3600;
-	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "expired (renew it on the server; or is this host's clock ahead?"),
-	   "a certificate of long ago: %s", err.text);
+	ok(try(&err) < 0 && err.code == EACCES &&
+	   strstr(err.text, "expired (renew it on the server; or is this host's clock ahead?"), "a certificate of long ago: %s", err.text);
 	ahead = 0;
 	ok(try(&err) < 0 && err.code == ENOENT, "with its certificate the server answers: %s", err.text);
 	calm();
