@@ -22,7 +22,7 @@ uint64_t gck_common_count(json_t *all, size_t most, const json_t *common, uint64
 		if (json_object_get(all, name))
 			stored -= bytes < stored ? bytes : stored;
 		else if (json_object_size(all) < most)
-			json_object_set_new(all, name, json_true());
+			json_object_set_new(all, name, json_integer((json_int_t)bytes));
 	}
 	return stored;
 }

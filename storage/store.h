@@ -145,7 +145,7 @@ void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stor
 
 /* How many names of objects that several ranks may have put, 16 MiB each as a rule, are told and kept: of a
  * rank's; of those of a node's ranks and of a step's nodes; by gpuckptd of all steps of a user, whose agents
- * choose them (32 MiB of memory). An object beyond that counts with each who put it. */
+ * choose them (40 MiB of memory). An object beyond that counts with each who put it. */
 #define GCK_COMMON_RANK 2048
 #define GCK_COMMON_STEP 4096
 #define GCK_COMMON_USER (64 * GCK_COMMON_STEP)
@@ -153,8 +153,8 @@ void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stor
 /* The newly stored objects that other ranks may have stored, too, and their bytes: {"<name>": bytes}. */
 json_t *gck_writer_common(const struct gck_writer *w); /* the writer's */
 
-/* How much of `stored` bytes, these objects of `common` among them, is new to who has those named in `all`. Their
- * names are added to `all`, up to `most`. Whatever in `common` is not as above is passed over. */
+/* How much of `stored` bytes, these objects of `common` among them, is new to who has those named in `all`. They
+ * are added to `all`, up to `most`. Whatever in `common` is not as above is passed over. */
 uint64_t gck_common_count(json_t *all, size_t most, const json_t *common, uint64_t stored);
 
 /* Free, when the threads have put down what they have in hand. */

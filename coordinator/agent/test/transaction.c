@@ -56,6 +56,8 @@ static void good(void)
 	is_int(data_int(m, "stored"), 12, "bytes are added up, of what two ranks have in common once");
 	is_int((long long)json_object_size(json_object_get(json_object_get(m, "data"), "common")), 2,
 	       "what other nodes may have, too, is told");
+	is_int(packet_int(json_object_get(json_object_get(m, "data"), "common"),
+			  "00112233445566778899aabbccddeeff", 0), 3, "with its bytes");
 	is_int(transaction_seq(fake_agent->transaction), 7, "its end was not heard yet");
 	m = ask("freeze", NULL);
 	ok(packet_bool(m, "ok"), "a repeated command is answered as before");
