@@ -48,12 +48,16 @@ begin()
 fails()
 {
 	local name=$1.$2
-	is "$(<"$dir/$name.status") $(wc -l <"$dir/$name.error")" "1 1" "$2, ${rules[$1 - none - 1]}: fails, in one line"
+	is "$(<"$dir/$name.status") $(wc -l <"$dir/$name.error")" "1 1" \
+		"$2, ${rules[$1 - none - 1]}: fails, in one line"
 	like "$(<"$dir/$name.error")" "^gpuckpt: .*${words[$1]}" "and says of what and why"
 }
 
 # swept_in_vain: what gpuckptd has said of that
-swept_in_vain() { grep -E "step $((none / 100))[0-9][0-9].0: what was removed is still" "$GPUCKPT_LAB/log/gpuckptd.out"; }
+swept_in_vain()
+{
+	grep -E "step $((none / 100))[0-9][0-9].0: what was removed is still" "$GPUCKPT_LAB/log/gpuckptd.out"
+}
 
 # imported JOB SEQ...: alice's job has these commits
 imported()
@@ -69,7 +73,7 @@ imported()
 # is_image2 JOB: what lies in the store of it is commit 2, and nothing else
 is_image2()
 {
-	cmp <(s3_names "lab/lab/47001/$1/0/" | cut -d/ -f6- | sort) <(tar -tf "$dir/image2" | cut -d/ -f4- | sort)
+	cmp <(s3_names "lab/lab/$alice_uid/$1/0/" | cut -d/ -f6- | sort) <(tar -tf "$dir/image2" | cut -d/ -f4- | sort)
 }
 
 # ---- two commits that have objects in common
@@ -146,7 +150,7 @@ wait
 check_not "all jobs have their commits" cat "$dir/missing"
 for ((i = read_data + 1; i <= removed; i++)); do
 	directory=$(tar -tf "$dir/image1" | cut -d/ -f4 | head -n 1)
-	request POST "/gpuckpt/lab/lab/47001/$i/0/$directory/rank-0.json?uploads" >"$dir/code"
+	request POST "/gpuckpt/lab/lab/$alice_uid/$i/0/$directory/rank-0.json?uploads" >"$dir/code"
 	is "$(<"$dir/code")" 200 "an upload that nobody will complete"
 done
 
@@ -187,7 +191,8 @@ for ((i = read_data + 1; i <= removed; i++)); do
 		check "$i: so is commit 1, which still counts" alice gpuckpt verify $i.0 1
 		check "$i: and can be removed now" alice gpuckpt remove $i.0 1
 	else
-		like "$(<"$dir/$i.remove.error")" "no longer counts.* will be removed later" "$i: it says that commit 1 has gone"
+		like "$(<"$dir/$i.remove.error")" "no longer counts .commit 1.* will be removed later" \
+			"$i: it says that commit 1 has gone"
 	fi
 	check "$i: of commit 1 nothing stays" wait_for 60 is_image2 $i
 done

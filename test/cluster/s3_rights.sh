@@ -103,7 +103,8 @@ for verb in verify remove show; do
 done
 out=$(bob timeout 60 srun -n1 --gpu-ckpt=restart="$job":1 id 2>&1)
 report $((! $?)) "bob cannot restart from alice's commit" || diag "$out"
-like "$(fetch "$endpoint/gpuckpt/lab/lab/47001/$job/0/commit-1.json")" '^4' "without a signature the server gives nothing"
+like "$(fetch "$endpoint/gpuckpt/lab/lab/$alice_uid/$job/0/commit-1.json")" '^4' \
+	"without a signature the server gives nothing"
 
 # ---- gpuckptd away
 

@@ -7,6 +7,9 @@
 s3=$GPUCKPT_LAB/s3
 [[ -d $s3 ]] || { echo "Bail out! this lab has no object store: cluster up --s3"; exit 1; }
 endpoint=$(<"$s3/endpoint")
+# Of what is hers in the bucket.
+# shellcheck disable=SC2034 # the tests use it
+alice_uid=$(alice id -u)
 
 presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
 
