@@ -5,11 +5,11 @@
 # agent with all its processes, each page counted by its part, while the two are written.
 : "${dir:?}" "${burn:?}"
 
-# changed NAME OPTIONS MIB RANKS: one job, by $burn in $dir; "objects JOB" lists what the store has of it, a line each.
-# Sets job.
+# changed NAME OPTIONS MIB RANKS OBJECTS: one job, by $burn in $dir; "OBJECTS JOB" lists what the store has of it, a
+# line each.
 changed()
 {
-	local name=$1 mib=$3 ranks=$4 first second count before between after
+	local name=$1 mib=$3 ranks=$4 objects=$5 job first second count before between after
 	job=$(submit "$dir" -N1 -n"$ranks" <<<"#!/bin/bash
 		srun --gpu-ckpt${2:+=$2} $burn $mib 100000 50 0.5 5")
 	bench_ready "$job"
@@ -17,7 +17,7 @@ changed()
 	agent_memory >"$dir/agent" &
 	before=$(cpu_of_job)
 	first=$(alice gpuckpt create "$job" --json | jq '.steps[0].stored / 1048576')
-	count=$(objects "$job" | wc -l)
+	count=$("$objects" "$job" | wc -l)
 	sleep 4
 	between=$(cpu_of_job)
 	second=$(alice gpuckpt create "$job" --json | jq '.steps[0].stored / 1048576')

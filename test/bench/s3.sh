@@ -17,20 +17,35 @@ burn=$(program burn)
 # shellcheck source=changed.sh
 . "$bench_dir/changed.sh"
 
-sed -i "s|^S3Endpoint=.*|S3Endpoint=$endpoint|" "$GPUCKPT_LAB/etc/gpuckpt.conf"
-"$cluster" kill gpuckptd
-"$cluster" start gpuckptd
+# server_is URL: for gpuckptd
+server_is()
+{
+	sed -i "s|^S3Endpoint=.*|S3Endpoint=$1|" "$GPUCKPT_LAB/etc/gpuckpt.conf"
+	"$cluster" kill gpuckptd
+	"$cluster" start gpuckptd
+}
 
-# on_core N COMMAND-LINE: what runs so, with its threads; all that it starts is there, too
-on_core()
+# on_cores LIST COMMAND-LINE: what runs so in this lab, with its threads; all that it starts is there, too
+on_cores()
 {
 	local pid
-	for pid in $(pgrep -f "$2"); do
-		taskset -acp "$1" "$pid" >/dev/null
+	for pid in $(root pgrep -f "$2"); do
+		root taskset -acp "$1" "$pid" >/dev/null
 	done
 }
-on_core 0 "$s3/server/"
-on_core 1 "slurmd -D"
+
+# A lab that was there is left as it was.
+as_it_was()
+{
+	on_cores "0-$(($(nproc --all) - 1))" "$s3/server/"
+	on_cores "0-$(($(nproc --all) - 1))" "slurmd -D"
+	server_is "$(<"$s3/endpoint")"
+}
+[[ -n ${lab_made-} ]] || trap as_it_was EXIT
+
+server_is "$endpoint"
+on_cores 0 "$s3/server/"
+on_cores 1 "slurmd -D"
 
 presign() { "$top/contrib/cluster.d/presign" "$s3/key" "$endpoint" "$@"; }
 
@@ -83,5 +98,5 @@ figure s3_write "$ours" MiB/s
 figure s3_curl "$theirs" MiB/s
 figure s3_write_over_curl "$(calc "$ours / $theirs")" ratio
 at_least "write over parallel curl" "$(calc "$ours / $theirs")" 0.8
-changed s3_changed "" "$mib" 1
+changed s3_changed "" "$mib" 1 objects
 [[ $failures -eq 0 ]]
