@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_MOST)
@@ -196,4 +197,31 @@ bool cuda_data_fill(const struct cuda_data *from, struct cuda_data *over, unsign
 		send(over->fd, &m, sizeof m, MSG_NOSIGNAL);
 	}
 	return false;
+}
+
+/* 1: not what it has; -1: it has nothing there that it may read. */
+static int differs(pid_t pid, const struct cuda_piece *p)
+{
+	unsigned char *now = malloc(p->size);
+	struct iovec local = {now, p->size}, remote = {(void *)(uintptr_t)p->address, p->size};
+	int rc = -1;
+
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)p->size)
+		rc = memcmp(now, p->bytes, p->size) != 0;
+	free(now);
+	return rc;
+}
+
+bool cuda_data_is_of(const struct cuda_data *d, pid_t pid)
+{
+	size_t same = 0;
+
+	for (size_t i = 0; i < d->n; i++) {
+		int rc = differs(pid, &d->v[i]);
+
+		if (rc > 0)
+			return false;
+		same += rc == 0;
+	}
+	return same || !d->n;
 }

@@ -47,6 +47,9 @@ bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p);
 bool cuda_data_read(struct cuda_data *d);
 uint64_t cuda_data_bytes(const struct cuda_data *d);
 
+/* Is what was read as the process has it now? But for what it may not read itself. */
+bool cuda_data_is_of(const struct cuda_data *d, pid_t pid);
+
 /* Answer a restored rank's GETs out of what was read, but for `most` of them: after that it stops. false: the
  * socket has ended before DONE. */
 bool cuda_data_fill(const struct cuda_data *from, struct cuda_data *over, unsigned most);

@@ -2,13 +2,13 @@
  * Device data between a rank of the stand-in's and its agent, as on a node: how long a program stands still
  * at a checkpoint, how fast its data leave beside its kernels, and come back in another process.
  *	gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB | hash GIB | fill GIB | check GIB | left GIB |
- *		grow GIB | full GIB
+ *		moved GIB | grow GIB | full GIB
  *	gpu_device VARIABLE refused 0
  * HOLD is the program of hold.cu. pool: stall, of stream-ordered memory. host: nothing may be kept on the device; parts:
  * half of it may. fill: as fast as it goes, whatever bytes; check: the right ones, and the program looks at them. left: the
- * agent says nothing more, or is gone. grow: the program needs the memory of the copy. full: another program has the
- * memory that a restored one needs. refused: VARIABLE is the program of variable.cu. GPUCKPT_TEST_PRELOAD is what is
- * preloaded. */
+ * agent says nothing more, or is gone. moved: killed, and restored on the other of two GPUs, and back. grow: the program
+ * needs the memory of the copy. full: another program has the memory that a restored one needs. refused: VARIABLE is the
+ * program of variable.cu. GPUCKPT_TEST_PRELOAD is what is preloaded. */
 #include "config.h"
 
 #include <errno.h>
@@ -160,21 +160,18 @@ static int by_size(const void *a, const void *b)
 	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-/* keep_most: of each device, 0: as far as there is room */
-static void stall(const char *name, bool keep, uint64_t keep_most)
+static void rounds(const char *name, bool keep, uint64_t seq)
 {
 	double ms[ROUNDS], rate = 0;
 
-	ok(starts() && looks_again(), "it runs as a rank");
 	cuda.keep = keep;
-	cuda.keep_most = keep_most;
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS; i++, seq++) {
 		struct cuda_data d = {.n = 0};
 		double start = seconds();
 
-		if (!keep && cuda_link_expect(&cuda, (uint64_t)i + 1))
+		if (!keep && cuda_link_expect(&cuda, seq))
 			printf("# host memory got ready in %.0f ms\n", (seconds() - start) * 1e3);
-		ms[i] = cycle((uint64_t)i + 1, keep ? &d : NULL, NULL);
+		ms[i] = cycle(seq, keep ? &d : NULL, NULL);
 		start = seconds();
 		if (keep && cuda_data_list(&d)) {
 			printf("# listed in %.0f ms\n", (seconds() - start) * 1e3);
@@ -189,6 +186,14 @@ static void stall(const char *name, bool keep, uint64_t keep_most)
 	figure(name, ms[ROUNDS / 2], "ms");
 	if (keep)
 		figure("drain_rate", rate, "GB/s");
+}
+
+/* keep_most: of each device, 0: as far as there is room */
+static void stall(const char *name, bool keep, uint64_t keep_most)
+{
+	ok(starts() && looks_again(), "it runs as a rank");
+	cuda.keep_most = keep_most;
+	rounds(name, keep, 1);
 }
 
 static void busy(void)
@@ -336,6 +341,26 @@ static void refill(bool right)
 		figure("fill_rate", (double)cuda_data_bytes(&d) / there / 1e9, "GB/s");
 	cuda_data_free(&d);
 	cuda_data_free(&over);
+}
+
+static void killed_and_moved(uint64_t seq, const char *gpu)
+{
+	ok(cycle(seq, NULL, capture) > 0, "drained");
+	lineage_kill(&l);
+	setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
+	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
+	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "restored on GPU %s, with its data", gpu);
+}
+
+/* On another GPU, where all goes by way of host memory; and back. */
+static void moved(void)
+{
+	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+	ok(starts() && looks_again(), "it runs as a rank");
+	killed_and_moved(1, "1");
+	rounds("stall_moved", false, 2);
+	killed_and_moved(2 + ROUNDS, "0");
+	rounds("stall_moved_back", true, 3 + ROUNDS);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------- */
@@ -493,6 +518,7 @@ static const struct {
 	{"hash", "check", hashes},
 	{"fill", "check", fill},
 	{"check", "check", check},
+	{"moved", "check", moved},
 	{"left", "check", left},
 	{"grow", "grow", grow},
 	{"full", "check", full},

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "shim/test/cuda_data.h"
@@ -113,29 +112,7 @@ long cuda_anonymous_kib(const struct cuda_rank *r)
 	return kib;
 }
 
-/* 1: not what it has; -1: it has nothing there that it may read. */
-static int differs(const struct cuda_rank *r, const struct cuda_piece *p)
-{
-	unsigned char *now = malloc(p->size);
-	struct iovec local = {now, p->size}, remote = {(void *)(uintptr_t)p->address, p->size};
-	int rc = -1;
-
-	if (process_vm_readv(r->rank.pid, &local, 1, &remote, 1, 0) == (ssize_t)p->size)
-		rc = memcmp(now, p->bytes, p->size) != 0;
-	free(now);
-	return rc;
-}
-
 bool cuda_rank_has(const struct cuda_rank *r, const struct cuda_data *d)
 {
-	size_t same = 0;
-
-	for (size_t i = 0; i < d->n; i++) {
-		int rc = differs(r, &d->v[i]);
-
-		if (rc > 0)
-			return false;
-		same += rc == 0;
-	}
-	return same || !d->n;
+	return cuda_data_is_of(d, r->rank.pid);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/test/tap.h"
 #include "shim/cuda/state.h"
@@ -27,6 +28,7 @@ static const char *const phases[] = {"restore", "drain", "back"};
 struct outcome {
 	bool failed, lost; /* for good */
 	char text[400];    /* what is said of it */
+	bool kept;         /* on the device, and read from there */
 };
 
 static struct lineage l;
@@ -62,7 +64,7 @@ static void take_image(void)
 	   "and what its device has");
 	cuda_data_close(&kept);
 	lineage_kill(&l);
-	cuda.keep = 0;
+	cuda.keep_most = 0;
 }
 
 /* ---- one process ----------------------------------------------------------------------------- */
@@ -82,7 +84,7 @@ static void restore(struct outcome *o)
 	struct cuda_data over;
 
 	if (lineage_restore(&l, l.seq) || !cuda_link_join(&cuda, &l.agent, true)) {
-		*o = (struct outcome){true, true, "not built"};
+		*o = (struct outcome){true, true, "not built", false};
 		return;
 	}
 	if (cuda.hello.wanting) {
@@ -100,10 +102,33 @@ static void drain(struct outcome *o)
 	hear(GCK_LINK_CUDA_DRAINED, false, o);
 }
 
+/* What the device keeps is read, and goes; the end of that is the socket's. */
+static void read_all(struct cuda_data *d, struct outcome *o)
+{
+	struct gck_link_data m;
+	bool read = cuda_data_list(d) && cuda_data_read(d);
+
+	if (read && !cuda_data_is_of(d, l.pid))
+		*o = (struct outcome){true, true, "what was read is not what it has", false};
+	else if (!read)
+		snprintf(o->text, sizeof o->text, "not read: %.300s", d->why);
+	o->kept = read && d->n;
+	if (!read)
+		shutdown(d->fd, SHUT_WR);
+	while (cuda_data_receive(d, &m))
+		;
+}
+
 static void back(struct outcome *o)
 {
-	cuda_link_say(&cuda, GCK_LINK_CUDA_RESUME, l.seq + 1);
+	struct cuda_data d;
+
+	cuda_data_open(&d);
+	cuda_data_give(&d, &cuda, GCK_LINK_CUDA_RESUME, l.seq + 1);
 	hear(GCK_LINK_CUDA_RESUMED, true, o);
+	if (!o->failed)
+		read_all(&d, o);
+	cuda_data_free(&d);
 }
 
 static bool has_its_data(void)
@@ -171,7 +196,7 @@ static void run(const struct fault *f, const struct place *at, struct outcome *o
 	static void (*const step[])(struct outcome *) = {restore, drain, back};
 
 	machine_has(at->where);
-	*o = (struct outcome){false, false, ""};
+	*o = (struct outcome){.failed = false};
 	for (enum phase p = RESTORE; p <= at->in && !o->failed; p++) {
 		if (p == at->in)
 			faults_arm(f);
@@ -220,6 +245,7 @@ static void sweep(struct place at)
 
 	run(&none, &at, &o);
 	ok(!o.failed && has_its_data(), "%s on %swithout a failure: %s", phases[at.in], at.where, o.text);
+	ok(!o.kept, "and nothing was kept on the device");
 	bytes = bytes ? bytes : device_bytes();
 	is_int((long long)device_bytes(), (long long)bytes, "as much device memory is counted");
 	lineage_kill(&l);
