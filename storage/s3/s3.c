@@ -17,6 +17,10 @@
 /* One connection seldom fills a network; more than this are a burden on the server. */
 #define PARALLEL 8
 
+/* Of these so many are sent, where an MD5 takes as long as sending: a server that gives each the same share has all
+ * done at the same time, and nothing to do while the next ones are read and summed up. */
+#define SENT_WITH_MD5 4
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 int gck_s3_size(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err)
@@ -81,7 +85,10 @@ static int put_md5(struct gck_s3_store *s, const char *name, const void *data, s
 	int rc;
 
 	c.sign.md5 = md5;
+	while (sem_wait(&s->sent_with_md5) < 0)
+		;
 	rc = gck_s3_call(s, &c, &why);
+	sem_post(&s->sent_with_md5);
 	if (rc == 0)
 		gck_s3_end(&c);
 	free(md5);
@@ -110,6 +117,7 @@ static int put_crc32c(struct gck_s3_store *s, const char *name, const void *data
 	return 0;
 }
 
+/* One object asks whether the server has the cheap checksum, and is sent again where it has not. */
 static int s3_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
 			 bool shared, struct gck_error *err)
 {
@@ -118,9 +126,10 @@ static int s3_put_object(struct gck_backend *b, const char *name, const void *da
 
 	if (shared && is_there(b, name, size))
 		return 0;
-	if (!s->no_checksum) {
+	if (!s->no_checksum && (s->has_checksum || !atomic_exchange(&s->asked_checksum, true))) {
 		if (put_crc32c(s, name, data, size, &verified, err) < 0)
 			return -1;
+		s->has_checksum = verified;
 		if (verified)
 			return 0;
 		s->no_checksum = true; /* and what it has is not known to be what was sent */
@@ -184,6 +193,7 @@ static void s3_close(struct gck_backend *b)
 	free((char *)s->of.cluster);
 	free(s->above);
 	free(s->head.where);
+	sem_destroy(&s->sent_with_md5);
 	free(s);
 }
 
@@ -223,6 +233,7 @@ static int s3_fill(struct gck_s3_store *s, const char *url, const char *cluster,
 {
 	s->head.ops = &s3_ops;
 	s->head.parallel = PARALLEL;
+	sem_init(&s->sent_with_md5, 0, SENT_WITH_MD5);
 	s->head.far = true;
 	s->of = (struct gck_sign_scope){ strdup(url), strdup(cluster), job, step, .uid = 0 };
 	if (asprintf(&s->head.where, "%s/%s/%" PRIu32 "/%" PRIu32, url, cluster, job, step) < 0)

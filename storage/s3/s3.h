@@ -4,6 +4,7 @@
 #ifndef GCK_S3_H
 #define GCK_S3_H
 
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "storage/backend.h"
@@ -20,6 +21,8 @@ struct gck_s3_store {
 	char *above, below[24]; /* of a key: what comes before and after the owner's uid */
 	/* What the server has turned out not to know: it is not asked again. */
 	atomic_bool no_condition, no_checksum;
+	atomic_bool has_checksum, asked_checksum;
+	sem_t sent_with_md5; /* how many more may be, at once */
 };
 
 /* A request: what is signed, what is sent, where the answer goes. */

@@ -64,6 +64,7 @@ ours()
 	job=$(submit "$dir" -n1 <<<"#!/bin/bash
 		srun --gpu-ckpt $burn $mib 100000 1000 0")
 	bench_ready "$job"
+	on_cores 1 gpuckpt-agent # which has given itself all
 	sleep $((mib / 400 + 1))
 	alice gpuckpt create "$job" --json | jq -r '.steps[0] | .stored / 1048576 / .write_s'
 	root scancel "$job"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test/bench/store.sh BENCH_STORE [DIRECTORY]: the store alone (storage/test/bench_store, from the build)
 # against dd, lz4 and zstd on the same bytes, in turns; medians of REPEATS (five). DIRECTORY (/dev/shm) has room for
-# 5 GiB. Prints `name value unit`; on stderr, what was asked for and whether it is met. Compressible
+# 11 GiB. Prints `name value unit`; on stderr, what was asked for and whether it is met. Compressible
 # bytes are those of this machine's programs and libraries.
 set -eu
 bench_store=$(readlink -f "${1:?usage: test/bench/store.sh BENCH_STORE [DIRECTORY]}")
@@ -34,6 +34,14 @@ rate()
 	echo
 }
 
+# A virtual machine's host may have its free memory back, which then comes page by page: what is about to be used is
+# taken once before.
+warm()
+{
+	head -c 6G /dev/zero >"$work/warm"
+	rm "$work/warm"
+}
+
 # compare NAME MIB "BENCH_STORE'S ARGUMENTS" CMD...: the store's rate over the command's
 compare()
 {
@@ -41,9 +49,11 @@ compare()
 	shift 3
 	rm -f "$work"/{ours,theirs}
 	for ((i = 0; i < ${REPEATS-5}; i++)); do
+		warm
 		# shellcheck disable=SC2086
 		"$bench_store" "$work/store" $arguments >"$work/figures"
 		of store_write <"$work/figures" >>"$work/ours"
+		warm
 		rate "$mib" "$@" >>"$work/theirs"
 		rm -f "$work/to"
 	done
