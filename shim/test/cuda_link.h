@@ -32,6 +32,9 @@ void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit
 /* Have it get ready for such a drain. */
 bool cuda_link_expect(struct cuda_link *c, uint64_t seq);
 
+/* The fake driver's FAKE_CUDA_NODE has these devices. */
+void cuda_node_has(const char *path, const char *lines);
+
 /* How many threads of that name a process has. */
 int cuda_threads(pid_t pid, const char *name);
 

@@ -154,7 +154,7 @@ static bool simplify(struct gck_s3_store *s, struct gck_s3_call *c)
 	}
 	if (c->sign.crc32c) {
 		c->sign.crc32c = NULL;
-		s->no_checksum = true;
+		s->checksum = GCK_S3_NO_CRC32C;
 		return true;
 	}
 	return false;
@@ -203,7 +203,7 @@ int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error 
 
 	c->root = roots[c->sign.verb];
 	c->sign.only_new = c->sign.only_new && !s->no_condition;
-	if (s->no_checksum)
+	if (s->checksum == GCK_S3_NO_CRC32C)
 		c->sign.crc32c = NULL;
 	for (;;) {
 		enum gck_refusal what = attempt(s, c, &why);

@@ -117,22 +117,24 @@ static int put_crc32c(struct gck_s3_store *s, const char *name, const void *data
 	return 0;
 }
 
-/* One object asks whether the server has the cheap checksum, and is sent again where it has not. */
 static int s3_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
 			 bool shared, struct gck_error *err)
 {
 	struct gck_s3_store *s = (struct gck_s3_store *)b;
+	enum gck_s3_checksum unknown = GCK_S3_UNKNOWN, asked = GCK_S3_ASKED;
 	bool verified;
 
 	if (shared && is_there(b, name, size))
 		return 0;
-	if (!s->no_checksum && (s->has_checksum || !atomic_exchange(&s->asked_checksum, true))) {
-		if (put_crc32c(s, name, data, size, &verified, err) < 0)
+	if (s->checksum == GCK_S3_HAS_CRC32C ||
+	    atomic_compare_exchange_strong(&s->checksum, &unknown, GCK_S3_ASKED)) {
+		if (put_crc32c(s, name, data, size, &verified, err) < 0) {
+			atomic_compare_exchange_strong(&s->checksum, &asked, GCK_S3_UNKNOWN);
 			return -1;
-		s->has_checksum = verified;
+		}
+		s->checksum = verified ? GCK_S3_HAS_CRC32C : GCK_S3_NO_CRC32C;
 		if (verified)
-			return 0;
-		s->no_checksum = true; /* and what it has is not known to be what was sent */
+			return 0; /* else what it has is not known to be what was sent */
 	}
 	return put_md5(s, name, data, size, false, err);
 }

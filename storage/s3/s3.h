@@ -15,13 +15,17 @@
 /* One PUT carries so much; above it, in parts of this size. */
 #define GCK_S3_PART (16u << 20)
 
+/* What is known of the server and CRC-32C. One object alone asks, which is sent again where it has none; those
+ * that go meanwhile have an MD5. */
+enum gck_s3_checksum { GCK_S3_UNKNOWN, GCK_S3_ASKED, GCK_S3_HAS_CRC32C, GCK_S3_NO_CRC32C };
+
 struct gck_s3_store {
 	struct gck_backend head;
 	struct gck_sign_scope of;
 	char *above, below[24]; /* of a key: what comes before and after the owner's uid */
 	/* What the server has turned out not to know: it is not asked again. */
-	atomic_bool no_condition, no_checksum;
-	atomic_bool has_checksum, asked_checksum;
+	atomic_bool no_condition;
+	_Atomic enum gck_s3_checksum checksum;
 	sem_t sent_with_md5; /* how many more may be, at once */
 };
 

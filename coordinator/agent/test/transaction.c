@@ -205,16 +205,21 @@ static void held_for_the_write(void)
 	fake_end();
 }
 
+static void written_one_by_one(const char *name)
+{
+	ask("prepare", NULL);
+	ask("freeze", NULL);
+	ask("resume", NULL);
+	ok(packet_bool(ask("write", NULL), "ok"), "%s", name);
+	is_int(fake_world->most_writing, 1, "one writer at a time");
+	fake_end();
+}
+
 static void one_at_a_time(void)
 {
 	fake_begin();
 	((struct step *)fake_agent->step)->options.cpus = 1;
-	ask("prepare", NULL);
-	ask("freeze", NULL);
-	ask("resume", NULL);
-	ok(packet_bool(ask("write", NULL), "ok"), "written with cpus=1");
-	is_int(fake_world->most_writing, 1, "one writer at a time");
-	fake_end();
+	written_one_by_one("written with cpus=1");
 }
 
 /* Few bytes may be many chunks: it is their tables that must have room. */
@@ -223,12 +228,7 @@ static void large_tables(void)
 	fake_begin();
 	((struct step *)fake_agent->step)->options.cpus = FAKE_RANKS;
 	fake_world->chunks = 1 << 20;
-	ask("prepare", NULL);
-	ask("freeze", NULL);
-	ask("resume", NULL);
-	ok(packet_bool(ask("write", NULL), "ok"), "written with tables that leave no room for others");
-	is_int(fake_world->most_writing, 1, "one writer at a time");
-	fake_end();
+	written_one_by_one("written with tables that leave no room for others");
 }
 
 /* All are staged while none is uploaded yet: a rank's memory does not wait for the store. */

@@ -102,16 +102,6 @@ static void test_sound(void)
 
 /* ---- a rank --------------------------------------------------------------------------------------- */
 
-static void node_has(const char *lines)
-{
-	FILE *f = fopen(node, "w");
-
-	if (!f)
-		exit(99);
-	fputs(lines, f);
-	fclose(f);
-}
-
 /* The letters of the rank's devices, as its stand-in knows them. */
 static const char *letters(void)
 {
@@ -160,7 +150,7 @@ static bool comes_back(const char *lines)
 	if (!cuda_link_drain(&cuda, l.seq + 1) || lineage_checkpoint(&l))
 		return false;
 	lineage_kill(&l);
-	node_has(lines);
+	cuda_node_has(node, lines);
 	return lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
 	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
 }
@@ -185,7 +175,7 @@ static void test_rank(void)
 
 	setenv("LD_LIBRARY_PATH", folder, 1);
 	setenv("FAKE_CUDA_NODE", node, 1);
-	node_has("a H100\nb H100\n");
+	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
 	is_int(lineage_alone(&l), 0, "the program by itself");
@@ -207,7 +197,7 @@ static void test_rank(void)
 	is_str(letters(), "fe", "in its order");
 	ok(!comes_back("g H100\n"), "not with too few of them");
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	node_has("c H100\nd H100\n");
+	cuda_node_has(node, "c H100\nd H100\n");
 	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
 	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the same image, where there are enough again");
 	ok(refused_with(GCK_CUDA_DEVICES_MAX + 1), "an image with more devices than there can be is refused");

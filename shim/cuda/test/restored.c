@@ -36,16 +36,6 @@ static struct cuda_link cuda = {.fd = -1};
 static struct cuda_data kept;  /* what the device had */
 static char node[300];         /* the machine's devices */
 
-static void machine_has(const char *lines)
-{
-	FILE *f = fopen(node, "w");
-
-	if (!f)
-		exit(99);
-	fputs(lines, f);
-	fclose(f);
-}
-
 /* Some of it in the image, some to be brought. */
 static void take_image(void)
 {
@@ -195,7 +185,7 @@ static void run(const struct fault *f, const struct place *at, struct outcome *o
 {
 	static void (*const step[])(struct outcome *) = {restore, drain, back};
 
-	machine_has(at->where);
+	cuda_node_has(node, at->where);
 	*o = (struct outcome){.failed = false};
 	for (enum phase p = RESTORE; p <= at->in && !o->failed; p++) {
 		if (p == at->in)
@@ -263,7 +253,7 @@ int main(void)
 		return 99;
 	snprintf(node, sizeof node, "%s/node", l.directory);
 	setenv("FAKE_CUDA_NODE", node, 1);
-	machine_has(HAD);
+	cuda_node_has(node, HAD);
 	faults_begin(l.directory);
 	take_image();
 	sweep((struct place){RESTORE, HAD, 0});

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "storage/each.h"
 #include "storage/s3/test/server.h"
 
 #define HASH "0123456789abcdef0123456789abcde"
@@ -70,6 +71,31 @@ static void test_shared(void)
 	for (int i = 0; i < 2; i++)
 		o->put_object(s->b, "7-ab/" HASH "3", "same", 4, false, NULL);
 	is_int(logged("^PUT "), 3, "what is one's own is put without a look");
+	gck_store_close(s);
+}
+
+static int put_one(void *arg, size_t i, struct gck_error *err)
+{
+	struct gck_store *s = arg;
+	char name[48];
+
+	snprintf(name, sizeof name, "7-ab/%031zx6", i);
+	return s->b->ops->put_object(s->b, name, "x", 1, false, err);
+}
+
+static void test_many_at_once(void)
+{
+	struct gck_store *s = open_job(1);
+
+	calm();
+	write_file("options", "checksum=ignored");
+	write_file("script", "1 PUT 7-ab status 404 NoSuchBucket");
+	ok(put_one(s, 0, NULL) < 0, "an object that is refused tells nothing of the server's checksums");
+	calm();
+	write_file("options", "checksum=ignored");
+	ok(gck_each(8, 64, put_one, s, NULL) == 0, "many objects at once, to a server that ignores checksums");
+	is_int(logged("^PUT .*crc32c"), 1, "one asks");
+	is_int(logged("^PUT "), 65, "and is sent again");
 	gck_store_close(s);
 }
 
@@ -435,6 +461,7 @@ int main(void)
 	test_object("path addressing");
 	test_shared();
 	test_checksum_unknown();
+	test_many_at_once();
 	test_commit();
 	test_lists();
 	test_checkpoints();
