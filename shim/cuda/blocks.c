@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include "shim/cuda/alive.h"
+#include "shim/cuda/function.h"
+#include "shim/cuda/patience.h"
 #include "shim/cuda/snapshot.h"
 
 bool gck_cuda_snapshot_is_kept(void)
@@ -14,7 +16,9 @@ bool gck_cuda_snapshot_is_kept(void)
 bool gck_cuda_snapshot_is_on(CUdevice device)
 {
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
-		if (gck_cuda_snapshot.blocks[i].memory.kept && gck_cuda_snapshot.blocks[i].device == device)
+		const struct gck_cuda_slab *s = &gck_cuda_snapshot.blocks[i].slab;
+
+		if (s->memory.kept && s->device == device)
 			return true;
 	}
 	return false;
@@ -25,8 +29,13 @@ CUresult gck_cuda_snapshot_unmap(void)
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_snapshot.nblocks; i++)
-		rc = gck_cuda_slab_unmap(&gck_cuda_snapshot.blocks[i]);
+		rc = gck_cuda_slab_unmap(&gck_cuda_snapshot.blocks[i].slab);
 	return rc;
+}
+
+static bool is_there(const struct gck_cuda_block *b)
+{
+	return b->slab.mapped || b->window.at;
 }
 
 CUresult gck_cuda_snapshot_map_one(bool *others)
@@ -35,12 +44,79 @@ CUresult gck_cuda_snapshot_map_one(bool *others)
 	size_t i = 0;
 	CUresult rc;
 
-	while (i < s->nblocks && s->blocks[i].mapped)
+	while (i < s->nblocks && is_there(&s->blocks[i]))
 		i++;
-	rc = i < s->nblocks ? gck_cuda_slab_map(&s->blocks[i], 0) : CUDA_SUCCESS;
+	rc = i < s->nblocks ? gck_cuda_slab_map(&s->blocks[i].slab, 0) : CUDA_SUCCESS;
 	*others = i + 1 < s->nblocks;
 	return rc;
 }
+
+/* ---- through windows ------------------------------------------------------------------------ */
+
+bool gck_cuda_snapshot_is_open(void)
+{
+	bool open = false;
+
+	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++)
+		open |= gck_cuda_snapshot.blocks[i].window.at != 0;
+	return open;
+}
+
+static CUcontext context_of(const struct gck_cuda_slab *s)
+{
+	const struct gck_cuda_share *share = gck_cuda_snapshot.shares;
+
+	while (share->device != s->device)
+		share++;
+	return share->context;
+}
+
+/* What is said of the block's addresses is said of its window's. */
+static void move(struct gck_cuda_slab *s, uint64_t to)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.n; i++) {
+		struct gck_cuda_extent *e = &gck_cuda_snapshot.v[i];
+
+		if (e->kept && e->copy - s->base < s->size)
+			e->copy += to - s->base;
+	}
+	s->base = to;
+}
+
+static CUresult open(struct gck_cuda_block *b)
+{
+	CUcontext context = context_of(&b->slab);
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
+
+	if (rc)
+		return rc;
+	rc = gck_cuda_window_open(&b->window, &b->slab.memory, b->slab.size, GCK_CUDA_PATIENCE);
+	gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	if (rc == CUDA_SUCCESS)
+		move(&b->slab, b->window.at);
+	return rc;
+}
+
+int gck_cuda_snapshot_open(struct gck_error *err)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_snapshot.nblocks; i++) {
+		if (!gck_cuda_snapshot.blocks[i].slab.mapped)
+			rc = open(&gck_cuda_snapshot.blocks[i]);
+	}
+	return rc ? gck_cuda_fail(err, "opening the copy of device memory", rc) : 0;
+}
+
+void gck_cuda_snapshot_lost(CUcontext gone)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.nshares; i++) {
+		if (gck_cuda_snapshot.shares[i].context == gone)
+			gck_cuda_snapshot.shares[i].context = NULL;
+	}
+}
+
+/* ---- gone ----------------------------------------------------------------------------------- */
 
 void gck_cuda_snapshot_drop_host(void)
 {
@@ -66,11 +142,12 @@ static void clear(struct gck_cuda_snapshot *s)
 	s->n = s->room = s->nshares = s->shares_room = s->nblocks = s->blocks_room = 0;
 }
 
-bool gck_cuda_snapshot_drop_block(struct gck_cuda_slab *b)
+bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *b)
 {
-	bool away = gck_cuda_slab_unmap(b) == CUDA_SUCCESS;
+	bool away = gck_cuda_slab_unmap(&b->slab) == CUDA_SUCCESS &&
+		    gck_cuda_window_close(&b->window, context_of(&b->slab)) == CUDA_SUCCESS;
 
-	gck_cuda_physical_drop(&b->memory);
+	gck_cuda_physical_drop(&b->slab.memory);
 	return away;
 }
 

@@ -12,7 +12,8 @@
 #include "shim/cuda/staging.h"
 
 /* All is given at once: a GiB takes half a millisecond. */
-static int copy_kept(const struct gck_cuda_share *share, CUstream stream, int64_t end_ns, struct gck_error *err)
+static int copy_kept(const struct gck_cuda_share *share, bool out, CUstream stream, int64_t end_ns,
+		     struct gck_error *err)
 {
 	CUresult rc = CUDA_SUCCESS;
 
@@ -20,14 +21,15 @@ static int copy_kept(const struct gck_cuda_share *share, CUstream stream, int64_
 		const struct gck_cuda_extent *e = &gck_cuda_snapshot.v[i];
 
 		if (e->device == share->device && e->kept)
-			rc = gck_cuda_real.cuMemcpyDtoDAsync_v2(e->copy, e->address, e->size, stream);
+			rc = gck_cuda_real.cuMemcpyDtoDAsync_v2(out ? e->copy : e->address, out ? e->address : e->copy,
+								e->size, stream);
 	}
 	return rc ? gck_cuda_fail(err, "copying device memory", rc)
 		  : gck_cuda_arrive(stream, share->device, end_ns, err);
 }
 
 /* The stream is our own: no default stream, which a capture of the program's may depend on. */
-static int keep_in_context(const struct gck_cuda_share *share, int64_t end_ns, struct gck_error *err)
+static int keep_in_context(const struct gck_cuda_share *share, bool out, int64_t end_ns, struct gck_error *err)
 {
 	CUstream stream;
 	CUresult rc = gck_cuda_real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
@@ -35,14 +37,14 @@ static int keep_in_context(const struct gck_cuda_share *share, int64_t end_ns, s
 
 	if (rc)
 		return gck_cuda_fail(err, "a stream for copies of device memory", rc);
-	failed = copy_kept(share, stream, end_ns, err);
+	failed = copy_kept(share, out, stream, end_ns, err);
 	if (failed)
 		gck_cuda_real.cuStreamSynchronize(stream); /* before what is still copied to is unmapped */
 	gck_cuda_real.cuStreamDestroy_v2(stream);
 	return failed;
 }
 
-static int keep(const struct gck_cuda_share *share, int64_t end_ns, struct gck_error *err)
+static int keep(const struct gck_cuda_share *share, bool out, int64_t end_ns, struct gck_error *err)
 {
 	CUcontext context = share->context;
 	CUresult rc = share->size ? gck_cuda_real.cuCtxPushCurrent_v2(context) : CUDA_SUCCESS;
@@ -52,9 +54,9 @@ static int keep(const struct gck_cuda_share *share, int64_t end_ns, struct gck_e
 		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
 	if (!share->size)
 		return 0;
-	failed = keep_in_context(share, end_ns, err);
+	failed = keep_in_context(share, out, end_ns, err);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
-	if (!failed && gck_cuda_now_ns() > end_ns)
+	if (!failed && end_ns && gck_cuda_now_ns() > end_ns)
 		return gck_fail(err, ETIMEDOUT, "the time for the copy of device memory is over: give hold= more");
 	return failed;
 }
@@ -64,6 +66,7 @@ static int keep(const struct gck_cuda_share *share, int64_t end_ns, struct gck_e
 struct copying {
 	const struct gck_cuda_share *share;
 	bool out;
+	bool kept;               /* what is on the devices, too */
 	int64_t end_ns;          /* 0: no limit */
 	pthread_t thread;
 	bool threaded;           /* the CUDA thread's alone, as is `thread` */
@@ -73,7 +76,7 @@ struct copying {
 
 static void copy(struct copying *c)
 {
-	c->failed = (c->out && keep(c->share, c->end_ns, &c->err)) ||
+	c->failed = (c->kept && keep(c->share, c->out, c->end_ns, &c->err)) ||
 		    gck_cuda_stage(c->share, c->out, c->end_ns, &c->err);
 }
 
@@ -115,7 +118,8 @@ static int copy_shares(bool out, int64_t end_ns, struct gck_error *err)
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for a list of devices");
 	for (size_t i = 0; i < s->nshares; i++)
-		v[i] = (struct copying){.share = &s->shares[i], .out = out, .end_ns = end_ns};
+		v[i] = (struct copying){.share = &s->shares[i], .out = out, .end_ns = end_ns,
+					 .kept = out || gck_cuda_snapshot_is_open()};
 	copy_all(v, s->nshares);
 	for (size_t i = 0; !failed && i < s->nshares; i++)
 		failed = v[i].failed ? &v[i] : NULL;

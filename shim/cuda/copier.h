@@ -9,7 +9,7 @@
 /* All of the table, not beyond order->end_ns. */
 int gck_cuda_copy_out(const struct gck_cuda_order *order, struct gck_error *err);
 
-/* In a restored process: what host memory has back to where it was. */
+/* What host memory has back to where it was, and what is seen through windows. */
 int gck_cuda_copy_in(struct gck_error *err);
 
 #endif

@@ -3,7 +3,7 @@
  * the driver forgets them and the copies, so that it has little to save. Here they are mapped again as they
  * are, and the copy is read while the program runs (serve_data.h); in a process made of the image there is
  * new memory at their addresses, filled from the image's pages and by the agent. Where the driver has nothing back
- * (physical.h) the copy is in host memory, and fills new memory here, too. */
+ * (physical.h) the copy, which is seen through a window (window.h) or is in host memory, fills new memory here, too. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@
 #include "shim/cuda/staging.h"
 #include "shim/cuda/standing.h"
 #include "shim/cuda/vmm.h"
+#include "shim/cuda/window.h"
 
 /* What the system has refused, errno says. */
 static int not_mapped(const char *what, CUresult rc, struct gck_error *err)
@@ -82,12 +83,22 @@ static int check_kept(struct gck_error *err)
 					      "device memory: it should close what it has opened alone");
 }
 
+/* There is a copy: what could not be had back goes at once, since the driver has its memory free only a while later. */
+static CUresult leave(struct gck_cuda_slab *s)
+{
+	CUresult rc = gck_cuda_slab_unmap(s);
+
+	if (!rc && !gck_cuda_physical_recalls())
+		gck_cuda_physical_drop(&s->memory);
+	return rc;
+}
+
 static int unmap_all(struct gck_error *err)
 {
 	CUresult rc = gck_cuda_snapshot_unmap();
 
 	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_slabs.n; i++)
-		rc = gck_cuda_slab_unmap(gck_cuda_slabs.v[i]);
+		rc = leave(gck_cuda_slabs.v[i]);
 	if (rc == CUDA_SUCCESS)
 		rc = gck_cuda_vmm_forget();
 	return rc ? gck_cuda_fail(err, "unmapping device memory", rc) : 0;
@@ -130,10 +141,13 @@ static CUresult make_all(struct gck_cuda_renewed *r)
 static int renew(struct gck_error *err)
 {
 	struct gck_cuda_renewed r = {.device = -1};
-	CUresult rc = make_all(&r);
+	CUresult rc;
 
+	if (gck_cuda_snapshot_open(err))
+		return -1;
+	rc = make_all(&r);
 	if (rc)
-		return gck_cuda_fail_room(err, "device memory for what was copied to the host", r.device, rc);
+		return gck_cuda_fail_room(err, "device memory for what was copied", r.device, rc);
 	if (r.device >= 0 && gck_cuda_copy_in(err))
 		return -1;
 	gck_cuda_vmm_hide();
@@ -148,6 +162,8 @@ static void look(const struct gck_cuda_contexts *all)
 
 		if (gck_cuda_real.cuCtxPushCurrent_v2(context))
 			continue;
+		if (!gck_cuda_physical_recalls())
+			gck_cuda_windows_look(all->v[i].device);
 		gck_cuda_room_look(all->v[i].device);
 		gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	}
@@ -160,6 +176,7 @@ static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 
 	gck_cuda_keep_forget();
 	gck_cuda_physical_look_anew();
+	gck_cuda_windows_look_anew();
 	rc = make_all(&r);
 	if (rc)
 		return gck_cuda_fail_room(err, "device memory for what is in the image", r.device, rc);

@@ -52,7 +52,7 @@ bool gck_cuda_need_serve(const struct gck_inside_link *link, const struct gck_in
 				   memcmp(all->v[device].uuid, m->data, sizeof all->v->uuid)))
 		device++;
 	if (device < all->n)
-		answer.round = drained ? gck_cuda_snapshot_give((CUdevice)device)
+		answer.round = drained ? gck_cuda_physical_recalls() && gck_cuda_snapshot_give((CUdevice)device)
 				       : gck_cuda_standing_give((CUdevice)device);
 	gck_inside_link_send(link, &answer, NULL, 0);
 	return answer.round;

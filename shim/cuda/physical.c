@@ -44,10 +44,15 @@ static void look(CUdevice device, int fd)
 		gck_cuda_real.cuMemRelease(again);
 }
 
+CUresult gck_cuda_physical_export(const struct gck_cuda_physical *p, int *fd)
+{
+	return gck_cuda_real.cuMemExportToShareableHandle(fd, p->handle, DESCRIPTOR, 0);
+}
+
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
 {
 	int fd = -1;
-	CUresult rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
+	CUresult rc = gck_cuda_physical_export(p, &fd);
 
 	if (rc)
 		return rc;
@@ -66,19 +71,19 @@ CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
 }
 
 /* It comes by way of the program's table. */
-static int descriptor(uint64_t kept, int naps)
+int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps)
 {
 	int fd;
 
 	do
-		fd = gck_cuda_keep_get(kept);
+		fd = gck_cuda_keep_get(p->kept);
 	while (fd < 0 && gck_cuda_patience(errno, &naps));
 	return fd;
 }
 
 CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
 {
-	int fd = p->handle ? -1 : descriptor(p->kept, naps);
+	int fd = p->handle ? -1 : gck_cuda_physical_descriptor(p, naps);
 	CUresult rc;
 
 	if (p->handle)

@@ -17,12 +17,17 @@ struct gck_cuda_physical {
 
 /* New memory, of which a descriptor can be had, whatever prop asks for besides. */
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop);
+/* A descriptor, the caller's to close; and one that is kept. */
+CUresult gck_cuda_physical_export(const struct gck_cuda_physical *p, int *fd);
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device);
 
 /* The driver forgets it; and has it again. naps: how long a descriptor is waited for (patience.h); where none is to be
  * had it is CUDA_ERROR_OPERATING_SYSTEM, with errno. */
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p);
 CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps);
+
+/* The one that is kept, once more; -1 with errno. */
+int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps);
 
 /* Has the driver anything back? Not in a process that it has moved to another device (doc/cuda-driver.md): a restored
  * process finds out with the first that is kept on each device. It stays so in its images. */

@@ -8,18 +8,23 @@
 #include "shim/cuda/real.h"
 #include "shim/cuda/standing.h"
 #include "shim/cuda/thread.h"
+#include "shim/cuda/window.h"
 
 #define LEAST_RESERVE ((uint64_t)512 << 20)
 #define RESERVE_PART 50 /* of all memory */
 #define LOOK ((int64_t)32 << 20)
 
-/* Of what could not be had back nothing is kept there. */
+bool gck_cuda_room_is_there(void)
+{
+	return gck_cuda_physical_recalls() || gck_cuda_windows_work();
+}
+
 uint64_t gck_cuda_room(void)
 {
 	size_t available, total;
 	uint64_t reserve;
 
-	if (!gck_cuda_physical_recalls() || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
+	if (!gck_cuda_room_is_there() || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
 		return 0;
 	reserve = total / RESERVE_PART > LEAST_RESERVE ? total / RESERVE_PART : LEAST_RESERVE;
 	return available > reserve ? available - reserve : 0;
@@ -30,7 +35,7 @@ static uint64_t room_now(CUdevice device, uint64_t before, int64_t bytes)
 {
 	CUdevice current;
 
-	if (!gck_cuda_physical_recalls())
+	if (!gck_cuda_room_is_there())
 		return 0;
 	if (bytes < 0)
 		return before + (uint64_t)-bytes;

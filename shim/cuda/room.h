@@ -3,9 +3,13 @@
 #ifndef GCK_CUDA_ROOM_H
 #define GCK_CUDA_ROOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/cuda/header.h"
+
+/* May a snapshot be kept on devices? Not where it could neither be had back (physical.h) nor seen (window.h). */
+bool gck_cuda_room_is_there(void);
 
 /* Bytes of the current context's device that a snapshot may take: what is free but for a reserve. */
 uint64_t gck_cuda_room(void);

@@ -18,6 +18,7 @@
 #define NAP_NS 20000     /* while copies are under way */
 #define END_NAPS 500     /* of these for what a reader that has gone left under way: it waits for no kernel */
 #define LOOK_MS 1000     /* between looks whether the socket is still there */
+#define TEND_MS 20       /* and whether the program wants memory that it cannot take back itself */
 
 static struct {
 	pthread_t thread;
@@ -68,10 +69,11 @@ static void serve(void)
 	struct gck_cuda_requests *r = &server.requests;
 
 	for (;;) {
+		bool tended = gck_cuda_standing_tend();
 		int rc = gck_cuda_requests_work(r), heard = 0;
 
 		if (rc >= 0 && !r->now.type)
-			heard = listen_once(r->n || rc ? 0 : LOOK_MS);
+			heard = listen_once(r->n || rc ? 0 : tended ? TEND_MS : LOOK_MS);
 		if (rc < 0 || heard < 0)
 			return;
 		if (r->n && !rc && !heard)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "shim/cuda/function.h"
 #include "shim/cuda/managed.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/room.h"
@@ -112,23 +113,30 @@ static struct gck_cuda_share *share_of(const struct gck_cuda_snapshot *of, CUdev
 	return NULL;
 }
 
+static uint64_t block_size(void)
+{
+	return gck_cuda_physical_recalls() ? BLOCK : GCK_CUDA_WINDOW;
+}
+
 /* Blocks for up to so many bytes, as far as they are to be had: what fails here costs host memory. */
 static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, uint64_t size)
 {
+	uint64_t most = block_size();
+
 	while (share->size < size) {
-		struct gck_cuda_slab *b = more((void **)&to->blocks, &to->nblocks, &to->blocks_room,
-					       sizeof *to->blocks);
+		struct gck_cuda_block *b = more((void **)&to->blocks, &to->nblocks, &to->blocks_room,
+						sizeof *to->blocks);
 
 		if (!b)
 			return;
-		*b = (struct gck_cuda_slab){
+		*b = (struct gck_cuda_block){.slab = {
 			.base = share->base + share->size, .device = share->device,
-			.size = size - share->size < BLOCK ? size - share->size : BLOCK};
-		if (gck_cuda_slab_provide(b)) {
+			.size = size - share->size < most ? size - share->size : most}};
+		if (gck_cuda_slab_provide(&b->slab)) {
 			to->nblocks--;
 			return;
 		}
-		share->size += b->size;
+		share->size += b->slab.size;
 	}
 }
 
@@ -180,18 +188,25 @@ static int share_new(struct gck_cuda_snapshot *to, CUdevice device, const struct
 
 /* ---- what goes where ------------------------------------------------------------------------ */
 
+/* So many bytes a copy there can have in one piece, which lies in one block. */
+static uint64_t kept_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
+{
+	uint64_t room = at < share->size ? share->size - at : 0, piece = block_size() - at % block_size();
+
+	room = room < piece ? room : piece;
+	return size < room ? size : room;
+}
+
 /* One extent, where it is to be copied: a part of it to its device, as long as there is room behind what
  * is used. */
 static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_t *used)
 {
 	const struct gck_cuda_share *share = share_of(to, e.device);
-	uint64_t at = fit(*used, e.address), room = at < share->size ? share->size - at : 0;
-	uint64_t n = e.size < room ? e.size : room;
 	struct gck_cuda_extent *part;
 
-	for (int kept = 1; kept >= 0; kept--, n = e.size) {
-		if (!n)
-			continue;
+	while (e.size) {
+		uint64_t at = fit(*used, e.address), kept = kept_at(share, at, e.size), n = kept ? kept : e.size;
+
 		part = more((void **)&to->v, &to->n, &to->room, sizeof *to->v);
 		if (!part)
 			return -1;
@@ -239,7 +254,7 @@ static int grow_host(struct gck_cuda_snapshot *to)
 
 static int too_much(unsigned long long mib, struct gck_error *err)
 {
-	if (gck_cuda_physical_recalls())
+	if (gck_cuda_room_is_there())
 		return gck_fail(err, ENOMEM, "%llu MiB of device memory find no room on the device and more than "
 				"may be used of the host's: try again, or give the job more memory", mib);
 	return gck_fail(err, ENOMEM, "since its restart on another GPU all device memory goes by way of the host's, "

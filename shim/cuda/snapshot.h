@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "shim/cuda/part.h"
 #include "shim/cuda/slab.h"
+#include "shim/cuda/window.h"
 
 /* A range of the program's device memory, in whole pages, and its copy. */
 struct gck_cuda_extent {
@@ -28,12 +29,18 @@ struct gck_cuda_share {
 	uint64_t base, size; /* addresses of the blocks, one behind the other; size 0: nothing */
 };
 
+/* Of the memory below them. */
+struct gck_cuda_block {
+	struct gck_cuda_slab slab;     /* its memory not kept: it is gone */
+	struct gck_cuda_window window; /* where it cannot be had back */
+};
+
 struct gck_cuda_snapshot {
 	struct gck_cuda_extent *v; /* in the order of their addresses */
 	size_t n, room;
 	struct gck_cuda_share *shares; /* of each device that the program has memory of */
 	size_t nshares, shares_room;
-	struct gck_cuda_slab *blocks;  /* of memory below them; not kept: it is gone */
+	struct gck_cuda_block *blocks;
 	size_t nblocks, blocks_room;
 	void *host;
 	uint64_t host_size;  /* in use, of */
@@ -54,16 +61,23 @@ int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error 
 CUresult gck_cuda_snapshot_unmap(void);
 CUresult gck_cuda_snapshot_map_one(bool *more);
 
+/* Where memory cannot be had back: all of it is read through windows from here on. */
+int gck_cuda_snapshot_open(struct gck_error *err);
+bool gck_cuda_snapshot_is_open(void);
+
 /* Is anything kept on a device, on this one? */
 bool gck_cuda_snapshot_is_kept(void);
 bool gck_cuda_snapshot_is_on(CUdevice device);
 
-/* In a drained process, where this one is wanted for something else: all memory of blocks goes. False: there
- * is none of that device. The table stays. */
+/* In a drained process, where this one is wanted for something else: all memory of blocks goes, where the program's own
+ * can be had back. False: there is none of that device. The table stays. */
 bool gck_cuda_snapshot_give(CUdevice device);
 
+/* A context has ended, and what was in it. */
+void gck_cuda_snapshot_lost(CUcontext gone);
+
 /* One block's memory goes; what is in the table is no more to be read. False: it cannot be unmapped. */
-bool gck_cuda_snapshot_drop_block(struct gck_cuda_slab *block);
+bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *block);
 /* The host's part goes; all that is kept on devices goes, with the table. */
 void gck_cuda_snapshot_drop_host(void);
 void gck_cuda_snapshot_drop(void);

@@ -42,8 +42,10 @@ static void count(void)
 
 	memset(standing.bytes, 0, sizeof standing.bytes);
 	for (size_t i = 0; i < s->nblocks; i++) {
-		if (s->blocks[i].device < GCK_CUDA_DEVICES_MAX && s->blocks[i].memory.kept)
-			standing.bytes[s->blocks[i].device] += s->blocks[i].size;
+		const struct gck_cuda_slab *b = &s->blocks[i].slab;
+
+		if (b->device < GCK_CUDA_DEVICES_MAX && b->memory.kept)
+			standing.bytes[b->device] += b->size;
 	}
 }
 
@@ -65,10 +67,10 @@ static void drop_unused(void)
 
 	gck_cuda_slabs_lock();
 	for (size_t i = 0; i < s->nblocks; i++) {
-		struct gck_cuda_slab *b = &s->blocks[i];
+		const struct gck_cuda_slab *b = &s->blocks[i].slab;
 
 		if (b->memory.kept && !gck_cuda_mover_uses(&standing.mover, b->base, b->size)) {
-			gck_cuda_snapshot_drop_block(b);
+			gck_cuda_snapshot_drop_block(&s->blocks[i]);
 			standing.ends++;
 		}
 	}
@@ -90,20 +92,37 @@ static void give_back(void)
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* gone: a context that has ended, NULL: none. */
-static void end(int code, const char *why, CUcontext gone)
+/* What is seen through windows goes when the GPU has done all that it was given: not by a thread that this may wait
+ * for. gone: a context that has ended, NULL: none. */
+static void end(int code, const char *why, CUcontext gone, bool may_wait)
 {
 	if (standing.stands)
 		gck_fail(&standing.why, code, "%s", why);
 	if (standing.open && gone)
 		gck_cuda_mover_lost(&standing.mover, gone);
-	if (standing.stands || standing.open) {
-		standing.stands = false;
+	if (gone)
+		gck_cuda_snapshot_lost(gone);
+	if (!standing.stands && !standing.open && !gck_cuda_snapshot_is_open())
+		return;
+	standing.stands = false;
+	if (may_wait || !gck_cuda_snapshot_is_open())
 		give_back();
-	}
 }
 
 /* ---- the program's threads ------------------------------------------------------------------ */
+
+/* Whoever has the lock may be waiting for the GPU. */
+static bool try_end(void)
+{
+	bool all;
+
+	if (pthread_mutex_trylock(&standing.lock))
+		return false;
+	end(ENOMEM, "the program needed the device memory that the checkpoint stood in", NULL, false);
+	all = !standing.open;
+	pthread_mutex_unlock(&standing.lock);
+	return all;
+}
 
 /* Another thread may have given something back since the call failed. */
 static bool end_for_program(void)
@@ -115,8 +134,7 @@ static bool end_for_program(void)
 	for (int i = 0; i < YIELD_LOOKS && !all && seen == standing.ends; i++) {
 		if (i)
 			nanosleep(&nap, NULL);
-		all = gck_cuda_standing_end(ENOMEM, "the program needed the device memory that the checkpoint "
-					    "stood in");
+		all = try_end();
 	}
 	if (seen == standing.ends)
 		return false;
@@ -173,7 +191,7 @@ static bool is_used(CUcontext context)
 void gck_cuda_standing_go_on(CUcontext gone)
 {
 	if (gone && is_used(gone))
-		end(ECANCELED, "the program has ended a CUDA context that the checkpoint used", gone);
+		end(ECANCELED, "the program has ended a CUDA context that the checkpoint used", gone, false);
 	if (gone)
 		gck_cuda_hashers_forget(gone);
 	pthread_mutex_unlock(&standing.lock);
@@ -198,7 +216,7 @@ bool gck_cuda_standing_end(int code, const char *why)
 	bool all;
 
 	pthread_mutex_lock(&standing.lock);
-	end(code, why, NULL);
+	end(code, why, NULL, true);
 	all = !standing.open;
 	pthread_mutex_unlock(&standing.lock);
 	return all;
@@ -217,7 +235,7 @@ bool gck_cuda_standing_give(CUdevice device)
 	pthread_mutex_lock(&standing.lock);
 	there = gck_cuda_snapshot_is_on(device);
 	if (there)
-		end(ENOMEM, GCK_CUDA_NEEDED_BESIDE, NULL);
+		end(ENOMEM, GCK_CUDA_NEEDED_BESIDE, NULL, true);
 	pthread_mutex_unlock(&standing.lock);
 	return there;
 }
@@ -267,6 +285,18 @@ static int map(struct gck_error *err)
 	rc = gck_cuda_snapshot_map_one(&others);
 	gck_cuda_slabs_unlock();
 	return rc ? gck_cuda_fail(err, "mapping the copy of device memory", rc) : others;
+}
+
+bool gck_cuda_standing_tend(void)
+{
+	bool open;
+
+	pthread_mutex_lock(&standing.lock);
+	open = gck_cuda_snapshot_is_open();
+	if (open && !standing.stands)
+		give_back();
+	pthread_mutex_unlock(&standing.lock);
+	return open;
 }
 
 int gck_cuda_standing_open(int ring, struct gck_error *err)

@@ -43,7 +43,8 @@ void gck_cuda_standing_go_on(CUcontext gone);
 /* The gate is about to open: the program may take the snapshot's memory. */
 void gck_cuda_standing_begin(void);
 /* It goes. Whoever reads it is told why. False: something is under way that still needs a part of it, which
- * goes when this is called again, or with the next drain. Waits for nothing. */
+ * goes when this is called again, or with the next drain. Waits for nothing, or, where there are windows (window.h), for what
+ * the GPU was given to do. */
 bool gck_cuda_standing_end(int code, const char *why);
 /* In a child: the lock's holder is not there, and the snapshot is the parent's. */
 void gck_cuda_standing_forked(void);
@@ -58,6 +59,9 @@ void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all);
 /* Takes the lock; NULL: it stands no more, and why says so. */
 struct gck_cuda_mover *gck_cuda_standing_lock(struct gck_error *why);
 void gck_cuda_standing_unlock(void);
+
+/* What a thread of the program's has ended and must not wait for goes; true: there may be such again (window.h). */
+bool gck_cuda_standing_tend(void);
 
 /* With the lock: a memfd of the agent's to copy into; 1: to be called again, there is more to be done; -1:
  * it cannot be read. */

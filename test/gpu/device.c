@@ -345,6 +345,7 @@ static void refill(bool right)
 
 static void killed_and_moved(uint64_t seq, const char *gpu)
 {
+	cuda.keep = 0;
 	ok(cycle(seq, NULL, capture) > 0, "drained");
 	lineage_kill(&l);
 	setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
@@ -352,13 +353,13 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "restored on GPU %s, with its data", gpu);
 }
 
-/* On another GPU, where all goes by way of host memory; and back. */
+/* On another GPU, and back. */
 static void moved(void)
 {
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	ok(starts() && looks_again(), "it runs as a rank");
 	killed_and_moved(1, "1");
-	rounds("stall_moved", false, 2);
+	rounds("stall_moved", true, 2);
 	killed_and_moved(2 + ROUNDS, "0");
 	rounds("stall_moved_back", true, 3 + ROUNDS);
 }

@@ -128,6 +128,27 @@ static void never_moved(void)
 	CHECK(has_back(fd, NULL));
 }
 
+/* As external memory, which the driver takes all the same (of less than 512 MiB: doc/cuda-driver.md). */
+static bool is_seen(int fd)
+{
+	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {};
+	CUDA_EXTERNAL_MEMORY_BUFFER_DESC all = {};
+	CUexternalMemory memory;
+	CUdeviceptr there;
+	unsigned last = 0;
+
+	of.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+	of.handle.fd = dup(fd);
+	of.size = all.size = SIZE;
+	if (cuImportExternalMemory(&memory, &of))
+		return false;
+	MUST(cuExternalMemoryGetMappedBuffer(&there, memory, &all));
+	MUST(cuMemcpyDtoH(&last, there + SIZE - 4, sizeof last));
+	MUST(cuMemFree(there));
+	MUST(cuDestroyExternalMemory(memory));
+	return last == 7;
+}
+
 /* It stays there, and has nothing back, whatever pairs there are. */
 static void moved(void)
 {
@@ -139,6 +160,7 @@ static void moved(void)
 	fd = memory();
 	CHECK(import(fd) == CUDA_ERROR_NOT_INITIALIZED);
 	CHECK(!has_back(fd, NULL) && here() == 1);
+	CHECK(is_seen(fd));
 	CHECK(!has_back(fd, onto(0, 1)) && here() == 1);
 }
 

@@ -59,7 +59,8 @@ BODY(cuMemGetAllocationGranularity); BODY(cuMemGetAllocationPropertiesFromHandle
 BODY(cuMemRetainAllocationHandle); BODY(cuIpcGetMemHandle); BODY(cuIpcOpenMemHandle_v2);
 BODY(cuIpcCloseMemHandle);
 
-BODY(cuImportExternalMemory); BODY(cuDestroyExternalMemory); BODY(cuImportExternalSemaphore);
+BODY(cuImportExternalMemory); BODY(cuExternalMemoryGetMappedBuffer); BODY(cuDestroyExternalMemory);
+BODY(cuImportExternalSemaphore);
 BODY(cuDestroyExternalSemaphore); BODY(cuMemPoolImportFromShareableHandle); BODY(cuMulticastCreate);
 
 BODY(cuMemcpy); BODY(cuMemcpyHtoD_v2); BODY(cuMemcpyDtoH_v2); BODY(cuMemcpyDtoD_v2);

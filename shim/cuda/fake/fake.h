@@ -162,7 +162,7 @@ struct CUstream_st *fake_capturing(CUcontext context);
 
 /* ---- memory (memory.c, vmm.c, shared.c) --------------------------------------------------------------- */
 
-enum fake_kind { FAKE_DEVICE, FAKE_VMM, FAKE_HOST, FAKE_REGISTERED, FAKE_MANAGED, FAKE_IMPORTED };
+enum fake_kind { FAKE_DEVICE, FAKE_VMM, FAKE_HOST, FAKE_REGISTERED, FAKE_MANAGED, FAKE_IMPORTED, FAKE_EXTERNAL };
 
 /* What is mapped somewhere. */
 struct fake_block {
@@ -200,6 +200,7 @@ size_t fake_used(CUdevice device);
 int fake_memory_file(CUdevice device, size_t size);
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc);
 void fake_memory_drop(struct fake_memory *m);
+struct fake_memory *fake_memory_of(int fd); /* as another process has it; NULL: it is no memory */
 /* What a CUipcMemHandle has: a descriptor of that process. */
 struct fake_ipc {
 	pid_t pid;

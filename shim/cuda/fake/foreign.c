@@ -11,18 +11,6 @@ static CUresult import(void **handle)
 	return *handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult fake_cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of)
-{
-	(void)of;
-	return import((void **)memory);
-}
-
-CUresult fake_cuDestroyExternalMemory(CUexternalMemory memory)
-{
-	free(memory);
-	return CUDA_SUCCESS;
-}
-
 CUresult fake_cuImportExternalSemaphore(CUexternalSemaphore *semaphore, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *of)
 {
 	(void)of;

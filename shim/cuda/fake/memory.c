@@ -160,7 +160,8 @@ static CUresult give_back(CUdeviceptr address, enum fake_kind kind)
 
 	fake_lock();
 	b = fake_find(address);
-	if (b && b->base == address && !b->freed && (b->kind == kind || (kind == FAKE_DEVICE && b->kind == FAKE_MANAGED))) {
+	if (b && b->base == address && !b->freed &&
+	    (b->kind == kind || (kind == FAKE_DEVICE && (b->kind == FAKE_MANAGED || b->kind == FAKE_EXTERNAL)))) {
 		fake_pool_free(b);
 		fake_unmap(b);
 	} else {

@@ -288,7 +288,7 @@ CUresult fake_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocati
 	return *(int *)shareable >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-static struct fake_memory *import(int fd)
+struct fake_memory *fake_memory_of(int fd)
 {
 	struct fake_memory *m = calloc(1, sizeof *m);
 	struct stat st;
@@ -319,7 +319,7 @@ CUresult fake_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
 	if (fake_node_has_moved())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	fake_lock();
-	m = import((int)(intptr_t)os_handle);
+	m = fake_memory_of((int)(intptr_t)os_handle);
 	fake_unlock();
 	*handle = (CUmemGenericAllocationHandle)(uintptr_t)m;
 	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -358,7 +358,7 @@ CUresult fake_cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle,
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", ipc.pid, ipc.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	fake_lock();
-	if (fd >= 0 && (m = import(fd))) {
+	if (fd >= 0 && (m = fake_memory_of(fd))) {
 		at = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 		*address = (CUdeviceptr)(uintptr_t)at;
 		fake_block_new(m, *address, ipc.size, FAKE_IMPORTED);

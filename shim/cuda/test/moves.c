@@ -144,6 +144,17 @@ static bool finds_no_room(void)
 	return !drained;
 }
 
+/* With a driver that is not known to show what it does not have back (window.h). */
+static bool keeps_nothing(void)
+{
+	bool nothing;
+
+	cuda.keep = 1;
+	nothing = cuda_link_drain(&cuda, l.seq + 1) && !cuda.m.round;
+	cuda.keep = 0;
+	return nothing && cuda_link_resume(&cuda, l.seq + 1);
+}
+
 /* Drained, killed, and restored where there are these devices: does CUDA come back? */
 static bool comes_back(const char *lines)
 {
@@ -187,6 +198,7 @@ static void test_rank(void)
 	ok(comes_back("c H100\nd H100\n"), "restored on two others");
 	is_str(letters(), "cd", "which it has from then on");
 	ok(finds_no_room(), "a drain that fails");
+	ok(keeps_nothing(), "and one that keeps nothing on devices");
 	ok(runs_on() && runs_on_alone() && runs_on(), "checkpoints there that it lives through");
 	ok(comes_back("d H100\nx A100\nc H100\n"), "restored where they are in another order");
 	is_str(letters(), "cd", "on the same");

@@ -117,12 +117,15 @@ static int children(int n)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
 }
 
-/* And for good: a free would wait for the program's kernels. */
+/* And for good: a free would wait for the program's kernels. Each MiB begins with its number. */
 static int take(int mib)
 {
 	CUdeviceptr at;
+	CUresult rc = cuMemAlloc(&at, (size_t)mib << 20);
 
-	return cuMemAlloc(&at, (size_t)mib << 20);
+	for (int i = 0; !rc && i < mib; i++)
+		rc = cuMemsetD32(at + ((CUdeviceptr)i << 20), (unsigned int)i, 1);
+	return rc;
 }
 
 /* Pieces with holes between them, with different bytes in each window. */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fake driver: external memory, of a descriptor of cuMemCreate's, also in a process that was moved; its mappings go
+ * by cuMemFree. */
+#define _GNU_SOURCE
+#include "shim/cuda/fake/bodies.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ALIGNED ((size_t)2 << 20)
+#define MOST ((size_t)256 << 20) /* in a process that was moved; of the real one, less than 512 MiB */
+
+struct CUextMemory_st {
+	struct fake_memory *memory; /* NULL: there is nothing behind it */
+};
+
+/* The descriptor is the driver's from here on. */
+CUresult fake_cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of)
+{
+	CUexternalMemory e = calloc(1, sizeof *e);
+
+	if (!e)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (of->size > MOST && fake_node_has_moved())
+		raise(SIGSEGV);
+	if (of->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
+		fake_lock();
+		e->memory = fake_memory_of(of->handle.fd);
+		fake_unlock();
+		close(of->handle.fd);
+	}
+	*memory = e;
+	return CUDA_SUCCESS;
+}
+
+static void *map(const struct fake_memory *m, size_t size)
+{
+	char *room = mmap(NULL, size + ALIGNED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t head = -(uintptr_t)room % ALIGNED;
+
+	if (room == MAP_FAILED)
+		return room;
+	if (head)
+		munmap(room, head);
+	munmap(room + head + size, ALIGNED - head);
+	return mmap(room + head, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, m->fd, 0);
+}
+
+CUresult fake_cuExternalMemoryGetMappedBuffer(CUdeviceptr *address, CUexternalMemory memory,
+					      const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *of)
+{
+	struct fake_memory *m = memory->memory;
+	void *at;
+
+	if (!fake_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!m || of->offset || of->size != m->size || of->flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_lock();
+	at = map(m, of->size);
+	if (at != MAP_FAILED) {
+		m->uses++;
+		*address = (CUdeviceptr)(uintptr_t)at;
+		fake_block_new(m, *address, of->size, FAKE_EXTERNAL);
+	}
+	fake_unlock();
+	return at == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult fake_cuDestroyExternalMemory(CUexternalMemory memory)
+{
+	fake_lock();
+	if (memory->memory)
+		fake_memory_drop(memory->memory);
+	fake_unlock();
+	free(memory);
+	return CUDA_SUCCESS;
+}
