@@ -32,6 +32,8 @@
 	  "a restart could not give it back to both", "free it before a checkpoint; NCCL: NCCL_P2P_DISABLE=1") \
 	X(HOST_ACCESS, "access of the host to memory made by cuMemCreate (cuMemSetAccess)", \
 	  "it is not brought back", "unmap it before a checkpoint") \
+	X(STUCK, "a copy of device memory that a checkpoint left, and the driver did not take back", \
+	  "the driver would lose the process", "requeue the job: it restarts from its last commit") \
 	X(MANAGED_VARIABLE, "a __managed__ variable", \
 	  "the driver does not carry it", "make it __device__ memory of a cudaMalloc") \
 	X(MANAGED, "managed memory (cuMemAllocManaged) where CPU and GPU cannot use it at a time, or where " \

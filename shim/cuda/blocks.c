@@ -169,7 +169,7 @@ void gck_cuda_snapshot_drop(void)
 		stuck |= !gck_cuda_snapshot_drop_block(&s->blocks[i]);
 	for (size_t i = 0; stuck && i < s->nshares; i++) {
 		/* nothing else can be mapped there, and the driver would lose the process */
-		gck_cuda_alive_once(GCK_CUDA_IMPORT, s->shares[i].base);
+		gck_cuda_alive_once(GCK_CUDA_STUCK, s->shares[i].base);
 		s->shares[i].base = 0;
 	}
 	clear(s);

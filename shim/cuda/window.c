@@ -105,7 +105,7 @@ static CUresult try(CUdevice device)
 	if (!rc) {
 		rc = hide(&w);
 		if (rc)
-			gck_cuda_alive_once(GCK_CUDA_IMPORT, w.at);
+			gck_cuda_alive_once(GCK_CUDA_STUCK, w.at);
 	}
 	gck_cuda_physical_forget(&p);
 	return rc;

@@ -177,10 +177,11 @@ static bool may_lose(const struct fault *f, const struct place *at)
 static bool ends_checkpoints(const struct fault *f, enum phase in)
 {
 	static const char *const names[][3] = {
-		[DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"}, [BACK] = {"cuMemFree_v2"},
+		[RESTORE] = {"cuMemFree_v2"}, [DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"},
+		[BACK] = {"cuMemFree_v2"},
 	};
 
-	return in != RESTORE && is_one_of(f->name, names[in]);
+	return is_one_of(f->name, names[in]);
 }
 
 /* As far as it comes, with the failure in its place. */
@@ -230,7 +231,8 @@ static void one(const struct fault *plain, void *arg)
 	lineage_kill(&l);
 }
 
-static void sweep(struct place at)
+/* Without a failure. */
+static void plain(struct place at)
 {
 	const struct fault none = {NULL, 0, 0};
 	static uint64_t bytes;
@@ -242,6 +244,11 @@ static void sweep(struct place at)
 	bytes = bytes ? bytes : device_bytes();
 	is_int((long long)device_bytes(), (long long)bytes, "as much device memory is counted");
 	lineage_kill(&l);
+}
+
+static void sweep(struct place at)
+{
+	plain(at);
 	faults_each(one, &at);
 }
 
@@ -276,7 +283,9 @@ int main(void)
 	cuda_node_has(node, HAD);
 	faults_begin(l.directory);
 	take_image();
-	sweep((struct place){RESTORE, HAD, 0});
+	plain((struct place){RESTORE, HAD, 0});
+	faults_begin_anew();
+	sweep((struct place){RESTORE, OTHER, 0});
 	many_windows();
 	faults_begin_anew();
 	sweep((struct place){DRAIN, OTHER, 0});
