@@ -13,6 +13,11 @@
 
 #define EXPECT_LEAST (64u << 20) /* bytes of host memory: less is there in no time */
 
+static int64_t now_ns(void)
+{
+	return (int64_t)(ev_time() * 1e9);
+}
+
 /* ---- orders ---------------------------------------------------------------------------------- */
 
 /* Not where it is held, nor where nothing could be read of its devices. */
@@ -86,6 +91,8 @@ void cuda_drain(struct transaction *t, double seconds)
 		d.host_most += spare;
 		if (one->carried || !one->task->cuda)
 			continue;
+		if (!t->gpu_first_ns)
+			t->gpu_first_ns = now_ns();
 		one->cuda = CUDA_DRAINS;
 		one->expects = false;
 		thread_link_send(one->task->cuda, &m, &d, sizeof d);
@@ -192,6 +199,7 @@ static void resumed(struct agent *a, struct task *task, uint64_t seq, const stru
 	if (!m || m->cuda == CUDA_RUNS || why || seq != m->t->seq)
 		return;
 	m->cuda = CUDA_RUNS;
+	m->t->gpu_last_ns = now_ns();
 	phase_settle(m->t);
 }
 

@@ -35,6 +35,7 @@ struct transaction {
 	json_t *prepare;          /* the coordinator's */
 	struct job *check;        /* of the store and the node, part of `prepare` */
 	json_t *checked;
+	int64_t gpu_first_ns, gpu_last_ns; /* CLOCK_REALTIME: the first GPU told to stop, the last back; 0: none */
 	bool failed, aborted, over;
 	uint32_t failed_rank;
 	bool rank_to_blame;

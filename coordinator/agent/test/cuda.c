@@ -97,6 +97,36 @@ static void whole(void)
 	threads_end();
 }
 
+/* Ranks that are stopped for a moment at this time: from when to when does the node say that all was? */
+static void stopped(double at, int64_t *first, int64_t *last)
+{
+	begin();
+	fake_world->clock_ns = (int64_t)(at * 1e9);
+	start_freeze(4000);
+	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
+	*first = packet_int(json_object_get(fake_await("done", "freeze"), "data"), "first_ns", 0);
+	fake_command("resume", NULL);
+	fake_run(0.1);
+	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
+	*last = packet_int(json_object_get(fake_await("done", "resume"), "data"), "last_ns", 0);
+	threads_end();
+}
+
+static void times(void)
+{
+	const double hour = 3600, now = ev_time();
+	int64_t first, last;
+
+	stopped(now + hour, &first, &last);
+	ok(first >= (int64_t)(now * 1e9) && first < (int64_t)(ev_time() * 1e9), "a stop begins with the first GPU's");
+	is_int(last, (int64_t)((now + hour) * 1e9) + 202, "and ends with the last rank's");
+	stopped(now - hour, &first, &last);
+	is_int(first, (int64_t)((now - hour) * 1e9) + 100, "or begins with the first rank's");
+	ok(last > (int64_t)(now * 1e9) && last <= (int64_t)(ev_time() * 1e9), "and ends with the last GPU's");
+}
+
 /* With something kept on a device, where the rank may. */
 static void drained(unsigned kept)
 {
@@ -640,6 +670,7 @@ static void looks(void)
 int main(void)
 {
 	whole();
+	times();
 	brought();
 	shared();
 	needed();
