@@ -316,14 +316,14 @@ static double answer_at_once(struct cuda_data *over)
 	return m.type == GCK_LINK_DATA_DONE ? seconds() - start : -1;
 }
 
-static void refill(bool right)
+/* A rank that runs, out of what its devices kept. */
+static void killed_and_filled(uint64_t seq, bool right)
 {
 	struct cuda_data d, over;
 	double start, there = -1;
 
-	ok(starts() && looks_again(), "it runs as a rank");
 	cuda.keep = 1;
-	ok(cycle(1, &d, capture) > 0 && cuda_data_list(&d) && (!right || cuda_data_read(&d)),
+	ok(cycle(seq, &d, capture) > 0 && cuda_data_list(&d) && (!right || cuda_data_read(&d)),
 	   "its data are there");
 	cuda_data_close(&d);
 	lineage_kill(&l);
@@ -343,6 +343,12 @@ static void refill(bool right)
 	cuda_data_free(&over);
 }
 
+static void refill(bool right)
+{
+	ok(starts() && looks_again(), "it runs as a rank");
+	killed_and_filled(1, right);
+}
+
 static void killed_and_moved(uint64_t seq, const char *gpu)
 {
 	cuda.keep = 0;
@@ -360,8 +366,9 @@ static void moved(void)
 	ok(starts() && looks_again(), "it runs as a rank");
 	killed_and_moved(1, "1");
 	rounds("stall_moved", true, 2);
-	killed_and_moved(2 + ROUNDS, "0");
-	rounds("stall_moved_back", true, 3 + ROUNDS);
+	killed_and_filled(2 + ROUNDS, true);
+	killed_and_moved(3 + ROUNDS, "0");
+	rounds("stall_moved_back", true, 4 + ROUNDS);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------- */
