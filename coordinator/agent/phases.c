@@ -271,28 +271,21 @@ static void quiesced(struct transaction *t)
 	answer(t, PHASE_QUIESCE, json_pack("{s:o}", "exited", carried(t)));
 }
 
-/* A GPU stops before its rank, and is back after it. */
 static void frozen(struct transaction *t)
 {
-	json_int_t first = extreme(t, PHASE_FREEZE, "first_ns", 1);
-
-	if (t->gpu_first_ns && t->gpu_first_ns < first)
-		first = t->gpu_first_ns;
 	GCK_FAULT(GCK_FAULT_AGENT_FROZEN);
-	answer(t, PHASE_FREEZE, json_pack("{s:I, s:I, s:o}", "first_ns", first, "asked",
+	answer(t, PHASE_FREEZE, json_pack("{s:I, s:I, s:I, s:o}", "first_ns",
+	       extreme(t, PHASE_FREEZE, "first_ns", 1), "gpu_first_ns", (json_int_t)t->gpu_first_ns, "asked",
 	       extreme(t, PHASE_FREEZE, "asked_all", -1), "exited", carried(t)));
 }
 
 static void resumed(struct transaction *t)
 {
-	json_int_t last = extreme(t, PHASE_RESUME, "last_ns", -1);
-
-	if (t->gpu_last_ns > last)
-		last = t->gpu_last_ns;
 	ev_timer_stop(t->agent->loop, &t->hold);
 	GCK_FAULT(GCK_FAULT_AGENT_RESUMED);
-	answer(t, PHASE_RESUME, json_pack("{s:I, s:I}", "first_ns",
-	       extreme(t, PHASE_RESUME, "first_ns", 1), "last_ns", last));
+	answer(t, PHASE_RESUME, json_pack("{s:I, s:I, s:I}", "first_ns",
+	       extreme(t, PHASE_RESUME, "first_ns", 1), "last_ns",
+	       extreme(t, PHASE_RESUME, "last_ns", -1), "gpu_last_ns", (json_int_t)t->gpu_last_ns));
 }
 
 static void written(struct transaction *t)

@@ -107,15 +107,28 @@ static void take_needs(struct gck_step *step, const json_t *data)
 		 step->job->id, step->id, c->seq);
 }
 
+static void take_first(int64_t *least, const json_t *data, const char *key)
+{
+	json_int_t v = json_integer_value(json_object_get(data, key));
+
+	if (v > 0 && (!*least || v < *least))
+		*least = v;
+}
+
+static void take_last(int64_t *greatest, const json_t *data, const char *key)
+{
+	json_int_t v = json_integer_value(json_object_get(data, key));
+
+	if (v > *greatest)
+		*greatest = v;
+}
+
 static void take_times(struct gck_checkpoint *c, const json_t *data)
 {
-	json_int_t first = json_integer_value(json_object_get(data, "first_ns"));
-	json_int_t last = json_integer_value(json_object_get(data, "last_ns"));
-
-	if (first > 0 && (!c->first_ns || first < c->first_ns))
-		c->first_ns = first;
-	if (last > c->last_ns)
-		c->last_ns = last;
+	take_first(&c->first_ns, data, "first_ns");
+	take_last(&c->last_ns, data, "last_ns");
+	take_first(&c->gpu_first_ns, data, "gpu_first_ns");
+	take_last(&c->gpu_last_ns, data, "gpu_last_ns");
 }
 
 /* Calls that were in the image of one rank are in the commit for all of them. */
@@ -144,7 +157,6 @@ static void take_stage(const struct gck_step *step, const struct gck_node *node,
 static int take_images(struct gck_step *step, const json_t *data, struct gck_error *err)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
-	int64_t free_ns = json_integer_value(json_object_get(data, "free_ns"));
 	double seconds = json_number_value(json_object_get(data, "seconds"));
 
 	c->put += (uint64_t)json_integer_value(json_object_get(data, "put"));
@@ -152,8 +164,7 @@ static int take_images(struct gck_step *step, const json_t *data, struct gck_err
 				      (uint64_t)json_integer_value(json_object_get(data, "stored")));
 	if (seconds > c->write_s)
 		c->write_s = seconds;
-	if (free_ns > c->free_ns)
-		c->free_ns = free_ns;
+	take_last(&c->free_ns, data, "free_ns");
 	return gck_document_add(step, json_object_get(data, "ranks"), err);
 }
 

@@ -138,10 +138,13 @@ json_t *gck_document(struct gck_core *core, const struct gck_step *step)
 	return d;
 }
 
+/* A GPU stops before its rank, and is back after it. */
 static double stall_ms(const struct gck_checkpoint *c)
 {
-	return c->last_ns > c->first_ns && c->first_ns ? (double)(c->last_ns - c->first_ns) / 1e6
-						       : 0;
+	int64_t first = c->gpu_first_ns && c->gpu_first_ns < c->first_ns ? c->gpu_first_ns : c->first_ns;
+	int64_t last = c->gpu_last_ns > c->last_ns ? c->gpu_last_ns : c->last_ns;
+
+	return last > first && first ? (double)(last - first) / 1e6 : 0;
 }
 
 json_t *gck_document_info(struct gck_core *core, const struct gck_step *step)

@@ -53,7 +53,8 @@ struct gck_checkpoint {
 	int64_t began_ms, written_ms;
 	int64_t quiescing_ms, quiesced_ms; /* the rounds began, were over; 0: no rank has MPI */
 	const char *via;         /* the way of the ranks' words in them: "pmix" or "coordinator" */
-	int64_t first_ns, last_ns; /* the first rank or its GPU held, the last running again */
+	int64_t first_ns, last_ns; /* the first rank held, the last running again */
+	int64_t gpu_first_ns, gpu_last_ns; /* the first GPU told to stop, the last back; 0: none */
 	uint32_t asked;          /* the last gck_checkpoint_all() that a rank was in at the freeze */
 	uint64_t put, stored;
 	json_t *common;          /* of these: objects that ranks of other nodes may have stored, too */

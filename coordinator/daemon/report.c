@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "coordinator/core/answer.h"
 #include "coordinator/core/live.h"
@@ -169,7 +170,7 @@ json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
 			const struct gck_commit *commit)
 {
 	json_t *e = commit_entry(commit);
-	char name[64];
+	char name[64], owner[16] = ""; /* in an object store keys are below the owner's UID */
 
 	json_object_set_new(e, "job", json_integer(step->job->id));
 	json_object_set_new(e, "step", json_integer(step->id));
@@ -178,7 +179,9 @@ json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
 	json_object_set_new(e, "store", json_string(step->store));
 	json_object_set_new(e, "fingerprint", step->fingerprint ? json_incref(step->fingerprint) :
 			    json_null());
+	if (!strncmp(step->store, "s3:", 3))
+		snprintf(owner, sizeof owner, "/%u", (unsigned)step->uid);
 	snprintf(name, sizeof name, "/%u/%u/commit-%u.json", step->job->id, step->id, commit->seq);
-	json_object_set_new(e, "path", json_sprintf("%s/%s%s", step->store, d->conf.cluster, name));
+	json_object_set_new(e, "path", json_sprintf("%s/%s%s%s", step->store, d->conf.cluster, owner, name));
 	return e;
 }

@@ -238,8 +238,8 @@ static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, u
 		fake_wrong(f, "step %u: a freeze before MPI is at rest", a->step);
 	a->frozen = a->held = true;
 	done(a, "freeze", seq, true,
-	     json_pack("{s:o, s:i, s:i}", "exited", fake_exited(a), "first_ns", 5, "asked",
-		       (int)a->asks_all));
+	     json_pack("{s:o, s:i, s:i, s:i}", "exited", fake_exited(a), "first_ns", 5000000, "gpu_first_ns",
+		       3000000, "asked", (int)a->asks_all));
 }
 
 static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
@@ -254,7 +254,8 @@ static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, u
 	a->held = false;
 	if (a->keep_held)
 		fake_lets_go(a);
-	done(a, "resume", seq, true, json_pack("{s:i, s:i}", "first_ns", 6, "last_ns", 9));
+	done(a, "resume", seq, true, json_pack("{s:i, s:i, s:i}", "first_ns", 6000000, "last_ns", 9000000,
+	     "gpu_last_ns", 12000000));
 }
 
 static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)

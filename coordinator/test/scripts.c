@@ -299,6 +299,19 @@ static void test_much_in_common(void)
 	end();
 }
 
+/* ---- how long ranks stood still ----------------------------------------------------------- */
+
+static void test_stall(void)
+{
+	begin();
+	create();
+	fake_settle(&f);
+	ok(ended && ended_well, "a checkpoint");
+	ok(json_real_value(json_object_get(step_0()->commits->info, "stall_ms")) == 9,
+	   "its stop is from the first GPU's to the last one's");
+	end();
+}
+
 /* ---- memory is short ----------------------------------------------------------------------- */
 
 static void test_needs_hold(void)
@@ -655,6 +668,7 @@ int main(void)
 	test_stored();
 	test_hostile_common();
 	test_much_in_common();
+	test_stall();
 	test_needs_hold();
 	test_missing();
 	test_starts_while_written();

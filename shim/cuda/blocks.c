@@ -71,6 +71,15 @@ static CUcontext context_of(const struct gck_cuda_slab *s)
 	return share->context;
 }
 
+void gck_cuda_snapshot_close(void)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
+		struct gck_cuda_block *b = &gck_cuda_snapshot.blocks[i];
+
+		gck_cuda_window_close(&b->window, context_of(&b->slab));
+	}
+}
+
 /* What is said of the block's addresses is said of its window's. */
 static void move(struct gck_cuda_slab *s, uint64_t to)
 {

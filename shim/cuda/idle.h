@@ -3,6 +3,7 @@
 #ifndef GCK_CUDA_IDLE_H
 #define GCK_CUDA_IDLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -14,6 +15,10 @@
  * names the thread and its function, or the stream, that had not come to its end. Never waits for the
  * GPU without a limit. In the CUDA thread. */
 int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err);
+
+/* Has the context done what it was given so far, by end_ns? Beside a capture nothing is asked: it has not. For a thread
+ * of ours. */
+bool gck_cuda_idle(CUcontext context, int64_t end_ns);
 
 /* What a context was given to do is done. For a thread of the program's, inside the gate; without a
  * limit. CUDA_ERROR_NOT_READY: a capture is under way, and nothing was asked or awaited. */

@@ -31,28 +31,28 @@ static CUresult import(CUmemGenericAllocationHandle *handle, int fd)
 	return gck_cuda_real.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, DESCRIPTOR);
 }
 
+/* Where devices have changed places it may be taken for another one's. */
 static void look(CUdevice device, int fd)
 {
 	uint64_t bit = device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;
 	CUmemGenericAllocationHandle again;
+	CUmemAllocationProp prop;
 
 	if (!bit || atomic_fetch_or(&looked_at, bit) & bit)
 		return;
-	if (import(&again, fd))
+	if (import(&again, fd)) {
 		lost = true;
-	else
-		gck_cuda_real.cuMemRelease(again);
-}
-
-CUresult gck_cuda_physical_export(const struct gck_cuda_physical *p, int *fd)
-{
-	return gck_cuda_real.cuMemExportToShareableHandle(fd, p->handle, DESCRIPTOR, 0);
+		return;
+	}
+	if (gck_cuda_real.cuMemGetAllocationPropertiesFromHandle(&prop, again) || prop.location.id != device)
+		lost = true;
+	gck_cuda_real.cuMemRelease(again);
 }
 
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
 {
 	int fd = -1;
-	CUresult rc = gck_cuda_physical_export(p, &fd);
+	CUresult rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
 
 	if (rc)
 		return rc;

@@ -17,8 +17,6 @@ struct gck_cuda_physical {
 
 /* New memory, of which a descriptor can be had, whatever prop asks for besides. */
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop);
-/* A descriptor, the caller's to close; and one that is kept. */
-CUresult gck_cuda_physical_export(const struct gck_cuda_physical *p, int *fd);
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device);
 
 /* The driver forgets it; and has it again. naps: how long a descriptor is waited for (patience.h); where none is to be

@@ -99,8 +99,9 @@ static const struct gck_cuda_extent *extent_of(uint64_t address)
 static uint64_t in_a_row(const struct gck_cuda_extent *e, uint64_t address)
 {
 	const struct gck_cuda_extent *end = gck_cuda_snapshot.v + gck_cuda_snapshot.n, *last = e;
+	const bool apart = gck_cuda_snapshot_is_open(); /* no copy goes over the end of a window */
 
-	while (last + 1 < end && last[1].kept && last[1].device == e->device &&
+	while (!apart && last + 1 < end && last[1].kept && last[1].device == e->device &&
 	       last[1].address == last->address + last->size && last[1].copy == last->copy + last->size)
 		last++;
 	return last->address + last->size - address;

@@ -87,6 +87,12 @@ static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
 		of_task("SLURMD_NODENAME"), err->text);
 }
 
+static void give_up(const char *why)
+{
+	gck_cuda_standing_end(ECANCELED, why);
+	gck_cuda_standing_tend();
+}
+
 /* An image that is taken from here on is told first that it cannot be. m: what came with the order, or
  * NULL: what devices keep is read, if at all, over these descriptors. */
 static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
@@ -109,7 +115,7 @@ static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct
 		gck_cuda_data_serve(m->fds);
 		m->nfds = 0;
 	} else {
-		gck_cuda_standing_end(ECANCELED, "nobody wants it");
+		give_up("nobody wants it");
 	}
 	gck_cuda_release();
 }
@@ -226,7 +232,7 @@ static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const
 		return say(k, GCK_LINK_CUDA_RESUMED, seq, err);
 	}
 	failed = k->asked ? say(k, GCK_LINK_CUDA_DRAINED, seq, err) : 0;
-	gck_cuda_standing_end(ECANCELED, "the checkpoint was given up");
+	give_up("the checkpoint was given up");
 	gck_cuda_release();
 	return failed;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,11 +19,12 @@
 #define NAP_NS 20000     /* while copies are under way */
 #define END_NAPS 500     /* of these for what a reader that has gone left under way: it waits for no kernel */
 #define LOOK_MS 1000     /* between looks whether the socket is still there */
-#define TEND_MS 20       /* and whether the program wants memory that it cannot take back itself */
+#define TEND_MS 20       /* and whether windows can go */
 
 static struct {
 	pthread_t thread;
 	bool runs;
+	atomic_bool leaves;  /* the next drain has begun */
 	int ring;
 	struct gck_cuda_requests requests;
 } server = {.requests.link.fd = -1, .ring = -1};
@@ -69,8 +71,8 @@ static void serve(void)
 	struct gck_cuda_requests *r = &server.requests;
 
 	for (;;) {
-		bool tended = gck_cuda_standing_tend();
 		int rc = gck_cuda_requests_work(r), heard = 0;
+		bool tended = gck_cuda_standing_tend();
 
 		if (rc >= 0 && !r->now.type)
 			heard = listen_once(r->n || rc ? 0 : tended ? TEND_MS : LOOK_MS);
@@ -83,7 +85,7 @@ static void serve(void)
 
 static void *run(void *arg)
 {
-	const struct timespec nap = {0, NAP_NS};
+	const struct timespec nap = {0, NAP_NS}, long_nap = {0, TEND_MS * 1000000};
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-data");
@@ -94,6 +96,8 @@ static void *run(void *arg)
 	for (int i = 0; !gck_cuda_standing_end(ECANCELED, "nobody reads it any more") && i < END_NAPS; i++)
 		nanosleep(&nap, NULL);
 	gck_cuda_data_shut(&server.requests.link);
+	while (!server.leaves && gck_cuda_standing_tend())
+		nanosleep(&long_nap, NULL);
 	return arg;
 }
 
@@ -112,6 +116,7 @@ void gck_cuda_data_serve(const int fds[2])
 	gck_cuda_data_open(&server.requests.link, fds[0]);
 	gck_cuda_state.data_fd[0] = server.requests.link.fd;
 	server.ring = gck_cuda_state.data_fd[1] = gck_inside_move_away(fds[1]);
+	server.leaves = false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	server.runs = pthread_create(&server.thread, NULL, run, NULL) == 0;
@@ -122,6 +127,7 @@ void gck_cuda_data_serve(const int fds[2])
 
 void gck_cuda_data_end(void)
 {
+	server.leaves = true;
 	gck_cuda_standing_end(ECANCELED, "the next checkpoint has begun");
 	gck_cuda_data_shut(&server.requests.link);
 	if (server.runs)

@@ -64,6 +64,8 @@ CUresult gck_cuda_snapshot_map_one(bool *more);
 /* Where memory cannot be had back: all of it is read through windows from here on. */
 int gck_cuda_snapshot_open(struct gck_error *err);
 bool gck_cuda_snapshot_is_open(void);
+/* The windows go. Waits for what their contexts were given to do: not with a lock that the program's threads take. */
+void gck_cuda_snapshot_close(void);
 
 /* Is anything kept on a device, on this one? */
 bool gck_cuda_snapshot_is_kept(void);

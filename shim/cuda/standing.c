@@ -18,6 +18,7 @@
 
 #define NAP_NS 50000
 #define YIELD_LOOKS 10000 /* half a second and more: a copy takes less than a millisecond */
+#define TEND_NS 200000000ll
 #define PATIENCE_MS 1000  /* with what the program itself has freed in a stream's order */
 #define LATEST_NS 300000000ll
 #define LATE_NAP_NS 1000000
@@ -54,6 +55,7 @@ static void drop_all(void)
 	if (standing.open)
 		gck_cuda_mover_end(&standing.mover);
 	standing.open = false;
+	gck_cuda_snapshot_close();
 	gck_cuda_slabs_lock();
 	gck_cuda_snapshot_drop();
 	count();
@@ -92,9 +94,8 @@ static void give_back(void)
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* What is seen through windows goes when the GPU has done all that it was given: not by a thread that this may wait
- * for. gone: a context that has ended, NULL: none. */
-static void end(int code, const char *why, CUcontext gone, bool may_wait)
+/* What is seen through windows goes later (gck_cuda_standing_tend). gone: a context that has ended, NULL: none. */
+static void end(int code, const char *why, CUcontext gone)
 {
 	if (standing.stands)
 		gck_fail(&standing.why, code, "%s", why);
@@ -102,24 +103,22 @@ static void end(int code, const char *why, CUcontext gone, bool may_wait)
 		gck_cuda_mover_lost(&standing.mover, gone);
 	if (gone)
 		gck_cuda_snapshot_lost(gone);
-	if (!standing.stands && !standing.open && !gck_cuda_snapshot_is_open())
-		return;
-	standing.stands = false;
-	if (may_wait || !gck_cuda_snapshot_is_open())
+	if ((standing.stands || standing.open) && !gck_cuda_snapshot_is_open())
 		give_back();
+	standing.stands = false;
 }
 
 /* ---- the program's threads ------------------------------------------------------------------ */
 
-/* Whoever has the lock may be waiting for the GPU. */
+/* Whoever has the lock may be waiting for the GPU, for a moment. */
 static bool try_end(void)
 {
 	bool all;
 
 	if (pthread_mutex_trylock(&standing.lock))
 		return false;
-	end(ENOMEM, "the program needed the device memory that the checkpoint stood in", NULL, false);
-	all = !standing.open;
+	end(ENOMEM, "the program needed the device memory that the checkpoint stood in", NULL);
+	all = !standing.open && !gck_cuda_snapshot_is_open();
 	pthread_mutex_unlock(&standing.lock);
 	return all;
 }
@@ -191,7 +190,7 @@ static bool is_used(CUcontext context)
 void gck_cuda_standing_go_on(CUcontext gone)
 {
 	if (gone && is_used(gone))
-		end(ECANCELED, "the program has ended a CUDA context that the checkpoint used", gone, false);
+		end(ECANCELED, "the program has ended a CUDA context that the checkpoint used", gone);
 	if (gone)
 		gck_cuda_hashers_forget(gone);
 	pthread_mutex_unlock(&standing.lock);
@@ -216,7 +215,7 @@ bool gck_cuda_standing_end(int code, const char *why)
 	bool all;
 
 	pthread_mutex_lock(&standing.lock);
-	end(code, why, NULL, true);
+	end(code, why, NULL);
 	all = !standing.open;
 	pthread_mutex_unlock(&standing.lock);
 	return all;
@@ -235,7 +234,7 @@ bool gck_cuda_standing_give(CUdevice device)
 	pthread_mutex_lock(&standing.lock);
 	there = gck_cuda_snapshot_is_on(device);
 	if (there)
-		end(ENOMEM, GCK_CUDA_NEEDED_BESIDE, NULL, true);
+		end(ENOMEM, GCK_CUDA_NEEDED_BESIDE, NULL);
 	pthread_mutex_unlock(&standing.lock);
 	return there;
 }
@@ -244,7 +243,7 @@ void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
 {
 	CUcontext context;
 
-	if (standing.open)
+	if (standing.open || gck_cuda_snapshot_is_open())
 		drop_all();
 	if (!standing.ring.at)
 		return;
@@ -287,14 +286,26 @@ static int map(struct gck_error *err)
 	return rc ? gck_cuda_fail(err, "mapping the copy of device memory", rc) : others;
 }
 
+/* A free that waits for kernels might keep the program from what they wait for. */
+static bool is_idle(void)
+{
+	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+	int64_t end_ns = gck_cuda_now_ns() + TEND_NS;
+	bool idle = true;
+
+	for (size_t i = 0; idle && i < s->nshares; i++)
+		idle = !s->shares[i].context || gck_cuda_idle(s->shares[i].context, end_ns);
+	return idle;
+}
+
 bool gck_cuda_standing_tend(void)
 {
 	bool open;
 
 	pthread_mutex_lock(&standing.lock);
-	open = gck_cuda_snapshot_is_open();
-	if (open && !standing.stands)
+	if (gck_cuda_snapshot_is_open() && !standing.stands && is_idle())
 		give_back();
+	open = gck_cuda_snapshot_is_open();
 	pthread_mutex_unlock(&standing.lock);
 	return open;
 }

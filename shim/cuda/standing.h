@@ -43,8 +43,8 @@ void gck_cuda_standing_go_on(CUcontext gone);
 /* The gate is about to open: the program may take the snapshot's memory. */
 void gck_cuda_standing_begin(void);
 /* It goes. Whoever reads it is told why. False: something is under way that still needs a part of it, which
- * goes when this is called again, or with the next drain. Waits for nothing, or, where there are windows (window.h), for what
- * the GPU was given to do. */
+ * goes when this is called again, or with the next drain. Waits for nothing: what is seen through windows (window.h) goes
+ * later. */
 bool gck_cuda_standing_end(int code, const char *why);
 /* In a child: the lock's holder is not there, and the snapshot is the parent's. */
 void gck_cuda_standing_forked(void);
@@ -60,7 +60,8 @@ void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all);
 struct gck_cuda_mover *gck_cuda_standing_lock(struct gck_error *why);
 void gck_cuda_standing_unlock(void);
 
-/* What a thread of the program's has ended and must not wait for goes; true: there may be such again (window.h). */
+/* What was seen through windows (window.h) and has ended goes, if the GPU does all that it was given so far within
+ * moments. True: there are windows. In the CUDA thread, too. */
 bool gck_cuda_standing_tend(void);
 
 /* With the lock: a memfd of the agent's to copy into; 1: to be called again, there is more to be done; -1:

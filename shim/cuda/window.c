@@ -10,6 +10,8 @@
 #include "shim/cuda/slab.h"
 #include "shim/cuda/thread.h"
 
+#define MARK 0x6b636731u
+
 static bool looked, missed;
 
 static CUresult map(struct gck_cuda_window *w, uint64_t size)
@@ -86,28 +88,52 @@ static bool is_measured(void)
 	return !strncmp(gck_cuda_state.devices.driver, "580.", 4) || getenv("GPUCKPT_CUDA_WINDOWS");
 }
 
-static CUresult try(CUdevice device)
+/* What is written at one address is read at the other. */
+static CUresult compare(CUdeviceptr written, CUdeviceptr seen, uint64_t size)
 {
-	const CUmemAllocationProp prop = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
-	};
-	struct gck_cuda_window w;
-	struct gck_cuda_physical p;
-	int fd;
-	CUresult rc = gck_cuda_physical_make(&p, GCK_CUDA_SLAB_UNIT, &prop);
+	unsigned int last = 0;
+	CUstream stream;
+	CUresult rc = gck_cuda_real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 
 	if (rc)
 		return rc;
-	rc = gck_cuda_physical_export(&p, &fd);
+	rc = gck_cuda_real.cuMemsetD32Async(written + size - sizeof last, MARK, 1, stream);
 	if (!rc)
-		rc = show(&w, fd, GCK_CUDA_SLAB_UNIT);
+		rc = gck_cuda_real.cuMemcpyDtoHAsync_v2(&last, seen + size - sizeof last, sizeof last, stream);
+	if (!rc)
+		rc = gck_cuda_real.cuStreamSynchronize(stream);
+	gck_cuda_real.cuStreamDestroy_v2(stream);
+	return rc || last == MARK ? rc : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult try_with(const struct gck_cuda_slab *s)
+{
+	struct gck_cuda_window w;
+	CUresult rc = gck_cuda_window_open(&w, &s->memory, s->size, 0), closed;
+
+	if (rc)
+		return rc;
+	rc = compare(s->base, w.at, s->size);
+	closed = hide(&w);
+	if (closed)
+		gck_cuda_alive_once(GCK_CUDA_STUCK, w.at);
+	return rc ? rc : closed;
+}
+
+static CUresult try(CUdevice device)
+{
+	struct gck_cuda_slab s = {.base = gck_cuda_region_take(GCK_CUDA_SLAB_UNIT), .size = GCK_CUDA_SLAB_UNIT,
+				  .device = device};
+	CUresult rc = s.base ? gck_cuda_slab_provide(&s) : CUDA_ERROR_OUT_OF_MEMORY;
+
 	if (!rc) {
-		rc = hide(&w);
-		if (rc)
-			gck_cuda_alive_once(GCK_CUDA_STUCK, w.at);
+		rc = try_with(&s);
+		if (gck_cuda_slab_unmap(&s))
+			return CUDA_ERROR_UNKNOWN; /* the addresses are not used again */
+		gck_cuda_physical_drop(&s.memory);
 	}
-	gck_cuda_physical_forget(&p);
+	if (s.base)
+		gck_cuda_region_give(s.base);
 	return rc;
 }
 

@@ -132,9 +132,11 @@ static int s3_put_object(struct gck_backend *b, const char *name, const void *da
 			atomic_compare_exchange_strong(&s->checksum, &asked, GCK_S3_UNKNOWN);
 			return -1;
 		}
-		s->checksum = verified ? GCK_S3_HAS_CRC32C : GCK_S3_NO_CRC32C;
-		if (verified)
-			return 0; /* else what it has is not known to be what was sent */
+		if (verified) {
+			atomic_compare_exchange_strong(&s->checksum, &asked, GCK_S3_HAS_CRC32C);
+			return 0;
+		}
+		s->checksum = GCK_S3_NO_CRC32C; /* what it has is not known to be what was sent */
 	}
 	return put_md5(s, name, data, size, false, err);
 }

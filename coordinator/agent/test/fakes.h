@@ -32,7 +32,6 @@ struct fake_world {
 	int64_t kept;               /* of which so many would find room there */
 	bool shared;                /* all on one device */
 	int64_t chunks;             /* workers: of each image */
-	int64_t clock_ns;           /* workers: a rank is stopped at 100 more, and let go at 200 */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
 	int too_early;              /* ranks let go before all had their files back */

@@ -267,6 +267,30 @@ static void many_windows(void)
 	lineage_kill(&l);
 }
 
+/* A kernel waits for its program when windows would go, whose end waits for kernels: the program has memory all the
+ * same, and what is left goes with the next checkpoint. */
+static void beside_a_kernel(void)
+{
+	const struct fault none = {NULL, 0, 0};
+	struct outcome o;
+	struct cuda_data d;
+
+	run(&none, &(struct place){DRAIN, OTHER, 0}, &o);
+	drain(&o);
+	cuda_data_open(&d);
+	cuda_data_give(&d, &cuda, GCK_LINK_CUDA_RESUME, l.seq + 1);
+	hear(GCK_LINK_CUDA_RESUMED, true, &o);
+	is_int(told("spin"), 0, "a kernel that waits for the program");
+	read_all(&d, &o);
+	cuda_data_free(&d);
+	pause_ms(100);
+	is_int(told("take 40"), 0, "which has memory meanwhile");
+	is_int(told("stop"), 0, "and lets the kernel end");
+	ok(o.kept && !o.failed, "what the device had was read: %s", o.text);
+	goes_on(false);
+	lineage_kill(&l);
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 int main(void)
@@ -287,6 +311,7 @@ int main(void)
 	faults_begin_anew();
 	sweep((struct place){RESTORE, OTHER, 0});
 	many_windows();
+	beside_a_kernel();
 	faults_begin_anew();
 	sweep((struct place){DRAIN, OTHER, 0});
 	sweep((struct place){BACK, OTHER, 0});
