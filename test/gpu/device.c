@@ -359,14 +359,17 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "restored on GPU %s, with its data", gpu);
 }
 
-/* On another GPU, and back. */
+/* On another GPU, where all goes by way of host memory, or stays there (GPUCKPT_CUDA_WINDOWS); and back. */
 static void moved(void)
 {
+	const bool stays = getenv("GPUCKPT_CUDA_WINDOWS");
+
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	ok(starts() && looks_again(), "it runs as a rank");
 	killed_and_moved(1, "1");
-	rounds("stall_moved", true, 2);
-	killed_and_filled(2 + ROUNDS, true);
+	rounds(stays ? "stall_moved_windows" : "stall_moved", stays, 2);
+	if (stays)
+		killed_and_filled(2 + ROUNDS, true);
 	killed_and_moved(3 + ROUNDS, "0");
 	rounds("stall_moved_back", true, 4 + ROUNDS);
 }

@@ -144,7 +144,7 @@ static bool finds_no_room(void)
 	return !drained;
 }
 
-/* With a driver that is not known to show what it does not have back (window.h). */
+/* Without GPUCKPT_CUDA_WINDOWS (window.h). */
 static bool keeps_nothing(void)
 {
 	bool nothing;
