@@ -87,6 +87,7 @@ static void *run(void *arg)
 {
 	const struct timespec nap = {0, NAP_NS}, long_nap = {0, TEND_MS * 1000000};
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool left;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-data");
 	gck_gate_thread_new()->passes = true;
@@ -95,8 +96,9 @@ static void *run(void *arg)
 	serve();
 	for (int i = 0; !gck_cuda_standing_end(ECANCELED, "nobody reads it any more") && i < END_NAPS; i++)
 		nanosleep(&nap, NULL);
+	left = gck_cuda_standing_tend();
 	gck_cuda_data_shut(&server.requests.link);
-	while (!server.leaves && gck_cuda_standing_tend())
+	while (left && !server.leaves && gck_cuda_standing_tend())
 		nanosleep(&long_nap, NULL);
 	return arg;
 }
