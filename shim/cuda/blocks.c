@@ -62,11 +62,11 @@ bool gck_cuda_snapshot_is_open(void)
 	return open;
 }
 
-static CUcontext context_of(const struct gck_cuda_slab *s)
+CUcontext gck_cuda_snapshot_context(const struct gck_cuda_block *b)
 {
 	const struct gck_cuda_share *share = gck_cuda_snapshot.shares;
 
-	while (share->device != s->device)
+	while (share->device != b->slab.device)
 		share++;
 	return share->context;
 }
@@ -76,7 +76,7 @@ void gck_cuda_snapshot_close(void)
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
 		struct gck_cuda_block *b = &gck_cuda_snapshot.blocks[i];
 
-		gck_cuda_window_close(&b->window, context_of(&b->slab));
+		gck_cuda_window_close(&b->window, gck_cuda_snapshot_context(b));
 	}
 }
 
@@ -94,7 +94,7 @@ static void move(struct gck_cuda_slab *s, uint64_t to)
 
 static CUresult open(struct gck_cuda_block *b)
 {
-	CUcontext context = context_of(&b->slab);
+	CUcontext context = gck_cuda_snapshot_context(b);
 	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
 
 	if (rc)
@@ -154,7 +154,7 @@ static void clear(struct gck_cuda_snapshot *s)
 bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *b)
 {
 	bool away = gck_cuda_slab_unmap(&b->slab) == CUDA_SUCCESS &&
-		    gck_cuda_window_close(&b->window, context_of(&b->slab)) == CUDA_SUCCESS;
+		    gck_cuda_window_close(&b->window, gck_cuda_snapshot_context(b)) == CUDA_SUCCESS;
 
 	gck_cuda_physical_drop(&b->slab.memory);
 	return away;

@@ -17,6 +17,7 @@
 
 #define MS 1000000ll
 #define LOOK_MS 1000         /* between looks whether the link is still there */
+#define TEND_MS 20           /* and whether windows can go */
 #define RESUME_LOOK_MS 20    /* while drained: and whether this is a restored process */
 #define CONNECT_AGAIN_NS (50 * MS)
 #define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
@@ -87,12 +88,6 @@ static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
 		of_task("SLURMD_NODENAME"), err->text);
 }
 
-static void give_up(const char *why)
-{
-	gck_cuda_standing_end(ECANCELED, why);
-	gck_cuda_standing_tend();
-}
-
 /* An image that is taken from here on is told first that it cannot be. m: what came with the order, or
  * NULL: what devices keep is read, if at all, over these descriptors. */
 static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
@@ -115,7 +110,7 @@ static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct
 		gck_cuda_data_serve(m->fds);
 		m->nfds = 0;
 	} else {
-		give_up("nobody wants it");
+		gck_cuda_standing_end(ECANCELED, "nobody wants it");
 	}
 	gck_cuda_release();
 }
@@ -232,7 +227,7 @@ static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const
 		return say(k, GCK_LINK_CUDA_RESUMED, seq, err);
 	}
 	failed = k->asked ? say(k, GCK_LINK_CUDA_DRAINED, seq, err) : 0;
-	give_up("the checkpoint was given up");
+	gck_cuda_standing_end(ECANCELED, "the checkpoint was given up");
 	gck_cuda_release();
 	return failed;
 }
@@ -306,7 +301,7 @@ void gck_cuda_serve(struct gck_cuda_keeper *k)
 	while (rc == 0 && gck_inside_link_is_ours(&k->link)) {
 		struct gck_inside_message m;
 
-		rc = gck_inside_link_receive(&k->link, &m, LOOK_MS);
+		rc = gck_inside_link_receive(&k->link, &m, gck_cuda_standing_tend() ? TEND_MS : LOOK_MS);
 		if (rc > 0) {
 			rc = obey(k, &m);
 			gck_inside_link_drop(&m);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,14 +16,11 @@
 #include "shim/inside/descriptor.h"
 
 #define NAP_NS 20000     /* while copies are under way */
-#define END_NAPS 500     /* of these for what a reader that has gone left under way: it waits for no kernel */
 #define LOOK_MS 1000     /* between looks whether the socket is still there */
-#define TEND_MS 20       /* and whether windows can go */
 
 static struct {
 	pthread_t thread;
 	bool runs;
-	atomic_bool leaves;  /* the next drain has begun */
 	int ring;
 	struct gck_cuda_requests requests;
 } server = {.requests.link.fd = -1, .ring = -1};
@@ -72,10 +68,9 @@ static void serve(void)
 
 	for (;;) {
 		int rc = gck_cuda_requests_work(r), heard = 0;
-		bool tended = gck_cuda_standing_tend();
 
 		if (rc >= 0 && !r->now.type)
-			heard = listen_once(r->n || rc ? 0 : tended ? TEND_MS : LOOK_MS);
+			heard = listen_once(r->n || rc ? 0 : LOOK_MS);
 		if (rc < 0 || heard < 0)
 			return;
 		if (r->n && !rc && !heard)
@@ -85,21 +80,15 @@ static void serve(void)
 
 static void *run(void *arg)
 {
-	const struct timespec nap = {0, NAP_NS}, long_nap = {0, TEND_MS * 1000000};
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	bool left;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-data");
 	gck_gate_thread_new()->passes = true;
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	open_snapshot();
 	serve();
-	for (int i = 0; !gck_cuda_standing_end(ECANCELED, "nobody reads it any more") && i < END_NAPS; i++)
-		nanosleep(&nap, NULL);
-	left = gck_cuda_standing_tend();
+	gck_cuda_standing_end(ECANCELED, "nobody reads it any more");
 	gck_cuda_data_shut(&server.requests.link);
-	while (left && !server.leaves && gck_cuda_standing_tend())
-		nanosleep(&long_nap, NULL);
 	return arg;
 }
 
@@ -118,7 +107,6 @@ void gck_cuda_data_serve(const int fds[2])
 	gck_cuda_data_open(&server.requests.link, fds[0]);
 	gck_cuda_state.data_fd[0] = server.requests.link.fd;
 	server.ring = gck_cuda_state.data_fd[1] = gck_inside_move_away(fds[1]);
-	server.leaves = false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	server.runs = pthread_create(&server.thread, NULL, run, NULL) == 0;
@@ -129,7 +117,6 @@ void gck_cuda_data_serve(const int fds[2])
 
 void gck_cuda_data_end(void)
 {
-	server.leaves = true;
 	gck_cuda_standing_end(ECANCELED, "the next checkpoint has begun");
 	gck_cuda_data_shut(&server.requests.link);
 	if (server.runs)

@@ -64,6 +64,8 @@ CUresult gck_cuda_snapshot_map_one(bool *more);
 /* Where memory cannot be had back: all of it is read through windows from here on. */
 int gck_cuda_snapshot_open(struct gck_error *err);
 bool gck_cuda_snapshot_is_open(void);
+/* That the block is used from; NULL: it has ended. */
+CUcontext gck_cuda_snapshot_context(const struct gck_cuda_block *block);
 /* The windows go. Waits for what their contexts were given to do: not with a lock that the program's threads take. */
 void gck_cuda_snapshot_close(void);
 

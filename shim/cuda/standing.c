@@ -15,10 +15,17 @@
 #include "shim/cuda/slab.h"
 #include "shim/cuda/snapshot.h"
 #include "shim/cuda/state.h"
+#include "shim/inside/gate.h"
 
 #define NAP_NS 50000
 #define YIELD_LOOKS 10000 /* half a second and more: a copy takes less than a millisecond */
-#define TEND_NS 200000000ll
+#define BUSY_NS 10000000000ll /* the lock may be held in a call of the driver's */
+#define END_NAP_NS 20000
+#define END_NAPS 500      /* for what is under way: it waits for no kernel */
+#define IDLE_NS 200000000ll
+#define STOP_NS 600000000ll   /* tries to close windows with the gate closed, */
+#define STOP_AGAIN_NS 10000000000ll /* again after so long, doubled up to */
+#define STOP_AGAIN_MOST_NS 640000000000ll
 #define PATIENCE_MS 1000  /* with what the program itself has freed in a stream's order */
 #define LATEST_NS 300000000ll
 #define LATE_NAP_NS 1000000
@@ -32,6 +39,9 @@ static struct {
 	struct gck_cuda_ring ring;    /* and this one until the GPU is idle */
 	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
 	_Atomic uint64_t ends;        /* times that something was given back */
+	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
+	_Atomic unsigned waiting;     /* threads of the program's, inside the gate, for its memory */
+	int64_t stop_ns, again_ns;    /* the CUDA thread's: when windows are closed, and after a failure */
 } standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- giving it back, with the lock ---------------------------------------------------------- */
@@ -94,46 +104,66 @@ static void give_back(void)
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* What is seen through windows goes later (gck_cuda_standing_tend). gone: a context that has ended, NULL: none. */
-static void end(int code, const char *why, CUcontext gone)
+/* What is seen through windows goes later (gck_cuda_standing_tend). */
+static void end(int code, const char *why)
 {
 	if (standing.stands)
 		gck_fail(&standing.why, code, "%s", why);
-	if (standing.open && gone)
-		gck_cuda_mover_lost(&standing.mover, gone);
-	if (gone)
-		gck_cuda_snapshot_lost(gone);
 	if ((standing.stands || standing.open) && !gck_cuda_snapshot_is_open())
 		give_back();
 	standing.stands = false;
+	standing.wanted = NULL;
+}
+
+static void end_if_wanted(void)
+{
+	const char *why = standing.wanted;
+
+	if (why)
+		end(ENOMEM, why);
 }
 
 /* ---- the program's threads ------------------------------------------------------------------ */
 
-/* Whoever has the lock may be waiting for the GPU, for a moment. */
-static bool try_end(void)
+enum found { HELD, SOME, ALL };
+
+static enum found try_end(const char *why)
 {
 	bool all;
 
 	if (pthread_mutex_trylock(&standing.lock))
-		return false;
-	end(ENOMEM, "the program needed the device memory that the checkpoint stood in", NULL);
+		return HELD;
+	end(ENOMEM, why);
 	all = !standing.open && !gck_cuda_snapshot_is_open();
 	pthread_mutex_unlock(&standing.lock);
-	return all;
+	return all ? ALL : SOME;
+}
+
+/* Until something is, by whichever thread. */
+static void wait_given(uint64_t seen, const char *why)
+{
+	const struct timespec nap = {0, NAP_NS};
+	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
+	enum found found = HELD;
+
+	standing.wanted = why;
+	for (int i = 0; i < YIELD_LOOKS && found != ALL && seen == standing.ends && gck_cuda_now_ns() < end_ns;) {
+		found = try_end(why);
+		i += found != HELD;
+		if (found != ALL)
+			nanosleep(&nap, NULL);
+	}
 }
 
 /* Another thread may have given something back since the call failed. */
 static bool end_for_program(void)
 {
 	static __thread uint64_t seen __attribute__((tls_model("initial-exec")));
-	const struct timespec nap = {0, NAP_NS};
-	bool all = false;
 
-	for (int i = 0; i < YIELD_LOOKS && !all && seen == standing.ends; i++) {
-		if (i)
-			nanosleep(&nap, NULL);
-		all = try_end();
+	if (seen == standing.ends) {
+		standing.waiting++;
+		wait_given(seen, "the program needed the device memory that the checkpoint stood in");
+		standing.waiting--;
 	}
 	if (seen == standing.ends)
 		return false;
@@ -187,10 +217,18 @@ static bool is_used(CUcontext context)
 	return false;
 }
 
+static void lose(CUcontext gone)
+{
+	if (standing.open)
+		gck_cuda_mover_lost(&standing.mover, gone);
+	gck_cuda_snapshot_lost(gone);
+	end(ECANCELED, "the program has ended a CUDA context that the checkpoint used");
+}
+
 void gck_cuda_standing_go_on(CUcontext gone)
 {
 	if (gone && is_used(gone))
-		end(ECANCELED, "the program has ended a CUDA context that the checkpoint used", gone);
+		lose(gone);
 	if (gone)
 		gck_cuda_hashers_forget(gone);
 	pthread_mutex_unlock(&standing.lock);
@@ -205,38 +243,39 @@ void gck_cuda_standing_begin(void)
 	gck_cuda_hashers_load(s);
 	pthread_mutex_lock(&standing.lock);
 	standing.stands = true;
+	standing.wanted = NULL;
 	standing.why = (struct gck_error){.code = 0};
+	standing.again_ns = STOP_AGAIN_NS;
+	standing.stop_ns = 0;
 	count();
 	pthread_mutex_unlock(&standing.lock);
 }
 
-bool gck_cuda_standing_end(int code, const char *why)
+/* True: nothing is under way that still needs a part of it. */
+static bool end_now(int code, const char *why)
 {
-	bool all;
+	bool settled;
 
 	pthread_mutex_lock(&standing.lock);
-	end(code, why, NULL);
-	all = !standing.open;
+	end(code, why);
+	settled = !standing.open || gck_cuda_snapshot_is_open();
 	pthread_mutex_unlock(&standing.lock);
-	return all;
+	return settled;
+}
+
+void gck_cuda_standing_end(int code, const char *why)
+{
+	const struct timespec nap = {0, END_NAP_NS};
+
+	for (int i = 0; !end_now(code, why) && i < END_NAPS; i++)
+		nanosleep(&nap, NULL);
 }
 
 void gck_cuda_standing_forked(void)
 {
 	pthread_mutex_init(&standing.lock, NULL);
 	standing.stands = standing.open = false;
-}
-
-bool gck_cuda_standing_give(CUdevice device)
-{
-	bool there;
-
-	pthread_mutex_lock(&standing.lock);
-	there = gck_cuda_snapshot_is_on(device);
-	if (there)
-		end(ENOMEM, GCK_CUDA_NEEDED_BESIDE, NULL);
-	pthread_mutex_unlock(&standing.lock);
-	return there;
+	standing.waiting = 0;
 }
 
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
@@ -257,11 +296,102 @@ void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
 	gck_cuda_ring_end(&standing.ring);
 }
 
+/* ---- windows, in the CUDA thread ------------------------------------------------------------ */
+
+/* The frees wait for what the GPU has been given: nothing, for the moment. */
+static void close_in_a_stop(void)
+{
+	struct gck_cuda_contexts all;
+	struct gck_error err = {0};
+	int64_t now = gck_cuda_now_ns();
+
+	if (now < standing.stop_ns)
+		return;
+	if (gck_cuda_quiet(now + STOP_NS, &all, &err)) {
+		standing.stop_ns = gck_cuda_now_ns() + standing.again_ns;
+		if (standing.again_ns < STOP_AGAIN_MOST_NS)
+			standing.again_ns *= 2;
+		return;
+	}
+	pthread_mutex_lock(&standing.lock);
+	drop_all();
+	pthread_mutex_unlock(&standing.lock);
+	gck_cuda_contexts_give(&all);
+	gck_gate_open();
+}
+
+/* With the lock. False: the GPU is not done, or the driver refuses. */
+static bool close_one(struct gck_cuda_block *b)
+{
+	CUcontext context = gck_cuda_snapshot_context(b);
+
+	if (standing.open && !gck_cuda_mover_settle(&standing.mover))
+		return false;
+	if (context && !gck_cuda_idle(context, gck_cuda_now_ns() + IDLE_NS))
+		return false;
+	if (gck_cuda_window_close(&b->window, context))
+		return false;
+	gck_cuda_slabs_lock();
+	gck_cuda_snapshot_drop_block(b);
+	count();
+	gck_cuda_slabs_unlock();
+	standing.ends++;
+	return true;
+}
+
+/* False: it was the last one, or there is no use in going on. */
+static bool close_next(void)
+{
+	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+	size_t i = 0;
+	bool closed;
+
+	pthread_mutex_lock(&standing.lock);
+	while (i < s->nblocks && !s->blocks[i].window.at)
+		i++;
+	closed = i < s->nblocks && close_one(&s->blocks[i]);
+	if (closed && !gck_cuda_snapshot_is_open())
+		drop_all();
+	pthread_mutex_unlock(&standing.lock);
+	return closed;
+}
+
+bool gck_cuda_standing_tend(void)
+{
+	bool open, stands;
+
+	pthread_mutex_lock(&standing.lock);
+	end_if_wanted();
+	stands = standing.stands;
+	open = gck_cuda_snapshot_is_open();
+	pthread_mutex_unlock(&standing.lock);
+	if (open && !stands && !standing.waiting)
+		close_in_a_stop();
+	else if (open && !stands) /* the gate cannot be closed over a thread that waits for the memory */
+		while (close_next())
+			;
+	return open;
+}
+
+bool gck_cuda_standing_give(CUdevice device)
+{
+	const uint64_t before = standing.ends;
+
+	if (!gck_cuda_standing_bytes(device))
+		return false;
+	standing.wanted = GCK_CUDA_NEEDED_BESIDE;
+	gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
+	standing.stop_ns = 0;
+	gck_cuda_standing_tend();
+	return before != standing.ends;
+}
+
 /* ---- the reader ----------------------------------------------------------------------------- */
 
 struct gck_cuda_mover *gck_cuda_standing_lock(struct gck_error *why)
 {
 	pthread_mutex_lock(&standing.lock);
+	end_if_wanted();
 	if (standing.stands)
 		return &standing.mover;
 	*why = standing.why;
@@ -284,30 +414,6 @@ static int map(struct gck_error *err)
 	rc = gck_cuda_snapshot_map_one(&others);
 	gck_cuda_slabs_unlock();
 	return rc ? gck_cuda_fail(err, "mapping the copy of device memory", rc) : others;
-}
-
-/* A free that waits for kernels might keep the program from what they wait for. */
-static bool is_idle(void)
-{
-	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
-	int64_t end_ns = gck_cuda_now_ns() + TEND_NS;
-	bool idle = true;
-
-	for (size_t i = 0; idle && i < s->nshares; i++)
-		idle = !s->shares[i].context || gck_cuda_idle(s->shares[i].context, end_ns);
-	return idle;
-}
-
-bool gck_cuda_standing_tend(void)
-{
-	bool open;
-
-	pthread_mutex_lock(&standing.lock);
-	if (gck_cuda_snapshot_is_open() && !standing.stands && is_idle())
-		give_back();
-	open = gck_cuda_snapshot_is_open();
-	pthread_mutex_unlock(&standing.lock);
-	return open;
 }
 
 int gck_cuda_standing_open(int ring, struct gck_error *err)

@@ -42,27 +42,27 @@ void gck_cuda_standing_go_on(CUcontext gone);
 
 /* The gate is about to open: the program may take the snapshot's memory. */
 void gck_cuda_standing_begin(void);
-/* It goes. Whoever reads it is told why. False: something is under way that still needs a part of it, which
- * goes when this is called again, or with the next drain. Waits for nothing: what is seen through windows (window.h) goes
- * later. */
-bool gck_cuda_standing_end(int code, const char *why);
+/* It goes, but for what is under way and does not end within moments, which goes with the next drain. Whoever reads it
+ * is told why. In whichever thread of ours. */
+void gck_cuda_standing_end(int code, const char *why);
 /* In a child: the lock's holder is not there, and the snapshot is the parent's. */
 void gck_cuda_standing_forked(void);
-/* Another rank needs the memory of a device: it goes, if anything of it is there. */
+/* Another rank needs the memory of a device: it goes. True: something was given back. */
 bool gck_cuda_standing_give(CUdevice device);
 #define GCK_CUDA_NEEDED_BESIDE "another rank needed the device memory that the checkpoint stood in"
 /* With the gate closed and the GPU idle: what could not be given back beside the program. */
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all);
+
+/* What is seen through windows (window.h) and has ended goes: in a short stop of the program's, or beside it where it
+ * waits for that memory, if the GPU does what it was given within moments; else another time, or with the next drain.
+ * True: there are windows, look again soon. */
+bool gck_cuda_standing_tend(void);
 
 /* ---- whoever reads it (serve_data.c) -------------------------------------------------------- */
 
 /* Takes the lock; NULL: it stands no more, and why says so. */
 struct gck_cuda_mover *gck_cuda_standing_lock(struct gck_error *why);
 void gck_cuda_standing_unlock(void);
-
-/* What was seen through windows (window.h) and has ended goes, if the GPU does all that it was given so far within
- * moments. True: there are windows. In the CUDA thread, too. */
-bool gck_cuda_standing_tend(void);
 
 /* With the lock: a memfd of the agent's to copy into; 1: to be called again, there is more to be done; -1:
  * it cannot be read. */

@@ -124,13 +124,15 @@ static CUresult try(CUdevice device)
 	struct gck_cuda_slab s = {.base = gck_cuda_region_take(GCK_CUDA_SLAB_UNIT), .size = GCK_CUDA_SLAB_UNIT,
 				  .device = device};
 	CUresult rc = s.base ? gck_cuda_slab_provide(&s) : CUDA_ERROR_OUT_OF_MEMORY;
+	bool stuck = false;
 
 	if (!rc) {
 		rc = try_with(&s);
-		if (gck_cuda_slab_unmap(&s))
-			return CUDA_ERROR_UNKNOWN; /* the addresses are not used again */
+		stuck = gck_cuda_slab_unmap(&s) != CUDA_SUCCESS;
 		gck_cuda_physical_drop(&s.memory);
 	}
+	if (stuck)
+		return CUDA_ERROR_UNKNOWN; /* the addresses are not used again */
 	if (s.base)
 		gck_cuda_region_give(s.base);
 	return rc;

@@ -198,6 +198,7 @@ extern struct fake_block *fake_blocks;
 /* shared.c: bytes of a device that are taken, by any process; a file for so many more, -1: there is no room. */
 size_t fake_used(CUdevice device);
 int fake_memory_file(CUdevice device, size_t size);
+CUdevice fake_memory_device(int fd);
 struct fake_memory *fake_memory_new(size_t size, CUdevice device, CUresult *rc);
 void fake_memory_drop(struct fake_memory *m);
 struct fake_memory *fake_memory_of(int fd); /* as another process has it; NULL: it is no memory */

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -102,6 +103,27 @@ size_t fake_used(CUdevice device)
 	return bytes;
 }
 
+static int make_memfd(CUdevice device)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "fake-cuda/%d-", device);
+	return memfd_create(name, MFD_CLOEXEC);
+}
+
+/* As its file is named. */
+CUdevice fake_memory_device(int fd)
+{
+	char link[64], name[4096];
+	ssize_t n;
+	CUdevice device;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	n = readlink(link, name, sizeof name - 1);
+	name[n > 0 ? n : 0] = 0;
+	return strrchr(name, '/') && sscanf(strrchr(name, '/'), "/%d-", &device) == 1 ? device : 0;
+}
+
 int fake_memory_file(CUdevice device, size_t size)
 {
 	const char *shared = getenv("FAKE_CUDA_SHARED");
@@ -109,7 +131,7 @@ int fake_memory_file(CUdevice device, size_t size)
 	size_t used = shared ? count(dir, device) : used_with_others(device);
 
 	if (size <= fake.memory && used <= fake.memory - size)
-		fd = shared ? make(dir, device) : memfd_create("fake-cuda", MFD_CLOEXEC);
+		fd = shared ? make(dir, device) : make_memfd(device);
 	if (fd >= 0 && ftruncate(fd, (off_t)size))
 		abort();
 	if (shared)

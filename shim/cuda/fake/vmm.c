@@ -299,7 +299,7 @@ struct fake_memory *fake_memory_of(int fd)
 		return NULL;
 	}
 	m->size = (size_t)st.st_size;
-	m->device = fake_current() ? fake_current()->device : 0;
+	m->device = fake_memory_device(m->fd);
 	m->uses = 1;
 	m->imported = true;
 	m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
