@@ -17,7 +17,6 @@
 
 #define MS 1000000ll
 #define LOOK_MS 1000         /* between looks whether the link is still there */
-#define TEND_MS 20           /* and whether windows can go */
 #define RESUME_LOOK_MS 20    /* while drained: and whether this is a restored process */
 #define CONNECT_AGAIN_NS (50 * MS)
 #define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
@@ -301,7 +300,7 @@ void gck_cuda_serve(struct gck_cuda_keeper *k)
 	while (rc == 0 && gck_inside_link_is_ours(&k->link)) {
 		struct gck_inside_message m;
 
-		rc = gck_inside_link_receive(&k->link, &m, gck_cuda_standing_tend() ? TEND_MS : LOOK_MS);
+		rc = gck_inside_link_receive(&k->link, &m, gck_cuda_standing_tend(LOOK_MS));
 		if (rc > 0) {
 			rc = obey(k, &m);
 			gck_inside_link_drop(&m);

@@ -22,6 +22,8 @@
 #define BUSY_NS 10000000000ll /* the lock may be held in a call of the driver's */
 #define END_NAP_NS 20000
 #define END_NAPS 500      /* for what is under way: it waits for no kernel */
+#define TEND_MS 20        /* between looks at what has ended and is not given back yet */
+#define COMING_NS 3000000000ll /* so long it may come */
 #define IDLE_NS 200000000ll
 #define STOP_NS 600000000ll   /* tries to close windows with the gate closed, */
 #define STOP_AGAIN_NS 10000000000ll /* again after so long, doubled up to */
@@ -41,6 +43,7 @@ static struct {
 	_Atomic uint64_t ends;        /* times that something was given back */
 	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
 	_Atomic unsigned waiting;     /* threads of the program's, inside the gate, for its memory */
+	int64_t ended_ns;             /* when it stood last */
 	int64_t stop_ns, again_ns;    /* the CUDA thread's: when windows are closed, and after a failure */
 } standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -107,8 +110,10 @@ static void give_back(void)
 /* What is seen through windows goes later (gck_cuda_standing_tend). */
 static void end(int code, const char *why)
 {
-	if (standing.stands)
+	if (standing.stands) {
 		gck_fail(&standing.why, code, "%s", why);
+		standing.ended_ns = gck_cuda_now_ns();
+	}
 	if ((standing.stands || standing.open) && !gck_cuda_snapshot_is_open())
 		give_back();
 	standing.stands = false;
@@ -145,11 +150,13 @@ static void wait_given(uint64_t seen, const char *why)
 	const struct timespec nap = {0, NAP_NS};
 	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
 	enum found found = HELD;
+	bool had = false;
 
 	standing.wanted = why;
 	for (int i = 0; i < YIELD_LOOKS && found != ALL && seen == standing.ends && gck_cuda_now_ns() < end_ns;) {
 		found = try_end(why);
-		i += found != HELD;
+		had |= found != HELD;
+		i += had;
 		if (found != ALL)
 			nanosleep(&nap, NULL);
 	}
@@ -160,11 +167,8 @@ static bool end_for_program(void)
 {
 	static __thread uint64_t seen __attribute__((tls_model("initial-exec")));
 
-	if (seen == standing.ends) {
-		standing.waiting++;
+	if (seen == standing.ends)
 		wait_given(seen, "the program needed the device memory that the checkpoint stood in");
-		standing.waiting--;
-	}
 	if (seen == standing.ends)
 		return false;
 	seen = standing.ends;
@@ -187,7 +191,7 @@ static bool comes_late(int64_t *late_ns)
 
 /* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
  * are asked, whose memory then comes as late. */
-bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
+static bool yield(CUdevice device, int64_t *late_ns)
 {
 	if (gck_cuda_ordered_yield(0) || end_for_program() || gck_cuda_ordered_yield(PATIENCE_MS) ||
 	    comes_late(late_ns))
@@ -196,6 +200,16 @@ bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
 		return false;
 	*late_ns = gck_cuda_now_ns() + LATEST_NS;
 	return true;
+}
+
+bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
+{
+	bool again;
+
+	standing.waiting++;
+	again = yield(device, late_ns);
+	standing.waiting--;
+	return again;
 }
 
 uint64_t gck_cuda_standing_bytes(CUdevice device)
@@ -244,6 +258,7 @@ void gck_cuda_standing_begin(void)
 	pthread_mutex_lock(&standing.lock);
 	standing.stands = true;
 	standing.wanted = NULL;
+	standing.waiting = 0;
 	standing.why = (struct gck_error){.code = 0};
 	standing.again_ns = STOP_AGAIN_NS;
 	standing.stop_ns = 0;
@@ -356,34 +371,48 @@ static bool close_next(void)
 	return closed;
 }
 
-bool gck_cuda_standing_tend(void)
+/* With the lock; a part may be in use for longer than its reader has waited for it. */
+static bool has_ended(void)
 {
-	bool open, stands;
-
-	pthread_mutex_lock(&standing.lock);
 	end_if_wanted();
-	stands = standing.stands;
-	open = gck_cuda_snapshot_is_open();
+	if (!standing.stands && standing.open && !gck_cuda_snapshot_is_open())
+		give_back();
+	return !standing.stands;
+}
+
+int gck_cuda_standing_tend(int most_ms)
+{
+	bool ended, windows, all;
+
+	if (gck_gate_closed) /* for good: the rank has lost its GPU */
+		return most_ms;
+	if (pthread_mutex_trylock(&standing.lock))
+		return TEND_MS;
+	ended = has_ended();
+	windows = gck_cuda_snapshot_is_open();
+	all = !windows && !(ended && standing.open);
 	pthread_mutex_unlock(&standing.lock);
-	if (open && !stands && !standing.waiting)
+	if (ended && windows && standing.waiting) /* the gate cannot be closed over a thread that waits for the memory */
+		return close_next() ? 1 : TEND_MS;
+	if (ended && windows)
 		close_in_a_stop();
-	else if (open && !stands) /* the gate cannot be closed over a thread that waits for the memory */
-		while (close_next())
-			;
-	return open;
+	return all ? most_ms : TEND_MS;
 }
 
 bool gck_cuda_standing_give(CUdevice device)
 {
 	const uint64_t before = standing.ends;
+	uint64_t bytes;
 
-	if (!gck_cuda_standing_bytes(device))
+	gck_cuda_slabs_lock();
+	bytes = gck_cuda_standing_bytes(device);
+	gck_cuda_slabs_unlock();
+	if (!bytes)
 		return false;
 	standing.wanted = GCK_CUDA_NEEDED_BESIDE;
 	gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
-	standing.stop_ns = 0;
-	gck_cuda_standing_tend();
-	return before != standing.ends;
+	gck_cuda_standing_tend(0);
+	return before != standing.ends || gck_cuda_now_ns() < standing.ended_ns + COMING_NS;
 }
 
 /* ---- the reader ----------------------------------------------------------------------------- */

@@ -42,21 +42,21 @@ void gck_cuda_standing_go_on(CUcontext gone);
 
 /* The gate is about to open: the program may take the snapshot's memory. */
 void gck_cuda_standing_begin(void);
-/* It goes, but for what is under way and does not end within moments, which goes with the next drain. Whoever reads it
- * is told why. In whichever thread of ours. */
+/* It goes, but for what is under way and does not end within moments, which goes later
+ * (tend). Whoever reads it is told why. In whichever thread of ours. */
 void gck_cuda_standing_end(int code, const char *why);
 /* In a child: the lock's holder is not there, and the snapshot is the parent's. */
 void gck_cuda_standing_forked(void);
-/* Another rank needs the memory of a device: it goes. True: something was given back. */
+/* Another rank needs the memory of a device: it goes. True: something was given back, or may be in a moment. */
 bool gck_cuda_standing_give(CUdevice device);
 #define GCK_CUDA_NEEDED_BESIDE "another rank needed the device memory that the checkpoint stood in"
 /* With the gate closed and the GPU idle: what could not be given back beside the program. */
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all);
 
-/* What is seen through windows (window.h) and has ended goes: in a short stop of the program's, or beside it where it
- * waits for that memory, if the GPU does what it was given within moments; else another time, or with the next drain.
- * True: there are windows, look again soon. */
-bool gck_cuda_standing_tend(void);
+/* What has ended and is still there goes: what was in use; what is seen through windows (window.h), in a short stop of
+ * the program's, or beside it where it waits for that memory, if the GPU does what it was given within moments; else
+ * another time, or with the next drain. To be called again after so many ms, at most most_ms. */
+int gck_cuda_standing_tend(int most_ms);
 
 /* ---- whoever reads it (serve_data.c) -------------------------------------------------------- */
 

@@ -58,7 +58,7 @@ static void keep_link(struct gck_cuda_keeper *k)
 			gck_cuda_state.link_fd = -1;
 			gck_inside_link_close(&k->link);
 		}
-		nap(ms);
+		nap(gck_cuda_standing_tend(ms));
 		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
 	}
 }

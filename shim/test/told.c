@@ -23,14 +23,24 @@ bool told_start(struct lineage *l)
 	return lineage_start(l) == 0 && (answers = fopen(path, "re"));
 }
 
-int told(const char *word)
+void told_begin(const char *word)
+{
+	dprintf(words, "%s\n", word);
+}
+
+int told_answer(int most_ms)
 {
 	char line[32] = "";
 
-	dprintf(words, "%s\n", word);
-	for (int ms = 0; ms < WAIT_MS && !fgets(line, sizeof line, answers); ms += 5) {
+	for (int ms = 0; ms < most_ms && !fgets(line, sizeof line, answers); ms += 5) {
 		clearerr(answers);
 		pause_ms(5);
 	}
 	return *line ? atoi(line) : -1000;
+}
+
+int told(const char *word)
+{
+	told_begin(word);
+	return told_answer(WAIT_MS);
 }

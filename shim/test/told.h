@@ -11,7 +11,9 @@
 /* Start it: the directory's `out` and this process' standard input are its. */
 bool told_start(struct lineage *l);
 
-/* Its answer, -1000: none within WAIT_MS. */
+/* A word, and its answer, -1000: none within so many ms; both, within WAIT_MS. */
+void told_begin(const char *word);
+int told_answer(int ms);
 int told(const char *word);
 
 #endif

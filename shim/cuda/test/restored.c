@@ -5,10 +5,12 @@
  * the next checkpoint is good. Which calls there are says a pass without a failure. */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/test/tap.h"
 #include "shim/cuda/state.h"
@@ -18,6 +20,8 @@
 #include "shim/test/told.h"
 
 #define SUM (3 << 20)
+#define REGION 0x600000000000ull /* slabs' and the program's own (slab.c) */
+#define REGION_END 0x700000000000ull
 #define HAD "a H100\n"
 #define OTHER "b H100\n"
 #define OUT_OF_MEMORY 2
@@ -267,11 +271,120 @@ static void many_windows(void)
 	lineage_kill(&l);
 }
 
+/* What the rank has of devices outside of its own addresses, in MiB. */
+static int in_windows(void)
+{
+	char path[64], line[4352];
+	unsigned long long begin, end, bytes = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", l.pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		if (strstr(line, "memfd:fake-cuda") && sscanf(line, "%llx-%llx", &begin, &end) == 2 &&
+		    (begin < REGION || begin >= REGION_END))
+			bytes += end - begin;
+	}
+	if (f)
+		fclose(f);
+	return (int)(bytes >> 20);
+}
+
+/* On another device, with a checkpoint behind it whose copy is there, to be read; MiB that were free before. */
+static int begin_after_a_checkpoint(struct cuda_data *d)
+{
+	const struct fault none = {NULL, 0, 0};
+	struct outcome o;
+	int before, mapped;
+
+	run(&none, &(struct place){RESTORE, OTHER, 0}, &o);
+	is_int(told("take 300"), 0, "a rank on another device, with much memory");
+	before = told("free");
+	mapped = in_windows();
+	drain(&o);
+	ok(!o.failed, "drained: %s", o.text);
+	cuda_data_open(d);
+	cuda_data_give(d, &cuda, GCK_LINK_CUDA_RESUME, l.seq + 1);
+	hear(GCK_LINK_CUDA_RESUMED, true, &o);
+	ok(!o.failed && in_windows() > mapped + 300, "its copy is behind windows: %s", o.text);
+	return before;
+}
+
+static void go_by_themselves(void)
+{
+	struct cuda_data d;
+
+	begin_after_a_checkpoint(&d);
+	ok(cuda_data_list(&d) && cuda_data_read(&d), "which are read: %s", d.why);
+	cuda_data_free(&d);
+	for (int i = 0; i < 500 && in_windows() > 300; i++)
+		pause_ms(10);
+	ok(in_windows() < 300, "windows go when nobody reads any more");
+	goes_on(false);
+	lineage_kill(&l);
+}
+
+/* The gate cannot be closed over a thread that waits for what they have. */
+static void go_for_the_program(void)
+{
+	char word[32];
+	struct cuda_data d;
+	int before = begin_after_a_checkpoint(&d);
+
+	snprintf(word, sizeof word, "huge %d", before - 40);
+	is_int(told(word), 0, "a program has their memory when it wants it");
+	ok(!cuda_data_list(&d) && strstr(d.why, "needed"), "their reader is told: %s", d.why);
+	cuda_data_free(&d);
+	goes_on(false);
+	lineage_kill(&l);
+}
+
+/* As another rank of the node that wants it, by way of the agent. */
+static bool yields(void)
+{
+	struct gck_link_mpi m = {.type = GCK_LINK_CUDA_YIELD, .total = sizeof(((struct gck_cuda_state *)0)->devices.v->uuid)};
+	struct gck_cuda_state s;
+
+	agent_peek(l.pid, cuda.hello.state, &s, sizeof s);
+	memcpy(m.data, s.devices.v[0].uuid, m.total);
+	send(cuda.fd, &m, offsetof(struct gck_link_mpi, data) + m.total, MSG_NOSIGNAL);
+	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_YIELDED && cuda.m.round;
+}
+
+/* There are windows, and the gate is closed for good. */
+static void stay_with_a_lost_rank(void)
+{
+	const struct fault no_memory = {"cuMemCreate", 1, 999};
+	struct outcome o;
+
+	run(&no_memory, &(struct place){BACK, OTHER, 0}, &o);
+	ok(o.lost, "a rank has lost its GPU: %s", o.text);
+	ok(!yields(), "another rank has nothing of it");
+	pause_ms(100);
+	told_begin("free");
+	is_int(told_answer(300), -1000, "and it does not run on");
+	lineage_kill(&l);
+}
+
+static void go_for_others(void)
+{
+	struct cuda_data d;
+
+	begin_after_a_checkpoint(&d);
+	ok(yields(), "another rank has their memory");
+	ok(!yields(), "once");
+	ok(!cuda_data_list(&d) && strstr(d.why, "another rank"), "their reader is told: %s", d.why);
+	cuda_data_free(&d);
+	goes_on(false);
+	lineage_kill(&l);
+}
+
 /* A kernel waits for its program when windows would go, whose end waits for kernels: the program has memory all the
  * same, and what is left goes with the next checkpoint. */
 static void beside_a_kernel(void)
 {
 	const struct fault none = {NULL, 0, 0};
+	struct gck_link_mpi need;
 	struct outcome o;
 	struct cuda_data d;
 
@@ -285,6 +398,12 @@ static void beside_a_kernel(void)
 	cuda_data_free(&d);
 	pause_ms(100);
 	is_int(told("take 40"), 0, "which has memory meanwhile");
+	told_begin("huge 1900");
+	close(agent_accept_need(&l.agent, WAIT_MS, &need)); /* it has asked in vain */
+	is_int(told_answer(WAIT_MS), OUT_OF_MEMORY, "as much as there is without them");
+	for (int i = 0; i < 100 && yields(); i++)
+		pause_ms(50);
+	ok(!yields(), "nor has another rank theirs, when it has asked for seconds");
 	is_int(told("stop"), 0, "and lets the kernel end");
 	ok(o.kept && !o.failed, "what the device had was read: %s", o.text);
 	goes_on(false);
@@ -311,6 +430,10 @@ int main(void)
 	faults_begin_anew();
 	sweep((struct place){RESTORE, OTHER, 0});
 	many_windows();
+	go_by_themselves();
+	go_for_the_program();
+	go_for_others();
+	stay_with_a_lost_rank();
 	beside_a_kernel();
 	faults_begin_anew();
 	sweep((struct place){DRAIN, OTHER, 0});
