@@ -24,7 +24,8 @@
 #define END_NAPS 500      /* for what is under way: it waits for no kernel */
 #define TEND_MS 20        /* between looks at what has ended and is not given back yet */
 #define COMING_NS 3000000000ll /* so long it may come */
-#define IDLE_NS 200000000ll
+#define WAITED_NS 500000000ll  /* who waited may try, and wait again */
+#define IDLE_NS 2000000ll
 #define STOP_NS 600000000ll   /* tries to close windows with the gate closed, */
 #define STOP_AGAIN_NS 10000000000ll /* again after so long, doubled up to */
 #define STOP_AGAIN_MOST_NS 640000000000ll
@@ -40,12 +41,17 @@ static struct {
 	struct gck_cuda_mover mover;
 	struct gck_cuda_ring ring;    /* and this one until the GPU is idle */
 	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
+	_Atomic bool there;           /* any of that */
 	_Atomic uint64_t ends;        /* times that something was given back */
+	_Atomic int64_t given_ns;     /* when it was, last */
 	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
-	_Atomic unsigned waiting;     /* threads of the program's, inside the gate, for its memory */
+	_Atomic unsigned waiting;     /* threads of the program's, inside the gate, for its memory; */
+	_Atomic int64_t waited_ns;    /* one did until then */
 	int64_t ended_ns;             /* when it stood last */
 	int64_t stop_ns, again_ns;    /* the CUDA thread's: when windows are closed, and after a failure */
 } standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static __thread uint64_t seen __attribute__((tls_model("initial-exec"))); /* of `ends`, by a thread of the program's */
 
 /* ---- giving it back, with the lock ---------------------------------------------------------- */
 
@@ -63,6 +69,12 @@ static void count(void)
 	}
 }
 
+static void given(void)
+{
+	standing.ends++;
+	standing.given_ns = gck_cuda_now_ns();
+}
+
 static void drop_all(void)
 {
 	if (standing.open)
@@ -73,7 +85,8 @@ static void drop_all(void)
 	gck_cuda_snapshot_drop();
 	count();
 	gck_cuda_slabs_unlock();
-	standing.ends++;
+	standing.there = false;
+	given();
 }
 
 static void drop_unused(void)
@@ -86,7 +99,7 @@ static void drop_unused(void)
 
 		if (b->memory.kept && !gck_cuda_mover_uses(&standing.mover, b->base, b->size)) {
 			gck_cuda_snapshot_drop_block(&s->blocks[i]);
-			standing.ends++;
+			given();
 		}
 	}
 	count();
@@ -117,6 +130,7 @@ static void end(int code, const char *why)
 	if ((standing.stands || standing.open) && !gck_cuda_snapshot_is_open())
 		give_back();
 	standing.stands = false;
+	standing.there = standing.open || gck_cuda_snapshot_is_open();
 	standing.wanted = NULL;
 }
 
@@ -130,49 +144,45 @@ static void end_if_wanted(void)
 
 /* ---- the program's threads ------------------------------------------------------------------ */
 
-enum found { HELD, SOME, ALL };
-
-static enum found try_end(const char *why)
+/* False: somebody has the lock. */
+static bool try_end(const char *why)
 {
-	bool all;
-
 	if (pthread_mutex_trylock(&standing.lock))
-		return HELD;
+		return false;
 	end(ENOMEM, why);
-	all = !standing.open && !gck_cuda_snapshot_is_open();
 	pthread_mutex_unlock(&standing.lock);
-	return all ? ALL : SOME;
+	return true;
 }
 
 /* Until something is, by whichever thread. */
-static void wait_given(uint64_t seen, const char *why)
+static void wait_given(const char *why)
 {
 	const struct timespec nap = {0, NAP_NS};
 	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
-	enum found found = HELD;
 	bool had = false;
 
 	standing.wanted = why;
-	for (int i = 0; i < YIELD_LOOKS && found != ALL && seen == standing.ends && gck_cuda_now_ns() < end_ns;) {
-		found = try_end(why);
-		had |= found != HELD;
+	for (int i = 0; i < YIELD_LOOKS && standing.there && seen == standing.ends && gck_cuda_now_ns() < end_ns;) {
+		had |= try_end(why);
 		i += had;
-		if (found != ALL)
+		if (standing.there)
 			nanosleep(&nap, NULL);
 	}
+}
+
+static bool was_given(void)
+{
+	bool given = seen != standing.ends;
+
+	seen = standing.ends;
+	return given;
 }
 
 /* Another thread may have given something back since the call failed. */
 static bool end_for_program(void)
 {
-	static __thread uint64_t seen __attribute__((tls_model("initial-exec")));
-
-	if (seen == standing.ends)
-		wait_given(seen, "the program needed the device memory that the checkpoint stood in");
-	if (seen == standing.ends)
-		return false;
-	seen = standing.ends;
-	return true;
+	wait_given("the program needed the device memory that the checkpoint stood in");
+	return was_given();
 }
 
 /* The driver may have memory free only a while after its last descriptor is closed (100 ms were seen), where a
@@ -197,7 +207,7 @@ static bool yield(CUdevice device, int64_t *late_ns)
 	    comes_late(late_ns))
 		return true;
 	if (!gck_cuda_need(device))
-		return false;
+		return was_given();
 	*late_ns = gck_cuda_now_ns() + LATEST_NS;
 	return true;
 }
@@ -208,6 +218,7 @@ bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
 
 	standing.waiting++;
 	again = yield(device, late_ns);
+	standing.waited_ns = gck_cuda_now_ns();
 	standing.waiting--;
 	return again;
 }
@@ -256,7 +267,7 @@ void gck_cuda_standing_begin(void)
 
 	gck_cuda_hashers_load(s);
 	pthread_mutex_lock(&standing.lock);
-	standing.stands = true;
+	standing.stands = standing.there = true;
 	standing.wanted = NULL;
 	standing.waiting = 0;
 	standing.why = (struct gck_error){.code = 0};
@@ -289,7 +300,7 @@ void gck_cuda_standing_end(int code, const char *why)
 void gck_cuda_standing_forked(void)
 {
 	pthread_mutex_init(&standing.lock, NULL);
-	standing.stands = standing.open = false;
+	standing.stands = standing.open = standing.there = false;
 	standing.waiting = 0;
 }
 
@@ -350,18 +361,19 @@ static bool close_one(struct gck_cuda_block *b)
 	gck_cuda_snapshot_drop_block(b);
 	count();
 	gck_cuda_slabs_unlock();
-	standing.ends++;
+	given();
 	return true;
 }
 
-/* False: it was the last one, or there is no use in going on. */
+/* False: the last one has gone, or none can go yet. */
 static bool close_next(void)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
 	size_t i = 0;
 	bool closed;
 
-	pthread_mutex_lock(&standing.lock);
+	if (pthread_mutex_trylock(&standing.lock))
+		return false;
 	while (i < s->nblocks && !s->blocks[i].window.at)
 		i++;
 	closed = i < s->nblocks && close_one(&s->blocks[i]);
@@ -380,6 +392,12 @@ static bool has_ended(void)
 	return !standing.stands;
 }
 
+/* The gate cannot be closed over a thread that waits for the memory. */
+static bool is_waited_for(void)
+{
+	return standing.waiting || gck_cuda_now_ns() < standing.waited_ns + WAITED_NS;
+}
+
 int gck_cuda_standing_tend(int most_ms)
 {
 	bool ended, windows, all;
@@ -392,7 +410,7 @@ int gck_cuda_standing_tend(int most_ms)
 	windows = gck_cuda_snapshot_is_open();
 	all = !windows && !(ended && standing.open);
 	pthread_mutex_unlock(&standing.lock);
-	if (ended && windows && standing.waiting) /* the gate cannot be closed over a thread that waits for the memory */
+	if (ended && windows && is_waited_for())
 		return close_next() ? 1 : TEND_MS;
 	if (ended && windows)
 		close_in_a_stop();
@@ -408,7 +426,7 @@ bool gck_cuda_standing_give(CUdevice device)
 	bytes = gck_cuda_standing_bytes(device);
 	gck_cuda_slabs_unlock();
 	if (!bytes)
-		return false;
+		return gck_cuda_now_ns() < standing.given_ns + LATEST_NS;
 	standing.wanted = GCK_CUDA_NEEDED_BESIDE;
 	gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
 	gck_cuda_standing_tend(0);

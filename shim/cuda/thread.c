@@ -43,6 +43,15 @@ static void nap(int ms)
 	nanosleep(&t, NULL);
 }
 
+/* What a checkpoint has left goes meanwhile. */
+static void rest(int ms)
+{
+	for (int n; ms > 0; ms -= n) {
+		n = gck_cuda_standing_tend(ms);
+		nap(n);
+	}
+}
+
 /* An agent that has died is started again. */
 static void keep_link(struct gck_cuda_keeper *k)
 {
@@ -58,7 +67,7 @@ static void keep_link(struct gck_cuda_keeper *k)
 			gck_cuda_state.link_fd = -1;
 			gck_inside_link_close(&k->link);
 		}
-		nap(gck_cuda_standing_tend(ms));
+		rest(ms);
 		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
 	}
 }

@@ -372,6 +372,7 @@ static void go_for_others(void)
 
 	begin_after_a_checkpoint(&d);
 	ok(yields(), "another rank has their memory");
+	pause_ms(400); /* what was given may come late */
 	ok(!yields(), "once");
 	ok(!cuda_data_list(&d) && strstr(d.why, "another rank"), "their reader is told: %s", d.why);
 	cuda_data_free(&d);
