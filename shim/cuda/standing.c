@@ -267,7 +267,8 @@ void gck_cuda_standing_begin(void)
 
 	gck_cuda_hashers_load(s);
 	pthread_mutex_lock(&standing.lock);
-	standing.stands = standing.there = true;
+	standing.there = true;
+	standing.stands = true;
 	standing.wanted = NULL;
 	standing.waiting = 0;
 	standing.why = (struct gck_error){.code = 0};
@@ -300,7 +301,8 @@ void gck_cuda_standing_end(int code, const char *why)
 void gck_cuda_standing_forked(void)
 {
 	pthread_mutex_init(&standing.lock, NULL);
-	standing.stands = standing.open = standing.there = false;
+	standing.there = false;
+	standing.stands = standing.open = false;
 	standing.waiting = 0;
 }
 
