@@ -2,6 +2,7 @@
 #include "shim/cuda/window.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/cuda/alive.h"
@@ -9,6 +10,7 @@
 #include "shim/cuda/slab.h"
 
 #define MARK 0x6b636731u
+#define SEEN_WITH 13000 /* driver 580's CUDA */
 
 static bool looked, missed;
 
@@ -80,11 +82,15 @@ CUresult gck_cuda_window_close(struct gck_cuda_window *w, CUcontext context)
 
 /* ---- whether there are any -------------------------------------------------------------------- */
 
-/* Not by default: a driver that cannot do it may end the process, and what closing many beside a busy GPU costs the
- * program was not measured (doc/cuda.md). */
-static bool is_asked_for(void)
+/* Another driver, that cannot do it, may end the process. */
+static bool is_wanted(void)
 {
-	return getenv("GPUCKPT_CUDA_WINDOWS") != NULL;
+	const char *asked = getenv("GPUCKPT_CUDA_WINDOWS");
+	int version;
+
+	if (asked)
+		return strcmp(asked, "0") != 0;
+	return !gck_cuda_real.cuDriverGetVersion(&version) && version == SEEN_WITH;
 }
 
 /* What is written at one address is read at the other. */
@@ -146,7 +152,7 @@ void gck_cuda_windows_look_anew(void)
 void gck_cuda_windows_look(CUdevice device)
 {
 	looked = true;
-	missed = missed || !is_asked_for() || try(device);
+	missed = missed || !is_wanted() || try(device);
 }
 
 bool gck_cuda_windows_work(void)

@@ -2,12 +2,12 @@
  * Device data between a rank of the stand-in's and its agent, as on a node: how long a program stands still
  * at a checkpoint, how fast its data leave beside its kernels, and come back in another process.
  *	gpu_device HOLD stall GIB | pool GIB | host GIB | parts GIB | busy GIB | hash GIB | fill GIB | check GIB | left GIB |
- *		moved GIB | grow GIB | full GIB
+ *		moved GIB | moved_busy GIB | moved_grow GIB | grow GIB | full GIB
  *	gpu_device VARIABLE refused 0
  * HOLD is the program of hold.cu. pool: stall, of stream-ordered memory. host: nothing may be kept on the device; parts:
  * half of it may. fill: as fast as it goes, whatever bytes; check: the right ones, and the program looks at them. left: the
- * agent says nothing more, or is gone. moved: killed, and restored on the other of two GPUs, and back. grow: the program
- * needs the memory of the copy. full: another program has the memory that a restored one needs. refused: VARIABLE is the
+ * agent says nothing more, or is gone. moved: killed, and restored on the other of two GPUs, and back; there, moved_busy:
+ * with kernels that need all its bandwidth, moved_grow: as grow. grow: the program needs the memory of the copy. full: another program has the memory that a restored one needs. refused: VARIABLE is the
  * program of variable.cu. GPUCKPT_TEST_PRELOAD is what is preloaded. */
 #include "config.h"
 
@@ -68,7 +68,28 @@ static double turns(double from, double to)
 	return n ? sum / n : -1;
 }
 
-/* Looks that found all right, and those that did not. */
+/* Milliseconds between the ends of two turns, at most. */
+static double longest_turn(double from, double to)
+{
+	char path[300], line[100];
+	double end, last = 0, longest = 0;
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/out", l.directory);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "turn %lf", &end) != 1)
+			continue;
+		if (last > from && end < to && end - last > longest)
+			longest = end - last;
+		last = end;
+	}
+	if (f)
+		fclose(f);
+	return longest;
+}
+
+/* Looks that found all right, and those that did not; turns are not looked at. */
 static void looks(int *good, int *bad)
 {
 	unsigned long long wrong;
@@ -79,7 +100,9 @@ static void looks(int *good, int *bad)
 	snprintf(path, sizeof path, "%s/out", l.directory);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof line, f)) {
-		if (sscanf(line, "checked %llu", &wrong) == 1)
+		if (!strncmp(line, "turn ", 5))
+			++*good;
+		else if (sscanf(line, "checked %llu", &wrong) == 1)
 			++*(wrong ? bad : good);
 	}
 	if (f)
@@ -359,19 +382,46 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "restored on GPU %s, with its data", gpu);
 }
 
-/* On another GPU, where all goes by way of host memory, or stays there (GPUCKPT_CUDA_WINDOWS); and back. */
+/* On another GPU, where all stays there, or goes by way of host memory (GPUCKPT_CUDA_WINDOWS=0); and back. */
 static void moved(void)
 {
-	const bool stays = getenv("GPUCKPT_CUDA_WINDOWS");
+	const bool stays = !getenv("GPUCKPT_CUDA_WINDOWS");
 
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	ok(starts() && looks_again(), "it runs as a rank");
 	killed_and_moved(1, "1");
-	rounds(stays ? "stall_moved_windows" : "stall_moved", stays, 2);
+	rounds(stays ? "stall_moved" : "stall_moved_to_host", stays, 2);
 	if (stays)
 		killed_and_filled(2 + ROUNDS, true);
 	killed_and_moved(3 + ROUNDS, "0");
 	rounds("stall_moved_back", true, 4 + ROUNDS);
+}
+
+#define GIVEN_BACK_MS 5000
+
+/* What is seen through windows is given back in a stop of its own. */
+static void moved_busy(void)
+{
+	struct cuda_data d;
+	double now, usual, ms;
+
+	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+	ok(starts() && looks_again(), "it runs as a rank");
+	killed_and_moved(1, "1");
+	pause_ms(3000);
+	now = seconds() * 1e3;
+	usual = longest_turn(now - 2000, now);
+	cuda.keep = 1;
+	ms = cycle(2, &d, NULL);
+	ok(ms > 0 && cuda_data_list(&d), "drained");
+	figure("stall_moved_busy", ms, "ms");
+	figure("drain_rate_moved_busy", stream(&d), "GB/s");
+	now = seconds() * 1e3;
+	cuda_data_free(&d);
+	pause_ms(GIVEN_BACK_MS);
+	ok(looks_again(), "it goes on");
+	printf("# a turn takes %.0f ms\n", usual);
+	figure("stall_given_back_busy", longest_turn(now, now + GIVEN_BACK_MS) - usual, "ms");
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------- */
@@ -410,23 +460,28 @@ static void left(void)
 }
 
 /* Beside data and copy there is no room for so much once more. */
-static void grow(void)
+static void grows(uint64_t seq)
 {
 	struct cuda_data d;
 	char path[300];
 
-	setenv("GPUCKPT_SELF", l.directory, 1);
-	ok(starts() && looks_again(), "it runs as a rank");
 	cuda.keep = 1;
-	ok(cycle(1, &d, NULL) > 0 && cuda_data_list(&d) && cuda_data_bytes(&d) >= (uint64_t)gib << 30,
+	ok(cycle(seq, &d, NULL) > 0 && cuda_data_list(&d) && cuda_data_bytes(&d) >= (uint64_t)gib << 30,
 	   "a copy of all is on the device");
 	snprintf(path, sizeof path, "%s/grow", l.directory);
 	ok(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0 && looks_again() && looks_again(),
 	   "the program has what it needs, and its data");
 	ok(!cuda_data_list(&d) && d.value == ENOMEM, "the copy's reader is told: %s", d.why);
 	cuda_data_free(&d);
-	ok(cycle(2, &d, NULL) > 0 && looks_again(), "the next checkpoint is good");
+	ok(cycle(seq + 1, &d, NULL) > 0 && looks_again(), "the next checkpoint is good");
 	cuda_data_free(&d);
+}
+
+static void grow(void)
+{
+	setenv("GPUCKPT_SELF", l.directory, 1);
+	ok(starts() && looks_again(), "it runs as a rank");
+	grows(1);
 }
 
 /* The program alone with so many GiB, when it has them. */
@@ -472,6 +527,21 @@ static void full(void)
 	pause_ms(SCRUB_MS);
 	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
 	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "when it has room it does, with its data");
+}
+
+static void moved_grow(void)
+{
+	pid_t other;
+
+	setenv("GPUCKPT_SELF", l.directory, 1);
+	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+	ok(starts() && looks_again(), "it runs as a rank");
+	killed_and_moved(1, "1");
+	other = take_memory(l.argv[0], DEVICE_GIB - 2 * gib - gib / 2);
+	ok(other > 0, "another program has the rest of the device's memory");
+	grows(2);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
 }
 
 static void refused(void)
@@ -530,6 +600,8 @@ static const struct {
 	{"fill", "check", fill},
 	{"check", "check", check},
 	{"moved", "check", moved},
+	{"moved_busy", "triad", moved_busy},
+	{"moved_grow", "grow", moved_grow},
 	{"left", "check", left},
 	{"grow", "grow", grow},
 	{"full", "check", full},

@@ -144,15 +144,15 @@ static bool finds_no_room(void)
 	return !drained;
 }
 
-/* Without GPUCKPT_CUDA_WINDOWS (window.h). */
-static bool keeps_nothing(void)
+/* A checkpoint at which data may stay on its devices, which nobody reads. */
+static bool runs_on_keeping(bool kept)
 {
-	bool nothing;
+	bool as_said;
 
 	cuda.keep = 1;
-	nothing = cuda_link_drain(&cuda, l.seq + 1) && !cuda.m.round;
+	as_said = cuda_link_drain(&cuda, l.seq + 1) && !cuda.m.round == !kept;
 	cuda.keep = 0;
-	return nothing && cuda_link_resume(&cuda, l.seq + 1);
+	return as_said && cuda_link_resume(&cuda, l.seq + 1);
 }
 
 /* Drained, killed, and restored where there are these devices: does CUDA come back? */
@@ -198,7 +198,7 @@ static void test_rank(void)
 	ok(comes_back("c H100\nd H100\n"), "restored on two others");
 	is_str(letters(), "cd", "which it has from then on");
 	ok(finds_no_room(), "a drain that fails");
-	ok(keeps_nothing(), "and one that keeps nothing on devices");
+	ok(runs_on_keeping(true) && runs_on_keeping(true), "those that keep data on both, by windows");
 	ok(runs_on() && runs_on_alone() && runs_on(), "checkpoints there that it lives through");
 	ok(comes_back("d H100\nx A100\nc H100\n"), "restored where they are in another order");
 	is_str(letters(), "cd", "on the same");
@@ -221,6 +221,23 @@ static void test_rank(void)
 	lineage_end(&l);
 }
 
+/* Where windows (window.h) are not used. */
+static void test_without_windows(const char *variable, const char *value)
+{
+	static char program[] = "./cuda_work", *argv[] = {program, NULL};
+
+	setenv(variable, value, 1);
+	cuda_node_has(node, "a H100\nb H100\n");
+	if (lineage_begin(&l, "/dev/shm", argv))
+		exit(99);
+	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "a rank with %s=%s", variable, value);
+	ok(runs_on_keeping(true), "a checkpoint that keeps data on its devices");
+	ok(comes_back("c H100\nd H100\n") && runs_on_keeping(false) && runs_on(), "on two others it keeps nothing there");
+	is_int(lineage_wait(&l), 0, "it ends well");
+	lineage_end(&l);
+	unsetenv(variable);
+}
+
 int main(void)
 {
 	test_choice();
@@ -232,6 +249,8 @@ int main(void)
 	if (symlink(GCK_TEST_DRIVER, library))
 		return 99;
 	test_rank();
+	test_without_windows("GPUCKPT_CUDA_WINDOWS", "0");
+	test_without_windows("FAKE_CUDA_VERSION", "12090");
 	unlink(node);
 	unlink(library);
 	rmdir(folder);

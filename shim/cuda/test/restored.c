@@ -423,7 +423,6 @@ int main(void)
 	snprintf(node, sizeof node, "%s/node", l.directory);
 	setenv("FAKE_CUDA_NODE", node, 1);
 	setenv("FAKE_CUDA_MEMORY", "2048", 1);
-	setenv("GPUCKPT_CUDA_WINDOWS", "1", 1);
 	cuda_node_has(node, HAD);
 	faults_begin(l.directory);
 	take_image();
