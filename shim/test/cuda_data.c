@@ -15,6 +15,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define HASHES 8192 /* where in the ring */
 #define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_MOST)
 
 void cuda_data_open(struct cuda_data *d)
@@ -155,6 +159,27 @@ bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p)
 			return false;
 		memcpy(p->bytes + have, d->ring + have / part % SLOTS * GCK_LINK_DATA_MOST + 4096, m.size);
 		have += m.size;
+	}
+	return true;
+}
+
+bool cuda_data_hashes_as(struct cuda_data *d, const struct cuda_piece *p, uint64_t skip, uint64_t size)
+{
+	uint64_t at = p->address + skip, end = at + size, next;
+	const uint64_t *hash = (void *)(d->ring + HASHES);
+	struct gck_link_data m;
+
+	cuda_data_send(d, GCK_LINK_DATA_HASH, at, size, HASHES);
+	if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || !good(d, &m) || m.address != at)
+		return false;
+	for (; at < end; at = next, hash += 2) {
+		XXH128_hash_t h;
+
+		next = (at / GCK_LINK_DATA_WINDOW + 1) * GCK_LINK_DATA_WINDOW;
+		next = next < end ? next : end;
+		h = XXH3_128bits(p->bytes + (at - p->address), next - at);
+		if (hash[0] != h.high64 || hash[1] != h.low64)
+			return false;
 	}
 	return true;
 }

@@ -8,8 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "common/test/tap.h"
 #include "shim/cuda/test/faults.h"
@@ -145,30 +143,6 @@ static void changed(void)
 	carries_on(&r, &d, 2);
 }
 
-/* Hashes of a range, compared with those of what was read. */
-static bool hashes_are(struct cuda_data *d, const struct cuda_piece *p, uint64_t skip, uint64_t size)
-{
-	uint64_t at = p->address + skip, end = at + size, next;
-	const uint64_t *hash = (void *)(d->ring + 8192);
-	struct gck_link_data m;
-
-	cuda_data_send(d, GCK_LINK_DATA_HASH, at, size, 8192);
-	if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || m.value || m.address != at) {
-		printf("# %u %s\n", m.value, m.why);
-		return false;
-	}
-	for (; at < end; at = next, hash += 2) {
-		XXH128_hash_t h;
-
-		next = (at / GCK_LINK_DATA_WINDOW + 1) * GCK_LINK_DATA_WINDOW;
-		next = next < end ? next : end;
-		h = XXH3_128bits(p->bytes + (at - p->address), next - at);
-		if (hash[0] != h.high64 || hash[1] != h.low64)
-			return false;
-	}
-	return true;
-}
-
 /* Not of the first snapshot: nothing can be compared with it. */
 static void hashed(void)
 {
@@ -187,8 +161,8 @@ static void hashed(void)
 	cuda_data_free(&d);
 	ok(serve_all(&r, &d, 2), "a second one stands");
 	for (size_t i = 0; i < d.n; i++)
-		good = good && cuda_data_read_piece(&d, &d.v[i]) && hashes_are(&d, &d.v[i], 0, d.v[i].size) &&
-		       hashes_are(&d, &d.v[i], 4096, d.v[i].size - 8192);
+		good = good && cuda_data_read_piece(&d, &d.v[i]) && cuda_data_hashes_as(&d, &d.v[i], 0, d.v[i].size) &&
+		       cuda_data_hashes_as(&d, &d.v[i], 4096, d.v[i].size - 8192);
 	ok(good, "its hashes are the store's, of whole windows and of parts");
 	cuda_data_free(&d);
 	is_int(cuda_rank_end(&r), 0, "the program ends well");

@@ -256,6 +256,33 @@ static void sweep(struct place at)
 	faults_each(one, &at);
 }
 
+/* A checkpoint whose copy says its hashes: not the first that the process sees. */
+static bool hashes_through_windows(void)
+{
+	struct cuda_data d;
+	struct outcome o;
+	bool good;
+
+	drain(&o);
+	if (o.failed)
+		return false;
+	cuda_data_open(&d);
+	cuda_data_give(&d, &cuda, GCK_LINK_CUDA_RESUME, l.seq + 1);
+	hear(GCK_LINK_CUDA_RESUMED, true, &o);
+	good = !o.failed && cuda_data_list(&d) && d.n;
+	for (size_t i = 0; good && i < d.n; i++) {
+		const uint64_t most = GCK_LINK_DATA_HASHES, size = d.v[i].size;
+
+		good = cuda_data_read_piece(&d, &d.v[i]);
+		for (uint64_t at = 0; good && at < size; at += most)
+			good = cuda_data_hashes_as(&d, &d.v[i], at, size - at < most ? size - at : most);
+	}
+	if (!good)
+		printf("# %s%s\n", o.text, d.why);
+	cuda_data_free(&d);
+	return good;
+}
+
 /* What one window is too small for, on another device. */
 static void many_windows(void)
 {
@@ -268,6 +295,7 @@ static void many_windows(void)
 	if (ok(!o.failed, "drained: %s", o.text))
 		back(&o);
 	ok(!o.failed && o.kept && has_its_data(), "it is read through several, and had back: %s", o.text);
+	ok(hashes_through_windows() && has_its_data(), "and its hashes are the store's");
 	lineage_kill(&l);
 }
 
