@@ -106,15 +106,15 @@ static CUresult open(struct gck_cuda_block *b)
 	return rc;
 }
 
-int gck_cuda_snapshot_open(struct gck_error *err)
+CUresult gck_cuda_snapshot_open(void)
 {
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_snapshot.nblocks; i++) {
-		if (!gck_cuda_snapshot.blocks[i].slab.mapped)
+		if (!is_there(&gck_cuda_snapshot.blocks[i]))
 			rc = open(&gck_cuda_snapshot.blocks[i]);
 	}
-	return rc ? gck_cuda_fail(err, "opening the copy of device memory", rc) : 0;
+	return rc;
 }
 
 void gck_cuda_snapshot_lost(CUcontext gone)

@@ -104,9 +104,26 @@ static int unmap_all(struct gck_error *err)
 	return rc ? gck_cuda_fail(err, "unmapping device memory", rc) : 0;
 }
 
+/* The devices may be others. */
+static void look(const struct gck_cuda_contexts *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		CUcontext context = all->v[i].context;
+
+		if (gck_cuda_real.cuCtxPushCurrent_v2(context))
+			continue;
+		if (!gck_cuda_physical_recalls())
+			gck_cuda_windows_look(all->v[i].device);
+		gck_cuda_room_look(all->v[i].device);
+		gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	}
+}
+
 static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 {
 	gck_cuda_standing_tidy(&order->contexts);
+	if (!gck_cuda_physical_recalls())
+		look(&order->contexts); /* at devices that are new to it, too */
 	if (check_kept(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) || gck_cuda_copy_out(order, err))
 		return -1;
 	gck_cuda_stage_end(); /* before an image is taken */
@@ -141,10 +158,14 @@ static CUresult make_all(struct gck_cuda_renewed *r)
 static int renew(struct gck_error *err)
 {
 	struct gck_cuda_renewed r = {.device = -1};
+	int naps = GCK_CUDA_PATIENCE;
 	CUresult rc;
 
-	if (gck_cuda_snapshot_open(err))
-		return -1;
+	do
+		rc = gck_cuda_snapshot_open();
+	while (rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_patience(ENOMEM, &naps));
+	if (rc)
+		return gck_cuda_fail(err, "opening the copy of device memory", rc);
 	rc = make_all(&r);
 	if (rc)
 		return gck_cuda_fail_room(err, "device memory for what was copied", r.device, rc);
@@ -152,21 +173,6 @@ static int renew(struct gck_error *err)
 		return -1;
 	gck_cuda_vmm_hide();
 	return 0;
-}
-
-/* The devices may be others. */
-static void look(const struct gck_cuda_contexts *all)
-{
-	for (size_t i = 0; i < all->n; i++) {
-		CUcontext context = all->v[i].context;
-
-		if (gck_cuda_real.cuCtxPushCurrent_v2(context))
-			continue;
-		if (!gck_cuda_physical_recalls())
-			gck_cuda_windows_look(all->v[i].device);
-		gck_cuda_room_look(all->v[i].device);
-		gck_cuda_real.cuCtxPopCurrent_v2(&context);
-	}
 }
 
 static int restore(const struct gck_cuda_order *order, struct gck_error *err)

@@ -14,17 +14,17 @@
 #define RESERVE_PART 50 /* of all memory */
 #define LOOK ((int64_t)32 << 20)
 
-bool gck_cuda_room_is_there(void)
+bool gck_cuda_room_is_there(CUdevice device)
 {
-	return gck_cuda_physical_recalls() || gck_cuda_windows_work();
+	return gck_cuda_physical_recalls() || gck_cuda_windows_work(device);
 }
 
-uint64_t gck_cuda_room(void)
+uint64_t gck_cuda_room(CUdevice device)
 {
 	size_t available, total;
 	uint64_t reserve;
 
-	if (!gck_cuda_room_is_there() || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
+	if (!gck_cuda_room_is_there(device) || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
 		return 0;
 	reserve = total / RESERVE_PART > LEAST_RESERVE ? total / RESERVE_PART : LEAST_RESERVE;
 	return available > reserve ? available - reserve : 0;
@@ -35,19 +35,19 @@ static uint64_t room_now(CUdevice device, uint64_t before, int64_t bytes)
 {
 	CUdevice current;
 
-	if (!gck_cuda_room_is_there())
+	if (!gck_cuda_room_is_there(device))
 		return 0;
 	if (bytes < 0)
 		return before + (uint64_t)-bytes;
 	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) && current == device)
-		return gck_cuda_room() + gck_cuda_standing_bytes(device);
+		return gck_cuda_room(device) + gck_cuda_standing_bytes(device);
 	return before > (uint64_t)bytes ? before - (uint64_t)bytes : 0;
 }
 
 void gck_cuda_room_look(CUdevice device)
 {
 	if (device < GCK_CUDA_DEVICES_MAX)
-		gck_cuda_state.memory[device].room = gck_cuda_room();
+		gck_cuda_state.memory[device].room = gck_cuda_room(device);
 }
 
 void gck_cuda_room_carried(int64_t bytes)

@@ -8,11 +8,11 @@
 
 #include "shim/cuda/header.h"
 
-/* May a snapshot be kept on devices? Not where it could neither be had back (physical.h) nor seen (window.h). */
-bool gck_cuda_room_is_there(void);
+/* May a snapshot be kept on the device? Not where it could neither be had back (physical.h) nor seen (window.h). */
+bool gck_cuda_room_is_there(CUdevice device);
 
-/* Bytes of the current context's device that a snapshot may take: what is free but for a reserve. */
-uint64_t gck_cuda_room(void);
+/* Bytes of the current context's device, this one, that a snapshot may take: what is free but for a reserve. */
+uint64_t gck_cuda_room(CUdevice device);
 
 /* The same of a restored process, in a context of the device that it has. */
 void gck_cuda_room_look(CUdevice device);

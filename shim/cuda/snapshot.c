@@ -149,7 +149,7 @@ static int fill_share(struct gck_cuda_snapshot *to, struct gck_cuda_share *share
 
 	if (rc)
 		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
-	room = gck_cuda_room();
+	room = gck_cuda_room(share->device);
 	room = room < most ? room : most;
 	size = size < room ? size + GCK_CUDA_SLAB_UNIT - 1 : room;
 	size -= size % GCK_CUDA_SLAB_UNIT;
@@ -252,9 +252,18 @@ static int grow_host(struct gck_cuda_snapshot *to)
 	return 0;
 }
 
-static int too_much(unsigned long long mib, struct gck_error *err)
+static bool may_keep(const struct gck_cuda_snapshot *to)
 {
-	if (gck_cuda_room_is_there())
+	bool may = false;
+
+	for (size_t i = 0; i < to->nshares; i++)
+		may |= gck_cuda_room_is_there(to->shares[i].device);
+	return may;
+}
+
+static int too_much(const struct gck_cuda_snapshot *to, unsigned long long mib, struct gck_error *err)
+{
+	if (may_keep(to))
 		return gck_fail(err, ENOMEM, "%llu MiB of device memory find no room on the device and more than "
 				"may be used of the host's: try again, or give the job more memory", mib);
 	return gck_fail(err, ENOMEM, "since its restart on another GPU all device memory goes by way of the host's, "
@@ -268,7 +277,7 @@ static int provide_host(struct gck_cuda_snapshot *to, uint64_t most, struct gck_
 	uint64_t managed = gck_cuda_managed_bytes();
 
 	if (managed > most || to->host_size > most - managed)
-		return too_much(mib, err);
+		return too_much(to, mib, err);
 	if (grow_host(to))
 		return gck_fail(err, ENOMEM, "no host memory for %llu MiB of the device's", mib);
 	for (size_t i = 0; i < to->n; i++)

@@ -62,7 +62,7 @@ CUresult gck_cuda_snapshot_unmap(void);
 CUresult gck_cuda_snapshot_map_one(bool *more);
 
 /* Where memory cannot be had back: all of it is read through windows from here on. */
-int gck_cuda_snapshot_open(struct gck_error *err);
+CUresult gck_cuda_snapshot_open(void);
 bool gck_cuda_snapshot_is_open(void);
 /* That the block is used from; NULL: it has ended. */
 CUcontext gck_cuda_snapshot_context(const struct gck_cuda_block *block);

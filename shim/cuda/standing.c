@@ -19,7 +19,7 @@
 
 #define NAP_NS 50000
 #define YIELD_LOOKS 10000 /* half a second and more: a copy takes less than a millisecond */
-#define BUSY_NS 10000000000ll /* the lock may be held in a call of the driver's */
+#define BUSY_NS 10000000000ll /* the lock may be held in a call of the driver's; windows close when the GPU rests */
 #define END_NAP_NS 20000
 #define END_NAPS 500      /* for what is under way: it waits for no kernel */
 #define TEND_MS 20        /* between looks at what has ended and is not given back yet */
@@ -27,7 +27,8 @@
 #define WAITED_NS 500000000ll  /* who waited may try, and wait again */
 #define IDLE_NS 2000000ll
 #define STOP_NS 600000000ll   /* tries to close windows with the gate closed, */
-#define STOP_AGAIN_NS 10000000000ll /* again after so long, doubled up to */
+#define GIVE_AGAIN_NS 1000000000ll  /* again after so long while another rank asks, */
+#define STOP_AGAIN_NS 10000000000ll /* after this while nobody does, doubled up to */
 #define STOP_AGAIN_MOST_NS 640000000000ll
 #define PATIENCE_MS 1000  /* with what the program itself has freed in a stream's order */
 #define LATEST_NS 300000000ll
@@ -45,10 +46,13 @@ static struct {
 	_Atomic uint64_t ends;        /* times that something was given back */
 	_Atomic int64_t given_ns;     /* when it was, last */
 	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
-	_Atomic unsigned waiting;     /* threads of the program's, inside the gate, for its memory; */
+	_Atomic bool windows;         /* it is seen through some; */
+	_Atomic int64_t closed_ns;    /* one was closed, last */
+	_Atomic unsigned waiting;     /* threads of the program's, for its memory, that a closed gate has outside; */
+	_Atomic unsigned inside;      /* that stay inside; */
 	_Atomic int64_t waited_ns;    /* one did until then */
 	int64_t ended_ns;             /* when it stood last */
-	int64_t stop_ns, again_ns;    /* the CUDA thread's: when windows are closed, and after a failure */
+	int64_t tried_ns, again_ns;   /* the CUDA thread's: when windows could not be closed, and how long it leaves that */
 } standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread uint64_t seen __attribute__((tls_model("initial-exec"))); /* of `ends`, by a thread of the program's */
@@ -85,7 +89,7 @@ static void drop_all(void)
 	gck_cuda_snapshot_drop();
 	count();
 	gck_cuda_slabs_unlock();
-	standing.there = false;
+	standing.there = standing.windows = false;
 	given();
 }
 
@@ -130,7 +134,8 @@ static void end(int code, const char *why)
 	if ((standing.stands || standing.open) && !gck_cuda_snapshot_is_open())
 		give_back();
 	standing.stands = false;
-	standing.there = standing.open || gck_cuda_snapshot_is_open();
+	standing.windows = gck_cuda_snapshot_is_open();
+	standing.there = standing.open || standing.windows;
 	standing.wanted = NULL;
 }
 
@@ -154,20 +159,32 @@ static bool try_end(const char *why)
 	return true;
 }
 
-/* Until something is, by whichever thread. */
-static void wait_given(const char *why)
+/* Until something is, by whichever thread. A checkpoint, and a restart of its image, may come meanwhile. */
+static void look_until_given(const char *why)
 {
 	const struct timespec nap = {0, NAP_NS};
 	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
 	bool had = false;
 
-	standing.wanted = why;
 	for (int i = 0; i < YIELD_LOOKS && standing.there && seen == standing.ends && gck_cuda_now_ns() < end_ns;) {
 		had |= try_end(why);
-		i += had;
+		i += had && !standing.windows;
+		gck_gate_park_if_closed();
 		if (standing.there)
 			nanosleep(&nap, NULL);
 	}
+}
+
+static void wait_given(const char *why)
+{
+	const unsigned parks = gck_gate_may_park();
+
+	standing.wanted = why;
+	standing.waiting += parks;
+	standing.inside -= parks;
+	look_until_given(why);
+	standing.inside += parks;
+	standing.waiting -= parks;
 }
 
 static bool was_given(void)
@@ -178,25 +195,32 @@ static bool was_given(void)
 	return given;
 }
 
-/* Another thread may have given something back since the call failed. */
-static bool end_for_program(void)
-{
-	wait_given("the program needed the device memory that the checkpoint stood in");
-	return was_given();
-}
-
 /* The driver may have memory free only a while after its last descriptor is closed (100 ms were seen), where a
  * program that gives memory back for lack of it, and asks again, would have had it at once. */
-static bool comes_late(int64_t *late_ns)
+static bool comes_until(int64_t late_ns)
 {
 	const struct timespec nap = {0, LATE_NAP_NS};
 
-	if (!*late_ns)
-		*late_ns = gck_cuda_physical_dropped_ns() + LATEST_NS;
-	if (gck_cuda_now_ns() >= *late_ns)
+	if (gck_cuda_now_ns() >= late_ns)
 		return false;
 	nanosleep(&nap, NULL);
 	return true;
+}
+
+static bool comes_late(int64_t *late_ns)
+{
+	if (!*late_ns)
+		*late_ns = gck_cuda_physical_dropped_ns() + LATEST_NS;
+	return comes_until(*late_ns);
+}
+
+/* Another thread may have given something back since the call failed. */
+static bool end_for_program(void)
+{
+	if (standing.windows && comes_until(standing.closed_ns + LATEST_NS))
+		return true;
+	wait_given("the program needed the device memory that the checkpoint stood in");
+	return was_given();
 }
 
 /* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
@@ -216,10 +240,10 @@ bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
 {
 	bool again;
 
-	standing.waiting++;
+	standing.inside++;
 	again = yield(device, late_ns);
 	standing.waited_ns = gck_cuda_now_ns();
-	standing.waiting--;
+	standing.inside--;
 	return again;
 }
 
@@ -269,11 +293,12 @@ void gck_cuda_standing_begin(void)
 	pthread_mutex_lock(&standing.lock);
 	standing.there = true;
 	standing.stands = true;
+	standing.windows = gck_cuda_snapshot_is_open();
 	standing.wanted = NULL;
-	standing.waiting = 0;
+	standing.inside = 0; /* the gate is closed */
 	standing.why = (struct gck_error){.code = 0};
 	standing.again_ns = STOP_AGAIN_NS;
-	standing.stop_ns = 0;
+	standing.tried_ns = -STOP_AGAIN_NS;
 	count();
 	pthread_mutex_unlock(&standing.lock);
 }
@@ -302,8 +327,8 @@ void gck_cuda_standing_forked(void)
 {
 	pthread_mutex_init(&standing.lock, NULL);
 	standing.there = false;
-	standing.stands = standing.open = false;
-	standing.waiting = 0;
+	standing.stands = standing.open = standing.windows = false;
+	standing.waiting = standing.inside = 0;
 }
 
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
@@ -326,18 +351,18 @@ void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
 
 /* ---- windows, in the CUDA thread ------------------------------------------------------------ */
 
-/* The frees wait for what the GPU has been given: nothing, for the moment. */
-static void close_in_a_stop(void)
+/* The frees wait for what the GPU has been given: nothing, for the moment. So long after one that failed. */
+static void close_in_a_stop(int64_t pause_ns)
 {
 	struct gck_cuda_contexts all;
 	struct gck_error err = {0};
 	int64_t now = gck_cuda_now_ns();
 
-	if (now < standing.stop_ns)
+	if (now < standing.tried_ns + pause_ns)
 		return;
 	if (gck_cuda_quiet(now + STOP_NS, &all, &err)) {
-		standing.stop_ns = gck_cuda_now_ns() + standing.again_ns;
-		if (standing.again_ns < STOP_AGAIN_MOST_NS)
+		standing.tried_ns = gck_cuda_now_ns();
+		if (pause_ns == standing.again_ns && pause_ns < STOP_AGAIN_MOST_NS)
 			standing.again_ns *= 2;
 		return;
 	}
@@ -364,6 +389,7 @@ static bool close_one(struct gck_cuda_block *b)
 	count();
 	gck_cuda_slabs_unlock();
 	given();
+	standing.closed_ns = standing.given_ns;
 	return true;
 }
 
@@ -394,13 +420,25 @@ static bool has_ended(void)
 	return !standing.stands;
 }
 
-/* The gate cannot be closed over a thread that waits for the memory. */
-static bool is_waited_for(void)
+/* The gate cannot be closed over a thread that is in a call within a call. */
+static bool is_inside(void)
 {
-	return standing.waiting || gck_cuda_now_ns() < standing.waited_ns + WAITED_NS;
+	return standing.inside || gck_cuda_now_ns() < standing.waited_ns + WAITED_NS;
 }
 
-int gck_cuda_standing_tend(int most_ms)
+/* True: there may be more to close at once. */
+static bool close_some(int64_t pause_ns)
+{
+	const bool waited_for = standing.waiting;
+
+	if ((waited_for && !standing.inside) || !is_inside()) {
+		close_in_a_stop(waited_for ? 0 : pause_ns);
+		return false;
+	}
+	return close_next();
+}
+
+static int tend(int most_ms, int64_t pause_ns)
 {
 	bool ended, windows, all;
 
@@ -412,11 +450,14 @@ int gck_cuda_standing_tend(int most_ms)
 	windows = gck_cuda_snapshot_is_open();
 	all = !windows && !(ended && standing.open);
 	pthread_mutex_unlock(&standing.lock);
-	if (ended && windows && is_waited_for())
-		return close_next() ? 1 : TEND_MS;
-	if (ended && windows)
-		close_in_a_stop();
+	if (ended && windows && close_some(pause_ns))
+		return 1;
 	return all ? most_ms : TEND_MS;
+}
+
+int gck_cuda_standing_tend(int most_ms)
+{
+	return tend(most_ms, standing.again_ns);
 }
 
 bool gck_cuda_standing_give(CUdevice device)
@@ -431,7 +472,7 @@ bool gck_cuda_standing_give(CUdevice device)
 		return gck_cuda_now_ns() < standing.given_ns + LATEST_NS;
 	standing.wanted = GCK_CUDA_NEEDED_BESIDE;
 	gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
-	gck_cuda_standing_tend(0);
+	tend(0, GIVE_AGAIN_NS);
 	return before != standing.ends || gck_cuda_now_ns() < standing.ended_ns + COMING_NS;
 }
 

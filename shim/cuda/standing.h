@@ -16,8 +16,8 @@
 
 /* A call failed for lack of memory on that device, CU_DEVICE_INVALID: the current context's. True: something that
  * it may have wanted has been given back since the thread looked last, or may be free in a moment, so that it is
- * worth another try. It may wait: never with the slabs' lock. late_ns is the call's, 0 at first: until when it waits
- * for what is free late. */
+ * worth another try. It may wait: never with a lock. A checkpoint, or a restart of its image, may come meanwhile.
+ * late_ns is the call's, 0 at first: until when it waits for what is free late. */
 bool gck_cuda_yield(CUdevice device, int64_t *late_ns);
 
 /* A call that allocates: again where it can have what a snapshot had. */
@@ -54,8 +54,8 @@ bool gck_cuda_standing_give(CUdevice device);
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all);
 
 /* What has ended and is still there goes: what was in use; what is seen through windows (window.h), in a short stop of
- * the program's, or beside it where it waits for that memory, if the GPU does what it was given within moments; else
- * another time, or with the next drain. To be called again after so many ms, at most most_ms. */
+ * the program's, or, where that cannot be since a thread in a call within a call waits for the memory, beside it, if the GPU does
+ * what it was given within moments; else another time, or with the next drain. To be called again after so many ms, at most most_ms. */
 int gck_cuda_standing_tend(int most_ms);
 
 /* ---- whoever reads it (serve_data.c) -------------------------------------------------------- */

@@ -220,7 +220,7 @@ CUresult gck_cuda_vmm_renew(struct gck_cuda_renewed *r)
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
 		if (h->window && !h->memory.handle)
 			rc = renew(h, r);
-		if (h->own && !h->shown && !rc)
+		if (h->own && !h->shown && !rc && r->n) /* else nothing is copied to it */
 			rc = show(h);
 	}
 	return rc ? rc : map_all();

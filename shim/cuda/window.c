@@ -8,11 +8,12 @@
 #include "shim/cuda/alive.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/slab.h"
+#include "shim/cuda/thread.h"
 
 #define MARK 0x6b636731u
 #define SEEN_WITH 13000 /* driver 580's CUDA */
 
-static bool looked, missed;
+static uint64_t looked, work; /* by device */
 
 static CUresult map(struct gck_cuda_window *w, uint64_t size)
 {
@@ -82,15 +83,15 @@ CUresult gck_cuda_window_close(struct gck_cuda_window *w, CUcontext context)
 
 /* ---- whether there are any -------------------------------------------------------------------- */
 
-/* Another driver, that cannot do it, may end the process. */
+/* Not seen was: another driver, which may end the process where it cannot do it, and a process of several devices. */
 static bool is_wanted(void)
 {
 	const char *asked = getenv("GPUCKPT_CUDA_WINDOWS");
 	int version;
 
-	if (asked)
-		return strcmp(asked, "0") != 0;
-	return !gck_cuda_real.cuDriverGetVersion(&version) && version == SEEN_WITH;
+	if (asked && (!strcmp(asked, "0") || !strcmp(asked, "1")))
+		return *asked == '1';
+	return gck_cuda_state.devices.n == 1 && !gck_cuda_real.cuDriverGetVersion(&version) && version == SEEN_WITH;
 }
 
 /* What is written at one address is read at the other. */
@@ -146,16 +147,25 @@ static CUresult try(CUdevice device)
 
 void gck_cuda_windows_look_anew(void)
 {
-	looked = missed = false;
+	looked = work = 0;
 }
 
+/* What there is too little of may be there at another time. */
 void gck_cuda_windows_look(CUdevice device)
 {
-	looked = true;
-	missed = missed || !is_wanted() || try(device);
+	const uint64_t bit = device >= 0 && device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;
+	CUresult rc;
+
+	if (!bit || looked & bit)
+		return;
+	rc = is_wanted() ? try(device) : CUDA_ERROR_NOT_SUPPORTED;
+	if (rc != CUDA_ERROR_OUT_OF_MEMORY && rc != CUDA_ERROR_OPERATING_SYSTEM)
+		looked |= bit;
+	if (rc == CUDA_SUCCESS)
+		work |= bit;
 }
 
-bool gck_cuda_windows_work(void)
+bool gck_cuda_windows_work(CUdevice device)
 {
-	return looked && !missed;
+	return device >= 0 && device < GCK_CUDA_DEVICES_MAX && work >> device & 1;
 }

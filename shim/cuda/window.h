@@ -24,10 +24,10 @@ CUresult gck_cuda_window_open(struct gck_cuda_window *w, const struct gck_cuda_p
  * given to do. */
 CUresult gck_cuda_window_close(struct gck_cuda_window *w, CUcontext context);
 
-/* Has each device's memory one? A restored process tries it, with a context of each current; until then: no. It stays so
- * in its images. */
+/* Has a device's memory one? A restored process tries it once, with a context of the device's current, the gate closed and
+ * the GPU idle; until then: no. */
 void gck_cuda_windows_look_anew(void);
 void gck_cuda_windows_look(CUdevice device);
-bool gck_cuda_windows_work(void);
+bool gck_cuda_windows_work(CUdevice device);
 
 #endif

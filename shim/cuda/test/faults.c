@@ -69,6 +69,11 @@ static void read_calls(void)
 	unlink(calls);
 }
 
+bool faults_armed(void)
+{
+	return access(order, F_OK) == 0;
+}
+
 bool faults_disarm(void)
 {
 	read_calls();

@@ -17,8 +17,9 @@ struct fault {
 /* The files by which a rank on the fake driver is told, in this directory; for all ranks to come. */
 void faults_begin(const char *directory);
 
-/* From here on; till here: did it go off? */
+/* From here on; is it still to go off? Till here: did it? */
 void faults_arm(const struct fault *f);
+bool faults_armed(void);
 bool faults_disarm(void);
 
 /* Of what was written down last: call `one` with each fault that there can be, of each name the first ones and the

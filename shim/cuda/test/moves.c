@@ -186,6 +186,7 @@ static void test_rank(void)
 
 	setenv("LD_LIBRARY_PATH", folder, 1);
 	setenv("FAKE_CUDA_NODE", node, 1);
+	setenv("GPUCKPT_CUDA_WINDOWS", "1", 1); /* by itself of one device alone: cuda_restored */
 	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
@@ -222,20 +223,22 @@ static void test_rank(void)
 }
 
 /* Where windows (window.h) are not used. */
-static void test_without_windows(const char *variable, const char *value)
+static void test_without_windows(const char *visible, const char *variable, const char *value)
 {
 	static char program[] = "./cuda_work", *argv[] = {program, NULL};
 
+	setenv("CUDA_VISIBLE_DEVICES", visible, 1);
 	setenv(variable, value, 1);
 	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
-	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "a rank with %s=%s", variable, value);
+	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "a rank on %s with %s=%s", visible, variable, value);
 	ok(runs_on_keeping(true), "a checkpoint that keeps data on its devices");
-	ok(comes_back("c H100\nd H100\n") && runs_on_keeping(false) && runs_on(), "on two others it keeps nothing there");
+	ok(comes_back("c H100\nd H100\n") && runs_on_keeping(false) && runs_on(), "on others it keeps nothing there");
 	is_int(lineage_wait(&l), 0, "it ends well");
 	lineage_end(&l);
 	unsetenv(variable);
+	unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 int main(void)
@@ -249,8 +252,10 @@ int main(void)
 	if (symlink(GCK_TEST_DRIVER, library))
 		return 99;
 	test_rank();
-	test_without_windows("GPUCKPT_CUDA_WINDOWS", "0");
-	test_without_windows("FAKE_CUDA_VERSION", "12090");
+	unsetenv("GPUCKPT_CUDA_WINDOWS");
+	test_without_windows("0", "GPUCKPT_CUDA_WINDOWS", "0");
+	test_without_windows("0", "FAKE_CUDA_VERSION", "12090");
+	test_without_windows("0,1", "FAKE_CUDA_VERSION", "13000");
 	unlink(node);
 	unlink(library);
 	rmdir(folder);

@@ -233,6 +233,31 @@ static int lockstep(void)
 	return rc;
 }
 
+static void work(void *arg)
+{
+	(void)arg;
+	usleep(4000);
+}
+
+/* Its stream always has something to do, for so many ms. */
+static void *keep_busy(void *ms)
+{
+	cuCtxSetCurrent(context);
+	for (int i = 0; i < (int)(intptr_t)ms / 3; i++) {
+		cuLaunchHostFunc(stream, work, NULL);
+		usleep(3000);
+	}
+	return NULL;
+}
+
+static int busy(int ms)
+{
+	pthread_t thread;
+
+	return cuLaunchHostFunc(stream, work, NULL) | pthread_create(&thread, NULL, keep_busy, (void *)(intptr_t)ms) |
+	       pthread_detach(thread);
+}
+
 static int spin_and_destroy(void)
 {
 	CUstream other;
@@ -535,6 +560,7 @@ static int run(const char *word)
 	if (!strncmp(word, "limit ", 6)) return limit(atoi(word + 6));
 	if (!strcmp(word, "query")) return cuStreamQuery(stream);
 	if (!strcmp(word, "spin")) return spin(stream);
+	if (!strncmp(word, "busy ", 5)) return busy(atoi(word + 5));
 	if (!strcmp(word, "fill device")) return spin_on(stream, 1024);
 	if (!strcmp(word, "stop")) { *flag = 1; return 0; }
 	if (!strcmp(word, "waiter")) return start_waiter();
