@@ -89,7 +89,8 @@ static void drop_all(void)
 	gck_cuda_snapshot_drop();
 	count();
 	gck_cuda_slabs_unlock();
-	standing.there = standing.windows = false;
+	standing.there = false;
+	standing.windows = false;
 	given();
 }
 
@@ -326,9 +327,11 @@ void gck_cuda_standing_end(int code, const char *why)
 void gck_cuda_standing_forked(void)
 {
 	pthread_mutex_init(&standing.lock, NULL);
+	standing.stands = standing.open = false;
 	standing.there = false;
-	standing.stands = standing.open = standing.windows = false;
-	standing.waiting = standing.inside = 0;
+	standing.windows = false;
+	standing.waiting = 0;
+	standing.inside = 0;
 }
 
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
