@@ -48,8 +48,8 @@ static struct {
 	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
 	_Atomic bool windows;         /* it is seen through some; */
 	_Atomic int64_t closed_ns;    /* one was closed, last */
-	_Atomic unsigned waiting;     /* threads of the program's, for its memory, that a closed gate has outside; */
-	_Atomic unsigned inside;      /* that stay inside; */
+	_Atomic unsigned waiting;     /* threads of the program's, for its memory, which go out when the gate is closed; */
+	_Atomic unsigned inside;      /* that stay inside, in calls within calls; */
 	_Atomic int64_t waited_ns;    /* one did until then */
 	int64_t ended_ns;             /* when it stood last */
 	int64_t tried_ns, again_ns;   /* the CUDA thread's: when windows could not be closed, and how long it leaves that */
@@ -182,9 +182,7 @@ static void wait_given(const char *why)
 
 	standing.wanted = why;
 	standing.waiting += parks;
-	standing.inside -= parks;
 	look_until_given(why);
-	standing.inside += parks;
 	standing.waiting -= parks;
 }
 
@@ -239,12 +237,14 @@ static bool yield(CUdevice device, int64_t *late_ns)
 
 bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
 {
+	const unsigned stays = !gck_gate_may_park();
 	bool again;
 
-	standing.inside++;
+	standing.inside += stays;
 	again = yield(device, late_ns);
-	standing.waited_ns = gck_cuda_now_ns();
-	standing.inside--;
+	if (stays)
+		standing.waited_ns = gck_cuda_now_ns();
+	standing.inside -= stays;
 	return again;
 }
 
@@ -432,13 +432,10 @@ static bool is_inside(void)
 /* True: there may be more to close at once. */
 static bool close_some(int64_t pause_ns)
 {
-	const bool waited_for = standing.waiting;
-
-	if ((waited_for && !standing.inside) || !is_inside()) {
-		close_in_a_stop(waited_for ? 0 : pause_ns);
-		return false;
-	}
-	return close_next();
+	if (is_inside())
+		return close_next();
+	close_in_a_stop(standing.waiting ? 0 : pause_ns);
+	return false;
 }
 
 static int tend(int most_ms, int64_t pause_ns)
