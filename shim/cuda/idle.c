@@ -187,26 +187,6 @@ static CUresult record_all(CUcontext context, CUevent event)
 	return rc;
 }
 
-bool gck_cuda_idle(CUcontext context, int64_t end_ns)
-{
-	CUresult rc = CUDA_ERROR_NOT_READY;
-	CUevent event;
-
-	if (!gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent) || gck_cuda_real.cuCtxPushCurrent_v2(context))
-		return false;
-	if (!gck_cuda_real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)) {
-		rc = record_all(context, event);
-		while (rc == CUDA_SUCCESS && (rc = gck_cuda_real.cuEventQuery(event)) == CUDA_ERROR_NOT_READY &&
-		       gck_cuda_now_ns() < end_ns) {
-			nap(LOOK_MOST_NS);
-			rc = CUDA_SUCCESS;
-		}
-		gck_cuda_real.cuEventDestroy_v2(event);
-	}
-	gck_cuda_real.cuCtxPopCurrent_v2(&context);
-	return rc == CUDA_SUCCESS;
-}
-
 /* Whoever waits spins or sleeps as the program wants it of its context. */
 static unsigned int event_flags(void)
 {

@@ -16,10 +16,6 @@
  * GPU without a limit. In the CUDA thread. */
 int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err);
 
-/* Has the context done what it was given so far, by end_ns? Beside a capture nothing is asked: it has not. For a thread
- * of ours. */
-bool gck_cuda_idle(CUcontext context, int64_t end_ns);
-
 /* What a context was given to do is done. For a thread of the program's, inside the gate; without a
  * limit. CUDA_ERROR_NOT_READY: a capture is under way, and nothing was asked or awaited. */
 CUresult gck_cuda_settle(CUcontext context);

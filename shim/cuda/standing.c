@@ -24,8 +24,6 @@
 #define END_NAPS 500      /* for what is under way: it waits for no kernel */
 #define TEND_MS 20        /* between looks at what has ended and is not given back yet */
 #define COMING_NS 3000000000ll /* so long it may come */
-#define WAITED_NS 500000000ll  /* who waited may try, and wait again */
-#define IDLE_NS 2000000ll
 #define STOP_NS 600000000ll   /* tries to close windows with the gate closed, */
 #define GIVE_AGAIN_NS 1000000000ll  /* again after so long while another rank asks, */
 #define STOP_AGAIN_NS 10000000000ll /* after this while nobody does, doubled up to */
@@ -46,11 +44,8 @@ static struct {
 	_Atomic uint64_t ends;        /* times that something was given back */
 	_Atomic int64_t given_ns;     /* when it was, last */
 	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
-	_Atomic bool windows;         /* it is seen through some; */
-	_Atomic int64_t closed_ns;    /* one was closed, last */
-	_Atomic unsigned waiting;     /* threads of the program's, for its memory, which go out when the gate is closed; */
-	_Atomic unsigned inside;      /* that stay inside, in calls within calls; */
-	_Atomic int64_t waited_ns;    /* one did until then */
+	_Atomic bool windows;         /* it is seen through some */
+	_Atomic unsigned waiting;     /* threads of the program's, for its memory, which go out when the gate is closed */
 	int64_t ended_ns;             /* when it stood last */
 	int64_t tried_ns, again_ns;   /* the CUDA thread's: when windows could not be closed, and how long it leaves that */
 } standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -196,35 +191,28 @@ static bool was_given(void)
 
 /* The driver may have memory free only a while after its last descriptor is closed (100 ms were seen), where a
  * program that gives memory back for lack of it, and asks again, would have had it at once. */
-static bool comes_until(int64_t late_ns)
+static bool comes_late(int64_t *late_ns)
 {
 	const struct timespec nap = {0, LATE_NAP_NS};
 
-	if (gck_cuda_now_ns() >= late_ns)
+	if (!*late_ns)
+		*late_ns = gck_cuda_physical_dropped_ns() + LATEST_NS;
+	if (gck_cuda_now_ns() >= *late_ns)
 		return false;
 	nanosleep(&nap, NULL);
 	return true;
 }
 
-static bool comes_late(int64_t *late_ns)
-{
-	if (!*late_ns)
-		*late_ns = gck_cuda_physical_dropped_ns() + LATEST_NS;
-	return comes_until(*late_ns);
-}
-
 /* Another thread may have given something back since the call failed. */
 static bool end_for_program(void)
 {
-	if (standing.windows && comes_until(standing.closed_ns + LATEST_NS))
-		return true;
 	wait_given("the program needed the device memory that the checkpoint stood in");
 	return was_given();
 }
 
 /* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
  * are asked, whose memory then comes as late. */
-static bool yield(CUdevice device, int64_t *late_ns)
+bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
 {
 	if (gck_cuda_ordered_yield(0) || end_for_program() || gck_cuda_ordered_yield(PATIENCE_MS) ||
 	    comes_late(late_ns))
@@ -233,19 +221,6 @@ static bool yield(CUdevice device, int64_t *late_ns)
 		return was_given();
 	*late_ns = gck_cuda_now_ns() + LATEST_NS;
 	return true;
-}
-
-bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
-{
-	const unsigned stays = !gck_gate_may_park();
-	bool again;
-
-	standing.inside += stays;
-	again = yield(device, late_ns);
-	if (stays)
-		standing.waited_ns = gck_cuda_now_ns();
-	standing.inside -= stays;
-	return again;
 }
 
 uint64_t gck_cuda_standing_bytes(CUdevice device)
@@ -296,7 +271,6 @@ void gck_cuda_standing_begin(void)
 	standing.stands = true;
 	standing.windows = gck_cuda_snapshot_is_open();
 	standing.wanted = NULL;
-	standing.inside = 0; /* the gate is closed */
 	standing.why = (struct gck_error){.code = 0};
 	standing.again_ns = STOP_AGAIN_NS;
 	standing.tried_ns = -STOP_AGAIN_NS;
@@ -331,7 +305,6 @@ void gck_cuda_standing_forked(void)
 	standing.there = false;
 	standing.windows = false;
 	standing.waiting = 0;
-	standing.inside = 0;
 }
 
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
@@ -376,44 +349,6 @@ static void close_in_a_stop(int64_t pause_ns)
 	gck_gate_open();
 }
 
-/* With the lock. False: the GPU is not done, or the driver refuses. */
-static bool close_one(struct gck_cuda_block *b)
-{
-	CUcontext context = gck_cuda_snapshot_context(b);
-
-	if (standing.open && !gck_cuda_mover_settle(&standing.mover))
-		return false;
-	if (context && !gck_cuda_idle(context, gck_cuda_now_ns() + IDLE_NS))
-		return false;
-	if (gck_cuda_window_close(&b->window, context))
-		return false;
-	gck_cuda_slabs_lock();
-	gck_cuda_snapshot_drop_block(b);
-	count();
-	gck_cuda_slabs_unlock();
-	given();
-	standing.closed_ns = standing.given_ns;
-	return true;
-}
-
-/* False: the last one has gone, or none can go yet. */
-static bool close_next(void)
-{
-	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
-	size_t i = 0;
-	bool closed;
-
-	if (pthread_mutex_trylock(&standing.lock))
-		return false;
-	while (i < s->nblocks && !s->blocks[i].window.at)
-		i++;
-	closed = i < s->nblocks && close_one(&s->blocks[i]);
-	if (closed && !gck_cuda_snapshot_is_open())
-		drop_all();
-	pthread_mutex_unlock(&standing.lock);
-	return closed;
-}
-
 /* With the lock; a part may be in use for longer than its reader has waited for it. */
 static bool has_ended(void)
 {
@@ -421,21 +356,6 @@ static bool has_ended(void)
 	if (!standing.stands && standing.open && !gck_cuda_snapshot_is_open())
 		give_back();
 	return !standing.stands;
-}
-
-/* The gate cannot be closed over a thread that is in a call within a call. */
-static bool is_inside(void)
-{
-	return standing.inside || gck_cuda_now_ns() < standing.waited_ns + WAITED_NS;
-}
-
-/* True: there may be more to close at once. */
-static bool close_some(int64_t pause_ns)
-{
-	if (is_inside())
-		return close_next();
-	close_in_a_stop(standing.waiting ? 0 : pause_ns);
-	return false;
 }
 
 static int tend(int most_ms, int64_t pause_ns)
@@ -450,8 +370,8 @@ static int tend(int most_ms, int64_t pause_ns)
 	windows = gck_cuda_snapshot_is_open();
 	all = !windows && !(ended && standing.open);
 	pthread_mutex_unlock(&standing.lock);
-	if (ended && windows && close_some(pause_ns))
-		return 1;
+	if (ended && windows)
+		close_in_a_stop(standing.waiting ? 0 : pause_ns);
 	return all ? most_ms : TEND_MS;
 }
 

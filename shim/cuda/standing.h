@@ -54,8 +54,7 @@ bool gck_cuda_standing_give(CUdevice device);
 void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all);
 
 /* What has ended and is still there goes: what was in use; what is seen through windows (window.h), in a short stop of
- * the program's, or, where that cannot be since a thread in a call within a call waits for the memory, beside it, if the GPU does
- * what it was given within moments; else another time, or with the next drain. To be called again after so many ms, at most most_ms. */
+ * the program's; else another time, or with the next drain. To be called again after so many ms, at most most_ms. */
 int gck_cuda_standing_tend(int most_ms);
 
 /* ---- whoever reads it (serve_data.c) -------------------------------------------------------- */
