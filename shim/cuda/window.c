@@ -83,7 +83,7 @@ CUresult gck_cuda_window_close(struct gck_cuda_window *w, CUcontext context)
 
 /* ---- whether there are any -------------------------------------------------------------------- */
 
-/* Not seen was: another driver, which may end the process where it cannot do it, and a process of several devices. */
+/* Where it was seen to work: another driver may end the process, and one with several devices was not tried. */
 static bool is_wanted(void)
 {
 	const char *asked = getenv("GPUCKPT_CUDA_WINDOWS");

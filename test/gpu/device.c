@@ -7,8 +7,8 @@
  * HOLD is the program of hold.cu. pool: stall, of stream-ordered memory. host: nothing may be kept on the device; parts:
  * half of it may. fill: as fast as it goes, whatever bytes; check: the right ones, and the program looks at them. left: the
  * agent says nothing more, or is gone. moved: killed, and restored on the other of two GPUs, and back; there, moved_busy:
- * with kernels that need all its bandwidth, moved_grow: as grow. grow: the program needs the memory of the copy. full: another program has the memory that a restored one needs. refused: VARIABLE is the
- * program of variable.cu. GPUCKPT_TEST_PRELOAD is what is preloaded. */
+ * with kernels that need all its bandwidth, moved_grow: as grow. grow: the program needs the memory of the copy. full:
+ * another program has the memory that a restored one needs. refused: VARIABLE is the program of variable.cu. GPUCKPT_TEST_PRELOAD is what is preloaded. */
 #include "config.h"
 
 #include <errno.h>

@@ -233,10 +233,14 @@ static int lockstep(void)
 	return rc;
 }
 
-static void work(void *arg)
+static void work(void *ms)
 {
-	(void)arg;
-	usleep(4000);
+	usleep((useconds_t)(uintptr_t)ms * 1000);
+}
+
+static int work_for(int ms)
+{
+	return cuLaunchHostFunc(stream, work, (void *)(intptr_t)ms);
 }
 
 /* Its stream always has something to do, for so many ms. */
@@ -244,7 +248,7 @@ static void *keep_busy(void *ms)
 {
 	cuCtxSetCurrent(context);
 	for (int i = 0; i < (int)(intptr_t)ms / 3; i++) {
-		cuLaunchHostFunc(stream, work, NULL);
+		work_for(4);
 		usleep(3000);
 	}
 	return NULL;
@@ -254,7 +258,7 @@ static int busy(int ms)
 {
 	pthread_t thread;
 
-	return cuLaunchHostFunc(stream, work, NULL) | pthread_create(&thread, NULL, keep_busy, (void *)(intptr_t)ms) |
+	return work_for(4) | pthread_create(&thread, NULL, keep_busy, (void *)(intptr_t)ms) |
 	       pthread_detach(thread);
 }
 
@@ -560,6 +564,7 @@ static int run(const char *word)
 	if (!strncmp(word, "limit ", 6)) return limit(atoi(word + 6));
 	if (!strcmp(word, "query")) return cuStreamQuery(stream);
 	if (!strcmp(word, "spin")) return spin(stream);
+	if (!strncmp(word, "work ", 5)) return work_for(atoi(word + 5));
 	if (!strncmp(word, "busy ", 5)) return busy(atoi(word + 5));
 	if (!strcmp(word, "fill device")) return spin_on(stream, 1024);
 	if (!strcmp(word, "stop")) { *flag = 1; return 0; }

@@ -454,6 +454,33 @@ static void beside_a_kernel(void)
 	lineage_kill(&l);
 }
 
+/* A thread waits for memory, outside of the gate, while the process is drained, and so it is in the image. */
+static void wait_through_a_checkpoint(void)
+{
+	const struct fault none = {NULL, 0, 0};
+	char word[32];
+	struct cuda_data d;
+	struct outcome o;
+	int before = begin_after_a_checkpoint(&d);
+
+	is_int(told("work 2000"), 0, "its GPU has something to do");
+	snprintf(word, sizeof word, "huge %d", before - 40);
+	told_begin(word);
+	pause_ms(50);
+	cuda.keep = 0;
+	drain(&o);
+	ok(!o.failed && lineage_checkpoint(&l) == 0, "a checkpoint comes while it waits for memory: %s", o.text);
+	is_int(told_answer(100), -1000, "which it does still");
+	ok(cuda_link_resume(&cuda, l.seq), "it goes on");
+	is_int(told_answer(WAIT_MS), 0, "and has it");
+	cuda_data_free(&d);
+	lineage_kill(&l);
+	run(&none, &(struct place){RESTORE, OTHER, 0}, &o);
+	is_int(told_answer(WAIT_MS), 0, "so has the process made of the image");
+	goes_on(false);
+	lineage_kill(&l);
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 int main(void)
@@ -484,6 +511,7 @@ int main(void)
 	sweep((struct place){BACK, OTHER, 0});
 	faults_begin_anew();
 	sweep((struct place){BACK, OTHER, OUT_OF_MEMORY});
+	wait_through_a_checkpoint();
 	cuda_data_free(&kept);
 	lineage_end(&l);
 	return tap_done();
