@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdarg.h>
 
+/* Marks a function whose result must not be dropped: it says whether the work was done. */
+#define GCK_MUST_CHECK __attribute__((warn_unused_result))
+
 struct gck_error {
 	int code;       /* an errno value; 0 while nothing failed */
 	char text[480]; /* what failed, on which object, why, and what to do; UTF-8, no newline */
