@@ -214,7 +214,7 @@ enum gck_link_data_type {
 	GCK_LINK_DATA_END,      /* value: 0 or an errno value, why: that was all */
 	GCK_LINK_DATA_GET,      /* address, size, number: where in the ring, at a page */
 	GCK_LINK_DATA_HASH,     /* to a rank that runs: address, size, number as of a GET, for a struct
-				 * gck_hash of the bytes (storage/store.h) of each window that these
+				 * gck_hash of the bytes (storage/store/store.h) of each window that these
 				 * are in, as far as they are */
 	GCK_LINK_DATA_READY,    /* address and size as asked; value: 0 or an errno value, why */
 	GCK_LINK_DATA_DONE,     /* from who wanted: nothing more is */
@@ -283,7 +283,7 @@ struct gck_shim_state {
 				    * first cuInit on; 0 */
 	uint64_t environ_at;       /* address of libc's `environ` */
 	uint64_t environment;      /* R the launcher's variables that the task of this start was given
-				    * (common/environ_slots.h); 0 at a first start */
+				    * (common/base/environ_slots.h); 0 at a first start */
 	uint64_t environment_size, environment_room; /* R bytes; the list follows after `room` */
 	uint64_t environment_list; /* R entries that the list behind them may have */
 	struct gck_shim_asker askers[GCK_ASKERS];

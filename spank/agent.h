@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/control.h"
-#include "common/error.h"
+#include "common/base/control.h"
+#include "common/base/error.h"
 
 struct gck_agent {
 	char link[32]; /* abstract name of the listening socket, without its NUL */
@@ -28,7 +28,7 @@ int gck_agent_prepare(struct gck_agent *a, struct gck_error *err);
 void gck_agent_forked(struct gck_agent *a);
 
 /* In the first task, as the user: start path with argv and envp. The agent is nobody's child, in a
- * session of its own, with the file descriptors of common/control.h, default signals and umask 077.
+ * session of its own, with the file descriptors of common/base/control.h, default signals and umask 077.
  * Its output goes nowhere: slurmstepd waits for the end of its tasks' output. Waits for its report;
  * what it says is the error. */
 int gck_agent_start(const struct gck_agent *a, const char *path, char *const argv[],

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* Nanoseconds to add to the clocks; taken once, so that all tasks of a node read the same. */
 struct gck_clock {

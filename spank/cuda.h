@@ -3,8 +3,8 @@
 #ifndef GCK_SPANK_CUDA_H
 #define GCK_SPANK_CUDA_H
 
-#include "common/error.h"
-#include "common/options.h"
+#include "common/base/error.h"
+#include "common/base/options.h"
 
 #define GCK_CUDA_DEVICE "/dev/nvidiactl" /* there with the driver's module */
 

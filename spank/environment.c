@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/control.h"
+#include "common/base/control.h"
 
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The environments of common/control.h: what a rank finds beside the user's, and the agent's. */
+ * The environments of common/base/control.h: what a rank finds beside the user's, and the agent's. */
 #ifndef GCK_SPANK_ENVIRONMENT_H
 #define GCK_SPANK_ENVIRONMENT_H
 
 #include <slurm/spank.h>
 #include <stdbool.h>
 
-#include "common/error.h"
-#include "common/options.h"
+#include "common/base/error.h"
+#include "common/base/options.h"
 
 /* SLURM_RESTART_COUNT of the job, 0 if it was never requeued. */
 unsigned gck_environment_restarts(spank_t spank);

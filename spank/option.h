@@ -6,7 +6,7 @@
 #include <slurm/spank.h>
 #include <stdbool.h>
 
-#include "common/conf.h"
+#include "common/base/conf.h"
 
 /* Take the plugin's arguments in plugstack.conf (conf=PATH), and register the option. */
 int gck_option_register(spank_t spank, int ac, char *argv[], struct gck_error *err);

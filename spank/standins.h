@@ -6,8 +6,8 @@
 
 #include <limits.h>
 
-#include "common/conf.h"
-#include "common/options.h"
+#include "common/base/conf.h"
+#include "common/base/options.h"
 
 struct gck_standins {
 	char preload[4 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */

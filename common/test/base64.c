@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base64.h"
+#include "common/base/base64.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static int there_and_back(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * gpuckpt.conf: every key, and that an error names file and line and changes nothing. */
-#include "common/conf.h"
+#include "common/base/conf.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static char path[] = "/tmp/gck-conf-XXXXXX";
 static struct gck_error err;

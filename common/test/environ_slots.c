@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/environ_slots.h"
+#include "common/base/environ_slots.h"
 
 #include <stdlib.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static const char first[] = "PATH=/bin\0SLURM_NODELIST=n[1-2]\0\0TMPDIR=/tmp/1\0PMIX_RANK=3";
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/error.h"
+#include "common/base/error.h"
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static void test_encodings(void)
 {

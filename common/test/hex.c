@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/hex.h"
+#include "common/base/hex.h"
 
 #include <string.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static void test_bytes(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The keys of --gpu-ckpt: what each takes and refuses, and that every refusal names its key. */
-#include "common/options.h"
+#include "common/base/options.h"
 
 #include <stdlib.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static struct gck_error err;
 

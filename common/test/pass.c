@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Passed descriptors: in which order, how many, and none that nobody knows of. */
 #define _GNU_SOURCE
-#include "common/pass.h"
+#include "common/base/fd_passing.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static int pair[2], pipes[GCK_PASS_MOST][2];
 

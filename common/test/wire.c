@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The wire against a real munged: what must pass, and each way to tamper with it. A "post" is a
  * connection whose frames go through the test's hands. */
-#include "common/wire.h"
+#include "common/wire/wire.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/credential.h"
-#include "common/test/munged.h"
-#include "common/test/tap.h"
+#include "common/wire/credential.h"
+#include "test/support/munged.h"
+#include "test/support/tap.h"
 
 static const char *sock;
 static struct gck_error err;

@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/first.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/lease.h"

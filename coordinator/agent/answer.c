@@ -2,7 +2,7 @@
  * Answers to the coordinator's commands. */
 #include "coordinator/agent/answer.h"
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/upstream.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"

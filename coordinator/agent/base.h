@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "coordinator/agent/worker.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 /* The rank's manifest there, and its hash: chunks that it has are not written again. NULL without a
  * readable one: everything is written. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 struct child;
 

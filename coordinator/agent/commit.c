@@ -2,8 +2,8 @@
  * Writing the commit object and removing old commits. */
 #include "coordinator/agent/commit.h"
 
-#include "common/fault.h"
-#include "common/log.h"
+#include "common/base/fault.h"
+#include "common/base/log.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/packet.h"

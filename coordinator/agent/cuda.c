@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/filling.h"
 #include "coordinator/agent/needs.h"
 #include "coordinator/agent/packet.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/able.h"
 #include "coordinator/agent/asks.h"
 #include "coordinator/agent/commit.h"

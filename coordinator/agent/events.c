@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/packet.h"

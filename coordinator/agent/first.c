@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/store_job.h"
 

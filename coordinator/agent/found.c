@@ -4,8 +4,8 @@
 
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/share.h"
-#include "storage/keys.h"
-#include "storage/pool.h"
+#include "storage/crypto/keyring.h"
+#include "storage/store/node_cache.h"
 
 /* What this node still has of the image need not be fetched. */
 static void use_stage(struct gck_store *store, const struct worker_task *t)

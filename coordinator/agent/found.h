@@ -4,7 +4,7 @@
 #define AGENT_FOUND_H
 
 #include "coordinator/agent/worker.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 /* manifest is NULL if the rank had finished. */
 struct found {

@@ -7,7 +7,7 @@
 #include <ev.h>
 #include <jansson.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 struct job;
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/links.h"

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/asks.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/mpi.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/control.h"
-#include "common/log.h"
+#include "common/base/control.h"
+#include "common/base/log.h"
 #include "coordinator/agent/step.h"
 #include "coordinator/agent/supervise.h"
 

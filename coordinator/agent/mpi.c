@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/quiesce.h"
 #include "coordinator/agent/restart.h"
 

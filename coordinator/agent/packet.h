@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 #define PACKET_MAX (128u * 1024)
 

@@ -5,7 +5,7 @@
 
 #include "coordinator/agent/phases.h"
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/mpi.h"
@@ -13,7 +13,7 @@
 #include "coordinator/agent/quiesce.h"
 #include "coordinator/agent/rooms.h"
 #include "coordinator/agent/share.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
 #define EXPECT_PART 0.3 /* of that of a phase */

@@ -3,7 +3,7 @@
  * the node are checked. Nothing is touched. */
 #include "config.h"
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"

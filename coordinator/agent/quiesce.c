@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base64.h"
-#include "common/wire.h"
+#include "common/base/base64.h"
+#include "common/wire/wire.h"
 #include "coordinator/agent/mpi.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/upstream.h"

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* For job.h: run `scontrol requeuehold` on the job of a struct step as its user. true, also if it does not run any
  * more. */

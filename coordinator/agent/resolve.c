@@ -7,7 +7,7 @@
 #include <pwd.h>
 #include <string.h>
 
-#include "common/conf.h"
+#include "common/base/conf.h"
 #include "coordinator/agent/packet.h"
 
 static json_t *numeric(const struct addrinfo *all)

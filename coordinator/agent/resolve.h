@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 struct resolved {
 	struct sockaddr_storage address;

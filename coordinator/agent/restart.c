@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/returning.h"
 #include "coordinator/agent/stages.h"
 #include "coordinator/agent/upstream.h"
-#include "storage/pool.h"
+#include "storage/store/node_cache.h"
 
 #define LOOK_S 0.02         /* between looks whether all ranks wait in their constructors */
 #define START_LIMIT_S 60.   /* for them to come that far */

@@ -2,7 +2,7 @@
  * A restart of one rank: the process that empties it, builds the image in it and lets it go. */
 #include <string.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "coordinator/agent/found.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/report.h"

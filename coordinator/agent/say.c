@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/given.h"
 
 /* A program may have closed what it was given, and have a file of results there. */

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "coordinator/agent/tasks.h"
 
 /* [{"rank","object","reason","remedy","refuse":true}], one entry per object (empty: none). Ranks

@@ -3,7 +3,7 @@
  * told, or to its failure. */
 #include "coordinator/agent/stages.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/restart.h"
 #include "coordinator/agent/say.h"

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/control.h"
+#include "common/base/control.h"
 #include "coordinator/agent/packet.h"
 
 static int number(const char *name, uint32_t *out, struct gck_error *err)

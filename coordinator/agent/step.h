@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which step this agent serves: its environment and arguments (common/control.h) and gpuckpt.conf,
+ * Which step this agent serves: its environment and arguments (common/base/control.h) and gpuckpt.conf,
  * read once when it starts. */
 #ifndef AGENT_STEP_H
 #define AGENT_STEP_H
@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/conf.h"
-#include "common/error.h"
-#include "common/options.h"
+#include "common/base/conf.h"
+#include "common/base/error.h"
+#include "common/base/options.h"
 
 struct step {
 	uint32_t job, step, restarts;

@@ -9,8 +9,8 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/shared.h"
 #include "coordinator/sign/signer.h"
-#include "storage/keys.h"
-#include "storage/store.h"
+#include "storage/crypto/keyring.h"
+#include "storage/store/store.h"
 
 #define LEFT_ALONE_S 86400u /* a stage that no checkpoint was put into for so long is a leftover */
 #define UNCONNECTED_WAIT_MS 3000 /* for gpuckptd: less than these jobs may take */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/control.h"
+#include "common/base/control.h"
 #include "shim/link.h"
 
 struct child;

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/pass.h"
+#include "common/base/fd_passing.h"
+#include "common/base/log.h"
 #include "coordinator/agent/packet.h"
 #include "shim/process/device.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fault.h"
-#include "common/log.h"
+#include "common/base/fault.h"
+#include "common/base/log.h"
 #include "coordinator/agent/answer.h"
 #include "coordinator/agent/asks.h"
 #include "coordinator/agent/commit.h"

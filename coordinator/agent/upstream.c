@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/wire.h"
+#include "common/base/log.h"
+#include "common/wire/wire.h"
 #include "coordinator/agent/dispatch.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/register.h"

@@ -8,16 +8,16 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "common/fault.h"
-#include "common/hex.h"
+#include "common/base/fault.h"
+#include "common/base/hex.h"
 #include "coordinator/agent/base.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/share.h"
 #include "shim/process/device.h"
 #include "shim/process/process.h"
-#include "storage/signer.h"
-#include "storage/store.h"
+#include "storage/s3/signer.h"
+#include "storage/store/store.h"
 
 #define WRITER_NICE 10
 

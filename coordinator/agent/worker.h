@@ -37,7 +37,7 @@
 
 #include "coordinator/agent/step.h"
 #include "shim/link.h"
-#include "storage/keys.h"
+#include "storage/crypto/keyring.h"
 
 struct worker_task {
 	const struct step *step;
@@ -60,7 +60,7 @@ struct worker_task {
 
 	/* a restart */
 	uint32_t from_job, from_step;
-	int pool;                     /* of what ranks share (storage/pool.h); -1: none */
+	int pool;                     /* of what ranks share (storage/store/node_cache.h); -1: none */
 
 	char hash[40];                /* of the commit seq (a restart) or base; "": not known */
 };

@@ -5,7 +5,7 @@
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/progress.h"
-#include "common/wire.h"
+#include "common/wire/wire.h"
 
 #define CONNECT_TIMEOUT_MS 10000
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/conf.h"
-#include "common/error.h"
+#include "common/base/conf.h"
+#include "common/base/error.h"
 
 #define CLI_DONE 0
 #define CLI_FAILED 1

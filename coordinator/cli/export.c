@@ -11,7 +11,7 @@
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/naming.h"
 #include "coordinator/cli/progress.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 static const json_t *find_commit(const json_t *step, uint32_t seq)
 {

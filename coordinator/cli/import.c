@@ -9,9 +9,9 @@
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/progress.h"
-#include "common/s3_url.h"
-#include "common/wire.h"
-#include "storage/store.h"
+#include "common/base/s3_url.h"
+#include "common/wire/wire.h"
+#include "storage/store/store.h"
 
 struct import {
 	const struct cli *c;

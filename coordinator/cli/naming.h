@@ -3,7 +3,7 @@
 #ifndef CLI_NAMING_H
 #define CLI_NAMING_H
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* Durably, and without replacing what is there (EEXIST), whatever the file system has for that. The
  * temporary name, in the same directory, may be left. */

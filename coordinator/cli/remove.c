@@ -2,10 +2,10 @@
  * remove: commits, and what only they needed. */
 #include <stdio.h>
 
-#include "common/s3_url.h"
+#include "common/base/s3_url.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 static bool is_removed(const json_t *removed, uint32_t seq)
 {

@@ -2,7 +2,7 @@
  * What the verbs have in common that touch the store, as the user who calls. */
 #include "coordinator/cli/cli.h"
 #include "coordinator/sign/signer.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 #define SIGNER_WAIT_MS 30000 /* for a gpuckptd that is started anew */
 

@@ -5,7 +5,7 @@
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
 #include "coordinator/cli/progress.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 static int read_commit(const struct cli *c, struct gck_store *s, const json_t *step,
 		       const json_t *commit, uint64_t *found, struct gck_error *err)

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/checkpoint.h"
 #include "coordinator/core/document.h"
 #include "coordinator/core/finish.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/core/quiesce.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 const char *gck_phase_question(enum gck_phase phase)
 {

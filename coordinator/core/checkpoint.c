@@ -3,7 +3,7 @@
  * GCK_FAILED; the way out is the abort (ending.c), which lets every rank go on. */
 #include "coordinator/core/checkpoint.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/document.h"
 #include "coordinator/core/encrypt.h"
 #include "coordinator/core/ending.h"

@@ -2,7 +2,7 @@
  * Recording: journal first, then the state. */
 #include "coordinator/core/core.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/record.h"
 
 /* A record that could not be written must not be missing, nor torn, in front of the next one. */

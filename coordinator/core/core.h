@@ -4,9 +4,9 @@
 #ifndef GCK_CORE_H
 #define GCK_CORE_H
 
-#include "common/conf.h"
+#include "common/base/conf.h"
 #include "coordinator/core/state.h"
-#include "storage/keys.h"
+#include "storage/crypto/keyring.h"
 
 struct gck_core;
 struct gck_operation;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/checkpoint.h"
 #include "coordinator/core/interval.h"
 #include "coordinator/core/operation.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/needed.h"
 #include "coordinator/core/orders.h"
 

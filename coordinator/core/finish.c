@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 struct question {
 	struct gck_core *core;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "common/log.h"
-#include "common/s3_url.h"
+#include "common/base/log.h"
+#include "common/base/s3_url.h"
 #include "coordinator/core/expire.h"
 #include "coordinator/core/live.h"
 #include "coordinator/core/record.h"

@@ -2,7 +2,7 @@
  * Checkpoints by interval. */
 #include "coordinator/core/interval.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/live.h"
 #include "coordinator/core/operation.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/utf8.h"
+#include "common/base/log.h"
+#include "common/base/utf8.h"
 #include "coordinator/core/answer.h"
 #include "coordinator/core/checkpoint.h"
 #include "coordinator/core/hold.h"

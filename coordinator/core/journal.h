@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 struct gck_journal;
 

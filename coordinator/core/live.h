@@ -4,7 +4,7 @@
 #ifndef GCK_LIVE_H
 #define GCK_LIVE_H
 
-#include "common/options.h"
+#include "common/base/options.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/machine.h"
 

@@ -2,7 +2,7 @@
  * The table of the state machine, and its motor. */
 #include "coordinator/core/machine.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/checkpoint.h"
 #include "coordinator/core/ending.h"
 #include "coordinator/core/hold.h"

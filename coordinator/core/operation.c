@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/utf8.h"
+#include "common/base/utf8.h"
 #include "coordinator/core/members.h"
 #include "coordinator/core/waiter.h"
 

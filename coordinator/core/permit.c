@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "storage/backend.h"
+#include "storage/base/backend.h"
 #include "storage/s3/presign.h"
 
 enum access { READ, WRITE, REMOVE };

@@ -4,7 +4,7 @@
 #define GCK_PERMIT_H
 
 #include "coordinator/core/live.h"
-#include "storage/signer.h"
+#include "storage/s3/signer.h"
 
 struct gck_permit {
 	const struct gck_step *step; /* NULL: not known here */

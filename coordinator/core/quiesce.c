@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base64.h"
-#include "common/wire.h"
+#include "common/base/base64.h"
+#include "common/wire/wire.h"
 #include "coordinator/core/checkpoint.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */

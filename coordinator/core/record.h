@@ -27,7 +27,7 @@
 #ifndef GCK_RECORD_H
 #define GCK_RECORD_H
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "coordinator/core/state.h"
 
 /* Change the state. -1 with the state unchanged if the record makes no sense there. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/join.h"
 
 #define MAX_STEPS 10000                  /* of a job, with those that have ended */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/members.h"
 
 static void note_requeue(struct gck_core *core, uint32_t job, bool value)

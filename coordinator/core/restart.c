@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action)
 {

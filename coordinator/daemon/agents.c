@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/answer.h"
 #include "coordinator/core/ask.h"
 #include "coordinator/core/join.h"

@@ -4,7 +4,7 @@
 #ifndef GCK_BACKGROUND_H
 #define GCK_BACKGROUND_H
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* Fork; the parent never returns from this. The child keeps stderr until gck_background_done. */
 int gck_background_begin(struct gck_error *err);

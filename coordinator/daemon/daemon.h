@@ -5,8 +5,8 @@
 
 #include <ev.h>
 
-#include "common/conf.h"
-#include "common/wire.h"
+#include "common/base/conf.h"
+#include "common/wire/wire.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/journal.h"
 #include "coordinator/daemon/keys.h"

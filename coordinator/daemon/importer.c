@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/import.h"
 #include "coordinator/daemon/request.h"
 #include "coordinator/daemon/sweep.h"

@@ -4,7 +4,7 @@
 #ifndef GCK_KEYS_H
 #define GCK_KEYS_H
 
-#include "common/conf.h"
+#include "common/base/conf.h"
 #include "coordinator/daemon/secret.h"
 #include "storage/s3/presign.h"
 

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/import.h"
 #include "coordinator/core/live.h"
 #include "coordinator/core/operation.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/utf8.h"
+#include "common/base/utf8.h"
 
 #define OURS "gpuckpt: " /* begins an AdminComment that we may replace */
 

@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* Answer a request: a new object, or NULL. */
 json_t *gck_query(const json_t *request, struct gck_error *err);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/needed.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/core/orders.h"

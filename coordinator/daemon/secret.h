@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 #define GCK_SECRET_MAX 16384
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/permit.h"
 #include "coordinator/daemon/importer.h"
 #include "coordinator/daemon/request.h"

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/daemon/child.h"
 #include "coordinator/daemon/query.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/orders.h"
 #include "coordinator/daemon/child.h"
 #include "coordinator/daemon/probe.h"

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "common/hex.h"
-#include "common/log.h"
+#include "common/base/hex.h"
+#include "common/base/log.h"
 
 static void answer(struct gck_peer *peer, json_int_t id, json_t *rest)
 {

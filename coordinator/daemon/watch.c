@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "coordinator/core/expire.h"
 #include "coordinator/core/finish.h"
 #include "coordinator/core/join.h"

@@ -4,8 +4,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "common/hex.h"
-#include "common/log.h"
+#include "common/base/hex.h"
+#include "common/base/log.h"
 #include "coordinator/core/answer.h"
 #include "coordinator/core/hold.h"
 #include "coordinator/core/interval.h"

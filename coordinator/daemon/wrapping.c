@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/hex.h"
-#include "common/log.h"
+#include "common/base/hex.h"
+#include "common/base/log.h"
 
 #define CREDENTIAL "gpuckpt-encryption"
 #define SEALED (GCK_CRYPTO_NONCE + GCK_CRYPTO_KEY + GCK_CRYPTO_TAG)

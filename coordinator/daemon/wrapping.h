@@ -6,10 +6,10 @@
 #ifndef GCK_WRAPPING_H
 #define GCK_WRAPPING_H
 
-#include "common/conf.h"
+#include "common/base/conf.h"
 #include "coordinator/core/state.h"
 #include "coordinator/daemon/secret.h"
-#include "storage/keys.h"
+#include "storage/crypto/keyring.h"
 
 #define GCK_WRAPPING_MAX 32   /* keys in the file */
 #define GCK_WRAPPING_ID 17    /* 16 hex digits and the NUL; of a key, and telling nothing about it */

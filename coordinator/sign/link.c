@@ -4,7 +4,7 @@
 #include <pwd.h>
 #include <string.h>
 
-#include "common/wire.h"
+#include "common/wire/wire.h"
 #include "coordinator/sign/signer.h"
 
 #define CONNECT_MS 5000

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-#include "storage/crypto.h"
-#include "storage/signer.h"
+#include "storage/crypto/crypto.h"
+#include "storage/s3/signer.h"
 
 #define GCK_SIGN_MOST 16 /* requests in one message of a process; an agent puts several together */
 

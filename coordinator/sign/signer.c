@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "coordinator/sign/request.h"
-#include "storage/keys.h"
+#include "storage/crypto/keyring.h"
 
 #define PAUSE_MS 200 /* before somebody who was not there is asked again */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A signer for storage/signer.h that asks somebody: its agent, or gpuckptd itself; and an unwrapper for
- * storage/keys.h that does. */
+ * A signer for storage/s3/signer.h that asks somebody: its agent, or gpuckptd itself; and an unwrapper for
+ * storage/crypto/keyring.h that does. */
 #ifndef GCK_SIGN_SIGNER_H
 #define GCK_SIGN_SIGNER_H
 
 #include <jansson.h>
 
-#include "common/conf.h"
-#include "storage/signer.h"
+#include "common/base/conf.h"
+#include "storage/s3/signer.h"
 
 /* Say body and wait for what answers it: a new reference, or NULL. EAGAIN: nobody is there now. */
 typedef json_t *gck_sign_exchange(void *arg, const json_t *body, int timeout_ms,

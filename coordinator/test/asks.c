@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/test/tap.h"
+#include "common/base/log.h"
 #include "coordinator/core/ask.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/test/fake_agent.h"
+#include "test/support/tap.h"
 
 static struct fake f;
 

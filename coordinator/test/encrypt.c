@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/test/lab.h"
+#include "test/support/tap.h"
 
 #define FIRST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF"
 #define SECOND "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"

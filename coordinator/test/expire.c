@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/test/tap.h"
+#include "common/base/log.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/test/past.h"
+#include "test/support/tap.h"
 
 static struct fake f;
 

@@ -11,7 +11,7 @@
 #include "coordinator/core/join.h"
 #include "coordinator/core/orders.h"
 #include "coordinator/core/quiesce.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 /* ---- queues -------------------------------------------------------------------------------- */
 

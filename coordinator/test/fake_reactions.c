@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base64.h"
+#include "common/base/base64.h"
 #include "coordinator/test/fake_agent.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 static void done(struct gck_agent *a, const char *phase, uint32_t seq, bool ok, json_t *data)
 {

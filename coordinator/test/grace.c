@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/test/lab.h"
+#include "test/support/tap.h"
 
 #define CLIENTS 25      /* more than MaxUserConnections */
 #define SILENCE_MS 100  /* what is not answered for so long waits for something */

@@ -4,11 +4,11 @@
  * with every branch that it takes (-fsanitize-coverage=trace-pc). */
 #include <string.h>
 
-#include "common/log.h"
-#include "common/test/tap.h"
+#include "common/base/log.h"
 #include "coordinator/core/expire.h"
 #include "coordinator/core/orders.h"
 #include "coordinator/test/past.h"
+#include "test/support/tap.h"
 
 #define FEW 250
 #define COMMITS 10 /* of every second step; the others are to be restarted from one of these */

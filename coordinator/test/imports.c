@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/test/lab.h"
+#include "test/support/tap.h"
 
 #define HASH "0123456789abcdef0123456789abcdef"
 #define STORE "s3://images/site"

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/core/import.h"
 #include "coordinator/core/record.h"
+#include "test/support/tap.h"
 
 static char dir[] = "/tmp/gck-journal-XXXXXX";
 static char path[64];

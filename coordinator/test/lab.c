@@ -19,8 +19,8 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
-#include "common/test/munged.h"
-#include "common/test/tap.h"
+#include "test/support/munged.h"
+#include "test/support/tap.h"
 
 #define WAIT_MS 60000 /* only a failure takes so long */
 

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "common/wire.h"
+#include "common/wire/wire.h"
 
 /* Make the directory and start munged; false, after a TAP skip, if that cannot be here. */
 bool lab_begin(void);

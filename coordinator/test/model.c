@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/test/tap.h"
+#include "common/base/log.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/test/fake.h"
+#include "test/support/tap.h"
 
 #define SEQUENCES 400
 #define EVENTS 7000

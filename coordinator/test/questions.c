@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "common/log.h"
-#include "common/test/tap.h"
+#include "common/base/log.h"
+#include "test/support/tap.h"
 
 static unsigned answers;
 static char error[200];

@@ -2,10 +2,10 @@
  * What the CLI is told of all jobs, in as many answers as it takes. */
 #include <stdlib.h>
 
-#include "common/test/tap.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/core/record.h"
 #include "coordinator/daemon/request.h"
+#include "test/support/tap.h"
 
 #define JOBS 4000
 #define FIRST 100

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/test/tap.h"
+#include "common/base/log.h"
 #include "coordinator/core/import.h"
 #include "coordinator/core/join.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/test/fake_agent.h"
+#include "test/support/tap.h"
 
 static struct fake f;
 

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/test/tap.h"
-#include "common/wire.h"
+#include "common/base/log.h"
+#include "common/wire/wire.h"
 #include "coordinator/core/answer.h"
 #include "coordinator/core/document.h"
 #include "coordinator/core/join.h"
 #include "coordinator/core/operation.h"
 #include "coordinator/test/fake_agent.h"
+#include "test/support/tap.h"
 
 static struct fake f;
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/test/lab.h"
+#include "test/support/tap.h"
 
 #define AGENTS 10
 #define KNOCKS 20

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define IDS 300
 #define ROUNDS 20000

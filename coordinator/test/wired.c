@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/test/lab.h"
+#include "test/support/tap.h"
 
 #define HASH "0123456789abcdef0123456789abcdef"
 #define NONE "{}"

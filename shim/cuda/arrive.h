@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/header.h"
 
 /* Waits until a stream of that device has done what it was given; its context is current. end_ns: a drain's limit,

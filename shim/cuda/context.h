@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/header.h"
 
 /* All contexts that live, for the CUDA thread, with the gate closed; give them back with the gate

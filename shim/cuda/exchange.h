@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/managed.h"
 #include "shim/cuda/part.h"
 #include "shim/cuda/steer.h"

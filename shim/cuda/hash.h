@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/header.h"
 
 #define GCK_CUDA_HASH_WINDOW ((uint64_t)256 << 10) /* a chunk of the store's */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/context.h"
 
 /* Closes the gate: an attempt that is given up after 100 ms, then 400 ms, then 1.6 s, with the gate

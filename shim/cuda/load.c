@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/jump.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/steer.h"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/part.h"
 #include "shim/cuda/slab.h"
 #include "shim/cuda/window.h"

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 struct gck_cuda_still;
 

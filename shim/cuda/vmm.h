@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/header.h"
 #include "shim/cuda/physical.h"
 #include "shim/cuda/state.h"

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/pass.h"
+#include "common/base/fd_passing.h"
 #include "shim/inside/descriptor.h"
 
 #define MESSAGE_MAX (1u << 30)

@@ -24,7 +24,7 @@ const char *gck_inside_agent(void);
 pid_t gck_inside_pid(void);
 
 /* The environment of the task that this process was restored into, as "NAME=VALUE" slots of the size
- * (common/environ_slots.h); NULL: it was not restored, or is no rank. */
+ * (common/base/environ_slots.h); NULL: it was not restored, or is no rank. */
 const char *gck_inside_environment(size_t *size);
 
 /* After a restart the program knows its threads by the numbers that they had before: is this one of

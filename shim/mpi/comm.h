@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/clock.h"
 #include "shim/mpi/handle.h"
 

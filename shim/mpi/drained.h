@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/comm.h"
 
 struct gck_mpi_drained {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* Between MPI_Init and MPI_Finalize: may other functions be called? */
 bool gck_mpi_running(void);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* A name in the real library and where its address goes. Lists end with a NULL name. */
 struct gck_mpi_slot {

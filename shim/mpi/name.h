@@ -3,7 +3,7 @@
 #ifndef GCK_MPI_NAME_H
 #define GCK_MPI_NAME_H
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/handle.h"
 
 /* What messages call it; never fails. name: MPI_MAX_OBJECT_NAME bytes. Outside the gate. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* One thing that stands in the way of a checkpoint: object, reason, remedy (borrowed). */
 typedef void gck_mpi_obstacle_fn(void *arg, const char *object, const char *reason, const char *remedy);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/part.h"
 
 /* Find libpmix in the namespace; with MPI initialized, by who initialized it: at any other time the

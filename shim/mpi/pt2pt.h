@@ -3,7 +3,7 @@
 #ifndef GCK_MPI_PT2PT_H
 #define GCK_MPI_PT2PT_H
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/request_pool.h"
 
 /* A place that says what is to be received; active once it is posted. NULL: no memory. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/init.h"
 #include "shim/mpi/part.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/namespace/namespace.h"
 #include "shim/mpi/pmix.h"

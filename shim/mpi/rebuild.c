@@ -2,7 +2,7 @@
  * MPI brought back in a restored process. */
 #include <stdio.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/init.h"
 #include "shim/mpi/load.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/handle.h"
 
 enum gck_mpi_request_state {

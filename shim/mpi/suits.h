@@ -4,7 +4,7 @@
 #ifndef GCK_MPI_SUITS_H
 #define GCK_MPI_SUITS_H
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* Of the file that the program would get for libmpi.so.40. -1: it cannot, and why. 0: it can, or it
  * is not known which file that is (the loader's cache has it). */

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/inside/link.h"
 #include "shim/mpi/state.h"
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/handle.h"
 
 enum gck_mpi_t_list {

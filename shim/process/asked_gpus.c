@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/environ_slots.h"
+#include "common/base/environ_slots.h"
 
 #define PROGRAM "gpuckpt-gpus"
 #define LIMIT_MS 60000 /* a driver that is not kept up by its daemon takes seconds for each GPU */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/state.h"
 
 /* Can it be used as it is: it comes out of an image, or from a program of another release. */

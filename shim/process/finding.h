@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 struct gck_findings {
 	json_t *items;         /* array to append to, or NULL */

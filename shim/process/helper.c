@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/pass.h"
+#include "common/base/fd_passing.h"
 #include "shim/process/target.h"
 
 #define CLONE_MS 60000 /* for pages that come from swap */

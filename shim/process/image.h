@@ -14,8 +14,8 @@
 #include <sys/user.h>
 #include <sys/types.h>
 
-#include "common/error.h"
-#include "storage/store.h"
+#include "common/base/error.h"
+#include "storage/store/store.h"
 
 #define GCK_IMAGE_FORMAT 1
 #define GCK_PAGE 4096u

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hex.h"
+#include "common/base/hex.h"
 #include "shim/process/image_fields.h"
 
 struct source {

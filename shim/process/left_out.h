@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/process/device.h"
 #include "shim/process/maps.h"
 #include "shim/process/memory.h"

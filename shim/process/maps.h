@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* smaps' VmFlags that matter here. */
 #define GCK_VM_DONTFORK 1u   /* dc */

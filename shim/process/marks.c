@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/pass.h"
+#include "common/base/fd_passing.h"
 #include "shim/process/capture.h"
 #include "shim/process/pagemap.h"
 #include "shim/process/procfs.h"

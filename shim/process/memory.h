@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 struct gck_source {
 	pid_t pid;

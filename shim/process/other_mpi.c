@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/environ_slots.h"
+#include "common/base/environ_slots.h"
 #include "shim/process/procfs.h"
 #include "shim/process/scan.h"
 

@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/error.h"
-#include "common/options.h"
+#include "common/base/error.h"
+#include "common/base/options.h"
 #include "shim/link.h"
 #include "shim/process/image.h"
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 /* ---- able ---------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* Open /proc/PID. -1 with ESRCH when there is no such process. */
 int gck_proc_open(pid_t pid, struct gck_error *err);

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/link.h"
 
 #define GCK_REMOTE_CALLS 512                /* in one batch */

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/pass.h"
+#include "common/base/fd_passing.h"
 #include "shim/process/restore.h"
 
 static int64_t call(struct gck_restore *r, struct gck_error *err, long nr, uint64_t a, uint64_t b,

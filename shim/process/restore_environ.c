@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "common/environ_slots.h"
-#include "common/launcher.h"
+#include "common/base/environ_slots.h"
+#include "common/base/launcher_env.h"
 #include "shim/process/restore.h"
 
 #define ENTRIES_MAX 65536u

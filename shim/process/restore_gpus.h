@@ -3,7 +3,7 @@
 #ifndef GCK_RESTORE_GPUS_H
 #define GCK_RESTORE_GPUS_H
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/cuda/state.h"
 
 struct gck_restore;

@@ -5,7 +5,7 @@
 #ifndef GCK_SCAN_H
 #define GCK_SCAN_H
 
-#include "common/options.h"
+#include "common/base/options.h"
 #include "shim/process/finding.h"
 #include "shim/process/image.h"
 #include "shim/process/maps.h"

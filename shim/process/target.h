@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/link.h"
 #include "shim/process/left_out.h"
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/state.h"
 #include "shim/mpi/state.h"
 #include "shim/process/image.h"
+#include "test/support/tap.h"
 
 #define P GCK_PAGE
 

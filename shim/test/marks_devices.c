@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define NO_PINS "Name:\trank\nVmLck:\t       4 kB\nVmPin:\t       0 kB\nVmHWM:\t       4 kB\n"
 

@@ -3,8 +3,8 @@
 # What the preload's shared object shows and needs, and what its freestanding objects must not use.
 # Runs in the build folder.
 srcdir=${srcdir:-.}
-# shellcheck source=../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 lib=.libs/libgpuckpt-preload.so
 
 listed=$(sed -n 's/^	\([a-z].*\);$/\1/p' "$srcdir/shim/preload/preload.map" | LC_ALL=C sort)

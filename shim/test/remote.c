@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define PLANT 0x10000000000ull
 

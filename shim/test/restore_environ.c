@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/process/restore.h"
+#include "test/support/tap.h"
 
 static int maps;            /* made so far */
 static char **env;          /* the program's `environ` */

@@ -16,7 +16,7 @@ static struct gck_window counted(const struct gck_windows *w, size_t i)
 #include "shim/process/restore_fill.c"
 #undef gck_windows_at
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define MAPS 200u
 #define WINDOWS 4000u

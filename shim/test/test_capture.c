@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/process/capture.h"
 #include "shim/process/fds.h"
 #include "shim/test/capture_rank.h"
+#include "test/support/tap.h"
 
 static void test_able(void)
 {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#include "common/test/tap.h"
 #include "shim/process/capture.h"
 #include "shim/test/capture_rank.h"
+#include "test/support/tap.h"
 
 #define CLOCK_HOLDS 10
 #define CLOCK_TRIES 1000

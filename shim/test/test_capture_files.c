@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/capture_rank.h"
+#include "test/support/tap.h"
 
 static const char *sync_fails; /* at the end of a file's name */
 static int synced;             /* calls for that file */

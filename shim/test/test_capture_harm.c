@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/process/capture.h"
 #include "shim/process/procfs.h"
 #include "shim/test/capture_rank.h"
+#include "test/support/tap.h"
 
 /* A worker that freezes and resumes the rank without end, and is mostly killed in between. */
 static pid_t worker(void)

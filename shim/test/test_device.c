@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/process/device.h"
 #include "shim/process/write.h"
-#include "storage/internal.h"
+#include "storage/store/internal.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define BASE 0x600000000000ull
 #define MEMORY (12u << 20)

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/process/image_fields.h"
-#include "storage/rows_json.h"
+#include "storage/document/json.h"
+#include "test/support/tap.h"
 
 #define MANY 80000u
 

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/process/maps.h"
 #include "shim/process/process.h"
 #include "shim/process/procfs.h"
+#include "test/support/tap.h"
 
 static const char smaps[] =
 	"00400000-0041f000 r-xp 00002000 fe:01 247970                             /usr/bin/a b\n"

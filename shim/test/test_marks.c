@@ -20,11 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/process/capture.h"
 #include "shim/process/procfs.h"
 #include "shim/test/capture_rank.h"
 #include "shim/test/marks_program.h"
+#include "test/support/tap.h"
 
 /* An image that others may build on. */
 struct base {

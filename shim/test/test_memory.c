@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define PAGES 64
 

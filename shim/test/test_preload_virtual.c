@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/preload_agent.h"
+#include "test/support/tap.h"
 
 #define VPID 4000000
 #define NOBODY 4000001

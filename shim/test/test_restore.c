@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/restore_lineage.h"
+#include "test/support/tap.h"
 
 struct program {
 	const char *name, *rounds; /* a millisecond each: several times what the checkpoints take */

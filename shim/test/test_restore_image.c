@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/restore_lineage.h"
+#include "test/support/tap.h"
 
 #define CODE 0x40000000ull
 #define DATA 0x50000000ull

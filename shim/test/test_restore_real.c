@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/restore_lineage.h"
+#include "test/support/tap.h"
 
 #define RESTARTS 10
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/test/tap.h"
 #include "spank/cuda.h"
+#include "test/support/tap.h"
 
 #define HERE "/proc/self/exe"
 #define NOWHERE "/nonexistent"

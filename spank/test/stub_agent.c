@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/control.h"
+#include "common/base/control.h"
 
 extern char **environ;
 

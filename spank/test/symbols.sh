@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # spank_gpuckpt.so exports Slurm's hooks and nothing else: any other name could be taken for, or
 # taken over by, a symbol of srun or slurmstepd.
-# shellcheck source=../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 so=.libs/spank_gpuckpt.so
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT

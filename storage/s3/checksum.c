@@ -8,7 +8,7 @@
 #include <nmmintrin.h>
 #include <openssl/evp.h>
 
-#include "common/base64.h"
+#include "common/base/base64.h"
 #include "storage/s3/checksum.h"
 
 /* 8 bytes in 3 cycles: some hundredths of what compressing or TLS cost. */

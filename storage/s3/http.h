@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 #define GCK_HTTP_TEXT_MAX (16u << 20) /* of an answer that is not an object */
 #define GCK_HTTP_HEADERS 4

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/internal.h"
 #include "storage/s3/presign.h"
 #include "storage/s3/s3.h"
+#include "storage/store/internal.h"
 
 #define TOKEN_SIZE 4097
 #define PAGES_MAX 100000

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/each.h"
+#include "storage/base/parallel.h"
 #include "storage/s3/checksum.h"
 #include "storage/s3/s3.h"
 

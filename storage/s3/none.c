@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Built without libcurl, OpenSSL or expat: s3: is refused by name. */
-#include "storage/backend.h"
+#include "storage/base/backend.h"
 #include "storage/s3/presign.h"
 #include "storage/s3/probe.h"
 

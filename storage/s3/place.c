@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/s3_url.h"
-#include "storage/internal.h"
+#include "common/base/s3_url.h"
 #include "storage/s3/presign.h"
+#include "storage/store/internal.h"
 
 #define CLUSTER_MAX 256 /* with GCK_S3_URL_MAX and GCK_NAME_MAX below 1024, a key's limit */
 

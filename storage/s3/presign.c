@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/s3_url.h"
+#include "common/base/s3_url.h"
 #include "storage/s3/presign.h"
 
 #define PART_MAX 10000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Requests on a step's store as presigned URLs: what gpuckptd, which has the keys, does for
- * everybody else. Nothing is signed but names that the store itself makes (storage/names.c), below
+ * everybody else. Nothing is signed but names that the store itself makes (storage/base/names.c), below
  * <prefix>/<cluster>/<job>/<step>/ of the scope; whose job it is, and what may be written or
  * removed now, is for the caller to know. */
 #ifndef GCK_PRESIGN_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "storage/s3/signer.h"
 #include "storage/s3/sigv4.h"
-#include "storage/signer.h"
 
 #define GCK_S3_BUCKET_MAX 64
 

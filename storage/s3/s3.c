@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/internal.h"
 #include "storage/s3/checksum.h"
 #include "storage/s3/presign.h"
 #include "storage/s3/s3.h"
 #include "storage/s3/sign.h"
+#include "storage/store/internal.h"
 
 /* One connection seldom fills a network; more than this are a burden on the server. */
 #define PARALLEL 8

@@ -7,10 +7,10 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "storage/backend.h"
+#include "storage/base/backend.h"
 #include "storage/s3/http.h"
+#include "storage/s3/signer.h"
 #include "storage/s3/xml.h"
-#include "storage/signer.h"
 
 /* One PUT carries so much; above it, in parts of this size. */
 #define GCK_S3_PART (16u << 20)

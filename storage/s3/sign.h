@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking the process's signer (storage/signer.h), from any thread. */
+ * Asking the process's signer (storage/s3/signer.h), from any thread. */
 #ifndef GCK_SIGN_H
 #define GCK_SIGN_H
 
-#include "storage/signer.h"
+#include "storage/s3/signer.h"
 
 struct gck_signed {
 	char *url, *ca; /* ca: NULL: the system's */

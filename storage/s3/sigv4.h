@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 #define GCK_SIGV4_PAIRS 4 /* of a request's own, in the query and in the headers */
 #define GCK_SIGV4_SECONDS_MAX (7u * 24 * 3600)

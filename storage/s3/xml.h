@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 
 /* The end of an element: its path ("ListBucketResult/Contents/Key") and the text in it, without
  * that of elements in it. -1 ends the reading. */

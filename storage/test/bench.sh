@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # bench_store writes and reads what it is told to, and leaves nothing: its figures are test/bench's.
-# shellcheck source=../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 bench=${BENCH_STORE:-./storage/test/bench_store}
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT

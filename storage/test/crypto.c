@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/hex.h"
-#include "common/test/tap.h"
-#include "storage/crypto.h"
+#include "common/base/hex.h"
+#include "storage/crypto/crypto.h"
+#include "test/support/tap.h"
 
 /* c2sp.org/XAES-256-GCM, "Test Vectors". */
 static void test_vectors(void)

@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "common/test/tap.h"
-#include "storage/internal.h"
-#include "storage/pool.h"
+#include "storage/store/internal.h"
+#include "storage/store/node_cache.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define PROCESSES 5
 #define OBJECTS 12

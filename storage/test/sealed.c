@@ -7,9 +7,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-#include "common/test/tap.h"
-#include "storage/keys.h"
+#include "storage/crypto/keyring.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define SECRET "a line that nobody else may read"
 #define SIZE 60000

@@ -3,8 +3,8 @@
  * each, and comes through all the same. */
 #include "config.h"
 
-#include "common/test/tap.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define SIZE 100000
 #define RANKS 2

@@ -3,7 +3,7 @@
 #ifndef GCK_STORE_TEST_SHOT_H
 #define GCK_STORE_TEST_SHOT_H
 
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 #define RANKS 2
 #define CHUNKS_MAX 24

@@ -4,7 +4,7 @@
 #ifndef GCK_STORE_TEST_STEPWISE_H
 #define GCK_STORE_TEST_STEPWISE_H
 
-#include "storage/store.h"
+#include "storage/store/store.h"
 
 struct stepwise;
 

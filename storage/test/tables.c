@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "common/test/tap.h"
-#include "storage/internal.h"
-#include "storage/rows_json.h"
+#include "storage/document/json.h"
+#include "storage/store/internal.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define MANY 200000u /* chunks: as those of 48 GiB */
 #define FEW 2000u

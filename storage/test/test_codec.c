@@ -3,9 +3,9 @@
  * the slow levels' having looked for matches in all of it. */
 #include "config.h"
 
-#include "common/test/tap.h"
-#include "storage/internal.h"
+#include "storage/store/internal.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define SIZE GCK_CHUNK_MAX
 

@@ -6,9 +6,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-#include "common/test/tap.h"
-#include "storage/rows_json.h"
+#include "storage/document/json.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 static char root[ROOT_MAX], url[URL_MAX], path[1024];
 static struct gck_store *s;

@@ -4,8 +4,8 @@
 
 #include <fcntl.h>
 
-#include "common/test/tap.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define CHUNK 3000
 

@@ -11,10 +11,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-#include "common/test/tap.h"
 #include "storage/test/shot.h"
 #include "storage/test/stepwise.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define LATE 3 /* prunes, discards and checks under way at most */
 #define LONG_SEEDS 3000

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "common/test/tap.h"
-#include "storage/internal.h"
-#include "storage/pipeline.h"
+#include "storage/image/pipeline.h"
+#include "storage/store/internal.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define SIZE 262144u
 #define OBJECTS 24u

@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#include "common/test/tap.h"
-#include "storage/internal.h"
+#include "storage/store/internal.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define CHUNKS 150u
 #define SIZE GCK_CHUNK_MAX

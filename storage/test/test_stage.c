@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <sys/time.h>
 
-#include "common/test/tap.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define SIZE 100000
 #define CHUNKS 4

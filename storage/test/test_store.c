@@ -13,9 +13,9 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "common/test/tap.h"
-#include "storage/internal.h"
+#include "storage/store/internal.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 static struct gck_store *s;
 static char root[ROOT_MAX], url[URL_MAX];

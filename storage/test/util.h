@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "storage/keys.h"
-#include "storage/store.h"
+#include "storage/crypto/keyring.h"
+#include "storage/store/store.h"
 
 #define ROOT_MAX 64
 #define URL_MAX (ROOT_MAX + 5)

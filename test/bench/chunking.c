@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "storage/internal.h"
-#include "storage/table.h"
+#include "storage/image/chunk_index.h"
+#include "storage/store/internal.h"
 
 #define PAGE 4096u
 #define WINDOW (64 * PAGE)

@@ -5,7 +5,7 @@
 # are through with MPI. A checkpoint that cannot be had is given up in time, by name; the job goes on
 # or starts again, and its answers are those of an uninterrupted run. Needs a build with
 # --enable-faults.
-#   mpi_faults.sh [CASE[:POINT,...]]...     (common/fault.h, without GCK_FAULT_MPI_)
+#   mpi_faults.sh [CASE[:POINT,...]]...     (common/base/fault.h, without GCK_FAULT_MPI_)
 # Without cases a selection; GPUCKPT_LONG=1: all of them, at every point.
 # shellcheck source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/conf.h"
+#include "common/base/conf.h"
 
 /* A file of size bytes; the same at each call. */
 static const char *file_of(const uint8_t *data, size_t size)

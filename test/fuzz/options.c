@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/options.h"
+#include "common/base/options.h"
 
 static void check_format(const struct gck_options *o)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/digits.h"
-#include "storage/rows.h"
-#include "storage/rows_json.h"
+#include "storage/document/hex_table.h"
+#include "storage/document/json.h"
+#include "storage/document/packed_hex.h"
 
 static void must(bool is)
 {

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/credential.h"
-#include "common/frame.h"
-#include "common/wire.h"
+#include "common/wire/credential.h"
+#include "common/wire/frame.h"
+#include "common/wire/wire.h"
 
 enum { TO_CLIENT, TO_SERVER, FRAMES, BODIES, FORMS };
 

@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/cuda_data.h"
 #include "shim/test/restore_lineage.h"
+#include "test/support/tap.h"
 
 #define ROUNDS 3
 #define SCRUB_MS 500    /* memory given back is scrubbed before it is there again */

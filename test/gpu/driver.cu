@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define LONGEST_S 60
 #define MOST_DEVICES 8

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/cuda_link.h"
 #include "shim/test/restore_lineage.h"
+#include "test/support/tap.h"
 
 #define LONGEST_MS 30000
 

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/test/tap.h"
 #include "shim/test/cuda_link.h"
 #include "shim/test/restore_lineage.h"
+#include "test/support/tap.h"
 
 #define EVERY_MS 1000
 #define LIMIT_MS 1500

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/fakes.h"
 #include "coordinator/agent/transaction.h"
 #include "shim/link.h"
+#include "test/support/tap.h"
 
 static struct task *task(unsigned rank)
 {

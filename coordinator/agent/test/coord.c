@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/munged.h"
-#include "common/wire.h"
+#include "common/wire/wire.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
+#include "test/support/munged.h"
 
 #define PATIENCE_MS 60000 /* only a failure takes so long */
 

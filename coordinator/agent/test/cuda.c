@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/cuda.h"
 #include "coordinator/agent/needs.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/phases.h"
 #include "coordinator/agent/returning.h"
 #include "coordinator/agent/test/threads.h"
+#include "test/support/tap.h"
 
 #define CUDA_RANKS 2 /* in a checkpoint the last rank has none */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent and its workers killed at every point (common/fault.h) of a checkpoint and a restart:
+ * The agent and its workers killed at every point (common/base/fault.h) of a checkpoint and a restart:
  * ranks go on unharmed and the next checkpoint works; a restart that was cut short can be done
  * again. Needs a build with --enable-faults. */
 #include "config.h"
@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/fault.h"
-#include "common/test/tap.h"
+#include "common/base/fault.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
+#include "test/support/tap.h"
 
 static char trigger[128], fault[160];
 

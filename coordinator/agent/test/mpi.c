@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/threads.h"
+#include "test/support/tap.h"
 
 static void start_quiesce(int hold_ms, int limit_ms)
 {

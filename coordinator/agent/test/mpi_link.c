@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/threads.h"
+#include "test/support/tap.h"
 
 static const struct thread_link *link_of(unsigned rank)
 {

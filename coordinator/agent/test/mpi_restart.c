@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/restart.h"
 #include "coordinator/agent/test/threads.h"
+#include "test/support/tap.h"
 
 static void not_rebuilt(void)
 {

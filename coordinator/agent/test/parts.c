@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/known.h"
@@ -23,6 +22,7 @@
 #include "coordinator/agent/share.h"
 #include "coordinator/agent/shared.h"
 #include "coordinator/agent/tasks.h"
+#include "test/support/tap.h"
 
 static void packets(void)
 {

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/control.h"
+#include "common/base/control.h"
 #include "coordinator/agent/test/coord.h"
 
 #define PATIENCE_MS 120000 /* until what must happen has: only a failure takes so long */

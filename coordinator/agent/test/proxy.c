@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/job.h"
 #include "coordinator/agent/packet.h"
 #include "storage/s3/sign.h"
+#include "test/support/tap.h"
 
 #define LINES 5
 #define FAR 4 /* the line that asks about another job */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/returning.h"
 #include "coordinator/agent/test/fakes.h"
 #include "shim/link.h"
+#include "test/support/tap.h"
 
 static const json_t *ask(const char *op, json_t *more)
 {

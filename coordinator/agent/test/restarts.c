@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
+#include "test/support/tap.h"
 
 static json_t *commit_members(unsigned seq, const char *hash)
 {

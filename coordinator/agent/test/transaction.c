@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/fakes.h"
+#include "test/support/tap.h"
 
 static const json_t *ask(const char *op, json_t *more)
 {

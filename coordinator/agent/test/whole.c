@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/test/plugin.h"
+#include "test/support/tap.h"
 
 static char hash[40];
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Wrong arguments of gpuckpt: exit status 2, one line that names what is wrong, nothing on stdout.
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 gpuckpt=${GPUCKPT:-./gpuckpt}
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT

@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/munged.h"
-#include "common/wire.h"
+#include "common/wire/wire.h"
+#include "test/support/munged.h"
 
 static const char *dir, *munge;
 static volatile sig_atomic_t stop;

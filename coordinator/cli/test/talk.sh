@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # gpuckpt against a coordinator that gives fixed answers, and a real store.
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 gpuckpt=${GPUCKPT:-./gpuckpt}
 tools=${TOOLS:-./coordinator/cli/test}
 dir=$(mktemp -d) || exit 99

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/link_agent.h"
+#include "test/support/tap.h"
 
 #define SUM (3 << 20)
 #define LIMIT_MS 3000

@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/exchange.h"
 #include "shim/cuda/still.h"
+#include "test/support/tap.h"
 
 #define ARENAS 3
 #define SIZE (64 * GCK_CUDA_PAGE)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/header.h"
 #include "shim/cuda/test/kernels.h"
+#include "test/support/tap.h"
 
 #define SIZE ((size_t)3 << 20)
 

@@ -3,9 +3,9 @@
 #ifndef GCK_CUDA_TEST_IN_ORDER_H
 #define GCK_CUDA_TEST_IN_ORDER_H
 
-#include "common/test/tap.h"
 #include "shim/cuda/header.h"
 #include "shim/cuda/test/kernels.h"
+#include "test/support/tap.h"
 
 #define MIB ((size_t)1 << 20)
 #define LARGE (40 * MIB) /* two of them do not fit into what there is once more */

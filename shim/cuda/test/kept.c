@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/faults.h"
 #include "shim/cuda/test/link_agent.h"
 #include "shim/test/cuda_data.h"
+#include "test/support/tap.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define SUM (3 << 20)   /* what cuda_rank's memory holds */

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define LARGE ((size_t)64 << 20)
 #define SMALL ((size_t)1 << 10)

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # For the tests that run CUDA programs on the fake driver, sourced in the build folder. A program prints
 # TAP of its own; each run of one is one test here, its output shown if it failed.
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 library=$PWD/libgpuckpt-cuda.so
 driver=$PWD/libcuda-fake.so
 tmp=$(mktemp -d) || exit 1

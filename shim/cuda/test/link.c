@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/link_agent.h"
+#include "test/support/tap.h"
 
 #define SUM (3 << 20)      /* what cuda_rank's memory holds */
 #define LIMIT_MS 10000

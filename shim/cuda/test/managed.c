@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/against.h"
 #include "shim/cuda/test/kernels.h"
 #include "shim/cuda/test/managed_model.h"
+#include "test/support/tap.h"
 
 /* kernels.h's, for a real driver. */
 static const char add_ptx[] =

@@ -4,8 +4,8 @@
 #include <cuda.h>
 #include <stdlib.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/against.h"
+#include "test/support/tap.h"
 
 #define PLACES 120
 #define STEPS 3000

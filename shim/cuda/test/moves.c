@@ -7,12 +7,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/state.h"
 #include "shim/process/asked_gpus.h"
 #include "shim/process/restore_gpus.h"
 #include "shim/test/cuda_link.h"
 #include "shim/test/restore_lineage.h"
+#include "test/support/tap.h"
 
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/header.h"
+#include "test/support/tap.h"
 
 typedef CUresult get_fn(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 

@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/arena.h"
 #include "shim/cuda/keep.h"
 #include "shim/cuda/load.h"
 #include "shim/cuda/set.h"
 #include "shim/cuda/state.h"
 #include "shim/cuda/table.h"
+#include "test/support/tap.h"
 
 /* ---- sets ----------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/kernels.h"
+#include "test/support/tap.h"
 
 #define N 100000
 

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/cuda_data.h"
 #include "shim/test/cuda_link.h"
 #include "shim/test/told.h"
+#include "test/support/tap.h"
 
 #define RESTARTS 4
 

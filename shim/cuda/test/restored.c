@@ -12,12 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/state.h"
 #include "shim/cuda/test/faults.h"
 #include "shim/test/cuda_data.h"
 #include "shim/test/cuda_link.h"
 #include "shim/test/told.h"
+#include "test/support/tap.h"
 
 #define SUM (3 << 20)
 #define REGION 0x600000000000ull /* slabs' and the program's own (slab.c) */

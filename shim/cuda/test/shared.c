@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/link_agent.h"
 #include "shim/test/cuda_data.h"
+#include "test/support/tap.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define SUM (3 << 20)

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/keep.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/room.h"
+#include "test/support/tap.h"
 
 #define REGION_SIZE (1ull << 44)
 #define SIZE (4 * GCK_CUDA_SLAB_UNIT)

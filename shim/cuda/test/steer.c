@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/alive.h"
 #include "shim/cuda/load.h"
 #include "shim/cuda/steer.h"
+#include "test/support/tap.h"
 
 #define SIZE GCK_CUDA_STEER_UNIT
 

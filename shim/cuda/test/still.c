@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/still.h"
 #include "shim/cuda/stop.h"
+#include "test/support/tap.h"
 
 #define THREADS 8
 #define LIMIT_MS 60000 /* the machine may be loaded */

@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/faults.h"
 #include "shim/cuda/test/link_agent.h"
 #include "shim/test/cuda_data.h"
+#include "test/support/tap.h"
 
 #define SUM (3 << 20)
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/against.h"
 #include "shim/cuda/test/vmm_model.h"
+#include "test/support/tap.h"
 
 int main(int argc, char *argv[])
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/cuda/test/link_agent.h"
 #include "shim/test/cuda_data.h"
+#include "test/support/tap.h"
 
 #define ERROR 999 /* CUDA_ERROR_UNKNOWN */
 #define SOME "vmm steps 200"

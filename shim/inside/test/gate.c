@@ -5,8 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/inside/gate.h"
+#include "test/support/tap.h"
 
 #define THREADS 4
 #define ROUNDS 300

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/environ_slots.h"
-#include "common/launcher.h"
+#include "common/base/environ_slots.h"
+#include "common/base/launcher_env.h"
 #include "shim/inside/rank.h"
 #include "shim/mpi/namespace/inside.h"
 

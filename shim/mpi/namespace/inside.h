@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/namespace/namespace.h"
 #include "shim/mpi/namespace/root.h"
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "common/error.h"
+#include "common/base/error.h"
 #include "shim/mpi/state.h"
 
 /* Find the real libmpi.so.40 (GPUCKPT_MPI_LIBRARY, or where the loader would have found it for the

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define MAX_ROUNDS 4000
 

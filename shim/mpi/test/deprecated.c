@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static int copies, deletes, errors;
 

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 int rank, size;
 static int wrong;

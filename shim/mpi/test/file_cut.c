@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static char folder[] = "/tmp/gck-file-cut-XXXXXX", path[64], first[80], second[80];
 

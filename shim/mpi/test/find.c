@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 #include "shim/mpi/namespace/inside.h"
 #include "shim/inside/path.h"
 

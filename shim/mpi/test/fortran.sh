@@ -3,8 +3,8 @@
 # Fortran programs with mpif.h, the module mpi and the module mpi_f08: the names that the stand-in for
 # libmpi_mpifh.so.40 shows, and a program whose line at the end is the same with the plain libraries,
 # with the stand-ins, and over whole cycles of quiesce and rebuild. Runs in the build folder.
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 command -v mpifort >/dev/null || skip_all "there is no mpifort"
 top=$(cd "${srcdir:-.}" && pwd)
 libs="$PWD/libgpuckpt-mpi.so $PWD/libgpuckpt-mpi-fortran.so"

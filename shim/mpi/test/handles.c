@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static int class_of(int rc)
 {

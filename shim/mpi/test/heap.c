@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/test/tap.h"
 #include "shim/mpi/namespace/inside.h"
+#include "test/support/tap.h"
 
 #define THREADS 4
 #define BLOCKS 512

@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/link.h"
+#include "test/support/tap.h"
 
 #define SOON_MS 60000   /* however slow the machine is */
 #define LONG_MS 3600000 /* nothing ends by this */

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # For the tests that run MPI programs, sourced in the build folder. A program prints TAP of its own
 # (rank 0 of several); each run of one is one test here, its output shown if it failed.
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 library=$PWD/libgpuckpt-mpi.so
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1

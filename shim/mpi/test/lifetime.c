@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 static void always_legal(const char *when, int initialized, int finalized)
 {

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/mpi/namespace/namespace.h"
 #include "shim/mpi/test/lists.h"
+#include "test/support/tap.h"
 
 #define ROUNDS 40
 #define SETTLED 8 /* rounds after which nothing may grow any more */

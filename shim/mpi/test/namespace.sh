@@ -3,8 +3,8 @@
 # The real library in a namespace of its own, with several ranks; and what the root object shows.
 # Runs in the build folder.
 srcdir=${srcdir:-.}
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 
 ranks() { # NAME OPTIONS OF MPIRUN

@@ -3,7 +3,7 @@
  * the MPI thread's calls and MPI_Finalize's, in the orders that they may come in. */
 #include "config.h"
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #ifdef HAVE_PMIX
 

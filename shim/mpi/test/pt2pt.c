@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 int rank, size;
 static int wrong;

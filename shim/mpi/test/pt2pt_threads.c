@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 enum { THREADS = 3, LARGE = 20000 };
 

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/link.h"
 #include "shim/mpi/namespace/inside.h"
 #include "shim/mpi/test/module.h"
+#include "test/support/tap.h"
 
 static struct gck_mpi_left_out owned;
 static struct gck_error err;

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/test/tap.h"
 #include "shim/mpi/gate.h"
 #include "shim/mpi/init.h"
 #include "shim/mpi/part.h"
 #include "shim/mpi/quiesce.h"
+#include "test/support/tap.h"
 
 #define MS 1000000ll
 #define LIMIT_MS 3000

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the stand-in shows, compared with its list and with the real libmpi.so.40. Runs in the build
 # folder. GPUCKPT_MPI_LIBRARY names another real library than the one that the loader finds.
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 lib=./libgpuckpt-mpi.so
 real=${GPUCKPT_MPI_LIBRARY:-$(ldconfig -p | sed -n 's/^.*libmpi\.so\.40 .*=> //p' | head -n 1)}
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
+#include "test/support/tap.h"
 
 #define OPERATIONS 30000
 #define COMPUTES_S 5  /* after the checkpoint was called off, */

@@ -13,8 +13,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/test/tap.h"
 #include "shim/test/preload_agent.h"
+#include "test/support/tap.h"
 
 static struct agent agent;
 static char *rank_argv[] = { (char *)GCK_TEST_RANK, NULL };

@@ -3,8 +3,8 @@
 # libgpuckpt as programs use it where no plugin is: it links from C, C++, Fortran and Python, does
 # nothing and says so; what it shows and needs. Runs in the build folder.
 srcdir=${srcdir:-.}
-# shellcheck source=../../../common/test/tap.sh
-. "${srcdir:-.}/common/test/tap.sh"
+# shellcheck source=../../../test/support/tap.sh
+. "${srcdir:-.}/test/support/tap.sh"
 lib=.libs/libgpuckpt.so.0
 says='-38 -38 this program does not run under srun --gpu-ckpt'
 dir=$(mktemp -d)

@@ -3,8 +3,8 @@
  * what is not signed. The signatures themselves are sigv4.t's. */
 #include <stdlib.h>
 
-#include "common/test/tap.h"
 #include "storage/s3/presign.h"
+#include "test/support/tap.h"
 
 #define HASH "0123456789abcdef0123456789abcdef"
 #define NOW 1369353600

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "storage/each.h"
+#include "storage/base/parallel.h"
 #include "storage/s3/test/server.h"
 
 #define HASH "0123456789abcdef0123456789abcde"

@@ -10,11 +10,11 @@
 #include <stdarg.h>
 #include <sys/wait.h>
 
-#include "common/test/tap.h"
-#include "storage/internal.h"
 #include "storage/s3/presign.h"
 #include "storage/s3/s3.h"
+#include "storage/store/internal.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define CLUSTER "c lu+st\xc3\xa4&<r>%2F'" /* odd on purpose */
 

@@ -5,8 +5,8 @@
  * not signed. */
 #include <stdlib.h>
 
-#include "common/test/tap.h"
 #include "storage/s3/presign.h"
+#include "test/support/tap.h"
 
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define TIME 1440938160 /* 2015-08-30T12:36:00Z */

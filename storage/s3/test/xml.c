@@ -2,8 +2,8 @@
  * Answers in XML: what is read out of them, and what is refused. */
 #include <stdlib.h>
 
-#include "common/test/tap.h"
 #include "storage/s3/xml.h"
+#include "test/support/tap.h"
 
 static int collect(void *arg, const char *path, const char *text, struct gck_error *err)
 {

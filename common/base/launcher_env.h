@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Environment variables that belong to one start of a step: the launcher sets them anew at each. In
+ * a header, since the shim takes nothing of common/'s libraries. */
+#ifndef GCK_LAUNCHER_ENV_H
+#define GCK_LAUNCHER_ENV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Does "NAME=value" begin with one of these words? A word that ends in '=' is the whole name. */
+static inline bool gck_launcher_has(const char *entry, const char *const *words)
+{
+	for (; *words; words++)
+		if (!strncmp(entry, *words, strlen(*words)))
+			return true;
+	return false;
+}
+
+/* Set by the launcher or the batch script, and the program may well set them to something of its own:
+ * replaced only where it has not. Parameters of MPI libraries are among them: a program that chose
+ * one before MPI_Init is to get the same library again. */
+static inline bool gck_launcher_offers(const char *entry)
+{
+	static const char *const words[] = {
+		"CUDA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
+		"ZE_AFFINITY_MASK=", "TMPDIR=", "XDG_RUNTIME_DIR=", "HOSTNAME=",
+		"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", NULL,
+	};
+
+	return gck_launcher_has(entry, words);
+}
+
+/* Set by the launcher alone: what the program made of it is wrong after a restart. */
+static inline bool gck_launcher_sets(const char *entry)
+{
+	static const char *const words[] = {
+		"SLURM_", "SLURMD_", "PMI_", "PMI2_", "PMIX_", "OMPI_", "PRTE_", "HYDRA_",
+		NULL,
+	};
+
+	return gck_launcher_has(entry, words) && !gck_launcher_offers(entry);
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The keys of --gpu-ckpt together: defaults, and the text "key=value,key=value". */
+#include "common/base/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/option_keys.h"
+
+void gck_options_init(struct gck_options *o)
+{
+	*o = (struct gck_options){
+		.interval_s = 1800, .keep = 2, .compress = GCK_COMPRESS_NONE,
+		.timeout_ms = 60000, .hold_ms = 5000, .restart_wait_s = 600,
+		.mpi = GCK_MPI_AUTO, .cuda = GCK_GPU_AUTO, .files = UINT64_C(1) << 30, .restart = GCK_RESTART_AUTO,
+		.skip_done = true, .cpus = 1,
+	};
+}
+
+const char *gck_options_key(size_t i)
+{
+	return i < gck_option_nkeys ? gck_option_keys[i].name : NULL;
+}
+
+static int unknown_key(const char *key, struct gck_error *err)
+{
+	char known[200] = "";
+
+	for (size_t i = 0, n = 0; i < gck_option_nkeys; i++)
+		n += (size_t)snprintf(known + n, sizeof known - n, " %s", gck_option_keys[i].name);
+	return gck_fail(err, EINVAL, "unknown key \"%.64s\"; the keys are:%s", key, known);
+}
+
+int gck_options_set(struct gck_options *o, const char *key, const char *value,
+		    struct gck_error *err)
+{
+	for (size_t i = 0; i < gck_option_nkeys; i++) {
+		if (strcmp(gck_option_keys[i].name, key) != 0)
+			continue;
+		if (gck_option_keys[i].read(o, value, err))
+			return gck_fail_in(err, "%s=%.100s", key, value);
+		return 0;
+	}
+	return unknown_key(key, err);
+}
+
+/* One "key=value" that ends at a comma or the end. */
+static int set_item(struct gck_options *o, const char *item, size_t n, struct gck_error *err)
+{
+	char text[PATH_MAX + 64];
+	char *equals;
+
+	if (n == 0)
+		return gck_fail(err, EINVAL, "an empty key; write key=value,key=value");
+	if (n >= sizeof text)
+		return gck_fail(err, ENAMETOOLONG, "%.32s...: the value is too long", item);
+	memcpy(text, item, n);
+	text[n] = '\0';
+	equals = strchr(text, '=');
+	if (!equals)
+		return gck_fail(err, EINVAL, "%.64s: a value is missing; write key=value", text);
+	*equals = '\0';
+	return gck_options_set(o, text, equals + 1, err);
+}
+
+int gck_options_parse(struct gck_options *o, const char *text, struct gck_error *err)
+{
+	struct gck_options parsed = *o;
+
+	while (text && *text) {
+		size_t n = strcspn(text, ",");
+
+		if (set_item(&parsed, text, n, err))
+			return -1;
+		text += n;
+		if (*text == ',' && !*++text)
+			return set_item(&parsed, text, 0, err);
+	}
+	*o = parsed;
+	return 0;
+}
+
+int gck_options_format(const struct gck_options *o, char *text, size_t size,
+		       struct gck_error *err)
+{
+	size_t used = 0;
+
+	if (size)
+		*text = '\0';
+	for (size_t i = 0; i < gck_option_nkeys; i++) {
+		char value[PATH_MAX];
+		int n;
+
+		gck_option_keys[i].write(o, value, sizeof value);
+		if (!*value)
+			continue;
+		n = snprintf(text + used, size - used, "%s%s=%s", used ? "," : "",
+			     gck_option_keys[i].name, value);
+		if ((size_t)n >= size - used)
+			return gck_fail(err, ENOSPC, "the options do not fit into %zu bytes", size);
+		used += (size_t)n;
+	}
+	return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Keys that are asked for. They are in no core file of this process, and no other process of its user (a
+ * rank is one) may look into it. */
+#include "storage/crypto/keyring.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "storage/store/internal.h"
+
+static struct {
+	gck_unwrap_fn *fn;
+	void *arg;
+} unwrapper;
+
+void gck_store_unwrapper(gck_unwrap_fn *fn, void *arg)
+{
+	unwrapper.fn = fn;
+	unwrapper.arg = arg;
+}
+
+static struct gck_seal *unwrap(const char *wrapped, struct gck_error *err)
+{
+	unsigned char key[GCK_CRYPTO_KEY];
+	struct gck_seal *seal = NULL;
+
+	if (!unwrapper.fn) {
+		gck_fail(err, ENOKEY, "encrypted, and nobody here has its key");
+		return NULL;
+	}
+	if (prctl(PR_SET_DUMPABLE, 0) < 0) {
+		gck_fail(err, errno, "a key cannot be kept secret here: %s", strerror(errno));
+		return NULL;
+	}
+	if (unwrapper.fn(unwrapper.arg, wrapped, key, err) == 0)
+		seal = gck_seal_new(key, err);
+	explicit_bzero(key, sizeof key);
+	return seal;
+}
+
+const struct gck_seal *gck_store_key(struct gck_store *s, const char *wrapped, struct gck_error *err)
+{
+	struct gck_known_key *k = s->keys;
+
+	while (k && strcmp(k->wrapped, wrapped))
+		k = k->next;
+	if (k)
+		return k->seal;
+	k = calloc(1, sizeof *k);
+	if (k && (k->wrapped = strdup(wrapped)) && (k->seal = unwrap(wrapped, err))) {
+		k->next = s->keys;
+		s->keys = k;
+		return k->seal;
+	}
+	if (!k || !k->wrapped)
+		gck_fail(err, ENOMEM, "no memory for a key");
+	else
+		free(k->wrapped);
+	free(k);
+	return NULL;
+}
+
+void gck_store_forget_keys(struct gck_store *s)
+{
+	while (s->keys) {
+		struct gck_known_key *k = s->keys;
+
+		s->keys = k->next;
+		gck_seal_free(k->seal);
+		free(k->wrapped);
+		free(k);
+	}
+}
+
+int gck_store_encrypt(struct gck_store *s, const char *wrapped, struct gck_error *err)
+{
+	const struct gck_seal *seal = NULL;
+
+	if (strlen(wrapped) >= sizeof s->wrapped)
+		return gck_fail(err, EINVAL, "%s: a wrapped key of %zu bytes: %zu are possible",
+				s->b->where, strlen(wrapped), sizeof s->wrapped - 1);
+	if (*wrapped && !(seal = gck_store_key(s, wrapped, err)))
+		return gck_fail_in(err, "%s", s->b->where);
+	s->seal = seal;
+	snprintf(s->wrapped, sizeof s->wrapped, "%s", wrapped);
+	return 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rows of hex digits, two digits a byte. */
+#include "storage/document/hex_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/document/packed_hex.h"
+
+#define ROOM_MIN 64u
+#define KEY 8 /* bytes that rows are sorted by */
+
+static void set_digit(unsigned char *v, size_t i, unsigned digit)
+{
+	unsigned char *both = &v[GCK_DIGITS_HEAD + i / 2];
+
+	*both = (unsigned char)(i % 2 ? (*both & 0xf0) | digit : (*both & 15) | digit << 4);
+}
+
+uint64_t gck_rows_get(const struct gck_rows *r, size_t row, unsigned column, unsigned digits)
+{
+	size_t first = row * r->width + column;
+	const unsigned char *at = r->v + GCK_DIGITS_HEAD + first / 2;
+	uint64_t number = 0;
+
+	if (first % 2) {
+		number = *at++ & 15;
+		digits--;
+	}
+	for (; digits > 1; digits -= 2)
+		number = number << 8 | *at++;
+	return digits ? number << 4 | *at >> 4 : number;
+}
+
+void gck_rows_set(struct gck_rows *r, size_t row, unsigned column, unsigned digits, uint64_t number)
+{
+	size_t first = row * r->width + column;
+
+	for (size_t i = first + digits; i-- > first; number >>= 4)
+		set_digit(r->v, i, number & 15);
+}
+
+int gck_rows_add(struct gck_rows *r, struct gck_error *err)
+{
+	if (r->n == r->room) {
+		size_t room = r->room ? 2 * r->room : ROOM_MIN;
+		unsigned char *v = realloc(r->v, gck_digits_size(room * r->width));
+
+		if (!v)
+			return gck_fail(err, ENOMEM, "no memory for a table of %zu rows", room);
+		r->v = v;
+		r->room = room;
+	}
+	for (unsigned i = 0; i < r->width; i++)
+		set_digit(r->v, r->n * r->width + i, 0);
+	r->n++;
+	return 0;
+}
+
+void gck_rows_clear(struct gck_rows *r)
+{
+	free(r->v);
+	*r = (struct gck_rows){ .width = r->width };
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return memcmp(a, b, KEY);
+}
+
+void gck_rows_sort(struct gck_rows *r)
+{
+	if (r->n)
+		qsort(r->v + GCK_DIGITS_HEAD, r->n, r->width / 2, by_key);
+}
+
+json_t *gck_rows_value(const struct gck_rows *r)
+{
+	size_t digits = r->n * r->width;
+
+	if (!digits)
+		return json_string("");
+	if (digits % 2)
+		set_digit(r->v, digits, 0);
+	gck_digits_head(r->v, digits);
+	return json_stringn_nocheck((const char *)r->v, gck_digits_size(digits));
+}
+
+static size_t digits_of(const json_t *value)
+{
+	return gck_digits_are(value) ? gck_digits_count(value) : json_string_length(value);
+}
+
+size_t gck_rows_count(unsigned width, const json_t *value)
+{
+	return digits_of(value) / width;
+}
+
+int gck_rows_load(struct gck_rows *r, unsigned width, const json_t *value, struct gck_error *err)
+{
+	const char *text = json_string_value(value);
+	size_t digits = digits_of(value);
+	unsigned char *v;
+
+	if (!text || digits % width)
+		return gck_fail(err, EBADMSG, "not rows of %u hexadecimal digits", width);
+	v = malloc(gck_digits_size(digits));
+	if (!v)
+		return gck_fail(err, ENOMEM, "no memory for %zu hexadecimal digits", digits);
+	if (gck_digits_are(value)) {
+		memcpy(v, text, json_string_length(value));
+	} else if (!gck_digits_pack(text, digits, v)) {
+		free(v);
+		return gck_fail(err, EBADMSG, "not hexadecimal digits");
+	}
+	*r = (struct gck_rows){ width, digits / width, digits / width, v };
+	return 0;
+}

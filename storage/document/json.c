@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON with long texts in it, which jansson would copy again and again: they are taken out of the text
+ * before it is parsed, and a NUL and a number stand for each, as no text from outside has a NUL. Those of
+ * hex digits stay half as long (digits.h). */
+#include "storage/document/json.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/hex.h"
+#include "storage/document/packed_hex.h"
+
+#define NUL "\\u0000"
+
+/* ---- parsing ------------------------------------------------------------------------------- */
+
+struct taken {
+	json_t *all;
+	char *text; /* up to `to`, what is left of it */
+	size_t to;
+};
+
+/* Where a string ends: at its quote, or with the text. *plain: it is ASCII, and no character in it means another,
+ * or is none that JSON may have there. -1: it has a NUL. */
+static int find_end(const char *text, size_t size, size_t at, size_t *end, bool *plain)
+{
+	*plain = true;
+	for (; at < size && text[at] != '"'; at++) {
+		if (text[at] < ' ' || text[at] > '~')
+			*plain = false;
+		if (text[at] != '\\')
+			continue;
+		if (size - at > strlen(NUL) && !memcmp(text + at, NUL, strlen(NUL)))
+			return -1;
+		*plain = false;
+		at++;
+	}
+	*end = at < size ? at : size;
+	return 0;
+}
+
+/* Is the string that ends there the name of a member? */
+static bool is_name(const char *text, size_t size, size_t end)
+{
+	do
+		end++;
+	while (end < size && memchr(" \t\n\r", text[end], 4));
+	return end < size && text[end] == ':';
+}
+
+/* Digits are packed where they are, from their opening quote on; the text is known to end. */
+static json_t *value_of(char *text, size_t length)
+{
+	unsigned char *value = (unsigned char *)text - 1;
+
+	if (strspn(text, GCK_HEX_DIGITS) < length)
+		return json_stringn_nocheck(text, length);
+	gck_digits_pack(text, length, value);
+	return json_stringn_nocheck((char *)value, gck_digits_size(length));
+}
+
+static int take_out(struct taken *t, size_t start, size_t end)
+{
+	if (json_array_append_new(t->all, value_of(t->text + start, end - start)) < 0)
+		return -1;
+	t->text[t->to - 1] = '"'; /* which may have been the same */
+	t->to += (size_t)sprintf(t->text + t->to, NUL "%zu", json_array_size(t->all) - 1);
+	return 0;
+}
+
+static void keep(struct taken *t, size_t start, size_t end)
+{
+	memmove(t->text + t->to, t->text + start, end - start);
+	t->to += end - start;
+}
+
+static int take_all(struct taken *t, size_t size, struct gck_error *err)
+{
+	const char *quote;
+	size_t at = 0, start, end;
+	bool plain;
+
+	while ((quote = memchr(t->text + at, '"', size - at))) {
+		start = (size_t)(quote - t->text) + 1;
+		keep(t, at, start);
+		if (find_end(t->text, size, start, &end, &plain) < 0)
+			return gck_fail(err, EBADMSG, "not JSON that may be here: a string has a NUL");
+		if (!plain || end - start < GCK_JSON_LONG || is_name(t->text, size, end))
+			keep(t, start, end);
+		else if (take_out(t, start, end) < 0)
+			return gck_fail(err, ENOMEM, "no memory for a text of %zu bytes", end - start);
+		at = end < size ? end + 1 : end;
+		keep(t, end, at);
+	}
+	keep(t, at, size);
+	return 0;
+}
+
+static void put_back(json_t *value, const json_t *all);
+
+static json_t *meant_by(json_t *value, const json_t *all)
+{
+	if (json_string_length(value) && !*json_string_value(value))
+		return json_array_get(all, strtoul(json_string_value(value) + 1, NULL, 10));
+	put_back(value, all);
+	return value;
+}
+
+static void put_back(json_t *value, const json_t *all)
+{
+	for (void *at = json_object_iter(value); at; at = json_object_iter_next(value, at))
+		json_object_iter_set(value, at, meant_by(json_object_iter_value(at), all));
+	for (size_t i = 0; i < json_array_size(value); i++)
+		json_array_set(value, i, meant_by(json_array_get(value, i), all));
+}
+
+static json_t *load(const struct taken *t, struct gck_error *err)
+{
+	json_error_t why = { .text = "" };
+	json_t *value = json_loadb(t->text, t->to, JSON_ALLOW_NUL, &why);
+
+	if (value)
+		put_back(value, t->all);
+	else if (*why.text)
+		gck_fail(err, EBADMSG, "not JSON: %s", why.text);
+	else /* jansson gives reasons for all else */
+		gck_fail(err, ENOMEM, "no memory for %zu bytes of JSON", t->to);
+	return value;
+}
+
+json_t *gck_json_parse(char *text, size_t size, struct gck_error *err)
+{
+	struct taken t = { .all = json_array(), .text = text };
+	json_t *value = NULL;
+
+	if (!t.all)
+		gck_fail(err, ENOMEM, "no memory to parse JSON");
+	else if (take_all(&t, size, err) == 0)
+		value = load(&t, err);
+	json_decref(t.all);
+	return value;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+struct made {
+	char *text;
+	size_t n, room;
+};
+
+static char *more(struct made *m, size_t size)
+{
+	if (size >= m->room - m->n) {
+		size_t room = 2 * m->room + size;
+		char *text = realloc(m->text, room);
+
+		if (!text)
+			return NULL;
+		m->text = text;
+		m->room = room;
+	}
+	m->n += size;
+	return m->text + m->n - size;
+}
+
+static int add(const char *text, size_t size, void *made)
+{
+	char *to = more(made, size);
+
+	if (to)
+		memcpy(to, text, size);
+	return to ? 0 : -1;
+}
+
+static int add_value(struct made *m, const json_t *value);
+
+static int add_digits(struct made *m, const json_t *value)
+{
+	size_t n = gck_digits_count(value);
+	char *to = more(m, n + 2);
+
+	if (!to)
+		return -1;
+	gck_digits_text((const unsigned char *)json_string_value(value), n, to + 1);
+	to[0] = to[n + 1] = '"';
+	return 0;
+}
+
+static int add_object(struct made *m, json_t *value)
+{
+	char before = '{';
+
+	for (void *at = json_object_iter(value); at; at = json_object_iter_next(value, at)) {
+		json_t *key = json_string(json_object_iter_key(at));
+		int rc = add(&before, 1, m) < 0 || add_value(m, key) < 0 || add(":", 1, m) < 0 ||
+			 add_value(m, json_object_iter_value(at)) < 0;
+
+		json_decref(key);
+		if (rc)
+			return -1;
+		before = ',';
+	}
+	return before == '{' ? add("{}", 2, m) : add("}", 1, m);
+}
+
+static int add_array(struct made *m, const json_t *value)
+{
+	for (size_t i = 0; i < json_array_size(value); i++)
+		if (add(i ? "," : "[", 1, m) < 0 || add_value(m, json_array_get(value, i)) < 0)
+			return -1;
+	return json_array_size(value) ? add("]", 1, m) : add("[]", 2, m);
+}
+
+static int add_value(struct made *m, const json_t *value)
+{
+	if (gck_digits_are(value))
+		return add_digits(m, value);
+	if (json_is_object(value))
+		return add_object(m, (json_t *)value);
+	if (json_is_array(value))
+		return add_array(m, value);
+	return json_dump_callback(value, add, m, JSON_ENCODE_ANY);
+}
+
+char *gck_json_text(const json_t *value)
+{
+	struct made m = { NULL, 0, 0 };
+
+	if (add_value(&m, value) == 0 && add("", 1, &m) == 0)
+		return m.text;
+	free(m.text);
+	return NULL;
+}

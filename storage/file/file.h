@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The `file:` backend's own struct: directories of a file system (file_dir.c opens them, file_at.c
+ * finds names in them, file.c works in them, file_write.c writes, file_cache.c keeps objects open). */
+#ifndef GCK_FILE_H
+#define GCK_FILE_H
+
+#include <pthread.h>
+
+#include "storage/base/backend.h"
+#include "storage/store/store.h"
+
+#define GCK_FILE_PENDING 4 /* finished objects whose write-back may still run */
+#define GCK_FILE_CACHED 8  /* objects kept open for reading */
+#define GCK_FILE_PARALLEL 2
+
+struct gck_file_open {
+	int fd; /* -1: free */
+	unsigned users;
+	char name[GCK_NAME_MAX];
+};
+
+struct gck_file_store {
+	struct gck_backend head;
+	int cluster_fd, job_fd, step_fd;
+	char job[16], step[16];
+	pthread_mutex_t lock; /* of what follows */
+	struct gck_file_open pending[GCK_FILE_PENDING];
+	unsigned next_pending;
+	struct gck_file_open cached[GCK_FILE_CACHED];
+	unsigned next_cached;
+};
+
+/* "<what> <where>/<name>: <why>", with a remedy where there is one. Returns -1. */
+int gck_file_fail(const struct gck_file_store *f, const char *what, const char *name, int code,
+		  struct gck_error *err);
+
+/* file_at.c: names of the step, DIR/LEAF at most. No link is followed on the way, neither in the place of
+ * DIR nor in that of LEAF. -1 with errno; flags are open's. */
+int gck_file_at_open(const struct gck_file_store *f, const char *name, int flags);
+int gck_file_at_rename(const struct gck_file_store *f, const char *from, const char *to);
+int gck_file_at_remove(const struct gck_file_store *f, const char *name); /* with '/' at its end: a directory */
+
+/* A regular file opened for reading: a FIFO or a link in its place does not hold us up. */
+int gck_file_open_regular(struct gck_file_store *f, const char *name, uint64_t *size,
+			  struct gck_error *err);
+
+/* file_cache.c: an object open for reading, until it is released; by several threads at once. */
+int gck_file_acquire(struct gck_file_store *f, const char *name, struct gck_error *err);
+void gck_file_release(struct gck_file_store *f, int fd);
+/* Nothing is kept open any more that nobody uses. */
+void gck_file_forget(struct gck_file_store *f);
+
+/* file_write.c */
+int gck_file_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
+			bool shared, struct gck_error *err);
+int gck_file_flush(struct gck_backend *b, struct gck_error *err);
+int gck_file_put(struct gck_backend *b, const char *name, const char *dir, const void *data,
+		 size_t size, struct gck_error *err);
+void gck_file_drop_pending(struct gck_file_store *f);
+
+/* file.c */
+extern const struct gck_backend_ops gck_file_ops;
+
+#endif

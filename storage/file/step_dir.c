@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The `file:` backend: the way to a step's directory. Other users may create entries in the
+ * cluster's directory, so links are not followed there and the job's directory must be ours. The
+ * owner of a directory may rename and remove what others have in it, sticky bit or not, so the
+ * cluster's directory is root's or ours. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "storage/file/file.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define MAKE_CLUSTER \
+	"an administrator makes it once for all users: install -d -o root -m 1777 %s/%s"
+
+static int open_root(const char *path, struct gck_error *err)
+{
+	int fd;
+
+	if (path[0] != '/')
+		return gck_fail(err, EINVAL, "store file:%s: the path must be absolute", path);
+	fd = open(path, DIR_FLAGS);
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT)
+		return gck_fail(err, ENODEV, "store file:%s is not there; create or mount it, on a "
+				"file system that all nodes share", path);
+	return gck_fail(err, errno, "store file:%s: %s", path, strerror(errno));
+}
+
+/* A directory below fd, made with mode if it is missing. path is for messages. */
+static int enter(int fd, const char *name, const char *path, bool create, mode_t mode,
+		 struct gck_error *err)
+{
+	bool made = false;
+	int sub = openat(fd, name, DIR_FLAGS | O_NOFOLLOW);
+
+	if (sub < 0 && errno == ENOENT && create) {
+		made = mkdirat(fd, name, mode) == 0;
+		if (made || errno == EEXIST)
+			sub = openat(fd, name, DIR_FLAGS | O_NOFOLLOW);
+	}
+	if (sub < 0)
+		return gck_fail(err, errno, "store %s: %s: %s", path, name,
+				errno == ELOOP || errno == ENOTDIR ? "not a directory" :
+				strerror(errno));
+	/* mkdir's mode is cut by the umask, and the name must outlive a crash of the node. */
+	if (made && (fchmod(sub, mode) < 0 || fsync(fd) < 0)) {
+		gck_fail(err, errno, "store %s: make %s: %s", path, name, strerror(errno));
+		close(sub);
+		return -1;
+	}
+	return sub;
+}
+
+/* The first user to come must not own what all share: it is made where the store is one's own. */
+static bool may_make_cluster(int root)
+{
+	struct stat st;
+
+	return fstat(root, &st) == 0 && st.st_uid == geteuid();
+}
+
+static int check_cluster_dir(int fd, const char *path, const char *cluster, bool create,
+			     struct gck_error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return gck_fail(err, errno, "store %s: %s: %s", path, cluster, strerror(errno));
+	if (geteuid() == 0 && !create)
+		return 0;
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return gck_fail(err, EPERM, "store %s: %s belongs to user %u, who could remove and "
+				"replace what others keep there; " MAKE_CLUSTER, path, cluster,
+				st.st_uid, path, cluster);
+	if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX))
+		return gck_fail(err, EPERM, "store %s: in %s everybody may remove and replace what "
+				"others keep there (its mode is %o); " MAKE_CLUSTER, path, cluster,
+				st.st_mode & 07777, path, cluster);
+	return 0;
+}
+
+static int enter_cluster(int root, const char *path, const char *cluster, bool create,
+			 struct gck_error *err)
+{
+	bool own = may_make_cluster(root);
+	int fd;
+
+	if (!own && faccessat(root, cluster, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return gck_fail(err, ENODEV, "store %s: there is no directory %s; " MAKE_CLUSTER,
+				path, cluster, path, cluster);
+	fd = enter(root, cluster, path, create && own, 01777, err);
+	if (fd < 0 || check_cluster_dir(fd, path, cluster, create, err) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* The job's directory: the user's own. Root may read and remove what is a user's, but not write. */
+static int enter_job(struct gck_file_store *f, bool create, struct gck_error *err)
+{
+	struct stat st;
+	int fd = enter(f->cluster_fd, f->job, f->head.where, create, 0700, err);
+	int rc = fd < 0 ? fstatat(f->cluster_fd, f->job, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st);
+
+	if (rc < 0 || st.st_uid == geteuid() || (geteuid() == 0 && !create))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return gck_fail(err, EPERM, "store %s: the job's directory %s belongs to user %u; have it "
+			"removed", f->head.where, f->job, st.st_uid);
+}
+
+static int open_all(struct gck_file_store *f, const char *path, const char *cluster, bool create,
+		    struct gck_error *err)
+{
+	int root = open_root(path, err);
+
+	if (root < 0)
+		return -1;
+	f->cluster_fd = enter_cluster(root, path, cluster, create, err);
+	close(root);
+	if (f->cluster_fd < 0)
+		return -1;
+	f->job_fd = enter_job(f, create, err);
+	if (f->job_fd < 0)
+		return -1;
+	f->step_fd = enter(f->job_fd, f->step, f->head.where, create, 0700, err);
+	if (f->step_fd < 0)
+		return -1;
+	if (create && faccessat(f->step_fd, ".", W_OK, AT_EACCESS) < 0)
+		return gck_file_fail(f, "write to", "", errno, err);
+	return 0;
+}
+
+static struct gck_file_store *file_new(const char *path, const char *cluster, uint32_t job,
+				       uint32_t step)
+{
+	struct gck_file_store *f = calloc(1, sizeof *f);
+
+	if (!f)
+		return NULL;
+	if (asprintf(&f->head.where, "%s/%s/%u/%u", path, cluster, job, step) < 0) {
+		free(f);
+		return NULL;
+	}
+	f->head.ops = &gck_file_ops;
+	f->head.parallel = GCK_FILE_PARALLEL;
+	pthread_mutex_init(&f->lock, NULL);
+	f->cluster_fd = f->job_fd = f->step_fd = -1;
+	snprintf(f->job, sizeof f->job, "%u", job);
+	snprintf(f->step, sizeof f->step, "%u", step);
+	for (size_t i = 0; i < GCK_FILE_PENDING; i++)
+		f->pending[i].fd = -1;
+	for (size_t i = 0; i < GCK_FILE_CACHED; i++)
+		f->cached[i].fd = -1;
+	return f;
+}
+
+struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
+				  uint32_t step, bool create, struct gck_error *err)
+{
+	struct gck_file_store *f = file_new(path, cluster, job, step);
+
+	if (!f) {
+		gck_fail(err, ENOMEM, "no memory to open the store %s", path);
+		return NULL;
+	}
+	if (open_all(f, path, cluster, create, err) == 0)
+		return &f->head;
+	f->head.ops->close(&f->head);
+	return NULL;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Objects on their way into the store: the caller's side. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/image/pipeline_threads.h"
+
+#define PARCELS_MIN 2u
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+static int make_codecs(struct gck_pipeline *p, struct gck_error *err)
+{
+	unsigned n = p->encodes ? p->plan.cpus : 0;
+
+	p->codecs = calloc(n + 1, sizeof(struct gck_codec *));
+	if (!p->codecs)
+		return gck_fail(err, ENOMEM, "no memory to compress");
+	for (; p->ncodecs < n; p->ncodecs++) {
+		p->codecs[p->ncodecs] = gck_codec_new(p->plan.options->compress,
+						      p->plan.options->compress_level,
+						      p->plan.seal, err);
+		if (!p->codecs[p->ncodecs])
+			return -1;
+	}
+	return 0;
+}
+
+/* Signals are for the caller's thread. Some threads do where the user may not have all. */
+static int make_threads(struct gck_pipeline *p, struct gck_error *err)
+{
+	unsigned n = p->ncodecs + (p->b->parallel < p->most ? p->b->parallel : p->most);
+	sigset_t all, old;
+	int code = 0;
+
+	p->threads = calloc(n, sizeof *p->threads);
+	if (!p->threads)
+		return gck_fail(err, ENOMEM, "no memory for threads");
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (p->nthreads < n && !code) {
+		code = pthread_create(&p->threads[p->nthreads], NULL, gck_pipeline_work, p);
+		p->nthreads += !code;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (p->nthreads)
+		return 0;
+	return gck_fail(err, code, "no thread can be made to write %s/%s: %s; is the limit of "
+			"processes (ulimit -u) reached?", p->b->where, p->plan.dir, strerror(code));
+}
+
+struct gck_pipeline *gck_pipeline_open(struct gck_backend *b, const struct gck_pipeline_plan *plan,
+				       struct gck_error *err)
+{
+	struct gck_pipeline *p = calloc(1, sizeof *p);
+
+	if (!p) {
+		gck_fail(err, ENOMEM, "no memory to write to %s", b->where);
+		return NULL;
+	}
+	p->b = b;
+	p->plan = *plan;
+	p->encodes = plan->options->compress != GCK_COMPRESS_NONE || plan->seal;
+	p->most = (unsigned)(plan->memory / GCK_OBJECT_MAX);
+	if (p->most < PARCELS_MIN)
+		p->most = PARCELS_MIN;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->task, NULL);
+	pthread_cond_init(&p->progress, NULL);
+	if (make_codecs(p, err) == 0 && make_threads(p, err) == 0)
+		return p;
+	gck_pipeline_close(p);
+	return NULL;
+}
+
+static void free_list(struct gck_parcel *x)
+{
+	while (x) {
+		struct gck_parcel *next = x->next;
+
+		gck_parcel_free(x);
+		x = next;
+	}
+}
+
+void gck_pipeline_close(struct gck_pipeline *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->task);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < p->nthreads; i++)
+		pthread_join(p->threads[i], NULL);
+	for (unsigned i = 0; i < p->ncodecs; i++)
+		gck_codec_free(p->codecs[i]);
+	free_list(p->going);
+	free_list(p->done);
+	free_list(p->idle);
+	pthread_cond_destroy(&p->progress);
+	pthread_cond_destroy(&p->task);
+	pthread_mutex_destroy(&p->lock);
+	free(p->codecs);
+	free(p->threads);
+	free(p);
+}
+
+/* ---- the caller's side --------------------------------------------------------------------- */
+
+/* With the lock held. */
+static int check_failed(const struct gck_pipeline *p, struct gck_error *err)
+{
+	if (!p->failed)
+		return 0;
+	if (err)
+		*err = p->error;
+	return -1;
+}
+
+/* Give what is done to its owner; if nothing is and wait is set, wait for it. */
+static int harvest(struct gck_pipeline *p, bool wait, struct gck_error *err)
+{
+	struct gck_parcel *x, *next;
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	while (wait && !p->done && !p->failed)
+		pthread_cond_wait(&p->progress, &p->lock);
+	rc = check_failed(p, err);
+	x = p->done;
+	p->done = NULL;
+	pthread_mutex_unlock(&p->lock);
+	for (; x; x = next) {
+		next = x->next;
+		if (rc == 0)
+			rc = p->plan.done(p->plan.arg, x, err);
+		x->next = p->idle;
+		p->idle = x;
+	}
+	return rc;
+}
+
+static struct gck_parcel *free_parcel(struct gck_pipeline *p, struct gck_error *err)
+{
+	struct gck_parcel *x;
+
+	if (harvest(p, false, err) < 0)
+		return NULL;
+	if (!p->idle && p->made < p->most) {
+		x = gck_parcel_new(err);
+		p->made += x != NULL;
+		return x;
+	}
+	while (!p->idle)
+		if (harvest(p, true, err) < 0)
+			return NULL;
+	x = p->idle;
+	p->idle = x->next;
+	return x;
+}
+
+static int begin(struct gck_pipeline *p, bool shared, struct gck_error *err)
+{
+	struct gck_parcel **at = &p->going;
+	struct gck_parcel *x = free_parcel(p, err);
+
+	if (!x)
+		return -1;
+	x->next = NULL;
+	x->used = x->n = x->taken = x->encoded = 0;
+	x->extra = p->plan.seal ? GCK_CODEC_EXTRA : 0;
+	x->sealed = x->put = false;
+	x->shared = shared;
+	p->filling[shared] = x;
+	pthread_mutex_lock(&p->lock);
+	while (*at)
+		at = &(*at)->next;
+	*at = x;
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+int gck_pipeline_cut(struct gck_pipeline *p, bool shared, struct gck_error *err)
+{
+	struct gck_parcel *x = p->filling[shared];
+	int rc;
+
+	p->filling[shared] = NULL;
+	pthread_mutex_lock(&p->lock);
+	if (x) {
+		x->sealed = true;
+		pthread_cond_signal(&p->task);
+	}
+	rc = check_failed(p, err);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* The last chunk that was copied is the threads' now. */
+static int hand_over(struct gck_pipeline *p, struct gck_parcel *x, struct gck_error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&p->lock);
+	x->n++;
+	if (p->encodes)
+		pthread_cond_signal(&p->task);
+	else
+		x->taken = x->encoded = x->n;
+	rc = check_failed(p, err);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int gck_pipeline_add(struct gck_pipeline *p, const void *data, const struct gck_chunk *c,
+		     bool shared, struct gck_error *err)
+{
+	if (p->filling[shared] && !gck_parcel_fits(p->filling[shared], c->size) &&
+	    gck_pipeline_cut(p, shared, err) < 0)
+		return -1;
+	if (!p->filling[shared] && begin(p, shared, err) < 0)
+		return -1;
+	gck_parcel_add(p->filling[shared], data, c);
+	return hand_over(p, p->filling[shared], err);
+}
+
+int gck_pipeline_finish(struct gck_pipeline *p, struct gck_error *err)
+{
+	bool left = true;
+
+	if (gck_pipeline_cut(p, false, err) < 0 || gck_pipeline_cut(p, true, err) < 0)
+		return -1;
+	while (left) {
+		pthread_mutex_lock(&p->lock);
+		left = p->going;
+		pthread_mutex_unlock(&p->lock);
+		if (harvest(p, left, err) < 0)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Removal. An object is needed by the checkpoint in whose directory it lies while that runs, and by
+ * the commits whose manifests name it; a running checkpoint refers to no others than those of the
+ * commit before, which is kept. So what is left to decide is decided by names alone. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/retention/sweep.h"
+
+/* ---- what kept commits need ---------------------------------------------------------------- */
+
+static int need_rank(struct gck_store *s, const struct gck_ranks *r, struct gck_names *need,
+		     struct gck_error *err)
+{
+	json_t *manifest = gck_ranks_load(r, s, err);
+	int rc = manifest ? gck_names_add_objects(need, manifest, err) : -1;
+
+	json_decref(manifest);
+	return rc;
+}
+
+static int need_commit(struct gck_store *s, const json_t *commit, struct gck_names *need,
+		       struct gck_error *err)
+{
+	char name[GCK_NAME_MAX];
+	struct gck_ranks r;
+	int rc;
+
+	if (gck_ranks_of(&r, commit, err) < 0)
+		return -1;
+	while ((rc = gck_ranks_next(&r, err)) > 0) {
+		gck_name_manifest(name, r.seq, r.nonce, r.rank);
+		if (gck_names_add(need, name, err) < 0 || need_rank(s, &r, need, err) < 0)
+			return -1;
+	}
+	return rc;
+}
+
+static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct gck_names *need,
+		    struct gck_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_t *commit = gck_commit_load(s, seqs[i], NULL, NULL, err);
+		int rc = commit ? need_commit(s, commit, need, err) : -1;
+
+		json_decref(commit);
+		if (rc < 0)
+			return gck_fail_in(err, "what commit %u needs is unknown, no object was "
+					   "removed", seqs[i]);
+	}
+	gck_names_sort(need);
+	return 0;
+}
+
+/* ---- removing ------------------------------------------------------------------------------ */
+
+struct dirs {
+	uint32_t busy;
+	const uint32_t *kept; /* commits that are */
+	size_t nkept;
+	struct gck_names found;
+};
+
+static bool has(const uint32_t *seqs, size_t n, uint32_t seq)
+{
+	for (size_t i = 0; i < n; i++)
+		if (seqs[i] == seq)
+			return true;
+	return false;
+}
+
+static int collect_dir(void *arg, const char *name, struct gck_error *err)
+{
+	struct dirs *d = arg;
+	uint32_t seq;
+
+	if (!gck_name_is_dir(name, &seq) || seq >= d->busy || has(d->kept, d->nkept, seq))
+		return 0;
+	return gck_names_add(&d->found, name, err);
+}
+
+/* The directory of a commit that is kept goes with it: an object store's signer lets nobody remove
+ * anything there. */
+static int sweep_all(struct gck_store *s, uint32_t busy, const uint32_t *kept, size_t nkept,
+		     const struct gck_names *need, struct gck_error *err)
+{
+	struct dirs d = { .busy = busy, .kept = kept, .nkept = nkept };
+	int rc = s->b->ops->list(s->b, "", collect_dir, &d, err);
+
+	for (size_t i = 0; rc == 0 && i < d.found.n; i++)
+		rc = gck_sweep_directory(s, d.found.v[i], need, err);
+	gck_names_free(&d.found);
+	return rc;
+}
+
+static bool is_kept(uint32_t seq, const uint32_t *keep, size_t nkeep, uint32_t busy)
+{
+	return seq >= busy || has(keep, nkeep, seq);
+}
+
+/* Remove commits that are not kept; what is left of the list are those that are. */
+static int remove_commits(struct gck_store *s, uint32_t *seqs, size_t *n, const uint32_t *keep,
+			  size_t nkeep, uint32_t busy, struct gck_error *err)
+{
+	char name[GCK_NAME_MAX];
+	size_t left = 0;
+
+	for (size_t i = 0; i < *n; i++) {
+		if (is_kept(seqs[i], keep, nkeep, busy)) {
+			seqs[left++] = seqs[i];
+			continue;
+		}
+		gck_name_commit(name, seqs[i]);
+		if (s->b->ops->remove(s->b, name, err) < 0)
+			return -1;
+	}
+	*n = left;
+	return 0;
+}
+
+int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uint32_t busy,
+		    struct gck_error *err)
+{
+	struct gck_names need = { NULL, 0, 0 };
+	uint32_t *seqs;
+	size_t n;
+	int rc;
+
+	if (gck_store_list(s, &seqs, &n, err) < 0)
+		return -1;
+	rc = remove_commits(s, seqs, &n, keep, nkeep, busy, err);
+	if (rc == 0)
+		rc = need_all(s, seqs, n, &need, err);
+	if (rc == 0)
+		rc = sweep_all(s, busy, seqs, n, &need, err);
+	gck_names_free(&need);
+	free(seqs);
+	return rc;
+}
+
+int gck_store_prune_listed(struct gck_store *s, const json_t *keep, uint32_t busy,
+			   struct gck_error *err)
+{
+	size_t n = json_array_size(keep);
+	uint32_t *seqs = calloc(n + 1, sizeof *seqs);
+	int rc;
+
+	if (!seqs)
+		return gck_fail(err, ENOMEM, "cannot remove old commits: out of memory");
+	for (size_t i = 0; i < n; i++)
+		seqs[i] = (uint32_t)json_integer_value(json_array_get(keep, i));
+	rc = gck_store_prune(s, seqs, n, busy, err);
+	free(seqs);
+	return rc;
+}
+
+/* What was committed is nobody's to discard, whatever the caller believes. */
+static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error *err)
+{
+	struct gck_error why;
+	json_t *commit = gck_commit_load(s, seq, NULL, NULL, &why);
+
+	if (!commit && why.code == ENOENT)
+		return 0;
+	json_decref(commit);
+	return gck_fail(err, EEXIST, "%s: checkpoint %u is committed and is not discarded",
+			s->b->where, seq);
+}
+
+/* It may have been committed and pruned since the caller was told that it was aborted: then later
+ * commits may need what is there. */
+static int need_later(struct gck_store *s, uint32_t seq, struct gck_names *need, struct gck_error *err)
+{
+	uint32_t *seqs;
+	size_t n, first = 0;
+	int rc;
+
+	if (gck_store_list(s, &seqs, &n, err) < 0)
+		return -1;
+	while (first < n && seqs[first] <= seq)
+		first++;
+	rc = first < n ? need_all(s, seqs + first, n - first, need, err) : 0;
+	free(seqs);
+	return rc;
+}
+
+int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err)
+{
+	char name[GCK_NAME_MAX], dir[GCK_NAME_MAX + 1];
+	struct gck_names need = { NULL, 0, 0 };
+	int rc;
+
+	if (gck_nonce_check(nonce, err) < 0 || refuse_committed(s, seq, err) < 0)
+		return -1;
+	gck_name_dir(name, seq, nonce);
+	snprintf(dir, sizeof dir, "%s/", name);
+	rc = need_later(s, seq, &need, err);
+	if (rc == 0)
+		rc = gck_sweep_directory(s, dir, &need, err);
+	gck_names_free(&need);
+	return rc;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a commit needs: the union of its ranks' object tables, each object as long as the chunks in
+ * it reach. */
+#include "storage/store/commit_objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/document/encrypted.h"
+
+static int add(struct gck_need *need, const char *name, uint64_t length, struct gck_error *err)
+{
+	if (need->n == need->room) {
+		size_t room = need->room ? 2 * need->room : 64;
+		struct gck_needed *v = reallocarray(need->v, room, sizeof *v);
+
+		if (!v)
+			return gck_fail(err, ENOMEM, "no memory for a list of objects");
+		need->v = v;
+		need->room = room;
+	}
+	need->v[need->n] = (struct gck_needed){ strdup(name), length };
+	if (!need->v[need->n].name)
+		return gck_fail(err, ENOMEM, "no memory for a list of objects");
+	need->n++;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct gck_needed *)a)->name, ((const struct gck_needed *)b)->name);
+}
+
+/* Ranks have objects in common. */
+static void unite(struct gck_need *need)
+{
+	size_t n = 0;
+
+	if (need->n)
+		qsort(need->v, need->n, sizeof *need->v, by_name);
+	for (size_t i = 0; i < need->n; i++) {
+		struct gck_needed *x = &need->v[i], *last = n ? &need->v[n - 1] : NULL;
+
+		if (!last || strcmp(last->name, x->name)) {
+			need->v[n++] = *x;
+			continue;
+		}
+		if (last->length < x->length)
+			last->length = x->length;
+		free(x->name);
+	}
+	need->n = n;
+}
+
+/* How far the chunks in each object reach, and their bytes. free() what is returned. */
+static uint64_t *reach_of_chunks(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
+{
+	size_t objects = json_array_size(gck_manifest_objects(manifest, NULL));
+	uint64_t *reach = calloc(objects + 1, sizeof *reach);
+	struct gck_chunks chunks;
+
+	if (!reach) {
+		gck_fail(err, ENOMEM, "no memory for a list of objects");
+		return NULL;
+	}
+	if (gck_chunks_load(manifest, &chunks, err) < 0) {
+		free(reach);
+		return NULL;
+	}
+	*bytes += gck_chunks_reach(&chunks, reach);
+	gck_chunks_clear(&chunks);
+	return reach;
+}
+
+/* Its chunks cannot be seen: it was not opened. */
+static bool is_closed(const json_t *manifest)
+{
+	return gck_sealed_is(manifest) &&
+	       !json_object_get(json_object_get(manifest, "store"), "chunks");
+}
+
+/* The same of one that is closed: it says so itself. */
+static uint64_t *reach_as_said(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
+{
+	const json_t *store = json_object_get(manifest, "store"), *said = json_object_get(store, "reach");
+	size_t n = json_array_size(said);
+	uint64_t *reach = calloc(n + 1, sizeof *reach);
+
+	if (!reach)
+		gck_fail(err, ENOMEM, "no memory for a list of objects");
+	else if (n != json_array_size(gck_manifest_objects(manifest, NULL)))
+		gck_fail(err, EBADMSG, "the manifest does not say how long its objects are");
+	else {
+		for (size_t i = 0; i < n; i++)
+			reach[i] = (uint64_t)json_integer_value(json_array_get(said, i));
+		*bytes += (uint64_t)json_integer_value(json_object_get(store, "bytes"));
+		return reach;
+	}
+	free(reach);
+	return NULL;
+}
+
+int gck_need_add(struct gck_need *need, const json_t *manifest, struct gck_error *err)
+{
+	const json_t *objects = gck_manifest_objects(manifest, err);
+	uint64_t *reach;
+	json_t *name;
+	size_t i;
+	int rc = 0;
+
+	if (!objects)
+		return -1;
+	reach = (is_closed(manifest) ? reach_as_said : reach_of_chunks)(manifest, &need->bytes, err);
+	if (!reach)
+		return -1;
+	json_array_foreach(objects, i, name)
+		if (rc == 0)
+			rc = add(need, json_string_value(name), reach[i], err);
+	free(reach);
+	return rc;
+}
+
+static int add_rank(struct gck_need *need, struct gck_store *s, const struct gck_ranks *r,
+		    struct gck_error *err)
+{
+	json_t *manifest = gck_ranks_load(r, s, err);
+	int rc = manifest ? gck_need_add(need, manifest, err) : -1;
+
+	json_decref(manifest);
+	return rc < 0 ? gck_fail_in(err, "commit %u, rank %u", r->seq, r->rank) : 0;
+}
+
+int gck_need_load(struct gck_need *need, struct gck_store *s, const json_t *commit,
+		  struct gck_error *err)
+{
+	struct gck_ranks r;
+	int rc;
+
+	if (gck_ranks_of(&r, commit, err) < 0)
+		return -1;
+	while ((rc = gck_ranks_next(&r, err)) > 0)
+		if (add_rank(need, s, &r, err) < 0)
+			return -1;
+	if (rc == 0)
+		unite(need);
+	return rc;
+}
+
+void gck_need_free(struct gck_need *need)
+{
+	for (size_t i = 0; i < need->n; i++)
+		free(need->v[i].name);
+	free(need->v);
+}

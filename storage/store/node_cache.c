@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Objects for all processes of a node, in a memfd: a table, and places. Locks are the kernel's on its open
+ * descriptions (F_OFD_SETLK), one description for each use, so that they are let go when a process dies:
+ * byte 0 for the table, byte 1 + i for place i. A place is changed by who holds it for writing, which he
+ * begins under the table's lock; its bytes are read by who holds it for reading. */
+#include "config.h"
+
+#include "storage/store/node_cache.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "storage/store/internal.h"
+
+#define PLACES 16u
+#define HEAD 4096u
+#define PIECE ((uint64_t)4 << 20)
+#define POOL_SIZE (HEAD + PLACES * PIECE)
+#define TABLE 0
+
+enum { FREE, FILLING, READY };
+
+struct piece {
+	char name[GCK_NAME_MAX]; /* of the object */
+	uint64_t at;             /* a multiple of PIECE */
+};
+
+struct place {
+	struct piece piece;
+	_Atomic int state; /* FILLING, and held by nobody: who filled it is dead */
+	uint64_t size, used;
+};
+
+struct head {
+	uint64_t clock;
+	struct place v[PLACES];
+};
+
+_Static_assert(sizeof(struct head) <= HEAD, "the table fits before the places");
+
+struct gck_pool {
+	int fd; /* the caller's */
+	struct head *head;
+};
+
+/* ---- making and opening -------------------------------------------------------------------- */
+
+int gck_pool_make(struct gck_error *err)
+{
+	int fd = memfd_create("gpuckpt-pool", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return gck_fail(err, errno, "memfd_create: %s", strerror(errno));
+	if (ftruncate(fd, (off_t)POOL_SIZE) == 0)
+		return fd;
+	gck_fail(err, errno, "memfd: %s", strerror(errno));
+	close(fd);
+	return -1;
+}
+
+void gck_store_pool(struct gck_store *s, int fd)
+{
+	struct gck_pool *p = s->b->far && !s->pool ? calloc(1, sizeof *p) : NULL;
+
+	if (!p)
+		return;
+	p->fd = fd;
+	p->head = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p->head != MAP_FAILED) {
+		s->pool = p;
+		return;
+	}
+	free(p);
+}
+
+void gck_pool_close(struct gck_pool *p)
+{
+	if (!p)
+		return;
+	munmap(p->head, POOL_SIZE);
+	free(p);
+}
+
+/* ---- locks --------------------------------------------------------------------------------- */
+
+/* A description of one's own: what it has locked is let go when it is closed. */
+static int begin(const struct gck_pool *p)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", p->fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static bool lock(int use, short type, off_t byte, bool wait)
+{
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+	int rc;
+
+	do
+		rc = fcntl(use, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l);
+	while (rc < 0 && errno == EINTR);
+	return rc == 0;
+}
+
+static bool lock_place(int use, short type, unsigned i, bool wait)
+{
+	return lock(use, type, 1 + (off_t)i, wait);
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static char *bytes_of(const struct gck_pool *p, unsigned i)
+{
+	return (char *)p->head + HEAD + i * PIECE;
+}
+
+static bool is_of(const struct place *at, const struct piece *x)
+{
+	return at->state != FREE && at->piece.at == x->at && !strcmp(at->piece.name, x->name);
+}
+
+/* Under the table's lock. */
+static int find(const struct gck_pool *p, const struct piece *x)
+{
+	for (unsigned i = 0; i < PLACES; i++)
+		if (is_of(&p->head->v[i], x))
+			return (int)i;
+	return -1;
+}
+
+/* The place that was not used for the longest time of those that nobody holds, held for writing. */
+static int claim(struct gck_pool *p, int use, const struct piece *x)
+{
+	bool tried[PLACES] = { false };
+
+	for (unsigned n = 0; n < PLACES; n++) {
+		int oldest = -1;
+
+		for (unsigned i = 0; i < PLACES; i++)
+			if (!tried[i] && (oldest < 0 || p->head->v[i].used < p->head->v[oldest].used))
+				oldest = (int)i;
+		tried[oldest] = true;
+		if (!lock_place(use, F_WRLCK, (unsigned)oldest, false))
+			continue;
+		p->head->v[oldest].state = FILLING;
+		p->head->v[oldest].piece = *x;
+		return oldest;
+	}
+	return -1;
+}
+
+/* What is to be done about a piece: the place that it is in or comes to, and whether it is ours to fill
+ * (held for writing then); -1: there is no room. */
+static int look(struct gck_pool *p, int use, const struct piece *x, bool *fill)
+{
+	int i;
+
+	if (!lock(use, F_WRLCK, TABLE, true))
+		return -1;
+	i = find(p, x);
+	*fill = i < 0 || p->head->v[i].state == FILLING;
+	if (i < 0)
+		i = claim(p, use, x);
+	else if (*fill) /* who fills it may be done meanwhile */
+		*fill = lock_place(use, F_WRLCK, (unsigned)i, false) && p->head->v[i].state == FILLING;
+	if (i >= 0)
+		p->head->v[i].used = ++p->head->clock;
+	lock(use, F_UNLCK, TABLE, false);
+	return i;
+}
+
+/* Fetch it into the place that is held. */
+static int fill_place(struct gck_store *s, const struct piece *x, uint64_t end, unsigned i)
+{
+	struct gck_backend *b = s->b;
+	struct place *at = &s->pool->head->v[i];
+
+	at->size = end - x->at < PIECE ? end - x->at : PIECE;
+	if (b->ops->get(b, x->name, x->at, bytes_of(s->pool, i), at->size, NULL) < 0) {
+		at->state = FREE;
+		return -1;
+	}
+	at->state = READY;
+	return 0;
+}
+
+/* Copy out of a place, once it may be read: the process that fills it is waited for. -1: it is not there.
+ * 1: who filled it is dead. */
+static int take(struct gck_pool *p, int use, const struct piece *x, unsigned i, size_t from, char *data,
+		size_t size)
+{
+	const struct place *at = &p->head->v[i];
+
+	if (!lock_place(use, F_RDLCK, i, true) || !is_of(at, x))
+		return -1;
+	if (at->state == FILLING)
+		return 1;
+	if (from > at->size || size > at->size - from)
+		return -1;
+	memcpy(data, bytes_of(p, i) + from, size);
+	return 0;
+}
+
+static int get_piece(struct gck_store *s, int use, const struct piece *x, uint64_t end, size_t from,
+		     char *data, size_t size)
+{
+	int rc = 1;
+
+	while (rc == 1) {
+		bool fill;
+		int i = look(s->pool, use, x, &fill);
+
+		if (i < 0 || (fill && fill_place(s, x, end, (unsigned)i) < 0))
+			return -1;
+		rc = take(s->pool, use, x, (unsigned)i, from, data, size);
+		lock_place(use, F_UNLCK, (unsigned)i, false);
+	}
+	return rc;
+}
+
+static int get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, char *data,
+	       size_t size)
+{
+	int use = begin(s->pool), rc = use < 0 ? -1 : 0;
+	struct piece x;
+
+	snprintf(x.name, sizeof x.name, "%s", name);
+	while (rc == 0 && size > 0) {
+		size_t from = offset % PIECE, n = PIECE - from < size ? PIECE - from : size;
+
+		x.at = offset - from;
+		rc = get_piece(s, use, &x, end, from, data, n);
+		offset += n;
+		data += n;
+		size -= n;
+	}
+	if (use >= 0)
+		close(use);
+	return rc;
+}
+
+int gck_pool_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, void *data,
+		 size_t size, struct gck_error *err)
+{
+	if (s->pool && offset + size <= end && get(s, name, end, offset, data, size) == 0)
+		return 0;
+	return s->b->ops->get(s->b, name, offset, data, size, err);
+}

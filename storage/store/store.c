@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A step's store: which backend an URL means, and what is asked of it directly. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/s3_url.h"
+#include "storage/store/internal.h"
+#include "storage/store/node_cache.h"
+
+static int check_cluster(const char *cluster, struct gck_error *err)
+{
+	if (*cluster && !strchr(cluster, '/') && cluster[0] != '.' && strlen(cluster) < 256)
+		return 0;
+	return gck_fail(err, EINVAL, "\"%.80s\" is not a cluster's name", cluster);
+}
+
+static struct gck_backend *backend_open(const char *url, const char *cluster, uint32_t job,
+					uint32_t step, bool create, struct gck_error *err)
+{
+	if (!strncmp(url, "file:", 5))
+		return gck_file_open(url + 5, cluster, job, step, create, err);
+	if (gck_s3_is(url))
+		return gck_s3_open(url, cluster, job, step, create, err);
+	gck_fail(err, EINVAL, "store \"%s\" is not known; use file:/path or s3://bucket/prefix", url);
+	return NULL;
+}
+
+struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
+				 bool create, struct gck_error *err)
+{
+	struct gck_store *s;
+
+	if (check_cluster(cluster, err) < 0)
+		return NULL;
+	s = calloc(1, sizeof *s);
+	if (!s) {
+		gck_fail(err, ENOMEM, "no memory to open the store %s", url);
+		return NULL;
+	}
+	gck_store_share(s, 1, GCK_STORE_MEMORY);
+	snprintf(s->of, sizeof s->of, "%s/%u/%u", cluster, job, step);
+	s->b = backend_open(url, cluster, job, step, create, err);
+	if (s->b)
+		return s;
+	free(s);
+	return NULL;
+}
+
+void gck_store_close(struct gck_store *s)
+{
+	if (!s)
+		return;
+	gck_pool_close(s->pool);
+	gck_store_forget_keys(s);
+	s->b->ops->close(s->b);
+	free(s);
+}
+
+const char *gck_store_path(const struct gck_store *s)
+{
+	return s->b->where;
+}
+
+void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory)
+{
+	s->cpus = cpus ? cpus : 1;
+	s->memory = memory;
+}
+
+void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg)
+{
+	s->progress = fn;
+	s->progress_arg = arg;
+}
+
+int gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all,
+		       struct gck_error *err)
+{
+	if (!s->progress || s->progress(s->progress_arg, done, all))
+		return 0;
+	return gck_fail(err, ECANCELED, "interrupted");
+}
+
+int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err)
+{
+	return s->b->ops->space(s->b, bytes, err);
+}
+
+void gck_store_remove_empty(struct gck_store *s)
+{
+	s->b->ops->remove_empty(s->b);
+}
