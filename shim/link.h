@@ -43,7 +43,7 @@ enum gck_link_type {
 	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
 	GCK_LINK_TOLD,      /* told: what became of calls of gck_checkpoint(); not answered */
 	GCK_LINK_MARKS,     /* make a userfaultfd for the agent, which the rank does not keep: it tells
-			     * which pages are written (shim/process/marks.h); answered by MARKED */
+			     * which pages are written (shim/process/memory/dirty_pages.h); answered by MARKED */
 
 	/* The MPI thread's own link, in packets of struct gck_link_mpi. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; again when what it says changes */

@@ -15,7 +15,7 @@
 
 #define MAX_VALUE 65536
 #define MAX_VARIABLES 24
-#define STDIO_LEN 102 /* what the preload writes there: shim/preload/stdio.c */
+#define STDIO_LEN 102 /* what the preload writes there: shim/preload/start/task_stdio.c */
 
 /* A variable of the job's: "" if it is not set. */
 static int get(spank_t spank, const char *name, char *value, size_t size, struct gck_error *err)

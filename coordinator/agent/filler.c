@@ -6,7 +6,7 @@
 
 #include "coordinator/agent/found.h"
 #include "coordinator/agent/report.h"
-#include "shim/process/device.h"
+#include "shim/process/gpu/device_channel.h"
 
 static int serve(const struct worker_task *t, struct found *f, struct report *report,
 		 struct gck_error *err)

@@ -9,7 +9,7 @@
 #include "coordinator/agent/child.h"
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/thread_link.h"
-#include "shim/process/device.h"
+#include "shim/process/gpu/device_channel.h"
 
 #define TIMES_MAX 3 /* that the process is made anew for a rank, should something kill it */
 

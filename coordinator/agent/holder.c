@@ -10,7 +10,7 @@
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/tasks.h"
 #include "coordinator/agent/worker.h"
-#include "shim/process/threads.h"
+#include "shim/process/threads/threads.h"
 
 /* A thread that waits for a file system, which may be cut off as well, stops when that answers: no limit. */
 static int hold(const struct task *task, struct gck_held *held, struct gck_error *err)

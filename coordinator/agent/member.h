@@ -6,7 +6,7 @@
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/worker.h"
 #include "shim/link.h"
-#include "shim/process/device.h"
+#include "shim/process/gpu/device_channel.h"
 
 enum phase { PHASE_PREPARE, PHASE_QUIESCE, PHASE_FREEZE, PHASE_RESUME, PHASE_WRITE, PHASE_COMMIT, PHASES };
 

@@ -20,7 +20,7 @@
 #include "coordinator/agent/given.h"
 #include "coordinator/agent/links.h"
 #include "coordinator/agent/packet.h"
-#include "shim/process/left_out.h"
+#include "shim/process/rank/exclusions.h"
 
 enum kind { MAPPING, OPEN_FILE };
 

@@ -14,7 +14,7 @@
 #include "coordinator/agent/packet.h"
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/share.h"
-#include "shim/process/device.h"
+#include "shim/process/gpu/device_channel.h"
 #include "shim/process/process.h"
 #include "storage/s3/signer.h"
 #include "storage/store/store.h"

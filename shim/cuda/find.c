@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/load.h"
-#include "shim/inside/find.h"
+#include "shim/inside/library.h"
 
 #define LIBRARY "libcuda.so.1"
 

@@ -15,7 +15,7 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "shim/link.h"
-#include "shim/process/image.h"
+#include "shim/process/image/image.h"
 #include "storage/store/store.h"
 
 /* ---- able ---------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-typedef int ask_fn(int all, char *why, size_t size); /* shim/preload/checkpoint.c */
+typedef int ask_fn(int all, char *why, size_t size); /* shim/preload/start/checkpoint_call.c */
 
 static __thread char error[256];
 

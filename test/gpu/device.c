@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/test/cuda_data.h"
-#include "shim/test/restore_lineage.h"
+#include "test/support/cuda_data.h"
+#include "test/support/lineage.h"
 #include "test/support/tap.h"
 
 #define ROUNDS 3

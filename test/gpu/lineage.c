@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/test/cuda_link.h"
-#include "shim/test/restore_lineage.h"
+#include "test/support/cuda_link.h"
+#include "test/support/lineage.h"
 #include "test/support/tap.h"
 
 #define LONGEST_MS 30000

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/test/cuda_link.h"
-#include "shim/test/restore_lineage.h"
+#include "test/support/cuda_link.h"
+#include "test/support/lineage.h"
 #include "test/support/tap.h"
 
 #define EVERY_MS 1000

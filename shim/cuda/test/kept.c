@@ -11,7 +11,7 @@
 
 #include "shim/cuda/test/faults.h"
 #include "shim/cuda/test/link_agent.h"
-#include "shim/test/cuda_data.h"
+#include "test/support/cuda_data.h"
 #include "test/support/tap.h"
 
 #define MIB ((uint64_t)1 << 20)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/test/cuda_data.h"
+#include "test/support/cuda_data.h"
 
 bool cuda_accept(struct cuda_rank *r, int ms)
 {

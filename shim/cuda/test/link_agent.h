@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An agent for the CUDA thread's tests: a rank with both links (shim/test/preload_agent.h has the
+ * An agent for the CUDA thread's tests: a rank with both links (test/support/shim_agent.h has the
  * first one). */
 #ifndef GCK_CUDA_TEST_LINK_AGENT_H
 #define GCK_CUDA_TEST_LINK_AGENT_H
 
 #include "shim/cuda/state.h"
-#include "shim/test/cuda_link.h"
+#include "test/support/cuda_link.h"
 
-struct cuda_data; /* shim/test/cuda_data.h */
+struct cuda_data; /* test/support/cuda_data.h */
 
 struct cuda_rank {
 	struct agent agent;

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "shim/cuda/state.h"
-#include "shim/process/asked_gpus.h"
-#include "shim/process/restore_gpus.h"
-#include "shim/test/cuda_link.h"
-#include "shim/test/restore_lineage.h"
+#include "shim/process/gpu/gpu_assignment.h"
+#include "shim/process/gpu/visible_gpus.h"
+#include "test/support/cuda_link.h"
+#include "test/support/lineage.h"
 #include "test/support/tap.h"
 
 static struct lineage l;

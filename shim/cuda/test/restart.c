@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/test/cuda_data.h"
-#include "shim/test/cuda_link.h"
-#include "shim/test/told.h"
+#include "shim/cuda/test/commands.h"
+#include "test/support/cuda_data.h"
+#include "test/support/cuda_link.h"
 #include "test/support/tap.h"
 
 #define RESTARTS 4

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "shim/cuda/state.h"
+#include "shim/cuda/test/commands.h"
 #include "shim/cuda/test/faults.h"
-#include "shim/test/cuda_data.h"
-#include "shim/test/cuda_link.h"
-#include "shim/test/told.h"
+#include "test/support/cuda_data.h"
+#include "test/support/cuda_link.h"
 #include "test/support/tap.h"
 
 #define SUM (3 << 20)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/test/link_agent.h"
-#include "shim/test/cuda_data.h"
+#include "test/support/cuda_data.h"
 #include "test/support/tap.h"
 
 #define ERROR 999 /* CUDA_ERROR_UNKNOWN */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/inside/find.h"
+#include "shim/inside/library.h"
 #include "shim/mpi/namespace/inside.h"
 
 int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err)

@@ -2,14 +2,14 @@
  * The freestanding part of the preload: the link to the agent and the helper thread that serves it.
  * Nothing in this folder may call libc or touch thread-local storage (no errno, no stack
  * protector): the helper has no TLS, and the other threads may be stopped while they hold any lock.
- * shim/test/preload_objects.sh checks the objects for it. Functions return -errno on failure. */
+ * shim/preload/test/objects.sh checks the objects for it. Functions return -errno on failure. */
 #ifndef GCK_PRELOAD_HELPER_H
 #define GCK_PRELOAD_HELPER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/preload/state.h"
+#include "shim/preload/helper/state.h"
 
 /* Against flags that distributions add to CFLAGS, which come after ours. */
 #ifndef __clang__

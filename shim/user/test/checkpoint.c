@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shim/test/preload_agent.h"
+#include "test/support/shim_agent.h"
 #include "test/support/tap.h"
 
 static struct agent agent;
@@ -131,7 +131,7 @@ static void test_all(void)
 	end();
 }
 
-/* What a restorer writes into the state (shim/process/restore_threads.c), into a rank that runs. A call
+/* What a restorer writes into the state (shim/process/threads/thread_restore.c), into a rank that runs. A call
  * that is not in the image had no number when that was taken, and takes one only in the process that
  * comes out of it. */
 static void restore(bool in_image, uint32_t all_restored)

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * System calls that take or give a PID or a TID: which ones there are, and libc's thin wrappers of
+ * them, interposed. syscall() is interposed as well, for programs that go past the wrappers. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <linux/ioprio.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shim/preload/pid/fcntl_owner.h"
+#include "shim/preload/pid/virtual_ids.h"
+
+/* The argument who of get- and setpriority or of ioprio_get and _set. */
+static long priority_who(long which, long who, long process, long group)
+{
+	if (which == process)
+		return gck_tid_to_kernel(who);
+	return which == group ? gck_pid_to_kernel(who) : who;
+}
+
+long gck_translated(long nr, long a, long b, long c, long d, long e, long f)
+{
+	switch (nr) {
+	case SYS_getpid:
+	case SYS_getppid:
+	case SYS_getpgrp:
+		return gck_pid_to_program(gck_raw(nr));
+	case SYS_getpgid:
+	case SYS_getsid:
+		return gck_pid_to_program(gck_raw(nr, gck_pid_to_kernel(a)));
+	case SYS_gettid:
+		return gck_tid_to_program(gck_raw(nr));
+	case SYS_set_tid_address:
+		return gck_tid_to_program(gck_raw(nr, a));
+	case SYS_fcntl:
+		if (gck_fcntl_has_owner(b))
+			return gck_fcntl_owner(a, b, c);
+		break;
+	case SYS_kill:
+	case SYS_rt_sigqueueinfo:
+	case SYS_pidfd_open:
+		a = gck_pid_to_kernel(a);
+		break;
+	case SYS_setpgid:
+		a = gck_pid_to_kernel(a);
+		b = gck_pid_to_kernel(b);
+		break;
+	case SYS_tgkill:
+	case SYS_rt_tgsigqueueinfo:
+		a = gck_pid_to_kernel(a);
+		b = gck_tid_to_kernel(b);
+		break;
+	case SYS_tkill:
+	case SYS_sched_setaffinity:
+	case SYS_sched_getaffinity:
+	case SYS_sched_setscheduler:
+	case SYS_sched_getscheduler:
+	case SYS_sched_setparam:
+	case SYS_sched_getparam:
+	case SYS_sched_setattr:
+	case SYS_sched_getattr:
+	case SYS_sched_rr_get_interval:
+	case SYS_prlimit64:
+	case SYS_process_vm_readv:
+	case SYS_process_vm_writev:
+	case SYS_get_robust_list:
+	case SYS_move_pages:
+	case SYS_migrate_pages:
+		a = gck_tid_to_kernel(a);
+		break;
+	case SYS_perf_event_open:
+		b = gck_tid_to_kernel(b);
+		break;
+	case SYS_kcmp:
+		a = gck_tid_to_kernel(a);
+		b = gck_tid_to_kernel(b);
+		break;
+	case SYS_getpriority:
+	case SYS_setpriority:
+		b = priority_who(a, b, PRIO_PROCESS, PRIO_PGRP);
+		break;
+	case SYS_ioprio_get:
+	case SYS_ioprio_set:
+		b = priority_who(a, b, IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP);
+		break;
+	}
+	return gck_raw(nr, a, b, c, d, e, f);
+}
+
+/* Under another name in C: the prototype is variadic, and this takes whatever stands in the
+ * registers and the first word of the stack, as libc's own does. */
+long gck_syscall(long nr, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, long f)
+{
+	if (nr == SYS_sigaltstack)
+		return sigaltstack((const stack_t *)a, (stack_t *)b);
+	return gck_result(gck_call6(nr, a, b, c, d, e, f));
+}
+
+/* ---- who am I ------------------------------------------------------------------------------- */
+
+GCK_EXPORT pid_t getpid(void)
+{
+	return gck_call(SYS_getpid);
+}
+
+GCK_EXPORT pid_t getppid(void)
+{
+	return gck_call(SYS_getppid);
+}
+
+GCK_EXPORT pid_t gettid(void)
+{
+	return gck_call(SYS_gettid);
+}
+
+GCK_EXPORT pid_t getpgrp(void)
+{
+	return gck_call(SYS_getpgrp);
+}
+
+GCK_EXPORT pid_t getpgid(pid_t pid)
+{
+	return gck_result(gck_call(SYS_getpgid, pid));
+}
+
+GCK_EXPORT pid_t getsid(pid_t pid)
+{
+	return gck_result(gck_call(SYS_getsid, pid));
+}
+
+GCK_EXPORT int setpgid(pid_t pid, pid_t group)
+{
+	return gck_result(gck_call(SYS_setpgid, pid, group));
+}
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+GCK_EXPORT int kill(pid_t pid, int sig)
+{
+	return gck_result(gck_call(SYS_kill, pid, sig));
+}
+
+GCK_EXPORT int killpg(pid_t group, int sig)
+{
+	return group < 0 ? gck_result(-EINVAL) : kill(-group, sig);
+}
+
+GCK_EXPORT int tgkill(pid_t pid, pid_t tid, int sig)
+{
+	return gck_result(gck_call(SYS_tgkill, pid, tid, sig));
+}
+
+/* The kernel's idea of the sender: that is what a handler sees of kill(), too. */
+GCK_EXPORT int sigqueue(pid_t pid, int sig, const union sigval value)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof info);
+	info.si_signo = sig;
+	info.si_code = SI_QUEUE;
+	info.si_pid = gck_raw(SYS_getpid);
+	info.si_uid = gck_raw(SYS_getuid);
+	info.si_value = value;
+	return gck_result(gck_call(SYS_rt_sigqueueinfo, pid, sig, &info));
+}
+
+GCK_EXPORT int pidfd_open(pid_t pid, unsigned flags)
+{
+	return gck_result(gck_call(SYS_pidfd_open, pid, flags));
+}
+
+/* ---- scheduling and limits ------------------------------------------------------------------ */
+
+GCK_EXPORT int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
+{
+	return gck_result(gck_call(SYS_sched_setaffinity, tid, size, set));
+}
+
+GCK_EXPORT int sched_getaffinity(pid_t tid, size_t size, cpu_set_t *set)
+{
+	long n = gck_call(SYS_sched_getaffinity, tid, size < INT32_MAX ? size : INT32_MAX, set);
+
+	if (n < 0)
+		return gck_result(n);
+	memset((char *)set + n, 0, size - n);
+	return 0;
+}
+
+GCK_EXPORT int sched_setscheduler(pid_t tid, int policy, const struct sched_param *param)
+{
+	return gck_result(gck_call(SYS_sched_setscheduler, tid, policy, param));
+}
+
+GCK_EXPORT int sched_getscheduler(pid_t tid)
+{
+	return gck_result(gck_call(SYS_sched_getscheduler, tid));
+}
+
+GCK_EXPORT int sched_setparam(pid_t tid, const struct sched_param *param)
+{
+	return gck_result(gck_call(SYS_sched_setparam, tid, param));
+}
+
+GCK_EXPORT int sched_getparam(pid_t tid, struct sched_param *param)
+{
+	return gck_result(gck_call(SYS_sched_getparam, tid, param));
+}
+
+GCK_EXPORT int sched_rr_get_interval(pid_t tid, struct timespec *interval)
+{
+	return gck_result(gck_call(SYS_sched_rr_get_interval, tid, interval));
+}
+
+/* The kernel answers 20 less the nice value, so that errors can be told from it. */
+GCK_EXPORT int getpriority(__priority_which_t which, id_t who)
+{
+	long r = gck_call(SYS_getpriority, which, who);
+
+	return r < 0 ? gck_result(r) : 20 - r;
+}
+
+GCK_EXPORT int setpriority(__priority_which_t which, id_t who, int priority)
+{
+	return gck_result(gck_call(SYS_setpriority, which, who, priority));
+}
+
+GCK_EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *new,
+			 struct rlimit64 *old)
+{
+	return gck_result(gck_call(SYS_prlimit64, pid, resource, new, old));
+}
+
+/* The same on a 64-bit machine. */
+GCK_EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *new,
+		       struct rlimit *old)
+{
+	return gck_result(gck_call(SYS_prlimit64, pid, resource, new, old));
+}
+
+/* ---- memory of another ---------------------------------------------------------------------- */
+
+GCK_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nlocal,
+				    const struct iovec *remote, unsigned long nremote,
+				    unsigned long flags)
+{
+	return gck_result(gck_call(SYS_process_vm_readv, pid, local, nlocal, remote, nremote,
+				   flags));
+}
+
+GCK_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nlocal,
+				     const struct iovec *remote, unsigned long nremote,
+				     unsigned long flags)
+{
+	return gck_result(gck_call(SYS_process_vm_writev, pid, local, nlocal, remote, nremote,
+				   flags));
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libc's functions on a thread, interposed: libc hands the kernel the TID that it has cached, which
+ * in a restored rank is the thread's virtual one. Threads without a virtual TID are libc's. */
+#include "config.h"
+
+#include "shim/preload/pid/threads.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "shim/preload/pid/libc_calls.h"
+#include "shim/preload/pid/virtual_ids.h"
+
+#define NAME_SIZE 16
+
+int32_t gck_kernel_tid(pthread_t thread)
+{
+	int32_t vtid, rtid;
+
+	if (GCK_LIKELY(!gck_state.ntids) || !gck_state.tid_offset)
+		return 0;
+	vtid = __atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE);
+	rtid = gck_tid_to_kernel(vtid);
+	return vtid > 0 && rtid != vtid ? rtid : 0;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct start {
+	void *(*function)(void *);
+	void *arg;
+	int32_t settled;
+};
+
+static void *run(void *p)
+{
+	struct start *s = p;
+	void *(*function)(void *) = s->function;
+	void *arg = s->arg;
+
+	gck_tid_settle();
+	gck_cancel_forget();
+	__atomic_store_n(&s->settled, 1, __ATOMIC_RELEASE);
+	gck_raw(SYS_futex, &s->settled, FUTEX_WAKE_PRIVATE, 1);
+	return function(arg);
+}
+
+/* The creator waits until the thread has its number: it may use it at once. */
+GCK_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			      void *(*function)(void *), void *arg)
+{
+	struct start s = { .function = function, .arg = arg };
+	int r;
+
+	if (gck_is_original() || !gck_is_rank())
+		return gck_real()->pthread_create(thread, attr, function, arg);
+	r = gck_real()->pthread_create(thread, attr, run, &s);
+	while (r == 0 && !__atomic_load_n(&s.settled, __ATOMIC_ACQUIRE))
+		gck_raw(SYS_futex, &s.settled, FUTEX_WAIT_PRIVATE, 0, 0);
+	return r;
+}
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+/* A thread that has ended and was not joined is no error. */
+static int signal_result(pthread_t thread, long r)
+{
+	if (r == -ESRCH && __atomic_load_n(gck_tid_of(thread), __ATOMIC_ACQUIRE) == 0)
+		return 0;
+	return -r;
+}
+
+static bool is_internal(int sig)
+{
+	return sig == GCK_SIGCANCEL || sig == GCK_SIGCANCEL + 1;
+}
+
+GCK_EXPORT int pthread_kill(pthread_t thread, int sig)
+{
+	int32_t tid = gck_kernel_tid(thread);
+
+	if (!tid || is_internal(sig))
+		return gck_real()->pthread_kill(thread, sig);
+	return signal_result(thread, gck_raw(SYS_tgkill, gck_state.rpid, tid, sig));
+}
+
+GCK_EXPORT int pthread_sigqueue(pthread_t thread, int sig, const union sigval value)
+{
+	int32_t tid = gck_kernel_tid(thread);
+	siginfo_t info;
+
+	if (!tid || is_internal(sig))
+		return gck_real()->pthread_sigqueue(thread, sig, value);
+	memset(&info, 0, sizeof info);
+	info.si_signo = sig;
+	info.si_code = SI_QUEUE;
+	info.si_pid = gck_state.rpid;
+	info.si_uid = gck_raw(SYS_getuid);
+	info.si_value = value;
+	return signal_result(thread,
+			     gck_raw(SYS_rt_tgsigqueueinfo, gck_state.rpid, tid, sig, &info));
+}
+
+/* ---- scheduling ----------------------------------------------------------------------------- */
+
+GCK_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+	int32_t tid = gck_kernel_tid(thread);
+
+	if (!tid)
+		return gck_real()->pthread_setaffinity_np(thread, size, set);
+	return -gck_raw(SYS_sched_setaffinity, tid, size, set);
+}
+
+GCK_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
+{
+	int32_t tid = gck_kernel_tid(thread);
+	long n;
+
+	if (!tid)
+		return gck_real()->pthread_getaffinity_np(thread, size, set);
+	n = gck_raw(SYS_sched_getaffinity, tid, size < INT32_MAX ? size : INT32_MAX, set);
+	if (n < 0)
+		return -n;
+	memset((char *)set + n, 0, size - n);
+	return 0;
+}
+
+GCK_EXPORT int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param *param)
+{
+	int32_t tid = gck_kernel_tid(thread);
+
+	if (!tid)
+		return gck_real()->pthread_setschedparam(thread, policy, param);
+	return -gck_raw(SYS_sched_setscheduler, tid, policy, param);
+}
+
+GCK_EXPORT int pthread_getschedparam(pthread_t thread, int *policy, struct sched_param *param)
+{
+	int32_t tid = gck_kernel_tid(thread);
+	long r;
+
+	if (!tid)
+		return gck_real()->pthread_getschedparam(thread, policy, param);
+	r = gck_raw(SYS_sched_getparam, tid, param);
+	if (r == 0 && (r = gck_raw(SYS_sched_getscheduler, tid)) >= 0) {
+		*policy = r;
+		return 0;
+	}
+	return -r;
+}
+
+GCK_EXPORT int pthread_setschedprio(pthread_t thread, int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+	int32_t tid = gck_kernel_tid(thread);
+
+	if (!tid)
+		return gck_real()->pthread_setschedprio(thread, priority);
+	return -gck_raw(SYS_sched_setparam, tid, &param);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static long open_comm(int32_t tid, int flags)
+{
+	char path[] = "/proc/self/task/4294967295/comm";
+	char *end = path + sizeof "/proc/self/task/" - 1;
+	char digits[12];
+	int n = 0;
+
+	for (uint32_t left = tid; left; left /= 10)
+		digits[n++] = '0' + left % 10;
+	while (n)
+		*end++ = digits[--n];
+	memcpy(end, "/comm", sizeof "/comm");
+	return gck_raw(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0);
+}
+
+GCK_EXPORT int pthread_setname_np(pthread_t thread, const char *name)
+{
+	int32_t tid = gck_kernel_tid(thread);
+	size_t n = strlen(name);
+	long fd, r;
+
+	if (!tid)
+		return gck_real()->pthread_setname_np(thread, name);
+	if (n >= NAME_SIZE)
+		return ERANGE;
+	if ((fd = open_comm(tid, O_WRONLY)) < 0)
+		return -fd;
+	r = gck_raw(SYS_write, fd, name, n);
+	gck_raw(SYS_close, fd);
+	return r < 0 ? -r : 0;
+}
+
+GCK_EXPORT int pthread_getname_np(pthread_t thread, char *name, size_t size)
+{
+	int32_t tid = gck_kernel_tid(thread);
+	long fd, n;
+
+	if (!tid)
+		return gck_real()->pthread_getname_np(thread, name, size);
+	if (size < NAME_SIZE)
+		return ERANGE;
+	if ((fd = open_comm(tid, O_RDONLY)) < 0)
+		return -fd;
+	n = gck_raw(SYS_read, fd, name, size);
+	gck_raw(SYS_close, fd);
+	if (n < 0)
+		return -n;
+	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = '\0';
+	return 0;
+}
+
+/* ---- what libc makes from a TID ------------------------------------------------------------- */
+
+/* The kernel's form: the complement of the TID above three bits, here "a thread's", "as scheduled".
+ * A clock id that the program keeps over a restart names a thread that is gone. */
+GCK_EXPORT int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
+{
+	int32_t tid = gck_kernel_tid(thread);
+
+	if (!tid)
+		return gck_real()->pthread_getcpuclockid(thread, clock);
+	*clock = (clockid_t)(~(uint32_t)tid << 3) | 4 | 2;
+	return 0;
+}
+
+GCK_EXPORT int clock_getcpuclockid(pid_t pid, clockid_t *clock)
+{
+	return gck_real()->clock_getcpuclockid(gck_is_original() ? pid : gck_pid_to_kernel(pid),
+					       clock);
+}
+
+/* glibc fills everything in before it fails to find the affinity of a TID that the kernel does not
+ * know, or finds a stranger's. */
+GCK_EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
+{
+	int32_t tid = gck_kernel_tid(thread);
+	int r = gck_real()->pthread_getattr_np(thread, attr);
+	cpu_set_t set[8];
+	long n;
+
+	if (!tid || (r && r != ESRCH))
+		return r;
+	n = gck_raw(SYS_sched_getaffinity, tid, sizeof set, set);
+	return n < 0 ? -n : pthread_attr_setaffinity_np(attr, n, set);
+}
+
+GCK_EXPORT int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)
+{
+	struct sigevent kernel;
+
+	if (gck_is_original() || !event || event->sigev_notify != SIGEV_THREAD_ID)
+		return gck_real()->timer_create(clock, event, timer);
+	kernel = *event;
+	kernel._sigev_un._tid = gck_tid_to_kernel(kernel._sigev_un._tid);
+	return gck_real()->timer_create(clock, &kernel, timer);
+}

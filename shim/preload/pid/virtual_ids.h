@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Virtual PIDs and TIDs: a restored rank goes on with the numbers of its first start, which libc
+ * has cached and the program may have kept, while the kernel's are others. Nothing here is entered
+ * before a rank was restored once. All functions are async-signal-safe and leave errno alone. */
+#ifndef GCK_PRELOAD_VIRTUAL_IDS_H
+#define GCK_PRELOAD_VIRTUAL_IDS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/preload/helper/raw.h"
+#include "shim/preload/helper/state.h"
+
+#define GCK_EXPORT __attribute__((visibility("default")))
+#define GCK_LIKELY(x) __builtin_expect(!!(x), 1)
+
+/* The one branch that everything interposed costs in a rank that was never restored. */
+static inline bool gck_is_original(void)
+{
+	return GCK_LIKELY(!gck_state.restarts);
+}
+
+/* Whether this is the rank itself and not a child that has its memory. */
+bool gck_is_rank(void);
+
+/* Of a PID, or of a process group as a negative one: only the rank's own is virtual. Children know
+ * their parent by it, too. */
+int32_t gck_pid_to_kernel(int32_t pid);
+int32_t gck_pid_to_program(int32_t pid);
+
+int32_t gck_tid_to_kernel(int32_t tid);
+int32_t gck_tid_to_program(int32_t tid);
+
+/* In a new thread of a rank that has virtual TIDs: if the kernel gave it a number that another
+ * thread is known by, give it one that the kernel never uses. */
+void gck_tid_settle(void);
+
+/* A system call with the PIDs and TIDs among its arguments and result translated. */
+long gck_translated(long nr, long a, long b, long c, long d, long e, long f);
+
+static inline long gck_call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	if (gck_is_original())
+		return gck_raw6(nr, a, b, c, d, e, f);
+	return gck_translated(nr, a, b, c, d, e, f);
+}
+
+#define gck_call_(nr, a, b, c, d, e, f, ...) \
+	gck_call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define gck_call(...) gck_call_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+
+/* What libc makes of a raw result. */
+static inline long gck_result(long r)
+{
+	if (GCK_LIKELY((unsigned long)r < -4095ul))
+		return r;
+	errno = -r;
+	return -1;
+}
+
+#endif

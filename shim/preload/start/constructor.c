@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The constructor: asks the agent what this process is to become, before anything of the program's
+ * runs. In a process that is not a rank it does nothing but fill in the state.
+ *
+ * The object is linked with -z initfirst: not even libc's own constructor has run, so the
+ * environment comes from the arguments and messages go out by raw system calls. */
+#include "config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/preload/helper/helper.h"
+#include "shim/preload/helper/raw.h"
+#include "shim/preload/pid/libc_calls.h"
+#include "shim/preload/pid/threads.h"
+#include "shim/preload/start/task_stdio.h"
+
+#define GUARD 4096
+#define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: an agent that crashed is started again */
+#define ASK_PAUSE_NS 250000000
+
+struct gck_shim_state gck_state __attribute__((aligned(4096)));
+
+static void say(const char *what, const char *object, const char *consequence)
+{
+	const char *parts[] = { "gpuckpt: ", what, object, consequence, "\n" };
+	struct iovec v[5];
+
+	for (int i = 0; i < 5; i++) {
+		v[i].iov_base = (void *)parts[i];
+		v[i].iov_len = strlen(parts[i]);
+	}
+	gck_raw(SYS_writev, STDERR_FILENO, v, 5);
+}
+
+static _Noreturn void leave(int status)
+{
+	for (;;)
+		gck_raw(SYS_exit_group, status);
+}
+
+static char *find(char **envp, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *envp; envp++) {
+		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
+			return *envp + n + 1;
+	}
+	return NULL;
+}
+
+/* glibc keeps a thread's TID where the kernel clears it at the thread's end. */
+static int64_t find_tid_offset(void)
+{
+	uint64_t address;
+
+	if (gck_raw(SYS_prctl, PR_GET_TID_ADDRESS, &address) < 0)
+		return 0;
+	return address - (uint64_t)pthread_self();
+}
+
+static void fill_state(void)
+{
+	gck_state.magic = GCK_SHIM_MAGIC;
+	gck_state.version = GCK_LINK_VERSION;
+	gck_state.size = sizeof gck_state;
+	gck_state.vpid = gck_state.rpid = gck_raw(SYS_getpid);
+	gck_state.tid_offset = find_tid_offset();
+	gck_state.link_fd = -1;
+	gck_state.environ_at = (uint64_t)&environ;
+}
+
+__attribute__((visibility("default"))) struct gck_shim_state *gck_preload_state(void)
+{
+	return &gck_state;
+}
+
+/* Guard page, stack and scratch lie in one mapping; every image has it. */
+static int map_helper(void)
+{
+	size_t size = GUARD + GCK_HELPER_STACK + GCK_SHIM_SCRATCH;
+	long start = gck_raw(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (start < 0 && start > -4096)
+		return start;
+	gck_raw(SYS_mprotect, start, GUARD, PROT_NONE);
+	gck_state.helper_entry = (uint64_t)gck_helper_entry;
+	gck_state.helper_stack_top = start + GUARD + GCK_HELPER_STACK;
+	gck_state.scratch = gck_state.helper_stack_top;
+	return 0;
+}
+
+/* Send HELLO and wait for the answer: how long the coordinator is waited for is the agent's
+ * business. The link's fd; m is the answer. */
+static int ask_once(struct gck_link_msg *m)
+{
+	int fd = gck_link_socket();
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = gck_link_connect(fd, false);
+	if (r == 0 && (r = gck_link_receive(fd, m, NULL)) == 1)
+		return fd;
+	gck_raw(SYS_close, fd);
+	return r < 0 ? r : -ECONNRESET;
+}
+
+/* The agent may trace from the moment it answers, so Yama has to allow it before; nothing of the
+ * program's is here yet. GO narrows it to the agent. */
+static int ask(struct gck_link_msg *m)
+{
+	const struct timespec pause = { .tv_nsec = ASK_PAUSE_NS };
+	int fd = -1;
+
+	gck_raw(SYS_prctl, PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	for (int i = 0; i < ASK_AGAIN && fd < 0; i++) {
+		if (i > 0)
+			gck_raw(SYS_nanosleep, &pause, 0);
+		fd = ask_once(m);
+	}
+	if (fd < 0)
+		gck_raw(SYS_prctl, PR_SET_PTRACER, 0);
+	return fd;
+}
+
+/* The agent's worker empties this process while it waits, or finds that the rank had finished. */
+static _Noreturn void hold(int fd, const struct gck_link_msg *hold)
+{
+	struct gck_link_msg m;
+
+	gck_helper_allow(hold->pid);
+	while (gck_link_receive(fd, &m, NULL) == 1)
+		if (m.type == GCK_LINK_EXIT)
+			leave(m.pid & 255);
+	say("the agent @", gck_state.link, " ended before this rank was restored; the rank ends, "
+	    "so that it does not start from the beginning");
+	leave(1);
+}
+
+/* A child of the rank's has no part in the link. */
+static void leave_link_to_parent(void)
+{
+	if (gck_link_is_ours(gck_state.link_fd))
+		gck_raw(SYS_close, gck_state.link_fd);
+	gck_state.link_fd = -1;
+	gck_state.helper_tid = 0;
+	gck_state.linked = 0;
+}
+
+static void go(int fd, const struct gck_link_msg *m)
+{
+	long tid = map_helper();
+
+	gck_helper_allow(m->pid);
+	gck_state.link_fd = fd;
+	gck_state.askers[GCK_ASKER_ALL].asked = gck_state.askers[GCK_ASKER_ALL].committed = m->number;
+	if (tid == 0)
+		tid = gck_helper_start();
+	if (tid < 0) {
+		gck_state.link_fd = -1;
+		gck_raw(SYS_close, fd);
+		say("no thread for the agent's helper (limit on processes or memory?)",
+		    "", "; this rank runs without checkpoints");
+		return;
+	}
+	gck_state.helper_tid = tid;
+	gck_altstack_begin();
+	pthread_atfork(NULL, NULL, leave_link_to_parent);
+}
+
+/* restarted: where GPUCKPT_RESTARTS stands, NULL or "0" at a first start. Only there may a rank
+ * start from the beginning without the agent's word. */
+static void obey(int fd, const struct gck_link_msg *m, char *restarted)
+{
+	bool cold = !restarted || !strcmp(restarted, "0");
+
+	if (fd >= 0 && m->type == GCK_LINK_HOLD)
+		hold(fd, m);
+	if (fd >= 0 && m->type == GCK_LINK_EXIT)
+		leave(m->pid & 255);
+	if (fd >= 0 && m->type == GCK_LINK_GO) {
+		/* An exec later on is no restart: it may go on without the agent. */
+		if (!cold)
+			strcpy(restarted, "0");
+		go(fd, m);
+		return;
+	}
+	if (fd >= 0)
+		gck_raw(SYS_close, fd);
+	if (!cold) {
+		say(fd < 0 ? "no agent answers at @" : "refused by the agent @", gck_state.link,
+		    "; the rank ends: only the agent can say that there is nothing to restore");
+		leave(1);
+	}
+	if (fd < 0)
+		say("no agent answers at @", gck_state.link,
+		    "; this rank runs without checkpoints");
+}
+
+__attribute__((constructor)) static void begin(int argc, char **argv, char **envp)
+{
+	const char *link = find(envp, "GPUCKPT_LINK");
+	const char *pid = find(envp, "GPUCKPT_PID");
+	struct gck_link_msg m;
+
+	(void)argc;
+	(void)argv;
+	fill_state();
+	gck_real_resolve();
+	if (!link || !pid || atoi(pid) != gck_state.rpid)
+		return;
+	if (!*link || strlen(link) >= sizeof gck_state.link) {
+		say("GPUCKPT_LINK is no socket's name: ", link, "; ignored");
+		return;
+	}
+	strcpy(gck_state.link, link);
+	gck_stdio_find(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
+	obey(ask(&m), &m, find(envp, "GPUCKPT_RESTARTS"));
+}

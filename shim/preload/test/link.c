@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The link between a rank's preload and its agent: every answer to HELLO, calls, the frozen clone,
+ * and what remains when the agent, the link or the program's file descriptors go away. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test/support/shim_agent.h"
+#include "test/support/tap.h"
+
+static struct agent agent;
+static char *rank_argv[] = { (char *)GCK_TEST_RANK, NULL };
+static uint64_t count_at, handler_at;
+
+static struct gck_shim_state *state_of(pid_t pid, const struct gck_link_hello *h)
+{
+	static struct gck_shim_state s;
+
+	agent_peek(pid, h->state, &s, sizeof s);
+	return &s;
+}
+
+static unsigned long count_of(pid_t pid)
+{
+	unsigned long count;
+
+	agent_peek(pid, count_at, &count, sizeof count);
+	return count;
+}
+
+static void proc_line(pid_t pid, const char *file, const char *key, char *value, size_t size)
+{
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+	value[0] = '\0';
+	if (!(f = fopen(path, "re")))
+		return;
+	while (fgets(line, sizeof line, f)) {
+		if (!strncmp(line, key, strlen(key))) {
+			snprintf(value, size, "%s", line + strlen(key));
+			value[strcspn(value, "\n")] = '\0';
+			break;
+		}
+	}
+	fclose(f);
+}
+
+static int fds_of(pid_t pid)
+{
+	char path[64];
+	DIR *d;
+	int n = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
+	if (!(d = opendir(path)))
+		return -1;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+static void read_addresses(struct rank *r)
+{
+	if (sscanf(rank_line(r->out, WAIT_MS), "count %" SCNx64 " handler %" SCNx64, &count_at,
+		   &handler_at) != 2)
+		ok(false, "the rank started");
+}
+
+/* A rank that was let go. */
+static struct rank start(struct gck_link_hello *hello, int *link)
+{
+	struct rank r = agent_run(&agent, NULL, rank_argv, true);
+
+	*link = agent_admit(&agent, hello);
+	read_addresses(&r);
+	return r;
+}
+
+/* ---- answers to HELLO ----------------------------------------------------------------------- */
+
+static void test_go(void)
+{
+	struct rank r = agent_run(&agent, NULL, rank_argv, true);
+	struct gck_link_hello h = { 0 };
+	const struct gck_shim_state *s;
+	char value[64], file[64];
+	pid_t peer = 0;
+	int link = agent_accept(&agent, WAIT_MS, &h, &peer);
+
+	ok(link >= 0 && peer == r.pid, "the rank's constructor connects");
+	ok(h.version == GCK_LINK_VERSION && h.reconnect == 0, "HELLO from the constructor");
+	is_str(rank_line(r.out, 100), "", "the program does not run before the answer");
+	agent_send(link, GCK_LINK_GO, getpid());
+	read_addresses(&r);
+	agent_call(link, SYS_getpid, 0, 0, 0, 0);
+	s = state_of(r.pid, &h);
+	ok(s->magic == GCK_SHIM_MAGIC && s->size == sizeof *s, "HELLO has the state's address");
+	ok(s->vpid == r.pid && s->rpid == r.pid && !s->restarts && !s->ntids, "own PID");
+	is_str(s->link, agent.name, "the state has the link's name");
+	ok(s->link_fd >= 1000 && s->tid_offset > 0, "the link's fd is out of the way");
+	is_int(s->tracer, getpid(), "who may trace is known to others that have to change it");
+	snprintf(file, sizeof file, "task/%d/status", s->helper_tid);
+	proc_line(r.pid, file, "Name:\t", value, sizeof value);
+	is_str(value, "gpuckpt", "the helper has a name");
+	proc_line(r.pid, file, "SigBlk:\t", value, sizeof value);
+	is_str(value, "fffffffffffbfeff", "the helper blocks all that can be blocked");
+	is_int(rank_end(&r), 7, "the rank's exit status is its own");
+	close(link);
+}
+
+static void test_exit(void)
+{
+	struct rank r = agent_run(&agent, "1", rank_argv, true);
+	struct gck_link_hello h;
+	int link = agent_accept(&agent, WAIT_MS, &h, NULL);
+
+	agent_send(link, GCK_LINK_EXIT, 42);
+	is_str(rank_line(r.out, WAIT_MS), "", "EXIT: the program does not run");
+	is_int(rank_end(&r), 42, "EXIT: the status is the agent's");
+	close(link);
+}
+
+static void test_refused(void)
+{
+	struct rank r = agent_run(&agent, "0", rank_argv, true);
+	struct gck_link_hello h;
+	int link = agent_accept(&agent, WAIT_MS, &h, NULL);
+
+	agent_send(link, GCK_LINK_REFUSED, 0);
+	read_addresses(&r);
+	is_str(rank_ask(&r, "threads"), "2", "REFUSED: the program runs, without a helper");
+	is_int(rank_end(&r), 7, "REFUSED: to its end");
+	close(link);
+	r = agent_run(&agent, "1", rank_argv, true);
+	link = agent_accept(&agent, WAIT_MS, &h, NULL);
+	agent_send(link, GCK_LINK_REFUSED, 0);
+	ok(strstr(rank_line(r.err, WAIT_MS), "refused by the agent"), "REFUSED at a restart: said");
+	is_int(rank_end(&r), 1, "REFUSED at a restart: no start from the beginning");
+	close(link);
+}
+
+static void test_hold(void)
+{
+	struct rank r = agent_run(&agent, "1", rank_argv, true);
+	struct gck_link_hello h;
+	int link = agent_accept(&agent, WAIT_MS, &h, NULL);
+
+	agent_send(link, GCK_LINK_HOLD, getpid());
+	is_str(rank_line(r.out, 100), "", "HOLD: the program does not run");
+	ok(ptrace(PTRACE_SEIZE, r.pid, 0, 0) == 0, "HOLD: the rank can be traced");
+	close(link);
+	ok(strstr(rank_line(r.err, WAIT_MS), "before this rank was restored"),
+	   "HOLD: the link's end is said");
+	is_int(rank_end(&r), 1, "HOLD: the link's end ends the rank");
+}
+
+static void test_no_agent(void)
+{
+	struct agent nobody = { .name = "gpuckpt-test-nobody" };
+	struct rank r = agent_run(&nobody, NULL, rank_argv, true);
+	struct rank restarted = agent_run(&nobody, "3", rank_argv, true);
+
+	ok(strstr(rank_line(r.err, WAIT_MS), "without checkpoints"), "no agent: said");
+	read_addresses(&r);
+	is_int(rank_end(&r), 7, "no agent: the program runs");
+	ok(strstr(rank_line(restarted.err, WAIT_MS), "nothing to restore"),
+	   "no agent at a restart: said");
+	is_int(rank_end(&restarted), 1, "no agent at a restart: no start from the beginning");
+}
+
+/* The agent's worker crashes while a rank waits: the next one is asked. */
+static void test_agent_dies_before_answer(void)
+{
+	struct rank r = agent_run(&agent, "1", rank_argv, true);
+	struct gck_link_hello h = { .reconnect = 1 };
+	int link = agent_accept(&agent, WAIT_MS, &h, NULL);
+
+	close(link);
+	link = agent_admit(&agent, &h);
+	ok(link >= 0 && h.reconnect == 0, "an agent that ends before it answers is asked again");
+	read_addresses(&r);
+	is_int(rank_end(&r), 7, "and its word counts");
+	close(link);
+}
+
+/* ---- calls and clones ----------------------------------------------------------------------- */
+
+static void test_calls(void)
+{
+	struct gck_link_hello h;
+	struct gck_link_msg m = { .type = GCK_LINK_CALLS, .ncalls = GCK_LINK_MAX_CALLS };
+	char cwd[256], want[256];
+	uint64_t action[4];
+	uint64_t scratch;
+	bool good = true;
+	int link;
+	struct rank r = start(&h, &link);
+
+	scratch = state_of(r.pid, &h)->scratch;
+	agent_call(link, SYS_getcwd, scratch, sizeof cwd, 0, 0);
+	agent_peek(r.pid, scratch, cwd, sizeof cwd);
+	is_str(cwd, getcwd(want, sizeof want), "CALLS: getcwd into the scratch");
+	is_int(agent_call(link, SYS_rt_sigaction, SIGCHLD, 0, scratch, 8), 0, "CALLS: sigaction");
+	agent_peek(r.pid, scratch, action, sizeof action);
+	ok(action[0] == handler_at, "CALLS: it is the program's");
+	is_int(agent_call(link, 100000, 0, 0, 0, 0), -ENOSYS, "CALLS: failures are -errno");
+	for (int i = 0; i < GCK_LINK_MAX_CALLS; i++)
+		m.calls[i] = (struct gck_link_call){ .nr = i % 2 ? SYS_getppid : SYS_getpid };
+	send(link, &m, sizeof m, 0);
+	good = agent_receive(link, &m) == GCK_LINK_RESULTS && m.ncalls == GCK_LINK_MAX_CALLS;
+	for (int i = 0; i < GCK_LINK_MAX_CALLS; i++)
+		good = good && m.calls[i].result == (i % 2 ? getpid() : r.pid);
+	ok(good, "CALLS: as many as fit, in order");
+	is_int(rank_end(&r), 7, "CALLS: the rank is unharmed");
+	close(link);
+}
+
+static void check_clone(const struct rank *r, pid_t clone)
+{
+	unsigned long frozen = count_of(clone), live = count_of(r->pid);
+	char value[64];
+
+	pause_ms(50);
+	ok(count_of(clone) == frozen, "the clone's memory stays as it was");
+	ok(count_of(r->pid) > live, "the rank counts on");
+	is_int(fds_of(clone), 1, "the clone has no fd but its life");
+	proc_line(clone, "oom_score_adj", "", value, sizeof value);
+	is_str(value, "1000", "the clone is the first to go when memory runs out");
+	is_str(rank_ask(r, "wait"), "waitpid -1 ECHILD sigchld 0", "the program has no child");
+	kill(clone, SIGTERM);
+	pause_ms(20);
+	ok(process_runs(clone), "no signal reaches the clone");
+}
+
+static void test_clone(void)
+{
+	struct gck_link_hello h;
+	struct gck_link_msg m;
+	int link, life, life2;
+	struct rank r = start(&h, &link);
+	pid_t clone = agent_clone(link, &life);
+
+	ok(clone > 0 && agent_frozen(life), "CLONE: a clone that is frozen");
+	is_int(agent_clone(link, &life2), -EBUSY, "CLONE: one at a time");
+	close(life2);
+	check_clone(&r, clone);
+	close(life);
+	ok(process_ends(clone), "the clone goes when its life's other end is closed");
+	is_str(rank_ask(&r, "wait"), "waitpid -1 ECHILD sigchld 0", "it sees nothing");
+	agent_send(link, GCK_LINK_REAP, clone);
+	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == clone, "REAP: gone");
+	ok(kill(clone, 0) < 0 && errno == ESRCH, "REAP: no zombie");
+	agent_send(link, GCK_LINK_REAP, clone);
+	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == -ECHILD, "REAP: none is left");
+	clone = agent_clone(link, &life);
+	ok(clone > 0 && agent_frozen(life), "CLONE: the next");
+	agent_send(link, GCK_LINK_REAP, clone);
+	ok(agent_receive(link, &m) == GCK_LINK_REAPED && m.pid == clone, "REAP kills a live clone");
+	close(life);
+	is_int(rank_end(&r), 7, "the rank is unharmed");
+	close(link);
+}
+
+static void test_clone_outlives_rank(void)
+{
+	struct gck_link_hello h;
+	int link, life;
+	struct rank r = start(&h, &link);
+	pid_t clone = agent_clone(link, &life);
+	unsigned long frozen;
+
+	ok(agent_frozen(life), "a clone");
+	frozen = count_of(clone);
+	is_int(rank_end(&r), 7, "the rank ends");
+	ok(process_runs(clone) && count_of(clone) == frozen, "its clone can still be read");
+	close(life);
+	ok(process_ends(clone), "and goes");
+	close(link);
+}
+
+/* A packet that no agent sends: the helper lets go of the link and comes again. */
+static void test_nonsense(void)
+{
+	struct gck_link_hello h;
+	int link, link2, link3;
+	struct rank r = start(&h, &link);
+
+	send(link, "nonsense", 8, 0);
+	link2 = agent_admit(&agent, &h);
+	ok(link2 >= 0 && h.reconnect == 1, "nonsense ends the link only");
+	agent_send(link2, 1234, 0);
+	link3 = agent_admit(&agent, &h);
+	ok(link3 >= 0 && h.reconnect == 1, "an unknown packet ends the link only");
+	is_int(rank_end(&r), 7, "the rank is unharmed");
+	close(link);
+	close(link2);
+	close(link3);
+}
+
+/* ---- deaths --------------------------------------------------------------------------------- */
+
+/* An agent of its own process: admits the rank, clones it, says so, and waits to be killed. */
+static pid_t fork_agent(pid_t *clone)
+{
+	struct gck_link_hello h;
+	int report[2], link, life;
+	pid_t pid, made;
+
+	if (pipe(report) || (pid = fork()) < 0)
+		return -1;
+	if (pid == 0) {
+		link = agent_admit(&agent, &h);
+		made = agent_clone(link, &life);
+		if (!agent_frozen(life) || write(report[1], &made, sizeof made) < 0)
+			_exit(1);
+		pause();
+	}
+	if (read(report[0], clone, sizeof *clone) != sizeof *clone)
+		*clone = -1;
+	close(report[0]);
+	close(report[1]);
+	return pid;
+}
+
+static void test_agent_killed(void)
+{
+	struct rank r = agent_run(&agent, NULL, rank_argv, true);
+	struct gck_link_hello h = { 0 };
+	pid_t clone, pid = fork_agent(&clone);
+	unsigned long before;
+	int link;
+
+	read_addresses(&r);
+	ok(process_runs(clone), "an agent with a clone");
+	before = count_of(r.pid);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	link = agent_admit(&agent, &h);
+	ok(link >= 0 && h.reconnect == 1, "agent killed: the helper connects again");
+	ok(kill(clone, 0) < 0 && errno == ESRCH, "agent killed: its clone is gone, and reaped");
+	ok(count_of(r.pid) > before, "agent killed: the rank counts on");
+	close(agent.listener);
+	close(link);
+	pause_ms(300);
+	agent_listen(&agent);
+	link = agent_admit(&agent, &h);
+	ok(link >= 0 && h.reconnect == 1, "a new listener under the name is found");
+	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "and served");
+	is_int(rank_end(&r), 7, "the rank is unharmed");
+	close(link);
+}
+
+static void test_closefrom(void)
+{
+	struct gck_link_hello h;
+	char line[32];
+	int link, fd, link2;
+	struct rank r = start(&h, &link);
+
+	fd = state_of(r.pid, &h)->link_fd;
+	snprintf(line, sizeof line, "closefrom %d", fd);
+	is_str(rank_ask(&r, line), "closed", "the program closes all and takes the link's number");
+	link2 = agent_admit(&agent, &h);
+	ok(link2 >= 0 && h.reconnect == 1, "closefrom: the helper connects again");
+	is_int(agent_call(link2, SYS_getpid, 0, 0, 0, 0), r.pid, "closefrom: and serves");
+	ok(state_of(r.pid, &h)->link_fd != fd, "closefrom: under another number");
+	snprintf(line, sizeof line, "mine %d", fd);
+	is_str(rank_ask(&r, line), "/dev/null", "closefrom: the program's own fd is left alone");
+	is_int(rank_end(&r), 7, "closefrom: the rank is unharmed");
+	close(link);
+	close(link2);
+}
+
+static void test_few_fds(void)
+{
+	struct rlimit had, few = { 64, 64 };
+	struct gck_link_hello h;
+	struct rank r;
+	int link;
+
+	getrlimit(RLIMIT_NOFILE, &had);
+	few.rlim_max = had.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &few);
+	r = start(&h, &link);
+	setrlimit(RLIMIT_NOFILE, &had);
+	ok(state_of(r.pid, &h)->link_fd > 30, "a small limit on fds: as high as it goes");
+	is_int(rank_end(&r), 7, "a small limit on fds: the rank runs");
+	close(link);
+}
+
+/* ---- children and exec ---------------------------------------------------------------------- */
+
+static void test_children(void)
+{
+	struct gck_link_hello h;
+	char line[32];
+	int link;
+	struct rank r = start(&h, &link);
+
+	snprintf(line, sizeof line, "fork %d", state_of(r.pid, &h)->link_fd);
+	is_str(rank_ask(&r, line), "threads 1 link 0", "a forked child has none of it");
+	is_str(rank_ask(&r, "run"), "1", "a child that execs has no helper");
+	is_int(agent_accept(&agent, 100, &h, NULL), -1, "and asks nobody");
+	is_int(agent_call(link, SYS_getpid, 0, 0, 0, 0), r.pid, "the rank keeps its link");
+	is_int(rank_end(&r), 7, "and runs on");
+	close(link);
+}
+
+static void test_exec(void)
+{
+	struct gck_link_hello h = { .reconnect = 1 };
+	struct gck_link_msg m;
+	pid_t peer;
+	int link, link2;
+	struct rank r = agent_run(&agent, "2", rank_argv, true);
+
+	link = agent_admit(&agent, &h);
+	read_addresses(&r);
+	dprintf(r.in, "exec\n");
+	link2 = agent_accept(&agent, WAIT_MS, &h, &peer);
+	ok(link2 >= 0 && peer == r.pid && h.reconnect == 0, "an exec makes a rank anew");
+	is_int(agent_receive(link, &m), 0, "and ends the older link");
+	agent_send(link2, GCK_LINK_REFUSED, 0);
+	read_addresses(&r);
+	is_int(rank_end(&r), 7, "an exec may go on without the agent, also after a restart");
+	close(link);
+	close(link2);
+}
+
+/* 0 if a rank of another user takes our listener for no agent. */
+static int other_user(void)
+{
+	struct rank r;
+
+	if (setgid(65534) || setuid(65534))
+		return 99;
+	r = agent_run(&agent, "1", rank_argv, true);
+	if (!strstr(rank_line(r.err, WAIT_MS), "no agent answers"))
+		return 98;
+	return rank_end(&r) != 1;
+}
+
+static void test_other_user(void)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (getuid() != 0) {
+		skip("a listener of another user is no agent", "not root");
+		return;
+	}
+	if ((pid = fork()) == 0)
+		_exit(other_user());
+	waitpid(pid, &status, 0);
+	is_int(WEXITSTATUS(status), 0, "a listener of another user is no agent");
+}
+
+int main(void)
+{
+	agent_listen(&agent);
+	test_go();
+	test_exit();
+	test_refused();
+	test_hold();
+	test_no_agent();
+	test_agent_dies_before_answer();
+	test_calls();
+	test_clone();
+	test_clone_outlives_rank();
+	test_nonsense();
+	test_agent_killed();
+	test_closefrom();
+	test_few_fds();
+	test_children();
+	test_exec();
+	test_other_user();
+	return tap_done();
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Virtual PIDs and TIDs. The test's second process is a rank under the preload that does to itself
+ * what a restart does: the state and libc's cached TIDs say other numbers than the kernel. Two of
+ * its threads even have their numbers exchanged: whoever takes one for the other is found out. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "test/support/shim_agent.h"
+#include "test/support/tap.h"
+
+#define VPID 4000000
+#define NOBODY 4000001
+#define KERNEL_MAX_PID (1 << 22)
+
+struct worker {
+	pthread_t thread;
+	pid_t tid;             /* the kernel's */
+	sem_t ready, go;
+	int wait_fd;           /* read()s here when told to go */
+	volatile int usr1, queued, timer;
+	pid_t gettid, sys_gettid;
+};
+
+static struct gck_shim_state *state;
+static struct worker a, b;
+static __thread struct worker *self;
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (!self)
+		return;
+	if (sig == SIGUSR1 && info->si_code == SI_QUEUE)
+		self->queued += info->si_value.sival_int;
+	else if (sig == SIGUSR1)
+		self->usr1++;
+	else
+		self->timer++;
+}
+
+static void *work(void *arg)
+{
+	char byte;
+
+	self = arg;
+	sem_post(&self->ready);
+	while (sem_wait(&self->go))
+		;
+	self->gettid = gettid();
+	self->sys_gettid = syscall(SYS_gettid);
+	sem_post(&self->ready);
+	while (read(self->wait_fd, &byte, 1) < 0)
+		;
+	return NULL;
+}
+
+static int32_t *cached_tid(pthread_t t)
+{
+	return (int32_t *)(t + state->tid_offset);
+}
+
+static void start_worker(struct worker *w)
+{
+	static int never[2] = { -1, -1 };
+
+	if (never[0] < 0 && pipe(never))
+		exit(99);
+	w->wait_fd = never[0];
+	sem_init(&w->ready, 0, 0);
+	sem_init(&w->go, 0, 0);
+	pthread_create(&w->thread, NULL, work, w);
+	sem_wait(&w->ready);
+	w->tid = *cached_tid(w->thread);
+}
+
+static void entry(int i, int32_t vtid, int32_t rtid)
+{
+	state->tids[i] = (struct gck_shim_tid){ vtid, rtid };
+}
+
+/* What a restart leaves: a and b have each other's old TID. */
+static void restart(void)
+{
+	entry(0, VPID, getpid());
+	entry(1, b.tid, a.tid);
+	entry(2, a.tid, b.tid);
+	*cached_tid(pthread_self()) = VPID;
+	*cached_tid(a.thread) = b.tid;
+	*cached_tid(b.thread) = a.tid;
+	state->ntids = 3;
+	state->vpid = VPID;
+	state->restarts = 1;
+}
+
+static bool until(volatile int *value, int want)
+{
+	for (int i = 0; i < 500 && *value != want; i++)
+		pause_ms(10);
+	return *value == want;
+}
+
+/* ---- the process ---------------------------------------------------------------------------- */
+
+static void test_pid(pid_t real)
+{
+	struct rlimit limit;
+	char from = 'x', to = 0;
+	struct iovec local = { &to, 1 }, remote = { &from, 1 };
+	clockid_t clock;
+	int fd;
+
+	is_int(getpid(), VPID, "getpid");
+	is_int(syscall(SYS_getpid), VPID, "syscall(SYS_getpid)");
+	is_int(gettid(), VPID, "gettid of the main thread");
+	ok(getpgid(getpid()) == getpgrp(), "getpgid");
+	ok(getsid(getpid()) == getsid(0), "getsid");
+	ok(kill(getpid(), 0) == 0 && kill(VPID + 1, 0) < 0 && errno == ESRCH, "kill");
+	ok(prlimit(getpid(), RLIMIT_CORE, NULL, &limit) == 0, "prlimit");
+	ok(process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 && to == 'x',
+	   "process_vm_readv");
+	fd = pidfd_open(getpid(), 0);
+	ok(fd >= 0, "pidfd_open");
+	close(fd);
+	ok(clock_getcpuclockid(getpid(), &clock) == 0, "clock_getcpuclockid");
+	errno = 0;
+	ok(getpriority(PRIO_PROCESS, getpid()) >= -20 && errno == 0, "getpriority");
+	ok(sched_getscheduler(getpid()) == SCHED_OTHER, "sched_getscheduler");
+	ok(syscall(SYS_tgkill, getpid(), gettid(), 0) == 0, "syscall(SYS_tgkill)");
+	ok(kill(real, 0) == 0, "the kernel's PID still means the same");
+}
+
+static void test_group(pid_t real)
+{
+	ok(setpgid(getpid(), getpid()) == 0 && getpgrp() == VPID, "a group named by its leader");
+	ok(getpgid(0) == VPID && getpgid(real) == VPID, "getpgid gives it, too");
+	ok(kill(-VPID, 0) == 0 && killpg(VPID, 0) == 0, "kill and killpg find it");
+}
+
+static void test_owner(pid_t real)
+{
+	int fds[2];
+	struct f_owner_ex o = { F_OWNER_TID, b.tid };
+
+	if (pipe(fds))
+		return;
+	ok(fcntl(fds[0], F_SETOWN, getpid()) == 0, "F_SETOWN");
+	is_int(fcntl(fds[0], F_GETOWN), VPID, "F_GETOWN");
+	is_int(fcntl(fds[0], F_SETOWN, -getpgrp()), 0, "F_SETOWN of a group");
+	is_int(fcntl(fds[0], F_GETOWN), -VPID, "F_GETOWN of a group");
+	ok(fcntl(fds[0], F_SETOWN_EX, &o) == 0, "F_SETOWN_EX");
+	o.pid = 0;
+	ok(fcntl(fds[0], F_GETOWN_EX, &o) == 0 && o.pid == b.tid, "F_GETOWN_EX");
+	state->restarts = 0;
+	ok(fcntl(fds[0], F_GETOWN_EX, &o) == 0 && o.pid == a.tid, "the kernel has its own number");
+	fcntl(fds[0], F_SETOWN, real);
+	state->restarts = 1;
+	is_int(fcntl(fds[0], F_GETOWN), VPID, "the kernel's number is translated");
+	is_int(syscall(SYS_fcntl, fds[0], F_GETOWN), VPID, "by syscall, too");
+	is_int(fcntl(99999, F_GETOWN), -1, "and errors are errors");
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void test_children(pid_t real)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit((getpid() == VPID) | (getpid() == real) << 1 | (getppid() != VPID) << 2 |
+		      (kill(getppid(), 0) != 0) << 3 | (gettid() != getpid()) << 4 |
+		      (syscall(SYS_getpid) != getpid()) << 5 |
+		      (pthread_kill(pthread_self(), 0) != 0) << 6);
+	waitpid(pid, &status, 0);
+	is_int(WEXITSTATUS(status), 0, "a child has its own PID, and its parent's is the virtual");
+	pid = vfork();
+	if (pid == 0)
+		_exit(getpid() == VPID || getpid() == real || getppid() != VPID);
+	waitpid(pid, &status, 0);
+	is_int(WEXITSTATUS(status), 0, "so has a child by vfork");
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static void test_signals(void)
+{
+	union sigval seven = { .sival_int = 7 };
+
+	is_int(pthread_kill(a.thread, SIGUSR1), 0, "pthread_kill");
+	ok(until(&a.usr1, 1), "it arrives");
+	is_int(pthread_sigqueue(a.thread, SIGUSR1, seven), 0, "pthread_sigqueue");
+	ok(until(&a.queued, 7), "it arrives with its value");
+	is_int(tgkill(getpid(), b.tid, SIGUSR1), 0, "tgkill");
+	ok(until(&a.usr1, 2), "it arrives");
+	is_int(syscall(SYS_tkill, b.tid, SIGUSR1), 0, "syscall(SYS_tkill)");
+	ok(until(&a.usr1, 3), "it arrives");
+	ok(b.usr1 == 0 && b.queued == 0, "nothing arrived at the other thread");
+	is_int(pthread_kill(a.thread, 32), EINVAL, "libc's own signals stay its own");
+	is_int(pthread_kill(a.thread, 0), 0, "signal 0");
+	is_int(pthread_kill(a.thread, 1000), EINVAL, "a signal that there is not");
+}
+
+static void test_gettid(void)
+{
+	sem_post(&a.go);
+	sem_wait(&a.ready);
+	is_int(a.gettid, b.tid, "gettid in a thread");
+	is_int(a.sys_gettid, b.tid, "syscall(SYS_gettid) in a thread");
+	sem_post(&b.go);
+	sem_wait(&b.ready);
+	is_int(b.gettid, a.tid, "gettid in the other");
+}
+
+static void test_names(void)
+{
+	char path[64], name[16] = "";
+	FILE *f;
+
+	is_int(pthread_setname_np(a.thread, "alpha"), 0, "pthread_setname_np");
+	is_int(pthread_setname_np(a.thread, "sixteen-or-more-"), ERANGE, "… too long");
+	ok(pthread_getname_np(a.thread, name, sizeof name) == 0 && !strcmp(name, "alpha"),
+	   "pthread_getname_np");
+	is_int(pthread_getname_np(a.thread, name, 5), ERANGE, "… too small");
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm", a.tid);
+	f = fopen(path, "re");
+	ok(f && fgets(name, sizeof name, f) && !strcmp(name, "alpha\n"), "it is that thread's");
+	if (f)
+		fclose(f);
+}
+
+static void test_scheduling(void)
+{
+	struct sched_param param = { 0 };
+	cpu_set_t all, one, got;
+	int policy, before, first = 0;
+
+	is_int(pthread_getaffinity_np(a.thread, sizeof all, &all), 0, "pthread_getaffinity_np");
+	while (!CPU_ISSET(first, &all))
+		first++;
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	is_int(pthread_setaffinity_np(a.thread, sizeof one, &one), 0, "pthread_setaffinity_np");
+	ok(sched_getaffinity(b.tid, sizeof got, &got) == 0 && CPU_EQUAL(&got, &one),
+	   "sched_getaffinity by TID finds the same thread");
+	ok(sched_getaffinity(a.tid, sizeof got, &got) == 0 && CPU_EQUAL(&got, &all),
+	   "the other thread's is what it was");
+	is_int(pthread_setschedparam(a.thread, SCHED_BATCH, &param), 0, "pthread_setschedparam");
+	ok(pthread_getschedparam(a.thread, &policy, &param) == 0 && policy == SCHED_BATCH,
+	   "pthread_getschedparam");
+	ok(sched_getscheduler(b.tid) == SCHED_BATCH && sched_getscheduler(a.tid) == SCHED_OTHER,
+	   "sched_getscheduler by TID");
+	is_int(pthread_setschedprio(a.thread, 0), 0, "pthread_setschedprio");
+	before = getpriority(PRIO_PROCESS, a.tid);
+	ok(setpriority(PRIO_PROCESS, b.tid, 19) == 0 && getpriority(PRIO_PROCESS, b.tid) == 19 &&
+	   getpriority(PRIO_PROCESS, a.tid) == before, "setpriority and getpriority by TID");
+}
+
+static void test_clocks(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2 };
+	struct itimerspec soon = { .it_value = { 0, 1000000 } };
+	struct timespec t;
+	clockid_t clock;
+	pthread_attr_t attr;
+	void *stack = NULL;
+	size_t size = 0;
+	timer_t timer;
+
+	ok(pthread_getcpuclockid(a.thread, &clock) == 0 && clock_gettime(clock, &t) == 0,
+	   "pthread_getcpuclockid");
+	event._sigev_un._tid = b.tid;
+	ok(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
+	   timer_settime(timer, 0, &soon, NULL) == 0, "timer_create for a thread");
+	ok(until(&a.timer, 1) && b.timer == 0, "its signal arrives there");
+	timer_delete(timer);
+	ok(pthread_getattr_np(a.thread, &attr) == 0 &&
+	   pthread_attr_getstack(&attr, &stack, &size) == 0 && stack && size, "pthread_getattr_np");
+	pthread_attr_destroy(&attr);
+	entry(1, NOBODY, a.tid);
+	*cached_tid(a.thread) = NOBODY;
+	is_int(pthread_getattr_np(a.thread, &attr), 0, "pthread_getattr_np, TID of nobody");
+	pthread_attr_destroy(&attr);
+	entry(1, b.tid, a.tid);
+	*cached_tid(a.thread) = b.tid;
+}
+
+static void test_cancel(void)
+{
+	void *result = NULL;
+
+	is_int(pthread_cancel(a.thread), 0, "pthread_cancel");
+	pthread_join(a.thread, &result);
+	ok(result == PTHREAD_CANCELED, "the thread leaves its read()");
+	pause_ms(50);
+	is_int(pthread_tryjoin_np(b.thread, NULL), EBUSY, "the other thread goes on");
+	is_int(pthread_cancel(b.thread), 0, "pthread_cancel of the other");
+	pthread_join(b.thread, &result);
+	ok(result == PTHREAD_CANCELED, "and it leaves, too");
+}
+
+static void *new_thread(void *arg)
+{
+	pthread_mutexattr_t errorcheck;
+	pthread_mutex_t m;
+	bool *good = arg;
+
+	pthread_mutexattr_init(&errorcheck);
+	pthread_mutexattr_settype(&errorcheck, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&m, &errorcheck);
+	*good = gettid() >= KERNEL_MAX_PID && syscall(SYS_gettid) == gettid() &&
+		*cached_tid(pthread_self()) == gettid() && pthread_mutex_lock(&m) == 0 &&
+		pthread_mutex_lock(&m) == EDEADLK && pthread_mutex_unlock(&m) == 0;
+	pause_ms(20);
+	return NULL;
+}
+
+/* The kernel gives a new thread a number that another is known by. */
+static void test_collision(pid_t real)
+{
+	bool good = false, good2 = false;
+	pthread_t t, t2;
+	cpu_set_t set;
+	int32_t next;
+
+	pthread_create(&t, NULL, work, &a);
+	next = *cached_tid(t);
+	pthread_cancel(t);
+	pthread_join(t, NULL);
+	for (int i = 0; i < 2000; i++)
+		entry(3 + i, next + i, real);
+	state->ntids = 2003;
+	pthread_create(&t, NULL, new_thread, &good);
+	ok(pthread_getaffinity_np(t, sizeof set, &set) == 0 && pthread_kill(t, 0) == 0,
+	   "a new thread with a used number can be named at once");
+	pthread_create(&t2, NULL, new_thread, &good2);
+	pthread_join(t, NULL);
+	pthread_join(t2, NULL);
+	ok(good && good2, "it has a number of its own everywhere, which locks know");
+	is_int(pthread_create(&t, NULL, new_thread, &good), 0, "the next");
+	pthread_join(t, NULL);
+	ok(state->ntids < 2006 && !state->overflow, "places of threads that ended are used again");
+	state->ntids = 3;
+}
+
+/* ---- alternate stacks ----------------------------------------------------------------------- */
+
+static struct gck_shim_altstack *altstack_of(pthread_t t)
+{
+	for (uint32_t i = 0; i < state->naltstacks; i++) {
+		if (state->altstacks[i].fs_base == t)
+			return &state->altstacks[i];
+	}
+	return NULL;
+}
+
+static void *with_altstack(void *arg)
+{
+	stack_t ss = { .ss_sp = malloc(65536), .ss_size = 65536 };
+	stack_t small = { .ss_sp = ss.ss_sp, .ss_size = 1 };
+	const struct gck_shim_altstack *entry_;
+
+	sigaltstack(&ss, NULL);
+	entry_ = altstack_of(pthread_self());
+	ok(entry_ && entry_->sp == (uint64_t)ss.ss_sp && entry_->size == 65536 &&
+	   entry_->flags == 0, "sigaltstack is kept");
+	ok(sigaltstack(&small, NULL) < 0 && errno == ENOMEM && entry_ && entry_->size == 65536,
+	   "one that fails is not");
+	if (arg)
+		pause();
+	pthread_exit(NULL);
+}
+
+static void test_altstack(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, with_altstack, NULL);
+	pthread_join(t, NULL);
+	ok(!altstack_of(t), "it goes with pthread_exit");
+	pthread_create(&t, NULL, with_altstack, state);
+	pause_ms(50);
+	pthread_cancel(t);
+	pthread_join(t, NULL);
+	ok(!altstack_of(t) && state->naltstacks == 1, "and with pthread_cancel");
+}
+
+/* ---- the rank ------------------------------------------------------------------------------- */
+
+static int rank(void)
+{
+	struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	pid_t real = getpid();
+	unsigned long long address = 0;
+
+	if (scanf("%llx", &address) != 1)
+		return 99;
+	state = (struct gck_shim_state *)address;
+	alarm(300);
+	sigaction(SIGUSR1, &act, NULL);
+	sigaction(SIGUSR2, &act, NULL);
+	test_altstack();
+	start_worker(&a);
+	start_worker(&b);
+	restart();
+	test_pid(real);
+	test_group(real);
+	test_owner(real);
+	test_children(real);
+	test_signals();
+	test_gettid();
+	test_names();
+	test_scheduling();
+	test_clocks();
+	test_cancel();
+	test_collision(real);
+	return tap_done();
+}
+
+int main(int argc, char **argv)
+{
+	char *again[] = { argv[0], (char *)"rank", NULL };
+	struct agent agent = { .name = "" };
+	struct gck_link_hello h;
+	struct rank r;
+	int in[2];
+
+	if (argc > 1)
+		return rank();
+	if (pipe(in))
+		return 99;
+	agent_listen(&agent);
+	dup2(in[0], 0);
+	r = agent_run(&agent, NULL, again, false);
+	if (agent_admit(&agent, &h) < 0)
+		return 99;
+	dprintf(in[1], "%llx\n", (unsigned long long)h.state);
+	waitpid(r.pid, &in[0], 0);
+	return WIFEXITED(in[0]) ? WEXITSTATUS(in[0]) : 98;
+}

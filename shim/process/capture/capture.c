@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Taking a checkpoint of one rank: what can be done before it is held, the hold, the clone. */
+#include "config.h"
+
+#include "shim/process/capture/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/process/objects/file_copy.h"
+#include "shim/process/proc/procfs.h"
+#include "shim/process/rank/scan.h"
+
+/* Between looks at a rank whose MPI library is at work: twice as long each time, some 0.6 s in all. Its
+ * thread may wait for a processor between a call that makes a descriptor and the listing of that. */
+#define LOOKS 6
+#define LOOK_US 10000
+
+static struct gck_scan scan_of(struct gck_capture *c, struct gck_findings *f,
+			       struct gck_error *err)
+{
+	return (struct gck_scan){.t = &c->t, .o = &c->o, .img = c->img, .f = f, .err = err,
+				 .flags = &c->flags};
+}
+
+static int new_image(struct gck_capture *c, struct gck_error *err)
+{
+	gck_image_free(c->img);
+	c->img = calloc(1, sizeof(*c->img));
+	return c->img ? 0 : gck_fail(err, ENOMEM, "out of memory for the image");
+}
+
+/* So many bytes, anywhere in a range of this size, which may begin and end within windows. */
+static void expect(struct gck_capture *c, uint64_t bytes, uint64_t size)
+{
+	uint64_t pages = (bytes + GCK_PAGE - 1) / GCK_PAGE, windows = size / GCK_WINDOW + 2;
+
+	c->expected += bytes;
+	c->chunks += pages < windows ? pages : windows;
+}
+
+/* What the image will hold: shared memory and files are copied while the rank is held. */
+static void estimate(struct gck_capture *c, uint64_t *held)
+{
+	const struct gck_image *img = c->img;
+
+	*held = 0;
+	for (size_t i = 0; i < img->nmaps; i++) {
+		const struct gck_map *m = &img->maps[i];
+		const struct gck_vma *x = gck_maps_find(&c->flags, m->start);
+		bool kept = m->object >= 0 || (m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
+		uint64_t size = m->end - m->start;
+
+		if (!x)
+			continue;
+		*held += kept ? x->resident + x->swapped : 0;
+		expect(c, (kept ? x->resident : x->anonymous) + x->swapped, size);
+		if (m->content >= 0 && img->contents[m->content].carried)
+			expect(c, size, size);
+	}
+	for (size_t i = 0; i < img->nfiles; i++) {
+		uint64_t size = gck_file_carried(&img->files[i]);
+
+		*held += size;
+		expect(c, size, size);
+	}
+	expect(c, c->t.left.device_bytes, c->t.left.device_bytes);
+}
+
+static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_error *err)
+{
+	char *status = gck_proc_read(c->t.proc, "status", NULL, err);
+
+	if (!status)
+		return -1;
+	*kib = gck_proc_number(status, "VmLck:", 10, 0);
+	free(status);
+	return 0;
+}
+
+static int read_flags(struct gck_capture *c, struct gck_error *err)
+{
+	gck_maps_free(&c->flags);
+	return read_locked(c, &c->locked, err) || gck_smaps_read(c->t.proc, &c->flags, err) ? -1 : 0;
+}
+
+/* The clone shows what was changed of the flags since then, but for locks: it has none. */
+static int refresh_locks(struct gck_capture *c, struct gck_error *err)
+{
+	uint64_t now;
+
+	if (read_locked(c, &now, err))
+		return -1;
+	return now == c->locked ? 0 : read_flags(c, err);
+}
+
+/* Everything that a scan finds, while the rank runs on. refused has the first that cannot be carried,
+ * or code 0. */
+static int scan_before(struct gck_capture *c, struct gck_error *refused, struct gck_error *err)
+{
+	struct gck_findings f = {.err = refused};
+	struct gck_scan s;
+	int result;
+
+	refused->code = 0;
+	if (read_flags(c, err) || new_image(c, err))
+		return -1;
+	s = scan_of(c, &f, err);
+	result = gck_scan_node(&s) || gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s);
+	gck_maps_free(&s.maps);
+	return result ? -1 : 0;
+}
+
+/* An MPI library may make a connection or mapping between the reading of what is its own and the
+ * scan: what is refused then is looked at again, with its list as it is by then. */
+static int look_before(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_error refused;
+	uint64_t held;
+
+	for (int looks = 0;; looks++) {
+		if (scan_before(c, &refused, err))
+			return -1;
+		if (!refused.code)
+			break;
+		if (!c->t.shim->mpi_state || looks == LOOKS)
+			return gck_fail(err, refused.code, "%s", refused.text);
+		usleep(LOOK_US << looks);
+		if (gck_target_refresh(&c->t, err))
+			return -1;
+	}
+	c->exe = c->img->exe;
+	c->cpu_flags = c->img->cpu_flags;
+	c->img->exe = c->img->cpu_flags = NULL;
+	if (gck_prefixes_start(&c->prefixes, &c->t, c->img, err))
+		return -1;
+	estimate(c, &held);
+	return gck_kept_prepare(&c->kept, held, err);
+}
+
+struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_hello *hello,
+				     const struct gck_options *o, struct gck_error *err)
+{
+	struct gck_capture *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		gck_fail(err, ENOMEM, "out of memory for a checkpoint");
+		return NULL;
+	}
+	c->o = *o;
+	c->life = c->device[0] = c->device[1] = c->marks.uffd = -1;
+	if (gck_target_open(&c->t, pid, link, hello, err)) {
+		free(c);
+		return NULL;
+	}
+	if (look_before(c, err)) {
+		gck_capture_close(c);
+		return NULL;
+	}
+	return c;
+}
+
+uint64_t gck_capture_expected(const struct gck_capture *c)
+{
+	return c->expected;
+}
+
+uint64_t gck_capture_chunks(const struct gck_capture *c)
+{
+	return c->chunks;
+}
+
+bool gck_capture_has_mpi(const struct gck_capture *c)
+{
+	return c->t.shim->mpi_state;
+}
+
+bool gck_capture_has_cuda(const struct gck_capture *c)
+{
+	return c->t.shim->cuda_state;
+}
+
+uint64_t gck_capture_device(const struct gck_capture *c)
+{
+	return c->t.left.device_bytes;
+}
+
+const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n)
+{
+	*n = c->t.left.ndevices;
+	return c->t.left.devices;
+}
+
+int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
+{
+	int timeout_ms = (int)(c->o.hold_ms / 2 > 1000 ? c->o.hold_ms / 2 : 1000);
+
+	if (gck_target_refresh(&c->t, err))
+		return -1;
+	gck_threads_quiet(&c->t);
+	return gck_threads_hold(&c->held, &c->t, timeout_ms, err);
+}
+
+int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err)
+{
+	if (gck_target_refresh(&c->t, err))
+		return -1;
+	if (c->t.shim->cuda_state && c->t.left.drained_for != seq)
+		return gck_fail(err, ECANCELED, "its GPU is not drained%s", c->t.left.drained_for ? "" :
+				": it was let go too early, or has just begun: try again");
+	if (!c->t.shim->mpi_state || c->t.left.closed_for == seq)
+		return 0;
+	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.left.closed_for ? "" :
+			": it was let go too early, or has just begun: try again");
+}
+
+/* Describe the held rank. */
+static int describe(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_findings f = {.err = err};
+	struct gck_scan s;
+	int result;
+
+	if (gck_target_refresh(&c->t, err) || refresh_locks(c, err) || new_image(c, err))
+		return -1;
+	c->img->exe = c->exe;
+	c->img->cpu_flags = c->cpu_flags;
+	c->exe = c->cpu_flags = NULL;
+	s = scan_of(c, &f, err);
+	result = gck_scan_process(&s) || gck_scan_inside(&s, GCK_HELPER_MS) ||
+		 gck_threads_read(&c->held, &c->t, c->img, &f, err) || gck_scan_maps(&s) ||
+		 gck_scan_fds(&s) || f.refused;
+	gck_maps_free(&s.maps);
+	if (result)
+		return -1;
+	gck_threads_settle(c->img, &c->held, &c->t);
+	return 0;
+}
+
+static struct gck_hold hold_of(struct gck_capture *c, struct gck_error *err)
+{
+	return (struct gck_hold){.t = &c->t, .img = c->img, .kept = &c->kept,
+				 .outside = &c->outside, .timeout_ms = GCK_HELPER_MS, .err = err};
+}
+
+static int copy(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_hold h = hold_of(c, err);
+
+	return gck_hold_objects(&h) || gck_hold_unforked(&h) || gck_hold_files(&h) ||
+	       gck_prefixes_finish(&c->prefixes, &c->t, c->img, err);
+}
+
+int gck_capture_take(struct gck_capture *c, struct gck_error *err)
+{
+	if (!c->held.whole || c->clone)
+		return gck_fail(err, EINVAL, "the rank is not held");
+	if (describe(c, err) || copy(c, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	if (c->marked)
+		gck_marks_set(&c->marks, &c->t, c->img);
+	if (gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	gck_marks_settle(&c->marks, &c->t, c->img);
+	return 0;
+}
+
+void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS])
+{
+	for (int i = 0; i < GCK_ASKERS; i++)
+		asked[i] = c->t.shim->askers[i].asked;
+}
+
+int gck_capture_settle(struct gck_capture *c, struct gck_error *err)
+{
+	struct gck_hold h = hold_of(c, err);
+
+	if (!c->held.whole || !c->clone)
+		return gck_fail(err, EINVAL, "the rank is not held, or nothing was taken");
+	if (gck_prefixes_finish(&c->prefixes, &c->t, c->img, err) || gck_hold_settle(&h))
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	return 0;
+}
+
+void gck_capture_resume(struct gck_capture *c)
+{
+	gck_threads_release(&c->held);
+}
+
+void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns)
+{
+	*first_ns = c->held.first_ns;
+	*last_ns = c->held.last_ns;
+}
+
+void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_FDS], bool hashes)
+{
+	memcpy(c->device, fds, sizeof c->device);
+	c->device_hashes = hashes;
+}
+
+void gck_capture_drop_clone(struct gck_capture *c)
+{
+	if (c->life >= 0)
+		close(c->life);
+	if (c->clone > 0)
+		gck_helper_reap(&c->t, c->clone, GCK_HELPER_MS, NULL);
+	c->life = -1;
+	c->clone = 0;
+}
+
+void gck_capture_close(struct gck_capture *c)
+{
+	if (!c)
+		return;
+	gck_threads_release(&c->held);
+	gck_capture_drop_clone(c);
+	gck_marks_drop(&c->marks);
+	gck_rows_clear(&c->base.rows);
+	gck_image_free(c->img);
+	gck_kept_free(&c->kept);
+	gck_prefixes_free(&c->prefixes);
+	gck_outside_free(&c->outside);
+	gck_maps_free(&c->flags);
+	gck_target_close(&c->t);
+	free(c->exe);
+	free(c->cpu_flags);
+	free(c);
+}

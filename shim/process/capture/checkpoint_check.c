@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What stands in the way of a checkpoint, found without stopping anything. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "shim/process/proc/clocks.h"
+#include "shim/process/process.h"
+#include "shim/process/rank/scan.h"
+
+#define APART_NS 10000000000ll
+
+/* What no image of this version carries; harmless to most programs. */
+static void note_limits(struct gck_findings *f)
+{
+	static const char *const notes[][3] = {
+		{"clocks", "CPU time clocks and the kernel's usage counters start anew",
+		 "use CLOCK_MONOTONIC"},
+		{"environment", "SLURM_* and other variables have the new step's values after a "
+		 "restart, but copies that a program has made keep the old ones; a program that is "
+		 "executed with such a copy (by a shell, by python) is no rank after it",
+		 "ask for them anew, with getenv"},
+		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. "
+		 "in signal(7)) may return EINTR at a checkpoint",
+		 "repeat it, as after any signal"},
+		{"writing", "a write to a full pipe or socket that a checkpoint meets, and that does not "
+		 "end within some 30 ms, may return with a part of its bytes written",
+		 "write the rest, as after any short write"},
+		{"sleeping", "a sleep or wait with a relative time limit that a checkpoint caught "
+		 "begins anew after a restart, or returns EINTR where it was made by code that does "
+		 "not show which call it is", "repeat it, as after any signal"},
+		{"scheduling", "memory policy, I/O priority, timer slack and parent-death signal "
+		 "are not carried", "set them again if they matter"},
+	};
+
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
+		gck_find(f, false, notes[i][0], notes[i][2], "%s", notes[i][1]);
+}
+
+/* In the step's time namespace CLOCK_MONOTONIC began as the real time. */
+static void note_clock(const struct gck_target *t, struct gck_findings *f)
+{
+	int64_t apart = gck_realtime() - gck_monotonic_of(t->proc);
+
+	if (apart > APART_NS || apart < -APART_NS)
+		gck_find(f, false, "clocks", "use nodes whose kernel has CONFIG_TIME_NS and whose "
+			 "slurmd has CAP_SYS_ADMIN", "the rank is not in a time namespace of the "
+			 "step's: it can restart on this node, and on nodes that have been up "
+			 "longer than this one");
+}
+
+static int scan_all(const struct gck_target *t, const struct gck_options *o,
+		    struct gck_findings *f, struct gck_error *err)
+{
+	struct gck_maps flags = {0};
+	struct gck_scan s = {.t = t, .o = o, .f = f, .err = err, .flags = &flags};
+	int result;
+
+	s.img = calloc(1, sizeof(*s.img));
+	if (!s.img)
+		return gck_fail(err, ENOMEM, "out of memory");
+	result = gck_smaps_read(t->proc, &flags, err) || gck_scan_node(&s) ||
+		 gck_scan_process(&s) || gck_scan_maps(&s) || gck_scan_fds(&s);
+	gck_maps_free(&flags);
+	gck_maps_free(&s.maps);
+	gck_image_free(s.img);
+	return result ? -1 : 0;
+}
+
+json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
+			 const struct gck_options *o, struct gck_error *err)
+{
+	struct gck_findings f = {.items = json_array()};
+	struct gck_target t;
+	int failed;
+
+	if (!f.items) {
+		gck_fail(err, ENOMEM, "out of memory");
+		return NULL;
+	}
+	failed = gck_target_open(&t, pid, -1, hello, err);
+	if (!failed) {
+		failed = scan_all(&t, o, &f, err);
+		note_clock(&t, &f);
+		gck_target_close(&t);
+	}
+	if (failed) {
+		json_decref(f.items);
+		return NULL;
+	}
+	note_limits(&f);
+	return f.items;
+}

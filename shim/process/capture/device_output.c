@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing what the rank's devices have kept for the image, while the rank runs on. Where the commit before
+ * is known, hashes that the GPU makes tell which windows it has; only the others' bytes are asked for. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/process/capture/output.h"
+#include "shim/process/gpu/device_channel.h"
+
+#define PIECES_MAX (1u << 22)
+#define ADDRESS_MAX (1ull << 56)
+#define LOOK_MS 100 /* between looks whether the write was called off */
+
+_Static_assert(GCK_LINK_DATA_WINDOW == GCK_WINDOW, "hashes are of the image's windows");
+
+/* What the rank was asked for; its answers come in the same order. */
+struct asked {
+	uint32_t type; /* GCK_LINK_DATA_GET, _HASH */
+	struct gck_range range;
+};
+
+struct reading {
+	struct gck_output *o;
+	struct gck_device d;
+	bool hashes;                 /* they are worth asking for */
+	struct gck_ranges pieces;    /* what there is, without what was asked for: from `piece` on */
+	size_t piece;
+	struct gck_ranges wanted;    /* of that, whose bytes are needed: from `want` on */
+	size_t want;
+	struct asked asked[GCK_DEVICE_SLOTS]; /* a ring, as the places of their answers are */
+	unsigned first, n;
+};
+
+static int broken(struct reading *r, const struct gck_link_data *m)
+{
+	return gck_fail(r->o->err, EPROTO, "its CUDA part broke the rules of its device data: %u, %llx, "
+			"%llx", m->type, (unsigned long long)m->address, (unsigned long long)m->size);
+}
+
+/* Waits for as long as the rank lives and nobody calls the write off: who waits for progress has limits. */
+static int hear(struct reading *r, struct gck_link_data *m)
+{
+	int rc;
+
+	while ((rc = gck_device_hear(&r->d, m, LOOK_MS, r->o->err)) == 0)
+		if (gck_output_count(r->o, 0))
+			return -1;
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- the list ------------------------------------------------------------------------------- */
+
+static int take_piece(struct reading *r, const struct gck_link_data *m)
+{
+	const struct gck_ranges *p = &r->pieces;
+
+	if (!m->size || m->address % GCK_PAGE || m->size % GCK_PAGE || m->address >= ADDRESS_MAX ||
+	    m->size >= ADDRESS_MAX || p->n == PIECES_MAX ||
+	    (p->n && m->address <= p->v[p->n - 1].end))
+		return broken(r, m);
+	return gck_ranges_add(&r->pieces, m->address, m->address + m->size, r->o->err);
+}
+
+static int take_list(struct reading *r)
+{
+	struct gck_link_data m = {.type = GCK_LINK_DATA_LIST};
+
+	gck_device_say(&r->d, &m, NULL);
+	for (;;) {
+		if (hear(r, &m))
+			return -1;
+		if (m.type == GCK_LINK_DATA_END)
+			return m.value ? gck_fail(r->o->err, (int)m.value, "%s", m.why) : 0;
+		if (m.type != GCK_LINK_DATA_PIECE)
+			return broken(r, &m);
+		if (take_piece(r, &m))
+			return -1;
+	}
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+/* The first `most` bytes of a list, up to the end of a window, of its first range. */
+static struct gck_range cut(const struct gck_ranges *list, size_t *first, uint64_t most)
+{
+	struct gck_range *r = &list->v[*first], taken = *r;
+	uint64_t end = (taken.start / GCK_WINDOW + most / GCK_WINDOW) * GCK_WINDOW;
+
+	if (end < taken.end)
+		r->start = taken.end = end;
+	else
+		++*first;
+	return taken;
+}
+
+static void ask(struct reading *r, uint32_t type, struct gck_range range)
+{
+	unsigned slot = (r->first + r->n++) % GCK_DEVICE_SLOTS;
+
+	r->asked[slot] = (struct asked){type, range};
+	gck_device_say(&r->d, &(struct gck_link_data){.type = type, .address = range.start,
+		       .size = range.end - range.start,
+		       .number = (uint64_t)slot * GCK_LINK_DATA_MOST}, NULL);
+}
+
+/* Adjoining ranges are of one piece: pieces are apart. */
+static int want(struct reading *r, uint64_t start, uint64_t end)
+{
+	struct gck_ranges *w = &r->wanted;
+
+	if (r->want == w->n)
+		r->want = w->n = 0;
+	if (w->n && w->v[w->n - 1].end == start) {
+		w->v[w->n - 1].end = end;
+		return 0;
+	}
+	return gck_ranges_add(w, start, end, r->o->err);
+}
+
+static int ask_on(struct reading *r)
+{
+	while (r->n < GCK_DEVICE_SLOTS) {
+		struct gck_range x;
+
+		if (r->want < r->wanted.n) {
+			ask(r, GCK_LINK_DATA_GET, cut(&r->wanted, &r->want, GCK_LINK_DATA_MOST));
+			continue;
+		}
+		if (r->piece == r->pieces.n)
+			return 0;
+		x = cut(&r->pieces, &r->piece, GCK_LINK_DATA_HASHES);
+		if (r->hashes)
+			ask(r, GCK_LINK_DATA_HASH, x);
+		else if (want(r, x.start, x.end))
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* The part of a range that is in the window of its first byte; the range is what is behind it. */
+static struct gck_window next_window(struct gck_range *x, uint64_t *size)
+{
+	struct gck_window w = {.address = x->start / GCK_WINDOW * GCK_WINDOW};
+	uint64_t end = w.address + GCK_WINDOW < x->end ? w.address + GCK_WINDOW : x->end;
+	unsigned n = (unsigned)((end - x->start) / GCK_PAGE);
+
+	w.mask = (n == GCK_WINDOW_PAGES ? ~0ull : (1ull << n) - 1)
+		 << (x->start - w.address) / GCK_PAGE;
+	*size = end - x->start;
+	x->start = end;
+	return w;
+}
+
+static bool all_zero(const unsigned char *data, uint64_t size)
+{
+	return !data[0] && !memcmp(data, data + 1, size - 1);
+}
+
+/* Whole, but for those that are all zero: a page less would be another hash. */
+static int take_bytes(struct reading *r, struct gck_range x, const unsigned char *data)
+{
+	struct gck_output *o = r->o;
+
+	while (x.start < x.end) {
+		uint64_t size;
+		struct gck_window w = next_window(&x, &size);
+		int rc = all_zero(data, size) ? gck_output_count(o, size)
+			 : gck_output_put(o, &o->c->img->device, w.address, w.mask, (const char *)data);
+
+		if (rc)
+			return -1;
+		data += size;
+	}
+	return 0;
+}
+
+static struct gck_hash hash_of_zeros(uint64_t size)
+{
+	static struct gck_hash known[GCK_WINDOW_PAGES + 1];
+	static const unsigned char zeros[GCK_WINDOW];
+	struct gck_hash *h = &known[size / GCK_PAGE];
+
+	if (!h->hi && !h->lo)
+		*h = gck_hash_bytes(zeros, size);
+	return *h;
+}
+
+static int take_hash(struct reading *r, struct gck_window *w, uint64_t start, uint64_t size,
+		     struct gck_hash hash)
+{
+	struct gck_output *o = r->o;
+	int known;
+
+	if (gck_hash_same(hash, hash_of_zeros(size)))
+		return gck_output_count(o, size);
+	known = gck_writer_known(o->w, hash, (uint32_t)size, &w->chunk, o->err);
+	if (known <= 0)
+		return known < 0 ? -1 : want(r, start, start + size);
+	return gck_windows_add(&o->c->img->device, w, o->err) || gck_output_count(o, size) ? -1 : 0;
+}
+
+static int take_hashes(struct reading *r, struct gck_range x, const unsigned char *data)
+{
+	while (x.start < x.end) {
+		uint64_t size, start = x.start;
+		struct gck_window w = next_window(&x, &size);
+		struct gck_hash hash;
+
+		memcpy(&hash, data, sizeof hash);
+		if (take_hash(r, &w, start, size, hash))
+			return -1;
+		data += sizeof hash;
+	}
+	return 0;
+}
+
+static int take_answer(struct reading *r)
+{
+	const struct asked *a = &r->asked[r->first];
+	const unsigned char *data = r->d.ring + (uint64_t)r->first * GCK_LINK_DATA_MOST;
+	struct gck_link_data m;
+
+	if (hear(r, &m))
+		return -1;
+	if (m.type != GCK_LINK_DATA_READY || m.address != a->range.start ||
+	    m.size != a->range.end - a->range.start)
+		return broken(r, &m);
+	r->first = (r->first + 1) % GCK_DEVICE_SLOTS;
+	r->n--;
+	if (m.value == ENOTSUP && a->type == GCK_LINK_DATA_HASH) {
+		r->hashes = false;
+		return want(r, a->range.start, a->range.end);
+	}
+	if (m.value)
+		return gck_fail(r->o->err, (int)m.value, "%s", m.why);
+	return a->type == GCK_LINK_DATA_HASH ? take_hashes(r, a->range, data)
+					     : take_bytes(r, a->range, data);
+}
+
+static int read_all(struct reading *r)
+{
+	if (take_list(r))
+		return -1;
+	do {
+		if (ask_on(r))
+			return -1;
+		if (r->n && take_answer(r))
+			return -1;
+	} while (r->n || r->want < r->wanted.n || r->piece < r->pieces.n);
+	gck_device_say(&r->d, &(struct gck_link_data){.type = GCK_LINK_DATA_DONE}, NULL);
+	return 0;
+}
+
+int gck_output_device(struct gck_output *o)
+{
+	struct reading r = {.o = o, .hashes = o->c->device_hashes};
+	int result;
+
+	if (o->c->device[0] < 0)
+		return 0;
+	if (gck_device_open(&r.d, o->c->device, o->err))
+		return -1;
+	result = read_all(&r);
+	gck_device_close(&r.d);
+	free(r.pieces.v);
+	free(r.wanted.v);
+	gck_windows_sort(&o->c->img->device);
+	return result ? gck_fail_in(o->err, "what its devices have") : 0;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing private memory: what was not written since the image that this one builds on is taken from
+ * there, the rest is read from the clone. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "shim/process/capture/output.h"
+#include "shim/process/rank/scan.h"
+
+#define SCANNED ((uint64_t)1 << 30) /* bytes of a mapping whose pages are asked for at once */
+
+/* Store a batch that the clone was asked for. */
+static int store(struct gck_output *o, int half)
+{
+	struct gck_batch *b = &o->batches[half];
+	char *at = gck_clone_pages_take(&o->pages_out, half, &o->source, b->pieces.v, b->pieces.n,
+					o->err);
+
+	if (!at)
+		return -1;
+	for (size_t i = 0; i < b->nwindows; i++) {
+		uint64_t mask = b->windows[i].mask;
+		size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
+
+		mask = gck_pack_pages(at, mask);
+		if (mask && gck_output_put(o, &o->c->img->pages, b->windows[i].address, mask, at))
+			return -1;
+		at += size;
+	}
+	b->pieces.n = b->nwindows = b->pages = 0;
+	return 0;
+}
+
+/* Ask for the batch that is full, and store the one before while the clone copies. */
+static int flush(struct gck_output *o)
+{
+	struct gck_batch *b = &o->batches[o->filling];
+
+	if (gck_clone_pages_ask(&o->pages_out, o->filling, b->pieces.v, b->pieces.n, o->err))
+		return -1;
+	o->filling = !o->filling;
+	return store(o, o->filling);
+}
+
+/* Have the clone asked for a window's pages. */
+static int read_window(struct gck_output *o, const struct gck_window *x)
+{
+	unsigned pages = (unsigned)__builtin_popcountll(x->mask);
+	struct gck_batch *b = &o->batches[o->filling];
+
+	if (b->nwindows == GCK_BATCH_WINDOWS || b->pages + pages > GCK_BATCH_PAGES) {
+		if (flush(o))
+			return -1;
+		b = &o->batches[o->filling];
+	}
+	b->windows[b->nwindows++] = *x;
+	b->pages += pages;
+	for (uint64_t left = x->mask; left; left &= left - 1) {
+		uint64_t at = x->address + (uint64_t)__builtin_ctzll(left) * GCK_PAGE;
+
+		if (gck_ranges_add(&b->pieces, at, at + GCK_PAGE, o->err))
+			return -1;
+	}
+	return 0;
+}
+
+/* The window as it is in the image that this one builds on, if that has exactly these pages and none
+ * was written since. (A page that is there now and was not stored then may have been zero, or left
+ * out: it is read.) Windows come in order of address. */
+static bool unwritten(struct gck_output *o, const struct gck_window *x, struct gck_window *was)
+{
+	const struct gck_windows *base = &o->c->base;
+	size_t n = base->rows.n;
+
+	while (o->base < n && gck_windows_address(base, o->base) < x->address)
+		o->base++;
+	if (o->base == n || (o->base + 1 < n && gck_windows_address(base, o->base + 1) == x->address))
+		return false;
+	*was = gck_windows_at(base, o->base);
+	return was->address == x->address && was->mask == x->mask &&
+	       gck_marks_unwritten(&o->c->marks, x->address);
+}
+
+/* All pages of a window are known. */
+static int finish_window(struct gck_output *o)
+{
+	struct gck_window x = o->next, was;
+	int known = 0;
+
+	if (x.mask && unwritten(o, &x, &was))
+		known = gck_output_again(o, &o->c->img->pages, &was);
+	o->next.mask = 0;
+	if (known || !x.mask)
+		return known < 0 ? -1 : 0;
+	return read_window(o, &x);
+}
+
+/* Add pages to the window that they are in. */
+static int add_piece(struct gck_output *o, uint64_t start, uint64_t end)
+{
+	uint64_t window = start / GCK_WINDOW * GCK_WINDOW;
+	unsigned first = (unsigned)((start - window) / GCK_PAGE);
+	unsigned n = (unsigned)((end - start) / GCK_PAGE);
+
+	if (o->next.address != window && finish_window(o))
+		return -1;
+	o->next.address = window;
+	o->next.mask |= (n == 64 ? ~0ull : (1ull << n) - 1) << first;
+	return 0;
+}
+
+/* Between start and end of a mapping. */
+static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t start, uint64_t end)
+{
+	struct gck_ranges r = {0};
+	int result = gck_source_scan(&o->source, start, end, gck_map_is_files(m), &r, o->err);
+
+	for (size_t i = 0; i < r.n && !result; i++)
+		for (uint64_t at = r.v[i].start, next; at < r.v[i].end && !result; at = next) {
+			next = (at / GCK_WINDOW + 1) * GCK_WINDOW;
+			if (next > r.v[i].end)
+				next = r.v[i].end;
+			result = add_piece(o, at, next);
+		}
+	free(r.v);
+	return result;
+}
+
+/* Every second page may be there: the ranges of a large mapping would take more memory than all else. */
+static int write_map(struct gck_output *o, const struct gck_map *m)
+{
+	for (uint64_t at = m->start, end; at < m->end; at = end) {
+		end = at + SCANNED < m->end ? at + SCANNED : m->end;
+		if (write_part(o, m, at, end))
+			return -1;
+	}
+	return 0;
+}
+
+int gck_output_memory(struct gck_output *o)
+{
+	const struct gck_image *img = o->c->img;
+
+	for (size_t i = 0; i < img->nmaps; i++) {
+		const struct gck_map *m = &img->maps[i];
+
+		if ((m->kind == GCK_MAP_ANON || m->kind == GCK_MAP_FILE) &&
+		    !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) && write_map(o, m))
+			return -1;
+	}
+	return finish_window(o) || flush(o) || flush(o);
+}
+
+void gck_output_free(struct gck_output *o)
+{
+	free(o->batches[0].pieces.v);
+	free(o->batches[1].pieces.v);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing the image from the clone and from what was kept, while the rank runs on. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/process/objects/external_files.h"
+#include "shim/process/capture/output.h"
+#include "shim/process/proc/procfs.h"
+#include "shim/process/rank/scan.h"
+
+#define CLONE_MS 30000
+
+/* The rank may have taken more memory since what is expected was counted. */
+int gck_output_count(struct gck_output *o, uint64_t bytes)
+{
+	uint64_t all = o->c->expected;
+
+	o->done += bytes;
+	if (o->progress && o->progress(o->arg, o->done, all > o->done ? all : o->done + 1))
+		return gck_fail(o->err, ECANCELED, "writing the image was stopped");
+	return 0;
+}
+
+int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t address, uint64_t mask,
+	       const char *data)
+{
+	struct gck_window x = {.address = address, .mask = mask};
+	size_t size = (size_t)__builtin_popcountll(mask) * GCK_PAGE;
+
+	if (gck_writer_put(o->w, data, size, &x.chunk, o->err) ||
+	    gck_windows_add(to, &x, o->err))
+		return -1;
+	return gck_output_count(o, size);
+}
+
+int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct gck_window *x)
+{
+	uint32_t size = (uint32_t)__builtin_popcountll(x->mask) * GCK_PAGE;
+	struct gck_window now = *x;
+	int known = gck_writer_again(o->w, x->chunk.index, size, &now.chunk, o->err);
+
+	if (known <= 0)
+		return known;
+	return gck_windows_add(to, &now, o->err) || gck_output_count(o, size) ? -1 : 1;
+}
+
+/* ---- what was kept ------------------------------------------------------------------------- */
+
+static struct gck_windows *kept_list(struct gck_image *img, const struct gck_kept_window *x)
+{
+	switch (x->of) {
+	case GCK_KEPT_OBJECT:
+		return &img->objects[x->index].windows;
+	case GCK_KEPT_FILE:
+		return &img->files[x->index].data;
+	case GCK_KEPT_PAGES:
+		break;
+	}
+	return &img->pages;
+}
+
+static int write_kept(struct gck_output *o)
+{
+	struct gck_image *img = o->c->img;
+	const struct gck_kept *k = &o->c->kept;
+
+	for (size_t i = 0; i < k->n; i++) {
+		const struct gck_kept_window *x = &k->v[i];
+
+		if (x->mask &&
+		    gck_output_put(o, kept_list(img, x), x->address, x->mask, x->data))
+			return -1;
+	}
+	gck_windows_sort(&img->pages);
+	for (size_t i = 0; i < img->nobjects; i++)
+		gck_windows_sort(&img->objects[i].windows);
+	return 0;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* A mapping's flags may have changed between smaps and the hold. The clone shows those of the hold,
+ * but has no mapping that is not to be forked, and no locks. */
+static int check_clone(struct gck_output *o)
+{
+	const uint32_t seen = GCK_MAP_WIPEONFORK | GCK_MAP_HUGE | GCK_MAP_NOHUGE |
+			      GCK_MAP_GROWSDOWN | GCK_MAP_DONTDUMP;
+	struct gck_image *img = o->c->img;
+	int proc = gck_proc_open(o->c->clone, o->err);
+	struct gck_maps maps = {0};
+	int result = proc < 0 ? -1 : gck_smaps_read(proc, &maps, o->err);
+
+	for (size_t i = 0; i < img->nmaps && !result; i++) {
+		struct gck_map *m = &img->maps[i];
+		const struct gck_vma *x = gck_maps_find(&maps, m->start);
+		uint32_t flags = x ? gck_map_flags(x->flags) : 0;
+
+		if ((m->flags & GCK_MAP_DONTFORK) || m->kind >= GCK_MAP_VDSO)
+			continue;
+		if (!x || x->end < m->end ||
+		    (flags & GCK_MAP_WIPEONFORK) != (m->flags & GCK_MAP_WIPEONFORK))
+			result = gck_fail(o->err, EAGAIN, "memory at %llx was marked not to be "
+					  "forked while the checkpoint began; try again",
+					  (unsigned long long)m->start);
+		m->flags = (m->flags & ~seen) | (flags & seen);
+	}
+	gck_maps_free(&maps);
+	if (proc >= 0)
+		close(proc);
+	return result;
+}
+
+/* The kernel's code goes along: under another kernel it is put there as plain memory. */
+static int put_vdso(struct gck_output *o, uint64_t start, uint64_t end)
+{
+	for (uint64_t at = start, next; at < end; at = next) {
+		uint64_t window = at / GCK_WINDOW * GCK_WINDOW;
+		uint64_t mask;
+		unsigned n;
+
+		next = window + GCK_WINDOW < end ? window + GCK_WINDOW : end;
+		n = (unsigned)((next - at) / GCK_PAGE);
+		mask = (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - window) / GCK_PAGE);
+		if (gck_output_put(o, &o->c->img->pages, window, mask, o->pages_out.buffer + (at - start)))
+			return -1;
+	}
+	return 0;
+}
+
+static int write_vdso(struct gck_output *o)
+{
+	struct gck_image *img = o->c->img;
+
+	for (size_t i = 0; i < img->nmaps; i++) {
+		struct gck_range r = {img->maps[i].start, img->maps[i].end};
+
+		if (img->maps[i].kind != GCK_MAP_VDSO)
+			continue;
+		if (r.end - r.start > GCK_BATCH_PAGES * GCK_PAGE)
+			return gck_fail(o->err, ENOTSUP, "the vdso is larger than expected");
+		if (gck_source_read(&o->source, &r, 1, o->pages_out.buffer, o->err))
+			return -1;
+		img->vdso = gck_hash_bytes(o->pages_out.buffer, r.end - r.start);
+		if (put_vdso(o, r.start, r.end))
+			return -1;
+	}
+	return 0;
+}
+
+/* The clone goes before what the devices have is read, which takes far longer: while it stands each page
+ * that the rank writes costs the job memory, for which it can be killed, whereas what the devices have
+ * kept gives way to the program. */
+static int write_clone(struct gck_output *o)
+{
+	struct gck_capture *c = o->c;
+	int result;
+
+	if (gck_clone_ready(c->life, CLONE_MS, o->err) ||
+	    gck_source_open(&o->source, c->clone, o->err))
+		return -1;
+	result = gck_clone_pages_open(&o->pages_out, c->clone, c->life, GCK_BATCH_PAGES * GCK_PAGE,
+				      o->err);
+	result = result || check_clone(o) || gck_output_finish_calls(o) || write_vdso(o) ||
+		 gck_output_contents(o) || gck_output_memory(o) ||
+		 gck_clone_pages_check(&o->pages_out, o->err);
+	gck_clone_pages_close(&o->pages_out);
+	gck_output_free(o);
+	gck_source_close(&o->source);
+	gck_capture_drop_clone(c);
+	return result;
+}
+
+int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
+		      int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
+		      struct gck_error *err)
+{
+	struct gck_output o = {.c = c, .w = w, .progress = progress, .arg = arg, .err = err,
+			   .source = {.pagemap = -1, .mem = -1}};
+	int result;
+
+	if (c->life < 0)
+		return gck_fail(err, EINVAL, "nothing was taken that could be written");
+	result = write_clone(&o) || write_kept(&o) || gck_output_device(&o) ||
+		 gck_prefixes_sync(&c->prefixes, c->img, err) ||
+		 gck_outside_sync_named(c->img, err) ||
+		 gck_prefixes_verify(&c->prefixes, c->img, err) || gck_writer_finish(w, err);
+	if (result)
+		return gck_fail_in(err, "process %d", (int)c->t.pid);
+	gck_kept_free(&c->kept);
+	gck_rows_clear(&c->base.rows);
+	if (progress) {
+		uint64_t all = o.done > c->expected ? o.done : c->expected;
+
+		progress(arg, all, all);
+	}
+	return 0;
+}
+
+int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
+			 const json_t *extra, char hash[GCK_HASH_TEXT], struct gck_error *err)
+{
+	json_t *j = gck_image_to_json(c->img, err);
+	int result = -1;
+
+	gck_image_free(c->img); /* whose lists j has as well */
+	c->img = NULL;
+	if (j && extra && json_object_update_missing(j, (json_t *)(uintptr_t)extra))
+		gck_fail(err, ENOMEM, "out of memory for the manifest");
+	else if (j)
+		result = gck_writer_manifest(w, rank, j, hash, err);
+	json_decref(j);
+	return result ? gck_fail_in(err, "process %d", (int)c->t.pid) : 0;
+}

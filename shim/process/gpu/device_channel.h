@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a rank's devices have, between the rank and a process of the agent's (shim/link.h, "device data"):
+ * that process' end. What comes over it is data from outside, and so is what the ring shows. */
+#ifndef GCK_DEVICE_CHANNEL_H
+#define GCK_DEVICE_CHANNEL_H
+
+#include "shim/process/image/image.h"
+#include "shim/link.h"
+
+/* The two ends of one: for a rank (GCK_LINK_DATA_FDS, in that order), and for the process that reads or
+ * brings. A descriptor is -1 when it was given away. */
+struct gck_device_ends {
+	int rank[GCK_LINK_DATA_FDS];
+	int own[GCK_LINK_DATA_FDS];
+};
+
+/* What a rank has on one of its devices. */
+struct gck_device_memory {
+	unsigned char uuid[16];
+	uint64_t bytes;
+	uint64_t room;       /* that copies of it may find there, when it came */
+};
+
+/* A ring has room for so many GETs. */
+#define GCK_DEVICE_SLOTS 8u
+
+int gck_device_make(struct gck_device_ends *e, struct gck_error *err);
+
+/* Close what was not given away, of one side. */
+void gck_device_drop(int fds[GCK_LINK_DATA_FDS]);
+
+struct gck_device {
+	int socket;          /* borrowed */
+	unsigned char *ring;
+	uint64_t size;       /* of it */
+};
+
+/* With descriptors of `own`, which must stay open. */
+int gck_device_open(struct gck_device *d, const int fds[GCK_LINK_DATA_FDS], struct gck_error *err);
+void gck_device_close(struct gck_device *d);
+
+/* With a value, why (NULL: nothing) goes along. That nobody hears it shows when one receives. */
+void gck_device_say(const struct gck_device *d, const struct gck_link_data *m, const char *why);
+
+/* Wait up to ms for a packet: 1, 0: none came, -1 with ECONNRESET (the other end is gone) or EPROTO. */
+int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms, struct gck_error *err);
+
+/* Bring a restored rank what it asks for, until it wants no more or is gone. Windows are the image's `device`,
+ * read by reader, ahead from the first one on. progress: as in gck_capture_write. What could not be read was
+ * told the rank when -1 is returned. */
+int gck_device_serve(const struct gck_device *d, const struct gck_windows *w, struct gck_reader *reader,
+		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
+		     struct gck_error *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An image in memory: freeing it, and its lists of windows. */
+#include "shim/process/image/image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "shim/process/image/image_fields.h"
+
+void gck_image_free(struct gck_image *img)
+{
+	if (!img)
+		return;
+	gck_shape_free(&gck_image_shape, img);
+	gck_chunks_clear(&img->chunks);
+	free(img);
+}
+
+/* A row: 12 digits of the window's number, 16 of its mask, 8 of its chunk's number. */
+#define NUMBER 0, 12
+#define MASK 12, 16
+#define CHUNK 28, 8
+
+uint64_t gck_windows_address(const struct gck_windows *w, size_t i)
+{
+	return gck_rows_get(&w->rows, i, NUMBER) * GCK_WINDOW;
+}
+
+struct gck_window gck_windows_at(const struct gck_windows *w, size_t i)
+{
+	struct gck_window x = {gck_windows_address(w, i), gck_rows_get(&w->rows, i, MASK),
+			       {.index = (uint32_t)gck_rows_get(&w->rows, i, CHUNK)}};
+
+	if (w->chunks)
+		x.chunk = gck_chunks_at(w->chunks, x.chunk.index);
+	return x;
+}
+
+int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err)
+{
+	size_t i = w->rows.n;
+
+	w->rows.width = GCK_WINDOW_TEXT;
+	if (gck_rows_add(&w->rows, err))
+		return -1;
+	gck_rows_set(&w->rows, i, NUMBER, x->address / GCK_WINDOW);
+	gck_rows_set(&w->rows, i, MASK, x->mask);
+	gck_rows_set(&w->rows, i, CHUNK, x->chunk.index);
+	return 0;
+}
+
+static int check(const struct gck_windows *w, size_t i, struct gck_error *err)
+{
+	uint64_t mask = gck_rows_get(&w->rows, i, MASK);
+	uint32_t size;
+
+	if (gck_rows_get(&w->rows, i, NUMBER) >= INT64_MAX / GCK_WINDOW || !mask ||
+	    gck_rows_get(&w->rows, i, CHUNK) >= w->chunks->rows.n)
+		return gck_fail(err, EINVAL, "window %zu has an address, mask or chunk that "
+				"cannot be", i);
+	size = gck_windows_at(w, i).chunk.size;
+	if (size == (uint64_t)__builtin_popcountll(mask) * GCK_PAGE)
+		return 0;
+	return gck_fail(err, EINVAL, "window %zu has %d pages and a chunk of %u bytes", i,
+			__builtin_popcountll(mask), size);
+}
+
+int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gck_chunks *chunks,
+		     struct gck_error *err)
+{
+	struct gck_windows found = {.chunks = chunks};
+
+	if (gck_rows_load(&found.rows, GCK_WINDOW_TEXT, value, err))
+		return -1;
+	for (size_t i = 0; i < found.rows.n; i++)
+		if (check(&found, i, err)) {
+			gck_rows_clear(&found.rows);
+			return -1;
+		}
+	*w = found;
+	return 0;
+}
+
+/* They are sorted by what they begin with, the number. */
+void gck_windows_sort(struct gck_windows *w)
+{
+	gck_rows_sort(&w->rows);
+}
+
+size_t gck_windows_find(const struct gck_windows *w, uint64_t address)
+{
+	size_t low = 0, high = w->rows.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gck_windows_address(w, middle) + GCK_WINDOW <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t gck_windows_bytes(const struct gck_windows *w)
+{
+	uint64_t pages = 0;
+
+	for (size_t i = 0; i < w->rows.n; i++)
+		pages += (uint64_t)__builtin_popcountll(gck_rows_get(&w->rows, i, MASK));
+	return pages * GCK_PAGE;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What has to hold between the values of an image: order, overlap, indexes that exist. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "shim/process/image/image_fields.h"
+
+/* Sorted by address; the same address only with other pages. */
+static int check_windows(const struct gck_windows *w, const char *what, struct gck_error *err)
+{
+	struct gck_window last = {0};
+
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+
+		if (x.address < last.address || (x.address == last.address && (x.mask & last.mask)))
+			return gck_fail(err, EINVAL, "%s: window %zu is out of order", what, i);
+		last = x;
+	}
+	return 0;
+}
+
+/* Pages of a file: none starts behind its end. */
+static int check_content(const struct gck_windows *w, uint64_t size, const char *what,
+			 struct gck_error *err)
+{
+	if (check_windows(w, what, err))
+		return -1;
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+		unsigned last = 63u - (unsigned)__builtin_clzll(x.mask);
+
+		if (x.address + (uint64_t)last * GCK_PAGE >= size)
+			return gck_fail(err, EINVAL, "%s: window %zu is behind its end", what, i);
+	}
+	return 0;
+}
+
+static int check_map(const struct gck_image *img, const struct gck_map *m, struct gck_error *err)
+{
+	bool shared = m->kind == GCK_MAP_SHARED || m->kind == GCK_MAP_SHARED_FILE;
+
+	if (m->start >= m->end || m->start % GCK_PAGE || m->end % GCK_PAGE || m->offset % GCK_PAGE)
+		return gck_fail(err, EINVAL, "%" PRIx64 "-%" PRIx64 " is no mapping", m->start,
+				m->end);
+	if ((m->kind == GCK_MAP_FILE) != (m->content >= 0) || shared != (m->object >= 0) ||
+	    (m->content >= 0 && (size_t)m->content >= img->ncontents) ||
+	    (m->object >= 0 && (size_t)m->object >= img->nobjects))
+		return gck_fail(err, EINVAL, "%" PRIx64 " maps something that is not there",
+				m->start);
+	if (m->kind == GCK_MAP_SHARED_FILE && !img->objects[m->object].has_path)
+		return gck_fail(err, EINVAL, "%" PRIx64 " maps a file without a path", m->start);
+	return 0;
+}
+
+static int check_maps(const struct gck_image *img, struct gck_error *err)
+{
+	for (size_t i = 0; i < img->nmaps; i++) {
+		if (check_map(img, &img->maps[i], err))
+			return gck_fail_in(err, "mapping %zu", i);
+		if (i && img->maps[i].start < img->maps[i - 1].end)
+			return gck_fail(err, EINVAL, "mapping %zu overlaps the one before", i);
+	}
+	return 0;
+}
+
+/* Every stored page belongs to a private mapping, or is the vdso's. Both lists are sorted. */
+static int check_pages(const struct gck_image *img, struct gck_error *err)
+{
+	size_t m = 0;
+
+	if (check_windows(&img->pages, "pages", err))
+		return -1;
+	for (size_t i = 0; i < img->pages.rows.n; i++) {
+		struct gck_window w = gck_windows_at(&img->pages, i);
+
+		while (m < img->nmaps && img->maps[m].end <= w.address)
+			m++;
+		for (size_t k = m, bit = 0; bit < GCK_WINDOW_PAGES; bit++) {
+			uint64_t page = w.address + bit * GCK_PAGE;
+
+			if (!(w.mask >> bit & 1))
+				continue;
+			while (k < img->nmaps && img->maps[k].end <= page)
+				k++;
+			if (k == img->nmaps || img->maps[k].start > page ||
+			    (img->maps[k].kind != GCK_MAP_ANON &&
+			     img->maps[k].kind != GCK_MAP_FILE &&
+			     img->maps[k].kind != GCK_MAP_VDSO))
+				return gck_fail(err, EINVAL, "the page at %" PRIx64
+						" is in no private mapping", page);
+		}
+	}
+	return 0;
+}
+
+static int check_threads(const struct gck_image *img, struct gck_error *err)
+{
+	if (img->threads[0].vtid != img->vpid)
+		return gck_fail(err, EINVAL, "the first thread is not the main thread");
+	for (size_t i = 0; i < img->nthreads; i++) {
+		if (!memchr(img->threads[i].name, 0, sizeof(img->threads[i].name)))
+			return gck_fail(err, EINVAL, "thread %zu: its name has no end", i);
+		for (size_t k = 0; k < i; k++)
+			if (img->threads[i].vtid == img->threads[k].vtid)
+				return gck_fail(err, EINVAL, "two threads have the TID %d",
+						img->threads[i].vtid);
+	}
+	return 0;
+}
+
+/* A pipe or socketpair has two ends at most; of a pipe, one of each kind may be several files
+ * (opened again through /proc), which is not carried. */
+static int check_ends(const struct gck_image *img, size_t i, struct gck_error *err)
+{
+	const struct gck_file *f = &img->files[i];
+	size_t others = 0;
+
+	for (size_t k = 0; k < i; k++) {
+		const struct gck_file *o = &img->files[k];
+
+		if (o->kind != f->kind || o->id != f->id)
+			continue;
+		if (++others > 1 || (f->kind == GCK_FD_PIPE && o->write_end == f->write_end))
+			return gck_fail(err, EINVAL, "file %zu: too many ends", i);
+	}
+	return 0;
+}
+
+static bool path_needed(const struct gck_file *f)
+{
+	return f->kind == GCK_FD_FILE || f->kind == GCK_FD_DIR || f->kind == GCK_FD_DEVICE;
+}
+
+static const struct gck_fd *find_fd(const struct gck_image *img, int32_t fd)
+{
+	size_t low = 0, high = img->nfds;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (img->fds[middle].fd < fd)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < img->nfds && img->fds[low].fd == fd ? &img->fds[low] : NULL;
+}
+
+static int check_file(const struct gck_image *img, size_t i, struct gck_error *err)
+{
+	const struct gck_file *f = &img->files[i];
+
+	if (path_needed(f) && (!f->path || f->path[0] != '/'))
+		return gck_fail(err, EINVAL, "file %zu has no path", i);
+	if ((f->kind == GCK_FD_LISTENER) != (f->name_size > 0))
+		return gck_fail(err, EINVAL, "file %zu is no listener with a name", i);
+	if ((f->kind == GCK_FD_MEMFD) != (f->object >= 0) ||
+	    (f->object >= 0 && (size_t)f->object >= img->nobjects))
+		return gck_fail(err, EINVAL, "file %zu has an object that is not there", i);
+	for (size_t k = 0; k < f->nentries; k++)
+		if (!find_fd(img, f->entries[k].fd))
+			return gck_fail(err, EINVAL, "file %zu watches descriptor %d, which is not "
+					"open", i, f->entries[k].fd);
+	if (check_content(&f->data, f->data_size, "file", err))
+		return gck_fail_in(err, "file %zu", i);
+	if (f->kind == GCK_FD_PIPE || f->kind == GCK_FD_SOCKETPAIR)
+		return check_ends(img, i, err);
+	return 0;
+}
+
+static int check_files(const struct gck_image *img, struct gck_error *err)
+{
+	for (size_t i = 0; i < img->nfds; i++) {
+		if (i && img->fds[i].fd <= img->fds[i - 1].fd)
+			return gck_fail(err, EINVAL, "descriptor %zu is out of order", i);
+		if (img->fds[i].file >= img->nfiles)
+			return gck_fail(err, EINVAL, "descriptor %zu has a file that is not there",
+					i);
+	}
+	for (size_t i = 0; i < img->nfiles; i++)
+		if (check_file(img, i, err))
+			return -1;
+	return 0;
+}
+
+static int check_objects(const struct gck_image *img, struct gck_error *err)
+{
+	for (size_t i = 0; i < img->ncontents; i++)
+		if (check_content(&img->contents[i].windows, img->contents[i].size, "content", err))
+			return gck_fail_in(err, "content %zu", i);
+	for (size_t i = 0; i < img->nobjects; i++) {
+		const struct gck_object *o = &img->objects[i];
+
+		if (o->has_path && o->name[0] != '/')
+			return gck_fail(err, EINVAL, "object %zu has no absolute path", i);
+		if (check_content(&o->windows, o->size, "object", err))
+			return gck_fail_in(err, "object %zu", i);
+	}
+	return 0;
+}
+
+int gck_image_check(const struct gck_image *img, struct gck_error *err)
+{
+	if (img->exe[0] != '/' || img->cwd[0] != '/')
+		return gck_fail(err, EINVAL, "the program or its directory has no absolute path");
+	if (check_maps(img, err) || check_pages(img, err) ||
+	    check_windows(&img->device, "device", err) || check_threads(img, err) ||
+	    check_objects(img, err) || check_files(img, err))
+		return -1;
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What stands in the way of a checkpoint. */
+#include "shim/process/image/obstacles.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Names are bytes to the kernel and text in JSON. */
+static void ascii(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+void gck_find(struct gck_findings *f, bool refuse, const char *object, const char *remedy,
+	      const char *fmt, ...)
+{
+	char reason[320], name[PATH_MAX + 64];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	snprintf(name, sizeof(name), "%s", object);
+	if (f->items) {
+		ascii(name);
+		ascii(reason);
+		json_array_append_new(f->items, json_pack("{s:s, s:s, s:s, s:b}", "object", name,
+							  "reason", reason, "remedy", remedy,
+							  "refuse", refuse));
+	}
+	if (refuse && !f->refused) {
+		f->refused = true;
+		gck_fail(f->err, ENOTSUP, "%s: %s; %s", object, reason, remedy);
+	}
+}

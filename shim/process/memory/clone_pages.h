@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pages of the clone, copied out by the clone itself into memory that both have: one copy, where
+ * /proc/PID/mem takes two, page by page. The buffer has two halves, so that the clone fills one
+ * while the other is hashed and written. */
+#ifndef GCK_CLONE_PAGES_H
+#define GCK_CLONE_PAGES_H
+
+#include "shim/process/proc/pages.h"
+
+struct gck_clone_pages {
+	pid_t clone;
+	int life, memfd;
+	int number;    /* of the memfd in the clone */
+	char *buffer;  /* two halves of size bytes */
+	size_t size;
+};
+
+/* Agree on a buffer with a clone that is ready. */
+int gck_clone_pages_open(struct gck_clone_pages *p, pid_t clone, int life, size_t size,
+			 struct gck_error *err);
+
+/* Ask for n ranges, size bytes at most, one after the other, in a half (0 or 1). */
+int gck_clone_pages_ask(struct gck_clone_pages *p, int half, const struct gck_range *v, size_t n,
+			struct gck_error *err);
+
+/* Wait for what was asked for; the caller may change it. What the clone may not read itself
+ * (PROT_NONE) is read through s. */
+char *gck_clone_pages_take(struct gck_clone_pages *p, int half, const struct gck_source *s,
+			   const struct gck_range *v, size_t n, struct gck_error *err);
+
+/* All has been taken: is it what the clone had? Of one that was killed, for which it offers itself when memory
+ * runs out, the page map names no pages and no error; one that answers now was not when it was read. */
+int gck_clone_pages_check(struct gck_clone_pages *p, struct gck_error *err);
+
+void gck_clone_pages_close(struct gck_clone_pages *p);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which pages a rank has not written since an image of it was taken. */
+#include "config.h"
+
+#include "shim/process/memory/dirty_pages.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/fd_passing.h"
+#include "shim/process/capture/capture.h"
+#include "shim/process/proc/pagemap.h"
+#include "shim/process/proc/procfs.h"
+
+/* Linux 6.7's, which Debian 12's headers do not have. */
+#ifndef UFFD_FEATURE_WP_ASYNC
+#define UFFD_FEATURE_WP_ASYNC (1 << 15)
+#endif
+
+#define LEAST (1u << 20) /* bytes of a mapping that are worth three calls while the rank is held */
+
+/* ---- the shelf ----------------------------------------------------------------------------- */
+
+void gck_marks_take(struct gck_marks *m, const int shelf[2])
+{
+	size_t passed = 1;
+	ssize_t n;
+
+	*m = (struct gck_marks){.uffd = -1};
+	n = gck_pass_receive(shelf[1], m->of, sizeof(m->of), &m->uffd, &passed, MSG_DONTWAIT);
+	if (!passed || n != sizeof(m->of) || m->of[n - 1])
+		gck_marks_drop(m);
+}
+
+void gck_marks_leave(struct gck_marks *m, const int shelf[2])
+{
+	if (m->uffd >= 0 && *m->of) /* where that fails, the marks go with the descriptor */
+		(void)!gck_pass_send(shelf[0], m->of, sizeof(m->of), &m->uffd, 1, MSG_DONTWAIT);
+	gck_marks_drop(m);
+}
+
+void gck_marks_drop(struct gck_marks *m)
+{
+	if (m->uffd >= 0)
+		close(m->uffd);
+	free(m->written.v);
+	free(m->since.v);
+	*m = (struct gck_marks){.uffd = -1};
+}
+
+/* ---- may there be any? --------------------------------------------------------------------- */
+
+/* A descriptor of something that cannot write memory by itself. */
+static bool harmless(const char *to)
+{
+	static const char *const kinds[] = { /* whole, or up to a colon or slash */
+		"socket:", "pipe:", "anon_inode:[eventfd]", "anon_inode:[eventpoll]",
+		"anon_inode:[timerfd]", "anon_inode:[signalfd]", "anon_inode:inotify",
+		"/memfd:", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/shm/",
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t n = strlen(kinds[i]);
+		bool whole = !strchr(":/", kinds[i][n - 1]);
+
+		if (!strncmp(to, kinds[i], n) && (!whole || !to[n]))
+			return true;
+	}
+	return *to == '/' && strncmp(to, "/dev/", 5);
+}
+
+/* What writes to memory past the page tables, by pages that it holds on to, takes no mark away. A rank
+ * may have such a thing only where it stays out of the image: in its real MPI library, or by CUDA.
+ * What it takes hold of after the marks are set loses them, since that is a write; so it is now that
+ * counts. */
+static bool written_by_devices(const struct gck_target *t)
+{
+	char *status = gck_proc_read(t->proc, "status", NULL, NULL);
+	bool may = !status || gck_proc_number(status, "VmPin:", 10, 1) || t->shim->cuda_state;
+
+	free(status);
+	for (size_t i = 0; i < t->left.nfds && !may; i++) {
+		char name[32], *to;
+
+		snprintf(name, sizeof(name), "fd/%d", t->left.fds[i]);
+		to = gck_proc_link(t->proc, name, NULL);
+		may = to && !harmless(to);
+		free(to);
+	}
+	return may;
+}
+
+static int make(struct gck_marks *m, const struct gck_target *t)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_WP_ASYNC};
+
+	return gck_helper_marks(t, GCK_HELPER_MS, &m->uffd, NULL) ||
+	       ioctl(m->uffd, UFFDIO_API, &api);
+}
+
+/* ---- setting and reading them -------------------------------------------------------------- */
+
+static bool worth_it(const struct gck_map *m)
+{
+	return m->kind == GCK_MAP_ANON && !m->hollow && m->end - m->start >= LEAST &&
+	       !(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK));
+}
+
+static int add_windows(struct gck_ranges *r, uint64_t start, uint64_t end)
+{
+	start = start / GCK_WINDOW * GCK_WINDOW;
+	end = (end + GCK_WINDOW - 1) / GCK_WINDOW * GCK_WINDOW;
+	if (r->n && start < r->v[r->n - 1].end)
+		start = r->v[r->n - 1].end;
+	return start < end ? gck_ranges_add(r, start, end, NULL) : 0;
+}
+
+/* Add the windows of a mapping that have pages without a mark. set: and mark these, but for huge pages:
+ * the first write to one that is marked would split it for good. -1 with errno; EPERM: of this
+ * mapping, or a part, there are none. */
+static int scan(int pagemap, const struct gck_map *m, bool set, struct gck_ranges *out)
+{
+	struct gck_pagemap_region regions[GCK_PAGEMAP_REGIONS];
+	struct gck_pagemap_scan arg = {
+		.size = sizeof(arg), .start = m->start, .end = m->end,
+		.flags = GCK_PAGEMAP_CHECK | (set ? GCK_PAGEMAP_PROTECT : 0),
+		.vec = (uintptr_t)regions, .vec_len = GCK_PAGEMAP_REGIONS,
+		.category_inverted = set ? GCK_PAGE_HUGE : 0,
+		.category_mask = GCK_PAGE_WRITTEN | (set ? GCK_PAGE_HUGE : 0),
+		.category_anyof_mask = GCK_PAGE_PRESENT | GCK_PAGE_SWAPPED,
+		.return_mask = GCK_PAGE_WRITTEN,
+	};
+
+	while (arg.start < m->end) {
+		int n = ioctl(pagemap, GCK_PAGEMAP_SCAN, &arg);
+
+		if (n < 0)
+			return -1;
+		for (int i = 0; i < n; i++)
+			if (add_windows(out, regions[i].start, regions[i].end))
+				return -1;
+		if (arg.walk_end <= arg.start)
+			break;
+		arg.start = arg.walk_end;
+	}
+	return 0;
+}
+
+/* Can its pages be marked? EPERM: it is registered with nobody. One mapping, so one page tells. */
+static int check_registered(int pagemap, const struct gck_map *m)
+{
+	struct gck_pagemap_scan arg = {.size = sizeof(arg), .flags = GCK_PAGEMAP_CHECK,
+				       .start = m->start, .end = m->start + GCK_PAGE,
+				       .category_mask = GCK_PAGE_WRITTEN,
+				       .return_mask = GCK_PAGE_WRITTEN};
+	struct gck_pagemap_region region;
+
+	arg.vec = (uintptr_t)&region;
+	arg.vec_len = 1;
+	return ioctl(pagemap, GCK_PAGEMAP_SCAN, &arg) < 0 ? -1 : 0;
+}
+
+/* Marks that a mapping has count only if it was registered with our descriptor before. With another's it
+ * cannot be registered again, and its marks are left alone. */
+static int set_marks(struct gck_marks *m, int pagemap, const struct gck_map *map)
+{
+	struct uffdio_register range = {.range = {map->start, map->end - map->start},
+					.mode = UFFDIO_REGISTER_MODE_WP};
+	int known;
+
+	if (!worth_it(map))
+		return add_windows(&m->written, map->start, map->end);
+	known = check_registered(pagemap, map) == 0;
+	if ((!known && errno != EPERM) || ioctl(m->uffd, UFFDIO_REGISTER, &range) ||
+	    (!known && add_windows(&m->written, map->start, map->end)))
+		return -1;
+	return scan(pagemap, map, true, &m->written);
+}
+
+static int see_written(struct gck_marks *m, int pagemap, const struct gck_map *map)
+{
+	return worth_it(map) ? scan(pagemap, map, false, &m->since) : 0;
+}
+
+typedef int each_fn(struct gck_marks *m, int pagemap, const struct gck_map *map);
+
+/* Where it fails for one mapping there are no marks. */
+static void each_map(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img,
+		     each_fn *fn)
+{
+	int pagemap = openat(t->proc, "pagemap", O_RDONLY | O_CLOEXEC);
+	int failed = pagemap < 0;
+
+	for (size_t i = 0; i < img->nmaps && !failed; i++)
+		failed = fn(m, pagemap, &img->maps[i]);
+	if (pagemap >= 0)
+		close(pagemap);
+	if (failed)
+		gck_marks_drop(m);
+}
+
+void gck_marks_set(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img)
+{
+	if (written_by_devices(t) || (m->uffd < 0 && make(m, t)))
+		gck_marks_drop(m);
+	else
+		each_map(m, t, img, set_marks);
+}
+
+static bool is_held(const struct gck_target *t)
+{
+	uint64_t fields[GCK_STAT_FIELDS];
+	char state;
+
+	return gck_proc_stat(t->proc, &state, fields, NULL) == 0 && state == 't';
+}
+
+/* Of a rank that was killed meanwhile the page map has no pages and no error. */
+void gck_marks_settle(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img)
+{
+	if (m->uffd < 0)
+		return;
+	each_map(m, t, img, see_written);
+	if (!is_held(t))
+		gck_marks_drop(m);
+}
+
+static bool meets(const struct gck_ranges *r, uint64_t window)
+{
+	size_t from = 0, to = r->n;
+
+	while (from < to) {
+		size_t half = from + (to - from) / 2;
+
+		if (r->v[half].end <= window)
+			from = half + 1;
+		else
+			to = half;
+	}
+	return from < r->n && r->v[from].start <= window;
+}
+
+static bool is_spoiled(const struct gck_marks *m, uint64_t window)
+{
+	unsigned i = 0;
+
+	while (i < m->nspoiled && m->spoiled[i] != window)
+		i++;
+	return i < m->nspoiled;
+}
+
+void gck_marks_spoil(struct gck_marks *m, uint64_t address)
+{
+	uint64_t window = address / GCK_WINDOW * GCK_WINDOW;
+
+	if (m->uffd < 0 || is_spoiled(m, window))
+		return;
+	if (m->nspoiled == GCK_SPOILED_MAX)
+		gck_marks_drop(m);
+	else
+		m->spoiled[m->nspoiled++] = window;
+}
+
+bool gck_marks_unwritten(const struct gck_marks *m, uint64_t window)
+{
+	return m->uffd >= 0 && *m->of && !meets(&m->written, window) && !meets(&m->since, window) &&
+	       !is_spoiled(m, window);
+}
+
+/* ---- of a capture -------------------------------------------------------------------------- */
+
+void gck_capture_marks_take(struct gck_capture *c, const int shelf[2])
+{
+	gck_marks_drop(&c->marks);
+	gck_marks_take(&c->marks, shelf);
+	c->marked = true;
+}
+
+void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash)
+{
+	struct gck_windows pages;
+
+	gck_rows_clear(&c->base.rows); /* its chunks are another manifest's */
+	if (!strcmp(c->marks.of, hash) && !gck_image_pages(manifest, &pages, NULL))
+		c->base = pages;
+}
+
+void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash)
+{
+	snprintf(c->marks.of, sizeof(c->marks.of), "%s", hash);
+	gck_marks_leave(&c->marks, shelf);
+}

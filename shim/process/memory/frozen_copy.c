@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is copied while the rank is held. */
+#include "config.h"
+
+#include "shim/process/memory/frozen_copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/process/rank/scan.h"
+
+#define BLOCK ((size_t)8 << 20) /* a multiple of a window */
+
+static int add_block(struct gck_kept *k, int flags, struct gck_error *err)
+{
+	char **slot, *p = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	if (p == MAP_FAILED)
+		return gck_fail(err, ENOMEM, "out of memory for what is copied while the rank is "
+				"held (shared memory, files): %s", strerror(errno));
+	slot = gck_grow(&k->blocks, &k->nblocks, sizeof(*slot), err);
+	if (!slot) {
+		munmap(p, BLOCK);
+		return -1;
+	}
+	*slot = p;
+	return 0;
+}
+
+int gck_kept_prepare(struct gck_kept *k, uint64_t bytes, struct gck_error *err)
+{
+	for (uint64_t done = 0; done < bytes; done += BLOCK)
+		if (add_block(k, MAP_POPULATE, err))
+			return -1;
+	return 0;
+}
+
+void gck_kept_free(struct gck_kept *k)
+{
+	for (size_t i = 0; i < k->nblocks; i++)
+		munmap(k->blocks[i], BLOCK);
+	free(k->blocks);
+	free(k->v);
+	*k = (struct gck_kept){0};
+}
+
+/* Room for one window. What is then not kept is used again. */
+static char *room(struct gck_kept *k, struct gck_error *err)
+{
+	if (k->block < k->nblocks && BLOCK - k->used < GCK_WINDOW) {
+		k->block++;
+		k->used = 0;
+	}
+	if (k->block == k->nblocks && add_block(k, 0, err))
+		return NULL;
+	return k->blocks[k->block] + k->used;
+}
+
+/* Keep the pages of mask that lie in the room, without those that are zero. */
+static int keep(struct gck_kept *k, enum gck_kept_of of, uint32_t index, uint64_t address,
+		uint64_t mask, char *data, struct gck_error *err)
+{
+	struct gck_kept_window *x;
+
+	mask = gck_pack_pages(data, mask);
+	if (!mask)
+		return 0;
+	x = gck_grow(&k->v, &k->n, sizeof(*x), err);
+	if (!x)
+		return -1;
+	*x = (struct gck_kept_window){of, index, address, mask, data};
+	k->used += (size_t)__builtin_popcountll(mask) * GCK_PAGE;
+	return 0;
+}
+
+/* A mask of the first n bytes' pages. */
+static uint64_t first_pages(size_t n)
+{
+	size_t pages = (n + GCK_PAGE - 1) / GCK_PAGE;
+
+	return pages >= GCK_WINDOW_PAGES ? ~0ull : (1ull << pages) - 1;
+}
+
+static int keep_window(struct gck_kept *k, enum gck_kept_of of, uint32_t index, int fd,
+		       uint64_t at, uint64_t size, struct gck_error *err)
+{
+	size_t n = size - at < GCK_WINDOW ? size - at : GCK_WINDOW, done = 0;
+	char *data = room(k, err);
+
+	if (!data)
+		return -1;
+	while (done < n) {
+		ssize_t got = pread(fd, data + done, n - done, (off_t)(at + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return gck_fail(err, errno, "cannot read a file's content at %llu: %s",
+					(unsigned long long)(at + done), strerror(errno));
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	memset(data + done, 0, GCK_WINDOW - done);
+	return keep(k, of, index, at, first_pages(n), data, err);
+}
+
+int gck_kept_file(struct gck_kept *k, enum gck_kept_of of, uint32_t index, int fd, uint64_t size,
+		  struct gck_error *err)
+{
+	for (uint64_t at = 0; at < size; at += GCK_WINDOW) {
+		off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+		if (data < 0 && errno == ENXIO)
+			break;
+		if (data > (off_t)at)
+			at = (uint64_t)data / GCK_WINDOW * GCK_WINDOW;
+		if (at < size && keep_window(k, of, index, fd, at, size, err))
+			return -1;
+	}
+	return 0;
+}
+
+void gck_kept_drop(struct gck_kept *k, enum gck_kept_of of, uint32_t index)
+{
+	for (size_t i = 0; i < k->n; i++)
+		if (k->v[i].of == of && k->v[i].index == index)
+			k->v[i].mask = 0;
+}
+
+int gck_kept_bytes(struct gck_kept *k, enum gck_kept_of of, uint32_t index, const void *data,
+		   size_t size, struct gck_error *err)
+{
+	for (size_t at = 0; at < size; at += GCK_WINDOW) {
+		size_t n = size - at < GCK_WINDOW ? size - at : GCK_WINDOW;
+		char *to = room(k, err);
+
+		if (!to)
+			return -1;
+		memcpy(to, (const char *)data + at, n);
+		memset(to + n, 0, GCK_WINDOW - n);
+		if (keep(k, of, index, at, first_pages(n), to, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int keep_piece(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
+		      const struct gck_source *s, const struct gck_range *x, int64_t shift,
+		      struct gck_error *err)
+{
+	uint64_t image = x->start + (uint64_t)shift;
+	uint64_t window = image / GCK_WINDOW * GCK_WINDOW;
+	char *data = room(k, err);
+
+	if (!data || gck_source_read(s, x, 1, data, err))
+		return -1;
+	return keep(k, of, index, window,
+		    first_pages(x->end - x->start) << ((image - window) / GCK_PAGE), data, err);
+}
+
+int gck_kept_ranges(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
+		    const struct gck_source *s, const struct gck_ranges *r, int64_t shift,
+		    struct gck_error *err)
+{
+	for (size_t i = 0; i < r->n; i++)
+		for (struct gck_range x = r->v[i]; x.start < r->v[i].end; x.start = x.end) {
+			uint64_t image = x.start + (uint64_t)shift;
+			uint64_t left = GCK_WINDOW - image % GCK_WINDOW;
+
+			x.end = x.start + left < r->v[i].end ? x.start + left : r->v[i].end;
+			if (keep_piece(k, of, index, s, &x, shift, err))
+				return -1;
+		}
+	return 0;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: the mappings. First all are made, writable where pages have to be filled in; when memory
+ * is filled they get their final protection and locks. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/process/ptrace/rebuild.h"
+
+/* Does any stored page lie in [start, end)? The list is sorted by address. */
+bool gck_restore_has_pages(const struct gck_windows *w, uint64_t start, uint64_t end)
+{
+	for (size_t k = gck_windows_find(w, start); k < w->rows.n; k++) {
+		struct gck_window x = gck_windows_at(w, k);
+
+		if (x.address >= end)
+			break;
+		for (unsigned i = 0; i < GCK_WINDOW_PAGES; i++) {
+			uint64_t at = x.address + (uint64_t)i * GCK_PAGE;
+
+			if ((x.mask >> i & 1) && at >= start && at < end)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool is_private(const struct gck_map *m)
+{
+	return m->kind == GCK_MAP_ANON || m->kind == GCK_MAP_FILE;
+}
+
+/* The node's own file for a private mapping, or -1: anonymous memory. */
+static int file_of(const struct gck_restore *r, const struct gck_map *m)
+{
+	return m->kind == GCK_MAP_FILE && m->content >= 0 ? r->contents[m->content] : -1;
+}
+
+static bool is_filled(const struct gck_restore *r, const struct gck_map *m)
+{
+	return is_private(m) && (gck_restore_has_pages(&r->img->pages, m->start, m->end) ||
+				 (m->kind == GCK_MAP_FILE && file_of(r, m) < 0));
+}
+
+static int first_prot(const struct gck_restore *r, const struct gck_map *m)
+{
+	return is_filled(r, m) ? PROT_READ | PROT_WRITE : m->prot;
+}
+
+static const struct {
+	uint32_t flag;
+	int advice;
+} advices[] = {
+	{GCK_MAP_HUGE, MADV_HUGEPAGE},     {GCK_MAP_NOHUGE, MADV_NOHUGEPAGE},
+	{GCK_MAP_DONTFORK, MADV_DONTFORK}, {GCK_MAP_WIPEONFORK, MADV_WIPEONFORK},
+	{GCK_MAP_DONTDUMP, MADV_DONTDUMP},
+};
+#define NADVICES (sizeof advices / sizeof advices[0])
+
+static void add_advice(struct gck_batch *b, const struct gck_map *m)
+{
+	for (size_t i = 0; i < NADVICES; i++)
+		if (m->flags & advices[i].flag)
+			gck_batch_add(b, SYS_madvise, m->start, m->end - m->start,
+				      (uint64_t)advices[i].advice);
+}
+
+static void add_map(struct gck_batch *b, const struct gck_map *m, int fd, int prot)
+{
+	int flags = MAP_FIXED_NOREPLACE | (is_private(m) ? MAP_PRIVATE : MAP_SHARED);
+
+	if (fd < 0)
+		flags |= MAP_ANONYMOUS | MAP_NORESERVE;
+	if (m->flags & GCK_MAP_GROWSDOWN)
+		flags |= MAP_GROWSDOWN;
+	if (m->flags & GCK_MAP_LOCKED && !is_private(m))
+		flags |= MAP_LOCKED;
+	gck_batch_add(b, SYS_mmap, m->start, m->end - m->start, (uint64_t)prot, (uint64_t)flags,
+		      (uint64_t)(int64_t)fd, fd < 0 ? 0 : m->offset);
+	add_advice(b, m);
+}
+
+static const char *call_name(int64_t nr)
+{
+	return nr == SYS_mmap       ? "mapping"
+	       : nr == SYS_madvise  ? "madvise"
+	       : nr == SYS_mprotect ? "mprotect"
+	       : nr == SYS_mlock    ? "mlock"
+				    : "closing";
+}
+
+static const char *remedy(int64_t nr, int64_t error)
+{
+	if (nr == SYS_mlock)
+		return ": raise the limit of locked memory (ulimit -l)";
+	return error == -ENOMEM ? ": raise vm.max_map_count or the limit of memory on this node"
+				: "";
+}
+
+/* Run the batch when it is nearly full, or at the end; every call has to succeed. */
+static int flush(struct gck_restore *r, struct gck_batch *b, bool end, struct gck_error *err)
+{
+	if (!b->n || (!end && b->n + NADVICES + 2 < GCK_REMOTE_CALLS))
+		return 0;
+	if (gck_remote_run(&r->remote, r->remote.pid, b, err))
+		return -1;
+	for (unsigned i = 0; i < b->n; i++) {
+		const struct gck_link_call *c = &b->calls[i];
+
+		if (c->result >= 0 ? c->nr != SYS_mmap || c->result == (int64_t)c->args[0] : false)
+			continue;
+		return gck_fail(err, c->result < 0 ? (int)-c->result : EEXIST,
+				"%s %llu bytes at %#llx: %s%s", call_name(c->nr),
+				(unsigned long long)c->args[1], (unsigned long long)c->args[0],
+				strerror(c->result < 0 ? (int)-c->result : EEXIST),
+				remedy(c->nr, c->result));
+	}
+	b->n = 0;
+	return 0;
+}
+
+static int map_anonymous(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_batch b;
+
+	b.n = 0;
+	for (size_t i = 0; i < r->img->nmaps; i++) {
+		const struct gck_map *m = &r->img->maps[i];
+
+		if (!is_private(m) || file_of(r, m) >= 0)
+			continue;
+		add_map(&b, m, -1, first_prot(r, m));
+		if (flush(r, &b, false, err))
+			return -1;
+	}
+	return flush(r, &b, true, err);
+}
+
+/* Hand a file over, make all of its mappings that `of` finds, close it there. */
+static int map_file(struct gck_restore *r, int fd, int32_t content, int32_t object,
+		    struct gck_error *err)
+{
+	int there = gck_restore_give(r, fd, err);
+	struct gck_batch b;
+
+	b.n = 0;
+	if (there < 0)
+		return -1;
+	for (size_t i = 0; i < r->img->nmaps; i++) {
+		const struct gck_map *m = &r->img->maps[i];
+		bool its = content >= 0 ? m->kind == GCK_MAP_FILE && m->content == content
+					: !is_private(m) && m->object == object;
+
+		if (its)
+			add_map(&b, m, there, first_prot(r, m));
+		if (its && flush(r, &b, false, err))
+			return -1;
+	}
+	gck_batch_add(&b, SYS_close, (uint64_t)there);
+	return flush(r, &b, true, err);
+}
+
+int gck_restore_map_object(struct gck_restore *r, size_t object, int fd, struct gck_error *err)
+{
+	if (map_file(r, fd, -1, (int32_t)object, err))
+		return gck_fail_in(err, "shared memory \"%s\"", r->img->objects[object].name);
+	return 0;
+}
+
+static bool is_mapped(const struct gck_restore *r, size_t content)
+{
+	for (size_t i = 0; i < r->img->nmaps; i++)
+		if (r->img->maps[i].kind == GCK_MAP_FILE &&
+		    r->img->maps[i].content == (int32_t)content)
+			return true;
+	return false;
+}
+
+int gck_restore_maps(struct gck_restore *r, struct gck_error *err)
+{
+	if (map_anonymous(r, err))
+		return -1;
+	for (size_t i = 0; i < r->img->ncontents; i++)
+		if (r->contents[i] >= 0 && is_mapped(r, i) &&
+		    map_file(r, r->contents[i], (int32_t)i, -1, err))
+			return gck_fail_in(err, "%s", r->img->contents[i].path);
+	for (size_t i = 0; i < r->img->nobjects; i++)
+		if (r->objects[i] >= 0 && gck_restore_map_object(r, i, r->objects[i], err))
+			return -1;
+	return 0;
+}
+
+int gck_restore_protect(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_batch b;
+
+	b.n = 0;
+	for (size_t i = 0; i < r->img->nmaps; i++) {
+		const struct gck_map *m = &r->img->maps[i];
+
+		if (is_private(m) && first_prot(r, m) != m->prot)
+			gck_batch_add(&b, SYS_mprotect, m->start, m->end - m->start,
+				      (uint64_t)m->prot);
+		if (m->flags & GCK_MAP_LOCKED && is_private(m))
+			gck_batch_add(&b, SYS_mlock, m->start, m->end - m->start);
+		if (flush(r, &b, false, err))
+			return -1;
+	}
+	return flush(r, &b, true, err);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scanning the mappings: what kind each is, which file or shared object it shows. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "shim/process/rank/scan.h"
+
+/* A mapping on its way into the image. */
+struct area {
+	const struct gck_vma *vma;
+	uint32_t flags;        /* GCK_VM_*, as far as known */
+	bool deleted;          /* the file's name is gone, or belongs to another file now */
+	uint64_t device;       /* of the file as stat(2) has it, of a deleted one as its mapping has */
+	struct stat st;        /* of the file, unless deleted */
+	char object[64];       /* for messages */
+};
+
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* The same mapping when smaps was read; a stack may have grown at its start since. */
+static const struct gck_vma *before(const struct gck_scan *s, const struct gck_vma *x)
+{
+	const struct gck_vma *old = gck_maps_find(s->flags, x->start);
+
+	if (!old)
+		old = gck_maps_find(s->flags, x->end - 1);
+	return old && old->known && old->shared == x->shared && old->inode == x->inode ? old : NULL;
+}
+
+/* The flags that the mapping had when smaps was read. Where there was none then, only that a shared
+ * mapping may be written can be assumed. */
+static uint32_t known_flags(const struct gck_scan *s, const struct gck_vma *x)
+{
+	const struct gck_vma *old = before(s, x);
+
+	return old ? old->flags : GCK_VM_MAYWRITE;
+}
+
+static uint32_t known_key(const struct gck_scan *s, const struct gck_vma *x)
+{
+	const struct gck_vma *old = before(s, x);
+
+	return old ? old->key : 0;
+}
+
+static void refuse(struct gck_scan *s, const struct area *a, const char *remedy, const char *what)
+{
+	gck_find(s->f, true, a->object, remedy, "%s%s%s", what, *a->vma->name ? ": " : "",
+		 a->vma->name);
+}
+
+/* Kinds that are not carried. */
+static bool refused(struct gck_scan *s, const struct area *a)
+{
+	const char *name = a->vma->name;
+
+	if ((a->flags & GCK_VM_HUGETLB) || starts(name, "/anon_hugepage"))
+		refuse(s, a, "use transparent huge pages", "huge pages of hugetlbfs");
+	else if (starts(name, "/SYSV"))
+		refuse(s, a, "use POSIX shared memory", "System V shared memory");
+	else if (starts(name, "/[aio]"))
+		refuse(s, a, "use threads", "asynchronous I/O of the kernel (io_setup)");
+	else if (starts(name, "anon_inode:"))
+		refuse(s, a, "close it first", "memory of a kernel object");
+	else if (a->flags & GCK_VM_DEVICE)
+		refuse(s, a, "close the device first", "memory of a device");
+	else if (a->flags & GCK_VM_USERFAULT)
+		refuse(s, a, "unregister it first", "memory under userfaultfd");
+	else if (a->flags & GCK_VM_SHADOW)
+		refuse(s, a, "run it without shadow stacks", "a shadow stack");
+	else if (known_key(s, a->vma))
+		refuse(s, a, "use key 0", "memory with a protection key");
+	else if (!a->deleted && a->vma->inode && *name == '/' && !S_ISREG(a->st.st_mode) &&
+		 strcmp(name, "/dev/zero"))
+		refuse(s, a, "close it first", "a mapping of something that is no regular file");
+	else
+		return false;
+	return true;
+}
+
+static int find_content(struct gck_scan *s, const struct area *a)
+{
+	struct gck_image *img = s->img;
+	const struct gck_vma *x = a->vma;
+	struct gck_content *c;
+
+	for (size_t i = 0; i < img->ncontents; i++)
+		if (img->contents[i].device == a->device && img->contents[i].inode == x->inode)
+			return (int)i;
+	c = gck_grow(&img->contents, &img->ncontents, sizeof(*c), s->err);
+	if (!c)
+		return -1;
+	c->path = strdup(x->name);
+	if (!c->path)
+		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	c->device = a->device;
+	c->inode = x->inode;
+	c->carried = a->deleted;
+	if (!a->deleted) {
+		c->size = (uint64_t)a->st.st_size;
+		c->mtime_ns = a->st.st_mtim.tv_sec * 1000000000ll + a->st.st_mtim.tv_nsec;
+		c->carried = c->size <= GCK_CARRY_MAX;
+	}
+	return (int)img->ncontents - 1;
+}
+
+static int file_area(struct gck_scan *s, const struct area *a, struct gck_map *m)
+{
+	struct gck_content *c;
+
+	m->kind = GCK_MAP_FILE;
+	m->content = find_content(s, a);
+	if (m->content < 0)
+		return -1;
+	c = &s->img->contents[m->content];
+	c->carried |= (m->prot & PROT_EXEC) != 0;
+	if (a->deleted && c->size < m->offset + (m->end - m->start))
+		c->size = m->offset + (m->end - m->start);
+	return 0;
+}
+
+/* Nobody runs it after a restart: where the kernel is strict, anonymous memory may not be run. */
+static int hollow_area(struct gck_map *m)
+{
+	m->kind = GCK_MAP_ANON;
+	m->hollow = true;
+	m->prot &= ~PROT_EXEC;
+	m->offset = 0;
+	return 0;
+}
+
+int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const char *name)
+{
+	struct gck_image *img = s->img;
+	struct gck_object *o;
+
+	for (size_t i = 0; i < img->nobjects; i++)
+		if (img->objects[i].device == device && img->objects[i].inode == inode)
+			return (int)i;
+	o = gck_grow(&img->objects, &img->nobjects, sizeof(*o), s->err);
+	if (!o)
+		return -1;
+	o->name = strdup(name);
+	if (!o->name)
+		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	o->device = device;
+	o->inode = inode;
+	return (int)img->nobjects - 1;
+}
+
+/* "/memfd:name (deleted)" is "name"; other names without a file are "". */
+static const char *object_name(const char *name, bool deleted, char room[256])
+{
+	if (!deleted)
+		return name;
+	room[0] = '\0';
+	if (starts(name, "/memfd:"))
+		snprintf(room, 256, "%.*s", (int)(strlen(name) - strlen("/memfd: (deleted)")),
+			 name + strlen("/memfd:"));
+	return room;
+}
+
+static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map *m)
+{
+	struct gck_object *o;
+	char room[256];
+
+	m->kind = a->deleted || starts(a->vma->name, "/dev/shm/") ? GCK_MAP_SHARED
+								  : GCK_MAP_SHARED_FILE;
+	m->object = gck_scan_object(s, a->device, a->vma->inode,
+				    object_name(a->vma->name, a->deleted, room));
+	if (m->object < 0)
+		return -1;
+	o = &s->img->objects[m->object];
+	if (!a->deleted) {
+		o->has_path = true;
+		o->mode = a->st.st_mode & 07777;
+		o->size = (uint64_t)a->st.st_size;
+	} else if (o->size < m->offset + (m->end - m->start)) {
+		o->size = m->offset + (m->end - m->start);
+	}
+	return 0;
+}
+
+/* Is it the file that has this name now? btrfs, and overlayfs of older kernels, tell stat(2) another device
+ * than /proc/PID/maps. */
+static void find_file(struct area *a)
+{
+	const struct gck_vma *x = a->vma;
+
+	a->deleted = true;
+	a->device = x->device;
+	if (*x->name != '/' || !x->inode || stat(x->name, &a->st) || a->st.st_ino != x->inode ||
+	    (a->st.st_dev != x->device && gck_path_deleted(x->name)))
+		return;
+	a->deleted = false;
+	a->device = a->st.st_dev;
+}
+
+/* 1: nothing to carry. */
+static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
+{
+	const struct gck_vma *x = a->vma;
+	bool file = x->inode && strcmp(x->name, "/dev/zero");
+
+	if (!strcmp(x->name, "[vsyscall]") || gck_left_out_device(&s->t->left, x->name))
+		return 1;
+	if (!strcmp(x->name, "[vdso]") || starts(x->name, "[vvar")) {
+		m->kind = x->name[2] == 'd' ? GCK_MAP_VDSO : GCK_MAP_VVAR;
+		return 0;
+	}
+	find_file(a);
+	if (refused(s, a))
+		return 1;
+	if (x->shared && (a->flags & GCK_VM_MAYWRITE))
+		return shared_area(s, a, m);
+	if (file && gck_left_out_hollow(&s->t->left, x->start, x->end))
+		return hollow_area(m);
+	if (file)
+		return file_area(s, a, m);
+	m->kind = GCK_MAP_ANON;
+	m->offset = 0;
+	return 0;
+}
+
+uint32_t gck_map_flags(uint32_t vm)
+{
+	static const uint32_t pairs[][2] = {
+		{GCK_VM_DONTFORK, GCK_MAP_DONTFORK}, {GCK_VM_WIPEONFORK, GCK_MAP_WIPEONFORK},
+		{GCK_VM_HUGE, GCK_MAP_HUGE}, {GCK_VM_NOHUGE, GCK_MAP_NOHUGE},
+		{GCK_VM_LOCKED, GCK_MAP_LOCKED}, {GCK_VM_GROWSDOWN, GCK_MAP_GROWSDOWN},
+		{GCK_VM_DONTDUMP, GCK_MAP_DONTDUMP},
+	};
+	uint32_t flags = 0;
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (vm & pairs[i][0])
+			flags |= pairs[i][1];
+	return flags;
+}
+
+static int scan_area(struct gck_scan *s, const struct gck_vma *x)
+{
+	struct area a = {.vma = x, .flags = known_flags(s, x)};
+	struct gck_map m = {.start = x->start, .end = x->end, .prot = x->prot, .content = -1,
+			    .object = -1, .offset = x->offset, .flags = gck_map_flags(a.flags)};
+	struct gck_map *slot;
+	int result;
+
+	snprintf(a.object, sizeof(a.object), "memory %llx-%llx", (unsigned long long)x->start,
+		 (unsigned long long)x->end);
+	result = classify(s, &a, &m);
+	if (result)
+		return result < 0 ? -1 : 0;
+	slot = gck_grow(&s->img->maps, &s->img->nmaps, sizeof(*slot), s->err);
+	if (!slot)
+		return -1;
+	*slot = m;
+	slot->name = strdup(m.hollow ? "" : x->name);
+	return slot->name ? 0 : gck_fail(s->err, ENOMEM, "out of memory for the image");
+}
+
+static void note_contents(struct gck_scan *s)
+{
+	for (size_t i = 0; i < s->img->ncontents; i++) {
+		const struct gck_content *c = &s->img->contents[i];
+
+		if (!c->carried)
+			gck_find(s->f, false, c->path, "keep it as it is",
+				 "a mapped file of %llu bytes is not carried: the node of the "
+				 "restart needs the same file", (unsigned long long)c->size);
+	}
+}
+
+int gck_scan_maps(struct gck_scan *s)
+{
+	if (gck_maps_read(s->t->proc, &s->maps, s->err) ||
+	    gck_left_out_cut(&s->t->left, &s->maps, s->err))
+		return -1;
+	for (size_t i = 0; i < s->maps.n; i++)
+		if (scan_area(s, &s->maps.v[i]))
+			return -1;
+	note_contents(s);
+	gck_scan_other_mpi(s);
+	return 0;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: bring chunks from the store to where their pages belong. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shim/process/ptrace/rebuild.h"
+
+/* The next run of set bits at or after `from`: its length (0: none) and where it starts. */
+size_t gck_restore_run_length(uint64_t mask, unsigned from, unsigned *start)
+{
+	uint64_t rest = from < GCK_WINDOW_PAGES ? mask & (~0ull << from) : 0;
+	uint64_t after;
+
+	if (!rest)
+		return 0;
+	*start = __builtin_ctzll(rest);
+	after = ~rest & (~0ull << *start);
+	return (after ? (unsigned)__builtin_ctzll(after) : GCK_WINDOW_PAGES) - *start;
+}
+
+static bool next_chunk(void *arg, struct gck_chunk *c)
+{
+	struct gck_restore *r = arg;
+
+	if (r->next_wanted == r->wanted->rows.n)
+		return false;
+	*c = gck_windows_at(r->wanted, r->next_wanted++).chunk;
+	return true;
+}
+
+/* Have these windows read ahead; NULL: no more. */
+static int want(struct gck_restore *r, const struct gck_windows *w, struct gck_error *err)
+{
+	r->wanted = w;
+	r->next_wanted = 0;
+	return gck_reader_plan(r->reader, w && w->rows.n > 1 ? next_chunk : NULL, r, err);
+}
+
+/* A window's pages, verified; valid until the next. */
+static const unsigned char *fetch(struct gck_restore *r, const struct gck_window *w,
+				  struct gck_error *err)
+{
+	uint32_t size = (uint32_t)__builtin_popcountll(w->mask) * GCK_PAGE;
+	const unsigned char *data;
+
+	if (w->chunk.size != size) {
+		gck_fail(err, EBADMSG,
+			 "the image's pages at %#llx and their chunk differ in "
+			 "size (%u, %u): the manifest is damaged",
+			 (unsigned long long)w->address, size, w->chunk.size);
+		return NULL;
+	}
+	data = gck_reader_view(r->reader, &w->chunk, err);
+	if (!data)
+		return NULL;
+	r->done += size;
+	if (!r->progress || !r->progress(r->progress_arg, r->done, r->all))
+		return data;
+	gck_fail(err, ECANCELED, "the restart was cancelled");
+	return NULL;
+}
+
+/* Write the pages of mask to the process; data has the window's, one after the other. */
+static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_window *w,
+		     uint64_t mask, const unsigned char *data, struct gck_error *err)
+{
+	struct iovec here[GCK_WINDOW_PAGES], there[GCK_WINDOW_PAGES];
+	size_t n = 0, size = 0, length;
+	unsigned start = 0;
+
+	for (unsigned i = 0; (length = gck_restore_run_length(mask, i, &start)); n++) {
+		uint64_t below = start ? w->mask & (~0ull >> (GCK_WINDOW_PAGES - start)) : 0;
+
+		here[n].iov_base = (char *)(uintptr_t)data + (size_t)__builtin_popcountll(below) * GCK_PAGE;
+		there[n].iov_base = (void *)(uintptr_t)(base + (uint64_t)start * GCK_PAGE);
+		here[n].iov_len = there[n].iov_len = length * GCK_PAGE;
+		size += length * GCK_PAGE;
+		i = start + (unsigned)length;
+	}
+	if (process_vm_writev(r->remote.pid, here, n, there, n, 0) == (ssize_t)size)
+		return 0;
+	return gck_fail(
+		err, errno == ENOMEM ? ENOMEM : EFAULT,
+		"filling memory at %#llx of process %d: %s: is the step's memory limit too low?",
+		(unsigned long long)base, r->remote.pid, strerror(errno));
+}
+
+/* Bits of the window at `base` (of a file) that a range of it needs. */
+static uint64_t bits_within(uint64_t base, uint64_t start, uint64_t end)
+{
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < GCK_WINDOW_PAGES; i++) {
+		uint64_t at = base + (uint64_t)i * GCK_PAGE;
+
+		if (at >= start && at < end)
+			mask |= 1ull << i;
+	}
+	return mask;
+}
+
+/* Bring the pages of mask, of those that a window has, to where base is in the process. */
+static int fill_window(struct gck_restore *r, const struct gck_window *w, uint64_t base,
+		       uint64_t mask, struct gck_error *err)
+{
+	const unsigned char *data = mask ? fetch(r, w, err) : NULL;
+
+	if (!mask)
+		return 0;
+	return data ? put_pages(r, base, w, mask, data, err) : -1;
+}
+
+/* ---- mappings without their files ----------------------------------------------------------- */
+
+/* What a mapping that cannot be of its file needs of a window of the file's content. */
+struct piece {
+	const struct gck_content *of;
+	size_t window;            /* its number there */
+	uint64_t at, mask;        /* where the window's first page belongs; pages */
+};
+
+struct pieces {
+	struct piece *v;
+	size_t n, next;           /* next: that is to be read ahead */
+};
+
+static bool needs_content(const struct gck_restore *r, const struct gck_map *m)
+{
+	return m->kind == GCK_MAP_FILE && m->content >= 0 && r->contents[m->content] < 0;
+}
+
+/* As they were written (gck_output_contents), so that all ranks of a node want what they share at one time. */
+static int by_place(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+	int paths = strcmp(x->of->path, y->of->path);
+
+	if (paths)
+		return paths;
+	if (x->of != y->of)
+		return x->of < y->of ? -1 : 1;
+	if (x->window != y->window)
+		return x->window < y->window ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Without room the pieces are counted only. */
+static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_content *c)
+{
+	uint64_t end = m->offset + (m->end - m->start);
+
+	for (size_t i = gck_windows_find(&c->windows, m->offset); i < c->windows.rows.n; i++) {
+		struct gck_window w = gck_windows_at(&c->windows, i);
+		uint64_t mask = w.mask & bits_within(w.address, m->offset, end);
+
+		if (w.address >= end)
+			break;
+		if (mask && p->v)
+			p->v[p->n] = (struct piece){ c, i, m->start + (w.address - m->offset), mask };
+		p->n += mask != 0;
+	}
+}
+
+static void add_maps(struct pieces *p, const struct gck_restore *r)
+{
+	const struct gck_image *img = r->img;
+
+	p->n = 0;
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (needs_content(r, &img->maps[i]))
+			add_map(p, &img->maps[i], &img->contents[img->maps[i].content]);
+}
+
+static bool of_one_window(const struct piece *x, const struct piece *y)
+{
+	return x->of == y->of && x->window == y->window;
+}
+
+static int find_pieces(struct pieces *p, const struct gck_restore *r, struct gck_error *err)
+{
+	add_maps(p, r);
+	p->v = calloc(p->n + 1, sizeof *p->v);
+	if (!p->v)
+		return gck_fail(err, ENOMEM, "out of memory for the list of files");
+	add_maps(p, r);
+	qsort(p->v, p->n, sizeof *p->v, by_place);
+	return 0;
+}
+
+/* Several mappings may need one window. */
+static bool next_piece(void *arg, struct gck_chunk *c)
+{
+	struct pieces *p = arg;
+	const struct piece *x = &p->v[p->next];
+
+	if (p->next == p->n)
+		return false;
+	*c = gck_windows_at(&x->of->windows, x->window).chunk;
+	while (p->next < p->n && of_one_window(x, &p->v[p->next]))
+		p->next++;
+	return true;
+}
+
+static int fill_pieces(struct gck_restore *r, const struct pieces *p, struct gck_error *err)
+{
+	const unsigned char *data = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct piece *x = &p->v[i];
+		struct gck_window w = gck_windows_at(&x->of->windows, x->window);
+
+		if (!i || !of_one_window(x, x - 1))
+			data = fetch(r, &w, err);
+		if (!data || put_pages(r, x->at, &w, x->mask, data, err))
+			return gck_fail_in(err, "%s", x->of->path);
+	}
+	return 0;
+}
+
+static int fill_contents(struct gck_restore *r, struct gck_error *err)
+{
+	struct pieces p = { 0 };
+	int result = find_pieces(&p, r, err);
+
+	if (!result && p.n)
+		result = gck_reader_plan(r->reader, next_piece, &p, err);
+	if (!result)
+		result = fill_pieces(r, &p, err);
+	gck_reader_plan(r->reader, NULL, NULL, NULL);
+	free(p.v);
+	return result;
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+/* The pages of a window that go into the process: the old vdso's only where it is not moved. */
+static uint64_t wanted(const struct gck_restore *r, const struct gck_window *w)
+{
+	uint64_t mask = w->mask;
+
+	for (size_t i = 0; i < r->img->nmaps && !r->vdso_now; i++)
+		if (r->img->maps[i].kind == GCK_MAP_VDSO)
+			mask &= ~bits_within(w->address, r->img->maps[i].start,
+					     r->img->maps[i].end);
+	return mask;
+}
+
+int gck_restore_fill(struct gck_restore *r, struct gck_error *err)
+{
+	const struct gck_windows *w = &r->img->pages;
+
+	if (fill_contents(r, err) || want(r, w, err))
+		return -1;
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+
+		if (fill_window(r, &x, x.address, wanted(r, &x), err))
+			return -1;
+	}
+	return want(r, NULL, err);
+}
+
+static int put_all(int fd, const unsigned char *data, size_t size, uint64_t offset)
+{
+	while (size) {
+		ssize_t n = pwrite(fd, data, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		data += n;
+		size -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* One window's pages into a file of this size (the last page is padded in the chunk). */
+static int put_window(const unsigned char *data, const struct gck_window *w, uint64_t size, int fd)
+{
+	unsigned start = 0;
+	size_t length;
+
+	for (unsigned i = 0; (length = gck_restore_run_length(w->mask, i, &start));) {
+		uint64_t at = w->address + (uint64_t)start * GCK_PAGE;
+		uint64_t end = at + length * GCK_PAGE;
+
+		if (at < size && put_all(fd, data, (end < size ? end : size) - at, at))
+			return -1;
+		data += length * GCK_PAGE;
+		i = start + (unsigned)length;
+	}
+	return 0;
+}
+
+int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, uint64_t size, int fd,
+			  const char *what, struct gck_error *err)
+{
+	if (ftruncate(fd, (off_t)size))
+		return gck_fail(err, errno, "%s: making it %llu bytes long: %s", what,
+				(unsigned long long)size, strerror(errno));
+	if (want(r, w, err))
+		return -1;
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+		const unsigned char *data = fetch(r, &x, err);
+
+		if (!data)
+			return gck_fail_in(err, "%s", what);
+		if (put_window(data, &x, size, fd))
+			return gck_fail(err, errno, "%s: writing its content: %s", what,
+					strerror(errno));
+	}
+	return want(r, NULL, err);
+}
+
+/* Bytes that will be fetched (a content that several mappings need counts once). */
+uint64_t gck_restore_total(const struct gck_restore *r)
+{
+	uint64_t sum = gck_windows_bytes(&r->img->pages);
+
+	for (size_t i = 0; i < r->img->nobjects; i++)
+		sum += gck_windows_bytes(&r->img->objects[i].windows);
+	for (size_t i = 0; i < r->img->nfiles; i++)
+		sum += gck_windows_bytes(&r->img->files[i].data);
+	for (size_t i = 0; i < r->img->ncontents; i++)
+		if (r->contents[i] < 0)
+			sum += gck_windows_bytes(&r->img->contents[i].windows);
+	return sum;
+}

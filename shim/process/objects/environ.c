@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: what getenv tells the program. Variables that the launcher sets are the new task's, all
+ * others stay as the program had them, and one that it has unset stays away. The launcher's lie in
+ * a mapping of their own (environ_slots.h), with the program's new list of pointers behind it; each
+ * restart writes into that of the one before. Where something has outgrown it there is another, and
+ * the old one stays: the program may hold pointers into it. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "common/base/environ_slots.h"
+#include "common/base/launcher_env.h"
+#include "shim/process/ptrace/rebuild.h"
+
+#define ENTRIES_MAX 65536u
+#define ENTRY_MAX (128u << 10)  /* one that is longer stays */
+#define PIECE 256u
+#define INITIAL_MAX (8u << 20)
+#define LIST_SPARE 64u          /* entries that the program may have more of at the next restart */
+
+struct entries {
+	uint64_t *v;  /* addresses in the process */
+	size_t n, room;
+};
+
+/* What the program had. */
+struct before {
+	struct entries list; /* what `environ` points at */
+	char **texts;        /* the same, here; NULL: none, or too long for one of the launcher's */
+	char *initial;       /* what the last start was given; NULL: not known */
+	size_t initial_size;
+};
+
+static int add(struct entries *e, uint64_t address, struct gck_error *err)
+{
+	if (e->n == e->room) {
+		size_t room = e->room ? e->room * 2 : 256;
+		uint64_t *v = realloc(e->v, room * sizeof *v);
+
+		if (!v)
+			return gck_fail(err, ENOMEM, "no memory for the environment");
+		e->v = v;
+		e->room = room;
+	}
+	e->v[e->n++] = address;
+	return 0;
+}
+
+/* ---- what the program has ------------------------------------------------------------------- */
+
+/* A string of the process's; NULL: there is none, or it is too long for one of the launcher's. */
+static char *read_entry(const struct gck_restore *r, uint64_t at)
+{
+	char *text = NULL;
+
+	for (size_t n = 0; n < ENTRY_MAX; n += PIECE) {
+		/* never over a page's end: the next may not be there */
+		size_t size = PIECE - (at + n) % PIECE;
+		char *more = realloc(text, n + PIECE + 1);
+
+		if (more)
+			text = more;
+		if (!more || gck_remote_read(&r->remote, at + n, text + n, size, NULL))
+			break;
+		if (memchr(text + n, '\0', size))
+			return text;
+		n -= PIECE - size;
+	}
+	free(text);
+	return NULL;
+}
+
+/* The list that `environ` points at; a program may have emptied it. */
+static int read_list(const struct gck_restore *r, uint64_t at, struct entries *e,
+		     struct gck_error *err)
+{
+	uint64_t list, entry;
+
+	if (gck_remote_read(&r->remote, at, &list, sizeof list, err))
+		return gck_fail_in(err, "environ");
+	for (size_t i = 0; list && i < ENTRIES_MAX; i++) {
+		if (gck_remote_read(&r->remote, list + i * sizeof entry, &entry, sizeof entry, NULL) ||
+		    !entry)
+			break;
+		if (add(e, entry, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* The environment that the last start was given: a restart's, or the first one's. */
+static char *read_initial(const struct gck_restore *r, const struct gck_shim_state *s, size_t *size)
+{
+	uint64_t at = s->environment ? s->environment : r->img->env_start;
+	char *text;
+
+	*size = s->environment ? s->environment_size : r->img->env_end - r->img->env_start;
+	if (!*size || *size > INITIAL_MAX)
+		return NULL;
+	text = malloc(*size);
+	if (text && gck_remote_read(&r->remote, at, text, *size, NULL)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+static int read_texts(const struct gck_restore *r, struct before *b, struct gck_error *err)
+{
+	b->texts = calloc(b->list.n + 1, sizeof *b->texts);
+	if (!b->texts)
+		return gck_fail(err, ENOMEM, "no memory for the environment");
+	for (size_t i = 0; i < b->list.n; i++)
+		b->texts[i] = read_entry(r, b->list.v[i]);
+	return 0;
+}
+
+static int read_before(const struct gck_restore *r, const struct gck_shim_state *s, struct before *b,
+		       struct gck_error *err)
+{
+	if (read_list(r, s->environ_at, &b->list, err) || read_texts(r, b, err))
+		return -1;
+	b->initial = read_initial(r, s, &b->initial_size);
+	return 0;
+}
+
+static void drop_before(struct before *b)
+{
+	for (size_t i = 0; b->texts && i < b->list.n; i++)
+		free(b->texts[i]);
+	free(b->texts);
+	free(b->list.v);
+	free(b->initial);
+}
+
+/* ---- what it gets --------------------------------------------------------------------------- */
+
+/* What the last start was given of this name. */
+static const char *given(const struct before *b, const char *entry)
+{
+	return b->initial ? gck_slots_find(b->initial, b->initial_size, entry) : NULL;
+}
+
+/* Does the new task's stand for it? The launcher's own always, an offer where the program has left
+ * it alone. */
+static bool is_replaced(const struct before *b, const char *text)
+{
+	const char *was = text ? given(b, text) : NULL;
+
+	return text && (gck_launcher_sets(text) ||
+			(gck_launcher_offers(text) && was && !strcmp(was, text)));
+}
+
+/* The program's of that name; NULL: it has none (any more). */
+static const char *own(const struct before *b, const char *entry)
+{
+	for (size_t i = 0; i < b->list.n; i++)
+		if (b->texts[i] && !strncmp(b->texts[i], entry, strcspn(entry, "=") + 1))
+			return b->texts[i];
+	return NULL;
+}
+
+static bool is_wanted(const struct before *b, const char *entry)
+{
+	const char *had = own(b, entry);
+
+	return had ? is_replaced(b, had) : !given(b, entry);
+}
+
+/* The new list; the slots will lie at `at`. */
+static int make_list(const struct before *b, const struct gck_slots *slots, uint64_t at,
+		     struct entries *list, struct gck_error *err)
+{
+	const char *entry;
+
+	for (size_t i = 0; i < b->list.n; i++)
+		if (!is_replaced(b, b->texts[i]) && add(list, b->list.v[i], err))
+			return -1;
+	for (size_t next = 0; (entry = gck_slots_next(slots->text, slots->used, &next, NULL));)
+		if (is_wanted(b, entry) && add(list, at + (uint64_t)(entry - slots->text), err))
+			return -1;
+	return add(list, 0, err);
+}
+
+/* ---- the mapping ---------------------------------------------------------------------------- */
+
+/* It has `room` bytes of slots, then the list. */
+static uint64_t list_at(const struct gck_shim_state *s)
+{
+	return s->environment + s->environment_room;
+}
+
+static int put(struct gck_restore *r, const struct gck_shim_state *s, const struct gck_slots *slots,
+	       const struct entries *list, struct gck_error *err)
+{
+	uint64_t at = list_at(s);
+
+	if (gck_remote_write(&r->remote, s->environment, slots->text, slots->used, err) ||
+	    gck_remote_write(&r->remote, at, list->v, list->n * sizeof *list->v, err) ||
+	    gck_remote_write(&r->remote, s->environ_at, &at, sizeof at, err))
+		return gck_fail_in(err, "the environment");
+	return 0;
+}
+
+static int map(struct gck_restore *r, struct gck_shim_state *s, size_t room, size_t entries,
+	       struct gck_error *err)
+{
+	size_t size = (room + entries * sizeof(uint64_t) + GCK_PAGE - 1) / GCK_PAGE * GCK_PAGE;
+	int64_t at = gck_remote_call(&r->remote, r->remote.pid, err, SYS_mmap, 0, size,
+				     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				     (uint64_t)-1, 0);
+
+	if (at < 0 && at > -4096)
+		return gck_fail(err, (int)-at, "no memory for the environment: %s",
+				strerror((int)-at));
+	s->environment = (uint64_t)at;
+	s->environment_room = room;
+	s->environment_list = (size - room) / sizeof(uint64_t);
+	return 0;
+}
+
+/* The slots of the restart before, if all that is new fits into them. */
+static int reuse(const struct gck_restore *r, const struct gck_shim_state *s, const struct before *b,
+		 struct gck_slots *slots)
+{
+	if (!s->environment_room || !b->initial || s->environment_room > INITIAL_MAX ||
+	    b->initial_size > s->environment_room)
+		return -1;
+	slots->text = calloc(1, s->environment_room);
+	if (!slots->text)
+		return -1;
+	memcpy(slots->text, b->initial, b->initial_size);
+	slots->used = b->initial_size;
+	slots->room = s->environment_room;
+	return gck_slots_fill(slots, r->environment, r->environment_size);
+}
+
+static int begin_anew(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
+		      struct gck_slots *slots, struct gck_error *err)
+{
+	size_t room = (gck_slots_room(r->environment, r->environment_size) + 7) / 8 * 8;
+
+	free(slots->text);
+	*slots = (struct gck_slots){.text = calloc(1, room), .room = room};
+	if (!slots->text || gck_slots_fill(slots, r->environment, r->environment_size))
+		return gck_fail(err, ENOMEM, "no memory for the environment");
+	/* of the slots' names the list has at most as many as there are slots, of at least 16 bytes */
+	return map(r, s, room, b->list.n + room / 16 + LIST_SPARE, err);
+}
+
+static int replace(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
+		   struct gck_error *err)
+{
+	struct gck_slots slots = {NULL};
+	struct entries list = {0};
+	int rc = 0;
+
+	if (reuse(r, s, b, &slots) || b->list.n + slots.used / 16 + 1 > s->environment_list)
+		rc = begin_anew(r, s, b, &slots, err);
+	if (!rc)
+		rc = make_list(b, &slots, s->environment, &list, err) ||
+		     put(r, s, &slots, &list, err) ? -1 : 0;
+	s->environment_size = slots.used;
+	free(slots.text);
+	free(list.v);
+	return rc;
+}
+
+int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct gck_error *err)
+{
+	struct before b = {.texts = NULL};
+	int rc;
+
+	if (!s->environ_at || !r->environment || !r->environment_size)
+		return 0;
+	rc = read_before(r, s, &b, err);
+	if (!rc)
+		rc = replace(r, s, &b, err);
+	drop_before(&b);
+	return rc;
+}

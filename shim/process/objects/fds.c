@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scanning a rank's descriptors: which share an open file description, which are the task's own
+ * stdin, stdout and stderr, and what kind each of the others is. */
+#include "config.h"
+
+#include "shim/process/objects/fds.h"
+
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/process/proc/procfs.h"
+
+struct walk {
+	struct gck_scan *s;
+	struct stat *stats;      /* of img->files, by index */
+	int *fds;                /* one descriptor of each */
+	uint64_t stdio[3][2];    /* device and inode of the task's own */
+};
+
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+static void view_free(struct gck_fd_view *v)
+{
+	free(v->link);
+	free(v->info);
+}
+
+/* 1: the descriptor was closed meanwhile. */
+static int view_open(struct gck_scan *s, int fd, struct gck_fd_view *v)
+{
+	char name[32];
+
+	*v = (struct gck_fd_view){.fd = fd};
+	snprintf(v->object, sizeof(v->object), "fd %d", fd);
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	v->link = gck_proc_link(s->t->proc, name, s->err);
+	if (v->link && fstatat(s->t->proc, name, &v->st, 0) == 0) {
+		snprintf(name, sizeof(name), "fdinfo/%d", fd);
+		v->info = gck_proc_read(s->t->proc, name, NULL, s->err);
+	}
+	if (v->info) {
+		v->flags = (uint32_t)gck_proc_number(v->info, "flags:", 8, 0);
+		return 0;
+	}
+	view_free(v);
+	return errno == ENOENT ? 1 : gck_fail(s->err, errno, "cannot look at fd %d of process %d: "
+					      "%s", fd, (int)s->t->pid, strerror(errno));
+}
+
+/* The index of a file that is this very open file description, -1: none, -2: failed. */
+static int find_same(struct walk *w, const struct gck_fd_view *v)
+{
+	pid_t pid = w->s->t->pid;
+
+	for (size_t i = 0; i < w->s->img->nfiles; i++) {
+		long order;
+
+		if (w->stats[i].st_ino != v->st.st_ino || w->stats[i].st_dev != v->st.st_dev)
+			continue;
+		order = syscall(SYS_kcmp, pid, pid, KCMP_FILE, w->fds[i], v->fd);
+		if (order == 0)
+			return (int)i;
+		if (order < 0) {
+			gck_fail(w->s->err, errno, "cannot compare descriptors of process %d: %s "
+				 "(the kernel needs CONFIG_KCMP)", (int)pid, strerror(errno));
+			return -2;
+		}
+	}
+	return -1;
+}
+
+/* What the constructor found there; where the shim does not say, what is there now. */
+static void find_stdio(struct walk *w)
+{
+	const struct gck_target *t = w->s->t;
+	uint64_t known = 0;
+
+	memcpy(w->stdio, t->shim->stdio, sizeof(w->stdio));
+	for (int n = 0; n < 3; n++)
+		known |= w->stdio[n][0] | w->stdio[n][1];
+	for (int n = 0; n < 3 && !known; n++) {
+		struct stat st;
+		char name[16];
+
+		snprintf(name, sizeof(name), "fd/%d", n);
+		if (fstatat(t->proc, name, &st, 0))
+			continue;
+		w->stdio[n][0] = st.st_dev;
+		w->stdio[n][1] = st.st_ino;
+	}
+}
+
+/* Which of the task's own descriptors this is, or -1. A device like /dev/null is told by its number
+ * only: any program may have opened it again. */
+static int stdio_of(const struct walk *w, const struct gck_fd_view *v)
+{
+	bool tty = S_ISCHR(v->st.st_mode) && (starts(v->link, "/dev/pts/") ||
+					       starts(v->link, "/dev/tty"));
+
+	for (int i = -1; i < 3; i++) {
+		int n = i < 0 ? v->fd : i;
+
+		if (n > 2 || !w->stdio[n][1] || w->stdio[n][1] != v->st.st_ino ||
+		    w->stdio[n][0] != v->st.st_dev)
+			continue;
+		if (!S_ISCHR(v->st.st_mode) || tty || v->fd <= 2)
+			return n;
+	}
+	return -1;
+}
+
+static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	if (gck_proc_field(v->info, "lock:"))
+		gck_find(s->f, true, v->object, "run without file locks",
+			 "a lock is held on %s", v->link);
+	if (v->flags & O_ASYNC)
+		gck_find(s->f, true, v->object, "use poll or threads",
+			 "signal-driven I/O (O_ASYNC) on %s", v->link);
+	if (starts(v->link, "anon_inode:"))
+		return gck_fd_anonymous(s, v, x);
+	if (starts(v->link, "socket:"))
+		return gck_fd_socket(s, v, x);
+	if (starts(v->link, "pipe:"))
+		return gck_fd_pipe(s, v, x);
+	if (starts(v->link, "/memfd:"))
+		return gck_fd_memfd(s, v, x);
+	if (S_ISREG(v->st.st_mode) || S_ISDIR(v->st.st_mode))
+		return gck_fd_file(s, v, x);
+	if (S_ISCHR(v->st.st_mode))
+		return gck_fd_device(s, v, x);
+	gck_find(s->f, true, v->object, "close it first", "%s is not carried: %s",
+		 S_ISFIFO(v->st.st_mode) ? "a named pipe" : "this kind of file", v->link);
+	return 0;
+}
+
+/* What was read of a pipe is gone: after a restart the new task's is fed from its beginning. */
+static void note_input(const struct walk *w, const struct gck_fd_view *v)
+{
+	struct pollfd p = {.fd = gck_target_fd(w->s->t, v->fd), .events = POLLIN | POLLRDHUP};
+	int bytes = 1;
+	bool ended = p.fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLRDHUP)) &&
+		     !ioctl(p.fd, FIONREAD, &bytes) && !bytes;
+
+	if (p.fd >= 0)
+		close(p.fd);
+	if (!ended && (S_ISFIFO(v->st.st_mode) || S_ISSOCK(v->st.st_mode)))
+		gck_find(w->s->f, false, "standard input", "use srun --input=none, or read a file "
+			 "that the program opens itself", "it is a %s that is still open: a "
+			 "program that reads it gets it from the beginning again after a restart",
+			 S_ISFIFO(v->st.st_mode) ? "pipe" : "socket");
+}
+
+/* A new open file description. */
+static int add_file(struct walk *w, const struct gck_fd_view *v)
+{
+	struct gck_image *img = w->s->img;
+	size_t n = img->nfiles;
+	struct gck_file *x = gck_grow(&img->files, &img->nfiles, sizeof(*x), w->s->err);
+
+	if (!x)
+		return -1;
+	x->flags = v->flags & ~(uint32_t)O_CLOEXEC;
+	x->offset = (int64_t)gck_proc_number(v->info, "pos:", 10, 0);
+	x->object = -1;
+	x->mode = v->st.st_mode;
+	w->stats[n] = v->st;
+	w->fds[n] = v->fd;
+	x->peer = stdio_of(w, v);
+	if (x->peer >= 0) {
+		x->kind = GCK_FD_STDIO;
+		if (x->peer == 0 && v->fd == 0)
+			note_input(w, v);
+		return (int)n;
+	}
+	x->peer = 0;
+	return classify(w->s, v, x) ? -1 : (int)n;
+}
+
+static int add_fd(struct walk *w, int fd)
+{
+	struct gck_image *img = w->s->img;
+	struct gck_fd_view v;
+	struct gck_fd *slot;
+	int result = view_open(w->s, fd, &v), file;
+
+	if (result)
+		return result < 0 ? -1 : 0;
+	file = find_same(w, &v);
+	/* 0, 1 and 2 may be one description and are still three descriptors of the new task's */
+	if (file >= 0 && fd <= 2 && img->files[file].kind == GCK_FD_STDIO &&
+	    img->files[file].peer != fd && stdio_of(w, &v) == fd)
+		file = -1;
+	if (file == -1)
+		file = add_file(w, &v);
+	slot = file < 0 ? NULL : gck_grow(&img->fds, &img->nfds, sizeof(*slot), w->s->err);
+	if (slot)
+		*slot = (struct gck_fd){.fd = fd, .cloexec = (v.flags & O_CLOEXEC) != 0,
+					.file = (uint32_t)file};
+	view_free(&v);
+	return slot ? 0 : -1;
+}
+
+static int share(struct walk *w, size_t i)
+{
+	struct gck_file *x = &w->s->img->files[i];
+	struct gck_object *o;
+
+	x->kind = GCK_FD_MEMFD;
+	x->object = gck_scan_object(w->s, w->stats[i].st_dev, w->stats[i].st_ino, "");
+	if (x->object < 0)
+		return -1;
+	o = &w->s->img->objects[x->object];
+	o->size = x->size;
+	o->mode = w->stats[i].st_mode & 07777;
+	return 0;
+}
+
+/* A file without a name that was opened more than once comes back as one: in memory. */
+static int join_unlinked(struct walk *w)
+{
+	const struct gck_file *x = w->s->img->files;
+
+	for (size_t i = 0; i < w->s->img->nfiles; i++)
+		for (size_t k = 0; k < i && x[i].unlinked; k++)
+			if (x[k].unlinked && w->stats[k].st_ino == w->stats[i].st_ino &&
+			    w->stats[k].st_dev == w->stats[i].st_dev && (share(w, k) || share(w, i)))
+				return -1;
+	return 0;
+}
+
+/* The image has room for so many bytes of file contents. */
+static void check_budget(struct gck_scan *s, const int *fds)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < s->img->nfiles; i++) {
+		const struct gck_file *x = &s->img->files[i];
+		char object[32];
+
+		snprintf(object, sizeof(object), "fd %d", fds[i]);
+		sum += gck_file_carried(x);
+		if (gck_file_carried(x) && sum > s->o->files)
+			gck_find(s->f, true, object, "allow more with files=SIZE",
+				 "its content (%llu bytes of %s) is more than files=%llu allows",
+				 (unsigned long long)x->size, x->path ? x->path : "memory",
+				 (unsigned long long)s->o->files);
+	}
+}
+
+int gck_scan_fds(struct gck_scan *s)
+{
+	struct walk w = {.s = s};
+	int *list = NULL;
+	size_t n = 0;
+	int result = -1;
+
+	if (gck_proc_list(s->t->proc, "fd", &list, &n, s->err))
+		return -1;
+	w.stats = calloc(n + 1, sizeof(*w.stats));
+	w.fds = calloc(n + 1, sizeof(*w.fds));
+	if (!w.stats || !w.fds) {
+		gck_fail(s->err, ENOMEM, "out of memory for the descriptors");
+		goto out;
+	}
+	find_stdio(&w);
+	for (size_t i = 0; i < n; i++)
+		if (list[i] != s->t->shim->link_fd && !gck_left_out_fd(&s->t->left, list[i]) &&
+		    add_fd(&w, list[i]))
+			goto out;
+	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
+		goto out;
+	if (join_unlinked(&w))
+		goto out;
+	check_budget(s, w.fds);
+	result = 0;
+out:
+	free(list);
+	free(w.stats);
+	free(w.fds);
+	return result;
+}

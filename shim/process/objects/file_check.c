@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: are the files here that the image needs? Mapped ones are used where their bytes are the
+ * image's; opened ones have to be there as they were or longer. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/process/ptrace/rebuild.h"
+
+static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
+{
+	while (size) {
+		ssize_t n = pread(fd, data, size, (off_t)offset);
+
+		if (n < 0)
+			return false;
+		if (n == 0) {
+			memset(data, 0, size);
+			return true;
+		}
+		data += n;
+		size -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return true;
+}
+
+/* Has the file, in the pages of this window, the bytes of its chunk? */
+static bool has_window(struct gck_restore *r, int fd, const struct gck_window *w)
+{
+	unsigned char *data = r->buffer;
+	unsigned start = 0;
+	size_t length;
+
+	if (w->chunk.size != (uint32_t)__builtin_popcountll(w->mask) * GCK_PAGE)
+		return false;
+	for (unsigned i = 0; (length = gck_restore_run_length(w->mask, i, &start));) {
+		if (!read_all(fd, data, length * GCK_PAGE, w->address + (uint64_t)start * GCK_PAGE))
+			return false;
+		data += length * GCK_PAGE;
+		i = start + (unsigned)length;
+	}
+	return gck_hash_same(gck_hash_bytes(r->buffer, w->chunk.size), w->chunk.hash);
+}
+
+static int64_t mtime_ns(const struct stat *st)
+{
+	return st->st_mtim.tv_sec * 1000000000ll + st->st_mtim.tv_nsec;
+}
+
+static bool same_content(struct gck_restore *r, int fd, const struct gck_content *c)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != c->size)
+		return false;
+	if (!c->carried)
+		return mtime_ns(&st) == c->mtime_ns;
+	for (size_t i = 0; i < c->windows.rows.n; i++) {
+		struct gck_window x = gck_windows_at(&c->windows, i);
+
+		if (!has_window(r, fd, &x))
+			return false;
+	}
+	return true;
+}
+
+int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->ncontents; i++) {
+		const struct gck_content *c = &r->img->contents[i];
+		int fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+		if (fd >= 0 && !same_content(r, fd, c)) {
+			close(fd);
+			fd = -1;
+		}
+		if (fd < 0 && !c->carried)
+			return gck_fail(err, ESTALE,
+					"%s is mapped, not in the image, and on this node missing "
+					"or another one (%llu bytes there): put the same file here",
+					c->path, (unsigned long long)c->size);
+		r->contents[i] = fd;
+	}
+	return 0;
+}
+
+/* Is there a directory to make the file in? */
+static bool has_parent(const char *path)
+{
+	char copy[PATH_MAX];
+	struct stat st;
+
+	return (size_t)snprintf(copy, sizeof copy, "%s", path) < sizeof copy &&
+	       !stat(dirname(copy), &st) && S_ISDIR(st.st_mode);
+}
+
+/* A file that gets its whole content back may be missing. */
+static bool is_made_again(const struct gck_restore *r, const char *path)
+{
+	for (size_t i = 0; i < r->img->nfiles; i++)
+		if (r->img->files[i].whole && r->img->files[i].path &&
+		    !strcmp(r->img->files[i].path, path))
+			return has_parent(path);
+	for (size_t i = 0; i < r->img->nobjects; i++)
+		if (r->img->objects[i].has_path && !strcmp(r->img->objects[i].name, path))
+			return has_parent(path);
+	return false;
+}
+
+/* An appended file: what it had then must still be its beginning. */
+static int check_prefix(const struct gck_file *f, struct gck_error *err)
+{
+	int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+	struct gck_hash hash;
+	void *at = NULL;
+
+	if (fd < 0)
+		return gck_fail(err, errno, "%s: %s: its content has to be checked", f->path,
+				strerror(errno));
+	if (f->size)
+		at = mmap(NULL, f->size, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (at == MAP_FAILED)
+		return gck_fail(err, errno, "%s: mapping it: %s", f->path, strerror(errno));
+	hash = gck_hash_bytes(at ? at : "", f->size);
+	if (at)
+		munmap(at, f->size);
+	if (gck_hash_same(hash, f->prefix))
+		return 0;
+	return gck_fail(err, ESTALE,
+			"%s: its first %llu bytes are not what they were at the checkpoint: "
+			"put that file back",
+			f->path, (unsigned long long)f->size);
+}
+
+static bool type_fits(const struct gck_file *f, mode_t mode)
+{
+	switch (f->kind) {
+	case GCK_FD_DIR:
+		return S_ISDIR(mode);
+	case GCK_FD_DEVICE:
+		return S_ISCHR(mode) || S_ISBLK(mode);
+	default:
+		return S_ISREG(mode);
+	}
+}
+
+static int check_path(const struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+{
+	struct stat st;
+
+	if (stat(f->path, &st)) {
+		if (errno == ENOENT && is_made_again(r, f->path))
+			return 0;
+		return gck_fail(err, errno,
+				"%s was open at the checkpoint and is not here: %s: it has to "
+				"be on a file system that every node sees",
+				f->path, strerror(errno));
+	}
+	if (!type_fits(f, st.st_mode))
+		return gck_fail(err, ESTALE, "%s is another kind of file than at the checkpoint",
+				f->path);
+	if (f->kind != GCK_FD_FILE || f->whole || is_made_again(r, f->path))
+		return 0;
+	if ((uint64_t)st.st_size < f->size && gck_file_is_log(f) && (uint64_t)st.st_size >= f->least)
+		return 0; /* another rank of the step, which measured it earlier, cut it in a restart */
+	if ((uint64_t)st.st_size < f->size)
+		return gck_fail(err, ESTALE,
+				"%s has %llu bytes, and %llu at the checkpoint: put that file "
+				"back",
+				f->path, (unsigned long long)st.st_size,
+				(unsigned long long)f->size);
+	return f->written ? check_prefix(f, err) : 0;
+}
+
+/* Standard input that is a file goes on where it was. */
+static int check_input(struct gck_restore *r, struct gck_error *err)
+{
+	const struct gck_file *f;
+	struct stat st = {0};
+	char name[32];
+
+	r->input = -1;
+	for (size_t i = 0; i < r->img->nfiles && r->input < 0; i++)
+		if (r->img->files[i].kind == GCK_FD_STDIO && !r->img->files[i].peer)
+			r->input = (int32_t)i;
+	f = r->input < 0 ? NULL : &r->img->files[r->input];
+	if (!f || !S_ISREG(f->mode) || f->offset <= 0 || (f->flags & O_ACCMODE) != O_RDONLY)
+		return r->input = -1, 0;
+	snprintf(name, sizeof name, "fd/%d", r->high);
+	if (!fstatat(r->proc, name, &st, 0) && S_ISREG(st.st_mode) && st.st_size >= f->offset)
+		return 0;
+	return gck_fail(err, ESTALE,
+			"standard input was a file of which %lld bytes had been read, and is now "
+			"%s: start the step with the same input",
+			(long long)f->offset, S_ISREG(st.st_mode) ? "shorter" : "no file");
+}
+
+int gck_restore_check_files(struct gck_restore *r, struct gck_error *err)
+{
+	struct stat st;
+
+	if (check_input(r, err))
+		return -1;
+	if (r->img->cwd && (stat(r->img->cwd, &st) || !S_ISDIR(st.st_mode)))
+		return gck_fail(err, ENOENT, "the working directory %s is not on this node",
+				r->img->cwd);
+	for (size_t i = 0; i < r->img->nfiles; i++) {
+		const struct gck_file *f = &r->img->files[i];
+		bool named =
+			f->kind == GCK_FD_FILE || f->kind == GCK_FD_DIR || f->kind == GCK_FD_DEVICE;
+
+		if (named && !f->unlinked && check_path(r, f, err))
+			return -1;
+		r->deferred[i] = named && !f->unlinked && access(f->path, F_OK) && errno == ENOENT;
+	}
+	for (size_t i = 0; i < r->img->nobjects; i++)
+		if (r->img->objects[i].has_path && !has_parent(r->img->objects[i].name))
+			return gck_fail(err, ENOENT,
+					"%s was mapped, and its directory is not on this node",
+					r->img->objects[i].name);
+	return 0;
+}

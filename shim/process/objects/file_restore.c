@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: files outside the process. In build their contents are fetched and kept aside, verified;
+ * when the word is "run" they are written, or cut back to their size with the cut part kept beside.
+ * First everything that may fail is tried, then files are changed.
+ *
+ * A log is a file that is only appended to, by other ranks and jobs as well. Ranks measure it for their
+ * images one after the other, and the first may append again before the last has looked: the smallest of
+ * their sizes is what the log had at the checkpoint. So a log that has at least what it had when this rank
+ * was taken is not made longer, and what others appended is cut and kept beside. A log that is another one
+ * by now is kept beside in whole. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/process/ptrace/rebuild.h"
+
+static struct gck_rewrite *find(struct gck_restore *r, const char *path)
+{
+	for (size_t i = 0; i < r->nrewrites; i++)
+		if (!strcmp(r->rewrites[i].path, path))
+			return &r->rewrites[i];
+	return NULL;
+}
+
+/* One entry a path; a file with its whole content known wins over one that is only cut. */
+static struct gck_rewrite *entry(struct gck_restore *r, const char *path, uint64_t size,
+				 uint32_t mode, bool log, struct gck_error *err)
+{
+	struct gck_rewrite *w = find(r, path);
+
+	if (!w) {
+		w = reallocarray(r->rewrites, r->nrewrites + 1, sizeof *w);
+		if (!w) {
+			gck_fail(err, ENOMEM, "no memory for %zu files", r->nrewrites + 1);
+			return NULL;
+		}
+		r->rewrites = w;
+		w = &r->rewrites[r->nrewrites++];
+		*w = (struct gck_rewrite){.path = path, .staged = -1, .fd = -1, .log = true};
+	}
+	w->log = w->log && log;
+	if (w->staged < 0) {
+		w->size = size;
+		w->mode = mode;
+	}
+	return w;
+}
+
+static int stage(struct gck_restore *r, struct gck_rewrite *w, const struct gck_windows *data,
+		 struct gck_error *err)
+{
+	if (w->staged >= 0)
+		return 0;
+	w->staged = memfd_create("gpuckpt", MFD_CLOEXEC);
+	if (w->staged < 0)
+		return gck_fail(err, errno, "no memory file: %s", strerror(errno));
+	return gck_restore_fill_file(r, data, w->size, w->staged, w->path, err);
+}
+
+int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_rewrite *w;
+
+	for (size_t i = 0; i < r->img->nfiles; i++) {
+		const struct gck_file *f = &r->img->files[i];
+
+		if (f->kind != GCK_FD_FILE || f->unlinked || !(f->written || f->whole))
+			continue;
+		w = entry(r, f->path, f->size, f->mode, gck_file_is_log(f), err);
+		if (!w || (f->whole && stage(r, w, &f->data, err)))
+			return -1;
+		w->least = f->least;
+	}
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_object *o = &r->img->objects[i];
+
+		if (!o->has_path)
+			continue;
+		w = entry(r, o->name, o->size, o->mode, false, err);
+		if (!w || stage(r, w, &o->windows, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the word is "run" --------------------------------------------------------------------- */
+
+/* Copy bytes [from, to) of one file to another, where they begin at `at`. */
+static int copy(struct gck_restore *r, int in, uint64_t from, uint64_t to, int out, uint64_t at)
+{
+	while (from < to) {
+		size_t want = to - from < GCK_CHUNK_MAX ? to - from : GCK_CHUNK_MAX;
+		ssize_t n = pread(in, r->buffer, want, (off_t)from);
+
+		if (n > 0)
+			n = pwrite(out, r->buffer, (size_t)n, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return errno = n ? errno : EIO, -1;
+		from += (uint64_t)n;
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* A file that has less is another one, or was cut by somebody who knows nothing of checkpoints. */
+static uint64_t least(const struct gck_rewrite *w)
+{
+	return w->log ? w->least : w->size;
+}
+
+/* A new file beside it, under the first number that is free; its name goes to w->cut. */
+static int make_beside(struct gck_rewrite *w, const struct stat *st, struct gck_error *err)
+{
+	int fd = -1;
+
+	for (unsigned n = 1; fd < 0; n++) {
+		free(w->cut);
+		if (asprintf(&w->cut, "%s.gpuckpt-cut-%u", w->path, n) < 0)
+			return w->cut = NULL, gck_fail(err, ENOMEM, "%s: no memory", w->path);
+		fd = open(w->cut, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st->st_mode & 0777);
+		if (fd < 0 && errno != EEXIST) {
+			gck_fail(err, errno, "%s, to keep what is cut from it, cannot be made: %s",
+				 w->cut, strerror(errno));
+			free(w->cut);
+			return w->cut = NULL, -1;
+		}
+	}
+	return fd;
+}
+
+/* Another rank of the step cuts the same log back, and has kept what is cut: ours is not needed. */
+static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
+{
+	struct stat now;
+
+	if (fstat(w->fd, &now) || now.st_size >= before->st_size || (uint64_t)now.st_size < least(w))
+		return false;
+	unlink(w->cut);
+	free(w->cut);
+	w->cut = NULL;
+	return true;
+}
+
+/* What the file has from there on. */
+static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, const struct stat *st,
+		struct gck_error *err)
+{
+	int beside = make_beside(w, st, err), failed;
+
+	if (beside < 0)
+		return -1;
+	failed = copy(r, w->fd, from, (uint64_t)st->st_size, beside, 0);
+	if (failed && is_cut_already(w, st))
+		failed = 0;
+	else if (failed)
+		gck_fail(err, errno, "%s: keeping the last %llu bytes of %s there: %s", w->cut,
+			 (unsigned long long)((uint64_t)st->st_size - from), w->path,
+			 strerror(errno));
+	close(beside);
+	return failed;
+}
+
+/* Is what it has at its beginning what is staged, as far as both go? */
+static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t size, bool *same,
+		   struct gck_error *err)
+{
+	unsigned char *staged = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, w->staged, 0) : NULL;
+	ssize_t n = 1;
+
+	*same = true;
+	for (uint64_t done = 0; staged != MAP_FAILED && n > 0 && *same && done < size;
+	     done += (uint64_t)n) {
+		n = pread(w->fd, r->buffer, size - done < GCK_CHUNK_MAX ? size - done : GCK_CHUNK_MAX,
+			  (off_t)done);
+		*same = n <= 0 || !memcmp(r->buffer, staged + done, (size_t)n);
+	}
+	if (staged && staged != MAP_FAILED)
+		munmap(staged, size);
+	if (staged == MAP_FAILED || n < 0)
+		return gck_fail(err, errno, "%s: comparing it with what it was: %s", w->path,
+				strerror(errno));
+	return 0;
+}
+
+/* What is going to be cut of it. */
+static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	struct stat st;
+
+	if (fstat(w->fd, &st) || (uint64_t)st.st_size < least(w))
+		return gck_fail(err, ESTALE,
+				"%s has become shorter than %llu bytes since it was checked",
+				w->path, (unsigned long long)least(w));
+	return (uint64_t)st.st_size > w->size ? keep(r, w, w->size, &st, err) : 0;
+}
+
+/* A log whose content is known, and nothing that others wrote of it is to be lost. */
+static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	struct stat st;
+	uint64_t size;
+	bool same;
+
+	if (fstat(w->fd, &st))
+		return gck_fail(err, errno, "%s: %s", w->path, strerror(errno));
+	size = (uint64_t)st.st_size;
+	if (compare(r, w, size < w->size ? size : w->size, &same, err))
+		return -1;
+	w->there = same && size >= w->least;
+	if (!same)
+		return keep(r, w, 0, &st, err);
+	return size > w->size ? keep(r, w, w->size, &st, err) : 0;
+}
+
+static int open_outside(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	w->fd = open(w->path, O_RDWR | O_CLOEXEC);
+	if (w->fd < 0 && errno == ENOENT && w->staged >= 0) {
+		w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, w->mode & 07777);
+		w->made = w->fd >= 0;
+		if (w->fd < 0 && errno == EEXIST) /* by another rank of the step */
+			w->fd = open(w->path, O_RDWR | O_CLOEXEC);
+	}
+	if (w->fd < 0)
+		return gck_fail(err, errno, "%s cannot be opened to put its content back: %s",
+				w->path, strerror(errno));
+	if (w->staged < 0)
+		return keep_cut(r, w, err);
+	return w->log && !w->made ? look_at_log(r, w, err) : 0;
+}
+
+static void undo(struct gck_restore *r)
+{
+	for (size_t i = 0; i < r->nrewrites; i++) {
+		struct gck_rewrite *w = &r->rewrites[i];
+
+		if (w->cut)
+			unlink(w->cut);
+		if (w->made)
+			unlink(w->path);
+	}
+}
+
+static int change(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
+{
+	struct stat now;
+
+	if (w->staged >= 0 && !w->there && copy(r, w->staged, 0, w->size, w->fd, 0))
+		return gck_fail(err, errno, "%s: putting its content back: %s", w->path,
+				strerror(errno));
+	if (w->log && !fstat(w->fd, &now) && (uint64_t)now.st_size <= w->size)
+		return 0;
+	if (ftruncate(w->fd, (off_t)w->size))
+		return gck_fail(err, errno, "%s: cutting it to %llu bytes: %s", w->path,
+				(unsigned long long)w->size, strerror(errno));
+	return 0;
+}
+
+/* Shared mappings of files wait until the files have their content. */
+static int map_files(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_rewrite *w;
+
+		if (!r->img->objects[i].has_path)
+			continue;
+		w = find(r, r->img->objects[i].name);
+		if (gck_restore_map_object(r, i, w->fd, err))
+			return -1;
+	}
+	return 0;
+}
+
+int gck_restore_files(struct gck_restore *r, struct gck_error *err)
+{
+	if (!r->built || r->filed)
+		return gck_fail(err, EINVAL, "files are put back once, after the process is built");
+	for (size_t i = 0; i < r->nrewrites; i++)
+		if (open_outside(r, &r->rewrites[i], err)) {
+			undo(r);
+			return -1;
+		}
+	for (size_t i = 0; i < r->nrewrites; i++)
+		if (change(r, &r->rewrites[i], err))
+			return -1;
+	if (gck_restore_deferred(r, err) || map_files(r, err))
+		return -1;
+	r->filed = true;
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files that a rank appends to: the image holds no content, only the hash of what was there. It is
+ * computed before the rank is held, continued for what came since while it is held, and checked
+ * once more afterwards: whoever changes what was written before cannot be brought back that way. */
+#ifndef GCK_LOG_PREFIX_H
+#define GCK_LOG_PREFIX_H
+
+#include "shim/process/objects/fds.h"
+
+struct gck_prefix;
+
+struct gck_prefixes {
+	struct gck_prefix *v;
+	size_t n;
+};
+
+/* Hash the files of img that are only appended to. */
+int gck_prefixes_start(struct gck_prefixes *p, const struct gck_target *t,
+		       const struct gck_image *img, struct gck_error *err);
+
+/* With the rank held: bring sizes and hashes up to what the files are now, into img->files. May be
+ * called again: another rank may have appended meanwhile. */
+int gck_prefixes_finish(struct gck_prefixes *p, const struct gck_target *t, struct gck_image *img,
+			struct gck_error *err);
+
+/* Read the files again: what img holds has to be still true. */
+int gck_prefixes_verify(const struct gck_prefixes *p, const struct gck_image *img,
+			struct gck_error *err);
+
+/* What is hashed has to outlive this node before the image can depend on it. */
+int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
+		      struct gck_error *err);
+void gck_prefixes_free(struct gck_prefixes *p);
+
+/* A descriptor of the rank for img->files[file]. */
+int gck_image_fd_of(const struct gck_image *img, size_t file);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copying shared memory, and private memory that a fork leaves out, while the rank is held. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "shim/process/objects/fds.h"
+#include "shim/process/objects/file_copy.h"
+#include "shim/process/objects/log_prefix.h"
+#include "shim/process/proc/maps.h"
+
+#define READ_ALL (4ull << 20) /* up to here holes are not looked for: reading fills them */
+#define FILL_MAX (256ull << 20) /* of holes, where they cannot be told from what is swapped out */
+#define ASK_PAGES ((uint64_t)GCK_SHIM_SCRATCH)
+
+/* A descriptor to read an object by, or -1 if it has no name and no descriptor left. */
+static int open_object(struct gck_hold *h, uint32_t index, struct stat *st)
+{
+	const struct gck_object *o = &h->img->objects[index];
+	int fd = -1;
+
+	if (o->has_path)
+		fd = open(o->name, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < h->img->nfiles && fd < 0; i++)
+		if (h->img->files[i].kind == GCK_FD_MEMFD &&
+		    h->img->files[i].object == (int32_t)index)
+			fd = gck_fd_reopen(h->t, gck_image_fd_of(h->img, i), NULL);
+	if (fd >= 0 && (fstat(fd, st) || st->st_ino != o->inode || st->st_dev != o->device)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Which pages from start are in memory? Asked inside: pagemap knows only what is mapped there. */
+static int ask_resident(struct gck_hold *h, uint64_t start, uint64_t pages, unsigned char *out)
+{
+	struct gck_link_msg m = {.ncalls = 1};
+
+	m.calls[0] = (struct gck_link_call){
+		.nr = SYS_mincore, .args = {start, pages * GCK_PAGE, h->t->shim->scratch}};
+	if (gck_helper_calls(h->t, &m, h->timeout_ms, h->err))
+		return -1;
+	if (m.calls[0].result < 0)
+		return gck_fail(h->err, (int)-m.calls[0].result, "mincore at %llx: %s",
+				(unsigned long long)start, strerror((int)-m.calls[0].result));
+	return gck_memory_read(h->t->pid, h->t->shim->scratch, out, pages, h->err);
+}
+
+/* mincore says no to what is swapped out, as it does to a hole; smaps counts it. */
+static int find_swapped(struct gck_hold *h, const struct gck_map *m, uint64_t *swapped)
+{
+	struct gck_maps now = {0};
+	const struct gck_vma *x;
+	struct sysinfo node;
+
+	*swapped = 0;
+	if (!sysinfo(&node) && !node.totalswap)
+		return 0;
+	if (gck_smaps_read(h->t->proc, &now, h->err))
+		return -1;
+	x = gck_maps_find(&now, m->start);
+	*swapped = x ? x->swapped : 0;
+	gck_maps_free(&now);
+	return 0;
+}
+
+/* Something is swapped out: only reading all of it is sure to find every page, and fills holes. */
+static int take_all(struct gck_hold *h, const struct gck_map *m, uint64_t swapped,
+		    struct gck_ranges *r)
+{
+	uint64_t known = swapped, size = m->end - m->start;
+
+	for (size_t i = 0; i < r->n; i++)
+		known += r->v[i].end - r->v[i].start;
+	if (size > known + FILL_MAX)
+		return gck_fail(h->err, EAGAIN, "%llu of its %llu bytes are swapped out, and which "
+				"cannot be told; use shm_open or memfd_create, or try again",
+				(unsigned long long)swapped, (unsigned long long)size);
+	r->n = 0;
+	return gck_ranges_add(r, m->start, m->end, h->err);
+}
+
+static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck_ranges *r)
+{
+	uint64_t swapped;
+
+	unsigned char resident[GCK_SHIM_SCRATCH];
+
+	if (m->end - m->start <= READ_ALL)
+		return gck_ranges_add(r, m->start, m->end, h->err);
+	for (uint64_t at = m->start; at < m->end;) {
+		uint64_t pages = (m->end - at) / GCK_PAGE;
+
+		if (pages > ASK_PAGES)
+			pages = ASK_PAGES;
+		if (ask_resident(h, at, pages, resident))
+			return -1;
+		for (uint64_t i = 0; i < pages; i++, at += GCK_PAGE)
+			if ((resident[i] & 1) &&
+			    gck_ranges_add(r, at, at + GCK_PAGE, h->err))
+				return -1;
+	}
+	if (find_swapped(h, m, &swapped))
+		return -1;
+	return swapped ? take_all(h, m, swapped, r) : 0;
+}
+
+/* By the mappings: of each page of the object, the first that shows it. */
+static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_source *s)
+{
+	uint64_t pages = (h->img->objects[index].size + GCK_PAGE - 1) / GCK_PAGE;
+	unsigned char *seen = calloc(1, pages + 1);
+	int result = seen ? 0 : gck_fail(h->err, ENOMEM, "out of memory for shared memory");
+
+	for (size_t i = 0; i < h->img->nmaps && !result; i++) {
+		const struct gck_map *m = &h->img->maps[i];
+		struct gck_ranges all = {0}, fresh = {0};
+
+		if (m->object != (int32_t)index)
+			continue;
+		result = find_resident(h, m, &all);
+		for (size_t k = 0; k < all.n && !result; k++)
+			for (uint64_t at = all.v[k].start; at < all.v[k].end && !result;
+			     at += GCK_PAGE) {
+				uint64_t page = (at - m->start + m->offset) / GCK_PAGE;
+
+				if (page >= pages || seen[page]++)
+					continue;
+				result = gck_ranges_add(&fresh, at, at + GCK_PAGE,
+							h->err);
+			}
+		if (!result)
+			result = gck_kept_ranges(h->kept, GCK_KEPT_OBJECT, index, s, &fresh,
+						 (int64_t)(m->offset - m->start), h->err);
+		free(all.v);
+		free(fresh.v);
+	}
+	free(seen);
+	return result;
+}
+
+static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *s)
+{
+	const struct gck_object *o = &h->img->objects[i];
+	struct stat st;
+	int fd = open_object(h, i, &st), result;
+
+	if (fd < 0)
+		return hold_mapped(h, i, s);
+	result = gck_kept_file(h->kept, GCK_KEPT_OBJECT, i, fd, o->size, h->err) ||
+		 (o->has_path && gck_outside_add(h->outside, GCK_KEPT_OBJECT, i, fd, o->size,
+						 gck_mtime_ns(&st), h->err));
+	close(fd);
+	return result ? -1 : 0;
+}
+
+int gck_hold_objects(struct gck_hold *h)
+{
+	struct gck_source s;
+	int result = 0;
+
+	if (!h->img->nobjects)
+		return 0;
+	if (gck_source_open(&s, h->t->pid, h->err))
+		return -1;
+	for (uint32_t i = 0; i < h->img->nobjects && !result; i++) {
+		result = hold_object(h, i, &s);
+		if (result)
+			gck_fail_in(h->err, "shared memory %s", h->img->objects[i].name);
+	}
+	gck_source_close(&s);
+	return result;
+}
+
+int gck_hold_unforked(struct gck_hold *h)
+{
+	struct gck_source s = {.pagemap = -1, .mem = -1};
+	int result = 0;
+
+	for (size_t i = 0; i < h->img->nmaps && !result; i++) {
+		const struct gck_map *m = &h->img->maps[i];
+		struct gck_ranges r = {0};
+
+		if (!(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) ||
+		    (m->kind != GCK_MAP_ANON && m->kind != GCK_MAP_FILE))
+			continue;
+		if (s.mem < 0 && gck_source_open(&s, h->t->pid, h->err))
+			return -1;
+		result = gck_source_scan(&s, m->start, m->end, gck_map_is_files(m),
+					 &r, h->err);
+		if (!result)
+			result = gck_kept_ranges(h->kept, GCK_KEPT_PAGES, 0, &s, &r, 0, h->err);
+		free(r.v);
+	}
+	gck_source_close(&s);
+	return result;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: signal actions, timers, pending signals. Timers are made while the process is held, and
+ * start to run, as signals start to wait, only when it is let go. */
+#include "config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "shim/process/ptrace/rebuild.h"
+
+#ifndef PR_TIMER_CREATE_RESTORE_IDS
+#define PR_TIMER_CREATE_RESTORE_IDS 77
+#endif
+#ifndef TFD_IOC_SET_TICKS
+#define TFD_IOC_SET_TICKS _IOW('T', 0, uint64_t)
+#endif
+#define MAX_TIMER_TRIES 65536
+
+/* The kernel's struct sigevent as timer_create takes it. */
+struct event {
+	uint64_t value;
+	int32_t signo, notify, tid;
+	char pad[44];
+};
+static_assert(sizeof(struct event) == 64, "the kernel's struct sigevent");
+
+int gck_restore_actions(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_batch b;
+
+	b.n = 0;
+	if (gck_remote_write(&r->remote, r->remote.scratch, r->img->actions, sizeof r->img->actions,
+			     err))
+		return -1;
+	for (uint64_t s = 1; s <= 64; s++)
+		if (s != SIGKILL && s != SIGSTOP)
+			gck_batch_add(&b, SYS_rt_sigaction, s,
+				      r->remote.scratch + s * sizeof r->img->actions[0], 0, 8);
+	if (gck_remote_run(&r->remote, r->remote.pid, &b, err))
+		return -1;
+	for (unsigned i = 0; i < b.n; i++)
+		if (b.calls[i].result)
+			return gck_fail(err, (int)-b.calls[i].result, "action of signal %llu: %s",
+					(unsigned long long)b.calls[i].args[0],
+					strerror((int)-b.calls[i].result));
+	return 0;
+}
+
+static int32_t new_tid(const struct gck_restore *r, int32_t vtid)
+{
+	for (size_t i = 0; i < r->img->nthreads; i++)
+		if (r->img->threads[i].vtid == vtid)
+			return r->img->threads[i].rtid;
+	return 0;
+}
+
+/* Make the timer; the id that the kernel gave, or -1. Its wish is in scratch where ids are kept. */
+static int64_t create(struct gck_restore *r, const struct gck_posix_timer *t, struct gck_error *err)
+{
+	struct event e = {.value = t->sigval, .signo = t->signo, .notify = t->notify};
+	uint64_t at = r->remote.scratch;
+	int32_t id = t->id;
+	int64_t made;
+
+	if (t->notify & SIGEV_THREAD_ID)
+		e.tid = new_tid(r, t->vtid);
+	if (gck_remote_write(&r->remote, at, &e, sizeof e, err) ||
+	    gck_remote_write(&r->remote, at + sizeof e, &id, sizeof id, err))
+		return -1;
+	made = gck_remote_call(&r->remote, r->remote.pid, err, SYS_timer_create, (uint64_t)t->clock,
+			       at, at + sizeof e);
+	if (made == -ESRCH)
+		return -1;
+	if (made)
+		return gck_fail(err, (int)-made, "timer %d cannot be made again: %s", t->id,
+				strerror((int)-made));
+	return gck_remote_read(&r->remote, at + sizeof e, &id, sizeof id, err) ? -1 : id;
+}
+
+/* Kernels before 6.16 count ids up: make and delete until the wanted one comes. */
+static int create_as(struct gck_restore *r, const struct gck_posix_timer *t, struct gck_error *err)
+{
+	for (unsigned i = 0; i < MAX_TIMER_TRIES; i++) {
+		int64_t id = create(r, t, err);
+
+		if (id < 0)
+			return -1;
+		if (id == t->id)
+			return 0;
+		if (gck_remote_call(&r->remote, r->remote.pid, err, SYS_timer_delete, (uint64_t)id))
+			break;
+	}
+	return gck_fail(err, ENOTSUP,
+			"timer %d cannot get its number again: this kernel hands them out "
+			"in order; Linux 6.16 or newer is needed",
+			t->id);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct gck_posix_timer *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+int gck_restore_timers(struct gck_restore *r, struct gck_error *err)
+{
+	int failed = 0;
+
+	if (!r->img->ntimers)
+		return 0;
+	qsort(r->img->timers, r->img->ntimers, sizeof r->img->timers[0], by_id);
+	gck_remote_call(&r->remote, r->remote.pid, err, SYS_prctl, PR_TIMER_CREATE_RESTORE_IDS, 1);
+	for (size_t i = 0; i < r->img->ntimers && !failed; i++) {
+		failed = create_as(r, &r->img->timers[i], err);
+		r->ntimers += !failed;
+	}
+	gck_remote_call(&r->remote, r->remote.pid, err, SYS_prctl, PR_TIMER_CREATE_RESTORE_IDS, 0);
+	return failed;
+}
+
+/* Timers of a build before this one. */
+int gck_restore_no_timers(struct gck_restore *r, struct gck_error *err)
+{
+	for (; r->ntimers; r->ntimers--)
+		if (gck_remote_call(&r->remote, r->remote.pid, err, SYS_timer_delete,
+				    (uint64_t)r->img->timers[r->ntimers - 1].id))
+			return gck_fail(err, EIO, "process %d: a timer cannot be deleted",
+					r->remote.pid);
+	return 0;
+}
+
+/* ---- when the rank is let go --------------------------------------------------------------- */
+
+static struct timespec spec(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+static int run_one(struct gck_restore *r, const void *arg, size_t size, long nr, uint64_t a,
+		   uint64_t b, uint64_t c, uint64_t d, const char *what, struct gck_error *err)
+{
+	int64_t result;
+
+	if (gck_remote_write(&r->remote, r->remote.scratch, arg, size, err))
+		return -1;
+	result = gck_remote_call(&r->remote, r->remote.pid, err, nr, a, b, c, d);
+	if (result >= 0)
+		return 0;
+	return result == -ESRCH
+		       ? -1
+		       : gck_fail(err, (int)-result, "%s: %s", what, strerror((int)-result));
+}
+
+static int arm_itimers(struct gck_restore *r, struct gck_error *err)
+{
+	for (uint64_t i = 0; i < 3; i++) {
+		const struct gck_itimer *t = &r->img->itimers[i];
+		struct itimerval v = {
+			{(time_t)(t->interval_ns / 1000000000u),
+			 t->interval_ns % 1000000000u / 1000},
+			{(time_t)(t->value_ns / 1000000000u), t->value_ns % 1000000000u / 1000},
+		};
+
+		if (t->value_ns && !v.it_value.tv_sec && !v.it_value.tv_usec)
+			v.it_value.tv_usec = 1;
+		if (run_one(r, &v, sizeof v, SYS_setitimer, i, r->remote.scratch, 0, 0,
+			    "an interval timer cannot be set", err))
+			return -1;
+	}
+	return 0;
+}
+
+static int arm_timers(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->ntimers; i++) {
+		const struct gck_posix_timer *t = &r->img->timers[i];
+		struct itimerspec v = {spec(t->interval_ns), spec(t->value_ns)};
+
+		if (t->value_ns && run_one(r, &v, sizeof v, SYS_timer_settime, (uint64_t)t->id, 0,
+					   r->remote.scratch, 0, "a timer cannot be set", err))
+			return -1;
+	}
+	return 0;
+}
+
+/* One that has expired and repeats shows no time left until it is read: its next period begins. */
+static int arm_timerfd(struct gck_restore *r, const struct gck_file *f, int32_t fd,
+		       struct gck_error *err)
+{
+	uint64_t left = f->value_ns || !f->ticks ? f->value_ns : f->interval_ns;
+	struct itimerspec v = {spec(f->interval_ns), spec(left)};
+
+	if (left && run_one(r, &v, sizeof v, SYS_timerfd_settime, (uint64_t)fd, 0,
+			    r->remote.scratch, 0, "a timerfd cannot be set", err))
+		return -1;
+	if (f->ticks &&
+	    run_one(r, &f->ticks, sizeof f->ticks, SYS_ioctl, (uint64_t)fd, TFD_IOC_SET_TICKS,
+		    r->remote.scratch, 0, "a timerfd's count cannot be set", err))
+		return -1;
+	return 0;
+}
+
+int gck_restore_arm(struct gck_restore *r, struct gck_error *err)
+{
+	if (arm_itimers(r, err) || arm_timers(r, err))
+		return -1;
+	for (size_t i = 0; i < r->img->nfds; i++) {
+		const struct gck_fd *d = &r->img->fds[i];
+		const struct gck_file *f = &r->img->files[d->file];
+
+		if (f->kind == GCK_FD_TIMERFD && arm_timerfd(r, f, d->fd, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t tid, bool process,
+		     struct gck_error *err)
+{
+	int32_t signo;
+	int64_t result;
+
+	memcpy(&signo, p->info, sizeof signo);
+	if (gck_remote_write(&r->remote, r->remote.scratch, p->info, sizeof p->info, err))
+		return -1;
+	if (process)
+		result = gck_remote_call(&r->remote, tid, err, SYS_rt_sigqueueinfo, (uint64_t)tid,
+					 (uint64_t)signo, r->remote.scratch);
+	else
+		result = gck_remote_call(&r->remote, tid, err, SYS_rt_tgsigqueueinfo,
+					 (uint64_t)r->remote.pid, (uint64_t)tid, (uint64_t)signo,
+					 r->remote.scratch);
+	return !result ? 0
+		       : gck_fail(err, (int)-result, "signal %d that was pending: %s", signo,
+				  strerror((int)-result));
+}
+
+/* Signals that had been sent and not yet taken; all are blocked until the rank runs. */
+int gck_restore_queue(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->npending; i++)
+		if (queue_one(r, &r->img->pending[i], r->remote.pid, true, err))
+			return -1;
+	for (size_t i = 0; i < r->img->nthreads; i++)
+		for (size_t k = 0; k < r->img->threads[i].npending; k++)
+			if (queue_one(r, &r->img->threads[i].pending[k], r->img->threads[i].rtid,
+				      false, err))
+				return -1;
+	return 0;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sockets: pairs within the rank, and unix sockets that listen under an abstract name. Those of other
+ * kinds are named as well as possible. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "shim/process/objects/fds.h"
+#include "shim/process/proc/procfs.h"
+
+/* What the kernel knows of a unix socket (sock_diag(7)). */
+struct known {
+	uint32_t peer;      /* its inode; 0: none */
+	uint32_t shutdown;
+	uint32_t waiting;   /* of a listening one: connections that nobody has accepted */
+	uint32_t backlog;
+};
+
+static int ask_kernel(uint32_t inode, struct known *k, struct gck_error *err)
+{
+	struct {
+		struct nlmsghdr head;
+		struct unix_diag_req body;
+	} request = {
+		.head = {.nlmsg_len = sizeof(request), .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			 .nlmsg_flags = NLM_F_REQUEST},
+		.body = {.sdiag_family = AF_UNIX, .udiag_states = ~0u, .udiag_ino = inode,
+			 .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN, .udiag_cookie = {~0u, ~0u}},
+	};
+	union {
+		struct nlmsghdr head;
+		char room[4096];
+	} answer;
+	struct unix_diag_rqlen queue;
+	struct rtattr a;
+	const char *at;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	ssize_t n = -1;
+
+	*k = (struct known){0};
+	if (fd >= 0 && send(fd, &request, sizeof(request), 0) == (ssize_t)sizeof(request))
+		n = recv(fd, &answer, sizeof(answer), 0);
+	if (fd >= 0)
+		close(fd);
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ||
+	    answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return gck_fail(err, ENOTSUP, "the kernel does not tell about a socket "
+				"(CONFIG_UNIX_DIAG)");
+	at = (const char *)&answer + NLMSG_SPACE(sizeof(struct unix_diag_msg));
+	while (at + sizeof(a) <= (const char *)&answer + n) {
+		memcpy(&a, at, sizeof(a));
+		if (a.rta_len < sizeof(a))
+			break;
+		if (a.rta_type == UNIX_DIAG_PEER)
+			memcpy(&k->peer, at + RTA_LENGTH(0), sizeof(k->peer));
+		if (a.rta_type == UNIX_DIAG_SHUTDOWN)
+			k->shutdown = (unsigned char)at[RTA_LENGTH(0)] & 3;
+		if (a.rta_type == UNIX_DIAG_RQLEN) {
+			memcpy(&queue, at + RTA_LENGTH(0), sizeof(queue));
+			k->waiting = queue.udiag_rqueue;
+			k->backlog = queue.udiag_wqueue;
+		}
+		at += RTA_ALIGN(a.rta_len);
+	}
+	return 0;
+}
+
+static void address_text(const struct sockaddr_storage *a, char *text, size_t size)
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	unsigned port = 0;
+
+	if (a->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)a;
+
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		port = ntohs(in->sin_port);
+	} else if (a->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in = (const void *)a;
+
+		inet_ntop(AF_INET6, &in->sin6_addr, host, sizeof(host));
+		port = ntohs(in->sin6_port);
+	}
+	snprintf(text, size, "%s port %u", host, port);
+}
+
+/* A socket that is not carried, named for the user. */
+static void name_socket(struct gck_scan *s, const struct gck_fd_view *v, int copy, int domain,
+			int type, bool listening)
+{
+	struct sockaddr_storage a = {0};
+	socklen_t n = sizeof(a);
+	char text[80] = "";
+	bool peer = getpeername(copy, (void *)&a, &n) == 0;
+
+	if (domain == AF_INET || domain == AF_INET6) {
+		n = sizeof(a);
+		if (!peer)
+			getsockname(copy, (void *)&a, &n);
+		address_text(&a, text, sizeof(text));
+		gck_find(s->f, true, v->object, "close it before a checkpoint", "%s %s %s",
+			 listening ? "a listening socket at"
+				   : type == SOCK_STREAM ? "a TCP connection" : "a UDP socket",
+			 listening ? "" : peer ? "to" : "at", text);
+	} else if (domain == AF_UNIX) {
+		gck_find(s->f, true, v->object, "close it before a checkpoint",
+			 "a unix socket that is %s",
+			 listening ? "listening under the name of a file" : "connected to another process or has a name");
+	} else {
+		gck_find(s->f, true, v->object, "close it before a checkpoint",
+			 "a socket of address family %d", domain);
+	}
+}
+
+static int get_option(int fd, int option)
+{
+	int value = -1;
+	socklen_t n = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &n) ? -1 : value;
+}
+
+/* Without a name, so made by socketpair(). */
+static bool unnamed(int fd)
+{
+	struct sockaddr_un a;
+	socklen_t n = sizeof(a);
+
+	if (getsockname(fd, (void *)&a, &n) || n > sizeof(a.sun_family))
+		return false;
+	n = sizeof(a);
+	return getpeername(fd, (void *)&a, &n) != 0 || n <= sizeof(a.sun_family);
+}
+
+/* The abstract name that a socket has, behind its first zero. Its length, 0: it has none. */
+static size_t abstract_name(int fd, unsigned char name[GCK_SOCKET_NAME_MAX])
+{
+	const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+	struct sockaddr_un a;
+	socklen_t n = sizeof(a);
+
+	if (getsockname(fd, (void *)&a, &n) || n <= head || n > sizeof(a) || a.sun_path[0])
+		return 0;
+	memcpy(name, a.sun_path + 1, n - head);
+	return n - head;
+}
+
+static int read_listener(struct gck_scan *s, const struct gck_fd_view *v,
+			 const unsigned char *name, size_t size, struct gck_file *x)
+{
+	struct known k;
+
+	if (ask_kernel((uint32_t)v->st.st_ino, &k, s->err))
+		return -1;
+	x->kind = GCK_FD_LISTENER;
+	x->count = k.backlog;
+	x->name = malloc(size);
+	if (!x->name)
+		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	memcpy(x->name, name, size);
+	x->name_size = size;
+	if (k.waiting)
+		gck_find(s->f, true, v->object, "try again", "a connection to @%.*s waits to be "
+			 "accepted", (int)size, (const char *)name);
+	return 0;
+}
+
+static int read_end(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	struct known k;
+
+	if (ask_kernel((uint32_t)v->st.st_ino, &k, s->err))
+		return -1;
+	x->kind = GCK_FD_SOCKETPAIR;
+	x->shutdown = k.shutdown;
+	x->id = k.peer && k.peer < v->st.st_ino ? k.peer : v->st.st_ino;
+	/* until the ends are checked: does it have a peer? */
+	x->count = k.peer != 0;
+	if (gck_proc_number(v->info, "scm_fds:", 10, 0))
+		gck_find(s->f, true, v->object, "receive it first",
+			 "a descriptor is under way in a socketpair");
+	return 0;
+}
+
+int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	int copy = gck_target_fd(s->t, v->fd), domain, result = 0;
+	unsigned char name[GCK_SOCKET_NAME_MAX];
+	bool listening;
+	size_t n;
+
+	if (copy < 0)
+		return gck_fail(s->err, errno, "cannot look at fd %d of process %d: %s", v->fd,
+				(int)s->t->pid, strerror(errno));
+	domain = get_option(copy, SO_DOMAIN);
+	listening = get_option(copy, SO_ACCEPTCONN) > 0;
+	x->kind = GCK_FD_SOCKETPAIR;
+	x->sock_type = get_option(copy, SO_TYPE);
+	if (domain == AF_UNIX && listening && (n = abstract_name(copy, name)))
+		result = read_listener(s, v, name, n, x);
+	else if (domain == AF_UNIX && !listening && unnamed(copy))
+		result = read_end(s, v, x);
+	else
+		name_socket(s, v, copy, domain, x->sock_type, listening);
+	close(copy);
+	return result;
+}

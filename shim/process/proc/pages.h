@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading a stopped process's pages, of the clone or of a held rank. */
+#ifndef GCK_PAGES_H
+#define GCK_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/base/error.h"
+
+struct gck_source {
+	pid_t pid;
+	int pagemap, mem;
+};
+
+int gck_source_open(struct gck_source *s, pid_t pid, struct gck_error *err);
+void gck_source_close(struct gck_source *s);
+
+struct gck_range {
+	uint64_t start, end;
+};
+
+struct gck_ranges {
+	struct gck_range *v;
+	size_t n, room;
+};
+
+int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
+		   struct gck_error *err);
+
+/* Append the ranges of pages between start and end that the process has of its own: of anonymous
+ * memory those present or swapped out that are not the zero page; of a private file mapping
+ * (file) those that were changed. */
+int gck_source_scan(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
+		    struct gck_ranges *out, struct gck_error *err);
+
+/* Read n ranges one after the other into data. */
+int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_t n, void *data,
+		    struct gck_error *err);
+
+/* data holds the pages of mask in order: drop those that are all zero, and return what is left. */
+uint64_t gck_pack_pages(void *data, uint64_t mask);
+
+#endif

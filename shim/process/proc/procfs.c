@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading files below /proc/PID. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/process/proc/procfs.h"
+#include "shim/process/process.h"
+
+#define PF_EXITING 0x4 /* of the flags in /proc/PID/stat */
+
+int gck_proc_open(pid_t pid, struct gck_error *err)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return gck_fail(err, errno == ENOENT ? ESRCH : errno,
+				"cannot look at process %d: %s", (int)pid,
+				errno == ENOENT ? "it has ended" : strerror(errno));
+	return fd;
+}
+
+/* Read to the end into a buffer that grows: files of /proc do not know their size. */
+static char *read_all(int fd, size_t *size)
+{
+	size_t room = 16384, used = 0;
+	char *text = malloc(room);
+
+	while (text) {
+		ssize_t n = read(fd, text + used, room - used - 1);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			break;
+		if (n == 0) {
+			text[used] = '\0';
+			*size = used;
+			return text;
+		}
+		used += (size_t)n;
+		if (room - used < 4096) {
+			char *more = realloc(text, room *= 4);
+
+			if (!more)
+				break;
+			text = more;
+		}
+	}
+	free(text);
+	return NULL;
+}
+
+char *gck_proc_read(int proc, const char *name, size_t *size, struct gck_error *err)
+{
+	int fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
+	char *text = NULL;
+	size_t n = 0;
+	int code;
+
+	if (fd >= 0)
+		text = read_all(fd, &n);
+	code = errno;
+	if (fd >= 0)
+		close(fd);
+	if (!text) {
+		gck_fail(err, code, "cannot read the process's %s: %s", name, strerror(code));
+		return NULL;
+	}
+	if (size)
+		*size = n;
+	return text;
+}
+
+char *gck_proc_link(int proc, const char *name, struct gck_error *err)
+{
+	char text[PATH_MAX + 1];
+	ssize_t n = readlinkat(proc, name, text, sizeof(text) - 1);
+	char *copy;
+
+	if (n < 0) {
+		gck_fail(err, errno, "cannot read the process's %s: %s", name, strerror(errno));
+		return NULL;
+	}
+	text[n] = '\0';
+	copy = strdup(text);
+	if (!copy)
+		gck_fail(err, ENOMEM, "out of memory for the name of %s", name);
+	return copy;
+}
+
+static int compare(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Append to an array that doubles. */
+static bool append(int **v, size_t *n, size_t *room, int x)
+{
+	if (*n == *room) {
+		size_t more = *room ? *room * 2 : 64;
+		int *grown = realloc(*v, more * sizeof(**v));
+
+		if (!grown)
+			return false;
+		*v = grown;
+		*room = more;
+	}
+	(*v)[(*n)++] = x;
+	return true;
+}
+
+int gck_proc_list(int proc, const char *name, int **v, size_t *n, struct gck_error *err)
+{
+	int fd = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int *list = NULL;
+	size_t used = 0, room = 0;
+	struct dirent *e;
+	bool good = true;
+
+	if (!dir) {
+		int code = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return gck_fail(err, code, "cannot list the process's %s: %s", name,
+				strerror(code));
+	}
+	while (good && (e = readdir(dir)))
+		if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
+			good = append(&list, &used, &room, atoi(e->d_name));
+	closedir(dir);
+	if (!good) {
+		free(list);
+		return gck_fail(err, ENOMEM, "out of memory for the list of %s", name);
+	}
+	if (used)
+		qsort(list, used, sizeof(*list), compare);
+	*v = list;
+	*n = used;
+	return 0;
+}
+
+const char *gck_proc_field(const char *text, const char *key)
+{
+	size_t length = strlen(key);
+
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		if (*line == '\n' && !*++line)
+			break;
+		if (!strncmp(line, key, length))
+			return line + length + strspn(line + length, " \t");
+	}
+	return NULL;
+}
+
+uint64_t gck_proc_number(const char *text, const char *key, int base, uint64_t otherwise)
+{
+	const char *value = gck_proc_field(text, key);
+
+	return value ? strtoull(value, NULL, base) : otherwise;
+}
+
+int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck_error *err)
+{
+	char *text = gck_proc_read(proc, "stat", NULL, err);
+	char *at = text ? strrchr(text, ')') : NULL;
+
+	memset(v, 0, GCK_STAT_FIELDS * sizeof(*v));
+	if (!at || at[1] != ' ' || !at[2]) {
+		free(text);
+		return text ? gck_fail(err, EPROTO, "the process's stat has no state") : -1;
+	}
+	*state = at[2];
+	at += 3;
+	for (int i = 4; i < GCK_STAT_FIELDS; i++)
+		v[i] = strtoull(at, &at, 10);
+	free(text);
+	return 0;
+}
+
+static bool thread_ended(int proc)
+{
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+
+	return gck_proc_stat(proc, &state, v, NULL) || state == 'Z' || state == 'X' ||
+	       (v[9] & PF_EXITING);
+}
+
+/* Not when the process ends as a whole: SIGKILL is pending in all threads then, until they are exiting. */
+static bool runs_on(int proc, int tid)
+{
+	char name[32], *status;
+	int thread;
+	bool runs;
+
+	snprintf(name, sizeof(name), "task/%d", tid);
+	thread = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (thread < 0)
+		return false;
+	status = gck_proc_read(thread, "status", NULL, NULL);
+	runs = status && !(gck_proc_number(status, "SigPnd:", 16, 0) & 1ull << (SIGKILL - 1)) &&
+	       !thread_ended(thread);
+	free(status);
+	close(thread);
+	return runs;
+}
+
+bool gck_proc_headless(int proc)
+{
+	int *tids = NULL;
+	bool runs = false;
+	size_t n = 0;
+
+	if (!thread_ended(proc) || gck_proc_list(proc, "task", &tids, &n, NULL))
+		return false;
+	for (size_t i = 0; i < n && !runs; i++)
+		runs = runs_on(proc, tids[i]);
+	free(tids);
+	return runs;
+}
+
+bool gck_proc_ended(int proc)
+{
+	return thread_ended(proc) && !gck_proc_headless(proc);
+}
+
+bool gck_process_ended(pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	bool ended = proc < 0 || gck_proc_ended(proc);
+
+	if (proc >= 0)
+		close(proc);
+	return ended;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is left out of an image because the real MPI library owns it, or an agent's link is its end. */
+#include "config.h"
+
+#include "shim/process/rank/exclusions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/cuda/state.h"
+#include "shim/mpi/state.h"
+#include "shim/process/image/image.h"
+#include "shim/process/rank/target.h"
+
+#define RANGES_MAX 1000000u
+#define FDS_MAX 1000000u
+#define THREADS_MAX 65536u
+
+static int broken(struct gck_error *err, const char *what, uint64_t value)
+{
+	return gck_fail(err, EPROTO, "what its MPI part says of itself makes no sense: %s %llu", what,
+			(unsigned long long)value);
+}
+
+/* An array of n elements in the rank; *v is NULL if it is empty. */
+static int read_array(pid_t pid, uint64_t address, uint64_t n, uint64_t most, size_t size, void **v,
+		      const char *what, struct gck_error *err)
+{
+	*v = NULL;
+	if (n > most)
+		return broken(err, what, n);
+	if (!n)
+		return 0;
+	*v = malloc(n * size);
+	if (!*v)
+		return gck_fail(err, ENOMEM, "out of memory for the MPI part's %s", what);
+	if (gck_memory_read(pid, address, *v, n * size, err) == 0)
+		return 0;
+	free(*v);
+	*v = NULL;
+	return -1;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct gck_mpi_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Sorted and merged; empty entries fall out. */
+static int take_ranges(struct gck_ranges *r, struct gck_mpi_range *v, size_t n,
+		       struct gck_error *err)
+{
+	qsort(v, n, sizeof(*v), by_start);
+	for (size_t i = 0; i < n; i++) {
+		struct gck_range *last = r->n ? &r->v[r->n - 1] : NULL;
+		uint64_t end = v[i].start + v[i].length;
+
+		if (!v[i].length)
+			continue;
+		if (v[i].start % GCK_PAGE || v[i].length % GCK_PAGE || end < v[i].start)
+			return broken(err, "a range of bytes", v[i].length);
+		if (last && v[i].start <= last->end)
+			last->end = end > last->end ? end : last->end;
+		else if (gck_ranges_add(r, v[i].start, end, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int read_ranges(struct gck_ranges *r, pid_t pid, uint64_t address, uint64_t n,
+		       struct gck_error *err)
+{
+	struct gck_mpi_range *v;
+	int rc;
+
+	if (read_array(pid, address, n, RANGES_MAX, sizeof(*v), (void **)&v, "ranges", err))
+		return -1;
+	rc = take_ranges(r, v, v ? n : 0, err);
+	free(v);
+	return rc;
+}
+
+static int read_all(struct gck_left_out *l, pid_t pid, const struct gck_mpi_left_out *at,
+		    struct gck_error *err)
+{
+	if (read_ranges(&l->ranges, pid, at->ranges, at->nranges, err) ||
+	    read_ranges(&l->hollow, pid, at->hollow, at->nhollow, err) ||
+	    read_array(pid, at->fds, at->nfds, FDS_MAX, sizeof(*l->fds), (void **)&l->fds,
+		       "descriptors", err))
+		return -1;
+	l->nfds = at->nfds;
+	if (read_array(pid, at->threads, at->nthreads, THREADS_MAX, sizeof(*l->threads),
+		       (void **)&l->threads, "threads", err))
+		return -1;
+	l->nthreads = at->nthreads;
+	return 0;
+}
+
+static int read_mpi(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
+{
+	struct gck_mpi_state state;
+
+	if (gck_memory_read(pid, address, &state, sizeof(state), err))
+		return gck_fail_in(err, "the MPI part's state");
+	if (state.magic != GCK_MPI_STATE_MAGIC || state.version != GCK_MPI_STATE_VERSION ||
+	    state.size != sizeof(state))
+		return gck_fail(err, EPROTO, "there is no state of this version's MPI part at %llx: "
+				"was gpuckpt updated since it started?",
+				(unsigned long long)address);
+	l->closed_for = state.closed_for;
+	l->link_fd = state.link_fd;
+	return read_all(l, pid, &state.left_out, err);
+}
+
+/* Sums of it fit. */
+static uint64_t at_most(uint64_t bytes)
+{
+	const uint64_t most = 1ull << 48;
+
+	return bytes < most ? bytes : most;
+}
+
+static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
+{
+	struct gck_cuda_state state;
+
+	if (gck_memory_read(pid, address, &state, sizeof(state), err))
+		return gck_fail_in(err, "the CUDA part's state");
+	if (state.magic != GCK_CUDA_STATE_MAGIC || state.version != GCK_CUDA_STATE_VERSION ||
+	    state.size != sizeof(state))
+		return gck_fail(err, EPROTO, "there is no state of this version's CUDA part at %llx: "
+				"was gpuckpt updated since it started?",
+				(unsigned long long)address);
+	l->drained_for = state.drained_for;
+	l->cuda_fds[0] = state.link_fd;
+	l->cuda_fds[1] = state.kept_fd[0];
+	l->cuda_fds[2] = state.kept_fd[1];
+	l->cuda_fds[3] = state.data_fd[0];
+	l->cuda_fds[4] = state.data_fd[1];
+	l->ncuda_fds = 5;
+	l->device_bytes = state.device_bytes;
+	l->ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n : GCK_LINK_CUDA_DEVICES;
+	for (size_t i = 0; i < l->ndevices; i++) {
+		l->devices[i].bytes = at_most(state.memory[i].bytes);
+		l->devices[i].room = at_most(state.memory[i].room);
+		memcpy(l->devices[i].uuid, state.devices.v[i].uuid, sizeof l->devices[i].uuid);
+	}
+	l->cuda = true;
+	return 0;
+}
+
+int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t mpi, uint64_t cuda,
+		      struct gck_error *err)
+{
+	gck_left_out_free(l);
+	if (mpi && read_mpi(l, pid, mpi, err))
+		return -1;
+	return cuda ? read_cuda(l, pid, cuda, err) : 0;
+}
+
+void gck_left_out_free(struct gck_left_out *l)
+{
+	free(l->ranges.v);
+	free(l->hollow.v);
+	free(l->fds);
+	free(l->threads);
+	memset(l, 0, sizeof(*l));
+	l->link_fd = -1;
+}
+
+static bool is_in(const int32_t *v, size_t n, int32_t x)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] == x)
+			return true;
+	return false;
+}
+
+bool gck_left_out_fd(const struct gck_left_out *l, int fd)
+{
+	return fd == l->link_fd || is_in(l->cuda_fds, l->ncuda_fds, fd) || is_in(l->fds, l->nfds, fd);
+}
+
+bool gck_left_out_device(const struct gck_left_out *l, const char *path)
+{
+	return l->cuda && !l->drained_for && !strncmp(path, "/dev/nvidia", strlen("/dev/nvidia"));
+}
+
+bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)
+{
+	return is_in(l->threads, l->nthreads, tid);
+}
+
+static bool has(const struct gck_ranges *r, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->v[i].start <= start && end <= r->v[i].end)
+			return true;
+	return false;
+}
+
+bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end)
+{
+	return has(&l->ranges, start, end);
+}
+
+bool gck_left_out_hollow(const struct gck_left_out *l, uint64_t start, uint64_t end)
+{
+	return has(&l->hollow, start, end);
+}
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+static int keep(struct gck_maps *out, const struct gck_vma *x, uint64_t start, uint64_t end,
+		struct gck_error *err)
+{
+	struct gck_vma part = *x;
+
+	if (start >= end)
+		return 0;
+	part.start = start;
+	part.end = end;
+	if (*x->name == '/' || x->inode)
+		part.offset += start - x->start;
+	return gck_maps_add(out, &part, err);
+}
+
+/* What is left of one mapping; *next is the first range that may reach into it. */
+static int cut_one(const struct gck_ranges *r, size_t *next, const struct gck_vma *x,
+		   struct gck_maps *out, struct gck_error *err)
+{
+	uint64_t at = x->start;
+
+	while (*next < r->n && r->v[*next].end <= x->start)
+		++*next;
+	for (size_t i = *next; i < r->n && r->v[i].start < x->end; i++) {
+		if (r->v[i].start > at && keep(out, x, at, r->v[i].start, err))
+			return -1;
+		at = r->v[i].end;
+	}
+	return keep(out, x, at, x->end, err);
+}
+
+int gck_left_out_cut(const struct gck_left_out *l, struct gck_maps *m, struct gck_error *err)
+{
+	struct gck_maps out = {0};
+	size_t next = 0;
+
+	if (!l->ranges.n)
+		return 0;
+	for (size_t i = 0; i < m->n; i++)
+		if (cut_one(&l->ranges, &next, &m->v[i], &out, err)) {
+			gck_maps_free(&out);
+			return -1;
+		}
+	free(m->v);
+	m->v = out.v;
+	m->n = out.n;
+	m->room = out.room;
+	return 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The rank that is captured: opening it, its memory, its shim's state. */
+#include "config.h"
+
+#include "shim/process/rank/target.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shim/process/proc/procfs.h"
+
+#define LOOKS 3
+
+static int transfer(pid_t pid, uint64_t address, void *data, size_t n, bool write,
+		    struct gck_error *err)
+{
+	struct iovec here = {data, n}, there = {(void *)(uintptr_t)address, n};
+	ssize_t done = write ? process_vm_writev(pid, &here, 1, &there, 1, 0)
+			     : process_vm_readv(pid, &here, 1, &there, 1, 0);
+
+	if (done == (ssize_t)n)
+		return 0;
+	return gck_fail(err, done < 0 ? errno : EFAULT,
+			"cannot %s %zu bytes at %llx of process %d: %s", write ? "write" : "read",
+			n, (unsigned long long)address, (int)pid,
+			done < 0 ? strerror(errno) : "not all of it is mapped");
+}
+
+int gck_memory_read(pid_t pid, uint64_t address, void *data, size_t n, struct gck_error *err)
+{
+	return n ? transfer(pid, address, data, n, false, err) : 0;
+}
+
+int gck_memory_write(pid_t pid, uint64_t address, const void *data, size_t n,
+		     struct gck_error *err)
+{
+	return n ? transfer(pid, address, (void *)(uintptr_t)data, n, true, err) : 0;
+}
+
+/* While the rank runs its lists may be on the move. */
+static int refresh_left_out(struct gck_target *t, struct gck_error *err)
+{
+	for (int i = 0; i < LOOKS; i++)
+		if (gck_left_out_read(&t->left, t->pid, t->shim->mpi_state, t->shim->cuda_state,
+				      err) == 0)
+			return 0;
+	return -1;
+}
+
+int gck_target_refresh(struct gck_target *t, struct gck_error *err)
+{
+	struct gck_shim_state *s = t->shim;
+
+	if (gck_memory_read(t->pid, t->address, s, offsetof(struct gck_shim_state, tids), err))
+		return gck_fail_in(err, "the shim's state");
+	if (s->magic != GCK_SHIM_MAGIC || s->version != GCK_LINK_VERSION ||
+	    s->size != sizeof(*s) || s->ntids > GCK_SHIM_MAX_TIDS ||
+	    s->naltstacks > GCK_SHIM_MAX_TIDS)
+		return gck_fail(err, EPROTO, "process %d has no state of this version's preload at "
+				"%llx: was another program executed, or gpuckpt updated since it "
+				"started?", (int)t->pid, (unsigned long long)t->address);
+	if (gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, tids), s->tids,
+			    s->ntids * sizeof(s->tids[0]), err) ||
+	    gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, altstacks),
+			    s->altstacks, s->naltstacks * sizeof(s->altstacks[0]), err) ||
+	    gck_memory_read(t->pid, t->address + offsetof(struct gck_shim_state, overflow),
+			    &s->overflow, sizeof(*s) - offsetof(struct gck_shim_state, overflow),
+			    err))
+		return gck_fail_in(err, "the shim's state");
+	return refresh_left_out(t, err);
+}
+
+/* A stopped rank's helper does not answer. After a helper connected again, tracing is permitted
+ * once it has answered something. */
+static int greet(const struct gck_target *t, struct gck_error *err)
+{
+	struct gck_link_msg m = {.ncalls = 1};
+	uint64_t v[GCK_STAT_FIELDS];
+	char state;
+
+	if (gck_proc_stat(t->proc, &state, v, err))
+		return -1;
+	if (state == 'T')
+		return gck_fail(err, EAGAIN, "process %d is stopped by a signal (job control); "
+				"continue it with SIGCONT", (int)t->pid);
+	m.calls[0].nr = SYS_getpid;
+	return gck_helper_calls(t, &m, GCK_HELPER_MS, err);
+}
+
+int gck_target_open(struct gck_target *t, pid_t pid, int link,
+		    const struct gck_link_hello *hello, struct gck_error *err)
+{
+	*t = (struct gck_target){.pid = pid, .proc = -1, .pidfd = -1, .link = link,
+				 .address = hello->state};
+	t->shim = calloc(1, sizeof(*t->shim));
+	if (!t->shim)
+		return gck_fail(err, ENOMEM, "out of memory");
+	t->proc = gck_proc_open(pid, err);
+	if (t->proc < 0)
+		goto failed;
+	if (gck_proc_headless(t->proc)) {
+		gck_fail(err, ENOTSUP, "process %d: its main thread has ended while others run; let it wait "
+			 "for them (pthread_join)", (int)pid);
+		goto failed;
+	}
+	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (t->pidfd < 0) {
+		gck_fail(err, errno, "cannot open process %d: %s", (int)pid, strerror(errno));
+		goto failed;
+	}
+	if ((link >= 0 && greet(t, err)) || gck_target_refresh(t, err))
+		goto failed;
+	return 0;
+failed:
+	gck_target_close(t);
+	return -1;
+}
+
+void gck_target_close(struct gck_target *t)
+{
+	if (t->proc >= 0)
+		close(t->proc);
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	free(t->shim);
+	gck_left_out_free(&t->left);
+	t->proc = t->pidfd = -1;
+	t->shim = NULL;
+}
+
+int32_t gck_target_vtid(const struct gck_target *t, int32_t rtid)
+{
+	if (rtid == t->pid)
+		return t->shim->vpid;
+	for (uint32_t i = 0; i < t->shim->ntids; i++)
+		if (t->shim->tids[i].vtid && t->shim->tids[i].rtid == rtid)
+			return t->shim->tids[i].vtid;
+	return rtid;
+}
+
+int gck_target_fd(const struct gck_target *t, int fd)
+{
+	return (int)syscall(SYS_pidfd_getfd, t->pidfd, fd, 0);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore a rank in place: the process that waits in its preload's constructor becomes the one that
+ * the image holds. */
+#include "config.h"
+
+#include "shim/process/ptrace/rebuild.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/process/proc/procfs.h"
+
+/* Room for the contents and objects that are held open here. */
+static void raise_own_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int *descriptors(size_t n)
+{
+	int *v = malloc((n + 1) * sizeof *v);
+
+	for (size_t i = 0; v && i < n; i++)
+		v[i] = -1;
+	return v;
+}
+
+static void close_all(int *v, size_t n)
+{
+	for (size_t i = 0; v && i < n; i++)
+		if (v[i] >= 0)
+			close(v[i]);
+	free(v);
+}
+
+/* ---- the image in hand ---------------------------------------------------------------------- */
+
+static void drop_image(struct gck_restore *r)
+{
+	if (!r->img)
+		return;
+	close_all(r->contents, r->img->ncontents);
+	close_all(r->objects, r->img->nobjects);
+	for (size_t i = 0; i < r->nrewrites; i++) {
+		if (r->rewrites[i].staged >= 0)
+			close(r->rewrites[i].staged);
+		if (r->rewrites[i].fd >= 0)
+			close(r->rewrites[i].fd);
+		free(r->rewrites[i].cut);
+	}
+	free(r->rewrites);
+	free(r->deferred);
+	free(r->pairs);
+	gck_image_free(r->img);
+	r->contents = r->objects = NULL;
+	r->rewrites = NULL;
+	r->deferred = NULL;
+	r->pairs = NULL;
+	r->nrewrites = r->npairs = 0;
+	r->img = NULL;
+	r->built = r->filed = false;
+}
+
+static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
+		      struct gck_error *err)
+{
+	struct gck_image *img = gck_image_from_json(manifest, err);
+
+	if (!img)
+		return -1;
+	drop_image(r);
+	r->img = img;
+	r->reader = reader;
+	r->contents = descriptors(img->ncontents);
+	r->objects = descriptors(img->nobjects);
+	r->deferred = calloc(img->nfiles + 1, sizeof *r->deferred);
+	if (!r->contents || !r->objects || !r->deferred)
+		return gck_fail(err, ENOMEM, "no memory for the image's lists");
+	if (gck_restore_check_node(r, err) || gck_restore_check_contents(r, err) ||
+	    gck_restore_check_files(r, err))
+		return -1;
+	r->done = 0;
+	r->all = gck_restore_total(r);
+	return 0;
+}
+
+/* ---- interface ------------------------------------------------------------------------------ */
+
+static int seize(struct gck_restore *r, pid_t pid, struct gck_error *err)
+{
+	r->proc = gck_proc_open(pid, err);
+	if (r->proc < 0 || gck_remote_seize(&r->remote, pid, err))
+		return -1;
+	r->seized = true;
+	gck_restore_note_environment(r);
+	if (sched_getaffinity(pid, sizeof r->cpus, &r->cpus))
+		return gck_fail(err, errno, "process %d: reading its CPUs: %s", pid,
+				strerror(errno));
+	return 0;
+}
+
+struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gck_error *err)
+{
+	struct gck_restore *r = calloc(1, sizeof *r);
+
+	if (!r || !(r->buffer = malloc(GCK_CHUNK_MAX))) {
+		gck_fail(err, ENOMEM, "no memory for a restart");
+		free(r);
+		return NULL;
+	}
+	r->proc = r->channel = r->input = -1;
+	raise_own_limit();
+	if (strlen(link_name) >= sizeof r->link_name) {
+		gck_fail(err, ENAMETOOLONG, "the link's name %s is too long", link_name);
+	} else if (!seize(r, pid, err)) {
+		strcpy(r->link_name, link_name);
+		return r;
+	}
+	gck_restore_close(r);
+	return NULL;
+}
+
+int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
+		      struct gck_error *err)
+{
+	if (r->filed || r->ran)
+		return gck_fail(err, EINVAL,
+				"a rank that may have run cannot be built from another image");
+	if (r->img && gck_restore_no_timers(r, err))
+		return -1;
+	return take_image(r, manifest, reader, err);
+}
+
+static int seal(const struct gck_object *o, int fd, struct gck_error *err)
+{
+	if (!o->seals || o->seals == F_SEAL_SEAL || !fcntl(fd, F_ADD_SEALS, o->seals))
+		return 0;
+	return gck_fail(err, errno, "sealing the memory file \"%s\": %s", o->name, strerror(errno));
+}
+
+/* What is sealed against writing can only be mapped as it was once it is sealed. */
+static int make_objects(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_object *o = &r->img->objects[i];
+		int fd;
+
+		if (o->has_path)
+			continue;
+		fd = memfd_create(o->name,
+				  MFD_CLOEXEC | (o->seals == F_SEAL_SEAL ? 0 : MFD_ALLOW_SEALING));
+		if (fd < 0)
+			return gck_fail(err, errno, "shared memory \"%s\": %s", o->name,
+					strerror(errno));
+		r->objects[i] = fd;
+		if (gck_restore_fill_file(r, &o->windows, o->size, fd, o->name, err) ||
+		    (o->seals & F_SEAL_WRITE && seal(o, fd, err)))
+			return -1;
+	}
+	return 0;
+}
+
+/* The other seals when all is mapped: one may forbid new writable mappings. */
+static int seal_objects(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_object *o = &r->img->objects[i];
+
+		if (r->objects[i] >= 0 && !(o->seals & F_SEAL_WRITE) && seal(o, r->objects[i], err))
+			return -1;
+	}
+	return 0;
+}
+
+int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
+		      struct gck_error *err)
+{
+	static int (*const steps[])(struct gck_restore *, struct gck_error *) = {
+		gck_restore_vacate,
+		gck_restore_channel,
+		gck_restore_vdso,
+		gck_restore_prepare_process,
+		make_objects,
+		gck_restore_maps,
+		gck_restore_fill,
+		gck_restore_environment,
+		gck_restore_vdso_patch,
+		gck_restore_protect,
+		gck_restore_stage,
+		gck_restore_fds,
+		seal_objects,
+		gck_restore_process,
+		gck_restore_threads,
+		gck_restore_state,
+		gck_restore_timers,
+		gck_restore_actions,
+	};
+
+	if (r->built)
+		return gck_fail(err, EINVAL, "process %d is built already", r->remote.pid);
+	r->progress = progress;
+	r->progress_arg = arg;
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+		if (steps[i](r, err))
+			return -1;
+	r->built = true;
+	return 0;
+}
+
+bool gck_restore_has_mpi(const struct gck_restore *r)
+{
+	return r->has_mpi;
+}
+
+void gck_restore_asked(struct gck_restore *r, uint32_t all)
+{
+	r->all_asked = all;
+}
+
+bool gck_restore_has_cuda(const struct gck_restore *r)
+{
+	return r->has_cuda;
+}
+
+uint64_t gck_restore_device(const struct gck_restore *r)
+{
+	return gck_windows_bytes(&r->img->device);
+}
+
+/* SIGTRAP's action again, since batches reset it, then the plant itself, then who may look. */
+static int leave(struct gck_restore *r, struct gck_error *err)
+{
+	uint64_t at = r->remote.scratch;
+	int64_t result;
+
+	if (gck_remote_write(&r->remote, at, &r->img->actions[SIGTRAP],
+			     sizeof r->img->actions[SIGTRAP], err) ||
+	    gck_remote_last(&r->remote, err, SYS_rt_sigaction, SIGTRAP, at, 0, 8))
+		return gck_fail(err, EIO, "process %d: setting its last signal action failed",
+				r->remote.pid);
+	if (gck_remote_last(&r->remote, err, SYS_prctl, PR_SET_DUMPABLE,
+			    (uint64_t)r->img->dumpable) == -ESRCH)
+		return -1;
+	result = gck_remote_last(&r->remote, err, SYS_munmap, r->remote.plant, GCK_REMOTE_PLANT);
+	return !result ? 0
+		       : gck_fail(err, EIO, "process %d: the restorer's memory cannot be unmapped",
+				  r->remote.pid);
+}
+
+int gck_restore_run(struct gck_restore *r, struct gck_error *err)
+{
+	if (!r->filed || r->ran)
+		return gck_fail(err, EINVAL, "a rank runs once, after its files are put back");
+	if (gck_restore_process_last(r, err) || gck_restore_queue(r, err) ||
+	    gck_restore_arm(r, err) || leave(r, err) || gck_restore_start(r, err))
+		return -1;
+	r->ran = true;
+	return 0;
+}
+
+/* Reap the threads that we trace: the process is gone for its parent only after that. */
+static void end(struct gck_restore *r)
+{
+	int *tids = NULL, status;
+	size_t n = 0;
+
+	if (gck_proc_list(r->proc, "task", &tids, &n, NULL))
+		n = 0;
+	syscall(SYS_kill, r->remote.pid, SIGKILL);
+	for (size_t i = 0; i < n; i++)
+		if (tids[i] != r->remote.pid)
+			waitpid(tids[i], &status, __WALL);
+	waitpid(r->remote.pid, &status, __WALL);
+	free(tids);
+}
+
+void gck_restore_close(struct gck_restore *r)
+{
+	if (!r)
+		return;
+	if (r->seized && !r->ran)
+		end(r);
+	drop_image(r);
+	if (r->channel >= 0)
+		close(r->channel);
+	if (r->proc >= 0)
+		close(r->proc);
+	free(r->environment);
+	free(r->buffer);
+	free(r);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Capturing a real rank: what able refuses and names, and what an image holds. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/process/capture/capture.h"
+#include "shim/process/objects/fds.h"
+#include "shim/process/test/capture_rank.h"
+#include "test/support/tap.h"
+
+static void test_able(void)
+{
+	static const char *const bad[][2] = {
+		{"tcp", "a listening socket at"}, {"udp", "a UDP socket"},
+		{"unix", "a unix socket that is listening under the name of a file"},
+		{"connected", "waits to be accepted"}, {"inotify", "anon_inode:inotify"},
+		{"pidfd", "[pidfd]"}, {"lock", "a lock is held"}, {"flock", "a lock is held"},
+		{"fifo", "a named pipe"}, {"device", "a device: /dev/"},
+		{"renamed", "belongs to another file"}, {"large", "more than files="},
+		{"epoll", "closed under that number"}, {"half", "the other end of a pipe"},
+		{"child", "it has a child process"}, {"sysv", "System V shared memory"},
+		{"cputimer", "it runs on CPU time"}, {"directory", "working directory is gone"},
+	};
+	struct gck_error err = {0};
+	struct timespec now;
+
+	start();
+	ok(refuses(NULL), "an ordinary rank is able");
+	ok(is_noted("standard input", "a pipe that is still open"), "its input is named");
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ok(is_noted("clocks", "not in a time namespace") == (now.tv_sec < time(NULL) - 10),
+	   "so is its clock, unless it goes with the real time");
+	options.files = 1 << 20;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct gck_capture *c;
+
+		if (!ok(tell("do", bad[i][0]), "the rank has a %s", bad[i][0]))
+			continue;
+		ok(refuses(bad[i][1]), "it is refused: %s", bad[i][1]);
+		c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+		ok(!c && err.code == ENOTSUP, "no checkpoint is begun");
+		gck_capture_close(c);
+		tell("undo", bad[i][0]);
+	}
+	ok(refuses(NULL), "able again without them");
+	gck_options_init(&options);
+	tell("do", "seccomp");
+	ok(refuses("seccomp filter"), "a seccomp filter is refused");
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+/* A page's bytes in a list of windows: the byte that all of it is, -1: not stored, -2: mixed. */
+static int stored(struct gck_reader *r, const struct gck_windows *w, uint64_t address)
+{
+	static unsigned char data[GCK_WINDOW];
+	unsigned bit = (unsigned)(address % GCK_WINDOW / GCK_PAGE);
+
+	for (size_t i = 0; i < w->rows.n; i++) {
+		struct gck_window x = gck_windows_at(w, i);
+		unsigned char *page;
+
+		if (x.address != address / GCK_WINDOW * GCK_WINDOW || !(x.mask >> bit & 1))
+			continue;
+		if (gck_reader_get(r, &x.chunk, data, NULL))
+			return -2;
+		page = data;
+		page += (size_t)__builtin_popcountll(x.mask & ((1ull << bit) - 1)) * GCK_PAGE;
+		return memcmp(page, page + 1, GCK_PAGE - 1) ? -2 : page[0];
+	}
+	return -1;
+}
+
+static uint64_t page_of(const char *name)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "page %s", name);
+	return strtoull(rank_ask(&rank, line), NULL, 16);
+}
+
+static const struct gck_map *map_of(const struct gck_image *img, uint64_t address)
+{
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (address >= img->maps[i].start && address < img->maps[i].end)
+			return &img->maps[i];
+	return NULL;
+}
+
+static bool has_swap(void)
+{
+	struct sysinfo node;
+
+	return !sysinfo(&node) && node.totalswap;
+}
+
+static void check_memory(const struct gck_image *img, struct gck_reader *r)
+{
+	uint64_t shared = page_of("shared");
+	const struct gck_map *m = map_of(img, shared);
+
+	is_int(stored(r, &img->pages, page_of("dontfork")), 0xd0, "memory that is not forked");
+	is_int(stored(r, &img->pages, page_of("wipeonfork")), 0xd1, "memory that a fork wipes");
+	is_int(stored(r, &img->pages, page_of("none")), 0xd2, "memory that may not be read");
+	is_int(stored(r, &img->pages, page_of("zero")), -1, "zeros are not stored");
+	is_int(stored(r, &img->pages, page_of("changed")), 0xd4, "a changed page of a file");
+	is_int(stored(r, &img->pages, page_of("changed") + GCK_PAGE), -1, "the next is as it was");
+	ok(m && m->kind == GCK_MAP_SHARED && img->objects[m->object].size == 16ull << 30,
+	   "shared memory");
+	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd5, "its page");
+	is_int((long long)img->objects[m->object].windows.rows.n, 2, "and no holes are filled");
+	shared = page_of("swapped");
+	m = map_of(img, shared);
+	is_int(stored(r, &img->objects[m->object].windows, shared - m->start), 0xd8,
+	       has_swap() ? "shared memory that is swapped out" : "shared memory (no swap here)");
+	is_int((long long)img->objects[m->object].windows.rows.n, 32, "all of it");
+	ok(map_of(img, page_of("dontfork"))->flags & GCK_MAP_DONTFORK, "the flag is carried");
+}
+
+static const struct gck_file *file_of(const struct gck_image *img, enum gck_fd_kind kind, int nth)
+{
+	for (size_t i = 0; i < img->nfiles; i++)
+		if (img->files[i].kind == kind && !nth--)
+			return &img->files[i];
+	return NULL;
+}
+
+static bool holds(struct gck_reader *r, const struct gck_windows *w, const char *text)
+{
+	static char data[GCK_WINDOW];
+	struct gck_chunk c;
+
+	if (w->rows.n != 1)
+		return false;
+	c = gck_windows_at(w, 0).chunk;
+	return !gck_reader_get(r, &c, data, NULL) && !strcmp(data, text);
+}
+
+static void check_descriptors(const struct gck_image *img, struct gck_reader *r)
+{
+	const struct gck_file *f = file_of(img, GCK_FD_PIPE, 0), *o = file_of(img, GCK_FD_PIPE, 1);
+	size_t users = 0;
+
+	ok(f && o && f->id == o->id && !f->write_end && o->write_end, "both ends of a pipe");
+	ok(f && f->data_size == 9 && holds(r, &f->data, "in a pipe"), "with what is in it");
+	f = file_of(img, GCK_FD_SOCKETPAIR, 0);
+	o = file_of(img, GCK_FD_SOCKETPAIR, 1);
+	ok(f && o && f->id == o->id && f->sock_type == SOCK_STREAM, "both ends of a socketpair");
+	ok(f && f->data_size == 11 && holds(r, &f->data, "in a socket"), "with what is in it");
+	f = file_of(img, GCK_FD_LISTENER, 0);
+	ok(f && f->name_size == 5 && f->sock_type == SOCK_SEQPACKET &&
+	   f->count == 7, "a listening socket with an abstract name");
+	f = file_of(img, GCK_FD_EVENTFD, 0);
+	ok(f && f->count == 7 && f->semaphore, "an eventfd");
+	f = file_of(img, GCK_FD_EPOLL, 0);
+	ok(f && f->nentries == 1 && f->entries[0].data == ~0ull &&
+	   f->entries[0].events == 0x80000019u, "an epoll and what it watches");
+	f = file_of(img, GCK_FD_TIMERFD, 0);
+	ok(f && f->clock == CLOCK_MONOTONIC && f->interval_ns == 7000000000ull &&
+	   f->value_ns > 990000000000ull, "a timerfd");
+	f = file_of(img, GCK_FD_SIGNALFD, 0);
+	ok(f && f->sigmask == 1ull << (SIGUSR2 - 1), "a signalfd");
+	f = file_of(img, GCK_FD_MEMFD, 0);
+	ok(f && !strcmp(img->objects[f->object].name, "a name") &&
+	   img->objects[f->object].seals == F_SEAL_GROW && f->offset == 10 &&
+	   holds(r, &img->objects[f->object].windows, "in a memfd"), "a memfd");
+	f = file_of(img, GCK_FD_FILE, 0);
+	ok(f && f->whole && f->offset == 3 && f->size == 12 && strstr(f->path, "/written") &&
+	   holds(r, &f->data, "written text"), "a written file");
+	for (size_t i = 0; f && i < img->nfds; i++)
+		users += img->fds[i].file == f - img->files;
+	is_int((long long)users, 2, "with two descriptors");
+	f = file_of(img, GCK_FD_FILE, 1);
+	ok(f && f->unlinked && holds(r, &f->data, "unlinked text"), "a file without a name");
+	ok(file_of(img, GCK_FD_DEVICE, 0) && file_of(img, GCK_FD_DIR, 0), "a device, a directory");
+	ok(file_of(img, GCK_FD_STDIO, 2) && !file_of(img, GCK_FD_STDIO, 3), "the task's own three");
+}
+
+static uint64_t chunks_at_most(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	uint64_t n = c ? gck_capture_chunks(c) : 0;
+
+	gck_capture_close(c);
+	return n;
+}
+
+static void test_image(void)
+{
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	struct gck_reader *r = NULL;
+	struct gck_image *img;
+	uint64_t most;
+
+	start();
+	ok(tell("do", "memory") && tell("do", "swapped") && tell("do", "descriptors"),
+	   "with memory and descriptors");
+	most = chunks_at_most();
+	img = checkpoint(&manifest, &err);
+	if (img)
+		r = gck_reader_open(store, manifest, &err);
+	if (!ok(img && r, "a checkpoint that can be read"))
+		printf("# %s\n", err.text);
+	if (r) {
+		check_memory(img, r);
+		check_descriptors(img, r);
+		is_int((long long)img->nthreads, 1, "the helper is not in it");
+		is_int(img->vpid, rank.pid, "its PID");
+		ok(img->chunks.rows.n <= most && most < 4 * img->chunks.rows.n, "%zu chunks, "
+		   "for which %llu were expected", img->chunks.rows.n, (unsigned long long)most);
+		gck_reader_close(r);
+	}
+	gck_image_free(img);
+	json_decref(manifest);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+/* The rank changes what it wrote before while a checkpoint is under way. */
+static void test_rewrite(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	struct gck_writer *w = gck_writer_open(store, 99, "t", &options, NULL, &err);
+
+	ok(c && w && tell("do", "rewrite") && !gck_capture_freeze(c, &err) &&
+	   !gck_capture_take(c, &err), "one that is changed in place meanwhile");
+	gck_capture_resume(c);
+	ok(gck_capture_write(c, w, NULL, NULL, &err) &&
+	   strstr(err.text, "is changed in place"), "is refused (%s)", err.text);
+	gck_writer_close(w);
+	gck_capture_close(c);
+}
+
+static void test_append(void)
+{
+	struct gck_error err = {0};
+	json_t *manifest = NULL;
+	const struct gck_file *f;
+	struct gck_image *img;
+	char *content = malloc(20 << 20);
+	struct gck_hash want;
+
+	memset(content, 'a', 20 << 20);
+	want = gck_hash_bytes(content, 20 << 20);
+	free(content);
+	start();
+	ok(tell("do", "append"), "a long file that is appended to");
+	img = checkpoint(&manifest, &err);
+	f = img ? file_of(img, GCK_FD_FILE, 0) : NULL;
+	if (!ok(f && !f->whole && f->written && !f->data.rows.n && f->size == 20 << 20,
+		"is not carried"))
+		printf("# %s\n", err.text);
+	ok(f && f->prefix.hi == want.hi && f->prefix.lo == want.lo, "but its hash");
+	test_rewrite();
+	gck_image_free(img);
+	json_decref(manifest);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+/* Nothing but smaps tells of locks, which is read while the rank runs on. */
+static void is_locked(const char *verb, bool locked)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	const struct gck_map *m = NULL;
+	uint64_t page = page_of("zero");
+
+	if (c && tell(verb, "locked") && !gck_capture_freeze(c, &err) && !gck_capture_take(c, &err))
+		m = map_of(c->img, page);
+	ok(m && !(m->flags & GCK_MAP_LOCKED) == !locked, "memory that is %s meanwhile %s",
+	   locked ? "locked" : "unlocked", err.text);
+	gck_capture_close(c);
+}
+
+static void test_locked(void)
+{
+	start();
+	tell("do", "memory");
+	is_locked("do", true);
+	is_locked("undo", false);
+	is_int(stop(), 0, "the rank ends by itself");
+}
+
+static void test_headless(void)
+{
+	struct gck_error err = {0};
+
+	start();
+	ok(tell("do", "headless"), "the main thread ends, another one runs on");
+	ok(!gck_process_ended(rank.pid), "the process has not ended");
+	ok(!gck_process_able(rank.pid, &hello, &options, &err) &&
+	   strstr(err.text, "its main thread has ended"), "able says so: %s", err.text);
+	err.text[0] = '\0';
+	ok(!gck_capture_open(rank.pid, helper_link, &hello, &options, &err) && err.code == ENOTSUP &&
+	   strstr(err.text, "its main thread has ended"), "so does a checkpoint: %s", err.text);
+	is_int(stop(), 0, "it ends by itself");
+}
+
+int main(void)
+{
+	tests_begin();
+	test_able();
+	test_image();
+	test_locked();
+	test_append();
+	test_headless();
+	tests_end();
+	return tap_done();
+}

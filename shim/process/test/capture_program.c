@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A rank for the capture tests: reads commands ("do NAME", "undo NAME", "count", "short",
+ * "page NAME") from its standard input and answers each with a line. `capture_program DIRECTORY`.
+ */
+#include "config.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/futex.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/link.h"
+#include "shim/mpi/state.h"
+#include "shim/process/test/capture_clock.h"
+
+#define PAGE 4096
+
+static volatile sig_atomic_t signals;
+static int fds[2] = {-1, -1};
+static pid_t child;
+static void *area;
+static timer_t timer;
+static volatile bool churning;
+static volatile int short_writes;
+static pthread_t churner;
+
+static void on_signal(int signo)
+{
+	(void)signo;
+	signals++;
+}
+
+/* ---- what is refused ----------------------------------------------------------------------- */
+
+static void do_tcp(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(fds[0], (struct sockaddr *)&a, sizeof(a)) || listen(fds[0], 1))
+		perror("listen");
+}
+
+static void do_udp(void)
+{
+	fds[0] = socket(AF_INET, SOCK_DGRAM, 0);
+}
+
+static void do_unix(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "socket"};
+
+	unlink(a.sun_path);
+	fds[0] = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(fds[0], (struct sockaddr *)&a, sizeof(a)) || listen(fds[0], 1))
+		perror("listen");
+}
+
+/* A name of the kernel's choice, "@00a1f" say. */
+static int listen_abstract(int type, int backlog)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, type, 0);
+
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a.sun_family)) || listen(fd, backlog))
+		perror("listen");
+	return fd;
+}
+
+static void do_connected(void)
+{
+	struct sockaddr_un a;
+	socklen_t n = sizeof(a);
+
+	fds[0] = listen_abstract(SOCK_STREAM, 1);
+	fds[1] = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (getsockname(fds[0], (struct sockaddr *)&a, &n) ||
+	    connect(fds[1], (struct sockaddr *)&a, n))
+		perror("connect");
+}
+
+static int32_t listed;
+
+/* As if MPI's library had a socket of its own. */
+static void do_mpi(void)
+{
+	static struct gck_mpi_state mpi = {.magic = GCK_MPI_STATE_MAGIC, .size = sizeof(mpi),
+					   .version = GCK_MPI_STATE_VERSION, .link_fd = -1};
+
+	do_udp();
+	listed = fds[0];
+	fds[0] = -1;
+	mpi.left_out.fds = (uint64_t)(uintptr_t)&listed;
+	mpi.left_out.nfds = 1;
+	gck_preload_state()->mpi_state = (uint64_t)(uintptr_t)&mpi;
+}
+
+static void *list_late(void *fd)
+{
+	usleep(100000);
+	__atomic_store_n(&listed, (int32_t)(intptr_t)fd, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The library's thread has made its socket, and not listed it yet. */
+static void do_mpi_late(void)
+{
+	pthread_t thread;
+
+	do_mpi();
+	if (!pthread_create(&thread, NULL, list_late, (void *)(intptr_t)listed))
+		pthread_detach(thread);
+	listed = -1;
+}
+
+static void do_inotify(void)
+{
+	fds[0] = inotify_init1(0);
+}
+
+static void do_pidfd(void)
+{
+	fds[0] = (int)syscall(SYS_pidfd_open, getppid(), 0);
+}
+
+static void do_lock(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	fds[0] = open("locked", O_RDWR | O_CREAT, 0600);
+	if (fcntl(fds[0], F_SETLK, &lock))
+		perror("lock");
+}
+
+static void do_flock(void)
+{
+	fds[0] = open("locked", O_RDWR | O_CREAT, 0600);
+	if (flock(fds[0], LOCK_EX))
+		perror("flock");
+}
+
+static void do_fifo(void)
+{
+	if (mkfifo("fifo", 0600) && errno != EEXIST)
+		perror("mkfifo");
+	fds[0] = open("fifo", O_RDWR);
+}
+
+static void do_device(void)
+{
+	fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+}
+
+static void do_renamed(void)
+{
+	fds[0] = open("before", O_RDWR | O_CREAT, 0600);
+	if (rename("before", "after") || close(open("before", O_RDWR | O_CREAT, 0600)) ||
+	    link("after", "other") || unlink("after"))
+		perror("rename");
+}
+
+static void undo_renamed(void)
+{
+	unlink("other");
+	close(fds[0]);
+}
+
+static void do_large(void)
+{
+	fds[0] = open("large", O_RDWR | O_CREAT, 0600);
+	if (ftruncate(fds[0], 40 << 20))
+		perror("ftruncate");
+}
+
+static void do_epoll(void)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int event = eventfd(0, 0);
+
+	fds[0] = epoll_create1(0);
+	epoll_ctl(fds[0], EPOLL_CTL_ADD, event, &e);
+	fds[1] = dup(event);
+	close(event);
+}
+
+static void do_half(void)
+{
+	int pair[2];
+
+	if (pipe(pair))
+		perror("pipe");
+	child = fork();
+	if (child == 0) {
+		close(pair[0]);
+		for (;;)
+			pause();
+	}
+	close(pair[1]);
+	fds[0] = pair[0];
+}
+
+static void undo_child(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	if (fds[0] >= 0)
+		close(fds[0]);
+	fds[0] = -1;
+}
+
+static void do_child(void)
+{
+	child = fork();
+	if (child == 0)
+		for (;;)
+			pause();
+}
+
+static void do_sysv(void)
+{
+	int id = shmget(IPC_PRIVATE, PAGE, 0600);
+
+	area = shmat(id, NULL, 0);
+	shmctl(id, IPC_RMID, NULL);
+}
+
+static void undo_sysv(void)
+{
+	shmdt(area);
+}
+
+static void do_cputimer(void)
+{
+	struct sigevent e = {.sigev_notify = SIGEV_NONE};
+
+	if (timer_create(CLOCK_PROCESS_CPUTIME_ID, &e, &timer))
+		perror("timer_create");
+}
+
+static void undo_cputimer(void)
+{
+	timer_delete(timer);
+}
+
+static void do_directory(void)
+{
+	if (mkdir("gone", 0700) || chdir("gone") || rmdir("../gone"))
+		perror("directory");
+}
+
+static void undo_directory(void)
+{
+	if (chdir(getenv("PWD")))
+		perror("chdir");
+}
+
+static int idle(void *unused)
+{
+	(void)unused;
+	while (syscall(SYS_pause))
+		;
+	return 0;
+}
+
+/* A thread that glibc does not know. It cannot be undone. */
+static void do_raw(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	clone(idle, stack + sizeof(stack), CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+	      CLONE_THREAD | CLONE_SYSVSEM, NULL);
+}
+
+/* Tiles in use, if this CPU has them and the kernel gives them. */
+static void do_tiles(void)
+{
+	static unsigned char config[64] __attribute__((aligned(64))) = {
+		[0] = 1, [16] = 64, [48] = 16};
+
+	if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, 18)) {
+		perror("arch_prctl");
+		return;
+	}
+	/* ldtilecfg (%rax); tileloadd (%rax,%rcx), %tmm0 */
+	__asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0x00\n\t"
+			 ".byte 0xc4, 0xe2, 0x7b, 0x4b, 0x04, 0x08"
+			 : : "a"(config), "c"(0ul) : "memory");
+}
+
+static void undo_tiles(void)
+{
+	__asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0"); /* tilerelease */
+}
+
+static void do_seccomp(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {1, &allow};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		perror("seccomp");
+}
+
+/* ---- what is carried ----------------------------------------------------------------------- */
+
+static struct {
+	const char *name;
+	unsigned char *at;
+} pages[8];
+static size_t npages;
+
+static unsigned char *add_page(const char *name, void *at, int fill)
+{
+	pages[npages].name = name;
+	pages[npages++].at = at;
+	if (fill)
+		memset(at, fill, PAGE);
+	return at;
+}
+
+static uintptr_t page_of(const char *name)
+{
+	for (size_t i = 0; i < npages; i++)
+		if (!strcmp(pages[i].name, name))
+			return (uintptr_t)pages[i].at;
+	return 0;
+}
+
+static void *map(size_t size, int flags, int fd)
+{
+	if (fd < 0)
+		flags |= MAP_ANONYMOUS;
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+}
+
+static void do_memory(void)
+{
+	void *at = add_page("dontfork", map(PAGE, MAP_PRIVATE, -1), 0xd0);
+	int fd = open("mapped", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	madvise(at, PAGE, MADV_DONTFORK);
+	at = add_page("wipeonfork", map(PAGE, MAP_PRIVATE, -1), 0xd1);
+	madvise(at, PAGE, MADV_WIPEONFORK);
+	at = add_page("none", map(PAGE, MAP_PRIVATE, -1), 0xd2);
+	mprotect(at, PAGE, PROT_NONE);
+	add_page("zero", map(PAGE, MAP_PRIVATE, -1), 0)[0] = 0;
+	if (ftruncate(fd, 3 * PAGE))
+		perror("ftruncate");
+	add_page("changed", map(3 * PAGE, MAP_PRIVATE, fd), 0xd4);
+	close(fd);
+	/* far more than may be copied, but only two pages are there */
+	at = map((size_t)16 << 30, MAP_SHARED | MAP_NORESERVE, -1);
+	add_page("shared", (char *)at + ((size_t)8 << 30), 0xd5);
+	memset((char *)at + ((size_t)12 << 30), 0xd6, PAGE);
+}
+
+/* Large shared memory without a descriptor, swapped out where there is swap. */
+static void do_swapped(void)
+{
+	size_t size = 8 << 20;
+	char *at = map(size, MAP_SHARED, -1);
+
+	memset(at, 0xd7, size);
+	add_page("swapped", at + size / 2, 0xd8);
+	if (madvise(at, size, MADV_PAGEOUT))
+		perror("madvise");
+}
+
+static void fill_ends(void)
+{
+	int pair[2];
+
+	if (pipe(pair) || write(pair[1], "in a pipe", 9) != 9)
+		perror("pipe");
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || write(pair[1], "in a", 4) != 4 ||
+	    write(pair[1], " socket", 7) != 7)
+		perror("socketpair");
+}
+
+static void do_descriptors(void)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLET, .data.u64 = ~0ull};
+	struct itimerspec far = {{7, 0}, {1000, 0}};
+	int event = eventfd(7, EFD_SEMAPHORE), epoll = epoll_create1(EPOLL_CLOEXEC);
+	int memfd = memfd_create("a name", MFD_ALLOW_SEALING), file;
+	sigset_t set;
+
+	fill_ends();
+	epoll_ctl(epoll, EPOLL_CTL_ADD, event, &e);
+	timerfd_settime(timerfd_create(CLOCK_MONOTONIC, 0), 0, &far, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	signalfd(-1, &set, 0);
+	if (write(memfd, "in a memfd", 10) != 10 || fcntl(memfd, F_ADD_SEALS, F_SEAL_GROW))
+		perror("memfd");
+	file = open("written", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (write(file, "written text", 12) != 12 || lseek(file, 3, SEEK_SET) != 3 || dup(file) < 0)
+		perror("written");
+	file = open("unlinked", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (write(file, "unlinked text", 13) != 13 || unlink("unlinked"))
+		perror("unlinked");
+	listen_abstract(SOCK_SEQPACKET, 7);
+	if (open("/dev/null", O_WRONLY) < 0 || open(".", O_RDONLY | O_DIRECTORY) < 0)
+		perror("open");
+}
+
+/* 20 MiB, only appended to. */
+static void do_append(void)
+{
+	static char text[1 << 20];
+
+	memset(text, 'a', sizeof(text));
+	fds[0] = open("appended", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+	for (int i = 0; i < 20; i++)
+		if (write(fds[0], text, sizeof(text)) != sizeof(text))
+			perror("write");
+}
+
+/* Short, only appended to. */
+static void do_log(void)
+{
+	int fd = open("log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+
+	if (write(fd, "head", 4) != 4)
+		perror("log");
+}
+
+/* Files that are mapped shared: one that is closed, and one that is open and has no name. */
+static void do_shared(void)
+{
+	static const char *const names[] = {"shared", "gone"};
+
+	for (int i = 0; i < 2; i++) {
+		int fd = open(names[i], O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+		if (ftruncate(fd, 2 * PAGE) || (i ? unlink(names[i]) : 0))
+			perror(names[i]);
+		memset(map(PAGE, MAP_SHARED, fd), 's', PAGE);
+		if (!i)
+			close(fd);
+	}
+}
+
+static void do_read(void)
+{
+	int fd = open("read", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	if (write(fd, "text", 4) != 4 || close(fd) || open("read", O_RDONLY) < 0)
+		perror("read");
+}
+
+/* Written without O_APPEND, the offset at its end. */
+static void write_long(const char *name, off_t size)
+{
+	fds[0] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (ftruncate(fds[0], size) || lseek(fds[0], 0, SEEK_END) != size)
+		perror(name);
+}
+
+static void do_long(void)
+{
+	write_long("long", 40 << 20);
+}
+
+static void do_longer(void)
+{
+	write_long("longer", 70 << 20);
+}
+
+static void do_rewrite(void)
+{
+	int fd = open("appended", O_WRONLY);
+
+	if (pwrite(fd, "b", 1, 100) != 1)
+		perror("pwrite");
+	close(fd);
+}
+
+/* One thread writes more than a pipe holds, another takes it slowly; and again. */
+static int flow[2];
+
+static void *writer(void *unused)
+{
+	static char text[1 << 20];
+
+	while (churning) {
+		short_writes += write(flow[1], text, sizeof(text)) != sizeof(text);
+		usleep(12000);
+	}
+	close(flow[1]);
+	return unused;
+}
+
+static void *reader(void *unused)
+{
+	static char text[1 << 20];
+
+	while (read(flow[0], text, sizeof(text)) > 0)
+		usleep(1000);
+	close(flow[0]);
+	return unused;
+}
+
+static void do_flow(void)
+{
+	pthread_t t;
+
+	churning = true;
+	if (pipe(flow))
+		perror("pipe");
+	pthread_create(&t, NULL, reader, NULL);
+	pthread_detach(t);
+	pthread_create(&churner, NULL, writer, NULL);
+}
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+static void *churn(void *unused)
+{
+	pthread_t t[4];
+
+	while (churning) {
+		for (int i = 0; i < 4; i++)
+			pthread_create(&t[i], NULL, nothing, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(t[i], NULL);
+	}
+	return unused;
+}
+
+static void do_churn(void)
+{
+	churning = true;
+	pthread_create(&churner, NULL, churn, NULL);
+}
+
+static void undo_churn(void)
+{
+	churning = false;
+	pthread_join(churner, NULL);
+}
+
+/* One thread in each call that the kernel continues by restart_syscall; named after it. */
+static void *sleeper(void *kind)
+{
+	static const char *const names[] = {"nanosleep", "clock", "poll", "futex", "raw"};
+	struct timespec t = {1000, 0};
+	static int word, pair[2];
+	struct pollfd p;
+
+	prctl(PR_SET_NAME, names[(intptr_t)kind]);
+	if (pipe(pair))
+		perror("pipe");
+	p = (struct pollfd){.fd = pair[0], .events = POLLIN};
+	switch ((intptr_t)kind) {
+	case 0:
+		syscall(SYS_nanosleep, &t, &t);
+		break;
+	case 1:
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+		break;
+	case 2:
+		poll(&p, 1, 1000000);
+		break;
+	case 3:
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+		break;
+	default:
+		syscall(SYS_clock_nanosleep, CLOCK_REALTIME, 0, &t, NULL);
+	}
+	return NULL;
+}
+
+/* They cannot be undone. */
+static void do_sleepers(void)
+{
+	pthread_t t;
+
+	for (intptr_t i = 0; i < 5; i++)
+		pthread_create(&t, NULL, sleeper, (void *)i);
+	usleep(100000);
+}
+
+/* One page of what "memory" made. */
+static void do_locked(void)
+{
+	if (mlock((void *)page_of("zero"), PAGE))
+		perror("mlock");
+}
+
+static void undo_locked(void)
+{
+	munlock((void *)page_of("zero"), PAGE);
+}
+
+/* The main thread ends, and another one goes on in its place. */
+static void serve(void);
+static pthread_t main_thread;
+
+static void *serve_alone(void *unused)
+{
+	pthread_join(main_thread, NULL);
+	puts("ok");
+	serve();
+	return unused;
+}
+
+static void do_headless(void)
+{
+	pthread_t t;
+
+	main_thread = pthread_self();
+	pthread_create(&t, NULL, serve_alone, NULL);
+	pthread_exit(NULL);
+}
+
+static const struct {
+	const char *name;
+	void (*make)(void), (*undo)(void);
+} things[] = {
+	{"tcp", do_tcp, NULL}, {"udp", do_udp, NULL}, {"mpi", do_mpi, NULL},
+	{"mpi-late", do_mpi_late, NULL}, {"unix", do_unix, NULL},
+	{"connected", do_connected, NULL},
+	{"inotify", do_inotify, NULL}, {"pidfd", do_pidfd, NULL}, {"lock", do_lock, NULL},
+	{"flock", do_flock, NULL}, {"fifo", do_fifo, NULL}, {"device", do_device, NULL},
+	{"renamed", do_renamed, undo_renamed}, {"large", do_large, NULL}, {"epoll", do_epoll, NULL},
+	{"half", do_half, undo_child}, {"child", do_child, undo_child},
+	{"sysv", do_sysv, undo_sysv},
+	{"cputimer", do_cputimer, undo_cputimer}, {"directory", do_directory, undo_directory},
+	{"raw", do_raw, NULL}, {"seccomp", do_seccomp, NULL}, {"tiles", do_tiles, undo_tiles},
+	{"memory", do_memory, NULL},
+	{"swapped", do_swapped, NULL}, {"locked", do_locked, undo_locked},
+	{"descriptors", do_descriptors, NULL}, {"append", do_append, NULL},
+	{"log", do_log, NULL}, {"read", do_read, NULL}, {"rewrite", do_rewrite, NULL},
+	{"shared", do_shared, NULL},
+	{"long", do_long, NULL}, {"longer", do_longer, NULL},
+	{"churn", do_churn, undo_churn}, {"flow", do_flow, undo_churn},
+	{"sleepers", do_sleepers, NULL}, {"clock", clock_do, clock_undo},
+	{"shared-clock", clock_do_shared, clock_undo}, {"headless", do_headless, NULL},
+};
+
+static void close_both(void)
+{
+	for (int i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static bool act(const char *verb, const char *name)
+{
+	for (size_t i = 0; i < sizeof(things) / sizeof(things[0]); i++) {
+		if (strcmp(things[i].name, name))
+			continue;
+		if (!strcmp(verb, "do"))
+			things[i].make();
+		else if (things[i].undo)
+			things[i].undo();
+		else
+			close_both();
+		return true;
+	}
+	return false;
+}
+
+static void serve(void)
+{
+	char line[128], verb[32], name[32];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		int n = sscanf(line, "%31s %31s", verb, name);
+
+		if (n == 1 && !strcmp(verb, "count"))
+			printf("%d\n", (int)signals);
+		else if (n == 1 && !strcmp(verb, "short"))
+			printf("%d\n", short_writes);
+		else if (n == 1 && !strcmp(verb, "stale"))
+			printf("%d\n", clock_stale());
+		else if (n == 2 && !strcmp(verb, "page"))
+			printf("%lx\n", (unsigned long)page_of(name));
+		else
+			puts(n == 2 && act(verb, name) ? "ok" : "what?");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	if (argc != 2 || chdir(argv[1]))
+		return 2;
+	setenv("PWD", argv[1], 1);
+	sigaction(SIGRTMIN, &a, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	serve();
+	return 0;
+}

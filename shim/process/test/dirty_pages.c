@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What was not written is not read: a program that changes its memory in every way there is, with
+ * checkpoints that build on one another, are given up, or build on older ones. Each image must have, to
+ * the bit, what the rank had when it was held. GPUCKPT_SEED=N; GPUCKPT_LONG=1: many more. */
+#include "config.h"
+
+#include <err.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/process/capture/capture.h"
+#include "shim/process/proc/procfs.h"
+#include "shim/process/test/capture_rank.h"
+#include "shim/process/test/dirty_program.h"
+#include "test/support/tap.h"
+
+/* An image that others may build on. */
+struct base {
+	json_t *manifest;
+	char hash[GCK_HASH_TEXT];
+};
+
+/* What the rank had, page by page. */
+struct truth {
+	char *data;
+	bool there[(MARKS_END - MARKS_AT) / MARKS_PAGE];
+};
+
+enum ending { COMMITTED, ABORTED, NOT_WRITTEN, WORKER_DIED };
+
+static int shelf[2];
+static struct base newest, older;
+static struct truth truth;
+static uint32_t seq;
+static uint64_t seed_, unread;
+
+static uint64_t rnd(void)
+{
+	seed_ ^= seed_ << 13;
+	seed_ ^= seed_ >> 7;
+	seed_ ^= seed_ << 17;
+	return seed_;
+}
+
+static void work(unsigned most)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "work %lu %lu", (unsigned long)(rnd() % 1000000),
+		 (unsigned long)(rnd() % most + 1));
+	if (strcmp(rank_ask(&rank, line), "ok"))
+		errx(99, "the rank does not work on");
+}
+
+/* Other memory under the same addresses. */
+static void exec_anew(void)
+{
+	int old = helper_link;
+
+	rank_ask(&rank, "exec");
+	helper_link = agent_admit(&agent, &hello);
+	close(old);
+	if (helper_link < 0)
+		errx(99, "the rank does not run after an exec");
+	work(200);
+}
+
+/* ---- the truth ----------------------------------------------------------------------------- */
+
+static void learn(void)
+{
+	int proc = gck_proc_open(rank.pid, NULL), mem = openat(proc, "mem", O_RDONLY | O_CLOEXEC);
+	struct gck_maps maps = {0};
+
+	memset(truth.there, 0, sizeof(truth.there));
+	if (mem < 0 || gck_maps_read(proc, &maps, NULL))
+		errx(99, "the rank cannot be read");
+	for (size_t i = 0; i < maps.n; i++)
+		for (uint64_t at = maps.v[i].start; at < maps.v[i].end; at += MARKS_PAGE) {
+			if (at < MARKS_AT || at >= MARKS_END)
+				continue;
+			if (pread(mem, truth.data + (at - MARKS_AT), MARKS_PAGE, (off_t)at) != MARKS_PAGE)
+				errx(99, "the rank cannot be read at %lx", (unsigned long)at);
+			truth.there[(at - MARKS_AT) / MARKS_PAGE] = true;
+		}
+	gck_maps_free(&maps);
+	close(mem);
+	close(proc);
+}
+
+static const struct gck_map *map_at(const struct gck_image *img, uint64_t address)
+{
+	for (size_t i = 0; i < img->nmaps; i++)
+		if (address >= img->maps[i].start && address < img->maps[i].end)
+			return &img->maps[i];
+	return NULL;
+}
+
+/* Lay the image's pages out as a restart does. */
+static bool lay_out(const struct gck_image *img, struct gck_reader *r, char *data)
+{
+	static char chunk[GCK_WINDOW];
+
+	for (size_t i = 0; i < img->pages.rows.n; i++) {
+		struct gck_window x = gck_windows_at(&img->pages, i);
+		char *from = chunk;
+
+		if (x.address < MARKS_AT || x.address >= MARKS_END)
+			continue;
+		if (gck_reader_get(r, &x.chunk, chunk, NULL))
+			return false;
+		for (uint64_t left = x.mask; left; left &= left - 1, from += MARKS_PAGE)
+			memcpy(data + (x.address - MARKS_AT) + (size_t)__builtin_ctzll(left) * MARKS_PAGE,
+			       from, MARKS_PAGE);
+	}
+	return true;
+}
+
+static bool is_true(const json_t *manifest)
+{
+	struct gck_image *img = gck_image_from_json(manifest, NULL);
+	struct gck_reader *r = img ? gck_reader_open(store, manifest, NULL) : NULL;
+	char *data = calloc(1, MARKS_END - MARKS_AT);
+	bool right = r && data && lay_out(img, r, data);
+
+	for (uint64_t at = 0; at < MARKS_END - MARKS_AT && right; at += MARKS_PAGE) {
+		const struct gck_map *m;
+
+		if (!truth.there[at / MARKS_PAGE] || !memcmp(data + at, truth.data + at, MARKS_PAGE))
+			continue;
+		m = map_at(img, MARKS_AT + at);
+		/* The file's own page, which is not stored. */
+		if (m && m->kind == GCK_MAP_FILE && truth.data[at] && !data[at])
+			continue;
+		printf("# the page at %lx is another one in image %u\n", (unsigned long)(MARKS_AT + at),
+		       seq);
+		right = false;
+	}
+	free(data);
+	if (r)
+		gck_reader_close(r);
+	gck_image_free(img);
+	return right;
+}
+
+/* ---- changes from outside ------------------------------------------------------------------ */
+
+static uint64_t some_page(void)
+{
+	uint64_t page;
+
+	do
+		page = rnd() % ((MARKS_END - MARKS_AT) / MARKS_PAGE);
+	while (!truth.there[page]);
+	return MARKS_AT + page * MARKS_PAGE;
+}
+
+/* The page may have gone since, or not be writable: then nothing is changed. */
+static void write_from_outside(void)
+{
+	uint64_t word = rnd(), at = some_page();
+	struct iovec from = {&word, sizeof(word)}, to = {(void *)(uintptr_t)at, sizeof(word)};
+	char name[40];
+	int fd;
+
+	switch (rnd() % 3) {
+	case 0:
+		(void)!process_vm_writev(rank.pid, &from, 1, &to, 1, 0);
+		break;
+	case 1:
+		snprintf(name, sizeof(name), "/proc/%d/mem", (int)rank.pid);
+		fd = open(name, O_RDWR | O_CLOEXEC);
+		(void)!pwrite(fd, &word, sizeof(word), (off_t)at);
+		close(fd);
+		break;
+	default:
+		if (ptrace(PTRACE_ATTACH, rank.pid, 0, 0) == 0) {
+			waitpid(rank.pid, NULL, __WALL);
+			ptrace(PTRACE_POKEDATA, rank.pid, at, word);
+			ptrace(PTRACE_DETACH, rank.pid, 0, 0);
+		}
+	}
+}
+
+/* ---- checkpoints --------------------------------------------------------------------------- */
+
+static void forget(struct base *b)
+{
+	json_decref(b->manifest);
+	*b = (struct base){0};
+}
+
+static void count_unread(const struct gck_capture *c)
+{
+	for (size_t i = 0; i < c->base.rows.n; i++) {
+		uint64_t address = gck_windows_address(&c->base, i);
+
+		unread += address >= MARKS_AT && address < MARKS_END &&
+			  gck_marks_unwritten(&c->marks, address);
+	}
+}
+
+/* A window that the clone may have written is read, whatever its marks. */
+static bool is_read(struct gck_capture *c, uint64_t window)
+{
+	gck_marks_spoil(&c->marks, window + rnd() % GCK_WINDOW);
+	return !gck_marks_unwritten(&c->marks, window);
+}
+
+static bool write_one(struct gck_capture *c, const struct base *on, enum ending end,
+		      struct gck_error *err)
+{
+	struct gck_writer *w = gck_writer_open(store, ++seq, "t", &options, on->manifest, err);
+	struct base made = {0};
+	char path[128];
+	bool right;
+
+	if (on->manifest)
+		gck_capture_build_on(c, on->manifest, on->hash);
+	if (c->base.rows.n && !is_read(c, gck_windows_address(&c->base, rnd() % c->base.rows.n)))
+		return false;
+	count_unread(c);
+	if (!w || gck_capture_write(c, w, NULL, NULL, err) ||
+	    gck_capture_manifest(c, w, 0, NULL, made.hash, err))
+		return false;
+	if (end != WORKER_DIED)
+		gck_capture_marks_leave(c, shelf, made.hash);
+	gck_writer_close(w);
+	snprintf(path, sizeof(path), "%s/c/1/0/%u-t/rank-0.json", rank_directory, seq);
+	made.manifest = json_load_file(path, 0, NULL);
+	right = is_true(made.manifest);
+	if (end == ABORTED) {
+		gck_store_discard(store, seq, "t", NULL);
+		forget(&made);
+	} else {
+		forget(&older);
+		older = newest;
+		newest = made;
+	}
+	return right;
+}
+
+static bool one(enum ending end, bool on_older, struct gck_error *err)
+{
+	struct gck_capture *c = gck_capture_open(rank.pid, helper_link, &hello, &options, err);
+	bool right;
+
+	if (!c)
+		return false;
+	gck_capture_marks_take(c, shelf);
+	right = !gck_capture_freeze(c, err) && !gck_capture_take(c, err);
+	if (right)
+		learn();
+	gck_capture_resume(c);
+	if (right && rnd() % 2)
+		work(100);
+	if (right && end != NOT_WRITTEN)
+		right = write_one(c, on_older ? &older : &newest, end, err);
+	gck_capture_close(c);
+	return right;
+}
+
+/* Another takes a checkpoint while the marks are in somebody's hands, who puts them back as they were. */
+static bool two(struct gck_error *err)
+{
+	struct gck_marks aside;
+	bool right;
+
+	gck_marks_take(&aside, shelf);
+	right = one(COMMITTED, false, err);
+	work(20);
+	gck_marks_leave(&aside, shelf);
+	return right && one(COMMITTED, true, err);
+}
+
+static enum ending some_ending(void)
+{
+	uint64_t x = rnd() % 10;
+
+	return x < 7 ? COMMITTED : x == 7 ? ABORTED : x == 8 ? NOT_WRITTEN : WORKER_DIED;
+}
+
+static void a_life(uint64_t seed, int checkpoints)
+{
+	struct gck_error err = {0};
+	uint64_t before = unread;
+	int i, good = 0;
+
+	seed_ = seed * 0x9e3779b97f4a7c15ul + 1;
+	start();
+	work(200);
+	if (seed % 2)
+		rank_ask(&rank, "writing");
+	for (i = 0; i < checkpoints && good == i; i++) {
+		unsigned most = rnd() % 3 ? 40 : 400;
+
+		if (i == checkpoints / 2 || rnd() % 16 == 0)
+			exec_anew();
+		good += rnd() % 8 ? one(some_ending(), rnd() % 8 == 0, &err) : two(&err);
+		work(most);
+		for (uint64_t n = rnd() % 4; n; n--)
+			write_from_outside();
+	}
+	ok(good == checkpoints, "images of a life are true (seed %lu)%s%s", (unsigned long)seed,
+	   good == i ? "" : ": ", err.text);
+	printf("# %lu windows were not read\n", (unsigned long)(unread - before));
+	is_int(stop(), 0, "the rank ends by itself");
+	forget(&newest);
+	forget(&older);
+}
+
+/* It is killed when its clone is there: what it wrote in between cannot be known. */
+static void test_killed(void)
+{
+	struct gck_error err = {0};
+	struct gck_capture *c;
+
+	start();
+	work(200);
+	c = gck_capture_open(rank.pid, helper_link, &hello, &options, &err);
+	if (!c)
+		errx(99, "%s", err.text);
+	gck_capture_marks_take(c, shelf); /* of another rank */
+	gck_capture_marks_take(c, shelf);
+	if (gck_capture_freeze(c, &err) || gck_capture_take(c, &err))
+		errx(99, "%s", err.text);
+	ok(c->marks.uffd >= 0, "a rank that is held has marks");
+	kill(rank.pid, SIGKILL);
+	gck_marks_settle(&c->marks, &c->t, c->img);
+	ok(c->marks.uffd < 0, "one that was killed has none");
+	gck_capture_close(c);
+	rank_end(&rank);
+	close(helper_link);
+}
+
+/* Does this kernel tell what was written, and may we ask? */
+static bool has_marks(void)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = 1 << 15};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	bool has = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+int main(void)
+{
+	const char *seed = getenv("GPUCKPT_SEED"), *is_long = getenv("GPUCKPT_LONG");
+	int lives = is_long && *is_long ? 60 : 3;
+	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
+
+	tests_begin();
+	truth.data = malloc(MARKS_END - MARKS_AT);
+	if (!truth.data || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, shelf))
+		errx(99, "no memory or shelf");
+	for (int i = 0; i < lives; i++)
+		a_life(first + (uint64_t)i, 20);
+	if (has_marks()) {
+		ok(unread > 0, "%lu windows were not read", (unsigned long)unread);
+		test_killed();
+	} else {
+		skip("windows that are not read", "this kernel does not tell what was written");
+	}
+	tests_end();
+	return tap_done();
+}

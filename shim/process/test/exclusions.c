@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the MPI and CUDA parts say is not in the image; this process is the rank. */
+#include "config.h"
+
+#include "shim/process/rank/exclusions.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shim/cuda/state.h"
+#include "shim/mpi/state.h"
+#include "shim/process/image/image.h"
+#include "test/support/tap.h"
+
+#define P GCK_PAGE
+
+static struct gck_mpi_range ranges[] = {{8 * P, 2 * P}, {0, 0}, {20 * P, P}, {9 * P, 3 * P}, {21 * P, P}};
+static struct gck_mpi_range hollow[] = {{40 * P, 4 * P}};
+static int32_t fds[] = {-1, 5, -1, 7}, threads[] = {0, 4711};
+
+static struct gck_mpi_state whole(void)
+{
+	return (struct gck_mpi_state){
+		.magic = GCK_MPI_STATE_MAGIC, .version = GCK_MPI_STATE_VERSION,
+		.size = sizeof(struct gck_mpi_state), .closed_for = 9, .link_fd = 3,
+		.left_out = {.ranges = (uintptr_t)ranges, .nranges = sizeof ranges / sizeof *ranges,
+			     .fds = (uintptr_t)fds, .nfds = 4, .threads = (uintptr_t)threads,
+			     .nthreads = 2, .hollow = (uintptr_t)hollow, .nhollow = 1}};
+}
+
+static int read_it(struct gck_left_out *l, const struct gck_mpi_state *s)
+{
+	struct gck_error err = {0};
+	int rc = gck_left_out_read(l, getpid(), (uintptr_t)s, 0, &err);
+
+	if (rc)
+		printf("# %s\n", err.text);
+	return rc;
+}
+
+static void what_is_said(struct gck_left_out *l)
+{
+	struct gck_mpi_state s = whole();
+
+	is_int(read_it(l, &s), 0, "it is read");
+	is_int((long long)l->closed_for, 9, "with the checkpoint that it is closed for");
+	is_int((long long)l->ranges.n, 2, "ranges that overlap or touch are one, empty ones none");
+	ok(gck_left_out_range(l, 8 * P, 12 * P) && gck_left_out_range(l, 20 * P, 22 * P), "they are left out");
+	ok(!gck_left_out_range(l, 7 * P, 9 * P) && !gck_left_out_range(l, 12 * P, 13 * P), "no more than they");
+	ok(gck_left_out_fd(l, 5) && gck_left_out_fd(l, 7) && gck_left_out_fd(l, 3),
+	   "descriptors are, and the link");
+	ok(!gck_left_out_fd(l, 4), "no others");
+	ok(gck_left_out_thread(l, 4711) && !gck_left_out_thread(l, 4712), "threads are");
+	ok(gck_left_out_hollow(l, 41 * P, 44 * P) && !gck_left_out_hollow(l, 41 * P, 45 * P),
+	   "what may be hollow is known");
+	ok(!gck_left_out_range(l, 41 * P, 42 * P), "and is not left out");
+	is_int(gck_left_out_read(l, getpid(), 0, 0, NULL), 0, "a rank without MPI");
+	ok(!l->ranges.n && !l->nfds && !gck_left_out_fd(l, 5), "leaves nothing out");
+	is_int(l->link_fd, -1, "and has no link");
+}
+
+static int add(struct gck_maps *m, uint64_t start, uint64_t end, const char *name)
+{
+	struct gck_vma v = {.start = start * P, .end = end * P, .offset = 100 * P, .name = name};
+
+	return gck_maps_add(m, &v, NULL);
+}
+
+static void cut(struct gck_left_out *l)
+{
+	struct gck_mpi_state s = whole();
+	struct gck_maps m = {0};
+
+	read_it(l, &s);
+	add(&m, 1, 2, "");
+	add(&m, 7, 13, "/a/file");
+	add(&m, 20, 22, "");
+	add(&m, 30, 31, "");
+	is_int(gck_left_out_cut(l, &m, NULL), 0, "the ranges are taken off the mappings");
+	is_int((long long)m.n, 4, "one that is all of one is gone, one within leaves two");
+	ok(m.v[1].start == 7 * P && m.v[1].end == 8 * P && m.v[1].offset == 100 * P, "what is before it");
+	ok(m.v[2].start == 12 * P && m.v[2].end == 13 * P, "and behind it");
+	ok(m.v[2].offset == 105 * P, "where it is in the file");
+	ok(m.v[0].start == P && m.v[3].start == 30 * P, "others stay");
+	gck_maps_free(&m);
+}
+
+static void refused(struct gck_left_out *l, void (*break_it)(struct gck_mpi_state *), const char *name)
+{
+	struct gck_mpi_state s = whole();
+
+	break_it(&s);
+	ok(read_it(l, &s) < 0, "refused: %s", name);
+}
+
+static void no_magic(struct gck_mpi_state *s) { s->magic++; }
+static void other_version(struct gck_mpi_state *s) { s->version++; }
+static void other_size(struct gck_mpi_state *s) { s->size--; }
+static void too_many(struct gck_mpi_state *s) { s->left_out.nranges = 1ull << 40; }
+static void too_many_fds(struct gck_mpi_state *s) { s->left_out.nfds = 1ull << 40; }
+static void too_many_threads(struct gck_mpi_state *s) { s->left_out.nthreads = 1ull << 40; }
+static void too_many_hollow(struct gck_mpi_state *s) { s->left_out.nhollow = 1ull << 40; }
+static void nowhere(struct gck_mpi_state *s) { s->left_out.ranges = 4096; }
+
+static struct gck_mpi_range odd[1];
+
+static void no_page(struct gck_mpi_state *s)
+{
+	odd[0] = (struct gck_mpi_range){P + 8, P};
+	s->left_out.ranges = (uintptr_t)odd;
+	s->left_out.nranges = 1;
+}
+
+static void around(struct gck_mpi_state *s)
+{
+	no_page(s);
+	odd[0] = (struct gck_mpi_range){2 * P, -(uint64_t)P};
+}
+
+static void gpu(struct gck_left_out *l)
+{
+	struct gck_cuda_state s = {.magic = GCK_CUDA_STATE_MAGIC, .size = sizeof s,
+				   .version = GCK_CUDA_STATE_VERSION, .link_fd = 6,
+				   .device_bytes = 3ull << 30};
+
+	ok(!gck_left_out_device(l, "/dev/nvidia0"), "without CUDA its devices are devices");
+	is_int(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
+	ok(gck_left_out_fd(l, 6) && !gck_left_out_fd(l, 5), "its link is left out");
+	ok(l->device_bytes == 3ull << 30, "its GPU's memory will be in its own");
+	ok(gck_left_out_device(l, "/dev/nvidia0") && gck_left_out_device(l, "/dev/nvidia-uvm") &&
+	   !gck_left_out_device(l, "/dev/null"), "its devices will be closed");
+	s.drained_for = 7;
+	is_int(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "drained");
+	ok(!gck_left_out_device(l, "/dev/nvidia0"), "they should be");
+	s.version++;
+	ok(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0, "another version's is refused");
+}
+
+int main(void)
+{
+	struct gck_left_out l = {.link_fd = -1};
+
+	what_is_said(&l);
+	cut(&l);
+	refused(&l, no_magic, "no magic");
+	refused(&l, other_version, "another version");
+	refused(&l, other_size, "another size");
+	refused(&l, too_many, "more ranges than can be");
+	refused(&l, too_many_fds, "more descriptors than can be");
+	refused(&l, too_many_threads, "more threads than can be");
+	refused(&l, too_many_hollow, "more hollow ranges than can be");
+	refused(&l, nowhere, "an array that is nowhere");
+	refused(&l, no_page, "a range that is no pages");
+	refused(&l, around, "one that goes around the end of memory");
+	gck_left_out_free(&l);
+	gpu(&l);
+	gck_left_out_free(&l);
+	return tap_done();
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An image as JSON and back; damaged manifests of every kind: refused or harmless, never a crash
+ * (run it under a sanitizer to see leaks). `test_image SEED ROUNDS` for more mutations. */
+#include "config.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/process/image/image_fields.h"
+#include "storage/document/json.h"
+#include "test/support/tap.h"
+
+#define MANY 80000u
+
+static uint64_t seed = 20;
+
+static uint64_t number(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static void *zeroed(size_t n, size_t size)
+{
+	void *v = calloc(n, size);
+
+	if (!v)
+		abort();
+	return v;
+}
+
+/* The manifest's table of chunks: as the store writes it. Chunk i has i + 1 pages. */
+static json_t *make_store(unsigned n)
+{
+	char *text = zeroed(n, 55 + 1), *at = text;
+	json_t *j;
+
+	for (unsigned i = 0; i < n; i++)
+		at += sprintf(at, "%032x%06x%06x%05x%05x0", i + 1, 0, i * 64 * 64, (i + 1) * 4096,
+			      (i + 1) * 4096);
+	j = json_pack("{s:s, s:[s], s:s}", "of", "c/1/0", "objects",
+		      "1-a/0123456789abcdef0123456789abcdef", "chunks", text);
+	free(text);
+	return j;
+}
+
+static void window(struct gck_windows *w, uint64_t address, unsigned first, unsigned pages)
+{
+	struct gck_window x = {.address = address};
+
+	x.mask = ((1ull << pages) - 1) << first;
+	x.chunk.index = pages - 1;
+	gck_windows_add(w, &x, NULL);
+}
+
+static void fill_threads(struct gck_image *img)
+{
+	img->nthreads = 3;
+	img->threads = zeroed(3, sizeof(*img->threads));
+	for (int i = 0; i < 3; i++) {
+		struct gck_thread *t = &img->threads[i];
+
+		t->vtid = 1000 + i;
+		t->rtid = 2000 + i;
+		memcpy(t->name, "n\xff" "me", 5);
+		memset(&t->regs, 17 + i, sizeof(t->regs));
+		t->xstate_size = 600;
+		t->xstate = zeroed(1, 600);
+		memset(t->xstate, 0xa5, 600);
+		t->sigmask = ~0ull;
+		t->tid_address = 0x7f0000001000;
+		t->robust_head = 0x7f0000002000;
+		t->robust_size = 24;
+		t->rseq.address = 0x7f0000003000;
+		t->rseq.size = 32;
+		t->rseq.signature = 0xf1f1f1f1u;
+		t->altstack.flags = 0x80000000u;
+		t->npending = (size_t)i;
+		t->pending = zeroed((size_t)i + 1, sizeof(*t->pending));
+		t->affinity_size = 8;
+		t->affinity = zeroed(1, 8);
+		t->nice = -5;
+	}
+}
+
+static void fill_memory(struct gck_image *img)
+{
+	static const struct gck_map maps[] = {
+		{0x400000, 0x500000, PROT_READ, GCK_MAP_FILE, 0, 0, -1, 0, NULL},
+		{0x500000, 0x600000, PROT_WRITE, GCK_MAP_ANON, 5, -1, -1, 0, NULL},
+		{0x700000, 0x800000, 3, GCK_MAP_SHARED, 0, -1, 0, 4096, NULL},
+		{0x800000, 0x900000, 3, GCK_MAP_SHARED_FILE, 0, -1, 1, 0, NULL},
+		{0x7fff00000000, 0x7fff00001000, 5, GCK_MAP_VDSO, 0, -1, -1, 0, NULL},
+	};
+
+	img->nmaps = 5;
+	img->maps = zeroed(5, sizeof(*img->maps));
+	for (int i = 0; i < 5; i++) {
+		img->maps[i] = maps[i];
+		img->maps[i].name = strdup(i ? "" : "/bin/\xfe");
+	}
+	img->ncontents = 1;
+	img->contents = zeroed(1, sizeof(*img->contents));
+	img->contents[0] = (struct gck_content){.path = strdup("/bin/x"), .device = ~0ull,
+						.size = 1 << 20, .mtime_ns = -3, .carried = true};
+	window(&img->contents[0].windows, 0, 3, 7);
+	window(&img->contents[0].windows, GCK_WINDOW, 0, 2);
+	img->nobjects = 2;
+	img->objects = zeroed(2, sizeof(*img->objects));
+	img->objects[0] = (struct gck_object){.name = strdup(""), .size = 1 << 21, .seals = 3};
+	img->objects[1] = (struct gck_object){.name = strdup("/a"), .has_path = true, .size = 5};
+	window(&img->objects[1].windows, 0, 0, 1);
+	window(&img->pages, 0x500000, 0, 4);
+	window(&img->pages, 0x500000, 8, 9);
+	window(&img->pages, 0x580000, 63, 1);
+}
+
+static void fill_files(struct gck_image *img)
+{
+	img->nfiles = 4;
+	img->files = zeroed(4, sizeof(*img->files));
+	for (int i = 0; i < 4; i++)
+		img->files[i].object = -1;
+	img->files[0].kind = GCK_FD_FILE;
+	img->files[0].path = strdup("/tmp/out");
+	img->files[0].data_size = 9000;
+	img->files[0].prefix = (struct gck_hash){1, ~0ull};
+	window(&img->files[0].data, 0, 0, 3);
+	img->files[1].kind = GCK_FD_PIPE;
+	img->files[1].id = 77;
+	img->files[2].kind = GCK_FD_PIPE;
+	img->files[2].id = 77;
+	img->files[2].write_end = true;
+	img->files[3].kind = GCK_FD_EPOLL;
+	img->files[3].nentries = 1;
+	img->files[3].entries = zeroed(1, sizeof(*img->files[3].entries));
+	img->files[3].entries[0] = (struct gck_epoll_entry){4, 0x80000001u, ~0ull};
+	img->nfds = 5;
+	img->fds = zeroed(5, sizeof(*img->fds));
+	for (int i = 0; i < 5; i++)
+		img->fds[i] = (struct gck_fd){.fd = 2 * i, .cloexec = i & 1,
+					      .file = (uint32_t)i % 4};
+}
+
+static struct gck_image *make_image(void)
+{
+	struct gck_image *img = zeroed(1, sizeof(*img));
+
+	img->vpid = 1000;
+	img->exe = strdup("/bin/x");
+	img->cwd = strdup("/tmp");
+	img->cpu_flags = strdup("fpu sse");
+	img->brk = 0x600000;
+	img->auxv_size = 32;
+	img->auxv = zeroed(1, 32);
+	img->actions[12].handler = ~0ull;
+	img->ntimers = 1;
+	img->timers = zeroed(1, sizeof(*img->timers));
+	img->timers[0] = (struct gck_posix_timer){.id = 3, .sigval = ~0ull, .value_ns = 5};
+	img->npending = 2;
+	img->pending = zeroed(2, sizeof(*img->pending));
+	img->limits[3][1] = ~0ull;
+	img->realtime_ns = 1795221566860402174;
+	fill_threads(img);
+	fill_memory(img);
+	fill_files(img);
+	return img;
+}
+
+static json_t *make_manifest(void)
+{
+	struct gck_image *img = make_image();
+	struct gck_error err;
+	json_t *j = gck_image_to_json(img, &err);
+
+	json_object_set_new(j, "store", make_store(16));
+	gck_image_free(img);
+	return j;
+}
+
+static void test_round_trip(void)
+{
+	json_t *j = make_manifest(), *again = NULL;
+	struct gck_error err = {0};
+	struct gck_image *img = gck_image_from_json(j, &err);
+
+	if (!ok(img != NULL, "an image with everything in it is read back"))
+		printf("# %s\n", err.text);
+	if (img) {
+		again = gck_image_to_json(img, &err);
+		ok(json_equal(json_object_get(j, "image"), json_object_get(again, "image")),
+		   "and is the same");
+		ok(gck_windows_at(&img->contents[0].windows, 0).chunk.size == 7 * GCK_PAGE &&
+		   gck_windows_address(&img->contents[0].windows, 0) == 0 &&
+		   gck_windows_address(&img->contents[0].windows, 1) == GCK_WINDOW,
+		   "windows know their chunks");
+		ok(!strcmp(img->maps[0].name, "/bin/\xfe") &&
+		   !memcmp(img->threads[2].name, "n\xff" "me", 5), "names that are no UTF-8");
+		ok(img->threads[0].nice == -5 && img->threads[0].rseq.signature == 0xf1f1f1f1u &&
+		   img->contents[0].mtime_ns == -3 && img->files[0].prefix.lo == ~0ull,
+		   "numbers at their limits");
+	}
+	json_decref(again);
+	json_decref(j);
+	gck_image_free(img);
+}
+
+/* What a process without memory says of an image: that it is damaged, which would be believed, or why it has
+ * none of it. */
+static int say_without_memory(const json_t *j)
+{
+	struct gck_error err = {0};
+	struct rlimit none = {1 << 20, 1 << 20};
+	struct gck_image *img;
+
+	setrlimit(RLIMIT_AS, &none);
+	img = gck_image_from_json(j, &err);
+	printf("# %s\n", err.text);
+	return !img && err.code == ENOMEM && strstr(err.text, "device") && !strstr(err.text, "damaged") ? 0 : 1;
+}
+
+static void test_no_memory(const json_t *j)
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		int rc = say_without_memory(j);
+
+		fflush(stdout);
+		_exit(rc);
+	}
+	ok(waitpid(pid, &status, 0) == pid && !status, "without memory it is not taken for damaged");
+}
+
+/* As many windows as 20 GiB have, put in from behind: their text is not parsed as others are. */
+static void test_many(void)
+{
+	struct gck_image *img = make_image(), *again;
+	struct gck_error err = {0};
+	uint64_t wrong = 0;
+	json_t *j;
+	char *text;
+
+	for (uint64_t i = MANY; i-- > 0;)
+		window(&img->device, i * GCK_WINDOW, i % 50, 1 + i % 14);
+	gck_windows_sort(&img->device);
+	j = gck_image_to_json(img, &err);
+	json_object_set_new(j, "store", make_store(16));
+	text = gck_json_text(j);
+	json_decref(j);
+	j = gck_json_parse(text, strlen(text), &err);
+	again = gck_image_from_json(j, &err);
+	ok(again && again->device.rows.n == MANY, "an image of %u windows", MANY);
+	for (uint64_t i = 0; again && i < MANY; i++) {
+		struct gck_window x = gck_windows_at(&again->device, i);
+
+		wrong += x.address != i * GCK_WINDOW ||
+			 x.mask != ((1ull << (1 + i % 14)) - 1) << i % 50 ||
+			 x.chunk.size != (1 + i % 14) * GCK_PAGE;
+		wrong += gck_windows_find(&again->device, i * GCK_WINDOW + GCK_PAGE) != i;
+	}
+	is_int((long long)wrong, 0, "is read back, in order, and every window is found");
+	test_no_memory(j);
+	json_decref(j);
+	free(text);
+	gck_image_free(again);
+	gck_image_free(img);
+}
+
+/* A path like "maps 1 start" in the image gets a value; that has to be refused, naming why. */
+static void refused(const char *path, json_t *value, const char *why)
+{
+	json_t *j = make_manifest(), *at = json_object_get(j, "image");
+	char text[128], *save = NULL, *next, *key;
+	struct gck_error err = {0};
+	struct gck_image *img;
+
+	snprintf(text, sizeof(text), "%s", path);
+	for (key = strtok_r(text, " ", &save); (next = strtok_r(NULL, " ", &save)); key = next)
+		at = json_is_array(at) ? json_array_get(at, (size_t)atoi(key))
+				       : json_object_get(at, key);
+	json_object_set_new(at, key, value);
+	img = gck_image_from_json(j, &err);
+	if (!ok(!img && strstr(err.text, why), "%s: refused (%s)", path, why))
+		printf("# %s\n", img ? "taken" : err.text);
+	gck_image_free(img);
+	json_decref(j);
+}
+
+static void test_relations(void)
+{
+	refused("maps 1 start", json_string("480000"), "overlaps");
+	refused("maps 1 end", json_string("500800"), "no mapping");
+	refused("maps 0 content", json_integer(1), "not there");
+	refused("maps 1 content", json_integer(0), "not there");
+	refused("maps 2 object", json_integer(2), "not there");
+	refused("maps 1 prot", json_integer(8), "not a whole number");
+	refused("maps 1 kind", json_integer(99), "not a whole number");
+	refused("maps 3 object", json_integer(0), "without a path");
+	refused("pages", json_string("0000000000140000000000000001000000"),
+		"not rows of 36");
+	refused("pages", json_string("000000000016000000000000000100000000"
+				     "000000000014000000000000000100000000"), "out of order");
+	refused("pages", json_string("000000000014000000000000000100000000"
+				     "000000000014000000000000000100000000"), "out of order");
+	refused("pages", json_string("00000000001c000000000000000100000000"), "no private mapping");
+	refused("pages", json_string("000000000014000000000000000100000001"), "a chunk of 8192");
+	refused("pages", json_string("000000000014000000000000000100000010"), "cannot be");
+	refused("pages", json_string("000000000014000000000000000000000000"), "cannot be");
+	refused("pages", json_string("ffffffffffff000000000000000100000000"), "cannot be");
+	refused("pages", json_string("00000000001g000000000000000100000000"), "not hexadecimal");
+	refused("device", json_string("000000000016000000000000000100000000"
+				      "000000000014000000000000000100000000"), "out of order");
+	refused("objects 1 size", json_integer(0), "behind its end");
+	refused("objects 1 name", json_string("a"), "no absolute path");
+	refused("contents 0 size", json_integer(4096), "behind its end");
+	refused("threads 1 vtid", json_integer(1000), "two threads");
+	refused("threads 0 vtid", json_integer(1003), "main thread");
+	refused("threads 0 vtid", json_integer(0), "not a whole number");
+	refused("threads 0 regs", json_string("00"), "bytes in hexadecimal");
+	refused("threads 0 xstate", json_string("00"), "bytes in hexadecimal");
+	refused("threads 0 name", json_string("61616161616161616161616161616161"), "no end");
+	refused("threads", json_array(), "not a list");
+	refused("fds 1 fd", json_integer(0), "out of order");
+	refused("fds 1 file", json_integer(4), "not there");
+	refused("files 3 entries",
+		json_pack("[{s:i,s:s,s:s}]", "fd", 1, "events", "1", "data", "0"), "not open");
+	refused("files 0 path", json_null(), "no path");
+	refused("files 2 write_end", json_false(), "too many ends");
+	refused("files 0 object", json_integer(0), "not there");
+	refused("exe", json_string("x"), "no absolute path");
+	refused("exe", json_null(), "not a text");
+	refused("exe", json_pack("{s:s}", "bytes", "2f00"), "not a text");
+	refused("brk", json_string("100000000000001"), "hexadecimal number");
+	refused("brk", json_string("-1"), "hexadecimal number");
+	refused("umask", json_real(1.5), "not a whole number");
+	refused("actions", json_array(), "not a list of 65");
+	refused("nnp", json_true(), "not a whole number");
+}
+
+static json_t *random_value(void)
+{
+	static const char *const texts[] = {"", "0", "ffffffffffffffff", "zz", "/", "00", "-1",
+		"000000000014000000000000000100000000"};
+
+	switch (number() % 9) {
+	case 0:
+		return json_null();
+	case 1:
+		return json_integer((json_int_t)number());
+	case 2:
+		return json_integer((json_int_t)(number() % 5) - 2);
+	case 3:
+		return json_string(texts[number() % 8]);
+	case 4:
+		return json_array();
+	case 5:
+		return json_object();
+	case 6:
+		return json_true();
+	case 7:
+		return json_real(1e300);
+	default:
+		return json_pack("{s:s}", "bytes", texts[number() % 8]);
+	}
+}
+
+/* Change one value somewhere below j. */
+static void mutate(json_t *j)
+{
+	size_t n = json_is_array(j) ? json_array_size(j) : json_object_size(j), pick;
+	json_t *child;
+	void *at;
+
+	if (!n)
+		return;
+	pick = number() % n;
+	if (json_is_array(j)) {
+		child = json_array_get(j, pick);
+		if (number() % 8 == 0)
+			json_array_remove(j, pick);
+		else if (number() % 8 == 0)
+			json_array_append(j, child);
+		else if (json_is_object(child) || json_is_array(child))
+			mutate(child);
+		return;
+	}
+	for (at = json_object_iter(j); pick--; )
+		at = json_object_iter_next(j, at);
+	child = json_object_iter_value(at);
+	if ((json_is_object(child) || json_is_array(child)) && number() % 8)
+		mutate(child);
+	else if (number() % 8 == 0)
+		json_object_del(j, json_object_iter_key(at));
+	else
+		json_object_iter_set_new(j, at, random_value());
+}
+
+static void test_mutations(unsigned rounds)
+{
+	unsigned taken = 0;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		json_t *j = make_manifest();
+		struct gck_error err = {0};
+		struct gck_image *img;
+
+		for (uint64_t k = number() % 3 + 1; k--; )
+			mutate(json_object_get(j, number() % 16 ? "image" : "store"));
+		img = gck_image_from_json(j, &err);
+		taken += img != NULL;
+		if (!img && !err.code)
+			abort();
+		gck_image_free(img);
+		json_decref(j);
+	}
+	ok(taken < rounds, "%u damaged manifests: %u were harmless, the rest refused", rounds,
+	   taken);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		seed = strtoull(argv[1], NULL, 0) | 1;
+	test_round_trip();
+	test_many();
+	test_relations();
+	test_mutations(argc > 2 ? (unsigned)atoi(argv[2]) : 2000);
+	return tap_done();
+}

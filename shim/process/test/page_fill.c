@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What mappings need of files that are not there: all of it, found without a look at all windows for each. */
+#include "config.h"
+
+#include "shim/process/image/image.h"
+
+static size_t looks;
+
+static struct gck_window counted(const struct gck_windows *w, size_t i)
+{
+	looks++;
+	return (gck_windows_at)(w, i);
+}
+
+#define gck_windows_at(w, i) counted(w, i)
+#include "shim/process/memory/page_fill.c"
+#undef gck_windows_at
+
+#include "test/support/tap.h"
+
+#define MAPS 200u
+#define WINDOWS 4000u
+#define PAGES (WINDOWS * GCK_WINDOW_PAGES)
+
+static uint64_t seed = 12;
+
+static uint64_t number(uint64_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed % below;
+}
+
+/* Every third window is missing, some are there twice with other pages. */
+static void make_content(struct gck_content *c)
+{
+	for (uint64_t i = 0; i < WINDOWS; i++) {
+		struct gck_window w = { .address = i * GCK_WINDOW, .mask = number(UINT64_MAX) | 1 };
+
+		if (i % 3 == 0)
+			continue;
+		gck_windows_add(&c->windows, &w, NULL);
+		w.mask = ~w.mask;
+		if (i % 7 == 0 && w.mask)
+			gck_windows_add(&c->windows, &w, NULL);
+	}
+}
+
+static void make_maps(struct gck_map *maps)
+{
+	for (uint64_t i = 0; i < MAPS; i++) {
+		uint64_t first = number(PAGES), n = 1 + number(i % 2 ? 3 : 300);
+
+		maps[i] = (struct gck_map){ .kind = GCK_MAP_FILE, .content = 0,
+					    .start = (i + 1) << 32, .offset = first * GCK_PAGE };
+		maps[i].end = maps[i].start + n * GCK_PAGE;
+	}
+}
+
+/* Has a mapping what it shows of a window, and nothing else? */
+static bool right(const struct pieces *p, const struct gck_map *m, size_t window)
+{
+	struct gck_window w = (gck_windows_at)(&p->v[0].of->windows, window);
+	uint64_t base = m->start + (w.address - m->offset), meant = 0, found = 0;
+
+	for (unsigned bit = 0; bit < GCK_WINDOW_PAGES; bit++) {
+		uint64_t offset = w.address + bit * GCK_PAGE;
+
+		if (offset >= m->offset && offset - m->offset < m->end - m->start)
+			meant |= w.mask & 1ull << bit;
+	}
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].window == window && p->v[i].at == base)
+			found |= p->v[i].mask;
+	return meant == found;
+}
+
+int main(void)
+{
+	static struct gck_map maps[MAPS];
+	struct gck_content content = { .path = (char *)"/gone" };
+	struct gck_image img = { .maps = maps, .nmaps = MAPS, .contents = &content, .ncontents = 1 };
+	int none = -1;
+	struct gck_restore r = { .img = &img, .contents = &none };
+	struct pieces p = { 0 };
+	size_t wrong = 0;
+
+	make_content(&content);
+	make_maps(maps);
+	is_int(find_pieces(&p, &r, NULL), 0, "pieces are found");
+	ok(p.n > MAPS, "%zu of %u mappings", p.n, MAPS);
+	ok(looks <= 4 * (p.n + MAPS), "for which %zu windows were looked at", looks);
+	for (size_t i = 0; i < MAPS; i++)
+		for (size_t k = 0; k < content.windows.rows.n; k += 1 + number(40))
+			wrong += !right(&p, &maps[i], k);
+	is_int((long long)wrong, 0, "they have what the mappings show, and nothing else");
+	free(p.v);
+	gck_rows_clear(&content.windows.rows);
+	return tap_done();
+}

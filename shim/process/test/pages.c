@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading pages: what the page map says, by PAGEMAP_SCAN and on kernels without it; packing. */
+#include "shim/process/proc/pages.c"
+
+#include <sys/mman.h>
+
+#include "test/support/tap.h"
+
+#define PAGES 64
+
+/* Pages 1 and 2 are written, 5 is read only, 9 is written and given back, 20 is written. */
+static char *make_anonymous(void)
+{
+	char *at = mmap(NULL, PAGES * GCK_PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char seen;
+
+	madvise(at, PAGES * GCK_PAGE, MADV_NOHUGEPAGE);
+	at[GCK_PAGE] = at[2 * GCK_PAGE] = at[20 * GCK_PAGE] = 'x';
+	seen = at[5 * GCK_PAGE];
+	at[9 * GCK_PAGE] = 'x';
+	madvise(at + 9 * GCK_PAGE, GCK_PAGE, MADV_DONTNEED);
+	(void)seen;
+	return at;
+}
+
+static char *make_file(void)
+{
+	int fd = memfd_create("a", 0);
+	char *at;
+	volatile char seen = 0;
+
+	if (ftruncate(fd, PAGES * GCK_PAGE))
+		abort();
+	at = mmap(NULL, PAGES * GCK_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	for (int i = 0; i < PAGES; i++)
+		seen += at[i * (int)GCK_PAGE];
+	(void)seen;
+	at[7 * GCK_PAGE] = 'y';
+	close(fd);
+	return at;
+}
+
+static bool has(const struct gck_ranges *r, const char *base, unsigned page)
+{
+	uint64_t at = (uintptr_t)base + (uint64_t)page * GCK_PAGE;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (at >= r->v[i].start && at < r->v[i].end)
+			return true;
+	return false;
+}
+
+static void test_scan(const struct gck_source *s, bool fast)
+{
+	const char *name = fast ? "PAGEMAP_SCAN" : "pagemap";
+	char *anonymous = make_anonymous(), *file = make_file();
+	struct gck_ranges a = {0}, f = {0};
+	uint64_t start = (uintptr_t)anonymous, size = (uint64_t)PAGES * GCK_PAGE;
+	int (*scan)(const struct gck_source *, uint64_t, uint64_t, bool, struct gck_ranges *,
+		    struct gck_error *) = fast ? scan_fast : scan_slow;
+	int result = scan(s, start, start + size, false, &a, NULL);
+
+	if (result > 0) {
+		skip(name, "this kernel does not have it");
+		return;
+	}
+	ok(!result && has(&a, anonymous, 1) && has(&a, anonymous, 2) && has(&a, anonymous, 20),
+	   "%s: pages that were written", name);
+	ok(!has(&a, anonymous, 0) && !has(&a, anonymous, 9) && !has(&a, anonymous, 21),
+	   "%s: not those that were not", name);
+	ok(!fast || !has(&a, anonymous, 5), "%s: nor the zero page", name);
+	start = (uintptr_t)file;
+	ok(!scan(s, start, start + size, true, &f, NULL) && f.n == 1 && has(&f, file, 7) &&
+	   !has(&f, file, 6) && !has(&f, file, 8), "%s: the changed page of a file", name);
+	free(a.v);
+	free(f.v);
+	munmap(anonymous, size);
+	munmap(file, size);
+}
+
+static void test_read(const struct gck_source *s)
+{
+	char *at = make_anonymous(), data[2 * GCK_PAGE];
+	uint64_t base = (uintptr_t)at;
+	struct gck_range v[] = {{base + 20 * GCK_PAGE, base + 21 * GCK_PAGE},
+				{base + 2 * GCK_PAGE, base + 3 * GCK_PAGE}};
+	struct gck_error err = {0};
+
+	mprotect(at + 20 * GCK_PAGE, GCK_PAGE, PROT_NONE);
+	ok(!gck_source_read(s, v, 2, data, &err) && data[0] == 'x' && data[GCK_PAGE] == 'x' &&
+	   data[1] == 0, "ranges are read, also where the process may not");
+	munmap(at + 2 * GCK_PAGE, GCK_PAGE);
+	ok(gck_source_read(s, v, 2, data, &err) == -1 && err.code, "nothing there: %s", err.text);
+	munmap(at, PAGES * GCK_PAGE);
+}
+
+static void test_pack(void)
+{
+	static char data[4 * GCK_PAGE];
+
+	data[GCK_PAGE + 4095] = 1;
+	data[3 * GCK_PAGE] = 2;
+	ok(gck_pack_pages(data, 0x8000000000000111ull) == 0x8000000000000010ull,
+	   "zero pages are dropped");
+	ok(data[4095] == 1 && data[GCK_PAGE] == 2, "and the others close up");
+	memset(data, 0, sizeof(data));
+	is_int((long long)gck_pack_pages(data, 15), 0, "nothing but zeros");
+	memset(data, 1, sizeof(data));
+	is_int((long long)gck_pack_pages(data, 15), 15, "nothing but others");
+}
+
+int main(void)
+{
+	struct gck_source s;
+	struct gck_error err;
+
+	ok(!gck_source_open(&s, getpid(), &err), "this process");
+	test_scan(&s, true);
+	test_scan(&s, false);
+	test_read(&s);
+	test_pack();
+	gck_source_close(&s);
+	ok(gck_source_open(&s, 1 << 22, &err) == -1 && s.mem == -1, "no such process");
+	return tap_done();
+}

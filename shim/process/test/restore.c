@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restored programs end as if nothing had happened: each is checkpointed, killed and restored again
+ * and again at random moments. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "test/support/lineage.h"
+#include "test/support/tap.h"
+
+struct program {
+	const char *name, *rounds; /* a millisecond each: several times what the checkpoints take */
+	int restarts;
+	int longest_ms; /* between two checkpoints */
+	bool other_kernel;
+};
+
+/* What a rank that goes on after its checkpoint may do to its files. */
+static void spoil(const char *directory, int i)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/%s", directory, i % 2 ? "rewritten" : "appended");
+	if (i % 3)
+		unlink(path);
+	else if (!access(path, F_OK))
+		ok(!truncate(path, 3), "%s is cut", path);
+	snprintf(path, sizeof path, "%s/shared", directory);
+	if (i % 2)
+		unlink(path);
+}
+
+/* Standard input of every program: 8 bytes a round. A new process gets it as the last left it. */
+static void make_input(const char *directory, const char *rounds)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/input", directory);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	for (uint64_t i = 0; i < strtoull(rounds, NULL, 10); i++)
+		if (write(fd, &i, sizeof i) != sizeof i)
+			printf("# %s: cannot be written\n", path);
+	close(fd);
+	fd = open(path, O_RDONLY);
+	dup2(fd, 0);
+	close(fd);
+}
+
+static void live_through(const struct program *p, const char *directory, struct lineage *l)
+{
+	bool good = ok(!lineage_start(l), "%s: started", p->name);
+
+	for (int i = 0; good && i < p->restarts; i++) {
+		pause_ms(20 + rand() % p->longest_ms);
+		good = !lineage_checkpoint(l);
+		ok(good, "%s: checkpoint %d (held %.1f ms)", p->name, i + 1, l->held * 1e3);
+		pause_ms(rand() % 40);
+		lineage_kill(l);
+		spoil(directory, i);
+		good = good && !lineage_restore(l, l->seq);
+		ok(good, "%s: restart %d (%.1f ms)", p->name, i + 1, l->restored * 1e3);
+	}
+	is_int(good ? lineage_wait(l) : -1, 0, "it ends well");
+}
+
+static void test_program(const struct program *p)
+{
+	char alone[300], directory[] = "/tmp/gpuckpt-program-XXXXXX";
+	char *argv[] = {(char *)GCK_TEST_PROGRAM, (char *)p->name, (char *)p->rounds, directory,
+			NULL};
+	struct lineage l;
+
+	if (!mkdtemp(directory) || !ok(!lineage_begin(&l, "/tmp", argv), "%s: a store%s", p->name,
+				       p->other_kernel ? "; under another kernel" : ""))
+		return;
+	l.other_kernel = p->other_kernel;
+	make_input(directory, p->rounds);
+	is_int(lineage_alone(&l), 0, "it runs alone");
+	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
+	lseek(0, 0, SEEK_SET);
+	live_through(p, directory, &l);
+	is_str(lineage_output(&l), alone, "with the same result");
+	lineage_end(&l);
+	snprintf(alone, sizeof alone, "rm -rf %s", directory);
+	ok(!system(alone), "its files are removed");
+}
+
+/* A restored rank that executes another program is a rank still: the new process's PID and link are
+ * in the environment that the program gets. */
+static void test_exec(void)
+{
+	char path[300], directory[] = "/tmp/gpuckpt-program-XXXXXX";
+	char *argv[] = {(char *)GCK_TEST_PROGRAM, (char *)"exec", (char *)"0", directory, NULL};
+	struct lineage l;
+	int link;
+
+	if (!mkdtemp(directory) || lineage_begin(&l, "/tmp", argv) || lineage_start(&l))
+		return;
+	ok(!lineage_checkpoint(&l), "exec: a rank is captured");
+	lineage_kill(&l);
+	ok(!lineage_restore(&l, l.seq), "restored");
+	snprintf(path, sizeof path, "%s/go", directory);
+	close(creat(path, 0600));
+	link = agent_admit(&l.agent, &l.hello);
+	ok(link >= 0 && !l.hello.reconnect, "and executes a program: its constructor says hello");
+	close(l.link);
+	l.link = link;
+	ok(!lineage_checkpoint(&l), "that can be captured as well");
+	is_int(lineage_wait(&l), 0, "it ends well");
+	lineage_end(&l);
+	snprintf(path, sizeof path, "rm -rf %s", directory);
+	ok(!system(path), "its files are removed");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct program programs[] = {
+		{"process", "4000", 4, 200},     {"kernel", "4000", 4, 300},
+		{"shared", "4000", 4, 300},      {"signals", "4000", 4, 300},
+		{"threads", "6000", 10, 200},    {"areas", "5000", 3, 400, false},
+		{"input", "3000", 3, 150},
+		{"clock", "4000", 4, 200, true},
+	};
+
+	srand((unsigned)time(NULL));
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		if (argc < 2 || !strcmp(argv[1], programs[i].name))
+			test_program(&programs[i]);
+	if (argc < 2 || !strcmp(argv[1], "exec"))
+		test_exec();
+	return tap_done();
+}

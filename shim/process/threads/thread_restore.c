@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Restore: threads. All others are made by the main thread, each sets up what the kernel keeps for
+ * it, and the shim's helper is one thread more, started afresh. Their kernel TIDs are new; the
+ * shim's table says which belongs to which TID that libc and the program know. */
+#include "config.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "shim/process/gpu/gpu_assignment.h"
+#include "shim/process/ptrace/rebuild.h"
+
+#define THREAD_FLAGS \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
+#define RSEQ_CS_AT 8 /* in struct rseq: the critical section that the thread is in */
+
+struct rseq_cs {
+	uint32_t version, flags;
+	uint64_t start, length, abort;
+};
+
+/* Make n threads; they are stopped at birth. */
+static int make_threads(struct gck_restore *r, pid_t *tids, size_t n, struct gck_error *err)
+{
+	struct clone_args ca = {.flags = THREAD_FLAGS};
+	struct gck_batch b;
+	size_t made = 0;
+
+	while (made < n) {
+		b.n = 0;
+		if (gck_remote_write(&r->remote, r->remote.scratch, &ca, sizeof ca, err))
+			return -1;
+		while (b.n < GCK_REMOTE_CALLS && made + b.n < n)
+			gck_batch_add(&b, SYS_clone3, r->remote.scratch, sizeof ca);
+		if (gck_remote_run(&r->remote, r->remote.pid, &b, err))
+			return -1;
+		for (unsigned i = 0; i < b.n; i++) {
+			pid_t tid = (pid_t)b.calls[i].result;
+
+			if (tid <= 0)
+				return gck_fail(err, -tid,
+						"thread %zu of %zu cannot be made: %s: raise the "
+						"limit of processes",
+						made + 1, n, strerror(-tid));
+			if (gck_remote_born(tid, err))
+				return -1;
+			tids[made++] = tid;
+		}
+	}
+	return 0;
+}
+
+/* ---- one thread's own ----------------------------------------------------------------------- */
+
+/* Interrupted in a restartable sequence, it goes on at its abort handler, as after a preemption. */
+static int abort_sequence(struct gck_restore *r, struct gck_thread *t, struct gck_error *err)
+{
+	uint64_t at = t->rseq.address + RSEQ_CS_AT, section, none = 0;
+	struct rseq_cs cs;
+
+	if (gck_remote_read(&r->remote, at, &section, sizeof section, err))
+		return -1;
+	if (!section)
+		return 0;
+	/* it may be left over from a library that is gone */
+	if (!gck_remote_read(&r->remote, section, &cs, sizeof cs, NULL) &&
+	    t->regs.rip - cs.start < cs.length)
+		t->regs.rip = cs.abort;
+	return gck_remote_write(&r->remote, at, &none, sizeof none, err);
+}
+
+struct thread_setup {
+	stack_t altstack;
+	char name[16];
+};
+
+static int kernel_state(struct gck_restore *r, struct gck_thread *t, struct gck_error *err)
+{
+	uint64_t at = r->remote.scratch;
+	struct thread_setup s = {{.ss_sp = (void *)(uintptr_t)t->altstack.sp,
+				  .ss_flags = (int)t->altstack.flags,
+				  .ss_size = t->altstack.size},
+				 ""};
+	struct gck_batch b;
+
+	b.n = 0;
+	memcpy(s.name, t->name, sizeof s.name);
+	if (gck_remote_write(&r->remote, at, &s, sizeof s, err))
+		return -1;
+	gck_batch_add(&b, SYS_set_tid_address, t->tid_address);
+	gck_batch_add(&b, SYS_prctl, PR_SET_NAME, at + offsetof(struct thread_setup, name));
+	if (t->altstack.sp && !(t->altstack.flags & SS_DISABLE))
+		gck_batch_add(&b, SYS_sigaltstack, at, 0);
+	if (t->robust_head)
+		gck_batch_add(&b, SYS_set_robust_list, t->robust_head, t->robust_size);
+	if (t->rseq.address)
+		gck_batch_add(&b, SYS_rseq, t->rseq.address, t->rseq.size, 0, t->rseq.signature);
+	if (gck_remote_run(&r->remote, t->rtid, &b, err))
+		return -1;
+	for (unsigned i = 1; i < b.n; i++)
+		if (b.calls[i].result)
+			return gck_fail(err, (int)-b.calls[i].result, "system call %lld: %s",
+					(long long)b.calls[i].nr,
+					strerror((int)-b.calls[i].result));
+	return 0;
+}
+
+/* The kernel here takes an area of its own size; what the image's does not have is initial. */
+static int set_xstate(const struct gck_restore *r, const struct gck_thread *t,
+		      struct gck_error *err)
+{
+	struct iovec iov = {calloc(1, r->xstate_size), r->xstate_size};
+	size_t n = t->xstate_size < r->xstate_size ? t->xstate_size : r->xstate_size;
+	int failed;
+
+	if (!iov.iov_base)
+		return gck_fail(err, ENOMEM, "no memory for registers");
+	memcpy(iov.iov_base, t->xstate, n);
+	failed = ptrace(PTRACE_SETREGSET, t->rtid, NT_X86_XSTATE, &iov) != 0;
+	free(iov.iov_base);
+	return failed ? gck_fail(err, errno, "setting its vector registers: %s", strerror(errno))
+		      : 0;
+}
+
+/* ---- CPUs and scheduling: as far as this node allows --------------------------------------- */
+
+static void or_set(cpu_set_t *all, const struct gck_thread *t)
+{
+	for (int c = 0; c < CPU_SETSIZE && (size_t)c < t->affinity_size * 8; c++)
+		if (t->affinity[c / 8] >> (c % 8) & 1)
+			CPU_SET(c, all);
+}
+
+static int nth_cpu(const cpu_set_t *set, int n)
+{
+	for (int c = 0; c < CPU_SETSIZE; c++)
+		if (CPU_ISSET(c, set) && n-- == 0)
+			return c;
+	return -1;
+}
+
+/* The nth CPU of what the rank had becomes the nth of what it has; a thread that could run on all
+ * can again, and so can everyone where there are fewer now. */
+static void set_affinity(const struct gck_restore *r, const cpu_set_t *had,
+			 const struct gck_thread *t)
+{
+	cpu_set_t own, now;
+	int n = 0;
+
+	CPU_ZERO(&own);
+	CPU_ZERO(&now);
+	or_set(&own, t);
+	for (int c = 0; c < CPU_SETSIZE; c++) {
+		if (!CPU_ISSET(c, had))
+			continue;
+		if (CPU_ISSET(c, &own))
+			CPU_SET(nth_cpu(&r->cpus, n), &now);
+		n++;
+	}
+	if (CPU_EQUAL(&own, had) || CPU_COUNT(had) > CPU_COUNT(&r->cpus) || !CPU_COUNT(&own))
+		now = r->cpus;
+	sched_setaffinity(t->rtid, sizeof now, &now);
+}
+
+static void set_scheduling(const struct gck_thread *t)
+{
+	struct sched_param p = {.sched_priority = t->priority};
+
+	sched_setscheduler(t->rtid, t->policy, &p);
+	setpriority(PRIO_PROCESS, (id_t)t->rtid, t->nice);
+}
+
+static int set_up(struct gck_restore *r, struct gck_error *err)
+{
+	cpu_set_t had;
+
+	CPU_ZERO(&had);
+	for (size_t i = 0; i < r->img->nthreads; i++)
+		or_set(&had, &r->img->threads[i]);
+	for (size_t i = 0; i < r->img->nthreads; i++) {
+		struct gck_thread *t = &r->img->threads[i];
+
+		if ((t->rseq.address && abort_sequence(r, t, err)) || kernel_state(r, t, err) ||
+		    set_xstate(r, t, err))
+			return gck_fail_in(err, "thread %d \"%s\"", t->vtid, t->name);
+		set_affinity(r, &had, t);
+		set_scheduling(t);
+	}
+	return 0;
+}
+
+int gck_restore_threads(struct gck_restore *r, struct gck_error *err)
+{
+	size_t n = r->img->nthreads; /* all but the main one, and the helper */
+	pid_t *tids = calloc(n, sizeof *tids);
+	int failed;
+
+	if (!tids)
+		return gck_fail(err, ENOMEM, "no memory for %zu threads", n);
+	failed = make_threads(r, tids, n, err);
+	r->img->threads[0].rtid = r->remote.pid;
+	for (size_t i = 1; i < n && !failed; i++)
+		r->img->threads[i].rtid = tids[i - 1];
+	r->helper = tids[n - 1];
+	free(tids);
+	return failed || set_up(r, err) ? -1 : 0;
+}
+
+/* ---- the shim's state ----------------------------------------------------------------------- */
+
+static void set_table(const struct gck_restore *r, struct gck_shim_state *s)
+{
+	memset(s->tids, 0, sizeof s->tids);
+	for (size_t i = 0; i < r->img->nthreads; i++)
+		s->tids[i] =
+			(struct gck_shim_tid){r->img->threads[i].vtid, r->img->threads[i].rtid};
+	s->ntids = (uint32_t)r->img->nthreads;
+}
+
+/* What the new task was given as its standard input, output and error. */
+static void set_stdio(const struct gck_restore *r, struct gck_shim_state *s)
+{
+	char path[64];
+	struct stat st;
+
+	memset(s->stdio, 0, sizeof s->stdio);
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "/proc/%d/fd/%d", r->remote.pid, r->high + i);
+		if (stat(path, &st))
+			continue;
+		s->stdio[i][0] = st.st_dev;
+		s->stdio[i][1] = st.st_ino;
+	}
+}
+
+int gck_restore_state(struct gck_restore *r, struct gck_error *err)
+{
+	struct gck_shim_state *s = malloc(sizeof *s);
+	int failed = -1;
+
+	if (!s)
+		return gck_fail(err, ENOMEM, "no memory for the shim's state");
+	if (gck_remote_read(&r->remote, r->img->shim_state, s, sizeof *s, err))
+		goto out;
+	if (s->magic != GCK_SHIM_MAGIC || s->version != GCK_LINK_VERSION || s->size != sizeof *s ||
+	    r->img->nthreads > GCK_SHIM_MAX_TIDS) {
+		gck_fail(err, ENOTSUP,
+			 "the image was taken with another version of gpuckpt's preload: "
+			 "restart with that version");
+		goto out;
+	}
+	s->rpid = r->remote.pid;
+	memcpy(s->link, r->link_name, sizeof s->link);
+	s->helper_tid = r->helper;
+	s->link_fd = -1;
+	s->restarts = r->img->restarts + 1;
+	s->all_restored = r->all_asked;
+	s->askers[GCK_ASKER_ONE].committed = s->askers[GCK_ASKER_ONE].asked;
+	s->linked = 0;
+	r->helper_entry = s->helper_entry;
+	r->helper_stack = s->helper_stack_top;
+	set_table(r, s);
+	set_stdio(r, s);
+	r->has_mpi = s->mpi_state != 0;
+	r->has_cuda = s->cuda_state != 0;
+	if (r->has_cuda && gck_restore_gpus(r, s->cuda_state, err))
+		goto out;
+	if (gck_restore_environ(r, s, err))
+		goto out;
+	failed = gck_remote_write(&r->remote, r->img->shim_state, s, sizeof *s, err);
+out:
+	free(s);
+	return failed;
+}
+
+/* ---- let them go ---------------------------------------------------------------------------- */
+
+static int set_registers(pid_t tid, struct user_regs_struct regs, uint64_t mask,
+			 struct gck_error *err)
+{
+	regs.orig_rax = ~0ull; /* no system call to restart: the image's are set to be made again */
+	if (ptrace(PTRACE_SETREGS, tid, 0, &regs))
+		return gck_fail(err, errno, "setting registers of thread %d: %s", tid,
+				strerror(errno));
+	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof mask, &mask))
+		return gck_fail(err, errno, "setting signals of thread %d: %s", tid,
+				strerror(errno));
+	return 0;
+}
+
+static int set_helper(const struct gck_restore *r, struct gck_error *err)
+{
+	struct user_regs_struct regs = r->remote.base;
+
+	regs.rip = r->helper_entry;
+	regs.rsp = r->helper_stack;
+	regs.rbp = 0;
+	regs.fs_base = regs.gs_base = 0;
+	regs.eflags = 0x202;
+	return set_registers(r->helper, regs, ~0ull, err);
+}
+
+/* All registers first, so that what fails fails before anything runs. The main thread goes last. */
+int gck_restore_start(struct gck_restore *r, struct gck_error *err)
+{
+	if (set_helper(r, err))
+		return -1;
+	for (size_t i = 0; i < r->img->nthreads; i++) {
+		const struct gck_thread *t = &r->img->threads[i];
+
+		if (set_registers(t->rtid, t->regs, t->sigmask, err))
+			return -1;
+	}
+	if (ptrace(PTRACE_DETACH, r->helper, 0, 0))
+		return gck_fail(err, errno, "letting the helper go: %s", strerror(errno));
+	/* Those that run already may end the process: that is their business. */
+	for (size_t i = r->img->nthreads; i-- > 0;)
+		if (ptrace(PTRACE_DETACH, r->img->threads[i].rtid, 0, 0) && errno != ESRCH)
+			return gck_fail(err, errno, "letting thread %d go: %s",
+					r->img->threads[i].rtid, strerror(errno));
+	return 0;
+}

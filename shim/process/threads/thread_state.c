@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading what a stopped thread is made of. */
+#include "config.h"
+
+#include <elf.h>
+#include <linux/futex.h>
+#include <linux/rseq.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shim/process/proc/procfs.h"
+#include "shim/process/threads/threads.h"
+
+#define XSTATE_ROOM 65536
+#define PENDING_ROOM 64
+#define AFFINITY_ROOM 8192
+#define CS_32BIT 0x23
+#define ROBUST_MAX 256
+
+/* Without glibc's variable arguments. */
+static long trace(enum __ptrace_request request, pid_t tid, uint64_t address, void *data)
+{
+	return syscall(SYS_ptrace, request, tid, address, data);
+}
+
+static int read_registers(pid_t tid, struct gck_thread *x, struct gck_error *err)
+{
+	unsigned char room[XSTATE_ROOM];
+	struct iovec regs = {&x->regs, sizeof(x->regs)}, state = {room, sizeof(room)};
+
+	if (trace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &regs) ||
+	    trace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &state))
+		return gck_fail(err, errno, "cannot read the registers of thread %d: %s", (int)tid,
+				strerror(errno));
+	x->xstate = malloc(state.iov_len);
+	if (!x->xstate)
+		return gck_fail(err, ENOMEM, "out of memory for registers");
+	x->xstate_size = state.iov_len;
+	memcpy(x->xstate, room, state.iov_len);
+	return 0;
+}
+
+static int add_pending(struct gck_pending **v, size_t *n, const void *infos, size_t more,
+		       struct gck_error *err)
+{
+	struct gck_pending *grown = realloc(*v, (*n + more) * sizeof(**v));
+
+	if (!grown)
+		return gck_fail(err, ENOMEM, "out of memory for pending signals");
+	memcpy(grown + *n, infos, more * sizeof(*grown));
+	*v = grown;
+	*n += more;
+	return 0;
+}
+
+/* Signals queued for the thread, or for the process. */
+static int read_pending(pid_t tid, bool shared, struct gck_pending **v, size_t *n,
+			struct gck_error *err)
+{
+	struct gck_pending infos[PENDING_ROOM];
+	struct __ptrace_peeksiginfo_args args = {
+		.flags = shared ? PTRACE_PEEKSIGINFO_SHARED : 0, .nr = PENDING_ROOM};
+	long got;
+
+	while ((got = trace(PTRACE_PEEKSIGINFO, tid, (uintptr_t)&args, infos)) > 0) {
+		if (add_pending(v, n, infos, (size_t)got, err))
+			return -1;
+		args.off += (uint64_t)got;
+	}
+	if (got < 0)
+		return gck_fail(err, errno, "cannot read the pending signals of thread %d: %s",
+				(int)tid, strerror(errno));
+	return 0;
+}
+
+/* A restartable sequence that the thread is in the middle of is aborted, as after any preemption:
+ * where it was registered anew the kernel would not know of it. */
+static void leave_sequence(pid_t pid, struct gck_thread *x)
+{
+	struct rseq_cs cs;
+	uint64_t address = 0;
+
+	if (x->rseq.address &&
+	    !gck_memory_read(pid, x->rseq.address + offsetof(struct rseq, rseq_cs), &address,
+			     sizeof(address), NULL) &&
+	    address && !gck_memory_read(pid, address, &cs, sizeof(cs), NULL) &&
+	    x->regs.rip - cs.start_ip < cs.post_commit_offset)
+		x->regs.rip = cs.abort_ip;
+}
+
+static int read_registered(pid_t pid, pid_t tid, struct gck_thread *x, struct gck_error *err)
+{
+	struct __ptrace_rseq_configuration rseq = {0};
+	void *head = NULL;
+	size_t size = 0;
+
+	if (trace(PTRACE_GETSIGMASK, tid, sizeof(x->sigmask), &x->sigmask))
+		return gck_fail(err, errno, "cannot read the signal mask of thread %d: %s",
+				(int)tid, strerror(errno));
+	if (trace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(rseq), &rseq) > 0) {
+		x->rseq.address = rseq.rseq_abi_pointer;
+		x->rseq.size = rseq.rseq_abi_size;
+		x->rseq.signature = rseq.signature;
+	}
+	if (syscall(SYS_get_robust_list, tid, &head, &size))
+		return gck_fail(err, errno, "cannot read the robust list of thread %d: %s",
+				(int)tid, strerror(errno));
+	x->robust_head = (uintptr_t)head;
+	x->robust_size = size;
+	leave_sequence(pid, x);
+	return 0;
+}
+
+static int read_schedule(pid_t tid, struct gck_thread *x, struct gck_error *err)
+{
+	unsigned char mask[AFFINITY_ROOM];
+	struct sched_param parameter = {0};
+	long n = syscall(SYS_sched_getaffinity, tid, sizeof(mask), mask);
+
+	if (n < 0)
+		return gck_fail(err, errno, "cannot read the affinity of thread %d: %s", (int)tid,
+				strerror(errno));
+	x->affinity = malloc((size_t)n);
+	if (!x->affinity)
+		return gck_fail(err, ENOMEM, "out of memory for the affinity");
+	x->affinity_size = (size_t)n;
+	memcpy(x->affinity, mask, (size_t)n);
+	x->nice = getpriority(PRIO_PROCESS, (id_t)tid);
+	x->policy = sched_getscheduler(tid);
+	if (x->policy < 0)
+		x->policy = SCHED_OTHER;
+	if (!sched_getparam(tid, &parameter))
+		x->priority = parameter.sched_priority;
+	return 0;
+}
+
+static void read_name(const struct gck_target *t, pid_t tid, struct gck_thread *x)
+{
+	char file[48], *text;
+
+	snprintf(file, sizeof(file), "task/%d/comm", (int)tid);
+	text = gck_proc_read(t->proc, file, NULL, NULL);
+	if (text)
+		snprintf(x->name, sizeof(x->name), "%.*s", (int)strcspn(text, "\n"), text);
+	free(text);
+}
+
+/* No restore sets up tiles: an image that holds some would be refused on every node. */
+static void check_tiles(const struct gck_thread *x, const char *object, struct gck_findings *f)
+{
+	uint64_t used = 0;
+
+	if (x->xstate_size >= GCK_XSTATE_BV_AT + sizeof(used))
+		memcpy(&used, x->xstate + GCK_XSTATE_BV_AT, sizeof(used));
+	if (used & GCK_XSTATE_TILES)
+		gck_find(f, true, object, "release them (TILERELEASE) when they are not in use, "
+			 "or try again", "it has AMX tiles in use");
+}
+
+/* What the shim knows of the thread by its fs_base. */
+static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thread *x,
+			  struct gck_findings *f)
+{
+	const struct gck_shim_state *s = t->shim;
+	int32_t value = 0;
+	char object[64];
+
+	x->rtid = tid;
+	x->vtid = gck_target_vtid(t, tid);
+	x->tid_address = x->regs.fs_base + (uint64_t)s->tid_offset;
+	snprintf(object, sizeof(object), "thread %d (%s)", (int)tid, x->name);
+	if (!x->regs.fs_base ||
+	    gck_memory_read(t->pid, x->tid_address, &value, sizeof(value), NULL) ||
+	    (value != x->vtid && value != tid))
+		gck_find(f, true, object, "use pthread_create",
+			 "it was not made by pthread_create, so its state is not known");
+	else
+		x->vtid = value;
+	check_tiles(x, object, f);
+	if (x->regs.cs == CS_32BIT)
+		gck_find(f, true, object, "use 64-bit code", "it runs 32-bit code");
+	x->altstack.flags = 2; /* SS_DISABLE */
+	for (uint32_t i = 0; i < s->naltstacks; i++)
+		if (x->regs.fs_base && s->altstacks[i].fs_base == x->regs.fs_base) {
+			x->altstack.sp = s->altstacks[i].sp;
+			x->altstack.size = s->altstacks[i].size;
+			x->altstack.flags = s->altstacks[i].flags;
+		}
+}
+
+/* Priority-inheritance futexes are owned by the kernel's TID, which will be another one. Those
+ * that can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the
+ * entry). */
+static void check_futexes(const struct gck_target *t, const struct gck_thread *x,
+			  struct gck_findings *f)
+{
+	uint64_t op = x->regs.rsi & FUTEX_CMD_MASK, entry = 0;
+	bool found = x->regs.orig_rax == SYS_futex &&
+		     (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2 || op == FUTEX_WAIT_REQUEUE_PI);
+	char object[64];
+
+	if (x->robust_head)
+		gck_memory_read(t->pid, x->robust_head, &entry, sizeof(entry), NULL);
+	for (int i = 0; i < ROBUST_MAX && !found && entry && entry != x->robust_head; i++) {
+		found = entry & 1;
+		if (gck_memory_read(t->pid, entry & ~1ull, &entry, sizeof(entry), NULL))
+			break;
+	}
+	snprintf(object, sizeof(object), "thread %d (%s)", (int)x->rtid, x->name);
+	if (found)
+		gck_find(f, true, object, "use mutexes without PTHREAD_PRIO_INHERIT",
+			 "it has to do with a priority-inheritance mutex");
+}
+
+static int read_thread(const struct gck_held_thread *h, const struct gck_target *t,
+		       struct gck_thread *x, struct gck_findings *f, struct gck_error *err)
+{
+	if (read_registers(h->tid, x, err) || read_registered(t->pid, h->tid, x, err) ||
+	    read_schedule(h->tid, x, err))
+		return -1;
+	if (h->signal && add_pending(&x->pending, &x->npending, &h->info, 1, err))
+		return -1;
+	read_name(t, h->tid, x);
+	read_identity(t, h->tid, x, f);
+	check_futexes(t, x, f);
+	return read_pending(h->tid, false, &x->pending, &x->npending, err);
+}
+
+int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
+		     struct gck_findings *f, struct gck_error *err)
+{
+	size_t next = 1;
+
+	img->threads = calloc(h->n + 1, sizeof(*img->threads));
+	if (!img->threads)
+		return gck_fail(err, ENOMEM, "out of memory for the threads");
+	for (size_t i = 0; i < h->n; i++) {
+		size_t at = h->v[i].tid == t->pid ? 0 : next;
+
+		if (at && gck_left_out_thread(&t->left, h->v[i].tid))
+			continue;
+		next += at != 0;
+		img->nthreads = next;
+		if (at >= h->n)
+			return gck_fail(err, ESRCH, "the main thread has ended");
+		if (read_thread(&h->v[i], t, &img->threads[at], f, err))
+			return -1;
+	}
+	return read_pending(t->pid, true, &img->pending, &img->npending, err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stopping a rank's threads and reading them. Registers of a live rank are never written; stops
+ * are taken with WNOWAIT, so that if the tracer dies a signal that was about to be delivered is
+ * delivered all the same. */
+#ifndef GCK_THREADS_H
+#define GCK_THREADS_H
+
+#include "shim/process/image/image.h"
+#include "shim/process/image/obstacles.h"
+#include "shim/process/rank/target.h"
+
+#define GCK_XSTATE_BV_AT 512            /* where an xstate says which components are in use */
+#define GCK_XSTATE_TILES (1ull << 18)
+
+struct gck_held_thread {
+	pid_t tid;
+	bool stopped;
+	int signal;               /* about to be delivered when it was stopped; 0: none */
+	struct gck_pending info;  /* of that signal */
+};
+
+struct gck_held {
+	struct gck_held_thread *v;
+	size_t n, room;
+	bool whole;               /* all threads are stopped */
+	int64_t first_ns, last_ns; /* CLOCK_REALTIME: first asked to stop, last let go */
+};
+
+/* Wait, some 30 ms at most, until no thread is in the middle of moving bytes through a pipe or
+ * socket: stopped there, it would return with a part of them. */
+void gck_threads_quiet(const struct gck_target *t);
+
+/* Stop every thread but the helper within timeout_ms. On failure all go on. */
+int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
+		     struct gck_error *err);
+
+/* Let all go on. Nothing happens if none is held. */
+void gck_threads_release(struct gck_held *h);
+
+/* Read all held threads into img->threads (the main thread first) and img->pending. */
+int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
+		     struct gck_findings *f, struct gck_error *err);
+
+/* Interrupted system calls: what they return when the image is run, or that they start again.
+ * img->actions and everything pending must be known. */
+void gck_threads_settle(struct gck_image *img, const struct gck_held *h,
+			const struct gck_target *t);
+
+/* A thread that runs restart_syscall: the number of the call that it goes on with, by the code that
+ * made it and by its arguments; -1 where these leave it open. */
+long gck_restarted_call(pid_t pid, const struct user_regs_struct *regs);
+
+#endif

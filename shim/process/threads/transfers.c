@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The moment to hold a rank. A thread that is stopped in the middle of a long write to a full pipe
+ * or socket, or of a receive that is to fill its buffer, returns early with what was moved so far:
+ * as after any stop signal, but not every program looks. Such calls are mostly over soon, so some
+ * time is given to them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "shim/process/proc/procfs.h"
+#include "shim/process/threads/threads.h"
+
+#define LOOKS 30
+#define LOOK_NS 1000000
+#define MOMENT_NS 100000
+
+struct call {
+	long nr;
+	unsigned long long args[6];
+};
+
+/* Moves bytes, and may return after a part of them: the argument that is the descriptor, or -1. */
+static int partial(const struct call *c)
+{
+	switch (c->nr) {
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_vmsplice:
+	case SYS_sendfile:
+		return 0;
+	case SYS_splice:
+		return 2;
+	case SYS_recvfrom:
+		return c->args[3] & MSG_WAITALL ? 0 : -1;
+	case SYS_recvmsg:
+		return c->args[2] & MSG_WAITALL ? 0 : -1;
+	case SYS_recvmmsg:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+static bool is_stream(const struct gck_target *t, unsigned long long fd)
+{
+	char name[32], *link;
+	bool stream;
+
+	snprintf(name, sizeof(name), "fd/%d", (int)fd);
+	link = gck_proc_link(t->proc, name, NULL);
+	stream = link && (!strncmp(link, "pipe:", 5) || !strncmp(link, "socket:", 7) ||
+			  !strncmp(link, "/dev/pts/", 9));
+	free(link);
+	return stream;
+}
+
+/* Is the thread blocked in such a call? One that runs shows no call. */
+static bool is_moving(const struct gck_target *t, pid_t tid)
+{
+	char file[48], *text;
+	struct call c = {.nr = -1};
+	int at = -1;
+
+	snprintf(file, sizeof(file), "task/%d/syscall", (int)tid);
+	text = gck_proc_read(t->proc, file, NULL, NULL);
+	if (text && sscanf(text, "%ld %llx %llx %llx %llx %llx %llx", &c.nr, &c.args[0], &c.args[1],
+			   &c.args[2], &c.args[3], &c.args[4], &c.args[5]) == 7)
+		at = partial(&c);
+	free(text);
+	return at >= 0 && is_stream(t, c.args[at]);
+}
+
+static bool any_moving(const struct gck_target *t)
+{
+	int *tids;
+	size_t n;
+	bool found = false;
+
+	if (gck_proc_list(t->proc, "task", &tids, &n, NULL))
+		return false;
+	for (size_t i = 0; i < n && !found; i++)
+		found = tids[i] != t->shim->helper_tid && is_moving(t, tids[i]);
+	free(tids);
+	return found;
+}
+
+void gck_threads_quiet(const struct gck_target *t)
+{
+	struct timespec pause = {.tv_nsec = LOOK_NS}, moment = {.tv_nsec = MOMENT_NS};
+
+	for (int i = 0; i < LOOKS; i++) {
+		if (!any_moving(t)) {
+			/* one that was just running may be in the middle all the same */
+			nanosleep(&moment, NULL);
+			if (!any_moving(t))
+				return;
+		}
+		nanosleep(&pause, NULL);
+	}
+}

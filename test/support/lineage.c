@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "test/support/lineage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LONGEST_MS 120000
+#define NONCE "0123456789abcdef"
+
+double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int say(const char *what, const struct gck_error *err)
+{
+	printf("# %s: %s\n", what, err->text);
+	fflush(stdout);
+	return -1;
+}
+
+int lineage_begin(struct lineage *l, const char *base, char *const argv[])
+{
+	struct gck_error err = {0};
+	char url[300];
+
+	*l = (struct lineage){.argv = argv, .link = -1};
+	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* what the test inherited is not the rank's */
+	snprintf(l->directory, sizeof l->directory, "%s/gpuckpt-restore-XXXXXX", base);
+	if (!mkdtemp(l->directory))
+		return -1;
+	snprintf(url, sizeof url, "file:%s", l->directory);
+	l->store = gck_store_open(url, "test", 1, 0, true, &err);
+	if (!l->store)
+		return say("store", &err);
+	agent_listen(&l->agent);
+	return 0;
+}
+
+static int output(const struct lineage *l)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/out", l->directory);
+	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+/* The rank inherits the test's standard output. */
+static pid_t run(struct lineage *l)
+{
+	int saved = fcntl(1, F_DUPFD_CLOEXEC, 3), out = output(l);
+	struct rank r;
+
+	dup2(out, 1);
+	r = agent_run(&l->agent, NULL, l->argv, false);
+	dup2(saved, 1);
+	close(out);
+	close(saved);
+	return r.pid;
+}
+
+int lineage_start(struct lineage *l)
+{
+	l->pid = run(l);
+	l->link = agent_admit(&l->agent, &l->hello);
+	return l->link < 0 ? -1 : 0;
+}
+
+int lineage_alone(struct lineage *l)
+{
+	int status, out = output(l);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		dup2(out, 1);
+		execvp(l->argv[0], l->argv);
+		_exit(127);
+	}
+	close(out);
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
+static int commit(struct lineage *l, uint32_t seq, const char *hash, struct gck_error *err)
+{
+	char text[GCK_HASH_TEXT];
+	json_t *j = json_pack("{s:i,s:i,s:s,s:i,s:s,s:i,s:i,s:[{s:i,s:s}]}", "format", 1, "seq",
+			      (int)seq, "nonce", NONCE, "time", 1, "cluster", "test", "job", 1,
+			      "step", 0, "ranks", "rank", 0, "manifest", hash);
+	int failed = gck_store_commit(l->store, seq, j, text, err);
+
+	json_decref(j);
+	return failed;
+}
+
+json_t *lineage_manifest(struct lineage *l, uint32_t seq)
+{
+	struct gck_error err = {0};
+	char found[GCK_HASH_TEXT];
+	json_t *manifest, *j = gck_store_read_commit(l->store, seq, NULL, found, &err);
+
+	manifest = j ? gck_store_read_manifest(l->store, j, 0, &err) : NULL;
+	json_decref(j);
+	if (!manifest)
+		say("manifest", &err);
+	else if (l->other_kernel)
+		json_object_set_new(json_object_get(manifest, "image"), "vdso",
+				    json_string("00000000000000000000000000000000"));
+	return manifest;
+}
+
+static int write_image(struct lineage *l, struct gck_capture *c, const struct gck_options *o,
+		       struct gck_error *err)
+{
+	json_t *previous = l->seq ? lineage_manifest(l, l->seq) : NULL;
+	struct gck_writer *w = gck_writer_open(l->store, l->seq + 1, NONCE, o, previous, err);
+	char hash[GCK_HASH_TEXT];
+	uint64_t stored;
+	int failed;
+
+	failed = !w || gck_capture_write(c, w, NULL, NULL, err) ||
+		 gck_capture_manifest(c, w, 0, NULL, hash, err);
+	if (!failed)
+		gck_writer_totals(w, &l->bytes, &stored);
+	if (w)
+		gck_writer_close(w);
+	json_decref(previous);
+	return failed || commit(l, l->seq + 1, hash, err) ? -1 : 0;
+}
+
+/* again: it may be otherwise in a moment. */
+static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
+{
+	struct gck_options o;
+	struct gck_capture *c;
+	double start;
+	int failed;
+
+	gck_options_init(&o);
+	c = gck_capture_open(l->pid, l->link, &l->hello, &o, err);
+	*again = true;
+	if (!c)
+		return -1;
+	start = seconds();
+	failed = gck_capture_freeze(c, err);
+	*again = failed;
+	failed = failed || gck_capture_take(c, err);
+	gck_capture_resume(c);
+	l->held = seconds() - start;
+	start = seconds();
+	failed = failed || write_image(l, c, &o, err);
+	l->wrote = seconds() - start;
+	gck_capture_close(c);
+	*again = *again || (failed && err->code == EAGAIN);
+	return failed ? -1 : 0;
+}
+
+/* A program may have something in hand for a moment that is refused, a file of /proc say, or be making
+ * what it works with. */
+int lineage_checkpoint(struct lineage *l)
+{
+	struct gck_error err = {0};
+	bool again;
+
+	for (int i = 0; checkpoint(l, &again, &err) < 0; i++) {
+		if (i == 20 || !again)
+			return say("capture", &err);
+		say("once more", &err);
+		pause_ms(50);
+	}
+	l->seq++;
+	return 0;
+}
+
+void lineage_kill(struct lineage *l)
+{
+	if (l->pid) {
+		kill(l->pid, SIGKILL);
+		waitpid(l->pid, NULL, 0);
+	}
+	if (l->link >= 0)
+		close(l->link);
+	l->link = -1;
+	l->pid = 0;
+}
+
+int lineage_hold(struct lineage *l)
+{
+	l->pid = run(l);
+	l->link = agent_accept(&l->agent, WAIT_MS, &l->hello, NULL);
+	if (l->link < 0)
+		return -1;
+	agent_send(l->link, GCK_LINK_HOLD, getpid());
+	pause_ms(5);
+	return 0;
+}
+
+static int restore(struct lineage *l, json_t *manifest, struct gck_reader *reader,
+		   struct gck_error *err)
+{
+	struct gck_restore *r;
+	int failed;
+
+	r = gck_restore_open(l->pid, l->agent.name, err);
+	if (!r)
+		return -1;
+	failed = gck_restore_image(r, manifest, reader, err) ||
+		 gck_restore_build(r, NULL, NULL, err) || gck_restore_files(r, err) ||
+		 gck_restore_run(r, err);
+	gck_restore_close(r);
+	return failed;
+}
+
+int lineage_restore(struct lineage *l, uint32_t seq)
+{
+	json_t *manifest = lineage_manifest(l, seq);
+	struct gck_reader *reader = NULL;
+	struct gck_error err = {0};
+	double start = seconds();
+	int failed;
+
+	failed = !manifest || lineage_hold(l) ||
+		 !(reader = gck_reader_open(l->store, manifest, &err)) ||
+		 restore(l, manifest, reader, &err);
+	if (reader)
+		gck_reader_close(reader);
+	json_decref(manifest);
+	l->restored = seconds() - start;
+	close(l->link);
+	l->link = -1;
+	if (failed)
+		return say("restore", &err);
+	l->link = agent_admit(&l->agent, &l->hello);
+	if (l->link < 0)
+		printf("# the restored rank did not connect\n");
+	return l->link < 0 ? -1 : 0;
+}
+
+int lineage_wait(struct lineage *l)
+{
+	int status = 0, left = LONGEST_MS / 10;
+	pid_t pid = l->pid;
+
+	while (waitpid(pid, &status, WNOHANG) == 0 && left-- > 0)
+		pause_ms(10);
+	if (left < 0)
+		lineage_kill(l);
+	l->pid = 0;
+	return left < 0 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
+const char *lineage_output(struct lineage *l)
+{
+	static char line[300];
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/out", l->directory);
+	line[0] = '\0';
+	if ((f = fopen(path, "r"))) {
+		while (fgets(line, sizeof line, f))
+			;
+		fclose(f);
+		unlink(path);
+	}
+	line[strcspn(line, "\n")] = '\0';
+	return line;
+}
+
+void lineage_end(struct lineage *l)
+{
+	char command[300];
+
+	lineage_kill(l);
+	close(l->agent.listener);
+	if (l->store)
+		gck_store_close(l->store);
+	snprintf(command, sizeof command, "rm -rf '%s'", l->directory);
+	if (system(command))
+		printf("# %s: failed\n", command);
+}
