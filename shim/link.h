@@ -164,7 +164,7 @@ struct gck_link_cuda_hello {
 	uint32_t restored;   /* 1: out of an image, and not back yet, or lost; RESUMED follows */
 	uint32_t wanting;    /* 1: restored, and its device data are in no page of the image: FILL */
 	uint32_t unused;
-	uint64_t state;      /* address of struct gck_cuda_state (shim/cuda/state.h) */
+	uint64_t state;      /* address of struct gck_cuda_state (shim/cuda/base/state.h) */
 };
 
 #define GCK_LINK_CUDA_DEVICES 32
@@ -279,7 +279,7 @@ struct gck_shim_state {
 	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
 	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) once the
 				    * process has loaded MPI; 0 */
-	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/state.h) from the
+	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/base/state.h) from the
 				    * first cuInit on; 0 */
 	uint64_t environ_at;       /* address of libc's `environ` */
 	uint64_t environment;      /* R the launcher's variables that the task of this start was given

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the data thread of the shim calls while the program's kernels run: none of it may wait for a
  * kernel, which may itself wait for the host, nor hold up another thread's launches. And what it does
- * not call then, since it would. Takes the path of shim/cuda/hash.ptx from GPUCKPT_TEST_PTX. */
+ * not call then, since it would. Takes the path of shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
 #include "driver.h"
 
 #include <pthread.h>
@@ -135,7 +135,7 @@ static void load(void)
 {
 	static char text[1 << 20];
 	const char *path = getenv("GPUCKPT_TEST_PTX");
-	FILE *f = fopen(path ? path : "shim/cuda/hash.ptx", "r");
+	FILE *f = fopen(path ? path : "shim/cuda/snapshot/hash.ptx", "r");
 
 	CHECK(f && fread(text, 1, sizeof text - 1, f) > 0);
 	fclose(f);

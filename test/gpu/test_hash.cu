@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The hash that the device makes of its memory is the store's (XXH3-128), and what it costs. Takes the
- * path of shim/cuda/hash.ptx from GPUCKPT_TEST_PTX. */
+ * path of shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
 #include "driver.h"
 
 #include <stdint.h>
@@ -38,7 +38,7 @@ static void load(void)
 {
 	static char text[1 << 20];
 	const char *path = getenv("GPUCKPT_TEST_PTX");
-	FILE *f = fopen(path ? path : "shim/cuda/hash.ptx", "r");
+	FILE *f = fopen(path ? path : "shim/cuda/snapshot/hash.ptx", "r");
 	CUmodule module;
 
 	gpu_init();

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "shim/cuda/header.h"
+#include "shim/cuda/base/cuda_api.h"
 
 #define FAKE_SHOWN __attribute__((visibility("default")))
 

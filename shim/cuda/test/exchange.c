@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/cuda/exchange.h"
-#include "shim/cuda/still.h"
+#include "shim/cuda/gate/stop_world.h"
+#include "shim/cuda/managed/managed_swap.h"
 #include "test/support/tap.h"
 
 #define ARENAS 3

@@ -6,7 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "shim/cuda/hash.h"
+#include "shim/cuda/snapshot/hash.h"
 #include "shim/cuda/test/kernels.h"
 
 /* (address, size, out) */

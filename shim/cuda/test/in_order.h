@@ -3,7 +3,7 @@
 #ifndef GCK_CUDA_TEST_IN_ORDER_H
 #define GCK_CUDA_TEST_IN_ORDER_H
 
-#include "shim/cuda/header.h"
+#include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/test/kernels.h"
 #include "test/support/tap.h"
 

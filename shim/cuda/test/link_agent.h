@@ -4,7 +4,7 @@
 #ifndef GCK_CUDA_TEST_LINK_AGENT_H
 #define GCK_CUDA_TEST_LINK_AGENT_H
 
-#include "shim/cuda/state.h"
+#include "shim/cuda/base/state.h"
 #include "test/support/cuda_link.h"
 
 struct cuda_data; /* test/support/cuda_data.h */

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shim/cuda/state.h"
+#include "shim/cuda/base/state.h"
 #include "shim/process/gpu/gpu_assignment.h"
 #include "shim/process/gpu/visible_gpus.h"
 #include "test/support/cuda_link.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shim/cuda/header.h"
+#include "shim/cuda/base/cuda_api.h"
 #include "test/support/tap.h"
 
 typedef CUresult get_fn(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);

@@ -2,7 +2,7 @@
  * ordered SEED: stream-ordered memory against a model of its order, with the driver's and with ours. */
 #include <stdlib.h>
 
-#include "shim/cuda/header.h"
+#include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/test/against.h"
 #include "shim/cuda/test/ordered_model.h"
 #include "test/support/tap.h"

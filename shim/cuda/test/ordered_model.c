@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "shim/cuda/header.h"
+#include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/test/kernel.h"
 #include "shim/cuda/test/ordered_model.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "shim/cuda/header.h"
+#include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/test/ordered_model.h"
 
 #define THREADS 4

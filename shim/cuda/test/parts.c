@@ -12,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/cuda/arena.h"
-#include "shim/cuda/keep.h"
-#include "shim/cuda/load.h"
-#include "shim/cuda/set.h"
-#include "shim/cuda/state.h"
-#include "shim/cuda/table.h"
+#include "shim/cuda/base/arena.h"
+#include "shim/cuda/base/fd_vault.h"
+#include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/state.h"
+#include "shim/cuda/dispatch/function_table.h"
+#include "shim/cuda/dispatch/load.h"
 #include "test/support/tap.h"
 
 /* ---- sets ----------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shim/cuda/state.h"
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/test/commands.h"
 #include "shim/cuda/test/faults.h"
 #include "test/support/cuda_data.h"

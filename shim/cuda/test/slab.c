@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A slab that cannot be had, for lack of whatever: its addresses are free again. */
-#include "shim/cuda/slab.h"
+#include "shim/cuda/memory/slab.h"
 
 #include <stdlib.h>
 
-#include "shim/cuda/keep.h"
+#include "shim/cuda/base/fd_vault.h"
+#include "shim/cuda/memory/free_bytes.h"
 #include "shim/cuda/real.h"
-#include "shim/cuda/room.h"
 #include "test/support/tap.h"
 
 #define REGION_SIZE (1ull << 44)

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "shim/cuda/alive.h"
-#include "shim/cuda/load.h"
-#include "shim/cuda/steer.h"
+#include "shim/cuda/base/obstacles.h"
+#include "shim/cuda/dispatch/load.h"
+#include "shim/cuda/managed/mmap_hook.h"
 #include "test/support/tap.h"
 
 #define SIZE GCK_CUDA_STEER_UNIT

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/cuda/still.h"
-#include "shim/cuda/stop.h"
+#include "shim/cuda/gate/stop_world.h"
+#include "shim/cuda/gate/thread_stopper.h"
 #include "test/support/tap.h"
 
 #define THREADS 8

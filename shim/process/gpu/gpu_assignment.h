@@ -4,7 +4,7 @@
 #define GCK_GPU_ASSIGNMENT_H
 
 #include "common/base/error.h"
-#include "shim/cuda/state.h"
+#include "shim/cuda/base/state.h"
 
 struct gck_restore;
 

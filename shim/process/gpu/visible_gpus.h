@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "common/base/error.h"
-#include "shim/cuda/state.h"
+#include "shim/cuda/base/state.h"
 
 /* Can it be used as it is: it comes out of an image, or from a program of another release. */
 bool gck_gpus_sound(const struct gck_cuda_devices *l);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/cuda/state.h"
+#include "shim/cuda/base/state.h"
 #include "shim/mpi/state.h"
 #include "shim/process/image/image.h"
 #include "shim/process/rank/target.h"

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gpuckpt-gpus LIBRARY: what the driver shows to a process with this environment, as a struct
+ * gck_cuda_devices on standard output; exit status 1: why not, as text. A restart asks it in the place of
+ * the task that is to be restored. LIBRARY is what the rank had loaded; where that is not there, the
+ * loader's choice. */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "shim/cuda/base/visible_devices.h"
+
+static int fail(const char *what, const char *why)
+{
+	printf("%s: %s", what, why);
+	return 1;
+}
+
+static void *open_library(const char *path)
+{
+	return dlopen(access(path, R_OK) == 0 ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
+/* All there, or false. */
+static bool find(void *library, struct gck_cuda_eyes *eyes)
+{
+	*(void **)&eyes->count = dlsym(library, "cuDeviceGetCount");
+	*(void **)&eyes->get = dlsym(library, "cuDeviceGet");
+	*(void **)&eyes->uuid = dlsym(library, "cuDeviceGetUuid_v2");
+	*(void **)&eyes->name = dlsym(library, "cuDeviceGetName");
+	*(void **)&eyes->version = dlsym(library, "cuDriverGetVersion");
+	return eyes->count && eyes->get && eyes->uuid && eyes->name && eyes->version;
+}
+
+int main(int argc, char **argv)
+{
+	void *library = open_library(argc > 1 ? argv[1] : "");
+	struct gck_cuda_devices seen;
+	struct gck_cuda_eyes eyes;
+	CUresult (*init)(unsigned int);
+	char text[32];
+	CUresult rc;
+
+	if (!library)
+		return fail("no NVIDIA driver here", dlerror());
+	*(void **)&init = dlsym(library, "cuInit");
+	if (!init || !find(library, &eyes))
+		return fail("the NVIDIA driver here", "it is too old");
+	rc = init(0);
+	snprintf(text, sizeof text, "CUDA error %d", (int)rc);
+	if (rc)
+		return fail("cuInit", rc == CUDA_ERROR_NO_DEVICE ? "there is no GPU for this task" : text);
+	rc = gck_cuda_see(&eyes, &seen);
+	snprintf(text, sizeof text, "CUDA error %d", (int)rc);
+	if (rc)
+		return fail("asking for GPUs", text);
+	return fwrite(&seen, sizeof seen, 1, stdout) != 1;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Open addressing with linear probing; at most half full. */
+#include "shim/cuda/base/handle_map.h"
+
+#include <stdlib.h>
+
+#define LEAST 16
+
+static size_t home(const struct gck_cuda_set *s, uint64_t handle)
+{
+	return (size_t)(handle * 0x9e3779b97f4a7c15ull >> 32) & (s->room - 1);
+}
+
+/* Where it is, or would be. */
+static size_t place(const struct gck_cuda_set *s, uint64_t handle)
+{
+	size_t i = home(s, handle);
+
+	while (s->entries[i].handle && s->entries[i].handle != handle)
+		i = (i + 1) & (s->room - 1);
+	return i;
+}
+
+uint64_t *gck_cuda_set_get(const struct gck_cuda_set *s, uint64_t handle)
+{
+	size_t i;
+
+	if (!s->room || !handle)
+		return NULL;
+	i = place(s, handle);
+	return s->entries[i].handle ? &s->entries[i].value : NULL;
+}
+
+static int grow(struct gck_cuda_set *s)
+{
+	struct gck_cuda_set bigger = {.n = s->n, .room = s->room ? 2 * s->room : LEAST};
+
+	bigger.entries = calloc(bigger.room, sizeof *bigger.entries);
+	if (!bigger.entries)
+		return -1;
+	for (size_t i = 0; i < s->room; i++) {
+		if (s->entries[i].handle)
+			bigger.entries[place(&bigger, s->entries[i].handle)] = s->entries[i];
+	}
+	free(s->entries);
+	*s = bigger;
+	return 0;
+}
+
+uint64_t *gck_cuda_set_put(struct gck_cuda_set *s, uint64_t handle)
+{
+	size_t i;
+
+	if (!handle || (2 * (s->n + 1) > s->room && grow(s)))
+		return NULL;
+	i = place(s, handle);
+	if (!s->entries[i].handle) {
+		s->entries[i] = (struct gck_cuda_entry){.handle = handle};
+		s->n++;
+	}
+	return &s->entries[i].value;
+}
+
+/* Those behind it that would not be found any more move up. */
+void gck_cuda_set_drop(struct gck_cuda_set *s, uint64_t handle)
+{
+	size_t hole, mask = s->room - 1;
+
+	if (!gck_cuda_set_get(s, handle))
+		return;
+	hole = place(s, handle);
+	for (size_t i = (hole + 1) & mask; s->entries[i].handle; i = (i + 1) & mask) {
+		size_t want = home(s, s->entries[i].handle);
+
+		if (((i - want) & mask) >= ((i - hole) & mask)) {
+			s->entries[hole] = s->entries[i];
+			hole = i;
+		}
+	}
+	s->entries[hole].handle = 0;
+	s->n--;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/base/retry.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define NAP_NS 1000000
+
+/* Counted: while a whole machine stands still its clock runs on. */
+bool gck_cuda_patience(int error, int *naps)
+{
+	const struct timespec nap = {0, NAP_NS};
+
+	switch (error) {
+	case EMFILE:
+	case ENFILE:
+	case ETOOMANYREFS:
+	case EAGAIN:
+	case ENOMEM:
+	case ENOBUFS:
+		break;
+	default:
+		return false;
+	}
+	if (*naps <= 0)
+		return false;
+	--*naps;
+	nanosleep(&nap, NULL);
+	return true;
+}

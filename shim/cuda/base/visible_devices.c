@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/base/visible_devices.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of the kernel's part, which the library must equal; where there is none, CUDA's. */
+static CUresult see_driver(const struct gck_cuda_eyes *by, char text[32])
+{
+	int version = 0, fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, 31);
+	CUresult rc = CUDA_SUCCESS;
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (!*text) {
+		rc = by->version(&version);
+		snprintf(text, 32, "of CUDA %d.%d", version / 1000, version % 1000 / 10);
+	}
+	return rc;
+}
+
+static CUresult see_device(const struct gck_cuda_eyes *by, int ordinal, struct gck_cuda_device *out)
+{
+	CUdevice device;
+	CUuuid uuid;
+	CUresult rc = by->get(&device, ordinal);
+
+	if (!rc)
+		rc = by->uuid(&uuid, device);
+	if (!rc)
+		rc = by->name(out->name, sizeof out->name, device);
+	if (!rc)
+		memcpy(out->uuid, uuid.bytes, sizeof out->uuid);
+	return rc;
+}
+
+static bool is_in(const struct gck_cuda_devices *l, const unsigned char uuid[16])
+{
+	for (uint32_t i = 0; i < l->all; i++)
+		if (!memcmp(l->v[i].uuid, uuid, 16))
+			return true;
+	return false;
+}
+
+void gck_cuda_uuid_text(const unsigned char uuid[16], char text[GCK_CUDA_UUID_TEXT])
+{
+	size_t at = (size_t)snprintf(text, GCK_CUDA_UUID_TEXT, "GPU");
+
+	for (int i = 0; i < 16; i++) {
+		bool group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+
+		at += (size_t)snprintf(text + at, GCK_CUDA_UUID_TEXT - at, "%s%02x", group ? "-" : "", uuid[i]);
+	}
+}
+
+/* The same, as the kernel's part writes it. */
+static bool read_uuid(const char *text, unsigned char uuid[16])
+{
+	unsigned int byte;
+	int n = 0;
+
+	for (text += 4; n < 16; text += 2) {
+		text += *text == '-';
+		if (sscanf(text, "%2x", &byte) != 1)
+			return false;
+		uuid[n++] = (unsigned char)byte;
+	}
+	return true;
+}
+
+/* A GPU of the machine. */
+static void add_hidden(struct gck_cuda_devices *out, const char *path)
+{
+	FILE *f = fopen(path, "re");
+	unsigned char uuid[16];
+	char line[128];
+
+	while (f && fgets(line, sizeof line, f)) {
+		const char *text = strstr(line, "GPU-");
+
+		if (!text || strncmp(line, "GPU UUID:", 9) || !read_uuid(text, uuid) || is_in(out, uuid) ||
+		    out->all == GCK_CUDA_DEVICES_MAX)
+			continue;
+		memcpy(out->v[out->all++].uuid, uuid, sizeof uuid);
+	}
+	if (f)
+		fclose(f);
+}
+
+static void see_hidden(struct gck_cuda_devices *out)
+{
+	glob_t found = {0};
+
+	out->all = out->n;
+	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			add_hidden(out, found.gl_pathv[i]);
+	}
+	globfree(&found);
+}
+
+CUresult gck_cuda_see(const struct gck_cuda_eyes *by, struct gck_cuda_devices *out)
+{
+	struct gck_cuda_devices seen = {0};
+	int n = 0;
+	CUresult rc = by->count(&n);
+
+	if (!rc && n > GCK_CUDA_DEVICES_MAX)
+		rc = CUDA_ERROR_NOT_SUPPORTED;
+	if (!rc)
+		rc = see_driver(by, seen.driver);
+	for (int i = 0; !rc && i < n; i++)
+		rc = see_device(by, i, &seen.v[i]);
+	if (rc)
+		return rc;
+	seen.n = (uint32_t)n;
+	see_hidden(&seen);
+	*out = seen;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a process sees of devices: asked by a rank's stand-in, and by gpuckpt-gpus for a task that is to
+ * be restored. */
+#ifndef GCK_CUDA_VISIBLE_DEVICES_H
+#define GCK_CUDA_VISIBLE_DEVICES_H
+
+#include "shim/cuda/base/cuda_api.h"
+#include "shim/cuda/base/state.h"
+
+/* The driver's functions. */
+struct gck_cuda_eyes {
+	CUresult (*count)(int *n);
+	CUresult (*get)(CUdevice *device, int ordinal);
+	CUresult (*uuid)(CUuuid *uuid, CUdevice device);
+	CUresult (*name)(char *name, int size, CUdevice device);
+	CUresult (*version)(int *version);
+};
+
+/* After cuInit. Leaves out as it was if it fails, or if there are more than it can hold. */
+CUresult gck_cuda_see(const struct gck_cuda_eyes *by, struct gck_cuda_devices *out);
+
+/* "GPU-864f41ea-375a-...", as nvidia-smi -L has it. */
+#define GCK_CUDA_UUID_TEXT 41
+void gck_cuda_uuid_text(const unsigned char uuid[16], char text[GCK_CUDA_UUID_TEXT]);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "shim/cuda/dispatch/got_hook.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE ((uintptr_t)4096)
+
+/* What the dynamic section of a library says. */
+struct tables {
+	uintptr_t base;
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	const ElfW(Rela) *v[2]; /* of procedures; others */
+	size_t n[2];
+};
+
+/* glibc has made addresses of the section's offsets. */
+static void read_tables(const struct link_map *map, struct tables *t)
+{
+	*t = (struct tables){.base = map->l_addr};
+	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+		switch (d->d_tag) {
+		case DT_SYMTAB:
+			t->symbols = (const void *)d->d_un.d_ptr;
+			break;
+		case DT_STRTAB:
+			t->strings = (const void *)d->d_un.d_ptr;
+			break;
+		case DT_JMPREL:
+			t->v[0] = (const void *)d->d_un.d_ptr;
+			break;
+		case DT_PLTRELSZ:
+			t->n[0] = d->d_un.d_val / sizeof(ElfW(Rela));
+			break;
+		case DT_RELA:
+			t->v[1] = (const void *)d->d_un.d_ptr;
+			break;
+		case DT_RELASZ:
+			t->n[1] = d->d_un.d_val / sizeof(ElfW(Rela));
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static bool is_of(const struct tables *t, const ElfW(Rela) *r, const char *name)
+{
+	unsigned type = ELF64_R_TYPE(r->r_info);
+
+	return (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64) &&
+	       !strcmp(t->strings + t->symbols[ELF64_R_SYM(r->r_info)].st_name, name);
+}
+
+/* The part of a library that is not to be written once it is loaded. */
+struct closed {
+	uintptr_t base, from, to;
+};
+
+static int find_closed(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct closed *c = arg;
+
+	(void)size;
+	if (info->dlpi_addr != c->base)
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_GNU_RELRO) {
+			c->from = (c->base + p->p_vaddr) & -PAGE;
+			c->to = (c->base + p->p_vaddr + p->p_memsz) & -PAGE;
+		}
+	}
+	return 1;
+}
+
+static int put(const struct closed *c, void **slot, void *ours)
+{
+	uintptr_t page = (uintptr_t)slot & -PAGE;
+	bool closed = page >= c->from && page < c->to;
+
+	if (closed && mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE))
+		return 0;
+	__atomic_store_n(slot, ours, __ATOMIC_RELEASE);
+	if (closed)
+		mprotect((void *)page, PAGE, PROT_READ);
+	return 1;
+}
+
+int gck_cuda_hook(void *handle, const char *name, void *ours)
+{
+	struct closed closed = {0};
+	struct link_map *map;
+	struct tables t;
+	int n = 0;
+
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
+		return 0;
+	read_tables(map, &t);
+	if (!t.symbols || !t.strings)
+		return 0;
+	closed.base = t.base;
+	dl_iterate_phdr(find_closed, &closed);
+	for (int k = 0; k < 2; k++) {
+		for (size_t i = 0; t.v[k] && i < t.n[k]; i++) {
+			if (is_of(&t, &t.v[k][i], name))
+				n += put(&closed, (void **)(t.base + t.v[k][i].r_offset), ours);
+		}
+	}
+	return n;
+}

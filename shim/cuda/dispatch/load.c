@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "shim/cuda/dispatch/load.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/error.h"
+#include "shim/cuda/dispatch/function_table.h"
+#include "shim/cuda/dispatch/jump.h"
+#include "shim/cuda/managed/mmap_hook.h"
+#include "shim/cuda/real.h"
+
+bool gck_cuda_is_loaded;
+
+static struct {
+	pthread_mutex_t lock; /* recursive: what is loaded may ask dlsym for CUDA's names */
+	bool begun;
+	void *handle;
+	char path[PATH_MAX];  /* of the library */
+} load = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+
+static CUresult no_driver(void)
+{
+	return CUDA_ERROR_NO_DEVICE;
+}
+
+static CUresult no_function(void)
+{
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+/* A node without a driver is none that has to be told so; what somebody has put in its place is. */
+static void *open_library(void)
+{
+	struct gck_error err = {0};
+	void *handle;
+
+	if (gck_cuda_find(load.path, sizeof load.path, &err)) {
+		if (getenv(GCK_CUDA_LIBRARY_VARIABLE))
+			fprintf(stderr, "gpuckpt: %s\n", err.text);
+		return NULL;
+	}
+	handle = dlopen(load.path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		fprintf(stderr, "gpuckpt: the CUDA driver's library cannot be loaded: %s\n", dlerror());
+	return handle;
+}
+
+/* Only with the addresses complete may another thread look at them. */
+static void bind(void)
+{
+	for (size_t i = 0; load.handle && i < gck_cuda_nfunctions; i++)
+		*gck_cuda_functions[i].real =
+			gck_cuda_real_dlsym(load.handle, gck_cuda_functions[i].name);
+	gck_cuda_table_sort();
+	for (size_t i = 0; i < gck_cuda_nfunctions; i++) {
+		if (!*gck_cuda_functions[i].real)
+			*gck_cuda_functions[i].real = load.handle ? (void *)no_function
+								  : (void *)no_driver;
+	}
+}
+
+void gck_cuda_load_now(void)
+{
+	pthread_mutex_lock(&load.lock);
+	if (!load.begun) {
+		load.begun = true;
+		gck_cuda_find_dlsym();
+		load.handle = open_library();
+		bind();
+		gck_cuda_steer_begin();
+		__atomic_store_n(&gck_cuda_is_loaded, true, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&load.lock);
+}
+
+void *gck_cuda_handle(void)
+{
+	return load.handle;
+}
+
+const char *gck_cuda_library(void)
+{
+	return load.path;
+}
+
+bool gck_cuda_has(const void *real)
+{
+	return real != no_function && real != no_driver;
+}

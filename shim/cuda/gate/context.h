@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program's contexts and streams. */
+#ifndef GCK_CUDA_CONTEXT_H
+#define GCK_CUDA_CONTEXT_H
+
+#include <stddef.h>
+
+#include "common/base/error.h"
+#include "shim/cuda/base/cuda_api.h"
+
+/* All contexts that live, for the CUDA thread, with the gate closed; give them back with the gate
+ * still closed. Primary contexts are retained meanwhile. */
+struct gck_cuda_contexts {
+	struct gck_cuda_context {
+		CUcontext context;
+		CUdevice device;
+		int primary; /* 1: the device's primary context */
+	} *v;
+	size_t n;
+};
+
+int gck_cuda_contexts_take(struct gck_cuda_contexts *all, struct gck_error *err);
+void gck_cuda_contexts_give(struct gck_cuda_contexts *all);
+
+CUresult gck_cuda_device_of(CUcontext context, CUdevice *device);
+
+/* Streams that the program made: visit each one of a context until one answers not 0, which is
+ * returned. */
+int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg);
+
+/* All streams of a context that is gone. */
+void gck_cuda_streams_forget(CUcontext context);
+
+/* "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY": always -1. */
+int gck_cuda_fail(struct gck_error *err, const char *function, CUresult rc);
+/* The same where others may have taken the device's memory. device: -1: any of them. */
+int gck_cuda_fail_room(struct gck_error *err, const char *what, CUdevice device, CUresult rc);
+const char *gck_cuda_error_name(CUresult rc);
+
+#endif

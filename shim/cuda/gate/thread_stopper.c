@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The process that stops the threads. A thread may have been stopped with any lock in its hand. */
+#define _GNU_SOURCE
+#include "shim/cuda/gate/thread_stopper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "shim/cuda/gate/stop_world.h"
+
+#define NAP_NS 20000
+#define LOOK_NS 1000000000ll /* between looks whether the caller is there */
+
+static long system1(long number, long a)
+{
+	return gck_cuda_system(number, a, 0, 0, 0, 0, 0);
+}
+
+static long trace(long request, int32_t tid, long data)
+{
+	return gck_cuda_system(SYS_ptrace, request, tid, 0, data, 0, 0);
+}
+
+int64_t gck_cuda_stop_now_ns(void)
+{
+	struct timespec t;
+
+	gck_cuda_system(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0, 0, 0, 0);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static void nap(void)
+{
+	struct timespec t = {0, NAP_NS};
+
+	gck_cuda_system(SYS_nanosleep, (long)&t, 0, 0, 0, 0, 0);
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+int gck_cuda_turn(const struct gck_cuda_still *s)
+{
+	return __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE);
+}
+
+void gck_cuda_turn_wait(struct gck_cuda_still *s, int turn, int64_t ns)
+{
+	struct timespec t = {ns / 1000000000, ns % 1000000000};
+
+	gck_cuda_system(SYS_futex, (long)&s->turn, FUTEX_WAIT, turn, (long)&t, 0, 0);
+}
+
+void gck_cuda_turn_set(struct gck_cuda_still *s, int turn)
+{
+	__atomic_store_n(&s->turn, turn, __ATOMIC_RELEASE);
+	gck_cuda_system(SYS_futex, (long)&s->turn, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+bool gck_cuda_turn_change(struct gck_cuda_still *s, int from, int to)
+{
+	return __atomic_compare_exchange_n(&s->turn, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static int give_up(struct gck_cuda_still *s, int error, const char *what)
+{
+	s->error = error;
+	s->what = what;
+	return -1;
+}
+
+static char *put_text(char *p, const char *text)
+{
+	while (*text)
+		*p++ = *text++;
+	*p = '\0';
+	return p;
+}
+
+static char *put_number(char *p, int32_t n)
+{
+	char digits[12];
+	int k = 0;
+
+	for (; n; n /= 10)
+		digits[k++] = (char)('0' + n % 10);
+	while (k)
+		*p++ = digits[--k];
+	*p = '\0';
+	return p;
+}
+
+static bool is_known(const struct gck_cuda_still *s, int32_t tid)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->v[i].tid == tid)
+			return true;
+	}
+	return false;
+}
+
+/* "/proc/PID/task", or "/proc/PID/task/TID/stat". */
+static void path_of(const struct gck_cuda_still *s, int32_t tid, char path[64])
+{
+	char *p = put_text(path, "/proc/");
+
+	p = put_text(put_number(p, s->pid), "/task");
+	if (tid)
+		put_text(put_number(put_text(p, "/"), tid), "/stat");
+}
+
+/* A main thread that has ended before the others stays in the list. "TID (NAME) STATE ..." */
+static bool has_ended(const struct gck_cuda_still *s, int32_t tid)
+{
+	char path[64], stat[128];
+	long fd, n;
+
+	path_of(s, tid, path);
+	fd = gck_cuda_system(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ESRCH;
+	n = gck_cuda_system(SYS_read, fd, (long)stat, sizeof stat, 0, 0, 0);
+	system1(SYS_close, fd);
+	if (n == -ESRCH)
+		return true;
+	while (n > 2 && stat[n - 3] != ')')
+		n--;
+	return n > 2 && (stat[n - 1] == 'Z' || stat[n - 1] == 'X');
+}
+
+/* One that has ended counts as stopped. */
+static int seize(struct gck_cuda_still *s, int32_t tid)
+{
+	long rc;
+
+	if (s->n == s->most)
+		return give_up(s, E2BIG, "there are too many threads");
+	rc = trace(PTRACE_SEIZE, tid, 0);
+	if (rc == -ESRCH || (rc == -EPERM && has_ended(s, tid)))
+		return 0;
+	if (rc == -EPERM && gck_cuda_stop_now_ns() < s->traced_end_ns) {
+		s->again = true;
+		return 0;
+	}
+	if (rc)
+		return give_up(s, (int)-rc, "a thread cannot be traced");
+	s->v[s->n++] = (struct gck_cuda_stopped){.tid = tid};
+	trace(PTRACE_INTERRUPT, tid, 0);
+	return 0;
+}
+
+static int32_t number(const char *name)
+{
+	int32_t n = 0;
+
+	for (; *name >= '0' && *name <= '9'; name++)
+		n = n * 10 + (*name - '0');
+	return n;
+}
+
+/* What getdents64 gives. */
+struct entry {
+	uint64_t inode, offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+static int seize_listed(struct gck_cuda_still *s, const char *list, long size)
+{
+	for (long at = 0; at < size;) {
+		const struct entry *e = (const void *)(list + at);
+		int32_t tid = number(e->name);
+
+		if (tid && tid != s->tid && !is_known(s, tid) && seize(s, tid))
+			return -1;
+		at += e->size;
+	}
+	return 0;
+}
+
+/* All that are there now. */
+static int seize_all(struct gck_cuda_still *s)
+{
+	char path[64], list[4096] __attribute__((aligned(8)));
+	long fd, n = 0;
+	int failed = 0;
+
+	s->again = false;
+	path_of(s, 0, path);
+	fd = gck_cuda_system(SYS_open, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0, 0);
+	if (fd < 0)
+		return give_up(s, (int)-fd, "the list of threads cannot be read");
+	while (!failed && (n = gck_cuda_system(SYS_getdents64, fd, (long)list, sizeof list, 0, 0, 0)) > 0)
+		failed = seize_listed(s, list, n);
+	system1(SYS_close, fd);
+	if (n < 0)
+		return give_up(s, (int)-n, "the list of threads cannot be read");
+	return failed;
+}
+
+/* A signal that it was stopped with is its own. */
+static int wait_one(struct gck_cuda_still *s, struct gck_cuda_stopped *t)
+{
+	int status;
+	long rc;
+
+	while (!t->stopped) {
+		rc = gck_cuda_system(SYS_wait4, t->tid, (long)&status, __WALL | WNOHANG, 0, 0, 0);
+		if (rc == 0 && gck_cuda_stop_now_ns() > s->end_ns)
+			return give_up(s, ETIMEDOUT, "a thread does not leave the kernel");
+		if (rc == 0) {
+			nap();
+			continue;
+		}
+		t->stopped = true;
+		if (rc == t->tid && WIFSTOPPED(status) && status >> 16 == 0)
+			t->signal = WSTOPSIG(status);
+	}
+	return 0;
+}
+
+/* Until there is none that was not there before: those that run may make others. */
+static int stop_all(struct gck_cuda_still *s)
+{
+	size_t stopped = 0;
+
+	do {
+		if (seize_all(s))
+			return -1;
+		for (; stopped < s->n; stopped++) {
+			if (wait_one(s, &s->v[stopped]))
+				return -1;
+		}
+		if (s->again)
+			nap();
+		if (seize_all(s))
+			return -1;
+	} while (stopped < s->n || s->again);
+	return 0;
+}
+
+/* One that nobody has waited for is let go by the kernel, at our end: it may be about to take a signal,
+ * which it would lose here. */
+static void let_go(const struct gck_cuda_still *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->v[i].stopped)
+			trace(PTRACE_DETACH, s->v[i].tid, s->v[i].signal);
+	}
+}
+
+/* Until it is over, or the caller has not come back from a pause, or is gone. */
+static void hold(struct gck_cuda_still *s)
+{
+	for (;;) {
+		int turn = gck_cuda_turn(s);
+		int64_t ns = turn == GCK_CUDA_PAUSED ? s->pause_end_ns - gck_cuda_stop_now_ns() : LOOK_NS;
+
+		if (turn == GCK_CUDA_OVER || system1(SYS_getppid, 0) != s->pid ||
+		    (ns <= 0 && gck_cuda_turn_change(s, GCK_CUDA_PAUSED, GCK_CUDA_OVER)))
+			return;
+		if (ns > 0)
+			gck_cuda_turn_wait(s, turn, ns);
+	}
+}
+
+int gck_cuda_stop(void *still)
+{
+	struct gck_cuda_still *s = still;
+
+	if (stop_all(s) == 0) {
+		s->error = 0;
+		gck_cuda_turn_set(s, GCK_CUDA_TAKEN);
+		hold(s);
+	}
+	let_go(s);
+	gck_cuda_turn_set(s, GCK_CUDA_OVER);
+	gck_cuda_system(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+	return 0;
+}
+

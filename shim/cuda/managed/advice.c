@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/managed/advice.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/managed/managed.h"
+
+#define MOST 65536     /* of so many words the oldest are forgotten: they change how fast it goes, no more */
+
+static struct {
+	pthread_mutex_t lock;
+	struct gck_cuda_word *v;        /* in the order in which they were said */
+	size_t n, room;
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Words of one kind end each other. */
+static int kind(int advice)
+{
+	switch (advice) {
+	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+		return CU_MEM_ADVISE_SET_READ_MOSTLY;
+	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+		return CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
+	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+		return CU_MEM_ADVISE_SET_ACCESSED_BY;
+	default:
+		return advice;
+	}
+}
+
+/* What takes it back; GCK_CUDA_SENT: nothing has to. */
+static int opposite(int advice)
+{
+	switch (advice) {
+	case CU_MEM_ADVISE_SET_READ_MOSTLY:
+		return CU_MEM_ADVISE_UNSET_READ_MOSTLY;
+	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+		return CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
+	case CU_MEM_ADVISE_SET_ACCESSED_BY:
+		return CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+	default:
+		return GCK_CUDA_SENT;
+	}
+}
+
+/* Do the later word's effects end those of the earlier one, everywhere? */
+static bool ends(const struct gck_cuda_word *later, const struct gck_cuda_word *earlier)
+{
+	return kind(later->advice) == kind(earlier->advice) &&
+	       (kind(later->advice) != CU_MEM_ADVISE_SET_ACCESSED_BY ||
+		(later->location.type == earlier->location.type &&
+		 later->location.id == earlier->location.id)) &&
+	       later->base <= earlier->base &&
+	       later->base + later->size >= earlier->base + earlier->size;
+}
+
+static void drop(size_t i)
+{
+	said.n--;
+	memmove(&said.v[i], &said.v[i + 1], (said.n - i) * sizeof *said.v);
+}
+
+static int make_room(void)
+{
+	size_t room = said.room ? 2 * said.room : 16;
+	struct gck_cuda_word *v;
+
+	if (said.n < said.room)
+		return 0;
+	if (said.n == MOST) {
+		drop(0);
+		return 0;
+	}
+	v = realloc(said.v, room * sizeof *v);
+	if (!v)
+		return -1;
+	said.v = v;
+	said.room = room;
+	return 0;
+}
+
+void gck_cuda_advice_note(struct gck_cuda_word w)
+{
+	struct gck_cuda_allocation a;
+
+	if (!gck_cuda_managed_find(w.base, &a))
+		return;
+	pthread_mutex_lock(&said.lock);
+	for (size_t i = said.n; i-- > 0;) {
+		if (ends(&w, &said.v[i]))
+			drop(i);
+	}
+	if (make_room() == 0)
+		said.v[said.n++] = w;
+	pthread_mutex_unlock(&said.lock);
+}
+
+static bool is_within(const struct gck_cuda_word *w, uint64_t base, uint64_t size)
+{
+	return w->base >= base && w->base - base < size;
+}
+
+void gck_cuda_advice_forget(uint64_t base, uint64_t size)
+{
+	pthread_mutex_lock(&said.lock);
+	for (size_t i = said.n; i-- > 0;) {
+		if (is_within(&said.v[i], base, size))
+			drop(i);
+	}
+	pthread_mutex_unlock(&said.lock);
+}
+
+void gck_cuda_advice_undo(uint64_t base, uint64_t size)
+{
+	pthread_mutex_lock(&said.lock);
+	for (size_t i = said.n; i-- > 0;) {
+		const struct gck_cuda_word *w = &said.v[i];
+
+		if (!is_within(w, base, size))
+			continue;
+		if (opposite(w->advice) != GCK_CUDA_SENT)
+			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)opposite(w->advice),
+						     w->location);
+		drop(i);
+	}
+	pthread_mutex_unlock(&said.lock);
+}
+
+void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
+{
+	pthread_mutex_lock(&said.lock);
+	for (size_t i = 0; i < said.n; i++) {
+		const struct gck_cuda_word *w = &said.v[i];
+
+		if (!is_within(w, base, size))
+			continue;
+		if (w->advice == GCK_CUDA_SENT)
+			gck_cuda_real.cuMemPrefetchAsync_v2(w->base, w->size, w->location, 0, stream);
+		else
+			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice, w->location);
+	}
+	pthread_mutex_unlock(&said.lock);
+}
+
+bool gck_cuda_advice_was_sent(uint64_t base, uint64_t size)
+{
+	bool sent = false;
+
+	pthread_mutex_lock(&said.lock);
+	for (size_t i = 0; !sent && i < said.n; i++) {
+		const struct gck_cuda_word *w = &said.v[i];
+
+		sent = w->advice == GCK_CUDA_SENT && w->base < base + size && base < w->base + w->size;
+	}
+	pthread_mutex_unlock(&said.lock);
+	return sent;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Arenas of managed memory, had of the driver and given back. */
+#include "shim/cuda/managed/managed.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/managed/advice.h"
+#include "shim/cuda/managed/mmap_hook.h"
+#include "shim/cuda/thread/thread.h"
+
+#define UNIT 4096 /* what can be advised about is pages */
+
+struct gck_cuda_managed_list gck_cuda_managed;
+
+static uint64_t up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* Addresses that nobody else gets; 0: there are none. */
+static uint64_t reserve(uint64_t size)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	uint64_t room = size + GCK_CUDA_STEER_UNIT, start, base;
+	void *at = mmap(NULL, room, PROT_NONE, flags, -1, 0);
+
+	if (at == MAP_FAILED)
+		return 0;
+	start = (uintptr_t)at;
+	base = up(start, GCK_CUDA_STEER_UNIT);
+	if (base > start)
+		munmap(at, base - start);
+	munmap((void *)(uintptr_t)(base + size), start + room - base - size);
+	return base;
+}
+
+/* The driver's memory at that address; where it cannot be told so, none. */
+static CUresult provide(uint64_t base, uint64_t size)
+{
+	struct gck_cuda_steering s = {.base = base, .size = size, .coming = true};
+	CUdeviceptr at = 0;
+	CUresult rc;
+
+	gck_cuda_steer(&s);
+	rc = gck_cuda_real.cuMemAllocManaged(&at, size, CU_MEM_ATTACH_GLOBAL);
+	gck_cuda_steer(NULL);
+	if (rc == CUDA_SUCCESS && at != base) {
+		gck_cuda_real.cuMemFree_v2(at);
+		rc = CUDA_ERROR_NOT_SUPPORTED;
+	}
+	if (rc && !s.gone)
+		munmap((void *)(uintptr_t)base, size);
+	return rc;
+}
+
+uint64_t gck_cuda_managed_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < gck_cuda_managed.n; i++)
+		bytes += gck_cuda_managed.v[i]->size;
+	return bytes;
+}
+
+static int list(struct gck_cuda_managed *m)
+{
+	struct gck_cuda_managed_list *all = &gck_cuda_managed;
+	size_t room = all->room ? 2 * all->room : 16;
+	struct gck_cuda_managed **v;
+
+	if (all->n == all->room) {
+		v = realloc(all->v, room * sizeof *v);
+		if (!v)
+			return -1;
+		all->v = v;
+		all->room = room;
+	}
+	all->v[all->n++] = m;
+	gck_cuda_state.device_bytes += m->size; /* it goes to host memory always */
+	return 0;
+}
+
+void gck_cuda_managed_unlist(struct gck_cuda_managed *m)
+{
+	struct gck_cuda_managed_list *all = &gck_cuda_managed;
+	size_t i = 0;
+
+	while (all->v[i] != m)
+		i++;
+	all->v[i] = all->v[--all->n];
+	gck_cuda_state.device_bytes -= m->size;
+	gck_cuda_advice_forget(m->base, m->size);
+	gck_cuda_arena_free(&m->pieces);
+	free(m);
+}
+
+static struct gck_cuda_managed *arena_new(CUcontext context, uint64_t size)
+{
+	struct gck_cuda_managed *m = calloc(1, sizeof *m);
+	uint64_t base = m ? reserve(size) : 0;
+
+	if (base) {
+		*m = (struct gck_cuda_managed){.base = base, .size = size, .context = context,
+					       .id = gck_cuda_memory_id()};
+		if (gck_cuda_arena_init(&m->pieces, base, size, UNIT) == 0)
+			return m;
+		munmap((void *)(uintptr_t)base, size);
+	}
+	free(m);
+	return NULL;
+}
+
+CUresult gck_cuda_managed_grow(CUcontext context, uint64_t bytes)
+{
+	uint64_t size = up(bytes, GCK_CUDA_STEER_UNIT);
+	struct gck_cuda_managed *m;
+	CUresult rc;
+
+	m = size < bytes ? NULL : arena_new(context, size);
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	rc = provide(m->base, size);
+	if (rc == CUDA_SUCCESS && list(m) == 0)
+		return CUDA_SUCCESS;
+	if (rc == CUDA_SUCCESS) {
+		gck_cuda_real.cuMemFree_v2(m->base);
+		rc = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	gck_cuda_arena_free(&m->pieces);
+	free(m);
+	return rc;
+}
+
+CUresult gck_cuda_managed_drop(struct gck_cuda_managed *m)
+{
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(m->context);
+	CUcontext popped;
+
+	if (rc)
+		return rc;
+	rc = gck_cuda_real.cuMemFree_v2(m->base);
+	gck_cuda_real.cuCtxPopCurrent_v2(&popped);
+	if (rc == CUDA_SUCCESS)
+		gck_cuda_managed_unlist(m);
+	return rc;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "shim/cuda/managed/mmap_hook.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "shim/cuda/base/obstacles.h"
+#include "shim/cuda/dispatch/got_hook.h"
+#include "shim/cuda/dispatch/load.h"
+
+#define PAGE 4096
+/* The driver's own places are far below. Those that libc gives are near 1 << 47 or, with `ulimit -s unlimited`, near a
+ * sixth of that, and from a third of it on in the kernel's old layout. */
+#define LIBC_CHOSE (1ull << 44)
+
+static __thread struct gck_cuda_steering *steering __attribute__((tls_model("initial-exec")));
+static bool hooked;
+
+/* ---- memory that comes ---------------------------------------------------------------------- */
+
+static void *map_there(struct gck_cuda_steering *s, int prot, int flags, int fd, int64_t offset)
+{
+	void *at = (void *)(uintptr_t)s->base;
+	int error = s->map ? s->map(s, fd, offset) : 0;
+
+	s->done = error == 0;
+	if (!s->map)
+		return mmap(at, s->size, prot, flags, fd, offset);
+	errno = error;
+	return error ? MAP_FAILED : at;
+}
+
+/* What lies there is the program's until the exchange is made: a driver whose call fails cleans up. */
+static bool is_still_ours(const struct gck_cuda_steering *s, const void *at)
+{
+	return s->granted && s->map && !s->done && (uintptr_t)at - s->base < s->size;
+}
+
+/* The room behind it was never the driver's. */
+static int munmap_coming(struct gck_cuda_steering *s, void *at, size_t size)
+{
+	uintptr_t from = (uintptr_t)at - s->base;
+
+	if (!s->granted || from > s->size)
+		return munmap(at, size);
+	if (from == s->size || is_still_ours(s, at))
+		return 0;
+	s->gone |= from == 0;
+	return munmap(at, size < s->size - from ? size : s->size - from);
+}
+
+static void *mmap_coming(struct gck_cuda_steering *s, void *at, size_t size, int prot, int flags,
+			 int fd, off_t offset)
+{
+	if (!at && prot == PROT_NONE && !s->granted && size == s->size + GCK_CUDA_STEER_UNIT - PAGE) {
+		s->granted = true;
+		return (void *)(uintptr_t)s->base;
+	}
+	if (s->granted && fd >= 0 && (uintptr_t)at == s->base && size == s->size)
+		return map_there(s, prot, flags, fd, offset);
+	if (is_still_ours(s, at) && prot == PROT_NONE)
+		return at;
+	return mmap(at, size, prot, flags, fd, offset);
+}
+
+/* ---- memory of the driver's own ------------------------------------------------------------- */
+
+/* The driver has other uses for that device, at addresses that it has chosen itself. */
+static bool is_managed(const void *at, int flags, int fd, off_t offset)
+{
+	return fd >= 0 && flags & MAP_FIXED && flags & MAP_SHARED && (uintptr_t)at >= LIBC_CHOSE &&
+	       (uintptr_t)offset == (uintptr_t)at;
+}
+
+static void *mmap_unsteered(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	void *got = mmap(at, size, prot, flags, fd, offset);
+
+	if (got != MAP_FAILED && is_managed(at, flags, fd, offset))
+		gck_cuda_alive_once(GCK_CUDA_MANAGED_VARIABLE, (uintptr_t)at);
+	else if (got != MAP_FAILED && prot == PROT_NONE && flags & MAP_FIXED)
+		gck_cuda_alive_remove(GCK_CUDA_MANAGED_VARIABLE, (uintptr_t)at);
+	return got;
+}
+
+/* ---- what the driver's library calls -------------------------------------------------------- */
+
+static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	struct gck_cuda_steering *s = steering;
+
+	if (!s)
+		return mmap_unsteered(at, size, prot, flags, fd, offset);
+	if (s->coming)
+		return mmap_coming(s, at, size, prot, flags, fd, offset);
+	if ((uintptr_t)at != s->base || size != s->size || prot != PROT_NONE || !(flags & MAP_FIXED))
+		return mmap(at, size, prot, flags, fd, offset);
+	s->done = true;
+	return at;
+}
+
+static int steered_munmap(void *at, size_t size)
+{
+	struct gck_cuda_steering *s = steering;
+
+	if (s && s->coming)
+		return munmap_coming(s, at, size);
+	if (s && s->done && (uintptr_t)at == s->base && size == s->size)
+		return 0;
+	return munmap(at, size);
+}
+
+/* ---- hooks ---------------------------------------------------------------------------------- */
+
+void gck_cuda_steer_begin(void)
+{
+	void *driver = gck_cuda_handle();
+
+	hooked = driver && gck_cuda_hook(driver, "mmap", (void *)steered_mmap) &&
+		 gck_cuda_hook(driver, "munmap", (void *)steered_munmap);
+	if (hooked)
+		gck_cuda_hook(driver, "mmap64", (void *)steered_mmap);
+}
+
+bool gck_cuda_steer_can(void)
+{
+	return hooked;
+}
+
+void gck_cuda_steer(struct gck_cuda_steering *s)
+{
+	steering = s;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program, and others on the device, want memory while a snapshot stands: a part is left free. What
+ * is said to the agent is an estimate, of when memory last came: what else takes device memory
+ * since then is not known. A drain looks again, and takes no more host memory than the agent allows. */
+#include "shim/cuda/memory/free_bytes.h"
+
+#include "shim/cuda/memory/external_mapping.h"
+#include "shim/cuda/memory/physical.h"
+#include "shim/cuda/real.h"
+#include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/thread/thread.h"
+
+#define LEAST_RESERVE ((uint64_t)512 << 20)
+#define RESERVE_PART 50 /* of all memory */
+#define LOOK ((int64_t)32 << 20)
+
+bool gck_cuda_room_is_there(CUdevice device)
+{
+	return gck_cuda_physical_recalls() || gck_cuda_windows_work(device);
+}
+
+uint64_t gck_cuda_room(CUdevice device)
+{
+	size_t available, total;
+	uint64_t reserve;
+
+	if (!gck_cuda_room_is_there(device) || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
+		return 0;
+	reserve = total / RESERVE_PART > LEAST_RESERVE ? total / RESERVE_PART : LEAST_RESERVE;
+	return available > reserve ? available - reserve : 0;
+}
+
+/* The driver is asked for its own device alone, and not for each of thousands of small changes. */
+static uint64_t room_now(CUdevice device, uint64_t before, int64_t bytes)
+{
+	CUdevice current;
+
+	if (!gck_cuda_room_is_there(device))
+		return 0;
+	if (bytes < 0)
+		return before + (uint64_t)-bytes;
+	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) && current == device)
+		return gck_cuda_room(device) + gck_cuda_standing_bytes(device);
+	return before > (uint64_t)bytes ? before - (uint64_t)bytes : 0;
+}
+
+void gck_cuda_room_look(CUdevice device)
+{
+	if (device < GCK_CUDA_DEVICES_MAX)
+		gck_cuda_state.memory[device].room = gck_cuda_room(device);
+}
+
+void gck_cuda_room_carried(int64_t bytes)
+{
+	gck_cuda_state.device_bytes += (uint64_t)bytes;
+}
+
+void gck_cuda_room_changed(CUdevice device, int64_t bytes)
+{
+	struct gck_cuda_memory *m = device < GCK_CUDA_DEVICES_MAX ? &gck_cuda_state.memory[device] : NULL;
+
+	gck_cuda_room_carried(bytes);
+	if (!m)
+		return;
+	m->bytes += (uint64_t)bytes;
+	m->room = room_now(device, m->room, bytes);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/memory/physical.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "shim/cuda/base/fd_vault.h"
+#include "shim/cuda/base/retry.h"
+#include "shim/cuda/base/state.h"
+#include "shim/cuda/gate/idle.h"
+#include "shim/cuda/real.h"
+
+#define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+static _Atomic int64_t dropped_ns;                 /* when the last one was */
+static _Atomic bool lost;                          /* what is forgotten is */
+static _Atomic uint64_t looked_at = UINT64_MAX;    /* by device: whether it is known */
+
+CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop)
+{
+	CUmemAllocationProp with = *prop;
+
+	with.requestedHandleTypes |= DESCRIPTOR;
+	*p = (struct gck_cuda_physical){.handle = 0};
+	return gck_cuda_real.cuMemCreate(&p->handle, size, &with, 0);
+}
+
+static CUresult import(CUmemGenericAllocationHandle *handle, int fd)
+{
+	return gck_cuda_real.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, DESCRIPTOR);
+}
+
+/* Where devices have changed places it may be taken for another one's. */
+static void look(CUdevice device, int fd)
+{
+	uint64_t bit = device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;
+	CUmemGenericAllocationHandle again;
+	CUmemAllocationProp prop;
+
+	if (!bit || atomic_fetch_or(&looked_at, bit) & bit)
+		return;
+	if (import(&again, fd)) {
+		lost = true;
+		return;
+	}
+	if (gck_cuda_real.cuMemGetAllocationPropertiesFromHandle(&prop, again) || prop.location.id != device)
+		lost = true;
+	gck_cuda_real.cuMemRelease(again);
+}
+
+CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
+{
+	int fd = -1;
+	CUresult rc = gck_cuda_real.cuMemExportToShareableHandle(&fd, p->handle, DESCRIPTOR, 0);
+
+	if (rc)
+		return rc;
+	look(device, fd);
+	p->kept = gck_cuda_keep(fd);
+	return p->kept ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
+{
+	CUresult rc = p->handle ? gck_cuda_real.cuMemRelease(p->handle) : CUDA_SUCCESS;
+
+	if (!rc)
+		p->handle = 0;
+	return rc;
+}
+
+/* It comes by way of the program's table. */
+int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps)
+{
+	int fd;
+
+	do
+		fd = gck_cuda_keep_get(p->kept);
+	while (fd < 0 && gck_cuda_patience(errno, &naps));
+	return fd;
+}
+
+CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
+{
+	int fd = p->handle ? -1 : gck_cuda_physical_descriptor(p, naps);
+	CUresult rc;
+
+	if (p->handle)
+		return CUDA_SUCCESS;
+	if (fd < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	rc = import(&p->handle, fd);
+	close(fd);
+	if (rc)
+		p->handle = 0;
+	return rc;
+}
+
+void gck_cuda_physical_look_anew(void)
+{
+	lost = false;
+	looked_at = 0;
+}
+
+bool gck_cuda_physical_recalls(void)
+{
+	return !lost;
+}
+
+void gck_cuda_physical_drop(struct gck_cuda_physical *p)
+{
+	gck_cuda_physical_forget(p);
+	if (p->kept) {
+		gck_cuda_keep_drop(p->kept);
+		dropped_ns = gck_cuda_now_ns();
+	}
+	*p = (struct gck_cuda_physical){.handle = 0};
+}
+
+int64_t gck_cuda_physical_dropped_ns(void)
+{
+	return dropped_ns;
+}

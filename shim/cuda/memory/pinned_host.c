@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pinned memory is memory of the process, and goes on being read and written while the driver is
+ * checkpointed. Write-combined memory is the driver's own and is not there meanwhile, so the program
+ * gets ordinary memory, which is only slower to write; asked about it, it is what was asked for. */
+#include <pthread.h>
+
+#include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/snapshot/device_copy.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gck_cuda_set combined; /* addresses that were to be write-combined */
+
+static void note(void *address)
+{
+	pthread_mutex_lock(&lock);
+	gck_cuda_set_put(&combined, (uint64_t)(uintptr_t)address);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool is_noted(void *address)
+{
+	bool noted;
+
+	pthread_mutex_lock(&lock);
+	noted = gck_cuda_set_get(&combined, (uint64_t)(uintptr_t)address) != NULL;
+	pthread_mutex_unlock(&lock);
+	return noted;
+}
+
+static void forget(void *address)
+{
+	pthread_mutex_lock(&lock);
+	gck_cuda_set_drop(&combined, (uint64_t)(uintptr_t)address);
+	pthread_mutex_unlock(&lock);
+}
+
+GCK_CUDA_FUNCTION(cuMemHostAlloc, (void **address, size_t size, unsigned int flags))
+{
+	const unsigned int wc = CU_MEMHOSTALLOC_WRITECOMBINED;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuMemHostAlloc(address, size, flags & ~wc));
+	if (rc == CUDA_SUCCESS && flags & wc)
+		note(*address);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuMemHostGetFlags, (unsigned int *flags, void *address))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuMemHostGetFlags(flags, address);
+	if (rc == CUDA_SUCCESS && is_noted(address))
+		*flags |= CU_MEMHOSTALLOC_WRITECOMBINED;
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* Forgotten first: the address may be given out again at once. */
+GCK_CUDA_FUNCTION(cuMemFreeHost, (void *address))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	forget(address);
+	rc = gck_cuda_real.cuMemFreeHost(address);
+	GCK_CUDA_LEAVE();
+	return rc;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/memory/slab_supply.h"
+
+#include "shim/cuda/memory/slab.h"
+#include "shim/cuda/stream/pool.h"
+
+#define LEAST_SLAB ((uint64_t)32 << 20)
+#define MOST_SLAB ((uint64_t)1 << 30)
+#define GROWTH 64  /* a new one has this part of what there is */
+#define RESERVE 32 /* and this part may be empty: a twentieth for both is asked for */
+
+static uint64_t up(uint64_t n)
+{
+	return (n + GCK_CUDA_SLAB_UNIT - 1) / GCK_CUDA_SLAB_UNIT * GCK_CUDA_SLAB_UNIT;
+}
+
+static uint64_t held(CUdevice device, bool empty_only)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
+		const struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
+
+		if (s->device == device && (!empty_only || gck_cuda_arena_is_empty(&s->arena)))
+			bytes += s->size;
+	}
+	return bytes;
+}
+
+/* Empty slabs beyond so many bytes go. */
+static void trim(CUdevice device, uint64_t most)
+{
+	for (size_t i = gck_cuda_slabs.n; i-- > 0 && held(device, true) > most;) {
+		struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
+
+		if (s->device == device && gck_cuda_arena_is_empty(&s->arena))
+			gck_cuda_slab_drop(s);
+	}
+}
+
+/* So much stays: pools keep what their thresholds say. */
+static uint64_t reserve(CUdevice device)
+{
+	uint64_t part = held(device, false) / RESERVE, kept = gck_cuda_pools_kept(device);
+
+	part = part > kept ? part : kept;
+	return part > LEAST_SLAB ? part : LEAST_SLAB;
+}
+
+/* As large as is sensible; where that is not to be had, as large as it must be. */
+CUresult gck_cuda_supply_grow(CUdevice device, uint64_t bytes)
+{
+	uint64_t need = up(bytes), size = up(held(device, false) / GROWTH);
+	struct gck_cuda_slab *s;
+	CUresult rc;
+
+	size = size < LEAST_SLAB ? LEAST_SLAB : size > MOST_SLAB ? MOST_SLAB : size;
+	rc = gck_cuda_slab_new(device, size > need ? size : need, &s);
+	if (rc != CUDA_ERROR_OUT_OF_MEMORY)
+		return rc;
+	trim(device, 0);
+	return gck_cuda_slab_new(device, need, &s);
+}
+
+void gck_cuda_supply_trim(CUdevice device)
+{
+	trim(device, reserve(device));
+}
+
+bool gck_cuda_supply_drop_empty(void)
+{
+	size_t before = gck_cuda_slabs.n;
+
+	for (size_t i = before; i-- > 0;) {
+		if (gck_cuda_arena_is_empty(&gck_cuda_slabs.v[i]->arena))
+			gck_cuda_slab_drop(gck_cuda_slabs.v[i]);
+	}
+	return gck_cuda_slabs.n < before;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/participants/drain.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/cuda/gate/idle.h"
+#include "shim/inside/gate.h"
+
+#define MS 1000000ll
+
+/* Of the drain that is under way; in the image, too. */
+static struct gck_cuda_order order;
+static size_t drained; /* parts that are, or have begun to be */
+
+/* Who is told that it fails, before it is taken back. */
+static struct {
+	gck_cuda_fails_fn *fails;
+	void *arg;
+	atomic_flag told;
+} asker;
+
+/* What stands in the way, as one error. */
+static void refuse(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	struct gck_error *err = arg;
+
+	if (!err->code)
+		gck_fail(err, EBUSY, "%s: %s; %s", object, reason, remedy);
+}
+
+static int drain_parts(struct gck_error *err)
+{
+	while (gck_cuda_parts[drained]) {
+		const struct gck_cuda_part *p = gck_cuda_parts[drained++];
+
+		if (p->drain && p->drain(&order, err))
+			return gck_fail_in(err, "%s", p->name);
+	}
+	return 0;
+}
+
+static int resume_parts(bool restored, struct gck_error *err)
+{
+	int failed = 0;
+
+	for (; drained; drained--) {
+		const struct gck_cuda_part *p = gck_cuda_parts[drained - 1];
+
+		if (p->resume && p->resume(&order, restored, failed ? NULL : err))
+			failed = -1; /* the others are put back all the same */
+	}
+	gck_cuda_contexts_give(&order.contexts);
+	return failed;
+}
+
+void gck_cuda_release(void)
+{
+	for (size_t i = 0; gck_cuda_parts[i]; i++) {
+		if (gck_cuda_parts[i]->release)
+			gck_cuda_parts[i]->release();
+	}
+}
+
+static void take_order(const struct gck_link_cuda_drain *asked)
+{
+	order.end_ns = gck_cuda_now_ns() + asked->limit_ms * MS;
+	memcpy(order.keep_most, asked->keep_most, sizeof order.keep_most);
+	order.host_most = asked->host_most;
+}
+
+void gck_cuda_expect(const struct gck_link_cuda_drain *asked)
+{
+	take_order(asked);
+	for (size_t i = 0; gck_cuda_parts[i]; i++) {
+		if (gck_cuda_parts[i]->expect)
+			gck_cuda_parts[i]->expect(&order);
+	}
+}
+
+void gck_cuda_drain_fails(const struct gck_error *why)
+{
+	struct gck_error err = *why;
+
+	if (atomic_flag_test_and_set(&asker.told))
+		return;
+	gck_fail_in(&err, "%s", gck_cuda_parts[drained - 1]->name);
+	asker.fails(asker.arg, &err);
+}
+
+int gck_cuda_drain(const struct gck_link_cuda_drain *asked, gck_cuda_fails_fn *fails, void *arg, bool *lost,
+		   struct gck_error *err)
+{
+	struct gck_error why = {0}, back = {0};
+
+	*lost = false;
+	asker.fails = fails;
+	asker.arg = arg;
+	atomic_flag_clear(&asker.told);
+	take_order(asked);
+	if (gck_cuda_quiet(order.end_ns, &order.contexts, err))
+		return -1;
+	gck_cuda_able(refuse, &why);
+	if (!why.code && drain_parts(&why) == 0 && gck_cuda_driver_down(order.end_ns, &why) == 0)
+		return 0;
+	if (resume_parts(false, &back)) {
+		*lost = true;
+		return gck_fail(err, back.code, "%s, after: %s", back.text, why.text);
+	}
+	gck_gate_open();
+	return gck_fail(err, why.code, "%s", why.text);
+}
+
+int gck_cuda_resume(gck_cuda_source_fn *source, void *arg, struct gck_error *err)
+{
+	order.source = source;
+	order.source_arg = arg;
+	if (gck_cuda_driver_up(err) || resume_parts(source != NULL, err))
+		return -1;
+	gck_gate_open();
+	return 0;
+}

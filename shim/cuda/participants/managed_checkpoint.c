@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Managed memory at a checkpoint. The driver refuses one while there is any, and the program's threads
+ * use it on the CPU whatever the GPU does. So it is exchanged for ordinary memory at the same address,
+ * which has the same contents and goes into the image, and back. What the GPU has is copied by the GPU
+ * while the program's threads run. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/cuda/base/participant.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/context.h"
+#include "shim/cuda/managed/advice.h"
+#include "shim/cuda/managed/managed_swap.h"
+
+/* ---- away ----------------------------------------------------------------------------------- */
+
+static void *memory(uint64_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+static int enter(const struct gck_cuda_managed *m, struct gck_error *err)
+{
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(m->context);
+
+	return rc ? gck_cuda_fail(err, "cuCtxPushCurrent", rc) : 0;
+}
+
+static void leave(void)
+{
+	CUcontext popped;
+
+	gck_cuda_real.cuCtxPopCurrent_v2(&popped);
+}
+
+static int begin(struct gck_cuda_exchange *x, struct gck_cuda_managed *m, int pagemap,
+		 const struct gck_cuda_order *order, struct gck_error *err)
+{
+	int failed;
+
+	*x = (struct gck_cuda_exchange){.arena = m, .pagemap = pagemap, .copy = memory(m->size),
+					.copied = memory(m->size / GCK_CUDA_PAGE)};
+	if (x->copy == MAP_FAILED || x->copied == MAP_FAILED)
+		return gck_fail(err, ENOMEM, "no host memory for %llu MiB of managed memory",
+				(unsigned long long)m->size >> 20);
+	if (enter(m, err))
+		return -1;
+	failed = gck_cuda_managed_copy(x, order, err);
+	leave();
+	return failed;
+}
+
+static bool not_freed; /* the driver has kept some of which it was told */
+
+static void able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	if (not_freed)
+		tell(arg, "managed memory that the driver did not free at an earlier checkpoint", "the driver refuses one "
+		     "with such memory", "restart the job from its last checkpoint");
+}
+
+/* Its memory is not there any more: the driver has to know. */
+static int tell_driver(const struct gck_cuda_managed *m, struct gck_error *err)
+{
+	struct gck_cuda_steering s = {.base = m->base, .size = m->size};
+	CUresult rc;
+
+	gck_cuda_steer(&s);
+	rc = gck_cuda_real.cuMemFree_v2(m->base);
+	gck_cuda_steer(NULL);
+	not_freed |= rc != CUDA_SUCCESS;
+	return rc ? gck_cuda_fail(err, "cuMemFree of managed memory", rc) : 0;
+}
+
+/* The resume that follows repeats what the program has advised. */
+static void advise_no_more(const struct gck_cuda_managed *m)
+{
+	gck_cuda_real.cuMemAdvise_v2(m->base, m->size, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
+				     (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST});
+}
+
+/* It has gone, or it stays. */
+static int end(const struct gck_cuda_exchange *x, struct gck_error *err)
+{
+	struct gck_cuda_managed *m = x->arena;
+	int failed = 0;
+
+	m->away = x->away;
+	if (x->copied != MAP_FAILED)
+		munmap(x->copied, m->size / GCK_CUDA_PAGE);
+	if (!x->away && x->copy != MAP_FAILED)
+		munmap(x->copy, m->size);
+	if (enter(m, err))
+		return -1;
+	if (x->away)
+		failed = tell_driver(m, err);
+	else
+		advise_no_more(m);
+	leave();
+	return failed;
+}
+
+/* All of them, with v for each. */
+static int send_away(struct gck_cuda_exchange *v, int pagemap, const struct gck_cuda_order *order,
+		     struct gck_error *err)
+{
+	const struct gck_cuda_managed_list *all = &gck_cuda_managed;
+	size_t begun = 0;
+	int failed = 0;
+
+	while (!failed && begun < all->n) {
+		failed = begin(&v[begun], all->v[begun], pagemap, order, err);
+		begun++;
+	}
+	if (!failed)
+		failed = gck_cuda_exchange_away(v, all->n, err);
+	while (begun-- > 0) {
+		if (end(&v[begun], failed ? NULL : err))
+			failed = -1;
+	}
+	return failed;
+}
+
+static int drain(const struct gck_cuda_order *order, struct gck_error *err)
+{
+	uint64_t bytes = gck_cuda_managed_bytes();
+	struct gck_cuda_exchange *v;
+	int pagemap, failed;
+
+	if (!bytes)
+		return 0;
+	if (bytes > order->host_most)
+		return gck_fail(err, ENOMEM, "%llu MiB are more than may be used of the host's memory: try again, "
+				"or give the job more", (unsigned long long)bytes >> 20);
+	v = calloc(gck_cuda_managed.n, sizeof *v);
+	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (!v)
+		failed = gck_fail(err, ENOMEM, "no memory for a list of managed memory");
+	else if (pagemap < 0)
+		failed = gck_fail(err, errno, "/proc/self/pagemap: %m");
+	else
+		failed = send_away(v, pagemap, order, err);
+	if (pagemap >= 0)
+		close(pagemap);
+	free(v);
+	return failed;
+}
+
+/* ---- back ----------------------------------------------------------------------------------- */
+
+/* The driver maps its memory: the place of the exchange. */
+static int map(struct gck_cuda_steering *s, int fd, int64_t offset)
+{
+	struct gck_cuda_exchange *x = (struct gck_cuda_exchange *)s;
+
+	x->fd = fd;
+	x->offset = offset;
+	return gck_cuda_exchange_back(x);
+}
+
+static int call_back(struct gck_cuda_exchange *x, struct gck_error *err)
+{
+	CUdeviceptr at = 0;
+	CUresult rc;
+
+	gck_cuda_steer(&x->steering);
+	rc = gck_cuda_real.cuMemAllocManaged(&at, x->arena->size, CU_MEM_ATTACH_GLOBAL);
+	gck_cuda_steer(NULL);
+	if (rc == CUDA_SUCCESS && at == x->arena->base)
+		return 0;
+	if (x->why.code)
+		return gck_fail(err, x->why.code, "%s", x->why.text);
+	return gck_cuda_fail(err, "managed memory at its address", rc ? rc : CUDA_ERROR_NOT_SUPPORTED);
+}
+
+static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_moment *moment, struct gck_error *err)
+{
+	struct gck_cuda_exchange x = {
+		.steering = {.base = m->base, .size = m->size, .coming = true, .map = map},
+		.arena = m, .copy = memory(m->size), .moment = moment,
+	};
+	int failed;
+
+	if (x.copy == MAP_FAILED)
+		return gck_fail(err, ENOMEM, "no addresses for %llu MiB of managed memory",
+				(unsigned long long)m->size >> 20);
+	failed = call_back(&x, err);
+	munmap(x.copy, m->size);
+	m->away = failed != 0;
+	return failed;
+}
+
+/* In its context. */
+static int come_back(struct gck_cuda_managed *m, struct gck_cuda_moment *moment, struct gck_error *err)
+{
+	int failed;
+
+	if (enter(m, err))
+		return -1;
+	failed = bring_back(m, moment, err);
+	leave();
+	return failed;
+}
+
+/* It is advice: what fails of it costs time alone. */
+static void repeat_advice(const struct gck_cuda_managed *m)
+{
+	CUstream stream;
+
+	if (enter(m, NULL))
+		return;
+	if (gck_cuda_real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
+		gck_cuda_advice_repeat(m->base, m->size, stream);
+		gck_cuda_real.cuStreamDestroy_v2(stream);
+	}
+	leave();
+}
+
+static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
+{
+	const struct gck_cuda_managed_list *all = &gck_cuda_managed;
+	struct gck_cuda_moment moment = {.still = NULL};
+	int failed = 0;
+
+	(void)order;
+	(void)restored;
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->v[i]->away && come_back(all->v[i], &moment, failed ? NULL : err))
+			failed = -1;
+	}
+	gck_cuda_moment_end(&moment);
+	for (size_t i = 0; i < all->n; i++) {
+		if (!all->v[i]->away)
+			repeat_advice(all->v[i]);
+	}
+	return failed;
+}
+
+const struct gck_cuda_part gck_cuda_managed_part = {
+	.name = "managed memory", .able = able, .drain = drain, .resume = resume,
+};

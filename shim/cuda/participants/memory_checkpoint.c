@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Slabs and the program's own physical memory at a checkpoint: their contents are copied (snapshot.h), and
+ * the driver forgets them and the copies, so that it has little to save. Here they are mapped again as they
+ * are, and the copy is read while the program runs (serve_data.h); in a process made of the image there is
+ * new memory at their addresses, filled from the image's pages and by the agent. Where the driver has nothing back
+ * (physical.h) the copy, which is seen through a window (window.h) or is in host memory, fills new memory here, too. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/cuda/base/fd_vault.h"
+#include "shim/cuda/base/participant.h"
+#include "shim/cuda/base/retry.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/memory/external_mapping.h"
+#include "shim/cuda/memory/free_bytes.h"
+#include "shim/cuda/memory/slab.h"
+#include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/snapshot/snapshot.h"
+#include "shim/cuda/snapshot/snapshot_copy.h"
+#include "shim/cuda/snapshot/staging.h"
+#include "shim/cuda/transfer/device_restore.h"
+#include "shim/cuda/vmm/vmm.h"
+
+/* What the system has refused, errno says. */
+static int not_mapped(const char *what, CUresult rc, struct gck_error *err)
+{
+	return rc == CUDA_ERROR_OPERATING_SYSTEM ? gck_fail(err, EIO, "%s: %s", what, strerror(errno))
+						 : gck_cuda_fail(err, what, rc);
+}
+
+static int map_all(struct gck_error *err)
+{
+	CUresult rc = gck_cuda_vmm_recall();
+	int failed = rc ? not_mapped("mapping memory of cuMemCreate again", rc, err) : 0;
+
+	gck_cuda_vmm_hide();
+	for (size_t i = 0; !failed && i < gck_cuda_slabs.n; i++) {
+		struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
+
+		rc = s->mapped ? CUDA_SUCCESS : gck_cuda_slab_map(s, GCK_CUDA_PATIENCE);
+		failed = rc ? not_mapped("mapping device memory again", rc, err) : 0;
+	}
+	return failed;
+}
+
+/* The name of one descriptor; 0: none is kept. */
+static uint64_t one_kept(void)
+{
+	const struct gck_cuda_handle *h;
+
+	if (gck_cuda_slabs.n)
+		return gck_cuda_slabs.v[0]->memory.kept;
+	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
+		if (h->memory.kept)
+			return h->memory.kept;
+	}
+	return 0;
+}
+
+/* The way back takes one at a time. */
+static int try_one(struct gck_error *err)
+{
+	uint64_t kept = one_kept();
+	int fd = kept ? gck_cuda_keep_get(kept) : -1;
+
+	if (kept && fd < 0)
+		return gck_fail(err, errno, "device memory could not be had back, for want of a descriptor: %s: raise "
+				"the program's limit (ulimit -n)", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+/* Nothing else keeps the memory once it is unmapped. */
+static int check_kept(struct gck_error *err)
+{
+	bool kept = gck_cuda_vmm_is_kept();
+
+	for (size_t i = 0; kept && i < gck_cuda_slabs.n; i++)
+		kept = gck_cuda_keep_has(gck_cuda_slabs.v[i]->memory.kept);
+	return kept ? try_one(err) : gck_fail(err, EBADF, "the program has closed a socket of gpuckpt's that keeps "
+					      "device memory: it should close what it has opened alone");
+}
+
+/* There is a copy: what could not be had back goes at once, since the driver has its memory free only a while later. */
+static CUresult leave(struct gck_cuda_slab *s)
+{
+	CUresult rc = gck_cuda_slab_unmap(s);
+
+	if (!rc && !gck_cuda_physical_recalls())
+		gck_cuda_physical_drop(&s->memory);
+	return rc;
+}
+
+static int unmap_all(struct gck_error *err)
+{
+	CUresult rc = gck_cuda_snapshot_unmap();
+
+	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_slabs.n; i++)
+		rc = leave(gck_cuda_slabs.v[i]);
+	if (rc == CUDA_SUCCESS)
+		rc = gck_cuda_vmm_forget();
+	return rc ? gck_cuda_fail(err, "unmapping device memory", rc) : 0;
+}
+
+/* The devices may be others. */
+static void look(const struct gck_cuda_contexts *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		CUcontext context = all->v[i].context;
+
+		if (gck_cuda_real.cuCtxPushCurrent_v2(context))
+			continue;
+		if (!gck_cuda_physical_recalls())
+			gck_cuda_windows_look(all->v[i].device);
+		gck_cuda_room_look(all->v[i].device);
+		gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	}
+}
+
+static int drain(const struct gck_cuda_order *order, struct gck_error *err)
+{
+	gck_cuda_standing_tidy(&order->contexts);
+	if (!gck_cuda_physical_recalls())
+		look(&order->contexts); /* at devices that are new to it, too */
+	if (check_kept(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) || gck_cuda_copy_out(order, err))
+		return -1;
+	gck_cuda_stage_end(); /* before an image is taken */
+	return unmap_all(err);
+}
+
+/* What has gone, here or with another process, is free only a while later. */
+static bool comes_later(CUresult rc, int *naps)
+{
+	if (rc == CUDA_ERROR_OPERATING_SYSTEM)
+		return gck_cuda_patience(errno, naps);
+	return rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_patience(ENOMEM, naps);
+}
+
+static CUresult make_all(struct gck_cuda_renewed *r)
+{
+	int naps = GCK_CUDA_PATIENCE;
+	CUresult rc;
+
+	do {
+		size_t before = r->n;
+
+		rc = gck_cuda_slabs_renew(r);
+		rc = rc ? rc : gck_cuda_vmm_renew(r);
+		if (r->n > before)
+			naps = GCK_CUDA_PATIENCE;
+	} while (rc && comes_later(rc, &naps));
+	return rc;
+}
+
+/* What was not away yet is as it was. */
+static int renew(struct gck_error *err)
+{
+	struct gck_cuda_renewed r = {.device = -1};
+	int naps = GCK_CUDA_PATIENCE;
+	CUresult rc;
+
+	do
+		rc = gck_cuda_snapshot_open();
+	while (rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_patience(ENOMEM, &naps));
+	if (rc)
+		return gck_cuda_fail(err, "opening the copy of device memory", rc);
+	rc = make_all(&r);
+	if (rc)
+		return gck_cuda_fail_room(err, "device memory for what was copied", r.device, rc);
+	if (r.device >= 0 && gck_cuda_copy_in(err))
+		return -1;
+	gck_cuda_vmm_hide();
+	return 0;
+}
+
+static int restore(const struct gck_cuda_order *order, struct gck_error *err)
+{
+	struct gck_cuda_renewed r = {.device = -1};
+	CUresult rc;
+
+	gck_cuda_keep_forget();
+	gck_cuda_physical_look_anew();
+	gck_cuda_windows_look_anew();
+	rc = make_all(&r);
+	if (rc)
+		return gck_cuda_fail_room(err, "device memory for what is in the image", r.device, rc);
+	if (gck_cuda_copy_in(err) || gck_cuda_fill(order, err))
+		return -1;
+	gck_cuda_vmm_hide();
+	gck_cuda_snapshot_forget();
+	look(&order->contexts);
+	return 0;
+}
+
+/* From here on a program that needs the snapshot's memory can have it. */
+static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
+{
+	if (restored)
+		return restore(order, err);
+	if (gck_cuda_physical_recalls() ? map_all(err) : renew(err))
+		return -1;
+	gck_cuda_standing_begin();
+	return 0;
+}
+
+/* Giving much memory back takes long. What is kept on devices stands until it is read. */
+static void release(void)
+{
+	gck_cuda_snapshot_drop_host();
+	gck_cuda_stage_end();
+}
+
+const struct gck_cuda_part gck_cuda_memory_part = {
+	.name = "memory", .expect = gck_cuda_snapshot_expect, .drain = drain, .resume = resume, .release = release,
+};

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/snapshot/device_copy.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim/cuda/base/state.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/idle.h"
+#include "shim/cuda/memory/slab.h"
+#include "shim/cuda/snapshot/copy_queue.h"
+#include "shim/cuda/snapshot/hash_modules.h"
+#include "shim/cuda/snapshot/snapshot.h"
+#include "shim/cuda/stream/ordered_memory.h"
+#include "shim/cuda/thread/node_reclaim.h"
+#include "shim/inside/gate.h"
+
+#define NAP_NS 50000
+#define YIELD_LOOKS 10000 /* half a second and more: a copy takes less than a millisecond */
+#define BUSY_NS 10000000000ll /* the lock may be held in a call of the driver's; windows close when the GPU rests */
+#define END_NAP_NS 20000
+#define END_NAPS 500      /* for what is under way: it waits for no kernel */
+#define TEND_MS 20        /* between looks at what has ended and is not given back yet */
+#define COMING_NS 3000000000ll /* so long it may come */
+#define STOP_NS 600000000ll   /* tries to close windows with the gate closed, */
+#define GIVE_AGAIN_NS 1000000000ll  /* again after so long while another rank asks, */
+#define STOP_AGAIN_NS 10000000000ll /* after this while nobody does, doubled up to */
+#define STOP_AGAIN_MOST_NS 640000000000ll
+#define PATIENCE_MS 1000  /* with what the program itself has freed in a stream's order */
+#define LATEST_NS 300000000ll
+#define LATE_NAP_NS 1000000
+
+static struct {
+	pthread_mutex_t lock;
+	bool stands;
+	struct gck_error why;         /* it does not, any more */
+	bool open;                    /* also after the end, while something of it is under way: */
+	struct gck_cuda_mover mover;
+	struct gck_cuda_ring ring;    /* and this one until the GPU is idle */
+	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
+	_Atomic bool there;           /* any of that */
+	_Atomic uint64_t ends;        /* times that something was given back */
+	_Atomic int64_t given_ns;     /* when it was, last */
+	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
+	_Atomic bool windows;         /* it is seen through some */
+	_Atomic unsigned waiting;     /* threads of the program's, for its memory, which go out when the gate is closed */
+	int64_t ended_ns;             /* when it stood last */
+	int64_t tried_ns, again_ns;   /* the CUDA thread's: when windows could not be closed, and how long it leaves that */
+} standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static __thread uint64_t seen __attribute__((tls_model("initial-exec"))); /* of `ends`, by a thread of the program's */
+
+/* ---- giving it back, with the lock ---------------------------------------------------------- */
+
+/* With the slabs' lock. */
+static void count(void)
+{
+	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+
+	memset(standing.bytes, 0, sizeof standing.bytes);
+	for (size_t i = 0; i < s->nblocks; i++) {
+		const struct gck_cuda_slab *b = &s->blocks[i].slab;
+
+		if (b->device < GCK_CUDA_DEVICES_MAX && b->memory.kept)
+			standing.bytes[b->device] += b->size;
+	}
+}
+
+static void given(void)
+{
+	standing.ends++;
+	standing.given_ns = gck_cuda_now_ns();
+}
+
+static void drop_all(void)
+{
+	if (standing.open)
+		gck_cuda_mover_end(&standing.mover);
+	standing.open = false;
+	gck_cuda_snapshot_close();
+	gck_cuda_slabs_lock();
+	gck_cuda_snapshot_drop();
+	count();
+	gck_cuda_slabs_unlock();
+	standing.there = false;
+	standing.windows = false;
+	given();
+}
+
+static void drop_unused(void)
+{
+	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+
+	gck_cuda_slabs_lock();
+	for (size_t i = 0; i < s->nblocks; i++) {
+		const struct gck_cuda_slab *b = &s->blocks[i].slab;
+
+		if (b->memory.kept && !gck_cuda_mover_uses(&standing.mover, b->base, b->size)) {
+			gck_cuda_snapshot_drop_block(&s->blocks[i]);
+			given();
+		}
+	}
+	count();
+	gck_cuda_slabs_unlock();
+}
+
+/* Never waits: a hash may be behind a kernel of the program's that waits for the caller. What is under way keeps
+ * its blocks, until somebody looks again. A capture of the calling thread's lives. */
+static void give_back(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+	if (!standing.open || gck_cuda_mover_settle(&standing.mover))
+		drop_all();
+	else
+		drop_unused();
+	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+/* What is seen through windows goes later (gck_cuda_standing_tend). */
+static void end(int code, const char *why)
+{
+	if (standing.stands) {
+		gck_fail(&standing.why, code, "%s", why);
+		standing.ended_ns = gck_cuda_now_ns();
+	}
+	if ((standing.stands || standing.open) && !gck_cuda_snapshot_is_open())
+		give_back();
+	standing.stands = false;
+	standing.windows = gck_cuda_snapshot_is_open();
+	standing.there = standing.open || standing.windows;
+	standing.wanted = NULL;
+}
+
+static void end_if_wanted(void)
+{
+	const char *why = standing.wanted;
+
+	if (why)
+		end(ENOMEM, why);
+}
+
+/* ---- the program's threads ------------------------------------------------------------------ */
+
+/* False: somebody has the lock. */
+static bool try_end(const char *why)
+{
+	if (pthread_mutex_trylock(&standing.lock))
+		return false;
+	end(ENOMEM, why);
+	pthread_mutex_unlock(&standing.lock);
+	return true;
+}
+
+/* Until something is, by whichever thread. A checkpoint, and a restart of its image, may come meanwhile. */
+static void look_until_given(const char *why)
+{
+	const struct timespec nap = {0, NAP_NS};
+	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
+	bool had = false;
+
+	for (int i = 0; i < YIELD_LOOKS && standing.there && seen == standing.ends && gck_cuda_now_ns() < end_ns;) {
+		had |= try_end(why);
+		i += had && !standing.windows;
+		gck_gate_park_if_closed();
+		if (standing.there)
+			nanosleep(&nap, NULL);
+	}
+}
+
+static void wait_given(const char *why)
+{
+	const unsigned parks = gck_gate_may_park();
+
+	standing.wanted = why;
+	standing.waiting += parks;
+	look_until_given(why);
+	standing.waiting -= parks;
+}
+
+static bool was_given(void)
+{
+	bool given = seen != standing.ends;
+
+	seen = standing.ends;
+	return given;
+}
+
+/* The driver may have memory free only a while after its last descriptor is closed (100 ms were seen), where a
+ * program that gives memory back for lack of it, and asks again, would have had it at once. */
+static bool comes_late(int64_t *late_ns)
+{
+	const struct timespec nap = {0, LATE_NAP_NS};
+
+	if (!*late_ns)
+		*late_ns = gck_cuda_physical_dropped_ns() + LATEST_NS;
+	if (gck_cuda_now_ns() >= *late_ns)
+		return false;
+	nanosleep(&nap, NULL);
+	return true;
+}
+
+/* Another thread may have given something back since the call failed. */
+static bool end_for_program(void)
+{
+	wait_given("the program needed the device memory that the checkpoint stood in");
+	return was_given();
+}
+
+/* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
+ * are asked, whose memory then comes as late. */
+bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
+{
+	if (gck_cuda_ordered_yield(0) || end_for_program() || gck_cuda_ordered_yield(PATIENCE_MS) ||
+	    comes_late(late_ns))
+		return true;
+	if (!gck_cuda_need(device))
+		return was_given();
+	*late_ns = gck_cuda_now_ns() + LATEST_NS;
+	return true;
+}
+
+uint64_t gck_cuda_standing_bytes(CUdevice device)
+{
+	return device >= 0 && device < GCK_CUDA_DEVICES_MAX ? standing.bytes[device] : 0;
+}
+
+void gck_cuda_standing_pause(void)
+{
+	pthread_mutex_lock(&standing.lock);
+}
+
+static bool is_used(CUcontext context)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.nshares; i++) {
+		if (gck_cuda_snapshot.shares[i].context == context)
+			return true;
+	}
+	return false;
+}
+
+static void lose(CUcontext gone)
+{
+	if (standing.open)
+		gck_cuda_mover_lost(&standing.mover, gone);
+	gck_cuda_snapshot_lost(gone);
+	end(ECANCELED, "the program has ended a CUDA context that the checkpoint used");
+}
+
+void gck_cuda_standing_go_on(CUcontext gone)
+{
+	if (gone && is_used(gone))
+		lose(gone);
+	if (gone)
+		gck_cuda_hashers_forget(gone);
+	pthread_mutex_unlock(&standing.lock);
+}
+
+/* ---- the CUDA thread ------------------------------------------------------------------------ */
+
+void gck_cuda_standing_begin(void)
+{
+	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+
+	gck_cuda_hashers_load(s);
+	pthread_mutex_lock(&standing.lock);
+	standing.there = true;
+	standing.stands = true;
+	standing.windows = gck_cuda_snapshot_is_open();
+	standing.wanted = NULL;
+	standing.why = (struct gck_error){.code = 0};
+	standing.again_ns = STOP_AGAIN_NS;
+	standing.tried_ns = -STOP_AGAIN_NS;
+	count();
+	pthread_mutex_unlock(&standing.lock);
+}
+
+/* True: nothing is under way that still needs a part of it. */
+static bool end_now(int code, const char *why)
+{
+	bool settled;
+
+	pthread_mutex_lock(&standing.lock);
+	end(code, why);
+	settled = !standing.open || gck_cuda_snapshot_is_open();
+	pthread_mutex_unlock(&standing.lock);
+	return settled;
+}
+
+void gck_cuda_standing_end(int code, const char *why)
+{
+	const struct timespec nap = {0, END_NAP_NS};
+
+	for (int i = 0; !end_now(code, why) && i < END_NAPS; i++)
+		nanosleep(&nap, NULL);
+}
+
+void gck_cuda_standing_forked(void)
+{
+	pthread_mutex_init(&standing.lock, NULL);
+	standing.stands = standing.open = false;
+	standing.there = false;
+	standing.windows = false;
+	standing.waiting = 0;
+}
+
+void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
+{
+	CUcontext context;
+
+	if (standing.open || gck_cuda_snapshot_is_open())
+		drop_all();
+	if (!standing.ring.at)
+		return;
+	for (size_t i = 0; i < all->n; i++) {
+		if (gck_cuda_real.cuCtxPushCurrent_v2(all->v[i].context))
+			continue;
+		gck_cuda_ring_end(&standing.ring);
+		gck_cuda_real.cuCtxPopCurrent_v2(&context);
+		return;
+	}
+	gck_cuda_ring_end(&standing.ring);
+}
+
+/* ---- windows, in the CUDA thread ------------------------------------------------------------ */
+
+/* The frees wait for what the GPU has been given: nothing, for the moment. So long after one that failed. */
+static void close_in_a_stop(int64_t pause_ns)
+{
+	struct gck_cuda_contexts all;
+	struct gck_error err = {0};
+	int64_t now = gck_cuda_now_ns();
+
+	if (now < standing.tried_ns + pause_ns)
+		return;
+	if (gck_cuda_quiet(now + STOP_NS, &all, &err)) {
+		standing.tried_ns = gck_cuda_now_ns();
+		if (pause_ns == standing.again_ns && pause_ns < STOP_AGAIN_MOST_NS)
+			standing.again_ns *= 2;
+		return;
+	}
+	pthread_mutex_lock(&standing.lock);
+	drop_all();
+	pthread_mutex_unlock(&standing.lock);
+	gck_cuda_contexts_give(&all);
+	gck_gate_open();
+}
+
+/* With the lock; a part may be in use for longer than its reader has waited for it. */
+static bool has_ended(void)
+{
+	end_if_wanted();
+	if (!standing.stands && standing.open && !gck_cuda_snapshot_is_open())
+		give_back();
+	return !standing.stands;
+}
+
+static int tend(int most_ms, int64_t pause_ns)
+{
+	bool ended, windows, all;
+
+	if (gck_gate_closed) /* for good: the rank has lost its GPU */
+		return most_ms;
+	if (pthread_mutex_trylock(&standing.lock))
+		return TEND_MS;
+	ended = has_ended();
+	windows = gck_cuda_snapshot_is_open();
+	all = !windows && !(ended && standing.open);
+	pthread_mutex_unlock(&standing.lock);
+	if (ended && windows)
+		close_in_a_stop(standing.waiting ? 0 : pause_ns);
+	return all ? most_ms : TEND_MS;
+}
+
+int gck_cuda_standing_tend(int most_ms)
+{
+	return tend(most_ms, standing.again_ns);
+}
+
+bool gck_cuda_standing_give(CUdevice device)
+{
+	const uint64_t before = standing.ends;
+	uint64_t bytes;
+
+	gck_cuda_slabs_lock();
+	bytes = gck_cuda_standing_bytes(device);
+	gck_cuda_slabs_unlock();
+	if (!bytes)
+		return gck_cuda_now_ns() < standing.given_ns + LATEST_NS;
+	standing.wanted = GCK_CUDA_NEEDED_BESIDE;
+	gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
+	tend(0, GIVE_AGAIN_NS);
+	return before != standing.ends || gck_cuda_now_ns() < standing.ended_ns + COMING_NS;
+}
+
+/* ---- the reader ----------------------------------------------------------------------------- */
+
+struct gck_cuda_mover *gck_cuda_standing_lock(struct gck_error *why)
+{
+	pthread_mutex_lock(&standing.lock);
+	end_if_wanted();
+	if (standing.stands)
+		return &standing.mover;
+	*why = standing.why;
+	pthread_mutex_unlock(&standing.lock);
+	return NULL;
+}
+
+void gck_cuda_standing_unlock(void)
+{
+	pthread_mutex_unlock(&standing.lock);
+}
+
+/* A block at a time. */
+static int map(struct gck_error *err)
+{
+	bool others;
+	CUresult rc;
+
+	gck_cuda_slabs_lock();
+	rc = gck_cuda_snapshot_map_one(&others);
+	gck_cuda_slabs_unlock();
+	return rc ? gck_cuda_fail(err, "mapping the copy of device memory", rc) : others;
+}
+
+int gck_cuda_standing_open(int ring, struct gck_error *err)
+{
+	if (standing.open)
+		return map(err);
+	if (gck_cuda_ring_map(&standing.ring, ring, err))
+		return -1;
+	standing.open = true;
+	return gck_cuda_mover_begin(&standing.mover, GCK_CUDA_OUT, &standing.ring, &gck_cuda_snapshot, err)
+	       ? -1 : 1;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A snapshot that stands on devices while the program runs again, for somebody who reads it
+ * (serve_data.h). The program can have its memory at any time. One lock: whoever holds it may use the
+ * snapshot, its streams and its contexts, and gives it back before he waits for anything but a few
+ * copies, so that a thread of the program's never waits for longer. */
+#ifndef GCK_CUDA_DEVICE_COPY_H
+#define GCK_CUDA_DEVICE_COPY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "shim/cuda/gate/context.h"
+
+/* ---- threads of the program's, inside the gate ---------------------------------------------- */
+
+/* A call failed for lack of memory on that device, CU_DEVICE_INVALID: the current context's. True: something that
+ * it may have wanted has been given back since the thread looked last, or may be free in a moment, so that it is
+ * worth another try. It may wait: never with a lock. A checkpoint, or a restart of its image, may come meanwhile.
+ * late_ns is the call's, 0 at first: until when it waits for what is free late. */
+bool gck_cuda_yield(CUdevice device, int64_t *late_ns);
+
+/* A call that allocates: again where it can have what a snapshot had. */
+#define GCK_CUDA_TRY_ON(rc, device, call) \
+	do { \
+		int64_t late_ns = 0; \
+		do \
+			(rc) = (call); \
+		while ((rc) == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_yield(device, &late_ns)); \
+	} while (0)
+#define GCK_CUDA_TRY(rc, call) GCK_CUDA_TRY_ON(rc, CU_DEVICE_INVALID, call)
+
+/* Bytes of a device that a snapshot has: as good as free. With the slabs' lock. */
+uint64_t gck_cuda_standing_bytes(CUdevice device);
+
+/* Around calls that may end contexts: nothing is done in any of them in between. gone: the one that has
+ * ended, NULL: none has. */
+void gck_cuda_standing_pause(void);
+void gck_cuda_standing_go_on(CUcontext gone);
+
+/* ---- the CUDA thread ------------------------------------------------------------------------ */
+
+/* The gate is about to open: the program may take the snapshot's memory. */
+void gck_cuda_standing_begin(void);
+/* It goes, but for what is under way and does not end within moments, which goes later
+ * (tend). Whoever reads it is told why. In whichever thread of ours. */
+void gck_cuda_standing_end(int code, const char *why);
+/* In a child: the lock's holder is not there, and the snapshot is the parent's. */
+void gck_cuda_standing_forked(void);
+/* Another rank needs the memory of a device: it goes. True: something was given back, or may be in a moment. */
+bool gck_cuda_standing_give(CUdevice device);
+#define GCK_CUDA_NEEDED_BESIDE "another rank needed the device memory that the checkpoint stood in"
+/* With the gate closed and the GPU idle: what could not be given back beside the program. */
+void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all);
+
+/* What has ended and is still there goes: what was in use; what is seen through windows (window.h), in a short stop of
+ * the program's; else another time, or with the next drain. To be called again after so many ms, at most most_ms. */
+int gck_cuda_standing_tend(int most_ms);
+
+/* ---- whoever reads it (serve_data.c) -------------------------------------------------------- */
+
+/* Takes the lock; NULL: it stands no more, and why says so. */
+struct gck_cuda_mover *gck_cuda_standing_lock(struct gck_error *why);
+void gck_cuda_standing_unlock(void);
+
+/* With the lock: a memfd of the agent's to copy into; 1: to be called again, there is more to be done; -1:
+ * it cannot be read. */
+int gck_cuda_standing_open(int ring, struct gck_error *err);
+
+#endif

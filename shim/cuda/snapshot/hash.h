@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The store's hash (XXH3-128) of device memory, by the device itself: what a store has already need not
+ * leave it. */
+#ifndef GCK_CUDA_HASH_H
+#define GCK_CUDA_HASH_H
+
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "shim/cuda/base/cuda_api.h"
+
+#define GCK_CUDA_HASH_WINDOW ((uint64_t)256 << 10) /* a chunk of the store's */
+#define GCK_CUDA_HASH_BYTES 16                     /* high word, low word */
+
+struct gck_cuda_hasher {
+	CUmodule module; /* NULL: there is none */
+	CUfunction kernel;
+};
+
+/* Windows that [address, address + size) touches. */
+uint64_t gck_cuda_hash_windows(uint64_t address, uint64_t size);
+
+/* In the current context, where the kernel is to run. It is loaded into the context: the driver carries
+ * it over a checkpoint as it does the program's own, so that gck_cuda_hash_end comes before one. */
+int gck_cuda_hash_begin(struct gck_cuda_hasher *h, struct gck_error *err);
+void gck_cuda_hash_end(struct gck_cuda_hasher *h);
+
+/* Have the hash of each window that the range touches, of the part of it that lies in the range, written
+ * to `out`, an address that the device can write to (device memory, or pinned host memory). Address and
+ * size are multiples of 4096. Does not wait: it is done when the stream is. */
+int gck_cuda_hash(const struct gck_cuda_hasher *h, CUstream stream, CUdeviceptr address, uint64_t size,
+		  CUdeviceptr out, struct gck_error *err);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "shim/cuda/snapshot/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/managed/managed.h"
+#include "shim/cuda/memory/free_bytes.h"
+#include "shim/cuda/real.h"
+#include "shim/cuda/snapshot/prefault.h"
+#include "shim/cuda/vmm/vmm.h"
+#include "shim/link.h"
+
+#define BLOCK ((uint64_t)2 << 30) /* the larger, the fewer to map and to unmap */
+
+struct gck_cuda_snapshot gck_cuda_snapshot;
+
+/* ---- what is taken -------------------------------------------------------------------------- */
+
+/* One more element of `size` bytes; NULL: no memory. */
+static void *more(void **v, size_t *n, size_t *room, size_t size)
+{
+	if (*n == *room) {
+		size_t wanted = *room ? 2 * *room : 16;
+		void *w = realloc(*v, wanted * size);
+
+		if (!w)
+			return NULL;
+		*v = w;
+		*room = wanted;
+	}
+	return (char *)*v + size * (*n)++;
+}
+
+/* Neighbours become one, but for those before the first-th. */
+static int add(struct gck_cuda_snapshot *to, size_t first, CUdevice device, uint64_t address, uint64_t size)
+{
+	struct gck_cuda_extent *e = to->n > first ? &to->v[to->n - 1] : NULL;
+
+	if (e && e->device == device && e->address + e->size == address) {
+		e->size += size;
+		return 0;
+	}
+	e = more((void **)&to->v, &to->n, &to->room, sizeof *to->v);
+	if (!e)
+		return -1;
+	*e = (struct gck_cuda_extent){.address = address, .size = size, .device = device};
+	return 0;
+}
+
+static int add_own(void *arg, CUdevice device, uint64_t address, uint64_t size)
+{
+	return add(arg, 0, device, address, size); /* they are the first */
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct gck_cuda_extent *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Pieces are cut in whole pages; what nobody asked for at the end of one comes along. */
+static int list_taken(struct gck_cuda_snapshot *to)
+{
+	if (gck_cuda_vmm_each(add_own, to))
+		return -1;
+	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
+		const struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
+		size_t first = to->n;
+
+		for (size_t k = 0; k < s->arena.n; k++) {
+			const struct gck_cuda_piece *p = &s->arena.v[k];
+
+			if (p->asked && add(to, first, s->device, p->base, p->size))
+				return -1;
+		}
+	}
+	if (to->n)
+		qsort(to->v, to->n, sizeof *to->v, by_address);
+	return 0;
+}
+
+/* ---- room on devices ------------------------------------------------------------------------ */
+
+/* Where a copy of the address can begin, from `at` on: it lies in windows of the store's as the original
+ * does, so that hashes can be made of it. */
+static uint64_t fit(uint64_t at, uint64_t address)
+{
+	return at + (address - at) % GCK_LINK_DATA_WINDOW;
+}
+
+static uint64_t bytes_of(const struct gck_cuda_snapshot *of, CUdevice device)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < of->n; i++) {
+		if (of->v[i].device == device)
+			at = fit(at, of->v[i].address) + of->v[i].size;
+	}
+	return at;
+}
+
+static struct gck_cuda_share *share_of(const struct gck_cuda_snapshot *of, CUdevice device)
+{
+	for (size_t i = 0; i < of->nshares; i++) {
+		if (of->shares[i].device == device)
+			return &of->shares[i];
+	}
+	return NULL;
+}
+
+static uint64_t block_size(void)
+{
+	return gck_cuda_physical_recalls() ? BLOCK : GCK_CUDA_WINDOW;
+}
+
+/* Blocks for up to so many bytes, as far as they are to be had: what fails here costs host memory. */
+static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, uint64_t size)
+{
+	uint64_t most = block_size();
+
+	while (share->size < size) {
+		struct gck_cuda_block *b = more((void **)&to->blocks, &to->nblocks, &to->blocks_room,
+						sizeof *to->blocks);
+
+		if (!b)
+			return;
+		*b = (struct gck_cuda_block){.slab = {
+			.base = share->base + share->size, .device = share->device,
+			.size = size - share->size < most ? size - share->size : most}};
+		if (gck_cuda_slab_provide(&b->slab)) {
+			to->nblocks--;
+			return;
+		}
+		share->size += b->slab.size;
+	}
+}
+
+/* As far as there is room, and no more than `most`. */
+static int fill_share(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, uint64_t most,
+		      struct gck_error *err)
+{
+	uint64_t size = bytes_of(to, share->device), room;
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(share->context);
+
+	if (rc)
+		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
+	room = gck_cuda_room(share->device);
+	room = room < most ? room : most;
+	size = size < room ? size + GCK_CUDA_SLAB_UNIT - 1 : room;
+	size -= size % GCK_CUDA_SLAB_UNIT;
+	share->base = size ? gck_cuda_region_take(size) : 0;
+	if (share->base)
+		provide(to, share, size);
+	gck_cuda_real.cuCtxPopCurrent_v2(&share->context);
+	return 0;
+}
+
+static CUcontext context_on(const struct gck_cuda_contexts *all, CUdevice device)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->v[i].device == device)
+			return all->v[i].context;
+	}
+	return NULL;
+}
+
+static int share_new(struct gck_cuda_snapshot *to, CUdevice device, const struct gck_cuda_order *order,
+		     struct gck_error *err)
+{
+	struct gck_cuda_share *share = more((void **)&to->shares, &to->nshares, &to->shares_room,
+					    sizeof *to->shares);
+	uint64_t most;
+
+	if (!share)
+		return gck_fail(err, ENOMEM, "no memory for a list of devices");
+	*share = (struct gck_cuda_share){.device = device,
+					 .context = context_on(&order->contexts, device)};
+	if (!share->context)
+		return gck_fail(err, EIO, "device %d has memory and no context", device);
+	most = device < GCK_CUDA_DEVICES_MAX ? order->keep_most[device] : 0;
+	return most ? fill_share(to, share, most, err) : 0;
+}
+
+/* ---- what goes where ------------------------------------------------------------------------ */
+
+/* So many bytes a copy there can have in one piece, which lies in one block. */
+static uint64_t kept_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
+{
+	uint64_t room = at < share->size ? share->size - at : 0, piece = block_size() - at % block_size();
+
+	room = room < piece ? room : piece;
+	return size < room ? size : room;
+}
+
+/* One extent, where it is to be copied: a part of it to its device, as long as there is room behind what
+ * is used. */
+static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_t *used)
+{
+	const struct gck_cuda_share *share = share_of(to, e.device);
+	struct gck_cuda_extent *part;
+
+	while (e.size) {
+		uint64_t at = fit(*used, e.address), kept = kept_at(share, at, e.size), n = kept ? kept : e.size;
+
+		part = more((void **)&to->v, &to->n, &to->room, sizeof *to->v);
+		if (!part)
+			return -1;
+		*part = (struct gck_cuda_extent){.address = e.address, .size = n, .device = e.device, .kept = kept,
+						 .copy = kept ? share->base + at : to->host_size};
+		if (kept)
+			*used = at + n;
+		else
+			to->host_size += n;
+		e.address += n;
+		e.size -= n;
+	}
+	return 0;
+}
+
+static int place_all(struct gck_cuda_snapshot *to)
+{
+	struct gck_cuda_snapshot from = *to;
+	uint64_t *used = calloc(to->nshares + 1, sizeof *used);
+	int failed = used ? 0 : -1;
+
+	to->v = NULL;
+	to->n = to->room = 0;
+	for (size_t i = 0; !failed && i < from.n; i++)
+		failed = place(to, from.v[i], &used[share_of(to, from.v[i].device) - to->shares]);
+	free(used);
+	free(from.v);
+	return failed;
+}
+
+/* What was got ready may not do. */
+static int grow_host(struct gck_cuda_snapshot *to)
+{
+	void *at = to->host;
+
+	if (to->host_size <= to->host_room)
+		return 0;
+	at = at ? mremap(at, to->host_room, to->host_size, MREMAP_MAYMOVE) : gck_cuda_warm_new(to->host_size);
+	if (!at || at == MAP_FAILED)
+		return -1;
+	to->host = at;
+	to->host_room = to->host_size;
+	return 0;
+}
+
+static bool may_keep(const struct gck_cuda_snapshot *to)
+{
+	bool may = false;
+
+	for (size_t i = 0; i < to->nshares; i++)
+		may |= gck_cuda_room_is_there(to->shares[i].device);
+	return may;
+}
+
+static int too_much(const struct gck_cuda_snapshot *to, unsigned long long mib, struct gck_error *err)
+{
+	if (may_keep(to))
+		return gck_fail(err, ENOMEM, "%llu MiB of device memory find no room on the device and more than "
+				"may be used of the host's: try again, or give the job more memory", mib);
+	return gck_fail(err, ENOMEM, "since its restart on another GPU all device memory goes by way of the host's, "
+			"and its %llu MiB are more than may be used there: give the job more memory", mib);
+}
+
+/* What found no room. Managed memory has its part of what may be used already. */
+static int provide_host(struct gck_cuda_snapshot *to, uint64_t most, struct gck_error *err)
+{
+	unsigned long long mib = (to->host_size >> 20) + 1;
+	uint64_t managed = gck_cuda_managed_bytes();
+
+	if (managed > most || to->host_size > most - managed)
+		return too_much(to, mib, err);
+	if (grow_host(to))
+		return gck_fail(err, ENOMEM, "no host memory for %llu MiB of the device's", mib);
+	for (size_t i = 0; i < to->n; i++)
+		to->v[i].copy += to->v[i].kept ? 0 : (uint64_t)(uintptr_t)to->host;
+	return 0;
+}
+
+int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error *err)
+{
+	struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+
+	if (list_taken(s))
+		return gck_fail(err, ENOMEM, "no memory for a list of the device's");
+	for (size_t i = 0; i < s->n; i++) {
+		if (!share_of(s, s->v[i].device) && share_new(s, s->v[i].device, order, err))
+			return -1;
+	}
+	if (place_all(s))
+		return gck_fail(err, ENOMEM, "no memory for a list of the device's");
+	return provide_host(s, order->host_most, err);
+}

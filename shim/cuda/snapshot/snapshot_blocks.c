@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A snapshot that is made: its blocks away, back, and gone. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "shim/cuda/base/obstacles.h"
+#include "shim/cuda/base/retry.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/snapshot/snapshot.h"
+
+bool gck_cuda_snapshot_is_kept(void)
+{
+	return gck_cuda_snapshot.nblocks > 0;
+}
+
+bool gck_cuda_snapshot_is_on(CUdevice device)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
+		const struct gck_cuda_slab *s = &gck_cuda_snapshot.blocks[i].slab;
+
+		if (s->memory.kept && s->device == device)
+			return true;
+	}
+	return false;
+}
+
+CUresult gck_cuda_snapshot_unmap(void)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_snapshot.nblocks; i++)
+		rc = gck_cuda_slab_unmap(&gck_cuda_snapshot.blocks[i].slab);
+	return rc;
+}
+
+static bool is_there(const struct gck_cuda_block *b)
+{
+	return b->slab.mapped || b->window.at;
+}
+
+CUresult gck_cuda_snapshot_map_one(bool *others)
+{
+	struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+	size_t i = 0;
+	CUresult rc;
+
+	while (i < s->nblocks && is_there(&s->blocks[i]))
+		i++;
+	rc = i < s->nblocks ? gck_cuda_slab_map(&s->blocks[i].slab, 0) : CUDA_SUCCESS;
+	*others = i + 1 < s->nblocks;
+	return rc;
+}
+
+/* ---- through windows ------------------------------------------------------------------------ */
+
+bool gck_cuda_snapshot_is_open(void)
+{
+	bool open = false;
+
+	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++)
+		open |= gck_cuda_snapshot.blocks[i].window.at != 0;
+	return open;
+}
+
+CUcontext gck_cuda_snapshot_context(const struct gck_cuda_block *b)
+{
+	const struct gck_cuda_share *share = gck_cuda_snapshot.shares;
+
+	while (share->device != b->slab.device)
+		share++;
+	return share->context;
+}
+
+void gck_cuda_snapshot_close(void)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
+		struct gck_cuda_block *b = &gck_cuda_snapshot.blocks[i];
+
+		gck_cuda_window_close(&b->window, gck_cuda_snapshot_context(b));
+	}
+}
+
+/* What is said of the block's addresses is said of its window's. */
+static void move(struct gck_cuda_slab *s, uint64_t to)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.n; i++) {
+		struct gck_cuda_extent *e = &gck_cuda_snapshot.v[i];
+
+		if (e->kept && e->copy - s->base < s->size)
+			e->copy += to - s->base;
+	}
+	s->base = to;
+}
+
+static CUresult open(struct gck_cuda_block *b)
+{
+	CUcontext context = gck_cuda_snapshot_context(b);
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
+
+	if (rc)
+		return rc;
+	rc = gck_cuda_window_open(&b->window, &b->slab.memory, b->slab.size, GCK_CUDA_PATIENCE);
+	gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	if (rc == CUDA_SUCCESS)
+		move(&b->slab, b->window.at);
+	return rc;
+}
+
+CUresult gck_cuda_snapshot_open(void)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	for (size_t i = 0; rc == CUDA_SUCCESS && i < gck_cuda_snapshot.nblocks; i++) {
+		if (!is_there(&gck_cuda_snapshot.blocks[i]))
+			rc = open(&gck_cuda_snapshot.blocks[i]);
+	}
+	return rc;
+}
+
+void gck_cuda_snapshot_lost(CUcontext gone)
+{
+	for (size_t i = 0; i < gck_cuda_snapshot.nshares; i++) {
+		if (gck_cuda_snapshot.shares[i].context == gone)
+			gck_cuda_snapshot.shares[i].context = NULL;
+	}
+}
+
+/* ---- gone ----------------------------------------------------------------------------------- */
+
+void gck_cuda_snapshot_drop_host(void)
+{
+	if (gck_cuda_snapshot.host)
+		munmap(gck_cuda_snapshot.host, gck_cuda_snapshot.host_room);
+	gck_cuda_snapshot.host = NULL;
+	gck_cuda_snapshot.host_size = gck_cuda_snapshot.host_room = 0;
+}
+
+/* All but the host's part, which another thread may be dropping. */
+static void clear(struct gck_cuda_snapshot *s)
+{
+	for (size_t i = 0; i < s->nshares; i++) {
+		if (s->shares[i].base)
+			gck_cuda_region_give(s->shares[i].base);
+	}
+	free(s->v);
+	free(s->shares);
+	free(s->blocks);
+	s->v = NULL;
+	s->shares = NULL;
+	s->blocks = NULL;
+	s->n = s->room = s->nshares = s->shares_room = s->nblocks = s->blocks_room = 0;
+}
+
+bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *b)
+{
+	bool away = gck_cuda_slab_unmap(&b->slab) == CUDA_SUCCESS &&
+		    gck_cuda_window_close(&b->window, gck_cuda_snapshot_context(b)) == CUDA_SUCCESS;
+
+	gck_cuda_physical_drop(&b->slab.memory);
+	return away;
+}
+
+bool gck_cuda_snapshot_give(CUdevice device)
+{
+	bool there = gck_cuda_snapshot_is_on(device);
+
+	for (size_t i = 0; there && i < gck_cuda_snapshot.nblocks; i++)
+		gck_cuda_snapshot_drop_block(&gck_cuda_snapshot.blocks[i]);
+	return there;
+}
+
+void gck_cuda_snapshot_drop(void)
+{
+	struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+	bool stuck = false;
+
+	for (size_t i = 0; i < s->nblocks; i++)
+		stuck |= !gck_cuda_snapshot_drop_block(&s->blocks[i]);
+	for (size_t i = 0; stuck && i < s->nshares; i++) {
+		/* nothing else can be mapped there, and the driver would lose the process */
+		gck_cuda_alive_once(GCK_CUDA_STUCK, s->shares[i].base);
+		s->shares[i].base = 0;
+	}
+	clear(s);
+}
+
+void gck_cuda_snapshot_forget(void)
+{
+	clear(&gck_cuda_snapshot);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/stream/collect.h"
+
+#include <time.h>
+
+#include "shim/cuda/gate/capture.h"
+#include "shim/cuda/gate/idle.h"
+#include "shim/cuda/memory/slab.h"
+#include "shim/cuda/memory/slab_supply.h"
+#include "shim/cuda/stream/fence.h"
+#include "shim/cuda/stream/ordered_memory.h"
+#include "shim/cuda/stream/pool.h"
+#include "shim/cuda/stream/stream_cache_list.h"
+
+#define NAP_NS 50000
+
+/* What was freed in all lanes. waits: something is left, which may be done soon. */
+static struct gck_cuda_ordered *take_passed(bool *waits)
+{
+	struct gck_cuda_ordered *list = NULL;
+
+	*waits = false;
+	for (struct gck_cuda_lane *lane = gck_cuda_lanes; lane; lane = lane->next) {
+		if (lane->n)
+			list = gck_cuda_lane_until(lane, gck_cuda_fence_passed(lane), list);
+		*waits |= lane->n && lane->fence;
+	}
+	return list;
+}
+
+/* Nothing while there are captures: a stream that is in one can be asked nothing. */
+static bool collect(bool *waits)
+{
+	struct gck_cuda_ordered *list;
+
+	*waits = false;
+	if (!gck_cuda_capture_pause())
+		return false;
+	gck_cuda_ordered_lock();
+	atomic_store_explicit(&gck_cuda_ordered_large, false, memory_order_relaxed);
+	list = take_passed(waits);
+	if (*waits)
+		atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
+	gck_cuda_lanes_tidy();
+	gck_cuda_collect_part(list);
+	gck_cuda_ordered_unlock();
+	gck_cuda_capture_go_on();
+	gck_cuda_collect_return(list);
+	return list != NULL;
+}
+
+void gck_cuda_ordered_collect(void)
+{
+	bool waits;
+
+	collect(&waits);
+}
+
+static bool collect_within(int ms)
+{
+	int64_t end_ns = gck_cuda_now_ns() + ms * 1000000ll;
+	bool some, waits;
+
+	while (!(some = collect(&waits)) && waits && gck_cuda_now_ns() < end_ns)
+		nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+	return some;
+}
+
+bool gck_cuda_ordered_yield(int ms)
+{
+	bool some = collect_within(ms);
+
+	gck_cuda_ordered_lock();
+	gck_cuda_pools_keep_nothing();
+	gck_cuda_ordered_unlock();
+	gck_cuda_slabs_lock();
+	some |= gck_cuda_supply_drop_empty();
+	gck_cuda_slabs_unlock();
+	return some;
+}
+
+/* ---- ends ----------------------------------------------------------------------------------- */
+
+void gck_cuda_ordered_stream_ends(CUstream stream)
+{
+	bool askable = gck_cuda_capture_pause();
+
+	gck_cuda_ordered_lock();
+	gck_cuda_lanes_stream_ends(stream, askable);
+	gck_cuda_ordered_unlock();
+	if (askable)
+		gck_cuda_capture_go_on();
+}
+
+/* Its events have gone with it. */
+void gck_cuda_ordered_forget(CUcontext context, uint64_t newest)
+{
+	struct gck_cuda_ordered *list = NULL;
+
+	gck_cuda_ordered_lock();
+	for (struct gck_cuda_lane *lane = gck_cuda_lanes; lane; lane = lane->next) {
+		if (lane->context != context)
+			continue;
+		list = gck_cuda_lane_until(lane, newest, list);
+		lane->event = NULL;
+		lane->fence = 0;
+	}
+	gck_cuda_lanes_tidy();
+	gck_cuda_collect_part(list);
+	gck_cuda_ordered_unlock();
+	gck_cuda_collect_return(list);
+}
+
+void gck_cuda_ordered_rest(void)
+{
+	struct gck_cuda_ordered *list = NULL;
+
+	for (struct gck_cuda_lane *lane = gck_cuda_lanes; lane; lane = lane->next)
+		list = gck_cuda_lane_until(lane, UINT64_MAX, list);
+	gck_cuda_lanes_tidy();
+	gck_cuda_collect_part(list);
+	gck_cuda_collect_return(list);
+}

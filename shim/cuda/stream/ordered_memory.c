@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/stream/ordered_memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/gate/capture.h"
+#include "shim/cuda/real.h"
+#include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/stream/collect.h"
+#include "shim/cuda/stream/fence.h"
+#include "shim/cuda/stream/pool.h"
+#include "shim/cuda/stream/stream_cache_list.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gck_cuda_set pieces; /* base: piece, allocated or freed */
+
+_Atomic bool gck_cuda_ordered_large;
+
+void gck_cuda_ordered_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void gck_cuda_ordered_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static struct gck_cuda_ordered *piece_at(uint64_t base)
+{
+	const uint64_t *place = gck_cuda_set_get(&pieces, base);
+
+	return place ? (struct gck_cuda_ordered *)(uintptr_t)*place : NULL;
+}
+
+/* ---- pieces come and go --------------------------------------------------------------------- */
+
+static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a, struct gck_cuda_pool *pool)
+{
+	struct gck_cuda_ordered *piece = malloc(sizeof *piece);
+	uint64_t *place = piece ? gck_cuda_set_put(&pieces, a->base) : NULL;
+
+	if (!place) {
+		free(piece);
+		return NULL;
+	}
+	*piece = (struct gck_cuda_ordered){.base = a->base, .size = a->size, .taken = a->id, .pool = pool};
+	*place = (uint64_t)(uintptr_t)piece;
+	gck_cuda_pool_gets(pool, piece->size);
+	return piece;
+}
+
+void gck_cuda_collect_part(struct gck_cuda_ordered *list)
+{
+	for (struct gck_cuda_ordered *p = list; p; p = p->next) {
+		gck_cuda_set_drop(&pieces, p->base);
+		gck_cuda_pool_gives(p->pool, p->size);
+	}
+}
+
+void gck_cuda_collect_return(struct gck_cuda_ordered *list)
+{
+	struct gck_cuda_ordered *next;
+
+	for (struct gck_cuda_ordered *p = list; p; p = next) {
+		next = p->next;
+		gck_cuda_memory_give(&(struct gck_cuda_allocation){.base = p->base, .id = p->taken});
+		free(p);
+	}
+}
+
+/* ---- taking --------------------------------------------------------------------------------- */
+
+static void begin(struct gck_cuda_ordered *piece, struct gck_cuda_pool *pool, uint64_t bytes)
+{
+	if (piece->pool != pool) {
+		gck_cuda_pool_gives(piece->pool, piece->size);
+		gck_cuda_pool_gets(pool, piece->size);
+		piece->pool = pool;
+	}
+	piece->asked = bytes;
+	piece->id = gck_cuda_memory_id();
+	gck_cuda_pool_allocates(pool, bytes);
+}
+
+/* Without the lock. What other streams have freed is asked for before the slabs grow. */
+static CUresult take_from_slabs(const struct gck_cuda_pool *pool, bool opportunistic, uint64_t size,
+				struct gck_cuda_allocation *a)
+{
+	CUresult rc = gck_cuda_memory_take_on(pool->device, NULL, size, false, a);
+
+	if (rc == CUDA_ERROR_OUT_OF_MEMORY && opportunistic) {
+		gck_cuda_ordered_collect();
+		rc = gck_cuda_memory_take_on(pool->device, NULL, size, false, a);
+	}
+	return rc == CUDA_ERROR_OUT_OF_MEMORY ? gck_cuda_memory_take_on(pool->device, NULL, size, true, a) : rc;
+}
+
+static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t size, struct gck_cuda_ordered **piece)
+{
+	struct gck_cuda_allocation a;
+	CUresult rc = take_from_slabs(pool, opportunistic, size, &a);
+
+	if (rc)
+		return rc;
+	gck_cuda_ordered_lock();
+	*piece = piece_new(&a, pool);
+	gck_cuda_ordered_unlock();
+	if (*piece)
+		return CUDA_SUCCESS;
+	gck_cuda_memory_give(&a);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Of what another stream has freed: this one waits for it. */
+static CUresult borrow(CUdevice device, CUstream stream, uint64_t size, struct gck_cuda_ordered **piece)
+{
+	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!gck_cuda_capture_pause())
+		return rc;
+	gck_cuda_ordered_lock();
+	for (struct gck_cuda_lane *lane = gck_cuda_lanes; rc && lane; lane = lane->next) {
+		if (lane->device != device || !lane->n || !gck_cuda_fence_is_of_stream(lane))
+			continue;
+		*piece = gck_cuda_lane_take_any(lane, size);
+		if (!*piece)
+			continue;
+		rc = gck_cuda_fence_set(lane) ? gck_cuda_fence_wait(lane, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+		if (rc)
+			gck_cuda_lane_put(lane, *piece);
+	}
+	gck_cuda_ordered_unlock();
+	gck_cuda_capture_go_on();
+	return rc;
+}
+
+struct wish {
+	CUcontext context; /* of the stream */
+	CUstream stream;
+	struct gck_cuda_pool *pool;
+	bool opportunistic, internal;
+	uint64_t size;
+};
+
+static CUresult make_or_borrow(const struct wish *w, struct gck_cuda_ordered **piece)
+{
+	CUresult rc = make(w->pool, w->opportunistic, w->size, piece);
+
+	return rc == CUDA_ERROR_OUT_OF_MEMORY && w->internal ? borrow(w->pool->device, w->stream, w->size, piece) : rc;
+}
+
+static CUresult fetch(const struct wish *w, struct gck_cuda_ordered **piece)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUcontext context;
+	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(w->context);
+
+	if (rc)
+		return rc;
+	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode); /* captures of others live */
+	GCK_CUDA_TRY(rc, make_or_borrow(w, piece));
+	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+	gck_cuda_real.cuCtxPopCurrent_v2(&context);
+	return rc;
+}
+
+CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t bytes, CUdeviceptr *address)
+{
+	struct wish w = {.stream = stream, .size = gck_cuda_memory_round(bytes)};
+	struct gck_cuda_ordered *piece;
+	CUresult rc = CUDA_SUCCESS;
+	struct gck_cuda_lane *lane;
+
+	gck_cuda_ordered_lock();
+	lane = gck_cuda_lane_of(stream);
+	w.pool = !lane ? NULL : handle ? gck_cuda_pool_of(handle) : gck_cuda_pool_current(lane->device);
+	if (!w.pool || w.pool->device != lane->device || w.size < bytes) {
+		gck_cuda_ordered_unlock();
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	gck_cuda_pool_use(w.pool);
+	piece = gck_cuda_lane_take(lane, w.size);
+	if (!piece) {
+		w.context = lane->context; /* the lane may go */
+		w.opportunistic = w.pool->opportunistic;
+		w.internal = w.pool->internal;
+		gck_cuda_ordered_unlock();
+		rc = fetch(&w, &piece);
+		gck_cuda_ordered_lock();
+	}
+	if (rc == CUDA_SUCCESS) {
+		begin(piece, w.pool, bytes);
+		*address = piece->base;
+	}
+	gck_cuda_pool_unuse(w.pool);
+	gck_cuda_ordered_unlock();
+	return rc;
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+static void end(struct gck_cuda_ordered *piece)
+{
+	gck_cuda_pool_frees(piece->pool, piece->asked);
+	piece->asked = 0;
+	piece->id = gck_cuda_memory_id();
+}
+
+CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream)
+{
+	struct gck_cuda_ordered *piece;
+	struct gck_cuda_lane *lane;
+	CUresult rc = CUDA_SUCCESS;
+
+	gck_cuda_ordered_lock();
+	piece = piece_at(address);
+	lane = piece && piece->asked ? gck_cuda_lane_of(stream) : NULL;
+	if (!piece || (piece->asked && (!lane || lane->device != piece->pool->device))) {
+		rc = CUDA_ERROR_NOT_FOUND;
+	} else if (!piece->asked) {
+		rc = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		end(piece);
+		gck_cuda_lane_put(lane, piece);
+		if (gck_cuda_pool_is_large(piece->pool))
+			atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
+	}
+	gck_cuda_ordered_unlock();
+	return rc;
+}
+
+CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a)
+{
+	struct gck_cuda_ordered *piece;
+
+	gck_cuda_ordered_lock();
+	piece = piece_at(a->base);
+	if (piece && (!piece->asked || piece->id != a->id))
+		piece = NULL;
+	if (piece) {
+		end(piece);
+		piece->next = NULL;
+		gck_cuda_collect_part(piece);
+	}
+	gck_cuda_ordered_unlock();
+	gck_cuda_collect_return(piece);
+	return piece ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* It becomes a piece that was freed, of a pool that nobody asks about. */
+CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context)
+{
+	static struct gck_cuda_pool none = {.destroyed = true, .uses = 1};
+	struct gck_cuda_ordered *piece = NULL;
+	struct gck_cuda_lane *lane;
+	bool freed;
+
+	gck_cuda_ordered_lock();
+	lane = gck_cuda_lane_of_context(context);
+	freed = piece_at(a->base);
+	if (lane && !freed)
+		piece = piece_new(a, &none);
+	if (piece && gck_cuda_memory_disown(a)) {
+		piece->id = gck_cuda_memory_id();
+		gck_cuda_lane_put(lane, piece);
+		atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
+	} else if (piece) {
+		freed = true;
+		gck_cuda_collect_part(piece);
+		free(piece);
+	}
+	gck_cuda_ordered_unlock();
+	return freed ? CUDA_ERROR_INVALID_VALUE : piece ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a)
+{
+	const struct gck_cuda_ordered *piece;
+	bool there = true;
+
+	gck_cuda_ordered_lock();
+	piece = piece_at(a->base);
+	if (piece) {
+		there = address - piece->base < piece->asked;
+		a->size = piece->asked;
+		a->id = piece->id;
+		a->pool = piece->pool->handle;
+	}
+	gck_cuda_ordered_unlock();
+	return there;
+}
+
+void gck_cuda_ordered_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/stream/pool.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/state.h"
+#include "shim/cuda/real.h"
+
+#define SLACK ((uint64_t)32 << 20) /* a slab */
+
+static struct gck_cuda_set made; /* handle: pool */
+static struct {
+	bool known;
+	struct gck_cuda_pool *pool;
+} current[GCK_CUDA_DEVICES_MAX];
+static _Atomic uint64_t kept[GCK_CUDA_DEVICES_MAX];
+
+/* ---- which there are ------------------------------------------------------------------------ */
+
+static void add(CUmemoryPool handle, CUdevice device)
+{
+	struct gck_cuda_pool *pool = device < GCK_CUDA_DEVICES_MAX ? calloc(1, sizeof *pool) : NULL;
+	uint64_t *place = pool ? gck_cuda_set_put(&made, (uint64_t)(uintptr_t)handle) : NULL;
+
+	if (!place) {
+		free(pool);
+		return;
+	}
+	*pool = (struct gck_cuda_pool){.handle = handle, .device = device, .opportunistic = true,
+				       .internal = true, .uses = 1};
+	*place = (uint64_t)(uintptr_t)pool;
+}
+
+/* Devices have them from the start. */
+static void add_defaults(void)
+{
+	static bool done;
+	CUmemoryPool handle;
+	int n = 0;
+
+	if (done || gck_cuda_real.cuDeviceGetCount(&n))
+		return;
+	for (CUdevice d = 0; d < n; d++) {
+		if (gck_cuda_real.cuDeviceGetDefaultMemPool(&handle, d) == CUDA_SUCCESS)
+			add(handle, d);
+	}
+	done = true;
+}
+
+struct gck_cuda_pool *gck_cuda_pool_of(CUmemoryPool handle)
+{
+	const uint64_t *place;
+
+	add_defaults();
+	place = gck_cuda_set_get(&made, (uint64_t)(uintptr_t)handle);
+	return place ? (struct gck_cuda_pool *)(uintptr_t)*place : NULL;
+}
+
+struct gck_cuda_pool *gck_cuda_pool_current(CUdevice device)
+{
+	CUmemoryPool handle;
+
+	if (device >= GCK_CUDA_DEVICES_MAX)
+		return NULL;
+	if (!current[device].known && gck_cuda_real.cuDeviceGetMemPool(&handle, device) == CUDA_SUCCESS) {
+		current[device].pool = gck_cuda_pool_of(handle);
+		current[device].known = true;
+	}
+	return current[device].known ? current[device].pool : NULL;
+}
+
+void gck_cuda_pool_current_changed(void)
+{
+	for (int d = 0; d < GCK_CUDA_DEVICES_MAX; d++)
+		current[d].known = false;
+}
+
+/* No process but this one may have its memory, which lies on a device, as slabs do. */
+void gck_cuda_pool_made(CUmemoryPool handle, const CUmemPoolProps *p)
+{
+	if (p->allocType == CU_MEM_ALLOCATION_TYPE_PINNED && p->handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+	    p->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !p->maxSize && !p->usage)
+		add(handle, p->location.id);
+}
+
+void gck_cuda_pool_hide(struct gck_cuda_pool *pool)
+{
+	gck_cuda_set_drop(&made, (uint64_t)(uintptr_t)pool->handle);
+}
+
+void gck_cuda_pool_show(struct gck_cuda_pool *pool)
+{
+	uint64_t *place = gck_cuda_set_put(&made, (uint64_t)(uintptr_t)pool->handle);
+
+	if (place)
+		*place = (uint64_t)(uintptr_t)pool;
+}
+
+void gck_cuda_pool_destroyed(struct gck_cuda_pool *pool)
+{
+	gck_cuda_pool_current_changed();
+	pool->destroyed = true;
+	gck_cuda_pool_keep(pool, 0);
+	gck_cuda_pool_unuse(pool);
+}
+
+void gck_cuda_pool_use(struct gck_cuda_pool *pool)
+{
+	pool->uses++;
+}
+
+void gck_cuda_pool_unuse(struct gck_cuda_pool *pool)
+{
+	if (!--pool->uses)
+		free(pool);
+}
+
+/* ---- what they have ------------------------------------------------------------------------- */
+
+static void set_kept(struct gck_cuda_pool *pool, uint64_t bytes)
+{
+	kept[pool->device] += bytes - pool->kept;
+	pool->kept = bytes;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void gck_cuda_pool_keep(struct gck_cuda_pool *pool, uint64_t reserved)
+{
+	set_kept(pool, least(pool->kept, reserved > pool->held ? reserved - pool->held : 0));
+}
+
+void gck_cuda_pool_gets(struct gck_cuda_pool *pool, uint64_t size)
+{
+	set_kept(pool, pool->kept - least(pool->kept, size));
+	pool->held += size;
+	pool->uses++;
+	if (pool->held + pool->kept > pool->reserved_high)
+		pool->reserved_high = pool->held + pool->kept;
+}
+
+void gck_cuda_pool_gives(struct gck_cuda_pool *pool, uint64_t size)
+{
+	pool->held -= size;
+	if (!pool->destroyed) {
+		set_kept(pool, pool->kept + size);
+		gck_cuda_pool_keep(pool, pool->threshold);
+	}
+	gck_cuda_pool_unuse(pool);
+}
+
+void gck_cuda_pool_allocates(struct gck_cuda_pool *pool, uint64_t bytes)
+{
+	pool->used += bytes;
+	if (pool->used > pool->used_high)
+		pool->used_high = pool->used;
+}
+
+void gck_cuda_pool_frees(struct gck_cuda_pool *pool, uint64_t bytes)
+{
+	pool->used -= bytes;
+}
+
+void gck_cuda_pools_keep_nothing(void)
+{
+	for (size_t i = 0; i < made.room; i++) {
+		if (made.entries[i].handle)
+			gck_cuda_pool_keep((struct gck_cuda_pool *)(uintptr_t)made.entries[i].value, 0);
+	}
+}
+
+/* Slabs keep that much in any case. Without opportunistic reuse what waits in lanes is for others only then. */
+bool gck_cuda_pool_is_large(const struct gck_cuda_pool *pool)
+{
+	return !pool->opportunistic || (pool->held > pool->used + SLACK && pool->held - SLACK > pool->threshold);
+}
+
+uint64_t gck_cuda_pools_kept(CUdevice device)
+{
+	return device >= 0 && device < GCK_CUDA_DEVICES_MAX ? kept[device] : 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pools of stream-ordered memory are objects of the driver's, with their settings; the memory of those that lie on
+ * a device and are for this process alone is on slabs (pools.h). The others' stays the driver's, which carries
+ * them with what is taken of them, and with what they only keep for later: that is given back before a
+ * checkpoint. */
+#include <stdlib.h>
+
+#include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/participant.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/memory/slab.h"
+#include "shim/cuda/memory/slab_supply.h"
+#include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/stream/ordered_memory.h"
+#include "shim/cuda/stream/pool.h"
+
+static struct gck_cuda_set made; /* pool: 1. One that finds no place is carried as it is */
+
+/* ---- pools come and go ---------------------------------------------------------------------- */
+
+GCK_CUDA_FUNCTION(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *properties))
+{
+	uint64_t *place;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	GCK_CUDA_TRY(rc, gck_cuda_real.cuMemPoolCreate(pool, properties));
+	if (rc == CUDA_SUCCESS) {
+		gck_cuda_ordered_lock();
+		gck_cuda_pool_made(*pool, properties);
+		place = gck_cuda_set_put(&made, (uint64_t)(uintptr_t)*pool);
+		if (place)
+			*place = 1;
+		gck_cuda_ordered_unlock();
+	}
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* Off the lists first: another one may be given the same handle at once. */
+GCK_CUDA_FUNCTION(cuMemPoolDestroy, (CUmemoryPool handle))
+{
+	struct gck_cuda_pool *pool;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	gck_cuda_ordered_lock();
+	gck_cuda_set_drop(&made, (uint64_t)(uintptr_t)handle);
+	pool = gck_cuda_pool_of(handle);
+	if (pool)
+		gck_cuda_pool_hide(pool);
+	gck_cuda_ordered_unlock();
+	rc = gck_cuda_real.cuMemPoolDestroy(handle);
+	gck_cuda_ordered_lock();
+	gck_cuda_pool_current_changed();
+	if (pool && rc)
+		gck_cuda_pool_show(pool); /* a device's own */
+	else if (pool)
+		gck_cuda_pool_destroyed(pool);
+	gck_cuda_ordered_unlock();
+	if (rc == CUDA_SUCCESS)
+		gck_cuda_alive_remove(GCK_CUDA_POOL_IMPORT, (uint64_t)(uintptr_t)handle);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* ---- a device's current one ----------------------------------------------------------------- */
+
+static CUresult changed(CUresult rc)
+{
+	gck_cuda_ordered_lock();
+	gck_cuda_pool_current_changed();
+	gck_cuda_ordered_unlock();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = changed(gck_cuda_real.cuDeviceSetMemPool(device, pool));
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuMemSetMemPool, (CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = changed(gck_cuda_real.cuMemSetMemPool(location, type, pool));
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* ---- settings and figures ------------------------------------------------------------------- */
+
+/* The driver has taken the value. */
+static void set(struct gck_cuda_pool *pool, CUmemPool_attribute which, const void *value)
+{
+	switch (which) {
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+		pool->opportunistic = *(const int *)value != 0;
+		break;
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		pool->internal = *(const int *)value != 0;
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		pool->threshold = *(const cuuint64_t *)value;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		pool->reserved_high = pool->held + pool->kept;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		pool->used_high = pool->used;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Besides what the driver's pool has. */
+static uint64_t figure(const struct gck_cuda_pool *pool, CUmemPool_attribute which)
+{
+	switch (which) {
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		return pool->held + pool->kept;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		return pool->reserved_high;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		return pool->used;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		return pool->used_high;
+	default:
+		return 0;
+	}
+}
+
+GCK_CUDA_FUNCTION(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute which, void *value))
+{
+	struct gck_cuda_pool *pool;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuMemPoolSetAttribute(handle, which, value);
+	if (rc == CUDA_SUCCESS) {
+		gck_cuda_ordered_lock();
+		pool = gck_cuda_pool_of(handle);
+		if (pool)
+			set(pool, which, value);
+		gck_cuda_ordered_unlock();
+	}
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute which, void *value))
+{
+	const struct gck_cuda_pool *pool;
+	uint64_t ours;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuMemPoolGetAttribute(handle, which, value);
+	if (rc == CUDA_SUCCESS) {
+		gck_cuda_ordered_lock();
+		pool = gck_cuda_pool_of(handle);
+		ours = pool ? figure(pool, which) : 0;
+		gck_cuda_ordered_unlock();
+		if (ours)
+			*(cuuint64_t *)value += ours;
+	}
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep))
+{
+	struct gck_cuda_pool *pool;
+	CUdevice device = -1;
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuMemPoolTrimTo(handle, keep);
+	if (rc == CUDA_SUCCESS) {
+		gck_cuda_ordered_collect();
+		gck_cuda_ordered_lock();
+		pool = gck_cuda_pool_of(handle);
+		if (pool) {
+			gck_cuda_pool_keep(pool, keep);
+			device = pool->device;
+		}
+		gck_cuda_ordered_unlock();
+		gck_cuda_slabs_lock();
+		gck_cuda_supply_trim(device);
+		gck_cuda_slabs_unlock();
+	}
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* Slabs are all of a device's or none: other devices may use more of its memory than the pool's. What a pool was
+ * made accessible from should stay so, says the driver's documentation, and does here. */
+static CUresult allow(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
+{
+	const struct gck_cuda_pool *pool;
+	CUresult rc = CUDA_SUCCESS;
+	CUdevice device;
+
+	gck_cuda_ordered_lock();
+	pool = gck_cuda_pool_of(handle);
+	device = pool ? pool->device : -1;
+	gck_cuda_ordered_unlock();
+	if (!pool)
+		return CUDA_SUCCESS;
+	gck_cuda_slabs_lock();
+	for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
+		if (map[i].flags && map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && map[i].location.id != device)
+			rc = gck_cuda_slab_allow_for_good(device, map[i].location.id);
+	}
+	gck_cuda_slabs_unlock();
+	return rc;
+}
+
+GCK_CUDA_FUNCTION(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *map, size_t n))
+{
+	CUresult rc;
+
+	GCK_CUDA_ENTER(0);
+	rc = gck_cuda_real.cuMemPoolSetAccess(pool, map, n);
+	if (rc == CUDA_SUCCESS)
+		rc = allow(pool, map, n);
+	GCK_CUDA_LEAVE();
+	return rc;
+}
+
+/* ---- the part ------------------------------------------------------------------------------- */
+
+/* Ours wait for nobody any more. Then the driver's; of contexts, since a device that has none has no pool that was
+ * used. What fails costs time alone. */
+static int drain(const struct gck_cuda_order *order, struct gck_error *err)
+{
+	(void)err;
+	gck_cuda_ordered_rest();
+	for (size_t i = 0; i < order->contexts.n; i++) {
+		CUdevice device = order->contexts.v[i].device;
+		CUmemoryPool pool;
+
+		if (gck_cuda_real.cuDeviceGetDefaultMemPool(&pool, device) == CUDA_SUCCESS)
+			gck_cuda_real.cuMemPoolTrimTo(pool, 0);
+		gck_cuda_real.cuDeviceGraphMemTrim(device);
+	}
+	for (size_t i = 0; i < made.room; i++) {
+		if (made.entries[i].handle)
+			gck_cuda_real.cuMemPoolTrimTo((CUmemoryPool)(uintptr_t)made.entries[i].handle, 0);
+	}
+	return 0;
+}
+
+const struct gck_cuda_part gck_cuda_pool_part = {.name = "pools", .drain = drain};

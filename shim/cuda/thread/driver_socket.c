@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The driver listens at an abstract name that has the process' PID in it (@cuda-uvmfd-NAMESPACE-PID,
+ * and a NUL), and keeps it for good. After a restart on another node a stranger may have that PID, or
+ * another rank may: each gets a name of its own. Nobody asks for it by the old one (driver 580). */
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "shim/cuda/dispatch/function.h"
+
+#define PREFIX "cuda-uvmfd-"
+#define SUFFIX 17 /* a dash and 16 digits */
+
+static bool is_the_drivers(const struct sockaddr_un *a, size_t n)
+{
+	const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+
+	return n > head + strlen(PREFIX) && n + SUFFIX <= sizeof *a && a->sun_family == AF_UNIX &&
+	       !a->sun_path[0] && !((const char *)a)[n - 1] &&
+	       !memcmp(a->sun_path + 1, PREFIX, strlen(PREFIX));
+}
+
+__attribute__((visibility("default")))
+int bind(int fd, const struct sockaddr *address, socklen_t n)
+{
+	struct sockaddr_un own;
+	uint64_t random;
+
+	if (n > sizeof own || !is_the_drivers((const void *)address, n) ||
+	    getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+		return (int)syscall(SYS_bind, fd, address, n);
+	memcpy(&own, address, n);
+	snprintf((char *)&own + n - 1, SUFFIX + 1, "-%016llx", (unsigned long long)random);
+	return (int)syscall(SYS_bind, fd, &own, n + SUFFIX);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the agent asks of the CUDA thread, and what that does after a restart. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim/cuda/gate/idle.h"
+#include "shim/cuda/participants/drain.h"
+#include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/snapshot/snapshot.h"
+#include "shim/cuda/thread/node_reclaim.h"
+#include "shim/cuda/thread/thread.h"
+#include "shim/cuda/transfer/data_server.h"
+#include "shim/inside/rank.h"
+
+#define MS 1000000ll
+#define LOOK_MS 1000         /* between looks whether the link is still there */
+#define RESUME_LOOK_MS 20    /* while drained: and whether this is a restored process */
+#define CONNECT_AGAIN_NS (50 * MS)
+#define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
+
+static int say(const struct gck_cuda_keeper *k, uint32_t type, uint64_t seq,
+	       const struct gck_error *err)
+{
+	struct gck_link_mpi m = {.type = type, .seq = seq, .value = err ? (uint32_t)err->code : 0,
+				 .round = type == GCK_LINK_CUDA_DRAINED && !err &&
+					  gck_cuda_snapshot_is_kept()};
+
+	return gck_inside_link_send(&k->link, &m, err ? err->text : NULL,
+				    err ? strlen(err->text) + 1 : 0);
+}
+
+int gck_cuda_serve_hello(struct gck_cuda_keeper *k)
+{
+	struct gck_link_cuda_hello h = {
+		.version = GCK_LINK_VERSION, .restored = k->away, .wanting = k->wanting,
+		.state = (uint64_t)(uintptr_t)&gck_cuda_state,
+	};
+
+	if (gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_CUDA_HELLO}, &h,
+				 sizeof h))
+		return -1;
+	return k->lost.code ? say(k, GCK_LINK_CUDA_RESUMED, k->seq, &k->lost) : 0;
+}
+
+/* ---- able ----------------------------------------------------------------------------------- */
+
+static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	const struct gck_cuda_keeper *k = arg;
+	const char *parts[] = {object, reason, remedy};
+	char text[1024];
+	size_t at = 0;
+
+	for (int i = 0; i < 3; i++) {
+		int n = snprintf(text + at, 340, "%s", parts[i]);
+
+		at += (n < 340 ? (size_t)n : 339) + 1;
+	}
+	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_CUDA_ITEM}, text, at);
+}
+
+static int look(struct gck_cuda_keeper *k)
+{
+	gck_cuda_able(tell_item, k);
+	return say(k, GCK_LINK_CUDA_LOOKED, 0, NULL);
+}
+
+/* ---- drain and resume ----------------------------------------------------------------------- */
+
+static const char *of_task(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? value : "?";
+}
+
+/* The rank waits at the gate for ever, and every agent is told why. The user is told here: before the agent
+ * has said it Slurm may have taken the step away. */
+static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
+{
+	k->away = true;
+	k->lost = *err;
+	fprintf(stderr, "gpuckpt: rank %s on %s: its GPU was not brought back: %s\n", of_task("SLURM_PROCID"),
+		of_task("SLURMD_NODENAME"), err->text);
+}
+
+/* An image that is taken from here on is told first that it cannot be. m: what came with the order, or
+ * NULL: what devices keep is read, if at all, over these descriptors. */
+static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
+{
+	struct gck_error err = {0};
+
+	__atomic_store_n(&gck_cuda_state.drained_for, 0, __ATOMIC_SEQ_CST);
+	if (gck_cuda_resume(source, k, &err)) {
+		lose(k, &err);
+		say(k, GCK_LINK_CUDA_RESUMED, k->seq, &err);
+		return;
+	}
+	k->away = false;
+	if (k->gave)
+		gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
+	k->gave = false;
+	say(k, GCK_LINK_CUDA_RESUMED, k->seq, NULL);
+	k->seq = 0;
+	if (m && m->nfds == GCK_LINK_DATA_FDS) {
+		gck_cuda_data_serve(m->fds);
+		m->nfds = 0;
+	} else {
+		gck_cuda_standing_end(ECANCELED, "nobody wants it");
+	}
+	gck_cuda_release();
+}
+
+/* The old link's number means nothing here. */
+static void connect_anew(struct gck_cuda_keeper *k)
+{
+	struct timespec pause = {0, CONNECT_AGAIN_NS};
+
+	k->link.fd = gck_cuda_state.link_fd = -1;
+	for (int i = 0; i < CONNECT_TIMES; i++) {
+		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
+			gck_cuda_state.link_fd = k->link.fd;
+			gck_cuda_serve_hello(k);
+			return;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Until there is one. */
+static void connect_again(struct gck_cuda_keeper *k)
+{
+	gck_cuda_state.link_fd = -1;
+	gck_inside_link_close(&k->link);
+	while (!gck_inside_link_is_ours(&k->link))
+		connect_anew(k);
+}
+
+/* The agent answers HELLO with where data come from; one that has died is followed by another. */
+static int source(void *arg, bool again, int fds[2], struct gck_error *err)
+{
+	struct gck_cuda_keeper *k = arg;
+
+	if (again && gck_cuda_serve_hello(k))
+		connect_again(k);
+	for (;;) {
+		struct gck_inside_message m = {.data = NULL};
+		int rc = gck_inside_link_receive(&k->link, &m, LOOK_MS);
+		bool fill = rc > 0 && m.head.type == GCK_LINK_CUDA_FILL;
+
+		if (rc < 0 || !gck_inside_link_is_ours(&k->link)) {
+			connect_again(k);
+			continue;
+		}
+		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
+			gck_cuda_need_serve(&k->link, &m, false); /* it has nothing */
+		if (fill && m.nfds == GCK_LINK_DATA_FDS) {
+			memcpy(fds, m.fds, sizeof m.fds);
+			m.nfds = 0;
+		} else if (fill) {
+			gck_fail(err, m.head.value ? (int)m.head.value : EPROTO, "the agent has no device data: "
+				 "%.*s", (int)m.head.total, (const char *)m.data);
+		}
+		gck_inside_link_drop(&m);
+		if (fill)
+			return err->code ? -1 : 0;
+	}
+}
+
+/* CUDA is brought back without a link, too: the agent may be on its way up again. */
+static void come_back(struct gck_cuda_keeper *k)
+{
+	k->restarts = gck_inside_restarts();
+	k->away = true;
+	k->wanting = gck_cuda_snapshot_is_kept();
+	connect_anew(k);
+	resume(k, source, NULL);
+	k->wanting = false;
+}
+
+/* Until the agent says RESUME, is gone, or has been silent for its lease. */
+static void wait_resume(struct gck_cuda_keeper *k)
+{
+	struct gck_inside_message m = {.data = NULL};
+
+	for (;;) {
+		int rc = gck_inside_link_receive(&k->link, &m, RESUME_LOOK_MS);
+
+		if (gck_inside_restarts() != k->restarts) {
+			gck_inside_link_drop(&m);
+			come_back(k);
+			return;
+		}
+		if (rc > 0)
+			k->heard_ns = gck_cuda_now_ns();
+		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
+			k->gave |= gck_cuda_need_serve(&k->link, &m, true);
+		if (rc < 0 || (rc > 0 && m.head.type == GCK_LINK_CUDA_RESUME) ||
+		    gck_cuda_now_ns() - k->heard_ns > k->lease_ns)
+			break;
+		gck_inside_link_drop(&m);
+	}
+	resume(k, NULL, &m);
+	gck_inside_link_drop(&m);
+}
+
+/* The agent does not wait for the gate to open. */
+static void fails(void *arg, const struct gck_error *why)
+{
+	struct gck_cuda_keeper *k = arg;
+
+	say(k, GCK_LINK_CUDA_DRAINED, k->asked, why);
+	k->asked = 0;
+}
+
+static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const struct gck_error *err)
+{
+	int failed;
+
+	if (lost) {
+		k->seq = seq;
+		lose(k, err);
+		return say(k, GCK_LINK_CUDA_RESUMED, seq, err);
+	}
+	failed = k->asked ? say(k, GCK_LINK_CUDA_DRAINED, seq, err) : 0;
+	gck_cuda_standing_end(ECANCELED, "the checkpoint was given up");
+	gck_cuda_release();
+	return failed;
+}
+
+static int drain(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
+{
+	struct gck_link_cuda_drain d;
+	struct gck_error err = {0};
+	bool lost;
+
+	if (m->head.total != sizeof d)
+		return -1;
+	if (k->lost.code)
+		return say(k, GCK_LINK_CUDA_RESUMED, m->head.seq, &k->lost);
+	memcpy(&d, m->data, sizeof d);
+	gck_cuda_data_end();
+	k->asked = m->head.seq;
+	if (gck_cuda_drain(&d, fails, k, &lost, &err))
+		return not_drained(k, m->head.seq, lost, &err);
+	k->seq = m->head.seq;
+	k->lease_ns = d.lease_ms * MS;
+	k->heard_ns = gck_cuda_now_ns();
+	__atomic_store_n(&gck_cuda_state.drained_for, k->seq, __ATOMIC_SEQ_CST);
+	if (say(k, GCK_LINK_CUDA_DRAINED, k->seq, NULL))
+		resume(k, NULL, NULL);
+	else
+		wait_resume(k);
+	return 0;
+}
+
+static int expect(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
+{
+	struct gck_link_cuda_drain d;
+
+	if (m->head.total != sizeof d)
+		return -1;
+	memcpy(&d, m->data, sizeof d);
+	if (!k->lost.code)
+		gck_cuda_expect(&d);
+	return say(k, GCK_LINK_CUDA_EXPECTED, m->head.seq, NULL);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static int obey(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
+{
+	switch (m->head.type) {
+	case GCK_LINK_CUDA_DRAIN:
+		return drain(k, m);
+	case GCK_LINK_CUDA_LOOK:
+		return look(k);
+	case GCK_LINK_CUDA_YIELD:
+		gck_cuda_need_serve(&k->link, m, false);
+		return 0;
+	case GCK_LINK_CUDA_EXPECT:
+		return expect(k, m);
+	case GCK_LINK_CUDA_RESUME: /* it runs already, and no drain comes */
+		gck_cuda_release();
+		return 0;
+	case GCK_LINK_CUDA_HOLD:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+void gck_cuda_serve(struct gck_cuda_keeper *k)
+{
+	int rc = 0;
+
+	while (rc == 0 && gck_inside_link_is_ours(&k->link)) {
+		struct gck_inside_message m;
+
+		rc = gck_inside_link_receive(&k->link, &m, gck_cuda_standing_tend(LOOK_MS));
+		if (rc > 0) {
+			rc = obey(k, &m);
+			gck_inside_link_drop(&m);
+		}
+	}
+	gck_cuda_release();
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "shim/cuda/thread/thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/cuda/base/obstacles.h"
+#include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/capture.h"
+#include "shim/cuda/gate/device_pairs.h"
+#include "shim/cuda/memory/slab.h"
+#include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/stream/ordered_memory.h"
+#include "shim/cuda/transfer/data_server.h"
+#include "shim/cuda/vmm/vmm.h"
+#include "shim/inside/rank.h"
+
+#define AGAIN_MS 100      /* between attempts to connect, doubled up to */
+#define AGAIN_MOST_MS 2000
+
+struct gck_cuda_state gck_cuda_state = {
+	.magic = GCK_CUDA_STATE_MAGIC, .version = GCK_CUDA_STATE_VERSION,
+	.size = sizeof gck_cuda_state, .link_fd = -1, .kept_fd = {-1, -1},
+	.data_fd = {-1, -1},
+};
+
+static struct {
+	pthread_mutex_t lock;
+	bool runs, hooked;
+	struct gck_cuda_keeper k;
+} thread = {.lock = PTHREAD_MUTEX_INITIALIZER, .k.link.fd = -1};
+
+static void nap(int ms)
+{
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000l};
+
+	nanosleep(&t, NULL);
+}
+
+/* What a checkpoint has left goes meanwhile. */
+static void rest(int ms)
+{
+	for (int n; ms > 0; ms -= n) {
+		n = gck_cuda_standing_tend(ms);
+		nap(n);
+	}
+}
+
+/* An agent that has died is started again. */
+static void keep_link(struct gck_cuda_keeper *k)
+{
+	int ms = AGAIN_MS;
+
+	for (;;) {
+		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
+			gck_cuda_state.link_fd = k->link.fd;
+			if (gck_cuda_serve_hello(k) == 0) {
+				ms = AGAIN_MS;
+				gck_cuda_serve(k);
+			}
+			gck_cuda_state.link_fd = -1;
+			gck_inside_link_close(&k->link);
+		}
+		rest(ms);
+		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
+	}
+}
+
+static void *run(void *arg)
+{
+	struct gck_cuda_keeper *k = arg;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	pthread_setname_np(pthread_self(), "gpuckpt-cuda");
+	gck_gate_thread_new()->passes = true;
+	/* What this thread does is no part of what another captures, and does not end it. */
+	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
+	gck_cuda_state.tid = (int32_t)gettid();
+	keep_link(k);
+	return NULL;
+}
+
+/* A child has neither the thread nor a part in the link. */
+static void leave_to_parent(void)
+{
+	gck_inside_link_close(&thread.k.link);
+	gck_cuda_state.link_fd = -1;
+	gck_cuda_data_forked();
+	gck_cuda_standing_forked();
+	gck_cuda_slabs_forked();
+	gck_cuda_handles_forked();
+	gck_cuda_mappings_forked();
+	gck_cuda_ordered_forked();
+	gck_cuda_capture_forked();
+	gck_cuda_alive_forked();
+	thread.runs = false;
+	pthread_mutex_init(&thread.lock, NULL);
+}
+
+static int start(void)
+{
+	sigset_t all, before;
+	pthread_t id;
+	int rc = 0;
+
+	if (!thread.hooked)
+		rc = pthread_atfork(NULL, NULL, leave_to_parent);
+	if (rc)
+		return rc;
+	thread.hooked = true;
+	gck_cuda_devices_note();
+	thread.k.restarts = gck_inside_restarts();
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&id, NULL, run, &thread.k);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		return rc;
+	pthread_detach(id);
+	thread.runs = true;
+	gck_inside_uses_cuda(&gck_cuda_state);
+	return 0;
+}
+
+void gck_cuda_thread_start(void)
+{
+	int rc;
+
+	if (!gck_inside_is_rank())
+		return;
+	pthread_mutex_lock(&thread.lock);
+	rc = thread.runs ? 0 : start();
+	pthread_mutex_unlock(&thread.lock);
+	if (rc)
+		fprintf(stderr, "gpuckpt: no thread for checkpoints of CUDA: %s\n", strerror(rc));
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The thread gpuckpt-data: serves a snapshot that stands (standing.h) to a process of the agent's, over a
+ * socket and a ring (doc/shim-link.md, "Device data"). For the CUDA thread. */
+#ifndef GCK_CUDA_DATA_SERVER_H
+#define GCK_CUDA_DATA_SERVER_H
+
+/* The gate is open: serve over these descriptors, which are taken over. Without a thread the snapshot goes,
+ * and the reader finds the socket closed. */
+void gck_cuda_data_serve(const int fds[2]);
+
+/* Before another drain: the thread is gone afterwards, and so is the snapshot. */
+void gck_cuda_data_end(void);
+
+/* In a child by fork, which has neither. */
+void gck_cuda_data_forked(void);
+
+#endif
