@@ -59,8 +59,8 @@ aside()
 	local name=$1 library=$2 reason=$3 bin=$GPUCKPT_LAB/work/bin/$2 dir job
 	shift 3
 	mkdir -p "$bin"
-	cc -shared -fPIC -DOTHER "$@" "-Wl,-soname,$library" -o "$bin/$library" "$top/shim/mpi/test/aside.c"
-	cc -o "$bin/program" "$top/shim/mpi/test/aside.c" "$bin/$library" "-Wl,-rpath,$bin"
+	cc -shared -fPIC -DOTHER "$@" "-Wl,-soname,$library" -o "$bin/$library" "$top/shim/mpi/test/reexec.c"
+	cc -o "$bin/program" "$top/shim/mpi/test/reexec.c" "$bin/$library" "-Wl,-rpath,$bin"
 	dir=$(work_dir)
 	job=$(mpi_job "$dir" 2 "" env ASIDE_SECONDS=300 "$bin/program")
 	check "$name: under gpuckpt's care" wait_for 30 agents_there "$job"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pools of stream-ordered memory, their figures, and what stays the driver's: on the fake driver as it is and under
  * the stand-in (`ours`). */
-#include "shim/cuda/test/in_order.h"
+#include "shim/cuda/test/ordered_cases.h"
 
 static unsigned long long figure(CUmemPool_attribute which)
 {

@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/cuda/fake/fake.h"
 #include "shim/cuda/test/hash_kernel.h"
 #include "shim/cuda/test/managed_model.h"
 #include "shim/cuda/test/ordered_model.h"
 #include "shim/cuda/test/vmm_model.h"
+#include "test/support/driver/fake.h"
 
 #define SIZE (1 << 20)
 #define MORE (64 << 20)

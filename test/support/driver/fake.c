@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver's state, its failures to order, and the way into every call. */
-#include "shim/cuda/fake/fake.h"
+#include "test/support/driver/fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: modules, kernels, host functions, values in memory, capture and graphs. */
 #define _GNU_SOURCE
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <dlfcn.h>
 #include <sched.h>

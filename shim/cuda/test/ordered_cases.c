@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "shim/cuda/test/in_order.h"
+#include "shim/cuda/test/ordered_cases.h"
 
 static void allow(CUmemPool_attribute what, int yes)
 {

@@ -13,7 +13,7 @@ fortran=$PWD/libgpuckpt-mpi-fortran.so
 build() { # FILE OPTION...
 	file=$1
 	shift
-	cc -O1 -o "$dir/$file" "${srcdir:-.}/shim/mpi/test/aside.c" "-Wl,-rpath,$dir" \
+	cc -O1 -o "$dir/$file" "${srcdir:-.}/shim/mpi/test/reexec.c" "-Wl,-rpath,$dir" \
 		-Wl,--no-as-needed "$@"
 }
 

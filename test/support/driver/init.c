@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: cuInit, names, addresses of functions, devices. */
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver's own checkpoint of this process, with the states and refusals of driver 580. */
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: what belongs to others, which a program has imported. It can be had and given up; there is nothing
  * behind it. */
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
 

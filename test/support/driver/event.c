@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: events. */
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
 #include <string.h>

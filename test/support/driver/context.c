@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: contexts, and each thread's stack of current ones. */
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stddef.h>
 #include <stdio.h>

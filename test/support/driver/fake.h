@@ -36,7 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/cuda/fake/entry.h"
+#include "test/support/driver/entry.h"
 
 #define FAKE_MAX_DEVICES 16
 #define FAKE_BLOCKS 1024 /* of a kernel that fills its device */

@@ -4,7 +4,7 @@
 #ifndef FAKE_BODIES_H
 #define FAKE_BODIES_H
 
-#include "shim/cuda/fake/fake.h"
+#include "test/support/driver/fake.h"
 
 #define BODY(name) __typeof__(name) fake_##name
 

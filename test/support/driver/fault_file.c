@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: its calls written down, and one that fails, as files say for as long as they are there: in one phase
  * of a process alone, and also in one that was restored, whose memory is its image's. */
-#include "shim/cuda/fake/fake.h"
+#include "test/support/driver/fake.h"
 
 #include <fcntl.h>
 #include <stdio.h>

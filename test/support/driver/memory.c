@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: memory. What a device has is a memfd, mapped where the program sees it. */
 #define _GNU_SOURCE
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * that directory with a lock, which lives as long as anything refers to it: a mapping, a descriptor, also one that
  * is under way in a socket. A process that ends, in whatever way, gives its memory back. */
 #define _GNU_SOURCE
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <dirent.h>
 #include <fcntl.h>

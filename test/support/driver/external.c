@@ -2,7 +2,7 @@
  * The fake driver: external memory, of a descriptor of cuMemCreate's, also in a process that was moved; its mappings go
  * by cuMemFree. */
 #define _GNU_SOURCE
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the programs with cases of stream-ordered memory have in common. 96 MiB are on each of two devices. */
-#ifndef GCK_CUDA_TEST_IN_ORDER_H
-#define GCK_CUDA_TEST_IN_ORDER_H
+#ifndef GCK_CUDA_TEST_ORDERED_CASES_H
+#define GCK_CUDA_TEST_ORDERED_CASES_H
 
 #include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/test/kernels.h"

@@ -2,7 +2,7 @@
  * The fake driver: virtual memory management, and memory between processes. A handle is the address of
  * its struct fake_memory. */
 #define _GNU_SOURCE
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <fcntl.h>
 #include <stdio.h>

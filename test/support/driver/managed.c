@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fake driver: managed memory, and what is advised about it, page by page. */
 #define _GNU_SOURCE
-#include "shim/cuda/fake/bodies.h"
+#include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
