@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "coordinator/cli/cli.h"
-#include "coordinator/cli/naming.h"
 #include "coordinator/cli/progress.h"
+#include "coordinator/cli/publish.h"
 #include "storage/store/store.h"
 
 static const json_t *find_commit(const json_t *step, uint32_t seq)

@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "coordinator/core/import.h"
-#include "coordinator/core/live.h"
-#include "coordinator/core/operation.h"
-#include "coordinator/core/record.h"
+#include "coordinator/core/model/live.h"
+#include "coordinator/core/model/record.h"
+#include "coordinator/core/operations/operation.h"
+#include "coordinator/core/retention/import.h"
 #include "coordinator/daemon/background.h"
-#include "coordinator/daemon/daemon.h"
-#include "coordinator/daemon/grace.h"
-#include "coordinator/daemon/probe.h"
+#include "coordinator/daemon/objects/probe.h"
+#include "coordinator/daemon/peer/daemon.h"
+#include "coordinator/daemon/requests/grace.h"
 
 struct arguments {
 	const char *conf;

@@ -11,7 +11,7 @@ dir=$(work_dir)
 burn=$(program burn)
 log=$GPUCKPT_LAB/log/gpuckptd.out
 object='/[0-9]+-[0-9a-f]+/[^.]*$' # not a rank's manifest
-good_for=600                      # seconds, coordinator/daemon/sign.c
+good_for=600                      # seconds, coordinator/daemon/requests/sign.c
 left=10                           # of them, for URLs that soon expire
 
 gcc -shared -fPIC -O2 -o "$dir/skewed.so" "$top/test/programs/skewed.c" ||

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ways out of a checkpoint, and of a step. */
+#include "coordinator/core/actions/ending.h"
+
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/core/actions/checkpoint.h"
+#include "coordinator/core/actions/quiesce.h"
+#include "coordinator/core/operations/interval.h"
+#include "coordinator/core/operations/operation.h"
+
+#define ABORT_MS 10000  /* how long agents are waited for to say that they let go */
+#define END_MS 60000    /* ... that ranks told to end have ended */
+#define KILL_MS 600000  /* ... that Slurm has ended a job that it took back (KillWait) */
+#define ALONE_MS 300000 /* ... for one agent at least of a step that nobody is at */
+
+/* ---- ranks go on ---------------------------------------------------------------------------- */
+
+void gck_act_recount(struct gck_core *core, struct gck_step *step)
+{
+	if (gck_live_all_answered(step->live, true))
+		gck_raise(core, step, GCK_ALL);
+}
+
+static void all_answered(struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		live->nodes[i].answered = true;
+}
+
+static void remember_error(struct gck_core *core, struct gck_live *live)
+{
+	if (!*live->error.text)
+		gck_fail(&live->error, ECANCELED, "given up");
+	memcpy(live->last_error, live->error.text, sizeof live->last_error);
+	live->last_error_time = core->world->now_ms() / 1000;
+	memset(&live->error, 0, sizeof live->error);
+}
+
+json_t *gck_abort_order(const struct gck_step *step)
+{
+	json_t *body = gck_checkpoint_order("abort", step);
+
+	json_object_set_new(body, "why", json_string(step->live->last_error));
+	return body;
+}
+
+void gck_act_abort(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	struct gck_checkpoint *c = &live->checkpoint;
+
+	remember_error(core, live);
+	live->failures++;
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		gck_quiesce_clear(&live->nodes[i]);
+	if (c->seq) {
+		json_t *r = gck_record_seq(step, "abort", c->seq);
+
+		json_object_set_new(r, "why", json_string(live->last_error));
+		gck_warn("step %u.%u: checkpoint %u is aborted, its ranks go on: %s", step->job->id,
+			 step->id, c->seq, live->last_error);
+		/* The ranks first: they may be held. The agents are told what cannot be taken
+		 * back. */
+		gck_live_ask_all(core, step, gck_abort_order(step));
+		gck_core_note(core, r, true);
+		gck_live_phase_timer(core, step, ABORT_MS);
+	} else {
+		gck_warn("step %u.%u: no checkpoint: %s", step->job->id, step->id,
+			 live->last_error);
+		all_answered(live); /* nobody was asked anything */
+	}
+	gck_operation_failed(core, step, live->last_error);
+	gck_act_recount(core, step);
+}
+
+void gck_act_release(struct gck_core *core, struct gck_step *step)
+{
+	gck_info("step %u.%u: its held ranks go on", step->job->id, step->id);
+	gck_live_phase_timer(core, step, ABORT_MS);
+	gck_live_ask_all(core, step, gck_checkpoint_order("resume", step));
+	if (step->live->checkpoint.keep_held)
+		gck_operation_failed(core, step, "its ranks did not end in time; they go on");
+	gck_act_recount(core, step);
+}
+
+void gck_act_idle(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+
+	gck_act_alone(core, step);
+	gck_checkpoint_clear(c);
+	gck_interval_arm(core, step);
+	gck_operation_idle(core, step);
+}
+
+/* ---- ranks end ------------------------------------------------------------------------------ */
+
+static json_t *terminate_order(const struct gck_step *step)
+{
+	json_t *body = gck_checkpoint_order("terminate", step);
+
+	json_object_set_new(body, "why", json_string(step->live->checkpoint.reason));
+	return body;
+}
+
+void gck_act_terminate(struct gck_core *core, struct gck_step *step)
+{
+	step->live->checkpoint.terminating = true;
+	gck_live_phase_timer(core, step, END_MS);
+	gck_live_send_all(core, step, terminate_order(step));
+	gck_act_ended(core, step);
+}
+
+void gck_act_end_again(struct gck_core *core, struct gck_step *step)
+{
+	if (step->live->checkpoint.terminating)
+		gck_live_send_all(core, step, terminate_order(step));
+}
+
+void gck_act_taken(struct gck_core *core, struct gck_step *step)
+{
+	gck_live_phase_timer(core, step, KILL_MS);
+	gck_act_ended(core, step);
+}
+
+void gck_act_ended(struct gck_core *core, struct gck_step *step)
+{
+	if (!gck_live_any_here(step->live))
+		gck_raise(core, step, GCK_ENDED);
+}
+
+/* All of its agents may have died with their nodes, or without a word: a step that no agent comes
+ * back to has ended, and is not in the way of its job's next requeue. */
+void gck_act_alone(struct gck_core *core, struct gck_step *step)
+{
+	gck_live_phase_timer(core, step, gck_live_any_here(step->live) ? 0 : ALONE_MS);
+}
+
+void gck_act_over(struct gck_core *core, struct gck_step *step)
+{
+	gck_live_phase_timer(core, step, 0);
+	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
+	/* A commit that may have been written is left open: the next start looks for it. */
+	if (step->intent.seq && !step->intent.committing)
+		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
+	gck_operation_ended(core, step);
+	gck_checkpoint_clear(&step->live->checkpoint);
+	gck_info("step %u.%u has ended", step->job->id, step->id);
+	gck_operation_idle(core, step);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The decision how a step starts. What follows from it is in rebuild.c. */
+#include "coordinator/core/actions/restart.h"
+
+#include <string.h>
+
+#include "common/base/log.h"
+
+json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action)
+{
+	json_t *body = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "op", "welcome", "action", action,
+				 "epoch", (json_int_t)core->state.epoch, "job",
+				 (json_int_t)step->job->id, "step", (json_int_t)step->id, "restarts",
+				 (json_int_t)step->restarts);
+
+	if (core->slurmd_timeout_s >= 0)
+		json_object_set_new(body, "slurmd_timeout", json_integer(core->slurmd_timeout_s));
+	return body;
+}
+
+/* ---- the former incarnation's word --------------------------------------------------------- */
+
+static json_t *statuses(const struct gck_step *step)
+{
+	json_t *out = json_array();
+
+	for (uint32_t i = 0; i < step->ntasks; i++)
+		json_array_append_new(out, json_integer(step->exits[i]));
+	return out;
+}
+
+static json_t *refusal(struct gck_core *core, const struct gck_step *step, const json_t *now)
+{
+	char *before = json_dumps(step->fingerprint, JSON_COMPACT | JSON_SORT_KEYS);
+	char *after = json_dumps(now, JSON_COMPACT | JSON_SORT_KEYS);
+	json_t *body = gck_welcome(core, step, "refuse");
+
+	json_object_set_new(
+		body, "why",
+		json_sprintf("this is not the step that was checkpointed as "
+			     "%u.%u. Then: %s. Now: %s. Use restart=never to start it anew",
+			     step->job->id, step->id, before ? before : "?", after ? after : "?"));
+	gck_error_log("%s", json_string_value(json_object_get(body, "why")));
+	free(before);
+	free(after);
+	return body;
+}
+
+json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former,
+			    const json_t *fingerprint, const struct gck_options *options)
+{
+	json_t *body;
+
+	if (!json_is_object(former->fingerprint) || options->restart == GCK_RESTART_NEVER)
+		return NULL;
+	if (!json_equal(former->fingerprint, fingerprint))
+		return former->commits || former->finished ? refusal(core, former, fingerprint)
+							   : NULL;
+	if (!former->finished || !options->skip_done)
+		return NULL;
+	gck_info("step %u.%u had finished; it is not run again", former->job->id, former->id);
+	body = gck_welcome(core, former, "finished");
+	json_object_set_new(body, "statuses", statuses(former));
+	json_object_set_new(body, "why", json_sprintf("step %u had finished, it is not run again "
+						      "(skip-done=no runs it)", former->id));
+	return body;
+}
+
+/* ---- commits of the store ------------------------------------------------------------------ */
+
+#define MAX_TAKEN_OVER 1000 /* as many as keep= may ask for */
+
+/* Numbers up to last_seq were given by this journal: what it does not list was aborted or removed,
+ * but for one whose commit object was being written when the journal ends. */
+static bool is_unknown(const struct gck_step *step, uint32_t seq, uint32_t last)
+{
+	return seq > last || (step->intent.committing && step->intent.seq == seq);
+}
+
+static void take_over_one(struct gck_core *core, struct gck_step *step, uint32_t seq,
+			  const char *hash, uint32_t restarts)
+{
+	json_t *r = gck_record_seq(step, "commit", seq);
+
+	json_object_set_new(r, "restarts", json_integer(restarts));
+	json_object_set_new(r, "hash", json_string(hash));
+	json_object_set_new(r, "time", json_integer(core->world->now_ms() / 1000));
+	if (step->intent.seq == seq && step->intent.info)
+		json_object_set(r, "info", step->intent.info);
+	gck_info("step %u.%u: commit %u is taken over from its store", step->job->id, step->id,
+		 seq);
+	json_object_set_new(r, "keep", json_integer(MAX_TAKEN_OVER));
+	gck_core_note(core, r, false); /* what is lost of it is taken over again */
+}
+
+struct listed {
+	uint32_t seq; /* 0 if it is malformed */
+	const char *hash, *fingerprint;
+};
+
+static struct listed parse_commit(const json_t *one)
+{
+	struct listed l = {.fingerprint = ""};
+	struct gck_hash parsed;
+	json_int_t seq = 0;
+
+	if (json_unpack((json_t *)one, "{s:I, s:s, s?s}", "seq", &seq, "hash", &l.hash,
+			"fingerprint", &l.fingerprint) == 0 && seq > 0 && seq < UINT32_MAX &&
+	    gck_hash_parse(l.hash, &parsed, NULL) == 0)
+		l.seq = (uint32_t)seq;
+	return l;
+}
+
+/* Slurm gives job ids again, and scripts change: only what this program wrote is its own. */
+static void take_over(struct gck_core *core, struct gck_step *step, const struct listed *l,
+		      uint32_t restarts)
+{
+	char mine[GCK_HASH_TEXT];
+
+	gck_hash_json(step->fingerprint, mine);
+	if (strcmp(mine, l->fingerprint) == 0) {
+		take_over_one(core, step, l->seq, l->hash, restarts);
+		return;
+	}
+	step->live->foreign = true;
+	gck_warn("step %u.%u: commit %u in its store is another program's", step->job->id,
+		 step->id, l->seq);
+}
+
+void gck_restart_take_over(struct gck_core *core, struct gck_step *step, const json_t *commits,
+			   bool ours, uint32_t restarts)
+{
+	uint32_t known = step->last_seq, last = known;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(commits, i, one) {
+		struct listed l = parse_commit(one);
+
+		if (!l.seq)
+			gck_warn("step %u.%u: a malformed commit in the store is ignored",
+				 step->job->id, step->id);
+		else if (ours && !gck_step_commit(step, l.seq) && is_unknown(step, l.seq, known))
+			take_over(core, step, &l, restarts);
+		last = l.seq > last ? l.seq : last;
+	}
+	if (last > step->last_seq)
+		gck_core_note(core, gck_record_seq(step, "seq", last), true);
+}
+
+/* ---- the decision -------------------------------------------------------------------------- */
+
+enum verdict { COLD, RESTORE, REFUSE, HOLD, WAIT };
+
+static void plan_commit(struct gck_step *step, const struct gck_commit *c)
+{
+	struct gck_restart_plan *plan = &step->live->plan;
+
+	*plan = (struct gck_restart_plan){.job = step->job->id, .step = step->id, .seq = c->seq};
+	memcpy(plan->hash, c->hash, sizeof plan->hash);
+}
+
+static enum verdict plan_own(struct gck_step *step, uint32_t seq)
+{
+	const struct gck_commit *c = gck_step_commit(step, seq);
+
+	if (c) {
+		plan_commit(step, c);
+		return RESTORE;
+	}
+	gck_live_fail(step, ENOENT, "step %u.%u has no commit %u to restart from (restart=%u)",
+		      step->job->id, step->id, seq, seq);
+	return REFUSE;
+}
+
+/* Of another job the store decides whether the commit is there and the user's; what the journal
+ * knows must agree. */
+static enum verdict plan_foreign(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_options *o = &step->live->options;
+	const struct gck_step *other = gck_state_step(&core->state, o->restart_job, step->id);
+	const struct gck_commit *c = other ? gck_step_commit(other, o->restart_seq) : NULL;
+	struct gck_restart_plan *plan = &step->live->plan;
+
+	if (other && other->job->uid != step->job->uid) {
+		gck_live_fail(step, ENOENT, "there is no job %u of yours to restart from",
+			      o->restart_job);
+		return REFUSE;
+	}
+	if (other && json_is_object(other->fingerprint) &&
+	    !json_equal(other->fingerprint, step->fingerprint)) {
+		gck_live_fail(step, EINVAL, "step %u of job %u was another program, or had other "
+			      "arguments, directory or tasks; see `gpuckpt show`", step->id,
+			      o->restart_job);
+		return REFUSE;
+	}
+	*plan = (struct gck_restart_plan){.job = o->restart_job, .step = step->id,
+					  .seq = o->restart_seq};
+	if (c)
+		memcpy(plan->hash, c->hash, sizeof plan->hash);
+	return RESTORE;
+}
+
+/* "There is no commit" is the word that permits a cold start of work that was begun before. Without
+ * the store's word the journal's is enough, but for a commit whose object may have been written. */
+static enum verdict without_commit(struct gck_step *step)
+{
+	const struct gck_node *first = &step->live->nodes[0];
+
+	if (step->live->foreign) {
+		gck_live_fail(step, EEXIST,
+			      "the commits of step %u.%u in its store were made by another "
+			      "program, or with other arguments, directory or tasks. Use restart=never to "
+			      "start it anew",
+			      step->job->id, step->id);
+		return REFUSE;
+	}
+	if (first->commits || (step->last_seq > 0 && !step->intent.committing))
+		return COLD;
+	gck_live_fail(step, EIO,
+		      "nobody knows whether step %u.%u has a commit: the store cannot be "
+		      "read (%s). Make it readable and release the job",
+		      step->job->id, step->id,
+		      first->store_error ? first->store_error : "no reason given");
+	return HOLD;
+}
+
+static enum verdict choose(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_options *o = &step->live->options;
+	const struct gck_commit *c;
+
+	if (o->restart == GCK_RESTART_NEVER)
+		return COLD;
+	if (o->restart == GCK_RESTART_AUTO && step->restarts == 0)
+		return COLD;
+	if (!step->live->nodes[0].known)
+		return WAIT;
+	c = gck_step_newest(step, step->restore_seq);
+	if (o->restart == GCK_RESTART_FROM && o->restart_job == 0)
+		return plan_own(step, o->restart_seq);
+	if (o->restart == GCK_RESTART_FROM && !(c && c->restarts < step->restarts))
+		return plan_foreign(core, step);
+	if (!c)
+		return without_commit(step);
+	plan_commit(step, c);
+	return RESTORE;
+}
+
+static void welcome_cold(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	json_t *body;
+
+	if (!node->known || node->welcomed || gck_node_runs(node))
+		return;
+	body = gck_welcome(core, step, "cold");
+	if (step->restarts > 0 && step->live->options.restart != GCK_RESTART_NEVER)
+		json_object_set_new(body, "why", json_string("there is no commit to restart from"));
+	node->welcomed = true;
+	node->state = GCK_AGENT_RUNNING;
+	gck_live_send(core, node, body);
+}
+
+static void go_cold(struct gck_core *core, struct gck_step *step)
+{
+	if (!step->decided) {
+		gck_info("step %u.%u starts from the beginning%s", step->job->id, step->id,
+			 step->restarts ? ": there is no commit" : "");
+		gck_core_note(core, gck_record_seq(step, "run", 0), step->restarts > 0);
+	}
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		welcome_cold(core, step, &step->live->nodes[i]);
+	if (step->live->phase == GCK_GATHERING)
+		gck_raise(core, step, GCK_RUNS);
+}
+
+void gck_restart_refuse(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	json_t *body = gck_welcome(core, step, "refuse");
+
+	json_object_set_new(body, "why", json_string(step->live->last_error));
+	gck_live_send(core, node, body);
+}
+
+static void go_nowhere(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	memcpy(live->last_error, live->error.text, sizeof live->last_error);
+	live->last_error_time = core->world->now_ms() / 1000;
+	live->refused = true;
+	gck_error_log("step %u.%u is not started: %s", step->job->id, step->id, live->last_error);
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		gck_restart_refuse(core, step, &live->nodes[i]);
+	gck_raise(core, step, GCK_REFUSED);
+}
+
+static void let_wait(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	json_t *body = gck_welcome(core, step, "wait");
+
+	json_object_set_new(body, "why", json_string("not every node of the step has registered"));
+	gck_live_send(core, node, body);
+}
+
+static bool all_run(const struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (!live->nodes[i].over && !gck_node_runs(&live->nodes[i]))
+			return false;
+	return true;
+}
+
+/* After the coordinator was away in the middle of a start, its nodes may be on either side. */
+static enum verdict decided(struct gck_step *step)
+{
+	const struct gck_options *o = &step->live->options;
+	const struct gck_commit *c = gck_step_commit(step, step->run_seq);
+
+	if (!step->run_seq)
+		return COLD;
+	if (c)
+		plan_commit(step, c);
+	else
+		step->live->plan = (struct gck_restart_plan){
+			.job = o->restart_job, .step = step->id, .seq = step->run_seq};
+	return RESTORE;
+}
+
+void gck_restart_decide(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+	enum verdict v = step->decided ? decided(step) : choose(core, step);
+
+	if (v == COLD) {
+		go_cold(core, step);
+	} else if (v == REFUSE) {
+		go_nowhere(core, step);
+	} else if (v == HOLD) {
+		gck_raise(core, step, GCK_NONE_LEFT);
+	} else if (v == WAIT || !gck_live_all_known(live)) {
+		if (!gck_node_runs(node))
+			let_wait(core, step, node);
+	} else {
+		gck_raise(core, step, step->decided && all_run(live) ? GCK_RUNS : GCK_RESTORE);
+	}
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The phases of a restart, falling back, and the end when nothing is left: the actions of
+ * machine.c's table. */
+#include "coordinator/core/actions/restart.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/core/actions/ending.h"
+#include "coordinator/core/operations/interval.h"
+
+#define RUN_MS 30000 /* after which nodes that have not confirmed are told again */
+#define AGAIN_MS 30000 /* after which Slurm is asked again */
+#define MAX_TRIES 5
+
+static json_t *order(const char *op, const struct gck_step *step)
+{
+	return json_pack("{s:s, s:I}", "op", op, "seq", (json_int_t)step->live->plan.seq);
+}
+
+static void try_commit(struct gck_core *core, struct gck_step *step)
+{
+	if (step->live->plan.job == step->job->id)
+		gck_core_note(core, gck_record_seq(step, "restore", step->live->plan.seq), true);
+	gck_live_phase_timer(core, step, step->live->options.timeout_ms);
+}
+
+/* ---- phase 1 ------------------------------------------------------------------------------- */
+
+static void welcome(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	const struct gck_restart_plan *plan = &step->live->plan;
+	json_t *body = gck_welcome(core, step, "restore");
+
+	json_object_set_new(body, "seq", json_integer(plan->seq));
+	json_object_set_new(body, "hash", *plan->hash ? json_string(plan->hash) : json_null());
+	json_object_set_new(body, "restart_from", json_pack("{s:I, s:I}", "job",
+			    (json_int_t)plan->job, "step", (json_int_t)plan->step));
+	gck_live_send(core, node, body);
+	node->welcomed = true;
+}
+
+static void ask_build(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	welcome(core, step, node);
+	gck_live_send(core, node, order("build", step));
+}
+
+/* To nodes that have not answered. An agent that came back takes no other word before its welcome. */
+static void ask_again(struct gck_core *core, struct gck_step *step, const char *op)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++) {
+		struct gck_node *node = &step->live->nodes[i];
+
+		if (node->answered || !node->agent)
+			continue;
+		if (!node->welcomed)
+			welcome(core, step, node);
+		gck_live_send(core, node, order(op, step));
+	}
+}
+
+void gck_act_build(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	gck_info("step %u.%u is restored from commit %u of step %u.%u", step->job->id, step->id,
+		 live->plan.seq, live->plan.job, live->plan.step);
+	try_commit(core, step);
+	for (uint32_t i = 0; i < live->nnodes; i++) {
+		struct gck_node *node = &live->nodes[i];
+
+		node->answered = gck_node_runs(node);
+		node->done = node->all = 0;
+		if (!node->answered)
+			ask_build(core, step, node);
+	}
+}
+
+/* To the one that came back. */
+void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		if (step->live->nodes[i].back && !step->live->nodes[i].answered)
+			ask_build(core, step, &step->live->nodes[i]);
+}
+
+/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ is only where the job
+ * began. */
+static bool is_asked_for(const struct gck_options *o)
+{
+	return o->restart == GCK_RESTART_FROM && o->restart_job == 0;
+}
+
+/* The commit before, of those that this restart has not tried. One that was imported is restarted from only
+ * where restart= names it. */
+static const struct gck_commit *commit_before(const struct gck_step *step)
+{
+	const struct gck_restart_plan *plan = &step->live->plan;
+	const struct gck_commit *c = step->commits;
+
+	if (plan->job != step->job->id || is_asked_for(&step->live->options))
+		return NULL;
+	while (c && (c->abandoned || c->imported || c->seq >= plan->seq))
+		c = c->older;
+	return c;
+}
+
+/* The commit cannot be had, or does not fit: another try would end the same way. A store that
+ * stalls or a rank that was killed says nothing about the commit. */
+static bool is_of_commit(int code)
+{
+	static const int codes[] = {EBADMSG, ENOENT, ESTALE, EINVAL, ENOTSUP, ENOEXEC};
+
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+		if (codes[i] == code)
+			return true;
+	return false;
+}
+
+/* A commit that was tried in this many restarts is not tried in another one unasked. */
+static bool may_try_again(const struct gck_step *step)
+{
+	const struct gck_restart_plan *plan = &step->live->plan;
+	const struct gck_commit *c =
+		plan->job == step->job->id ? gck_step_commit(step, plan->seq) : NULL;
+
+	return !is_of_commit(step->live->error.code) &&
+	       step->restarts - (c ? c->restarts : 0) < MAX_TRIES;
+}
+
+void gck_act_fallback(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	bool back = is_of_commit(live->error.code) && !step->decided;
+	const struct gck_commit *c = back ? commit_before(step) : NULL;
+	json_t *body;
+
+	gck_error_log("step %u.%u cannot be restored from commit %u: %s", step->job->id, step->id,
+		      live->plan.seq, live->error.text);
+	if (!c) {
+		live->try_again = may_try_again(step);
+		gck_raise(core, step, GCK_NONE_LEFT);
+		return;
+	}
+	gck_warn("step %u.%u: all ranks fall back to commit %u", step->job->id, step->id, c->seq);
+	live->plan.seq = c->seq;
+	memcpy(live->plan.hash, c->hash, sizeof live->plan.hash);
+	try_commit(core, step);
+	body = order("fallback", step);
+	json_object_set_new(body, "hash", json_string(c->hash));
+	json_object_set_new(body, "why", json_string(live->error.text));
+	gck_live_ask_all(core, step, body);
+}
+
+/* ---- phases 2 and 3 ------------------------------------------------------------------------ */
+
+static void count_running(struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		live->nodes[i].answered = gck_node_runs(&live->nodes[i]);
+}
+
+/* From here on there is no way back: it is journaled that they run before the first file is cut
+ * back. While that cannot be, they wait. */
+void gck_act_refile(struct gck_core *core, struct gck_step *step)
+{
+	json_t *r = step->decided ? NULL : gck_record_seq(step, "run", step->live->plan.seq);
+	struct gck_error err = {0};
+
+	if (r && gck_core_record(core, r, true, &err)) {
+		gck_error_log("step %u.%u waits, built: %s", step->job->id, step->id, err.text);
+		gck_live_phase_timer(core, step, RUN_MS);
+		return;
+	}
+	gck_live_phase_timer(core, step, RUN_MS);
+	ask_again(core, step, "files");
+}
+
+/* A file may be that of ranks on several nodes: all are cut back before the first rank runs. */
+void gck_act_files(struct gck_core *core, struct gck_step *step)
+{
+	count_running(step->live);
+	gck_act_refile(core, step);
+}
+
+/* A node whose agent died when its ranks ran says so itself. */
+void gck_act_rerun(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		live->nodes[i].answered |= gck_node_runs(&live->nodes[i]);
+	gck_live_phase_timer(core, step, RUN_MS);
+	if (gck_live_all_answered(live, false))
+		gck_raise(core, step, GCK_ALL);
+	else
+		ask_again(core, step, "run");
+}
+
+void gck_act_run(struct gck_core *core, struct gck_step *step)
+{
+	count_running(step->live);
+	gck_info("step %u.%u: its ranks are built and let go", step->job->id, step->id);
+	gck_act_rerun(core, step);
+}
+
+void gck_act_started(struct gck_core *core, struct gck_step *step)
+{
+	for (uint32_t i = 0; i < step->live->nnodes; i++)
+		step->live->nodes[i].state = GCK_AGENT_RUNNING;
+	gck_info("step %u.%u runs again, from commit %u", step->job->id, step->id,
+		 step->live->plan.seq);
+	gck_act_idle(core, step);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+struct doom {
+	struct gck_core *core;
+	uint32_t job, step;
+};
+
+/* Tell the agents, but not before Slurm has taken the job back: else its script would go on. */
+void gck_act_doomed(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	json_t *body;
+
+	if (!live->doom_told)
+		return;
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (live->nodes[i].agent && !live->nodes[i].welcomed)
+			welcome(core, step, &live->nodes[i]);
+	body = json_pack("{s:s, s:i, s:s}", "op", "fallback", "seq", 0, "why", live->last_error);
+	gck_live_send_all(core, step, body);
+}
+
+static void tell_doom(struct gck_core *core, struct gck_step *step)
+{
+	step->live->doom_told = true;
+	gck_act_doomed(core, step);
+}
+
+static void log_given_back(const struct doom *d, const struct gck_step *step)
+{
+	if (step->live->try_again)
+		gck_warn("job %u is requeued, to try again", d->job);
+	else
+		gck_error_log(
+			"job %u is requeued and held; `scontrol release %u` lets it try again",
+			d->job, d->job);
+}
+
+/* Slurm may be away for a while: the ranks wait for it. Only its no is an answer. */
+static void on_given_back(void *arg, const struct gck_slurm_answer *answer)
+{
+	struct doom *d = arg;
+	struct gck_step *step = gck_state_step(&d->core->state, d->job, d->step);
+
+	if (!step || !step->live || step->live->phase != GCK_DOOMED) {
+		free(d);
+		return;
+	}
+	if (answer->ok) {
+		log_given_back(d, step);
+		tell_doom(d->core, step);
+	} else if (answer->code == ENOENT || answer->code == EALREADY || answer->code == EPERM) {
+		gck_error_log("job %u cannot be requeued (%s); its step ends", d->job,
+			      answer->error);
+		tell_doom(d->core, step);
+	} else {
+		gck_warn("job %u cannot be requeued yet: %s", d->job, answer->error);
+		gck_live_phase_timer(d->core, step, AGAIN_MS);
+	}
+	free(d);
+}
+
+void gck_act_give_back(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+	struct doom *d = live->doom_told ? NULL : malloc(sizeof *d);
+
+	if (!d)
+		return;
+	*d = (struct doom){core, step->job->id, step->id};
+	core->world->slurm(core, json_pack("{s:s, s:I, s:b, s:s}", "op", "requeue", "job",
+					   (json_int_t)step->job->id, "hold", !live->try_again,
+					   "comment", live->last_error), on_given_back, d);
+}
+
+/* Never a cold start over good work. */
+void gck_act_doom(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	gck_live_phase_timer(core, step, 0);
+	memcpy(live->last_error, live->error.text, sizeof live->last_error);
+	live->last_error_time = core->world->now_ms() / 1000;
+	gck_error_log("step %u.%u cannot be restored: %s", step->job->id, step->id,
+		      live->last_error);
+	if (step->job->batch)
+		gck_act_give_back(core, step);
+	else
+		tell_doom(core, step);
+}
+
+/* What devices had is read when the ranks run already. The processes are lost then, and files cut back to this
+ * commit; the job's next start is from the commit before, to which files can be cut from any later state. */
+static bool go_behind(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_commit *c = commit_before(step);
+	uint32_t seq = step->live->plan.seq;
+
+	if (step->live->error.code != EBADMSG || !c)
+		return false;
+	gck_warn("step %u.%u: commit %u is damaged; the next start is from commit %u", step->job->id,
+		 step->id, seq, c->seq);
+	gck_core_note(core, gck_record_seq(step, "damaged", seq), true);
+	return true;
+}
+
+/* Files are as the commit has them, and ranks may have run from it: what kept one of them from it may
+ * not be there the next time. */
+void gck_act_failed_start(struct gck_core *core, struct gck_step *step)
+{
+	step->live->try_again = go_behind(core, step) || may_try_again(step);
+	gck_act_doom(core, step);
+}

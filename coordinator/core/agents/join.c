@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A registration: believed, journaled, and answered. */
+#include "coordinator/core/agents/join.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/base/utf8.h"
+#include "coordinator/core/actions/checkpoint.h"
+#include "coordinator/core/actions/hold_keepalive.h"
+#include "coordinator/core/actions/restart.h"
+#include "coordinator/core/agents/answer.h"
+#include "coordinator/core/agents/registration.h"
+#include "coordinator/core/operations/interval.h"
+#include "coordinator/core/operations/operation.h"
+
+/* How long a commit object is looked for. Node 0's agent may need its back-off and the time to list
+ * the store. */
+#define RECOVER_MS 30000
+#define RECOVER_HELD_MS 5000
+
+/* ---- the step ------------------------------------------------------------------------------ */
+
+void gck_join_end(struct gck_core *core, struct gck_step *step)
+{
+	if (!step->live)
+		return;
+	gck_raise(core, step, GCK_ENDED);
+	for (uint32_t i = 0; i < step->live->nnodes; i++) {
+		gck_operation_leave(core, &step->live->nodes[i]);
+		if (step->live->nodes[i].agent)
+			core->world->drop(step->live->nodes[i].agent);
+	}
+	gck_live_phase_timer(core, step, 0);
+	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
+	core->world->timer(core, step, GCK_TIMER_HOLD, 0);
+	gck_live_free(step);
+}
+
+static int journal_step(struct gck_core *core, const struct gck_registration *r, uint32_t restarts,
+			struct gck_error *err)
+{
+	return gck_core_record(core, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:O}", "t",
+					       "step", "job", r->job, "step", r->step, "restarts",
+					       (json_int_t)restarts, "nodes", r->nodes, "ntasks",
+					       r->ntasks, "store", r->store, "options", r->options,
+					       "fingerprint", r->fingerprint), true, err);
+}
+
+/* What the incarnation before leaves behind that is not decided. */
+static void close_former(struct gck_core *core, struct gck_step *step)
+{
+	gck_join_end(core, step);
+	if (step->intent.seq && !step->intent.committing)
+		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
+}
+
+static bool is_same(const struct gck_step *step, const struct gck_registration *r,
+		    uint32_t restarts)
+{
+	return step && json_is_object(step->fingerprint) && step->restarts == restarts &&
+	       step->nodes == r->nodes && step->ntasks == r->ntasks;
+}
+
+/* A new incarnation, or a step that is not known. 1: the agent was told that it does not start. */
+static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
+			     const struct gck_registration *r, uint32_t restarts,
+			     struct gck_error *err)
+{
+	struct gck_step *step = gck_state_step(&core->state, (uint32_t)r->job, (uint32_t)r->step);
+	bool finished = step && step->finished;
+	struct gck_options options;
+	json_t *verdict = NULL;
+
+	gck_options_init(&options);
+	if (gck_options_parse(&options, r->options, err) ||
+	    gck_conf_allows(core->conf, r->store, err))
+		return -1;
+	if (step && r->state == GCK_AGENT_NEW)
+		verdict = gck_restart_verdict(core, step, r->fingerprint, &options);
+	if (verdict) {
+		core->world->send(agent, verdict);
+		json_decref(verdict);
+		return 1;
+	}
+	if (step)
+		close_former(core, step);
+	if (journal_step(core, r, restarts, err))
+		return -1;
+	/* skip-done=no: what was done is done again, not its last part. */
+	return finished ? gck_core_record(core, gck_record_seq(step, "run", 0), true, err) : 0;
+}
+
+static void begin_live(struct gck_core *core, struct gck_step *step, enum gck_agent_state state)
+{
+	struct gck_live *live = step->live;
+
+	live->phase_since_ms = core->world->now_ms();
+	if (state == GCK_AGENT_NEW || state == GCK_AGENT_RESTORING) {
+		live->phase = GCK_GATHERING;
+		gck_live_phase_timer(core, step, gck_ms(live->options.restart_wait_s));
+	} else if (step->intent.seq && step->intent.committing) {
+		live->phase = GCK_RECOVERING;
+		live->checkpoint.seq = step->intent.seq;
+		live->checkpoint.keep_held = step->intent.held;
+		gck_live_fail(step, EINTR,
+			      "the coordinator was away while checkpoint %u was committed, "
+			      "and its commit was not found",
+			      step->intent.seq);
+		gck_live_phase_timer(core, step, step->intent.held ? RECOVER_HELD_MS : RECOVER_MS);
+		gck_hold_arm(core, step);
+	} else {
+		live->phase = GCK_IDLE;
+		if (step->intent.seq)
+			gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
+		gck_interval_arm(core, step);
+	}
+}
+
+/* ---- the node ------------------------------------------------------------------------------ */
+
+static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_node *node,
+		      struct gck_agent *agent, const struct gck_registration *r)
+{
+	const char *store_error = json_string_value(json_object_get(r->body, "store_error"));
+	struct gck_agent *former = node->agent;
+	json_t *commits = json_object_get(r->body, "commits");
+
+	if (former && former != agent) {
+		node->agent = NULL;
+		gck_live_fail(step, ECONNRESET, "the agent of node %s connected anew", node->name);
+		gck_raise(core, step, GCK_LOST);
+		core->world->drop(former);
+	}
+	gck_operation_leave(core, node);
+	node->asker = (struct gck_asker){0};
+	node->agent = agent;
+	node->known = true;
+	node->over = false;
+	node->back = true;
+	node->state = r->state;
+	node->seq = (uint32_t)r->seq;
+	if (!gck_node_runs(node))
+		node->welcomed = node->answered = false;
+	snprintf(node->name, sizeof node->name, "%s", r->node);
+	gck_utf8_mend(node->name);
+	gck_node_set_ranks(node, json_object_get(r->body, "local_ranks"), step->ntasks);
+	json_decref(node->commits);
+	node->commits = json_is_array(commits) ? json_incref(commits) : NULL;
+	free(node->store_error);
+	node->store_error = store_error ? strdup(store_error) : NULL;
+}
+
+static void take_commits(struct gck_core *core, struct gck_step *step, const struct gck_node *node,
+			 bool was_known)
+{
+	bool first = node == &step->live->nodes[0];
+	bool runs = gck_node_runs(node);
+	uint32_t before = step->restarts ? step->restarts - 1 : 0;
+
+	if (!first || !node->commits || step->live->phase == GCK_RECOVERING)
+		return;
+	gck_restart_take_over(core, step, node->commits, runs ? !was_known : step->restarts > 0,
+			      runs ? step->restarts : before);
+	/* What may have been committed in the incarnation before was not. One that is under way is its
+	 * phase's to end. */
+	if (!runs && step->intent.seq && !step->live->checkpoint.seq)
+		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
+}
+
+/* Node 0 tells whether the commit object that was being written is there. */
+static void recover(struct gck_core *core, struct gck_step *step, const struct gck_node *node)
+{
+	struct gck_error err = {0};
+	json_t *one;
+	size_t i;
+
+	if (node != &step->live->nodes[0] || !node->commits)
+		return;
+	json_array_foreach(node->commits, i, one) {
+		const char *hash = json_string_value(json_object_get(one, "hash"));
+
+		if (json_integer_value(json_object_get(one, "seq")) != step->intent.seq || !hash)
+			continue;
+		snprintf(step->live->checkpoint.hash, GCK_HASH_TEXT, "%s", hash);
+		if (gck_checkpoint_journal(core, step, &err))
+			break;
+		gck_raise(core, step, GCK_FOUND);
+		return;
+	}
+	if (err.code)
+		step->live->error = err;
+	gck_raise(core, step, GCK_MISSING);
+}
+
+/* ---- the welcome --------------------------------------------------------------------------- */
+
+static void send_seq(struct gck_core *core, struct gck_node *node, const char *op)
+{
+	gck_live_send(core, node,
+		      json_pack("{s:s, s:I, s:s}", "op", op, "seq", (json_int_t)node->seq, "why",
+				"the coordinator was restarted"));
+}
+
+static void send_committed(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	const struct gck_commit *c = gck_step_commit(step, node->seq);
+	json_t *body = json_pack("{s:s, s:I, s:s, s:[]}", "op", "committed", "seq",
+				 (json_int_t)c->seq, "hash", c->hash, "keep");
+
+	for (c = step->commits; c; c = c->older)
+		json_array_append_new(json_object_get(body, "keep"), json_integer(c->seq));
+	gck_live_send(core, node, body);
+}
+
+/* Ranks held for a commit that the journal has: what was to follow was a requeue, or their end. One
+ * that comes when the others have been let go, and perhaps wanted for the next checkpoint, goes on as
+ * they did. */
+static void take_up_held(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_checkpoint *c = &step->live->checkpoint;
+
+	if (step->live->phase != GCK_IDLE || c->operation) {
+		if (c->seq != node->seq)
+			send_seq(core, node, "resume");
+		return;
+	}
+	c->seq = node->seq;
+	c->keep_held = true;
+	gck_raise(core, step, GCK_FOUND);
+}
+
+/* A node that runs may have a checkpoint on its hands. */
+static void settle(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+	bool committed = node->seq && gck_step_commit(step, node->seq);
+
+	if (live->phase == GCK_RECOVERING) {
+		recover(core, step, node);
+		return;
+	}
+	if (committed)
+		send_committed(core, step, node);
+	else if (node->seq && live->checkpoint.seq != node->seq)
+		send_seq(core, node, "abort");
+	if (committed && node->state == GCK_AGENT_HELD)
+		take_up_held(core, step, node);
+	gck_raise(core, step, GCK_BACK);
+}
+
+static bool wants_start(const struct gck_live *live)
+{
+	for (uint32_t i = 0; i < live->nnodes; i++)
+		if (live->nodes[i].known && !live->nodes[i].welcomed &&
+		    !gck_node_runs(&live->nodes[i]))
+			return true;
+	return false;
+}
+
+/* A step that began from nothing may be on its way through a checkpoint when its last agents come. */
+static bool is_late(const struct gck_step *step)
+{
+	const struct gck_live *live = step->live;
+
+	return step->decided && !step->run_seq && live->phase != GCK_GATHERING &&
+	       live->phase != GCK_IDLE && wants_start(live);
+}
+
+static void welcome_new(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+
+	if (live->refused) {
+		gck_restart_refuse(core, step, node);
+		return;
+	}
+	if (is_late(step))
+		gck_restart_decide(core, step, node);
+	gck_raise(core, step, GCK_BACK);
+}
+
+static void welcome(struct gck_core *core, struct gck_step *step, struct gck_node *node)
+{
+	struct gck_live *live = step->live;
+
+	if (gck_node_runs(node)) {
+		node->welcomed = true;
+		gck_live_send(core, node, gck_welcome(core, step, "run"));
+		settle(core, step, node);
+	} else {
+		welcome_new(core, step, node);
+	}
+	if (step->live && !live->refused &&
+	    (live->phase == GCK_GATHERING || (live->phase == GCK_IDLE && wants_start(live))))
+		gck_restart_decide(core, step, node);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static struct gck_step *enter(struct gck_core *core, struct gck_agent *agent,
+			      const struct gck_registration *r, bool was_known,
+			      struct gck_error *err)
+{
+	struct gck_step *step = gck_state_step(&core->state, (uint32_t)r->job, (uint32_t)r->step);
+	struct gck_node *node;
+
+	if (step->live && step->live->phase == GCK_OVER)
+		gck_join_end(core, step);
+	if (!step->live) {
+		if (gck_live_begin(step, err))
+			return NULL;
+		begin_live(core, step, r->state);
+	}
+	node = &step->live->nodes[r->node_id];
+	fill_node(core, step, node, agent, r);
+	gck_info("step %u.%u: the agent of node %s is here (%s)", step->job->id, step->id,
+		 node->name, r->state_name);
+	take_commits(core, step, node, was_known);
+	gck_answer_exits(core, step, r->body);
+	welcome(core, step, node);
+	node->back = false;
+	return step;
+}
+
+bool gck_join_refuses(int code)
+{
+	return code == EINVAL || code == ERANGE || code == E2BIG || code == ENOENT ||
+	       code == ESTALE || code == EACCES || code == ENOTSUP;
+}
+
+struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t uid,
+			  const json_t *body, const json_t *info, struct gck_error *err)
+{
+	struct gck_registration r;
+	const struct gck_step *step;
+	uint32_t restarts;
+	bool known;
+	int rc;
+
+	if (gck_registration_parse(&r, body, err) || gck_registration_job(core, &r, uid, info, err))
+		return NULL;
+	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
+	restarts = gck_state_job(&core->state, (uint32_t)r.job)->restarts;
+	if (gck_registration_current(&r, restarts, err))
+		return NULL;
+	known = is_same(step, &r, restarts);
+	rc = known ? 0 : begin_incarnation(core, agent, &r, restarts, err);
+	if (rc) {
+		if (rc > 0)
+			err->code = 0;
+		return NULL;
+	}
+	return enter(core, agent, &r, known, err);
+}
+
+void gck_join_lost(struct gck_core *core, struct gck_step *step, const struct gck_agent *agent)
+{
+	struct gck_node *node = gck_live_node(step, agent);
+
+	if (!node)
+		return;
+	node->agent = NULL;
+	gck_operation_leave(core, node);
+	if (!node->over)
+		gck_warn("step %u.%u: the connection to the agent of node %s ended", step->job->id,
+			 step->id, node->name);
+	gck_live_fail(step, ECONNRESET, "the connection to the agent of node %s ended", node->name);
+	gck_raise(core, step, GCK_LOST);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading a registration and checking its job. */
+#include "coordinator/core/agents/registration.h"
+
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/core/agents/join.h"
+
+#define MAX_STEPS 10000                  /* of a job, with those that have ended */
+#define MAX_LIVE_STEPS 1024              /* of a job */
+#define MAX_USER_BYTES (256u << 20)      /* of all steps of a user */
+#define MAX_OPTIONS 8192
+#define MAX_STORE 8192
+#define MAX_COMMITS 4096
+
+/* ---- parsing ------------------------------------------------------------------------------- */
+
+static int parse_state(struct gck_registration *r, struct gck_error *err)
+{
+	static const char *const names[] = {"new", "running", "held", "restoring"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(names[i], r->state_name)) {
+			r->state = (enum gck_agent_state)i;
+			return 0;
+		}
+	return gck_fail(err, EINVAL, "register has the unknown state \"%s\"", r->state_name);
+}
+
+static int check_lengths(const struct gck_registration *r, struct gck_error *err)
+{
+	const struct {
+		const char *name;
+		size_t has, most;
+	} all[] = {
+		{"options", strlen(r->options), MAX_OPTIONS},
+		{"store", strlen(r->store), MAX_STORE},
+		{"fingerprint (program, arguments, directory)",
+		 json_dumpb(r->fingerprint, NULL, 0, JSON_COMPACT), GCK_FINGERPRINT_MAX},
+		{"list of commits", json_array_size(json_object_get(r->body, "commits")),
+		 MAX_COMMITS},
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i].has > all[i].most)
+			return gck_fail(err, E2BIG, "the step's %s is too long: %zu, at most %zu",
+					all[i].name, all[i].has, all[i].most);
+	return 0;
+}
+
+int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err)
+{
+	json_error_t bad;
+
+	memset(r, 0, sizeof *r);
+	r->body = body;
+	if (json_unpack_ex((json_t *)body, &bad, 0,
+			   "{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:s, s?I}", "job",
+			   &r->job, "step", &r->step, "node", &r->node, "node_id", &r->node_id,
+			   "nodes", &r->nodes, "ntasks", &r->ntasks, "restarts", &r->restarts,
+			   "options", &r->options, "store", &r->store, "fingerprint",
+			   &r->fingerprint, "state", &r->state_name, "seq", &r->seq))
+		return gck_fail(err, EINVAL, "register is malformed: %s", bad.text);
+	if (r->job < 1 || r->job > UINT32_MAX || r->step < 0 || r->step > UINT32_MAX ||
+	    r->nodes < 1 || r->nodes > GCK_MAX_NODES || r->ntasks < 1 ||
+	    r->ntasks > GCK_MAX_TASKS || r->node_id < 0 || r->node_id >= r->nodes ||
+	    r->restarts < 0 || r->restarts > UINT32_MAX || r->seq < 0 || r->seq > UINT32_MAX)
+		return gck_fail(err, ERANGE, "register has a number out of range");
+	if (!json_is_object(r->fingerprint))
+		return gck_fail(err, EINVAL, "register has no fingerprint");
+	return check_lengths(r, err) || parse_state(r, err) ? -1 : 0;
+}
+
+/* ---- the job ------------------------------------------------------------------------------- */
+
+bool gck_join_needs_slurm(const struct gck_core *core, const json_t *body, uid_t uid)
+{
+	struct gck_registration r;
+	const struct gck_job *job;
+	const struct gck_step *step;
+
+	if (gck_registration_parse(&r, body, NULL))
+		return false; /* it is refused without Slurm's help */
+	job = gck_state_job(&core->state, (uint32_t)r.job);
+	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
+	return !step || job->uid != uid || job->gone || job->restarts != (uint32_t)r.restarts ||
+	       step->restarts != job->restarts || r.state == GCK_AGENT_NEW ||
+	       step->nodes != r.nodes || step->ntasks != r.ntasks;
+}
+
+/* Slurm gave the id to another job. */
+static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, json_int_t submit)
+{
+	if (job->uid != uid || restarts < job->restarts)
+		return true;
+	return restarts == job->restarts ? submit != job->submit : job->gone;
+}
+
+/* What is kept of a step grows with these: a user is not to make it grow at will. */
+static int check_size(const struct gck_registration *r, json_int_t nodes, struct gck_error *err)
+{
+	if (r->nodes <= nodes && r->ntasks <= r->nodes * GCK_MAX_NODE_TASKS)
+		return 0;
+	return gck_fail(err, ERANGE,
+			"job %d has %d nodes; a step with %d nodes and %d tasks cannot be",
+			(int)r->job, (int)nodes, (int)r->nodes, (int)r->ntasks);
+}
+
+static size_t bytes_of_step(const struct gck_step *step)
+{
+	size_t bytes = step->bytes;
+
+	for (const struct gck_commit *c = step->commits; c; c = c->older)
+		bytes += sizeof *c;
+	return bytes;
+}
+
+static size_t bytes_of_user(const struct gck_core *core, uid_t uid)
+{
+	size_t bytes = 0;
+
+	for (const struct gck_job *job = core->state.jobs; job; job = job->next)
+		for (const struct gck_step *step = job->steps; step; step = step->next)
+			bytes += step->uid == uid ? bytes_of_step(step) : 0;
+	return bytes;
+}
+
+int gck_registration_room(const struct gck_core *core, uid_t uid, struct gck_error *err)
+{
+	if (bytes_of_user(core, uid) < MAX_USER_BYTES)
+		return 0;
+	return gck_fail(err, E2BIG, "user %u has so many steps with --gpu-ckpt that the coordinator keeps "
+			"%u MiB about them; no more are taken", (unsigned)uid, MAX_USER_BYTES >> 20);
+}
+
+/* Not one that a former job of that number had, nor an image that was imported for it. */
+static bool is_own(const struct gck_step *step)
+{
+	return step && step->uid == step->job->uid && json_is_object(step->fingerprint);
+}
+
+/* One more step of the job. */
+static int check_count(const struct gck_core *core, const struct gck_job *job,
+		       struct gck_error *err)
+{
+	unsigned steps = 0, live = 0;
+
+	for (const struct gck_step *step = job->steps; step; step = step->next) {
+		steps += is_own(step);
+		live += step->live && step->live->phase != GCK_OVER;
+	}
+	if (steps >= MAX_STEPS)
+		return gck_fail(err, E2BIG, "job %u has had %u steps with --gpu-ckpt; more are not "
+				"kept", job->id, steps);
+	if (live >= MAX_LIVE_STEPS)
+		return gck_fail(err, E2BIG,
+				"job %u has %u steps with --gpu-ckpt at once; no more are taken",
+				job->id, live);
+	return gck_registration_room(core, job->uid, err);
+}
+
+/* The number may have been another user's until now: what that one has left is not counted. */
+static int check_share(const struct gck_core *core, const struct gck_job *job, bool fresh,
+		       const struct gck_registration *r, uid_t uid, struct gck_error *err)
+{
+	if (!job || fresh)
+		return gck_registration_room(core, uid, err);
+	return is_own(gck_state_step(&core->state, job->id, (uint32_t)r->step)) ? 0 :
+	       check_count(core, job, err);
+}
+
+static int no_such_job(const struct gck_registration *r, struct gck_error *err)
+{
+	return gck_fail(err, ENOENT, "there is no job %d of yours", (int)r->job);
+}
+
+/* SLURM_RESTART_COUNT may have been lost before a new agent; another count is old. */
+int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
+			     struct gck_error *err)
+{
+	if ((r->state == GCK_AGENT_NEW && r->restarts == 0) || r->restarts >= restarts)
+		return 0;
+	return gck_fail(err, ESTALE,
+			"job %d was requeued and runs elsewhere; this is its start %d, the last "
+			"is %d", (int)r->job, (int)r->restarts, (int)restarts);
+}
+
+/* Slurm raises the restart count when it takes a job back, but changes the submit time only when
+ * the job's last process is gone: of a job that it ends, neither is believed. */
+static int check_runs(const struct gck_registration *r, const json_t *info, json_int_t restarts,
+		      struct gck_error *err)
+{
+	if (gck_registration_current(r, restarts, err))
+		return -1;
+	if (!json_is_true(json_object_get(info, "runs")) &&
+	    !json_is_true(json_object_get(info, "ends_itself")))
+		return gck_fail(err, ESTALE, "job %d is being ended by Slurm", (int)r->job);
+	return 0;
+}
+
+int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
+		    const json_t *info, struct gck_error *err)
+{
+	struct gck_job *job = gck_state_job(&core->state, (uint32_t)r->job);
+	json_int_t owner, restarts, submit, nodes;
+	const char *user;
+	int batch, fresh;
+
+	if (!info)
+		return job && job->uid == uid ? 0 : no_such_job(r, err);
+	if (json_unpack((json_t *)info, "{s:I, s:s, s:I, s:I, s:b, s:I}", "uid", &owner, "user",
+			&user, "restarts", &restarts, "submit", &submit, "batch", &batch, "nodes",
+			&nodes))
+		return gck_fail(err, EPROTO, "Slurm's word on job %d is malformed", (int)r->job);
+	if ((uid_t)owner != uid)
+		return no_such_job(r, err);
+	if (check_runs(r, info, restarts, err) || check_size(r, nodes, err))
+		return -1;
+	fresh = job && is_fresh(job, uid, restarts, submit);
+	if (check_share(core, job, fresh, r, uid, err))
+		return -1;
+	if (job && !fresh && restarts == job->restarts)
+		return 0;
+	if (fresh)
+		gck_info("job %u is another job than the one before it; nothing is restarted from "
+			 "that",
+			 job->id);
+	return gck_core_record(core,
+			       json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job",
+					 "job", r->job, "uid", owner, "user", user, "restarts",
+					 restarts, "submit", submit, "batch", batch, "fresh",
+					 fresh),
+			       true, err);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An agent's `register`: its members, and whether its job is its user's. */
+#ifndef GCK_REGISTRATION_H
+#define GCK_REGISTRATION_H
+
+#include "coordinator/core/model/live.h"
+
+#define GCK_FINGERPRINT_MAX (64u << 10)
+
+struct gck_registration {
+	json_int_t job, step, node_id, nodes, ntasks, restarts, seq;
+	const char *node, *options, *store, *state_name;
+	json_t *fingerprint;
+	enum gck_agent_state state;
+	const json_t *body;
+};
+
+/* Strings and JSON stay the body's. */
+int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err);
+
+/* -1 if it is of an earlier incarnation than this one. */
+int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
+			     struct gck_error *err);
+
+/* Believe that the job is this user's, and journal which incarnation it is. info: Slurm's word, or
+ * NULL where the journal's is enough. */
+int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
+			 const json_t *info, struct gck_error *err);
+
+/* -1 if as much as may be is kept about this user's steps. */
+int gck_registration_room(const struct gck_core *core, uid_t uid, struct gck_error *err);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Records of jobs and steps: their incarnations, how these started and ended. */
+#include "coordinator/core/model/record_fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/core/model/live.h"
+
+static int set_text(char **to, const char *text, struct gck_error *err)
+{
+	char *copy = strdup(text ? text : "");
+
+	if (!copy)
+		return gck_record_no_memory(err);
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+/* The id belongs to another job now: nothing of the old one may be restarted from. */
+static void forget_former(struct gck_job *job)
+{
+	free(job->key);
+	job->key = NULL;
+	for (struct gck_step *step = job->steps; step; step = step->next) {
+		for (struct gck_commit *c = step->commits; c; c = c->older)
+			c->abandoned = true;
+		gck_step_give_up_intent(step);
+		step->finished = step->decided = step->disabled = false;
+		step->run_seq = step->restore_seq = 0;
+		step->from_job = step->from_seq = 0;
+		gck_record_set_json(&step->fingerprint, NULL);
+	}
+}
+
+static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	json_int_t id, uid, restarts, submit;
+	const char *user;
+	int batch, fresh = 0, gone = 0;
+	struct gck_job *job;
+
+	if (gck_record_unpack(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b}", "job", &id, "uid",
+			      &uid, "user", &user, "restarts", &restarts, "submit", &submit, "batch",
+			      &batch, "fresh", &fresh, "gone", &gone))
+		return -1;
+	job = gck_state_add_job(s, (uint32_t)id);
+	if (!job)
+		return gck_record_no_memory(err);
+	if (set_text(&job->user, user, err))
+		return -1;
+	if (fresh)
+		forget_former(job);
+	if (fresh || job->restarts != (uint32_t)restarts)
+		job->requeued = false;
+	job->uid = (uid_t)uid;
+	job->restarts = (uint32_t)restarts;
+	job->submit = submit;
+	job->batch = batch;
+	job->gone = gone;
+	return 0;
+}
+
+static int apply_gone(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_job *job = gck_record_find_job(s, r, err);
+
+	if (!job)
+		return -1;
+	job->gone = true;
+	return 0;
+}
+
+static int apply_requeue(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_job *job = gck_record_find_job(s, r, err);
+	int value;
+
+	if (!job || gck_record_unpack(r, err, "{s:b}", "value", &value))
+		return -1;
+	job->requeued = value;
+	return 0;
+}
+
+static int apply_key(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_job *job = gck_record_find_job(s, r, err);
+	const char *key;
+
+	if (!job || gck_record_unpack(r, err, "{s:s}", "key", &key))
+		return -1;
+	if (strlen(key) >= GCK_WRAPPED_MAX)
+		return gck_fail(err, EINVAL, "the key of job %u is too long", job->id);
+	return set_text(&job->key, key, err);
+}
+
+static size_t weight(const struct gck_step *step)
+{
+	return strlen(step->store) + strlen(step->options) +
+	       json_dumpb(step->fingerprint, NULL, 0, JSON_COMPACT) +
+	       step->ntasks * sizeof *step->exits + step->nodes * sizeof(struct gck_node);
+}
+
+/* What restart= names must stay there for it (expire.h). Of a step of a former job nothing is asked: it
+ * has no fingerprint. */
+static void set_from(struct gck_step *step)
+{
+	struct gck_options o;
+
+	gck_options_init(&o);
+	step->from_job = step->from_seq = 0;
+	if (!json_is_object(step->fingerprint) || gck_options_parse(&o, step->options, NULL) ||
+	    o.restart != GCK_RESTART_FROM)
+		return;
+	step->from_job = o.restart_job;
+	step->from_seq = o.restart_seq;
+}
+
+static int fill_step(struct gck_step *step, json_t *r, struct gck_error *err)
+{
+	json_int_t restarts, nodes, ntasks, uid = step->job->uid;
+	const char *store, *options;
+	json_t *fingerprint;
+
+	if (gck_record_unpack(r, err, "{s:I, s:I, s:I, s:s, s:s, s:o, s?I}", "restarts", &restarts, "nodes",
+			      &nodes, "ntasks", &ntasks, "store", &store, "options", &options,
+			      "fingerprint", &fingerprint, "uid", &uid))
+		return -1;
+	if (nodes < 1 || nodes > GCK_MAX_NODES || ntasks < 1 || ntasks > GCK_MAX_TASKS)
+		return gck_fail(err, ERANGE, "a step with %" JSON_INTEGER_FORMAT " nodes and %"
+				JSON_INTEGER_FORMAT " tasks cannot be", nodes, ntasks);
+	if (set_text(&step->store, store, err) || set_text(&step->options, options, err))
+		return -1;
+	if (gck_step_begin(step, (uint32_t)restarts, (uint32_t)ntasks))
+		return gck_record_no_memory(err);
+	step->uid = (uid_t)uid;
+	step->nodes = (uint32_t)nodes;
+	gck_record_set_json(&step->fingerprint, fingerprint);
+	set_from(step);
+	step->bytes = weight(step);
+	return 0;
+}
+
+static int apply_step(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_job *job = gck_record_find_job(s, r, err);
+	struct gck_step *step;
+	json_int_t id;
+
+	if (!job || gck_record_unpack(r, err, "{s:I}", "step", &id))
+		return -1;
+	step = gck_job_add_step(job, (uint32_t)id);
+	return step ? fill_step(step, r, err) : gck_record_no_memory(err);
+}
+
+static int apply_restore(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	uint32_t seq;
+	struct gck_step *step = gck_record_find_seq(s, r, &seq, err);
+
+	if (!step)
+		return -1;
+	step->restore_seq = seq;
+	return 0;
+}
+
+/* What was committed after the commit that is gone back to, or at all before a cold start, is of a
+ * line that ends here. */
+static int apply_run(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	uint32_t seq;
+	struct gck_step *step = gck_record_find_seq(s, r, &seq, err);
+
+	if (!step)
+		return -1;
+	for (struct gck_commit *c = step->commits; c; c = c->older)
+		if (c->seq > seq && c->restarts < step->restarts)
+			c->abandoned = true;
+	step->run_seq = seq;
+	step->decided = true;
+	return 0;
+}
+
+static int apply_exit(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_step *step = gck_record_find_step(s, r, err);
+	json_int_t rank, status;
+
+	if (!step || gck_record_unpack(r, err, "{s:I, s:I}", "rank", &rank, "status", &status))
+		return -1;
+	if (rank < 0 || rank >= step->ntasks)
+		return gck_fail(err, ERANGE, "step %u.%u has no rank %" JSON_INTEGER_FORMAT,
+				step->job->id, step->id, rank);
+	step->exits[rank] = (int32_t)status;
+	return 0;
+}
+
+static int apply_bye(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_step *step = gck_record_find_step(s, r, err);
+	json_int_t node;
+
+	if (!step || gck_record_unpack(r, err, "{s:I}", "node", &node))
+		return -1;
+	if (node < 0 || node >= step->nodes)
+		return gck_fail(err, ERANGE, "step %u.%u has no node %" JSON_INTEGER_FORMAT,
+				step->job->id, step->id, node);
+	if (!step->over)
+		step->over = calloc(step->nodes, sizeof *step->over);
+	if (!step->over)
+		return gck_record_no_memory(err);
+	step->over[node] = true;
+	return 0;
+}
+
+static int apply_finished(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_step *step = gck_record_find_step(s, r, err);
+
+	if (!step)
+		return -1;
+	step->finished = true;
+	return 0;
+}
+
+static int apply_disable(struct gck_state *s, json_t *r, struct gck_error *err)
+{
+	struct gck_step *step = gck_record_find_step(s, r, err);
+	int value;
+
+	if (!step || gck_record_unpack(r, err, "{s:b}", "value", &value))
+		return -1;
+	step->disabled = value;
+	return 0;
+}
+
+const struct gck_record_type gck_records_of_steps[] = {
+	{ "job", apply_job },
+	{ "gone", apply_gone },
+	{ "requeue", apply_requeue },
+	{ "key", apply_key },
+	{ "step", apply_step },
+	{ "restore", apply_restore },
+	{ "run", apply_run },
+	{ "exit", apply_exit },
+	{ "bye", apply_bye },
+	{ "finished", apply_finished },
+	{ "disable", apply_disable },
+	{ NULL, NULL },
+};

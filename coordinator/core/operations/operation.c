@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Operations: their beginning, what becomes of their members, their end. */
+#include "coordinator/core/operations/operation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/utf8.h"
+#include "coordinator/core/operations/operation_members.h"
+#include "coordinator/core/operations/waiter.h"
+
+#define PROGRESS_MS 500 /* between two words to those who wait */
+
+static struct gck_operation *operation_of(const struct gck_step *step)
+{
+	return step->live ? step->live->checkpoint.operation : NULL;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static void operation_free(struct gck_operation *op)
+{
+	for (size_t i = 0; i < op->nmembers; i++)
+		json_decref(op->members[i].result);
+	gck_waiter_free_all(&op->waiters);
+	free(op->members);
+	free(op);
+}
+
+static json_t *results(const struct gck_operation *op)
+{
+	json_t *steps = json_array();
+
+	for (size_t i = 0; i < op->nmembers; i++) {
+		json_t *r = op->members[i].result;
+
+		json_object_set_new(r, "job", json_integer(op->members[i].step->job->id));
+		json_object_set_new(r, "step", json_integer(op->members[i].step->id));
+		json_array_append(steps, r);
+	}
+	return steps;
+}
+
+void gck_operation_finish(struct gck_operation *op)
+{
+	struct gck_operation **p = &op->core->operations;
+	json_t *steps = results(op);
+
+	while (*p != op)
+		p = &(*p)->next;
+	*p = op->next;
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (operation_of(op->members[i].step) == op)
+			op->members[i].step->live->checkpoint.operation = NULL;
+	gck_waiter_end_all(&op->waiters, *op->error ? op->error : NULL, steps);
+	json_decref(steps);
+	operation_free(op);
+}
+
+void gck_operation_error(struct gck_operation *op, const struct gck_step *step, const char *why)
+{
+	if (*op->error)
+		return;
+	if (step)
+		snprintf(op->error, sizeof op->error, "step %u.%u: %s", step->job->id, step->id,
+			 why);
+	else
+		snprintf(op->error, sizeof op->error, "%s", why);
+}
+
+/* Go on with what can be done now. May free the operation. */
+static void check(struct gck_operation *op)
+{
+	if (op->verb == GCK_REQUEUE) {
+		gck_requeue_check(op);
+		return;
+	}
+	gck_members_raise(op, HELD, LEAVING, GCK_TERMINATE);
+	if (!gck_members_count(op, GOING) && !gck_members_count(op, HELD) &&
+	    !gck_members_count(op, LEAVING))
+		gck_operation_finish(op);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------- */
+
+void gck_operation_start(struct gck_operation *op, struct member *m)
+{
+	struct gck_checkpoint *c = &m->step->live->checkpoint;
+
+	c->operation = op;
+	c->keep_held = op->verb != GCK_CREATE;
+	snprintf(c->reason, sizeof c->reason, "%s", op->reason);
+	gck_raise(op->core, m->step, GCK_START);
+}
+
+static bool all_idle(const struct gck_operation *op)
+{
+	for (size_t i = 0; i < op->nmembers; i++) {
+		const struct gck_live *live = op->members[i].step->live;
+
+		if (gck_members_may(op->members[i].step) && (live->phase != GCK_IDLE ||
+		    (live->checkpoint.operation && live->checkpoint.operation != op)))
+			return false;
+	}
+	return true;
+}
+
+static void try_begin(struct gck_operation *op)
+{
+	bool any = false;
+
+	if (op->begun || !all_idle(op))
+		return;
+	op->begun = true;
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (gck_members_may(op->members[i].step))
+			op->members[i].step->live->checkpoint.operation = op;
+		else
+			op->members[i].outcome = LEFT;
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (op->members[i].outcome == GOING) {
+			any = true;
+			gck_operation_start(op, &op->members[i]);
+		}
+	if (!any) {
+		gck_operation_error(op, NULL, "the step has ended");
+		gck_operation_finish(op);
+	}
+}
+
+static int may_begin(const struct gck_step *step, struct gck_error *err)
+{
+	if (step->disabled)
+		return gck_fail(err, EPERM,
+				"checkpoints of step %u.%u are disabled; enable them with "
+				"`gpuckpt enable %u.%u`",
+				step->job->id, step->id, step->job->id, step->id);
+	if (step->live->phase <= GCK_STARTING)
+		return gck_fail(err, EBUSY,
+				"step %u.%u is being restarted (%s); wait until it runs",
+				step->job->id, step->id, gck_phase_name(step->live->phase));
+	return 0;
+}
+
+static int choose_steps(struct gck_operation *op, const struct gck_job *job, struct gck_error *err)
+{
+	for (struct gck_step *step = job->steps; step; step = step->next) {
+		if (!gck_members_may(step) || (op->step != GCK_EVERY_STEP && op->step != step->id))
+			continue;
+		if (may_begin(step, err))
+			return -1;
+		if (gck_members_add(op, step))
+			return gck_fail(err, ENOMEM, "no memory for an operation");
+	}
+	if (op->nmembers)
+		return 0;
+	if (op->step == GCK_EVERY_STEP)
+		return gck_fail(err, ESRCH, "no step of job %u runs with --gpu-ckpt", job->id);
+	return gck_fail(err, ESRCH, "step %u.%u does not run, or not with --gpu-ckpt", job->id,
+			op->step);
+}
+
+static struct gck_operation *find_same(const struct gck_core *core, enum gck_verb verb,
+				       uint32_t job, uint32_t step)
+{
+	struct gck_operation *op = core->operations;
+
+	while (op && (op->verb != verb || op->job != job || op->step != step))
+		op = op->next;
+	return op;
+}
+
+static struct gck_operation *make(struct gck_core *core, enum gck_verb verb,
+				  const struct gck_job *job, uint32_t step, const char *reason,
+				  struct gck_error *err)
+{
+	struct gck_operation *op = calloc(1, sizeof *op);
+	struct gck_operation **p = &core->operations;
+
+	if (!op) {
+		gck_fail(err, ENOMEM, "no memory for an operation");
+		return NULL;
+	}
+	op->core = core;
+	op->verb = verb;
+	op->job = job->id;
+	op->step = step;
+	snprintf(op->reason, sizeof op->reason, "%s", reason);
+	gck_utf8_mend(op->reason);
+	if (choose_steps(op, job, err)) {
+		operation_free(op);
+		return NULL;
+	}
+	while (*p)
+		p = &(*p)->next;
+	*p = op;
+	return op;
+}
+
+int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job_id, uint32_t step,
+			const char *reason, const struct gck_waiter *waiter, struct gck_error *err)
+{
+	struct gck_job *job = gck_state_job(&core->state, job_id);
+	struct gck_operation *op;
+	bool was;
+
+	if (!job)
+		return gck_fail(err, ESRCH, "no step of job %u runs with --gpu-ckpt", job_id);
+	if (verb == GCK_REQUEUE && !job->batch)
+		return gck_fail(err, EINVAL,
+				"job %u cannot be requeued (it is no batch job, or --no-requeue "
+				"was given); use create or vacate",
+				job_id);
+	if (verb == GCK_REQUEUE)
+		step = GCK_EVERY_STEP; /* a requeue ends them all */
+	op = find_same(core, verb, job_id, step);
+	if (!op)
+		op = make(core, verb, job, step, reason, err);
+	if (!op)
+		return -1;
+	if (waiter && gck_waiter_add(&op->waiters, waiter))
+		return gck_fail(err, ENOMEM, "no memory for a client; the checkpoint goes on");
+	was = gck_defer(core);
+	try_begin(op);
+	gck_undefer(core, was);
+	return 0;
+}
+
+int gck_operation_ask(struct gck_core *core, struct gck_step *step, const char *reason,
+		      const struct gck_waiter *waiter, struct gck_error *err)
+{
+	struct gck_operation *op = core->operations;
+
+	gck_operation_leave(core, waiter->arg);
+	while (op && !gck_members_find(op, step))
+		op = op->next;
+	if (!op)
+		return gck_operation_begin(core, GCK_CREATE, step->job->id, step->id, reason,
+					   waiter, err);
+	if (gck_waiter_add(&op->waiters, waiter))
+		return gck_fail(err, ENOMEM, "no memory for one that waits");
+	return 0;
+}
+
+void gck_operation_idle(struct gck_core *core, struct gck_step *step)
+{
+	for (struct gck_operation *op = core->operations, *next; op; op = next) {
+		next = op->next;
+		if (gck_members_find(op, step))
+			try_begin(op);
+	}
+}
+
+bool gck_operation_requeues(const struct gck_core *core, uint32_t job)
+{
+	for (const struct gck_operation *op = core->operations; op; op = op->next)
+		if (op->job == job && op->verb == GCK_REQUEUE)
+			return true;
+	return false;
+}
+
+/* ---- what becomes of the members ----------------------------------------------------------- */
+
+void gck_operation_phase(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_operation *op = operation_of(step);
+	struct member *m = gck_members_find(op, step);
+	bool all_numbered = true;
+
+	(void)core;
+	if (!m)
+		return;
+	json_object_set_new(m->result, "seq", json_integer(step->live->checkpoint.seq));
+	gck_waiter_tell_phase(op->waiters, step);
+	for (size_t i = 0; i < op->nmembers; i++)
+		all_numbered = all_numbered && json_object_get(op->members[i].result, "seq");
+	if (all_numbered) {
+		json_t *steps = results(op);
+
+		gck_waiter_end_hasty(&op->waiters, steps);
+		json_decref(steps);
+	}
+}
+
+/* Whatever the number of its nodes. */
+void gck_operation_progress(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_operation *op = operation_of(step);
+	int64_t now = core->world->now_ms();
+
+	if (!op || now - op->told_ms < PROGRESS_MS)
+		return;
+	op->told_ms = now;
+	gck_waiter_tell_phase(op->waiters, step);
+}
+
+void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool held)
+{
+	struct gck_operation *op = operation_of(step);
+	struct member *m = gck_members_find(op, step);
+	const struct gck_commit *c = gck_step_commit(step, step->live->checkpoint.seq);
+
+	if (!m && held)
+		gck_raise(core, step, GCK_RELEASE); /* nobody decides what becomes of them */
+	if (!m)
+		return;
+	if (c && c->info)
+		json_object_update(m->result, c->info);
+	if (c)
+		json_object_set_new(m->result, "hash", json_string(c->hash));
+	gck_waiter_tell_phase(op->waiters, step);
+	m->outcome = held ? HELD : COMMITTED;
+	check(op);
+}
+
+void gck_operation_failed(struct gck_core *core, struct gck_step *step, const char *why)
+{
+	struct gck_operation *op = operation_of(step);
+	struct member *m = gck_members_find(op, step);
+
+	(void)core;
+	if (!m || m->outcome == FAILED)
+		return;
+	gck_operation_error(op, step, why);
+	m->outcome = FAILED;
+	check(op);
+}
+
+void gck_operation_ended(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_operation *op = operation_of(step);
+	struct member *m = gck_members_find(op, step);
+
+	(void)core;
+	if (!m)
+		return;
+	if (op->asking) {
+		m->outcome = LEFT; /* Slurm's answer no longer concerns it */
+		return;
+	}
+	if (m->outcome != LEAVING && op->verb != GCK_REQUEUE)
+		gck_operation_error(op, step, "it ended before the checkpoint was complete");
+	m->outcome = LEFT;
+	check(op);
+}
+
+void gck_operation_leave(struct gck_core *core, const void *arg)
+{
+	for (struct gck_operation *op = core->operations; op; op = op->next)
+		gck_waiter_remove(&op->waiters, arg);
+}
+
+void gck_operation_free_all(struct gck_core *core)
+{
+	while (core->operations) {
+		struct gck_operation *op = core->operations;
+
+		core->operations = op->next;
+		operation_free(op);
+	}
+}

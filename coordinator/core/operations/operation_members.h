@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An operation from inside, for operation.c and requeue.c. */
+#ifndef GCK_OPERATION_MEMBERS_H
+#define GCK_OPERATION_MEMBERS_H
+
+#include "coordinator/core/operations/operation.h"
+
+enum outcome {
+	GOING,   /* under way, or not begun */
+	COMMITTED, /* committed, its ranks run on */
+	HELD,    /* committed, its ranks are held */
+	LEAVING, /* its ranks are being ended */
+	LEFT,    /* they have ended, as was wanted */
+	FAILED,
+};
+
+struct member {
+	struct gck_step *step;
+	enum outcome outcome;
+	json_t *result;
+};
+
+struct gck_operation {
+	struct gck_operation *next;
+	struct gck_core *core;
+	enum gck_verb verb;
+	uint32_t job, step;
+	char reason[200];
+	bool begun;    /* its checkpoints were started */
+	bool asking;   /* Slurm's answer is waited for */
+	char error[480];
+	int64_t told_ms;  /* of progress */
+	struct member *members;
+	size_t nmembers;
+	struct gck_waiter *waiters;
+};
+
+/* Members in one state; tell those in one state something and put them in another. */
+size_t gck_members_count(const struct gck_operation *op, enum outcome outcome);
+void gck_members_raise(struct gck_operation *op, enum outcome from, enum outcome to,
+		       enum gck_event event);
+
+struct member *gck_members_find(struct gck_operation *op, const struct gck_step *step);
+int gck_members_add(struct gck_operation *op, struct gck_step *step);
+
+/* The step could be a member: it lives and is not ending. */
+bool gck_members_may(const struct gck_step *step);
+
+/* operation.c: begin a member's checkpoint; keep the first error; tell the end and free. */
+void gck_operation_start(struct gck_operation *op, struct member *m);
+void gck_operation_error(struct gck_operation *op, const struct gck_step *step, const char *why);
+void gck_operation_finish(struct gck_operation *op);
+
+/* requeue.c: go on with a requeue as far as can be. May free the operation. */
+void gck_requeue_check(struct gck_operation *op);
+
+#endif

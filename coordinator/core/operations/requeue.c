@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a requeue does beyond a checkpoint of every step: Slurm is asked while all ranks are held;
+ * if it refuses they go on. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "coordinator/core/operations/operation_members.h"
+
+static void note_requeue(struct gck_core *core, uint32_t job, bool value)
+{
+	gck_core_note(core, json_pack("{s:s, s:I, s:b}", "t", "requeue", "job", (json_int_t)job,
+				      "value", value), true);
+}
+
+static void on_requeued(void *arg, const struct gck_slurm_answer *answer)
+{
+	struct gck_operation *op = arg;
+	struct gck_core *core = op->core;
+	bool was = gck_defer(core);
+	char why[400];
+
+	if (answer->ok) {
+		gck_info("job %u is requeued: %s", op->job, op->reason);
+		gck_members_raise(op, HELD, LEFT, GCK_TAKEN);
+	} else {
+		snprintf(why, sizeof why, "Slurm does not requeue job %u: %s; its ranks go on",
+			 op->job, answer->error);
+		gck_error_log("%s", why);
+		gck_operation_error(op, NULL, why);
+		note_requeue(core, op->job, false);
+		gck_members_raise(op, HELD, FAILED, GCK_RELEASE);
+	}
+	gck_operation_finish(op);
+	gck_undefer(core, was);
+}
+
+/* That it will be asked is journaled first: after a crash nobody knows whether it was. */
+static void ask_slurm(struct gck_operation *op)
+{
+	op->asking = true;
+	note_requeue(op->core, op->job, true);
+	op->core->world->slurm(op->core, json_pack("{s:s, s:I}", "op", "requeue", "job",
+						   (json_int_t)op->job), on_requeued, op);
+}
+
+/* The script may have begun other steps since: they are taken along, or the requeue is off (-1).
+ * Returns how many there were. */
+static int take_along(struct gck_operation *op)
+{
+	struct gck_job *job = gck_state_job(&op->core->state, op->job);
+	int n = 0;
+
+	for (struct gck_step *step = job ? job->steps : NULL; step; step = step->next) {
+		if (!gck_members_may(step) || gck_members_find(op, step))
+			continue;
+		if (step->live->phase != GCK_IDLE || step->live->checkpoint.operation ||
+		    gck_members_add(op, step)) {
+			gck_operation_error(op, step, "it has just begun; try again");
+			return -1;
+		}
+		gck_operation_start(op, &op->members[op->nmembers - 1]);
+		n++;
+	}
+	return n;
+}
+
+static void call_off(struct gck_operation *op)
+{
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (op->members[i].outcome == GOING)
+			gck_live_fail(op->members[i].step, ECANCELED,
+				      "another step of the job could not be checkpointed: %s",
+				      op->error);
+	gck_members_raise(op, GOING, FAILED, GCK_CANCEL);
+	gck_members_raise(op, HELD, FAILED, GCK_RELEASE);
+	gck_operation_finish(op);
+}
+
+static void leave_with_all(struct gck_operation *op)
+{
+	int others = take_along(op);
+
+	if (others < 0)
+		call_off(op);
+	else if (!others)
+		ask_slurm(op);
+}
+
+void gck_requeue_check(struct gck_operation *op)
+{
+	if (gck_members_count(op, FAILED)) {
+		call_off(op);
+	} else if (!gck_members_count(op, GOING) && !op->asking) {
+		if (!gck_members_count(op, HELD)) {
+			gck_operation_error(op, NULL,
+					    "the steps of the job ended before they were held");
+			gck_operation_finish(op);
+		} else {
+			leave_with_all(op);
+		}
+	}
+}
+
+/* ---- after a crash ------------------------------------------------------------------------- */
+
+struct recovery {
+	struct gck_core *core;
+	uint32_t job, step;
+};
+
+static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
+{
+	struct recovery *r = arg;
+	struct gck_step *step = gck_state_step(&r->core->state, r->job, r->step);
+	bool taken = answer->ok ? !json_is_true(json_object_get(answer->data, "runs")) :
+		     answer->code == ENOENT;
+
+	if (step && step->live && step->live->phase == GCK_HELD) {
+		if (!taken)
+			note_requeue(r->core, r->job, false);
+		gck_raise(r->core, step, taken ? GCK_TAKEN : GCK_RELEASE);
+	}
+	free(r);
+}
+
+void gck_operation_recovered(struct gck_core *core, struct gck_step *step)
+{
+	struct recovery *r = step->job->requeued ? malloc(sizeof *r) : NULL;
+
+	if (!r) {
+		gck_raise(core, step, GCK_RELEASE);
+		return;
+	}
+	*r = (struct recovery){core, step->job->id, step->id};
+	core->world->slurm(core, json_pack("{s:s, s:I}", "op", "job", "job", (json_int_t)r->job),
+			   on_job_state, r);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * KeepAge= and Quota=: what is forgotten and what is not, by single cases and by random states, and that
+ * what is forgotten is swept by whoever may, once, whatever happens to the coordinator meanwhile. */
+#include "coordinator/core/retention/expire.h"
+#include "coordinator/core/retention/needed.h"
+#include "coordinator/core/retention/removal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/core/operations/operation.h"
+#include "coordinator/core/test/history.h"
+#include "test/support/tap.h"
+
+static struct fake f;
+
+static void add_job(unsigned id, unsigned uid, const char *store)
+{
+	past_job(&f, id, uid, store, "");
+}
+
+static void add_commit(unsigned job, unsigned seq, int64_t age_s, int64_t stored, bool abandoned)
+{
+	past_commit(&f, job, seq, age_s, stored, abandoned);
+}
+
+static struct gck_step *step_of(unsigned job)
+{
+	return gck_state_step(&f.core.state, job, 0);
+}
+
+/* "1 3": the numbers of a job's commits. */
+static const char *left(unsigned job)
+{
+	static char text[200];
+
+	*text = '\0';
+	for (unsigned seq = 1; seq < 20; seq++)
+		if (gck_step_commit(step_of(job), seq))
+			snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u",
+				 *text ? " " : "", seq);
+	return text;
+}
+
+static void begin(void)
+{
+	fake_begin(&f, 1);
+}
+
+static void test_age(void)
+{
+	struct gck_live live;
+
+	begin();
+	for (unsigned job = 100; job < 104; job++) {
+		add_job(job, OWNER, "file:/s");
+		add_commit(job, 1, 500, 10, false);
+		add_commit(job, 2, 300, 10, false);
+	}
+	past_word(&f, 101, "gone");
+	past_word(&f, 102, "finished");
+	past_word(&f, 103, "finished");
+	add_job(104, OWNER, "file:/s");
+	memset(&live, 0, sizeof live);
+	live.plan.job = 103;
+	live.plan.seq = 1;
+	step_of(104)->live = &live;
+	gck_expire(&f.core);
+	is_str(left(101), "1 2", "without KeepAge nothing is removed");
+	f.conf.keep_age_s = 400;
+	gck_expire(&f.core);
+	is_str(left(101), "2", "what is older is removed");
+	f.conf.keep_age_s = 200;
+	gck_expire(&f.core);
+	is_str(left(100), "2", "but not what a job would be restarted from");
+	is_str(left(101), "", "of a job that is gone all");
+	is_str(left(102), "", "and of a finished step");
+	is_str(left(103), "1", "but not what another job was restarted from");
+	step_of(104)->live = NULL;
+	fake_end(&f);
+}
+
+/* Nobody is live: what is needed is known by the journal alone. */
+static void expire_anew(void)
+{
+	fake_crash(&f);
+	gck_expire(&f.core);
+}
+
+static void test_needed(void)
+{
+	begin();
+	f.conf.keep_age_s = 200;
+	for (unsigned job = 100; job < 103; job++) {
+		past_job(&f, job, OWNER, "file:/s", job == 102 ? "restart=1" : "");
+		add_commit(job, 1, 500, 10, false);
+		add_commit(job, 2, 400, 10, false);
+		add_commit(job, 3, 300, 10, false);
+	}
+	past_job(&f, 103, OWNER, "file:/s", "restart=100:1");
+	past_word_of(&f, 101, "restore", 2);
+	expire_anew();
+	is_str(left(100), "1 3", "restart=JOB:SEQ keeps the other job's commit while there is none of its own");
+	ok(gck_commit_needed(&f.core, step_of(100), 1) == step_of(103), "it is that job that needs it");
+	is_str(left(101), "2 3", "what a restart has fallen back to stays until its start is decided");
+	is_str(left(102), "1 3", "restart=SEQ keeps the job's own");
+	add_commit(103, 1, 0, 10, false);
+	past_word_of(&f, 101, "run", 3);
+	past_word(&f, 102, "finished");
+	expire_anew();
+	is_str(left(100), "3", "with a commit of its own nothing of the other job's is needed");
+	is_str(left(101), "3", "a decided start goes by what it runs from");
+	is_str(left(102), "", "a finished step needs nothing");
+	fake_end(&f);
+}
+
+/* Slurm gives the number to another user's job. */
+static void give_number(unsigned job)
+{
+	gck_core_note(&f.core, json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", job, "uid",
+					 OWNER + 1, "user", "v", "restarts", 0, "submit", 2, "batch", 1, "fresh",
+					 1), true);
+}
+
+static void test_sweep_former(void)
+{
+	json_t *orders, *word = json_pack("{s:[{s:i, s:i, s:i}]}", "steps", "job", 100, "step", 0, "removals", 1);
+
+	begin();
+	add_job(100, OWNER, "file:/s");
+	add_commit(100, 1, 500, 70, false);
+	add_job(101, OWNER, "file:/s");
+	add_job(102, OWNER + 1, "file:/s");
+	past_word(&f, 100, "gone");
+	f.conf.keep_age_s = 400;
+	gck_expire(&f.core);
+	give_number(100);
+	orders = gck_sweep_orders(&f.core, OWNER + 1);
+	is_int((long long)json_array_size(orders), 0, "who has a job's number next does not sweep what the former left");
+	json_decref(orders);
+	orders = gck_sweep_orders(&f.core, OWNER);
+	is_int((long long)json_array_size(orders), 1, "that user's agents do");
+	json_decref(orders);
+	gck_swept_message(&f.core, step_of(102), NULL, word);
+	ok(gck_step_unswept(step_of(100)), "nor do others say that it is done");
+	gck_swept_message(&f.core, step_of(101), NULL, word);
+	ok(!gck_step_unswept(step_of(100)), "but they");
+	json_decref(word);
+	fake_end(&f);
+}
+
+static void test_quota_former(void)
+{
+	struct gck_error err = {0};
+
+	begin();
+	f.conf.quota = 100;
+	add_job(100, OWNER, "file:/s");
+	add_commit(100, 1, 500, 70, false);
+	give_number(100);
+	ok(gck_quota_check(&f.core, OWNER + 1, 100, &err) == 0, "what the former owner left is not the new one's");
+	ok(gck_quota_check(&f.core, OWNER, 40, &err) < 0, "but that user's");
+	fake_end(&f);
+}
+
+static void test_quota(void)
+{
+	struct gck_error err = {0};
+
+	begin();
+	f.conf.quota = 100;
+	for (unsigned job = 100; job < 103; job++)
+		add_job(job, job == 102 ? OWNER + 1 : OWNER, "file:/s");
+	add_commit(100, 1, 500, 30, false);
+	add_commit(100, 2, 100, 30, false);
+	add_commit(101, 1, 400, 30, false);
+	add_commit(101, 2, 300, 30, true);
+	add_commit(101, 3, 200, 30, false);
+	add_commit(102, 1, 900, 60, false);
+	add_commit(102, 2, 800, 40, false);
+	gck_expire(&f.core);
+	is_str(left(101), "1 3", "an abandoned one goes first");
+	is_str(left(100), "2", "then the oldest");
+	is_str(left(102), "1 2", "who has as much as the quota loses nothing");
+	ok(gck_quota_check(&f.core, OWNER, 0, &err) == 0, "and writes on");
+	f.conf.quota = 50;
+	gck_expire(&f.core);
+	is_str(left(100), "2", "what is needed stays");
+	is_str(left(101), "3", "of each job");
+	ok(gck_quota_check(&f.core, OWNER, 0, &err) < 0 && err.code == EDQUOT,
+	   "above the quota with that, no more is written: %s", err.text);
+	is_str(left(102), "2", "another user is another matter");
+	ok(gck_quota_check(&f.core, OWNER + 1, 0, &err) == 0, "and writes on");
+	/* 100 was cancelled, say: it can be requeued by hand as long as Slurm has it. */
+	past_word(&f, 100, "gone");
+	gck_expire(&f.core);
+	is_str(left(100), "", "what Slurm has forgotten goes");
+	ok(gck_quota_check(&f.core, OWNER, 0, &err) == 0, "and more is written again");
+	f.conf.quota = 0;
+	ok(gck_quota_check(&f.core, OWNER + 1, 0, &err) == 0, "without a quota nothing is refused");
+	fake_end(&f);
+}
+
+static void say_swept(unsigned by, unsigned job, unsigned removals)
+{
+	json_t *body = json_pack("{s:[{s:i, s:i, s:i}]}", "steps", "job", job, "step", 0, "removals",
+				 removals);
+
+	gck_swept_message(&f.core, step_of(by), NULL, body);
+	json_decref(body);
+}
+
+static bool unswept(unsigned job)
+{
+	return gck_step_unswept(step_of(job));
+}
+
+static long long orders_now(void)
+{
+	json_t *orders = gck_sweep_orders(&f.core, OWNER);
+	long long n = (long long)json_array_size(orders);
+
+	json_decref(orders);
+	return n;
+}
+
+static void test_sweep(void)
+{
+	json_t *orders;
+
+	begin();
+	f.conf.keep_age_s = 400;
+	add_job(100, OWNER, "file:/s");
+	add_job(101, OWNER, "s3://b/p");
+	add_job(102, OWNER + 1, "file:/s");
+	for (unsigned job = 100; job < 103; job++) {
+		add_commit(job, 1, 500, 10, false);
+		add_commit(job, 2, 300, 10, false);
+		add_commit(job, 3, 100, 10, false);
+	}
+	gck_expire(&f.core);
+	f.conf.keep_age_s = 200;
+	gck_expire(&f.core);
+	orders = gck_sweep_orders(&f.core, OWNER);
+	is_int((long long)json_array_size(orders), 1, "an agent sweeps its own user's file: stores");
+	ok(json_integer_value(json_object_get(json_array_get(orders, 0), "busy")) == 4 &&
+	   json_array_size(json_object_get(json_array_get(orders, 0), "keep")) == 1,
+	   "what is kept there and what may be under way is said");
+	json_decref(orders);
+	is_int(orders_now(), 0, "another agent does not, meanwhile");
+	step_of(100)->ordered_ms -= 11 * 60 * 1000;
+	is_int(orders_now(), 1, "but where that one was not heard of for long");
+	ok(unswept(101), "an object store is swept by gpuckptd");
+	say_swept(102, 100, 2);
+	ok(unswept(100), "another user's word is not taken");
+	say_swept(101, 100, 1);
+	ok(unswept(100), "what was forgotten since is still to be swept");
+	is_int(orders_now(), 1, "by the next agent");
+	fake_crash(&f);
+	is_str(left(100), "3", "the journal has what is forgotten");
+	ok(unswept(100), "and that it is to be swept");
+	f.core.world->rewrite(&f.core, NULL);
+	fake_crash(&f);
+	say_swept(101, 100, 1);
+	ok(unswept(100), "also when it was written anew");
+	say_swept(101, 100, 2);
+	ok(!unswept(100), "until an agent says that it is done");
+	fake_crash(&f);
+	ok(!unswept(100), "for good");
+	add_commit(100, 4, 1, 10, false);
+	f.conf.keep_age_s = 50;
+	gck_expire(&f.core);
+	is_str(left(100), "4", "more is forgotten");
+	say_swept(101, 100, 1);
+	say_swept(101, 100, 2);
+	ok(unswept(100), "a late word about the removals before is none about this one");
+	fake_end(&f);
+}
+
+/* ---- at a commit --------------------------------------------------------------------------- */
+
+static unsigned removals_in_journal(void)
+{
+	unsigned n = 0;
+	json_t *r;
+	size_t i;
+
+	json_array_foreach(f.journal, i, r)
+		n += !strcmp(json_string_value(json_object_get(r, "t")), "remove");
+	return n;
+}
+
+static void test_records(void)
+{
+	unsigned before;
+
+	begin();
+	for (unsigned job = 100; job < 103; job++) {
+		add_job(job, job == 102 ? OWNER + 1 : OWNER, "file:/s");
+		for (unsigned seq = 1; seq < 10; seq++)
+			add_commit(job, seq, 500, 10, false);
+	}
+	f.conf.keep_age_s = 200;
+	before = f.syncs;
+	gck_expire_user(&f.core, OWNER);
+	is_str(left(101), "9", "a user's are looked at");
+	is_str(left(102), "1 2 3 4 5 6 7 8 9", "by themselves");
+	is_int(removals_in_journal(), 2, "with one record for each step");
+	is_int(f.syncs - before, 1, "and one wait for the disk");
+	fake_end(&f);
+}
+
+#define MANY 400
+
+/* Orders for all of them would not fit into a frame. */
+static void test_orders(void)
+{
+	char store[1100] = "file:/";
+	unsigned left_over = 0;
+
+	begin();
+	fake_settle(&f);
+	memset(store + strlen(store), 's', 1000);
+	for (unsigned i = 0; i < MANY; i++) {
+		add_job(100 + i, OWNER, store);
+		add_commit(100 + i, 1, 500, 10, false);
+		past_word(&f, 100 + i, "finished");
+	}
+	f.conf.keep_age_s = 200;
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	is_int(f.sweeps, 1, "with a commit one agent of its step is told to sweep");
+	ok(f.orders > 100 && f.orders < 262, "as much as one message takes: %u", f.orders);
+	for (unsigned i = 0; i < MANY; i++)
+		left_over += unswept(100 + i);
+	is_int(left_over, MANY - f.orders, "what it has done is done");
+	for (unsigned i = 0; i < 3; i++) {
+		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+		fake_settle(&f);
+	}
+	ok(f.sweeps < 4 && !unswept(100 + MANY - 1), "the others follow, and then nobody is told any more");
+	is_str(f.violation, "", "no rule of the agents was broken");
+	fake_end(&f);
+}
+
+/* ---- random states ------------------------------------------------------------------------- */
+
+#define JOBS 8
+#define ROUNDS 400
+
+static uint32_t newest[JOBS]; /* 0: nobody needs one */
+
+static void make(void)
+{
+	for (unsigned i = 0; i < JOBS; i++) {
+		unsigned n = f.random(&f, 5);
+		bool needed = f.random(&f, 2);
+
+		add_job(100 + i, OWNER + f.random(&f, 3), "file:/s");
+		newest[i] = 0;
+		for (unsigned seq = 1; seq <= n; seq++) {
+			bool abandoned = f.random(&f, 4) == 0;
+
+			add_commit(100 + i, seq, f.random(&f, 1000), f.random(&f, 100), abandoned);
+			if (needed && !abandoned)
+				newest[i] = seq;
+		}
+		if (!needed)
+			past_word(&f, 100 + i, f.random(&f, 2) ? "gone" : "finished");
+	}
+	f.conf.keep_age_s = f.random(&f, 2) * f.random(&f, 1000);
+	f.conf.quota = f.random(&f, 2) * f.random(&f, 400);
+}
+
+/* What is needed is there; what is not is neither too old nor too much. */
+static bool right(void)
+{
+	struct gck_error err;
+	int64_t now = f.core.world->now_ms() / 1000;
+
+	for (unsigned i = 0; i < JOBS; i++) {
+		const struct gck_step *s = step_of(100 + i);
+		bool over = f.conf.quota && gck_quota_check(&f.core, s->job->uid, 0, &err) < 0;
+
+		if (newest[i] && !gck_step_commit(s, newest[i]))
+			return false;
+		for (const struct gck_commit *c = s->commits; c; c = c->older)
+			if (c->seq != newest[i] && (over || (f.conf.keep_age_s &&
+			    c->time + f.conf.keep_age_s < now - 2)))
+				return false;
+	}
+	return true;
+}
+
+static void test_random(void)
+{
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		fake_begin(&f, i + 1);
+		make();
+		gck_expire(&f.core);
+		wrong += !right();
+		fake_end(&f);
+	}
+	is_int(wrong, 0, "of random states what is needed stays, and no more than is allowed");
+}
+
+int main(void)
+{
+	gck_log_open("expire", "/dev/null", GCK_LOG_ERROR);
+	test_age();
+	test_quota();
+	test_quota_former();
+	test_sweep_former();
+	test_needed();
+	test_sweep();
+	test_records();
+	test_orders();
+	test_random();
+	return tap_done();
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Agents of the fake world: connecting, registering, what they say. */
+#include "coordinator/core/test/fake_agent.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/core/actions/quiesce.h"
+#include "coordinator/core/agents/answer.h"
+#include "coordinator/core/agents/join.h"
+#include "coordinator/core/retention/removal.h"
+#include "storage/store/store.h"
+
+/* ---- queues -------------------------------------------------------------------------------- */
+
+static void fake_push(struct fake_queue *q, json_t *body)
+{
+	if (q->n == QUEUE) {
+		json_decref(body);
+		return;
+	}
+	q->messages[q->n++] = body;
+}
+
+json_t *fake_pop(struct fake_queue *q)
+{
+	json_t *body;
+
+	if (!q->n)
+		return NULL;
+	body = q->messages[0];
+	memmove(q->messages, q->messages + 1, --q->n * sizeof *q->messages);
+	return body;
+}
+
+static void fake_clear(struct fake_queue *q)
+{
+	while (q->n)
+		json_decref(fake_pop(q));
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+bool fake_has_rank(const struct gck_agent *a, unsigned rank)
+{
+	return rank < 2 ? a->node == 0 : a->node == rank - 1;
+}
+
+void fake_agent_begin(struct fake *f, unsigned step, unsigned node)
+{
+	struct gck_agent *a = &f->agents[step][node];
+
+	memset(a, 0, sizeof *a);
+	a->step = step;
+	a->node = node;
+	a->restarts = f->restarts;
+	a->needs_hold = f->faults && f->random(f, 8) == 0;
+	a->mpi = f->faults && f->random(f, 2) == 0;
+	for (unsigned i = 0; i < TASKS; i++)
+		a->exits[i] = GCK_NO_EXIT;
+}
+
+void fake_agent_cut(struct gck_agent *a)
+{
+	a->connected = a->joined = a->welcomed = false;
+	fake_clear(&a->in);
+	fake_clear(&a->out);
+}
+
+void fake_agent_end(struct gck_agent *a)
+{
+	json_decref(a->asked);
+	a->asked = NULL;
+	fake_agent_cut(a);
+}
+
+void fake_agent_is_dropped(struct gck_agent *a)
+{
+	fake_agent_cut(a);
+}
+
+void fake_agent_is_sent(struct gck_agent *a, const json_t *body)
+{
+	if (a->connected)
+		fake_push(&a->in, json_deep_copy(body));
+}
+
+void fake_say(struct gck_agent *a, json_t *body)
+{
+	if (a->connected)
+		fake_push(&a->out, body);
+	else
+		json_decref(body);
+}
+
+json_t *fake_exited(const struct gck_agent *a)
+{
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < TASKS; i++)
+		if (a->exits[i] != GCK_NO_EXIT)
+			json_array_append_new(out, json_pack("{s:i, s:i}", "rank", (int)i, "status",
+							     (int)a->exits[i]));
+	return out;
+}
+
+static json_t *commits(const struct fake *f, unsigned step)
+{
+	json_t *out = json_array(), *hash, *made_by = json_pack("{s:s}", "program", "p");
+	char fingerprint[GCK_HASH_TEXT];
+	const char *seq;
+
+	gck_hash_json(made_by, fingerprint);
+	json_decref(made_by);
+	json_object_foreach(f->store[step], seq, hash)
+		json_array_append_new(out, json_pack("{s:i, s:O, s:s}", "seq", atoi(seq), "hash",
+						     hash, "fingerprint", fingerprint));
+	return out;
+}
+
+static const char *state_name(const struct gck_agent *a)
+{
+	if (a->state == F_RUNNING)
+		return a->held ? "held" : "running";
+	return a->state == F_RESTORING ? "restoring" : "new";
+}
+
+static json_t *registration(const struct fake *f, const struct gck_agent *a)
+{
+	char name[16];
+	json_t *r;
+
+	snprintf(name, sizeof name, "n%u", a->node);
+	r = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s, s:i, s:o}",
+		      "op", "register", "job", JOB, "step", (int)a->step, "node", name, "node_id",
+		      (int)a->node, "nodes", NODES, "ntasks", TASKS, "restarts", (int)a->restarts,
+		      "options", f->options, "store", "file:/s", "fingerprint", "program",
+		      f->program, "state", state_name(a), "seq",
+		      (int)(a->state == F_RESTORING ? a->offered : a->seq), "exited",
+		      fake_exited(a));
+	if (a->node == 0 && !f->unreadable)
+		json_object_set_new(r, "commits", commits(f, a->step));
+	return r;
+}
+
+void fake_connect(struct fake *f, struct gck_agent *a)
+{
+	if (a->connected || a->state == F_OVER)
+		return;
+	a->connected = true;
+	fake_say(a, registration(f, a));
+}
+
+void fake_disconnect(struct fake *f, struct gck_agent *a)
+{
+	struct gck_step *step = gck_state_step(&f->core.state, JOB, a->step);
+	bool joined = a->joined;
+
+	fake_agent_cut(a);
+	if (joined && step && step->live)
+		gck_join_lost(&f->core, step, a);
+}
+
+void fake_lets_go(struct gck_agent *a)
+{
+	a->held = a->frozen = a->written = a->quiesced = false;
+	a->round = 0;
+	a->seq = 0;
+}
+
+void fake_rank_ends(struct fake *f, struct gck_agent *a, int32_t status)
+{
+	(void)f;
+	for (unsigned i = 0; i < TASKS; i++) {
+		if (!fake_has_rank(a, i) || a->exits[i] != GCK_NO_EXIT)
+			continue;
+		a->exits[i] = status;
+		fake_say(a, json_pack("{s:s, s:i, s:i}", "op", "exit", "rank", (int)i, "status",
+				      (int)status));
+		return;
+	}
+}
+
+/* Ranks that were emptied and not let go die with their restorers. */
+void fake_agent_dies(struct fake *f, struct gck_agent *a)
+{
+	fake_disconnect(f, a);
+	if (a->state == F_OVER)
+		return;
+	fake_lets_go(a);
+	a->anew |= a->state == F_RESTORING;
+	for (unsigned i = 0; i < TASKS && a->state == F_RESTORING && f->random(f, 2); i++)
+		fake_rank_ends(f, a, SIGKILL);
+	if (a->state == F_RESTORING)
+		a->state = F_NEW;
+	a->built = a->filed = a->offered = 0;
+}
+
+void fake_all_end(struct fake *f, struct gck_agent *a, int32_t status)
+{
+	for (unsigned i = 0; i < TASKS; i++)
+		fake_rank_ends(f, a, status);
+	fake_say(a, json_pack("{s:s}", "op", "bye"));
+	fake_lets_go(a);
+	a->state = F_OVER;
+}
+
+/* ---- what agents say ----------------------------------------------------------------------- */
+
+static void core_registers(struct fake *f, struct gck_agent *a, const json_t *body)
+{
+	json_t *job = gck_join_needs_slurm(&f->core, body, OWNER) ? fake_job(f) : NULL;
+	struct gck_error err = {0};
+
+	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL;
+	if (err.code && gck_join_refuses(err.code))
+		a->refused = true;
+	else if (err.code)
+		fake_agent_cut(a);
+	json_decref(job);
+	if (err.code == ENOSPC)
+		fake_agent_cut(a); /* it is to try again */
+}
+
+bool fake_core_takes(struct fake *f, struct gck_agent *a)
+{
+	json_t *body = fake_pop(&a->out);
+	struct gck_step *step;
+	struct gck_node *node;
+	const char *op;
+
+	if (!body)
+		return false;
+	op = json_string_value(json_object_get(body, "op"));
+	if (!strcmp(op, "register")) {
+		core_registers(f, a, body);
+		json_decref(body);
+		return true;
+	}
+	step = gck_state_step(&f->core.state, JOB, a->step);
+	node = a->joined && step ? gck_live_node(step, a) : NULL;
+	if (node && !strcmp(op, "ready"))
+		gck_quiesce_ready(&f->core, step, node, body);
+	else if (node && !strcmp(op, "done"))
+		gck_answer(&f->core, step, node, body);
+	else if (node && !strcmp(op, "swept"))
+		gck_swept_message(&f->core, step, node, body);
+	else if (node && !strcmp(op, "exit"))
+		gck_answer_exit(&f->core, step, body);
+	else if (node && !strcmp(op, "bye"))
+		gck_answer_bye(&f->core, step, node);
+	json_decref(body);
+	return true;
+}

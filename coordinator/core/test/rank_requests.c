@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ranks that ask for a checkpoint of their step: how many come of it, and who is told what. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/rank_request.h"
+#include "coordinator/core/test/fake_agent.h"
+#include "test/support/tap.h"
+
+static struct fake f;
+
+static struct gck_step *step_0(void)
+{
+	return gck_state_step(&f.core.state, JOB, 0);
+}
+
+static void begin(void)
+{
+	fake_begin(&f, 1);
+	fake_settle(&f);
+}
+
+static void end(void)
+{
+	is_str(f.violation, "", "no rule of the agents was broken");
+	fake_end(&f);
+}
+
+static void ask(unsigned node, unsigned id, bool one, unsigned all)
+{
+	json_t *body = json_pack("{s:i, s:i, s:b, s:i}", "id", (int)id, "rank", (int)node, "one", one,
+				 "all", (int)all);
+
+	gck_ask(&f.core, step_0(), &step_0()->live->nodes[node], body);
+	json_decref(body);
+}
+
+/* A member of the last `asked` that a node was sent. */
+static json_int_t asked(unsigned node, const char *member)
+{
+	return json_integer_value(json_object_get(f.agents[0][node].asked, member));
+}
+
+static const char *error_of(unsigned node)
+{
+	const char *text = json_string_value(json_object_get(f.agents[0][node].asked, "error"));
+
+	return text ? text : "";
+}
+
+static unsigned commits(void)
+{
+	unsigned n = 0;
+
+	for (const struct gck_commit *c = step_0()->commits; c; c = c->older)
+		n++;
+	return n;
+}
+
+/* Let the agents of step 0 come as far as the freeze. */
+static bool reaches(enum gck_phase phase)
+{
+	for (unsigned i = 0; i < 200 && step_0()->live->phase != phase; i++)
+		for (unsigned n = 0; n < NODES; n++) {
+			fake_agent_takes(&f, &f.agents[0][n]);
+			if (step_0()->live->phase == phase)
+				return true;
+			fake_core_takes(&f, &f.agents[0][n]);
+			if (step_0()->live->phase == phase)
+				return true;
+		}
+	return step_0()->live->phase == phase;
+}
+
+static void test_one(void)
+{
+	begin();
+	ask(1, 1, true, 0);
+	ask(1, 1, true, 0);
+	ask(2, 1, true, 0);
+	is_str(step_0()->live->checkpoint.reason, "asked by rank 1", "a checkpoint is begun");
+	ok(reaches(GCK_WRITING), "it goes on");
+	ask(0, 1, true, 0);
+	fake_settle(&f);
+	is_int(commits(), 1, "all who ask while it is under way join it");
+	ok(!f.agents[0][1].asked, "nobody is told: their agents know what is committed");
+	ask(0, 1, true, 0);
+	fake_settle(&f);
+	is_int(commits(), 2, "whoever was not in its image, and says so, gets another");
+	end();
+}
+
+static void test_every_step(void)
+{
+	begin();
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
+	ask(1, 1, true, 0);
+	fake_settle(&f);
+	is_int(commits(), 1, "one of the whole job is joined as well");
+	end();
+}
+
+static void test_all(void)
+{
+	begin();
+	f.agents[0][1].asks_all = 3;
+	ask(1, 1, false, 3);
+	fake_settle(&f);
+	is_int(commits(), 1, "the first of all ranks begins");
+	is_int(f.agents[0][2].committed_all, 3, "all nodes hear whose call the commit has");
+	f.agents[0][1].asks_all = 0;
+	ask(2, 1, false, 3);
+	fake_settle(&f);
+	is_int(commits(), 1, "a rank that comes late begins no other");
+	is_int(asked(2, "all"), 3, "and is told so");
+	end();
+}
+
+static void test_fails(void)
+{
+	begin();
+	ask(1, 1, false, 1);
+	ask(2, 4, true, 0);
+	ok(reaches(GCK_WRITING), "a checkpoint is under way");
+	gck_live_fail(step_0(), EIO, "as scripted");
+	gck_raise(&f.core, step_0(), GCK_FAILED);
+	fake_settle(&f);
+	is_int(asked(1, "id"), 1, "who asked hears that it was given up");
+	ok(strstr(error_of(2), "as scripted"), "and why: %s", error_of(2));
+	ask(2, 4, true, 0);
+	fake_settle(&f);
+	is_int(commits(), 0, "a question that crossed that word begins nothing");
+	ask(0, 1, false, 1);
+	fake_settle(&f);
+	ok(strstr(error_of(0), "as scripted"), "the call of all ranks ends so for all of them");
+	is_int(commits(), 0, "without another try");
+	ask(0, 2, false, 2);
+	fake_settle(&f);
+	is_int(commits(), 1, "the next call is one");
+	end();
+}
+
+static void test_refused(void)
+{
+	begin();
+	step_0()->disabled = true;
+	ask(1, 1, true, 0);
+	fake_settle(&f);
+	is_int(asked(1, "code"), EPERM, "checkpoints are disabled: said with the code");
+	ok(strstr(error_of(1), "gpuckpt enable"), "and what to do");
+	end();
+}
+
+static void test_restarting(void)
+{
+	begin();
+	step_0()->live->phase = GCK_STARTING;
+	ask(1, 1, true, 0);
+	step_0()->live->phase = GCK_IDLE;
+	fake_settle(&f);
+	ok(!f.agents[0][1].asked && !commits(), "a rank that asks before all are let go is not answered");
+	ask(1, 1, true, 0);
+	fake_settle(&f);
+	is_int(commits(), 1, "but when it asks again");
+	end();
+}
+
+/* Its waiter must not outlive the connection, nor the step. */
+static void test_gone(void)
+{
+	begin();
+	ask(1, 5, true, 0);
+	fake_disconnect(&f, &f.agents[0][1]);
+	fake_settle(&f);
+	ok(!f.agents[0][1].asked, "an agent that was away is told nothing of before");
+	ask(1, 1, true, 0);
+	fake_settle(&f);
+	ok(commits() >= 1, "its successor's numbers begin anew");
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, GCK_EVERY_STEP, "test", NULL, NULL);
+	ask(1, 2, true, 0);
+	for (unsigned n = 0; n < NODES; n++)
+		fake_all_end(&f, &f.agents[0][n], 0);
+	fake_settle(&f);
+	ok(true, "a step that ends meanwhile is nobody's harm");
+	end();
+}
+
+int main(void)
+{
+	gck_log_open("asks", "/dev/null", GCK_LOG_ERROR);
+	test_one();
+	test_every_step();
+	test_all();
+	test_fails();
+	test_refused();
+	test_restarting();
+	test_gone();
+	return tap_done();
+}

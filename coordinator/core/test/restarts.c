@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What becomes of a step when its job is restarted, each rule as a short script over the fake
+ * world. What random sequences can find is in model.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/core/agents/join.h"
+#include "coordinator/core/operations/operation.h"
+#include "coordinator/core/retention/import.h"
+#include "coordinator/core/test/fake_agent.h"
+#include "test/support/tap.h"
+
+static struct fake f;
+
+static struct gck_step *step_0(void)
+{
+	return gck_state_step(&f.core.state, JOB, 0);
+}
+
+static void begin_with(const char *options, unsigned commits)
+{
+	fake_begin(&f, 1);
+	f.options = options;
+	fake_settle(&f);
+	for (unsigned i = 0; i < commits; i++) {
+		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+		fake_settle(&f);
+	}
+}
+
+/* The ranks of step 0 run, and have this many commits. */
+static void begin(unsigned commits)
+{
+	begin_with("interval=30m", commits);
+}
+
+static void end(void)
+{
+	is_str(f.violation, "", "no rule of the agents was broken");
+	fake_end(&f);
+}
+
+static bool step_0_is_held_back(void)
+{
+	return f.taken && f.held && f.agents[0][0].state != F_RUNNING;
+}
+
+/* ---- a commit that may have been written --------------------------------------------------- */
+
+/* The agent has written the commit object; its answer does not come. */
+static void commit_in_doubt(void)
+{
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	for (unsigned i = 0; i < 1000 && !json_object_size(f.store[0]); i++)
+		fake_deliver(&f);
+}
+
+static void test_in_doubt(void)
+{
+	begin(0);
+	commit_in_doubt();
+	fake_requeued(&f);
+	f.unreadable = true;
+	fake_settle(&f);
+	ok(step_0_is_held_back(),
+	   "a commit in doubt and a store that cannot be read: the job is held");
+	f.unreadable = false;
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "with the store readable it is restored");
+	end();
+	begin(0);
+	f.unreadable = true;
+	fake_requeued(&f);
+	fake_settle(&f);
+	ok(step_0_is_held_back(), "the same if the journal knows of no checkpoint at all");
+	end();
+}
+
+/* The step ends then, and its user imports another image into it. */
+static void test_import_in_doubt(void)
+{
+	static const char store[] = "s3://bucket/prefix";
+	const struct gck_import image = {.job = JOB, .step = 0, .seq = 9, .ranks = 1, .store = store};
+	struct gck_error err = {0};
+
+	begin(0);
+	strcpy(f.conf.s3_store, store);
+	commit_in_doubt();
+	gck_join_end(&f.core, step_0());
+	free(step_0()->store);
+	step_0()->store = strdup(store);
+	ok(gck_import_check(&f.core, &image, OWNER, &err) && err.code == EBUSY,
+	   "a commit in doubt: nothing is imported over it: %s", err.text);
+	gck_core_note(&f.core, json_pack("{s:s, s:i}", "t", "gone", "job", JOB), true);
+	is_int(gck_import_check(&f.core, &image, OWNER, &err), 0, "until nobody looks for it any more");
+	end();
+}
+
+/* The coordinator is killed while the commit object is written, and the agents come back. */
+static void test_recovery(void)
+{
+	begin(0);
+	commit_in_doubt();
+	f.unreadable = true;
+	fake_crash(&f);
+	fake_settle(&f);
+	is_int(f.timers[0][GCK_TIMER_PHASE], 30000,
+	       "ranks that run have time to find their commit");
+	f.unreadable = false;
+	fake_disconnect(&f, &f.agents[0][0]);
+	fake_settle(&f);
+	ok(step_0()->commits != NULL, "which then counts");
+	end();
+}
+
+/* ---- a coordinator that has lost its journal ----------------------------------------------- */
+
+static void lose_journal(void)
+{
+	json_array_clear(f.journal);
+	f.core.behind = true; /* what is read back is another state, and may be */
+	fake_crash(&f);
+}
+
+static void test_no_journal(void)
+{
+	begin(2);
+	lose_journal();
+	fake_requeued(&f);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 2, "without its journal a step is restored from its store");
+	end();
+	begin(2);
+	lose_journal();
+	fake_requeued(&f);
+	f.program = "q";
+	fake_settle(&f);
+	ok(!f.agents[0][0].from && f.agents[0][0].state == F_OVER,
+	   "another program is not, and does not start over it");
+	end();
+}
+
+static void test_no_numbers(void)
+{
+	begin(2);
+	f.unreadable = true;
+	lose_journal();
+	fake_settle(&f);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	is_int(step_0()->last_seq, 0, "neither journal nor store: no number is given");
+	f.unreadable = false;
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	ok(json_object_get(f.store[0], "3") != NULL, "with the store the next one is");
+	end();
+}
+
+/* ---- a restart that its agents take for a first start -------------------------------------- */
+
+static void forget_count(void)
+{
+	for (unsigned n = 0; n < NODES; n++)
+		f.agents[0][n].restarts = 0;
+}
+
+static void test_no_count(void)
+{
+	begin(1);
+	fake_requeued(&f);
+	forget_count();
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1,
+	       "a script without SLURM_RESTART_COUNT: restored like others");
+	fake_crash(&f);
+	fake_settle(&f);
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	fake_settle(&f);
+	ok(json_object_get(f.store[0], "2") != NULL, "it is known when its agents come back");
+	end();
+	begin(0);
+	fake_requeued(&f);
+	forget_count();
+	fake_settle(&f);
+	ok(f.agents[0][0].state == F_RUNNING && !f.agents[0][0].from,
+	   "without a commit it starts from the beginning");
+	end();
+}
+
+/* ---- what cannot be built ------------------------------------------------------------------ */
+
+static void restart(int no_build)
+{
+	fake_requeued(&f);
+	f.agents[0][1].no_build = no_build;
+	fake_settle(&f);
+}
+
+static void test_fallback(void)
+{
+	begin(2);
+	f.damaged[0] = 2;
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "a damaged commit: all ranks run from the one before");
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "and never again from the damaged one");
+	end();
+}
+
+static void test_fallback_imported(void)
+{
+	begin_with("keep=3", 3);
+	gck_step_commit(step_0(), 2)->imported = true;
+	f.damaged[0] = 3;
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "the one before is not one that was imported");
+	end();
+}
+
+static void test_fallback_asked(void)
+{
+	begin_with("restart=9:1", 2);
+	f.damaged[0] = 2;
+	restart(0);
+	is_int(f.agents[0][0].from, 1,
+	       "a job that began from another's commit falls back among its own");
+	end();
+	begin(2);
+	f.damaged[0] = 2;
+	f.options = "restart=2";
+	restart(0);
+	ok(step_0_is_held_back(), "the commit that the user asked for, and no other");
+	end();
+}
+
+static void test_try_again(void)
+{
+	begin(2);
+	restart(EIO);
+	ok(f.taken && !f.held && !f.agents[0][0].from,
+	   "a store that fails: the job is requeued, and not held");
+	restart(0);
+	is_int(f.agents[0][0].from, 2, "and is restored from its newest commit");
+	end();
+	begin(1);
+	for (unsigned i = 0; i < 4; i++) {
+		restart(EIO);
+		ok(f.taken && !f.held, "try %u", i + 1);
+	}
+	restart(EIO);
+	ok(step_0_is_held_back(), "at the fifth it is held");
+	end();
+}
+
+/* Its agent builds and builds. */
+static void test_stall(void)
+{
+	begin(2);
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !f.agents[0][1].built; i++)
+		fake_deliver(&f);
+	while (f.agents[0][1].out.n)
+		json_decref(fake_pop(&f.agents[0][1].out));
+	fake_settle(&f);
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "a node that says nothing is not awaited");
+	fake_settle(&f);
+	ok(f.taken && !f.held && !f.agents[0][0].from, "the job is requeued, and not held");
+	end();
+}
+
+static void test_slurm_away(void)
+{
+	begin(1);
+	f.damaged[0] = 1;
+	f.slurm_away = true;
+	restart(0);
+	ok(!f.taken && f.agents[0][0].state == F_RESTORING,
+	   "nothing to restore, and slurmctld is away: the ranks wait");
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it is asked again");
+	fake_settle(&f);
+	ok(!f.taken && f.agents[0][0].state == F_RESTORING, "and again");
+	f.slurm_away = false;
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	ok(step_0_is_held_back() && f.agents[0][0].state == F_OVER,
+	   "until it takes the job back and the ranks end");
+	end();
+}
+
+static void restart_no_run(int no_run)
+{
+	fake_requeued(&f);
+	f.agents[0][1].no_run = no_run;
+	fake_settle(&f);
+}
+
+/* What devices had is only read by ranks that run. */
+static void test_found_late(void)
+{
+	begin(2);
+	restart_no_run(EBADMSG);
+	ok(f.taken && !f.held, "damage that shows when the ranks run: the job is requeued, and not held");
+	fake_crash(&f);
+	restart(0);
+	is_int(f.agents[0][0].from, 1, "and goes on from the commit before, whatever became of the coordinator");
+	end();
+	begin(2);
+	restart_no_run(EIO);
+	ok(f.taken && !f.held, "something else is to blame");
+	restart(0);
+	is_int(f.agents[0][0].from, 2, "the same commit is tried again");
+	end();
+	begin(1);
+	restart_no_run(EBADMSG);
+	ok(f.taken && f.held, "there is no commit before: the job is held");
+	end();
+	begin(2);
+	f.options = "restart=2";
+	restart_no_run(EBADMSG);
+	ok(f.taken && f.held, "or the user wants this one");
+	end();
+}
+
+/* ---- what an agent says of it ---------------------------------------------------------------- */
+
+static bool is_at(enum gck_phase phase)
+{
+	return step_0()->live && step_0()->live->phase == phase;
+}
+
+/* Two bytes a character: at one of the two lengths of the prefix the end falls between them. */
+static const char *long_text(unsigned prefix)
+{
+	static char text[600];
+
+	memset(text, 'x', prefix);
+	text[prefix] = '\0';
+	while (strlen(text) + 3 < sizeof text)
+		strcat(text, "\xc3\xa9");
+	return text;
+}
+
+/* Node 1 says that it cannot, and why. */
+static void restart_fails(int code, const char *text)
+{
+	struct gck_agent *a = &f.agents[0][1];
+
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !is_at(GCK_BUILDING); i++)
+		fake_deliver(&f);
+	fake_say(a, json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", "build", "seq",
+			      (int)step_0()->live->plan.seq, "ok", 0, "error", text, "code", code));
+	while (a->out.n)
+		fake_core_takes(&f, a);
+}
+
+/* As it is told the agent, which has not taken the message. */
+static size_t length_of_why(const struct gck_agent *a, const char *op)
+{
+	for (unsigned i = 0; i < a->in.n; i++)
+		if (!strcmp(json_string_value(json_object_get(a->in.messages[i], "op")), op))
+			return json_string_length(json_object_get(a->in.messages[i], "why"));
+	return 0;
+}
+
+static void test_long_reason(void)
+{
+	for (unsigned prefix = 0; prefix < 2; prefix++) {
+		begin(2);
+		restart_fails(EBADMSG, long_text(prefix));
+		ok(length_of_why(&f.agents[0][0], "fallback") > 470,
+		   "why a commit was not built is cut where it is long, and told");
+		fake_settle(&f);
+		is_int(f.agents[0][0].from, 1, "with the commit before it");
+		end();
+		begin(1);
+		restart_fails(EIO, long_text(prefix));
+		fake_settle(&f);
+		ok(f.taken && !f.held, "Slurm is asked to take the job back, with why");
+		end();
+	}
+}
+
+/* ---- an agent that comes back ---------------------------------------------------------------- */
+
+/* Up to the moment when the coordinator has said so, and no agent has acted on it. */
+static void reach(enum gck_phase phase)
+{
+	begin(1);
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !is_at(phase); i++) {
+		struct gck_agent *a = &f.agents[0][i % NODES];
+
+		fake_slurm_answers(&f, true);
+		fake_connect(&f, a);
+		while (!is_at(phase) && (fake_core_takes(&f, a) || fake_agent_takes(&f, a)))
+			;
+	}
+}
+
+static void test_comes_back(void)
+{
+	static const enum gck_phase phases[] = {GCK_BUILDING, GCK_FILING, GCK_STARTING};
+
+	for (unsigned i = 0; i < 3; i++) {
+		reach(phases[i]);
+		fake_disconnect(&f, &f.agents[0][1]);
+		fake_settle(&f);
+		ok(f.agents[0][1].from == 1, "%s: a connection is lost and made again",
+		   gck_phase_name(phases[i]));
+		ok(step_0()->live->phase == GCK_IDLE, "and the restart goes on");
+		end();
+	}
+}
+
+static void test_dies_restoring(void)
+{
+	static const enum gck_phase phases[] = {GCK_FILING, GCK_STARTING};
+
+	for (unsigned i = 0; i < 2; i++) {
+		reach(phases[i]);
+		fake_agent_dies(&f, &f.agents[0][1]);
+		fake_settle(&f);
+		ok(f.taken && !f.held, "%s: an agent dies: the job is requeued, and not held",
+		   gck_phase_name(phases[i]));
+		end();
+	}
+}
+
+/* Its word that they run is lost with it. */
+static void test_dies_running(void)
+{
+	reach(GCK_STARTING);
+	while (f.agents[0][2].state != F_RUNNING)
+		fake_agent_takes(&f, &f.agents[0][2]);
+	fake_agent_dies(&f, &f.agents[0][2]);
+	fake_settle(&f);
+	ok(!f.taken && step_0()->live->phase == GCK_IDLE,
+	   "an agent dies when its ranks have been let go: they run");
+	end();
+}
+
+/* One node's agent comes when a checkpoint of the others is under way. */
+static void test_late(void)
+{
+	fake_begin(&f, 1);
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned n = 0; n < 2; n++) {
+			fake_connect(&f, &f.agents[0][n]);
+			fake_core_takes(&f, &f.agents[0][n]);
+			fake_agent_takes(&f, &f.agents[0][n]);
+		}
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
+	is_int(step_0()->live->phase, GCK_CALLING, "a checkpoint calls an agent that is not there yet");
+	fake_settle(&f);
+	ok(f.agents[0][2].state == F_RUNNING && json_object_get(f.store[0], "1"),
+	   "it comes, starts, and takes part");
+	end();
+}
+
+/* ---- a full journal ------------------------------------------------------------------------ */
+
+static void test_journal_full(void)
+{
+	begin(1);
+	f.journal_fails = true;
+	restart(0);
+	ok(!f.agents[0][0].refused && f.agents[0][0].state == F_NEW,
+	   "the journal is full: a restart waits");
+	f.journal_fails = false;
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "and goes on when there is room");
+	end();
+	begin(1);
+	fake_requeued(&f);
+	for (unsigned i = 0; i < 1000 && !f.agents[0][2].built; i++)
+		fake_deliver(&f);
+	f.journal_fails = true;
+	fake_settle(&f);
+	ok(!f.agents[0][0].filed && !f.taken, "full when all have built: no file is cut back");
+	f.journal_fails = false;
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	fake_settle(&f);
+	is_int(f.agents[0][0].from, 1, "and they run when there is room");
+	end();
+}
+
+int main(void)
+{
+	gck_log_open("restarts", "/dev/null", GCK_LOG_ERROR);
+	test_in_doubt();
+	test_import_in_doubt();
+	test_recovery();
+	test_no_journal();
+	test_no_numbers();
+	test_no_count();
+	test_fallback();
+	test_fallback_imported();
+	test_fallback_asked();
+	test_try_again();
+	test_found_late();
+	test_stall();
+	test_slurm_away();
+	test_long_reason();
+	test_comes_back();
+	test_dies_restoring();
+	test_dies_running();
+	test_late();
+	test_journal_full();
+	return tap_done();
+}

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Single rules of the coordinator, each as a short script over the fake world. What random
+ * sequences can find is in model.c. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/wire/wire.h"
+#include "coordinator/core/actions/commit_document.h"
+#include "coordinator/core/agents/answer.h"
+#include "coordinator/core/agents/join.h"
+#include "coordinator/core/operations/operation.h"
+#include "coordinator/core/test/fake_agent.h"
+#include "test/support/tap.h"
+
+static struct fake f;
+
+static struct gck_step *step_0(void)
+{
+	return gck_state_step(&f.core.state, JOB, 0);
+}
+
+/* The ranks of step 0 run. */
+static void begin(void)
+{
+	fake_begin(&f, 1);
+	fake_settle(&f);
+}
+
+static void end(void)
+{
+	is_str(f.violation, "", "no rule of the agents was broken");
+	fake_end(&f);
+}
+
+static void all_ranks_end(int32_t status)
+{
+	for (unsigned n = 0; n < NODES; n++)
+		fake_all_end(&f, &f.agents[0][n], status);
+	fake_settle(&f);
+}
+
+/* A request and its end. */
+static bool ended, ended_well;
+static char why[300];
+static unsigned events;
+
+static void on_event(void *arg, const char *text, const json_t *data)
+{
+	events++;
+	(void)arg;
+	(void)text;
+	(void)data;
+}
+
+static void on_end(void *arg, const char *error, const json_t *steps)
+{
+	(void)arg;
+	(void)steps;
+	ended = true;
+	ended_well = !error;
+	snprintf(why, sizeof why, "%s", error ? error : "");
+}
+
+static void create(void)
+{
+	const struct gck_waiter waiter = {.wait = true, .event = on_event, .end = on_end};
+	struct gck_error err = {0};
+
+	ended = false;
+	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", &waiter, &err);
+	is_str(err.text, "", "create begins");
+}
+
+static void reach(enum gck_phase phase)
+{
+	for (unsigned i = 0; i < 1000 && step_0()->live->phase != phase; i++)
+		fake_deliver(&f);
+	is_int(step_0()->live->phase, phase, "on the way");
+}
+
+/* ---- finished steps ------------------------------------------------------------------------ */
+
+static bool finished_after(int32_t status)
+{
+	bool finished;
+
+	begin();
+	all_ranks_end(status);
+	finished = step_0()->finished;
+	end();
+	return finished;
+}
+
+static void test_finished(void)
+{
+	ok(finished_after(0), "a step whose ranks end with status 0 is finished");
+	ok(!finished_after(1 << 8), "one that failed is not");
+	ok(!finished_after(SIGTERM), "nor is one that was killed");
+}
+
+/* ---- agents that do not come back ---------------------------------------------------------- */
+
+/* Their connections end, and stay so: they say nothing more. */
+static void nodes_die(unsigned first, unsigned last)
+{
+	for (unsigned n = first; n <= last; n++) {
+		fake_disconnect(&f, &f.agents[0][n]);
+		f.agents[0][n].state = F_OVER;
+	}
+}
+
+static void test_bye(void)
+{
+	begin();
+	fake_all_end(&f, &f.agents[0][2], 0);
+	fake_settle(&f);
+	fake_crash(&f);
+	fake_settle(&f);
+	is_int(gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL), 0,
+	       "a step of which a node is done");
+	fake_settle(&f);
+	ok(step_0()->commits != NULL, "is checkpointed by a coordinator that was away since");
+	end();
+}
+
+static void test_nobody(void)
+{
+	begin();
+	nodes_die(0, 1);
+	is_int(f.timers[0][GCK_TIMER_PHASE], 0, "a step with one agent is waited for");
+	nodes_die(2, 2);
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "one without any is, for a time");
+	is_int(step_0()->live->phase, GCK_OVER, "and has ended then");
+	is_int(gck_operation_begin(&f.core, GCK_REQUEUE, JOB, GCK_EVERY_STEP, "test", NULL, NULL),
+	       0, "its job's next requeue");
+	for (unsigned i = 0; i < 200 && !f.taken; i++)
+		fake_deliver(&f);
+	ok(f.taken, "does without it");
+	end();
+}
+
+static void test_back(void)
+{
+	begin();
+	for (unsigned n = 0; n < NODES; n++)
+		fake_disconnect(&f, &f.agents[0][n]);
+	fake_settle(&f);
+	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
+	is_int(step_0()->live->phase, GCK_IDLE, "agents that come back in that time are heard");
+	end();
+}
+
+/* ---- MPI -------------------------------------------------------------------------------------- */
+
+/* -1: the newest commit does not tell it. */
+static json_int_t told_quiesce(void)
+{
+	const json_t *ms = json_object_get(step_0()->commits->info, "quiesce_ms");
+
+	return ms ? json_integer_value(ms) : -1;
+}
+
+static void test_quiesce(void)
+{
+	begin();
+	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
+	create();
+	fake_settle(&f);
+	ok(ended && ended_well, "nodes with and without MPI: the create is done");
+	is_int(f.agents[0][0].rounds, 3, "after three rounds");
+	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
+	ok(told_quiesce() > 0, "and its commit tells how long they took");
+	is_str(json_string_value(json_object_get(step_0()->commits->info, "quiesce_via")),
+	       "coordinator", "and which way the words went: not all ranks have MPI");
+	f.agents[0][0].mpi = f.agents[0][2].mpi = false;
+	create();
+	fake_settle(&f);
+	is_int(told_quiesce(), -1, "not that of a step without MPI");
+	end();
+}
+
+static void test_no_quiesce(void)
+{
+	begin();
+	f.agents[0][0].mpi = true;
+	create();
+	for (unsigned i = 0; i < 1000 && f.agents[0][0].round != 2 && fake_deliver(&f); i++)
+		;
+	fake_disconnect(&f, &f.agents[0][1]);
+	fake_settle(&f);
+	ok(ended && !ended_well, "an agent that is lost in the rounds ends the create");
+	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
+	end();
+}
+
+/* Refused by name before anybody is cut off. */
+static void test_many_words(void)
+{
+	struct gck_agent *a = &f.agents[0][0];
+	static char text[GCK_WIRE_MAX_BULK / 24 * 4 + 1]; /* a sixth, as base64 has it */
+	size_t piece = GCK_WIRE_MAX_BULK / 24 * 3;
+
+	begin();
+	a->mpi = f.agents[0][2].mpi = true;
+	create();
+	for (unsigned i = 0; i < 1000 && f.agents[0][2].round != 1 && fake_deliver(&f); i++)
+		;
+	memset(text, 'A', sizeof text - 1);
+	for (size_t i = 0; i < 10; i++)
+		fake_say(a, json_pack("{s:s, s:i, s:i, s:i, s:i, s:s}", "op", "ready", "seq",
+				      (int)a->seq, "round", 1, "at", (int)(i * piece), "total",
+				      (int)(10 * piece), "data", text));
+	fake_settle(&f);
+	ok(ended && !ended_well && strstr(why, "--mpi=pmix"), "too many words: %s", why);
+	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
+	end();
+}
+
+/* ---- what is stored ------------------------------------------------------------------------ */
+
+/* Each node's ranks have stored 3 bytes, 2 of them in an object that all have in common. */
+static void test_stored(void)
+{
+	begin();
+	create();
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, NODES + 2, "what nodes have in common counts once");
+	create();
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, NODES + 2, "in each checkpoint");
+	end();
+}
+
+static json_t *common_name(json_t *all, unsigned i)
+{
+	char name[GCK_HASH_TEXT];
+
+	snprintf(name, sizeof name, "%032x", i);
+	json_object_set_new(all, name, json_integer(1));
+	return all;
+}
+
+/* Names that are kept while nodes that say this have written and the commit has not. */
+static const json_t *kept_of(json_t *common)
+{
+	json_decref(f.common);
+	f.common = common;
+	create();
+	reach(GCK_COMMITTING);
+	return step_0()->live->checkpoint.common;
+}
+
+/* Names and bytes are whatever a user's agents like. */
+static void test_hostile_common(void)
+{
+	json_t *common = common_name(json_object(), 9), *tree = json_array();
+	const json_t *kept;
+
+	begin();
+	for (unsigned i = 0; i < 1000; i++)
+		json_array_append_new(tree, json_array());
+	json_object_set_new(common, "0000000000000000000000000000000a", tree);
+	json_object_set_new(common, "0000000000000000000000000000000b", json_integer(-5));
+	json_object_set_new(common, "0000000000000000000000000000000c0", json_integer(1));
+	json_object_set_new(common, "libraries", json_integer(1));
+	kept = kept_of(common);
+	is_int((long long)json_object_size(kept), 1, "of what agents call common only objects' names are kept");
+	is_int(json_integer_value(json_object_get(kept, "00000000000000000000000000000009")), 1, "with their bytes");
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, 3 * NODES - (NODES - 1), "nor is anything else believed");
+	kept = kept_of(json_integer(3));
+	is_int((long long)json_object_size(kept), 0, "of what is no object none are");
+	fake_settle(&f);
+	end();
+}
+
+static void test_much_in_common(void)
+{
+	json_t *many = json_object();
+	struct gck_live *other;
+
+	begin();
+	for (unsigned i = 0; i < GCK_COMMON_STEP + 10; i++)
+		common_name(many, i);
+	is_int((long long)json_object_size(kept_of(json_incref(many))), GCK_COMMON_STEP, "a step's names have an end");
+	fake_settle(&f);
+	other = gck_state_step(&f.core.state, JOB, 1)->live;
+	other->checkpoint.common_most = GCK_COMMON_USER - 5;
+	is_int((long long)json_object_size(kept_of(json_incref(many))), 5, "and those of all steps of a user");
+	fake_settle(&f);
+	other->checkpoint.common_most = GCK_COMMON_USER;
+	is_int((long long)json_object_size(kept_of(many)), 0, "who has no more");
+	other->checkpoint.common_most = 0;
+	fake_settle(&f);
+	is_int((long long)step_0()->commits->stored, 3 * NODES, "then each counts with every node");
+	end();
+}
+
+/* ---- how long ranks stood still ----------------------------------------------------------- */
+
+static void test_stall(void)
+{
+	begin();
+	create();
+	fake_settle(&f);
+	ok(ended && ended_well, "a checkpoint");
+	ok(json_real_value(json_object_get(step_0()->commits->info, "stall_ms")) == 9,
+	   "its stop is from the first GPU's to the last one's");
+	end();
+}
+
+/* ---- memory is short ----------------------------------------------------------------------- */
+
+static void test_needs_hold(void)
+{
+	bool held = false;
+
+	begin();
+	f.agents[0][1].needs_hold = true;
+	create();
+	for (unsigned i = 0; i < 1000 && fake_deliver(&f); i++)
+		held |= f.agents[0][0].held && f.agents[0][0].written;
+	ok(held, "a node that needs it: ranks are held while images are written");
+	ok(ended && ended_well, "the create is done");
+	ok(json_is_true(json_object_get(step_0()->commits->info, "held")), "and says how");
+	is_int(step_0()->live->phase, GCK_IDLE, "the step");
+	for (unsigned n = 0; n < NODES; n++)
+		ok(!f.agents[0][n].held && f.agents[0][n].state == F_RUNNING, "runs on, node %u",
+		   n);
+	end();
+}
+
+/* ---- an agent is missing ------------------------------------------------------------------- */
+
+static void test_missing(void)
+{
+	begin();
+	fake_disconnect(&f, &f.agents[0][1]);
+	create();
+	ok(!ended, "create waits for an agent that is missing");
+	fake_settle(&f);
+	ok(ended && ended_well, "and is done when it is back");
+	nodes_die(1, 1);
+	create();
+	fake_settle(&f);
+	ok(!ended && fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it waits for a time only");
+	fake_settle(&f);
+	ok(ended && strstr(why, "agent of node n1 is not connected"), "then it names the node");
+	is_int(step_0()->last_seq, 1, "no number was given for it");
+	end();
+}
+
+/* ---- a checkpoint whose intent is taken away ------------------------------------------------ */
+
+static unsigned noted(const char *type)
+{
+	unsigned n = 0;
+	json_t *r;
+	size_t i;
+
+	json_array_foreach(f.journal, i, r)
+		n += !strcmp(json_string_value(json_object_get(r, "t")), type);
+	return n;
+}
+
+/* All images are whole, but for those of node 0: its agent has written them, and not said so. */
+static json_t *all_but_one_written(void)
+{
+	struct gck_agent *a = &f.agents[0][0];
+
+	begin();
+	create();
+	reach(GCK_WRITING);
+	for (unsigned n = 0; n < NODES; n++) {
+		while (f.agents[0][n].in.n)
+			fake_agent_takes(&f, &f.agents[0][n]);
+		while (n && f.agents[0][n].out.n)
+			fake_core_takes(&f, &f.agents[0][n]);
+	}
+	return fake_pop(&a->out);
+}
+
+static void test_starts_while_written(void)
+{
+	json_t *written = all_but_one_written();
+	struct gck_agent *a = &f.agents[0][0];
+
+	fake_disconnect(&f, a);
+	a->state = F_NEW;
+	fake_connect(&f, a);
+	fake_core_takes(&f, a);
+	is_int(step_0()->intent.seq, 1, "an agent says that it starts, while images are written: the checkpoint "
+	       "goes on");
+	fake_say(a, written);
+	fake_core_takes(&f, a);
+	is_int(noted("committing"), 1, "and is committed");
+	fake_crash(&f);
+	end();
+}
+
+static void test_not_begun(void)
+{
+	json_t *written = all_but_one_written();
+
+	gck_step_clear_intent(step_0());
+	fake_say(&f.agents[0][0], written);
+	fake_settle(&f);
+	is_int(noted("committing"), 0, "nothing is committed that the journal has not begun");
+	ok(ended && !ended_well && strstr(why, "was given up"), "which ends the create: %s", why);
+	end();
+}
+
+/* No start can read it. */
+static void test_impossible_record(void)
+{
+	struct gck_error err = {0};
+
+	begin();
+	ok(gck_core_record(&f.core, gck_record_seq(step_0(), "committing", 5), true, &err) &&
+	   strstr(err.text, "not begun"), "a record that cannot be: %s", err.text);
+	gck_core_note(&f.core, gck_record_seq(step_0(), "seq", 3), true);
+	is_int(noted("committing"), 0, "does not stay in the journal");
+	fake_crash(&f);
+	end();
+}
+
+/* ---- signs of life ------------------------------------------------------------------------- */
+
+static bool next_is(struct gck_agent *a, const char *op)
+{
+	json_t *body = fake_pop(&a->in);
+	const char *got = json_string_value(json_object_get(body, "op"));
+	bool good = got && !strcmp(got, op);
+
+	json_decref(body);
+	return good;
+}
+
+static void test_hold(void)
+{
+	begin();
+	gck_operation_begin(&f.core, GCK_VACATE, JOB, 0, "test", NULL, NULL);
+	reach(GCK_FREEZING);
+	is_int(f.timers[0][GCK_TIMER_HOLD], step_0()->live->options.timeout_ms / 4,
+	       "ranks that are held for long");
+	reach(GCK_HELD_COMMITTING);
+	while (f.agents[0][2].in.n)
+		json_decref(fake_pop(&f.agents[0][2].in));
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_HOLD) && next_is(&f.agents[0][2], "hold"),
+	   "their agents are told that it is meant so");
+	ok(fake_timer_fires(&f, 0, GCK_TIMER_HOLD) && next_is(&f.agents[0][2], "hold"),
+	   "again and again");
+	fake_settle(&f);
+	is_int(step_0()->live->phase, GCK_OVER, "when they have ended");
+	fake_timer_fires(&f, 0, GCK_TIMER_HOLD);
+	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "no more");
+	end();
+}
+
+static void test_no_hold(void)
+{
+	begin();
+	create();
+	reach(GCK_RESUMING);
+	is_int(f.timers[0][GCK_TIMER_HOLD], 0, "not for ranks that are held for a moment");
+	fake_settle(&f);
+	end();
+}
+
+/* ---- progress ------------------------------------------------------------------------------ */
+
+static void test_progress(void)
+{
+	json_t *body = json_pack("{s:i, s:i}", "done", 1, "all", 100000);
+	unsigned before;
+
+	begin();
+	create();
+	reach(GCK_WRITING);
+	before = events;
+	for (int i = 1; i < 200; i++) { /* 10 ms each by the fake clock */
+		json_object_set_new(body, "done", json_integer(i));
+		gck_answer_progress(&f.core, step_0(), &step_0()->live->nodes[0], body);
+	}
+	ok(events - before >= 2 && events - before <= 8, "progress is told now and then: %u",
+	   events - before);
+	json_decref(body);
+	fake_settle(&f);
+	end();
+}
+
+/* ---- one's share --------------------------------------------------------------------------- */
+
+static const char *node_name = "n0";
+static uid_t owner = OWNER;
+static json_t *local_ranks;
+
+/* Register a step as its only agent; the code of the refusal, 0 if it is taken. */
+static int registers(unsigned step, unsigned ntasks)
+{
+	json_t *body = json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:{s:s}, s:s}",
+				 "op", "register", "job", JOB, "step", (int)step, "node", node_name,
+				 "node_id", 0, "nodes", 1, "ntasks", (int)ntasks, "restarts", 0,
+				 "options", "interval=off", "store", "file:/s", "fingerprint",
+				 "program", "p", "state", "running");
+	json_t *job = fake_job(&f);
+	struct gck_error err = {0};
+
+	json_object_set_new(job, "uid", json_integer(owner));
+	json_object_set(body, "local_ranks", local_ranks);
+	gck_join(&f.core, NULL, owner, body, job, &err);
+	json_decref(job);
+	json_decref(body);
+	return err.code;
+}
+
+static void test_share(void)
+{
+	unsigned n = STEPS;
+
+	begin();
+	while (n < 5000 && !registers(n, 1))
+		n++;
+	is_int(n, 1024, "steps at once of a job");
+	for (unsigned i = STEPS; i < n; i++)
+		gck_join_end(&f.core, gck_state_step(&f.core.state, JOB, i));
+	is_int(registers(n, 1), 0, "one more when they have ended");
+	step_0()->bytes = 256 << 20;
+	is_int(registers(n + 1, 1), E2BIG, "what is kept of a user's steps has an end");
+	is_int(registers(n, 1), 0, "which those that are there do not feel");
+	end();
+}
+
+/* As many as a job may have had, the last of them with all that a user may have. */
+static void fill_share(unsigned n)
+{
+	for (unsigned i = STEPS; i < n; i++)
+		gck_core_note(&f.core, json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:{}}", "t", "step",
+						 "job", JOB, "step", (int)i, "restarts", 0, "nodes", 1,
+						 "ntasks", 1, "store", "file:/s", "options", "",
+						 "fingerprint"), false);
+	gck_state_step(&f.core.state, JOB, n - 1)->bytes = 256 << 20;
+}
+
+static void test_former_share(void)
+{
+	unsigned n = 10000;
+
+	begin();
+	fill_share(n);
+	is_int(registers(n, 1), E2BIG, "a user's share is taken");
+	owner = OWNER + 1;
+	is_int(registers(n, 1), 0, "another's job that has the number next does not feel it");
+	f.core.behind = true; /* the journal is written anew */
+	is_int(registers(n + 1, 1), 0, "nor does that one's next step");
+	owner = OWNER;
+	is_int(registers(n + 2, 1), E2BIG, "who took it does");
+	fake_crash(&f);
+	is_int(gck_state_step(&f.core.state, JOB, n - 1)->uid, OWNER, "whose it was is read back");
+	is_int(gck_state_step(&f.core.state, JOB, n)->uid, OWNER + 1, "and whose it is");
+	end();
+}
+
+/* Each of what an agent says of its ranks is as large as it likes. */
+static void test_words(void)
+{
+	json_t *word = json_pack("{s:i, s:i, s:s, s:[{s:s}]}", "rank", 1, "pid", 99, "object", "file", "remedy",
+				 "x", "y");
+	json_t *many = json_array(), *kept;
+	struct gck_node *node;
+
+	begin();
+	node = &step_0()->live->nodes[0];
+	for (unsigned i = 0; i < 100000; i++)
+		json_array_append(many, word);
+	local_ranks = many;
+	is_int(registers(STEPS, 1), 0, "an agent says that it has a hundred thousand ranks");
+	local_ranks = NULL;
+	kept = gck_state_step(&f.core.state, JOB, STEPS)->live->nodes[0].ranks;
+	is_int((long long)json_array_size(kept), 1, "no more are kept than there are");
+	is_int((long long)json_object_size(json_array_get(kept, 0)), 2, "and of each what is used");
+	gck_node_set_ranks(node, many, GCK_MAX_TASKS);
+	is_int((long long)json_array_size(node->ranks), GCK_MAX_NODE_TASKS, "or than a node can have");
+	gck_node_set_items(node, many);
+	is_int((long long)json_array_size(node->items), GCK_MAX_NODE_TASKS, "nor more that stands in the way");
+	is_int((long long)json_object_size(json_array_get(node->items, 0)), 2, "and of each what is told");
+	json_decref(many);
+	json_decref(word);
+	end();
+}
+
+/* Of two bytes a character. */
+static void test_long_name(void)
+{
+	char name[101] = "";
+	json_t *taken;
+
+	while (strlen(name) + 3 < sizeof name)
+		strcat(name, "\xc3\xa9");
+	begin();
+	node_name = name;
+	is_int(registers(STEPS, 1), 0, "a node with a long name");
+	taken = json_string(gck_state_step(&f.core.state, JOB, STEPS)->live->nodes[0].name);
+	ok(json_string_length(taken) >= 60, "which is cut between its characters");
+	json_decref(taken);
+	node_name = "n0";
+	end();
+}
+
+/* ---- what a commit holds ------------------------------------------------------------------- */
+
+static void test_too_many_ranks(void)
+{
+	struct gck_error err = {0};
+	struct gck_step large;
+
+	begin();
+	large = *step_0();
+	large.ntasks = 12000;
+	ok(!gck_document_fits(&large, &err), "12000 ranks fit into a commit");
+	large.ntasks = 14000;
+	ok(gck_document_fits(&large, &err) && strstr(err.text, "14000"), "more do not");
+	end();
+}
+
+/* A job's key is made once, and all agents are told it; without one nothing is begun. */
+static void test_encrypted(void)
+{
+	struct gck_job *job;
+
+	fake_begin(&f, 1);
+	f.options = "interval=30m,encrypt=yes";
+	fake_settle(&f);
+	job = gck_state_job(&f.core.state, JOB);
+	create();
+	fake_settle(&f);
+	ok(ended && !ended_well && strstr(why, "nothing to wrap with") && !job->key &&
+	   step_0()->last_seq == 0, "encrypt=yes without keys: %s", why);
+	f.wrapping = 3;
+	create();
+	fake_settle(&f);
+	ok(ended_well && job->key && !strncmp(job->key, "3:", 2), "with them the job has one: %s", why);
+	f.wrapping = 4;
+	create();
+	fake_settle(&f);
+	ok(ended_well && job->key && !strncmp(job->key, "4:", 2), "another one wraps");
+	fake_crash(&f);
+	fake_settle(&f);
+	job = gck_state_job(&f.core.state, JOB);
+	ok(job && job->key && !strncmp(job->key, "4:", 2), "the journal has it");
+	f.options = "interval=30m";
+	end();
+}
+
+int main(void)
+{
+	gck_log_open("scripts", "/dev/null", GCK_LOG_ERROR);
+	test_finished();
+	test_bye();
+	test_nobody();
+	test_back();
+	test_quiesce();
+	test_no_quiesce();
+	test_many_words();
+	test_stored();
+	test_hostile_common();
+	test_much_in_common();
+	test_stall();
+	test_needs_hold();
+	test_missing();
+	test_starts_while_written();
+	test_not_begun();
+	test_impossible_record();
+	test_hold();
+	test_no_hold();
+	test_progress();
+	test_share();
+	test_former_share();
+	test_words();
+	test_long_name();
+	test_too_many_ranks();
+	test_encrypted();
+	return tap_done();
+}
