@@ -2,16 +2,16 @@
  * Ranks that ask for a checkpoint: what the coordinator is asked, and what the ranks are told. */
 #include "config.h"
 
-#include "coordinator/agent/asks.h"
+#include "coordinator/agent/checkpoint/rank_request.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "coordinator/agent/packet.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/test/fakes.h"
-#include "coordinator/agent/transaction.h"
 #include "shim/link.h"
 #include "test/support/tap.h"
 

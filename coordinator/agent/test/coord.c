@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "common/wire/wire.h"
-#include "coordinator/agent/packet.h"
+#include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/test/plugin.h"
 #include "test/support/munged.h"
 

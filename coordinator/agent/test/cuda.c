@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "coordinator/agent/cuda.h"
-#include "coordinator/agent/needs.h"
-#include "coordinator/agent/packet.h"
-#include "coordinator/agent/phases.h"
-#include "coordinator/agent/returning.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/gpu.h"
+#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/reclaim.h"
+#include "coordinator/agent/restart/rank_restart.h"
 #include "coordinator/agent/test/threads.h"
 #include "test/support/tap.h"
 

@@ -5,8 +5,8 @@
 #ifndef AGENT_TEST_FAKES_H
 #define AGENT_TEST_FAKES_H
 
-#include "coordinator/agent/agent.h"
-#include "coordinator/agent/worker.h"
+#include "coordinator/agent/base/agent.h"
+#include "coordinator/agent/worker/worker.h"
 
 #define FAKE_RANKS 3
 

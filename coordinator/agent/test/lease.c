@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/agent/packet.h"
+#include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/test/plugin.h"
 #include "test/support/tap.h"
 

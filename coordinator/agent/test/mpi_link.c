@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "coordinator/agent/packet.h"
+#include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/test/threads.h"
 #include "test/support/tap.h"
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "coordinator/agent/packet.h"
-#include "coordinator/agent/restart.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/test/threads.h"
 #include "test/support/tap.h"
 

@@ -14,14 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/agent/child.h"
-#include "coordinator/agent/job.h"
-#include "coordinator/agent/known.h"
-#include "coordinator/agent/memory.h"
-#include "coordinator/agent/packet.h"
-#include "coordinator/agent/share.h"
-#include "coordinator/agent/shared.h"
-#include "coordinator/agent/tasks.h"
+#include "coordinator/agent/base/node_share.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/resources.h"
+#include "coordinator/agent/base/shared_objects.h"
+#include "coordinator/agent/base/tasks.h"
+#include "coordinator/agent/worker/child.h"
+#include "coordinator/agent/worker/job.h"
+#include "coordinator/agent/worker/key_cache.h"
 #include "test/support/tap.h"
 
 static void packets(void)

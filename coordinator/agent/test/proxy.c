@@ -3,14 +3,14 @@
  * becomes of those who wait when the connection is lost. */
 #include "config.h"
 
-#include "coordinator/agent/proxy.h"
+#include "coordinator/agent/worker/proxy.h"
 
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "coordinator/agent/job.h"
-#include "coordinator/agent/packet.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/worker/job.h"
 #include "storage/s3/sign.h"
 #include "test/support/tap.h"
 

@@ -2,13 +2,13 @@
  * A restart on one node, with restorers that do as they are told. */
 #include "config.h"
 
-#include "coordinator/agent/restart.h"
+#include "coordinator/agent/restart/restart.h"
 
 #include <string.h>
 #include <sys/socket.h>
 
-#include "coordinator/agent/packet.h"
-#include "coordinator/agent/returning.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/restart/rank_restart.h"
 #include "coordinator/agent/test/fakes.h"
 #include "shim/link.h"
 #include "test/support/tap.h"

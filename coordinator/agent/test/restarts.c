@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "coordinator/agent/packet.h"
+#include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/test/plugin.h"
 #include "test/support/tap.h"
 

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "coordinator/agent/packet.h"
-#include "coordinator/agent/restart.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/restart/restart.h"
 
 int threads[FAKE_RANKS] = { -1, -1, -1 };
 

@@ -4,7 +4,7 @@
 #ifndef AGENT_TEST_THREADS_H
 #define AGENT_TEST_THREADS_H
 
-#include "coordinator/agent/mpi.h"
+#include "coordinator/agent/node/thread_messages.h"
 #include "coordinator/agent/test/fakes.h"
 
 #define HEAD offsetof(struct gck_link_mpi, data)

@@ -2,11 +2,11 @@
  * A checkpoint on one node, with workers that fail, die and hang as they are told. */
 #include "config.h"
 
-#include "coordinator/agent/transaction.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 
 #include <string.h>
 
-#include "coordinator/agent/packet.h"
+#include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/test/fakes.h"
 #include "test/support/tap.h"
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How much memory this node and this cgroup (version 1 or 2) still have. What cannot be read sets
+ * no limit. */
+#include "coordinator/agent/base/resources.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+struct cgroup_files {
+	const char *root, *limit, *used, *cache;
+};
+
+static const struct cgroup_files v1 = {
+	"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+	"total_inactive_file",
+};
+static const struct cgroup_files v2 = {
+	"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file",
+};
+
+/* The number after "key" at a line's start, or the file's only one; otherwise: what to return if
+ * there is none ("max" is none). */
+static uint64_t number_in(const char *path, const char *key, uint64_t otherwise)
+{
+	size_t len = strlen(key);
+	char line[256];
+	uint64_t v = otherwise;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return otherwise;
+	while (fgets(line, sizeof line, f)) {
+		if (strncmp(line, key, len) || (len && !strchr(": ", line[len])))
+			continue;
+		if (sscanf(line + len + (line[len] == ':'), "%" SCNu64, &v) != 1)
+			v = otherwise;
+		break;
+	}
+	fclose(f);
+	return v;
+}
+
+static uint64_t read_in(const char *dir, const char *file, const char *key, uint64_t otherwise)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
+		return otherwise;
+	return number_in(path, key, otherwise);
+}
+
+static uint64_t cgroup_available(const struct cgroup_files *f, const char *group)
+{
+	uint64_t least = UINT64_MAX;
+	char dir[PATH_MAX];
+
+	if (snprintf(dir, sizeof dir, "%s%s", f->root, group) >= (int)sizeof dir)
+		return least;
+	while (strlen(dir) > strlen(f->root)) {
+		uint64_t limit = read_in(dir, f->limit, "", UINT64_MAX);
+		uint64_t used = read_in(dir, f->used, "", 0);
+		uint64_t cache = read_in(dir, "memory.stat", f->cache, 0);
+
+		used -= cache < used ? cache : used;
+		if (limit != UINT64_MAX && limit - (used < limit ? used : limit) < least)
+			least = limit - (used < limit ? used : limit);
+		*strrchr(dir, '/') = '\0';
+	}
+	return least;
+}
+
+/* A line of /proc/self/cgroup is "number:controllers:path"; version 2 has "0::path". */
+static uint64_t cgroups_available(void)
+{
+	uint64_t least = UINT64_MAX, v;
+	char line[PATH_MAX + 64], names[256], path[PATH_MAX];
+	FILE *f = fopen("/proc/self/cgroup", "re");
+
+	if (!f)
+		return least;
+	while (fgets(line, sizeof line, f)) {
+		v = UINT64_MAX;
+		if (sscanf(line, "0::%4095[^\n]", path) == 1)
+			v = cgroup_available(&v2, path);
+		else if (sscanf(line, "%*u:%255[^:]:%4095[^\n]", names, path) == 2 &&
+			 strstr(names, "memory"))
+			v = cgroup_available(&v1, path);
+		if (v < least)
+			least = v;
+	}
+	fclose(f);
+	return least;
+}
+
+uint64_t memory_available(void)
+{
+	uint64_t kib = number_in("/proc/meminfo", "MemAvailable", UINT64_MAX / 1024);
+	uint64_t group = cgroups_available();
+
+	return group < kib * 1024 ? group : kib * 1024;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What ranks of this node share and write: mappings and open files. */
+#include "config.h"
+
+#include "coordinator/agent/base/shared_objects.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/task_stdio.h"
+#include "coordinator/agent/ranks/links.h"
+#include "shim/process/rank/exclusions.h"
+
+enum kind { MAPPING, OPEN_FILE };
+
+/* One rank's use of an object. */
+struct use {
+	enum kind kind;
+	uint32_t rank;
+	dev_t device;
+	ino_t inode;
+	bool writes;             /* MAPPING: by this rank */
+	bool append;             /* OPEN_FILE: what ranks write does not overlap, and is there for all */
+	char name[128];
+};
+
+struct uses {
+	struct use *v;
+	size_t n;
+};
+
+static int add(struct uses *all, const struct use *u)
+{
+	struct use *v = realloc(all->v, (all->n + 1) * sizeof *v);
+
+	if (!v)
+		return -1;
+	all->v = v;
+	v[all->n++] = *u;
+	return 0;
+}
+
+/* ---- mappings ------------------------------------------------------------------------------ */
+
+static void read_maps(struct uses *all, const struct task *t, const struct gck_left_out *left)
+{
+	char path[64], line[PATH_MAX + 128], perms[5];
+	uint64_t start, end;
+	unsigned major, minor;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)t->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	while (fgets(line, sizeof line, f)) {
+		struct use u = { .kind = MAPPING, .rank = t->rank };
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %x:%x %lu %127[^\n]", &start,
+			   &end, perms, &major, &minor, &u.inode, u.name) < 6)
+			continue;
+		u.device = makedev(major, minor);
+		u.writes = perms[1] == 'w';
+		if (perms[3] == 's' && u.inode &&
+		    !gck_left_out_range(left, start, end) &&
+		    !gck_left_out_device(left, u.name) && add(all, &u) < 0)
+			break;
+	}
+	fclose(f);
+}
+
+/* ---- open files ---------------------------------------------------------------------------- */
+
+/* The flags of a descriptor as open(2) has them, -1 if it is gone. */
+static int flags_of(pid_t pid, const char *fd)
+{
+	char path[64], line[64];
+	int flags = -1;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/fdinfo/%.16s", (int)pid, fd);
+	f = fopen(path, "re");
+	while (f && flags < 0 && fgets(line, sizeof line, f))
+		if (!strncmp(line, "flags:", 6))
+			flags = (int)strtol(line + 6, NULL, 8);
+	if (f)
+		fclose(f);
+	return flags;
+}
+
+static void look_at_fd(struct uses *all, const struct task *t, int dir, const char *fd,
+		       const struct given *own, const struct gck_left_out *left)
+{
+	struct use u = { .kind = OPEN_FILE, .rank = t->rank };
+	struct stat st;
+	ssize_t n;
+	int flags;
+
+	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
+	    given_has(own, &st))
+		return;
+	flags = flags_of(t->pid, fd);
+	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
+		return;
+	n = readlinkat(dir, fd, u.name, sizeof u.name - 1);
+	u.name[n > 0 ? n : 0] = '\0';
+	u.append = flags & O_APPEND && st.st_nlink;
+	u.device = st.st_dev;
+	u.inode = st.st_ino;
+	add(all, &u);
+}
+
+static void read_fds(struct uses *all, const struct task *t, const struct gck_left_out *left)
+{
+	const struct dirent *e;
+	struct given own; /* output that ranks share by Slurm's doing, to which every restart appends */
+	char path[64];
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)t->pid);
+	d = opendir(path);
+	if (!d)
+		return;
+	given_read(t, &own);
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			look_at_fd(all, t, dirfd(d), e->d_name, &own, left);
+	closedir(d);
+}
+
+/* ---- what is common ------------------------------------------------------------------------ */
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_object(const void *x, const void *y)
+{
+	const struct use *a = x, *b = y;
+	int c = compare(a->kind, b->kind);
+
+	if (!c)
+		c = compare(a->device, b->device);
+	if (!c)
+		c = compare(a->inode, b->inode);
+	return c ? c : compare(a->rank, b->rank);
+}
+
+static bool same_object(const struct use *a, const struct use *b)
+{
+	return a->kind == b->kind && a->inode == b->inode && a->device == b->device;
+}
+
+/* Uses of one object, by rank. What several only read is the same for all after a restart. */
+static bool is_harmless(const struct use *u, size_t n)
+{
+	if (u[0].rank == u[n - 1].rank)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		if (u[i].kind == MAPPING ? u[i].writes : !u[i].append)
+			return false;
+	return true;
+}
+
+static json_t *entry(const struct use *a, const struct use *b)
+{
+	static const char *const texts[][3] = {
+		[MAPPING] = { "shared mapping", "have the same memory, which is written to",
+			      "run one rank on a node, or without memory shared between ranks" },
+		[OPEN_FILE] = { "file", "have it open for writing",
+				"open it with O_APPEND, or one file for each rank" },
+	};
+	const char *const *text = texts[a->kind];
+	char object[192], reason[96];
+
+	snprintf(object, sizeof object, "%s %s (inode %lu)", text[0],
+		 *a->name ? a->name : "without a name", a->inode);
+	snprintf(reason, sizeof reason, "ranks %u and %u %s", a->rank, b->rank, text[1]);
+	return json_pack("{s:I, s:o, s:s, s:s, s:b}", "rank", (json_int_t)a->rank, "object",
+			 packet_string(object), "reason", reason, "remedy", text[2], "refuse", 1);
+}
+
+/* What the real MPI library of a rank owns comes back by itself, wherever the rank does, and the GPU
+ * driver's devices are closed when the rank is held. */
+static void look_at(struct uses *all, const struct task *t)
+{
+	struct gck_left_out left = { .link_fd = -1 };
+	uint64_t states[2] = { 0 };
+	struct iovec to[2] = { { &states[0], sizeof states[0] }, { &states[1], sizeof states[1] } };
+	struct iovec from[2] = { to[0], to[1] };
+
+	if (t->link) {
+		uint64_t shim = t->link->hello.state;
+
+		from[0].iov_base = (void *)(uintptr_t)(shim + offsetof(struct gck_shim_state, mpi_state));
+		from[1].iov_base = (void *)(uintptr_t)(shim + offsetof(struct gck_shim_state, cuda_state));
+		if (process_vm_readv(t->pid, to, 2, from, 2, 0) != (ssize_t)sizeof states)
+			memset(states, 0, sizeof states);
+	}
+	if (states[0] || states[1])
+		gck_left_out_read(&left, t->pid, states[0], states[1], NULL);
+	read_maps(all, t, &left);
+	read_fds(all, t, &left);
+	gck_left_out_free(&left);
+}
+
+static json_t *find(const struct tasks *t)
+{
+	struct uses all = { 0 };
+	json_t *found = json_array();
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->v[i]->ended)
+			look_at(&all, t->v[i]);
+	if (all.n)
+		qsort(all.v, all.n, sizeof *all.v, by_object);
+	for (size_t i = 0, j; i < all.n; i = j) {
+		for (j = i + 1; j < all.n && same_object(&all.v[i], &all.v[j]); j++)
+			;
+		if (!is_harmless(&all.v[i], j - i))
+			json_array_append_new(found, entry(&all.v[i], &all.v[j - 1]));
+	}
+	free(all.v);
+	return found;
+}
+
+static bool is_among(const json_t *all, const json_t *one)
+{
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach(all, i, other)
+		if (json_equal(json_object_get(other, "object"), json_object_get(one, "object")))
+			return true;
+	return false;
+}
+
+/* Ranks run meanwhile: the MPI library of one may open a file just after it was read what is that library's.
+ * What is found counts if it is found again. */
+json_t *shared_find(const struct tasks *t)
+{
+	json_t *found = find(t), *again = json_array_size(found) ? find(t) : NULL;
+
+	for (size_t i = json_array_size(found); i-- > 0;)
+		if (!is_among(again, json_array_get(found, i)))
+			json_array_remove(found, i);
+	json_decref(again);
+	return found;
+}
+
+int shared_refuse(const struct tasks *t, struct gck_error *err)
+{
+	json_t *found = shared_find(t);
+	const json_t *first = json_array_get(found, 0);
+	int rc = 0;
+
+	if (first)
+		rc = gck_fail(err, EOPNOTSUPP, "%s: %s; %s", packet_text(first, "object", ""),
+			      packet_text(first, "reason", ""), packet_text(first, "remedy", ""));
+	json_decref(found);
+	return rc;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The ranks of this node, and the control socket that tells of them. */
+#include "coordinator/agent/base/tasks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct task *tasks_by_pid(const struct tasks *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i]->pid == pid && !t->v[i]->ended)
+			return t->v[i];
+	return NULL;
+}
+
+struct task *tasks_by_rank(const struct tasks *t, uint32_t rank)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i]->rank == rank)
+			return t->v[i];
+	return NULL;
+}
+
+bool tasks_all_ended(const struct tasks *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->v[i]->ended)
+			return false;
+	return t->n > 0;
+}
+
+static struct task *tasks_add(struct tasks *t, const struct gck_control *m)
+{
+	struct task **v = realloc(t->v, (t->n + 1) * sizeof *v);
+	struct task *task = calloc(1, sizeof *task);
+
+	if (v)
+		t->v = v;
+	if (!v || !task) {
+		free(task);
+		return NULL;
+	}
+	task->rank = m->rank;
+	task->pid = m->pid;
+	task->pidfd = task->marks[0] = task->marks[1] = -1;
+	t->v[t->n++] = task;
+	return task;
+}
+
+struct task *tasks_apply(struct tasks *t, const struct gck_control *m)
+{
+	struct task *task = tasks_by_rank(t, m->rank);
+
+	switch (m->type) {
+	case GCK_CONTROL_TASK:
+		return task ? NULL : tasks_add(t, m);
+	case GCK_CONTROL_EXIT:
+		if (!task || task->ended)
+			return NULL;
+		task->ended = true;
+		task->status = m->status;
+		return task;
+	default:
+		return NULL;
+	}
+}
+
+void tasks_close_marks(struct task *t)
+{
+	for (int i = 0; i < 2; i++) {
+		if (t->marks[i] >= 0)
+			close(t->marks[i]);
+		t->marks[i] = -1;
+	}
+}
+
+json_t *tasks_json(const struct tasks *t)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->v[i]->ended)
+			json_array_append_new(all, json_pack("{s:I, s:i}", "rank",
+				(json_int_t)t->v[i]->rank, "pid", (int)t->v[i]->pid));
+	return all;
+}
+
+int control_take(int fd, struct gck_control *m)
+{
+	ssize_t n;
+
+	do {
+		n = recv(fd, m, sizeof *m, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)sizeof *m)
+		return 1;
+	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+}
+
+int exit_code(int wait_status)
+{
+	if (WIFSIGNALED(wait_status))
+		return 128 + WTERMSIG(wait_status);
+	return WEXITSTATUS(wait_status);
+}

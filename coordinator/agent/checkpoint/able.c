@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `able`: what stands in the way of a checkpoint on this node. */
+#include "coordinator/agent/checkpoint/able.h"
+
+#include <stdlib.h>
+
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/shared_objects.h"
+#include "coordinator/agent/checkpoint/gpu.h"
+#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/upstream/upstream.h"
+#include "coordinator/agent/worker/job.h"
+#include "coordinator/agent/worker/store_job.h"
+#include "shim/process/process.h"
+
+#define ABLE_LIMIT_S 10.
+#define SAY_LIMIT_S 2.     /* for our threads in the ranks to say what they know */
+#define LOOK_S 0.02
+#define ITEMS_MAX 256u /* they travel in one packet */
+
+struct question {
+	struct agent *agent;
+	json_int_t id;
+	ev_timer wait;            /* for what our threads in the ranks have to say */
+	ev_tstamp began;
+};
+
+static json_t *item(const struct task *t, const char *object, const char *reason,
+		    const char *remedy)
+{
+	return json_pack("{s:I, s:s, s:o, s:s, s:b}", "rank", (json_int_t)t->rank, "object", object,
+			 "reason", packet_string(reason), "remedy", remedy, "refuse", 1);
+}
+
+static void add_all(json_t *items, json_t *more, json_int_t rank)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(more, i, one) {
+		if (json_array_size(items) >= ITEMS_MAX)
+			break;
+		if (rank >= 0)
+			json_object_set_new(one, "rank", json_integer(rank));
+		json_array_append(items, one);
+	}
+	json_decref(more);
+}
+
+/* What a rank's thread of ours said. */
+static void add_said(const struct task *t, const struct thread_link *l, const char *object,
+		     const char *busy, json_t *items)
+{
+	if (l && !l->looked)
+		json_array_append_new(items, item(t, object, busy, "ask again"));
+	else if (l)
+		add_all(items, json_deep_copy(l->items), t->rank);
+}
+
+static void look_at(const struct agent *a, const struct task *t, json_t *items)
+{
+	struct gck_error err = { 0 };
+	json_t *found;
+
+	if (t->ended)
+		return;
+	if (!t->link || t->link->waiting) {
+		json_array_append_new(items, item(t, "preload",
+			"it has no link to its agent: not started yet, static or set-uid",
+			"run a dynamically linked program and leave LD_PRELOAD in place"));
+		return;
+	}
+	found = gck_process_able(t->pid, &t->link->hello, &a->step->options, &err);
+	add_said(t, t->mpi, "MPI", "its MPI thread did not answer: it is inside MPI_Init or a "
+		 "checkpoint", items);
+	add_said(t, t->cuda, "CUDA", "its CUDA thread did not answer: it is inside a checkpoint",
+		 items);
+	if (found)
+		add_all(items, found, t->rank);
+	else if (!gck_process_ended(t->pid))
+		json_array_append_new(items, item(t, "process", err.text, "see the reason"));
+}
+
+static void look_at_store(const struct agent *a, json_t *items)
+{
+	const struct tasks none = { 0 };
+	const struct store_request r = { .step = a->step, .tasks = &none };
+	struct gck_error err = { 0 };
+	json_t *found = store_check(&r, &err);
+
+	if (!found)
+		json_array_append_new(items, json_pack("{s:s, s:o, s:s, s:b}", "object", "store",
+				      "reason", packet_string(err.text), "remedy",
+				      "see the reason", "refuse", 1));
+	json_decref(found);
+}
+
+static json_t *look(const void *arg, struct gck_error *err)
+{
+	const struct agent *a = arg;
+	json_t *items = json_array();
+
+	(void)err;
+	look_at_store(a, items);
+	for (size_t i = 0; i < a->tasks.n; i++)
+		look_at(a, a->tasks.v[i], items);
+	add_all(items, shared_find(&a->tasks), -1);
+	return items;
+}
+
+static void on_looked(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct question *q = data;
+	json_t *items = result ? json_incref((json_t *)result)
+		: json_pack("[{s:s, s:o, s:s, s:b}]", "object", "node", "reason",
+			    packet_string(why->text), "remedy", "try again", "refuse", 1);
+
+	upstream_send(q->agent, json_pack("{s:s, s:I, s:o}", "op", "able", "id", q->id, "items",
+					  items));
+	free(q);
+}
+
+/* The job sees what was said up to its start. */
+static void on_wait(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct question *q = w->data;
+	struct gck_error err = { 0 };
+
+	(void)events;
+	if (!(mpi_looked(q->agent) && cuda_looked(q->agent)) && ev_now(loop) - q->began < SAY_LIMIT_S)
+		return;
+	ev_timer_stop(loop, w);
+	if (!job_start(loop, "able", look, q->agent, ABLE_LIMIT_S, on_looked, q, &err))
+		on_looked(q, NULL, &err);
+}
+
+void able_start(struct agent *a, json_int_t id)
+{
+	struct question *q = malloc(sizeof *q);
+
+	if (!q)
+		return;
+	q->agent = a;
+	q->id = id;
+	q->began = ev_now(a->loop);
+	mpi_look(a);
+	cuda_look(a);
+	ev_init(&q->wait, on_wait);
+	q->wait.repeat = LOOK_S;
+	q->wait.data = q;
+	ev_timer_again(a->loop, &q->wait);
+	on_wait(a->loop, &q->wait, 0);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What happens to a checkpoint between commands: workers answer, fail and end, ranks end, time
+ * passes. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/gpu.h"
+#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/quiesce.h"
+#include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/upstream/upstream.h"
+#include "coordinator/agent/worker/child.h"
+
+#define TICK_S 0.5          /* between signs of life to workers, and looks at their progress */
+#define STATUS_WAIT_S 1.    /* for the exit status of a rank that is gone */
+
+/* ---- what members say ------------------------------------------------------------------------ */
+
+static void on_status_wait(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct transaction *t = w->data;
+	struct gck_error err = { 0 };
+
+	(void)loop;
+	(void)events;
+	gck_fail(&err, ESRCH, "its process is gone, and no exit status came");
+	for (size_t i = 0; i < t->n; i++)
+		if (t->members[i].gone)
+			transaction_fail(t, &t->members[i], &err, false);
+}
+
+/* A rank that ends by itself before it is held is no failure; its status comes by the plugin. */
+static bool may_be_carried(const struct member *m)
+{
+	return !m->answer[PHASE_FREEZE] && member_rank_gone(m);
+}
+
+/* Not one that ended without MPI_Finalize: the others would wait for it in their MPI_Init after a
+ * restart, and may do so at the gate now. */
+static void carry(struct member *m)
+{
+	m->gone = false;
+	if (m->task->in_mpi || m->asked_mpi) {
+		quiesce_ended(m);
+		return;
+	}
+	m->carried = true;
+	member_dismiss(m, true);
+	phase_settle(m->t);
+}
+
+void transaction_await_status(struct member *m)
+{
+	struct transaction *t = m->t;
+
+	if (m->task->ended || m->task->in_mpi || m->asked_mpi) {
+		carry(m);
+		return;
+	}
+	m->gone = true;
+	if (ev_is_active(&t->status_wait))
+		return;
+	ev_timer_set(&t->status_wait, STATUS_WAIT_S, 0.);
+	ev_timer_start(t->agent->loop, &t->status_wait);
+}
+
+static void member_failed(struct member *m, const struct gck_error *err)
+{
+	if (m->carried || m->gone)
+		return;
+	if (may_be_carried(m))
+		transaction_await_status(m);
+	else
+		transaction_fail(m->t, m, err, false);
+}
+
+void transaction_answered(struct member *m, enum phase p, const json_t *body)
+{
+	struct transaction *t = m->t;
+	struct gck_error err = { 0 };
+
+	if (!packet_bool(body, "ok")) {
+		gck_fail(&err, (int)packet_int(body, "code", EIO), "%s",
+			 packet_text(body, "error", "failed without a reason"));
+		member_failed(m, &err);
+		return;
+	}
+	if (p == PHASE_WRITE)
+		phase_write_more(t);
+	phase_settle(t);
+}
+
+void transaction_worker_ended(struct member *m, int status)
+{
+	struct transaction *t = m->t;
+	struct gck_error err = { 0 };
+	char text[64];
+
+	/* One that has written has done its part; one that reported a failure is dealt with. */
+	if (!m->answer[PHASE_WRITE] && !t->failed && !t->aborted) {
+		gck_fail(&err, EIO, "its worker process ended (%s); the rank goes on",
+			 child_status_text(status, text, sizeof text));
+		member_failed(m, &err);
+	}
+	transaction_leave_if_empty(t);
+}
+
+void transaction_task_ended(struct transaction *t, struct task *task)
+{
+	struct gck_error err = { 0 };
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct member *m = &t->members[i];
+
+		if (m->task != task || m->carried)
+			continue;
+		if (m->gone || (!m->answer[PHASE_FREEZE] && !t->failed)) {
+			carry(m);
+		} else if (member_held(m)) {
+			gck_fail(&err, ESRCH, "it ended (status %d) while it was held",
+				 task->status);
+			transaction_fail(t, m, &err, false);
+		}
+	}
+}
+
+void transaction_progressed(struct member *m)
+{
+	struct transaction *t = m->t;
+
+	if (t->asked == PHASE_WRITE)
+		ev_timer_again(t->agent->loop, &t->limit);
+}
+
+void transaction_staged(struct member *m, const char *why)
+{
+	struct transaction *t = m->t;
+
+	transaction_progressed(m);
+	t->staged += m->waiting;
+	if (*why && !*t->unstaged) {
+		snprintf(t->unstaged, sizeof t->unstaged, "%s", why);
+		gck_warn("checkpoint %u: node %s writes to the store directly: %s", t->seq,
+			 t->agent->step->node, why);
+	}
+	phase_write_more(t);
+}
+
+/* ---- timers ---------------------------------------------------------------------------------- */
+/* The first rank that has not answered, rather one that has told why. */
+static const struct member *find_slow(struct transaction *t)
+{
+	const struct member *slow = cuda_awaited(t);
+
+	for (size_t i = 0; !slow && i < t->n && t->asked < PHASES; i++)
+		if (t->members[i].trouble && !member_answered(&t->members[i], t->asked))
+			slow = &t->members[i];
+	for (size_t i = 0; !slow && i < t->n && t->asked < PHASES; i++)
+		if (!member_answered(&t->members[i], t->asked))
+			slow = &t->members[i];
+	return slow;
+}
+
+static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct transaction *t = w->data;
+	const struct member *slow = find_slow(t);
+	struct gck_error err = { 0 };
+
+	(void)loop;
+	(void)events;
+	if (t->asked == PHASE_WRITE)
+		gck_fail(&err, ETIMEDOUT, "the image's write made no progress for %.0f s: %s", w->repeat,
+			 slow && slow->trouble ? slow->trouble : "is the store slow?");
+	else
+		gck_fail(&err, ETIMEDOUT, "no answer within %.1f s", w->repeat);
+	transaction_fail(t, slow, &err, true);
+}
+
+static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct transaction *t = w->data;
+	struct gck_error err = { 0 };
+
+	(void)loop;
+	(void)events;
+	if (t->keep_held && transaction_held(t))
+		gck_fail(&err, ETIMEDOUT, "the coordinator was away for %.0f s while the ranks "
+			 "were held: they were let go", w->repeat);
+	else
+		gck_fail(&err, ETIMEDOUT, "no word to let go came within %.1f s (hold): the ranks "
+			 "were let go", w->repeat);
+	transaction_fail(t, find_slow(t), &err, true);
+}
+
+static void tell_progress(struct transaction *t)
+{
+	ev_tstamp now = ev_now(t->agent->loop);
+	uint64_t done = 0, all = 0, sent = 0, waiting = 0;
+
+	if (now - t->told_at < step_progress_s(t->agent->step) - TICK_S / 2)
+		return;
+	for (size_t i = 0; i < t->n; i++) {
+		done += t->members[i].done;
+		all += t->members[i].all;
+		sent += t->members[i].sent;
+		waiting += t->members[i].waiting;
+	}
+	if (done + sent == t->told_progress)
+		return;
+	t->told_progress = done + sent;
+	t->told_at = now;
+	upstream_send(t->agent, json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I}", "op", "progress",
+		      "seq", (json_int_t)t->seq, "phase", "write", "done", (json_int_t)done, "all",
+		      (json_int_t)all, "sent", (json_int_t)sent, "staged", (json_int_t)waiting));
+}
+
+static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct transaction *t = w->data;
+
+	(void)events;
+	for (size_t i = 0; i < t->n; i++)
+		if (member_held(&t->members[i]))
+			child_remind(t->members[i].child, json_pack("{s:s}", "op", "hold"));
+	quiesce_hold(t);
+	cuda_hold(t);
+	if (t->asked == PHASE_WRITE)
+		tell_progress(t);
+	if (!transaction_workers(t))
+		ev_timer_stop(loop, w);
+}
+
+void phase_limit(struct transaction *t, double seconds)
+{
+	t->limit.repeat = seconds;
+	ev_timer_again(t->agent->loop, &t->limit);
+}
+
+void phase_hold(struct transaction *t, double seconds)
+{
+	t->hold.repeat = seconds;
+	ev_timer_again(t->agent->loop, &t->hold);
+}
+
+void transaction_init_timers(struct transaction *t)
+{
+	const struct { ev_timer *timer; void (*act)(struct ev_loop *, ev_timer *, int); } all[] = {
+		{ &t->limit, on_limit }, { &t->hold, on_hold },
+		{ &t->status_wait, on_status_wait },
+		{ &t->dismissal, transaction_on_dismissal },
+		{ &t->tick, on_tick }, { &t->look, prepare_on_look },
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		ev_init(all[i].timer, all[i].act);
+		all[i].timer->data = t;
+	}
+	t->tick.repeat = TICK_S;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CUDA threads of this node's ranks: their GPUs are drained before the ranks are stopped, and
+ * brought back when they go on. Ranks without CUDA need nothing. */
+#ifndef AGENT_GPU_H
+#define AGENT_GPU_H
+
+#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/ranks/thread_link.h"
+
+/* A connection whose first packet was a CUDA thread's HELLO: task->cuda, from there on. */
+void cuda_adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size);
+
+/* Ask all of them what stands in the way: task->cuda->items, once ->looked. */
+void cuda_look(struct agent *a);
+bool cuda_looked(const struct agent *a);
+
+/* Host memory that what the devices have takes: all of it while ranks are held for the write, else what
+ * the devices have no room for (rooms.h); in bytes. After `prepare` of all ranks. */
+json_int_t cuda_host_needs(const struct transaction *t, bool held);
+
+/* Ranks that need much host memory for it get it ready now, while their programs run, within so many seconds:
+ * its first use takes longer than the copy. True: one is not ready yet; phase_settle comes when one is. */
+bool cuda_expect(struct transaction *t, bool held, double seconds);
+
+/* Order it, within so many seconds. phase_freeze comes when all are drained. */
+void cuda_drain(struct transaction *t, double seconds);
+
+/* A sign of life to ranks that are drained. */
+void cuda_hold(struct transaction *t);
+
+/* Have devices kept something that only a rank that runs can bring? */
+bool cuda_keeps(const struct transaction *t);
+
+/* Let them have their GPUs again; unless the checkpoint has failed they are to bring what the devices have
+ * kept. phase_settle comes when one has it. */
+void cuda_resume(struct transaction *t);
+
+/* A rank that is not yet ready, or drained, or has its GPU not yet again; NULL: none. */
+const struct member *cuda_awaited(const struct transaction *t);
+
+#endif

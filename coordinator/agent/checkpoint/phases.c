@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The phases of a checkpoint on this node: what the workers are told, and what the coordinator is
+ * answered when all of them have done it. */
+#include "config.h"
+
+#include "coordinator/agent/checkpoint/phases.h"
+
+#include "common/base/fault.h"
+#include "coordinator/agent/base/node_share.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/device_budget.h"
+#include "coordinator/agent/checkpoint/gpu.h"
+#include "coordinator/agent/checkpoint/quiesce.h"
+#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/upstream/answer.h"
+#include "storage/store/store.h"
+
+#define DRAIN_PART 0.7 /* of the time for which ranks may be held */
+#define EXPECT_PART 0.3 /* of that of a phase */
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+static void tell_all(struct transaction *t, const char *op)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->members[i].carried)
+			member_tell(&t->members[i], json_pack("{s:s}", "op", op));
+}
+
+/* Of the time for which ranks may be held: the rest, where MPI was brought to rest before. */
+static double hold_left(const struct transaction *t)
+{
+	double used = t->quiesce.began ? ev_now(t->agent->loop) - t->quiesce.began : 0;
+
+	return used < 0.99 * t->hold_s ? t->hold_s - used : 0.01 * t->hold_s;
+}
+
+uint32_t phase_held_ms(const struct transaction *t)
+{
+	double held_s = t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s;
+
+	return (uint32_t)(held_s * 1000);
+}
+
+static int check_memory(const struct transaction *t, bool held, struct gck_error *err);
+
+/* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
+ * given up a little earlier, so that it is named, and a GPU that cannot be drained before that. With
+ * keep_held it is the bound on the coordinator's silence. */
+static void freeze(struct transaction *t)
+{
+	struct gck_error err = { 0 };
+
+	if (check_memory(t, t->held_write, &err) < 0) {
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
+	phase_limit(t, 0.9 * hold_left(t));
+	phase_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
+	ev_timer_again(t->agent->loop, &t->tick);
+	cuda_drain(t, DRAIN_PART * hold_left(t));
+	phase_freeze(t);
+}
+
+void phase_freeze(struct transaction *t)
+{
+	if (cuda_awaited(t))
+		return;
+	for (size_t i = 0; i < t->n; i++)
+		t->members[i].told_freeze = true;
+	tell_all(t, "freeze");
+	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
+}
+
+/* The word to let go has come: what is awaited from here on is the phase's own. */
+static void resume(struct transaction *t)
+{
+	ev_timer_stop(t->agent->loop, &t->hold);
+	phase_limit(t, t->hold_s);
+	tell_all(t, "resume");
+	quiesce_resume(t);
+	cuda_resume(t);
+	GCK_FAULT(GCK_FAULT_AGENT_RESUME);
+}
+
+/* The least (sign 1) or greatest (sign -1) of a member of all answers; 0 if there is none. */
+static json_int_t extreme(const struct transaction *t, enum phase p, const char *key, int sign)
+{
+	json_int_t best = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		json_int_t v = packet_int(t->members[i].answer[p], key, 0);
+
+		if (v && (!best || sign * v < sign * best))
+			best = v;
+	}
+	return best;
+}
+
+/* With a stage a rank's memory and the store are waited for apart from each other. */
+void phase_write_more(struct transaction *t)
+{
+	json_int_t chunks = extreme(t, PHASE_PREPARE, "chunks", -1);
+	unsigned most = share_of_writers(t->agent->step, (uint64_t)chunks).at_once;
+	unsigned writing = 0, uploading = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct member *m = &t->members[i];
+
+		writing += m->told_write && !m->staged && !m->answer[PHASE_WRITE];
+		uploading += m->staged && m->told_upload && !m->answer[PHASE_WRITE];
+	}
+	for (size_t i = 0; i < t->n; i++) {
+		struct member *m = &t->members[i];
+
+		if (!m->carried && !m->told_write && writing < most) {
+			m->told_write = true;
+			writing++;
+			member_tell(m, json_pack("{s:s, s:b, s:b, s:I}", "op", "write",
+						 "held", member_held(m), "device", m->brings,
+						 "chunks", chunks));
+		} else if (m->staged && !m->told_upload && uploading < most) {
+			m->told_upload = true;
+			uploading++;
+			member_tell(m, json_pack("{s:s}", "op", "upload"));
+		}
+	}
+}
+
+/* Ranks that are still held when the write begins wait for its end. */
+static void write_images(struct transaction *t)
+{
+	struct gck_error err = { 0 };
+
+	t->write_began = ev_now(t->agent->loop);
+	if (!t->answers[PHASE_RESUME] && cuda_keeps(t)) {
+		gck_fail(&err, EPROTO, "ranks that hold data on their GPUs are to be held for the "
+			 "write, and nobody had said so: is gpuckptd of another release?");
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
+	for (size_t i = 0; i < t->n; i++)
+		t->members[i].all = (uint64_t)packet_int(t->members[i].answer[PHASE_PREPARE],
+							 "expected", 0);
+	if (!t->answers[PHASE_RESUME]) {
+		t->keep_held = true;
+		phase_hold(t, t->timeout_s);
+	}
+	phase_limit(t, t->timeout_s);
+	ev_timer_again(t->agent->loop, &t->tick);
+	phase_write_more(t);
+	GCK_FAULT(GCK_FAULT_AGENT_WRITE);
+}
+
+static const struct {
+	enum phase before;
+	void (*act)(struct transaction *t);
+} commands[PHASES] = {
+	[PHASE_PREPARE] = { PHASES, phase_prepare },
+	[PHASE_QUIESCE] = { PHASE_PREPARE, quiesce_start },
+	[PHASE_FREEZE] = { PHASE_PREPARE, freeze },
+	[PHASE_RESUME] = { PHASE_FREEZE, resume },
+	[PHASE_WRITE] = { PHASE_FREEZE, write_images },
+};
+
+enum phase phase_before(enum phase p)
+{
+	return commands[p].before;
+}
+
+void phase_start(struct transaction *t, enum phase p)
+{
+	t->asked = p;
+	commands[p].act(t);
+	phase_settle(t);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void answer(struct transaction *t, enum phase p, json_t *data)
+{
+	ev_timer_stop(t->agent->loop, &t->limit);
+	t->asked = PHASES;
+	json_decref(t->answers[p]);
+	t->answers[p] = answer_done(t->agent, t->seq, phase_names[p], data);
+}
+
+static bool all_answered(const struct transaction *t, enum phase p)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!member_answered(&t->members[i], p) || t->members[i].gone)
+			return false;
+	return true;
+}
+
+static json_t *carried(const struct transaction *t)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->members[i].carried)
+			json_array_append_new(all, json_pack("{s:I, s:i}", "rank",
+				(json_int_t)t->members[i].task->rank, "status",
+				t->members[i].task->status));
+	return all;
+}
+
+static json_int_t sum(const struct transaction *t, enum phase p, const char *key)
+{
+	json_int_t total = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		total += packet_int(t->members[i].answer[p], key, 0);
+	return total;
+}
+
+/* Later checkpoints store what has changed, compressed ones less: for these only the write can tell. */
+static int check_space(const struct transaction *t, json_int_t expected, struct gck_error *err)
+{
+	json_int_t space = packet_int(t->checked, "space", 0);
+	const struct gck_options *o = &t->agent->step->options;
+
+	if (!packet_bool(t->checked, "first") || space >= expected || o->compress != GCK_COMPRESS_NONE)
+		return 0;
+	return gck_fail(err, ENOSPC, "store %s: %lld MiB are free, the image needs up to %lld: make room "
+			"or set another store=", o->store, (long long)space >> 20,
+			(long long)expected >> 20);
+}
+
+/* What GPUs have and have no room to keep is in host memory while an image is taken. A job that has not
+ * enough of it would be killed. */
+static int check_memory(const struct transaction *t, bool held, struct gck_error *err)
+{
+	json_int_t memory = packet_int(t->checked, "memory", 0), needs = cuda_host_needs(t, held);
+
+	if (memory >= needs)
+		return 0;
+	return gck_fail(err, ENOMEM, "%lld MiB of host memory are free, and a copy of what its GPUs have "
+			"%sneeds up to %lld: ask for more memory (--mem)", (long long)memory >> 20,
+			held ? "" : "and cannot keep ", (long long)needs >> 20);
+}
+
+/* Every page that a rank writes while its clone stands is copied, and charged to the step. How many
+ * it will be nobody knows: all must fit, or the ranks are held for the write. */
+static void prepared(struct transaction *t)
+{
+	json_int_t expected = sum(t, PHASE_PREPARE, "expected");
+	json_int_t memory = packet_int(t->checked, "memory", 0);
+	struct gck_error err = { 0 };
+	json_int_t host;
+	bool pmix;
+	unsigned mpi = mpi_count(t->agent, &pmix);
+
+	rooms_share(t);
+	host = expected - sum(t, PHASE_PREPARE, "device") + cuda_host_needs(t, false);
+	if (check_space(t, expected, &err) < 0 ||
+	    check_memory(t, t->keep_held || memory < host, &err) < 0) {
+		transaction_fail(t, NULL, &err, false);
+		return;
+	}
+	if (cuda_expect(t, t->keep_held || memory < host, EXPECT_PART * t->timeout_s))
+		return;
+	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
+	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",
+	       expected, "exited", carried(t), "needs_hold", memory < host, "memory", memory,
+	       "space", packet_int(t->checked, "space", 0), "mpi", (json_int_t)mpi, "pmix", pmix));
+}
+
+static void quiesced(struct transaction *t)
+{
+	answer(t, PHASE_QUIESCE, json_pack("{s:o}", "exited", carried(t)));
+}
+
+static void frozen(struct transaction *t)
+{
+	GCK_FAULT(GCK_FAULT_AGENT_FROZEN);
+	answer(t, PHASE_FREEZE, json_pack("{s:I, s:I, s:I, s:o}", "first_ns",
+	       extreme(t, PHASE_FREEZE, "first_ns", 1), "gpu_first_ns", (json_int_t)t->gpu_first_ns, "asked",
+	       extreme(t, PHASE_FREEZE, "asked_all", -1), "exited", carried(t)));
+}
+
+static void resumed(struct transaction *t)
+{
+	ev_timer_stop(t->agent->loop, &t->hold);
+	GCK_FAULT(GCK_FAULT_AGENT_RESUMED);
+	answer(t, PHASE_RESUME, json_pack("{s:I, s:I, s:I}", "first_ns",
+	       extreme(t, PHASE_RESUME, "first_ns", 1), "last_ns",
+	       extreme(t, PHASE_RESUME, "last_ns", -1), "gpu_last_ns", (json_int_t)t->gpu_last_ns));
+}
+
+static void written(struct transaction *t)
+{
+	json_t *ranks = json_array(), *common = json_object();
+	uint64_t stored = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const json_t *image = t->members[i].answer[PHASE_WRITE];
+
+		if (t->members[i].carried)
+			continue;
+		json_array_append_new(ranks, json_pack("{s:I, s:O}", "rank",
+				      (json_int_t)t->members[i].task->rank, "manifest",
+				      json_object_get(image, "manifest")));
+		stored += gck_common_count(common, GCK_COMMON_STEP, json_object_get(image, "common"),
+					   (uint64_t)packet_int(image, "stored", 0));
+	}
+	GCK_FAULT(GCK_FAULT_AGENT_WRITTEN);
+	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:o, s:f, s:I, s:o, s:I}", "ranks", ranks, "put",
+	       sum(t, PHASE_WRITE, "put"), "stored", (json_int_t)stored, "common", common, "seconds",
+	       ev_now(t->agent->loop) - t->write_began, "staged", (json_int_t)t->staged,
+	       "unstaged", packet_string(t->unstaged), "free_ns",
+	       extreme(t, PHASE_WRITE, "free_ns", -1)));
+}
+
+void phase_settle(struct transaction *t)
+{
+	static void (*const complete[PHASES])(struct transaction *) = {
+		[PHASE_PREPARE] = prepared, [PHASE_QUIESCE] = quiesced, [PHASE_FREEZE] = frozen,
+		[PHASE_RESUME] = resumed, [PHASE_WRITE] = written,
+	};
+
+	if (t->failed || t->asked >= PHASE_COMMIT || !all_answered(t, t->asked))
+		return;
+	if (t->asked == PHASE_PREPARE && (!t->checked || prepare_waits(t)))
+		return;
+	if (t->asked == PHASE_RESUME && cuda_awaited(t))
+		return;
+	complete[t->asked](t);
+}

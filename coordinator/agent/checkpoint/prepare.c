@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The first phase of a checkpoint: the ranks' workers are forked and look at them, the store and
+ * the node are checked. Nothing is touched. */
+#include "config.h"
+
+#include "common/base/fault.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/worker/job.h"
+#include "coordinator/agent/worker/store_job.h"
+
+#define LOOK_S 0.05
+#define LINK_WAIT_S 3. /* for ranks whose link has just ended: an agent or a worker was killed */
+
+static void on_checked(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct transaction *t = data;
+
+	t->check = NULL;
+	t->checked = json_incref((json_t *)result);
+	if (!result)
+		transaction_fail(t, NULL, why, false);
+	phase_settle(t);
+}
+
+static int start_check(struct transaction *t, struct gck_error *err)
+{
+	const struct agent *a = t->agent;
+	const struct store_request r = { .step = a->step, .tasks = &a->tasks,
+					 .key = packet_text(t->prepare, "key", "") };
+
+	t->check = job_start(a->loop, "the check of the store", store_check, &r, t->timeout_s,
+			     on_checked, t, err);
+	return t->check ? 0 : -1;
+}
+
+static bool all_linked(const struct transaction *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct task *task = t->members[i].task;
+
+		if (!task->ended && (!task->link || task->link->waiting))
+			return false;
+	}
+	return true;
+}
+
+static void start_member(struct transaction *t, struct member *m)
+{
+	struct gck_error err = { 0 };
+
+	if (m->task->ended) {
+		transaction_await_status(m);
+		return;
+	}
+	if (member_start(m, t->prepare, &err) == 0)
+		return;
+	if (member_rank_gone(m))
+		transaction_await_status(m);
+	else
+		transaction_fail(t, m, &err, false);
+}
+
+static void start(struct transaction *t)
+{
+	struct gck_error err = { 0 };
+
+	ev_timer_stop(t->agent->loop, &t->look);
+	t->started = true;
+	for (size_t i = 0; i < t->n && !t->failed; i++)
+		start_member(t, &t->members[i]);
+	if (!t->failed && start_check(t, &err) < 0)
+		transaction_fail(t, NULL, &err, false);
+	GCK_FAULT(GCK_FAULT_AGENT_PREPARE);
+}
+
+static void look(struct transaction *t)
+{
+	t->look_began = ev_now(t->agent->loop);
+	t->look.repeat = LOOK_S;
+	ev_timer_again(t->agent->loop, &t->look);
+}
+
+/* ---- threads' links -------------------------------------------------------------------------- */
+
+/* A rank that has such a thread and no link of it; name: which. */
+static const struct member *without_link(const struct transaction *t, const char **name)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct member *m = &t->members[i];
+		const json_t *said = m->answer[PHASE_PREPARE];
+		bool mpi = !m->task->mpi && packet_bool(said, "mpi");
+
+		*name = mpi ? "MPI" : "CUDA";
+		if (!m->carried && (mpi || (!m->task->cuda && packet_bool(said, "cuda"))))
+			return m;
+	}
+	return NULL;
+}
+
+bool prepare_waits(struct transaction *t)
+{
+	const char *name;
+
+	if (!without_link(t, &name))
+		return false;
+	if (!ev_is_active(&t->look))
+		look(t);
+	return true;
+}
+
+static void look_for_threads(struct transaction *t, bool over)
+{
+	const char *name;
+	const struct member *m = without_link(t, &name);
+	struct gck_error err = { 0 };
+
+	if (m && !over)
+		return;
+	ev_timer_stop(t->agent->loop, &t->look);
+	gck_fail(&err, ENOTCONN, "its %s thread has no link to the agent: try again", name);
+	if (m)
+		transaction_fail(t, m, &err, false);
+	else
+		phase_settle(t);
+}
+
+/* ---- the phase ------------------------------------------------------------------------------- */
+
+void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct transaction *t = w->data;
+	bool over = ev_now(loop) - t->look_began > LINK_WAIT_S;
+
+	(void)events;
+	if (t->started)
+		look_for_threads(t, over);
+	else if (over || all_linked(t))
+		start(t);
+}
+
+void phase_prepare(struct transaction *t)
+{
+	const struct agent *a = t->agent;
+	struct gck_error err = { 0 };
+
+	phase_limit(t, 0.9 * t->timeout_s);
+	if (a->gate != GATE_OPEN || a->tasks.n < a->step->local_ntasks) {
+		gck_fail(&err, EAGAIN, "its ranks have not started yet: try again later");
+		transaction_fail(t, NULL, &err, false);
+	} else if (all_linked(t)) {
+		start(t);
+	} else {
+		look(t);
+	}
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI brought to rest on this node. */
+#include "config.h"
+
+#include "coordinator/agent/checkpoint/quiesce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/base64.h"
+#include "common/wire/wire.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/upstream/upstream.h"
+
+#define PIECE (384u << 10)     /* bytes of words in one frame to the coordinator */
+#define TOO_MANY "the ranks' words are too many for an exchange through the coordinator: start the " \
+		 "step with --mpi=pmix"
+#define ANSWER_PART 0.95       /* of hold: a rank that is to blame speaks before it is given up */
+
+void quiesce_order(struct transaction *t, const json_t *body)
+{
+	bool pmix = !strcmp(packet_text(body, "via", ""), "pmix");
+
+	t->quiesce.via = pmix ? GCK_LINK_MPI_PMIX : GCK_LINK_MPI_COORDINATOR;
+	t->quiesce.limit_ms = (uint32_t)packet_int(body, "limit_ms", (json_int_t)(t->hold_s * 1000));
+}
+
+static bool takes_part(const struct member *m)
+{
+	return m->asked_mpi && !m->carried && !m->answer[PHASE_QUIESCE];
+}
+
+static void fail(struct transaction *t, const struct member *m, int code, const char *why)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, code, "%s", why);
+	transaction_fail(t, m, &err, false);
+}
+
+/* Words have the step's numbers of ranks, and are found by MPI's. */
+static bool is_rank_of_step(const struct member *m)
+{
+	const struct gck_link_mpi_hello *hello = &m->task->mpi->hello;
+
+	return hello->size <= 1 || hello->rank == m->task->rank;
+}
+
+/* From here on ranks stand at MPI's gate, which is a hold as any: what is left of the time for it is
+ * the freeze's, and they are let go when none follows, be it that another node is late or the
+ * coordinator away. */
+void quiesce_start(struct transaction *t)
+{
+	struct gck_link_mpi m = { .type = GCK_LINK_MPI_QUIESCE, .seq = t->seq,
+				  .value = t->quiesce.via };
+	struct gck_link_mpi_quiesce q = { .limit_ms = t->quiesce.limit_ms,
+		.lease_ms = phase_held_ms(t) + PHASE_LEASE_MORE_MS };
+
+	t->quiesce.began = ev_now(t->agent->loop);
+	phase_limit(t, ANSWER_PART * t->hold_s);
+	phase_hold(t, t->hold_s);
+	ev_timer_again(t->agent->loop, &t->tick);
+	for (size_t i = 0; i < t->n; i++) {
+		struct member *one = &t->members[i];
+
+		one->asked_mpi = !one->carried && one->task->mpi;
+		if (one->asked_mpi && !is_rank_of_step(one)) {
+			fail(t, one, ENOTSUP, "it is another rank in MPI_COMM_WORLD: start the "
+			     "program with srun itself");
+			return;
+		}
+		if (one->asked_mpi)
+			thread_link_send(one->task->mpi, &m, &q, sizeof q);
+		else
+			one->answer[PHASE_QUIESCE] = json_object();
+	}
+}
+
+static void tell(struct transaction *t, const struct gck_link_mpi *m, const void *data, size_t size)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->members[i].asked_mpi && t->members[i].task->mpi)
+			thread_link_send(t->members[i].task->mpi, m, data, size);
+}
+
+void quiesce_hold(struct transaction *t)
+{
+	tell(t, &(struct gck_link_mpi){ .type = GCK_LINK_MPI_HOLD, .seq = t->seq }, NULL, 0);
+}
+
+void quiesce_resume(struct transaction *t)
+{
+	tell(t, &(struct gck_link_mpi){ .type = GCK_LINK_MPI_RESUME, .seq = t->seq }, NULL, 0);
+	for (size_t i = 0; i < t->n; i++)
+		t->members[i].asked_mpi = false;
+}
+
+void quiesce_clear(struct transaction *t)
+{
+	free(t->quiesce.ours.v);
+	free(t->quiesce.all.v);
+	t->quiesce.ours = t->quiesce.all = (struct words){ 0 };
+}
+
+/* ---- rounds: up ----------------------------------------------------------------------------- */
+
+static int append(struct words *w, const void *data, size_t size)
+{
+	unsigned char *v;
+
+	if (size > GCK_WIRE_MAX_BULK - w->n)
+		return EMSGSIZE;
+	v = realloc(w->v, w->n + size + 1);
+	if (!v)
+		return ENOMEM;
+	memcpy(v + w->n, data, size);
+	w->v = v;
+	w->n += size;
+	return 0;
+}
+
+static void send_piece(struct transaction *t, size_t at, size_t n)
+{
+	char *text = gck_base64_text(t->quiesce.ours.v + at, n);
+
+	upstream_send(t->agent, json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "op", "ready", "seq",
+		      (json_int_t)t->seq, "round", (json_int_t)t->quiesce.round, "at",
+		      (json_int_t)at, "total", (json_int_t)t->quiesce.ours.n, "data",
+		      text ? text : ""));
+	free(text);
+}
+
+/* Every rank of the node that is still asked waits for the round. (One that is outside of MPI
+ * answers without any.) */
+static void told(struct transaction *t)
+{
+	size_t at = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (!takes_part(&t->members[i]))
+			continue;
+		if (t->members[i].round != t->quiesce.round)
+			return;
+		any = true;
+	}
+	if (!any || !t->quiesce.round || t->quiesce.sent == t->quiesce.round)
+		return;
+	t->quiesce.sent = t->quiesce.round;
+	do {
+		size_t left = t->quiesce.ours.n - at;
+
+		send_piece(t, at, left < PIECE ? left : PIECE);
+		at += PIECE;
+	} while (at < t->quiesce.ours.n);
+	t->quiesce.ours.n = t->quiesce.all.n = 0;
+}
+
+void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi *head,
+		   const void *words)
+{
+	struct member *m = transaction_member(a, task);
+	uint64_t count = head->total / sizeof(uint64_t);
+	const uint64_t before[2] = { task->rank, count };
+	struct transaction *t = a->transaction;
+
+	if (!m || t->asked != PHASE_QUIESCE || head->seq != t->seq || !takes_part(m) || t->failed)
+		return;
+	if (head->round != m->round + 1 || head->total % sizeof(uint64_t)) {
+		fail(t, m, EPROTO, "its MPI thread said what makes no sense");
+		return;
+	}
+	m->round = head->round;
+	t->quiesce.round = head->round;
+	if (t->quiesce.via == GCK_LINK_MPI_COORDINATOR) {
+		int rc = append(&t->quiesce.ours, before, sizeof before);
+
+		rc = rc ? rc : append(&t->quiesce.ours, words, head->total);
+		if (rc) {
+			fail(t, m, rc, rc == EMSGSIZE ? TOO_MANY : "no memory for its words");
+			return;
+		}
+	}
+	told(t);
+}
+
+/* ---- rounds: down --------------------------------------------------------------------------- */
+
+static int take_words(struct transaction *t, const json_t *body)
+{
+	const char *text = packet_text(body, "data", "");
+	size_t length = strlen(text);
+	unsigned char *bytes;
+	long n;
+	int rc;
+
+	if ((size_t)packet_int(body, "at", -1) != t->quiesce.all.n)
+		return -1;
+	bytes = malloc(GCK_BASE64_ROOM(length) + 1);
+	if (!bytes)
+		return -1;
+	n = gck_base64_bytes(text, length, bytes);
+	rc = n < 0 ? -1 : append(&t->quiesce.all, bytes, (size_t)n);
+	free(bytes);
+	return rc;
+}
+
+void quiesce_go(struct transaction *t, const json_t *body)
+{
+	uint32_t round = (uint32_t)packet_int(body, "round", 0);
+	struct gck_link_mpi m = { .type = GCK_LINK_MPI_GO, .seq = t->seq, .round = round };
+
+	if (t->asked != PHASE_QUIESCE || t->failed || round != t->quiesce.round)
+		return;
+	if (take_words(t, body)) {
+		fail(t, NULL, EPROTO, "the coordinator's words make no sense");
+		return;
+	}
+	if (t->quiesce.all.n == (size_t)packet_int(body, "total", 0)) {
+		for (size_t i = 0; i < t->n; i++)
+			if (takes_part(&t->members[i]) && t->members[i].task->mpi)
+				thread_link_send(t->members[i].task->mpi, &m, t->quiesce.all.v,
+					 t->quiesce.all.n);
+		t->quiesce.all.n = 0;
+	}
+}
+
+/* ---- the end of it -------------------------------------------------------------------------- */
+
+void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const struct gck_error *why)
+{
+	struct member *m = transaction_member(a, task);
+
+	if (!m || m->t->asked != PHASE_QUIESCE || seq != m->t->seq || !takes_part(m))
+		return;
+	if (why) {
+		transaction_fail(m->t, m, why, false);
+		return;
+	}
+	m->answer[PHASE_QUIESCE] = json_object();
+	told(m->t);
+	phase_settle(m->t);
+}
+
+/* All others wait for it: they are told at once. */
+void quiesce_ended(const struct member *m)
+{
+	fail(m->t, m, ESRCH, m->task->in_mpi ?
+	     "it ended without MPI_Finalize: the others cannot be restored without it" :
+	     "it ended while its MPI was brought to rest: try again");
+}
+
+/* One whose image is taken is frozen, or needed no more. */
+void quiesce_lost(struct agent *a, struct task *task)
+{
+	struct member *m = transaction_member(a, task);
+
+	if (!m || m->carried || m->t->failed || !m->asked_mpi || m->answer[PHASE_FREEZE])
+		return;
+	if (member_rank_gone(m))
+		quiesce_ended(m);
+	else
+		fail(m->t, m, ECONNRESET, "its MPI thread went away (exit(), or another "
+		     "program was executed): try again");
+}

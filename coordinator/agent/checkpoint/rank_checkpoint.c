@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One rank of this node in a checkpoint. */
+#include "coordinator/agent/checkpoint/rank_checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/worker/child.h"
+#include "shim/process/process.h"
+
+const char *const phase_names[PHASES] = { "prepare", "quiesce", "freeze", "resume", "write",
+					 "commit" };
+
+enum phase phase_of(const char *name)
+{
+	int p = 0;
+
+	while (p < PHASES && strcmp(name, phase_names[p]))
+		p++;
+	return (enum phase)p;
+}
+
+static void on_message(void *data, const json_t *body)
+{
+	struct member *m = data;
+	const char *name = packet_text(body, "phase", "");
+	enum phase p = phase_of(name);
+
+	if (!strcmp(packet_text(body, "op", ""), "progress")) {
+		bool upload = !strcmp(name, "upload");
+		uint64_t *done = upload ? &m->sent : &m->done;
+		bool more = (uint64_t)packet_int(body, "done", 0) > *done;
+
+		*done = (uint64_t)packet_int(body, "done", 0);
+		*(upload ? &m->waiting : &m->all) = (uint64_t)packet_int(body, "all", 0);
+		if (more) {
+			free(m->trouble);
+			m->trouble = NULL;
+			transaction_progressed(m);
+		}
+	} else if (!strcmp(packet_text(body, "op", ""), "trouble")) {
+		free(m->trouble);
+		m->trouble = strdup(packet_text(body, "why", ""));
+	} else if (!strcmp(name, "stage")) {
+		m->staged = true;
+		m->waiting = (uint64_t)packet_int(body, "staged", 0);
+		transaction_staged(m, packet_text(body, "unstaged", ""));
+	} else if (p < PHASES && !m->answer[p]) {
+		if (packet_bool(body, "ok"))
+			m->answer[p] = json_incref((json_t *)body);
+		transaction_answered(m, p, body);
+	}
+}
+
+static void on_end(void *data, int status)
+{
+	struct member *m = data;
+
+	m->child = NULL;
+	link_return(m->task, WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	transaction_worker_ended(m, status);
+}
+
+static const struct child_ops ops = { worker_main, on_message, on_end };
+
+void member_init(struct member *m, struct transaction *t, struct task *task)
+{
+	*m = (struct member){ .t = t, .task = task, .device = { { -1, -1 }, { -1, -1 } } };
+}
+
+/* The agent gives a sign of life twice a second. Ranks that are held for a requeue may well wait
+ * for one that is starved; a create is not worth it. */
+static void fill(struct member *m, const json_t *prepare, const struct step *s)
+{
+	m->work = (struct worker_task){
+		.step = s, .rank = m->task->rank, .pid = m->task->pid,
+		.link = m->task->link->fd, .hello = m->task->link->hello,
+		.seq = (uint32_t)packet_int(prepare, "seq", 0),
+		.backstop_ms = phase_held_ms(m->t) + PHASE_BACKSTOP_MORE_MS,
+		.base_named = json_object_get(prepare, "base") != NULL,
+		.base = (uint32_t)packet_int(prepare, "base", 0),
+		.marks = { m->task->marks[0], m->task->marks[1] },
+	};
+	snprintf(m->work.nonce, sizeof m->work.nonce, "%s", packet_text(prepare, "nonce", ""));
+	snprintf(m->work.key, sizeof m->work.key, "%s", packet_text(prepare, "key", ""));
+	snprintf(m->work.hash, sizeof m->work.hash, "%s", packet_text(prepare, "base_hash", ""));
+	memcpy(m->work.device, m->device.own, sizeof m->work.device);
+}
+
+/* The worker has its link to the rank, and its end of what the devices' data come over. Where that cannot
+ * be had all goes to host memory. */
+static struct child *start_worker(struct member *m, const json_t *prepare, struct gck_error *err)
+{
+	struct link *l = m->task->link;
+	struct agent *a = l->all->agent;
+	int keep[3 + GCK_LINK_DATA_FDS] = { l->fd, m->task->marks[0], m->task->marks[1] };
+	struct child *child;
+
+	if (m->task->cuda)
+		gck_device_make(&m->device, NULL);
+	fill(m, prepare, a->step);
+	memcpy(keep + 3, m->device.own, sizeof m->device.own);
+	child = child_start(a->loop, &ops, &m->work, keep, sizeof keep / sizeof *keep, m, err);
+	gck_device_drop(m->device.own);
+	return child;
+}
+
+/* Where a worker leaves what is known of the rank's pages for the next. Without it they are all read. */
+static void make_shelf(struct task *t)
+{
+	if (t->marks[0] < 0 &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, t->marks))
+		t->marks[0] = t->marks[1] = -1;
+}
+
+int member_start(struct member *m, const json_t *prepare, struct gck_error *err)
+{
+	struct link *l = m->task->link;
+
+	if (!l || l->waiting)
+		return gck_fail(err, ENOTCONN, "pid %d has %s: a checkpoint needs a dynamically "
+				"linked program that is not set-uid, with LD_PRELOAD left as it is",
+				(int)m->task->pid, l ? "not been let go" : "no link to the agent");
+	make_shelf(m->task);
+	m->child = start_worker(m, prepare, err);
+	if (!m->child)
+		return -1;
+	link_lend(l);
+	return 0;
+}
+
+void member_tell(struct member *m, json_t *body)
+{
+	if (m->child)
+		child_tell(m->child, body);
+	else
+		json_decref(body);
+}
+
+void member_dismiss(struct member *m, bool at_once)
+{
+	if (m->child && at_once)
+		child_kill(m->child);
+	else
+		member_tell(m, json_pack("{s:s}", "op", "abort"));
+}
+
+bool member_held(const struct member *m)
+{
+	return m->child && m->answer[PHASE_FREEZE] && !m->answer[PHASE_RESUME];
+}
+
+/* The worker of a rank that was let go may stay for good: in the kernel, in a store that does not answer. */
+bool member_may_be_held(const struct member *m)
+{
+	return m->child && m->told_freeze && !m->answer[PHASE_RESUME];
+}
+
+bool member_answered(const struct member *m, enum phase p)
+{
+	return m->carried || m->answer[p];
+}
+
+bool member_rank_gone(const struct member *m)
+{
+	return m->task->ended || gck_process_ended(m->task->pid);
+}
+
+void member_clear(struct member *m)
+{
+	for (int p = 0; p < PHASES; p++)
+		json_decref(m->answer[p]);
+	memset(m->answer, 0, sizeof m->answer);
+	free(m->trouble);
+	m->trouble = NULL;
+	gck_device_drop(m->device.rank);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the coordinator says, by its "op". */
+#include "coordinator/agent/node/dispatch.h"
+
+#include <string.h>
+
+#include "common/base/log.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/user_message.h"
+#include "coordinator/agent/checkpoint/able.h"
+#include "coordinator/agent/checkpoint/commit.h"
+#include "coordinator/agent/checkpoint/rank_request.h"
+#include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/node/node_isolation.h"
+#include "coordinator/agent/restart/restart.h"
+#include "coordinator/agent/upstream/upstream.h"
+#include "coordinator/agent/worker/proxy.h"
+
+void dispatch_connection(struct agent *a, bool there)
+{
+	proxy_connection(there);
+	if (there && a->transaction)
+		transaction_heard(a->transaction);
+	if (there) {
+		agent_heard(a);
+		lease_heard(a->lease);
+	} else {
+		agent_unheard(a);
+		lease_unheard(a->lease);
+	}
+}
+
+/* ---- welcome ------------------------------------------------------------------------------- */
+
+static int welcome_open(struct agent *a, const json_t *body)
+{
+	(void)body;
+	agent_open(a);
+	return 0;
+}
+
+/* Ranks that were let go cannot be restored: the coordinator is told what they are by `register`,
+ * so such a word is an error of its own. */
+static int welcome_restore(struct agent *a, const json_t *body)
+{
+	if (a->gate == GATE_OPEN) {
+		gck_warn("the coordinator wants to restore ranks that run: ignored");
+		return 0;
+	}
+	return restart_offered(a, body);
+}
+
+static int welcome_finished(struct agent *a, const json_t *body)
+{
+	if (a->gate != GATE_OPEN)
+		agent_finished(a, json_object_get(body, "statuses"),
+			       packet_text(body, "why", "this step had finished: it is not run "
+					   "again (skip-done=no runs it)"));
+	return 0;
+}
+
+static int welcome_wait(struct agent *a, const json_t *body)
+{
+	(void)a;
+	(void)body;
+	return 0;
+}
+
+/* Ranks that run are not harmed; that there will be no checkpoint is said once, not with every
+ * connection. */
+static int welcome_refuse(struct agent *a, const json_t *body)
+{
+	const char *why = packet_text(body, "why", "the coordinator refuses it");
+
+	if (a->gate != GATE_OPEN)
+		agent_refuse(a, why);
+	else if (!a->refused)
+		say_to_user(&a->tasks, "step %u.%u runs without checkpoints: %s", a->step->job,
+			    a->step->step, why);
+	a->refused = true;
+	return 0;
+}
+
+typedef int handler(struct agent *a, const json_t *body);
+
+static const struct {
+	const char *action;
+	handler *act;
+} actions[] = {
+	{ "cold", welcome_open },
+	{ "run", welcome_open },
+	{ "restore", welcome_restore },
+	{ "finished", welcome_finished },
+	{ "wait", welcome_wait },
+	{ "refuse", welcome_refuse },
+};
+
+/* Slurm's count. The environment's may be lost, and by a lower one this agent would be taken for one of an earlier
+ * start; or another job's, and by a higher one for one of the start that follows when Slurm takes the job back. */
+static void take_restarts(struct agent *a, bool first, json_int_t restarts)
+{
+	if ((first || restarts > a->lasting->restarts) && restarts >= 0 && restarts <= UINT32_MAX)
+		a->lasting->restarts = (uint32_t)restarts;
+}
+
+/* Of two coordinators the one with the lower epoch is not heard. */
+static int on_welcome(struct agent *a, const json_t *body)
+{
+	const char *action = packet_text(body, "action", "");
+	json_int_t epoch = packet_int(body, "epoch", 0);
+	bool first = !a->lasting->epoch;
+
+	if (epoch < 0 || (uint64_t)epoch < a->lasting->epoch) {
+		gck_warn("a coordinator of epoch %lld is refused: one of epoch %llu was here",
+			 (long long)epoch, (unsigned long long)a->lasting->epoch);
+		return -1;
+	}
+	a->lasting->epoch = (uint64_t)epoch;
+	take_restarts(a, first, packet_int(body, "restarts", a->lasting->restarts));
+	lease_term(a->lease, packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
+	upstream_welcome(a->upstream);
+	dispatch_connection(a, true);
+	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+		if (!strcmp(action, actions[i].action))
+			return actions[i].act(a, body);
+	gck_warn("the coordinator's welcome has an unknown action \"%s\"", action);
+	return -1;
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+static int on_checkpoint(struct agent *a, const json_t *body)
+{
+	transaction_command(a, packet_text(body, "op", ""), body);
+	return 0;
+}
+
+static int on_restart(struct agent *a, const json_t *body)
+{
+	restart_command(a, packet_text(body, "op", ""), body);
+	return 0;
+}
+
+static int on_able(struct agent *a, const json_t *body)
+{
+	able_start(a, packet_int(body, "id", 0));
+	return 0;
+}
+
+/* Ranks that are held have been committed: what they would do with SIGTERM (write a file, say)
+ * would be after the image, and they could not even take it. Others may clean up. */
+static int on_terminate(struct agent *a, const json_t *body)
+{
+	bool held = a->transaction && transaction_held(a->transaction);
+
+	agent_end_ranks(a, packet_text(body, "why", "the coordinator wants it so"), held);
+	return 0;
+}
+
+static int on_signed(struct agent *a, const json_t *body)
+{
+	(void)a;
+	proxy_answer(body);
+	return 0;
+}
+
+static int on_asked(struct agent *a, const json_t *body)
+{
+	asks_answered(a, body);
+	return 0;
+}
+
+static int on_sweep(struct agent *a, const json_t *body)
+{
+	commit_sweep(a, body);
+	return 0;
+}
+
+static int on_error(struct agent *a, const json_t *body)
+{
+	(void)a;
+	gck_warn("the coordinator says: %s", packet_text(body, "error", "error"));
+	return 0;
+}
+
+static const struct {
+	const char *op;
+	handler *act;
+} ops[] = {
+	{ "welcome", on_welcome },
+	{ "able", on_able },
+	{ "prepare", on_checkpoint },
+	{ "quiesce", on_checkpoint },
+	{ "go", on_checkpoint },
+	{ "freeze", on_checkpoint },
+	{ "resume", on_checkpoint },
+	{ "write", on_checkpoint },
+	{ "hold", on_checkpoint },
+	{ "commit", on_checkpoint },
+	{ "committed", on_checkpoint },
+	{ "sweep", on_sweep },
+	{ "abort", on_checkpoint },
+	{ "build", on_restart },
+	{ "files", on_restart },
+	{ "run", on_restart },
+	{ "fallback", on_restart },
+	{ "terminate", on_terminate },
+	{ "signed", on_signed },
+	{ "unwrapped", on_signed },
+	{ "asked", on_asked },
+	{ "error", on_error },
+};
+
+/* Nothing but its welcome is taken from a coordinator that has not been welcomed. */
+int dispatch(struct agent *a, const json_t *body)
+{
+	const char *op = packet_text(body, "op", "");
+
+	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+		if (strcmp(op, ops[i].op))
+			continue;
+		if (ops[i].act != on_welcome && ops[i].act != on_error &&
+		    !upstream_welcomed(a->upstream))
+			return -1;
+		return ops[i].act(a, body);
+	}
+	upstream_send(a, json_pack("{s:s, s:o}", "op", "error", "error",
+				   json_sprintf("unknown op \"%s\"", op)));
+	return 0;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A node that is cut off. */
+#include "config.h"
+
+#include "coordinator/agent/node/node_isolation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/user_message.h"
+#include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/upstream/upstream.h"
+#include "coordinator/agent/worker/child.h"
+#include "coordinator/agent/worker/job.h"
+#include "coordinator/agent/worker/scontrol.h"
+#include "coordinator/agent/worker/worker.h"
+
+#define TICK_MS 1000       /* between looks at ranks that are to stand still */
+#define ASK_EVERY_MS 5000  /* between questions while Slurm does not say yes */
+#define ASK_LEAST_S 5.     /* for its answer, even if the lease ends meanwhile */
+#define ASK_STOPPED_S 30.
+
+struct lease {
+	struct agent *agent;
+	struct job *asking;    /* Slurm is; NULL: it is not */
+	int64_t asked_ms;
+	bool refused;          /* it was told that Slurm has taken the job back */
+	bool blind;            /* that Slurm cannot be asked here */
+	ev_timer timer;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+static int64_t third_ms(const struct lease *l)
+{
+	return l->agent->lasting->slurmd_timeout_s * INT64_C(1000) / 3;
+}
+
+static int64_t end_ms(const struct lease *l)
+{
+	return l->agent->lasting->unheard_ms + 2 * third_ms(l);
+}
+
+static void wait_until(struct lease *l, int64_t at_ms)
+{
+	int64_t left = at_ms - now_ms();
+
+	ev_timer_stop(l->agent->loop, &l->timer);
+	ev_timer_set(&l->timer, left > 0 ? (double)left / 1000 : 0., 0.);
+	ev_timer_start(l->agent->loop, &l->timer);
+}
+
+/* In the second half of the first third: all agents of a cluster may have lost the coordinator at once, and
+ * need not ask Slurm at once. */
+static void await_question(struct lease *l)
+{
+	int64_t half = third_ms(l) / 2;
+
+	wait_until(l, l->agent->lasting->unheard_ms + half + half * (getpid() % 256) / 256);
+}
+
+/* ---- the ranks ----------------------------------------------------------------------------- */
+
+static void not_held(struct task *t, const char *why)
+{
+	if (!t->unheld)
+		gck_warn("rank %u is not stopped, which is tried again until it is: %s", t->rank, why);
+	t->unheld = true;
+}
+
+static void on_message(void *data, const json_t *body)
+{
+	not_held(data, packet_text(body, "error", "no reason given"));
+}
+
+static void on_end(void *data, int status)
+{
+	struct task *t = data;
+
+	(void)status;
+	t->holder = NULL;
+}
+
+static const struct child_ops ops = { holder_main, on_message, on_end };
+
+static void hold(struct agent *a, struct task *t)
+{
+	struct gck_error err;
+
+	if (t->ended || t->holder || !t->link || t->link->waiting || transaction_has_rank(a, t))
+		return;
+	t->holder = child_start(a->loop, &ops, t, NULL, 0, t, &err);
+	if (!t->holder)
+		not_held(t, err.text);
+}
+
+/* Again and again: a rank may be a debugger's, or a checkpoint's, which gives it up soon without the
+ * coordinator. */
+static void hold_all(struct agent *a)
+{
+	for (size_t i = 0; a->gate == GATE_OPEN && i < a->tasks.n; i++)
+		hold(a, a->tasks.v[i]);
+}
+
+static void let_go(struct lease *l)
+{
+	struct agent *a = l->agent;
+
+	for (size_t i = 0; i < a->tasks.n; i++) {
+		if (a->tasks.v[i]->holder)
+			child_kill(a->tasks.v[i]->holder);
+		a->tasks.v[i]->unheld = false;
+	}
+	a->lasting->cut_off = 0;
+	say_to_user(&a->tasks, "slurmctld says that job %u still runs here: the ranks of step %u.%u on %s go on",
+		    a->step->job, a->step->job, a->step->step, a->step->node);
+}
+
+/* They are stopped first: a line may wait for a file system. */
+static void stop(struct lease *l, const char *why)
+{
+	struct agent *a = l->agent;
+	const struct step *s = a->step;
+
+	a->lasting->cut_off = 1;
+	l->refused = false;
+	hold_all(a);
+	wait_until(l, now_ms() + TICK_MS);
+	say_to_user(&a->tasks, "node %s seems to be cut off: for %lld s gpuckptd was not reached, nor did slurmctld "
+		    "say that job %u still runs here (%s). Slurm may have started the job elsewhere: the "
+		    "ranks of step %u.%u here are stopped until slurmctld says so", s->node,
+		    (long long)(now_ms() - a->lasting->unheard_ms) / 1000, s->job, why, s->job, s->step);
+}
+
+/* ---- Slurm's word -------------------------------------------------------------------------- */
+
+/* For job.h, of a struct agent: true. */
+static json_t *ask_slurm(const void *arg, struct gck_error *err)
+{
+	const struct agent *a = arg;
+
+	return scontrol_runs(a->step->job, a->lasting->restarts, err) < 0 ? NULL : json_true();
+}
+
+/* It runs as of the question, for the answer may have taken long. */
+static void renew(struct lease *l)
+{
+	struct lasting *lasting = l->agent->lasting;
+
+	if (lasting->cut_off)
+		let_go(l);
+	lasting->unheard_ms = upstream_welcomed(l->agent->upstream) ? 0 : l->asked_ms;
+	if (lasting->unheard_ms)
+		await_question(l);
+	else
+		ev_timer_stop(l->agent->loop, &l->timer);
+}
+
+static void tell_blind(struct lease *l, const char *why)
+{
+	struct agent *a = l->agent;
+
+	if (!l->blind)
+		say_to_user(&a->tasks, "%s: so nobody on %s knows whether it is cut off, and the ranks of job %u run on",
+			    why, a->step->node, a->step->job);
+	l->blind = true;
+}
+
+static void tell_refused(struct lease *l, const char *why)
+{
+	if (!l->refused)
+		gck_warn("job %u: %s; its ranks here stay stopped until slurmd ends them", l->agent->step->job, why);
+	l->refused = true;
+}
+
+static void on_asked(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct lease *l = data;
+	bool stopped = l->agent->lasting->cut_off;
+
+	l->asking = NULL;
+	if (result) {
+		renew(l);
+	} else if (why->code == ENOENT && !stopped) {
+		tell_blind(l, why->text);
+		renew(l);
+	} else if (stopped) {
+		if (why->code == ESTALE)
+			tell_refused(l, why->text);
+	} else if (now_ms() >= end_ms(l)) {
+		stop(l, why->text);
+	} else {
+		int64_t next = now_ms() + ASK_EVERY_MS;
+
+		wait_until(l, next < end_ms(l) ? next : end_ms(l));
+	}
+}
+
+static void ask(struct lease *l)
+{
+	struct agent *a = l->agent;
+	double left = (double)(end_ms(l) - now_ms()) / 1000;
+	struct gck_error err;
+
+	l->asked_ms = now_ms();
+	l->asking = job_start(a->loop, "asking slurmctld", ask_slurm, a, a->lasting->cut_off ? ASK_STOPPED_S :
+			      left > ASK_LEAST_S ? left : ASK_LEAST_S, on_asked, l, &err);
+	if (!l->asking)
+		on_asked(l, NULL, &err);
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct lease *l = w->data;
+
+	(void)loop;
+	(void)events;
+	if (l->agent->lasting->cut_off) {
+		hold_all(l->agent);
+		wait_until(l, now_ms() + TICK_MS);
+		if (now_ms() < l->asked_ms + ASK_EVERY_MS)
+			return;
+	}
+	if (!l->asking)
+		ask(l);
+}
+
+/* ---- from outside -------------------------------------------------------------------------- */
+
+struct lease *lease_start(struct agent *a)
+{
+	struct lease *l = calloc(1, sizeof *l);
+
+	if (!l)
+		return NULL;
+	l->agent = a;
+	ev_init(&l->timer, on_timer);
+	l->timer.data = l;
+	return l;
+}
+
+void lease_term(struct lease *l, json_int_t slurmd_timeout_s)
+{
+	bool run = !strcmp(l->agent->step->conf.cut_off, "run");
+
+	l->agent->lasting->slurmd_timeout_s = run || slurmd_timeout_s < 0 || slurmd_timeout_s > UINT16_MAX ?
+		0 : (uint32_t)slurmd_timeout_s;
+}
+
+/* Stopped ranks wait for Slurm's word: of a job that was taken back gpuckptd may not have heard yet. */
+void lease_heard(struct lease *l)
+{
+	if (l->agent->lasting->cut_off)
+		return;
+	l->agent->lasting->unheard_ms = 0;
+	ev_timer_stop(l->agent->loop, &l->timer);
+	if (l->asking)
+		job_cancel(l->asking);
+	l->asking = NULL;
+}
+
+/* An agent that was started anew goes on where the one before it was. */
+void lease_unheard(struct lease *l)
+{
+	struct lasting *lasting = l->agent->lasting;
+
+	if (!lasting->slurmd_timeout_s || l->asking || ev_is_active(&l->timer))
+		return;
+	if (!lasting->unheard_ms)
+		lasting->unheard_ms = now_ms() - UPSTREAM_SILENCE_S * 1000;
+	if (lasting->cut_off)
+		wait_until(l, now_ms());
+	else
+		await_question(l);
+}

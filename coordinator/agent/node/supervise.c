@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parent of the agent proper. */
+#include "coordinator/agent/node/supervise.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "coordinator/agent/base/agent.h"
+#include "coordinator/agent/base/tasks.h"
+
+#define FORK_DELAY_MS 200   /* before an agent that died is forked again; doubled each time */
+#define FORK_LIMIT 20       /* agents that died, or could not be forked, one after the other */
+#define SOON_LIMIT 5        /* the same while ranks wait for them to start for the first time, or are cut off */
+#define FORK_SETTLED_MS 60000 /* an agent that lived so long counts as none that died */
+#define END_GRACE_MS 1000   /* what the end of a step may be delayed by an agent that hangs */
+#define SEND_TIMEOUT_MS 5000
+
+struct supervisor {
+	const struct step *step;
+	struct lasting *lasting;
+	struct tasks tasks;
+	int signals;
+	pid_t child;             /* 0: none */
+	int pipe;                /* to the child: control packets */
+	unsigned deaths;
+	int64_t born_ms, fork_at_ms; /* fork_at_ms: 0 if no fork is due */
+	int64_t kill_at_ms;      /* the step ends: the child's last moment */
+	bool done;
+	int status;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void forward(struct supervisor *s, const struct gck_control *m)
+{
+	ssize_t n;
+
+	if (!s->child)
+		return;
+	do {
+		n = send(s->pipe, m, sizeof *m, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN) {
+		gck_warn("the agent takes no messages: killed");
+		kill(s->child, SIGKILL);
+	}
+}
+
+/* What a new agent has to know: the tasks, and how those ended that have. */
+static void tell_tasks(struct supervisor *s)
+{
+	for (size_t i = 0; i < s->tasks.n; i++) {
+		const struct task *t = s->tasks.v[i];
+		struct gck_control m = { GCK_CONTROL_TASK, t->rank, t->pid, t->status };
+
+		forward(s, &m);
+		m.type = GCK_CONTROL_EXIT;
+		if (t->ended)
+			forward(s, &m);
+	}
+}
+
+static void child_main(struct supervisor *s, int control)
+{
+	pid_t parent = s->step->supervisor;
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	/* The supervisor's own: the control socket, its signals, the pidfds, which are low numbers
+	 * that libraries would otherwise meet. */
+	dup2(open("/dev/null", O_RDWR | O_CLOEXEC), GCK_AGENT_CONTROL_FD);
+	close(s->signals);
+	for (size_t i = 0; i < s->tasks.n; i++)
+		if (s->tasks.v[i]->pidfd >= 0)
+			close(s->tasks.v[i]->pidfd);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	_exit(agent_run(s->step, s->lasting, control));
+}
+
+static int fork_child(struct supervisor *s)
+{
+	struct timeval tv = { .tv_sec = SEND_TIMEOUT_MS / 1000 };
+	int sv[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
+		gck_warn("cannot make a socket for the agent: %s", strerror(errno));
+		return -1;
+	}
+	setsockopt(sv[0], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
+	pid = fork();
+	if (pid == 0) {
+		close(sv[0]);
+		child_main(s, sv[1]);
+	}
+	close(sv[1]);
+	if (pid < 0) {
+		gck_warn("cannot fork the agent: %s", strerror(errno));
+		close(sv[0]);
+		return -1;
+	}
+	s->child = pid;
+	s->pipe = sv[0];
+	s->born_ms = now_ms();
+	s->fork_at_ms = 0;
+	tell_tasks(s);
+	return 0;
+}
+
+/* SIGKILL: the tasks that have not ended. By pidfd, since a task whose parent is dead may have been
+ * followed by another process of its number. */
+static void kill_tasks(struct supervisor *s)
+{
+	for (size_t i = 0; i < s->tasks.n; i++) {
+		struct task *t = s->tasks.v[i];
+
+		if (!t->ended && t->pidfd >= 0)
+			syscall(SYS_pidfd_send_signal, t->pidfd, SIGKILL, NULL, 0);
+	}
+}
+
+static void finish(struct supervisor *s, int status, int grace_ms)
+{
+	const struct gck_control end = { .type = GCK_CONTROL_END };
+	int64_t kill_at_ms = now_ms() + grace_ms;
+
+	if (!s->done || kill_at_ms < s->kill_at_ms)
+		s->kill_at_ms = kill_at_ms;
+	if (s->done)
+		return;
+	s->status = status;
+	s->done = true;
+	s->fork_at_ms = 0;
+	forward(s, &end);
+}
+
+/* slurmstepd is gone without a word. Its tasks run on as orphans that Slurm cannot signal any more,
+ * and beside them the requeued job would run a second time. */
+static void orphaned(struct supervisor *s)
+{
+	gck_error_log("slurmstepd of step %u.%u died: its tasks are ended, since Slurm can no "
+		      "longer do it", s->step->job, s->step->step);
+	kill_tasks(s);
+	finish(s, 1, END_GRACE_MS);
+}
+
+static void enter_task(struct supervisor *s, const struct gck_control *m)
+{
+	struct task *t = tasks_apply(&s->tasks, m);
+
+	if (t && m->type == GCK_CONTROL_TASK) {
+		t->pidfd = (int)syscall(SYS_pidfd_open, m->pid, 0);
+	} else if (t && t->pidfd >= 0) {
+		close(t->pidfd);
+		t->pidfd = -1;
+	}
+}
+
+static bool awaits_restart(const struct supervisor *s)
+{
+	return !s->lasting->released && s->lasting->bound;
+}
+
+static void take_control(struct supervisor *s)
+{
+	struct gck_control m;
+	int rc;
+
+	while ((rc = control_take(GCK_AGENT_CONTROL_FD, &m)) > 0) {
+		if (m.type == GCK_CONTROL_END) {
+			finish(s, 0, END_GRACE_MS + (awaits_restart(s) ? GCK_DOOM_MS : 0));
+			return;
+		}
+		enter_task(s, &m);
+		forward(s, &m);
+	}
+	if (rc < 0)
+		orphaned(s);
+}
+
+/* What ranks cannot do without an agent; NULL: they can go on. */
+static const char *need_of_agent(const struct supervisor *s)
+{
+	if (s->lasting->cut_off)
+		return "are to stand still, since this node is cut off";
+	return awaits_restart(s) ? "wait to be restored" : NULL;
+}
+
+/* An agent that cannot live: ranks that run, or start for the first time, go on without
+ * checkpoints, and those that wait hear it by the end of the listening socket. Ranks that wait for
+ * a restart must not wait for ever, nor start cold. */
+static void give_up(struct supervisor *s)
+{
+	const char *need = need_of_agent(s);
+
+	if (need) {
+		gck_error_log("the agent died %u times: the ranks of step %u.%u %s, which nobody sees to: they are "
+			      "ended", s->deaths, s->step->job, s->step->step, need);
+		kill_tasks(s);
+	} else {
+		gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints", s->deaths,
+			      s->step->job, s->step->step);
+	}
+	close(GCK_AGENT_LISTEN_FD);
+}
+
+/* Ranks that are to stand still run as long as there is no agent. */
+static void try_again_later(struct supervisor *s)
+{
+	bool first = !s->lasting->released && !s->lasting->bound;
+
+	s->fork_at_ms = 0;
+	if (++s->deaths > (first || s->lasting->cut_off ? SOON_LIMIT : FORK_LIMIT))
+		give_up(s);
+	else
+		s->fork_at_ms = now_ms() + (FORK_DELAY_MS << (s->deaths < 6 ? s->deaths - 1 : 5));
+}
+
+static void child_died(struct supervisor *s, int status)
+{
+	close(s->pipe);
+	s->child = 0;
+	if (s->done)
+		return;
+	if (now_ms() - s->born_ms > FORK_SETTLED_MS)
+		s->deaths = 0;
+	gck_warn("the agent died (%s %d)", WIFSIGNALED(status) ? "signal" : "status",
+		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	try_again_later(s);
+}
+
+static void take_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo si;
+	int status;
+	pid_t pid;
+
+	while (read(s->signals, &si, sizeof si) == (ssize_t)sizeof si)
+		if (si.ssi_signo == SIGTERM && s->lasting->cut_off) {
+			gck_info("SIGTERM: the ranks stay stopped until Slurm ends them");
+		} else if (si.ssi_signo == SIGTERM) {
+			gck_info("SIGTERM: the step goes on without checkpoints");
+			finish(s, 0, END_GRACE_MS);
+		}
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == s->child)
+			child_died(s, status);
+}
+
+/* Milliseconds until something is due; -1: nothing is. */
+static int time_left(const struct supervisor *s)
+{
+	int64_t at = s->kill_at_ms ? s->kill_at_ms : s->fork_at_ms;
+	int64_t left = at - now_ms();
+
+	return !at ? -1 : left < 0 ? 0 : (int)left;
+}
+
+static void what_is_due(struct supervisor *s)
+{
+	int64_t now = now_ms();
+
+	if (s->kill_at_ms && now >= s->kill_at_ms && s->child) {
+		gck_warn("the agent did not end in time: killed");
+		kill(s->child, SIGKILL);
+		s->kill_at_ms = now + END_GRACE_MS;
+	} else if (s->fork_at_ms && now >= s->fork_at_ms && fork_child(s) < 0) {
+		try_again_later(s);
+	}
+}
+
+static void serve(struct supervisor *s)
+{
+	struct pollfd p[2] = {
+		{ .fd = s->signals, .events = POLLIN },
+		{ .fd = GCK_AGENT_CONTROL_FD, .events = POLLIN },
+	};
+
+	if (fork_child(s) < 0)
+		try_again_later(s);
+	while (s->child || !s->done) {
+		p[1].fd = s->done ? -1 : GCK_AGENT_CONTROL_FD;
+		if (poll(p, 2, time_left(s)) < 0 && errno != EINTR)
+			break;
+		if (p[1].revents && !s->done)
+			take_control(s);
+		take_signals(s);
+		what_is_due(s);
+	}
+}
+
+/* Signals that a step is sent for its tasks, and which mean nothing here. */
+static int take_over_signals(void)
+{
+	const int ignored[] = { SIGHUP, SIGINT, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP };
+	sigset_t set;
+
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+		return -1;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+struct supervisor *supervisor_new(const struct step *step, struct gck_error *err)
+{
+	struct supervisor *s = calloc(1, sizeof *s);
+	struct lasting *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int signals = take_over_signals();
+
+	if (!s || shared == MAP_FAILED || signals < 0) {
+		gck_fail(err, errno, "the agent cannot start: %s", strerror(errno));
+		free(s);
+		return NULL;
+	}
+	shared->bound = step_is_restart(step);
+	shared->restarts = step->restarts;
+	*s = (struct supervisor){ .step = step, .lasting = shared, .signals = signals };
+	return s;
+}
+
+int supervise(struct supervisor *s)
+{
+	int status;
+
+	serve(s);
+	status = s->status;
+	free(s);
+	return status;
+}

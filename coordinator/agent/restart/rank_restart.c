@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One rank of this node in a restart: its restorer, and what that answers. */
+#include "coordinator/agent/restart/rank_restart.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/restart/device_feed.h"
+#include "coordinator/agent/worker/child.h"
+
+static void take_failure(struct returning *one, const json_t *body)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, (int)packet_int(body, "code", EIO), "%s",
+		 packet_text(body, "error", "failed without a reason"));
+	restart_fail(one->r, one->task, &err);
+}
+
+/* A build of another commit than the one that is wanted by now says nothing about that one. */
+static bool is_late(const struct returning *one, const json_t *body)
+{
+	return !strcmp(packet_text(body, "phase", ""), "build") &&
+	       packet_int(body, "seq", 0) != one->r->seq;
+}
+
+enum restart_part returning_lacks(const struct returning *one)
+{
+	for (enum restart_part p = 0; p < RESTART_PARTS; p++)
+		if (one->has[p] && !one->back[p])
+			return p;
+	return RESTART_PARTS;
+}
+
+static void fail_ended(struct returning *one)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, ESRCH, "it ended (status %d) before it was restored", one->task->status);
+	restart_fail(one->r, one->task, &err);
+}
+
+/* Its threads may be done, or the program too, before its restorer has told that it runs. */
+static void finish(struct returning *one)
+{
+	const struct task *t = one->task;
+
+	if (one->ran && (returning_lacks(one) == RESTART_PARTS ||
+			 (t->ended && WIFEXITED(t->status))))
+		one->reached = STAGE_DONE;
+	else if (one->ran && t->ended)
+		fail_ended(one);
+}
+
+void returning_ended(struct returning *one)
+{
+	if (one->ran)
+		finish(one);
+	else if (one->r->stage != STAGE_RUNNING || !one->child)
+		fail_ended(one); /* else its restorer has yet to tell */
+}
+
+void returning_back(struct returning *one, enum restart_part part)
+{
+	one->back[part] = true;
+	finish(one);
+}
+
+static void take_done(struct returning *one, const json_t *body)
+{
+	const char *phase = packet_text(body, "phase", "");
+
+	if (is_late(one, body))
+		return;
+	if (!packet_bool(body, "ok")) {
+		take_failure(one, body);
+		return;
+	}
+	if (!strcmp(phase, "build")) {
+		one->reached = STAGE_BUILT;
+		one->exit = packet_int(body, "exit", -1);
+		one->has[RESTART_MPI] = packet_bool(body, "mpi");
+		one->has[RESTART_CUDA] = packet_bool(body, "cuda");
+	} else if (!strcmp(phase, "files")) {
+		one->reached = STAGE_FILED;
+	} else {
+		one->ran = true;
+		finish(one);
+	}
+	restart_settle(one->r);
+}
+
+static void on_message(void *data, const json_t *body)
+{
+	struct returning *one = data;
+
+	if (!strcmp(packet_text(body, "op", ""), "progress")) {
+		one->done = (uint64_t)packet_int(body, "done", 0);
+		one->all = (uint64_t)packet_int(body, "all", 0);
+	} else {
+		take_done(one, body);
+	}
+}
+
+/* A rank that was emptied dies with its restorer. */
+static void on_end(void *data, int status)
+{
+	struct returning *one = data;
+	struct gck_error err = { 0 };
+	char text[64];
+
+	one->child = NULL;
+	link_return(one->task, false);
+	if (one->ran || one->reached == STAGE_DONE)
+		return;
+	gck_fail(&err, EIO, "its restorer ended (%s), and the rank with it",
+		 child_status_text(status, text, sizeof text));
+	restart_fail(one->r, one->task, &err);
+}
+
+static const struct child_ops ops = { restorer_main, on_message, on_end };
+
+void returning_start(struct returning *one)
+{
+	const struct restart *r = one->r;
+	struct gck_error err = { 0 };
+
+	one->work = (struct worker_task){
+		.step = r->agent->step, .rank = one->task->rank, .pid = one->task->pid,
+		.link = -1, .seq = r->seq, .from_job = r->from_job, .from_step = r->from_step,
+		.pool = r->pool,
+	};
+	memcpy(one->work.hash, r->hash, sizeof r->hash);
+	one->reached = STAGE_BUILDING;
+	one->exit = -1;
+	one->ran = false;
+	memset(one->has, 0, sizeof one->has);
+	memset(one->back, 0, sizeof one->back);
+	one->child = child_start(r->agent->loop, &ops, &one->work, &r->pool, 1, one, &err);
+	one->work.pool = -1; /* it is not kept open here */
+	if (!one->child)
+		restart_fail(one->r, one->task, &err);
+}
+
+/* Without a restorer the rank is gone too. */
+static void tell(struct returning *one, json_t *body)
+{
+	struct gck_error err = { 0 };
+
+	if (one->child) {
+		child_tell(one->child, body);
+		return;
+	}
+	json_decref(body);
+	gck_fail(&err, ESRCH, "its restorer is gone, and the rank with it");
+	restart_fail(one->r, one->task, &err);
+}
+
+void returning_build(struct returning *one)
+{
+	one->reached = STAGE_BUILDING;
+	one->exit = -1;
+	one->done = one->all = 0;
+	tell(one, json_pack("{s:s, s:I, s:s}", "op", "build", "seq", (json_int_t)one->r->seq,
+			    "hash", one->r->hash));
+}
+
+void returning_files(struct returning *one)
+{
+	tell(one, json_pack("{s:s}", "op", "files"));
+}
+
+void returning_run(struct returning *one)
+{
+	if (one->exit >= 0) {
+		if (one->task->link)
+			link_dismiss(one->task->link, exit_code((int)one->exit));
+		one->reached = STAGE_DONE;
+	}
+	tell(one, json_pack("{s:s}", "op", "run"));
+}
+
+void returning_end(struct returning *one)
+{
+	if (one->child)
+		child_kill(one->child);
+	filling_end(one);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The stages of a restart on this node: from one to the next when all ranks have done what they were
+ * told, or to its failure. */
+#include "coordinator/agent/restart/stages.h"
+
+#include "common/base/log.h"
+#include "coordinator/agent/base/user_message.h"
+#include "coordinator/agent/restart/restart.h"
+#include "coordinator/agent/upstream/answer.h"
+
+/* The command that the coordinator waits for: what a failure is the answer to. */
+static const char *asked(const struct restart *r)
+{
+	if (r->stage <= STAGE_BUILT)
+		return "build";
+	return r->stage == STAGE_RUNNING || r->run_asked ? "run" : "files";
+}
+
+void restart_fail(struct restart *r, const struct task *t, const struct gck_error *err)
+{
+	if (r->stage == STAGE_FAILED)
+		return;
+	r->why = *err;
+	r->failed_rank = t->rank;
+	gck_fail_in(&r->why, "rank %u on %s", r->failed_rank, r->agent->step->node);
+	say_to_user(&r->agent->tasks, "restart from commit %u: %s", r->seq, r->why.text);
+	answer_failed(r->agent, r->seq, asked(r), &r->why, &r->failed_rank);
+	r->stage = STAGE_FAILED;
+	ev_timer_stop(r->agent->loop, &r->tick);
+	ev_timer_stop(r->agent->loop, &r->look);
+	ev_timer_stop(r->agent->loop, &r->rebuild);
+}
+
+static bool all_reached(const struct restart *r, enum stage stage)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->ranks[i].reached < stage)
+			return false;
+	return true;
+}
+
+void stages_tell(struct restart *r, void (*tell)(struct returning *))
+{
+	for (size_t i = 0; i < r->n && r->stage != STAGE_FAILED; i++)
+		tell(&r->ranks[i]);
+}
+
+void stages_answer_built(struct restart *r)
+{
+	json_t *exited = json_array();
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->ranks[i].exit >= 0)
+			json_array_append_new(exited, json_pack("{s:I, s:I}", "rank",
+				(json_int_t)r->ranks[i].task->rank, "status", r->ranks[i].exit));
+	json_decref(answer_done(r->agent, r->seq, "build", json_pack("{s:o, s:f}", "exited", exited,
+				"seconds", ev_now(r->agent->loop) - r->began)));
+}
+
+/* Only from here on is the step one that runs: what comes later is answered with GO. */
+static void answer_ran(struct restart *r)
+{
+	r->stage = STAGE_DONE;
+	ev_timer_stop(r->agent->loop, &r->rebuild);
+	agent_open(r->agent);
+	answer_plain(r->agent, r->seq, "run");
+}
+
+void stages_file(struct restart *r)
+{
+	r->stage = STAGE_FILING;
+	r->touched = true;
+	stages_tell(r, returning_files);
+}
+
+void stages_run(struct restart *r)
+{
+	r->stage = STAGE_RUNNING;
+	r->agent->lasting->restored = 1;
+	ev_timer_again(r->agent->loop, &r->rebuild);
+	stages_tell(r, returning_run);
+}
+
+static void filed(struct restart *r)
+{
+	r->stage = STAGE_FILED;
+	if (r->files_asked)
+		answer_plain(r->agent, r->seq, "files");
+	if (r->run_asked)
+		stages_run(r);
+}
+
+void restart_settle(struct restart *r)
+{
+	if (r->stage == STAGE_BUILDING && all_reached(r, STAGE_BUILT)) {
+		r->stage = STAGE_BUILT;
+		ev_timer_stop(r->agent->loop, &r->tick);
+		stages_answer_built(r);
+	} else if (r->stage == STAGE_FILING && all_reached(r, STAGE_FILED)) {
+		filed(r);
+	}
+	if (r->stage == STAGE_RUNNING && all_reached(r, STAGE_DONE))
+		answer_ran(r);
+}
+
+void restart_task_ended(struct restart *r, struct task *t)
+{
+	struct gck_error err = { 0 };
+
+	gck_fail(&err, ESRCH, "it ended (status %d) before it was restored", t->status);
+	if (r->stage == STAGE_STARTING)
+		restart_fail(r, t, &err);
+	for (size_t i = 0; i < r->n; i++)
+		if (r->ranks[i].task == t && r->ranks[i].reached < STAGE_DONE)
+			returning_ended(&r->ranks[i]);
+	restart_settle(r);
+}
+
+/* ---- MPI and CUDA on their way back ----------------------------------------------------------- */
+
+static const char *const part_names[RESTART_PARTS] = {
+	[RESTART_MPI] = "MPI", [RESTART_CUDA] = "GPU",
+};
+
+/* No restart waits for the rank any more: the step counts as one that runs, and cannot. In an agent
+ * that was started in the restart the coordinator's next word fails, and the job is given back. */
+static void end_half_restored(struct agent *a, const struct task *t, struct gck_error *why)
+{
+	gck_fail_in(why, "rank %u on %s", t->rank, a->step->node);
+	gck_warn("%s", why->text);
+	if (a->lasting->released)
+		agent_end_ranks(a, why->text, true);
+}
+
+void restart_back(struct agent *a, const struct task *t, enum restart_part part,
+		  const struct gck_error *why)
+{
+	struct gck_error err = why ? *why : (struct gck_error){ 0 };
+	struct restart *r = a->restart;
+
+	if (why)
+		gck_fail_in(&err, "its %s was not brought back", part_names[part]);
+	if (why && (!r || r->stage == STAGE_DONE)) {
+		end_half_restored(a, t, &err);
+		return;
+	}
+	for (size_t i = 0; r && r->stage == STAGE_RUNNING && i < r->n; i++) {
+		if (r->ranks[i].task != t)
+			continue;
+		if (why)
+			restart_fail(r, t, &err);
+		else
+			returning_back(&r->ranks[i], part);
+	}
+	if (r)
+		restart_settle(r);
+}
+
+/* MPI comes back in all ranks together: what keeps one keeps all, and a rank that was not let go keeps
+ * the others. */
+static const struct returning *last_back(const struct restart *r)
+{
+	const struct returning *last = NULL;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct returning *one = &r->ranks[i];
+
+		if (one->reached != STAGE_DONE && (!last || (last->ran && !one->ran)))
+			last = one;
+	}
+	return last;
+}
+
+void stages_on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct restart *r = w->data;
+	const struct returning *last = last_back(r);
+	struct gck_error err = { 0 };
+
+	(void)loop;
+	(void)events;
+	if (!last)
+		return;
+	if (last->ran)
+		gck_fail(&err, ETIMEDOUT, "its %s did not come back within %.0f s: if that takes so "
+			 "long here, give a longer timeout=", part_names[returning_lacks(last)],
+			 w->repeat);
+	else
+		gck_fail(&err, ETIMEDOUT, "its restorer did not let it go within %.0f s", w->repeat);
+	restart_fail(r, last->task, &err);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Processes that the agent forks for what blocks. */
+#include "config.h"
+
+#include "coordinator/agent/worker/child.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/sockios.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/worker/proxy.h"
+
+#define OOM_SCORE 900 /* of 1000: before the program, should memory run out */
+
+struct child {
+	struct ev_loop *loop;
+	const struct child_ops *ops;
+	void *data;
+	pid_t pid;
+	int fd;
+	struct proxy_line *urls; /* NULL: its store needs none */
+	bool forgotten;
+	ev_io io;
+	ev_child reaped;
+};
+
+/* The descriptors that a new process keeps, beside 0..2: its sockets, then what it was given. -1: none. */
+#define KEPT (2 + CHILD_KEEP_MAX)
+
+static void close_all_but(const int kept[KEPT])
+{
+	int from = 3;
+
+	for (;;) {
+		int next = INT_MAX;
+
+		for (int i = 0; i < KEPT; i++)
+			if (kept[i] >= from && kept[i] < next)
+				next = kept[i];
+		if (next > from)
+			close_range((unsigned)from, next == INT_MAX ? ~0u : (unsigned)next - 1, 0);
+		if (next == INT_MAX)
+			return;
+		from = next + 1;
+	}
+}
+
+/* The agent's own score, which processes that it forks have, too. Once it keeps a key (known.h) its files in
+ * /proc are root's, as theirs are: this one is opened with the first of them, before one can have asked. */
+static int own_score(void)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	return fd;
+}
+
+static void set_score(int fd, int score)
+{
+	char text[16];
+	int n = snprintf(text, sizeof text, "%d", score);
+
+	if (pwrite(fd, text, (size_t)n, 0) < 0)
+		(void)0; /* only where the limit was raised above it by the administrator */
+}
+
+/* Fork a process that is killed before the program and the agent, which is no candidate but for so long. */
+static pid_t fork_victim(void)
+{
+	char own[16] = "";
+	int fd = own_score();
+	bool raise = fd >= 0 && pread(fd, own, sizeof own - 1, 0) > 0 && atoi(own) < OOM_SCORE;
+	pid_t pid;
+
+	if (raise)
+		set_score(fd, OOM_SCORE);
+	pid = fork();
+	if (raise && pid != 0)
+		set_score(fd, atoi(own));
+	return pid;
+}
+
+/* The event loop's signal handlers write into a pipe shared with the agent: they must be gone
+ * before a signal can come. */
+static void default_signals(void)
+{
+	sigset_t none;
+
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void become_child(const struct child_ops *ops, void *arg, pid_t agent, const int kept[KEPT])
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != agent)
+		_exit(1);
+	default_signals();
+	prctl(PR_SET_NAME, "gpuckpt-worker");
+	close_all_but(kept);
+	if (kept[1] >= 0)
+		proxy_use(kept[1]);
+	_exit(ops->run(kept[0], arg));
+}
+
+static void take_packets(struct child *c)
+{
+	struct gck_error err;
+	json_t *body;
+
+	while ((body = packet_recv(c->fd, 0, &err))) {
+		if (!c->forgotten)
+			c->ops->message(c->data, body);
+		json_decref(body);
+	}
+	if (err.code != ETIMEDOUT)
+		ev_io_stop(c->loop, &c->io);
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)events;
+	take_packets(io->data);
+}
+
+static void on_reaped(struct ev_loop *loop, ev_child *w, int events)
+{
+	struct child *c = w->data;
+
+	(void)events;
+	take_packets(c);
+	ev_child_stop(loop, w);
+	ev_io_stop(loop, &c->io);
+	close(c->fd);
+	proxy_close(c->urls);
+	if (!c->forgotten)
+		c->ops->end(c->data, w->rstatus);
+	free(c);
+}
+
+static void watch(struct child *c)
+{
+	ev_io_init(&c->io, on_readable, c->fd, EV_READ);
+	c->io.data = c;
+	ev_io_start(c->loop, &c->io);
+	ev_child_init(&c->reaped, on_reaped, c->pid, 0);
+	c->reaped.data = c;
+	ev_child_start(c->loop, &c->reaped);
+}
+
+static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int kept[KEPT])
+{
+	sigset_t all, before;
+	pid_t agent = getpid(), pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork_victim();
+	if (pid == 0)
+		become_child(ops, arg, agent, kept);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+/* Two sockets: the agent's ends do not block. */
+static int make_sockets(int own[2], int kept[KEPT], struct gck_error *err)
+{
+	size_t n = proxy_serves() ? 2 : 1;
+
+	for (size_t i = 0; i < n; i++) {
+		int sv[2];
+
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+			return gck_fail(err, errno, "cannot make a worker process: %s",
+					strerror(errno));
+		own[i] = sv[0];
+		kept[i] = sv[1];
+		fcntl(sv[0], F_SETFL, O_NONBLOCK);
+	}
+	return 0;
+}
+
+static void close_ends(const int *fds)
+{
+	for (size_t i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static int launch(struct child *c, void *arg, const int *keep, size_t nkeep, struct gck_error *err)
+{
+	int own[2] = { -1, -1 }, kept[KEPT], rc;
+
+	for (size_t i = 0; i < KEPT; i++)
+		kept[i] = i >= 2 && i - 2 < nkeep ? keep[i - 2] : -1;
+	rc = make_sockets(own, kept, err);
+	if (rc == 0) {
+		c->pid = fork_quietly(c->ops, arg, kept);
+		if (c->pid < 0)
+			rc = gck_fail(err, errno, "cannot fork a worker process: %s",
+				      strerror(errno));
+	}
+	close_ends(kept);
+	if (rc < 0) {
+		close_ends(own);
+		return -1;
+	}
+	c->fd = own[0];
+	c->urls = own[1] < 0 ? NULL : proxy_open(own[1]);
+	return 0;
+}
+
+struct child *child_start(struct ev_loop *loop, const struct child_ops *ops, void *arg,
+			  const int *keep, size_t nkeep, void *data, struct gck_error *err)
+{
+	struct child *c = calloc(1, sizeof *c);
+
+	if (!c) {
+		gck_fail(err, ENOMEM, "cannot make a worker process: out of memory");
+		return NULL;
+	}
+	c->loop = loop;
+	c->ops = ops;
+	c->data = data;
+	if (launch(c, arg, keep, nkeep, err) < 0) {
+		free(c);
+		return NULL;
+	}
+	watch(c);
+	return c;
+}
+
+void child_tell(struct child *c, json_t *body)
+{
+	struct gck_error err;
+
+	if (packet_send(c->fd, body, &err) < 0 && err.code == EAGAIN)
+		child_kill(c); /* it has not read for so long that it hangs */
+}
+
+void child_remind(struct child *c, json_t *body)
+{
+	int unread = 0;
+
+	if (ioctl(c->fd, SIOCOUTQ, &unread) == 0 && unread)
+		json_decref(body);
+	else
+		packet_send(c->fd, body, NULL);
+}
+
+void child_kill(struct child *c)
+{
+	kill(c->pid, SIGKILL);
+}
+
+void child_forget(struct child *c)
+{
+	c->forgotten = true;
+	child_kill(c);
+}
+
+const char *child_status_text(int status, char *buf, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(buf, size, "killed by signal %d", WTERMSIG(status));
+	else
+		snprintf(buf, size, "exit status %d", WEXITSTATUS(status));
+	return buf;
+}

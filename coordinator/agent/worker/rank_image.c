@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a commit has of a rank. */
+#include "coordinator/agent/worker/rank_image.h"
+
+#include "coordinator/agent/base/node_share.h"
+#include "coordinator/agent/base/packet.h"
+#include "storage/crypto/keyring.h"
+#include "storage/store/node_cache.h"
+
+/* What this node still has of the image need not be fetched. */
+static void use_stage(struct gck_store *store, const struct worker_task *t)
+{
+	const struct step *s = t->step;
+	struct gck_store *stage = gck_stage_open(s->options.stage, s->cluster, t->from_job,
+						 t->from_step, false, NULL);
+
+	if (stage)
+		(void)gck_store_stage(store, stage, NULL);
+}
+
+struct gck_store *found_store(const struct worker_task *t, struct gck_error *err)
+{
+	const struct step *s = t->step;
+	struct gck_store *store = gck_store_open(s->options.store, s->cluster, t->from_job, t->from_step,
+						 false, err);
+
+	if (!store)
+		return NULL;
+	if (*s->options.stage)
+		use_stage(store, t);
+	if (t->pool >= 0)
+		gck_store_pool(store, t->pool);
+	return store;
+}
+
+/* The status of a rank in a commit that carries no manifest of it. */
+static json_int_t exit_status(const json_t *commit, uint32_t rank)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(commit, "ranks"), i, one)
+		if (packet_int(one, "rank", -1) == (json_int_t)rank)
+			return packet_int(one, "exit", -1);
+	return -1;
+}
+
+/* Who can write to the store, and so put another image there, does not have the key. */
+static int refuse_open(const struct worker_task *t, const json_t *commit, uint32_t seq,
+		       struct gck_error *err)
+{
+	if (!t->step->options.encrypt || gck_sealed_is(commit))
+		return 0;
+	return gck_fail(err, EPERM, "commit %u is not encrypted, and with encrypt=yes only one that is "
+			"may be restarted from: encrypt=no takes it", seq);
+}
+
+static int read_manifest(struct found *f, struct gck_store *store, const struct worker_task *t,
+			 uint32_t seq, const char *hash, struct gck_error *err)
+{
+	json_t *commit = gck_store_read_commit(store, seq, *hash ? hash : NULL, NULL, err);
+
+	if (!commit)
+		return -1;
+	if (refuse_open(t, commit, seq, err) < 0) {
+		json_decref(commit);
+		return -1;
+	}
+	f->asked = (uint32_t)packet_int(commit, "asked", 0);
+	f->manifest = gck_store_read_manifest(store, commit, t->rank, err);
+	if (!f->manifest && err->code == ENODATA)
+		f->exit = exit_status(commit, t->rank);
+	json_decref(commit);
+	return f->manifest || f->exit >= 0 ? 0 : -1;
+}
+
+static void take_share(struct gck_store *store, const struct worker_task *t, const json_t *manifest)
+{
+	struct share share = share_of_restorers(t->step, gck_manifest_chunks(manifest));
+
+	gck_store_share(store, share.cpus, share.memory);
+}
+
+int found_fetch(struct found *f, struct gck_store *store, const struct worker_task *t, uint32_t seq,
+		const char *hash, struct gck_error *err)
+{
+	if (read_manifest(f, store, t, seq, hash, err) < 0)
+		return -1;
+	if (!f->manifest)
+		return 0;
+	take_share(store, t, f->manifest);
+	f->reader = gck_reader_open(store, f->manifest, err);
+	return f->reader ? 0 : -1;
+}
+
+void found_drop_manifest(struct found *f)
+{
+	json_decref(f->manifest);
+	f->manifest = NULL;
+}
+
+void found_drop(struct found *f)
+{
+	if (f->reader)
+		gck_reader_close(f->reader);
+	found_drop_manifest(f);
+	*f = (struct found){ .exit = -1 };
+}

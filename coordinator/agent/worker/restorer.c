@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A restart of one rank: the process that empties it, builds the image in it and lets it go. */
+#include <string.h>
+
+#include "common/base/fault.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/worker/rank_image.h"
+#include "coordinator/agent/worker/report.h"
+#include "shim/process/process.h"
+
+struct restorer {
+	const struct worker_task *task;
+	struct report report;
+	struct gck_store *store;
+	struct found found;
+	struct gck_restore *restore; /* NULL: the process is not held yet */
+	uint32_t seq;
+};
+
+/* A process that was built from another image starts over with this one. */
+static int take_image(struct restorer *r, const struct found *f, struct gck_error *err)
+{
+	const struct step *s = r->task->step;
+
+	if (!r->restore)
+		r->restore = gck_restore_open(r->task->pid, s->link_name, err);
+	return r->restore ? gck_restore_image(r->restore, f->manifest, f->reader, err) : -1;
+}
+
+/* What its devices had is fetched when the rank runs, and there is no way back then: that it is there, and
+ * long enough, is seen before. */
+static int check_device(const struct restorer *r, const struct found *f, struct gck_error *err)
+{
+	return gck_restore_device(r->restore) ? gck_store_check_rank(r->store, f->manifest, err) : 0;
+}
+
+static int build_process(struct restorer *r, struct found *f, struct gck_error *err)
+{
+	if (take_image(r, f, err) < 0 || check_device(r, f, err) < 0)
+		return -1;
+	found_drop_manifest(f);
+	gck_restore_asked(r->restore, f->asked);
+	GCK_FAULT(GCK_FAULT_RESTORE_BUILD);
+	if (gck_restore_build(r->restore, report_progress, &r->report, err) < 0)
+		return -1;
+	GCK_FAULT(GCK_FAULT_RESTORE_BUILT);
+	return 0;
+}
+
+static int build_commit(struct restorer *r, const char *hash, struct gck_error *err)
+{
+	struct found f = { .exit = -1 };
+	int rc;
+
+	if (!r->store)
+		r->store = found_store(r->task, err);
+	rc = r->store ? found_fetch(&f, r->store, r->task, r->seq, hash, err) : -1;
+	if (rc == 0 && f.manifest)
+		rc = build_process(r, &f, err);
+	else if (rc == 0 && r->restore)
+		rc = gck_fail(err, ESTALE, "commit %u has only its exit status, but the process "
+			      "was already emptied for a later commit", r->seq);
+	/* What the image in hand reads from stays until another one has taken its place. */
+	found_drop(&r->found);
+	r->found = f;
+	return rc;
+}
+
+/* A build that fails is reported, and the restorer waits for what comes instead. */
+static void build(struct restorer *r, uint32_t seq, const char *hash)
+{
+	struct gck_error err = { 0 };
+
+	r->seq = seq;
+	if (build_commit(r, hash, &err) == 0)
+		report_done(&r->report, "build", json_pack("{s:I, s:I, s:b, s:b}", "seq",
+			    (json_int_t)seq, "exit", r->found.exit, "mpi",
+			    r->restore && gck_restore_has_mpi(r->restore), "cuda",
+			    r->restore && gck_restore_has_cuda(r->restore)));
+	else if (err.code != ECANCELED || !r->report.next)
+		report_no_build(&r->report, seq, &err);
+}
+
+/* After a failure the rank is not to be had any more: files may be between two states. */
+static int files(struct restorer *r)
+{
+	struct gck_error err = { 0 };
+
+	GCK_FAULT(GCK_FAULT_RESTORE_FILES);
+	if (r->restore && gck_restore_files(r->restore, &err) < 0) {
+		report_failure(&r->report, "files", &err);
+		return 1;
+	}
+	report_done(&r->report, "files", NULL);
+	return -1;
+}
+
+static int run(struct restorer *r)
+{
+	struct gck_error err = { 0 };
+
+	GCK_FAULT(GCK_FAULT_RESTORE_RUN);
+	if (r->restore && gck_restore_run(r->restore, &err) < 0) {
+		report_failure(&r->report, "run", &err);
+		return 1;
+	}
+	report_done(&r->report, "run", NULL);
+	return 0;
+}
+
+/* -1: go on; else the exit status. */
+static int obey(struct restorer *r, const json_t *body)
+{
+	const char *op = body ? packet_text(body, "op", "") : "abort";
+
+	if (!strcmp(op, "files"))
+		return files(r);
+	if (!strcmp(op, "run"))
+		return run(r);
+	if (strcmp(op, "build"))
+		return 1;
+	build(r, (uint32_t)packet_int(body, "seq", 0), packet_text(body, "hash", ""));
+	return -1;
+}
+
+int restorer_main(int fd, void *arg)
+{
+	const struct worker_task *t = arg;
+	struct restorer r = { .task = t, .report = { .fd = fd },
+			      .found = { .exit = -1 } };
+	struct gck_error err;
+	json_t *body;
+	int rc = -1;
+
+	build(&r, t->seq, t->hash);
+	while (rc < 0) {
+		body = report_next_held(&r.report, t->pid, -1, &err);
+		rc = obey(&r, body);
+		json_decref(body);
+	}
+	gck_restore_close(r.restore);
+	found_drop(&r.found);
+	if (r.store)
+		gck_store_close(r.store);
+	return rc;
+}

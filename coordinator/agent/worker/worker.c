@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A checkpoint of one rank: the process that traces it, reads its clone and writes its image. */
+#include "coordinator/agent/worker/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "common/base/fault.h"
+#include "common/base/hex.h"
+#include "coordinator/agent/base/node_share.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/worker/base_image.h"
+#include "coordinator/agent/worker/report.h"
+#include "shim/process/gpu/device_channel.h"
+#include "shim/process/process.h"
+#include "storage/s3/signer.h"
+#include "storage/store/store.h"
+
+#define WRITER_NICE 10
+
+struct worker {
+	const struct worker_task *task;
+	struct gck_capture *capture;
+	struct gck_store *store;   /* while it writes */
+	struct gck_writer *writer;
+	struct report report;
+	struct share share;        /* while it writes */
+	int64_t free_ns;           /* CLOCK_REALTIME when the clone was needed no more */
+	bool held, settled, written;
+	bool device;                   /* the rank brings what its devices have */
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static json_t *extra_members(const struct worker_task *t)
+{
+	const struct step *s = t->step;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:o}", "rank", (json_int_t)t->rank, "job",
+			 (json_int_t)s->job, "step", (json_int_t)s->step, "seq", (json_int_t)t->seq,
+			 "node", packet_string(s->node), "time", (json_int_t)time(NULL), "program",
+			 packet_string(s->argv[0]));
+}
+
+/* A stage that is not to be had is nothing to fail for: the image goes directly to the store. */
+static void use_stage(struct worker *w, struct gck_error *why)
+{
+	const struct step *s = w->task->step;
+	struct gck_store *stage;
+
+	stage = gck_stage_open(s->options.stage, s->cluster, s->job, s->step, true, why);
+	if (stage && gck_store_stage(w->store, stage, why) == 0)
+		gck_store_tell(w->store, report_upload, &w->report);
+}
+
+/* no_stage: why there is none. */
+static int open_store(struct worker *w, struct gck_error *no_stage, struct gck_error *err)
+{
+	const struct step *s = w->task->step;
+
+	w->store = gck_store_open(s->options.store, s->cluster, s->job, s->step, true, err);
+	if (!w->store)
+		return -1;
+	gck_store_share(w->store, w->share.cpus, w->share.memory);
+	gck_store_trouble(report_trouble, &w->report);
+	if (*s->options.stage)
+		use_stage(w, no_stage);
+	return gck_store_encrypt(w->store, w->task->key, err);
+}
+
+static int open_writer(struct worker *w, struct gck_error *err)
+{
+	char hash[GCK_HASH_TEXT];
+	json_t *previous = base_manifest(w->task, w->store, hash);
+
+	w->writer = gck_writer_open(w->store, w->task->seq, w->task->nonce,
+				    &w->task->step->options, previous, err);
+	if (w->device)
+		gck_capture_device_data(w->capture, w->task->device, previous);
+	if (previous)
+		gck_capture_build_on(w->capture, previous, hash);
+	json_decref(previous);
+	return w->writer ? 0 : -1;
+}
+
+static void close_store(struct worker *w)
+{
+	gck_writer_close(w->writer);
+	gck_store_close(w->store);
+	w->writer = NULL;
+	w->store = NULL;
+}
+
+static void report_staged(struct worker *w, const struct gck_error *no_stage)
+{
+	struct gck_error why;
+	uint64_t waiting = gck_store_waiting(w->store, &why);
+
+	report_done(&w->report, "stage", json_pack("{s:I, s:o}", "staged", (json_int_t)waiting,
+		    "unstaged", packet_string(no_stage->code ? no_stage->text : why.text)));
+}
+
+/* What is staged is uploaded, then the image counts as written. */
+static int phase_upload(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	json_t *extra = extra_members(w->task), *done;
+	char hash[GCK_HASH_TEXT];
+	uint64_t put, stored;
+	int rc;
+
+	(void)body;
+	GCK_FAULT(GCK_FAULT_WORKER_STAGED);
+	if (w->store)
+		gck_store_share(w->store, w->share.cpus, w->share.upload);
+	rc = w->writer ? gck_capture_manifest(w->capture, w->writer, w->task->rank, extra, hash, err) :
+			 gck_fail(err, EPROTO, "nothing was written that could be uploaded");
+	json_decref(extra);
+	if (rc < 0)
+		return -1;
+	if (w->task->marks[0] >= 0)
+		gck_capture_marks_leave(w->capture, w->task->marks, hash);
+	gck_writer_totals(w->writer, &put, &stored);
+	done = json_pack("{s:s, s:I, s:I, s:O, s:I}", "manifest", hash, "put", (json_int_t)put, "stored",
+			 (json_int_t)stored, "common", gck_writer_common(w->writer), "free_ns",
+			 (json_int_t)w->free_ns);
+	close_store(w);
+	w->written = true;
+	report_done(&w->report, "write", done);
+	return 0;
+}
+
+/* All ranks of the step are held now: what they have in common outside can be compared with what
+ * was taken of it while some of them still ran. */
+static int settle(struct worker *w, struct gck_error *err)
+{
+	if (!w->held || w->settled)
+		return 0;
+	w->settled = true;
+	return gck_capture_settle(w->capture, err);
+}
+
+/* Beside a running rank the writer gives way; while the rank is held for it, it must not. Without a
+ * stage there is nothing to wait for in between. */
+static int phase_write(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	struct gck_error no_stage = { 0 };
+
+	w->device = packet_bool(body, "device");
+	w->share = share_of_writers(w->task->step, (uint64_t)packet_int(body, "chunks", 0));
+	if (!packet_bool(body, "held"))
+		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
+	if (settle(w, err) < 0 || open_store(w, &no_stage, err) < 0 || open_writer(w, err) < 0)
+		return -1;
+	GCK_FAULT(GCK_FAULT_WORKER_WRITE);
+	if (gck_capture_write(w->capture, w->writer, report_progress, &w->report, err) < 0)
+		return -1;
+	w->free_ns = now_ns();
+	if (!*w->task->step->options.stage)
+		return phase_upload(w, body, err);
+	report_staged(w, &no_stage);
+	return 0;
+}
+
+static int phase_freeze(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	uint32_t asked[GCK_ASKERS];
+	int64_t first, last;
+
+	(void)body;
+	w->held = true;
+	if (gck_capture_freeze(w->capture, err) < 0)
+		return -1;
+	GCK_FAULT(GCK_FAULT_WORKER_FROZEN);
+	if (gck_capture_quiesced(w->capture, w->task->seq, err) < 0 ||
+	    gck_capture_take(w->capture, err) < 0)
+		return -1;
+	GCK_FAULT(GCK_FAULT_WORKER_TAKEN);
+	gck_capture_held(w->capture, &first, &last);
+	gck_capture_asked(w->capture, asked);
+	report_done(&w->report, "freeze", json_pack("{s:I, s:I, s:I}", "first_ns",
+		    (json_int_t)first, "asked_one", (json_int_t)asked[GCK_ASKER_ONE],
+		    "asked_all", (json_int_t)asked[GCK_ASKER_ALL]));
+	return 0;
+}
+
+static int phase_resume(struct worker *w, const json_t *body, struct gck_error *err)
+{
+	int rc = settle(w, err);
+	int64_t first, last;
+
+	(void)body;
+	gck_capture_resume(w->capture);
+	w->held = false;
+	if (rc < 0)
+		return -1;
+	GCK_FAULT(GCK_FAULT_WORKER_RESUMED);
+	gck_capture_held(w->capture, &first, &last);
+	report_done(&w->report, "resume", json_pack("{s:I, s:I}", "first_ns", (json_int_t)first,
+		    "last_ns", (json_int_t)last));
+	return 0;
+}
+
+static const struct {
+	const char *op;
+	int (*act)(struct worker *w, const json_t *body, struct gck_error *err);
+} phases[] = {
+	{ "freeze", phase_freeze },
+	{ "resume", phase_resume },
+	{ "write", phase_write },
+	{ "upload", phase_upload },
+};
+
+/* 1: go on; 0: leave, all is well; -1: failed, and reported. */
+static int obey(struct worker *w, const json_t *body)
+{
+	const char *op = packet_text(body, "op", "");
+	struct gck_error err = { 0 };
+
+	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+		if (strcmp(op, phases[i].op))
+			continue;
+		if (phases[i].act(w, body, &err) < 0) {
+			if (err.code == ECANCELED && w->report.next)
+				return 1; /* called off: what did it comes next */
+			report_failure(&w->report, op, &err);
+			return -1;
+		}
+		return w->held || !w->written;
+	}
+	return !strcmp(op, "hold");
+}
+
+/* Silence is an agent that hangs, which the rank must not pay for; a closed socket is one that
+ * died. Whoever leaves here lets the rank go. */
+static int serve(struct worker *w)
+{
+	struct gck_error err;
+	int rc = 1;
+
+	while (rc > 0) {
+		json_t *body = w->held ? report_next_held(&w->report, w->task->pid,
+							  (int)w->task->backstop_ms, &err)
+				       : report_next(&w->report, -1, &err);
+
+		rc = body ? obey(w, body) : -1;
+		json_decref(body);
+	}
+	return rc;
+}
+
+/* As rooms.h wants them. */
+static json_t *devices(const struct gck_capture *c)
+{
+	json_t *all = json_array();
+	size_t n;
+	const struct gck_device_memory *v = gck_capture_device_memory(c, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		char uuid[2 * sizeof v->uuid + 1];
+
+		gck_hex(v[i].uuid, sizeof v->uuid, uuid);
+		json_array_append_new(all, json_pack("{s:s, s:I, s:I}", "uuid", uuid, "bytes",
+				      (json_int_t)v[i].bytes, "room", (json_int_t)v[i].room));
+	}
+	return all;
+}
+
+int worker_main(int fd, void *arg)
+{
+	struct worker w = { .task = arg, .report = { .fd = fd } };
+	const struct worker_task *t = arg;
+	struct gck_error err = { 0 };
+	int rc;
+
+	w.capture = gck_capture_open(t->pid, t->link, &t->hello, &t->step->options, &err);
+	if (!w.capture) {
+		report_failure(&w.report, "prepare", &err);
+		return 1;
+	}
+	if (t->marks[1] >= 0)
+		gck_capture_marks_take(w.capture, t->marks);
+	report_done(&w.report, "prepare", json_pack("{s:I, s:I, s:I, s:o, s:b, s:b}", "expected",
+		    (json_int_t)gck_capture_expected(w.capture), "chunks",
+		    (json_int_t)gck_capture_chunks(w.capture), "device",
+		    (json_int_t)gck_capture_device(w.capture), "devices", devices(w.capture), "mpi",
+		    gck_capture_has_mpi(w.capture), "cuda", gck_capture_has_cuda(w.capture)));
+	rc = serve(&w);
+	close_store(&w);
+	gck_capture_close(w.capture);
+	return rc < 0;
+}
