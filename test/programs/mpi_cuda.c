@@ -3,7 +3,7 @@
  * that belongs to its number on its node, mixes it, and hands a part of it to the next rank; every tenth
  * round all agree on a sum. Each prints a line of all that it had; rank 0's progress is on stderr. Half-way
  * they go on handing without an effect as long as there is a file "hold" in the folder GPUCKPT_SELF. The
- * kernel is here twice, for a GPU and for the fake driver of shim/cuda/fake. */
+ * kernel is here twice, for a GPU and for the fake driver of test/support/driver. */
 #include <cuda.h>
 #include <mpi.h>
 #include <stdint.h>
