@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Test Anything Protocol for unit tests: ok(), is_int(), is_str(), then `return tap_done();`. */
+ * Test Anything Protocol for unit tests: ok(), is_int(), is_str(), then `return tap_done();`.
+ * A claim of several conditions is ok(all_of(A, B, ...), NAME): a failure prints the false one. */
 #ifndef GCK_TAP_H
 #define GCK_TAP_H
 
@@ -9,6 +10,30 @@
 #include <string.h>
 
 static int tap_count_, tap_failed_;
+static const char *tap_false_; /* the text of the condition that ended all_of() */
+
+__attribute__((unused)) static bool tap_note_(bool good, const char *text)
+{
+	tap_false_ = good ? NULL : text;
+	return good;
+}
+
+/* Up to 12 conditions, evaluated in their order until one is false, as && does. */
+#define all_of(...) (TAP_PICK_(__VA_ARGS__, TAP_12_, TAP_11_, TAP_10_, TAP_9_, TAP_8_, TAP_7_, \
+			       TAP_6_, TAP_5_, TAP_4_, TAP_3_, TAP_2_, TAP_1_, )(__VA_ARGS__))
+#define TAP_PICK_(a, b, c, d, e, f, g, h, i, j, k, l, macro, ...) macro
+#define TAP_1_(a) tap_note_(!!(a), #a)
+#define TAP_2_(a, ...) (TAP_1_(a) && TAP_1_(__VA_ARGS__))
+#define TAP_3_(a, ...) (TAP_1_(a) && TAP_2_(__VA_ARGS__))
+#define TAP_4_(a, ...) (TAP_1_(a) && TAP_3_(__VA_ARGS__))
+#define TAP_5_(a, ...) (TAP_1_(a) && TAP_4_(__VA_ARGS__))
+#define TAP_6_(a, ...) (TAP_1_(a) && TAP_5_(__VA_ARGS__))
+#define TAP_7_(a, ...) (TAP_1_(a) && TAP_6_(__VA_ARGS__))
+#define TAP_8_(a, ...) (TAP_1_(a) && TAP_7_(__VA_ARGS__))
+#define TAP_9_(a, ...) (TAP_1_(a) && TAP_8_(__VA_ARGS__))
+#define TAP_10_(a, ...) (TAP_1_(a) && TAP_9_(__VA_ARGS__))
+#define TAP_11_(a, ...) (TAP_1_(a) && TAP_10_(__VA_ARGS__))
+#define TAP_12_(a, ...) (TAP_1_(a) && TAP_11_(__VA_ARGS__))
 
 __attribute__((format(printf, 2, 3), unused)) static bool ok(bool good, const char *fmt, ...)
 {
@@ -21,6 +46,9 @@ __attribute__((format(printf, 2, 3), unused)) static bool ok(bool good, const ch
 	vprintf(fmt, ap);
 	va_end(ap);
 	printf("\n");
+	if (!good && tap_false_)
+		printf("#   false: %s\n", tap_false_);
+	tap_false_ = NULL;
 	fflush(stdout);
 	return good;
 }

@@ -12,6 +12,17 @@ check() { # RESULT NAME; gives the result
 	return "$1"
 }
 
+all_of() { # NAME CONDITION...: shell texts, evaluated until one is false, which a failure shows
+	name=$1
+	shift
+	for condition; do
+		eval "$condition" && continue
+		check 1 "$name" || show "false: $condition"
+		return 1
+	done
+	check 0 "$name"
+}
+
 same() { # GOT WANTED NAME
 	[ "$1" = "$2" ]
 	check $? "$3" || show "got:" "$1" "wanted:" "$2"
