@@ -16,15 +16,15 @@
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct gck_image_member *)a)->name,
-		      ((const struct gck_image_member *)b)->name);
+	return strcmp(((const struct gck_archive_member *)a)->name,
+		      ((const struct gck_archive_member *)b)->name);
 }
 
-static const struct gck_image_member *find(struct gck_backend *b, const char *name,
+static const struct gck_archive_member *find(struct gck_backend *b, const char *name,
 					   struct gck_error *err)
 {
-	struct gck_image_file *f = (struct gck_image_file *)b;
-	const struct gck_image_member key = { .name = (char *)name }, *m;
+	struct gck_archive *f = (struct gck_archive *)b;
+	const struct gck_archive_member key = { .name = (char *)name }, *m;
 
 	m = f->n ? bsearch(&key, f->v, f->n, sizeof *f->v, by_name) : NULL;
 	if (!m)
@@ -35,7 +35,7 @@ static const struct gck_image_member *find(struct gck_backend *b, const char *na
 static int image_size(struct gck_backend *b, const char *name, uint64_t *size,
 		      struct gck_error *err)
 {
-	const struct gck_image_member *m = find(b, name, err);
+	const struct gck_archive_member *m = find(b, name, err);
 
 	if (!m)
 		return -1;
@@ -43,7 +43,7 @@ static int image_size(struct gck_backend *b, const char *name, uint64_t *size,
 	return 0;
 }
 
-static int read_all(const struct gck_image_file *f, uint64_t offset, char *data, size_t size,
+static int read_all(const struct gck_archive *f, uint64_t offset, char *data, size_t size,
 		    struct gck_error *err)
 {
 	for (size_t done = 0; done < size;) {
@@ -63,18 +63,18 @@ static int read_all(const struct gck_image_file *f, uint64_t offset, char *data,
 static int image_get(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		     size_t size, struct gck_error *err)
 {
-	const struct gck_image_member *m = find(b, name, err);
+	const struct gck_archive_member *m = find(b, name, err);
 
 	if (!m)
 		return -1;
 	if (offset > m->size || size > m->size - offset)
 		return gck_fail(err, EBADMSG, "%s: %s is too short", b->where, name);
-	return read_all((struct gck_image_file *)b, m->offset + offset, data, size, err);
+	return read_all((struct gck_archive *)b, m->offset + offset, data, size, err);
 }
 
 static void image_close(struct gck_backend *b)
 {
-	struct gck_image_file *f = (struct gck_image_file *)b;
+	struct gck_archive *f = (struct gck_archive *)b;
 
 	for (size_t i = 0; i < f->n; i++)
 		free(f->v[i].name);
@@ -93,13 +93,13 @@ static const struct gck_backend_ops image_ops = {
 
 /* ---- the headers --------------------------------------------------------------------------- */
 
-static int refuse(const struct gck_image_file *f, const char *why, struct gck_error *err)
+static int refuse(const struct gck_archive *f, const char *why, struct gck_error *err)
 {
 	return gck_fail(err, EBADMSG, "%s is not a whole image: %s", f->head.where, why);
 }
 
 /* "<cluster>/<job>/<step>/" of every name is the same. What follows it, or NULL. */
-static const char *below_step(struct gck_image_file *f, const char *name)
+static const char *below_step(struct gck_archive *f, const char *name)
 {
 	const char *rest = name;
 	size_t n;
@@ -116,7 +116,7 @@ static const char *below_step(struct gck_image_file *f, const char *name)
 	return strlen(f->of) == n && !strncmp(f->of, name, n) ? rest : NULL;
 }
 
-static int add(struct gck_image_file *f, const char *name, uint64_t offset, uint64_t size,
+static int add(struct gck_archive *f, const char *name, uint64_t offset, uint64_t size,
 	       struct gck_error *err)
 {
 	const char *rest = below_step(f, name);
@@ -128,14 +128,14 @@ static int add(struct gck_image_file *f, const char *name, uint64_t offset, uint
 		return refuse(f, "it has names of its own", err);
 	if (f->n == f->room) {
 		size_t room = f->room ? 2 * f->room : 64;
-		struct gck_image_member *v = reallocarray(f->v, room, sizeof *v);
+		struct gck_archive_member *v = reallocarray(f->v, room, sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory to read %s", f->head.where);
 		f->v = v;
 		f->room = room;
 	}
-	f->v[f->n] = (struct gck_image_member){ strdup(rest), offset, size };
+	f->v[f->n] = (struct gck_archive_member){ strdup(rest), offset, size };
 	if (!f->v[f->n].name)
 		return gck_fail(err, ENOMEM, "no memory to read %s", f->head.where);
 	f->n++;
@@ -143,7 +143,7 @@ static int add(struct gck_image_file *f, const char *name, uint64_t offset, uint
 }
 
 /* The commit is last: with it and the end's block of zeros all is there. */
-static int read_headers(struct gck_image_file *f, struct gck_error *err)
+static int read_headers(struct gck_archive *f, struct gck_error *err)
 {
 	char block[GCK_TAR_BLOCK], name[GCK_TAR_NAME];
 	uint64_t at = 0, size = 0, all;
@@ -176,7 +176,7 @@ static int read_headers(struct gck_image_file *f, struct gck_error *err)
 
 json_t *gck_image_directories(const struct gck_store *image, uint64_t *bytes)
 {
-	const struct gck_image_file *f = (const struct gck_image_file *)image->b;
+	const struct gck_archive *f = (const struct gck_archive *)image->b;
 	json_t *all = json_array();
 	const char *last = "";
 
@@ -194,7 +194,7 @@ json_t *gck_image_directories(const struct gck_store *image, uint64_t *bytes)
 	return all;
 }
 
-static int identify(const struct gck_image_file *f, struct gck_image_id *id, struct gck_error *err)
+static int identify(const struct gck_archive *f, struct gck_image_id *id, struct gck_error *err)
 {
 	int n = 0;
 
@@ -209,7 +209,7 @@ static int identify(const struct gck_image_file *f, struct gck_image_id *id, str
 struct gck_store *gck_image_open(const char *path, struct gck_image_id *id, struct gck_error *err)
 {
 	struct gck_store *s = calloc(1, sizeof *s);
-	struct gck_image_file *f = calloc(1, sizeof *f);
+	struct gck_archive *f = calloc(1, sizeof *f);
 
 	if (!s || !f || !(f->head.where = strdup(path))) {
 		gck_fail(err, ENOMEM, "no memory to read %s", path);

@@ -5,18 +5,18 @@
 
 #include "storage/store/internal.h"
 
-struct gck_image_member {
+struct gck_archive_member {
 	char *name; /* below the step */
 	uint64_t offset, size;
 };
 
 /* The backend that reads such a file. */
-struct gck_image_file {
+struct gck_archive {
 	struct gck_backend head;
 	int fd;
 	char of[GCK_OF_MAX]; /* "<cluster>/<job>/<step>" */
 	uint32_t seq;
-	struct gck_image_member *v; /* by name */
+	struct gck_archive_member *v; /* by name */
 	size_t n, room;
 };
 

@@ -45,7 +45,7 @@ static int add(struct export *x, const char *name, const char *data, size_t size
 	return write_all(x, zeros, gck_tar_padded(size) - size, err);
 }
 
-static int add_object(struct export *x, const struct gck_needed *o, struct gck_error *err)
+static int add_object(struct export *x, const struct gck_object_extent *o, struct gck_error *err)
 {
 	struct gck_backend *b = x->s->b;
 	uint64_t size;
@@ -85,7 +85,7 @@ static int add_documents(struct export *x, const json_t *commit, const char *has
 	struct gck_ranks r;
 	int rc;
 
-	if (gck_ranks_of(&r, commit, err) < 0)
+	if (gck_ranks_begin(&r, commit, err) < 0)
 		return -1;
 	while ((rc = gck_ranks_next(&r, err)) > 0) {
 		gck_name_manifest(name, r.seq, r.nonce, r.rank);
@@ -100,14 +100,14 @@ static int add_documents(struct export *x, const json_t *commit, const char *has
 
 static int add_all(struct export *x, const json_t *commit, const char *hash, struct gck_error *err)
 {
-	struct gck_need need = { NULL, 0, 0, 0 };
-	int rc = gck_need_load(&need, x->s, commit, err);
+	struct gck_commit_objects need = { NULL, 0, 0, 0 };
+	int rc = gck_commit_objects_load(&need, x->s, commit, err);
 
 	for (size_t i = 0; i < need.n; i++)
 		x->all += need.v[i].length;
 	for (size_t i = 0; rc == 0 && i < need.n; i++)
 		rc = add_object(x, &need.v[i], err);
-	gck_need_free(&need);
+	gck_commit_objects_free(&need);
 	return rc < 0 ? -1 : add_documents(x, commit, hash, err);
 }
 

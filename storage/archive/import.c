@@ -13,7 +13,7 @@
 
 struct import {
 	struct gck_backend *to;
-	const struct gck_image_file *f;
+	const struct gck_archive *f;
 	const struct gck_store *tell;
 	pthread_mutex_t lock; /* of what follows, while several threads put */
 	uint64_t done, all;
@@ -80,7 +80,7 @@ static int look_for(struct import *m, size_t i, struct gck_error *err)
 
 static int put_member(struct import *m, size_t i, struct gck_error *err)
 {
-	const struct gck_image_member *v = &m->f->v[i];
+	const struct gck_archive_member *v = &m->f->v[i];
 	struct gck_backend *from = (struct gck_backend *)&m->f->head;
 	char *data = malloc(v->size + 1);
 	int rc;
@@ -162,7 +162,7 @@ static void take_back(struct import *m)
 
 static int put_all(struct import *m, const json_t *commit, struct gck_error *err)
 {
-	if (gck_each(m->to->parallel, m->f->n, put_object, m, err) == 0 &&
+	if (gck_parallel(m->to->parallel, m->f->n, put_object, m, err) == 0 &&
 	    m->to->ops->flush(m->to, err) == 0 && put_manifests(m, err) == 0 &&
 	    put_commit(m, commit, err) == 0)
 		return 0;
@@ -174,7 +174,7 @@ static int put_all(struct import *m, const json_t *commit, struct gck_error *err
 int gck_store_import(struct gck_store *s, struct gck_store *image, uint32_t seq,
 		     struct gck_error *err)
 {
-	struct import m = { .to = s->b, .f = (struct gck_image_file *)image->b, .tell = s,
+	struct import m = { .to = s->b, .f = (struct gck_archive *)image->b, .tell = s,
 			    .lock = PTHREAD_MUTEX_INITIALIZER };
 	json_t *commit;
 	int rc = -1;

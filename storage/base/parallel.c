@@ -8,7 +8,7 @@
 #define THREADS_MAX 16
 
 struct each {
-	gck_each_fn *fn;
+	gck_parallel_fn *fn;
 	void *arg;
 	size_t n;
 	pthread_mutex_t lock;
@@ -47,7 +47,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int gck_each(unsigned threads, size_t n, gck_each_fn *fn, void *arg, struct gck_error *err)
+int gck_parallel(unsigned threads, size_t n, gck_parallel_fn *fn, void *arg, struct gck_error *err)
 {
 	struct each e = { .fn = fn, .arg = arg, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER };
 	pthread_t others[THREADS_MAX];

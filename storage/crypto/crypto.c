@@ -69,7 +69,7 @@ static int derive(EVP_CIPHER_CTX *ctx, const unsigned char key[GCK_CRYPTO_KEY],
 }
 
 static int begin(EVP_CIPHER_CTX *ctx, bool encrypt, const unsigned char key[GCK_CRYPTO_KEY],
-		 const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_bound bound)
+		 const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound)
 {
 	unsigned char own[GCK_CRYPTO_KEY];
 	int n, rc = derive(ctx, key, nonce, own);
@@ -86,8 +86,8 @@ static int begin(EVP_CIPHER_CTX *ctx, bool encrypt, const unsigned char key[GCK_
 
 /* ---- sealing and opening ------------------------------------------------------------------- */
 
-int gck_crypto_seal(const unsigned char key[GCK_CRYPTO_KEY],
-		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_bound bound,
+int gck_crypto_encrypt(const unsigned char key[GCK_CRYPTO_KEY],
+		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound,
 		    const void *in, size_t size, void *out, struct gck_error *err)
 {
 	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
@@ -103,8 +103,8 @@ int gck_crypto_seal(const unsigned char key[GCK_CRYPTO_KEY],
 	return rc == 0 ? 0 : fail("encryption", err);
 }
 
-int gck_crypto_open(const unsigned char key[GCK_CRYPTO_KEY],
-		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_bound bound,
+int gck_crypto_decrypt(const unsigned char key[GCK_CRYPTO_KEY],
+		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound,
 		    const void *in, size_t size, void *out, struct gck_error *err)
 {
 	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();

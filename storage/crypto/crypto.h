@@ -17,7 +17,7 @@
 #define GCK_CRYPTO_EXTRA (GCK_CRYPTO_NONCE + GCK_CRYPTO_TAG)
 
 /* Bytes that travel with what is sealed and must be the same when it is opened. */
-struct gck_bound {
+struct gck_associated_data {
 	const void *data;
 	size_t size;
 };
@@ -26,14 +26,14 @@ struct gck_bound {
 int gck_crypto_random(void *data, size_t size, struct gck_error *err);
 
 /* size bytes at `in` become size bytes and the tag at `out`, which may be the same place. */
-int gck_crypto_seal(const unsigned char key[GCK_CRYPTO_KEY],
-		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_bound bound,
+int gck_crypto_encrypt(const unsigned char key[GCK_CRYPTO_KEY],
+		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound,
 		    const void *in, size_t size, void *out, struct gck_error *err);
 
 /* The opposite: size bytes and the tag at `in`, size bytes at `out`. EBADMSG: they are not what was
  * sealed with this key, nonce and bound bytes; what is at `out` is of no use then. */
-int gck_crypto_open(const unsigned char key[GCK_CRYPTO_KEY],
-		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_bound bound,
+int gck_crypto_decrypt(const unsigned char key[GCK_CRYPTO_KEY],
+		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound,
 		    const void *in, size_t size, void *out, struct gck_error *err);
 
 /* HMAC-SHA256. */

@@ -14,8 +14,8 @@ int gck_crypto_random(void *data, size_t size, struct gck_error *err)
 	return refuse(err);
 }
 
-int gck_crypto_seal(const unsigned char key[GCK_CRYPTO_KEY],
-		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_bound bound,
+int gck_crypto_encrypt(const unsigned char key[GCK_CRYPTO_KEY],
+		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound,
 		    const void *in, size_t size, void *out, struct gck_error *err)
 {
 	(void)key;
@@ -27,11 +27,11 @@ int gck_crypto_seal(const unsigned char key[GCK_CRYPTO_KEY],
 	return refuse(err);
 }
 
-int gck_crypto_open(const unsigned char key[GCK_CRYPTO_KEY],
-		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_bound bound,
+int gck_crypto_decrypt(const unsigned char key[GCK_CRYPTO_KEY],
+		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound,
 		    const void *in, size_t size, void *out, struct gck_error *err)
 {
-	return gck_crypto_seal(key, nonce, bound, in, size, out, err);
+	return gck_crypto_encrypt(key, nonce, bound, in, size, out, err);
 }
 
 int gck_crypto_mac(const unsigned char key[GCK_CRYPTO_KEY], const void *data, size_t size,

@@ -11,12 +11,12 @@
 #include "storage/store/internal.h"
 
 /* One key, one use. */
-struct gck_seal {
+struct gck_job_key {
 	unsigned char job[GCK_CRYPTO_KEY];
 	unsigned char chunks[GCK_CRYPTO_KEY], names[GCK_CRYPTO_KEY], documents[GCK_CRYPTO_KEY];
 };
 
-static int derive(struct gck_seal *s, struct gck_error *err)
+static int derive(struct gck_job_key *s, struct gck_error *err)
 {
 	static const char chunks[] = "gpuckpt chunks", names[] = "gpuckpt names",
 			  documents[] = "gpuckpt documents";
@@ -27,9 +27,9 @@ static int derive(struct gck_seal *s, struct gck_error *err)
 	return gck_crypto_mac(s->job, documents, strlen(documents), s->documents, err);
 }
 
-struct gck_seal *gck_seal_new(const unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err)
+struct gck_job_key *gck_job_key_new(const unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err)
 {
-	struct gck_seal *s = calloc(1, sizeof *s);
+	struct gck_job_key *s = calloc(1, sizeof *s);
 
 	if (!s) {
 		gck_fail(err, ENOMEM, "no memory for a key");
@@ -38,11 +38,11 @@ struct gck_seal *gck_seal_new(const unsigned char key[GCK_CRYPTO_KEY], struct gc
 	memcpy(s->job, key, sizeof s->job);
 	if (derive(s, err) == 0)
 		return s;
-	gck_seal_free(s);
+	gck_job_key_free(s);
 	return NULL;
 }
 
-void gck_seal_free(struct gck_seal *s)
+void gck_job_key_free(struct gck_job_key *s)
 {
 	if (!s)
 		return;
@@ -50,7 +50,7 @@ void gck_seal_free(struct gck_seal *s)
 	free(s);
 }
 
-bool gck_seal_same(const struct gck_seal *a, const struct gck_seal *b)
+bool gck_job_key_same(const struct gck_job_key *a, const struct gck_job_key *b)
 {
 	return a && b ? !memcmp(a->job, b->job, sizeof a->job) : a == b;
 }
@@ -63,37 +63,37 @@ struct row {
 	uint32_t size, method;
 };
 
-static struct gck_bound bound(const struct gck_chunk *c, struct row *row)
+static struct gck_associated_data bound(const struct gck_chunk *c, struct row *row)
 {
 	_Static_assert(sizeof *row == 24, "no padding");
 	*row = (struct row){ .size = c->size, .method = c->method };
 	XXH128_canonicalFromHash(&row->hash, (XXH128_hash_t){ c->hash.lo, c->hash.hi });
-	return (struct gck_bound){ row, sizeof *row };
+	return (struct gck_associated_data){ row, sizeof *row };
 }
 
-int gck_seal_chunk(const struct gck_seal *s, const struct gck_chunk *c, void *at, size_t size,
+int gck_chunk_encrypt(const struct gck_job_key *s, const struct gck_chunk *c, void *at, size_t size,
 		   struct gck_error *err)
 {
-	char *data = (char *)at + GCK_SEAL_BEFORE;
+	char *data = (char *)at + GCK_ENCRYPT_BEFORE;
 	struct row row;
 
 	if (gck_crypto_random(at, GCK_CRYPTO_NONCE, err) < 0)
 		return -1;
-	return gck_crypto_seal(s->chunks, at, bound(c, &row), data, size, data, err);
+	return gck_crypto_encrypt(s->chunks, at, bound(c, &row), data, size, data, err);
 }
 
-int gck_seal_open_chunk(const struct gck_seal *s, const struct gck_chunk *c, const void *at, void *to,
+int gck_chunk_decrypt(const struct gck_job_key *s, const struct gck_chunk *c, const void *at, void *to,
 			struct gck_error *err)
 {
 	struct row row;
 
-	return gck_crypto_open(s->chunks, at, bound(c, &row), (const char *)at + GCK_SEAL_BEFORE,
-			       c->stored - GCK_SEAL_EXTRA, to, err);
+	return gck_crypto_decrypt(s->chunks, at, bound(c, &row), (const char *)at + GCK_ENCRYPT_BEFORE,
+			       c->stored - GCK_ENCRYPT_EXTRA, to, err);
 }
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-int gck_seal_name(const struct gck_seal *s, const void *data, size_t size, struct gck_hash *name,
+int gck_keyed_name(const struct gck_job_key *s, const void *data, size_t size, struct gck_hash *name,
 		  struct gck_error *err)
 {
 	unsigned char mac[32];
@@ -106,10 +106,10 @@ int gck_seal_name(const struct gck_seal *s, const void *data, size_t size, struc
 
 /* ---- documents ----------------------------------------------------------------------------- */
 
-char *gck_seal_text(const struct gck_seal *s, const char *about, char *text, struct gck_error *err)
+char *gck_text_encrypt(const struct gck_job_key *s, const char *about, char *text, struct gck_error *err)
 {
 	size_t size = strlen(text);
-	unsigned char *bytes = realloc(text, size + GCK_SEAL_EXTRA);
+	unsigned char *bytes = realloc(text, size + GCK_ENCRYPT_EXTRA);
 	char *box = NULL;
 
 	if (!bytes) {
@@ -117,31 +117,31 @@ char *gck_seal_text(const struct gck_seal *s, const char *about, char *text, str
 		gck_fail(err, ENOMEM, "no memory to encrypt %zu bytes", size);
 		return NULL;
 	}
-	memmove(bytes + GCK_SEAL_BEFORE, bytes, size);
+	memmove(bytes + GCK_ENCRYPT_BEFORE, bytes, size);
 	if (gck_crypto_random(bytes, GCK_CRYPTO_NONCE, err) == 0 &&
-	    gck_crypto_seal(s->documents, bytes, (struct gck_bound){ about, strlen(about) },
-			    bytes + GCK_SEAL_BEFORE, size, bytes + GCK_SEAL_BEFORE, err) == 0 &&
-	    !(box = gck_base64_text(bytes, size + GCK_SEAL_EXTRA)))
+	    gck_crypto_encrypt(s->documents, bytes, (struct gck_associated_data){ about, strlen(about) },
+			    bytes + GCK_ENCRYPT_BEFORE, size, bytes + GCK_ENCRYPT_BEFORE, err) == 0 &&
+	    !(box = gck_base64_text(bytes, size + GCK_ENCRYPT_EXTRA)))
 		gck_fail(err, ENOMEM, "no memory to encrypt %zu bytes", size);
 	free(bytes);
 	return box;
 }
 
 /* The text takes the place of the sealed bytes, which begin before it. */
-static char *open_bytes(const struct gck_seal *s, const char *about, unsigned char *bytes, size_t size,
+static char *open_bytes(const struct gck_job_key *s, const char *about, unsigned char *bytes, size_t size,
 			struct gck_error *err)
 {
-	size_t length = size - GCK_SEAL_EXTRA;
+	size_t length = size - GCK_ENCRYPT_EXTRA;
 
-	if (gck_crypto_open(s->documents, bytes, (struct gck_bound){ about, strlen(about) },
-			    bytes + GCK_SEAL_BEFORE, length, bytes + GCK_SEAL_BEFORE, err) < 0)
+	if (gck_crypto_decrypt(s->documents, bytes, (struct gck_associated_data){ about, strlen(about) },
+			    bytes + GCK_ENCRYPT_BEFORE, length, bytes + GCK_ENCRYPT_BEFORE, err) < 0)
 		return NULL;
-	memmove(bytes, bytes + GCK_SEAL_BEFORE, length);
+	memmove(bytes, bytes + GCK_ENCRYPT_BEFORE, length);
 	bytes[length] = '\0';
 	return (char *)bytes;
 }
 
-char *gck_seal_open_text(const struct gck_seal *s, const char *about, const char *box,
+char *gck_text_decrypt(const struct gck_job_key *s, const char *about, const char *box,
 			 struct gck_error *err)
 {
 	size_t length = strlen(box);
@@ -151,7 +151,7 @@ char *gck_seal_open_text(const struct gck_seal *s, const char *about, const char
 
 	if (!bytes)
 		gck_fail(err, ENOMEM, "no memory to decrypt %zu bytes", length);
-	else if (size < GCK_SEAL_EXTRA)
+	else if (size < GCK_ENCRYPT_EXTRA)
 		gck_fail(err, EBADMSG, "it does not decrypt: it is not base64, or cut off");
 	else
 		text = open_bytes(s, about, bytes, (size_t)size, err);

@@ -21,10 +21,10 @@ void gck_store_unwrapper(gck_unwrap_fn *fn, void *arg)
 	unwrapper.arg = arg;
 }
 
-static struct gck_seal *unwrap(const char *wrapped, struct gck_error *err)
+static struct gck_job_key *unwrap(const char *wrapped, struct gck_error *err)
 {
 	unsigned char key[GCK_CRYPTO_KEY];
-	struct gck_seal *seal = NULL;
+	struct gck_job_key *seal = NULL;
 
 	if (!unwrapper.fn) {
 		gck_fail(err, ENOKEY, "encrypted, and nobody here has its key");
@@ -35,14 +35,14 @@ static struct gck_seal *unwrap(const char *wrapped, struct gck_error *err)
 		return NULL;
 	}
 	if (unwrapper.fn(unwrapper.arg, wrapped, key, err) == 0)
-		seal = gck_seal_new(key, err);
+		seal = gck_job_key_new(key, err);
 	explicit_bzero(key, sizeof key);
 	return seal;
 }
 
-const struct gck_seal *gck_store_key(struct gck_store *s, const char *wrapped, struct gck_error *err)
+const struct gck_job_key *gck_keyring_get(struct gck_store *s, const char *wrapped, struct gck_error *err)
 {
-	struct gck_known_key *k = s->keys;
+	struct gck_keyring_entry *k = s->keys;
 
 	while (k && strcmp(k->wrapped, wrapped))
 		k = k->next;
@@ -62,13 +62,13 @@ const struct gck_seal *gck_store_key(struct gck_store *s, const char *wrapped, s
 	return NULL;
 }
 
-void gck_store_forget_keys(struct gck_store *s)
+void gck_keyring_clear(struct gck_store *s)
 {
 	while (s->keys) {
-		struct gck_known_key *k = s->keys;
+		struct gck_keyring_entry *k = s->keys;
 
 		s->keys = k->next;
-		gck_seal_free(k->seal);
+		gck_job_key_free(k->seal);
 		free(k->wrapped);
 		free(k);
 	}
@@ -76,12 +76,12 @@ void gck_store_forget_keys(struct gck_store *s)
 
 int gck_store_encrypt(struct gck_store *s, const char *wrapped, struct gck_error *err)
 {
-	const struct gck_seal *seal = NULL;
+	const struct gck_job_key *seal = NULL;
 
 	if (strlen(wrapped) >= sizeof s->wrapped)
 		return gck_fail(err, EINVAL, "%s: a wrapped key of %zu bytes: %zu are possible",
 				s->b->where, strlen(wrapped), sizeof s->wrapped - 1);
-	if (*wrapped && !(seal = gck_store_key(s, wrapped, err)))
+	if (*wrapped && !(seal = gck_keyring_get(s, wrapped, err)))
 		return gck_fail_in(err, "%s", s->b->where);
 	s->seal = seal;
 	snprintf(s->wrapped, sizeof s->wrapped, "%s", wrapped);

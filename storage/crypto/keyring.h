@@ -21,18 +21,18 @@ void gck_store_unwrapper(gck_unwrap_fn *fn, void *arg);
 int gck_store_encrypt(struct gck_store *s, const char *wrapped, struct gck_error *err);
 
 /* Is a commit or manifest, as it was read, encrypted? */
-bool gck_sealed_is(const json_t *document);
+bool gck_document_is_encrypted(const json_t *document);
 
 /* ---- within storage/ ----------------------------------------------------------------------- */
 
 /* Keys that were unwrapped for a store, so that each is asked for once. */
-struct gck_known_key {
-	struct gck_known_key *next;
+struct gck_keyring_entry {
+	struct gck_keyring_entry *next;
 	char *wrapped;
-	struct gck_seal *seal;
+	struct gck_job_key *seal;
 };
 
-const struct gck_seal *gck_store_key(struct gck_store *s, const char *wrapped, struct gck_error *err);
-void gck_store_forget_keys(struct gck_store *s);
+const struct gck_job_key *gck_keyring_get(struct gck_store *s, const char *wrapped, struct gck_error *err);
+void gck_keyring_clear(struct gck_store *s);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "storage/document/json.h"
 
-bool gck_sealed_is(const json_t *document)
+bool gck_document_is_encrypted(const json_t *document)
 {
 	return json_object_get(document, "sealed");
 }
@@ -52,13 +52,13 @@ static json_t *copy_with(const json_t *outside, json_t *sealed)
 	return NULL;
 }
 
-json_t *gck_sealed_make(struct gck_store *s, const char *name, const json_t *outside,
+json_t *gck_document_encrypt(struct gck_store *s, const char *name, const json_t *outside,
 			const json_t *inside, struct gck_error *err)
 {
 	json_t *sealed = json_pack("{s:s}", "key", s->wrapped), *all = copy_with(outside, sealed);
 	char *bound = all ? about(s, name, all, err) : NULL;
 	char *text = bound ? gck_json_text(inside) : NULL;
-	char *box = text ? gck_seal_text(s->seal, bound, text, err) : NULL;
+	char *box = text ? gck_text_encrypt(s->seal, bound, text, err) : NULL;
 
 	if (!all || (bound && !text))
 		no_memory(name, err);
@@ -78,17 +78,17 @@ json_t *gck_sealed_make(struct gck_store *s, const char *name, const json_t *out
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-int gck_sealed_key(struct gck_store *s, const json_t *document, const struct gck_seal **seal,
+int gck_document_key(struct gck_store *s, const json_t *document, const struct gck_job_key **seal,
 		   struct gck_error *err)
 {
 	const char *wrapped = wrapped_of(document);
 
 	*seal = NULL;
-	if (!gck_sealed_is(document))
+	if (!gck_document_is_encrypted(document))
 		return 0;
 	if (!wrapped)
 		return gck_fail(err, EBADMSG, "its \"sealed\" has no \"key\"");
-	*seal = gck_store_key(s, wrapped, err);
+	*seal = gck_keyring_get(s, wrapped, err);
 	return *seal ? 0 : -1;
 }
 
@@ -106,28 +106,28 @@ static char *open_box(struct gck_store *s, const char *name, const json_t *docum
 		      const json_t *rest, struct gck_error *err)
 {
 	const json_t *box = json_object_get(json_object_get(document, "sealed"), "box");
-	const struct gck_seal *seal;
+	const struct gck_job_key *seal;
 	char *bound, *text;
 
-	if (gck_sealed_key(s, document, &seal, err) < 0)
+	if (gck_document_key(s, document, &seal, err) < 0)
 		return NULL;
 	if (!json_is_string(box)) {
 		gck_fail(err, EBADMSG, "its \"sealed\" has no \"box\"");
 		return NULL;
 	}
 	bound = about(s, name, rest, err);
-	text = bound ? gck_seal_open_text(seal, bound, json_string_value(box), err) : NULL;
+	text = bound ? gck_text_decrypt(seal, bound, json_string_value(box), err) : NULL;
 	free(bound);
 	return text;
 }
 
-json_t *gck_sealed_open(struct gck_store *s, const char *name, const json_t *document,
+json_t *gck_document_decrypt(struct gck_store *s, const char *name, const json_t *document,
 			struct gck_error *err)
 {
 	json_t *rest, *inside = NULL;
 	char *text;
 
-	if (!gck_sealed_is(document))
+	if (!gck_document_is_encrypted(document))
 		return json_incref((json_t *)document);
 	rest = wrapped_of(document) ? without_box(document) : json_object();
 	text = rest ? open_box(s, name, document, rest, err) : NULL;

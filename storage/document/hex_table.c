@@ -12,15 +12,15 @@
 
 static void set_digit(unsigned char *v, size_t i, unsigned digit)
 {
-	unsigned char *both = &v[GCK_DIGITS_HEAD + i / 2];
+	unsigned char *both = &v[GCK_PACKED_HEX_HEAD + i / 2];
 
 	*both = (unsigned char)(i % 2 ? (*both & 0xf0) | digit : (*both & 15) | digit << 4);
 }
 
-uint64_t gck_rows_get(const struct gck_rows *r, size_t row, unsigned column, unsigned digits)
+uint64_t gck_hex_table_get(const struct gck_hex_table *r, size_t row, unsigned column, unsigned digits)
 {
 	size_t first = row * r->width + column;
-	const unsigned char *at = r->v + GCK_DIGITS_HEAD + first / 2;
+	const unsigned char *at = r->v + GCK_PACKED_HEX_HEAD + first / 2;
 	uint64_t number = 0;
 
 	if (first % 2) {
@@ -32,7 +32,7 @@ uint64_t gck_rows_get(const struct gck_rows *r, size_t row, unsigned column, uns
 	return digits ? number << 4 | *at >> 4 : number;
 }
 
-void gck_rows_set(struct gck_rows *r, size_t row, unsigned column, unsigned digits, uint64_t number)
+void gck_hex_table_set(struct gck_hex_table *r, size_t row, unsigned column, unsigned digits, uint64_t number)
 {
 	size_t first = row * r->width + column;
 
@@ -40,11 +40,11 @@ void gck_rows_set(struct gck_rows *r, size_t row, unsigned column, unsigned digi
 		set_digit(r->v, i, number & 15);
 }
 
-int gck_rows_add(struct gck_rows *r, struct gck_error *err)
+int gck_hex_table_add(struct gck_hex_table *r, struct gck_error *err)
 {
 	if (r->n == r->room) {
 		size_t room = r->room ? 2 * r->room : ROOM_MIN;
-		unsigned char *v = realloc(r->v, gck_digits_size(room * r->width));
+		unsigned char *v = realloc(r->v, gck_packed_hex_size(room * r->width));
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory for a table of %zu rows", room);
@@ -57,10 +57,10 @@ int gck_rows_add(struct gck_rows *r, struct gck_error *err)
 	return 0;
 }
 
-void gck_rows_clear(struct gck_rows *r)
+void gck_hex_table_clear(struct gck_hex_table *r)
 {
 	free(r->v);
-	*r = (struct gck_rows){ .width = r->width };
+	*r = (struct gck_hex_table){ .width = r->width };
 }
 
 static int by_key(const void *a, const void *b)
@@ -68,13 +68,13 @@ static int by_key(const void *a, const void *b)
 	return memcmp(a, b, KEY);
 }
 
-void gck_rows_sort(struct gck_rows *r)
+void gck_hex_table_sort(struct gck_hex_table *r)
 {
 	if (r->n)
-		qsort(r->v + GCK_DIGITS_HEAD, r->n, r->width / 2, by_key);
+		qsort(r->v + GCK_PACKED_HEX_HEAD, r->n, r->width / 2, by_key);
 }
 
-json_t *gck_rows_value(const struct gck_rows *r)
+json_t *gck_hex_table_json(const struct gck_hex_table *r)
 {
 	size_t digits = r->n * r->width;
 
@@ -82,21 +82,21 @@ json_t *gck_rows_value(const struct gck_rows *r)
 		return json_string("");
 	if (digits % 2)
 		set_digit(r->v, digits, 0);
-	gck_digits_head(r->v, digits);
-	return json_stringn_nocheck((const char *)r->v, gck_digits_size(digits));
+	gck_packed_hex_head(r->v, digits);
+	return json_stringn_nocheck((const char *)r->v, gck_packed_hex_size(digits));
 }
 
 static size_t digits_of(const json_t *value)
 {
-	return gck_digits_are(value) ? gck_digits_count(value) : json_string_length(value);
+	return gck_packed_hex_is(value) ? gck_packed_hex_digits(value) : json_string_length(value);
 }
 
-size_t gck_rows_count(unsigned width, const json_t *value)
+size_t gck_hex_table_count(unsigned width, const json_t *value)
 {
 	return digits_of(value) / width;
 }
 
-int gck_rows_load(struct gck_rows *r, unsigned width, const json_t *value, struct gck_error *err)
+int gck_hex_table_load(struct gck_hex_table *r, unsigned width, const json_t *value, struct gck_error *err)
 {
 	const char *text = json_string_value(value);
 	size_t digits = digits_of(value);
@@ -104,15 +104,15 @@ int gck_rows_load(struct gck_rows *r, unsigned width, const json_t *value, struc
 
 	if (!text || digits % width)
 		return gck_fail(err, EBADMSG, "not rows of %u hexadecimal digits", width);
-	v = malloc(gck_digits_size(digits));
+	v = malloc(gck_packed_hex_size(digits));
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for %zu hexadecimal digits", digits);
-	if (gck_digits_are(value)) {
+	if (gck_packed_hex_is(value)) {
 		memcpy(v, text, json_string_length(value));
-	} else if (!gck_digits_pack(text, digits, v)) {
+	} else if (!gck_packed_hex_pack(text, digits, v)) {
 		free(v);
 		return gck_fail(err, EBADMSG, "not hexadecimal digits");
 	}
-	*r = (struct gck_rows){ width, digits / width, digits / width, v };
+	*r = (struct gck_hex_table){ width, digits / width, digits / width, v };
 	return 0;
 }

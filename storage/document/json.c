@@ -57,8 +57,8 @@ static json_t *value_of(char *text, size_t length)
 
 	if (strspn(text, GCK_HEX_DIGITS) < length)
 		return json_stringn_nocheck(text, length);
-	gck_digits_pack(text, length, value);
-	return json_stringn_nocheck((char *)value, gck_digits_size(length));
+	gck_packed_hex_pack(text, length, value);
+	return json_stringn_nocheck((char *)value, gck_packed_hex_size(length));
 }
 
 static int take_out(struct taken *t, size_t start, size_t end)
@@ -178,12 +178,12 @@ static int add_value(struct made *m, const json_t *value);
 
 static int add_digits(struct made *m, const json_t *value)
 {
-	size_t n = gck_digits_count(value);
+	size_t n = gck_packed_hex_digits(value);
 	char *to = more(m, n + 2);
 
 	if (!to)
 		return -1;
-	gck_digits_text((const unsigned char *)json_string_value(value), n, to + 1);
+	gck_packed_hex_text((const unsigned char *)json_string_value(value), n, to + 1);
 	to[0] = to[n + 1] = '"';
 	return 0;
 }
@@ -215,7 +215,7 @@ static int add_array(struct made *m, const json_t *value)
 
 static int add_value(struct made *m, const json_t *value)
 {
-	if (gck_digits_are(value))
+	if (gck_packed_hex_is(value))
 		return add_digits(m, value);
 	if (json_is_object(value))
 		return add_object(m, (json_t *)value);

@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GCK_DIGITS_HEAD 2 /* a NUL; whether the last byte has one digit only */
+#define GCK_PACKED_HEX_HEAD 2 /* a NUL; whether the last byte has one digit only */
 
 /* Bytes of such a value, and its head. */
-size_t gck_digits_size(size_t digits);
-void gck_digits_head(unsigned char *value, size_t digits);
+size_t gck_packed_hex_size(size_t digits);
+void gck_packed_hex_head(unsigned char *value, size_t digits);
 
 /* Is it one, and of how many digits? */
-bool gck_digits_are(const json_t *value);
-size_t gck_digits_count(const json_t *value);
+bool gck_packed_hex_is(const json_t *value);
+size_t gck_packed_hex_digits(const json_t *value);
 
 /* Make one of a text, whose second byte may be where the value's head ends; false: not all are hex digits.
  * And the text again, with a NUL. */
-bool gck_digits_pack(const char *text, size_t digits, unsigned char *value);
-void gck_digits_text(const unsigned char *value, size_t digits, char *text);
+bool gck_packed_hex_pack(const char *text, size_t digits, unsigned char *value);
+void gck_packed_hex_text(const unsigned char *value, size_t digits, char *text);
 
 #endif

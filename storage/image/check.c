@@ -8,7 +8,7 @@
 
 struct check {
 	struct gck_store *s;
-	const struct gck_need *need;
+	const struct gck_commit_objects *need;
 	pthread_mutex_t lock;
 	size_t done;
 };
@@ -17,7 +17,7 @@ static int check_object(void *arg, size_t i, struct gck_error *err)
 {
 	struct check *c = arg;
 	struct gck_backend *b = c->s->b;
-	const struct gck_needed *x = &c->need->v[i];
+	const struct gck_object_extent *x = &c->need->v[i];
 	uint64_t length;
 	int rc;
 
@@ -33,36 +33,36 @@ static int check_object(void *arg, size_t i, struct gck_error *err)
 	return rc;
 }
 
-static int check_objects(struct gck_store *s, const struct gck_need *need, struct gck_error *err)
+static int check_objects(struct gck_store *s, const struct gck_commit_objects *need, struct gck_error *err)
 {
 	struct check c = { .s = s, .need = need, .lock = PTHREAD_MUTEX_INITIALIZER };
 
-	return gck_each(s->b->parallel, need->n, check_object, &c, err);
+	return gck_parallel(s->b->parallel, need->n, check_object, &c, err);
 }
 
 int gck_store_check(struct gck_store *s, uint32_t seq, const char *hash, uint64_t *objects,
 		    struct gck_error *err)
 {
-	struct gck_need need = { NULL, 0, 0, 0 };
+	struct gck_commit_objects need = { NULL, 0, 0, 0 };
 	json_t *commit = gck_store_read_commit(s, seq, hash, NULL, err);
-	int rc = commit ? gck_need_load(&need, s, commit, err) : -1;
+	int rc = commit ? gck_commit_objects_load(&need, s, commit, err) : -1;
 
 	if (rc == 0 && (rc = check_objects(s, &need, err)) < 0)
 		gck_fail_in(err, "commit %u", seq);
 	if (rc == 0 && objects)
 		*objects = need.n;
-	gck_need_free(&need);
+	gck_commit_objects_free(&need);
 	json_decref(commit);
 	return rc;
 }
 
 int gck_store_check_rank(struct gck_store *s, const json_t *manifest, struct gck_error *err)
 {
-	struct gck_need need = { NULL, 0, 0, 0 };
-	int rc = gck_need_add(&need, manifest, err);
+	struct gck_commit_objects need = { NULL, 0, 0, 0 };
+	int rc = gck_commit_objects_add(&need, manifest, err);
 
 	if (rc == 0)
 		rc = check_objects(s, &need, err);
-	gck_need_free(&need);
+	gck_commit_objects_free(&need);
 	return rc;
 }

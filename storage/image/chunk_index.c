@@ -7,20 +7,20 @@
 
 #define SLOTS_MIN 256u
 
-void gck_table_close(struct gck_table *t)
+void gck_chunk_index_close(struct gck_chunk_index *t)
 {
 	free(t->slots);
 	t->slots = NULL;
 	t->nslots = 0;
 }
 
-void gck_table_clear(struct gck_table *t)
+void gck_chunk_index_clear(struct gck_chunk_index *t)
 {
-	gck_table_close(t);
+	gck_chunk_index_close(t);
 	gck_chunks_clear(&t->chunks);
 }
 
-static void enter(struct gck_table *t, uint64_t key, size_t number)
+static void enter(struct gck_chunk_index *t, uint64_t key, size_t number)
 {
 	size_t i = key & (t->nslots - 1);
 
@@ -30,7 +30,7 @@ static void enter(struct gck_table *t, uint64_t key, size_t number)
 }
 
 /* Slots for n chunks, at most three quarters full. Old ones go first, so that there are never both. */
-static int grow_slots(struct gck_table *t, size_t n, struct gck_error *err)
+static int grow_slots(struct gck_chunk_index *t, size_t n, struct gck_error *err)
 {
 	size_t want = t->nslots ? t->nslots : SLOTS_MIN;
 
@@ -38,7 +38,7 @@ static int grow_slots(struct gck_table *t, size_t n, struct gck_error *err)
 		want *= 2;
 	if (want == t->nslots)
 		return 0;
-	gck_table_close(t);
+	gck_chunk_index_close(t);
 	t->slots = calloc(want, sizeof *t->slots);
 	if (!t->slots)
 		return gck_fail(err, ENOMEM, "no memory for a table of %zu chunks", n);
@@ -48,13 +48,13 @@ static int grow_slots(struct gck_table *t, size_t n, struct gck_error *err)
 	return 0;
 }
 
-int gck_table_adopt(struct gck_table *t, struct gck_chunks *chunks, struct gck_error *err)
+int gck_chunk_index_adopt(struct gck_chunk_index *t, struct gck_chunks *chunks, struct gck_error *err)
 {
-	*t = (struct gck_table){ .chunks = *chunks };
+	*t = (struct gck_chunk_index){ .chunks = *chunks };
 	return grow_slots(t, chunks->rows.n, err);
 }
 
-bool gck_table_find(const struct gck_table *t, struct gck_hash hash, uint32_t size,
+bool gck_chunk_index_find(const struct gck_chunk_index *t, struct gck_hash hash, uint32_t size,
 		    struct gck_chunk *found)
 {
 	size_t i = hash.lo & (t->nslots - 1);
@@ -75,7 +75,7 @@ bool gck_table_find(const struct gck_table *t, struct gck_hash hash, uint32_t si
 	return false;
 }
 
-int gck_table_add(struct gck_table *t, struct gck_chunk *c, struct gck_error *err)
+int gck_chunk_index_add(struct gck_chunk_index *t, struct gck_chunk *c, struct gck_error *err)
 {
 	size_t number = t->chunks.rows.n;
 

@@ -21,14 +21,14 @@
 struct gck_codec {
 	enum gck_compress method;
 	int level;
-	const struct gck_seal *seal;
+	const struct gck_job_key *seal;
 	bool slow;           /* so that it pays to look first */
 	ZSTD_CCtx *zstd_out; /* NULL: neither the method nor samples need it */
 	ZSTD_DCtx *zstd_in;  /* made when first needed */
 	char room[GCK_CHUNK_MAX + GCK_CODEC_EXTRA];
 };
 
-struct gck_codec *gck_codec_new(enum gck_compress method, int level, const struct gck_seal *seal,
+struct gck_codec *gck_codec_new(enum gck_compress method, int level, const struct gck_job_key *seal,
 				struct gck_error *err)
 {
 	struct gck_codec *c = calloc(1, sizeof *c);
@@ -117,10 +117,10 @@ int gck_codec_encode(struct gck_codec *c, struct gck_chunk *chunk, void *at, str
 		memcpy(data, c->room, n);
 	chunk->stored = (uint32_t)size + extra(c);
 	chunk->method = n ? (uint32_t)c->method : GCK_COMPRESS_NONE;
-	return c->seal ? gck_seal_chunk(c->seal, chunk, at, size, err) : 0;
+	return c->seal ? gck_chunk_encrypt(c->seal, chunk, at, size, err) : 0;
 }
 
-void *gck_codec_room(struct gck_codec *c)
+void *gck_codec_buffer(struct gck_codec *c)
 {
 	return c->room;
 }
@@ -169,7 +169,7 @@ int gck_codec_decode(struct gck_codec *c, const struct gck_chunk *chunk, void *i
 
 	if (!c->seal)
 		return decompress(c, chunk, in, chunk->stored, data, err);
-	if (gck_seal_open_chunk(c->seal, chunk, in, to, err) < 0)
+	if (gck_chunk_decrypt(c->seal, chunk, in, to, err) < 0)
 		return -1;
 	return decompress(c, chunk, to, chunk->stored - GCK_CODEC_EXTRA, data, err);
 }

@@ -11,9 +11,9 @@
 
 #define HUGE_PAGE (2u * 1024 * 1024)
 
-struct gck_parcel *gck_parcel_new(struct gck_error *err)
+struct gck_object_buffer *gck_object_buffer_new(struct gck_error *err)
 {
-	struct gck_parcel *x = calloc(1, sizeof *x);
+	struct gck_object_buffer *x = calloc(1, sizeof *x);
 
 	if (x)
 		x->room = aligned_alloc(HUGE_PAGE, GCK_OBJECT_STORED_MAX);
@@ -26,7 +26,7 @@ struct gck_parcel *gck_parcel_new(struct gck_error *err)
 	return NULL;
 }
 
-void gck_parcel_free(struct gck_parcel *x)
+void gck_object_buffer_free(struct gck_object_buffer *x)
 {
 	if (!x)
 		return;
@@ -36,13 +36,13 @@ void gck_parcel_free(struct gck_parcel *x)
 
 /* What encryption adds does not count, so that as many objects are made with it as without; but a chunk's
  * place in the manifest has 24 bits. */
-bool gck_parcel_fits(const struct gck_parcel *x, uint32_t size)
+bool gck_object_buffer_fits(const struct gck_object_buffer *x, uint32_t size)
 {
 	return x->n < GCK_OBJECT_CHUNKS && x->used < GCK_OBJECT_MAX &&
 	       x->used - x->n * x->extra + size <= GCK_OBJECT_MAX;
 }
 
-void gck_parcel_add(struct gck_parcel *x, const void *data, const struct gck_chunk *c)
+void gck_object_buffer_add(struct gck_object_buffer *x, const void *data, const struct gck_chunk *c)
 {
 	struct gck_chunk *to = &x->chunks[x->n];
 
@@ -54,7 +54,7 @@ void gck_parcel_add(struct gck_parcel *x, const void *data, const struct gck_chu
 	x->used += c->size + x->extra;
 }
 
-int gck_parcel_encode(struct gck_parcel *x, uint32_t i, struct gck_codec *codec,
+int gck_object_buffer_encode(struct gck_object_buffer *x, uint32_t i, struct gck_codec *codec,
 		      struct gck_error *err)
 {
 	struct gck_chunk *c = &x->chunks[i];
@@ -70,16 +70,16 @@ struct row {
 
 _Static_assert(sizeof(struct row) == 28, "no padding");
 
-static int name_rows(const struct row *rows, size_t n, const struct gck_seal *seal,
+static int name_rows(const struct row *rows, size_t n, const struct gck_job_key *seal,
 		     struct gck_hash *name, struct gck_error *err)
 {
 	if (seal)
-		return gck_seal_name(seal, rows, n * sizeof *rows, name, err);
+		return gck_keyed_name(seal, rows, n * sizeof *rows, name, err);
 	*name = gck_hash_bytes(rows, n * sizeof *rows);
 	return 0;
 }
 
-int gck_parcel_pack(struct gck_parcel *x, const char *dir, const struct gck_seal *seal,
+int gck_object_buffer_pack(struct gck_object_buffer *x, const char *dir, const struct gck_job_key *seal,
 		    struct gck_error *err)
 {
 	struct row *rows = malloc((x->n + 1) * sizeof *rows);

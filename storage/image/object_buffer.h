@@ -6,8 +6,8 @@
 
 #include "storage/store/internal.h"
 
-struct gck_parcel {
-	struct gck_parcel *next;
+struct gck_object_buffer {
+	struct gck_object_buffer *next;
 	char *room;               /* GCK_OBJECT_STORED_MAX bytes */
 	uint32_t used;            /* of them */
 	uint32_t extra;           /* for each chunk, beside its own bytes */
@@ -16,26 +16,26 @@ struct gck_parcel {
 	bool shared;              /* other ranks may be making the same one */
 	bool sealed;              /* nothing more is added */
 	bool put;                 /* a thread has it */
-	char name[GCK_NAME_MAX];  /* after gck_parcel_pack */
+	char name[GCK_NAME_MAX];  /* after gck_object_buffer_pack */
 	struct gck_chunk chunks[GCK_OBJECT_CHUNKS]; /* index is the caller's, object not set */
 };
 
-struct gck_parcel *gck_parcel_new(struct gck_error *err);
-void gck_parcel_free(struct gck_parcel *x);
+struct gck_object_buffer *gck_object_buffer_new(struct gck_error *err);
+void gck_object_buffer_free(struct gck_object_buffer *x);
 
-bool gck_parcel_fits(const struct gck_parcel *x, uint32_t size);
+bool gck_object_buffer_fits(const struct gck_object_buffer *x, uint32_t size);
 
 /* Copy a chunk that fits; of c the hash, size and index are set. It is no part of x yet: n is the
  * caller's to raise. x->extra is what the codec will want. */
-void gck_parcel_add(struct gck_parcel *x, const void *data, const struct gck_chunk *c);
+void gck_object_buffer_add(struct gck_object_buffer *x, const void *data, const struct gck_chunk *c);
 
 /* Encode chunk i. Several threads may do this at once, for a chunk each. */
-int gck_parcel_encode(struct gck_parcel *x, uint32_t i, struct gck_codec *codec,
+int gck_object_buffer_encode(struct gck_object_buffer *x, uint32_t i, struct gck_codec *codec,
 		      struct gck_error *err);
 
 /* When all are encoded: no gaps, offsets as in the object, and its name in dir, which tells nothing to who
  * has not the key of seal. */
-int gck_parcel_pack(struct gck_parcel *x, const char *dir, const struct gck_seal *seal,
+int gck_object_buffer_pack(struct gck_object_buffer *x, const char *dir, const struct gck_job_key *seal,
 		    struct gck_error *err);
 
 #endif

@@ -40,7 +40,7 @@ static int make_threads(struct gck_pipeline *p, struct gck_error *err)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (p->nthreads < n && !code) {
-		code = pthread_create(&p->threads[p->nthreads], NULL, gck_pipeline_work, p);
+		code = pthread_create(&p->threads[p->nthreads], NULL, gck_pipeline_thread, p);
 		p->nthreads += !code;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -74,12 +74,12 @@ struct gck_pipeline *gck_pipeline_open(struct gck_backend *b, const struct gck_p
 	return NULL;
 }
 
-static void free_list(struct gck_parcel *x)
+static void free_list(struct gck_object_buffer *x)
 {
 	while (x) {
-		struct gck_parcel *next = x->next;
+		struct gck_object_buffer *next = x->next;
 
-		gck_parcel_free(x);
+		gck_object_buffer_free(x);
 		x = next;
 	}
 }
@@ -122,7 +122,7 @@ static int check_failed(const struct gck_pipeline *p, struct gck_error *err)
 /* Give what is done to its owner; if nothing is and wait is set, wait for it. */
 static int harvest(struct gck_pipeline *p, bool wait, struct gck_error *err)
 {
-	struct gck_parcel *x, *next;
+	struct gck_object_buffer *x, *next;
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
@@ -142,14 +142,14 @@ static int harvest(struct gck_pipeline *p, bool wait, struct gck_error *err)
 	return rc;
 }
 
-static struct gck_parcel *free_parcel(struct gck_pipeline *p, struct gck_error *err)
+static struct gck_object_buffer *free_parcel(struct gck_pipeline *p, struct gck_error *err)
 {
-	struct gck_parcel *x;
+	struct gck_object_buffer *x;
 
 	if (harvest(p, false, err) < 0)
 		return NULL;
 	if (!p->idle && p->made < p->most) {
-		x = gck_parcel_new(err);
+		x = gck_object_buffer_new(err);
 		p->made += x != NULL;
 		return x;
 	}
@@ -163,8 +163,8 @@ static struct gck_parcel *free_parcel(struct gck_pipeline *p, struct gck_error *
 
 static int begin(struct gck_pipeline *p, bool shared, struct gck_error *err)
 {
-	struct gck_parcel **at = &p->going;
-	struct gck_parcel *x = free_parcel(p, err);
+	struct gck_object_buffer **at = &p->going;
+	struct gck_object_buffer *x = free_parcel(p, err);
 
 	if (!x)
 		return -1;
@@ -184,7 +184,7 @@ static int begin(struct gck_pipeline *p, bool shared, struct gck_error *err)
 
 int gck_pipeline_cut(struct gck_pipeline *p, bool shared, struct gck_error *err)
 {
-	struct gck_parcel *x = p->filling[shared];
+	struct gck_object_buffer *x = p->filling[shared];
 	int rc;
 
 	p->filling[shared] = NULL;
@@ -199,7 +199,7 @@ int gck_pipeline_cut(struct gck_pipeline *p, bool shared, struct gck_error *err)
 }
 
 /* The last chunk that was copied is the threads' now. */
-static int hand_over(struct gck_pipeline *p, struct gck_parcel *x, struct gck_error *err)
+static int hand_over(struct gck_pipeline *p, struct gck_object_buffer *x, struct gck_error *err)
 {
 	int rc;
 
@@ -217,12 +217,12 @@ static int hand_over(struct gck_pipeline *p, struct gck_parcel *x, struct gck_er
 int gck_pipeline_add(struct gck_pipeline *p, const void *data, const struct gck_chunk *c,
 		     bool shared, struct gck_error *err)
 {
-	if (p->filling[shared] && !gck_parcel_fits(p->filling[shared], c->size) &&
+	if (p->filling[shared] && !gck_object_buffer_fits(p->filling[shared], c->size) &&
 	    gck_pipeline_cut(p, shared, err) < 0)
 		return -1;
 	if (!p->filling[shared] && begin(p, shared, err) < 0)
 		return -1;
-	gck_parcel_add(p->filling[shared], data, c);
+	gck_object_buffer_add(p->filling[shared], data, c);
 	return hand_over(p, p->filling[shared], err);
 }
 

@@ -11,15 +11,15 @@ struct gck_pipeline;
 
 /* An object that is put: its chunks say where they lie. Called by the caller's thread from within
  * gck_pipeline_add and gck_pipeline_finish. */
-typedef int gck_parcel_fn(void *arg, const struct gck_parcel *x, struct gck_error *err);
+typedef int gck_object_fn(void *arg, const struct gck_object_buffer *x, struct gck_error *err);
 
 struct gck_pipeline_plan {
 	const char *dir;  /* borrowed */
 	const struct gck_options *options; /* borrowed for the call: compress and its level */
-	const struct gck_seal *seal; /* borrowed: encrypts; NULL: does not */
+	const struct gck_job_key *seal; /* borrowed: encrypts; NULL: does not */
 	unsigned cpus;    /* threads that encode at once, 1 or more */
 	size_t memory;    /* bytes of objects under way; two objects at least */
-	gck_parcel_fn *done;
+	gck_object_fn *done;
 	void *arg;
 };
 

@@ -3,12 +3,12 @@
 #include "storage/image/pipeline_threads.h"
 
 struct task {
-	struct gck_parcel *parcel;
+	struct gck_object_buffer *parcel;
 	struct gck_codec *codec; /* NULL: put the parcel */
 	uint32_t chunk;
 };
 
-static bool can_put(const struct gck_parcel *x)
+static bool can_put(const struct gck_object_buffer *x)
 {
 	return x->sealed && !x->put && x->encoded == x->n;
 }
@@ -16,7 +16,7 @@ static bool can_put(const struct gck_parcel *x)
 /* Objects that are ready leave first: that is what makes room. */
 static bool next_task(struct gck_pipeline *p, struct task *t)
 {
-	struct gck_parcel *x;
+	struct gck_object_buffer *x;
 
 	if (p->failed)
 		return false;
@@ -45,18 +45,18 @@ static void take(struct gck_pipeline *p, const struct task *t)
 
 static int perform(struct gck_pipeline *p, const struct task *t, struct gck_error *err)
 {
-	struct gck_parcel *x = t->parcel;
+	struct gck_object_buffer *x = t->parcel;
 
 	if (t->codec)
-		return gck_parcel_encode(x, t->chunk, t->codec, err);
-	if (gck_parcel_pack(x, p->plan.dir, p->plan.seal, err) < 0)
+		return gck_object_buffer_encode(x, t->chunk, t->codec, err);
+	if (gck_object_buffer_pack(x, p->plan.dir, p->plan.seal, err) < 0)
 		return -1;
 	return p->b->ops->put_object(p->b, x->name, x->room, x->used, x->shared, err);
 }
 
-static void move_to_done(struct gck_pipeline *p, struct gck_parcel *x)
+static void move_to_done(struct gck_pipeline *p, struct gck_object_buffer *x)
 {
-	struct gck_parcel **at = &p->going;
+	struct gck_object_buffer **at = &p->going;
 
 	while (*at != x)
 		at = &(*at)->next;
@@ -82,7 +82,7 @@ static void account(struct gck_pipeline *p, const struct task *t, int rc,
 		pthread_cond_signal(&p->progress);
 }
 
-void *gck_pipeline_work(void *arg)
+void *gck_pipeline_thread(void *arg)
 {
 	struct gck_pipeline *p = arg;
 	struct gck_error err;

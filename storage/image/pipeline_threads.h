@@ -11,14 +11,14 @@ struct gck_pipeline {
 	struct gck_backend *b;
 	struct gck_pipeline_plan plan;
 	bool encodes;
-	struct gck_parcel *filling[2]; /* by shared; also in `going` */
+	struct gck_object_buffer *filling[2]; /* by shared; also in `going` */
 	unsigned made, most;           /* parcels */
-	struct gck_parcel *idle;
+	struct gck_object_buffer *idle;
 
 	pthread_mutex_t lock;          /* of what follows */
 	pthread_cond_t task, progress;
-	struct gck_parcel *going;      /* oldest first */
-	struct gck_parcel *done;
+	struct gck_object_buffer *going;      /* oldest first */
+	struct gck_object_buffer *done;
 	struct gck_codec **codecs;     /* free ones; their number bounds who encodes at once */
 	unsigned ncodecs;
 	bool stop, failed;
@@ -29,6 +29,6 @@ struct gck_pipeline {
 };
 
 /* A thread: takes what is to be done until `stop`. arg is the pipeline. */
-void *gck_pipeline_work(void *arg);
+void *gck_pipeline_thread(void *arg);
 
 #endif

@@ -46,7 +46,7 @@ int gck_previous_load(struct gck_previous *p, const json_t *manifest, struct gck
 {
 	struct gck_chunks chunks;
 
-	if (gck_chunks_load(manifest, &chunks, err) < 0 || gck_table_adopt(&p->table, &chunks, err) < 0)
+	if (gck_chunks_load(manifest, &chunks, err) < 0 || gck_chunk_index_adopt(&p->table, &chunks, err) < 0)
 		return -1;
 	if (load_objects(p, gck_manifest_objects(manifest, err), err) < 0)
 		return -1;
@@ -58,7 +58,7 @@ void gck_previous_clear(struct gck_previous *p)
 	for (size_t i = 0; i < p->nobjects; i++)
 		free(p->objects[i].name);
 	free(p->objects);
-	gck_table_clear(&p->table);
+	gck_chunk_index_clear(&p->table);
 	*p = (struct gck_previous){ .nobjects = 0 };
 }
 
@@ -85,7 +85,7 @@ bool gck_previous_find(struct gck_previous *p, struct gck_backend *b, json_t *ob
 	struct gck_chunk old;
 	int64_t object;
 
-	if (!gck_table_find(&p->table, hash, size, &old))
+	if (!gck_chunk_index_find(&p->table, hash, size, &old))
 		return false;
 	object = map_object(&p->objects[old.object], b, objects, shared);
 	if (object < 0)

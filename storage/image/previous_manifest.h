@@ -14,7 +14,7 @@ struct gck_previous_object {
 };
 
 struct gck_previous {
-	struct gck_table table;
+	struct gck_chunk_index table;
 	size_t nobjects;
 	struct gck_previous_object *objects;
 };

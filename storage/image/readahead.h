@@ -13,7 +13,7 @@ struct gck_readahead;
 struct gck_readahead_plan {
 	const json_t *objects;       /* the manifest's table of names: all chunks are in these */
 	const uint64_t *ends;        /* by object: 0, or how far it reaches that other processes want too */
-	const struct gck_seal *seal; /* NULL: the chunks are not encrypted */
+	const struct gck_job_key *seal; /* NULL: the chunks are not encrypted */
 	gck_plan_fn *next;
 	void *arg;
 };

@@ -9,7 +9,7 @@
 
 struct gck_reader {
 	struct gck_store *s;
-	const struct gck_seal *seal; /* NULL: the chunks are not encrypted */
+	const struct gck_job_key *seal; /* NULL: the chunks are not encrypted */
 	struct gck_codec *codec;
 	json_t *objects;
 	uint64_t *ends;              /* by object: 0, or how far it reaches that other ranks have too */
@@ -52,7 +52,7 @@ struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
 	}
 	r->s = s;
 	r->objects = json_copy((json_t *)objects);
-	if (load_ends(r, manifest, err) == 0 && gck_sealed_key(s, manifest, &r->seal, err) == 0)
+	if (load_ends(r, manifest, err) == 0 && gck_document_key(s, manifest, &r->seal, err) == 0)
 		r->codec = gck_codec_new(GCK_COMPRESS_NONE, 0, r->seal, err);
 	if (r->codec && r->objects)
 		return r;
@@ -93,7 +93,7 @@ static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk 
 		 void *data, struct gck_error *err)
 {
 	bool raw = c->method == GCK_COMPRESS_NONE && !r->seal;
-	void *stored = raw ? data : gck_codec_room(r->codec);
+	void *stored = raw ? data : gck_codec_buffer(r->codec);
 	struct gck_backend *b = r->s->b;
 	struct gck_hash h;
 

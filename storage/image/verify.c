@@ -8,7 +8,7 @@
 struct verify {
 	struct gck_store *s;
 	uint64_t read, done, all; /* bytes of chunks, as they are stored */
-	struct gck_table seen;    /* of objects that ranks share; `object` counts them over all ranks */
+	struct gck_chunk_index seen;    /* of objects that ranks share; `object` counts them over all ranks */
 	json_t *shared;           /* names of these objects, and that number */
 };
 
@@ -77,8 +77,8 @@ static bool was_seen(struct verify *f, int64_t object, struct gck_chunk c)
 	struct gck_chunk had;
 
 	c.object = (uint32_t)object;
-	if (!gck_table_find(&f->seen, c.hash, c.size, &had)) {
-		gck_table_add(&f->seen, &c, NULL);
+	if (!gck_chunk_index_find(&f->seen, c.hash, c.size, &had)) {
+		gck_chunk_index_add(&f->seen, &c, NULL);
 		return false;
 	}
 	return had.object == c.object && had.offset == c.offset && had.stored == c.stored &&
@@ -103,7 +103,7 @@ static void leave_out_seen(struct verify *f, const json_t *manifest, struct want
 
 static int verify_rank(struct verify *f, const struct gck_ranks *r, struct gck_error *err)
 {
-	json_t *manifest = gck_ranks_open(r, f->s, err);
+	json_t *manifest = gck_ranks_read(r, f->s, err);
 	struct wanted x = { .at = 0 };
 	int rc = manifest ? gck_chunks_load(manifest, &x.chunks, err) : -1;
 
@@ -124,7 +124,7 @@ static int verify_ranks(struct verify *f, const json_t *commit, struct gck_error
 	struct gck_ranks r;
 	int rc;
 
-	if (gck_ranks_of(&r, commit, err) < 0)
+	if (gck_ranks_begin(&r, commit, err) < 0)
 		return -1;
 	while ((rc = gck_ranks_next(&r, err)) > 0)
 		if (verify_rank(f, &r, err) < 0)
@@ -136,15 +136,15 @@ int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash, uint64
 		     struct gck_error *err)
 {
 	struct verify f = { .s = s, .shared = json_object() };
-	struct gck_need need = { NULL, 0, 0, 0 };
+	struct gck_commit_objects need = { NULL, 0, 0, 0 };
 	json_t *commit = gck_store_read_commit(s, seq, hash, NULL, err);
-	int rc = commit ? gck_need_load(&need, s, commit, err) : -1;
+	int rc = commit ? gck_commit_objects_load(&need, s, commit, err) : -1;
 
 	f.all = need.bytes;
-	gck_need_free(&need);
+	gck_commit_objects_free(&need);
 	if (rc == 0)
 		rc = verify_ranks(&f, commit, err);
-	gck_table_clear(&f.seen);
+	gck_chunk_index_clear(&f.seen);
 	json_decref(f.shared);
 	json_decref(commit);
 	if (rc == 0 && bytes)

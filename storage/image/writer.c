@@ -12,7 +12,7 @@
 
 struct gck_writer {
 	struct gck_store *s;
-	struct gck_table table;  /* where a new chunk lies is entered when its object is put */
+	struct gck_chunk_index table;  /* where a new chunk lies is entered when its object is put */
 	struct gck_previous old;
 	struct gck_pipeline *pipeline; /* NULL: nothing more is put */
 	json_t *objects;         /* names */
@@ -26,7 +26,7 @@ struct gck_writer {
 	bool closed;             /* failed, or the manifest is written */
 };
 
-static int enter_common(struct gck_writer *w, uint32_t object, const struct gck_parcel *x)
+static int enter_common(struct gck_writer *w, uint32_t object, const struct gck_object_buffer *x)
 {
 	if (json_object_size(w->common_new) < GCK_COMMON_RANK &&
 	    json_object_set_new(w->common_new, strchr(x->name, '/') + 1, json_integer(x->used)) < 0)
@@ -35,7 +35,7 @@ static int enter_common(struct gck_writer *w, uint32_t object, const struct gck_
 }
 
 /* An object is in the store: enter where its chunks lie. */
-static int enter_object(void *arg, const struct gck_parcel *x, struct gck_error *err)
+static int enter_object(void *arg, const struct gck_object_buffer *x, struct gck_error *err)
 {
 	struct gck_writer *w = arg;
 	uint32_t object = (uint32_t)json_array_size(w->objects);
@@ -58,10 +58,10 @@ static int enter_object(void *arg, const struct gck_parcel *x, struct gck_error 
 static bool may_build_on(struct gck_store *s, const json_t *previous)
 {
 	const char *of = previous ? gck_manifest_of(previous) : NULL;
-	const struct gck_seal *seal;
+	const struct gck_job_key *seal;
 
-	return of && !strcmp(of, s->of) && gck_sealed_key(s, previous, &seal, NULL) == 0 &&
-	       gck_seal_same(seal, s->seal);
+	return of && !strcmp(of, s->of) && gck_document_key(s, previous, &seal, NULL) == 0 &&
+	       gck_job_key_same(seal, s->seal);
 }
 
 static int writer_start(struct gck_writer *w, const struct gck_options *o, const json_t *previous,
@@ -117,18 +117,18 @@ static int check_open(const struct gck_writer *w, struct gck_error *err)
 static int store_new(struct gck_writer *w, const void *data, struct gck_chunk *c,
 		     struct gck_error *err)
 {
-	return gck_table_add(&w->table, c, err) < 0 ? -1 :
+	return gck_chunk_index_add(&w->table, c, err) < 0 ? -1 :
 	       gck_pipeline_add(w->pipeline, data, c, w->shared, err);
 }
 
 /* As gck_writer_known, of a writer that is open: hash and size of *c are set. */
 static int find_known(struct gck_writer *w, struct gck_chunk *c, struct gck_error *err)
 {
-	if (gck_table_find(&w->table, c->hash, c->size, c))
+	if (gck_chunk_index_find(&w->table, c->hash, c->size, c))
 		return 1;
 	if (!gck_previous_find(&w->old, w->s->b, w->objects, w->common, c->hash, c->size, c))
 		return 0;
-	return gck_table_add(&w->table, c, err) < 0 ? -1 : 1;
+	return gck_chunk_index_add(&w->table, c, err) < 0 ? -1 : 1;
 }
 
 /* What becomes of a chunk, or (rc) a failure. */
@@ -220,9 +220,9 @@ static json_t *readable_part(struct gck_writer *w)
 /* The manifest with the member "store" added; there is no table of chunks besides, as it takes much. */
 static json_t *add_store(struct gck_writer *w, const json_t *manifest)
 {
-	json_t *chunks = gck_rows_value(&w->table.chunks.rows), *store, *all;
+	json_t *chunks = gck_hex_table_json(&w->table.chunks.rows), *store, *all;
 
-	gck_table_clear(&w->table);
+	gck_chunk_index_clear(&w->table);
 	store = json_pack("{s:s, s:O, s:O, s:o}", "of", w->s->of, "objects", w->objects, "shared",
 			  w->common, "chunks", chunks);
 	all = json_copy((json_t *)manifest);
@@ -245,7 +245,7 @@ static json_t *whole_manifest(struct gck_writer *w, const char *name, const json
 	if (!all || (w->s->seal && !outside))
 		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
 	else
-		made = outside ? gck_sealed_make(w->s, name, outside, all, err) : json_incref(all);
+		made = outside ? gck_document_encrypt(w->s, name, outside, all, err) : json_incref(all);
 	json_decref(outside);
 	json_decref(all);
 	return made;
@@ -275,7 +275,7 @@ int gck_writer_finish(struct gck_writer *w, struct gck_error *err)
 	gck_pipeline_close(w->pipeline); /* the memory is wanted for what follows */
 	w->pipeline = NULL;
 	gck_previous_clear(&w->old);
-	gck_table_close(&w->table);
+	gck_chunk_index_close(&w->table);
 	return 0;
 }
 
@@ -320,7 +320,7 @@ void gck_writer_close(struct gck_writer *w)
 		return;
 	gck_pipeline_close(w->pipeline);
 	gck_previous_clear(&w->old);
-	gck_table_clear(&w->table);
+	gck_chunk_index_clear(&w->table);
 	json_decref(w->objects);
 	json_decref(w->common);
 	json_decref(w->common_new);

@@ -10,34 +10,34 @@
 
 /* ---- what kept commits need ---------------------------------------------------------------- */
 
-static int need_rank(struct gck_store *s, const struct gck_ranks *r, struct gck_names *need,
+static int need_rank(struct gck_store *s, const struct gck_ranks *r, struct gck_name_list *need,
 		     struct gck_error *err)
 {
-	json_t *manifest = gck_ranks_load(r, s, err);
-	int rc = manifest ? gck_names_add_objects(need, manifest, err) : -1;
+	json_t *manifest = gck_ranks_read_raw(r, s, err);
+	int rc = manifest ? gck_name_list_add_objects(need, manifest, err) : -1;
 
 	json_decref(manifest);
 	return rc;
 }
 
-static int need_commit(struct gck_store *s, const json_t *commit, struct gck_names *need,
+static int need_commit(struct gck_store *s, const json_t *commit, struct gck_name_list *need,
 		       struct gck_error *err)
 {
 	char name[GCK_NAME_MAX];
 	struct gck_ranks r;
 	int rc;
 
-	if (gck_ranks_of(&r, commit, err) < 0)
+	if (gck_ranks_begin(&r, commit, err) < 0)
 		return -1;
 	while ((rc = gck_ranks_next(&r, err)) > 0) {
 		gck_name_manifest(name, r.seq, r.nonce, r.rank);
-		if (gck_names_add(need, name, err) < 0 || need_rank(s, &r, need, err) < 0)
+		if (gck_name_list_add(need, name, err) < 0 || need_rank(s, &r, need, err) < 0)
 			return -1;
 	}
 	return rc;
 }
 
-static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct gck_names *need,
+static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct gck_name_list *need,
 		    struct gck_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -49,7 +49,7 @@ static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct 
 			return gck_fail_in(err, "what commit %u needs is unknown, no object was "
 					   "removed", seqs[i]);
 	}
-	gck_names_sort(need);
+	gck_name_list_sort(need);
 	return 0;
 }
 
@@ -59,7 +59,7 @@ struct dirs {
 	uint32_t busy;
 	const uint32_t *kept; /* commits that are */
 	size_t nkept;
-	struct gck_names found;
+	struct gck_name_list found;
 };
 
 static bool has(const uint32_t *seqs, size_t n, uint32_t seq)
@@ -77,20 +77,20 @@ static int collect_dir(void *arg, const char *name, struct gck_error *err)
 
 	if (!gck_name_is_dir(name, &seq) || seq >= d->busy || has(d->kept, d->nkept, seq))
 		return 0;
-	return gck_names_add(&d->found, name, err);
+	return gck_name_list_add(&d->found, name, err);
 }
 
 /* The directory of a commit that is kept goes with it: an object store's signer lets nobody remove
  * anything there. */
 static int sweep_all(struct gck_store *s, uint32_t busy, const uint32_t *kept, size_t nkept,
-		     const struct gck_names *need, struct gck_error *err)
+		     const struct gck_name_list *need, struct gck_error *err)
 {
 	struct dirs d = { .busy = busy, .kept = kept, .nkept = nkept };
 	int rc = s->b->ops->list(s->b, "", collect_dir, &d, err);
 
 	for (size_t i = 0; rc == 0 && i < d.found.n; i++)
 		rc = gck_sweep_directory(s, d.found.v[i], need, err);
-	gck_names_free(&d.found);
+	gck_name_list_free(&d.found);
 	return rc;
 }
 
@@ -122,7 +122,7 @@ static int remove_commits(struct gck_store *s, uint32_t *seqs, size_t *n, const 
 int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uint32_t busy,
 		    struct gck_error *err)
 {
-	struct gck_names need = { NULL, 0, 0 };
+	struct gck_name_list need = { NULL, 0, 0 };
 	uint32_t *seqs;
 	size_t n;
 	int rc;
@@ -134,7 +134,7 @@ int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uin
 		rc = need_all(s, seqs, n, &need, err);
 	if (rc == 0)
 		rc = sweep_all(s, busy, seqs, n, &need, err);
-	gck_names_free(&need);
+	gck_name_list_free(&need);
 	free(seqs);
 	return rc;
 }
@@ -170,7 +170,7 @@ static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error 
 
 /* It may have been committed and pruned since the caller was told that it was aborted: then later
  * commits may need what is there. */
-static int need_later(struct gck_store *s, uint32_t seq, struct gck_names *need, struct gck_error *err)
+static int need_later(struct gck_store *s, uint32_t seq, struct gck_name_list *need, struct gck_error *err)
 {
 	uint32_t *seqs;
 	size_t n, first = 0;
@@ -188,7 +188,7 @@ static int need_later(struct gck_store *s, uint32_t seq, struct gck_names *need,
 int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err)
 {
 	char name[GCK_NAME_MAX], dir[GCK_NAME_MAX + 1];
-	struct gck_names need = { NULL, 0, 0 };
+	struct gck_name_list need = { NULL, 0, 0 };
 	int rc;
 
 	if (gck_nonce_check(nonce, err) < 0 || refuse_committed(s, seq, err) < 0)
@@ -198,6 +198,6 @@ int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, stru
 	rc = need_later(s, seq, &need, err);
 	if (rc == 0)
 		rc = gck_sweep_directory(s, dir, &need, err);
-	gck_names_free(&need);
+	gck_name_list_free(&need);
 	return rc;
 }

@@ -8,14 +8,14 @@
 
 #include "storage/base/parallel.h"
 
-void gck_names_free(struct gck_names *l)
+void gck_name_list_free(struct gck_name_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free(l->v[i]);
 	free(l->v);
 }
 
-int gck_names_add(struct gck_names *l, const char *name, struct gck_error *err)
+int gck_name_list_add(struct gck_name_list *l, const char *name, struct gck_error *err)
 {
 	char *copy;
 
@@ -40,18 +40,18 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-void gck_names_sort(struct gck_names *l)
+void gck_name_list_sort(struct gck_name_list *l)
 {
 	if (l->n)
 		qsort(l->v, l->n, sizeof *l->v, compare_names);
 }
 
-bool gck_names_have(const struct gck_names *l, const char *name)
+bool gck_name_list_has(const struct gck_name_list *l, const char *name)
 {
 	return l->n && bsearch(&name, l->v, l->n, sizeof *l->v, compare_names);
 }
 
-int gck_names_add_objects(struct gck_names *l, const json_t *manifest, struct gck_error *err)
+int gck_name_list_add_objects(struct gck_name_list *l, const json_t *manifest, struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
 	json_t *name;
@@ -60,7 +60,7 @@ int gck_names_add_objects(struct gck_names *l, const json_t *manifest, struct gc
 
 	json_array_foreach(objects, i, name)
 		if (rc == 0)
-			rc = gck_names_add(l, json_string_value(name), err);
+			rc = gck_name_list_add(l, json_string_value(name), err);
 	return rc;
 }
 
@@ -68,9 +68,9 @@ int gck_names_add_objects(struct gck_names *l, const json_t *manifest, struct gc
 
 struct sweep {
 	struct gck_store *s;
-	const struct gck_names *need;
+	const struct gck_name_list *need;
 	const char *dir;          /* with its '/' */
-	struct gck_names found;
+	struct gck_name_list found;
 };
 
 /* Only what a store puts there: anything else is not ours to remove. */
@@ -82,9 +82,9 @@ static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
 
 	if (snprintf(full, sizeof full, "%s%s", w->dir, name) >= (int)sizeof full ||
 	    !(gck_name_is_content(full, &seq) || gck_name_is_temporary(full)) ||
-	    gck_names_have(w->need, full))
+	    gck_name_list_has(w->need, full))
 		return 0;
-	return gck_names_add(&w->found, full, err);
+	return gck_name_list_add(&w->found, full, err);
 }
 
 static int remove_one(void *arg, size_t i, struct gck_error *err)
@@ -95,16 +95,16 @@ static int remove_one(void *arg, size_t i, struct gck_error *err)
 }
 
 /* Remove what is not needed from a directory, and the directory if that was all. */
-int gck_sweep_directory(struct gck_store *s, const char *dir, const struct gck_names *need,
+int gck_sweep_directory(struct gck_store *s, const char *dir, const struct gck_name_list *need,
 			   struct gck_error *err)
 {
 	struct sweep w = { .s = s, .need = need, .dir = dir };
 	int rc = s->b->ops->list(s->b, dir, collect_unneeded, &w, err);
 
 	if (rc == 0)
-		rc = gck_each(s->b->parallel, w.found.n, remove_one, &w, err);
+		rc = gck_parallel(s->b->parallel, w.found.n, remove_one, &w, err);
 	if (rc == 0)
 		rc = s->b->ops->remove(s->b, dir, err);
-	gck_names_free(&w.found);
+	gck_name_list_free(&w.found);
 	return rc;
 }

@@ -5,24 +5,24 @@
 
 #include "storage/store/internal.h"
 
-struct gck_names {
+struct gck_name_list {
 	char **v;
 	size_t n, room;
 };
 
-int gck_names_add(struct gck_names *l, const char *name, struct gck_error *err);
-void gck_names_free(struct gck_names *l);
+int gck_name_list_add(struct gck_name_list *l, const char *name, struct gck_error *err);
+void gck_name_list_free(struct gck_name_list *l);
 
-/* Before gck_names_have. */
-void gck_names_sort(struct gck_names *l);
-bool gck_names_have(const struct gck_names *l, const char *name);
+/* Before gck_name_list_has. */
+void gck_name_list_sort(struct gck_name_list *l);
+bool gck_name_list_has(const struct gck_name_list *l, const char *name);
 
 /* The objects that a manifest names. */
-int gck_names_add_objects(struct gck_names *l, const json_t *manifest, struct gck_error *err);
+int gck_name_list_add_objects(struct gck_name_list *l, const json_t *manifest, struct gck_error *err);
 
 /* Remove what need (sorted) does not have from a directory (with its '/'), and the directory if that was
  * all. */
-int gck_sweep_directory(struct gck_store *s, const char *dir, const struct gck_names *need,
+int gck_sweep_directory(struct gck_store *s, const char *dir, const struct gck_name_list *need,
 			struct gck_error *err);
 
 #endif

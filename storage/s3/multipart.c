@@ -145,7 +145,7 @@ int gck_s3_put_parts(struct gck_s3_store *s, const char *name, const void *data,
 	if (!p.etags)
 		return gck_fail(err, ENOMEM, "no memory to send %s", name);
 	if (create(&p, err) == 0) {
-		rc = gck_each(THREADS, p.n, put_part, &p, err);
+		rc = gck_parallel(THREADS, p.n, put_part, &p, err);
 		if (rc == 0)
 			rc = complete(&p, err);
 		if (rc < 0)

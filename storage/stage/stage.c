@@ -181,7 +181,7 @@ static int stage_flush(struct gck_backend *b, struct gck_error *err)
 
 	if (threads > most)
 		threads = most ? most : 1;
-	if (gck_each(threads, x->n, upload_one, x, err) < 0)
+	if (gck_parallel(threads, x->n, upload_one, x, err) < 0)
 		return -1;
 	x->n = 0;
 	x->bytes = x->sent = 0;

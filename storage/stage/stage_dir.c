@@ -125,7 +125,7 @@ struct keep {
 	struct gck_store *s;
 	uint32_t seq;
 	const char *dir;        /* of that checkpoint, while its manifests are read */
-	struct gck_names need, older;
+	struct gck_name_list need, older;
 };
 
 static int need_manifest(void *arg, const char *name, struct gck_error *err)
@@ -148,7 +148,7 @@ static int need_manifest(void *arg, const char *name, struct gck_error *err)
 		return gck_fail(err, why.code, "%s/%s: %s", k->s->b->where, full, why.text);
 	/* One that is damaged needs nothing here: the store has all. */
 	if (gck_manifest_objects(manifest, NULL))
-		rc = gck_names_add_objects(&k->need, manifest, err);
+		rc = gck_name_list_add_objects(&k->need, manifest, err);
 	json_decref(manifest);
 	return rc;
 }
@@ -161,7 +161,7 @@ static int collect(void *arg, const char *name, struct gck_error *err)
 	if (!gck_name_is_dir(name, &seq) || seq > k->seq)
 		return 0;
 	if (seq < k->seq)
-		return gck_names_add(&k->older, name, err);
+		return gck_name_list_add(&k->older, name, err);
 	k->dir = name;
 	return k->s->b->ops->list(k->s->b, name, need_manifest, k, err);
 }
@@ -171,11 +171,11 @@ int gck_stage_keep(struct gck_store *stage, uint32_t seq, struct gck_error *err)
 	struct keep k = { .s = stage, .seq = seq };
 	int rc = stage->b->ops->list(stage->b, "", collect, &k, err);
 
-	gck_names_sort(&k.need);
+	gck_name_list_sort(&k.need);
 	for (size_t i = 0; rc == 0 && i < k.older.n; i++)
 		rc = gck_sweep_directory(stage, k.older.v[i], &k.need, err);
-	gck_names_free(&k.need);
-	gck_names_free(&k.older);
+	gck_name_list_free(&k.need);
+	gck_name_list_free(&k.older);
 	return rc;
 }
 

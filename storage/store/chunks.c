@@ -18,7 +18,7 @@ struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number)
 	uint64_t v[COLUMNS];
 
 	for (size_t i = 0; i < COLUMNS; i++)
-		v[i] = gck_rows_get(&c->rows, number, column[i].at, column[i].digits);
+		v[i] = gck_hex_table_get(&c->rows, number, column[i].at, column[i].digits);
 	return (struct gck_chunk){ .hash = { v[0], v[1] },
 				   .index = (uint32_t)number,
 				   .object = (uint32_t)v[2],
@@ -30,7 +30,7 @@ struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number)
 
 uint64_t gck_chunks_key(const struct gck_chunks *c, size_t number)
 {
-	return gck_rows_get(&c->rows, number, column[1].at, column[1].digits);
+	return gck_hex_table_get(&c->rows, number, column[1].at, column[1].digits);
 }
 
 void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk *x)
@@ -39,13 +39,13 @@ void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk 
 				      x->stored,  x->size,    x->method };
 
 	for (size_t i = 0; i < COLUMNS; i++)
-		gck_rows_set(&c->rows, number, column[i].at, column[i].digits, v[i]);
+		gck_hex_table_set(&c->rows, number, column[i].at, column[i].digits, v[i]);
 }
 
 int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x, struct gck_error *err)
 {
 	c->rows.width = ROW;
-	if (gck_rows_add(&c->rows, err) < 0)
+	if (gck_hex_table_add(&c->rows, err) < 0)
 		return -1;
 	gck_chunks_set(c, c->rows.n - 1, x);
 	return 0;
@@ -53,7 +53,7 @@ int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x, struct gck_e
 
 void gck_chunks_clear(struct gck_chunks *c)
 {
-	gck_rows_clear(&c->rows);
+	gck_hex_table_clear(&c->rows);
 }
 
 /* extra: what encryption adds to each. */
@@ -111,18 +111,18 @@ static const json_t *chunks_of(const json_t *manifest)
 
 size_t gck_manifest_chunks(const json_t *manifest)
 {
-	return gck_rows_count(ROW, chunks_of(manifest));
+	return gck_hex_table_count(ROW, chunks_of(manifest));
 }
 
 int gck_chunks_load(const json_t *manifest, struct gck_chunks *c, struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
-	uint32_t extra = gck_sealed_is(manifest) ? GCK_SEAL_EXTRA : 0;
+	uint32_t extra = gck_document_is_encrypted(manifest) ? GCK_ENCRYPT_EXTRA : 0;
 	struct gck_chunks found;
 
 	if (!objects)
 		return -1;
-	if (gck_rows_load(&found.rows, ROW, chunks_of(manifest), err) < 0)
+	if (gck_hex_table_load(&found.rows, ROW, chunks_of(manifest), err) < 0)
 		return gck_fail_in(err, "the manifest's table of chunks");
 	for (size_t i = 0; i < found.rows.n; i++) {
 		struct gck_chunk x = gck_chunks_at(&found, i);

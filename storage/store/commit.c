@@ -33,7 +33,7 @@ static int check_commit(const json_t *commit, uint32_t seq, const char **nonce,
 	if (gck_json_u32(commit, "format", &format, err) < 0 ||
 	    gck_commit_identity(commit, &found, nonce, err) < 0)
 		return -1;
-	if (format != (gck_sealed_is(commit) ? COMMIT_SEALED : COMMIT_FORMAT))
+	if (format != (gck_document_is_encrypted(commit) ? COMMIT_SEALED : COMMIT_FORMAT))
 		return gck_fail(err, ENOTSUP, "commit %u has format %u, this version reads %u and, "
 				"encrypted, %u", seq, format, COMMIT_FORMAT, COMMIT_SEALED);
 	if (found != seq)
@@ -89,7 +89,7 @@ static json_t *seal_commit(struct gck_store *s, uint32_t seq, const json_t *comm
 	}
 	gck_name_commit(name, seq);
 	if (gck_store_encrypt(s, json_string_value(json_object_get(commit, "key")), err) == 0)
-		sealed = gck_sealed_make(s, name, outside, inside, err);
+		sealed = gck_document_encrypt(s, name, outside, inside, err);
 	json_decref(inside);
 	json_decref(outside);
 	return sealed;
@@ -190,7 +190,7 @@ json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *has
 
 	gck_name_commit(name, seq);
 	if (commit)
-		opened = gck_sealed_open(s, name, commit, err);
+		opened = gck_document_decrypt(s, name, commit, err);
 	json_decref(commit);
 	return opened;
 }

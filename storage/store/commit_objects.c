@@ -8,18 +8,18 @@
 
 #include "storage/document/encrypted.h"
 
-static int add(struct gck_need *need, const char *name, uint64_t length, struct gck_error *err)
+static int add(struct gck_commit_objects *need, const char *name, uint64_t length, struct gck_error *err)
 {
 	if (need->n == need->room) {
 		size_t room = need->room ? 2 * need->room : 64;
-		struct gck_needed *v = reallocarray(need->v, room, sizeof *v);
+		struct gck_object_extent *v = reallocarray(need->v, room, sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory for a list of objects");
 		need->v = v;
 		need->room = room;
 	}
-	need->v[need->n] = (struct gck_needed){ strdup(name), length };
+	need->v[need->n] = (struct gck_object_extent){ strdup(name), length };
 	if (!need->v[need->n].name)
 		return gck_fail(err, ENOMEM, "no memory for a list of objects");
 	need->n++;
@@ -28,18 +28,18 @@ static int add(struct gck_need *need, const char *name, uint64_t length, struct 
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct gck_needed *)a)->name, ((const struct gck_needed *)b)->name);
+	return strcmp(((const struct gck_object_extent *)a)->name, ((const struct gck_object_extent *)b)->name);
 }
 
 /* Ranks have objects in common. */
-static void unite(struct gck_need *need)
+static void unite(struct gck_commit_objects *need)
 {
 	size_t n = 0;
 
 	if (need->n)
 		qsort(need->v, need->n, sizeof *need->v, by_name);
 	for (size_t i = 0; i < need->n; i++) {
-		struct gck_needed *x = &need->v[i], *last = n ? &need->v[n - 1] : NULL;
+		struct gck_object_extent *x = &need->v[i], *last = n ? &need->v[n - 1] : NULL;
 
 		if (!last || strcmp(last->name, x->name)) {
 			need->v[n++] = *x;
@@ -75,7 +75,7 @@ static uint64_t *reach_of_chunks(const json_t *manifest, uint64_t *bytes, struct
 /* Its chunks cannot be seen: it was not opened. */
 static bool is_closed(const json_t *manifest)
 {
-	return gck_sealed_is(manifest) &&
+	return gck_document_is_encrypted(manifest) &&
 	       !json_object_get(json_object_get(manifest, "store"), "chunks");
 }
 
@@ -100,7 +100,7 @@ static uint64_t *reach_as_said(const json_t *manifest, uint64_t *bytes, struct g
 	return NULL;
 }
 
-int gck_need_add(struct gck_need *need, const json_t *manifest, struct gck_error *err)
+int gck_commit_objects_add(struct gck_commit_objects *need, const json_t *manifest, struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
 	uint64_t *reach;
@@ -120,23 +120,23 @@ int gck_need_add(struct gck_need *need, const json_t *manifest, struct gck_error
 	return rc;
 }
 
-static int add_rank(struct gck_need *need, struct gck_store *s, const struct gck_ranks *r,
+static int add_rank(struct gck_commit_objects *need, struct gck_store *s, const struct gck_ranks *r,
 		    struct gck_error *err)
 {
-	json_t *manifest = gck_ranks_load(r, s, err);
-	int rc = manifest ? gck_need_add(need, manifest, err) : -1;
+	json_t *manifest = gck_ranks_read_raw(r, s, err);
+	int rc = manifest ? gck_commit_objects_add(need, manifest, err) : -1;
 
 	json_decref(manifest);
 	return rc < 0 ? gck_fail_in(err, "commit %u, rank %u", r->seq, r->rank) : 0;
 }
 
-int gck_need_load(struct gck_need *need, struct gck_store *s, const json_t *commit,
+int gck_commit_objects_load(struct gck_commit_objects *need, struct gck_store *s, const json_t *commit,
 		  struct gck_error *err)
 {
 	struct gck_ranks r;
 	int rc;
 
-	if (gck_ranks_of(&r, commit, err) < 0)
+	if (gck_ranks_begin(&r, commit, err) < 0)
 		return -1;
 	while ((rc = gck_ranks_next(&r, err)) > 0)
 		if (add_rank(need, s, &r, err) < 0)
@@ -146,7 +146,7 @@ int gck_need_load(struct gck_need *need, struct gck_store *s, const json_t *comm
 	return rc;
 }
 
-void gck_need_free(struct gck_need *need)
+void gck_commit_objects_free(struct gck_commit_objects *need)
 {
 	for (size_t i = 0; i < need->n; i++)
 		free(need->v[i].name);

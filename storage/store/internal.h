@@ -12,16 +12,16 @@
 #define GCK_STORE_MEMORY ((size_t)64 << 20) /* on its way, unless told otherwise */
 #define GCK_DOCUMENT_MAX (1u << 30)
 #define GCK_OBJECT_CHUNKS 4096 /* as many as there are pages in the largest object */
-#define GCK_OBJECT_STORED_MAX (GCK_OBJECT_MAX + GCK_OBJECT_CHUNKS * GCK_SEAL_EXTRA)
+#define GCK_OBJECT_STORED_MAX (GCK_OBJECT_MAX + GCK_OBJECT_CHUNKS * GCK_ENCRYPT_EXTRA)
 
 struct gck_store {
 	struct gck_backend *b;
 	char of[GCK_OF_MAX]; /* this store's identity in manifests */
 	unsigned cpus;       /* what writers may take */
 	size_t memory;
-	const struct gck_seal *seal;   /* what is written is encrypted with this key; NULL: it is not */
+	const struct gck_job_key *seal;   /* what is written is encrypted with this key; NULL: it is not */
 	char wrapped[GCK_WRAPPED_MAX]; /* the same, as it lies in the store */
-	struct gck_known_key *keys;
+	struct gck_keyring_entry *keys;
 	struct gck_pool *pool; /* NULL: objects are fetched by each process */
 	bool staged;         /* b is above a stage (stage.h) */
 	gck_progress_fn *progress; /* NULL: nobody wants to know */
@@ -75,14 +75,14 @@ struct gck_ranks {
 	const char *nonce, *manifest; /* the manifest's hash */
 };
 
-int gck_ranks_of(struct gck_ranks *r, const json_t *commit, struct gck_error *err);
+int gck_ranks_begin(struct gck_ranks *r, const json_t *commit, struct gck_error *err);
 
 /* 1: the next one; 0: there is none; -1: the commit is malformed. */
 int gck_ranks_next(struct gck_ranks *r, struct gck_error *err);
 
 /* Its manifest, opened, or with what is sealed in it. */
-json_t *gck_ranks_open(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err);
-json_t *gck_ranks_load(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err);
+json_t *gck_ranks_read(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err);
+json_t *gck_ranks_read_raw(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err);
 
 /* All manifests that a commit names are there and whole. */
 int gck_manifests_check(struct gck_store *s, const json_t *commit, struct gck_error *err);
@@ -116,13 +116,13 @@ bool gck_manifest_shares(const json_t *manifest, size_t object); /* other ranks 
 struct gck_codec;
 
 /* seal: what chunks are encrypted with; NULL: they are not. Borrowed until the codec is freed. */
-struct gck_codec *gck_codec_new(enum gck_compress method, int level, const struct gck_seal *seal,
+struct gck_codec *gck_codec_new(enum gck_compress method, int level, const struct gck_job_key *seal,
 				struct gck_error *err);
 void gck_codec_free(struct gck_codec *c);
 
 /* By how many bytes at most a stored chunk is longer than the chunk, and how many of them come before. */
-#define GCK_CODEC_EXTRA GCK_SEAL_EXTRA
-#define GCK_CODEC_BEFORE GCK_SEAL_BEFORE
+#define GCK_CODEC_EXTRA GCK_ENCRYPT_EXTRA
+#define GCK_CODEC_BEFORE GCK_ENCRYPT_BEFORE
 
 /* Encode in place: the chunk's bytes are GCK_CODEC_BEFORE behind `at` if they are to be encrypted, the
  * stored ones come to `at`. Of chunk hash and size are set; stored and method are what is told. */
@@ -130,7 +130,7 @@ int gck_codec_encode(struct gck_codec *c, struct gck_chunk *chunk, void *at, str
 
 /* Room for the stored bytes of a chunk. Its bytes as they were, from what is stored (which does not
  * survive it); a raw chunk may lie where it is wanted already. */
-void *gck_codec_room(struct gck_codec *c);
+void *gck_codec_buffer(struct gck_codec *c);
 int gck_codec_decode(struct gck_codec *c, const struct gck_chunk *chunk, void *in, void *data,
 		     struct gck_error *err);
 

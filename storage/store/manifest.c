@@ -23,7 +23,7 @@ int gck_commit_rank(const json_t *entry, uint32_t *rank, const char **manifest,
 	return gck_hash_parse(*manifest, &h, err);
 }
 
-int gck_ranks_of(struct gck_ranks *r, const json_t *commit, struct gck_error *err)
+int gck_ranks_begin(struct gck_ranks *r, const json_t *commit, struct gck_error *err)
 {
 	*r = (struct gck_ranks){ .commit = commit };
 	return gck_commit_identity(commit, &r->seq, &r->nonce, err);
@@ -63,7 +63,7 @@ static int load_manifest(struct gck_store *s, const struct gck_ranks *r, char **
 	return gck_document_damaged(s, name, "its hash is not the one in the commit", err);
 }
 
-json_t *gck_ranks_load(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err)
+json_t *gck_ranks_read_raw(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err)
 {
 	json_t *manifest;
 	size_t size;
@@ -82,17 +82,17 @@ json_t *gck_ranks_load(const struct gck_ranks *r, struct gck_store *s, struct gc
 	return NULL;
 }
 
-json_t *gck_ranks_open(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err)
+json_t *gck_ranks_read(const struct gck_ranks *r, struct gck_store *s, struct gck_error *err)
 {
-	json_t *manifest = gck_ranks_load(r, s, err), *opened = NULL;
+	json_t *manifest = gck_ranks_read_raw(r, s, err), *opened = NULL;
 	char name[GCK_NAME_MAX];
 
 	if (!manifest)
 		return NULL;
 	gck_name_manifest(name, r->seq, r->nonce, r->rank);
 	/* The hash in the commit is not cryptographic. */
-	if (gck_sealed_is(manifest) == gck_sealed_is(r->commit))
-		opened = gck_sealed_open(s, name, manifest, err);
+	if (gck_document_is_encrypted(manifest) == gck_document_is_encrypted(r->commit))
+		opened = gck_document_decrypt(s, name, manifest, err);
 	else
 		gck_document_damaged(s, name, "it is not encrypted as its commit is", err);
 	json_decref(manifest);
@@ -105,12 +105,12 @@ json_t *gck_store_read_manifest(struct gck_store *s, const json_t *commit, uint3
 	struct gck_ranks r;
 	int rc;
 
-	if (gck_ranks_of(&r, commit, err) < 0)
+	if (gck_ranks_begin(&r, commit, err) < 0)
 		return NULL;
 	while ((rc = next_rank(&r, err)) > 0 && r.rank != rank)
 		;
 	if (rc > 0 && r.manifest)
-		return gck_ranks_open(&r, s, err);
+		return gck_ranks_read(&r, s, err);
 	if (rc > 0)
 		gck_fail(err, ENODATA, "rank %u had finished when commit %u was made", rank, r.seq);
 	else if (rc == 0)
@@ -125,7 +125,7 @@ int gck_manifests_check(struct gck_store *s, const json_t *commit, struct gck_er
 	char *text;
 	int rc;
 
-	if (gck_ranks_of(&r, commit, err) < 0)
+	if (gck_ranks_begin(&r, commit, err) < 0)
 		return -1;
 	while ((rc = gck_ranks_next(&r, err)) > 0) {
 		if (load_manifest(s, &r, &text, &size, err) < 0)

@@ -52,7 +52,7 @@ void gck_store_close(struct gck_store *s)
 	if (!s)
 		return;
 	gck_pool_close(s->pool);
-	gck_store_forget_keys(s);
+	gck_keyring_clear(s);
 	s->b->ops->close(s->b);
 	free(s);
 }

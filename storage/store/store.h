@@ -62,7 +62,7 @@ struct gck_chunk {
 
 /* Chunks by number. */
 struct gck_chunks {
-	struct gck_rows rows;
+	struct gck_hex_table rows;
 };
 
 /* Those of a manifest, to be given to gck_chunks_clear. Everything is checked: a chunk that comes from

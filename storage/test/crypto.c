@@ -24,14 +24,14 @@ static void test_vectors(void)
 		unsigned char key[GCK_CRYPTO_KEY], out[sizeof text - 1 + GCK_CRYPTO_TAG];
 		char said[2 * sizeof out + 1], back[sizeof text] = "";
 		const unsigned char *nonce = (const unsigned char *)"ABCDEFGHIJKLMNOPQRSTUVWX";
-		struct gck_bound bound = { v[i].bound, strlen(v[i].bound) };
+		struct gck_associated_data bound = { v[i].bound, strlen(v[i].bound) };
 
 		memset(key, v[i].key, sizeof key);
-		ok(gck_crypto_seal(key, nonce, bound, text, sizeof text - 1, out, NULL) == 0,
+		ok(gck_crypto_encrypt(key, nonce, bound, text, sizeof text - 1, out, NULL) == 0,
 		   "vector %zu is sealed", i);
 		gck_hex(out, sizeof out, said);
 		ok(!strcmp(said, v[i].sealed), "%s", said);
-		ok(gck_crypto_open(key, nonce, bound, out, sizeof text - 1, back, NULL) == 0 &&
+		ok(gck_crypto_decrypt(key, nonce, bound, out, sizeof text - 1, back, NULL) == 0 &&
 		   !strcmp(back, text), "and opened: %s", back);
 	}
 }
@@ -41,7 +41,7 @@ static bool opens(const unsigned char *key, const unsigned char *nonce, const ch
 {
 	unsigned char out[256];
 	struct gck_error err = { 0 };
-	int rc = gck_crypto_open(key, nonce, (struct gck_bound){ bound, strlen(bound) }, in, size, out,
+	int rc = gck_crypto_decrypt(key, nonce, (struct gck_associated_data){ bound, strlen(bound) }, in, size, out,
 				 &err);
 
 	return rc == 0 || err.code != EBADMSG;
@@ -54,7 +54,7 @@ static void test_wrong(void)
 
 	gck_crypto_random(nonce, sizeof nonce, NULL);
 	memset(sealed, 'x', 100);
-	ok(gck_crypto_seal(key, nonce, (struct gck_bound){ "it", 2 }, sealed, 100, sealed, NULL) == 0 &&
+	ok(gck_crypto_encrypt(key, nonce, (struct gck_associated_data){ "it", 2 }, sealed, 100, sealed, NULL) == 0 &&
 	   opens(key, nonce, "it", sealed, 100), "sealed in place");
 	for (size_t i = 0; i < sizeof sealed * 8; i++) {
 		sealed[i / 8] ^= (unsigned char)(1u << i % 8);

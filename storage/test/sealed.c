@@ -177,8 +177,8 @@ static void test_secret(void)
 	ok(look_for(hash, 32).found == 0, "nor can the hash of its contents");
 	ok(found.objects == 3, "two ranks' common object is there once: %u objects", found.objects);
 	ok(verify(1, &err) == 0, "it comes back whole: %s", err.text);
-	ok(stored == 10 * (SIZE + GCK_SEAL_EXTRA), "each chunk is %d bytes longer: %llu",
-	   GCK_SEAL_EXTRA, (unsigned long long)stored);
+	ok(stored == 10 * (SIZE + GCK_ENCRYPT_EXTRA), "each chunk is %d bytes longer: %llu",
+	   GCK_ENCRYPT_EXTRA, (unsigned long long)stored);
 }
 
 static void test_methods(void)
@@ -202,7 +202,7 @@ static void test_deduplication(void)
 	uint64_t stored;
 
 	ok(take(&(struct plan){ 4, 1, "d", "k1", GCK_COMPRESS_NONE, 1 }, &stored, &err) == 0 &&
-	   stored == SIZE + GCK_SEAL_EXTRA && verify(4, &err) == 0,
+	   stored == SIZE + GCK_ENCRYPT_EXTRA && verify(4, &err) == 0,
 	   "of the next one only what changed is stored: %s", err.text);
 	ok(take(&(struct plan){ 5, 4, "e", "k2", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
 	   stored > 9 * SIZE && verify(5, &err) == 0,
@@ -317,7 +317,7 @@ static bool fetch(const char *path, off_t at, void *data, size_t size)
 
 static void test_damage(void)
 {
-	static char a[SIZE + GCK_SEAL_EXTRA], b[sizeof a];
+	static char a[SIZE + GCK_ENCRYPT_EXTRA], b[sizeof a];
 	struct gck_error err = { 0 };
 	uint64_t stored;
 	char bit;

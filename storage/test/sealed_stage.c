@@ -95,7 +95,7 @@ int main(void)
 	make_root(disk, none);
 	gck_store_unwrapper(unwrap_any, NULL);
 	test_shared(1, "", 2 * SIZE);
-	test_shared(2, "k", SIZE + GCK_SEAL_EXTRA);
+	test_shared(2, "k", SIZE + GCK_ENCRYPT_EXTRA);
 	remove_tree(root);
 	remove_tree(disk);
 	return tap_done();

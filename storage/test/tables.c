@@ -157,35 +157,35 @@ static void test_text(void)
 
 static void test_rows(void)
 {
-	struct gck_rows r = { .width = 55 }, again = { .width = 0 };
+	struct gck_hex_table r = { .width = 55 }, again = { .width = 0 };
 	json_t *value, *plain;
 	size_t wrong = 0;
 
 	for (size_t i = 0; i < 5000; i++) {
-		gck_rows_add(&r, NULL);
-		gck_rows_set(&r, i, 3, 16, i * 0x123456789abcdefu);
-		gck_rows_set(&r, i, 54, 1, i);
+		gck_hex_table_add(&r, NULL);
+		gck_hex_table_set(&r, i, 3, 16, i * 0x123456789abcdefu);
+		gck_hex_table_set(&r, i, 54, 1, i);
 	}
-	value = gck_rows_value(&r);
-	ok(value && gck_rows_count(55, value) == 5000, "a value of rows");
-	ok(gck_rows_load(&again, 55, value, NULL) == 0 && again.n == 5000, "and rows of it");
+	value = gck_hex_table_json(&r);
+	ok(value && gck_hex_table_count(55, value) == 5000, "a value of rows");
+	ok(gck_hex_table_load(&again, 55, value, NULL) == 0 && again.n == 5000, "and rows of it");
 	for (size_t i = 0; i < again.n; i++)
-		wrong += gck_rows_get(&again, i, 3, 16) != i * 0x123456789abcdefu ||
-			 gck_rows_get(&again, i, 54, 1) != (i & 15) || gck_rows_get(&again, i, 0, 3);
+		wrong += gck_hex_table_get(&again, i, 3, 16) != i * 0x123456789abcdefu ||
+			 gck_hex_table_get(&again, i, 54, 1) != (i & 15) || gck_hex_table_get(&again, i, 0, 3);
 	is_int((long long)wrong, 0, "the same");
-	ok(gck_rows_load(&again, 54, value, NULL) < 0, "of another width: refused");
+	ok(gck_hex_table_load(&again, 54, value, NULL) < 0, "of another width: refused");
 	plain = json_string("00g");
-	ok(gck_rows_load(&again, 3, plain, NULL) < 0, "other than digits: refused");
+	ok(gck_hex_table_load(&again, 3, plain, NULL) < 0, "other than digits: refused");
 	json_decref(plain);
 	json_decref(value);
 	r.n = 1;
-	gck_rows_set(&r, 1, 0, 1, 15);
-	value = gck_rows_value(&r);
+	gck_hex_table_set(&r, 1, 0, 1, 15);
+	value = gck_hex_table_json(&r);
 	is_int(json_string_value(value)[json_string_length(value) - 1] & 15, 0,
 	       "half a byte behind an odd number of digits");
 	json_decref(value);
-	gck_rows_clear(&r);
-	gck_rows_clear(&again);
+	gck_hex_table_clear(&r);
+	gck_hex_table_clear(&again);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -217,7 +217,7 @@ static int write_image(struct gck_store *s, uint32_t seq, uint32_t before, size_
 	}
 	rc = rc || gck_writer_manifest(w, 0, m, hashes[0], NULL);
 	gck_writer_totals(w, &put, &stored);
-	rc = rc || put != 16 * n || stored < new || stored > new + new * GCK_SEAL_EXTRA / 16;
+	rc = rc || put != 16 * n || stored < new || stored > new + new * GCK_ENCRYPT_EXTRA / 16;
 	gck_writer_close(w);
 	commit = commit_of(seq, "a", hashes, 1);
 	if (s->seal)

@@ -89,7 +89,7 @@ struct told {
 	unsigned objects, chunks, wrong;
 };
 
-static int count_done(void *arg, const struct gck_parcel *x, struct gck_error *err)
+static int count_done(void *arg, const struct gck_object_buffer *x, struct gck_error *err)
 {
 	struct told *t = arg;
 	uint32_t at = 0;

@@ -32,7 +32,7 @@ static const struct way ways[] = {
 #define WAYS (sizeof ways / sizeof *ways)
 
 struct tally {
-	struct gck_table before, now;
+	struct gck_chunk_index before, now;
 	uint64_t all, added;
 	double seconds;
 };
@@ -50,11 +50,11 @@ static void piece(struct tally *t, const unsigned char *data, size_t size)
 	struct gck_chunk c = { .hash = gck_hash_bytes(data, size), .size = (uint32_t)size }, had;
 
 	t->all++;
-	if (gck_table_find(&t->now, c.hash, c.size, &had))
+	if (gck_chunk_index_find(&t->now, c.hash, c.size, &had))
 		return;
-	if (!gck_table_find(&t->before, c.hash, c.size, &had))
+	if (!gck_chunk_index_find(&t->before, c.hash, c.size, &had))
 		t->added += size;
-	gck_table_add(&t->now, &c, NULL);
+	gck_chunk_index_add(&t->now, &c, NULL);
 }
 
 /* Fixed pieces are at multiples of their size in the address space, as windows are. */
@@ -119,14 +119,14 @@ static void fail(const struct gck_error *err)
 static void add_windows(struct gck_reader *r, const struct gck_chunks *chunks, const json_t *list)
 {
 	struct gck_error err;
-	struct gck_rows rows;
+	struct gck_hex_table rows;
 
-	if (gck_rows_load(&rows, 36, list, &err) < 0)
+	if (gck_hex_table_load(&rows, 36, list, &err) < 0)
 		fail(&err);
 	for (size_t row = 0; row < rows.n; row++) {
-		uint64_t address = gck_rows_get(&rows, row, 0, 12) * WINDOW;
-		uint64_t mask = gck_rows_get(&rows, row, 12, 16);
-		struct gck_chunk c = gck_chunks_at(chunks, gck_rows_get(&rows, row, 28, 8));
+		uint64_t address = gck_hex_table_get(&rows, row, 0, 12) * WINDOW;
+		uint64_t mask = gck_hex_table_get(&rows, row, 12, 16);
+		struct gck_chunk c = gck_chunks_at(chunks, gck_hex_table_get(&rows, row, 28, 8));
 		const unsigned char *data = gck_reader_view(r, &c, &err);
 
 		if (!data)
@@ -137,7 +137,7 @@ static void add_windows(struct gck_reader *r, const struct gck_chunks *chunks, c
 				data += PAGE;
 			}
 	}
-	gck_rows_clear(&rows);
+	gck_hex_table_clear(&rows);
 	flush();
 	run_end = 0;
 }
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 
 			printf("%s %-16s %8.1f MiB new, %7llu chunks, %.2f s\n", argv[a], ways[w].name,
 			       (double)t->added / 1048576, (unsigned long long)t->all, t->seconds);
-			gck_table_clear(&t->before);
+			gck_chunk_index_clear(&t->before);
 			*t = (struct tally){ .before = t->now };
 		}
 		json_decref(commit);

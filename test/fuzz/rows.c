@@ -18,22 +18,22 @@ static void must(bool is)
 static void same_rows(const json_t *value, const json_t *plain)
 {
 	unsigned width = 1 + json_string_length(plain) % 7;
-	struct gck_rows a = { 0 }, b = { 0 };
-	int taken = gck_rows_load(&a, width, plain, NULL);
+	struct gck_hex_table a = { 0 }, b = { 0 };
+	int taken = gck_hex_table_load(&a, width, plain, NULL);
 
-	must(gck_rows_load(&b, width, value, NULL) == taken && a.n == b.n);
-	must(gck_rows_count(width, value) == gck_rows_count(width, plain));
+	must(gck_hex_table_load(&b, width, value, NULL) == taken && a.n == b.n);
+	must(gck_hex_table_count(width, value) == gck_hex_table_count(width, plain));
 	for (size_t i = 0; i < a.n; i++)
-		must(gck_rows_get(&a, i, 0, width) == gck_rows_get(&b, i, 0, width));
-	gck_rows_clear(&a);
-	gck_rows_clear(&b);
+		must(gck_hex_table_get(&a, i, 0, width) == gck_hex_table_get(&b, i, 0, width));
+	gck_hex_table_clear(&a);
+	gck_hex_table_clear(&b);
 }
 
 static void same(const json_t *value, const json_t *plain)
 {
 	void *at = json_object_iter((json_t *)plain);
 
-	if (gck_digits_are(value))
+	if (gck_packed_hex_is(value))
 		return same_rows(value, plain);
 	must(json_typeof(value) == json_typeof(plain) && json_object_size(value) == json_object_size(plain) &&
 	     json_array_size(value) == json_array_size(plain));

@@ -49,7 +49,7 @@ static json_int_t exit_status(const json_t *commit, uint32_t rank)
 static int refuse_open(const struct worker_task *t, const json_t *commit, uint32_t seq,
 		       struct gck_error *err)
 {
-	if (!t->step->options.encrypt || gck_sealed_is(commit))
+	if (!t->step->options.encrypt || gck_document_is_encrypted(commit))
 		return 0;
 	return gck_fail(err, EPERM, "commit %u is not encrypted, and with encrypt=yes only one that is "
 			"may be restarted from: encrypt=no takes it", seq);

@@ -93,10 +93,10 @@ static int seal(const struct gck_wrapping *w, const struct gck_job *job,
 {
 	unsigned char sealed[SEALED];
 	int n = snprintf(out, ABOUT_MAX, "1:%s:%u:%" PRIu32, w->v[0].id, (unsigned)job->uid, job->id);
-	struct gck_bound bound = {out, (size_t)n};
+	struct gck_associated_data bound = {out, (size_t)n};
 
 	if (gck_crypto_random(sealed, GCK_CRYPTO_NONCE, err) < 0 ||
-	    gck_crypto_seal(w->v[0].key, sealed, bound, key, GCK_CRYPTO_KEY,
+	    gck_crypto_encrypt(w->v[0].key, sealed, bound, key, GCK_CRYPTO_KEY,
 			    sealed + GCK_CRYPTO_NONCE, err) < 0)
 		return -1;
 	out[n] = ':';
@@ -151,7 +151,7 @@ int gck_wrapping_unwrap(const struct gck_wrapping *w, const char *wrapped, uid_t
 	by = find_key(w, id);
 	if (!by)
 		return no_key(w, id, err);
-	if (gck_crypto_open(by, sealed, (struct gck_bound){wrapped, n}, sealed + GCK_CRYPTO_NONCE,
+	if (gck_crypto_decrypt(by, sealed, (struct gck_associated_data){wrapped, n}, sealed + GCK_CRYPTO_NONCE,
 			    GCK_CRYPTO_KEY, key, err) < 0)
 		return gck_fail_in(err, "the wrapped key of job %u", job);
 	return 0;

@@ -317,7 +317,7 @@ void gck_capture_close(struct gck_capture *c)
 	gck_threads_release(&c->held);
 	gck_capture_drop_clone(c);
 	gck_marks_drop(&c->marks);
-	gck_rows_clear(&c->base.rows);
+	gck_hex_table_clear(&c->base.rows);
 	gck_image_free(c->img);
 	gck_kept_free(&c->kept);
 	gck_prefixes_free(&c->prefixes);

@@ -190,7 +190,7 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 	if (result)
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
 	gck_kept_free(&c->kept);
-	gck_rows_clear(&c->base.rows);
+	gck_hex_table_clear(&c->base.rows);
 	if (progress) {
 		uint64_t all = o.done > c->expected ? o.done : c->expected;
 

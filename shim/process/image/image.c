@@ -23,13 +23,13 @@ void gck_image_free(struct gck_image *img)
 
 uint64_t gck_windows_address(const struct gck_windows *w, size_t i)
 {
-	return gck_rows_get(&w->rows, i, NUMBER) * GCK_WINDOW;
+	return gck_hex_table_get(&w->rows, i, NUMBER) * GCK_WINDOW;
 }
 
 struct gck_window gck_windows_at(const struct gck_windows *w, size_t i)
 {
-	struct gck_window x = {gck_windows_address(w, i), gck_rows_get(&w->rows, i, MASK),
-			       {.index = (uint32_t)gck_rows_get(&w->rows, i, CHUNK)}};
+	struct gck_window x = {gck_windows_address(w, i), gck_hex_table_get(&w->rows, i, MASK),
+			       {.index = (uint32_t)gck_hex_table_get(&w->rows, i, CHUNK)}};
 
 	if (w->chunks)
 		x.chunk = gck_chunks_at(w->chunks, x.chunk.index);
@@ -41,21 +41,21 @@ int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gc
 	size_t i = w->rows.n;
 
 	w->rows.width = GCK_WINDOW_TEXT;
-	if (gck_rows_add(&w->rows, err))
+	if (gck_hex_table_add(&w->rows, err))
 		return -1;
-	gck_rows_set(&w->rows, i, NUMBER, x->address / GCK_WINDOW);
-	gck_rows_set(&w->rows, i, MASK, x->mask);
-	gck_rows_set(&w->rows, i, CHUNK, x->chunk.index);
+	gck_hex_table_set(&w->rows, i, NUMBER, x->address / GCK_WINDOW);
+	gck_hex_table_set(&w->rows, i, MASK, x->mask);
+	gck_hex_table_set(&w->rows, i, CHUNK, x->chunk.index);
 	return 0;
 }
 
 static int check(const struct gck_windows *w, size_t i, struct gck_error *err)
 {
-	uint64_t mask = gck_rows_get(&w->rows, i, MASK);
+	uint64_t mask = gck_hex_table_get(&w->rows, i, MASK);
 	uint32_t size;
 
-	if (gck_rows_get(&w->rows, i, NUMBER) >= INT64_MAX / GCK_WINDOW || !mask ||
-	    gck_rows_get(&w->rows, i, CHUNK) >= w->chunks->rows.n)
+	if (gck_hex_table_get(&w->rows, i, NUMBER) >= INT64_MAX / GCK_WINDOW || !mask ||
+	    gck_hex_table_get(&w->rows, i, CHUNK) >= w->chunks->rows.n)
 		return gck_fail(err, EINVAL, "window %zu has an address, mask or chunk that "
 				"cannot be", i);
 	size = gck_windows_at(w, i).chunk.size;
@@ -70,11 +70,11 @@ int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gc
 {
 	struct gck_windows found = {.chunks = chunks};
 
-	if (gck_rows_load(&found.rows, GCK_WINDOW_TEXT, value, err))
+	if (gck_hex_table_load(&found.rows, GCK_WINDOW_TEXT, value, err))
 		return -1;
 	for (size_t i = 0; i < found.rows.n; i++)
 		if (check(&found, i, err)) {
-			gck_rows_clear(&found.rows);
+			gck_hex_table_clear(&found.rows);
 			return -1;
 		}
 	*w = found;
@@ -84,7 +84,7 @@ int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gc
 /* They are sorted by what they begin with, the number. */
 void gck_windows_sort(struct gck_windows *w)
 {
-	gck_rows_sort(&w->rows);
+	gck_hex_table_sort(&w->rows);
 }
 
 size_t gck_windows_find(const struct gck_windows *w, uint64_t address)
@@ -107,6 +107,6 @@ uint64_t gck_windows_bytes(const struct gck_windows *w)
 	uint64_t pages = 0;
 
 	for (size_t i = 0; i < w->rows.n; i++)
-		pages += (uint64_t)__builtin_popcountll(gck_rows_get(&w->rows, i, MASK));
+		pages += (uint64_t)__builtin_popcountll(gck_hex_table_get(&w->rows, i, MASK));
 	return pages * GCK_PAGE;
 }

@@ -60,7 +60,7 @@ struct gck_window {
 };
 
 struct gck_windows {
-	struct gck_rows rows;
+	struct gck_hex_table rows;
 	const struct gck_chunks *chunks; /* those that the numbers are of; NULL: not known */
 };
 
@@ -245,7 +245,7 @@ struct gck_window gck_windows_at(const struct gck_windows *w, size_t i);
 uint64_t gck_windows_address(const struct gck_windows *w, size_t i);
 void gck_windows_sort(struct gck_windows *w);
 
-/* A list from JSON, to be given to gck_rows_clear: its windows can be, with chunks that are of these. */
+/* A list from JSON, to be given to gck_hex_table_clear: its windows can be, with chunks that are of these. */
 int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gck_chunks *chunks,
 		     struct gck_error *err);
 
@@ -259,7 +259,7 @@ uint64_t gck_windows_bytes(const struct gck_windows *w);
 json_t *gck_image_to_json(const struct gck_image *img, struct gck_error *err);
 struct gck_image *gck_image_from_json(const json_t *manifest, struct gck_error *err);
 
-/* Its list `pages` alone, without its chunks, to be given to gck_rows_clear. */
+/* Its list `pages` alone, without its chunks, to be given to gck_hex_table_clear. */
 int gck_image_pages(const json_t *manifest, struct gck_windows *pages, struct gck_error *err);
 
 #endif

@@ -249,7 +249,7 @@ void gck_shape_free(const struct gck_shape *shape, void *base)
 			free(*(void **)(void *)at);
 			break;
 		case GCK_FIELD_WINDOWS:
-			gck_rows_clear(&((struct gck_windows *)(void *)at)->rows);
+			gck_hex_table_clear(&((struct gck_windows *)(void *)at)->rows);
 			break;
 		default:
 			break;

@@ -285,7 +285,7 @@ void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const c
 {
 	struct gck_windows pages;
 
-	gck_rows_clear(&c->base.rows); /* its chunks are another manifest's */
+	gck_hex_table_clear(&c->base.rows); /* its chunks are another manifest's */
 	if (!strcmp(c->marks.of, hash) && !gck_image_pages(manifest, &pages, NULL))
 		c->base = pages;
 }

@@ -347,7 +347,7 @@ static void there_and_back(struct rank *r)
 	r->hashes = false;
 	r->gets = 0;
 	r->expected = 1024 * KIB;
-	gck_rows_clear(&device.rows);
+	gck_hex_table_clear(&device.rows);
 	third = store_it(r, 3, &second, go_on, &device);
 	ok(third.manifest && r->gets == 10096 * KIB && !third.stored, "without hashes all is read, "
 	   "and nothing stored");
@@ -357,8 +357,8 @@ static void there_and_back(struct rank *r)
 	json_decref(first.manifest);
 	json_decref(second.manifest);
 	json_decref(third.manifest);
-	gck_rows_clear(&device.rows);
-	gck_rows_clear(&again.rows);
+	gck_hex_table_clear(&device.rows);
+	gck_hex_table_clear(&again.rows);
 }
 
 static void fails(struct rank *r, enum break_how how, int code, const char *text, const char *name)
@@ -371,7 +371,7 @@ static void fails(struct rank *r, enum break_how how, int code, const char *text
 	w = store_it(r, 9, NULL, how == SILENT ? stop_after_ten : go_on, &device);
 	ok(!w.manifest && w.err.code == code && strstr(w.err.text, text), "%s: %s", name, w.err.text);
 	json_decref(w.manifest);
-	gck_rows_clear(&device.rows);
+	gck_hex_table_clear(&device.rows);
 	r->how = SOUND;
 }
 
@@ -402,7 +402,7 @@ static void damaged(struct rank *r)
 	serve_end(&s, &rank);
 	is_int(s.err.code, EBADMSG, "and the agent");
 	json_decref(w.manifest);
-	gck_rows_clear(&device.rows);
+	gck_hex_table_clear(&device.rows);
 	gck_chunks_clear(&other);
 }
 

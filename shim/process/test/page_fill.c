@@ -96,6 +96,6 @@ int main(void)
 			wrong += !right(&p, &maps[i], k);
 	is_int((long long)wrong, 0, "they have what the mappings show, and nothing else");
 	free(p.v);
-	gck_rows_clear(&content.windows.rows);
+	gck_hex_table_clear(&content.windows.rows);
 	return tap_done();
 }
