@@ -57,7 +57,7 @@ static int check_file(const char *path, const char *hash, struct progress *p, st
 
 	p->what = "checking the file";
 	if (image) {
-		gck_store_tell(image, progress_tell, p);
+		gck_store_on_progress(image, progress_tell, p);
 		rc = gck_store_verify(image, id.seq, hash, NULL, err);
 	}
 	gck_store_close(image);
@@ -84,7 +84,7 @@ static int export_to(struct gck_store *s, const char *hash, struct progress *p, 
 		return rc;
 	}
 	p->what = "exporting";
-	gck_store_tell(s, progress_tell, p);
+	gck_store_on_progress(s, progress_tell, p);
 	rc = gck_store_export(s, (uint32_t)p->seq, hash, fd, err);
 	close(fd);
 	if (rc == 0)

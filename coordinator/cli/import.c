@@ -33,10 +33,10 @@ static int verify(struct import *i, struct gck_error *err)
 	struct progress p = progress_of(i, "checking the file");
 	int rc;
 
-	gck_store_tell(i->image, progress_tell, &p);
+	gck_store_on_progress(i->image, progress_tell, &p);
 	rc = gck_store_verify(i->image, i->id.seq, i->commit ? i->hash : NULL, NULL, err);
 	progress_end();
-	gck_store_tell(i->image, NULL, NULL);
+	gck_store_on_progress(i->image, NULL, NULL);
 	return rc;
 }
 
@@ -45,7 +45,7 @@ static int put(struct import *i, struct gck_store *s, struct gck_error *err)
 	struct progress p = progress_of(i, "importing");
 	int rc;
 
-	gck_store_tell(s, progress_tell, &p);
+	gck_store_on_progress(s, progress_tell, &p);
 	rc = gck_store_import(s, i->image, i->id.seq, err);
 	progress_end();
 	return rc;

@@ -20,9 +20,9 @@ static int read_commit(const struct cli *c, struct gck_store *s, const json_t *s
 	const char *hash = json_string_value(json_object_get(commit, "hash"));
 	int rc;
 
-	gck_store_tell(s, progress_tell, &p);
+	gck_store_on_progress(s, progress_tell, &p);
 	rc = (c->quick ? gck_store_check : gck_store_verify)(s, (uint32_t)p.seq, hash, found, err);
-	gck_store_tell(s, NULL, NULL);
+	gck_store_on_progress(s, NULL, NULL);
 	progress_end();
 	return rc;
 }

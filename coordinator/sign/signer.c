@@ -137,5 +137,5 @@ void gck_signer_use(struct gck_signer *s)
 {
 	gck_store_signer(sign, s);
 	gck_store_unwrapper(unwrap, s);
-	gck_store_patience(s->conf->s3_timeout_s);
+	gck_store_request_timeout(s->conf->s3_timeout_s);
 }

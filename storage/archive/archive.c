@@ -221,7 +221,7 @@ struct gck_store *gck_image_open(const char *path, struct gck_image_id *id, stru
 	f->head.parallel = 2;
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	s->b = &f->head;
-	gck_store_share(s, 1, GCK_STORE_MEMORY);
+	gck_store_limit(s, 1, GCK_STORE_MEMORY);
 	if (f->fd < 0)
 		gck_fail(err, errno, "%s: %s", path, strerror(errno));
 	else if (read_headers(f, err) == 0 && identify(f, id, err) == 0) {

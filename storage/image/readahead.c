@@ -80,7 +80,7 @@ static int bring(struct gck_readahead *a, const struct run *r, char *stored)
 	uint64_t end = a->plan.ends[first->object];
 
 	if (end)
-		return gck_pool_get(a->s, r->name, end, first->offset, stored, r->stored, NULL);
+		return gck_node_cache_get(a->s, r->name, end, first->offset, stored, r->stored, NULL);
 	return b->ops->get(b, r->name, first->offset, stored, r->stored, NULL);
 }
 

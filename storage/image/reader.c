@@ -97,7 +97,7 @@ static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk 
 	struct gck_backend *b = r->s->b;
 	struct gck_hash h;
 
-	if ((pool ? gck_pool_get(r->s, name, r->ends[c->object], c->offset, stored, c->stored, err) :
+	if ((pool ? gck_node_cache_get(r->s, name, r->ends[c->object], c->offset, stored, c->stored, err) :
 		    b->ops->get(b, name, c->offset, stored, c->stored, err)) < 0)
 		return -1;
 	if (gck_codec_decode(r->codec, c, stored, data, err) < 0)

@@ -9,7 +9,7 @@ static bool is_object(const char *name, const json_t *size)
 	return gck_hash_parse(name, &hash, NULL) == 0 && json_is_integer(size) && json_integer_value(size) >= 0;
 }
 
-uint64_t gck_common_count(json_t *all, size_t most, const json_t *common, uint64_t stored)
+uint64_t gck_shared_objects_count(json_t *all, size_t most, const json_t *common, uint64_t stored)
 {
 	const char *name;
 	json_t *size;

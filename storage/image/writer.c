@@ -28,7 +28,7 @@ struct gck_writer {
 
 static int enter_common(struct gck_writer *w, uint32_t object, const struct gck_object_buffer *x)
 {
-	if (json_object_size(w->common_new) < GCK_COMMON_RANK &&
+	if (json_object_size(w->common_new) < GCK_SHARED_OBJECTS_RANK &&
 	    json_object_set_new(w->common_new, strchr(x->name, '/') + 1, json_integer(x->used)) < 0)
 		return -1;
 	return json_array_append_new(w->common, json_integer(object));
@@ -121,7 +121,7 @@ static int store_new(struct gck_writer *w, const void *data, struct gck_chunk *c
 	       gck_pipeline_add(w->pipeline, data, c, w->shared, err);
 }
 
-/* As gck_writer_known, of a writer that is open: hash and size of *c are set. */
+/* As gck_writer_find, of a writer that is open: hash and size of *c are set. */
 static int find_known(struct gck_writer *w, struct gck_chunk *c, struct gck_error *err)
 {
 	if (gck_chunk_index_find(&w->table, c->hash, c->size, c))
@@ -143,7 +143,7 @@ static int give(struct gck_writer *w, int rc, const struct gck_chunk *c, struct 
 	return rc;
 }
 
-int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
+int gck_writer_find(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 		     struct gck_chunk *out, struct gck_error *err)
 {
 	struct gck_chunk c = { .hash = hash, .size = size };
@@ -155,7 +155,7 @@ int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 	return known ? give(w, known, &c, out) : 0;
 }
 
-int gck_writer_again(struct gck_writer *w, uint32_t number, uint32_t size, struct gck_chunk *out,
+int gck_writer_reuse(struct gck_writer *w, uint32_t number, uint32_t size, struct gck_chunk *out,
 		     struct gck_error *err)
 {
 	const struct gck_chunks *old = &w->old.table.chunks;
@@ -164,7 +164,7 @@ int gck_writer_again(struct gck_writer *w, uint32_t number, uint32_t size, struc
 	if (number >= old->rows.n)
 		return 0;
 	c = gck_chunks_at(old, number);
-	return c.size == size ? gck_writer_known(w, c.hash, size, out, err) : 0;
+	return c.size == size ? gck_writer_find(w, c.hash, size, out, err) : 0;
 }
 
 int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct gck_chunk *out,
@@ -309,7 +309,7 @@ void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stor
 	*stored = w->stored;
 }
 
-json_t *gck_writer_common(const struct gck_writer *w)
+json_t *gck_writer_shared_objects(const struct gck_writer *w)
 {
 	return w->common_new;
 }

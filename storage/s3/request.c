@@ -37,7 +37,7 @@ static void fill(struct gck_http *h, const struct gck_s3_call *c, const struct g
 
 	*h = (struct gck_http){ .method = gck_s3_method(c->sign.verb), .url = url->url,
 				.ca = url->ca, .body = c->body, .body_size = c->size,
-				.into = c->into, .room = c->room, .patience = gck_sign_patience() };
+				.into = c->into, .room = c->room, .patience = gck_sign_request_timeout() };
 	if (c->sign.md5) {
 		snprintf(l->md5, sizeof l->md5, "Content-MD5: %s", c->sign.md5);
 		h->headers[n++] = l->md5;
@@ -218,7 +218,7 @@ int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error 
 		if (what != GCK_REFUSAL_LATER || n >= ATTEMPTS)
 			return failed(s, c, n, &why, err);
 		failed(s, c, n, &why, &trouble);
-		gck_sign_trouble(&trouble);
+		gck_sign_report_retry(&trouble);
 		wait_before(n - 1, c->http.retry_after);
 	}
 }

@@ -10,8 +10,8 @@ struct gck_signed {
 };
 
 bool gck_sign_ready(void);        /* gck_store_signer has been called */
-unsigned gck_sign_patience(void); /* gck_store_patience */
-void gck_sign_trouble(const struct gck_error *why); /* tell gck_store_trouble's */
+unsigned gck_sign_request_timeout(void); /* gck_store_request_timeout */
+void gck_sign_report_retry(const struct gck_error *why); /* tell gck_store_on_retry's */
 
 /* One request; gck_signed_free it. of is the same pointer for all requests of an open store. */
 int gck_sign(const struct gck_sign_scope *of, const struct gck_sign_request *r,

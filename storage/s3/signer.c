@@ -26,7 +26,7 @@ static struct {
 	gck_sign_fn *fn;
 	void *arg;
 	unsigned patience;
-	gck_trouble_fn *trouble;
+	gck_retry_fn *trouble;
 	void *trouble_arg;
 	bool busy;
 	struct waiting *first, **last;
@@ -55,14 +55,14 @@ bool gck_sign_ready(void)
 	return ready;
 }
 
-void gck_store_patience(unsigned seconds)
+void gck_store_request_timeout(unsigned seconds)
 {
 	pthread_mutex_lock(&signer.lock);
 	signer.patience = seconds;
 	pthread_mutex_unlock(&signer.lock);
 }
 
-unsigned gck_sign_patience(void)
+unsigned gck_sign_request_timeout(void)
 {
 	unsigned seconds;
 
@@ -72,7 +72,7 @@ unsigned gck_sign_patience(void)
 	return seconds;
 }
 
-void gck_store_trouble(gck_trouble_fn *fn, void *arg)
+void gck_store_on_retry(gck_retry_fn *fn, void *arg)
 {
 	pthread_mutex_lock(&signer.lock);
 	signer.trouble = fn;
@@ -80,9 +80,9 @@ void gck_store_trouble(gck_trouble_fn *fn, void *arg)
 	pthread_mutex_unlock(&signer.lock);
 }
 
-void gck_sign_trouble(const struct gck_error *why)
+void gck_sign_report_retry(const struct gck_error *why)
 {
-	gck_trouble_fn *fn;
+	gck_retry_fn *fn;
 	void *arg;
 
 	pthread_mutex_lock(&signer.lock);

@@ -62,10 +62,10 @@ typedef int gck_sign_fn(void *arg, const struct gck_sign_scope *of, const struct
 void gck_store_signer(gck_sign_fn *fn, void *arg);
 
 /* Seconds without a byte moving after which a request is given up and made anew (30). */
-void gck_store_patience(unsigned seconds);
+void gck_store_request_timeout(unsigned seconds);
 
 /* Who wants to hear, from any thread, of requests that are made again, and why. */
-typedef void gck_trouble_fn(void *arg, const struct gck_error *why);
-void gck_store_trouble(gck_trouble_fn *fn, void *arg);
+typedef void gck_retry_fn(void *arg, const struct gck_error *why);
+void gck_store_on_retry(gck_retry_fn *fn, void *arg);
 
 #endif

@@ -188,7 +188,7 @@ static int stage_flush(struct gck_backend *b, struct gck_error *err)
 	return x->far->ops->flush(x->far, err);
 }
 
-uint64_t gck_stage_waiting(struct gck_backend *b, struct gck_error *why)
+uint64_t gck_stage_pending_bytes(struct gck_backend *b, struct gck_error *why)
 {
 	struct stage *x = stage_of(b);
 

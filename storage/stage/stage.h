@@ -13,6 +13,6 @@ struct gck_backend *gck_stage_backend(struct gck_store *s, struct gck_backend *n
 
 /* Bytes that are yet to be uploaded. why: what the first object went directly to the store for; code 0:
  * none did. */
-uint64_t gck_stage_waiting(struct gck_backend *b, struct gck_error *why);
+uint64_t gck_stage_pending_bytes(struct gck_backend *b, struct gck_error *why);
 
 #endif

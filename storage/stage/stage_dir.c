@@ -113,10 +113,10 @@ int gck_store_stage(struct gck_store *s, struct gck_store *stage, struct gck_err
 	return 0;
 }
 
-uint64_t gck_store_waiting(const struct gck_store *s, struct gck_error *why)
+uint64_t gck_store_staged_bytes(const struct gck_store *s, struct gck_error *why)
 {
 	*why = (struct gck_error){ 0 };
-	return s->staged ? gck_stage_waiting(s->b, why) : 0;
+	return s->staged ? gck_stage_pending_bytes(s->b, why) : 0;
 }
 
 /* ---- keeping ------------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static int collect(void *arg, const char *name, struct gck_error *err)
 	return k->s->b->ops->list(k->s->b, name, need_manifest, k, err);
 }
 
-int gck_stage_keep(struct gck_store *stage, uint32_t seq, struct gck_error *err)
+int gck_stage_prune(struct gck_store *stage, uint32_t seq, struct gck_error *err)
 {
 	struct keep k = { .s = stage, .seq = seq };
 	int rc = stage->b->ops->list(stage->b, "", collect, &k, err);

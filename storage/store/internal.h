@@ -22,7 +22,7 @@ struct gck_store {
 	const struct gck_job_key *seal;   /* what is written is encrypted with this key; NULL: it is not */
 	char wrapped[GCK_WRAPPED_MAX]; /* the same, as it lies in the store */
 	struct gck_keyring_entry *keys;
-	struct gck_pool *pool; /* NULL: objects are fetched by each process */
+	struct gck_node_cache *pool; /* NULL: objects are fetched by each process */
 	bool staged;         /* b is above a stage (stage.h) */
 	gck_progress_fn *progress; /* NULL: nobody wants to know */
 	void *progress_arg;

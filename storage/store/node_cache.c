@@ -43,14 +43,14 @@ struct head {
 
 _Static_assert(sizeof(struct head) <= HEAD, "the table fits before the places");
 
-struct gck_pool {
+struct gck_node_cache {
 	int fd; /* the caller's */
 	struct head *head;
 };
 
 /* ---- making and opening -------------------------------------------------------------------- */
 
-int gck_pool_make(struct gck_error *err)
+int gck_node_cache_create(struct gck_error *err)
 {
 	int fd = memfd_create("gpuckpt-pool", MFD_CLOEXEC);
 
@@ -63,9 +63,9 @@ int gck_pool_make(struct gck_error *err)
 	return -1;
 }
 
-void gck_store_pool(struct gck_store *s, int fd)
+void gck_store_use_node_cache(struct gck_store *s, int fd)
 {
-	struct gck_pool *p = s->b->far && !s->pool ? calloc(1, sizeof *p) : NULL;
+	struct gck_node_cache *p = s->b->far && !s->pool ? calloc(1, sizeof *p) : NULL;
 
 	if (!p)
 		return;
@@ -78,7 +78,7 @@ void gck_store_pool(struct gck_store *s, int fd)
 	free(p);
 }
 
-void gck_pool_close(struct gck_pool *p)
+void gck_node_cache_close(struct gck_node_cache *p)
 {
 	if (!p)
 		return;
@@ -89,7 +89,7 @@ void gck_pool_close(struct gck_pool *p)
 /* ---- locks --------------------------------------------------------------------------------- */
 
 /* A description of one's own: what it has locked is let go when it is closed. */
-static int begin(const struct gck_pool *p)
+static int begin(const struct gck_node_cache *p)
 {
 	char path[64];
 
@@ -115,7 +115,7 @@ static bool lock_place(int use, short type, unsigned i, bool wait)
 
 /* ---- places -------------------------------------------------------------------------------- */
 
-static char *bytes_of(const struct gck_pool *p, unsigned i)
+static char *bytes_of(const struct gck_node_cache *p, unsigned i)
 {
 	return (char *)p->head + HEAD + i * PIECE;
 }
@@ -126,7 +126,7 @@ static bool is_of(const struct place *at, const struct piece *x)
 }
 
 /* Under the table's lock. */
-static int find(const struct gck_pool *p, const struct piece *x)
+static int find(const struct gck_node_cache *p, const struct piece *x)
 {
 	for (unsigned i = 0; i < PLACES; i++)
 		if (is_of(&p->head->v[i], x))
@@ -135,7 +135,7 @@ static int find(const struct gck_pool *p, const struct piece *x)
 }
 
 /* The place that was not used for the longest time of those that nobody holds, held for writing. */
-static int claim(struct gck_pool *p, int use, const struct piece *x)
+static int claim(struct gck_node_cache *p, int use, const struct piece *x)
 {
 	bool tried[PLACES] = { false };
 
@@ -157,7 +157,7 @@ static int claim(struct gck_pool *p, int use, const struct piece *x)
 
 /* What is to be done about a piece: the place that it is in or comes to, and whether it is ours to fill
  * (held for writing then); -1: there is no room. */
-static int look(struct gck_pool *p, int use, const struct piece *x, bool *fill)
+static int look(struct gck_node_cache *p, int use, const struct piece *x, bool *fill)
 {
 	int i;
 
@@ -192,7 +192,7 @@ static int fill_place(struct gck_store *s, const struct piece *x, uint64_t end, 
 
 /* Copy out of a place, once it may be read: the process that fills it is waited for. -1: it is not there.
  * 1: who filled it is dead. */
-static int take(struct gck_pool *p, int use, const struct piece *x, unsigned i, size_t from, char *data,
+static int take(struct gck_node_cache *p, int use, const struct piece *x, unsigned i, size_t from, char *data,
 		size_t size)
 {
 	const struct place *at = &p->head->v[i];
@@ -245,7 +245,7 @@ static int get(struct gck_store *s, const char *name, uint64_t end, uint64_t off
 	return rc;
 }
 
-int gck_pool_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, void *data,
+int gck_node_cache_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, void *data,
 		 size_t size, struct gck_error *err)
 {
 	if (s->pool && offset + size <= end && get(s, name, end, offset, data, size) == 0)

@@ -10,20 +10,20 @@
 
 /* A pool: a descriptor for processes that are forked from this one; it is gone with the last of them. All
  * use it for the same store. -1. */
-int gck_pool_make(struct gck_error *err);
+int gck_node_cache_create(struct gck_error *err);
 
 /* Readers that are opened from now on use it, where the store is one that it is worth while for. The
  * descriptor stays open as long as the store. Without memory they do without. */
-void gck_store_pool(struct gck_store *s, int fd);
+void gck_store_use_node_cache(struct gck_store *s, int fd);
 
 /* ---- within storage/ ----------------------------------------------------------------------- */
 
-struct gck_pool;
+struct gck_node_cache;
 
 /* Like the backend's get, of an object that others may want too, of which the first `end` bytes are known to
  * be there. */
-int gck_pool_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, void *data,
+int gck_node_cache_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, void *data,
 		 size_t size, struct gck_error *err);
-void gck_pool_close(struct gck_pool *p); /* NULL: nothing */
+void gck_node_cache_close(struct gck_node_cache *p); /* NULL: nothing */
 
 #endif

@@ -38,7 +38,7 @@ struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t 
 		gck_fail(err, ENOMEM, "no memory to open the store %s", url);
 		return NULL;
 	}
-	gck_store_share(s, 1, GCK_STORE_MEMORY);
+	gck_store_limit(s, 1, GCK_STORE_MEMORY);
 	snprintf(s->of, sizeof s->of, "%s/%u/%u", cluster, job, step);
 	s->b = backend_open(url, cluster, job, step, create, err);
 	if (s->b)
@@ -51,7 +51,7 @@ void gck_store_close(struct gck_store *s)
 {
 	if (!s)
 		return;
-	gck_pool_close(s->pool);
+	gck_node_cache_close(s->pool);
 	gck_keyring_clear(s);
 	s->b->ops->close(s->b);
 	free(s);
@@ -62,13 +62,13 @@ const char *gck_store_path(const struct gck_store *s)
 	return s->b->where;
 }
 
-void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory)
+void gck_store_limit(struct gck_store *s, unsigned cpus, size_t memory)
 {
 	s->cpus = cpus ? cpus : 1;
 	s->memory = memory;
 }
 
-void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg)
+void gck_store_on_progress(struct gck_store *s, gck_progress_fn *fn, void *arg)
 {
 	s->progress = fn;
 	s->progress_arg = arg;

@@ -89,12 +89,12 @@ const char *gck_store_path(const struct gck_store *s); /* for messages */
 
 /* What writers and readers that are opened from now on may take: threads that compress at once (1
  * to begin with), bytes on their way (64 MiB; a writer takes two objects at least). */
-void gck_store_share(struct gck_store *s, unsigned cpus, size_t memory);
+void gck_store_limit(struct gck_store *s, unsigned cpus, size_t memory);
 
 /* Whoever wants to know how far gck_store_verify, _export, _import, the upload out of a stage (in bytes)
  * and _check (in objects) are; called often, by one thread at a time. False: they are to end, with ECANCELED. */
 typedef bool gck_progress_fn(void *arg, uint64_t done, uint64_t all);
-void gck_store_tell(struct gck_store *s, gck_progress_fn *fn, void *arg);
+void gck_store_on_progress(struct gck_store *s, gck_progress_fn *fn, void *arg);
 
 /* Bytes that can be written now (UINT64_MAX where nobody knows). */
 int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err);
@@ -122,11 +122,11 @@ int gck_writer_put(struct gck_writer *w, const void *data, size_t size, struct g
 
 /* The same for bytes of which only the hash is at hand: 1, if this writer or the previous manifest has
  * them; 0: they have to be put. */
-int gck_writer_known(struct gck_writer *w, struct gck_hash hash, uint32_t size,
+int gck_writer_find(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 		     struct gck_chunk *out, struct gck_error *err);
 
 /* The same for the bytes of the previous manifest's chunk of that number; one of another size is not it. */
-int gck_writer_again(struct gck_writer *w, uint32_t number, uint32_t size, struct gck_chunk *out,
+int gck_writer_reuse(struct gck_writer *w, uint32_t number, uint32_t size, struct gck_chunk *out,
 		     struct gck_error *err);
 
 /* What follows is (not) the same in other ranks, files' text for example: it goes into objects
@@ -146,16 +146,16 @@ void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stor
 /* How many names of objects that several ranks may have put, 16 MiB each as a rule, are told and kept: of a
  * rank's; of those of a node's ranks and of a step's nodes; by gpuckptd of all steps of a user, whose agents
  * choose them (40 MiB of memory). An object beyond that counts with each who put it. */
-#define GCK_COMMON_RANK 2048
-#define GCK_COMMON_STEP 4096
-#define GCK_COMMON_USER (64 * GCK_COMMON_STEP)
+#define GCK_SHARED_OBJECTS_RANK 2048
+#define GCK_SHARED_OBJECTS_STEP 4096
+#define GCK_SHARED_OBJECTS_USER (64 * GCK_SHARED_OBJECTS_STEP)
 
 /* The newly stored objects that other ranks may have stored, too, and their bytes: {"<name>": bytes}. */
-json_t *gck_writer_common(const struct gck_writer *w); /* the writer's */
+json_t *gck_writer_shared_objects(const struct gck_writer *w); /* the writer's */
 
 /* How much of `stored` bytes, these objects of `common` among them, is new to who has those named in `all`. They
  * are added to `all`, up to `most`. Whatever in `common` is not as above is passed over. */
-uint64_t gck_common_count(json_t *all, size_t most, const json_t *common, uint64_t stored);
+uint64_t gck_shared_objects_count(json_t *all, size_t most, const json_t *common, uint64_t stored);
 
 /* Free, when the threads have put down what they have in hand. */
 void gck_writer_close(struct gck_writer *w);
@@ -244,16 +244,16 @@ struct gck_store *gck_stage_open(const char *dir, const char *cluster, uint32_t 
 
 /* From now on objects that are put into s lie in the stage (taken over, on failure too) alone, until
  * the image's manifest is written: then they are read back, compared and uploaded, which
- * gck_store_tell's function hears of. What the stage does not take goes to the store at once: a full
+ * gck_store_on_progress's function hears of. What the stage does not take goes to the store at once: a full
  * disk is no failure. Readers take objects from it that are there and whole. Before writers and readers
  * are opened; a store that one writer writes to. */
 int gck_store_stage(struct gck_store *s, struct gck_store *stage, struct gck_error *err);
 
 /* Bytes that the manifest will upload; why the stage did not take all (code 0: it did). */
-uint64_t gck_store_waiting(const struct gck_store *s, struct gck_error *why);
+uint64_t gck_store_staged_bytes(const struct gck_store *s, struct gck_error *why);
 
 /* Of checkpoints before seq remove from a stage what its images that were written here do not need. */
-int gck_stage_keep(struct gck_store *stage, uint32_t seq, struct gck_error *err);
+int gck_stage_prune(struct gck_store *stage, uint32_t seq, struct gck_error *err);
 
 /* Remove all of it. */
 int gck_stage_clear(struct gck_store *stage, struct gck_error *err);

@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 	s = gck_store_open(url, "bench", 1, 0, true, &err);
 	if (!s)
 		fail(err.text);
-	gck_store_share(s, argc > 5 ? (unsigned)atoi(argv[5]) : 1, (size_t)128 << 20);
+	gck_store_limit(s, argc > 5 ? (unsigned)atoi(argv[5]) : 1, (size_t)128 << 20);
 	gck_store_unwrapper(unwrap_any, NULL);
 	key = encrypt ? "bench" : NULL;
 	if (key && gck_store_encrypt(s, key, &err) < 0)

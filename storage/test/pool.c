@@ -57,7 +57,7 @@ static struct gck_store *far_store(int pool)
 	ops.get = counted_get;
 	s->b->ops = &ops;
 	s->b->far = true;
-	gck_store_pool(s, pool);
+	gck_store_use_node_cache(s, pool);
 	return s;
 }
 
@@ -74,7 +74,7 @@ static int read_all(int pool, unsigned objects)
 		fill(want, SIZE, i + 1);
 		memset(got, 0, SIZE);
 		for (size_t at = 0; at < SIZE; at += SIZE / 3)
-			if (gck_pool_get(s, name, SIZE, at, got + at, SIZE / 3, NULL) < 0)
+			if (gck_node_cache_get(s, name, SIZE, at, got + at, SIZE / 3, NULL) < 0)
 				memset(got + at, 0, SIZE / 3);
 		wrong += memcmp(want, got, SIZE) != 0;
 	}
@@ -85,7 +85,7 @@ static int read_all(int pool, unsigned objects)
 /* All processes at once: how many ended with another status than 0 (and 77). */
 static unsigned many(unsigned objects)
 {
-	int pool = gck_pool_make(NULL), status;
+	int pool = gck_node_cache_create(NULL), status;
 	unsigned bad = 0;
 
 	memset(shared->gets, 0, sizeof shared->gets);
@@ -214,7 +214,7 @@ static int read_rank(int pool, uint32_t rank)
 	ops.get = count_objects;
 	s->b->ops = &ops;
 	s->b->far = true;
-	gck_store_pool(s, pool);
+	gck_store_use_node_cache(s, pool);
 	commit = gck_store_read_commit(s, 1, NULL, NULL, NULL);
 	m = gck_store_read_manifest(s, commit, rank, NULL);
 	r = gck_reader_open(s, m, NULL);
@@ -232,7 +232,7 @@ static int read_rank(int pool, uint32_t rank)
 
 static void test_readers(void)
 {
-	int pool = gck_pool_make(NULL), status;
+	int pool = gck_node_cache_create(NULL), status;
 	unsigned bad = 0;
 	uint64_t bytes;
 	struct gck_store *s;

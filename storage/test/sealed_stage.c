@@ -68,7 +68,7 @@ static void test_shared(uint32_t seq, const char *key, uint64_t waiting)
 			rc = -1;
 		if (rc == 0)
 			rc = gck_writer_finish(w[i], &err);
-		is_int((long long)gck_store_waiting(s[i], &why), (long long)waiting,
+		is_int((long long)gck_store_staged_bytes(s[i], &why), (long long)waiting,
 		       *key ? "encrypted, what is one rank's waits in the stage" :
 		       "in clear all does");
 	}

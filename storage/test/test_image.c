@@ -56,7 +56,7 @@ static int import(const char *name, int left, struct gck_error *err)
 	int rc = -1;
 
 	if (to && left >= 0)
-		gck_store_tell(to, stop_at_zero, &left);
+		gck_store_on_progress(to, stop_at_zero, &left);
 	if (to)
 		rc = import_into(to, image, id.seq, err);
 	gck_store_close(to);
@@ -150,7 +150,7 @@ static int import_while(struct beside *b, struct gck_error *err)
 	struct gck_store *to = gck_store_open(to_url, "c", 1, 0, true, err);
 	int rc;
 
-	gck_store_tell(to, stop_beside, b);
+	gck_store_on_progress(to, stop_beside, b);
 	rc = gck_store_import(to, image, 1, err);
 	gck_store_close(to);
 	gck_store_close(image);

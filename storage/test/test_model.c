@@ -50,7 +50,7 @@ static int work(struct gck_store *own, void *arg, struct gck_error *err)
 	case STAGE_DISCARD:
 		return gck_store_discard(own, l->busy, l->nonce, err);
 	case STAGE_KEEP:
-		return gck_stage_keep(own, l->busy, err);
+		return gck_stage_prune(own, l->busy, err);
 	default:
 		return gck_store_check(own, l->keep[0], NULL, NULL, err);
 	}
@@ -343,7 +343,7 @@ static void end(uint64_t seed)
 	nothing_left(gck_store_path(s));
 	gck_store_close(s);
 	stage = gck_stage_open(disk, "c", 1, 0, true, &err);
-	if (gck_stage_keep(stage, next_seq, &err) < 0)
+	if (gck_stage_prune(stage, next_seq, &err) < 0)
 		shot_wrong_at("the last keep", next_seq, &err);
 	gck_store_remove_empty(stage);
 	nothing_left(gck_store_path(stage));

@@ -302,7 +302,7 @@ static int write_as_rank(const char *url, uint32_t rank, char hash[GCK_HASH_TEXT
 	struct gck_chunk c;
 	int rc = 0;
 
-	gck_store_share(s, 2, 0);
+	gck_store_limit(s, 2, 0);
 	w = open_writer(s, 1, "a", GCK_COMPRESS_LZ4, NULL, NULL);
 	rc |= gck_writer_shared(w, true, NULL);
 	for (size_t i = 0; i < 8; i++) {

@@ -242,7 +242,7 @@ static unsigned getters_with(size_t memory)
 
 	for (all.n = 0; all.n < CHUNKS; all.n++)
 		all.v[all.n] = all.n;
-	gck_store_share(s, 8, memory);
+	gck_store_limit(s, 8, memory);
 	ngetters = 0;
 	check(&all, &all, "with little memory");
 	return ngetters;
@@ -270,9 +270,9 @@ int main(void)
 	s->b->ops = &counting;
 	for (size_t i = 0; i < 3; i++) {
 		write_image(methods[i]);
-		gck_store_share(s, 3, (size_t)2 << 20); /* a chunk at a time */
+		gck_store_limit(s, 3, (size_t)2 << 20); /* a chunk at a time */
 		test_plans(names[i]);
-		gck_store_share(s, 1, (size_t)64 << 20);
+		gck_store_limit(s, 1, (size_t)64 << 20);
 		test_plans(names[i]);
 		if (i == 0)
 			test_together();

@@ -145,7 +145,7 @@ static int take(struct gck_store *s, uint32_t seq, uint64_t *waiting, struct gck
 {
 	struct gck_writer *w = begin(s, seq, err);
 	int rc = w ? put_all(w, seq, err) : -1;
-	uint64_t n = gck_store_waiting(s, why);
+	uint64_t n = gck_store_staged_bytes(s, why);
 
 	if (waiting)
 		*waiting = n;
@@ -180,14 +180,14 @@ static void test_write(void)
 	struct gck_writer *w = begin(s, 1, &err);
 	uint64_t told[3] = { 0 }, waiting = 0;
 
-	gck_store_tell(s, tell, told);
+	gck_store_on_progress(s, tell, told);
 	ok(put_all(w, 1, &err) == 0, "an image is staged: %s", err.text);
-	is_int((long long)gck_store_waiting(s, &why), CHUNKS * SIZE, "all of it waits");
+	is_int((long long)gck_store_staged_bytes(s, &why), CHUNKS * SIZE, "all of it waits");
 	is_int(in_stage("1-a"), 1, "its object is in the stage");
 	is_int(in_store("1-a"), 0, "and not in the store");
 	ok(gck_writer_put(w, "x", 1, &(struct gck_chunk){ 0 }, NULL) < 0, "no more can be put");
 	ok(commit(s, w, 1, &err) == 0, "the manifest uploads it: %s", err.text);
-	is_int((long long)gck_store_waiting(s, &why), 0, "nothing waits");
+	is_int((long long)gck_store_staged_bytes(s, &why), 0, "nothing waits");
 	is_int(in_store("1-a"), 1, "its object is in the store");
 	ok(told[0] == 1 && told[1] == CHUNKS * SIZE, "which was told");
 	gck_writer_close(w);
@@ -229,7 +229,7 @@ static void test_stopped(void)
 	struct gck_writer *w = begin(s, 3, &err);
 	uint64_t told[3] = { 0, 0, 1 };
 
-	gck_store_tell(s, tell, told);
+	gck_store_on_progress(s, tell, told);
 	put_all(w, 3, &err);
 	ok(commit(s, w, 3, &err) < 0 && err.code == ECANCELED, "an upload is stopped: %s", err.text);
 	gck_writer_close(w);
@@ -357,17 +357,17 @@ static void test_keep(void)
 	take(s, 2, NULL, &why, &err);
 	stage = open_stage();
 	json_set_alloc_funcs(no_memory, free);
-	ok(gck_stage_keep(stage, 2, &why) < 0 && why.code == ENOMEM && in_stage("1-a") == 1,
+	ok(gck_stage_prune(stage, 2, &why) < 0 && why.code == ENOMEM && in_stage("1-a") == 1,
 	   "without memory to see what it needs nothing is removed: %s", why.text);
 	json_set_alloc_funcs(malloc, free);
-	ok(gck_stage_keep(stage, 2, &err) == 0 && in_stage("1-a") == 1 && in_stage("2-a") == 1,
+	ok(gck_stage_prune(stage, 2, &err) == 0 && in_stage("1-a") == 1 && in_stage("2-a") == 1,
 	   "what the newest commit needs of the one before stays");
 	take(s, 3, NULL, &why, &err);
-	ok(gck_stage_keep(stage, 3, &err) == 0 && in_stage("2-a") == 0 && in_stage("1-a") == 1 &&
+	ok(gck_stage_prune(stage, 3, &err) == 0 && in_stage("2-a") == 0 && in_stage("1-a") == 1 &&
 	   in_stage("3-a") == 1, "what it does not need is removed");
-	ok(gck_stage_keep(stage, 2, &err) == 0 && in_stage("3-a") == 1,
+	ok(gck_stage_prune(stage, 2, &err) == 0 && in_stage("3-a") == 1,
 	   "what is newer is not looked at");
-	ok(gck_stage_keep(stage, 9, &err) == 0 && in_stage("1-a") + in_stage("3-a") == 0,
+	ok(gck_stage_prune(stage, 9, &err) == 0 && in_stage("1-a") + in_stage("3-a") == 0,
 	   "a commit that was not staged here needs nothing");
 	gck_store_close(stage);
 	gck_store_close(s);

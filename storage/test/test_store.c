@@ -157,7 +157,7 @@ static int known(struct gck_writer *w, uint64_t seed, bool put)
 	int rc;
 
 	fill(block, sizeof block, seed);
-	rc = gck_writer_known(w, gck_hash_bytes(block, sizeof block), sizeof block, &c, NULL);
+	rc = gck_writer_find(w, gck_hash_bytes(block, sizeof block), sizeof block, &c, NULL);
 	if (put)
 		gck_writer_put(w, block, sizeof block, &c, NULL);
 	return rc;
@@ -187,10 +187,10 @@ static void test_again(const json_t *previous)
 	struct gck_chunk c = { .size = 0 };
 
 	fill(block, sizeof block, 2);
-	is_int(gck_writer_again(w, 1, 4096, &c, NULL), 0, "a chunk of the commit before with another size");
-	is_int(gck_writer_again(w, 3, 65536, &c, NULL), 0, "and one that it does not have are unknown");
+	is_int(gck_writer_reuse(w, 1, 4096, &c, NULL), 0, "a chunk of the commit before with another size");
+	is_int(gck_writer_reuse(w, 3, 65536, &c, NULL), 0, "and one that it does not have are unknown");
 	is_int(c.size, 0, "nothing is said of them");
-	is_int(gck_writer_again(w, 1, 65536, &c, NULL), 1, "one that it has is known by its number");
+	is_int(gck_writer_reuse(w, 1, 65536, &c, NULL), 1, "one that it has is known by its number");
 	ok(gck_hash_same(c.hash, gck_hash_bytes(block, sizeof block)) && c.index == 0,
 	   "and has another in this one");
 	gck_writer_close(w);
@@ -310,7 +310,7 @@ static void test_shared(void)
 		gck_writer_manifest(w, rank, m, hash, NULL);
 		gck_writer_totals(w, &put, &stored);
 		for (size_t most = 0; most < 2; most++)
-			all[most] += gck_common_count(common[most], most, gck_writer_common(w), stored);
+			all[most] += gck_shared_objects_count(common[most], most, gck_writer_shared_objects(w), stored);
 		gck_writer_close(w);
 		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}

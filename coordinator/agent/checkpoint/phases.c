@@ -301,7 +301,7 @@ static void written(struct transaction *t)
 		json_array_append_new(ranks, json_pack("{s:I, s:O}", "rank",
 				      (json_int_t)t->members[i].task->rank, "manifest",
 				      json_object_get(image, "manifest")));
-		stored += gck_common_count(common, GCK_COMMON_STEP, json_object_get(image, "common"),
+		stored += gck_shared_objects_count(common, GCK_SHARED_OBJECTS_STEP, json_object_get(image, "common"),
 					   (uint64_t)packet_int(image, "stored", 0));
 	}
 	GCK_FAULT(GCK_FAULT_AGENT_WRITTEN);

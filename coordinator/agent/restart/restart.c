@@ -48,7 +48,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 static int make_pool(const struct restart *r)
 {
 	struct gck_error err = { 0 };
-	int fd = r->n > 1 ? gck_pool_make(&err) : -1;
+	int fd = r->n > 1 ? gck_node_cache_create(&err) : -1;
 
 	if (r->n > 1 && fd < 0)
 		gck_warn("ranks fetch what they share each for itself: %s", err.text);

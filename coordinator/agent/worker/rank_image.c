@@ -29,7 +29,7 @@ struct gck_store *found_store(const struct worker_task *t, struct gck_error *err
 	if (*s->options.stage)
 		use_stage(store, t);
 	if (t->pool >= 0)
-		gck_store_pool(store, t->pool);
+		gck_store_use_node_cache(store, t->pool);
 	return store;
 }
 
@@ -78,7 +78,7 @@ static void take_share(struct gck_store *store, const struct worker_task *t, con
 {
 	struct share share = share_of_restorers(t->step, gck_manifest_chunks(manifest));
 
-	gck_store_share(store, share.cpus, share.memory);
+	gck_store_limit(store, share.cpus, share.memory);
 }
 
 int found_fetch(struct found *f, struct gck_store *store, const struct worker_task *t, uint32_t seq,

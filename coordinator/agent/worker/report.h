@@ -29,10 +29,10 @@ void report_no_build(struct report *r, uint32_t seq, const struct gck_error *err
  * calls the work off, which is then in r->next. */
 int report_progress(void *arg, uint64_t done, uint64_t all);
 
-/* The same for gck_store_tell, of an upload; false if the work is called off. */
+/* The same for gck_store_on_progress, of an upload; false if the work is called off. */
 bool report_upload(void *arg, uint64_t done, uint64_t all);
 
-/* For gck_store_trouble: what keeps the work from going on. Called by any thread. */
+/* For gck_store_on_retry: what keeps the work from going on. Called by any thread. */
 void report_trouble(void *arg, const struct gck_error *why);
 
 /* The next packet: what came during the work, or what comes within timeout_ms. */

@@ -196,7 +196,7 @@ json_t *store_keep_staged(const void *request, struct gck_error *err)
 	const struct store_request *r = request;
 	const struct step *s = r->step;
 	struct gck_store *stage = open_stage(s, err);
-	int rc = stage ? gck_stage_keep(stage, r->seq, err) : err->code == ENOENT ? 0 : -1;
+	int rc = stage ? gck_stage_prune(stage, r->seq, err) : err->code == ENOENT ? 0 : -1;
 
 	gck_store_close(stage);
 	gck_stage_sweep(s->options.stage, s->cluster, s->job, s->step, LEFT_ALONE_S);

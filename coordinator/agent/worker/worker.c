@@ -59,7 +59,7 @@ static void use_stage(struct worker *w, struct gck_error *why)
 
 	stage = gck_stage_open(s->options.stage, s->cluster, s->job, s->step, true, why);
 	if (stage && gck_store_stage(w->store, stage, why) == 0)
-		gck_store_tell(w->store, report_upload, &w->report);
+		gck_store_on_progress(w->store, report_upload, &w->report);
 }
 
 /* no_stage: why there is none. */
@@ -70,8 +70,8 @@ static int open_store(struct worker *w, struct gck_error *no_stage, struct gck_e
 	w->store = gck_store_open(s->options.store, s->cluster, s->job, s->step, true, err);
 	if (!w->store)
 		return -1;
-	gck_store_share(w->store, w->share.cpus, w->share.memory);
-	gck_store_trouble(report_trouble, &w->report);
+	gck_store_limit(w->store, w->share.cpus, w->share.memory);
+	gck_store_on_retry(report_trouble, &w->report);
 	if (*s->options.stage)
 		use_stage(w, no_stage);
 	return gck_store_encrypt(w->store, w->task->key, err);
@@ -103,7 +103,7 @@ static void close_store(struct worker *w)
 static void report_staged(struct worker *w, const struct gck_error *no_stage)
 {
 	struct gck_error why;
-	uint64_t waiting = gck_store_waiting(w->store, &why);
+	uint64_t waiting = gck_store_staged_bytes(w->store, &why);
 
 	report_done(&w->report, "stage", json_pack("{s:I, s:o}", "staged", (json_int_t)waiting,
 		    "unstaged", packet_string(no_stage->code ? no_stage->text : why.text)));
@@ -120,7 +120,7 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 	(void)body;
 	GCK_FAULT(GCK_FAULT_WORKER_STAGED);
 	if (w->store)
-		gck_store_share(w->store, w->share.cpus, w->share.upload);
+		gck_store_limit(w->store, w->share.cpus, w->share.upload);
 	rc = w->writer ? gck_capture_manifest(w->capture, w->writer, w->task->rank, extra, hash, err) :
 			 gck_fail(err, EPROTO, "nothing was written that could be uploaded");
 	json_decref(extra);
@@ -130,7 +130,7 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 		gck_capture_marks_leave(w->capture, w->task->marks, hash);
 	gck_writer_totals(w->writer, &put, &stored);
 	done = json_pack("{s:s, s:I, s:I, s:O, s:I}", "manifest", hash, "put", (json_int_t)put, "stored",
-			 (json_int_t)stored, "common", gck_writer_common(w->writer), "free_ns",
+			 (json_int_t)stored, "common", gck_writer_shared_objects(w->writer), "free_ns",
 			 (json_int_t)w->free_ns);
 	close_store(w);
 	w->written = true;

@@ -36,9 +36,9 @@ static size_t common_most(const struct gck_core *core, const struct gck_step *st
 		for (const struct gck_step *s = job->steps; s; s = s->next)
 			if (s != step && s->live && s->uid == step->uid)
 				taken += s->live->checkpoint.common_most;
-	if (taken >= GCK_COMMON_USER)
+	if (taken >= GCK_SHARED_OBJECTS_USER)
 		return 0;
-	return GCK_COMMON_USER - taken < GCK_COMMON_STEP ? GCK_COMMON_USER - taken : GCK_COMMON_STEP;
+	return GCK_SHARED_OBJECTS_USER - taken < GCK_SHARED_OBJECTS_STEP ? GCK_SHARED_OBJECTS_USER - taken : GCK_SHARED_OBJECTS_STEP;
 }
 
 int gck_document_begin(const struct gck_core *core, struct gck_step *step)

@@ -283,15 +283,15 @@ static void test_much_in_common(void)
 	struct gck_live *other;
 
 	begin();
-	for (unsigned i = 0; i < GCK_COMMON_STEP + 10; i++)
+	for (unsigned i = 0; i < GCK_SHARED_OBJECTS_STEP + 10; i++)
 		common_name(many, i);
-	is_int((long long)json_object_size(kept_of(json_incref(many))), GCK_COMMON_STEP, "a step's names have an end");
+	is_int((long long)json_object_size(kept_of(json_incref(many))), GCK_SHARED_OBJECTS_STEP, "a step's names have an end");
 	fake_settle(&f);
 	other = gck_state_step(&f.core.state, JOB, 1)->live;
-	other->checkpoint.common_most = GCK_COMMON_USER - 5;
+	other->checkpoint.common_most = GCK_SHARED_OBJECTS_USER - 5;
 	is_int((long long)json_object_size(kept_of(json_incref(many))), 5, "and those of all steps of a user");
 	fake_settle(&f);
-	other->checkpoint.common_most = GCK_COMMON_USER;
+	other->checkpoint.common_most = GCK_SHARED_OBJECTS_USER;
 	is_int((long long)json_object_size(kept_of(many)), 0, "who has no more");
 	other->checkpoint.common_most = 0;
 	fake_settle(&f);

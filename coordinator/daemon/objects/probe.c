@@ -45,7 +45,7 @@ void gck_probe_signer(struct gck_daemon *d, uid_t uid)
 {
 	owner = uid;
 	gck_store_signer(sign, d);
-	gck_store_patience(d->conf.s3_timeout_s);
+	gck_store_request_timeout(d->conf.s3_timeout_s);
 }
 
 static void tell(const struct gck_daemon *d, const struct gck_s3_probe *found)

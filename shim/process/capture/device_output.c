@@ -198,7 +198,7 @@ static int take_hash(struct reading *r, struct gck_window *w, uint64_t start, ui
 
 	if (gck_hash_same(hash, hash_of_zeros(size)))
 		return gck_output_count(o, size);
-	known = gck_writer_known(o->w, hash, (uint32_t)size, &w->chunk, o->err);
+	known = gck_writer_find(o->w, hash, (uint32_t)size, &w->chunk, o->err);
 	if (known <= 0)
 		return known < 0 ? -1 : want(r, start, start + size);
 	return gck_windows_add(&o->c->img->device, w, o->err) || gck_output_count(o, size) ? -1 : 0;

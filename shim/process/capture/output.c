@@ -40,7 +40,7 @@ int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct 
 {
 	uint32_t size = (uint32_t)__builtin_popcountll(x->mask) * GCK_PAGE;
 	struct gck_window now = *x;
-	int known = gck_writer_again(o->w, x->chunk.index, size, &now.chunk, o->err);
+	int known = gck_writer_reuse(o->w, x->chunk.index, size, &now.chunk, o->err);
 
 	if (known <= 0)
 		return known;

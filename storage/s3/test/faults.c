@@ -291,7 +291,7 @@ static void test_silence(void)
 {
 	struct gck_error err = { 0 }, heard = { 0 };
 
-	gck_store_patience(1);
+	gck_store_request_timeout(1);
 	for (size_t i = 0; i < REQUESTS; i++) {
 		set();
 		write_file("script", "1 %s %s silence", requests[i].method, requests[i].where);
@@ -304,15 +304,15 @@ static void test_silence(void)
 	ok(logged("^GET") >= 3, "is no progress");
 	set();
 	write_file("script", "1 GET 7-ab/0123 silence");
-	gck_store_trouble(hear, &heard);
+	gck_store_on_retry(hear, &heard);
 	ok(do_get(&err) == 0 && strstr(heard.text, OBJECT) && strstr(heard.text, "no progress"),
 	   "who wants to hears why a request is made again: %s", heard.text);
-	gck_store_trouble(NULL, NULL);
+	gck_store_on_retry(NULL, NULL);
 	set();
 	write_file("script", "999 GET 7-ab/0123 silence");
 	ok(do_get(&err) < 0 && err.code == ETIMEDOUT && strstr(err.text, OBJECT) &&
 	   strstr(err.text, "no progress"), "silence for good: %s", err.text);
-	gck_store_patience(30);
+	gck_store_request_timeout(30);
 }
 
 static void test_no_server(void)
