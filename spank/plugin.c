@@ -35,7 +35,7 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include "spank/option.h"
 #include "spank/standins.h"
 
-#define FINISH_MS (GCK_DOOM_MS + 2000)
+#define FINISH_MS (GCK_REQUEUE_WAIT_MS + 2000)
 
 static struct {
 	bool on;            /* the step has the option */
@@ -122,9 +122,9 @@ static int configure(spank_t spank, struct gck_error *err)
 				gck_option_conf_path());
 	if (gck_conf_allows(&step.conf, step.options.store, err))
 		return -1;
-	if (gck_standins_need(step.conf.agent, X_OK, "AgentPath", err))
+	if (gck_standins_check_access(step.conf.agent, X_OK, "AgentPath", err))
 		return -1;
-	if (gck_standins_need(step.conf.preload, R_OK, "PreloadPath", err))
+	if (gck_standins_check_access(step.conf.preload, R_OK, "PreloadPath", err))
 		return -1;
 	return choose_standins(err);
 }

@@ -21,7 +21,7 @@ static bool is_there(const char *path, int mode)
 	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
 }
 
-int gck_standins_need(const char *path, int mode, const char *key, struct gck_error *err)
+int gck_standins_check_access(const char *path, int mode, const char *key, struct gck_error *err)
 {
 	if (is_there(path, mode))
 		return 0;
@@ -41,11 +41,11 @@ static int need_mpi(const struct gck_conf *c, struct gck_error *err)
 {
 	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
 	char path[MPI_PATH];
-	int rc = gck_standins_need(c->mpi, R_OK, "MpiPath", err);
+	int rc = gck_standins_check_access(c->mpi, R_OK, "MpiPath", err);
 
 	for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
 		beside_mpi(path, c, names[i]);
-		rc = gck_standins_need(path, R_OK, "MpiPath", err);
+		rc = gck_standins_check_access(path, R_OK, "MpiPath", err);
 	}
 	return rc;
 }

@@ -19,6 +19,6 @@ int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const 
 			struct gck_error *err);
 
 /* Can the plugin's user have the file in this way (access(2))? key: where gpuckpt.conf names it. */
-int gck_standins_need(const char *path, int mode, const char *key, struct gck_error *err);
+int gck_standins_check_access(const char *path, int mode, const char *key, struct gck_error *err);
 
 #endif

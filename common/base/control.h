@@ -32,7 +32,7 @@ struct gck_control {
 /* END comes when the node's last task has ended; slurmstepd then waits for the control socket to close,
  * before Slurm kills what is left of the step. The agent closes it within a second; where the tasks died in a
  * restart so much later at most, when Slurm has taken the job back: a busy slurmctld takes its time. */
-#define GCK_DOOM_MS 20000
+#define GCK_REQUEUE_WAIT_MS 20000
 
 /* The agent's environment, made anew by the plugin (nothing of the job's is inherited):
  * GPUCKPT_CONF path of gpuckpt.conf; GPUCKPT_JOB, GPUCKPT_STEP (decimal), GPUCKPT_RESTARTS

@@ -41,7 +41,7 @@ const char *gck_slots_find(const char *text, size_t size, const char *entry)
 
 static bool is_launchers(const char *entry)
 {
-	return strchr(entry, '=') && (gck_launcher_sets(entry) || gck_launcher_offers(entry));
+	return strchr(entry, '=') && (gck_launcher_owns(entry) || gck_launcher_default(entry));
 }
 
 /* Numbers, hosts and addresses get longer now and then. */
@@ -52,7 +52,7 @@ static size_t slot_of(const char *entry)
 	return n + n / 4 + 16;
 }
 
-size_t gck_slots_room(const char *entries, size_t size)
+size_t gck_slots_capacity(const char *entries, size_t size)
 {
 	size_t room = SPARE;
 	const char *entry;

@@ -22,7 +22,7 @@ const char *gck_slots_next(const char *text, size_t size, size_t *at, size_t *ca
 const char *gck_slots_find(const char *text, size_t size, const char *entry);
 
 /* Room for the launcher's variables among these entries, and for some to come. */
-size_t gck_slots_room(const char *entries, size_t size);
+size_t gck_slots_capacity(const char *entries, size_t size);
 
 /* Put the launcher's variables of another start in: -1 if one that has a slot is not among them, or
  * has outgrown it, or if a new one finds no room; text is spoilt then. */

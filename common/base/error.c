@@ -10,7 +10,7 @@
  * be cut, must fit into JSON. */
 static void one_line(char *text)
 {
-	gck_utf8_mend(text);
+	gck_utf8_sanitize(text);
 	for (; *text; text++)
 		if ((unsigned char)*text < ' ' || *text == 0x7f)
 			*text = '?';

@@ -7,10 +7,10 @@
 
 union control {
 	struct cmsghdr head;
-	char room[CMSG_SPACE(GCK_PASS_MOST * sizeof(int))];
+	char room[CMSG_SPACE(GCK_FDS_MAX * sizeof(int))];
 };
 
-ssize_t gck_pass_send(int socket, const void *data, size_t size, const int *fds, size_t n, int flags)
+ssize_t gck_fd_send(int socket, const void *data, size_t size, const int *fds, size_t n, int flags)
 {
 	union control control = {.head = {CMSG_LEN(n * sizeof *fds), SOL_SOCKET, SCM_RIGHTS}};
 	struct iovec v = {(void *)(uintptr_t)data, size};
@@ -25,7 +25,7 @@ ssize_t gck_pass_send(int socket, const void *data, size_t size, const int *fds,
 }
 
 /* A length without the padding that CMSG_SPACE adds, in which there is room for one more. */
-ssize_t gck_pass_receive(int socket, void *data, size_t size, int *fds, size_t *n, int flags)
+ssize_t gck_fd_receive(int socket, void *data, size_t size, int *fds, size_t *n, int flags)
 {
 	union control control;
 	struct iovec v = {data, size};

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Does "NAME=value" begin with one of these words? A word that ends in '=' is the whole name. */
-static inline bool gck_launcher_has(const char *entry, const char *const *words)
+static inline bool gck_launcher_matches(const char *entry, const char *const *words)
 {
 	for (; *words; words++)
 		if (!strncmp(entry, *words, strlen(*words)))
@@ -20,7 +20,7 @@ static inline bool gck_launcher_has(const char *entry, const char *const *words)
 /* Set by the launcher or the batch script, and the program may well set them to something of its own:
  * replaced only where it has not. Parameters of MPI libraries are among them: a program that chose
  * one before MPI_Init is to get the same library again. */
-static inline bool gck_launcher_offers(const char *entry)
+static inline bool gck_launcher_default(const char *entry)
 {
 	static const char *const words[] = {
 		"CUDA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
@@ -28,18 +28,18 @@ static inline bool gck_launcher_offers(const char *entry)
 		"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", NULL,
 	};
 
-	return gck_launcher_has(entry, words);
+	return gck_launcher_matches(entry, words);
 }
 
 /* Set by the launcher alone: what the program made of it is wrong after a restart. */
-static inline bool gck_launcher_sets(const char *entry)
+static inline bool gck_launcher_owns(const char *entry)
 {
 	static const char *const words[] = {
 		"SLURM_", "SLURMD_", "PMI_", "PMI2_", "PMIX_", "OMPI_", "PRTE_", "HYDRA_",
 		NULL,
 	};
 
-	return gck_launcher_has(entry, words) && !gck_launcher_offers(entry);
+	return gck_launcher_matches(entry, words) && !gck_launcher_default(entry);
 }
 
 #endif

@@ -31,7 +31,7 @@ static bool is_allowed(const unsigned char *p)
 	}
 }
 
-void gck_utf8_mend(char *text)
+void gck_utf8_sanitize(char *text)
 {
 	unsigned char *p = (unsigned char *)text;
 

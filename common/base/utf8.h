@@ -5,6 +5,6 @@
 
 /* Make the text UTF-8, in place: a byte that is of no character becomes '?', and a character that the
  * text's end cuts is dropped. */
-void gck_utf8_mend(char *text);
+void gck_utf8_sanitize(char *text);
 
 #endif

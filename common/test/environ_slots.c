@@ -25,7 +25,7 @@ static void walk(void)
 
 static struct gck_slots make(void)
 {
-	struct gck_slots s = {.room = gck_slots_room(first, sizeof first)};
+	struct gck_slots s = {.room = gck_slots_capacity(first, sizeof first)};
 
 	s.text = calloc(1, s.room);
 	return s;

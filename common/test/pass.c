@@ -10,7 +10,7 @@
 
 #include "test/support/tap.h"
 
-static int pair[2], pipes[GCK_PASS_MOST][2];
+static int pair[2], pipes[GCK_FDS_MAX][2];
 
 static int open_files(void)
 {
@@ -31,15 +31,15 @@ static bool is_of(int fd, int reader)
 
 static void test_passed(size_t n, size_t room)
 {
-	int out[GCK_PASS_MOST], in[GCK_PASS_MOST + 1], before = open_files();
+	int out[GCK_FDS_MAX], in[GCK_FDS_MAX + 1], before = open_files();
 	size_t many = room;
 	char text[16] = "";
 	bool right = true;
 
 	for (size_t i = 0; i < n; i++)
 		out[i] = pipes[i][1];
-	ok(gck_pass_send(pair[0], "hello", 5, out, n, 0) == 5 &&
-	   gck_pass_receive(pair[1], text, sizeof text, in, &many, 0) == 5 && !strcmp(text, "hello"),
+	ok(gck_fd_send(pair[0], "hello", 5, out, n, 0) == 5 &&
+	   gck_fd_receive(pair[1], text, sizeof text, in, &many, 0) == 5 && !strcmp(text, "hello"),
 	   "a packet with %zu, where there is room for %zu", n, room);
 	is_int((long long)many, (long long)(n < room ? n : room), "so many come");
 	for (size_t i = 0; i < many; i++)
@@ -58,17 +58,17 @@ int main(void)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return 99;
-	for (int i = 0; i < GCK_PASS_MOST; i++)
+	for (int i = 0; i < GCK_FDS_MAX; i++)
 		if (pipe2(pipes[i], O_CLOEXEC | O_NONBLOCK))
 			return 99;
-	for (size_t i = 0; i <= GCK_PASS_MOST; i++)
-		for (size_t k = 0; k <= GCK_PASS_MOST; k++)
+	for (size_t i = 0; i <= GCK_FDS_MAX; i++)
+		for (size_t k = 0; k <= GCK_FDS_MAX; k++)
 			test_passed(i, k);
-	ok(gck_pass_receive(pair[1], &c, 1, &fd, &n, MSG_DONTWAIT) < 0 && errno == EAGAIN && n == 0 && fd == -1,
+	ok(gck_fd_receive(pair[1], &c, 1, &fd, &n, MSG_DONTWAIT) < 0 && errno == EAGAIN && n == 0 && fd == -1,
 	   "where no packet is, no descriptor comes");
 	close(pair[1]);
-	ok(gck_pass_send(pair[0], "x", 1, pipes[0], 1, 0) < 0 && errno == EPIPE, "nobody there: no signal");
+	ok(gck_fd_send(pair[0], "x", 1, pipes[0], 1, 0) < 0 && errno == EPIPE, "nobody there: no signal");
 	n = 1;
-	ok(gck_pass_receive(pair[0], &c, 1, &fd, &n, 0) == 0 && n == 0, "and the end");
+	ok(gck_fd_receive(pair[0], &c, 1, &fd, &n, 0) == 0 && n == 0, "and the end");
 	return tap_done();
 }

@@ -266,7 +266,7 @@ static void test_count(void)
 
 		snprintf(text, sizeof text, "{\"nonce\":\"%s\",\"count\":0,\"to\":\"server\","
 			 "\"body\":{\"number\":%d}}", nonce, i);
-		c = gck_credential_seal(sock, GCK_WIRE_ANY_UID, text, &err);
+		c = gck_credential_encode(sock, GCK_WIRE_ANY_UID, text, &err);
 		head[2] = (unsigned char)(strlen(c) >> 8);
 		head[3] = (unsigned char)strlen(c);
 		put(fd, (char *)head, 4);
@@ -292,8 +292,8 @@ static void test_uid(void)
 	refused(p.client, EPERM, "are taken", "a server of the wrong uid");
 	post_close(&p);
 
-	c = gck_credential_seal(sock, getuid() + 1, "secret", &err);
-	ok(c && !gck_credential_open(sock, c, strlen(c), &length, &uid, &err) && err.code == EACCES,
+	c = gck_credential_encode(sock, getuid() + 1, "secret", &err);
+	ok(c && !gck_credential_decode(sock, c, strlen(c), &length, &uid, &err) && err.code == EACCES,
 	   "what is sealed for another uid cannot be opened: %s", err.text);
 	free(c);
 }
@@ -323,7 +323,7 @@ static void test_hello(void)
 
 static void test_no_munged(void)
 {
-	char *c = gck_credential_seal("/nonexistent/munge.sock", 0, "x", &err);
+	char *c = gck_credential_encode("/nonexistent/munge.sock", 0, "x", &err);
 
 	ok(!c && err.code == ECONNREFUSED && strstr(err.text, "munged runs"), "no munged: %s",
 	   err.text);

@@ -42,7 +42,7 @@ static void explain(munge_ctx_t ctx, munge_err_t e, const char *what, struct gck
 	gck_fail(err, code, "munge: %s: %s%s", what, why ? why : munge_strerror(e), remedy);
 }
 
-char *gck_credential_seal(const char *socket, uid_t reader, const char *payload,
+char *gck_credential_encode(const char *socket, uid_t reader, const char *payload,
 			  struct gck_error *err)
 {
 	munge_ctx_t ctx = context(socket, err);
@@ -85,7 +85,7 @@ static char *decode(munge_ctx_t ctx, const char *text, size_t *length, uid_t *ui
 	return payload;
 }
 
-char *gck_credential_open(const char *socket, const char *text, size_t size, size_t *length,
+char *gck_credential_decode(const char *socket, const char *text, size_t size, size_t *length,
 			  uid_t *uid, struct gck_error *err)
 {
 	munge_ctx_t ctx = context(socket, err);

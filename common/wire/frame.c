@@ -11,14 +11,14 @@
 
 #define KEEP_ROOM 65536u /* an empty buffer larger than this is given back */
 
-size_t gck_buffer_held(const struct gck_buffer *b)
+size_t gck_buffer_size(const struct gck_buffer *b)
 {
 	return b->end - b->start;
 }
 
 static void compact(struct gck_buffer *b)
 {
-	memmove(b->data, b->data + b->start, gck_buffer_held(b));
+	memmove(b->data, b->data + b->start, gck_buffer_size(b));
 	b->end -= b->start;
 	b->start = 0;
 }
@@ -84,14 +84,14 @@ int gck_frame_peek(const struct gck_buffer *b, const char **content, size_t *siz
 {
 	uint32_t length;
 
-	if (gck_buffer_held(b) < GCK_FRAME_HEADER)
+	if (gck_buffer_size(b) < GCK_FRAME_HEADER)
 		return 0;
 	memcpy(&length, b->data + b->start, GCK_FRAME_HEADER);
 	length = be32toh(length);
 	if (length == 0 || length > GCK_WIRE_MAX_FRAME)
 		return gck_fail(err, EMSGSIZE, "a frame of %u bytes came; 1 to %u are allowed",
 				length, GCK_WIRE_MAX_FRAME);
-	if (gck_buffer_held(b) - GCK_FRAME_HEADER < length)
+	if (gck_buffer_size(b) - GCK_FRAME_HEADER < length)
 		return 0;
 	*content = (const char *)b->data + b->start + GCK_FRAME_HEADER;
 	*size = length;

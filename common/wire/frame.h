@@ -18,7 +18,7 @@ struct gck_buffer {
 
 /* Make room for size bytes at the end, where the caller puts them and then adds to b->end. */
 unsigned char *gck_buffer_space(struct gck_buffer *b, size_t size, struct gck_error *err);
-size_t gck_buffer_held(const struct gck_buffer *b);
+size_t gck_buffer_size(const struct gck_buffer *b);
 void gck_buffer_consume(struct gck_buffer *b, size_t size);
 void gck_buffer_free(struct gck_buffer *b);
 

@@ -154,7 +154,7 @@ static int seal(struct gck_wire *w, const json_t *body, struct gck_error *err)
 
 	if (!text)
 		return -1;
-	credential = gck_credential_seal(w->munge_socket, w->peer, text, err);
+	credential = gck_credential_encode(w->munge_socket, w->peer, text, err);
 	free(text);
 	if (!credential)
 		return -1;
@@ -181,16 +181,16 @@ int gck_wire_send(struct gck_wire *w, const json_t *body, struct gck_error *err)
 {
 	if (!*w->nonce)
 		return wait_for_hello(w, body, err);
-	if (gck_buffer_held(&w->out) > MAX_QUEUE)
+	if (gck_buffer_size(&w->out) > MAX_QUEUE)
 		return gck_fail(err, ENOBUFS, "the peer does not read: %zu bytes wait for it",
-				gck_buffer_held(&w->out));
+				gck_buffer_size(&w->out));
 	return seal(w, body, err);
 }
 
 int gck_wire_flush(struct gck_wire *w, struct gck_error *err)
 {
 	while (gck_wire_pending(w)) {
-		ssize_t n = send(w->fd, w->out.data + w->out.start, gck_buffer_held(&w->out),
+		ssize_t n = send(w->fd, w->out.data + w->out.start, gck_buffer_size(&w->out),
 				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
@@ -206,7 +206,7 @@ int gck_wire_flush(struct gck_wire *w, struct gck_error *err)
 
 size_t gck_wire_pending(const struct gck_wire *w)
 {
-	return gck_buffer_held(&w->out);
+	return gck_buffer_size(&w->out);
 }
 
 bool gck_wire_waiting(const struct gck_wire *w)
@@ -278,7 +278,7 @@ int gck_wire_fill(struct gck_wire *w, struct gck_error *err)
 	ssize_t n;
 
 	/* Whoever is not asked for its messages is not read from. */
-	if (gck_buffer_held(&w->in) >= GCK_FRAME_HEADER + GCK_WIRE_MAX_FRAME)
+	if (gck_buffer_size(&w->in) >= GCK_FRAME_HEADER + GCK_WIRE_MAX_FRAME)
 		return 1;
 	p = gck_buffer_space(&w->in, READ_SIZE, err);
 	if (!p)
@@ -287,7 +287,7 @@ int gck_wire_fill(struct gck_wire *w, struct gck_error *err)
 	if (n < 0)
 		return fill_failed(w, err);
 	if (n == 0)
-		return gck_fail(err, ECONNRESET, gck_buffer_held(&w->in) ?
+		return gck_fail(err, ECONNRESET, gck_buffer_size(&w->in) ?
 				"the peer closed the connection in the middle of a message" :
 				"the peer closed the connection");
 	w->in.end += (size_t)n;
@@ -341,7 +341,7 @@ static json_t *open_frame(struct gck_wire *w, const char *text, size_t size, uid
 {
 	size_t length;
 	uid_t maker;
-	char *payload = gck_credential_open(w->munge_socket, text, size, &length, &maker, err);
+	char *payload = gck_credential_decode(w->munge_socket, text, size, &length, &maker, err);
 	json_t *body;
 
 	if (!payload)

@@ -128,7 +128,7 @@ static ssize_t receive_packet(int fd, struct gck_link_mpi *m, struct gck_inside_
 	if (!to)
 		return recv(fd, m, sizeof *m, MSG_DONTWAIT);
 	to->nfds = GCK_INSIDE_FDS;
-	return gck_pass_receive(fd, m, sizeof *m, to->fds, &to->nfds, MSG_DONTWAIT);
+	return gck_fd_receive(fd, m, sizeof *m, to->fds, &to->nfds, MSG_DONTWAIT);
 }
 
 /* 1, 0 after ms, -1. After the wait the number may be another file's: the process may have been

@@ -145,7 +145,7 @@ char *gck_text_decrypt(const struct gck_job_key *s, const char *about, const cha
 			 struct gck_error *err)
 {
 	size_t length = strlen(box);
-	unsigned char *bytes = malloc(GCK_BASE64_ROOM(length) + 1);
+	unsigned char *bytes = malloc(GCK_BASE64_BYTES_MAX(length) + 1);
 	long size = bytes ? gck_base64_bytes(box, length, bytes) : 0;
 	char *text = NULL;
 

@@ -22,7 +22,7 @@ ssize_t getrandom(void *data, size_t size, unsigned flags)
 	return (ssize_t)size;
 }
 
-char *gck_credential_seal(const char *socket, uid_t reader, const char *payload,
+char *gck_credential_encode(const char *socket, uid_t reader, const char *payload,
 			  struct gck_error *err)
 {
 	(void)socket;
@@ -31,7 +31,7 @@ char *gck_credential_seal(const char *socket, uid_t reader, const char *payload,
 	return strdup(payload);
 }
 
-char *gck_credential_open(const char *socket, const char *text, size_t size, size_t *length,
+char *gck_credential_decode(const char *socket, const char *text, size_t size, size_t *length,
 			  uid_t *uid, struct gck_error *err)
 {
 	char *payload = malloc(size + 1);

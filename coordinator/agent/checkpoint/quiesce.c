@@ -197,7 +197,7 @@ static int take_words(struct transaction *t, const json_t *body)
 
 	if ((size_t)packet_int(body, "at", -1) != t->quiesce.all.n)
 		return -1;
-	bytes = malloc(GCK_BASE64_ROOM(length) + 1);
+	bytes = malloc(GCK_BASE64_BYTES_MAX(length) + 1);
 	if (!bytes)
 		return -1;
 	n = gck_base64_bytes(text, length, bytes);

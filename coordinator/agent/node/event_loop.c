@@ -290,7 +290,7 @@ static void await_doom(struct agent *a)
 	if (!lacks_doom(a) || !all_ended(a))
 		return;
 	gck_info("all ranks have died in a restart: the step does not end before Slurm has taken the job back");
-	await_word(a, lacks_doom, GCK_DOOM_MS / 1000.);
+	await_word(a, lacks_doom, GCK_REQUEUE_WAIT_MS / 1000.);
 }
 
 static bool all_succeeded(const struct agent *a)

@@ -189,7 +189,7 @@ static void take_control(struct supervisor *s)
 
 	while ((rc = control_take(GCK_AGENT_CONTROL_FD, &m)) > 0) {
 		if (m.type == GCK_CONTROL_END) {
-			finish(s, 0, END_GRACE_MS + (awaits_restart(s) ? GCK_DOOM_MS : 0));
+			finish(s, 0, END_GRACE_MS + (awaits_restart(s) ? GCK_REQUEUE_WAIT_MS : 0));
 			return;
 		}
 		enter_task(s, &m);

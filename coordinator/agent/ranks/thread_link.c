@@ -69,7 +69,7 @@ static ssize_t send_packet(int fd, const struct thread_packet *p)
 {
 	size_t n = p->fds[0] < 0 ? 0 : sizeof p->fds / sizeof *p->fds;
 
-	return gck_pass_send(fd, p->bytes, p->size, p->fds, n, MSG_DONTWAIT);
+	return gck_fd_send(fd, p->bytes, p->size, p->fds, n, MSG_DONTWAIT);
 }
 
 static void on_writable(struct ev_loop *loop, ev_io *io, int events)

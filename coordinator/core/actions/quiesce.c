@@ -173,7 +173,7 @@ static int append(const struct gck_live *live, struct gck_node *node, const json
 	if (all_words(live) + length / 4 * 3 > GCK_WIRE_MAX_BULK)
 		return gck_fail(err, EMSGSIZE, "its ranks' words are too many for the coordinator: "
 				"start the step with --mpi=pmix");
-	v = realloc(node->words, node->nwords + GCK_BASE64_ROOM(length) + 1);
+	v = realloc(node->words, node->nwords + GCK_BASE64_BYTES_MAX(length) + 1);
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for the ranks' words");
 	node->words = v;

@@ -145,7 +145,7 @@ static void fill_node(struct gck_core *core, struct gck_step *step, struct gck_n
 	if (!gck_node_runs(node))
 		node->welcomed = node->answered = false;
 	snprintf(node->name, sizeof node->name, "%s", r->node);
-	gck_utf8_mend(node->name);
+	gck_utf8_sanitize(node->name);
 	gck_node_set_ranks(node, json_object_get(r->body, "local_ranks"), step->ntasks);
 	json_decref(node->commits);
 	node->commits = json_is_array(commits) ? json_incref(commits) : NULL;

@@ -187,7 +187,7 @@ static struct gck_operation *make(struct gck_core *core, enum gck_verb verb,
 	op->job = job->id;
 	op->step = step;
 	snprintf(op->reason, sizeof op->reason, "%s", reason);
-	gck_utf8_mend(op->reason);
+	gck_utf8_sanitize(op->reason);
 	if (choose_steps(op, job, err)) {
 		operation_free(op);
 		return NULL;

@@ -215,7 +215,7 @@ static void add_leaving(json_t *out, const json_t *jobs, const char *node, char 
 	json_t *id;
 	size_t i;
 
-	gck_utf8_mend(why);
+	gck_utf8_sanitize(why);
 	json_array_foreach(json_object_get(jobs, node), i, id) {
 		const job_info_t *job = find_loaded((uint32_t)json_integer_value(id));
 

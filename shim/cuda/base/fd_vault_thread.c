@@ -38,7 +38,7 @@ struct gck_cuda_holder {
 
 static int send_one(int socket, int fd)
 {
-	return gck_pass_send(socket, "", 1, &fd, 1, MSG_DONTWAIT) < 0 ? -1 : 0;
+	return gck_fd_send(socket, "", 1, &fd, 1, MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
 /* Where the table is full the kernel drops it. */
@@ -48,7 +48,7 @@ static int receive_one(int socket)
 	char byte;
 	int fd;
 
-	if (gck_pass_receive(socket, &byte, 1, &fd, &n, MSG_DONTWAIT) < 0)
+	if (gck_fd_receive(socket, &byte, 1, &fd, &n, MSG_DONTWAIT) < 0)
 		return -1;
 	if (n)
 		return fd;

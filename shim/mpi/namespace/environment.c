@@ -65,7 +65,7 @@ static bool launched;
 
 static bool is_identity(const char *text)
 {
-	return gck_launcher_sets(text) && (!strncmp(text, "PMIX_", 5) || !strncmp(text, "PMI_", 4));
+	return gck_launcher_owns(text) && (!strncmp(text, "PMIX_", 5) || !strncmp(text, "PMI_", 4));
 }
 
 /* After a restart: the new task's. */
@@ -77,7 +77,7 @@ static int take_launchers(struct gck_error *err)
 	if (!launched || !given)
 		return 0;
 	while ((entry = gck_slots_next(given, size, &at, NULL))) {
-		if (gck_launcher_sets(entry) && set_text(entry, err) < 0)
+		if (gck_launcher_owns(entry) && set_text(entry, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -32,7 +32,7 @@ void gck_marks_take(struct gck_marks *m, const int shelf[2])
 	ssize_t n;
 
 	*m = (struct gck_marks){.uffd = -1};
-	n = gck_pass_receive(shelf[1], m->of, sizeof(m->of), &m->uffd, &passed, MSG_DONTWAIT);
+	n = gck_fd_receive(shelf[1], m->of, sizeof(m->of), &m->uffd, &passed, MSG_DONTWAIT);
 	if (!passed || n != sizeof(m->of) || m->of[n - 1])
 		gck_marks_drop(m);
 }
@@ -40,7 +40,7 @@ void gck_marks_take(struct gck_marks *m, const int shelf[2])
 void gck_marks_leave(struct gck_marks *m, const int shelf[2])
 {
 	if (m->uffd >= 0 && *m->of) /* where that fails, the marks go with the descriptor */
-		(void)!gck_pass_send(shelf[0], m->of, sizeof(m->of), &m->uffd, 1, MSG_DONTWAIT);
+		(void)!gck_fd_send(shelf[0], m->of, sizeof(m->of), &m->uffd, 1, MSG_DONTWAIT);
 	gck_marks_drop(m);
 }
 

@@ -150,8 +150,8 @@ static bool is_replaced(const struct before *b, const char *text)
 {
 	const char *was = text ? given(b, text) : NULL;
 
-	return text && (gck_launcher_sets(text) ||
-			(gck_launcher_offers(text) && was && !strcmp(was, text)));
+	return text && (gck_launcher_owns(text) ||
+			(gck_launcher_default(text) && was && !strcmp(was, text)));
 }
 
 /* The program's of that name; NULL: it has none (any more). */
@@ -241,7 +241,7 @@ static int reuse(const struct gck_restore *r, const struct gck_shim_state *s, co
 static int begin_anew(struct gck_restore *r, struct gck_shim_state *s, const struct before *b,
 		      struct gck_slots *slots, struct gck_error *err)
 {
-	size_t room = (gck_slots_room(r->environment, r->environment_size) + 7) / 8 * 8;
+	size_t room = (gck_slots_capacity(r->environment, r->environment_size) + 7) / 8 * 8;
 
 	free(slots->text);
 	*slots = (struct gck_slots){.text = calloc(1, room), .room = room};

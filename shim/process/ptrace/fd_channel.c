@@ -128,7 +128,7 @@ int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err)
 	box.msg.msg_iovlen = 1;
 	box.msg.msg_control = at + offsetof(struct mailbox, control);
 	box.msg.msg_controllen = sizeof box.control.space;
-	if (gck_pass_send(r->channel, "", 1, &fd, 1, 0) != 1)
+	if (gck_fd_send(r->channel, "", 1, &fd, 1, 0) != 1)
 		return gck_fail(err, errno, "handing descriptor %d to process %d: %s", fd,
 				r->remote.pid, strerror(errno));
 	if (gck_remote_write(&r->remote, r->remote.scratch, &box, sizeof box, err))

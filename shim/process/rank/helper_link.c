@@ -35,7 +35,7 @@ static struct peer helper_of(const struct gck_target *t)
 /* Send m, with a descriptor if fd is not -1. */
 static int put(const struct peer *p, const struct gck_link_msg *m, int fd, struct gck_error *err)
 {
-	if (gck_pass_send(p->fd, m, packet_size(m), &fd, fd >= 0, 0) < 0)
+	if (gck_fd_send(p->fd, m, packet_size(m), &fd, fd >= 0, 0) < 0)
 		return gck_fail(err, errno, "%s %d cannot be reached: %s", p->what, (int)p->pid,
 				strerror(errno));
 	return 0;
@@ -74,7 +74,7 @@ static int get(const struct peer *p, struct gck_link_msg *m, int *passed, int ti
 	if (!readable(p->fd, timeout_ms))
 		return gck_fail(err, ETIMEDOUT, "%s %d did not answer within %d ms", p->what,
 				(int)p->pid, timeout_ms);
-	n = gck_pass_receive(p->fd, m, sizeof(*m), passed, &npassed, MSG_DONTWAIT);
+	n = gck_fd_receive(p->fd, m, sizeof(*m), passed, &npassed, MSG_DONTWAIT);
 	if (passed && !npassed)
 		*passed = -1;
 	if (n <= 0)
