@@ -151,7 +151,7 @@ struct gck_link_mpi_hello {
 	uint32_t pmix;       /* 1: words can go through PMIx */
 	uint32_t outside;    /* 1: before MPI_Init or past MPI_Finalize, nothing to exchange: QUIESCE
 			      * is answered by QUIESCED alone */
-	uint64_t state;      /* address of struct gck_mpi_state (shim/mpi/state.h) */
+	uint64_t state;      /* address of struct gck_mpi_state (shim/namespace/state.h) */
 };
 
 struct gck_link_mpi_quiesce {
@@ -277,7 +277,7 @@ struct gck_shim_state {
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
 	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
-	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/mpi/state.h) once the
+	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/namespace/state.h) once the
 				    * process has loaded MPI; 0 */
 	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/base/state.h) from the
 				    * first cuInit on; 0 */

@@ -162,8 +162,8 @@ def nonblocking(f):
 
 def collectives_c(functions, _):
     """All of them."""
-    yield '#include "shim/mpi/collective.h"\n#include "shim/mpi/function.h"\n#include "shim/mpi/info.h"'
-    yield '#include "shim/mpi/nonblocking.h"\n#include "shim/mpi/wrap.h"\n'
+    yield '#include "shim/mpi/collective/collective.h"\n#include "shim/mpi/base/function.h"\n#include "shim/mpi/types/info.h"'
+    yield '#include "shim/mpi/collective/nonblocking.h"\n#include "shim/mpi/handles/wrap.h"\n'
     for f in functions:
         if f.how == "collective":
             yield from (nonblocking if f.parameters[-1].kind == "request" else blocking)(f)

@@ -2,7 +2,7 @@
  * The bindings that the table cannot say: callbacks, attributes, what returns a value. */
 #include "shim/mpi/fortran/bindings.h"
 #include "shim/mpi/fortran/entry.h"
-#include "shim/mpi/handle.h"
+#include "shim/mpi/handles/handle.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/mpi/fortran/entry.h"
 
-#include "shim/mpi/errhandler.h"
-#include "shim/mpi/function.h"
-#include "shim/mpi/keyval.h"
-#include "shim/mpi/op.h"
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/handles/errhandler.h"
+#include "shim/mpi/handles/keyval.h"
+#include "shim/mpi/handles/op.h"
 
 __typeof__(gck_mpi_fortran_op) gck_mpi_fortran_op GCK_MPI_SHOWN;
 __typeof__(gck_mpi_fortran_errhandler) gck_mpi_fortran_errhandler GCK_MPI_SHOWN;

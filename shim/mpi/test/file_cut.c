@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cutting a file back after a restart: what is cut is kept beside it. */
-#include "shim/mpi/file.h"
+#include "shim/mpi/file/file.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/mpi/namespace/inside.h"
+#include "shim/namespace/loader.h"
 
 static struct possessions now;
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shim/mpi/state.h"
+#include "shim/namespace/state.h"
 
 #define MAX_NUMBERS 4096
 #define MAX_MAPPINGS 4096

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "shim/mpi/namespace/namespace.h"
 #include "shim/mpi/test/lists.h"
+#include "shim/namespace/namespace.h"
 #include "test/support/tap.h"
 
 #define ROUNDS 40

@@ -18,7 +18,7 @@ ranks() { # NAME OPTIONS OF MPIRUN
 ranks "4 ranks: all that they own is listed"
 ranks "4 ranks over TCP: all that they own is listed" --mca btl self,tcp --mca pml ob1
 
-listed=$(sed -n 's/^	\([_a-z].*\);$/\1/p' "$srcdir/shim/mpi/namespace/root.map" | LC_ALL=C sort)
+listed=$(sed -n 's/^	\([_a-z].*\);$/\1/p' "$srcdir/shim/namespace/root.map" | LC_ALL=C sort)
 shown=$(nm -D --defined-only libgpuckpt-mpi-root.so | awk '{ print $3 }' | LC_ALL=C sort)
 same "$shown" "$listed" "the root object exports the listed functions and nothing else"
 

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/mpi/namespace/namespace.h"
-#include "shim/mpi/pmix.h"
-#include "shim/mpi/quiesce.h"
+#include "shim/mpi/base/pmix.h"
+#include "shim/mpi/quiesce/quiesce.h"
+#include "shim/namespace/namespace.h"
 
 #define OTHERS_WORD 77
 #define WORDS_MAX 16

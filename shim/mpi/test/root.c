@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "shim/link.h"
-#include "shim/mpi/namespace/inside.h"
 #include "shim/mpi/test/module.h"
+#include "shim/namespace/loader.h"
 #include "test/support/tap.h"
 
 static struct gck_mpi_left_out owned;

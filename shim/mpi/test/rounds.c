@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/mpi/gate.h"
-#include "shim/mpi/init.h"
-#include "shim/mpi/part.h"
-#include "shim/mpi/quiesce.h"
+#include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/init/init.h"
+#include "shim/mpi/quiesce/quiesce.h"
 #include "test/support/tap.h"
 
 #define MS 1000000ll

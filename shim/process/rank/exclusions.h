@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What of a rank belongs to the real MPI library and stays out of its image: threads, descriptors
- * and ranges of memory, as the rank's own MPI part names them (shim/mpi/state.h); and its CUDA part's
+ * and ranges of memory, as the rank's own MPI part names them (shim/namespace/state.h); and its CUDA part's
  * link (shim/cuda/base/state.h). Read from the rank, so checked as data from outside: a rank that lies
  * harms its own image. */
 #ifndef GCK_EXCLUSIONS_H

@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 #include "shim/link.h"
-#include "shim/mpi/state.h"
+#include "shim/namespace/state.h"
 #include "shim/process/test/capture_clock.h"
 
 #define PAGE 4096

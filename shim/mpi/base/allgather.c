@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What all ways of exchanging words have in common. */
+#include "shim/mpi/base/allgather.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_ROOM 256
+
+int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word)
+{
+	if (b->n == b->room) {
+		size_t room = b->room ? b->room * 2 : FIRST_ROOM;
+		unsigned long *v = realloc(b->v, room * sizeof *v);
+
+		if (!v)
+			return -1;
+		b->v = v;
+		b->room = room;
+	}
+	b->v[b->n++] = word;
+	return 0;
+}
+
+int gck_mpi_exchange_split(const void *bytes, size_t size, size_t nranks,
+			   struct gck_mpi_words *all, struct gck_error *err)
+{
+	const unsigned long *v = bytes;
+	size_t n = size / sizeof *v, at = 0;
+
+	memset(all, 0, nranks * sizeof *all);
+	if (size % sizeof *v)
+		return gck_fail(err, EBADMSG, "the ranks' words are cut off");
+	while (at < n) {
+		if (n - at < 2 || v[at] >= nranks || v[at + 1] > n - at - 2 || all[v[at]].v)
+			return gck_fail(err, EBADMSG, "the ranks' words make no sense at word %zu "
+					"of %zu", at, n);
+		all[v[at]] = (struct gck_mpi_words){&v[at + 2], v[at + 1]};
+		at += 2 + v[at + 1];
+	}
+	return 0;
+}
+
+/* ---- a job of one rank ---------------------------------------------------------------------- */
+
+static const struct gck_mpi_blob *own;
+
+static int give_alone(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+		      struct gck_error *err)
+{
+	(void)x;
+	(void)round;
+	(void)err;
+	own = mine;
+	return 0;
+}
+
+static int take_alone(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+		      struct gck_error *err)
+{
+	(void)x;
+	(void)ms;
+	(void)err;
+	all[0] = (struct gck_mpi_words){own->v, own->n};
+	return 1;
+}
+
+void gck_mpi_exchange_alone(struct gck_mpi_exchange *x)
+{
+	*x = (struct gck_mpi_exchange){
+		.nranks = 1, .rank = 0, .give = give_alone, .take = take_alone};
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How the ranks of a job give each other their words in a round of a quiesce: through PMIx's
+ * collecting fence, through the coordinator, or (tests) through files. */
+#ifndef GCK_MPI_ALLGATHER_H
+#define GCK_MPI_ALLGATHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "shim/mpi/base/participant.h"
+
+struct gck_mpi_exchange {
+	size_t nranks, rank;
+	/* This rank is ready for a round, with these words (kept until the round is over). */
+	int (*give)(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+		    struct gck_error *err);
+	/* Wait up to ms for the others. 1: all[0..nranks) is filled, and lives until the next give;
+	 * 0: not yet; -1: failed, ECANCELED if the quiesce was called off. */
+	int (*take)(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+		    struct gck_error *err);
+};
+
+/* Every blob of a job is one text of words: rank, number of words, words; ranks in any order, those
+ * that are missing have none. Checked as data from outside: EBADMSG. The words point into bytes,
+ * which has the alignment of a word. */
+int gck_mpi_exchange_split(const void *bytes, size_t size, size_t nranks,
+			   struct gck_mpi_words *all, struct gck_error *err);
+
+/* Of a job of one rank: there is nobody to ask. */
+void gck_mpi_exchange_alone(struct gck_mpi_exchange *x);
+
+#endif

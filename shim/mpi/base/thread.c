@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The MPI thread: its start, its end, and the link that it keeps. */
+#define _GNU_SOURCE
+#include "shim/mpi/base/thread.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/mpi/base/gate.h"
+#include "shim/namespace/namespace.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/inside/rank.h"
+
+#define AGAIN_MS 100      /* between attempts to connect, doubled up to */
+#define AGAIN_MOST_MS 2000
+#define STOP_MS 2000      /* for the thread to come out of the real library at the program's end */
+
+struct gck_mpi_state gck_mpi_state = {
+	.magic = GCK_MPI_STATE_MAGIC, .version = GCK_MPI_STATE_VERSION,
+	.size = sizeof gck_mpi_state, .link_fd = -1,
+};
+
+static struct gck_mpi_keeper keeper = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .link = {.fd = -1},
+};
+
+/* ---- what others change --------------------------------------------------------------------- */
+
+bool gck_mpi_keeper_stopping(struct gck_mpi_keeper *k)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&k->lock);
+	stopping = k->stopping;
+	pthread_mutex_unlock(&k->lock);
+	return stopping;
+}
+
+static struct timespec after(int ms)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec += ms / 1000;
+	ts.tv_nsec += ms % 1000 * 1000000l;
+	if (ts.tv_nsec >= 1000000000l) {
+		ts.tv_sec++;
+		ts.tv_nsec -= 1000000000l;
+	}
+	return ts;
+}
+
+enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms)
+{
+	struct timespec end = after(ms);
+	enum gck_mpi_stage stage;
+
+	pthread_mutex_lock(&k->lock);
+	while (k->stage == GCK_MPI_STARTING && !k->stopping)
+		if (pthread_cond_timedwait(&k->changed, &k->lock, &end))
+			break;
+	stage = k->stage;
+	pthread_mutex_unlock(&k->lock);
+	return stage;
+}
+
+bool gck_mpi_keeper_told(struct gck_mpi_keeper *k)
+{
+	bool told;
+
+	pthread_mutex_lock(&k->lock);
+	told = k->told;
+	pthread_mutex_unlock(&k->lock);
+	return told;
+}
+
+void gck_mpi_keeper_tell(struct gck_mpi_keeper *k, bool told)
+{
+	pthread_mutex_lock(&k->lock);
+	k->told = told;
+	pthread_mutex_unlock(&k->lock);
+}
+
+void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms)
+{
+	struct timespec end = after(ms);
+
+	pthread_mutex_lock(&k->lock);
+	while (!k->stopping)
+		if (pthread_cond_timedwait(&k->changed, &k->lock, &end))
+			break;
+	pthread_mutex_unlock(&k->lock);
+}
+
+bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k)
+{
+	return gck_inside_restarts() != k->restarts;
+}
+
+void gck_mpi_resume(void)
+{
+	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
+	gck_mpi_oweds_over();
+	gck_mpi_gate_open();
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* An agent that has died is started again. */
+static void keep_link(struct gck_mpi_keeper *k)
+{
+	int ms = AGAIN_MS;
+
+	while (!gck_mpi_keeper_stopping(k)) {
+		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
+			gck_mpi_state.link_fd = k->link.fd;
+			if (gck_mpi_serve_hello(k) == 0) {
+				ms = AGAIN_MS;
+				gck_mpi_serve(k);
+			}
+			gck_mpi_state.link_fd = -1;
+			gck_inside_link_close(&k->link);
+		}
+		gck_mpi_help_for(k, ms);
+		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
+	}
+}
+
+static void *run(void *arg)
+{
+	struct gck_mpi_keeper *k = arg;
+
+	pthread_setname_np(pthread_self(), "gpuckpt-mpi");
+	gck_mpi_thread_new()->passes = true;
+	gck_mpi_state.tid = (int32_t)gettid();
+	if (gck_mpi_cycle_wanted())
+		gck_mpi_cycle_serve(k);
+	else
+		keep_link(k);
+	gck_mpi_state.tid = 0;
+	return NULL;
+}
+
+/* A child has neither the thread nor a part in the link. */
+static void leave_to_parent(void)
+{
+	if (keeper.link.fd >= 0)
+		close(keeper.link.fd);
+	keeper.link.fd = gck_mpi_state.link_fd = -1;
+	keeper.runs = false;
+	pthread_mutex_init(&keeper.lock, NULL);
+}
+
+static int start(struct gck_mpi_keeper *k, struct gck_error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&k->thread, NULL, run, k);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	k->runs = rc == 0;
+	return rc ? gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc)) : 0;
+}
+
+int gck_mpi_thread_start(struct gck_error *err)
+{
+	static bool hooked;
+
+	if (keeper.runs || !(gck_inside_is_rank() || gck_mpi_cycle_wanted()))
+		return 0;
+	if (!hooked && pthread_atfork(NULL, NULL, leave_to_parent))
+		return gck_fail(err, ENOMEM, "no memory for checkpoints of MPI");
+	hooked = true;
+	keeper.restarts = gck_inside_restarts();
+	gck_inside_uses_mpi(&gck_mpi_state);
+	return start(&keeper, err);
+}
+
+/* ---- the program's side --------------------------------------------------------------------- */
+
+static void enter_stage(enum gck_mpi_stage stage, int rank, int size)
+{
+	pthread_mutex_lock(&keeper.lock);
+	keeper.stage = stage;
+	keeper.rank = rank;
+	keeper.size = size;
+	keeper.told = false;
+	pthread_cond_broadcast(&keeper.changed);
+	pthread_mutex_unlock(&keeper.lock);
+}
+
+void gck_mpi_thread_starting(void)
+{
+	enter_stage(GCK_MPI_STARTING, keeper.rank, 0);
+}
+
+void gck_mpi_thread_ready(int rank, int size)
+{
+	enter_stage(GCK_MPI_INSIDE, rank, size);
+}
+
+void gck_mpi_thread_outside(void)
+{
+	enter_stage(GCK_MPI_OUTSIDE, keeper.rank, 0);
+}
+
+/* The state stays where it is published: an image that is taken from here on would hold what the
+ * real library still owns, and is refused as one that is not at rest. */
+static void stop(void)
+{
+	struct timespec limit = after(STOP_MS);
+
+	if (!keeper.runs)
+		return;
+	pthread_mutex_lock(&keeper.lock);
+	keeper.stopping = true;
+	pthread_cond_broadcast(&keeper.changed);
+	pthread_mutex_unlock(&keeper.lock);
+	gck_inside_link_wake(&keeper.link);
+	if (pthread_timedjoin_np(keeper.thread, NULL, &limit) == 0)
+		keeper.runs = false;
+}
+
+int gck_mpi_keeper_stops_at_exit(struct gck_error *err)
+{
+	static bool does;
+
+	if (!does && atexit(stop))
+		return gck_fail(err, ECANCELED, "the program is ending");
+	does = true;
+	return 0;
+}

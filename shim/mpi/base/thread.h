@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The MPI thread: one per rank, an ordinary pthread with all signals blocked, from the load of the
+ * real library to the process's end: before MPI_Init and after MPI_Finalize, too, that library has
+ * memory, descriptors and threads which no image may hold. It serves a link of its own to the agent
+ * (shim/link.h, verbs 32 to 47): quiesce, resume, able; and after a restart it brings MPI back. */
+#ifndef GCK_MPI_THREAD_H
+#define GCK_MPI_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "common/base/error.h"
+#include "shim/inside/link.h"
+#include "shim/namespace/state.h"
+
+/* Read by the agent and the capture. gck_mpi_ns_load keeps left_out up to date. */
+extern struct gck_mpi_state gck_mpi_state;
+
+/* The real library was just loaded: make the thread. In a process that is no rank of a checkpointed
+ * step nothing is made. */
+int gck_mpi_thread_start(struct gck_error *err);
+
+/* Where the program is with MPI. Changed inside the gate only. */
+enum gck_mpi_stage {
+	GCK_MPI_OUTSIDE,  /* before MPI_Init, or past MPI_Finalize: nothing is owed to other ranks */
+	GCK_MPI_STARTING, /* in MPI_Init */
+	GCK_MPI_INSIDE,
+};
+
+void gck_mpi_thread_starting(void);
+void gck_mpi_thread_ready(int rank, int size); /* the real MPI_Init is over */
+void gck_mpi_thread_outside(void);             /* the real MPI_Finalize is, or MPI_Init failed */
+
+/* Tests (GPUCKPT_MPI_TEST): a checkpoint and restart in place. All ranks call it, outside of MPI.
+ * 0, or -1 with the reason on stderr. */
+int gck_mpi_test_cycle(void);
+
+/* ---- between the thread's own files --------------------------------------------------------- */
+
+struct gck_mpi_keeper {
+	pthread_mutex_t lock;    /* for what follows */
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool runs, stopping;
+	enum gck_mpi_stage stage;
+	bool told;               /* the agent knows the stage, and of PMIx */
+	int rank, size;          /* in MPI_COMM_WORLD, once inside it */
+	/* the thread's own */
+	struct gck_inside_link link;
+	int64_t help_until_ns;   /* help.c */
+	uint32_t restarts;       /* as seen last */
+	bool restoring;          /* out of an image, and MPI is not back */
+	struct gck_error lost;   /* why it never will be; code 0: it may */
+};
+
+bool gck_mpi_keeper_stopping(struct gck_mpi_keeper *k);
+
+/* The stage; waits up to ms for the end of MPI_Init. */
+enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms);
+
+/* Does the agent know it, and set that. */
+bool gck_mpi_keeper_told(struct gck_mpi_keeper *k);
+void gck_mpi_keeper_tell(struct gck_mpi_keeper *k, bool told);
+
+/* From now on exit() waits for the thread before anything of the real library is ended: it may be in
+ * it, or be about to bury a dead copy, whose destructors must not run. Before main() it would be too
+ * early for that: the loader's turn comes before what was registered then. */
+int gck_mpi_keeper_stops_at_exit(struct gck_error *err);
+
+/* Wait ms, or until the thread is to stop. */
+void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms);
+
+/* Let the program into MPI again. */
+void gck_mpi_resume(void);
+
+/* serve.c: tell the agent who this is, and do what it asks until the link ends, the thread is to
+ * stop, or the process was restored (then MPI is back to life, or failed for good). */
+int gck_mpi_serve_hello(struct gck_mpi_keeper *k);
+void gck_mpi_serve(struct gck_mpi_keeper *k);
+
+/* quiesce_link.c: the agent asks for a quiesce. Returns when the gate is open again, or the process
+ * was restored: true. */
+bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_message *m);
+
+/* The process has become another one, out of an image. */
+bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k);
+
+/* help.c: a quiesce has failed here. Another rank may be in a wait for its windows that ends only if
+ * this rank's library is called, and cannot hear before that that it is called off too. */
+void gck_mpi_help_begin(struct gck_mpi_keeper *k);
+
+/* Call it once if that may be. Returns for how long to wait until the next time: ms at most. */
+int gck_mpi_help(struct gck_mpi_keeper *k, int ms);
+void gck_mpi_help_for(struct gck_mpi_keeper *k, int ms); /* pause ms, helping */
+
+/* cycle.c: the thread's work where GPUCKPT_MPI_TEST is set. */
+const char *gck_mpi_cycle_wanted(void);
+void gck_mpi_cycle_serve(struct gck_mpi_keeper *k);
+
+#endif

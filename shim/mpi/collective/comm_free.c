@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "shim/mpi/collective/comm_free.h"
+
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/collective/nonblocking.h"
+#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/p2p/request_complete.h"
+
+/* ---- the goodbye ---------------------------------------------------------------------------- */
+
+static int issue(struct gck_mpi_nonblocking *n, MPI_Request *real)
+{
+	return gck_mpi_real.Ibarrier(GCK_MPI_REAL_COMM(n->comm), real);
+}
+
+/* The fresh communicator must see what it sees in ranks that have not left it. */
+static int reissue(struct gck_mpi_request *r, struct gck_error *err)
+{
+	struct gck_mpi_nonblocking *n = r->arg, *first = gck_mpi_comm_of(n->comm)->first;
+	MPI_Request real;
+	int rc = first ? first->issue(first, &real) : MPI_SUCCESS;
+
+	if (!rc && first)
+		rc = gck_mpi_real.Request_free(&real);
+	if (!rc)
+		rc = n->issue(n, (MPI_Request *)&r->h.real);
+	return rc ? gck_fail(err, EIO, "a communicator of %d ranks that was freed cannot be freed in the "
+			     "fresh MPI: code %d", gck_mpi_comm_of(n->comm)->size, rc) : 0;
+}
+
+/* Every rank has said it. (No argument: it was not begun after all.) */
+static void is_over(struct gck_mpi_request *r)
+{
+	struct gck_mpi_nonblocking *n = r->arg;
+	struct gck_mpi_comm *c;
+
+	if (!n)
+		return;
+	c = gck_mpi_comm_of(n->comm);
+	gck_mpi_nonblocking_free(n);
+	gck_mpi_clock_remove(&c->clock);
+	__atomic_store_n(&c->life, GCK_MPI_COMM_LEFT, __ATOMIC_RELEASE);
+}
+
+static const struct gck_mpi_request_class goodbye = {
+	.name = "end of a communicator",
+	.completed = gck_mpi_nonblocking_completed,
+	.reissue = reissue,
+	.freed = is_over,
+};
+
+/* It does not wait for a quiesce as a program's collective does: no program is ever told of its end.
+ * -1: no memory, try again later. */
+static int leave(struct gck_mpi_comm *c)
+{
+	struct gck_mpi_nonblocking *n = gck_mpi_nonblocking_new(sizeof *n, c->handle, issue);
+	struct gck_mpi_request *r = n ? gck_mpi_request_start(&goodbye, c->handle, n) : NULL;
+
+	if (r) {
+		n->number = 1 + atomic_fetch_add_explicit(&c->clock.started, 1, memory_order_relaxed);
+		if (!n->issue(n, (MPI_Request *)&r->h.real)) {
+			gck_mpi_request_let_go(r);
+			return 0;
+		}
+		gck_mpi_clock_unstart(&c->clock);
+		r->arg = NULL;
+		gck_mpi_request_free(r);
+	}
+	if (n)
+		gck_mpi_nonblocking_free(n);
+	c->life = GCK_MPI_COMM_FREED;
+	return -1;
+}
+
+/* ---- sweeps --------------------------------------------------------------------------------- */
+
+static void find_use(struct gck_mpi_request *r, void *comm)
+{
+	if (r->comm == *(MPI_Comm *)comm)
+		*(MPI_Comm *)comm = MPI_COMM_NULL;
+}
+
+bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c)
+{
+	MPI_Comm found = c->handle;
+
+	if (c->messages)
+		return true;
+	gck_mpi_request_each(find_use, &found);
+	return found != c->handle;
+}
+
+/* It is the caller's then: another thread does not find it. One with other worlds has no goodbye:
+ * these may be without the stand-in. */
+static bool may_leave(struct gck_mpi_handle *h, void *unused)
+{
+	struct gck_mpi_comm *c = h->body;
+
+	(void)unused;
+	if (!c || c->life != GCK_MPI_COMM_FREED || gck_mpi_comm_in_use(c))
+		return false;
+	c->life = c->dynamic ? GCK_MPI_COMM_LEFT : GCK_MPI_COMM_LEAVING;
+	return !c->dynamic;
+}
+
+/* Nobody else is to find it: the MPI thread walks the list while threads are inside. */
+static bool has_left(struct gck_mpi_handle *h, void *found)
+{
+	struct gck_mpi_comm *c = h->body;
+
+	if (!c || __atomic_load_n(&c->life, __ATOMIC_ACQUIRE) != GCK_MPI_COMM_LEFT)
+		return false;
+	h->body = NULL;
+	*(struct gck_mpi_comm **)found = c;
+	return true;
+}
+
+static void end(struct gck_mpi_comm *c)
+{
+	MPI_Comm real = gck_mpi_real_of(c->handle);
+
+	if (real)
+		gck_mpi_real.Comm_free(&real);
+	if (c->first)
+		gck_mpi_nonblocking_free(c->first);
+	gck_mpi_comm_forget(c);
+}
+
+void gck_mpi_comm_sweep(void)
+{
+	struct gck_mpi_handle *h;
+	struct gck_mpi_comm *c;
+
+	while ((h = gck_mpi_first_that(GCK_MPI_COMM, may_leave, NULL)))
+		if (leave(h->body))
+			break;
+	gck_mpi_request_reap();
+	while (gck_mpi_first_that(GCK_MPI_COMM, has_left, &c))
+		end(c);
+}
+
+void gck_mpi_comm_let_go(struct gck_mpi_comm *c)
+{
+	c->life = GCK_MPI_COMM_FREED;
+	gck_mpi_comm_sweep();
+}
+
+/* ---- what the program calls ----------------------------------------------------------------- */
+
+static bool is_alive(MPI_Comm comm)
+{
+	const struct gck_mpi_handle *h = (const void *)comm;
+
+	return gck_mpi_is(h, GCK_MPI_COMM) && !(h->flags & GCK_MPI_PREDEFINED) &&
+	       gck_mpi_comm_of(comm)->life == GCK_MPI_COMM_ALIVE;
+}
+
+/* Freeing what may not be: the real library says why. */
+static int free_wrong(MPI_Comm *comm, int (*real_free)(MPI_Comm *))
+{
+	MPI_Comm real = comm && gck_mpi_is(*comm, GCK_MPI_COMM) &&
+			gck_mpi_comm_of(*comm)->life == GCK_MPI_COMM_ALIVE
+				? gck_mpi_real_of(*comm) : gck_mpi_real_null[GCK_MPI_COMM];
+
+	return real_free(comm ? &real : NULL);
+}
+
+GCK_MPI_FUNCTION(Comm_free, (MPI_Comm *comm))
+{
+	MPI_Comm was = comm ? *comm : MPI_COMM_NULL;
+	int rc = is_alive(was) ? gck_mpi_attributes_delete(was) : MPI_SUCCESS;
+
+	if (rc)
+		return gck_mpi_error(was, rc, "MPI_Comm_free");
+	gck_mpi_enter();
+	if (is_alive(was))
+		gck_mpi_comm_let_go(gck_mpi_comm_of(was));
+	else
+		rc = free_wrong(comm, gck_mpi_real.Comm_free);
+	if (!rc)
+		*comm = MPI_COMM_NULL;
+	gck_mpi_leave();
+	return gck_mpi_error(rc ? was : NULL, rc, "MPI_Comm_free");
+}
+
+static void poll_one(struct gck_mpi_request *r, void *comm)
+{
+	if (r->comm == comm && r->state == GCK_MPI_REQUEST_ACTIVE)
+		gck_mpi_request_poll(r);
+}
+
+static int disconnect_real(MPI_Comm comm)
+{
+	MPI_Comm real = GCK_MPI_REAL_COMM(comm);
+	int rc = gck_mpi_real.Comm_disconnect(&real);
+
+	if (!rc)
+		gck_mpi_handle_set_real((void *)comm, NULL);
+	return rc;
+}
+
+/* Waits for what is pending, unlike free; before the tick, for it parks. Within a world it is a
+ * barrier and a free, in Open MPI too; ours keeps what persistent requests need of it. */
+static int disconnect(MPI_Comm comm)
+{
+	struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
+	int rc;
+
+	while (gck_mpi_requests_on(comm)) {
+		gck_mpi_request_each(poll_one, comm);
+		gck_mpi_park_if_closed();
+	}
+	gck_mpi_clock_tick(&c->clock);
+	rc = c->dynamic ? disconnect_real(comm) : gck_mpi_real.Barrier(GCK_MPI_REAL_COMM(comm));
+	if (rc)
+		gck_mpi_comm_failed(comm, rc);
+	else
+		gck_mpi_comm_let_go(c);
+	return rc;
+}
+
+GCK_MPI_FUNCTION(Comm_disconnect, (MPI_Comm *comm))
+{
+	MPI_Comm was = comm ? *comm : MPI_COMM_NULL;
+	int rc = is_alive(was) ? gck_mpi_attributes_delete(was) : MPI_SUCCESS;
+
+	if (rc)
+		return gck_mpi_error(was, rc, "MPI_Comm_disconnect");
+	gck_mpi_enter();
+	rc = is_alive(was) ? disconnect(was) : free_wrong(comm, gck_mpi_real.Comm_disconnect);
+	if (!rc)
+		*comm = MPI_COMM_NULL;
+	gck_mpi_leave();
+	return gck_mpi_error(rc ? was : NULL, rc, "MPI_Comm_disconnect");
+}

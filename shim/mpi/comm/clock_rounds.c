@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The rounds of the collective clock, one rank's side.
+ *
+ * What must come about: of every clock all ranks have entered the same blocking collectives, every
+ * non-blocking collective that one library has seen complete is started everywhere (and then finished
+ * by the MPI threads), and what was made collectively was so by all: all of its ranks tell of it.
+ *
+ * A correct program gets on even if every collective waits for all its members. So whoever has
+ * entered what others have not (it is ahead) need not move for them to get there: it would be
+ * waiting in that very call. Ranks that are behind run; they may go into other collectives on the
+ * way, which raises the targets of those and no more than the program itself demands. What they
+ * need besides is messages, from ranks that are neither ahead nor behind. Therefore, when a round
+ * has moved nothing, those run too: first without entering a collective, then into one, which puts
+ * them ahead and calls in the others of it. Threads, and completions that the real library told and
+ * the program has not asked for yet, make a rank ahead and needed all the same, so at last everybody
+ * goes on, and then by one. Nobody is ahead for good: each step is one that the program could have
+ * made with collectives that wait, and by that schedule the ranks that are behind arrive. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "shim/mpi/comm/clock_words.h"
+
+/* ---- what this rank has --------------------------------------------------------------------- */
+
+void gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
+{
+	pthread_mutex_lock(&s->lock);
+	c->prev = NULL;
+	c->next = s->first;
+	if (s->first)
+		s->first->prev = c;
+	s->first = c;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
+{
+	pthread_mutex_lock(&s->lock);
+	*(c->prev ? &c->prev->next : &s->first) = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The lock is held. */
+static size_t find_call(const struct gck_mpi_clocks *s, uint64_t key)
+{
+	size_t i = 0;
+
+	while (i < s->ncalled && s->called[i] != key)
+		i++;
+	return i;
+}
+
+/* Who has come is called no more. */
+void gck_mpi_clocks_meet(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m)
+{
+	size_t i;
+
+	pthread_mutex_lock(&s->lock);
+	m->prev = NULL;
+	m->next = s->meetings;
+	if (s->meetings)
+		s->meetings->prev = m;
+	s->meetings = m;
+	i = find_call(s, m->key);
+	if (i < s->ncalled)
+		s->called[i] = s->called[--s->ncalled];
+	pthread_mutex_unlock(&s->lock);
+}
+
+void gck_mpi_clocks_part(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m)
+{
+	pthread_mutex_lock(&s->lock);
+	*(m->prev ? &m->prev->next : &s->meetings) = m->next;
+	if (m->next)
+		m->next->prev = m->prev;
+	pthread_mutex_unlock(&s->lock);
+}
+
+int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t active,
+		       size_t open, struct gck_error *err)
+{
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	s->limited = true;
+	r = gck_mpi_clock_words_put(s, b, out, active, open);
+	pthread_mutex_unlock(&s->lock);
+	return r ? gck_fail(err, ENOMEM, "the collective clock's words for the other ranks: no memory") : 0;
+}
+
+/* ---- the verdict ---------------------------------------------------------------------------- */
+
+static bool is_at(const struct gck_mpi_clocks *s, uint64_t key)
+{
+	const struct gck_mpi_meeting *m = s->meetings;
+
+	while (m && m->key != key)
+		m = m->next;
+	return m;
+}
+
+static int note_call(void *arg, uint64_t key)
+{
+	struct gck_mpi_clocks *s = arg;
+	uint64_t *more;
+
+	if (is_at(s, key) || find_call(s, key) < s->ncalled)
+		return 0;
+	more = realloc(s->called, (s->ncalled + 1) * sizeof *more);
+	if (!more)
+		return ENOMEM;
+	s->called = more;
+	s->called[s->ncalled++] = key;
+	return 0;
+}
+
+/* Of a communicator of this rank alone: it is where it must get to, and finishes what it has started. */
+static void take_own(struct gck_mpi_clock *c)
+{
+	c->target = c->blocking;
+	c->target_started = c->finish = c->started;
+}
+
+/* Where this rank must get to, and whether others must get to where it is. */
+static void take_targets(struct gck_mpi_clocks *s, const struct gck_mpi_sums *m)
+{
+	const struct gck_mpi_sum *e;
+
+	s->ahead = false;
+	for (struct gck_mpi_clock *c = s->first; c; c = c->next) {
+		if (c->ranks == 1) {
+			take_own(c);
+			continue;
+		}
+		e = gck_mpi_sum_of(m, false, c->id);
+		if (!e->reports) /* made by a thread that was inside when the words were put */
+			continue;
+		c->target = e->high;
+		c->target_started = e->high_seen;
+		c->finish = e->high_seen > e->low_started ? e->high_seen : e->low_started;
+		if (e->reports < e->ranks) /* some are through its goodbye, so all have said it */
+			c->finish = UINT64_MAX;
+		s->ahead |= c->blocking > e->low || c->seen > e->low_started;
+	}
+	for (const struct gck_mpi_meeting *at = s->meetings; at; at = at->next) {
+		e = gck_mpi_sum_of(m, true, at->key);
+		s->ahead |= e->reports && gck_mpi_sum_behind(e);
+	}
+}
+
+/* The more rounds have moved nothing, the more may ranks do that are not behind. */
+static void let_on(struct gck_mpi_clocks *s)
+{
+	s->runs = s->any_behind && s->stale > 0 && (!s->ahead || s->stale > 2);
+	s->enters = s->runs && (s->stale == 2 || s->stale > 3);
+	s->entries = s->enters;
+}
+
+/* The lock is held. 0, or an errno value. */
+static int judge(struct gck_mpi_clocks *s, struct gck_mpi_sums *m, const struct gck_mpi_words *all,
+		 size_t nranks, size_t self)
+{
+	uint64_t d = gck_mpi_clock_words_digest(all, nranks);
+	bool still = s->judged && d == s->digest;
+	int r = gck_mpi_sums_take(m, all, nranks);
+
+	s->ncalled = 0;
+	for (size_t i = 0; !r && i < nranks; i++)
+		r = gck_mpi_clock_words_calls(&all[i], self, note_call, s);
+	if (r)
+		return r;
+	s->any_behind = false;
+	for (size_t i = 0; i < m->room; i++)
+		s->any_behind |= m->v[i].reports && gck_mpi_sum_behind(&m->v[i]);
+	s->stale = still ? s->stale + 1 : 0;
+	s->digest = d;
+	s->judged = true;
+	/* how many are open was counted against the targets of the round before */
+	s->settled = !s->any_behind && m->out && !m->open && (!m->active || still);
+	take_targets(s, m);
+	let_on(s);
+	return 0;
+}
+
+int gck_mpi_clocks_judge(struct gck_mpi_clocks *s, const struct gck_mpi_words *all, size_t nranks,
+			 size_t self, struct gck_error *err)
+{
+	struct gck_mpi_sums m = { 0 };
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = judge(s, &m, all, nranks, self);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	free(m.v);
+	if (r == ENOMEM)
+		return gck_fail(err, r, "the collective clocks of %zu ranks: no memory", nranks);
+	return r ? gck_fail(err, r, "the collective clocks of %zu ranks make no sense: are all ranks' "
+			    "libgpuckpt-mpi.so of one version?", nranks) : 0;
+}
+
+/* ---- between rounds ------------------------------------------------------------------------- */
+
+static bool owes(const struct gck_mpi_clocks *s)
+{
+	for (const struct gck_mpi_clock *c = s->first; c; c = c->next)
+		if (c->blocking < c->target || c->started < c->target_started)
+			return true;
+	return s->ncalled > 0;
+}
+
+bool gck_mpi_clocks_behind(struct gck_mpi_clocks *s)
+{
+	bool b;
+
+	pthread_mutex_lock(&s->lock);
+	b = owes(s) || (s->runs && (s->entries || !s->enters));
+	pthread_mutex_unlock(&s->lock);
+	return b;
+}
+
+bool gck_mpi_clocks_settled(struct gck_mpi_clocks *s)
+{
+	return s->settled;
+}
+
+bool gck_mpi_clocks_may_enter(struct gck_mpi_clocks *s)
+{
+	if (!s->limited || owes(s))
+		return true;
+	if (!s->entries)
+		return false;
+	s->entries--;
+	return true;
+}
+
+void gck_mpi_clocks_resume(struct gck_mpi_clocks *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->limited = s->judged = s->settled = s->runs = false;
+	s->stale = 0;
+	s->ncalled = 0;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}

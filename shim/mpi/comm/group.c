@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Groups over a restart: real ones stand behind them, and are made again from their world ranks. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/comm/comm.h"
+
+/* The real library gives its one empty group to all who ask, and counts; after a restart it has
+ * counted nothing. It stays. */
+GCK_MPI_FUNCTION(Group_free, (MPI_Group *group))
+{
+	MPI_Group real;
+	int rc = MPI_SUCCESS;
+
+	gck_mpi_enter();
+	real = group ? GCK_MPI_REAL_GROUP(*group) : NULL;
+	if (!group || *group != MPI_GROUP_EMPTY)
+		rc = gck_mpi_real.Group_free(group ? &real : NULL);
+	if (!rc) {
+		if (*group != MPI_GROUP_EMPTY)
+			gck_mpi_handle_free(*group);
+		*group = MPI_GROUP_NULL;
+	}
+	gck_mpi_leave();
+	return gck_mpi_error(NULL, rc, "MPI_Group_free");
+}
+
+struct saved {
+	void *group; /* the handle */
+	int n, *ranks;
+};
+
+static struct saved *list;
+static size_t length;
+
+static void forget(void)
+{
+	for (size_t i = 0; i < length; i++)
+		free(list[i].ranks);
+	free(list);
+	list = NULL;
+	length = 0;
+}
+
+static int save_one(struct saved *s, struct gck_mpi_handle *h)
+{
+	MPI_Group copy;
+	bool other = false;
+	int rc;
+
+	s->group = h;
+	rc = gck_mpi_real.Group_size(h->real, &s->n);
+	if (!rc)
+		rc = gck_mpi_real.Group_excl(h->real, 0, NULL, &copy);
+	if (rc)
+		return rc;
+	s->ranks = gck_mpi_comm_ranks(copy, s->n, &other);
+	if (!s->ranks)
+		return MPI_ERR_NO_MEM;
+	return other ? MPI_ERR_GROUP : MPI_SUCCESS;
+}
+
+static int save(struct gck_error *err)
+{
+	struct gck_mpi_handle *h;
+	size_t n = 0;
+	int rc;
+
+	forget();
+	for (h = gck_mpi_first(GCK_MPI_GROUP); h; h = h->next)
+		n++;
+	list = calloc(n + 1, sizeof *list);
+	if (!list)
+		return gck_fail(err, ENOMEM, "the ranks of %zu groups: no memory", n);
+	for (h = gck_mpi_first(GCK_MPI_GROUP); h; h = h->next) {
+		rc = save_one(&list[length++], h);
+		if (rc == MPI_ERR_GROUP)
+			return gck_fail(err, ENOTSUP, "a group of %d processes has some of another world "
+					"(MPI_Comm_spawn, MPI_Comm_connect): free it before the "
+					"checkpoint", list[length - 1].n);
+		if (rc)
+			return gck_fail(err, ENOMEM, "the ranks of a group cannot be listed (no memory?)");
+	}
+	return 0;
+}
+
+static int rebuild(struct gck_error *err)
+{
+	MPI_Group world, real;
+	int rc = gck_mpi_real.Comm_group(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), &world);
+
+	for (size_t i = 0; !rc && i < length; i++) {
+		rc = gck_mpi_real.Group_incl(world, list[i].n, list[i].ranks, &real);
+		if (!rc)
+			gck_mpi_handle_set_real(list[i].group, real);
+	}
+	if (rc)
+		return gck_fail(err, EIO, "a group cannot be made again: code %d of the fresh MPI", rc);
+	gck_mpi_real.Group_free(&world);
+	forget();
+	return 0;
+}
+
+const struct gck_mpi_part gck_mpi_group_part = {
+	.name = "groups",
+	.save = save,
+	.rebuild = rebuild,
+};

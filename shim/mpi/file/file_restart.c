@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files of MPI-IO over a restart. Their descriptors are the real library's and not in the image,
+ * nor is what they hold: a file that was written has to be there, and is cut back if it has
+ * grown; what was written into it in place since the checkpoint stays, and is written again. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/file/file.h"
+
+#define WRITABLE (MPI_MODE_WRONLY | MPI_MODE_RDWR)
+/* What a second opening must not do again; without SEQUENTIAL the pointer can be set; deleting is
+ * our own. */
+#define ONCE                                                                       \
+	(MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND | MPI_MODE_SEQUENTIAL | \
+	 MPI_MODE_DELETE_ON_CLOSE)
+
+/* ---- save ----------------------------------------------------------------------------------- */
+
+/* What was unlinked or renamed is found by no restart. */
+static bool is_nameless(const char *path)
+{
+	return access(path, F_OK) && errno == ENOENT;
+}
+
+/* The checkpoint depends on what this node still has of it in memory. */
+static int sync_data(const struct gck_mpi_file *f, struct gck_error *err)
+{
+	int fd = open(f->path, O_WRONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return 0; /* in a name space of the driver's: the restart says so */
+	if (fdatasync(fd) && errno != EINVAL && errno != EROFS)
+		rc = gck_fail(err, errno,
+			      "%s, which the checkpoint depends on, cannot be flushed to "
+			      "its file system: %s",
+			      f->path, strerror(errno));
+	close(fd);
+	return rc;
+}
+
+static int save_one(struct gck_mpi_file *f, struct gck_error *err)
+{
+	MPI_File real = GCK_MPI_REAL_FILE(f);
+
+	f->position = f->shared_position = -1;
+	if (!f->driver && is_nameless(f->path))
+		return gck_fail(err, EBUSY, "%s, open by MPI_File_open, has no name any more: close it before "
+				"the checkpoint", f->path);
+	if (!(f->amode & MPI_MODE_SEQUENTIAL) &&
+	    gck_mpi_real.File_get_position(real, &f->position))
+		return gck_fail(err, EIO, "%s: MPI_File_get_position failed", f->name);
+	if (f->shared_used && gck_mpi_real.File_get_position_shared(real, &f->shared_position))
+		return gck_fail(err, EIO, "%s: MPI_File_get_position_shared failed: a checkpoint "
+				"cannot know the shared file pointer", f->name);
+	if (gck_mpi_real.File_get_size(real, &f->size))
+		return gck_fail(err, EIO, "%s: MPI_File_get_size failed", f->name);
+	return f->amode & WRITABLE ? sync_data(f, err) : 0;
+}
+
+static int save(struct gck_error *err)
+{
+	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_FILE); h; h = h->next)
+		if (h->real && save_one((struct gck_mpi_file *)h, err))
+			return -1;
+	return 0;
+}
+
+/* ---- able ----------------------------------------------------------------------------------- */
+
+#define LOOKED_AT 16 /* files: what a checkpoint brings is looked at in save() */
+
+struct paths {
+	size_t n;
+	char *v[LOOKED_AT];
+};
+
+static bool note_path(struct gck_mpi_handle *h, void *to)
+{
+	const struct gck_mpi_file *f = (const struct gck_mpi_file *)h;
+	struct paths *p = to;
+
+	if (h->real && !f->driver && (p->v[p->n] = strdup(f->path)))
+		p->n++;
+	return p->n == LOOKED_AT;
+}
+
+/* A file system may let us wait: not under the list's lock, which the program's threads take. */
+static void able(gck_mpi_obstacle_fn *tell, void *arg)
+{
+	struct paths p = {0};
+
+	gck_mpi_first_that(GCK_MPI_FILE, note_path, &p);
+	for (size_t i = 0; i < p.n; i++) {
+		if (is_nameless(p.v[i]))
+			tell(arg, p.v[i], "it is open by MPI_File_open and has no name any more",
+			     "close it before the checkpoint");
+		free(p.v[i]);
+	}
+}
+
+/* ---- rebuild -------------------------------------------------------------------------------- */
+
+/* The largest of all ranks. */
+static int agree(struct gck_mpi_file *f, long long *v, int n)
+{
+	return gck_mpi_real.Allreduce(MPI_IN_PLACE, v, n, GCK_MPI_REAL_TYPE(MPI_LONG_LONG),
+				      GCK_MPI_REAL_OP(MPI_MAX), GCK_MPI_REAL_COMM(f->comm));
+}
+
+/* One rank does it, all hear whether it went well. */
+static int cut_back(struct gck_mpi_file *f, long long size, struct gck_error *err)
+{
+	long long bad = 0;
+
+	if (f->amode & WRITABLE && gck_mpi_comm_of(f->comm)->rank == 0)
+		bad = gck_mpi_file_cut(f->path, size, err) != 0;
+	if (agree(f, &bad, 1))
+		return gck_fail(err, EIO, "%s: MPI failed while it was opened again", f->name);
+	if (bad && gck_mpi_comm_of(f->comm)->rank != 0)
+		return gck_fail(err, ESTALE,
+				"%s cannot be used as it is: the file's first rank says why",
+				f->path);
+	return bad ? -1 : 0;
+}
+
+/* A program that used it since the checkpoint, in whichever rank, agrees on where it was. */
+static int place(struct gck_mpi_file *f, MPI_File real, long long shared)
+{
+	MPI_Info info = gck_mpi_real_of(MPI_INFO_NULL);
+	int rc = gck_mpi_real.File_set_view(real, f->disp, GCK_MPI_REAL_TYPE(f->etype),
+					    GCK_MPI_REAL_TYPE(f->filetype), f->datarep, info);
+
+	if (!rc && f->atomic)
+		rc = gck_mpi_real.File_set_atomicity(real, 1);
+	if (!rc && f->position >= 0)
+		rc = gck_mpi_real.File_seek(real, f->position, MPI_SEEK_SET);
+	if (!rc && shared >= 0)
+		rc = gck_mpi_real.File_seek_shared(real, shared, MPI_SEEK_SET);
+	return rc;
+}
+
+static int rebuild_one(void *file, struct gck_error *err)
+{
+	struct gck_mpi_file *f = file;
+	long long v[2] = {f->size, f->shared_position};
+	MPI_File real;
+
+	if (agree(f, v, 2))
+		return gck_fail(err, EIO, "%s: MPI failed while it was opened again", f->name);
+	if (cut_back(f, v[0], err))
+		return -1;
+	if (gck_mpi_real.File_open(GCK_MPI_REAL_COMM(f->comm), f->name, f->amode & ~ONCE,
+				   gck_mpi_real_handle(f->info, GCK_MPI_INFO), &real))
+		return gck_fail(err, ENOENT,
+				"%s, open at the checkpoint, cannot be opened again by "
+				"MPI_File_open: is it on a file system that every node sees, with "
+				"the same rights?",
+				f->path);
+	gck_mpi_handle_set_real(f, real);
+	if (place(f, real, v[1]))
+		return gck_fail(err, EIO, "%s: its view or file pointers cannot be set again",
+				f->name);
+	return 0;
+}
+
+static MPI_Comm own_of(const void *file)
+{
+	return ((const struct gck_mpi_file *)file)->comm;
+}
+
+static int rebuild(struct gck_error *err)
+{
+	if (gck_mpi_datarep_rebuild(err))
+		return -1;
+	return gck_mpi_own_each(GCK_MPI_FILE, own_of, rebuild_one, err);
+}
+
+const struct gck_mpi_part gck_mpi_file_part = {
+	.name = "files",
+	.save = save,
+	.rebuild = rebuild,
+	.able = able,
+};

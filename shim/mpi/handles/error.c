@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What becomes of an error: the program's handler, or the job's end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/handles/cxx.h"
+#include "shim/mpi/handles/errhandler_made.h"
+#include "shim/mpi/handles/fortran_number.h"
+#include "shim/mpi/handles/name.h"
+
+/* Whose handler it is: Open MPI takes MPI_COMM_WORLD's for what is no communicator or window, and
+ * the null file's for what is no file. */
+static struct gck_mpi_handle *subject(const void *handle)
+{
+	const struct gck_mpi_handle *h = handle;
+
+	if (gck_mpi_is(h, GCK_MPI_FILE) ||
+	    ((gck_mpi_is(h, GCK_MPI_COMM) || gck_mpi_is(h, GCK_MPI_WIN)) &&
+	     !(h->flags & GCK_MPI_NULL)))
+		return (struct gck_mpi_handle *)(uintptr_t)h;
+	return (struct gck_mpi_handle *)MPI_COMM_WORLD;
+}
+
+/* As Open MPI prints it, for people look for that; then its own end of the job. */
+__attribute__((noreturn)) static void fatal(struct gck_mpi_handle *h, int rc, const char *function)
+{
+	const char *kind = h->kind == GCK_MPI_COMM ? "communicator" :
+			   h->kind == GCK_MPI_WIN ? "win" : "file";
+	char name[MPI_MAX_OBJECT_NAME] = "", why[MPI_MAX_ERROR_STRING] = "";
+	char host[65] = "?", pre[96];
+	int length;
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(pre, sizeof(pre), "[%s:%05d] ***", host, (int)getpid());
+	gck_mpi_name_for_people(h, name);
+	PMPI_Error_string(rc, why, &length);
+	fprintf(stderr, "%s An error occurred in %s\n%s on %s %s\n%s %s\n"
+		"%s MPI_ERRORS_ARE_FATAL (processes in this %s will now abort,\n"
+		"%s    and potentially your MPI job)\n",
+		pre, function, pre, kind, name, pre, why, pre, kind, pre);
+	PMPI_Abort(h->kind == GCK_MPI_COMM ? (MPI_Comm)h : MPI_COMM_WORLD, rc);
+	_exit(rc > 0 && rc < 256 ? rc : 1);
+}
+
+static void call_c(const struct gck_mpi_errhandler *e, struct gck_mpi_handle *h, int rc,
+		   const char *function)
+{
+	MPI_Comm comm = (MPI_Comm)h;
+	MPI_Win win = (MPI_Win)h;
+	MPI_File file = (MPI_File)h;
+
+	if (e->of == GCK_MPI_COMM)
+		((MPI_Comm_errhandler_function *)e->function)(&comm, &rc, function, NULL);
+	else if (e->of == GCK_MPI_WIN)
+		((MPI_Win_errhandler_function *)e->function)(&win, &rc, function, NULL);
+	else
+		((MPI_File_errhandler_function *)e->function)(&file, &rc, function, NULL);
+}
+
+static void call_fortran(const struct gck_mpi_errhandler *e, struct gck_mpi_handle *h, int rc)
+{
+	MPI_Fint number = gck_mpi_fortran_number(h, (enum gck_mpi_kind)h->kind), code = rc;
+
+	((void (*)(MPI_Fint *, MPI_Fint *))e->function)(&number, &code);
+}
+
+int gck_mpi_error_raise(const void *handle, int rc, const char *function)
+{
+	struct gck_mpi_handle *h = subject(handle);
+	MPI_Errhandler handler = gck_mpi_errhandler_of(h);
+	const struct gck_mpi_errhandler *e = (const void *)handler;
+
+	if (!(e->h.flags & GCK_MPI_PREDEFINED)) {
+		if (e->language == GCK_MPI_C)
+			call_c(e, h, rc, function);
+		else if (e->language == GCK_MPI_CXX)
+			gck_mpi_cxx_handle(e, h, rc, function);
+		else
+			call_fortran(e, h, rc);
+	} else if ((void *)handler == (void *)&ompi_mpi_errors_throw_exceptions) {
+		gck_mpi_cxx_throw(h, rc, function);
+	} else if (handler != MPI_ERRORS_RETURN) {
+		fatal(h, rc, function);
+	}
+	gck_mpi_errhandler_release(handler);
+	return rc;
+}

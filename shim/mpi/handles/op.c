@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program's reduction operations. The real library calls a user function with a datatype of its
+ * own and nothing to tell the operation by, so each operation has a piece of code of its own. */
+#include <stdlib.h>
+
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/handles/fortran_number.h"
+#include "shim/mpi/handles/op.h"
+#include "shim/mpi/types/datatype.h"
+#include "shim/mpi/types/handle_ref.h"
+
+/* Operations that can live at a time; the assembler below knows the number and the step. */
+#define STUBS 4096
+#define STUB_BYTES 16
+
+struct op {
+	struct gck_mpi_handle h;
+	void (*function)(void); /* of its language; C++: libmpi_cxx's, which calls `cxx` */
+	void (*cxx)(void);
+	enum gck_mpi_language language;
+	int commute;
+	unsigned stub;
+};
+
+static struct op *ops[STUBS]; /* by stub */
+static unsigned last_stub;
+
+/* STUBS times: call() with the stub's number as its fifth argument. */
+__asm__(".text\n"
+	".balign 16\n"
+	"gck_mpi_op_stubs:\n"
+	".set .Lstub, 0\n"
+	".rept 4096\n"
+	".balign 16\n"
+	"endbr64\n"
+	"movl $.Lstub, %r8d\n"
+	"jmp gck_mpi_op_call\n"
+	".set .Lstub, .Lstub + 1\n"
+	".endr\n"
+	".balign 16\n");
+extern char gck_mpi_op_stubs[];
+
+static MPI_User_function *stub_code(unsigned stub)
+{
+	return (MPI_User_function *)(void *)(gck_mpi_op_stubs + (size_t)stub * STUB_BYTES);
+}
+
+/* Ours for the real type; *made: it has no handle any more (the program freed it while the
+ * operation was pending), so there is one for the time of this call. */
+static MPI_Datatype type_of(MPI_Datatype real, struct gck_mpi_handle **made)
+{
+	MPI_Datatype type = gck_mpi_find(GCK_MPI_DATATYPE, real);
+
+	*made = NULL;
+	if (type)
+		return type;
+	*made = gck_mpi_handle_new(GCK_MPI_DATATYPE, sizeof(**made), real);
+	return *made ? (MPI_Datatype)*made : MPI_DATATYPE_NULL;
+}
+
+void gck_mpi_op_call(void *in, void *inout, int *length, MPI_Datatype *real, unsigned stub);
+
+__attribute__((used)) void gck_mpi_op_call(void *in, void *inout, int *length, MPI_Datatype *real,
+					   unsigned stub)
+{
+	const struct op *op = __atomic_load_n(&ops[stub], __ATOMIC_ACQUIRE);
+	struct gck_mpi_handle *made;
+	MPI_Datatype type;
+	MPI_Fint number;
+
+	gck_mpi_enter();
+	type = type_of(*real, &made);
+	if (op->language == GCK_MPI_C) {
+		((MPI_User_function *)op->function)(in, inout, length, &type);
+	} else if (op->language == GCK_MPI_CXX) {
+		((void (*)(void *, void *, int *, MPI_Datatype *, void (*)(void)))op->function)(
+			in, inout, length, &type, op->cxx);
+	} else {
+		number = gck_mpi_fortran_number(type, GCK_MPI_DATATYPE);
+		((void (*)(void *, void *, MPI_Fint *, MPI_Fint *))op->function)(in, inout, length,
+										 &number);
+	}
+	if (made)
+		gck_mpi_handle_free(made);
+	gck_mpi_leave();
+}
+
+/* A stub that is free, the one freed longest ago as far as can be; -1: none. */
+static int take_stub(struct op *op)
+{
+	for (unsigned i = 0; i < STUBS; i++) {
+		unsigned stub = (__atomic_add_fetch(&last_stub, 1, __ATOMIC_RELAXED)) % STUBS;
+		struct op *none = NULL;
+
+		op->stub = stub;
+		if (__atomic_compare_exchange_n(&ops[stub], &none, op, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return 0;
+	}
+	return -1;
+}
+
+static void give_back(struct op *op)
+{
+	MPI_Op real = op->h.real;
+
+	if (real)
+		gck_mpi_real.Op_free(&real);
+	__atomic_store_n(&ops[op->stub], NULL, __ATOMIC_RELEASE);
+	gck_mpi_handle_free(op);
+}
+
+void gck_mpi_op_set_cxx(MPI_Op op, void (*cxx)(void))
+{
+	struct op *o = (struct op *)op;
+
+	o->cxx = cxx;
+	o->language = GCK_MPI_CXX;
+}
+
+int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, int commute,
+		      MPI_Op *op)
+{
+	struct op *new;
+	MPI_Op real;
+	int rc;
+
+	if (!function || !op)
+		return MPI_ERR_ARG;
+	new = gck_mpi_handle_new(GCK_MPI_OP, sizeof(*new), NULL);
+	if (!new)
+		return MPI_ERR_NO_MEM;
+	new->function = function;
+	new->language = language;
+	new->commute = commute;
+	if (take_stub(new)) {
+		gck_mpi_handle_free(new);
+		return MPI_ERR_NO_MEM;
+	}
+	rc = gck_mpi_real.Op_create(stub_code(new->stub), commute, &real);
+	if (rc != MPI_SUCCESS) {
+		give_back(new);
+		return rc;
+	}
+	gck_mpi_handle_set_real(new, real);
+	*op = (MPI_Op)new;
+	return MPI_SUCCESS;
+}
+
+GCK_MPI_FUNCTION(Op_create, (MPI_User_function *function, int commute, MPI_Op *op))
+{
+	int rc;
+
+	gck_mpi_enter();
+	rc = gck_mpi_op_create((void (*)(void))function, GCK_MPI_C, commute, op);
+	gck_mpi_leave();
+	return gck_mpi_error(NULL, rc, "MPI_Op_create");
+}
+
+GCK_MPI_FUNCTION(Op_free, (MPI_Op *op))
+{
+	struct op *o = op && gck_mpi_is(*op, GCK_MPI_OP) ? (struct op *)*op : NULL;
+
+	if (!o || o->h.flags & GCK_MPI_PREDEFINED)
+		return gck_mpi_error(NULL, MPI_ERR_OP, "MPI_Op_free");
+	gck_mpi_enter();
+	if (gck_mpi_hold_free(&o->h))
+		give_back(o);
+	gck_mpi_leave();
+	*op = MPI_OP_NULL;
+	return MPI_SUCCESS;
+}
+
+void gck_mpi_op_hold_made(MPI_Op op)
+{
+	gck_mpi_hold((struct gck_mpi_handle *)op);
+}
+
+void gck_mpi_op_release_made(MPI_Op op)
+{
+	if (gck_mpi_hold_release((struct gck_mpi_handle *)op))
+		give_back((struct op *)op);
+}
+
+static int rebuild(struct gck_error *err)
+{
+	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_OP); h; h = h->next) {
+		const struct op *op = (const struct op *)h;
+		MPI_Op real;
+		int rc = gck_mpi_real.Op_create(stub_code(op->stub), op->commute, &real);
+
+		if (rc != MPI_SUCCESS)
+			return gck_fail(err, EIO, "an MPI operation that the program made cannot "
+					"be made again: MPI error %d", rc);
+		gck_mpi_handle_set_real(h, real);
+	}
+	return 0;
+}
+
+const struct gck_mpi_part gck_mpi_op_part = {"op", NULL, rebuild, NULL};

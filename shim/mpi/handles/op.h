@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reduction operations that the program made. */
+#ifndef GCK_MPI_OP_H
+#define GCK_MPI_OP_H
+
+#include "shim/mpi/base/language.h"
+#include "shim/mpi/handles/handle.h"
+
+/* What MPI_Op_create does, for a function of either language. In the gate; an MPI error code. */
+int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, int commute,
+		      MPI_Op *op);
+
+/* As gck_mpi_type_hold: for operations that are pending, or persistent, while MPI_Op_free may come.
+ * In the gate. */
+void gck_mpi_op_hold_made(MPI_Op op);
+void gck_mpi_op_release_made(MPI_Op op);
+
+static inline void gck_mpi_op_hold(MPI_Op op)
+{
+	const struct gck_mpi_handle *h = (const void *)op;
+
+	if (h && !(h->flags & GCK_MPI_PREDEFINED))
+		gck_mpi_op_hold_made(op);
+}
+
+static inline void gck_mpi_op_release(MPI_Op op)
+{
+	const struct gck_mpi_handle *h = (const void *)op;
+
+	if (h && !(h->flags & GCK_MPI_PREDEFINED))
+		gck_mpi_op_release_made(op);
+}
+
+/* The operation was made by Open MPI's C++ bindings, for their function cxx. */
+void gck_mpi_op_set_cxx(MPI_Op op, void (*cxx)(void));
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shim/mpi/base/bind.h"
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/base/pmix.h"
+#include "shim/mpi/base/thread.h"
+#include "shim/mpi/comm/comm.h"
+#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/init/init.h"
+#include "shim/mpi/p2p/request_pool.h"
+#include "shim/mpi/tool/tool.h"
+#include "shim/namespace/namespace.h"
+
+static struct {
+	_Atomic bool initialized, finalized; /* as MPI_Initialized and MPI_Finalized tell it */
+	_Atomic bool leaving;                /* the real MPI_Finalize was entered */
+	/* Asked of the real library: what the program asks for. One thread more calls it, but never
+	 * while another is inside, and the gate orders memory between them; a higher level would
+	 * make Open MPI use locked instructions in every call, for nothing. */
+	int level;
+	int told;                            /* the level that the program was told */
+	pthread_t main;                      /* the thread that called MPI_Init */
+} state;
+
+bool gck_mpi_running(void)
+{
+	return atomic_load(&state.initialized) && !atomic_load(&state.finalized);
+}
+
+bool gck_mpi_leaving(void)
+{
+	return atomic_load(&state.leaving);
+}
+
+/* Errors come back to us, whatever the program wants done with them: gck_mpi_error does it. */
+static int take_errors(void)
+{
+	MPI_Errhandler back = gck_mpi_real_of(MPI_ERRORS_RETURN);
+	int rc = gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_WORLD), back);
+
+	return rc ? rc : gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_SELF), back);
+}
+
+static int start(int *argc, char ***argv, int required)
+{
+	struct gck_error err = {0};
+	int rc, provided, rank, size;
+
+	if (gck_mpi_ns_take_environment(&err)) {
+		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
+		return MPI_ERR_OTHER;
+	}
+	state.level = required;
+	rc = gck_mpi_real.Init_thread(argc, argv, state.level, &provided);
+	if (rc)
+		return rc;
+	state.told = provided < required ? provided : required;
+	state.main = pthread_self();
+	rc = take_errors();
+	if (!rc)
+		rc = gck_mpi_real.Comm_rank(gck_mpi_real_of(MPI_COMM_WORLD), &rank);
+	if (!rc)
+		rc = gck_mpi_real.Comm_size(gck_mpi_real_of(MPI_COMM_WORLD), &size);
+	if (!rc)
+		rc = gck_mpi_tag_ub_take();
+	if (!rc && gck_mpi_comm_init(&err)) {
+		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
+		rc = MPI_ERR_NO_MEM;
+	}
+	if (!rc && gck_mpi_request_init(size, state.told == MPI_THREAD_MULTIPLE))
+		rc = MPI_ERR_NO_MEM;
+	if (rc)
+		return rc;
+	gck_mpi_pmix_bind();
+	atomic_store(&state.initialized, true);
+	gck_mpi_thread_ready(rank, size);
+	return MPI_SUCCESS;
+}
+
+static int start_first(int *argc, char ***argv, int required)
+{
+	int rc;
+
+	gck_mpi_thread_starting();
+	rc = start(argc, argv, required);
+	if (rc)
+		gck_mpi_thread_outside();
+	return rc;
+}
+
+/* A second MPI_Init: the real library says what is wrong. After MPI_Finalize it may not know any
+ * more: a restart has loaded it anew. */
+static int init(int *argc, char ***argv, int required, const char *function)
+{
+	int rc, ignored;
+
+	gck_mpi_enter_as(function);
+	if (atomic_load(&state.finalized)) {
+		fprintf(stderr, "gpuckpt: %s was called after MPI_Finalize\n", function);
+		rc = MPI_ERR_OTHER;
+	} else if (atomic_load(&state.initialized)) {
+		rc = gck_mpi_real.Init_thread(argc, argv, required, &ignored);
+	} else {
+		rc = start_first(argc, argv, required);
+	}
+	gck_mpi_leave();
+	return gck_mpi_error(NULL, rc, function);
+}
+
+GCK_MPI_FUNCTION(Init, (int *argc, char ***argv))
+{
+	const char *level = getenv("OMPI_MPI_THREAD_LEVEL"); /* as Open MPI's own MPI_Init */
+	int required = level ? atoi(level) : MPI_THREAD_SINGLE;
+
+	if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
+		required = MPI_THREAD_MULTIPLE;
+	return init(argc, argv, required, "MPI_Init");
+}
+
+GCK_MPI_FUNCTION(Init_thread, (int *argc, char ***argv, int required, int *provided))
+{
+	int rc = init(argc, argv, required, "MPI_Init_thread");
+
+	if (!rc && provided)
+		*provided = state.told;
+	return rc;
+}
+
+int gck_mpi_init_again(struct gck_error *err)
+{
+	int provided, rc = gck_mpi_real.Init_thread(NULL, NULL, state.level, &provided);
+
+	if (!rc)
+		rc = take_errors();
+	if (!rc)
+		rc = gck_mpi_tag_ub_take();
+	if (rc)
+		return gck_fail(err, EIO,
+				"MPI_Init of %s failed with code %d after a restart; its own messages, "
+				"in the step's output, say why",
+				gck_mpi_ns_library(), rc);
+	if (provided < state.level)
+		return gck_fail(err, ENOTSUP,
+				"%s gives MPI_THREAD level %d where it gave %d before the restart: it is "
+				"another build; use the one that the job began with",
+				gck_mpi_ns_library(), provided, state.level);
+	gck_mpi_pmix_bind();
+	return 0;
+}
+
+/* A quiesce that was called off may have left some ranks in a fence that the others have not
+ * entered. The next one in each rank is MPI_Finalize's: some would leave it early, some never. */
+static void end_fences(void)
+{
+	uint64_t mine = gck_mpi_pmix_leave(), any = 0;
+
+	if (!gck_mpi_real.Allreduce(&mine, &any, 1, gck_mpi_real_of(MPI_UINT64_T),
+				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) && any)
+		gck_mpi_pmix_join(any);
+	gck_mpi_pmix_give_up();
+}
+
+GCK_MPI_FUNCTION(Finalize, (void))
+{
+	struct gck_error err = {0};
+	int rc = 0;
+
+	if (gck_mpi_running())
+		rc = gck_mpi_attributes_delete(MPI_COMM_SELF);
+	if (!rc && gck_mpi_running()) /* not MPI's word, but Open MPI's deed */
+		rc = gck_mpi_attributes_delete(MPI_COMM_WORLD);
+	gck_mpi_enter();
+	if (!rc && gck_mpi_running() && gck_mpi_t_finalizing(&err)) {
+		fprintf(stderr, "gpuckpt: MPI_Finalize: %s\n", err.text);
+		rc = MPI_ERR_NO_MEM;
+	}
+	if (!rc) {
+		atomic_store(&state.leaving, true);
+		if (gck_mpi_running())
+			end_fences();
+		rc = gck_mpi_real.Finalize();
+		atomic_store(&state.leaving, !rc);
+	}
+	if (!rc) {
+		atomic_store(&state.finalized, true);
+		gck_mpi_thread_outside();
+	}
+	gck_mpi_leave();
+	return gck_mpi_error(NULL, rc, "MPI_Finalize");
+}
+
+GCK_MPI_FUNCTION(Initialized, (int *flag))
+{
+	*flag = atomic_load(&state.initialized);
+	return MPI_SUCCESS;
+}
+
+GCK_MPI_FUNCTION(Finalized, (int *flag))
+{
+	*flag = atomic_load(&state.finalized);
+	return MPI_SUCCESS;
+}
+
+GCK_MPI_FUNCTION(Query_thread, (int *provided))
+{
+	int ignored, rc = MPI_SUCCESS;
+
+	if (!gck_mpi_running()) {
+		gck_mpi_enter();
+		rc = gck_mpi_real.Query_thread(&ignored);
+		gck_mpi_leave();
+	} else {
+		*provided = state.told;
+	}
+	return gck_mpi_error(NULL, rc, "MPI_Query_thread");
+}
+
+GCK_MPI_FUNCTION(Is_thread_main, (int *flag))
+{
+	int ignored, rc = MPI_SUCCESS;
+
+	if (!gck_mpi_running()) {
+		gck_mpi_enter();
+		rc = gck_mpi_real.Is_thread_main(&ignored);
+		gck_mpi_leave();
+	} else {
+		*flag = pthread_equal(pthread_self(), state.main) != 0;
+	}
+	return gck_mpi_error(NULL, rc, "MPI_Is_thread_main");
+}

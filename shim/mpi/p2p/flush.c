@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which messages are under way, and taking them in. Each rank tells how many messages it has sent to
+ * and received from every other. Sends count when they begin and receives when their data is here,
+ * so what was sent and not received is on its way, in the real library of one of the two. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/p2p/flushed.h"
+#include "shim/mpi/p2p/message.h"
+#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/request_pool.h"
+
+/* Messages to and from each rank of MPI_COMM_WORLD, over all communicators. */
+struct traffic {
+	uint64_t *sent, *received; /* [nranks] */
+};
+
+/* A rank's words: how many things must still end in it, how many ranks it has sent to and received
+ * from, and for each of these its number and how many messages, in the order of numbers. */
+enum { OPEN, SENT_TO, RECEIVED_FROM, PAIRS };
+
+struct pair {
+	unsigned long rank, messages;
+};
+
+static uint64_t *owed;   /* [nranks] what each had sent to this rank, as judged last */
+static bool all_here;    /* so much was received: counts only grow */
+static struct traffic total;
+static size_t open_here; /* things that must still end in this rank, as of the last step */
+static bool settled;
+
+static bool must_end(const struct gck_mpi_request *r)
+{
+	if (r->state != GCK_MPI_REQUEST_ACTIVE)
+		return false;
+	switch (r->what) {
+	case GCK_MPI_REQUEST_SEND:
+	case GCK_MPI_REQUEST_MATCHED:
+		return true;
+	case GCK_MPI_REQUEST_RECV:
+		return r->from != NULL;
+	case GCK_MPI_REQUEST_CLASS:
+		return r->class->ends_alone;
+	default:
+		return false;
+	}
+}
+
+static void count_open(struct gck_mpi_request *r, void *n)
+{
+	*(size_t *)n += must_end(r);
+}
+
+/* One that all its ranks have left is counted by none of them, so that what nobody received there
+ * is not waited for. */
+static bool add_comm(struct gck_mpi_handle *h, void *to)
+{
+	const struct gck_mpi_comm *c = h->body;
+	const struct traffic *t = to;
+
+	if (!c || c->dynamic || c->life == GCK_MPI_COMM_LEFT)
+		return false;
+	for (int i = 0; i < c->npeers; i++) {
+		if (t->sent)
+			t->sent[c->peers[i]] += c->sent[i];
+		t->received[c->peers[i]] += c->received[i];
+	}
+	return false;
+}
+
+static void add_all(struct traffic t)
+{
+	add_comm((struct gck_mpi_handle *)MPI_COMM_WORLD, &t);
+	add_comm((struct gck_mpi_handle *)MPI_COMM_SELF, &t);
+	gck_mpi_first_that(GCK_MPI_COMM, add_comm, &t);
+}
+
+/* Threads may be inside. -1: no memory. */
+static int add_up(void)
+{
+	size_t n = (size_t)gck_mpi_pool.nranks;
+
+	if (!total.sent) {
+		total.sent = calloc(n, 2 * sizeof(*total.sent));
+		if (!total.sent)
+			return -1;
+		total.received = total.sent + n;
+	}
+	memset(total.sent, 0, 2 * n * sizeof(*total.sent));
+	add_all(total);
+	return 0;
+}
+
+static size_t pairs(const uint64_t *counts)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < gck_mpi_pool.nranks; i++)
+		n += counts[i] != 0;
+	return n;
+}
+
+static int put_pairs(struct gck_mpi_blob *b, const uint64_t *counts)
+{
+	for (int i = 0; i < gck_mpi_pool.nranks; i++)
+		if (counts[i] && (gck_mpi_blob_put(b, (unsigned long)i) || gck_mpi_blob_put(b, counts[i])))
+			return -1;
+	return 0;
+}
+
+static int put(struct gck_mpi_blob *b, struct gck_error *err)
+{
+	size_t n = open_here;
+
+	/* requests are the program's while it is inside: there will be another round then */
+	if (gck_mpi_gate_empty())
+		gck_mpi_request_each(count_open, &n);
+	if (add_up() || gck_mpi_blob_put(b, n) || gck_mpi_blob_put(b, pairs(total.sent)) ||
+	    gck_mpi_blob_put(b, pairs(total.received)) || put_pairs(b, total.sent) ||
+	    put_pairs(b, total.received))
+		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
+	return 0;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	unsigned long x = ((const struct pair *)a)->rank, y = ((const struct pair *)b)->rank;
+
+	return (x > y) - (x < y);
+}
+
+/* Messages from or to `rank` in one of the two lists of a rank's words. */
+static unsigned long messages(const struct gck_mpi_words *w, int list, unsigned long rank)
+{
+	const struct pair *first = (const struct pair *)(w->v + PAIRS), *found;
+	const struct pair key = { .rank = rank };
+
+	if (list == RECEIVED_FROM)
+		first += w->v[SENT_TO];
+	found = bsearch(&key, first, w->v[list], sizeof(key), by_rank);
+	return found ? found->messages : 0;
+}
+
+static bool makes_sense(const struct gck_mpi_words *w, size_t nranks)
+{
+	const struct pair *p;
+
+	if (w->n < PAIRS || w->v[SENT_TO] > nranks || w->v[RECEIVED_FROM] > nranks ||
+	    w->n != PAIRS + 2 * (w->v[SENT_TO] + w->v[RECEIVED_FROM]))
+		return false;
+	p = (const struct pair *)(w->v + PAIRS);
+	for (size_t i = 0; i < w->v[SENT_TO] + w->v[RECEIVED_FROM]; i++) {
+		bool first = i == 0 || i == w->v[SENT_TO];
+
+		if (p[i].rank >= nranks || (!first && p[i].rank <= p[i - 1].rank))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing must end in this rank, and all that it has sent was received. */
+static bool rank_settled(const struct gck_mpi_words *all, size_t rank)
+{
+	const struct gck_mpi_words *w = &all[rank];
+	const struct pair *sent = (const struct pair *)(w->v + PAIRS);
+
+	for (size_t i = 0; i < w->v[SENT_TO]; i++)
+		if (messages(&all[sent[i].rank], RECEIVED_FROM, rank) != sent[i].messages)
+			return false;
+	return w->v[OPEN] == 0;
+}
+
+static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
+{
+	if (nranks != (size_t)gck_mpi_pool.nranks)
+		return gck_fail(err, EPROTO, "%zu ranks tell their counts of messages, of %d", nranks,
+				gck_mpi_pool.nranks);
+	for (size_t i = 0; i < nranks; i++)
+		if (!makes_sense(&all[i], nranks))
+			return gck_fail(err, EPROTO, "rank %zu's counts of messages make no sense (%zu words)",
+					i, all[i].n);
+	if (!owed && !(owed = calloc(nranks, sizeof(*owed))))
+		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
+	settled = true;
+	all_here = false;
+	for (size_t i = 0; i < nranks; i++) {
+		owed[i] = messages(&all[i], SENT_TO, (unsigned long)gck_mpi_comm_of(MPI_COMM_WORLD)->rank);
+		settled = settled && rank_settled(all, i);
+	}
+	return 0;
+}
+
+static bool all_settled(void)
+{
+	return settled;
+}
+
+/* Asked at every turn, also while this rank only waits for others: added up as long as some are on
+ * their way. What was judged, was told: total is there. */
+static bool received_all(void)
+{
+	bool all = true;
+
+	if (!owed || all_here)
+		return true;
+	memset(total.received, 0, (size_t)gck_mpi_pool.nranks * sizeof(*total.received));
+	add_all((struct traffic){ .received = total.received });
+	for (int i = 0; i < gck_mpi_pool.nranks; i++)
+		all = all && total.received[i] >= owed[i];
+	return all_here = all;
+}
+
+static bool done(void)
+{
+	size_t n = open_here;
+
+	if (!gck_mpi_gate_empty())
+		return false;
+	gck_mpi_request_each(count_open, &n);
+	return n == 0 && received_all();
+}
+
+/* Posted receives too: what comes for them must be counted. Other parts' only if they end alone. */
+static void bring_on(struct gck_mpi_request *r, void *arg)
+{
+	(void)arg;
+	if (r->state == GCK_MPI_REQUEST_ACTIVE && (must_end(r) || r->what == GCK_MPI_REQUEST_RECV))
+		gck_mpi_request_poll(r);
+}
+
+static int fill(MPI_Comm comm, bool more, struct gck_error *err)
+{
+	/* what MPI_Comm_idup is making the real library cannot probe yet */
+	if (!gck_mpi_real_of(comm) || gck_mpi_comm_of(comm)->making)
+		return 0;
+	if (more && gck_mpi_drained_fill(comm, err))
+		return -1;
+	open_here += gck_mpi_drained_arriving(gck_mpi_comm_of(comm));
+	return 0;
+}
+
+static int step(struct gck_error *err)
+{
+	bool more;
+
+	if (gck_mpi_drained_ready(false, err))
+		return -1;
+	gck_mpi_request_each(bring_on, NULL);
+	gck_mpi_progress(); /* others may wait for it */
+	open_here = 0;
+	more = !received_all();
+	if (gck_mpi_messages_take_in(&open_here, err) || fill(MPI_COMM_WORLD, more, err) ||
+	    fill(MPI_COMM_SELF, more, err))
+		return -1;
+	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_COMM); h; h = h->next)
+		if (fill((MPI_Comm)h, more, err))
+			return -1;
+	return 0;
+}
+
+const struct gck_mpi_owed gck_mpi_drain_owed = {
+	.name = "messages",
+	.put = put,
+	.judge = judge,
+	.settled = all_settled,
+	.step = step,
+	.done = done,
+};

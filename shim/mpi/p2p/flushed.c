@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/mpi/p2p/flushed.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/p2p/request_pool.h"
+#include "shim/mpi/real.h"
+
+_Atomic unsigned long gck_mpi_drained_count;
+
+/* Guards the queues. A delivery is a message to ourselves: one at a time, so that none gets
+ * another's. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, delivery = PTHREAD_MUTEX_INITIALIZER;
+
+/* A real communicator of this rank alone, on which nobody else sends. */
+static MPI_Comm self;
+
+static bool wanted(const struct gck_mpi_drained *d, int source, int tag)
+{
+	return (source == MPI_ANY_SOURCE || source == d->status.MPI_SOURCE) &&
+	       (tag == MPI_ANY_TAG || tag == d->status.MPI_TAG);
+}
+
+struct gck_mpi_drained *gck_mpi_drained_look(MPI_Comm comm, int source, int tag, bool take,
+					     MPI_Status *status)
+{
+	struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
+	struct gck_mpi_drained *d, *before = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (d = c->drained; d && !wanted(d, source, tag); d = d->next)
+		before = d;
+	if (d)
+		*status = d->status;
+	if (d && take) {
+		*(before ? &before->next : &c->drained) = d->next;
+		if (c->drained_last == d)
+			c->drained_last = before;
+		gck_mpi_drained_count--;
+	}
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
+static void append(struct gck_mpi_comm *c, struct gck_mpi_drained *d)
+{
+	pthread_mutex_lock(&lock);
+	*(c->drained_last ? &c->drained_last->next : &c->drained) = d;
+	c->drained_last = d;
+	gck_mpi_drained_count++;
+	pthread_mutex_unlock(&lock);
+}
+
+void gck_mpi_drained_forget(struct gck_mpi_comm *c)
+{
+	struct gck_mpi_drained *d;
+
+	pthread_mutex_lock(&lock);
+	while ((d = c->drained)) {
+		c->drained = d->next;
+		gck_mpi_drained_count--;
+		if (!d->arriving) /* else the real library writes to it still */
+			free(d);
+	}
+	c->drained_last = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+/* n bytes as a count of a real type: more than INT_MAX need a type of their own, which *made is. */
+static int bytes(size_t n, int *count, MPI_Datatype *type, MPI_Datatype *made)
+{
+	const size_t block = 1 << 20;
+	int lengths[2] = { 1, (int)(n % block) }, rc;
+	MPI_Aint at[2] = { 0, (MPI_Aint)(n - n % block) };
+	MPI_Datatype parts[2] = { NULL, GCK_MPI_REAL_TYPE(MPI_BYTE) }, blocks;
+
+	*count = (int)n;
+	*type = parts[1];
+	*made = NULL;
+	if (n <= INT_MAX)
+		return MPI_SUCCESS;
+	rc = gck_mpi_real.Type_contiguous((int)block, parts[1], &blocks);
+	if (!rc)
+		rc = gck_mpi_real.Type_contiguous((int)(n / block), blocks, &parts[0]);
+	if (!rc)
+		rc = gck_mpi_real.Type_create_struct(2, lengths, at, parts, made);
+	if (!rc)
+		rc = gck_mpi_real.Type_commit(made);
+	if (rc)
+		return rc;
+	gck_mpi_real.Type_free(&blocks);
+	gck_mpi_real.Type_free(&parts[0]);
+	*count = 1;
+	*type = *made;
+	return MPI_SUCCESS;
+}
+
+int gck_mpi_drained_deliver(struct gck_mpi_drained *d, void *buf, int count, MPI_Datatype type,
+			    MPI_Status *status)
+{
+	MPI_Datatype sent, made;
+	MPI_Request send;
+	int n, rc;
+
+	pthread_mutex_lock(&delivery);
+	rc = bytes(d->size, &n, &sent, &made);
+	/* in this order: a receive that waits for its message does not tell that it was truncated */
+	if (!rc)
+		rc = gck_mpi_real.Isend(d->data, n, sent, 0, 0, self, &send);
+	if (!rc) {
+		rc = gck_mpi_real.Recv(buf, count, GCK_MPI_REAL_TYPE(type), 0, 0, self, status);
+		gck_mpi_real.Wait(&send, MPI_STATUS_IGNORE);
+	}
+	if (made)
+		gck_mpi_real.Type_free(&made);
+	pthread_mutex_unlock(&delivery);
+	status->MPI_SOURCE = d->status.MPI_SOURCE;
+	status->MPI_TAG = d->status.MPI_TAG;
+	status->_cancelled = 0;
+	rc = rc ? rc : d->error;
+	free(d);
+	return rc;
+}
+
+static void arrived(struct gck_mpi_drained *d)
+{
+	d->arriving = NULL;
+	gck_mpi_count_received(d->comm, d->status.MPI_SOURCE);
+}
+
+bool gck_mpi_drained_here(struct gck_mpi_drained *d)
+{
+	MPI_Request request = d->arriving;
+	int flag = 0;
+
+	if (!request)
+		return true;
+	d->error = gck_mpi_real.Test(&request, &flag, MPI_STATUS_IGNORE);
+	if (!flag && !d->error)
+		return false;
+	arrived(d);
+	return true;
+}
+
+static struct gck_mpi_drained *room_for(MPI_Comm comm, const MPI_Status *status)
+{
+	struct gck_mpi_drained *d = malloc(sizeof(*d) + status->_ucount);
+
+	if (d)
+		*d = (struct gck_mpi_drained){ .comm = comm, .status = *status,
+					       .size = status->_ucount };
+	return d;
+}
+
+/* The data of a matched message begins to come. */
+static void begin(struct gck_mpi_drained *d, MPI_Message *real_message)
+{
+	MPI_Datatype type, made;
+	MPI_Request request = NULL;
+	int n;
+
+	d->error = bytes(d->size, &n, &type, &made);
+	if (!d->error)
+		d->error = gck_mpi_real.Imrecv(d->data, n, type, real_message, &request);
+	if (made)
+		gck_mpi_real.Type_free(&made);
+	d->arriving = request;
+	if (d->error)
+		arrived(d); /* the receive that gets it will say so */
+	else
+		gck_mpi_drained_here(d);
+}
+
+struct gck_mpi_drained *gck_mpi_drained_read(MPI_Comm comm, MPI_Message *real_message,
+					     const MPI_Status *status)
+{
+	struct gck_mpi_drained *d = room_for(comm, status);
+
+	if (d)
+		begin(d, real_message);
+	return d;
+}
+
+static int fail(struct gck_error *err, MPI_Comm comm, const char *call, int rc)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int length;
+
+	gck_mpi_real.Error_string(rc, text, &length);
+	return gck_fail(err, EIO, "messages under way cannot be taken in: %s on communicator %016llx: "
+			"%s; the checkpoint is given up", call,
+			(unsigned long long)gck_mpi_comm_of(comm)->clock.id, text);
+}
+
+/* The message that a probe found. */
+static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
+{
+	struct gck_mpi_drained *d = room_for(comm, status);
+	MPI_Message message;
+	int flag, rc;
+
+	if (!d)
+		return gck_fail(err, ENOMEM, "no memory for a message under way of %zu bytes from rank %d: "
+				"give the job more memory, or let it receive before it is checkpointed",
+				status->_ucount, status->MPI_SOURCE);
+	rc = gck_mpi_real.Improbe(status->MPI_SOURCE, status->MPI_TAG, GCK_MPI_REAL_COMM(comm), &flag,
+				  &message, status);
+	if (rc || !flag) {
+		free(d);
+		return fail(err, comm, "MPI_Improbe", rc ? rc : MPI_ERR_INTERN);
+	}
+	begin(d, &message);
+	append(gck_mpi_comm_of(comm), d);
+	return 0;
+}
+
+/* 0: nothing more is there; 1: what comes first now is the library's own; -1: failed. */
+static int take_from(MPI_Comm comm, int source, struct gck_error *err)
+{
+	MPI_Status status;
+	int flag, rc;
+
+	for (;;) {
+		rc = gck_mpi_real.Iprobe(source, MPI_ANY_TAG, GCK_MPI_REAL_COMM(comm), &flag, &status);
+		if (rc)
+			return fail(err, comm, "MPI_Iprobe", rc);
+		if (!flag)
+			return 0;
+		if (gck_mpi_tag_is_own(status.MPI_TAG))
+			return 1;
+		if (take_one(comm, &status, err))
+			return -1;
+	}
+}
+
+/* The library's own messages (of a call that this rank has still to come to) stay where they are; who
+ * sent one is in that call, and what it sent before comes before. */
+int gck_mpi_drained_fill(MPI_Comm comm, struct gck_error *err)
+{
+	int rc = take_from(comm, MPI_ANY_SOURCE, err);
+
+	if (rc <= 0)
+		return rc;
+	for (int i = 0; i < gck_mpi_comm_of(comm)->npeers; i++)
+		if (take_from(comm, i, err) < 0)
+			return -1;
+	return 0;
+}
+
+size_t gck_mpi_drained_arriving(const struct gck_mpi_comm *c)
+{
+	size_t n = 0;
+
+	for (struct gck_mpi_drained *d = c->drained; d; d = d->next)
+		n += !gck_mpi_drained_here(d);
+	return n;
+}
+
+int gck_mpi_drained_ready(bool again, struct gck_error *err)
+{
+	int rc;
+
+	if (again)
+		self = NULL;
+	if (self)
+		return 0;
+	rc = gck_mpi_real.Comm_dup(GCK_MPI_REAL_COMM(MPI_COMM_SELF), &self);
+	if (!rc)
+		rc = gck_mpi_real.Comm_set_errhandler(self, (MPI_Errhandler)gck_mpi_real_handle(
+							   MPI_ERRORS_RETURN, GCK_MPI_ERRHANDLER));
+	return rc ? fail(err, MPI_COMM_SELF, "MPI_Comm_dup", rc) : 0;
+}

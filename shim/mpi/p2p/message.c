@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/mpi/p2p/message.h"
+
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/p2p/pt2pt.h"
+#include "shim/mpi/p2p/status.h"
+
+struct message {
+	struct gck_mpi_handle h;      /* real: NULL once it is in our memory */
+	MPI_Comm comm;
+	struct gck_mpi_drained *from;
+	MPI_Status status;
+};
+
+MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_drained *from,
+				const MPI_Status *status)
+{
+	struct message *m = gck_mpi_handle_new(GCK_MPI_MESSAGE, sizeof(*m), real);
+
+	if (!m)
+		return NULL;
+	m->comm = comm;
+	m->from = from;
+	m->status = *status;
+	gck_mpi_comm_of(comm)->messages++;
+	return (MPI_Message)m;
+}
+
+int gck_mpi_messages_take_in(size_t *left, struct gck_error *err)
+{
+	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_MESSAGE); h; h = h->next) {
+		struct message *m = (struct message *)h;
+
+		if (h->real) {
+			m->from = gck_mpi_drained_read(m->comm, (MPI_Message *)&h->real, &m->status);
+			if (!m->from)
+				return gck_fail(err, ENOMEM, "no memory for a matched message of %zu bytes "
+						"from rank %d: give the job more memory, or let it receive "
+						"before it is checkpointed", m->status._ucount,
+						m->status.MPI_SOURCE);
+			h->real = NULL;
+		}
+		if (m->from)
+			*left += !gck_mpi_drained_here(m->from);
+	}
+	return 0;
+}
+
+static bool is_held(const MPI_Message *message)
+{
+	return message && gck_mpi_is(*message, GCK_MPI_MESSAGE) &&
+	       !(((struct gck_mpi_handle *)*message)->flags & GCK_MPI_NULL);
+}
+
+/* The receive of a matched message begins. *message is null then. */
+static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
+		 struct gck_mpi_request **made)
+{
+	struct message *m = (struct message *)*message;
+	struct gck_mpi_request *r = gck_mpi_recv_new(buf, count, type, 0, 0, NULL);
+	int rc = MPI_SUCCESS;
+
+	if (!r)
+		return MPI_ERR_NO_MEM;
+	r->what = GCK_MPI_REQUEST_MATCHED;
+	r->state = GCK_MPI_REQUEST_ACTIVE;
+	if (*message == MPI_MESSAGE_NO_PROC) {
+		rc = gck_mpi_real.Irecv(buf, count, GCK_MPI_REAL_TYPE(type), MPI_PROC_NULL, MPI_ANY_TAG,
+					GCK_MPI_REAL_COMM(MPI_COMM_SELF), (MPI_Request *)&r->h.real);
+	} else {
+		r->comm = m->comm;
+		r->from = m->from;
+		if (r->from)
+			rc = gck_mpi_recv_check(buf, count, type, MPI_ANY_TAG, MPI_COMM_SELF);
+		else
+			rc = gck_mpi_real.Imrecv(buf, count, GCK_MPI_REAL_TYPE(type),
+						 (MPI_Message *)&m->h.real, (MPI_Request *)&r->h.real);
+	}
+	if (rc) {
+		gck_mpi_request_give(r);
+		return rc;
+	}
+	if (*message != MPI_MESSAGE_NO_PROC) {
+		gck_mpi_comm_of(m->comm)->messages--; /* r names it now */
+		gck_mpi_handle_free(m);
+	}
+	*message = MPI_MESSAGE_NULL;
+	*made = r;
+	return MPI_SUCCESS;
+}
+
+GCK_MPI_FUNCTION(Imrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *message,
+			  MPI_Request *request))
+{
+	struct gck_mpi_request *r;
+	int rc;
+
+	if (!is_held(message) || !request)
+		return gck_mpi_error(NULL, MPI_ERR_REQUEST, "MPI_Imrecv");
+	gck_mpi_enter();
+	rc = begin(buf, count, type, message, &r);
+	if (!rc) {
+		gck_mpi_request_hold(r);
+		*request = (MPI_Request)r;
+	}
+	gck_mpi_leave();
+	return gck_mpi_error(NULL, rc, "MPI_Imrecv");
+}
+
+GCK_MPI_FUNCTION(Mrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *message,
+			 MPI_Status *status))
+{
+	struct gck_mpi_request *r;
+	MPI_Comm comm = NULL;
+	int rc;
+
+	if (!is_held(message))
+		return gck_mpi_error(NULL, MPI_ERR_REQUEST, "MPI_Mrecv");
+	gck_mpi_enter();
+	rc = begin(buf, count, type, message, &r);
+	if (!rc) {
+		comm = r->comm;
+		gck_mpi_request_wait(r);
+		gck_mpi_status_put(status, &r->status);
+		rc = r->status.MPI_ERROR;
+		gck_mpi_request_give(r);
+	}
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Mrecv");
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/mpi/p2p/pt2pt.h"
+
+#include <stdlib.h>
+
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/p2p/flushed.h"
+#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/status.h"
+#include "shim/mpi/types/datatype.h"
+
+int gck_mpi_recv_post_real(struct gck_mpi_request *r)
+{
+	return gck_mpi_real.Irecv(r->buf, r->count, GCK_MPI_REAL_TYPE(r->type), r->peer, r->tag,
+				  GCK_MPI_REAL_COMM(r->comm), (MPI_Request *)&r->h.real);
+}
+
+int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Comm comm)
+{
+	return gck_mpi_real.Recv(buf, count, GCK_MPI_REAL_TYPE(type), MPI_PROC_NULL, tag,
+				 GCK_MPI_REAL_COMM(comm), MPI_STATUS_IGNORE);
+}
+
+int gck_mpi_recv_post(struct gck_mpi_request *r)
+{
+	if (__builtin_expect(gck_mpi_drained_any(), 0)) {
+		int rc = gck_mpi_recv_check(r->buf, r->count, r->type, r->tag, r->comm);
+
+		if (rc)
+			return rc;
+	}
+	r->order = gck_mpi_next_order();
+	r->state = GCK_MPI_REQUEST_ACTIVE;
+	r->from = gck_mpi_drained_take(r->comm, r->peer, r->tag, &r->status);
+	return r->from ? MPI_SUCCESS : gck_mpi_recv_post_real(r);
+}
+
+void gck_mpi_request_hold(struct gck_mpi_request *r)
+{
+	gck_mpi_type_hold(r->type);
+	r->holds = !(((struct gck_mpi_handle *)r->type)->flags & GCK_MPI_PREDEFINED);
+}
+
+/* What the parameters of every send are called below. */
+#define MESSAGE const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm
+
+static inline int start(enum gck_mpi_send_mode mode, MESSAGE, MPI_Request *real)
+{
+	MPI_Datatype t = GCK_MPI_REAL_TYPE(type);
+	MPI_Comm c = GCK_MPI_REAL_COMM(comm);
+
+	switch (mode) {
+	case GCK_MPI_SEND_BUFFERED:
+		return gck_mpi_real.Ibsend(buf, count, t, dest, tag, c, real);
+	case GCK_MPI_SEND_SYNCHRONOUS:
+		return gck_mpi_real.Issend(buf, count, t, dest, tag, c, real);
+	case GCK_MPI_SEND_READY:
+		return gck_mpi_real.Irsend(buf, count, t, dest, tag, c, real);
+	case GCK_MPI_SEND_STANDARD:
+		break;
+	}
+	return gck_mpi_real.Isend(buf, count, t, dest, tag, c, real);
+}
+
+/* A send begins. Counted first: once it has begun, the message may be anywhere. */
+static inline int send_new(enum gck_mpi_send_mode mode, MESSAGE, struct gck_mpi_request **made)
+{
+	struct gck_mpi_request *r;
+	int rc;
+
+	if (__builtin_expect(gck_mpi_tag_is_own(tag), 0))
+		return MPI_ERR_TAG;
+	r = gck_mpi_request_new(GCK_MPI_REQUEST_SEND);
+	if (__builtin_expect(!r, 0))
+		return MPI_ERR_NO_MEM;
+	r->comm = comm;
+	r->state = GCK_MPI_REQUEST_ACTIVE;
+	gck_mpi_count_sent(comm, dest, 1);
+	rc = start(mode, buf, count, type, dest, tag, comm, (MPI_Request *)&r->h.real);
+	if (__builtin_expect(rc, 0)) {
+		gck_mpi_count_sent(comm, dest, -1);
+		gck_mpi_request_give(r);
+		return rc;
+	}
+	*made = r;
+	return MPI_SUCCESS;
+}
+
+static int send_and_wait(enum gck_mpi_send_mode mode, MESSAGE)
+{
+	struct gck_mpi_request *r;
+	int rc = send_new(mode, buf, count, type, dest, tag, comm, &r);
+
+	if (rc)
+		return rc;
+	gck_mpi_request_wait(r);
+	rc = r->status.MPI_ERROR;
+	gck_mpi_request_give(r);
+	return rc;
+}
+
+/* Sent without waiting for the receiver, whatever the transport: with a header below every eager
+ * limit, of which that to oneself is the least (1,024 bytes); an element has 32 bytes at most. */
+static inline bool is_small(int count, MPI_Datatype type)
+{
+	return (unsigned int)count <= 30 && gck_mpi_is(type, GCK_MPI_DATATYPE) &&
+	       ((struct gck_mpi_handle *)type)->flags & GCK_MPI_PREDEFINED;
+}
+
+/* A large or synchronous send waits for its receiver, so it waits here, where it can park. One thing
+ * differs from a run without checkpoints: a synchronous send that is under way when one comes ends
+ * when its message is taken in, which may be before its receive is posted. */
+static inline int send_blocking(enum gck_mpi_send_mode mode, MESSAGE)
+{
+	MPI_Datatype t;
+	MPI_Comm c;
+	int rc;
+
+	if (mode == GCK_MPI_SEND_SYNCHRONOUS ||
+	    (mode != GCK_MPI_SEND_BUFFERED && !is_small(count, type)))
+		return send_and_wait(mode, buf, count, type, dest, tag, comm);
+	if (__builtin_expect(gck_mpi_tag_is_own(tag), 0))
+		return MPI_ERR_TAG;
+	t = GCK_MPI_REAL_TYPE(type);
+	c = GCK_MPI_REAL_COMM(comm);
+	gck_mpi_count_sent(comm, dest, 1);
+	if (mode == GCK_MPI_SEND_BUFFERED)
+		rc = gck_mpi_real.Bsend(buf, count, t, dest, tag, c);
+	else if (mode == GCK_MPI_SEND_READY)
+		rc = gck_mpi_real.Rsend(buf, count, t, dest, tag, c);
+	else
+		rc = gck_mpi_real.Send(buf, count, t, dest, tag, c);
+	if (__builtin_expect(rc, 0))
+		gck_mpi_count_sent(comm, dest, -1);
+	return rc;
+}
+
+#define SEND(name, mode)                                                                           \
+	GCK_MPI_FUNCTION(name, (MESSAGE))                                                          \
+	{                                                                                          \
+		int rc;                                                                            \
+                                                                                                   \
+		gck_mpi_enter();                                                                   \
+		rc = send_blocking(mode, buf, count, type, dest, tag, comm);                       \
+		gck_mpi_leave();                                                                   \
+		return gck_mpi_error(comm, rc, "MPI_" #name);                                      \
+	}
+
+SEND(Send, GCK_MPI_SEND_STANDARD)
+SEND(Bsend, GCK_MPI_SEND_BUFFERED)
+SEND(Ssend, GCK_MPI_SEND_SYNCHRONOUS)
+SEND(Rsend, GCK_MPI_SEND_READY)
+
+#define ISEND(name, mode)                                                                          \
+	GCK_MPI_FUNCTION(name, (MESSAGE, MPI_Request *request))                                    \
+	{                                                                                          \
+		int rc;                                                                            \
+                                                                                                   \
+		if (!request)                                                                      \
+			return gck_mpi_error(comm, MPI_ERR_REQUEST, "MPI_" #name);                 \
+		gck_mpi_enter();                                                                   \
+		rc = send_new(mode, buf, count, type, dest, tag, comm,                             \
+			      (struct gck_mpi_request **)request);                                 \
+		gck_mpi_leave();                                                                   \
+		return gck_mpi_error(comm, rc, "MPI_" #name);                                      \
+	}
+
+ISEND(Isend, GCK_MPI_SEND_STANDARD)
+ISEND(Ibsend, GCK_MPI_SEND_BUFFERED)
+ISEND(Issend, GCK_MPI_SEND_SYNCHRONOUS)
+ISEND(Irsend, GCK_MPI_SEND_READY)
+
+GCK_MPI_FUNCTION(Irecv, (void *buf, int count, MPI_Datatype type, int source, int tag,
+			 MPI_Comm comm, MPI_Request *request))
+{
+	struct gck_mpi_request *r;
+	int rc;
+
+	if (!request)
+		return gck_mpi_error(comm, MPI_ERR_REQUEST, "MPI_Irecv");
+	gck_mpi_enter();
+	r = gck_mpi_recv_new(buf, count, type, source, tag, comm);
+	rc = r ? gck_mpi_recv_post(r) : MPI_ERR_NO_MEM;
+	if (!rc) {
+		gck_mpi_request_hold(r);
+		*request = (MPI_Request)r;
+	} else if (r) {
+		gck_mpi_request_give(r);
+	}
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Irecv");
+}
+
+GCK_MPI_FUNCTION(Recv, (void *buf, int count, MPI_Datatype type, int source, int tag,
+			MPI_Comm comm, MPI_Status *status))
+{
+	struct gck_mpi_request *r;
+	int rc;
+
+	gck_mpi_enter();
+	r = gck_mpi_recv_new(buf, count, type, source, tag, comm);
+	rc = r ? gck_mpi_recv_post(r) : MPI_ERR_NO_MEM;
+	if (!rc) {
+		gck_mpi_request_wait(r);
+		gck_mpi_status_put(status, &r->status);
+		rc = r->status.MPI_ERROR;
+	}
+	if (r)
+		gck_mpi_request_give(r);
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Recv");
+}
+
+/* A send that looks wrong is asked for: a receive that is posted before it may have its message by
+ * the time that it fails. */
+static int check_send(MESSAGE)
+{
+	bool there = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), dest) >= 0;
+
+	if (there && count >= 0 && tag >= 0 && !gck_mpi_tag_is_own(tag) && gck_mpi_is(type, GCK_MPI_DATATYPE))
+		return MPI_SUCCESS;
+	if (gck_mpi_tag_is_own(tag))
+		return MPI_ERR_TAG;
+	if (gck_mpi_comm_of(comm)->dynamic)
+		return MPI_SUCCESS;
+	return gck_mpi_real.Send(buf, count, GCK_MPI_REAL_TYPE(type), there ? MPI_PROC_NULL : dest, tag,
+				 GCK_MPI_REAL_COMM(comm));
+}
+
+/* The receive is posted, then comes the send. */
+static int exchange(struct gck_mpi_request *r, MESSAGE, MPI_Status *status)
+{
+	int rc = r ? check_send(buf, count, type, dest, tag, comm) : MPI_ERR_NO_MEM;
+
+	if (!rc)
+		rc = gck_mpi_recv_post(r);
+	if (rc) {
+		if (r)
+			gck_mpi_request_give(r);
+		return rc;
+	}
+	rc = send_blocking(GCK_MPI_SEND_STANDARD, buf, count, type, dest, tag, comm);
+	if (rc) {
+		gck_mpi_request_cancel(r);
+		gck_mpi_request_let_go(r);
+		return rc;
+	}
+	gck_mpi_request_wait(r);
+	gck_mpi_status_put(status, &r->status);
+	rc = r->status.MPI_ERROR;
+	gck_mpi_request_give(r);
+	return rc;
+}
+
+GCK_MPI_FUNCTION(Sendrecv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
+			    int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+			    int source, int recvtag, MPI_Comm comm, MPI_Status *status))
+{
+	int rc;
+
+	gck_mpi_enter();
+	rc = exchange(gck_mpi_recv_new(recvbuf, recvcount, recvtype, source, recvtag, comm), sendbuf,
+		      sendcount, sendtype, dest, sendtag, comm, status);
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Sendrecv");
+}
+
+/* What is sent goes out of a copy. Its packed form is the same bytes on the way. */
+static int exchange_packed(void *buf, int count, MPI_Datatype type, int dest, int sendtag,
+			   int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+{
+	char small[1024], *copy = small;
+	int size = 0, used = 0, rc;
+
+	rc = gck_mpi_real.Pack_size(count, GCK_MPI_REAL_TYPE(type), GCK_MPI_REAL_COMM(comm), &size);
+	if (rc)
+		return rc;
+	if ((size_t)size > sizeof(small) && !(copy = malloc((size_t)size)))
+		return MPI_ERR_NO_MEM;
+	rc = gck_mpi_real.Pack(buf, count, GCK_MPI_REAL_TYPE(type), copy, size, &used,
+			       GCK_MPI_REAL_COMM(comm));
+	if (!rc)
+		rc = exchange(gck_mpi_recv_new(buf, count, type, source, recvtag, comm), copy, used,
+			      MPI_PACKED, dest, sendtag, comm, status);
+	if (copy != small)
+		free(copy);
+	return rc;
+}
+
+GCK_MPI_FUNCTION(Sendrecv_replace, (void *buf, int count, MPI_Datatype type, int dest, int sendtag,
+				    int source, int recvtag, MPI_Comm comm, MPI_Status *status))
+{
+	int rc;
+
+	gck_mpi_enter();
+	rc = exchange_packed(buf, count, type, dest, sendtag, source, recvtag, comm, status);
+	gck_mpi_leave();
+	return gck_mpi_error(comm, rc, "MPI_Sendrecv_replace");
+}

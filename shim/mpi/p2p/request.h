@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requests. Those of messages are ours throughout; other parts (non-blocking collectives, MPI-IO,
+ * request-based RMA) lend theirs a class. A request is complete when this library has seen it so:
+ * the real one is gone then (or inactive, if persistent), and the status is kept here until the
+ * program asks. All functions: in the gate. */
+#ifndef GCK_MPI_REQUEST_H
+#define GCK_MPI_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "shim/mpi/handles/handle.h"
+
+enum gck_mpi_request_state {
+	GCK_MPI_REQUEST_FREE,     /* a place for one */
+	GCK_MPI_REQUEST_INACTIVE, /* persistent, not started */
+	GCK_MPI_REQUEST_ACTIVE,
+	GCK_MPI_REQUEST_COMPLETE, /* its status waits for the program */
+};
+
+enum gck_mpi_request_what {
+	GCK_MPI_REQUEST_SEND,
+	GCK_MPI_REQUEST_RECV,
+	GCK_MPI_REQUEST_MATCHED, /* receives a message that was matched before: Imrecv */
+	GCK_MPI_REQUEST_GENERAL, /* a generalized request: no real one */
+	GCK_MPI_REQUEST_CLASS,   /* another part's */
+};
+
+enum gck_mpi_send_mode {
+	GCK_MPI_SEND_STANDARD,
+	GCK_MPI_SEND_BUFFERED,
+	GCK_MPI_SEND_SYNCHRONOUS,
+	GCK_MPI_SEND_READY,
+};
+
+struct gck_mpi_request;
+struct gck_mpi_drained;
+struct gck_mpi_general;
+
+/* Of another part's requests. Each function may be NULL. */
+struct gck_mpi_request_class {
+	const char *name;
+	/* It ends without anything that other ranks' programs do, so a quiesce waits for it. One
+	 * that does not is left alone by the quiesce, unless its part polls it. */
+	bool ends_alone;
+	/* The real one was seen complete (once; r->status is set). */
+	void (*completed)(struct gck_mpi_request *r);
+	/* Of a persistent one: MPI_Start is called; the real request is started next. An MPI error. */
+	int (*starts)(struct gck_mpi_request *r);
+	/* That failed: it was not started after all. */
+	void (*not_started)(struct gck_mpi_request *r);
+	/* After a restart: set h.real. Of those still active, in the order in which they started; of
+	 * persistent ones in any state, inactive: those that were active are then started. */
+	int (*reissue)(struct gck_mpi_request *r, struct gck_error *err);
+	/* The place is given back: free r->arg. */
+	void (*freed)(struct gck_mpi_request *r);
+};
+
+struct gck_mpi_request {
+	struct gck_mpi_handle h; /* real: NULL unless the real library has it */
+	uint8_t state, what, mode;
+	bool persistent;
+	bool holds;              /* on to its type */
+	bool orphan;             /* the program has freed it while active */
+	bool cancelled;          /* the program has asked so */
+	int count, peer, tag;
+	void *buf;
+	MPI_Datatype type;
+	MPI_Comm comm;           /* or whose error handler counts; NULL: MPI_COMM_WORLD's */
+	uint64_t order;          /* of starting */
+	MPI_Status status;       /* once complete; MPI_ERROR is what it ended with */
+	union {
+		struct gck_mpi_drained *from;    /* what it receives, if that was drained; or NULL */
+		struct gck_mpi_general *general; /* (grequest.c) */
+		void *arg;                       /* the class's */
+	};
+	const struct gck_mpi_request_class *class;
+	struct gck_mpi_request *next_free;
+};
+
+/* Another part's request, active. Then call the real library with (MPI_Request *)&r->h.real, and
+ * give (MPI_Request)r to the program or, if the call failed, gck_mpi_request_free it. on: the
+ * communicator, window or file that it works on. NULL: no memory. */
+struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class *class, void *on,
+					      void *arg);
+
+/* The same, persistent and inactive. */
+struct gck_mpi_request *gck_mpi_request_persistent(const struct gck_mpi_request_class *class,
+						   void *on, void *arg);
+
+/* Is it complete by now? Asks the real library, which makes progress meanwhile. An orphan that is
+ * complete is gone afterwards. */
+bool gck_mpi_request_poll(struct gck_mpi_request *r);
+
+/* Polls until it is complete; parks between two polls while the gate is closed. */
+void gck_mpi_request_wait(struct gck_mpi_request *r);
+
+/* Its place is given back, whatever its state. */
+void gck_mpi_request_free(struct gck_mpi_request *r);
+
+/* How many active requests work on this communicator. */
+size_t gck_mpi_requests_on(MPI_Comm comm);
+
+/* Calls fn for all that are not free, in no order; fn may free the one that it is given. */
+void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg);
+
+#endif

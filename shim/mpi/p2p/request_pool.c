@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/mpi/p2p/request_pool.h"
+
+#include "shim/mpi/p2p/flushed.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/mpi/handles/fortran_number.h"
+#include "shim/mpi/types/datatype.h"
+
+enum { SLAB_PLACES = 128 };
+
+struct slab {
+	struct slab *next;
+	struct gck_mpi_request place[SLAB_PLACES];
+};
+
+struct gck_mpi_pool gck_mpi_pool;
+
+static struct slab *slabs;
+
+/* Held for a few instructions, so that a mutex costs more than what it guards. */
+static void lock(void)
+{
+	while (__atomic_exchange_n(&gck_mpi_pool.locked, true, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void unlock(void)
+{
+	__atomic_store_n(&gck_mpi_pool.locked, false, __ATOMIC_RELEASE);
+}
+
+int gck_mpi_request_init(int nranks, bool threaded)
+{
+	gck_mpi_pool.nranks = nranks;
+	gck_mpi_pool.threaded = threaded;
+	/* now, since later it would wait for a pending MPI_Comm_idup */
+	return gck_mpi_drained_ready(false, NULL);
+}
+
+/* Lock held. */
+static struct gck_mpi_request *grow(void)
+{
+	struct slab *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	for (int i = 0; i < SLAB_PLACES; i++) {
+		struct gck_mpi_request *r = &s->place[i];
+
+		r->h.magic = GCK_MPI_HANDLE_MAGIC(GCK_MPI_REQUEST);
+		r->h.kind = GCK_MPI_REQUEST;
+		r->h.fortran = -1;
+		r->next_free = i + 1 < SLAB_PLACES ? r + 1 : gck_mpi_pool.free;
+	}
+	s->next = slabs;
+	slabs = s;
+	return gck_mpi_pool.free = &s->place[0];
+}
+
+struct gck_mpi_request *gck_mpi_request_take_slowly(void)
+{
+	struct gck_mpi_request *r;
+
+	lock();
+	r = gck_mpi_pool.free ? gck_mpi_pool.free : grow();
+	if (r)
+		gck_mpi_pool.free = r->next_free;
+	unlock();
+	return r;
+}
+
+void gck_mpi_request_free(struct gck_mpi_request *r)
+{
+	if (r->what == GCK_MPI_REQUEST_CLASS && r->class->freed)
+		r->class->freed(r);
+	if (r->what == GCK_MPI_REQUEST_GENERAL)
+		free(r->general);
+	if (r->holds)
+		gck_mpi_type_release(r->type);
+	if (r->h.fortran >= 0)
+		gck_mpi_fortran_free(&r->h);
+	lock();
+	r->state = GCK_MPI_REQUEST_FREE;
+	r->next_free = gck_mpi_pool.free;
+	gck_mpi_pool.free = r;
+	unlock();
+}
+
+void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg)
+{
+	struct slab *first;
+
+	lock();
+	first = slabs;
+	unlock();
+	for (struct slab *s = first; s; s = s->next)
+		for (int i = 0; i < SLAB_PLACES; i++)
+			if (s->place[i].state != GCK_MPI_REQUEST_FREE)
+				fn(&s->place[i], arg);
+}
+
+struct pending {
+	MPI_Comm comm;
+	size_t n;
+};
+
+static void count_pending(struct gck_mpi_request *r, void *arg)
+{
+	struct pending *p = arg;
+
+	p->n += r->comm == p->comm && r->state == GCK_MPI_REQUEST_ACTIVE;
+}
+
+size_t gck_mpi_requests_on(MPI_Comm comm)
+{
+	struct pending p = { .comm = comm };
+
+	gck_mpi_request_each(count_pending, &p);
+	return p.n;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Places for requests, and the counts of messages: what every send and receive touches. A place is
+ * taken and given back by two loads and two stores while one thread at a time calls MPI, under a
+ * lock otherwise. Places are never given back to malloc, so all requests that live can be walked
+ * without a list of them. */
+#ifndef GCK_MPI_REQUEST_POOL_H
+#define GCK_MPI_REQUEST_POOL_H
+
+#include "shim/mpi/comm/comm.h"
+#include "shim/mpi/p2p/request.h"
+
+struct gck_mpi_pool {
+	struct gck_mpi_request *free;
+	uint64_t order;             /* of the request started last */
+	int nranks;
+	bool threaded;              /* threads call MPI at the same time */
+	bool locked;                /* the free places, then */
+};
+
+extern struct gck_mpi_pool gck_mpi_pool;
+
+/* In MPI_Init, when the real library is up. threaded: MPI_THREAD_MULTIPLE. -1: it is out of memory. */
+int gck_mpi_request_init(int nranks, bool threaded);
+
+struct gck_mpi_request *gck_mpi_request_take_slowly(void);
+void gck_mpi_request_give_slowly(struct gck_mpi_request *r);
+
+static inline uint64_t gck_mpi_next_order(void)
+{
+	if (gck_mpi_pool.threaded)
+		return __atomic_add_fetch(&gck_mpi_pool.order, 1, __ATOMIC_RELAXED);
+	return ++gck_mpi_pool.order;
+}
+
+/* A place with what every request starts from; NULL: no memory. */
+static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_what what)
+{
+	struct gck_mpi_request *r = gck_mpi_pool.free;
+
+	if (__builtin_expect(gck_mpi_pool.threaded || !r, 0)) {
+		r = gck_mpi_request_take_slowly();
+		if (!r)
+			return NULL;
+	} else {
+		gck_mpi_pool.free = r->next_free;
+	}
+	r->h.real = NULL;
+	r->state = GCK_MPI_REQUEST_INACTIVE;
+	r->what = what;
+	r->persistent = r->holds = r->orphan = r->cancelled = false;
+	r->from = NULL;
+	r->comm = NULL;
+	return r;
+}
+
+/* One of a message is over and the program has let go of it. */
+static inline void gck_mpi_request_give(struct gck_mpi_request *r)
+{
+	if (__builtin_expect(gck_mpi_pool.threaded || r->holds || r->h.fortran >= 0 ||
+			     r->what >= GCK_MPI_REQUEST_GENERAL, 0)) {
+		gck_mpi_request_free(r);
+		return;
+	}
+	r->state = GCK_MPI_REQUEST_FREE;
+	r->next_free = gck_mpi_pool.free;
+	gck_mpi_pool.free = r;
+}
+
+/* Messages are counted per communicator and peer: those on one that all its ranks are done with count
+ * no more, whether or not they were received. Not counted: MPI_PROC_NULL, ranks that are not there. */
+static inline void gck_mpi_count(uint64_t *counts, const struct gck_mpi_comm *c, int peer, int by)
+{
+	if (__builtin_expect((unsigned)peer >= (unsigned)c->npeers, 0))
+		return;
+	if (__builtin_expect(gck_mpi_pool.threaded, 0))
+		__atomic_add_fetch(&counts[peer], (uint64_t)by, __ATOMIC_RELAXED);
+	else
+		counts[peer] += (uint64_t)by;
+}
+
+/* One more to a peer, or by = -1: it was not sent after all. */
+static inline void gck_mpi_count_sent(MPI_Comm comm, int peer, int by)
+{
+	const struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
+
+	gck_mpi_count(c->sent, c, peer, by);
+}
+
+static inline void gck_mpi_count_received(MPI_Comm comm, int peer)
+{
+	const struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
+
+	gck_mpi_count(c->received, c, peer, 1);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where windows are done in software, MPI_Win_flush ends when the target's library was called. In a
+ * quiesce all MPI threads do that, so a flush waits for no program there. A rank that leaves the
+ * quiesce before another, and then computes, goes on for a moment. */
+#include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/thread.h"
+#include "shim/mpi/handles/handle.h"
+#include "shim/mpi/init/init.h"
+#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/quiesce/quiesce.h"
+
+#define HELP_NS 3000000000ll /* within that the others know, too, and begin no flush any more */
+#define HELP_MS 1
+
+void gck_mpi_help_begin(struct gck_mpi_keeper *k)
+{
+	if (gck_mpi_first(GCK_MPI_WIN))
+		k->help_until_ns = gck_mpi_now_ns() + HELP_NS;
+}
+
+/* If the program is in the library, that calls it. */
+int gck_mpi_help(struct gck_mpi_keeper *k, int ms)
+{
+	if (gck_mpi_now_ns() >= k->help_until_ns)
+		return ms;
+	gck_mpi_gate_close();
+	if (gck_mpi_gate_empty() && gck_mpi_running())
+		gck_mpi_progress();
+	gck_mpi_gate_open();
+	return ms < HELP_MS ? ms : HELP_MS;
+}
+
+void gck_mpi_help_for(struct gck_mpi_keeper *k, int ms)
+{
+	int64_t end = gck_mpi_now_ns() + ms * 1000000ll, left;
+
+	while (!gck_mpi_keeper_stopping(k) && (left = end - gck_mpi_now_ns()) > 0)
+		gck_mpi_keeper_pause(k, gck_mpi_help(k, 1 + (int)(left / 1000000)));
+}

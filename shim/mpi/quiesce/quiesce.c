@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The rounds of a quiesce. In each, with the gate closed, every rank tells what it has begun and
+ * seen end; all judge the same words. A rank that is behind runs on for a moment; the others bring
+ * on what is under way by calls of the real library. It is over with a round whose words say that
+ * nothing is: since the gates stay closed, nothing can come up after it. */
+#include "shim/mpi/quiesce/quiesce.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/fault.h"
+#include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/init/init.h"
+
+#define RUN_ON_NS 20000000  /* a rank that is behind, before it tells anew how far it came */
+#define BRING_ON_NS 5000000 /* the same for one that works through what is under way */
+#define PAUSE_NS 50000
+#define GRACE_PART 4        /* of the time that there is: the rank that is to blame speaks first, */
+#define GRACE_NS 1000000000 /* in so much at most */
+#define LOOK_MS 20          /* between looks whether it is called off */
+
+/* What the words of a rank begin with. */
+enum {
+	SOMEBODY_INSIDE = 1,
+	BEHIND = 2,
+	FLAGS = 3,
+};
+
+struct quiesce {
+	struct gck_mpi_exchange *x;
+	int64_t until_ns, grace_ns;
+	uint32_t round;
+	int64_t took_ns;             /* this round until all ranks' words were there, or until now */
+	size_t nparts;
+	struct gck_mpi_blob mine;
+	struct gck_mpi_words *all;   /* of every rank */
+	struct gck_mpi_words *parts; /* [part * nranks + rank] */
+	bool inside;                 /* somebody was, in any rank */
+	bool behind;                 /* this rank is, after the last judgement */
+	bool others;                 /* a rank is behind or inside, this or another */
+};
+
+int64_t gck_mpi_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+static void pause_a_moment(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+}
+
+static bool is_behind(void)
+{
+	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+		if ((*o)->behind && (*o)->behind())
+			return true;
+	return false;
+}
+
+/* What is not at rest yet, in some rank; NULL: all is. */
+static const char *unsettled(void)
+{
+	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+		if ((*o)->settled && !(*o)->settled())
+			return (*o)->name;
+	return NULL;
+}
+
+/* Once MPI_Finalize has passed the gate nothing more of MPI is to be called, and the ranks that it
+ * waits for do not come while they are kept. (One that waits at the gate is as any other call.) */
+static int is_over(const struct quiesce *q, struct gck_error *err)
+{
+	if (!gck_mpi_leaving())
+		return 0;
+	return gck_fail(err, ECANCELED, "rank %zu is in MPI_Finalize: a rank without MPI is "
+			"checkpointed as any program, try again when all are through it",
+			q->x->rank);
+}
+
+/* ---- this rank's words ---------------------------------------------------------------------- */
+
+static int put_part(const struct gck_mpi_owed *o, struct gck_mpi_blob *b, struct gck_error *err)
+{
+	size_t at = b->n;
+
+	if (gck_mpi_blob_put(b, 0))
+		return gck_fail(err, ENOMEM, "no memory for this rank's words");
+	if (o->put && o->put(b, err))
+		return gck_fail_in(err, "%s", o->name);
+	b->v[at] = b->n - at - 1;
+	return 0;
+}
+
+static int put_all(struct quiesce *q, struct gck_error *err)
+{
+	unsigned long flags = (gck_mpi_gate_empty() ? 0 : SOMEBODY_INSIDE) | (q->behind ? BEHIND : 0);
+
+	q->mine.n = 0;
+	if (gck_mpi_blob_put(&q->mine, flags))
+		return gck_fail(err, ENOMEM, "no memory for this rank's words");
+	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+		if (put_part(*o, &q->mine, err))
+			return -1;
+	return 0;
+}
+
+/* ---- all ranks' words ----------------------------------------------------------------------- */
+
+static int split_rank(struct quiesce *q, size_t rank, struct gck_error *err)
+{
+	struct gck_mpi_words w = q->all[rank];
+	size_t at = 1;
+
+	if (w.v[0] & ~(unsigned long)FLAGS)
+		return gck_fail(err, EBADMSG, "rank %zu's words make no sense", rank);
+	for (size_t p = 0; p < q->nparts; p++) {
+		struct gck_mpi_words *part = &q->parts[p * q->x->nranks + rank];
+
+		if (at >= w.n || w.v[at] > w.n - at - 1)
+			return gck_fail(err, EBADMSG, "rank %zu's words are cut off: is it of "
+					"another version?", rank);
+		*part = (struct gck_mpi_words){&w.v[at + 1], w.v[at]};
+		at += 1 + w.v[at];
+	}
+	return 0;
+}
+
+static int judge(struct quiesce *q, struct gck_error *err)
+{
+	size_t n = q->x->nranks;
+
+	q->inside = q->others = false;
+	for (size_t r = 0; r < n; r++) {
+		if (!q->all[r].n)
+			return gck_fail(err, ECANCELED, "rank %zu is past MPI_Finalize, or has ended: "
+					"ranks that are inside MPI cannot be restarted without it; try "
+					"again when all are through MPI_Finalize", r);
+		if (split_rank(q, r, err))
+			return -1;
+		q->inside |= q->all[r].v[0] & SOMEBODY_INSIDE;
+		q->others |= q->all[r].v[0] != 0;
+	}
+	for (size_t p = 0; p < q->nparts; p++)
+		if (gck_mpi_oweds[p]->judge &&
+		    gck_mpi_oweds[p]->judge(q->parts + p * n, n, err))
+			return gck_fail_in(err, "%s", gck_mpi_oweds[p]->name);
+	q->behind = is_behind();
+	return 0;
+}
+
+/* ---- between rounds ------------------------------------------------------------------------- */
+
+/* The real library may be called from here while nobody else is inside it, nor has ended it: the
+ * gate is looked at first, for who has left since may have been in MPI_Finalize. */
+static int step(const struct quiesce *q, struct gck_error *err)
+{
+	bool empty = gck_mpi_gate_empty();
+
+	if (is_over(q, err))
+		return -1;
+	if (!empty)
+		return 0;
+	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+		if ((*o)->step && (*o)->step(err))
+			return gck_fail_in(err, "%s", (*o)->name);
+	return 0;
+}
+
+static bool is_done(void)
+{
+	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+		if ((*o)->step && !((*o)->done && (*o)->done()))
+			return false;
+	return gck_mpi_gate_empty();
+}
+
+static int bring_on(struct quiesce *q, struct gck_error *err)
+{
+	int64_t end = gck_mpi_now_ns() + BRING_ON_NS;
+
+	GCK_FAULT(GCK_FAULT_MPI_BRING_ON);
+	while (!is_done() && gck_mpi_now_ns() < end) {
+		if (step(q, err))
+			return -1;
+		if (!gck_mpi_gate_empty())
+			pause_a_moment();
+	}
+	return 0;
+}
+
+static void run_on(void)
+{
+	int64_t end = gck_mpi_now_ns() + RUN_ON_NS;
+
+	gck_mpi_gate_open();
+	while (is_behind() && gck_mpi_now_ns() < end)
+		pause_a_moment();
+	gck_mpi_gate_close();
+}
+
+static int stays_inside(size_t rank, struct gck_error *err)
+{
+	char where[128];
+
+	gck_mpi_gate_where(where, sizeof where);
+	return gck_fail(err, ETIMEDOUT, "rank %zu is inside %s, which does not end: try again "
+			"later, or raise hold=", rank, *where ? where : "an MPI call");
+}
+
+/* MPI threads speak whatever their programs do: a round that takes long is nobody's MPI call. */
+static int are_silent(const struct quiesce *q, struct gck_error *err)
+{
+	return gck_fail(err, ETIMEDOUT, "rank %zu: round %u of the ranks' words takes %.1f s: "
+			"a thread of a rank, or PMIx, gets no processor or does not answer: try again "
+			"later, or raise hold=", q->x->rank, q->round, (double)q->took_ns / 1e9);
+}
+
+/* The rank that keeps the others waiting says so; they leave it the time to. */
+static int give_up(const struct quiesce *q, struct gck_error *err)
+{
+	bool empty = gck_mpi_gate_empty();
+	const char *what = unsettled();
+
+	if (q->took_ns > q->grace_ns)
+		return are_silent(q, err);
+	if (empty && (!q->behind || gck_mpi_gate_waited()))
+		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
+				"come to a place where MPI can be left (under way: %s)",
+				q->x->rank, q->others ? " that are in MPI calls" : "",
+				what ? what : "a call");
+	if (empty)
+		return gck_fail(err, ETIMEDOUT, "rank %zu computes, and others wait in a "
+				"collective call that it has not reached: try again later, or "
+				"raise hold=", q->x->rank);
+	return stays_inside(q->x->rank, err);
+}
+
+/* Others may need this rank to bring on what is under way, so it does while it waits for them. */
+static int exchange(struct quiesce *q, struct gck_error *err)
+{
+	int64_t began = gck_mpi_now_ns();
+	int rc;
+
+	if (is_over(q, err) || put_all(q, err) || q->x->give(q->x, q->round, &q->mine, err))
+		return -1;
+	do {
+		rc = q->x->take(q->x, 1, q->all, err);
+		q->took_ns = gck_mpi_now_ns() - began;
+		if (rc == 0 && step(q, err))
+			rc = -1;
+		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + q->grace_ns)
+			rc = give_up(q, err);
+	} while (rc == 0);
+	return rc < 0 ? -1 : 0;
+}
+
+/* First one that computes while others wait for it, then those that wait inside a call. */
+static int64_t grace_ns(const struct quiesce *q)
+{
+	if (gck_mpi_gate_empty())
+		return q->behind && !gck_mpi_gate_waited() ? 0 : q->grace_ns;
+	return q->grace_ns / 2;
+}
+
+static int rounds(struct quiesce *q, struct gck_error *err)
+{
+	for (q->round = 1;; q->round++) {
+		if (exchange(q, err) || judge(q, err))
+			return -1;
+		if (!q->inside && !unsettled())
+			return 0;
+		if (gck_mpi_now_ns() > q->until_ns + grace_ns(q))
+			return give_up(q, err);
+		if (q->behind)
+			run_on();
+		else if (bring_on(q, err))
+			return -1;
+	}
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
+{
+	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
+		if ((*p)->able)
+			(*p)->able(tell, arg);
+}
+
+static void note_obstacle(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	struct gck_error *first = arg;
+
+	if (!first->code)
+		gck_fail(first, EBUSY, "%s: %s; %s", object, reason, remedy);
+}
+
+int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_error *err)
+{
+	struct quiesce q = {.x = x, .until_ns = until_ns};
+	struct gck_error obstacle = {0};
+	int rc;
+
+	gck_mpi_able(note_obstacle, &obstacle);
+	if (obstacle.code)
+		return gck_fail(err, EBUSY, "%s", obstacle.text);
+	q.grace_ns = (until_ns - gck_mpi_now_ns()) / GRACE_PART;
+	q.grace_ns = q.grace_ns < GRACE_NS ? q.grace_ns : GRACE_NS;
+	while (gck_mpi_oweds[q.nparts])
+		q.nparts++;
+	q.all = calloc(x->nranks, sizeof *q.all);
+	q.parts = calloc(x->nranks * (q.nparts + 1), sizeof *q.parts);
+	gck_mpi_gate_close();
+	rc = q.all && q.parts ? rounds(&q, err)
+			      : gck_fail(err, ENOMEM, "no memory for %zu ranks' words", x->nranks);
+	GCK_FAULT(GCK_FAULT_MPI_SAVE);
+	if (rc == 0)
+		rc = is_over(&q, err) ? -1 : gck_mpi_parts_save(false, err);
+	free(q.all);
+	free(q.parts);
+	free(q.mine.v);
+	return rc;
+}
+
+int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns,
+			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
+			    struct gck_error *err)
+{
+	gck_mpi_gate_close();
+	while (!gck_mpi_gate_wait_empty(LOOK_MS)) {
+		if (called_off(arg, err))
+			return -1;
+		if (gck_mpi_now_ns() > until_ns)
+			return stays_inside((size_t)k->rank, err);
+	}
+	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_OUTSIDE)
+		return gck_mpi_parts_save(true, err);
+	gck_mpi_resume();
+	return 1;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI brought back in a restored process. */
+#include <stdio.h>
+
+#include "common/base/fault.h"
+#include "shim/mpi/base/bind.h"
+#include "shim/mpi/base/gate.h"
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/base/pmix.h"
+#include "shim/mpi/base/thread.h"
+#include "shim/mpi/init/init.h"
+#include "shim/mpi/quiesce/quiesce.h"
+#include "shim/namespace/namespace.h"
+
+/* A fresh copy behind everything that the program holds. */
+static int load(struct gck_error *err)
+{
+	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err))
+		return -1;
+	gck_mpi_threads_adopt();
+	return 0;
+}
+
+int gck_mpi_rebuild(bool inside, struct gck_error *err)
+{
+	struct gck_error kept = {0};
+
+	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
+	gck_mpi_pmix_restart();
+	if (gck_mpi_ns_bury(&kept)) /* the load says so if that is one too many */
+		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
+	if (load(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_LOADED);
+	if (inside && gck_mpi_init_again(err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_INITIALIZED);
+	if (gck_mpi_parts_rebuild(!inside, err))
+		return -1;
+	GCK_FAULT(GCK_FAULT_MPI_REBUILT);
+	return 0;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that the ranks of a window share: one object in /dev/shm, mapped by all and then
+ * unnamed. */
+#include "config.h"
+
+#include "shim/mpi/rma/shared.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/mpi/base/function.h"
+
+#define PAGE ((size_t)4096)
+
+/* ---- the object ----------------------------------------------------------------------------- */
+
+struct name {
+	char text[64]; /* "": the first rank could not make it */
+};
+
+/* By the first rank: room is taken now, for a full /dev/shm kills who touches it later. */
+static int make_object(struct name *name, size_t size)
+{
+	uint64_t random[2];
+	int fd;
+
+	*name = (struct name){""};
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -1;
+	snprintf(name->text, sizeof(name->text), "/gpuckpt-mpi-%016llx%016llx",
+		 (unsigned long long)random[0], (unsigned long long)random[1]);
+	fd = shm_open(name->text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0 && posix_fallocate(fd, 0, (off_t)size)) {
+		shm_unlink(name->text);
+		close(fd);
+		fd = -1;
+	}
+	if (fd < 0)
+		name->text[0] = '\0';
+	return fd;
+}
+
+/* By the others: it is not there on another node. */
+static int open_object(const struct name *name)
+{
+	return name->text[0] ? shm_open(name->text, O_RDWR | O_CLOEXEC, 0600) : -1;
+}
+
+static char *map_object(int fd, size_t size)
+{
+	char *p = fd < 0 ? MAP_FAILED
+			 : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---- among the ranks ------------------------------------------------------------------------ */
+
+static int real_bcast(struct gck_mpi_win *w, void *p, int size)
+{
+	return gck_mpi_real.Bcast(p, size, GCK_MPI_REAL_TYPE(MPI_BYTE), 0,
+				  GCK_MPI_REAL_COMM(w->comm));
+}
+
+/* Is it so in all ranks? */
+static int real_all(struct gck_mpi_win *w, int *good)
+{
+	int mine = *good;
+
+	return gck_mpi_real.Allreduce(&mine, good, 1, GCK_MPI_REAL_TYPE(MPI_INT),
+				      GCK_MPI_REAL_OP(MPI_MIN), GCK_MPI_REAL_COMM(w->comm));
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+/* Where each rank's segment lies; the size of all. */
+static size_t lay_out(struct gck_mpi_segment *s, int n, bool apart)
+{
+	size_t at = 0;
+
+	for (int i = 0; i < n; i++) {
+		s[i].offset = (MPI_Aint)at;
+		at += (size_t)s[i].size;
+		if (apart)
+			at = (at + PAGE - 1) / PAGE * PAGE;
+	}
+	return at ? (at + PAGE - 1) / PAGE * PAGE : PAGE;
+}
+
+/* A fresh object, mapped by all. *base: NULL if not here; *good: it is everywhere. */
+static int map_all(struct gck_mpi_win *w, char **base, int *good)
+{
+	struct name name = {""};
+	int fd = w->rank == 0 ? make_object(&name, w->shared->size) : -1;
+	int rc = real_bcast(w, &name, sizeof(name));
+
+	if (w->rank != 0 && !rc)
+		fd = open_object(&name);
+	*base = map_object(fd, w->shared->size);
+	*good = *base != NULL;
+	if (!rc)
+		rc = real_all(w, good);
+	if (w->rank == 0 && name.text[0])
+		shm_unlink(name.text);
+	return rc;
+}
+
+static int gather(struct gck_mpi_win *w, bool apart)
+{
+	struct gck_mpi_shared *s = w->shared = calloc(1, sizeof(*s));
+	struct gck_mpi_segment mine = {0, w->size, w->disp_unit};
+	int rc;
+
+	if (!s)
+		return MPI_ERR_NO_MEM;
+	s->segments = calloc((size_t)w->nranks, sizeof(*s->segments));
+	if (!s->segments)
+		return MPI_ERR_NO_MEM;
+	rc = gck_mpi_real.Allgather(&mine, sizeof(mine), GCK_MPI_REAL_TYPE(MPI_BYTE), s->segments,
+				    sizeof(mine), GCK_MPI_REAL_TYPE(MPI_BYTE),
+				    GCK_MPI_REAL_COMM(w->comm));
+	if (!rc)
+		s->size = lay_out(s->segments, w->nranks, apart);
+	return rc;
+}
+
+int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart)
+{
+	int rc = gather(w, apart), good = 0;
+	struct gck_mpi_shared *s = w->shared;
+
+	if (rc)
+		return rc;
+	rc = map_all(w, &s->base, &good);
+	if (!rc && s->base)
+		w->base = s->base + s->segments[w->rank].offset;
+	return rc ? rc : good ? MPI_SUCCESS : MPI_ERR_RMA_SHARED;
+}
+
+void gck_mpi_shared_free(struct gck_mpi_win *w)
+{
+	if (w->shared->base)
+		munmap(w->shared->base, w->shared->size);
+	free(w->shared->segments);
+	free(w->shared);
+	w->shared = NULL;
+}
+
+/* ---- restart -------------------------------------------------------------------------------- */
+
+/* Pages that are zero stay holes. */
+static void copy_pages(char *to, const char *from, size_t size)
+{
+	static const char zero[PAGE];
+
+	for (size_t at = 0; at < size; at += PAGE) {
+		size_t n = size - at < PAGE ? size - at : PAGE;
+
+		if (memcmp(from + at, zero, n) != 0)
+			memcpy(to + at, from + at, n);
+	}
+}
+
+/* Each rank brings its own segment, then puts the new memory where the old one is. */
+int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
+{
+	struct gck_mpi_shared *s = w->shared;
+	const struct gck_mpi_segment *mine = &s->segments[w->rank];
+	char *fresh;
+	int good, rc = map_all(w, &fresh, &good);
+
+	if (!rc && good) {
+		copy_pages(fresh + mine->offset, s->base + mine->offset, (size_t)mine->size);
+		rc = real_all(w, &good); /* before anybody reads what others bring */
+	}
+	if (!rc && good && mremap(fresh, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+				  s->base) == (void *)s->base)
+		return 0;
+	if (fresh)
+		munmap(fresh, s->size);
+	return gck_fail(err, ENOMEM,
+			"a shared window of %d ranks (%zu bytes) cannot be shared again: "
+			"the ranks are not on one node any more, or its /dev/shm is full: start "
+			"the step with the ranks on the nodes as they were",
+			w->nranks, s->size);
+}
+
+/* ---- query ---------------------------------------------------------------------------------- */
+
+/* Of MPI_PROC_NULL: the first rank that has any. */
+static int whose(const struct gck_mpi_win *w, int rank)
+{
+	if (rank != MPI_PROC_NULL)
+		return rank;
+	for (int i = 0; i < w->nranks; i++)
+		if (w->shared->segments[i].size)
+			return i;
+	return rank;
+}
+
+static int query(struct gck_mpi_win *w, int rank, MPI_Aint *size, int *disp_unit, void **base)
+{
+	if (!w->shared)
+		return MPI_ERR_RMA_FLAVOR;
+	rank = whose(w, rank);
+	if (rank == MPI_PROC_NULL) {
+		*size = 0;
+		*disp_unit = 0;
+		*base = NULL;
+		return MPI_SUCCESS;
+	}
+	if (rank < 0 || rank >= w->nranks)
+		return MPI_ERR_RANK;
+	*size = w->shared->segments[rank].size;
+	*disp_unit = w->shared->segments[rank].disp_unit;
+	*base = w->shared->base + w->shared->segments[rank].offset;
+	return MPI_SUCCESS;
+}
+
+GCK_MPI_FUNCTION(Win_shared_query, (MPI_Win win, int rank, MPI_Aint *size, int *disp_unit,
+				    void *baseptr))
+{
+	struct gck_mpi_win *w = gck_mpi_win_of(win);
+
+	return gck_mpi_error(win, w ? query(w, rank, size, disp_unit, baseptr) : MPI_ERR_WIN,
+			     "MPI_Win_shared_query");
+}

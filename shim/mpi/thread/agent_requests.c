@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the agent asks of the MPI thread, and what that does after a restart. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/mpi/base/pmix.h"
+#include "shim/inside/rank.h"
+#include "shim/mpi/quiesce/quiesce.h"
+#include "shim/mpi/base/thread.h"
+
+#define LOOK_MS 200          /* between looks whether the link is still there, and what is to be told */
+#define CONNECT_AGAIN_MS 50
+#define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
+
+static int tell_failure(const struct gck_mpi_keeper *k, struct gck_link_mpi m)
+{
+	m.value = (uint32_t)k->lost.code;
+	return gck_inside_link_send(&k->link, &m, k->lost.text, m.value ? strlen(k->lost.text) + 1 : 0);
+}
+
+static int tell_rebuilt(const struct gck_mpi_keeper *k)
+{
+	return tell_failure(k, (struct gck_link_mpi){.type = GCK_LINK_MPI_REBUILT});
+}
+
+/* What is said holds for the stage that was looked at: the next change is told anew. That MPI could
+ * not be brought back is told on every link: the agent that hears it may not be the one that restored
+ * this rank. */
+int gck_mpi_serve_hello(struct gck_mpi_keeper *k)
+{
+	struct gck_link_mpi_hello hello = {.version = GCK_LINK_VERSION, .restored = k->restoring,
+					   .state = (uint64_t)(uintptr_t)&gck_mpi_state};
+	enum gck_mpi_stage stage;
+
+	gck_mpi_keeper_tell(k, true);
+	stage = gck_mpi_keeper_stage(k, 0);
+	hello.rank = (uint32_t)k->rank;
+	hello.outside = stage == GCK_MPI_OUTSIDE;
+	if (stage == GCK_MPI_INSIDE) {
+		hello.size = (uint32_t)k->size;
+		hello.pmix = !k->restoring && gck_mpi_pmix_usable();
+	}
+	if (gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_HELLO}, &hello,
+			      sizeof hello))
+		return -1;
+	return k->lost.code ? tell_rebuilt(k) : 0;
+}
+
+/* ---- able ----------------------------------------------------------------------------------- */
+
+static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
+{
+	struct gck_mpi_keeper *k = arg;
+	char text[1024];
+	const char *parts[] = {object, reason, remedy};
+	size_t at = 0;
+
+	for (int i = 0; i < 3; i++) {
+		int n = snprintf(text + at, 340, "%s", parts[i]);
+
+		at += (n < 340 ? (size_t)n : 339) + 1;
+	}
+	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_ITEM}, text, at);
+}
+
+static int look(struct gck_mpi_keeper *k)
+{
+	if (!gck_mpi_keeper_told(k) && gck_mpi_serve_hello(k))
+		return -1;
+	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE)
+		gck_mpi_able(tell_item, k);
+	return gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_LOOKED},
+				 NULL, 0);
+}
+
+/* ---- after a restart ------------------------------------------------------------------------ */
+
+/* The old link's number means nothing here. */
+static int connect_anew(struct gck_mpi_keeper *k)
+{
+	k->link.fd = gck_mpi_state.link_fd = -1;
+	for (int i = 0; i < CONNECT_TIMES && !gck_mpi_keeper_stopping(k); i++) {
+		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
+			gck_mpi_state.link_fd = k->link.fd;
+			return gck_mpi_serve_hello(k);
+		}
+		gck_mpi_keeper_pause(k, CONNECT_AGAIN_MS);
+	}
+	return -1;
+}
+
+/* MPI is brought back without a link too: the agent may be on its way up again. A rank where that
+ * fails never runs: its agent ends it, this one or the next. */
+static void come_back(struct gck_mpi_keeper *k)
+{
+	k->restarts = gck_inside_restarts();
+	k->restoring = true;
+	connect_anew(k);
+	if (gck_mpi_rebuild(gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE, &k->lost)) {
+		k->lost.code = k->lost.code ? k->lost.code : EIO;
+		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,
+			k->lost.text);
+		tell_rebuilt(k);
+		return;
+	}
+	k->restoring = false;
+	gck_mpi_serve_hello(k);
+	tell_rebuilt(k);
+	gck_mpi_resume();
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+/* Without MPI, and with the gate closed for good. */
+static int refuse(const struct gck_mpi_keeper *k, const struct gck_inside_message *m)
+{
+	if (m->head.type != GCK_LINK_MPI_QUIESCE)
+		return 0;
+	return tell_failure(k, (struct gck_link_mpi){.type = GCK_LINK_MPI_QUIESCED,
+						     .seq = m->head.seq});
+}
+
+static int obey(struct gck_mpi_keeper *k, const struct gck_inside_message *m)
+{
+	if (k->lost.code)
+		return refuse(k, m);
+	switch (m->head.type) {
+	case GCK_LINK_MPI_QUIESCE:
+		if (gck_mpi_serve_quiesce(k, m))
+			come_back(k);
+		return 0;
+	case GCK_LINK_MPI_LOOK:
+		return look(k);
+	case GCK_LINK_MPI_RESUME: /* the gate is open already */
+	case GCK_LINK_MPI_HOLD:
+	case GCK_LINK_MPI_GO:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+void gck_mpi_serve(struct gck_mpi_keeper *k)
+{
+	int rc = 0;
+
+	while (rc == 0 && !gck_mpi_keeper_stopping(k)) {
+		struct gck_inside_message m;
+
+		if (!gck_mpi_keeper_told(k) && gck_mpi_serve_hello(k))
+			return;
+		rc = gck_inside_link_receive(&k->link, &m, gck_mpi_help(k, LOOK_MS));
+		if (rc == 0 && !gck_inside_link_is_ours(&k->link))
+			return;
+		if (rc > 0) {
+			rc = obey(k, &m);
+			gck_inside_link_drop(&m);
+		}
+	}
+	if (!gck_mpi_keeper_stopping(k))
+		return;
+	if (!gck_mpi_keeper_told(k)) /* it ends right after MPI_Finalize */
+		gck_mpi_serve_hello(k);
+	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL, 0);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * For tests: checkpoint and restart in place, without agent and coordinator. GPUCKPT_MPI_TEST names a
+ * folder that all ranks of a job see; their words go through files there. GPUCKPT_MPI_TEST_MS makes a
+ * cycle of its own accord so often; GPUCKPT_MPI_TEST_KEEP leaves the library as it is. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/mpi/base/thread.h"
+#include "shim/mpi/quiesce/quiesce.h"
+#include "shim/mpi/real.h"
+#include "shim/namespace/namespace.h"
+
+#define LIMIT_NS 60000000000ll
+#define PAUSE_NS 100000
+
+struct files {
+	struct gck_mpi_exchange x; /* first */
+	struct gck_mpi_keeper *k;
+	const char *folder;
+	unsigned long serial;      /* of all exchanges of the job */
+	void *text;                /* what all[] points into */
+};
+
+/* A cycle that the program asks for. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned long asked, done;
+	int failed;
+} request = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+const char *gck_mpi_cycle_wanted(void)
+{
+	return getenv("GPUCKPT_MPI_TEST");
+}
+
+/* ---- words through files -------------------------------------------------------------------- */
+
+static void name_of(const struct files *f, unsigned long serial, size_t rank, const char *suffix,
+		    char path[512])
+{
+	snprintf(path, 512, "%s/%lu.%zu%s", f->folder, serial, rank, suffix);
+}
+
+static int write_words(const struct files *f, const struct gck_mpi_blob *mine)
+{
+	char new[512], name[512];
+	unsigned long head[2] = {f->x.rank, mine->n};
+	size_t size = mine->n * sizeof *mine->v;
+	int fd, rc;
+
+	name_of(f, f->serial, f->x.rank, ".new", new);
+	name_of(f, f->serial, f->x.rank, "", name);
+	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	rc = write(fd, head, sizeof head) == sizeof head &&
+	     write(fd, mine->v, size) == (ssize_t)size ? 0 : -1;
+	close(fd);
+	return rc ? rc : rename(new, name);
+}
+
+static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+		struct gck_error *err)
+{
+	struct files *f = (struct files *)x;
+	char old[512];
+
+	(void)round;
+	f->serial++;
+	if (write_words(f, mine))
+		return gck_fail(err, errno, "%s: %s", f->folder, strerror(errno));
+	if (f->serial > 2) { /* all have read that before they gave the last */
+		name_of(f, f->serial - 2, x->rank, "", old);
+		unlink(old);
+	}
+	return 0;
+}
+
+static long size_of(const struct files *f, size_t rank)
+{
+	char name[512];
+	struct stat st;
+
+	name_of(f, f->serial, rank, "", name);
+	return stat(name, &st) ? -1 : (long)st.st_size;
+}
+
+/* A rank that has left MPI takes part no more, so nobody can. */
+static bool somebody_left(const struct files *f)
+{
+	char name[512];
+
+	snprintf(name, sizeof name, "%s/left", f->folder);
+	return access(name, F_OK) == 0;
+}
+
+static int read_words(const struct files *f, size_t rank, char *to, long size)
+{
+	char name[512];
+	int fd;
+	ssize_t n;
+
+	name_of(f, f->serial, rank, "", name);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, to, (size_t)size);
+	if (fd >= 0)
+		close(fd);
+	return n == size ? 0 : -1;
+}
+
+static int read_all(struct files *f, size_t total, struct gck_mpi_words *all, struct gck_error *err)
+{
+	size_t at = 0;
+
+	free(f->text);
+	f->text = malloc(total);
+	if (!f->text)
+		return gck_fail(err, ENOMEM, "no memory for the ranks' words");
+	for (size_t r = 0; r < f->x.nranks; r++) {
+		long size = size_of(f, r);
+
+		if (size < 0 || read_words(f, r, (char *)f->text + at, size))
+			return gck_fail(err, EIO, "%s: rank %zu's words: %s", f->folder, r,
+					strerror(errno));
+		at += (size_t)size;
+	}
+	return gck_mpi_exchange_split(f->text, total, f->x.nranks, all, err);
+}
+
+static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+		struct gck_error *err)
+{
+	struct files *f = (struct files *)x;
+	int64_t end = gck_mpi_now_ns() + ms * 1000000ll;
+	size_t total = 0;
+
+	for (size_t r = 0; r < x->nranks;) {
+		long size = size_of(f, r);
+
+		if (size >= 0) {
+			total += (size_t)size;
+			r++;
+			continue;
+		}
+		if (somebody_left(f) || gck_mpi_keeper_stopping(f->k))
+			return gck_fail(err, ECANCELED, "a rank has left MPI");
+		if (gck_mpi_now_ns() >= end)
+			return 0;
+		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+	}
+	return read_all(f, total, all, err) ? -1 : 1;
+}
+
+/* ---- a cycle -------------------------------------------------------------------------------- */
+
+/* All ranks have come here. */
+static int meet(struct files *f, struct gck_error *err)
+{
+	struct gck_mpi_words *all = calloc(f->x.nranks, sizeof *all);
+	struct gck_mpi_blob none = {0};
+	int64_t end = gck_mpi_now_ns() + LIMIT_NS;
+	int rc;
+
+	if (!all)
+		return gck_fail(err, ENOMEM, "no memory for the ranks' words");
+	rc = give(&f->x, 0, &none, err);
+	while (rc == 0 && gck_mpi_now_ns() < end)
+		rc = take(&f->x, 1000, all, err);
+	free(all);
+	if (rc == 0)
+		return gck_fail(err, ETIMEDOUT, "a rank did not come out of MPI_Finalize");
+	return rc < 0 ? -1 : 0;
+}
+
+/* The launcher would take a rank that vanishes for a dead one, so the old copy says goodbye; what
+ * it owns is then taken away as by a restart. (mpirun needs PMIX_MCA_gds=hash for a second start,
+ * and takes one rank's new start for part of another's goodbye unless all of those are over.) */
+static int start_anew(struct files *f, struct gck_error *err)
+{
+	int rc = gck_mpi_real.Finalize();
+
+	if (rc)
+		return gck_fail(err, EIO, "the real MPI_Finalize failed with code %d", rc);
+	if (gck_mpi_ns_abandon(err) || meet(f, err))
+		return -1;
+	return gck_mpi_rebuild(true, err);
+}
+
+static void leave(const struct files *f)
+{
+	char name[512];
+	int fd;
+
+	snprintf(name, sizeof name, "%s/left", f->folder);
+	fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int cycle(struct files *f)
+{
+	struct gck_error err = {0};
+	int rc = gck_mpi_quiesce(&f->x, gck_mpi_now_ns() + LIMIT_NS, &err);
+
+	if (rc == 0 && !getenv("GPUCKPT_MPI_TEST_KEEP")) {
+		rc = start_anew(f, &err);
+		if (rc) { /* nothing is behind the program's handles any more */
+			fprintf(stderr, "gpuckpt: rank %zu: test: restart: %s\n", f->x.rank, err.text);
+			_exit(70);
+		}
+	}
+	if (rc && err.code != ECANCELED)
+		fprintf(stderr, "gpuckpt: rank %zu: test: %s\n", f->x.rank, err.text);
+	if (rc && err.code == ECANCELED)
+		leave(f); /* the others need not wait for this rank */
+	if (rc)
+		gck_mpi_help_begin(f->k);
+	gck_mpi_resume();
+	return rc;
+}
+
+static int is_ending(void *keeper, struct gck_error *err)
+{
+	return gck_mpi_keeper_stopping(keeper) ? gck_fail(err, ECANCELED, "the program is ending") : 0;
+}
+
+/* Before MPI_Init and after MPI_Finalize nobody else has to do with it. */
+static int cycle_outside(struct gck_mpi_keeper *k)
+{
+	struct gck_error err = {0};
+	int rc = gck_mpi_quiesce_outside(k, gck_mpi_now_ns() + LIMIT_NS, is_ending, k, &err);
+
+	if (rc > 0)
+		return -1;
+	if (rc == 0 && (gck_mpi_ns_abandon(&err) || gck_mpi_rebuild(false, &err))) {
+		fprintf(stderr, "gpuckpt: test: restart outside of MPI: %s\n", err.text);
+		_exit(70);
+	}
+	if (rc)
+		fprintf(stderr, "gpuckpt: test: outside of MPI: %s\n", err.text);
+	gck_mpi_resume();
+	return rc;
+}
+
+static void answer(int failed)
+{
+	pthread_mutex_lock(&request.lock);
+	request.done = request.asked;
+	request.failed = failed;
+	pthread_cond_broadcast(&request.changed);
+	pthread_mutex_unlock(&request.lock);
+}
+
+static bool is_asked(void)
+{
+	bool asked;
+
+	pthread_mutex_lock(&request.lock);
+	asked = request.asked != request.done;
+	pthread_mutex_unlock(&request.lock);
+	return asked;
+}
+
+static void end(struct files *f)
+{
+	char name[512];
+
+	if (!f->x.nranks)
+		return;
+	leave(f);
+	name_of(f, f->serial, f->x.rank, "", name);
+	if (f->x.nranks == 1)
+		unlink(name);
+	free(f->text);
+	f->text = NULL;
+	f->x.nranks = 0;
+}
+
+static void serve_inside(struct files *f, bool period)
+{
+	if (!f->x.nranks)
+		f->x = (struct gck_mpi_exchange){.nranks = (size_t)f->k->size,
+						 .rank = (size_t)f->k->rank, .give = give,
+						 .take = take};
+	if (!somebody_left(f) && (period || is_asked()))
+		answer(cycle(f));
+	else if (is_asked())
+		answer(-1);
+}
+
+void gck_mpi_cycle_serve(struct gck_mpi_keeper *k)
+{
+	const char *ms = getenv("GPUCKPT_MPI_TEST_MS");
+	struct files f = {.k = k, .folder = gck_mpi_cycle_wanted()};
+	int period = ms ? atoi(ms) : 0;
+
+	while (!gck_mpi_keeper_stopping(k)) {
+		gck_mpi_help_for(k, period ? period : 1);
+		if (gck_mpi_keeper_stage(k, 1000) == GCK_MPI_INSIDE) {
+			if (!gck_mpi_keeper_stopping(k))
+				serve_inside(&f, period);
+			continue;
+		}
+		end(&f);
+		if (is_asked())
+			answer(cycle_outside(k));
+	}
+	end(&f);
+	answer(-1);
+}
+
+__attribute__((visibility("default"))) int gck_mpi_test_cycle(void)
+{
+	unsigned long mine;
+	int failed;
+
+	if (!gck_mpi_cycle_wanted())
+		return -1;
+	pthread_mutex_lock(&request.lock);
+	mine = request.asked = request.done + 1;
+	while (request.done < mine)
+		pthread_cond_wait(&request.changed, &request.lock);
+	failed = request.failed;
+	pthread_mutex_unlock(&request.lock);
+	return failed;
+}

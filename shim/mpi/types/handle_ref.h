@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Handles that what is pending names, while the program may free them: types and operations. */
+#ifndef GCK_MPI_HANDLE_REF_H
+#define GCK_MPI_HANDLE_REF_H
+
+#include <stdbool.h>
+
+#include "shim/mpi/handles/handle.h"
+
+#define GCK_MPI_HOLD_FREED 0x80000000u /* in holds: the program has freed it */
+
+static inline void gck_mpi_hold(struct gck_mpi_handle *h)
+{
+	__atomic_fetch_add(&h->holds, 1, __ATOMIC_RELAXED);
+}
+
+/* True: it was freed and this was the last: the caller gives it back. */
+static inline bool gck_mpi_hold_release(struct gck_mpi_handle *h)
+{
+	return __atomic_sub_fetch(&h->holds, 1, __ATOMIC_ACQ_REL) == GCK_MPI_HOLD_FREED;
+}
+
+/* The program frees it. False: it is held, and goes with the last release. */
+static inline bool gck_mpi_hold_free(struct gck_mpi_handle *h)
+{
+	return __atomic_fetch_or(&h->holds, GCK_MPI_HOLD_FREED, __ATOMIC_ACQ_REL) == 0;
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Info objects over a restart. All their functions are generated. */
+#include <stdlib.h>
+
+#include "shim/mpi/base/participant.h"
+#include "shim/mpi/handles/wrap.h"
+#include "shim/mpi/real.h"
+#include "shim/mpi/types/info.h"
+#include "shim/mpi/types/info_snapshot.h"
+
+static struct saved {
+	struct gck_mpi_handle *h;
+	struct gck_mpi_hints *hints; /* NULL: it is empty */
+} *saved;
+static size_t nsaved;
+
+MPI_Info gck_mpi_info_of_real(MPI_Info real)
+{
+	return gck_mpi_wrap(GCK_MPI_INFO, real);
+}
+
+static void forget(void)
+{
+	for (size_t i = 0; i < nsaved; i++)
+		gck_mpi_hints_free(saved[i].hints);
+	free(saved);
+	saved = NULL;
+	nsaved = 0;
+}
+
+static int save_one(struct gck_mpi_handle *h, struct saved *s)
+{
+	MPI_Info copy;
+	int rc = gck_mpi_real.Info_dup(h->real, &copy);
+
+	s->h = h;
+	return rc == MPI_SUCCESS ? gck_mpi_hints_save(copy, &s->hints) : rc;
+}
+
+static int save(struct gck_error *err)
+{
+	size_t n = 0;
+
+	forget();
+	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_INFO); h; h = h->next)
+		n++;
+	saved = calloc(n, sizeof(*saved));
+	if (n && !saved)
+		return gck_fail(err, ENOMEM, "no memory to save %zu MPI info objects", n);
+	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_INFO); h; h = h->next) {
+		int rc = save_one(h, &saved[nsaved++]);
+
+		if (rc != MPI_SUCCESS)
+			return gck_fail(err, EIO, "MPI info object %zu of %zu cannot be read "
+					"from the MPI library: MPI error %d", nsaved, n, rc);
+	}
+	return 0;
+}
+
+static int rebuild(struct gck_error *err)
+{
+	for (size_t i = 0; i < nsaved; i++) {
+		MPI_Info real;
+		int rc = saved[i].hints ? gck_mpi_hints_make(saved[i].hints, &real) :
+					  gck_mpi_real.Info_create(&real);
+
+		if (rc != MPI_SUCCESS)
+			return gck_fail(err, EIO, "MPI info object %zu of %zu cannot be made "
+					"again: MPI error %d", i + 1, nsaved, rc);
+		gck_mpi_handle_set_real(saved[i].h, real);
+	}
+	forget();
+	return 0;
+}
+
+const struct gck_mpi_part gck_mpi_info_part = {"info", save, rebuild, NULL};

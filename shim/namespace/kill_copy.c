@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * For tests: the copy's death in the living process. */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/namespace/loader.h"
+#include "shim/preload/helper/raw.h"
+
+#define HOLD_MS 2000
+#define SIGNAL 33 /* libc's own for setuid() in threads: it lets nobody block it */
+#define RESTORER 0x04000000ul
+
+static void end_here(int sig)
+{
+	(void)sig;
+	gck_raw(SYS_exit, 0);
+}
+
+static bool is_alive(int32_t tid)
+{
+	return gck_raw(SYS_tgkill, gck_raw(SYS_getpid), tid, 0) == 0;
+}
+
+static const int32_t *tids(void)
+{
+	return (const int32_t *)(uintptr_t)gck_mpi_ns.owned->threads;
+}
+
+static bool any_alive(void)
+{
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nthreads; i++) {
+		if (tids()[i] && is_alive(tids()[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The handler never returns, so it needs no restorer; the kernel wants to be told of one. */
+static int end_threads(struct gck_error *err)
+{
+	struct {
+		void (*handler)(int);
+		unsigned long flags;
+		void (*restorer)(void);
+		uint64_t mask;
+	} action = { .handler = end_here, .flags = RESTORER }, before;
+	struct timespec pause = { .tv_nsec = 1000000 };
+	int tries = HOLD_MS;
+
+	gck_raw(SYS_rt_sigaction, SIGNAL, &action, &before, sizeof before.mask);
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nthreads; i++) {
+		if (tids()[i])
+			gck_raw(SYS_tgkill, gck_raw(SYS_getpid), tids()[i], SIGNAL);
+	}
+	while (any_alive() && --tries)
+		nanosleep(&pause, NULL);
+	gck_raw(SYS_rt_sigaction, SIGNAL, &before, NULL, sizeof before.mask);
+	if (!tries)
+		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s did not end",
+				gck_mpi_ns_library());
+	return 0;
+}
+
+static void close_fds(void)
+{
+	const int32_t *fds = (const int32_t *)(uintptr_t)gck_mpi_ns.owned->fds;
+
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nfds; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+static void unmap(void)
+{
+	const struct gck_mpi_range *r =
+		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->ranges;
+
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nranges; i++) {
+		if (r[i].length)
+			munmap((void *)(uintptr_t)r[i].start, r[i].length);
+	}
+}
+
+static int empty_hollow(struct gck_error *err)
+{
+	const struct gck_mpi_range *r =
+		(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->hollow;
+
+	for (uint64_t i = 0; i < gck_mpi_ns.owned->nhollow; i++) {
+		if (mmap((void *)(uintptr_t)r[i].start, r[i].length, PROT_READ,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			return gck_fail(err, errno, "cannot empty the MPI library's text: %s",
+					strerror(errno));
+	}
+	return 0;
+}
+
+int gck_mpi_ns_abandon(struct gck_error *err)
+{
+	if (gck_mpi_ns_hold(HOLD_MS, err) < 0 || end_threads(err) < 0)
+		return -1;
+	close_fds();
+	unmap();
+	return empty_hollow(err);
+}

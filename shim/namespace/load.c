@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/single_threaded.h>
+
+#include "shim/inside/rank.h"
+#include "shim/namespace/loader.h"
+
+struct gck_mpi_ns gck_mpi_ns;
+
+/* ---- what the namespace calls --------------------------------------------------------------- */
+
+static pthread_key_t ends;
+static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+static struct {
+	void (*enter)(void), (*leave)(void);
+} guard;
+
+void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void))
+{
+	guard.enter = enter;
+	guard.leave = leave;
+}
+
+/* Behind a restart there is another copy, where it has nothing. */
+static void thread_ends(void *unused)
+{
+	(void)unused;
+	if (guard.enter)
+		guard.enter();
+	if (gck_mpi_ns.root)
+		gck_mpi_ns.root->thread_ends();
+	if (guard.leave)
+		guard.leave();
+}
+
+static void make_key(void)
+{
+	if (pthread_key_create(&ends, thread_ends))
+		abort(); /* 1,024 keys of the program's */
+}
+
+static void note_thread(void)
+{
+	pthread_once(&ends_once, make_key);
+	pthread_setspecific(ends, &gck_mpi_ns);
+}
+
+static const struct gck_mpi_root_host host = {
+	.free = free,
+	.usable_size = malloc_usable_size,
+	.exit = exit,
+	.note_thread = note_thread,
+	.has_tid = gck_inside_has_tid,
+};
+
+/* ---- threads of the program ---------------------------------------------------------------- */
+
+/* A libc makes its tables of characters known to the threads that it makes, by three pointers in
+ * static thread-local storage: at the same distance from every thread's control block. */
+static struct {
+	ptrdiff_t offset;
+	const void *value;
+} tables[3];
+
+static void note_table(int i, const void *pointer)
+{
+	tables[i].offset = (const char *)pointer - (char *)pthread_self();
+	memcpy(&tables[i].value, pointer, sizeof tables[i].value);
+}
+
+/* In the thread that loads: it was made known. */
+static void note_tables(void)
+{
+	note_table(0, gck_mpi_ns.root->ctype_b());
+	note_table(1, gck_mpi_ns.root->ctype_tolower());
+	note_table(2, gck_mpi_ns.root->ctype_toupper());
+}
+
+void gck_mpi_ns_adopt(pthread_t thread)
+{
+	for (int i = 0; gck_mpi_ns.root && i < 3; i++)
+		memcpy((char *)thread + tables[i].offset, &tables[i].value, sizeof(void *));
+}
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+/* The copy's threads enter the loader, which allocates by the program's malloc; and libc leaves
+ * locks out as long as it has made no thread itself. */
+static int be_threaded(struct gck_error *err)
+{
+	pthread_t thread;
+	int r;
+
+	if (!__libc_single_threaded)
+		return 0;
+	r = pthread_create(&thread, NULL, nothing, NULL);
+	if (r)
+		return gck_fail(err, r, "cannot make a thread before loading the MPI library: %s",
+				strerror(r));
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+static int load_root(struct gck_error *err)
+{
+	struct link_map *map;
+	char path[PATH_MAX];
+
+	if (gck_mpi_ns_beside(GCK_MPI_ROOT_FILE, path, sizeof path, err) < 0)
+		return -1;
+	gck_mpi_ns.root_handle = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
+	if (!gck_mpi_ns.root_handle)
+		return gck_fail(err, ENOENT, "cannot load %s into a namespace of its own: %s: "
+				"install gpuckpt again on this node", path, dlerror());
+	gck_mpi_ns.root = dlsym(gck_mpi_ns.root_handle, GCK_MPI_ROOT_SYMBOL);
+	if (!gck_mpi_ns.root || gck_mpi_ns.root->version != GCK_MPI_ROOT_VERSION ||
+	    gck_mpi_ns.root->size != sizeof *gck_mpi_ns.root)
+		return gck_fail(err, EINVAL, "%s is of another version than this library: install "
+				"gpuckpt again on this node", path);
+	if (dlinfo(gck_mpi_ns.root_handle, RTLD_DI_LMID, &gck_mpi_ns.id) < 0 ||
+	    dlinfo(gck_mpi_ns.root_handle, RTLD_DI_LINKMAP, &map) < 0)
+		return gck_fail(err, EINVAL, "cannot find the namespace of %s: %s", path,
+				dlerror());
+	return gck_mpi_scope_find(map, err);
+}
+
+static int load_library(struct gck_error *err)
+{
+	struct link_map *root = gck_mpi_ns_objects(), *library;
+	char path[PATH_MAX];
+
+	if (gck_mpi_ns_find(path, sizeof path, err) < 0)
+		return -1;
+	gck_mpi_ns.mpi_handle = dlmopen(gck_mpi_ns.id, path, RTLD_NOW | RTLD_LOCAL);
+	if (!gck_mpi_ns.mpi_handle)
+		return gck_fail(err, ENOENT, "cannot load the real MPI library %s: %s: load its "
+				"module, or set GPUCKPT_MPI_LIBRARY to its path", path, dlerror());
+	if (dlinfo(gck_mpi_ns.mpi_handle, RTLD_DI_LINKMAP, &library) < 0)
+		return gck_fail(err, EINVAL, "cannot find %s in its namespace: %s", path,
+				dlerror());
+	if (gck_mpi_ns_is_own(library->l_name))
+		return gck_fail(err, ENOENT, "the real MPI library was not found, only gpuckpt's "
+				"own: load its module, or set GPUCKPT_MPI_LIBRARY to its path");
+	return gck_mpi_scope_extend(root, library, err);
+}
+
+static int load_all(struct gck_mpi_left_out *owned, struct gck_error *err)
+{
+	if (be_threaded(err) < 0 || load_root(err) < 0)
+		return -1;
+	gck_mpi_ns.owned = gck_mpi_ns.root->owned = owned;
+	gck_mpi_ns.root->host = &host;
+	gck_mpi_ns.root->start();
+	note_tables();
+	if (gck_mpi_ns_load_environment(err) < 0)
+		return -1;
+	return load_library(err);
+}
+
+/* What failed half way owns no thread yet and nothing but its heap: it can just be closed. */
+static void unload(void)
+{
+	struct gck_mpi_range heap = { 0 };
+
+	gck_mpi_scope_restore();
+	if (gck_mpi_ns.owned && gck_mpi_ns.owned->nranges)
+		heap = *(const struct gck_mpi_range *)(uintptr_t)gck_mpi_ns.owned->ranges;
+	if (gck_mpi_ns.owned)
+		memset(gck_mpi_ns.owned, 0, sizeof *gck_mpi_ns.owned);
+	if (gck_mpi_ns.mpi_handle)
+		dlclose(gck_mpi_ns.mpi_handle);
+	if (gck_mpi_ns.root_handle)
+		dlclose(gck_mpi_ns.root_handle);
+	if (heap.length)
+		munmap((void *)(uintptr_t)heap.start, heap.length);
+	memset(&gck_mpi_ns, 0, sizeof gck_mpi_ns);
+}
+
+int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err)
+{
+	if (gck_mpi_ns.root_handle)
+		return gck_fail(err, EALREADY, "the real MPI library is loaded already: %s",
+				gck_mpi_ns_library());
+	gck_mpi_signals_note();
+	if (load_all(owned, err) == 0)
+		return 0;
+	unload();
+	return -1;
+}
+
+/* ---- what is loaded ------------------------------------------------------------------------- */
+
+bool gck_mpi_ns_loaded(void)
+{
+	return gck_mpi_ns.mpi_handle;
+}
+
+const char *gck_mpi_ns_library(void)
+{
+	struct link_map *map;
+
+	if (!gck_mpi_ns.mpi_handle || dlinfo(gck_mpi_ns.mpi_handle, RTLD_DI_LINKMAP, &map) < 0)
+		return NULL;
+	return map->l_name;
+}
+
+/* In the library and what it needs; then in what it has loaded itself (PMIx is a plugin's). */
+void *gck_mpi_ns_symbol(const char *name)
+{
+	void *found;
+
+	if (!gck_mpi_ns.mpi_handle)
+		return NULL;
+	found = dlsym(gck_mpi_ns.mpi_handle, name);
+	for (struct link_map *m = gck_mpi_ns_objects(); m && !found; m = m->l_next) {
+		if (gck_mpi_scope_is_searchable(m))
+			found = dlsym(m, name);
+	}
+	return found;
+}
+
+void gck_mpi_ns_free(void *p)
+{
+	if (gck_mpi_ns.root)
+		gck_mpi_ns.root->free(p);
+}
+
+/* ---- holding -------------------------------------------------------------------------------- */
+
+int gck_mpi_ns_hold(int ms, struct gck_error *err)
+{
+	if (gck_mpi_ns.root && gck_mpi_ns.root->hold(ms) < 0)
+		return gck_fail(err, ETIMEDOUT, "a thread of the MPI library %s was in the loader "
+				"or made a mapping for more than %d ms: it will be tried again",
+				gck_mpi_ns_library(), ms);
+	if (gck_mpi_ns.root)
+		gck_mpi_ns_list_hollow();
+	return 0;
+}
+
+void gck_mpi_ns_release(void)
+{
+	if (!gck_mpi_ns.root)
+		return;
+	gck_mpi_ns.owned->nhollow = 0;
+	gck_mpi_ns.root->release();
+}

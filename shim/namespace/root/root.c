@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The root object's entry, and the loader's functions. glibc cannot do RTLD_GLOBAL in a namespace
+ * of one's own (it crashes), RTLD_DEEPBIND would hide this object, and what is loaded with
+ * RTLD_NODELETE could never be given back. */
+#include "config.h"
+
+#include "shim/namespace/root/internal.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/inside/path.h"
+
+static struct gck_mpi_left_out unattached;
+
+struct gck_mpi_left_out *gck_ns_owned(void)
+{
+	return gck_mpi_root.owned ? gck_mpi_root.owned : &unattached;
+}
+
+void *gck_ns_next(void **cache, const char *name)
+{
+	void *found = __atomic_load_n(cache, __ATOMIC_RELAXED);
+
+	if (!found) {
+		found = dlsym(RTLD_NEXT, name);
+		__atomic_store_n(cache, found, __ATOMIC_RELAXED);
+	}
+	return found;
+}
+
+/* A name without a slash is looked for where the calling object says, not where this one does. */
+static const char *located(const char *file, const void *caller, char *path, size_t size)
+{
+	struct link_map *map;
+	Dl_info info;
+
+	if (!file || strchr(file, '/'))
+		return file;
+	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) ||
+	    gck_path_of(map, file, path, size, NULL) < 0)
+		return file;
+	return path;
+}
+
+GCK_EXPORT void *dlopen(const char *file, int mode)
+{
+	char path[PATH_MAX];
+	void *handle;
+
+	gck_ns_enter();
+	handle = GCK_NS_NEXT(dlopen)(located(file, __builtin_return_address(0), path, sizeof path),
+				     mode & ~(RTLD_GLOBAL | RTLD_DEEPBIND | RTLD_NODELETE));
+	gck_ns_leave();
+	return handle;
+}
+
+GCK_EXPORT int dlclose(void *handle)
+{
+	int r;
+
+	gck_ns_enter();
+	r = GCK_NS_NEXT(dlclose)(handle);
+	gck_ns_leave();
+	return r;
+}
+
+/* The program's exit, with its handlers and buffers: the namespace's libc knows only its own. */
+GCK_EXPORT void exit(int status)
+{
+	if (gck_mpi_root.host)
+		gck_mpi_root.host->exit(status);
+	_exit(status);
+}
+
+/* Nothing of the copy's output may lie in a buffer that an image has and a restart forgets. */
+static void start(void)
+{
+	gck_mpi_root.join = GCK_NS_NEXT(pthread_join);
+	gck_ns_heap_start();
+	gck_ns_ranges_start();
+	gck_ns_fds_start();
+	gck_ns_threads_start();
+	setvbuf(stdout, NULL, _IONBF, 0);
+}
+
+GCK_EXPORT struct gck_mpi_root gck_mpi_root = {
+	.version = GCK_MPI_ROOT_VERSION,
+	.size = sizeof gck_mpi_root,
+	.start = start,
+	.hold = gck_ns_hold,
+	.release = gck_ns_release,
+	.thread_ends = gck_ns_thread_ends,
+	.free = free,
+	.clearenv = clearenv,
+	.setenv = setenv,
+	.ctype_b = __ctype_b_loc,
+	.ctype_tolower = __ctype_tolower_loc,
+	.ctype_toupper = __ctype_toupper_loc,
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Taking a dead copy's libraries out of the loader. dlclose does not do it: libraries that define
+ * unique symbols (libstdc++) or were built so stay for good, and even where they do not, their
+ * unique symbols stay in the namespace's table, pointing nowhere. The loader cleans that table only
+ * when it removes what it failed to load. So every object is marked as one that nobody needs, in
+ * the private part of its struct link_map, and then a library is opened that cannot be loaded. */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/namespace/loader.h"
+
+#define SCAN_BYTES 1024
+
+/* Where the two are, seen from what dlmopen changes when it opens the root object once more. */
+struct fields {
+	size_t opened;          /* times opened, an int */
+	size_t kept;            /* a byte, or bits of one: never to be removed */
+	unsigned char kept_bits;
+};
+
+static const unsigned char *bytes(const struct link_map *map)
+{
+	return (const unsigned char *)map;
+}
+
+/* Where two copies differ, in bytes; n of them, and no other. */
+static bool differ_at(const unsigned char *a, const unsigned char *b, size_t *at, size_t n)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < SCAN_BYTES; i++) {
+		if (a[i] == b[i])
+			continue;
+		if (found == n)
+			return false;
+		at[found++] = i;
+	}
+	return found == n;
+}
+
+static void *open_again(const struct link_map *root, int mode, unsigned char *after)
+{
+	void *handle = dlmopen(gck_mpi_ns.id, root->l_name, RTLD_NOW | RTLD_NOLOAD | mode);
+
+	if (handle)
+		memcpy(after, bytes(root), SCAN_BYTES);
+	return handle;
+}
+
+static bool find_fields(struct link_map *root, struct fields *f)
+{
+	unsigned char before[SCAN_BYTES], after[SCAN_BYTES];
+	size_t at[2];
+	void *handle;
+
+	memcpy(before, bytes(root), SCAN_BYTES);
+	handle = open_again(root, 0, after);
+	if (!handle || dlclose(handle) || !differ_at(before, after, at, 1))
+		return false;
+	f->opened = at[0];
+	handle = open_again(root, RTLD_NODELETE, after);
+	if (!handle || !differ_at(before, after, at, 2))
+		return false;
+	f->kept = at[0] == f->opened ? at[1] : at[0];
+	f->kept_bits = before[f->kept] ^ after[f->kept];
+	((unsigned char *)root)[f->kept] ^= f->kept_bits;
+	dlclose(handle);
+	return !memcmp(before, bytes(root), SCAN_BYTES);
+}
+
+static void mark(struct link_map *map, const struct fields *f)
+{
+	unsigned char *p = (unsigned char *)map;
+
+	memset(p + f->opened, 0, sizeof(int));
+	p[f->kept] &= ~f->kept_bits;
+}
+
+/* ---- what is left --------------------------------------------------------------------------- */
+
+struct object {
+	void *inside;           /* an address in it */
+	char name[PATH_MAX];
+};
+
+static size_t list(struct object **objects)
+{
+	struct link_map *first = gck_mpi_ns_objects();
+	size_t n = 0;
+
+	for (struct link_map *m = first; m; m = m->l_next)
+		n++;
+	*objects = calloc(n, sizeof **objects);
+	if (!*objects)
+		return 0;
+	n = 0;
+	for (struct link_map *m = first; m; m = m->l_next) {
+		if (gck_mpi_ns_is_loader(m))
+			continue;
+		(*objects)[n].inside = m->l_ld;
+		strncpy((*objects)[n++].name, m->l_name, PATH_MAX - 1);
+	}
+	return n;
+}
+
+static int check_gone(const struct object *objects, size_t n, struct gck_error *err)
+{
+	Dl_info info;
+
+	for (size_t i = 0; i < n; i++) {
+		if (dladdr(objects[i].inside, &info))
+			return gck_fail(err, EBUSY, "the loader keeps %s of the dead MPI library: "
+					"the step cannot be restarted more than a dozen times",
+					objects[i].name);
+	}
+	return 0;
+}
+
+int gck_mpi_ns_unload(struct gck_error *err)
+{
+	struct link_map *root = gck_mpi_ns_objects();
+	struct object *objects;
+	char path[PATH_MAX];
+	struct fields f;
+	size_t n;
+	int r;
+
+	if (gck_mpi_ns_beside(GCK_MPI_END_FILE, path, sizeof path, err) < 0)
+		return -1;
+	if (access(path, R_OK) < 0)
+		return gck_fail(err, errno, "cannot read %s, which is needed to give back the dead "
+				"MPI library: %s: install gpuckpt again on this node", path,
+				strerror(errno));
+	if (!find_fields(root, &f))
+		return gck_fail(err, ENOTSUP, "this libc's loader keeps its notes on %s in an "
+				"unknown place: the dead MPI library cannot be given back",
+				root->l_name);
+	n = list(&objects);
+	if (!n)
+		return gck_fail(err, ENOMEM, "no memory for a list of the dead MPI library's "
+				"objects");
+	gck_mpi_scope_restore();
+	for (struct link_map *m = root; m; m = m->l_next) {
+		if (!gck_mpi_ns_is_loader(m))
+			mark(m, &f);
+	}
+	if (!dlmopen(gck_mpi_ns.id, path, RTLD_NOW | RTLD_LOCAL))
+		dlerror();
+	memset(&gck_mpi_ns, 0, sizeof gck_mpi_ns);
+	r = check_gone(objects, n, err);
+	free(objects);
+	return r;
+}
