@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +67,14 @@ struct task *tasks_apply(struct tasks *t, const struct gck_control *m)
 	default:
 		return NULL;
 	}
+}
+
+void tasks_begin_asks(struct task_asks *asks)
+{
+	uint32_t all = asks->asked[GCK_ASKER_ALL];
+
+	memset(asks, 0, sizeof *asks);
+	asks->asked[GCK_ASKER_ALL] = asks->committed[GCK_ASKER_ALL] = all;
 }
 
 void tasks_close_marks(struct task *t)

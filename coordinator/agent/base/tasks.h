@@ -54,6 +54,9 @@ bool tasks_all_ended(const struct tasks *t);
 /* Enter what a control packet says. The task, or NULL if the packet concerns none. */
 struct task *tasks_apply(struct tasks *t, const struct gck_control *m);
 
+/* The task executes a program: its own calls are counted from 0 again, those of all ranks go on. */
+void tasks_begin_asks(struct task_asks *asks);
+
 /* Give up the marks of a task that has ended. */
 void tasks_close_marks(struct task *t);
 

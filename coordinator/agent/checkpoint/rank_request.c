@@ -17,14 +17,6 @@
 
 #define AWAY_S 15. /* for a coordinator that is started anew */
 
-void asks_begin(struct task_asks *asks)
-{
-	uint32_t all = asks->asked[GCK_ASKER_ALL];
-
-	memset(asks, 0, sizeof *asks);
-	asks->asked[GCK_ASKER_ALL] = asks->committed[GCK_ASKER_ALL] = all;
-}
-
 static bool waits(const struct task_asks *s, int asker)
 {
 	return s->asked[asker] > s->committed[asker] && s->asked[asker] > s->failed[asker];

@@ -8,9 +8,6 @@
 
 #include "coordinator/agent/checkpoint/rank_checkpoint.h"
 
-/* The task executes a program: its calls begin anew, but those that all ranks make are counted on. */
-void asks_begin(struct task_asks *asks);
-
 /* A rank's word. */
 void asks_take(struct agent *a, struct task *t, const struct gck_link_ask *m);
 

@@ -16,6 +16,7 @@
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/node/gate.h"
 #include "coordinator/agent/node/node_isolation.h"
+#include "coordinator/agent/node/thread_messages.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/upstream/upstream.h"
@@ -341,7 +342,7 @@ int agent_run(const struct step *s, struct lasting *lasting, int control)
 	watch_control(&a);
 	a.gate = lasting->released ? GATE_OPEN : GATE_WAIT;
 	proxy_start(a.loop, s, ask_upstream, &a);
-	a.links = links_start(&a);
+	a.links = links_start(&a, &thread_messages);
 	a.upstream = upstream_start(&a);
 	a.lease = lease_start(&a);
 	if (!a.links || !a.upstream || !a.lease)

@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
+#include "coordinator/agent/checkpoint/rank_request.h"
+#include "coordinator/agent/checkpoint/reclaim.h"
 #include "coordinator/agent/restart/restart.h"
 
 /* A rank whose MPI is not back yet, or could not be brought back, says `restored` in every HELLO. */
@@ -103,3 +106,17 @@ bool mpi_looked(const struct agent *a)
 			return false;
 	return true;
 }
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
+{
+	if (m->type == GCK_LINK_CUDA_NEED)
+		needs_take(a, fd, pid, m, size);
+	else if (m->type == GCK_LINK_MPI_HELLO)
+		mpi_adopt(a, fd, pid, m, size);
+	else
+		cuda_adopt(a, fd, pid, m, size);
+}
+
+const struct links_ops thread_messages = { asks_take, adopt };

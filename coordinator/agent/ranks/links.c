@@ -12,10 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "coordinator/agent/checkpoint/gpu.h"
-#include "coordinator/agent/checkpoint/rank_request.h"
-#include "coordinator/agent/checkpoint/reclaim.h"
-#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/ranks/thread_link.h"
 
 /* The plugin names a task after it was forked, and its shim may be faster than that. */
 #define NAMING_LIMIT_S 2.0
@@ -97,7 +94,7 @@ static void settle(struct link *l)
 	t->link = l;
 	l->waiting = true;
 	if (!l->hello.reconnect)
-		asks_begin(&t->asks);
+		tasks_begin_asks(&t->asks);
 	answer(l);
 }
 
@@ -130,19 +127,14 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 /* Links of our threads in the rank are other kinds, and what a thread of the program's asks. */
 static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
 {
+	const struct links_ops *ops = l->all->ops;
 	struct agent *a = l->all->agent;
 	int fd = fcntl(l->fd, F_DUPFD_CLOEXEC, 0);
 	pid_t pid = l->pid;
 
 	link_close(l);
-	if (fd < 0)
-		return;
-	if (m->type == GCK_LINK_MPI_HELLO)
-		mpi_adopt(a, fd, pid, m, n);
-	else if (m->type == GCK_LINK_CUDA_NEED)
-		needs_take(a, fd, pid, m, n);
-	else
-		cuda_adopt(a, fd, pid, m, n);
+	if (fd >= 0)
+		ops->adopt(a, fd, pid, m, n);
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *io, int events)
@@ -165,7 +157,7 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 		  m.mpi.type == GCK_LINK_CUDA_NEED))
 		hand_on(l, &m.mpi, (size_t)n);
 	else if (l->task && n == (ssize_t)ASK_SIZE && m.shim.type == GCK_LINK_ASK)
-		asks_take(l->all->agent, l->task, &m.shim.ask);
+		l->all->ops->ask(l->all->agent, l->task, &m.shim.ask);
 	else
 		take_hello(l, &m.shim, n);
 }
@@ -213,13 +205,14 @@ static void on_connection(struct ev_loop *loop, ev_io *io, int events)
 	add(all, fd, peer.pid);
 }
 
-struct links *links_start(struct agent *a)
+struct links *links_start(struct agent *a, const struct links_ops *ops)
 {
 	struct links *all = calloc(1, sizeof *all);
 
 	if (!all)
 		return NULL;
 	all->agent = a;
+	all->ops = ops;
 	ev_io_init(&all->listener, on_connection, GCK_AGENT_LISTEN_FD, EV_READ);
 	all->listener.data = all;
 	ev_io_start(a->loop, &all->listener);

@@ -7,8 +7,18 @@
 #include "coordinator/agent/base/agent.h"
 #include "shim/link.h"
 
+/* What links hand on to the layers above. */
+struct links_ops {
+	/* A rank asks for a checkpoint. */
+	void (*ask)(struct agent *a, struct task *t, const struct gck_link_ask *m);
+	/* Process pid's connection is not a shim's: m, size bytes of it, was its first packet. fd is the callee's
+	 * to close. */
+	void (*adopt)(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size);
+};
+
 struct links {
 	struct agent *agent;
+	const struct links_ops *ops;
 	struct link *first;
 	ev_io listener;
 	bool foreign;            /* a process of another user has connected */
@@ -29,8 +39,8 @@ struct link {
 	ev_timer limit;          /* for the HELLO, and for the pid to be named */
 };
 
-/* Serve the listening socket. */
-struct links *links_start(struct agent *a);
+/* Serve the listening socket. NULL without memory. */
+struct links *links_start(struct agent *a, const struct links_ops *ops);
 void links_stop(struct links *all);
 
 /* A task was named: its shim may be waiting for that. */

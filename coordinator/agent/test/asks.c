@@ -155,7 +155,7 @@ static void exec(void)
 
 	fake_begin();
 	ask(0, 5, 3);
-	asks_begin(&task(0)->asks);
+	tasks_begin_asks(&task(0)->asks);
 	is_int(task(0)->asks.asked[GCK_ASKER_ALL], 3, "the number goes to the next program");
 	fake_run(0.01);
 	fake_await("ask", NULL);
