@@ -6,9 +6,8 @@
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/shared_objects.h"
-#include "coordinator/agent/checkpoint/gpu.h"
-#include "coordinator/agent/node/thread_messages.h"
 #include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/store_job.h"
@@ -128,7 +127,7 @@ static void on_wait(struct ev_loop *loop, ev_timer *w, int events)
 	struct gck_error err = { 0 };
 
 	(void)events;
-	if (!(mpi_looked(q->agent) && cuda_looked(q->agent)) && ev_now(loop) - q->began < SAY_LIMIT_S)
+	if (!thread_links_looked(q->agent) && ev_now(loop) - q->began < SAY_LIMIT_S)
 		return;
 	ev_timer_stop(loop, w);
 	if (!job_start(loop, "able", look, q->agent, ABLE_LIMIT_S, on_looked, q, &err))
@@ -144,8 +143,7 @@ void able_start(struct agent *a, json_int_t id)
 	q->agent = a;
 	q->id = id;
 	q->began = ev_now(a->loop);
-	mpi_look(a);
-	cuda_look(a);
+	thread_links_look(a);
 	ev_init(&q->wait, on_wait);
 	q->wait.repeat = LOOK_S;
 	q->wait.data = q;

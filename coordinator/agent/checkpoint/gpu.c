@@ -7,9 +7,6 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/reclaim.h"
-#include "coordinator/agent/restart/device_feed.h"
-#include "coordinator/agent/restart/restart.h"
 
 #define EXPECT_LEAST (64u << 20) /* bytes of host memory: less is there in no time */
 
@@ -164,8 +161,8 @@ void cuda_resume(struct transaction *t)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void drained(struct agent *a, struct task *task, uint64_t seq, bool keeps,
-		    const struct gck_error *why)
+void cuda_drained(struct agent *a, const struct task *task, uint64_t seq, bool keeps,
+		  const struct gck_error *why)
 {
 	struct member *m = transaction_member(a, task);
 
@@ -179,7 +176,7 @@ static void drained(struct agent *a, struct task *task, uint64_t seq, bool keeps
 		phase_freeze(m->t);
 }
 
-static void expected(struct agent *a, const struct task *task, uint64_t seq)
+void cuda_expected(struct agent *a, const struct task *task, uint64_t seq)
 {
 	struct member *m = transaction_member(a, task);
 
@@ -189,27 +186,22 @@ static void expected(struct agent *a, const struct task *task, uint64_t seq)
 	phase_settle(m->t);
 }
 
-/* After a checkpoint, be it one before this; after a restart; a rank whose lease ended says so as well.
- * Where the GPU does not come back the rank waits at the gate for ever: the step cannot go on. */
-static void resumed(struct agent *a, struct task *task, uint64_t seq, const struct gck_error *why)
+void cuda_resumed(struct agent *a, const struct task *task, uint64_t seq)
 {
 	struct member *m = transaction_member(a, task);
 
-	restart_back(a, task, RESTART_CUDA, why);
-	if (!m || m->cuda == CUDA_RUNS || why || seq != m->t->seq)
+	if (!m || m->cuda == CUDA_RUNS || seq != m->t->seq)
 		return;
 	m->cuda = CUDA_RUNS;
 	m->t->gpu_last_ns = now_ns();
 	phase_settle(m->t);
 }
 
-/* Its program ended, or executed another one. A rank whose image is taken is needed no more. */
-static void lost(struct agent *a, struct task *task)
+void cuda_lost(struct agent *a, const struct task *task)
 {
 	struct member *m = transaction_member(a, task);
 	struct gck_error err = { 0 };
 
-	needs_lost(a, task);
 	if (!m || m->cuda == CUDA_RUNS)
 		return;
 	gck_fail(&err, ECONNRESET, "its CUDA thread went away: try again");
@@ -218,84 +210,4 @@ static void lost(struct agent *a, struct task *task)
 	m->cuda = CUDA_RUNS;
 	if (!m->t->failed)
 		phase_settle(m->t);
-}
-
-/* A rank whose GPU is not back yet, or could not be brought back, says `restored` in every HELLO. */
-static void take_hello(struct thread_link *l)
-{
-	struct gck_link_cuda_hello hello;
-
-	if (l->head.total == sizeof hello)
-		memcpy(&hello, l->data, sizeof hello);
-	if (l->head.total != sizeof hello || hello.version != GCK_LINK_VERSION) {
-		gck_warn("rank %u: its CUDA thread is of another release", l->task->rank);
-		thread_link_lost(l);
-	} else if (!hello.restored) {
-		restart_back(l->agent, l->task, RESTART_CUDA, NULL);
-	} else if (hello.wanting) {
-		filling_wanted(l->agent, l->task);
-	}
-}
-
-static void take(struct thread_link *l)
-{
-	struct gck_error err = { 0 };
-
-	if (l->head.value)
-		thread_link_failure(l, &err);
-	switch (l->head.type) {
-	case GCK_LINK_CUDA_HELLO:
-		take_hello(l);
-		break;
-	case GCK_LINK_CUDA_DRAINED:
-		drained(l->agent, l->task, l->head.seq, l->head.round, l->head.value ? &err : NULL);
-		break;
-	case GCK_LINK_CUDA_RESUMED:
-		resumed(l->agent, l->task, l->head.seq, l->head.value ? &err : NULL);
-		break;
-	case GCK_LINK_CUDA_EXPECTED:
-		expected(l->agent, l->task, l->head.seq);
-		break;
-	case GCK_LINK_CUDA_YIELDED:
-		needs_answered(l->agent, l->task, l->head.seq, l->head.round);
-		break;
-	case GCK_LINK_CUDA_ITEM:
-		thread_link_item(l);
-		break;
-	case GCK_LINK_CUDA_LOOKED:
-		l->looked = true;
-		break;
-	default:
-		gck_warn("rank %u: its CUDA thread said what is not known", l->task->rank);
-		thread_link_lost(l);
-	}
-}
-
-/* ---- links ----------------------------------------------------------------------------------- */
-
-static struct thread_link **slot(struct task *t)
-{
-	return &t->cuda;
-}
-
-static const struct thread_kind cuda = { "CUDA", slot, take, lost };
-
-void cuda_adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
-{
-	thread_link_adopt(a, fd, pid, &cuda, m, size);
-}
-
-void cuda_look(struct agent *a)
-{
-	for (size_t i = 0; i < a->tasks.n; i++)
-		if (a->tasks.v[i]->cuda)
-			thread_link_look(a->tasks.v[i]->cuda, GCK_LINK_CUDA_LOOK);
-}
-
-bool cuda_looked(const struct agent *a)
-{
-	for (size_t i = 0; i < a->tasks.n; i++)
-		if (a->tasks.v[i]->cuda && !a->tasks.v[i]->ended && !a->tasks.v[i]->cuda->looked)
-			return false;
-	return true;
 }

@@ -7,13 +7,6 @@
 #include "coordinator/agent/checkpoint/phases.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
-/* A connection whose first packet was a CUDA thread's HELLO: task->cuda, from there on. */
-void cuda_adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size);
-
-/* Ask all of them what stands in the way: task->cuda->items, once ->looked. */
-void cuda_look(struct agent *a);
-bool cuda_looked(const struct agent *a);
-
 /* Host memory that what the devices have takes: all of it while ranks are held for the write, else what
  * the devices have no room for (rooms.h); in bytes. After `prepare` of all ranks. */
 json_int_t cuda_host_needs(const struct transaction *t, bool held);
@@ -34,6 +27,16 @@ bool cuda_keeps(const struct transaction *t);
 /* Let them have their GPUs again; unless the checkpoint has failed they are to bring what the devices have
  * kept. phase_settle comes when one has it. */
 void cuda_resume(struct transaction *t);
+
+/* A CUDA thread's answers. seq: the checkpoint that it means; another's are passed over. Of a drain: why, NULL if it
+ * is done; keeps: the rank has left data on its GPU. */
+void cuda_drained(struct agent *a, const struct task *task, uint64_t seq, bool keeps,
+		  const struct gck_error *why);
+void cuda_expected(struct agent *a, const struct task *task, uint64_t seq);
+void cuda_resumed(struct agent *a, const struct task *task, uint64_t seq);
+
+/* The thread's link has ended: its program has, or executed another. A rank whose image is taken does not need it. */
+void cuda_lost(struct agent *a, const struct task *task);
 
 /* A rank that is not yet ready, or drained, or has its GPU not yet again; NULL: none. */
 const struct member *cuda_awaited(const struct transaction *t);

@@ -11,7 +11,7 @@
 #include "coordinator/agent/checkpoint/device_budget.h"
 #include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
-#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/upstream/answer.h"
 #include "storage/store/store.h"
 
@@ -249,7 +249,7 @@ static void prepared(struct transaction *t)
 	struct gck_error err = { 0 };
 	json_int_t host;
 	bool pmix;
-	unsigned mpi = mpi_count(t->agent, &pmix);
+	unsigned mpi = thread_links_mpi(t->agent, &pmix);
 
 	rooms_share(t);
 	host = expected - sum(t, PHASE_PREPARE, "device") + cuda_host_needs(t, false);

@@ -10,7 +10,7 @@
 #include "common/base/base64.h"
 #include "common/wire/wire.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/upstream/upstream.h"
 
 #define PIECE (384u << 10)     /* bytes of words in one frame to the coordinator */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the ranks' MPI threads say. */
+ * Messages of our threads in the ranks: each goes to the checkpoint or the restart that waits for it. */
 #include "config.h"
 
 #include "coordinator/agent/node/thread_messages.h"
@@ -11,10 +11,13 @@
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/checkpoint/rank_request.h"
 #include "coordinator/agent/checkpoint/reclaim.h"
+#include "coordinator/agent/restart/device_feed.h"
 #include "coordinator/agent/restart/restart.h"
 
+/* ---- MPI threads --------------------------------------------------------------------------- */
+
 /* A rank whose MPI is not back yet, or could not be brought back, says `restored` in every HELLO. */
-static void take_hello(struct thread_link *l)
+static void take_mpi_hello(struct thread_link *l)
 {
 	if (l->head.total != sizeof l->hello) {
 		gck_warn("rank %u: its MPI thread is of another release", l->task->rank);
@@ -28,7 +31,7 @@ static void take_hello(struct thread_link *l)
 }
 
 /* What l points at may be gone afterwards. */
-static void take_message(struct thread_link *l)
+static void take_mpi(struct thread_link *l)
 {
 	struct gck_error err = { 0 };
 
@@ -36,7 +39,7 @@ static void take_message(struct thread_link *l)
 		thread_link_failure(l, &err);
 	switch (l->head.type) {
 	case GCK_LINK_MPI_HELLO:
-		take_hello(l);
+		take_mpi_hello(l);
 		break;
 	case GCK_LINK_MPI_READY:
 		quiesce_ready(l->agent, l->task, &l->head, l->data);
@@ -62,50 +65,92 @@ static void take_message(struct thread_link *l)
 	}
 }
 
-static struct thread_link **slot(struct task *t)
+static struct thread_link **mpi_slot(struct task *t)
 {
 	return &t->mpi;
 }
 
-/* Whoever waits for it has to know. */
-static const struct thread_kind mpi = { "MPI", slot, take_message, quiesce_lost };
+static const struct thread_kind mpi = { "MPI", mpi_slot, take_mpi, quiesce_lost };
 
-void mpi_adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
+/* ---- CUDA threads -------------------------------------------------------------------------- */
+
+/* A rank whose GPU is not back yet, or could not be brought back, says `restored` in every HELLO. */
+static void take_cuda_hello(struct thread_link *l)
 {
-	thread_link_adopt(a, fd, pid, &mpi, m, size);
-}
+	struct gck_link_cuda_hello hello;
 
-unsigned mpi_count(const struct agent *a, bool *pmix)
-{
-	unsigned n = 0;
-
-	*pmix = true;
-	for (size_t i = 0; i < a->tasks.n; i++) {
-		const struct task *t = a->tasks.v[i];
-
-		if (t->ended || !t->mpi)
-			continue;
-		n++;
-		if (!t->mpi->hello.pmix || t->mpi->hello.size != a->step->ntasks)
-			*pmix = false;
+	if (l->head.total == sizeof hello)
+		memcpy(&hello, l->data, sizeof hello);
+	if (l->head.total != sizeof hello || hello.version != GCK_LINK_VERSION) {
+		gck_warn("rank %u: its CUDA thread is of another release", l->task->rank);
+		thread_link_lost(l);
+	} else if (!hello.restored) {
+		restart_back(l->agent, l->task, RESTART_CUDA, NULL);
+	} else if (hello.wanting) {
+		filling_wanted(l->agent, l->task);
 	}
-	return n;
 }
 
-void mpi_look(struct agent *a)
+/* It comes after a checkpoint, be it an earlier one, after a restart, and when the rank resumes because its lease ended.
+ * A rank whose GPU does not come back waits at the gate for ever: the step cannot go on. */
+static void resumed(struct thread_link *l, const struct gck_error *why)
 {
-	for (size_t i = 0; i < a->tasks.n; i++)
-		if (a->tasks.v[i]->mpi)
-			thread_link_look(a->tasks.v[i]->mpi, GCK_LINK_MPI_LOOK);
+	struct agent *a = l->agent;
+	const struct task *task = l->task;
+	uint64_t seq = l->head.seq;
+
+	restart_back(a, task, RESTART_CUDA, why);
+	if (!why)
+		cuda_resumed(a, task, seq);
 }
 
-bool mpi_looked(const struct agent *a)
+static void take_cuda(struct thread_link *l)
 {
-	for (size_t i = 0; i < a->tasks.n; i++)
-		if (a->tasks.v[i]->mpi && !a->tasks.v[i]->ended && !a->tasks.v[i]->mpi->looked)
-			return false;
-	return true;
+	struct gck_error err = { 0 };
+
+	if (l->head.value)
+		thread_link_failure(l, &err);
+	switch (l->head.type) {
+	case GCK_LINK_CUDA_HELLO:
+		take_cuda_hello(l);
+		break;
+	case GCK_LINK_CUDA_DRAINED:
+		cuda_drained(l->agent, l->task, l->head.seq, l->head.round, l->head.value ? &err : NULL);
+		break;
+	case GCK_LINK_CUDA_RESUMED:
+		resumed(l, l->head.value ? &err : NULL);
+		break;
+	case GCK_LINK_CUDA_EXPECTED:
+		cuda_expected(l->agent, l->task, l->head.seq);
+		break;
+	case GCK_LINK_CUDA_YIELDED:
+		needs_answered(l->agent, l->task, l->head.seq, l->head.round);
+		break;
+	case GCK_LINK_CUDA_ITEM:
+		thread_link_item(l);
+		break;
+	case GCK_LINK_CUDA_LOOKED:
+		l->looked = true;
+		break;
+	default:
+		gck_warn("rank %u: its CUDA thread said what is not known", l->task->rank);
+		thread_link_lost(l);
+	}
 }
+
+
+static void lose_cuda(struct agent *a, struct task *task)
+{
+	needs_lost(a, task);
+	cuda_lost(a, task);
+}
+
+static struct thread_link **cuda_slot(struct task *t)
+{
+	return &t->cuda;
+}
+
+static const struct thread_kind cuda = { "CUDA", cuda_slot, take_cuda, lose_cuda };
 
 /* ---- connections --------------------------------------------------------------------------- */
 
@@ -114,9 +159,9 @@ static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi 
 	if (m->type == GCK_LINK_CUDA_NEED)
 		needs_take(a, fd, pid, m, size);
 	else if (m->type == GCK_LINK_MPI_HELLO)
-		mpi_adopt(a, fd, pid, m, size);
+		thread_link_adopt(a, fd, pid, &mpi, m, size);
 	else
-		cuda_adopt(a, fd, pid, m, size);
+		thread_link_adopt(a, fd, pid, &cuda, m, size);
 }
 
 const struct links_ops thread_messages = { asks_take, adopt };

@@ -284,9 +284,47 @@ void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_k
 
 /* ---- what stands in the way ------------------------------------------------------------------ */
 
-void thread_link_look(struct thread_link *l, uint32_t type)
+static void look(struct thread_link *l, uint32_t type)
 {
 	l->looked = false;
 	json_array_clear(l->items);
 	thread_link_send(l, &(struct gck_link_mpi){ .type = type }, NULL, 0);
+}
+
+void thread_links_look(struct agent *a)
+{
+	for (size_t i = 0; i < a->tasks.n; i++) {
+		if (a->tasks.v[i]->mpi)
+			look(a->tasks.v[i]->mpi, GCK_LINK_MPI_LOOK);
+		if (a->tasks.v[i]->cuda)
+			look(a->tasks.v[i]->cuda, GCK_LINK_CUDA_LOOK);
+	}
+}
+
+bool thread_links_looked(const struct agent *a)
+{
+	for (size_t i = 0; i < a->tasks.n; i++) {
+		const struct task *t = a->tasks.v[i];
+
+		if (!t->ended && ((t->mpi && !t->mpi->looked) || (t->cuda && !t->cuda->looked)))
+			return false;
+	}
+	return true;
+}
+
+unsigned thread_links_mpi(const struct agent *a, bool *pmix)
+{
+	unsigned n = 0;
+
+	*pmix = true;
+	for (size_t i = 0; i < a->tasks.n; i++) {
+		const struct task *t = a->tasks.v[i];
+
+		if (t->ended || !t->mpi)
+			continue;
+		n++;
+		if (!t->mpi->hello.pmix || t->mpi->hello.size != a->step->ntasks)
+			*pmix = false;
+	}
+	return n;
 }

@@ -50,9 +50,15 @@ void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const
 /* Send a message without data that brings descriptors, which are closed here (and then -1). */
 void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m, int fds[GCK_LINK_DATA_FDS]);
 
-/* Ask what stands in the way, with a message of this type; take an item of the answer. */
-void thread_link_look(struct thread_link *l, uint32_t type);
+/* Take an item of an answer to what stands in the way. */
 void thread_link_item(struct thread_link *l);
+
+/* Ask all threads of all ranks; has each that has a link answered? */
+void thread_links_look(struct agent *a);
+bool thread_links_looked(const struct agent *a);
+
+/* Ranks of this node that use MPI. *pmix: the words of all of them can go through PMIx. */
+unsigned thread_links_mpi(const struct agent *a, bool *pmix);
 
 /* Of a message with a value: the error that it tells. */
 void thread_link_failure(const struct thread_link *l, struct gck_error *err);

@@ -32,7 +32,7 @@ static void connect_one(unsigned rank, bool restored)
 		abort();
 	thread_leave(rank);
 	threads[rank] = sv[1];
-	cuda_adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
+	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
 }
 
 static void begin(void)
@@ -650,14 +650,14 @@ static void fills_for_long(void)
 static void looks(void)
 {
 	begin();
-	cuda_look(fake_agent);
+	thread_links_look(fake_agent);
 	is_int(thread_heard(0, GCK_LINK_CUDA_LOOK), 1, "they are asked what stands in the way");
 	say(0, GCK_LINK_CUDA_LOOKED, 0, NULL);
 	fake_run(0.1);
-	ok(!cuda_looked(fake_agent), "one has not answered yet");
+	ok(!thread_links_looked(fake_agent), "one has not answered yet");
 	say(1, GCK_LINK_CUDA_LOOKED, 0, NULL);
 	fake_run(0.1);
-	ok(cuda_looked(fake_agent), "now all have");
+	ok(thread_links_looked(fake_agent), "now all have");
 	say(0, GCK_LINK_CUDA_DRAIN, 0, NULL);
 	fake_run(0.1);
 	ok(!fake_agent->tasks.v[0]->cuda && fake_agent->tasks.v[1]->cuda,

@@ -226,7 +226,7 @@ static void short_hello(void)
 	threads_begin();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
-	mpi_adopt(fake_agent, sv[0], fake_agent->tasks.v[1]->pid, &m, HEAD + 4);
+	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[1]->pid, &m, HEAD + 4);
 	ok(!fake_agent->tasks.v[1]->mpi, "a HELLO that is none ends its link");
 	close(sv[1]);
 	threads_end();

@@ -97,14 +97,14 @@ static void items(void)
 	is_int((long long)json_array_size(link_of(1)->items), 64, "so many are kept");
 	thread_say(1, GCK_LINK_MPI_LOOKED, 0, 0, 0);
 	fake_run(0.1);
-	ok(link_of(1)->looked && !mpi_looked(fake_agent), "one rank has said all");
-	mpi_look(fake_agent);
+	ok(link_of(1)->looked && !thread_links_looked(fake_agent), "one rank has said all");
+	thread_links_look(fake_agent);
 	ok(!link_of(1)->looked && !json_array_size(link_of(1)->items), "and is asked anew");
 	is_int(thread_heard(1, GCK_LINK_MPI_LOOK), 1, "over its link");
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_LOOKED, 0, 0, 0);
 	fake_run(0.1);
-	ok(mpi_looked(fake_agent), "all have");
+	ok(thread_links_looked(fake_agent), "all have");
 	threads_end();
 }
 
@@ -113,18 +113,18 @@ static void counts(void)
 	bool pmix;
 
 	threads_begin();
-	is_int(mpi_count(fake_agent, &pmix), FAKE_RANKS, "ranks with MPI");
+	is_int(thread_links_mpi(fake_agent, &pmix), FAKE_RANKS, "ranks with MPI");
 	ok(!pmix, "one cannot use PMIx: none does");
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		fake_agent->tasks.v[i]->mpi->hello.pmix = 1;
-	mpi_count(fake_agent, &pmix);
+	thread_links_mpi(fake_agent, &pmix);
 	ok(pmix, "all can");
 	fake_agent->tasks.v[2]->mpi->hello.size = 2;
-	mpi_count(fake_agent, &pmix);
+	thread_links_mpi(fake_agent, &pmix);
 	ok(!pmix, "one has another world: its fence would be another");
 	thread_say(1, GCK_LINK_MPI_BYE, 0, 0, 0);
 	fake_run(0.1);
-	is_int(mpi_count(fake_agent, &pmix), FAKE_RANKS - 1, "MPI_Finalize: one less");
+	is_int(thread_links_mpi(fake_agent, &pmix), FAKE_RANKS - 1, "MPI_Finalize: one less");
 	threads_end();
 }
 
@@ -162,7 +162,7 @@ static void no_rank(void)
 	threads_begin();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
-	mpi_adopt(fake_agent, sv[0], getpid(), &m, HEAD);
+	thread_messages.adopt(fake_agent, sv[0], getpid(), &m, HEAD);
 	is_int(recv(sv[1], &byte, 1, MSG_DONTWAIT), 0, "a process that is no rank is not taken");
 	close(sv[1]);
 	threads_end();

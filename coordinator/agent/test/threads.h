@@ -5,6 +5,7 @@
 #define AGENT_TEST_THREADS_H
 
 #include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/test/fakes.h"
 
 #define HEAD offsetof(struct gck_link_mpi, data)
