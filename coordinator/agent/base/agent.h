@@ -22,7 +22,10 @@ enum gate {
 	GATE_EXIT,  /* leave, with the status of `statuses` */
 };
 
+struct agent_ops;
+
 struct agent {
+	const struct agent_ops *ops;
 	struct ev_loop *loop;
 	const struct step *step;
 	struct lasting *lasting;
@@ -44,14 +47,21 @@ struct agent {
 	ev_timer last_resort;     /* ranks that were asked to end: until they are made to */
 };
 
+/* What checkpoints and restarts ask of the event loop above them. */
+struct agent_ops {
+	/* Let the ranks go on; hold them, for the coordinator has a commit of this step. */
+	void (*open)(struct agent *a);
+	void (*hold)(struct agent *a);
+	/* End the ranks. why is for the user. at_once: SIGKILL; else SIGTERM first. */
+	void (*end_ranks)(struct agent *a, const char *why, bool at_once);
+};
+
 /* The agent's process: its exit status, 0 when the step has ended in good order. */
 int agent_run(const struct step *s, struct lasting *lasting, int control);
 
-/* Let the ranks go on. */
+/* As in struct agent_ops. */
 void agent_open(struct agent *a);
-
-/* The coordinator has a commit for this step: hold the ranks for it. */
-void agent_hold(struct agent *a);
+void agent_end_ranks(struct agent *a, const char *why, bool at_once);
 
 /* Ranks leave before main: with what they had ended with (statuses, borrowed), or with a failure.
  * why is for the user. */
@@ -61,9 +71,6 @@ void agent_refuse(struct agent *a, const char *why);
 /* The coordinator was heard, or is out of reach: patience at a restart. */
 void agent_heard(struct agent *a);
 void agent_unheard(struct agent *a);
-
-/* End the ranks. at_once: SIGKILL; else SIGTERM first. */
-void agent_end_ranks(struct agent *a, const char *why, bool at_once);
 
 /* A task's end, for whatever is under way. */
 void agent_task_ended(struct agent *a, struct task *t);

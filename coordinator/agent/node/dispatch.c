@@ -12,22 +12,24 @@
 #include "coordinator/agent/checkpoint/rank_request.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/node/node_isolation.h"
+#include "coordinator/agent/node/register.h"
 #include "coordinator/agent/restart/restart.h"
-#include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/proxy.h"
 
-void dispatch_connection(struct agent *a, bool there)
+static void on_connected(struct agent *a)
 {
-	proxy_connection(there);
-	if (there && a->transaction)
+	proxy_connection(true);
+	if (a->transaction)
 		transaction_heard(a->transaction);
-	if (there) {
-		agent_heard(a);
-		lease_heard(a->lease);
-	} else {
-		agent_unheard(a);
-		lease_unheard(a->lease);
-	}
+	agent_heard(a);
+	lease_heard(a->lease);
+}
+
+static void on_lost(struct agent *a)
+{
+	proxy_connection(false);
+	agent_unheard(a);
+	lease_unheard(a->lease);
 }
 
 /* ---- welcome ------------------------------------------------------------------------------- */
@@ -119,7 +121,7 @@ static int on_welcome(struct agent *a, const json_t *body)
 	take_restarts(a, first, packet_int(body, "restarts", a->lasting->restarts));
 	lease_term(a->lease, packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
 	upstream_welcome(a->upstream);
-	dispatch_connection(a, true);
+	on_connected(a);
 	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
 		if (!strcmp(action, actions[i].action))
 			return actions[i].act(a, body);
@@ -212,7 +214,7 @@ static const struct {
 };
 
 /* Nothing but its welcome is taken from a coordinator that has not been welcomed. */
-int dispatch(struct agent *a, const json_t *body)
+static int take(struct agent *a, const json_t *body)
 {
 	const char *op = packet_text(body, "op", "");
 
@@ -228,3 +230,5 @@ int dispatch(struct agent *a, const json_t *body)
 				   json_sprintf("unknown op \"%s\"", op)));
 	return 0;
 }
+
+const struct upstream_ops dispatch = { register_list, register_body, take, on_lost };

@@ -3,13 +3,9 @@
 #ifndef AGENT_DISPATCH_H
 #define AGENT_DISPATCH_H
 
-#include "coordinator/agent/base/agent.h"
+#include "coordinator/agent/upstream/upstream.h"
 
-/* Act on a message. -1: it comes from a coordinator that is not to be heard (an older one), and
- * the connection is to be closed. */
-int dispatch(struct agent *a, const json_t *body);
-
-/* The connection was lost, or a coordinator was welcomed. */
-void dispatch_connection(struct agent *a, bool there);
+/* For upstream_start. A message from a coordinator older than one that was heard closes the connection. */
+extern const struct upstream_ops dispatch;
 
 #endif

@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "coordinator/agent/base/user_message.h"
 #include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/node/dispatch.h"
 #include "coordinator/agent/node/gate.h"
 #include "coordinator/agent/node/node_isolation.h"
 #include "coordinator/agent/node/thread_messages.h"
@@ -48,7 +49,7 @@ void agent_open(struct agent *a)
 	set_gate(a, GATE_OPEN);
 }
 
-void agent_hold(struct agent *a)
+static void hold(struct agent *a)
 {
 	set_gate(a, GATE_HOLD);
 }
@@ -330,9 +331,11 @@ static void ask_upstream(void *arg, json_t *body)
 	upstream_send(arg, body);
 }
 
+static const struct agent_ops ops = { agent_open, hold, agent_end_ranks };
+
 int agent_run(const struct step *s, struct lasting *lasting, int control)
 {
-	struct agent a = { .step = s, .lasting = lasting, .control = control };
+	struct agent a = { .ops = &ops, .step = s, .lasting = lasting, .control = control };
 
 	prctl(PR_SET_NAME, "gpuckpt-agent");
 	signal(SIGTERM, SIG_IGN); /* the supervisor takes it */
@@ -343,7 +346,7 @@ int agent_run(const struct step *s, struct lasting *lasting, int control)
 	a.gate = lasting->released ? GATE_OPEN : GATE_WAIT;
 	proxy_start(a.loop, s, ask_upstream, &a);
 	a.links = links_start(&a, &thread_messages);
-	a.upstream = upstream_start(&a);
+	a.upstream = upstream_start(&a, &dispatch);
 	a.lease = lease_start(&a);
 	if (!a.links || !a.upstream || !a.lease)
 		return 1;

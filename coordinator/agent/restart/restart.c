@@ -65,7 +65,7 @@ static void start_all(struct restart *r)
 	r->n = tasks->n;
 	r->stage = STAGE_BUILDING;
 	r->began = ev_now(r->agent->loop);
-	agent_hold(r->agent);
+	r->agent->ops->hold(r->agent);
 	for (size_t i = 0; i < r->n; i++) {
 		r->ranks[i].r = r;
 		r->ranks[i].task = tasks->v[i];
@@ -249,7 +249,7 @@ static void fallback(struct restart *r, const json_t *body)
 		build(r, body);
 		return;
 	}
-	agent_end_ranks(r->agent, why, true);
+	r->agent->ops->end_ranks(r->agent, why, true);
 	r->over = true;
 }
 

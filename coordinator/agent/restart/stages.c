@@ -62,7 +62,7 @@ static void answer_ran(struct restart *r)
 {
 	r->stage = STAGE_DONE;
 	ev_timer_stop(r->agent->loop, &r->rebuild);
-	agent_open(r->agent);
+	r->agent->ops->open(r->agent);
 	answer_plain(r->agent, r->seq, "run");
 }
 
@@ -129,7 +129,7 @@ static void end_half_restored(struct agent *a, const struct task *t, struct gck_
 	gck_fail_in(why, "rank %u on %s", t->rank, a->step->node);
 	gck_warn("%s", why->text);
 	if (a->lasting->released)
-		agent_end_ranks(a, why->text, true);
+		a->ops->end_ranks(a, why->text, true);
 }
 
 void restart_back(struct agent *a, const struct task *t, enum restart_part part,

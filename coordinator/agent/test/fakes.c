@@ -46,25 +46,27 @@ bool upstream_welcomed(const struct upstream *u)
 	return !fake_world->away;
 }
 
-void agent_open(struct agent *a)
+static void let_go(struct agent *a)
 {
 	fake_opened = true;
 	a->gate = GATE_OPEN;
 }
 
-void agent_hold(struct agent *a)
+static void hold(struct agent *a)
 {
 	(void)a;
 	fake_holding = true;
 }
 
-void agent_end_ranks(struct agent *a, const char *why, bool at_once)
+static void end_ranks(struct agent *a, const char *why, bool at_once)
 {
 	(void)a;
 	(void)why;
 	(void)at_once;
 	fake_ended = true;
 }
+
+static const struct agent_ops agent_ops = { let_go, hold, end_ranks };
 
 json_t *store_check(const void *request, struct gck_error *err)
 {
@@ -372,6 +374,7 @@ void fake_begin(void)
 	fake_step.local_ntasks = fake_step.ntasks = FAKE_RANKS;
 	fake_agent = calloc(1, sizeof *fake_agent);
 	fake_agent->loop = ev_default_loop(0);
+	fake_agent->ops = &agent_ops;
 	fake_agent->step = &fake_step;
 	fake_lasting = (struct lasting){ .released = 1 };
 	fake_agent->lasting = &fake_lasting;

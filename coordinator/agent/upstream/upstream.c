@@ -18,8 +18,6 @@
 #include "common/base/log.h"
 #include "common/wire/wire.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/node/dispatch.h"
-#include "coordinator/agent/node/register.h"
 #include "coordinator/agent/upstream/resolve.h"
 
 #define DELAY_MIN_S 0.2
@@ -29,6 +27,7 @@
 
 struct upstream {
 	struct agent *agent;
+	const struct upstream_ops *ops;
 	struct job *job;         /* resolving, or listing the store */
 	struct resolved to;
 	json_t *commits;         /* as listed for this attempt; NULL: not listed */
@@ -67,7 +66,7 @@ static void lost(struct upstream *u, const char *why)
 	ev_timer_set(&u->timer, u->delay, 0.);
 	ev_timer_start(a->loop, &u->timer);
 	u->delay = u->delay * 2 < GCK_WIRE_RETRY_MAX_S ? u->delay * 2 : GCK_WIRE_RETRY_MAX_S;
-	dispatch_connection(a, false);
+	u->ops->lost(a);
 }
 
 static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
@@ -104,7 +103,7 @@ static void take_messages(struct upstream *u, struct gck_error *err)
 	int rc = 0;
 
 	while (rc == 0 && (body = gck_wire_next(u->wire, NULL, err))) {
-		rc = dispatch(u->agent, body);
+		rc = u->ops->message(u->agent, body);
 		json_decref(body);
 		if (rc < 0)
 			gck_fail(err, EPERM, "its word is not taken");
@@ -167,7 +166,7 @@ void upstream_send(struct agent *a, json_t *body)
 
 static void send_register(struct upstream *u)
 {
-	json_t *body = register_body(u->agent, u->commits, &u->unlisted);
+	json_t *body = u->ops->registration(u->agent, u->commits, &u->unlisted);
 
 	if (!body) {
 		lost(u, "out of memory");
@@ -260,7 +259,7 @@ static void list_commits(struct upstream *u)
 	struct gck_error err = { 0 };
 
 	ev_timer_stop(u->agent->loop, &u->timer);
-	u->job = register_list(u->agent, on_listed, u, &err);
+	u->job = u->ops->list(u->agent, on_listed, u, &err);
 	if (!u->job)
 		on_listed(u, NULL, &err);
 }
@@ -293,13 +292,14 @@ static void attempt(struct upstream *u)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-struct upstream *upstream_start(struct agent *a)
+struct upstream *upstream_start(struct agent *a, const struct upstream_ops *ops)
 {
 	struct upstream *u = calloc(1, sizeof *u);
 
 	if (!u)
 		return NULL;
 	u->agent = a;
+	u->ops = ops;
 	u->fd = -1;
 	u->delay = DELAY_MIN_S;
 	ev_init(&u->io, on_io);

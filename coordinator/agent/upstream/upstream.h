@@ -5,11 +5,25 @@
 #define AGENT_UPSTREAM_H
 
 #include "coordinator/agent/base/agent.h"
+#include "coordinator/agent/worker/job.h"
 
 /* A connection whose other end is out of reach is known to be lost after so long. */
 #define UPSTREAM_SILENCE_S 20
 
-struct upstream *upstream_start(struct agent *a);
+/* What the connection asks of the layers above. */
+struct upstream_ops {
+	/* Start a job that lists the commits in the store; NULL and why. */
+	struct job *(*list)(struct agent *a, job_done *done, void *data, struct gck_error *err);
+	/* The message `register` (new reference), NULL without memory. commits (borrowed): what was listed, or NULL;
+	 * why: why it was not, code 0 if nobody asked. */
+	json_t *(*registration)(const struct agent *a, const json_t *commits, const struct gck_error *why);
+	/* Act on a message (borrowed). -1: the coordinator's word is not taken, and the connection is closed. */
+	int (*message)(struct agent *a, const json_t *body);
+	/* The connection was lost, or could not be made. */
+	void (*lost)(struct agent *a);
+};
+
+struct upstream *upstream_start(struct agent *a, const struct upstream_ops *ops);
 void upstream_connect(struct upstream *u);
 void upstream_stop(struct upstream *u);
 
