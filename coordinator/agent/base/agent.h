@@ -72,7 +72,4 @@ void agent_refuse(struct agent *a, const char *why);
 void agent_heard(struct agent *a);
 void agent_unheard(struct agent *a);
 
-/* A task's end, for whatever is under way. */
-void agent_task_ended(struct agent *a, struct task *t);
-
 #endif

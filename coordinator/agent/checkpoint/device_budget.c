@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 
 /* A device: what all its ranks have there, and where the last of them found least, the room. */
 struct device {

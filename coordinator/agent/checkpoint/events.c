@@ -3,6 +3,8 @@
  * passes. */
 #include "config.h"
 
+#include "coordinator/agent/checkpoint/events.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +12,8 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/prepare.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
-#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/child.h"
 
@@ -53,7 +55,7 @@ static void carry(struct member *m)
 	phase_settle(m->t);
 }
 
-void transaction_await_status(struct member *m)
+void events_await_status(struct member *m)
 {
 	struct transaction *t = m->t;
 
@@ -73,12 +75,12 @@ static void member_failed(struct member *m, const struct gck_error *err)
 	if (m->carried || m->gone)
 		return;
 	if (may_be_carried(m))
-		transaction_await_status(m);
+		events_await_status(m);
 	else
 		transaction_fail(m->t, m, err, false);
 }
 
-void transaction_answered(struct member *m, enum phase p, const json_t *body)
+void events_answered(struct member *m, enum phase p, const json_t *body)
 {
 	struct transaction *t = m->t;
 	struct gck_error err = { 0 };
@@ -94,7 +96,7 @@ void transaction_answered(struct member *m, enum phase p, const json_t *body)
 	phase_settle(t);
 }
 
-void transaction_worker_ended(struct member *m, int status)
+void events_worker_ended(struct member *m, int status)
 {
 	struct transaction *t = m->t;
 	struct gck_error err = { 0 };
@@ -109,7 +111,7 @@ void transaction_worker_ended(struct member *m, int status)
 	transaction_leave_if_empty(t);
 }
 
-void transaction_task_ended(struct transaction *t, struct task *task)
+void events_task_ended(struct transaction *t, const struct task *task)
 {
 	struct gck_error err = { 0 };
 
@@ -128,7 +130,7 @@ void transaction_task_ended(struct transaction *t, struct task *task)
 	}
 }
 
-void transaction_progressed(struct member *m)
+void events_progressed(struct member *m)
 {
 	struct transaction *t = m->t;
 
@@ -136,11 +138,11 @@ void transaction_progressed(struct member *m)
 		ev_timer_again(t->agent->loop, &t->limit);
 }
 
-void transaction_staged(struct member *m, const char *why)
+void events_staged(struct member *m, const char *why)
 {
 	struct transaction *t = m->t;
 
-	transaction_progressed(m);
+	events_progressed(m);
 	t->staged += m->waiting;
 	if (*why && !*t->unstaged) {
 		snprintf(t->unstaged, sizeof t->unstaged, "%s", why);
@@ -235,19 +237,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 		ev_timer_stop(loop, w);
 }
 
-void phase_limit(struct transaction *t, double seconds)
-{
-	t->limit.repeat = seconds;
-	ev_timer_again(t->agent->loop, &t->limit);
-}
-
-void phase_hold(struct transaction *t, double seconds)
-{
-	t->hold.repeat = seconds;
-	ev_timer_again(t->agent->loop, &t->hold);
-}
-
-void transaction_init_timers(struct transaction *t)
+void events_init_timers(struct transaction *t)
 {
 	const struct { ev_timer *timer; void (*act)(struct ev_loop *, ev_timer *, int); } all[] = {
 		{ &t->limit, on_limit }, { &t->hold, on_hold },

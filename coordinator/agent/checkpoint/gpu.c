@@ -84,7 +84,7 @@ void cuda_drain(struct transaction *t, double seconds)
 		struct member *one = &t->members[i];
 		struct gck_link_cuda_drain d = order(one, t->held_write, seconds);
 
-		d.lease_ms = phase_held_ms(t) + PHASE_LEASE_MORE_MS;
+		d.lease_ms = t->held_ms + TRANSACTION_LEASE_MORE_MS;
 		d.host_most += spare;
 		if (one->carried || !one->task->cuda)
 			continue;
@@ -173,7 +173,7 @@ void cuda_drained(struct agent *a, const struct task *task, uint64_t seq, bool k
 	if (why)
 		transaction_fail(m->t, m, why, false);
 	else if (!m->t->failed && m->t->asked == PHASE_FREEZE)
-		phase_freeze(m->t);
+		m->t->ops->drained(m->t);
 }
 
 void cuda_expected(struct agent *a, const struct task *task, uint64_t seq)
@@ -183,7 +183,7 @@ void cuda_expected(struct agent *a, const struct task *task, uint64_t seq)
 	if (!m || m->cuda != CUDA_EXPECTS || seq != m->t->seq)
 		return;
 	m->cuda = CUDA_RUNS;
-	phase_settle(m->t);
+	m->t->ops->settle(m->t);
 }
 
 void cuda_resumed(struct agent *a, const struct task *task, uint64_t seq)
@@ -194,7 +194,7 @@ void cuda_resumed(struct agent *a, const struct task *task, uint64_t seq)
 		return;
 	m->cuda = CUDA_RUNS;
 	m->t->gpu_last_ns = now_ns();
-	phase_settle(m->t);
+	m->t->ops->settle(m->t);
 }
 
 void cuda_lost(struct agent *a, const struct task *task)
@@ -209,5 +209,5 @@ void cuda_lost(struct agent *a, const struct task *task)
 		transaction_fail(m->t, m, &err, false);
 	m->cuda = CUDA_RUNS;
 	if (!m->t->failed)
-		phase_settle(m->t);
+		m->t->ops->settle(m->t);
 }

@@ -4,7 +4,7 @@
 #ifndef AGENT_GPU_H
 #define AGENT_GPU_H
 
-#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
 /* Host memory that what the devices have takes: all of it while ranks are held for the write, else what
@@ -12,10 +12,10 @@
 json_int_t cuda_host_needs(const struct transaction *t, bool held);
 
 /* Ranks that need much host memory for it get it ready now, while their programs run, within so many seconds:
- * its first use takes longer than the copy. True: one is not ready yet; phase_settle comes when one is. */
+ * its first use takes longer than the copy. True: one is not ready yet; ops->settle comes when one is. */
 bool cuda_expect(struct transaction *t, bool held, double seconds);
 
-/* Order it, within so many seconds. phase_freeze comes when all are drained. */
+/* Order it, within so many seconds. ops->drained comes when all are. */
 void cuda_drain(struct transaction *t, double seconds);
 
 /* A sign of life to ranks that are drained. */
@@ -25,7 +25,7 @@ void cuda_hold(struct transaction *t);
 bool cuda_keeps(const struct transaction *t);
 
 /* Let them have their GPUs again; unless the checkpoint has failed they are to bring what the devices have
- * kept. phase_settle comes when one has it. */
+ * kept. ops->settle comes when one has it. */
 void cuda_resume(struct transaction *t);
 
 /* A CUDA thread's answers. seq: the checkpoint that it means; another's are passed over. Of a drain: why, NULL if it

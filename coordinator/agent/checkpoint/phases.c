@@ -10,6 +10,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/checkpoint/device_budget.h"
 #include "coordinator/agent/checkpoint/gpu.h"
+#include "coordinator/agent/checkpoint/prepare.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/upstream/answer.h"
@@ -35,13 +36,6 @@ static double hold_left(const struct transaction *t)
 	return used < 0.99 * t->hold_s ? t->hold_s - used : 0.01 * t->hold_s;
 }
 
-uint32_t phase_held_ms(const struct transaction *t)
-{
-	double held_s = t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s;
-
-	return (uint32_t)(held_s * 1000);
-}
-
 static int check_memory(const struct transaction *t, bool held, struct gck_error *err);
 
 /* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
@@ -55,8 +49,8 @@ static void freeze(struct transaction *t)
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}
-	phase_limit(t, 0.9 * hold_left(t));
-	phase_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
+	transaction_limit(t, 0.9 * hold_left(t));
+	transaction_bound_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
 	ev_timer_again(t->agent->loop, &t->tick);
 	cuda_drain(t, DRAIN_PART * hold_left(t));
 	phase_freeze(t);
@@ -76,7 +70,7 @@ void phase_freeze(struct transaction *t)
 static void resume(struct transaction *t)
 {
 	ev_timer_stop(t->agent->loop, &t->hold);
-	phase_limit(t, t->hold_s);
+	transaction_limit(t, t->hold_s);
 	tell_all(t, "resume");
 	quiesce_resume(t);
 	cuda_resume(t);
@@ -144,9 +138,9 @@ static void write_images(struct transaction *t)
 							 "expected", 0);
 	if (!t->answers[PHASE_RESUME]) {
 		t->keep_held = true;
-		phase_hold(t, t->timeout_s);
+		transaction_bound_hold(t, t->timeout_s);
 	}
-	phase_limit(t, t->timeout_s);
+	transaction_limit(t, t->timeout_s);
 	ev_timer_again(t->agent->loop, &t->tick);
 	phase_write_more(t);
 	GCK_FAULT(GCK_FAULT_AGENT_WRITE);
@@ -156,7 +150,7 @@ static const struct {
 	enum phase before;
 	void (*act)(struct transaction *t);
 } commands[PHASES] = {
-	[PHASE_PREPARE] = { PHASES, phase_prepare },
+	[PHASE_PREPARE] = { PHASES, prepare_start },
 	[PHASE_QUIESCE] = { PHASE_PREPARE, quiesce_start },
 	[PHASE_FREEZE] = { PHASE_PREPARE, freeze },
 	[PHASE_RESUME] = { PHASE_FREEZE, resume },

@@ -3,9 +3,10 @@
  * the node are checked. Nothing is touched. */
 #include "config.h"
 
+#include "coordinator/agent/checkpoint/prepare.h"
+
 #include "common/base/fault.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/phases.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/store_job.h"
@@ -21,7 +22,7 @@ static void on_checked(void *data, const json_t *result, const struct gck_error 
 	t->checked = json_incref((json_t *)result);
 	if (!result)
 		transaction_fail(t, NULL, why, false);
-	phase_settle(t);
+	t->ops->settle(t);
 }
 
 static int start_check(struct transaction *t, struct gck_error *err)
@@ -51,13 +52,13 @@ static void start_member(struct transaction *t, struct member *m)
 	struct gck_error err = { 0 };
 
 	if (m->task->ended) {
-		transaction_await_status(m);
+		t->ops->await_status(m);
 		return;
 	}
 	if (member_start(m, t->prepare, &err) == 0)
 		return;
 	if (member_rank_gone(m))
-		transaction_await_status(m);
+		t->ops->await_status(m);
 	else
 		transaction_fail(t, m, &err, false);
 }
@@ -123,7 +124,7 @@ static void look_for_threads(struct transaction *t, bool over)
 	if (m)
 		transaction_fail(t, m, &err, false);
 	else
-		phase_settle(t);
+		t->ops->settle(t);
 }
 
 /* ---- the phase ------------------------------------------------------------------------------- */
@@ -140,12 +141,12 @@ void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
 		start(t);
 }
 
-void phase_prepare(struct transaction *t)
+void prepare_start(struct transaction *t)
 {
 	const struct agent *a = t->agent;
 	struct gck_error err = { 0 };
 
-	phase_limit(t, 0.9 * t->timeout_s);
+	transaction_limit(t, 0.9 * t->timeout_s);
 	if (a->gate != GATE_OPEN || a->tasks.n < a->step->local_ntasks) {
 		gck_fail(&err, EAGAIN, "its ranks have not started yet: try again later");
 		transaction_fail(t, NULL, &err, false);

@@ -55,11 +55,11 @@ void quiesce_start(struct transaction *t)
 	struct gck_link_mpi m = { .type = GCK_LINK_MPI_QUIESCE, .seq = t->seq,
 				  .value = t->quiesce.via };
 	struct gck_link_mpi_quiesce q = { .limit_ms = t->quiesce.limit_ms,
-		.lease_ms = phase_held_ms(t) + PHASE_LEASE_MORE_MS };
+		.lease_ms = t->held_ms + TRANSACTION_LEASE_MORE_MS };
 
 	t->quiesce.began = ev_now(t->agent->loop);
-	phase_limit(t, ANSWER_PART * t->hold_s);
-	phase_hold(t, t->hold_s);
+	transaction_limit(t, ANSWER_PART * t->hold_s);
+	transaction_bound_hold(t, t->hold_s);
 	ev_timer_again(t->agent->loop, &t->tick);
 	for (size_t i = 0; i < t->n; i++) {
 		struct member *one = &t->members[i];
@@ -240,7 +240,7 @@ void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const st
 	}
 	m->answer[PHASE_QUIESCE] = json_object();
 	told(m->t);
-	phase_settle(m->t);
+	m->t->ops->settle(m->t);
 }
 
 /* All others wait for it: they are told at once. */

@@ -5,7 +5,7 @@
 #ifndef AGENT_QUIESCE_H
 #define AGENT_QUIESCE_H
 
-#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "shim/link.h"
 
 /* The coordinator's `quiesce` and `go`. */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/worker/child.h"
 #include "shim/process/process.h"
@@ -42,7 +42,7 @@ static void on_message(void *data, const json_t *body)
 		if (more) {
 			free(m->trouble);
 			m->trouble = NULL;
-			transaction_progressed(m);
+			m->t->ops->progressed(m);
 		}
 	} else if (!strcmp(packet_text(body, "op", ""), "trouble")) {
 		free(m->trouble);
@@ -50,11 +50,11 @@ static void on_message(void *data, const json_t *body)
 	} else if (!strcmp(name, "stage")) {
 		m->staged = true;
 		m->waiting = (uint64_t)packet_int(body, "staged", 0);
-		transaction_staged(m, packet_text(body, "unstaged", ""));
+		m->t->ops->staged(m, packet_text(body, "unstaged", ""));
 	} else if (p < PHASES && !m->answer[p]) {
 		if (packet_bool(body, "ok"))
 			m->answer[p] = json_incref((json_t *)body);
-		transaction_answered(m, p, body);
+		m->t->ops->answered(m, p, body);
 	}
 }
 
@@ -64,7 +64,7 @@ static void on_end(void *data, int status)
 
 	m->child = NULL;
 	link_return(m->task, WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	transaction_worker_ended(m, status);
+	m->t->ops->worker_ended(m, status);
 }
 
 static const struct child_ops ops = { worker_main, on_message, on_end };
@@ -82,7 +82,7 @@ static void fill(struct member *m, const json_t *prepare, const struct step *s)
 		.step = s, .rank = m->task->rank, .pid = m->task->pid,
 		.link = m->task->link->fd, .hello = m->task->link->hello,
 		.seq = (uint32_t)packet_int(prepare, "seq", 0),
-		.backstop_ms = phase_held_ms(m->t) + PHASE_BACKSTOP_MORE_MS,
+		.backstop_ms = m->t->held_ms + TRANSACTION_BACKSTOP_MORE_MS,
 		.base_named = json_object_get(prepare, "base") != NULL,
 		.base = (uint32_t)packet_int(prepare, "base", 0),
 		.marks = { m->task->marks[0], m->task->marks[1] },

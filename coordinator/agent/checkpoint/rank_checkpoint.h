@@ -72,11 +72,4 @@ bool member_rank_gone(const struct member *m);
 
 void member_clear(struct member *m);
 
-/* What members tell their transaction. */
-void transaction_answered(struct member *m, enum phase p, const json_t *body);
-void transaction_progressed(struct member *m);
-/* why: its image did not go through the stage, or not all of it did; "": it did. */
-void transaction_staged(struct member *m, const char *why);
-void transaction_worker_ended(struct member *m, int status);
-
 #endif

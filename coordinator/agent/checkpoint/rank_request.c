@@ -11,7 +11,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/upstream/upstream.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "coordinator/agent/checkpoint/phases.h"
+#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
 #define HEAD offsetof(struct gck_link_mpi, data)

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint on this node: how it begins, what a command does to it, how it fails and ends. */
+ * A checkpoint on this node: its time limits, its state, how it fails and ends. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/transaction.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/base/fault.h"
 #include "common/base/log.h"
-#include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/commit.h"
 #include "coordinator/agent/checkpoint/gpu.h"
-#include "coordinator/agent/checkpoint/phases.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
-#include "coordinator/agent/checkpoint/rank_request.h"
 #include "coordinator/agent/upstream/answer.h"
-#include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/store_job.h"
 
 #define DISMISS_S 1.        /* for a worker that was told to leave */
 #define DISCARD_LIMIT_S 600.
-
-static void begin(struct agent *a, const json_t *prepare);
 
 struct member *transaction_member(struct agent *a, const struct task *task)
 {
@@ -92,6 +82,7 @@ static void transaction_free(struct transaction *t)
 
 void transaction_leave_if_empty(struct transaction *t)
 {
+	const struct transaction_ops *ops = t->ops;
 	struct agent *a = t->agent;
 	json_t *next = t->next;
 
@@ -105,7 +96,7 @@ void transaction_leave_if_empty(struct transaction *t)
 	a->transaction = NULL;
 	transaction_free(t);
 	if (next)
-		begin(a, next);
+		ops->next(a, next);
 	json_decref(next);
 }
 
@@ -137,7 +128,7 @@ void transaction_on_dismissal(struct ev_loop *loop, ev_timer *w, int events)
 		member_dismiss(&t->members[i], true);
 }
 
-static void answer_failure(struct transaction *t, enum phase p)
+void transaction_answer_failure(const struct transaction *t, enum phase p)
 {
 	answer_failed(t->agent, t->seq, phase_names[p], &t->why,
 		      t->rank_to_blame ? &t->failed_rank : NULL);
@@ -160,131 +151,35 @@ void transaction_fail(struct transaction *t, const struct member *m, const struc
 	gck_warn("checkpoint %u: %s", t->seq, t->why.text);
 	dismiss(t, at_once);
 	if (t->asked < PHASES)
-		answer_failure(t, t->asked);
+		transaction_answer_failure(t, t->asked);
 	t->asked = PHASES;
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
-
-static void begin(struct agent *a, const json_t *prepare)
+void transaction_abort(struct transaction *t)
 {
-	const struct gck_options *o = &a->step->options;
-	struct transaction *t = calloc(1, sizeof *t);
-	struct member *members = calloc(a->tasks.n + 1, sizeof *members);
-
-	if (!t || !members) {
-		free(t);
-		free(members);
-		return;
-	}
-	t->agent = a;
-	t->members = members;
-	for (; t->n < a->tasks.n; t->n++)
-		member_init(&members[t->n], t, a->tasks.v[t->n]);
-	t->prepare = json_incref((json_t *)prepare);
-	t->seq = (uint32_t)packet_int(prepare, "seq", 0);
-	snprintf(t->nonce, sizeof t->nonce, "%s", packet_text(prepare, "nonce", ""));
-	t->keep_held = packet_bool(prepare, "keep_held");
-	t->timeout_s = (double)packet_int(prepare, "timeout_ms", o->timeout_ms) / 1000;
-	t->hold_s = (double)packet_int(prepare, "hold_ms", o->hold_ms) / 1000;
-	transaction_init_timers(t);
-	a->transaction = t;
-	phase_start(t, PHASE_PREPARE);
-}
-
-static void command(struct transaction *t, enum phase p)
-{
-	struct gck_error err = { 0 };
-
-	if (t->failed) {
-		answer_failure(t, p);
-	} else if (t->answers[p]) {
-		upstream_send(t->agent, json_incref(t->answers[p]));
-	} else if (t->asked == p) {
-		return; /* it is at it */
-	} else if (t->asked < PHASES || !t->answers[phase_before(p)]) {
-		gck_fail(&err, EPROTO, "%s came out of turn", phase_names[p]);
-		t->asked = p;
-		transaction_fail(t, NULL, &err, false);
-	} else {
-		phase_start(t, p);
-	}
-}
-
-static void prepare(struct agent *a, const json_t *body)
-{
-	struct transaction *t = a->transaction;
-
-	if (!t) {
-		begin(a, body);
-	} else if (t->seq == (uint32_t)packet_int(body, "seq", 0) && !t->aborted) {
-		if (t->failed)
-			answer_failure(t, PHASE_PREPARE);
-		else if (t->answers[PHASE_PREPARE])
-			upstream_send(a, json_incref(t->answers[PHASE_PREPARE]));
-	} else {
-		/* The coordinator has given up the one before, or forgotten it. */
-		json_decref(t->next);
-		t->next = json_incref((json_t *)body);
-		t->aborted = true;
-		dismiss(t, false);
-		transaction_leave_if_empty(t);
-	}
-}
-
-void transaction_heard(struct transaction *t)
-{
-	if (t->keep_held && transaction_held(t))
-		phase_hold(t, t->timeout_s);
-}
-
-static void abort_it(struct transaction *t, const json_t *body)
-{
-	gck_info("checkpoint %u is aborted: %s", t->seq,
-		 packet_text(body, "why", "no reason given"));
 	t->aborted = true;
 	dismiss(t, false);
 	transaction_leave_if_empty(t);
 }
 
-void transaction_command(struct agent *a, const char *op, const json_t *body)
-{
-	uint32_t seq = (uint32_t)packet_int(body, "seq", 0);
-	struct transaction *t = a->transaction;
-	struct gck_error err = { 0 };
+/* ---- time ------------------------------------------------------------------------------------ */
 
-	if (t && t->seq != seq)
-		t = NULL;
-	if (!strcmp(op, "prepare")) {
-		prepare(a, body);
-	} else if (!strcmp(op, "commit")) {
-		commit_write(a, seq, body);
-	} else if (!strcmp(op, "committed")) {
-		if (t)
-			t->over = true;
-		asks_committed(a, t, (uint32_t)packet_int(body, "asked", 0));
-		commit_made(a, seq, body);
-	} else if (!strcmp(op, "hold")) {
-		if (t)
-			transaction_heard(t);
-	} else if (!strcmp(op, "abort")) {
-		if (t)
-			abort_it(t, body);
-		else
-			answer_plain(a, seq, op);
-	} else if (t && !strcmp(op, "go")) {
-		quiesce_go(t, body);
-	} else if (t) {
-		if (!strcmp(op, "quiesce") && t->asked == PHASES)
-			quiesce_order(t, body);
-		if (!strcmp(op, "freeze") && t->asked == PHASES)
-			t->held_write = t->keep_held || packet_bool(body, "held");
-		command(t, phase_of(op));
-	} else {
-		gck_fail(&err, ENOENT, "node %s: checkpoint %u is not known here: its agent was "
-			 "started anew", a->step->node, seq);
-		answer_failed(a, seq, op, &err, NULL);
-	}
+void transaction_limit(struct transaction *t, double seconds)
+{
+	t->limit.repeat = seconds;
+	ev_timer_again(t->agent->loop, &t->limit);
+}
+
+void transaction_bound_hold(struct transaction *t, double seconds)
+{
+	t->hold.repeat = seconds;
+	ev_timer_again(t->agent->loop, &t->hold);
+}
+
+void transaction_heard(struct transaction *t)
+{
+	if (t->keep_held && transaction_held(t))
+		transaction_bound_hold(t, t->timeout_s);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/user_message.h"
 #include "coordinator/agent/checkpoint/able.h"
+#include "coordinator/agent/checkpoint/commands.h"
 #include "coordinator/agent/checkpoint/commit.h"
 #include "coordinator/agent/checkpoint/rank_request.h"
 #include "coordinator/agent/checkpoint/transaction.h"
@@ -133,7 +134,7 @@ static int on_welcome(struct agent *a, const json_t *body)
 
 static int on_checkpoint(struct agent *a, const json_t *body)
 {
-	transaction_command(a, packet_text(body, "op", ""), body);
+	checkpoint_command(a, packet_text(body, "op", ""), body);
 	return 0;
 }
 

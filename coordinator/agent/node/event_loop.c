@@ -13,7 +13,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/user_message.h"
-#include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/checkpoint/events.h"
 #include "coordinator/agent/node/dispatch.h"
 #include "coordinator/agent/node/gate.h"
 #include "coordinator/agent/node/node_isolation.h"
@@ -186,12 +186,12 @@ static void send_exit(struct agent *a, const struct task *t)
 				   "status", t->status));
 }
 
-void agent_task_ended(struct agent *a, struct task *t)
+static void task_ended(struct agent *a, struct task *t)
 {
 	send_exit(a, t);
 	tasks_close_marks(t);
 	if (a->transaction)
-		transaction_task_ended(a->transaction, t);
+		events_task_ended(a->transaction, t);
 	if (a->restart)
 		restart_task_ended(a->restart, t);
 }
@@ -213,7 +213,7 @@ static void on_control(struct ev_loop *loop, ev_io *io, int events)
 		if (t && m.type == GCK_CONTROL_TASK)
 			task_named(a, t);
 		else if (t)
-			agent_task_ended(a, t);
+			task_ended(a, t);
 	}
 	if (rc < 0)
 		ev_break(loop, EVBREAK_ALL);

@@ -12,14 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/commands.h"
 #include "coordinator/agent/checkpoint/commit.h"
-#include "coordinator/agent/checkpoint/phases.h"
-#include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/events.h"
 #include "coordinator/agent/restart/restart.h"
-#include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/store_job.h"
+#include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/upstream/upstream.h"
 
 #define PATIENCE_S 60. /* only a failure takes so long */
 
@@ -342,7 +343,7 @@ void fake_rank_ends(unsigned rank, bool told)
 		return;
 	tasks_apply(&fake_agent->tasks, &m);
 	if (fake_agent->transaction)
-		transaction_task_ended(fake_agent->transaction, t);
+		events_task_ended(fake_agent->transaction, t);
 	if (fake_agent->restart)
 		restart_task_ended(fake_agent->restart, t);
 }
@@ -412,7 +413,7 @@ void fake_command(const char *op, json_t *more)
 	else if (!strcmp(op, "sweep"))
 		commit_sweep(fake_agent, body);
 	else
-		transaction_command(fake_agent, op, body);
+		checkpoint_command(fake_agent, op, body);
 	json_decref(body);
 }
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The first phase of a checkpoint: the ranks' workers are forked and look at them, the store and
+ * the node are checked. Nothing is touched. */
+#ifndef AGENT_PREPARE_H
+#define AGENT_PREPARE_H
+
+#include "coordinator/agent/checkpoint/transaction.h"
+
+void prepare_start(struct transaction *t);
+
+/* All have answered: is the link of an MPI or CUDA thread missing? Then the phase is settled when it comes, or
+ * fails. */
+bool prepare_waits(struct transaction *t);
+
+/* The transaction's timer `look`. */
+void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events);
+
+#endif
