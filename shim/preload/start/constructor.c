@@ -27,8 +27,6 @@
 #define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: an agent that crashed is started again */
 #define ASK_PAUSE_NS 250000000
 
-struct gck_shim_state gck_state __attribute__((aligned(4096)));
-
 static void say(const char *what, const char *object, const char *consequence)
 {
 	const char *parts[] = { "gpuckpt: ", what, object, consequence, "\n" };
