@@ -83,12 +83,12 @@ static void once(void)
 	membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
-struct gck_gate_thread *gck_gate_thread_new(void)
+struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
 {
 	struct gck_gate_thread *t;
 
 	pthread_once(&gate.once, once);
-	gck_gate_admit();
+	owner->admit();
 	if (posix_memalign((void **)&t, LINE, sizeof *t)) {
 		fprintf(stderr, "gpuckpt: out of memory\n");
 		_exit(1);
@@ -99,7 +99,8 @@ struct gck_gate_thread *gck_gate_thread_new(void)
 	pthread_mutex_lock(&gate.lock);
 	t->next = gate.first;
 	gate.first = t;
-	gck_gate_admitted(t->thread);
+	if (owner->admitted)
+		owner->admitted(t->thread);
 	pthread_mutex_unlock(&gate.lock);
 	pthread_setspecific(gate.key, t);
 	return gck_gate_self = t;

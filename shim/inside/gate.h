@@ -31,14 +31,20 @@ struct gck_gate_thread {
 extern __thread struct gck_gate_thread *gck_gate_self __attribute__((tls_model("initial-exec")));
 extern _Atomic uint32_t gck_gate_closed;
 
-/* First call of a thread: it is listed until its end. */
-struct gck_gate_thread *gck_gate_thread_new(void) __attribute__((cold));
-/* The library's: a thread is about to be listed (load the real library if it is not; does not
- * return if that must not go on), and is (the list's lock is held: what is done to it here, and what
- * gck_gate_each_thread does, come one after the other). */
-void gck_gate_admit(void);
-void gck_gate_admitted(pthread_t thread);
-/* For each listed thread. */
+/* The stand-in that the gate belongs to; each defines one. */
+struct gck_gate_owner {
+	/* A thread is about to be listed: loads the real library. Ends the process if that fails. */
+	void (*admit)(void);
+	/* The thread is listed. NULL: nothing to do. Called with the list's lock held, as the visit of
+	 * gck_gate_each_thread is, so that the two never run at once. */
+	void (*admitted)(pthread_t thread);
+};
+extern const struct gck_gate_owner gck_gate_owner;
+
+/* List the calling thread until it ends, at its first call. Never fails. */
+struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner) __attribute__((cold));
+
+/* Visit each listed thread. */
 void gck_gate_each_thread(void (*visit)(pthread_t thread));
 
 /* Slow paths: outside until the gate is open, then inside; of leave: somebody waits for it. */
@@ -51,7 +57,7 @@ static inline __attribute__((always_inline)) void gck_gate_enter(const char *fun
 	uint32_t depth;
 
 	if (__builtin_expect(!t, 0))
-		t = gck_gate_thread_new();
+		t = gck_gate_thread_new(&gck_gate_owner);
 	depth = atomic_load_explicit(&t->inside, memory_order_relaxed);
 	atomic_store_explicit(&t->inside, depth + 1, memory_order_relaxed);
 	if (__builtin_expect(depth, 0))

@@ -13,6 +13,7 @@
 #include "shim/cuda/dispatch/jump.h"
 #include "shim/cuda/managed/mmap_hook.h"
 #include "shim/cuda/real.h"
+#include "shim/inside/gate.h"
 
 bool gck_cuda_is_loaded;
 
@@ -92,3 +93,10 @@ bool gck_cuda_has(const void *real)
 {
 	return real != no_function && real != no_driver;
 }
+
+static void load_if_needed(void)
+{
+	gck_cuda_load();
+}
+
+const struct gck_gate_owner gck_gate_owner = {.admit = load_if_needed};

@@ -15,17 +15,6 @@ GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
 	return rc;
 }
 
-/* What the gate asks of this library. */
-void gck_gate_admit(void)
-{
-	gck_cuda_load();
-}
-
-void gck_gate_admitted(pthread_t thread)
-{
-	(void)thread;
-}
-
 void gck_cuda_raw_load(void)
 {
 	gck_cuda_load();

@@ -78,7 +78,7 @@ static void *run(void *arg)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-cuda");
-	gck_gate_thread_new()->passes = true;
+	gck_gate_thread_new(&gck_gate_owner)->passes = true;
 	/* What this thread does is no part of what another captures, and does not end it. */
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	gck_cuda_state.tid = (int32_t)gettid();

@@ -8,7 +8,7 @@
 #include "shim/mpi/base/bind.h"
 #include "shim/namespace/namespace.h"
 
-void gck_gate_admit(void)
+static void load(void)
 {
 	struct gck_error err = {0};
 
@@ -29,10 +29,7 @@ void gck_mpi_gate_guard(void)
 	gck_mpi_ns_guard(enter_end, gck_gate_leave);
 }
 
-void gck_gate_admitted(pthread_t thread)
-{
-	gck_mpi_ns_adopt(thread);
-}
+const struct gck_gate_owner gck_gate_owner = {.admit = load, .admitted = gck_mpi_ns_adopt};
 
 void gck_mpi_threads_adopt(void)
 {

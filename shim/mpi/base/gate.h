@@ -6,7 +6,7 @@
 #include "shim/inside/gate.h"
 
 #define gck_mpi_thread gck_gate_self
-#define gck_mpi_thread_new gck_gate_thread_new
+#define gck_mpi_thread_new() gck_gate_thread_new(&gck_gate_owner)
 
 /* For messages: the name of the function that the caller is. */
 #define gck_mpi_enter() gck_gate_enter(__func__, 0)
