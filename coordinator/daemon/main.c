@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "coordinator/core/machine/machine.h"
 #include "coordinator/core/model/live.h"
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/operations/operation.h"
@@ -144,6 +145,7 @@ static void begin_core(struct gck_daemon *d)
 	d->core.conf = &d->conf;
 	d->core.slurmd_timeout_s = -1;
 	d->core.world = &gck_real_world;
+	d->core.transition = gck_machine_step;
 	d->core.since = time(NULL);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of the state machine, and its motor. */
-#include "coordinator/core/model/phase.h"
+ * The table of the state machine. */
+#include "coordinator/core/machine/machine.h"
 
 #include "common/base/log.h"
 #include "coordinator/core/actions/checkpoint.h"
@@ -230,36 +230,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 	},
 };
 
-const char *gck_phase_name(enum gck_phase phase)
-{
-	static const char *const names[GCK_PHASES] = {
-		"gathering", "building", "cutting files back", "starting", "doomed", "running",
-		"over", "calling agents", "preparing", "quiescing MPI", "freezing", "resuming", "writing",
-		"committing", "aborting", "held, writing", "held, committing", "held", "releasing",
-		"ending", "recovering",
-	};
-
-	return names[phase];
-}
-
-const char *gck_event_name(enum gck_event event)
-{
-	static const char *const names[GCK_EVENTS] = {
-		"start", "all",	      "all held", "all, with MPI", "failed",    "timeout", "lost",
-		"back",	 "cancel",    "release",  "terminate", "taken",	  "restore",
-		"runs",	 "none left", "refused",  "found",     "missing", "ended",
-	};
-
-	return names[event];
-}
-
-bool gck_phase_holds(enum gck_phase phase)
-{
-	return phase == GCK_FREEZING || phase == GCK_RESUMING ||
-	       (phase >= GCK_HELD_WRITING && phase <= GCK_ENDING);
-}
-
-static void step_on(struct gck_core *core, struct gck_step *step, enum gck_event event)
+void gck_machine_step(struct gck_core *core, struct gck_step *step, enum gck_event event)
 {
 	struct gck_live *live = step->live;
 	const struct transition *t = &table[live->phase][event];
@@ -277,46 +248,4 @@ static void step_on(struct gck_core *core, struct gck_step *step, enum gck_event
 	live->phase = t->next;
 	gck_hold_arm(core, step);
 	t->action(core, step);
-}
-
-static void drain(struct gck_core *core)
-{
-	core->draining = true;
-	while (core->count > 0) {
-		struct gck_step *step = core->queue[core->head].step;
-		enum gck_event event = (enum gck_event)core->queue[core->head].event;
-
-		core->head = (core->head + 1) % GCK_EVENT_QUEUE;
-		core->count--;
-		if (step->live)
-			step_on(core, step, event);
-	}
-	core->draining = false;
-}
-
-void gck_raise(struct gck_core *core, struct gck_step *step, enum gck_event event)
-{
-	if (core->count == GCK_EVENT_QUEUE) {
-		gck_error_log("too many events at once; \"%s\" of step %u.%u is dropped",
-			      gck_event_name(event), step->job->id, step->id);
-		return;
-	}
-	core->queue[(core->head + core->count) % GCK_EVENT_QUEUE].step = step;
-	core->queue[(core->head + core->count++) % GCK_EVENT_QUEUE].event = (int)event;
-	if (!core->draining)
-		drain(core);
-}
-
-bool gck_defer(struct gck_core *core)
-{
-	bool was = core->draining;
-
-	core->draining = true;
-	return was;
-}
-
-void gck_undefer(struct gck_core *core, bool was)
-{
-	if (!was)
-		drain(core);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Recording: journal first, then the state. */
+ * Records go to the journal first, then to the state. Events wait in a queue, since an action may
+ * raise one. */
 #include "coordinator/core/model/core.h"
 
 #include "common/base/log.h"
 #include "coordinator/core/model/record.h"
 
-/* A record that could not be written must not be missing, nor torn, in front of the next one. */
+/* After a failed write the journal may lack a record or end in a torn one: rewrite it first. */
 static int catch_up(struct gck_core *core, struct gck_error *err)
 {
 	if (!core->behind)
@@ -27,7 +28,8 @@ int gck_core_record(struct gck_core *core, json_t *record, bool sync, struct gck
 		rc = core->world->journal(core, record, sync, err);
 		if (rc == 0)
 			rc = gck_record_apply(&core->state, record, err);
-		core->behind = rc != 0; /* a piece of it may be there, or one that no start can read */
+		/* The journal may hold a part of the record, or one that cannot be applied. */
+		core->behind = rc != 0;
 	}
 	json_decref(record);
 	return rc;
@@ -58,4 +60,51 @@ json_t *gck_record_seq(const struct gck_step *step, const char *type, uint32_t s
 
 	json_object_set_new(r, "seq", json_integer(seq));
 	return r;
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void empty_queue(struct gck_core *core)
+{
+	core->emptying = true;
+	while (core->count > 0) {
+		struct gck_step *step = core->queue[core->head].step;
+		enum gck_event event = core->queue[core->head].event;
+
+		core->head = (core->head + 1) % GCK_EVENT_QUEUE;
+		core->count--;
+		if (step->live)
+			core->transition(core, step, event);
+	}
+	core->emptying = false;
+}
+
+void gck_raise(struct gck_core *core, struct gck_step *step, enum gck_event event)
+{
+	unsigned last;
+
+	if (core->count == GCK_EVENT_QUEUE) {
+		gck_error_log("too many events at once; \"%s\" of step %u.%u is dropped",
+			      gck_event_name(event), step->job->id, step->id);
+		return;
+	}
+	last = (core->head + core->count++) % GCK_EVENT_QUEUE;
+	core->queue[last].step = step;
+	core->queue[last].event = event;
+	if (!core->emptying)
+		empty_queue(core);
+}
+
+bool gck_defer(struct gck_core *core)
+{
+	bool was = core->emptying;
+
+	core->emptying = true;
+	return was;
+}
+
+void gck_undefer(struct gck_core *core, bool was)
+{
+	if (!was)
+		empty_queue(core);
 }

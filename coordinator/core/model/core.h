@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The coordinator without its surroundings: the state, and what it asks of the world (connections,
- * journal, clock, Slurm). The daemon brings the real world, the tests bring a fake one. */
+ * The coordinator without its surroundings: the state, the queue of events, and the functions that
+ * it needs of the world (connections, journal, clock, Slurm). The daemon gives it the real world,
+ * the tests a fake one. */
 #ifndef GCK_CORE_H
 #define GCK_CORE_H
 
 #include "common/base/conf.h"
+#include "common/base/error.h"
+#include "coordinator/core/model/phase.h"
 #include "coordinator/core/model/state.h"
 #include "storage/crypto/keyring.h"
 
 struct gck_core;
 struct gck_operation;
-struct gck_agent; /* a connection of an agent: the world's */
+struct gck_agent; /* a connection of an agent; the world defines it */
 
 enum gck_timer {
-	GCK_TIMER_PHASE,    /* how long the phase may last */
+	GCK_TIMER_PHASE,    /* the time limit of the phase */
 	GCK_TIMER_INTERVAL, /* the next checkpoint by interval=, or the next try */
-	GCK_TIMER_HOLD,     /* the next sign of life to agents whose ranks are held */
+	GCK_TIMER_HOLD,     /* the next keepalive to agents whose ranks are held */
 	GCK_TIMERS
 };
 
-/* What Slurm answered: ok with data, or not with a text. code is an errno value; ENOENT is "no such
- * job". */
+/* Slurm's answer: data if ok, else an errno value and a text. ENOENT means "no such job". */
 struct gck_slurm_answer {
 	bool ok;
 	int code;
@@ -31,57 +33,70 @@ struct gck_slurm_answer {
 typedef void gck_slurm_fn(void *arg, const struct gck_slurm_answer *answer);
 
 struct gck_world {
-	/* Queue a message to an agent; a failure shows as a lost connection later. */
+	/* Queue a message to an agent. A failure shows later, as a lost connection. */
 	void (*send)(struct gck_agent *agent, const json_t *body);
-	/* The agent of a node was replaced by a new connection, or refused; it is there until the core
-	 * has returned. */
+	/* Close the connection of an agent that was replaced or refused. The agent stays valid until
+	 * the core has returned. */
 	void (*drop)(struct gck_agent *agent);
 	int (*journal)(struct gck_core *core, const json_t *record, bool sync,
 		       struct gck_error *err);
-	/* Put the whole state in place of the journal. */
+	/* Replace the journal's contents by the whole state. */
 	int (*rewrite)(struct gck_core *core, struct gck_error *err);
 	/* (Re)start a timer of a step; 0 ms stops it. */
 	void (*timer)(struct gck_core *core, struct gck_step *step, enum gck_timer which,
 		      unsigned ms);
-	/* Ask Slurm without waiting (request is stolen); done comes later, exactly once. */
+	/* Ask Slurm without waiting (request is stolen); done is called later, exactly once. */
 	void (*slurm)(struct gck_core *core, json_t *request, gck_slurm_fn *done, void *arg);
 	int64_t (*now_ms)(void); /* CLOCK_REALTIME */
 	void (*nonce)(char out[GCK_NONCE_TEXT]);
-	/* The job's data key, wrapped: job->key, or that anew if another key wraps by now, or a new
-	 * one. ENOKEY: this site has no key to wrap with. */
+	/* Wrap the job's data key: job->key itself, job->key wrapped again if the site's wrapping key
+	 * has changed, or a new key. ENOKEY: this site has no wrapping key. */
 	int (*wrap)(struct gck_core *core, const struct gck_job *job, char out[GCK_WRAPPED_MAX],
 		    struct gck_error *err);
-	/* Could it? Nothing is made, read anew or logged. */
+	/* Check that wrap could succeed; creates, reads and logs nothing. */
 	int (*can_wrap)(struct gck_core *core, struct gck_error *err);
 };
+
+/* Takes an event of a step that lives: gck_machine_step(), given to the core when it is made. */
+typedef void gck_transition_fn(struct gck_core *core, struct gck_step *step, enum gck_event event);
 
 #define GCK_EVENT_QUEUE 4096
 
 struct gck_core {
 	const struct gck_conf *conf;
 	const struct gck_world *world;
+	gck_transition_fn *transition;
 	struct gck_state state;
 	struct gck_operation *operations;
-	bool behind;                /* the journal lacks what the state has */
+	bool behind;                /* the journal lacks a part of the state */
 	int64_t since;              /* seconds since the epoch */
-	json_int_t slurmd_timeout_s; /* SlurmdTimeout; -1: Slurm has not told yet */
+	json_int_t slurmd_timeout_s; /* SlurmdTimeout; -1: unknown, Slurm has not answered yet */
 	struct {
 		struct gck_step *step;
-		int event;
-	} queue[GCK_EVENT_QUEUE];   /* of the machine */
+		enum gck_event event;
+	} queue[GCK_EVENT_QUEUE];
 	unsigned head, count;
-	unsigned impossible;        /* events that no phase expected: bugs, for tests to see */
-	bool draining;
+	bool emptying;              /* the queue is being emptied, or events are deferred */
+	unsigned impossible;        /* events that no phase expected: bugs; tests check it */
 };
 
-/* Journal a record (stolen), then change the state by it. With sync it is on the disk on return. */
+/* Journal a record (stolen), then apply it to the state. With sync the record is on the disk when
+ * this returns. */
 int gck_core_record(struct gck_core *core, json_t *record, bool sync, struct gck_error *err);
 
-/* The same for what goes on even if it cannot be journaled: a failure is logged. */
+/* The same for a record that is applied even if it cannot be journaled; a failure is logged. */
 void gck_core_note(struct gck_core *core, json_t *record, bool sync);
 
-/* {"t": type, "job":, "step":} and {..., "seq":}, to be filled up. */
+/* New records {"t": type, "job":, "step":} and {..., "seq":}; the caller adds members. */
 json_t *gck_record(const struct gck_step *step, const char *type);
 json_t *gck_record_seq(const struct gck_step *step, const char *type, uint32_t seq);
+
+/* Queue an event for a step that lives, then empty the queue unless that is under way. */
+void gck_raise(struct gck_core *core, struct gck_step *step, enum gck_event event);
+
+/* Between these two calls events are only queued: for callers whose own data the actions may free.
+ * gck_undefer takes what gck_defer returned. */
+bool gck_defer(struct gck_core *core);
+void gck_undefer(struct gck_core *core, bool was);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "common/base/options.h"
 #include "coordinator/core/model/core.h"
-#include "coordinator/core/model/phase.h"
 
 enum gck_agent_state { GCK_AGENT_NEW, GCK_AGENT_RUNNING, GCK_AGENT_HELD, GCK_AGENT_RESTORING };
 

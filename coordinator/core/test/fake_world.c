@@ -9,6 +9,7 @@
 
 #include "coordinator/core/actions/hold_keepalive.h"
 #include "coordinator/core/agents/answer.h"
+#include "coordinator/core/machine/machine.h"
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/operations/interval.h"
 #include "coordinator/core/operations/operation.h"
@@ -130,6 +131,7 @@ static void core_begin(struct fake *f)
 	memset(&f->core, 0, sizeof f->core);
 	f->core.conf = &f->conf;
 	f->core.world = &world;
+	f->core.transition = gck_machine_step;
 	memset(f->timers, 0, sizeof f->timers);
 }
 
