@@ -8,6 +8,7 @@
 #include "coordinator/core/actions/ending.h"
 #include "coordinator/core/actions/image_key.h"
 #include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/retention/expire.h"
 #include "coordinator/core/retention/removal.h"
 
@@ -291,7 +292,7 @@ void gck_act_adopt(struct gck_core *core, struct gck_step *step)
 		 step->job->id, step->id, c->seq);
 	tell_committed(core, step, c->seq);
 	gck_live_phase_timer(core, step, 0);
-	gck_operation_recovered(core, step);
+	gck_requeue_recovered(core, step);
 }
 
 static json_t *repeated(struct gck_core *core, const struct gck_step *step)

@@ -9,7 +9,7 @@
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/model/live.h"
-#include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/requeue.h"
 
 typedef void action_fn(struct gck_core *core, struct gck_step *step);
 
@@ -80,7 +80,7 @@ static const struct transition table[GCK_PHASES][GCK_EVENTS] = {
 		ON(RUNS,      IDLE,       nothing),           /* M */
 		ON(NONE_LEFT, DOOMED,     gck_act_doom),      /* M */
 		ON(REFUSED,   ENDING,     nothing),           /* M */
-		ON(FOUND,     HELD,       gck_operation_recovered), /* M */
+		ON(FOUND,     HELD,       gck_requeue_recovered), /* M */
 		ON(LOST,      IDLE,       gck_act_alone),     /* A */
 		ON(TIMEOUT,   IDLE,       gck_act_ended),     /* M */
 		ON(BACK,      IDLE,       nothing),           /* A */

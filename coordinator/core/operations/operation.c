@@ -8,66 +8,9 @@
 
 #include "common/base/utf8.h"
 #include "coordinator/core/operations/operation_members.h"
-#include "coordinator/core/operations/waiter.h"
+#include "coordinator/core/operations/requeue.h"
 
 #define PROGRESS_MS 500 /* between two words to those who wait */
-
-static struct gck_operation *operation_of(const struct gck_step *step)
-{
-	return step->live ? step->live->checkpoint.operation : NULL;
-}
-
-/* ---- the end ------------------------------------------------------------------------------- */
-
-static void operation_free(struct gck_operation *op)
-{
-	for (size_t i = 0; i < op->nmembers; i++)
-		json_decref(op->members[i].result);
-	gck_waiter_free_all(&op->waiters);
-	free(op->members);
-	free(op);
-}
-
-static json_t *results(const struct gck_operation *op)
-{
-	json_t *steps = json_array();
-
-	for (size_t i = 0; i < op->nmembers; i++) {
-		json_t *r = op->members[i].result;
-
-		json_object_set_new(r, "job", json_integer(op->members[i].step->job->id));
-		json_object_set_new(r, "step", json_integer(op->members[i].step->id));
-		json_array_append(steps, r);
-	}
-	return steps;
-}
-
-void gck_operation_finish(struct gck_operation *op)
-{
-	struct gck_operation **p = &op->core->operations;
-	json_t *steps = results(op);
-
-	while (*p != op)
-		p = &(*p)->next;
-	*p = op->next;
-	for (size_t i = 0; i < op->nmembers; i++)
-		if (operation_of(op->members[i].step) == op)
-			op->members[i].step->live->checkpoint.operation = NULL;
-	gck_waiter_end_all(&op->waiters, *op->error ? op->error : NULL, steps);
-	json_decref(steps);
-	operation_free(op);
-}
-
-void gck_operation_error(struct gck_operation *op, const struct gck_step *step, const char *why)
-{
-	if (*op->error)
-		return;
-	if (step)
-		snprintf(op->error, sizeof op->error, "step %u.%u: %s", step->job->id, step->id,
-			 why);
-	else
-		snprintf(op->error, sizeof op->error, "%s", why);
-}
 
 /* Go on with what can be done now. May free the operation. */
 static void check(struct gck_operation *op)
@@ -83,16 +26,6 @@ static void check(struct gck_operation *op)
 }
 
 /* ---- the beginning ------------------------------------------------------------------------- */
-
-void gck_operation_start(struct gck_operation *op, struct member *m)
-{
-	struct gck_checkpoint *c = &m->step->live->checkpoint;
-
-	c->operation = op;
-	c->keep_held = op->verb != GCK_CREATE;
-	snprintf(c->reason, sizeof c->reason, "%s", op->reason);
-	gck_raise(op->core, m->step, GCK_START);
-}
 
 static bool all_idle(const struct gck_operation *op)
 {
@@ -189,7 +122,7 @@ static struct gck_operation *make(struct gck_core *core, enum gck_verb verb,
 	snprintf(op->reason, sizeof op->reason, "%s", reason);
 	gck_utf8_sanitize(op->reason);
 	if (choose_steps(op, job, err)) {
-		operation_free(op);
+		gck_operation_free(op);
 		return NULL;
 	}
 	while (*p)
@@ -264,7 +197,7 @@ bool gck_operation_requeues(const struct gck_core *core, uint32_t job)
 
 void gck_operation_phase(struct gck_core *core, struct gck_step *step)
 {
-	struct gck_operation *op = operation_of(step);
+	struct gck_operation *op = gck_operation_of(step);
 	struct member *m = gck_members_find(op, step);
 	bool all_numbered = true;
 
@@ -276,7 +209,7 @@ void gck_operation_phase(struct gck_core *core, struct gck_step *step)
 	for (size_t i = 0; i < op->nmembers; i++)
 		all_numbered = all_numbered && json_object_get(op->members[i].result, "seq");
 	if (all_numbered) {
-		json_t *steps = results(op);
+		json_t *steps = gck_operation_results(op);
 
 		gck_waiter_end_hasty(&op->waiters, steps);
 		json_decref(steps);
@@ -286,7 +219,7 @@ void gck_operation_phase(struct gck_core *core, struct gck_step *step)
 /* Whatever the number of its nodes. */
 void gck_operation_progress(struct gck_core *core, struct gck_step *step)
 {
-	struct gck_operation *op = operation_of(step);
+	struct gck_operation *op = gck_operation_of(step);
 	int64_t now = core->world->now_ms();
 
 	if (!op || now - op->told_ms < PROGRESS_MS)
@@ -297,7 +230,7 @@ void gck_operation_progress(struct gck_core *core, struct gck_step *step)
 
 void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool held)
 {
-	struct gck_operation *op = operation_of(step);
+	struct gck_operation *op = gck_operation_of(step);
 	struct member *m = gck_members_find(op, step);
 	const struct gck_commit *c = gck_step_commit(step, step->live->checkpoint.seq);
 
@@ -316,7 +249,7 @@ void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool 
 
 void gck_operation_failed(struct gck_core *core, struct gck_step *step, const char *why)
 {
-	struct gck_operation *op = operation_of(step);
+	struct gck_operation *op = gck_operation_of(step);
 	struct member *m = gck_members_find(op, step);
 
 	(void)core;
@@ -329,7 +262,7 @@ void gck_operation_failed(struct gck_core *core, struct gck_step *step, const ch
 
 void gck_operation_ended(struct gck_core *core, struct gck_step *step)
 {
-	struct gck_operation *op = operation_of(step);
+	struct gck_operation *op = gck_operation_of(step);
 	struct member *m = gck_members_find(op, step);
 
 	(void)core;
@@ -357,6 +290,6 @@ void gck_operation_free_all(struct gck_core *core)
 		struct gck_operation *op = core->operations;
 
 		core->operations = op->next;
-		operation_free(op);
+		gck_operation_free(op);
 	}
 }

@@ -43,10 +43,6 @@ void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool 
 void gck_operation_failed(struct gck_core *core, struct gck_step *step, const char *why);
 void gck_operation_ended(struct gck_core *core, struct gck_step *step);
 
-/* A committed checkpoint whose ranks are held was found after the coordinator was away: they go on,
- * unless Slurm has taken the job back. */
-void gck_operation_recovered(struct gck_core *core, struct gck_step *step);
-
 /* A step has become idle: what waits for it may begin. */
 void gck_operation_idle(struct gck_core *core, struct gck_step *step);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The members of an operation. */
+ * An operation's own parts: its members, its waiters, its end. */
 #include "coordinator/core/operations/operation_members.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+/* ---- members -------------------------------------------------------------------------------- */
 
 struct member *gck_members_find(struct gck_operation *op, const struct gck_step *step)
 {
@@ -47,4 +50,161 @@ bool gck_members_may(const struct gck_step *step)
 {
 	return step->live && step->live->phase != GCK_OVER && step->live->phase != GCK_DOOMED &&
 	       step->live->phase != GCK_ENDING;
+}
+
+/* ---- waiters -------------------------------------------------------------------------------- */
+
+int gck_waiter_add(struct gck_waiter **list, const struct gck_waiter *waiter)
+{
+	struct gck_waiter *w = malloc(sizeof *w);
+
+	if (!w)
+		return -1;
+	*w = *waiter;
+	w->next = *list;
+	*list = w;
+	return 0;
+}
+
+void gck_waiter_remove(struct gck_waiter **list, const void *arg)
+{
+	while (*list) {
+		struct gck_waiter *w = *list;
+
+		if (w->arg != arg) {
+			list = &w->next;
+			continue;
+		}
+		*list = w->next;
+		free(w);
+	}
+}
+
+static void waiter_free_all(struct gck_waiter **list)
+{
+	while (*list)
+		gck_waiter_remove(list, (*list)->arg);
+}
+
+static json_t *phase_data(const struct gck_step *step)
+{
+	uint64_t done, all;
+	const char *doing = gck_live_progress(step->live, &done, &all);
+	json_t *data = json_pack("{s:I, s:I, s:I, s:s}", "job", (json_int_t)step->job->id, "step",
+				 (json_int_t)step->id, "seq",
+				 (json_int_t)step->live->checkpoint.seq, "phase", doing);
+
+	if (all > 0) {
+		json_object_set_new(data, "done", json_integer((json_int_t)done));
+		json_object_set_new(data, "all", json_integer((json_int_t)all));
+	}
+	return data;
+}
+
+void gck_waiter_tell_phase(const struct gck_waiter *list, const struct gck_step *step)
+{
+	char text[160];
+	json_t *data;
+
+	if (!list)
+		return;
+	data = phase_data(step);
+	snprintf(text, sizeof text, "step %u.%u: checkpoint %u: %s", step->job->id, step->id,
+		 step->live->checkpoint.seq, json_string_value(json_object_get(data, "phase")));
+	for (const struct gck_waiter *w = list; w; w = w->next)
+		w->event(w->arg, text, data);
+	json_decref(data);
+}
+
+static void waiter_end_all(struct gck_waiter **list, const char *error, const json_t *steps)
+{
+	while (*list) {
+		struct gck_waiter *w = *list;
+
+		*list = w->next;
+		w->end(w->arg, error, steps);
+		free(w);
+	}
+}
+
+void gck_waiter_end_hasty(struct gck_waiter **list, const json_t *steps)
+{
+	while (*list) {
+		struct gck_waiter *w = *list;
+
+		if (w->wait) {
+			list = &w->next;
+			continue;
+		}
+		*list = w->next;
+		w->end(w->arg, NULL, steps);
+		free(w);
+	}
+}
+
+/* ---- the operation -------------------------------------------------------------------------- */
+
+struct gck_operation *gck_operation_of(const struct gck_step *step)
+{
+	return step->live ? step->live->checkpoint.operation : NULL;
+}
+
+void gck_operation_start(struct gck_operation *op, struct member *m)
+{
+	struct gck_checkpoint *c = &m->step->live->checkpoint;
+
+	c->operation = op;
+	c->keep_held = op->verb != GCK_CREATE;
+	snprintf(c->reason, sizeof c->reason, "%s", op->reason);
+	gck_raise(op->core, m->step, GCK_START);
+}
+
+void gck_operation_free(struct gck_operation *op)
+{
+	for (size_t i = 0; i < op->nmembers; i++)
+		json_decref(op->members[i].result);
+	waiter_free_all(&op->waiters);
+	free(op->members);
+	free(op);
+}
+
+json_t *gck_operation_results(const struct gck_operation *op)
+{
+	json_t *steps = json_array();
+
+	for (size_t i = 0; i < op->nmembers; i++) {
+		json_t *r = op->members[i].result;
+
+		json_object_set_new(r, "job", json_integer(op->members[i].step->job->id));
+		json_object_set_new(r, "step", json_integer(op->members[i].step->id));
+		json_array_append(steps, r);
+	}
+	return steps;
+}
+
+void gck_operation_finish(struct gck_operation *op)
+{
+	struct gck_operation **p = &op->core->operations;
+	json_t *steps = gck_operation_results(op);
+
+	while (*p != op)
+		p = &(*p)->next;
+	*p = op->next;
+	for (size_t i = 0; i < op->nmembers; i++)
+		if (gck_operation_of(op->members[i].step) == op)
+			op->members[i].step->live->checkpoint.operation = NULL;
+	waiter_end_all(&op->waiters, *op->error ? op->error : NULL, steps);
+	json_decref(steps);
+	gck_operation_free(op);
+}
+
+void gck_operation_error(struct gck_operation *op, const struct gck_step *step, const char *why)
+{
+	if (*op->error)
+		return;
+	if (step)
+		snprintf(op->error, sizeof op->error, "step %u.%u: %s", step->job->id, step->id,
+			 why);
+	else
+		snprintf(op->error, sizeof op->error, "%s", why);
 }

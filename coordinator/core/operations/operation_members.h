@@ -46,12 +46,32 @@ int gck_members_add(struct gck_operation *op, struct gck_step *step);
 /* The step could be a member: it lives and is not ending. */
 bool gck_members_may(const struct gck_step *step);
 
-/* operation.c: begin a member's checkpoint; keep the first error; tell the end and free. */
+/* Waiters are told, and freed, by the operation that they wait for. add copies; -1 without memory. */
+int gck_waiter_add(struct gck_waiter **list, const struct gck_waiter *waiter);
+void gck_waiter_remove(struct gck_waiter **list, const void *arg);
+
+/* Tell every waiter the progress of a step's checkpoint. */
+void gck_waiter_tell_phase(const struct gck_waiter *list, const struct gck_step *step);
+
+/* Tell the waiters that wait only for the beginning that it succeeded, and remove them. */
+void gck_waiter_end_hasty(struct gck_waiter **list, const json_t *steps);
+
+/* The operation that the step's checkpoint belongs to, or NULL. */
+struct gck_operation *gck_operation_of(const struct gck_step *step);
+
+/* Begin a member's checkpoint. */
 void gck_operation_start(struct gck_operation *op, struct member *m);
+
+/* Keep the first error; step may be NULL. */
 void gck_operation_error(struct gck_operation *op, const struct gck_step *step, const char *why);
+
+/* The members' results: a new array. */
+json_t *gck_operation_results(const struct gck_operation *op);
+
+/* Tell the waiters the end and free the operation, which must be one of the core's. */
 void gck_operation_finish(struct gck_operation *op);
 
-/* requeue.c: go on with a requeue as far as can be. May free the operation. */
-void gck_requeue_check(struct gck_operation *op);
+/* Free an operation; its waiters are not told. */
+void gck_operation_free(struct gck_operation *op);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a requeue does beyond a checkpoint of every step: Slurm is asked while all ranks are held;
  * if it refuses they go on. */
+#include "coordinator/core/operations/requeue.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -124,7 +126,7 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 	free(r);
 }
 
-void gck_operation_recovered(struct gck_core *core, struct gck_step *step)
+void gck_requeue_recovered(struct gck_core *core, struct gck_step *step)
 {
 	struct recovery *r = step->job->requeued ? malloc(sizeof *r) : NULL;
 
