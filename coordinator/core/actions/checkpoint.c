@@ -14,11 +14,6 @@
 
 #define CALL_MS 3000 /* how long an agent that is missing is waited for */
 
-json_t *gck_checkpoint_order(const char *op, const struct gck_step *step)
-{
-	return json_pack("{s:s, s:I}", "op", op, "seq", (json_int_t)step->live->checkpoint.seq);
-}
-
 static void give_up(struct gck_core *core, struct gck_step *step, const struct gck_error *err)
 {
 	step->live->error = *err;
@@ -99,7 +94,7 @@ static json_t *prepare_order(const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;
 	const struct gck_commit *base = gck_step_newest(step, 0);
-	json_t *body = gck_checkpoint_order("prepare", step);
+	json_t *body = gck_live_order("prepare", step);
 
 	json_object_set_new(body, "nonce", json_string(step->intent.nonce));
 	json_object_set_new(body, "reason", json_string(live->checkpoint.reason));
@@ -138,7 +133,7 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 /* GPUs are drained otherwise where ranks are held until they are written. */
 static json_t *freeze_order(const struct gck_step *step)
 {
-	json_t *body = gck_checkpoint_order("freeze", step);
+	json_t *body = gck_live_order("freeze", step);
 
 	json_object_set_new(body, "held", json_boolean(step->live->checkpoint.held));
 	return body;
@@ -162,7 +157,7 @@ void gck_act_freeze(struct gck_core *core, struct gck_step *step)
 void gck_act_resume(struct gck_core *core, struct gck_step *step)
 {
 	gck_live_phase_timer(core, step, step->live->options.hold_ms);
-	gck_live_ask_all(core, step, gck_checkpoint_order("resume", step));
+	gck_live_ask_all(core, step, gck_live_order("resume", step));
 }
 
 void gck_act_write(struct gck_core *core, struct gck_step *step)
@@ -174,13 +169,13 @@ void gck_act_write(struct gck_core *core, struct gck_step *step)
 	}
 	step->live->checkpoint.written_ms = core->world->now_ms();
 	gck_live_phase_timer(core, step, step->live->options.timeout_ms);
-	gck_live_ask_all(core, step, gck_checkpoint_order("write", step));
+	gck_live_ask_all(core, step, gck_live_order("write", step));
 	gck_operation_phase(core, step);
 }
 
 static json_t *commit_order(struct gck_core *core, const struct gck_step *step)
 {
-	json_t *body = gck_checkpoint_order("commit", step);
+	json_t *body = gck_live_order("commit", step);
 
 	json_object_set_new(body, "document", gck_document(core, step));
 	return body;
@@ -303,10 +298,10 @@ static json_t *repeated(struct gck_core *core, const struct gck_step *step)
 	case GCK_ABORTING:
 		return gck_abort_order(step);
 	case GCK_RELEASING:
-		return gck_checkpoint_order("resume", step);
+		return gck_live_order("resume", step);
 	case GCK_WRITING:
 	case GCK_HELD_WRITING:
-		return gck_checkpoint_order("write", step);
+		return gck_live_order("write", step);
 	case GCK_COMMITTING:
 	case GCK_HELD_COMMITTING:
 		return commit_order(core, step);

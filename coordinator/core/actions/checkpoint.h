@@ -16,9 +16,6 @@ void gck_act_committed(struct gck_core *core, struct gck_step *step);
 void gck_act_adopt(struct gck_core *core, struct gck_step *step);
 void gck_act_repeat(struct gck_core *core, struct gck_step *step);  /* to who has not answered */
 
-/* {"op":op, "seq"} for its agents, to be filled up. */
-json_t *gck_checkpoint_order(const char *op, const struct gck_step *step);
-
 /* Is every node here, and something left to take a checkpoint of? */
 int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err);
 

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "coordinator/core/actions/checkpoint.h"
-#include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/operations/interval.h"
 #include "coordinator/core/operations/operation.h"
 
@@ -40,7 +38,7 @@ static void remember_error(struct gck_core *core, struct gck_live *live)
 
 json_t *gck_abort_order(const struct gck_step *step)
 {
-	json_t *body = gck_checkpoint_order("abort", step);
+	json_t *body = gck_live_order("abort", step);
 
 	json_object_set_new(body, "why", json_string(step->live->last_error));
 	return body;
@@ -54,7 +52,7 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 	remember_error(core, live);
 	live->failures++;
 	for (uint32_t i = 0; i < live->nnodes; i++)
-		gck_quiesce_clear(&live->nodes[i]);
+		gck_node_clear_words(&live->nodes[i]);
 	if (c->seq) {
 		json_t *r = gck_record_seq(step, "abort", c->seq);
 
@@ -79,7 +77,7 @@ void gck_act_release(struct gck_core *core, struct gck_step *step)
 {
 	gck_info("step %u.%u: its held ranks go on", step->job->id, step->id);
 	gck_live_phase_timer(core, step, ABORT_MS);
-	gck_live_ask_all(core, step, gck_checkpoint_order("resume", step));
+	gck_live_ask_all(core, step, gck_live_order("resume", step));
 	if (step->live->checkpoint.keep_held)
 		gck_operation_failed(core, step, "its ranks did not end in time; they go on");
 	gck_act_recount(core, step);
@@ -99,7 +97,7 @@ void gck_act_idle(struct gck_core *core, struct gck_step *step)
 
 static json_t *terminate_order(const struct gck_step *step)
 {
-	json_t *body = gck_checkpoint_order("terminate", step);
+	json_t *body = gck_live_order("terminate", step);
 
 	json_object_set_new(body, "why", json_string(step->live->checkpoint.reason));
 	return body;

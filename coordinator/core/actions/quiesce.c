@@ -48,13 +48,6 @@ static bool through_pmix(const struct gck_step *step)
 	return n == step->ntasks;
 }
 
-void gck_quiesce_clear(struct gck_node *node)
-{
-	free(node->words);
-	node->words = NULL;
-	node->nwords = 0;
-}
-
 void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
@@ -64,7 +57,7 @@ void gck_act_quiesce(struct gck_core *core, struct gck_step *step)
 		return;
 	}
 	for (uint32_t i = 0; i < live->nnodes; i++) {
-		gck_quiesce_clear(&live->nodes[i]);
+		gck_node_clear_words(&live->nodes[i]);
 		live->nodes[i].round = 0;
 	}
 	live->checkpoint.round = 1;
@@ -116,7 +109,7 @@ static unsigned char *join_words(struct gck_live *live, size_t *total)
 		memcpy(all + at, live->nodes[i].words ? (void *)live->nodes[i].words : "",
 		       live->nodes[i].nwords);
 		at += live->nodes[i].nwords;
-		gck_quiesce_clear(&live->nodes[i]);
+		gck_node_clear_words(&live->nodes[i]);
 	}
 	return all;
 }

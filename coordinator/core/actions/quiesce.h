@@ -23,6 +23,4 @@ void gck_quiesce_ready(struct gck_core *core, struct gck_step *step, struct gck_
 /* A node that takes part no more may have been the last one waited for. */
 void gck_quiesce_check(struct gck_core *core, struct gck_step *step);
 
-void gck_quiesce_clear(struct gck_node *node);
-
 #endif

@@ -115,6 +115,13 @@ void gck_node_set_items(struct gck_node *node, const json_t *items)
 	node->items = kept;
 }
 
+void gck_node_clear_words(struct gck_node *node)
+{
+	free(node->words);
+	node->words = NULL;
+	node->nwords = 0;
+}
+
 bool gck_node_runs(const struct gck_node *node)
 {
 	return node->state == GCK_AGENT_RUNNING || node->state == GCK_AGENT_HELD;
@@ -213,6 +220,11 @@ void gck_live_ask_all(struct gck_core *core, struct gck_step *step, json_t *body
 		step->live->nodes[i].sent = step->live->nodes[i].staged = 0;
 	}
 	gck_live_send_all(core, step, body);
+}
+
+json_t *gck_live_order(const char *op, const struct gck_step *step)
+{
+	return json_pack("{s:s, s:I}", "op", op, "seq", (json_int_t)step->live->checkpoint.seq);
 }
 
 void gck_live_phase_timer(struct gck_core *core, struct gck_step *step, unsigned ms)

@@ -112,6 +112,9 @@ unsigned gck_ms(unsigned seconds);
 void gck_node_set_ranks(struct gck_node *node, const json_t *ranks, uint32_t ntasks);
 void gck_node_set_items(struct gck_node *node, const json_t *items);
 
+/* Forget what its ranks said in a round of a quiesce. */
+void gck_node_clear_words(struct gck_node *node);
+
 /* Its ranks were let go, once at least. */
 bool gck_node_runs(const struct gck_node *node);
 
@@ -125,6 +128,9 @@ const struct gck_node *gck_live_silent(const struct gck_live *live);  /* first w
 
 /* How far it is with what: the phase's name, or what a write with stages is about. */
 const char *gck_live_progress(const struct gck_live *live, uint64_t *done, uint64_t *all);
+
+/* A new order {"op": op, "seq"} of the checkpoint under way; the caller adds members. */
+json_t *gck_live_order(const char *op, const struct gck_step *step);
 
 /* Send to one node, or to all that are here. body is stolen. */
 void gck_live_send(struct gck_core *core, struct gck_node *node, json_t *body);
