@@ -5,11 +5,6 @@
 
 #include "coordinator/core/model/live.h"
 
-/* Slurm must say whose job this is and which incarnation, before the registration is believed. It
- * need not where the journal knows and nothing hangs on it: ranks that run are not kept waiting for
- * a controller that is down. */
-bool gck_join_needs_slurm(const struct gck_core *core, const json_t *registration, uid_t uid);
-
 /* Take an agent into its step. job: what Slurm says of it, or NULL where it need not. The step, or
  * NULL: with err->code 0 when the agent was told all (`finished`, `refuse`), else the reason. */
 struct gck_step *gck_join(struct gck_core *core, struct gck_agent *agent, uid_t uid,

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "coordinator/core/agents/join.h"
 
 #define MAX_STEPS 10000                  /* of a job, with those that have ended */
 #define MAX_LIVE_STEPS 1024              /* of a job */
-#define MAX_USER_BYTES (256u << 20)      /* of all steps of a user */
 #define MAX_OPTIONS 8192
 #define MAX_STORE 8192
 #define MAX_COMMITS 4096
@@ -74,7 +72,7 @@ int gck_registration_parse(struct gck_registration *r, const json_t *body, struc
 
 /* ---- the job ------------------------------------------------------------------------------- */
 
-bool gck_join_needs_slurm(const struct gck_core *core, const json_t *body, uid_t uid)
+bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *body, uid_t uid)
 {
 	struct gck_registration r;
 	const struct gck_job *job;
@@ -107,33 +105,6 @@ static int check_size(const struct gck_registration *r, json_int_t nodes, struct
 			(int)r->job, (int)nodes, (int)r->nodes, (int)r->ntasks);
 }
 
-static size_t bytes_of_step(const struct gck_step *step)
-{
-	size_t bytes = step->bytes;
-
-	for (const struct gck_commit *c = step->commits; c; c = c->older)
-		bytes += sizeof *c;
-	return bytes;
-}
-
-static size_t bytes_of_user(const struct gck_core *core, uid_t uid)
-{
-	size_t bytes = 0;
-
-	for (const struct gck_job *job = core->state.jobs; job; job = job->next)
-		for (const struct gck_step *step = job->steps; step; step = step->next)
-			bytes += step->uid == uid ? bytes_of_step(step) : 0;
-	return bytes;
-}
-
-int gck_registration_room(const struct gck_core *core, uid_t uid, struct gck_error *err)
-{
-	if (bytes_of_user(core, uid) < MAX_USER_BYTES)
-		return 0;
-	return gck_fail(err, E2BIG, "user %u has so many steps with --gpu-ckpt that the coordinator keeps "
-			"%u MiB about them; no more are taken", (unsigned)uid, MAX_USER_BYTES >> 20);
-}
-
 /* Not one that a former job of that number had, nor an image that was imported for it. */
 static bool is_own(const struct gck_step *step)
 {
@@ -157,7 +128,7 @@ static int check_count(const struct gck_core *core, const struct gck_job *job,
 		return gck_fail(err, E2BIG,
 				"job %u has %u steps with --gpu-ckpt at once; no more are taken",
 				job->id, live);
-	return gck_registration_room(core, job->uid, err);
+	return gck_state_check_user(&core->state, job->uid, err);
 }
 
 /* The number may have been another user's until now: what that one has left is not counted. */
@@ -165,7 +136,7 @@ static int check_share(const struct gck_core *core, const struct gck_job *job, b
 		       const struct gck_registration *r, uid_t uid, struct gck_error *err)
 {
 	if (!job || fresh)
-		return gck_registration_room(core, uid, err);
+		return gck_state_check_user(&core->state, uid, err);
 	return is_own(gck_state_step(&core->state, job->id, (uint32_t)r->step)) ? 0 :
 	       check_count(core, job, err);
 }

@@ -5,8 +5,6 @@
 
 #include "coordinator/core/model/live.h"
 
-#define GCK_FINGERPRINT_MAX (64u << 10)
-
 struct gck_registration {
 	json_int_t job, step, node_id, nodes, ntasks, restarts, seq;
 	const char *node, *options, *store, *state_name;
@@ -18,6 +16,11 @@ struct gck_registration {
 /* Strings and JSON stay the body's. */
 int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err);
 
+/* Must Slurm confirm the job's owner and incarnation before the registration is believed? Not if the
+ * journal knows both and the ranks run: they must not wait for a slurmctld that is down. */
+bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *registration,
+				  uid_t uid);
+
 /* -1 if it is of an earlier incarnation than this one. */
 int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
 			     struct gck_error *err);
@@ -26,8 +29,5 @@ int gck_registration_current(const struct gck_registration *r, json_int_t restar
  * NULL where the journal's is enough. */
 int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
 			 const json_t *info, struct gck_error *err);
-
-/* -1 if as much as may be is kept about this user's steps. */
-int gck_registration_room(const struct gck_core *core, uid_t uid, struct gck_error *err);
 
 #endif

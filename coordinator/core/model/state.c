@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_USER_BYTES (256u << 20) /* of all steps of a user */
+
 static void commit_free(struct gck_commit *c)
 {
 	json_decref(c->info);
@@ -270,4 +272,34 @@ int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks)
 	step->decided = step->finished = false;
 	step->run_seq = step->restore_seq = 0;
 	return 0;
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+static size_t bytes_of_step(const struct gck_step *step)
+{
+	size_t bytes = step->bytes;
+
+	for (const struct gck_commit *c = step->commits; c; c = c->older)
+		bytes += sizeof *c;
+	return bytes;
+}
+
+static size_t bytes_of_user(const struct gck_state *s, uid_t uid)
+{
+	size_t bytes = 0;
+
+	for (const struct gck_job *job = s->jobs; job; job = job->next)
+		for (const struct gck_step *step = job->steps; step; step = step->next)
+			bytes += step->uid == uid ? bytes_of_step(step) : 0;
+	return bytes;
+}
+
+int gck_state_check_user(const struct gck_state *s, uid_t uid, struct gck_error *err)
+{
+	if (bytes_of_user(s, uid) < MAX_USER_BYTES)
+		return 0;
+	return gck_fail(err, E2BIG, "user %u has too many steps with --gpu-ckpt: the coordinator keeps "
+			"at most %u MiB about them; no more are taken", (unsigned)uid,
+			MAX_USER_BYTES >> 20);
 }

@@ -22,6 +22,7 @@
 #define GCK_MAX_NODES 65536u
 #define GCK_MAX_TASKS (1u << 20)
 #define GCK_MAX_NODE_TASKS 4096 /* Slurm's own limit is 512 unless a site raises it */
+#define GCK_FINGERPRINT_MAX (64u << 10) /* bytes of JSON */
 #define GCK_NO_EXIT INT32_MIN /* a rank that has not ended */
 
 /* What a live step hangs on to; live.h. */
@@ -141,5 +142,8 @@ void gck_step_give_up_intent(struct gck_step *step);
 
 /* Begin an incarnation: no rank has ended, nothing is decided. -1 without memory. */
 int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks);
+
+/* -1, E2BIG, if the state keeps as much about this user's steps as it may. */
+int gck_state_check_user(const struct gck_state *s, uid_t uid, struct gck_error *err);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "common/base/log.h"
 #include "common/base/s3_url.h"
-#include "coordinator/core/agents/registration.h"
 #include "coordinator/core/model/live.h"
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/retention/expire.h"
@@ -135,7 +134,7 @@ int gck_import_check(const struct gck_core *core, const struct gck_import *i, ui
 				"so its image can be imported into a store=file: only", i->job);
 	if ((step && check_step(step, i, err)) || gck_quota_check(core, uid, i->stored, err))
 		return -1;
-	return gck_registration_room(core, uid, err);
+	return gck_state_check_user(&core->state, uid, err);
 }
 
 /* ---- its records --------------------------------------------------------------------------- */

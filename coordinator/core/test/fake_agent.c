@@ -10,6 +10,7 @@
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/join.h"
+#include "coordinator/core/agents/registration.h"
 #include "coordinator/core/retention/removal.h"
 #include "storage/store/store.h"
 
@@ -211,7 +212,7 @@ void fake_all_end(struct fake *f, struct gck_agent *a, int32_t status)
 
 static void core_registers(struct fake *f, struct gck_agent *a, const json_t *body)
 {
-	json_t *job = gck_join_needs_slurm(&f->core, body, OWNER) ? fake_job(f) : NULL;
+	json_t *job = gck_registration_needs_slurm(&f->core, body, OWNER) ? fake_job(f) : NULL;
 	struct gck_error err = {0};
 
 	a->joined = gck_join(&f->core, a, OWNER, body, job, &err) != NULL;

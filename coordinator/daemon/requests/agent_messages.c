@@ -8,6 +8,7 @@
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/join.h"
+#include "coordinator/core/agents/registration.h"
 #include "coordinator/core/operations/rank_request.h"
 #include "coordinator/core/retention/removal.h"
 #include "coordinator/daemon/peer/peer.h"
@@ -113,7 +114,7 @@ static void take_registration(struct gck_peer *peer, const json_t *body)
 		d->nagents++;
 	}
 	agent->registration = json_deep_copy(body);
-	if (gck_join_needs_slurm(&d->core, body, peer->uid) &&
+	if (gck_registration_needs_slurm(&d->core, body, peer->uid) &&
 	    json_is_integer(json_object_get(body, "job")))
 		ask_slurm(peer);
 	else
