@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "coordinator/core/actions/completion.h"
+#include "coordinator/core/actions/ending.h"
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/expire.h"

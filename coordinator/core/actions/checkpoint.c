@@ -4,9 +4,9 @@
 #include "coordinator/core/actions/checkpoint.h"
 
 #include "common/base/log.h"
+#include "coordinator/core/actions/actions.h"
 #include "coordinator/core/actions/commit_document.h"
 #include "coordinator/core/actions/ending.h"
-#include "coordinator/core/actions/image_key.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/retention/expire.h"
@@ -252,6 +252,24 @@ static void tell_committed(struct gck_core *core, struct gck_step *step, uint32_
 	gck_live_send_all(core, step, body);
 }
 
+/* Order an agent of the step to remove expired commits of its user. */
+static void order_sweep(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_live *live = step->live;
+	json_t *orders;
+	uint32_t i = 0;
+
+	while (i < live->nnodes && (live->nodes[i].over || !live->nodes[i].agent))
+		i++;
+	if (i == live->nnodes)
+		return;
+	orders = gck_sweep_orders(core, step->uid);
+	if (json_array_size(orders))
+		gck_live_send(core, &live->nodes[i], json_pack("{s:s, s:O}", "op", "sweep", "steps",
+							       orders));
+	json_decref(orders);
+}
+
 void gck_act_committed(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
@@ -273,7 +291,7 @@ void gck_act_committed(struct gck_core *core, struct gck_step *step)
 		gck_raise(core, step, GCK_RELEASE);
 	gck_expire_user(core, step->job->uid);
 	if (!kept) /* else its agents are about to end */
-		gck_sweep_tell(core, step);
+		order_sweep(core, step);
 }
 
 /* ---- who was away --------------------------------------------------------------------------- */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "coordinator/core/actions/image_key.h"
-
 /* A frame holds 1 MiB, of which munge's armour takes a quarter. */
 #define MOST (760u << 10)
 #define RANK_BYTES 60 /* {"rank":10000,"manifest":"<32 hex digits>"}, */
@@ -175,4 +173,32 @@ json_t *gck_document_info(struct gck_core *core, const struct gck_step *step)
 	json_object_set_new(info, "ended", json_integer(gck_step_ended(step)));
 	json_object_set_new(info, "nodes", node_names(step->live));
 	return info;
+}
+
+/* ---- the images' key ------------------------------------------------------------------------ */
+
+int gck_encrypt_able(struct gck_core *core, const struct gck_step *step, struct gck_error *err)
+{
+	return step->live->options.encrypt ? core->world->can_wrap(core, err) : 0;
+}
+
+int gck_encrypt_ready(struct gck_core *core, struct gck_step *step, struct gck_error *err)
+{
+	char wrapped[GCK_WRAPPED_MAX];
+	struct gck_job *job = step->job;
+
+	if (!step->live->options.encrypt)
+		return 0;
+	if (core->world->wrap(core, job, wrapped, err))
+		return -1;
+	if (job->key && !strcmp(job->key, wrapped))
+		return 0;
+	return gck_core_record(core, json_pack("{s:s, s:I, s:s}", "t", "key", "job",
+					       (json_int_t)job->id, "key", wrapped), true, err);
+}
+
+void gck_encrypt_tell(const struct gck_step *step, json_t *body)
+{
+	if (step->live->options.encrypt && step->job->key)
+		json_object_set_new(body, "key", json_string(step->job->key));
 }

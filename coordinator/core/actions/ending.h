@@ -6,18 +6,13 @@
 
 #include "coordinator/core/model/live.h"
 
-void gck_act_abort(struct gck_core *core, struct gck_step *step);
-void gck_act_release(struct gck_core *core, struct gck_step *step);
-void gck_act_recount(struct gck_core *core, struct gck_step *step); /* who is lost has answered */
-void gck_act_idle(struct gck_core *core, struct gck_step *step);
-void gck_act_terminate(struct gck_core *core, struct gck_step *step);
-void gck_act_end_again(struct gck_core *core, struct gck_step *step);
-void gck_act_taken(struct gck_core *core, struct gck_step *step);
-void gck_act_ended(struct gck_core *core, struct gck_step *step);   /* over, if nobody is here */
-void gck_act_alone(struct gck_core *core, struct gck_step *step);   /* over soon, if so */
-void gck_act_over(struct gck_core *core, struct gck_step *step);
-
 /* What agents are told by an abort. */
 json_t *gck_abort_order(const struct gck_step *step);
+
+/* Ask Slurm about it, if all ranks have ended so and it has not told yet. */
+void gck_finish_check(struct gck_core *core, struct gck_step *step);
+
+/* The same of all steps: Slurm, or this coordinator, may have been away. */
+void gck_finish_check_all(struct gck_core *core);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "common/base/base64.h"
 #include "common/wire/wire.h"
+#include "coordinator/core/actions/actions.h"
 #include "coordinator/core/actions/checkpoint.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */

@@ -13,9 +13,6 @@ bool gck_quiesce_needed(const struct gck_live *live);
 /* A node's answer to `prepare`. */
 void gck_quiesce_note(struct gck_node *node, const json_t *data);
 
-/* The phase's action. */
-void gck_act_quiesce(struct gck_core *core, struct gck_step *step);
-
 /* `ready`: the node's ranks wait for a round, and these are (a piece of) their words. */
 void gck_quiesce_ready(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		       const json_t *body);

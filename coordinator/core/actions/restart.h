@@ -28,17 +28,4 @@ void gck_restart_refuse(struct gck_core *core, struct gck_step *step, struct gck
 /* {"op":"welcome", "action":, "job":, "step":, "epoch":, "restarts":} */
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action);
 
-void gck_act_build(struct gck_core *core, struct gck_step *step);
-void gck_act_rebuild(struct gck_core *core, struct gck_step *step);
-void gck_act_fallback(struct gck_core *core, struct gck_step *step);
-void gck_act_files(struct gck_core *core, struct gck_step *step);
-void gck_act_refile(struct gck_core *core, struct gck_step *step);
-void gck_act_run(struct gck_core *core, struct gck_step *step);
-void gck_act_rerun(struct gck_core *core, struct gck_step *step);
-void gck_act_started(struct gck_core *core, struct gck_step *step);
-void gck_act_doom(struct gck_core *core, struct gck_step *step);
-void gck_act_failed_start(struct gck_core *core, struct gck_step *step);
-void gck_act_give_back(struct gck_core *core, struct gck_step *step);
-void gck_act_doomed(struct gck_core *core, struct gck_step *step);
-
 #endif

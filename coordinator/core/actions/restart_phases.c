@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The phases of a restart, falling back, and the end when nothing is left: the actions of
  * machine.c's table. */
-#include "coordinator/core/actions/restart.h"
+#include "coordinator/core/actions/actions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
-#include "coordinator/core/actions/ending.h"
-#include "coordinator/core/operations/interval.h"
+#include "coordinator/core/actions/restart.h"
+#include "coordinator/core/operations/step_timers.h"
 
 #define RUN_MS 30000 /* after which nodes that have not confirmed are told again */
 #define AGAIN_MS 30000 /* after which Slurm is asked again */

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "coordinator/core/actions/checkpoint.h"
 #include "coordinator/core/actions/commit_document.h"
-#include "coordinator/core/actions/completion.h"
+#include "coordinator/core/actions/ending.h"
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/operations/operation.h"
 #include "storage/store/store.h"

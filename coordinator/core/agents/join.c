@@ -9,12 +9,11 @@
 #include "common/base/log.h"
 #include "common/base/utf8.h"
 #include "coordinator/core/actions/checkpoint.h"
-#include "coordinator/core/actions/hold_keepalive.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/agents/registration.h"
-#include "coordinator/core/operations/interval.h"
 #include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/step_timers.h"
 
 /* How long a commit object is looked for. Node 0's agent may need its back-off and the time to list
  * the store. */

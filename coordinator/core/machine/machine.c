@@ -3,15 +3,10 @@
 #include "coordinator/core/machine/machine.h"
 
 #include "common/base/log.h"
-#include "coordinator/core/actions/checkpoint.h"
-#include "coordinator/core/actions/ending.h"
-#include "coordinator/core/actions/hold_keepalive.h"
-#include "coordinator/core/actions/quiesce.h"
-#include "coordinator/core/actions/restart.h"
+#include "coordinator/core/actions/actions.h"
 #include "coordinator/core/model/live.h"
 #include "coordinator/core/operations/requeue.h"
-
-typedef void action_fn(struct gck_core *core, struct gck_step *step);
+#include "coordinator/core/operations/step_timers.h"
 
 /* Waits go on: what was lost may come back, what is late no longer matters. */
 static void nothing(struct gck_core *core, struct gck_step *step)
@@ -21,7 +16,7 @@ static void nothing(struct gck_core *core, struct gck_step *step)
 }
 
 struct transition {
-	action_fn *action; /* NULL: cannot be; told in the log and ignored */
+	gck_action_fn *action; /* NULL: cannot be; told in the log and ignored */
 	enum gck_phase next;
 };
 

@@ -99,4 +99,11 @@ void gck_raise(struct gck_core *core, struct gck_step *step, enum gck_event even
 bool gck_defer(struct gck_core *core);
 void gck_undefer(struct gck_core *core, bool was);
 
+/* Names for the log and for clients. */
+const char *gck_phase_name(enum gck_phase phase);
+const char *gck_event_name(enum gck_event event);
+
+/* Can a checkpoint hold ranks in this phase? */
+bool gck_phase_holds(enum gck_phase phase);
+
 #endif

@@ -4,8 +4,6 @@
 #ifndef GCK_PHASE_H
 #define GCK_PHASE_H
 
-#include <stdbool.h>
-
 enum gck_phase {
 	/* a restart */
 	GCK_GATHERING,  /* waits for every node to register, and for the decision how to start */
@@ -58,12 +56,5 @@ enum gck_event {
 	GCK_ENDED,      /* the step is over on every node */
 	GCK_EVENTS
 };
-
-/* Names for the log and for clients. */
-const char *gck_phase_name(enum gck_phase phase);
-const char *gck_event_name(enum gck_event event);
-
-/* Can a checkpoint hold ranks in this phase? */
-bool gck_phase_holds(enum gck_phase phase);
 
 #endif

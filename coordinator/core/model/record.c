@@ -1,86 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Records applied to the state; one function a type, in tables. dump.c is the way back. */
+ * Records applied to the state, by tables with one function a type; and the state as records, which
+ * a compacted journal holds. */
+#include "coordinator/core/model/record.h"
+
+#include <string.h>
+#include <time.h>
+
 #include "coordinator/core/model/record_fields.h"
 
-#include <stdarg.h>
-#include <string.h>
-
-/* ---- reading them --------------------------------------------------------------------------- */
-
-int gck_record_no_memory(struct gck_error *err)
-{
-	return gck_fail(err, ENOMEM, "no memory for the coordinator's state");
-}
-
-int gck_record_unpack(json_t *r, struct gck_error *err, const char *fmt, ...)
-{
-	json_error_t bad;
-	va_list ap;
-	int rc;
-
-	va_start(ap, fmt);
-	rc = json_vunpack_ex(r, &bad, 0, fmt, ap);
-	va_end(ap);
-	return rc ? gck_fail(err, EINVAL, "a record is malformed: %s", bad.text) : 0;
-}
-
-int gck_record_narrow(json_int_t value, uint32_t *out, const char *name, struct gck_error *err)
-{
-	if (value < 0 || value > UINT32_MAX)
-		return gck_fail(err, ERANGE, "%s is out of range: %" JSON_INTEGER_FORMAT, name,
-				value);
-	*out = (uint32_t)value;
-	return 0;
-}
-
-struct gck_job *gck_record_find_job(struct gck_state *s, json_t *r, struct gck_error *err)
-{
-	json_int_t id;
-	struct gck_job *job;
-
-	if (gck_record_unpack(r, err, "{s:I}", "job", &id))
-		return NULL;
-	job = gck_state_job(s, (uint32_t)id);
-	if (!job)
-		gck_fail(err, EINVAL, "a record is about job %" JSON_INTEGER_FORMAT
-			 ", which no record before it made", id);
-	return job;
-}
-
-struct gck_step *gck_record_find_step(struct gck_state *s, json_t *r, struct gck_error *err)
-{
-	json_int_t job, step;
-	struct gck_step *found;
-
-	if (gck_record_unpack(r, err, "{s:I, s:I}", "job", &job, "step", &step))
-		return NULL;
-	found = gck_state_step(s, (uint32_t)job, (uint32_t)step);
-	if (!found)
-		gck_fail(err, EINVAL, "a record is about step %" JSON_INTEGER_FORMAT ".%"
-			 JSON_INTEGER_FORMAT ", which no record before it made", job, step);
-	return found;
-}
-
-struct gck_step *gck_record_find_seq(struct gck_state *s, json_t *r, uint32_t *seq,
-				     struct gck_error *err)
-{
-	json_int_t value;
-
-	if (gck_record_unpack(r, err, "{s:I}", "seq", &value) ||
-	    gck_record_narrow(value, seq, "seq", err))
-		return NULL;
-	return gck_record_find_step(s, r, err);
-}
-
-void gck_record_set_json(json_t **to, json_t *value)
-{
-	json_t *copy = value ? json_deep_copy(value) : NULL;
-
-	json_decref(*to);
-	*to = copy;
-}
-
-/* ---- applying them -------------------------------------------------------------------------- */
+/* ---- records to the state ------------------------------------------------------------------- */
 
 static int apply_epoch(struct gck_state *s, json_t *r, struct gck_error *err)
 {
@@ -110,4 +38,177 @@ int gck_record_apply(struct gck_state *s, const json_t *record, struct gck_error
 	return gck_fail(err, EINVAL,
 			"a record of the unknown type \"%s\" (written by a newer release?)",
 			name ? name : "");
+}
+
+/* ---- the state to records ------------------------------------------------------------------- */
+
+static void add(json_t *out, json_t *record)
+{
+	if (record)
+		json_array_append_new(out, record);
+}
+
+static json_t *about(const struct gck_step *step, const char *type)
+{
+	return json_pack("{s:s, s:I, s:I}", "t", type, "job", (json_int_t)step->job->id, "step",
+			 (json_int_t)step->id);
+}
+
+static void add_seq(json_t *out, const struct gck_step *step, const char *type, uint32_t seq)
+{
+	json_t *r = about(step, type);
+
+	json_object_set_new(r, "seq", json_integer(seq));
+	add(out, r);
+}
+
+static void dump_incarnation(json_t *out, const struct gck_step *step)
+{
+	json_t *r = about(step, "step");
+
+	json_object_set_new(r, "uid", json_integer(step->uid));
+	json_object_set_new(r, "restarts", json_integer(step->restarts));
+	json_object_set_new(r, "nodes", json_integer(step->nodes));
+	json_object_set_new(r, "ntasks", json_integer(step->ntasks));
+	json_object_set_new(r, "store", json_string(step->store));
+	json_object_set_new(r, "options", json_string(step->options));
+	json_object_set(r, "fingerprint", step->fingerprint ? step->fingerprint : json_null());
+	add(out, r);
+	add_seq(out, step, "seq", step->last_seq);
+}
+
+static void dump_exits(json_t *out, const struct gck_step *step)
+{
+	for (uint32_t i = 0; i < step->ntasks; i++) {
+		json_t *r;
+
+		if (step->exits[i] == GCK_NO_EXIT)
+			continue;
+		r = about(step, "exit");
+		json_object_set_new(r, "rank", json_integer(i));
+		json_object_set_new(r, "status", json_integer(step->exits[i]));
+		add(out, r);
+	}
+}
+
+static void dump_byes(json_t *out, const struct gck_step *step)
+{
+	for (uint32_t i = 0; step->over && i < step->nodes; i++) {
+		json_t *r;
+
+		if (!step->over[i])
+			continue;
+		r = about(step, "bye");
+		json_object_set_new(r, "node", json_integer(i));
+		add(out, r);
+	}
+}
+
+static void dump_flags(json_t *out, const struct gck_step *step)
+{
+	if (step->restore_seq)
+		add_seq(out, step, "restore", step->restore_seq);
+	if (step->decided)
+		add_seq(out, step, "run", step->run_seq);
+	if (step->finished)
+		add(out, about(step, "finished"));
+	if (step->disabled) {
+		json_t *r = about(step, "disable");
+
+		json_object_set_new(r, "value", json_true());
+		add(out, r);
+	}
+}
+
+static void dump_commits(json_t *out, const struct gck_step *step)
+{
+	for (const struct gck_commit *c = step->commits; c; c = c->older) {
+		json_t *r = about(step, "commit");
+
+		json_object_set_new(r, "seq", json_integer(c->seq));
+		json_object_set_new(r, "restarts", json_integer(c->restarts));
+		json_object_set_new(r, "hash", json_string(c->hash));
+		json_object_set_new(r, "time", json_integer(c->time));
+		json_object_set_new(r, "abandoned", json_boolean(c->abandoned));
+		if (c->info)
+			json_object_set(r, "info", c->info);
+		add(out, r);
+	}
+}
+
+/* Numbers of removals are never given again: an agent's late word is about another one. */
+static void dump_removals(json_t *out, const struct gck_step *step)
+{
+	json_t *r;
+
+	if (!step->removals)
+		return;
+	r = about(step, "remove");
+	json_object_set_new(r, "seqs", json_array());
+	json_object_set_new(r, "removals", json_integer(step->removals));
+	add(out, r);
+	r = about(step, "swept");
+	json_object_set_new(r, "removals", json_integer(step->swept));
+	add(out, r);
+}
+
+static void dump_intent(json_t *out, const struct gck_step *step)
+{
+	const struct gck_intent *in = &step->intent;
+	json_t *r;
+
+	if (!in->seq)
+		return;
+	r = about(step, "intent");
+	json_object_set_new(r, "seq", json_integer(in->seq));
+	json_object_set_new(r, "nonce", json_string(in->nonce));
+	json_object_set_new(r, "held", json_boolean(in->held));
+	if (in->import) {
+		json_object_set(r, "import", in->import);
+		json_object_set(r, "info", in->info);
+	}
+	add(out, r);
+	if (in->committing) {
+		r = about(step, "committing");
+		json_object_set_new(r, "seq", json_integer(in->seq));
+		if (in->info)
+			json_object_set(r, "info", in->info);
+		add(out, r);
+	}
+}
+
+static void dump_job(json_t *out, const struct gck_job *job)
+{
+	add(out, json_pack("{s:s, s:I, s:I, s:s, s:I, s:I, s:b, s:b}", "t", "job", "job",
+			   (json_int_t)job->id, "uid", (json_int_t)job->uid, "user", job->user,
+			   "restarts", (json_int_t)job->restarts, "submit", (json_int_t)job->submit,
+			   "batch", job->batch, "gone", job->gone));
+	if (job->requeued)
+		add(out, json_pack("{s:s, s:I, s:b}", "t", "requeue", "job", (json_int_t)job->id,
+				   "value", 1));
+	if (job->key)
+		add(out, json_pack("{s:s, s:I, s:s}", "t", "key", "job", (json_int_t)job->id, "key",
+				   job->key));
+	for (const struct gck_step *step = job->steps; step; step = step->next) {
+		dump_incarnation(out, step);
+		dump_exits(out, step);
+		dump_byes(out, step);
+		dump_commits(out, step);
+		dump_flags(out, step);
+		dump_removals(out, step);
+		dump_intent(out, step);
+	}
+}
+
+json_t *gck_state_dump(const struct gck_state *s)
+{
+	json_t *out = json_array();
+
+	if (!out)
+		return NULL;
+	add(out, json_pack("{s:s, s:I, s:I}", "t", "epoch", "epoch", (json_int_t)s->epoch, "time",
+			   (json_int_t)time(NULL)));
+	for (const struct gck_job *job = s->jobs; job; job = job->next)
+		dump_job(out, job);
+	return out;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of record.c share: tables of types, and how members of a record are read. */
+ * What the files of records share: tables of types, and how members of a record are read. */
 #ifndef GCK_RECORD_FIELDS_H
 #define GCK_RECORD_FIELDS_H
 

@@ -55,23 +55,6 @@ json_t *gck_sweep_orders(struct gck_core *core, uid_t uid)
 	return all;
 }
 
-void gck_sweep_tell(struct gck_core *core, struct gck_step *step)
-{
-	const struct gck_live *live = step->live;
-	json_t *orders;
-	uint32_t i = 0;
-
-	while (i < live->nnodes && (live->nodes[i].over || !live->nodes[i].agent))
-		i++;
-	if (i == live->nnodes)
-		return;
-	orders = gck_sweep_orders(core, step->uid);
-	if (json_array_size(orders))
-		gck_live_send(core, &live->nodes[i], json_pack("{s:s, s:O}", "op", "sweep", "steps",
-							       orders));
-	json_decref(orders);
-}
-
 void gck_swept(struct gck_core *core, uint32_t job, uint32_t step, uint32_t removals)
 {
 	struct gck_step *s = gck_state_step(&core->state, job, step);

@@ -17,9 +17,6 @@ json_t *gck_sweep_order(const struct gck_step *step);
  * told and may still be at. */
 json_t *gck_sweep_orders(struct gck_core *core, uid_t uid);
 
-/* Have an agent of the step remove what expired of its user. Nobody waits for it. */
-void gck_sweep_tell(struct gck_core *core, struct gck_step *step);
-
 /* It is done: removals as in the order; what was forgotten since is another matter. */
 void gck_swept(struct gck_core *core, uint32_t job, uint32_t step, uint32_t removals);
 

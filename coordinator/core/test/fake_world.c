@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/core/actions/hold_keepalive.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/machine/machine.h"
 #include "coordinator/core/model/record.h"
-#include "coordinator/core/operations/interval.h"
 #include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/step_timers.h"
 #include "coordinator/core/test/fake_agent.h"
 
 static int64_t clock_ms = 1700000000000;

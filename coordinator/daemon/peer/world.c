@@ -6,11 +6,10 @@
 
 #include "common/base/hex.h"
 #include "common/base/log.h"
-#include "coordinator/core/actions/hold_keepalive.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/model/record.h"
-#include "coordinator/core/operations/interval.h"
 #include "coordinator/core/operations/operation.h"
+#include "coordinator/core/operations/step_timers.h"
 #include "coordinator/daemon/peer/peer.h"
 
 static void world_send(struct gck_agent *agent, const json_t *body)

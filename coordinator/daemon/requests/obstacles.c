@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "coordinator/core/actions/commit_document.h"
-#include "coordinator/core/actions/image_key.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/daemon/requests/request.h"
 

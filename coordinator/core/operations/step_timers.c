@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Two timers of a step: the next checkpoint by interval=, and the keepalive while ranks are held. */
+#include "coordinator/core/operations/step_timers.h"
+
+#include "common/base/log.h"
+#include "coordinator/core/model/live.h"
+#include "coordinator/core/operations/operation.h"
+
+#define FIRST_RETRY_S 30u
+#define MAX_DOUBLINGS 10u
+#define SIGNS 4 /* in the time after which agents release their ranks */
+
+/* ---- the interval --------------------------------------------------------------------------- */
+
+void gck_interval_arm(struct gck_core *core, struct gck_step *step)
+{
+	const struct gck_live *live = step->live;
+	unsigned s = live->options.interval_s;
+	unsigned n = live->failures < MAX_DOUBLINGS ? live->failures : MAX_DOUBLINGS;
+
+	if (n > 0 && FIRST_RETRY_S << (n - 1) < s)
+		s = FIRST_RETRY_S << (n - 1);
+	core->world->timer(core, step, GCK_TIMER_INTERVAL, gck_ms(s));
+}
+
+void gck_interval_due(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_error err = {0};
+
+	if (!step->live || step->live->phase != GCK_IDLE || step->disabled ||
+	    gck_step_ended(step) == step->ntasks) {
+		if (step->live)
+			gck_interval_arm(core, step);
+		return;
+	}
+	if (gck_operation_begin(core, GCK_CREATE, step->job->id, step->id, "interval", NULL,
+				&err)) {
+		gck_warn("step %u.%u: no checkpoint by interval: %s", step->job->id, step->id,
+			 err.text);
+		gck_interval_arm(core, step);
+	}
+}
+
+/* ---- the keepalive -------------------------------------------------------------------------- */
+
+static bool holds(const struct gck_live *live)
+{
+	const struct gck_checkpoint *c = &live->checkpoint;
+
+	return live->phase == GCK_RECOVERING ||
+	       (gck_phase_holds(live->phase) && (c->held || c->keep_held));
+}
+
+/* A timer that runs is left alone: many short phases are to be no longer than one. */
+void gck_hold_arm(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	if (live->holding || !holds(live))
+		return;
+	live->holding = true;
+	core->world->timer(core, step, GCK_TIMER_HOLD, live->options.timeout_ms / SIGNS);
+}
+
+void gck_hold_due(struct gck_core *core, struct gck_step *step)
+{
+	struct gck_live *live = step->live;
+
+	if (!live)
+		return;
+	live->holding = false;
+	if (!holds(live))
+		return;
+	gck_live_send_all(core, step, json_pack("{s:s, s:I}", "op", "hold", "seq",
+						(json_int_t)live->checkpoint.seq));
+	gck_hold_arm(core, step);
+}
