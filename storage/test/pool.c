@@ -256,7 +256,7 @@ int main(void)
 {
 	make_root(root, url);
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	object_gets = (_Atomic unsigned *)((char *)shared + 2048);
+	object_gets = (_Atomic unsigned *)(void *)((char *)shared + 2048);
 	put_objects();
 	test_once();
 	test_no_room();

@@ -467,8 +467,8 @@ static void make_file(const char *name)
 /* What lies beside a checkpoint's files is somebody else's. */
 static void test_strays(void)
 {
-	static const char *const ours[] = { "62-a/" NAME, "62-a/rank-0.json", "62-a/tmp-" HALF };
-	static const char *const others[] = { "62-a/notes", "62-a/rank-0.json.old", "62-a/tmp-" NAME };
+	static const char *const ours[] = { ("62-a/" NAME), "62-a/rank-0.json", ("62-a/tmp-" HALF) };
+	static const char *const others[] = { "62-a/notes", "62-a/rank-0.json.old", ("62-a/tmp-" NAME) };
 	struct gck_error err = { 0 };
 
 	mkdir(in_store("62-a"), 0700);
