@@ -7,7 +7,7 @@
 burn=$(program burn)
 dir=$(work_dir)
 args=(64 400 50 0.02 20)
-"$burn" "${args[@]}" >"$dir/want"
+burn_answers "${args[@]}" >"$dir/want"
 
 job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash

@@ -105,7 +105,7 @@ for_all "its work has begun" 60 begun
 for_all "create" 0 create
 for_all "create again" 0 create
 for_all "it runs on node 1" 0 on_n1
-"$cluster" node-kill 1
+node_dies 1
 for_all "the node dies: the job starts again" 90 restarted 1
 for_all "its ranks come back, their GPUs with them" 90 in_care
 for_all "create, after the restart" 0 create

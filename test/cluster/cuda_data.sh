@@ -134,7 +134,7 @@ good=$(newest_commit "$job")
 make_dirty
 check "one more" create
 is "$(of_device "$(newest_commit "$job")" damage)" damaged "it is damaged where only ranks that run look"
-"$cluster" node-kill "$(here)"
+node_dies "$(here)"
 check "the node dies: the job is started, and again, from the commit before" \
 	wait_for 150 job_restarted "$job" 2
 check "its rank comes back, and what its device had" wait_ready "$job" 60

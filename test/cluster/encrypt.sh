@@ -17,7 +17,7 @@ log=$GPUCKPT_LAB/log/gpuckptd.out
 burn=$(program burn)
 dir=$(work_dir)
 marker=a-word-that-is-in-the-environment-of-each-rank-$$
-"$burn" 32 20000 0 0.02 10 >"$dir/want"
+burn_answers 32 20000 0 0.02 10 >"$dir/want"
 
 # start KEYS: a job whose step is one and the same program, whatever the keys
 start()

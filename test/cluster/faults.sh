@@ -11,7 +11,7 @@ top_dir=$(work_dir)
 burns="48 500 50 1 100 56"       # 25 s at least; memory that compression is tried on
 slow=compress=zstd:16,cpus=1     # makes a write of the image last seconds
 # shellcheck disable=SC2086 # words
-"$burn" $burns >"$top_dir/want"
+burn_answers $burns >"$top_dir/want"
 
 # begin NAME [OPTION-VALUE] [SBATCH-OPTIONS...]: a job of two ranks on two nodes; sets $job, $dir
 begin()
@@ -196,6 +196,7 @@ node_killed()
 {
 	begin "node killed while idle"
 	create
+	# Slurm finds out by itself, here and where a node is cut off; elsewhere it is told (node_dies).
 	"$cluster" node-kill "${node#n}"
 	restarted
 	answers
@@ -204,7 +205,7 @@ node_killed()
 	begin "node killed while writing" "$slow,timeout=6m"
 	create
 	create_slowly
-	"$cluster" node-kill "${other#n}"
+	node_dies "${other#n}"
 	wait "$creating"
 	restarted
 	answers
@@ -212,7 +213,7 @@ node_killed()
 
 	begin "node killed between commit and restart"
 	check "$name: gpuckpt requeue" alice gpuckpt requeue "$job"
-	"$cluster" node-kill "${node#n}"
+	node_dies "${node#n}"
 	restarted
 	answers 150
 	nodes_back

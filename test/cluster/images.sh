@@ -6,7 +6,7 @@
 
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 64 400 50 0.02 >"$dir/want"
+burn_answers 64 400 50 0.02 >"$dir/want"
 store=$dir/store2
 alice mkdir "$store"
 

@@ -69,19 +69,26 @@ unlike()
 	report $? "$3" || diag "got: $1"$'\n'"want no match of: $2"
 }
 
+# finish: nothing of this test runs on, and the lab is as it was for the next one
 finish()
 {
 	root scancel -u alice
 	root scancel -u bob
+	root scancel -u carol
+	conf_back
 	all_idle || nodes_back
 	echo "1..$tests"
+	diag "$SECONDS s"
 	[[ $failures -eq 0 ]]
 	exit
 }
 
 # ---- the lab
 
+# The user whose jobs these are: alice, unless the test says otherwise before it sources this.
+user=${user-alice}
 root() { "$cluster" exec "$@"; }
+user() { "$cluster" exec -u "$user" "$@"; }
 alice() { "$cluster" exec -u alice "$@"; }
 bob() { "$cluster" exec -u bob "$@"; }
 
@@ -92,13 +99,33 @@ if [[ -z ${GPUCKPT_LAB-} ]]; then
 	trap '"$cluster" down' EXIT
 	trap 'exit 1' INT TERM HUP
 fi
-home=$GPUCKPT_LAB/work/alice
+home=$GPUCKPT_LAB/work/$user
 [[ -x $(cat "$GPUCKPT_LAB/etc/prefix")/sbin/gpuckptd ]] || {
 	echo "1..0 # SKIP gpuckpt is not installed in $(cat "$GPUCKPT_LAB/etc/prefix")"
 	exit 0
 }
 
-# A directory of alice's for this test, new at every run.
+# ---- gpuckpt.conf
+
+conf=$GPUCKPT_LAB/etc/gpuckpt.conf
+[[ -e $conf.lab ]] || cp "$conf" "$conf.lab"
+
+restart_gpuckptd()
+{
+	"$cluster" kill gpuckptd 2>/dev/null
+	"$cluster" start gpuckptd
+}
+
+# conf_with LINE...: the lab's configuration with these lines, and no others, from now on
+conf_with()
+{
+	{ cat "$conf.lab"; printf '%s\n' "$@"; } >"$conf"
+	restart_gpuckptd
+}
+
+conf_back() { cmp -s "$conf.lab" "$conf" || { cp "$conf.lab" "$conf"; restart_gpuckptd; }; }
+
+# A directory of the user's for this test, new at every run.
 work_dir()
 {
 	local dir
@@ -118,6 +145,9 @@ program()
 	echo "$bin/$1"
 }
 
+# burn_answers ARGUMENTS...: what an uninterrupted burn prints, without its pauses
+burn_answers() { BURN_UNTIL=/ "$burn" "$@"; }
+
 # ---- waiting
 
 # wait_for SECONDS CMD...: until CMD succeeds. The SECONDS are far more than it takes on a quiet machine;
@@ -129,18 +159,18 @@ wait_for()
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[[ $SECONDS -lt $end ]] || return 1
-		sleep 0.2
+		sleep 0.1
 	done
 }
 
 # ---- jobs
 
-# submit DIR [SBATCH-OPTIONS...] <script: as alice, requeueable, output in DIR/out; prints the id
+# submit DIR [SBATCH-OPTIONS...] <script: as the user, requeueable, output in DIR/out; prints the id
 submit()
 {
 	local dir=$1
 	shift
-	alice sbatch --parsable --requeue --open-mode=append --chdir="$dir" -o "$dir/out" "$@"
+	user sbatch --parsable --requeue --open-mode=append --chdir="$dir" -o "$dir/out" "$@"
 }
 
 # job_state JOB: Slurm's word for it
@@ -154,8 +184,17 @@ job_restarts()
 	root scontrol show job "$1" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'
 }
 
+# job_restarted JOB TIMES: Slurm has started it again, so often at least. Slurm makes a requeued job wait for 6 s or
+# more, for its credentials to expire; these jobs need not: their credentials are checked by their time.
+job_restarted()
+{
+	local job
+	job=$(root scontrol show job "$1")
+	[[ $job =~ Restarts=([0-9]+) && ${BASH_REMATCH[1]} -ge $2 ]] || return
+	[[ $job != *"JobState=PENDING Reason=BeginTime"* ]] || root scontrol update jobid="$1" starttime=now
+	[[ $job = *JobState=RUNNING* ]]
+}
 job_is() { [[ $(job_state "$1") = "$2" ]]; }
-job_restarted() { [[ $(job_restarts "$1") -ge $2 && $(job_state "$1") = RUNNING ]]; }
 
 # wait_job JOB STATE SECONDS, naming what came instead
 wait_job()
@@ -190,35 +229,35 @@ no_job() { [[ -z $(root squeue -h -j "$1" -o %T 2>/dev/null) ]]; }
 # query JOB FILTER: a jq filter over the step objects of `gpuckpt status JOB`
 query()
 {
-	alice gpuckpt status "$1" --json | jq -r ".steps[] | $2"
+	user gpuckpt status "$1" --json | jq -r ".steps[] | $2"
 }
 
 # ready JOB [STEP]: the step runs under gpuckpt, every agent and every rank is there
 ready()
 {
-	alice gpuckpt status "$1.${2-0}" --json |
+	user gpuckpt status "$1.${2-0}" --json |
 		jq -e '.steps[] | .state == "running" and (.nodes | length > 0 and all(.connected))' &&
-		alice gpuckpt able "$1.${2-0}"
+		user gpuckpt able "$1.${2-0}"
 }
 
 wait_ready()
 {
 	wait_for "${2-30}" ready "$1" && return
 	diag "job $1 ($(job_state "$1")) is not ready:"$'\n'"$(job_story "$1")"
-	diag "$(alice gpuckpt status "$1" --json | jq -c .)"
+	diag "$(user gpuckpt status "$1" --json | jq -c .)"
 	return 1
 }
 
 # commits JOB [STEP]: sequence numbers of its commits
 commits()
 {
-	alice gpuckpt list "$1.${2-0}" --json | jq -r '.steps[].commits[].seq'
+	user gpuckpt list "$1.${2-0}" --json | jq -r '.steps[].commits[].seq'
 }
 
 newest_commit() { commits "$@" | sort -n | tail -1; }
 
 # stored JOB SEQ: what that commit says to have stored, in bytes
-stored() { alice gpuckpt list "$1" --json | jq ".steps[].commits[] | select(.seq == $2).stored"; }
+stored() { user gpuckpt list "$1" --json | jq ".steps[].commits[] | select(.seq == $2).stored"; }
 
 # damage_image FILE COPY: its largest object is another; of a part of one it may be that nothing needs it
 damage_image()
@@ -247,6 +286,13 @@ have_said()
 # ---- nodes
 
 all_idle() { [[ $(root sinfo -h -o "%T %D") = "idle 3" ]]; }
+
+# node_dies N: node N ends, and Slurm is told, as by an administrator; it would find out by itself in 10 to 25 s
+node_dies()
+{
+	"$cluster" node-kill "$1"
+	root scontrol update nodename="n$1" state=down reason=died
+}
 
 # job_nodes JOB: one a line
 job_nodes() { root scontrol show hostnames "$(root squeue -h -t all -j "$1" -o %N)"; }

@@ -88,7 +88,7 @@ done
 check "the ranks went on" wait_for 20 reached "$dir" 300
 check "create 4" alice gpuckpt create "$job"
 node=$(job_nodes "$job" | tail -n 1)
-"$cluster" node-kill "${node#n}"
+node_dies "${node#n}"
 check "a node dies: the job starts again" wait_for 90 job_restarted "$job" 1
 check "its ranks come back" wait_ready "$job" 90
 unlike "$(job_nodes "$job" | xargs)" "$node" "on another node"

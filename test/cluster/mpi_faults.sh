@@ -267,7 +267,7 @@ node_killed()
 		create
 		before=$(job_restarts "$job") killed=$other
 		create_in "$point"
-		"$cluster" node-kill "${killed#n}"
+		node_dies "${killed#n}"
 		let_go
 		not_created . "a create tells that it failed"
 		started_again $((before + 1))
@@ -369,7 +369,7 @@ rebuild_node_killed()
 	begin "node killed while MPI comes back" hold=4s,timeout=30s
 	restart_in INITIALIZED
 	before=$(job_restarts "$job") killed=$other
-	"$cluster" node-kill "${killed#n}"
+	node_dies "${killed#n}"
 	let_go
 	started_again $((before + 1))
 	back

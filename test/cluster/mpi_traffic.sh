@@ -115,7 +115,7 @@ kill_node()
 {
 	local node
 	node=$(root squeue -h -j "$job" -o %B)
-	"$cluster" node-kill "${node#n}"
+	node_dies "${node#n}"
 	wait_for 90 job_restarted "$job" $((restarts + 1))
 	"$cluster" node-start "${node#n}"
 }

@@ -17,7 +17,7 @@ check "able" alice gpuckpt able "$job"
 check "create" alice gpuckpt create "$job"
 check "the ranks go on" wait_for 60 gromacs_reached "$dir" 2 700
 node=$(root squeue -h -j "$job" -o %B)
-"$cluster" node-kill "${node#n}"
+node_dies "${node#n}"
 check "the job is requeued after its node's death" wait_for 90 job_restarted "$job" 1
 check "the ranks run again" wait_ready "$job" 60
 check "the job ends" wait_job "$job" COMPLETED 120

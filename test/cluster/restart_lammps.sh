@@ -33,7 +33,7 @@ restart()
 	local node
 	if [[ $1 -eq 1 ]]; then
 		node=$(root squeue -h -j "$job" -o %B)
-		"$cluster" node-kill "${node#n}"
+		node_dies "${node#n}"
 	else
 		check "round $1: scontrol requeue" root scontrol requeue "$job"
 		root scontrol update jobid="$job" excnodelist="n$(($1 % 3 + 1))"

@@ -6,7 +6,7 @@
 
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 8 400 50 >"$dir/want"
+burn_answers 8 400 50 >"$dir/want"
 job=$(submit "$dir" -N1 -n1 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	srun --gpu-ckpt bash -c 'exec $burn 8 400 50 >rank0'

@@ -11,7 +11,7 @@ export GPUCKPT_LAB_OPTIONS=--s3=$server
 top_dir=$(work_dir)
 burn=$(program burn)
 args=(24 600 50)
-"$burn" "${args[@]}" >"$top_dir/want"
+burn_answers "${args[@]}" >"$top_dir/want"
 
 # begin NAME: a job with its first commit
 begin()
@@ -47,7 +47,7 @@ create_dying()
 	alice gpuckpt create "$job" >"$dir/create" 2>&1 &
 	creating=$!
 	node=$(held_by "$1" "$2")
-	"$cluster" node-kill "$node"
+	node_dies "$node"
 	faults
 	wait $creating
 	report $((! $?)) "$name: create tells that it failed" || cat "$dir/create"
@@ -79,7 +79,7 @@ is "$(commits "$job" | xargs)" "1 2" "requeue: and listed"
 # objects_bytes SEQ: of all objects that this checkpoint put, but for its manifests
 objects_bytes()
 {
-	wait_for 20 lists lab/
+	wait_for 20 lists "lab/lab/$alice_uid/$job/"
 	grep -oE '<Key>[^<]*</Key>|<Size>[0-9]+' "$body" | paste - - |
 		sed -nE "s,.*/$job/0/$1-[0-9a-f]+/[0-9a-f]+</Key>.*<Size>,,p" | awk '{ bytes += $1 } END { print bytes }'
 }
@@ -149,7 +149,7 @@ root scontrol requeue "$job"
 forget
 faults "1- get /2-[0-9a-f]+/ hold"
 node=$(held_by get "/2-[0-9a-f]+/" 90)
-"$cluster" node-kill "$node"
+node_dies "$node"
 faults
 again 2 2
 finish

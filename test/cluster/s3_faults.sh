@@ -11,7 +11,7 @@ export GPUCKPT_LAB_OPTIONS=--s3=$server
 dir=$(work_dir)
 burn=$(program burn)
 args=(8 20000 50)
-"$burn" 8 20000 0 >"$dir/want"
+burn_answers 8 20000 0 >"$dir/want"
 
 silence_is 2
 

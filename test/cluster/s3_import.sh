@@ -9,7 +9,7 @@ export GPUCKPT_LAB_OPTIONS=${GPUCKPT_LAB_OPTIONS:---s3}
 burn=$(program burn)
 dir=$(work_dir)
 args=(24 300 20 0.1 20)
-"$burn" "${args[@]}" >"$dir/want"
+burn_answers "${args[@]}" >"$dir/want"
 
 # start KEYS: a job whose step is one and the same program, whatever the keys
 start()
@@ -69,13 +69,9 @@ cp "$dir/image" "$GPUCKPT_LAB/work/bob/image"
 chown --reference="$GPUCKPT_LAB/work/bob" "$GPUCKPT_LAB/work/bob/image"
 refused "is not yours" "bob, with a copy of his own" bob gpuckpt import "$GPUCKPT_LAB/work/bob/image"
 rm "$GPUCKPT_LAB/work/bob/image"
-echo Quota=10M >>"$GPUCKPT_LAB/etc/gpuckpt.conf"
-"$cluster" kill gpuckptd
-"$cluster" start gpuckptd
+conf_with Quota=10M
 refused "Quota" "more than Quota" alice gpuckpt import "$dir/image"
-sed -i /^Quota/d "$GPUCKPT_LAB/etc/gpuckpt.conf"
-"$cluster" kill gpuckptd
-"$cluster" start gpuckptd
+conf_back
 check "nothing of any is in the store" nothing_of "$job"
 
 # ---- an import that dies

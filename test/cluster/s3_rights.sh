@@ -10,7 +10,7 @@ secret=$(sed -n 's/^secret=//p' "$s3/key")
 log=$GPUCKPT_LAB/log/gpuckptd.out
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 24 20000 0 >"$dir/want"
+burn_answers 24 20000 0 >"$dir/want"
 
 # known_to UID TEXT: the processes of that user (not this one) that have it in memory or environment
 known_to()

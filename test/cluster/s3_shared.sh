@@ -8,7 +8,7 @@ export GPUCKPT_LAB_OPTIONS=${GPUCKPT_LAB_OPTIONS:---s3}
 . "$(dirname "$(readlink -f "$0")")/s3lib.sh"
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 8 20000 0 >"$dir/want"
+burn_answers 8 20000 0 >"$dir/want"
 cp "$burn" "$dir/burn"
 
 # start KEYS: four ranks on a node

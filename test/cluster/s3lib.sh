@@ -7,7 +7,8 @@
 s3=$GPUCKPT_LAB/s3
 [[ -d $s3 ]] || { echo "Bail out! this lab has no object store: cluster up --s3"; exit 1; }
 endpoint=$(<"$s3/endpoint")
-# Of what is hers in the bucket.
+: >"$s3/faults"
+# Part of the names of what is hers in the bucket.
 # shellcheck disable=SC2034 # the tests use it
 alice_uid=$(alice id -u)
 
@@ -36,12 +37,20 @@ requests() { tail -n +$((forgotten + 1)) "$s3/log" | grep -E "$1"; }
 forgotten=0
 forget() { forgotten=$(wc -l <"$s3/log"); }
 
-# s3_names PREFIX: what is in the bucket
-lists() { [[ $(request GET "/gpuckpt?list-type=2&prefix=$1") = 200 ]]; }
+# lists PREFIX [TOKEN]: a page of what is in the bucket is in $body; s3_names PREFIX: all pages
+lists()
+{
+	local token=${2:+&continuation-token=$(jq -rn --arg t "$2" '$t | @uri')}
+	[[ $(request GET "/gpuckpt?list-type=2$token&prefix=$1") = 200 ]]
+}
 s3_names()
 {
-	wait_for 20 lists "$1" || echo "Bail out! no list of $1: $(cat "$body")" >&2
-	grep -o '<Key>[^<]*' "$body" | sed 's/<Key>//'
+	local token=''
+	while wait_for 20 lists "$1" "$token" || echo "Bail out! no list of $1: $(cat "$body")" >&2; do
+		grep -o '<Key>[^<]*' "$body" | sed 's/<Key>//'
+		token=$(grep -o '<NextContinuationToken>[^<]*' "$body" | sed 's/.*>//')
+		[[ $token ]] || return 0
+	done
 }
 
 s3_has() { s3_names lab/ | grep -E "$1"; }
@@ -53,15 +62,9 @@ nothing_under_way()
 	[[ $(request GET '/gpuckpt?uploads') = 200 ]] && ! grep -q '<Key>' "$body"
 }
 
-# silence_is SECONDS: for as long nothing need come before a request is made again; not what the default
-# is, so that silence does not make a test long
-silence_is()
-{
-	sed -i '/^S3Timeout=/d' "$GPUCKPT_LAB/etc/gpuckpt.conf"
-	echo "S3Timeout=$1" >>"$GPUCKPT_LAB/etc/gpuckpt.conf"
-	"$cluster" kill gpuckptd
-	"$cluster" start gpuckptd
-}
+# silence_is SECONDS: after so long without an answer a request is made again; the default would make each test
+# of silence long
+silence_is() { conf_with "S3Timeout=$1"; }
 
 # as_of CLUSTER JOB IMAGE FILE: what FILE of another site's, or another job's, with the same image is
 as_of()

@@ -10,7 +10,7 @@ lib=lib.sh
 top_dir=$(work_dir)
 burn=$(program burn)
 args=(48 500 50)
-"$burn" "${args[@]}" >"$top_dir/want"
+burn_answers "${args[@]}" >"$top_dir/want"
 uid=$(alice id -u)
 disk=/dev/shm # of each node its own
 own=$disk/gpuckpt-$uid
@@ -194,7 +194,7 @@ answers
 
 begin "node killed in upload" "$disk" -N2
 upload_held
-"$cluster" node-kill "$node"
+node_dies "$node"
 faults
 create_failed
 check "$name: Slurm starts the job again" wait_for 100 job_restarted "$job" 1

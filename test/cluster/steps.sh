@@ -6,8 +6,8 @@
 
 burn=$(program burn)
 dir=$(work_dir)
-"$burn" 8 400 50 >"$dir/want1"
-"$burn" 12 350 50 >"$dir/want2"
+burn_answers 8 400 50 >"$dir/want1"
+burn_answers 12 350 50 >"$dir/want2"
 job=$(submit "$dir" -N2 -n2 --export="ALL,BURN_UNTIL=$dir/enough" <<-END
 	#!/bin/bash
 	echo "batch preload: \${LD_PRELOAD-none}"
