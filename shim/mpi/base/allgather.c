@@ -5,8 +5,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define FIRST_ROOM 256
+
+int64_t gck_mpi_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
 
 int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word)
 {

@@ -8,7 +8,19 @@
 #include <stdint.h>
 
 #include "common/base/error.h"
-#include "shim/mpi/base/participant.h"
+
+struct gck_mpi_words {
+	const unsigned long *v;
+	size_t n;
+};
+
+struct gck_mpi_blob {
+	unsigned long *v;
+	size_t n, room;
+};
+
+/* Appends a word. -1: no memory. */
+int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word);
 
 struct gck_mpi_exchange {
 	size_t nranks, rank;
@@ -26,6 +38,9 @@ struct gck_mpi_exchange {
  * which has the alignment of a word. */
 int gck_mpi_exchange_split(const void *bytes, size_t size, size_t nranks,
 			   struct gck_mpi_words *all, struct gck_error *err);
+
+/* CLOCK_MONOTONIC. */
+int64_t gck_mpi_now_ns(void);
 
 /* Of a job of one rank: there is nobody to ask. */
 void gck_mpi_exchange_alone(struct gck_mpi_exchange *x);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the gate asks of MPI's stand-in. */
+ * The gate in front of the real MPI library. */
 #include "shim/mpi/base/gate.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
-#include "shim/mpi/base/bind.h"
 #include "shim/namespace/namespace.h"
-
-static void load(void)
-{
-	struct gck_error err = {0};
-
-	if (gck_mpi_load(&err) == 0)
-		return;
-	fprintf(stderr, "gpuckpt: MPI: %s\n", err.text);
-	_exit(1);
-}
 
 static void enter_end(void)
 {
 	gck_gate_enter("the end of a thread", 0);
 }
 
+static void (*load)(void);
+
+void gck_mpi_gate_set_loader(void (*loader)(void))
+{
+	load = loader;
+}
+
+static void admit(void)
+{
+	load();
+}
+
+const struct gck_gate_owner gck_gate_owner = {.admit = admit, .admitted = gck_mpi_ns_adopt};
+
 /* A copy that is dead, or about to be, has no thread end in it. */
 void gck_mpi_gate_guard(void)
 {
 	gck_mpi_ns_guard(enter_end, gck_gate_leave);
 }
-
-const struct gck_gate_owner gck_gate_owner = {.admit = load, .admitted = gck_mpi_ns_adopt};
 
 void gck_mpi_threads_adopt(void)
 {

@@ -24,7 +24,11 @@
 /* For messages: the MPI function that a thread is inside of, "" if none is. */
 void gck_mpi_gate_where(char *buf, size_t n);
 
-/* Before it: threads that end pass through the gate. */
+/* loader: loads the real library when a thread enters for the first time; it returns when that is
+ * loaded, and ends the process otherwise. Called once, before any thread enters. */
+void gck_mpi_gate_set_loader(void (*loader)(void));
+
+/* Before a load: threads that end pass through the gate. */
 void gck_mpi_gate_guard(void);
 
 /* After a load: make every listed thread known to the copy's libc. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "common/base/error.h"
+#include "shim/mpi/base/allgather.h"
 
 /* One thing that stands in the way of a checkpoint: object, reason, remedy (borrowed). */
 typedef void gck_mpi_obstacle_fn(void *arg, const char *object, const char *reason, const char *remedy);
@@ -24,10 +25,6 @@ struct gck_mpi_part {
 	bool outside; /* its objects live before MPI_Init and after MPI_Finalize, too */
 };
 
-/* All parts' save and rebuild; outside: in a rank that is not inside MPI. */
-int gck_mpi_parts_save(bool outside, struct gck_error *err);
-int gck_mpi_parts_rebuild(bool outside, struct gck_error *err);
-
 extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_attribute_part, gck_mpi_op_part,
 	gck_mpi_datatype_part,
 	gck_mpi_group_part, gck_mpi_comm_part, gck_mpi_win_part, gck_mpi_file_part,
@@ -40,18 +37,6 @@ extern const struct gck_mpi_part *const gck_mpi_parts[];
  * blobs of all ranks; what is owed is told by behind() (this rank must run on) and settled() (as
  * far as this part sees nothing is under way in any rank). step: with the gate closed and nobody
  * inside, bring things on by calls of the real library (progress, take messages in). */
-struct gck_mpi_words {
-	const unsigned long *v;
-	size_t n;
-};
-
-struct gck_mpi_blob {
-	unsigned long *v;
-	size_t n, room;
-};
-
-int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word); /* -1: no memory */
-
 struct gck_mpi_owed {
 	const char *name;
 	int (*put)(struct gck_mpi_blob *b, struct gck_error *err);
@@ -68,7 +53,5 @@ struct gck_mpi_owed {
 
 extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
 extern const struct gck_mpi_owed *const gck_mpi_oweds[];
-
-void gck_mpi_oweds_over(void);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "shim/mpi/quiesce/quiesce.h"
+#include "shim/mpi/base/allgather.h"
 #include "shim/namespace/namespace.h"
 
 #define KEY "gpuckpt.words"

@@ -6,6 +6,7 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/collective/nonblocking.h"
 #include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/p2p/flushed.h"
 #include "shim/mpi/p2p/request_complete.h"
 
 /* ---- the goodbye ---------------------------------------------------------------------------- */
@@ -125,6 +126,7 @@ static void end(struct gck_mpi_comm *c)
 		gck_mpi_real.Comm_free(&real);
 	if (c->first)
 		gck_mpi_nonblocking_free(c->first);
+	gck_mpi_drained_forget(c);
 	gck_mpi_comm_forget(c);
 }
 

@@ -30,7 +30,7 @@ static int save_one(struct gck_mpi_comm *c, MPI_Comm real)
 	MPI_Info info;
 	int rc;
 
-	gck_mpi_topology_free(c->topology);
+	free(c->topology);
 	gck_mpi_hints_free(c->hints);
 	c->topology = NULL;
 	c->hints = NULL;

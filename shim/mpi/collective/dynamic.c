@@ -91,14 +91,16 @@ GCK_MPI_FUNCTION(Comm_join, (int fd, MPI_Comm *intercomm))
 	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_join");
 }
 
-int gck_mpi_dynamic_init(void)
+int gck_mpi_dynamic_init(struct gck_error *err)
 {
 	struct gck_mpi_birth b = { .parent = MPI_COMM_WORLD };
 	MPI_Comm parent;
 
 	if (gck_mpi_real.Comm_get_parent(&b.real))
 		return 0;
-	return gck_mpi_comm_made(&b, NULL, &parent) ? -1 : 0;
+	if (gck_mpi_comm_made(&b, NULL, &parent))
+		return gck_fail(err, ENOMEM, "MPI_Comm_get_parent: no memory for the communicator");
+	return 0;
 }
 
 /* MPI_Init has made the handle, if there is a parent. */

@@ -7,7 +7,7 @@
 #include "shim/mpi/base/participant.h"
 
 /* In MPI_Init: a handle for the parent of a spawned world. -1: no memory. */
-int gck_mpi_dynamic_init(void);
+int gck_mpi_dynamic_init(struct gck_error *err);
 
 /* Names open ports. May run at any time. */
 void gck_mpi_dynamic_able(gck_mpi_obstacle_fn *tell, void *arg);

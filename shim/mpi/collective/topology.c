@@ -153,7 +153,7 @@ int gck_mpi_topology_save(MPI_Comm real, struct gck_mpi_topology **t)
 	else
 		rc = save_dist_graph(real, t);
 	if (rc) {
-		gck_mpi_topology_free(*t);
+		free(*t);
 		*t = NULL;
 	}
 	return rc;
@@ -172,9 +172,4 @@ int gck_mpi_topology_make(const struct gck_mpi_topology *t, MPI_Comm plain, MPI_
 		plain, n, v, t->weighted ? v + n : MPI_UNWEIGHTED, m, v + 2 * n,
 		t->weighted ? v + 2 * n + m : MPI_UNWEIGHTED,
 		gck_mpi_real_handle(MPI_INFO_NULL, GCK_MPI_INFO), 0, real);
-}
-
-void gck_mpi_topology_free(struct gck_mpi_topology *t)
-{
-	free(t);
 }

@@ -7,13 +7,11 @@
 
 struct gck_mpi_topology;
 
-/* Of a real communicator: *t is NULL if it has none. An MPI error code. */
+/* Of a real communicator: *t, from malloc, is NULL if it has none. An MPI error code. */
 int gck_mpi_topology_save(MPI_Comm real, struct gck_mpi_topology **t);
 
 /* A real communicator like `plain`, ranks in the same order, with the topology; collective over
  * `plain`, which stays. An MPI error code. */
 int gck_mpi_topology_make(const struct gck_mpi_topology *t, MPI_Comm plain, MPI_Comm *real);
-
-void gck_mpi_topology_free(struct gck_mpi_topology *t);
 
 #endif

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * This rank's collective clock: ids, entries that have to wait, and what the quiesce asks of it. */
+ * This rank's collective clock: ids, and entries that have to wait. */
 #include "config.h"
 
 #include "shim/mpi/comm/clock.h"
 
 #include "shim/mpi/base/gate.h"
-#include "shim/mpi/collective/comm_free.h"
-#include "shim/mpi/collective/nonblocking.h"
-#include "shim/mpi/init/init.h"
 
 struct gck_mpi_clocks gck_mpi_clocks = GCK_MPI_CLOCKS_INIT;
 
@@ -62,64 +59,3 @@ void gck_mpi_clock_ask(void)
 	}
 	pthread_mutex_unlock(&s->lock);
 }
-
-/* ---- the quiesce ---------------------------------------------------------------------------- */
-
-#define MEETING_MS 1
-
-/* Who is still on its way out of a meeting would call those back to it who have left it. */
-static bool is_out(void)
-{
-	return gck_mpi_clocks.meetings ? gck_mpi_gate_wait_empty(MEETING_MS) : gck_mpi_gate_empty();
-}
-
-static int put(struct gck_mpi_blob *b, struct gck_error *err)
-{
-	bool out = is_out();
-	size_t active = 0, open = 0;
-
-	/* requests are the program's while it is inside: there will be another round then */
-	if (out && gck_mpi_running()) {
-		gck_mpi_comm_sweep();
-		open = gck_mpi_nonblocking_open(&active);
-	}
-	return gck_mpi_clocks_put(&gck_mpi_clocks, b, out, active, open, err);
-}
-
-static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
-{
-	int self = gck_mpi_comm_of(MPI_COMM_WORLD)->rank;
-
-	return gck_mpi_clocks_judge(&gck_mpi_clocks, all, nranks, self, err);
-}
-
-static bool behind(void)
-{
-	return gck_mpi_clocks_behind(&gck_mpi_clocks);
-}
-
-static bool settled(void)
-{
-	return gck_mpi_clocks_settled(&gck_mpi_clocks);
-}
-
-static bool done(void)
-{
-	return gck_mpi_gate_empty() && gck_mpi_nonblocking_open(NULL) == 0;
-}
-
-static void over(void)
-{
-	gck_mpi_clocks_resume(&gck_mpi_clocks);
-}
-
-const struct gck_mpi_owed gck_mpi_clock_owed = {
-	.name = "collectives",
-	.put = put,
-	.judge = judge,
-	.behind = behind,
-	.settled = settled,
-	.step = gck_mpi_nonblocking_step,
-	.done = done,
-	.over = over,
-};

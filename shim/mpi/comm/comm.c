@@ -7,9 +7,6 @@
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/collective/dynamic.h"
-#include "shim/mpi/collective/topology.h"
-#include "shim/mpi/p2p/flushed.h"
 #include "shim/mpi/types/info_snapshot.h"
 
 /* An object that a program makes. */
@@ -27,7 +24,7 @@ static void clear(struct gck_mpi_comm *c)
 		free(c->peers);
 	free(c->local);
 	free(c->sent);
-	gck_mpi_topology_free(c->topology);
+	free(c->topology);
 	gck_mpi_hints_free(c->hints);
 }
 
@@ -52,8 +49,6 @@ int gck_mpi_comm_init(struct gck_error *err)
 	if (init(&world, MPI_COMM_WORLD, 1) ||
 	    init(&self, MPI_COMM_SELF, gck_mpi_mix(2, (unsigned)world.rank)))
 		return gck_fail(err, ENOMEM, "MPI_COMM_WORLD: its ranks cannot be listed (no memory?)");
-	if (gck_mpi_dynamic_init())
-		return gck_fail(err, ENOMEM, "MPI_Comm_get_parent: no memory for the communicator");
 	return 0;
 }
 
@@ -191,7 +186,6 @@ void gck_mpi_comm_forget(struct gck_mpi_comm *c)
 {
 	MPI_Comm handle = c->handle;
 
-	gck_mpi_drained_forget(c);
 	clear(c);
 	gck_mpi_handle_free((void *)handle);
 }

@@ -50,7 +50,7 @@ struct gck_mpi_comm {
 	const struct gck_mpi_clock *making;
 	uint64_t making_number;
 	/* between save and rebuild; NULL: none */
-	struct gck_mpi_topology *topology;
+	struct gck_mpi_topology *topology; /* from malloc */
 	struct gck_mpi_hints *hints;
 };
 
@@ -108,7 +108,7 @@ int gck_mpi_comm_ask(struct gck_mpi_comm *c, MPI_Comm real);
 int gck_mpi_comm_copy(struct gck_mpi_comm *c, const struct gck_mpi_comm *like);
 uint64_t gck_mpi_comm_members(const struct gck_mpi_comm *c);
 
-/* What is ours of one that has left: its messages are nobody's any more. */
+/* Frees what is ours of one that has left; its flushed messages are freed before. */
 void gck_mpi_comm_forget(struct gck_mpi_comm *c);
 
 /* The real communicator gets MPI_ERRORS_RETURN. */

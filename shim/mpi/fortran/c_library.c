@@ -4,7 +4,9 @@
  * function has all spellings of Fortran compilers, and mpi_f08's. */
 /* mpi.h makes macros of the C names otherwise */
 #define OMPI_COMPILING_FORTRAN_WRAPPERS 1
-#include "shim/mpi/handles/handle.h"
+#include <string.h>
+
+#include "shim/mpi/base/function.h"
 
 #define F_TRUE 1 /* gfortran's; LOGICAL is as wide as INTEGER */
 
@@ -123,3 +125,23 @@ SENTINEL(int, mpi_fortran_weights_empty_)
 
 MPI_Fint *MPI_F_STATUS_IGNORE = (MPI_Fint *)&mpi_fortran_status_ignore_;
 MPI_Fint *MPI_F_STATUSES_IGNORE = (MPI_Fint *)&mpi_fortran_statuses_ignore_;
+
+/* A Fortran status is MPI_Status's own words. */
+_Static_assert(sizeof(MPI_Status) == 6 * sizeof(MPI_Fint), "MPI_STATUS_SIZE in mpif.h");
+
+GCK_MPI_FUNCTION(Status_c2f, (const MPI_Status *c_status, MPI_Fint *f_status))
+{
+	if (!c_status || !f_status)
+		return gck_mpi_error(NULL, MPI_ERR_IN_STATUS, "MPI_Status_c2f");
+	memcpy(f_status, c_status, sizeof(*c_status));
+	return MPI_SUCCESS;
+}
+
+GCK_MPI_FUNCTION(Status_f2c, (const MPI_Fint *f_status, MPI_Status *c_status))
+{
+	if (!f_status || f_status == MPI_F_STATUS_IGNORE || f_status == MPI_F_STATUSES_IGNORE ||
+	    !c_status)
+		return gck_mpi_error(NULL, MPI_ERR_IN_STATUS, "MPI_Status_f2c");
+	memcpy(c_status, f_status, sizeof(*c_status));
+	return MPI_SUCCESS;
+}

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 
 #include "shim/mpi/handles/attachment.h"
-#include "shim/mpi/handles/attribute.h"
-#include "shim/mpi/handles/errhandler.h"
 
 pthread_mutex_t gck_mpi_attached_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -25,8 +23,9 @@ void gck_mpi_attached_free(struct gck_mpi_handle *h)
 		return;
 	h->attached = NULL;
 	if (a->errhandler)
-		gck_mpi_errhandler_release(a->errhandler);
-	gck_mpi_attributes_drop(a->attributes);
+		a->release_errhandler(a->errhandler);
+	if (a->attributes)
+		a->drop_attributes(a->attributes);
 	free(a->name);
 	free(a);
 }

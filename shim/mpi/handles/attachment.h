@@ -14,6 +14,9 @@ struct gck_mpi_attached {
 	MPI_Errhandler errhandler;            /* NULL: its kind's default; else a reference to it */
 	struct gck_mpi_attribute *attributes; /* newest first */
 	char *name;                           /* NULL: the real library's own */
+	/* Set with what they give back. */
+	void (*release_errhandler)(MPI_Errhandler errhandler);
+	void (*drop_attributes)(struct gck_mpi_attribute *first);
 };
 
 /* Held while what is attached to any handle is looked at or changed; never while the program's code

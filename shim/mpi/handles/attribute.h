@@ -41,9 +41,6 @@ int gck_mpi_attribute_delete(void *handle, int number);
 /* As set, of predefined ones too, and nobody is called. */
 int gck_mpi_attribute_put(void *handle, int number, const struct gck_mpi_value *value);
 
-/* Give a list back without calling anybody; NULL is allowed. */
-void gck_mpi_attributes_drop(struct gck_mpi_attribute *first);
-
 /* MPI_COMM_WORLD's predefined attributes, from the real library, when first they are needed. */
 int gck_mpi_attributes_of_world(void);
 

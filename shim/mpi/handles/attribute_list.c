@@ -31,10 +31,9 @@ static void unlink_one(struct gck_mpi_attribute **at)
 	free(a);
 }
 
-void gck_mpi_attributes_drop(struct gck_mpi_attribute *first)
+/* Gives the list back without calling anybody. */
+static void drop_all(struct gck_mpi_attribute *first)
 {
-	if (!first)
-		return;
 	pthread_mutex_lock(&gck_mpi_attached_lock);
 	while (first)
 		unlink_one(&first);
@@ -63,6 +62,7 @@ int gck_mpi_attribute_put(void *handle, int number, const struct gck_mpi_value *
 		unlink_one(old);
 	*a = (struct gck_mpi_attribute){attached->attributes, k, *value};
 	attached->attributes = a;
+	attached->drop_attributes = drop_all;
 	a = NULL;
 	rc = MPI_SUCCESS;
 out:

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/handles/cxx.h"
+#include "shim/mpi/handles/errhandler_made.h"
 #include "shim/mpi/handles/op.h"
 
 typedef void callback(void);
@@ -50,11 +50,51 @@ INVOKE(ompi_cxx_errhandler_invoke_comm, MPI_Comm)
 INVOKE(ompi_cxx_errhandler_invoke_win, MPI_Win)
 INVOKE(ompi_cxx_errhandler_invoke_file, MPI_File)
 
+/* Calls an error handler of language GCK_MPI_CXX. */
+static void invoke(const struct gck_mpi_errhandler *e, struct gck_mpi_handle *h, int rc,
+		   const char *function)
+{
+	static const char *const names[GCK_MPI_KINDS] = {
+		[GCK_MPI_COMM] = "ompi_mpi_cxx_comm_errhandler_invoke",
+		[GCK_MPI_WIN] = "ompi_mpi_cxx_win_errhandler_invoke",
+		[GCK_MPI_FILE] = "ompi_mpi_cxx_file_errhandler_invoke",
+	};
+	dispatcher *dispatch = (dispatcher *)dlsym(RTLD_DEFAULT, names[e->of]);
+	void *handle = h;
+
+	if (dispatch)
+		dispatch(&handle, &rc, function, e->function);
+}
+
+static void throw(struct gck_mpi_handle *h, int rc, const char *function)
+{
+	MPI_Comm comm = (MPI_Comm)h;
+	MPI_Win win = (MPI_Win)h;
+	MPI_File file = (MPI_File)h;
+
+	if (h->kind == GCK_MPI_COMM && throws.comm)
+		throws.comm(&comm, &rc, function, NULL);
+	else if (h->kind == GCK_MPI_WIN && throws.win)
+		throws.win(&win, &rc, function, NULL);
+	else if (h->kind == GCK_MPI_FILE && throws.file)
+		throws.file(&file, &rc, function, NULL);
+}
+
+static MPI_Errhandler create_errhandler(enum gck_mpi_kind kind, callback *function)
+{
+	MPI_Errhandler errhandler = gck_mpi_errhandler_new(kind, GCK_MPI_CXX, function);
+	struct gck_mpi_errhandler *e = (void *)errhandler;
+
+	if (e)
+		e->invoke = invoke;
+	return errhandler;
+}
+
 #define CREATE_ERRHANDLER(name, kind) \
 	MPI_Errhandler name(callback *function) GCK_MPI_SHOWN; \
 	MPI_Errhandler name(callback *function) \
 	{ \
-		return gck_mpi_errhandler_new(kind, GCK_MPI_CXX, function); \
+		return create_errhandler(kind, function); \
 	}
 
 CREATE_ERRHANDLER(ompi_cxx_errhandler_create_comm, GCK_MPI_COMM)
@@ -72,35 +112,7 @@ void ompi_cxx_errhandler_set_callbacks(MPI_Errhandler errhandler, MPI_Comm_errha
 	throws.comm = comm;
 	throws.file = file;
 	throws.win = win;
-}
-
-void gck_mpi_cxx_handle(const struct gck_mpi_errhandler *e, struct gck_mpi_handle *h, int rc,
-			const char *function)
-{
-	static const char *const names[GCK_MPI_KINDS] = {
-		[GCK_MPI_COMM] = "ompi_mpi_cxx_comm_errhandler_invoke",
-		[GCK_MPI_WIN] = "ompi_mpi_cxx_win_errhandler_invoke",
-		[GCK_MPI_FILE] = "ompi_mpi_cxx_file_errhandler_invoke",
-	};
-	dispatcher *dispatch = (dispatcher *)dlsym(RTLD_DEFAULT, names[e->of]);
-	void *handle = h;
-
-	if (dispatch)
-		dispatch(&handle, &rc, function, e->function);
-}
-
-void gck_mpi_cxx_throw(struct gck_mpi_handle *h, int rc, const char *function)
-{
-	MPI_Comm comm = (MPI_Comm)h;
-	MPI_Win win = (MPI_Win)h;
-	MPI_File file = (MPI_File)h;
-
-	if (h->kind == GCK_MPI_COMM && throws.comm)
-		throws.comm(&comm, &rc, function, NULL);
-	else if (h->kind == GCK_MPI_WIN && throws.win)
-		throws.win(&win, &rc, function, NULL);
-	else if (h->kind == GCK_MPI_FILE && throws.file)
-		throws.file(&file, &rc, function, NULL);
+	gck_mpi_error_set_throw(throw);
 }
 
 /* C++'s callbacks for attributes are C functions with a C++ one as their state. */

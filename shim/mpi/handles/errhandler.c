@@ -64,6 +64,7 @@ static int attach(void *handle, MPI_Errhandler e)
 	if (a) {
 		old = a->errhandler;
 		a->errhandler = e;
+		a->release_errhandler = gck_mpi_errhandler_release;
 	}
 	pthread_mutex_unlock(&gck_mpi_attached_lock);
 	if (!a || old)

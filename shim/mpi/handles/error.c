@@ -5,10 +5,19 @@
 #include <unistd.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/handles/cxx.h"
 #include "shim/mpi/handles/errhandler_made.h"
 #include "shim/mpi/handles/fortran_number.h"
 #include "shim/mpi/handles/name.h"
+
+/* MPI::ERRORS_THROW_EXCEPTIONS: not in mpi.h. */
+extern struct ompi_predefined_errhandler_t ompi_mpi_errors_throw_exceptions;
+
+static void (*throw)(struct gck_mpi_handle *h, int rc, const char *function);
+
+void gck_mpi_error_set_throw(void (*fn)(struct gck_mpi_handle *h, int rc, const char *function))
+{
+	throw = fn;
+}
 
 /* Whose handler it is: Open MPI takes MPI_COMM_WORLD's for what is no communicator or window, and
  * the null file's for what is no file. */
@@ -76,11 +85,12 @@ int gck_mpi_error_raise(const void *handle, int rc, const char *function)
 		if (e->language == GCK_MPI_C)
 			call_c(e, h, rc, function);
 		else if (e->language == GCK_MPI_CXX)
-			gck_mpi_cxx_handle(e, h, rc, function);
+			e->invoke(e, h, rc, function);
 		else
 			call_fortran(e, h, rc);
 	} else if ((void *)handler == (void *)&ompi_mpi_errors_throw_exceptions) {
-		gck_mpi_cxx_throw(h, rc, function);
+		if (throw)
+			throw(h, rc, function);
 	} else if (handler != MPI_ERRORS_RETURN) {
 		fatal(h, rc, function);
 	}

@@ -6,6 +6,8 @@
 
 #include <mpi.h>
 
+struct gck_mpi_handle;
+
 /* The error path of gck_mpi_error. */
 int gck_mpi_error_raise(const void *handle, int rc, const char *function);
 
@@ -19,6 +21,9 @@ static inline int gck_mpi_error(const void *handle, int rc, const char *function
 		return rc;
 	return gck_mpi_error_raise(handle, rc, function);
 }
+
+/* What MPI::ERRORS_THROW_EXCEPTIONS does; until it is set that does nothing. */
+void gck_mpi_error_set_throw(void (*fn)(struct gck_mpi_handle *h, int rc, const char *function));
 
 /* A new communicator has the handler of the one that it was made from. */
 void gck_mpi_errhandler_inherit(void *child, const void *parent);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/mpi/base/bind.h"
+#include "shim/mpi/handles/bind.h"
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/handles/fortran_number.h"
 
@@ -124,23 +124,3 @@ CONVERT(MPI_Message, Message, GCK_MPI_MESSAGE)
 CONVERT(MPI_Op, Op, GCK_MPI_OP)
 CONVERT(MPI_Request, Request, GCK_MPI_REQUEST)
 CONVERT(MPI_Win, Win, GCK_MPI_WIN)
-
-/* A Fortran status is MPI_Status's own words. */
-_Static_assert(sizeof(MPI_Status) == 6 * sizeof(MPI_Fint), "MPI_STATUS_SIZE in mpif.h");
-
-GCK_MPI_FUNCTION(Status_c2f, (const MPI_Status *c_status, MPI_Fint *f_status))
-{
-	if (!c_status || !f_status)
-		return gck_mpi_error(NULL, MPI_ERR_IN_STATUS, "MPI_Status_c2f");
-	memcpy(f_status, c_status, sizeof(*c_status));
-	return MPI_SUCCESS;
-}
-
-GCK_MPI_FUNCTION(Status_f2c, (const MPI_Fint *f_status, MPI_Status *c_status))
-{
-	if (!f_status || f_status == MPI_F_STATUS_IGNORE || f_status == MPI_F_STATUSES_IGNORE ||
-	    !c_status)
-		return gck_mpi_error(NULL, MPI_ERR_IN_STATUS, "MPI_Status_f2c");
-	memcpy(c_status, f_status, sizeof(*c_status));
-	return MPI_SUCCESS;
-}

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/mpi/base/bind.h"
+#include "shim/mpi/handles/bind.h"
 #include "shim/mpi/handles/attachment.h"
 #include "shim/mpi/handles/fortran_number.h"
 #include "shim/mpi/handles/handle.h"

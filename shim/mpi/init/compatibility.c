@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/mpi/base/bind.h"
+#include "shim/mpi/handles/bind.h"
 #include "shim/namespace/loader.h"
 
 #define REASON ", and gpuckpt stands in for Open MPI 4.1 only"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shim/mpi/base/bind.h"
+#include "shim/mpi/handles/bind.h"
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/base/pmix.h"
-#include "shim/mpi/base/thread.h"
+#include "shim/mpi/base/mpi_thread.h"
+#include "shim/mpi/collective/dynamic.h"
 #include "shim/mpi/comm/comm.h"
 #include "shim/mpi/handles/attribute.h"
 #include "shim/mpi/init/init.h"
@@ -16,8 +16,6 @@
 #include "shim/namespace/namespace.h"
 
 static struct {
-	_Atomic bool initialized, finalized; /* as MPI_Initialized and MPI_Finalized tell it */
-	_Atomic bool leaving;                /* the real MPI_Finalize was entered */
 	/* Asked of the real library: what the program asks for. One thread more calls it, but never
 	 * while another is inside, and the gate orders memory between them; a higher level would
 	 * make Open MPI use locked instructions in every call, for nothing. */
@@ -25,16 +23,6 @@ static struct {
 	int told;                            /* the level that the program was told */
 	pthread_t main;                      /* the thread that called MPI_Init */
 } state;
-
-bool gck_mpi_running(void)
-{
-	return atomic_load(&state.initialized) && !atomic_load(&state.finalized);
-}
-
-bool gck_mpi_leaving(void)
-{
-	return atomic_load(&state.leaving);
-}
 
 /* Errors come back to us, whatever the program wants done with them: gck_mpi_error does it. */
 static int take_errors(void)
@@ -67,7 +55,7 @@ static int start(int *argc, char ***argv, int required)
 		rc = gck_mpi_real.Comm_size(gck_mpi_real_of(MPI_COMM_WORLD), &size);
 	if (!rc)
 		rc = gck_mpi_tag_ub_take();
-	if (!rc && gck_mpi_comm_init(&err)) {
+	if (!rc && (gck_mpi_comm_init(&err) || gck_mpi_dynamic_init(&err))) {
 		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
 		rc = MPI_ERR_NO_MEM;
 	}
@@ -76,7 +64,7 @@ static int start(int *argc, char ***argv, int required)
 	if (rc)
 		return rc;
 	gck_mpi_pmix_bind();
-	atomic_store(&state.initialized, true);
+	gck_mpi_set_initialized();
 	gck_mpi_thread_ready(rank, size);
 	return MPI_SUCCESS;
 }
@@ -99,10 +87,10 @@ static int init(int *argc, char ***argv, int required, const char *function)
 	int rc, ignored;
 
 	gck_mpi_enter_as(function);
-	if (atomic_load(&state.finalized)) {
+	if (gck_mpi_finalized()) {
 		fprintf(stderr, "gpuckpt: %s was called after MPI_Finalize\n", function);
 		rc = MPI_ERR_OTHER;
-	} else if (atomic_load(&state.initialized)) {
+	} else if (gck_mpi_initialized()) {
 		rc = gck_mpi_real.Init_thread(argc, argv, required, &ignored);
 	} else {
 		rc = start_first(argc, argv, required);
@@ -179,14 +167,14 @@ GCK_MPI_FUNCTION(Finalize, (void))
 		rc = MPI_ERR_NO_MEM;
 	}
 	if (!rc) {
-		atomic_store(&state.leaving, true);
+		gck_mpi_set_leaving(true);
 		if (gck_mpi_running())
 			end_fences();
 		rc = gck_mpi_real.Finalize();
-		atomic_store(&state.leaving, !rc);
+		gck_mpi_set_leaving(!rc);
 	}
 	if (!rc) {
-		atomic_store(&state.finalized, true);
+		gck_mpi_set_finalized();
 		gck_mpi_thread_outside();
 	}
 	gck_mpi_leave();
@@ -195,13 +183,13 @@ GCK_MPI_FUNCTION(Finalize, (void))
 
 GCK_MPI_FUNCTION(Initialized, (int *flag))
 {
-	*flag = atomic_load(&state.initialized);
+	*flag = gck_mpi_initialized();
 	return MPI_SUCCESS;
 }
 
 GCK_MPI_FUNCTION(Finalized, (int *flag))
 {
-	*flag = atomic_load(&state.finalized);
+	*flag = gck_mpi_finalized();
 	return MPI_SUCCESS;
 }
 

@@ -3,16 +3,7 @@
 #ifndef GCK_MPI_INIT_H
 #define GCK_MPI_INIT_H
 
-#include <stdbool.h>
-
 #include "common/base/error.h"
-
-/* Between MPI_Init and MPI_Finalize: may other functions be called? */
-bool gck_mpi_running(void);
-
-/* Is a thread inside the real MPI_Finalize, or was it? It waits there for other ranks, which can
- * come no further while their gates are closed. */
-bool gck_mpi_leaving(void);
 
 /* In the MPI thread, gate closed, after a fresh copy of the library was loaded and bound: initialise
  * it at the level of the program's own call. What the program made is for the parts to rebuild. */

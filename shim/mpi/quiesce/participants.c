@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parts in their order: of a restart, where each builds on those before it; of a round, where
  * collectives come to a common place before messages are counted. */
-#include "shim/mpi/base/participant.h"
+#include "shim/mpi/base/gate.h"
+#include "shim/mpi/quiesce/quiesce.h"
 
 const struct gck_mpi_part *const gck_mpi_parts[] = {
 	&gck_mpi_info_part, &gck_mpi_attribute_part, &gck_mpi_op_part, &gck_mpi_datatype_part,
@@ -34,4 +35,11 @@ void gck_mpi_oweds_over(void)
 	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
 		if ((*o)->over)
 			(*o)->over();
+}
+
+void gck_mpi_resume(void)
+{
+	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
+	gck_mpi_oweds_over();
+	gck_mpi_gate_open();
 }

@@ -3,9 +3,8 @@
  * quiesce all MPI threads do that, so a flush waits for no program there. A rank that leaves the
  * quiesce before another, and then computes, goes on for a moment. */
 #include "shim/mpi/base/gate.h"
-#include "shim/mpi/base/thread.h"
+#include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/handles/handle.h"
-#include "shim/mpi/init/init.h"
 #include "shim/mpi/p2p/request_complete.h"
 #include "shim/mpi/quiesce/quiesce.h"
 

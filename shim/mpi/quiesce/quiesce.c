@@ -13,7 +13,7 @@
 #include "common/base/fault.h"
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/base/participant.h"
-#include "shim/mpi/init/init.h"
+#include "shim/mpi/base/mpi_thread.h"
 
 #define RUN_ON_NS 20000000  /* a rank that is behind, before it tells anew how far it came */
 #define BRING_ON_NS 5000000 /* the same for one that works through what is under way */
@@ -42,14 +42,6 @@ struct quiesce {
 	bool behind;                 /* this rank is, after the last judgement */
 	bool others;                 /* a rank is behind or inside, this or another */
 };
-
-int64_t gck_mpi_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
-}
 
 static void pause_a_moment(void)
 {

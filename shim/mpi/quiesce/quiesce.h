@@ -9,7 +9,8 @@
 
 #include "common/base/error.h"
 #include "shim/mpi/base/allgather.h"
-#include "shim/mpi/base/thread.h"
+#include "shim/mpi/base/mpi_thread.h"
+#include "shim/mpi/base/participant.h"
 
 /* Close the gate, and exchange and judge rounds until every part is settled and nobody in any rank
  * is inside the real library; then every part saves what only that library knows. until_ns
@@ -34,6 +35,27 @@ int gck_mpi_rebuild(bool inside, struct gck_error *err);
 void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,
 			       const char *remedy), void *arg);
 
-int64_t gck_mpi_now_ns(void);
+/* All parts' save and rebuild; outside: in a rank that is not inside MPI. */
+int gck_mpi_parts_save(bool outside, struct gck_error *err);
+int gck_mpi_parts_rebuild(bool outside, struct gck_error *err);
+
+/* Tells all that take part in the rounds that the quiesce is over. */
+void gck_mpi_oweds_over(void);
+
+/* The gate opens: the program may call MPI again. */
+void gck_mpi_resume(void);
+
+/* The agent asks for a quiesce. Returns when the gate is open again, or the process was restored:
+ * true. */
+bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_message *m);
+
+/* A quiesce has failed here. Another rank may wait for its windows until this rank's library is
+ * called, and cannot learn before that the quiesce is called off there as well. */
+void gck_mpi_help_begin(struct gck_mpi_keeper *k);
+
+/* Calls the library once if that is needed and allowed. Returns how long to wait until the next
+ * time: ms at most. */
+int gck_mpi_help(struct gck_mpi_keeper *k, int ms);
+void gck_mpi_help_for(struct gck_mpi_keeper *k, int ms); /* pauses for ms and helps meanwhile */
 
 #endif

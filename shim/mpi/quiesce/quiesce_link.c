@@ -8,7 +8,7 @@
 #include "common/base/fault.h"
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/base/pmix.h"
-#include "shim/mpi/base/thread.h"
+#include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/quiesce/quiesce.h"
 #include "shim/namespace/namespace.h"
 

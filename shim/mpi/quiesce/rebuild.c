@@ -3,11 +3,11 @@
 #include <stdio.h>
 
 #include "common/base/fault.h"
-#include "shim/mpi/base/bind.h"
+#include "shim/mpi/handles/bind.h"
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/base/pmix.h"
-#include "shim/mpi/base/thread.h"
+#include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/init/init.h"
 #include "shim/mpi/quiesce/quiesce.h"
 #include "shim/namespace/namespace.h"

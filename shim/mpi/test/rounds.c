@@ -9,7 +9,7 @@
 
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/base/participant.h"
-#include "shim/mpi/init/init.h"
+#include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/quiesce/quiesce.h"
 #include "test/support/tap.h"
 

@@ -7,8 +7,10 @@
 #include "shim/mpi/base/pmix.h"
 #include "shim/inside/rank.h"
 #include "shim/mpi/quiesce/quiesce.h"
-#include "shim/mpi/base/thread.h"
+#include "shim/mpi/thread/thread.h"
 
+#define AGAIN_MS 100          /* between attempts to connect, doubled up to */
+#define AGAIN_MOST_MS 2000
 #define LOOK_MS 200          /* between looks whether the link is still there, and what is to be told */
 #define CONNECT_AGAIN_MS 50
 #define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
@@ -27,7 +29,7 @@ static int tell_rebuilt(const struct gck_mpi_keeper *k)
 /* What is said holds for the stage that was looked at: the next change is told anew. That MPI could
  * not be brought back is told on every link: the agent that hears it may not be the one that restored
  * this rank. */
-int gck_mpi_serve_hello(struct gck_mpi_keeper *k)
+static int serve_hello(struct gck_mpi_keeper *k)
 {
 	struct gck_link_mpi_hello hello = {.version = GCK_LINK_VERSION, .restored = k->restoring,
 					   .state = (uint64_t)(uintptr_t)&gck_mpi_state};
@@ -66,7 +68,7 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 static int look(struct gck_mpi_keeper *k)
 {
-	if (!gck_mpi_keeper_told(k) && gck_mpi_serve_hello(k))
+	if (!gck_mpi_keeper_told(k) && serve_hello(k))
 		return -1;
 	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE)
 		gck_mpi_able(tell_item, k);
@@ -83,7 +85,7 @@ static int connect_anew(struct gck_mpi_keeper *k)
 	for (int i = 0; i < CONNECT_TIMES && !gck_mpi_keeper_stopping(k); i++) {
 		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
 			gck_mpi_state.link_fd = k->link.fd;
-			return gck_mpi_serve_hello(k);
+			return serve_hello(k);
 		}
 		gck_mpi_keeper_pause(k, CONNECT_AGAIN_MS);
 	}
@@ -105,7 +107,7 @@ static void come_back(struct gck_mpi_keeper *k)
 		return;
 	}
 	k->restoring = false;
-	gck_mpi_serve_hello(k);
+	serve_hello(k);
 	tell_rebuilt(k);
 	gck_mpi_resume();
 }
@@ -141,14 +143,16 @@ static int obey(struct gck_mpi_keeper *k, const struct gck_inside_message *m)
 	}
 }
 
-void gck_mpi_serve(struct gck_mpi_keeper *k)
+/* Does what the agent asks until the link ends, the thread is to stop, or the process was restored:
+ * then MPI is back, or failed for good. */
+static void serve(struct gck_mpi_keeper *k)
 {
 	int rc = 0;
 
 	while (rc == 0 && !gck_mpi_keeper_stopping(k)) {
 		struct gck_inside_message m;
 
-		if (!gck_mpi_keeper_told(k) && gck_mpi_serve_hello(k))
+		if (!gck_mpi_keeper_told(k) && serve_hello(k))
 			return;
 		rc = gck_inside_link_receive(&k->link, &m, gck_mpi_help(k, LOOK_MS));
 		if (rc == 0 && !gck_inside_link_is_ours(&k->link))
@@ -161,6 +165,25 @@ void gck_mpi_serve(struct gck_mpi_keeper *k)
 	if (!gck_mpi_keeper_stopping(k))
 		return;
 	if (!gck_mpi_keeper_told(k)) /* it ends right after MPI_Finalize */
-		gck_mpi_serve_hello(k);
+		serve_hello(k);
 	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL, 0);
+}
+
+void gck_mpi_serve_agent(struct gck_mpi_keeper *k)
+{
+	int ms = AGAIN_MS;
+
+	while (!gck_mpi_keeper_stopping(k)) {
+		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
+			gck_mpi_state.link_fd = k->link.fd;
+			if (serve_hello(k) == 0) {
+				ms = AGAIN_MS;
+				serve(k);
+			}
+			gck_mpi_state.link_fd = -1;
+			gck_inside_link_close(&k->link);
+		}
+		gck_mpi_help_for(k, ms);
+		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
+	}
 }

@@ -1,83 +1,30 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Loads the real library when the program first calls MPI, and starts the MPI thread. */
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
+#include <unistd.h>
 
-#include "shim/mpi/base/bind.h"
 #include "shim/mpi/base/gate.h"
-#include "shim/mpi/base/thread.h"
-#include "shim/mpi/handles/handle.h"
-#include "shim/mpi/real.h"
+#include "shim/mpi/handles/bind.h"
+#include "shim/mpi/thread/thread.h"
 #include "shim/namespace/namespace.h"
 
-/* Stands for a function that this build of Open MPI does not have: its extensions are optional. */
-static int not_there(void)
+static bool is_test(void)
 {
-	return MPI_ERR_UNSUPPORTED_OPERATION;
+	return gck_mpi_cycle_wanted() != NULL;
 }
 
-bool gck_mpi_is_optional(const char *name)
+static void run(struct gck_mpi_keeper *k)
 {
-	return !strncmp(name, "PMPIX_", 6) || !strncmp(name, "MPIX_", 5) || !strncmp(name, "OMPI_", 5);
+	if (is_test())
+		gck_mpi_cycle_serve(k);
+	else
+		gck_mpi_serve_agent(k);
 }
 
-static int bind_functions(struct gck_error *err)
-{
-	for (const struct gck_mpi_slot *s = gck_mpi_slots; s->name; s++) {
-		void *address = gck_mpi_ns_symbol(s->name);
+static const struct gck_mpi_thread_work work = {.wanted = is_test, .run = run};
 
-		if (!address && !gck_mpi_is_optional(s->name))
-			return gck_fail(err, ENOEXEC,
-					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
-					"install that, name it in GPUCKPT_MPI_LIBRARY, or submit with "
-					"mpi=none to run without checkpoints of MPI",
-					gck_mpi_ns_library(), s->name);
-		*s->at = address ? address : (void *)not_there;
-	}
-	return 0;
-}
-
-static int bind_predefined(struct gck_error *err)
-{
-	for (const struct gck_mpi_slot *s = gck_mpi_predefined; s->name; s++) {
-		struct gck_mpi_handle *h = (void *)s->at;
-		void *real = gck_mpi_ns_symbol(s->name);
-
-		if (!real)
-			return gck_fail(err, ENOEXEC,
-					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
-					"install that, or name it in GPUCKPT_MPI_LIBRARY",
-					gck_mpi_ns_library(), s->name);
-		gck_mpi_handle_set_real(h, real);
-		if (h->flags & GCK_MPI_NULL)
-			gck_mpi_real_null[h->kind] = real;
-	}
-	return 0;
-}
-
-/* Open MPI 5 has the same SONAME, and most of the names. */
-static int check_version(struct gck_error *err)
-{
-	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-	int length;
-
-	gck_mpi_real.Get_library_version(version, &length);
-	if (!strncmp(version, "Open MPI v4.", 12))
-		return 0;
-	return gck_fail(err, ENOTSUP,
-			"%s is \"%.30s\": it is no Open MPI 4.1, which gpuckpt was built for; install "
-			"that, name it in GPUCKPT_MPI_LIBRARY, or submit with mpi=none to run without "
-			"checkpoints of MPI",
-			gck_mpi_ns_library(), version);
-}
-
-int gck_mpi_bind(struct gck_error *err)
-{
-	return bind_functions(err) || check_version(err) || bind_predefined(err) ? -1 : 0;
-}
-
-int gck_mpi_load(struct gck_error *err)
+static int load_once(struct gck_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool loaded;
@@ -87,9 +34,25 @@ int gck_mpi_load(struct gck_error *err)
 	if (!loaded) {
 		gck_mpi_gate_guard();
 		rc = gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err) ||
-		     gck_mpi_thread_start(err) ? -1 : 0;
+		     gck_mpi_thread_start(&work, err) ? -1 : 0;
 		loaded = !rc;
 	}
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+static void load(void)
+{
+	struct gck_error err = {0};
+
+	if (load_once(&err) == 0)
+		return;
+	fprintf(stderr, "gpuckpt: MPI: %s\n", err.text);
+	_exit(1);
+}
+
+/* Before any other constructor of this library, and before any code that calls MPI. */
+__attribute__((constructor(101))) static void set_loader(void)
+{
+	gck_mpi_gate_set_loader(load);
 }

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/mpi/base/thread.h"
 #include "shim/mpi/quiesce/quiesce.h"
 #include "shim/mpi/real.h"
+#include "shim/mpi/thread/thread.h"
 #include "shim/namespace/namespace.h"
 
 #define LIMIT_NS 60000000000ll

@@ -4,7 +4,7 @@
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/base/participant.h"
-#include "shim/mpi/init/init.h"
+#include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/tool/tool.h"
 
 /* Once MPI_Finalize was entered Open MPI crashes when it is asked for what its unloaded components

@@ -3,8 +3,8 @@
  * real library to the process's end: before MPI_Init and after MPI_Finalize, too, that library has
  * memory, descriptors and threads which no image may hold. It serves a link of its own to the agent
  * (shim/link.h, verbs 32 to 47): quiesce, resume, able; and after a restart it brings MPI back. */
-#ifndef GCK_MPI_THREAD_H
-#define GCK_MPI_THREAD_H
+#ifndef GCK_MPI_BASE_THREAD_H
+#define GCK_MPI_BASE_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,9 +16,17 @@
 /* Read by the agent and the capture. gck_mpi_ns_load keeps left_out up to date. */
 extern struct gck_mpi_state gck_mpi_state;
 
+struct gck_mpi_keeper;
+
+/* What the thread does, given at its start. */
+struct gck_mpi_thread_work {
+	bool (*wanted)(void); /* is there work in a process that is no rank of a checkpointed step? */
+	void (*run)(struct gck_mpi_keeper *k); /* until gck_mpi_keeper_stopping */
+};
+
 /* The real library was just loaded: make the thread. In a process that is no rank of a checkpointed
  * step nothing is made. */
-int gck_mpi_thread_start(struct gck_error *err);
+int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_error *err);
 
 /* Where the program is with MPI. Changed inside the gate only. */
 enum gck_mpi_stage {
@@ -31,9 +39,19 @@ void gck_mpi_thread_starting(void);
 void gck_mpi_thread_ready(int rank, int size); /* the real MPI_Init is over */
 void gck_mpi_thread_outside(void);             /* the real MPI_Finalize is, or MPI_Init failed */
 
-/* Tests (GPUCKPT_MPI_TEST): a checkpoint and restart in place. All ranks call it, outside of MPI.
- * 0, or -1 with the reason on stderr. */
-int gck_mpi_test_cycle(void);
+/* As MPI_Initialized and MPI_Finalized tell it. */
+bool gck_mpi_initialized(void);
+bool gck_mpi_finalized(void);
+void gck_mpi_set_initialized(void);
+void gck_mpi_set_finalized(void);
+
+/* Between MPI_Init and MPI_Finalize: may other functions be called? */
+bool gck_mpi_running(void);
+
+/* Is a thread inside the real MPI_Finalize, or was it? It waits there for other ranks, which
+ * cannot get further while their gates are closed. */
+bool gck_mpi_leaving(void);
+void gck_mpi_set_leaving(bool leaving);
 
 /* ---- between the thread's own files --------------------------------------------------------- */
 
@@ -46,6 +64,7 @@ struct gck_mpi_keeper {
 	bool told;               /* the agent knows the stage, and of PMIx */
 	int rank, size;          /* in MPI_COMM_WORLD, once inside it */
 	/* the thread's own */
+	const struct gck_mpi_thread_work *work;
 	struct gck_inside_link link;
 	int64_t help_until_ns;   /* help.c */
 	uint32_t restarts;       /* as seen last */
@@ -70,31 +89,7 @@ int gck_mpi_keeper_stops_at_exit(struct gck_error *err);
 /* Wait ms, or until the thread is to stop. */
 void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms);
 
-/* Let the program into MPI again. */
-void gck_mpi_resume(void);
-
-/* serve.c: tell the agent who this is, and do what it asks until the link ends, the thread is to
- * stop, or the process was restored (then MPI is back to life, or failed for good). */
-int gck_mpi_serve_hello(struct gck_mpi_keeper *k);
-void gck_mpi_serve(struct gck_mpi_keeper *k);
-
-/* quiesce_link.c: the agent asks for a quiesce. Returns when the gate is open again, or the process
- * was restored: true. */
-bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_message *m);
-
 /* The process has become another one, out of an image. */
 bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k);
-
-/* help.c: a quiesce has failed here. Another rank may be in a wait for its windows that ends only if
- * this rank's library is called, and cannot hear before that that it is called off too. */
-void gck_mpi_help_begin(struct gck_mpi_keeper *k);
-
-/* Call it once if that may be. Returns for how long to wait until the next time: ms at most. */
-int gck_mpi_help(struct gck_mpi_keeper *k, int ms);
-void gck_mpi_help_for(struct gck_mpi_keeper *k, int ms); /* pause ms, helping */
-
-/* cycle.c: the thread's work where GPUCKPT_MPI_TEST is set. */
-const char *gck_mpi_cycle_wanted(void);
-void gck_mpi_cycle_serve(struct gck_mpi_keeper *k);
 
 #endif

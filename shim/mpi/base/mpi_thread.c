@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The MPI thread: its start, its end, and the link that it keeps. */
 #define _GNU_SOURCE
-#include "shim/mpi/base/thread.h"
+#include "shim/mpi/base/mpi_thread.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,11 +12,8 @@
 
 #include "shim/mpi/base/gate.h"
 #include "shim/namespace/namespace.h"
-#include "shim/mpi/base/participant.h"
 #include "shim/inside/rank.h"
 
-#define AGAIN_MS 100      /* between attempts to connect, doubled up to */
-#define AGAIN_MOST_MS 2000
 #define STOP_MS 2000      /* for the thread to come out of the real library at the program's end */
 
 struct gck_mpi_state gck_mpi_state = {
@@ -26,6 +24,47 @@ struct gck_mpi_state gck_mpi_state = {
 static struct gck_mpi_keeper keeper = {
 	.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .link = {.fd = -1},
 };
+
+static struct {
+	_Atomic bool initialized, finalized, leaving;
+} lifetime;
+
+/* ---- between MPI_Init and MPI_Finalize -------------------------------------------------------- */
+
+bool gck_mpi_initialized(void)
+{
+	return atomic_load(&lifetime.initialized);
+}
+
+bool gck_mpi_finalized(void)
+{
+	return atomic_load(&lifetime.finalized);
+}
+
+bool gck_mpi_running(void)
+{
+	return gck_mpi_initialized() && !gck_mpi_finalized();
+}
+
+bool gck_mpi_leaving(void)
+{
+	return atomic_load(&lifetime.leaving);
+}
+
+void gck_mpi_set_initialized(void)
+{
+	atomic_store(&lifetime.initialized, true);
+}
+
+void gck_mpi_set_leaving(bool leaving)
+{
+	atomic_store(&lifetime.leaving, leaving);
+}
+
+void gck_mpi_set_finalized(void)
+{
+	atomic_store(&lifetime.finalized, true);
+}
 
 /* ---- what others change --------------------------------------------------------------------- */
 
@@ -100,34 +139,7 @@ bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k)
 	return gck_inside_restarts() != k->restarts;
 }
 
-void gck_mpi_resume(void)
-{
-	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);
-	gck_mpi_oweds_over();
-	gck_mpi_gate_open();
-}
-
 /* ---- the thread ----------------------------------------------------------------------------- */
-
-/* An agent that has died is started again. */
-static void keep_link(struct gck_mpi_keeper *k)
-{
-	int ms = AGAIN_MS;
-
-	while (!gck_mpi_keeper_stopping(k)) {
-		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
-			gck_mpi_state.link_fd = k->link.fd;
-			if (gck_mpi_serve_hello(k) == 0) {
-				ms = AGAIN_MS;
-				gck_mpi_serve(k);
-			}
-			gck_mpi_state.link_fd = -1;
-			gck_inside_link_close(&k->link);
-		}
-		gck_mpi_help_for(k, ms);
-		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
-	}
-}
 
 static void *run(void *arg)
 {
@@ -136,10 +148,7 @@ static void *run(void *arg)
 	pthread_setname_np(pthread_self(), "gpuckpt-mpi");
 	gck_mpi_thread_new()->passes = true;
 	gck_mpi_state.tid = (int32_t)gettid();
-	if (gck_mpi_cycle_wanted())
-		gck_mpi_cycle_serve(k);
-	else
-		keep_link(k);
+	k->work->run(k);
 	gck_mpi_state.tid = 0;
 	return NULL;
 }
@@ -167,15 +176,16 @@ static int start(struct gck_mpi_keeper *k, struct gck_error *err)
 	return rc ? gck_fail(err, rc, "no thread for checkpoints of MPI: %s", strerror(rc)) : 0;
 }
 
-int gck_mpi_thread_start(struct gck_error *err)
+int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_error *err)
 {
 	static bool hooked;
 
-	if (keeper.runs || !(gck_inside_is_rank() || gck_mpi_cycle_wanted()))
+	if (keeper.runs || !(gck_inside_is_rank() || work->wanted()))
 		return 0;
 	if (!hooked && pthread_atfork(NULL, NULL, leave_to_parent))
 		return gck_fail(err, ENOMEM, "no memory for checkpoints of MPI");
 	hooked = true;
+	keeper.work = work;
 	keeper.restarts = gck_inside_restarts();
 	gck_inside_uses_mpi(&gck_mpi_state);
 	return start(&keeper, err);

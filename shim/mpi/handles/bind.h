@@ -19,10 +19,6 @@ extern const struct gck_mpi_slot gck_mpi_predefined[]; /* at: our object */
 /* Is it one of Open MPI's extensions, which a build may lack? */
 bool gck_mpi_is_optional(const char *function);
 
-/* Load the real library and bind it, once: later calls return at once. -1: it cannot be had, and
- * err says which library, why, and what to do. */
-int gck_mpi_load(struct gck_error *err);
-
 /* Bind to what gck_mpi_ns_symbol finds now: the copy of the library that was loaded last. */
 int gck_mpi_bind(struct gck_error *err);
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Binds to the copy of the real library that the namespace holds. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "shim/mpi/handles/bind.h"
+#include "shim/mpi/handles/handle.h"
+#include "shim/mpi/real.h"
+#include "shim/namespace/namespace.h"
+
+/* Stands for a function that this build of Open MPI does not have: its extensions are optional. */
+static int not_there(void)
+{
+	return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+bool gck_mpi_is_optional(const char *name)
+{
+	return !strncmp(name, "PMPIX_", 6) || !strncmp(name, "MPIX_", 5) || !strncmp(name, "OMPI_", 5);
+}
+
+static int bind_functions(struct gck_error *err)
+{
+	for (const struct gck_mpi_slot *s = gck_mpi_slots; s->name; s++) {
+		void *address = gck_mpi_ns_symbol(s->name);
+
+		if (!address && !gck_mpi_is_optional(s->name))
+			return gck_fail(err, ENOEXEC,
+					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
+					"install that, name it in GPUCKPT_MPI_LIBRARY, or submit with "
+					"mpi=none to run without checkpoints of MPI",
+					gck_mpi_ns_library(), s->name);
+		*s->at = address ? address : (void *)not_there;
+	}
+	return 0;
+}
+
+static int bind_predefined(struct gck_error *err)
+{
+	for (const struct gck_mpi_slot *s = gck_mpi_predefined; s->name; s++) {
+		struct gck_mpi_handle *h = (void *)s->at;
+		void *real = gck_mpi_ns_symbol(s->name);
+
+		if (!real)
+			return gck_fail(err, ENOEXEC,
+					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
+					"install that, or name it in GPUCKPT_MPI_LIBRARY",
+					gck_mpi_ns_library(), s->name);
+		gck_mpi_handle_set_real(h, real);
+		if (h->flags & GCK_MPI_NULL)
+			gck_mpi_real_null[h->kind] = real;
+	}
+	return 0;
+}
+
+/* Open MPI 5 has the same SONAME, and most of the names. */
+static int check_version(struct gck_error *err)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int length;
+
+	gck_mpi_real.Get_library_version(version, &length);
+	if (!strncmp(version, "Open MPI v4.", 12))
+		return 0;
+	return gck_fail(err, ENOTSUP,
+			"%s is \"%.30s\": it is no Open MPI 4.1, which gpuckpt was built for; install "
+			"that, name it in GPUCKPT_MPI_LIBRARY, or submit with mpi=none to run without "
+			"checkpoints of MPI",
+			gck_mpi_ns_library(), version);
+}
+
+int gck_mpi_bind(struct gck_error *err)
+{
+	return bind_functions(err) || check_version(err) || bind_predefined(err) ? -1 : 0;
+}
