@@ -126,6 +126,29 @@ void gck_peer_refuse(struct gck_peer *peer, const char *why)
 		watch(peer);
 }
 
+static void send_end(struct gck_peer *peer, const char *error, json_t *data)
+{
+	json_t *body = json_pack("{s:s, s:b}", "op", "end", "ok", error == NULL);
+
+	if (error)
+		json_object_set_new(body, "error", json_string(error));
+	if (data)
+		json_object_set_new(body, "data", data);
+	gck_peer_send(peer, body);
+	json_decref(body);
+	peer->busy = false;
+}
+
+void gck_peer_end(struct gck_peer *peer, const char *error, json_t *data)
+{
+	if (data && json_dumpb(data, NULL, 0, JSON_COMPACT) > GCK_ANSWER_MAX) {
+		json_decref(data);
+		gck_peer_end(peer, "the answer is too long; name a job or a step", NULL);
+		return;
+	}
+	send_end(peer, error, data);
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* The first message says whose connection it is. */

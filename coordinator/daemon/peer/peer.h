@@ -39,6 +39,12 @@ void gck_peer_send(struct gck_peer *peer, const json_t *body);
 /* Queue {"op":"error"} and close when it has gone out. */
 void gck_peer_refuse(struct gck_peer *peer, const char *why);
 
+/* A frame holds 1 MiB, of which munge's armour takes a third. */
+#define GCK_ANSWER_MAX (700u * 1024)
+
+/* Answer a request of the CLI with "end"; error NULL is success. data is stolen and may be NULL. */
+void gck_peer_end(struct gck_peer *peer, const char *error, json_t *data);
+
 /* Read on: what was waited for is there. */
 void gck_peer_go_on(struct gck_peer *peer);
 

@@ -8,7 +8,6 @@
 #include "common/base/log.h"
 #include "coordinator/core/retention/import.h"
 #include "coordinator/daemon/objects/sweep.h"
-#include "coordinator/daemon/requests/request.h"
 
 struct gck_importer {
 	struct gck_peer *peer;
@@ -21,7 +20,7 @@ struct gck_importer {
 static void refuse(struct gck_peer *peer, const struct gck_error *err)
 {
 	gck_info("import by user %u is refused: %s", (unsigned)peer->uid, err->text);
-	gck_request_end(peer, err->text, NULL);
+	gck_peer_end(peer, err->text, NULL);
 }
 
 static void drop(struct gck_importer *i)
@@ -47,7 +46,7 @@ static void on_idle(struct ev_loop *loop, ev_timer *w, int events)
 
 static void allow(struct gck_importer *i)
 {
-	gck_request_end(i->peer, NULL, json_pack("{s:s}", "cluster", i->peer->daemon->conf.cluster));
+	gck_peer_end(i->peer, NULL, json_pack("{s:s}", "cluster", i->peer->daemon->conf.cluster));
 }
 
 /* user: the name of its uid, if Slurm was asked. */
@@ -177,14 +176,14 @@ void gck_importer_end(struct gck_peer *peer, const json_t *body)
 	}
 	if (hash && gck_import_end(&peer->daemon->core, i->job, i->step, i->seq, hash, &err) == 0) {
 		drop(i);
-		gck_request_end(peer, NULL, NULL);
+		gck_peer_end(peer, NULL, NULL);
 		return;
 	}
 	give_up(i);
 	if (err.code)
 		refuse(peer, &err);
 	else
-		gck_request_end(peer, NULL, NULL);
+		gck_peer_end(peer, NULL, NULL);
 }
 
 void gck_importer_closed(struct gck_importer *i)

@@ -6,7 +6,6 @@
 
 #include "coordinator/core/actions/commit_document.h"
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/daemon/requests/request.h"
 
 #define WAIT_S 5.0
 
@@ -114,7 +113,7 @@ static void end(struct able *q)
 		if (is_asked(q, s))
 			json_array_append_new(steps, step_verdict(&q->daemon->core, s));
 	q->peer->uses--;
-	gck_request_end(q->peer, NULL, json_pack("{s:o}", "steps", steps));
+	gck_peer_end(q->peer, NULL, json_pack("{s:o}", "steps", steps));
 	free(q);
 }
 
@@ -144,7 +143,7 @@ void gck_able_ask(struct gck_peer *peer, struct gck_job *job, uint32_t step)
 	bool any = false;
 
 	if (!q) {
-		gck_request_end(peer, "no memory for the question", NULL);
+		gck_peer_end(peer, "no memory for the question", NULL);
 		return;
 	}
 	*q = (struct able){.next = questions, .peer = peer, .daemon = peer->daemon, .job = job->id,
@@ -156,7 +155,7 @@ void gck_able_ask(struct gck_peer *peer, struct gck_job *job, uint32_t step)
 		}
 	if (!any) {
 		free(q);
-		gck_request_end(peer, "no such step runs with --gpu-ckpt", NULL);
+		gck_peer_end(peer, "no such step runs with --gpu-ckpt", NULL);
 		return;
 	}
 	questions = q;

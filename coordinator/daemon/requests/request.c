@@ -24,33 +24,10 @@ struct request {
 	uint32_t step;          /* or GCK_EVERY_STEP */
 };
 
-static void send_end(struct gck_peer *peer, const char *error, json_t *data)
-{
-	json_t *body = json_pack("{s:s, s:b}", "op", "end", "ok", error == NULL);
-
-	if (error)
-		json_object_set_new(body, "error", json_string(error));
-	if (data)
-		json_object_set_new(body, "data", data);
-	gck_peer_send(peer, body);
-	json_decref(body);
-	peer->busy = false;
-}
-
-void gck_request_end(struct gck_peer *peer, const char *error, json_t *data)
-{
-	if (data && json_dumpb(data, NULL, 0, JSON_COMPACT) > GCK_ANSWER_MAX) {
-		json_decref(data);
-		gck_request_end(peer, "the answer is too long; name a job or a step", NULL);
-		return;
-	}
-	send_end(peer, error, data);
-}
-
 static void refuse(const struct request *r, const struct gck_error *err)
 {
 	gck_info("%s by user %u is refused: %s", r->op, (unsigned)r->peer->uid, err->text);
-	gck_request_end(r->peer, err->text, NULL);
+	gck_peer_end(r->peer, err->text, NULL);
 }
 
 /* ---- create, vacate, requeue --------------------------------------------------------------- */
@@ -65,7 +42,7 @@ static void on_event(void *arg, const char *text, const json_t *data)
 
 static void on_end(void *arg, const char *error, const json_t *steps)
 {
-	gck_request_end(arg, error, json_pack("{s:O}", "steps", steps));
+	gck_peer_end(arg, error, json_pack("{s:O}", "steps", steps));
 }
 
 static void begin(const struct request *r, enum gck_verb verb)
@@ -124,7 +101,7 @@ static void set_disabled(const struct request *r, bool value)
 			 value ? "disabled" : "enabled", (unsigned)r->peer->uid);
 	}
 	if (found) {
-		gck_request_end(r->peer, NULL, NULL);
+		gck_peer_end(r->peer, NULL, NULL);
 		return;
 	}
 	gck_fail(&err, ENOENT, "job %u has no such step under gpuckpt's care", r->job->id);
@@ -207,7 +184,7 @@ static void do_remove(const struct request *r)
 	} else {
 		order = gck_sweep_order(step);
 		json_object_set(order, "remove", seqs);
-		gck_request_end(r->peer, NULL, order);
+		gck_peer_end(r->peer, NULL, order);
 		gck_sweep_start(r->peer->daemon);
 	}
 	json_decref(seqs);
@@ -221,7 +198,7 @@ static void do_swept(const struct request *r)
 	if (step && !gck_s3_is(step->store))
 		gck_swept(&r->peer->daemon->core, r->job->id, r->step,
 			  (uint32_t)json_integer_value(json_object_get(r->body, "removals")));
-	gck_request_end(r->peer, NULL, NULL);
+	gck_peer_end(r->peer, NULL, NULL);
 }
 
 /* ---- able, list, show, status -------------------------------------------------------------- */
@@ -244,14 +221,14 @@ static void do_list(const struct request *r)
 {
 	struct gck_report_range range = range_of(r);
 
-	gck_request_end(r->peer, NULL, gck_report_list(r->peer->daemon, r->peer->uid, &range));
+	gck_peer_end(r->peer, NULL, gck_report_list(r->peer->daemon, r->peer->uid, &range));
 }
 
 static void do_status(const struct request *r)
 {
 	struct gck_report_range range = range_of(r);
 
-	gck_request_end(r->peer, NULL, gck_report_status(r->peer->daemon, r->peer->uid, &range));
+	gck_peer_end(r->peer, NULL, gck_report_status(r->peer->daemon, r->peer->uid, &range));
 }
 
 static void do_show(const struct request *r)
@@ -266,7 +243,7 @@ static void do_show(const struct request *r)
 	if (step && !c)
 		gck_fail(&err, ENOENT, "step %u.%u has no commit %u", step->job->id, step->id, seq);
 	if (c)
-		gck_request_end(r->peer, NULL, gck_report_show(r->peer->daemon, step, c));
+		gck_peer_end(r->peer, NULL, gck_report_show(r->peer->daemon, step, c));
 	else
 		refuse(r, &err);
 }

@@ -5,12 +5,6 @@
 
 #include "coordinator/daemon/peer/peer.h"
 
-/* Send "end": error NULL is success. data is stolen and may be NULL. */
-void gck_request_end(struct gck_peer *peer, const char *error, json_t *data);
-
-/* A frame holds 1 MiB, of which munge's armour takes a third. */
-#define GCK_ANSWER_MAX (700u * 1024)
-
 /* Of which steps a user wants to know: of jobs with these numbers, one or, with GCK_EVERY_STEP, all of each. */
 struct gck_report_range {
 	uint32_t first, last, step;
