@@ -17,6 +17,7 @@
 struct gck_kept {
 	struct gck_kept *next;
 	struct gck_peer *peer;
+	gck_grace_fn *resume;
 	uint32_t job, step;
 	json_t *body;
 };
@@ -67,14 +68,15 @@ bool gck_grace_awaits(const struct gck_daemon *d, const struct gck_step *step)
 
 /* ---- what waits for it --------------------------------------------------------------------- */
 
-bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body)
+bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body,
+		     gck_grace_fn *resume)
 {
 	struct gck_kept **p = &peer->daemon->kept;
 	struct gck_kept *k = must_wait(peer, job, step) ? malloc(sizeof *k) : NULL;
 
 	if (!k)
 		return false;
-	*k = (struct gck_kept){NULL, peer, job, step, json_incref((json_t *)body)};
+	*k = (struct gck_kept){NULL, peer, resume, job, step, json_incref((json_t *)body)};
 	while (*p)
 		p = &(*p)->next;
 	*p = k;
@@ -93,11 +95,12 @@ static void drop(struct gck_kept **p)
 static void take_up(struct gck_kept **p)
 {
 	struct gck_peer *peer = (*p)->peer;
+	gck_grace_fn *resume = (*p)->resume;
 	json_t *body = json_incref((*p)->body);
 
 	drop(p);
 	peer->busy = false;
-	gck_request_message(peer, body);
+	resume(peer, body);
 	json_decref(body);
 }
 

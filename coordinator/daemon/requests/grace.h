@@ -10,9 +10,11 @@
 /* It begins. */
 void gck_grace_begin(struct gck_daemon *d);
 
-/* Whether the peer's request, about a step, a job (GCK_EVERY_STEP) or all that its user may see (job
- * 0), has to wait. Then it is kept, with a reference of body, and comes to gck_request_message again. */
-bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body);
+/* Must the peer's request wait? It is about a step, a job (GCK_EVERY_STEP) or all that its user may see
+ * (job 0). If so it is kept, with a reference to body, and given to resume later. */
+typedef void gck_grace_fn(struct gck_peer *peer, const json_t *body);
+bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body,
+		     gck_grace_fn *resume);
 
 /* Are agents of the step still to come? */
 bool gck_grace_awaits(const struct gck_daemon *d, const struct gck_step *step);

@@ -320,7 +320,8 @@ void gck_request_message(struct gck_peer *peer, const json_t *body)
 			operations[i].act(&r);
 		else if (find_job(&r, operations[i].known == MUST_BE, &err))
 			refuse(&r, &err);
-		else if (!gck_grace_keeps(peer, r.job ? r.job->id : 0, r.step, body))
+		else if (!gck_grace_keeps(peer, r.job ? r.job->id : 0, r.step, body,
+					  gck_request_message))
 			operations[i].act(&r);
 		return;
 	}
