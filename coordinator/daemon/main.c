@@ -23,7 +23,7 @@
 #include "coordinator/daemon/background.h"
 #include "coordinator/daemon/objects/probe.h"
 #include "coordinator/daemon/peer/daemon.h"
-#include "coordinator/daemon/requests/grace.h"
+#include "coordinator/daemon/requests/requests.h"
 
 struct arguments {
 	const char *conf;
@@ -146,6 +146,7 @@ static void begin_core(struct gck_daemon *d)
 	d->core.slurmd_timeout_s = -1;
 	d->core.world = &gck_real_world;
 	d->core.transition = gck_machine_step;
+	d->ops = &gck_request_ops;
 	d->core.since = time(NULL);
 }
 

@@ -17,6 +17,7 @@
 #define GCK_MAX_LISTEN 8
 
 struct gck_peer;
+struct gck_peer_ops;
 struct gck_kept;
 
 struct gck_daemon {
@@ -28,6 +29,7 @@ struct gck_daemon {
 	struct gck_journal *journal;
 	struct gck_limits limits;
 	struct gck_slurm slurm;
+	const struct gck_peer_ops *ops;
 	struct gck_peer *peers;
 	struct gck_peer *dead;  /* closed, freed when nothing uses them any more */
 	unsigned npeers, nagents;

@@ -11,12 +11,6 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "coordinator/core/agents/join.h"
-#include "coordinator/core/operations/operation.h"
-#include "coordinator/daemon/requests/grace.h"
-#include "coordinator/daemon/requests/importer.h"
-#include "coordinator/daemon/requests/sign.h"
-#include "coordinator/daemon/requests/unwrap.h"
 
 #define HELLO_S 5.0 /* for the first message */
 #define MAX_UNREAD (256u << 10) /* bytes that a peer has not taken: then it is heard no more */
@@ -42,12 +36,7 @@ void gck_peer_close(struct gck_peer *peer)
 	d->npeers--;
 	if (peer->known)
 		gck_limits_leave(&d->limits, peer->uid);
-	gck_grace_leave(peer);
-	gck_operation_leave(&d->core, peer);
-	if (peer->agent)
-		gck_agent_closed(peer->agent);
-	if (peer->importer)
-		gck_importer_closed(peer->importer);
+	d->ops->closed(peer);
 }
 
 static void refused(struct gck_peer *peer, const struct gck_error *err)
@@ -188,14 +177,8 @@ static void dispatch(struct gck_peer *peer, const json_t *body)
 
 	if (!op)
 		gck_peer_refuse(peer, "a message without \"op\"");
-	else if (!strcmp(op, "sign"))
-		gck_sign_message(peer, body);
-	else if (!strcmp(op, "unwrap"))
-		gck_unwrap_message(peer, body);
-	else if (peer->agent || !strcmp(op, "register"))
-		gck_agent_message(peer, body);
 	else
-		gck_request_message(peer, body);
+		peer->daemon->ops->message(peer, op, body);
 }
 
 static void pause_reading(struct gck_peer *peer, unsigned ms)

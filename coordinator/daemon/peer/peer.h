@@ -13,6 +13,12 @@ struct gck_agent {
 	struct gck_bucket bucket;
 };
 
+/* What becomes of the messages and of the end of connections: given to the daemon when it starts. */
+struct gck_peer_ops {
+	void (*message)(struct gck_peer *peer, const char *op, const json_t *body);
+	void (*closed)(struct gck_peer *peer);
+};
+
 struct gck_peer {
 	struct gck_peer *next;
 	struct gck_daemon *daemon;
@@ -56,12 +62,5 @@ void gck_peer_close(struct gck_peer *peer);
 
 /* Close it from the loop: who has it in hand may go on until then. Nothing more is said or heard. */
 void gck_peer_drop(struct gck_peer *peer);
-
-/* agents.c: messages of a peer that is, or wants to be, an agent. */
-void gck_agent_message(struct gck_peer *peer, const json_t *body);
-void gck_agent_closed(struct gck_agent *agent);
-
-/* request.c: messages of the CLI. */
-void gck_request_message(struct gck_peer *peer, const json_t *body);
 
 #endif

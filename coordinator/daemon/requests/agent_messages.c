@@ -11,9 +11,7 @@
 #include "coordinator/core/agents/registration.h"
 #include "coordinator/core/operations/rank_request.h"
 #include "coordinator/core/retention/removal.h"
-#include "coordinator/daemon/peer/peer.h"
-#include "coordinator/daemon/requests/grace.h"
-#include "coordinator/daemon/requests/obstacles.h"
+#include "coordinator/daemon/requests/requests.h"
 
 /* ---- joining ------------------------------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Requests that wait for agents after a start. */
-#include "coordinator/daemon/requests/grace.h"
+#include "coordinator/daemon/requests/requests.h"
 
 #include <stdlib.h>
 
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/daemon/requests/request.h"
+#include "coordinator/daemon/requests/requests.h"
 
 /* The agents' longest back-off, and as much again for the attempt: a name is looked up, a store's
  * commits are listed, Slurm is asked. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "coordinator/daemon/requests/importer.h"
+#include "coordinator/daemon/requests/requests.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Collecting what stands in the way of a checkpoint. */
-#include "coordinator/daemon/requests/obstacles.h"
+#include "coordinator/daemon/requests/requests.h"
 
 #include <stdlib.h>
 

@@ -4,13 +4,21 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/model/live.h"
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/daemon/requests/request.h"
+#include "coordinator/daemon/requests/requests.h"
 
 #define HEAD 4096 /* of an answer, for what is not steps */
+
+/* The owner, root, SlurmUser and the coordinator's own user may. munge vouches for the uid. Operators and
+ * administrators of Slurm's accounting act as one of these. */
+bool gck_may_see(const struct gck_daemon *d, uid_t uid, uid_t owner)
+{
+	return uid == 0 || uid == owner || uid == d->slurm_user || uid == geteuid();
+}
 
 typedef json_t *step_fn(const struct gck_daemon *d, const struct gck_step *step);
 

@@ -2,7 +2,7 @@
  * Requests of the CLI: one table of operations. */
 #include "config.h"
 
-#include "coordinator/daemon/requests/request.h"
+#include "coordinator/daemon/requests/requests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +12,7 @@
 #include "coordinator/core/retention/needed.h"
 #include "coordinator/core/retention/removal.h"
 #include "coordinator/daemon/objects/sweep.h"
-#include "coordinator/daemon/requests/grace.h"
-#include "coordinator/daemon/requests/importer.h"
-#include "coordinator/daemon/requests/obstacles.h"
+#include "coordinator/daemon/requests/requests.h"
 
 struct request {
 	struct gck_peer *peer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * "sign": who asks, for what of which step, and the URLs. No request is made here, so this takes
  * some ten microseconds a URL. */
-#include "coordinator/daemon/requests/sign.h"
+#include "coordinator/daemon/requests/requests.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -10,8 +10,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/core/retention/url_permission.h"
-#include "coordinator/daemon/requests/importer.h"
-#include "coordinator/daemon/requests/request.h"
+#include "coordinator/daemon/requests/requests.h"
 #include "coordinator/sign/request.h"
 
 #define LIFETIME_S 600

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * "unwrap": jobs' data keys for their owners. What is answered is a credential that munge encrypts for
  * that user. */
-#include "coordinator/daemon/requests/unwrap.h"
+#include "coordinator/daemon/requests/requests.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/daemon/requests/request.h"
+#include "coordinator/daemon/requests/requests.h"
 #include "test/support/tap.h"
 
 #define JOBS 4000
