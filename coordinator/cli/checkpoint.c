@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Verbs that act on a running step: create, vacate, requeue, disable, enable. */
+ * Verbs that act on a running step: create, vacate, requeue, disable, enable, able. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
 
@@ -33,4 +36,171 @@ int cli_switch(struct cli *c, struct gck_error *err)
 
 	json_decref(data);
 	return data ? CLI_DONE : -1;
+}
+
+/* ---- able: what prevents a checkpoint. Ranks with the same reason share a line. ---------------- */
+
+static const char *text_of(const json_t *item, const char *key)
+{
+	const char *text = json_string_value(json_object_get(item, key));
+
+	return text ? text : "";
+}
+
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b)
+{
+	const json_int_t x = *(const json_int_t *)a, y = *(const json_int_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* "0-2,5" for sorted numbers; cut off where text ends. */
+static void put_ranges(const json_int_t *v, size_t n, char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0, k; i < n && used < size; i = k) {
+		for (k = i + 1; k < n && v[k] <= v[k - 1] + 1; k++)
+			;
+		used += (size_t)snprintf(text + used, size - used, "%s%" JSON_INTEGER_FORMAT,
+					 i ? "," : "", v[i]);
+		if (v[k - 1] > v[i] && used < size)
+			used += (size_t)snprintf(text + used, size - used, "-%" JSON_INTEGER_FORMAT,
+						 v[k - 1]);
+	}
+}
+
+static json_t *ranges(const json_t *ranks)
+{
+	size_t n = json_array_size(ranks);
+	json_int_t *v = calloc(n + 1, sizeof *v);
+	char text[CELL_MAX] = "-";
+
+	for (size_t i = 0; v && i < n; i++)
+		v[i] = json_integer_value(json_array_get(ranks, i));
+	if (v) {
+		qsort(v, n, sizeof *v, by_number);
+		put_ranges(v, n, text, sizeof text);
+	}
+	free(v);
+	return json_string(text);
+}
+
+/* ---- items --------------------------------------------------------------------------------- */
+
+/* An item without its rank, as people read it. */
+static json_t *describe(const json_t *item)
+{
+	const char *remedy = text_of(item, "remedy");
+
+	return json_pack("{s:b, s:s, s:s++, s:[]}", "refuse",
+			 json_is_true(json_object_get(item, "refuse")), "object",
+			 text_of(item, "object"), "why", text_of(item, "reason"),
+			 *remedy ? "; " : "", remedy, "ranks");
+}
+
+/* The entry of fold for what item says; fold is by that text. */
+static json_t *entry_of(json_t *fold, const json_t *item)
+{
+	json_t *entry = describe(item), *known;
+	char *key = entry ? json_dumps(entry, JSON_COMPACT) : NULL;
+
+	known = key ? json_object_get(fold, key) : NULL;
+	if (key && !known && json_object_set(fold, key, entry) == 0)
+		known = entry;
+	free(key);
+	json_decref(entry);
+	return known; /* fold's own */
+}
+
+/* Rows for the table: a step's items, refusals first. */
+static void fold_step(const json_t *step, json_t *rows)
+{
+	json_t *fold = json_object(), *item, *entry;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(json_object_get(step, "items"), i, item)
+		json_array_append(json_object_get(entry_of(fold, item), "ranks"),
+				  json_object_get(item, "rank"));
+	for (int refuse = 1; refuse >= 0; refuse--)
+		json_object_foreach(fold, key, entry) {
+			if (json_is_true(json_object_get(entry, "refuse")) != refuse)
+				continue;
+			json_object_set_new(entry, "ranks",
+					    ranges(json_object_get(entry, "ranks")));
+			json_object_update_missing(entry, (json_t *)step);
+			json_array_append(rows, entry);
+		}
+	json_decref(fold);
+}
+
+static void print_able(const json_t *steps)
+{
+	static const struct column able[] = {
+		{ "STEP", "", KIND_STEP }, { "ABLE", "able", KIND_TEXT }, { 0 },
+	};
+	static const struct column reasons[] = {
+		{ "STEP", "", KIND_STEP },	    { "RANKS", "ranks", KIND_TEXT },
+		{ "REFUSES", "refuse", KIND_TEXT }, { "OBJECT", "object", KIND_TEXT },
+		{ "REASON AND REMEDY", "why", KIND_TEXT }, { 0 },
+	};
+	json_t *rows = json_array(), *step;
+	size_t i;
+
+	print_table(steps, able);
+	json_array_foreach(steps, i, step)
+		fold_step(step, rows);
+	if (json_array_size(rows)) {
+		putchar('\n');
+		print_table(rows, reasons);
+	}
+	json_decref(rows);
+}
+
+/* The first step that is not able, as the reason for the exit status. */
+static int unable(const json_t *steps, struct gck_error *err)
+{
+	static const struct column id = { "", "", KIND_STEP }, object = { "", "object", KIND_TEXT },
+				   reason = { "", "reason", KIND_TEXT };
+	char text[3][CELL_MAX];
+	json_t *step, *item;
+	size_t i, k;
+
+	json_array_foreach(steps, i, step) {
+		if (json_is_true(json_object_get(step, "able")))
+			continue;
+		print_cell(step, &id, text[0]);
+		json_array_foreach(json_object_get(step, "items"), k, item) {
+			if (!json_is_true(json_object_get(item, "refuse")))
+				continue;
+			print_cell(item, &object, text[1]);
+			print_cell(item, &reason, text[2]);
+			return gck_fail(err, EBUSY,
+					"step %.32s cannot be checkpointed: %.160s: %.200s", text[0],
+					text[1], text[2]);
+		}
+		return gck_fail(err, EBUSY, "step %.32s cannot be checkpointed", text[0]);
+	}
+	return 0;
+}
+
+int cli_able(struct cli *c, struct gck_error *err)
+{
+	json_t *data = cli_ask(c, cli_request(c, "able"), CLI_QUERY_S, err);
+	const json_t *steps = json_object_get(data, "steps");
+	int rc;
+
+	if (!data)
+		return -1;
+	if (c->json)
+		cli_print_json(data);
+	else
+		print_able(steps);
+	fflush(stdout);
+	rc = unable(steps, err);
+	json_decref(data);
+	return rc;
 }

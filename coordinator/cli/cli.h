@@ -58,10 +58,10 @@ struct cli {
 int cli_parse(struct cli *c, int argc, char **argv, bool *help, bool *version,
 	      struct gck_error *err);
 
-/* verbs.c */
+/* main.c */
 extern const struct verb cli_verbs[];
 
-/* ask.c: {"op": op, "job":.., "step":..} with what c says; then the answer's data (new reference,
+/* connection.c: {"op": op, "job":.., "step":..} with what c says; then the answer's data (new reference,
  * JSON null if it has none). Events show on a terminal. timeout_s is for each answer. request is
  * stolen. */
 json_t *cli_request(const struct cli *c, const char *op);
@@ -86,16 +86,20 @@ int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_err
 /* A member of an answer that is a text; "" if there is none. */
 const char *cli_text(const json_t *object, const char *key);
 
-/* store.c: URLs and keys come from gpuckptd, over a connection that is made when the first is wanted. */
+/* connection.c: URLs and keys come from gpuckptd, over a connection that is made when the first is wanted. */
 void cli_use_signer(const struct cli *c);
 
 /* Open the store of a step, as list answered it. */
 struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err);
 
+/* publish.c: give a complete file its name, durably and without replacing an existing file (EEXIST),
+ * by whatever means the file system has. The temporary name, in the same directory, may stay. */
+int give_name(const char *temporary, const char *path, struct gck_error *err);
+
 /* print.c: JSON as it is, for --json. */
 void cli_print_json(const json_t *data);
 
-/* able.c, checkpoint.c, query.c, verify.c, remove.c, export.c, import.c: the verbs */
+/* checkpoint.c, query.c, verify.c, remove.c, export.c, import.c: the verbs */
 int cli_able(struct cli *c, struct gck_error *err);
 int cli_checkpoint(struct cli *c, struct gck_error *err);
 int cli_switch(struct cli *c, struct gck_error *err);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One request to the coordinator, and its answers until the end. */
+ * What verbs share: a request to the coordinator and its answers, and the store of a step. */
 #include <pwd.h>
 #include <string.h>
 
+#include "common/wire/wire.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/progress.h"
-#include "common/wire/wire.h"
+#include "coordinator/sign/signer.h"
+#include "storage/store/store.h"
 
 #define CONNECT_TIMEOUT_MS 10000
+#define SIGNER_WAIT_MS 30000 /* while gpuckptd is restarted */
 
 json_t *cli_request(const struct cli *c, const char *op)
 {
@@ -172,4 +175,34 @@ int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_err
 	*job = (uint32_t)j;
 	*id = (uint32_t)s;
 	return 0;
+}
+
+/* ---- the store ------------------------------------------------------------------------------ */
+
+const char *cli_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+void cli_use_signer(const struct cli *c)
+{
+	gck_signer_use_link(&c->conf, SIGNER_WAIT_MS);
+}
+
+struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err)
+{
+	const char *url = cli_text(step, "store"), *cluster = cli_text(step, "cluster");
+	uint32_t job, id;
+
+	if (cli_step_ids(step, &job, &id, err) < 0)
+		return NULL;
+	if (!*url) {
+		gck_fail(err, EPROTO, "the coordinator does not say where step %u.%u has its store",
+			 job, id);
+		return NULL;
+	}
+	cli_use_signer(c);
+	return gck_store_open(url, *cluster ? cluster : c->conf.cluster, job, id, false, err);
 }

@@ -10,7 +10,6 @@
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/progress.h"
-#include "coordinator/cli/publish.h"
 #include "storage/store/store.h"
 
 static const json_t *find_commit(const json_t *step, uint32_t seq)

@@ -3,7 +3,7 @@
  * and FUSE; there a rename does, if need be over an empty file of our own. */
 #include "config.h"
 
-#include "coordinator/cli/publish.h"
+#include "coordinator/cli/cli.h"
 
 #include <fcntl.h>
 #include <libgen.h>

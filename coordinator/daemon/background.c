@@ -2,7 +2,7 @@
  * The way into the background. */
 #include "config.h"
 
-#include "coordinator/daemon/background.h"
+#include "coordinator/daemon/daemon.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

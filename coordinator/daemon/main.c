@@ -20,9 +20,8 @@
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/import.h"
-#include "coordinator/daemon/background.h"
+#include "coordinator/daemon/daemon.h"
 #include "coordinator/daemon/objects/probe.h"
-#include "coordinator/daemon/peer/daemon.h"
 #include "coordinator/daemon/requests/requests.h"
 
 struct arguments {

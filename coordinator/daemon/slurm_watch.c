@@ -13,8 +13,8 @@
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/retention/expire.h"
+#include "coordinator/daemon/daemon.h"
 #include "coordinator/daemon/objects/sweep.h"
-#include "coordinator/daemon/peer/daemon.h"
 
 #define LEAD_S 120
 #define JOBS_EVERY 12     /* polls */

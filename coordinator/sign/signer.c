@@ -3,13 +3,16 @@
 #include "coordinator/sign/signer.h"
 
 #include <pthread.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/wire/wire.h"
 #include "coordinator/sign/request.h"
 #include "storage/crypto/keyring.h"
 
+#define CONNECT_MS 5000
 #define PAUSE_MS 200 /* before somebody who was not there is asked again */
 
 static int64_t now_ms(void)
@@ -138,4 +141,76 @@ void gck_signer_use(struct gck_signer *s)
 	gck_store_signer(sign, s);
 	gck_store_unwrapper(unwrap, s);
 	gck_store_request_timeout(s->conf->s3_timeout_s);
+}
+
+/* ---- over a connection of its own: the CLI, and an agent's process before the agent is connected -- */
+
+struct link {
+	const struct gck_conf *conf;
+	struct gck_wire *wire; /* NULL: none */
+};
+
+static int open_link(struct link *l, struct gck_error *err)
+{
+	const struct passwd *pw = getpwnam(l->conf->user);
+
+	if (!pw)
+		return gck_fail(err, ENOENT, "CoordinatorUser=%s: there is no such user",
+				l->conf->user);
+	l->wire = gck_wire_connect(l->conf->host, l->conf->port, l->conf->munge_socket, pw->pw_uid,
+				   CONNECT_MS, err);
+	return l->wire ? 0 : -1;
+}
+
+/* "sign" is answered by "signed", "unwrap" by "unwrapped". */
+static bool answers(const json_t *body, const json_t *answer)
+{
+	const char *asked = json_string_value(json_object_get(body, "op"));
+	const char *op = json_string_value(json_object_get(answer, "op"));
+
+	return op && !strncmp(op, asked, strlen(asked)) &&
+	       json_equal(json_object_get(body, "id"), json_object_get(answer, "id"));
+}
+
+static json_t *say_link(struct link *l, const json_t *body, int timeout_ms,
+		   struct gck_error *err)
+{
+	json_t *answer;
+
+	if (!l->wire && open_link(l, err))
+		return NULL;
+	if (gck_wire_put(l->wire, body, timeout_ms, err))
+		return NULL;
+	answer = gck_wire_get(l->wire, timeout_ms, err);
+	if (!answer || answers(body, answer))
+		return answer;
+	gck_fail(err, EPROTO, "the coordinator answers something else; is it of another release?");
+	json_decref(answer);
+	return NULL;
+}
+
+/* Whatever breaks the connection may be over soon. */
+static json_t *exchange_link(void *arg, const json_t *body, int timeout_ms, struct gck_error *err)
+{
+	struct link *l = arg;
+	struct gck_error why = { 0 };
+	json_t *answer = say_link(l, body, timeout_ms, &why);
+
+	if (answer)
+		return answer;
+	gck_wire_free(l->wire);
+	l->wire = NULL;
+	gck_fail(err, why.code == EPROTO || why.code == ENOENT ? why.code : EAGAIN, "%s", why.text);
+	return NULL;
+}
+
+void gck_signer_use_link(const struct gck_conf *conf, int limit_ms)
+{
+	static struct link link;
+	static struct gck_signer signer;
+
+	link = (struct link){ .conf = conf };
+	signer = (struct gck_signer){ .exchange = exchange_link, .arg = &link, .conf = conf,
+				      .limit_ms = limit_ms };
+	gck_signer_use(&signer);
 }

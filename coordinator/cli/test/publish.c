@@ -3,7 +3,7 @@
  * answer to a link was lost; and never the name of another. */
 #include "config.h"
 
-#include "coordinator/cli/publish.h"
+#include "coordinator/cli/cli.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

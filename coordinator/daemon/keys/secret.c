@@ -2,7 +2,7 @@
  * Files with secrets. */
 #include "config.h"
 
-#include "coordinator/daemon/keys/secret.h"
+#include "coordinator/daemon/keys/keys.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * The keys that jobs' data keys are wrapped by. */
 #include "config.h"
 
-#include "coordinator/daemon/keys/wrapping.h"
+#include "coordinator/daemon/keys/keys.h"
 
 #include <ctype.h>
 #include <inttypes.h>

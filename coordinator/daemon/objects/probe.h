@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "coordinator/daemon/peer/daemon.h"
+#include "coordinator/daemon/peer/peer.h"
 
 /* In a process of its own, which may take its time; before there are signal handlers, connections and
  * an event loop (which waits for it). What it finds changes nothing. */

@@ -12,7 +12,7 @@
 #include "common/base/log.h"
 #include "coordinator/core/retention/removal.h"
 #include "coordinator/daemon/objects/probe.h"
-#include "coordinator/daemon/slurm/child.h"
+#include "coordinator/daemon/slurm/slurm.h"
 
 #define STEPS_MOST 64 /* in one process; what it says of them fits into a pipe */
 

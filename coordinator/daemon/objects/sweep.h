@@ -3,7 +3,7 @@
 #ifndef GCK_DAEMON_SWEEP_H
 #define GCK_DAEMON_SWEEP_H
 
-#include "coordinator/daemon/peer/daemon.h"
+#include "coordinator/daemon/peer/peer.h"
 
 /* Unless one is under way, or nothing is to be removed. */
 void gck_sweep_start(struct gck_daemon *d);

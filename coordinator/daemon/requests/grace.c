@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "coordinator/core/operations/operation.h"
-#include "coordinator/daemon/requests/requests.h"
 
 /* The agents' longest back-off, and as much again for the attempt: a name is looked up, a store's
  * commits are listed, Slurm is asked. */

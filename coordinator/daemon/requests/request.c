@@ -12,7 +12,6 @@
 #include "coordinator/core/retention/needed.h"
 #include "coordinator/core/retention/removal.h"
 #include "coordinator/daemon/objects/sweep.h"
-#include "coordinator/daemon/requests/requests.h"
 
 struct request {
 	struct gck_peer *peer;

@@ -4,14 +4,16 @@
 #include "coordinator/daemon/requests/requests.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/base/hex.h"
 #include "common/base/log.h"
-#include "coordinator/core/retention/url_permission.h"
-#include "coordinator/daemon/requests/requests.h"
 #include "coordinator/sign/request.h"
+#include "storage/base/backend.h"
+#include "storage/s3/presign.h"
 
 #define LIFETIME_S 600
 #define MOST 128 /* in one message: their URLs fit into a frame */
@@ -23,6 +25,160 @@ struct question {
 	struct gck_sign_scope of;
 	const json_t *requests;
 };
+
+/* ---- who may what ------------------------------------------------------------------------- */
+
+struct asker {
+	const struct gck_step *step; /* NULL: not known here */
+	const struct gck_node *node; /* the asker is this node's agent, of that step; NULL: it is not */
+	bool owner;                  /* the asker is the job's owner himself */
+};
+
+enum access { READ, WRITE, REMOVE };
+
+static enum access access_of(enum gck_sign_verb verb)
+{
+	switch (verb) {
+	case GCK_SIGN_GET:
+	case GCK_SIGN_HEAD:
+	case GCK_SIGN_LIST:
+	case GCK_SIGN_LIST_MULTIPARTS:
+		return READ;
+	case GCK_SIGN_DELETE:
+		return REMOVE;
+	default:
+		return WRITE;
+	}
+}
+
+static int forbid(enum gck_sign_verb verb, const char *name, const char *why, struct gck_error *err)
+{
+	return gck_fail(err, EACCES, "%s of %.100s is refused: %s", gck_sign_verb_name(verb), name,
+			why);
+}
+
+/* From prepare until it is decided. */
+static bool is_under_way(const struct gck_live *live)
+{
+	switch (live->phase) {
+	case GCK_PREPARING:
+	case GCK_QUIESCING:
+	case GCK_FREEZING:
+	case GCK_RESUMING:
+	case GCK_WRITING:
+	case GCK_COMMITTING:
+	case GCK_HELD_WRITING:
+	case GCK_HELD_COMMITTING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_in(const char *name, const struct gck_intent *intent)
+{
+	char dir[GCK_NAME_MAX];
+
+	snprintf(dir, sizeof dir, "%u-%s/", intent->seq, intent->nonce);
+	return strncmp(name, dir, strlen(dir)) == 0;
+}
+
+/* A commit has a place of its own, beside the directories. */
+static bool is_commit(const char *name)
+{
+	return strncmp(name, "commit-", strlen("commit-")) == 0;
+}
+
+/* Of all nodes only the one that was told to write it has not answered. */
+static bool writes_commit(const struct asker *who, uint32_t seq)
+{
+	enum gck_phase phase = who->step->live->phase;
+
+	return (phase == GCK_COMMITTING || phase == GCK_HELD_COMMITTING) &&
+	       seq == who->step->intent.seq && !who->node->answered;
+}
+
+/* An import puts objects where the image has them: below the checkpoints that wrote them, too. */
+static bool is_imported(const char *name, uint32_t seq, const struct gck_intent *intent)
+{
+	const json_t *dir;
+	size_t i;
+
+	if (is_commit(name))
+		return seq == intent->seq;
+	json_array_foreach(intent->import, i, dir)
+		if (!strncmp(name, json_string_value(dir), json_string_length(dir)))
+			return true;
+	return false;
+}
+
+static int may_import(const struct asker *who, enum gck_sign_verb verb, const char *name,
+		      uint32_t seq, struct gck_error *err)
+{
+	if (!who->owner)
+		return forbid(verb, name, "only the owner of the job imports its images", err);
+	if (!is_imported(name, seq, &who->step->intent))
+		return forbid(verb, name, "it is no part of the image that is imported", err);
+	return 0;
+}
+
+static int may_write(const struct asker *who, enum gck_sign_verb verb, const char *name,
+		     uint32_t seq, struct gck_error *err)
+{
+	if (who->step && who->step->intent.import)
+		return may_import(who, verb, name, seq, err);
+	if (!who->node || !who->step || !who->step->live)
+		return forbid(verb, name, "only the agents of a step write its images", err);
+	if (!who->step->intent.seq || !is_under_way(who->step->live))
+		return forbid(verb, name, "no checkpoint is under way", err);
+	if (is_commit(name) ? writes_commit(who, seq) : is_in(name, &who->step->intent))
+		return 0;
+	return forbid(verb, name, is_commit(name) ? "this agent was not told to commit it" :
+		      "it is not in the directory of the checkpoint that is under way", err);
+}
+
+static int may_remove(const struct asker *who, enum gck_sign_verb verb, const char *name,
+		      uint32_t seq, struct gck_error *err)
+{
+	const struct gck_step *step = who->step;
+
+	if (!step)
+		return forbid(verb, name, "its step is not known, nor what of it is needed", err);
+	if (step->intent.import && is_imported(name, seq, &step->intent))
+		return forbid(verb, name, "an import of it is under way", err);
+	if (gck_step_commit(step, seq))
+		return forbid(verb, name, "its checkpoint is a commit that counts; see `gpuckpt "
+			      "remove`", err);
+	if (seq == step->intent.seq || seq > step->last_seq)
+		return forbid(verb, name, "its checkpoint is not over", err);
+	return 0;
+}
+
+/* Reading and listing: always. Writing: what the checkpoint under way puts into its own directory,
+ * by the step's agents; its commit, by the agent that was told to write it; an import's directories and
+ * commit, by the owner while it is under way. Removing: what the journal knows to be no commit (any
+ * more) and not under way. -1 with EACCES. */
+static int permit(const struct asker *who, enum gck_sign_verb verb, const char *name,
+	       struct gck_error *err)
+{
+	uint32_t seq = 0;
+
+	if (gck_s3_name_check(verb, name, &seq, err) < 0) {
+		if (err)
+			err->code = EACCES;
+		return -1;
+	}
+	switch (access_of(verb)) {
+	case READ:
+		return 0;
+	case WRITE:
+		if (verb == GCK_SIGN_ABORT_MULTIPART && !may_remove(who, verb, name, seq, NULL))
+			return 0;
+		return may_write(who, verb, name, seq, err);
+	default:
+		return may_remove(who, verb, name, seq, err);
+	}
+}
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
@@ -48,7 +204,7 @@ static void refuse(const struct question *q, const struct gck_error *err)
 	answer(q, failure(err));
 }
 
-static json_t *sign_one(const struct question *q, const struct gck_permit *who, const json_t *one,
+static json_t *sign_one(const struct question *q, const struct asker *who, const json_t *one,
 			struct gck_error *err)
 {
 	const struct gck_keys *k = &q->peer->daemon->keys;
@@ -56,7 +212,7 @@ static json_t *sign_one(const struct question *q, const struct gck_permit *who, 
 	json_t *text;
 	char *url;
 
-	if (gck_sign_unpack(one, &r, err) || gck_permit(who, r.verb, r.name, err) ||
+	if (gck_sign_unpack(one, &r, err) || permit(who, r.verb, r.name, err) ||
 	    gck_s3_presign(&k->server, &k->sigv4, &q->of, &r, time(NULL), LIFETIME_S, &url, err))
 		return failure(err);
 	text = json_string(url);
@@ -70,7 +226,7 @@ static void sign_all(const struct question *q)
 	struct gck_daemon *d = q->peer->daemon;
 	const struct gck_step *step = gck_state_step(&d->core.state, q->of.job, q->of.step);
 	const struct gck_agent *agent = q->peer->agent;
-	struct gck_permit who = { .step = step };
+	struct asker who = { .step = step };
 	struct gck_error first = {0};
 	json_t *urls = json_array(), *one;
 	size_t i;
@@ -154,4 +310,46 @@ void gck_sign_message(struct gck_peer *peer, const json_t *body)
 		gck_warn("%s; the keys before it are used on", err.text);
 	if (parse(&q, &err) || sign_for_owner(&q, &err))
 		refuse(&q, &err);
+}
+
+/* ---- unwrap -------------------------------------------------------------------------------- */
+
+static void answer_unwrap(struct gck_peer *peer, json_int_t id, json_t *rest)
+{
+	json_t *body = json_pack("{s:s, s:I}", "op", "unwrapped", "id", id);
+
+	json_object_update(body, rest);
+	json_decref(rest);
+	gck_peer_send(peer, body);
+	json_decref(body);
+}
+
+static json_t *unwrap(const struct gck_peer *peer, const char *wrapped, struct gck_error *err)
+{
+	unsigned char key[GCK_CRYPTO_KEY];
+	char text[2 * sizeof key + 1];
+	json_t *out;
+
+	if (gck_wrapping_unwrap(&peer->daemon->wrapping, wrapped, peer->uid, key, err) < 0)
+		return json_pack("{s:s, s:i}", "error", err->text, "code", err->code);
+	gck_hex(key, sizeof key, text);
+	out = json_pack("{s:s}", "data", text);
+	explicit_bzero(text, sizeof text);
+	explicit_bzero(key, sizeof key);
+	return out;
+}
+
+void gck_unwrap_message(struct gck_peer *peer, const json_t *body)
+{
+	struct gck_error err = {0};
+	const char *wrapped = "";
+	json_int_t id = 0;
+
+	gck_wrapping_renew(&peer->daemon->wrapping);
+	if (json_unpack((json_t *)body, "{s:I, s:s}", "id", &id, "key", &wrapped))
+		gck_fail(&err, EINVAL, "unwrap is malformed");
+	answer_unwrap(peer, id, err.code ? json_pack("{s:s, s:i}", "error", err.text, "code", err.code) :
+				    unwrap(peer, wrapped, &err));
+	if (err.code)
+		gck_info("unwrap by user %u is refused: %s", (unsigned)peer->uid, err.text);
 }

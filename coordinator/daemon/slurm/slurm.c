@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "coordinator/daemon/slurm/child.h"
 #include "coordinator/daemon/slurm/query.h"
 
 #define MAX_CHILDREN 8
@@ -46,6 +46,26 @@ struct gck_slurm_request {
 };
 
 static void start_next(struct gck_slurm *s);
+
+/* ---- children ------------------------------------------------------------------------------- */
+
+void gck_child_become(pid_t parent, int out, int err)
+{
+	int null = open("/dev/null", O_RDONLY);
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	for (int sig = 1; sig < 32; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	dup2(null, STDIN_FILENO);
+	dup2(out, STDOUT_FILENO);
+	dup2(err, STDERR_FILENO);
+	close_range(3, ~0u, 0);
+}
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 

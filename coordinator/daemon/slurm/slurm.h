@@ -23,4 +23,8 @@ void gck_slurm_ask(struct gck_slurm *s, json_t *request, gck_slurm_fn *done, voi
 /* End every child; nobody is told. */
 void gck_slurm_close(struct gck_slurm *s);
 
+/* In the child, first of all: nothing of gpuckptd's is kept (no socket, journal, lock or signal handler) but
+ * out and err, as stdout and stderr; it ends with its parent. */
+void gck_child_become(pid_t parent, int out, int err);
+
 #endif

@@ -165,7 +165,7 @@ static void exec_daemon(const char *const *args)
 
 	for (int i = 0; args[i] && i < 14; i++)
 		argv[i + 1] = args[i];
-	execv(path ? path : "coordinator/test/daemon", (char *const *)argv);
+	execv(path ? path : "coordinator/daemon/test/daemon", (char *const *)argv);
 	_exit(127);
 }
 
