@@ -146,6 +146,7 @@ program()
 }
 
 # burn_answers ARGUMENTS...: what an uninterrupted burn prints, without its pauses
+# shellcheck disable=SC2154 # the test sets it
 burn_answers() { BURN_UNTIL=/ "$burn" "$@"; }
 
 # ---- waiting

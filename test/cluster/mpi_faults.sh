@@ -174,7 +174,7 @@ rank_killed()
 		create
 		create_killing "$point"
 		not_created . "a create tells that it failed"
-		not_created "without MPI_Finalize|past MPI_Finalize, or has ended" "the next one says why"
+		not_created "without MPI_Finalize|past MPI_Finalize, or has ended|no step of job" "the next one says why"
 		requeue
 		back
 	done

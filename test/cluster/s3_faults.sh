@@ -3,7 +3,7 @@
 # s3_faults.sh [swift|ceph]: faults between a job of two ranks and the object store
 # (contrib/cluster.d/front). What happens once is overcome; what stays fails the checkpoint, which then
 # is not there, and the message names the object and the cause; the job computes on in both cases.
-# The long form has each fault at each request of a checkpoint.
+# Each class of fault is there once; the long form has each at each request of a checkpoint.
 server=${1-swift}
 export GPUCKPT_LAB_OPTIONS=--s3=$server
 # shellcheck source=s3lib.sh
@@ -77,7 +77,7 @@ for fault in "answer 500 InternalError" "answer 503 SlowDown" "answer 429 TooMan
 	overcome "1 put $object $fault"
 done
 check "after them: both commits are whole" alice gpuckpt verify "$job"
-for fault in "answer 500 InternalError" "after 500 InternalError" "lost" "mute" "cut 10" "flip 10"; do
+for fault in "after 500 InternalError" lost; do
 	overcome "1 put /commit- $fault"
 done
 overcome "1 put rank-.*json lost" "2 put rank-.*json answer 503 SlowDown"
@@ -85,8 +85,6 @@ overcome "1 * . refuse" "2 * . answer 503 SlowDown" "4 * . lost" "5 * . junk"
 overcome "1 put $object drip 3000000" "2 put $object error200 InternalError"
 check "after them: both commits are whole" alice gpuckpt verify "$job"
 given_up "put.*AccessDenied" "1- put $object answer 403 AccessDenied"
-given_up "attempt 10: the answer has no ETag" "1- put $object html"
-given_up "NoSuchBucket" "1- put $object answer 404 NoSuchBucket"
 given_up "507" "1- put $object answer 507 InsufficientStorage"
 given_up "clock .* behind" "1- put . skew 1000"
 given_up "commit-.*AccessDenied" "1- put /commit- answer 403 AccessDenied"
@@ -97,18 +95,25 @@ check "rank 1 computes as if nothing had been" computes 1
 # ---- reading
 
 verb=verify
-for fault in "answer 503 SlowDown" "cut-answer 1000" "junk" "html" "silence" "drip-answer 2000000" "lost" \
-	"error200 InternalError" "short 1000" "flip-answer 1000"; do
+for fault in "answer 503 SlowDown" "cut-answer 1000" silence "drip-answer 2000000" "short 1000" "flip-answer 1000"; do
 	overcome "1 get $object $fault"
 done
 create "1- get $object answer 404 NoSuchKey"
 like "$? $out" "^1 .*/$job/0/.*: get: .*404" "verify names what is missing"
 create "1- get $object flip-answer 1000"
 like "$? $out" "^1 .*/$job/0/.*damaged" "verify names what is damaged"
-unset verb
 
-# Long: each request of a checkpoint, one after the other.
+# Long: each fault at each kind of request, and at each request of a checkpoint, one after the other.
 if [[ -n ${GPUCKPT_LONG-} ]]; then
+	for fault in junk html lost "error200 InternalError"; do
+		overcome "1 get $object $fault"
+	done
+	unset verb
+	for fault in "answer 500 InternalError" mute "cut 10" "flip 10"; do
+		overcome "1 put /commit- $fault"
+	done
+	given_up "attempt 10: the answer has no ETag" "1- put $object html"
+	given_up "NoSuchBucket" "1- put $object answer 404 NoSuchBucket"
 	create
 	all=$(requests '^begin ' | wc -l)
 	for fault in "answer 500 InternalError" "answer 403 AccessDenied" lost mute silence junk "cut 10"; do
@@ -122,6 +127,7 @@ if [[ -n ${GPUCKPT_LONG-} ]]; then
 	given_up "$job/0/" "1- put $object flip 10"
 fi
 
+unset verb
 check "a checkpoint to come back to" create
 root scontrol requeue "$job"
 faults "1 get $object answer 503 SlowDown" "2 get $object cut-answer 5000" "3 get $object flip-answer 1000" \
