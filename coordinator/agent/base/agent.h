@@ -11,7 +11,18 @@
 
 #include "coordinator/agent/base/step.h"
 #include "coordinator/agent/base/tasks.h"
-#include "coordinator/agent/node/supervise.h"
+
+/* Shared memory between the supervisor and every agent that it forks. */
+struct lasting {
+	uint64_t epoch;  /* highest of a coordinator whose word was taken */
+	uint32_t restarts; /* of the job: the environment's count until the coordinator has told Slurm's */
+	int bound;       /* only the coordinator's word may let the ranks go */
+	int restored;    /* they were told to run out of their images; MPI may not be back in them */
+	uint32_t slurmd_timeout_s; /* SlurmdTimeout; 0: none, or not told yet */
+	int64_t unheard_ms; /* the lease runs from then on (lease.h); 0: the coordinator is there */
+	int cut_off;     /* the lease is over: the ranks are to stand still */
+	int released;    /* they were let go: what comes later is not the step's start */
+};
 
 /* What a rank that waits in its constructor is told. */
 enum gate {
@@ -55,21 +66,5 @@ struct agent_ops {
 	/* End the ranks. why is for the user. at_once: SIGKILL; else SIGTERM first. */
 	void (*end_ranks)(struct agent *a, const char *why, bool at_once);
 };
-
-/* The agent's process: its exit status, 0 when the step has ended in good order. */
-int agent_run(const struct step *s, struct lasting *lasting, int control);
-
-/* As in struct agent_ops. */
-void agent_open(struct agent *a);
-void agent_end_ranks(struct agent *a, const char *why, bool at_once);
-
-/* Ranks leave before main: with what they had ended with (statuses, borrowed), or with a failure.
- * why is for the user. */
-void agent_finished(struct agent *a, json_t *statuses, const char *why);
-void agent_refuse(struct agent *a, const char *why);
-
-/* The coordinator was heard, or is out of reach: patience at a restart. */
-void agent_heard(struct agent *a);
-void agent_unheard(struct agent *a);
 
 #endif

@@ -19,7 +19,6 @@
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/task_stdio.h"
-#include "coordinator/agent/ranks/links.h"
 #include "shim/process/rank/exclusions.h"
 
 enum kind { MAPPING, OPEN_FILE };
@@ -201,11 +200,9 @@ static void look_at(struct uses *all, const struct task *t)
 	struct iovec to[2] = { { &states[0], sizeof states[0] }, { &states[1], sizeof states[1] } };
 	struct iovec from[2] = { to[0], to[1] };
 
-	if (t->link) {
-		uint64_t shim = t->link->hello.state;
-
-		from[0].iov_base = (void *)(uintptr_t)(shim + offsetof(struct gck_shim_state, mpi_state));
-		from[1].iov_base = (void *)(uintptr_t)(shim + offsetof(struct gck_shim_state, cuda_state));
+	if (t->shim_state) {
+		from[0].iov_base = (void *)(uintptr_t)(t->shim_state + offsetof(struct gck_shim_state, mpi_state));
+		from[1].iov_base = (void *)(uintptr_t)(t->shim_state + offsetof(struct gck_shim_state, cuda_state));
 		if (process_vm_readv(t->pid, to, 2, from, 2, 0) != (ssize_t)sizeof states)
 			memset(states, 0, sizeof states);
 	}

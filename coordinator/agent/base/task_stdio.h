@@ -17,4 +17,9 @@ void given_read(const struct task *t, struct given *g);
 
 bool given_has(const struct given *g, const struct stat *st);
 
+/* Print "gpuckpt: ..." once, on the standard error of the first rank that takes it, and log it. A file that a program
+ * has opened there itself is not written to. */
+void say_to_user(const struct tasks *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 #endif

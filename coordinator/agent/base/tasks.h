@@ -34,6 +34,7 @@ struct task {
 	bool ended;
 	int status;          /* as from wait, when it ended */
 	struct link *link;   /* agent: its shim's connection, NULL while there is none */
+	uint64_t shim_state; /* agent: address of its struct gck_shim_state, 0 while there is no link */
 	struct thread_link *mpi, *cuda; /* agent: its MPI and CUDA threads', NULL while there is none */
 	struct task_asks asks; /* agent: checkpoints that it asks for */
 	int marks[2];        /* agent: what a worker leaves there for the next; -1: none yet */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `able`: what stands in the way of a checkpoint on this node. */
-#include "coordinator/agent/checkpoint/able.h"
+#include "coordinator/agent/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * The coordinator's commands for a checkpoint: how it begins, and what each does to it. */
 #include "config.h"
 
-#include "coordinator/agent/checkpoint/commands.h"
+#include "coordinator/agent/checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,10 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/commit.h"
 #include "coordinator/agent/checkpoint/events.h"
 #include "coordinator/agent/checkpoint/phases.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/checkpoint/rank_request.h"
-#include "coordinator/agent/upstream/answer.h"
 #include "coordinator/agent/upstream/upstream.h"
 
 static void begin(struct agent *a, const json_t *prepare);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Writing the commit object and removing old commits. */
-#include "coordinator/agent/checkpoint/commit.h"
+#include "coordinator/agent/checkpoint/checkpoint.h"
 
 #include "common/base/fault.h"
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/upstream/answer.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/store_job.h"

@@ -4,6 +4,7 @@
 #ifndef AGENT_GPU_H
 #define AGENT_GPU_H
 
+#include "coordinator/agent/checkpoint/rank_checkpoint.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
@@ -40,5 +41,9 @@ void cuda_lost(struct agent *a, const struct task *task);
 
 /* A rank that is not yet ready, or drained, or has its GPU not yet again; NULL: none. */
 const struct member *cuda_awaited(const struct transaction *t);
+
+/* After `prepare` of all ranks: each member's keep_most and finds_room. Without memory to count nothing finds
+ * room. */
+void rooms_share(struct transaction *t);
 
 #endif

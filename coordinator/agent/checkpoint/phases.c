@@ -6,14 +6,13 @@
 #include "coordinator/agent/checkpoint/phases.h"
 
 #include "common/base/fault.h"
-#include "coordinator/agent/base/node_share.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/checkpoint/device_budget.h"
+#include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/checkpoint/prepare.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/ranks/thread_link.h"
-#include "coordinator/agent/upstream/answer.h"
+#include "coordinator/agent/upstream/upstream.h"
 #include "storage/store/store.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "coordinator/agent/checkpoint/gpu.h"
 #include "coordinator/agent/checkpoint/quiesce.h"
-#include "coordinator/agent/upstream/answer.h"
+#include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/store_job.h"
 

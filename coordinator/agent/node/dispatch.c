@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the coordinator says, by its "op". */
-#include "coordinator/agent/node/dispatch.h"
+#include "coordinator/agent/node/node.h"
 
 #include <string.h>
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/base/user_message.h"
-#include "coordinator/agent/checkpoint/able.h"
-#include "coordinator/agent/checkpoint/commands.h"
-#include "coordinator/agent/checkpoint/commit.h"
+#include "coordinator/agent/base/task_stdio.h"
+#include "coordinator/agent/checkpoint/checkpoint.h"
 #include "coordinator/agent/checkpoint/rank_request.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/node/node_isolation.h"
-#include "coordinator/agent/node/register.h"
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/worker/proxy.h"
 
@@ -22,14 +19,14 @@ static void on_connected(struct agent *a)
 	proxy_connection(true);
 	if (a->transaction)
 		transaction_heard(a->transaction);
-	agent_heard(a);
+	gate_heard(a);
 	lease_heard(a->lease);
 }
 
 static void on_lost(struct agent *a)
 {
 	proxy_connection(false);
-	agent_unheard(a);
+	gate_unheard(a);
 	lease_unheard(a->lease);
 }
 
@@ -38,7 +35,7 @@ static void on_lost(struct agent *a)
 static int welcome_open(struct agent *a, const json_t *body)
 {
 	(void)body;
-	agent_open(a);
+	gate_open(a);
 	return 0;
 }
 
@@ -56,7 +53,7 @@ static int welcome_restore(struct agent *a, const json_t *body)
 static int welcome_finished(struct agent *a, const json_t *body)
 {
 	if (a->gate != GATE_OPEN)
-		agent_finished(a, json_object_get(body, "statuses"),
+		gate_finished(a, json_object_get(body, "statuses"),
 			       packet_text(body, "why", "this step had finished: it is not run "
 					   "again (skip-done=no runs it)"));
 	return 0;
@@ -76,7 +73,7 @@ static int welcome_refuse(struct agent *a, const json_t *body)
 	const char *why = packet_text(body, "why", "the coordinator refuses it");
 
 	if (a->gate != GATE_OPEN)
-		agent_refuse(a, why);
+		gate_refuse(a, why);
 	else if (!a->refused)
 		say_to_user(&a->tasks, "step %u.%u runs without checkpoints: %s", a->step->job,
 			    a->step->step, why);
@@ -156,7 +153,7 @@ static int on_terminate(struct agent *a, const json_t *body)
 {
 	bool held = a->transaction && transaction_held(a->transaction);
 
-	agent_end_ranks(a, packet_text(body, "why", "the coordinator wants it so"), held);
+	gate_end_ranks(a, packet_text(body, "why", "the coordinator wants it so"), held);
 	return 0;
 }
 

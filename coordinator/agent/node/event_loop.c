@@ -12,164 +12,20 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "coordinator/agent/base/user_message.h"
+#include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/checkpoint/events.h"
-#include "coordinator/agent/node/dispatch.h"
-#include "coordinator/agent/node/gate.h"
+#include "coordinator/agent/node/node.h"
 #include "coordinator/agent/node/node_isolation.h"
-#include "coordinator/agent/node/thread_messages.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/job.h"
 #include "coordinator/agent/worker/proxy.h"
-#include "coordinator/agent/worker/requeue.h"
+#include "coordinator/agent/worker/scontrol.h"
 #include "coordinator/agent/worker/store_job.h"
 
 #define BYE_MS 300
 #define LAST_WORD_S 0.6 /* with BYE_MS less than the supervisor waits for this process */
-#define TERM_TO_KILL_S 5.
-#define REQUEUE_LIMIT_S 30.
-#define REQUEUED_KILL_S 90.  /* Slurm ends a requeued job's tasks itself, after its KillWait */
-#define FAILURE_STATUS 1
-
-/* ---- the gate ------------------------------------------------------------------------------ */
-
-static void set_gate(struct agent *a, enum gate gate)
-{
-	a->gate = gate;
-	if (gate != GATE_HOLD)
-		ev_timer_stop(a->loop, &a->patience);
-	links_answer(a->links);
-}
-
-void agent_open(struct agent *a)
-{
-	a->lasting->released = 1;
-	set_gate(a, GATE_OPEN);
-}
-
-static void hold(struct agent *a)
-{
-	set_gate(a, GATE_HOLD);
-}
-
-void agent_finished(struct agent *a, json_t *statuses, const char *why)
-{
-	say_to_user(&a->tasks, "%s", why);
-	json_decref(a->statuses);
-	a->statuses = json_incref(statuses);
-	a->failure = 0;
-	set_gate(a, GATE_EXIT);
-}
-
-/* The ranks end before main, with a failure. */
-static void leave(struct agent *a)
-{
-	json_decref(a->statuses);
-	a->statuses = NULL;
-	a->failure = FAILURE_STATUS;
-	set_gate(a, GATE_EXIT);
-}
-
-void agent_refuse(struct agent *a, const char *why)
-{
-	say_to_user(&a->tasks, "step %u.%u cannot be started: %s", a->step->job, a->step->step,
-		    why);
-	leave(a);
-}
-
-/* ---- a restart without a coordinator ------------------------------------------------------- */
-
-static void signal_ranks(const struct agent *a, int sig)
-{
-	for (size_t i = 0; i < a->tasks.n; i++)
-		if (!a->tasks.v[i]->ended)
-			kill(a->tasks.v[i]->pid, sig);
-	if (sig == SIGKILL && a->restart)
-		restart_give_up(a->restart);
-}
-
-static void say_unreached(const struct agent *a, const char *what_follows)
-{
-	const struct step *s = a->step;
-
-	say_to_user(&a->tasks, "the coordinator at %s cannot be reached, so nobody knows whether "
-		    "step %u.%u %s: %s", s->conf.host, s->job, s->step, a->gate == GATE_HOLD ?
-		    "could be restored on all its nodes" : "has a checkpoint", what_follows);
-}
-
-/* On success the ranks wait on for Slurm's signals, so that the script runs no line after srun.
- * Those that were emptied can only be killed. */
-static void on_requeued(void *data, const json_t *result, const struct gck_error *why)
-{
-	struct agent *a = data;
-	char text[sizeof why->text + 64];
-
-	if (result) {
-		snprintf(text, sizeof text, "job %u is requeued and held; release it when gpuckptd "
-			 "runs again", a->step->job);
-		say_unreached(a, text);
-		ev_timer_set(&a->last_resort, REQUEUED_KILL_S, 0.);
-		ev_timer_start(a->loop, &a->last_resort);
-		return;
-	}
-	snprintf(text, sizeof text, "the job could not be given back: %s", why->text);
-	say_unreached(a, text);
-	if (a->gate == GATE_HOLD)
-		signal_ranks(a, SIGKILL);
-	else
-		leave(a);
-}
-
-static void on_patience_over(struct ev_loop *loop, ev_timer *w, int events)
-{
-	struct agent *a = w->data;
-	struct gck_error err;
-
-	(void)events;
-	if (!job_start(loop, "requeuehold", requeue_hold, a->step, REQUEUE_LIMIT_S, on_requeued, a,
-		       &err))
-		on_requeued(a, NULL, &err);
-}
-
-void agent_heard(struct agent *a)
-{
-	ev_timer_stop(a->loop, &a->patience);
-}
-
-/* Ranks that only the coordinator's word can let go. */
-static bool needs_word(const struct agent *a)
-{
-	if (a->gate == GATE_HOLD)
-		return a->restart && restart_waits(a->restart);
-	return a->gate == GATE_WAIT && a->lasting->bound;
-}
-
-void agent_unheard(struct agent *a)
-{
-	if (!needs_word(a) || ev_is_active(&a->patience))
-		return;
-	ev_timer_set(&a->patience, a->step->options.restart_wait_s, 0.);
-	ev_timer_start(a->loop, &a->patience);
-}
-
-/* ---- ending ranks -------------------------------------------------------------------------- */
-
-static void on_last_resort(struct ev_loop *loop, ev_timer *w, int events)
-{
-	(void)loop;
-	(void)events;
-	signal_ranks(w->data, SIGKILL);
-}
-
-void agent_end_ranks(struct agent *a, const char *why, bool at_once)
-{
-	say_to_user(&a->tasks, "step %u.%u is ended: %s", a->step->job, a->step->step, why);
-	signal_ranks(a, at_once ? SIGKILL : SIGTERM);
-	ev_timer_set(&a->last_resort, TERM_TO_KILL_S, 0.);
-	ev_timer_start(a->loop, &a->last_resort);
-}
 
 /* ---- the control socket -------------------------------------------------------------------- */
 
@@ -228,10 +84,7 @@ static void watch_control(struct agent *a)
 	ev_io_init(&a->control_io, on_control, a->control, EV_READ);
 	a->control_io.data = a;
 	ev_io_start(a->loop, &a->control_io);
-	ev_timer_init(&a->patience, on_patience_over, 0., 0.);
-	a->patience.data = a;
-	ev_timer_init(&a->last_resort, on_last_resort, 0., 0.);
-	a->last_resort.data = a;
+	gate_init_timers(a);
 }
 
 static void on_no_word(struct ev_loop *loop, ev_timer *w, int events)
@@ -320,9 +173,9 @@ static void finish(struct agent *a)
 static void start(struct agent *a)
 {
 	if (!a->lasting->bound && a->gate == GATE_WAIT)
-		agent_open(a);
+		gate_open(a);
 	upstream_connect(a->upstream);
-	agent_unheard(a);
+	gate_unheard(a);
 	lease_unheard(a->lease);
 }
 
@@ -331,11 +184,9 @@ static void ask_upstream(void *arg, json_t *body)
 	upstream_send(arg, body);
 }
 
-static const struct agent_ops ops = { agent_open, hold, agent_end_ranks };
-
 int agent_run(const struct step *s, struct lasting *lasting, int control)
 {
-	struct agent a = { .ops = &ops, .step = s, .lasting = lasting, .control = control };
+	struct agent a = { .ops = &gate_ops, .step = s, .lasting = lasting, .control = control };
 
 	prctl(PR_SET_NAME, "gpuckpt-agent");
 	signal(SIGTERM, SIG_IGN); /* the supervisor takes it */
@@ -353,7 +204,7 @@ int agent_run(const struct step *s, struct lasting *lasting, int control)
 	if (lasting->released || lasting->bound || s->options.restart == GCK_RESTART_NEVER)
 		start(&a);
 	else
-		first_look(&a, start);
+		gate_look(&a, start);
 	ev_run(a.loop, 0);
 	finish(&a);
 	return 0;

@@ -1,16 +1,175 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A first start: is it one? */
+ * The gate: what ranks that wait in their constructor are told, at a first start, by the coordinator's word, and
+ * without it. And how ranks are ended. */
 #include "config.h"
 
-#include "coordinator/agent/node/gate.h"
-
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/log.h"
+#include "coordinator/agent/base/task_stdio.h"
+#include "coordinator/agent/node/node.h"
+#include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/worker/job.h"
+#include "coordinator/agent/worker/scontrol.h"
 #include "coordinator/agent/worker/store_job.h"
 
 #define LOOK_LIMIT_S 4. /* a store that hangs must not keep a job from starting */
+#define TERM_TO_KILL_S 5.
+#define REQUEUE_LIMIT_S 30.
+#define REQUEUED_KILL_S 90.  /* Slurm ends a requeued job's tasks itself, after its KillWait */
+#define FAILURE_STATUS 1
+
+/* ---- the gate ------------------------------------------------------------------------------ */
+
+static void set_gate(struct agent *a, enum gate gate)
+{
+	a->gate = gate;
+	if (gate != GATE_HOLD)
+		ev_timer_stop(a->loop, &a->patience);
+	links_answer(a->links);
+}
+
+void gate_open(struct agent *a)
+{
+	a->lasting->released = 1;
+	set_gate(a, GATE_OPEN);
+}
+
+static void gate_hold(struct agent *a)
+{
+	set_gate(a, GATE_HOLD);
+}
+
+void gate_finished(struct agent *a, json_t *statuses, const char *why)
+{
+	say_to_user(&a->tasks, "%s", why);
+	json_decref(a->statuses);
+	a->statuses = json_incref(statuses);
+	a->failure = 0;
+	set_gate(a, GATE_EXIT);
+}
+
+/* The ranks end before main, with a failure. */
+static void leave(struct agent *a)
+{
+	json_decref(a->statuses);
+	a->statuses = NULL;
+	a->failure = FAILURE_STATUS;
+	set_gate(a, GATE_EXIT);
+}
+
+void gate_refuse(struct agent *a, const char *why)
+{
+	say_to_user(&a->tasks, "step %u.%u cannot be started: %s", a->step->job, a->step->step,
+		    why);
+	leave(a);
+}
+
+/* ---- a restart without a coordinator ------------------------------------------------------- */
+
+static void signal_ranks(const struct agent *a, int sig)
+{
+	for (size_t i = 0; i < a->tasks.n; i++)
+		if (!a->tasks.v[i]->ended)
+			kill(a->tasks.v[i]->pid, sig);
+	if (sig == SIGKILL && a->restart)
+		restart_give_up(a->restart);
+}
+
+static void say_unreached(const struct agent *a, const char *what_follows)
+{
+	const struct step *s = a->step;
+
+	say_to_user(&a->tasks, "the coordinator at %s cannot be reached, so nobody knows whether "
+		    "step %u.%u %s: %s", s->conf.host, s->job, s->step, a->gate == GATE_HOLD ?
+		    "could be restored on all its nodes" : "has a checkpoint", what_follows);
+}
+
+/* On success the ranks wait on for Slurm's signals, so that the script runs no line after srun.
+ * Those that were emptied can only be killed. */
+static void on_requeued(void *data, const json_t *result, const struct gck_error *why)
+{
+	struct agent *a = data;
+	char text[sizeof why->text + 64];
+
+	if (result) {
+		snprintf(text, sizeof text, "job %u is requeued and held; release it when gpuckptd "
+			 "runs again", a->step->job);
+		say_unreached(a, text);
+		ev_timer_set(&a->last_resort, REQUEUED_KILL_S, 0.);
+		ev_timer_start(a->loop, &a->last_resort);
+		return;
+	}
+	snprintf(text, sizeof text, "the job could not be given back: %s", why->text);
+	say_unreached(a, text);
+	if (a->gate == GATE_HOLD)
+		signal_ranks(a, SIGKILL);
+	else
+		leave(a);
+}
+
+static void on_patience_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct agent *a = w->data;
+	struct gck_error err;
+
+	(void)events;
+	if (!job_start(loop, "requeuehold", requeue_hold, a->step, REQUEUE_LIMIT_S, on_requeued, a,
+		       &err))
+		on_requeued(a, NULL, &err);
+}
+
+void gate_heard(struct agent *a)
+{
+	ev_timer_stop(a->loop, &a->patience);
+}
+
+/* Ranks that only the coordinator's word can let go. */
+static bool needs_word(const struct agent *a)
+{
+	if (a->gate == GATE_HOLD)
+		return a->restart && restart_waits(a->restart);
+	return a->gate == GATE_WAIT && a->lasting->bound;
+}
+
+void gate_unheard(struct agent *a)
+{
+	if (!needs_word(a) || ev_is_active(&a->patience))
+		return;
+	ev_timer_set(&a->patience, a->step->options.restart_wait_s, 0.);
+	ev_timer_start(a->loop, &a->patience);
+}
+
+/* ---- ending ranks -------------------------------------------------------------------------- */
+
+static void on_last_resort(struct ev_loop *loop, ev_timer *w, int events)
+{
+	(void)loop;
+	(void)events;
+	signal_ranks(w->data, SIGKILL);
+}
+
+void gate_end_ranks(struct agent *a, const char *why, bool at_once)
+{
+	say_to_user(&a->tasks, "step %u.%u is ended: %s", a->step->job, a->step->step, why);
+	signal_ranks(a, at_once ? SIGKILL : SIGTERM);
+	ev_timer_set(&a->last_resort, TERM_TO_KILL_S, 0.);
+	ev_timer_start(a->loop, &a->last_resort);
+}
+
+const struct agent_ops gate_ops = { gate_open, gate_hold, gate_end_ranks };
+
+void gate_init_timers(struct agent *a)
+{
+	ev_timer_init(&a->patience, on_patience_over, 0., 0.);
+	a->patience.data = a;
+	ev_timer_init(&a->last_resort, on_last_resort, 0., 0.);
+	a->last_resort.data = a;
+}
+
+/* ---- a first start --------------------------------------------------------------------------- */
 
 struct look {
 	struct agent *agent;
@@ -35,7 +194,7 @@ static void on_looked(void *data, const json_t *result, const struct gck_error *
 	decided(a);
 }
 
-void first_look(struct agent *a, void (*decided)(struct agent *))
+void gate_look(struct agent *a, void (*decided)(struct agent *))
 {
 	const struct store_request r = { .step = a->step };
 	struct look *look = malloc(sizeof *look);

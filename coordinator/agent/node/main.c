@@ -14,7 +14,7 @@
 #include "common/base/control.h"
 #include "common/base/log.h"
 #include "coordinator/agent/base/step.h"
-#include "coordinator/agent/node/supervise.h"
+#include "coordinator/agent/node/node.h"
 
 #define LARGE (256 << 10)
 

@@ -12,7 +12,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/base/user_message.h"
+#include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/upstream/upstream.h"
@@ -97,11 +97,13 @@ static const struct child_ops ops = { holder_main, on_message, on_end };
 
 static void hold(struct agent *a, struct task *t)
 {
+	struct worker_task work = { .pid = t->pid };
 	struct gck_error err;
 
 	if (t->ended || t->holder || !t->link || t->link->waiting || transaction_has_rank(a, t))
 		return;
-	t->holder = child_start(a->loop, &ops, t, NULL, 0, t, &err);
+	work.hello = t->link->hello;
+	t->holder = child_start(a->loop, &ops, &work, NULL, 0, t, &err);
 	if (!t->holder)
 		not_held(t, err.text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `register`: who this agent is and where its ranks stand. */
-#include "coordinator/agent/node/register.h"
+#include "coordinator/agent/node/node.h"
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/checkpoint/transaction.h"

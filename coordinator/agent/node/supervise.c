@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parent of the agent proper. */
-#include "coordinator/agent/node/supervise.h"
+#include "coordinator/agent/node/node.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
  * Messages of our threads in the ranks: each goes to the checkpoint or the restart that waits for it. */
 #include "config.h"
 
-#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/node/node.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "coordinator/agent/checkpoint/quiesce.h"
 #include "coordinator/agent/checkpoint/rank_request.h"
 #include "coordinator/agent/checkpoint/reclaim.h"
-#include "coordinator/agent/restart/device_feed.h"
+#include "coordinator/agent/restart/rank_restart.h"
 #include "coordinator/agent/restart/restart.h"
 
 /* ---- MPI threads --------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ void link_close(struct link *l)
 	if (*p)
 		*p = l->next;
 	if (l->task && l->task->link == l)
-		l->task->link = NULL;
+		l->task->link = NULL, l->task->shim_state = 0;
 	ev_io_stop(l->all->agent->loop, &l->io);
 	ev_timer_stop(l->all->agent->loop, &l->limit);
 	close(l->fd);
@@ -92,6 +92,7 @@ static void settle(struct link *l)
 		link_close(t->link);
 	l->task = t;
 	t->link = l;
+	t->shim_state = l->hello.state;
 	l->waiting = true;
 	if (!l->hello.reconnect)
 		tasks_begin_asks(&t->asks);

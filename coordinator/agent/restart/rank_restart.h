@@ -37,27 +37,6 @@ struct returning {              /* a rank */
 	uint64_t done, all;
 };
 
-struct restart {
-	struct agent *agent;
-	enum stage stage;
-	uint32_t seq;
-	char hash[sizeof ((struct worker_task *)0)->hash];
-	uint32_t from_job, from_step;
-	int pool;               /* while restorers are forked: of what ranks share; -1: none */
-	struct returning *ranks;
-	size_t n;
-	bool files_asked;       /* the coordinator waits for `files` */
-	bool run_asked;         /* and for `run`, which came before the files were done */
-	bool over;              /* the coordinator has given it up */
-	bool touched;           /* files may have been changed: no other commit fits them */
-	struct gck_error why;   /* STAGE_FAILED */
-	uint32_t failed_rank;
-	uint64_t told_progress;
-	ev_tstamp began;
-	ev_timer look, tick;
-	ev_timer rebuild;       /* for ranks to be let go, and MPI and CUDA to come back */
-};
-
 /* Fork the restorer, which begins with the build of r->seq. */
 void returning_start(struct returning *one);
 
@@ -78,12 +57,10 @@ enum restart_part returning_lacks(const struct returning *one);
 /* End the restorer, and a rank that it has emptied. */
 void returning_end(struct returning *one);
 
-/* ---- what ranks tell their restart ---- */
+/* A rank's CUDA thread says that it wants it, the first time or because nobody brings it any more. */
+void filling_wanted(struct agent *a, struct task *t);
 
-/* The first failure of a rank fails the restart on this node. */
-void restart_fail(struct restart *r, const struct task *t, const struct gck_error *err);
-
-/* A rank has done what it was told: the restart may be a stage further. */
-void restart_settle(struct restart *r);
+/* The rank has all, or is given up. */
+void filling_end(struct returning *one);
 
 #endif

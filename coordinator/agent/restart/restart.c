@@ -11,7 +11,6 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/restart/rank_restart.h"
 #include "coordinator/agent/restart/stages.h"
-#include "coordinator/agent/upstream/answer.h"
 #include "coordinator/agent/upstream/upstream.h"
 #include "storage/store/node_cache.h"
 

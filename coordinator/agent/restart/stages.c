@@ -4,9 +4,9 @@
 #include "coordinator/agent/restart/stages.h"
 
 #include "common/base/log.h"
-#include "coordinator/agent/base/user_message.h"
+#include "coordinator/agent/base/task_stdio.h"
 #include "coordinator/agent/restart/restart.h"
-#include "coordinator/agent/upstream/answer.h"
+#include "coordinator/agent/upstream/upstream.h"
 
 /* The command that the coordinator waits for: what a failure is the answer to. */
 static const char *asked(const struct restart *r)

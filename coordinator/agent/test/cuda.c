@@ -16,6 +16,7 @@
 #include "coordinator/agent/checkpoint/phases.h"
 #include "coordinator/agent/checkpoint/reclaim.h"
 #include "coordinator/agent/restart/rank_restart.h"
+#include "coordinator/agent/restart/stages.h"
 #include "coordinator/agent/test/threads.h"
 #include "test/support/tap.h"
 

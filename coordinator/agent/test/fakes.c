@@ -12,15 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/agent/checkpoint/commands.h"
-#include "coordinator/agent/checkpoint/commit.h"
-#include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/checkpoint/checkpoint.h"
 #include "coordinator/agent/checkpoint/events.h"
-#include "coordinator/agent/restart/restart.h"
-#include "coordinator/agent/worker/store_job.h"
 #include "coordinator/agent/checkpoint/transaction.h"
+#include "coordinator/agent/ranks/links.h"
+#include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/upstream/upstream.h"
+#include "coordinator/agent/worker/store_job.h"
 
 #define PATIENCE_S 60. /* only a failure takes so long */
 

@@ -14,14 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "coordinator/agent/base/node_share.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/base/shared_objects.h"
 #include "coordinator/agent/base/tasks.h"
 #include "coordinator/agent/worker/child.h"
 #include "coordinator/agent/worker/job.h"
-#include "coordinator/agent/worker/key_cache.h"
+#include "coordinator/agent/worker/proxy.h"
 #include "test/support/tap.h"
 
 static void packets(void)

@@ -9,6 +9,7 @@
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/restart/rank_restart.h"
+#include "coordinator/agent/restart/stages.h"
 #include "coordinator/agent/test/fakes.h"
 #include "shim/link.h"
 #include "test/support/tap.h"

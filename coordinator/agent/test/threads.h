@@ -4,7 +4,7 @@
 #ifndef AGENT_TEST_THREADS_H
 #define AGENT_TEST_THREADS_H
 
-#include "coordinator/agent/node/thread_messages.h"
+#include "coordinator/agent/node/node.h"
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/test/fakes.h"
 

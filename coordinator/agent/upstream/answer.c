@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Answers to the coordinator's commands. */
-#include "coordinator/agent/upstream/answer.h"
+#include "coordinator/agent/upstream/upstream.h"
 
 #include "common/base/error.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/upstream/upstream.h"
 
 static json_t *done(uint32_t seq, const char *phase, bool ok)
 {

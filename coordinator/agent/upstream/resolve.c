@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where the coordinator is and as whom it runs. */
-#include "coordinator/agent/upstream/resolve.h"
+#include "coordinator/agent/upstream/upstream.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -18,7 +18,6 @@
 #include "common/base/log.h"
 #include "common/wire/wire.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/upstream/resolve.h"
 
 #define DELAY_MIN_S 0.2
 #define CONNECT_LIMIT_S 10.

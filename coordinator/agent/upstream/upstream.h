@@ -4,6 +4,11 @@
 #ifndef AGENT_UPSTREAM_H
 #define AGENT_UPSTREAM_H
 
+#include <jansson.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "common/base/error.h"
 #include "coordinator/agent/base/agent.h"
 #include "coordinator/agent/worker/job.h"
 
@@ -37,5 +42,28 @@ bool upstream_welcomed(const struct upstream *u);
 
 /* Say `bye` and wait up to timeout_ms for it to be on its way. */
 void upstream_bye(struct agent *a, int timeout_ms);
+
+struct resolved {
+	struct sockaddr_storage address;
+	socklen_t len;
+	uid_t uid;
+};
+
+/* For job.h; arg is a struct gck_conf: {"uid","port","addresses":[..]}. */
+json_t *resolve(const void *conf, struct gck_error *err);
+
+/* The address for an attempt, in turn. -1 if there is none. */
+int resolve_take(const json_t *result, unsigned attempt, struct resolved *out);
+
+/* Succeeded, with data (dropped; NULL: none). Returns the message, to be said
+ * again (new reference). */
+json_t *answer_done(struct agent *a, uint32_t seq, const char *phase, json_t *data);
+
+/* The same, with nothing to say beside it. */
+void answer_plain(struct agent *a, uint32_t seq, const char *phase);
+
+/* Failed; rank: the rank that it is about, NULL if about none. */
+void answer_failed(struct agent *a, uint32_t seq, const char *phase, const struct gck_error *why,
+		   const uint32_t *rank);
 
 #endif

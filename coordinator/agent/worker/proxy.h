@@ -32,4 +32,9 @@ void proxy_use(int fd);
 void proxy_answer(const json_t *body);
 void proxy_connection(bool there);
 
+/* The keys that gpuckptd has unwrapped: all ranks' processes ask for the same one at each checkpoint. The answer to an
+ * earlier ask for this key, or NULL; keep an answer, if it has a key. */
+const json_t *known_answer(const json_t *ask);
+void known_keep(const json_t *ask, const json_t *answer);
+
 #endif

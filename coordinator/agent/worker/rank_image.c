@@ -2,8 +2,11 @@
  * What a commit has of a rank. */
 #include "coordinator/agent/worker/rank_image.h"
 
-#include "coordinator/agent/base/node_share.h"
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "coordinator/agent/base/packet.h"
+#include "coordinator/agent/base/resources.h"
 #include "storage/crypto/keyring.h"
 #include "storage/store/node_cache.h"
 
@@ -105,4 +108,47 @@ void found_drop(struct found *f)
 		gck_reader_close(f->reader);
 	found_drop_manifest(f);
 	*f = (struct found){ .exit = -1 };
+}
+
+/* ---- the image that a new one builds on ------------------------------------------------------- */
+
+/* A coordinator that names no commit leaves it to the store. */
+static uint32_t base_of(const struct worker_task *t, struct gck_store *store)
+{
+	uint32_t *seqs = NULL, newest = 0;
+	size_t n = 0;
+
+	if (t->base_named)
+		return t->base;
+	if (gck_store_list(store, &seqs, &n, NULL) == 0 && n)
+		newest = seqs[n - 1];
+	free(seqs);
+	return newest;
+}
+
+static void find_hash(const json_t *commit, uint32_t rank, char hash[GCK_HASH_TEXT])
+{
+	const json_t *entry;
+	size_t i;
+
+	*hash = '\0';
+	json_array_foreach(json_object_get(commit, "ranks"), i, entry)
+		if (packet_int(entry, "rank", -1) == rank)
+			snprintf(hash, GCK_HASH_TEXT, "%s", packet_text(entry, "manifest", ""));
+}
+
+json_t *base_manifest(const struct worker_task *t, struct gck_store *store, char hash[GCK_HASH_TEXT])
+{
+	uint32_t base = base_of(t, store);
+	json_t *commit, *manifest;
+
+	if (!base)
+		return NULL;
+	commit = gck_store_read_commit(store, base, *t->hash ? t->hash : NULL, NULL, NULL);
+	if (!commit)
+		return NULL;
+	find_hash(commit, t->rank, hash);
+	manifest = gck_store_read_manifest(store, commit, t->rank, NULL);
+	json_decref(commit);
+	return manifest;
 }

@@ -3,6 +3,8 @@
 #ifndef AGENT_RANK_IMAGE_H
 #define AGENT_RANK_IMAGE_H
 
+#include <jansson.h>
+
 #include "coordinator/agent/worker/worker.h"
 #include "storage/store/store.h"
 
@@ -26,5 +28,9 @@ void found_drop(struct found *f);
 
 /* Its image is made, which has all that is needed of the manifest. */
 void found_drop_manifest(struct found *f);
+
+/* The rank's manifest there, and its hash: chunks that it has are not written again. NULL without a
+ * readable one: everything is written. */
+json_t *base_manifest(const struct worker_task *t, struct gck_store *store, char hash[GCK_HASH_TEXT]);
 
 #endif

@@ -6,25 +6,23 @@
 
 #include <limits.h>
 
-#include "coordinator/agent/base/tasks.h"
-#include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/worker/report.h"
 #include "coordinator/agent/worker/worker.h"
 #include "shim/process/threads/threads.h"
 
 /* A thread that waits for a file system, which may be cut off as well, stops when that answers: no limit. */
-static int hold(const struct task *task, struct gck_held *held, struct gck_error *err)
+static int hold(const struct worker_task *task, struct gck_held *held, struct gck_error *err)
 {
 	struct gck_target t;
 
-	if (gck_target_open(&t, task->pid, -1, &task->link->hello, err) < 0)
+	if (gck_target_open(&t, task->pid, -1, &task->hello, err) < 0)
 		return -1;
 	return gck_threads_hold(held, &t, INT_MAX, err);
 }
 
 int holder_main(int fd, void *arg)
 {
-	const struct task *task = arg;
+	const struct worker_task *task = arg;
 	struct report report = { .fd = fd };
 	struct gck_held held = { 0 };
 	struct gck_error err = { 0 };

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "coordinator/agent/base/step.h"
+
 #define NOT_EXECUTED 126
 
 /* When Slurm is out of reach it tries for minutes: longer than a job that is given up. */
@@ -112,4 +114,27 @@ int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err)
 		return runs(text, restarts, err);
 	return gck_fail(err, status > 0 && WIFEXITED(status) && WEXITSTATUS(status) == SCONTROL_MISSING ? ENOENT : EIO,
 			"scontrol show job %s: %s", job, *text ? text : "no message");
+}
+
+/* ---- giving a job back ------------------------------------------------------------------------ */
+
+/* All nodes' agents give it back at the same time, and Slurm refuses all but the first. */
+static bool is_given_back(uint32_t job)
+{
+	struct gck_error why;
+
+	return scontrol_runs(job, UINT32_MAX, &why) < 0 && why.code == ESTALE;
+}
+
+json_t *requeue_hold(const void *arg, struct gck_error *err)
+{
+	const struct step *s = arg;
+	char job[16], text[256];
+	const char *const argv[] = { "scontrol", "requeuehold", job, NULL };
+
+	snprintf(job, sizeof job, "%u", s->job);
+	if (scontrol(argv, "", text, sizeof text) == 0 || is_given_back(s->job))
+		return json_true();
+	gck_fail(err, EIO, "scontrol requeuehold %s failed: %s", job, *text ? text : "no message");
+	return NULL;
 }

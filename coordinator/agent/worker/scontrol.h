@@ -4,6 +4,7 @@
 #ifndef AGENT_SCONTROL_H
 #define AGENT_SCONTROL_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,9 @@ int scontrol(const char *const argv[], const char *begin, char *text, size_t siz
 /* The same for a job: does it run, in its start after so many restarts or an earlier one? -1: ESTALE: Slurm says no;
  * ENOENT: this node has no scontrol; EIO: nobody knows. */
 int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err);
+
+/* For job.h: run `scontrol requeuehold` on the job of a struct step as its user. true, also if it does not run any
+ * more. */
+json_t *requeue_hold(const void *step, struct gck_error *err);
 
 #endif

@@ -10,9 +10,9 @@
 
 #include "common/base/fault.h"
 #include "common/base/hex.h"
-#include "coordinator/agent/base/node_share.h"
 #include "coordinator/agent/base/packet.h"
-#include "coordinator/agent/worker/base_image.h"
+#include "coordinator/agent/base/resources.h"
+#include "coordinator/agent/worker/rank_image.h"
 #include "coordinator/agent/worker/report.h"
 #include "shim/process/gpu/device_channel.h"
 #include "shim/process/process.h"

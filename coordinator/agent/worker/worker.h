@@ -73,8 +73,8 @@ int restorer_main(int fd, void *arg);
  * `done` with phase "fill" if it cannot. */
 int filler_main(int fd, void *arg);
 
-/* Stops a rank and keeps it so until this process is killed or the rank is; arg is its struct task, which has a
- * link. It stays stopped whatever signal comes. Says `done` with phase "hold" if it cannot. */
+/* Stops a rank and keeps it so until this process is killed or the rank is; arg is a struct worker_task with pid and
+ * hello. It stays stopped whatever signal comes. Says `done` with phase "hold" if it cannot. */
 int holder_main(int fd, void *arg);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing the commit object and removing old commits, for the agent that the coordinator chose.
- * Neither needs the checkpoint's workers: an agent that was started anew can do it. */
-#ifndef AGENT_COMMIT_H
-#define AGENT_COMMIT_H
+ * What the coordinator orders about checkpoints. */
+#ifndef AGENT_CHECKPOINT_H
+#define AGENT_CHECKPOINT_H
 
 #include "coordinator/agent/base/agent.h"
+
+/* Obey prepare, quiesce, go, freeze, resume, write, hold, commit, committed or abort. */
+void checkpoint_command(struct agent *a, const char *op, const json_t *body);
 
 /* The coordinator's `commit`, answered by `done` with the hash. */
 void commit_write(struct agent *a, uint32_t seq, const json_t *body);
@@ -14,5 +16,8 @@ void commit_made(struct agent *a, uint32_t seq, const json_t *body);
 
 /* The coordinator's `sweep`: what it has of the user's steps that nobody else may remove. */
 void commit_sweep(struct agent *a, const json_t *body);
+
+/* Find out in a job what stands in the way of a checkpoint on this node, and send {"op":"able","id","items"}. */
+void able_start(struct agent *a, json_int_t id);
 
 #endif
