@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent proper: one event loop that serves the shims of this node's ranks (links.h), the
- * coordinator (upstream.h) and whatever is under way: a checkpoint (transaction.h) or a restart
+ * The state of the agent's process: one event loop that serves the links of this node's ranks
+ * (links.h), the coordinator (upstream.h), and a checkpoint (transaction.h) or a restart
  * (restart.h). What blocks runs in processes of its own (child.h). */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -14,23 +14,25 @@
 
 /* Shared memory between the supervisor and every agent that it forks. */
 struct lasting {
-	uint64_t epoch;  /* highest of a coordinator whose word was taken */
-	uint32_t restarts; /* of the job: the environment's count until the coordinator has told Slurm's */
-	int bound;       /* only the coordinator's word may let the ranks go */
-	int restored;    /* they were told to run out of their images; MPI may not be back in them */
-	uint32_t slurmd_timeout_s; /* SlurmdTimeout; 0: none, or not told yet */
-	int64_t unheard_ms; /* the lease runs from then on (lease.h); 0: the coordinator is there */
-	int cut_off;     /* the lease is over: the ranks are to stand still */
-	int released;    /* they were let go: what comes later is not the step's start */
+	uint64_t epoch;  /* the highest epoch of a coordinator that was obeyed */
+	uint32_t restarts; /* the job's restart count: the environment's, until the coordinator
+			    * tells Slurm's */
+	int bound;       /* only the coordinator may let the ranks go */
+	int restored;    /* ranks were let go out of their images; MPI may not be back in them */
+	uint32_t slurmd_timeout_s; /* SlurmdTimeout; 0: none, or not known yet */
+	int64_t unheard_ms; /* since when the coordinator is silent (node_isolation.h); 0: it is
+			     * connected */
+	int cut_off;     /* this node is isolated: its ranks must stay stopped */
+	int released;    /* the ranks were let go: the start of the step is over */
 };
 
-/* What a rank that waits in its constructor is told. */
+/* What ranks that wait in their constructor are told. */
 enum gate {
-	GATE_OPEN,  /* go: a first start, or the coordinator's word is "cold" or "run" */
-	GATE_WAIT,  /* nothing yet: a restart, and the coordinator's word is not there; or the store
-		     * is being looked at (first.h) */
-	GATE_HOLD,  /* hold: it will be restored */
-	GATE_EXIT,  /* leave, with the status of `statuses` */
+	GATE_OPEN,  /* go: a first start, or the coordinator said "cold" or "run" */
+	GATE_WAIT,  /* nothing yet: a restart waits for the coordinator, or a first start for the
+		     * look into the store (gate_look) */
+	GATE_HOLD,  /* hold: the ranks will be restored */
+	GATE_EXIT,  /* exit, with the status in `statuses` */
 };
 
 struct agent_ops;
@@ -45,25 +47,26 @@ struct agent {
 	struct tasks tasks;
 	struct links *links;
 	struct upstream *upstream;
-	struct lease *lease;
+	struct isolation *isolation;
 	enum gate gate;
-	json_t *statuses;         /* GATE_EXIT: wait statuses by rank */
-	int failure;              /* GATE_EXIT without statuses: the status to leave with */
-	struct transaction *transaction; /* NULL: no checkpoint is under way */
-	struct restart *restart;         /* NULL: no restart is under way */
-	struct need *needs;              /* of device memory (needs.h) */
-	uint64_t ask_id;          /* the last that the coordinator was asked under (asks.h) */
-	bool refused;             /* the user was told that there will be no checkpoints */
-	ev_timer patience;        /* at a restart: until the coordinator must have been heard */
-	ev_timer last_resort;     /* ranks that were asked to end: until they are made to */
+	json_t *statuses;         /* GATE_EXIT: wait statuses, by rank */
+	int failure;              /* GATE_EXIT without statuses: the exit status */
+	struct transaction *transaction; /* NULL: no checkpoint is in progress */
+	struct restart *restart;         /* NULL: no restart is in progress */
+	struct reclaim *reclaims;             /* requests for device memory (reclaim.h) */
+	uint64_t request_id;          /* of the last request that the coordinator was sent
+				       * (rank_request.h) */
+	bool refused;             /* the user was told that this step has no checkpoints */
+	ev_timer patience;        /* at a restart: how long to wait for the coordinator */
+	ev_timer last_resort;     /* between the signal that ends ranks and SIGKILL */
 };
 
-/* What checkpoints and restarts ask of the event loop above them. */
+/* What checkpoints and restarts ask of the files above them. */
 struct agent_ops {
-	/* Let the ranks go on; hold them, for the coordinator has a commit of this step. */
+	/* Let the ranks go. Hold them, because the coordinator has a commit of this step. */
 	void (*open)(struct agent *a);
 	void (*hold)(struct agent *a);
-	/* End the ranks. why is for the user. at_once: SIGKILL; else SIGTERM first. */
+	/* End the ranks. why is told to the user. at_once: by SIGKILL; else SIGTERM comes first. */
 	void (*end_ranks)(struct agent *a, const char *why, bool at_once);
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON bodies as packets of a SEQPACKET socketpair: between the agent and the processes that it
- * forks. Small by nature: what is big (manifests, images) goes to the store. */
+ * JSON bodies as packets of a SEQPACKET socketpair between the agent and the processes that it
+ * forks. They are small: manifests and images go to the store. */
 #ifndef AGENT_PACKET_H
 #define AGENT_PACKET_H
 
@@ -10,17 +10,17 @@
 
 #define PACKET_MAX (128u * 1024)
 
-/* Send body and drop the reference. A peer that is gone is an error like any other. */
+/* Sends body and drops the reference. -1 also if the peer is gone. */
 int packet_send(int fd, json_t *body, struct gck_error *err);
 
-/* Wait up to timeout_ms (-1: for ever, 0: not at all) for a packet: a new reference, or NULL with
- * code ETIMEDOUT, ECONNRESET (the peer is gone), EBADMSG. */
-json_t *packet_recv(int fd, int timeout_ms, struct gck_error *err);
+/* Waits up to timeout_ms (-1: for ever, 0: not at all) for a packet. Returns a new reference, or
+ * NULL with code ETIMEDOUT, ECONNRESET (the peer is gone) or EBADMSG. */
+json_t *packet_recv(int fd, int timeout_ms, struct gck_error *err) GCK_MUST_CHECK;
 
-/* A JSON string of any bytes: what is not UTF-8 is written as \xNN. */
+/* A JSON string of any bytes: those that are not UTF-8 are written as \xNN. */
 json_t *packet_string(const char *bytes);
 
-/* Members of a body, with a default for what is missing or of another type. */
+/* Members of a body. `or` is the default for one that is missing or of another type. */
 const char *packet_text(const json_t *body, const char *key, const char *or);
 json_int_t packet_int(const json_t *body, const char *key, json_int_t or);
 int packet_bool(const json_t *body, const char *key);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much memory this node and this cgroup (version 1 or 2) still have. What cannot be read sets
- * no limit. */
+ * Free memory of this node and of this cgroup (version 1 or 2), and each process's share of the
+ * node. A file that cannot be read sets no limit. */
 #include "config.h"
 
 #include "coordinator/agent/base/resources.h"
@@ -23,8 +23,8 @@ static const struct cgroup_files v2 = {
 	"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file",
 };
 
-/* The number after "key" at a line's start, or the file's only one; otherwise: what to return if
- * there is none ("max" is none). */
+/* The number after "key" at the start of a line, or the only number of the file. Returns
+ * `otherwise` if there is none ("max" is none). */
 static uint64_t number_in(const char *path, const char *key, uint64_t otherwise)
 {
 	size_t len = strlen(key);
@@ -74,7 +74,7 @@ static uint64_t cgroup_available(const struct cgroup_files *f, const char *group
 	return least;
 }
 
-/* A line of /proc/self/cgroup is "number:controllers:path"; version 2 has "0::path". */
+/* A line of /proc/self/cgroup is "number:controllers:path"; in version 2 it is "0::path". */
 static uint64_t cgroups_available(void)
 {
 	uint64_t least = UINT64_MAX, v;
@@ -105,12 +105,13 @@ uint64_t memory_available(void)
 	return group < kib * 1024 ? group : kib * 1024;
 }
 
-/* ---- shares of the node ----------------------------------------------------------------------- */
+/* ---- shares of the node -------------------------------------------------------------------- */
 
-#define NODE_MEMORY ((size_t)128 << 20) /* half of what the agent may have */
-#define WRITERS_MAX 4u                  /* each has two objects of 16 MiB at least */
+#define NODE_MEMORY ((size_t)128 << 20) /* half of what the agent may use */
+#define WRITERS_MAX 4u                  /* each needs at least two objects of 16 MiB */
 
-/* What a process has in tables of each chunk of its image: where it writes, of two images. */
+/* Bytes that a process needs for each chunk of its image: a writer holds the tables of two
+ * images. */
 #define TABLES_WRITTEN 128u
 #define TABLES_READ 48u
 
@@ -124,15 +125,15 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* What n processes have left of so much, each. */
+/* What each of n processes has left beside its tables. */
 static size_t beside(size_t all, unsigned n, size_t tables)
 {
 	return all / n > tables ? all / n - tables : 0;
 }
 
-/* Images whose tables leave the writers little are written one after the other. With a stage as many ranks
- * upload while as many write to the disk, which is fast with little. */
-struct share share_of_writers(const struct step *s, uint64_t chunks)
+/* Images with large tables are written one after the other. With a stage, ranks upload while
+ * others write to the disk, which is fast with little memory. */
+struct node_share node_share_of_writers(const struct step *s, uint64_t chunks)
 {
 	bool stage = *s->options.stage;
 	unsigned most = least(s->options.cpus, stage ? WRITERS_MAX / 2 : WRITERS_MAX);
@@ -143,11 +144,13 @@ struct share share_of_writers(const struct step *s, uint64_t chunks)
 
 	while (n > 1 && n * each > NODE_MEMORY / 2)
 		n--;
-	return (struct share){ n, s->options.cpus / n, beside(write, n, each), beside(upload, n, each) };
+	return (struct node_share){ n, s->options.cpus / n, beside(write, n, each),
+				    beside(upload, n, each) };
 }
 
-/* However large their tables are, ranks that stand still are read with several threads where there are few. */
-struct share share_of_restorers(const struct step *s, uint64_t chunks)
+/* Ranks are stopped while they are restored, so few ranks get several threads each, however
+ * large their tables. */
+struct node_share node_share_of_restorers(const struct step *s, uint64_t chunks)
 {
 	unsigned n = at_least_one(s->local_ntasks), cpus = 1;
 	size_t least = NODE_MEMORY / 4 / n, left = beside(NODE_MEMORY, n, chunks * TABLES_READ);
@@ -155,5 +158,5 @@ struct share share_of_restorers(const struct step *s, uint64_t chunks)
 
 	if (sched_getaffinity(0, sizeof set, &set) == 0)
 		cpus = (unsigned)CPU_COUNT(&set);
-	return (struct share){ n, at_least_one(cpus / n), left > least ? left : least, 0 };
+	return (struct node_share){ n, at_least_one(cpus / n), left > least ? left : least, 0 };
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much memory this node and this cgroup still have. */
+ * Free memory of this node, and what each process may take of the node while images are written
+ * or read. The agent as a whole stays within its cores and its memory. */
 #ifndef AGENT_RESOURCES_H
 #define AGENT_RESOURCES_H
 
@@ -7,22 +8,22 @@
 
 #include "coordinator/agent/base/step.h"
 
-/* Bytes that could be allocated now: the least of MemAvailable and of every memory cgroup that
- * this process is in (page cache that would be given back counts as free). */
+/* Bytes that could be allocated now: the least of MemAvailable and the limits of all memory
+ * cgroups that this process is in. Page cache counts as free. */
 uint64_t memory_available(void);
 
-struct share {
-	unsigned at_once; /* processes */
-	unsigned cpus;    /* of each */
-	size_t memory;    /* of each, for bytes on their way */
+struct node_share {
+	unsigned at_once; /* processes at a time */
+	unsigned cpus;    /* cores of each */
+	size_t memory;    /* of each, for data in transit */
 	size_t upload;    /* the same, from a stage to the store */
 };
 
-/* chunks: as many as the image of the node has that has most. */
-struct share share_of_writers(const struct step *s, uint64_t chunks);
+/* chunks: of the node's image that has most. */
+struct node_share node_share_of_writers(const struct step *s, uint64_t chunks);
 
-/* All ranks come back together, and none of them runs meanwhile: all cores that the agent has.
+/* All ranks are restored together and none of them runs, so they share all cores of the agent.
  * chunks: of the image that this process reads. */
-struct share share_of_restorers(const struct step *s, uint64_t chunks);
+struct node_share node_share_of_restorers(const struct step *s, uint64_t chunks);
 
 #endif

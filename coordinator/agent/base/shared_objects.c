@@ -29,8 +29,9 @@ struct use {
 	uint32_t rank;
 	dev_t device;
 	ino_t inode;
-	bool writes;             /* MAPPING: by this rank */
-	bool append;             /* OPEN_FILE: what ranks write does not overlap, and is there for all */
+	bool writes;             /* MAPPING: this rank writes to it */
+	bool append;             /* OPEN_FILE: ranks append to a file that has a name, so their
+				  * output does not overlap */
 	char name[128];
 };
 
@@ -81,7 +82,7 @@ static void read_maps(struct uses *all, const struct task *t, const struct gck_l
 
 /* ---- open files ---------------------------------------------------------------------------- */
 
-/* The flags of a descriptor as open(2) has them, -1 if it is gone. */
+/* The flags of a descriptor as open(2) has them, -1 if it is closed. */
 static int flags_of(pid_t pid, const char *fd)
 {
 	char path[64], line[64];
@@ -99,15 +100,16 @@ static int flags_of(pid_t pid, const char *fd)
 }
 
 static void look_at_fd(struct uses *all, const struct task *t, int dir, const char *fd,
-		       const struct given *own, const struct gck_left_out *left)
+		       const struct task_stdio *own, const struct gck_left_out *left)
 {
 	struct use u = { .kind = OPEN_FILE, .rank = t->rank };
 	struct stat st;
 	ssize_t n;
 	int flags;
 
-	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
-	    given_has(own, &st))
+	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 ||
+	    !S_ISREG(st.st_mode) ||
+	    task_stdio_has(own, &st))
 		return;
 	flags = flags_of(t->pid, fd);
 	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
@@ -123,7 +125,7 @@ static void look_at_fd(struct uses *all, const struct task *t, int dir, const ch
 static void read_fds(struct uses *all, const struct task *t, const struct gck_left_out *left)
 {
 	const struct dirent *e;
-	struct given own; /* output that ranks share by Slurm's doing, to which every restart appends */
+	struct task_stdio own; /* output that Slurm lets ranks share; every restart appends to it */
 	char path[64];
 	DIR *d;
 
@@ -131,7 +133,7 @@ static void read_fds(struct uses *all, const struct task *t, const struct gck_le
 	d = opendir(path);
 	if (!d)
 		return;
-	given_read(t, &own);
+	task_stdio_read(t, &own);
 	while ((e = readdir(d)))
 		if (e->d_name[0] != '.')
 			look_at_fd(all, t, dirfd(d), e->d_name, &own, left);
@@ -162,7 +164,8 @@ static bool same_object(const struct use *a, const struct use *b)
 	return a->kind == b->kind && a->inode == b->inode && a->device == b->device;
 }
 
-/* Uses of one object, by rank. What several only read is the same for all after a restart. */
+/* The n uses of one object, sorted by rank. An object that all only read is the same for all
+ * after a restart. */
 static bool is_harmless(const struct use *u, size_t n)
 {
 	if (u[0].rank == u[n - 1].rank)
@@ -191,8 +194,8 @@ static json_t *entry(const struct use *a, const struct use *b)
 			 packet_string(object), "reason", reason, "remedy", text[2], "refuse", 1);
 }
 
-/* What the real MPI library of a rank owns comes back by itself, wherever the rank does, and the GPU
- * driver's devices are closed when the rank is held. */
+/* Leaves out what the rank's real MPI library owns, which is rebuilt after a restart, and the
+ * GPU driver's devices, which are closed while the rank is held. */
 static void look_at(struct uses *all, const struct task *t)
 {
 	struct gck_left_out left = { .link_fd = -1 };
@@ -201,8 +204,10 @@ static void look_at(struct uses *all, const struct task *t)
 	struct iovec from[2] = { to[0], to[1] };
 
 	if (t->shim_state) {
-		from[0].iov_base = (void *)(uintptr_t)(t->shim_state + offsetof(struct gck_shim_state, mpi_state));
-		from[1].iov_base = (void *)(uintptr_t)(t->shim_state + offsetof(struct gck_shim_state, cuda_state));
+		from[0].iov_base = (void *)(uintptr_t)(t->shim_state +
+						       offsetof(struct gck_shim_state, mpi_state));
+		from[1].iov_base = (void *)(uintptr_t)(t->shim_state +
+						       offsetof(struct gck_shim_state, cuda_state));
 		if (process_vm_readv(t->pid, to, 2, from, 2, 0) != (ssize_t)sizeof states)
 			memset(states, 0, sizeof states);
 	}
@@ -244,9 +249,9 @@ static bool is_among(const json_t *all, const json_t *one)
 	return false;
 }
 
-/* Ranks run meanwhile: the MPI library of one may open a file just after it was read what is that library's.
- * What is found counts if it is found again. */
-json_t *shared_find(const struct tasks *t)
+/* Ranks run meanwhile, and the MPI library of one may open a file just after that library's
+ * files were listed. An object counts only if a second look finds it again. */
+json_t *shared_objects_find(const struct tasks *t)
 {
 	json_t *found = find(t), *again = json_array_size(found) ? find(t) : NULL;
 
@@ -257,9 +262,9 @@ json_t *shared_find(const struct tasks *t)
 	return found;
 }
 
-int shared_refuse(const struct tasks *t, struct gck_error *err)
+int shared_objects_refuse(const struct tasks *t, struct gck_error *err)
 {
-	json_t *found = shared_find(t);
+	json_t *found = shared_objects_find(t);
 	const json_t *first = json_array_get(found, 0);
 	int rc = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What ranks of this node share and write. Memory, if one of those that have it mapped writes: a
- * restart would give each its own copy. Files that they have open for writing: each rank's image
- * brings the whole file back, over what the others' had brought, unless it has a name and all of them
- * only append, or it is the step's output. */
+ * What ranks of this node share and write, and a restart would not share again. Memory: each rank
+ * would get a copy of its own. Files open for writing: each rank's image would restore the whole
+ * file over the others'. Files are fine that have a name and to which all ranks only append, and
+ * the output of the step. */
 #ifndef AGENT_SHARED_OBJECTS_H
 #define AGENT_SHARED_OBJECTS_H
 
@@ -11,11 +11,11 @@
 #include "common/base/error.h"
 #include "coordinator/agent/base/tasks.h"
 
-/* [{"rank","object","reason","remedy","refuse":true}], one entry per object (empty: none). Ranks
- * that have ended and maps that cannot be read are left out. */
-json_t *shared_find(const struct tasks *t);
+/* Returns [{"rank","object","reason","remedy","refuse":true}], one entry for each object, or an
+ * empty list. Ranks that have ended and maps that cannot be read are left out. */
+json_t *shared_objects_find(const struct tasks *t) GCK_MUST_CHECK;
 
-/* -1 and the first entry as a text if there is one. */
-int shared_refuse(const struct tasks *t, struct gck_error *err);
+/* -1, with the first entry as the error, if there is one. */
+int shared_objects_refuse(const struct tasks *t, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

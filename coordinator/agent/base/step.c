@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which step this agent serves. */
+ * The step that this agent serves: its environment and configuration. */
 #include "coordinator/agent/base/step.h"
 
 #include <ctype.h>
@@ -74,7 +74,7 @@ static int listener_name(char name[108], struct gck_error *err)
 	return 0;
 }
 
-/* slurm.conf beside gpuckpt.conf, where Slurm's own tools of this cluster look. */
+/* Uses the slurm.conf beside gpuckpt.conf, where Slurm's own commands of this cluster look. */
 static void slurm_conf(const char *conf_path)
 {
 	const char *slash = strrchr(conf_path, '/');
@@ -87,7 +87,7 @@ static void slurm_conf(const char *conf_path)
 		setenv("SLURM_CONF", path, 1);
 }
 
-/* ClusterName as slurm.conf has it; Slurm itself knows it in lower case. */
+/* ClusterName of slurm.conf, in lower case as Slurm has it. */
 static int slurm_cluster(char *name, size_t size)
 {
 	const char *path = getenv("SLURM_CONF");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What Slurm gave a task as descriptors 0 to 2. */
+ * The standard descriptors of a task, and a line for the user on one of them. */
 #include "config.h"
 
 #include "coordinator/agent/base/task_stdio.h"
@@ -14,7 +14,7 @@
 
 #include "common/base/log.h"
 
-void given_read(const struct task *t, struct given *g)
+void task_stdio_read(const struct task *t, struct task_stdio *g)
 {
 	struct iovec to = { g, sizeof *g }, from = { NULL, sizeof *g };
 
@@ -26,7 +26,7 @@ void given_read(const struct task *t, struct given *g)
 		memset(g, 0, sizeof *g);
 }
 
-bool given_has(const struct given *g, const struct stat *st)
+bool task_stdio_has(const struct task_stdio *g, const struct stat *st)
 {
 	for (int i = 0; i < 3; i++)
 		if (g->v[i][1] && g->v[i][0] == st->st_dev && g->v[i][1] == st->st_ino)
@@ -34,22 +34,22 @@ bool given_has(const struct given *g, const struct stat *st)
 	return false;
 }
 
-/* ---- a line for the user ---------------------------------------------------------------------- */
+/* ---- a line for the user ------------------------------------------------------------------- */
 
-/* A program may have closed what it was given, and have a file of results there. */
+/* A program may have closed its standard error and opened a file of results as descriptor 2. */
 static bool may_write(const struct task *t, int fd)
 {
-	struct given given;
+	struct task_stdio given;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return false;
-	given_read(t, &given);
-	return !S_ISREG(st.st_mode) || given_has(&given, &st);
+	task_stdio_read(t, &given);
+	return !S_ISREG(st.st_mode) || task_stdio_has(&given, &st);
 }
 
-/* Through /proc a process of the same user opens the pipe or file behind the descriptor. Never
- * waits: a full pipe loses the line, which the log still has. */
+/* A process of the same user can open the pipe or file behind a descriptor through /proc. Never
+ * waits: if the pipe is full, only the log has the line. */
 static int say_to(const struct task *t, const char *line, size_t len)
 {
 	char path[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What Slurm gave a task as descriptors 0 to 2, as its shim noted it: the program may have put something else there,
- * and after a restart it is another pipe or file than before. */
+ * What Slurm gave a task as descriptors 0 to 2, as the task's shim noted it. The program may have
+ * put other files there, and a restart has other pipes or files. */
 #ifndef AGENT_TASK_STDIO_H
 #define AGENT_TASK_STDIO_H
 
@@ -8,17 +8,17 @@
 
 #include "coordinator/agent/base/tasks.h"
 
-struct given {
+struct task_stdio {
 	uint64_t v[3][2]; /* device and inode; 0, 0: it was closed, or is not known */
 };
 
-/* Nothing is known of a task without a link. */
-void given_read(const struct task *t, struct given *g);
+/* Reads them from the task's memory. All are unknown for a task without a link. */
+void task_stdio_read(const struct task *t, struct task_stdio *g);
 
-bool given_has(const struct given *g, const struct stat *st);
+bool task_stdio_has(const struct task_stdio *g, const struct stat *st);
 
-/* Print "gpuckpt: ..." once, on the standard error of the first rank that takes it, and log it. A file that a program
- * has opened there itself is not written to. */
+/* Prints "gpuckpt: ..." once, on the standard error of the first rank that takes it, and logs
+ * it. Does not write to a file that the program has opened itself. */
 void say_to_user(const struct tasks *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

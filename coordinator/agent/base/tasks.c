@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ranks of this node, and the control socket that tells of them. */
+ * The ranks of this node, and the control socket that reports them. */
 #include "coordinator/agent/base/tasks.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ struct task *tasks_apply(struct tasks *t, const struct gck_control *m)
 	}
 }
 
-void tasks_begin_asks(struct task_asks *asks)
+void tasks_begin_requests(struct task_requests *asks)
 {
 	uint32_t all = asks->asked[GCK_ASKER_ALL];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The ranks of this node, as the plugin reports them over the control socket. The supervisor and
- * the agent proper each keep such a table. */
+ * the agent each keep such a table. */
 #ifndef AGENT_TASKS_H
 #define AGENT_TASKS_H
 
@@ -17,29 +17,33 @@ struct child;
 struct link;
 struct thread_link;
 
-/* Calls of gck_checkpoint() and of gck_checkpoint_all(), by number (shim/link.h). */
-struct task_asks {
+/* A rank's calls of gck_checkpoint() and gck_checkpoint_all(), by number (shim/link.h). */
+struct task_requests {
 	uint32_t asked[GCK_ASKERS], committed[GCK_ASKERS], failed[GCK_ASKERS];
-	int code;                /* of those that failed */
+	int code;                /* error code of the failed ones */
 	char why[GCK_ASK_WHY];
-	uint64_t id;             /* under which the coordinator was told of the last */
-	double since;            /* when that was first heard of */
-	double away;             /* since when the coordinator is, 0: it is not */
+	uint64_t id;             /* under which the coordinator was last told of a call */
+	double since;            /* when that call was first reported */
+	double away;             /* since when the coordinator is out of reach; 0: it is
+				  * connected */
 };
 
 struct task {
 	uint32_t rank;
 	pid_t pid;
-	int pidfd;           /* supervisor: what is signalled is the task and no later process */
+	int pidfd;           /* supervisor: signals reach this task only, even if its pid is used
+			      * again */
 	bool ended;
-	int status;          /* as from wait, when it ended */
-	struct link *link;   /* agent: its shim's connection, NULL while there is none */
-	uint64_t shim_state; /* agent: address of its struct gck_shim_state, 0 while there is no link */
-	struct thread_link *mpi, *cuda; /* agent: its MPI and CUDA threads', NULL while there is none */
-	struct task_asks asks; /* agent: checkpoints that it asks for */
-	int marks[2];        /* agent: what a worker leaves there for the next; -1: none yet */
-	struct child *holder; /* agent: keeps it stopped on a node that is cut off; NULL: nobody does */
-	bool unheld;         /* agent: that this failed was told */
+	int status;          /* as from wait, once it has ended */
+	struct link *link;   /* agent: its shim's connection; NULL: none */
+	uint64_t shim_state; /* agent: address of its struct gck_shim_state; 0: no link */
+	struct thread_link *mpi, *cuda; /* agent: links of its MPI and CUDA threads; NULL: none */
+	struct task_requests requests; /* agent: checkpoints that it asks for */
+	int marks[2];        /* agent: where a worker leaves its page marks for the next; -1:
+			      * none yet */
+	struct child *tracer; /* agent: stops it while the node is isolated; NULL: no process
+			       * does */
+	bool told_not_held;        /* agent: it was logged that it could not be stopped */
 	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
 };
 
@@ -52,22 +56,23 @@ struct task *tasks_by_pid(const struct tasks *t, pid_t pid);
 struct task *tasks_by_rank(const struct tasks *t, uint32_t rank);
 bool tasks_all_ended(const struct tasks *t);
 
-/* Enter what a control packet says. The task, or NULL if the packet concerns none. */
+/* Enters a control packet. Returns the task, or NULL if the packet concerns none. */
 struct task *tasks_apply(struct tasks *t, const struct gck_control *m);
 
-/* The task executes a program: its own calls are counted from 0 again, those of all ranks go on. */
-void tasks_begin_asks(struct task_asks *asks);
+/* The task has executed a program: its own calls are counted from 0 again, those of all ranks go
+ * on. */
+void tasks_begin_requests(struct task_requests *asks);
 
-/* Give up the marks of a task that has ended. */
+/* Closes the marks of a task that has ended. */
 void tasks_close_marks(struct task *t);
 
-/* [{"rank","pid"}] of the tasks that have not ended. */
+/* Returns [{"rank","pid"}] of the tasks that have not ended. */
 json_t *tasks_json(const struct tasks *t);
 
-/* Take a packet from a control socket: 1, 0 when there is none now, -1 at its end. */
+/* Takes a packet from a control socket: 1; 0 if there is none now; -1 at its end. */
 int control_take(int fd, struct gck_control *m);
 
-/* The exit status that a shell would give for a status from wait: 0..255. */
+/* The exit status, 0 to 255, that a shell would give for a wait status. */
 int exit_code(int wait_status);
 
 #endif

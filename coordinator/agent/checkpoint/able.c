@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `able`: what stands in the way of a checkpoint on this node. */
+ * `able`: the obstacles to a checkpoint on this node. */
 #include "coordinator/agent/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #include "shim/process/process.h"
 
 #define ABLE_LIMIT_S 10.
-#define SAY_LIMIT_S 2.     /* for our threads in the ranks to say what they know */
+#define SAY_LIMIT_S 2.     /* for our threads in the ranks to name obstacles */
 #define LOOK_S 0.02
-#define ITEMS_MAX 256u /* they travel in one packet */
+#define ITEMS_MAX 256u /* that fit into one packet */
 
 struct question {
 	struct agent *agent;
 	json_int_t id;
-	ev_timer wait;            /* for what our threads in the ranks have to say */
+	ev_timer wait;            /* for the answers of our threads in the ranks */
 	ev_tstamp began;
 };
 
@@ -47,7 +47,7 @@ static void add_all(json_t *items, json_t *more, json_int_t rank)
 	json_decref(more);
 }
 
-/* What a rank's thread of ours said. */
+/* What one of our threads in a rank said. */
 static void add_said(const struct task *t, const struct thread_link *l, const char *object,
 		     const char *busy, json_t *items)
 {
@@ -104,7 +104,7 @@ static json_t *look(const void *arg, struct gck_error *err)
 	look_at_store(a, items);
 	for (size_t i = 0; i < a->tasks.n; i++)
 		look_at(a, a->tasks.v[i], items);
-	add_all(items, shared_find(&a->tasks), -1);
+	add_all(items, shared_objects_find(&a->tasks), -1);
 	return items;
 }
 
@@ -120,7 +120,7 @@ static void on_looked(void *data, const json_t *result, const struct gck_error *
 	free(q);
 }
 
-/* The job sees what was said up to its start. */
+/* The job sees what the threads have said by its start. */
 static void on_wait(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct question *q = w->data;

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the coordinator orders about checkpoints. */
+ * The coordinator's orders about checkpoints, as dispatched by the node. */
 #ifndef AGENT_CHECKPOINT_H
 #define AGENT_CHECKPOINT_H
 
 #include "coordinator/agent/base/agent.h"
 
-/* Obey prepare, quiesce, go, freeze, resume, write, hold, commit, committed or abort. */
+/* Obeys prepare, quiesce, go, freeze, resume, write, hold, commit, committed or abort. A command
+ * may come twice; its answer is sent again. */
 void checkpoint_command(struct agent *a, const char *op, const json_t *body);
 
-/* The coordinator's `commit`, answered by `done` with the hash. */
+/* `commit`: writes the commit object, and answers `done` with its hash. Needs no worker of the
+ * checkpoint: an agent that was restarted can do it. */
 void commit_write(struct agent *a, uint32_t seq, const json_t *body);
 
-/* The coordinator's `committed`: whoever wrote the commit removes the others but `keep`. */
+/* `committed`: the agent that wrote the commit removes all others but `keep`. */
 void commit_made(struct agent *a, uint32_t seq, const json_t *body);
 
-/* The coordinator's `sweep`: what it has of the user's steps that nobody else may remove. */
+/* `sweep`: removes expired checkpoints of the user's steps, which only the user may do. */
 void commit_sweep(struct agent *a, const json_t *body);
 
-/* Find out in a job what stands in the way of a checkpoint on this node, and send {"op":"able","id","items"}. */
+/* `able`: finds the obstacles to a checkpoint on this node in a job, and sends
+ * {"op":"able","id","items"}. */
 void able_start(struct agent *a, json_int_t id);
 
 #endif

@@ -19,7 +19,7 @@
 static void begin(struct agent *a, const json_t *prepare);
 
 static const struct transaction_ops ops = {
-	.settle = phase_settle,
+	.advance = phase_advance,
 	.drained = phase_freeze,
 	.answered = events_answered,
 	.progressed = events_progressed,
@@ -33,25 +33,26 @@ static void begin(struct agent *a, const json_t *prepare)
 {
 	const struct gck_options *o = &a->step->options;
 	struct transaction *t = calloc(1, sizeof *t);
-	struct member *members = calloc(a->tasks.n + 1, sizeof *members);
+	struct rank_checkpoint *ranks = calloc(a->tasks.n + 1, sizeof *ranks);
 
-	if (!t || !members) {
+	if (!t || !ranks) {
 		free(t);
-		free(members);
+		free(ranks);
 		return;
 	}
 	t->agent = a;
 	t->ops = &ops;
-	t->members = members;
+	t->ranks = ranks;
 	for (; t->n < a->tasks.n; t->n++)
-		member_init(&members[t->n], t, a->tasks.v[t->n]);
+		rank_checkpoint_init(&ranks[t->n], t, a->tasks.v[t->n]);
 	t->prepare = json_incref((json_t *)prepare);
 	t->seq = (uint32_t)packet_int(prepare, "seq", 0);
 	snprintf(t->nonce, sizeof t->nonce, "%s", packet_text(prepare, "nonce", ""));
 	t->keep_held = packet_bool(prepare, "keep_held");
 	t->timeout_s = (double)packet_int(prepare, "timeout_ms", o->timeout_ms) / 1000;
 	t->hold_s = (double)packet_int(prepare, "hold_ms", o->hold_ms) / 1000;
-	t->held_ms = (uint32_t)(1000 * (t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s : t->hold_s));
+	t->held_ms = (uint32_t)(1000 * (t->keep_held && t->timeout_s > t->hold_s ? t->timeout_s :
+					t->hold_s));
 	events_init_timers(t);
 	a->transaction = t;
 	phase_start(t, PHASE_PREPARE);
@@ -66,7 +67,7 @@ static void command(struct transaction *t, enum phase p)
 	} else if (t->answers[p]) {
 		upstream_send(t->agent, json_incref(t->answers[p]));
 	} else if (t->asked == p) {
-		return; /* it is at it */
+		return; /* in progress */
 	} else if (t->asked < PHASES || !t->answers[phase_before(p)]) {
 		gck_fail(&err, EPROTO, "%s came out of turn", phase_names[p]);
 		t->asked = p;
@@ -88,7 +89,7 @@ static void prepare(struct agent *a, const json_t *body)
 		else if (t->answers[PHASE_PREPARE])
 			upstream_send(a, json_incref(t->answers[PHASE_PREPARE]));
 	} else {
-		/* The coordinator has given up the one before, or forgotten it. */
+		/* The coordinator has given up the last checkpoint, or forgotten it. */
 		json_decref(t->next);
 		t->next = json_incref((json_t *)body);
 		transaction_abort(t);
@@ -117,7 +118,7 @@ void checkpoint_command(struct agent *a, const char *op, const json_t *body)
 	} else if (!strcmp(op, "committed")) {
 		if (t)
 			t->over = true;
-		asks_committed(a, t, (uint32_t)packet_int(body, "asked", 0));
+		rank_request_committed(a, t, (uint32_t)packet_int(body, "asked", 0));
 		commit_made(a, seq, body);
 	} else if (!strcmp(op, "hold")) {
 		if (t)

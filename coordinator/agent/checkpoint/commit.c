@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing the commit object and removing old commits. */
+ * Writes the commit object, for the agent that the coordinator chose, and removes old commits. */
 #include "coordinator/agent/checkpoint/checkpoint.h"
 
 #include "common/base/fault.h"
@@ -13,7 +13,7 @@
 
 /* One agent, one step: one commit at a time. */
 static struct {
-	uint32_t seq;         /* the last that was asked for */
+	uint32_t seq;         /* the last one ordered */
 	bool under_way, done;
 } last;
 
@@ -37,7 +37,7 @@ void commit_write(struct agent *a, uint32_t seq, const json_t *body)
 	struct gck_error err = { 0 };
 
 	if (last.under_way && last.seq == seq)
-		return; /* it is at it */
+		return; /* in progress */
 	last.seq = seq;
 	last.done = false;
 	last.under_way = job_start(a->loop, "the commit", store_commit, &r,
@@ -79,7 +79,8 @@ void commit_sweep(struct agent *a, const json_t *body)
 	struct gck_error err = { 0 };
 
 	if (json_array_size(r.document) && !job_start(a->loop, "removing expired checkpoints",
-						  store_sweep, &r, PRUNE_LIMIT_S, on_swept, a, &err))
+						  store_sweep, &r, PRUNE_LIMIT_S, on_swept, a,
+						  &err))
 		gck_warn("%s", err.text);
 }
 

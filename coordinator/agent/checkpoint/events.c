@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What happens to a checkpoint between commands: workers answer, fail and end, ranks end, time
+ * What happens to a checkpoint between commands: workers answer, fail and end; ranks end; time
  * passes. */
 #include "config.h"
 
@@ -17,10 +17,10 @@
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/child.h"
 
-#define TICK_S 0.5          /* between signs of life to workers, and looks at their progress */
+#define TICK_S 0.5          /* between signs of life to workers, and progress reports */
 #define STATUS_WAIT_S 1.    /* for the exit status of a rank that is gone */
 
-/* ---- what members say ------------------------------------------------------------------------ */
+/* ---- what members say ---------------------------------------------------------------------- */
 
 static void on_status_wait(struct ev_loop *loop, ev_timer *w, int events)
 {
@@ -31,19 +31,19 @@ static void on_status_wait(struct ev_loop *loop, ev_timer *w, int events)
 	(void)events;
 	gck_fail(&err, ESRCH, "its process is gone, and no exit status came");
 	for (size_t i = 0; i < t->n; i++)
-		if (t->members[i].gone)
-			transaction_fail(t, &t->members[i], &err, false);
+		if (t->ranks[i].gone)
+			transaction_fail(t, &t->ranks[i], &err, false);
 }
 
-/* A rank that ends by itself before it is held is no failure; its status comes by the plugin. */
-static bool may_be_carried(const struct member *m)
+/* A rank that ends by itself before it is held is no failure; the plugin reports its status. */
+static bool may_be_carried(const struct rank_checkpoint *m)
 {
-	return !m->answer[PHASE_FREEZE] && member_rank_gone(m);
+	return !m->answer[PHASE_FREEZE] && rank_checkpoint_gone(m);
 }
 
-/* Not one that ended without MPI_Finalize: the others would wait for it in their MPI_Init after a
- * restart, and may do so at the gate now. */
-static void carry(struct member *m)
+/* A rank that ended without MPI_Finalize is a failure: the others would wait for it in their
+ * MPI_Init after a restart, and may already wait at the gate. */
+static void carry(struct rank_checkpoint *m)
 {
 	m->gone = false;
 	if (m->task->in_mpi || m->asked_mpi) {
@@ -51,11 +51,11 @@ static void carry(struct member *m)
 		return;
 	}
 	m->carried = true;
-	member_dismiss(m, true);
-	phase_settle(m->t);
+	rank_checkpoint_dismiss(m, true);
+	phase_advance(m->t);
 }
 
-void events_await_status(struct member *m)
+void events_await_status(struct rank_checkpoint *m)
 {
 	struct transaction *t = m->t;
 
@@ -70,7 +70,7 @@ void events_await_status(struct member *m)
 	ev_timer_start(t->agent->loop, &t->status_wait);
 }
 
-static void member_failed(struct member *m, const struct gck_error *err)
+static void rank_failed(struct rank_checkpoint *m, const struct gck_error *err)
 {
 	if (m->carried || m->gone)
 		return;
@@ -80,7 +80,7 @@ static void member_failed(struct member *m, const struct gck_error *err)
 		transaction_fail(m->t, m, err, false);
 }
 
-void events_answered(struct member *m, enum phase p, const json_t *body)
+void events_answered(struct rank_checkpoint *m, enum phase p, const json_t *body)
 {
 	struct transaction *t = m->t;
 	struct gck_error err = { 0 };
@@ -88,25 +88,25 @@ void events_answered(struct member *m, enum phase p, const json_t *body)
 	if (!packet_bool(body, "ok")) {
 		gck_fail(&err, (int)packet_int(body, "code", EIO), "%s",
 			 packet_text(body, "error", "failed without a reason"));
-		member_failed(m, &err);
+		rank_failed(m, &err);
 		return;
 	}
 	if (p == PHASE_WRITE)
 		phase_write_more(t);
-	phase_settle(t);
+	phase_advance(t);
 }
 
-void events_worker_ended(struct member *m, int status)
+void events_worker_ended(struct rank_checkpoint *m, int status)
 {
 	struct transaction *t = m->t;
 	struct gck_error err = { 0 };
 	char text[64];
 
-	/* One that has written has done its part; one that reported a failure is dealt with. */
+	/* A worker that has written is done. One that reported a failure was dealt with. */
 	if (!m->answer[PHASE_WRITE] && !t->failed && !t->aborted) {
 		gck_fail(&err, EIO, "its worker process ended (%s); the rank goes on",
 			 child_status_text(status, text, sizeof text));
-		member_failed(m, &err);
+		rank_failed(m, &err);
 	}
 	transaction_leave_if_empty(t);
 }
@@ -116,13 +116,13 @@ void events_task_ended(struct transaction *t, const struct task *task)
 	struct gck_error err = { 0 };
 
 	for (size_t i = 0; i < t->n; i++) {
-		struct member *m = &t->members[i];
+		struct rank_checkpoint *m = &t->ranks[i];
 
 		if (m->task != task || m->carried)
 			continue;
 		if (m->gone || (!m->answer[PHASE_FREEZE] && !t->failed)) {
 			carry(m);
-		} else if (member_held(m)) {
+		} else if (rank_checkpoint_held(m)) {
 			gck_fail(&err, ESRCH, "it ended (status %d) while it was held",
 				 task->status);
 			transaction_fail(t, m, &err, false);
@@ -130,7 +130,7 @@ void events_task_ended(struct transaction *t, const struct task *task)
 	}
 }
 
-void events_progressed(struct member *m)
+void events_progressed(struct rank_checkpoint *m)
 {
 	struct transaction *t = m->t;
 
@@ -138,7 +138,7 @@ void events_progressed(struct member *m)
 		ev_timer_again(t->agent->loop, &t->limit);
 }
 
-void events_staged(struct member *m, const char *why)
+void events_staged(struct rank_checkpoint *m, const char *why)
 {
 	struct transaction *t = m->t;
 
@@ -152,31 +152,32 @@ void events_staged(struct member *m, const char *why)
 	phase_write_more(t);
 }
 
-/* ---- timers ---------------------------------------------------------------------------------- */
-/* The first rank that has not answered, rather one that has told why. */
-static const struct member *find_slow(struct transaction *t)
+/* ---- timers -------------------------------------------------------------------------------- */
+/* The first rank without an answer, or rather one that gave a reason. */
+static const struct rank_checkpoint *find_slow(struct transaction *t)
 {
-	const struct member *slow = cuda_awaited(t);
+	const struct rank_checkpoint *slow = gpu_awaited(t);
 
 	for (size_t i = 0; !slow && i < t->n && t->asked < PHASES; i++)
-		if (t->members[i].trouble && !member_answered(&t->members[i], t->asked))
-			slow = &t->members[i];
+		if (t->ranks[i].trouble && !rank_checkpoint_answered(&t->ranks[i], t->asked))
+			slow = &t->ranks[i];
 	for (size_t i = 0; !slow && i < t->n && t->asked < PHASES; i++)
-		if (!member_answered(&t->members[i], t->asked))
-			slow = &t->members[i];
+		if (!rank_checkpoint_answered(&t->ranks[i], t->asked))
+			slow = &t->ranks[i];
 	return slow;
 }
 
 static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct transaction *t = w->data;
-	const struct member *slow = find_slow(t);
+	const struct rank_checkpoint *slow = find_slow(t);
 	struct gck_error err = { 0 };
 
 	(void)loop;
 	(void)events;
 	if (t->asked == PHASE_WRITE)
-		gck_fail(&err, ETIMEDOUT, "the image's write made no progress for %.0f s: %s", w->repeat,
+		gck_fail(&err, ETIMEDOUT, "the image's write made no progress for %.0f s: %s",
+			 w->repeat,
 			 slow && slow->trouble ? slow->trouble : "is the store slow?");
 	else
 		gck_fail(&err, ETIMEDOUT, "no answer within %.1f s", w->repeat);
@@ -207,10 +208,10 @@ static void tell_progress(struct transaction *t)
 	if (now - t->told_at < step_progress_s(t->agent->step) - TICK_S / 2)
 		return;
 	for (size_t i = 0; i < t->n; i++) {
-		done += t->members[i].done;
-		all += t->members[i].all;
-		sent += t->members[i].sent;
-		waiting += t->members[i].waiting;
+		done += t->ranks[i].done;
+		all += t->ranks[i].all;
+		sent += t->ranks[i].sent;
+		waiting += t->ranks[i].waiting;
 	}
 	if (done + sent == t->told_progress)
 		return;
@@ -227,10 +228,10 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)events;
 	for (size_t i = 0; i < t->n; i++)
-		if (member_held(&t->members[i]))
-			child_remind(t->members[i].child, json_pack("{s:s}", "op", "hold"));
+		if (rank_checkpoint_held(&t->ranks[i]))
+			child_remind(t->ranks[i].child, json_pack("{s:s}", "op", "hold"));
 	quiesce_hold(t);
-	cuda_hold(t);
+	gpu_hold(t);
 	if (t->asked == PHASE_WRITE)
 		tell_progress(t);
 	if (!transaction_workers(t))

@@ -10,38 +10,39 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/checkpoint/transaction.h"
 
-#define EXPECT_LEAST (64u << 20) /* bytes of host memory: less is there in no time */
+#define EXPECT_LEAST (64u << 20) /* bytes of host memory: less is ready at once */
 
 static int64_t now_ns(void)
 {
 	return (int64_t)(ev_time() * 1e9);
 }
 
-/* ---- orders ---------------------------------------------------------------------------------- */
+/* ---- orders -------------------------------------------------------------------------------- */
 
-/* Not where it is held, nor where nothing could be read of its devices. */
-static bool may_keep(const struct member *m, bool held)
+/* No copies stay on the devices while ranks are held for the write, or without a channel to read
+ * them. */
+static bool may_keep(const struct rank_checkpoint *m, bool held)
 {
 	return !held && m->device.rank[0] >= 0;
 }
 
-static json_int_t host_needs(const struct member *m, bool held)
+static json_int_t host_needs(const struct rank_checkpoint *m, bool held)
 {
 	json_int_t has = m->carried ? 0 : packet_int(m->answer[PHASE_PREPARE], "device", 0);
 
-	return has && may_keep(m, held) ? has - m->finds_room : has;
+	return has && may_keep(m, held) ? has - m->fits_device : has;
 }
 
-json_int_t cuda_host_needs(const struct transaction *t, bool held)
+json_int_t gpu_host_needs(const struct transaction *t, bool held)
 {
 	json_int_t sum = 0;
 
 	for (size_t i = 0; i < t->n; i++)
-		sum += host_needs(&t->members[i], held);
+		sum += host_needs(&t->ranks[i], held);
 	return sum;
 }
 
-static struct gck_link_cuda_drain order(const struct member *m, bool held, double seconds)
+static struct gck_link_cuda_drain order(const struct rank_checkpoint *m, bool held, double seconds)
 {
 	struct gck_link_cuda_drain d = {
 		.limit_ms = (uint32_t)(seconds * 1000), .host_most = (uint64_t)host_needs(m, held),
@@ -52,20 +53,20 @@ static struct gck_link_cuda_drain order(const struct member *m, bool held, doubl
 	return d;
 }
 
-/* What nobody needs, as far as was known then, is each rank's to the same part. */
+/* Memory that no rank needs, as far as is known, divided equally. */
 static uint64_t spare_memory(const struct transaction *t, bool held)
 {
-	json_int_t spare = packet_int(t->checked, "memory", 0) - cuda_host_needs(t, held);
+	json_int_t spare = packet_int(t->checked, "memory", 0) - gpu_host_needs(t, held);
 
 	return spare > 0 ? (uint64_t)spare / t->n : 0;
 }
 
-bool cuda_expect(struct transaction *t, bool held, double seconds)
+bool gpu_expect(struct transaction *t, bool held, double seconds)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_EXPECT, .seq = t->seq };
 
 	for (size_t i = 0; i < t->n; i++) {
-		struct member *one = &t->members[i];
+		struct rank_checkpoint *one = &t->ranks[i];
 		struct gck_link_cuda_drain d = order(one, held, seconds);
 
 		if (one->carried || one->expects || !one->task->cuda || d.host_most < EXPECT_LEAST)
@@ -74,19 +75,19 @@ bool cuda_expect(struct transaction *t, bool held, double seconds)
 		one->cuda = CUDA_EXPECTS;
 		thread_link_send(one->task->cuda, &m, &d, sizeof d);
 	}
-	return cuda_awaited(t) != NULL;
+	return gpu_awaited(t) != NULL;
 }
 
-void cuda_drain(struct transaction *t, double seconds)
+void gpu_drain(struct transaction *t, double seconds)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_DRAIN, .seq = t->seq };
 	uint64_t spare = spare_memory(t, t->held_write);
 
 	for (size_t i = 0; i < t->n; i++) {
-		struct member *one = &t->members[i];
+		struct rank_checkpoint *one = &t->ranks[i];
 		struct gck_link_cuda_drain d = order(one, t->held_write, seconds);
 
-		d.lease_ms = t->held_ms + TRANSACTION_LEASE_MORE_MS;
+		d.lease_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS;
 		d.host_most += spare;
 		if (one->carried || !one->task->cuda)
 			continue;
@@ -98,18 +99,18 @@ void cuda_drain(struct transaction *t, double seconds)
 	}
 }
 
-bool cuda_keeps(const struct transaction *t)
+bool gpu_keeps(const struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->members[i].keeps)
+		if (t->ranks[i].device_copy)
 			return true;
 	return false;
 }
 
-const struct member *cuda_awaited(const struct transaction *t)
+const struct rank_checkpoint *gpu_awaited(const struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		const struct member *m = &t->members[i];
+		const struct rank_checkpoint *m = &t->ranks[i];
 
 		if (!m->carried && m->cuda != CUDA_RUNS && m->cuda != CUDA_DRAINED)
 			return m;
@@ -117,91 +118,93 @@ const struct member *cuda_awaited(const struct transaction *t)
 	return NULL;
 }
 
-static void tell(const struct member *m, uint32_t type)
+static void tell(const struct rank_checkpoint *m, uint32_t type)
 {
 	if (m->task->cuda)
 		thread_link_send(m->task->cuda, &(struct gck_link_mpi){ .type = type,
 				 .seq = m->t->seq }, NULL, 0);
 }
 
-void cuda_hold(struct transaction *t)
+void gpu_hold(struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->members[i].cuda == CUDA_DRAINS || t->members[i].cuda == CUDA_DRAINED)
-			tell(&t->members[i], GCK_LINK_CUDA_HOLD);
+		if (t->ranks[i].cuda == CUDA_DRAINS || t->ranks[i].cuda == CUDA_DRAINED)
+			tell(&t->ranks[i], GCK_LINK_CUDA_HOLD);
 }
 
-/* What is kept for an image that is still to be had is wanted; else it goes as the rank goes on. */
-static void resume_one(struct member *m)
+/* Copies on the devices are sent to the worker if the image is still wanted; else they are freed
+ * as the rank resumes. */
+static void resume_one(struct rank_checkpoint *m)
 {
 	struct gck_link_mpi order = { .type = GCK_LINK_CUDA_RESUME, .seq = m->t->seq };
 
-	m->brings = m->keeps && m->device.rank[0] >= 0 && m->task->cuda && !m->t->failed &&
+	m->sends_device_copy = m->device_copy && m->device.rank[0] >= 0 && m->task->cuda &&
+		!m->t->failed &&
 		    !m->t->aborted;
-	if (m->brings)
+	if (m->sends_device_copy)
 		thread_link_give(m->task->cuda, &order, m->device.rank);
 	else
 		tell(m, GCK_LINK_CUDA_RESUME);
 	m->cuda = m->task->cuda ? CUDA_RESUMES : CUDA_RUNS;
 }
 
-static void expect_no_more(struct member *m)
+static void expect_no_more(struct rank_checkpoint *m)
 {
 	tell(m, GCK_LINK_CUDA_RESUME);
 	m->expects = false;
 	m->cuda = CUDA_RUNS;
 }
 
-void cuda_resume(struct transaction *t)
+void gpu_resume(struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->members[i].cuda == CUDA_DRAINS || t->members[i].cuda == CUDA_DRAINED)
-			resume_one(&t->members[i]);
-		else if (t->members[i].expects)
-			expect_no_more(&t->members[i]);
+		if (t->ranks[i].cuda == CUDA_DRAINS || t->ranks[i].cuda == CUDA_DRAINED)
+			resume_one(&t->ranks[i]);
+		else if (t->ranks[i].expects)
+			expect_no_more(&t->ranks[i]);
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
-void cuda_drained(struct agent *a, const struct task *task, uint64_t seq, bool keeps,
+void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool keeps,
 		  const struct gck_error *why)
 {
-	struct member *m = transaction_member(a, task);
+	struct rank_checkpoint *m = transaction_rank(a, task);
 
 	if (!m || m->cuda != CUDA_DRAINS || seq != m->t->seq)
 		return;
 	m->cuda = why ? CUDA_RUNS : CUDA_DRAINED;
-	m->keeps = keeps && !why;
+	m->device_copy = keeps && !why;
 	if (why)
 		transaction_fail(m->t, m, why, false);
 	else if (!m->t->failed && m->t->asked == PHASE_FREEZE)
 		m->t->ops->drained(m->t);
 }
 
-void cuda_expected(struct agent *a, const struct task *task, uint64_t seq)
+void gpu_expected(struct agent *a, const struct task *task, uint64_t seq)
 {
-	struct member *m = transaction_member(a, task);
+	struct rank_checkpoint *m = transaction_rank(a, task);
 
 	if (!m || m->cuda != CUDA_EXPECTS || seq != m->t->seq)
 		return;
 	m->cuda = CUDA_RUNS;
-	m->t->ops->settle(m->t);
+	m->t->ops->advance(m->t);
 }
 
-void cuda_resumed(struct agent *a, const struct task *task, uint64_t seq)
+void gpu_resumed(struct agent *a, const struct task *task, uint64_t seq)
 {
-	struct member *m = transaction_member(a, task);
+	struct rank_checkpoint *m = transaction_rank(a, task);
 
 	if (!m || m->cuda == CUDA_RUNS || seq != m->t->seq)
 		return;
 	m->cuda = CUDA_RUNS;
 	m->t->gpu_last_ns = now_ns();
-	m->t->ops->settle(m->t);
+	m->t->ops->advance(m->t);
 }
 
-void cuda_lost(struct agent *a, const struct task *task)
+void gpu_lost(struct agent *a, const struct task *task)
 {
-	struct member *m = transaction_member(a, task);
+	struct rank_checkpoint *m = transaction_rank(a, task);
 	struct gck_error err = { 0 };
 
 	if (!m || m->cuda == CUDA_RUNS)
@@ -211,28 +214,29 @@ void cuda_lost(struct agent *a, const struct task *task)
 		transaction_fail(m->t, m, &err, false);
 	m->cuda = CUDA_RUNS;
 	if (!m->t->failed)
-		m->t->ops->settle(m->t);
+		m->t->ops->advance(m->t);
 }
 
-/* ---- memory for copies ------------------------------------------------------------------------ */
+/* ---- memory for copies --------------------------------------------------------------------- */
 
-/* A device: what all its ranks have there, and where the last of them found least, the room. */
+/* A device: the bytes that its ranks have there, and the free bytes that the last of them found. */
 struct device {
 	const char *uuid;
-	json_int_t bytes, room;
+	json_int_t bytes, free_bytes;
 	size_t ranks;
 };
 
 struct devices {
 	struct device *v;
-	size_t n, room;
+	size_t n, capacity;
 };
 
-/* What a rank says of one device; false: it has nothing there. */
+/* A rank's answer about one device; false: it has nothing there. */
 static bool read_one(const json_t *said, struct device *d)
 {
-	*d = (struct device){ .uuid = packet_text(said, "uuid", ""), .bytes = packet_int(said, "bytes", 0),
-			      .room = packet_int(said, "room", 0), .ranks = 1 };
+	*d = (struct device){ .uuid = packet_text(said, "uuid", ""),
+			      .bytes = packet_int(said, "bytes", 0),
+			      .free_bytes = packet_int(said, "room", 0), .ranks = 1 };
 	return d->bytes > 0;
 }
 
@@ -246,21 +250,21 @@ static struct device *find(const struct devices *all, const char *uuid)
 
 static int add(struct devices *all, const struct device *one)
 {
-	size_t room = all->room ? 2 * all->room : 16;
+	size_t capacity = all->capacity ? 2 * all->capacity : 16;
 	struct device *d = find(all, one->uuid), *v;
 
 	if (d) {
-		d->room = d->room < one->room ? d->room : one->room;
+		d->free_bytes = d->free_bytes < one->free_bytes ? d->free_bytes : one->free_bytes;
 		d->bytes += one->bytes;
 		d->ranks++;
 		return 0;
 	}
-	if (all->n == all->room) {
-		v = realloc(all->v, room * sizeof *v);
+	if (all->n == all->capacity) {
+		v = realloc(all->v, capacity * sizeof *v);
 		if (!v)
 			return -1;
 		all->v = v;
-		all->room = room;
+		all->capacity = capacity;
 	}
 	all->v[all->n++] = *one;
 	return 0;
@@ -273,16 +277,17 @@ static int count(const struct transaction *t, struct devices *all)
 	size_t k;
 
 	for (size_t i = 0; i < t->n; i++) {
-		if (t->members[i].carried)
+		if (t->ranks[i].carried)
 			continue;
-		json_array_foreach(json_object_get(t->members[i].answer[PHASE_PREPARE], "devices"), k, said)
+		json_array_foreach(json_object_get(t->ranks[i].answer[PHASE_PREPARE], "devices"), k,
+				   said)
 			if (read_one(said, &one) && add(all, &one) < 0)
 				return -1;
 	}
 	return 0;
 }
 
-static void share(struct member *m, const struct devices *all)
+static void share(struct rank_checkpoint *m, const struct devices *all)
 {
 	struct device one;
 	const json_t *said;
@@ -294,23 +299,24 @@ static void share(struct member *m, const struct devices *all)
 		if (i >= GCK_LINK_CUDA_DEVICES || !read_one(said, &one))
 			continue;
 		d = find(all, one.uuid);
-		if (d->bytes > d->room)
-			one.bytes = (json_int_t)((double)one.bytes / (double)d->bytes * (double)d->room);
+		if (d->bytes > d->free_bytes)
+			one.bytes = (json_int_t)((double)one.bytes / (double)d->bytes *
+						 (double)d->free_bytes);
 		m->keep_most[i] = d->ranks > 1 ? (uint64_t)one.bytes : UINT64_MAX;
-		m->finds_room += one.bytes;
+		m->fits_device += one.bytes;
 	}
 }
 
-void rooms_share(struct transaction *t)
+void gpu_share_memory(struct transaction *t)
 {
 	struct devices all = { .v = NULL };
 	bool counted = count(t, &all) == 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		struct member *m = &t->members[i];
+		struct rank_checkpoint *m = &t->ranks[i];
 
 		memset(m->keep_most, 0, sizeof m->keep_most);
-		m->finds_room = 0;
+		m->fits_device = 0;
 		if (counted && !m->carried)
 			share(m, &all);
 	}

@@ -16,18 +16,18 @@
 #include "storage/store/store.h"
 
 #define DRAIN_PART 0.7 /* of the time for which ranks may be held */
-#define EXPECT_PART 0.3 /* of that of a phase */
+#define EXPECT_PART 0.3 /* of the time limit of a phase */
 
-/* ---- commands -------------------------------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------------------------ */
 
 static void tell_all(struct transaction *t, const char *op)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (!t->members[i].carried)
-			member_tell(&t->members[i], json_pack("{s:s}", "op", op));
+		if (!t->ranks[i].carried)
+			rank_checkpoint_tell(&t->ranks[i], json_pack("{s:s}", "op", op));
 }
 
-/* Of the time for which ranks may be held: the rest, where MPI was brought to rest before. */
+/* What is left of the time for which ranks may be held, once MPI is quiesced. */
 static double hold_left(const struct transaction *t)
 {
 	double used = t->quiesce.began ? ev_now(t->agent->loop) - t->quiesce.began : 0;
@@ -37,9 +37,9 @@ static double hold_left(const struct transaction *t)
 
 static int check_memory(const struct transaction *t, bool held, struct gck_error *err);
 
-/* The bound on a hold starts before the first rank is stopped; a rank that cannot be stopped is
- * given up a little earlier, so that it is named, and a GPU that cannot be drained before that. With
- * keep_held it is the bound on the coordinator's silence. */
+/* The bound on the hold starts before the first rank is stopped. A rank that cannot be stopped
+ * fails a little earlier, so that it is named, and a GPU that cannot be drained earlier still.
+ * With keep_held it bounds the coordinator's silence. */
 static void freeze(struct transaction *t)
 {
 	struct gck_error err = { 0 };
@@ -51,38 +51,38 @@ static void freeze(struct transaction *t)
 	transaction_limit(t, 0.9 * hold_left(t));
 	transaction_bound_hold(t, t->keep_held ? t->timeout_s : hold_left(t));
 	ev_timer_again(t->agent->loop, &t->tick);
-	cuda_drain(t, DRAIN_PART * hold_left(t));
+	gpu_drain(t, DRAIN_PART * hold_left(t));
 	phase_freeze(t);
 }
 
 void phase_freeze(struct transaction *t)
 {
-	if (cuda_awaited(t))
+	if (gpu_awaited(t))
 		return;
 	for (size_t i = 0; i < t->n; i++)
-		t->members[i].told_freeze = true;
+		t->ranks[i].told_freeze = true;
 	tell_all(t, "freeze");
 	GCK_FAULT(GCK_FAULT_AGENT_FREEZE);
 }
 
-/* The word to let go has come: what is awaited from here on is the phase's own. */
+/* The ranks may go: from here on the phase has its own limit. */
 static void resume(struct transaction *t)
 {
 	ev_timer_stop(t->agent->loop, &t->hold);
 	transaction_limit(t, t->hold_s);
 	tell_all(t, "resume");
 	quiesce_resume(t);
-	cuda_resume(t);
+	gpu_resume(t);
 	GCK_FAULT(GCK_FAULT_AGENT_RESUME);
 }
 
-/* The least (sign 1) or greatest (sign -1) of a member of all answers; 0 if there is none. */
+/* The least (sign 1) or greatest (sign -1) value of key in all answers; 0 if there is none. */
 static json_int_t extreme(const struct transaction *t, enum phase p, const char *key, int sign)
 {
 	json_int_t best = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		json_int_t v = packet_int(t->members[i].answer[p], key, 0);
+		json_int_t v = packet_int(t->ranks[i].answer[p], key, 0);
 
 		if (v && (!best || sign * v < sign * best))
 			best = v;
@@ -90,32 +90,33 @@ static json_int_t extreme(const struct transaction *t, enum phase p, const char 
 	return best;
 }
 
-/* With a stage a rank's memory and the store are waited for apart from each other. */
+/* With a stage, writing to it and uploading from it are limited separately. */
 void phase_write_more(struct transaction *t)
 {
 	json_int_t chunks = extreme(t, PHASE_PREPARE, "chunks", -1);
-	unsigned most = share_of_writers(t->agent->step, (uint64_t)chunks).at_once;
+	unsigned most = node_share_of_writers(t->agent->step, (uint64_t)chunks).at_once;
 	unsigned writing = 0, uploading = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		const struct member *m = &t->members[i];
+		const struct rank_checkpoint *m = &t->ranks[i];
 
 		writing += m->told_write && !m->staged && !m->answer[PHASE_WRITE];
 		uploading += m->staged && m->told_upload && !m->answer[PHASE_WRITE];
 	}
 	for (size_t i = 0; i < t->n; i++) {
-		struct member *m = &t->members[i];
+		struct rank_checkpoint *m = &t->ranks[i];
 
 		if (!m->carried && !m->told_write && writing < most) {
 			m->told_write = true;
 			writing++;
-			member_tell(m, json_pack("{s:s, s:b, s:b, s:I}", "op", "write",
-						 "held", member_held(m), "device", m->brings,
+			rank_checkpoint_tell(m, json_pack("{s:s, s:b, s:b, s:I}", "op", "write",
+						 "held", rank_checkpoint_held(m), "device",
+						 m->sends_device_copy,
 						 "chunks", chunks));
 		} else if (m->staged && !m->told_upload && uploading < most) {
 			m->told_upload = true;
 			uploading++;
-			member_tell(m, json_pack("{s:s}", "op", "upload"));
+			rank_checkpoint_tell(m, json_pack("{s:s}", "op", "upload"));
 		}
 	}
 }
@@ -126,14 +127,14 @@ static void write_images(struct transaction *t)
 	struct gck_error err = { 0 };
 
 	t->write_began = ev_now(t->agent->loop);
-	if (!t->answers[PHASE_RESUME] && cuda_keeps(t)) {
+	if (!t->answers[PHASE_RESUME] && gpu_keeps(t)) {
 		gck_fail(&err, EPROTO, "ranks that hold data on their GPUs are to be held for the "
 			 "write, and nobody had said so: is gpuckptd of another release?");
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}
 	for (size_t i = 0; i < t->n; i++)
-		t->members[i].all = (uint64_t)packet_int(t->members[i].answer[PHASE_PREPARE],
+		t->ranks[i].all = (uint64_t)packet_int(t->ranks[i].answer[PHASE_PREPARE],
 							 "expected", 0);
 	if (!t->answers[PHASE_RESUME]) {
 		t->keep_held = true;
@@ -165,10 +166,10 @@ void phase_start(struct transaction *t, enum phase p)
 {
 	t->asked = p;
 	commands[p].act(t);
-	phase_settle(t);
+	phase_advance(t);
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 static void answer(struct transaction *t, enum phase p, json_t *data)
 {
@@ -181,7 +182,7 @@ static void answer(struct transaction *t, enum phase p, json_t *data)
 static bool all_answered(const struct transaction *t, enum phase p)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (!member_answered(&t->members[i], p) || t->members[i].gone)
+		if (!rank_checkpoint_answered(&t->ranks[i], p) || t->ranks[i].gone)
 			return false;
 	return true;
 }
@@ -191,10 +192,10 @@ static json_t *carried(const struct transaction *t)
 	json_t *all = json_array();
 
 	for (size_t i = 0; i < t->n; i++)
-		if (t->members[i].carried)
+		if (t->ranks[i].carried)
 			json_array_append_new(all, json_pack("{s:I, s:i}", "rank",
-				(json_int_t)t->members[i].task->rank, "status",
-				t->members[i].task->status));
+				(json_int_t)t->ranks[i].task->rank, "status",
+				t->ranks[i].task->status));
 	return all;
 }
 
@@ -203,38 +204,42 @@ static json_int_t sum(const struct transaction *t, enum phase p, const char *key
 	json_int_t total = 0;
 
 	for (size_t i = 0; i < t->n; i++)
-		total += packet_int(t->members[i].answer[p], key, 0);
+		total += packet_int(t->ranks[i].answer[p], key, 0);
 	return total;
 }
 
-/* Later checkpoints store what has changed, compressed ones less: for these only the write can tell. */
+/* Later checkpoints store only changes, and compressed ones less: for these only the write can
+ * tell. */
 static int check_space(const struct transaction *t, json_int_t expected, struct gck_error *err)
 {
 	json_int_t space = packet_int(t->checked, "space", 0);
 	const struct gck_options *o = &t->agent->step->options;
 
-	if (!packet_bool(t->checked, "first") || space >= expected || o->compress != GCK_COMPRESS_NONE)
+	if (!packet_bool(t->checked, "first") || space >= expected ||
+	    o->compress != GCK_COMPRESS_NONE)
 		return 0;
-	return gck_fail(err, ENOSPC, "store %s: %lld MiB are free, the image needs up to %lld: make room "
+	return gck_fail(err, ENOSPC,
+			"store %s: %lld MiB are free, the image needs up to %lld: make room "
 			"or set another store=", o->store, (long long)space >> 20,
 			(long long)expected >> 20);
 }
 
-/* What GPUs have and have no room to keep is in host memory while an image is taken. A job that has not
- * enough of it would be killed. */
+/* GPU data for which a device has no free memory is copied to host memory. Slurm would kill a
+ * job that exceeds its memory. */
 static int check_memory(const struct transaction *t, bool held, struct gck_error *err)
 {
-	json_int_t memory = packet_int(t->checked, "memory", 0), needs = cuda_host_needs(t, held);
+	json_int_t memory = packet_int(t->checked, "memory", 0), needs = gpu_host_needs(t, held);
 
 	if (memory >= needs)
 		return 0;
-	return gck_fail(err, ENOMEM, "%lld MiB of host memory are free, and a copy of what its GPUs have "
+	return gck_fail(err, ENOMEM,
+			"%lld MiB of host memory are free, and a copy of what its GPUs have "
 			"%sneeds up to %lld: ask for more memory (--mem)", (long long)memory >> 20,
 			held ? "" : "and cannot keep ", (long long)needs >> 20);
 }
 
-/* Every page that a rank writes while its clone stands is copied, and charged to the step. How many
- * it will be nobody knows: all must fit, or the ranks are held for the write. */
+/* Every page that a rank writes while its clone exists is copied and charged to the step. Unless
+ * there is memory for all pages, the ranks are held for the write. */
 static void prepared(struct transaction *t)
 {
 	json_int_t expected = sum(t, PHASE_PREPARE, "expected");
@@ -244,14 +249,14 @@ static void prepared(struct transaction *t)
 	bool pmix;
 	unsigned mpi = thread_links_mpi(t->agent, &pmix);
 
-	rooms_share(t);
-	host = expected - sum(t, PHASE_PREPARE, "device") + cuda_host_needs(t, false);
+	gpu_share_memory(t);
+	host = expected - sum(t, PHASE_PREPARE, "device") + gpu_host_needs(t, false);
 	if (check_space(t, expected, &err) < 0 ||
 	    check_memory(t, t->keep_held || memory < host, &err) < 0) {
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}
-	if (cuda_expect(t, t->keep_held || memory < host, EXPECT_PART * t->timeout_s))
+	if (gpu_expect(t, t->keep_held || memory < host, EXPECT_PART * t->timeout_s))
 		return;
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARED);
 	answer(t, PHASE_PREPARE, json_pack("{s:I, s:o, s:b, s:I, s:I, s:I, s:b}", "expected",
@@ -268,7 +273,8 @@ static void frozen(struct transaction *t)
 {
 	GCK_FAULT(GCK_FAULT_AGENT_FROZEN);
 	answer(t, PHASE_FREEZE, json_pack("{s:I, s:I, s:I, s:o}", "first_ns",
-	       extreme(t, PHASE_FREEZE, "first_ns", 1), "gpu_first_ns", (json_int_t)t->gpu_first_ns, "asked",
+	       extreme(t, PHASE_FREEZE, "first_ns", 1), "gpu_first_ns", (json_int_t)t->gpu_first_ns,
+	       "asked",
 	       extreme(t, PHASE_FREEZE, "asked_all", -1), "exited", carried(t)));
 }
 
@@ -287,25 +293,28 @@ static void written(struct transaction *t)
 	uint64_t stored = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		const json_t *image = t->members[i].answer[PHASE_WRITE];
+		const json_t *image = t->ranks[i].answer[PHASE_WRITE];
 
-		if (t->members[i].carried)
+		if (t->ranks[i].carried)
 			continue;
 		json_array_append_new(ranks, json_pack("{s:I, s:O}", "rank",
-				      (json_int_t)t->members[i].task->rank, "manifest",
+				      (json_int_t)t->ranks[i].task->rank, "manifest",
 				      json_object_get(image, "manifest")));
-		stored += gck_shared_objects_count(common, GCK_SHARED_OBJECTS_STEP, json_object_get(image, "common"),
+		stored += gck_shared_objects_count(common, GCK_SHARED_OBJECTS_STEP,
+						   json_object_get(image, "common"),
 					   (uint64_t)packet_int(image, "stored", 0));
 	}
 	GCK_FAULT(GCK_FAULT_AGENT_WRITTEN);
-	answer(t, PHASE_WRITE, json_pack("{s:o, s:I, s:I, s:o, s:f, s:I, s:o, s:I}", "ranks", ranks, "put",
-	       sum(t, PHASE_WRITE, "put"), "stored", (json_int_t)stored, "common", common, "seconds",
+	answer(t, PHASE_WRITE,
+	       json_pack("{s:o, s:I, s:I, s:o, s:f, s:I, s:o, s:I}", "ranks", ranks, "put",
+	       sum(t, PHASE_WRITE, "put"), "stored", (json_int_t)stored, "common", common,
+	       "seconds",
 	       ev_now(t->agent->loop) - t->write_began, "staged", (json_int_t)t->staged,
 	       "unstaged", packet_string(t->unstaged), "free_ns",
 	       extreme(t, PHASE_WRITE, "free_ns", -1)));
 }
 
-void phase_settle(struct transaction *t)
+void phase_advance(struct transaction *t)
 {
 	static void (*const complete[PHASES])(struct transaction *) = {
 		[PHASE_PREPARE] = prepared, [PHASE_QUIESCE] = quiesced, [PHASE_FREEZE] = frozen,
@@ -316,7 +325,7 @@ void phase_settle(struct transaction *t)
 		return;
 	if (t->asked == PHASE_PREPARE && (!t->checked || prepare_waits(t)))
 		return;
-	if (t->asked == PHASE_RESUME && cuda_awaited(t))
+	if (t->asked == PHASE_RESUME && gpu_awaited(t))
 		return;
 	complete[t->asked](t);
 }

@@ -6,17 +6,18 @@
 
 #include "coordinator/agent/checkpoint/transaction.h"
 
-/* Do what is asked (its limit and its commands to the workers), and answer it as soon as every rank of the node has. */
+/* Starts a phase: its limit and its commands to the workers. phase_advance answers it as soon as
+ * every rank of the node is done. */
 void phase_start(struct transaction *t, enum phase p);
-void phase_settle(struct transaction *t);
+void phase_advance(struct transaction *t);
 
-/* Stop the ranks, once the GPUs of all of them are drained. */
+/* Stops the ranks, once the GPUs of all of them are drained. */
 void phase_freeze(struct transaction *t);
 
-/* Tell workers to write, as many at a time as the node's share allows (share.h). */
+/* Tells workers to write, as many at a time as the node's share allows (resources.h). */
 void phase_write_more(struct transaction *t);
 
-/* The phase that must have been answered before p can be asked. */
+/* The phase that must be answered before p can be asked. */
 enum phase phase_before(enum phase p);
 
 #endif

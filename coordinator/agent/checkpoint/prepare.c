@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The first phase of a checkpoint: the ranks' workers are forked and look at them, the store and
- * the node are checked. Nothing is touched. */
+ * The first phase of a checkpoint: workers are forked and look at their ranks, and the store and
+ * the node are checked. Changes nothing. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/prepare.h"
@@ -12,7 +12,8 @@
 #include "coordinator/agent/worker/store_job.h"
 
 #define LOOK_S 0.05
-#define LINK_WAIT_S 3. /* for ranks whose link has just ended: an agent or a worker was killed */
+#define LINK_WAIT_S 3. /* for ranks whose link has just ended because an agent or a worker was
+		        * killed */
 
 static void on_checked(void *data, const json_t *result, const struct gck_error *why)
 {
@@ -22,7 +23,7 @@ static void on_checked(void *data, const json_t *result, const struct gck_error 
 	t->checked = json_incref((json_t *)result);
 	if (!result)
 		transaction_fail(t, NULL, why, false);
-	t->ops->settle(t);
+	t->ops->advance(t);
 }
 
 static int start_check(struct transaction *t, struct gck_error *err)
@@ -39,7 +40,7 @@ static int start_check(struct transaction *t, struct gck_error *err)
 static bool all_linked(const struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		const struct task *task = t->members[i].task;
+		const struct task *task = t->ranks[i].task;
 
 		if (!task->ended && (!task->link || task->link->waiting))
 			return false;
@@ -47,7 +48,7 @@ static bool all_linked(const struct transaction *t)
 	return true;
 }
 
-static void start_member(struct transaction *t, struct member *m)
+static void start_member(struct transaction *t, struct rank_checkpoint *m)
 {
 	struct gck_error err = { 0 };
 
@@ -55,9 +56,9 @@ static void start_member(struct transaction *t, struct member *m)
 		t->ops->await_status(m);
 		return;
 	}
-	if (member_start(m, t->prepare, &err) == 0)
+	if (rank_checkpoint_start(m, t->prepare, &err) == 0)
 		return;
-	if (member_rank_gone(m))
+	if (rank_checkpoint_gone(m))
 		t->ops->await_status(m);
 	else
 		transaction_fail(t, m, &err, false);
@@ -70,7 +71,7 @@ static void start(struct transaction *t)
 	ev_timer_stop(t->agent->loop, &t->look);
 	t->started = true;
 	for (size_t i = 0; i < t->n && !t->failed; i++)
-		start_member(t, &t->members[i]);
+		start_member(t, &t->ranks[i]);
 	if (!t->failed && start_check(t, &err) < 0)
 		transaction_fail(t, NULL, &err, false);
 	GCK_FAULT(GCK_FAULT_AGENT_PREPARE);
@@ -83,13 +84,13 @@ static void look(struct transaction *t)
 	ev_timer_again(t->agent->loop, &t->look);
 }
 
-/* ---- threads' links -------------------------------------------------------------------------- */
+/* ---- threads' links ------------------------------------------------------------------------ */
 
-/* A rank that has such a thread and no link of it; name: which. */
-static const struct member *without_link(const struct transaction *t, const char **name)
+/* A rank with a thread of ours that has no link; name: which thread. */
+static const struct rank_checkpoint *without_link(const struct transaction *t, const char **name)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		const struct member *m = &t->members[i];
+		const struct rank_checkpoint *m = &t->ranks[i];
 		const json_t *said = m->answer[PHASE_PREPARE];
 		bool mpi = !m->task->mpi && packet_bool(said, "mpi");
 
@@ -114,7 +115,7 @@ bool prepare_waits(struct transaction *t)
 static void look_for_threads(struct transaction *t, bool over)
 {
 	const char *name;
-	const struct member *m = without_link(t, &name);
+	const struct rank_checkpoint *m = without_link(t, &name);
 	struct gck_error err = { 0 };
 
 	if (m && !over)
@@ -124,10 +125,10 @@ static void look_for_threads(struct transaction *t, bool over)
 	if (m)
 		transaction_fail(t, m, &err, false);
 	else
-		t->ops->settle(t);
+		t->ops->advance(t);
 }
 
-/* ---- the phase ------------------------------------------------------------------------------- */
+/* ---- the phase ----------------------------------------------------------------------------- */
 
 void prepare_on_look(struct ev_loop *loop, ev_timer *w, int events)
 {

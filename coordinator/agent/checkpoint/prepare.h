@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The first phase of a checkpoint: the ranks' workers are forked and look at them, the store and
- * the node are checked. Nothing is touched. */
+ * The first phase of a checkpoint: workers are forked and look at their ranks, and the store and
+ * the node are checked. Changes nothing. */
 #ifndef AGENT_PREPARE_H
 #define AGENT_PREPARE_H
 
@@ -8,8 +8,8 @@
 
 void prepare_start(struct transaction *t);
 
-/* All have answered: is the link of an MPI or CUDA thread missing? Then the phase is settled when it comes, or
- * fails. */
+/* All have answered: is the link of an MPI or CUDA thread missing? If so, the phase advances
+ * when it comes, or fails. */
 bool prepare_waits(struct transaction *t);
 
 /* The transaction's timer `look`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI brought to rest on this node. */
+ * MPI is quiesced on this node. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/quiesce.h"
@@ -14,24 +14,25 @@
 #include "coordinator/agent/upstream/upstream.h"
 
 #define PIECE (384u << 10)     /* bytes of words in one frame to the coordinator */
-#define TOO_MANY "the ranks' words are too many for an exchange through the coordinator: start the " \
-		 "step with --mpi=pmix"
-#define ANSWER_PART 0.95       /* of hold: a rank that is to blame speaks before it is given up */
+#define TOO_MANY "the ranks' words are too many for an exchange through the coordinator: start " \
+		 "the step with --mpi=pmix"
+#define ANSWER_PART 0.95       /* of hold: so that a rank at fault answers before it is given up */
 
 void quiesce_order(struct transaction *t, const json_t *body)
 {
 	bool pmix = !strcmp(packet_text(body, "via", ""), "pmix");
 
 	t->quiesce.via = pmix ? GCK_LINK_MPI_PMIX : GCK_LINK_MPI_COORDINATOR;
-	t->quiesce.limit_ms = (uint32_t)packet_int(body, "limit_ms", (json_int_t)(t->hold_s * 1000));
+	t->quiesce.limit_ms = (uint32_t)packet_int(body, "limit_ms",
+						   (json_int_t)(t->hold_s * 1000));
 }
 
-static bool takes_part(const struct member *m)
+static bool takes_part(const struct rank_checkpoint *m)
 {
 	return m->asked_mpi && !m->carried && !m->answer[PHASE_QUIESCE];
 }
 
-static void fail(struct transaction *t, const struct member *m, int code, const char *why)
+static void fail(struct transaction *t, const struct rank_checkpoint *m, int code, const char *why)
 {
 	struct gck_error err = { 0 };
 
@@ -39,30 +40,30 @@ static void fail(struct transaction *t, const struct member *m, int code, const 
 	transaction_fail(t, m, &err, false);
 }
 
-/* Words have the step's numbers of ranks, and are found by MPI's. */
-static bool is_rank_of_step(const struct member *m)
+/* Words are numbered by the step's ranks, but MPI finds them by its own. */
+static bool is_rank_of_step(const struct rank_checkpoint *m)
 {
 	const struct gck_link_mpi_hello *hello = &m->task->mpi->hello;
 
 	return hello->size <= 1 || hello->rank == m->task->rank;
 }
 
-/* From here on ranks stand at MPI's gate, which is a hold as any: what is left of the time for it is
- * the freeze's, and they are let go when none follows, be it that another node is late or the
- * coordinator away. */
+/* From here on ranks wait at MPI's gate, which is a hold: the freeze gets what is left of its
+ * time. They are let go if no freeze follows, whether another node is late or the coordinator
+ * away. */
 void quiesce_start(struct transaction *t)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_MPI_QUIESCE, .seq = t->seq,
 				  .value = t->quiesce.via };
 	struct gck_link_mpi_quiesce q = { .limit_ms = t->quiesce.limit_ms,
-		.lease_ms = t->held_ms + TRANSACTION_LEASE_MORE_MS };
+		.lease_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS };
 
 	t->quiesce.began = ev_now(t->agent->loop);
 	transaction_limit(t, ANSWER_PART * t->hold_s);
 	transaction_bound_hold(t, t->hold_s);
 	ev_timer_again(t->agent->loop, &t->tick);
 	for (size_t i = 0; i < t->n; i++) {
-		struct member *one = &t->members[i];
+		struct rank_checkpoint *one = &t->ranks[i];
 
 		one->asked_mpi = !one->carried && one->task->mpi;
 		if (one->asked_mpi && !is_rank_of_step(one)) {
@@ -80,8 +81,8 @@ void quiesce_start(struct transaction *t)
 static void tell(struct transaction *t, const struct gck_link_mpi *m, const void *data, size_t size)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->members[i].asked_mpi && t->members[i].task->mpi)
-			thread_link_send(t->members[i].task->mpi, m, data, size);
+		if (t->ranks[i].asked_mpi && t->ranks[i].task->mpi)
+			thread_link_send(t->ranks[i].task->mpi, m, data, size);
 }
 
 void quiesce_hold(struct transaction *t)
@@ -93,7 +94,7 @@ void quiesce_resume(struct transaction *t)
 {
 	tell(t, &(struct gck_link_mpi){ .type = GCK_LINK_MPI_RESUME, .seq = t->seq }, NULL, 0);
 	for (size_t i = 0; i < t->n; i++)
-		t->members[i].asked_mpi = false;
+		t->ranks[i].asked_mpi = false;
 }
 
 void quiesce_clear(struct transaction *t)
@@ -103,7 +104,7 @@ void quiesce_clear(struct transaction *t)
 	t->quiesce.ours = t->quiesce.all = (struct words){ 0 };
 }
 
-/* ---- rounds: up ----------------------------------------------------------------------------- */
+/* ---- rounds: up ---------------------------------------------------------------------------- */
 
 static int append(struct words *w, const void *data, size_t size)
 {
@@ -131,17 +132,17 @@ static void send_piece(struct transaction *t, size_t at, size_t n)
 	free(text);
 }
 
-/* Every rank of the node that is still asked waits for the round. (One that is outside of MPI
- * answers without any.) */
+/* Sends a round once every rank that takes part waits for it. (A rank outside of MPI answers
+ * without any round.) */
 static void told(struct transaction *t)
 {
 	size_t at = 0;
 	bool any = false;
 
 	for (size_t i = 0; i < t->n; i++) {
-		if (!takes_part(&t->members[i]))
+		if (!takes_part(&t->ranks[i]))
 			continue;
-		if (t->members[i].round != t->quiesce.round)
+		if (t->ranks[i].round != t->quiesce.round)
 			return;
 		any = true;
 	}
@@ -160,7 +161,7 @@ static void told(struct transaction *t)
 void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi *head,
 		   const void *words)
 {
-	struct member *m = transaction_member(a, task);
+	struct rank_checkpoint *m = transaction_rank(a, task);
 	uint64_t count = head->total / sizeof(uint64_t);
 	const uint64_t before[2] = { task->rank, count };
 	struct transaction *t = a->transaction;
@@ -185,7 +186,7 @@ void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi
 	told(t);
 }
 
-/* ---- rounds: down --------------------------------------------------------------------------- */
+/* ---- rounds: down -------------------------------------------------------------------------- */
 
 static int take_words(struct transaction *t, const json_t *body)
 {
@@ -219,18 +220,18 @@ void quiesce_go(struct transaction *t, const json_t *body)
 	}
 	if (t->quiesce.all.n == (size_t)packet_int(body, "total", 0)) {
 		for (size_t i = 0; i < t->n; i++)
-			if (takes_part(&t->members[i]) && t->members[i].task->mpi)
-				thread_link_send(t->members[i].task->mpi, &m, t->quiesce.all.v,
+			if (takes_part(&t->ranks[i]) && t->ranks[i].task->mpi)
+				thread_link_send(t->ranks[i].task->mpi, &m, t->quiesce.all.v,
 					 t->quiesce.all.n);
 		t->quiesce.all.n = 0;
 	}
 }
 
-/* ---- the end of it -------------------------------------------------------------------------- */
+/* ---- the end of it ------------------------------------------------------------------------- */
 
 void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const struct gck_error *why)
 {
-	struct member *m = transaction_member(a, task);
+	struct rank_checkpoint *m = transaction_rank(a, task);
 
 	if (!m || m->t->asked != PHASE_QUIESCE || seq != m->t->seq || !takes_part(m))
 		return;
@@ -240,25 +241,25 @@ void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const st
 	}
 	m->answer[PHASE_QUIESCE] = json_object();
 	told(m->t);
-	m->t->ops->settle(m->t);
+	m->t->ops->advance(m->t);
 }
 
-/* All others wait for it: they are told at once. */
-void quiesce_ended(const struct member *m)
+/* All others wait for it, so it fails at once. */
+void quiesce_ended(const struct rank_checkpoint *m)
 {
 	fail(m->t, m, ESRCH, m->task->in_mpi ?
 	     "it ended without MPI_Finalize: the others cannot be restored without it" :
 	     "it ended while its MPI was brought to rest: try again");
 }
 
-/* One whose image is taken is frozen, or needed no more. */
+/* A rank whose image is taken is frozen, or not needed any more. */
 void quiesce_lost(struct agent *a, struct task *task)
 {
-	struct member *m = transaction_member(a, task);
+	struct rank_checkpoint *m = transaction_rank(a, task);
 
 	if (!m || m->carried || m->t->failed || !m->asked_mpi || m->answer[PHASE_FREEZE])
 		return;
-	if (member_rank_gone(m))
+	if (rank_checkpoint_gone(m))
 		quiesce_ended(m);
 	else
 		fail(m->t, m, ECONNRESET, "its MPI thread went away (exit(), or another "

@@ -28,7 +28,7 @@ enum phase phase_of(const char *name)
 
 static void on_message(void *data, const json_t *body)
 {
-	struct member *m = data;
+	struct rank_checkpoint *m = data;
 	const char *name = packet_text(body, "phase", "");
 	enum phase p = phase_of(name);
 
@@ -60,7 +60,7 @@ static void on_message(void *data, const json_t *body)
 
 static void on_end(void *data, int status)
 {
-	struct member *m = data;
+	struct rank_checkpoint *m = data;
 
 	m->child = NULL;
 	link_return(m->task, WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -69,14 +69,14 @@ static void on_end(void *data, int status)
 
 static const struct child_ops ops = { worker_main, on_message, on_end };
 
-void member_init(struct member *m, struct transaction *t, struct task *task)
+void rank_checkpoint_init(struct rank_checkpoint *m, struct transaction *t, struct task *task)
 {
-	*m = (struct member){ .t = t, .task = task, .device = { { -1, -1 }, { -1, -1 } } };
+	*m = (struct rank_checkpoint){ .t = t, .task = task, .device = { { -1, -1 }, { -1, -1 } } };
 }
 
-/* The agent gives a sign of life twice a second. Ranks that are held for a requeue may well wait
- * for one that is starved; a create is not worth it. */
-static void fill(struct member *m, const json_t *prepare, const struct step *s)
+/* The agent gives a sign of life twice a second. The worker's limit is the longest that ranks
+ * are held, so that a starved agent is waited for. */
+static void fill(struct rank_checkpoint *m, const json_t *prepare, const struct step *s)
 {
 	m->work = (struct worker_task){
 		.step = s, .rank = m->task->rank, .pid = m->task->pid,
@@ -93,9 +93,10 @@ static void fill(struct member *m, const json_t *prepare, const struct step *s)
 	memcpy(m->work.device, m->device.own, sizeof m->work.device);
 }
 
-/* The worker has its link to the rank, and its end of what the devices' data come over. Where that cannot
- * be had all goes to host memory. */
-static struct child *start_worker(struct member *m, const json_t *prepare, struct gck_error *err)
+/* The worker gets its link to the rank and its end of the channel for the devices' data. Without
+ * a channel that data goes to host memory. */
+static struct child *start_worker(struct rank_checkpoint *m, const json_t *prepare,
+				  struct gck_error *err)
 {
 	struct link *l = m->task->link;
 	struct agent *a = l->all->agent;
@@ -111,7 +112,7 @@ static struct child *start_worker(struct member *m, const json_t *prepare, struc
 	return child;
 }
 
-/* Where a worker leaves what is known of the rank's pages for the next. Without it they are all read. */
+/* A worker leaves its page marks here for the next. Without them all pages are read. */
 static void make_shelf(struct task *t)
 {
 	if (t->marks[0] < 0 &&
@@ -119,7 +120,7 @@ static void make_shelf(struct task *t)
 		t->marks[0] = t->marks[1] = -1;
 }
 
-int member_start(struct member *m, const json_t *prepare, struct gck_error *err)
+int rank_checkpoint_start(struct rank_checkpoint *m, const json_t *prepare, struct gck_error *err)
 {
 	struct link *l = m->task->link;
 
@@ -135,7 +136,7 @@ int member_start(struct member *m, const json_t *prepare, struct gck_error *err)
 	return 0;
 }
 
-void member_tell(struct member *m, json_t *body)
+void rank_checkpoint_tell(struct rank_checkpoint *m, json_t *body)
 {
 	if (m->child)
 		child_tell(m->child, body);
@@ -143,36 +144,37 @@ void member_tell(struct member *m, json_t *body)
 		json_decref(body);
 }
 
-void member_dismiss(struct member *m, bool at_once)
+void rank_checkpoint_dismiss(struct rank_checkpoint *m, bool at_once)
 {
 	if (m->child && at_once)
 		child_kill(m->child);
 	else
-		member_tell(m, json_pack("{s:s}", "op", "abort"));
+		rank_checkpoint_tell(m, json_pack("{s:s}", "op", "abort"));
 }
 
-bool member_held(const struct member *m)
+bool rank_checkpoint_held(const struct rank_checkpoint *m)
 {
 	return m->child && m->answer[PHASE_FREEZE] && !m->answer[PHASE_RESUME];
 }
 
-/* The worker of a rank that was let go may stay for good: in the kernel, in a store that does not answer. */
-bool member_may_be_held(const struct member *m)
+/* The worker of a rank that was let go may stay for long: in the kernel, or in a store that does
+ * not answer. */
+bool rank_checkpoint_may_be_held(const struct rank_checkpoint *m)
 {
 	return m->child && m->told_freeze && !m->answer[PHASE_RESUME];
 }
 
-bool member_answered(const struct member *m, enum phase p)
+bool rank_checkpoint_answered(const struct rank_checkpoint *m, enum phase p)
 {
 	return m->carried || m->answer[p];
 }
 
-bool member_rank_gone(const struct member *m)
+bool rank_checkpoint_gone(const struct rank_checkpoint *m)
 {
 	return m->task->ended || gck_process_ended(m->task->pid);
 }
 
-void member_clear(struct member *m)
+void rank_checkpoint_clear(struct rank_checkpoint *m)
 {
 	for (int p = 0; p < PHASES; p++)
 		json_decref(m->answer[p]);

@@ -8,7 +8,8 @@
 #include "shim/link.h"
 #include "shim/process/gpu/device_channel.h"
 
-enum phase { PHASE_PREPARE, PHASE_QUIESCE, PHASE_FREEZE, PHASE_RESUME, PHASE_WRITE, PHASE_COMMIT, PHASES };
+enum phase { PHASE_PREPARE, PHASE_QUIESCE, PHASE_FREEZE, PHASE_RESUME, PHASE_WRITE, PHASE_COMMIT,
+	     PHASES };
 
 extern const char *const phase_names[PHASES];
 
@@ -16,60 +17,64 @@ extern const char *const phase_names[PHASES];
 enum phase phase_of(const char *name);
 
 enum cuda_part {
-	CUDA_RUNS,                /* without CUDA, too */
-	CUDA_EXPECTS,             /* was told what drain will come, and gets ready */
-	CUDA_DRAINS,              /* was asked to drain */
+	CUDA_RUNS,                /* or has no CUDA */
+	CUDA_EXPECTS,             /* was told what to drain, and gets host memory ready */
+	CUDA_DRAINS,              /* was told to drain */
 	CUDA_DRAINED,
-	CUDA_RESUMES,             /* was told to go on */
+	CUDA_RESUMES,             /* was told to resume */
 };
 
-struct member {
+struct rank_checkpoint {
 	struct transaction *t;
 	struct task *task;
-	struct child *child;      /* NULL: its worker has ended */
+	struct child *child;      /* its worker; NULL: it has ended */
 	struct worker_task work;
 	json_t *answer[PHASES];   /* NULL: none yet */
 	bool told_freeze, told_write, told_upload;
-	bool staged;              /* its memory is needed no more */
-	bool asked_mpi;           /* its MPI thread was asked to quiesce, and not to go on since */
-	enum cuda_part cuda;      /* its CUDA thread's part in this */
-	uint64_t keep_most[GCK_LINK_CUDA_DEVICES]; /* bytes that may be kept on each of its devices; UINT64_MAX: no
-				   * other rank has memory there, what it finds (rooms.h) */
-	json_int_t finds_room;    /* how many of its bytes there do so, as far as is known */
-	struct gck_device_ends device; /* for what its devices keep; -1: nothing can be read of them */
-	bool expects;             /* it was told so, and neither to drain nor to go on since */
-	bool keeps;               /* its drain has left something there */
-	bool brings;              /* it was told to bring that to its worker */
-	uint32_t round;           /* that it waits for, or waited for last */
-	bool carried;             /* the rank ended before it was frozen: its status is its image */
-	bool gone;                /* it seems so, and its status is awaited */
+	bool staged;              /* its memory is not needed any more */
+	bool asked_mpi;           /* its MPI thread was told to quiesce, and not yet to resume */
+	enum cuda_part cuda;      /* state of its CUDA thread */
+	uint64_t keep_most[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
+						    * bytes; UINT64_MAX: no other rank uses the
+						    * device, so what it finds free */
+	json_int_t fits_device;    /* how many of its bytes have room there, as far as is known */
+	struct gck_device_ends device; /* channel for the copies on its devices; -1: they cannot
+				        * be read */
+	bool expects;             /* it was told so, and neither to drain nor to resume since */
+	bool device_copy;              /* its drain left copies on the devices */
+	bool sends_device_copy;             /* it was told to send those to its worker */
+	uint32_t round;           /* the last that it waited for */
+	bool carried;             /* it ended before the freeze: its exit status is its image */
+	bool gone;                /* it seems so, and its exit status is awaited */
 	uint64_t done, all;       /* bytes written */
 	uint64_t sent, waiting;   /* of those that were staged */
-	char *trouble;            /* why the write has not gone on; NULL: it has, or nobody knows */
+	char *trouble;            /* why the write does not go on; NULL: it does, or the reason
+				   * is unknown */
 };
 
-void member_init(struct member *m, struct transaction *t, struct task *task);
+void rank_checkpoint_init(struct rank_checkpoint *m, struct transaction *t, struct task *task);
 
-/* Fork the worker; its first answer is that to `prepare`. */
-int member_start(struct member *m, const json_t *prepare, struct gck_error *err);
+/* Forks the worker, which answers `prepare` first. */
+int rank_checkpoint_start(struct rank_checkpoint *m, const json_t *prepare, struct gck_error *err)
+	GCK_MUST_CHECK;
 
-void member_tell(struct member *m, json_t *body);
+void rank_checkpoint_tell(struct rank_checkpoint *m, json_t *body);
 
-/* Not needed or not wanted any longer: it leaves by itself, or (at_once) is killed. */
-void member_dismiss(struct member *m, bool at_once);
+/* The worker is not needed any more: it leaves by itself, or (at_once) is killed. */
+void rank_checkpoint_dismiss(struct rank_checkpoint *m, bool at_once);
 
 /* Is the rank stopped by its worker? */
-bool member_held(const struct member *m);
+bool rank_checkpoint_held(const struct rank_checkpoint *m);
 
 /* Or may it be: is it being stopped, or let go? */
-bool member_may_be_held(const struct member *m);
+bool rank_checkpoint_may_be_held(const struct rank_checkpoint *m);
 
-/* Has it given the answer to a phase, or need not? */
-bool member_answered(const struct member *m, enum phase p);
+/* Has it answered phase p, or need it not? */
+bool rank_checkpoint_answered(const struct rank_checkpoint *m, enum phase p);
 
-/* No process, or one that has ended and was not waited for. */
-bool member_rank_gone(const struct member *m);
+/* Is there no process, or one that has ended and was not waited for? */
+bool rank_checkpoint_gone(const struct rank_checkpoint *m);
 
-void member_clear(struct member *m);
+void rank_checkpoint_clear(struct rank_checkpoint *m);
 
 #endif

@@ -15,18 +15,18 @@
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/upstream/upstream.h"
 
-#define AWAY_S 15. /* for a coordinator that is started anew */
+#define AWAY_S 15. /* for a coordinator that restarts */
 
-static bool waits(const struct task_asks *s, int asker)
+static bool waits(const struct task_requests *s, int asker)
 {
 	return s->asked[asker] > s->committed[asker] && s->asked[asker] > s->failed[asker];
 }
 
-/* Also over a link that is lent to a worker: it is not answered, and a packet is whole. One that is
- * lost is made up for when the rank asks again. */
+/* A link that is lent to a worker can be used too: this message has no answer, and packets are
+ * whole. If it is lost, the rank asks again. */
 static void tell(const struct task *t, int asker)
 {
-	const struct task_asks *s = &t->asks;
+	const struct task_requests *s = &t->requests;
 	struct gck_link_msg m = { .type = GCK_LINK_TOLD, .told = { .asker = (uint32_t)asker,
 		.committed = s->committed[asker], .failed = s->failed[asker],
 		.code = (uint32_t)s->code } };
@@ -39,7 +39,7 @@ static void tell(const struct task *t, int asker)
 
 static void fail(struct task *t, int code, const char *why)
 {
-	struct task_asks *s = &t->asks;
+	struct task_requests *s = &t->requests;
 
 	s->code = code;
 	snprintf(s->why, sizeof s->why, "%s", why);
@@ -53,15 +53,15 @@ static void fail(struct task *t, int code, const char *why)
 
 static void commit(struct task *t, int asker, uint32_t call)
 {
-	if (call <= t->asks.committed[asker])
+	if (call <= t->requests.committed[asker])
 		return;
-	t->asks.committed[asker] = call;
+	t->requests.committed[asker] = call;
 	tell(t, asker);
 }
 
 /* ---- the rank's word ----------------------------------------------------------------------- */
 
-static void note(struct agent *a, struct task_asks *s, const struct gck_link_ask *m)
+static void note(struct agent *a, struct task_requests *s, const struct gck_link_ask *m)
 {
 	bool news = false;
 
@@ -71,16 +71,17 @@ static void note(struct agent *a, struct task_asks *s, const struct gck_link_ask
 	}
 	if (!news)
 		return;
-	s->id = ++a->ask_id;
+	s->id = ++a->request_id;
 	s->since = ev_now(a->loop);
 	s->away = 0;
 }
 
-/* What keeps the coordinator from taking one, or from saying so. */
+/* Is there a reason why the coordinator will take no checkpoint, or cannot tell? Then the rank's
+ * calls fail. */
 static bool hopeless(const struct agent *a, struct task *t)
 {
 	double now = ev_now(a->loop), limit = a->step->options.timeout_ms / 1000.;
-	struct task_asks *s = &t->asks;
+	struct task_requests *s = &t->requests;
 
 	if (a->refused) {
 		fail(t, EPERM, "the coordinator refuses this step: it runs without checkpoints");
@@ -100,9 +101,9 @@ static bool hopeless(const struct agent *a, struct task *t)
 	return true;
 }
 
-void asks_take(struct agent *a, struct task *t, const struct gck_link_ask *m)
+void rank_request_take(struct agent *a, struct task *t, const struct gck_link_ask *m)
 {
-	struct task_asks *s = &t->asks;
+	struct task_requests *s = &t->requests;
 	bool one, all;
 
 	note(a, s, m);
@@ -120,7 +121,7 @@ void asks_take(struct agent *a, struct task *t, const struct gck_link_ask *m)
 
 /* ---- what comes of it ---------------------------------------------------------------------- */
 
-void asks_answered(struct agent *a, const json_t *body)
+void rank_request_answered(struct agent *a, const json_t *body)
 {
 	json_int_t all = packet_int(body, "all", 0), id = packet_int(body, "id", 0);
 	json_int_t rank = packet_int(body, "rank", -1);
@@ -130,21 +131,22 @@ void asks_answered(struct agent *a, const json_t *body)
 		struct task *t = a->tasks.v[i];
 
 		commit(t, GCK_ASKER_ALL, (uint32_t)all);
-		if (!all && t->asks.id <= (uint64_t)id && (rank < 0 || rank == t->rank))
-			fail(t, code > 0 ? code : ECANCELED, packet_text(body, "error", "no reason given"));
+		if (!all && t->requests.id <= (uint64_t)id && (rank < 0 || rank == t->rank))
+			fail(t, code > 0 ? code : ECANCELED,
+			     packet_text(body, "error", "no reason given"));
 	}
 }
 
-static void commit_one(const struct member *m)
+static void commit_one(const struct rank_checkpoint *m)
 {
 	commit(m->task, GCK_ASKER_ONE,
 	       (uint32_t)packet_int(m->answer[PHASE_FREEZE], "asked_one", 0));
 }
 
-void asks_committed(struct agent *a, const struct transaction *t, uint32_t all)
+void rank_request_committed(struct agent *a, const struct transaction *t, uint32_t all)
 {
 	for (size_t i = 0; t && i < t->n; i++)
-		commit_one(&t->members[i]);
+		commit_one(&t->ranks[i]);
 	for (size_t i = 0; i < a->tasks.n; i++)
 		commit(a->tasks.v[i], GCK_ASKER_ALL, all);
 }

@@ -15,21 +15,21 @@
 #define HEAD offsetof(struct gck_link_mpi, data)
 #define UUID 16
 
-struct need {
-	struct need *next;
+struct reclaim {
+	struct reclaim *next;
 	struct agent *agent;
 	const struct task *who;
 	int fd;
-	ev_io end;            /* who asked waits no longer */
+	ev_io end;            /* ends when the asking rank closes it */
 	uint64_t seq;
 	uint32_t given;
 	size_t n, nawaited;
-	bool awaited[];       /* n of agent->tasks, by place */
+	bool awaited[];       /* by place in agent->tasks, n of them */
 };
 
-static void drop(struct need *n)
+static void drop(struct reclaim *n)
 {
-	struct need **p = &n->agent->needs;
+	struct reclaim **p = &n->agent->reclaims;
 
 	while (*p != n)
 		p = &(*p)->next;
@@ -39,7 +39,7 @@ static void drop(struct need *n)
 	free(n);
 }
 
-static void answer_if_all(struct need *n)
+static void answer_if_all(struct reclaim *n)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_GIVEN, .round = n->given };
 
@@ -56,10 +56,10 @@ static void on_end(struct ev_loop *loop, ev_io *io, int events)
 	drop(io->data);
 }
 
-static struct need *make(struct agent *a, const struct task *who, int fd)
+static struct reclaim *make(struct agent *a, const struct task *who, int fd)
 {
 	static uint64_t serial;
-	struct need *n = calloc(1, sizeof *n + a->tasks.n * sizeof *n->awaited);
+	struct reclaim *n = calloc(1, sizeof *n + a->tasks.n * sizeof *n->awaited);
 
 	if (!n)
 		return NULL;
@@ -68,34 +68,35 @@ static struct need *make(struct agent *a, const struct task *who, int fd)
 	n->fd = fd;
 	n->n = a->tasks.n;
 	n->seq = ++serial;
-	n->next = a->needs;
-	a->needs = n;
+	n->next = a->reclaims;
+	a->reclaims = n;
 	ev_io_init(&n->end, on_end, fd, EV_READ);
 	n->end.data = n;
 	ev_io_start(a->loop, &n->end);
 	return n;
 }
 
-/* It is to be drained, and its gate does not shut before a need of its own has an answer: it has kept nothing yet,
- * and two such ranks would wait for each other. */
+/* Does t wait at its gate for an answer to its own request? It is to be drained and has no
+ * copies yet, and two such ranks would wait for each other. */
 static bool is_stuck(struct agent *a, const struct task *t)
 {
-	const struct member *m = transaction_member(a, t);
-	const struct need *n = a->needs;
+	const struct rank_checkpoint *m = transaction_rank(a, t);
+	const struct reclaim *n = a->reclaims;
 
 	while (n && n->who != t)
 		n = n->next;
 	return n && m && m->cuda == CUDA_DRAINS;
 }
 
-void needs_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
+void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
 {
 	const struct task *who = tasks_by_pid(&a->tasks, pid);
 	bool good = who && size == HEAD + UUID && m->total == UUID;
-	struct need *n = good ? make(a, who, fd) : NULL;
+	struct reclaim *n = good ? make(a, who, fd) : NULL;
 
 	if (!n) {
-		gck_info("a need of device memory of pid %d is not heard: it is no rank's", (int)pid);
+		gck_info("a need of device memory of pid %d is not heard: it is no rank's",
+			 (int)pid);
 		close(fd);
 		return;
 	}
@@ -105,15 +106,16 @@ void needs_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m
 		n->awaited[i] = t != who && t->cuda && !is_stuck(a, t);
 		n->nawaited += n->awaited[i];
 		if (n->awaited[i])
-			thread_link_send(t->cuda, &(struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELD,
+			thread_link_send(t->cuda,
+					 &(struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELD,
 					 .seq = n->seq }, m->data, UUID);
 	}
 	if (is_stuck(a, who))
-		needs_lost(a, who);
+		reclaim_lost(a, who);
 	answer_if_all(n);
 }
 
-static void answered(struct need *n, const struct task *t, bool given)
+static void answered(struct reclaim *n, const struct task *t, bool given)
 {
 	for (size_t i = 0; i < n->n; i++) {
 		if (n->agent->tasks.v[i] != t || !n->awaited[i])
@@ -126,9 +128,9 @@ static void answered(struct need *n, const struct task *t, bool given)
 	}
 }
 
-void needs_answered(struct agent *a, const struct task *t, uint64_t seq, bool given)
+void reclaim_answered(struct agent *a, const struct task *t, uint64_t seq, bool given)
 {
-	struct need *n = a->needs;
+	struct reclaim *n = a->reclaims;
 
 	while (n && n->seq != seq)
 		n = n->next;
@@ -136,11 +138,11 @@ void needs_answered(struct agent *a, const struct task *t, uint64_t seq, bool gi
 		answered(n, t, given);
 }
 
-void needs_lost(struct agent *a, const struct task *t)
+void reclaim_lost(struct agent *a, const struct task *t)
 {
-	struct need *next;
+	struct reclaim *next;
 
-	for (struct need *n = a->needs; n; n = next) {
+	for (struct reclaim *n = a->reclaims; n; n = next) {
 		next = n->next;
 		answered(n, t, false);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint on this node: its time limits, its state, how it fails and ends. */
+ * A checkpoint on this node: its time limits and state, how it fails and how it ends. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/transaction.h"
@@ -16,24 +16,24 @@
 #define DISMISS_S 1.        /* for a worker that was told to leave */
 #define DISCARD_LIMIT_S 600.
 
-struct member *transaction_member(struct agent *a, const struct task *task)
+struct rank_checkpoint *transaction_rank(struct agent *a, const struct task *task)
 {
 	struct transaction *t = a->transaction;
 
 	for (size_t i = 0; t && i < t->n; i++)
-		if (t->members[i].task == task)
-			return &t->members[i];
+		if (t->ranks[i].task == task)
+			return &t->ranks[i];
 	return NULL;
 }
 
-/* ---- the end of it --------------------------------------------------------------------------- */
+/* ---- the end of it ------------------------------------------------------------------------- */
 
 unsigned transaction_workers(const struct transaction *t)
 {
 	unsigned n = 0;
 
 	for (size_t i = 0; i < t->n; i++)
-		n += t->members[i].child != NULL;
+		n += t->ranks[i].child != NULL;
 	return n;
 }
 
@@ -44,7 +44,7 @@ static void discarded(void *data, const json_t *result, const struct gck_error *
 		gck_warn("what an aborted checkpoint left is still in the store: %s", why->text);
 }
 
-/* In the background: nobody waits for it. */
+/* In the background: its end is not awaited. */
 static void discard(struct transaction *t)
 {
 	const struct store_request r = { .step = t->agent->step, .seq = t->seq,
@@ -69,14 +69,14 @@ static void transaction_free(struct transaction *t)
 	if (t->check)
 		job_cancel(t->check);
 	for (size_t i = 0; i < t->n; i++)
-		member_clear(&t->members[i]);
+		rank_checkpoint_clear(&t->ranks[i]);
 	for (int p = 0; p < PHASES; p++)
 		json_decref(t->answers[p]);
 	quiesce_clear(t);
 	json_decref(t->checked);
 	json_decref(t->prepare);
 	json_decref(t->next);
-	free(t->members);
+	free(t->ranks);
 	free(t);
 }
 
@@ -100,7 +100,7 @@ void transaction_leave_if_empty(struct transaction *t)
 	json_decref(next);
 }
 
-/* All workers are to leave; those that do not are killed. */
+/* All workers are told to leave; those that stay are killed. */
 static void dismiss(struct transaction *t, bool at_once)
 {
 	ev_timer *all[] = { &t->limit, &t->hold, &t->status_wait, &t->tick, &t->look };
@@ -111,9 +111,9 @@ static void dismiss(struct transaction *t, bool at_once)
 		job_cancel(t->check);
 	t->check = NULL;
 	for (size_t i = 0; i < t->n; i++)
-		member_dismiss(&t->members[i], at_once);
+		rank_checkpoint_dismiss(&t->ranks[i], at_once);
 	quiesce_resume(t);
-	cuda_resume(t);
+	gpu_resume(t);
 	ev_timer_set(&t->dismissal, DISMISS_S, 0.);
 	ev_timer_start(t->agent->loop, &t->dismissal);
 }
@@ -125,7 +125,7 @@ void transaction_on_dismissal(struct ev_loop *loop, ev_timer *w, int events)
 	(void)loop;
 	(void)events;
 	for (size_t i = 0; i < t->n; i++)
-		member_dismiss(&t->members[i], true);
+		rank_checkpoint_dismiss(&t->ranks[i], true);
 }
 
 void transaction_answer_failure(const struct transaction *t, enum phase p)
@@ -134,7 +134,8 @@ void transaction_answer_failure(const struct transaction *t, enum phase p)
 		      t->rank_to_blame ? &t->failed_rank : NULL);
 }
 
-void transaction_fail(struct transaction *t, const struct member *m, const struct gck_error *err,
+void transaction_fail(struct transaction *t, const struct rank_checkpoint *m,
+		      const struct gck_error *err,
 		      bool at_once)
 {
 	if (t->failed || t->aborted)
@@ -162,7 +163,7 @@ void transaction_abort(struct transaction *t)
 	transaction_leave_if_empty(t);
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---------------------------------------------------------------------------------- */
 
 void transaction_limit(struct transaction *t, double seconds)
 {
@@ -182,7 +183,7 @@ void transaction_heard(struct transaction *t)
 		transaction_bound_hold(t, t->timeout_s);
 }
 
-/* ---- state ----------------------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------------------------- */
 
 uint32_t transaction_seq(const struct transaction *t)
 {
@@ -192,14 +193,14 @@ uint32_t transaction_seq(const struct transaction *t)
 bool transaction_held(const struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (member_held(&t->members[i]))
+		if (rank_checkpoint_held(&t->ranks[i]))
 			return true;
 	return false;
 }
 
 bool transaction_has_rank(struct agent *a, const struct task *task)
 {
-	const struct member *m = transaction_member(a, task);
+	const struct rank_checkpoint *m = transaction_rank(a, task);
 
-	return m && (m->asked_mpi || m->cuda >= CUDA_DRAINS || member_may_be_held(m));
+	return m && (m->asked_mpi || m->cuda >= CUDA_DRAINS || rank_checkpoint_may_be_held(m));
 }

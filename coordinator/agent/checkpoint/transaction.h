@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint on this node: one worker per rank, told together and answered for together. Whatever fails
- * lets all ranks go, and is the answer to every later command of the checkpoint. */
+ * A checkpoint on this node: one worker per rank, told together and answered for together.
+ * Whatever fails lets all ranks go, and is the answer to every later command of the checkpoint. */
 #ifndef AGENT_TRANSACTION_H
 #define AGENT_TRANSACTION_H
 
@@ -23,16 +23,17 @@ struct quiesce {
 /* What the files below report of a checkpoint to those above. */
 struct transaction_ops {
 	/* A rank has done something: the phase that is asked may be complete. */
-	void (*settle)(struct transaction *t);
+	void (*advance)(struct transaction *t);
 	/* The GPUs of all ranks are drained: they can be stopped. */
 	void (*drained)(struct transaction *t);
-	/* A worker answered phase p; its write got on; its image is staged (why: if not all of it; "": it is); it ended. */
-	void (*answered)(struct member *m, enum phase p, const json_t *body);
-	void (*progressed)(struct member *m);
-	void (*staged)(struct member *m, const char *why);
-	void (*worker_ended)(struct member *m, int status);
+	/* A worker answered phase p; its write got on; its image is staged (why: if not all of
+	 * it; "": it is); it ended. */
+	void (*answered)(struct rank_checkpoint *m, enum phase p, const json_t *body);
+	void (*progressed)(struct rank_checkpoint *m);
+	void (*staged)(struct rank_checkpoint *m, const char *why);
+	void (*worker_ended)(struct rank_checkpoint *m, int status);
 	/* The rank is gone: carried as soon as its status is known. */
-	void (*await_status)(struct member *m);
+	void (*await_status)(struct rank_checkpoint *m);
 	/* The transaction is gone, and this `prepare` (borrowed) waited for that. */
 	void (*next)(struct agent *a, const json_t *prepare);
 };
@@ -43,75 +44,80 @@ struct transaction {
 	uint32_t seq;
 	char nonce[64];
 	bool keep_held;
-	bool held_write;          /* ranks are held until their images are written: known from freeze on */
+	bool held_write;          /* ranks are held until their images are written; known from
+				   * freeze on */
 	struct quiesce quiesce;
 	double timeout_s, hold_s;
 	uint32_t held_ms;         /* the longest time for which ranks are held */
-	struct member *members;
+	struct rank_checkpoint *ranks;
 	size_t n;
 	enum phase asked;         /* the phase that the coordinator waits for; PHASES: none */
-	json_t *answers[PHASES];  /* what was answered, for repetitions */
+	json_t *answers[PHASES];  /* kept for repeated commands */
 	json_t *prepare;          /* the coordinator's */
 	struct job *check;        /* of the store and the node, part of `prepare` */
 	json_t *checked;
-	int64_t gpu_first_ns, gpu_last_ns; /* CLOCK_REALTIME: the first GPU told to stop, the last back; 0: none */
+	int64_t gpu_first_ns, gpu_last_ns; /* CLOCK_REALTIME: the first GPU told to stop, the
+					    * last back; 0: none */
 	bool failed, aborted, over;
 	uint32_t failed_rank;
 	bool rank_to_blame;
 	struct gck_error why;
 	ev_tstamp write_began;
 	uint64_t staged;          /* bytes that went through the stage */
-	char unstaged[480];       /* why not all did; "": all did, or there is none */
+	char unstaged[480];       /* why not all bytes did; "": all did, or there is no stage */
 	uint64_t told_progress;
-	ev_tstamp told_at;        /* that */
-	ev_timer limit;           /* of the phase that is asked, or of a write's standstill */
-	ev_timer hold;            /* ranks are held, or the coordinator is away while they are */
+	ev_tstamp told_at;        /* of that report */
+	ev_timer limit;           /* of the current phase, or of a write without progress */
+	ev_timer hold;            /* for how long ranks are held, or the coordinator is silent
+				   * meanwhile */
 	ev_timer status_wait, dismissal, tick;
 	ev_timer look;            /* for shims and MPI threads that are about to connect again */
 	ev_tstamp look_began;
-	bool started;             /* workers were */
-	json_t *next;             /* a `prepare` that waits for this one's workers to leave */
+	bool started;             /* the workers were started */
+	json_t *next;             /* a `prepare` that waits for the workers of this one to leave */
 };
 
-/* Ranks and workers that hear nothing let go by themselves, so much later than held_ms: the agent's own timers come
- * first. */
-#define TRANSACTION_LEASE_MORE_MS 3000
+/* Ranks and workers that hear nothing let go by themselves, this much later than held_ms: the
+ * agent's own timers come first. */
+#define TRANSACTION_WATCHDOG_MORE_MS 3000
 #define TRANSACTION_BACKSTOP_MORE_MS 2000
 
-/* Start the limit of the phase that is asked, and the bound on how long ranks are held. */
+/* Start the limit of the current phase; start the bound on how long ranks are held. */
 void transaction_limit(struct transaction *t, double seconds);
 void transaction_bound_hold(struct transaction *t, double seconds);
 
-/* The first failure ends the checkpoint on this node: ranks go on, and that is the answer to what is asked now or
- * later. m: the rank that it is about, or NULL. at_once: kill the workers. */
-void transaction_fail(struct transaction *t, const struct member *m, const struct gck_error *err,
+/* The first failure ends the checkpoint on this node: ranks resume, and the failure is the
+ * answer to this and all later commands. m: the rank that it is about, or NULL. at_once: kill
+ * the workers. */
+void transaction_fail(struct transaction *t, const struct rank_checkpoint *m,
+		      const struct gck_error *err,
 		      bool at_once);
 
-/* The failure, as the answer to phase p. */
+/* Sends the failure as the answer to phase p. */
 void transaction_answer_failure(const struct transaction *t, enum phase p);
 
-/* The coordinator has given it up: all workers are to leave. It is freed when they have. */
+/* The coordinator has given it up: tells all workers to leave. It is freed when they have. */
 void transaction_abort(struct transaction *t);
 
-/* Free an aborted transaction whose workers have left, and make room for the next. */
+/* Frees an aborted transaction whose workers have left, and starts the next. */
 void transaction_leave_if_empty(struct transaction *t);
 void transaction_on_dismissal(struct ev_loop *loop, ev_timer *w, int events);
 
-/* A rank's part in the checkpoint that is under way, NULL: it has none. */
-struct member *transaction_member(struct agent *a, const struct task *task);
+/* A rank's part in the current checkpoint; NULL: none. */
+struct rank_checkpoint *transaction_rank(struct agent *a, const struct task *task);
 
 /* Workers that have not ended. */
 unsigned transaction_workers(const struct transaction *t);
 
-/* The coordinator lives, and knows what is held: ranks are not held for long without its word. */
+/* The coordinator is connected and knows what is held: ranks that are held for long wait on. */
 void transaction_heard(struct transaction *t);
 
-/* For `register`: the sequence number whose end was not heard, or whose ranks are still held (0:
- * none), and whether they are. */
+/* For `register`: the sequence number of a checkpoint whose end is not known, or whose ranks are
+ * still held (0: none); and whether they are held. */
 uint32_t transaction_seq(const struct transaction *t);
 bool transaction_held(const struct transaction *t);
 
-/* Is a rank held for a checkpoint, or on its way there or back? */
+/* Is a rank held for a checkpoint, being stopped or being let go? */
 bool transaction_has_rank(struct agent *a, const struct task *task);
 
 #endif

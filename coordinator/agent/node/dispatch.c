@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the coordinator says, by its "op". */
+ * The coordinator's messages, by their "op". */
 #include "coordinator/agent/node/node.h"
 
 #include <string.h>
@@ -20,14 +20,14 @@ static void on_connected(struct agent *a)
 	if (a->transaction)
 		transaction_heard(a->transaction);
 	gate_heard(a);
-	lease_heard(a->lease);
+	isolation_heard(a->isolation);
 }
 
 static void on_lost(struct agent *a)
 {
 	proxy_connection(false);
 	gate_unheard(a);
-	lease_unheard(a->lease);
+	isolation_unheard(a->isolation);
 }
 
 /* ---- welcome ------------------------------------------------------------------------------- */
@@ -39,8 +39,8 @@ static int welcome_open(struct agent *a, const json_t *body)
 	return 0;
 }
 
-/* Ranks that were let go cannot be restored: the coordinator is told what they are by `register`,
- * so such a word is an error of its own. */
+/* Ranks that run cannot be restored. The coordinator knows from `register` that they run, so it
+ * is in error. */
 static int welcome_restore(struct agent *a, const json_t *body)
 {
 	if (a->gate == GATE_OPEN) {
@@ -66,8 +66,8 @@ static int welcome_wait(struct agent *a, const json_t *body)
 	return 0;
 }
 
-/* Ranks that run are not harmed; that there will be no checkpoint is said once, not with every
- * connection. */
+/* Ranks that run are not harmed. The user is told once, not with every connection, that there
+ * will be no checkpoints. */
 static int welcome_refuse(struct agent *a, const json_t *body)
 {
 	const char *why = packet_text(body, "why", "the coordinator refuses it");
@@ -95,15 +95,16 @@ static const struct {
 	{ "refuse", welcome_refuse },
 };
 
-/* Slurm's count. The environment's may be lost, and by a lower one this agent would be taken for one of an earlier
- * start; or another job's, and by a higher one for one of the start that follows when Slurm takes the job back. */
+/* Takes Slurm's count. The environment's may be lost: with a lower count this agent would pass
+ * for one of an earlier start. Or it may be another job's: with a higher count it would pass for
+ * one of the next start. */
 static void take_restarts(struct agent *a, bool first, json_int_t restarts)
 {
 	if ((first || restarts > a->lasting->restarts) && restarts >= 0 && restarts <= UINT32_MAX)
 		a->lasting->restarts = (uint32_t)restarts;
 }
 
-/* Of two coordinators the one with the lower epoch is not heard. */
+/* A coordinator with a lower epoch than another's is stale and not obeyed. */
 static int on_welcome(struct agent *a, const json_t *body)
 {
 	const char *action = packet_text(body, "action", "");
@@ -117,7 +118,8 @@ static int on_welcome(struct agent *a, const json_t *body)
 	}
 	a->lasting->epoch = (uint64_t)epoch;
 	take_restarts(a, first, packet_int(body, "restarts", a->lasting->restarts));
-	lease_term(a->lease, packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
+	isolation_term(a->isolation,
+		       packet_int(body, "slurmd_timeout", a->lasting->slurmd_timeout_s));
 	upstream_welcome(a->upstream);
 	on_connected(a);
 	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
@@ -147,8 +149,8 @@ static int on_able(struct agent *a, const json_t *body)
 	return 0;
 }
 
-/* Ranks that are held have been committed: what they would do with SIGTERM (write a file, say)
- * would be after the image, and they could not even take it. Others may clean up. */
+/* Held ranks are committed. They get SIGKILL: what they did at SIGTERM would not be in the
+ * image, and they cannot take it while held. Others get SIGTERM and may clean up. */
 static int on_terminate(struct agent *a, const json_t *body)
 {
 	bool held = a->transaction && transaction_held(a->transaction);
@@ -166,7 +168,7 @@ static int on_signed(struct agent *a, const json_t *body)
 
 static int on_asked(struct agent *a, const json_t *body)
 {
-	asks_answered(a, body);
+	rank_request_answered(a, body);
 	return 0;
 }
 
@@ -211,7 +213,7 @@ static const struct {
 	{ "error", on_error },
 };
 
-/* Nothing but its welcome is taken from a coordinator that has not been welcomed. */
+/* Before its welcome, nothing else is taken from a coordinator. */
 static int take(struct agent *a, const json_t *body)
 {
 	const char *op = packet_text(body, "op", "");

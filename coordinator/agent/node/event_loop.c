@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent proper: its event loop, the control packets, and what the ranks are told. */
+ * The agent's event loop: how it starts and ends, and the control packets. */
 #include "config.h"
 
 #include "coordinator/agent/base/agent.h"
@@ -94,7 +94,7 @@ static void on_no_word(struct ev_loop *loop, ev_timer *w, int events)
 	w->data = NULL;
 }
 
-/* The coordinator's word, for which the end of the step is put off a little. */
+/* Delays the end of the step until the coordinator has spoken, for limit_s at most. */
 static void await_word(struct agent *a, bool (*lacks)(const struct agent *a), double limit_s)
 {
 	ev_timer limit;
@@ -114,7 +114,8 @@ static bool lacks_welcome(const struct agent *a)
 }
 
 /* A step may end before the coordinator has heard of it, or while it still asks Slurm about the
- * job. A step that it does not know to be finished is run again when the job is restarted. */
+ * job. If it does not learn that the step has finished, the step runs again when the job is
+ * restarted. */
 static void await_welcome(struct agent *a)
 {
 	upstream_connect(a->upstream);
@@ -137,14 +138,15 @@ static bool all_ended(const struct agent *a)
 	return true;
 }
 
-/* The ranks died while they were restored. Where this process is gone the job's script goes on, to its end:
- * Slurm has to take the job back before, and then the coordinator says that the restart is over. Not where it
- * is Slurm that ends the step, ranks and all. */
+/* The ranks died while they were restored. When this process ends the job's script goes on, so
+ * Slurm must requeue the job before: the coordinator says when the restart is over. Not needed
+ * where Slurm itself ends the step. */
 static void await_doom(struct agent *a)
 {
 	if (!lacks_doom(a) || !all_ended(a))
 		return;
-	gck_info("all ranks have died in a restart: the step does not end before Slurm has taken the job back");
+	gck_info("all ranks have died in a restart: the step does not end before Slurm has taken "
+		 "the job back");
 	await_word(a, lacks_doom, GCK_REQUEUE_WAIT_MS / 1000.);
 }
 
@@ -156,7 +158,7 @@ static bool all_succeeded(const struct agent *a)
 	return a->tasks.n > 0 && all_ended(a);
 }
 
-/* The step ends here, or the supervisor wants it so. Children die with this process. */
+/* The step has ended, or the supervisor wants this process to end. Children die with it. */
 static void finish(struct agent *a)
 {
 	if (!upstream_welcomed(a->upstream))
@@ -169,14 +171,14 @@ static void finish(struct agent *a)
 		store_clear_staged(a->step);
 }
 
-/* The gate is known before the coordinator is told where the ranks stand. */
+/* The gate is known before the coordinator is told about the ranks. */
 static void start(struct agent *a)
 {
 	if (!a->lasting->bound && a->gate == GATE_WAIT)
 		gate_open(a);
 	upstream_connect(a->upstream);
 	gate_unheard(a);
-	lease_unheard(a->lease);
+	isolation_unheard(a->isolation);
 }
 
 static void ask_upstream(void *arg, json_t *body)
@@ -198,8 +200,8 @@ int agent_run(const struct step *s, struct lasting *lasting, int control)
 	proxy_start(a.loop, s, ask_upstream, &a);
 	a.links = links_start(&a, &thread_messages);
 	a.upstream = upstream_start(&a, &dispatch);
-	a.lease = lease_start(&a);
-	if (!a.links || !a.upstream || !a.lease)
+	a.isolation = isolation_start(&a);
+	if (!a.links || !a.upstream || !a.isolation)
 		return 1;
 	if (lasting->released || lasting->bound || s->options.restart == GCK_RESTART_NEVER)
 		start(&a);

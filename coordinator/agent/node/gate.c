@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gate: what ranks that wait in their constructor are told, at a first start, by the coordinator's word, and
- * without it. And how ranks are ended. */
+ * The gate: what ranks are told that wait in their constructors, by the coordinator or without
+ * it; how ranks are ended; and whether this is a first start, for which the store is looked at
+ * too, since the environment's count of restarts may be lost. */
 #include "config.h"
 
 #include <signal.h>
@@ -51,7 +52,7 @@ void gate_finished(struct agent *a, json_t *statuses, const char *why)
 	set_gate(a, GATE_EXIT);
 }
 
-/* The ranks end before main, with a failure. */
+/* The ranks exit before main, with a failure. */
 static void leave(struct agent *a)
 {
 	json_decref(a->statuses);
@@ -87,8 +88,8 @@ static void say_unreached(const struct agent *a, const char *what_follows)
 		    "could be restored on all its nodes" : "has a checkpoint", what_follows);
 }
 
-/* On success the ranks wait on for Slurm's signals, so that the script runs no line after srun.
- * Those that were emptied can only be killed. */
+/* After a requeue the ranks wait for Slurm's signals, so that the script runs no line after
+ * srun. Ranks that were emptied can only be killed. */
 static void on_requeued(void *data, const json_t *result, const struct gck_error *why)
 {
 	struct agent *a = data;
@@ -126,7 +127,7 @@ void gate_heard(struct agent *a)
 	ev_timer_stop(a->loop, &a->patience);
 }
 
-/* Ranks that only the coordinator's word can let go. */
+/* Do ranks wait that only the coordinator can let go? */
 static bool needs_word(const struct agent *a)
 {
 	if (a->gate == GATE_HOLD)
@@ -169,7 +170,7 @@ void gate_init_timers(struct agent *a)
 	a->last_resort.data = a;
 }
 
-/* ---- a first start --------------------------------------------------------------------------- */
+/* ---- a first start ------------------------------------------------------------------------- */
 
 struct look {
 	struct agent *agent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt-agent: one per step and node, started by the SPANK plugin as the job's user. This process
- * stays as the supervisor. */
+ * gpuckpt-agent: one per step and node, started by the SPANK plugin as the job's user. This
+ * process stays as the supervisor. */
 #include "config.h"
 
 #include <malloc.h>
@@ -18,8 +18,8 @@
 
 #define LARGE (256 << 10)
 
-/* The agent comes from a task, bound to that task's CPUs: the writers may use all that the cpuset
- * has (the kernel leaves out the rest). */
+/* The agent was started by a task and is bound to that task's CPUs. Writers may use the whole
+ * cpuset (the kernel leaves out the rest). */
 static void widen_affinity(void)
 {
 	cpu_set_t all;
@@ -28,16 +28,16 @@ static void widen_affinity(void)
 	sched_setaffinity(0, sizeof all, &all);
 }
 
-/* What is large, here and in processes that are forked, goes back to the system when it is freed, and
- * grows without being there twice. Left to itself malloc does so only with what is larger than anything
- * that was freed before. */
+/* Large blocks go back to the system when they are freed, and grow without a copy, here and in
+ * forked processes. By default malloc does so only with blocks larger than any that was freed
+ * before. */
 static void return_memory(void)
 {
 	mallopt(M_MMAP_THRESHOLD, LARGE);
 }
 
-/* One line to slurmstepd, which waits for it: "ok", or why the step cannot be served. Started by
- * another than the plugin, there is no such pipe. */
+/* Sends one line to slurmstepd, which waits for it: "ok", or why the step cannot be served.
+ * There is no such pipe if another program than the plugin has started the agent. */
 static void tell_plugin(const char *line)
 {
 	struct stat st;

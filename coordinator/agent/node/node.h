@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent of a node: its supervisor, its event loop, and what these dispatch. */
+ * The agent of a node: its supervisor, its event loop, and what they dispatch. */
 #ifndef AGENT_NODE_H
 #define AGENT_NODE_H
 
@@ -7,20 +7,21 @@
 #include "coordinator/agent/ranks/links.h"
 #include "coordinator/agent/upstream/upstream.h"
 
-/* ---- supervise.c: the parent of the agent proper. It keeps what must outlive the agent (the control socket, the
- * listening socket, the table of ranks) and forks it again when it dies. Does nothing that could fail. */
+/* ---- supervise.c ----
+ * The parent of the agent. It keeps what must outlive the agent (the control socket, the listening
+ * socket, the table of ranks) and forks it again when it dies. It does nothing that can fail. */
 
 struct supervisor;
 
-/* All that may fail. What is left then the process's end cleans up. */
-struct supervisor *supervisor_new(const struct step *s, struct gck_error *err);
+/* All that may fail. The end of the process frees what a failure leaves. */
+struct supervisor *supervisor_new(const struct step *s, struct gck_error *err) GCK_MUST_CHECK;
 
-/* Serve until the step ends: the exit status. s is gone then. */
+/* Serves until the step ends, and frees s. Returns the exit status. */
 int supervise(struct supervisor *s);
 
 /* ---- event_loop.c ---- */
 
-/* The agent's process: its exit status, 0 when the step has ended in good order. */
+/* The agent's process. Returns its exit status, 0 when the step has ended in good order. */
 int agent_run(const struct step *s, struct lasting *lasting, int control);
 
 /* ---- gate.c: what ranks that wait in their constructor are told, and how ranks are ended ---- */
@@ -29,40 +30,42 @@ extern const struct agent_ops gate_ops;
 
 void gate_init_timers(struct agent *a);
 
-/* Let the ranks go on. */
+/* Lets the ranks go. */
 void gate_open(struct agent *a);
 
-/* Ranks leave before main: with the statuses that they had ended with (borrowed), or with a failure. why is for the
- * user. */
+/* Ranks exit before main: with their earlier statuses (borrowed), or with a failure. why is told
+ * to the user. */
 void gate_finished(struct agent *a, json_t *statuses, const char *why);
 void gate_refuse(struct agent *a, const char *why);
 
-/* The coordinator was heard, or is out of reach: ranks that need its word wait for it for restart-wait. */
+/* The coordinator is connected, or out of reach: ranks that need its word wait for restart-wait. */
 void gate_heard(struct agent *a);
 void gate_unheard(struct agent *a);
 
-/* End the ranks, as in struct agent_ops. */
+/* Ends the ranks, as in struct agent_ops. */
 void gate_end_ranks(struct agent *a, const char *why, bool at_once);
 
-/* Look, for a few seconds at most, then call decided: with agent's lasting->bound set if the store
- * has a commit of this step. */
+/* Looks into the store, for a few seconds at most, then calls decided, with a->lasting->bound
+ * set if it has a commit of this step. */
 void gate_look(struct agent *a, void (*decided)(struct agent *a));
 
 /* ---- dispatch.c, register.c: the coordinator's messages ---- */
 
-/* For upstream_start. A message from a coordinator older than one that was heard closes the connection. */
+/* For upstream_start. A coordinator older than one that was obeyed is refused, and its
+ * connection closed. */
 extern const struct upstream_ops dispatch;
 
-/* List the commits in the store (the first node's agent only). */
+/* Lists the commits in the store (the first node's agent only). */
 struct job *register_list(struct agent *a, job_done *done, void *data, struct gck_error *err);
 
-/* The message. commits (borrowed): what was listed; NULL if it was not; why (code 0: nobody asked):
- * it failed. */
+/* The message `register`. commits (borrowed): those listed; NULL: none were; why: the reason,
+ * code 0 if it was not tried. */
 json_t *register_body(const struct agent *a, const json_t *commits, const struct gck_error *why);
 
 /* ---- thread_messages.c: our threads in the ranks ---- */
 
-/* Takes what shims' links hand on: requests for a checkpoint, threads' connections, needs of device memory. */
+/* Takes what shims' links pass on: requests for a checkpoint, connections of our threads,
+ * requests for device memory. */
 extern const struct links_ops thread_messages;
 
 #endif

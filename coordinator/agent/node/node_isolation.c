@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A node that is cut off. */
+ * A node that is cut off from gpuckptd and slurmctld. */
 #include "config.h"
 
 #include "coordinator/agent/node/node_isolation.h"
@@ -21,17 +21,17 @@
 #include "coordinator/agent/worker/scontrol.h"
 #include "coordinator/agent/worker/worker.h"
 
-#define TICK_MS 1000       /* between looks at ranks that are to stand still */
-#define ASK_EVERY_MS 5000  /* between questions while Slurm does not say yes */
-#define ASK_LEAST_S 5.     /* for its answer, even if the lease ends meanwhile */
+#define TICK_MS 1000       /* between attempts to stop ranks */
+#define ASK_EVERY_MS 5000  /* between questions until Slurm says yes */
+#define ASK_LEAST_S 5.     /* for Slurm's answer, even if the watch ends meanwhile */
 #define ASK_STOPPED_S 30.
 
-struct lease {
+struct isolation {
 	struct agent *agent;
-	struct job *asking;    /* Slurm is; NULL: it is not */
+	struct job *asking;    /* Slurm is being asked; NULL: it is not */
 	int64_t asked_ms;
-	bool refused;          /* it was told that Slurm has taken the job back */
-	bool blind;            /* that Slurm cannot be asked here */
+	bool refused;          /* it was logged that Slurm has requeued the job */
+	bool blind;            /* the user was told that Slurm cannot be asked here */
 	ev_timer timer;
 };
 
@@ -43,17 +43,17 @@ static int64_t now_ms(void)
 	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-static int64_t third_ms(const struct lease *l)
+static int64_t third_ms(const struct isolation *l)
 {
 	return l->agent->lasting->slurmd_timeout_s * INT64_C(1000) / 3;
 }
 
-static int64_t end_ms(const struct lease *l)
+static int64_t end_ms(const struct isolation *l)
 {
 	return l->agent->lasting->unheard_ms + 2 * third_ms(l);
 }
 
-static void wait_until(struct lease *l, int64_t at_ms)
+static void wait_until(struct isolation *l, int64_t at_ms)
 {
 	int64_t left = at_ms - now_ms();
 
@@ -62,9 +62,9 @@ static void wait_until(struct lease *l, int64_t at_ms)
 	ev_timer_start(l->agent->loop, &l->timer);
 }
 
-/* In the second half of the first third: all agents of a cluster may have lost the coordinator at once, and
- * need not ask Slurm at once. */
-static void await_question(struct lease *l)
+/* Asks in the second half of the first third, spread by pid: all agents of a cluster may have
+ * lost the coordinator at once. */
+static void await_question(struct isolation *l)
 {
 	int64_t half = third_ms(l) / 2;
 
@@ -75,9 +75,10 @@ static void await_question(struct lease *l)
 
 static void not_held(struct task *t, const char *why)
 {
-	if (!t->unheld)
-		gck_warn("rank %u is not stopped, which is tried again until it is: %s", t->rank, why);
-	t->unheld = true;
+	if (!t->told_not_held)
+		gck_warn("rank %u is not stopped, which is tried again until it is: %s", t->rank,
+			 why);
+	t->told_not_held = true;
 }
 
 static void on_message(void *data, const json_t *body)
@@ -90,48 +91,50 @@ static void on_end(void *data, int status)
 	struct task *t = data;
 
 	(void)status;
-	t->holder = NULL;
+	t->tracer = NULL;
 }
 
-static const struct child_ops ops = { holder_main, on_message, on_end };
+static const struct child_ops ops = { rank_tracer_main, on_message, on_end };
 
 static void hold(struct agent *a, struct task *t)
 {
 	struct worker_task work = { .pid = t->pid };
 	struct gck_error err;
 
-	if (t->ended || t->holder || !t->link || t->link->waiting || transaction_has_rank(a, t))
+	if (t->ended || t->tracer || !t->link || t->link->waiting || transaction_has_rank(a, t))
 		return;
 	work.hello = t->link->hello;
-	t->holder = child_start(a->loop, &ops, &work, NULL, 0, t, &err);
-	if (!t->holder)
+	t->tracer = child_start(a->loop, &ops, &work, NULL, 0, t, &err);
+	if (!t->tracer)
 		not_held(t, err.text);
 }
 
-/* Again and again: a rank may be a debugger's, or a checkpoint's, which gives it up soon without the
- * coordinator. */
+/* Repeated, since a rank may be traced by a debugger, or by a checkpoint, which ends soon
+ * without the coordinator. */
 static void hold_all(struct agent *a)
 {
 	for (size_t i = 0; a->gate == GATE_OPEN && i < a->tasks.n; i++)
 		hold(a, a->tasks.v[i]);
 }
 
-static void let_go(struct lease *l)
+static void let_go(struct isolation *l)
 {
 	struct agent *a = l->agent;
 
 	for (size_t i = 0; i < a->tasks.n; i++) {
-		if (a->tasks.v[i]->holder)
-			child_kill(a->tasks.v[i]->holder);
-		a->tasks.v[i]->unheld = false;
+		if (a->tasks.v[i]->tracer)
+			child_kill(a->tasks.v[i]->tracer);
+		a->tasks.v[i]->told_not_held = false;
 	}
 	a->lasting->cut_off = 0;
-	say_to_user(&a->tasks, "slurmctld says that job %u still runs here: the ranks of step %u.%u on %s go on",
+	say_to_user(&a->tasks,
+		    "slurmctld says that job %u still runs here: the ranks of step %u.%u on %s go "
+		    "on",
 		    a->step->job, a->step->job, a->step->step, a->step->node);
 }
 
-/* They are stopped first: a line may wait for a file system. */
-static void stop(struct lease *l, const char *why)
+/* The ranks are stopped first: the line to the user may wait for a file system. */
+static void stop(struct isolation *l, const char *why)
 {
 	struct agent *a = l->agent;
 	const struct step *s = a->step;
@@ -140,10 +143,14 @@ static void stop(struct lease *l, const char *why)
 	l->refused = false;
 	hold_all(a);
 	wait_until(l, now_ms() + TICK_MS);
-	say_to_user(&a->tasks, "node %s seems to be cut off: for %lld s gpuckptd was not reached, nor did slurmctld "
-		    "say that job %u still runs here (%s). Slurm may have started the job elsewhere: the "
+	say_to_user(&a->tasks,
+		    "node %s seems to be cut off: for %lld s gpuckptd was not reached, nor did "
+		    "slurmctld "
+		    "say that job %u still runs here (%s). Slurm may have started the job "
+		    "elsewhere: the "
 		    "ranks of step %u.%u here are stopped until slurmctld says so", s->node,
-		    (long long)(now_ms() - a->lasting->unheard_ms) / 1000, s->job, why, s->job, s->step);
+		    (long long)(now_ms() - a->lasting->unheard_ms) / 1000, s->job, why, s->job,
+		    s->step);
 }
 
 /* ---- Slurm's word -------------------------------------------------------------------------- */
@@ -156,8 +163,8 @@ static json_t *ask_slurm(const void *arg, struct gck_error *err)
 	return scontrol_runs(a->step->job, a->lasting->restarts, err) < 0 ? NULL : json_true();
 }
 
-/* It runs as of the question, for the answer may have taken long. */
-static void renew(struct lease *l)
+/* The job ran when the question was asked; the answer may have taken long. */
+static void renew(struct isolation *l)
 {
 	struct lasting *lasting = l->agent->lasting;
 
@@ -170,26 +177,29 @@ static void renew(struct lease *l)
 		ev_timer_stop(l->agent->loop, &l->timer);
 }
 
-static void tell_blind(struct lease *l, const char *why)
+static void tell_blind(struct isolation *l, const char *why)
 {
 	struct agent *a = l->agent;
 
 	if (!l->blind)
-		say_to_user(&a->tasks, "%s: so nobody on %s knows whether it is cut off, and the ranks of job %u run on",
+		say_to_user(&a->tasks,
+			    "%s: so nobody on %s knows whether it is cut off, and the ranks of job "
+			    "%u run on",
 			    why, a->step->node, a->step->job);
 	l->blind = true;
 }
 
-static void tell_refused(struct lease *l, const char *why)
+static void tell_refused(struct isolation *l, const char *why)
 {
 	if (!l->refused)
-		gck_warn("job %u: %s; its ranks here stay stopped until slurmd ends them", l->agent->step->job, why);
+		gck_warn("job %u: %s; its ranks here stay stopped until slurmd ends them",
+			 l->agent->step->job, why);
 	l->refused = true;
 }
 
 static void on_asked(void *data, const json_t *result, const struct gck_error *why)
 {
-	struct lease *l = data;
+	struct isolation *l = data;
 	bool stopped = l->agent->lasting->cut_off;
 
 	l->asking = NULL;
@@ -210,14 +220,15 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 	}
 }
 
-static void ask(struct lease *l)
+static void ask(struct isolation *l)
 {
 	struct agent *a = l->agent;
 	double left = (double)(end_ms(l) - now_ms()) / 1000;
 	struct gck_error err;
 
 	l->asked_ms = now_ms();
-	l->asking = job_start(a->loop, "asking slurmctld", ask_slurm, a, a->lasting->cut_off ? ASK_STOPPED_S :
+	l->asking = job_start(a->loop, "asking slurmctld", ask_slurm, a, a->lasting->cut_off ?
+			      ASK_STOPPED_S :
 			      left > ASK_LEAST_S ? left : ASK_LEAST_S, on_asked, l, &err);
 	if (!l->asking)
 		on_asked(l, NULL, &err);
@@ -225,7 +236,7 @@ static void ask(struct lease *l)
 
 static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 {
-	struct lease *l = w->data;
+	struct isolation *l = w->data;
 
 	(void)loop;
 	(void)events;
@@ -241,9 +252,9 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-struct lease *lease_start(struct agent *a)
+struct isolation *isolation_start(struct agent *a)
 {
-	struct lease *l = calloc(1, sizeof *l);
+	struct isolation *l = calloc(1, sizeof *l);
 
 	if (!l)
 		return NULL;
@@ -253,16 +264,17 @@ struct lease *lease_start(struct agent *a)
 	return l;
 }
 
-void lease_term(struct lease *l, json_int_t slurmd_timeout_s)
+void isolation_term(struct isolation *l, json_int_t slurmd_timeout_s)
 {
 	bool run = !strcmp(l->agent->step->conf.cut_off, "run");
 
-	l->agent->lasting->slurmd_timeout_s = run || slurmd_timeout_s < 0 || slurmd_timeout_s > UINT16_MAX ?
+	l->agent->lasting->slurmd_timeout_s = run || slurmd_timeout_s < 0 ||
+		slurmd_timeout_s > UINT16_MAX ?
 		0 : (uint32_t)slurmd_timeout_s;
 }
 
-/* Stopped ranks wait for Slurm's word: of a job that was taken back gpuckptd may not have heard yet. */
-void lease_heard(struct lease *l)
+/* Stopped ranks wait for Slurm: gpuckptd may not know yet that the job was requeued. */
+void isolation_heard(struct isolation *l)
 {
 	if (l->agent->lasting->cut_off)
 		return;
@@ -273,8 +285,8 @@ void lease_heard(struct lease *l)
 	l->asking = NULL;
 }
 
-/* An agent that was started anew goes on where the one before it was. */
-void lease_unheard(struct lease *l)
+/* A restarted agent goes on where the last one was. */
+void isolation_unheard(struct isolation *l)
 {
 	struct lasting *lasting = l->agent->lasting;
 

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A node that is cut off. When slurmctld has not heard from a node for SlurmdTimeout it requeues the node's
- * jobs; but a node that is only cut off still runs their ranks, which then write to the same files as the job
- * that was started again. So the ranks here run on a lease: as long as the coordinator is connected, or Slurm
- * says that this start of the job runs. When the lease ends they are stopped (holder_main) until Slurm says so.
- * gpuckptd or slurmctld alone may be away for as long as it takes.
+ * A node that is cut off. When slurmctld has not heard from a node for SlurmdTimeout, it requeues
+ * the node's jobs. But a node that is only cut off still runs their ranks, which write to the
+ * same files as the job's next start. So ranks may run only while the coordinator is connected,
+ * or Slurm says that this start of the job runs. Otherwise the node is isolated: its ranks are
+ * stopped (rank_tracer_main) until Slurm says so. gpuckptd or slurmctld alone may be away for any
+ * time.
  *
- * It ends after two thirds of SlurmdTimeout: slurmctld pings nodes in rounds of a third, so its last word from
- * a node may be that old when the node is cut off, and it takes a node for down in the round after that in
- * which SlurmdTimeout has passed since. */
+ * The node is isolated after two thirds of SlurmdTimeout. slurmctld pings nodes in rounds of a
+ * third: its last contact may be that old when the node is cut off, and it takes the node for
+ * down in the first round after SlurmdTimeout has passed. */
 #ifndef AGENT_NODE_ISOLATION_H
 #define AGENT_NODE_ISOLATION_H
 
 #include "coordinator/agent/base/agent.h"
 
-struct lease *lease_start(struct agent *a);
+struct isolation *isolation_start(struct agent *a) GCK_MUST_CHECK;
 
-/* Slurm's SlurmdTimeout as the coordinator tells it; 0: nodes are never taken for down, there is no lease. */
-void lease_term(struct lease *l, json_int_t slurmd_timeout_s);
+/* SlurmdTimeout, as the coordinator reports it. 0: nodes are never taken for down, and never
+ * isolated. */
+void isolation_term(struct isolation *l, json_int_t slurmd_timeout_s);
 
-/* The coordinator was heard, or is out of reach; for the latter it may be said again and again. */
-void lease_heard(struct lease *l);
-void lease_unheard(struct lease *l);
+/* The coordinator is connected, or out of reach. isolation_unheard is idempotent. */
+void isolation_heard(struct isolation *l);
+void isolation_unheard(struct isolation *l);
 
 #endif

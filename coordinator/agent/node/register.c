@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `register`: who this agent is and where its ranks stand. */
+ * `register`: who this agent is and the state of its ranks. */
 #include "coordinator/agent/node/node.h"
 
 #include "coordinator/agent/base/packet.h"
@@ -7,7 +7,7 @@
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/worker/store_job.h"
 
-#define LIST_LIMIT_S 20.        /* a restart has nothing better to do */
+#define LIST_LIMIT_S 20.        /* ranks wait for this */
 #define LIST_RUNNING_LIMIT_S 4. /* ranks run, or are held for a checkpoint */
 
 struct job *register_list(struct agent *a, job_done *done, void *data, struct gck_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parent of the agent proper. */
+ * The supervisor: the parent of the agent. It keeps what must outlive the agent, and forks it
+ * again when it dies. */
 #include "coordinator/agent/node/node.h"
 
 #include <fcntl.h>
@@ -21,10 +22,10 @@
 #include "coordinator/agent/base/tasks.h"
 
 #define FORK_DELAY_MS 200   /* before an agent that died is forked again; doubled each time */
-#define FORK_LIMIT 20       /* agents that died, or could not be forked, one after the other */
-#define SOON_LIMIT 5        /* the same while ranks wait for them to start for the first time, or are cut off */
-#define FORK_SETTLED_MS 60000 /* an agent that lived so long counts as none that died */
-#define END_GRACE_MS 1000   /* what the end of a step may be delayed by an agent that hangs */
+#define FORK_LIMIT 20       /* agents that die, or cannot be forked, in succession */
+#define SOON_LIMIT 5        /* the same while ranks wait for their first start, or are isolated */
+#define FORK_SETTLED_MS 60000 /* an agent that lived for so long resets the count */
+#define END_GRACE_MS 1000   /* how long an agent that hangs may delay the end of a step */
 #define SEND_TIMEOUT_MS 5000
 
 struct supervisor {
@@ -33,10 +34,10 @@ struct supervisor {
 	struct tasks tasks;
 	int signals;
 	pid_t child;             /* 0: none */
-	int pipe;                /* to the child: control packets */
+	int pipe;                /* control packets to the child */
 	unsigned deaths;
 	int64_t born_ms, fork_at_ms; /* fork_at_ms: 0 if no fork is due */
-	int64_t kill_at_ms;      /* the step ends: the child's last moment */
+	int64_t kill_at_ms;      /* at the end of the step: when the child is killed */
 	bool done;
 	int status;
 };
@@ -64,7 +65,7 @@ static void forward(struct supervisor *s, const struct gck_control *m)
 	}
 }
 
-/* What a new agent has to know: the tasks, and how those ended that have. */
+/* A new agent must know the tasks, and the statuses of those that have ended. */
 static void tell_tasks(struct supervisor *s)
 {
 	for (size_t i = 0; i < s->tasks.n; i++) {
@@ -86,8 +87,8 @@ static void child_main(struct supervisor *s, int control)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	/* The supervisor's own: the control socket, its signals, the pidfds, which are low numbers
-	 * that libraries would otherwise meet. */
+	/* Closes what is the supervisor's: the control socket, its signals, the pidfds. Low
+	 * descriptors would otherwise be met by libraries. */
 	dup2(open("/dev/null", O_RDWR | O_CLOEXEC), GCK_AGENT_CONTROL_FD);
 	close(s->signals);
 	for (size_t i = 0; i < s->tasks.n; i++)
@@ -128,8 +129,8 @@ static int fork_child(struct supervisor *s)
 	return 0;
 }
 
-/* SIGKILL: the tasks that have not ended. By pidfd, since a task whose parent is dead may have been
- * followed by another process of its number. */
+/* SIGKILL to the tasks that have not ended, by pidfd: the pid of a task whose parent is dead may
+ * have been used again. */
 static void kill_tasks(struct supervisor *s)
 {
 	for (size_t i = 0; i < s->tasks.n; i++) {
@@ -155,8 +156,8 @@ static void finish(struct supervisor *s, int status, int grace_ms)
 	forward(s, &end);
 }
 
-/* slurmstepd is gone without a word. Its tasks run on as orphans that Slurm cannot signal any more,
- * and beside them the requeued job would run a second time. */
+/* slurmstepd died. Slurm cannot signal its tasks any more, and they would run beside the
+ * requeued job. */
 static void orphaned(struct supervisor *s)
 {
 	gck_error_log("slurmstepd of step %u.%u died: its tasks are ended, since Slurm can no "
@@ -207,25 +208,27 @@ static const char *need_of_agent(const struct supervisor *s)
 	return awaits_restart(s) ? "wait to be restored" : NULL;
 }
 
-/* An agent that cannot live: ranks that run, or start for the first time, go on without
- * checkpoints, and those that wait hear it by the end of the listening socket. Ranks that wait for
- * a restart must not wait for ever, nor start cold. */
+/* The agent cannot live. Ranks that run, or start for the first time, go on without checkpoints;
+ * those that wait see the end of the listening socket. Ranks that wait for a restart are killed:
+ * they must neither wait for ever nor start cold. */
 static void give_up(struct supervisor *s)
 {
 	const char *need = need_of_agent(s);
 
 	if (need) {
-		gck_error_log("the agent died %u times: the ranks of step %u.%u %s, which nobody sees to: they are "
+		gck_error_log("the agent died %u times: the ranks of step %u.%u %s, which nobody "
+			      "sees to: they are "
 			      "ended", s->deaths, s->step->job, s->step->step, need);
 		kill_tasks(s);
 	} else {
-		gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints", s->deaths,
+		gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints",
+			      s->deaths,
 			      s->step->job, s->step->step);
 	}
 	close(GCK_AGENT_LISTEN_FD);
 }
 
-/* Ranks that are to stand still run as long as there is no agent. */
+/* Isolated ranks run while there is no agent, so it is given up sooner. */
 static void try_again_later(struct supervisor *s)
 {
 	bool first = !s->lasting->released && !s->lasting->bound;
@@ -310,7 +313,7 @@ static void serve(struct supervisor *s)
 	}
 }
 
-/* Signals that a step is sent for its tasks, and which mean nothing here. */
+/* Ignores the signals that a step is sent for its tasks. */
 static int take_over_signals(void)
 {
 	const int ignored[] = { SIGHUP, SIGINT, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages of our threads in the ranks: each goes to the checkpoint or the restart that waits for it. */
+ * Messages of our threads in the ranks: each goes to the checkpoint or the restart that waits for
+ * it. */
 #include "config.h"
 
 #include "coordinator/agent/node/node.h"
@@ -16,7 +17,8 @@
 
 /* ---- MPI threads --------------------------------------------------------------------------- */
 
-/* A rank whose MPI is not back yet, or could not be brought back, says `restored` in every HELLO. */
+/* A rank whose MPI is not back yet, or could not be brought back, says `restored` in every
+ * HELLO. */
 static void take_mpi_hello(struct thread_link *l)
 {
 	if (l->head.total != sizeof l->hello) {
@@ -30,7 +32,7 @@ static void take_mpi_hello(struct thread_link *l)
 		restart_back(l->agent, l->task, RESTART_MPI, NULL);
 }
 
-/* What l points at may be gone afterwards. */
+/* May free what l points at. */
 static void take_mpi(struct thread_link *l)
 {
 	struct gck_error err = { 0 };
@@ -74,7 +76,8 @@ static const struct thread_kind mpi = { "MPI", mpi_slot, take_mpi, quiesce_lost 
 
 /* ---- CUDA threads -------------------------------------------------------------------------- */
 
-/* A rank whose GPU is not back yet, or could not be brought back, says `restored` in every HELLO. */
+/* A rank whose GPU is not back yet, or could not be brought back, says `restored` in every
+ * HELLO. */
 static void take_cuda_hello(struct thread_link *l)
 {
 	struct gck_link_cuda_hello hello;
@@ -87,12 +90,13 @@ static void take_cuda_hello(struct thread_link *l)
 	} else if (!hello.restored) {
 		restart_back(l->agent, l->task, RESTART_CUDA, NULL);
 	} else if (hello.wanting) {
-		filling_wanted(l->agent, l->task);
+		device_restore_wanted(l->agent, l->task);
 	}
 }
 
-/* It comes after a checkpoint, be it an earlier one, after a restart, and when the rank resumes because its lease ended.
- * A rank whose GPU does not come back waits at the gate for ever: the step cannot go on. */
+/* Comes after a checkpoint, even an earlier one, after a restart, and when the rank's watchdog
+ * lets it resume. A rank whose GPU does not come back waits at the gate for ever: the step
+ * cannot go on. */
 static void resumed(struct thread_link *l, const struct gck_error *why)
 {
 	struct agent *a = l->agent;
@@ -101,7 +105,7 @@ static void resumed(struct thread_link *l, const struct gck_error *why)
 
 	restart_back(a, task, RESTART_CUDA, why);
 	if (!why)
-		cuda_resumed(a, task, seq);
+		gpu_resumed(a, task, seq);
 }
 
 static void take_cuda(struct thread_link *l)
@@ -115,16 +119,17 @@ static void take_cuda(struct thread_link *l)
 		take_cuda_hello(l);
 		break;
 	case GCK_LINK_CUDA_DRAINED:
-		cuda_drained(l->agent, l->task, l->head.seq, l->head.round, l->head.value ? &err : NULL);
+		gpu_drained(l->agent, l->task, l->head.seq, l->head.round, l->head.value ? &err :
+			    NULL);
 		break;
 	case GCK_LINK_CUDA_RESUMED:
 		resumed(l, l->head.value ? &err : NULL);
 		break;
 	case GCK_LINK_CUDA_EXPECTED:
-		cuda_expected(l->agent, l->task, l->head.seq);
+		gpu_expected(l->agent, l->task, l->head.seq);
 		break;
 	case GCK_LINK_CUDA_YIELDED:
-		needs_answered(l->agent, l->task, l->head.seq, l->head.round);
+		reclaim_answered(l->agent, l->task, l->head.seq, l->head.round);
 		break;
 	case GCK_LINK_CUDA_ITEM:
 		thread_link_item(l);
@@ -141,8 +146,8 @@ static void take_cuda(struct thread_link *l)
 
 static void lose_cuda(struct agent *a, struct task *task)
 {
-	needs_lost(a, task);
-	cuda_lost(a, task);
+	reclaim_lost(a, task);
+	gpu_lost(a, task);
 }
 
 static struct thread_link **cuda_slot(struct task *t)
@@ -157,11 +162,11 @@ static const struct thread_kind cuda = { "CUDA", cuda_slot, take_cuda, lose_cuda
 static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
 {
 	if (m->type == GCK_LINK_CUDA_NEED)
-		needs_take(a, fd, pid, m, size);
+		reclaim_take(a, fd, pid, m, size);
 	else if (m->type == GCK_LINK_MPI_HELLO)
 		thread_link_adopt(a, fd, pid, &mpi, m, size);
 	else
 		thread_link_adopt(a, fd, pid, &cuda, m, size);
 }
 
-const struct links_ops thread_messages = { asks_take, adopt };
+const struct links_ops thread_messages = { rank_request_take, adopt };

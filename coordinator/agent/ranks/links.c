@@ -14,7 +14,7 @@
 #include "common/base/log.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
-/* The plugin names a task after it was forked, and its shim may be faster than that. */
+/* A shim may connect before the plugin has named its task. */
 #define NAMING_LIMIT_S 2.0
 
 #define ASK_SIZE (offsetof(struct gck_link_msg, ask) + sizeof(struct gck_link_ask))
@@ -58,9 +58,9 @@ static int leave_status(const struct agent *a, const struct task *t)
 	return json_is_integer(status) ? exit_code((int)json_integer_value(status)) : a->failure;
 }
 
-/* A helper that connects again belongs to a rank that runs (or was just restored), whatever those
- * have to wait for that have not started. GO names the supervisor, which outlives agents: what it
- * allows to trace it allows to the descendants too. */
+/* A helper that connects again belongs to a rank that runs, or was just restored, so it need not
+ * wait at the gate. GO names the supervisor, which outlives agents: the rank lets it and its
+ * descendants trace it. */
 static void answer(struct link *l)
 {
 	const struct agent *a = l->all->agent;
@@ -75,11 +75,11 @@ static void answer(struct link *l)
 		tell(l, GCK_LINK_EXIT, leave_status(a, l->task), 0);
 	else
 		tell(l, gate == GATE_HOLD ? GCK_LINK_HOLD : GCK_LINK_GO, tracer,
-		     l->task->asks.asked[GCK_ASKER_ALL]);
+		     l->task->requests.asked[GCK_ASKER_ALL]);
 }
 
-/* Is the peer a rank? Then it is answered; else it may yet be named. */
-static void settle(struct link *l)
+/* Answers the peer if it is a rank. Otherwise the plugin may still name it. */
+static void match_task(struct link *l)
 {
 	struct agent *a = l->all->agent;
 	struct task *t = tasks_by_pid(&a->tasks, l->pid);
@@ -87,7 +87,8 @@ static void settle(struct link *l)
 	if (!l->greeted || l->task || !t)
 		return;
 	ev_timer_stop(a->loop, &l->limit);
-	/* The rank's older link is one that the shim left behind (it executed another program). */
+	/* The rank's older link is stale: the shim left it behind when the rank executed another
+	 * program. */
 	if (t->link)
 		link_close(t->link);
 	l->task = t;
@@ -95,7 +96,7 @@ static void settle(struct link *l)
 	t->shim_state = l->hello.state;
 	l->waiting = true;
 	if (!l->hello.reconnect)
-		tasks_begin_asks(&t->asks);
+		tasks_begin_requests(&t->requests);
 	answer(l);
 }
 
@@ -122,10 +123,10 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 	}
 	l->hello = m->hello;
 	l->greeted = true;
-	settle(l);
+	match_task(l);
 }
 
-/* Links of our threads in the rank are other kinds, and what a thread of the program's asks. */
+/* Passes on the connections of our threads in ranks, and requests for device memory. */
 static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
 {
 	const struct links_ops *ops = l->all->ops;
@@ -240,11 +241,11 @@ void links_task_named(struct links *all)
 {
 	struct link *next;
 
-	/* settle() may close the link that follows only if that is of the same task, which a
-	 * task that was just named does not have. */
+	/* match_task() closes another link only if that is of the same task, and a task that was
+	 * just named has none. */
 	for (struct link *l = all->first; l; l = next) {
 		next = l->next;
-		settle(l);
+		match_task(l);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Links of our threads in ranks: packets in and out, messages put together. */
+ * Links of our threads in ranks: packets in and out, messages assembled. */
 #include "config.h"
 
 #include "coordinator/agent/ranks/thread_link.h"
@@ -24,8 +24,8 @@
 struct thread_packet {
 	struct thread_packet *next;
 	size_t size;
-	int fds[GCK_LINK_DATA_FDS]; /* go along; -1: none */
-	unsigned char bytes[];      /* a struct gck_link_mpi, cut to its use */
+	int fds[GCK_LINK_DATA_FDS]; /* sent along; -1: none */
+	unsigned char bytes[];      /* a thread message, cut to size */
 };
 
 static void packet_free(struct thread_packet *p)
@@ -63,7 +63,7 @@ void thread_link_lost(struct thread_link *l)
 	lost(a, t);
 }
 
-/* ---- out ------------------------------------------------------------------------------------ */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static ssize_t send_packet(int fd, const struct thread_packet *p)
 {
@@ -129,7 +129,8 @@ static void give_up(struct thread_link *l)
 	shutdown(l->fd, SHUT_RDWR);
 }
 
-void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const void *data, size_t size)
+void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const void *data,
+		      size_t size)
 {
 	size_t at = 0;
 
@@ -145,7 +146,8 @@ void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const
 	send_queued(l);
 }
 
-void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m, int fds[GCK_LINK_DATA_FDS])
+void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m,
+		      int fds[GCK_LINK_DATA_FDS])
 {
 	struct thread_packet *p = queue_piece(l, m, NULL, 0, 0, 0);
 
@@ -161,7 +163,7 @@ void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m, int f
 	send_queued(l);
 }
 
-/* ---- in ------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 /* Three strings, each with its NUL. */
 void thread_link_item(struct thread_link *l)
@@ -182,7 +184,7 @@ void thread_link_item(struct thread_link *l)
 			packet_string(text[2]), "refuse", 1));
 }
 
-/* A message's text, if it has one; it need not end. */
+/* The text, if there is one, may lack a NUL. */
 void thread_link_failure(const struct thread_link *l, struct gck_error *err)
 {
 	gck_fail(err, (int)l->head.value, "%.*s", (int)(l->head.total < 400 ? l->head.total : 400),
@@ -219,7 +221,7 @@ static void take_packet(struct thread_link *l, const struct gck_link_mpi *m, siz
 	if (l->have < l->head.total)
 		return;
 	l->kind->take(l);
-	if (*slot == l) { /* else it is gone */
+	if (*slot == l) { /* else the link is closed */
 		free(l->data);
 		l->data = NULL;
 	}
@@ -282,7 +284,7 @@ void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_k
 	take_packet(l, m, size);
 }
 
-/* ---- what stands in the way ------------------------------------------------------------------ */
+/* ---- what stands in the way ---------------------------------------------------------------- */
 
 static void look(struct thread_link *l, uint32_t type)
 {

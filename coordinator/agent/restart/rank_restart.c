@@ -14,7 +14,7 @@
 #include "coordinator/agent/worker/child.h"
 #include "shim/process/gpu/device_channel.h"
 
-static void take_failure(struct returning *one, const json_t *body)
+static void take_failure(struct rank_restart *one, const json_t *body)
 {
 	struct gck_error err = { 0 };
 
@@ -23,14 +23,14 @@ static void take_failure(struct returning *one, const json_t *body)
 	restart_fail(one->r, one->task, &err);
 }
 
-/* A build of another commit than the one that is wanted by now says nothing about that one. */
-static bool is_late(const struct returning *one, const json_t *body)
+/* A build of another commit than the current one says nothing about the current one. */
+static bool is_late(const struct rank_restart *one, const json_t *body)
 {
 	return !strcmp(packet_text(body, "phase", ""), "build") &&
 	       packet_int(body, "seq", 0) != one->r->seq;
 }
 
-enum restart_part returning_lacks(const struct returning *one)
+enum restart_part rank_restart_lacks(const struct rank_restart *one)
 {
 	for (enum restart_part p = 0; p < RESTART_PARTS; p++)
 		if (one->has[p] && !one->back[p])
@@ -38,7 +38,7 @@ enum restart_part returning_lacks(const struct returning *one)
 	return RESTART_PARTS;
 }
 
-static void fail_ended(struct returning *one)
+static void fail_ended(struct rank_restart *one)
 {
 	struct gck_error err = { 0 };
 
@@ -46,33 +46,33 @@ static void fail_ended(struct returning *one)
 	restart_fail(one->r, one->task, &err);
 }
 
-/* Its threads may be done, or the program too, before its restorer has told that it runs. */
-static void finish(struct returning *one)
+/* Its threads, or its program, may be done before its restorer has reported that it runs. */
+static void finish(struct rank_restart *one)
 {
 	const struct task *t = one->task;
 
-	if (one->ran && (returning_lacks(one) == RESTART_PARTS ||
+	if (one->ran && (rank_restart_lacks(one) == RESTART_PARTS ||
 			 (t->ended && WIFEXITED(t->status))))
 		one->reached = STAGE_DONE;
 	else if (one->ran && t->ended)
 		fail_ended(one);
 }
 
-void returning_ended(struct returning *one)
+void rank_restart_ended(struct rank_restart *one)
 {
 	if (one->ran)
 		finish(one);
 	else if (one->r->stage != STAGE_RUNNING || !one->child)
-		fail_ended(one); /* else its restorer has yet to tell */
+		fail_ended(one); /* else its restorer still has to report */
 }
 
-void returning_back(struct returning *one, enum restart_part part)
+void rank_restart_back(struct rank_restart *one, enum restart_part part)
 {
 	one->back[part] = true;
 	finish(one);
 }
 
-static void take_done(struct returning *one, const json_t *body)
+static void take_done(struct rank_restart *one, const json_t *body)
 {
 	const char *phase = packet_text(body, "phase", "");
 
@@ -93,12 +93,12 @@ static void take_done(struct returning *one, const json_t *body)
 		one->ran = true;
 		finish(one);
 	}
-	restart_settle(one->r);
+	restart_advance(one->r);
 }
 
 static void on_message(void *data, const json_t *body)
 {
-	struct returning *one = data;
+	struct rank_restart *one = data;
 
 	if (!strcmp(packet_text(body, "op", ""), "progress")) {
 		one->done = (uint64_t)packet_int(body, "done", 0);
@@ -111,7 +111,7 @@ static void on_message(void *data, const json_t *body)
 /* A rank that was emptied dies with its restorer. */
 static void on_end(void *data, int status)
 {
-	struct returning *one = data;
+	struct rank_restart *one = data;
 	struct gck_error err = { 0 };
 	char text[64];
 
@@ -126,7 +126,7 @@ static void on_end(void *data, int status)
 
 static const struct child_ops ops = { restorer_main, on_message, on_end };
 
-void returning_start(struct returning *one)
+void rank_restart_start(struct rank_restart *one)
 {
 	const struct restart *r = one->r;
 	struct gck_error err = { 0 };
@@ -148,8 +148,8 @@ void returning_start(struct returning *one)
 		restart_fail(one->r, one->task, &err);
 }
 
-/* Without a restorer the rank is gone too. */
-static void tell(struct returning *one, json_t *body)
+/* Without a restorer the rank is dead, too. */
+static void tell(struct rank_restart *one, json_t *body)
 {
 	struct gck_error err = { 0 };
 
@@ -162,7 +162,7 @@ static void tell(struct returning *one, json_t *body)
 	restart_fail(one->r, one->task, &err);
 }
 
-void returning_build(struct returning *one)
+void rank_restart_build(struct rank_restart *one)
 {
 	one->reached = STAGE_BUILDING;
 	one->exit = -1;
@@ -171,12 +171,12 @@ void returning_build(struct returning *one)
 			    "hash", one->r->hash));
 }
 
-void returning_files(struct returning *one)
+void rank_restart_files(struct rank_restart *one)
 {
 	tell(one, json_pack("{s:s}", "op", "files"));
 }
 
-void returning_run(struct returning *one)
+void rank_restart_run(struct rank_restart *one)
 {
 	if (one->exit >= 0) {
 		if (one->task->link)
@@ -186,27 +186,27 @@ void returning_run(struct returning *one)
 	tell(one, json_pack("{s:s}", "op", "run"));
 }
 
-void returning_end(struct returning *one)
+void rank_restart_end(struct rank_restart *one)
 {
 	if (one->child)
 		child_kill(one->child);
-	filling_end(one);
+	device_restore_end(one);
 }
 
-/* ---- what the devices had --------------------------------------------------------------------- */
+/* ---- what the devices had ------------------------------------------------------------------ */
 
-#define TIMES_MAX 3 /* that the process is made anew for a rank, should something kill it */
+#define TIMES_MAX 3 /* for each rank, in case something kills the process */
 
 static void on_feeder_message(void *data, const json_t *body)
 {
-	struct returning *one = data;
+	struct rank_restart *one = data;
 	uint64_t done = (uint64_t)packet_int(body, "done", 0);
 	struct gck_error err = { 0 };
 
 	if (!strcmp(packet_text(body, "op", ""), "progress")) {
-		if (done > one->filled)
+		if (done > one->device_bytes)
 			ev_timer_again(one->r->agent->loop, &one->r->rebuild);
-		one->filled = done > one->filled ? done : one->filled;
+		one->device_bytes = done > one->device_bytes ? done : one->device_bytes;
 		return;
 	}
 	gck_fail(&err, (int)packet_int(body, "code", EIO), "what its devices had: %s",
@@ -214,22 +214,23 @@ static void on_feeder_message(void *data, const json_t *body)
 	restart_fail(one->r, one->task, &err);
 }
 
-/* The rank knows by its socket, and asks again if it has not all. */
+/* The rank sees the end of its socket, and asks again if it lacks data. */
 static void on_feeder_end(void *data, int status)
 {
-	struct returning *one = data;
+	struct rank_restart *one = data;
 
 	(void)status;
-	one->filler = NULL;
+	one->device_restore = NULL;
 }
 
-static const struct child_ops feeder_ops = { filler_main, on_feeder_message, on_feeder_end };
+static const struct child_ops feeder_ops = { device_restore_main, on_feeder_message,
+					     on_feeder_end };
 
-void filling_end(struct returning *one)
+void device_restore_end(struct rank_restart *one)
 {
-	if (one->filler)
-		child_forget(one->filler);
-	one->filler = NULL;
+	if (one->device_restore)
+		child_forget(one->device_restore);
+	one->device_restore = NULL;
 }
 
 static void refuse(struct thread_link *l, const struct gck_error *why)
@@ -239,35 +240,37 @@ static void refuse(struct thread_link *l, const struct gck_error *why)
 	thread_link_send(l, &m, why->text, strlen(why->text) + 1);
 }
 
-static int start_feeder(struct returning *one, struct gck_device_ends *e, struct gck_error *err)
+static int start_feeder(struct rank_restart *one, struct gck_device_ends *e, struct gck_error *err)
 {
 	struct worker_task work = one->work;
 
-	if (one->fills == TIMES_MAX)
-		return gck_fail(err, EIO, "the process that brings what its devices had ended %d times",
+	if (one->device_restores == TIMES_MAX)
+		return gck_fail(err, EIO,
+				"the process that brings what its devices had ended %d times",
 				TIMES_MAX);
 	if (gck_device_make(e, err) < 0)
 		return -1;
-	one->fills++;
-	one->filled = 0; /* each begins anew */
+	one->device_restores++;
+	one->device_bytes = 0; /* each starts over */
 	work.seq = one->r->seq;
 	memcpy(work.hash, one->r->hash, sizeof work.hash);
 	memcpy(work.device, e->own, sizeof work.device);
-	one->filler = child_start(one->r->agent->loop, &feeder_ops, &work, e->own, GCK_LINK_DATA_FDS, one, err);
+	one->device_restore = child_start(one->r->agent->loop, &feeder_ops, &work, e->own,
+					  GCK_LINK_DATA_FDS, one, err);
 	gck_device_drop(e->own);
-	if (one->filler)
+	if (one->device_restore)
 		return 0;
 	gck_device_drop(e->rank);
 	return -1;
 }
 
-static void fill(struct returning *one)
+static void fill(struct rank_restart *one)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_FILL, .seq = one->r->seq };
 	struct gck_device_ends e;
 	struct gck_error err = { 0 };
 
-	filling_end(one);
+	device_restore_end(one);
 	if (start_feeder(one, &e, &err) == 0) {
 		thread_link_give(one->task->cuda, &m, e.rank);
 		return;
@@ -276,9 +279,9 @@ static void fill(struct returning *one)
 	restart_fail(one->r, one->task, &err);
 }
 
-/* An agent that was started in the restart knows nothing of it: what the coordinator asks next fails, and
- * the job is given back. */
-void filling_wanted(struct agent *a, struct task *t)
+/* An agent that was started during the restart knows nothing of it: the coordinator's next
+ * command fails, and the job is requeued. */
+void device_restore_wanted(struct agent *a, struct task *t)
 {
 	const struct restart *r = a->restart;
 	struct gck_error err = { 0 };
@@ -288,7 +291,8 @@ void filling_wanted(struct agent *a, struct task *t)
 			fill(&r->ranks[i]);
 			return;
 		}
-	gck_fail(&err, ESRCH, "node %s: no restart is under way here that would bring what its devices "
+	gck_fail(&err, ESRCH,
+		 "node %s: no restart is under way here that would bring what its devices "
 		 "had", a->step->node);
 	refuse(t->cuda, &err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of a restart on this node share: the restart (restart.c) and its ranks, each with
- * a restorer (returning.c). */
+ * One rank of this node in a restart: its restorer, the process that sends its devices' data, and
+ * what they answer. */
 #ifndef AGENT_RANK_RESTART_H
 #define AGENT_RANK_RESTART_H
 
@@ -13,54 +13,55 @@ enum stage {
 	STAGE_STARTING, /* told to build; ranks are on their way to their constructors */
 	STAGE_BUILDING,
 	STAGE_BUILT,
-	STAGE_FILING,   /* files are brought back to what they were */
+	STAGE_FILING,   /* files are being restored */
 	STAGE_FILED,
 	STAGE_RUNNING,  /* told to let go */
 	STAGE_DONE,
 	STAGE_FAILED,   /* a rank could not be restored; before any file was changed, a fallback
-			 * may come */
+			 * may follow */
 };
 
-struct returning {              /* a rank */
+struct rank_restart {              /* a rank */
 	struct restart *r;
 	struct task *task;
 	struct child *child;
 	struct worker_task work;
-	enum stage reached;     /* BUILDING, BUILT, FILED, DONE */
+	enum stage reached;     /* BUILDING, BUILT, FILED or DONE */
 	json_int_t exit;        /* wait status of a rank that had finished; -1: it had not */
-	bool has[RESTART_PARTS]; /* it is done only when these are back */
+	bool has[RESTART_PARTS]; /* parts that must be back before it is done */
 	bool back[RESTART_PARTS];
 	bool ran;
-	struct child *filler;   /* brings what its devices had; NULL: nobody does */
-	int fills;              /* times that one was made */
-	uint64_t filled;        /* bytes */
+	struct child *device_restore;   /* sends its devices' data; NULL: none */
+	int device_restores;             /* how many of these there were */
+	uint64_t device_bytes;        /* sent by the current one */
 	uint64_t done, all;
 };
 
-/* Fork the restorer, which begins with the build of r->seq. */
-void returning_start(struct returning *one);
+/* Forks the restorer, which begins with the build of r->seq. */
+void rank_restart_start(struct rank_restart *one);
 
-/* What was built is to be thrown away: build r->seq. */
-void returning_build(struct returning *one);
+/* Throws away what was built, and builds r->seq. */
+void rank_restart_build(struct rank_restart *one);
 
-/* Bring files back; let the rank go. */
-void returning_files(struct returning *one);
-void returning_run(struct returning *one);
+/* Restore files; let the rank go. */
+void rank_restart_files(struct rank_restart *one);
+void rank_restart_run(struct rank_restart *one);
 
-/* A part is back in it; one that it has and that is not, RESTART_PARTS: none. */
-void returning_back(struct returning *one, enum restart_part part);
+/* A part is back. The first part that is not, RESTART_PARTS: none. */
+void rank_restart_back(struct rank_restart *one, enum restart_part part);
 
-/* Its process has ended. Whether that is a failure may be for its restorer to tell. */
-void returning_ended(struct returning *one);
-enum restart_part returning_lacks(const struct returning *one);
+/* The rank's process has ended. Its restorer may still report that this is no failure. */
+void rank_restart_ended(struct rank_restart *one);
+enum restart_part rank_restart_lacks(const struct rank_restart *one);
 
-/* End the restorer, and a rank that it has emptied. */
-void returning_end(struct returning *one);
+/* Ends the restorer, and with it a rank that it has emptied. */
+void rank_restart_end(struct rank_restart *one);
 
-/* A rank's CUDA thread says that it wants it, the first time or because nobody brings it any more. */
-void filling_wanted(struct agent *a, struct task *t);
+/* A rank's CUDA thread asks for its devices' data, the first time or because the process that
+ * sent it has ended. */
+void device_restore_wanted(struct agent *a, struct task *t);
 
-/* The rank has all, or is given up. */
-void filling_end(struct returning *one);
+/* The rank has all data, or is given up. */
+void device_restore_end(struct rank_restart *one);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A restart on this node: what the coordinator commands. */
+ * A restart on this node: the coordinator's commands. */
 #include "coordinator/agent/restart/restart.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "storage/store/node_cache.h"
 
 #define LOOK_S 0.02         /* between looks whether all ranks wait in their constructors */
-#define START_LIMIT_S 60.   /* for them to come that far */
+#define START_LIMIT_S 60.   /* for all ranks to reach their constructors */
 
 static void answer_why(struct restart *r, const char *phase)
 {
@@ -43,7 +43,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events)
 		      (json_int_t)all));
 }
 
-/* What ranks have in common is fetched once for all of this node. */
+/* Chunks that ranks share are fetched once for this node. */
 static int make_pool(const struct restart *r)
 {
 	struct gck_error err = { 0 };
@@ -70,9 +70,9 @@ static void start_all(struct restart *r)
 		r->ranks[i].task = tasks->v[i];
 	}
 	r->pool = make_pool(r);
-	stages_tell(r, returning_start);
+	stages_tell(r, rank_restart_start);
 	if (r->pool >= 0)
-		close(r->pool); /* it is the restorers' */
+		close(r->pool); /* the restorers have it */
 	r->pool = -1;
 	ev_timer_again(r->agent->loop, &r->tick);
 }
@@ -123,13 +123,13 @@ static void build_first(struct restart *r)
 	ev_timer_again(r->agent->loop, &r->look);
 }
 
-/* Another commit: every restorer throws away what it has and starts over in the same process. */
+/* Another commit: every restorer throws away what it has built and starts over. */
 static void build_again(struct restart *r)
 {
 	r->stage = STAGE_BUILDING;
 	r->told_progress = 0;
 	ev_timer_again(r->agent->loop, &r->tick);
-	stages_tell(r, returning_build);
+	stages_tell(r, rank_restart_build);
 }
 
 static void refuse_build(const struct restart *r, uint32_t seq, const char *why)
@@ -178,7 +178,7 @@ static void files(struct restart *r)
 		answer_plain(r->agent, r->seq, "files");
 }
 
-/* Without `files` before it, the ranks of this node wait for each other. */
+/* Without `files` before it, only the ranks of this node wait for each other. */
 static void run(struct restart *r)
 {
 	r->run_asked = true;
@@ -188,7 +188,7 @@ static void run(struct restart *r)
 		stages_run(r);
 	else if (r->stage == STAGE_DONE)
 		answer_plain(r->agent, r->seq, "run");
-	restart_settle(r);
+	restart_advance(r);
 }
 
 static void go_on(struct restart *r, const char *op, uint32_t seq)
@@ -210,7 +210,7 @@ static void go_on(struct restart *r, const char *op, uint32_t seq)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-/* The same welcome may come again after a lost connection; which commit counts may have changed. */
+/* The same welcome may come again after a lost connection, with another commit. */
 int restart_offered(struct agent *a, const json_t *welcome)
 {
 	const json_t *from = json_object_get(welcome, "restart_from");
@@ -295,5 +295,5 @@ void restart_give_up(struct restart *r)
 	ev_timer_stop(r->agent->loop, &r->look);
 	ev_timer_stop(r->agent->loop, &r->rebuild);
 	for (size_t i = 0; i < r->n; i++)
-		returning_end(&r->ranks[i]);
+		rank_restart_end(&r->ranks[i]);
 }

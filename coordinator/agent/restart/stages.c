@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The stages of a restart on this node: from one to the next when all ranks have done what they were
- * told, or to its failure. */
+ * The stages of a restart on this node: from one to the next when all ranks are done, or to its
+ * failure. */
 #include "coordinator/agent/restart/stages.h"
 
 #include "common/base/log.h"
@@ -8,7 +8,7 @@
 #include "coordinator/agent/restart/restart.h"
 #include "coordinator/agent/upstream/upstream.h"
 
-/* The command that the coordinator waits for: what a failure is the answer to. */
+/* The command that the coordinator waits for, which a failure answers. */
 static const char *asked(const struct restart *r)
 {
 	if (r->stage <= STAGE_BUILT)
@@ -39,7 +39,7 @@ static bool all_reached(const struct restart *r, enum stage stage)
 	return true;
 }
 
-void stages_tell(struct restart *r, void (*tell)(struct returning *))
+void stages_tell(struct restart *r, void (*tell)(struct rank_restart *))
 {
 	for (size_t i = 0; i < r->n && r->stage != STAGE_FAILED; i++)
 		tell(&r->ranks[i]);
@@ -57,7 +57,7 @@ void stages_answer_built(struct restart *r)
 				"seconds", ev_now(r->agent->loop) - r->began)));
 }
 
-/* Only from here on is the step one that runs: what comes later is answered with GO. */
+/* The step runs from here on: links that come later are answered with GO. */
 static void answer_ran(struct restart *r)
 {
 	r->stage = STAGE_DONE;
@@ -70,7 +70,7 @@ void stages_file(struct restart *r)
 {
 	r->stage = STAGE_FILING;
 	r->touched = true;
-	stages_tell(r, returning_files);
+	stages_tell(r, rank_restart_files);
 }
 
 void stages_run(struct restart *r)
@@ -78,7 +78,7 @@ void stages_run(struct restart *r)
 	r->stage = STAGE_RUNNING;
 	r->agent->lasting->restored = 1;
 	ev_timer_again(r->agent->loop, &r->rebuild);
-	stages_tell(r, returning_run);
+	stages_tell(r, rank_restart_run);
 }
 
 static void filed(struct restart *r)
@@ -90,7 +90,7 @@ static void filed(struct restart *r)
 		stages_run(r);
 }
 
-void restart_settle(struct restart *r)
+void restart_advance(struct restart *r)
 {
 	if (r->stage == STAGE_BUILDING && all_reached(r, STAGE_BUILT)) {
 		r->stage = STAGE_BUILT;
@@ -112,18 +112,19 @@ void restart_task_ended(struct restart *r, struct task *t)
 		restart_fail(r, t, &err);
 	for (size_t i = 0; i < r->n; i++)
 		if (r->ranks[i].task == t && r->ranks[i].reached < STAGE_DONE)
-			returning_ended(&r->ranks[i]);
-	restart_settle(r);
+			rank_restart_ended(&r->ranks[i]);
+	restart_advance(r);
 }
 
-/* ---- MPI and CUDA on their way back ----------------------------------------------------------- */
+/* ---- MPI and CUDA on their way back -------------------------------------------------------- */
 
 static const char *const part_names[RESTART_PARTS] = {
 	[RESTART_MPI] = "MPI", [RESTART_CUDA] = "GPU",
 };
 
-/* No restart waits for the rank any more: the step counts as one that runs, and cannot. In an agent
- * that was started in the restart the coordinator's next word fails, and the job is given back. */
+/* No restart waits for this rank any more: the step counts as running, but cannot run. If this
+ * agent was started during the restart, the coordinator's next command fails and the job is
+ * requeued. */
 static void end_half_restored(struct agent *a, const struct task *t, struct gck_error *why)
 {
 	gck_fail_in(why, "rank %u on %s", t->rank, a->step->node);
@@ -150,20 +151,20 @@ void restart_back(struct agent *a, const struct task *t, enum restart_part part,
 		if (why)
 			restart_fail(r, t, &err);
 		else
-			returning_back(&r->ranks[i], part);
+			rank_restart_back(&r->ranks[i], part);
 	}
 	if (r)
-		restart_settle(r);
+		restart_advance(r);
 }
 
-/* MPI comes back in all ranks together: what keeps one keeps all, and a rank that was not let go keeps
- * the others. */
-static const struct returning *last_back(const struct restart *r)
+/* The rank to blame. MPI comes back in all ranks together, so one rank delays all; a rank that
+ * was not let go delays the others. */
+static const struct rank_restart *last_back(const struct restart *r)
 {
-	const struct returning *last = NULL;
+	const struct rank_restart *last = NULL;
 
 	for (size_t i = 0; i < r->n; i++) {
-		const struct returning *one = &r->ranks[i];
+		const struct rank_restart *one = &r->ranks[i];
 
 		if (one->reached != STAGE_DONE && (!last || (last->ran && !one->ran)))
 			last = one;
@@ -174,7 +175,7 @@ static const struct returning *last_back(const struct restart *r)
 void stages_on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct restart *r = w->data;
-	const struct returning *last = last_back(r);
+	const struct rank_restart *last = last_back(r);
 	struct gck_error err = { 0 };
 
 	(void)loop;
@@ -182,10 +183,12 @@ void stages_on_rebuild(struct ev_loop *loop, ev_timer *w, int events)
 	if (!last)
 		return;
 	if (last->ran)
-		gck_fail(&err, ETIMEDOUT, "its %s did not come back within %.0f s: if that takes so "
-			 "long here, give a longer timeout=", part_names[returning_lacks(last)],
+		gck_fail(&err, ETIMEDOUT,
+			 "its %s did not come back within %.0f s: if that takes so "
+			 "long here, give a longer timeout=", part_names[rank_restart_lacks(last)],
 			 w->repeat);
 	else
-		gck_fail(&err, ETIMEDOUT, "its restorer did not let it go within %.0f s", w->repeat);
+		gck_fail(&err, ETIMEDOUT, "its restorer did not let it go within %.0f s",
+			 w->repeat);
 	restart_fail(r, last->task, &err);
 }

@@ -23,8 +23,9 @@ static struct task *task(unsigned rank)
 static void ask(unsigned rank, unsigned one, unsigned all)
 {
 	ev_now_update(fake_agent->loop);
-	asks_take(fake_agent, task(rank),
-		  &(struct gck_link_ask){ .asked = { [GCK_ASKER_ONE] = one, [GCK_ASKER_ALL] = all } });
+	rank_request_take(fake_agent, task(rank),
+		  &(struct gck_link_ask){ .asked = { [GCK_ASKER_ONE] = one,
+						     [GCK_ASKER_ALL] = all } });
 }
 
 /* What a rank was told since, of one function; NULL: nothing. */
@@ -59,7 +60,7 @@ static bool failed(unsigned rank, int asker, unsigned call, int code, const char
 
 static void answer(json_t *body)
 {
-	asks_answered(fake_agent, body);
+	rank_request_answered(fake_agent, body);
 	json_decref(body);
 }
 
@@ -114,14 +115,17 @@ static void none_comes(void)
 	ask(2, 0, 1);
 	answer(json_pack("{s:i, s:i, s:s}", "id", 2, "code", EPERM, "error", "disabled"));
 	ok(failed(0, GCK_ASKER_ONE, 1, EPERM, "disabled") &&
-	   failed(1, GCK_ASKER_ONE, 2, EPERM, "disabled"), "an error ends what was asked before it");
+	   failed(1, GCK_ASKER_ONE, 2, EPERM, "disabled"),
+	   "an error ends what was asked before it");
 	ok(!told(2, GCK_ASKER_ALL), "and nothing later");
 	ask(0, 2, 0);
 	answer(json_pack("{s:i, s:i, s:s, s:i}", "id", 4, "code", EPERM, "error", "no", "rank", 2));
 	ok(failed(2, GCK_ASKER_ALL, 1, EPERM, "no"), "an error for one rank");
-	ok(!told(0, GCK_ASKER_ONE) || task(0)->asks.failed[GCK_ASKER_ONE] == 1, "is no other's");
+	ok(!told(0, GCK_ASKER_ONE) || task(0)->requests.failed[GCK_ASKER_ONE] == 1,
+	   "is no other's");
 	answer(json_pack("{s:i}", "all", 2));
-	ok(committed(1, GCK_ASKER_ALL, 2), "the coordinator knows of a commit that was missed here");
+	ok(committed(1, GCK_ASKER_ALL, 2),
+	   "the coordinator knows of a commit that was missed here");
 	fake_end();
 }
 
@@ -132,19 +136,20 @@ static void nobody_to_ask(void)
 	ask(0, 1, 0);
 	ok(!told(0, GCK_ASKER_ONE) && !fake_await_within("ask", NULL, 0.1),
 	   "a coordinator that is away is waited for");
-	task(0)->asks.away -= 100;
+	task(0)->requests.away -= 100;
 	ask(0, 1, 0);
 	ok(failed(0, GCK_ASKER_ONE, 1, ENOTCONN, "cannot be reached"), "but not for ever");
 	ask(0, 2, 0);
 	fake_world->away = false;
 	ask(0, 2, 0);
 	ok(fake_await("ask", NULL) != NULL, "one that is back is asked");
-	task(0)->asks.since -= 100;
+	task(0)->requests.since -= 100;
 	ask(0, 2, 0);
 	ok(failed(0, GCK_ASKER_ONE, 2, ETIMEDOUT, "timeout="), "one that does nothing is given up");
 	fake_agent->refused = true;
 	ask(0, 3, 0);
-	ok(failed(0, GCK_ASKER_ONE, 3, EPERM, "refuses this step"), "one that refused is not asked");
+	ok(failed(0, GCK_ASKER_ONE, 3, EPERM, "refuses this step"),
+	   "one that refused is not asked");
 	fake_end();
 }
 
@@ -155,8 +160,8 @@ static void exec(void)
 
 	fake_begin();
 	ask(0, 5, 3);
-	tasks_begin_asks(&task(0)->asks);
-	is_int(task(0)->asks.asked[GCK_ASKER_ALL], 3, "the number goes to the next program");
+	tasks_begin_requests(&task(0)->requests);
+	is_int(task(0)->requests.asked[GCK_ASKER_ALL], 3, "the number goes to the next program");
 	fake_run(0.01);
 	fake_await("ask", NULL);
 	ask(0, 1, 3);

@@ -56,9 +56,11 @@ static void results_in_place(struct plugin *p)
 	plugin_both_count(p);
 	coord_deaf(false);
 	json_decref(coord_welcome("refuse", json_pack("{s:s}", "why", "no such account")));
-	ok(plugin_said(p, "without checkpoints: no such account"), "a line for the user goes to what Slurm gave a rank");
+	ok(plugin_said(p, "without checkpoints: no such account"),
+	   "a line for the user goes to what Slurm gave a rank");
 	snprintf(path, sizeof path, "%s/results", p->dir);
-	ok(stat(path, &st) == 0 && st.st_size == 0, "and not into a file that one has opened there");
+	ok(stat(path, &st) == 0 && st.st_size == 0,
+	   "and not into a file that one has opened there");
 	plugin_stop(p);
 	p->keeps = NULL;
 }
@@ -152,7 +154,8 @@ static void agent_hangs(struct plugin *p)
 	plugin_both_count(p);
 	ok(coord_ask("prepare", 1, coord_bounds(false, 1000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "frozen");
-	ok(plugin_signal_agent(p, SIGSTOP) && plugin_both_count(p), "the agent hangs: the ranks go on soon after hold");
+	ok(plugin_signal_agent(p, SIGSTOP) && plugin_both_count(p),
+	   "the agent hangs: the ranks go on soon after hold");
 	ok(plugin_signal_agent(p, SIGCONT) && !coord_ask("resume", 1, NULL, NULL) &&
 	   coord_ask("abort", 1, NULL, NULL), "abort");
 	plugin_stop(p);
@@ -291,10 +294,12 @@ static void cannot_sweep(struct plugin *p)
 
 	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL));
-	coord_tell("sweep", 0, json_pack("{s:[{s:i, s:i, s:s, s:[], s:i, s:i}]}", "steps", "job", 8, "step", 0,
+	coord_tell("sweep", 0,
+		   json_pack("{s:[{s:i, s:i, s:s, s:[], s:i, s:i}]}", "steps", "job", 8, "step", 0,
 		   "store", "file:/proc/nowhere", "keep", "busy", 2, "removals", 1));
 	m = coord_await("swept", NULL);
-	ok(m && !json_array_size(json_object_get(m, "steps")), "a store that is not there cannot be swept");
+	ok(m && !json_array_size(json_object_get(m, "steps")),
+	   "a store that is not there cannot be swept");
 	ok(plugin_logged(p, "expired checkpoints are still in the store"), "the log has it");
 	json_decref(m);
 	plugin_stop(p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint on one node whose ranks have CUDA: their GPUs are drained before any of them is stopped,
- * and back before the node says that they run. CUDA threads answer, end and hang as they are told. */
+ * A checkpoint on one node whose ranks have CUDA: their GPUs are drained before any of them is
+ * stopped, and back before the node says that they run. CUDA threads answer, end and hang as
+ * they are told. */
 #include "config.h"
 
 #include <errno.h>
@@ -33,7 +34,8 @@ static void connect_one(unsigned rank, bool restored)
 		abort();
 	thread_leave(rank);
 	threads[rank] = sv[1];
-	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
+	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD +
+			      m.total);
 }
 
 static void begin(void)
@@ -79,11 +81,13 @@ static void whole(void)
 	ok(thread_heard(0, GCK_LINK_CUDA_DRAIN) == 1 && thread_heard(1, GCK_LINK_CUDA_DRAIN) == 1,
 	   "a freeze drains the GPUs");
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(!fake_await_within("done", "freeze", 0.3), "no rank is stopped before the last is drained");
+	ok(!fake_await_within("done", "freeze", 0.3),
+	   "no rank is stopped before the last is drained");
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(packet_bool(fake_await("done", "freeze"), "ok"), "then all are");
 	fake_run(0.7);
-	ok(thread_heard(0, GCK_LINK_CUDA_HOLD) > 0, "while they are held the CUDA threads hear of it");
+	ok(thread_heard(0, GCK_LINK_CUDA_HOLD) > 0,
+	   "while they are held the CUDA threads hear of it");
 	fake_command("resume", NULL);
 	fake_run(0.1);
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1 && thread_heard(1, GCK_LINK_CUDA_RESUME) == 1,
@@ -116,7 +120,8 @@ static void times(void)
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(is_between(now, told("freeze", "gpu_first_ns")), "a freeze tells when the first GPU was told to stop");
+	ok(is_between(now, told("freeze", "gpu_first_ns")),
+	   "a freeze tells when the first GPU was told to stop");
 	fake_command("resume", NULL);
 	fake_run(0.1);
 	now = ev_time();
@@ -130,7 +135,8 @@ static void times(void)
 static void drained(unsigned kept)
 {
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
-		struct gck_link_mpi m = { .type = GCK_LINK_CUDA_DRAINED, .seq = 7, .round = i < kept };
+		struct gck_link_mpi m = { .type = GCK_LINK_CUDA_DRAINED, .seq = 7,
+					  .round = i < kept };
 
 		thread_send(i, &m, HEAD);
 	}
@@ -185,7 +191,8 @@ static void brought(void)
 	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] < 0, "one that keeps nothing just goes on");
 	m = next(0, fds);
 	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] >= 0, "descriptors come with the other's word");
-	ok(fstat(fds[1], &st) == 0 && st.st_size >= (off_t)GCK_LINK_DATA_MOST && ftruncate(fds[1], 0),
+	ok(fstat(fds[1], &st) == 0 && st.st_size >= (off_t)GCK_LINK_DATA_MOST &&
+	   ftruncate(fds[1], 0),
 	   "the second is memory that nobody can cut");
 	resumed();
 	fake_command("write", NULL);
@@ -211,7 +218,8 @@ static void shared(void)
 	start_freeze(4000);
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
 		m = next(i, fds);
-		is_int((long long)m.cuda_drain.keep_most[0], 2 << 20, "ranks that share a device share its room");
+		is_int((long long)m.cuda_drain.keep_most[0], 2 << 20,
+		       "ranks that share a device share its room");
 		is_int((long long)m.cuda_drain.host_most, 11 << 20, "the rest is host memory's");
 	}
 	threads_end();
@@ -239,7 +247,7 @@ static void need_of(unsigned rank, int *fd)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
 	*fd = sv[1];
-	needs_take(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
+	reclaim_take(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
 }
 
 /* Of rank 0; what rank 1 is told. */
@@ -257,7 +265,8 @@ static bool given(int fd, uint32_t ranks)
 	bool good;
 
 	fake_run(0.1);
-	good = recv(fd, &m, sizeof m, MSG_DONTWAIT) == (ssize_t)HEAD && m.type == GCK_LINK_CUDA_GIVEN &&
+	good = recv(fd, &m, sizeof m, MSG_DONTWAIT) == (ssize_t)HEAD &&
+		m.type == GCK_LINK_CUDA_GIVEN &&
 	       m.round == ranks;
 	close(fd);
 	return good;
@@ -287,7 +296,7 @@ static void needed(void)
 	close(fd);
 	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	fake_run(0.1);
-	ok(!fake_agent->needs, "who waits no longer is forgotten");
+	ok(!fake_agent->reclaims, "who waits no longer is forgotten");
 	thread_send(1, &m, HEAD);
 	fake_run(0.1);
 	threads_end();
@@ -341,7 +350,8 @@ static void not_brought(void)
 
 	begin_with_data();
 	start_freeze_held(4000, true);
-	ok(next(0, fds).cuda_drain.keep_most[0] == 0, "ranks that are held for the write keep nothing there");
+	ok(next(0, fds).cuda_drain.keep_most[0] == 0,
+	   "ranks that are held for the write keep nothing there");
 	drained(0);
 	fake_command("write", NULL);
 	ok(packet_bool(fake_await("done", "write"), "ok") && !fake_world->device_writes,
@@ -372,7 +382,8 @@ static void not_drained(void)
 	start_freeze(1000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(answer_says(fake_await("done", "freeze"), "rank 1"), "one says nothing: it is named");
-	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME), "and both go on");
+	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME),
+	   "and both go on");
 	threads_end();
 
 	begin();
@@ -392,9 +403,11 @@ static void not_frozen(void)
 	start_freeze(4000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(answer_says(fake_await("done", "freeze"), "rank 2"), "a rank without CUDA cannot be stopped");
+	ok(answer_says(fake_await("done", "freeze"), "rank 2"),
+	   "a rank without CUDA cannot be stopped");
 	fake_run(0.1);
-	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME), "the GPUs come back");
+	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME),
+	   "the GPUs come back");
 	threads_end();
 }
 
@@ -420,7 +433,8 @@ static void late_word(void)
 	fake_run(0.1);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(packet_bool(fake_await("done", "freeze"), "ok"), "the end of the checkpoint before is none of this");
+	ok(packet_bool(fake_await("done", "freeze"), "ok"),
+	   "the end of the checkpoint before is none of this");
 	fake_command("resume", NULL);
 	fake_run(0.1);
 	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "its rank is told to go on");
@@ -445,16 +459,19 @@ static void too_little_memory(void)
 	fake_world->device = 1 << 30;
 	fake_world->memory = (2ll << 30) + 3000;
 	fake_command("prepare", NULL);
-	ok(!fake_await_within("done", "prepare", 0.3), "it just does: ranks get it ready while they run");
+	ok(!fake_await_within("done", "prepare", 0.3),
+	   "it just does: ranks get it ready while they run");
 	m = next(0, fds);
-	ok(m.type == GCK_LINK_CUDA_EXPECT && m.cuda_drain.host_most == 1 << 30, "each as much as it needs");
+	ok(m.type == GCK_LINK_CUDA_EXPECT && m.cuda_drain.host_most == 1 << 30,
+	   "each as much as it needs");
 	say(0, GCK_LINK_CUDA_EXPECTED, 0, NULL);
 	ok(!fake_await_within("done", "prepare", 0.1), "all of them");
 	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
 	ok(packet_bool(fake_await("done", "prepare"), "ok"), "then they are prepared");
 	fake_command("abort", NULL);
 	fake_run(0.1);
-	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1, "a checkpoint that does not come needs none of it");
+	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1,
+	   "a checkpoint that does not come needs none of it");
 	threads_end();
 
 	begin();
@@ -486,7 +503,8 @@ static void without_link(void)
 	begin();
 	fake_world->cuda = FAKE_RANKS;
 	fake_command("prepare", NULL);
-	ok(!fake_await_within("done", "prepare", 0.5), "a rank uses CUDA and has no link: it is awaited");
+	ok(!fake_await_within("done", "prepare", 0.5),
+	   "a rank uses CUDA and has no link: it is awaited");
 	connect_one(2, false);
 	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until it has");
 	threads_end();
@@ -507,7 +525,8 @@ static void connect_restored(unsigned rank)
 /* A restart whose ranks run, and whose GPUs are on their way back. */
 static void restart(unsigned timeout_ms)
 {
-	ok(threads_restart(timeout_ms, true, connect_restored), "ranks run, and their GPUs are not back");
+	ok(threads_restart(timeout_ms, true, connect_restored),
+	   "ranks run, and their GPUs are not back");
 }
 
 static void comes_back(void)
@@ -523,7 +542,8 @@ static void comes_back(void)
 
 	restart(5000);
 	say(1, GCK_LINK_CUDA_RESUMED, ENODEV, "no such GPU");
-	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: its GPU was not brought back: no such GPU"),
+	ok(answer_says(fake_await("done", "run"),
+		       "rank 1 on n1: its GPU was not brought back: no such GPU"),
 	   "one does not come back: that is the answer");
 	threads_end();
 
@@ -533,7 +553,7 @@ static void comes_back(void)
 	threads_end();
 }
 
-/* ---- what devices had, brought back ---------------------------------------------------------- */
+/* ---- what devices had, brought back -------------------------------------------------------- */
 
 static void want(unsigned rank)
 {
@@ -592,7 +612,8 @@ static void fills(void)
 	fd = filled(1, &m);
 	get(fd);
 	close(fd);
-	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: what its devices had: as scripted"),
+	ok(answer_says(fake_await("done", "run"),
+		       "rank 1 on n1: what its devices had: as scripted"),
 	   "what cannot be brought fails the restart");
 	threads_end();
 
@@ -605,9 +626,11 @@ static void fills(void)
 		want(1);
 	}
 	fd = filled(1, &m);
-	ok(fd < 0 && m.type == GCK_LINK_CUDA_FILL && m.value && strstr((char *)m.data, "ended 3 times"),
+	ok(fd < 0 && m.type == GCK_LINK_CUDA_FILL && m.value &&
+	   strstr((char *)m.data, "ended 3 times"),
 	   "but for the last time somebody else comes; then the rank is told");
-	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: the process"), "and the coordinator");
+	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: the process"),
+	   "and the coordinator");
 	threads_end();
 
 	begin();

@@ -151,7 +151,8 @@ static void stage(int fd, unsigned rank)
 {
 	__atomic_add_fetch(&fake_world->staged, 1, __ATOMIC_SEQ_CST);
 	packet_send(fd, json_pack("{s:s, s:s, s:b, s:i, s:s}", "op", "done", "phase", "stage", "ok",
-				  1, "staged", 7, "unstaged", rank ? "" : "the disk is full"), NULL);
+				  1, "staged", 7, "unstaged", rank ? "" : "the disk is full"),
+				  NULL);
 }
 
 /* 0: the phase is done well; 1: leave. */
@@ -162,7 +163,8 @@ static int play(int fd, unsigned rank, const char *phase, json_t *answer)
 	while (scripted(rank, phase, FAKE_HANG))
 		pause();
 	while (scripted(rank, phase, FAKE_STUCK)) {
-		packet_send(fd, json_pack("{s:s, s:i, s:i}", "op", "progress", "done", 1, "all", 2), NULL);
+		packet_send(fd, json_pack("{s:s, s:i, s:i}", "op", "progress", "done", 1, "all", 2),
+			    NULL);
 		usleep(100000);
 	}
 	if (scripted(rank, phase, FAKE_LATE))
@@ -185,15 +187,18 @@ static json_t *answer_to(const char *phase, unsigned rank)
 	bool cuda = rank < fake_world->cuda;
 	json_int_t device = cuda ? fake_world->device : 0, kept = cuda ? fake_world->kept : 0;
 
-	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:[{s:s, s:I, s:I}], s:I, s:I, s:i, s:i, s:s,"
+	return json_pack("{s:s, s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:[{s:s, s:I, s:I}], s:I, s:I, "
+			 "s:i, s:i, s:s,"
 			 " s:i, s:i, s:{s:i}}",
 			 "op", "done", "phase", phase, "ok", 1, "asked_one", rank == 1, "asked_all",
 			 rank == 2 ? 4 : 0, "mpi", rank < fake_world->mpi, "cuda", cuda,
-			 "device", device, "devices", "uuid", fake_world->shared ? "one" : rank ? "other" : "one",
+			 "device", device, "devices", "uuid", fake_world->shared ? "one" : rank ?
+			 "other" : "one",
 			 "bytes", device, "room", kept, "expected", 1000 + device,
 			 "chunks", fake_world->chunks,
 			 "first_ns", 100 + (int)rank, "last_ns", 200 + (int)rank, "manifest",
-			 "feed", "put", 10, "stored", 5, "common", rank == 1 ? "0123456789abcdef0123456789abcdef" :
+			 "feed", "put", 10, "stored", 5, "common", rank == 1 ?
+			 "0123456789abcdef0123456789abcdef" :
 			 "00112233445566778899aabbccddeeff", 3);
 }
 
@@ -244,13 +249,14 @@ static void count_for(const char *op)
 
 	if (!strcmp(op, "files"))
 		n = &fake_world->filed;
-	if (!strcmp(op, "run") && __atomic_load_n(&fake_world->filed, __ATOMIC_SEQ_CST) < FAKE_RANKS)
+	if (!strcmp(op, "run") &&
+	    __atomic_load_n(&fake_world->filed, __ATOMIC_SEQ_CST) < FAKE_RANKS)
 		fake_world->too_early++;
 	__atomic_add_fetch(n, 1, __ATOMIC_SEQ_CST);
 }
 
 /* It answers one question as it is scripted, and waits for the rank's end. */
-int filler_main(int fd, void *arg)
+int device_restore_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
 	struct gck_link_data m;

@@ -10,7 +10,8 @@
 
 #define FAKE_RANKS 3
 
-/* FAKE_LATE: fail, but only after a while. FAKE_STUCK: hang, and say again and again how far it is. */
+/* FAKE_LATE: fail, but only after a while. FAKE_STUCK: hang, and say again and again how far it
+ * is. */
 enum fake_act { FAKE_GOOD, FAKE_FAIL, FAKE_DIE, FAKE_HANG, FAKE_LATE, FAKE_STUCK };
 
 /* Shared with the workers. */
@@ -58,8 +59,8 @@ void fake_rank_ends(unsigned rank, bool told);
 /* The coordinator's command: {"op", "seq": 7, ...}. */
 void fake_command(const char *op, json_t *more);
 
-/* Run the loop until a message with this op and phase (NULL: any) was sent since the last call, or, the
- * second, for so many seconds: the message (valid until fake_end), or NULL. */
+/* Run the loop until a message with this op and phase (NULL: any) was sent since the last call,
+ * or, the second, for so many seconds: the message (valid until fake_end), or NULL. */
 const json_t *fake_await(const char *op, const char *phase);
 const json_t *fake_await_within(const char *op, const char *phase, double seconds);
 

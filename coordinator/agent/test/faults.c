@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent and its workers killed at every point (common/base/fault.h) of a checkpoint and a restart:
- * ranks go on unharmed and the next checkpoint works; a restart that was cut short can be done
- * again. Needs a build with --enable-faults. */
+ * The agent and its workers killed at every point (common/base/fault.h) of a checkpoint and a
+ * restart: ranks go on unharmed and the next checkpoint works; a restart that was cut short can
+ * be done again. Needs a build with --enable-faults. */
 #include "config.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real agent with ranks that use CUDA: checkpoints, death, restart, the agent's death while their GPUs are
- * drained, and the answer that a rank gives alone. On the fake driver; with GPUCKPT_TEST_RANK, a command, that is
- * the rank, on the driver there is. */
+ * The real agent with ranks that use CUDA: checkpoints, death, restart, the agent's death while
+ * their GPUs are drained, and the answer that a rank gives alone. On the fake driver; with
+ * GPUCKPT_TEST_RANK, a command, that is the rank, on the driver there is. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -45,7 +45,8 @@ static void write_rank(const struct plugin *p, const char *command)
 	f = fopen(path, "w");
 	if (!f)
 		exit(99);
-	fprintf(f, "#!/bin/sh\n[ -n \"$ALONE\" ] || export LD_PRELOAD=$LD_PRELOAD:%s/cuda.so\n", p->dir);
+	fprintf(f, "#!/bin/sh\n[ -n \"$ALONE\" ] || export LD_PRELOAD=$LD_PRELOAD:%s/cuda.so\n",
+		p->dir);
 	if (command)
 		fprintf(f, "exec %s\n", command);
 	else
@@ -104,7 +105,8 @@ static void restart(struct plugin *p, unsigned seq)
 	plugin_stop(p);
 	p->restarts++;
 	start(p);
-	json_decref(coord_welcome("restore", json_pack("{s:i, s:s}", "seq", (int)seq, "hash", hash)));
+	json_decref(coord_welcome("restore",
+				  json_pack("{s:i, s:s}", "seq", (int)seq, "hash", hash)));
 	ok(coord_ask("build", seq, NULL, NULL), "killed; built anew");
 	ok(coord_ask("files", seq, NULL, NULL), "files are cut back");
 	ok(coord_ask("run", seq, NULL, NULL), "the ranks run, and their GPUs are back");
@@ -132,7 +134,7 @@ static void whole(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* ---- the agent's death while GPUs are drained ------------------------------------------------- */
+/* ---- the agent's death while GPUs are drained ---------------------------------------------- */
 
 /* Has a rank memory of the fake driver's mapped? */
 static bool has_memory(const struct plugin *p, unsigned rank)
@@ -185,7 +187,8 @@ static void drain(const struct plugin *p, bool held)
 {
 	if (!held)
 		shell(p, "touch $D/slowly");
-	ok(coord_ask("prepare", 1, coord_bounds(false, SLOW_MS), NULL), "%s: prepared", held ? "held" : "under way");
+	ok(coord_ask("prepare", 1, coord_bounds(false, SLOW_MS), NULL), "%s: prepared", held ?
+	   "held" : "under way");
 	coord_tell("freeze", 1, NULL);
 	if (held)
 		json_decref(coord_await("done", "freeze"));

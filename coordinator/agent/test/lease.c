@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A node that is cut off, and the real agent on it: the coordinator is gone, Slurm says what a scontrol of the
- * test's does. */
+ * A node that is cut off, and the real agent on it: the coordinator is gone, Slurm says what a
+ * scontrol of the test's does. */
 #include "config.h"
 
 #include <signal.h>
@@ -16,7 +16,8 @@
 
 #define PATIENCE 6000 /* looks: only a failure takes so many */
 
-/* Slurm's word on the job: a script that ends so. Whenever it is asked, the file "asked" is there again. */
+/* Slurm's word on the job: a script that ends so. Whenever it is asked, the file "asked" is
+ * there again. */
 static void slurm(const struct plugin *p, const char *script)
 {
 	char text[768];
@@ -35,8 +36,10 @@ static void slurm_says(const struct plugin *p, const char *state, unsigned resta
 {
 	char script[512];
 
-	snprintf(script, sizeof script, "echo JobId=70 JobName=a JobState=RUNNING Requeue=1 Restarts=0\n"
-		 "echo JobId=7 JobName=a JobState=%s Reason=None Requeue=1 Restarts=%u BatchFlag=1\n"
+	snprintf(script, sizeof script,
+		 "echo JobId=70 JobName=a JobState=RUNNING Requeue=1 Restarts=0\n"
+		 "echo JobId=7 JobName=a JobState=%s Reason=None Requeue=1 Restarts=%u "
+		 "BatchFlag=1\n"
 		 "echo JobId=6 JobName=a JobState=RUNNING Requeue=1 Restarts=0", state, restarts);
 	slurm(p, script);
 }
@@ -104,12 +107,15 @@ static void coordinator_away(struct plugin *p)
 {
 	slurm_says(p, "RUNNING", 2);
 	left_alone(p, 3);
-	ok(is_asked_again(p) && is_asked_again(p), "the coordinator is away: Slurm is asked, again and again");
+	ok(is_asked_again(p) && is_asked_again(p),
+	   "the coordinator is away: Slurm is asked, again and again");
 	ok(plugin_both_count(p), "it has the job here: the ranks run on");
 	slurm_says(p, "SUSPENDED", 2);
-	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_count(p), "suspended it is here as well");
+	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_count(p),
+	   "suspended it is here as well");
 	slurm_is_away(p);
-	ok(plugin_said(p, "seems to be cut off"), "nor is Slurm there when the lease ends: the user is told");
+	ok(plugin_said(p, "seems to be cut off"),
+	   "nor is Slurm there when the lease ends: the user is told");
 	ok(stand(p), "and the ranks stand");
 }
 
@@ -118,15 +124,18 @@ static void stays_stopped(struct plugin *p)
 	kill(p->rank[0], SIGCONT);
 	ok(stand(p), "SIGCONT does not let them go");
 	kill(p->agent, SIGTERM);
-	ok(plugin_logged(p, "stay stopped until Slurm ends them") && stand(p), "nor does SIGTERM to the agent");
-	ok(plugin_signal_agent(p, SIGKILL) && plugin_logged(p, "the agent died") && come_to_stand(p),
+	ok(plugin_logged(p, "stay stopped until Slurm ends them") && stand(p),
+	   "nor does SIGTERM to the agent");
+	ok(plugin_signal_agent(p, SIGKILL) && plugin_logged(p, "the agent died") &&
+	   come_to_stand(p),
 	   "a new agent stops them again");
 }
 
 static void taken_back(struct plugin *p)
 {
 	slurm_says(p, "PENDING", 2);
-	ok(plugin_logged(p, "until slurmd ends them") && stand(p), "Slurm has taken the job back: they stand on");
+	ok(plugin_logged(p, "until slurmd ends them") && stand(p),
+	   "Slurm has taken the job back: they stand on");
 	slurm_says(p, "RUNNING", 3);
 	ok(is_asked_again(p) && is_asked_again(p) && stand(p), "it runs elsewhere: they stand on");
 	coord_deaf(false);
@@ -143,7 +152,8 @@ static void goes_on(struct plugin *p)
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
 	slurm_is_away(p);
 	is_asked(p);
-	ok(plugin_both_count(p) && !is_asked(p), "as the coordinator is there, Slurm is asked no more");
+	ok(plugin_both_count(p) && !is_asked(p),
+	   "as the coordinator is there, Slurm is asked no more");
 	plugin_stop(p);
 }
 
@@ -152,7 +162,8 @@ static void stopped_by_the_user(struct plugin *p)
 	slurm_is_away(p);
 	left_alone(p, 3);
 	kill(p->rank[0], SIGSTOP);
-	ok(plugin_logged(p, "rank 0 is not stopped"), "a rank that the user has stopped is not taken");
+	ok(plugin_logged(p, "rank 0 is not stopped"),
+	   "a rank that the user has stopped is not taken");
 	slurm_says(p, "RUNNING", 2);
 	ok(plugin_counts(p, 1) && plugin_stands(p, 0), "and not let go");
 	kill(p->rank[0], SIGCONT);
@@ -170,13 +181,15 @@ static void rank_ends(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* A worker that is killed and stays: in the kernel, in a store that is as far away as the coordinator. Here it is
- * a zombie that the agent is not told of as long as this process, its tracer, has not taken its status. */
+/* A worker that is killed and stays: in the kernel, in a store that is as far away as the
+ * coordinator. Here it is a zombie that the agent is not told of as long as this process, its
+ * tracer, has not taken its status. */
 static pid_t keep_worker(const struct plugin *p)
 {
 	pid_t worker = plugin_worker(p);
 	bool stopped = worker > 0 && ptrace(PTRACE_SEIZE, worker, NULL, NULL) == 0 &&
-		       ptrace(PTRACE_INTERRUPT, worker, NULL, NULL) == 0 && waitpid(worker, NULL, __WALL) == worker;
+		       ptrace(PTRACE_INTERRUPT, worker, NULL, NULL) == 0 &&
+		       waitpid(worker, NULL, __WALL) == worker;
 
 	ok(stopped, "rank 0's worker hangs");
 	return stopped ? worker : -1;
@@ -191,9 +204,11 @@ static pid_t hang_in(struct plugin *p, const char *phase)
 
 	json_object_set_new(m, "timeout_ms", json_integer(1000));
 	ok(coord_ask("prepare", 1, m, NULL) && coord_ask("freeze", 1, NULL, NULL) &&
-	   (!written || coord_ask("resume", 1, NULL, NULL)), "a checkpoint, as far as to its %s", phase);
+	   (!written || coord_ask("resume", 1, NULL, NULL)), "a checkpoint, as far as to its %s",
+	   phase);
 	worker = keep_worker(p);
-	ok(!coord_ask(phase, 1, NULL, NULL), "that fails, and the worker is killed and does not end");
+	ok(!coord_ask(phase, 1, NULL, NULL),
+	   "that fails, and the worker is killed and does not end");
 	return worker;
 }
 
@@ -207,9 +222,11 @@ static void worker_stays(struct plugin *p, const char *phase)
 	leave_alone();
 	ok(!strcmp(phase, "write") ? come_to_stand(p) : rank_comes_to_stand(p, 1),
 	   "the node is cut off: ranks that no worker may hold are stopped");
-	ok(worker > 0 && waitpid(worker, NULL, __WALL) == worker && come_to_stand(p), "it ends: all are");
+	ok(worker > 0 && waitpid(worker, NULL, __WALL) == worker && come_to_stand(p),
+	   "it ends: all are");
 	slurm_says(p, "RUNNING", 2);
-	ok(plugin_both_count(p) && plugin_sound(p, 0) && plugin_sound(p, 1), "and all go on at Slurm's word");
+	ok(plugin_both_count(p) && plugin_sound(p, 0) && plugin_sound(p, 1),
+	   "and all go on at Slurm's word");
 	plugin_stop(p);
 }
 
@@ -223,11 +240,13 @@ static void no_agent_lives(struct plugin *p)
 	ok(come_to_stand(p), "stopped");
 	while (--looks && plugin_stays(p, 0, 20))
 		plugin_signal_agent(p, SIGKILL);
-	ok(looks && plugin_reap(p, 1, true) == SIGKILL, "agents that stop them die again and again: the ranks are ended");
+	ok(looks && plugin_reap(p, 1, true) == SIGKILL,
+	   "agents that stop them die again and again: the ranks are ended");
 	plugin_stop(p);
 }
 
-/* The ranks run on as they do without a lease: nobody is asked by the time that the agent is back. */
+/* The ranks run on as they do without a lease: nobody is asked by the time that the agent is
+ * back. */
 static void is_not_leased(struct plugin *p, int slurmd_timeout, const char *name)
 {
 	slurm_is_away(p);

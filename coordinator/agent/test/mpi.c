@@ -18,7 +18,8 @@ static void start_quiesce(int hold_ms, int limit_ms)
 {
 	fake_command("prepare", json_pack("{s:i}", "hold_ms", hold_ms));
 	fake_await("done", "prepare");
-	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "coordinator", "limit_ms", limit_ms));
+	fake_command("quiesce",
+		     json_pack("{s:s, s:i}", "via", "coordinator", "limit_ms", limit_ms));
 	fake_run(0.05);
 }
 
@@ -38,7 +39,8 @@ static void comes_late(void)
 	thread_leave(1);
 	fake_run(0.1);
 	fake_command("prepare", NULL);
-	ok(!fake_await_within("done", "prepare", 0.5), "a rank whose MPI thread has no link: it is awaited");
+	ok(!fake_await_within("done", "prepare", 0.5),
+	   "a rank whose MPI thread has no link: it is awaited");
 	thread_connect(1, 0);
 	ok(packet_bool(fake_await("done", "prepare"), "ok"), "and comes");
 	threads_end();
@@ -74,7 +76,8 @@ static void no_freeze(void)
 	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 500));
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	ok(packet_bool(fake_await("done", "quiesce"), "ok"), "at rest, and to be held for the write");
+	ok(packet_bool(fake_await("done", "quiesce"), "ok"),
+	   "at rest, and to be held for the write");
 	fake_run(0.7);
 	fake_command("freeze", NULL);
 	ok(answer_says(fake_await("done", "freeze"), "no word to let go came"),
@@ -105,9 +108,11 @@ static void ends_at_rest(void)
 	thread_leave(1);
 	fake_rank_ends(1, true);
 	fake_run(0.2);
-	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1, "a rank dies at rest: the others go on at once");
+	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1,
+	       "a rank dies at rest: the others go on at once");
 	fake_command("freeze", NULL);
-	ok(answer_says(fake_await("done", "freeze"), "rank 1"), "it is no rank that has exited well");
+	ok(answer_says(fake_await("done", "freeze"), "rank 1"),
+	   "it is no rank that has exited well");
 	threads_end();
 }
 
@@ -124,7 +129,8 @@ static void ends_in_round(void)
 	thread_leave(1);
 	m = fake_await("done", "quiesce");
 	ok(answer_says(m, "rank 1"), "a rank dies in a round: the node says so at once");
-	ok(thread_heard(0, GCK_LINK_MPI_RESUME) && thread_heard(2, GCK_LINK_MPI_RESUME), "and lets the others go");
+	ok(thread_heard(0, GCK_LINK_MPI_RESUME) && thread_heard(2, GCK_LINK_MPI_RESUME),
+	   "and lets the others go");
 	threads_end();
 }
 
@@ -137,7 +143,8 @@ static void ends_in_mpi(void)
 	thread_leave(1);
 	fake_rank_ends(1, true);
 	fake_command("quiesce", json_pack("{s:s, s:i}", "via", "pmix", "limit_ms", 1000));
-	ok(answer_says(fake_await("done", "quiesce"), "rank 1 on n1: it ended without MPI_Finalize"),
+	ok(answer_says(fake_await("done", "quiesce"),
+		       "rank 1 on n1: it ended without MPI_Finalize"),
 	   "a rank dies between prepare and quiesce");
 	threads_end();
 

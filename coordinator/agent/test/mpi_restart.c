@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A restart on one node whose ranks have MPI: it is over when their MPI threads say that MPI is back. */
+ * A restart on one node whose ranks have MPI: it is over when their MPI threads say that MPI is
+ * back. */
 #include "config.h"
 
 #include <errno.h>
@@ -68,7 +69,8 @@ static void comes_back(void)
 	threads_end();
 
 	restart(1000);
-	ok(answer_says(fake_await("done", "run"), "timeout="), "none comes in time: nor is it awaited");
+	ok(answer_says(fake_await("done", "run"), "timeout="),
+	   "none comes in time: nor is it awaited");
 	threads_end();
 }
 
@@ -117,7 +119,8 @@ static void started_in_restart(void)
 	ok(!fake_ended, "MPI is not back in a rank: the job is given back before the ranks end");
 	restart_offered(fake_agent, welcome);
 	fake_command("run", NULL);
-	ok(answer_says(fake_await("done", "run"), "not built"), "an agent that knows no restart: no run");
+	ok(answer_says(fake_await("done", "run"), "not built"),
+	   "an agent that knows no restart: no run");
 	fake_command("build", NULL);
 	m = fake_await("done", "build");
 	ok(answer_says(m, "let go"), "nor are ranks that run built again");

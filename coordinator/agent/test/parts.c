@@ -66,8 +66,8 @@ static void table(void)
 	is_int(exit_code(9), 137, "a signal");
 }
 
-/* A child that sleeps, with that page, which it may use so, and of the descriptors only keep: those of
- * whoever runs the test may be files. */
+/* A child that sleeps, with that page, which it may use so, and of the descriptors only keep:
+ * those of whoever runs the test may be files. */
 static pid_t sharer(int keep, void *page, int prot)
 {
 	pid_t pid = fork();
@@ -106,12 +106,14 @@ static void sharing(void)
 			m.pid = sharer(0, p, cases[k].prot[i]);
 			tasks_apply(&t, &m);
 		}
-		ok((shared_refuse(&t, &err) < 0) == cases[k].refused, "memory of two ranks: %s",
+		ok((shared_objects_refuse(&t, &err) < 0) == cases[k].refused,
+		   "memory of two ranks: %s",
 		   cases[k].what);
 		if (cases[k].refused)
-			ok(strstr(err.text, "ranks 0 and 1") != NULL, "both are named: %s", err.text);
+			ok(strstr(err.text, "ranks 0 and 1") != NULL, "both are named: %s",
+			   err.text);
 		t.v[1]->ended = true;
-		ok(shared_refuse(&t, &err) == 0, "one alone is not refused");
+		ok(shared_objects_refuse(&t, &err) == 0, "one alone is not refused");
 		for (size_t i = 0; i < t.n; i++) {
 			kill(t.v[i]->pid, SIGKILL);
 			waitpid(t.v[i]->pid, NULL, 0);
@@ -135,7 +137,8 @@ static void sharing_files(void)
 	close(mkstemp(path));
 	for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
 		struct tasks t = { 0 };
-		int fd[2] = { open(path, how[k][0] | O_CLOEXEC), open(path, how[k][1] | O_CLOEXEC) };
+		int fd[2] = { open(path, how[k][0] | O_CLOEXEC),
+			      open(path, how[k][1] | O_CLOEXEC) };
 
 		if (k == 4) /* a restart could not share it again */
 			unlink(path);
@@ -145,7 +148,8 @@ static void sharing_files(void)
 			tasks_apply(&t, &m);
 			close(fd[i]);
 		}
-		ok((shared_refuse(&t, &err) < 0) == refused[k], "a file of two ranks, %o and %o%s",
+		ok((shared_objects_refuse(&t, &err) < 0) == refused[k],
+		   "a file of two ranks, %o and %o%s",
 		   how[k][0], how[k][1], k == 4 ? ", that has no name any more" : "");
 		if (refused[k])
 			ok(strstr(err.text, path) != NULL, "it is named: %s", err.text);
@@ -180,9 +184,10 @@ static void late_job(void)
 	is_int(code, ETIMEDOUT, "is ended at its limit, and nothing is left of it");
 }
 
-/* ---- a worker that reads nothing for long ---------------------------------------------------- */
+/* ---- a worker that reads nothing for long -------------------------------------------------- */
 
-/* Reads what has come when the pipe says so: the exit status is how many packets, the last of them "end". */
+/* Reads what has come when the pipe says so: the exit status is how many packets, the last of
+ * them "end". */
 static int read_late(int fd, void *arg)
 {
 	const char *op = "";
@@ -231,7 +236,7 @@ static void reminders(void)
 	close(p[1]);
 }
 
-/* ---- who is killed first when memory runs out ------------------------------------------------ */
+/* ---- who is killed first when memory runs out ---------------------------------------------- */
 
 #define USER 64321
 
@@ -276,7 +281,7 @@ static int look_at_scores(void)
 	now = (int)json_integer_value(json_array_get(own, 0));
 	json_decref(own);
 	forked(before);
-	known_keep(ask, answer);
+	proxy_cache_answer(ask, answer);
 	forked(after);
 	own = read_score(NULL, NULL);
 	now -= (int)json_integer_value(json_array_get(own, 0));
@@ -310,23 +315,26 @@ static void shares(void)
 	size_t more = 0, more_at_once = 0;
 	unsigned last = 99;
 
-	is_int(share_of_writers(&s, 4096).at_once, 4, "small images: four at once");
-	is_int((long long)share_of_writers(&s, 0).memory, 32 << 20, "with a quarter of the memory each");
-	is_int(share_of_writers(&s, 1 << 22).at_once, 1, "large ones one after the other");
+	is_int(node_share_of_writers(&s, 4096).at_once, 4, "small images: four at once");
+	is_int((long long)node_share_of_writers(&s, 0).memory, 32 << 20,
+	       "with a quarter of the memory each");
+	is_int(node_share_of_writers(&s, 1 << 22).at_once, 1, "large ones one after the other");
 	for (uint64_t gib = 0; gib < 320; gib++) {
-		struct share x = share_of_writers(&s, gib * 4096);
+		struct node_share x = node_share_of_writers(&s, gib * 4096);
 		uint64_t way = x.memory > least ? x.memory : least;
 
 		more += x.at_once * (way + gib * 4096 * 120) > most;
 		more_at_once += x.at_once > last || x.at_once < 1;
 		last = x.at_once;
 	}
-	is_int((long long)more, 0, "tables of large images go off what is on its way: 192 MiB up to 320 GiB");
+	is_int((long long)more, 0,
+	       "tables of large images go off what is on its way: 192 MiB up to 320 GiB");
 	is_int((long long)more_at_once, 0, "and never more at once");
-	is_int((long long)(share_of_restorers(&s, 0).memory -
-			   share_of_restorers(&s, 32 * 4096).memory), 32 * 4096 * 48,
+	is_int((long long)(node_share_of_restorers(&s, 0).memory -
+			   node_share_of_restorers(&s, 32 * 4096).memory), 32 * 4096 * 48,
 	       "and of those that are read");
-	is_int((long long)share_of_restorers(&s, 1 << 22).memory, 32 << 20 >> 3, "down to an eighth of 32 MiB");
+	is_int((long long)node_share_of_restorers(&s, 1 << 22).memory, 32 << 20 >> 3,
+	       "down to an eighth of 32 MiB");
 }
 
 int main(void)

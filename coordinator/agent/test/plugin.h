@@ -40,7 +40,8 @@ void plugin_begin(struct plugin *p, const char *options, unsigned restarts);
 /* End it as Slurm does: SIGKILL to the ranks, EXIT, END. The agent's wait status. */
 int plugin_stop(struct plugin *p);
 
-/* Reap a rank that has ended or is to end; told: tell the agent. Its wait status, -1 if it runs on. */
+/* Reap a rank that has ended or is to end; told: tell the agent. Its wait status, -1 if it runs
+ * on. */
 int plugin_reap(struct plugin *p, unsigned rank, bool told);
 
 /* Does a rank not end within ms? */
@@ -86,8 +87,8 @@ json_t *coord_welcome(const char *action, json_t *more);
 /* Send {"op", "seq", ...more}. */
 void coord_tell(const char *op, unsigned seq, json_t *more);
 
-/* The next message of this op (and phase, unless NULL); others are skipped. NULL: none comes, or the
- * connection ended. New reference. */
+/* The next message of this op (and phase, unless NULL); others are skipped. NULL: none comes, or
+ * the connection ended. New reference. */
 json_t *coord_await(const char *op, const char *phase);
 
 /* tell and await `done`: its "ok"; the message in *answer (may be NULL). */

@@ -80,7 +80,8 @@ static const char *heard(int i)
 		strcpy(text, "another's ");
 	json_array_foreach(json_object_get(body, "urls"), k, one)
 		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", k ? " " : "",
-			 json_is_string(one) ? json_string_value(one) : packet_text(one, "error", "?"));
+			 json_is_string(one) ? json_string_value(one) :
+			 packet_text(one, "error", "?"));
 	if (body && !json_object_get(body, "urls"))
 		snprintf(text, sizeof text, "!%s", packet_text(body, "error", "?"));
 	json_decref(body);
@@ -106,7 +107,8 @@ static void answer(const json_t *to, const char *refused)
 		const char *name = packet_text(one, "name", "?");
 
 		json_array_append_new(urls, strcmp(name, refused) ? json_string(name) :
-				      json_pack("{s:s, s:i}", "error", "not yours", "code", EACCES));
+				      json_pack("{s:s, s:i}", "error", "not yours", "code",
+						EACCES));
 	}
 	proxy_answer(body);
 	json_decref(body);
@@ -195,13 +197,15 @@ static void test_gone(void)
 
 static void ask_key(int i, const char *key)
 {
-	packet_send(end[i], json_pack("{s:s, s:i, s:s}", "op", "unwrap", "id", 100 + i, "key", key), NULL);
+	packet_send(end[i], json_pack("{s:s, s:i, s:s}", "op", "unwrap", "id", 100 + i, "key", key),
+		    NULL);
 	turn();
 }
 
 static void answer_key(const char *data)
 {
-	json_t *body = json_pack("{s:s, s:O, s:s}", "op", "unwrapped", "id", json_object_get(sent, "id"),
+	json_t *body = json_pack("{s:s, s:O, s:s}", "op", "unwrapped", "id",
+				 json_object_get(sent, "id"),
 				 *data ? "data" : "error", *data ? data : "none");
 
 	proxy_answer(body);
@@ -214,7 +218,8 @@ static const char *heard_key(int i)
 	struct gck_error err;
 	json_t *body = packet_recv(end[i], 0, &err);
 
-	snprintf(text, sizeof text, "%s%s%s", packet_int(body, "id", -1) == 100 + i ? "" : "another's ",
+	snprintf(text, sizeof text, "%s%s%s", packet_int(body, "id", -1) == 100 + i ? "" :
+		 "another's ",
 		 packet_text(body, "data", ""), packet_text(body, "error", ""));
 	json_decref(body);
 	return text;
@@ -316,7 +321,8 @@ static void test_process(void)
 	step.options.timeout_ms = 1000;
 	start();
 	run_until_over();
-	ok(strstr(result, "gpuckptd at ctl is away"), "one that waits too long gives up: %s", result);
+	ok(strstr(result, "gpuckptd at ctl is away"), "one that waits too long gives up: %s",
+	   result);
 }
 
 int main(void)

@@ -135,7 +135,8 @@ static void not_filed(void)
 	fake_agent->restart->rebuild.repeat = 1;
 	ask("build", NULL);
 	m = ask("run", NULL);
-	ok(strstr(packet_text(m, "error", ""), "rank 2 on n1: its restorer did not let it go") != NULL,
+	ok(strstr(packet_text(m, "error", ""),
+		  "rank 2 on n1: its restorer did not let it go") != NULL,
 	   "a restorer that hangs then is not awaited for ever");
 	fake_end();
 }

@@ -46,7 +46,9 @@ static void restart_alone(struct plugin *p)
 	ok(plugin_stays(p, 0, 100), "and the ranks wait for Slurm to end them");
 	plugin_stop(p);
 
-	plugin_write_scontrol(p, "if [ $1 != requeuehold ]; then echo JobId=7 JobState=REQUEUE_HOLD Restarts=1; exit; fi\n"
+	plugin_write_scontrol(p,
+			      "if [ $1 != requeuehold ]; then echo JobId=7 JobState=REQUEUE_HOLD "
+			      "Restarts=1; exit; fi\n"
 			      "echo Job is pending execution >&2; exit 1");
 	plugin_begin(p, "restart-wait=1s", 1);
 	ok(plugin_said(p, "is requeued and held") && plugin_stays(p, 0, 100),
@@ -170,12 +172,14 @@ static void left_built(struct plugin *p)
 		ok(coord_ask("build", 1, NULL, NULL), "built");
 		coord_deaf(true);
 		coord_drop();
-		ok(plugin_logged(p, "could be restored on all its nodes"), "no word comes, says the log");
+		ok(plugin_logged(p, "could be restored on all its nodes"),
+		   "no word comes, says the log");
 		if (refuses)
 			is_int(plugin_reap(p, 0, true), SIGKILL,
 			       "the job cannot be given back: the ranks end");
 		else
-			ok(plugin_stays(p, 0, 500), "the job is given back, the ranks wait for Slurm");
+			ok(plugin_stays(p, 0, 500),
+			   "the job is given back, the ranks wait for Slurm");
 		plugin_stop(p);
 		coord_deaf(false);
 	}
@@ -274,7 +278,8 @@ static void agent_dies_waiting(struct plugin *p)
 	m = coord_welcome("restore", commit_members(1, hash));
 	is_str(packet_text(m, "state", ""), "new", "a new agent: nothing has started");
 	json_decref(m);
-	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL) && plugin_both_count(p),
+	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL) &&
+	   plugin_both_count(p),
 	   "the ranks are restored all the same");
 	plugin_stop(p);
 }

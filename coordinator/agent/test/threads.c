@@ -54,7 +54,8 @@ void thread_connect(unsigned rank, uint32_t restored)
 		abort();
 	thread_leave(rank);
 	threads[rank] = sv[1];
-	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD + m.total);
+	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[rank]->pid, &m, HEAD +
+			      m.total);
 }
 
 void thread_outside(unsigned rank)

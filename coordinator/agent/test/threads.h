@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads of ours in the fake ranks (fakes.h), which say what a test wants: MPI's, and CUDA's where a test
- * connects them. */
+ * Threads of ours in the fake ranks (fakes.h), which say what a test wants: MPI's, and CUDA's
+ * where a test connects them. */
 #ifndef AGENT_TEST_THREADS_H
 #define AGENT_TEST_THREADS_H
 
@@ -25,8 +25,8 @@ void thread_outside(unsigned rank);
 void threads_begin(void);
 void threads_end(void);
 
-/* A new agent in a restart of ranks that all have MPI, or CUDA, and are let go: true, it waits for what
- * their threads, which are connected, bring back. */
+/* A new agent in a restart of ranks that all have MPI, or CUDA, and are let go: true, it waits
+ * for what their threads, which are connected, bring back. */
 bool threads_restart(unsigned timeout_ms, bool cuda, void (*connect)(unsigned rank));
 
 /* One packet as it is, and a message of so many bytes. */

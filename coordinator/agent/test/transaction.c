@@ -53,8 +53,10 @@ static void good(void)
 	ok(!transaction_held(fake_agent->transaction), "no rank is held");
 	m = ask("write", NULL);
 	is_int((long long)json_array_size(data_list(m, "ranks")), 3, "three manifests");
-	is_int(data_int(m, "stored"), 12, "bytes are added up, of what two ranks have in common once");
-	is_int((long long)json_object_size(json_object_get(json_object_get(m, "data"), "common")), 2,
+	is_int(data_int(m, "stored"), 12,
+	       "bytes are added up, of what two ranks have in common once");
+	is_int((long long)json_object_size(json_object_get(json_object_get(m, "data"), "common")),
+	       2,
 	       "what other nodes may have, too, is told");
 	is_int(packet_int(json_object_get(json_object_get(m, "data"), "common"),
 			  "00112233445566778899aabbccddeeff", 0), 3, "with its bytes");
@@ -68,7 +70,8 @@ static void good(void)
 	is_int(fake_world->pruned, 2, "whoever wrote the commit prunes");
 	fake_command("sweep", json_pack("{s:[{s:i}]}", "steps", "job", 3));
 	m = fake_await("swept", NULL);
-	is_int((long long)json_array_size(json_object_get(m, "steps")), 1, "what was swept is told");
+	is_int((long long)json_array_size(json_object_get(m, "steps")), 1,
+	       "what was swept is told");
 	is_int(transaction_seq(fake_agent->transaction), 0, "nothing is under way");
 	is_int(fake_workers(), 0, "every worker has ended");
 	is_int(fake_world->discarded, 0, "nothing was discarded");
@@ -186,7 +189,8 @@ static void held_for_the_write(void)
 	fake_run(3.2);
 	transaction_heard(fake_agent->transaction);
 	fake_run(3.2);
-	ok(transaction_held(fake_agent->transaction), "a coordinator that was away for a short time");
+	ok(transaction_held(fake_agent->transaction),
+	   "a coordinator that was away for a short time");
 	fake_command("hold", NULL);
 	fake_run(3.2);
 	ok(transaction_held(fake_agent->transaction), "one that says that they are to be held");

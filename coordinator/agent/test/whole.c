@@ -105,7 +105,8 @@ static void agent_dies(struct plugin *p)
 	is_int((long long)json_array_size(json_object_get(m, "local_ranks")), PLUGIN_RANKS,
 	       "and which they are");
 	json_decref(m);
-	ok(coord_checkpoint(4, hash), "the next checkpoint waits for the shims to connect again, and works");
+	ok(coord_checkpoint(4, hash),
+	   "the next checkpoint waits for the shims to connect again, and works");
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks go on");
 }
 

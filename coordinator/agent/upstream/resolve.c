@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the coordinator is and as whom it runs. */
+ * The coordinator's address and user. */
 #include "coordinator/agent/upstream/upstream.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The connection to the coordinator: resolved (names can take long, so in a job), connected,
- * registered, welcomed; lost and made again. */
+ * The connection to the coordinator: resolved (in a job, since names can take long), connected,
+ * registered, welcomed; made again when it is lost. */
 #include "config.h"
 
 #include "coordinator/agent/upstream/upstream.h"
@@ -21,24 +21,25 @@
 
 #define DELAY_MIN_S 0.2
 #define CONNECT_LIMIT_S 10.
-#define WELCOME_LIMIT_S 30.  /* from connected to the first word */
-#define TCP_SILENCE_MS 15000 /* a coordinator whose machine is gone: with a probe more UPSTREAM_SILENCE_S */
+#define WELCOME_LIMIT_S 30.  /* from the connection to the welcome */
+#define TCP_SILENCE_MS 15000 /* of a coordinator whose machine is down: with one more probe
+			      * UPSTREAM_SILENCE_S */
 
 struct upstream {
 	struct agent *agent;
 	const struct upstream_ops *ops;
-	struct job *job;         /* resolving, or listing the store */
+	struct job *job;         /* resolves, or lists the store */
 	struct resolved to;
 	json_t *commits;         /* as listed for this attempt; NULL: not listed */
-	struct gck_error unlisted; /* and why not; its code is 0 if nobody asked */
-	int fd;                  /* connecting; -1 */
-	struct gck_wire *wire;   /* connected */
+	struct gck_error unlisted; /* why not; code 0: it was not tried */
+	int fd;                  /* while it connects; -1 */
+	struct gck_wire *wire;   /* once it is connected */
 	unsigned attempt;
 	double delay;
 	bool begun, registered, welcomed, broken;
-	bool said;               /* that it cannot be reached, once a time */
+	bool said;               /* it was logged that the coordinator is out of reach */
 	ev_io io;
-	ev_timer timer;          /* next attempt, or the limit of this one */
+	ev_timer timer;          /* for the next attempt, or the limit of this one */
 };
 
 static void attempt(struct upstream *u);
@@ -109,7 +110,7 @@ static void take_messages(struct upstream *u, struct gck_error *err)
 	}
 }
 
-/* 0, or -1 and why the connection cannot go on. */
+/* -1 and why, if the connection cannot go on. */
 static int transfer(struct upstream *u, int events, struct gck_error *err)
 {
 	int rc;
@@ -210,7 +211,7 @@ static void on_connecting_io(struct upstream *u)
 		lost(u, err.text);
 		return;
 	}
-	tune(u->fd); /* more impatient than the wire is by itself */
+	tune(u->fd); /* the wire alone is more patient */
 	u->fd = -1;
 	watch(u, gck_wire_fd(u->wire), EV_READ);
 	send_register(u);
@@ -251,8 +252,8 @@ static void on_listed(void *data, const json_t *result, const struct gck_error *
 	connect_now(u);
 }
 
-/* Before the connection is made: the coordinator does not wait for a `register` as long as a slow
- * store may take. */
+/* Before the connection is made: a slow store takes longer than the coordinator waits for
+ * `register`. */
 static void list_commits(struct upstream *u)
 {
 	struct gck_error err = { 0 };

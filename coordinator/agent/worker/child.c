@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Processes that the agent forks for what blocks. */
+ * Processes that the agent forks for work that blocks. */
 #include "config.h"
 
 #include "coordinator/agent/worker/child.h"
@@ -20,7 +20,8 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/worker/proxy.h"
 
-#define OOM_SCORE 900 /* of 1000: before the program, should memory run out */
+#define OOM_SCORE 900 /* of 1000: the kernel kills these processes before the program if memory
+		       * runs out */
 
 struct child {
 	struct ev_loop *loop;
@@ -28,13 +29,14 @@ struct child {
 	void *data;
 	pid_t pid;
 	int fd;
-	struct proxy_line *urls; /* NULL: its store needs none */
+	struct proxy_line *urls; /* for URLs and keys; NULL: its store needs none */
 	bool forgotten;
 	ev_io io;
 	ev_child reaped;
 };
 
-/* The descriptors that a new process keeps, beside 0..2: its sockets, then what it was given. -1: none. */
+/* The descriptors that a new process keeps beside 0 to 2: its sockets, then those it was given.
+ * -1: none. */
 #define KEPT (2 + CHILD_KEEP_MAX)
 
 static void close_all_but(const int kept[KEPT])
@@ -55,8 +57,8 @@ static void close_all_but(const int kept[KEPT])
 	}
 }
 
-/* The agent's own score, which processes that it forks have, too. Once it keeps a key (known.h) its files in
- * /proc are root's, as theirs are: this one is opened with the first of them, before one can have asked. */
+/* The agent's own score, which its children inherit. It is opened before the first fork: once
+ * the agent keeps a key (proxy.c) it is not dumpable, and its files in /proc belong to root. */
 static int own_score(void)
 {
 	static int fd = -1;
@@ -72,10 +74,11 @@ static void set_score(int fd, int score)
 	int n = snprintf(text, sizeof text, "%d", score);
 
 	if (pwrite(fd, text, (size_t)n, 0) < 0)
-		(void)0; /* only where the limit was raised above it by the administrator */
+		(void)0; /* the administrator has raised the lower bound: no harm */
 }
 
-/* Fork a process that is killed before the program and the agent, which is no candidate but for so long. */
+/* Forks a process that the kernel kills before the program and the agent. The agent has the high
+ * score only during the fork. */
 static pid_t fork_victim(void)
 {
 	char own[16] = "";
@@ -91,7 +94,7 @@ static pid_t fork_victim(void)
 	return pid;
 }
 
-/* The event loop's signal handlers write into a pipe shared with the agent: they must be gone
+/* The event loop's signal handlers write into a pipe shared with the agent, so they are reset
  * before a signal can come. */
 static void default_signals(void)
 {
@@ -177,7 +180,7 @@ static pid_t fork_quietly(const struct child_ops *ops, void *arg, const int kept
 	return pid;
 }
 
-/* Two sockets: the agent's ends do not block. */
+/* Makes two sockets. The agent's ends do not block. */
 static int make_sockets(int own[2], int kept[KEPT], struct gck_error *err)
 {
 	size_t n = proxy_serves() ? 2 : 1;

@@ -7,7 +7,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/worker/child.h"
 
-#define GRACE_S 1. /* for a process that was killed to end */
+#define GRACE_S 1. /* for a killed process to end */
 
 struct job {
 	struct ev_loop *loop;
@@ -75,7 +75,8 @@ static void on_end(void *data, int status)
 	job_free(j);
 }
 
-/* A process that hangs in a file system may not even be killed: it is not waited for. */
+/* A process that hangs in a file system may survive SIGKILL, so the job does not wait for its
+ * end. */
 static void on_limit(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct job *j = w->data;

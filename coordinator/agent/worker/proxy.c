@@ -19,20 +19,20 @@ struct proxy_line {
 	struct proxy_line *next;
 	int fd;
 	ev_io io;
-	json_t *ask;     /* not answered; NULL: none */
-	size_t share;    /* how many requests of the message under way are this one's */
-	bool over;       /* to be freed when it has no share */
+	json_t *ask;     /* the question that waits for an answer; NULL: none */
+	size_t share;    /* how many requests of the message in flight are this one's */
+	bool over;       /* closed: freed when share is 0 */
 };
 
 static struct {
-	const struct step *step; /* NULL: nobody is served */
+	const struct step *step; /* NULL: proxy_start was not called */
 	struct ev_loop *loop;
 	proxy_send *send;
 	void *arg;
-	bool there;      /* gpuckptd is */
-	struct proxy_line *lines; /* who asked first comes first */
+	bool there;      /* gpuckptd is connected */
+	struct proxy_line *lines; /* oldest question first */
 	json_int_t id;   /* of the last message */
-	bool under_way;  /* it is not answered */
+	bool under_way;  /* the last message has no answer yet */
 } proxy;
 
 static const json_t *requests_of(const struct proxy_line *line)
@@ -40,7 +40,7 @@ static const json_t *requests_of(const struct proxy_line *line)
 	return json_object_get(line->ask, "requests");
 }
 
-/* What it takes of a message; a key is one thing. */
+/* Requests that it adds to a message. A key counts as one. */
 static size_t weight_of(const struct proxy_line *line)
 {
 	size_t n = json_array_size(requests_of(line));
@@ -50,7 +50,7 @@ static size_t weight_of(const struct proxy_line *line)
 
 /* ---- from and to the processes ------------------------------------------------------------- */
 
-/* Nobody can be told why: the process sees the socket's end. */
+/* The process sees the end of the socket: there is no way to tell it why. */
 static void hang_up(struct proxy_line *line)
 {
 	ev_io_stop(proxy.loop, &line->io);
@@ -61,7 +61,7 @@ static void hang_up(struct proxy_line *line)
 	line->fd = -1;
 }
 
-/* Its part of the answer: the URLs from `at` on, or the error of all. */
+/* Passes on its part of an answer: its URLs, from `at` on, or the common error. */
 static void hand_on(struct proxy_line *line, const json_t *answer, size_t at)
 {
 	const json_t *all = json_object_get(answer, "urls");
@@ -79,15 +79,15 @@ static void hand_on(struct proxy_line *line, const json_t *answer, size_t at)
 		hang_up(line);
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------------------- */
 
-#define KEYS 8 /* of the commits that are kept, and the one that wraps by now */
+#define KEYS 8 /* those of the commits that are kept, and the current one */
 
 static struct {
 	json_t *ask, *answer;
 } known[KEYS];
 
-const json_t *known_answer(const json_t *ask)
+const json_t *proxy_cached_answer(const json_t *ask)
 {
 	const char *wrapped = packet_text(ask, "key", "");
 
@@ -97,14 +97,15 @@ const json_t *known_answer(const json_t *ask)
 	return NULL;
 }
 
-void known_keep(const json_t *ask, const json_t *answer)
+void proxy_cache_answer(const json_t *ask, const json_t *answer)
 {
 	static size_t next;
 	size_t i = next % KEYS;
 
-	if (!json_object_get(answer, "data") || known_answer(ask))
+	if (!json_object_get(answer, "data") || proxy_cached_answer(ask))
 		return;
-	prctl(PR_SET_DUMPABLE, 0); /* a rank is a process of the same user */
+	prctl(PR_SET_DUMPABLE, 0); /* the ranks' processes are the same user's, and must not read
+				    * the key */
 	json_decref(known[i].ask);
 	json_decref(known[i].answer);
 	known[i].ask = json_copy((json_t *)ask);
@@ -114,7 +115,7 @@ void known_keep(const json_t *ask, const json_t *answer)
 
 /* ---- to and from gpuckptd ------------------------------------------------------------------ */
 
-/* May both be asked for in one message? URLs in the same place, or the same key. */
+/* Can both go in one message? URLs in the same place can, and requests for the same key. */
 static bool go_together(const json_t *a, const json_t *b)
 {
 	static const char *const keys[] = { "op", "store", "cluster", "job", "step", "key" };
@@ -128,7 +129,7 @@ static bool go_together(const json_t *a, const json_t *b)
 	return true;
 }
 
-/* What goes with the first, as far as there is room in one message. */
+/* A message with the first question, and all that fit and can go with it. */
 static json_t *collect(void)
 {
 	json_t *body = NULL, *requests = json_array();
@@ -161,8 +162,8 @@ static void send_next(void)
 	proxy.send(proxy.arg, body);
 }
 
-/* The message under way is answered, or lost. */
-static void settle(void)
+/* The message in flight has its answer, or is lost. */
+static void end_exchange(void)
 {
 	struct proxy_line **p = &proxy.lines;
 
@@ -188,19 +189,19 @@ void proxy_answer(const json_t *answer)
 		return;
 	for (struct proxy_line *l = proxy.lines; l; l = l->next) {
 		if (l->share && l->ask)
-			known_keep(l->ask, answer);
+			proxy_cache_answer(l->ask, answer);
 		if (l->share && l->ask)
 			hand_on(l, answer, at);
 		at += l->share;
 	}
-	settle();
+	end_exchange();
 	send_next();
 }
 
 void proxy_connection(bool there)
 {
 	proxy.there = there;
-	settle();
+	end_exchange();
 	send_next();
 }
 
@@ -251,8 +252,8 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 	}
 	line->ask = body;
 	move_back(line);
-	if (known_answer(body))
-		hand_on(line, known_answer(body), 0);
+	if (proxy_cached_answer(body))
+		hand_on(line, proxy_cached_answer(body), 0);
 	send_next();
 }
 
@@ -279,12 +280,12 @@ void proxy_close(struct proxy_line *line)
 	hang_up(line);
 	line->over = true;
 	if (!proxy.under_way)
-		settle();
+		end_exchange();
 }
 
 /* ---- the processes' side ------------------------------------------------------------------- */
 
-/* An answer to what was given up before is passed over. */
+/* Skips answers to earlier questions that were given up. */
 static json_t *exchange(void *arg, const json_t *body, int timeout_ms, struct gck_error *err)
 {
 	int fd = *(int *)arg;

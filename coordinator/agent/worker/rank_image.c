@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a commit has of a rank. */
+ * What a commit holds of a rank. */
 #include "coordinator/agent/worker/rank_image.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "storage/crypto/keyring.h"
 #include "storage/store/node_cache.h"
 
-/* What this node still has of the image need not be fetched. */
+/* Parts of the image that this node still has in its stage are not fetched. */
 static void use_stage(struct gck_store *store, const struct worker_task *t)
 {
 	const struct step *s = t->step;
@@ -21,10 +21,11 @@ static void use_stage(struct gck_store *store, const struct worker_task *t)
 		(void)gck_store_stage(store, stage, NULL);
 }
 
-struct gck_store *found_store(const struct worker_task *t, struct gck_error *err)
+struct gck_store *rank_image_open_store(const struct worker_task *t, struct gck_error *err)
 {
 	const struct step *s = t->step;
-	struct gck_store *store = gck_store_open(s->options.store, s->cluster, t->from_job, t->from_step,
+	struct gck_store *store = gck_store_open(s->options.store, s->cluster, t->from_job,
+						 t->from_step,
 						 false, err);
 
 	if (!store)
@@ -36,7 +37,7 @@ struct gck_store *found_store(const struct worker_task *t, struct gck_error *err
 	return store;
 }
 
-/* The status of a rank in a commit that carries no manifest of it. */
+/* The wait status of a rank that has no manifest in this commit. */
 static json_int_t exit_status(const json_t *commit, uint32_t rank)
 {
 	const json_t *one;
@@ -48,17 +49,19 @@ static json_int_t exit_status(const json_t *commit, uint32_t rank)
 	return -1;
 }
 
-/* Who can write to the store, and so put another image there, does not have the key. */
+/* With encrypt=yes a plain image is refused: whoever can write to the store could have put it
+ * there without the key. */
 static int refuse_open(const struct worker_task *t, const json_t *commit, uint32_t seq,
 		       struct gck_error *err)
 {
 	if (!t->step->options.encrypt || gck_document_is_encrypted(commit))
 		return 0;
-	return gck_fail(err, EPERM, "commit %u is not encrypted, and with encrypt=yes only one that is "
+	return gck_fail(err, EPERM,
+			"commit %u is not encrypted, and with encrypt=yes only one that is "
 			"may be restarted from: encrypt=no takes it", seq);
 }
 
-static int read_manifest(struct found *f, struct gck_store *store, const struct worker_task *t,
+static int read_manifest(struct rank_image *f, struct gck_store *store, const struct worker_task *t,
 			 uint32_t seq, const char *hash, struct gck_error *err)
 {
 	json_t *commit = gck_store_read_commit(store, seq, *hash ? hash : NULL, NULL, err);
@@ -79,12 +82,13 @@ static int read_manifest(struct found *f, struct gck_store *store, const struct 
 
 static void take_share(struct gck_store *store, const struct worker_task *t, const json_t *manifest)
 {
-	struct share share = share_of_restorers(t->step, gck_manifest_chunks(manifest));
+	struct node_share share = node_share_of_restorers(t->step, gck_manifest_chunks(manifest));
 
 	gck_store_limit(store, share.cpus, share.memory);
 }
 
-int found_fetch(struct found *f, struct gck_store *store, const struct worker_task *t, uint32_t seq,
+int rank_image_read(struct rank_image *f, struct gck_store *store, const struct worker_task *t,
+		    uint32_t seq,
 		const char *hash, struct gck_error *err)
 {
 	if (read_manifest(f, store, t, seq, hash, err) < 0)
@@ -96,23 +100,23 @@ int found_fetch(struct found *f, struct gck_store *store, const struct worker_ta
 	return f->reader ? 0 : -1;
 }
 
-void found_drop_manifest(struct found *f)
+void rank_image_drop_manifest(struct rank_image *f)
 {
 	json_decref(f->manifest);
 	f->manifest = NULL;
 }
 
-void found_drop(struct found *f)
+void rank_image_drop(struct rank_image *f)
 {
 	if (f->reader)
 		gck_reader_close(f->reader);
-	found_drop_manifest(f);
-	*f = (struct found){ .exit = -1 };
+	rank_image_drop_manifest(f);
+	*f = (struct rank_image){ .exit = -1 };
 }
 
-/* ---- the image that a new one builds on ------------------------------------------------------- */
+/* ---- the image that a new one builds on ---------------------------------------------------- */
 
-/* A coordinator that names no commit leaves it to the store. */
+/* The commit that the coordinator named, or the newest in the store. */
 static uint32_t base_of(const struct worker_task *t, struct gck_store *store)
 {
 	uint32_t *seqs = NULL, newest = 0;
@@ -137,7 +141,8 @@ static void find_hash(const json_t *commit, uint32_t rank, char hash[GCK_HASH_TE
 			snprintf(hash, GCK_HASH_TEXT, "%s", packet_text(entry, "manifest", ""));
 }
 
-json_t *base_manifest(const struct worker_task *t, struct gck_store *store, char hash[GCK_HASH_TEXT])
+json_t *rank_image_base(const struct worker_task *t, struct gck_store *store,
+			char hash[GCK_HASH_TEXT])
 {
 	uint32_t base = base_of(t, store);
 	json_t *commit, *manifest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a commit has of a rank, for the processes that bring it back. */
+ * What a commit holds of a rank, for the processes that restore it. */
 #ifndef AGENT_RANK_IMAGE_H
 #define AGENT_RANK_IMAGE_H
 
@@ -9,28 +9,31 @@
 #include "storage/store/store.h"
 
 /* manifest is NULL if the rank had finished. */
-struct found {
+struct rank_image {
 	json_t *manifest;
 	struct gck_reader *reader;
 	json_int_t exit;          /* wait status of a rank that had finished; -1: it had not */
-	uint32_t asked;           /* gck_checkpoint_all()s that ranks were in */
+	uint32_t asked;           /* number of the last gck_checkpoint_all() of the ranks */
 };
 
-/* The store of the step that is gone on from, with this process' share of the node. */
-struct gck_store *found_store(const struct worker_task *t, struct gck_error *err);
+/* Opens the store of the step that is restarted, and the node's cache of shared chunks. */
+struct gck_store *rank_image_open_store(const struct worker_task *t, struct gck_error *err)
+	GCK_MUST_CHECK;
 
-/* Of commit seq, with that hash ("": not known), for the task's rank; f is filled in as far as it comes,
- * and dropped in any case. The reader needs the store. EPERM: this is no commit to fall back from, but
- * one to be asked for in another way. */
-int found_fetch(struct found *f, struct gck_store *store, const struct worker_task *t, uint32_t seq,
-		const char *hash, struct gck_error *err);
-void found_drop(struct found *f);
+/* Reads the task's rank out of commit seq, which has this hash ("": not known). f is filled in
+ * as far as possible: drop it in any case, before the store is closed. EPERM: not a damaged
+ * commit, but one that the options refuse. */
+int rank_image_read(struct rank_image *f, struct gck_store *store, const struct worker_task *t,
+		    uint32_t seq,
+		const char *hash, struct gck_error *err) GCK_MUST_CHECK;
+void rank_image_drop(struct rank_image *f);
 
-/* Its image is made, which has all that is needed of the manifest. */
-void found_drop_manifest(struct found *f);
+/* Frees the manifest once the image is made of it. */
+void rank_image_drop_manifest(struct rank_image *f);
 
-/* The rank's manifest there, and its hash: chunks that it has are not written again. NULL without a
- * readable one: everything is written. */
-json_t *base_manifest(const struct worker_task *t, struct gck_store *store, char hash[GCK_HASH_TEXT]);
+/* The rank's manifest in the commit that a new image builds on, and its hash: chunks in it are
+ * not written again. NULL if there is none that can be read: everything is written. */
+json_t *rank_image_base(const struct worker_task *t, struct gck_store *store,
+			char hash[GCK_HASH_TEXT]) GCK_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank of a node that is cut off: the process that keeps it stopped, as a tracer does, and not by SIGSTOP:
- * slurmd sends SIGCONT before the SIGTERM with which it ends a job, and what the rank did then it would do
- * beside the job that was started again. The kernel lets the rank go on when this process ends. */
+ * Keeps a rank of an isolated node stopped, as its tracer. SIGSTOP would not do: slurmd sends
+ * SIGCONT before the SIGTERM that ends a job, and the rank would run beside the job's new start.
+ * The kernel lets the rank go on when this process ends. */
 #include "config.h"
 
 #include <limits.h>
@@ -10,7 +10,8 @@
 #include "coordinator/agent/worker/worker.h"
 #include "shim/process/threads/threads.h"
 
-/* A thread that waits for a file system, which may be cut off as well, stops when that answers: no limit. */
+/* Without a limit: a thread that waits for an unreachable file system stops only when that
+ * answers. */
 static int hold(const struct worker_task *task, struct gck_held *held, struct gck_error *err)
 {
 	struct gck_target t;
@@ -20,7 +21,7 @@ static int hold(const struct worker_task *task, struct gck_held *held, struct gc
 	return gck_threads_hold(held, &t, INT_MAX, err);
 }
 
-int holder_main(int fd, void *arg)
+int rank_tracer_main(int fd, void *arg)
 {
 	const struct worker_task *task = arg;
 	struct report report = { .fd = fd };

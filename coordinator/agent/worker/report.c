@@ -48,7 +48,8 @@ void report_no_build(struct report *r, uint32_t seq, const struct gck_error *err
 	packet_send(r->fd, body, NULL);
 }
 
-/* Take what has come without waiting. The agent's end closing calls the work off as well. */
+/* Takes packets that have come, without waiting. The work is also cancelled if the agent is
+ * gone. */
 static int called_off(struct report *r)
 {
 	struct gck_error err = { 0 };
@@ -70,7 +71,8 @@ static int progress(struct report *r, const char *phase, uint64_t done, uint64_t
 	if (now - r->told_ms < PROGRESS_MS && done < all)
 		return 0;
 	r->told_ms = now;
-	packet_send(r->fd, json_pack("{s:s, s:s, s:I, s:I}", "op", "progress", "phase", phase, "done",
+	packet_send(r->fd,
+		    json_pack("{s:s, s:s, s:I, s:I}", "op", "progress", "phase", phase, "done",
 				     (json_int_t)done, "all", (json_int_t)all), NULL);
 	return called_off(r);
 }
@@ -89,7 +91,9 @@ void report_trouble(void *arg, const struct gck_error *why)
 {
 	const struct report *r = arg;
 
-	packet_send(r->fd, json_pack("{s:s, s:o}", "op", "trouble", "why", packet_string(why->text)), NULL);
+	packet_send(r->fd,
+		    json_pack("{s:s, s:o}", "op", "trouble", "why", packet_string(why->text)),
+		    NULL);
 }
 
 json_t *report_next(struct report *r, int timeout_ms, struct gck_error *err)

@@ -10,37 +10,37 @@
 
 #include "common/base/error.h"
 
-/* Where progress goes, and whether the work was called off. */
+/* Where progress goes, and whether the work was cancelled. */
 struct report {
 	int fd;
 	uint64_t done, all;
-	int64_t told_ms;         /* when progress was told last */
-	json_t *next;            /* a packet that came during the work, to be handled after it */
+	int64_t told_ms;         /* when progress was last reported */
+	json_t *next;            /* a packet that came during the work, handled after it */
 };
 
-/* {"op":"done","phase":...,"ok":true} with the members of data (dropped; may be NULL). */
+/* Sends {"op":"done","phase":...,"ok":true} with the members of data (dropped; may be NULL). */
 void report_done(struct report *r, const char *phase, json_t *data);
 void report_failure(struct report *r, const char *phase, const struct gck_error *err);
 
-/* A build that failed, and of which commit. */
+/* The same for a build of commit seq that failed. */
 void report_no_build(struct report *r, uint32_t seq, const struct gck_error *err);
 
-/* For gck_capture_write and gck_restore_build; arg is a struct report. Not 0 if a packet came that
- * calls the work off, which is then in r->next. */
+/* For gck_capture_write and gck_restore_build; arg is a struct report. Not 0 if a packet
+ * cancelled the work; it is then in r->next. */
 int report_progress(void *arg, uint64_t done, uint64_t all);
 
-/* The same for gck_store_on_progress, of an upload; false if the work is called off. */
+/* For gck_store_on_progress, during an upload; false if the work was cancelled. */
 bool report_upload(void *arg, uint64_t done, uint64_t all);
 
-/* For gck_store_on_retry: what keeps the work from going on. Called by any thread. */
+/* For gck_store_on_retry: why the work does not go on. Any thread may call it. */
 void report_trouble(void *arg, const struct gck_error *why);
 
-/* The next packet: what came during the work, or what comes within timeout_ms. */
+/* The next packet: one that came during the work, or one that comes within timeout_ms. */
 json_t *report_next(struct report *r, int timeout_ms, struct gck_error *err);
 
-/* The same while the rank pid is held by this process; ESRCH when it was killed. (It stays a zombie
- * of its tracer's: slurmstepd, its parent, hears of its end only when the tracer lets go of it.)
- * timeout_ms below 0: no limit. */
+/* The same while this process holds rank pid; ESRCH if the rank was killed. (It stays a zombie
+ * of its tracer, and slurmstepd hears of its end only when the tracer lets it go.) timeout_ms
+ * below 0: no limit. */
 json_t *report_next_held(struct report *r, pid_t pid, int timeout_ms, struct gck_error *err);
 
 #endif

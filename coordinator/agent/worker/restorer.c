@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A restart of one rank: the process that empties it, builds the image in it and lets it go. */
+ * A restart of one rank: one process empties it, builds the image in it and lets it go; another
+ * sends it the data of its devices once it runs. */
 #include "config.h"
 
 #include <errno.h>
@@ -16,13 +17,13 @@ struct restorer {
 	const struct worker_task *task;
 	struct report report;
 	struct gck_store *store;
-	struct found found;
+	struct rank_image found;
 	struct gck_restore *restore; /* NULL: the process is not held yet */
 	uint32_t seq;
 };
 
 /* A process that was built from another image starts over with this one. */
-static int take_image(struct restorer *r, const struct found *f, struct gck_error *err)
+static int take_image(struct restorer *r, const struct rank_image *f, struct gck_error *err)
 {
 	const struct step *s = r->task->step;
 
@@ -31,18 +32,19 @@ static int take_image(struct restorer *r, const struct found *f, struct gck_erro
 	return r->restore ? gck_restore_image(r->restore, f->manifest, f->reader, err) : -1;
 }
 
-/* What its devices had is fetched when the rank runs, and there is no way back then: that it is there, and
- * long enough, is seen before. */
-static int check_device(const struct restorer *r, const struct found *f, struct gck_error *err)
+/* The data of its devices is read when the rank runs, and there is no way back then: check
+ * before that it is complete. */
+static int check_device(const struct restorer *r, const struct rank_image *f, struct gck_error *err)
 {
-	return gck_restore_device(r->restore) ? gck_store_check_rank(r->store, f->manifest, err) : 0;
+	return gck_restore_device(r->restore) ? gck_store_check_rank(r->store, f->manifest, err) :
+		0;
 }
 
-static int build_process(struct restorer *r, struct found *f, struct gck_error *err)
+static int build_process(struct restorer *r, struct rank_image *f, struct gck_error *err)
 {
 	if (take_image(r, f, err) < 0 || check_device(r, f, err) < 0)
 		return -1;
-	found_drop_manifest(f);
+	rank_image_drop_manifest(f);
 	gck_restore_asked(r->restore, f->asked);
 	GCK_FAULT(GCK_FAULT_RESTORE_BUILD);
 	if (gck_restore_build(r->restore, report_progress, &r->report, err) < 0)
@@ -53,24 +55,24 @@ static int build_process(struct restorer *r, struct found *f, struct gck_error *
 
 static int build_commit(struct restorer *r, const char *hash, struct gck_error *err)
 {
-	struct found f = { .exit = -1 };
+	struct rank_image f = { .exit = -1 };
 	int rc;
 
 	if (!r->store)
-		r->store = found_store(r->task, err);
-	rc = r->store ? found_fetch(&f, r->store, r->task, r->seq, hash, err) : -1;
+		r->store = rank_image_open_store(r->task, err);
+	rc = r->store ? rank_image_read(&f, r->store, r->task, r->seq, hash, err) : -1;
 	if (rc == 0 && f.manifest)
 		rc = build_process(r, &f, err);
 	else if (rc == 0 && r->restore)
 		rc = gck_fail(err, ESTALE, "commit %u has only its exit status, but the process "
 			      "was already emptied for a later commit", r->seq);
-	/* What the image in hand reads from stays until another one has taken its place. */
-	found_drop(&r->found);
+	/* The image reads from the old source until the new one has replaced it. */
+	rank_image_drop(&r->found);
 	r->found = f;
 	return rc;
 }
 
-/* A build that fails is reported, and the restorer waits for what comes instead. */
+/* Reports a failure, and waits for another commit to build. */
 static void build(struct restorer *r, uint32_t seq, const char *hash)
 {
 	struct gck_error err = { 0 };
@@ -85,7 +87,7 @@ static void build(struct restorer *r, uint32_t seq, const char *hash)
 		report_no_build(&r->report, seq, &err);
 }
 
-/* After a failure the rank is not to be had any more: files may be between two states. */
+/* A rank whose files failed is lost: they may be between two states. */
 static int files(struct restorer *r)
 {
 	struct gck_error err = { 0 };
@@ -143,15 +145,15 @@ int restorer_main(int fd, void *arg)
 		json_decref(body);
 	}
 	gck_restore_close(r.restore);
-	found_drop(&r.found);
+	rank_image_drop(&r.found);
 	if (r.store)
 		gck_store_close(r.store);
 	return rc;
 }
 
-/* ---- what the devices had --------------------------------------------------------------------- */
+/* ---- what the devices had ------------------------------------------------------------------ */
 
-static int serve(const struct worker_task *t, struct found *f, struct report *report,
+static int serve(const struct worker_task *t, struct rank_image *f, struct report *report,
 		 struct gck_error *err)
 {
 	struct gck_image *img = gck_image_from_json(f->manifest, err);
@@ -160,7 +162,7 @@ static int serve(const struct worker_task *t, struct found *f, struct report *re
 
 	if (!img)
 		return -1;
-	found_drop_manifest(f);
+	rank_image_drop_manifest(f);
 	rc = gck_device_open(&d, t->device, err);
 	if (rc == 0) {
 		rc = gck_device_serve(&d, &img->device, f->reader, report_progress, report, err);
@@ -170,17 +172,18 @@ static int serve(const struct worker_task *t, struct found *f, struct report *re
 	return rc;
 }
 
-/* It was all there before the ranks were let go: what is gone since is as good as damaged. */
+/* The data was complete before the ranks were let go, so data that is missing now counts as
+ * damaged. */
 static int fill(const struct worker_task *t, struct report *report, struct gck_error *err)
 {
-	struct found f = { .exit = -1 };
-	struct gck_store *store = found_store(t, err);
-	int rc = store ? found_fetch(&f, store, t, t->seq, t->hash, err) : -1;
+	struct rank_image f = { .exit = -1 };
+	struct gck_store *store = rank_image_open_store(t, err);
+	int rc = store ? rank_image_read(&f, store, t, t->seq, t->hash, err) : -1;
 
 	if (rc == 0)
 		rc = f.manifest ? serve(t, &f, report, err)
 				: gck_fail(err, EPROTO, "it had finished, and has no device data");
-	found_drop(&f);
+	rank_image_drop(&f);
 	if (store)
 		gck_store_close(store);
 	if (rc < 0 && err->code == ENOENT)
@@ -188,7 +191,7 @@ static int fill(const struct worker_task *t, struct report *report, struct gck_e
 	return rc;
 }
 
-int filler_main(int fd, void *arg)
+int device_restore_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
 	struct report report = { .fd = fd };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking Slurm. */
+ * Questions and requests to Slurm, by scontrol. */
 #include "config.h"
 
 #include "coordinator/agent/worker/scontrol.h"
@@ -20,7 +20,7 @@
 
 #define NOT_EXECUTED 126
 
-/* When Slurm is out of reach it tries for minutes: longer than a job that is given up. */
+/* scontrol tries for minutes when Slurm is out of reach, so it must die with this job. */
 static void exec_scontrol(int out, const char *const argv[])
 {
 	int code;
@@ -38,10 +38,10 @@ static void exec_scontrol(int out, const char *const argv[])
 static void take_line(FILE *from, const char *begin, char *text, size_t size)
 {
 	char *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	bool found = false;
 
-	while (getline(&line, &room, from) >= 0) {
+	while (getline(&line, &capacity, from) >= 0) {
 		bool wanted = !strncmp(line, begin, strlen(begin));
 
 		line[strcspn(line, "\n")] = '\0';
@@ -77,7 +77,7 @@ int scontrol(const char *const argv[], const char *begin, char *text, size_t siz
 	return status;
 }
 
-/* ---- a job's state -------------------------------------------------------------------------- */
+/* ---- a job's state ------------------------------------------------------------------------- */
 
 static void word_after(const char *text, const char *key, char word[32])
 {
@@ -87,7 +87,7 @@ static void word_after(const char *text, const char *key, char word[32])
 		 at ? at + strlen(key) : "");
 }
 
-/* A line of `scontrol show job`. */
+/* Of a line of `scontrol show job`. */
 static int runs(const char *text, uint32_t restarts, struct gck_error *err)
 {
 	char state[32], count[32];
@@ -97,7 +97,8 @@ static int runs(const char *text, uint32_t restarts, struct gck_error *err)
 	if ((!strcmp(state, "RUNNING") || !strcmp(state, "SUSPENDED")) && *count &&
 	    strtoull(count, NULL, 10) <= restarts)
 		return 0;
-	return gck_fail(err, ESTALE, "Slurm has it as %s after %s restarts, this is its start after %u", state,
+	return gck_fail(err, ESTALE,
+			"Slurm has it as %s after %s restarts, this is its start after %u", state,
 			count, restarts);
 }
 
@@ -112,13 +113,14 @@ int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err)
 	status = scontrol(argv, begin, text, sizeof text);
 	if (status == 0)
 		return runs(text, restarts, err);
-	return gck_fail(err, status > 0 && WIFEXITED(status) && WEXITSTATUS(status) == SCONTROL_MISSING ? ENOENT : EIO,
+	return gck_fail(err, status > 0 && WIFEXITED(status) &&
+			WEXITSTATUS(status) == SCONTROL_MISSING ? ENOENT : EIO,
 			"scontrol show job %s: %s", job, *text ? text : "no message");
 }
 
-/* ---- giving a job back ------------------------------------------------------------------------ */
+/* ---- giving a job back --------------------------------------------------------------------- */
 
-/* All nodes' agents give it back at the same time, and Slurm refuses all but the first. */
+/* The agents of all nodes requeue the job at the same time, and Slurm refuses all but the first. */
 static bool is_given_back(uint32_t job)
 {
 	struct gck_error why;

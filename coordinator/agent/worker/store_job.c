@@ -12,8 +12,8 @@
 #include "storage/crypto/keyring.h"
 #include "storage/store/store.h"
 
-#define LEFT_ALONE_S 86400u /* a stage that no checkpoint was put into for so long is a leftover */
-#define UNCONNECTED_WAIT_MS 3000 /* for gpuckptd: less than these jobs may take */
+#define LEFT_ALONE_S 86400u /* a stage that is unused for so long is a leftover */
+#define UNCONNECTED_WAIT_MS 3000 /* for gpuckptd: less than the limit of these jobs */
 
 static struct gck_store *open_store(const struct store_request *r, bool create,
 				    struct gck_error *err)
@@ -23,15 +23,16 @@ static struct gck_store *open_store(const struct store_request *r, bool create,
 	return gck_store_open(s->options.store, s->cluster, s->job, s->step, create, err);
 }
 
-/* Before the agent is connected: URLs and keys come over a connection of this process's own, which is
- * made when the first is wanted. */
+/* The agent is not connected yet: URLs and keys come over a connection of this process's own,
+ * made when the first is needed. */
 static struct gck_store *open_unconnected(const struct store_request *r, struct gck_error *err)
 {
 	gck_signer_use_link(&r->step->conf, UNCONNECTED_WAIT_MS);
 	return open_store(r, false, err);
 }
 
-/* One that is damaged is none. One that cannot be read now may be the one to restart from. */
+/* A damaged commit is left out. One that cannot be read now may be the one to restart from: an
+ * error. */
 static int add_commit(json_t *all, struct gck_store *store, uint32_t seq, struct gck_error *err)
 {
 	char hash[GCK_HASH_TEXT], program[GCK_HASH_TEXT];
@@ -40,7 +41,8 @@ static int add_commit(json_t *all, struct gck_store *store, uint32_t seq, struct
 	if (!commit)
 		return err->code == EBADMSG ? 0 : -1;
 	gck_hash_json(json_object_get(commit, "fingerprint"), program);
-	json_array_append_new(all, json_pack("{s:I, s:s, s:s}", "seq", (json_int_t)seq, "hash", hash,
+	json_array_append_new(all,
+			      json_pack("{s:I, s:s, s:s}", "seq", (json_int_t)seq, "hash", hash,
 					     "fingerprint", program));
 	json_decref(commit);
 	return 0;
@@ -62,8 +64,8 @@ static json_t *list_commits(struct gck_store *store, struct gck_error *err)
 	return NULL;
 }
 
-/* A step that was never checkpointed has no directory. (A store that is not there, or has not this
- * cluster's directory, is another matter: ENODEV.) */
+/* A step without checkpoints has no directory (ENOENT). A store that is missing, or lacks this
+ * cluster's directory, is an error (ENODEV). */
 json_t *store_list(const void *request, struct gck_error *err)
 {
 	struct gck_store *store = open_unconnected(request, err);
@@ -114,12 +116,13 @@ json_t *store_check(const void *request, struct gck_error *err)
 	struct gck_store *store;
 	json_t *found;
 
-	if (shared_refuse(r->tasks, err) < 0)
+	if (shared_objects_refuse(r->tasks, err) < 0)
 		return NULL;
 	store = open_store(r, true, err);
 	if (!store)
 		return NULL;
-	found = !r->key || gck_store_encrypt(store, r->key, err) == 0 ? check_store(store, err) : NULL;
+	found = !r->key || gck_store_encrypt(store, r->key, err) == 0 ? check_store(store, err) :
+		NULL;
 	gck_store_close(store);
 	return found;
 }
@@ -146,18 +149,19 @@ json_t *store_prune(const void *request, struct gck_error *err)
 
 	if (!store)
 		return NULL;
-	/* What was begun after this checkpoint is none of its business. */
+	/* Leaves alone what later checkpoints have begun. */
 	rc = gck_store_prune_listed(store, r->document, r->seq + 1, err);
 	gck_store_close(store);
 	return rc < 0 ? NULL : json_true();
 }
 
-/* A step whose directory is gone has nothing to be removed. */
+/* A step whose directory is gone has nothing to remove. */
 static int sweep_step(const char *cluster, const json_t *order, struct gck_error *err)
 {
 	struct gck_store *store = gck_store_open(packet_text(order, "store", ""), cluster,
 						 (uint32_t)packet_int(order, "job", 0),
-						 (uint32_t)packet_int(order, "step", 0), false, err);
+						 (uint32_t)packet_int(order, "step", 0), false,
+						 err);
 	int rc;
 
 	if (!store)
@@ -179,7 +183,8 @@ json_t *store_sweep(const void *request, struct gck_error *err)
 	json_array_foreach(r->document, i, order)
 		if (sweep_step(r->step->cluster, order, err) == 0)
 			json_array_append_new(done, json_pack("{s:O, s:O, s:O}", "job",
-				json_object_get(order, "job"), "step", json_object_get(order, "step"),
+				json_object_get(order, "job"), "step",
+				json_object_get(order, "step"),
 				"removals", json_object_get(order, "removals")));
 		else
 			json_object_set_new(result, "left", packet_string(err->text));

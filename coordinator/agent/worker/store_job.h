@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the agent asks of the store, as functions for job.h: each blocks and runs in a child. */
+ * What the agent asks of the store, as functions for job.h: each blocks, and runs in a child. */
 #ifndef AGENT_STORE_JOB_H
 #define AGENT_STORE_JOB_H
 
@@ -13,38 +13,41 @@ struct store_request {
 	const struct tasks *tasks;
 	uint32_t seq;
 	const char *nonce;
-	const char *key;         /* of store_check: wrapped; "": not encrypted; NULL: not known */
+	const char *key;         /* for store_check: wrapped; "": not encrypted; NULL: not known */
 	const json_t *document;  /* the commit, or the sequence numbers to keep */
 };
 
-/* The commits that lie there: [{"seq","hash"}]. One that is damaged is left out; one that cannot be
- * read is a failure, for nobody knows then which is the newest. */
+/* The commits in the store: [{"seq","hash"}]. A damaged one is left out. One that cannot be read
+ * is an error: it may be the newest. */
 json_t *store_list(const void *request, struct gck_error *err);
 
-/* Is there a commit, of whatever worth? true or false. */
+/* Is there any commit, even a damaged one? true or false. */
 json_t *store_used(const void *request, struct gck_error *err);
 
-/* What a checkpoint needs beside its ranks: store reachable, key to be had, what ranks share and write refused;
- * {"space","memory","first"}: bytes that fit into each, and whether there is no commit yet. */
+/* Checks that the store can be reached, the key is available, and ranks share nothing that they
+ * write. Returns {"space","memory","first"}: bytes free in each, and whether there is no commit
+ * yet. */
 json_t *store_check(const void *request, struct gck_error *err);
 
-/* Write the commit object: {"hash"}. */
+/* Writes the commit object: {"hash"}. */
 json_t *store_commit(const void *request, struct gck_error *err);
 
-/* Remove all commits but those of `document` and what only they needed; remove what an aborted
- * checkpoint left, in this node's stage too. true. */
+/* store_prune removes all commits but those of `document`, and chunks that only they needed.
+ * store_discard removes what an aborted checkpoint left, in this node's stage too. Both return
+ * true. */
 json_t *store_prune(const void *request, struct gck_error *err);
 json_t *store_discard(const void *request, struct gck_error *err);
 
-/* Remove what expired of the user's other steps, as `document` orders (gpuckptd's gck_sweep_orders): `steps`,
- * those that were done, [{"job","step","removals"}], and `left`, if others were not: why the last was not. */
+/* Removes expired checkpoints of the user's other steps, as `document` orders (gpuckptd's
+ * gck_sweep_orders). Returns `steps`, those that were done, [{"job","step","removals"}], and
+ * `left` if some failed: why the last one did. */
 json_t *store_sweep(const void *request, struct gck_error *err);
 
-/* Of this node's stage: remove what the commit seq does not need, and what the user's other steps left
- * long ago. true. */
+/* Removes from this node's stage what commit seq does not need, and what the user's other steps
+ * left long ago. Returns true. */
 json_t *store_keep_staged(const void *request, struct gck_error *err);
 
-/* The step is finished: nothing of it is wanted here any more. */
+/* The step has finished: removes all of it from this node's stage. */
 void store_clear_staged(const struct step *s);
 
 #endif

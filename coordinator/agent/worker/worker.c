@@ -27,10 +27,10 @@ struct worker {
 	struct gck_store *store;   /* while it writes */
 	struct gck_writer *writer;
 	struct report report;
-	struct share share;        /* while it writes */
-	int64_t free_ns;           /* CLOCK_REALTIME when the clone was needed no more */
+	struct node_share share;        /* while it writes */
+	int64_t free_ns;           /* CLOCK_REALTIME when the clone was freed */
 	bool held, settled, written;
-	bool device;                   /* the rank brings what its devices have */
+	bool device;                   /* the rank sends the data of its devices */
 };
 
 static int64_t now_ns(void)
@@ -51,7 +51,7 @@ static json_t *extra_members(const struct worker_task *t)
 			 packet_string(s->argv[0]));
 }
 
-/* A stage that is not to be had is nothing to fail for: the image goes directly to the store. */
+/* Without a stage the image goes directly to the store: no error. */
 static void use_stage(struct worker *w, struct gck_error *why)
 {
 	const struct step *s = w->task->step;
@@ -80,7 +80,7 @@ static int open_store(struct worker *w, struct gck_error *no_stage, struct gck_e
 static int open_writer(struct worker *w, struct gck_error *err)
 {
 	char hash[GCK_HASH_TEXT];
-	json_t *previous = base_manifest(w->task, w->store, hash);
+	json_t *previous = rank_image_base(w->task, w->store, hash);
 
 	w->writer = gck_writer_open(w->store, w->task->seq, w->task->nonce,
 				    &w->task->step->options, previous, err);
@@ -109,7 +109,7 @@ static void report_staged(struct worker *w, const struct gck_error *no_stage)
 		    "unstaged", packet_string(no_stage->code ? no_stage->text : why.text)));
 }
 
-/* What is staged is uploaded, then the image counts as written. */
+/* Uploads what is staged. The image counts as written afterwards. */
 static int phase_upload(struct worker *w, const json_t *body, struct gck_error *err)
 {
 	json_t *extra = extra_members(w->task), *done;
@@ -121,7 +121,8 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 	GCK_FAULT(GCK_FAULT_WORKER_STAGED);
 	if (w->store)
 		gck_store_limit(w->store, w->share.cpus, w->share.upload);
-	rc = w->writer ? gck_capture_manifest(w->capture, w->writer, w->task->rank, extra, hash, err) :
+	rc = w->writer ?
+		gck_capture_manifest(w->capture, w->writer, w->task->rank, extra, hash, err) :
 			 gck_fail(err, EPROTO, "nothing was written that could be uploaded");
 	json_decref(extra);
 	if (rc < 0)
@@ -129,8 +130,10 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 	if (w->task->marks[0] >= 0)
 		gck_capture_marks_leave(w->capture, w->task->marks, hash);
 	gck_writer_totals(w->writer, &put, &stored);
-	done = json_pack("{s:s, s:I, s:I, s:O, s:I}", "manifest", hash, "put", (json_int_t)put, "stored",
-			 (json_int_t)stored, "common", gck_writer_shared_objects(w->writer), "free_ns",
+	done = json_pack("{s:s, s:I, s:I, s:O, s:I}", "manifest", hash, "put", (json_int_t)put,
+			 "stored",
+			 (json_int_t)stored, "common", gck_writer_shared_objects(w->writer),
+			 "free_ns",
 			 (json_int_t)w->free_ns);
 	close_store(w);
 	w->written = true;
@@ -138,8 +141,8 @@ static int phase_upload(struct worker *w, const json_t *body, struct gck_error *
 	return 0;
 }
 
-/* All ranks of the step are held now: what they have in common outside can be compared with what
- * was taken of it while some of them still ran. */
+/* All ranks of the step are held now: objects that they share can be compared with what was
+ * captured while some of them still ran. */
 static int settle(struct worker *w, struct gck_error *err)
 {
 	if (!w->held || w->settled)
@@ -148,14 +151,14 @@ static int settle(struct worker *w, struct gck_error *err)
 	return gck_capture_settle(w->capture, err);
 }
 
-/* Beside a running rank the writer gives way; while the rank is held for it, it must not. Without a
- * stage there is nothing to wait for in between. */
+/* The writer gives way to a rank that runs, but not while the rank is held for it. Without a
+ * stage the upload follows at once. */
 static int phase_write(struct worker *w, const json_t *body, struct gck_error *err)
 {
 	struct gck_error no_stage = { 0 };
 
 	w->device = packet_bool(body, "device");
-	w->share = share_of_writers(w->task->step, (uint64_t)packet_int(body, "chunks", 0));
+	w->share = node_share_of_writers(w->task->step, (uint64_t)packet_int(body, "chunks", 0));
 	if (!packet_bool(body, "held"))
 		setpriority(PRIO_PROCESS, 0, WRITER_NICE);
 	if (settle(w, err) < 0 || open_store(w, &no_stage, err) < 0 || open_writer(w, err) < 0)
@@ -230,7 +233,7 @@ static int obey(struct worker *w, const json_t *body)
 			continue;
 		if (phases[i].act(w, body, &err) < 0) {
 			if (err.code == ECANCELED && w->report.next)
-				return 1; /* called off: what did it comes next */
+				return 1; /* cancelled: the packet that did it is next */
 			report_failure(&w->report, op, &err);
 			return -1;
 		}
@@ -239,8 +242,8 @@ static int obey(struct worker *w, const json_t *body)
 	return !strcmp(op, "hold");
 }
 
-/* Silence is an agent that hangs, which the rank must not pay for; a closed socket is one that
- * died. Whoever leaves here lets the rank go. */
+/* Silence means that the agent hangs, and the end of the socket that it died. The rank must not
+ * wait in either case: it is let go when this process leaves. */
 static int serve(struct worker *w)
 {
 	struct gck_error err;
@@ -257,7 +260,7 @@ static int serve(struct worker *w)
 	return rc;
 }
 
-/* As rooms.h wants them. */
+/* As gpu.c wants them. */
 static json_t *devices(const struct gck_capture *c)
 {
 	json_t *all = json_array();
