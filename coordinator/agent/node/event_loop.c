@@ -186,7 +186,7 @@ static void ask_upstream(void *arg, json_t *body)
 	upstream_send(arg, body);
 }
 
-int agent_run(const struct step *s, struct lasting *lasting, int control)
+int event_loop_run(const struct step *s, struct lasting *lasting, int control)
 {
 	struct agent a = { .ops = &gate_ops, .step = s, .lasting = lasting, .control = control };
 

@@ -22,7 +22,7 @@ int supervise(struct supervisor *s);
 /* ---- event_loop.c ---- */
 
 /* The agent's process. Returns its exit status, 0 when the step has ended in good order. */
-int agent_run(const struct step *s, struct lasting *lasting, int control);
+int event_loop_run(const struct step *s, struct lasting *lasting, int control);
 
 /* ---- gate.c: what ranks that wait in their constructor are told, and how ranks are ended ---- */
 

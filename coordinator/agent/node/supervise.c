@@ -96,7 +96,7 @@ static void child_main(struct supervisor *s, int control)
 			close(s->tasks.v[i]->pidfd);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	_exit(agent_run(s->step, s->lasting, control));
+	_exit(event_loop_run(s->step, s->lasting, control));
 }
 
 static int fork_child(struct supervisor *s)

@@ -28,7 +28,7 @@ static void ask(unsigned rank, unsigned one, unsigned all)
 						     [GCK_ASKER_ALL] = all } });
 }
 
-/* What a rank was told since, of one function; NULL: nothing. */
+/* What a rank was told about a function since the last call; NULL: nothing. */
 static const struct gck_link_told *told(unsigned rank, int asker)
 {
 	static struct gck_link_told last;
@@ -153,7 +153,8 @@ static void nobody_to_ask(void)
 	fake_end();
 }
 
-/* The next program of the task counts its own calls anew, but not those that all ranks make. */
+/* When a task executes a program, its own calls are counted from 0 again, those of all ranks are
+ * not. */
 static void exec(void)
 {
 	const json_t *m;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real agent where things do not go straight: nobody to talk to, a word that does not come,
- * ranks that are held and end, files that ranks share. */
+ * The real agent in trouble: no coordinator, no answer, ranks that end while they are held, files
+ * that ranks share. */
 #include "config.h"
 
 #include <signal.h>
@@ -43,7 +43,7 @@ static void refused_running(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* Rank 0, whose turn it is first, has results where its standard error was. */
+/* Rank 0, the first to be written to, has a file of results in place of its standard error. */
 static void results_in_place(struct plugin *p)
 {
 	struct stat st = { .st_size = -1 };
@@ -105,7 +105,7 @@ static void add_to_conf(const struct plugin *p, const char *line)
 		fclose(f);
 }
 
-/* The last test: the configuration stays as it is. */
+/* The last test: it leaves its configuration behind. */
 static void cannot_serve(struct plugin *p)
 {
 	add_to_conf(p, "Nonsense=1");
@@ -191,7 +191,7 @@ static bool write_to(const struct plugin *p, const char *name)
 	return fclose(f) == 0;
 }
 
-/* What another rank, of this node or another, wrote while it was not held yet. */
+/* What another rank, of this node or another, wrote before it was held. */
 static void changed_beside(struct plugin *p, bool held)
 {
 	json_t *m = NULL;
@@ -287,7 +287,7 @@ static void builds_on(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* Expired checkpoints of another step of the user's. */
+/* Expired checkpoints of another step of the user. */
 static void cannot_sweep(struct plugin *p)
 {
 	json_t *m;

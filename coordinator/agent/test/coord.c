@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A coordinator that says what a test wants, over the real wire. */
+ * A coordinator that a test scripts, over the real wire. */
 #include "config.h"
 
 #include "coordinator/agent/test/coord.h"
@@ -20,7 +20,7 @@
 #include "coordinator/agent/test/plugin.h"
 #include "test/support/munged.h"
 
-#define PATIENCE_MS 60000 /* only a failure takes so long */
+#define PATIENCE_MS 60000 /* reached only by a failure */
 
 static const char *munge;
 static int listener = -1;

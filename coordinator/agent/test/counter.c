@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank for the tests: two threads count, one writes a line "rank count other" now and then. It
- * goes on counting after a restart, if memory, registers, threads and the file's offset are back.
- * counter FILE RANK [LIMIT]: with a limit it ends there, with status 3. COUNTER_KEEPS=PATH has
- * it keep that file open for writing, +PATH for appending, 2PATH in place of its standard error. */
+ * A rank for the tests. Two threads count, and one writes a line "rank count other" now and then.
+ * It counts on after a restart if memory, registers, threads and the file's offset are restored.
+ * counter FILE RANK [LIMIT]: at the limit it exits with status 3. COUNTER_KEEPS=PATH: it keeps
+ * that file open for writing; +PATH: for appending; 2PATH: as its standard error. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint on one node whose ranks have CUDA: their GPUs are drained before any of them is
- * stopped, and back before the node says that they run. CUDA threads answer, end and hang as
- * they are told. */
+ * A checkpoint on one node whose ranks have CUDA: their GPUs are drained before any rank is
+ * stopped, and back before the node reports that they run. CUDA threads answer, end and hang as
+ * scripted. */
 #include "config.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void begin(void)
 		connect_one(i, false);
 }
 
-/* A message of a rank's CUDA thread; with a value, text is why. */
+/* A message of a rank's CUDA thread; value: an error, with the text why. */
 static void say_of(unsigned rank, uint64_t seq, uint32_t type, uint32_t value, const char *text)
 {
 	struct gck_link_mpi m = { .type = type, .seq = seq, .value = value };
@@ -131,7 +131,7 @@ static void times(void)
 	threads_end();
 }
 
-/* With something kept on a device, where the rank may. */
+/* With a copy on a device, if the rank may have one. */
 static void drained(unsigned kept)
 {
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
@@ -143,7 +143,7 @@ static void drained(unsigned kept)
 	fake_await("done", "freeze");
 }
 
-/* Its next message; the agent speaks seldom, so that it is the one that is meant. */
+/* Its next message. The agent sends so few that it is the expected one. */
 static struct gck_link_mpi next(unsigned rank, int fds[2])
 {
 	static struct gck_link_mpi m;
@@ -206,7 +206,7 @@ static void brought(void)
 	threads_end();
 }
 
-/* Of 6 MiB on one device 4 find room. */
+/* Of 6 MiB on one device 4 have room. */
 static void shared(void)
 {
 	struct gck_link_mpi m;
@@ -238,7 +238,7 @@ static void shared(void)
 	threads_end();
 }
 
-/* A thread of a rank's finds no memory. */
+/* A thread of a rank's program finds no free device memory. */
 static void need_of(unsigned rank, int *fd)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_NEED, .total = 16, .data = "device" };
@@ -302,7 +302,7 @@ static void needed(void)
 	threads_end();
 }
 
-/* Their gates do not shut before they have an answer. */
+/* Their gates do not close before they have an answer. */
 static void needed_in_drain(void)
 {
 	struct gck_link_mpi m;
@@ -522,7 +522,7 @@ static void connect_restored(unsigned rank)
 	connect_one(rank, true);
 }
 
-/* A restart whose ranks run, and whose GPUs are on their way back. */
+/* A restart whose ranks run, and whose GPUs are not back yet. */
 static void restart(unsigned timeout_ms)
 {
 	ok(threads_restart(timeout_ms, true, connect_restored),
@@ -564,7 +564,7 @@ static void want(unsigned rank)
 	thread_send(rank, &m, HEAD + m.total);
 }
 
-/* What it is filled by: the socket, -1: nothing; m is the answer. */
+/* The socket that its data comes over, -1: none; m is the answer. */
 static int filled(unsigned rank, struct gck_link_mpi *m)
 {
 	int fds[2];
@@ -575,7 +575,7 @@ static int filled(unsigned rank, struct gck_link_mpi *m)
 	return m->type == GCK_LINK_CUDA_FILL ? fds[0] : -1;
 }
 
-/* A question's answer; -1: the other end is gone. */
+/* The answer to a question; -1: the other end is gone. */
 static int get(int fd)
 {
 	struct gck_link_data m = { .type = GCK_LINK_DATA_GET };

@@ -21,7 +21,7 @@
 #include "coordinator/agent/upstream/upstream.h"
 #include "coordinator/agent/worker/store_job.h"
 
-#define PATIENCE_S 60. /* only a failure takes so long */
+#define PATIENCE_S 60. /* reached only by a failure */
 
 struct fake_world *fake_world;
 struct agent *fake_agent;
@@ -139,7 +139,7 @@ static void write_for_a_while(void)
 	take_a_while(&fake_world->writing, &fake_world->most_writing, 50000);
 }
 
-/* Long enough for all ranks to be staged meanwhile. */
+/* Until all ranks are staged. */
 static void upload_for_a_while(void)
 {
 	while (__atomic_load_n(&fake_world->staged, __ATOMIC_SEQ_CST) < FAKE_RANKS)
@@ -255,7 +255,7 @@ static void count_for(const char *op)
 	__atomic_add_fetch(n, 1, __ATOMIC_SEQ_CST);
 }
 
-/* It answers one question as it is scripted, and waits for the rank's end. */
+/* Answers one question as scripted, and waits for the rank's end. */
 int device_restore_main(int fd, void *arg)
 {
 	const struct worker_task *t = arg;
@@ -282,7 +282,7 @@ int restorer_main(int fd, void *arg)
 
 		if (!strcmp(op, "files") && t->rank == 0)
 			usleep(100000);
-		count_for(op); /* before it is told: others act upon it */
+		count_for(op); /* before it is reported: others act on that */
 		play(fd, t->rank, strcmp(op, "build") || seq == 7 ? op : "rebuild",
 		     json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:i}", "op", "done", "phase", op,
 			       "ok", 1, "mpi", t->rank < fake_world->mpi, "cuda",
@@ -307,7 +307,7 @@ static pid_t sleeper(void)
 	return pid;
 }
 
-/* A link as links.c has it once the shim was let go. */
+/* A link in the state of a shim that was let go. */
 static struct link *fake_link(struct task *t, int *peer)
 {
 	struct link *l = calloc(1, sizeof *l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An agent without a coordinator, a store and real workers: what it sends is collected, ranks are
- * processes that sleep, and workers do as they are scripted. Linked instead of upstream.c,
- * store_job.c, agent.c, worker.c, restorer.c and filler.c. */
+ * processes that sleep, and workers do as scripted. Linked instead of upstream.c, store_job.c,
+ * event_loop.c, gate.c, worker.c and restorer.c. */
 #ifndef AGENT_TEST_FAKES_H
 #define AGENT_TEST_FAKES_H
 
@@ -10,8 +10,8 @@
 
 #define FAKE_RANKS 3
 
-/* FAKE_LATE: fail, but only after a while. FAKE_STUCK: hang, and say again and again how far it
- * is. */
+/* FAKE_LATE: fail, but only after a while. FAKE_STUCK: hang, and report the same progress again
+ * and again. */
 enum fake_act { FAKE_GOOD, FAKE_FAIL, FAKE_DIE, FAKE_HANG, FAKE_LATE, FAKE_STUCK };
 
 /* Shared with the workers. */
@@ -19,26 +19,26 @@ struct fake_world {
 	struct { char phase[16]; enum fake_act act; } script[FAKE_RANKS];
 	int writing, most_writing;  /* at a time */
 	int uploading, most_uploading, staged; /* an upload waits until all are staged */
-	int kept_staged;            /* the commit that the stage was told of */
+	int kept_staged;            /* the commit that the stage was to keep */
 	int aborted;                /* workers that were told to leave */
 	int discarded, pruned, committed;
 	int checks_fail;
 	int64_t space, memory;
 	int first;
-	int held_writes, device_writes; /* what writes of devices' data do is send a byte */
-	bool away;                  /* the coordinator is */
-	unsigned mpi, cuda;         /* workers and restorers find that so many ranks, the first ones,
-				     * use MPI, CUDA */
+	int held_writes, device_writes; /* instead of writing devices' data, these send a byte */
+	bool away;                  /* the coordinator is out of reach */
+	unsigned mpi, cuda;         /* workers and restorers find that this many ranks, the first
+				     * ones, use MPI or CUDA */
 	int64_t device;             /* workers: bytes in each of these ranks' GPUs, */
-	int64_t kept;               /* of which so many would find room there */
-	bool shared;                /* all on one device */
+	int64_t kept;               /* and free bytes there */
+	bool shared;                /* all use one device */
 	int64_t chunks;             /* workers: of each image */
 	int finished_rank;          /* restorers: this rank had exited; -1: none */
 	int builds, filed, runs;
-	int too_early;              /* ranks let go before all had their files back */
+	int too_early;              /* ranks that were let go before all had their files back */
 };
 
-/* In the images of a checkpoint rank 1 is in its first gck_checkpoint(), rank 2 in its fourth
+/* In the images of a checkpoint, rank 1 is in its first gck_checkpoint(), rank 2 in its fourth
  * gck_checkpoint_all(). */
 
 extern struct fake_world *fake_world;
@@ -50,24 +50,24 @@ extern int fake_link_peer[FAKE_RANKS];
 void fake_begin(void);
 void fake_end(void);
 
-/* In one phase ("prepare", "freeze", ...) a rank's worker does something else than well. */
+/* Make a rank's worker act so in one phase ("prepare", "freeze", ...). */
 void fake_script(unsigned rank, const char *phase, enum fake_act act);
 
-/* A rank's process ends (and is reaped); told: the plugin says so. */
+/* Ends a rank's process, and reaps it; told: the plugin reports it. */
 void fake_rank_ends(unsigned rank, bool told);
 
 /* The coordinator's command: {"op", "seq": 7, ...}. */
 void fake_command(const char *op, json_t *more);
 
-/* Run the loop until a message with this op and phase (NULL: any) was sent since the last call,
- * or, the second, for so many seconds: the message (valid until fake_end), or NULL. */
+/* Runs the loop until a message with this op and phase (NULL: any) was sent since the last call,
+ * for a minute or for so many seconds. Returns the message (valid until fake_end), or NULL. */
 const json_t *fake_await(const char *op, const char *phase);
 const json_t *fake_await_within(const char *op, const char *phase, double seconds);
 
-/* Run the loop for so long. */
+/* Runs the loop for so long. */
 void fake_run(double seconds);
 
-/* Run it until that is so, which only a failure is not in time. */
+/* Runs the loop until the condition holds; only a failure reaches the limit. */
 #define fake_until(is) \
 	for (int turns_ = 0; turns_ < 6000 && !(is); turns_++) \
 		fake_run(0.01)

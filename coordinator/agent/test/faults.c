@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent and its workers killed at every point (common/base/fault.h) of a checkpoint and a
- * restart: ranks go on unharmed and the next checkpoint works; a restart that was cut short can
- * be done again. Needs a build with --enable-faults. */
+ * Kills the agent and its workers at every point (common/base/fault.h) of a checkpoint and a
+ * restart. Ranks go on unharmed and the next checkpoint works; a restart that was cut short can
+ * be repeated. Needs a build with --enable-faults. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static bool went_off(void)
 	return access(trigger, F_OK) != 0;
 }
 
-/* A coordinator whose agent is gone takes the new one and gives the checkpoint up. */
+/* A coordinator whose agent has died takes the new one and gives the checkpoint up. */
 static void give_up(unsigned seq)
 {
 	json_t *m = coord_welcome("run", NULL);
@@ -47,7 +47,7 @@ static void give_up(unsigned seq)
 	ok(coord_ask("abort", seq, NULL, NULL), "  abort is granted");
 }
 
-/* What nobody needs is not left on the node's disk. */
+/* The stage on the node's disk holds nothing that is not needed. */
 static unsigned staged_checkpoints(const struct plugin *p)
 {
 	char pattern[200];

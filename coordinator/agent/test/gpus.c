@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The real agent with ranks that use CUDA: checkpoints, death, restart, the agent's death while
- * their GPUs are drained, and the answer that a rank gives alone. On the fake driver; with
- * GPUCKPT_TEST_RANK, a command, that is the rank, on the driver there is. */
+ * GPUs are drained, and a rank that resumes by itself. On the fake driver; with
+ * GPUCKPT_TEST_RANK, a command to run as the rank, on the real driver. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static void write_rank(const struct plugin *p, const char *command)
 	chmod(path, 0755);
 }
 
-/* How many lines a file in the directory has; the last one. */
+/* How many lines a file in the directory has; the last line. */
 static int lines_of(const struct plugin *p, const char *name, char last[512])
 {
 	char path[96];
@@ -74,7 +74,7 @@ static int lines_of(const struct plugin *p, const char *name, char last[512])
 	return n;
 }
 
-/* Ranks have the test's standard output: theirs goes into a file. */
+/* Ranks inherit the test's standard output: theirs is redirected to a file. */
 static void start(struct plugin *p)
 {
 	int saved = fcntl(1, F_DUPFD_CLOEXEC, 3), out;
@@ -136,7 +136,7 @@ static void whole(struct plugin *p)
 
 /* ---- the agent's death while GPUs are drained ---------------------------------------------- */
 
-/* Has a rank memory of the fake driver's mapped? */
+/* Does a rank have memory of the fake driver mapped? */
 static bool has_memory(const struct plugin *p, unsigned rank)
 {
 	char path[64], line[512];
@@ -182,7 +182,7 @@ static void answers_are(struct plugin *p, const char *alone, bool told)
 	is_str(each, alone, "the one that it gives alone");
 }
 
-/* Drained, and the driver's checkpoint is under way; or held, and about to be captured. */
+/* Drained, while the driver checkpoints; or held, before it is captured. */
 static void drain(const struct plugin *p, bool held)
 {
 	if (!held)
@@ -216,7 +216,7 @@ static void next_agent(struct plugin *p, bool held)
 	plugin_stop(p);
 }
 
-/* Nor is there a supervisor, who would fork another one. */
+/* The supervisor is gone too: it would fork another agent. */
 static void no_agent(struct plugin *p)
 {
 	char alone[512];

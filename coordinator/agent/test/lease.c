@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A node that is cut off, and the real agent on it: the coordinator is gone, Slurm says what a
- * scontrol of the test's does. */
+ * The real agent on a node that is cut off: the coordinator is gone, and a script of the test
+ * answers in place of scontrol. */
 #include "config.h"
 
 #include <signal.h>
@@ -16,8 +16,7 @@
 
 #define PATIENCE 6000 /* looks: only a failure takes so many */
 
-/* Slurm's word on the job: a script that ends so. Whenever it is asked, the file "asked" is
- * there again. */
+/* Slurm's answer about the job, by a script. Each question makes the file "asked" again. */
 static void slurm(const struct plugin *p, const char *script)
 {
 	char text[768];
@@ -31,7 +30,7 @@ static void slurm_is_away(const struct plugin *p)
 	slurm(p, "echo Unable to contact slurm controller >&2; exit 1");
 }
 
-/* Among tasks of the array that it is the last of. */
+/* Among the tasks of a job array, of which it is the last. */
 static void slurm_says(const struct plugin *p, const char *state, unsigned restarts)
 {
 	char script[512];
@@ -61,7 +60,7 @@ static bool is_asked_again(const struct plugin *p)
 	return false;
 }
 
-/* A start after two restarts, of which the coordinator has told SlurmdTimeout. */
+/* A start after two restarts; the coordinator has reported SlurmdTimeout. */
 static void begin_leased(struct plugin *p, int slurmd_timeout)
 {
 	coord_deaf(false);
@@ -97,7 +96,7 @@ static bool rank_comes_to_stand(const struct plugin *p, unsigned rank)
 	return looks;
 }
 
-/* And stand together: one that stands may go on when the other comes to it. */
+/* And both stand together: one may go on before the other stops. */
 static bool come_to_stand(const struct plugin *p)
 {
 	return rank_comes_to_stand(p, 0) && rank_comes_to_stand(p, 1) && stand(p);
@@ -181,9 +180,8 @@ static void rank_ends(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* A worker that is killed and stays: in the kernel, in a store that is as far away as the
- * coordinator. Here it is a zombie that the agent is not told of as long as this process, its
- * tracer, has not taken its status. */
+/* A worker that was killed and stays, as one in the kernel or in a store that is out of reach.
+ * Here it is a zombie that the agent does not hear of until this process, its tracer, reaps it. */
 static pid_t keep_worker(const struct plugin *p)
 {
 	pid_t worker = plugin_worker(p);
@@ -195,7 +193,7 @@ static pid_t keep_worker(const struct plugin *p)
 	return stopped ? worker : -1;
 }
 
-/* What it is told it does not do. Both ranks stand as long as it holds its own. */
+/* It ignores its orders. Both ranks stand while it holds its own. */
 static pid_t hang_in(struct plugin *p, const char *phase)
 {
 	json_t *m = coord_bounds(false, 1000);
@@ -230,7 +228,7 @@ static void worker_stays(struct plugin *p, const char *phase)
 	plugin_stop(p);
 }
 
-/* Nobody stops ranks then, and Slurm has started their job elsewhere. */
+/* Without an agent nothing stops the ranks, and Slurm has started their job elsewhere. */
 static void no_agent_lives(struct plugin *p)
 {
 	int looks = PATIENCE;
@@ -245,8 +243,7 @@ static void no_agent_lives(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* The ranks run on as they do without a lease: nobody is asked by the time that the agent is
- * back. */
+/* The ranks run on, as without isolation: by the time that the agent is back nothing is asked. */
 static void is_not_leased(struct plugin *p, int slurmd_timeout, const char *name)
 {
 	slurm_is_away(p);

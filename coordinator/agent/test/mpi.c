@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint on one node whose ranks have MPI: MPI threads that answer, end and hang as they are
- * told. */
+ * A checkpoint on one node whose ranks have MPI: MPI threads answer, end and hang as scripted. */
 #include "config.h"
 
 #include <errno.h>
@@ -31,7 +30,7 @@ static const json_t *bring_to_rest(int hold_ms, int limit_ms)
 	return fake_await("done", "quiesce");
 }
 
-/* An agent that was started anew is asked before the rank's MPI thread has found it. */
+/* An agent that was restarted gets a command before the rank's MPI thread has connected again. */
 static void comes_late(void)
 {
 	threads_begin();
@@ -134,7 +133,7 @@ static void ends_in_round(void)
 	threads_end();
 }
 
-/* A rank that the others need is none that may be carried as its exit status. */
+/* A rank that the others need cannot be replaced by its exit status. */
 static void ends_in_mpi(void)
 {
 	threads_begin();
@@ -174,7 +173,7 @@ static void ends_in_mpi(void)
 	threads_end();
 }
 
-/* It has nothing to exchange: who waits for the node's words is not to wait for it. */
+/* A rank outside of MPI exchanges nothing, so the node's words do not wait for it. */
 static void is_outside(void)
 {
 	threads_begin();

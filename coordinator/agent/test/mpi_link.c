@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent's end of MPI threads' links: what they say is data from outside. */
+ * The agent's end of MPI threads' links: what they send is untrusted. */
 #include "config.h"
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const struct thread_link *link_of(unsigned rank)
 	return fake_agent->tasks.v[rank]->mpi;
 }
 
-/* Rank 1's link does not outlive this packet. */
+/* Rank 1's link is closed at this packet. */
 static void breaks(struct gck_link_mpi m, size_t size, const char *name)
 {
 	threads_begin();
@@ -128,7 +128,7 @@ static void counts(void)
 	threads_end();
 }
 
-/* Words of all ranks are large: who does not take them must not fill the agent. */
+/* Words of all ranks are large: a rank that does not read them must not fill the agent. */
 static void does_not_listen(void)
 {
 	struct gck_link_mpi m = { .type = GCK_LINK_MPI_GO, .seq = 7 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A restart on one node whose ranks have MPI: it is over when their MPI threads say that MPI is
- * back. */
+ * A restart on one node whose ranks have MPI: it is over when their MPI threads report that MPI
+ * is back. */
 #include "config.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static void connect_restored(unsigned rank)
 	thread_connect(rank, 1);
 }
 
-/* A restart whose ranks run, and have yet to say that MPI is back. */
+/* A restart whose ranks run, and have not reported yet that MPI is back. */
 static void restart(unsigned timeout_ms)
 {
 	ok(threads_restart(timeout_ms, false, connect_restored), "ranks run, and MPI is not back");
@@ -83,7 +83,7 @@ static void end(unsigned rank, int status)
 	restart_task_ended(fake_agent->restart, t);
 }
 
-/* A program past MPI_Finalize may come to its end at once. */
+/* A program past MPI_Finalize may end at once. */
 static void ends_by_itself(void)
 {
 	restart(5000);
@@ -103,7 +103,7 @@ static void ends_by_itself(void)
 	threads_end();
 }
 
-/* The agent before this one let the ranks go, and died. */
+/* The last agent let the ranks go, and died. */
 static void started_in_restart(void)
 {
 	json_t *welcome = json_pack("{s:i, s:s}", "seq", 7, "hash", "aa");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Small parts of the agent: packets, the table of ranks, shared mappings, free memory, what
- * each process may take of it. */
+ * Small parts of the agent: packets, the table of ranks, shared mappings, free memory, each
+ * process's share of it. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -66,8 +66,8 @@ static void table(void)
 	is_int(exit_code(9), 137, "a signal");
 }
 
-/* A child that sleeps, with that page, which it may use so, and of the descriptors only keep:
- * those of whoever runs the test may be files. */
+/* A child that sleeps with this page mapped, and with no descriptor but keep: those of the
+ * test's caller may be files. */
 static pid_t sharer(int keep, void *page, int prot)
 {
 	pid_t pid = fork();
@@ -186,8 +186,8 @@ static void late_job(void)
 
 /* ---- a worker that reads nothing for long -------------------------------------------------- */
 
-/* Reads what has come when the pipe says so: the exit status is how many packets, the last of
- * them "end". */
+/* Reads all packets once the pipe says so. The exit status is their number, with "end" as the
+ * last. */
 static int read_late(int fd, void *arg)
 {
 	const char *op = "";
@@ -259,14 +259,14 @@ static void on_score(void *data, const json_t *result, const struct gck_error *w
 		((int *)data)[i] = result ? (int)json_integer_value(json_array_get(result, i)) : -1;
 }
 
-/* Of a process that is forked now, and whether others may look into it. */
+/* Of a process that is forked now; and whether other processes may look into it. */
 static void forked(int score[2])
 {
 	job_start(ev_default_loop(0), "a score", read_score, NULL, 10., on_score, score, NULL);
 	ev_run(ev_default_loop(0), 0);
 }
 
-/* As an ordinary user, who may not open what is in /proc of a process that keeps a key. */
+/* As an ordinary user, who may not open the files in /proc of a process that keeps a key. */
 static int look_at_scores(void)
 {
 	json_t *ask = json_pack("{s:s}", "key", "w"), *answer = json_pack("{s:s}", "data", "K");
@@ -307,7 +307,7 @@ static void victims(void)
 	ok(!(status & 17), "the agent is not");
 }
 
-/* What all writers of a node have in tables and on their way, two objects each at least. */
+/* What all writers of a node have in tables and in transit, two objects each at least. */
 static void shares(void)
 {
 	struct step s = { .local_ntasks = 8, .options = { .cpus = 8 } };

@@ -23,9 +23,9 @@
 #include "common/base/control.h"
 #include "coordinator/agent/test/coord.h"
 
-#define PATIENCE_MS 120000 /* until what must happen has: only a failure takes so long */
+#define PATIENCE_MS 120000 /* for what must happen: only a failure takes so long */
 #define STAND_MS 1000
-#define ORDINARY_UID 64321 /* whom the job belongs to when the test runs as root */
+#define ORDINARY_UID 64321 /* the job's owner when the test runs as root */
 
 static int listener = -1;
 static char link_name[96];
@@ -141,7 +141,8 @@ static void become_user(void)
 		return;
 	must(setgroups(0, NULL) == 0 && setgid(ORDINARY_UID) == 0 && setuid(ORDINARY_UID) == 0,
 	     "setuid");
-	/* What a set-uid cleared: readable by its own user in /proc. */
+	/* A change of user has cleared this flag: files in /proc belong to the user only with
+	 * it. */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
@@ -214,7 +215,7 @@ static void run_agent(const struct plugin *p, int control, int report)
 		setrlimit(RLIMIT_NPROC, &none);
 	snprintf(program, sizeof program, "%s/agent", p->dir);
 	agent_environment(p);
-	must(listen(listener, 64) == 0, "listen"); /* as whom the shims are to see */
+	must(listen(listener, 64) == 0, "listen"); /* the coordinator's user, as the shims see it */
 	dup2(control, 20);
 	dup2(listener, 21);
 	dup2(report, 22);
@@ -353,7 +354,8 @@ bool plugin_signal_agent(const struct plugin *p, int sig)
 {
 	pid_t pid = child_of(p->agent);
 
-	return pid > 0 && kill(pid, sig) == 0; /* kill(-1) would be all processes of the machine */
+	return pid > 0 && kill(pid, sig) == 0; /* kill(-1) would reach all processes of the
+					        * machine */
 }
 
 pid_t plugin_worker(const struct plugin *p)

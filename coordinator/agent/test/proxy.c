@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * URLs for the agent's processes: what goes to gpuckptd at once, who gets which answer, and what
- * becomes of those who wait when the connection is lost. */
+ * URLs for the agent's processes: which questions go to gpuckptd together, who gets which answer,
+ * and what happens to questions when the connection is lost. */
 #include "config.h"
 
 #include "coordinator/agent/worker/proxy.h"
@@ -53,7 +53,7 @@ static void open_lines(void)
 	}
 }
 
-/* Two requests of line i, by names that say whose they are. */
+/* Two requests of line i, named after it. */
 static void ask(int i)
 {
 	json_t *body = json_pack("{s:s, s:i, s:s, s:s, s:i, s:i}", "op", "sign", "id", 100 + i,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A restart on one node, with restorers that do as they are told. */
+ * A restart on one node, with restorers that act as scripted. */
 #include "config.h"
 
 #include "coordinator/agent/restart/restart.h"
@@ -81,7 +81,7 @@ static void falls_back(void)
 	fake_end();
 }
 
-/* What a coordinator does that knows nothing of `files`. */
+/* A coordinator that does not know `files`. */
 static void run_alone(void)
 {
 	begin();
@@ -141,7 +141,7 @@ static void not_filed(void)
 	fake_end();
 }
 
-/* Whether a rank that ends as it is let go was restored is for its restorer to tell. */
+/* A rank that ends as it is let go may have been restored: only its restorer knows. */
 static void ends_early(void)
 {
 	struct task *t;
@@ -175,7 +175,7 @@ static void ends_early(void)
 	fake_end();
 }
 
-/* A failure of the commit before comes after the word to build another one. */
+/* A failure of the last commit comes after the order to build another one. */
 static void late_failure(void)
 {
 	const json_t *m;

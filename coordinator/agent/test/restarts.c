@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restarts of the real agent where things do not go straight: nobody to talk to, commits that are
- * damaged or in doubt, a count of restarts that is wrong, ranks that had ended. */
+ * Restarts of the real agent in trouble: no coordinator, commits that are damaged or in doubt, a
+ * wrong count of restarts, ranks that had ended. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static void restart_alone(struct plugin *p)
 	coord_deaf(false);
 }
 
-/* srun was called without SLURM_RESTART_COUNT in its environment. */
+/* srun ran without SLURM_RESTART_COUNT in its environment. */
 static void restart_unknown(struct plugin *p)
 {
 	char hash[40] = "";
@@ -95,7 +95,7 @@ static void restart_unknown(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* The job was submitted with the environment of another, which had been requeued. */
+/* The job was submitted with the environment of another job, which had been requeued. */
 static void count_of_another(struct plugin *p)
 {
 	json_t *m;
@@ -159,7 +159,7 @@ static void commits_in_doubt(struct plugin *p)
 	p->store = NULL;
 }
 
-/* The coordinator goes away when all is built. */
+/* The coordinator goes away when all ranks are built. */
 static void left_built(struct plugin *p)
 {
 	char hash[40] = "";
@@ -219,7 +219,7 @@ static int look_for_object(const char *path, const struct stat *st, int kind, st
 	return 0;
 }
 
-/* Turn over a byte in the middle of an object that checkpoint 2 wrote. */
+/* Flip a byte in the middle of an object that checkpoint 2 wrote. */
 static bool damage(const struct plugin *p)
 {
 	char dir[96], byte;
@@ -284,7 +284,7 @@ static void agent_dies_waiting(struct plugin *p)
 	plugin_stop(p);
 }
 
-/* All ranks die while they are restored: nothing keeps the job from its end but the agent. */
+/* All ranks die while they are restored: only the agent keeps the job from ending. */
 static void all_die(struct plugin *p)
 {
 	char hash[40] = "";
@@ -302,7 +302,7 @@ static void all_die(struct plugin *p)
 	if (teller == 0) {
 		bool stays = plugin_logged(p, "does not end before Slurm has taken the job back");
 
-		sleep(2); /* that a busy slurmctld takes */
+		sleep(2); /* as long as a busy slurmctld takes */
 		if (stays)
 			coord_tell("fallback", 0, json_pack("{s:s}", "why", "the job is requeued"));
 		_exit(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads of ours in the fake ranks. */
+ * Our threads in the fake ranks. */
 #include "config.h"
 
 #include "coordinator/agent/test/threads.h"

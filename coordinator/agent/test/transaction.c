@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checkpoint on one node, with workers that fail, die and hang as they are told. */
+ * A checkpoint on one node, with workers that fail, die and hang as scripted. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/transaction.h"
@@ -226,7 +226,7 @@ static void one_at_a_time(void)
 	written_one_by_one("written with cpus=1");
 }
 
-/* Few bytes may be many chunks: it is their tables that must have room. */
+/* An image of few bytes may have many chunks, whose tables need memory. */
 static void large_tables(void)
 {
 	fake_begin();
@@ -235,7 +235,7 @@ static void large_tables(void)
 	written_one_by_one("written with tables that leave no room for others");
 }
 
-/* All are staged while none is uploaded yet: a rank's memory does not wait for the store. */
+/* All ranks are staged before any is uploaded: a rank's memory does not wait for the store. */
 static void staged(void)
 {
 	const json_t *m;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real agent with real ranks, images and store: checkpoint, death, restart, and what the
- * supervisor is for. Only Slurm and the coordinator are played. */
+ * The real agent with real ranks, images and store: checkpoint, death, restart, and the
+ * supervisor. Only Slurm and the coordinator are played. */
 #include "config.h"
 
 #include <signal.h>
