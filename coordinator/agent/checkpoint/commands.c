@@ -69,7 +69,7 @@ static void command(struct transaction *t, enum phase p)
 	} else if (t->asked == p) {
 		return; /* in progress */
 	} else if (t->asked < PHASES || !t->answers[phase_before(p)]) {
-		gck_fail(&err, EPROTO, "%s came out of turn", phase_names[p]);
+		gck_fail(&err, EPROTO, "%s came out of order", phase_names[p]);
 		t->asked = p;
 		transaction_fail(t, NULL, &err, false);
 	} else {
@@ -138,7 +138,7 @@ void checkpoint_command(struct agent *a, const char *op, const json_t *body)
 		command(t, phase_of(op));
 	} else {
 		gck_fail(&err, ENOENT, "node %s: checkpoint %u is not known here: its agent was "
-			 "started anew", a->step->node, seq);
+			 "restarted since", a->step->node, seq);
 		answer_failed(a, seq, op, &err, NULL);
 	}
 }

@@ -58,7 +58,7 @@ static void on_staged_kept(void *data, const json_t *result, const struct gck_er
 {
 	(void)data;
 	if (!result)
-		gck_warn("what was staged before is still there: %s", why->text);
+		gck_warn("old data is still in the stage: %s", why->text);
 }
 
 static void on_swept(void *data, const json_t *result, const struct gck_error *why)
@@ -90,7 +90,7 @@ void commit_made(struct agent *a, uint32_t seq, const json_t *body)
 					 .document = json_object_get(body, "keep") };
 	struct gck_error err = { 0 };
 
-	gck_info("checkpoint %u counts", seq);
+	gck_info("checkpoint %u is committed", seq);
 	answer_plain(a, seq, "committed");
 	if (*a->step->options.stage &&
 	    !job_start(a->loop, "tidying the stage", store_keep_staged, &r, PRUNE_LIMIT_S,

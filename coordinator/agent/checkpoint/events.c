@@ -195,7 +195,7 @@ static void on_hold(struct ev_loop *loop, ev_timer *w, int events)
 		gck_fail(&err, ETIMEDOUT, "the coordinator was away for %.0f s while the ranks "
 			 "were held: they were let go", w->repeat);
 	else
-		gck_fail(&err, ETIMEDOUT, "no word to let go came within %.1f s (hold): the ranks "
+		gck_fail(&err, ETIMEDOUT, "no order to resume came within %.1f s (hold): the ranks "
 			 "were let go", w->repeat);
 	transaction_fail(t, find_slow(t), &err, true);
 }

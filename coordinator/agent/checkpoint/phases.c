@@ -128,8 +128,8 @@ static void write_images(struct transaction *t)
 
 	t->write_began = ev_now(t->agent->loop);
 	if (!t->answers[PHASE_RESUME] && gpu_keeps(t)) {
-		gck_fail(&err, EPROTO, "ranks that hold data on their GPUs are to be held for the "
-			 "write, and nobody had said so: is gpuckptd of another release?");
+		gck_fail(&err, EPROTO, "the write finds ranks held that keep data on their GPUs, "
+			 "which the freeze did not announce: is gpuckptd of another release?");
 		transaction_fail(t, NULL, &err, false);
 		return;
 	}

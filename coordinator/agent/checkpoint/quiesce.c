@@ -169,7 +169,7 @@ void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi
 	if (!m || t->asked != PHASE_QUIESCE || head->seq != t->seq || !takes_part(m) || t->failed)
 		return;
 	if (head->round != m->round + 1 || head->total % sizeof(uint64_t)) {
-		fail(t, m, EPROTO, "its MPI thread said what makes no sense");
+		fail(t, m, EPROTO, "its MPI thread sent an invalid message");
 		return;
 	}
 	m->round = head->round;
@@ -215,7 +215,7 @@ void quiesce_go(struct transaction *t, const json_t *body)
 	if (t->asked != PHASE_QUIESCE || t->failed || round != t->quiesce.round)
 		return;
 	if (take_words(t, body)) {
-		fail(t, NULL, EPROTO, "the coordinator's words make no sense");
+		fail(t, NULL, EPROTO, "the coordinator sent invalid words");
 		return;
 	}
 	if (t->quiesce.all.n == (size_t)packet_int(body, "total", 0)) {

@@ -95,7 +95,7 @@ void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi 
 	struct reclaim *n = good ? make(a, who, fd) : NULL;
 
 	if (!n) {
-		gck_info("a need of device memory of pid %d is not heard: it is no rank's",
+		gck_info("a request for device memory by pid %d is refused: it is not a rank",
 			 (int)pid);
 		close(fd);
 		return;

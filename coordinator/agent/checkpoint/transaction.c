@@ -41,7 +41,7 @@ static void discarded(void *data, const json_t *result, const struct gck_error *
 {
 	(void)data;
 	if (!result && why->code != ENOENT)
-		gck_warn("what an aborted checkpoint left is still in the store: %s", why->text);
+		gck_warn("data of an aborted checkpoint is still in the store: %s", why->text);
 }
 
 /* In the background: its end is not awaited. */

@@ -145,8 +145,8 @@ static void await_doom(struct agent *a)
 {
 	if (!lacks_doom(a) || !all_ended(a))
 		return;
-	gck_info("all ranks have died in a restart: the step does not end before Slurm has taken "
-		 "the job back");
+	gck_info("all ranks have died in a restart: the step does not end before Slurm has "
+		 "requeued the job");
 	await_word(a, lacks_doom, GCK_REQUEUE_WAIT_MS / 1000.);
 }
 

@@ -103,7 +103,7 @@ static void on_requeued(void *data, const json_t *result, const struct gck_error
 		ev_timer_start(a->loop, &a->last_resort);
 		return;
 	}
-	snprintf(text, sizeof text, "the job could not be given back: %s", why->text);
+	snprintf(text, sizeof text, "the job could not be requeued: %s", why->text);
 	say_unreached(a, text);
 	if (a->gate == GATE_HOLD)
 		signal_ranks(a, SIGKILL);

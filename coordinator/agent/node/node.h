@@ -49,18 +49,11 @@ void gate_end_ranks(struct agent *a, const char *why, bool at_once);
  * set if it has a commit of this step. */
 void gate_look(struct agent *a, void (*decided)(struct agent *a));
 
-/* ---- dispatch.c, register.c: the coordinator's messages ---- */
+/* ---- dispatch.c: the coordinator's messages ---- */
 
 /* For upstream_start. A coordinator older than one that was obeyed is refused, and its
  * connection closed. */
 extern const struct upstream_ops dispatch;
-
-/* Lists the commits in the store (the first node's agent only). */
-struct job *register_list(struct agent *a, job_done *done, void *data, struct gck_error *err);
-
-/* The message `register`. commits (borrowed): those listed; NULL: none were; why: the reason,
- * code 0 if it was not tried. */
-json_t *register_body(const struct agent *a, const json_t *commits, const struct gck_error *why);
 
 /* ---- thread_messages.c: our threads in the ranks ---- */
 

@@ -76,7 +76,7 @@ static void await_question(struct isolation *l)
 static void not_held(struct task *t, const char *why)
 {
 	if (!t->told_not_held)
-		gck_warn("rank %u is not stopped, which is tried again until it is: %s", t->rank,
+		gck_warn("rank %u is not stopped yet, trying again: %s", t->rank,
 			 why);
 	t->told_not_held = true;
 }

@@ -216,9 +216,8 @@ static void give_up(struct supervisor *s)
 	const char *need = need_of_agent(s);
 
 	if (need) {
-		gck_error_log("the agent died %u times: the ranks of step %u.%u %s, which nobody "
-			      "sees to: they are "
-			      "ended", s->deaths, s->step->job, s->step->step, need);
+		gck_error_log("the agent died %u times, and the ranks of step %u.%u %s: they are "
+			      "killed", s->deaths, s->step->job, s->step->step, need);
 		kill_tasks(s);
 	} else {
 		gck_error_log("the agent died %u times: step %u.%u goes on without checkpoints",

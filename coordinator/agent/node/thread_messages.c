@@ -62,7 +62,7 @@ static void take_mpi(struct thread_link *l)
 		thread_link_lost(l);
 		break;
 	default:
-		gck_warn("rank %u: its MPI thread said what is not known", l->task->rank);
+		gck_warn("rank %u: its MPI thread sent an unknown message", l->task->rank);
 		thread_link_lost(l);
 	}
 }
@@ -138,7 +138,7 @@ static void take_cuda(struct thread_link *l)
 		l->looked = true;
 		break;
 	default:
-		gck_warn("rank %u: its CUDA thread said what is not known", l->task->rank);
+		gck_warn("rank %u: its CUDA thread sent an unknown message", l->task->rank);
 		thread_link_lost(l);
 	}
 }

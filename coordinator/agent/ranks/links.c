@@ -46,7 +46,7 @@ static int tell(struct link *l, enum gck_link_type type, int pid, uint32_t numbe
 
 static void refuse(struct link *l, const char *why)
 {
-	gck_info("pid %d is not taken for a rank: %s", (int)l->pid, why);
+	gck_info("pid %d is refused: %s", (int)l->pid, why);
 	tell(l, GCK_LINK_REFUSED, 0, 0);
 	link_close(l);
 }

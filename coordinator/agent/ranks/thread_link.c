@@ -125,7 +125,7 @@ static void send_queued(struct thread_link *l)
 
 static void give_up(struct thread_link *l)
 {
-	gck_warn("rank %u: its %s thread does not listen", l->task->rank, l->kind->name);
+	gck_warn("rank %u: its %s thread does not read its messages", l->task->rank, l->kind->name);
 	shutdown(l->fd, SHUT_RDWR);
 }
 
@@ -213,7 +213,7 @@ static void take_packet(struct thread_link *l, const struct gck_link_mpi *m, siz
 	struct thread_link **slot = l->slot;
 
 	if (size < HEAD || take_piece(l, m, size - HEAD)) {
-		gck_warn("rank %u: its %s thread broke the rules of its link", l->task->rank,
+		gck_warn("rank %u: its %s thread sent an invalid packet", l->task->rank,
 			 l->kind->name);
 		thread_link_lost(l);
 		return;
@@ -272,7 +272,7 @@ void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_k
 	struct thread_link *l = t ? make(a, fd, t, kind) : NULL;
 
 	if (!l) {
-		gck_info("the %s thread of pid %d is not taken: it is no rank", kind->name,
+		gck_info("the %s thread of pid %d is refused: it is not a rank", kind->name,
 			 (int)pid);
 		close(fd);
 		return;

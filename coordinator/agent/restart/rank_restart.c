@@ -209,7 +209,7 @@ static void on_feeder_message(void *data, const json_t *body)
 		one->device_bytes = done > one->device_bytes ? done : one->device_bytes;
 		return;
 	}
-	gck_fail(&err, (int)packet_int(body, "code", EIO), "what its devices had: %s",
+	gck_fail(&err, (int)packet_int(body, "code", EIO), "the data of its devices: %s",
 		 packet_text(body, "error", "failed without a reason"));
 	restart_fail(one->r, one->task, &err);
 }
@@ -246,7 +246,7 @@ static int start_feeder(struct rank_restart *one, struct gck_device_ends *e, str
 
 	if (one->device_restores == TIMES_MAX)
 		return gck_fail(err, EIO,
-				"the process that brings what its devices had ended %d times",
+				"the process that sends its devices' data ended %d times",
 				TIMES_MAX);
 	if (gck_device_make(e, err) < 0)
 		return -1;
@@ -292,7 +292,7 @@ void device_restore_wanted(struct agent *a, struct task *t)
 			return;
 		}
 	gck_fail(&err, ESRCH,
-		 "node %s: no restart is under way here that would bring what its devices "
-		 "had", a->step->node);
+		 "node %s: no restart is in progress here that could send its "
+		 "devices' data", a->step->node);
 	refuse(t->cuda, &err);
 }

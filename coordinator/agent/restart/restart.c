@@ -50,7 +50,7 @@ static int make_pool(const struct restart *r)
 	int fd = r->n > 1 ? gck_node_cache_create(&err) : -1;
 
 	if (r->n > 1 && fd < 0)
-		gck_warn("ranks fetch what they share each for itself: %s", err.text);
+		gck_warn("each rank fetches shared chunks itself: %s", err.text);
 	return fd;
 }
 
@@ -259,7 +259,7 @@ void restart_command(struct agent *a, const char *op, const json_t *body)
 	struct gck_error err = { 0 };
 
 	if (!r) {
-		gck_fail(&err, ENOENT, "node %s: no restart is under way here", a->step->node);
+		gck_fail(&err, ENOENT, "node %s: no restart is in progress here", a->step->node);
 		answer_failed(a, seq, op, &err, NULL);
 	} else if (!strcmp(op, "build")) {
 		build(r, body);

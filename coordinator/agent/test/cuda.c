@@ -362,7 +362,7 @@ static void not_brought(void)
 	start_freeze(4000);
 	drained(2);
 	fake_command("write", NULL);
-	ok(answer_says(fake_await("done", "write"), "nobody had said so"),
+	ok(answer_says(fake_await("done", "write"), "did not announce"),
 	   "held for the write all the same: no image without what is on the devices");
 	threads_end();
 }
@@ -613,7 +613,7 @@ static void fills(void)
 	get(fd);
 	close(fd);
 	ok(answer_says(fake_await("done", "run"),
-		       "rank 1 on n1: what its devices had: as scripted"),
+		       "rank 1 on n1: the data of its devices: as scripted"),
 	   "what cannot be brought fails the restart");
 	threads_end();
 

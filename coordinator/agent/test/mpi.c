@@ -79,7 +79,7 @@ static void no_freeze(void)
 	   "at rest, and to be held for the write");
 	fake_run(0.7);
 	fake_command("freeze", NULL);
-	ok(answer_says(fake_await("done", "freeze"), "no word to let go came"),
+	ok(answer_says(fake_await("done", "freeze"), "no order to resume came"),
 	   "no freeze within hold=: the coordinator's silence is not what is to blame");
 	threads_end();
 }
@@ -206,7 +206,7 @@ static void wrong_round(void)
 	threads_begin();
 	start_quiesce(4000, 4000);
 	thread_say(0, GCK_LINK_MPI_READY, UINT32_MAX, 0, 8);
-	ok(answer_says(fake_await("done", "quiesce"), "makes no sense"), "a round out of turn");
+	ok(answer_says(fake_await("done", "quiesce"), "invalid message"), "a round out of order");
 	threads_end();
 }
 

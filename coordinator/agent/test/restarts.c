@@ -300,7 +300,7 @@ static void all_die(struct plugin *p)
 	}
 	teller = fork();
 	if (teller == 0) {
-		bool stays = plugin_logged(p, "does not end before Slurm has taken the job back");
+		bool stays = plugin_logged(p, "does not end before Slurm has requeued the job");
 
 		sleep(2); /* as long as a busy slurmctld takes */
 		if (stays)

@@ -267,7 +267,7 @@ static void out_of_turn(void)
 {
 	fake_begin();
 	ask("prepare", NULL);
-	ok(says(ask("write", NULL), "out of turn"), "write without freeze");
+	ok(says(ask("write", NULL), "out of order"), "write without freeze");
 	fake_end();
 
 	fake_begin();

@@ -106,7 +106,7 @@ static void take_messages(struct upstream *u, struct gck_error *err)
 		rc = u->ops->message(u->agent, body);
 		json_decref(body);
 		if (rc < 0)
-			gck_fail(err, EPERM, "its word is not taken");
+			gck_fail(err, EPERM, "its message is refused");
 	}
 }
 
