@@ -11,6 +11,9 @@
 #include "coordinator/cli/progress.h"
 #include "common/base/s3_url.h"
 #include "common/wire/wire.h"
+#include "storage/archive/archive.h"
+#include "storage/image/image.h"
+#include "storage/store/commit.h"
 #include "storage/store/store.h"
 
 struct import {

@@ -5,6 +5,7 @@
 #include "common/base/s3_url.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
+#include "storage/retention/retention.h"
 #include "storage/store/store.h"
 
 static bool is_removed(const json_t *removed, uint32_t seq)

@@ -5,6 +5,7 @@
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/print.h"
 #include "coordinator/cli/progress.h"
+#include "storage/image/image.h"
 #include "storage/store/store.h"
 
 static int read_commit(const struct cli *c, struct gck_store *s, const json_t *step,

@@ -11,6 +11,7 @@
 #include "common/wire/wire.h"
 #include "coordinator/sign/request.h"
 #include "storage/crypto/keyring.h"
+#include "storage/s3/signer.h"
 
 #define CONNECT_MS 5000
 #define PAUSE_MS 200 /* before somebody who was not there is asked again */

@@ -7,7 +7,6 @@
 #include <jansson.h>
 
 #include "common/base/conf.h"
-#include "storage/s3/signer.h"
 
 /* Say body and wait for what answers it: a new reference, or NULL. EAGAIN: nobody is there now. */
 typedef json_t *gck_sign_exchange(void *arg, const json_t *body, int timeout_ms,

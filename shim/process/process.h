@@ -16,7 +16,7 @@
 #include "common/base/options.h"
 #include "shim/link.h"
 #include "shim/process/image/image.h"
-#include "storage/store/store.h"
+#include "storage/image/image.h"
 
 /* ---- able ---------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "storage/archive/tar.h"
+#include "storage/store/store.h"
 
 /* ---- the backend --------------------------------------------------------------------------- */
 
@@ -126,14 +127,14 @@ static int add(struct gck_archive *f, const char *name, uint64_t offset, uint64_
 		return refuse(f, "something follows the commit", err);
 	if (!rest || (!gck_name_is_content(rest, &seq) && !gck_name_is_commit(rest, &f->seq)))
 		return refuse(f, "it has names of its own", err);
-	if (f->n == f->room) {
-		size_t room = f->room ? 2 * f->room : 64;
-		struct gck_archive_member *v = reallocarray(f->v, room, sizeof *v);
+	if (f->n == f->capacity) {
+		size_t capacity = f->capacity ? 2 * f->capacity : 64;
+		struct gck_archive_member *v = reallocarray(f->v, capacity, sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory to read %s", f->head.where);
 		f->v = v;
-		f->room = room;
+		f->capacity = capacity;
 	}
 	f->v[f->n] = (struct gck_archive_member){ strdup(rest), offset, size };
 	if (!f->v[f->n].name)

@@ -5,8 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "storage/archive/archive.h"
 #include "storage/archive/tar.h"
+#include "storage/store/chunks.h"
+#include "storage/store/commit.h"
 #include "storage/store/commit_objects.h"
+#include "storage/store/store.h"
 
 struct export {
 	struct gck_store *s;
@@ -35,7 +39,7 @@ static int add(struct export *x, const char *name, const char *data, size_t size
 {
 	static const char zeros[GCK_TAR_BLOCK];
 	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-	char block[GCK_TAR_BLOCK], dir[GCK_OF_MAX + GCK_NAME_MAX];
+	char block[GCK_TAR_BLOCK], dir[GCK_STEP_ID_MAX + GCK_NAME_MAX];
 
 	snprintf(dir, sizeof dir, "%s%s%.*s", x->s->of, slash ? "/" : "",
 		 slash ? (int)(slash - name) : 0, name);

@@ -10,6 +10,8 @@
 
 #include "storage/archive/archive.h"
 #include "storage/base/parallel.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 
 struct import {
 	struct gck_backend *to;
@@ -28,7 +30,7 @@ int gck_store_may_import(struct gck_store *s, uint32_t seq, struct gck_error *er
 	struct gck_error why;
 	uint64_t size;
 
-	if (to->far)
+	if (to->remote)
 		return 0;
 	if (to->ops->lock(to, err) < 0)
 		return -1;
@@ -70,7 +72,7 @@ static int look_for(struct import *m, size_t i, struct gck_error *err)
 	struct gck_error why;
 	uint64_t there;
 
-	if (m->to->far || m->to->ops->size(m->to, m->f->v[i].name, &there, &why) == 0)
+	if (m->to->remote || m->to->ops->size(m->to, m->f->v[i].name, &there, &why) == 0)
 		return 0;
 	m->put[i] = why.code == ENOENT;
 	if (!m->put[i] && err)
@@ -166,7 +168,7 @@ static int put_all(struct import *m, const json_t *commit, struct gck_error *err
 	    m->to->ops->flush(m->to, err) == 0 && put_manifests(m, err) == 0 &&
 	    put_commit(m, commit, err) == 0)
 		return 0;
-	if (!m->to->far)
+	if (!m->to->remote)
 		take_back(m);
 	return -1;
 }

@@ -13,7 +13,7 @@
 #endif
 
 #include "common/base/hex.h"
-#include "storage/store/store.h"
+#include "storage/base/hash.h"
 
 struct gck_hash gck_hash_bytes(const void *data, size_t size)
 {

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/store/internal.h"
+#include "storage/base/hash.h"
+#include "storage/base/names.h"
 
 static const char alnum[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 static const char hex[] = "0123456789abcdef";

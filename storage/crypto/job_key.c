@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "common/base/base64.h"
-#include "storage/store/internal.h"
 
 /* One key, one use. */
 struct gck_job_key {

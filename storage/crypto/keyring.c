@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "storage/store/internal.h"
 
 static struct {
 	gck_unwrap_fn *fn;
@@ -47,12 +46,12 @@ const struct gck_job_key *gck_keyring_get(struct gck_store *s, const char *wrapp
 	while (k && strcmp(k->wrapped, wrapped))
 		k = k->next;
 	if (k)
-		return k->seal;
+		return k->key;
 	k = calloc(1, sizeof *k);
-	if (k && (k->wrapped = strdup(wrapped)) && (k->seal = unwrap(wrapped, err))) {
+	if (k && (k->wrapped = strdup(wrapped)) && (k->key = unwrap(wrapped, err))) {
 		k->next = s->keys;
 		s->keys = k;
-		return k->seal;
+		return k->key;
 	}
 	if (!k || !k->wrapped)
 		gck_fail(err, ENOMEM, "no memory for a key");
@@ -68,22 +67,8 @@ void gck_keyring_clear(struct gck_store *s)
 		struct gck_keyring_entry *k = s->keys;
 
 		s->keys = k->next;
-		gck_job_key_free(k->seal);
+		gck_job_key_free(k->key);
 		free(k->wrapped);
 		free(k);
 	}
-}
-
-int gck_store_encrypt(struct gck_store *s, const char *wrapped, struct gck_error *err)
-{
-	const struct gck_job_key *seal = NULL;
-
-	if (strlen(wrapped) >= sizeof s->wrapped)
-		return gck_fail(err, EINVAL, "%s: a wrapped key of %zu bytes: %zu are possible",
-				s->b->where, strlen(wrapped), sizeof s->wrapped - 1);
-	if (*wrapped && !(seal = gck_keyring_get(s, wrapped, err)))
-		return gck_fail_in(err, "%s", s->b->where);
-	s->seal = seal;
-	snprintf(s->wrapped, sizeof s->wrapped, "%s", wrapped);
-	return 0;
 }

@@ -2,13 +2,14 @@
  * Documents with a sealed part. */
 #include "config.h"
 
-#include "storage/document/encrypted.h"
+#include "storage/crypto/keyring.h"
+#include "storage/document/document.h"
+#include "storage/document/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/document/json.h"
 
 bool gck_document_is_encrypted(const json_t *document)
 {
@@ -58,7 +59,7 @@ json_t *gck_document_encrypt(struct gck_store *s, const char *name, const json_t
 	json_t *sealed = json_pack("{s:s}", "key", s->wrapped), *all = copy_with(outside, sealed);
 	char *bound = all ? about(s, name, all, err) : NULL;
 	char *text = bound ? gck_json_text(inside) : NULL;
-	char *box = text ? gck_text_encrypt(s->seal, bound, text, err) : NULL;
+	char *box = text ? gck_text_encrypt(s->key, bound, text, err) : NULL;
 
 	if (!all || (bound && !text))
 		no_memory(name, err);

@@ -42,14 +42,14 @@ void gck_hex_table_set(struct gck_hex_table *r, size_t row, unsigned column, uns
 
 int gck_hex_table_add(struct gck_hex_table *r, struct gck_error *err)
 {
-	if (r->n == r->room) {
-		size_t room = r->room ? 2 * r->room : ROOM_MIN;
-		unsigned char *v = realloc(r->v, gck_packed_hex_size(room * r->width));
+	if (r->n == r->capacity) {
+		size_t capacity = r->capacity ? 2 * r->capacity : ROOM_MIN;
+		unsigned char *v = realloc(r->v, gck_packed_hex_size(capacity * r->width));
 
 		if (!v)
-			return gck_fail(err, ENOMEM, "no memory for a table of %zu rows", room);
+			return gck_fail(err, ENOMEM, "no memory for a table of %zu rows", capacity);
 		r->v = v;
-		r->room = room;
+		r->capacity = capacity;
 	}
 	for (unsigned i = 0; i < r->width; i++)
 		set_digit(r->v, r->n * r->width + i, 0);

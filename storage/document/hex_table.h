@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A long table of a manifest: rows of hex digits, as many in each, which are one text in JSON
- * (doc/store.md). In memory there are two digits in a byte, so that a large image needs little. */
+ * A long table of a manifest: rows of equally many hex digits, which are one text in JSON
+ * (doc/store.md). In memory a byte holds two digits, so that a large image needs little. */
 #ifndef GCK_HEX_TABLE_H
 #define GCK_HEX_TABLE_H
 
@@ -11,26 +11,33 @@
 #include "common/base/error.h"
 
 struct gck_hex_table {
-	unsigned width;   /* digits of each; set before the first is added */
-	size_t n, room;
-	unsigned char *v; /* digits.h */
+	unsigned width;     /* digits of a row; set before the first row is added */
+	size_t n, capacity; /* rows */
+	unsigned char *v;   /* packed_hex.h */
 };
 
-/* A row's number of so many digits, 1 to 16, from a column on. */
-uint64_t gck_hex_table_get(const struct gck_hex_table *r, size_t row, unsigned column, unsigned digits);
-void gck_hex_table_set(struct gck_hex_table *r, size_t row, unsigned column, unsigned digits, uint64_t number);
+/* The number in a row's `digits` digits (1 to 16) from a column on. */
+uint64_t gck_hex_table_get(const struct gck_hex_table *t, size_t row, unsigned column,
+			   unsigned digits);
+void gck_hex_table_set(struct gck_hex_table *t, size_t row, unsigned column, unsigned digits,
+		       uint64_t number);
 
 /* Append a row of zeros. */
-int gck_hex_table_add(struct gck_hex_table *r, struct gck_error *err);
-void gck_hex_table_clear(struct gck_hex_table *r);
+GCK_MUST_CHECK int gck_hex_table_add(struct gck_hex_table *t, struct gck_error *err);
+void gck_hex_table_clear(struct gck_hex_table *t);
 
-/* Sort by the numbers in the first 16 digits; rows of whole bytes. */
-void gck_hex_table_sort(struct gck_hex_table *r);
+/* Sort by the numbers in the first 16 digits. The width must be even. */
+void gck_hex_table_sort(struct gck_hex_table *t);
 
-/* As a JSON value for gck_json_text; NULL without memory. And from one of gck_json_parse's, or from any
- * text; EBADMSG: it has other rows. How many it has that are whole. */
-json_t *gck_hex_table_json(const struct gck_hex_table *r);
-int gck_hex_table_load(struct gck_hex_table *r, unsigned width, const json_t *value, struct gck_error *err);
+/* The table as a JSON value for gck_json_text; NULL without memory. */
+json_t *gck_hex_table_json(const struct gck_hex_table *t);
+
+/* Load a table from a value of gck_json_parse, or from any text. EBADMSG: the value does not
+ * consist of such rows. */
+GCK_MUST_CHECK int gck_hex_table_load(struct gck_hex_table *t, unsigned width, const json_t *value,
+				      struct gck_error *err);
+
+/* The number of whole rows in such a value. */
 size_t gck_hex_table_count(unsigned width, const json_t *value);
 
 #endif

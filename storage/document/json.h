@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Documents that have long tables (rows.h), parsed and made without copies of these. */
+ * JSON documents with long tables (hex_table.h), parsed and written without copies of the tables. */
 #ifndef GCK_JSON_H
 #define GCK_JSON_H
 
@@ -8,12 +8,12 @@
 
 #include "common/base/error.h"
 
-/* Strings of so many characters are taken for tables (test/fuzz has short ones, too). */
+/* Strings of this many characters are taken for tables (test/fuzz has short ones, too). */
 #ifndef GCK_JSON_LONG
 #define GCK_JSON_LONG (1u << 18)
 #endif
 
-/* JSON from a text with a NUL behind it, which is overwritten. EBADMSG: it is none, and why. */
+/* Parse a text that ends with a NUL; the text is overwritten. EBADMSG: it is not JSON, and why. */
 json_t *gck_json_parse(char *text, size_t size, struct gck_error *err);
 
 /* Compact text, free() it; NULL without memory. */

@@ -13,32 +13,10 @@
 #include <unistd.h>
 
 #include "storage/file/file.h"
-#include "storage/store/internal.h"
 
 static struct gck_file_store *file_of(struct gck_backend *b)
 {
 	return (struct gck_file_store *)b;
-}
-
-static const char *remedy(int code)
-{
-	switch (code) {
-	case ENOSPC:
-		return "; free space there or choose another store";
-	case EDQUOT:
-		return "; your quota there is used up";
-	case EIO:
-		return "; the file system cannot be relied upon";
-	default:
-		return "";
-	}
-}
-
-int gck_file_fail(const struct gck_file_store *f, const char *what, const char *name, int code,
-		  struct gck_error *err)
-{
-	return gck_fail(err, code, "%s %s/%s: %s%s", what, f->head.where, name, strerror(code),
-			remedy(code));
 }
 
 static void file_close(struct gck_backend *b)
@@ -53,22 +31,6 @@ static void file_close(struct gck_backend *b)
 	pthread_mutex_destroy(&f->lock);
 	free(b->where);
 	free(f);
-}
-
-int gck_file_open_regular(struct gck_file_store *f, const char *name, uint64_t *size,
-			  struct gck_error *err)
-{
-	struct stat st;
-	int fd = gck_file_at_open(f, name, O_RDONLY | O_NONBLOCK);
-
-	if (fd < 0)
-		return gck_file_fail(f, "open", name, errno, err);
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		*size = (uint64_t)st.st_size;
-		return fd;
-	}
-	close(fd);
-	return gck_fail(err, EBADMSG, "%s/%s is not a regular file", f->head.where, name);
 }
 
 static int file_size(struct gck_backend *b, const char *name, uint64_t *size,

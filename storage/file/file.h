@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `file:` backend's own struct: directories of a file system (file_dir.c opens them, file_at.c
- * finds names in them, file.c works in them, file_write.c writes, file_cache.c keeps objects open). */
+ * The `file:` backend: directories of a file system. step_dir.c opens them, open_files.c opens and
+ * removes names in them, file.c reads and lists, write.c writes. */
 #ifndef GCK_FILE_H
 #define GCK_FILE_H
 
 #include <pthread.h>
 
 #include "storage/base/backend.h"
-#include "storage/store/store.h"
+
+/* path: what follows "file:" in the URL. */
+struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
+				  uint32_t step, bool create, struct gck_error *err);
+
+/* ---- within storage/file ------------------------------------------------------------------- */
 
 #define GCK_FILE_PENDING 4 /* finished objects whose write-back may still run */
 #define GCK_FILE_CACHED 8  /* objects kept open for reading */
@@ -23,7 +28,7 @@ struct gck_file_store {
 	struct gck_backend head;
 	int cluster_fd, job_fd, step_fd;
 	char job[16], step[16];
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* of the members below */
 	struct gck_file_open pending[GCK_FILE_PENDING];
 	unsigned next_pending;
 	struct gck_file_open cached[GCK_FILE_CACHED];
@@ -34,23 +39,25 @@ struct gck_file_store {
 int gck_file_fail(const struct gck_file_store *f, const char *what, const char *name, int code,
 		  struct gck_error *err);
 
-/* file_at.c: names of the step, DIR/LEAF at most. No link is followed on the way, neither in the place of
- * DIR nor in that of LEAF. -1 with errno; flags are open's. */
+/* open_files.c: names of the step, DIR/LEAF at most. Links are not followed, neither in the place of DIR
+ * nor in that of LEAF. -1 with errno; flags are open's. A name that ends in '/' is removed as a
+ * directory. */
 int gck_file_at_open(const struct gck_file_store *f, const char *name, int flags);
 int gck_file_at_rename(const struct gck_file_store *f, const char *from, const char *to);
-int gck_file_at_remove(const struct gck_file_store *f, const char *name); /* with '/' at its end: a directory */
+int gck_file_at_remove(const struct gck_file_store *f, const char *name);
 
-/* A regular file opened for reading: a FIFO or a link in its place does not hold us up. */
-int gck_file_open_regular(struct gck_file_store *f, const char *name, uint64_t *size,
+/* Open a regular file for reading; a FIFO or a link in its place does not block. */
+int gck_file_open_regular(const struct gck_file_store *f, const char *name, uint64_t *size,
 			  struct gck_error *err);
 
-/* file_cache.c: an object open for reading, until it is released; by several threads at once. */
+/* An object opened for reading until it is released. Several threads may call these at once. */
 int gck_file_acquire(struct gck_file_store *f, const char *name, struct gck_error *err);
 void gck_file_release(struct gck_file_store *f, int fd);
-/* Nothing is kept open any more that nobody uses. */
+
+/* Close the kept objects that no thread uses. */
 void gck_file_forget(struct gck_file_store *f);
 
-/* file_write.c */
+/* write.c */
 int gck_file_put_object(struct gck_backend *b, const char *name, const void *data, size_t size,
 			bool shared, struct gck_error *err);
 int gck_file_flush(struct gck_backend *b, struct gck_error *err);

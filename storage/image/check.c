@@ -4,7 +4,10 @@
 #include <pthread.h>
 
 #include "storage/base/parallel.h"
+#include "storage/image/image.h"
+#include "storage/store/commit.h"
 #include "storage/store/commit_objects.h"
+#include "storage/store/store.h"
 
 struct check {
 	struct gck_store *s;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chunks in the order of their numbers, found by hash. */
+ * Chunks in the order of their numbers, with a hash table to find them by hash. */
 #ifndef GCK_CHUNK_INDEX_H
 #define GCK_CHUNK_INDEX_H
 
-#include "storage/store/internal.h"
+#include "storage/store/chunks.h"
 
 struct gck_chunk_index {
 	struct gck_chunks chunks;
@@ -12,16 +12,18 @@ struct gck_chunk_index {
 };
 
 /* Take chunks over, also on failure. */
-int gck_chunk_index_adopt(struct gck_chunk_index *t, struct gck_chunks *chunks, struct gck_error *err);
+GCK_MUST_CHECK int gck_chunk_index_adopt(struct gck_chunk_index *t, struct gck_chunks *chunks,
+					 struct gck_error *err);
 void gck_chunk_index_clear(struct gck_chunk_index *t);
 
-/* Give the memory back that finding takes. */
+/* Free the memory that finding takes; the chunks stay. */
 void gck_chunk_index_close(struct gck_chunk_index *t);
 
 bool gck_chunk_index_find(const struct gck_chunk_index *t, struct gck_hash hash, uint32_t size,
-		    struct gck_chunk *found);
+			  struct gck_chunk *found);
 
 /* Append c, giving it its number. */
-int gck_chunk_index_add(struct gck_chunk_index *t, struct gck_chunk *c, struct gck_error *err);
+GCK_MUST_CHECK int gck_chunk_index_add(struct gck_chunk_index *t, struct gck_chunk *c,
+				       struct gck_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include <lz4hc.h>
 #include <zstd.h>
 
-#include "storage/store/internal.h"
+#include "storage/image/codec.h"
 
 #define SAMPLES 8u
 #define SAMPLE 2048u

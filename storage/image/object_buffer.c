@@ -16,9 +16,9 @@ struct gck_object_buffer *gck_object_buffer_new(struct gck_error *err)
 	struct gck_object_buffer *x = calloc(1, sizeof *x);
 
 	if (x)
-		x->room = aligned_alloc(HUGE_PAGE, GCK_OBJECT_STORED_MAX);
-	if (x && x->room) {
-		madvise(x->room, GCK_OBJECT_MAX, MADV_HUGEPAGE);
+		x->bytes = aligned_alloc(HUGE_PAGE, GCK_OBJECT_STORED_MAX);
+	if (x && x->bytes) {
+		madvise(x->bytes, GCK_OBJECT_MAX, MADV_HUGEPAGE);
 		return x;
 	}
 	free(x);
@@ -30,7 +30,7 @@ void gck_object_buffer_free(struct gck_object_buffer *x)
 {
 	if (!x)
 		return;
-	free(x->room);
+	free(x->bytes);
 	free(x);
 }
 
@@ -46,7 +46,7 @@ void gck_object_buffer_add(struct gck_object_buffer *x, const void *data, const 
 {
 	struct gck_chunk *to = &x->chunks[x->n];
 
-	memcpy(x->room + x->used + (x->extra ? GCK_CODEC_BEFORE : 0), data, c->size);
+	memcpy(x->bytes + x->used + (x->extra ? GCK_CODEC_BEFORE : 0), data, c->size);
 	*to = *c;
 	to->offset = x->used;
 	to->stored = c->size;
@@ -59,7 +59,7 @@ int gck_object_buffer_encode(struct gck_object_buffer *x, uint32_t i, struct gck
 {
 	struct gck_chunk *c = &x->chunks[i];
 
-	return gck_codec_encode(codec, c, x->room + c->offset, err);
+	return gck_codec_encode(codec, c, x->bytes + c->offset, err);
 }
 
 /* What an object is named after: a row for each chunk, numbers little-endian, hash canonical. */
@@ -94,7 +94,7 @@ int gck_object_buffer_pack(struct gck_object_buffer *x, const char *dir, const s
 		struct gck_chunk *c = &x->chunks[i];
 
 		if (c->offset != at)
-			memmove(x->room + at, x->room + c->offset, c->stored);
+			memmove(x->bytes + at, x->bytes + c->offset, c->stored);
 		c->offset = at;
 		at += c->stored;
 		rows[i] = (struct row){ .stored = c->stored, .size = c->size, .method = c->method };

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/backend.h"
+#include "storage/image/pipeline.h"
 #include "storage/image/pipeline_threads.h"
 
 #define PARCELS_MIN 2u
@@ -20,7 +22,7 @@ static int make_codecs(struct gck_pipeline *p, struct gck_error *err)
 	for (; p->ncodecs < n; p->ncodecs++) {
 		p->codecs[p->ncodecs] = gck_codec_new(p->plan.options->compress,
 						      p->plan.options->compress_level,
-						      p->plan.seal, err);
+						      p->plan.key, err);
 		if (!p->codecs[p->ncodecs])
 			return -1;
 	}
@@ -61,7 +63,7 @@ struct gck_pipeline *gck_pipeline_open(struct gck_backend *b, const struct gck_p
 	}
 	p->b = b;
 	p->plan = *plan;
-	p->encodes = plan->options->compress != GCK_COMPRESS_NONE || plan->seal;
+	p->encodes = plan->options->compress != GCK_COMPRESS_NONE || plan->key;
 	p->most = (unsigned)(plan->memory / GCK_OBJECT_MAX);
 	if (p->most < PARCELS_MIN)
 		p->most = PARCELS_MIN;
@@ -170,8 +172,8 @@ static int begin(struct gck_pipeline *p, bool shared, struct gck_error *err)
 		return -1;
 	x->next = NULL;
 	x->used = x->n = x->taken = x->encoded = 0;
-	x->extra = p->plan.seal ? GCK_CODEC_EXTRA : 0;
-	x->sealed = x->put = false;
+	x->extra = p->plan.key ? GCK_CODEC_EXTRA : 0;
+	x->full = x->put = false;
 	x->shared = shared;
 	p->filling[shared] = x;
 	pthread_mutex_lock(&p->lock);
@@ -190,7 +192,7 @@ int gck_pipeline_cut(struct gck_pipeline *p, bool shared, struct gck_error *err)
 	p->filling[shared] = NULL;
 	pthread_mutex_lock(&p->lock);
 	if (x) {
-		x->sealed = true;
+		x->full = true;
 		pthread_cond_signal(&p->task);
 	}
 	rc = check_failed(p, err);

@@ -10,7 +10,7 @@ struct task {
 
 static bool can_put(const struct gck_object_buffer *x)
 {
-	return x->sealed && !x->put && x->encoded == x->n;
+	return x->full && !x->put && x->encoded == x->n;
 }
 
 /* Objects that are ready leave first: that is what makes room. */
@@ -49,9 +49,9 @@ static int perform(struct gck_pipeline *p, const struct task *t, struct gck_erro
 
 	if (t->codec)
 		return gck_object_buffer_encode(x, t->chunk, t->codec, err);
-	if (gck_object_buffer_pack(x, p->plan.dir, p->plan.seal, err) < 0)
+	if (gck_object_buffer_pack(x, p->plan.dir, p->plan.key, err) < 0)
 		return -1;
-	return p->b->ops->put_object(p->b, x->name, x->room, x->used, x->shared, err);
+	return p->b->ops->put_object(p->b, x->name, x->bytes, x->used, x->shared, err);
 }
 
 static void move_to_done(struct gck_pipeline *p, struct gck_object_buffer *x)

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "storage/base/backend.h"
 #include "storage/image/pipeline.h"
 
 struct gck_pipeline {

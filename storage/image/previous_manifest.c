@@ -35,7 +35,7 @@ static int load_needs(struct gck_previous *p, const json_t *manifest, struct gck
 		return gck_fail(err, ENOMEM, "no memory for the manifest of the commit before");
 	gck_chunks_reach(&p->table.chunks, reach);
 	for (size_t i = 0; i < p->nobjects; i++) {
-		p->objects[i].need = reach[i];
+		p->objects[i].reach = reach[i];
 		p->objects[i].shared = gck_manifest_shares(manifest, i);
 	}
 	free(reach);
@@ -71,7 +71,7 @@ static int64_t map_object(struct gck_previous_object *o, struct gck_backend *b, 
 	if (o->mapped != UNKNOWN)
 		return o->mapped;
 	o->mapped = UNUSABLE;
-	if (b->ops->size(b, o->name, &size, NULL) == 0 && size >= o->need &&
+	if (b->ops->size(b, o->name, &size, NULL) == 0 && size >= o->reach &&
 	    json_array_append_new(objects, json_string(o->name)) == 0)
 		o->mapped = (int64_t)json_array_size(objects) - 1;
 	if (o->shared && o->mapped >= 0)

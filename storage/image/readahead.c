@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/image/codec.h"
 #include "storage/image/readahead.h"
 #include "storage/store/node_cache.h"
 
@@ -87,7 +88,7 @@ static int bring(struct gck_readahead *a, const struct run *r, char *stored)
 /* Where all are raw they come to where they are wanted at once. */
 static int fetch(struct gck_readahead *a, struct run *r, struct hands *h)
 {
-	bool raw = !a->plan.seal && r->stored == r->size;
+	bool raw = !a->plan.key && r->stored == r->size;
 	char *stored;
 
 	if (!raw && !h->stored && !(h->stored = malloc(a->run_size + RUN_CHUNKS * GCK_CODEC_EXTRA)))
@@ -130,7 +131,7 @@ static void serve(struct gck_readahead *a, struct hands *h)
 static void *work(void *arg)
 {
 	struct gck_readahead *a = arg;
-	struct hands h = { gck_codec_new(GCK_COMPRESS_NONE, 0, a->plan.seal, NULL), NULL };
+	struct hands h = { gck_codec_new(GCK_COMPRESS_NONE, 0, a->plan.key, NULL), NULL };
 
 	serve(a, &h);
 	gck_codec_free(h.codec);

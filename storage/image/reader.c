@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/document/encrypted.h"
+#include "storage/document/document.h"
+#include "storage/image/codec.h"
 #include "storage/image/readahead.h"
+#include "storage/store/chunks.h"
 #include "storage/store/node_cache.h"
 
 struct gck_reader {
@@ -25,7 +27,7 @@ static int load_ends(struct gck_reader *r, const json_t *manifest, struct gck_er
 	r->ends = calloc(json_array_size(gck_manifest_objects(manifest, NULL)) + 1, sizeof *r->ends);
 	if (!r->ends)
 		return gck_fail(err, ENOMEM, "no memory to read from %s", r->s->b->where);
-	if (!r->s->pool)
+	if (!r->s->cache)
 		return 0;
 	if (gck_chunks_load(manifest, &chunks, err) < 0)
 		return -1;
@@ -76,7 +78,7 @@ static struct gck_readahead *open_ahead(struct gck_reader *r, gck_plan_fn *plan,
 					struct gck_error *err)
 {
 	const struct gck_readahead_plan p = { .objects = r->objects, .ends = r->ends,
-					      .seal = r->seal, .next = plan, .arg = arg };
+					      .key = r->seal, .next = plan, .arg = arg };
 
 	return gck_readahead_open(r->s, &p, err);
 }

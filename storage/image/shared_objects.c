@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What several ranks have stored: an object that more than one of them has put lies there once. */
-#include "storage/store/store.h"
+#include "storage/image/image.h"
 
 static bool is_object(const char *name, const json_t *size)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/document/encrypted.h"
+#include "storage/document/document.h"
 #include "storage/document/json.h"
-#include "storage/image/chunk_index.h"
+#include "storage/image/image.h"
 #include "storage/image/pipeline.h"
 #include "storage/image/previous_manifest.h"
 
@@ -61,13 +61,13 @@ static bool may_build_on(struct gck_store *s, const json_t *previous)
 	const struct gck_job_key *seal;
 
 	return of && !strcmp(of, s->of) && gck_document_key(s, previous, &seal, NULL) == 0 &&
-	       gck_job_key_same(seal, s->seal);
+	       gck_job_key_same(seal, s->key);
 }
 
 static int writer_start(struct gck_writer *w, const struct gck_options *o, const json_t *previous,
 			struct gck_error *err)
 {
-	const struct gck_pipeline_plan plan = { .dir = w->dir, .options = o, .seal = w->s->seal,
+	const struct gck_pipeline_plan plan = { .dir = w->dir, .options = o, .key = w->s->key,
 						.cpus = w->s->cpus, .memory = w->s->memory,
 						.done = enter_object, .arg = w };
 
@@ -239,10 +239,10 @@ static json_t *add_store(struct gck_writer *w, const json_t *manifest)
 static json_t *whole_manifest(struct gck_writer *w, const char *name, const json_t *manifest,
 			      struct gck_error *err)
 {
-	json_t *outside = w->s->seal ? readable_part(w) : NULL;
+	json_t *outside = w->s->key ? readable_part(w) : NULL;
 	json_t *all = add_store(w, manifest), *made = NULL;
 
-	if (!all || (w->s->seal && !outside))
+	if (!all || (w->s->key && !outside))
 		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
 	else
 		made = outside ? gck_document_encrypt(w->s, name, outside, all, err) : json_incref(all);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/retention/retention.h"
 #include "storage/retention/sweep.h"
+#include "storage/store/commit.h"
 
 /* ---- what kept commits need ---------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "storage/base/parallel.h"
+#include "storage/store/chunks.h"
 
 void gck_name_list_free(struct gck_name_list *l)
 {
@@ -19,14 +20,14 @@ int gck_name_list_add(struct gck_name_list *l, const char *name, struct gck_erro
 {
 	char *copy;
 
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 64;
-		char **v = reallocarray(l->v, room, sizeof *v);
+	if (l->n == l->capacity) {
+		size_t capacity = l->capacity ? 2 * l->capacity : 64;
+		char **v = reallocarray(l->v, capacity, sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory for a list of names");
 		l->v = v;
-		l->room = room;
+		l->capacity = capacity;
 	}
 	copy = strdup(name);
 	if (!copy)

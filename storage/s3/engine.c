@@ -9,7 +9,8 @@
 
 #include <openssl/crypto.h>
 
-#include "storage/s3/engine.h"
+#include "storage/s3/http.h"
+#include "storage/s3/s3.h"
 
 #define KEEP 32L      /* connections that wait for the next request */
 #define NAP_MS 60000 /* what to do comes by curl_multi_wakeup or on a socket */

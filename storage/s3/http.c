@@ -8,7 +8,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "storage/s3/engine.h"
+#include "storage/s3/http.h"
+#include "storage/s3/s3.h"
 
 /* Fewer bytes a second than this are no progress: what drips is as good as lost. */
 #define DRIP 1024L
@@ -63,7 +64,7 @@ static size_t take(char *data, size_t one, size_t n, void *arg)
 		h->overflow = !take_text(h, data, size);
 		return h->overflow ? 0 : size;
 	}
-	h->overflow = size > h->room - h->got;
+	h->overflow = size > h->capacity - h->got;
 	if (h->overflow)
 		return 0;
 	memcpy((char *)h->into + h->got, data, size);

@@ -24,8 +24,8 @@ struct gck_http {
 	const char *range;                         /* "0-99"; NULL: all */
 	const void *body;                          /* of PUT and POST */
 	size_t body_size;
-	void *into; /* where a 2xx answer's body goes, of at most room bytes; NULL: into text */
-	size_t room;
+	void *into; /* where a 2xx answer's body goes, of at most capacity bytes; NULL: into text */
+	size_t capacity;
 	unsigned patience; /* seconds without progress */
 
 	/* The answer. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "storage/s3/presign.h"
+#include "storage/s3/request.h"
 #include "storage/s3/s3.h"
-#include "storage/store/internal.h"
 
 #define TOKEN_SIZE 4097
 #define PAGES_MAX 100000

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "storage/base/parallel.h"
-#include "storage/s3/checksum.h"
+#include "storage/s3/request.h"
 #include "storage/s3/s3.h"
 
 #define THREADS 4

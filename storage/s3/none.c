@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Built without libcurl, OpenSSL or expat: s3: is refused by name. */
-#include "storage/base/backend.h"
 #include "storage/s3/presign.h"
-#include "storage/s3/probe.h"
+#include "storage/s3/s3.h"
 
 static int refuse(const char *url, struct gck_error *err)
 {

@@ -8,14 +8,18 @@
 #include <sys/random.h>
 
 #include "storage/s3/presign.h"
-#include "storage/s3/refusal.h"
-#include "storage/s3/s3.h"
-#include "storage/s3/sign.h"
+#include "storage/s3/request.h"
+#include "storage/s3/signer.h"
 
 #define ATTEMPTS 10
 #define SIGNATURES 2 /* refused ones: the keys may have changed between two */
 #define PAUSE_MAX 10000
 #define PAUSE_ASKED 30 /* seconds, however many the server asks for */
+
+#define SKEW 240 /* seconds between two clocks that are worth a word; S3 refuses from 900 on */
+
+#define CHANGED ": the bytes change on their way"
+#define ELSEWHERE ": the bucket is elsewhere: see S3Endpoint and S3Region"
 
 unsigned gck_s3_pause = 200;
 
@@ -25,6 +29,119 @@ static const char *const roots[] = {
 	[GCK_SIGN_COMPLETE_MULTIPART] = "CompleteMultipartUploadResult",
 	[GCK_SIGN_LIST_MULTIPARTS] = "ListMultipartUploadsResult",
 };
+
+/* ---- refusals ------------------------------------------------------------------------------ */
+
+/* What the answer to a request means. */
+enum refusal {
+	REFUSAL_NONE,    /* a success */
+	REFUSAL_LATER,   /* the same request may succeed later */
+	REFUSAL_SIGNED,  /* the signature was refused: a new one may be accepted */
+	REFUSAL_UNKNOWN, /* the server does not know a header or a request */
+	REFUSAL_FINAL,
+};
+
+/* By the server's code first, then by the status: HEAD has no body, and dialects differ. */
+static const struct meaning {
+	const char *code;
+	long status;
+	enum refusal what;
+	int error;
+	const char *remedy;
+} meanings[] = {
+	{ "RequestTimeTooSkewed", 0, REFUSAL_SIGNED, EACCES, "" },
+	{ "NoSuchBucket", 0, REFUSAL_FINAL, ENODEV, ": make the bucket, or see S3Store" },
+	{ "InvalidAccessKeyId", 0, REFUSAL_SIGNED, EACCES, ": see S3KeyFile" },
+	{ "SignatureDoesNotMatch", 0, REFUSAL_SIGNED, EACCES,
+	  ": see the secret in S3KeyFile, and S3Region" },
+	{ "ExpiredToken", 0, REFUSAL_SIGNED, EACCES, ": S3KeyFile needs a new session token" },
+	{ "InvalidToken", 0, REFUSAL_SIGNED, EACCES, ": see the session token in S3KeyFile" },
+	{ "AuthorizationHeaderMalformed", 0, REFUSAL_FINAL, EACCES, ": see S3Region" },
+	{ "AuthorizationQueryParametersError", 0, REFUSAL_FINAL, EACCES, ": see S3Region" },
+	{ "QuotaExceeded", 0, REFUSAL_FINAL, EDQUOT,
+	  ": remove checkpoints, or raise the quota" },
+	{ "RequestTimeout", 0, REFUSAL_LATER, EIO, "" },
+	{ "BadDigest", 0, REFUSAL_LATER, EIO, CHANGED },
+	{ "XAmzContentChecksumMismatch", 0, REFUSAL_LATER, EIO, CHANGED },
+	{ "IncompleteBody", 0, REFUSAL_LATER, EIO, "" },
+	{ "NotImplemented", 0, REFUSAL_UNKNOWN, ENOTSUP, "" },
+	{ NULL, 301, REFUSAL_FINAL, EIO, ELSEWHERE },
+	{ NULL, 307, REFUSAL_FINAL, EIO, ELSEWHERE },
+	{ NULL, 401, REFUSAL_SIGNED, EACCES, ": see S3KeyFile" },
+	{ NULL, 403, REFUSAL_SIGNED, EACCES, ": may S3KeyFile's keys do this in the bucket?" },
+	{ NULL, 404, REFUSAL_FINAL, ENOENT, "" },
+	{ NULL, 405, REFUSAL_FINAL, ENOTSUP, "" },
+	{ NULL, 408, REFUSAL_LATER, EIO, "" },
+	{ NULL, 409, REFUSAL_LATER, EIO, "" },
+	{ NULL, 412, REFUSAL_FINAL, EEXIST, ": another one of that name is there" },
+	{ NULL, 413, REFUSAL_FINAL, EDQUOT, ": has the bucket a quota?" },
+	{ NULL, 416, REFUSAL_FINAL, EBADMSG, ": the object is shorter than its commit says" },
+	{ NULL, 429, REFUSAL_LATER, EIO, "" },
+	{ NULL, 501, REFUSAL_UNKNOWN, ENOTSUP, "" },
+	{ NULL, 507, REFUSAL_FINAL, ENOSPC, ": the object store is full" },
+};
+
+#define MEANINGS (sizeof meanings / sizeof meanings[0])
+
+static const struct meaning *meaning_of(const struct gck_http *h, const struct gck_s3_error *said)
+{
+	static const struct meaning bad = { NULL, 0, REFUSAL_FINAL, EIO, "" };
+	static const struct meaning later = { NULL, 0, REFUSAL_LATER, EIO, "" };
+
+	for (size_t i = 0; i < MEANINGS; i++)
+		if (meanings[i].code ? !strcmp(meanings[i].code, said->code) :
+				       meanings[i].status == h->status)
+			return &meanings[i];
+	/* A 200 with an error in it is a server that failed after it had begun to answer. */
+	return h->status / 100 == 5 || h->status / 100 == 2 ? &later : &bad;
+}
+
+static enum refusal refusal_of(const struct gck_http *h, const struct gck_s3_error *said)
+{
+	if (h->status / 100 == 2 && !*said->code)
+		return REFUSAL_NONE;
+	return meaning_of(h, said)->what;
+}
+
+/* How far the server's clock is ahead of the one that signed; 0: not known. */
+static long skew_of(const struct gck_http *h)
+{
+	const char *stamp = strstr(h->url, "X-Amz-Date=");
+	struct tm tm = { 0 };
+
+	if (h->date < 0 || !stamp ||
+	    !strptime(stamp + strlen("X-Amz-Date="), "%Y%m%dT%H%M%SZ", &tm))
+		return 0;
+	return h->date - timegm(&tm);
+}
+
+/* Each URL is signed when it is used, so one that is refused for its time tells of the clocks. */
+static bool is_clock(const struct gck_http *h, const struct gck_s3_error *said, long skew)
+{
+	if (h->status != 403)
+		return false;
+	return labs(skew) > SKEW || !strcmp(said->code, "RequestTimeTooSkewed") ||
+	       strcasestr(said->message, "expired") || strcasestr(said->message, "not yet valid");
+}
+
+static int refusal_fail(const struct gck_http *h, const struct gck_s3_error *said,
+			struct gck_error *err)
+{
+	const struct meaning *m = meaning_of(h, said);
+	long skew = skew_of(h);
+	char remedy[160];
+
+	snprintf(remedy, sizeof remedy, "%s", m->remedy);
+	if (is_clock(h, said, skew))
+		snprintf(remedy, sizeof remedy, ": the clock of gpuckptd's host is %ld s %s the "
+			 "object store's: set both by NTP", labs(skew),
+			 skew < 0 ? "ahead of" : "behind");
+	return gck_fail(err, m->error, "the server answers %ld%s%s%s%.150s%s", h->status,
+			*said->code ? " " : "", said->code, *said->message ? ", " : "",
+			said->message, remedy);
+}
+
+/* ---- one attempt --------------------------------------------------------------------------- */
 
 struct lines {
 	char md5[64], crc32c[64], range[64];
@@ -37,7 +154,7 @@ static void fill(struct gck_http *h, const struct gck_s3_call *c, const struct g
 
 	*h = (struct gck_http){ .method = gck_s3_method(c->sign.verb), .url = url->url,
 				.ca = url->ca, .body = c->body, .body_size = c->size,
-				.into = c->into, .room = c->room, .patience = gck_sign_request_timeout() };
+				.into = c->into, .capacity = c->capacity, .patience = gck_sign_request_timeout() };
 	if (c->sign.md5) {
 		snprintf(l->md5, sizeof l->md5, "Content-MD5: %s", c->sign.md5);
 		h->headers[n++] = l->md5;
@@ -50,7 +167,7 @@ static void fill(struct gck_http *h, const struct gck_s3_call *c, const struct g
 		h->headers[n++] = "If-None-Match: *";
 	if (c->into) {
 		snprintf(l->range, sizeof l->range, "%llu-%llu", (unsigned long long)c->offset,
-			 (unsigned long long)(c->offset + c->room - 1));
+			 (unsigned long long)(c->offset + c->capacity - 1));
 		h->range = l->range;
 	}
 }
@@ -89,11 +206,11 @@ static int check_part(struct gck_s3_call *c, struct gck_error *err)
 		c->http.first = 0;
 	if (c->http.first != c->offset)
 		return wrong_part(c, err);
-	if (c->http.got == c->room)
+	if (c->http.got == c->capacity)
 		return 0;
 	if (c->http.status != 206)
 		return gck_fail(err, EPROTO, "the answer, without a range, has %zu bytes of %zu", c->http.got,
-				c->room);
+				c->capacity);
 	return gck_fail(err, EBADMSG, "the object ends at byte %llu, its commit says otherwise",
 			(unsigned long long)(c->offset + c->http.got));
 }
@@ -106,38 +223,38 @@ static int check_answer(struct gck_s3_call *c, struct gck_error *err)
 	return c->into ? check_part(c, err) : 0;
 }
 
-static enum gck_refusal look(struct gck_s3_call *c, struct gck_error *err)
+static enum refusal look(struct gck_s3_call *c, struct gck_error *err)
 {
-	enum gck_refusal what;
+	enum refusal what;
 
 	gck_xml_error(c->http.text, c->http.size, &c->said);
-	what = gck_refusal_of(&c->http, &c->said);
-	if (what != GCK_REFUSAL_NONE) {
-		gck_refusal_fail(&c->http, &c->said, err);
+	what = refusal_of(&c->http, &c->said);
+	if (what != REFUSAL_NONE) {
+		refusal_fail(&c->http, &c->said, err);
 		return what;
 	}
 	if (check_answer(c, err) == 0)
-		return GCK_REFUSAL_NONE;
-	return err->code == EPROTO ? GCK_REFUSAL_LATER : GCK_REFUSAL_FINAL;
+		return REFUSAL_NONE;
+	return err->code == EPROTO ? REFUSAL_LATER : REFUSAL_FINAL;
 }
 
-static enum gck_refusal attempt(struct gck_s3_store *s, struct gck_s3_call *c,
+static enum refusal attempt(struct gck_s3_store *s, struct gck_s3_call *c,
 				struct gck_error *err)
 {
 	struct gck_signed url;
 	struct lines l;
-	enum gck_refusal what;
+	enum refusal what;
 
 	if (gck_sign(&s->of, &c->sign, &url, err) < 0)
-		return GCK_REFUSAL_FINAL;
+		return REFUSAL_FINAL;
 	fill(&c->http, c, &url, &l);
 	if (gck_http(&c->http, err) == 0)
 		what = look(c, err);
 	else
 		what = err->code == EACCES || err->code == ENOMEM || err->code == EINVAL ?
-			       GCK_REFUSAL_FINAL :
-			       GCK_REFUSAL_LATER;
-	if (what != GCK_REFUSAL_NONE)
+			       REFUSAL_FINAL :
+			       REFUSAL_LATER;
+	if (what != REFUSAL_NONE)
 		gck_http_end(&c->http);
 	c->http.url = c->http.ca = NULL;
 	gck_signed_free(&url);
@@ -206,16 +323,16 @@ int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c, struct gck_error 
 	if (s->checksum == GCK_S3_NO_CRC32C)
 		c->sign.crc32c = NULL;
 	for (;;) {
-		enum gck_refusal what = attempt(s, c, &why);
+		enum refusal what = attempt(s, c, &why);
 
 		n++;
-		if (what == GCK_REFUSAL_NONE)
+		if (what == REFUSAL_NONE)
 			return 0;
-		if (what == GCK_REFUSAL_UNKNOWN && simplify(s, c))
+		if (what == REFUSAL_UNKNOWN && simplify(s, c))
 			continue;
-		if (what == GCK_REFUSAL_SIGNED && ++refused < SIGNATURES)
+		if (what == REFUSAL_SIGNED && ++refused < SIGNATURES)
 			continue;
-		if (what != GCK_REFUSAL_LATER || n >= ATTEMPTS)
+		if (what != REFUSAL_LATER || n >= ATTEMPTS)
 			return failed(s, c, n, &why, err);
 		failed(s, c, n, &why, &trouble);
 		gck_sign_report_retry(&trouble);

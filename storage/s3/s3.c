@@ -3,16 +3,20 @@
  * nothing to flush; there are no directories, so there is nothing to make. */
 #include "config.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "storage/s3/checksum.h"
-#include "storage/s3/presign.h"
+#include <nmmintrin.h>
+#include <openssl/evp.h>
+
+#include "common/base/base64.h"
+#include "storage/s3/request.h"
 #include "storage/s3/s3.h"
-#include "storage/s3/sign.h"
-#include "storage/store/internal.h"
+#include "storage/s3/signer.h"
 
 /* One connection seldom fills a network; more than this are a burden on the server. */
 #define PARALLEL 8
@@ -20,6 +24,42 @@
 /* Of these so many are sent, where an MD5 takes as long as sending: a server that gives each the same share has all
  * done at the same time, and nothing to do while the next ones are read and summed up. */
 #define SENT_WITH_MD5 4
+
+/* ---- checksums ----------------------------------------------------------------------------- */
+
+/* 8 bytes in 3 cycles: some hundredths of what compressing or TLS cost. */
+__attribute__((target("sse4.2"))) static uint32_t crc32c(const unsigned char *p, size_t size)
+{
+	uint64_t crc = 0xffffffff, word;
+
+	for (; size >= sizeof word; p += sizeof word, size -= sizeof word) {
+		memcpy(&word, p, sizeof word);
+		crc = _mm_crc32_u64(crc, word);
+	}
+	for (; size > 0; size--)
+		crc = _mm_crc32_u8((uint32_t)crc, *p++);
+	return ~(uint32_t)crc;
+}
+
+char *gck_checksum_crc32c(const void *data, size_t size)
+{
+	uint32_t crc;
+
+	if (!__builtin_cpu_supports("sse4.2"))
+		return NULL;
+	crc = htobe32(crc32c(data, size));
+	return gck_base64_text(&crc, sizeof crc);
+}
+
+char *gck_checksum_md5(const void *data, size_t size)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned n;
+
+	if (EVP_Digest(data, size, digest, &n, EVP_md5(), NULL) != 1)
+		return NULL;
+	return gck_base64_text(digest, n);
+}
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -43,7 +83,7 @@ static int s3_get(struct gck_backend *b, const char *name, uint64_t offset, void
 		  struct gck_error *err)
 {
 	struct gck_s3_call c = { .sign = { GCK_SIGN_GET, name }, .into = data, .offset = offset,
-				 .room = size };
+				 .capacity = size };
 
 	if (size == 0)
 		return 0;
@@ -238,7 +278,7 @@ static int s3_fill(struct gck_s3_store *s, const char *url, const char *cluster,
 	s->head.ops = &s3_ops;
 	s->head.parallel = PARALLEL;
 	sem_init(&s->sent_with_md5, 0, SENT_WITH_MD5);
-	s->head.far = true;
+	s->head.remote = true;
 	s->of = (struct gck_sign_scope){ strdup(url), strdup(cluster), job, step, .uid = 0 };
 	if (asprintf(&s->head.where, "%s/%s/%" PRIu32 "/%" PRIu32, url, cluster, job, step) < 0)
 		s->head.where = NULL;
@@ -270,4 +310,56 @@ struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t j
 		return &s->head;
 	s3_close(&s->head);
 	return NULL;
+}
+
+/* ---- probing ------------------------------------------------------------------------------- */
+
+#define PROBE_NAME "commit-0.json" /* no checkpoint has the number 0 */
+
+static int probe_call(struct gck_s3_store *s, enum gck_sign_verb verb, bool only_new,
+		struct gck_s3_probe *found, struct gck_error *err)
+{
+	struct gck_s3_call c = { .sign = { .verb = verb,
+					   .name = verb == GCK_SIGN_LIST ? "" : PROBE_NAME,
+					   .only_new = only_new },
+				 .body = "{}", .size = verb == GCK_SIGN_PUT ? 2 : 0 };
+
+	if (gck_s3_call(s, &c, err) < 0)
+		return -1;
+	if (c.http.date >= 0)
+		found->skew_s = c.http.date - time(NULL);
+	gck_s3_end(&c);
+	return 0;
+}
+
+/* The object is there: only a server that knows the condition says so. */
+static int try_condition(struct gck_s3_store *s, struct gck_s3_probe *found, struct gck_error *err)
+{
+	struct gck_error why = { 0 };
+
+	if (probe_call(s, GCK_SIGN_PUT, true, found, &why) == 0) {
+		found->only_new = false;
+		return 0;
+	}
+	found->only_new = why.code == EEXIST;
+	if (!found->only_new && err)
+		*err = why;
+	return found->only_new ? 0 : -1;
+}
+
+int gck_s3_probe(const char *url, const char *cluster, struct gck_s3_probe *found,
+		 struct gck_error *err)
+{
+	struct gck_backend *b = gck_s3_open(url, cluster, 0, 0, true, err);
+	struct gck_s3_store *s = (struct gck_s3_store *)b;
+	int rc;
+
+	if (!b)
+		return -1;
+	rc = probe_call(s, GCK_SIGN_LIST, false, found, err) < 0 ||
+		     probe_call(s, GCK_SIGN_PUT, false, found, err) < 0 ||
+		     try_condition(s, found, err) < 0 ||
+		     probe_call(s, GCK_SIGN_DELETE, false, found, err) < 0 ? -1 : 0;
+	b->ops->close(b);
+	return rc;
 }

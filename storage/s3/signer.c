@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/s3/sign.h"
+#include "storage/s3/signer.h"
 
 #define TOGETHER 64
 

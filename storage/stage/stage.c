@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "storage/base/hash.h"
 #include "storage/base/parallel.h"
+#include "storage/store/store.h"
 
 #define RESERVE 16 /* one part in so many of the file system stays free: others write there, too */
 
@@ -21,11 +23,11 @@ struct staged {
 
 struct stage {
 	struct gck_backend head;
-	struct gck_backend *near, *far;
+	struct gck_backend *local, *remote;
 	const struct gck_store *s; /* whose share of memory it is, and whose progress is told */
 	pthread_mutex_t lock;      /* of what follows */
 	struct staged *v;          /* to be uploaded */
-	size_t n, room;
+	size_t n, capacity;
 	uint64_t bytes, sent;      /* of them; of these */
 	struct gck_error why;      /* code 0: the disk has taken everything */
 	char (*bad)[GCK_NAME_MAX]; /* objects whose copy here is damaged */
@@ -39,16 +41,16 @@ static struct stage *stage_of(struct gck_backend *b)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static int check_room(const struct stage *x, size_t size, struct gck_error *err)
+static int check_space(const struct stage *x, size_t size, struct gck_error *err)
 {
 	struct statvfs v;
 
-	if (statvfs(x->near->where, &v) < 0)
-		return gck_fail(err, errno, "stage %s: %s", x->near->where, strerror(errno));
+	if (statvfs(x->local->where, &v) < 0)
+		return gck_fail(err, errno, "stage %s: %s", x->local->where, strerror(errno));
 	if ((uint64_t)v.f_bavail * v.f_frsize >= size + (uint64_t)v.f_blocks * v.f_frsize / RESERVE)
 		return 0;
 	return gck_fail(err, ENOSPC, "stage %s: the file system is full, but for the %uth part that "
-			"is left to others", x->near->where, RESERVE);
+			"is left to others", x->local->where, RESERVE);
 }
 
 static int remember(struct stage *x, const struct staged *made, struct gck_error *err)
@@ -56,32 +58,32 @@ static int remember(struct stage *x, const struct staged *made, struct gck_error
 	int rc = 0;
 
 	pthread_mutex_lock(&x->lock);
-	if (x->n == x->room) {
-		size_t room = x->room ? 2 * x->room : 64;
-		struct staged *v = reallocarray(x->v, room, sizeof *v);
+	if (x->n == x->capacity) {
+		size_t capacity = x->capacity ? 2 * x->capacity : 64;
+		struct staged *v = reallocarray(x->v, capacity, sizeof *v);
 
 		if (v) {
 			x->v = v;
-			x->room = room;
+			x->capacity = capacity;
 		}
 	}
-	if (x->n < x->room) {
+	if (x->n < x->capacity) {
 		x->v[x->n++] = *made;
 		x->bytes += made->size;
 	} else {
-		rc = gck_fail(err, ENOMEM, "stage %s: no memory for names", x->near->where);
+		rc = gck_fail(err, ENOMEM, "stage %s: no memory for names", x->local->where);
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }
 
-static int put_near(struct stage *x, const char *name, const void *data, size_t size, bool shared,
+static int put_local(struct stage *x, const char *name, const void *data, size_t size, bool shared,
 		    struct gck_error *err)
 {
 	struct staged made = { .size = size, .shared = shared };
 
-	if (check_room(x, size, err) < 0 ||
-	    x->near->ops->put_object(x->near, name, data, size, shared, err) < 0)
+	if (check_space(x, size, err) < 0 ||
+	    x->local->ops->put_object(x->local, name, data, size, shared, err) < 0)
 		return -1;
 	snprintf(made.name, sizeof made.name, "%s", name);
 	made.hash = gck_hash_bytes(data, size);
@@ -115,12 +117,12 @@ static int stage_put_object(struct gck_backend *b, const char *name, const void 
 
 	/* Encrypted, it has the same name in other ranks but other bytes in each: of the one on this disk the
 	 * hash is not known. The store has it once anyway. */
-	if (takes(x) && !(shared && x->s->seal)) {
-		if (put_near(x, name, data, size, shared, &why) == 0)
+	if (takes(x) && !(shared && x->s->key)) {
+		if (put_local(x, name, data, size, shared, &why) == 0)
 			return 0;
 		takes_no_more(x, &why);
 	}
-	return x->far->ops->put_object(x->far, name, data, size, shared, err);
+	return x->remote->ops->put_object(x->remote, name, data, size, shared, err);
 }
 
 static int stage_put(struct gck_backend *b, const char *name, const char *dir, const void *data,
@@ -129,11 +131,11 @@ static int stage_put(struct gck_backend *b, const char *name, const char *dir, c
 	struct stage *x = stage_of(b);
 	uint32_t seq;
 
-	if (x->far->ops->put(x->far, name, dir, data, size, err) < 0)
+	if (x->remote->ops->put(x->remote, name, dir, data, size, err) < 0)
 		return -1;
 	/* What says which objects are needed here; without it they are removed too soon. */
 	if (gck_name_is_content(name, &seq) && takes(x))
-		(void)x->near->ops->put(x->near, name, dir, data, size, NULL);
+		(void)x->local->ops->put(x->local, name, dir, data, size, NULL);
 	return 0;
 }
 
@@ -143,13 +145,13 @@ static int read_back(struct stage *x, const struct staged *o, void *data, struct
 {
 	struct gck_hash h;
 
-	if (x->near->ops->get(x->near, o->name, 0, data, o->size, err) < 0)
+	if (x->local->ops->get(x->local, o->name, 0, data, o->size, err) < 0)
 		return gck_fail_in(err, "the stage lost what was put there");
 	h = gck_hash_bytes(data, o->size);
 	if (gck_hash_same(h, o->hash))
 		return 0;
 	return gck_fail(err, EBADMSG, "stage %s/%s is not what was put there: the disk cannot be "
-			"relied upon, leave out stage=", x->near->where, o->name);
+			"relied upon, leave out stage=", x->local->where, o->name);
 }
 
 static int upload_one(void *arg, size_t i, struct gck_error *err)
@@ -160,10 +162,10 @@ static int upload_one(void *arg, size_t i, struct gck_error *err)
 	int rc;
 
 	if (!data)
-		return gck_fail(err, ENOMEM, "no memory to upload %s/%s", x->near->where, o->name);
+		return gck_fail(err, ENOMEM, "no memory to upload %s/%s", x->local->where, o->name);
 	rc = read_back(x, o, data, err);
 	if (rc == 0)
-		rc = x->far->ops->put_object(x->far, o->name, data, o->size, o->shared, err);
+		rc = x->remote->ops->put_object(x->remote, o->name, data, o->size, o->shared, err);
 	free(data);
 	if (rc < 0)
 		return -1;
@@ -177,7 +179,7 @@ static int upload_one(void *arg, size_t i, struct gck_error *err)
 static int stage_flush(struct gck_backend *b, struct gck_error *err)
 {
 	struct stage *x = stage_of(b);
-	unsigned most = (unsigned)(x->s->memory / GCK_OBJECT_MAX), threads = x->far->parallel;
+	unsigned most = (unsigned)(x->s->memory / GCK_OBJECT_MAX), threads = x->remote->parallel;
 
 	if (threads > most)
 		threads = most ? most : 1;
@@ -185,7 +187,7 @@ static int stage_flush(struct gck_backend *b, struct gck_error *err)
 		return -1;
 	x->n = 0;
 	x->bytes = x->sent = 0;
-	return x->far->ops->flush(x->far, err);
+	return x->remote->ops->flush(x->remote, err);
 }
 
 uint64_t gck_stage_pending_bytes(struct gck_backend *b, struct gck_error *why)
@@ -215,9 +217,9 @@ static int stage_get(struct gck_backend *b, const char *name, uint64_t offset, v
 	struct stage *x = stage_of(b);
 
 	if (gck_name_is_object(name) && !is_bad(x, name) &&
-	    x->near->ops->get(x->near, name, offset, data, size, NULL) == 0)
+	    x->local->ops->get(x->local, name, offset, data, size, NULL) == 0)
 		return 0;
-	return x->far->ops->get(x->far, name, offset, data, size, err);
+	return x->remote->ops->get(x->remote, name, offset, data, size, err);
 }
 
 static bool stage_distrust(struct gck_backend *b, const char *name)
@@ -241,32 +243,32 @@ static bool stage_distrust(struct gck_backend *b, const char *name)
 
 static int stage_size(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err)
 {
-	b = stage_of(b)->far;
+	b = stage_of(b)->remote;
 	return b->ops->size(b, name, size, err);
 }
 
 static int stage_list(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
 		      struct gck_error *err)
 {
-	b = stage_of(b)->far;
+	b = stage_of(b)->remote;
 	return b->ops->list(b, dir, fn, arg, err);
 }
 
 static int stage_remove(struct gck_backend *b, const char *name, struct gck_error *err)
 {
-	b = stage_of(b)->far;
+	b = stage_of(b)->remote;
 	return b->ops->remove(b, name, err);
 }
 
 static int stage_space(struct gck_backend *b, uint64_t *bytes, struct gck_error *err)
 {
-	b = stage_of(b)->far;
+	b = stage_of(b)->remote;
 	return b->ops->space(b, bytes, err);
 }
 
 static void stage_remove_empty(struct gck_backend *b)
 {
-	b = stage_of(b)->far;
+	b = stage_of(b)->remote;
 	b->ops->remove_empty(b);
 }
 
@@ -274,8 +276,8 @@ static void stage_close(struct gck_backend *b)
 {
 	struct stage *x = stage_of(b);
 
-	x->near->ops->close(x->near);
-	x->far->ops->close(x->far);
+	x->local->ops->close(x->local);
+	x->remote->ops->close(x->remote);
 	pthread_mutex_destroy(&x->lock);
 	free(x->v);
 	free(x->bad);
@@ -296,18 +298,18 @@ static const struct gck_backend_ops stage_ops = {
 	.remove_empty = stage_remove_empty,
 };
 
-struct gck_backend *gck_stage_backend(struct gck_store *s, struct gck_backend *near,
+struct gck_backend *gck_stage_backend(struct gck_store *s, struct gck_backend *local,
 				      struct gck_error *err)
 {
 	struct stage *x = calloc(1, sizeof *x);
 
 	if (!x) {
-		gck_fail(err, ENOMEM, "no memory for the stage %s", near->where);
+		gck_fail(err, ENOMEM, "no memory for the stage %s", local->where);
 		return NULL;
 	}
-	x->head = (struct gck_backend){ &stage_ops, s->b->where, s->b->parallel, s->b->far };
-	x->near = near;
-	x->far = s->b;
+	x->head = (struct gck_backend){ &stage_ops, s->b->where, s->b->parallel, s->b->remote };
+	x->local = local;
+	x->remote = s->b;
 	x->s = s;
 	pthread_mutex_init(&x->lock, NULL);
 	return &x->head;

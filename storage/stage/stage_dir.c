@@ -13,9 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "storage/document/document.h"
 #include "storage/document/json.h"
+#include "storage/retention/retention.h"
 #include "storage/retention/sweep.h"
 #include "storage/stage/stage.h"
+#include "storage/store/chunks.h"
+#include "storage/store/store.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define URL_MAX (PATH_MAX + 32)
@@ -202,7 +206,7 @@ static void clear_step(const struct leftovers *l, uint32_t job, uint32_t step)
 
 	if (!s)
 		return;
-	gck_stage_clear(s, NULL);
+	(void)!gck_stage_clear(s, NULL); /* the next sweep tries again */
 	gck_store_close(s);
 }
 

@@ -2,7 +2,9 @@
  * The member "store" of a manifest: object names, and chunks as rows of hex digits. */
 #include <stdlib.h>
 
-#include "storage/document/encrypted.h"
+#include "common/base/options.h"
+#include "storage/document/document.h"
+#include "storage/store/chunks.h"
 
 #define ROW 55
 

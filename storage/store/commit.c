@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/document/encrypted.h"
 #include "storage/document/json.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 
 #define COMMIT_FORMAT 1
 #define COMMIT_SEALED 2 /* what is not needed to remove it is encrypted */

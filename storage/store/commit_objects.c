@@ -6,23 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/document/encrypted.h"
+#include "storage/store/chunks.h"
 
-static int add(struct gck_commit_objects *need, const char *name, uint64_t length, struct gck_error *err)
+static int add(struct gck_commit_objects *o, const char *name, uint64_t length, struct gck_error *err)
 {
-	if (need->n == need->room) {
-		size_t room = need->room ? 2 * need->room : 64;
-		struct gck_object_extent *v = reallocarray(need->v, room, sizeof *v);
+	if (o->n == o->capacity) {
+		size_t capacity = o->capacity ? 2 * o->capacity : 64;
+		struct gck_object_extent *v = reallocarray(o->v, capacity, sizeof *v);
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "no memory for a list of objects");
-		need->v = v;
-		need->room = room;
+		o->v = v;
+		o->capacity = capacity;
 	}
-	need->v[need->n] = (struct gck_object_extent){ strdup(name), length };
-	if (!need->v[need->n].name)
+	o->v[o->n] = (struct gck_object_extent){ strdup(name), length };
+	if (!o->v[o->n].name)
 		return gck_fail(err, ENOMEM, "no memory for a list of objects");
-	need->n++;
+	o->n++;
 	return 0;
 }
 
@@ -32,24 +32,24 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Ranks have objects in common. */
-static void unite(struct gck_commit_objects *need)
+static void unite(struct gck_commit_objects *o)
 {
 	size_t n = 0;
 
-	if (need->n)
-		qsort(need->v, need->n, sizeof *need->v, by_name);
-	for (size_t i = 0; i < need->n; i++) {
-		struct gck_object_extent *x = &need->v[i], *last = n ? &need->v[n - 1] : NULL;
+	if (o->n)
+		qsort(o->v, o->n, sizeof *o->v, by_name);
+	for (size_t i = 0; i < o->n; i++) {
+		struct gck_object_extent *x = &o->v[i], *last = n ? &o->v[n - 1] : NULL;
 
 		if (!last || strcmp(last->name, x->name)) {
-			need->v[n++] = *x;
+			o->v[n++] = *x;
 			continue;
 		}
 		if (last->length < x->length)
 			last->length = x->length;
 		free(x->name);
 	}
-	need->n = n;
+	o->n = n;
 }
 
 /* How far the chunks in each object reach, and their bytes. free() what is returned. */
@@ -100,7 +100,7 @@ static uint64_t *reach_as_said(const json_t *manifest, uint64_t *bytes, struct g
 	return NULL;
 }
 
-int gck_commit_objects_add(struct gck_commit_objects *need, const json_t *manifest, struct gck_error *err)
+int gck_commit_objects_add(struct gck_commit_objects *o, const json_t *manifest, struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
 	uint64_t *reach;
@@ -110,27 +110,27 @@ int gck_commit_objects_add(struct gck_commit_objects *need, const json_t *manife
 
 	if (!objects)
 		return -1;
-	reach = (is_closed(manifest) ? reach_as_said : reach_of_chunks)(manifest, &need->bytes, err);
+	reach = (is_closed(manifest) ? reach_as_said : reach_of_chunks)(manifest, &o->bytes, err);
 	if (!reach)
 		return -1;
 	json_array_foreach(objects, i, name)
 		if (rc == 0)
-			rc = add(need, json_string_value(name), reach[i], err);
+			rc = add(o, json_string_value(name), reach[i], err);
 	free(reach);
 	return rc;
 }
 
-static int add_rank(struct gck_commit_objects *need, struct gck_store *s, const struct gck_ranks *r,
+static int add_rank(struct gck_commit_objects *o, struct gck_store *s, const struct gck_ranks *r,
 		    struct gck_error *err)
 {
 	json_t *manifest = gck_ranks_read_raw(r, s, err);
-	int rc = manifest ? gck_commit_objects_add(need, manifest, err) : -1;
+	int rc = manifest ? gck_commit_objects_add(o, manifest, err) : -1;
 
 	json_decref(manifest);
 	return rc < 0 ? gck_fail_in(err, "commit %u, rank %u", r->seq, r->rank) : 0;
 }
 
-int gck_commit_objects_load(struct gck_commit_objects *need, struct gck_store *s, const json_t *commit,
+int gck_commit_objects_load(struct gck_commit_objects *o, struct gck_store *s, const json_t *commit,
 		  struct gck_error *err)
 {
 	struct gck_ranks r;
@@ -139,16 +139,16 @@ int gck_commit_objects_load(struct gck_commit_objects *need, struct gck_store *s
 	if (gck_ranks_begin(&r, commit, err) < 0)
 		return -1;
 	while ((rc = gck_ranks_next(&r, err)) > 0)
-		if (add_rank(need, s, &r, err) < 0)
+		if (add_rank(o, s, &r, err) < 0)
 			return -1;
 	if (rc == 0)
-		unite(need);
+		unite(o);
 	return rc;
 }
 
-void gck_commit_objects_free(struct gck_commit_objects *need)
+void gck_commit_objects_free(struct gck_commit_objects *o)
 {
-	for (size_t i = 0; i < need->n; i++)
-		free(need->v[i].name);
-	free(need->v);
+	for (size_t i = 0; i < o->n; i++)
+		free(o->v[i].name);
+	free(o->v);
 }

@@ -3,8 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "storage/document/encrypted.h"
 #include "storage/document/json.h"
+#include "storage/store/manifest.h"
+
+int gck_commit_identity(const json_t *commit, uint32_t *seq, const char **nonce,
+			struct gck_error *err)
+{
+	const char *text = json_string_value(json_object_get(commit, "nonce"));
+	uint32_t n;
+
+	if (gck_json_u32(commit, "seq", &n, err) < 0)
+		return gck_fail_in(err, "commit");
+	if (!text)
+		return gck_fail(err, EBADMSG, "commit %u: \"nonce\" is missing", n);
+	if (gck_nonce_check(text, err) < 0)
+		return gck_fail_in(err, "commit %u", n);
+	*seq = n;
+	*nonce = text;
+	return 0;
+}
 
 int gck_commit_rank(const json_t *entry, uint32_t *rank, const char **manifest,
 		    struct gck_error *err)

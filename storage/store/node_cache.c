@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "storage/store/internal.h"
 
 #define PLACES 16u
 #define HEAD 4096u
@@ -65,14 +64,14 @@ int gck_node_cache_create(struct gck_error *err)
 
 void gck_store_use_node_cache(struct gck_store *s, int fd)
 {
-	struct gck_node_cache *p = s->b->far && !s->pool ? calloc(1, sizeof *p) : NULL;
+	struct gck_node_cache *p = s->b->remote && !s->cache ? calloc(1, sizeof *p) : NULL;
 
 	if (!p)
 		return;
 	p->fd = fd;
 	p->head = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p->head != MAP_FAILED) {
-		s->pool = p;
+		s->cache = p;
 		return;
 	}
 	free(p);
@@ -179,10 +178,10 @@ static int look(struct gck_node_cache *p, int use, const struct piece *x, bool *
 static int fill_place(struct gck_store *s, const struct piece *x, uint64_t end, unsigned i)
 {
 	struct gck_backend *b = s->b;
-	struct place *at = &s->pool->head->v[i];
+	struct place *at = &s->cache->head->v[i];
 
 	at->size = end - x->at < PIECE ? end - x->at : PIECE;
-	if (b->ops->get(b, x->name, x->at, bytes_of(s->pool, i), at->size, NULL) < 0) {
+	if (b->ops->get(b, x->name, x->at, bytes_of(s->cache, i), at->size, NULL) < 0) {
 		at->state = FREE;
 		return -1;
 	}
@@ -214,11 +213,11 @@ static int get_piece(struct gck_store *s, int use, const struct piece *x, uint64
 
 	while (rc == 1) {
 		bool fill;
-		int i = look(s->pool, use, x, &fill);
+		int i = look(s->cache, use, x, &fill);
 
 		if (i < 0 || (fill && fill_place(s, x, end, (unsigned)i) < 0))
 			return -1;
-		rc = take(s->pool, use, x, (unsigned)i, from, data, size);
+		rc = take(s->cache, use, x, (unsigned)i, from, data, size);
 		lock_place(use, F_UNLCK, (unsigned)i, false);
 	}
 	return rc;
@@ -227,7 +226,7 @@ static int get_piece(struct gck_store *s, int use, const struct piece *x, uint64
 static int get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, char *data,
 	       size_t size)
 {
-	int use = begin(s->pool), rc = use < 0 ? -1 : 0;
+	int use = begin(s->cache), rc = use < 0 ? -1 : 0;
 	struct piece x;
 
 	snprintf(x.name, sizeof x.name, "%s", name);
@@ -248,7 +247,7 @@ static int get(struct gck_store *s, const char *name, uint64_t end, uint64_t off
 int gck_node_cache_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, void *data,
 		 size_t size, struct gck_error *err)
 {
-	if (s->pool && offset + size <= end && get(s, name, end, offset, data, size) == 0)
+	if (s->cache && offset + size <= end && get(s, name, end, offset, data, size) == 0)
 		return 0;
 	return s->b->ops->get(s->b, name, offset, data, size, err);
 }

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "common/base/s3_url.h"
-#include "storage/store/internal.h"
+#include "storage/crypto/keyring.h"
+#include "storage/file/file.h"
+#include "storage/s3/s3.h"
 #include "storage/store/node_cache.h"
+#include "storage/store/store.h"
 
 static int check_cluster(const char *cluster, struct gck_error *err)
 {
@@ -51,7 +54,7 @@ void gck_store_close(struct gck_store *s)
 {
 	if (!s)
 		return;
-	gck_node_cache_close(s->pool);
+	gck_node_cache_close(s->cache);
 	gck_keyring_clear(s);
 	s->b->ops->close(s->b);
 	free(s);
@@ -80,6 +83,20 @@ int gck_store_progress(const struct gck_store *s, uint64_t done, uint64_t all,
 	if (!s->progress || s->progress(s->progress_arg, done, all))
 		return 0;
 	return gck_fail(err, ECANCELED, "interrupted");
+}
+
+int gck_store_encrypt(struct gck_store *s, const char *wrapped, struct gck_error *err)
+{
+	const struct gck_job_key *seal = NULL;
+
+	if (strlen(wrapped) >= sizeof s->wrapped)
+		return gck_fail(err, EINVAL, "%s: a wrapped key of %zu bytes: %zu are possible",
+				s->b->where, strlen(wrapped), sizeof s->wrapped - 1);
+	if (*wrapped && !(seal = gck_keyring_get(s, wrapped, err)))
+		return gck_fail_in(err, "%s", s->b->where);
+	s->key = seal;
+	snprintf(s->wrapped, sizeof s->wrapped, "%s", wrapped);
+	return 0;
 }
 
 int gck_store_space(struct gck_store *s, uint64_t *bytes, struct gck_error *err)

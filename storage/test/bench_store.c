@@ -11,7 +11,13 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "storage/crypto/keyring.h"
+#include "storage/image/image.h"
+#include "storage/retention/retention.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define CHANGED_PERCENT 5
 #define CHANGED_RUN ((size_t)1 << 20)
@@ -172,7 +178,7 @@ static void bench(struct gck_store *s)
 	printf("store_second_cpu %.3f s\n", second.cpu);
 	json_decref(m);
 	json_decref(again);
-	gck_store_prune(s, NULL, 0, 3, NULL);
+	must(gck_store_prune(s, NULL, 0, 3, NULL));
 }
 
 /* Into memory of its own, so that the file system has no part in what is measured. */

@@ -52,7 +52,7 @@ static void test_wrong(void)
 	unsigned char key[GCK_CRYPTO_KEY] = { 7 }, nonce[GCK_CRYPTO_NONCE], sealed[100 + GCK_CRYPTO_TAG];
 	bool any = false;
 
-	gck_crypto_random(nonce, sizeof nonce, NULL);
+	must(gck_crypto_random(nonce, sizeof nonce, NULL));
 	memset(sealed, 'x', 100);
 	ok(gck_crypto_encrypt(key, nonce, (struct gck_associated_data){ "it", 2 }, sealed, 100, sealed, NULL) == 0 &&
 	   opens(key, nonce, "it", sealed, 100), "sealed in place");

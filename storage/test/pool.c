@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "storage/store/internal.h"
+#include "storage/image/image.h"
+#include "storage/store/commit.h"
 #include "storage/store/node_cache.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 
@@ -56,7 +58,7 @@ static struct gck_store *far_store(int pool)
 	ops = *real;
 	ops.get = counted_get;
 	s->b->ops = &ops;
-	s->b->far = true;
+	s->b->remote = true;
 	gck_store_use_node_cache(s, pool);
 	return s;
 }
@@ -213,7 +215,7 @@ static int read_rank(int pool, uint32_t rank)
 	real = s->b->ops;
 	ops.get = count_objects;
 	s->b->ops = &ops;
-	s->b->far = true;
+	s->b->remote = true;
 	gck_store_use_node_cache(s, pool);
 	commit = gck_store_read_commit(s, 1, NULL, NULL, NULL);
 	m = gck_store_read_manifest(s, commit, rank, NULL);

@@ -8,6 +8,10 @@
 #include <fcntl.h>
 
 #include "storage/crypto/keyring.h"
+#include "storage/image/image.h"
+#include "storage/retention/retention.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 

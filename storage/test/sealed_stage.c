@@ -3,6 +3,11 @@
  * each, and comes through all the same. */
 #include "config.h"
 
+#include "storage/crypto/keyring.h"
+#include "storage/image/image.h"
+#include "storage/stage/stage.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 

@@ -4,7 +4,12 @@
 
 #include "storage/test/shot.h"
 
+#include "storage/image/image.h"
+#include "storage/stage/stage.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
+#include "test/support/tap.h"
 
 #define SIZE 600
 
@@ -104,8 +109,8 @@ void shot_haunt(struct shot *x)
 	if (!x->w[r])
 		return;
 	chunk(data, rnd() % 40);
-	gck_writer_put(x->w[r], data, SIZE, &c, NULL);
-	gck_writer_shared(x->w[r], rnd() % 2, NULL);
+	must(gck_writer_put(x->w[r], data, SIZE, &c, NULL));
+	must(gck_writer_shared(x->w[r], rnd() % 2, NULL));
 }
 
 void shot_commit(struct shot *x, struct gck_store *s)

@@ -3,7 +3,8 @@
 #ifndef GCK_STORE_TEST_SHOT_H
 #define GCK_STORE_TEST_SHOT_H
 
-#include "storage/store/store.h"
+#include "storage/base/hash.h"
+#include "storage/base/open_store.h"
 
 #define RANKS 2
 #define CHUNKS_MAX 24

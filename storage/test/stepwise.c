@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "storage/store/internal.h"
+#include "storage/store/store.h"
 
 struct stepwise {
 	struct gck_backend head;

@@ -4,7 +4,7 @@
 #ifndef GCK_STORE_TEST_STEPWISE_H
 #define GCK_STORE_TEST_STEPWISE_H
 
-#include "storage/store/store.h"
+#include "storage/base/open_store.h"
 
 struct stepwise;
 

@@ -7,8 +7,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "storage/crypto/keyring.h"
 #include "storage/document/json.h"
-#include "storage/store/internal.h"
+#include "storage/image/image.h"
+#include "storage/store/chunks.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 
@@ -162,7 +166,7 @@ static void test_rows(void)
 	size_t wrong = 0;
 
 	for (size_t i = 0; i < 5000; i++) {
-		gck_hex_table_add(&r, NULL);
+		must(gck_hex_table_add(&r, NULL));
 		gck_hex_table_set(&r, i, 3, 16, i * 0x123456789abcdefu);
 		gck_hex_table_set(&r, i, 54, 1, i);
 	}
@@ -220,7 +224,7 @@ static int write_image(struct gck_store *s, uint32_t seq, uint32_t before, size_
 	rc = rc || put != 16 * n || stored < new || stored > new + new * GCK_ENCRYPT_EXTRA / 16;
 	gck_writer_close(w);
 	commit = commit_of(seq, "a", hashes, 1);
-	if (s->seal)
+	if (s->key)
 		json_object_set_new(commit, "key", json_string("k"));
 	rc = rc || gck_store_commit(s, seq, commit, hash, NULL);
 	json_decref(commit);
@@ -284,7 +288,7 @@ static long memory_of(what_fn *what, const char *cluster, size_t n)
 		mallopt(M_MMAP_THRESHOLD, 256 << 10);
 		if (*cluster == 'e') {
 			gck_store_unwrapper(unwrap_any, NULL);
-			gck_store_encrypt(s, "k", NULL);
+			must(gck_store_encrypt(s, "k", NULL));
 		}
 		_exit(s && what(s, n) == 0 ? 0 : 1);
 	}

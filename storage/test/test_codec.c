@@ -3,7 +3,7 @@
  * the slow levels' having looked for matches in all of it. */
 #include "config.h"
 
-#include "storage/store/internal.h"
+#include "storage/image/codec.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 

@@ -7,6 +7,9 @@
 #include <fcntl.h>
 
 #include "storage/document/json.h"
+#include "storage/image/image.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 

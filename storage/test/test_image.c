@@ -4,6 +4,9 @@
 
 #include <fcntl.h>
 
+#include "storage/archive/archive.h"
+#include "storage/image/image.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 

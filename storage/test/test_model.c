@@ -11,6 +11,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include "storage/image/image.h"
+#include "storage/retention/retention.h"
+#include "storage/stage/stage.h"
+#include "storage/store/store.h"
 #include "storage/test/shot.h"
 #include "storage/test/stepwise.h"
 #include "storage/test/util.h"

@@ -9,8 +9,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "storage/image/image.h"
 #include "storage/image/pipeline.h"
-#include "storage/store/internal.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#include "storage/store/internal.h"
+#include "storage/image/image.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 
@@ -58,13 +60,13 @@ static void write_image(enum gck_compress method)
 
 	for (unsigned i = 0; i < CHUNKS; i++) {
 		make_content(data, i);
-		gck_writer_put(w, data, SIZE, &c, NULL);
+		must(gck_writer_put(w, data, SIZE, &c, NULL));
 	}
-	gck_writer_manifest(w, 0, m, hashes[0], NULL);
+	must(gck_writer_manifest(w, 0, m, hashes[0], NULL));
 	gck_writer_close(w);
 	json_decref(m);
 	commit = commit_of(1, "a", hashes, 1);
-	gck_store_commit(s, 1, commit, hash, NULL);
+	must(gck_store_commit(s, 1, commit, hash, NULL));
 	json_decref(manifest);
 	manifest = gck_store_read_manifest(s, commit, 0, NULL);
 	json_decref(commit);
@@ -145,7 +147,7 @@ static void test_plans(const char *what)
 	check(&none, &all, "nothing was planned");
 	r = gck_reader_open(s, manifest, NULL);
 	all.at = back.at = 0;
-	gck_reader_plan(r, next_planned, &all, NULL);
+	must(gck_reader_plan(r, next_planned, &all, NULL));
 	few.n = 3;
 	ok(wrong(r, &few) == 0 && gck_reader_plan(r, next_planned, &back, NULL) == 0 &&
 	   wrong(r, &back) == 0, "another plan in the middle of one");
@@ -197,7 +199,7 @@ static void test_damage(unsigned which)
 	for (all.n = all.at = 0; all.n < CHUNKS; all.n++)
 		all.v[all.n] = all.n;
 	flip(&chunks[which]);
-	gck_reader_plan(r, next_planned, &all, NULL);
+	must(gck_reader_plan(r, next_planned, &all, NULL));
 	for (unsigned i = 0; i < CHUNKS; i++) {
 		if (gck_reader_view(r, &chunks[i], &err))
 			continue;
@@ -225,7 +227,7 @@ static void test_gone(void)
 	snprintf(path, sizeof path, "%s/%s", gck_store_path(s),
 		 json_string_value(json_array_get(names, chunks[CHUNKS - 1].object)));
 	unlink(path);
-	gck_reader_plan(r, next_planned, &all, NULL);
+	must(gck_reader_plan(r, next_planned, &all, NULL));
 	while (read < CHUNKS && gck_reader_view(r, &chunks[read], &err))
 		read++;
 	ok(read < CHUNKS && chunks[read].object == chunks[CHUNKS - 1].object &&

@@ -8,6 +8,11 @@
 #include <fcntl.h>
 #include <sys/time.h>
 
+#include "storage/image/image.h"
+#include "storage/retention/retention.h"
+#include "storage/stage/stage.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 
@@ -235,10 +240,10 @@ static void test_stopped(void)
 	gck_writer_close(w);
 	gck_store_close(s);
 	s = open_stage();
-	gck_store_discard(s, 3, "a", NULL);
+	must(gck_store_discard(s, 3, "a", NULL));
 	gck_store_close(s);
 	s = gck_store_open(url, "c", 1, 0, false, &err);
-	gck_store_discard(s, 3, "a", NULL);
+	must(gck_store_discard(s, 3, "a", NULL));
 	gck_store_close(s);
 }
 

@@ -13,7 +13,10 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "storage/store/internal.h"
+#include "storage/image/image.h"
+#include "storage/retention/retention.h"
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 
@@ -159,7 +162,7 @@ static int known(struct gck_writer *w, uint64_t seed, bool put)
 	fill(block, sizeof block, seed);
 	rc = gck_writer_find(w, gck_hash_bytes(block, sizeof block), sizeof block, &c, NULL);
 	if (put)
-		gck_writer_put(w, block, sizeof block, &c, NULL);
+		must(gck_writer_put(w, block, sizeof block, &c, NULL));
 	return rc;
 }
 
@@ -298,16 +301,16 @@ static void test_shared(void)
 		struct gck_chunk c;
 
 		fill(data, sizeof data, 100 + rank);
-		gck_writer_put(w, data, sizeof data, &c, NULL);
-		gck_writer_shared(w, true, NULL);
+		must(gck_writer_put(w, data, sizeof data, &c, NULL));
+		must(gck_writer_shared(w, true, NULL));
 		for (uint64_t i = 0; i < 3; i++) {
 			fill(data, sizeof data, i);
-			gck_writer_put(w, data, sizeof data, &c, NULL);
+			must(gck_writer_put(w, data, sizeof data, &c, NULL));
 		}
-		gck_writer_shared(w, false, NULL);
+		must(gck_writer_shared(w, false, NULL));
 		fill(data, sizeof data, 200 + rank);
-		gck_writer_put(w, data, sizeof data, &c, NULL);
-		gck_writer_manifest(w, rank, m, hash, NULL);
+		must(gck_writer_put(w, data, sizeof data, &c, NULL));
+		must(gck_writer_manifest(w, rank, m, hash, NULL));
 		gck_writer_totals(w, &put, &stored);
 		for (size_t most = 0; most < 2; most++)
 			all[most] += gck_shared_objects_count(common[most], most, gck_writer_shared_objects(w), stored);
@@ -364,9 +367,9 @@ static void test_big(void)
 
 	for (uint64_t i = 0; i < 64; i++) {
 		fill(data, sizeof data, i);
-		gck_writer_put(w, data, sizeof data, &c, NULL);
+		must(gck_writer_put(w, data, sizeof data, &c, NULL));
 	}
-	gck_writer_put(w, "x", 1, &c, NULL);
+	must(gck_writer_put(w, "x", 1, &c, NULL));
 	ok(gck_writer_manifest(w, 0, m, hashes[0], NULL) == 0 && count_entries("22-a", "") == 3,
 	   "written");
 	gck_writer_totals(w, &put, &stored);
@@ -393,7 +396,7 @@ static void test_close_unfinished(void)
 
 	for (uint64_t i = 0; i < 100; i++) {
 		fill(data, sizeof data, i);
-		gck_writer_put(w, data, sizeof data, &c, NULL);
+		must(gck_writer_put(w, data, sizeof data, &c, NULL));
 	}
 	gck_writer_close(w);
 	is_int((long long)count_entries("21-a", "tmp-"), 0, "nothing half after an unfinished writer");

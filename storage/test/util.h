@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "storage/crypto/keyring.h"
-#include "storage/store/store.h"
+#include "storage/image/image.h"
+#include "storage/store/chunks.h"
+#include "storage/store/commit.h"
 
 #define ROOT_MAX 64
 #define URL_MAX (ROOT_MAX + 5)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "storage/store/commit.h"
+#include "storage/store/manifest.h"
+#include "storage/store/store.h"
 #include "test/support/lineage.h"
 
 #include <errno.h>

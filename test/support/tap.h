@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Test Anything Protocol for unit tests: ok(), is_int(), is_str(), then `return tap_done();`.
- * A claim of several conditions is ok(all_of(A, B, ...), NAME): a failure prints the false one. */
+ * A claim of several conditions is ok(all_of(A, B, ...), NAME): a failure prints the false one.
+ * must() is for the steps before a claim. */
 #ifndef GCK_TAP_H
 #define GCK_TAP_H
 
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int tap_count_, tap_failed_;
@@ -69,6 +71,17 @@ __attribute__((unused)) static bool is_str(const char *got, const char *want, co
 	if (!good)
 		printf("#   got \"%s\", wanted \"%s\"\n", got ? got : "(null)", want ? want : "(null)");
 	return good;
+}
+
+/* A step that prepares a claim: the test ends if it returns a negative number. */
+#define must(call) tap_must_((call) >= 0, #call)
+
+__attribute__((unused)) static void tap_must_(bool good, const char *text)
+{
+	if (good)
+		return;
+	printf("Bail out! %s failed\n", text);
+	exit(1);
 }
 
 __attribute__((unused)) static void skip(const char *name, const char *why)

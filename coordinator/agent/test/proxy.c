@@ -11,7 +11,7 @@
 
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/worker/job.h"
-#include "storage/s3/sign.h"
+#include "storage/s3/signer.h"
 #include "test/support/tap.h"
 
 #define LINES 5

@@ -12,6 +12,7 @@
 #include "coordinator/agent/worker/report.h"
 #include "shim/process/gpu/device_channel.h"
 #include "shim/process/process.h"
+#include "storage/store/store.h"
 
 struct restorer {
 	const struct worker_task *task;

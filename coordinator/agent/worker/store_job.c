@@ -9,7 +9,9 @@
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/base/shared_objects.h"
 #include "coordinator/sign/signer.h"
-#include "storage/crypto/keyring.h"
+#include "storage/retention/retention.h"
+#include "storage/stage/stage.h"
+#include "storage/store/commit.h"
 #include "storage/store/store.h"
 
 #define LEFT_ALONE_S 86400u /* a stage that is unused for so long is a leftover */
@@ -214,7 +216,7 @@ void store_clear_staged(const struct step *s)
 
 	if (!stage)
 		return;
-	gck_stage_clear(stage, NULL);
+	(void)!gck_stage_clear(stage, NULL); /* a later step sweeps it */
 	gck_store_close(stage);
 }
 
@@ -225,7 +227,7 @@ static void discard_staged(const struct store_request *r)
 
 	if (!stage)
 		return;
-	gck_store_discard(stage, r->seq, r->nonce, NULL);
+	(void)!gck_store_discard(stage, r->seq, r->nonce, NULL);
 	gck_store_close(stage);
 }
 

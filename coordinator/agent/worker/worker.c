@@ -16,7 +16,9 @@
 #include "coordinator/agent/worker/report.h"
 #include "shim/process/gpu/device_channel.h"
 #include "shim/process/process.h"
+#include "storage/image/image.h"
 #include "storage/s3/signer.h"
+#include "storage/stage/stage.h"
 #include "storage/store/store.h"
 
 #define WRITER_NICE 10

@@ -37,7 +37,7 @@
 
 #include "coordinator/agent/base/step.h"
 #include "shim/link.h"
-#include "storage/crypto/keyring.h"
+#include "storage/base/open_store.h"
 
 struct worker_task {
 	const struct step *step;

@@ -3,6 +3,8 @@
  * Prints [{"seq","hash"},...]. */
 #include "config.h"
 
+#include "storage/store/commit.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 
 int main(int argc, char **argv)

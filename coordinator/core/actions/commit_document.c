@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "storage/image/image.h"
+
 /* A frame holds 1 MiB, of which munge's armour takes a quarter. */
 #define MOST (760u << 10)
 #define RANK_BYTES 60 /* {"rank":10000,"manifest":"<32 hex digits>"}, */

@@ -12,7 +12,7 @@
 #include "coordinator/core/actions/ending.h"
 #include "coordinator/core/actions/quiesce.h"
 #include "coordinator/core/operations/operation.h"
-#include "storage/store/store.h"
+#include "storage/image/image.h"
 
 const char *gck_phase_question(enum gck_phase phase)
 {

@@ -9,7 +9,7 @@
 #include "common/base/error.h"
 #include "coordinator/core/model/phase.h"
 #include "coordinator/core/model/state.h"
-#include "storage/crypto/keyring.h"
+#include "storage/base/open_store.h"
 
 struct gck_core;
 struct gck_operation;

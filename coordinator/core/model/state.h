@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "storage/store/store.h"
+#include "storage/base/hash.h"
 
 #define GCK_NONCE_TEXT 33
 #define GCK_MAX_NODES 65536u

@@ -9,6 +9,7 @@
 #include "coordinator/core/model/live.h"
 #include "coordinator/core/model/record.h"
 #include "coordinator/core/retention/expire.h"
+#include "storage/base/hash.h"
 #include "storage/s3/presign.h"
 
 /* Checkpoints count on from it, also those of a later job of that number, which may be another user's. */

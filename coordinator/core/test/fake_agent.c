@@ -12,7 +12,7 @@
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/agents/registration.h"
 #include "coordinator/core/retention/removal.h"
-#include "storage/store/store.h"
+#include "storage/base/hash.h"
 
 /* ---- queues -------------------------------------------------------------------------------- */
 

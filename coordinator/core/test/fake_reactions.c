@@ -10,7 +10,7 @@
 
 #include "common/base/base64.h"
 #include "coordinator/core/test/fake_agent.h"
-#include "storage/store/store.h"
+#include "storage/base/hash.h"
 
 static void done(struct gck_agent *a, const char *phase, uint32_t seq, bool ok, json_t *data)
 {

@@ -13,6 +13,7 @@
 #include "coordinator/core/agents/join.h"
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/test/fake_agent.h"
+#include "storage/image/image.h"
 #include "test/support/tap.h"
 
 static struct fake f;

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "storage/s3/probe.h"
+#include "storage/s3/presign.h"
+#include "storage/s3/s3.h"
+#include "storage/s3/signer.h"
 
 #define LIFETIME_S 600
 #define SKEW_S 60 /* worth a warning: from 900 on all signatures are refused */

@@ -5,6 +5,7 @@
 #define GCK_DEVICE_CHANNEL_H
 
 #include "shim/process/image/image.h"
+#include "storage/image/image.h"
 #include "shim/link.h"
 
 /* The two ends of one: for a rank (GCK_LINK_DATA_FDS, in that order), and for the process that reads or

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/process/gpu/device_channel.h"
+#include "storage/image/image.h"
 
 #define LOOK_MS 100 /* between looks whether it was called off */
 

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "common/base/error.h"
-#include "storage/store/store.h"
+#include "storage/store/chunks.h"
 
 #define GCK_IMAGE_FORMAT 1
 #define GCK_PAGE 4096u

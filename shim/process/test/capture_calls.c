@@ -7,6 +7,7 @@
 
 #include "shim/process/capture/capture.h"
 #include "shim/process/test/capture_rank.h"
+#include "storage/retention/retention.h"
 #include "test/support/tap.h"
 
 #define CLOCK_HOLDS 10
@@ -80,7 +81,7 @@ static int hold_clock(uint32_t seq, bool *after, struct gck_error *err)
 	*after = before > 0 && (in_vdso(c->img) || (c->marks.uffd >= 0 && !c->marks.nspoiled));
 	gck_capture_close(c);
 	gck_writer_close(w);
-	gck_store_discard(store, seq, "clock", NULL);
+	must(gck_store_discard(store, seq, "clock", NULL));
 	return before;
 }
 

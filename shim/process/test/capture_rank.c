@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "shim/process/test/capture_rank.h"
+#include "storage/store/store.h"
 
 #include <err.h>
 #include <signal.h>

@@ -11,7 +11,10 @@
 
 #include "shim/process/capture/output.h"
 #include "shim/process/gpu/device_channel.h"
-#include "storage/store/internal.h"
+#include "storage/image/image.h"
+#include "storage/store/chunks.h"
+#include "storage/store/manifest.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 
@@ -390,7 +393,7 @@ static void damaged(struct rank *r)
 	ok(get(&rank, BASE, 4096, rank.size, &m), "what does not fit the ring is not given");
 	serve_end(&s, &rank);
 	is_int(s.err.code, EPROTO, "that ends it");
-	gck_chunks_load(w.manifest, &other, NULL);
+	must(gck_chunks_load(w.manifest, &other, NULL));
 	x = gck_windows_at(&device, 20).chunk;
 	x.hash.lo++;
 	gck_chunks_set(&other, x.index, &x);

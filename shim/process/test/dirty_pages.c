@@ -24,6 +24,7 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/test/capture_rank.h"
 #include "shim/process/test/dirty_program.h"
+#include "storage/retention/retention.h"
 #include "test/support/tap.h"
 
 /* An image that others may build on. */
@@ -242,7 +243,7 @@ static bool write_one(struct gck_capture *c, const struct base *on, enum ending 
 	made.manifest = json_load_file(path, 0, NULL);
 	right = is_true(made.manifest);
 	if (end == ABORTED) {
-		gck_store_discard(store, seq, "t", NULL);
+		must(gck_store_discard(store, seq, "t", NULL));
 		forget(&made);
 	} else {
 		forget(&older);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "shim/process/image/image_fields.h"
+#include "storage/base/hash.h"
 #include "storage/document/json.h"
 #include "test/support/tap.h"
 

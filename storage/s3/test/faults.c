@@ -4,7 +4,12 @@
  * refused; clocks that differ; wrong bytes. */
 #include "config.h"
 
+#include "storage/image/image.h"
+#include "storage/s3/request.h"
+#include "storage/s3/signer.h"
+#include "storage/s3/sigv4.h"
 #include "storage/s3/test/server.h"
+#include "storage/store/store.h"
 
 #define OBJECT "7-ab/0123456789abcdef0123456789abcdef"
 

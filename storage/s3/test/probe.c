@@ -2,7 +2,7 @@
  * What gpuckptd finds out about an object store when it starts. */
 #include "config.h"
 
-#include "storage/s3/probe.h"
+#include "storage/s3/s3.h"
 #include "storage/s3/test/server.h"
 
 static struct gck_s3_probe found;

@@ -6,7 +6,11 @@
 #include <pthread.h>
 
 #include "storage/base/parallel.h"
+#include "storage/image/image.h"
+#include "storage/retention/retention.h"
+#include "storage/s3/request.h"
 #include "storage/s3/test/server.h"
+#include "storage/store/store.h"
 
 #define HASH "0123456789abcdef0123456789abcde"
 

@@ -11,8 +11,9 @@
 #include <sys/wait.h>
 
 #include "storage/s3/presign.h"
-#include "storage/s3/s3.h"
-#include "storage/store/internal.h"
+#include "storage/s3/request.h"
+#include "storage/s3/signer.h"
+#include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
 

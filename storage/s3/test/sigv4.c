@@ -5,7 +5,7 @@
  * not signed. */
 #include <stdlib.h>
 
-#include "storage/s3/presign.h"
+#include "storage/s3/sigv4.h"
 #include "test/support/tap.h"
 
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

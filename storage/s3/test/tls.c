@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "storage/s3/test/server.h"
+#include "storage/store/store.h"
 
 static time_t ahead; /* this host's clock, also for the library that looks at certificates */
 

@@ -3,12 +3,13 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/s3_url.h"
-#include "storage/s3/presign.h"
-#include "storage/store/internal.h"
+#include "storage/base/names.h"
+#include "storage/s3/sign_request.h"
 
 #define CLUSTER_MAX 256 /* with GCK_S3_URL_MAX and GCK_NAME_MAX below 1024, a key's limit */
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writing and reading a rank's image, and verifying the images of a commit. */
+#ifndef GCK_STORE_IMAGE_H
+#define GCK_STORE_IMAGE_H
+
+#include "common/base/options.h"
+#include "storage/base/hash.h"
+#include "storage/base/open_store.h"
+
+/* ---- writing (writer.c) -------------------------------------------------------------------- */
+
+struct gck_writer;
+
+/* Open a writer of one rank's image. previous: the rank's manifest in the previous commit (borrowed
+ * for the call), whose chunks are found by hash; NULL: none. A manifest of another store
+ * (restart=JOBID:SEQ) counts as none. The previous commit must be kept until this one counts. */
+struct gck_writer *gck_writer_open(struct gck_store *s, uint32_t seq, const char *nonce,
+				   const struct gck_options *o, const json_t *previous,
+				   struct gck_error *err);
+
+/* Wait until everything that was put is in the stage, or in a store without one. Nothing can be put
+ * afterwards. */
+GCK_MUST_CHECK int gck_writer_finish(struct gck_writer *w, struct gck_error *err);
+
+/* Store a chunk unless this writer or the previous manifest has it. The bytes are copied. hash,
+ * index and size of *out are set; where the chunk lies is known when the manifest is written. Waits
+ * while earlier chunks are in transfer. A failure may be that of an earlier chunk, which the error
+ * names; after a failure only gck_writer_close may follow. */
+GCK_MUST_CHECK int gck_writer_put(struct gck_writer *w, const void *data, size_t size,
+				  struct gck_chunk *out, struct gck_error *err);
+
+/* Look up a chunk by hash in this writer and the previous manifest. 1: found, 0: absent. */
+GCK_MUST_CHECK int gck_writer_find(struct gck_writer *w, struct gck_hash hash, uint32_t size,
+				   struct gck_chunk *out, struct gck_error *err);
+
+/* Look up a chunk by its number in the previous manifest. 1: found, 0: absent or of another size. */
+GCK_MUST_CHECK int gck_writer_reuse(struct gck_writer *w, uint32_t number, uint32_t size,
+				    struct gck_chunk *out, struct gck_error *err);
+
+/* Say whether the chunks that follow are the same in other ranks, as the text of files is. They go
+ * into separate objects in the order in which they are put, so that equal content makes equal
+ * objects. An object that exists is not written again. */
+GCK_MUST_CHECK int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err);
+
+/* Write rank-<rank>.json: manifest with the member "store" added. Everything that was put is
+ * durable on return. hash gets the hash of the manifest's bytes. Nothing can be put afterwards. */
+GCK_MUST_CHECK int gck_writer_manifest(struct gck_writer *w, uint32_t rank, const json_t *manifest,
+				       char hash[GCK_HASH_TEXT], struct gck_error *err);
+
+/* Bytes put, and bytes newly stored after deduplication and compression, when the manifest is
+ * written. Objects that another rank had stored already count too. */
+void gck_writer_totals(const struct gck_writer *w, uint64_t *put, uint64_t *stored);
+
+/* How many names of shared objects (16 MiB each as a rule) are reported and kept: of a rank's
+ * objects; of those of a node's ranks and of a step's nodes; by gpuckptd of all steps of a user,
+ * whose agents choose them (40 MiB of memory). An object beyond that counts once for each rank that
+ * put it. */
+#define GCK_SHARED_OBJECTS_RANK 2048
+#define GCK_SHARED_OBJECTS_STEP 4096
+#define GCK_SHARED_OBJECTS_USER (64 * GCK_SHARED_OBJECTS_STEP)
+
+/* The newly stored objects that other ranks may have stored too: {"<name>": bytes}. Borrowed. */
+json_t *gck_writer_shared_objects(const struct gck_writer *w);
+
+/* Free the writer after its threads have finished the objects they work on. */
+void gck_writer_close(struct gck_writer *w);
+
+/* Of `stored` bytes, which include the objects in `shared`, how many are new to the owner of the
+ * names in `all`? The names are added to `all`, up to `most`. Malformed members of `shared` are
+ * skipped. */
+uint64_t gck_shared_objects_count(json_t *all, size_t most, const json_t *shared, uint64_t stored);
+
+/* ---- reading (reader.c) -------------------------------------------------------------------- */
+
+struct gck_reader;
+
+/* Read chunks of one manifest, whose object table is copied. */
+struct gck_reader *gck_reader_open(struct gck_store *s, const json_t *manifest,
+				   struct gck_error *err);
+
+/* Plan which chunks will be read, in that order, so that threads read ahead within the store's
+ * limit of memory. The plan gives the next chunk, or false after the last one; it is called within
+ * this function and those below, so that it need not be a table. Other chunks, or another order,
+ * can be read too, without reading ahead. plan NULL: no more chunks will be read; threads and
+ * memory are freed. */
+typedef bool gck_plan_fn(void *arg, struct gck_chunk *c);
+GCK_MUST_CHECK int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg,
+				   struct gck_error *err);
+
+/* Read and verify a chunk's bytes. An error names object, offset and reason. EBADMSG: damaged;
+ * ENOENT: the object does not exist. */
+GCK_MUST_CHECK int gck_reader_get(struct gck_reader *r, const struct gck_chunk *c, void *data,
+				  struct gck_error *err);
+
+/* The same without a copy: the bytes are the reader's, and valid until the next call. */
+const void *gck_reader_view(struct gck_reader *r, const struct gck_chunk *c, struct gck_error *err);
+void gck_reader_close(struct gck_reader *r);
+
+/* ---- verifying (verify.c) ------------------------------------------------------------------ */
+
+/* Read and verify everything that a commit refers to. bytes (may be NULL): how much was read. */
+GCK_MUST_CHECK int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash,
+				    uint64_t *bytes, struct gck_error *err);
+
+/* The same without reading the data: the commit and its manifests are verified, and every object
+ * must exist and be long enough. objects (may be NULL): how many there are. */
+GCK_MUST_CHECK int gck_store_check(struct gck_store *s, uint32_t seq, const char *hash,
+				   uint64_t *objects, struct gck_error *err);
+
+/* The same for one manifest that was read. */
+GCK_MUST_CHECK int gck_store_check_rank(struct gck_store *s, const json_t *manifest,
+					struct gck_error *err);
+
+#endif

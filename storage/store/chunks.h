@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The member "store" of a manifest: the names of objects, and the table of chunks by number. */
+#ifndef GCK_CHUNKS_H
+#define GCK_CHUNKS_H
+
+#include "storage/base/hash.h"
+#include "storage/crypto/job_key.h"
+#include "storage/document/hex_table.h"
+
+#define GCK_OBJECT_CHUNKS 4096 /* as many as there are pages in the largest object */
+#define GCK_OBJECT_STORED_MAX (GCK_OBJECT_MAX + GCK_OBJECT_CHUNKS * GCK_ENCRYPT_EXTRA)
+
+/* Chunks by number. */
+struct gck_chunks {
+	struct gck_hex_table rows;
+};
+
+/* Load the chunks of a manifest, to be freed by gck_chunks_clear. Everything is checked: each chunk
+ * lies in an object of the manifest's table. */
+GCK_MUST_CHECK int gck_chunks_load(const json_t *manifest, struct gck_chunks *c,
+				   struct gck_error *err);
+void gck_chunks_clear(struct gck_chunks *c);
+
+struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number);
+
+/* Append a chunk, or change where a chunk lies. */
+GCK_MUST_CHECK int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x,
+				  struct gck_error *err);
+void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk *x);
+
+/* The part of a chunk's hash that an index looks it up by. */
+uint64_t gck_chunks_key(const struct gck_chunks *c, size_t number);
+
+/* Raise reach[i] to where the last chunk in object i ends. Returns the stored bytes of all chunks. */
+uint64_t gck_chunks_reach(const struct gck_chunks *c, uint64_t *reach);
+
+/* The number of chunks of a manifest that was not checked. */
+size_t gck_manifest_chunks(const json_t *manifest);
+
+/* The names of a manifest's objects, checked. Borrowed. */
+const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err);
+const char *gck_manifest_of(const json_t *manifest); /* the store's identity; NULL: missing */
+bool gck_manifest_shares(const json_t *manifest, size_t object); /* other ranks may have it too */
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Commits: the documents that name the manifests of all ranks of a checkpoint. */
+#ifndef GCK_COMMIT_H
+#define GCK_COMMIT_H
+
+#include "storage/store/manifest.h"
+
+/* Write a commit document: {"format":1,"seq":S,"nonce":"..","time":..,"cluster":..,"job":..,
+ * "step":..,"ranks":[{"rank":0,"manifest":"<hash>"}|{"rank":1,"exit":STATUS},...], ...}. Every
+ * manifest must exist and be whole. Durable on return. hash gets the hash of the file's bytes. */
+GCK_MUST_CHECK int gck_store_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
+				    char hash[GCK_HASH_TEXT], struct gck_error *err);
+
+/* List the sequence numbers of the commit documents that exist, ascending; free *seqs. */
+GCK_MUST_CHECK int gck_store_list(struct gck_store *s, uint32_t **seqs, size_t *n,
+				  struct gck_error *err);
+
+/* Read and check a commit: hash of the file (NULL: unknown; damage is still found), format, seq.
+ * found (may be NULL) gets the hash. A new reference. */
+json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *hash,
+			      char found[GCK_HASH_TEXT], struct gck_error *err);
+
+/* The same without decryption. */
+json_t *gck_commit_load(struct gck_store *s, uint32_t seq, const char *hash,
+			char found[GCK_HASH_TEXT], struct gck_error *err);
+
+#endif
