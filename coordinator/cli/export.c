@@ -10,6 +10,8 @@
 
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/progress.h"
+#include "storage/archive/archive.h"
+#include "storage/image/image.h"
 #include "storage/store/store.h"
 
 static const json_t *find_commit(const json_t *step, uint32_t seq)

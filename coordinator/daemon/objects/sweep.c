@@ -13,6 +13,8 @@
 #include "coordinator/core/retention/removal.h"
 #include "coordinator/daemon/objects/probe.h"
 #include "coordinator/daemon/slurm/slurm.h"
+#include "storage/retention/retention.h"
+#include "storage/store/store.h"
 
 #define STEPS_MOST 64 /* in one process; what it says of them fits into a pipe */
 
