@@ -8,7 +8,14 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/resources.h"
 #include "storage/crypto/keyring.h"
+#include "storage/document/document.h"
+#include "storage/image/image.h"
+#include "storage/stage/stage.h"
+#include "storage/store/chunks.h"
+#include "storage/store/commit.h"
+#include "storage/store/manifest.h"
 #include "storage/store/node_cache.h"
+#include "storage/store/store.h"
 
 /* Parts of the image that this node still has in its stage are not fetched. */
 static void use_stage(struct gck_store *store, const struct worker_task *t)
@@ -18,7 +25,7 @@ static void use_stage(struct gck_store *store, const struct worker_task *t)
 						 t->from_step, false, NULL);
 
 	if (stage)
-		(void)gck_store_stage(store, stage, NULL);
+		(void)!gck_store_stage(store, stage, NULL); /* without it the store is read */
 }
 
 struct gck_store *rank_image_open_store(const struct worker_task *t, struct gck_error *err)

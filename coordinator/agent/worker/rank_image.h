@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "coordinator/agent/worker/worker.h"
+#include "storage/base/hash.h"
 #include "storage/base/open_store.h"
 
 /* manifest is NULL if the rank had finished. */
