@@ -30,7 +30,7 @@ struct lasting {
 enum gate {
 	GATE_OPEN,  /* go: a first start, or the coordinator said "cold" or "run" */
 	GATE_WAIT,  /* nothing yet: a restart waits for the coordinator, or a first start for the
-		     * look into the store (gate_look) */
+		     * look into the store (gate_check_first_start) */
 	GATE_HOLD,  /* hold: the ranks will be restored */
 	GATE_EXIT,  /* exit, with the status in `statuses` */
 };
@@ -52,8 +52,8 @@ struct agent {
 	json_t *statuses;         /* GATE_EXIT: wait statuses, by rank */
 	int failure;              /* GATE_EXIT without statuses: the exit status */
 	struct transaction *transaction; /* NULL: no checkpoint is in progress */
-	struct restart *restart;         /* NULL: no restart is in progress */
-	struct reclaim *reclaims;             /* requests for device memory (reclaim.h) */
+	struct restart *restart;  /* NULL: no restart is in progress */
+	struct reclaim *reclaims; /* requests for device memory (reclaim.h) */
 	uint64_t request_id;          /* of the last request that the coordinator was sent
 				       * (rank_request.h) */
 	bool refused;             /* the user was told that this step has no checkpoints */

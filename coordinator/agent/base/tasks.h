@@ -43,7 +43,7 @@ struct task {
 			      * none yet */
 	struct child *tracer; /* agent: stops it while the node is isolated; NULL: no process
 			       * does */
-	bool told_not_held;        /* agent: it was logged that it could not be stopped */
+	bool told_not_held;  /* agent: it was logged that it could not be stopped */
 	bool in_mpi;         /* agent: other ranks need it, from MPI_Init to MPI_Finalize */
 };
 

@@ -69,10 +69,11 @@ bool gpu_expect(struct transaction *t, bool held, double seconds)
 		struct rank_checkpoint *one = &t->ranks[i];
 		struct gck_link_cuda_drain d = order(one, held, seconds);
 
-		if (one->carried || one->expects || !one->task->cuda || d.host_most < EXPECT_LEAST)
+		if (one->carried || one->announced || !one->task->cuda ||
+		    d.host_most < EXPECT_LEAST)
 			continue;
-		one->expects = true;
-		one->cuda = CUDA_EXPECTS;
+		one->announced = true;
+		one->gpu = GPU_EXPECTS;
 		thread_link_send(one->task->cuda, &m, &d, sizeof d);
 	}
 	return gpu_awaited(t) != NULL;
@@ -93,8 +94,8 @@ void gpu_drain(struct transaction *t, double seconds)
 			continue;
 		if (!t->gpu_first_ns)
 			t->gpu_first_ns = now_ns();
-		one->cuda = CUDA_DRAINS;
-		one->expects = false;
+		one->gpu = GPU_DRAINS;
+		one->announced = false;
 		thread_link_send(one->task->cuda, &m, &d, sizeof d);
 	}
 }
@@ -112,7 +113,7 @@ const struct rank_checkpoint *gpu_awaited(const struct transaction *t)
 	for (size_t i = 0; i < t->n; i++) {
 		const struct rank_checkpoint *m = &t->ranks[i];
 
-		if (!m->carried && m->cuda != CUDA_RUNS && m->cuda != CUDA_DRAINED)
+		if (!m->carried && m->gpu != GPU_RUNS && m->gpu != GPU_DRAINED)
 			return m;
 	}
 	return NULL;
@@ -128,7 +129,7 @@ static void tell(const struct rank_checkpoint *m, uint32_t type)
 void gpu_hold(struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->ranks[i].cuda == CUDA_DRAINS || t->ranks[i].cuda == CUDA_DRAINED)
+		if (t->ranks[i].gpu == GPU_DRAINS || t->ranks[i].gpu == GPU_DRAINED)
 			tell(&t->ranks[i], GCK_LINK_CUDA_HOLD);
 }
 
@@ -145,22 +146,22 @@ static void resume_one(struct rank_checkpoint *m)
 		thread_link_give(m->task->cuda, &order, m->device.rank);
 	else
 		tell(m, GCK_LINK_CUDA_RESUME);
-	m->cuda = m->task->cuda ? CUDA_RESUMES : CUDA_RUNS;
+	m->gpu = m->task->cuda ? GPU_RESUMES : GPU_RUNS;
 }
 
 static void expect_no_more(struct rank_checkpoint *m)
 {
 	tell(m, GCK_LINK_CUDA_RESUME);
-	m->expects = false;
-	m->cuda = CUDA_RUNS;
+	m->announced = false;
+	m->gpu = GPU_RUNS;
 }
 
 void gpu_resume(struct transaction *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (t->ranks[i].cuda == CUDA_DRAINS || t->ranks[i].cuda == CUDA_DRAINED)
+		if (t->ranks[i].gpu == GPU_DRAINS || t->ranks[i].gpu == GPU_DRAINED)
 			resume_one(&t->ranks[i]);
-		else if (t->ranks[i].expects)
+		else if (t->ranks[i].announced)
 			expect_no_more(&t->ranks[i]);
 }
 
@@ -171,9 +172,9 @@ void gpu_drained(struct agent *a, const struct task *task, uint64_t seq, bool ke
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
 
-	if (!m || m->cuda != CUDA_DRAINS || seq != m->t->seq)
+	if (!m || m->gpu != GPU_DRAINS || seq != m->t->seq)
 		return;
-	m->cuda = why ? CUDA_RUNS : CUDA_DRAINED;
+	m->gpu = why ? GPU_RUNS : GPU_DRAINED;
 	m->device_copy = keeps && !why;
 	if (why)
 		transaction_fail(m->t, m, why, false);
@@ -185,9 +186,9 @@ void gpu_expected(struct agent *a, const struct task *task, uint64_t seq)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
 
-	if (!m || m->cuda != CUDA_EXPECTS || seq != m->t->seq)
+	if (!m || m->gpu != GPU_EXPECTS || seq != m->t->seq)
 		return;
-	m->cuda = CUDA_RUNS;
+	m->gpu = GPU_RUNS;
 	m->t->ops->advance(m->t);
 }
 
@@ -195,9 +196,9 @@ void gpu_resumed(struct agent *a, const struct task *task, uint64_t seq)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
 
-	if (!m || m->cuda == CUDA_RUNS || seq != m->t->seq)
+	if (!m || m->gpu == GPU_RUNS || seq != m->t->seq)
 		return;
-	m->cuda = CUDA_RUNS;
+	m->gpu = GPU_RUNS;
 	m->t->gpu_last_ns = now_ns();
 	m->t->ops->advance(m->t);
 }
@@ -207,12 +208,12 @@ void gpu_lost(struct agent *a, const struct task *task)
 	struct rank_checkpoint *m = transaction_rank(a, task);
 	struct gck_error err = { 0 };
 
-	if (!m || m->cuda == CUDA_RUNS)
+	if (!m || m->gpu == GPU_RUNS)
 		return;
 	gck_fail(&err, ECONNRESET, "its CUDA thread went away: try again");
-	if (m->cuda == CUDA_DRAINS)
+	if (m->gpu == GPU_DRAINS)
 		transaction_fail(m->t, m, &err, false);
-	m->cuda = CUDA_RUNS;
+	m->gpu = GPU_RUNS;
 	if (!m->t->failed)
 		m->t->ops->advance(m->t);
 }

@@ -16,12 +16,12 @@ extern const char *const phase_names[PHASES];
 /* The phase of a name, or PHASES. */
 enum phase phase_of(const char *name);
 
-enum cuda_part {
-	CUDA_RUNS,                /* or has no CUDA */
-	CUDA_EXPECTS,             /* was told what to drain, and gets host memory ready */
-	CUDA_DRAINS,              /* was told to drain */
-	CUDA_DRAINED,
-	CUDA_RESUMES,             /* was told to resume */
+enum gpu_state {
+	GPU_RUNS,                /* or has no CUDA */
+	GPU_EXPECTS,             /* was told what to drain, and gets host memory ready */
+	GPU_DRAINS,              /* was told to drain */
+	GPU_DRAINED,
+	GPU_RESUMES,             /* was told to resume */
 };
 
 struct rank_checkpoint {
@@ -33,16 +33,16 @@ struct rank_checkpoint {
 	bool told_freeze, told_write, told_upload;
 	bool staged;              /* its memory is not needed any more */
 	bool asked_mpi;           /* its MPI thread was told to quiesce, and not yet to resume */
-	enum cuda_part cuda;      /* state of its CUDA thread */
+	enum gpu_state gpu;       /* state of its CUDA thread */
 	uint64_t keep_most[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
 						    * bytes; UINT64_MAX: no other rank uses the
 						    * device, so what it finds free */
-	json_int_t fits_device;    /* how many of its bytes have room there, as far as is known */
+	json_int_t fits_device;   /* how many of its bytes have room there, as far as is known */
 	struct gck_device_ends device; /* channel for the copies on its devices; -1: they cannot
 				        * be read */
-	bool expects;             /* it was told so, and neither to drain nor to resume since */
-	bool device_copy;              /* its drain left copies on the devices */
-	bool sends_device_copy;             /* it was told to send those to its worker */
+	bool announced;           /* it was told what to drain, and not yet to drain or resume */
+	bool device_copy;         /* its drain left copies on the devices */
+	bool sends_device_copy;   /* it was told to send those to its worker */
 	uint32_t round;           /* the last that it waited for */
 	bool carried;             /* it ended before the freeze: its exit status is its image */
 	bool gone;                /* it seems so, and its exit status is awaited */

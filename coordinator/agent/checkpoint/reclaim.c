@@ -85,7 +85,7 @@ static bool is_stuck(struct agent *a, const struct task *t)
 
 	while (n && n->who != t)
 		n = n->next;
-	return n && m && m->cuda == CUDA_DRAINS;
+	return n && m && m->gpu == GPU_DRAINS;
 }
 
 void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)

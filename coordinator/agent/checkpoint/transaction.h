@@ -6,7 +6,7 @@
 
 #include "coordinator/agent/checkpoint/rank_checkpoint.h"
 
-/* Words of ranks, as they are exchanged in a round. */
+/* What ranks exchange in a round. */
 struct words {
 	unsigned char *v;
 	size_t n;
@@ -16,25 +16,25 @@ struct quiesce {
 	uint32_t via;             /* enum gck_link_mpi_via */
 	uint32_t limit_ms;
 	ev_tstamp began;          /* 0: it has not */
-	uint32_t round, sent;     /* that this node's ranks are at; that was told upstream */
+	uint32_t round, sent;     /* of this node's ranks; the last that was sent upstream */
 	struct words ours, all;
 };
 
-/* What the files below report of a checkpoint to those above. */
+/* What lower files report to phases.c, events.c and commands.c. */
 struct transaction_ops {
-	/* A rank has done something: the phase that is asked may be complete. */
+	/* A rank is done with a step: the current phase may be complete. */
 	void (*advance)(struct transaction *t);
 	/* The GPUs of all ranks are drained: they can be stopped. */
 	void (*drained)(struct transaction *t);
-	/* A worker answered phase p; its write got on; its image is staged (why: if not all of
-	 * it; "": it is); it ended. */
+	/* A worker has answered phase p; has written or uploaded more; has staged its image (why:
+	 * the reason if not all of it, else ""); has ended with this wait status. */
 	void (*answered)(struct rank_checkpoint *m, enum phase p, const json_t *body);
 	void (*progressed)(struct rank_checkpoint *m);
 	void (*staged)(struct rank_checkpoint *m, const char *why);
 	void (*worker_ended)(struct rank_checkpoint *m, int status);
-	/* The rank is gone: carried as soon as its status is known. */
+	/* The rank is gone: its status stands for its image as soon as it is known. */
 	void (*await_status)(struct rank_checkpoint *m);
-	/* The transaction is gone, and this `prepare` (borrowed) waited for that. */
+	/* The transaction is freed. This `prepare` (borrowed) waited for that. */
 	void (*next)(struct agent *a, const json_t *prepare);
 };
 

@@ -231,7 +231,7 @@ static int take(struct agent *a, const json_t *body)
 	return 0;
 }
 
-/* ---- register --------------------------------------------------------------------------------- */
+/* ---- register ----------------------------------------------------------------------------- */
 
 #define LIST_LIMIT_S 20.        /* ranks wait for this */
 #define LIST_RUNNING_LIMIT_S 4. /* ranks run, or are held for a checkpoint */
@@ -277,7 +277,8 @@ static json_t *identity(const struct step *s, uint32_t restarts)
 			 s->options.store, "fingerprint", step_fingerprint(s));
 }
 
-static json_t *register_body(const struct agent *a, const json_t *commits, const struct gck_error *why)
+static json_t *register_body(const struct agent *a, const json_t *commits,
+			     const struct gck_error *why)
 {
 	json_t *body = identity(a->step, a->lasting->restarts);
 	const char *state;

@@ -87,7 +87,7 @@ static void watch_control(struct agent *a)
 	gate_init_timers(a);
 }
 
-static void on_no_word(struct ev_loop *loop, ev_timer *w, int events)
+static void on_word_limit(struct ev_loop *loop, ev_timer *w, int events)
 {
 	(void)loop;
 	(void)events;
@@ -100,7 +100,7 @@ static void await_word(struct agent *a, bool (*lacks)(const struct agent *a), do
 	ev_timer limit;
 
 	ev_io_stop(a->loop, &a->control_io);
-	ev_timer_init(&limit, on_no_word, limit_s, 0.);
+	ev_timer_init(&limit, on_word_limit, limit_s, 0.);
 	limit.data = a;
 	ev_timer_start(a->loop, &limit);
 	while (limit.data && lacks(a))
@@ -125,7 +125,7 @@ static void await_welcome(struct agent *a)
 			send_exit(a, a->tasks.v[i]);
 }
 
-static bool lacks_doom(const struct agent *a)
+static bool awaits_requeue(const struct agent *a)
 {
 	return upstream_welcomed(a->upstream) && a->restart && restart_waits(a->restart);
 }
@@ -141,13 +141,13 @@ static bool all_ended(const struct agent *a)
 /* The ranks died while they were restored. When this process ends the job's script goes on, so
  * Slurm must requeue the job before: the coordinator says when the restart is over. Not needed
  * where Slurm itself ends the step. */
-static void await_doom(struct agent *a)
+static void await_requeue(struct agent *a)
 {
-	if (!lacks_doom(a) || !all_ended(a))
+	if (!awaits_requeue(a) || !all_ended(a))
 		return;
 	gck_info("all ranks have died in a restart: the step does not end before Slurm has "
 		 "requeued the job");
-	await_word(a, lacks_doom, GCK_REQUEUE_WAIT_MS / 1000.);
+	await_word(a, awaits_requeue, GCK_REQUEUE_WAIT_MS / 1000.);
 }
 
 static bool all_succeeded(const struct agent *a)
@@ -164,7 +164,7 @@ static void finish(struct agent *a)
 	if (!upstream_welcomed(a->upstream))
 		await_welcome(a);
 	else
-		await_doom(a);
+		await_requeue(a);
 	upstream_bye(a, BYE_MS);
 	upstream_stop(a->upstream);
 	if (all_succeeded(a))
@@ -206,7 +206,7 @@ int event_loop_run(const struct step *s, struct lasting *lasting, int control)
 	if (lasting->released || lasting->bound || s->options.restart == GCK_RESTART_NEVER)
 		start(&a);
 	else
-		gate_look(&a, start);
+		gate_check_first_start(&a, start);
 	ev_run(a.loop, 0);
 	finish(&a);
 	return 0;

@@ -195,7 +195,7 @@ static void on_looked(void *data, const json_t *result, const struct gck_error *
 	decided(a);
 }
 
-void gate_look(struct agent *a, void (*decided)(struct agent *))
+void gate_check_first_start(struct agent *a, void (*decided)(struct agent *))
 {
 	const struct store_request r = { .step = a->step };
 	struct look *look = malloc(sizeof *look);

@@ -47,7 +47,7 @@ void gate_end_ranks(struct agent *a, const char *why, bool at_once);
 
 /* Looks into the store, for a few seconds at most, then calls decided, with a->lasting->bound
  * set if it has a commit of this step. */
-void gate_look(struct agent *a, void (*decided)(struct agent *a));
+void gate_check_first_start(struct agent *a, void (*decided)(struct agent *a));
 
 /* ---- dispatch.c: the coordinator's messages ---- */
 

@@ -22,7 +22,7 @@
 #include "coordinator/agent/worker/worker.h"
 
 #define TICK_MS 1000       /* between attempts to stop ranks */
-#define ASK_EVERY_MS 5000  /* between questions until Slurm says yes */
+#define ASK_EVERY_MS 5000  /* between questions until Slurm says yes; at most SlurmdTimeout / 3 */
 #define ASK_LEAST_S 5.     /* for Slurm's answer, even if the watch ends meanwhile */
 #define ASK_STOPPED_S 30.
 
@@ -51,6 +51,11 @@ static int64_t third_ms(const struct isolation *l)
 static int64_t end_ms(const struct isolation *l)
 {
 	return l->agent->lasting->unheard_ms + 2 * third_ms(l);
+}
+
+static int64_t ask_every_ms(const struct isolation *l)
+{
+	return third_ms(l) < ASK_EVERY_MS ? third_ms(l) : ASK_EVERY_MS;
 }
 
 static void wait_until(struct isolation *l, int64_t at_ms)
@@ -214,7 +219,7 @@ static void on_asked(void *data, const json_t *result, const struct gck_error *w
 	} else if (now_ms() >= end_ms(l)) {
 		stop(l, why->text);
 	} else {
-		int64_t next = now_ms() + ASK_EVERY_MS;
+		int64_t next = now_ms() + ask_every_ms(l);
 
 		wait_until(l, next < end_ms(l) ? next : end_ms(l));
 	}
@@ -243,7 +248,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 	if (l->agent->lasting->cut_off) {
 		hold_all(l->agent);
 		wait_until(l, now_ms() + TICK_MS);
-		if (now_ms() < l->asked_ms + ASK_EVERY_MS)
+		if (now_ms() < l->asked_ms + ask_every_ms(l))
 			return;
 	}
 	if (!l->asking)

@@ -31,9 +31,9 @@ struct rank_restart {              /* a rank */
 	bool has[RESTART_PARTS]; /* parts that must be back before it is done */
 	bool back[RESTART_PARTS];
 	bool ran;
-	struct child *device_restore;   /* sends its devices' data; NULL: none */
-	int device_restores;             /* how many of these there were */
-	uint64_t device_bytes;        /* sent by the current one */
+	struct child *device_restore; /* sends its devices' data; NULL: none */
+	int device_restores;    /* how many of these there were */
+	uint64_t device_bytes;  /* sent by the current one */
 	uint64_t done, all;
 };
 

@@ -82,28 +82,31 @@ static void in_the_image(void)
 	ask(1, 1, 0);
 	m = fake_await("ask", NULL);
 	ok(packet_int(m, "id", 0) == 1 && packet_int(m, "rank", 0) == 1 && packet_bool(m, "one") &&
-	   packet_int(m, "all", -1) == 0, "the coordinator is asked");
+	   packet_int(m, "all", -1) == 0, "the coordinator is asked for a checkpoint");
 	ask(1, 1, 0);
-	is_int(packet_int(fake_await("ask", NULL), "id", 0), 1, "again under the same number");
+	is_int(packet_int(fake_await("ask", NULL), "id", 0), 1,
+	       "a repeated request keeps its number");
 	ask(0, 1, 0);
-	is_int(packet_int(fake_await("ask", NULL), "id", 0), 2, "another rank is another");
+	is_int(packet_int(fake_await("ask", NULL), "id", 0), 2,
+	       "another rank's request has its own number");
 	fake_command("prepare", NULL);
 	fake_await("done", "prepare");
 	fake_command("freeze", NULL);
 	m = json_object_get(fake_await("done", "freeze"), "data");
-	is_int(packet_int(m, "asked", 0), 4, "the highest call of all ranks is told at the freeze");
+	is_int(packet_int(m, "asked", 0), 4, "the freeze reports the highest call of all ranks");
 	checkpoint();
-	ok(!told(1, GCK_ASKER_ONE), "what is not committed is not done");
+	ok(!told(1, GCK_ASKER_ONE), "a call is not done before the commit");
 	fake_command("committed", json_pack("{s:i}", "asked", 4));
 	ok(committed(1, GCK_ASKER_ONE, 1), "a call that is in a commit's image is done");
-	ok(!told(0, GCK_ASKER_ONE), "one that is not waits on");
-	ok(committed(2, GCK_ASKER_ALL, 4), "a call that all make is done for all");
+	ok(!told(0, GCK_ASKER_ONE), "a call that is not in the image waits on");
+	ok(committed(2, GCK_ASKER_ALL, 4), "a call that all ranks make is done for all");
 	ask(1, 1, 0);
 	ok(committed(1, GCK_ASKER_ONE, 1) && !fake_await_within("ask", NULL, 0.1),
-	   "whoever has not heard it is told again, and nobody is asked");
+	   "a rank that did not hear is told again, and the coordinator is not asked");
 	ask(0, 1, 3);
 	m = fake_await("ask", NULL);
-	ok(packet_bool(m, "one") && packet_int(m, "all", -1) == 0, "late for a call that is done");
+	ok(packet_bool(m, "one") && packet_int(m, "all", -1) == 0,
+	   "a rank that is late for a call that is done does not ask for it");
 	fake_end();
 }
 
@@ -116,16 +119,16 @@ static void none_comes(void)
 	answer(json_pack("{s:i, s:i, s:s}", "id", 2, "code", EPERM, "error", "disabled"));
 	ok(failed(0, GCK_ASKER_ONE, 1, EPERM, "disabled") &&
 	   failed(1, GCK_ASKER_ONE, 2, EPERM, "disabled"),
-	   "an error ends what was asked before it");
-	ok(!told(2, GCK_ASKER_ALL), "and nothing later");
+	   "an error ends the requests made before it");
+	ok(!told(2, GCK_ASKER_ALL), "and no later request");
 	ask(0, 2, 0);
 	answer(json_pack("{s:i, s:i, s:s, s:i}", "id", 4, "code", EPERM, "error", "no", "rank", 2));
 	ok(failed(2, GCK_ASKER_ALL, 1, EPERM, "no"), "an error for one rank");
 	ok(!told(0, GCK_ASKER_ONE) || task(0)->requests.failed[GCK_ASKER_ONE] == 1,
-	   "is no other's");
+	   "does not concern another rank");
 	answer(json_pack("{s:i}", "all", 2));
 	ok(committed(1, GCK_ASKER_ALL, 2),
-	   "the coordinator knows of a commit that was missed here");
+	   "the coordinator reports a commit that this agent missed");
 	fake_end();
 }
 
@@ -135,21 +138,22 @@ static void nobody_to_ask(void)
 	fake_world->away = true;
 	ask(0, 1, 0);
 	ok(!told(0, GCK_ASKER_ONE) && !fake_await_within("ask", NULL, 0.1),
-	   "a coordinator that is away is waited for");
+	   "a request waits for a coordinator that is away");
 	task(0)->requests.away -= 100;
 	ask(0, 1, 0);
 	ok(failed(0, GCK_ASKER_ONE, 1, ENOTCONN, "cannot be reached"), "but not for ever");
 	ask(0, 2, 0);
 	fake_world->away = false;
 	ask(0, 2, 0);
-	ok(fake_await("ask", NULL) != NULL, "one that is back is asked");
+	ok(fake_await("ask", NULL) != NULL, "a coordinator that is back is asked");
 	task(0)->requests.since -= 100;
 	ask(0, 2, 0);
-	ok(failed(0, GCK_ASKER_ONE, 2, ETIMEDOUT, "timeout="), "one that does nothing is given up");
+	ok(failed(0, GCK_ASKER_ONE, 2, ETIMEDOUT, "timeout="),
+	   "a coordinator that takes no checkpoint within timeout= is given up");
 	fake_agent->refused = true;
 	ask(0, 3, 0);
 	ok(failed(0, GCK_ASKER_ONE, 3, EPERM, "refuses this step"),
-	   "one that refused is not asked");
+	   "a coordinator that refused the step is not asked");
 	fake_end();
 }
 
@@ -162,12 +166,13 @@ static void exec(void)
 	fake_begin();
 	ask(0, 5, 3);
 	tasks_begin_requests(&task(0)->requests);
-	is_int(task(0)->requests.asked[GCK_ASKER_ALL], 3, "the number goes to the next program");
+	is_int(task(0)->requests.asked[GCK_ASKER_ALL], 3,
+	       "a new program inherits the number of calls of all ranks");
 	fake_run(0.01);
 	fake_await("ask", NULL);
 	ask(0, 1, 3);
 	m = fake_await("ask", NULL);
-	is_int(packet_int(m, "all", -1), 0, "what the one before asked is not asked again");
+	is_int(packet_int(m, "all", -1), 0, "and does not ask for its predecessor's call");
 	ok(packet_bool(m, "one"), "its first call is a new one");
 	fake_end();
 }

@@ -25,7 +25,7 @@ static void first_start_alone(struct plugin *p)
 	ok(plugin_both_count(p), "a first start without a coordinator: both ranks run");
 	coord_deaf(false);
 	m = coord_welcome("run", NULL);
-	ok(m != NULL, "the agent registers when there is one");
+	ok(m != NULL, "the agent registers with a coordinator that starts later");
 	json_decref(m);
 	plugin_stop(p);
 }
@@ -72,7 +72,8 @@ static void first_start_no_store(struct plugin *p)
 	plugin_set_mode(p, "store/test", 0);
 	plugin_begin(p, NULL, 0);
 	m = coord_welcome("cold", NULL);
-	is_str(packet_text(m, "state", ""), "running", "a first start whose store cannot be read");
+	is_str(packet_text(m, "state", ""), "running",
+	       "a first start with a store that cannot be read registers as running");
 	ok(!json_is_array(json_object_get(m, "commits")) && *packet_text(m, "store_error", ""),
 	   "the coordinator is told so: %s", packet_text(m, "store_error", ""));
 	json_decref(m);
@@ -85,7 +86,7 @@ static void no_agent(struct plugin *p)
 {
 	p->no_forks = true;
 	plugin_begin(p, NULL, 0);
-	ok(plugin_stands(p, 0), "no agent can be forked: the ranks wait for it");
+	ok(plugin_stands(p, 0), "while no agent can be forked, the ranks wait");
 	ok(plugin_both_count(p), "but not for long");
 	is_str(p->report, "ok\n", "the supervisor is there");
 	plugin_stop(p);
@@ -137,10 +138,10 @@ static void word_does_not_come(struct plugin *p)
 	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
 	ok(coord_ask("prepare", 1, coord_bounds(false, 3000), NULL) &&
-	   coord_ask("freeze", 1, NULL, NULL), "frozen");
-	ok(plugin_stands(p, 0), "the ranks stand");
-	ok(plugin_both_count(p), "no word to let go: they go on within hold");
-	ok(!coord_ask("resume", 1, NULL, &m), "and the coordinator is told");
+	   coord_ask("freeze", 1, NULL, NULL), "two ranks are frozen");
+	ok(plugin_stands(p, 0), "the ranks stand while they are held");
+	ok(plugin_both_count(p), "no order to resume: they resume within hold");
+	ok(!coord_ask("resume", 1, NULL, &m), "and the coordinator is told at the next command");
 	json_decref(m);
 	ok(coord_ask("abort", 1, NULL, NULL), "abort");
 	ok(plugin_both_count(p), "both ranks go on");
@@ -155,7 +156,7 @@ static void agent_hangs(struct plugin *p)
 	ok(coord_ask("prepare", 1, coord_bounds(false, 1000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "frozen");
 	ok(plugin_signal_agent(p, SIGSTOP) && plugin_both_count(p),
-	   "the agent hangs: the ranks go on soon after hold");
+	   "the agent hangs: the ranks resume soon after hold");
 	ok(plugin_signal_agent(p, SIGCONT) && !coord_ask("resume", 1, NULL, NULL) &&
 	   coord_ask("abort", 1, NULL, NULL), "abort");
 	plugin_stop(p);
@@ -203,10 +204,10 @@ static void changed_beside(struct plugin *p, bool held)
 	plugin_both_count(p);
 	ok(coord_ask("prepare", 1, coord_bounds(held, 5000), NULL) &&
 	   coord_ask("freeze", 1, NULL, NULL), "frozen");
-	ok(write_to(p, "kept"), "a file of rank 0 is changed after it was held");
+	ok(write_to(p, "kept"), "a file of rank 0 changes after it was captured");
 	ok(!coord_ask(held ? "write" : "resume", 1, NULL, &m),
 	   "that is seen when all are (%s)", held ? "write" : "resume");
-	is_int(packet_int(m, "rank", -1), 0, "the rank is named");
+	is_int(packet_int(m, "rank", -1), 0, "the failure names the rank");
 	ok(strstr(packet_text(m, "error", ""), "kept") != NULL, "and the file");
 	json_decref(m);
 	ok(plugin_both_count(p), "both ranks go on");
@@ -236,12 +237,12 @@ static void one_file_of_two(struct plugin *p)
 	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
 	ok(!coord_ask("prepare", 1, coord_bounds(false, 5000), &m),
-	   "two ranks have a file open for writing: no checkpoint");
-	ok(strstr(packet_text(m, "error", ""), "kept") != NULL, "it is named");
+	   "no checkpoint while two ranks have a file open for writing");
+	ok(strstr(packet_text(m, "error", ""), "kept") != NULL, "the failure names the file");
 	json_decref(m);
 	coord_tell("able", 0, json_pack("{s:i}", "id", 4));
 	m = coord_await("able", NULL);
-	is_int(shared_files(m), 1, "able names it, and not their output");
+	is_int(shared_files(m), 1, "able names the file, and not the ranks' output");
 	json_decref(m);
 	plugin_stop(p);
 
@@ -249,7 +250,8 @@ static void one_file_of_two(struct plugin *p)
 	plugin_begin(p, NULL, 0);
 	json_decref(coord_welcome("cold", NULL));
 	plugin_both_count(p);
-	ok(coord_ask("prepare", 1, coord_bounds(false, 5000), NULL), "if both append: granted");
+	ok(coord_ask("prepare", 1, coord_bounds(false, 5000), NULL),
+	   "a checkpoint is possible if both ranks append");
 	plugin_stop(p);
 	p->keeps = NULL;
 }
@@ -283,7 +285,7 @@ static void builds_on(struct plugin *p)
 	all = stored(3, 0);
 	ok(changed > 0 && changed < all / 2, "an image builds on the commit that is named: %lld "
 	   "bytes, without one %lld", (long long)changed, (long long)all);
-	ok(stored(4, 9) > all / 2, "one that is not there is none");
+	ok(stored(4, 9) > all / 2, "an image does not build on a commit that is missing");
 	plugin_stop(p);
 }
 
@@ -299,8 +301,9 @@ static void cannot_sweep(struct plugin *p)
 		   "store", "file:/proc/nowhere", "keep", "busy", 2, "removals", 1));
 	m = coord_await("swept", NULL);
 	ok(m && !json_array_size(json_object_get(m, "steps")),
-	   "a store that is not there cannot be swept");
-	ok(plugin_logged(p, "expired checkpoints are still in the store"), "the log has it");
+	   "a store that is missing is not reported as swept");
+	ok(plugin_logged(p, "expired checkpoints are still in the store"),
+	   "the log names the reason");
 	json_decref(m);
 	plugin_stop(p);
 }

@@ -84,19 +84,20 @@ static void whole(void)
 	ok(!fake_await_within("done", "freeze", 0.3),
 	   "no rank is stopped before the last is drained");
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(packet_bool(fake_await("done", "freeze"), "ok"), "then all are");
+	ok(packet_bool(fake_await("done", "freeze"), "ok"), "all are frozen then");
 	fake_run(0.7);
 	ok(thread_heard(0, GCK_LINK_CUDA_HOLD) > 0,
-	   "while they are held the CUDA threads hear of it");
+	   "held CUDA threads get signs of life");
 	fake_command("resume", NULL);
 	fake_run(0.1);
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1 && thread_heard(1, GCK_LINK_CUDA_RESUME) == 1,
-	   "they are told to go on");
+	   "they are told to resume");
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(!fake_await_within("done", "resume", 0.3), "the node waits for the last GPU");
+	ok(!fake_await_within("done", "resume", 0.3), "the resume waits for the last GPU");
 	ok(!ev_is_active(&fake_agent->transaction->hold), "longer than ranks may be held");
 	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(packet_bool(fake_await("done", "resume"), "ok"), "and says that the ranks run");
+	ok(packet_bool(fake_await("done", "resume"), "ok"),
+	   "and is answered when all have their GPUs");
 	fake_command("write", NULL);
 	ok(packet_bool(fake_await("done", "write"), "ok"), "the images are written");
 	threads_end();
@@ -121,13 +122,14 @@ static void times(void)
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(is_between(now, told("freeze", "gpu_first_ns")),
-	   "a freeze tells when the first GPU was told to stop");
+	   "a freeze reports when the first GPU was told to stop");
 	fake_command("resume", NULL);
 	fake_run(0.1);
 	now = ev_time();
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(is_between(now, told("resume", "gpu_last_ns")), "a resume when the last was back");
+	ok(is_between(now, told("resume", "gpu_last_ns")),
+	   "a resume reports when the last GPU was back");
 	threads_end();
 }
 
@@ -181,26 +183,27 @@ static void brought(void)
 	start_freeze(4000);
 	m = next(0, fds);
 	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.keep_most[0] == UINT64_MAX,
-	   "what devices have room for may be kept there");
+	   "copies may stay on devices that have room");
 	is_int((long long)m.cuda_drain.host_most, 11 << 20,
-	       "of host memory each may take what it needs, and a part of what is left");
+	       "each rank gets the host memory that it needs, and a share of the rest");
 	next(1, fds);
 	drained(1);
 	fake_command("resume", NULL);
 	m = next(1, fds);
-	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] < 0, "one that keeps nothing just goes on");
+	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] < 0, "a rank without copies just resumes");
 	m = next(0, fds);
-	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] >= 0, "descriptors come with the other's word");
+	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] >= 0,
+	   "a rank with copies gets descriptors with its order");
 	ok(fstat(fds[1], &st) == 0 && st.st_size >= (off_t)GCK_LINK_DATA_MOST &&
 	   ftruncate(fds[1], 0),
-	   "the second is memory that nobody can cut");
+	   "the second is memory that cannot be truncated");
 	resumed();
 	fake_command("write", NULL);
 	ok(packet_bool(fake_await("done", "write"), "ok"), "the images are written");
-	is_int(fake_world->device_writes, 1, "with what the device has");
+	is_int(fake_world->device_writes, 1, "with the data of the devices");
 	ok(recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1, "the first is a socket to the rank's worker");
 	fake_run(0.1);
-	is_int(recv(fds[0], &byte, 1, MSG_DONTWAIT), 0, "and to nobody else");
+	is_int(recv(fds[0], &byte, 1, MSG_DONTWAIT), 0, "and to no other process");
 	close(fds[0]);
 	close(fds[1]);
 	threads_end();
@@ -219,8 +222,8 @@ static void shared(void)
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
 		m = next(i, fds);
 		is_int((long long)m.cuda_drain.keep_most[0], 2 << 20,
-		       "ranks that share a device share its room");
-		is_int((long long)m.cuda_drain.host_most, 11 << 20, "the rest is host memory's");
+		       "ranks that share a device share its free memory");
+		is_int((long long)m.cuda_drain.host_most, 11 << 20, "the rest goes to host memory");
 	}
 	threads_end();
 
@@ -234,7 +237,7 @@ static void shared(void)
 	fake_run(0.1);
 	m = next(0, fds);
 	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.keep_most[0] == 2 << 20,
-	   "by what was found in prepare, be one of them gone by then");
+	   "the share is that of prepare, even if a rank has ended since");
 	threads_end();
 }
 
@@ -281,22 +284,22 @@ static void needed(void)
 	begin();
 	m = need(&fd);
 	ok(m.type == GCK_LINK_CUDA_YIELD && m.total == 16 && !strcmp((char *)m.data, "device"),
-	   "a rank finds no memory on a device: the others are asked to give theirs");
-	is_int(thread_heard(0, GCK_LINK_CUDA_YIELD), 0, "but it");
+	   "a rank finds no memory on a device: the others are asked to free theirs");
+	is_int(thread_heard(0, GCK_LINK_CUDA_YIELD), 0, "except the rank that asks");
 	fake_run(0.1);
-	is_int(recv(fd, &byte, 1, MSG_DONTWAIT), -1, "it waits for them");
+	is_int(recv(fd, &byte, 1, MSG_DONTWAIT), -1, "it waits for their answers");
 	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	thread_send(1, &m, HEAD);
-	ok(given(fd, 1), "and is told that one has");
+	ok(given(fd, 1), "and is told that one rank has freed memory");
 	need(&fd);
 	thread_leave(1);
-	ok(given(fd, 0), "one that ends has nothing");
+	ok(given(fd, 0), "a rank that ends frees nothing");
 	connect_one(1, false);
 	m = need(&fd);
 	close(fd);
 	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	fake_run(0.1);
-	ok(!fake_agent->reclaims, "who waits no longer is forgotten");
+	ok(!fake_agent->reclaims, "a rank that waits no longer is forgotten");
 	thread_send(1, &m, HEAD);
 	fake_run(0.1);
 	threads_end();
@@ -315,9 +318,9 @@ static void needed_in_drain(void)
 	m = need(&fd[0]);
 	fake_run(0.1);
 	ok(m.type == GCK_LINK_CUDA_YIELD && recv(fd[0], &byte, 1, MSG_DONTWAIT) < 0,
-	   "a rank that is drained finds no memory: it waits for one that is drained as well");
+	   "a rank that is being drained finds no memory: it waits for another that is, too");
 	need_of(1, &fd[1]);
-	ok(given(fd[0], 0), "unless that waits for it, too: none of them has anything");
+	ok(given(fd[0], 0), "unless that rank waits for it: then neither frees anything");
 	ok(given(fd[1], 0), "and both are told");
 	threads_end();
 
@@ -328,7 +331,7 @@ static void needed_in_drain(void)
 	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	thread_send(1, &m, HEAD);
-	ok(given(fd[0], 1), "one that gets drained gives what it has kept");
+	ok(given(fd[0], 1), "a rank that is being drained frees its copies");
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(packet_bool(fake_await("done", "freeze"), "ok"), "and the drain goes on");
 	threads_end();
@@ -345,17 +348,18 @@ static void not_brought(void)
 	drained(2);
 	fake_command("abort", NULL);
 	m = next(0, fds);
-	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] < 0, "aborted: nobody wants what is kept");
+	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] < 0,
+	   "aborted: copies on the devices are not sent");
 	threads_end();
 
 	begin_with_data();
 	start_freeze_held(4000, true);
 	ok(next(0, fds).cuda_drain.keep_most[0] == 0,
-	   "ranks that are held for the write keep nothing there");
+	   "ranks that are held for the write leave no copies on devices");
 	drained(0);
 	fake_command("write", NULL);
 	ok(packet_bool(fake_await("done", "write"), "ok") && !fake_world->device_writes,
-	   "and bring nothing");
+	   "and send none");
 	threads_end();
 
 	begin_with_data();
@@ -363,7 +367,7 @@ static void not_brought(void)
 	drained(2);
 	fake_command("write", NULL);
 	ok(answer_says(fake_await("done", "write"), "did not announce"),
-	   "held for the write all the same: no image without what is on the devices");
+	   "a hold for the write that was not announced fails: the copies would be missing");
 	threads_end();
 }
 
@@ -374,16 +378,17 @@ static void not_drained(void)
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, EBUSY, "stream 3 does not become idle");
 	ok(answer_says(fake_await("done", "freeze"),
-		       "rank 1 on n1: stream 3 does not become idle"), "one cannot be drained");
-	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
+		       "rank 1 on n1: stream 3 does not become idle"), "a rank cannot be drained");
+	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other rank resumes");
 	threads_end();
 
 	begin();
 	start_freeze(1000);
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
-	ok(answer_says(fake_await("done", "freeze"), "rank 1"), "one says nothing: it is named");
+	ok(answer_says(fake_await("done", "freeze"), "rank 1"),
+	   "a rank that does not answer is named");
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME),
-	   "and both go on");
+	   "and both ranks resume");
 	threads_end();
 
 	begin();
@@ -391,8 +396,8 @@ static void not_drained(void)
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	thread_leave(1);
 	ok(answer_says(fake_await("done", "freeze"), "rank 1 on n1: its CUDA thread went away"),
-	   "one goes away");
-	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other goes on");
+	   "a CUDA thread's link ends");
+	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "the other rank resumes");
 	threads_end();
 }
 
@@ -421,7 +426,7 @@ static void lost(void)
 	fake_command("resume", NULL);
 	say(0, GCK_LINK_CUDA_RESUMED, EIO, "the driver does not restore");
 	fake_run(0.2);
-	ok(fake_ended, "a GPU that does not come back ends the step's ranks here");
+	ok(fake_ended, "a GPU that does not come back ends the ranks of the step");
 	threads_end();
 }
 
@@ -434,10 +439,10 @@ static void late_word(void)
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(packet_bool(fake_await("done", "freeze"), "ok"),
-	   "the end of the checkpoint before is none of this");
+	   "an answer to an earlier checkpoint is ignored");
 	fake_command("resume", NULL);
 	fake_run(0.1);
-	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "its rank is told to go on");
+	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "its rank is told to resume");
 	threads_end();
 }
 
@@ -452,7 +457,7 @@ static void too_little_memory(void)
 	fake_world->memory = (2ll << 30) - 1;
 	fake_command("prepare", NULL);
 	ok(answer_says(fake_await("done", "prepare"), "needs up to 2048"),
-	   "what the GPUs have finds no place in host memory: refused before anything is touched");
+	   "GPU data that host memory cannot hold is refused before anything is changed");
 	threads_end();
 
 	begin();
@@ -460,18 +465,18 @@ static void too_little_memory(void)
 	fake_world->memory = (2ll << 30) + 3000;
 	fake_command("prepare", NULL);
 	ok(!fake_await_within("done", "prepare", 0.3),
-	   "it just does: ranks get it ready while they run");
+	   "if it just fits, ranks get the memory ready while they run");
 	m = next(0, fds);
 	ok(m.type == GCK_LINK_CUDA_EXPECT && m.cuda_drain.host_most == 1 << 30,
 	   "each as much as it needs");
 	say(0, GCK_LINK_CUDA_EXPECTED, 0, NULL);
-	ok(!fake_await_within("done", "prepare", 0.1), "all of them");
+	ok(!fake_await_within("done", "prepare", 0.1), "the node waits for all of them");
 	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
-	ok(packet_bool(fake_await("done", "prepare"), "ok"), "then they are prepared");
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "then it is prepared");
 	fake_command("abort", NULL);
 	fake_run(0.1);
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1,
-	   "a checkpoint that does not come needs none of it");
+	   "an aborted checkpoint releases the memory");
 	threads_end();
 
 	begin();
@@ -481,7 +486,7 @@ static void too_little_memory(void)
 	fake_run(0.1);
 	thread_leave(0);
 	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
-	ok(fake_await("done", "prepare") != NULL, "one whose thread goes away is not waited for");
+	ok(fake_await("done", "prepare") != NULL, "a rank whose thread has gone is not awaited");
 	threads_end();
 
 	begin();
@@ -490,11 +495,11 @@ static void too_little_memory(void)
 	fake_command("prepare", NULL);
 	answer = fake_await("done", "prepare");
 	ok(packet_bool(answer, "ok") && !packet_bool(json_object_get(answer, "data"), "needs_hold"),
-	   "it finds its place on the GPUs: host memory is for what the ranks write meanwhile");
+	   "data that fits on the devices leaves host memory to the pages that ranks write");
 	fake_command("freeze", json_pack("{s:b}", "held", 1));
 	ok(answer_says(fake_await("done", "freeze"), "needs up to 2048"),
-	   "but not if another node has the ranks held");
-	is_int(thread_heard(0, GCK_LINK_CUDA_DRAIN), 0, "nothing is touched then");
+	   "but not if another node needs the ranks held");
+	is_int(thread_heard(0, GCK_LINK_CUDA_DRAIN), 0, "then nothing is changed");
 	threads_end();
 }
 
@@ -504,9 +509,9 @@ static void without_link(void)
 	fake_world->cuda = FAKE_RANKS;
 	fake_command("prepare", NULL);
 	ok(!fake_await_within("done", "prepare", 0.5),
-	   "a rank uses CUDA and has no link: it is awaited");
+	   "a rank that uses CUDA and has no link is awaited");
 	connect_one(2, false);
-	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until it has");
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until it has a link");
 	threads_end();
 
 	begin();
@@ -534,22 +539,22 @@ static void comes_back(void)
 	restart(5000);
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
 	say(1, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(!fake_await_within("done", "run", 0.3), "two of three are");
+	ok(!fake_await_within("done", "run", 0.3), "two of three GPUs are back");
 	connect_one(2, false);
 	ok(packet_bool(fake_await("done", "run"), "ok") && fake_opened,
-	   "and the third, which says so on another link: the step runs");
+	   "the third reports on another link: the step runs");
 	threads_end();
 
 	restart(5000);
 	say(1, GCK_LINK_CUDA_RESUMED, ENODEV, "no such GPU");
 	ok(answer_says(fake_await("done", "run"),
 		       "rank 1 on n1: its GPU was not brought back: no such GPU"),
-	   "one does not come back: that is the answer");
+	   "a GPU that does not come back fails the restart");
 	threads_end();
 
 	restart(1000);
 	ok(answer_says(fake_await("done", "run"), "its GPU did not come back within 1 s"),
-	   "none comes in time: nor is it awaited");
+	   "so does a GPU that is not back in time");
 	threads_end();
 }
 
@@ -599,12 +604,13 @@ static void fills(void)
 
 	restart_wanting(5000);
 	fd = filled(0, &m);
-	ok(fd >= 0 && !m.value && m.seq == 7, "each gets a socket");
-	is_int(get(fd), GCK_LINK_DATA_READY, "with somebody at its other end");
+	ok(fd >= 0 && !m.value && m.seq == 7, "each rank gets a socket");
+	is_int(get(fd), GCK_LINK_DATA_READY, "with a process at its other end");
 	close(fd);
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		say(i, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	ok(packet_bool(fake_await("done", "run"), "ok"), "when all have all the step runs");
+	ok(packet_bool(fake_await("done", "run"), "ok"),
+	   "the step runs when all ranks have all data");
 	threads_end();
 
 	restart_wanting(5000);
@@ -614,29 +620,29 @@ static void fills(void)
 	close(fd);
 	ok(answer_says(fake_await("done", "run"),
 		       "rank 1 on n1: the data of its devices: as scripted"),
-	   "what cannot be brought fails the restart");
+	   "data that cannot be read fails the restart");
 	threads_end();
 
 	restart_wanting(5000);
 	fake_script(1, "fill", FAKE_DIE);
 	for (int i = 0; i < 3; i++) {
 		fd = filled(1, &m);
-		ok(fd >= 0 && get(fd) < 0, "who brings it is killed");
+		ok(fd >= 0 && get(fd) < 0, "the process that sends data is killed");
 		close(fd);
 		want(1);
 	}
 	fd = filled(1, &m);
 	ok(fd < 0 && m.type == GCK_LINK_CUDA_FILL && m.value &&
 	   strstr((char *)m.data, "ended 3 times"),
-	   "but for the last time somebody else comes; then the rank is told");
+	   "a new one is started, but for the last time; then the rank is told");
 	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: the process"),
-	   "and the coordinator");
+	   "and so is the coordinator");
 	threads_end();
 
 	begin();
 	want(0);
 	fd = filled(0, &m);
-	ok(fd < 0 && m.value == ESRCH, "an agent that knows of no restart brings nothing");
+	ok(fd < 0 && m.value == ESRCH, "an agent that knows of no restart sends nothing");
 	threads_end();
 }
 
@@ -655,18 +661,18 @@ static void fills_for_long(void)
 	fd = filled(0, &m);
 	fake_run(0.5);
 	before = time_left();
-	is_int(get(fd), GCK_LINK_DATA_READY, "one is busy");
-	ok(time_left() > before, "as long as something comes, GPUs have all the time again");
+	is_int(get(fd), GCK_LINK_DATA_READY, "one rank still gets data");
+	ok(time_left() > before, "each progress restarts the limit for GPUs");
 	before = time_left();
 	fake_run(0.1);
-	ok(time_left() < before, "which runs off when nothing does");
+	ok(time_left() < before, "which ends when nothing comes");
 	close(fd);
 	want(0);
 	fd = filled(0, &m);
 	fake_run(0.5);
 	before = time_left();
-	is_int(get(fd), GCK_LINK_DATA_READY, "another one begins anew");
-	ok(time_left() > before, "what it brings counts, too");
+	is_int(get(fd), GCK_LINK_DATA_READY, "a new process starts over");
+	ok(time_left() > before, "and its progress counts, too");
 	close(fd);
 	threads_end();
 }
@@ -675,17 +681,17 @@ static void looks(void)
 {
 	begin();
 	thread_links_look(fake_agent);
-	is_int(thread_heard(0, GCK_LINK_CUDA_LOOK), 1, "they are asked what stands in the way");
+	is_int(thread_heard(0, GCK_LINK_CUDA_LOOK), 1, "CUDA threads are asked for obstacles");
 	say(0, GCK_LINK_CUDA_LOOKED, 0, NULL);
 	fake_run(0.1);
-	ok(!thread_links_looked(fake_agent), "one has not answered yet");
+	ok(!thread_links_looked(fake_agent), "one thread has not answered yet");
 	say(1, GCK_LINK_CUDA_LOOKED, 0, NULL);
 	fake_run(0.1);
 	ok(thread_links_looked(fake_agent), "now all have");
 	say(0, GCK_LINK_CUDA_DRAIN, 0, NULL);
 	fake_run(0.1);
 	ok(!fake_agent->tasks.v[0]->cuda && fake_agent->tasks.v[1]->cuda,
-	   "what is no word of theirs ends their link");
+	   "an unknown message ends the link");
 	threads_end();
 }
 

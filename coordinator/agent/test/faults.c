@@ -42,7 +42,7 @@ static void give_up(unsigned seq)
 	json_t *m = coord_welcome("run", NULL);
 
 	if (m)
-		is_str(packet_text(m, "state", ""), "running", "  the agent that comes: ranks run");
+		is_str(packet_text(m, "state", ""), "running", "  a new agent comes: ranks run");
 	json_decref(m);
 	ok(coord_ask("abort", seq, NULL, NULL), "  abort is granted");
 }
@@ -76,7 +76,7 @@ static void checkpoint_with(struct plugin *p, int point)
 	plugin_start(p);
 	json_decref(coord_welcome("cold", NULL));
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "fault %d: both ranks run", point);
-	ok(!coord_checkpoint(1, hash), "  the checkpoint does not come about");
+	ok(!coord_checkpoint(1, hash), "  the checkpoint fails");
 	ok(went_off(), "  because the fault went off");
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "  both ranks go on");
 	if (point < GCK_FAULT_WORKER_FROZEN)
@@ -88,7 +88,7 @@ static void checkpoint_with(struct plugin *p, int point)
 		check_stage(p);
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "  both ranks go on");
 	plugin_stop(p);
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or there twice");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or repeated");
 }
 
 static bool restored(struct plugin *p, const char *hash)
@@ -115,13 +115,13 @@ static void restart_with(struct plugin *p, int point)
 	ok(coord_checkpoint(1, hash), "  a checkpoint");
 	plugin_stop(p);
 	arm(p, point);
-	ok(!restored(p, hash), "  the restart fails, and says so");
+	ok(!restored(p, hash), "  the restart fails, and the agent reports it");
 	ok(went_off(), "  because the fault went off");
 	plugin_stop(p);
 	p->fault = NULL;
-	ok(restored(p, hash), "  the next one works");
+	ok(restored(p, hash), "  the next restart works");
 	plugin_stop(p);
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or there twice");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or repeated");
 }
 
 static void sweep_staged(struct plugin *p)

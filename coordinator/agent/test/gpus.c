@@ -107,8 +107,8 @@ static void restart(struct plugin *p, unsigned seq)
 	start(p);
 	json_decref(coord_welcome("restore",
 				  json_pack("{s:i, s:s}", "seq", (int)seq, "hash", hash)));
-	ok(coord_ask("build", seq, NULL, NULL), "killed; built anew");
-	ok(coord_ask("files", seq, NULL, NULL), "files are cut back");
+	ok(coord_ask("build", seq, NULL, NULL), "killed; built again");
+	ok(coord_ask("files", seq, NULL, NULL), "files are restored");
 	ok(coord_ask("run", seq, NULL, NULL), "the ranks run, and their GPUs are back");
 }
 
@@ -129,8 +129,8 @@ static void whole(struct plugin *p)
 	restart(p, 3);
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
 		is_int(plugin_reap(p, i, true), 0, "a rank ends well");
-	is_int(lines_of(p, "answers", again), PLUGIN_RANKS, "each has given an answer");
-	is_str(again, alone, "the one that it gives alone");
+	is_int(lines_of(p, "answers", again), PLUGIN_RANKS, "each rank has given an answer");
+	is_str(again, alone, "it is that of a run without checkpoints");
 	plugin_stop(p);
 }
 
@@ -178,8 +178,8 @@ static void answers_are(struct plugin *p, const char *alone, bool told)
 
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
 		is_int(plugin_reap(p, i, told), 0, "a rank ends well");
-	is_int(lines_of(p, "answers", each), PLUGIN_RANKS, "each has given an answer");
-	is_str(each, alone, "the one that it gives alone");
+	is_int(lines_of(p, "answers", each), PLUGIN_RANKS, "each rank has given an answer");
+	is_str(each, alone, "it is that of a run without checkpoints");
 }
 
 /* Drained, while the driver checkpoints; or held, before it is captured. */
@@ -192,7 +192,7 @@ static void drain(const struct plugin *p, bool held)
 	coord_tell("freeze", 1, NULL);
 	if (held)
 		json_decref(coord_await("done", "freeze"));
-	ok(all_come_to(p, false), "the ranks have none any more");
+	ok(all_come_to(p, false), "the ranks have no memory on the device any more");
 }
 
 static void next_agent(struct plugin *p, bool held)
@@ -224,7 +224,7 @@ static void no_agent(struct plugin *p)
 	lines_of(p, "alone", alone);
 	begin_anew(p);
 	drain(p, true);
-	ok(kill(p->agent, SIGKILL) == 0, "the agent is killed, and comes no more");
+	ok(kill(p->agent, SIGKILL) == 0, "the agent is killed, and no new one starts");
 	ok(all_come_to(p, true), "the ranks have their memory again");
 	answers_are(p, alone, false);
 	plugin_stop(p);

@@ -82,11 +82,6 @@ static void left_alone(struct plugin *p, int slurmd_timeout)
 	leave_alone();
 }
 
-static bool stand(const struct plugin *p)
-{
-	return plugin_stands(p, 0) && plugin_stands(p, 1);
-}
-
 static bool rank_comes_to_stand(const struct plugin *p, unsigned rank)
 {
 	int looks = PATIENCE;
@@ -96,10 +91,13 @@ static bool rank_comes_to_stand(const struct plugin *p, unsigned rank)
 	return looks;
 }
 
-/* And both stand together: one may go on before the other stops. */
 static bool come_to_stand(const struct plugin *p)
 {
-	return rank_comes_to_stand(p, 0) && rank_comes_to_stand(p, 1) && stand(p);
+	int looks = PATIENCE;
+
+	while (--looks && !plugin_both_stand(p))
+		;
+	return looks;
 }
 
 static void coordinator_away(struct plugin *p)
@@ -107,23 +105,23 @@ static void coordinator_away(struct plugin *p)
 	slurm_says(p, "RUNNING", 2);
 	left_alone(p, 3);
 	ok(is_asked_again(p) && is_asked_again(p),
-	   "the coordinator is away: Slurm is asked, again and again");
-	ok(plugin_both_count(p), "it has the job here: the ranks run on");
+	   "the coordinator is away: Slurm is asked repeatedly");
+	ok(plugin_both_count(p), "Slurm says that the job runs here: the ranks run on");
 	slurm_says(p, "SUSPENDED", 2);
 	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_count(p),
-	   "suspended it is here as well");
+	   "the same if it is suspended here");
 	slurm_is_away(p);
 	ok(plugin_said(p, "seems to be cut off"),
-	   "nor is Slurm there when the lease ends: the user is told");
-	ok(stand(p), "and the ranks stand");
+	   "Slurm is away when the time is over: the user is told");
+	ok(plugin_both_stand(p), "and the ranks are stopped");
 }
 
 static void stays_stopped(struct plugin *p)
 {
 	kill(p->rank[0], SIGCONT);
-	ok(stand(p), "SIGCONT does not let them go");
+	ok(plugin_both_stand(p), "SIGCONT does not let them go");
 	kill(p->agent, SIGTERM);
-	ok(plugin_logged(p, "stay stopped until Slurm ends them") && stand(p),
+	ok(plugin_logged(p, "stay stopped until Slurm ends them") && plugin_both_stand(p),
 	   "nor does SIGTERM to the agent");
 	ok(plugin_signal_agent(p, SIGKILL) && plugin_logged(p, "the agent died") &&
 	   come_to_stand(p),
@@ -133,26 +131,27 @@ static void stays_stopped(struct plugin *p)
 static void taken_back(struct plugin *p)
 {
 	slurm_says(p, "PENDING", 2);
-	ok(plugin_logged(p, "until slurmd ends them") && stand(p),
-	   "Slurm has taken the job back: they stand on");
+	ok(plugin_logged(p, "until slurmd ends them") && plugin_both_stand(p),
+	   "Slurm has requeued the job: the ranks stay stopped");
 	slurm_says(p, "RUNNING", 3);
-	ok(is_asked_again(p) && is_asked_again(p) && stand(p), "it runs elsewhere: they stand on");
+	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_stand(p),
+	   "Slurm runs it elsewhere: the ranks stay stopped");
 	coord_deaf(false);
 	json_decref(coord_welcome("run", NULL));
-	ok(is_asked_again(p) && is_asked_again(p) && stand(p),
-	   "the coordinator, which has not heard, is there again");
+	ok(is_asked_again(p) && is_asked_again(p) && plugin_both_stand(p),
+	   "the coordinator is back, but has not heard of the requeue: the ranks stay stopped");
 }
 
 static void goes_on(struct plugin *p)
 {
 	slurm_says(p, "RUNNING", 2);
-	ok(plugin_said(p, "still runs here"), "Slurm says that it is this start: the user is told");
-	ok(plugin_both_count(p), "and the ranks go on");
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	ok(plugin_said(p, "still runs here"), "Slurm says that this start runs: the user is told");
+	ok(plugin_both_count(p), "and the ranks resume");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
 	slurm_is_away(p);
 	is_asked(p);
 	ok(plugin_both_count(p) && !is_asked(p),
-	   "as the coordinator is there, Slurm is asked no more");
+	   "while the coordinator is connected, Slurm is not asked");
 	plugin_stop(p);
 }
 
@@ -161,12 +160,12 @@ static void stopped_by_the_user(struct plugin *p)
 	slurm_is_away(p);
 	left_alone(p, 3);
 	kill(p->rank[0], SIGSTOP);
-	ok(plugin_logged(p, "rank 0 is not stopped"),
-	   "a rank that the user has stopped is not taken");
+	ok(plugin_logged(p, "rank 0 is not stopped yet"),
+	   "a rank that the user's debugger has stopped is not traced");
 	slurm_says(p, "RUNNING", 2);
-	ok(plugin_counts(p, 1) && plugin_stands(p, 0), "and not let go");
+	ok(plugin_counts(p, 1) && plugin_stands(p, 0), "and not resumed");
 	kill(p->rank[0], SIGCONT);
-	ok(plugin_counts(p, 0), "but by the user");
+	ok(plugin_counts(p, 0), "except by the user");
 	plugin_stop(p);
 }
 
@@ -202,11 +201,11 @@ static pid_t hang_in(struct plugin *p, const char *phase)
 
 	json_object_set_new(m, "timeout_ms", json_integer(1000));
 	ok(coord_ask("prepare", 1, m, NULL) && coord_ask("freeze", 1, NULL, NULL) &&
-	   (!written || coord_ask("resume", 1, NULL, NULL)), "a checkpoint, as far as to its %s",
+	   (!written || coord_ask("resume", 1, NULL, NULL)), "a checkpoint, up to its %s",
 	   phase);
 	worker = keep_worker(p);
 	ok(!coord_ask(phase, 1, NULL, NULL),
-	   "that fails, and the worker is killed and does not end");
+	   "which fails: the worker is killed and does not end");
 	return worker;
 }
 
@@ -219,12 +218,12 @@ static void worker_stays(struct plugin *p, const char *phase)
 	worker = hang_in(p, phase);
 	leave_alone();
 	ok(!strcmp(phase, "write") ? come_to_stand(p) : rank_comes_to_stand(p, 1),
-	   "the node is cut off: ranks that no worker may hold are stopped");
+	   "the node is isolated: ranks that no worker may hold are stopped");
 	ok(worker > 0 && waitpid(worker, NULL, __WALL) == worker && come_to_stand(p),
-	   "it ends: all are");
+	   "the worker ends: all ranks are stopped");
 	slurm_says(p, "RUNNING", 2);
 	ok(plugin_both_count(p) && plugin_sound(p, 0) && plugin_sound(p, 1),
-	   "and all go on at Slurm's word");
+	   "and all resume when Slurm says that the job runs");
 	plugin_stop(p);
 }
 
@@ -239,7 +238,7 @@ static void no_agent_lives(struct plugin *p)
 	while (--looks && plugin_stays(p, 0, 20))
 		plugin_signal_agent(p, SIGKILL);
 	ok(looks && plugin_reap(p, 1, true) == SIGKILL,
-	   "agents that stop them die again and again: the ranks are ended");
+	   "agents that stop ranks die again and again: the ranks are killed");
 	plugin_stop(p);
 }
 
@@ -252,7 +251,7 @@ static void is_not_leased(struct plugin *p, int slurmd_timeout, const char *name
 	plugin_logged(p, "trying again");
 	coord_deaf(false);
 	json_decref(coord_welcome("run", NULL));
-	ok(!is_asked(p) && plugin_both_count(p), "%s: no lease", name);
+	ok(!is_asked(p) && plugin_both_count(p), "%s: no isolation", name);
 	plugin_stop(p);
 }
 

@@ -39,9 +39,9 @@ static void comes_late(void)
 	fake_run(0.1);
 	fake_command("prepare", NULL);
 	ok(!fake_await_within("done", "prepare", 0.5),
-	   "a rank whose MPI thread has no link: it is awaited");
+	   "a rank whose MPI thread has no link is awaited");
 	thread_connect(1, 0);
-	ok(packet_bool(fake_await("done", "prepare"), "ok"), "and comes");
+	ok(packet_bool(fake_await("done", "prepare"), "ok"), "until the link comes");
 	threads_end();
 
 	threads_begin();
@@ -50,7 +50,7 @@ static void comes_late(void)
 	fake_run(0.1);
 	fake_command("prepare", json_pack("{s:i}", "timeout_ms", 10000));
 	ok(answer_says(fake_await("done", "prepare"), "rank 1 on n1: its MPI thread has no link"),
-	   "or does not");
+	   "or until the limit");
 	threads_end();
 }
 
@@ -59,14 +59,16 @@ static void no_freeze(void)
 	int resumed = 0;
 
 	threads_begin();
-	ok(packet_bool(bring_to_rest(3000, 2500), "ok"), "MPI is at rest on the node");
+	ok(packet_bool(bring_to_rest(3000, 2500), "ok"), "MPI is quiesced on the node");
 	is_int(thread_heard(0, GCK_LINK_MPI_QUIESCE), 1, "its ranks were asked");
 	fake_run(0.5);
-	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 0, "and wait for the coordinator's next word");
+	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 0,
+	       "and wait for the coordinator's next order");
 	fake_until((resumed += thread_heard(0, GCK_LINK_MPI_RESUME)));
-	is_int(resumed, 1, "it does not come: they are let go");
+	is_int(resumed, 1, "no order comes: they are let go");
 	fake_command("freeze", NULL);
-	ok(answer_says(fake_await("done", "freeze"), "hold"), "and a freeze is told so");
+	ok(answer_says(fake_await("done", "freeze"), "hold"),
+	   "and a freeze is answered with that failure");
 	threads_end();
 
 	threads_begin();
@@ -76,11 +78,11 @@ static void no_freeze(void)
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
 	ok(packet_bool(fake_await("done", "quiesce"), "ok"),
-	   "at rest, and to be held for the write");
+	   "quiesced, and to be held for the write");
 	fake_run(0.7);
 	fake_command("freeze", NULL);
 	ok(answer_says(fake_await("done", "freeze"), "no order to resume came"),
-	   "no freeze within hold=: the coordinator's silence is not what is to blame");
+	   "no freeze within hold=: the failure does not blame the coordinator's silence");
 	threads_end();
 }
 
@@ -108,10 +110,10 @@ static void ends_at_rest(void)
 	fake_rank_ends(1, true);
 	fake_run(0.2);
 	is_int(thread_heard(0, GCK_LINK_MPI_RESUME), 1,
-	       "a rank dies at rest: the others go on at once");
+	       "a rank dies while quiesced: the others resume at once");
 	fake_command("freeze", NULL);
 	ok(answer_says(fake_await("done", "freeze"), "rank 1"),
-	   "it is no rank that has exited well");
+	   "it does not count as a rank that has exited");
 	threads_end();
 }
 
@@ -127,7 +129,7 @@ static void ends_in_round(void)
 	fake_rank_ends(1, false);
 	thread_leave(1);
 	m = fake_await("done", "quiesce");
-	ok(answer_says(m, "rank 1"), "a rank dies in a round: the node says so at once");
+	ok(answer_says(m, "rank 1"), "a rank dies in a round: the node reports it at once");
 	ok(thread_heard(0, GCK_LINK_MPI_RESUME) && thread_heard(2, GCK_LINK_MPI_RESUME),
 	   "and lets the others go");
 	threads_end();
@@ -160,7 +162,8 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
-	ok(answer_says(fake_await("done", "prepare"), "MPI_Finalize"), "exit() is no MPI_Finalize");
+	ok(answer_says(fake_await("done", "prepare"), "MPI_Finalize"),
+	   "exit() without MPI_Finalize fails the checkpoint");
 	threads_end();
 
 	threads_begin();
@@ -169,7 +172,8 @@ static void ends_in_mpi(void)
 	fake_run(0.1);
 	fake_rank_ends(1, true);
 	fake_command("prepare", NULL);
-	ok(packet_bool(fake_await("done", "prepare"), "ok"), "after MPI_Finalize it is carried");
+	ok(packet_bool(fake_await("done", "prepare"), "ok"),
+	   "a rank that ends after MPI_Finalize is carried by its status");
 	threads_end();
 }
 
@@ -185,9 +189,9 @@ static void is_outside(void)
 	thread_say(1, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
 	ok(fake_await("ready", NULL), "the third is past MPI_Finalize: the node waits for it");
 	thread_say(0, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	ok(!fake_await_within("ready", NULL, 0.2), "which is said once");
+	ok(!fake_await_within("ready", NULL, 0.2), "a round is reported once");
 	thread_say(2, GCK_LINK_MPI_QUIESCED, 0, 0, 0);
-	ok(packet_bool(fake_await("done", "quiesce"), "ok"), "and all of them come to rest");
+	ok(packet_bool(fake_await("done", "quiesce"), "ok"), "and all of them are quiesced");
 	threads_end();
 }
 
@@ -219,7 +223,7 @@ static void another_link(void)
 	before = threads[1];
 	thread_connect(1, 0);
 	ok(answer_says(fake_await("done", "quiesce"), "rank 1"),
-	   "a link takes another's place: what that was asked is not answered any more");
+	   "a new link replaces the old: a question to the old one stays without an answer");
 	close(before);
 	threads_end();
 }
@@ -233,7 +237,7 @@ static void short_hello(void)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
 	thread_messages.adopt(fake_agent, sv[0], fake_agent->tasks.v[1]->pid, &m, HEAD + 4);
-	ok(!fake_agent->tasks.v[1]->mpi, "a HELLO that is none ends its link");
+	ok(!fake_agent->tasks.v[1]->mpi, "an invalid HELLO ends its link");
 	close(sv[1]);
 	threads_end();
 }
@@ -244,7 +248,7 @@ static void another_rank(void)
 	fake_agent->tasks.v[1]->mpi->hello.rank = 2;
 	start_quiesce(4000, 4000);
 	ok(answer_says(fake_await("done", "quiesce"), "MPI_COMM_WORLD"),
-	   "a rank of MPI that is not the step's is refused by name");
+	   "a rank of MPI with another number than the step's is refused by name");
 	threads_end();
 }
 

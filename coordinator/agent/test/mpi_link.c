@@ -23,7 +23,7 @@ static void breaks(struct gck_link_mpi m, size_t size, const char *name)
 	threads_begin();
 	thread_send(1, &m, size);
 	fake_run(0.1);
-	ok(!link_of(1) && link_of(0), "%s ends its link, and no other", name);
+	ok(!link_of(1) && link_of(0), "%s ends this link, and no other", name);
 	threads_end();
 }
 
@@ -59,7 +59,7 @@ static void pieces(void)
 	thread_send(1, &m, HEAD + 4);
 	fake_run(0.1);
 	is_str(packet_text(json_array_get(link_of(1)->items, 0), "remedy", ""), "c",
-	       "a message in two pieces");
+	       "a message in two pieces is assembled");
 	m.offset = 0;
 	thread_send(1, &m, HEAD + 4);
 	m.offset = 5;
@@ -75,7 +75,7 @@ static void pieces(void)
 	m.type = GCK_LINK_MPI_READY;
 	thread_send(1, &m, HEAD + 4);
 	fake_run(0.1);
-	ok(!link_of(1), "and so does another message within one");
+	ok(!link_of(1), "and so does another message between pieces");
 	threads_end();
 }
 
@@ -89,17 +89,18 @@ static void items(void)
 	thread_send(1, &m, HEAD + 6);
 	fake_run(0.1);
 	unended = (int)json_array_size(link_of(1)->items);
-	is_int(unended, 0, "an item whose strings do not end is none");
+	is_int(unended, 0, "an item whose strings lack a NUL is ignored");
 	memcpy(m.data, "a\0b\0c", 6);
 	for (int i = 0; i < 100; i++)
 		thread_send(1, &m, HEAD + 6);
 	fake_run(0.2);
-	is_int((long long)json_array_size(link_of(1)->items), 64, "so many are kept");
+	is_int((long long)json_array_size(link_of(1)->items), 64, "the number of items is limited");
 	thread_say(1, GCK_LINK_MPI_LOOKED, 0, 0, 0);
 	fake_run(0.1);
-	ok(link_of(1)->looked && !thread_links_looked(fake_agent), "one rank has said all");
+	ok(link_of(1)->looked && !thread_links_looked(fake_agent),
+	   "one rank has named all obstacles");
 	thread_links_look(fake_agent);
-	ok(!link_of(1)->looked && !json_array_size(link_of(1)->items), "and is asked anew");
+	ok(!link_of(1)->looked && !json_array_size(link_of(1)->items), "and is asked again");
 	is_int(thread_heard(1, GCK_LINK_MPI_LOOK), 1, "over its link");
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_LOOKED, 0, 0, 0);
@@ -114,17 +115,18 @@ static void counts(void)
 
 	threads_begin();
 	is_int(thread_links_mpi(fake_agent, &pmix), FAKE_RANKS, "ranks with MPI");
-	ok(!pmix, "one cannot use PMIx: none does");
+	ok(!pmix, "PMIx is not used if one rank cannot");
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		fake_agent->tasks.v[i]->mpi->hello.pmix = 1;
 	thread_links_mpi(fake_agent, &pmix);
-	ok(pmix, "all can");
+	ok(pmix, "it is used if all can");
 	fake_agent->tasks.v[2]->mpi->hello.size = 2;
 	thread_links_mpi(fake_agent, &pmix);
-	ok(!pmix, "one has another world: its fence would be another");
+	ok(!pmix, "nor if a rank has another world, whose fence would be another");
 	thread_say(1, GCK_LINK_MPI_BYE, 0, 0, 0);
 	fake_run(0.1);
-	is_int(thread_links_mpi(fake_agent, &pmix), FAKE_RANKS - 1, "MPI_Finalize: one less");
+	is_int(thread_links_mpi(fake_agent, &pmix), FAKE_RANKS - 1,
+	       "a rank past MPI_Finalize does not count");
 	threads_end();
 }
 
@@ -139,7 +141,7 @@ static void does_not_listen(void)
 	for (int i = 0; i < 6 && link_of(1); i++)
 		thread_link_send(fake_agent->tasks.v[1]->mpi, &m, words, size);
 	fake_run(0.1);
-	ok(!link_of(1), "a rank that takes nothing loses its link");
+	ok(!link_of(1), "a rank that reads nothing loses its link");
 	threads_end();
 
 	threads_begin();
@@ -148,7 +150,7 @@ static void does_not_listen(void)
 		thread_heard(1, 0);
 		fake_run(0.01);
 	}
-	ok(link_of(1) && !link_of(1)->queued, "one that is slow is waited for");
+	ok(link_of(1) && !link_of(1)->queued, "a slow one does not");
 	threads_end();
 	free(words);
 }
@@ -163,7 +165,7 @@ static void no_rank(void)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		abort();
 	thread_messages.adopt(fake_agent, sv[0], getpid(), &m, HEAD);
-	is_int(recv(sv[1], &byte, 1, MSG_DONTWAIT), 0, "a process that is no rank is not taken");
+	is_int(recv(sv[1], &byte, 1, MSG_DONTWAIT), 0, "a process that is not a rank is refused");
 	close(sv[1]);
 	threads_end();
 }

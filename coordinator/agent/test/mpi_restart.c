@@ -22,7 +22,7 @@ static void not_rebuilt(void)
 	thread_connect(1, 1);
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
 	fake_run(0.1);
-	ok(fake_ended, "it is not, and the restart is over or not known: the ranks are ended");
+	ok(fake_ended, "MPI cannot come back, and no restart waits: the ranks are ended");
 	threads_end();
 
 	threads_begin();
@@ -35,7 +35,7 @@ static void not_rebuilt(void)
 	fake_ended = false;
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
 	fake_run(0.1);
-	ok(fake_ended, "the same after a restart that seemed done");
+	ok(fake_ended, "the same after a restart that seemed complete");
 	json_decref(welcome);
 	threads_end();
 }
@@ -56,21 +56,22 @@ static void comes_back(void)
 	restart(5000);
 	thread_say(0, GCK_LINK_MPI_REBUILT, 0, 0, 0);
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
-	ok(!fake_await_within("done", "run", 0.3), "in two of three it is");
+	ok(!fake_await_within("done", "run", 0.3), "MPI is back in two of three");
 	thread_connect(2, 0);
 	ok(packet_bool(fake_await("done", "run"), "ok") && fake_opened,
-	   "and in the third, which says so on another link: the step runs");
+	   "the third reports on another link: the step runs");
 	threads_end();
 
 	restart(5000);
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
-	ok(answer_says(fake_await("done", "run"), "rank 1"), "one cannot: that is the answer");
-	ok(!fake_ended && !fake_opened, "and its ranks wait for the job to be given back");
+	ok(answer_says(fake_await("done", "run"), "rank 1"),
+	   "MPI cannot come back in one: the restart fails");
+	ok(!fake_ended && !fake_opened, "and the ranks wait for the job to be requeued");
 	threads_end();
 
 	restart(1000);
 	ok(answer_says(fake_await("done", "run"), "timeout="),
-	   "none comes in time: nor is it awaited");
+	   "so it does if MPI is not back in time");
 	threads_end();
 }
 
@@ -91,14 +92,14 @@ static void ends_by_itself(void)
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, 0, 0);
 	end(2, 3 << 8);
 	ok(packet_bool(fake_await("done", "run"), "ok") && fake_opened,
-	   "a rank that runs ends by itself before its MPI is back: it was restored");
+	   "a rank that runs exits before its MPI is back: it was restored");
 	fake_agent->tasks.v[2]->ended = false;
 	threads_end();
 
 	restart(5000);
 	end(2, 11);
 	ok(answer_says(fake_await("done", "run"), "rank 2 on n1: it ended (status 11)"),
-	   "it is killed: it was not");
+	   "a rank that is killed then was not");
 	fake_agent->tasks.v[2]->ended = false;
 	threads_end();
 }
@@ -116,17 +117,17 @@ static void started_in_restart(void)
 	thread_connect(1, 1);
 	thread_say(1, GCK_LINK_MPI_REBUILT, 0, EIO, 8);
 	fake_run(0.1);
-	ok(!fake_ended, "MPI is not back in a rank: the job is given back before the ranks end");
+	ok(!fake_ended, "MPI cannot come back: the job is requeued before the ranks end");
 	restart_offered(fake_agent, welcome);
 	fake_command("run", NULL);
 	ok(answer_says(fake_await("done", "run"), "not built"),
-	   "an agent that knows no restart: no run");
+	   "an agent that knows of no restart refuses run");
 	fake_command("build", NULL);
 	m = fake_await("done", "build");
-	ok(answer_says(m, "let go"), "nor are ranks that run built again");
-	is_int(fake_world->builds, 0, "by nobody");
+	ok(answer_says(m, "let go"), "and does not build ranks that run");
+	is_int(fake_world->builds, 0, "nor does any restorer");
 	fake_command("fallback", json_pack("{s:i}", "seq", 0));
-	ok(fake_ended, "they are ended when the coordinator says so");
+	ok(fake_ended, "they are ended when the coordinator orders it");
 	json_decref(welcome);
 	threads_end();
 }

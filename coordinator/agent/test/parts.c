@@ -34,15 +34,16 @@ static void packets(void)
 	is_int(packet_send(sv[0], json_pack("{s:s, s:I}", "op", "x", "n", (json_int_t)5), &err), 0,
 	       "send");
 	m = packet_recv(sv[1], 100, &err);
-	is_str(packet_text(m, "op", ""), "x", "a text comes through");
-	is_int(packet_int(m, "n", 0), 5, "a number");
-	is_int(packet_int(m, "op", 9), 9, "a member of another type has the default");
+	is_str(packet_text(m, "op", ""), "x", "a text arrives");
+	is_int(packet_int(m, "n", 0), 5, "a number arrives");
+	is_int(packet_int(m, "op", 9), 9, "a member of another type gives the default");
 	json_decref(m);
-	ok(!packet_recv(sv[1], 10, &err) && err.code == ETIMEDOUT, "nothing there");
-	is_int(send(sv[0], "{", 1, 0), 1, "rubbish");
+	ok(!packet_recv(sv[1], 10, &err) && err.code == ETIMEDOUT, "no packet in time");
+	is_int(send(sv[0], "{", 1, 0), 1, "a packet that is not JSON");
 	ok(!packet_recv(sv[1], 10, &err) && err.code == EBADMSG, "is refused");
 	close(sv[0]);
-	ok(!packet_recv(sv[1], 10, &err) && err.code == ECONNRESET, "the other side is gone");
+	ok(!packet_recv(sv[1], 10, &err) && err.code == ECONNRESET,
+	   "a peer that is gone is an error");
 	close(sv[1]);
 	m = packet_string("a\xff" "b");
 	is_str(json_string_value(m), "a\\xffb", "bytes that are not UTF-8");
@@ -54,16 +55,16 @@ static void table(void)
 	struct gck_control m = { GCK_CONTROL_TASK, 4, 1234, 0 };
 	struct tasks t = { 0 };
 
-	ok(tasks_apply(&t, &m) != NULL, "a task is named");
+	ok(tasks_apply(&t, &m) != NULL, "a task is entered");
 	ok(!tasks_apply(&t, &m), "only once");
 	ok(tasks_by_pid(&t, 1234) == tasks_by_rank(&t, 4), "found by pid and by rank");
-	ok(!tasks_all_ended(&t), "it runs");
+	ok(!tasks_all_ended(&t), "a task that runs is not ended");
 	m.type = GCK_CONTROL_EXIT;
 	m.status = 256;
-	ok(tasks_apply(&t, &m) && tasks_all_ended(&t), "it has ended");
-	ok(!tasks_by_pid(&t, 1234), "its pid is free for others");
-	is_int(exit_code(256), 1, "an exit status");
-	is_int(exit_code(9), 137, "a signal");
+	ok(tasks_apply(&t, &m) && tasks_all_ended(&t), "a task that has ended is");
+	ok(!tasks_by_pid(&t, 1234), "its pid can be another's");
+	is_int(exit_code(256), 1, "the exit code of a status");
+	is_int(exit_code(9), 137, "the exit code of a signal");
 }
 
 /* A child that sleeps with this page mapped, and with no descriptor but keep: those of the
@@ -110,10 +111,10 @@ static void sharing(void)
 		   "memory of two ranks: %s",
 		   cases[k].what);
 		if (cases[k].refused)
-			ok(strstr(err.text, "ranks 0 and 1") != NULL, "both are named: %s",
+			ok(strstr(err.text, "ranks 0 and 1") != NULL, "the entry names both: %s",
 			   err.text);
 		t.v[1]->ended = true;
-		ok(shared_objects_refuse(&t, &err) == 0, "one alone is not refused");
+		ok(shared_objects_refuse(&t, &err) == 0, "memory of one rank alone is fine");
 		for (size_t i = 0; i < t.n; i++) {
 			kill(t.v[i]->pid, SIGKILL);
 			waitpid(t.v[i]->pid, NULL, 0);
@@ -152,7 +153,8 @@ static void sharing_files(void)
 		   "a file of two ranks, %o and %o%s",
 		   how[k][0], how[k][1], k == 4 ? ", that has no name any more" : "");
 		if (refused[k])
-			ok(strstr(err.text, path) != NULL, "it is named: %s", err.text);
+			ok(strstr(err.text, path) != NULL, "the entry names the file: %s",
+			   err.text);
 		for (size_t i = 0; i < t.n; i++) {
 			kill(t.v[i]->pid, SIGKILL);
 			waitpid(t.v[i]->pid, NULL, 0);
@@ -181,7 +183,7 @@ static void late_job(void)
 	ok(job_start(loop, "a job", hang, NULL, 0.2, on_late, &code, NULL) != NULL,
 	   "a job that hangs");
 	ev_run(loop, 0);
-	is_int(code, ETIMEDOUT, "is ended at its limit, and nothing is left of it");
+	is_int(code, ETIMEDOUT, "is ended at its limit, and leaves nothing");
 }
 
 /* ---- a worker that reads nothing for long -------------------------------------------------- */
@@ -229,9 +231,9 @@ static void reminders(void)
 	for (int i = 0; i < 1000; i++)
 		child_remind(child, json_pack("{s:s}", "op", "hold"));
 	child_tell(child, json_pack("{s:s}", "op", "end"));
-	is_int(write(p[1], "", 1), 1, "a thousand signs of life to a child that reads late");
+	is_int(write(p[1], "", 1), 1, "a child that reads late gets a thousand signs of life");
 	ev_run(loop, 0);
-	is_int(status, 2 << 8, "it lives, and has read one and what it was told");
+	is_int(status, 2 << 8, "it lives, and has read one of them and its order");
 	close(p[0]);
 	close(p[1]);
 }
@@ -303,7 +305,7 @@ static void victims(void)
 	status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 	ok(!(status & 3), "a worker is killed before the program");
 	ok(!(status & 5), "and so is one of an agent that keeps a key");
-	ok(!(status & 9), "which nobody may look into");
+	ok(!(status & 9), "whose memory no other process may read");
 	ok(!(status & 17), "the agent is not");
 }
 
@@ -317,7 +319,7 @@ static void shares(void)
 
 	is_int(node_share_of_writers(&s, 4096).at_once, 4, "small images: four at once");
 	is_int((long long)node_share_of_writers(&s, 0).memory, 32 << 20,
-	       "with a quarter of the memory each");
+	       "each with a quarter of the memory");
 	is_int(node_share_of_writers(&s, 1 << 22).at_once, 1, "large ones one after the other");
 	for (uint64_t gib = 0; gib < 320; gib++) {
 		struct node_share x = node_share_of_writers(&s, gib * 4096);
@@ -328,11 +330,11 @@ static void shares(void)
 		last = x.at_once;
 	}
 	is_int((long long)more, 0,
-	       "tables of large images go off what is on its way: 192 MiB up to 320 GiB");
-	is_int((long long)more_at_once, 0, "and never more at once");
+	       "large tables leave less for data in transit: 192 MiB up to 320 GiB");
+	is_int((long long)more_at_once, 0, "and never more at a time");
 	is_int((long long)(node_share_of_restorers(&s, 0).memory -
 			   node_share_of_restorers(&s, 32 * 4096).memory), 32 * 4096 * 48,
-	       "and of those that are read");
+	       "the same for readers");
 	is_int((long long)node_share_of_restorers(&s, 1 << 22).memory, 32 << 20 >> 3,
 	       "down to an eighth of 32 MiB");
 }

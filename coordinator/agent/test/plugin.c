@@ -398,6 +398,21 @@ unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long 
 	return last;
 }
 
+bool plugin_both_stand(const struct plugin *p)
+{
+	unsigned long first[PLUGIN_RANKS];
+
+	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+		first[i] = plugin_count(p, i, NULL);
+	for (int ms = STAND_MS; ms > 0; ms -= 20) {
+		usleep(20000);
+		for (unsigned i = 0; i < PLUGIN_RANKS; i++)
+			if (plugin_count(p, i, NULL) > first[i])
+				return false;
+	}
+	return true;
+}
+
 static bool counts_within(const struct plugin *p, unsigned rank, int ms)
 {
 	unsigned long first = plugin_count(p, rank, NULL);

@@ -61,7 +61,9 @@ unsigned long plugin_count(const struct plugin *p, unsigned rank, unsigned long 
 bool plugin_counts(const struct plugin *p, unsigned rank);
 bool plugin_stands(const struct plugin *p, unsigned rank);
 
+/* Do both count? Does none, in the same second? */
 bool plugin_both_count(const struct plugin *p);
+bool plugin_both_stand(const struct plugin *p);
 
 /* Are a rank's lines in order, without gaps or repetitions? */
 bool plugin_sound(const struct plugin *p, unsigned rank);

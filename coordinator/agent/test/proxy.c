@@ -131,26 +131,27 @@ static void test_together(void)
 		ask(i);
 	is_int(messages, 0, "without gpuckptd nothing is sent");
 	proxy_connection(true);
-	ok(messages == 1 && asked() == 8, "it is there: what waits goes in one message");
+	ok(messages == 1 && asked() == 8,
+	   "gpuckptd connects: the questions that wait go in one message");
 	answer(sent, "b2");
 	ok(messages == 2 && asked() == 2 && packet_int(sent, "job", 0) == 8,
-	   "another job's in one of its own, after the answer");
+	   "a question about another job goes alone, after the answer");
 	answer(sent, "");
-	is_str(heard(0), "a0 b0", "each gets its own");
-	is_str(heard(3), "a3 b3", "also behind others");
-	is_str(heard(2), "a2 not yours", "and what of it is refused");
-	is_str(heard(FAR), "a4 b4", "of another job, too");
+	is_str(heard(0), "a0 b0", "each process gets its own URLs");
+	is_str(heard(3), "a3 b3", "also behind those of others");
+	is_str(heard(2), "a2 not yours", "and the refusals among them");
+	is_str(heard(FAR), "a4 b4", "the same for the other job");
 	heard(1);
 	ask(0);
 	ask(1);
 	ask(2);
-	ok(messages == 3 && asked() == 2, "a single one does not wait");
+	ok(messages == 3 && asked() == 2, "a single question does not wait");
 	answer(sent, "");
-	ok(messages == 4 && asked() == 4, "what came meanwhile goes together");
+	ok(messages == 4 && asked() == 4, "questions that came meanwhile go together");
 	refuse(EAGAIN, "later");
-	is_str(heard(0), "a0 b0", "the first had its answer");
-	is_str(heard(1), "!later", "a message that is refused is refused to all");
-	is_str(heard(2), "!later", "of them");
+	is_str(heard(0), "a0 b0", "the first process had its answer");
+	is_str(heard(1), "!later", "a refused message is refused to all");
+	is_str(heard(2), "!later", "of its processes");
 }
 
 static void test_lost(void)
@@ -162,15 +163,15 @@ static void test_lost(void)
 	before = json_incref(sent);
 	proxy_connection(false);
 	ask(2);
-	is_int(messages, 5, "the connection is lost: they wait");
+	is_int(messages, 5, "the connection is lost: questions wait");
 	proxy_connection(true);
-	ok(messages == 6 && asked() == 6, "and are asked for again on the next");
+	ok(messages == 6 && asked() == 6, "and are sent again on the next");
 	answer(before, "");
-	is_str(heard(0), "", "an answer of before is passed over");
+	is_str(heard(0), "", "an answer to an earlier message is ignored");
 	answer(sent, "");
-	is_str(heard(0), "a0 b0", "this one counts");
+	is_str(heard(0), "a0 b0", "the answer to this one is taken");
 	is_str(heard(2), "a2 b2", "for all");
-	is_str(heard(1), "a1 b1", "of them");
+	is_str(heard(1), "a1 b1", "of its processes");
 	json_decref(before);
 }
 
@@ -182,11 +183,12 @@ static void test_gone(void)
 	proxy_connection(true);
 	proxy_close(line[1]);
 	answer(sent, "");
-	is_str(heard(0), "a0 b0", "a process that is gone takes its URLs with it");
-	is_str(heard(2), "a2 b2", "and no other's");
+	is_str(heard(0), "a0 b0", "a process that is gone loses its URLs");
+	is_str(heard(2), "a2 b2", "and no other process does");
 	packet_send(end[3], json_pack("{s:s}", "op", "done"), NULL);
 	turn();
-	is_int(recv(end[3], &(char){ 0 }, 1, 0), 0, "who says something else is not served");
+	is_int(recv(end[3], &(char){ 0 }, 1, 0), 0,
+	       "a process that sends anything else is cut off");
 	proxy_close(line[0]);
 	proxy_close(line[2]);
 	proxy_close(line[3]);
@@ -237,19 +239,19 @@ static void test_keys(void)
 	ok(messages == before + 2 && !strcmp(packet_text(sent, "key", ""), "one") && !asked(),
 	   "a key is asked for alone");
 	answer_key("K1");
-	is_str(heard_key(1), "K1", "for all who want it");
-	is_str(heard_key(2), "K1", "of them");
-	is_str(packet_text(sent, "key", ""), "two", "then another");
+	is_str(heard_key(1), "K1", "for all processes that need it");
+	is_str(heard_key(2), "K1", "with one answer");
+	is_str(packet_text(sent, "key", ""), "two", "then another key");
 	answer_key("");
 	is_str(heard_key(3), "none", "which is refused");
 	before = messages;
 	ask_key(3, "one");
-	is_str(heard_key(3), "K1", "what was had before is not asked for again");
-	ok(messages == before, "of gpuckptd");
+	is_str(heard_key(3), "K1", "a known key is not asked for again");
+	ok(messages == before, "at gpuckptd");
 	ask_key(1, "two");
-	ok(messages == before + 1, "but what was refused is");
+	ok(messages == before + 1, "a refused one is");
 	answer_key("K2");
-	is_str(heard_key(1), "K2", "and may be had then");
+	is_str(heard_key(1), "K2", "and may be granted then");
 	heard(0);
 }
 
@@ -308,10 +310,10 @@ static void test_process(void)
 	proxy_connection(true);
 	refuse(EAGAIN, "Slurm is away");
 	run_until_asked(1);
-	ok(asked() == 1 && !over, "a process that is told to asks again");
+	ok(asked() == 1 && !over, "a process that is told to ask again does");
 	answer(sent, "");
 	run_until_over();
-	is_str(result, "commit-1.json with /ca", "and has its URL, and the site's certificates");
+	is_str(result, "commit-1.json with /ca", "and gets its URL, and the site's certificates");
 	start();
 	run_until_asked(1);
 	refuse(EACCES, "not yours");
@@ -321,7 +323,7 @@ static void test_process(void)
 	step.options.timeout_ms = 1000;
 	start();
 	run_until_over();
-	ok(strstr(result, "gpuckptd at ctl is away"), "one that waits too long gives up: %s",
+	ok(strstr(result, "gpuckptd at ctl is away"), "a process that waits too long gives up: %s",
 	   result);
 }
 
@@ -330,14 +332,14 @@ int main(void)
 	loop = ev_default_loop(0);
 	gck_conf_init(&step.conf);
 	gck_options_init(&step.options);
-	ok(!proxy_serves(), "nobody is served before it is started");
+	ok(!proxy_serves(), "no process is served before the start");
 	strcpy(step.options.store, STORE);
 	strcpy(step.conf.host, "ctl");
 	strcpy(step.conf.s3_ca_file, "/ca");
 	step.options.timeout_ms = 60000;
 	step.options.restart_wait_s = 0;
 	proxy_start(loop, &step, take, NULL);
-	ok(proxy_serves(), "and then everybody is");
+	ok(proxy_serves(), "and all are afterwards");
 	open_lines();
 	test_together();
 	test_lost();

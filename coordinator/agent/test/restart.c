@@ -40,16 +40,16 @@ static void good(void)
 	ok(fake_holding, "ranks were told to hold");
 	ok(restart_building(fake_agent->restart, &seq) && seq == 7, "built and held");
 	ok(packet_bool(ask("build", NULL), "ok"), "a repeated build is answered again");
-	is_int(fake_world->builds, 3, "and not done again");
-	ok(packet_bool(ask("files", NULL), "ok"), "files are as they were");
+	is_int(fake_world->builds, 3, "without another build");
+	ok(packet_bool(ask("files", NULL), "ok"), "files are restored");
 	ok(restart_building(fake_agent->restart, &seq) && !fake_opened, "and the ranks are held");
 	ok(packet_bool(ask("files", NULL), "ok") && packet_bool(ask("build", NULL), "ok"),
 	   "repeated commands are answered again");
-	is_int(fake_world->filed, 3, "and not done again");
-	ok(packet_bool(ask("run", NULL), "ok"), "let go");
+	is_int(fake_world->filed, 3, "without doing anything twice");
+	ok(packet_bool(ask("run", NULL), "ok"), "the ranks are let go");
 	ok(fake_opened, "the step runs from here on");
 	ok(packet_bool(ask("run", NULL), "ok"), "a repeated run is answered again");
-	is_int(fake_world->runs, 3, "and not done again");
+	is_int(fake_world->runs, 3, "without letting go twice");
 	fake_end();
 }
 
@@ -60,16 +60,16 @@ static void falls_back(void)
 	begin();
 	fake_script(1, "build", FAKE_FAIL);
 	m = ask("build", NULL);
-	ok(m && !packet_bool(m, "ok"), "a rank cannot be built");
-	is_int(packet_int(m, "rank", -1), 1, "it is named");
-	is_int(packet_int(m, "code", 0), EIO, "the code says what is at fault");
-	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
+	ok(m && !packet_bool(m, "ok"), "a rank that cannot be built fails the build");
+	is_int(packet_int(m, "rank", -1), 1, "the failure names the rank");
+	is_int(packet_int(m, "code", 0), EIO, "has its code");
+	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "and its reason");
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
 	m = fake_await("done", "build");
-	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 6, "the commit before is built");
+	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 6, "an earlier commit is built");
 	is_int(fake_world->builds, 6, "by all ranks, in the same processes");
 	m = ask("run", NULL);
-	ok(!packet_bool(m, "ok"), "the first one cannot be run any more");
+	ok(!packet_bool(m, "ok"), "the first commit cannot be run any more");
 	m = ask("run", json_pack("{s:i}", "seq", 6));
 	ok(packet_bool(m, "ok"), "the other one can");
 	fake_end();
@@ -87,15 +87,16 @@ static void run_alone(void)
 	begin();
 	ask("build", NULL);
 	ok(packet_bool(ask("run", NULL), "ok"), "run without files before it");
-	is_int(fake_world->filed, 3, "brings the files back");
-	is_int(fake_world->too_early, 0, "in all ranks before it lets one go");
-	ok(!fake_await_within("done", "files", 0.1), "nobody asked about the files");
+	is_int(fake_world->filed, 3, "restores the files");
+	is_int(fake_world->too_early, 0, "of all ranks before it lets one go");
+	ok(!fake_await_within("done", "files", 0.1),
+	   "and does not answer a command that was not given");
 	fake_end();
 
 	begin();
 	fake_script(0, "files", FAKE_FAIL);
 	ask("build", NULL);
-	ok(!packet_bool(ask("run", NULL), "ok"), "they cannot be: that is the answer to run");
+	ok(!packet_bool(ask("run", NULL), "ok"), "files that cannot be restored fail the run");
 	is_int(fake_world->runs, 0, "no rank was let go");
 	fake_end();
 }
@@ -108,17 +109,17 @@ static void not_filed(void)
 	fake_script(1, "files", FAKE_FAIL);
 	ask("build", NULL);
 	m = ask("files", NULL);
-	ok(m && !packet_bool(m, "ok"), "a rank's files cannot be brought back");
-	is_int(packet_int(m, "rank", -1), 1, "it is named");
-	is_int(packet_int(m, "code", 0), EIO, "the code says what is at fault");
-	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "with the reason");
+	ok(m && !packet_bool(m, "ok"), "a rank's files cannot be restored");
+	is_int(packet_int(m, "rank", -1), 1, "the failure names the rank");
+	is_int(packet_int(m, "code", 0), EIO, "has its code");
+	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL, "and its reason");
 	m = ask("run", NULL);
 	ok(m && !packet_bool(m, "ok"), "no rank runs");
-	is_int(fake_world->runs, 0, "none was let go");
+	is_int(fake_world->runs, 0, "and no rank was let go");
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
 	m = fake_await("done", "build");
-	ok(m && !packet_bool(m, "ok"), "there is no way back to another commit");
-	is_int(fake_world->builds, 3, "nothing was built");
+	ok(m && !packet_bool(m, "ok"), "another commit cannot be built any more");
+	is_int(fake_world->builds, 3, "and nothing was built");
 	fake_end();
 
 	begin();
@@ -152,14 +153,15 @@ static void ends_early(void)
 	ask("build", NULL);
 	ask("files", NULL);
 	fake_command("run", NULL);
-	ok(!fake_await_within("done", "run", 0.1), "a restorer has yet to tell that its rank runs");
+	ok(!fake_await_within("done", "run", 0.1),
+	   "a restorer has yet to report that its rank runs");
 	t = fake_agent->tasks.v[2];
 	t->ended = true;
 	t->status = 0;
 	restart_task_ended(fake_agent->restart, t);
 	m = fake_await("done", "run");
 	ok(strstr(packet_text(m, "error", ""), "as scripted") != NULL,
-	   "its rank ends, and it is the restorer that is asked why");
+	   "its rank ends: the restorer decides whether it was restored");
 	t->ended = false;
 	fake_end();
 
@@ -170,7 +172,7 @@ static void ends_early(void)
 	restart_task_ended(fake_agent->restart, t);
 	m = ask("run", NULL);
 	ok(strstr(packet_text(m, "error", ""), "it ended (status 0) before") != NULL,
-	   "before it is let go that is a failure");
+	   "a rank that ends before it is let go fails the restart");
 	t->ended = false;
 	fake_end();
 }
@@ -184,11 +186,11 @@ static void late_failure(void)
 	fake_script(1, "build", FAKE_FAIL);
 	fake_script(0, "build", FAKE_LATE);
 	m = ask("build", NULL);
-	ok(m && !packet_bool(m, "ok"), "a rank cannot be built, another is still at it");
+	ok(m && !packet_bool(m, "ok"), "a rank cannot be built while another is still being built");
 	fake_command("fallback", json_pack("{s:i, s:s}", "seq", 6, "hash", "bb"));
 	m = fake_await("done", "build");
 	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 6,
-	   "the failure of the first does not count against the second");
+	   "the failure of the first build does not count against the second");
 	fake_end();
 }
 
@@ -204,8 +206,8 @@ static void had_finished(void)
 					 0), "rank", -1), 2, "a rank had finished");
 	ok(packet_bool(ask("run", NULL), "ok"), "let go");
 	recv(fake_link_peer[2], &m, sizeof m, MSG_DONTWAIT);
-	is_int(m.type, GCK_LINK_EXIT, "its process is told to leave");
-	is_int(m.pid, 1, "with the old exit status");
+	is_int(m.type, GCK_LINK_EXIT, "its process is told to exit");
+	is_int(m.pid, 1, "with its earlier status");
 	fake_end();
 }
 
@@ -217,9 +219,9 @@ static void dies(void)
 	fake_script(0, "build", FAKE_DIE);
 	m = ask("build", NULL);
 	ok(m && !packet_bool(m, "ok"), "a restorer dies");
-	ok(strstr(packet_text(m, "error", ""), "signal 9") != NULL, "that is said");
+	ok(strstr(packet_text(m, "error", ""), "signal 9") != NULL, "the failure says so");
 	m = ask("build", json_pack("{s:i}", "seq", 6));
-	ok(m && !packet_bool(m, "ok"), "and cannot be mended by another commit");
+	ok(m && !packet_bool(m, "ok"), "and another commit cannot be built");
 	fake_end();
 }
 

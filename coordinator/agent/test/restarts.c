@@ -41,7 +41,8 @@ static void restart_alone(struct plugin *p)
 	plugin_write_scontrol(p, script);
 	coord_deaf(true);
 	plugin_begin(p, "restart-wait=1s", 1);
-	ok(plugin_said(p, "is requeued and held"), "a restart without one: the user is told");
+	ok(plugin_said(p, "is requeued and held"),
+	   "a restart without a coordinator: the user is told");
 	ok(access(path, F_OK) == 0, "the job is requeued and held");
 	ok(plugin_stays(p, 0, 100), "and the ranks wait for Slurm to end them");
 	plugin_stop(p);
@@ -52,17 +53,17 @@ static void restart_alone(struct plugin *p)
 			      "echo Job is pending execution >&2; exit 1");
 	plugin_begin(p, "restart-wait=1s", 1);
 	ok(plugin_said(p, "is requeued and held") && plugin_stays(p, 0, 100),
-	   "another node's agent has given it back: they wait as well");
+	   "another node's agent has requeued the job: the ranks wait as well");
 	plugin_stop(p);
 
 	plugin_write_scontrol(p, "echo no such job >&2; exit 1");
 	plugin_begin(p, "restart-wait=1s", 1);
-	is_int(plugin_reap(p, 0, true), 256, "Slurm refuses: the ranks end");
-	ok(plugin_said(p, "no such job"), "and say why");
+	is_int(plugin_reap(p, 0, true), 256, "Slurm refuses to requeue: the ranks end");
+	ok(plugin_said(p, "no such job"), "and the user is told why");
 	plugin_stop(p);
 
 	plugin_begin(p, "restart=never", 1);
-	ok(plugin_both_count(p), "restart=never asks nobody");
+	ok(plugin_both_count(p), "restart=never does not wait for a coordinator");
 	plugin_stop(p);
 	coord_deaf(false);
 }
@@ -78,19 +79,21 @@ static void restart_unknown(struct plugin *p)
 	coord_deaf(true);
 	plugin_start(p);
 	ok(plugin_stands(p, 0) && plugin_sound(p, 0),
-	   "a commit is there: nothing is let go, whatever the environment says");
+	   "the store has a commit: no rank is let go, whatever the environment says");
 	coord_deaf(false);
 	m = coord_welcome("restore", json_pack("{s:i, s:s, s:i}", "seq", 1, "hash", hash,
 					       "restarts", 3));
 	is_str(packet_text(m, "state", ""), "new", "the coordinator is asked");
-	is_int((long long)json_array_size(json_object_get(m, "commits")), 1, "with what is there");
+	is_int((long long)json_array_size(json_object_get(m, "commits")), 1,
+	       "with the list of commits");
 	json_decref(m);
 	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("files", 1, NULL, NULL) &&
 	   coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and the ranks are restored");
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
 	coord_drop();
 	m = coord_welcome("run", NULL);
-	is_int(packet_int(m, "restarts", -1), 3, "from then on its count is the coordinator's");
+	is_int(packet_int(m, "restarts", -1), 3,
+	       "from then on the restart count is the coordinator's");
 	json_decref(m);
 	plugin_stop(p);
 }
@@ -102,14 +105,14 @@ static void count_of_another(struct plugin *p)
 
 	plugin_begin(p, NULL, 3);
 	json_decref(coord_welcome("cold", json_pack("{s:i}", "restarts", 1)));
-	ok(plugin_both_count(p), "a count that is another job's");
+	ok(plugin_both_count(p), "the environment's restart count is another job's");
 	coord_drop();
 	m = coord_welcome("run", json_pack("{s:i}", "restarts", 0));
-	is_int(packet_int(m, "restarts", -1), 1, "the coordinator's counts");
+	is_int(packet_int(m, "restarts", -1), 1, "the coordinator's is used");
 	json_decref(m);
 	coord_drop();
 	m = coord_welcome("run", NULL);
-	is_int(packet_int(m, "restarts", -1), 1, "and is this start's for good");
+	is_int(packet_int(m, "restarts", -1), 1, "and kept for this start");
 	json_decref(m);
 	plugin_stop(p);
 }
@@ -133,8 +136,9 @@ static void commits_in_doubt(struct plugin *p)
 	plugin_set_mode(p, "store/test/7/0/commit-1.json", 0);
 	m = listed(p);
 	ok(json_is_null(json_object_get(m, "commits")),
-	   "a commit that cannot be read now: nobody says which there are");
-	ok(strstr(packet_text(m, "store_error", ""), "commit-1.json") != NULL, "and which it is");
+	   "a commit that cannot be read now: the list of commits is not known");
+	ok(strstr(packet_text(m, "store_error", ""), "commit-1.json") != NULL,
+	   "and the coordinator is told why");
 	json_decref(m);
 	plugin_set_mode(p, "store/test/7/0/commit-1.json", 0600);
 	snprintf(path, sizeof path, "%s/store/test/7/0/commit-2.json", p->dir);
@@ -143,7 +147,7 @@ static void commits_in_doubt(struct plugin *p)
 		fclose(f);
 	m = listed(p);
 	is_int((long long)json_array_size(json_object_get(m, "commits")), 1,
-	       "one that is damaged is none");
+	       "a damaged commit is not listed");
 	json_decref(m);
 	unlink(path);
 	plugin_set_mode(p, "store", 0);
@@ -173,13 +177,13 @@ static void left_built(struct plugin *p)
 		coord_deaf(true);
 		coord_drop();
 		ok(plugin_logged(p, "could be restored on all its nodes"),
-		   "no word comes, says the log");
+		   "the log says that the coordinator is out of reach");
 		if (refuses)
 			is_int(plugin_reap(p, 0, true), SIGKILL,
-			       "the job cannot be given back: the ranks end");
+			       "the job cannot be requeued: the ranks end");
 		else
 			ok(plugin_stays(p, 0, 500),
-			   "the job is given back, the ranks wait for Slurm");
+			   "the job is requeued: the ranks wait for Slurm");
 		plugin_stop(p);
 		coord_deaf(false);
 	}
@@ -200,7 +204,7 @@ static void one_had_finished(struct plugin *p)
 	ok(coord_ask("build", 1, NULL, NULL), "built");
 	ok(plugin_stays(p, 1, 200), "rank 1 is held like the other");
 	ok(coord_ask("run", 1, NULL, NULL), "let go");
-	is_int(plugin_reap(p, 1, true), 3 << 8, "rank 1 leaves with its old status");
+	is_int(plugin_reap(p, 1, true), 3 << 8, "rank 1 exits with its earlier status");
 	ok(plugin_counts(p, 0), "rank 0 runs");
 	plugin_stop(p);
 	p->limit = NULL;
@@ -250,7 +254,7 @@ static void falls_back(struct plugin *p)
 	ok(coord_checkpoint(1, first) && plugin_both_count(p) && coord_checkpoint(2, second),
 	   "two checkpoints");
 	plugin_stop(p);
-	ok(damage(p), "a byte of the second is turned over");
+	ok(damage(p), "a byte of the second is flipped");
 	plugin_begin(p, NULL, 1);
 	json_decref(coord_welcome("restore", commit_members(2, second)));
 	ok(!coord_ask("build", 2, NULL, &m), "it cannot be built");
@@ -260,8 +264,8 @@ static void falls_back(struct plugin *p)
 	ok(packet_bool(m, "ok"), "the commit before can, in the same processes: %s",
 	   packet_text(m, "error", "yes"));
 	json_decref(m);
-	ok(coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and runs");
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	ok(coord_ask("run", 1, NULL, NULL) && plugin_both_count(p), "and the ranks run");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
 	plugin_stop(p);
 }
 
@@ -276,7 +280,7 @@ static void agent_dies_waiting(struct plugin *p)
 	json_decref(coord_welcome("wait", NULL));
 	ok(plugin_signal_agent(p, SIGKILL), "the agent is killed");
 	m = coord_welcome("restore", commit_members(1, hash));
-	is_str(packet_text(m, "state", ""), "new", "a new agent: nothing has started");
+	is_str(packet_text(m, "state", ""), "new", "a new agent reports that nothing has started");
 	json_decref(m);
 	ok(coord_ask("build", 1, NULL, NULL) && coord_ask("run", 1, NULL, NULL) &&
 	   plugin_both_count(p),
@@ -310,7 +314,7 @@ static void all_die(struct plugin *p)
 	plugin_stop(p);
 	waitpid(teller, NULL, 0);
 	ok(plugin_logged(p, "given up: the job is requeued"),
-	   "they are killed: the agent stays until Slurm has taken the job back");
+	   "they are killed: the agent stays until Slurm has requeued the job");
 }
 
 int main(void)

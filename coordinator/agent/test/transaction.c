@@ -43,36 +43,42 @@ static void good(void)
 	fake_begin();
 	m = ask("prepare", NULL);
 	ok(packet_bool(m, "ok"), "prepare");
-	is_int(data_int(m, "expected"), 3000, "what all ranks expect is added up");
-	ok(!packet_bool(json_object_get(m, "data"), "needs_hold"), "memory is plenty");
+	is_int(data_int(m, "expected"), 3000, "the expected bytes of all ranks are added up");
+	ok(!packet_bool(json_object_get(m, "data"), "needs_hold"),
+	   "enough memory: no hold is needed");
 	m = ask("freeze", NULL);
-	is_int(data_int(m, "first_ns"), 100, "the first rank that was stopped counts");
+	is_int(data_int(m, "first_ns"), 100,
+	       "the time of the first rank that was stopped is reported");
 	ok(transaction_held(fake_agent->transaction), "ranks are held");
 	m = ask("resume", NULL);
-	is_int(data_int(m, "last_ns"), 202, "the last rank that was let go counts");
+	is_int(data_int(m, "last_ns"), 202,
+	       "the time of the last rank that was let go is reported");
 	ok(!transaction_held(fake_agent->transaction), "no rank is held");
 	m = ask("write", NULL);
-	is_int((long long)json_array_size(data_list(m, "ranks")), 3, "three manifests");
+	is_int((long long)json_array_size(data_list(m, "ranks")), 3,
+	       "a write reports three manifests");
 	is_int(data_int(m, "stored"), 12,
-	       "bytes are added up, of what two ranks have in common once");
+	       "bytes are added up, those that two ranks share once");
 	is_int((long long)json_object_size(json_object_get(json_object_get(m, "data"), "common")),
 	       2,
-	       "what other nodes may have, too, is told");
+	       "chunks that other nodes may share are reported");
 	is_int(packet_int(json_object_get(json_object_get(m, "data"), "common"),
-			  "00112233445566778899aabbccddeeff", 0), 3, "with its bytes");
-	is_int(transaction_seq(fake_agent->transaction), 7, "its end was not heard yet");
+			  "00112233445566778899aabbccddeeff", 0), 3, "with their bytes");
+	is_int(transaction_seq(fake_agent->transaction), 7,
+	       "the checkpoint is in `register` until its end is known");
 	m = ask("freeze", NULL);
 	ok(packet_bool(m, "ok"), "a repeated command is answered as before");
 	m = ask("commit", json_pack("{s:{}}", "document"));
-	is_str(packet_text(json_object_get(m, "data"), "hash", ""), "abc", "commit has its hash");
+	is_str(packet_text(json_object_get(m, "data"), "hash", ""), "abc",
+	       "commit reports its hash");
 	fake_command("committed", json_pack("{s:[i,i]}", "keep", 6, 7));
 	fake_until(fake_world->pruned);
-	is_int(fake_world->pruned, 2, "whoever wrote the commit prunes");
+	is_int(fake_world->pruned, 2, "the agent that wrote the commit prunes");
 	fake_command("sweep", json_pack("{s:[{s:i}]}", "steps", "job", 3));
 	m = fake_await("swept", NULL);
 	is_int((long long)json_array_size(json_object_get(m, "steps")), 1,
-	       "what was swept is told");
-	is_int(transaction_seq(fake_agent->transaction), 0, "nothing is under way");
+	       "sweep reports what was removed");
+	is_int(transaction_seq(fake_agent->transaction), 0, "no checkpoint is in progress");
 	is_int(fake_workers(), 0, "every worker has ended");
 	is_int(fake_world->discarded, 0, "nothing was discarded");
 	fake_end();
@@ -89,17 +95,17 @@ static void one_fails(const char *phase, enum fake_act act, const char *text)
 	do {
 		m = ask(phases[i], NULL);
 	} while (strcmp(phases[i++], phase));
-	ok(m && !packet_bool(m, "ok"), "%s fails when a worker does so (%d)", phase, act);
+	ok(m && !packet_bool(m, "ok"), "%s fails when a worker does (%d)", phase, act);
 	ok(says(m, text), "%s says why", phase);
-	is_int(packet_int(m, "rank", -1), 1, "it names the rank");
+	is_int(packet_int(m, "rank", -1), 1, "the failure names the rank");
 	fake_until(!fake_workers());
 	is_int(fake_workers(), 0, "all workers have left");
-	ok(!packet_bool(ask("write", NULL), "ok"), "what comes later is refused");
+	ok(!packet_bool(ask("write", NULL), "ok"), "later commands are refused");
 	m = ask("abort", NULL);
 	ok(packet_bool(m, "ok"), "abort is answered");
 	fake_until(fake_world->discarded && !fake_agent->transaction);
-	is_int(fake_world->discarded, 1, "what was written is discarded");
-	ok(!fake_agent->transaction, "nothing is left of it");
+	is_int(fake_world->discarded, 1, "what was written is removed from the store");
+	ok(!fake_agent->transaction, "and the checkpoint is gone");
 	fake_end();
 }
 
@@ -109,11 +115,11 @@ static void not_resumed(void)
 
 	fake_begin();
 	ask("prepare", json_pack("{s:i}", "hold_ms", 300));
-	ok(packet_bool(ask("freeze", NULL), "ok"), "frozen");
+	ok(packet_bool(ask("freeze", NULL), "ok"), "ranks are frozen");
 	fake_until(!fake_workers());
-	is_int(fake_workers(), 0, "ranks are let go without a word within hold");
+	is_int(fake_workers(), 0, "without an order they are let go within hold");
 	m = ask("resume", NULL);
-	ok(!packet_bool(m, "ok") && says(m, "hold"), "resume is told so");
+	ok(!packet_bool(m, "ok") && says(m, "hold"), "and resume is answered with that failure");
 	fake_end();
 }
 
@@ -125,15 +131,16 @@ static void ends_early(void)
 	fake_rank_ends(0, true);
 	m = ask("prepare", NULL);
 	is_int(packet_int(json_array_get(data_list(m, "exited"), 0), "status", 0), 256,
-	       "a rank that had ended is carried as its status");
-	is_int(data_int(m, "expected"), 2000, "and needs no room");
+	       "a rank that had ended is carried by its status");
+	is_int(data_int(m, "expected"), 2000, "and has no image");
 	fake_rank_ends(1, true);
 	m = ask("freeze", NULL);
 	is_int((long long)json_array_size(data_list(m, "exited")), 2,
-	       "so is one that ends before it is frozen");
+	       "so is a rank that ends before the freeze");
 	ask("resume", NULL);
 	m = ask("write", NULL);
-	is_int((long long)json_array_size(data_list(m, "ranks")), 1, "one manifest is left");
+	is_int((long long)json_array_size(data_list(m, "ranks")), 1,
+	       "the write reports one manifest");
 	fake_end();
 }
 
@@ -147,10 +154,11 @@ static void ends_unseen(void)
 	fake_rank_ends(2, false);
 	fake_command("freeze", NULL);
 	fake_run(0.2);
-	ok(!fake_await_within("done", "freeze", 0.1), "a rank that is gone: its status is awaited");
+	ok(!fake_await_within("done", "freeze", 0.1),
+	   "the status of a rank that is gone is awaited");
 	fake_rank_ends(2, true);
 	m = fake_await("done", "freeze");
-	ok(packet_bool(m, "ok"), "and carried when it comes");
+	ok(packet_bool(m, "ok"), "and the rank is carried when it comes");
 	fake_end();
 
 	fake_begin();
@@ -158,7 +166,8 @@ static void ends_unseen(void)
 	ask("prepare", NULL);
 	fake_rank_ends(2, false);
 	m = ask("freeze", NULL);
-	ok(m && !packet_bool(m, "ok") && says(m, "rank 2 on n1"), "it does not come: failure");
+	ok(m && !packet_bool(m, "ok") && says(m, "rank 2 on n1"),
+	   "no status comes: the checkpoint fails");
 	fake_end();
 }
 
@@ -171,7 +180,8 @@ static void ends_held(void)
 	ask("freeze", NULL);
 	fake_rank_ends(1, true);
 	m = ask("resume", NULL);
-	ok(!packet_bool(m, "ok") && says(m, "while it was held"), "a rank dies while it is held");
+	ok(!packet_bool(m, "ok") && says(m, "while it was held"),
+	   "a rank that dies while it is held fails the checkpoint");
 	fake_end();
 }
 
@@ -179,23 +189,23 @@ static void held_for_the_write(void)
 {
 	fake_begin();
 	ask("prepare", json_pack("{s:b, s:i, s:i}", "keep_held", 1, "hold_ms", 200, "timeout_ms",
-		 6000));
+		 3000));
 	ask("freeze", NULL);
 	fake_run(0.4);
 	ok(transaction_held(fake_agent->transaction), "keep_held: hold does not end it");
 	ok(packet_bool(ask("write", NULL), "ok"), "written");
 	is_int(fake_world->held_writes, 3, "while held");
-	ok(transaction_held(fake_agent->transaction), "and still held");
-	fake_run(3.2);
+	ok(transaction_held(fake_agent->transaction), "the ranks are still held");
+	fake_run(1.7);
 	transaction_heard(fake_agent->transaction);
-	fake_run(3.2);
+	fake_run(1.7);
 	ok(transaction_held(fake_agent->transaction),
-	   "a coordinator that was away for a short time");
+	   "a coordinator that was away for a short time finds them held");
 	fake_command("hold", NULL);
-	fake_run(3.2);
-	ok(transaction_held(fake_agent->transaction), "one that says that they are to be held");
+	fake_run(1.7);
+	ok(transaction_held(fake_agent->transaction), "its `hold` keeps them held");
 	fake_until(!transaction_held(fake_agent->transaction));
-	ok(!transaction_held(fake_agent->transaction), "its long silence lets the ranks go");
+	ok(!transaction_held(fake_agent->transaction), "a long silence lets the ranks go");
 	ok(!packet_bool(ask("resume", NULL), "ok"), "and is the answer afterwards");
 	fake_end();
 
@@ -253,13 +263,13 @@ static void staged(void)
 	is_int(fake_world->most_uploading, 1, "one upload at a time");
 	is_int(data_int(m, "staged"), 21, "what was staged is added up");
 	is_str(packet_text(json_object_get(m, "data"), "unstaged", ""), "the disk is full",
-	       "why not all was is told");
+	       "and why not all bytes were");
 	is_int(fake_world->kept_staged, 0, "the stage is left alone");
 	ask("commit", json_pack("{s:{}}", "document"));
-	is_int(fake_world->kept_staged, 0, "until the commit counts");
+	is_int(fake_world->kept_staged, 0, "until the commit is made");
 	fake_command("committed", json_pack("{s:[i,i]}", "keep", 6, 7));
 	fake_until(fake_world->kept_staged);
-	is_int(fake_world->kept_staged, 7, "then it is tidied");
+	is_int(fake_world->kept_staged, 7, "then it is cleaned");
 	fake_end();
 }
 
@@ -267,12 +277,12 @@ static void out_of_turn(void)
 {
 	fake_begin();
 	ask("prepare", NULL);
-	ok(says(ask("write", NULL), "out of order"), "write without freeze");
+	ok(says(ask("write", NULL), "out of order"), "write without freeze is refused");
 	fake_end();
 
 	fake_begin();
-	ok(says(ask("freeze", NULL), "not known"), "a checkpoint that is not known");
-	ok(packet_bool(ask("abort", NULL), "ok"), "abort of it is granted");
+	ok(says(ask("freeze", NULL), "not known"), "a command of an unknown checkpoint is refused");
+	ok(packet_bool(ask("abort", NULL), "ok"), "its abort is granted");
 	fake_end();
 }
 
@@ -284,9 +294,10 @@ static void replaced(void)
 	ask("prepare", NULL);
 	ask("freeze", NULL);
 	m = ask("prepare", json_pack("{s:i}", "seq", 8));
-	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 8, "a new one takes its place");
+	ok(packet_bool(m, "ok") && packet_int(m, "seq", 0) == 8,
+	   "a new checkpoint takes the place of the old");
 	ok(!transaction_held(fake_agent->transaction), "no rank is held any more");
-	is_int(fake_world->aborted, 3, "the workers before were told to leave");
+	is_int(fake_world->aborted, 3, "the old workers were told to leave");
 	fake_end();
 }
 
@@ -296,26 +307,28 @@ static void surroundings(void)
 
 	fake_begin();
 	fake_world->checks_fail = 1;
-	ok(says(ask("prepare", NULL), "no permission"), "the store cannot be used");
+	ok(says(ask("prepare", NULL), "no permission"),
+	   "a store that cannot be used fails prepare");
 	fake_end();
 
 	fake_begin();
 	fake_world->space = 2000;
 	fake_world->first = 1;
-	ok(says(ask("prepare", NULL), "are free"), "the store has no room for a first one");
+	ok(says(ask("prepare", NULL), "are free"),
+	   "so does a store without room for the first checkpoint");
 	fake_end();
 
 	fake_begin();
 	fake_world->memory = 2000;
 	m = ask("prepare", NULL);
 	ok(packet_bool(json_object_get(m, "data"), "needs_hold"),
-	   "where copies may not fit, ranks are to be held");
+	   "without memory for all copies, ranks are to be held");
 	fake_end();
 
 	fake_begin();
 	fake_agent->tasks.v[1]->link = NULL;
 	((struct step *)fake_agent->step)->options.timeout_ms = 6000;
-	ok(says(ask("prepare", NULL), "no link"), "a rank without a link");
+	ok(says(ask("prepare", NULL), "no link"), "a rank without a link fails prepare");
 	fake_end();
 }
 

@@ -23,7 +23,8 @@ static void first_start(struct plugin *p)
 	is_str(p->report, "ok\n", "the plugin hears that the agent is up");
 	m = coord_welcome("cold", NULL);
 	ok(m != NULL, "the agent registers");
-	is_str(packet_text(m, "state", ""), "running", "a first start does not wait");
+	is_str(packet_text(m, "state", ""), "running",
+	       "a first start does not wait for the coordinator");
 	json_decref(m);
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run");
 }
@@ -49,10 +50,10 @@ static void stop(struct plugin *p)
 
 	is_int(status, 0, "the agent ends in good order");
 	m = coord_await("exit", NULL);
-	is_int(packet_int(m, "status", -1), SIGKILL, "the coordinator heard of a rank's end");
+	is_int(packet_int(m, "status", -1), SIGKILL, "the coordinator hears of a rank's end");
 	json_decref(m);
 	m = coord_await("bye", NULL);
-	ok(m != NULL, "and bye: it was not killed for being late");
+	ok(m != NULL, "and of the agent's, which was not killed for being late");
 	json_decref(m);
 }
 
@@ -65,20 +66,21 @@ static void restarts(struct plugin *p)
 	p->restarts++;
 	plugin_start(p);
 	m = coord_welcome("restore", json_pack("{s:i, s:s}", "seq", 2, "hash", hash));
-	is_str(packet_text(m, "state", ""), "new", "a restart waits for the coordinator's word");
+	is_str(packet_text(m, "state", ""), "new", "a restart waits for the coordinator");
 	is_int((long long)json_array_size(json_object_get(m, "commits")), 2,
 	       "the store's commits are listed");
 	json_decref(m);
 	ok(coord_ask("build", 2, NULL, NULL), "built");
 	usleep(200000);
-	is_int((long long)plugin_count(p, 0, NULL), (long long)before, "held until all are");
-	ok(coord_ask("files", 2, NULL, NULL), "files are cut back");
+	is_int((long long)plugin_count(p, 0, NULL), (long long)before,
+	       "a rank stays held until all are built");
+	ok(coord_ask("files", 2, NULL, NULL), "files are restored");
 	ok(plugin_count(p, 0, NULL) <= before, "and no rank runs yet");
 	ok(coord_ask("run", 2, NULL, NULL), "let go");
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run again");
 	after = plugin_count(p, 0, NULL);
-	ok(after > 0, "rank 0 stood at %lu when it was killed, now at %lu", before, after);
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	ok(after > 0, "rank 0 stood at %lu when it was killed, is at %lu now", before, after);
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
 }
 
 static void lineage(struct plugin *p)
@@ -91,7 +93,7 @@ static void lineage(struct plugin *p)
 	ok(coord_ask("build", 3, NULL, NULL) && coord_ask("run", 3, NULL, NULL),
 	   "restored a second time");
 	ok(plugin_counts(p, 0) && plugin_counts(p, 1), "both ranks run again");
-	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or there twice");
+	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "no line is missing or repeated");
 }
 
 static void agent_dies(struct plugin *p)
@@ -100,10 +102,10 @@ static void agent_dies(struct plugin *p)
 	json_t *m = coord_welcome("run", NULL);
 
 	ok(killed && m, "killed, the agent comes back");
-	is_str(packet_text(m, "state", ""), "running", "and knows that its ranks run");
-	is_int(packet_int(m, "epoch", 0), 5, "and whom it has heard");
+	is_str(packet_text(m, "state", ""), "running", "and reports that its ranks run");
+	is_int(packet_int(m, "epoch", 0), 5, "its coordinator's epoch");
 	is_int((long long)json_array_size(json_object_get(m, "local_ranks")), PLUGIN_RANKS,
-	       "and which they are");
+	       "and its ranks");
 	json_decref(m);
 	ok(coord_checkpoint(4, hash),
 	   "the next checkpoint waits for the shims to connect again, and works");
@@ -118,9 +120,9 @@ static void older_coordinator(void)
 	m = coord_welcome("run", json_pack("{s:i}", "epoch", 4));
 	ok(m != NULL, "the agent connects again");
 	json_decref(m);
-	ok(!coord_ask("prepare", 9, NULL, NULL), "an older coordinator is not heard");
+	ok(!coord_ask("prepare", 9, NULL, NULL), "an older coordinator is refused");
 	m = coord_welcome("run", NULL);
-	ok(m != NULL, "the right one is");
+	ok(m != NULL, "the current one is accepted");
 	json_decref(m);
 }
 
@@ -132,7 +134,7 @@ static void slurmstepd_dies(struct plugin *p)
 	p->control = -1;
 	for (unsigned i = 0; i < PLUGIN_RANKS; i++)
 		is_int(plugin_reap(p, i, false), SIGKILL,
-		       "slurmstepd is gone: its orphan is ended");
+		       "slurmstepd is gone: its orphan is killed");
 	waitpid(p->agent, &status, 0);
 	ok(WIFEXITED(status), "and the agent leaves");
 }
@@ -145,8 +147,9 @@ static void finished(struct plugin *p)
 	plugin_start(p);
 	m = coord_welcome("finished", json_pack("{s:[i,i]}", "statuses", 256, 0));
 	json_decref(m);
-	is_int(plugin_reap(p, 0, true), 256, "a step that had finished: rank 0's old status");
-	is_int(plugin_reap(p, 1, true), 0, "and rank 1's");
+	is_int(plugin_reap(p, 0, true), 256,
+	       "a step that had finished: rank 0 exits with its earlier status");
+	is_int(plugin_reap(p, 1, true), 0, "and so does rank 1");
 	plugin_stop(p);
 }
 

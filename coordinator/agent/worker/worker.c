@@ -29,10 +29,10 @@ struct worker {
 	struct gck_store *store;   /* while it writes */
 	struct gck_writer *writer;
 	struct report report;
-	struct node_share share;        /* while it writes */
+	struct node_share share;   /* while it writes */
 	int64_t free_ns;           /* CLOCK_REALTIME when the clone was freed */
 	bool held, settled, written;
-	bool device;                   /* the rank sends the data of its devices */
+	bool device;               /* the rank sends the data of its devices */
 };
 
 static int64_t now_ns(void)
