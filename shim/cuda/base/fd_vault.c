@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/base/fd_vault_thread.h"
-#include "shim/cuda/thread/thread.h"
+#include "shim/cuda/base/state.h"
 #include "shim/inside/descriptor.h"
 
 #define HOLDERS 256 /* each holds RLIMIT_NOFILE - 1, which is 1023 most often */

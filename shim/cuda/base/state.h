@@ -51,4 +51,7 @@ struct gck_cuda_state {
 	unsigned char onto[GCK_CUDA_DEVICES_MAX][16];
 };
 
+/* This rank's. */
+extern struct gck_cuda_state gck_cuda_state;
+
 #endif

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 #include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/device_memory.h"
 #include "shim/cuda/snapshot/device_copy.h"
-#include "shim/cuda/thread/thread.h"
 
 static struct {
 	pthread_mutex_t lock;

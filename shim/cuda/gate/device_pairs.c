@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/thread/thread.h"
 
 void gck_cuda_devices_note(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Arenas of managed memory, had of the driver and given back. */
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/managed/managed.h"
 
 #include <stdlib.h>
@@ -8,7 +9,6 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/advice.h"
 #include "shim/cuda/managed/mmap_hook.h"
-#include "shim/cuda/thread/thread.h"
 
 #define UNIT 4096 /* what can be advised about is pages */
 

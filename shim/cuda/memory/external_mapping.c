@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "shim/cuda/base/obstacles.h"
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/real.h"
-#include "shim/cuda/thread/thread.h"
 
 #define MARK 0x6b636731u
 #define SEEN_WITH 13000 /* driver 580's CUDA */

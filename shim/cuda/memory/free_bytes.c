@@ -4,11 +4,11 @@
  * since then is not known. A drain looks again, and takes no more host memory than the agent allows. */
 #include "shim/cuda/memory/free_bytes.h"
 
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/memory/external_mapping.h"
 #include "shim/cuda/memory/physical.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/snapshot/device_copy.h"
-#include "shim/cuda/thread/thread.h"
 
 #define LEAST_RESERVE ((uint64_t)512 << 20)
 #define RESERVE_PART 50 /* of all memory */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A drain is about to come: the host memory that it will need is got ready while the program runs. */
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/snapshot/prefault.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/snapshot/staging.h"
-#include "shim/cuda/thread/thread.h"
 
 /* Of a device, as far as is known (room.h), what is taken and will find no room. */
 static uint64_t homeless(const struct gck_cuda_order *order, CUdevice device)

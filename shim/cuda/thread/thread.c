@@ -24,12 +24,6 @@
 #define AGAIN_MS 100      /* between attempts to connect, doubled up to */
 #define AGAIN_MOST_MS 2000
 
-struct gck_cuda_state gck_cuda_state = {
-	.magic = GCK_CUDA_STATE_MAGIC, .version = GCK_CUDA_STATE_VERSION,
-	.size = sizeof gck_cuda_state, .link_fd = -1, .kept_fd = {-1, -1},
-	.data_fd = {-1, -1},
-};
-
 static struct {
 	pthread_mutex_t lock;
 	bool runs, hooked;

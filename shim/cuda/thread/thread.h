@@ -12,8 +12,6 @@
 #include "shim/cuda/base/state.h"
 #include "shim/inside/link.h"
 
-extern struct gck_cuda_state gck_cuda_state;
-
 /* cuInit was well: make the thread, once. In a process that is no rank of a checkpointed step nothing
  * is made. What fails is said on stderr: the program runs, without checkpoints. */
 void gck_cuda_thread_start(void);

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/snapshot/device_copy.h"
-#include "shim/cuda/thread/thread.h"
 #include "shim/cuda/transfer/data_requests.h"
 #include "shim/inside/descriptor.h"
 

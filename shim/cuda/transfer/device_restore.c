@@ -5,10 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/snapshot/copy_queue.h"
 #include "shim/cuda/snapshot/snapshot.h"
-#include "shim/cuda/thread/thread.h"
 #include "shim/cuda/transfer/data_link.h"
 
 #define NAP_NS 20000
