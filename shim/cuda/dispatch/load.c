@@ -11,7 +11,6 @@
 #include "common/base/error.h"
 #include "shim/cuda/dispatch/function_table.h"
 #include "shim/cuda/dispatch/jump.h"
-#include "shim/cuda/managed/mmap_hook.h"
 #include "shim/cuda/real.h"
 #include "shim/inside/gate.h"
 
@@ -22,6 +21,7 @@ static struct {
 	bool begun;
 	void *handle;
 	char path[PATH_MAX];  /* of the library */
+	void (*then)(void);
 } load = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 static CUresult no_driver(void)
@@ -73,10 +73,25 @@ void gck_cuda_load_now(void)
 		gck_cuda_find_dlsym();
 		load.handle = open_library();
 		bind();
-		gck_cuda_steer_begin();
+		if (load.then)
+			load.then();
 		__atomic_store_n(&gck_cuda_is_loaded, true, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&load.lock);
+}
+
+void gck_cuda_load_then(void (*then)(void))
+{
+	pthread_mutex_lock(&load.lock);
+	load.then = then;
+	if (gck_cuda_is_loaded)
+		then();
+	pthread_mutex_unlock(&load.lock);
+}
+
+void gck_cuda_raw_load(void)
+{
+	gck_cuda_load();
 }
 
 void *gck_cuda_handle(void)

@@ -17,6 +17,10 @@ static inline void gck_cuda_load(void)
 		gck_cuda_load_now();
 }
 
+/* Calls `then` once, when the real library is loaded, before any of its functions is called; at once
+ * if it is loaded already. */
+void gck_cuda_load_then(void (*then)(void));
+
 /* The real library's handle for dlsym, NULL: there is none. */
 void *gck_cuda_handle(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/dispatch/jump.h"
+#include "shim/cuda/managed/mmap_hook.h"
 #include "shim/cuda/thread/thread.h"
 
 GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
@@ -15,7 +15,10 @@ GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
 	return rc;
 }
 
-void gck_cuda_raw_load(void)
+/* Lower layers call these upper ones by the tables that they get here. The loader runs this before
+ * the program's first call. */
+__attribute__((constructor))
+static void assemble(void)
 {
-	gck_cuda_load();
+	gck_cuda_load_then(gck_cuda_steer_begin);
 }
