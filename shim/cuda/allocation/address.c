@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a program can ask about an address of ours: the answers that the driver gives for its own. */
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/managed.h"
 #include "shim/cuda/memory/device_memory.h"
 #include "shim/cuda/memory/slab.h"
-#include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/vmm/vmm.h"
 
 /* In device memory of ours, or managed. */
@@ -23,7 +23,7 @@ GCK_CUDA_FUNCTION(cuMemGetInfo_v2, (size_t *available, size_t *total))
 	gck_cuda_slabs_lock();
 	rc = gck_cuda_real.cuMemGetInfo_v2(available, total);
 	if (rc == CUDA_SUCCESS && available && gck_cuda_real.cuCtxGetDevice(&device) == CUDA_SUCCESS)
-		*available += gck_cuda_memory_spare(device) + gck_cuda_standing_bytes(device);
+		*available += gck_cuda_memory_spare(device) + gck_cuda_reclaim_bytes(device);
 	gck_cuda_slabs_unlock();
 	GCK_CUDA_LEAVE();
 	return rc;

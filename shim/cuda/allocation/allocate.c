@@ -2,10 +2,10 @@
  * cuMemAlloc and cuMemFree on memory of our own (memory.h). */
 #include "shim/cuda/allocation/allocate.h"
 
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/managed/managed.h"
-#include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"
 
 #define PITCH 512

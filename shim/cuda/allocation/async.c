@@ -2,9 +2,9 @@
  * Stream-ordered memory, on slabs (ordered.h). In a capture such calls make a graph's nodes, and memory that is
  * the graph's: the driver's own. */
 #include "shim/cuda/allocation/allocate.h"
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
-#include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"
 
 /* Of a function with default streams of one kind or of the other. */

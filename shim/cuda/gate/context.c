@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"

@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/context.h"
-#include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"
 
 static struct {

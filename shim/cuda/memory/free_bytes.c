@@ -4,11 +4,11 @@
  * since then is not known. A drain looks again, and takes no more host memory than the agent allows. */
 #include "shim/cuda/memory/free_bytes.h"
 
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/memory/external_mapping.h"
 #include "shim/cuda/memory/physical.h"
 #include "shim/cuda/real.h"
-#include "shim/cuda/snapshot/device_copy.h"
 
 #define LEAST_RESERVE ((uint64_t)512 << 20)
 #define RESERVE_PART 50 /* of all memory */
@@ -40,7 +40,7 @@ static uint64_t room_now(CUdevice device, uint64_t before, int64_t bytes)
 	if (bytes < 0)
 		return before + (uint64_t)-bytes;
 	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) && current == device)
-		return gck_cuda_room(device) + gck_cuda_standing_bytes(device);
+		return gck_cuda_room(device) + gck_cuda_reclaim_bytes(device);
 	return before > (uint64_t)bytes ? before - (uint64_t)bytes : 0;
 }
 

@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/snapshot/device_copy.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_set combined; /* addresses that were to be write-combined */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/idle.h"
@@ -14,7 +15,6 @@
 #include "shim/cuda/snapshot/hash_modules.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/stream/ordered_memory.h"
-#include "shim/cuda/thread/node_reclaim.h"
 #include "shim/inside/gate.h"
 
 #define NAP_NS 50000
@@ -212,12 +212,12 @@ static bool end_for_program(void)
 
 /* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
  * are asked, whose memory then comes as late. */
-bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
+bool gck_cuda_standing_yield(CUdevice device, int64_t *late_ns)
 {
 	if (gck_cuda_ordered_yield(0) || end_for_program() || gck_cuda_ordered_yield(PATIENCE_MS) ||
 	    comes_late(late_ns))
 		return true;
-	if (!gck_cuda_need(device))
+	if (!gck_cuda_reclaim_from_ranks(device))
 		return was_given();
 	*late_ns = gck_cuda_now_ns() + LATEST_NS;
 	return true;

@@ -14,21 +14,8 @@
 
 /* ---- threads of the program's, inside the gate ---------------------------------------------- */
 
-/* A call failed for lack of memory on that device, CU_DEVICE_INVALID: the current context's. True: something that
- * it may have wanted has been given back since the thread looked last, or may be free in a moment, so that it is
- * worth another try. It may wait: never with a lock. A checkpoint, or a restart of its image, may come meanwhile.
- * late_ns is the call's, 0 at first: until when it waits for what is free late. */
-bool gck_cuda_yield(CUdevice device, int64_t *late_ns);
-
-/* A call that allocates: again where it can have what a snapshot had. */
-#define GCK_CUDA_TRY_ON(rc, device, call) \
-	do { \
-		int64_t late_ns = 0; \
-		do \
-			(rc) = (call); \
-		while ((rc) == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_yield(device, &late_ns)); \
-	} while (0)
-#define GCK_CUDA_TRY(rc, call) GCK_CUDA_TRY_ON(rc, CU_DEVICE_INVALID, call)
+/* A call failed for lack of memory: gck_cuda_yield (reclaim.h). */
+bool gck_cuda_standing_yield(CUdevice device, int64_t *late_ns);
 
 /* Bytes of a device that a snapshot has: as good as free. With the slabs' lock. */
 uint64_t gck_cuda_standing_bytes(CUdevice device);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "shim/cuda/base/handle_map.h"
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/real.h"
-#include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/fence.h"
 #include "shim/cuda/stream/pool.h"

@@ -7,10 +7,10 @@
 
 #include "shim/cuda/base/handle_map.h"
 #include "shim/cuda/base/participant.h"
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/memory/slab_supply.h"
-#include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"
 #include "shim/cuda/stream/pool.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/mmap_hook.h"
+#include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/thread/node_reclaim.h"
 #include "shim/cuda/thread/thread.h"
 
 GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
@@ -20,5 +23,10 @@ GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
 __attribute__((constructor))
 static void assemble(void)
 {
+	static const struct gck_cuda_reclaim reclaim = {
+		.yield = gck_cuda_standing_yield, .bytes = gck_cuda_standing_bytes, .from_ranks = gck_cuda_need,
+	};
+
 	gck_cuda_load_then(gck_cuda_steer_begin);
+	gck_cuda_reclaim_begin(&reclaim);
 }

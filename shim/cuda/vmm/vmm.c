@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "shim/cuda/base/fd_vault.h"
+#include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/device_memory.h"
-#include "shim/cuda/snapshot/device_copy.h"
 
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 

@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/base/handle_map.h"
-#include "shim/cuda/memory/slab.h"
+#include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/memory/free_bytes.h"
+#include "shim/cuda/memory/slab.h"
 #include "shim/cuda/vmm/vmm.h"
 
 /* Like no address, and no small number. */
