@@ -5,10 +5,16 @@
 #include <time.h>
 
 #include "shim/cuda/gate/idle.h"
-#include "shim/cuda/participants/drain.h"
 #include "shim/cuda/real.h"
 
 #define LOOK_NS 50000
+
+static void (*tell_late)(const struct gck_error *why);
+
+void gck_cuda_arrive_tells(void (*late)(const struct gck_error *why))
+{
+	tell_late = late;
+}
 
 static CUresult wait_until(CUstream stream, int64_t end_ns)
 {
@@ -31,7 +37,7 @@ int gck_cuda_arrive(CUstream stream, CUdevice device, int64_t end_ns, struct gck
 		return gck_cuda_fail(err, "copying device memory", rc);
 	gck_fail(&why, ETIMEDOUT, "device %d: the copy of its memory does not end, another process may keep the device "
 		 "busy: try again later, or give hold= more", device);
-	gck_cuda_drain_fails(&why);
+	tell_late(&why);
 	gck_cuda_real.cuStreamSynchronize(stream);
 	return gck_fail(err, why.code, "%s", why.text);
 }

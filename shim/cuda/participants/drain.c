@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/cuda/gate/idle.h"
+#include "shim/cuda/gate/stream_wait.h"
 #include "shim/inside/gate.h"
 
 #define MS 1000000ll
@@ -80,7 +81,7 @@ void gck_cuda_expect(const struct gck_link_cuda_drain *asked)
 	}
 }
 
-void gck_cuda_drain_fails(const struct gck_error *why)
+static void drain_fails(const struct gck_error *why)
 {
 	struct gck_error err = *why;
 
@@ -99,6 +100,7 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *asked, gck_cuda_fails_fn *f
 	asker.fails = fails;
 	asker.arg = arg;
 	atomic_flag_clear(&asker.told);
+	gck_cuda_arrive_tells(drain_fails);
 	take_order(asked);
 	if (gck_cuda_quiet(order.end_ns, &order.contexts, err))
 		return -1;

@@ -17,8 +17,6 @@ typedef void gck_cuda_fails_fn(void *arg, const struct gck_error *why);
  * not be brought back. fails may be called before that, once, by any thread. */
 int gck_cuda_drain(const struct gck_link_cuda_drain *order, gck_cuda_fails_fn *fails, void *arg, bool *lost,
 		   struct gck_error *err);
-/* Of a part, in that case. */
-void gck_cuda_drain_fails(const struct gck_error *why);
 
 /* And back, here (source NULL) or in a process made of the image, where data that are in no page of it are
  * had from the source. -1: the process has lost its GPU; the gate stays closed. */
