@@ -2,12 +2,18 @@
 #include "shim/cuda/memory/slab_supply.h"
 
 #include "shim/cuda/memory/slab.h"
-#include "shim/cuda/stream/pool.h"
 
 #define LEAST_SLAB ((uint64_t)32 << 20)
 #define MOST_SLAB ((uint64_t)1 << 30)
 #define GROWTH 64  /* a new one has this part of what there is */
 #define RESERVE 32 /* and this part may be empty: a twentieth for both is asked for */
+
+static uint64_t (*kept_by_pools)(CUdevice device);
+
+void gck_cuda_supply_reserve_by(uint64_t (*kept)(CUdevice device))
+{
+	kept_by_pools = kept;
+}
 
 static uint64_t up(uint64_t n)
 {
@@ -41,7 +47,7 @@ static void trim(CUdevice device, uint64_t most)
 /* So much stays: pools keep what their thresholds say. */
 static uint64_t reserve(CUdevice device)
 {
-	uint64_t part = held(device, false) / RESERVE, kept = gck_cuda_pools_kept(device);
+	uint64_t part = held(device, false) / RESERVE, kept = kept_by_pools ? kept_by_pools(device) : 0;
 
 	part = part > kept ? part : kept;
 	return part > LEAST_SLAB ? part : LEAST_SLAB;

@@ -9,6 +9,10 @@
 
 #include "shim/cuda/base/cuda_api.h"
 
+/* Pools keep freed memory for later: the reserve is at least what `kept` says of a device. Called once,
+ * before the program's first call. */
+void gck_cuda_supply_reserve_by(uint64_t (*kept)(CUdevice device));
+
 /* One more, with room for so many bytes. */
 CUresult gck_cuda_supply_grow(CUdevice device, uint64_t bytes);
 

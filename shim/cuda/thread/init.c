@@ -2,7 +2,9 @@
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/mmap_hook.h"
+#include "shim/cuda/memory/slab_supply.h"
 #include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/stream/pool.h"
 #include "shim/cuda/thread/node_reclaim.h"
 #include "shim/cuda/thread/thread.h"
 
@@ -29,4 +31,5 @@ static void assemble(void)
 
 	gck_cuda_load_then(gck_cuda_steer_begin);
 	gck_cuda_reclaim_begin(&reclaim);
+	gck_cuda_supply_reserve_by(gck_cuda_pools_kept);
 }
