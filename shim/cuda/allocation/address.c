@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a program can ask about an address of ours: the answers that the driver gives for its own. */
+#include "shim/cuda/allocation/allocate.h"
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/managed.h"
@@ -10,7 +11,7 @@
 /* In device memory of ours, or managed. */
 static bool find(CUdeviceptr address, struct gck_cuda_allocation *a)
 {
-	return gck_cuda_memory_find(address, a) || gck_cuda_managed_find(address, a);
+	return gck_cuda_allocation_find(address, a) || gck_cuda_managed_find(address, a);
 }
 
 /* One lock around all three: what slabs or a snapshot give back meanwhile would be counted twice, or not at all. */

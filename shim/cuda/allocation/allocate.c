@@ -49,9 +49,19 @@ GCK_CUDA_FUNCTION(cuMemAllocPitch_v2, (CUdeviceptr *address, size_t *pitch, size
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
+bool gck_cuda_allocation_find(CUdeviceptr address, struct gck_cuda_allocation *a)
+{
+	return gck_cuda_memory_find(address, a) && gck_cuda_ordered_look(address, a);
+}
+
+CUresult gck_cuda_allocation_give_now(const struct gck_cuda_allocation *a)
+{
+	return a->pool ? gck_cuda_ordered_give(a) : gck_cuda_memory_give(a);
+}
+
 bool gck_cuda_allocation_is_ours(CUdeviceptr address, struct gck_cuda_allocation *a, CUresult *rc)
 {
-	bool found = gck_cuda_memory_find(address, a);
+	bool found = gck_cuda_allocation_find(address, a);
 
 	if (!found && !gck_cuda_memory_is_ours(address))
 		return gck_cuda_managed_is_ours(address, a, rc);
@@ -75,7 +85,7 @@ CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext
 		rc = gck_cuda_settle_streams(context);
 	if (rc)
 		return rc;
-	return managed ? gck_cuda_managed_give(a) : gck_cuda_memory_give(a);
+	return managed ? gck_cuda_managed_give(a) : gck_cuda_allocation_give_now(a);
 }
 
 /* As with the driver's own memory: what the context was given to do is done, then it is free. With stream-ordered
@@ -91,7 +101,7 @@ GCK_CUDA_FUNCTION(cuMemFree_v2, (CUdeviceptr address))
 		if (rc == CUDA_SUCCESS)
 			gck_cuda_alive_remove(GCK_CUDA_MANAGED, address);
 	} else if (rc == CUDA_SUCCESS) {
-		rc = a.pool ? gck_cuda_memory_give(&a) : gck_cuda_allocation_give(&a, a.context);
+		rc = a.pool ? gck_cuda_ordered_give(&a) : gck_cuda_allocation_give(&a, a.context);
 	}
 	GCK_CUDA_LEAVE();
 	return rc;

@@ -96,7 +96,7 @@ static CUresult give(CUdeviceptr address, CUstream stream)
 	if (rc)
 		return rc;
 	context = with_legacy(stream);
-	return context ? gck_cuda_allocation_give(&a, context) : gck_cuda_memory_give(&a);
+	return context ? gck_cuda_allocation_give(&a, context) : gck_cuda_allocation_give_now(&a);
 }
 
 /* A capture records the free of a graph's memory alone, as the driver says. */

@@ -177,8 +177,6 @@ CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
 	struct gck_cuda_slab *s;
 	bool there;
 
-	if (a->pool)
-		return gck_cuda_ordered_give(a);
 	gck_cuda_slabs_lock();
 	there = piece_of(a, &s, &block);
 	if (there)
@@ -199,7 +197,7 @@ bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a)
 		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked,
 						  .context = p->owner, .id = p->id};
 	gck_cuda_slabs_unlock();
-	return p && gck_cuda_ordered_look(address, a);
+	return p;
 }
 
 bool gck_cuda_memory_is_ours(uint64_t address)

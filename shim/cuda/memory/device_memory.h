@@ -29,10 +29,10 @@ uint64_t gck_cuda_memory_round(uint64_t bytes);
 /* It is no allocation of its context's any more, but still taken; false: somebody has freed it. */
 bool gck_cuda_memory_disown(const struct gck_cuda_allocation *a);
 
-/* Free it. CUDA_ERROR_INVALID_VALUE: somebody has. */
+/* Free it, which is no stream-ordered memory. CUDA_ERROR_INVALID_VALUE: somebody has. */
 CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a);
 
-/* The one with that address; false: it is in none. */
+/* The one with that address, which ordered_memory.h may know more of; false: it is in none. */
 bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a);
 
 /* Does the address belong to our memory, be it allocated or not? */
