@@ -13,8 +13,6 @@
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/memory/device_memory.h"
-#include "shim/cuda/snapshot/device_copy.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -22,6 +20,18 @@ static struct {
 	struct gck_cuda_set primary; /* device + 1: context, as seen last */
 	bool incomplete;             /* no memory for an entry */
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct gck_cuda_context_ends *ends;
+
+void gck_cuda_contexts_begin(const struct gck_cuda_context_ends *table)
+{
+	ends = table;
+}
+
+void gck_cuda_context_stream_ends(CUstream stream)
+{
+	ends->stream(stream);
+}
 
 static void note(struct gck_cuda_set *set, uint64_t handle, uint64_t value)
 {
@@ -122,14 +132,14 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 		uint64_t newest; \
 		CUresult rc; \
 		GCK_CUDA_ENTER(0); \
-		newest = gck_cuda_memory_newest(); \
+		newest = ends->newest(); \
 		listed = gone(context); \
-		gck_cuda_standing_pause(); \
+		ends->pause(); \
 		rc = gck_cuda_real.name(context); \
 		ended = rc == CUDA_SUCCESS || (listed && !lives(context)); \
-		gck_cuda_standing_go_on(ended ? context : NULL); \
+		ends->go_on(ended ? context : NULL); \
 		if (ended) \
-			gck_cuda_memory_forget(context, newest); \
+			ends->context(context, newest); \
 		else if (listed) \
 			made(CUDA_SUCCESS, &context); \
 		GCK_CUDA_LEAVE(); \
@@ -146,14 +156,14 @@ GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 	bool ended;
 
 	GCK_CUDA_ENTER(0);
-	newest = gck_cuda_memory_newest();
-	gck_cuda_standing_pause();
+	newest = ends->newest();
+	ends->pause();
 	rc = gck_cuda_real.cuCtxDetach(context);
 	ended = rc == CUDA_SUCCESS && !lives(context);
-	gck_cuda_standing_go_on(ended ? context : NULL);
+	ends->go_on(ended ? context : NULL);
 	if (ended) {
 		gone(context);
-		gck_cuda_memory_forget(context, newest);
+		ends->context(context, newest);
 	}
 	GCK_CUDA_LEAVE();
 	return rc;
@@ -190,7 +200,7 @@ static void forget_primary(CUcontext context, uint64_t newest)
 {
 	if (context) {
 		gck_cuda_streams_forget(context);
-		gck_cuda_memory_forget(context, newest);
+		ends->context(context, newest);
 	}
 }
 
@@ -214,11 +224,11 @@ GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device
 		uint64_t newest; \
 		CUresult rc; \
 		GCK_CUDA_ENTER(0); \
-		newest = gck_cuda_memory_newest(); \
-		gck_cuda_standing_pause(); \
+		newest = ends->newest(); \
+		ends->pause(); \
 		rc = gck_cuda_real.name(device); \
 		ended = rc ? NULL : ended_primary(device); \
-		gck_cuda_standing_go_on(ended); \
+		ends->go_on(ended); \
 		forget_primary(ended, newest); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \

@@ -8,7 +8,6 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/gate/context.h"
-#include "shim/cuda/stream/ordered_memory.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -65,7 +64,7 @@ GCK_CUDA_FUNCTION(cuStreamCreateWithPriority, (CUstream *stream, unsigned int fl
 		CUresult rc; \
 		GCK_CUDA_ENTER(stream); \
 		gone(stream); \
-		gck_cuda_ordered_stream_ends(stream); \
+		gck_cuda_context_stream_ends(stream); \
 		gck_cuda_capture_stream_ends(stream); \
 		rc = gck_cuda_real.name(stream); \
 		GCK_CUDA_LEAVE(); \

@@ -8,10 +8,8 @@
 
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/managed/managed.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/memory/slab_supply.h"
-#include "shim/cuda/stream/ordered_memory.h"
 
 #define UNIT 512
 #define CUT ((uint64_t)1 << 16)        /* of slabs */
@@ -251,7 +249,6 @@ static void forget_in_blocks(struct gck_cuda_slab *s, CUcontext context, uint64_
 
 void gck_cuda_memory_forget(CUcontext context, uint64_t newest)
 {
-	gck_cuda_ordered_forget(context, newest);
 	gck_cuda_slabs_lock();
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
 		forget_in_blocks(gck_cuda_slabs.v[i], context, newest);
@@ -259,7 +256,6 @@ void gck_cuda_memory_forget(CUcontext context, uint64_t newest)
 	}
 	gck_cuda_supply_drop_empty();
 	gck_cuda_slabs_unlock();
-	gck_cuda_managed_forget(context, newest);
 }
 
 uint64_t gck_cuda_memory_spare(CUdevice device)

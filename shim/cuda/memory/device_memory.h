@@ -41,7 +41,7 @@ bool gck_cuda_memory_is_ours(uint64_t address);
 /* The next allocation's number, for memory that is not on slabs, too. Never 0. */
 uint64_t gck_cuda_memory_id(void);
 
-/* A context is gone, and what lay in it, managed memory too: all that is not newer than what gck_cuda_memory_newest said
+/* A context is gone, and what lay in it on slabs: all that is not newer than what gck_cuda_memory_newest said
  * before it went. Another one may have been given the same handle since. */
 uint64_t gck_cuda_memory_newest(void);
 void gck_cuda_memory_forget(CUcontext context, uint64_t newest);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/context.h"
+#include "shim/cuda/managed/managed.h"
 #include "shim/cuda/managed/mmap_hook.h"
+#include "shim/cuda/memory/device_memory.h"
 #include "shim/cuda/memory/slab_supply.h"
 #include "shim/cuda/snapshot/device_copy.h"
+#include "shim/cuda/stream/ordered_memory.h"
 #include "shim/cuda/stream/pool.h"
 #include "shim/cuda/thread/node_reclaim.h"
 #include "shim/cuda/thread/thread.h"
@@ -20,6 +24,14 @@ GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
 	return rc;
 }
 
+/* A context has ended, and all memory in it that is not newer. */
+static void forget(CUcontext gone, uint64_t newest)
+{
+	gck_cuda_ordered_forget(gone, newest);
+	gck_cuda_memory_forget(gone, newest);
+	gck_cuda_managed_forget(gone, newest);
+}
+
 /* Lower layers call these upper ones by the tables that they get here. The loader runs this before
  * the program's first call. */
 __attribute__((constructor))
@@ -28,8 +40,13 @@ static void assemble(void)
 	static const struct gck_cuda_reclaim reclaim = {
 		.yield = gck_cuda_standing_yield, .bytes = gck_cuda_standing_bytes, .from_ranks = gck_cuda_need,
 	};
+	static const struct gck_cuda_context_ends ends = {
+		.newest = gck_cuda_memory_newest, .pause = gck_cuda_standing_pause,
+		.go_on = gck_cuda_standing_go_on, .context = forget, .stream = gck_cuda_ordered_stream_ends,
+	};
 
 	gck_cuda_load_then(gck_cuda_steer_begin);
 	gck_cuda_reclaim_begin(&reclaim);
+	gck_cuda_contexts_begin(&ends);
 	gck_cuda_supply_reserve_by(gck_cuda_pools_kept);
 }
