@@ -7,7 +7,7 @@
 
 #include "shim/cuda/base/handle_map.h"
 #include "shim/cuda/base/participant.h"
-#include "shim/cuda/dispatch/jump.h"
+#include "shim/cuda/dispatch/dispatch.h"
 
 /* Set by the jumps of raw.S. */
 #define USED(kind, object, reason, remedy) unsigned char gck_cuda_used_##kind;

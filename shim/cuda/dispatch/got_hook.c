@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "shim/cuda/dispatch/got_hook.h"
+#include "shim/cuda/dispatch/dispatch.h"
 
 #include <dlfcn.h>
 #include <link.h>

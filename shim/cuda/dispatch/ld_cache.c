@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The loader's cache, as ldconfig writes it since glibc 2.2 ("new format"; glibc's
  * sysdeps/generic/dl-cache.h): a header, entries, strings at offsets from the header. */
+#include "shim/cuda/dispatch/ld_cache.h"
+
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "shim/cuda/dispatch/load.h"
 
 #define MAGIC "glibc-ld.so.cache1.1"
 #define X86_64 0x0303 /* an ELF library for glibc, 64 bits */

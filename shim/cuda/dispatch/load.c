@@ -1,18 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "config.h"
+
 #include "shim/cuda/dispatch/load.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "common/base/error.h"
+#include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/function_table.h"
-#include "shim/cuda/dispatch/jump.h"
+#include "shim/cuda/dispatch/ld_cache.h"
 #include "shim/cuda/real.h"
 #include "shim/inside/gate.h"
+#include "shim/inside/library.h"
+
+/* ---- which file ------------------------------------------------------------------------------- */
+
+#define LIBRARY "libcuda.so.1"
+
+/* The loader would answer with this library, which has that name already, so all places are looked at here. */
+
+static int in_default_folders(char *path, unsigned long size)
+{
+	static const char *const folders[] = {
+		"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64",
+		"/lib", "/usr/lib",
+	};
+
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		int n = snprintf(path, size, "%s/%s", folders[i], LIBRARY);
+
+		if (n > 0 && (size_t)n < size && access(path, R_OK) == 0 &&
+		    !gck_inside_is_own(path))
+			return 0;
+	}
+	return -1;
+}
+
+/* The file that the program would have got. */
+static int find(char *path, unsigned long size, struct gck_error *err)
+{
+	static const struct gck_inside_library library = {
+		.soname = LIBRARY, .prefix = "libcuda.so", .variable = GCK_CUDA_LIBRARY_VARIABLE,
+	};
+
+	if (gck_inside_find(&library, path, size, err))
+		return -1;
+	if (strchr(path, '/'))
+		return 0;
+	if (gck_cuda_cache_find(NULL, LIBRARY, path, size) == 0 && !gck_inside_is_own(path))
+		return 0;
+	if (in_default_folders(path, size) == 0)
+		return 0;
+	return gck_fail(err, ENOENT, "no %s in the loader's places: install NVIDIA's driver, or name "
+			"its library in %s", LIBRARY, library.variable);
+}
+
+/* ---- loading ---------------------------------------------------------------------------------- */
 
 bool gck_cuda_is_loaded;
 
@@ -40,7 +91,7 @@ static void *open_library(void)
 	struct gck_error err = {0};
 	void *handle;
 
-	if (gck_cuda_find(load.path, sizeof load.path, &err)) {
+	if (find(load.path, sizeof load.path, &err)) {
 		if (getenv(GCK_CUDA_LIBRARY_VARIABLE))
 			fprintf(stderr, "gpuckpt: %s\n", err.text);
 		return NULL;

@@ -21,6 +21,9 @@ static inline void gck_cuda_load(void)
  * if it is loaded already. */
 void gck_cuda_load_then(void (*then)(void));
 
+/* The same for a jump of raw.S, at its first call. */
+void gck_cuda_raw_load(void);
+
 /* The real library's handle for dlsym, NULL: there is none. */
 void *gck_cuda_handle(void);
 
@@ -31,12 +34,7 @@ const char *gck_cuda_library(void);
  * one that older drivers lack. */
 bool gck_cuda_has(const void *real);
 
-/* find.c: 0 and the path; -1: there is no driver here, or not where this variable says. */
+/* The variable that names the driver's library for tests, and where it is in no usual place. */
 #define GCK_CUDA_LIBRARY_VARIABLE "GPUCKPT_CUDA_LIBRARY"
-struct gck_error;
-int gck_cuda_find(char *path, unsigned long size, struct gck_error *err);
-
-/* cache.c: the file that the loader's cache (NULL: /etc/ld.so.cache) has for a library's name. */
-int gck_cuda_cache_find(const char *cache, const char *name, char *path, unsigned long size);
 
 #endif

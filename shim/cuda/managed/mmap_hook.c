@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "shim/cuda/base/obstacles.h"
-#include "shim/cuda/dispatch/got_hook.h"
+#include "shim/cuda/dispatch/dispatch.h"
 #include "shim/cuda/dispatch/load.h"
 
 #define PAGE 4096

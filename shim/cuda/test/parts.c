@@ -17,7 +17,7 @@
 #include "shim/cuda/base/handle_map.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function_table.h"
-#include "shim/cuda/dispatch/load.h"
+#include "shim/cuda/dispatch/ld_cache.h"
 #include "test/support/tap.h"
 
 /* ---- sets ----------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What has to pass calls on without knowing their arguments or without being seen in between: the
  * code is in jump.S. */
-#ifndef GCK_CUDA_JUMP_H
-#define GCK_CUDA_JUMP_H
+#ifndef GCK_CUDA_DISPATCH_H
+#define GCK_CUDA_DISPATCH_H
 
 /* libc's dlsym, behind ours; set by gck_cuda_find_dlsym. */
 typedef void *gck_cuda_dlsym_fn(void *handle, const char *name);
@@ -23,7 +23,8 @@ extern const char gck_cuda_unknown_code[]; /* GCK_CUDA_UNKNOWN jumps of GCK_CUDA
 extern void *gck_cuda_unknown_real[GCK_CUDA_UNKNOWN];
 extern unsigned char gck_cuda_unknown_used[GCK_CUDA_UNKNOWN];
 
-/* The real library's address behind a jump of raw.S, at its first call. */
-void gck_cuda_raw_load(void);
+/* Of the library with that handle of dlopen's: it calls ours for the function of that name from here
+ * on. How many places that changed; 0: it does not call it in a way that can be seen. */
+int gck_cuda_hook(void *handle, const char *name, void *ours);
 
 #endif
