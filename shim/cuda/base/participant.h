@@ -55,10 +55,4 @@ struct gck_cuda_part {
 extern const struct gck_cuda_part gck_cuda_memory_part, gck_cuda_alive_part, gck_cuda_unknown_part, gck_cuda_limits_part,
 	gck_cuda_managed_part, gck_cuda_pool_part;
 
-/* In the order in which they drain; NULL at the end. */
-extern const struct gck_cuda_part *const gck_cuda_parts[];
-
-/* What stands in the way, of all parts. */
-void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg);
-
 #endif

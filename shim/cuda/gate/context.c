@@ -13,6 +13,7 @@
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/gate/stream.h"
 
 static struct {
 	pthread_mutex_t lock;

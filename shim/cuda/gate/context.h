@@ -42,12 +42,6 @@ void gck_cuda_contexts_give(struct gck_cuda_contexts *all);
 
 CUresult gck_cuda_device_of(CUcontext context, CUdevice *device);
 
-/* Streams that the program made: visit each one of a context until one answers not 0, which is
- * returned. */
-int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg);
-
-/* All streams of a context that is gone. */
-void gck_cuda_streams_forget(CUcontext context);
 /* One is about to end: what the table says. */
 void gck_cuda_context_stream_ends(CUstream stream);
 

@@ -1,12 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The driver's own checkpoint of this process, by a thread of its own. It takes the PID that the kernel
  * knows, though it asks getpid() itself, whose answer must not change. */
+#include "shim/cuda/gate/driver_checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/cuda/base/state.h"
+#include "shim/cuda/base/visible_devices.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/context.h"
-#include "shim/cuda/gate/device_pairs.h"
 #include "shim/cuda/gate/idle.h"
-#include "shim/cuda/participants/drain.h"
 #include "shim/inside/rank.h"
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+void gck_cuda_devices_note(void)
+{
+	const struct gck_cuda_eyes eyes = {
+		gck_cuda_real.cuDeviceGetCount, gck_cuda_real.cuDeviceGet,
+		gck_cuda_real.cuDeviceGetUuid_v2, gck_cuda_real.cuDeviceGetName,
+		gck_cuda_real.cuDriverGetVersion,
+	};
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+	gck_cuda_see(&eyes, &gck_cuda_state.devices);
+	snprintf(gck_cuda_state.library, sizeof gck_cuda_state.library, "%s", gck_cuda_library());
+	snprintf(gck_cuda_state.visible, sizeof gck_cuda_state.visible, "%s", visible ? visible : "");
+}
+
+/* What the restorer wants as the driver's pairs; NULL: all devices stay where they were. */
+static CUcheckpointRestoreArgs *device_pairs(void)
+{
+	static CUcheckpointGpuPair pairs[GCK_CUDA_DEVICES_MAX];
+	static CUcheckpointRestoreArgs args;
+	const struct gck_cuda_state *s = &gck_cuda_state;
+
+	if (!s->nonto)
+		return NULL;
+	for (uint32_t i = 0; i < s->nonto; i++) {
+		memcpy(pairs[i].oldUuid.bytes, s->devices.v[i].uuid, sizeof pairs[i].oldUuid.bytes);
+		memcpy(pairs[i].newUuid.bytes, s->onto[i], sizeof pairs[i].newUuid.bytes);
+	}
+	args = (CUcheckpointRestoreArgs){.gpuPairs = pairs, .gpuPairsCount = s->nonto};
+	return &args;
+}
+
+static void devices_moved(void)
+{
+	struct gck_cuda_state *s = &gck_cuda_state;
+
+	for (uint32_t i = 0; i < s->nonto; i++)
+		memcpy(s->devices.v[i].uuid, s->onto[i], sizeof s->onto[i]);
+	s->nonto = 0;
+}
+
+/* ---- the checkpoint ------------------------------------------------------------------------- */
 
 #define MS 1000000ll
 
@@ -58,11 +109,36 @@ int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err)
 
 int gck_cuda_driver_up(struct gck_error *err)
 {
-	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), gck_cuda_devices_pairs());
+	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), device_pairs());
 
 	if (rc)
 		return gck_cuda_fail_room(err, "cuCheckpointProcessRestore", -1, rc);
-	gck_cuda_devices_moved();
+	devices_moved();
 	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;
 }
+
+/* ---- as the program calls it ---------------------------------------------------------------- */
+
+/* For itself or for another process. The driver takes the PID that the kernel knows; the program knows its own by
+ * getpid(), which answers the first one. */
+static int kernels_pid(int pid)
+{
+	return pid == getpid() ? gck_inside_pid() : pid;
+}
+
+#define BY_PID(name, type) \
+	GCK_CUDA_FUNCTION(name, (int pid, type *arg)) \
+	{ \
+		CUresult rc; \
+		GCK_CUDA_ENTER(0); \
+		rc = gck_cuda_real.name(kernels_pid(pid), arg); \
+		GCK_CUDA_LEAVE(); \
+		return rc; \
+	}
+BY_PID(cuCheckpointProcessGetRestoreThreadId, int)
+BY_PID(cuCheckpointProcessGetState, CUprocessState)
+BY_PID(cuCheckpointProcessLock, CUcheckpointLockArgs)
+BY_PID(cuCheckpointProcessCheckpoint, CUcheckpointCheckpointArgs)
+BY_PID(cuCheckpointProcessRestore, CUcheckpointRestoreArgs)
+BY_PID(cuCheckpointProcessUnlock, CUcheckpointUnlockArgs)

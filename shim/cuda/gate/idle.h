@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/base/error.h"
+#include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/gate/context.h"
 
 /* Closes the gate: an attempt that is given up after 100 ms, then 400 ms, then 1.6 s, with the gate
@@ -23,5 +24,14 @@ CUresult gck_cuda_settle(CUcontext context);
 CUresult gck_cuda_settle_streams(CUcontext context);
 
 int64_t gck_cuda_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* The drain that is under way: called when a stream is still busy at the drain's limit, before the wait
+ * for it goes on. By any thread. */
+void gck_cuda_arrive_tells(void (*late)(const struct gck_error *why));
+
+/* Waits until a stream of that device has done what it was given; its context is current. end_ns: a drain's limit,
+ * 0: none. Beyond it this fails, and whoever asked for the drain is told at once, but it does not return before the
+ * stream is done: what that still reads and writes may not go. In any thread. */
+int gck_cuda_arrive(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The program's streams, each with its context. What is left on a stream that was destroyed, and on
  * default streams, is seen by the context alone (idle.c). */
+#include "shim/cuda/gate/stream.h"
+
 #include <pthread.h>
 
 #include "shim/cuda/base/handle_map.h"

@@ -34,12 +34,7 @@ struct gck_cuda_exchange {
 	struct gck_error why;
 };
 
-/* Away, first, in the arena's context, the threads run (managed_copy.c): what the GPU has is copied to copy, of
- * ordinary memory, and marked as copied. From here on what the CPU has stays there: the arena is advised so. */
-int gck_cuda_managed_copy(struct gck_cuda_exchange *x, const struct gck_cuda_order *order,
-			  struct gck_error *err);
-
-/* Then, of all arenas at once: what the CPU may have written since, and the rest, is copied; the copies take
+/* Away, of all arenas at once, the GPU's pages having been copied: what the CPU may have written since, and the rest, is copied; the copies take
  * the arenas' places. -1: some may have, and are `away` then. */
 int gck_cuda_exchange_away(struct gck_cuda_exchange *v, size_t n, struct gck_error *err);
 

@@ -6,9 +6,40 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/cuda/base/participant.h"
+#include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/gate/idle.h"
-#include "shim/cuda/gate/stream_wait.h"
 #include "shim/inside/gate.h"
+
+/* ---- the participants ----------------------------------------------------------------------- */
+
+static void driver_able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	const char *why = gck_cuda_driver_unable();
+
+	if (why)
+		tell(arg, "the CUDA driver", why, "restart the job from its last checkpoint, on nodes with "
+		     "a driver of CUDA 12.8 or later");
+}
+
+static const struct gck_cuda_part driver_part = {.name = "driver", .able = driver_able};
+
+/* In the order in which they drain; NULL at the end. Memory goes before the stacks shrink: copies on the device need none, and what is cheap to take
+ * back comes last. */
+static const struct gck_cuda_part *const parts[] = {
+	&driver_part, &gck_cuda_alive_part, &gck_cuda_unknown_part, &gck_cuda_pool_part, &gck_cuda_managed_part,
+	&gck_cuda_memory_part, &gck_cuda_limits_part, NULL,
+};
+
+void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
+{
+	for (size_t i = 0; parts[i]; i++) {
+		if (parts[i]->able)
+			parts[i]->able(tell, arg);
+	}
+}
+
+/* ---- the steps ------------------------------------------------------------------------------ */
 
 #define MS 1000000ll
 
@@ -34,8 +65,8 @@ static void refuse(void *arg, const char *object, const char *reason, const char
 
 static int drain_parts(struct gck_error *err)
 {
-	while (gck_cuda_parts[drained]) {
-		const struct gck_cuda_part *p = gck_cuda_parts[drained++];
+	while (parts[drained]) {
+		const struct gck_cuda_part *p = parts[drained++];
 
 		if (p->drain && p->drain(&order, err))
 			return gck_fail_in(err, "%s", p->name);
@@ -48,7 +79,7 @@ static int resume_parts(bool restored, struct gck_error *err)
 	int failed = 0;
 
 	for (; drained; drained--) {
-		const struct gck_cuda_part *p = gck_cuda_parts[drained - 1];
+		const struct gck_cuda_part *p = parts[drained - 1];
 
 		if (p->resume && p->resume(&order, restored, failed ? NULL : err))
 			failed = -1; /* the others are put back all the same */
@@ -59,9 +90,9 @@ static int resume_parts(bool restored, struct gck_error *err)
 
 void gck_cuda_release(void)
 {
-	for (size_t i = 0; gck_cuda_parts[i]; i++) {
-		if (gck_cuda_parts[i]->release)
-			gck_cuda_parts[i]->release();
+	for (size_t i = 0; parts[i]; i++) {
+		if (parts[i]->release)
+			parts[i]->release();
 	}
 }
 
@@ -75,9 +106,9 @@ static void take_order(const struct gck_link_cuda_drain *asked)
 void gck_cuda_expect(const struct gck_link_cuda_drain *asked)
 {
 	take_order(asked);
-	for (size_t i = 0; gck_cuda_parts[i]; i++) {
-		if (gck_cuda_parts[i]->expect)
-			gck_cuda_parts[i]->expect(&order);
+	for (size_t i = 0; parts[i]; i++) {
+		if (parts[i]->expect)
+			parts[i]->expect(&order);
 	}
 }
 
@@ -87,7 +118,7 @@ static void drain_fails(const struct gck_error *why)
 
 	if (atomic_flag_test_and_set(&asker.told))
 		return;
-	gck_fail_in(&err, "%s", gck_cuda_parts[drained - 1]->name);
+	gck_fail_in(&err, "%s", parts[drained - 1]->name);
 	asker.fails(asker.arg, &err);
 }
 

@@ -22,19 +22,13 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *order, gck_cuda_fails_fn *f
  * had from the source. -1: the process has lost its GPU; the gate stays closed. */
 int gck_cuda_resume(gck_cuda_source_fn *source, void *arg, struct gck_error *err);
 
+/* What stands in the way of a drain, of all participants. */
+void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg);
+
 /* After either, where the gate is open again: what was kept for an image goes, which may take its time. */
 void gck_cuda_release(void);
 
 /* A drain so asked for is about to come; the program runs. */
 void gck_cuda_expect(const struct gck_link_cuda_drain *asked);
-
-/* driver.c: the driver's own checkpoint of this process, by itself. */
-int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err);
-int gck_cuda_driver_up(struct gck_error *err);
-/* The lock alone, and its end: it waits for all that the GPU has to do, but not for longer. */
-int gck_cuda_driver_wait(int64_t end_ns, struct gck_error *err);
-
-/* Why it cannot be done, NULL: it can. */
-const char *gck_cuda_driver_unable(void);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/idle.h"
-#include "shim/cuda/gate/stream_wait.h"
 #include "shim/cuda/snapshot/staging.h"
 
 /* All is given at once: a GiB takes half a millisecond. */

@@ -11,7 +11,6 @@
 
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/idle.h"
-#include "shim/cuda/gate/stream_wait.h"
 #include "shim/cuda/snapshot/prefault.h"
 
 #define PIECE ((uint64_t)4 << 20)

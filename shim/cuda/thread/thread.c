@@ -13,7 +13,7 @@
 #include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
-#include "shim/cuda/gate/device_pairs.h"
+#include "shim/cuda/gate/driver_checkpoint.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"

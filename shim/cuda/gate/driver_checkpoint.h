@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The driver's own checkpoint of this process. */
+#ifndef GCK_CUDA_DRIVER_CHECKPOINT_H
+#define GCK_CUDA_DRIVER_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "common/base/error.h"
+
+/* After cuInit: notes in gck_cuda_state which devices this process sees. */
+void gck_cuda_devices_note(void);
+
+/* Lock and checkpoint, not beyond end_ns: the process then holds no GPU. -1: it is unlocked again. */
+int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err);
+
+/* Restore, on the devices that gck_cuda_state.onto names, and unlock. -1: the GPU is lost. */
+int gck_cuda_driver_up(struct gck_error *err);
+
+/* Waits until the GPU has done all that it was given, not beyond end_ns: locks and unlocks. */
+int gck_cuda_driver_wait(int64_t end_ns, struct gck_error *err);
+
+/* Why the driver cannot checkpoint this process; NULL: it can. */
+const char *gck_cuda_driver_unable(void);
+
+#endif

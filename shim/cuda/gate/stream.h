@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The streams that the program made, each with its context. */
+#ifndef GCK_CUDA_STREAM_H
+#define GCK_CUDA_STREAM_H
+
+#include "shim/cuda/base/cuda_api.h"
+
+/* Visits each of a context until one answers not 0, which is returned. */
+int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg);
+
+/* All streams of a context that has ended. */
+void gck_cuda_streams_forget(CUcontext context);
+
+#endif
