@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * When a program has waited for the GPU, its pools give back what they should not keep, as the driver's do. */
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"
 
 #define WAITS(name, parameters, object, argument) \

@@ -16,7 +16,6 @@ void *gck_cuda_dlsym(void *handle, const char *name);
 /* Functions that functions.tbl does not list, asked for through cuGetProcAddress or dlsym: one of these
  * goes out for each, the same one for the same function, and tells when it is called. */
 #define GCK_CUDA_UNKNOWN 256
-void *gck_cuda_unknown_jump(const char *name, void *real);
 
 extern const char gck_cuda_unknown_code[]; /* GCK_CUDA_UNKNOWN jumps of GCK_CUDA_UNKNOWN_SIZE bytes */
 #define GCK_CUDA_UNKNOWN_SIZE 32

@@ -27,7 +27,8 @@ static struct {
 void *gck_cuda_unknown_real[GCK_CUDA_UNKNOWN];
 unsigned char gck_cuda_unknown_used[GCK_CUDA_UNKNOWN];
 
-void *gck_cuda_unknown_jump(const char *name, void *real)
+/* A jump for a function that functions.tbl does not list. */
+static void *unknown_jump(const char *name, void *real)
 {
 	void *jump = real;
 	unsigned i;
@@ -57,7 +58,7 @@ static void *ours(const char *symbol, void *real, int version, cuuint64_t flags)
 	if (!f)
 		f = gck_cuda_by_version(symbol, version,
 					flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-	return f ? f->ours : gck_cuda_unknown_jump(symbol, real);
+	return f ? f->ours : unknown_jump(symbol, real);
 }
 
 GCK_CUDA_FUNCTION(cuGetProcAddress_v2, (const char *symbol, void **pfn, int version,
@@ -159,7 +160,7 @@ static bool is_driver_function(const void *found)
 /* A name that no table lists: variables, and functions of other libraries, are what they are. */
 static void *through_jump(void *found, const char *name)
 {
-	return found && is_driver_function(found) ? gck_cuda_unknown_jump(name, found) : found;
+	return found && is_driver_function(found) ? unknown_jump(name, found) : found;
 }
 
 /* Found in this library, which has functions that the program's driver may not have; or not found

@@ -8,6 +8,7 @@
 #include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/memory/slab.h"
+#include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/real.h"
 
 #define MARK 0x6b636731u

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/cuda/memory/free_bytes.h"
+#include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/real.h"
 
 #define REGION 0x600000000000ull

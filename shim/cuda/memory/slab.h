@@ -50,18 +50,4 @@ CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r);
 uint64_t gck_cuda_region_take(uint64_t size);
 void gck_cuda_region_give(uint64_t base);
 
-/* ---- the memory below one, listed or not (backing.c) ---------------------------------------- */
-
-/* New memory, mapped; or nothing. */
-CUresult gck_cuda_slab_provide(struct gck_cuda_slab *slab);
-
-/* The driver forgets it, its memory stays; and back (naps: physical.h). */
-CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *slab);
-CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab, int naps);
-/* Device `peer` may (or may no longer) use the memory of `device`, also that of slabs to come. */
-CUresult gck_cuda_slab_allow(CUdevice device, CUdevice peer, bool allowed);
-bool gck_cuda_slab_is_allowed(CUdevice device, CUdevice peer);
-/* It may whatever is said above later on. */
-CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer);
-
 #endif

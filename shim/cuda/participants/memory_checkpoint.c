@@ -15,6 +15,7 @@
 #include "shim/cuda/memory/external_mapping.h"
 #include "shim/cuda/memory/free_bytes.h"
 #include "shim/cuda/memory/slab.h"
+#include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/snapshot/snapshot_copy.h"

@@ -14,6 +14,7 @@
 #include "shim/cuda/snapshot/copy_queue.h"
 #include "shim/cuda/snapshot/hash_modules.h"
 #include "shim/cuda/snapshot/snapshot.h"
+#include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"
 #include "shim/inside/gate.h"
 

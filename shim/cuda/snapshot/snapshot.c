@@ -9,6 +9,7 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/managed.h"
 #include "shim/cuda/memory/free_bytes.h"
+#include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/snapshot/prefault.h"
 #include "shim/cuda/vmm/vmm.h"

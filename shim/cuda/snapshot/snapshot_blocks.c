@@ -6,6 +6,7 @@
 #include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/base/retry.h"
 #include "shim/cuda/dispatch/function.h"
+#include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/snapshot/snapshot.h"
 
 bool gck_cuda_snapshot_is_kept(void)

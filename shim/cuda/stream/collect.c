@@ -10,7 +10,7 @@
 #include "shim/cuda/stream/fence.h"
 #include "shim/cuda/stream/ordered_memory.h"
 #include "shim/cuda/stream/pool.h"
-#include "shim/cuda/stream/stream_cache_list.h"
+#include "shim/cuda/stream/stream_cache.h"
 
 #define NAP_NS 50000
 

@@ -11,7 +11,7 @@
 #include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/fence.h"
 #include "shim/cuda/stream/pool.h"
-#include "shim/cuda/stream/stream_cache_list.h"
+#include "shim/cuda/stream/stream_cache.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_set pieces; /* base: piece, allocated or freed */

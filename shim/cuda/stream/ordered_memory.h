@@ -37,27 +37,14 @@ CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcont
  * is behind its end. */
 bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a);
 
-/* What the GPU is done with goes back to the slabs. */
-void gck_cuda_ordered_collect(void);
+/* ---- between ordered_memory.c and collect.c: pieces that no stream has ----------------------- */
 
-/* The program has waited for the GPU: what its pools should not keep goes. */
-extern _Atomic bool gck_cuda_ordered_large;
-static inline void gck_cuda_ordered_waited(void)
-{
-	if (atomic_load_explicit(&gck_cuda_ordered_large, memory_order_relaxed))
-		gck_cuda_ordered_collect();
-}
+struct gck_cuda_ordered;
 
-/* Somebody finds no memory: true, some was given back to the driver or to the slabs. Waits for so long. */
-bool gck_cuda_ordered_yield(int ms);
-
-void gck_cuda_ordered_stream_ends(CUstream stream);
-/* A context that is gone, as gck_cuda_memory_forget: what was freed in its streams' orders is free. */
-void gck_cuda_ordered_forget(CUcontext context, uint64_t newest);
-
-/* ---- the CUDA thread, with the GPU idle ------------------------------------------------------ */
-
-void gck_cuda_ordered_rest(void);
+/* With the lock: they are no pool's any more. */
+void gck_cuda_collect_part(struct gck_cuda_ordered *list);
+/* Then, without it: they go back to the slabs. */
+void gck_cuda_collect_return(struct gck_cuda_ordered *list);
 
 /* In a child: whoever held the lock is not there. */
 void gck_cuda_ordered_forked(void);

@@ -10,7 +10,9 @@
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/slab.h"
+#include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/memory/slab_supply.h"
+#include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"
 #include "shim/cuda/stream/pool.h"
 

@@ -47,4 +47,20 @@ struct gck_cuda_ordered *gck_cuda_lane_take_any(struct gck_cuda_lane *lane, uint
 struct gck_cuda_ordered *gck_cuda_lane_until(struct gck_cuda_lane *lane, uint64_t until,
 					     struct gck_cuda_ordered *list);
 
+extern struct gck_cuda_lane *gck_cuda_lanes; /* the first */
+
+/* Of a stream, default streams as CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, those of the current context. NULL:
+ * there is none (no such stream, one of a green context, no memory). */
+struct gck_cuda_lane *gck_cuda_lane_of(CUstream stream);
+
+/* One of all that a context is given, by whichever stream: NULL as above. */
+struct gck_cuda_lane *gck_cuda_lane_of_context(CUcontext context);
+
+/* The stream ends: from now on what it was given is known by the context alone, or by an event: `askable`, no
+ * capture is under way. */
+void gck_cuda_lanes_stream_ends(CUstream stream, bool askable);
+
+/* Those that have nothing go. */
+void gck_cuda_lanes_tidy(void);
+
 #endif

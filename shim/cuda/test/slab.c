@@ -6,6 +6,7 @@
 
 #include "shim/cuda/base/fd_vault.h"
 #include "shim/cuda/memory/free_bytes.h"
+#include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/real.h"
 #include "test/support/tap.h"
 
