@@ -18,9 +18,8 @@
 #include "shim/cuda/memory/slab_backing.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/snapshot/snapshot.h"
-#include "shim/cuda/snapshot/snapshot_copy.h"
 #include "shim/cuda/snapshot/staging.h"
-#include "shim/cuda/transfer/device_restore.h"
+#include "shim/cuda/transfer/transfer.h"
 #include "shim/cuda/vmm/vmm.h"
 
 /* What the system has refused, errno says. */

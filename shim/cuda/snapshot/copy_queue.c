@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "shim/cuda/dispatch/function.h"
-#include "shim/cuda/snapshot/hash_modules.h"
+#include "shim/cuda/snapshot/hash.h"
 
 static int lane_begin(struct gck_cuda_lane *lane, const struct gck_cuda_share *share, struct gck_error *err)
 {

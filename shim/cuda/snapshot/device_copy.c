@@ -12,7 +12,7 @@
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/snapshot/copy_queue.h"
-#include "shim/cuda/snapshot/hash_modules.h"
+#include "shim/cuda/snapshot/hash.h"
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"

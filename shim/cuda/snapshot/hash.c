@@ -4,6 +4,8 @@
 #include "shim/cuda/gate/context.h"
 #include "shim/cuda/real.h"
 
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
 #define LANES 8     /* threads a window (hash.cu) */
 #define THREADS 256 /* a block */
 
@@ -19,7 +21,15 @@ uint64_t gck_cuda_hash_windows(uint64_t address, uint64_t size)
 	return size ? (address + size - 1) / window - address / window + 1 : 0;
 }
 
-int gck_cuda_hash_begin(struct gck_cuda_hasher *h, struct gck_error *err)
+static void hash_end(struct gck_cuda_hasher *h)
+{
+	if (h->module)
+		gck_cuda_real.cuModuleUnload(h->module);
+	h->module = NULL;
+}
+
+/* In the current context. The driver carries the module over a checkpoint as it does the program's own. */
+static int hash_begin(struct gck_cuda_hasher *h, struct gck_error *err)
 {
 	CUresult rc = gck_cuda_real.cuModuleLoadData(&h->module, ptx);
 
@@ -30,15 +40,8 @@ int gck_cuda_hash_begin(struct gck_cuda_hasher *h, struct gck_error *err)
 	rc = gck_cuda_real.cuModuleGetFunction(&h->kernel, h->module, "gck_hash_kernel");
 	if (rc == CUDA_SUCCESS)
 		return 0;
-	gck_cuda_hash_end(h);
+	hash_end(h);
 	return gck_cuda_fail(err, "cuModuleGetFunction", rc);
-}
-
-void gck_cuda_hash_end(struct gck_cuda_hasher *h)
-{
-	if (h->module)
-		gck_cuda_real.cuModuleUnload(h->module);
-	h->module = NULL;
 }
 
 int gck_cuda_hash(const struct gck_cuda_hasher *h, CUstream stream, CUdeviceptr address, uint64_t size,
@@ -54,4 +57,58 @@ int gck_cuda_hash(const struct gck_cuda_hasher *h, CUstream stream, CUdeviceptr 
 	rc = gck_cuda_real.cuLaunchKernel(h->kernel, blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments,
 					  NULL);
 	return rc ? gck_cuda_fail(err, "cuLaunchKernel", rc) : 0;
+}
+
+/* ---- contexts that have it ------------------------------------------------------------------ */
+
+#define CONTEXTS 64
+
+static struct {
+	CUcontext context; /* NULL: free */
+	struct gck_cuda_hasher hasher;
+} loaded[CONTEXTS];
+
+static unsigned snapshots;
+
+const struct gck_cuda_hasher *gck_cuda_hasher_of(CUcontext context)
+{
+	for (int i = 0; i < CONTEXTS; i++) {
+		if (loaded[i].context == context)
+			return &loaded[i].hasher;
+	}
+	return NULL;
+}
+
+void gck_cuda_hashers_forget(CUcontext context)
+{
+	for (int i = 0; i < CONTEXTS; i++) {
+		if (loaded[i].context == context)
+			loaded[i].context = NULL;
+	}
+}
+
+static void load(CUcontext context)
+{
+	struct gck_cuda_hasher hasher;
+	int i = 0;
+
+	while (i < CONTEXTS && loaded[i].context)
+		i++;
+	if (i == CONTEXTS || gck_cuda_real.cuCtxPushCurrent_v2(context))
+		return;
+	if (hash_begin(&hasher, NULL) == 0) {
+		loaded[i].hasher = hasher;
+		loaded[i].context = context;
+	}
+	gck_cuda_real.cuCtxPopCurrent_v2(&context);
+}
+
+void gck_cuda_hashers_load(const struct gck_cuda_snapshot *s)
+{
+	if (!s->nblocks || !snapshots++)
+		return;
+	for (size_t i = 0; i < s->nshares; i++) {
+		if (s->shares[i].size && !gck_cuda_hasher_of(s->shares[i].context))
+			load(s->shares[i].context);
+	}
 }

@@ -64,14 +64,11 @@ CUresult gck_cuda_snapshot_map_one(bool *more);
 /* Where memory cannot be had back: all of it is read through windows from here on. */
 CUresult gck_cuda_snapshot_open(void);
 bool gck_cuda_snapshot_is_open(void);
-/* That the block is used from; NULL: it has ended. */
-CUcontext gck_cuda_snapshot_context(const struct gck_cuda_block *block);
 /* The windows go. Waits for what their contexts were given to do: not with a lock that the program's threads take. */
 void gck_cuda_snapshot_close(void);
 
-/* Is anything kept on a device, on this one? */
+/* Is anything kept on a device? */
 bool gck_cuda_snapshot_is_kept(void);
-bool gck_cuda_snapshot_is_on(CUdevice device);
 
 /* In a drained process, where this one is wanted for something else: all memory of blocks goes, where the program's own
  * can be had back. False: there is none of that device. The table stays. */
@@ -87,5 +84,11 @@ void gck_cuda_snapshot_drop_host(void);
 void gck_cuda_snapshot_drop(void);
 /* The same in a restored process, which never had the blocks. */
 void gck_cuda_snapshot_forget(void);
+
+/* All of the table, not beyond order->end_ns. */
+int gck_cuda_copy_out(const struct gck_cuda_order *order, struct gck_error *err);
+
+/* What host memory has back to where it was, and what is seen through windows. */
+int gck_cuda_copy_in(struct gck_error *err);
 
 #endif

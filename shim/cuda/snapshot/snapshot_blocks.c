@@ -5,16 +5,19 @@
 
 #include "shim/cuda/base/obstacles.h"
 #include "shim/cuda/base/retry.h"
+#include "shim/cuda/base/state.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/memory/slab_backing.h"
+#include "shim/cuda/snapshot/prefault.h"
 #include "shim/cuda/snapshot/snapshot.h"
+#include "shim/cuda/snapshot/staging.h"
 
 bool gck_cuda_snapshot_is_kept(void)
 {
 	return gck_cuda_snapshot.nblocks > 0;
 }
 
-bool gck_cuda_snapshot_is_on(CUdevice device)
+static bool is_on(CUdevice device)
 {
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
 		const struct gck_cuda_slab *s = &gck_cuda_snapshot.blocks[i].slab;
@@ -63,7 +66,8 @@ bool gck_cuda_snapshot_is_open(void)
 	return open;
 }
 
-CUcontext gck_cuda_snapshot_context(const struct gck_cuda_block *b)
+/* That the block is used from; NULL: it has ended. */
+static CUcontext context_of(const struct gck_cuda_block *b)
 {
 	const struct gck_cuda_share *share = gck_cuda_snapshot.shares;
 
@@ -77,7 +81,7 @@ void gck_cuda_snapshot_close(void)
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
 		struct gck_cuda_block *b = &gck_cuda_snapshot.blocks[i];
 
-		gck_cuda_window_close(&b->window, gck_cuda_snapshot_context(b));
+		gck_cuda_window_close(&b->window, context_of(b));
 	}
 }
 
@@ -95,7 +99,7 @@ static void move(struct gck_cuda_slab *s, uint64_t to)
 
 static CUresult open(struct gck_cuda_block *b)
 {
-	CUcontext context = gck_cuda_snapshot_context(b);
+	CUcontext context = context_of(b);
 	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
 
 	if (rc)
@@ -155,7 +159,7 @@ static void clear(struct gck_cuda_snapshot *s)
 bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *b)
 {
 	bool away = gck_cuda_slab_unmap(&b->slab) == CUDA_SUCCESS &&
-		    gck_cuda_window_close(&b->window, gck_cuda_snapshot_context(b)) == CUDA_SUCCESS;
+		    gck_cuda_window_close(&b->window, context_of(b)) == CUDA_SUCCESS;
 
 	gck_cuda_physical_drop(&b->slab.memory);
 	return away;
@@ -163,7 +167,7 @@ bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *b)
 
 bool gck_cuda_snapshot_give(CUdevice device)
 {
-	bool there = gck_cuda_snapshot_is_on(device);
+	bool there = is_on(device);
 
 	for (size_t i = 0; there && i < gck_cuda_snapshot.nblocks; i++)
 		gck_cuda_snapshot_drop_block(&gck_cuda_snapshot.blocks[i]);
@@ -188,4 +192,42 @@ void gck_cuda_snapshot_drop(void)
 void gck_cuda_snapshot_forget(void)
 {
 	clear(&gck_cuda_snapshot);
+}
+
+/* ---- got ready while the program runs ------------------------------------------------------- */
+
+/* Of a device, as far as is known (room.h), what is taken and will find no room. */
+static uint64_t homeless(const struct gck_cuda_order *order, CUdevice device)
+{
+	const struct gck_cuda_memory *m = &gck_cuda_state.memory[device];
+	uint64_t most = order->keep_most[device], room = m->room < most ? m->room : most, taken = m->bytes;
+
+	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
+		if (gck_cuda_slabs.v[i]->device == device)
+			taken -= gck_cuda_slabs.v[i]->arena.free;
+	}
+	return taken > room ? taken - room : 0;
+}
+
+void gck_cuda_snapshot_expect(const struct gck_cuda_order *order)
+{
+	struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
+	uint64_t size = 0, one;
+	size_t devices = 0;
+
+	gck_cuda_snapshot_drop_host();
+	gck_cuda_slabs_lock();
+	for (CUdevice d = 0; d < GCK_CUDA_DEVICES_MAX; d++) {
+		one = homeless(order, d);
+		size += one;
+		devices += one > 0;
+	}
+	gck_cuda_slabs_unlock();
+	size = size < order->host_most ? size : order->host_most;
+	s->host = size ? gck_cuda_warm_new(size) : NULL;
+	if (!s->host)
+		return;
+	s->host_room = size;
+	gck_cuda_warm(s->host, size, order->end_ns);
+	gck_cuda_stage_expect(devices, order->end_ns);
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/cuda/snapshot/snapshot_copy.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -8,6 +6,7 @@
 
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/idle.h"
+#include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/snapshot/staging.h"
 
 /* All is given at once: a GiB takes half a millisecond. */

@@ -12,7 +12,7 @@
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/thread/node_reclaim.h"
 #include "shim/cuda/thread/thread.h"
-#include "shim/cuda/transfer/data_server.h"
+#include "shim/cuda/transfer/transfer.h"
 #include "shim/inside/rank.h"
 
 #define MS 1000000ll

@@ -17,7 +17,7 @@
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/snapshot/device_copy.h"
 #include "shim/cuda/stream/ordered_memory.h"
-#include "shim/cuda/transfer/data_server.h"
+#include "shim/cuda/transfer/transfer.h"
 #include "shim/cuda/vmm/vmm.h"
 #include "shim/inside/rank.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/cuda/transfer/device_restore.h"
+#include "shim/cuda/transfer/transfer.h"
 
 #include <errno.h>
 #include <time.h>
