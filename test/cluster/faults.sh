@@ -89,7 +89,6 @@ agent_killed()
 
 	begin "whole agent killed while idle" timeout=5s
 	on "$node" pkill -KILL -x gpuckpt-agent
-	sleep 1
 	check_not "$name: create is refused" timeout 100 "$cluster" exec -u alice gpuckpt create "$job"
 	answers
 
@@ -135,7 +134,6 @@ coordinator_killed()
 	create_slowly
 	"$cluster" kill gpuckptd
 	wait "$creating"
-	sleep 1
 	"$cluster" start gpuckptd
 	create
 	root scontrol requeue "$job"
@@ -153,14 +151,13 @@ coordinator_killed()
 	check "$name: it goes on when the coordinator is back" wait_ready "$job" 60
 	answers
 
-	begin "coordinator away for good" restart-wait=15s
+	begin "coordinator away for good" restart-wait=5s
 	create
 	root scontrol requeue "$job"
 	"$cluster" kill gpuckptd
 	check "$name: the job waits, held, with a reason" wait_for 90 held
 	diag "$(root squeue -h -j "$job" -o '%T %r'): $(root scontrol show job "$job" | grep -i reason)"
 	"$cluster" start gpuckptd
-	sleep 1
 	root scontrol release "$job"
 	restarted 2
 	answers
@@ -259,7 +256,6 @@ damage()
 	local file
 	begin "$1"
 	create
-	sleep 1
 	create
 	file=$(find "$GPUCKPT_LAB/store/lab/$job" -path "$2" -type f -printf '%T@ %p\n' | sort -n | tail -n 1)
 	file=${file#* }

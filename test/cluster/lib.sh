@@ -151,6 +151,13 @@ burn_answers() { BURN_UNTIL=/ "$burn" "$@"; }
 
 # ---- waiting
 
+# last_look CMD...: CMD once more, with each of its conditions, for one that did not come true in time
+last_look()
+{
+	diag "waited in vain for: $*"
+	diag "$( (set -x; "$@") 2>&1 | tail -n 12 | cut -c 1-400)"
+}
+
 # wait_for SECONDS CMD...: until CMD succeeds. The SECONDS are far more than it takes on a quiet machine;
 # others may be slow, and none takes the time but one where the test fails.
 patience=3
@@ -159,7 +166,7 @@ wait_for()
 	local end=$((SECONDS + $1 * patience))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[[ $SECONDS -lt $end ]] || return 1
+		[[ $SECONDS -lt $end ]] || { last_look "$@"; return 1; }
 		sleep 0.1
 	done
 }

@@ -8,7 +8,7 @@
 . "$test_dir/gromacs.sh"
 
 rounds=${GPUCKPT_LONG:+10}
-rounds=${rounds:-3}
+rounds=${rounds:-2}
 steps=$((rounds * 6000)) # they run on while others are checkpointed
 walks=$((rounds * 16000))
 turns=$((rounds * 1000))

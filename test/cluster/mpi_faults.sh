@@ -223,12 +223,12 @@ agent_lost()
 # wait for the others.
 fence_left()
 {
-	only=0 begin "a node is not in the fence" hold=10s,timeout=20s FENCE
+	only=0 begin "a node is not in the fence" hold=5s,timeout=20s FENCE
 	create_in ROUND
 	sleep 1 # the others are ready
 	on "$other" pkill -STOP -x gpuckpt-agent
 	let_go
-	sleep 13 # and have given up
+	sleep 7 # and have given up
 	on "$other" pkill -CONT -x gpuckpt-agent
 	not_created . "create tells that it failed"
 	goes_on

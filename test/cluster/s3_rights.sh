@@ -136,7 +136,6 @@ away "killed" /4-
 "$cluster" kill gpuckptd
 faults
 wait $creating
-sleep 2
 "$cluster" start gpuckptd
 check "killed: the step is under the care of the next one" wait_ready "$job" 60
 check "killed: and takes a checkpoint" alice gpuckpt create "$job"
