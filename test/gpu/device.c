@@ -205,7 +205,7 @@ static void rounds(const char *name, bool keep, uint64_t seq)
 		pause_ms(SCRUB_MS);
 	}
 	qsort(ms, ROUNDS, sizeof *ms, by_size);
-	ok(ms[0] > 0 && looks_again(), "it goes on, with its data");
+	ok(all_of(ms[0] > 0, looks_again()), "it goes on, with its data");
 	figure(name, ms[ROUNDS / 2], "ms");
 	if (keep)
 		figure("drain_rate", rate, "GB/s");
@@ -214,7 +214,7 @@ static void rounds(const char *name, bool keep, uint64_t seq)
 /* keep_most: of each device, 0: as far as there is room */
 static void stall(const char *name, bool keep, uint64_t keep_most)
 {
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	cuda.keep_most = keep_most;
 	rounds(name, keep, 1);
 }
@@ -228,7 +228,7 @@ static void busy(void)
 	pause_ms(3000);
 	alone = turns(seconds() * 1e3 - 1000, seconds() * 1e3);
 	cuda.keep = 1;
-	ok(cycle(1, &d, NULL) > 0 && cuda_data_list(&d), "drained");
+	ok(all_of(cycle(1, &d, NULL) > 0, cuda_data_list(&d)), "drained");
 	from = seconds() * 1e3;
 	rate = stream(&d);
 	for (int i = 0; rate > 0 && i < 3; i++)
@@ -303,12 +303,12 @@ static void hashes(void)
 	struct cuda_data d;
 	double rate = 0;
 
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	cuda.keep = 1;
 	for (uint64_t seq = 1; seq <= 3; seq++) {
 		double ms = cycle(seq, &d, NULL);
 
-		ok(ms > 0 && cuda_data_list(&d), "drained, stall %.0f ms", ms);
+		ok(all_of(ms > 0, cuda_data_list(&d)), "drained, stall %.0f ms", ms);
 		rate = seq > 1 ? hash_all(&d) : 0;
 		ok(seq == 1 || (rate > 0 && hashes_are_right(&d)), "its hashes are right");
 		cuda_data_free(&d);
@@ -346,11 +346,12 @@ static void killed_and_filled(uint64_t seq, bool right)
 	double start, there = -1;
 
 	cuda.keep = 1;
-	ok(cycle(seq, &d, capture) > 0 && cuda_data_list(&d) && (!right || cuda_data_read(&d)),
+	ok(all_of(cycle(seq, &d, capture) > 0, cuda_data_list(&d), (!right || cuda_data_read(&d))),
 	   "its data are there");
 	cuda_data_close(&d);
 	lineage_kill(&l);
-	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true), "restored");
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true)),
+	   "restored");
 	start = seconds();
 	cuda_data_open(&over);
 	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_FILL, 0);
@@ -368,7 +369,7 @@ static void killed_and_filled(uint64_t seq, bool right)
 
 static void refill(bool right)
 {
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	killed_and_filled(1, right);
 }
 
@@ -378,8 +379,9 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	ok(cycle(seq, NULL, capture) > 0, "drained");
 	lineage_kill(&l);
 	setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
-	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
-	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "restored on GPU %s, with its data", gpu);
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), looks_again()),
+	   "restored on GPU %s, with its data", gpu);
 }
 
 /* On another GPU, where all stays there, or goes by way of host memory (GPUCKPT_CUDA_WINDOWS=0); and back. */
@@ -388,7 +390,7 @@ static void moved(void)
 	const bool stays = !getenv("GPUCKPT_CUDA_WINDOWS");
 
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	killed_and_moved(1, "1");
 	rounds(stays ? "stall_moved" : "stall_moved_to_host", stays, 2);
 	if (stays)
@@ -406,14 +408,14 @@ static void moved_busy(void)
 	double now, usual, ms;
 
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	killed_and_moved(1, "1");
 	pause_ms(3000);
 	now = seconds() * 1e3;
 	usual = longest_turn(now - 2000, now);
 	cuda.keep = 1;
 	ms = cycle(2, &d, NULL);
-	ok(ms > 0 && cuda_data_list(&d), "drained");
+	ok(all_of(ms > 0, cuda_data_list(&d)), "drained");
 	figure("stall_moved_busy", ms, "ms");
 	figure("drain_rate_moved_busy", stream(&d), "GB/s");
 	now = seconds() * 1e3;
@@ -446,17 +448,18 @@ static void left(void)
 {
 	uint64_t seq = 1;
 
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	for (cuda.keep = 0; cuda.keep < 2; cuda.keep++) {
-		ok(drained(seq++, 1000) && cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(),
-		   "not a word of its agent's: it goes on, with its data");
+		ok(all_of(drained(seq++, 1000), cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED),
+			  looks_again()), "not a word of its agent's: it goes on, with its data");
 		ok(drained(seq++, WAIT_MS), "drained again");
 		close(cuda.fd);
 		cuda.fd = -1;
 		ok(looks_again(), "its agent is gone: it goes on, with its data");
-		ok(cuda_link_accept(&cuda, &l.agent, WAIT_MS) && !cuda.hello.restored, "and finds another");
+		ok(all_of(cuda_link_accept(&cuda, &l.agent, WAIT_MS), !cuda.hello.restored),
+		   "and finds another");
 	}
-	ok(cycle(seq, NULL, NULL) > 0 && looks_again(), "which can do the same");
+	ok(all_of(cycle(seq, NULL, NULL) > 0, looks_again()), "which can do the same");
 }
 
 /* Beside data and copy there is no room for so much once more. */
@@ -466,21 +469,21 @@ static void grows(uint64_t seq)
 	char path[300];
 
 	cuda.keep = 1;
-	ok(cycle(seq, &d, NULL) > 0 && cuda_data_list(&d) && cuda_data_bytes(&d) >= (uint64_t)gib << 30,
-	   "a copy of all is on the device");
+	ok(all_of(cycle(seq, &d, NULL) > 0, cuda_data_list(&d),
+		  cuda_data_bytes(&d) >= (uint64_t)gib << 30), "a copy of all is on the device");
 	snprintf(path, sizeof path, "%s/grow", l.directory);
-	ok(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0 && looks_again() && looks_again(),
-	   "the program has what it needs, and its data");
-	ok(!cuda_data_list(&d) && d.value == ENOMEM, "the copy's reader is told: %s", d.why);
+	ok(all_of(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0, looks_again(),
+		  looks_again()), "the program has what it needs, and its data");
+	ok(all_of(!cuda_data_list(&d), d.value == ENOMEM), "the copy's reader is told: %s", d.why);
 	cuda_data_free(&d);
-	ok(cycle(seq + 1, &d, NULL) > 0 && looks_again(), "the next checkpoint is good");
+	ok(all_of(cycle(seq + 1, &d, NULL) > 0, looks_again()), "the next checkpoint is good");
 	cuda_data_free(&d);
 }
 
 static void grow(void)
 {
 	setenv("GPUCKPT_SELF", l.directory, 1);
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	grows(1);
 }
 
@@ -513,20 +516,22 @@ static void full(void)
 {
 	pid_t other;
 
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	cuda.keep = 0;
 	ok(cycle(1, NULL, capture) > 0, "captured");
 	lineage_kill(&l);
 	other = take_memory(l.argv[0], DEVICE_GIB - gib / 2);
 	ok(other > 0, "another program has the device's memory");
-	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true), "restored but for its GPU");
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true)),
+	   "restored but for its GPU");
 	ok(fails(GCK_LINK_CUDA_RESUMED, "too little memory is free on GPU-"), "its GPU does not come back");
 	lineage_kill(&l);
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);
 	pause_ms(SCRUB_MS);
-	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
-	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && looks_again(), "when it has room it does, with its data");
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), looks_again()),
+	   "when it has room it does, with its data");
 }
 
 static void moved_grow(void)
@@ -535,7 +540,7 @@ static void moved_grow(void)
 
 	setenv("GPUCKPT_SELF", l.directory, 1);
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	killed_and_moved(1, "1");
 	other = take_memory(l.argv[0], DEVICE_GIB - 2 * gib - gib / 2);
 	ok(other > 0, "another program has the rest of the device's memory");
@@ -546,7 +551,7 @@ static void moved_grow(void)
 
 static void refused(void)
 {
-	ok(starts() && looks_again(), "it runs as a rank");
+	ok(all_of(starts(), looks_again()), "it runs as a rank");
 	for (uint64_t seq = 1; seq <= 2; seq++) {
 		cuda_link_ask_drain(&cuda, seq, WAIT_MS, WAIT_MS);
 		ok(fails(GCK_LINK_CUDA_DRAINED, "__managed__"), "refused");

@@ -160,7 +160,8 @@ static void test_lineage(struct lineage *l, const struct way *way, int restarts)
 	is_int(lineage_alone(l), 0, "the program runs alone");
 	snprintf(alone, sizeof alone, "%s", lineage_output(l));
 	setenv("GPUCKPT_SELF", directory, 1);
-	ok(!lineage_start(l) && heard("started", l->pid) && way->begins(l), "it runs as a rank");
+	ok(all_of(!lineage_start(l), heard("started", l->pid), way->begins(l)),
+	   "it runs as a rank");
 	while (l->pid && done < restarts && restart_once(l, way, done)) {
 		done++;
 		pause_ms(rand() % 200);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CUDA program under checkpoints about every second, by the stand-in: after one of them it is killed and restored in a
- * new process, after the next it runs on. `gpu_storm RESTARTS REFUSALS PROGRAM [ARGUMENT...]`: its last line must be
- * that of the program alone. At least so many checkpoints are to be refused for what the program does (a kernel
- * that waits for the CPU), each with the name of what is in the way, and the program unharmed.
- * GPUCKPT_TEST_PRELOAD is what is preloaded. */
+ * gpu_storm RESTARTS REFUSALS PROGRAM [ARGUMENT...]: a CUDA program under checkpoints by the stand-in, about one a
+ * second or one every GPUCKPT_STORM_MS milliseconds. After one checkpoint the program is killed and restored in a new
+ * process, after the next it runs on. Its last line must be the one that it prints when it runs alone. At least
+ * REFUSALS checkpoints must be refused because of what the program does (a kernel that waits for the CPU); each
+ * refusal must name the obstacle and leave the program unharmed. GPUCKPT_TEST_PRELOAD names what is preloaded. */
 #include "config.h"
 
 #include <errno.h>
@@ -15,21 +15,19 @@
 #include "test/support/lineage.h"
 #include "test/support/tap.h"
 
-#define EVERY_MS 1000
-#define LIMIT_MS 1500
 #define LEASE_MS 60000
 
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
-static int resumes, refusals, unnamed;
+static int every_ms = 1000, resumes, refusals, unnamed;
 
-/* 1: drained; 0: refused; -1: neither. */
+/* 1: drained; 0: refused; -1: any other answer. */
 static int drain(bool keep)
 {
 	const char *why = (const char *)cuda.m.data;
 
 	cuda.keep = keep;
-	cuda_link_ask_drain(&cuda, l.seq + 1, LIMIT_MS, LEASE_MS);
+	cuda_link_ask_drain(&cuda, l.seq + 1, (uint32_t)every_ms * 3 / 2, LEASE_MS);
 	if (cuda_link_receive(&cuda, WAIT_MS) != GCK_LINK_CUDA_DRAINED)
 		return -1;
 	if (!cuda.m.value)
@@ -49,13 +47,13 @@ static bool restart(void)
 	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
 }
 
-/* What is kept on the device nobody brings to a restored rank here. */
+/* A checkpoint before a restart keeps nothing on the device: nobody here gives it to the restored rank. */
 static bool once(int *restarts)
 {
 	bool dies = *restarts <= resumes;
 	int rc;
 
-	pause_ms(EVERY_MS / 2 + rand() % EVERY_MS);
+	pause_ms(every_ms / 2 + rand() % every_ms);
 	rc = drain(!dies && rand() % 2);
 	if (rc <= 0)
 		return rc == 0;
@@ -70,11 +68,12 @@ static void storm(int wanted, int least)
 
 	is_int(lineage_alone(&l), 0, "the program runs alone");
 	snprintf(alone, sizeof alone, "%s", lineage_output(&l));
-	ok(!lineage_start(&l) && cuda_link_join(&cuda, &l.agent, false), "it runs as a rank");
+	ok(all_of(!lineage_start(&l), cuda_link_join(&cuda, &l.agent, false)), "it runs as a rank");
 	while ((restarts < wanted || refusals < least) && once(&restarts))
 		;
 	ok(restarts >= wanted, "killed and restored %d times", restarts);
-	ok(refusals >= least && !unnamed, "%d checkpoints refused, with the name of what was in the way", refusals);
+	ok(all_of(refusals >= least, !unnamed),
+	   "%d checkpoints refused, with the name of what was in the way", refusals);
 	printf("# %d times it ran on\n", resumes);
 	is_int(l.pid ? lineage_wait(&l) : -1, 0, "it ends well");
 	is_str(lineage_output(&l), alone, "with the same result");
@@ -88,6 +87,8 @@ int main(int argc, char **argv)
 		return 2;
 	printf("# GPUCKPT_SEED=%u\n", seed);
 	srand(seed);
+	if (getenv("GPUCKPT_STORM_MS"))
+		every_ms = atoi(getenv("GPUCKPT_STORM_MS"));
 	if (ok(!lineage_begin(&l, "/dev/shm", argv + 3), "a store")) {
 		storm(atoi(argv[1]), atoi(argv[2]));
 		lineage_end(&l);

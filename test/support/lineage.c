@@ -35,6 +35,22 @@ static int say(const char *what, const struct gck_error *err)
 	return -1;
 }
 
+static void hurry_file(const struct lineage *l, char path[300])
+{
+	snprintf(path, 300, "%s/hurry", l->directory);
+}
+
+void lineage_hurry(const struct lineage *l, bool hurry)
+{
+	char path[300];
+
+	hurry_file(l, path);
+	if (hurry)
+		close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	else
+		unlink(path);
+}
+
 int lineage_begin(struct lineage *l, const char *base, char *const argv[])
 {
 	struct gck_error err = {0};
@@ -49,6 +65,8 @@ int lineage_begin(struct lineage *l, const char *base, char *const argv[])
 	l->store = gck_store_open(url, "test", 1, 0, true, &err);
 	if (!l->store)
 		return say("store", &err);
+	hurry_file(l, url);
+	setenv("GPUCKPT_TEST_HURRY", url, 1);
 	agent_listen(&l->agent);
 	return 0;
 }
@@ -85,8 +103,10 @@ int lineage_start(struct lineage *l)
 int lineage_alone(struct lineage *l)
 {
 	int status, out = output(l);
-	pid_t pid = fork();
+	pid_t pid;
 
+	lineage_hurry(l, true);
+	pid = fork();
 	if (pid == 0) {
 		dup2(out, 1);
 		execvp(l->argv[0], l->argv);
@@ -94,6 +114,7 @@ int lineage_alone(struct lineage *l)
 	}
 	close(out);
 	waitpid(pid, &status, 0);
+	lineage_hurry(l, false);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
@@ -257,8 +278,10 @@ int lineage_wait(struct lineage *l)
 	int status = 0, left = LONGEST_MS / 10;
 	pid_t pid = l->pid;
 
+	lineage_hurry(l, true);
 	while (waitpid(pid, &status, WNOHANG) == 0 && left-- > 0)
 		pause_ms(10);
+	lineage_hurry(l, false);
 	if (left < 0)
 		lineage_kill(l);
 	l->pid = 0;

@@ -14,9 +14,9 @@
 static int tap_count_, tap_failed_;
 static const char *tap_false_; /* the text of the condition that ended all_of() */
 
-__attribute__((unused)) static bool tap_note_(bool good, const char *text)
+__attribute__((unused)) static bool tap_note_(bool good, const char *condition)
 {
-	tap_false_ = good ? NULL : text;
+	tap_false_ = good ? NULL : condition;
 	return good;
 }
 

@@ -12,19 +12,10 @@
 
 #define SUM (3 << 20)
 
-static uint32_t value;
-static char text[1024];
-
 static int drain(struct cuda_rank *r, uint64_t seq)
 {
 	cuda_link_ask_drain(&r->cuda, seq, 3000, 20000);
-	return cuda_hear(r, WAIT_MS, &value, text);
-}
-
-static bool resume(struct cuda_rank *r, uint64_t seq)
-{
-	cuda_link_say(&r->cuda, GCK_LINK_CUDA_RESUME, seq);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
+	return cuda_hear(r, WAIT_MS);
 }
 
 /* What becomes of a checkpoint and of the next one. */
@@ -42,7 +33,7 @@ static void one(const char *rule, enum outcome outcome)
 	is_int(drain(&r, 1), GCK_LINK_CUDA_DRAINED, rule);
 	ok((value == 0) == (outcome == RETRIED), "%s: %s", value ? "given up" : "drained", text);
 	if (value == 0)
-		resume(&r, 1);
+		cuda_resume(&r, 1, NULL);
 	is_int((long long)cuda_state(&r).drained_for, 0, "no image may be taken");
 	is_int(cuda_tell(&r, "sum"), SUM, "the program runs on");
 	is_int(cuda_tell(&r, "stack"), 1024, "with the limits that it had");
@@ -50,7 +41,7 @@ static void one(const char *rule, enum outcome outcome)
 	ok((value == 0) == (outcome != FOR_GOOD), "the next one is %s: %s",
 	   value ? "given up, too" : "drained", text);
 	if (value == 0)
-		ok(resume(&r, 2), "and resumes");
+		ok(cuda_resume(&r, 2, NULL), "and resumes");
 	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
 	cuda_rank_end(&r);
 }
@@ -62,10 +53,10 @@ static void one_with_managed(const char *rule)
 
 	cuda_rank_start(&r, rule);
 	is_int(cuda_tell(&r, "model") | cuda_tell(&r, "steps"), 0, rule);
-	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && value, "given up: %s", text);
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value), "given up: %s", text);
 	is_int(cuda_tell(&r, "steps"), 0, "the program runs on");
-	ok(drain(&r, 2) == GCK_LINK_CUDA_DRAINED && !value && resume(&r, 2), "the next one is drained: %s",
-	   text);
+	ok(all_of(drain(&r, 2) == GCK_LINK_CUDA_DRAINED, !value, cuda_resume(&r, 2, NULL)),
+	   "the next one is drained: %s", text);
 	is_int(cuda_tell(&r, "steps") | cuda_tell(&r, "model ends"), 0, "nothing was lost");
 	cuda_rank_end(&r);
 }
@@ -77,10 +68,10 @@ static void one_in_order(const char *rule)
 
 	cuda_rank_start(&r, rule);
 	is_int(cuda_tell(&r, "order") | cuda_tell(&r, "order steps"), 0, rule);
-	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && value, "given up: %s", text);
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value), "given up: %s", text);
 	is_int(cuda_tell(&r, "order steps"), 0, "the program runs on");
-	ok(drain(&r, 2) == GCK_LINK_CUDA_DRAINED && !value && resume(&r, 2), "the next one is drained: %s",
-	   text);
+	ok(all_of(drain(&r, 2) == GCK_LINK_CUDA_DRAINED, !value, cuda_resume(&r, 2, NULL)),
+	   "the next one is drained: %s", text);
 	is_int(cuda_tell(&r, "order steps") | cuda_tell(&r, "order ends"), 0, "nothing was lost");
 	cuda_rank_end(&r);
 }
@@ -90,10 +81,12 @@ static void is_lost(struct cuda_rank *r)
 {
 	cuda_begin(r, "query");
 	is_int(cuda_answer(r, 200), -1000, "the program does not go on");
-	ok(cuda_accept(r, WAIT_MS) && r->cuda.hello.restored, "on another link it says HELLO: not back");
-	ok(cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value,
+	ok(all_of(cuda_accept(r, WAIT_MS), r->cuda.hello.restored),
+	   "on another link it says HELLO: not back");
+	ok(all_of(cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_RESUMED, value),
 	   "and again that the GPU is lost: %s", text);
-	ok(drain(r, 3) == GCK_LINK_CUDA_RESUMED && value, "as when it is asked to drain: %s", text);
+	ok(all_of(drain(r, 3) == GCK_LINK_CUDA_RESUMED, value), "as when it is asked to drain: %s",
+	   text);
 	is_int(cuda_answer(r, 200), -1000, "which lets no call through");
 	kill(r->rank.pid, SIGKILL);
 	cuda_rank_end(r);
@@ -105,8 +98,10 @@ static void lost(const char *rule, const char *word)
 
 	cuda_rank_start(&r, rule);
 	is_int(cuda_tell(&r, word), 0, word);
-	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && !value, "drained, but %s is to come", rule);
-	ok(!resume(&r, 1) && value, "the agent is told that the GPU is lost: %s", text);
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, !value), "drained, but %s is to come",
+	   rule);
+	ok(all_of(!cuda_resume(&r, 1, NULL), value), "the agent is told that the GPU is lost: %s",
+	   text);
 	is_lost(&r);
 }
 
@@ -117,7 +112,8 @@ static void lost_in_drain(const char *rule)
 
 	cuda_rank_start(&r, rule);
 	cuda_tell(&r, "more");
-	ok(drain(&r, 1) == GCK_LINK_CUDA_RESUMED && value, "%s: lost in the drain: %s", rule, text);
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_RESUMED, value), "%s: lost in the drain: %s", rule,
+	   text);
 	is_lost(&r);
 }
 
@@ -130,7 +126,7 @@ static void closed(int which)
 	cuda_rank_start(&r, NULL);
 	snprintf(word, sizeof word, "close %d", cuda_state(&r).kept_fd[which]);
 	is_int(cuda_tell(&r, word), 0, "the program closes a socket that keeps its memory");
-	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && value == EBADF, "refused: %s", text);
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value == EBADF), "refused: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "the program runs on");
 	is_int(cuda_tell(&r, "more"), 0, "and can have more memory");
 	cuda_rank_end(&r);
@@ -143,14 +139,16 @@ static void no_descriptor(void)
 
 	cuda_rank_start(&r, NULL);
 	is_int(cuda_tell(&r, "limit 3"), 0, "the program may have no more descriptors");
-	ok(drain(&r, 1) == GCK_LINK_CUDA_DRAINED && value == EMFILE && strstr(text, "ulimit -n"), "refused: %s", text);
+	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value == EMFILE,
+		  strstr(text, "ulimit -n")), "refused: %s", text);
 	is_int(cuda_tell(&r, "sum") | cuda_tell(&r, "limit 256"), SUM, "it runs on, and may have some");
-	ok(drain(&r, 2) == GCK_LINK_CUDA_DRAINED && !value, "drained: %s", text);
+	ok(all_of(drain(&r, 2) == GCK_LINK_CUDA_DRAINED, !value), "drained: %s", text);
 	is_int(cuda_tell(&r, "limit 3"), 0, "it may have no more");
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 2);
-	is_int(cuda_hear(&r, 200, &value, text), 0, "its memory is not back");
+	is_int(cuda_hear(&r, 200), 0, "its memory is not back");
 	is_int(cuda_tell(&r, "limit 256"), 0, "it may have some again");
-	ok(cuda_hear(&r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && !value, "its memory comes back: %s", text);
+	ok(all_of(cuda_hear(&r, WAIT_MS) == GCK_LINK_CUDA_RESUMED, !value),
+	   "its memory comes back: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
 	is_int(cuda_rank_end(&r), 0, "it ends well");
 }

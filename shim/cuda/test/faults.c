@@ -14,7 +14,7 @@ static char calls[300], order[300];
 static struct {
 	char name[64];
 	int times;
-	bool done; /* with all of its faults, in a phase before */
+	bool done; /* its faults were injected in an earlier phase */
 } called[NAMES];
 static int ncalled;
 
@@ -80,14 +80,21 @@ bool faults_disarm(void)
 	return unlink(order) != 0;
 }
 
+bool faults_every(void)
+{
+	return getenv("GPUCKPT_LONG") != NULL;
+}
+
 void faults_each(void (*one)(const struct fault *f, void *arg), void *arg)
 {
+	const bool every = faults_every();
+
 	for (int i = 0; i < ncalled; i++) {
 		int times = called[i].done ? 0 : called[i].times;
 
-		for (int nth = 1; nth <= times && nth <= FAULT_FIRST; nth++)
+		for (int nth = 1; nth <= times && nth <= (every ? FAULT_FIRST : 1); nth++)
 			one(&(struct fault){called[i].name, nth, 0}, arg);
-		if (times > FAULT_FIRST)
+		if (every && times > FAULT_FIRST)
 			one(&(struct fault){called[i].name, times, 0}, arg);
 		called[i].done |= times > 0;
 	}
@@ -102,8 +109,17 @@ int faults_times(const char *name)
 	return i < ncalled ? called[i].times : 0;
 }
 
-void faults_begin_anew(void)
+void faults_repeat(const char *const names[])
 {
-	memset(called, 0, sizeof called);
-	ncalled = 0;
+	for (int i = 0; i < ncalled; i++) {
+		if (!names || faults_is_one_of(called[i].name, names))
+			called[i].done = false;
+	}
+}
+
+bool faults_is_one_of(const char *name, const char *const names[])
+{
+	while (*names && strcmp(name, *names))
+		names++;
+	return *names;
 }

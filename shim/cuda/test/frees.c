@@ -89,8 +89,9 @@ static void twice(void)
 	*flag = 1;
 	for (int i = 0; i < 2; i++)
 		pthread_join(jobs[i].thread, NULL);
-	ok((jobs[0].rc == CUDA_SUCCESS) != (jobs[1].rc == CUDA_SUCCESS) &&
-	   jobs[0].rc + jobs[1].rc == CUDA_ERROR_INVALID_VALUE, "of two frees at once one succeeds");
+	ok(all_of((jobs[0].rc == CUDA_SUCCESS) != (jobs[1].rc == CUDA_SUCCESS),
+		  jobs[0].rc + jobs[1].rc == CUDA_ERROR_INVALID_VALUE),
+	   "of two frees at once one succeeds");
 	ok(available() == before, "and as much is free as before");
 	cuStreamDestroy_v2(s);
 }

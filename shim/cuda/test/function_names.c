@@ -41,11 +41,11 @@ static void by_dlsym(void)
 	ok(is_ours(dlsym(RTLD_NEXT, "cuMemAlloc_v2")), "dlsym in RTLD_NEXT");
 	ok(driver != standin, "the driver's file by its path is another library");
 	ok(dlsym(driver, "cuMemAlloc_v2") == (void *)cuMemAlloc_v2, "dlsym in that gives ours, too");
-	ok(dlsym(driver, "cuGLInit") && is_ours(dlsym(driver, "cuGLInit")),
+	ok(all_of(dlsym(driver, "cuGLInit"), is_ours(dlsym(driver, "cuGLInit"))),
 	   "and of functions whose arguments are not known");
-	ok(!dlsym(driver, "cuNoSuchFunction") && dlerror(), "what is not there is not");
-	ok(!dlsym(standin, "cuNoSuchFunction") && dlerror(), "in neither");
-	ok(dlsym(driver, "fake_only") && !dlsym(standin, "fake_only"),
+	ok(all_of(!dlsym(driver, "cuNoSuchFunction"), dlerror()), "what is not there is not");
+	ok(all_of(!dlsym(standin, "cuNoSuchFunction"), dlerror()), "in neither");
+	ok(all_of(dlsym(driver, "fake_only"), !dlsym(standin, "fake_only")),
 	   "other names are not looked for in the driver");
 	ok(is_in(dlsym(driver, "cuFakeNumber"), "libcuda-fake.so"), "a variable of the driver's is the driver's");
 	ok(is_in(dlsym(RTLD_DEFAULT, "malloc"), "libc.so"), "other libraries' functions are theirs");
@@ -78,7 +78,7 @@ static void by_version(void)
 		CUresult rc = cuGetProcAddress_v2(cases[i].symbol, &at, cases[i].version,
 						  cases[i].flags, NULL);
 
-		ok(rc == CUDA_SUCCESS && is_ours(at) && is_named(at, cases[i].means),
+		ok(all_of(rc == CUDA_SUCCESS, is_ours(at), is_named(at, cases[i].means)),
 		   "%s of CUDA %d, flags %llu, is our %s", cases[i].symbol, cases[i].version,
 		   (unsigned long long)cases[i].flags, cases[i].means);
 	}
@@ -94,7 +94,8 @@ static void by_address(void)
 
 	is_int(cuGetProcAddress_v2("cuMemCreate", &at, 10000, 0, &status), CUDA_SUCCESS,
 	       "asking for a function that is later than the version");
-	ok(!at && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, "gives none, and says why");
+	ok(all_of(!at, status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT),
+	   "gives none, and says why");
 	is_int(cuGetProcAddress("cuMemCreate", &at, 10000, 0), CUDA_ERROR_NOT_FOUND,
 	       "the older way it is an error");
 	cuGetProcAddress_v2("cuGetProcAddress", (void **)&get, 12000, 0, NULL);
@@ -105,7 +106,7 @@ static void by_address(void)
 	is_int(cuGetProcAddress_v2("cuFakeFuture", (void **)&future, 13000, 0, NULL), CUDA_SUCCESS,
 	       "a function that no table lists");
 	ok(is_ours((void *)future), "goes out as a jump of ours");
-	ok(future && future(&value) == 0 && value == 42, "that leads to it");
+	ok(all_of(future, future(&value) == 0, value == 42), "that leads to it");
 	cuGetProcAddress_v2("cuFakeFuture", &at, 13000, 0, NULL);
 	ok(at == (void *)future, "and is the same when it is asked for again");
 	ok(dlsym(driver, "cuFakeFuture") == (void *)future, "or found by dlsym in the driver's file");

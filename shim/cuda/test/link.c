@@ -18,42 +18,28 @@
 #define LEASE_MS 60000
 #define NOT_READY 600
 
-static uint32_t value;
-static char text[1024];
-
 /* Drained, or why not. */
-static bool drain(struct cuda_rank *r, uint64_t seq, uint32_t limit_ms)
-{
-	cuda_link_ask_drain(&r->cuda, seq, limit_ms, LEASE_MS);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
-}
-
-static bool resume(struct cuda_rank *r, uint64_t seq)
-{
-	cuda_link_say(&r->cuda, GCK_LINK_CUDA_RESUME, seq);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
-}
-
 static void whole(void)
 {
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	ok(!r.cuda.hello.restored && r.cuda.hello.state, "the CUDA thread says HELLO after cuInit");
+	ok(all_of(!r.cuda.hello.restored, r.cuda.hello.state),
+	   "the CUDA thread says HELLO after cuInit");
 	is_int((long long)cuda_state(&r).magic, GCK_CUDA_STATE_MAGIC, "its state is where it says");
 	is_str(cuda_look(&r), "", "nothing stands in the way");
 	is_int(cuda_tell(&r, "stack"), 1024, "a stack limit");
-	ok(drain(&r, 7, LIMIT_MS), "drained: %s", text);
+	ok(cuda_drain(&r, 7, LIMIT_MS), "drained: %s", text);
 	is_int((long long)cuda_state(&r).drained_for, 7, "and says for which checkpoint");
 	cuda_begin(&r, "sum");
 	is_int(cuda_answer(&r, 200), -1000, "a call waits");
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_HOLD, 7);
-	ok(resume(&r, 7), "resumed: %s", text);
+	ok(cuda_resume(&r, 7, NULL), "resumed: %s", text);
 	is_int(cuda_answer(&r, WAIT_MS), SUM, "the call goes on, and finds its data");
 	is_int((long long)cuda_state(&r).drained_for, 0, "an image cannot be taken any more");
 	is_int(cuda_tell(&r, "stack"), 1024, "the stack limit is as it was");
 	is_int(cuda_tell(&r, "context"), 0, "another context");
-	ok(drain(&r, 8, LIMIT_MS) && resume(&r, 8), "again: %s", text);
+	ok(all_of(cuda_drain(&r, 8, LIMIT_MS), cuda_resume(&r, 8, NULL)), "again: %s", text);
 	is_int(cuda_tell(&r, "stack"), 4096, "each context has its own limit back");
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");
 }
@@ -67,9 +53,10 @@ static void busy(const char *word, const char *end, const char *wanted, const ch
 	cuda_tell(&r, "spin");
 	if (*word)
 		cuda_tell(&r, word);
-	ok(!drain(&r, 1, 700) && strstr(text, wanted), "%s: %s", name, text);
+	ok(all_of(!cuda_drain(&r, 1, 700), strstr(text, wanted)), "%s: %s", name, text);
 	is_int(cuda_tell(&r, end), 0, "the program was not harmed");
-	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and is carried afterwards: %s", text);
+	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
+	   "and is carried afterwards: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
 	cuda_rank_end(&r);
 }
@@ -80,10 +67,11 @@ static void destroyed(void)
 
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "destroyed");
-	ok(!drain(&r, 1, 300) && strstr(text, "one that was destroyed"),
+	ok(all_of(!cuda_drain(&r, 1, 300), strstr(text, "one that was destroyed")),
 	   "work on a stream that was destroyed is seen: %s", text);
 	cuda_tell(&r, "stop");
-	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "until it is done: %s", text);
+	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)), "until it is done: %s",
+	   text);
 	cuda_rank_end(&r);
 }
 
@@ -94,23 +82,27 @@ static void capture(void)
 
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "capture");
-	ok(drain(&r, 1, LIMIT_MS) && resume(&r, 1), "with a stream in capture: drained %s", text);
+	ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)),
+	   "with a stream in capture: drained %s", text);
 	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on");
 	cuda_tell(&r, "blocking");
 	cuda_tell(&r, "capture");
-	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "with a blocking one: drained %s", text);
+	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
+	   "with a blocking one: drained %s", text);
 	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on, too");
 	is_int(cuda_tell(&r, "green"), 0, "a stream of a green context, which is not listed");
 	cuda_tell(&r, "capture");
-	ok(drain(&r, 5, LIMIT_MS) && resume(&r, 5), "with that in capture: drained %s", text);
+	ok(all_of(cuda_drain(&r, 5, LIMIT_MS), cuda_resume(&r, 5, NULL)),
+	   "with that in capture: drained %s", text);
 	is_int(cuda_tell(&r, "captured"), 0, "the capture goes on, as well");
 	cuda_tell(&r, "destroyed");
 	cuda_tell(&r, "capture");
-	ok(!drain(&r, 3, 300) && strstr(text, "did not end within"),
+	ok(all_of(!cuda_drain(&r, 3, 300), strstr(text, "did not end within")),
 	   "what only the driver sees then, it waits for: %s", text);
 	cuda_tell(&r, "stop");
 	is_int(cuda_tell(&r, "captured"), 0, "and the capture goes on");
-	ok(drain(&r, 4, LIMIT_MS) && resume(&r, 4), "and the program is unharmed: %s", text);
+	ok(all_of(cuda_drain(&r, 4, LIMIT_MS), cuda_resume(&r, 4, NULL)),
+	   "and the program is unharmed: %s", text);
 	cuda_rank_end(&r);
 }
 
@@ -121,9 +113,11 @@ static void capture_beside_failure(void)
 	cuda_rank_start(&r, "cuMemcpyDtoDAsync_v2:1=999");
 	r.cuda.keep = 1;
 	cuda_tell(&r, "capture");
-	ok(!drain(&r, 1, LIMIT_MS) && strstr(text, "copying"), "a copy on the device fails: %s", text);
+	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), strstr(text, "copying")),
+	   "a copy on the device fails: %s", text);
 	is_int(cuda_tell(&r, "captured"), 0, "a capture goes on all the same");
-	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and the program is unharmed: %s", text);
+	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
+	   "and the program is unharmed: %s", text);
 	cuda_rank_end(&r);
 }
 
@@ -141,7 +135,8 @@ static void contexts(void)
 		cuda_rank_start(&r, NULL);
 		snprintf(word, sizeof word, "destroy %zu", i);
 		is_int(cuda_tell(&r, word), 0, wrong[i]);
-		ok(drain(&r, 1, LIMIT_MS) && resume(&r, 1), "the rank is carried afterwards: %s", text);
+		ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)),
+		   "the rank is carried afterwards: %s", text);
 		is_int(cuda_tell(&r, "sum"), SUM, "with its data");
 		cuda_rank_end(&r);
 	}
@@ -154,10 +149,10 @@ static void lockstep(void)
 	cuda_rank_start(&r, NULL);
 	cuda_begin(&r, "lockstep");
 	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, LEASE_MS);
-	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_DRAINED,
+	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_DRAINED,
 	       "a callback that wants a lock of a thread at the gate: no deadlock");
 	if (value == 0)
-		resume(&r, 1);
+		cuda_resume(&r, 1, NULL);
 	is_int(cuda_answer(&r, WAIT_MS), 0, "and no harm");
 	cuda_rank_end(&r);
 }
@@ -169,8 +164,10 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 	/* No step of a drain is to be taken: the driver would refuse its own for good. */
 	cuda_rank_start(&r, "cuCheckpointProcessLock=999");
 	cuda_tell(&r, word);
-	ok(strstr(cuda_look(&r), wanted) && !strstr(cuda_look(&r), "times"), "able names %s, once", wanted);
-	ok(!drain(&r, 1, LIMIT_MS) && strstr(text, wanted), "and a drain is refused: %s", text);
+	ok(all_of(strstr(cuda_look(&r), wanted), !strstr(cuda_look(&r), "times")),
+	   "able names %s, once", wanted);
+	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), strstr(text, wanted)),
+	   "and a drain is refused: %s", text);
 	if (undo) {
 		is_int(cuda_tell(&r, undo), 0, "it can be given up");
 		is_str(cuda_look(&r), "", "and is named no more");
@@ -229,9 +226,9 @@ static void write_combined(void)
 
 	cuda_rank_start(&r, NULL);
 	is_int(cuda_tell(&r, "combined"), 0, "write-combined memory, which a thread writes throughout");
-	ok(drain(&r, 1, LIMIT_MS), "drained: %s", text);
+	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
 	pause_ms(20);
-	ok(resume(&r, 1), "resumed: %s", text);
+	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "the rank lives");
 	cuda_rank_end(&r);
 }
@@ -246,9 +243,9 @@ static void managed(void)
 	is_str(cuda_look(&r), "", "it does not stand in the way");
 	for (uint64_t seq = 1; seq < 6; seq++) {
 		is_int(cuda_tell(&r, "steps"), 0, "it is used at random");
-		ok(drain(&r, seq, LIMIT_MS), "drained: %s", text);
+		ok(cuda_drain(&r, seq, LIMIT_MS), "drained: %s", text);
 		pause_ms(20);
-		ok(resume(&r, seq), "resumed: %s", text);
+		ok(cuda_resume(&r, seq, NULL), "resumed: %s", text);
 	}
 	is_int(cuda_tell(&r, "steps"), 0, "and again");
 	is_int(cuda_tell(&r, "model ends"), 0, "nothing was lost");
@@ -264,7 +261,8 @@ static void pools(void)
 	cuda_rank_start(&r, "cuDeviceGraphMemTrim=801");
 	is_int(cuda_tell(&r, "pools"), 0, "stream-ordered memory");
 	is_int(cuda_tell(&r, "reserved"), 24, "pools keep what was freed");
-	ok(drain(&r, 1, LIMIT_MS) && resume(&r, 1), "drained and resumed: %s", text);
+	ok(all_of(cuda_drain(&r, 1, LIMIT_MS), cuda_resume(&r, 1, NULL)),
+	   "drained and resumed: %s", text);
 	is_int(cuda_tell(&r, "reserved"), 24, "and after a checkpoint, what is used as it was");
 	cuda_rank_end(&r);
 }
@@ -278,8 +276,8 @@ static void in_order(void)
 	is_int(cuda_tell(&r, "order"), 0, "stream-ordered memory");
 	for (uint64_t seq = 1; seq < 6; seq++) {
 		is_int(cuda_tell(&r, "order steps"), 0, "it is used at random");
-		ok(drain(&r, seq, LIMIT_MS), "drained: %s", text);
-		ok(resume(&r, seq), "resumed: %s", text);
+		ok(cuda_drain(&r, seq, LIMIT_MS), "drained: %s", text);
+		ok(cuda_resume(&r, seq, NULL), "resumed: %s", text);
 	}
 	is_int(cuda_tell(&r, "order steps"), 0, "and again");
 	is_int(cuda_tell(&r, "order ends"), 0, "nothing was lost");
@@ -294,12 +292,14 @@ static void traced(void)
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "managed");
 	is_int(ptrace(PTRACE_SEIZE, r.rank.pid, 0, 0), 0, "a rank that somebody traces");
-	ok(!drain(&r, 1, LIMIT_MS) && strstr(text, "cannot be traced"), "is refused: %s", text);
+	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), strstr(text, "cannot be traced")),
+	   "is refused: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "unharmed");
 	ptrace(PTRACE_INTERRUPT, r.rank.pid, 0, 0);
 	waitpid(r.rank.pid, NULL, __WALL);
 	ptrace(PTRACE_DETACH, r.rank.pid, 0, 0);
-	ok(drain(&r, 2, LIMIT_MS) && resume(&r, 2), "and not any more afterwards: %s", text);
+	ok(all_of(cuda_drain(&r, 2, LIMIT_MS), cuda_resume(&r, 2, NULL)),
+	   "and not any more afterwards: %s", text);
 	is_int(cuda_tell(&r, "unmanaged"), 0, "its memory is freed");
 	cuda_rank_end(&r);
 }
@@ -321,9 +321,9 @@ static void host_memory(void)
 	cuda_rank_start(&r, NULL);
 	cuda_tell(&r, "more");
 	before = cuda_anonymous_kib(&r);
-	ok(drain(&r, 1, LIMIT_MS), "drained: %s", text);
+	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
 	ok(cuda_anonymous_kib(&r) >= before + (64 << 10), "64 MiB of the device are in host memory");
-	ok(resume(&r, 1), "resumed: %s", text);
+	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
 	ok(comes_down_to(&r, before), "and are not any more");
 	ok(cuda_state(&r).device_bytes == 96ull << 20, "the rank's state says how much that may be");
 	cuda_tell(&r, "less");
@@ -333,7 +333,7 @@ static void host_memory(void)
 	cuda_rank_start(&r, "cuCheckpointProcessLock:1=600");
 	cuda_tell(&r, "more");
 	before = cuda_anonymous_kib(&r);
-	ok(!drain(&r, 1, LIMIT_MS), "not drained: %s", text);
+	ok(!cuda_drain(&r, 1, LIMIT_MS), "not drained: %s", text);
 	ok(comes_down_to(&r, before), "nor are they after that");
 	cuda_rank_end(&r);
 }
@@ -346,10 +346,11 @@ static void too_slow(void)
 	setenv("FAKE_CUDA_SLOW", "cuMemcpyDtoHAsync_v2=2000", 1);
 	cuda_rank_start(&r, NULL);
 	unsetenv("FAKE_CUDA_SLOW");
-	ok(!drain(&r, 1, 1500) && value == ETIMEDOUT && strstr(text, "memory"),
+	ok(all_of(!cuda_drain(&r, 1, 1500), value == ETIMEDOUT, strstr(text, "memory")),
 	   "a copy to the host that takes too long is given up: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "the program was not harmed");
-	ok(drain(&r, 2, WAIT_MS) && resume(&r, 2), "with more time it is done: %s", text);
+	ok(all_of(cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)),
+	   "with more time it is done: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
 	cuda_rank_end(&r);
 }
@@ -372,7 +373,7 @@ static void socket_name(void)
 		plain += at && at[strlen(wanted)] != '-';
 	}
 	fclose(f);
-	ok(own == 1 && plain == 0, "the driver's socket has a name of this process alone");
+	ok(all_of(own == 1, plain == 0), "the driver's socket has a name of this process alone");
 	cuda_rank_end(&r);
 }
 
@@ -383,16 +384,16 @@ static void alone(void)
 
 	cuda_rank_start(&r, NULL);
 	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, 300);
-	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_DRAINED, "drained");
+	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_DRAINED, "drained");
 	cuda_begin(&r, "sum");
-	is_int(cuda_hear(&r, WAIT_MS, &value, text), GCK_LINK_CUDA_RESUMED, "its lease over, it resumes");
+	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED, "its lease over, it resumes");
 	is_int(cuda_answer(&r, WAIT_MS), SUM, "and runs on");
-	ok(drain(&r, 2, LIMIT_MS), "drained again");
+	ok(cuda_drain(&r, 2, LIMIT_MS), "drained again");
 	close(r.cuda.fd);
 	r.cuda.fd = -1;
 	is_int(cuda_tell(&r, "sum"), SUM, "its agent gone, it resumes");
-	ok(cuda_accept(&r, WAIT_MS) && !r.cuda.hello.restored, "and looks for a new one");
-	ok(drain(&r, 3, LIMIT_MS) && resume(&r, 3), "which can do the same");
+	ok(all_of(cuda_accept(&r, WAIT_MS), !r.cuda.hello.restored), "and looks for a new one");
+	ok(all_of(cuda_drain(&r, 3, LIMIT_MS), cuda_resume(&r, 3, NULL)), "which can do the same");
 	cuda_rank_end(&r);
 }
 

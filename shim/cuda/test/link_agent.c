@@ -10,6 +10,9 @@
 
 #include "test/support/cuda_data.h"
 
+uint32_t value;
+char text[1024];
+
 bool cuda_accept(struct cuda_rank *r, int ms)
 {
 	return cuda_link_accept(&r->cuda, &r->agent, ms);
@@ -44,18 +47,35 @@ int cuda_rank_end(struct cuda_rank *r)
 	return rank_end(&r->rank);
 }
 
-int cuda_hear(struct cuda_rank *r, int ms, uint32_t *value, char text[1024])
+int cuda_hear(struct cuda_rank *r, int ms)
 {
 	const struct gck_link_mpi *m = &r->cuda.m;
 	uint32_t type = cuda_link_receive(&r->cuda, ms);
-	size_t n = m->total < 1024 ? m->total : 0;
+	size_t n = m->total < sizeof text ? m->total : 0;
 
-	*value = m->value;
+	value = m->value;
 	memcpy(text, m->data, n);
 	text[n] = '\0';
 	for (size_t i = 0; i + 1 < n; i++)
 		text[i] = text[i] ? text[i] : ';';
 	return (int)type;
+}
+
+bool cuda_drain(struct cuda_rank *r, uint64_t seq, uint32_t limit_ms)
+{
+	cuda_link_ask_drain(&r->cuda, seq, limit_ms, WAIT_MS);
+	return cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_DRAINED && r->cuda.m.seq == seq && value == 0;
+}
+
+bool cuda_resume(struct cuda_rank *r, uint64_t seq, struct cuda_data *d)
+{
+	if (d) {
+		cuda_data_open(d);
+		cuda_data_give(d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
+	} else {
+		cuda_link_say(&r->cuda, GCK_LINK_CUDA_RESUME, seq);
+	}
+	return cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_RESUMED && value == 0;
 }
 
 void cuda_begin(const struct cuda_rank *r, const char *word)
@@ -79,12 +99,10 @@ int cuda_tell(const struct cuda_rank *r, const char *word)
 const char *cuda_look(struct cuda_rank *r)
 {
 	static char all[8192];
-	char text[1024];
-	uint32_t value;
 
 	all[0] = '\0';
 	cuda_link_say(&r->cuda, GCK_LINK_CUDA_LOOK, 0);
-	while (cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_ITEM)
+	while (cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_ITEM)
 		strncat(strncat(all, text, 1024), "\n", 2);
 	return all;
 }

@@ -23,8 +23,16 @@ int cuda_rank_end(struct cuda_rank *r);
 /* The CUDA thread's link; false: it does not come within ms. */
 bool cuda_accept(struct cuda_rank *r, int ms);
 
-/* The next message within ms: its type, 0: none. What it says, NULs made into "; ", goes to text. */
-int cuda_hear(struct cuda_rank *r, int ms, uint32_t *value, char text[1024]);
+/* The next message within ms: its type, 0: none. Its value and text go to `value` and `text`; NULs in the text become
+ * ";". */
+int cuda_hear(struct cuda_rank *r, int ms);
+extern uint32_t value;
+extern char text[1024];
+
+/* Order a drain or a resume, and hear that it succeeded. d: opened for a reader of the copy on the device; NULL: there
+ * is no reader. */
+bool cuda_drain(struct cuda_rank *r, uint64_t seq, uint32_t limit_ms);
+bool cuda_resume(struct cuda_rank *r, uint64_t seq, struct cuda_data *d);
 
 /* Ask it to do something: its answer, -1000: none within WAIT_MS. */
 int cuda_tell(const struct cuda_rank *r, const char *word);

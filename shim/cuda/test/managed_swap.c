@@ -143,23 +143,24 @@ int main(void)
 	make();
 	stops.refuses = true;
 	is_int(away(), -1, "the threads cannot be stopped");
-	ok(are_there() && hold(), "nothing has changed");
+	ok(all_of(are_there(), hold()), "nothing has changed");
 	stops.refuses = false;
 	stops.lacks = 1;
 	is_int(away(), -1, "for want of a descriptor they do not go");
 	is_int(away(), ARENAS, "all arenas go");
-	ok(stops.begun == 1 && stops.ended == 1, "in one stop");
-	ok(!are_there() && hold(), "ordinary memory has what they had");
+	ok(all_of(stops.begun == 1, stops.ended == 1), "in one stop");
+	ok(all_of(!are_there(), hold()), "ordinary memory has what they had");
 	stops.refuses = true;
 	is_int(back(), EPERM, "they cannot come back where the threads cannot be stopped");
 	stops.refuses = false;
 	stops.lacks = 3;
 	is_int(back(), 0, "they come back, if only there is a descriptor in a while");
-	ok(stops.begun == 1 && stops.ended == 1, "in one stop");
-	ok(are_there() && hold(), "with what they had");
+	ok(all_of(stops.begun == 1, stops.ended == 1), "in one stop");
+	ok(all_of(are_there(), hold()), "with what they had");
 	stops.waits = true;
-	ok(away() == ARENAS && back() == 0 && hold(), "the driver waits for a thread that stands still");
-	ok(stops.begun == ARENAS && stops.ended == ARENAS && stops.paused == 1,
+	ok(all_of(away() == ARENAS, back() == 0, hold()),
+	   "the driver waits for a thread that stands still");
+	ok(all_of(stops.begun == ARENAS, stops.ended == ARENAS, stops.paused == 1),
 	   "that was tried once, and each arena has a stop of its own");
 	return tap_done();
 }

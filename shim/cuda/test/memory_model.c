@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * model SEED: device memory taken and given back at random, every answer compared with a plain list.
- * The same with the driver's memory and with ours. */
+ * cuda_model SEED [STEPS]: device memory allocated and freed at random, every answer compared with a plain list. Runs
+ * on the driver alone and under the stand-in. */
 #include <cuda.h>
 #include <stdlib.h>
 
@@ -102,6 +102,7 @@ static void give(struct place *p)
 
 int main(int argc, char *argv[])
 {
+	int steps = argc > 2 ? atoi(argv[2]) : STEPS;
 	size_t before, after, total;
 	CUcontext context;
 
@@ -109,7 +110,7 @@ int main(int argc, char *argv[])
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
 		return 99;
 	cuMemGetInfo(&before, &total);
-	for (int i = 0; !wrong && i < STEPS; i++) {
+	for (int i = 0; !wrong && i < steps; i++) {
 		struct place *p = &places[rand() % PLACES];
 
 		if (p->base && rand() % 3 == 0)

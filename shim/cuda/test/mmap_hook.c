@@ -120,10 +120,11 @@ static void new_memory(void)
 	setrlimit(RLIMIT_FSIZE, &little);
 	is_int(come(at, NULL), CUDA_ERROR_OUT_OF_MEMORY, "new memory that cannot be had");
 	setrlimit(RLIMIT_FSIZE, &before);
-	ok(gone && !is_mapped(at) && is_mapped(at + SIZE), "its place is nobody's any more, and said to be");
+	ok(all_of(gone, !is_mapped(at), is_mapped(at + SIZE)),
+	   "its place is nobody's any more, and said to be");
 	at = place();
 	is_int(come(at, NULL), CUDA_SUCCESS, "new memory");
-	ok(!gone && holds(at, 0), "is there, and its place not gone");
+	ok(all_of(!gone, holds(at, 0)), "is there, and its place not gone");
 }
 
 int main(void)

@@ -192,31 +192,34 @@ static void test_rank(void)
 		exit(99);
 	is_int(lineage_alone(&l), 0, "the program by itself");
 	strcpy(alone, lineage_output(&l));
-	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "as a rank");
+	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)), "as a rank");
 	pause_ms(100);
 	is_str(letters(), "ab", "on two devices");
 	ok(runs_on(), "a checkpoint that it lives through");
 	ok(comes_back("c H100\nd H100\n"), "restored on two others");
 	is_str(letters(), "cd", "which it has from then on");
 	ok(finds_no_room(), "a drain that fails");
-	ok(runs_on_keeping(true) && runs_on_keeping(true), "those that keep data on both, by windows");
-	ok(runs_on() && runs_on_alone() && runs_on(), "checkpoints there that it lives through");
+	ok(all_of(runs_on_keeping(true), runs_on_keeping(true)),
+	   "those that keep data on both, by windows");
+	ok(all_of(runs_on(), runs_on_alone(), runs_on()),
+	   "checkpoints there that it lives through");
 	ok(comes_back("d H100\nx A100\nc H100\n"), "restored where they are in another order");
 	is_str(letters(), "cd", "on the same");
 	ok(runs_on(), "a checkpoint there");
-	ok(comes_back("a H100\nb H100\n") && runs_on(), "and on the first ones");
+	ok(all_of(comes_back("a H100\nb H100\n"), runs_on()), "and on the first ones");
 	setenv("CUDA_VISIBLE_DEVICES", "2,0", 1);
 	ok(comes_back("e H100\nx A100\nf H100\n"), "restored with the new task's choice");
 	is_str(letters(), "fe", "in its order");
 	ok(!comes_back("g H100\n"), "not with too few of them");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	cuda_node_has(node, "c H100\nd H100\n");
-	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
-	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the same image, where there are enough again");
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
+	   "the same image, where there are enough again");
 	ok(refused_with(GCK_CUDA_DEVICES_MAX + 1), "an image with more devices than there can be is refused");
 	lineage_kill(&l);
-	ok(lineage_restore(&l, l.seq - 1) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
-	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the one before is good");
+	ok(all_of(lineage_restore(&l, l.seq - 1) == 0, cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "the one before is good");
 	is_int(lineage_wait(&l), 0, "it ends well");
 	is_str(lineage_output(&l), alone, "with the answer that it gives when nothing happens");
 	lineage_end(&l);
@@ -232,9 +235,11 @@ static void test_without_windows(const char *visible, const char *variable, cons
 	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
-	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "a rank on %s with %s=%s", visible, variable, value);
+	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)),
+	   "a rank on %s with %s=%s", visible, variable, value);
 	ok(runs_on_keeping(true), "a checkpoint that keeps data on its devices");
-	ok(comes_back("c H100\nd H100\n") && runs_on_keeping(false) && runs_on(), "on others it keeps nothing there");
+	ok(all_of(comes_back("c H100\nd H100\n"), runs_on_keeping(false), runs_on()),
+	   "on others it keeps nothing there");
 	is_int(lineage_wait(&l), 0, "it ends well");
 	lineage_end(&l);
 	unsetenv(variable);

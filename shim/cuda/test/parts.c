@@ -59,7 +59,7 @@ static void sets(void)
 		good = i % 100 ? true : agree(&s, values);
 	}
 	ok(good, "a set holds what was put and not dropped");
-	ok(!gck_cuda_set_put(&s, 0) && !gck_cuda_set_get(&s, 0), "0 is no handle");
+	ok(all_of(!gck_cuda_set_put(&s, 0), !gck_cuda_set_get(&s, 0)), "0 is no handle");
 	free(s.entries);
 }
 
@@ -154,9 +154,11 @@ static void arenas(void)
 		if (bases[id])
 			give_one(&a, (unsigned char)id, bases[id]);
 	}
-	ok(gck_cuda_arena_is_empty(&a) && a.n == 1, "all given back, it is one piece again");
-	ok(!gck_cuda_arena_take(&a, 0) && !gck_cuda_arena_take(&a, UINT64_MAX), "no bytes, too many");
-	ok(!gck_cuda_arena_find(&a, BASE) && !gck_cuda_arena_find(&a, 1), "and nothing is found");
+	ok(all_of(gck_cuda_arena_is_empty(&a), a.n == 1), "all given back, it is one piece again");
+	ok(all_of(!gck_cuda_arena_take(&a, 0), !gck_cuda_arena_take(&a, UINT64_MAX)),
+	   "no bytes, too many");
+	ok(all_of(!gck_cuda_arena_find(&a, BASE), !gck_cuda_arena_find(&a, 1)),
+	   "and nothing is found");
 	gck_cuda_arena_free(&a);
 }
 
@@ -187,10 +189,11 @@ static void replaced(void)
 
 	fstat(own, &st);
 	dup2(own, socket);
-	ok(gck_cuda_keep_get(keys[1]) < 0 && !gck_cuda_keep_has(keys[1]),
+	ok(all_of(gck_cuda_keep_get(keys[1]) < 0, !gck_cuda_keep_has(keys[1])),
 	   "with a socket closed by the program none is there");
 	name = gck_cuda_keep(own);
-	ok(name && is_file(gck_cuda_keep_get(name), st.st_ino), "another pair keeps what comes");
+	ok(all_of(name, is_file(gck_cuda_keep_get(name), st.st_ino)),
+	   "another pair keeps what comes");
 	ok(!gck_cuda_keep_has(keys[1]), "but not what was lost");
 	ok(is_file(dup(socket), st.st_ino), "and the program's file is where it was put");
 	close(socket);
@@ -250,13 +253,15 @@ static void kept(void)
 	ok(good, "and had again, in any order, as often as wanted");
 	for (int i = 0; i < KEPT; i += 2)
 		gck_cuda_keep_drop(keys[i]);
-	ok(gck_cuda_keep_get(keys[0]) < 0 && is_file(gck_cuda_keep_get(keys[1]), inodes[1]),
+	ok(all_of(gck_cuda_keep_get(keys[0]) < 0, is_file(gck_cuda_keep_get(keys[1]), inodes[1])),
 	   "until they are dropped");
-	ok(gck_cuda_keep_get(0) < 0 && !gck_cuda_keep_has(0), "one that never was is not there");
+	ok(all_of(gck_cuda_keep_get(0) < 0, !gck_cuda_keep_has(0)),
+	   "one that never was is not there");
 	alone();
 	replaced();
 	gck_cuda_keep_forget();
-	ok(gck_cuda_keep_get(keys[1]) < 0 && gck_cuda_state.kept_fd[0] == -1, "in a restored process none is");
+	ok(all_of(gck_cuda_keep_get(keys[1]) < 0, gck_cuda_state.kept_fd[0] == -1),
+	   "in a restored process none is");
 	setrlimit(RLIMIT_NOFILE, &before);
 }
 
@@ -307,7 +312,7 @@ static void cache(void)
 	ok(find_in(&c, sizeof c - 16) != 0, "nor one that the file's end cuts");
 	c.n = 1 << 30;
 	ok(find_in(&c, sizeof c) != 0, "more entries than the file holds");
-	ok(find_in("x", 1) != 0 && find_in("", 0) != 0, "no cache at all");
+	ok(all_of(find_in("x", 1) != 0, find_in("", 0) != 0), "no cache at all");
 	unlink(file);
 	ok(gck_cuda_cache_find("/nonexistent", "libcuda.so.1", path, sizeof path) != 0, "no file");
 	is_int(gck_cuda_cache_find(NULL, "libc.so.6", path, sizeof path), 0, "this machine's own");
@@ -355,7 +360,7 @@ static void names(void)
 	is_str(gck_cuda_by_address(&code[4], "cuA_p")->name, "cuA_ptsz", "of two with one address");
 	ok(!gck_cuda_by_address(&code[3], NULL), "an address that the driver does not have");
 	is_str(gck_cuda_by_name("cuAB")->name, "cuAB", "by name");
-	ok(!gck_cuda_by_name("cuABC") && !gck_cuda_by_name(""), "no such name");
+	ok(all_of(!gck_cuda_by_name("cuABC"), !gck_cuda_by_name("")), "no such name");
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static void devices(void)
 	is_ok(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
 	is_ok(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	is_ok(cuMemGetInfo(&available, &total), "cuMemGetInfo");
-	ok(available && available <= total, "there is memory");
+	ok(all_of(available, available <= total), "there is memory");
 	is_ok(cuModuleLoadData(&module, ""), "cuModuleLoadData");
 }
 
@@ -67,7 +67,7 @@ static void memory(void)
 	is_ok(cuMemAlloc(&a, sizeof out), "cuMemAlloc");
 	is_ok(cuMemAlloc(&b, sizeof out), "and another");
 	is_ok(cuMemGetAddressRange(&base, &size, a + 1000), "cuMemGetAddressRange");
-	ok(base == a && size == sizeof out, "an address within knows its range");
+	ok(all_of(base == a, size == sizeof out), "an address within knows its range");
 	is_ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a), "its attribute");
 	is_int(type, CU_MEMORYTYPE_DEVICE, "says: of the device");
 	for (uint32_t i = 0; i < N; i++)
@@ -78,7 +78,7 @@ static void memory(void)
 	is_ok(cuMemcpyDtoH(in, b, sizeof in), "cuMemcpyDtoH");
 	ok(!memcmp(in, out, sizeof in), "what went there came back");
 	is_ok(cuMemcpyDtoH(in, a, sizeof in), "cuMemcpyDtoH");
-	ok(in[0] == 5 && in[N - 1] == 5, "what was filled is");
+	ok(all_of(in[0] == 5, in[N - 1] == 5), "what was filled is");
 	is_ok(cuMemFree(a), "cuMemFree");
 	is_ok(cuMemFree(b), "cuMemFree");
 	is_int(cuMemFree(b), CUDA_ERROR_INVALID_VALUE, "once");
@@ -157,7 +157,7 @@ static void order(void)
 	is_ok(cuLaunchHostFunc(stream, called, &calls), "cuLaunchHostFunc");
 	pthread_create(&thread, NULL, set_flag, flag);
 	is_ok(cuMemcpyDtoH(&value, at, 8), "a copy on the default stream");
-	ok(value == 1 && calls == 1, "waits for a blocking stream");
+	ok(all_of(value == 1, calls == 1), "waits for a blocking stream");
 	pthread_join(thread, NULL);
 	cuStreamDestroy(stream);
 	cuMemFree(at);

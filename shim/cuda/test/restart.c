@@ -30,11 +30,12 @@ static bool one_holder_stays(void)
 /* A chain of deaths, and once the original goes on. */
 static void lineage(void)
 {
-	ok(cuda_link_drain(&cuda, 1) && lineage_checkpoint(&l) == 0, "drained and captured");
+	ok(all_of(cuda_link_drain(&cuda, 1), lineage_checkpoint(&l) == 0), "drained and captured");
 	ok(cuda_link_resume(&cuda, 1), "the original goes on");
 	for (uint32_t i = 1; i <= RESTARTS; i++) {
 		pause_ms(150);
-		ok(cuda_link_drain(&cuda, i + 1) && lineage_checkpoint(&l) == 0, "captured again");
+		ok(all_of(cuda_link_drain(&cuda, i + 1), lineage_checkpoint(&l) == 0),
+		   "captured again");
 		lineage_kill(&l);
 		ok(lineage_restore(&l, l.seq) == 0, "restored in a new process");
 		ok(cuda_link_join(&cuda, &l.agent, true), "its CUDA thread says so");
@@ -47,12 +48,13 @@ static void lineage(void)
 static void capture_beside(struct cuda_data *d, uint64_t seq)
 {
 	cuda.keep = 1;
-	ok(cuda_link_drain(&cuda, seq) && cuda.m.round && lineage_checkpoint(&l) == 0,
+	ok(all_of(cuda_link_drain(&cuda, seq), cuda.m.round, lineage_checkpoint(&l) == 0),
 	   "captured with its data on the device");
 	cuda_data_open(d);
 	cuda_data_give(d, &cuda, GCK_LINK_CUDA_RESUME, seq);
 	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the original goes on");
-	ok(cuda_data_list(d) && cuda_data_bytes(d) && cuda_data_read(d), "and its data are read");
+	ok(all_of(cuda_data_list(d), cuda_data_bytes(d), cuda_data_read(d)),
+	   "and its data are read");
 	cuda_data_close(d);
 	pause_ms(50);
 	lineage_kill(&l);
@@ -87,17 +89,18 @@ static void filled(uint64_t seq)
 	struct cuda_data d;
 
 	capture_beside(&d, seq);
-	ok(restore() && fill(&d, UINT_MAX), "restored, it has its data brought");
+	ok(all_of(restore(), fill(&d, UINT_MAX)), "restored, it has its data brought");
 	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "and runs");
 	cuda_data_free(&d);
 	capture_beside(&d, seq + 1);
-	ok(restore() && !fill(&d, 0) && says_hello(), "a filler dies: it asks for another");
-	ok(fill(&d, UINT_MAX) && cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "and runs");
+	ok(all_of(restore(), !fill(&d, 0), says_hello()), "a filler dies: it asks for another");
+	ok(all_of(fill(&d, UINT_MAX), cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "and runs");
 	cuda_data_free(&d);
 	capture_beside(&d, seq + 2);
-	ok(restore() && (close(cuda.fd), cuda.fd = -1), "its agent dies");
-	ok(cuda_link_join(&cuda, &l.agent, true) && cuda.hello.wanting && fill(&d, UINT_MAX) &&
-	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "it waits for another one, and runs");
+	ok(all_of(restore(), (close(cuda.fd), cuda.fd = -1)), "its agent dies");
+	ok(all_of(cuda_link_join(&cuda, &l.agent, true), cuda.hello.wanting, fill(&d, UINT_MAX),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
+	   "it waits for another one, and runs");
 	cuda_data_free(&d);
 }
 
@@ -105,8 +108,8 @@ static void is_lost(void)
 {
 	uint32_t type = cuda_link_receive(&cuda, WAIT_MS);
 
-	ok(type == GCK_LINK_CUDA_RESUMED && cuda.m.value, "it says so: %.*s", (int)cuda.m.total,
-	   (const char *)cuda.m.data);
+	ok(all_of(type == GCK_LINK_CUDA_RESUMED, cuda.m.value), "it says so: %.*s",
+	   (int)cuda.m.total, (const char *)cuda.m.data);
 }
 
 /* Of its own, since it does not go on. */
@@ -118,7 +121,7 @@ static void never_filled(void)
 	cuda_link_join(&cuda, &l.agent, false);
 	pause_ms(1000);
 	capture_beside(&d, 1);
-	ok(restore() && !fill(&none, UINT_MAX), "restored; its data cannot be read");
+	ok(all_of(restore(), !fill(&none, UINT_MAX)), "restored; its data cannot be read");
 	is_lost();
 	lineage_kill(&l);
 	ok(restore(), "restored again; there are none");
@@ -137,7 +140,8 @@ static void failed_before(void)
 	cuda_link_join(&cuda, &l.agent, false);
 	pause_ms(1000);
 	cuda.keep = 1;
-	ok(cuda_link_drain(&cuda, 1) && cuda.m.round && lineage_checkpoint(&l) == 0, "captured");
+	ok(all_of(cuda_link_drain(&cuda, 1), cuda.m.round, lineage_checkpoint(&l) == 0),
+	   "captured");
 	lineage_kill(&l);
 	ok(restore(), "restored; a limit cannot be set, and there are no data");
 	cuda_link_say(&cuda, GCK_LINK_CUDA_FILL, 0);
@@ -159,14 +163,15 @@ static void copy_under_way(void)
 	snprintf(busy, sizeof busy, "%s/busy", l.directory);
 	setenv("FAKE_CUDA_BUSY", busy, 1);
 	l.argv = argv;
-	ok(told_start(&l) && told("init") == 0 && cuda_link_join(&cuda, &l.agent, false) && told("more") == 0,
-	   "a program with memory");
+	ok(all_of(told_start(&l), told("init") == 0, cuda_link_join(&cuda, &l.agent, false),
+		  told("more") == 0), "a program with memory");
 	before = told("free");
 	cuda.keep = 1;
 	cuda_data_open(&d);
 	ok(cuda_link_drain(&cuda, 1), "is drained");
 	cuda_data_give(&d, &cuda, GCK_LINK_CUDA_RESUME, 1);
-	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED) && cuda_data_list(&d), "a copy stands");
+	ok(all_of(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), cuda_data_list(&d)),
+	   "a copy stands");
 	close(open(busy, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[0].address, 4096, 0);
 	cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[0].address, 4096, 4096);
@@ -176,11 +181,12 @@ static void copy_under_way(void)
 	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-data") > 1; ms += 5) /* but for the fake's stream */
 		pause_ms(5);
 	unlink(busy);
-	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED) && lineage_checkpoint(&l) == 0, "meanwhile it is captured");
+	ok(all_of(cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED), lineage_checkpoint(&l) == 0),
+	   "meanwhile it is captured");
 	cuda_data_free(&d);
 	lineage_kill(&l);
-	ok(lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
-	   cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "restored");
+	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
+		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "restored");
 	is_int(told("free"), before, "it has as much free memory as before");
 	is_int(told("sum"), 3 << 20, "and its data");
 	lineage_kill(&l);
@@ -197,7 +203,8 @@ int main(void)
 		return 99;
 	is_int(lineage_alone(&l), 0, "the program by itself");
 	strcpy(alone, lineage_output(&l));
-	ok(lineage_start(&l) == 0 && cuda_link_join(&cuda, &l.agent, false), "under the stand-in");
+	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)),
+	   "under the stand-in");
 	pause_ms(100);
 	lineage();
 	filled(RESTARTS + 2);

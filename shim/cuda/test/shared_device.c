@@ -20,8 +20,6 @@
 static struct cuda_rank a, b;
 static struct cuda_data d;
 static char directory[] = "/tmp/gpuckpt-shared-XXXXXX";
-static uint32_t value;
-static char text[1024];
 
 /* The rank with memory has, and may keep, so many MiB beside what both have. */
 static void start(int mib)
@@ -44,19 +42,6 @@ static void end(void)
 	cuda_data_free(&d);
 }
 
-static bool drain(struct cuda_rank *r, uint64_t seq)
-{
-	cuda_link_ask_drain(&r->cuda, seq, WAIT_MS, WAIT_MS);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
-}
-
-static bool resume(struct cuda_rank *r, uint64_t seq)
-{
-	cuda_data_open(&d);
-	cuda_data_give(&d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
-}
-
 /* As the agent: b's need is a's to serve, until b has its answer. How many times. */
 static int carry_needs(int *got)
 {
@@ -69,7 +54,7 @@ static int carry_needs(int *got)
 		m.type = GCK_LINK_CUDA_YIELD;
 		m.seq = (uint64_t)++times;
 		send(a.cuda.fd, &m, offsetof(struct gck_link_mpi, data) + m.total, MSG_NOSIGNAL);
-		if (cuda_hear(&a, WAIT_MS, &value, text) == GCK_LINK_CUDA_YIELDED && a.cuda.m.seq == m.seq)
+		if (cuda_hear(&a, WAIT_MS) == GCK_LINK_CUDA_YIELDED && a.cuda.m.seq == m.seq)
 			given.round = a.cuda.m.round;
 		send(fd, &given, offsetof(struct gck_link_mpi, data), MSG_NOSIGNAL);
 		close(fd);
@@ -87,20 +72,23 @@ static void needed(bool drained, const char *when)
 	int got;
 
 	start(SLABS + 32 + 66 + RESERVE + 16);
-	ok(drain(&a, 1) && a.cuda.m.round, "%s: the one keeps a copy", when);
+	ok(all_of(cuda_drain(&a, 1, WAIT_MS), a.cuda.m.round), "%s: the one keeps a copy", when);
 	if (!drained)
-		ok(resume(&a, 1) && cuda_data_list(&d) && cuda_data_bytes(&d) == TAKEN, "and runs: %s", text);
+		ok(all_of(cuda_resume(&a, 1, &d), cuda_data_list(&d), cuda_data_bytes(&d) == TAKEN),
+		   "and runs: %s", text);
 	snprintf(word, sizeof word, "huge %d", RESERVE + 40);
 	cuda_begin(&b, word);
 	is_int(carry_needs(&got), 1, "the other needs that memory");
 	is_int(got, 0, "and has it");
 	if (drained)
-		ok(resume(&a, 1) && !cuda_data_list(&d), "the one runs");
+		ok(all_of(cuda_resume(&a, 1, &d), !cuda_data_list(&d)), "the one runs");
 	else
 		cuda_data_read(&d);
-	ok(d.value == ENOMEM && strstr(d.why, "another rank"), "its reader is told: %s", d.why);
+	ok(all_of(d.value == ENOMEM, strstr(d.why, "another rank")), "its reader is told: %s",
+	   d.why);
 	cuda_data_free(&d);
-	ok(drain(&a, 2) && resume(&a, 2) && cuda_data_list(&d) && cuda_data_bytes(&d) == TAKEN && cuda_data_read(&d),
+	ok(all_of(cuda_drain(&a, 2, WAIT_MS), cuda_resume(&a, 2, &d), cuda_data_list(&d),
+		  cuda_data_bytes(&d) == TAKEN, cuda_data_read(&d)),
 	   "the next checkpoint is good: %s", d.why);
 	end();
 }
@@ -114,14 +102,16 @@ static void context(void)
 	cuda_rank_start(&a, "cuCtxCreate_v4:1=2,cuCtxCreate_v4:1=2"); /* twice: empty slabs go first */
 	cuda_rank_start(&b, "cuCtxCreate_v4:1=2");
 	a.cuda.keep = 1;
-	ok(drain(&a, 1) && a.cuda.m.round && resume(&a, 1), "the one keeps a copy: %s", text);
+	ok(all_of(cuda_drain(&a, 1, WAIT_MS), a.cuda.m.round, cuda_resume(&a, 1, &d)),
+	   "the one keeps a copy: %s", text);
 	cuda_begin(&b, "first context");
 	is_int(carry_needs(&got), 1, "the other finds no memory for a context");
 	is_int(got, 0, "and has it");
 	cuda_data_free(&d);
-	ok(drain(&a, 2) && resume(&a, 2) && cuda_data_list(&d), "another copy: %s", text);
+	ok(all_of(cuda_drain(&a, 2, WAIT_MS), cuda_resume(&a, 2, &d), cuda_data_list(&d)),
+	   "another copy: %s", text);
 	is_int(cuda_tell(&a, "first context"), 0, "the one has it for a context of its own");
-	ok(!cuda_data_read(&d) && d.value == ENOMEM, "its reader is told: %s", d.why);
+	ok(all_of(!cuda_data_read(&d), d.value == ENOMEM), "its reader is told: %s", d.why);
 	end();
 }
 
@@ -143,7 +133,8 @@ static void limited(void)
 {
 	start(2048);
 	a.cuda.keep_most = 10 * MIB;
-	ok(drain(&a, 1) && resume(&a, 1) && cuda_data_list(&d), "a rank keeps a copy: %s", text);
+	ok(all_of(cuda_drain(&a, 1, WAIT_MS), cuda_resume(&a, 1, &d), cuda_data_list(&d)),
+	   "a rank keeps a copy: %s", text);
 	is_int((long long)cuda_data_bytes(&d), 10 * MIB, "of so much as it may");
 	ok(cuda_data_read(&d), "which is read");
 	end();

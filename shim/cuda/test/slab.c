@@ -81,7 +81,7 @@ static void cannot_be_had(const char *why)
 	struct gck_cuda_slab *s = NULL;
 
 	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_ERROR_OUT_OF_MEMORY, why);
-	ok(!s && !gck_cuda_slabs.n && all_free(), "all addresses are free");
+	ok(all_of(!s, !gck_cuda_slabs.n, all_free()), "all addresses are free");
 	good_callocs = -1;
 }
 
@@ -98,7 +98,8 @@ int main(void)
 	cannot_be_had("no memory of the device's");
 	no_memory = CUDA_SUCCESS;
 	is_int(gck_cuda_slab_new(0, SIZE, &s), CUDA_SUCCESS, "then one is there");
-	ok(gck_cuda_slab_of(s->base + SIZE - 1) == s && !all_free(), "at addresses of its own");
+	ok(all_of(gck_cuda_slab_of(s->base + SIZE - 1) == s, !all_free()),
+	   "at addresses of its own");
 	gck_cuda_slab_drop(s);
 	ok(all_free(), "until it goes");
 	return tap_done();

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The stand-in for libcuda.so.1: what it shows, and programs with and without it. Runs in the build
-# folder.
+# The stand-in for libcuda.so.1: what it exports, and programs with and without it. Runs in the build folder.
 # shellcheck source=lib.sh
 . "${srcdir:-.}/shim/cuda/test/lib.sh"
 
@@ -17,31 +16,34 @@ same "$(readelf -d libgpuckpt-cuda.so | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"
 same "$(readelf -d libgpuckpt-cuda.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')" libc.so.6 \
 	"it needs libc and nothing else"
 LC_ALL=C sort "${srcdir:-.}/shim/cuda/test/driver-580.names" >"$tmp/real"
-same "$(LC_ALL=C comm -23 "$tmp/real" "$tmp/shown")" "" "it has every function of driver 580's library"
+same "$(LC_ALL=C comm -23 "$tmp/real" "$tmp/shown")" "" "it has every function of the library of driver 580"
 
 passes "a program: the fake driver" plain ./cuda_program
 passes "a program: the stand-in" standin ./cuda_program
 passes "a program: a driver named by GPUCKPT_CUDA_LIBRARY" standin env LD_LIBRARY_PATH= \
 	GPUCKPT_CUDA_LIBRARY="$driver" ./cuda_program
 export FAKE_CUDA_DEVICES=2 FAKE_CUDA_SLOW=cuCtxDestroy_v2=300,cuStreamIsCapturing=1
-passes "the ways in which memory goes: the fake driver" plain ./cuda_frees
-passes "the ways in which memory goes: the stand-in" standin ./cuda_frees
+passes "the ways in which memory is freed: the fake driver" plain ./cuda_frees
+passes "the ways in which memory is freed: the stand-in" standin ./cuda_frees
 unset FAKE_CUDA_DEVICES FAKE_CUDA_SLOW
-for seed in 1 2 3; do
-	passes "memory against a model, seed $seed: the fake driver" plain ./cuda_model $seed
-	passes "memory against a model, seed $seed: the stand-in" standin ./cuda_model $seed
-done
-for seed in 1 2; do
+# By default each model runs with one seed, in short sequences. GPUCKPT_LONG=1: several seeds, long sequences.
+seeds=1 quick=400 some=1200 few=300
+if [ -n "${GPUCKPT_LONG-}" ]; then
+	seeds="1 2 3" quick=3000 some=3000 few=3000
+fi
+for seed in $seeds; do
+	passes "memory against a model, seed $seed: the fake driver" plain ./cuda_model $seed $quick
+	passes "memory against a model, seed $seed: the stand-in" standin ./cuda_model $seed $some
 	passes "managed memory against a model, seed $seed: the fake driver" plain ./cuda_managed $seed
 	passes "managed memory against a model, seed $seed: the stand-in" standin ./cuda_managed $seed
-done
-for seed in 1 2; do
 	passes "the program's own mappings against a model, seed $seed: the fake driver" plain ./cuda_vmm $seed
 	passes "the program's own mappings against a model, seed $seed: the stand-in" standin ./cuda_vmm $seed
+	passes "stream-ordered memory against a model, seed $seed: the fake driver" plain ./cuda_ordered $seed $quick
+	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin ./cuda_ordered $seed $some
 done
-passes "the program's own mappings, of which no descriptor is to be had" standin \
+passes "the program's own mappings, no descriptor of them is available" standin \
 	env FAKE_CUDA_FAIL=cuMemExportToShareableHandle=1 ./cuda_vmm 3
-passes "the program's own mappings, memory free a moment after it is given back" standin \
+passes "the program's own mappings, memory is free some time after its release" standin \
 	env FAKE_CUDA_LATE=30 FAKE_CUDA_MEMORY=44 ./cuda_vmm 4
 passes "a thread waits for such memory" standin env FAKE_CUDA_LATE=100 FAKE_CUDA_MEMORY=120 ./cuda_late
 for way in FAKE_CUDA_CONCURRENT=0 FAKE_CUDA_MANAGED=there; do
@@ -53,19 +55,15 @@ passes "stream-ordered memory: the stand-in" standin ./cuda_in_order ours
 passes "pools of it: the fake driver" plain ./cuda_pools
 passes "pools of it: the stand-in" standin ./cuda_pools ours
 unset FAKE_CUDA_MEMORY FAKE_CUDA_DEVICES
-for seed in 1 2; do
-	passes "stream-ordered memory against a model, seed $seed: the fake driver" plain ./cuda_ordered $seed
-	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin ./cuda_ordered $seed
-done
-passes "little stream-ordered memory" standin env FAKE_CUDA_MEMORY=64 ./cuda_ordered 3
+passes "little stream-ordered memory" standin env FAKE_CUDA_MEMORY=64 ./cuda_ordered 3 $some
 for rule in cuStreamQuery=999 cuEventQuery=999 cuCtxRecordEvent=999 cuStreamGetCtx=400 cuStreamGetFlags:3+=400 \
 	cuMemCreate:4+=2 cuMemExportToShareableHandle:3=1; do
-	passes "stream-ordered memory, $rule" standin env FAKE_CUDA_FAIL=$rule ./cuda_ordered 5 400
+	passes "stream-ordered memory, $rule" standin env FAKE_CUDA_FAIL=$rule ./cuda_ordered 5 $few
 done
-passes "stream-ordered memory without slabs" standin env FAKE_CUDA_FAIL=cuMemCreate=801 ./cuda_ordered 4 300
-passes "little memory" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4
+passes "stream-ordered memory without slabs" standin env FAKE_CUDA_FAIL=cuMemCreate=801 ./cuda_ordered 4 $few
+passes "little memory" standin env FAKE_CUDA_MEMORY=40 ./cuda_model 4 $some
 for rule in cuMemAddressReserve=801 cuMemCreate=801 cuMemExportToShareableHandle:1=1; do
-	passes "without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5
+	passes "without slabs ($rule)" standin env FAKE_CUDA_FAIL=$rule ./cuda_model 5 $few
 done
 passes "functions by name, version and address" standin ./cuda_names "$driver"
 
@@ -77,13 +75,13 @@ says() { # NAME WANTED COMMAND...
 }
 
 says "without a driver there is no device" "cuInit 100" standin env LD_LIBRARY_PATH= ./cuda_first
-says "a library that is not there is no device, and said to be none" "gpuckpt: GPUCKPT_CUDA_LIBRARY names \
+says "a library that does not exist: no device, and a message" "gpuckpt: GPUCKPT_CUDA_LIBRARY names \
 /nonexistent: No such file or directory: set it to the path of the real libcuda.so.1 or unset it
 cuInit 100" standin env \
 	GPUCKPT_CUDA_LIBRARY=/nonexistent ./cuda_first
 GPUCKPT_CUDA_LIBRARY=$PWD/libcuda-old.so
 export GPUCKPT_CUDA_LIBRARY
-says "what an older driver has not is not there" "loaded
+says "a function that an older driver does not have is not found" "loaded
 cuInit 0
 cuCtxRecordEvent: not found by dlsym, 500" standin ./cuda_first cuCtxRecordEvent
 says "a program that never calls CUDA loads no driver" "" standin ./cuda_first -

@@ -118,12 +118,12 @@ static void debugged(void)
 	pid_t pid = debug(getpid(), 600000);
 
 	is_int(still(0, text), EPERM, "one that is traced cannot be stopped");
-	ok(!seen.called && strstr(text, "traced"), "and nothing is done: %s", text);
+	ok(all_of(!seen.called, strstr(text, "traced")), "and nothing is done: %s", text);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	pid = debug(getpid(), 300);
 	is_int(still(LIMIT_MS, text), 0, "but it may be waited for");
-	ok(seen.called && !seen.moved, "until it is let go");
+	ok(all_of(seen.called, !seen.moved), "until it is let go");
 	waitpid(pid, NULL, 0);
 }
 
@@ -209,7 +209,7 @@ static void *test_last(void *main_thread)
 
 	pthread_join(*(pthread_t *)main_thread, NULL);
 	is_int(still(0, text), 0, "a main thread that has ended is no hindrance");
-	ok(seen.called && !seen.moved, "nobody else runs: %s", text);
+	ok(all_of(seen.called, !seen.moved), "nobody else runs: %s", text);
 	stop = true;
 	exit(tap_done());
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * threads ROUNDS THREADS MS, on the fake driver: each thread allocates, fills, launches, copies and frees
- * on a stream of its own, and looks at what it has before it gives it back; now and then its kernel waits
- * for some milliseconds on a flag that the thread sets, and the first one's once for so many. The last line depends
- * on all of it. test/gpu/threads.cu is the same for a GPU. */
+ * cuda_threads ROUNDS THREADS MS, on the fake driver: each thread allocates, fills, launches, copies and frees on
+ * its own stream, and checks the contents of each allocation before it frees it. From time to time its kernel waits a
+ * few milliseconds for a flag that the thread sets; the first thread's kernel waits MS milliseconds once. The last
+ * line depends on everything. The program does not pause while $GPUCKPT_TEST_HURRY exists.
+ * test/gpu/threads.cu is the same for a GPU. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>
@@ -36,6 +37,7 @@ struct worker {
 };
 
 static unsigned rounds, hold_ms;
+static const char *hurry;
 static CUcontext context;
 
 #define CHECK(call) check(call, #call)
@@ -55,6 +57,11 @@ static uint64_t next(struct worker *w)
 	w->seed ^= w->seed >> 7;
 	w->seed ^= w->seed << 17;
 	return w->seed;
+}
+
+static bool in_a_hurry(void)
+{
+	return hurry && access(hurry, F_OK) == 0;
 }
 
 static void launch(const struct worker *w, CUfunction f, CUdeviceptr at, uint64_t value)
@@ -96,7 +103,7 @@ static void wait_for_host(struct worker *w, unsigned round)
 
 	*w->flag = 0;
 	launch(w, w->wait, (uintptr_t)w->flag, 0);
-	usleep(longer ? hold_ms * 1000 : FLAG_US);
+	usleep(longer && !in_a_hurry() ? hold_ms * 1000 : FLAG_US);
 	*w->flag = 1;
 	CHECK(cuStreamSynchronize(w->stream));
 }
@@ -115,7 +122,7 @@ static void *work(void *arg)
 			take(w, p);
 		if (round % FLAG_EVERY == 0)
 			wait_for_host(w, round);
-		if (round % PAUSE_EVERY == 0)
+		if (round % PAUSE_EVERY == 0 && !in_a_hurry())
 			usleep(PAUSE_US);
 	}
 	for (int i = 0; i < HELD; i++) {
@@ -147,6 +154,7 @@ int main(int argc, char **argv)
 		return 2;
 	rounds = (unsigned)atoi(argv[1]);
 	hold_ms = (unsigned)atoi(argv[3]);
+	hurry = getenv("GPUCKPT_TEST_HURRY");
 	CHECK(cuInit(0));
 	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK(cuCtxSetCurrent(context));

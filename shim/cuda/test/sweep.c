@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every call of the driver's that a checkpoint takes fails once: the checkpoint is given up, or made in another way,
- * or its reader is told; the program runs on with its data, and the next checkpoint is good. Or, by few calls, the
- * GPU does not come back: then that is said, and the program stands still. Which calls there are says a pass without
- * a failure. */
+ * Calls of the driver fail during a checkpoint, one in each rank. The checkpoint is given up or made in another way, or
+ * its reader gets the error; the program runs on with its data, and the next checkpoint succeeds. After the failure of
+ * a few functions the GPU is lost: the rank reports it, and its program does not go on. A checkpoint without a failure
+ * records which functions are called.
+ * By default the first call of each function fails: in the drain, and on the way back where that loses the GPU or the
+ * drain does not call it. With GPUCKPT_LONG=1 the first two calls and the last one fail in each phase. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +18,13 @@
 
 #define SUM (3 << 20)
 
-enum phase { DRAIN, BACK, NPHASES }; /* BACK: and what the device keeps is read */
+enum phase { DRAIN, BACK, NPHASES }; /* BACK: resume, and read the copy on the device */
 static const char *const phases[] = {"drain", "back"};
 
 struct outcome {
-	bool lost, good; /* good: whatever became of it was said, and what was read is right */
+	bool lost, good; /* good: a failure was reported, and what was read is right */
 	char text[400];
 };
-
-static uint32_t value;
-static char text[1024];
 
 static void begin(struct cuda_rank *r)
 {
@@ -49,13 +48,13 @@ static bool has_its_data(const struct cuda_rank *r)
 static void drain(struct cuda_rank *r, uint64_t seq, struct outcome *o)
 {
 	cuda_link_ask_drain(&r->cuda, seq, WAIT_MS, WAIT_MS);
-	o->lost = cuda_hear(r, WAIT_MS, &value, text) != GCK_LINK_CUDA_DRAINED;
+	o->lost = cuda_hear(r, WAIT_MS) != GCK_LINK_CUDA_DRAINED;
 	o->good = !value || *text;
 	if (value)
 		snprintf(o->text, sizeof o->text, "%s: %.300s", o->lost ? "lost" : "refused", text);
 }
 
-/* What the device keeps goes when it was read; the end of that is the socket's. */
+/* The rank frees its copy on the device after it was read, and then closes the socket. */
 static void read_all(struct cuda_rank *r, struct cuda_data *d, struct outcome *o)
 {
 	struct gck_link_data m;
@@ -78,7 +77,7 @@ static void back(struct cuda_rank *r, uint64_t seq, struct outcome *o)
 
 	cuda_data_open(&d);
 	cuda_data_give(&d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
-	if (cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && !value) {
+	if (cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_RESUMED && !value) {
 		read_all(r, &d, o);
 	} else {
 		o->lost = true;
@@ -91,7 +90,7 @@ static void back(struct cuda_rank *r, uint64_t seq, struct outcome *o)
 static void disarm(const struct fault *f)
 {
 	if (!faults_disarm() && f->nth <= FAULT_FIRST)
-		ok(false, "%s, call %d: the failure has not come", f->name, f->nth);
+		ok(false, "%s, call %d: the fault was not hit", f->name, f->nth);
 }
 
 static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const struct fault *f, struct outcome *o)
@@ -111,45 +110,38 @@ static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const s
 		disarm(f);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all faults ------------------------------------------------------------------------------ */
 
-static bool is_one_of(const struct fault *f, const char *const names[])
-{
-	while (*names && strcmp(f->name, *names))
-		names++;
-	return *names;
-}
+/* The functions without which the rank loses its GPU. */
+static const char *const losing[] = {
+	"cuCheckpointProcessRestore", "cuCheckpointProcessUnlock", "cuCtxPushCurrent_v2", "cuCtxSetLimit",
+	"cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess", "cuMemAllocManaged", NULL,
+};
 
-/* After these no checkpoint is taken any more: the driver has refused one, or has something that it would. */
+/* After a failure of these every later checkpoint is refused: the driver refused one, or has what it will refuse. */
 static bool ends_checkpoints(enum phase in, const struct fault *f)
 {
 	static const char *const names[NPHASES][3] = {
 		[DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"}, [BACK] = {"cuMemUnmap", "cuMemRelease"},
 	};
 
-	return is_one_of(f, names[in]);
+	return faults_is_one_of(f->name, names[in]);
 }
 
-/* Without these the rank cannot come back. */
 static bool may_lose(enum phase in, const struct fault *f)
 {
-	static const char *const names[] = {
-		"cuCheckpointProcessRestore", "cuCheckpointProcessUnlock", "cuCtxPushCurrent_v2", "cuCtxSetLimit",
-		"cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess", "cuMemAllocManaged", NULL,
-	};
-
-	return in == BACK && is_one_of(f, names);
+	return in == BACK && faults_is_one_of(f->name, losing);
 }
 
 struct place {
 	enum phase in;
-	uint64_t seq; /* of the checkpoint in which it comes */
+	uint64_t seq; /* of the checkpoint with the fault */
 };
 
 static void stands(struct cuda_rank *r)
 {
 	cuda_begin(r, "query");
-	is_int(cuda_answer(r, 50), -1000, "the program stands still");
+	is_int(cuda_answer(r, 50), -1000, "the program does not go on");
 	kill(r->rank.pid, SIGKILL);
 }
 
@@ -159,8 +151,8 @@ static void next(struct cuda_rank *r, uint64_t seq, bool refused)
 
 	r->cuda.keep = 0;
 	checkpoint(r, seq, DRAIN, NULL, &o);
-	ok(!o.lost && o.good && (value != 0) == refused, "the next checkpoint is %s: %s", refused ? "refused" : "good",
-	   o.text);
+	ok(all_of(!o.lost, o.good, (value != 0) == refused), "the next checkpoint is %s: %s",
+	   refused ? "refused" : "good", o.text);
 	ok(has_its_data(r), "the program has its data");
 }
 
@@ -174,7 +166,7 @@ static void one(const struct fault *f, void *arg)
 	for (uint64_t seq = 1; seq < at->seq; seq++)
 		checkpoint(&r, seq, DRAIN, NULL, &o);
 	checkpoint(&r, at->seq, at->in, f, &o);
-	ok(o.good && (!o.lost || may_lose(at->in, f)), "checkpoint %d, %s: %s, call %d: %s", (int)at->seq, phases[at->in],
+	ok(all_of(o.good, !o.lost || may_lose(at->in, f)), "checkpoint %d, %s: %s, call %d: %s", (int)at->seq, phases[at->in],
 	   f->name, f->nth, o.text);
 	if (o.lost)
 		stands(&r);
@@ -193,7 +185,7 @@ static void sweep(struct place at)
 	for (uint64_t seq = 1; seq < at.seq; seq++)
 		checkpoint(&r, seq, DRAIN, NULL, &o);
 	checkpoint(&r, at.seq, at.in, &none, &o);
-	ok(o.good && !o.lost && has_its_data(&r), "checkpoint %d without a failure: %s", (int)at.seq, o.text);
+	ok(all_of(o.good, !o.lost, has_its_data(&r)), "checkpoint %d without a failure: %s", (int)at.seq, o.text);
 	cuda_rank_end(&r);
 	faults_each(one, &at);
 }
@@ -206,8 +198,8 @@ int main(void)
 	setenv("FAKE_CUDA_MEMORY", "2048", 1);
 	faults_begin(mkdtemp(directory));
 	for (enum phase in = DRAIN; in < NPHASES; in++) {
-		faults_begin_anew();
-		for (uint64_t seq = 1; seq <= 2; seq++) /* the second has the hashes made by the device */
+		faults_repeat(in == BACK && !faults_every() ? losing : NULL);
+		for (uint64_t seq = 1; seq <= 2; seq++) /* the device hashes in the second */
 			sweep((struct place){in, seq});
 	}
 	rmdir(directory);

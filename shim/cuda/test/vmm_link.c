@@ -15,26 +15,11 @@
 #define SOME "vmm steps 200"
 #define UNIT (2 << 20)
 
-static uint32_t value;
-static char text[1024];
-
-static bool drain(struct cuda_rank *r, uint64_t seq)
-{
-	cuda_link_ask_drain(&r->cuda, seq, WAIT_MS, WAIT_MS);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_DRAINED && value == 0;
-}
-
-static bool resume(struct cuda_rank *r, uint64_t seq)
-{
-	cuda_link_say(&r->cuda, GCK_LINK_CUDA_RESUME, seq);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0;
-}
-
 static bool serve(struct cuda_rank *r, uint64_t seq, struct cuda_data *d)
 {
 	cuda_data_open(d);
 	cuda_data_give(d, &r->cuda, GCK_LINK_CUDA_RESUME, seq);
-	return cuda_hear(r, WAIT_MS, &value, text) == GCK_LINK_CUDA_RESUMED && value == 0 &&
+	return cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_RESUMED && value == 0 &&
 	       cuda_data_list(d) && cuda_data_bytes(d) && cuda_data_read(d);
 }
 
@@ -58,12 +43,12 @@ static void at_random(bool keep)
 	start(&r, NULL, SOME);
 	r.cuda.keep = keep;
 	for (uint64_t seq = 1; seq < 6; seq++) {
-		ok(drain(&r, seq), "drained: %s", text);
+		ok(cuda_drain(&r, seq, WAIT_MS), "drained: %s", text);
 		if (keep) {
 			ok(serve(&r, seq, &d), "its copy on the device is read: %s%s", text, d.why);
 			cuda_data_free(&d);
 		} else {
-			ok(resume(&r, seq), "resumed: %s", text);
+			ok(cuda_resume(&r, seq, NULL), "resumed: %s", text);
 		}
 		is_int(cuda_tell(&r, "vmm look"), 0, "all is as it was");
 		is_int(cuda_tell(&r, SOME), 0, "and is used on");
@@ -81,7 +66,7 @@ static void threads(void)
 	start(&r, NULL, SOME);
 	cuda_begin(&r, "vmm threads");
 	do
-		good = good && drain(&r, seq) && resume(&r, seq);
+		good = good && cuda_drain(&r, seq, WAIT_MS) && cuda_resume(&r, seq, NULL);
 	while (seq++ < 40 && (answer = cuda_answer(&r, 20)) == -1000);
 	ok(good, "threads that make and drop memory are drained: %s", text);
 	is_int(answer == -1000 ? cuda_answer(&r, WAIT_MS) : answer, 0, "each has its own");
@@ -93,11 +78,12 @@ static void agent_gone(void)
 	struct cuda_rank r;
 
 	start(&r, NULL, SOME);
-	ok(drain(&r, 1), "drained: %s", text);
+	ok(cuda_drain(&r, 1, WAIT_MS), "drained: %s", text);
 	close(r.cuda.fd);
 	r.cuda.fd = -1;
 	is_int(cuda_tell(&r, "vmm look"), 0, "its agent gone, it comes back by itself");
-	ok(cuda_accept(&r, WAIT_MS) && drain(&r, 2) && resume(&r, 2), "and another agent can drain it: %s", text);
+	ok(all_of(cuda_accept(&r, WAIT_MS), cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)),
+	   "and another agent can drain it: %s", text);
 	ends(&r);
 }
 
@@ -117,7 +103,8 @@ static void not_kept(void)
 	is_int(cuda_tell(&r, "vmm drop"), 0, "it goes");
 	is_int((long long)cuda_state(&r).device_bytes, (long long)before.device_bytes, "and is counted no more");
 	for (uint64_t seq = 1; seq < 3; seq++) {
-		ok(drain(&r, seq) && resume(&r, seq), "drained and resumed: %s", text);
+		ok(all_of(cuda_drain(&r, seq, WAIT_MS), cuda_resume(&r, seq, NULL)),
+		   "drained and resumed: %s", text);
 		is_int(cuda_tell(&r, "vmm look") | cuda_tell(&r, SOME), 0, "all is as it was");
 	}
 	ends(&r);
@@ -133,12 +120,12 @@ static void in_parts(bool keep)
 	start(&r, NULL, "vmm parts");
 	unsetenv("FAKE_CUDA_PARTS");
 	r.cuda.keep = keep;
-	ok(drain(&r, 1), "with its halves mapped apart it is drained: %s", text);
+	ok(cuda_drain(&r, 1, WAIT_MS), "with its halves mapped apart it is drained: %s", text);
 	if (keep) {
 		ok(serve(&r, 1, &d), "its copy on the device is read: %s%s", text, d.why);
 		cuda_data_free(&d);
 	} else {
-		ok(resume(&r, 1), "resumed: %s", text);
+		ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
 	}
 	is_int(cuda_tell(&r, "vmm parts end"), 0, "each half is as it was");
 	ends(&r);
@@ -151,11 +138,12 @@ static void exported(void)
 	start(&r, NULL, SOME);
 	is_int(cuda_tell(&r, "vmm make") | cuda_tell(&r, "vmm export"), 0, "memory is given away");
 	ok(strstr(cuda_look(&r), "cuMemExportToShareableHandle"), "which stands in the way");
-	ok(!drain(&r, 1) && value == EBUSY, "of a drain: %s", text);
+	ok(all_of(!cuda_drain(&r, 1, WAIT_MS), value == EBUSY), "of a drain: %s", text);
 	is_int(cuda_tell(&r, "vmm drop"), 0, "it is freed");
 	is_str(cuda_look(&r), "", "nothing stands in the way");
 	is_int(cuda_tell(&r, "vmm make"), 0, "and made again");
-	ok(drain(&r, 2) && resume(&r, 2), "it can be drained: %s", text);
+	ok(all_of(cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)), "it can be drained: %s",
+	   text);
 	is_int(cuda_tell(&r, "vmm export"), 0, "what was away can be given away as well");
 	cuda_rank_end(&r);
 }
@@ -172,18 +160,18 @@ static char one(const char *name, int nth)
 	cuda_rank_start(&r, rule);
 	r.cuda.keep = 1;
 	good = cuda_tell(&r, "vmm") == 0 && cuda_tell(&r, "vmm few") == 0;
-	if (!drain(&r, 1)) {
+	if (!cuda_drain(&r, 1, WAIT_MS)) {
 		outcome = 'R';
-		good = good && value && cuda_tell(&r, "vmm look") == 0 && drain(&r, 2);
+		good = good && value && cuda_tell(&r, "vmm look") == 0 && cuda_drain(&r, 2, WAIT_MS);
 	}
-	if (!resume(&r, 1)) {
-		ok(good && value, "%s: lost: %s", rule, text);
+	if (!cuda_resume(&r, 1, NULL)) {
+		ok(all_of(good, value), "%s: lost: %s", rule, text);
 		kill(r.rank.pid, SIGKILL);
 		cuda_rank_end(&r);
 		return 'L';
 	}
 	good = good && cuda_tell(&r, "vmm look") == 0;
-	ok(good && cuda_tell(&r, "vmm ends") == 0, "%s: nothing is lost: %s", rule, text);
+	ok(all_of(good, cuda_tell(&r, "vmm ends") == 0), "%s: nothing is lost: %s", rule, text);
 	is_int(cuda_rank_end(&r), 0, "and it ends well");
 	return outcome;
 }

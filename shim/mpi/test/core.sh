@@ -32,7 +32,7 @@ mkdir "$tmp/alone"
 passes "restarts before, between and after MPI_Init and MPI_Finalize" \
 	env GPUCKPT_MPI_TEST="$tmp/alone" LD_PRELOAD="$library" timeout 300 ./mpi_lifetime
 passes "a checkpoint while a rank is in MPI_Finalize" standin 2 env GPUCKPT_MPI_TEST="$tmp/words" \
-	GPUCKPT_MPI_TEST_MS=300 GPUCKPT_MPI_TEST_KEEP=1 ./mpi_lifetime late
+	GPUCKPT_MPI_TEST_MS=200 GPUCKPT_MPI_TEST_KEEP=1 ./mpi_lifetime late
 for call in init tool; do
 	passes "a quiesce while a call does not end: $call" alone ./mpi_keeper $call
 done

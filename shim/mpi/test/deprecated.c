@@ -46,7 +46,7 @@ static void attributes(void)
 	MPI_Comm_dup(MPI_COMM_SELF, &dup);
 	is_int(copies, 1, "a dup copies it");
 	MPI_Attr_get(dup, keyval, &got, &flag);
-	ok(flag && got == &value, "MPI_Attr_get finds it there");
+	ok(all_of(flag, got == &value), "MPI_Attr_get finds it there");
 	is_int(MPI_Attr_delete(dup, keyval), MPI_SUCCESS, "MPI_Attr_delete");
 	is_int(deletes, 1, "calls the function");
 	MPI_Comm_free(&dup);
@@ -103,14 +103,14 @@ static void types(void)
 	is_int(extent, sizeof(struct pair), "MPI_Type_extent");
 	MPI_Type_lb(made, &lb);
 	MPI_Type_ub(made, &ub);
-	ok(lb == 0 && ub == sizeof(struct pair), "MPI_Type_lb and MPI_Type_ub");
+	ok(all_of(lb == 0, ub == sizeof(struct pair)), "MPI_Type_lb and MPI_Type_ub");
 	is_int(MPI_Type_hvector(2, 1, sizeof(struct pair), made, &row), MPI_SUCCESS, "MPI_Type_hvector");
 	at[1] = 16;
 	is_int(MPI_Type_hindexed(2, lengths, at, MPI_INT, &sparse), MPI_SUCCESS, "MPI_Type_hindexed");
 	MPI_Type_commit(&row);
 	memset(got, 0, sizeof(got));
 	MPI_Sendrecv(pairs, 1, row, 0, 0, got, 1, row, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-	ok(got[1].n == 2 && got[1].x == 0.25 && got[0].x == 0.5, "data go through them");
+	ok(all_of(got[1].n == 2, got[1].x == 0.25, got[0].x == 0.5), "data go through them");
 	MPI_Type_size(sparse, &n);
 	is_int(n, 2 * (long long)sizeof(int), "and through that");
 	MPI_Type_free(&made);

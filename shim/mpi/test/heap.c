@@ -63,8 +63,8 @@ static void test_sizes(void)
 		}
 	}
 	ok(own, "alignments up to 2 MiB");
-	ok(!get(SIZE_MAX) && !get(SIZE_MAX / 2) && !get_zeroed(SIZE_MAX / 2, 3) && !get(1ul << 45),
-	   "what is too large is refused");
+	ok(all_of(!get(SIZE_MAX), !get(SIZE_MAX / 2), !get_zeroed(SIZE_MAX / 2, 3),
+		  !get(1ul << 45)), "what is too large is refused");
 }
 
 /* ---- many threads --------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ static void test_reuse(void)
 	p = get_zeroed(30, 1 << 20);
 	for (size_t i = 0; i < 30 << 20; i += 4096)
 		zero &= !p[i];
-	ok(p == first && zero, "calloc's are zero then");
+	ok(all_of(p == first, zero), "calloc's are zero then");
 	give_back(p);
 	p = malloc(100);
 	ok(!is_owned(p), "the program's own malloc is untouched");

@@ -161,13 +161,14 @@ static void test_exchange(void)
 
 	start();
 	ok(gck_mpi_pmix_usable(), "PMIx is found");
-	ok(!gck_mpi_pmix_begin(1, &mine, &err) && server.fences == 1, "a fence begins");
+	ok(all_of(!gck_mpi_pmix_begin(1, &mine, &err), server.fences == 1), "a fence begins");
 	ok(gck_mpi_pmix_end(1, 2, all, &err) == 0, "it is not over while the other rank is not in it");
 	end_fence();
 	ok(gck_mpi_pmix_end(1, 2, all, &err) == 1, "then it is");
-	ok(all[0].n == 2 && all[0].v == own && all[1].n == 2 && all[1].v[1] == OTHERS_WORD,
+	ok(all_of(all[0].n == 2, all[0].v == own, all[1].n == 2, all[1].v[1] == OTHERS_WORD),
 	   "with the words of both");
-	ok(server.inits == 1 && server.finalizes == 1, "PMIx_Init and PMIx_Finalize are as many");
+	ok(all_of(server.inits == 1, server.finalizes == 1),
+	   "PMIx_Init and PMIx_Finalize are as many");
 	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize finds no fence");
 }
 
@@ -181,7 +182,8 @@ static void test_finalize_in_fence(void)
 	end_fence(); /* the other rank has joined it, without words */
 	gck_mpi_pmix_join(2);
 	ok(server.fences == 1, "it is in it already");
-	ok(gck_mpi_pmix_end(1, 2, all, &err) < 0 && err.code == ECANCELED, "the exchange is called off");
+	ok(all_of(gck_mpi_pmix_end(1, 2, all, &err) < 0, err.code == ECANCELED),
+	   "the exchange is called off");
 	ok(server.gets == 0, "nobody asks for the words of who has none");
 	gck_mpi_pmix_give_up();
 	ok(server.finalizes == server.inits, "MPI_Finalize is the last in libpmix");
@@ -195,7 +197,7 @@ static void test_finalize_first(void)
 
 	start();
 	ok(gck_mpi_pmix_leave() == 0, "MPI_Finalize comes before a fence");
-	ok(gck_mpi_pmix_begin(3, &mine, &err) < 0 && err.code == ECANCELED && !server.fences,
+	ok(all_of(gck_mpi_pmix_begin(3, &mine, &err) < 0, err.code == ECANCELED, !server.fences),
 	   "none begins any more");
 	ok(server.inits == 0, "nor is libpmix called");
 	server.ends_at_once = true;

@@ -61,12 +61,12 @@ static size_t listed(const void *p, size_t length)
 static void test_refusals(void)
 {
 	setenv("GPUCKPT_MPI_LIBRARY", "/nowhere/libmpi.so.40", 1);
-	ok(gck_mpi_ns_load(&owned, &err) < 0 && strstr(err.text, "/nowhere/libmpi.so.40"),
+	ok(all_of(gck_mpi_ns_load(&owned, &err) < 0, strstr(err.text, "/nowhere/libmpi.so.40")),
 	   "a library that is not there: %s", err.text);
 	setenv("GPUCKPT_MPI_LIBRARY", "/dev/null", 1);
-	ok(gck_mpi_ns_load(&owned, &err) < 0 && strstr(err.text, "/dev/null"),
+	ok(all_of(gck_mpi_ns_load(&owned, &err) < 0, strstr(err.text, "/dev/null")),
 	   "no library at all: %s", err.text);
-	ok(!gck_mpi_ns_loaded() && !owned.nthreads, "nothing is loaded then");
+	ok(all_of(!gck_mpi_ns_loaded(), !owned.nthreads), "nothing is loaded then");
 	unsetenv("GPUCKPT_MPI_LIBRARY");
 	ok(gck_mpi_ns_bury(&err) < 0, "nothing can be given back: %s", err.text);
 }
@@ -115,7 +115,7 @@ static void test_ranges(void)
 	is_int(listed(p, 8 * page), 8 * page, "a mapping is listed");
 	is_int(listed(own, page), 0, "the program's is not");
 	m->unmap(p + 2 * page, page);
-	ok(listed(p, 8 * page) == 7 * page && !listed(p + 2 * page, page),
+	ok(all_of(listed(p, 8 * page) == 7 * page, !listed(p + 2 * page, page)),
 	   "a page taken out of it is not");
 	q = m->remap(p + 3 * page, 5 * page, 64 * page);
 	ok(listed(q, 64 * page) == 64 * page, "a mapping that was made longer is listed");
@@ -133,7 +133,8 @@ static void test_semaphore(void)
 
 	snprintf(name, sizeof name, "/gpuckpt-test-%d", (int)getpid());
 	sem = m->open_semaphore(name);
-	ok(sem != SEM_FAILED && m->open_semaphore(name) == sem, "a named semaphore, opened twice");
+	ok(all_of(sem != SEM_FAILED, m->open_semaphore(name) == sem),
+	   "a named semaphore, opened twice");
 	sem_unlink(name);
 	is_int(listed(sem, 4096), 4096, "is listed");
 	m->close_semaphore(sem);
@@ -157,11 +158,11 @@ static void test_threads(void)
 {
 	pthread_t a, b, c;
 
-	ok(!m->make_thread(MODULE_PLAIN, &a) && listed_threads() == 1, "a thread is listed");
+	ok(all_of(!m->make_thread(MODULE_PLAIN, &a), listed_threads() == 1), "a thread is listed");
 	m->let_go();
 	is_int(m->join_thread(a), 0, "it is joined");
 	is_int(listed_threads(), 0, "and no more listed");
-	ok(!m->make_thread(MODULE_DETACHED, &b) && listed_threads() == 1,
+	ok(all_of(!m->make_thread(MODULE_DETACHED, &b), listed_threads() == 1),
 	   "a detached one is listed");
 	is_int(m->join_thread(b), -1, "it cannot be joined");
 	m->let_go();
@@ -209,7 +210,7 @@ static void test_keys(void)
 	pthread_create(&thread, NULL, use_key, &theirs);
 	pthread_join(thread, NULL);
 	is_int(m->destructions(), 1, "its destructor is called when a program's thread ends");
-	ok(entered == 1 && left == 1, "inside the gate");
+	ok(all_of(entered == 1, left == 1), "inside the gate");
 	gck_mpi_ns_guard(NULL, NULL);
 	m->set(theirs, NULL);
 	pthread_key_delete(ours);
@@ -288,7 +289,8 @@ static void test_exit(void)
 		m->exit(3);
 	}
 	waitpid(pid, &status, 0);
-	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "exit() runs the program's handlers");
+	ok(all_of(WIFEXITED(status), WEXITSTATUS(status) == 7),
+	   "exit() runs the program's handlers");
 }
 
 /* ---- restored ------------------------------------------------------------------------------- */

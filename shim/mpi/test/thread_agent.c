@@ -82,7 +82,7 @@ static void quiesced(uint32_t value, const char *why, const char *name)
 {
 	bool heard = hear(GCK_LINK_MPI_QUIESCED);
 
-	ok(heard && answer.value == value && strstr((char *)answer.data, why), "%s", name);
+	ok(all_of(heard, answer.value == value, strstr((char *)answer.data, why)), "%s", name);
 	if (heard)
 		printf("# %s\n", (char *)answer.data);
 }
