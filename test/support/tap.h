@@ -76,11 +76,11 @@ __attribute__((unused)) static bool is_str(const char *got, const char *want, co
 /* A step that prepares a claim: the test ends if it returns a negative number. */
 #define must(call) tap_must_((call) >= 0, #call)
 
-__attribute__((unused)) static void tap_must_(bool good, const char *text)
+__attribute__((unused)) static void tap_must_(bool good, const char *condition)
 {
 	if (good)
 		return;
-	printf("Bail out! %s failed\n", text);
+	printf("Bail out! %s failed\n", condition);
 	exit(1);
 }
 
