@@ -140,7 +140,7 @@ static void read_fds(struct uses *all, const struct task *t, const struct gck_le
 	closedir(d);
 }
 
-/* ---- what is common ------------------------------------------------------------------------ */
+/* ---- shared objects ------------------------------------------------------------------------ */
 
 static int compare(uint64_t a, uint64_t b)
 {

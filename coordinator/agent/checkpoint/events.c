@@ -20,7 +20,7 @@
 #define TICK_S 0.5          /* between signs of life to workers, and progress reports */
 #define STATUS_WAIT_S 1.    /* for the exit status of a rank that is gone */
 
-/* ---- what members say ---------------------------------------------------------------------- */
+/* ---- workers and ranks --------------------------------------------------------------------- */
 
 static void on_status_wait(struct ev_loop *loop, ev_timer *w, int events)
 {

@@ -104,7 +104,7 @@ void quiesce_clear(struct transaction *t)
 	t->quiesce.ours = t->quiesce.all = (struct words){ 0 };
 }
 
-/* ---- rounds: up ---------------------------------------------------------------------------- */
+/* ---- rounds, to the coordinator ------------------------------------------------------------ */
 
 static int append(struct words *w, const void *data, size_t size)
 {
@@ -186,7 +186,7 @@ void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi
 	told(t);
 }
 
-/* ---- rounds: down -------------------------------------------------------------------------- */
+/* ---- rounds, from the coordinator ---------------------------------------------------------- */
 
 static int take_words(struct transaction *t, const json_t *body)
 {
@@ -227,7 +227,7 @@ void quiesce_go(struct transaction *t, const json_t *body)
 	}
 }
 
-/* ---- the end of it ------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 void quiesce_answered(struct agent *a, struct task *task, uint64_t seq, const struct gck_error *why)
 {

@@ -59,7 +59,7 @@ static void commit(struct task *t, int asker, uint32_t call)
 	tell(t, asker);
 }
 
-/* ---- the rank's word ----------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static void note(struct agent *a, struct task_requests *s, const struct gck_link_ask *m)
 {
@@ -119,7 +119,7 @@ void rank_request_take(struct agent *a, struct task *t, const struct gck_link_as
 		      (json_int_t)(all ? s->asked[GCK_ASKER_ALL] : 0)));
 }
 
-/* ---- what comes of it ---------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 void rank_request_answered(struct agent *a, const json_t *body)
 {

@@ -26,7 +26,7 @@ struct rank_checkpoint *transaction_rank(struct agent *a, const struct task *tas
 	return NULL;
 }
 
-/* ---- the end of it ------------------------------------------------------------------------- */
+/* ---- failure and end ----------------------------------------------------------------------- */
 
 unsigned transaction_workers(const struct transaction *t)
 {
@@ -163,7 +163,7 @@ void transaction_abort(struct transaction *t)
 	transaction_leave_if_empty(t);
 }
 
-/* ---- time ---------------------------------------------------------------------------------- */
+/* ---- time limits --------------------------------------------------------------------------- */
 
 void transaction_limit(struct transaction *t, double seconds)
 {

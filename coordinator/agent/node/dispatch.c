@@ -231,7 +231,7 @@ static int take(struct agent *a, const json_t *body)
 	return 0;
 }
 
-/* ---- register ----------------------------------------------------------------------------- */
+/* ---- register ------------------------------------------------------------------------------ */
 
 #define LIST_LIMIT_S 20.        /* ranks wait for this */
 #define LIST_RUNNING_LIMIT_S 4. /* ranks run, or are held for a checkpoint */

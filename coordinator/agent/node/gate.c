@@ -83,7 +83,7 @@ static void say_unreached(const struct agent *a, const char *what_follows)
 {
 	const struct step *s = a->step;
 
-	say_to_user(&a->tasks, "the coordinator at %s cannot be reached, so nobody knows whether "
+	say_to_user(&a->tasks, "the coordinator at %s cannot be reached to tell whether "
 		    "step %u.%u %s: %s", s->conf.host, s->job, s->step, a->gate == GATE_HOLD ?
 		    "could be restored on all its nodes" : "has a checkpoint", what_follows);
 }

@@ -158,7 +158,7 @@ static void stop(struct isolation *l, const char *why)
 		    s->step);
 }
 
-/* ---- Slurm's word -------------------------------------------------------------------------- */
+/* ---- questions to Slurm -------------------------------------------------------------------- */
 
 /* For job.h, of a struct agent: true. */
 static json_t *ask_slurm(const void *arg, struct gck_error *err)
@@ -188,8 +188,8 @@ static void tell_blind(struct isolation *l, const char *why)
 
 	if (!l->blind)
 		say_to_user(&a->tasks,
-			    "%s: so nobody on %s knows whether it is cut off, and the ranks of job "
-			    "%u run on",
+			    "%s: node %s cannot tell whether it is cut off, and the ranks of job %u "
+			    "run on",
 			    why, a->step->node, a->step->job);
 	l->blind = true;
 }
@@ -255,7 +255,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *w, int events)
 		ask(l);
 }
 
-/* ---- from outside -------------------------------------------------------------------------- */
+/* ---- interface ----------------------------------------------------------------------------- */
 
 struct isolation *isolation_start(struct agent *a)
 {

@@ -63,7 +63,7 @@ void thread_link_lost(struct thread_link *l)
 	lost(a, t);
 }
 
-/* ---- out ----------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------- */
 
 static ssize_t send_packet(int fd, const struct thread_packet *p)
 {
@@ -163,7 +163,7 @@ void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m,
 	send_queued(l);
 }
 
-/* ---- in ------------------------------------------------------------------------------------ */
+/* ---- receiving ----------------------------------------------------------------------------- */
 
 /* Three strings, each with its NUL. */
 void thread_link_item(struct thread_link *l)
@@ -243,7 +243,7 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 		take_packet(l, &m, (size_t)n);
 }
 
-/* ---- begin --------------------------------------------------------------------------------- */
+/* ---- new links ----------------------------------------------------------------------------- */
 
 static struct thread_link *make(struct agent *a, int fd, struct task *t,
 				const struct thread_kind *kind)
@@ -284,7 +284,7 @@ void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_k
 	take_packet(l, m, size);
 }
 
-/* ---- what stands in the way ---------------------------------------------------------------- */
+/* ---- obstacles ----------------------------------------------------------------------------- */
 
 static void look(struct thread_link *l, uint32_t type)
 {

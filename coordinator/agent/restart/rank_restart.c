@@ -193,7 +193,7 @@ void rank_restart_end(struct rank_restart *one)
 	device_restore_end(one);
 }
 
-/* ---- what the devices had ------------------------------------------------------------------ */
+/* ---- device data --------------------------------------------------------------------------- */
 
 #define TIMES_MAX 3 /* for each rank, in case something kills the process */
 

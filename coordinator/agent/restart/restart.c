@@ -208,7 +208,7 @@ static void go_on(struct restart *r, const char *op, uint32_t seq)
 	}
 }
 
-/* ---- from outside -------------------------------------------------------------------------- */
+/* ---- interface ----------------------------------------------------------------------------- */
 
 /* The same welcome may come again after a lost connection, with another commit. */
 int restart_offered(struct agent *a, const json_t *welcome)

@@ -116,7 +116,7 @@ void restart_task_ended(struct restart *r, struct task *t)
 	restart_advance(r);
 }
 
-/* ---- MPI and CUDA on their way back -------------------------------------------------------- */
+/* ---- MPI and CUDA come back ---------------------------------------------------------------- */
 
 static const char *const part_names[RESTART_PARTS] = {
 	[RESTART_MPI] = "MPI", [RESTART_CUDA] = "GPU",

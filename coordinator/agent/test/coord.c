@@ -2,8 +2,6 @@
  * A coordinator that a test scripts, over the real wire. */
 #include "config.h"
 
-#include "coordinator/agent/test/coord.h"
-
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -66,7 +66,7 @@ static void start_freeze_held(int hold_ms, bool held)
 	fake_command("prepare", json_pack("{s:i}", "hold_ms", hold_ms));
 	fake_await("done", "prepare");
 	fake_command("freeze", json_pack("{s:b}", "held", held));
-	fake_run(0.1);
+	fake_turn();
 }
 
 static void start_freeze(int hold_ms)
@@ -89,7 +89,7 @@ static void whole(void)
 	ok(thread_heard(0, GCK_LINK_CUDA_HOLD) > 0,
 	   "held CUDA threads get signs of life");
 	fake_command("resume", NULL);
-	fake_run(0.1);
+	fake_turn();
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1 && thread_heard(1, GCK_LINK_CUDA_RESUME) == 1,
 	   "they are told to resume");
 	say(0, GCK_LINK_CUDA_RESUMED, 0, NULL);
@@ -267,7 +267,7 @@ static bool given(int fd, uint32_t ranks)
 	struct gck_link_mpi m = { .type = 0 };
 	bool good;
 
-	fake_run(0.1);
+	fake_turn();
 	good = recv(fd, &m, sizeof m, MSG_DONTWAIT) == (ssize_t)HEAD &&
 		m.type == GCK_LINK_CUDA_GIVEN &&
 	       m.round == ranks;
@@ -286,7 +286,7 @@ static void needed(void)
 	ok(m.type == GCK_LINK_CUDA_YIELD && m.total == 16 && !strcmp((char *)m.data, "device"),
 	   "a rank finds no memory on a device: the others are asked to free theirs");
 	is_int(thread_heard(0, GCK_LINK_CUDA_YIELD), 0, "except the rank that asks");
-	fake_run(0.1);
+	fake_turn();
 	is_int(recv(fd, &byte, 1, MSG_DONTWAIT), -1, "it waits for their answers");
 	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	thread_send(1, &m, HEAD);
@@ -298,10 +298,10 @@ static void needed(void)
 	m = need(&fd);
 	close(fd);
 	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
-	fake_run(0.1);
+	fake_turn();
 	ok(!fake_agent->reclaims, "a rank that waits no longer is forgotten");
 	thread_send(1, &m, HEAD);
-	fake_run(0.1);
+	fake_turn();
 	threads_end();
 }
 
@@ -316,7 +316,7 @@ static void needed_in_drain(void)
 	start_freeze(4000);
 	thread_heard(1, GCK_LINK_CUDA_DRAIN);
 	m = need(&fd[0]);
-	fake_run(0.1);
+	fake_turn();
 	ok(m.type == GCK_LINK_CUDA_YIELD && recv(fd[0], &byte, 1, MSG_DONTWAIT) < 0,
 	   "a rank that is being drained finds no memory: it waits for another that is, too");
 	need_of(1, &fd[1]);
@@ -410,7 +410,7 @@ static void not_frozen(void)
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(answer_says(fake_await("done", "freeze"), "rank 2"),
 	   "a rank without CUDA cannot be stopped");
-	fake_run(0.1);
+	fake_turn();
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) && thread_heard(1, GCK_LINK_CUDA_RESUME),
 	   "the GPUs come back");
 	threads_end();
@@ -435,13 +435,13 @@ static void late_word(void)
 	begin();
 	start_freeze(4000);
 	say_of(0, 6, GCK_LINK_CUDA_RESUMED, 0, NULL);
-	fake_run(0.1);
+	fake_turn();
 	say(0, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	ok(packet_bool(fake_await("done", "freeze"), "ok"),
 	   "an answer to an earlier checkpoint is ignored");
 	fake_command("resume", NULL);
-	fake_run(0.1);
+	fake_turn();
 	is_int(thread_heard(0, GCK_LINK_CUDA_RESUME), 1, "its rank is told to resume");
 	threads_end();
 }
@@ -474,7 +474,7 @@ static void too_little_memory(void)
 	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
 	ok(packet_bool(fake_await("done", "prepare"), "ok"), "then it is prepared");
 	fake_command("abort", NULL);
-	fake_run(0.1);
+	fake_turn();
 	ok(thread_heard(0, GCK_LINK_CUDA_RESUME) == 1,
 	   "an aborted checkpoint releases the memory");
 	threads_end();
@@ -483,7 +483,7 @@ static void too_little_memory(void)
 	fake_world->device = 1 << 30;
 	fake_world->memory = (2ll << 30) + 3000;
 	fake_command("prepare", NULL);
-	fake_run(0.1);
+	fake_turn();
 	thread_leave(0);
 	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
 	ok(fake_await("done", "prepare") != NULL, "a rank whose thread has gone is not awaited");
@@ -558,7 +558,7 @@ static void comes_back(void)
 	threads_end();
 }
 
-/* ---- what devices had, brought back -------------------------------------------------------- */
+/* ---- device data restored ------------------------------------------------------------------ */
 
 static void want(unsigned rank)
 {
@@ -683,13 +683,13 @@ static void looks(void)
 	thread_links_look(fake_agent);
 	is_int(thread_heard(0, GCK_LINK_CUDA_LOOK), 1, "CUDA threads are asked for obstacles");
 	say(0, GCK_LINK_CUDA_LOOKED, 0, NULL);
-	fake_run(0.1);
+	fake_turn();
 	ok(!thread_links_looked(fake_agent), "one thread has not answered yet");
 	say(1, GCK_LINK_CUDA_LOOKED, 0, NULL);
-	fake_run(0.1);
+	fake_turn();
 	ok(thread_links_looked(fake_agent), "now all have");
 	say(0, GCK_LINK_CUDA_DRAIN, 0, NULL);
-	fake_run(0.1);
+	fake_turn();
 	ok(!fake_agent->tasks.v[0]->cuda && fake_agent->tasks.v[1]->cuda,
 	   "an unknown message ends the link");
 	threads_end();

@@ -454,6 +454,13 @@ void fake_run(double seconds)
 	ev_timer_stop(fake_agent->loop, &w);
 }
 
+/* A message may lead to another, and that to a third. */
+void fake_turn(void)
+{
+	for (int i = 0; i < 20; i++)
+		ev_run(fake_agent->loop, EVRUN_NOWAIT);
+}
+
 const json_t *fake_await_within(const char *op, const char *phase, double seconds)
 {
 	const json_t *m = find(op, phase);

@@ -64,8 +64,9 @@ void fake_command(const char *op, json_t *more);
 const json_t *fake_await(const char *op, const char *phase);
 const json_t *fake_await_within(const char *op, const char *phase, double seconds);
 
-/* Runs the loop for so long. */
+/* Runs the loop for so long; until every message between the agent and this process is handled. */
 void fake_run(double seconds);
+void fake_turn(void);
 
 /* Runs the loop until the condition holds; only a failure reaches the limit. */
 #define fake_until(is) \

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kills the agent and its workers at every point (common/base/fault.h) of a checkpoint and a
  * restart. Ranks go on unharmed and the next checkpoint works; a restart that was cut short can
- * be repeated. Needs a build with --enable-faults. */
+ * be repeated. Some points by default, all with GPUCKPT_LONG=1. Needs a build with
+ * --enable-faults. */
 #include "config.h"
 
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,6 +126,24 @@ static void restart_with(struct plugin *p, int point)
 	ok(plugin_sound(p, 0) && plugin_sound(p, 1), "  no line is missing or repeated");
 }
 
+/* One point of each class by default: before the freeze, while ranks are held, as they are let go,
+ * in the write, in the commit, and each step of a restart. All with GPUCKPT_LONG=1. */
+static bool is_wanted(int point)
+{
+	static const int by_default[] = {
+		GCK_FAULT_AGENT_PREPARE, GCK_FAULT_AGENT_FROZEN, GCK_FAULT_AGENT_RESUME,
+		GCK_FAULT_AGENT_WRITE, GCK_FAULT_AGENT_COMMIT, GCK_FAULT_WORKER_TAKEN,
+		GCK_FAULT_WORKER_RESUMED, GCK_FAULT_WORKER_STAGED, GCK_FAULT_RESTORE_BUILD,
+		GCK_FAULT_RESTORE_BUILT, GCK_FAULT_RESTORE_FILES, GCK_FAULT_RESTORE_RUN,
+	};
+	const char *all = getenv("GPUCKPT_LONG");
+
+	for (size_t i = 0; i < sizeof by_default / sizeof *by_default; i++)
+		if (by_default[i] == point)
+			return true;
+	return all && *all && strcmp(all, "0");
+}
+
 static void sweep_staged(struct plugin *p)
 {
 	char stage[160], dir[128];
@@ -133,7 +153,8 @@ static void sweep_staged(struct plugin *p)
 	chmod(dir, 01777);
 	snprintf(stage, sizeof stage, "stage=%s", dir);
 	for (int point = GCK_FAULT_AGENT_WRITE; point <= GCK_FAULT_WORKER_STAGED; point++) {
-		if (point > GCK_FAULT_AGENT_WRITTEN && point < GCK_FAULT_WORKER_WRITE)
+		if ((point > GCK_FAULT_AGENT_WRITTEN && point < GCK_FAULT_WORKER_WRITE) ||
+		    !is_wanted(point))
 			continue;
 		p->restarts = 0;
 		p->options = stage;
@@ -146,6 +167,8 @@ static void sweep_staged(struct plugin *p)
 static void sweep(struct plugin *p)
 {
 	for (int point = GCK_FAULT_NONE + 1; point < GCK_FAULT_RESTORE_BUILD; point++) {
+		if (!is_wanted(point))
+			continue;
 		p->restarts = 0;
 		plugin_new_output(p);
 		checkpoint_with(p, point);

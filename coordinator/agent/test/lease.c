@@ -262,7 +262,7 @@ static void no_scontrol(struct plugin *p)
 	snprintf(path, sizeof path, "%s/scontrol", p->dir);
 	unlink(path);
 	left_alone(p, 3);
-	ok(plugin_said(p, "knows whether it is cut off") && plugin_both_count(p),
+	ok(plugin_said(p, "cannot tell whether it is cut off") && plugin_both_count(p),
 	   "a node without scontrol: the user is told, and the ranks run on");
 	plugin_stop(p);
 }

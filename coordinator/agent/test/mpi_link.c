@@ -22,7 +22,7 @@ static void breaks(struct gck_link_mpi m, size_t size, const char *name)
 {
 	threads_begin();
 	thread_send(1, &m, size);
-	fake_run(0.1);
+	fake_turn();
 	ok(!link_of(1) && link_of(0), "%s ends this link, and no other", name);
 	threads_end();
 }
@@ -57,14 +57,14 @@ static void pieces(void)
 	m.offset = 4;
 	memcpy(m.data, "c\0\0", 4);
 	thread_send(1, &m, HEAD + 4);
-	fake_run(0.1);
+	fake_turn();
 	is_str(packet_text(json_array_get(link_of(1)->items, 0), "remedy", ""), "c",
 	       "a message in two pieces is assembled");
 	m.offset = 0;
 	thread_send(1, &m, HEAD + 4);
 	m.offset = 5;
 	thread_send(1, &m, HEAD + 3);
-	fake_run(0.1);
+	fake_turn();
 	ok(!link_of(1), "a gap between pieces ends the link");
 	threads_end();
 
@@ -74,7 +74,7 @@ static void pieces(void)
 	m.offset = 4;
 	m.type = GCK_LINK_MPI_READY;
 	thread_send(1, &m, HEAD + 4);
-	fake_run(0.1);
+	fake_turn();
 	ok(!link_of(1), "and so does another message between pieces");
 	threads_end();
 }
@@ -87,16 +87,16 @@ static void items(void)
 	threads_begin();
 	memcpy(m.data, "window", 6);
 	thread_send(1, &m, HEAD + 6);
-	fake_run(0.1);
+	fake_turn();
 	unended = (int)json_array_size(link_of(1)->items);
 	is_int(unended, 0, "an item whose strings lack a NUL is ignored");
 	memcpy(m.data, "a\0b\0c", 6);
 	for (int i = 0; i < 100; i++)
 		thread_send(1, &m, HEAD + 6);
-	fake_run(0.2);
+	fake_turn();
 	is_int((long long)json_array_size(link_of(1)->items), 64, "the number of items is limited");
 	thread_say(1, GCK_LINK_MPI_LOOKED, 0, 0, 0);
-	fake_run(0.1);
+	fake_turn();
 	ok(link_of(1)->looked && !thread_links_looked(fake_agent),
 	   "one rank has named all obstacles");
 	thread_links_look(fake_agent);
@@ -104,7 +104,7 @@ static void items(void)
 	is_int(thread_heard(1, GCK_LINK_MPI_LOOK), 1, "over its link");
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_say(i, GCK_LINK_MPI_LOOKED, 0, 0, 0);
-	fake_run(0.1);
+	fake_turn();
 	ok(thread_links_looked(fake_agent), "all have");
 	threads_end();
 }
@@ -124,7 +124,7 @@ static void counts(void)
 	thread_links_mpi(fake_agent, &pmix);
 	ok(!pmix, "nor if a rank has another world, whose fence would be another");
 	thread_say(1, GCK_LINK_MPI_BYE, 0, 0, 0);
-	fake_run(0.1);
+	fake_turn();
 	is_int(thread_links_mpi(fake_agent, &pmix), FAKE_RANKS - 1,
 	       "a rank past MPI_Finalize does not count");
 	threads_end();
@@ -140,7 +140,7 @@ static void does_not_listen(void)
 	threads_begin();
 	for (int i = 0; i < 6 && link_of(1); i++)
 		thread_link_send(fake_agent->tasks.v[1]->mpi, &m, words, size);
-	fake_run(0.1);
+	fake_turn();
 	ok(!link_of(1), "a rank that reads nothing loses its link");
 	threads_end();
 

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "common/base/control.h"
-#include "coordinator/agent/test/coord.h"
 
 #define PATIENCE_MS 120000 /* for what must happen: only a failure takes so long */
 #define STAND_MS 1000

@@ -107,4 +107,10 @@ json_t *coord_bounds(bool keep_held, int hold_ms);
 /* A whole checkpoint, from prepare to committed. hash gets its commit's hash. */
 bool coord_checkpoint(unsigned seq, char hash[40]);
 
+/* For plugin.c: starts munged and listens. Returns munge's socket, or NULL and *why. */
+const char *coord_open(const char **why);
+void coord_close(void);
+unsigned coord_port(void);
+const char *coord_user(void);
+
 #endif

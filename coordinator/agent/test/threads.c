@@ -76,7 +76,7 @@ void threads_end(void)
 {
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
 		thread_leave(i);
-	fake_run(0.05);
+	fake_turn();
 	fake_end();
 }
 

@@ -290,7 +290,7 @@ static void attempt(struct upstream *u)
 		lost(u, err.text);
 }
 
-/* ---- from outside -------------------------------------------------------------------------- */
+/* ---- interface ----------------------------------------------------------------------------- */
 
 struct upstream *upstream_start(struct agent *a, const struct upstream_ops *ops)
 {

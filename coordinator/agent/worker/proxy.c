@@ -205,7 +205,7 @@ void proxy_connection(bool there)
 	send_next();
 }
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- questions of the processes ------------------------------------------------------------ */
 
 static void append(struct proxy_line *line)
 {
@@ -316,7 +316,7 @@ void proxy_use(int fd)
 	gck_signer_use(&signer);
 }
 
-/* ---- the agent's --------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------------- */
 
 void proxy_start(struct ev_loop *loop, const struct step *s, proxy_send *send, void *arg)
 {

@@ -121,7 +121,7 @@ void rank_image_drop(struct rank_image *f)
 	*f = (struct rank_image){ .exit = -1 };
 }
 
-/* ---- the image that a new one builds on ---------------------------------------------------- */
+/* ---- base image ---------------------------------------------------------------------------- */
 
 /* The commit that the coordinator named, or the newest in the store. */
 static uint32_t base_of(const struct worker_task *t, struct gck_store *store)

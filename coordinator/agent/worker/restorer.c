@@ -152,7 +152,7 @@ int restorer_main(int fd, void *arg)
 	return rc;
 }
 
-/* ---- what the devices had ------------------------------------------------------------------ */
+/* ---- device data --------------------------------------------------------------------------- */
 
 static int serve(const struct worker_task *t, struct rank_image *f, struct report *report,
 		 struct gck_error *err)

@@ -118,7 +118,7 @@ int scontrol_runs(uint32_t id, uint32_t restarts, struct gck_error *err)
 			"scontrol show job %s: %s", job, *text ? text : "no message");
 }
 
-/* ---- giving a job back --------------------------------------------------------------------- */
+/* ---- requeue ------------------------------------------------------------------------------- */
 
 /* The agents of all nodes requeue the job at the same time, and Slurm refuses all but the first. */
 static bool is_given_back(uint32_t job)
