@@ -61,7 +61,7 @@ static bool is_asked_again(const struct plugin *p)
 }
 
 /* A start after two restarts; the coordinator has reported SlurmdTimeout. */
-static void begin_leased(struct plugin *p, int slurmd_timeout)
+static void begin_watched(struct plugin *p, int slurmd_timeout)
 {
 	coord_deaf(false);
 	plugin_begin(p, NULL, 0);
@@ -70,16 +70,16 @@ static void begin_leased(struct plugin *p, int slurmd_timeout)
 	plugin_both_count(p);
 }
 
-static void leave_alone(void)
+static void cut_connection(void)
 {
 	coord_deaf(true);
 	coord_drop();
 }
 
-static void left_alone(struct plugin *p, int slurmd_timeout)
+static void cut_off(struct plugin *p, int slurmd_timeout)
 {
-	begin_leased(p, slurmd_timeout);
-	leave_alone();
+	begin_watched(p, slurmd_timeout);
+	cut_connection();
 }
 
 static bool rank_comes_to_stand(const struct plugin *p, unsigned rank)
@@ -103,7 +103,7 @@ static bool come_to_stand(const struct plugin *p)
 static void coordinator_away(struct plugin *p)
 {
 	slurm_says(p, "RUNNING", 2);
-	left_alone(p, 3);
+	cut_off(p, 3);
 	ok(is_asked_again(p) && is_asked_again(p),
 	   "the coordinator is away: Slurm is asked repeatedly");
 	ok(plugin_both_count(p), "Slurm says that the job runs here: the ranks run on");
@@ -158,7 +158,7 @@ static void goes_on(struct plugin *p)
 static void stopped_by_the_user(struct plugin *p)
 {
 	slurm_is_away(p);
-	left_alone(p, 3);
+	cut_off(p, 3);
 	kill(p->rank[0], SIGSTOP);
 	ok(plugin_logged(p, "rank 0 is not stopped yet"),
 	   "a rank that the user's debugger has stopped is not traced");
@@ -172,7 +172,7 @@ static void stopped_by_the_user(struct plugin *p)
 static void rank_ends(struct plugin *p)
 {
 	slurm_is_away(p);
-	left_alone(p, 3);
+	cut_off(p, 3);
 	ok(come_to_stand(p), "stopped");
 	kill(p->rank[0], SIGKILL);
 	is_int(plugin_reap(p, 0, true), SIGKILL, "a rank that is killed meanwhile ends");
@@ -214,9 +214,9 @@ static void worker_stays(struct plugin *p, const char *phase)
 	pid_t worker;
 
 	slurm_is_away(p);
-	begin_leased(p, 3);
+	begin_watched(p, 3);
 	worker = hang_in(p, phase);
-	leave_alone();
+	cut_connection();
 	ok(!strcmp(phase, "write") ? come_to_stand(p) : rank_comes_to_stand(p, 1),
 	   "the node is isolated: ranks that no worker may hold are stopped");
 	ok(worker > 0 && waitpid(worker, NULL, __WALL) == worker && come_to_stand(p),
@@ -233,7 +233,7 @@ static void no_agent_lives(struct plugin *p)
 	int looks = PATIENCE;
 
 	slurm_is_away(p);
-	left_alone(p, 3);
+	cut_off(p, 3);
 	ok(come_to_stand(p), "stopped");
 	while (--looks && plugin_stays(p, 0, 20))
 		plugin_signal_agent(p, SIGKILL);
@@ -243,11 +243,11 @@ static void no_agent_lives(struct plugin *p)
 }
 
 /* The ranks run on, as without isolation: by the time that the agent is back nothing is asked. */
-static void is_not_leased(struct plugin *p, int slurmd_timeout, const char *name)
+static void is_not_isolated(struct plugin *p, int slurmd_timeout, const char *name)
 {
 	slurm_is_away(p);
 	is_asked(p);
-	left_alone(p, slurmd_timeout);
+	cut_off(p, slurmd_timeout);
 	plugin_logged(p, "trying again");
 	coord_deaf(false);
 	json_decref(coord_welcome("run", NULL));
@@ -261,7 +261,7 @@ static void no_scontrol(struct plugin *p)
 
 	snprintf(path, sizeof path, "%s/scontrol", p->dir);
 	unlink(path);
-	left_alone(p, 3);
+	cut_off(p, 3);
 	ok(plugin_said(p, "cannot tell whether it is cut off") && plugin_both_count(p),
 	   "a node without scontrol: the user is told, and the ranks run on");
 	plugin_stop(p);
@@ -298,9 +298,9 @@ int main(void)
 	worker_stays(&p, "resume");
 	no_agent_lives(&p);
 	no_scontrol(&p);
-	is_not_leased(&p, 0, "SlurmdTimeout=0");
+	is_not_isolated(&p, 0, "SlurmdTimeout=0");
 	leave_running(&p);
-	is_not_leased(&p, 3, "CutOff=run");
+	is_not_isolated(&p, 3, "CutOff=run");
 	plugin_close(&p);
 	return tap_done();
 }

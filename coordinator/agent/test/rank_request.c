@@ -132,7 +132,7 @@ static void none_comes(void)
 	fake_end();
 }
 
-static void nobody_to_ask(void)
+static void no_coordinator(void)
 {
 	fake_begin();
 	fake_world->away = true;
@@ -181,7 +181,7 @@ int main(void)
 {
 	in_the_image();
 	none_comes();
-	nobody_to_ask();
+	no_coordinator();
 	exec();
 	return tap_done();
 }
