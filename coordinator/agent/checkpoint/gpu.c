@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * The GPUs of this node's ranks in a checkpoint. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/gpu.h"

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Device memory that other ranks free for a rank that found none. */
 #include "config.h"
 
 #include "coordinator/agent/checkpoint/reclaim.h"
