@@ -27,8 +27,10 @@ void link_close(struct link *l)
 		p = &(*p)->next;
 	if (*p)
 		*p = l->next;
-	if (l->task && l->task->link == l)
-		l->task->link = NULL, l->task->shim_state = 0;
+	if (l->task && l->task->link == l) {
+		l->task->link = NULL;
+		l->task->shim_state = 0;
+	}
 	ev_io_stop(l->all->agent->loop, &l->io);
 	ev_timer_stop(l->all->agent->loop, &l->limit);
 	close(l->fd);
