@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/process/image/image_fields.h"
 
@@ -14,6 +15,24 @@ void gck_image_free(struct gck_image *img)
 	gck_shape_free(&gck_image_shape, img);
 	gck_chunks_clear(&img->chunks);
 	free(img);
+}
+
+void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err)
+{
+	char *v;
+
+	memcpy(&v, list, sizeof(v));
+	/* grown at powers of two: the count alone tells the room */
+	if ((*n & (*n - 1)) == 0) {
+		v = realloc(v, (*n ? *n * 2 : 1) * size);
+		if (!v) {
+			gck_fail(err, ENOMEM, "out of memory for the image");
+			return NULL;
+		}
+		memcpy(list, &v, sizeof(v));
+	}
+	memset(v + *n * size, 0, size);
+	return v + (*n)++ * size;
 }
 
 /* A row: 12 digits of the window's number, 16 of its mask, 8 of its chunk's number. */

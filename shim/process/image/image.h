@@ -239,6 +239,10 @@ struct gck_image {
 
 void gck_image_free(struct gck_image *img);
 
+/* Append a zeroed element of size bytes to a list of *n. list is the address of the pointer to it.
+ * Returns the new element; NULL without memory, and nothing has changed. */
+void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err) GCK_MUST_CHECK;
+
 /* Append a window; -1 without memory. */
 int gck_windows_add(struct gck_windows *w, const struct gck_window *x, struct gck_error *err);
 struct gck_window gck_windows_at(const struct gck_windows *w, size_t i);

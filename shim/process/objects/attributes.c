@@ -16,24 +16,6 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/rank/scan.h"
 
-void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err)
-{
-	char *v;
-
-	memcpy(&v, list, sizeof(v));
-	/* grown at powers of two: the count alone tells the room */
-	if ((*n & (*n - 1)) == 0) {
-		v = realloc(v, (*n ? *n * 2 : 1) * size);
-		if (!v) {
-			gck_fail(err, ENOMEM, "out of memory for the image");
-			return NULL;
-		}
-		memcpy(list, &v, sizeof(v));
-	}
-	memset(v + *n * size, 0, size);
-	return v + (*n)++ * size;
-}
-
 static void check_rights(struct gck_scan *s, const char *status)
 {
 	const char *uid = gck_proc_field(status, "Uid:");

@@ -49,7 +49,4 @@ int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const c
 /* What only the rank itself can tell: signal actions, timers, clocks (by the helper). */
 int gck_scan_inside(struct gck_scan *s, int timeout_ms);
 
-/* Room for one more element of a list of the image, zeroed; NULL without memory. */
-void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err);
-
 #endif
