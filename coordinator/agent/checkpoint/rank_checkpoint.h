@@ -6,7 +6,7 @@
 #include "coordinator/agent/base/agent.h"
 #include "coordinator/agent/worker/worker.h"
 #include "shim/link.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/gpu/gpu.h"
 
 enum phase { PHASE_PREPARE, PHASE_QUIESCE, PHASE_FREEZE, PHASE_RESUME, PHASE_WRITE, PHASE_COMMIT,
 	     PHASES };

@@ -14,7 +14,7 @@
 #include "common/base/fd_passing.h"
 #include "common/base/log.h"
 #include "coordinator/agent/base/packet.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/gpu/gpu.h"
 
 #define HEAD offsetof(struct gck_link_mpi, data)
 #define MESSAGE_MAX (64u << 20)

@@ -12,7 +12,7 @@
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/restart/stages.h"
 #include "coordinator/agent/worker/child.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/gpu/gpu.h"
 
 static void take_failure(struct rank_restart *one, const json_t *body)
 {

@@ -10,7 +10,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/worker/rank_image.h"
 #include "coordinator/agent/worker/report.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/gpu/gpu.h"
 #include "shim/process/process.h"
 #include "storage/store/store.h"
 

@@ -14,7 +14,7 @@
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/worker/rank_image.h"
 #include "coordinator/agent/worker/report.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/gpu/gpu.h"
 #include "shim/process/process.h"
 #include "storage/image/image.h"
 #include "storage/s3/signer.h"

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "shim/cuda/base/state.h"
-#include "shim/process/gpu/gpu_assignment.h"
-#include "shim/process/gpu/visible_gpus.h"
+#include "shim/process/gpu/gpus.c"
 #include "test/support/cuda_link.h"
 #include "test/support/lineage.h"
 #include "test/support/tap.h"
@@ -44,7 +43,7 @@ static const char *chosen(const char *was, const char *visible, const char *here
 	struct gck_error err = {0};
 
 	snprintf(s.visible, sizeof s.visible, "%s", visible);
-	if (gck_restore_gpus_choose(&s, &now, &err)) {
+	if (choose(&s, &now, &err)) {
 		snprintf(text, sizeof text, "%s", s.nonto == 99 ? err.text : "changed");
 		return text;
 	}
@@ -84,20 +83,20 @@ static void test_sound(void)
 	const struct gck_cuda_devices good = devices("aH bH c-", "580");
 	struct gck_cuda_devices d = good;
 
-	ok(gck_gpus_sound(&d), "a list with one that is not seen");
+	ok(is_list_sound(&d), "a list with one that is not seen");
 	d.n = d.all = GCK_CUDA_DEVICES_MAX;
-	ok(gck_gpus_sound(&d), "as many as there can be");
+	ok(is_list_sound(&d), "as many as there can be");
 	d.all++;
-	ok(!gck_gpus_sound(&d), "one more is no list");
+	ok(!is_list_sound(&d), "one more is no list");
 	d = good;
 	d.n = d.all + 1;
-	ok(!gck_gpus_sound(&d), "nor with more that are seen than there are");
+	ok(!is_list_sound(&d), "nor with more that are seen than there are");
 	d = good;
 	memset(d.driver, '5', sizeof d.driver);
-	ok(!gck_gpus_sound(&d), "nor with a version without an end");
+	ok(!is_list_sound(&d), "nor with a version without an end");
 	d = good;
 	memset(d.v[2].name, 'H', sizeof d.v[2].name);
-	ok(!gck_gpus_sound(&d), "nor with such a name");
+	ok(!is_list_sound(&d), "nor with such a name");
 }
 
 /* ---- a rank --------------------------------------------------------------------------------------- */

@@ -8,9 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/process/objects/file_copy.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
-#include "shim/process/rank/scan.h"
+#include "shim/process/rank/helper_link.h"
 
 /* Between looks at a rank whose MPI library is at work: twice as long each time, some 0.6 s in all. Its
  * thread may wait for a processor between a call that makes a descriptor and the listing of that. */
@@ -298,6 +299,28 @@ void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_
 {
 	memcpy(c->device, fds, sizeof c->device);
 	c->device_hashes = hashes;
+}
+
+void gck_capture_marks_take(struct gck_capture *c, const int shelf[2])
+{
+	gck_marks_drop(&c->marks);
+	gck_marks_take(&c->marks, shelf);
+	c->marked = true;
+}
+
+void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash)
+{
+	struct gck_windows pages;
+
+	gck_hex_table_clear(&c->base.rows); /* its chunks are another manifest's */
+	if (!strcmp(c->marks.of, hash) && !gck_image_pages(manifest, &pages, NULL))
+		c->base = pages;
+}
+
+void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash)
+{
+	snprintf(c->marks.of, sizeof(c->marks.of), "%s", hash);
+	gck_marks_leave(&c->marks, shelf);
 }
 
 void gck_capture_drop_clone(struct gck_capture *c)

@@ -3,8 +3,11 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "shim/process/proc/clocks.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/objects.h"
+#include "shim/process/proc/procfs.h"
 #include "shim/process/process.h"
 #include "shim/process/rank/scan.h"
 
@@ -65,6 +68,16 @@ static int scan_all(const struct gck_target *t, const struct gck_options *o,
 	gck_maps_free(&s.maps);
 	gck_image_free(s.img);
 	return result ? -1 : 0;
+}
+
+bool gck_process_ended(pid_t pid)
+{
+	int proc = gck_proc_open(pid, NULL);
+	bool ended = proc < 0 || gck_proc_ended(proc);
+
+	if (proc >= 0)
+		close(proc);
+	return ended;
 }
 
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,

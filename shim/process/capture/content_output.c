@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/process/capture/output.h"
-#include "shim/process/rank/scan.h"
+#include "shim/process/capture/capture.h"
 
 /* A page of a file that is mapped: where in the file, where in the clone. */
 struct mapped {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/process/capture/output.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/capture/capture.h"
+#include "shim/process/gpu/gpu.h"
 
 #define PIECES_MAX (1u << 22)
 #define ADDRESS_MAX (1ull << 56)

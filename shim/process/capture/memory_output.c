@@ -5,15 +5,14 @@
 
 #include <stdlib.h>
 
-#include "shim/process/capture/output.h"
-#include "shim/process/rank/scan.h"
+#include "shim/process/capture/capture.h"
 
 #define SCANNED ((uint64_t)1 << 30) /* bytes of a mapping whose pages are asked for at once */
 
 /* Store a batch that the clone was asked for. */
 static int store(struct gck_output *o, int half)
 {
-	struct gck_batch *b = &o->batches[half];
+	struct gck_page_batch *b = &o->batches[half];
 	char *at = gck_clone_pages_take(&o->pages_out, half, &o->source, b->pieces.v, b->pieces.n,
 					o->err);
 
@@ -35,7 +34,7 @@ static int store(struct gck_output *o, int half)
 /* Ask for the batch that is full, and store the one before while the clone copies. */
 static int flush(struct gck_output *o)
 {
-	struct gck_batch *b = &o->batches[o->filling];
+	struct gck_page_batch *b = &o->batches[o->filling];
 
 	if (gck_clone_pages_ask(&o->pages_out, o->filling, b->pieces.v, b->pieces.n, o->err))
 		return -1;
@@ -47,7 +46,7 @@ static int flush(struct gck_output *o)
 static int read_window(struct gck_output *o, const struct gck_window *x)
 {
 	unsigned pages = (unsigned)__builtin_popcountll(x->mask);
-	struct gck_batch *b = &o->batches[o->filling];
+	struct gck_page_batch *b = &o->batches[o->filling];
 
 	if (b->nwindows == GCK_BATCH_WINDOWS || b->pages + pages > GCK_BATCH_PAGES) {
 		if (flush(o))

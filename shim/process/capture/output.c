@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "shim/process/objects/external_files.h"
-#include "shim/process/capture/output.h"
+#include "shim/process/capture/capture.h"
 #include "shim/process/proc/procfs.h"
-#include "shim/process/rank/scan.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/rank/helper_link.h"
 
 #define CLONE_MS 30000
 

@@ -19,7 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/process/capture/output.h"
+#include "shim/process/capture/capture.h"
+#include "shim/process/rank/helper_link.h"
 #include "shim/process/proc/procfs.h"
 
 #define MOST_STEPS 4096

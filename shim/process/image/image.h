@@ -239,6 +239,9 @@ struct gck_image {
 
 void gck_image_free(struct gck_image *img);
 
+/* Check the relations that the tables of image_fields.c cannot express: order, overlap, indexes. */
+int gck_image_check(const struct gck_image *img, struct gck_error *err) GCK_MUST_CHECK;
+
 /* Append a zeroed element of size bytes to a list of *n. list is the address of the pointer to it.
  * Returns the new element; NULL without memory, and nothing has changed. */
 void *gck_grow(void *list, size_t *n, size_t size, struct gck_error *err) GCK_MUST_CHECK;

@@ -41,7 +41,4 @@ extern const struct gck_shape gck_image_shape;
 /* Free what a struct of this shape owns. */
 void gck_shape_free(const struct gck_shape *shape, void *base);
 
-/* The relations that tables cannot say: order, overlap, indexes that exist. */
-int gck_image_check(const struct gck_image *img, struct gck_error *err);
-
 #endif

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/process/rank/target.h"
+#include "shim/process/rank/helper_link.h"
 
 int gck_clone_pages_open(struct gck_clone_pages *p, pid_t clone, int life, size_t size,
 			 struct gck_error *err)

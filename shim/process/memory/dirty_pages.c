@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/fd_passing.h"
-#include "shim/process/capture/capture.h"
+#include "shim/process/rank/helper_link.h"
 #include "shim/process/proc/pagemap.h"
 #include "shim/process/proc/procfs.h"
 
@@ -270,28 +270,4 @@ bool gck_marks_unwritten(const struct gck_marks *m, uint64_t window)
 {
 	return m->uffd >= 0 && *m->of && !meets(&m->written, window) && !meets(&m->since, window) &&
 	       !is_spoiled(m, window);
-}
-
-/* ---- of a capture -------------------------------------------------------------------------- */
-
-void gck_capture_marks_take(struct gck_capture *c, const int shelf[2])
-{
-	gck_marks_drop(&c->marks);
-	gck_marks_take(&c->marks, shelf);
-	c->marked = true;
-}
-
-void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash)
-{
-	struct gck_windows pages;
-
-	gck_hex_table_clear(&c->base.rows); /* its chunks are another manifest's */
-	if (!strcmp(c->marks.of, hash) && !gck_image_pages(manifest, &pages, NULL))
-		c->base = pages;
-}
-
-void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash)
-{
-	snprintf(c->marks.of, sizeof(c->marks.of), "%s", hash);
-	gck_marks_leave(&c->marks, shelf);
 }

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/process/rank/scan.h"
 
 #define BLOCK ((size_t)8 << 20) /* a multiple of a window */
 
@@ -176,4 +175,28 @@ int gck_kept_ranges(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
 				return -1;
 		}
 	return 0;
+}
+
+int gck_hold_unforked(struct gck_hold *h)
+{
+	struct gck_source s = {.pagemap = -1, .mem = -1};
+	int result = 0;
+
+	for (size_t i = 0; i < h->img->nmaps && !result; i++) {
+		const struct gck_map *m = &h->img->maps[i];
+		struct gck_ranges r = {0};
+
+		if (!(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) ||
+		    (m->kind != GCK_MAP_ANON && m->kind != GCK_MAP_FILE))
+			continue;
+		if (s.mem < 0 && gck_source_open(&s, h->t->pid, h->err))
+			return -1;
+		result = gck_source_scan(&s, m->start, m->end, gck_map_is_files(m),
+					 &r, h->err);
+		if (!result)
+			result = gck_kept_ranges(h->kept, GCK_KEPT_PAGES, 0, &s, &r, 0, h->err);
+		free(r.v);
+	}
+	gck_source_close(&s);
+	return result;
 }

@@ -6,6 +6,7 @@
 
 #include "shim/process/image/image.h"
 #include "shim/process/proc/pages.h"
+#include "shim/process/rank/target.h"
 
 enum gck_kept_of { GCK_KEPT_PAGES, GCK_KEPT_OBJECT, GCK_KEPT_FILE };
 
@@ -42,5 +43,19 @@ int gck_kept_bytes(struct gck_kept *k, enum gck_kept_of of, uint32_t index, cons
 int gck_kept_ranges(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
 		    const struct gck_source *s, const struct gck_ranges *r, int64_t shift,
 		    struct gck_error *err);
+
+/* Copying, while the rank is held, what a fork does not freeze. */
+struct gck_outsides;
+struct gck_hold {
+	const struct gck_target *t;
+	struct gck_image *img;
+	struct gck_kept *kept;
+	struct gck_outsides *outside;
+	int timeout_ms;          /* for the helper */
+	struct gck_error *err;
+};
+
+/* Copy private mappings that a clone does not have, or has empty. */
+int gck_hold_unforked(struct gck_hold *h) GCK_MUST_CHECK;
 
 #endif

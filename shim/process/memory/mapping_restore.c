@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/ptrace/fd_channel.h"
 
 /* Does any stored page lie in [start, end)? The list is sorted by address. */
 bool gck_restore_has_pages(const struct gck_windows *w, uint64_t start, uint64_t end)

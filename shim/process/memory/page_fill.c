@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/memory/memory.h"
 
 /* The next run of set bits at or after `from`: its length (0: none) and where it starts. */
 size_t gck_restore_run_length(uint64_t mask, unsigned from, unsigned *start)

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 
 #include "shim/process/proc/procfs.h"
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/memory/memory.h"
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f

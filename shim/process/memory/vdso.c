@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/memory/memory.h"
 
 #define MAX_PARTS 8
 #define MAX_VDSO (64u * 1024)

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: what getenv tells the program. Variables that the launcher sets are the new task's, all
- * others stay as the program had them, and one that it has unset stays away. The launcher's lie in
- * a mapping of their own (environ_slots.h), with the program's new list of pointers behind it; each
- * restart writes into that of the one before. Where something has outgrown it there is another, and
- * the old one stays: the program may hold pointers into it. */
+ * Restore: the environment, in two places.
+ *
+ * What getenv tells the program: the new task's values of the variables that the launcher sets, and the
+ * program's own of all others; a variable that the program has unset stays unset. The launcher's
+ * variables lie in a mapping of their own (environ_slots.h), with the program's new list of pointers
+ * behind them. A restart writes into the mapping of the restart before. If that is too small it makes
+ * another and leaves the old one, since the program may hold pointers into it.
+ *
+ * The initial environment, as exec left it on the stack: its variables by which a preload's constructor
+ * knows that it is in a rank name the first task's PID and link. The new task's are written over them,
+ * for programs that the rank executes later. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,7 +19,8 @@
 
 #include "common/base/environ_slots.h"
 #include "common/base/launcher_env.h"
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/objects/objects.h"
+#include "shim/process/proc/procfs.h"
 
 #define ENTRIES_MAX 65536u
 #define ENTRY_MAX (128u << 10)  /* one that is longer stays */
@@ -281,4 +288,62 @@ int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct 
 		rc = replace(r, s, &b, err);
 	drop_before(&b);
 	return rc;
+}
+
+/* ---- the initial environment ---------------------------------------------------------------- */
+
+/* GPUCKPT_RESTARTS is left: what the image has says that an exec is no restart. */
+static const char *const identity[] = {"GPUCKPT_PID=", "GPUCKPT_LINK=", "GPUCKPT_STDIO="};
+
+void gck_restore_note_environment(struct gck_restore *r)
+{
+	free(r->environment);
+	r->environment = gck_proc_read(r->proc, "environ", &r->environment_size, NULL);
+}
+
+/* The entry "NAME=value" among entries that each end with NUL, from `from` on; NULL: none. */
+static char *find_entry(char *entries, size_t size, size_t from, const char *name)
+{
+	for (size_t at = from, n; at < size; at += n + 1) {
+		n = strnlen(entries + at, size - at);
+		if (at + n < size && !strncmp(entries + at, name, strlen(name)))
+			return entries + at;
+	}
+	return NULL;
+}
+
+static int replace_initial(struct gck_restore *r, char *old, size_t size, const char *name,
+		   struct gck_error *err)
+{
+	const char *new = find_entry(r->environment, r->environment_size, 0, name);
+	size_t length = new ? strlen(new) : 0;
+	char *at = new ? find_entry(old, size, 0, name) : NULL;
+
+	for (; at; at = find_entry(old, size, (size_t)(at - old) + length + 1, name)) {
+		if (strlen(at) != length)
+			return 0;
+		if (gck_remote_write(&r->remote, r->img->env_start + (uint64_t)(at - old), new,
+				     length, err))
+			return gck_fail_in(err, "the environment's %s", name);
+	}
+	return 0;
+}
+
+int gck_restore_environment(struct gck_restore *r, struct gck_error *err)
+{
+	uint64_t size = r->img->env_end - r->img->env_start;
+	char *old;
+	int failed = 0;
+
+	if (!r->environment || r->img->env_end <= r->img->env_start || size > INITIAL_MAX)
+		return 0;
+	old = malloc(size);
+	if (!old)
+		return gck_fail(err, ENOMEM, "no memory for the environment");
+	/* a program may have given the kernel another place for it, and unmapped that */
+	if (!gck_remote_read(&r->remote, r->img->env_start, old, size, NULL))
+		for (size_t i = 0; i < sizeof identity / sizeof identity[0] && !failed; i++)
+			failed = replace_initial(r, old, size, identity[i], err);
+	free(old);
+	return failed;
 }

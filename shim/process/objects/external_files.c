@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/process/rank/scan.h"
 
 int64_t gck_mtime_ns(const struct stat *st)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scanning a rank's descriptors: which share an open file description, which are the task's own
- * stdin, stdout and stderr, and what kind each of the others is. */
+ * The table of descriptors: which share an open file description, which are the task's own standard
+ * input, output and error, and of what kind each of the others is. Each kind has a file of its own. */
 #include "config.h"
 
-#include "shim/process/objects/fds.h"
-
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <poll.h>
@@ -15,7 +14,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/log_prefix.h"
+#include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/ptrace/fd_channel.h"
+
+/* ---- scan ---------------------------------------------------------------------------------- */
 
 struct walk {
 	struct gck_scan *s;
@@ -289,4 +294,114 @@ out:
 	free(w.stats);
 	free(w.fds);
 	return result;
+}
+
+/* ---- hold ---------------------------------------------------------------------------------- */
+
+static int hold_one(struct gck_hold *h, uint32_t i)
+{
+	const struct gck_file *x = &h->img->files[i];
+
+	if (x->kind == GCK_FD_FILE && (x->whole || x->unlinked))
+		return gck_hold_file(h, i);
+	if (x->kind == GCK_FD_PIPE && !x->write_end)
+		return gck_hold_pipe(h, i);
+	if (x->kind == GCK_FD_SOCKETPAIR)
+		return gck_hold_socket(h, i);
+	return 0;
+}
+
+int gck_hold_files(struct gck_hold *h)
+{
+	for (uint32_t i = 0; i < h->img->nfiles; i++)
+		if (hold_one(h, i))
+			return gck_fail_in(h->err, "fd %d", gck_image_fd_of(h->img, i));
+	return 0;
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
+
+/* Open the image's file i in this process, as the rank had it. A descriptor, or -1. epoll's entries
+ * and timers are set later, in the target. */
+static int make(struct gck_restore *r, size_t i, struct gck_error *err)
+{
+	const struct gck_file *f = &r->img->files[i];
+
+	switch (f->kind) {
+	case GCK_FD_FILE:
+		return f->unlinked ? gck_make_unlinked(r, f, err) : gck_make_path(f, err);
+	case GCK_FD_DIR:
+	case GCK_FD_DEVICE:
+		return gck_make_path(f, err);
+	case GCK_FD_PIPE:
+		return gck_make_pipe(r, f, err);
+	case GCK_FD_SOCKETPAIR:
+		return gck_make_socket(r, f, err);
+	case GCK_FD_LISTENER:
+		return gck_make_listener(f, err);
+	case GCK_FD_EVENTFD:
+		return gck_make_eventfd(f, err);
+	case GCK_FD_EPOLL:
+		return gck_make_epoll(f, err);
+	case GCK_FD_TIMERFD:
+		return gck_make_timerfd(f, err);
+	case GCK_FD_SIGNALFD:
+		return gck_make_signalfd(f, err);
+	case GCK_FD_MEMFD:
+		return gck_make_reopen(r->objects[f->object], f, err);
+	case GCK_FD_STDIO:
+		break;
+	}
+	return gck_fail(err, EINVAL, "file %zu of the image is of an unknown kind", i);
+}
+
+static int place_one(struct gck_restore *r, size_t i, struct gck_error *err)
+{
+	int fd, failed;
+
+	if (r->img->files[i].kind == GCK_FD_STDIO)
+		return gck_restore_place(r, i, -1, err);
+	fd = make(r, i, err);
+	if (fd < 0)
+		return -1;
+	failed = gck_restore_place(r, i, fd, err);
+	close(fd);
+	return failed;
+}
+
+const struct gck_fd *gck_restore_first_fd(const struct gck_restore *r, size_t file)
+{
+	for (size_t i = 0; i < r->img->nfds; i++)
+		if (r->img->fds[i].file == file)
+			return &r->img->fds[i];
+	return NULL;
+}
+
+static void close_pairs(struct gck_restore *r)
+{
+	for (size_t i = 0; i < r->npairs; i++) {
+		close(r->pairs[i].end[0]);
+		close(r->pairs[i].end[1]);
+	}
+	r->npairs = 0;
+}
+
+int gck_restore_fds(struct gck_restore *r, struct gck_error *err)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < r->img->nfiles && !failed; i++)
+		if (!r->deferred[i])
+			failed = place_one(r, i, err);
+	close_pairs(r);
+	return failed || gck_restore_shutdowns(r, err) || gck_restore_epolls(r, err) ? -1 : 0;
+}
+
+/* Files whose names were missing until gck_restore_files made them again. */
+int gck_restore_deferred(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nfiles; i++)
+		if (r->deferred[i] && place_one(r, i, err))
+			return -1;
+	return 0;
 }

@@ -13,7 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/external_files.h"
+#include "shim/process/objects/objects.h"
 
 static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
 {
@@ -51,11 +53,6 @@ static bool has_window(struct gck_restore *r, int fd, const struct gck_window *w
 	return gck_hash_same(gck_hash_bytes(r->buffer, w->chunk.size), w->chunk.hash);
 }
 
-static int64_t mtime_ns(const struct stat *st)
-{
-	return st->st_mtim.tv_sec * 1000000000ll + st->st_mtim.tv_nsec;
-}
-
 static bool same_content(struct gck_restore *r, int fd, const struct gck_content *c)
 {
 	struct stat st;
@@ -63,7 +60,7 @@ static bool same_content(struct gck_restore *r, int fd, const struct gck_content
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != c->size)
 		return false;
 	if (!c->carried)
-		return mtime_ns(&st) == c->mtime_ns;
+		return gck_mtime_ns(&st) == c->mtime_ns;
 	for (size_t i = 0; i < c->windows.rows.n; i++) {
 		struct gck_window x = gck_windows_at(&c->windows, i);
 

@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/objects.h"
 
 static struct gck_rewrite *find(struct gck_restore *r, const char *path)
 {

@@ -5,7 +5,7 @@
 #ifndef GCK_LOG_PREFIX_H
 #define GCK_LOG_PREFIX_H
 
-#include "shim/process/objects/fds.h"
+#include "shim/process/objects/objects.h"
 
 struct gck_prefix;
 

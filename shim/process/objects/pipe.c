@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Descriptors with two ends, pipes and socketpairs: is the other one in the rank, too? */
+ * Pipes: scan, copy while the rank is held, restore. Also what pipes share with socketpairs: two ends,
+ * and bytes that wait between them. */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "shim/process/objects/fds.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/log_prefix.h"
+#include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+
+#define SET_LATER (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)
+
+/* ---- scan ---------------------------------------------------------------------------------- */
 
 int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
@@ -92,4 +104,152 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 		if (s->img->files[i].kind == GCK_FD_SOCKETPAIR)
 			s->img->files[i].count = 0;
 	return 0;
+}
+
+/* ---- hold ---------------------------------------------------------------------------------- */
+
+/* Duplicate what is in a pipe into one of ours (tee(2) consumes nothing), then read that. */
+static ssize_t tee_pipe(int from, size_t size, char *data)
+{
+	int pair[2];
+	ssize_t n, done = 0;
+
+	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK))
+		return -1;
+	if (fcntl(pair[1], F_SETPIPE_SZ, (int)size) < 0) {
+		close(pair[0]);
+		close(pair[1]);
+		return -1;
+	}
+	n = tee(from, pair[1], size, SPLICE_F_NONBLOCK);
+	close(pair[1]);
+	while (done < n) {
+		ssize_t got = read(pair[0], data + done, (size_t)(n - done));
+
+		if (got <= 0)
+			break;
+		done += got;
+	}
+	close(pair[0]);
+	return done;
+}
+
+int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n)
+{
+	h->img->files[i].data_size = n;
+	return gck_kept_bytes(h->kept, GCK_KEPT_FILE, i, data, n, h->err);
+}
+
+int gck_hold_pipe(struct gck_hold *h, uint32_t i)
+{
+	const struct gck_file *x = &h->img->files[i];
+	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), bytes = 0, result;
+	char *data;
+
+	if (fd < 0 || ioctl(fd, FIONREAD, &bytes)) {
+		result = gck_fail(h->err, errno, "cannot look into a pipe: %s", strerror(errno));
+	} else if (!bytes) {
+		result = 0;
+	} else if (x->flags & O_DIRECT) {
+		result = gck_fail(h->err, EAGAIN, "a pipe of packets (O_DIRECT) is not empty; try "
+				  "again");
+	} else {
+		data = malloc((size_t)bytes);
+		result = data && tee_pipe(fd, x->pipe_size, data) == bytes
+				 ? gck_hold_bytes(h, i, data, (size_t)bytes)
+				 : gck_fail(h->err, data ? errno : ENOMEM, "cannot copy the %d "
+					    "bytes in a pipe (is fs.pipe-user-pages-soft "
+					    "reached?)", bytes);
+		free(data);
+	}
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
+
+struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f)
+{
+	for (size_t i = 0; i < r->npairs; i++)
+		if (r->pairs[i].id == f->id && r->pairs[i].kind == f->kind)
+			return &r->pairs[i];
+	return NULL;
+}
+
+struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
+				 struct gck_error *err)
+{
+	struct gck_pair *more = reallocarray(r->pairs, r->npairs + 1, sizeof *more);
+	struct gck_pair pair = {.kind = f->kind, .id = f->id};
+	int made;
+
+	if (!more) {
+		gck_fail(err, ENOMEM, "no memory for %zu pipes", r->npairs + 1);
+		return NULL;
+	}
+	r->pairs = more;
+	if (f->kind == GCK_FD_PIPE)
+		made = pipe2(pair.end, O_CLOEXEC);
+	else
+		made = socketpair(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0, pair.end);
+	if (made) {
+		gck_make_failed(err, f, f->kind == GCK_FD_PIPE ? "pipe" : "socketpair");
+		return NULL;
+	}
+	r->pairs[r->npairs] = pair;
+	return &r->pairs[r->npairs++];
+}
+
+/* What was written and not yet read goes in again, without waiting for room. */
+static int put_back(struct gck_restore *r, const struct gck_file *f, int from, int into)
+{
+	int flags = fcntl(into, F_GETFL);
+	ssize_t n = 1;
+
+	if (flags < 0 || fcntl(into, F_SETFL, flags | O_NONBLOCK))
+		return -1;
+	for (uint64_t done = 0; n > 0 && done < f->data_size; done += (uint64_t)n) {
+		n = pread(from, r->buffer, GCK_CHUNK_MAX, (off_t)done);
+		if (n > 0)
+			n = write(into, r->buffer, (size_t)n);
+	}
+	return n <= 0 || fcntl(into, F_SETFL, flags) ? -1 : 0;
+}
+
+int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into, struct gck_error *err)
+{
+	int failed, staged = memfd_create("gpuckpt", MFD_CLOEXEC);
+
+	if (staged < 0)
+		return gck_make_failed(err, f, "memfd");
+	failed = gck_restore_fill_file(r, &f->data, f->data_size, staged, "what waits in a pipe",
+				       err);
+	if (!failed && put_back(r, f, staged, into))
+		failed = gck_fail(err, errno, "putting %llu bytes back into a pipe or socket: %s",
+				  (unsigned long long)f->data_size, strerror(errno));
+	close(staged);
+	return failed;
+}
+
+int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err)
+{
+	return fcntl(fd, F_SETFL, (int)(f->flags & SET_LATER)) ? gck_make_failed(err, f, "fcntl") : 0;
+}
+
+int gck_make_pipe(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+{
+	struct gck_pair *pair = gck_pair_find(r, f);
+	int side = f->write_end ? 1 : 0;
+
+	if (!pair && !(pair = gck_pair_add(r, f, err)))
+		return -1;
+	if (f->pipe_size && fcntl(pair->end[1], F_GETPIPE_SZ) != (int)f->pipe_size &&
+	    fcntl(pair->end[1], F_SETPIPE_SZ, (int)f->pipe_size) < 0)
+		return gck_make_failed(err, f, "setting the size of a pipe");
+	if (f->data_size && gck_make_refill(r, f, pair->end[1], err))
+		return -1;
+	if (gck_make_status(pair->end[side], f, err))
+		return -1;
+	return dup(pair->end[side]);
 }

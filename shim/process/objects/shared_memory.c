@@ -1,24 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Copying shared memory, and private memory that a fork leaves out, while the rank is held. */
+ * Shared memory: memfds, files below /dev/shm, shared mappings of files and of nothing. Scan of its
+ * descriptors, copy while the rank is held, restore. memory/mapping_scan.c finds its mappings. */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "shim/process/objects/fds.h"
-#include "shim/process/objects/file_copy.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/external_files.h"
 #include "shim/process/objects/log_prefix.h"
-#include "shim/process/proc/maps.h"
+#include "shim/process/objects/objects.h"
+#include "shim/process/rank/helper_link.h"
 
 #define READ_ALL (4ull << 20) /* up to here holes are not looked for: reading fills them */
 #define FILL_MAX (256ull << 20) /* of holes, where they cannot be told from what is swapped out */
 #define ASK_PAGES ((uint64_t)GCK_SHIM_SCRATCH)
+
+/* ---- scan ---------------------------------------------------------------------------------- */
+
+/* The object that is a mapping of this file, which has no name: the mapping may show another device (btrfs). */
+static int mapped_object(const struct gck_scan *s, const struct gck_fd_view *v)
+{
+	uint64_t device = v->st.st_dev;
+
+	for (size_t i = 0; i < s->maps.n; i++) {
+		const struct gck_vma *x = &s->maps.v[i];
+
+		if (x->shared && x->inode == v->st.st_ino && !strcmp(x->name, v->link))
+			device = x->device;
+	}
+	for (size_t i = 0; i < s->img->nobjects; i++) {
+		const struct gck_object *o = &s->img->objects[i];
+
+		if (o->inode == v->st.st_ino && (o->device == v->st.st_dev || o->device == device))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* A file without a name: shared memory if it is a memfd or mapped shared, else its content goes
+ * with the descriptor. */
+int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	bool memfd = !strncmp(v->link, "/memfd:", 7);
+	char name[256] = "";
+	struct gck_object *o;
+	int copy;
+
+	x->object = mapped_object(s, v);
+	if (!memfd && x->object < 0)
+		return 0;
+	if (memfd)
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(strlen(v->link) - strlen("/memfd: (deleted)")), v->link + 7);
+	x->kind = GCK_FD_MEMFD;
+	if (x->object < 0)
+		x->object = gck_scan_object(s, v->st.st_dev, v->st.st_ino, name);
+	if (x->object < 0)
+		return -1;
+	o = &s->img->objects[x->object];
+	o->device = v->st.st_dev;
+	o->size = (uint64_t)v->st.st_size;
+	o->mode = v->st.st_mode & 07777;
+	copy = memfd ? gck_fd_reopen(s->t, v->fd, s->err) : -1;
+	if (copy >= 0) {
+		struct statfs fs;
+		int seals = fcntl(copy, F_GET_SEALS);
+
+		o->seals = seals > 0 ? (uint32_t)seals : 0;
+		if (fstatfs(copy, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
+			gck_find(s->f, true, v->object, "use transparent huge pages",
+				 "a memfd of huge pages: %s", v->link);
+		close(copy);
+	}
+	return memfd && copy < 0 ? -1 : 0;
+}
+
+/* ---- hold ---------------------------------------------------------------------------------- */
 
 /* A descriptor to read an object by, or -1 if it has no name and no descriptor left. */
 static int open_object(struct gck_hold *h, uint32_t index, struct stat *st)
@@ -180,26 +248,45 @@ int gck_hold_objects(struct gck_hold *h)
 	return result;
 }
 
-int gck_hold_unforked(struct gck_hold *h)
+/* ---- restore ------------------------------------------------------------------------------- */
+
+static int seal(const struct gck_object *o, int fd, struct gck_error *err)
 {
-	struct gck_source s = {.pagemap = -1, .mem = -1};
-	int result = 0;
+	if (!o->seals || o->seals == F_SEAL_SEAL || !fcntl(fd, F_ADD_SEALS, o->seals))
+		return 0;
+	return gck_fail(err, errno, "sealing the memory file \"%s\": %s", o->name, strerror(errno));
+}
 
-	for (size_t i = 0; i < h->img->nmaps && !result; i++) {
-		const struct gck_map *m = &h->img->maps[i];
-		struct gck_ranges r = {0};
+/* What is sealed against writing can only be mapped as it was once it is sealed. */
+int gck_restore_objects(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_object *o = &r->img->objects[i];
+		int fd;
 
-		if (!(m->flags & (GCK_MAP_DONTFORK | GCK_MAP_WIPEONFORK)) ||
-		    (m->kind != GCK_MAP_ANON && m->kind != GCK_MAP_FILE))
+		if (o->has_path)
 			continue;
-		if (s.mem < 0 && gck_source_open(&s, h->t->pid, h->err))
+		fd = memfd_create(o->name,
+				  MFD_CLOEXEC | (o->seals == F_SEAL_SEAL ? 0 : MFD_ALLOW_SEALING));
+		if (fd < 0)
+			return gck_fail(err, errno, "shared memory \"%s\": %s", o->name,
+					strerror(errno));
+		r->objects[i] = fd;
+		if (gck_restore_fill_file(r, &o->windows, o->size, fd, o->name, err) ||
+		    (o->seals & F_SEAL_WRITE && seal(o, fd, err)))
 			return -1;
-		result = gck_source_scan(&s, m->start, m->end, gck_map_is_files(m),
-					 &r, h->err);
-		if (!result)
-			result = gck_kept_ranges(h->kept, GCK_KEPT_PAGES, 0, &s, &r, 0, h->err);
-		free(r.v);
 	}
-	gck_source_close(&s);
-	return result;
+	return 0;
+}
+
+/* The other seals when all is mapped: one may forbid new writable mappings. */
+int gck_restore_seals(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nobjects; i++) {
+		const struct gck_object *o = &r->img->objects[i];
+
+		if (r->objects[i] >= 0 && !(o->seals & F_SEAL_WRITE) && seal(o, r->objects[i], err))
+			return -1;
+	}
+	return 0;
 }

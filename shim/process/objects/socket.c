@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sockets: pairs within the rank, and unix sockets that listen under an abstract name. Those of other
- * kinds are named as well as possible. */
+ * Sockets: scan, copy while the rank is held, restore. Pairs within the rank are carried, and unix
+ * sockets that listen under an abstract name; others are refused by kind and address. */
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
@@ -12,12 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shim/process/objects/fds.h"
+#include "shim/process/objects/log_prefix.h"
+#include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+
+/* ---- scan ---------------------------------------------------------------------------------- */
 
 /* What the kernel knows of a unix socket (sock_diag(7)). */
 struct known {
@@ -215,4 +221,115 @@ int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 		name_socket(s, v, copy, domain, x->sock_type, listening);
 	close(copy);
 	return result;
+}
+
+/* ---- hold ---------------------------------------------------------------------------------- */
+
+/* Look at what waits in a socket, and at descriptors that come with it. */
+static ssize_t peek(int fd, char *data, size_t size, bool *descriptors)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(253 * sizeof(int)) + 256];
+	} control;
+	struct iovec part = {data, size};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*descriptors = false;
+	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		*descriptors = true;
+		for (size_t k = 0; k < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); k++) {
+			int got;
+
+			memcpy(&got, CMSG_DATA(c) + k * sizeof(int), sizeof(got));
+			close(got);
+		}
+	}
+	return n;
+}
+
+int gck_hold_socket(struct gck_hold *h, uint32_t i)
+{
+	const struct gck_file *x = &h->img->files[i];
+	int fd = gck_target_fd(h->t, gck_image_fd_of(h->img, i)), bytes = 0, result = 0;
+	bool descriptors = false;
+	char *data = NULL;
+
+	if (fd < 0 || ioctl(fd, FIONREAD, &bytes)) {
+		result = gck_fail(h->err, errno, "cannot look into a socketpair: %s",
+				  strerror(errno));
+	} else if (bytes && x->sock_type != SOCK_STREAM) {
+		result = gck_fail(h->err, EAGAIN, "packets are under way in a socketpair; try "
+				  "again");
+	} else if (bytes) {
+		data = malloc((size_t)bytes);
+		if (!data || peek(fd, data, (size_t)bytes, &descriptors) != bytes || descriptors)
+			result = gck_fail(h->err, EAGAIN, "cannot copy the %d bytes in a "
+					  "socketpair%s; try again", bytes,
+					  descriptors ? ": a descriptor comes with them" : "");
+		else
+			result = gck_hold_bytes(h, i, data, (size_t)bytes);
+	}
+	free(data);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
+
+/* An end's data is what it can still receive: the other end sends it. */
+int gck_make_socket(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+{
+	struct gck_pair *pair = gck_pair_find(r, f);
+	int side = pair ? 1 : 0;
+
+	if (!pair && !(pair = gck_pair_add(r, f, err)))
+		return -1;
+	if (f->data_size && f->sock_type != SOCK_STREAM)
+		return gck_fail(err, ENOTSUP, "messages that wait in a socketpair are not carried");
+	if (f->data_size && gck_make_refill(r, f, pair->end[!side], err))
+		return -1;
+	if (gck_make_status(pair->end[side], f, err))
+		return -1;
+	return dup(pair->end[side]);
+}
+
+int gck_make_listener(const struct gck_file *f, struct gck_error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + f->name_size;
+	int fd = socket(AF_UNIX, f->sock_type | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return gck_make_failed(err, f, "socket");
+	memcpy(a.sun_path + 1, f->name, f->name_size);
+	if (bind(fd, (struct sockaddr *)&a, (socklen_t)size) || listen(fd, (int)f->count)) {
+		gck_fail(err, errno, "listening at @%.*s: %s", (int)f->name_size,
+			 (const char *)f->name, strerror(errno));
+		return gck_close_failed(fd);
+	}
+	return gck_make_status(fd, f, err) ? gck_close_failed(fd) : fd;
+}
+
+/* What was shut down stays so; only now, since both ends have been refilled. */
+int gck_restore_shutdowns(struct gck_restore *r, struct gck_error *err)
+{
+	for (size_t i = 0; i < r->img->nfiles; i++) {
+		const struct gck_file *f = &r->img->files[i];
+		const struct gck_fd *d = gck_restore_first_fd(r, i);
+
+		if (f->kind == GCK_FD_SOCKETPAIR && f->shutdown && d &&
+		    gck_remote_call(&r->remote, r->remote.pid, err, SYS_shutdown, (uint64_t)d->fd,
+				    f->shutdown == 3   ? SHUT_RDWR
+				    : f->shutdown == 2 ? SHUT_WR
+						       : SHUT_RD))
+			return gck_fail(err, EIO, "descriptor %d: shutting its socket down failed",
+					d->fd);
+	}
+	return 0;
 }

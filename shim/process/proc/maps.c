@@ -108,7 +108,8 @@ int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *
 	return 0;
 }
 
-int gck_maps_parse(char *text, struct gck_maps *m, struct gck_error *err)
+/* Parse a text: malloced, and taken over also on failure. */
+static int parse(char *text, struct gck_maps *m, struct gck_error *err)
 {
 	struct gck_maps out = {.text = text};
 	char *next;
@@ -138,14 +139,14 @@ int gck_maps_read(int proc, struct gck_maps *m, struct gck_error *err)
 {
 	char *text = gck_proc_read(proc, "maps", NULL, err);
 
-	return text ? gck_maps_parse(text, m, err) : -1;
+	return text ? parse(text, m, err) : -1;
 }
 
 int gck_smaps_read(int proc, struct gck_maps *m, struct gck_error *err)
 {
 	char *text = gck_proc_read(proc, "smaps", NULL, err);
 
-	return text ? gck_maps_parse(text, m, err) : -1;
+	return text ? parse(text, m, err) : -1;
 }
 
 void gck_maps_free(struct gck_maps *m)

@@ -45,8 +45,6 @@ struct gck_maps {
 int gck_maps_read(int proc, struct gck_maps *m, struct gck_error *err);
 int gck_smaps_read(int proc, struct gck_maps *m, struct gck_error *err);
 
-/* The same from a text (malloced, taken over also on failure). */
-int gck_maps_parse(char *text, struct gck_maps *m, struct gck_error *err);
 void gck_maps_free(struct gck_maps *m);
 
 /* Append a mapping, which must come after those that are there. */

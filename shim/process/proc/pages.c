@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "shim/process/image/image.h"
@@ -181,4 +182,17 @@ uint64_t gck_pack_pages(void *data, uint64_t mask)
 		left |= mask & -mask;
 	}
 	return left;
+}
+
+int gck_memory_read(pid_t pid, uint64_t address, void *data, size_t n, struct gck_error *err)
+{
+	struct iovec here = {data, n}, there = {(void *)(uintptr_t)address, n};
+	ssize_t done = n ? process_vm_readv(pid, &here, 1, &there, 1, 0) : 0;
+
+	if (done == (ssize_t)n)
+		return 0;
+	return gck_fail(err, done < 0 ? errno : EFAULT,
+			"cannot read %zu bytes at %llx of process %d: %s", n,
+			(unsigned long long)address, (int)pid,
+			done < 0 ? strerror(errno) : "not all of it is mapped");
 }

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/process/proc/procfs.h"
-#include "shim/process/process.h"
 
 #define PF_EXITING 0x4 /* of the flags in /proc/PID/stat */
 
@@ -237,12 +237,44 @@ bool gck_proc_ended(int proc)
 	return thread_ended(proc) && !gck_proc_headless(proc);
 }
 
-bool gck_process_ended(pid_t pid)
-{
-	int proc = gck_proc_open(pid, NULL);
-	bool ended = proc < 0 || gck_proc_ended(proc);
+/* ---- clocks --------------------------------------------------------------------------------- */
 
-	if (proc >= 0)
-		close(proc);
-	return ended;
+#define NS 1000000000ll
+
+static int64_t read_clock(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * NS + t.tv_nsec;
+}
+
+int64_t gck_realtime(void)
+{
+	return read_clock(CLOCK_REALTIME);
+}
+
+/* What its namespace adds to the node's clock; a kernel without time namespaces adds nothing. */
+static int64_t offset_of(int proc)
+{
+	char *text = gck_proc_read(proc, "timens_offsets", NULL, NULL);
+	const char *at = text ? gck_proc_field(text, "monotonic") : NULL;
+	long long s = 0, ns = 0;
+
+	if (at && sscanf(at, "%lld %lld", &s, &ns) != 2)
+		s = ns = 0;
+	free(text);
+	return s * NS + ns;
+}
+
+int64_t gck_monotonic_of(int proc)
+{
+	int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int64_t now = read_clock(CLOCK_MONOTONIC) + offset_of(proc);
+
+	if (self >= 0) {
+		now -= offset_of(self);
+		close(self);
+	}
+	return now;
 }

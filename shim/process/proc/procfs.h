@@ -39,4 +39,9 @@ bool gck_proc_ended(int proc);
  * number is as if it had ended. */
 bool gck_proc_headless(int proc);
 
+/* CLOCK_MONOTONIC as the process reads it now: it may be in another time namespace. */
+int64_t gck_monotonic_of(int proc);
+
+int64_t gck_realtime(void);
+
 #endif

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/fd_passing.h"
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/ptrace/fd_channel.h"
 
 static int64_t call(struct gck_restore *r, struct gck_error *err, long nr, uint64_t a, uint64_t b,
 		    uint64_t c, uint64_t d)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of a restore share (private to restore*.c; the interface is in process.h).
+ * A process that is being rebuilt from an image: what the parts of a restore share.
  *
- * The order: open checks the image against this node. build empties the process (vacate), maps and
- * fills memory (maps, fill), makes files and hands them over (channel, make, place), sets what
- * belongs to the process (signals, process) and makes the threads. All that would be seen outside
- * the process, or runs down with time, waits for files and run. */
+ * The order: open checks the image against this node. build empties the process (memory/vacate.c), maps
+ * and fills memory, makes files and hands them over (objects/), sets what belongs to the process and
+ * makes the threads. All that would be seen outside the process, or runs down with time, waits for
+ * gck_restore_files and gck_restore_run. */
 #ifndef GCK_REBUILD_H
 #define GCK_REBUILD_H
 
@@ -85,72 +85,5 @@ struct gck_restore {
 
 #define GCK_RESTORE_CHANNEL(r) ((r)->high + 3)
 #define GCK_RESTORE_OURS 4
-
-/* restore_check.c, restore_contents.c: nothing is changed; what is found is kept in r. */
-int gck_restore_check_node(struct gck_restore *r, struct gck_error *err);
-int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err);
-int gck_restore_check_files(struct gck_restore *r, struct gck_error *err);
-
-/* restore_vacate.c: only the vdso, at its old place, and the plant are left. */
-int gck_restore_vacate(struct gck_restore *r, struct gck_error *err);
-int gck_restore_free_range(struct gck_restore *r, uint64_t size, uint64_t *address,
-			   struct gck_error *err);
-
-/* restore_vdso.c: put the kernel's vdso where the image had it; after vacate, before maps. */
-int gck_restore_same_vdso(struct gck_restore *r, bool *same, struct gck_error *err);
-int gck_restore_vdso(struct gck_restore *r, struct gck_error *err);
-int gck_restore_vdso_patch(struct gck_restore *r, struct gck_error *err);
-
-/* restore_maps.c: map everything, writable where it is to be filled; then set what is final. */
-int gck_restore_maps(struct gck_restore *r, struct gck_error *err);
-int gck_restore_map_object(struct gck_restore *r, size_t object, int fd, struct gck_error *err);
-int gck_restore_protect(struct gck_restore *r, struct gck_error *err);
-bool gck_restore_has_pages(const struct gck_windows *w, uint64_t start, uint64_t end);
-
-/* restore_fill.c: fetch chunks; into the process, into a mapping without its file, into a file. */
-int gck_restore_fill(struct gck_restore *r, struct gck_error *err);
-int gck_restore_fill_file(struct gck_restore *r, const struct gck_windows *w, uint64_t size,
-			  int fd, const char *what, struct gck_error *err);
-uint64_t gck_restore_total(const struct gck_restore *r);
-size_t gck_restore_run_length(uint64_t mask, unsigned from, unsigned *start);
-
-/* restore_channel.c: the target's descriptors. */
-int gck_restore_channel(struct gck_restore *r, struct gck_error *err);
-int gck_restore_give(struct gck_restore *r, int fd, struct gck_error *err);
-int gck_restore_place(struct gck_restore *r, size_t file, int fd, struct gck_error *err);
-
-/* restore_make.c: a new open file as the image's file i was, in this process. */
-int gck_restore_make(struct gck_restore *r, size_t i, struct gck_error *err);
-
-/* restore_fds.c: all of the image's descriptors; those left for files. */
-int gck_restore_fds(struct gck_restore *r, struct gck_error *err);
-int gck_restore_deferred(struct gck_restore *r, struct gck_error *err);
-
-/* restore_stage.c: contents of files outside, fetched in build, written in files. */
-int gck_restore_stage(struct gck_restore *r, struct gck_error *err);
-
-/* restore_threads.c: make the threads, set them up, start them. */
-int gck_restore_threads(struct gck_restore *r, struct gck_error *err);
-int gck_restore_state(struct gck_restore *r, struct gck_error *err);
-
-/* Give the program the new task's values of what the launcher sets; fills in what s says of it. */
-int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct gck_error *err);
-int gck_restore_start(struct gck_restore *r, struct gck_error *err);
-
-/* restore_signals.c: actions and timers made; armed and signals queued when the rank runs. */
-int gck_restore_actions(struct gck_restore *r, struct gck_error *err);
-int gck_restore_timers(struct gck_restore *r, struct gck_error *err);
-int gck_restore_no_timers(struct gck_restore *r, struct gck_error *err);
-int gck_restore_arm(struct gck_restore *r, struct gck_error *err);
-int gck_restore_queue(struct gck_restore *r, struct gck_error *err);
-
-/* restore_environment.c: noted before the process is emptied; written when memory is filled. */
-void gck_restore_note_environment(struct gck_restore *r);
-int gck_restore_environment(struct gck_restore *r, struct gck_error *err);
-
-/* restore_process.c: what belongs to the process as a whole. */
-int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err);
-int gck_restore_process(struct gck_restore *r, struct gck_error *err);
-int gck_restore_process_last(struct gck_restore *r, struct gck_error *err);
 
 #endif

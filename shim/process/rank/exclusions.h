@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "common/base/error.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/gpu/gpu.h"
 #include "shim/process/proc/maps.h"
 #include "shim/process/proc/pages.h"
 

@@ -2,6 +2,8 @@
  * Talking with the shim's helper thread: what has to run inside the rank is run by it. */
 #include "config.h"
 
+#include "shim/process/rank/helper_link.h"
+
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/base/fd_passing.h"
-#include "shim/process/rank/target.h"
 
 #define CLONE_MS 60000 /* for pages that come from swap */
 

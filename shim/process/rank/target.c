@@ -8,38 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "shim/process/proc/pages.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/rank/helper_link.h"
 
 #define LOOKS 3
-
-static int transfer(pid_t pid, uint64_t address, void *data, size_t n, bool write,
-		    struct gck_error *err)
-{
-	struct iovec here = {data, n}, there = {(void *)(uintptr_t)address, n};
-	ssize_t done = write ? process_vm_writev(pid, &here, 1, &there, 1, 0)
-			     : process_vm_readv(pid, &here, 1, &there, 1, 0);
-
-	if (done == (ssize_t)n)
-		return 0;
-	return gck_fail(err, done < 0 ? errno : EFAULT,
-			"cannot %s %zu bytes at %llx of process %d: %s", write ? "write" : "read",
-			n, (unsigned long long)address, (int)pid,
-			done < 0 ? strerror(errno) : "not all of it is mapped");
-}
-
-int gck_memory_read(pid_t pid, uint64_t address, void *data, size_t n, struct gck_error *err)
-{
-	return n ? transfer(pid, address, data, n, false, err) : 0;
-}
-
-int gck_memory_write(pid_t pid, uint64_t address, const void *data, size_t n,
-		     struct gck_error *err)
-{
-	return n ? transfer(pid, address, (void *)(uintptr_t)data, n, true, err) : 0;
-}
 
 /* While the rank runs its lists may be on the move. */
 static int refresh_left_out(struct gck_target *t, struct gck_error *err)

@@ -12,8 +12,9 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
-#include "shim/process/proc/clocks.h"
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/memory/memory.h"
+#include "shim/process/proc/procfs.h"
+#include "shim/process/restore/restore.h"
 #include "shim/process/threads/threads.h"
 
 #define XCR0_AT 464      /* in the frame's software bytes: the components that were enabled */

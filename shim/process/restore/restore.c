@@ -3,7 +3,7 @@
  * the image holds. */
 #include "config.h"
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/restore/restore.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/objects.h"
 #include "shim/process/proc/procfs.h"
+#include "shim/process/ptrace/fd_channel.h"
+#include "shim/process/threads/threads.h"
 
 /* Room for the contents and objects that are held open here. */
 static void raise_own_limit(void)
@@ -145,47 +149,6 @@ int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	return take_image(r, manifest, reader, err);
 }
 
-static int seal(const struct gck_object *o, int fd, struct gck_error *err)
-{
-	if (!o->seals || o->seals == F_SEAL_SEAL || !fcntl(fd, F_ADD_SEALS, o->seals))
-		return 0;
-	return gck_fail(err, errno, "sealing the memory file \"%s\": %s", o->name, strerror(errno));
-}
-
-/* What is sealed against writing can only be mapped as it was once it is sealed. */
-static int make_objects(struct gck_restore *r, struct gck_error *err)
-{
-	for (size_t i = 0; i < r->img->nobjects; i++) {
-		const struct gck_object *o = &r->img->objects[i];
-		int fd;
-
-		if (o->has_path)
-			continue;
-		fd = memfd_create(o->name,
-				  MFD_CLOEXEC | (o->seals == F_SEAL_SEAL ? 0 : MFD_ALLOW_SEALING));
-		if (fd < 0)
-			return gck_fail(err, errno, "shared memory \"%s\": %s", o->name,
-					strerror(errno));
-		r->objects[i] = fd;
-		if (gck_restore_fill_file(r, &o->windows, o->size, fd, o->name, err) ||
-		    (o->seals & F_SEAL_WRITE && seal(o, fd, err)))
-			return -1;
-	}
-	return 0;
-}
-
-/* The other seals when all is mapped: one may forbid new writable mappings. */
-static int seal_objects(struct gck_restore *r, struct gck_error *err)
-{
-	for (size_t i = 0; i < r->img->nobjects; i++) {
-		const struct gck_object *o = &r->img->objects[i];
-
-		if (r->objects[i] >= 0 && !(o->seals & F_SEAL_WRITE) && seal(o, r->objects[i], err))
-			return -1;
-	}
-	return 0;
-}
-
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err)
 {
@@ -194,7 +157,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		gck_restore_channel,
 		gck_restore_vdso,
 		gck_restore_prepare_process,
-		make_objects,
+		gck_restore_objects,
 		gck_restore_maps,
 		gck_restore_fill,
 		gck_restore_environment,
@@ -202,7 +165,7 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 		gck_restore_protect,
 		gck_restore_stage,
 		gck_restore_fds,
-		seal_objects,
+		gck_restore_seals,
 		gck_restore_process,
 		gck_restore_threads,
 		gck_restore_state,

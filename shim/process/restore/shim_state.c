@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shim/process/gpu/gpu_assignment.h"
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/gpu/gpu.h"
+#include "shim/process/objects/objects.h"
+#include "shim/process/restore/restore.h"
 
 static void set_table(const struct gck_restore *r, struct gck_shim_state *s)
 {

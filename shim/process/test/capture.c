@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "shim/process/capture/capture.h"
-#include "shim/process/objects/fds.h"
+#include "shim/process/objects/objects.h"
 #include "shim/process/test/capture_rank.h"
 #include "test/support/tap.h"
 

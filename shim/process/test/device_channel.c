@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shim/process/capture/output.h"
-#include "shim/process/gpu/device_channel.h"
+#include "shim/process/capture/capture.h"
+#include "shim/process/gpu/gpu.h"
 #include "storage/image/image.h"
 #include "storage/store/chunks.h"
 #include "storage/store/manifest.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What getenv tells a restored program, over a lineage of starts. The "restored process" is this one:
- * what restore_environ.c reads, writes and maps elsewhere is done here. */
+ * what environ.c reads, writes and maps elsewhere is done here. */
 #include "config.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/objects/objects.h"
 #include "test/support/tap.h"
 
 static int maps;            /* made so far */

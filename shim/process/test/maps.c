@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/process/proc/maps.h"
+#include "shim/process/proc/maps.c"
 #include "shim/process/proc/procfs.h"
 #include "shim/process/process.h"
 #include "test/support/tap.h"
@@ -35,7 +35,7 @@ static void test_smaps(void)
 	struct gck_maps m;
 	struct gck_error err;
 
-	ok(!gck_maps_parse(strdup(smaps), &m, &err), "a text like the kernel's");
+	ok(!parse(strdup(smaps), &m, &err), "a text like the kernel's");
 	is_int((long long)m.n, 4, "four mappings");
 	ok(m.v[0].start == 0x400000 && m.v[0].end == 0x41f000 && m.v[0].offset == 0x2000 &&
 	   m.v[0].inode == 247970 && m.v[0].device == makedev(0xfe, 1) && !m.v[0].shared,
@@ -70,9 +70,9 @@ static void test_damaged(void)
 	struct gck_error err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ok(gck_maps_parse(strdup(bad[i]), &m, &err) == -1, "refused: %.*s",
+		ok(parse(strdup(bad[i]), &m, &err) == -1, "refused: %.*s",
 		   (int)strcspn(bad[i], "\n"), bad[i]);
-	ok(!gck_maps_parse(strdup(""), &m, &err) && m.n == 0, "an empty text is no mappings");
+	ok(!parse(strdup(""), &m, &err) && m.n == 0, "an empty text is no mappings");
 	gck_maps_free(&m);
 }
 

@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/threads/threads.h"
 
 #define THREAD_FLAGS \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)

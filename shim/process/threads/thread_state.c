@@ -206,8 +206,8 @@ static void check_futexes(const struct gck_target *t, const struct gck_thread *x
 		     (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2 || op == FUTEX_WAIT_REQUEUE_PI);
 	char object[64];
 
-	if (x->robust_head)
-		gck_memory_read(t->pid, x->robust_head, &entry, sizeof(entry), NULL);
+	if (x->robust_head && gck_memory_read(t->pid, x->robust_head, &entry, sizeof(entry), NULL))
+		entry = 0;
 	for (int i = 0; i < ROBUST_MAX && !found && entry && entry != x->robust_head; i++) {
 		found = entry & 1;
 		if (gck_memory_read(t->pid, entry & ~1ull, &entry, sizeof(entry), NULL))

@@ -7,6 +7,7 @@
 
 #include "shim/process/image/image.h"
 #include "shim/process/image/obstacles.h"
+#include "shim/process/ptrace/rebuild.h"
 #include "shim/process/rank/target.h"
 
 #define GCK_XSTATE_BV_AT 512            /* where an xstate says which components are in use */
@@ -46,8 +47,13 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 void gck_threads_settle(struct gck_image *img, const struct gck_held *h,
 			const struct gck_target *t);
 
-/* A thread that runs restart_syscall: the number of the call that it goes on with, by the code that
- * made it and by its arguments; -1 where these leave it open. */
-long gck_restarted_call(pid_t pid, const struct user_regs_struct *regs);
+/* ---- restore ------------------------------------------------------------------------------- */
+
+/* Make the image's threads, and one for the shim's helper, and set up what the kernel keeps for each.
+ * All are stopped. Their new TIDs are in the image's rtid. */
+int gck_restore_threads(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
+
+/* Set the registers of all threads and let them go. */
+int gck_restore_start(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

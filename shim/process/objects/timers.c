@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: signal actions, timers, pending signals. Timers are made while the process is held, and
- * start to run, as signals start to wait, only when it is let go. */
+ * Timers: POSIX timers, interval timers and timerfds. Scan of POSIX timers, and restore. Timers are
+ * made while the process is held, and start when it is let go. */
 #include "config.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,7 +17,9 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-#include "shim/process/ptrace/rebuild.h"
+#include "shim/process/objects/objects.h"
+#include "shim/process/proc/procfs.h"
+#include "shim/process/rank/helper_link.h"
 
 #ifndef PR_TIMER_CREATE_RESTORE_IDS
 #define PR_TIMER_CREATE_RESTORE_IDS 77
@@ -26,6 +28,92 @@
 #define TFD_IOC_SET_TICKS _IOW('T', 0, uint64_t)
 #endif
 #define MAX_TIMER_TRIES 65536
+#define TIMERS_AT_ONCE GCK_LINK_MAX_CALLS /* their times fit the scratch page */
+
+/* ---- scan ---------------------------------------------------------------------------------- */
+
+/* One block of /proc/PID/timers. */
+static void read_timer(struct gck_scan *s, const char *text, struct gck_posix_timer *x)
+{
+	const char *signal = gck_proc_field(text, "signal:");
+	const char *notify = gck_proc_field(text, "notify:");
+	const char *tid = notify ? strstr(notify, "tid.") : NULL;
+	int64_t clock = (int64_t)gck_proc_number(text, "ClockID:", 10, 0);
+	char object[32];
+
+	x->id = (int32_t)strtol(text, NULL, 10);
+	snprintf(object, sizeof(object), "timer %d", x->id);
+	if (signal)
+		sscanf(signal, "%d/%lx", &x->signo, &x->sigval);
+	x->notify = notify && !strncmp(notify, "signal", 6) ? SIGEV_SIGNAL : SIGEV_NONE;
+	if (notify && !strncmp(notify, "thread", 6))
+		x->notify = SIGEV_THREAD;
+	if (tid && tid < notify + strcspn(notify, "\n")) {
+		x->notify |= SIGEV_THREAD_ID;
+		x->vtid = gck_target_vtid(s->t, (int32_t)strtol(tid + 4, NULL, 10));
+	}
+	x->clock = (int32_t)clock;
+	if (clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID)
+		gck_find(s->f, true, object, "use CLOCK_MONOTONIC", "it runs on CPU time");
+}
+
+int gck_scan_timer_list(struct gck_scan *s)
+{
+	char *text = gck_proc_read(s->t->proc, "timers", NULL, NULL);
+
+	if (!text) {
+		gck_find(s->f, false, "timers", "use a kernel with CONFIG_CHECKPOINT_RESTORE",
+			 "this kernel does not list POSIX timers: they are not carried");
+		return 0;
+	}
+	for (char *at = text, *next; at && !strncmp(at, "ID: ", 4); at = next) {
+		struct gck_posix_timer *x;
+
+		x = gck_grow(&s->img->timers, &s->img->ntimers, sizeof(*x), s->err);
+		if (!x) {
+			free(text);
+			return -1;
+		}
+		next = strstr(at, "\nID: ");
+		if (next)
+			*next++ = '\0';
+		read_timer(s, at + 4, x);
+	}
+	free(text);
+	return 0;
+}
+
+static int64_t timespec_ns(struct timespec x)
+{
+	return x.tv_sec * 1000000000ll + x.tv_nsec;
+}
+
+int gck_scan_timers(struct gck_scan *s, int timeout_ms)
+{
+	struct itimerspec times[TIMERS_AT_ONCE];
+
+	for (size_t from = 0; from < s->img->ntimers; from += TIMERS_AT_ONCE) {
+		struct gck_posix_timer *v = s->img->timers + from;
+		size_t left = s->img->ntimers - from;
+		size_t n = left < TIMERS_AT_ONCE ? left : TIMERS_AT_ONCE;
+		struct gck_link_msg m = {0};
+
+		for (size_t i = 0; i < n; i++)
+			gck_inside_call(&m, SYS_timer_gettime, (uint64_t)v[i].id,
+			    s->t->shim->scratch + i * sizeof(times[0]), 0, 0);
+		if (gck_inside_run(s, &m, timeout_ms) ||
+		    gck_memory_read(s->t->pid, s->t->shim->scratch, times, n * sizeof(times[0]),
+				    s->err))
+			return -1;
+		for (size_t i = 0; i < n; i++) {
+			v[i].value_ns = (uint64_t)timespec_ns(times[i].it_value);
+			v[i].interval_ns = (uint64_t)timespec_ns(times[i].it_interval);
+		}
+	}
+	return 0;
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
 
 /* The kernel's struct sigevent as timer_create takes it. */
 struct event {
@@ -34,28 +122,6 @@ struct event {
 	char pad[44];
 };
 static_assert(sizeof(struct event) == 64, "the kernel's struct sigevent");
-
-int gck_restore_actions(struct gck_restore *r, struct gck_error *err)
-{
-	struct gck_batch b;
-
-	b.n = 0;
-	if (gck_remote_write(&r->remote, r->remote.scratch, r->img->actions, sizeof r->img->actions,
-			     err))
-		return -1;
-	for (uint64_t s = 1; s <= 64; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			gck_batch_add(&b, SYS_rt_sigaction, s,
-				      r->remote.scratch + s * sizeof r->img->actions[0], 0, 8);
-	if (gck_remote_run(&r->remote, r->remote.pid, &b, err))
-		return -1;
-	for (unsigned i = 0; i < b.n; i++)
-		if (b.calls[i].result)
-			return gck_fail(err, (int)-b.calls[i].result, "action of signal %llu: %s",
-					(unsigned long long)b.calls[i].args[0],
-					strerror((int)-b.calls[i].result));
-	return 0;
-}
 
 static int32_t new_tid(const struct gck_restore *r, int32_t vtid)
 {
@@ -223,40 +289,5 @@ int gck_restore_arm(struct gck_restore *r, struct gck_error *err)
 		if (f->kind == GCK_FD_TIMERFD && arm_timerfd(r, f, d->fd, err))
 			return -1;
 	}
-	return 0;
-}
-
-static int queue_one(struct gck_restore *r, const struct gck_pending *p, pid_t tid, bool process,
-		     struct gck_error *err)
-{
-	int32_t signo;
-	int64_t result;
-
-	memcpy(&signo, p->info, sizeof signo);
-	if (gck_remote_write(&r->remote, r->remote.scratch, p->info, sizeof p->info, err))
-		return -1;
-	if (process)
-		result = gck_remote_call(&r->remote, tid, err, SYS_rt_sigqueueinfo, (uint64_t)tid,
-					 (uint64_t)signo, r->remote.scratch);
-	else
-		result = gck_remote_call(&r->remote, tid, err, SYS_rt_tgsigqueueinfo,
-					 (uint64_t)r->remote.pid, (uint64_t)tid, (uint64_t)signo,
-					 r->remote.scratch);
-	return !result ? 0
-		       : gck_fail(err, (int)-result, "signal %d that was pending: %s", signo,
-				  strerror((int)-result));
-}
-
-/* Signals that had been sent and not yet taken; all are blocked until the rank runs. */
-int gck_restore_queue(struct gck_restore *r, struct gck_error *err)
-{
-	for (size_t i = 0; i < r->img->npending; i++)
-		if (queue_one(r, &r->img->pending[i], r->remote.pid, true, err))
-			return -1;
-	for (size_t i = 0; i < r->img->nthreads; i++)
-		for (size_t k = 0; k < r->img->threads[i].npending; k++)
-			if (queue_one(r, &r->img->threads[i].pending[k], r->img->threads[i].rtid,
-				      false, err))
-				return -1;
 	return 0;
 }

@@ -53,4 +53,13 @@ int gck_device_serve(const struct gck_device *d, const struct gck_windows *w, st
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		     struct gck_error *err);
 
+/* ---- which GPUs a restored rank gets ---------------------------------------------------------- */
+
+/* With the image's memory restored: ask gpuckpt-gpus, a program beside this one, which GPUs the new task
+ * sees, assign one to each of the image's, and tell the image's stand-in, whose struct gck_cuda_state is
+ * at address. A process that has used the driver could not be restored, hence the other program.
+ * -1, and nothing has changed: another driver, too few GPUs, another type. */
+struct gck_restore;
+int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *err) GCK_MUST_CHECK;
+
 #endif

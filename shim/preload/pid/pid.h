@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The libc functions that the preload interposes: what their files share. */
+#ifndef GCK_PRELOAD_PID_H
+#define GCK_PRELOAD_PID_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "shim/preload/helper/state.h"
+
+/* ---- libc's own functions --------------------------------------------------------------------- */
+
+/* Those behind interposed functions that are more than a system call. */
+struct gck_real {
+	int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int (*pthread_kill)(pthread_t, int);
+	int (*pthread_sigqueue)(pthread_t, int, const union sigval);
+	int (*pthread_cancel)(pthread_t);
+	int (*pthread_setaffinity_np)(pthread_t, size_t, const cpu_set_t *);
+	int (*pthread_getaffinity_np)(pthread_t, size_t, cpu_set_t *);
+	int (*pthread_setschedparam)(pthread_t, int, const struct sched_param *);
+	int (*pthread_getschedparam)(pthread_t, int *, struct sched_param *);
+	int (*pthread_setschedprio)(pthread_t, int);
+	int (*pthread_setname_np)(pthread_t, const char *);
+	int (*pthread_getname_np)(pthread_t, char *, size_t);
+	int (*pthread_getcpuclockid)(pthread_t, clockid_t *);
+	int (*pthread_getattr_np)(pthread_t, pthread_attr_t *);
+	int (*clock_getcpuclockid)(pid_t, clockid_t *);
+	int (*timer_create)(clockid_t, struct sigevent *, timer_t *);
+	int (*fcntl)(int, int, ...);
+};
+
+/* Find them: the constructor does, so that a signal handler need not. */
+void gck_real_resolve(void);
+
+/* For callers that may run before the constructor. */
+const struct gck_real *gck_real(void);
+
+/* ---- alternate signal stacks ------------------------------------------------------------------ */
+
+/* This process is a rank: keep account of its alternate signal stacks from here on. */
+void gck_altstack_begin(void);
+
+/* ---- threads ------------------------------------------------------------------------------------ */
+
+#define GCK_SIGCANCEL 32 /* glibc's own; the next one is, too */
+
+/* The kernel's TID of a thread that is known to libc by another; 0: it is libc's business. */
+int32_t gck_kernel_tid(pthread_t thread);
+
+/* In a new thread: an earlier one of the same pthread_t may have been cancelled. */
+void gck_cancel_forget(void);
+
+/* Where glibc keeps a thread's TID: on x86-64 a pthread_t is the thread's fs_base. */
+static inline int32_t *gck_tid_of(pthread_t thread)
+{
+	return (int32_t *)(thread + gck_state.tid_offset);
+}
+
+#endif

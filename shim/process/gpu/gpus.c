@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * GPUs of a task: which ones the driver shows it, and which of them a restored rank gets. */
+#include "config.h"
+
+#include "shim/process/gpu/gpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/environ_slots.h"
+#include "shim/cuda/base/state.h"
+#include "shim/process/ptrace/rebuild.h"
+
+#define PROGRAM "gpuckpt-gpus"
+#define LIMIT_MS 60000 /* a driver that is not kept up by its daemon takes seconds for each GPU */
+
+extern char **environ;
+
+/* The folder of this program's file. */
+static int program(char path[PATH_MAX], struct gck_error *err)
+{
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof PROGRAM);
+	char *name;
+
+	path[n > 0 ? n : 0] = '\0';
+	name = strrchr(path, '/');
+	if (!name)
+		return gck_fail(err, errno, "/proc/self/exe: %s", strerror(errno));
+	strcpy(name + 1, PROGRAM);
+	return 0;
+}
+
+/* All but what would make a rank of it. Pointers into text. */
+static char **without_preload(const char *text, size_t size)
+{
+	size_t n = 0, room = 1, at = 0;
+	const char *entry;
+	char **list;
+
+	while (gck_slots_next(text, size, &at, NULL))
+		room++;
+	list = malloc(room * sizeof *list);
+	if (!list)
+		return NULL;
+	for (at = 0; (entry = gck_slots_next(text, size, &at, NULL));)
+		if (strncmp(entry, "LD_PRELOAD=", 11))
+			list[n++] = (char *)entry;
+	list[n] = NULL;
+	return list;
+}
+
+static void become(const char *path, const char *library, char **list, int out)
+{
+	char *const argv[] = {(char *)PROGRAM, (char *)library, NULL};
+
+	dup2(out, STDOUT_FILENO);
+	execve(path, argv, list);
+	dprintf(STDOUT_FILENO, "%s: %s: check the installation", path, strerror(errno));
+	_exit(1);
+}
+
+/* All that it says, up to size; what it got. Its end may not come. */
+static size_t hear(int fd, void *buffer, size_t size)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	size_t got = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && got < size && poll(&p, 1, LIMIT_MS) > 0) {
+		n = read(fd, (char *)buffer + got, size - got);
+		got += n > 0 ? (size_t)n : 0;
+	}
+	return got;
+}
+
+/* Start it; its output's end. */
+static int start(const char *library, char **list, pid_t *pid, struct gck_error *err)
+{
+	char path[PATH_MAX];
+	int ends[2];
+
+	if (program(path, err))
+		return -1;
+	if (pipe2(ends, O_CLOEXEC))
+		return gck_fail(err, errno, "pipe: %s", strerror(errno));
+	*pid = fork();
+	if (*pid == 0)
+		become(path, library, list, ends[1]);
+	close(ends[1]);
+	if (*pid > 0)
+		return ends[0];
+	gck_fail(err, errno, "fork: %s", strerror(errno));
+	close(ends[0]);
+	return -1;
+}
+
+/* Whether a list can be used: it comes from an image, or from a program of another release. */
+static bool is_list_sound(const struct gck_cuda_devices *l)
+{
+	if (l->all > GCK_CUDA_DEVICES_MAX || l->n > l->all || !memchr(l->driver, '\0', sizeof l->driver))
+		return false;
+	for (uint32_t i = 0; i < l->all; i++)
+		if (!memchr(l->v[i].name, '\0', sizeof l->v[i].name))
+			return false;
+	return true;
+}
+
+/* environment: the task's, entries that end with NUL; NULL: this process's. */
+static int ask_gpus(const char *library, const char *environment, size_t size,
+		    struct gck_cuda_devices *out, struct gck_error *err)
+{
+	struct {
+		struct gck_cuda_devices devices; /* or a text */
+		char end[8];
+	} said = {.end = ""};
+	char **list = environment ? without_preload(environment, size) : environ;
+	int fd, status = -1;
+	size_t got;
+	pid_t pid = -1;
+
+	if (!list)
+		return gck_fail(err, ENOMEM, "no memory for an environment");
+	fd = start(library, list, &pid, err);
+	if (list != environ)
+		free(list);
+	if (fd < 0)
+		return -1;
+	got = hear(fd, &said, sizeof said.devices);
+	close(fd);
+	kill(pid, SIGKILL); /* it has said all, or is stuck */
+	waitpid(pid, &status, 0);
+	if (got != sizeof said.devices)
+		return gck_fail(err, ENODEV, "it needs GPUs: %.200s", got ? (const char *)&said : "the driver "
+				"does not answer");
+	if (!is_list_sound(&said.devices))
+		return gck_fail(err, EBADMSG, PROGRAM " says what makes no sense: is it of another release?");
+	*out = said.devices;
+	return 0;
+}
+
+/* ---- choose ----------------------------------------------------------------------------------- */
+
+/* Where it is in the list, or -1. */
+static int place_of(const struct gck_cuda_devices *l, const unsigned char uuid[16])
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!memcmp(l->v[i].uuid, uuid, 16))
+			return (int)i;
+	return -1;
+}
+
+static bool sees_all(const struct gck_cuda_devices *here, const struct gck_cuda_devices *wanted)
+{
+	for (uint32_t i = 0; i < wanted->n; i++)
+		if (place_of(here, wanted->v[i].uuid) < 0)
+			return false;
+	return true;
+}
+
+/* "2,3" for two devices, if there are as many here: their places; else 0, 1, ... A launcher that binds no
+ * task to GPUs shows all of them to each, and a script around the program names the rank's own. */
+static void places_of(const char *visible, uint32_t n, uint32_t here, uint32_t place[])
+{
+	char *end;
+
+	for (uint32_t i = 0; i < n; i++) {
+		unsigned long one = strtoul(visible, &end, 10);
+
+		place[i] = (uint32_t)one;
+		if (end == visible || one >= here || *end != (i + 1 < n ? ',' : '\0'))
+			break;
+		if (i + 1 == n)
+			return;
+		visible = end + 1;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		place[i] = i;
+}
+
+static int suits(const struct gck_cuda_device *was, const struct gck_cuda_device *is, uint32_t i,
+		 struct gck_error *err)
+{
+	if (!strcmp(was->name, is->name))
+		return 0;
+	return gck_fail(err, ENOTSUP, "GPU %u of the image is a %s, the one for it here a %s: restart it on "
+			"nodes with GPUs of that type", i, was->name, is->name);
+}
+
+/* Those that the program does not see, too: each has one of those that are left. */
+static int place_hidden(const struct gck_cuda_devices *was, const struct gck_cuda_devices *here, uint32_t place[],
+			struct gck_error *err)
+{
+	bool taken[GCK_CUDA_DEVICES_MAX] = {false};
+	uint32_t next = 0;
+
+	if (here->all < was->all)
+		return gck_fail(err, ENOTSUP, "the image is of a node with %u GPUs, this one has %u, and the driver wants "
+				"one for each: restart it on nodes with as many", was->all, here->all);
+	for (uint32_t i = 0; i < was->n; i++)
+		taken[place[i]] = true;
+	for (uint32_t i = was->n; i < was->all; i++) {
+		while (taken[next])
+			next++;
+		taken[next] = true;
+		place[i] = next;
+	}
+	return 0;
+}
+
+static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
+		  struct gck_error *err)
+{
+	const struct gck_cuda_devices *was = &s->devices;
+	uint32_t place[GCK_CUDA_DEVICES_MAX];
+
+	if (strcmp(was->driver, here->driver))
+		return gck_fail(err, ENOTSUP, "the image is of the NVIDIA driver %s, the one here is %s, which "
+				"cannot restore it: restart it on nodes with that driver", was->driver,
+				here->driver);
+	if (sees_all(here, was)) {
+		s->nonto = 0;
+		return 0;
+	}
+	if (here->n < was->n)
+		return gck_fail(err, ENOTSUP, "the image has %u GPUs (%s), the task here %u: restart it with as "
+				"many GPUs for each task", was->n, was->v[0].name, here->n);
+	places_of(here->n > was->n ? s->visible : "", was->n, here->n, place);
+	for (uint32_t i = 0; i < was->n; i++)
+		if (suits(&was->v[i], &here->v[place[i]], i, err))
+			return -1;
+	if (place_hidden(was, here, place, err))
+		return -1;
+	for (uint32_t i = 0; i < was->all; i++)
+		memcpy(s->onto[i], here->v[place[i]].uuid, sizeof s->onto[i]);
+	s->nonto = was->all;
+	return 0;
+}
+
+/* ---- in a restore ----------------------------------------------------------------------------- */
+
+static bool is_sound(const struct gck_cuda_state *s)
+{
+	return is_list_sound(&s->devices) && memchr(s->library, '\0', sizeof s->library) &&
+	       memchr(s->visible, '\0', sizeof s->visible);
+}
+
+int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *err)
+{
+	struct gck_cuda_devices here;
+	struct gck_cuda_state s;
+
+	if (gck_remote_read(&r->remote, address, &s, sizeof s, err))
+		return -1;
+	if (s.magic != GCK_CUDA_STATE_MAGIC || s.version != GCK_CUDA_STATE_VERSION || s.size != sizeof s)
+		return gck_fail(err, ENOTSUP, "the image was taken with another version of gpuckpt's stand-in "
+				"for the CUDA driver: restart with that version");
+	if (s.devices.n == 0)
+		return 0;
+	if (!is_sound(&s))
+		return gck_fail(err, EBADMSG, "what the image says of its GPUs makes no sense: restart from another "
+				"commit");
+	if (ask_gpus(s.library, r->environment, r->environment_size, &here, err) ||
+	    choose(&s, &here, err))
+		return -1;
+	return gck_remote_write(&r->remote, address, &s, sizeof s, err);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Regular files, directories and devices: what the image has of each, the copy of a file's content
+ * while the rank is held, and opening it again at a restart. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "shim/process/memory/memory.h"
+#include "shim/process/objects/external_files.h"
+#include "shim/process/objects/log_prefix.h"
+#include "shim/process/objects/objects.h"
+
+#define NOT_AGAIN (O_CREAT | O_EXCL | O_TRUNC)
+
+/* ---- scan ---------------------------------------------------------------------------------- */
+
+/* Whether the image has the content of a written file: a log that is small, or any other file that
+ * is small or not only appended to. */
+static bool is_whole(const struct gck_file *x)
+{
+	if (x->flags & O_APPEND)
+		return x->written && x->size <= GCK_LOG_MAX;
+	return x->written && (x->size <= GCK_WHOLE_MAX || (uint64_t)x->offset != x->size);
+}
+
+uint64_t gck_file_carried(const struct gck_file *x)
+{
+	return x->kind == GCK_FD_FILE && (x->whole || x->unlinked) ? x->size : 0;
+}
+
+int gck_fd_reopen(const struct gck_target *t, int fd, struct gck_error *err)
+{
+	char name[32];
+	int copy;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	copy = openat(t->proc, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (copy < 0)
+		return gck_fail(err, errno, "cannot read the file of fd %d of process %d: %s", fd,
+				(int)t->pid, strerror(errno));
+	return copy;
+}
+
+/* Has the file still the name that the kernel shows? */
+static void check_name(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	struct stat st;
+
+	if (v->st.st_nlink == 0) {
+		x->unlinked = true;
+		x->path[strlen(x->path) - (gck_path_deleted(x->path) ? strlen(" (deleted)") : 0)] =
+			'\0';
+	} else if (stat(x->path, &st) || st.st_ino != v->st.st_ino || st.st_dev != v->st.st_dev) {
+		gck_find(s->f, true, v->object, "close it first",
+			 "the name of its file is gone or belongs to another file: %s", v->link);
+	}
+}
+
+int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	x->kind = S_ISDIR(v->st.st_mode) ? GCK_FD_DIR : GCK_FD_FILE;
+	x->path = strdup(v->link);
+	if (!x->path)
+		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	if (!strncmp(v->link, "/proc/", 6)) {
+		gck_find(s->f, true, v->object, "close it first",
+			 "a file of /proc shows this process only: %s", v->link);
+		return 0;
+	}
+	check_name(s, v, x);
+	x->mtime_ns = v->st.st_mtim.tv_sec * 1000000000ll + v->st.st_mtim.tv_nsec;
+	if (x->kind == GCK_FD_DIR) {
+		if (x->unlinked)
+			gck_find(s->f, true, v->object, "close it first",
+				 "its directory is gone: %s", v->link);
+		return 0;
+	}
+	x->size = x->least = (uint64_t)v->st.st_size;
+	x->written = !(x->flags & O_PATH) && (x->flags & O_ACCMODE) != O_RDONLY;
+	if (x->unlinked)
+		return gck_fd_memfd(s, v, x);
+	x->whole = is_whole(x);
+	if (x->written && !x->whole && !(x->flags & O_APPEND))
+		gck_find(s->f, false, v->object, "open it with O_APPEND if it is only appended to; "
+			 "else write new files", "%s (%llu bytes) is taken for a log: if what was "
+			 "written of it is changed later, the checkpoint cannot be used", x->path,
+			 (unsigned long long)x->size);
+	return 0;
+}
+
+int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
+{
+	static const unsigned char minors[] = {3, 5, 7, 8, 9}; /* null zero full random urandom */
+
+	x->kind = GCK_FD_DEVICE;
+	x->path = strdup(v->link);
+	if (!x->path)
+		return gck_fail(s->err, ENOMEM, "out of memory for the image");
+	if (gck_left_out_device(&s->t->left, v->link))
+		return 0;
+	if (major(v->st.st_rdev) != 1 || minor(v->st.st_rdev) > 9 ||
+	    !memchr(minors, (int)minor(v->st.st_rdev), sizeof(minors)))
+		gck_find(s->f, true, v->object, "close it first", "a device: %s", v->link);
+	return 0;
+}
+
+/* ---- hold ---------------------------------------------------------------------------------- */
+
+int gck_hold_file(struct gck_hold *h, uint32_t i)
+{
+	struct gck_file *x = &h->img->files[i];
+	int fd = gck_fd_reopen(h->t, gck_image_fd_of(h->img, i), h->err), result;
+
+	if (fd < 0)
+		return -1;
+	x->data_size = x->size;
+	result = gck_kept_file(h->kept, GCK_KEPT_FILE, i, fd, x->size, h->err) ||
+		 (!x->unlinked && gck_outside_add(h->outside, GCK_KEPT_FILE, i, fd, x->size,
+						  x->mtime_ns, h->err));
+	close(fd);
+	return result ? gck_fail_in(h->err, "%s", x->path) : 0;
+}
+
+static int settle(struct gck_hold *h, const struct gck_outside *x)
+{
+	struct gck_file *f = x->of == GCK_KEPT_FILE ? &h->img->files[x->index] : NULL;
+	const char *name = f ? f->path : h->img->objects[x->index].name;
+	struct stat now;
+	bool same;
+
+	if (gck_outside_same(x, &now, &same, h->err))
+		return gck_fail_in(h->err, "%s", name);
+	if (same)
+		return 0;
+	if (!f || !(f->flags & O_APPEND) || (uint64_t)now.st_size < x->size)
+		return gck_fail(h->err, EAGAIN, "%s, whose content is in the checkpoint, was "
+				"changed by another process while this one was held; try again",
+				name);
+	f->size = f->data_size = (uint64_t)now.st_size;
+	f->mtime_ns = gck_mtime_ns(&now);
+	gck_kept_drop(h->kept, GCK_KEPT_FILE, x->index);
+	return gck_kept_file(h->kept, GCK_KEPT_FILE, x->index, x->fd, f->size, h->err);
+}
+
+int gck_hold_settle(struct gck_hold *h)
+{
+	for (size_t i = 0; i < h->outside->n; i++)
+		if (settle(h, &h->outside->v[i]))
+			return -1;
+	return 0;
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
+
+int gck_make_failed(struct gck_error *err, const struct gck_file *f, const char *what)
+{
+	return gck_fail(err, errno, "%s %s: %s", what, f->path ? f->path : "", strerror(errno));
+}
+
+int gck_close_failed(int fd)
+{
+	close(fd);
+	return -1;
+}
+
+/* How to open it: not made anew, and no directory because of O_TMPFILE, which contains that bit. */
+static int open_flags(const struct gck_file *f)
+{
+	int flags = (int)f->flags & ~NOT_AGAIN;
+
+	return (f->kind == GCK_FD_DIR ? flags : flags & ~O_TMPFILE) | O_CLOEXEC | O_NOCTTY;
+}
+
+static int seek(int fd, const struct gck_file *f)
+{
+	return f->flags & O_PATH || f->kind == GCK_FD_DEVICE || lseek(fd, f->offset, SEEK_SET) >= 0
+		       ? 0
+		       : -1;
+}
+
+/* The same file opened anew: an open file description of its own, with the image's flags. */
+int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err)
+{
+	char path[64];
+	int own;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	own = open(path, open_flags(f));
+	if (own < 0)
+		return gck_make_failed(err, f, "opening");
+	if (seek(own, f))
+		return gck_make_failed(err, f, "seeking in"), gck_close_failed(own);
+	return own;
+}
+
+int gck_make_path(const struct gck_file *f, struct gck_error *err)
+{
+	int fd = open(f->path, open_flags(f));
+
+	if (fd < 0)
+		return gck_make_failed(err, f, "opening");
+	if (seek(fd, f))
+		return gck_make_failed(err, f, "seeking in"), gck_close_failed(fd);
+	return fd;
+}
+
+/* A file that has no name any more: one without a name in the same directory, else in memory. */
+int gck_make_unlinked(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
+{
+	char path[PATH_MAX];
+	int fd, own;
+
+	snprintf(path, sizeof path, "%s", f->path);
+	fd = open(dirname(path), O_TMPFILE | O_RDWR | O_CLOEXEC, f->mode & 07777);
+	if (fd < 0)
+		fd = memfd_create(f->path, MFD_CLOEXEC);
+	if (fd < 0)
+		return gck_make_failed(err, f, "making anew the deleted file");
+	if (gck_restore_fill_file(r, &f->data, f->size, fd, f->path, err))
+		return gck_close_failed(fd);
+	own = gck_make_reopen(fd, f, err);
+	close(fd);
+	return own;
+}

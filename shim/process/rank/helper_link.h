@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requests to the shim's helper thread in the rank (shim/link.h), and to a clone that it made: one message
+ * and its answer, within timeout_ms. */
+#ifndef GCK_HELPER_LINK_H
+#define GCK_HELPER_LINK_H
+
+#include "shim/process/rank/target.h"
+
+#define GCK_HELPER_MS 5000 /* within which the helper has to answer */
+
+/* Run the m->ncalls calls of m in the rank; results are in m. */
+int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
+		     struct gck_error *err);
+
+/* A userfaultfd of the rank's memory that only we have, which no descriptor of the rank's leads to once
+ * this has returned; ask while the rank is held. */
+int gck_helper_marks(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err);
+
+/* Fork a frozen clone: it lives until *life is closed. Its memory is a copy now; it can be read
+ * when it is ready, which need not be waited for while the rank is held. */
+int gck_helper_clone(const struct gck_target *t, int timeout_ms, pid_t *clone, int *life,
+		     struct gck_error *err);
+int gck_clone_ready(int life, int timeout_ms, struct gck_error *err);
+
+/* Have a clone run m's calls; fd (-1: none) is passed to it, the answer's m->pid is its number
+ * there. Answers come in the order of asking. */
+int gck_clone_ask(pid_t clone, int life, struct gck_link_msg *m, int fd, struct gck_error *err);
+int gck_clone_answer(pid_t clone, int life, struct gck_link_msg *m, uint32_t ncalls,
+		     struct gck_error *err);
+
+int gck_helper_reap(const struct gck_target *t, pid_t clone, int timeout_ms,
+		    struct gck_error *err);
+
+#endif
