@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt's arguments: options anywhere, then VERB [JOBID[.STEPID]] [SEQ...]; files for two verbs. */
+ * gpuckpt's arguments: options anywhere, then VERB [JOBID[.STEPID]] [SEQ...]; files for two
+ * verbs. */
 #include <getopt.h>
 #include <string.h>
 

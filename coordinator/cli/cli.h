@@ -61,9 +61,9 @@ int cli_parse(struct cli *c, int argc, char **argv, bool *help, bool *version,
 /* main.c */
 extern const struct verb cli_verbs[];
 
-/* connection.c: {"op": op, "job":.., "step":..} with what c says; then the answer's data (new reference,
- * JSON null if it has none). Events show on a terminal. timeout_s is for each answer. request is
- * stolen. */
+/* connection.c: {"op": op, "job":.., "step":..} with what c says; then the answer's data (new
+ * reference, JSON null if it has none). Events show on a terminal. timeout_s is for each answer.
+ * request is stolen. */
 json_t *cli_request(const struct cli *c, const char *op);
 json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err);
 
@@ -86,14 +86,16 @@ int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_err
 /* A member of an answer that is a text; "" if there is none. */
 const char *cli_text(const json_t *object, const char *key);
 
-/* connection.c: URLs and keys come from gpuckptd, over a connection that is made when the first is wanted. */
+/* connection.c: URLs and keys come from gpuckptd, over a connection that is made when the first is
+ * wanted. */
 void cli_use_signer(const struct cli *c);
 
 /* Open the store of a step, as list answered it. */
 struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err);
 
-/* publish.c: give a complete file its name, durably and without replacing an existing file (EEXIST),
- * by whatever means the file system has. The temporary name, in the same directory, may stay. */
+/* publish.c: give a complete file its name, durably and without replacing an existing file
+ * (EEXIST), by whatever means the file system has. The temporary name, in the same directory, may
+ * stay. */
 int give_name(const char *temporary, const char *path, struct gck_error *err);
 
 /* print.c: JSON as it is, for --json. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * import: a commit out of a file. Into files it goes as the user's own; of an object store gpuckptd has
- * the keys, so it is told before, and journals the commit when it is there. A file may be large: whether
- * it may be imported is asked before all of it is read. */
+ * import: a commit out of a file. Into files it goes as the user's own; of an object store gpuckptd
+ * has the keys, so it is told before, and journals the commit when it is there. A file may be
+ * large: whether it may be imported is asked before all of it is read. */
 #include "config.h"
 
 #include <stdio.h>

@@ -26,8 +26,8 @@ struct progress {
 
 bool progress_tell(void *progress, uint64_t done, uint64_t all);
 
-/* From now on SIGINT, SIGTERM and SIGHUP set `interrupted`, and a limit of file sizes (ulimit -f) is an error
- * of write(): what was begun is taken back before this process ends. */
+/* From now on SIGINT, SIGTERM and SIGHUP set `interrupted`, and a limit of file sizes (ulimit -f)
+ * is an error of write(): what was begun is taken back before this process ends. */
 extern volatile sig_atomic_t interrupted;
 void catch_signals(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A name that replaces nothing: link() gives it everywhere but on exFAT, vfat and many file systems of CIFS
- * and FUSE; there a rename does, if need be over an empty file of our own. */
+ * A name that replaces nothing: link() gives it everywhere but on exFAT, vfat and many file systems
+ * of CIFS and FUSE; there a rename does, if need be over an empty file of our own. */
 #include "config.h"
 
 #include "coordinator/cli/cli.h"

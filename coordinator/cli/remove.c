@@ -41,8 +41,8 @@ static const char *numbers(const json_t *seqs, char *text, size_t size)
 	return text;
 }
 
-/* What was forgotten stays so. An object store is swept by the coordinator as well; in one of files only the
- * owner's own processes, and root's, may remove anything. */
+/* What was forgotten stays so. An object store is swept by the coordinator as well; in one of files
+ * only the owner's own processes, and root's, may remove anything. */
 static int not_removed(const json_t *order, struct gck_error *err)
 {
 	const json_t *seqs = json_object_get(order, "remove");
@@ -56,8 +56,8 @@ static int not_removed(const json_t *order, struct gck_error *err)
 			   numbers(seqs, text, sizeof text), later);
 }
 
-/* Remove what the coordinator has forgotten, whoever made it forget: what it keeps, and which number a
- * checkpoint has that runs or may begin, is in its answer. */
+/* Remove what the coordinator has forgotten, whoever made it forget: what it keeps, and which
+ * number a checkpoint has that runs or may begin, is in its answer. */
 static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, struct gck_error *err)
 {
 	json_int_t busy, removals;
@@ -75,8 +75,8 @@ static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, 
 	return 0;
 }
 
-/* Ask for one commit of a step (0: all). To removed are added those that the coordinator has forgotten, whether
- * or not the store can be swept. */
+/* Ask for one commit of a step (0: all). To removed are added those that the coordinator has
+ * forgotten, whether or not the store can be swept. */
 static int remove_commit(const struct cli *c, const json_t *step, uint32_t seq, struct gck_store *s,
 			 json_t *removed, struct gck_error *err)
 {
@@ -97,8 +97,8 @@ static int remove_commit(const struct cli *c, const json_t *step, uint32_t seq, 
 	return rc;
 }
 
-/* The store is opened first: what cannot be deleted must not be forgotten. One that has nothing of the step
- * (ENOENT) stands in nobody's way. */
+/* The store is opened first: what cannot be deleted must not be forgotten. One that has nothing of
+ * the step (ENOENT) stands in nobody's way. */
 static int remove_of_step(const struct cli *c, const json_t *step, json_t *removed,
 			  struct gck_error *err)
 {
@@ -147,8 +147,8 @@ static void print_removed(const json_t *steps)
 	json_decref(rows);
 }
 
-/* --all leaves what the coordinator may still need, since an ended job can be requeued, too, or another
- * step was started from it. */
+/* --all leaves what the coordinator may still need, since an ended job can be requeued, too, or
+ * another step was started from it. */
 static void tell_kept(const json_t *steps, const json_t *out)
 {
 	json_t *step, *commit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The way into the background. */
+ * Becoming a background process. */
 #include "config.h"
 
 #include "coordinator/daemon/daemon.h"
@@ -13,7 +13,7 @@
 
 static int ready_fd = -1; /* to the parent */
 
-/* The child says that it is ready by one byte; its end without one is a failure it has told. */
+/* The child writes one byte when it is ready. If it ends without, it has reported its failure. */
 static void wait_for_child(int fd, pid_t pid)
 {
 	char byte;

@@ -81,7 +81,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv)
 	return 0;
 }
 
-/* Agents take the word of CoordinatorUser only: as anybody else we would not be heard. */
+/* Agents accept messages of CoordinatorUser only. */
 static int check_user(const struct gck_conf *conf, struct gck_error *err)
 {
 	const struct passwd *pw = getpwnam(conf->user);
@@ -131,7 +131,7 @@ static int take_record(void *arg, const json_t *record, struct gck_error *err)
 }
 
 /* Every start has a higher epoch than all before it, even if the journal was lost: agents refuse a
- * coordinator that is older than one that they heard. */
+ * coordinator with a lower epoch than the last one. */
 static uint32_t next_epoch(uint32_t last)
 {
 	time_t now = time(NULL);
@@ -210,7 +210,7 @@ static int make_loop(struct gck_daemon *d, struct gck_error *err)
 	return 0;
 }
 
-/* No core file has keys in it, and no other process of this user reads them. */
+/* Keep keys out of core files, and out of reach of other processes of this user. */
 static void keep_secret(const struct gck_daemon *d)
 {
 	if ((*d->keys.file.path || *d->wrapping.file.path) && prctl(PR_SET_DUMPABLE, 0))
@@ -223,7 +223,7 @@ static void announce(const struct gck_daemon *d)
 		 d->conf.port);
 }
 
-/* Connections are closed without the core's knowing: what is under way is taken up after the next
+/* Connections are closed without telling the core: what is under way continues after the next
  * start. */
 static void close_down(struct gck_daemon *d)
 {

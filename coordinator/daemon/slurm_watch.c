@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The watch over Slurm: nodes that are to be left, and jobs that are over. Every NodePoll seconds,
- * while steps are alive, one query for all.
+ * The poll of Slurm: nodes that jobs must leave, and jobs that are over. One query for all, every
+ * NodePoll seconds while steps are alive.
  *
- * A batch job on such a node is checkpointed and requeued; a job that cannot be requeued is only
- * checkpointed, once. What fails is tried again, later and later, as long as the node is to be
- * left. A maintenance reservation counts from LEAD_S seconds before it starts. */
+ * A batch job on such a node is checkpointed and requeued; a job that cannot be requeued is
+ * checkpointed once. Failures are retried at growing intervals while the node must be left. A
+ * maintenance reservation counts from LEAD_S seconds before it starts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@
 #define FIRST_RETRY_S 10u
 #define MAX_DOUBLINGS 6u
 #define CONF_RETRY_S 10.0
-#define ONCE INT64_MAX    /* the next try of what is done once */
+#define ONCE INT64_MAX    /* the next try of a job that is only checkpointed */
 
 /* ---- leaving a node ------------------------------------------------------------------------ */
 
@@ -112,7 +112,7 @@ static void take_gone(struct gck_daemon *d, const json_t *gone)
 	}
 }
 
-/* Their agents cannot come back; those that are still here will say so themselves. */
+/* Lost agents of an ended job cannot come back; connected ones will report the end themselves. */
 static void take_ended(struct gck_daemon *d, const json_t *ended)
 {
 	json_t *id;
@@ -146,7 +146,7 @@ static void add_job(json_t *jobs, const char *node, uint32_t id)
 	json_array_append_new(list, json_integer(id));
 }
 
-/* {node: [job]} of the agents that are here. */
+/* {node: [job]} of the connected agents. */
 static json_t *jobs_by_node(const struct gck_daemon *d)
 {
 	json_t *jobs = json_object();

@@ -18,8 +18,8 @@ json_t *gck_sign_pack(json_int_t id, const struct gck_sign_scope *of,
 /* One of the requests; its texts are borrowed from one. -1: EINVAL. */
 int gck_sign_unpack(const json_t *one, struct gck_sign_request *r, struct gck_error *err);
 
-/* The URLs of a "signed" that answers n requests, and for how long they are good. On failure none is
- * set, and err says why the first was refused. EAGAIN: it can be had later. */
+/* The URLs of a "signed" that answers n requests, and for how long they are good. On failure none
+ * is set, and err says why the first was refused. EAGAIN: it can be had later. */
 int gck_sign_take(const json_t *answer, size_t n, char **urls, unsigned *seconds,
 		  struct gck_error *err);
 

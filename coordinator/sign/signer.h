@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A signer for storage/s3/signer.h that asks somebody: its agent, or gpuckptd itself; and an unwrapper for
- * storage/crypto/keyring.h that does. */
+ * A signer for storage/s3/signer.h that asks somebody: its agent, or gpuckptd itself; and an
+ * unwrapper for storage/crypto/keyring.h that does. */
 #ifndef GCK_SIGN_SIGNER_H
 #define GCK_SIGN_SIGNER_H
 
@@ -23,8 +23,8 @@ struct gck_signer {
 /* Make it this process's, with all of gpuckpt.conf that the store needs. s stays. */
 void gck_signer_use(struct gck_signer *s);
 
-/* For a process that has no agent: a signer over a connection of its own, made when it is needed. conf
- * stays. */
+/* For a process that has no agent: a signer over a connection of its own, made when it is needed.
+ * conf stays. */
 void gck_signer_use_link(const struct gck_conf *conf, int limit_ms);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * fake DIRECTORY: a coordinator for the tests of gpuckpt. It writes DIRECTORY/conf, then answers
  * each connection's request {"op": OP} with the messages in DIRECTORY/OP.json (an array), in
- * DIRECTORY/OP.FROM.json if it has a "from", and appends the request to DIRECTORY/requests. It ends with its parent or at SIGTERM; 77: munge is
- * missing. */
+ * DIRECTORY/OP.FROM.json if it has a "from", and appends the request to DIRECTORY/requests. It ends
+ * with its parent or at SIGTERM; 77: munge is missing. */
 #include "config.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The actions of a checkpoint. Whatever cannot be done is left in live->error and raised as
- * GCK_FAILED; the way out is the abort (ending.c), which lets every rank go on. */
+ * The actions of a checkpoint. A failure is left in live->error and raised as GCK_FAILED; the abort
+ * (ending.c) then releases every rank. */
 #include "coordinator/core/actions/checkpoint.h"
 
 #include "common/base/log.h"
@@ -12,7 +12,7 @@
 #include "coordinator/core/retention/expire.h"
 #include "coordinator/core/retention/removal.h"
 
-#define CALL_MS 3000 /* how long an agent that is missing is waited for */
+#define CALL_MS 3000 /* the wait for a missing agent */
 
 static void give_up(struct gck_core *core, struct gck_step *step, const struct gck_error *err)
 {
@@ -28,7 +28,7 @@ void gck_act_called(struct gck_core *core, struct gck_step *step)
 		gck_raise(core, step, GCK_ALL);
 }
 
-/* An agent that was killed has a successor within a second. */
+/* A killed agent is replaced within a second. */
 void gck_act_call(struct gck_core *core, struct gck_step *step)
 {
 	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
@@ -54,8 +54,8 @@ static int journal_intent(struct gck_core *core, struct gck_step *step, struct g
 	return 0;
 }
 
-/* Without the journal's word on numbers that were given, the store's is needed. Node 0's agent
- * looks again when it connects anew. */
+/* If the journal does not know which numbers were given, the store must be read. Node 0's agent
+ * reads it again when it reconnects. */
 static int know_numbers(struct gck_core *core, struct gck_step *step, struct gck_error *err)
 {
 	struct gck_node *first = &step->live->nodes[0];
@@ -88,7 +88,7 @@ int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err)
 	return gck_document_fits(step, err);
 }
 
-/* Chunks of the base are not written again: it must be a commit that counts, and that no restart
+/* Chunks of the base are not written again, so the base must be a valid commit that no restart
  * found damaged. */
 static json_t *prepare_order(const struct gck_step *step)
 {
@@ -130,7 +130,7 @@ void gck_act_prepare(struct gck_core *core, struct gck_step *step)
 
 /* ---- freeze to commit ----------------------------------------------------------------------- */
 
-/* GPUs are drained otherwise where ranks are held until they are written. */
+/* GPUs are drained differently if ranks stay held until they are written. */
 static json_t *freeze_order(const struct gck_step *step)
 {
 	json_t *body = gck_live_order("freeze", step);
@@ -197,7 +197,7 @@ static void ask_writer(struct gck_core *core, struct gck_step *step)
 		gck_live_send(core, writer, commit_order(core, step));
 }
 
-/* What is journaled here is read back at every start. */
+/* The record is replayed at every start, so it must be valid. */
 static int check_begun(const struct gck_step *step, struct gck_error *err)
 {
 	uint32_t seq = step->live->checkpoint.seq;
@@ -296,7 +296,7 @@ void gck_act_committed(struct gck_core *core, struct gck_step *step)
 
 /* ---- who was away --------------------------------------------------------------------------- */
 
-/* The commit object was written before the coordinator went away: it counts. */
+/* The commit object was written before the coordinator went away: the commit is valid. */
 void gck_act_adopt(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
@@ -328,7 +328,7 @@ static json_t *repeated(struct gck_core *core, const struct gck_step *step)
 	}
 }
 
-/* To the agent that came back: it does not know what it missed. */
+/* The agent that came back may have missed the order. */
 void gck_act_repeat(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;

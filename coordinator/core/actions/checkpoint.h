@@ -5,10 +5,10 @@
 
 #include "coordinator/core/model/live.h"
 
-/* Is every node here, and something left to take a checkpoint of? */
+/* 0 if every node is connected and some rank has not ended; else -1 with the reason. */
 int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err);
 
-/* The commit object is written: journal that it counts. Nobody is told before. */
+/* The commit object is written: journal the commit. It must be journaled before anybody is told. */
 int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err);
 
 #endif

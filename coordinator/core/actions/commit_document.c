@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making the commit document. */
+ * The commit document and the key of images. */
 #include "coordinator/core/actions/commit_document.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ int gck_document_fits(const struct gck_step *step, struct gck_error *err)
 			step->job->id, step->id, step->ntasks, step->live->nnodes);
 }
 
-/* A user's steps share what is kept of what their agents call common. Of one node its agent has counted. */
+/* A user's steps share the memory for `common`. On a single node the agent has counted already. */
 static size_t common_most(const struct gck_core *core, const struct gck_step *step)
 {
 	size_t taken = 0;
@@ -138,7 +138,7 @@ json_t *gck_document(struct gck_core *core, const struct gck_step *step)
 	return d;
 }
 
-/* A GPU stops before its rank, and is back after it. */
+/* A GPU stops before its rank and is released after it. */
 static double stall_ms(const struct gck_checkpoint *c)
 {
 	int64_t first = c->gpu_first_ns && c->gpu_first_ns < c->first_ns ? c->gpu_first_ns : c->first_ns;

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The commit document: which ranks a checkpoint has and what the manifest of each hashes to. */
+ * The commit document: the ranks of a checkpoint with the hash of each rank's manifest; and the key
+ * that images are encrypted with. */
 #ifndef GCK_COMMIT_DOCUMENT_H
 #define GCK_COMMIT_DOCUMENT_H
 
 #include "coordinator/core/model/live.h"
 
-/* The document of a step of this size goes to the agent that writes it as one message: -1 if it is
- * too long for one. About 12,000 ranks fit. */
+/* The document is sent to the agent that writes it in one message. -1 if a step of this size does
+ * not fit; about 12,000 ranks do. */
 int gck_document_fits(const struct gck_step *step, struct gck_error *err);
 
-/* All ranks are frozen: those that had ended by now are carried as their exit status. -1 without
- * memory. */
+/* Begin the list of ranks when all are frozen. Ranks that have ended are listed by exit status. -1
+ * without memory. */
 int gck_document_begin(const struct gck_core *core, struct gck_step *step);
 
-/* An agent has written images: [{"rank", "manifest"}]. -1 if that cannot be. */
+/* Add the images that an agent has written: [{"rank", "manifest"}]. -1 if the list is invalid. */
 int gck_document_add(struct gck_step *step, const json_t *ranks, struct gck_error *err);
 
-/* Every rank is there, or -1 naming the first that is not. */
+/* 0 if every rank is listed; -1 names the first that is not. */
 int gck_document_check(const struct gck_step *step, struct gck_error *err);
 
-/* The document, and the part of it and of the figures that list and show tell. New references. */
+/* The document; and its summary with the figures that list and show print. New references. */
 json_t *gck_document(struct gck_core *core, const struct gck_step *step);
 json_t *gck_document_info(struct gck_core *core, const struct gck_step *step);
 
-/* Has the step's job the key that its options ask for? It gets one, and the journal has it, before the
- * first checkpoint; and the same one wrapped anew when another key wraps by now. */
+/* Give the step's job a data key if its options ask for encryption, and journal it. A key that it
+ * has is wrapped again if the site's wrapping key has changed. */
 int gck_encrypt_ready(struct gck_core *core, struct gck_step *step, struct gck_error *err);
 
-/* Can it have one? What stands in the way is for `able`, which changes nothing. */
+/* Could gck_encrypt_ready succeed? For `able`; changes nothing. */
 int gck_encrypt_able(struct gck_core *core, const struct gck_step *step, struct gck_error *err);
 
-/* Add the member "key" to what is said to agents, if images are encrypted. */
+/* Add the member "key" to a message to agents, if images are encrypted. */
 void gck_encrypt_tell(const struct gck_step *step, json_t *body);
 
 #endif

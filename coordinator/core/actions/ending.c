@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ways out of a checkpoint, and of a step. */
+ * The ends of a checkpoint without a commit, and of a step. */
 #include "coordinator/core/actions/ending.h"
 
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/step_timers.h"
 
-#define ABORT_MS 10000  /* how long agents are waited for to say that they let go */
-#define END_MS 60000    /* ... that ranks told to end have ended */
-#define KILL_MS 600000  /* ... that Slurm has ended a job that it took back (KillWait) */
-#define ALONE_MS 300000 /* ... for one agent at least of a step that nobody is at */
+#define ABORT_MS 10000  /* the wait for agents to confirm that ranks are released */
+#define END_MS 60000    /* ... for ranks to end that were told to */
+#define KILL_MS 600000  /* ... for Slurm to end a job that it has requeued (KillWait) */
+#define ALONE_MS 300000 /* ... for any agent of a step that has none connected */
 
 /* ---- ranks go on ---------------------------------------------------------------------------- */
 
@@ -61,15 +61,14 @@ void gck_act_abort(struct gck_core *core, struct gck_step *step)
 		json_object_set_new(r, "why", json_string(live->last_error));
 		gck_warn("step %u.%u: checkpoint %u is aborted, its ranks go on: %s", step->job->id,
 			 step->id, c->seq, live->last_error);
-		/* The ranks first: they may be held. The agents are told what cannot be taken
-		 * back. */
+		/* Agents first: ranks may be held, and the order cannot be taken back. */
 		gck_live_ask_all(core, step, gck_abort_order(step));
 		gck_core_note(core, r, true);
 		gck_live_phase_timer(core, step, ABORT_MS);
 	} else {
 		gck_warn("step %u.%u: no checkpoint: %s", step->job->id, step->id,
 			 live->last_error);
-		all_answered(live); /* nobody was asked anything */
+		all_answered(live); /* nobody was sent an order */
 	}
 	gck_operation_failed(core, step, live->last_error);
 	gck_act_recount(core, step);
@@ -131,8 +130,8 @@ void gck_act_ended(struct gck_core *core, struct gck_step *step)
 		gck_raise(core, step, GCK_ENDED);
 }
 
-/* All of its agents may have died with their nodes, or without a word: a step that no agent comes
- * back to has ended, and is not in the way of its job's next requeue. */
+/* All of its agents may have died, with or without their nodes. A step that no agent comes back to
+ * has ended and must not block its job's next requeue. */
 void gck_act_alone(struct gck_core *core, struct gck_step *step)
 {
 	gck_live_phase_timer(core, step, gck_live_any_here(step->live) ? 0 : ALONE_MS);
@@ -142,7 +141,8 @@ void gck_act_over(struct gck_core *core, struct gck_step *step)
 {
 	gck_live_phase_timer(core, step, 0);
 	core->world->timer(core, step, GCK_TIMER_INTERVAL, 0);
-	/* A commit that may have been written is left open: the next start looks for it. */
+	/* The intent stays open if its commit may have been written: the next start looks for
+	 * it. */
 	if (step->intent.seq && !step->intent.committing)
 		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
 	gck_operation_ended(core, step);
@@ -176,7 +176,7 @@ static void on_job_state(void *arg, const struct gck_slurm_answer *answer)
 		step->asking = false;
 		step->asked = answer->ok || answer->code == ENOENT;
 	}
-	/* Without an answer it is not finished: a restart then goes back to its last commit. */
+	/* Without an answer the step is not finished: a restart goes back to its last commit. */
 	if (step && !step->finished && step->restarts == q->restarts && answer->ok &&
 	    restarts == q->restarts && json_is_true(json_object_get(answer->data, "ends_itself")) &&
 	    all_succeeded(step)) {

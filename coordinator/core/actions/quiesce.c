@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rounds of a quiesce, as the coordinator sees them. */
+ * The coordinator's side of a quiesce of MPI, in rounds. */
 #include "coordinator/core/actions/quiesce.h"
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "coordinator/core/actions/checkpoint.h"
 
 #define PIECE (384u << 10)    /* bytes of words in one message */
-#define MORE_MS 4000          /* over the agents' own limit: who is to blame speaks first */
+#define MORE_MS 4000          /* above the agents' own limit, so that the agent at fault reports first */
 
-/* What bringing MPI to rest may take of the time for which ranks may be held. */
+/* The share of hold= that the quiesce may take. */
 static unsigned limit_ms(const struct gck_options *o)
 {
 	return o->hold_ms / 4 * 3;
@@ -35,7 +35,7 @@ void gck_quiesce_note(struct gck_node *node, const json_t *data)
 	node->pmix = json_is_true(json_object_get(data, "pmix"));
 }
 
-/* PMIx's fence is over all ranks of the step, so all must be in it. */
+/* PMIx's fence spans all ranks of the step, so all must take part. */
 static bool through_pmix(const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;

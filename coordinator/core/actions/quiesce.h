@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bringing the MPI of a step's ranks to rest before they are frozen: rounds, in each of which all
- * ranks wait for each other and learn each other's words (doc/protocol.md). What the words mean is
- * the ranks' business. */
+ * The quiesce of MPI before ranks are frozen. It goes in rounds: in each round all ranks wait for
+ * each other and exchange messages ("words", doc/protocol.md), which the coordinator does not
+ * interpret. */
 #ifndef GCK_QUIESCE_H
 #define GCK_QUIESCE_H
 
 #include "coordinator/core/model/live.h"
 
-/* Has the step ranks with MPI, as its nodes answered to `prepare`? */
+/* Does the step have ranks with MPI, by its nodes' answers to `prepare`? */
 bool gck_quiesce_needed(const struct gck_live *live);
 
-/* A node's answer to `prepare`. */
+/* Take a node's answer to `prepare`. */
 void gck_quiesce_note(struct gck_node *node, const json_t *data);
 
-/* `ready`: the node's ranks wait for a round, and these are (a piece of) their words. */
+/* `ready`: the node's ranks wait for a round; the body has their words, or a piece of them. */
 void gck_quiesce_ready(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 		       const json_t *body);
 
-/* A node that takes part no more may have been the last one waited for. */
+/* Go on with the round if no node is waited for any more. For when a node has left the quiesce. */
 void gck_quiesce_check(struct gck_core *core, struct gck_step *step);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The decision how a step starts. What follows from it is in rebuild.c. */
+ * The decision how a step starts. restart_phases.c carries it out. */
 #include "coordinator/core/actions/restart.h"
 
 #include <string.h>
@@ -70,8 +70,8 @@ json_t *gck_restart_verdict(struct gck_core *core, const struct gck_step *former
 
 #define MAX_TAKEN_OVER 1000 /* as many as keep= may ask for */
 
-/* Numbers up to last_seq were given by this journal: what it does not list was aborted or removed,
- * but for one whose commit object was being written when the journal ends. */
+/* This journal gave the numbers up to last_seq. Numbers that it does not list were aborted or
+ * removed, except one whose commit object was being written when the journal ended. */
 static bool is_unknown(const struct gck_step *step, uint32_t seq, uint32_t last)
 {
 	return seq > last || (step->intent.committing && step->intent.seq == seq);
@@ -90,7 +90,7 @@ static void take_over_one(struct gck_core *core, struct gck_step *step, uint32_t
 	gck_info("step %u.%u: commit %u is taken over from its store", step->job->id, step->id,
 		 seq);
 	json_object_set_new(r, "keep", json_integer(MAX_TAKEN_OVER));
-	gck_core_note(core, r, false); /* what is lost of it is taken over again */
+	gck_core_note(core, r, false); /* a lost record is taken over again later */
 }
 
 struct listed {
@@ -111,7 +111,7 @@ static struct listed parse_commit(const json_t *one)
 	return l;
 }
 
-/* Slurm gives job ids again, and scripts change: only what this program wrote is its own. */
+/* Slurm reuses job ids, and scripts change: a step owns only what the same program wrote. */
 static void take_over(struct gck_core *core, struct gck_step *step, const struct listed *l,
 		      uint32_t restarts)
 {
@@ -173,8 +173,8 @@ static enum verdict plan_own(struct gck_step *step, uint32_t seq)
 	return REFUSE;
 }
 
-/* Of another job the store decides whether the commit is there and the user's; what the journal
- * knows must agree. */
+/* For a commit of another job the store decides whether it exists and belongs to the user. What the
+ * journal knows must agree. */
 static enum verdict plan_foreign(struct gck_core *core, struct gck_step *step)
 {
 	const struct gck_options *o = &step->live->options;
@@ -201,8 +201,9 @@ static enum verdict plan_foreign(struct gck_core *core, struct gck_step *step)
 	return RESTORE;
 }
 
-/* "There is no commit" is the word that permits a cold start of work that was begun before. Without
- * the store's word the journal's is enough, but for a commit whose object may have been written. */
+/* Only the certainty that there is no commit permits a cold start of work that has begun before. If
+ * the store cannot be read, the journal is sufficient, unless a commit object may have been
+ * written. */
 static enum verdict without_commit(struct gck_step *step)
 {
 	const struct gck_node *first = &step->live->nodes[0];
@@ -311,7 +312,7 @@ static bool all_run(const struct gck_live *live)
 	return true;
 }
 
-/* After the coordinator was away in the middle of a start, its nodes may be on either side. */
+/* If the coordinator was away during a start, some nodes may run and others wait. */
 static enum verdict decided(struct gck_step *step)
 {
 	const struct gck_options *o = &step->live->options;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The phases of a restart, falling back, and the end when nothing is left: the actions of
- * machine.c's table. */
+ * The phases of a restart: build, truncate files, run; the fallback to an older commit, and the end
+ * when no commit is left. */
 #include "coordinator/core/actions/actions.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/operations/step_timers.h"
 
-#define RUN_MS 30000 /* after which nodes that have not confirmed are told again */
+#define RUN_MS 30000 /* after which the order is resent to nodes that have not confirmed */
 #define AGAIN_MS 30000 /* after which Slurm is asked again */
 #define MAX_TRIES 5
 
@@ -47,7 +47,8 @@ static void ask_build(struct gck_core *core, struct gck_step *step, struct gck_n
 	gck_live_send(core, node, order("build", step));
 }
 
-/* To nodes that have not answered. An agent that came back takes no other word before its welcome. */
+/* Send to nodes that have not answered. An agent that reconnected takes no message before its
+ * welcome. */
 static void ask_again(struct gck_core *core, struct gck_step *step, const char *op)
 {
 	for (uint32_t i = 0; i < step->live->nnodes; i++) {
@@ -78,7 +79,7 @@ void gck_act_build(struct gck_core *core, struct gck_step *step)
 	}
 }
 
-/* To the one that came back. */
+/* Send to the agent that came back. */
 void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
 {
 	for (uint32_t i = 0; i < step->live->nnodes; i++)
@@ -86,15 +87,15 @@ void gck_act_rebuild(struct gck_core *core, struct gck_step *step)
 			ask_build(core, step, &step->live->nodes[i]);
 }
 
-/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ is only where the job
+/* restart=SEQ: the user wants this commit and no other. restart=JOB:SEQ names only where the job
  * began. */
 static bool is_asked_for(const struct gck_options *o)
 {
 	return o->restart == GCK_RESTART_FROM && o->restart_job == 0;
 }
 
-/* The commit before, of those that this restart has not tried. One that was imported is restarted from only
- * where restart= names it. */
+/* The next older commit that this restart has not tried. An imported commit is used only if
+ * restart= names it. */
 static const struct gck_commit *commit_before(const struct gck_step *step)
 {
 	const struct gck_restart_plan *plan = &step->live->plan;
@@ -107,8 +108,8 @@ static const struct gck_commit *commit_before(const struct gck_step *step)
 	return c;
 }
 
-/* The commit cannot be had, or does not fit: another try would end the same way. A store that
- * stalls or a rank that was killed says nothing about the commit. */
+/* The commit cannot be read or does not fit: another try would fail as well. A store that stalls or
+ * a killed rank says nothing about the commit. */
 static bool is_of_commit(int code)
 {
 	static const int codes[] = {EBADMSG, ENOENT, ESTALE, EINVAL, ENOTSUP, ENOEXEC};
@@ -119,7 +120,7 @@ static bool is_of_commit(int code)
 	return false;
 }
 
-/* A commit that was tried in this many restarts is not tried in another one unasked. */
+/* After this many restarts that tried a commit, only the user can ask for another one. */
 static bool may_try_again(const struct gck_step *step)
 {
 	const struct gck_restart_plan *plan = &step->live->plan;
@@ -162,8 +163,8 @@ static void count_running(struct gck_live *live)
 		live->nodes[i].answered = gck_node_runs(&live->nodes[i]);
 }
 
-/* From here on there is no way back: it is journaled that they run before the first file is cut
- * back. While that cannot be, they wait. */
+/* The point of no return: that the ranks run is journaled before the first file is truncated. If
+ * the journal cannot be written, they wait. */
 void gck_act_refile(struct gck_core *core, struct gck_step *step)
 {
 	json_t *r = step->decided ? NULL : gck_record_seq(step, "run", step->live->plan.seq);
@@ -178,14 +179,14 @@ void gck_act_refile(struct gck_core *core, struct gck_step *step)
 	ask_again(core, step, "files");
 }
 
-/* A file may be that of ranks on several nodes: all are cut back before the first rank runs. */
+/* Ranks on several nodes may share a file: all files are truncated before the first rank runs. */
 void gck_act_files(struct gck_core *core, struct gck_step *step)
 {
 	count_running(step->live);
 	gck_act_refile(core, step);
 }
 
-/* A node whose agent died when its ranks ran says so itself. */
+/* A node whose agent died after its ranks ran reports that itself. */
 void gck_act_rerun(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
@@ -222,7 +223,7 @@ struct doom {
 	uint32_t job, step;
 };
 
-/* Tell the agents, but not before Slurm has taken the job back: else its script would go on. */
+/* Tell the agents only after Slurm has requeued the job: otherwise the job's script would go on. */
 void gck_act_doomed(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
@@ -253,7 +254,7 @@ static void log_given_back(const struct doom *d, const struct gck_step *step)
 			d->job, d->job);
 }
 
-/* Slurm may be away for a while: the ranks wait for it. Only its no is an answer. */
+/* If slurmctld is away the ranks wait; only its refusal is an answer. */
 static void on_given_back(void *arg, const struct gck_slurm_answer *answer)
 {
 	struct doom *d = arg;
@@ -290,7 +291,7 @@ void gck_act_give_back(struct gck_core *core, struct gck_step *step)
 					   "comment", live->last_error), on_given_back, d);
 }
 
-/* Never a cold start over good work. */
+/* Never start cold over good work. */
 void gck_act_doom(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;
@@ -306,8 +307,9 @@ void gck_act_doom(struct gck_core *core, struct gck_step *step)
 		tell_doom(core, step);
 }
 
-/* What devices had is read when the ranks run already. The processes are lost then, and files cut back to this
- * commit; the job's next start is from the commit before, to which files can be cut from any later state. */
+/* Device memory is read after the ranks are released. If that fails, the processes are lost and
+ * files are truncated to this commit; the job's next start uses the commit before, to which files
+ * can be truncated from any later state. */
 static bool go_behind(struct gck_core *core, struct gck_step *step)
 {
 	const struct gck_commit *c = commit_before(step);
@@ -321,8 +323,8 @@ static bool go_behind(struct gck_core *core, struct gck_step *step)
 	return true;
 }
 
-/* Files are as the commit has them, and ranks may have run from it: what kept one of them from it may
- * not be there the next time. */
+/* Files are as in the commit, and some ranks may have run from it. What stopped a rank may not
+ * recur at the next start. */
 void gck_act_failed_start(struct gck_core *core, struct gck_step *step)
 {
 	step->live->try_again = go_behind(core, step) || may_try_again(step);

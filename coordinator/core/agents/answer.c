@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Answers of agents, and the lack of them. */
+ * Answers of agents, and time limits without an answer. */
 #include "coordinator/core/agents/answer.h"
 
 #include <limits.h>
@@ -50,7 +50,7 @@ static bool is_restart(enum gck_phase phase)
 	return phase == GCK_BUILDING || phase == GCK_FILING || phase == GCK_STARTING;
 }
 
-/* In these the agents only let go: one that cannot is told in the log. */
+/* In these phases agents only release ranks; a failure is only logged. */
 static bool is_way_out(enum gck_phase phase)
 {
 	return phase == GCK_ABORTING || phase == GCK_RELEASING;
@@ -58,8 +58,7 @@ static bool is_way_out(enum gck_phase phase)
 
 /* ---- what comes with an answer ------------------------------------------------------------- */
 
-/* A rank that is killed while it is restored cannot be restored again in this step: its process is
- * gone. */
+/* A rank killed while it is restored cannot be restored again in this step: its process is gone. */
 static void check_killed(struct gck_core *core, struct gck_step *step, unsigned rank, int status)
 {
 	if (!is_restart(step->live->phase) || !WIFSIGNALED(status))
@@ -76,7 +75,7 @@ void gck_answer_exit(struct gck_core *core, struct gck_step *step, const json_t 
 
 	if (json_unpack((json_t *)one, "{s:I, s:I}", "rank", &rank, "status", &status) ||
 	    rank < 0 || rank >= step->ntasks || step->exits[rank] != GCK_NO_EXIT)
-		return; /* its first word is its last */
+		return; /* only the first report of a rank counts */
 	r = gck_record(step, "exit");
 	json_object_set_new(r, "rank", json_integer(rank));
 	json_object_set_new(r, "status", json_integer((int32_t)status));
@@ -94,8 +93,8 @@ void gck_answer_exits(struct gck_core *core, struct gck_step *step, const json_t
 		gck_answer_exit(core, step, one);
 }
 
-/* A node without memory for the pages that its ranks would change while they are written: all ranks
- * are held for so long. */
+/* A node lacks memory for the pages that its ranks would change during the write: all ranks are
+ * held for that time. */
 static void take_needs(struct gck_step *step, const json_t *data)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
@@ -131,7 +130,7 @@ static void take_times(struct gck_checkpoint *c, const json_t *data)
 	take_last(&c->gpu_last_ns, data, "gpu_last_ns");
 }
 
-/* Calls that were in the image of one rank are in the commit for all of them. */
+/* A collective call that one rank's image contains is in the commit for all ranks. */
 static void take_asked(struct gck_checkpoint *c, const json_t *data)
 {
 	json_int_t asked = json_integer_value(json_object_get(data, "asked"));
@@ -214,7 +213,7 @@ static int take(struct gck_core *core, struct gck_step *step, struct gck_node *n
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* Every node has answered: what that is to the phase. */
+/* Every node has answered: the event for this phase. */
 static enum gck_event all_done(const struct gck_live *live)
 {
 	if (live->phase == GCK_FREEZING && live->checkpoint.held)
@@ -275,8 +274,8 @@ void gck_answer(struct gck_core *core, struct gck_step *step, struct gck_node *n
 	bool good = json_is_true(json_object_get(body, "ok"));
 	struct gck_error err = {0};
 
-	/* An answer to what no longer matters, or a second one to the same question. What was built
-	 * can still be lost, though. */
+	/* A late answer, or a second one to the same order. But what a node had built can still be
+	 * lost. */
 	if (!is_current(step->live, body) ||
 	    (node->answered && (good || !is_restart(step->live->phase))))
 		return;
@@ -310,7 +309,7 @@ void gck_answer_progress(struct gck_core *core, struct gck_step *step, struct gc
 
 	if (!may_take_long(live->phase) || done < 0 || all < 0 || sent < 0 || staged < 0)
 		return;
-	/* Only bytes are progress: who says the same again and again is stalled. */
+	/* Only more bytes are progress: an agent that repeats its numbers is stalled. */
 	if ((uint64_t)done > node->done || (uint64_t)sent > node->sent)
 		gck_live_phase_timer(core, step, live->options.timeout_ms);
 	node->done = (uint64_t)done;
@@ -320,8 +319,8 @@ void gck_answer_progress(struct gck_core *core, struct gck_step *step, struct gc
 	gck_operation_progress(core, step);
 }
 
-/* Before the freeze the ranks of this node are carried as their exit status; after it their images
- * are wanted. */
+/* Before the freeze this node's ranks enter the commit as their exit status; after it their images
+ * are needed. */
 static bool bye_is_failure(const struct gck_live *live, const struct gck_node *node)
 {
 	switch (live->phase) {
@@ -338,7 +337,7 @@ static bool bye_is_failure(const struct gck_live *live, const struct gck_node *n
 	}
 }
 
-/* Nobody registers there again: a coordinator that starts anew is not to wait for it. */
+/* No agent will register there again: a restarted coordinator must not wait for one. */
 static void note_bye(struct gck_core *core, const struct gck_step *step, uint32_t node)
 {
 	json_t *r = gck_record(step, "bye");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A registration: believed, journaled, and answered. */
+ * Registrations: checked, journaled, and answered. */
 #include "coordinator/core/agents/join.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/core/operations/step_timers.h"
 
-/* How long a commit object is looked for. Node 0's agent may need its back-off and the time to list
+/* The time to look for a commit object. Node 0's agent may need its back-off and the time to list
  * the store. */
 #define RECOVER_MS 30000
 #define RECOVER_HELD_MS 5000
@@ -48,7 +48,7 @@ static int journal_step(struct gck_core *core, const struct gck_registration *r,
 					       "fingerprint", r->fingerprint), true, err);
 }
 
-/* What the incarnation before leaves behind that is not decided. */
+/* Close what the former incarnation left undecided. */
 static void close_former(struct gck_core *core, struct gck_step *step)
 {
 	gck_join_end(core, step);
@@ -63,7 +63,7 @@ static bool is_same(const struct gck_step *step, const struct gck_registration *
 	       step->nodes == r->nodes && step->ntasks == r->ntasks;
 }
 
-/* A new incarnation, or a step that is not known. 1: the agent was told that it does not start. */
+/* A new incarnation, or an unknown step. 1: the agent was told that the step does not start. */
 static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
 			     const struct gck_registration *r, uint32_t restarts,
 			     struct gck_error *err)
@@ -88,7 +88,8 @@ static int begin_incarnation(struct gck_core *core, struct gck_agent *agent,
 		close_former(core, step);
 	if (journal_step(core, r, restarts, err))
 		return -1;
-	/* skip-done=no: what was done is done again, not its last part. */
+	/* skip-done=no: a finished step is run again from the beginning, not from its last
+	 * commit. */
 	return finished ? gck_core_record(core, gck_record_seq(step, "run", 0), true, err) : 0;
 }
 
@@ -163,13 +164,13 @@ static void take_commits(struct gck_core *core, struct gck_step *step, const str
 		return;
 	gck_restart_take_over(core, step, node->commits, runs ? !was_known : step->restarts > 0,
 			      runs ? step->restarts : before);
-	/* What may have been committed in the incarnation before was not. One that is under way is its
-	 * phase's to end. */
+	/* The open commit of the former incarnation was not written. A checkpoint under way is
+	 * ended by its phase. */
 	if (!runs && step->intent.seq && !step->live->checkpoint.seq)
 		gck_core_note(core, gck_record_seq(step, "abort", step->intent.seq), true);
 }
 
-/* Node 0 tells whether the commit object that was being written is there. */
+/* Node 0 tells whether the commit object was written. */
 static void recover(struct gck_core *core, struct gck_step *step, const struct gck_node *node)
 {
 	struct gck_error err = {0};
@@ -214,9 +215,8 @@ static void send_committed(struct gck_core *core, struct gck_step *step, struct 
 	gck_live_send(core, node, body);
 }
 
-/* Ranks held for a commit that the journal has: what was to follow was a requeue, or their end. One
- * that comes when the others have been let go, and perhaps wanted for the next checkpoint, goes on as
- * they did. */
+/* Ranks are held for a commit that the journal has; a requeue or their end was to follow. If the
+ * others were released already, this node's ranks go on as well. */
 static void take_up_held(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_checkpoint *c = &step->live->checkpoint;
@@ -231,7 +231,7 @@ static void take_up_held(struct gck_core *core, struct gck_step *step, struct gc
 	gck_raise(core, step, GCK_FOUND);
 }
 
-/* A node that runs may have a checkpoint on its hands. */
+/* A node that runs may have a checkpoint under way. */
 static void settle(struct gck_core *core, struct gck_step *step, struct gck_node *node)
 {
 	struct gck_live *live = step->live;
@@ -259,7 +259,7 @@ static bool wants_start(const struct gck_live *live)
 	return false;
 }
 
-/* A step that began from nothing may be on its way through a checkpoint when its last agents come. */
+/* A step that started cold may be in a checkpoint when its last agents come. */
 static bool is_late(const struct gck_step *step)
 {
 	const struct gck_live *live = step->live;

@@ -6,7 +6,7 @@
 
 #include "common/base/log.h"
 
-#define MAX_STEPS 10000                  /* of a job, with those that have ended */
+#define MAX_STEPS 10000                  /* of a job, including ended ones */
 #define MAX_LIVE_STEPS 1024              /* of a job */
 #define MAX_OPTIONS 8192
 #define MAX_STORE 8192
@@ -79,7 +79,7 @@ bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *bod
 	const struct gck_step *step;
 
 	if (gck_registration_parse(&r, body, NULL))
-		return false; /* it is refused without Slurm's help */
+		return false; /* refused without asking Slurm */
 	job = gck_state_job(&core->state, (uint32_t)r.job);
 	step = gck_state_step(&core->state, (uint32_t)r.job, (uint32_t)r.step);
 	return !step || job->uid != uid || job->gone || job->restarts != (uint32_t)r.restarts ||
@@ -87,7 +87,7 @@ bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *bod
 	       step->nodes != r.nodes || step->ntasks != r.ntasks;
 }
 
-/* Slurm gave the id to another job. */
+/* Has Slurm given the id to another job? */
 static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, json_int_t submit)
 {
 	if (job->uid != uid || restarts < job->restarts)
@@ -95,7 +95,7 @@ static bool is_fresh(const struct gck_job *job, uid_t uid, json_int_t restarts, 
 	return restarts == job->restarts ? submit != job->submit : job->gone;
 }
 
-/* What is kept of a step grows with these: a user is not to make it grow at will. */
+/* The memory for a step grows with these numbers; a user must not make it grow at will. */
 static int check_size(const struct gck_registration *r, json_int_t nodes, struct gck_error *err)
 {
 	if (r->nodes <= nodes && r->ntasks <= r->nodes * GCK_MAX_NODE_TASKS)
@@ -105,13 +105,13 @@ static int check_size(const struct gck_registration *r, json_int_t nodes, struct
 			(int)r->job, (int)nodes, (int)r->nodes, (int)r->ntasks);
 }
 
-/* Not one that a former job of that number had, nor an image that was imported for it. */
+/* Not a step of a former job with that id, nor one that exists only by an import. */
 static bool is_own(const struct gck_step *step)
 {
 	return step && step->uid == step->job->uid && json_is_object(step->fingerprint);
 }
 
-/* One more step of the job. */
+/* May the job have one more step? */
 static int check_count(const struct gck_core *core, const struct gck_job *job,
 		       struct gck_error *err)
 {
@@ -131,7 +131,7 @@ static int check_count(const struct gck_core *core, const struct gck_job *job,
 	return gck_state_check_user(&core->state, job->uid, err);
 }
 
-/* The number may have been another user's until now: what that one has left is not counted. */
+/* The id may have belonged to another user; that user's steps do not count. */
 static int check_share(const struct gck_core *core, const struct gck_job *job, bool fresh,
 		       const struct gck_registration *r, uid_t uid, struct gck_error *err)
 {
@@ -146,7 +146,7 @@ static int no_such_job(const struct gck_registration *r, struct gck_error *err)
 	return gck_fail(err, ENOENT, "there is no job %d of yours", (int)r->job);
 }
 
-/* SLURM_RESTART_COUNT may have been lost before a new agent; another count is old. */
+/* A new agent may lack SLURM_RESTART_COUNT and send 0; any other lower count is old. */
 int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
 			     struct gck_error *err)
 {
@@ -157,8 +157,8 @@ int gck_registration_current(const struct gck_registration *r, json_int_t restar
 			"is %d", (int)r->job, (int)r->restarts, (int)restarts);
 }
 
-/* Slurm raises the restart count when it takes a job back, but changes the submit time only when
- * the job's last process is gone: of a job that it ends, neither is believed. */
+/* Slurm raises the restart count when it requeues a job, but changes the submit time only after the
+ * job's last process has ended. While it ends a job, neither is reliable. */
 static int check_runs(const struct gck_registration *r, const json_t *info, json_int_t restarts,
 		      struct gck_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An agent's `register`: its members, and whether its job is its user's. */
+ * An agent's `register`: its members, and the check that the job belongs to the agent's user. */
 #ifndef GCK_REGISTRATION_H
 #define GCK_REGISTRATION_H
 
@@ -13,20 +13,20 @@ struct gck_registration {
 	const json_t *body;
 };
 
-/* Strings and JSON stay the body's. */
+/* Read and check the members. Strings and JSON are borrowed from body. */
 int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err);
 
-/* Must Slurm confirm the job's owner and incarnation before the registration is believed? Not if the
- * journal knows both and the ranks run: they must not wait for a slurmctld that is down. */
+/* Must Slurm confirm the job's owner and incarnation before the registration is believed? Not if
+ * the journal knows both and the ranks run: they must not wait for a slurmctld that is down. */
 bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *registration,
 				  uid_t uid);
 
-/* -1 if it is of an earlier incarnation than this one. */
+/* -1, ESTALE, if the registration is from an earlier incarnation than this one. */
 int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
 			     struct gck_error *err);
 
-/* Believe that the job is this user's, and journal which incarnation it is. info: Slurm's word, or
- * NULL where the journal's is enough. */
+/* Check that the job belongs to this user, and journal its incarnation. info: Slurm's description
+ * of the job, or NULL if the journal's is sufficient. */
 int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
 			 const json_t *info, struct gck_error *err);
 

@@ -8,7 +8,7 @@
 #include "coordinator/core/operations/requeue.h"
 #include "coordinator/core/operations/step_timers.h"
 
-/* Waits go on: what was lost may come back, what is late no longer matters. */
+/* The wait goes on: a lost agent may come back, a late answer no longer matters. */
 static void nothing(struct gck_core *core, struct gck_step *step)
 {
 	(void)core;
@@ -16,11 +16,11 @@ static void nothing(struct gck_core *core, struct gck_step *step)
 }
 
 struct transition {
-	gck_action_fn *action; /* NULL: cannot be; told in the log and ignored */
+	gck_action_fn *action; /* NULL: impossible; logged and ignored */
 	enum gck_phase next;
 };
 
-/* Each transition says how far it was shown to be right:
+/* Each transition is marked by how it was tested:
  *   M  model only: driven by coordinator/core/test/model.c and scripts over its world
  *   A  seen with a real agent on a real cluster */
 #define ON(event, next, action) [GCK_##event] = {action, GCK_##next}

@@ -35,8 +35,8 @@ typedef void gck_slurm_fn(void *arg, const struct gck_slurm_answer *answer);
 struct gck_world {
 	/* Queue a message to an agent. A failure shows later, as a lost connection. */
 	void (*send)(struct gck_agent *agent, const json_t *body);
-	/* Close the connection of an agent that was replaced or refused. The agent stays valid until
-	 * the core has returned. */
+	/* Close the connection of an agent that was replaced or refused. The agent stays valid
+	 * until the core has returned. */
 	void (*drop)(struct gck_agent *agent);
 	int (*journal)(struct gck_core *core, const json_t *record, bool sync,
 		       struct gck_error *err);
@@ -49,8 +49,8 @@ struct gck_world {
 	void (*slurm)(struct gck_core *core, json_t *request, gck_slurm_fn *done, void *arg);
 	int64_t (*now_ms)(void); /* CLOCK_REALTIME */
 	void (*nonce)(char out[GCK_NONCE_TEXT]);
-	/* Wrap the job's data key: job->key itself, job->key wrapped again if the site's wrapping key
-	 * has changed, or a new key. ENOKEY: this site has no wrapping key. */
+	/* Wrap the job's data key: job->key itself, job->key wrapped again if the site's wrapping
+	 * key has changed, or a new key. ENOKEY: this site has no wrapping key. */
 	int (*wrap)(struct gck_core *core, const struct gck_job *job, char out[GCK_WRAPPED_MAX],
 		    struct gck_error *err);
 	/* Check that wrap could succeed; creates, reads and logs nothing. */

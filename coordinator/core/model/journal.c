@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The journal: read back, appended to, rewritten; and the lock that keeps a second coordinator out. */
+ * The journal: read back, appended to, rewritten; and the lock that keeps a second coordinator
+ * out. */
 #include "coordinator/core/model/journal.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ struct gck_journal {
 	int fd;
 	int dir;
 	bool broken;
-	off_t size;     /* of what was written whole */
+	off_t size;     /* of the complete lines */
 	off_t compact;  /* size after the last rewrite */
 	char path[PATH_MAX];
 };
@@ -54,7 +55,7 @@ static char *make_line(const json_t *record, size_t *size)
 	return line;
 }
 
-/* A line without its newline; NULL with a reason if it is not what was written. */
+/* Parse a line without its newline; NULL with a reason if it is damaged. */
 static json_t *parse_line(const char *line, size_t size, const char **why)
 {
 	char sum[SUM_TEXT + 1];
@@ -126,7 +127,7 @@ static int take_line(struct gck_journal *j, unsigned number, const char *line, s
 	return rc ? damaged(j, number, inner.text, err) : 0;
 }
 
-/* Only the last line can have been under way when the power went. */
+/* Only the last line can be torn by a crash. */
 static int replay(struct gck_journal *j, const char *text, size_t size, gck_journal_fn *take,
 		  void *arg, bool *torn, struct gck_error *err)
 {
@@ -234,7 +235,7 @@ static int write_failed(struct gck_journal *j, struct gck_error *err)
 {
 	int code = errno;
 
-	/* A piece of a line must not stand in front of the next one. */
+	/* A partial line must not stay in front of the next one. */
 	if (ftruncate(j->fd, j->size))
 		j->broken = true;
 	return gck_fail(err, code, "cannot write to %s: %s", j->path, strerror(code));
@@ -334,7 +335,7 @@ static int refuse_lock(int fd, const char *path, struct gck_error *err)
 			*pid ? pid : "unknown", path);
 }
 
-/* The fd stays open, without a name in any struct, as long as the process lives. */
+/* The descriptor stays open, unnamed, for the life of the process. */
 int gck_journal_lock(const char *dir, struct gck_error *err)
 {
 	char path[PATH_MAX], pid[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A step's nodes and what is asked of them. */
+ * A live step: its nodes, and messages to them. */
 #include "coordinator/core/model/live.h"
 
 #include <stdarg.h>
@@ -74,7 +74,7 @@ unsigned gck_ms(unsigned seconds)
 	return seconds > UINT32_MAX / 1000 ? UINT32_MAX : seconds * 1000;
 }
 
-/* What an agent says grows no further than its step. */
+/* An agent cannot make us keep more than its step has tasks. */
 void gck_node_set_ranks(struct gck_node *node, const json_t *ranks, uint32_t ntasks)
 {
 	size_t most = ntasks < GCK_MAX_NODE_TASKS ? ntasks : GCK_MAX_NODE_TASKS, i;

@@ -9,12 +9,12 @@
 
 enum gck_agent_state { GCK_AGENT_NEW, GCK_AGENT_RUNNING, GCK_AGENT_HELD, GCK_AGENT_RESTORING };
 
-/* A node whose ranks ask for a checkpoint themselves (ask.h). */
+/* A node whose ranks ask for a checkpoint themselves (rank_request.h). */
 struct gck_asker {
 	struct gck_core *core;
 	struct gck_step *step;
-	uint64_t id, failed;     /* of the last that was asked, and of the last that got an error */
-	uint32_t all;            /* the last gck_checkpoint_all() that was asked for */
+	uint64_t id, failed;     /* ids of the last request and of the last that failed */
+	uint32_t all;            /* number of the last gck_checkpoint_all() */
 };
 
 struct gck_node {
@@ -22,52 +22,52 @@ struct gck_node {
 	struct gck_agent *agent; /* NULL while there is none */
 	bool known;              /* registered in this incarnation */
 	bool over;               /* said that the step ends there */
-	bool answered;           /* the question of this phase */
+	bool answered;           /* the order of this phase */
 	bool welcomed;           /* was told how to start */
-	bool back;               /* is the one that registers just now */
+	bool back;               /* is registering now */
 	enum gck_agent_state state;
 	uint32_t seq;            /* as registered */
 	json_t *commits;         /* as registered by node 0; NULL: the store could not be read */
 	char *store_error;
 	json_t *ranks;           /* [{rank, pid}] */
-	json_t *items;           /* what stands in the way, as last answered; NULL: not yet */
+	json_t *items;           /* obstacles, as last answered; NULL: no answer yet */
 	uint64_t done, all;      /* bytes of this phase */
-	uint64_t sent, staged;   /* of a write, those that went through a stage */
+	uint64_t sent, staged;   /* those of them that a write sent through the stage */
 	uint32_t mpi;            /* ranks with MPI, as answered to `prepare` */
 	bool pmix;               /* all of them can use PMIx */
 	struct gck_asker asker;
-	uint32_t round;          /* of the quiesce, that its ranks wait for */
-	unsigned char *words;    /* what they say in it */
+	uint32_t round;          /* the round of the quiesce that its ranks wait for */
+	unsigned char *words;    /* what its ranks say in the round */
 	size_t nwords;           /* bytes */
 };
 
 struct gck_checkpoint {
 	uint32_t seq;            /* 0: none */
-	bool keep_held;          /* until the operation decides what becomes of the ranks */
-	bool held;               /* until the commit, at least: that, or memory is short */
-	uint32_t round;          /* of the quiesce, that is under way */
+	bool keep_held;          /* ranks stay held until the operation decides */
+	bool held;               /* ranks stay held until the commit: keep_held, or memory is short */
+	uint32_t round;          /* the current round of the quiesce */
 	bool terminating;        /* its agents were told to end the ranks */
 	char reason[200];
 	struct gck_operation *operation;
 	int64_t began_ms, written_ms;
-	int64_t quiescing_ms, quiesced_ms; /* the rounds began, were over; 0: no rank has MPI */
-	const char *via;         /* the way of the ranks' words in them: "pmix" or "coordinator" */
+	int64_t quiescing_ms, quiesced_ms; /* rounds began, ended; 0: no rank has MPI */
+	const char *via;         /* what carries the ranks' words: "pmix" or "coordinator" */
 	int64_t first_ns, last_ns; /* the first rank held, the last running again */
 	int64_t gpu_first_ns, gpu_last_ns; /* the first GPU told to stop, the last back; 0: none */
 	uint32_t asked;          /* the last gck_checkpoint_all() that a rank was in at the freeze */
 	uint64_t put, stored;
 	json_t *common;          /* of these: objects that ranks of other nodes may have stored, too */
-	size_t common_most;      /* so many of them are kept */
-	uint64_t staged;         /* of these, what went through nodes' stages */
-	char unstaged[480];      /* why not all did, on the first node where it did not */
-	int64_t free_ns;         /* the last copy of a rank's memory was needed no more */
+	size_t common_most;      /* the capacity of common */
+	uint64_t staged;         /* of stored: bytes that went through nodes' stages */
+	char unstaged[480];      /* why a node wrote without its stage; the first such node */
+	int64_t free_ns;         /* when the last copy of a rank's memory was freed */
 	double write_s;
 	json_t *manifests;       /* by rank: hash, exit status, or null */
 	char hash[GCK_HASH_TEXT]; /* of the commit object */
 };
 
 struct gck_restart_plan {
-	uint32_t job, step, seq; /* of the commit; of another job perhaps */
+	uint32_t job, step, seq; /* of the commit; the job may be another one */
 	char hash[GCK_HASH_TEXT]; /* "" if only the store knows */
 };
 
@@ -80,17 +80,17 @@ struct gck_live {
 	struct gck_restart_plan plan;
 	bool holding;            /* the timer of hold.c runs */
 	bool foreign;            /* its store has commits of another program */
-	bool refused;            /* the step is not to start, because of last_error */
-	bool try_again;          /* the commit is not to blame: the job is not held */
+	bool refused;            /* the step must not start, because of last_error */
+	bool try_again;          /* the commit is not at fault: the job is not held */
 	bool doom_told;          /* the agents know that nothing can be restored */
-	uint32_t able_id;        /* of the last question what stands in the way */
-	uint32_t all_done;       /* gck_checkpoint_all()s that were committed in this incarnation */
-	uint32_t all_failed;     /* or given up, for this reason: the same to every rank */
+	uint32_t able_id;        /* id of the last `able` */
+	uint32_t all_done;       /* number of the last gck_checkpoint_all() committed in this incarnation */
+	uint32_t all_failed;     /* ... and of the last that failed; every rank gets this reason: */
 	char all_why[480];
-	unsigned failures;       /* in a row: the interval backs off */
+	unsigned failures;       /* in a row; the interval backs off */
 	int64_t phase_since_ms;
 	struct gck_error error;  /* why the phase is being left */
-	char last_error[480];    /* what status tells */
+	char last_error[480];    /* for status */
 	int64_t last_error_time;
 };
 
@@ -98,24 +98,24 @@ struct gck_live {
 int gck_live_begin(struct gck_step *step, struct gck_error *err);
 void gck_live_free(struct gck_step *step);
 
-/* No checkpoint is under way. */
+/* Clear the data of a checkpoint: none is under way. */
 void gck_checkpoint_clear(struct gck_checkpoint *c);
 
-/* The agent's node in its step; a lost one leaves the step's record of it. */
+/* The agent's node in its step, or NULL. */
 struct gck_node *gck_live_node(struct gck_step *step, const struct gck_agent *agent);
 
-/* Seconds in milliseconds, as far as they go. */
+/* Seconds as milliseconds, UINT32_MAX at most. */
 unsigned gck_ms(unsigned seconds);
 
-/* Keep of an agent's word what is used of it: its ranks, of a step with this many (NULL if that is no list),
- * and what stands in the way. */
+/* Keep the members that are used of an agent's ranks and obstacles, at most as many as the step has
+ * tasks. ranks that are no list are kept as NULL. */
 void gck_node_set_ranks(struct gck_node *node, const json_t *ranks, uint32_t ntasks);
 void gck_node_set_items(struct gck_node *node, const json_t *items);
 
 /* Forget what its ranks said in a round of a quiesce. */
 void gck_node_clear_words(struct gck_node *node);
 
-/* Its ranks were let go, once at least. */
+/* Were its ranks released, at least once? */
 bool gck_node_runs(const struct gck_node *node);
 
 /* Counts that decisions rest on. */
@@ -126,7 +126,7 @@ bool gck_live_all_answered(const struct gck_live *live, bool lost_counts);
 const struct gck_node *gck_live_missing(const struct gck_live *live); /* first that is not here */
 const struct gck_node *gck_live_silent(const struct gck_live *live);  /* first without an answer */
 
-/* How far it is with what: the phase's name, or what a write with stages is about. */
+/* Bytes done, and the name of what is done: the phase, or the part of a write through stages. */
 const char *gck_live_progress(const struct gck_live *live, uint64_t *done, uint64_t *all);
 
 /* A new order {"op": op, "seq"} of the checkpoint under way; the caller adds members. */
@@ -136,13 +136,13 @@ json_t *gck_live_order(const char *op, const struct gck_step *step);
 void gck_live_send(struct gck_core *core, struct gck_node *node, json_t *body);
 void gck_live_send_all(struct gck_core *core, struct gck_step *step, json_t *body);
 
-/* The same, and their answers are waited for: nobody but a node that is over has answered. */
+/* The same for an order: the nodes count as not having answered. */
 void gck_live_ask_all(struct gck_core *core, struct gck_step *step, json_t *body);
 
-/* How long the phase may last, or the next part of it; 0: as long as it takes. */
+/* Set the time limit of the phase or of its next part; 0: none. */
 void gck_live_phase_timer(struct gck_core *core, struct gck_step *step, unsigned ms);
 
-/* Leave err in the step, with the step's name, for whoever handles the failure. */
+/* Leave an error in the step, for the action that handles the failure. */
 void gck_live_fail(struct gck_step *step, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

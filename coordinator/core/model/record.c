@@ -136,7 +136,7 @@ static void dump_commits(json_t *out, const struct gck_step *step)
 	}
 }
 
-/* Numbers of removals are never given again: an agent's late word is about another one. */
+/* Removal numbers are never reused: an agent's late `swept` refers to an older one. */
 static void dump_removals(json_t *out, const struct gck_step *step)
 {
 	json_t *r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Records: JSON objects that change what the coordinator knows (state.h). "t" says which:
+ * Records: JSON objects that change the state (state.h). "t" is the type:
  *
  *   epoch {epoch, time}                      a coordinator started
  *   job {job, uid, user, restarts, submit, batch, fresh}

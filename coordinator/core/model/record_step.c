@@ -18,7 +18,7 @@ static int set_text(char **to, const char *text, struct gck_error *err)
 	return 0;
 }
 
-/* The id belongs to another job now: nothing of the old one may be restarted from. */
+/* The id belongs to another job now: no commit of the old job may be restarted from. */
 static void forget_former(struct gck_job *job)
 {
 	free(job->key);
@@ -102,8 +102,8 @@ static size_t weight(const struct gck_step *step)
 	       step->ntasks * sizeof *step->exits + step->nodes * sizeof(struct gck_node);
 }
 
-/* What restart= names must stay there for it (expire.h). Of a step of a former job nothing is asked: it
- * has no fingerprint. */
+/* The commit that restart= names must not expire (expire.h). A step of a former job, which has no
+ * fingerprint, needs none. */
 static void set_from(struct gck_step *step)
 {
 	struct gck_options o;
@@ -165,8 +165,8 @@ static int apply_restore(struct gck_state *s, json_t *r, struct gck_error *err)
 	return 0;
 }
 
-/* What was committed after the commit that is gone back to, or at all before a cold start, is of a
- * line that ends here. */
+/* Commits newer than the one that the step goes back to, or all before a cold start, are
+ * abandoned. */
 static int apply_run(struct gck_state *s, json_t *r, struct gck_error *err)
 {
 	uint32_t seq;

@@ -48,7 +48,7 @@ void gck_state_clear(struct gck_state *s)
 	s->room = 0;
 }
 
-/* How many jobs have lower numbers: where it is in the index, or would be. */
+/* The number of jobs with lower ids: the job's place in the index. */
 static size_t place_of(const struct gck_state *s, uint32_t id)
 {
 	size_t low = 0, high = s->count;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the coordinator knows and must not forget: jobs, their steps, and the steps' commits. All of
- * it comes out of records (record.h), whether they were just journaled or are replayed after a
- * crash, so that there is one way for it to change. What lives only as long as its agents do is in
- * live.h.
+ * The state that the coordinator must not forget: jobs, their steps, and the steps' commits. It is
+ * changed by records alone (record.h), whether they were just journaled or are replayed after a
+ * crash. What lives only as long as its agents do is in live.h.
  *
- * A job is known by its id and owner. Slurm may use an id again (a wrap, a controller that lost its
- * state): a lower restart count, another owner or another submit time at the same restart count
- * tell that a job is another one, and so does an id that Slurm had already forgotten. (A requeue
- * raises the restart count and changes the submit time.) */
+ * A job is known by its id and owner. Slurm may use an id again, after a wrap or if slurmctld lost
+ * its state. It is then another job, recognised by a lower restart count, another owner, another
+ * submit time at the same restart count, or because Slurm had forgotten the id. (A requeue raises
+ * the restart count and changes the submit time.) */
 #ifndef GCK_STATE_H
 #define GCK_STATE_H
 
@@ -25,45 +24,45 @@
 #define GCK_FINGERPRINT_MAX (64u << 10) /* bytes of JSON */
 #define GCK_NO_EXIT INT32_MIN /* a rank that has not ended */
 
-/* What a live step hangs on to; live.h. */
+/* The live part of a step; live.h. */
 struct gck_live;
 
 struct gck_commit {
 	struct gck_commit *older;
 	uint32_t seq;
 	uint32_t restarts;        /* the incarnation that it was taken in */
-	bool abandoned;           /* a restart went back behind it, or it is damaged: never again a
+	bool abandoned;           /* a restart went back behind it, or it is damaged: no longer a
 				   * candidate */
 	char hash[GCK_HASH_TEXT]; /* of the commit object */
 	int64_t time;             /* seconds since the epoch */
-	json_t *info;             /* what list and show tell: sizes, times, nodes */
-	uint64_t stored;          /* of that: bytes that it has put into the store by itself */
-	bool imported;            /* by its user: restarted from only where restart= names it, and
-				   * not one of keep= */
+	json_t *info;             /* for list and show: sizes, times, nodes */
+	uint64_t stored;          /* of info: bytes that this commit added to the store */
+	bool imported;            /* by its user: a restart uses it only if restart= names it, and
+				   * keep= does not count it */
 };
 
-/* A checkpoint or an import that was begun; seq 0 is none. */
+/* A checkpoint or an import that has begun; seq 0: none. */
 struct gck_intent {
 	uint32_t seq;
 	char nonce[GCK_NONCE_TEXT];
 	bool held;       /* its ranks stay held until it is decided */
 	bool committing; /* the commit object may lie in the store */
-	json_t *info;    /* what will be its commit's */
-	json_t *import;  /* the directories of the step that it puts into; NULL: it is a checkpoint */
+	json_t *info;    /* of the future commit */
+	json_t *import;  /* the directories of the step that an import puts into; NULL: a checkpoint */
 };
 
 struct gck_step {
 	struct gck_step *next;
 	struct gck_job *job;
 	uint32_t id;
-	uid_t uid;                /* whose it is: the job's owner, or a former one's of its number */
+	uid_t uid;                /* the job's owner, or the owner of a former job with its id */
 	uint32_t last_seq;        /* sequence numbers go on across restarts */
-	uint32_t restarts;        /* the incarnation that what follows is of */
+	uint32_t restarts;        /* the incarnation that the following members describe */
 	uint32_t nodes, ntasks;
 	char *store, *options;
 	json_t *fingerprint;
 	bool disabled;
-	bool decided;             /* its start was decided: from run_seq, or cold if that is 0 */
+	bool decided;             /* the start is decided: from run_seq, or cold if that is 0 */
 	bool finished;            /* every rank ended with status 0 */
 	uint32_t run_seq;
 	uint32_t restore_seq;     /* the commit that a restart is trying; 0 is the newest */
@@ -72,14 +71,14 @@ struct gck_step {
 	struct gck_intent intent;
 	struct gck_commit *commits; /* newest first */
 	uint32_t from_job, from_seq; /* restart= of its options; seq 0: none, job 0: its own */
-	uint32_t removals;        /* how often commits were forgotten that are to be swept (expire.h) */
-	uint32_t swept;           /* the last of these that was; both only grow */
-	int64_t ordered_ms;       /* when an agent was told to sweep; 0: none was */
-	int64_t landing_ms;       /* until then an import that was lost may yet put something into its store */
+	uint32_t removals;        /* counts the times that commits were forgotten (removal.h) */
+	uint32_t swept;           /* the removals up to which the store was swept */
+	int64_t ordered_ms;       /* when an agent was ordered to sweep; 0: never */
+	int64_t landing_ms;       /* until then objects of a lost import may arrive in the store */
 	struct gck_live *live;    /* NULL while no agent is known */
 	void *timers[3];          /* the world's */
-	size_t bytes;             /* about what its agents' word makes this coordinator keep */
-	bool asking, asked;       /* finish.c's: Slurm is asked how it ended; it has told */
+	size_t bytes;             /* an estimate of the memory that its agents' messages use */
+	bool asking, asked;       /* ending.c's: Slurm is asked how the job ended; it has answered */
 };
 
 struct gck_job {
@@ -92,16 +91,16 @@ struct gck_job {
 	bool batch;               /* only batch jobs can be requeued */
 	bool gone;                /* Slurm no longer knows it */
 	bool requeued;            /* slurm_requeue was about to be called for this incarnation */
-	char *key;                /* of its images, wrapped; NULL: it has none yet */
+	char *key;                /* data key of its images, wrapped; NULL: none yet */
 	struct gck_step *steps;
-	unsigned drain_tries;     /* watch.c's: how often, and when next, it is taken off a node */
+	unsigned drain_tries;     /* slurm_watch.c's: tries to move it off a draining node, and the next */
 	int64_t drain_next_ms;
 };
 
 struct gck_state {
 	uint32_t epoch;
-	struct gck_job *jobs;     /* by their numbers */
-	struct gck_job **index;   /* of the same, in the same order */
+	struct gck_job *jobs;     /* ordered by id */
+	struct gck_job **index;   /* the same, in the same order */
 	size_t count, room;
 };
 
@@ -116,13 +115,13 @@ struct gck_commit *gck_step_commit(const struct gck_step *step, uint32_t seq);
  * NULL. */
 const struct gck_commit *gck_step_newest(const struct gck_step *step, uint32_t below);
 
-/* Something that was forgotten is still to be swept. */
+/* Are there forgotten commits that must still be swept? */
 bool gck_step_unswept(const struct gck_step *step);
 
-/* Ranks that have ended. */
+/* The number of ranks that have ended. */
 uint32_t gck_step_ended(const struct gck_step *step);
 
-/* Make or find; NULL without memory. */
+/* Find or create; NULL without memory. */
 struct gck_job *gck_state_add_job(struct gck_state *s, uint32_t job);
 struct gck_step *gck_job_add_step(struct gck_job *job, uint32_t step);
 struct gck_commit *gck_step_add_commit(struct gck_step *step, uint32_t seq);
@@ -135,8 +134,8 @@ void gck_step_prune(struct gck_step *step, unsigned keep);
 /* Forget a job and its steps. */
 void gck_state_drop_job(struct gck_state *s, struct gck_job *job);
 
-/* No intent is open any more. Given up: of a checkpoint its agents remove what lies in the store; of an
- * import nobody is left to, so its step is to be swept. */
+/* Close the intent. Giving it up also marks an import's step to be swept; of a checkpoint, the
+ * agents remove the objects. */
 void gck_step_clear_intent(struct gck_step *step);
 void gck_step_give_up_intent(struct gck_step *step);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operations: their beginning, what becomes of their members, their end. */
+ * Operations: their beginning, and reports about their members' checkpoints. */
 #include "coordinator/core/operations/operation.h"
 
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "coordinator/core/operations/operation_members.h"
 #include "coordinator/core/operations/requeue.h"
 
-#define PROGRESS_MS 500 /* between two words to those who wait */
+#define PROGRESS_MS 500 /* between two progress messages to waiters */
 
-/* Go on with what can be done now. May free the operation. */
+/* Continue as far as the members allow. May free the operation. */
 static void check(struct gck_operation *op)
 {
 	if (op->verb == GCK_REQUEUE) {
@@ -146,7 +146,7 @@ int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job_
 				"was given); use create or vacate",
 				job_id);
 	if (verb == GCK_REQUEUE)
-		step = GCK_EVERY_STEP; /* a requeue ends them all */
+		step = GCK_EVERY_STEP; /* a requeue ends all steps */
 	op = find_same(core, verb, job_id, step);
 	if (!op)
 		op = make(core, verb, job, step, reason, err);
@@ -216,7 +216,7 @@ void gck_operation_phase(struct gck_core *core, struct gck_step *step)
 	}
 }
 
-/* Whatever the number of its nodes. */
+/* At most once per PROGRESS_MS, whatever the number of nodes. */
 void gck_operation_progress(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_operation *op = gck_operation_of(step);
@@ -235,7 +235,7 @@ void gck_operation_committed(struct gck_core *core, struct gck_step *step, bool 
 	const struct gck_commit *c = gck_step_commit(step, step->live->checkpoint.seq);
 
 	if (!m && held)
-		gck_raise(core, step, GCK_RELEASE); /* nobody decides what becomes of them */
+		gck_raise(core, step, GCK_RELEASE); /* no operation decides about the held ranks */
 	if (!m)
 		return;
 	if (c && c->info)

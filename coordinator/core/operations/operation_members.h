@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An operation from inside, for operation.c and requeue.c. */
+ * The parts of an operation, for operation.c and requeue.c: its members and its waiters. */
 #ifndef GCK_OPERATION_MEMBERS_H
 #define GCK_OPERATION_MEMBERS_H
 
 #include "coordinator/core/operations/operation.h"
 
 enum outcome {
-	GOING,   /* under way, or not begun */
+	GOING,     /* under way, or not begun */
 	COMMITTED, /* committed, its ranks run on */
-	HELD,    /* committed, its ranks are held */
-	LEAVING, /* its ranks are being ended */
-	LEFT,    /* they have ended, as was wanted */
+	HELD,      /* committed, its ranks are held */
+	LEAVING,   /* its ranks are being ended */
+	LEFT,      /* its ranks have ended, as requested */
 	FAILED,
 };
 
@@ -27,15 +27,15 @@ struct gck_operation {
 	uint32_t job, step;
 	char reason[200];
 	bool begun;    /* its checkpoints were started */
-	bool asking;   /* Slurm's answer is waited for */
+	bool asking;   /* waits for Slurm's answer */
 	char error[480];
-	int64_t told_ms;  /* of progress */
+	int64_t told_ms; /* when waiters were last told the progress */
 	struct member *members;
 	size_t nmembers;
 	struct gck_waiter *waiters;
 };
 
-/* Members in one state; tell those in one state something and put them in another. */
+/* Count the members with an outcome; raise an event for those, and give them another outcome. */
 size_t gck_members_count(const struct gck_operation *op, enum outcome outcome);
 void gck_members_raise(struct gck_operation *op, enum outcome from, enum outcome to,
 		       enum gck_event event);
@@ -43,10 +43,11 @@ void gck_members_raise(struct gck_operation *op, enum outcome from, enum outcome
 struct member *gck_members_find(struct gck_operation *op, const struct gck_step *step);
 int gck_members_add(struct gck_operation *op, struct gck_step *step);
 
-/* The step could be a member: it lives and is not ending. */
+/* Can the step be a member? It must live and not be ending. */
 bool gck_members_may(const struct gck_step *step);
 
-/* Waiters are told, and freed, by the operation that they wait for. add copies; -1 without memory. */
+/* Waiters are told, and freed, by the operation that they wait for. add copies; -1 without
+ * memory. */
 int gck_waiter_add(struct gck_waiter **list, const struct gck_waiter *waiter);
 void gck_waiter_remove(struct gck_waiter **list, const void *arg);
 

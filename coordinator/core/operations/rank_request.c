@@ -7,7 +7,7 @@
 
 #include "coordinator/core/operations/operation.h"
 
-/* Everything that the node has asked up to now. */
+/* Refuse all requests of the node up to now. */
 static void refuse(struct gck_node *node, int code, const char *why)
 {
 	struct gck_asker *a = &node->asker;
@@ -17,7 +17,7 @@ static void refuse(struct gck_node *node, int code, const char *why)
 					       (json_int_t)a->id, "code", code, "error", why));
 }
 
-/* What all ranks call together ends in the same way for all, also for those that come late. */
+/* A collective request has the same result for all ranks, also for late ones. */
 static void remember(struct gck_node *node, const char *why)
 {
 	struct gck_live *live = node->asker.step->live;
@@ -60,7 +60,7 @@ static void begin(struct gck_node *node, uint32_t rank)
 	refuse(node, err.code, err.text);
 }
 
-/* A rank that was restored may ask before all are let go. It asks again. */
+/* A restored rank may ask before all are released; it asks again. */
 void gck_ask(struct gck_core *core, struct gck_step *step, struct gck_node *node,
 	     const json_t *body)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a requeue does beyond a checkpoint of every step: Slurm is asked while all ranks are held;
- * if it refuses they go on. */
+ * A requeue: Slurm is asked while all ranks are held; if it refuses, they go on. */
 #include "coordinator/core/operations/requeue.h"
 
 #include <stdio.h>
@@ -37,7 +36,7 @@ static void on_requeued(void *arg, const struct gck_slurm_answer *answer)
 	gck_undefer(core, was);
 }
 
-/* That it will be asked is journaled first: after a crash nobody knows whether it was. */
+/* Journal the request first: after a crash it is unknown whether Slurm was asked. */
 static void ask_slurm(struct gck_operation *op)
 {
 	op->asking = true;
@@ -46,8 +45,8 @@ static void ask_slurm(struct gck_operation *op)
 						   (json_int_t)op->job), on_requeued, op);
 }
 
-/* The script may have begun other steps since: they are taken along, or the requeue is off (-1).
- * Returns how many there were. */
+/* Include steps that the script has begun since. Returns their number; -1: one cannot be included,
+ * and the requeue fails. */
 static int take_along(struct gck_operation *op)
 {
 	struct gck_job *job = gck_state_job(&op->core->state, op->job);

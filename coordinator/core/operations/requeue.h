@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a requeue does beyond a checkpoint of every step. All ranks are held while Slurm is asked; if
- * Slurm refuses, they go on. */
+ * What a requeue does beyond a checkpoint of every step. All ranks are held while Slurm is asked;
+ * if Slurm refuses, they go on. */
 #ifndef GCK_REQUEUE_H
 #define GCK_REQUEUE_H
 

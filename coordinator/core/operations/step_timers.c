@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two timers of a step: the next checkpoint by interval=, and the keepalive while ranks are held. */
+ * Two timers of a step: the next checkpoint by interval=, and the keepalive while ranks are
+ * held. */
 #include "coordinator/core/operations/step_timers.h"
 
 #include "common/base/log.h"
@@ -8,7 +9,7 @@
 
 #define FIRST_RETRY_S 30u
 #define MAX_DOUBLINGS 10u
-#define SIGNS 4 /* in the time after which agents release their ranks */
+#define SIGNS 4 /* keepalives in the time after which agents release their ranks */
 
 /* ---- the interval --------------------------------------------------------------------------- */
 
@@ -51,7 +52,7 @@ static bool holds(const struct gck_live *live)
 	       (gck_phase_holds(live->phase) && (c->held || c->keep_held));
 }
 
-/* A timer that runs is left alone: many short phases are to be no longer than one. */
+/* A running timer is left alone: many short phases must not delay the keepalive. */
 void gck_hold_arm(struct gck_core *core, struct gck_step *step)
 {
 	struct gck_live *live = step->live;

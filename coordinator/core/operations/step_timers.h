@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two timers of a step: the next checkpoint by interval=, and the keepalive while ranks are held. */
+ * Two timers of a step: the next checkpoint by interval=, and the keepalive while ranks are
+ * held. */
 #ifndef GCK_STEP_TIMERS_H
 #define GCK_STEP_TIMERS_H
 
@@ -12,9 +13,9 @@ void gck_interval_arm(struct gck_core *core, struct gck_step *step);
 /* GCK_TIMER_INTERVAL has expired. */
 void gck_interval_due(struct gck_core *core, struct gck_step *step);
 
-/* Send `hold` to the agents of a step whose ranks are held, several times per `timeout`. An agent that
- * hears nothing releases its ranks, since its coordinator may be dead or hang. gck_hold_arm follows a
- * change of phase; gck_hold_due, GCK_TIMER_HOLD. */
+/* Send `hold` to the agents of a step whose ranks are held, several times per `timeout`. An agent
+ * that hears nothing releases its ranks, since its coordinator may be dead or hang. gck_hold_arm
+ * follows a change of phase; gck_hold_due, GCK_TIMER_HOLD. */
 void gck_hold_arm(struct gck_core *core, struct gck_step *step);
 void gck_hold_due(struct gck_core *core, struct gck_step *step);
 

@@ -14,7 +14,7 @@
 struct candidate {
 	const struct gck_step *step;
 	const struct gck_commit *commit;
-	const char *why; /* it goes; NULL: it stays */
+	const char *why; /* forget it; NULL: keep it */
 };
 
 static bool is_of(const struct gck_step *s, uid_t uid)
@@ -45,7 +45,7 @@ static int by_step(const void *a, const void *b)
 	return s->id < t->id ? -1 : s->id > t->id;
 }
 
-/* Of each user abandoned ones first, then by age. */
+/* By user; of a user, abandoned ones first, then by age. */
 static int by_turn(const void *a, const void *b)
 {
 	const struct candidate *c = a, *d = b;
@@ -61,7 +61,7 @@ static int by_turn(const void *a, const void *b)
 	return by_step(a, b);
 }
 
-/* Commits from before this time are too old. */
+/* Commits older than this time have expired. */
 static int64_t oldest(const struct gck_core *core)
 {
 	return core->conf->keep_age_s ? core->world->now_ms() / 1000 - core->conf->keep_age_s : INT64_MIN;
@@ -100,7 +100,7 @@ static size_t same_user(const struct candidate *c, size_t n)
 	return i;
 }
 
-/* Of one step; NULL: nothing of it goes. */
+/* The commits of one step to forget; NULL: none. */
 static json_t *removal(const struct candidate *c, size_t n)
 {
 	const struct gck_step *step = c->step;
@@ -118,7 +118,7 @@ static json_t *removal(const struct candidate *c, size_t n)
 	return r;
 }
 
-/* One record a step; on the disk they are before anything is ordered to be removed. */
+/* One record for each step; it is on the disk before any removal is ordered. */
 static void forget(struct gck_core *core, struct candidate *c, size_t n)
 {
 	json_t *last = NULL;
@@ -171,7 +171,7 @@ static uint64_t used_by(const struct gck_core *core, uid_t uid)
 	return sum;
 }
 
-/* By a job; who imports may have none here. */
+/* The user name is known from a job; a user who imports may have none. */
 static const char *name_of(const struct gck_core *core, uid_t uid)
 {
 	const struct gck_job *j = core->state.jobs;
@@ -214,7 +214,7 @@ static bool has_old(const struct gck_core *core, uid_t uid)
 	return false;
 }
 
-/* With each commit: mostly there is nothing to do, which is seen without sorting. */
+/* Called with each commit. Mostly nothing has expired, which needs no sorting to see. */
 void gck_expire_user(struct gck_core *core, uid_t uid)
 {
 	uint64_t quota = core->conf->quota;

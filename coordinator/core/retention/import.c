@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is imported, whether it may be, and its records. */
+ * Imports: parsed, checked, and journaled. */
 #include "coordinator/core/retention/import.h"
 
 #include <string.h>
@@ -12,14 +12,14 @@
 #include "storage/base/hash.h"
 #include "storage/s3/presign.h"
 
-/* Checkpoints count on from it, also those of a later job of that number, which may be another user's. */
+/* Later checkpoints count on from this number, even those of another user's job with that id. */
 #define SEQ_MOST INT32_MAX
 
 #define MAX_DIRECTORIES 4096 /* checkpoints whose objects one image has */
 
 /* ---- parsing ------------------------------------------------------------------------------- */
 
-/* Of checkpoints that came before it, and its own. */
+/* Directories of earlier checkpoints, and its own. */
 static int check_directories(const struct gck_import *i, struct gck_error *err)
 {
 	size_t n = json_array_size(i->directories), k;
@@ -84,7 +84,7 @@ static int check_store(const struct gck_core *core, const struct gck_import *i, 
 						   "yet: try again");
 }
 
-/* All of a step lies in one store. */
+/* All commits of a step are in one store. */
 static int check_place(const struct gck_step *step, const struct gck_import *i, struct gck_error *err)
 {
 	if (!strcmp(step->store, i->store))
@@ -109,12 +109,13 @@ static int check_step(const struct gck_step *step, const struct gck_import *i, s
 	if (step->intent.import)
 		return gck_fail(err, EBUSY, "checkpoint %u of step %u.%u is being imported",
 				step->intent.seq, i->job, i->step);
-	/* Its intent would be lost, and with it the commit that the job's next start looks for. */
+	/* An import would replace the open intent, and the job's next start would not look for its
+	 * commit. */
 	if (step->intent.seq && !step->job->gone)
 		return gck_fail(err, EBUSY, "step %u.%u ended while checkpoint %u was committed, and whether it was "
 				"is found out when the job starts again: import after that, or when Slurm has "
 				"forgotten the job (MinJobAge)", i->job, i->step, step->intent.seq);
-	/* Who sweeps goes by what was there when it was told to. */
+	/* A sweeper goes by the list of commits in its order, which would lack the import. */
 	if (gck_step_unswept(step))
 		return gck_fail(err, EBUSY, "what was removed of step %u.%u is still being removed from its "
 				"store: try again in a few minutes, or %d after an import of it was killed",
@@ -140,7 +141,7 @@ int gck_import_check(const struct gck_core *core, const struct gck_import *i, ui
 
 /* ---- its records --------------------------------------------------------------------------- */
 
-/* A job that Slurm does not know: another's of that number will be another one. */
+/* Slurm does not know the job: a later job with that id will be another one. */
 static int journal_job(struct gck_core *core, const struct gck_import *i, uid_t uid, const char *user,
 		       struct gck_error *err)
 {
@@ -150,7 +151,7 @@ static int journal_job(struct gck_core *core, const struct gck_import *i, uid_t 
 			       err);
 }
 
-/* A job that Slurm does know may yet have that step: then its program is that one's. */
+/* Slurm knows the job, which may still run that step: the fingerprint is then that program's. */
 static int journal_step(struct gck_core *core, const struct gck_job *job, const struct gck_import *i,
 			struct gck_error *err)
 {
@@ -203,7 +204,7 @@ static struct gck_step *find(const struct gck_state *s, uint32_t job, uint32_t s
 	return found && found->intent.import && found->intent.seq == seq ? found : NULL;
 }
 
-/* Its age counts from now. */
+/* The age of an imported commit counts from now. */
 int gck_import_end(struct gck_core *core, uint32_t job, uint32_t id, uint32_t seq, const char *hash,
 		   struct gck_error *err)
 {

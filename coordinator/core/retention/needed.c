@@ -12,7 +12,7 @@ static bool may_be_restarted(const struct gck_step *s)
 	return !s->job->gone && !s->finished;
 }
 
-/* Would the step itself be restarted from it, or does it run from it? */
+/* Would the step itself be restarted from this commit, or does it run from it? */
 static bool needs_own(const struct gck_step *s, uint32_t seq)
 {
 	const struct gck_commit *newest = gck_step_newest(s, 0);
@@ -25,7 +25,8 @@ static bool needs_own(const struct gck_step *s, uint32_t seq)
 		(s->from_seq == seq && s->from_job == 0));
 }
 
-/* What it runs from, or is to: restart=JOB:SEQ counts until the step has a commit of its own. */
+/* The commit that the step runs from, or will: restart=JOB:SEQ counts until the step has its
+ * own. */
 static bool needs_other(const struct gck_step *s, struct gck_wanted *w)
 {
 	const struct gck_live *live = s->live;

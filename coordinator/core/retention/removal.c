@@ -2,7 +2,7 @@
 #include "coordinator/core/retention/removal.h"
 
 #define ORDERS_MOST (256u << 10)             /* bytes in one message */
-#define ORDER_AGAIN_MS (10 * 60 * INT64_C(1000)) /* an agent gives up by then */
+#define ORDER_AGAIN_MS (10 * 60 * INT64_C(1000)) /* an agent has given up by then */
 
 json_t *gck_removal(const struct gck_step *step, json_t *seqs)
 {
@@ -26,7 +26,7 @@ json_t *gck_sweep_order(const struct gck_step *step)
 	return order;
 }
 
-/* One that takes long is not begun by each agent that commits meanwhile. */
+/* A long sweep must not be ordered again with every commit. */
 static bool is_to_be_ordered(const struct gck_step *s, int64_t now_ms)
 {
 	return gck_step_unswept(s) && !gck_s3_is(s->store) &&

@@ -18,7 +18,7 @@ struct value {
 	size_t size;
 };
 
-/* name=value, or the value of the place that the line has. A secret may well have a '=' in it. */
+/* name=value, or a bare value known by its line number. A secret may contain '='. */
 static struct value *choose(struct value *v, size_t n, size_t *place, char **line)
 {
 	for (size_t i = 0; i < n; i++) {

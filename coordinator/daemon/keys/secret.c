@@ -24,7 +24,7 @@ void gck_secret_find(struct gck_secret *s, const char *configured, const char *c
 		*s->path = '\0';
 }
 
-/* A credential's mode is systemd's business; it may be open to a group by an ACL for this user. */
+/* systemd sets a credential's mode; an ACL for this user may show as group access. */
 static int check_owner(const struct stat *st, bool credential, struct gck_error *err)
 {
 	if (!S_ISREG(st->st_mode))
@@ -58,7 +58,7 @@ int gck_secret_read(struct gck_secret *s, char text[GCK_SECRET_MAX], struct gck_
 	return rc;
 }
 
-/* The time of change knows of rights too. */
+/* The ctime changes with permissions, too. */
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
@@ -72,6 +72,6 @@ bool gck_secret_changed(struct gck_secret *s)
 
 	if (stat(s->path, &now) || is_same(&now, &s->seen))
 		return false;
-	s->seen = now; /* one that is not good is not tried again and again */
+	s->seen = now; /* an invalid file is not read again and again */
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The keys that jobs' data keys are wrapped by. */
+ * The keys that wrap jobs' data keys. */
 #include "config.h"
 
 #include "coordinator/daemon/keys/keys.h"
@@ -14,7 +14,7 @@
 
 #define CREDENTIAL "gpuckpt-encryption"
 #define SEALED (GCK_CRYPTO_NONCE + GCK_CRYPTO_KEY + GCK_CRYPTO_TAG)
-#define ABOUT_MAX 64 /* of what is before the last colon */
+#define ABOUT_MAX 64 /* of the text before the last colon */
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
@@ -104,7 +104,7 @@ static int seal(const struct gck_wrapping *w, const struct gck_job *job,
 	return 0;
 }
 
-/* "1:<id>:<uid>:<job>": how long it is, 0 if it is something else. */
+/* The length of "1:<id>:<uid>:<job>"; 0 if the text is something else. */
 static size_t parse_about(const char *wrapped, char id[GCK_WRAPPING_ID], unsigned *uid, uint32_t *job)
 {
 	int n = 0;
@@ -166,7 +166,7 @@ static bool is_by_first(const struct gck_wrapping *w, const char *wrapped)
 	return parse_about(wrapped, id, &uid, &job) && !strcmp(id, w->v[0].id);
 }
 
-/* The job's data key as it was, or a new one. */
+/* The job's data key, or a new one. */
 static int data_key(const struct gck_wrapping *w, const struct gck_job *job,
 		    unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err)
 {

@@ -16,7 +16,7 @@
 #include "storage/s3/signer.h"
 
 #define LIFETIME_S 600
-#define SKEW_S 60 /* worth a warning: from 900 on all signatures are refused */
+#define SKEW_S 60 /* a warning; from 900 s on servers refuse all signatures */
 
 static uid_t owner; /* of the jobs that this process signs for */
 

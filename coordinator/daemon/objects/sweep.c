@@ -16,9 +16,9 @@
 #include "storage/retention/retention.h"
 #include "storage/store/store.h"
 
-#define STEPS_MOST 64 /* in one process; what it says of them fits into a pipe */
+#define STEPS_MOST 64 /* steps of one process; its reports about them fit into a pipe */
 
-/* What the process says of each step that is done. */
+/* The process's report of a step that is swept. */
 struct done {
 	uint32_t job, step, removals;
 };
@@ -27,8 +27,8 @@ static struct {
 	struct gck_daemon *d;
 	bool under_way;
 	int64_t began_ms;
-	int fd; /* what the process says */
-	uint32_t job, step; /* the last that was ordered: others come first */
+	int fd; /* the process's reports */
+	uint32_t job, step; /* the last that was ordered; the next process begins behind it */
 	ev_child child;
 } sweep;
 
@@ -70,13 +70,13 @@ static int remove_of(const struct gck_daemon *d, const json_t *order, struct gck
 	struct gck_store *s;
 	int rc;
 
-	/* S3Store may be another by now: its keys are not for this one. */
+	/* S3Store may have changed: its keys are not valid for this store. */
 	if (gck_conf_allows(&d->conf, url, err))
 		return -1;
 	s = gck_store_open(url, d->conf.cluster, number_of(order, "job"), number_of(order, "step"),
 			   false, err);
 	if (!s)
-		return err->code == ENOENT ? 0 : -1; /* nothing is there */
+		return err->code == ENOENT ? 0 : -1; /* nothing is stored there */
 	rc = gck_store_prune_listed(s, json_object_get(order, "keep"), number_of(order, "busy"), err);
 	gck_store_close(s);
 	return rc;
@@ -114,7 +114,7 @@ static void child(struct gck_daemon *d, const json_t *orders, int fd, pid_t pare
 
 /* ---- gpuckptd ------------------------------------------------------------------------------ */
 
-/* Nothing comes to lie there any more; until then it is swept again and again. */
+/* No object of a lost import can arrive any more; until then the step is swept again. */
 static bool is_final(const struct done *done)
 {
 	const struct gck_step *s = gck_state_step(&sweep.d->core.state, done->job, done->step);
@@ -122,7 +122,7 @@ static bool is_final(const struct done *done)
 	return s && sweep.began_ms >= s->landing_ms;
 }
 
-/* What failed is tried again; what was removed twice is no harm. */
+/* Failures are tried again; removing twice is harmless. */
 static void on_end(struct ev_loop *loop, ev_child *w, int events)
 {
 	struct done done;

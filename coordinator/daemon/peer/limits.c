@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* At a hundred a second all are answered while an agent waits. */
+/* At a hundred a second all are answered within an agent's time limit. */
 #define MAX_QUESTIONS 1024
 
 struct gck_user_limit {
@@ -64,8 +64,8 @@ static void drop_unused(struct gck_user_limit **p)
 	free(u);
 }
 
-/* The entry goes with the last connection, and with it a bucket that somebody emptied: whoever
- * connects anew pays for it by the connection. */
+/* The entry is freed with the user's last connection, and with it an empty bucket. That gains the
+ * user nothing: connecting again costs as much. */
 void gck_limits_leave(struct gck_limits *l, uid_t uid)
 {
 	struct gck_user_limit **p = find(l, uid);

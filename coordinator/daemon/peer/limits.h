@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much one user may ask of the coordinator: connections, and messages a second (a token
- * bucket). */
+ * Limits for each user: connections, messages per second (a token bucket), questions to Slurm. */
 #ifndef GCK_LIMITS_H
 #define GCK_LIMITS_H
 
@@ -13,7 +12,8 @@ struct gck_bucket {
 	int64_t last_ms; /* 0: never used, full */
 };
 
-/* Take one token of a bucket that holds a second's worth. 0, or milliseconds until there is one. */
+/* Take one token. A bucket holds one second's tokens. Returns 0, or milliseconds until one is
+ * free. */
 unsigned gck_bucket_take(struct gck_bucket *b, unsigned rate, int64_t now_ms);
 
 struct gck_user_limit;
@@ -22,11 +22,11 @@ struct gck_limits {
 	struct gck_user_limit *users;
 };
 
-/* Count a connection of a user; false if it would be one too many. */
+/* Count a connection of a user; false if the user has `most` already. */
 bool gck_limits_enter(struct gck_limits *l, uid_t uid, unsigned most);
 void gck_limits_leave(struct gck_limits *l, uid_t uid);
 
-/* Count a question to Slurm that a user's connection waits for; false if that is one too many. */
+/* Count a question to Slurm for a user's connection; false if there are too many. */
 bool gck_limits_ask(struct gck_limits *l, uid_t uid);
 void gck_limits_asked(struct gck_limits *l, uid_t uid);
 

@@ -13,7 +13,7 @@
 #include "common/base/log.h"
 
 #define HELLO_S 5.0 /* for the first message */
-#define MAX_UNREAD (256u << 10) /* bytes that a peer has not taken: then it is heard no more */
+#define MAX_UNREAD (256u << 10) /* bytes that a peer has not read; above, its messages are not read */
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
@@ -58,22 +58,23 @@ static void want(struct gck_peer *peer, int events)
 		ev_io_start(peer->daemon->loop, &peer->io);
 }
 
-/* A step's agents are told what they have to know, whether they read it at once or not. Others ask, and
- * are to take the answers before they ask for more. */
+/* Messages to a step's agents are queued without a limit. Others must read their answers before
+ * they may ask for more. */
 static bool has_room(const struct gck_peer *peer)
 {
 	return (peer->agent && peer->agent->step) || gck_wire_pending(peer->wire) < MAX_UNREAD;
 }
 
-/* What an agent says behind its registration waits until that is believed: a step may be over by
- * then, and its end is not to be missed. */
+/* Messages that follow a registration wait until it is accepted: they may report the step's end,
+ * which must not be missed. */
 static bool may_read(const struct gck_peer *peer)
 {
 	return !peer->closing && !peer->broken && has_room(peer) && !(peer->known && ev_is_active(&peer->timer)) &&
 	       !(peer->agent && peer->agent->registration);
 }
 
-/* Of one that is broken only the event that closes it is waited for, which a change would take back. */
+/* A broken peer waits only for the fed event that closes it; changing the watcher would cancel
+ * that. */
 static void watch(struct gck_peer *peer)
 {
 	if (peer->broken)
@@ -89,7 +90,8 @@ void gck_peer_drop(struct gck_peer *peer)
 	ev_feed_event(peer->daemon->loop, &peer->io, EV_READ);
 }
 
-/* The core sends in the middle of its work: what breaks is told to it from the loop, later. */
+/* The core sends in the middle of its work: it learns of a broken connection later, from the
+ * loop. */
 void gck_peer_send(struct gck_peer *peer, const json_t *body)
 {
 	struct gck_error err = {0};
@@ -140,7 +142,7 @@ void gck_peer_end(struct gck_peer *peer, const char *error, json_t *data)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* The first message says whose connection it is. */
+/* The first message tells the connection's user. */
 static bool admit(struct gck_peer *peer, uid_t uid)
 {
 	struct gck_daemon *d = peer->daemon;
@@ -160,7 +162,8 @@ static bool admit(struct gck_peer *peer, uid_t uid)
 	return true;
 }
 
-/* An agent that joined has its own bucket: a large job's agents do not slow each other down. */
+/* An agent that has joined has its own bucket, so that a large job's agents do not slow each
+ * other. */
 static unsigned must_wait(struct gck_peer *peer)
 {
 	struct gck_daemon *d = peer->daemon;
@@ -239,7 +242,7 @@ static void on_io(struct ev_loop *loop, ev_io *w, int events)
 	if (peer->closing && !gck_wire_pending(peer->wire))
 		gck_peer_close(peer);
 	else
-		gck_peer_go_on(peer); /* what it said may have waited for room */
+		gck_peer_go_on(peer); /* its messages may have waited for free space */
 }
 
 void gck_peer_go_on(struct gck_peer *peer)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The daemon: event loop, journal, Slurm, and its connections. A connection is an agent's or the CLI's;
- * the first message tells. */
+ * The daemon: event loop, journal, Slurm, and its connections. A connection is an agent's or the
+ * CLI's; the first message tells. */
 #ifndef GCK_PEER_H
 #define GCK_PEER_H
 
@@ -31,20 +31,20 @@ struct gck_daemon {
 	struct gck_slurm slurm;
 	const struct gck_peer_ops *ops;
 	struct gck_peer *peers;
-	struct gck_peer *dead;  /* closed, freed when nothing uses them any more */
+	struct gck_peer *dead;  /* closed; freed when unused */
 	unsigned npeers, nagents;
 	ev_io listen[GCK_MAX_LISTEN];
 	unsigned nlisten;
 	ev_prepare reaper;
-	ev_timer grace;         /* active: the period is not over (grace.h) */
-	unsigned grace_parts;   /* of it that are to come */
+	ev_timer grace;         /* active: the grace period is not over */
+	unsigned grace_parts;   /* parts of the period that are left */
 	struct gck_kept *kept;
 	ev_timer poll;
 	unsigned polls;
 	bool polling;
 	ev_signal stop[2];
-	uid_t slurm_user;       /* root until Slurm has told */
-	bool slurm_away;        /* the last question of an agent's was not answered */
+	uid_t slurm_user;       /* root until Slurm has answered */
+	bool slurm_away;        /* Slurm did not answer the last question about an agent's job */
 	uint32_t able_id;
 };
 
@@ -61,7 +61,7 @@ struct gck_agent {
 	struct gck_bucket bucket;
 };
 
-/* What becomes of the messages and of the end of connections: given to the daemon when it starts. */
+/* Who takes messages and the end of connections: given to the daemon when it starts. */
 struct gck_peer_ops {
 	void (*message)(struct gck_peer *peer, const char *op, const json_t *body);
 	void (*closed)(struct gck_peer *peer);
@@ -72,13 +72,13 @@ struct gck_peer {
 	struct gck_daemon *daemon;
 	struct gck_wire *wire;  /* NULL: closed */
 	ev_io io;
-	ev_timer timer;         /* first message, or when it may be heard again */
+	ev_timer timer;         /* time limit of the first message, or the end of a pause by the rate limit */
 	uid_t uid;
-	bool known;             /* uid is, and it is counted */
-	bool broken;            /* could not be sent to, or is dropped: to be closed */
-	bool closing;           /* when what is queued went out */
-	bool busy;              /* a CLI whose request is not answered */
-	unsigned uses;          /* pending calls that hold on to it */
+	bool known;             /* uid is known and counted */
+	bool broken;            /* sending failed, or dropped: will be closed */
+	bool closing;           /* will be closed when the queue is sent */
+	bool busy;              /* a CLI with a request under way */
+	unsigned uses;          /* pending calls that use it */
 	char host[64];
 	struct gck_agent *agent;
 	struct gck_importer *importer; /* of a CLI that imports */
@@ -92,7 +92,7 @@ void gck_peer_new(struct gck_daemon *d, int fd, const char *host);
 /* Queue a message (body is not stolen); a failure closes the connection soon. */
 void gck_peer_send(struct gck_peer *peer, const json_t *body);
 
-/* Queue {"op":"error"} and close when it has gone out. */
+/* Queue {"op":"error"} and close when it is sent. */
 void gck_peer_refuse(struct gck_peer *peer, const char *why);
 
 /* A frame holds 1 MiB, of which munge's armour takes a third. */
@@ -101,16 +101,16 @@ void gck_peer_refuse(struct gck_peer *peer, const char *why);
 /* Answer a request of the CLI with "end"; error NULL is success. data is stolen and may be NULL. */
 void gck_peer_end(struct gck_peer *peer, const char *error, json_t *data);
 
-/* Read on: what was waited for is there. */
+/* Continue to read: what the peer waited for has happened. */
 void gck_peer_go_on(struct gck_peer *peer);
 
-/* The other side has closed it. Of use while nothing is read. */
+/* Has the other side closed it? For use while nothing is read. */
 bool gck_peer_is_gone(const struct gck_peer *peer);
 
 /* Close now; memory is freed when nobody uses it. */
 void gck_peer_close(struct gck_peer *peer);
 
-/* Close it from the loop: who has it in hand may go on until then. Nothing more is said or heard. */
+/* Close it later, from the loop; the caller may use it until then. Nothing more is sent or read. */
 void gck_peer_drop(struct gck_peer *peer);
 
 /* ---- server.c: listens where the configuration says ------------------------------------------ */
@@ -122,8 +122,8 @@ void gck_server_close(struct gck_daemon *d);
 
 extern const struct gck_world gck_real_world;
 
-/* Make the journal as short as the state. Jobs that Slurm forgot and that have no commit are dropped
- * from the state. */
+/* Make the journal as short as the state. Jobs that Slurm forgot and that have no commit are
+ * dropped from the state. */
 int gck_daemon_compact(struct gck_daemon *d, struct gck_error *err);
 
 #endif

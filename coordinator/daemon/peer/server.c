@@ -14,7 +14,7 @@
 #include "coordinator/daemon/peer/peer.h"
 
 #define BACKLOG 512
-#define PAUSE_S 1. /* when no more connections can be taken */
+#define PAUSE_S 1. /* when no more connections can be accepted */
 
 static void listen_again(int events, void *arg)
 {
@@ -25,7 +25,7 @@ static void listen_again(int events, void *arg)
 		ev_io_start(d->loop, &d->listen[i]);
 }
 
-/* A connection that cannot be taken stays at the door, and the loop would turn for it. */
+/* A connection that cannot be accepted stays readable, and the loop would spin. */
 static void pause_listening(struct gck_daemon *d, int code)
 {
 	gck_warn("connections cannot be taken now: %s", strerror(code));

@@ -17,7 +17,7 @@ static void world_send(struct gck_agent *agent, const json_t *body)
 	gck_peer_send(agent->peer, body);
 }
 
-/* Not now: it may be the agent that is just joining. */
+/* Not at once: the agent may be the one that is joining. */
 static void world_drop(struct gck_agent *agent)
 {
 	agent->step = NULL;
@@ -141,7 +141,7 @@ static void world_nonce(char out[GCK_NONCE_TEXT])
 	unsigned char raw[(GCK_NONCE_TEXT - 1) / 2];
 
 	if (getrandom(raw, sizeof raw, 0) != (ssize_t)sizeof raw)
-		abort(); /* cannot be for so few bytes */
+		abort(); /* impossible for so few bytes */
 	gck_hex(raw, sizeof raw, out);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages of agents. A registration waits until Slurm has said whose job it is. */
+ * Messages of agents. A registration waits until Slurm has told the job's owner. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void join(struct gck_peer *peer, const json_t *job)
 	}
 	json_decref(agent->registration);
 	agent->registration = NULL;
-	gck_grace_check(peer->daemon); /* last: what it lets begin may drop this agent */
+	gck_grace_check(peer->daemon); /* last, since a request that begins now may drop this agent */
 }
 
 static void on_job(void *arg, const struct gck_slurm_answer *answer)
@@ -62,7 +62,7 @@ static void on_job(void *arg, const struct gck_slurm_answer *answer)
 	d->slurm_away = away;
 	if (!peer->wire)
 		return;
-	/* It connects anew after a while, and by then it may be another agent. */
+	/* The agent reconnects after a while, perhaps another one. */
 	if (away || gck_peer_is_gone(peer)) {
 		gck_peer_close(peer);
 		return;
@@ -190,9 +190,9 @@ void gck_agent_message(struct gck_peer *peer, const json_t *body)
 		return;
 	}
 	if (!node)
-		return; /* not joined (yet, or never): nothing it says changes anything */
+		return; /* not joined: its messages are ignored */
 	if (!strcmp(op, "ask") && gck_grace_awaits(peer->daemon, step))
-		return; /* the rank asks again, and by then the other agents are here */
+		return; /* the rank asks again when the other agents are here */
 	for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
 		if (!strcmp(messages[i].op, op)) {
 			messages[i].take(core, step, node, body);

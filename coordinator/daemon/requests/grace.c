@@ -6,11 +6,12 @@
 
 #include "coordinator/core/operations/operation.h"
 
-/* The agents' longest back-off, and as much again for the attempt: a name is looked up, a store's
- * commits are listed, Slurm is asked. */
+/* The agents' longest back-off, and as much again for a name look-up, the list of a store's
+ * commits, and a question to Slurm. */
 #define GRACE_S (2. * GCK_WIRE_RETRY_MAX_S)
 
-/* It is counted in parts: one that comes late counts once. While the machine stood still nobody could come. */
+/* The period is counted in parts, and a late timer counts as one part: while the machine was
+ * suspended no agent could connect. */
 #define PARTS 10
 
 struct gck_kept {
@@ -23,7 +24,7 @@ struct gck_kept {
 
 /* ---- what has been heard ------------------------------------------------------------------- */
 
-/* All its agents said bye. */
+/* Did all its agents say bye? */
 static bool is_over(const struct gck_step *step)
 {
 	for (uint32_t i = 0; i < step->nodes; i++)
@@ -32,8 +33,8 @@ static bool is_over(const struct gck_step *step)
 	return true;
 }
 
-/* A step that nothing is known of may run; or its job waits in Slurm's queue, or has ended meanwhile:
- * then nobody comes, and who asks is answered when the period is over. */
+/* A step that nothing is known of may run. If its job waits in Slurm's queue or has ended, no agent
+ * comes, and requests are answered when the period is over. */
 static bool is_heard_of(const struct gck_step *step)
 {
 	if (step->live)
@@ -103,7 +104,7 @@ static void take_up(struct gck_kept **p)
 	json_decref(body);
 }
 
-/* From the first again after each: what is taken up may end connections. */
+/* Start over after each request: it may close connections and so change the list. */
 void gck_grace_check(struct gck_daemon *d)
 {
 	struct gck_kept **p = &d->kept;

@@ -49,7 +49,7 @@ static void allow(struct gck_importer *i)
 	gck_peer_end(i->peer, NULL, json_pack("{s:s}", "cluster", i->peer->daemon->conf.cluster));
 }
 
-/* user: the name of its uid, if Slurm was asked. */
+/* user: the name of the peer's uid, if Slurm was asked. */
 static void begin(struct gck_importer *i, const struct gck_import *what, const char *user)
 {
 	struct gck_peer *peer = i->peer;
@@ -153,7 +153,7 @@ void gck_importer_begin(struct gck_peer *peer, const json_t *body)
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
-/* Whoever says so has put the last of it: what lies there can go at once. */
+/* The user puts nothing more: what is stored can be removed at once. */
 static void give_up(struct gck_importer *i)
 {
 	struct gck_daemon *d = i->peer->daemon;
@@ -189,7 +189,7 @@ void gck_importer_end(struct gck_peer *peer, const json_t *body)
 void gck_importer_closed(struct gck_importer *i)
 {
 	if (i->request)
-		return; /* on_slurm ends it */
+		return; /* on_slurm frees it */
 	gck_import_lost(&i->peer->daemon->core, i->job, i->step, i->seq);
 	drop(i);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Collecting what stands in the way of a checkpoint. */
+ * "able": what would prevent a checkpoint, asked of every agent of a job or step. */
 #include "coordinator/daemon/requests/requests.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static bool stands_in_the_way(const json_t *items)
 	return false;
 }
 
-/* MPI threads that are asked to come to rest answer nothing else. */
+/* MPI threads in a quiesce answer nothing else. */
 static bool is_held(const struct gck_live *live)
 {
 	return gck_phase_holds(live->phase) || live->phase == GCK_QUIESCING;

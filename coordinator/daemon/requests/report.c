@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the CLI is told about steps and commits. */
+ * Answers to list, show and status. */
 #include "config.h"
 
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include "coordinator/core/operations/operation.h"
 #include "coordinator/daemon/requests/requests.h"
 
-#define HEAD 4096 /* of an answer, for what is not steps */
+#define HEAD 4096 /* bytes of an answer beside its steps */
 
-/* The owner, root, SlurmUser and the coordinator's own user may. munge vouches for the uid. Operators and
- * administrators of Slurm's accounting act as one of these. */
+/* The owner, root, SlurmUser and the coordinator's own user may. munge vouches for the uid.
+ * Operators and administrators of Slurm's accounting act as one of these. */
 bool gck_may_see(const struct gck_daemon *d, uid_t uid, uid_t owner)
 {
 	return uid == 0 || uid == owner || uid == d->slurm_user || uid == geteuid();
@@ -71,7 +71,7 @@ static json_t *node_entry(const struct gck_node *node)
 			 node->agent != NULL, "over", node->over, "ranks", node->ranks);
 }
 
-/* Bytes a second, in the mean, of what is done at all since the phase began. */
+/* The mean of bytes per second since the phase began. */
 static json_int_t rate_of(uint64_t done, int64_t ms)
 {
 	return ms > 0 ? (json_int_t)((double)done * 1e3 / (double)ms) : 0;
@@ -122,7 +122,7 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 	return e;
 }
 
-/* Not what a former owner of its number has left. */
+/* Not commits that a former owner of the job id has left. */
 static json_t *job_steps(const struct gck_daemon *d, uid_t uid, const struct gck_job *job, uint32_t step,
 			 step_fn *entry)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests of the CLI: one table of operations. */
+ * Requests of the CLI: one table, and a function for each. */
 #include "config.h"
 
 #include "coordinator/daemon/requests/requests.h"
@@ -163,8 +163,8 @@ static int choose_removed(const struct request *r, const struct gck_step *step, 
 	return 0;
 }
 
-/* Who asks is told what there is to be removed, as an agent is; if he does not come to it, one of his agents
- * does, or gpuckptd from an object store. */
+/* The CLI is told what to remove, as an agent is. If it fails to, one of the user's agents removes
+ * it, or gpuckptd itself from an object store. */
 static void do_remove(const struct request *r)
 {
 	struct gck_error err = {0};
@@ -187,7 +187,7 @@ static void do_remove(const struct request *r)
 	json_decref(seqs);
 }
 
-/* Whether an object store is swept its user does not decide. */
+/* A user cannot report that an object store is swept. */
 static void do_swept(const struct request *r)
 {
 	const struct gck_step *step = gck_state_step(&r->peer->daemon->core.state, r->job->id, r->step);
@@ -279,7 +279,7 @@ static const struct {
 	{"imported", NEED_NOT_BE, do_imported},
 };
 
-/* For whom a job is not, it does not exist. */
+/* A job that the user may not see does not exist for the user. */
 static int find_job(struct request *r, bool needed, struct gck_error *err)
 {
 	const struct gck_daemon *d = r->peer->daemon;

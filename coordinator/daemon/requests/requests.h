@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What agents and the CLI ask of gpuckptd, and what they are answered. */
+ * Requests of agents and of the CLI, and their answers. */
 #ifndef GCK_REQUESTS_H
 #define GCK_REQUESTS_H
 
@@ -24,8 +24,8 @@ void gck_request_message(struct gck_peer *peer, const json_t *body);
 /* "sign": answered at once. */
 void gck_sign_message(struct gck_peer *peer, const json_t *body);
 
-/* "unwrap": a job's data key, for the job's owner alone: not for root, nor for other users who may see
- * the job. Answered at once. */
+/* "unwrap": a job's data key, for the job's owner alone: not for root, nor for other users who may
+ * see the job. Answered at once. */
 void gck_unwrap_message(struct gck_peer *peer, const json_t *body);
 
 /* ---- report.c: what list, show and status tell ---------------------------------------------- */
@@ -33,13 +33,13 @@ void gck_unwrap_message(struct gck_peer *peer, const json_t *body);
 /* May this user see a job or a step of this owner? */
 bool gck_may_see(const struct gck_daemon *d, uid_t uid, uid_t owner);
 
-/* Of which steps a user wants to know: of jobs with these numbers, one or, with GCK_EVERY_STEP, all of each. */
+/* The steps to report: of jobs with these ids, one step or, with GCK_EVERY_STEP, all of each. */
 struct gck_report_range {
 	uint32_t first, last, step;
 };
 
-/* What this user may see, as the answer's data. As many jobs as an answer holds, one
- * at least: the next one's number is in "more". */
+/* The data of an answer, with what this user may see: as many jobs as fit, at least one. "more" has
+ * the id of the next job. */
 json_t *gck_report_list(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range);
 json_t *gck_report_status(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range);
 json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
@@ -47,29 +47,29 @@ json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
 
 /* ---- grace.c -------------------------------------------------------------------------------- */
 
-/* The grace period after a start. What the steps of the journal do is unknown until their agents have
- * connected again. A request about a step whose agents are missing waits for them, at most until the
- * period is over; then it is answered from what is known. */
+/* The grace period after a start. What the steps of the journal do is unknown until their agents
+ * have connected again. A request about a step whose agents are missing waits for them, at most
+ * until the period is over; then it is answered from what is known. */
 void gck_grace_begin(struct gck_daemon *d);
 
-/* Must the peer's request wait? It is about a step, a job (GCK_EVERY_STEP) or all that its user may see
- * (job 0). If so it is kept, with a reference to body, and given to resume later. */
+/* Must the peer's request wait? It is about a step, a job (GCK_EVERY_STEP) or all that its user may
+ * see (job 0). If so it is kept, with a reference to body, and given to resume later. */
 typedef void gck_grace_fn(struct gck_peer *peer, const json_t *body);
 bool gck_grace_keeps(struct gck_peer *peer, uint32_t job, uint32_t step, const json_t *body,
 		     gck_grace_fn *resume);
 
-/* Are agents of the step still to come? */
+/* Are agents of the step expected to come? */
 bool gck_grace_awaits(const struct gck_daemon *d, const struct gck_step *step);
 
-/* An agent has joined: take up what need not wait any more. */
+/* An agent has joined: resume requests that need not wait any more. */
 void gck_grace_check(struct gck_daemon *d);
 
-/* The peer is gone, and so is what it asked. */
+/* The peer is gone: drop its request. */
 void gck_grace_leave(struct gck_peer *peer);
 
 /* ---- obstacles.c: "able", what prevents a checkpoint ------------------------------------------ */
 
-/* Ask; the peer gets its "end" when all have answered, or some did not in time. */
+/* Ask the agents; the peer gets its "end" when all have answered, or after a time limit. */
 void gck_able_ask(struct gck_peer *peer, struct gck_job *job, uint32_t step);
 
 /* An agent's answer. */
@@ -83,12 +83,12 @@ void gck_able_answer(struct gck_core *core, struct gck_step *step, struct gck_no
  * valid. */
 struct gck_importer;
 
-/* Requests of the CLI: may it, and it begins. Slurm is asked whether the job is somebody's. */
+/* "may_import", "import", "imported" of the CLI. Slurm may be asked whether it knows the job. */
 void gck_importer_ask(struct gck_peer *peer, const json_t *body);
 void gck_importer_begin(struct gck_peer *peer, const json_t *body);
 void gck_importer_end(struct gck_peer *peer, const json_t *body);
 
-/* Something is signed for a step that is imported. */
+/* A URL was signed for a step that is imported: the import is not silent. */
 void gck_importer_heard(const struct gck_daemon *d, const struct gck_step *step);
 
 /* Its connection is closed. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * "sign": who asks, for what of which step, and the URLs. No request is made here, so this takes
- * some ten microseconds a URL. */
+ * "sign": URLs of the object store, after a check who may do what with which object; "unwrap": data
+ * keys for their owners, in a credential that munge encrypts for that user. Signing sends no
+ * request to the store and takes about ten microseconds for each URL. */
 #include "coordinator/daemon/requests/requests.h"
 
 #include <limits.h>
@@ -29,9 +30,9 @@ struct question {
 /* ---- who may what ------------------------------------------------------------------------- */
 
 struct asker {
-	const struct gck_step *step; /* NULL: not known here */
-	const struct gck_node *node; /* the asker is this node's agent, of that step; NULL: it is not */
-	bool owner;                  /* the asker is the job's owner himself */
+	const struct gck_step *step; /* NULL: unknown here */
+	const struct gck_node *node; /* the asker is this node's agent, of that step; else NULL */
+	bool owner;                  /* the asker is the job's owner */
 };
 
 enum access { READ, WRITE, REMOVE };
@@ -57,7 +58,7 @@ static int forbid(enum gck_sign_verb verb, const char *name, const char *why, st
 			why);
 }
 
-/* From prepare until it is decided. */
+/* From prepare until the commit or the abort. */
 static bool is_under_way(const struct gck_live *live)
 {
 	switch (live->phase) {
@@ -83,13 +84,13 @@ static bool is_in(const char *name, const struct gck_intent *intent)
 	return strncmp(name, dir, strlen(dir)) == 0;
 }
 
-/* A commit has a place of its own, beside the directories. */
+/* Commit objects are not in the checkpoints' directories. */
 static bool is_commit(const char *name)
 {
 	return strncmp(name, "commit-", strlen("commit-")) == 0;
 }
 
-/* Of all nodes only the one that was told to write it has not answered. */
+/* Only the node that was ordered to write the commit has not answered. */
 static bool writes_commit(const struct asker *who, uint32_t seq)
 {
 	enum gck_phase phase = who->step->live->phase;
@@ -98,7 +99,7 @@ static bool writes_commit(const struct asker *who, uint32_t seq)
 	       seq == who->step->intent.seq && !who->node->answered;
 }
 
-/* An import puts objects where the image has them: below the checkpoints that wrote them, too. */
+/* An import puts objects where the image has them: also in directories of earlier checkpoints. */
 static bool is_imported(const char *name, uint32_t seq, const struct gck_intent *intent)
 {
 	const json_t *dir;
@@ -154,10 +155,10 @@ static int may_remove(const struct asker *who, enum gck_sign_verb verb, const ch
 	return 0;
 }
 
-/* Reading and listing: always. Writing: what the checkpoint under way puts into its own directory,
- * by the step's agents; its commit, by the agent that was told to write it; an import's directories and
- * commit, by the owner while it is under way. Removing: what the journal knows to be no commit (any
- * more) and not under way. -1 with EACCES. */
+/* Reading and listing are always allowed. The step's agents may write into the directory of the
+ * checkpoint under way; the agent that was ordered to may write its commit; the owner may write an
+ * import's directories and commit while it is under way. Objects may be removed if the journal
+ * knows that their checkpoint is not a commit and not under way. -1 with EACCES. */
 static int permit(const struct asker *who, enum gck_sign_verb verb, const char *name,
 	       struct gck_error *err)
 {
@@ -220,7 +221,7 @@ static json_t *sign_one(const struct question *q, const struct asker *who, const
 	return text;
 }
 
-/* One that is refused is not the others' fault: an agent asks for many processes at once. */
+/* A refused request does not affect the others: an agent asks for many processes at once. */
 static void sign_all(const struct question *q)
 {
 	struct gck_daemon *d = q->peer->daemon;
@@ -251,8 +252,8 @@ static void sign_all(const struct question *q)
 
 /* ---- whose job it is ----------------------------------------------------------------------- */
 
-/* The owner's uid is in every key, so that a number which Slurm gives again leads nobody to what another
- * user's job has left. */
+/* Every object key contains the owner's uid: a reused job id does not lead to objects of another
+ * user. */
 static int sign_for_owner(struct question *q, struct gck_error *err)
 {
 	const struct gck_daemon *d = q->peer->daemon;

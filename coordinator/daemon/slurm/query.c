@@ -14,9 +14,9 @@
 
 #include "common/base/utf8.h"
 
-#define OURS "gpuckpt: " /* begins an AdminComment that we may replace */
+#define OURS "gpuckpt: " /* the beginning of an AdminComment that we may replace */
 
-/* ENOENT: no such job; EPERM: slurmctld has said no; EIO: nobody knows. */
+/* ENOENT: no such job; EPERM: slurmctld refuses; EIO: unknown. */
 static int meaning(int code)
 {
 	if (code == ESLURM_INVALID_JOB_ID)
@@ -132,7 +132,7 @@ static json_t *query_import(const json_t *request, struct gck_error *err)
 	return NULL;
 }
 
-/* Sites keep their own words in comments: only an empty AdminComment or our own is written. */
+/* Sites use comments for themselves: replace only an empty AdminComment or our own. */
 static void leave_comment(const job_info_t *job, const char *why)
 {
 	const char *there = job->admin_comment;
@@ -170,7 +170,7 @@ static json_t *query_requeue(const json_t *request, struct gck_error *err)
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
-/* Why a node is to be left, as far as its state tells; false if it is not. */
+/* The reason, by its state, why jobs must leave a node; false if they need not. */
 static bool state_says(const node_info_t *node, char *why, size_t size)
 {
 	const char *reason = node->reason && *node->reason ? node->reason : "no reason given";
@@ -189,7 +189,7 @@ struct loaded {
 	const job_info_t *job;
 };
 
-/* A job may be on many nodes that are to be left: it is loaded once. */
+/* A job may be on many such nodes; it is loaded once. */
 static const job_info_t *find_loaded(uint32_t id)
 {
 	static struct loaded *all;
@@ -207,8 +207,8 @@ static const job_info_t *find_loaded(uint32_t id)
 	return all[n++].job;
 }
 
-/* A job that runs in the reservation is meant to be there. why has what somebody typed, in whatever
- * encoding, and may be cut. */
+/* A job that runs in the reservation may stay. why may contain text that was typed in any encoding,
+ * and may be truncated. */
 static void add_leaving(json_t *out, const json_t *jobs, const char *node, char *why,
 			const char *reservation)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Children that ask Slurm, a few at a time.
  *
- * What waits is bounded by the callers (limits.h) and by a deadline from the moment of asking.
- * Questions after the same job become one: a thousand agents of a job ask once or twice. One that
- * runs already is not joined, for its answer may be older than the question. A requeue, for which
- * ranks are held, does not wait behind others. */
+ * Waiting questions are limited by the callers (limits.h) and by a deadline from the moment of
+ * asking. Waiting questions about the same job are merged: a thousand agents of a job ask once or
+ * twice. A running question is not shared, since its answer may be older than the new question. A
+ * requeue, for which ranks are held, does not wait behind others. */
 #include "config.h"
 
 #include "coordinator/daemon/slurm/slurm.h"
@@ -24,7 +24,7 @@
 #define MAX_CHILDREN 8
 #define MAX_URGENT 8       /* more, for a requeue */
 #define DEADLINE_S 60.
-#define SHARED_DEADLINE_S 25. /* an agent waits for 30 s, then it connects anew */
+#define SHARED_DEADLINE_S 25. /* an agent waits for 30 s, then it reconnects */
 #define MAX_ANSWER (64u << 20)
 
 struct taker {
@@ -38,7 +38,7 @@ struct gck_slurm_request {
 	struct gck_slurm *slurm;
 	json_t *request;
 	struct taker *takers;
-	pid_t pid; /* 0: it waits */
+	pid_t pid; /* 0: not started */
 	ev_io io;
 	ev_timer deadline;
 	char *text; /* what the child wrote; NUL-terminated */
@@ -91,7 +91,7 @@ static void request_free(struct gck_slurm_request *r)
 	free(r);
 }
 
-/* The answer is the last line; what stands before it is what libslurm had to say. */
+/* The answer is the last line; libslurm may have printed lines before it. */
 static char *last_line(char *text)
 {
 	size_t n = strlen(text);
@@ -130,7 +130,7 @@ static void finish(struct gck_slurm_request *r, const char *late)
 
 	ev_io_stop(s->loop, &r->io);
 	close(r->io.fd);
-	/* It has nothing more to say; so this wait is short. */
+	/* The child has closed its pipe, so this wait is short. */
 	kill(r->pid, SIGKILL);
 	while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -220,7 +220,7 @@ static int launch(struct gck_slurm_request *r)
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
 		return -1;
-	/* The child's end blocks. */
+	/* The write end in the child blocks. */
 	fcntl(fds[1], F_SETFL, 0);
 	r->pid = fork();
 	if (r->pid == 0)
@@ -283,7 +283,7 @@ static void start_next(struct gck_slurm *s)
 	}
 }
 
-/* Started from the loop, so that an answer never comes before its question returned. */
+/* Children start from the loop, so that done is never called before gck_slurm_ask returns. */
 static void on_begin(int revents, void *arg)
 {
 	(void)revents;

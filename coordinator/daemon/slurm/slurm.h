@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asking Slurm without waiting for it. libslurm blocks, for minutes when slurmctld is away, and
- * ends the process when its configuration is bad; so every request is made by a forked child with
- * a deadline, which writes its answer to a pipe. */
+ * Questions to Slurm that do not block. libslurm blocks, for minutes if slurmctld is away, and
+ * exits if its configuration is bad. So every question is asked by a forked child with a deadline,
+ * which writes the answer to a pipe. */
 #ifndef GCK_SLURM_H
 #define GCK_SLURM_H
 
@@ -20,11 +20,12 @@ struct gck_slurm {
 /* Ask (request is stolen; query.h has the operations); done is called once, from the loop. */
 void gck_slurm_ask(struct gck_slurm *s, json_t *request, gck_slurm_fn *done, void *arg);
 
-/* End every child; nobody is told. */
+/* Kill every child; done is not called. */
 void gck_slurm_close(struct gck_slurm *s);
 
-/* In the child, first of all: nothing of gpuckptd's is kept (no socket, journal, lock or signal handler) but
- * out and err, as stdout and stderr; it ends with its parent. */
+/* To be called first in a child. It closes all that it has of gpuckptd (sockets, journal, lock,
+ * signal handlers) except out and err, which become stdout and stderr. The child is killed when its
+ * parent ends. */
 void gck_child_become(pid_t parent, int out, int err);
 
 #endif
