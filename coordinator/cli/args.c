@@ -79,7 +79,7 @@ static int find_verb(struct cli *c, const char *name, struct gck_error *err)
 	return gck_fail(err, EINVAL, "there is no verb \"%.40s\"", name);
 }
 
-/* A decimal number below 2^32 up to end; nothing else, no sign. */
+/* Parse an unsigned decimal number below 2^32 that extends to end. */
 static int number(const char *text, const char *end, uint32_t *value)
 {
 	uint64_t v = 0;

@@ -56,7 +56,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* "0-2,5" for sorted numbers; cut off where text ends. */
+/* "0-2,5" for sorted numbers; truncated to size. */
 static void put_ranges(const json_int_t *v, size_t n, char *text, size_t size)
 {
 	size_t used = 0;
@@ -90,7 +90,7 @@ static json_t *ranges(const json_t *ranks)
 
 /* ---- items --------------------------------------------------------------------------------- */
 
-/* An item without its rank, as people read it. */
+/* The text of an item without its rank. */
 static json_t *describe(const json_t *item)
 {
 	const char *remedy = text_of(item, "remedy");
@@ -101,7 +101,7 @@ static json_t *describe(const json_t *item)
 			 *remedy ? "; " : "", remedy, "ranks");
 }
 
-/* The entry of fold for what item says; fold is by that text. */
+/* The entry of an item in fold, whose keys are the items' texts. */
 static json_t *entry_of(json_t *fold, const json_t *item)
 {
 	json_t *entry = describe(item), *known;
@@ -112,7 +112,7 @@ static json_t *entry_of(json_t *fold, const json_t *item)
 		known = entry;
 	free(key);
 	json_decref(entry);
-	return known; /* fold's own */
+	return known; /* owned by fold */
 }
 
 /* Rows for the table: a step's items, refusals first. */
@@ -160,7 +160,7 @@ static void print_able(const json_t *steps)
 	json_decref(rows);
 }
 
-/* The first step that is not able, as the reason for the exit status. */
+/* The first step that cannot be checkpointed: the reason of the exit status. */
 static int unable(const json_t *steps, struct gck_error *err)
 {
 	static const struct column id = { "", "", KIND_STEP }, object = { "", "object", KIND_TEXT },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt: one verb, its arguments and options; how verbs ask the coordinator. */
+ * gpuckpt: a verb with its arguments and options, and what the verbs share. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -16,14 +16,14 @@
 #define CLI_USAGE 2
 
 #define CLI_MAX_SEQS 64
-#define CLI_QUERY_S 60 /* for an answer that nothing has to be waited for */
+#define CLI_QUERY_S 60 /* for an answer that comes at once */
 #define CLI_WAIT_S (7 * 86400) /* for a checkpoint: the coordinator has its own time limits */
 
 struct cli;
 struct gck_store;
 struct gck_wire;
 
-/* What a verb takes beside -f, --help and --version. */
+/* The arguments and options of a verb, beside -f, --help and --version. */
 #define VERB_JOB 1u      /* JOBID[.STEPID] must be given */
 #define VERB_JOB_MAY 2u  /* ... may be given */
 #define VERB_SEQ 4u      /* one SEQ may follow JOBID.STEPID */
@@ -53,44 +53,43 @@ struct cli {
 	const char *file, *store; /* NULL: not given */
 };
 
-/* args.c: the verb and everything after it. -1 with one line that says what is wrong. help and
- * version are set when they were asked for; then nothing else was checked. */
+/* args.c: parse the verb and all that follows. -1 with the reason. help and version are set if
+ * requested; then nothing else was checked. */
 int cli_parse(struct cli *c, int argc, char **argv, bool *help, bool *version,
 	      struct gck_error *err);
 
 /* main.c */
 extern const struct verb cli_verbs[];
 
-/* connection.c: {"op": op, "job":.., "step":..} with what c says; then the answer's data (new
- * reference, JSON null if it has none). Events show on a terminal. timeout_s is for each answer.
- * request is stolen. */
+/* connection.c: a new request {"op": op, "job":.., "step":..} from c; and a request with its
+ * answer's data (new reference, JSON null if there is none). Events are shown on a terminal.
+ * timeout_s holds for each answer. request is stolen. */
 json_t *cli_request(const struct cli *c, const char *op);
 json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_error *err);
 
-/* The same over a connection that stays, for requests that are one matter. */
+/* The same over a connection that stays open, for several requests. */
 struct gck_wire *cli_connect(const struct cli *c, struct gck_error *err);
 json_t *cli_say(struct gck_wire *w, json_t *request, int timeout_s, struct gck_error *err);
 
-/* Ask, and fail if a step was named that the answer's data does not have. */
+/* Ask, and fail if the answer's data lacks the step that was named. */
 json_t *cli_ask_known(const struct cli *c, const char *op, struct gck_error *err);
 
-/* The same, and give "steps" of the answer's data, for verbs that go on with it. */
+/* The same; returns "steps" of the answer's data. */
 json_t *cli_ask_steps(const struct cli *c, const char *op, struct gck_error *err);
 
-/* Fail: what c names has no commit (of that number). */
+/* Fail: the step that c names has no commit (with that number). */
 int cli_no_commit(const struct cli *c, struct gck_error *err);
 
-/* A step of an answer: its ids. */
+/* The ids of a step in an answer. */
 int cli_step_ids(const json_t *step, uint32_t *job, uint32_t *id, struct gck_error *err);
 
-/* A member of an answer that is a text; "" if there is none. */
+/* A text member of an answer; "" if there is none. */
 const char *cli_text(const json_t *object, const char *key);
 
-/* connection.c: URLs and keys come from gpuckptd, over a connection that is made when the first is
- * wanted. */
+/* Get URLs and keys from gpuckptd, over a connection that is opened for the first. */
 void cli_use_signer(const struct cli *c);
 
-/* Open the store of a step, as list answered it. */
+/* Open the store of a step from the answer to list. */
 struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct gck_error *err);
 
 /* publish.c: give a complete file its name, durably and without replacing an existing file
@@ -98,7 +97,7 @@ struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct
  * stay. */
 int give_name(const char *temporary, const char *path, struct gck_error *err);
 
-/* print.c: JSON as it is, for --json. */
+/* print.c: print JSON unchanged, for --json. */
 void cli_print_json(const json_t *data);
 
 /* checkpoint.c, query.c, verify.c, remove.c, export.c, import.c: the verbs */

@@ -23,7 +23,7 @@ json_t *cli_request(const struct cli *c, const char *op)
 	return r;
 }
 
-/* Whose answers are taken: only the coordinator's. */
+/* The only user whose answers are accepted. */
 static const struct passwd *coordinator_user(const struct cli *c, struct gck_error *err)
 {
 	const struct passwd *pw;
@@ -104,7 +104,7 @@ json_t *cli_ask(const struct cli *c, json_t *request, int timeout_s, struct gck_
 	return data;
 }
 
-/* Of all jobs an answer may hold some only, and the number of the next. */
+/* An answer may hold only some of all jobs, and the id of the next. */
 static json_t *ask_all(const struct cli *c, const char *op, struct gck_error *err)
 {
 	json_t *data = cli_ask(c, cli_request(c, op), CLI_QUERY_S, err);

@@ -49,7 +49,7 @@ static const json_t *find_step(const struct cli *c, const json_t *steps, struct 
 	return found;
 }
 
-/* What has been written is read again: the file is whole, or it does not get its name. */
+/* The file is read again: it gets its name only if it is complete. */
 static int check_file(const char *path, const char *hash, struct progress *p, struct gck_error *err)
 {
 	struct gck_image_id id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * import: a commit out of a file. Into files it goes as the user's own; of an object store gpuckptd
- * has the keys, so it is told before, and journals the commit when it is there. A file may be
- * large: whether it may be imported is asked before all of it is read. */
+ * import: a commit from a file. Into a `file:` store the user writes it directly. gpuckptd has the
+ * keys of an object store, so it is asked first, and journals the commit when it exists. A file may
+ * be large: gpuckptd is asked before all of it is read. */
 #include "config.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct import {
 	const char *url;
 	struct gck_store *image;
 	struct gck_image_id id;
-	json_t *commit; /* into an object store only */
+	json_t *commit; /* for an object store only */
 	char hash[GCK_HASH_TEXT];
 };
 
@@ -56,7 +56,7 @@ static int put(struct import *i, struct gck_store *s, struct gck_error *err)
 
 /* ---- into files ---------------------------------------------------------------------------- */
 
-/* Directories that another import has just made are not removed. */
+/* Do not remove directories that another import has just made. */
 static int put_alone(struct import *i, struct gck_store *s, struct gck_error *err)
 {
 	if (gck_store_may_import(s, i->id.seq, err) < 0)
@@ -93,7 +93,7 @@ static json_t *request(const struct import *i, const char *op)
 			 fingerprint ? fingerprint : none);
 }
 
-/* What is sealed is bound to the names that it has there. */
+/* Sealed objects are bound to their names in the store. */
 static int check_cluster(const struct import *i, const char *cluster, struct gck_error *err)
 {
 	if (!*cluster)
@@ -104,7 +104,7 @@ static int check_cluster(const struct import *i, const char *cluster, struct gck
 	return 0;
 }
 
-/* Without a hash: it is not there, and nothing is on its way there any more. */
+/* No hash: the commit does not exist, and nothing more will be put. */
 static int say_end(const struct import *i, struct gck_wire *w, bool good, struct gck_error *err)
 {
 	json_t *body = json_pack("{s:s, s:s?}", "op", "imported", "hash", good ? i->hash : NULL);
@@ -138,7 +138,7 @@ static int import_over(struct import *i, struct gck_wire *w, struct gck_error *e
 	return -1;
 }
 
-/* Nothing is begun yet: reading the file may take longer than the coordinator waits for a word. */
+/* The import begins only now: reading the file may take longer than the coordinator waits. */
 static int may_import(struct import *i, struct gck_error *err)
 {
 	json_t *data;

@@ -119,7 +119,7 @@ void print_cell(const json_t *row, const struct column *col, char text[CELL_MAX]
 		put_value(find(row, col->key), col->kind, text);
 	if (!*text)
 		snprintf(text, CELL_MAX, "-");
-	/* What others' programs are called must not drive the reader's terminal. */
+	/* Names of other users' programs must not control the terminal. */
 	for (char *p = text; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 127)
 			*p = '?';
@@ -149,7 +149,7 @@ static bool is_right(enum kind kind)
 	       kind == KIND_SECONDS;
 }
 
-/* Characters on the screen: continuation bytes of UTF-8 take no room. */
+/* Characters on the screen: continuation bytes of UTF-8 have no width. */
 static int width(const char *text)
 {
 	int n = 0;

@@ -15,7 +15,7 @@ enum kind {
 	KIND_TIME,   /* seconds since the epoch */
 	KIND_MS,     /* milliseconds, printed as seconds */
 	KIND_SECONDS,
-	KIND_FLAG,   /* "yes" or not there */
+	KIND_FLAG,   /* "yes" or nothing */
 	KIND_NODES,  /* entries' "node" */
 };
 
@@ -26,17 +26,17 @@ struct column {
 
 #define CELL_MAX 512
 
-/* One value as people read it; "-" if it is not there. Control characters become '?'. */
+/* One formatted value; "-" if it is missing. Control characters become '?'. */
 void print_cell(const json_t *row, const struct column *col, char text[CELL_MAX]);
 
-/* Rows for a table: each entry of the steps' arrays `key`, with what the step itself says added. */
+/* Rows for a table: each entry of the steps' arrays `key`, with the members of the step added. */
 json_t *print_rows(const json_t *steps, const char *key);
 
 /* Aligned columns like squeue's; rows is an array of objects. The table ends with a column that has
  * no title. Columns that no row has a value for are left out. */
 void print_table(const json_t *rows, const struct column *cols);
 
-/* "Title=value" lines, in the order of cols; what is not there is left out. */
+/* "Title=value" lines, in the order of cols; missing values are left out. */
 void print_values(const json_t *object, const struct column *cols);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One line on the terminal that says how far a checkpoint is. */
+ * A line on the terminal that shows progress. */
 #include "coordinator/cli/progress.h"
 
 #include <stdbool.h>
@@ -71,7 +71,7 @@ void catch_signals(void)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
-	signal(SIGXFSZ, SIG_IGN); /* EFBIG is an error like others */
+	signal(SIGXFSZ, SIG_IGN); /* write() then fails with EFBIG */
 }
 
 static bool is_time(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A name that replaces nothing: link() gives it everywhere but on exFAT, vfat and many file systems
- * of CIFS and FUSE; there a rename does, if need be over an empty file of our own. */
+ * Give a file a name without replacing another. link() does, except on exFAT, vfat and many file
+ * systems of CIFS and FUSE. There a rename is used, if necessary over an empty file of our own. */
 #include "config.h"
 
 #include "coordinator/cli/cli.h"
@@ -21,7 +21,7 @@ static bool is_same(const char *a, const char *b)
 	return lstat(a, &x) == 0 && lstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Between the two others see an empty file. */
+/* Between the two calls other processes see an empty file. */
 static int rename_over_empty(const char *temporary, const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -50,7 +50,7 @@ static int name_new(const char *temporary, const char *path)
 	if (link(temporary, path) == 0)
 		return 0;
 	switch (errno) {
-	case EEXIST: /* or an answer of NFS's server was lost, and this is the second */
+	case EEXIST: /* or this is a repeated request whose first answer an NFS server lost */
 		if (is_same(temporary, path))
 			return 0;
 		errno = EEXIST;

@@ -76,7 +76,7 @@ static void print_commit(const json_t *commit)
 	print_values(commit, place);
 }
 
-/* One commit, asked for; NULL with err. */
+/* The commit that was asked for, or NULL. */
 static json_t *ask_commit(struct cli *c, uint32_t job, uint32_t step, json_int_t seq,
 			  struct gck_error *err)
 {
@@ -86,7 +86,7 @@ static json_t *ask_commit(struct cli *c, uint32_t job, uint32_t step, json_int_t
 	return cli_ask(c, request, CLI_QUERY_S, err);
 }
 
-/* Show the newest commit of every step, or the one that was named. */
+/* Show the commit that was named, or the newest of every step. */
 static int show_steps(struct cli *c, const json_t *steps, json_t *out, struct gck_error *err)
 {
 	json_t *step, *commit;
@@ -195,7 +195,7 @@ static bool any_runs(const json_t *data)
 	return false;
 }
 
-/* A terminal has the present alone; what is read later has one after the other. */
+/* A terminal shows only the latest status; a file or pipe gets one after the other. */
 int cli_watch(struct cli *c, struct gck_error *err)
 {
 	bool go_on = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * remove: commits, and what only they needed. */
+ * remove: commits, and objects that only they used. */
 #include <stdio.h>
 
 #include "common/base/s3_url.h"
@@ -19,7 +19,8 @@ static bool is_removed(const json_t *removed, uint32_t seq)
 	return false;
 }
 
-/* Nobody else need do it. That this is not heard is no harm: somebody does, and finds nothing. */
+/* Report that the store is swept. If the report is lost, another process sweeps and finds
+ * nothing. */
 static void say_swept(const struct cli *c, const json_t *order, json_int_t removals)
 {
 	json_decref(cli_ask(c, json_pack("{s:s, s:O, s:O, s:I}", "op", "swept", "job",
@@ -28,7 +29,7 @@ static void say_swept(const struct cli *c, const json_t *order, json_int_t remov
 			    CLI_QUERY_S, NULL));
 }
 
-/* "5, 2": of many the first. */
+/* "5, 2": the first of many. */
 static const char *numbers(const json_t *seqs, char *text, size_t size)
 {
 	json_t *seq;
@@ -41,8 +42,8 @@ static const char *numbers(const json_t *seqs, char *text, size_t size)
 	return text;
 }
 
-/* What was forgotten stays so. An object store is swept by the coordinator as well; in one of files
- * only the owner's own processes, and root's, may remove anything. */
+/* Forgotten commits stay forgotten. The coordinator also sweeps an object store; in a `file:` store
+ * only processes of the owner and of root can remove anything. */
 static int not_removed(const json_t *order, struct gck_error *err)
 {
 	const json_t *seqs = json_object_get(order, "remove");
@@ -56,8 +57,8 @@ static int not_removed(const json_t *order, struct gck_error *err)
 			   numbers(seqs, text, sizeof text), later);
 }
 
-/* Remove what the coordinator has forgotten, whoever made it forget: what it keeps, and which
- * number a checkpoint has that runs or may begin, is in its answer. */
+/* Remove all that the coordinator has forgotten. Its answer has the commits to keep, and the number
+ * of a checkpoint that runs or may begin. */
 static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, struct gck_error *err)
 {
 	json_int_t busy, removals;
@@ -75,8 +76,8 @@ static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, 
 	return 0;
 }
 
-/* Ask for one commit of a step (0: all). To removed are added those that the coordinator has
- * forgotten, whether or not the store can be swept. */
+/* Ask to remove one commit of a step (0: all). Commits that the coordinator has forgotten are added
+ * to removed, even if the store cannot be swept. */
 static int remove_commit(const struct cli *c, const json_t *step, uint32_t seq, struct gck_store *s,
 			 json_t *removed, struct gck_error *err)
 {
@@ -97,8 +98,8 @@ static int remove_commit(const struct cli *c, const json_t *step, uint32_t seq, 
 	return rc;
 }
 
-/* The store is opened first: what cannot be deleted must not be forgotten. One that has nothing of
- * the step (ENOENT) stands in nobody's way. */
+/* Open the store first: a commit that cannot be deleted must not be forgotten. A store without
+ * objects of the step (ENOENT) is fine. */
 static int remove_of_step(const struct cli *c, const json_t *step, json_t *removed,
 			  struct gck_error *err)
 {
@@ -111,7 +112,7 @@ static int remove_of_step(const struct cli *c, const json_t *step, json_t *remov
 	return rc;
 }
 
-/* Also of steps without commits: what was forgotten, or never counted, may still be there. */
+/* Sweep steps without commits, too: forgotten or aborted checkpoints may have left objects. */
 static int remove_steps(const struct cli *c, const json_t *steps, json_t *out,
 			struct gck_error *err)
 {
@@ -147,8 +148,8 @@ static void print_removed(const json_t *steps)
 	json_decref(rows);
 }
 
-/* --all leaves what the coordinator may still need, since an ended job can be requeued, too, or
- * another step was started from it. */
+/* --all leaves commits that are still needed: an ended job can be requeued, and another step may
+ * have been started from a commit. */
 static void tell_kept(const json_t *steps, const json_t *out)
 {
 	json_t *step, *commit;

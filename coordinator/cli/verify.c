@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * verify: everything that commits need is read and checked, or only looked for. */
+ * verify: read and check all objects that commits need, or only check that they exist. */
 #include <stdio.h>
 
 #include "coordinator/cli/cli.h"
@@ -41,7 +41,7 @@ static json_t *verify_commit(const struct cli *c, struct gck_store *s, const jso
 	return json_pack("{s:I, s:b, s:s}", "seq", seq, "whole", 0, "error", why.text);
 }
 
-/* Those that were asked for. None is left out: who is not told of it takes it for whole. */
+/* All commits that were asked for: a user takes an unreported one for intact. */
 static int verify_commits(const struct cli *c, struct gck_store *s, const json_t *step, json_t *out,
 			  struct gck_error *err)
 {
@@ -89,7 +89,7 @@ static void print_verified(const json_t *steps)
 	json_decref(rows);
 }
 
-/* How many commits were read, and an error for the first that is not whole. */
+/* Count the commits that were read; fail for the first that is damaged. */
 static int judge(const struct cli *c, const json_t *steps, struct gck_error *err)
 {
 	json_t *step, *commit;

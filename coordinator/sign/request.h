@@ -9,27 +9,27 @@
 #include "storage/crypto/crypto.h"
 #include "storage/s3/signer.h"
 
-#define GCK_SIGN_MOST 16 /* requests in one message of a process; an agent puts several together */
+#define GCK_SIGN_MOST 16 /* requests in one message of a process; an agent merges several messages */
 
 /* {"op":"sign", "id", "store", "cluster", "job", "step", "requests":[..]}; NULL without memory. */
 json_t *gck_sign_pack(json_int_t id, const struct gck_sign_scope *of,
 		      const struct gck_sign_request *v, size_t n);
 
-/* One of the requests; its texts are borrowed from one. -1: EINVAL. */
+/* Read one of the requests; texts are borrowed from it. -1: EINVAL. */
 int gck_sign_unpack(const json_t *one, struct gck_sign_request *r, struct gck_error *err);
 
-/* The URLs of a "signed" that answers n requests, and for how long they are good. On failure none
- * is set, and err says why the first was refused. EAGAIN: it can be had later. */
+/* Take the URLs of a "signed" that answers n requests, and their lifetime. On failure none is set,
+ * and err has the reason of the first refusal. EAGAIN: try again later. */
 int gck_sign_take(const json_t *answer, size_t n, char **urls, unsigned *seconds,
 		  struct gck_error *err);
 
 /* {"op":"unwrap", "id", "key"}; NULL without memory. */
 json_t *gck_unwrap_pack(json_int_t id, const char *wrapped);
 
-/* The key of an "unwrapped"; -1: why there is none. */
+/* Take the key of an "unwrapped"; -1 with the reason if it has none. */
 int gck_unwrap_take(const json_t *answer, unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err);
 
-/* Forget URLs that were taken. */
+/* Free URLs that were taken. */
 void gck_sign_drop(char **urls, size_t n);
 
 #endif

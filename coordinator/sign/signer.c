@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A signer and unwrapper that asks somebody. */
+ * A signer and unwrapper that asks gpuckptd, directly or through the agent. */
 #include "coordinator/sign/signer.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "storage/s3/signer.h"
 
 #define CONNECT_MS 5000
-#define PAUSE_MS 200 /* before somebody who was not there is asked again */
+#define PAUSE_MS 200 /* between two tries */
 
 static int64_t now_ms(void)
 {
@@ -24,7 +24,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* One question: made with an id, and what its answer tells. EAGAIN: it can be had later. */
+/* A question: how it is made with an id, and how its answer is taken. EAGAIN: try again later. */
 struct question {
 	json_t *(*make)(const struct question *q, json_int_t id);
 	int (*take)(const struct question *q, const json_t *answer, struct gck_error *err);
@@ -39,7 +39,7 @@ struct question {
 	unsigned char *key;
 };
 
-/* Threads ask for URLs while another asks for a key. */
+/* Threads may ask for URLs while another thread asks for a key. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
 static int ask_once(struct gck_signer *s, const struct question *q, int64_t deadline,
@@ -61,7 +61,7 @@ static int ask_once(struct gck_signer *s, const struct question *q, int64_t dead
 	return rc;
 }
 
-/* Whoever is away comes back: a coordinator that is started anew knows its jobs. */
+/* A coordinator that is away comes back: after a restart it knows its jobs. */
 static int ask(struct gck_signer *s, const struct question *q, struct gck_error *err)
 {
 	int64_t deadline = now_ms() + s->limit_ms;
@@ -190,7 +190,7 @@ static json_t *say_link(struct link *l, const json_t *body, int timeout_ms,
 	return NULL;
 }
 
-/* Whatever breaks the connection may be over soon. */
+/* A broken connection may work again soon. */
 static json_t *exchange_link(void *arg, const json_t *body, int timeout_ms, struct gck_error *err)
 {
 	struct link *l = arg;
