@@ -29,11 +29,10 @@ SPANK_PLUGIN(gpuckpt, 1)
 #include <unistd.h>
 
 #include "spank/agent.h"
-#include "spank/clock.h"
 #include "spank/environment.h"
-#include "spank/leak.h"
 #include "spank/option.h"
 #include "spank/standins.h"
+#include "spank/task.h"
 
 #define FINISH_MS (GCK_REQUEUE_WAIT_MS + 2000)
 
@@ -95,11 +94,12 @@ static bool is_regular_step(spank_t spank)
 
 static int choose_standins(struct gck_error *err)
 {
-	if (gck_standins_choose(&step.standins, &step.conf, &step.options, err))
+	if (gck_standins_choose(&step.standins, &step.conf, gck_option_conf_path(),
+				&step.options, err))
 		return -1;
-	if (step.standins.aside.code)
+	if (step.standins.mpi_left_out.code)
 		slurm_info("gpuckpt: mpi=auto: programs with MPI run and cannot be checkpointed: %s",
-			   step.standins.aside.text);
+			   step.standins.mpi_left_out.text);
 	return 0;
 }
 
@@ -122,9 +122,11 @@ static int configure(spank_t spank, struct gck_error *err)
 				gck_option_conf_path());
 	if (gck_conf_allows(&step.conf, step.options.store, err))
 		return -1;
-	if (gck_standins_check_access(step.conf.agent, X_OK, "AgentPath", err))
+	if (gck_standins_check_access(step.conf.agent, X_OK, "AgentPath", gck_option_conf_path(),
+				      err))
 		return -1;
-	if (gck_standins_check_access(step.conf.preload, R_OK, "PreloadPath", err))
+	if (gck_standins_check_access(step.conf.preload, R_OK, "PreloadPath", gck_option_conf_path(),
+				      err))
 		return -1;
 	return choose_standins(err);
 }
@@ -175,7 +177,7 @@ static int join_agent(spank_t spank)
 		return -1;
 	if (gck_environment_rank(spank, step.standins.preload, step.agent.link, step.restarts, &err) ||
 	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI,
-				step.standins.aside.text, &err)) {
+				step.standins.mpi_left_out.text, &err)) {
 		fail(&err);
 		return -1;
 	}
@@ -270,7 +272,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 	(void)argv;
 	if (!step.on)
 		return 0;
-	gck_leak_close();
+	gck_task_close_listeners();
 	if ((step.failed || *step.called_off || join_agent(spank)) && step.must)
 		_exit(1);
 	return 0;

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/cuda.h"
-#include "spank/option.h"
 
 #define MPI_FORTRAN "libgpuckpt-mpi-fortran.so"
 #define MPI_PATH (PATH_MAX + 32) /* of a file beside MpiPath */
@@ -21,12 +19,13 @@ static bool is_there(const char *path, int mode)
 	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
 }
 
-int gck_standins_check_access(const char *path, int mode, const char *key, struct gck_error *err)
+int gck_standins_check_access(const char *path, int mode, const char *key, const char *conf_path,
+			      struct gck_error *err)
 {
 	if (is_there(path, mode))
 		return 0;
 	return gck_fail(err, errno, "%s: %s; check the installation on this node, or %s in %s",
-			path, strerror(errno), key, gck_option_conf_path());
+			path, strerror(errno), key, conf_path);
 }
 
 static void beside_mpi(char path[MPI_PATH], const struct gck_conf *c, const char *name)
@@ -37,23 +36,23 @@ static void beside_mpi(char path[MPI_PATH], const struct gck_conf *c, const char
 }
 
 /* All that the stand-in loads with MPI: a program where it finds them missing ends. */
-static int need_mpi(const struct gck_conf *c, struct gck_error *err)
+static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck_error *err)
 {
 	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
 	char path[MPI_PATH];
-	int rc = gck_standins_check_access(c->mpi, R_OK, "MpiPath", err);
+	int rc = gck_standins_check_access(c->mpi, R_OK, "MpiPath", conf_path, err);
 
 	for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
 		beside_mpi(path, c, names[i]);
-		rc = gck_standins_check_access(path, R_OK, "MpiPath", err);
+		rc = gck_standins_check_access(path, R_OK, "MpiPath", conf_path, err);
 	}
 	return rc;
 }
 
 /* They come after the preload, which must be the first; Fortran's lies beside the other and needs it.
  * Without them programs with MPI run and are refused by checkpoints. */
-static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const struct gck_options *o,
-		      struct gck_error *err)
+static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
+		      const struct gck_options *o, struct gck_error *err)
 {
 	char fortran[MPI_PATH];
 	bool there;
@@ -61,13 +60,26 @@ static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const st
 	snprintf(s->preload, sizeof s->preload, "%s", c->preload);
 	if (o->mpi == GCK_MPI_NONE)
 		return 0;
-	if (need_mpi(c, o->mpi == GCK_MPI_OPENMPI ? err : &s->aside))
+	if (check_mpi(c, conf_path, o->mpi == GCK_MPI_OPENMPI ? err : &s->mpi_left_out))
 		return o->mpi == GCK_MPI_OPENMPI ? -1 : 0;
 	beside_mpi(fortran, c, MPI_FORTRAN);
 	there = is_there(fortran, R_OK);
 	snprintf(s->preload, sizeof s->preload, "%s:%s%s%s", c->preload, c->mpi, there ? ":" : "",
 		 there ? fortran : "");
 	return 0;
+}
+
+int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device,
+		    struct gck_error *err)
+{
+	if (choice == GCK_GPU_NONE)
+		return 0;
+	if (choice == GCK_GPU_AUTO)
+		return is_there(device, F_OK) && is_there(library, R_OK);
+	if (is_there(library, R_OK))
+		return 1;
+	return gck_fail(err, errno, "cuda=nvidia: %s: %s; check the installation on this node, or CudaPath "
+			"in gpuckpt.conf", library, strerror(errno));
 }
 
 /* It comes last: a program may need several of them. */
@@ -82,8 +94,8 @@ static int choose_cuda(struct gck_standins *s, const struct gck_conf *c, const s
 	return wanted < 0 ? -1 : 0;
 }
 
-int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const struct gck_options *o,
-			struct gck_error *err)
+int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
+			const struct gck_options *o, struct gck_error *err)
 {
-	return choose_mpi(s, c, o, err) || choose_cuda(s, c, o, err) ? -1 : 0;
+	return choose_mpi(s, c, conf_path, o, err) || choose_cuda(s, c, o, err) ? -1 : 0;
 }

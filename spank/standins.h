@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The libraries that go in front of a step's tasks: the preload, and the stand-ins for Open MPI's libraries
- * and the CUDA driver's. */
+ * The libraries that are preloaded into a step's tasks: the preload, and the stand-ins for Open
+ * MPI's libraries and the CUDA driver's. Knows nothing of SPANK. */
 #ifndef GCK_SPANK_STANDINS_H
 #define GCK_SPANK_STANDINS_H
 
@@ -11,14 +11,24 @@
 
 struct gck_standins {
 	char preload[4 * PATH_MAX + 32]; /* what goes in front of the tasks' LD_PRELOAD */
-	struct gck_error aside;          /* why mpi=auto left MPI's stand-in out; code 0: it did not */
+	struct gck_error mpi_left_out;   /* why mpi=auto left MPI's stand-in out; code 0: it did not */
 };
 
-/* -1: one that the options ask for is not on this node. */
-int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c, const struct gck_options *o,
-			struct gck_error *err);
+/* Choose the libraries for a step. conf_path: gpuckpt.conf, for messages. -1: a library that the
+ * options request does not exist on this node. */
+GCK_MUST_CHECK int gck_standins_choose(struct gck_standins *s, const struct gck_conf *c,
+				       const char *conf_path, const struct gck_options *o,
+				       struct gck_error *err);
 
-/* Can the plugin's user have the file in this way (access(2))? key: where gpuckpt.conf names it. */
-int gck_standins_check_access(const char *path, int mode, const char *key, struct gck_error *err);
+/* Check that the plugin's user can access a file (access(2)). key: its name in gpuckpt.conf. */
+GCK_MUST_CHECK int gck_standins_check_access(const char *path, int mode, const char *key,
+					     const char *conf_path, struct gck_error *err);
+
+#define GCK_CUDA_DEVICE "/dev/nvidiactl" /* there with the driver's module */
+
+/* Is the stand-in for the CUDA driver loaded into a step's tasks? library: the stand-in; device:
+ * GCK_CUDA_DEVICE. 1: yes, 0: no, -1: it was requested and does not exist. */
+int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device,
+		    struct gck_error *err);
 
 #endif

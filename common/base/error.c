@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/utf8.h"
+#include "common/base/encoding.h"
 
 /* What was quoted from outside must not start a line of its own in somebody's log, and the text, which may
  * be cut, must fit into JSON. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What each key of --gpu-ckpt takes, and how it is written. */
-#include "common/base/option_keys.h"
+#include "common/base/options.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -63,4 +63,17 @@ int gck_parse_size(const char *text, uint64_t *bytes, struct gck_error *err);
 int gck_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *number,
 		     struct gck_error *err);
 
+/* ---- the table of keys (option_keys.c) --------------------------------------------------------- */
+
+struct gck_option_key {
+	const char *name;
+	/* Set the value. On failure err says what is allowed; the caller names the key. */
+	int (*read)(struct gck_options *o, const char *value, struct gck_error *err);
+	/* The value as read takes it back, or "" to leave the key out. */
+	void (*write)(const struct gck_options *o, char *value, size_t size);
+};
+
+extern const struct gck_option_key gck_option_keys[];
+extern const size_t gck_option_nkeys;
+
 #endif

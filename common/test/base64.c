@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/base64.h"
+#include "common/base/encoding.h"
 
 #include <stdlib.h>
 #include <string.h>

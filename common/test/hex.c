@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 
 #include <string.h>
 

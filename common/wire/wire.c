@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "common/wire/credential.h"
 #include "common/wire/frame.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 
 static void set_text(json_t *one, const char *key, const char *value)
 {

@@ -2,7 +2,7 @@
  * The time namespace: CLOCK_MONOTONIC reads as CLOCK_REALTIME before and after an exec. */
 #include "config.h"
 
-#include "spank/clock.h"
+#include "spank/task.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "spank/cuda.h"
+#include "spank/standins.h"
 #include "test/support/tap.h"
 
 #define HERE "/proc/self/exe"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "spank/leak.h"
+#include "spank/task.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ int main(void)
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) ||
 	    bind(listener, &any, sizeof any.sa_family) || listen(listener, 1))
 		return 1;
-	gck_leak_close();
+	gck_task_close_listeners();
 	ok(!will_stay(listener), "a socket that listens ends with the exec");
 	ok(will_stay(pair[0]) && will_stay(pair[1]), "connected ones stay: PMI-2's is one");
 	ok(will_stay(quiet) && will_stay(null), "and so does everything else");

@@ -12,7 +12,7 @@
 #include <xxh_x86dispatch.h> /* the same functions, by the widest vectors that the CPU has */
 #endif
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "storage/base/hash.h"
 
 struct gck_hash gck_hash_bytes(const void *data, size_t size)

@@ -7,7 +7,7 @@
 
 #include <xxhash.h>
 
-#include "common/base/base64.h"
+#include "common/base/encoding.h"
 
 /* One key, one use. */
 struct gck_job_key {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/hex.h"
-#include "storage/document/packed_hex.h"
+#include "common/base/encoding.h"
+#include "storage/document/hex_table.h"
 
 #define NUL "\\u0000"
 

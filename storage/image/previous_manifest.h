@@ -4,7 +4,7 @@
 #define GCK_PREVIOUS_MANIFEST_H
 
 #include "storage/base/backend.h"
-#include "storage/image/chunk_index.h"
+#include "storage/store/chunks.h"
 
 struct gck_previous_object {
 	char *name;

@@ -13,7 +13,7 @@
 #include <nmmintrin.h>
 #include <openssl/evp.h>
 
-#include "common/base/base64.h"
+#include "common/base/encoding.h"
 #include "storage/s3/request.h"
 #include "storage/s3/s3.h"
 #include "storage/s3/signer.h"

@@ -10,7 +10,7 @@
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "storage/s3/sigv4.h"
 
 #define OURS 6 /* X-Amz-... in the query */

@@ -42,4 +42,27 @@ const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err
 const char *gck_manifest_of(const json_t *manifest); /* the store's identity; NULL: missing */
 bool gck_manifest_shares(const json_t *manifest, size_t object); /* other ranks may have it too */
 
+/* ---- chunks that are found by hash ------------------------------------------------------------- */
+
+struct gck_chunk_index {
+	struct gck_chunks chunks;
+	uint32_t *slots; /* open addressing: number + 1, 0 is free; a power of two of them */
+	size_t nslots;
+};
+
+/* Take chunks over, also on failure. */
+GCK_MUST_CHECK int gck_chunk_index_adopt(struct gck_chunk_index *t, struct gck_chunks *chunks,
+					 struct gck_error *err);
+void gck_chunk_index_clear(struct gck_chunk_index *t);
+
+/* Free the memory that finding takes; the chunks stay. */
+void gck_chunk_index_close(struct gck_chunk_index *t);
+
+bool gck_chunk_index_find(const struct gck_chunk_index *t, struct gck_hash hash, uint32_t size,
+			  struct gck_chunk *found);
+
+/* Append c, giving it its number. */
+GCK_MUST_CHECK int gck_chunk_index_add(struct gck_chunk_index *t, struct gck_chunk *c,
+				       struct gck_error *err);
+
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "storage/crypto/crypto.h"
 #include "test/support/tap.h"
 

@@ -6,7 +6,6 @@
 
 #include "storage/document/hex_table.h"
 #include "storage/document/json.h"
-#include "storage/document/packed_hex.h"
 
 static void must(bool is)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/base64.h"
+#include "common/base/encoding.h"
 #include "common/wire/wire.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/ranks/thread_link.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "common/base/fault.h"
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "coordinator/agent/base/packet.h"
 #include "coordinator/agent/base/resources.h"
 #include "coordinator/agent/worker/rank_image.h"

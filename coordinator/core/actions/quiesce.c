@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/base64.h"
+#include "common/base/encoding.h"
 #include "common/wire/wire.h"
 #include "coordinator/core/actions/actions.h"
 #include "coordinator/core/actions/checkpoint.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "common/base/utf8.h"
+#include "common/base/encoding.h"
 #include "coordinator/core/actions/checkpoint.h"
 #include "coordinator/core/actions/restart.h"
 #include "coordinator/core/agents/answer.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/utf8.h"
+#include "common/base/encoding.h"
 #include "coordinator/core/operations/operation_members.h"
 #include "coordinator/core/operations/requeue.h"
 

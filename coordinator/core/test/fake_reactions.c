@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/base64.h"
+#include "common/base/encoding.h"
 #include "coordinator/core/test/fake_agent.h"
 #include "storage/base/hash.h"
 

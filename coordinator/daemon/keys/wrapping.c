@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "common/base/log.h"
 
 #define CREDENTIAL "gpuckpt-encryption"

@@ -4,7 +4,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "common/base/log.h"
 #include "coordinator/core/agents/answer.h"
 #include "coordinator/core/model/record.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "common/base/log.h"
 #include "coordinator/sign/request.h"
 #include "storage/base/backend.h"

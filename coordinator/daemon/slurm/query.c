@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/base/utf8.h"
+#include "common/base/encoding.h"
 
 #define OURS "gpuckpt: " /* the beginning of an AdminComment that we may replace */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/hex.h"
+#include "common/base/encoding.h"
 #include "shim/process/image/image_fields.h"
 
 struct source {

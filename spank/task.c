@@ -1,12 +1,16 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * A task between its fork and its program. */
 #include "config.h"
 
-#include "spank/clock.h"
+#include "spank/task.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,4 +76,28 @@ int gck_clock_enter(const struct gck_clock *c, struct gck_error *err)
 				"behind; the kernel needs CONFIG_TIME_NS, and slurmd CAP_SYS_ADMIN "
 				"(in a container, too)", strerror(errno));
 	return 0;
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------- */
+
+static void close_on_exec_if_listening(int fd)
+{
+	int listens = 0;
+	socklen_t n = sizeof listens;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && listens)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void gck_task_close_listeners(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *e;
+
+	if (!d)
+		return;
+	while ((e = readdir(d)))
+		if (atoi(e->d_name) > 2)
+			close_on_exec_if_listening(atoi(e->d_name));
+	closedir(d);
 }
