@@ -28,8 +28,8 @@ static void bad(const char *text, unsigned line, const char *want)
 	gck_conf_init(&c);
 	before = c;
 	snprintf(place, sizeof place, "%s:%u: ", path, line);
-	ok(load(&c, text, strlen(text)) == -1 && strncmp(err.text, place, strlen(place)) == 0 &&
-	   strstr(err.text, want) && memcmp(&c, &before, sizeof c) == 0, "%s", err.text);
+	ok(all_of(load(&c, text, strlen(text)) == -1, strncmp(err.text, place, strlen(place)) == 0,
+		  strstr(err.text, want), memcmp(&c, &before, sizeof c) == 0), "%s", err.text);
 }
 
 static void test_all(void)
@@ -112,10 +112,10 @@ static void test_bad(void)
 	bad("Default=1\n", 1, "unknown key Default");
 	bad("DefaultRestart-Wait=1\n", 1, "unknown key");
 	gck_conf_init(&c);
-	ok(load(&c, "NodePoll=1\0\n", 12) == -1 && strstr(err.text, "NUL"), "%s", err.text);
-	ok(gck_conf_load(&c, "/nonexistent/gpuckpt.conf", &err) == -1 && err.code == ENOENT &&
-	   strstr(err.text, "/nonexistent/gpuckpt.conf"), "%s", err.text);
-	ok(gck_conf_load(&c, "/tmp", &err) == -1 && strstr(err.text, "/tmp"), "%s", err.text);
+	ok(all_of(load(&c, "NodePoll=1\0\n", 12) == -1, strstr(err.text, "NUL")), "%s", err.text);
+	ok(all_of(gck_conf_load(&c, "/nonexistent/gpuckpt.conf", &err) == -1, err.code == ENOENT,
+		  strstr(err.text, "/nonexistent/gpuckpt.conf")), "%s", err.text);
+	ok(all_of(gck_conf_load(&c, "/tmp", &err) == -1, strstr(err.text, "/tmp")), "%s", err.text);
 }
 
 /* Where an object store may be asked for. */
@@ -126,17 +126,17 @@ static void test_allows(void)
 
 	gck_conf_init(&c);
 	ok(gck_conf_allows(&c, "file:/x", &err) == 0, "file: is allowed");
-	ok(gck_conf_allows(&c, "s3://images", &err) == -1 && strstr(err.text, "no object store"),
-	   "%s", err.text);
+	ok(all_of(gck_conf_allows(&c, "s3://images", &err) == -1,
+		  strstr(err.text, "no object store")), "%s", err.text);
 	load(&c, site, strlen(site));
 	ok(gck_conf_allows(&c, "s3://images/site", &err) == 0, "s3: at S3Store");
 	ok(gck_conf_allows(&c, "s3://images/site/mine", &err) == 0, "s3: below S3Store");
-	ok(gck_conf_allows(&c, "s3://images/sites", &err) == -1 && err.code == EACCES &&
-	   strstr(err.text, "s3://images/site (S3Store"), "%s", err.text);
+	ok(all_of(gck_conf_allows(&c, "s3://images/sites", &err) == -1, err.code == EACCES,
+		  strstr(err.text, "s3://images/site (S3Store")), "%s", err.text);
 	ok(gck_conf_allows(&c, "s3://images", &err) == -1, "%s", err.text);
 	ok(gck_conf_allows(&c, "s3://other/site", &err) == -1, "%s", err.text);
-	ok(load(&c, "DefaultStore=s3://images\n", 25) == -1 && strstr(err.text, path) &&
-	   strstr(err.text, "Default"), "%s", err.text);
+	ok(all_of(load(&c, "DefaultStore=s3://images\n", 25) == -1, strstr(err.text, path),
+		  strstr(err.text, "Default")), "%s", err.text);
 }
 
 /* Into text: the lines of the example, without the # before each that sets something. */
@@ -175,8 +175,8 @@ static void test_example(void)
 	ok(gck_conf_load(&c, example, &err) == 0, "the example %s", err.text);
 	is_str(c.defaults.store, "file:/scratch/gpuckpt", "it sets a store");
 	gck_conf_init(&shown);
-	ok(load(&shown, text, uncommented(example, text, sizeof text)) == 0 && shown.keep_age_s == 0,
-	   "with all of its lines %s", err.text);
+	ok(all_of(load(&shown, text, uncommented(example, text, sizeof text)) == 0,
+		  shown.keep_age_s == 0), "with all of its lines %s", err.text);
 	ok(memcmp(&shown, &c, sizeof c) == 0, "it is the same: they show the defaults");
 }
 
@@ -190,7 +190,7 @@ int main(void)
 	close(fd);
 	gck_conf_init(&c);
 	is_int(c.port, 6821, "the default port");
-	ok(*c.agent == '/' && *c.preload == '/', "default paths");
+	ok(all_of(*c.agent == '/', *c.preload == '/'), "default paths");
 	test_all();
 	test_bad();
 	test_allows();

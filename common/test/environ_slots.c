@@ -39,7 +39,8 @@ static void fill(void)
 	const char *nodes, *rank;
 	char *more;
 
-	ok(s.text && gck_slots_fill(&s, first, sizeof first) == 0, "the launcher's variables are put in");
+	ok(all_of(s.text, gck_slots_fill(&s, first, sizeof first) == 0),
+	   "the launcher's variables are put in");
 	ok(!gck_slots_find(s.text, s.used, "PATH="), "others are not");
 	nodes = gck_slots_find(s.text, s.used, "SLURM_NODELIST=");
 	rank = gck_slots_find(s.text, s.used, "PMIX_RANK=");

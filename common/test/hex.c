@@ -15,9 +15,11 @@ static void test_bytes(void)
 		in[i] = (unsigned char)i;
 	memset(text, 'x', sizeof text);
 	gck_hex(in, sizeof in, text);
-	ok(strlen(text) == 512 && !strncmp(text, "000102", 6) && !strcmp(text + 508, "feff"), "bytes as text");
-	ok(gck_unhex(text, 256, out) && !memcmp(in, out, 256), "and back");
-	ok(gck_unhex(text, 256, text + 1) && !memcmp(in, text + 1, 256), "and where the text is");
+	ok(all_of(strlen(text) == 512, !strncmp(text, "000102", 6), !strcmp(text + 508, "feff")),
+	   "bytes as text");
+	ok(all_of(gck_unhex(text, 256, out), !memcmp(in, out, 256)), "and back");
+	ok(all_of(gck_unhex(text, 256, text + 1), !memcmp(in, text + 1, 256)),
+	   "and where the text is");
 	ok(gck_unhex("", 0, out), "none of them");
 	/* In either place of a byte. */
 	for (int c = 0; c < 256; c++) {
@@ -27,18 +29,23 @@ static void test_bytes(void)
 		good += gck_unhex(first, 1, out) == digit && gck_unhex(second, 1, out) == digit;
 		taken += digit;
 	}
-	ok(good == 256 && taken == 16, "digits and small letters up to f are taken, nothing else");
-	ok(!gck_unhex("00", 2, out) && !gck_unhex("000", 2, out), "nor a text that is too short");
+	ok(all_of(good == 256, taken == 16),
+	   "digits and small letters up to f are taken, nothing else");
+	ok(all_of(!gck_unhex("00", 2, out), !gck_unhex("000", 2, out)),
+	   "nor a text that is too short");
 }
 
 static void test_numbers(void)
 {
 	uint64_t n = 7;
 
-	ok(gck_unhex_number("fedcba9876543210", 16, &n) && n == 0xfedcba9876543210u, "a number of 16 digits");
-	ok(gck_unhex_number("00a5ff", 4, &n) && n == 0xa5, "what is behind the digits is not looked at");
-	ok(!gck_unhex_number("12", 3, &n) && !gck_unhex_number("-1", 2, &n) && !gck_unhex_number("0x1", 3, &n) &&
-	   n == 0xa5, "what is none leaves the number as it was");
+	ok(all_of(gck_unhex_number("fedcba9876543210", 16, &n), n == 0xfedcba9876543210u),
+	   "a number of 16 digits");
+	ok(all_of(gck_unhex_number("00a5ff", 4, &n), n == 0xa5),
+	   "what is behind the digits is not looked at");
+	ok(all_of(!gck_unhex_number("12", 3, &n), !gck_unhex_number("-1", 2, &n),
+		  !gck_unhex_number("0x1", 3, &n), n == 0xa5),
+	   "what is none leaves the number as it was");
 }
 
 int main(void)

@@ -34,9 +34,9 @@ static void bad(const char *key, const char *value)
 	before = o;
 	err = (struct gck_error){ 0 };
 	snprintf(text, sizeof text, "cpus=3,%s=%s", key, value);
-	ok(gck_options_parse(&o, text, &err) == -1 && memcmp(&o, &before, sizeof o) == 0,
+	ok(all_of(gck_options_parse(&o, text, &err) == -1, memcmp(&o, &before, sizeof o) == 0),
 	   "%s=%.20s is refused as a whole", key, value);
-	ok(strstr(err.text, key) && err.code, "and named: %s", err.text);
+	ok(all_of(strstr(err.text, key), err.code), "and named: %s", err.text);
 }
 
 static void malformed(const char *text, const char *want)
@@ -45,8 +45,8 @@ static void malformed(const char *text, const char *want)
 
 	gck_options_init(&o);
 	err = (struct gck_error){ 0 };
-	ok(gck_options_parse(&o, text, &err) == -1 && strstr(err.text, want), "\"%s\": %s", text,
-	   err.text);
+	ok(all_of(gck_options_parse(&o, text, &err) == -1, strstr(err.text, want)), "\"%s\": %s",
+	   text, err.text);
 }
 
 static void test_good(void)
@@ -136,10 +136,10 @@ static void test_other(void)
 	malformed("keep=2,,cpus=1", "an empty key");
 	malformed("=2", "unknown key \"\"");
 	gck_options_init(&o);
-	ok(gck_options_format(&o, small, sizeof small, &err) == -1 && err.code == ENOSPC,
+	ok(all_of(gck_options_format(&o, small, sizeof small, &err) == -1, err.code == ENOSPC),
 	   "format: %s", err.text);
 	is_str(gck_options_key(0), "interval", "the first key");
-	ok(!gck_options_key(16) && gck_options_key(15), "there are 16 keys");
+	ok(all_of(!gck_options_key(16), gck_options_key(15)), "there are 16 keys");
 }
 
 int main(void)

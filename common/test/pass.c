@@ -38,9 +38,10 @@ static void test_passed(size_t n, size_t room)
 
 	for (size_t i = 0; i < n; i++)
 		out[i] = pipes[i][1];
-	ok(gck_fd_send(pair[0], "hello", 5, out, n, 0) == 5 &&
-	   gck_fd_receive(pair[1], text, sizeof text, in, &many, 0) == 5 && !strcmp(text, "hello"),
-	   "a packet with %zu, where there is room for %zu", n, room);
+	ok(all_of(gck_fd_send(pair[0], "hello", 5, out, n, 0) == 5,
+		  gck_fd_receive(pair[1], text, sizeof text, in, &many, 0) == 5,
+		  !strcmp(text, "hello")), "a packet with %zu, where there is room for %zu", n,
+	   room);
 	is_int((long long)many, (long long)(n < room ? n : room), "so many come");
 	for (size_t i = 0; i < many; i++)
 		right &= is_of(in[i], pipes[i][0]) && fcntl(in[i], F_GETFD) == FD_CLOEXEC;
@@ -64,11 +65,12 @@ int main(void)
 	for (size_t i = 0; i <= GCK_FDS_MAX; i++)
 		for (size_t k = 0; k <= GCK_FDS_MAX; k++)
 			test_passed(i, k);
-	ok(gck_fd_receive(pair[1], &c, 1, &fd, &n, MSG_DONTWAIT) < 0 && errno == EAGAIN && n == 0 && fd == -1,
-	   "where no packet is, no descriptor comes");
+	ok(all_of(gck_fd_receive(pair[1], &c, 1, &fd, &n, MSG_DONTWAIT) < 0, errno == EAGAIN,
+		  n == 0, fd == -1), "where no packet is, no descriptor comes");
 	close(pair[1]);
-	ok(gck_fd_send(pair[0], "x", 1, pipes[0], 1, 0) < 0 && errno == EPIPE, "nobody there: no signal");
+	ok(all_of(gck_fd_send(pair[0], "x", 1, pipes[0], 1, 0) < 0, errno == EPIPE),
+	   "nobody there: no signal");
 	n = 1;
-	ok(gck_fd_receive(pair[0], &c, 1, &fd, &n, 0) == 0 && n == 0, "and the end");
+	ok(all_of(gck_fd_receive(pair[0], &c, 1, &fd, &n, 0) == 0, n == 0), "and the end");
 	return tap_done();
 }

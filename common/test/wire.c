@@ -103,7 +103,7 @@ static void refused(struct gck_wire *w, int code, const char *text, const char *
 {
 	bool good = heard(w, NULL) == -1;
 
-	ok(good && err.code == code && strstr(err.text, text), "%s", name);
+	ok(all_of(good, err.code == code, strstr(err.text, text)), "%s", name);
 	printf("#   %d %s\n", err.code, err.text);
 }
 
@@ -121,11 +121,11 @@ static void test_round_trip(void)
 	p.server = one_end(true, 0, &p.s);
 	p.client = one_end(false, getuid(), &p.c);
 	say(p.client, 1);
-	ok(gck_wire_waiting(p.client) && !gck_wire_pending(p.client), 
+	ok(all_of(gck_wire_waiting(p.client), !gck_wire_pending(p.client)),
 	   "a client waits for the hello");
 	gck_wire_flush(p.server, &err);
 	carry(p.s, p.c);
-	ok(gck_wire_fill(p.client, &err) == 1 && gck_wire_pending(p.client), 
+	ok(all_of(gck_wire_fill(p.client, &err) == 1, gck_wire_pending(p.client)),
 	   "the hello lets it go");
 	gck_wire_flush(p.client, &err);
 	carry(p.c, p.s);
@@ -164,7 +164,7 @@ static void test_size(void)
 		gck_wire_fill(p.server, &err);
 		got = gck_wire_next(p.server, NULL, &err);
 	}
-	ok(got && json_equal(got, body), "500 kB arrive as they were, in pieces");
+	ok(all_of(got, json_equal(got, body)), "500 kB arrive as they were, in pieces");
 	json_decref(body);
 	json_decref(got);
 	free(text);
@@ -197,8 +197,8 @@ static void test_frames(void)
 			ok(true, "a frame that comes byte by byte is waited for");
 	}
 	shutdown(p.s, SHUT_RDWR);
-	ok(gck_wire_fill(p.server, &err) == -1 && err.code == ECONNRESET &&
-	   strstr(err.text, "in the middle"), "a truncated frame");
+	ok(all_of(gck_wire_fill(p.server, &err) == -1, err.code == ECONNRESET,
+		  strstr(err.text, "in the middle")), "a truncated frame");
 	post_close(&p);
 
 	p = post_open(getuid());
@@ -293,8 +293,9 @@ static void test_uid(void)
 	post_close(&p);
 
 	c = gck_credential_encode(sock, getuid() + 1, "secret", &err);
-	ok(c && !gck_credential_decode(sock, c, strlen(c), &length, &uid, &err) && err.code == EACCES,
-	   "what is sealed for another uid cannot be opened: %s", err.text);
+	ok(all_of(c, !gck_credential_decode(sock, c, strlen(c), &length, &uid, &err),
+		  err.code == EACCES), "what is sealed for another uid cannot be opened: %s",
+	   err.text);
 	free(c);
 }
 
@@ -306,7 +307,7 @@ static void bad_hello(const char *content, const char *text, const char *name)
 
 	put(fd, head, 4);
 	put(fd, content, strlen(content));
-	ok(gck_wire_fill(w, &err) == -1 && err.code == EPROTO && strstr(err.text, text), "%s",
+	ok(all_of(gck_wire_fill(w, &err) == -1, err.code == EPROTO, strstr(err.text, text)), "%s",
 	   name);
 	gck_wire_free(w);
 	close(fd);
@@ -325,7 +326,7 @@ static void test_no_munged(void)
 {
 	char *c = gck_credential_encode("/nonexistent/munge.sock", 0, "x", &err);
 
-	ok(!c && err.code == ECONNREFUSED && strstr(err.text, "munged runs"), "no munged: %s",
+	ok(all_of(!c, err.code == ECONNREFUSED, strstr(err.text, "munged runs")), "no munged: %s",
 	   err.text);
 	free(c);
 }
@@ -351,7 +352,7 @@ static void test_blocking(void)
 	struct gck_wire *s = gck_wire_server(accept(fd, NULL, NULL), sock, &err);
 	json_t *body = json_pack("{s:i}", "number", 7), *got;
 
-	ok(c && s, "connect");
+	ok(all_of(c, s), "connect");
 	is_int(gck_wire_put(c, body, 100, &err), -1, "no hello in time");
 	is_int(err.code, ETIMEDOUT, "which is ETIMEDOUT");
 	gck_wire_flush(s, &err);
@@ -359,13 +360,13 @@ static void test_blocking(void)
 	got = gck_wire_get(s, 5000, &err);
 	ok(json_equal(got, body), "get");
 	json_decref(got);
-	ok(!gck_wire_get(c, 50, &err) && err.code == ETIMEDOUT, "nothing to get in time");
+	ok(all_of(!gck_wire_get(c, 50, &err), err.code == ETIMEDOUT), "nothing to get in time");
 	gck_wire_free(s);
-	ok(!gck_wire_get(c, 5000, &err) && err.code == ECONNRESET, "a closed connection");
+	ok(all_of(!gck_wire_get(c, 5000, &err), err.code == ECONNRESET), "a closed connection");
 	gck_wire_free(c);
 	close(fd);
-	ok(!gck_wire_connect("127.0.0.1", port, sock, getuid(), 1000, &err) &&
-	   err.code == ECONNREFUSED, "nobody listens: %s", err.text);
+	ok(all_of(!gck_wire_connect("127.0.0.1", port, sock, getuid(), 1000, &err),
+		  err.code == ECONNREFUSED), "nobody listens: %s", err.text);
 	json_decref(body);
 }
 

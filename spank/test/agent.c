@@ -86,7 +86,7 @@ static void test_start(void)
 	first = fork_first(&a, stub, ready, 3);
 	other[1] = fork_other(&a);
 	gck_agent_forked(&a);
-	ok(a.peer < 0 && a.listener < 0 && a.control >= 0, "slurmstepd keeps its own end only");
+	ok(all_of(a.peer < 0, a.listener < 0, a.control >= 0), "slurmstepd keeps its own end only");
 	is_int(status_of(first), 0, "the first task starts the agent");
 	is_int(status_of(other[0]), 0, "the others learn of it");
 	is_int(status_of(other[1]), 0, "both of them");
@@ -163,7 +163,7 @@ static void test_deaf(void)
 	clock_gettime(CLOCK_MONOTONIC, &t[0]);
 	for (int i = 0; i < 100000; i++)
 		told += gck_agent_tell(&a, GCK_CONTROL_TASK, (uint32_t)i, 1, 0, &err) == 0;
-	ok(told > 100 && told < 100000 && err.code == EAGAIN, "a deaf agent: %s", err.text);
+	ok(all_of(told > 100, told < 100000, err.code == EAGAIN), "a deaf agent: %s", err.text);
 	if (geteuid() == 0)
 		ok(told >= 2000, "root has room for %d tasks", told);
 	gck_agent_finish(&a, 50);

@@ -25,8 +25,8 @@ int main(void)
 		return 1;
 	gck_task_close_listeners();
 	ok(!will_stay(listener), "a socket that listens ends with the exec");
-	ok(will_stay(pair[0]) && will_stay(pair[1]), "connected ones stay: PMI-2's is one");
-	ok(will_stay(quiet) && will_stay(null), "and so does everything else");
+	ok(all_of(will_stay(pair[0]), will_stay(pair[1])), "connected ones stay: PMI-2's is one");
+	ok(all_of(will_stay(quiet), will_stay(null)), "and so does everything else");
 	close(listener);
 	close(quiet);
 	close(null);

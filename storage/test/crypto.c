@@ -31,8 +31,8 @@ static void test_vectors(void)
 		   "vector %zu is sealed", i);
 		gck_hex(out, sizeof out, said);
 		ok(!strcmp(said, v[i].sealed), "%s", said);
-		ok(gck_crypto_decrypt(key, nonce, bound, out, sizeof text - 1, back, NULL) == 0 &&
-		   !strcmp(back, text), "and opened: %s", back);
+		ok(all_of(gck_crypto_decrypt(key, nonce, bound, out, sizeof text - 1, back, NULL) == 0,
+			  !strcmp(back, text)), "and opened: %s", back);
 	}
 }
 
@@ -54,8 +54,8 @@ static void test_wrong(void)
 
 	must(gck_crypto_random(nonce, sizeof nonce, NULL));
 	memset(sealed, 'x', 100);
-	ok(gck_crypto_encrypt(key, nonce, (struct gck_associated_data){ "it", 2 }, sealed, 100, sealed, NULL) == 0 &&
-	   opens(key, nonce, "it", sealed, 100), "sealed in place");
+	ok(all_of(gck_crypto_encrypt(key, nonce, (struct gck_associated_data){ "it", 2 }, sealed, 100, sealed, NULL) == 0,
+		  opens(key, nonce, "it", sealed, 100)), "sealed in place");
 	for (size_t i = 0; i < sizeof sealed * 8; i++) {
 		sealed[i / 8] ^= (unsigned char)(1u << i % 8);
 		any |= opens(key, nonce, "it", sealed, 100);
@@ -71,7 +71,7 @@ static void test_wrong(void)
 	key[31] ^= 1;
 	ok(!opens(key, nonce, "it", sealed, 100), "another key does not open it");
 	key[31] ^= 1;
-	ok(!opens(key, nonce, "is", sealed, 100) && !opens(key, nonce, "", sealed, 100),
+	ok(all_of(!opens(key, nonce, "is", sealed, 100), !opens(key, nonce, "", sealed, 100)),
 	   "nor does what it is bound to, if it is another thing");
 	ok(!opens(key, nonce, "it", sealed, 99), "nor is it shorter");
 	ok(opens(key, nonce, "it", sealed, 100), "as it was it opens");

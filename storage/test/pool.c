@@ -112,7 +112,7 @@ static void put_objects(void)
 		fill(data, SIZE, i + 1);
 		good = s->b->ops->put_object(s->b, name, data, SIZE, false, NULL) == 0;
 	}
-	ok(good && s->b->ops->flush(s->b, NULL) == 0, "%d objects", OBJECTS);
+	ok(all_of(good, s->b->ops->flush(s->b, NULL) == 0), "%d objects", OBJECTS);
 	gck_store_close(s);
 }
 
@@ -138,7 +138,8 @@ static void test_death(void)
 	shared->slow_ms = 20;
 	shared->die = 2;
 	is_int(many(2), 0, "two processes die while they fetch: the others have all of it");
-	ok(shared->gets[0] == 5 && shared->gets[1] == 3, "a piece of which the third of them has fetched");
+	ok(all_of(shared->gets[0] == 5, shared->gets[1] == 3),
+	   "a piece of which the third of them has fetched");
 	shared->fail = 1;
 	is_int(many(2), 0, "one fails: nobody lacks anything");
 	shared->fail = 1000;
@@ -174,7 +175,7 @@ static void write_ranks(void)
 		gck_writer_close(w);
 	}
 	commit = commit_of(1, "a", hashes, PROCESSES);
-	ok(rc == 0 && gck_store_commit(s, 1, commit, hash, &err) == 0, "ranks: %s", err.text);
+	ok(all_of(rc == 0, gck_store_commit(s, 1, commit, hash, &err) == 0), "ranks: %s", err.text);
 	json_decref(commit);
 	gck_store_close(s);
 }

@@ -168,14 +168,16 @@ static void test_secret(void)
 	char hash[GCK_HASH_TEXT];
 	static char data[SIZE];
 
-	ok(take(&(struct plan){ 1, 0, "a", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   look_for(SECRET, 20).found >= 3, "without a key it can all be read: %s", err.text);
+	ok(all_of(take(&(struct plan){ 1, 0, "a", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  look_for(SECRET, 20).found >= 3), "without a key it can all be read: %s",
+	   err.text);
 	remove_tree(root);
 	mkdir(root, 0700);
 	ok(take(&(struct plan){ 1, 0, "a", "k1", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
 	   "a checkpoint is encrypted: %s", err.text);
 	found = look_for(SECRET, 20);
-	ok(found.found == 0 && found.files == 6, "nothing of it can be read in %u files", found.files);
+	ok(all_of(found.found == 0, found.files == 6), "nothing of it can be read in %u files",
+	   found.files);
 	content(data, 1, true);
 	gck_hash_text(gck_hash_bytes(data, SIZE), hash);
 	ok(look_for(hash, 32).found == 0, "nor can the hash of its contents");
@@ -194,8 +196,8 @@ static void test_methods(void)
 	for (uint32_t i = 0; i < 2; i++) {
 		char nonce[] = { (char)('b' + i), '\0' };
 
-		ok(take(&(struct plan){ 2 + i, 0, nonce, "k1", methods[i], 0 }, &stored, &err) == 0 &&
-		   verify(2 + i, &err) == 0, "compressed first: %s", err.text);
+		ok(all_of(take(&(struct plan){ 2 + i, 0, nonce, "k1", methods[i], 0 }, &stored, &err) == 0,
+			  verify(2 + i, &err) == 0), "compressed first: %s", err.text);
 		ok(stored < 6 * SIZE, "to %llu bytes", (unsigned long long)stored);
 	}
 }
@@ -205,16 +207,16 @@ static void test_deduplication(void)
 	struct gck_error err = { 0 };
 	uint64_t stored;
 
-	ok(take(&(struct plan){ 4, 1, "d", "k1", GCK_COMPRESS_NONE, 1 }, &stored, &err) == 0 &&
-	   stored == SIZE + GCK_ENCRYPT_EXTRA && verify(4, &err) == 0,
+	ok(all_of(take(&(struct plan){ 4, 1, "d", "k1", GCK_COMPRESS_NONE, 1 }, &stored, &err) == 0,
+		  stored == SIZE + GCK_ENCRYPT_EXTRA, verify(4, &err) == 0),
 	   "of the next one only what changed is stored: %s", err.text);
-	ok(take(&(struct plan){ 5, 4, "e", "k2", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   stored > 9 * SIZE && verify(5, &err) == 0,
+	ok(all_of(take(&(struct plan){ 5, 4, "e", "k2", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  stored > 9 * SIZE, verify(5, &err) == 0),
 	   "with another key nothing of the one before is used: %s", err.text);
-	ok(take(&(struct plan){ 6, 5, "f", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   stored == 10 * SIZE, "nor without one");
-	ok(take(&(struct plan){ 7, 6, "g", "k2", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   stored > 10 * SIZE, "nor what is not encrypted in one that is");
+	ok(all_of(take(&(struct plan){ 6, 5, "f", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  stored == 10 * SIZE), "nor without one");
+	ok(all_of(take(&(struct plan){ 7, 6, "g", "k2", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  stored > 10 * SIZE), "nor what is not encrypted in one that is");
 }
 
 static char names[2][8][33];
@@ -237,13 +239,14 @@ static void test_names(void)
 	bool common = false;
 	uint64_t stored;
 
-	ok(take(&(struct plan){ 30, 0, "q", "k5", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   take(&(struct plan){ 31, 0, "r", "k6", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   nftw(root, note_name, 16, FTW_PHYS) == 0, "the same content with two keys: %s", err.text);
+	ok(all_of(take(&(struct plan){ 30, 0, "q", "k5", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  take(&(struct plan){ 31, 0, "r", "k6", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  nftw(root, note_name, 16, FTW_PHYS) == 0), "the same content with two keys: %s",
+	   err.text);
 	for (unsigned i = 0; i < nnames[0]; i++)
 		for (unsigned k = 0; k < nnames[1]; k++)
 			common |= !strcmp(names[0][i], names[1][k]);
-	ok(nnames[0] == 3 && nnames[1] == 3 && !common, "has not one object's name in common");
+	ok(all_of(nnames[0] == 3, nnames[1] == 3, !common), "has not one object's name in common");
 }
 
 static void test_keys(void)
@@ -252,19 +255,19 @@ static void test_keys(void)
 	struct gck_store *s;
 	uint64_t stored;
 
-	ok(take(&(struct plan){ 8, 0, "h", "gone", GCK_COMPRESS_NONE, 0 }, &stored, &err) < 0 &&
-	   err.code == ENOKEY, "without the wrapping key nothing is written: %s", err.text);
+	ok(all_of(take(&(struct plan){ 8, 0, "h", "gone", GCK_COMPRESS_NONE, 0 }, &stored, &err) < 0,
+		  err.code == ENOKEY), "without the wrapping key nothing is written: %s", err.text);
 	asked = 0;
-	ok(verify(1, &err) == 0 && asked == 1, "the key is asked for once: %s", err.text);
+	ok(all_of(verify(1, &err) == 0, asked == 1), "the key is asked for once: %s", err.text);
 	gck_store_unwrapper(NULL, NULL);
-	ok(verify(1, &err) < 0 && err.code == ENOKEY, "nobody has it: %s", err.text);
+	ok(all_of(verify(1, &err) < 0, err.code == ENOKEY), "nobody has it: %s", err.text);
 	s = gck_store_open(url, "c", 1, 0, false, &err);
 	ok(gck_store_prune(s, (uint32_t[]){ 4, 7 }, 2, 9, &err) == 0,
 	   "commits are removed without a key: %s", err.text);
 	gck_store_close(s);
 	ok(look_for("", 0).commits == 2, "two are left");
 	gck_store_unwrapper(unwrap, NULL);
-	ok(verify(4, &err) == 0 && verify(7, &err) == 0, "and whole: %s", err.text);
+	ok(all_of(verify(4, &err) == 0, verify(7, &err) == 0), "and whole: %s", err.text);
 }
 
 /* Another key under the same name: a key file in which a line was replaced would be so. */
@@ -281,7 +284,7 @@ static void test_wrong_key(void)
 	struct gck_error err = { 0 };
 
 	gck_store_unwrapper(unwrap_wrongly, NULL);
-	ok(verify(4, &err) < 0 && err.code == EBADMSG && strstr(err.text, "another key"),
+	ok(all_of(verify(4, &err) < 0, err.code == EBADMSG, strstr(err.text, "another key")),
 	   "a wrong key: %s", err.text);
 	gck_store_unwrapper(unwrap, NULL);
 }
@@ -326,18 +329,18 @@ static void test_damage(void)
 	uint64_t stored;
 	char bit;
 
-	ok(take(&(struct plan){ 20, 0, "m", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   nftw(root, note_object, 16, FTW_PHYS) == 0 && nobjects == 2, "two ranks' objects");
+	ok(all_of(take(&(struct plan){ 20, 0, "m", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  nftw(root, note_object, 16, FTW_PHYS) == 0, nobjects == 2), "two ranks' objects");
 	for (off_t at = 0; at < (off_t)sizeof a; at += sizeof a - 1) {
 		fetch(object[0], at, &bit, 1);
 		overwrite(object[0], at, &(char){ bit ^ 1 }, 1);
-		ok(verify(20, &err) < 0 && err.code == EBADMSG && strstr(err.text, " at 0"),
+		ok(all_of(verify(20, &err) < 0, err.code == EBADMSG, strstr(err.text, " at 0")),
 		   "a bit at %ld: %s", (long)at, err.text);
 		overwrite(object[0], at, &bit, 1);
 	}
-	ok(fetch(object[0], 0, a, sizeof a) && fetch(object[0], sizeof a, b, sizeof b) &&
-	   overwrite(object[0], 0, b, sizeof b) && overwrite(object[0], sizeof a, a, sizeof a) &&
-	   verify(20, &err) < 0 && err.code == EBADMSG, "two chunks exchanged: %s", err.text);
+	ok(all_of(fetch(object[0], 0, a, sizeof a), fetch(object[0], sizeof a, b, sizeof b),
+		  overwrite(object[0], 0, b, sizeof b), overwrite(object[0], sizeof a, a, sizeof a),
+		  verify(20, &err) < 0, err.code == EBADMSG), "two chunks exchanged: %s", err.text);
 	overwrite(object[0], 0, a, sizeof a);
 	overwrite(object[0], sizeof a, b, sizeof b);
 	ok(verify(20, &err) == 0, "as it was it is whole: %s", err.text);
@@ -354,7 +357,7 @@ static void test_forged_commit(void)
 	snprintf(path, sizeof path, "%s/commit-20.json", gck_store_path(s));
 	gck_store_close(s);
 	f = fopen(path, "r+");
-	ok(f && fread(text, 1, sizeof text - 1, f) > 0, "%s", path);
+	ok(all_of(f, fread(text, 1, sizeof text - 1, f) > 0), "%s", path);
 	body = strstr(text, "\"commit\":") + strlen("\"commit\":");
 	at = strstr(body, "\"rank\":1");
 	at[7] = '0';
@@ -363,7 +366,7 @@ static void test_forged_commit(void)
 	rewind(f);
 	fwrite(text, 1, strlen(text), f);
 	fclose(f);
-	ok(verify(20, &err) < 0 && err.code == EBADMSG && strstr(err.text, "decrypt"),
+	ok(all_of(verify(20, &err) < 0, err.code == EBADMSG, strstr(err.text, "decrypt")),
 	   "a commit whose ranks were changed: %s", err.text);
 }
 
@@ -378,11 +381,13 @@ static void test_bad_manifest(void)
 	ok(take(&(struct plan){ 21, 0, "n", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0, "another");
 	s = gck_store_open(url, "c", 1, 0, false, &err);
 	commit = gck_store_read_commit(s, 21, NULL, NULL, &err);
-	ok(commit && !strcmp(json_string_value(json_object_get(commit, "fingerprint")), SECRET) &&
-	   !strcmp(json_string_value(json_object_get(json_object_get(commit, "sealed"), "key")), "k3"),
+	ok(all_of(commit,
+		  !strcmp(json_string_value(json_object_get(commit, "fingerprint")), SECRET),
+		  !strcmp(json_string_value(json_object_get(json_object_get(commit, "sealed"), "key")), "k3")),
 	   "a commit is read as it was written");
 	m = commit ? gck_store_read_manifest(s, commit, 0, &err) : NULL;
-	ok(m && !strcmp(json_string_value(json_object_get(m, "secret")), SECRET), "and so is a manifest");
+	ok(all_of(m, !strcmp(json_string_value(json_object_get(m, "secret")), SECRET)),
+	   "and so is a manifest");
 	json_decref(m);
 	/* The manifest of another rank in this one's place, with its hash in a commit of the reader's own. */
 	json_object_set(json_array_get(json_object_get(commit, "ranks"), 0), "manifest",
@@ -395,7 +400,8 @@ static void test_bad_manifest(void)
 		ok(rename(from, to) == 0, "rank 1's manifest takes the place of rank 0's");
 	}
 	m = gck_store_read_manifest(s, commit, 0, &err);
-	ok(!m && err.code == EBADMSG && strstr(err.text, "decrypt"), "and is none: %s", err.text);
+	ok(all_of(!m, err.code == EBADMSG, strstr(err.text, "decrypt")), "and is none: %s",
+	   err.text);
 	json_decref(commit);
 	gck_store_close(s);
 }
@@ -414,12 +420,14 @@ static void test_check_rank(void)
 	commit = gck_store_read_commit(s, 22, NULL, NULL, &err);
 	if (commit)
 		m = gck_store_read_manifest(s, commit, 0, &err);
-	ok(m && gck_store_check_rank(s, m, &err) == 0, "what a rank needs is there: %s", err.text);
+	ok(all_of(m, gck_store_check_rank(s, m, &err) == 0), "what a rank needs is there: %s",
+	   err.text);
 	objects = json_object_get(json_object_get(m, "store"), "objects");
 	snprintf(path, sizeof path, "%s/%s", gck_store_path(s),
 		 json_string_value(json_array_get(objects, 0)));
-	ok(truncate(path, SIZE - 1) == 0 && gck_store_check_rank(s, m, &err) < 0 &&
-	   err.code == EBADMSG && strstr(err.text, "cut off"), "one object was cut: %s", err.text);
+	ok(all_of(truncate(path, SIZE - 1) == 0, gck_store_check_rank(s, m, &err) < 0,
+		  err.code == EBADMSG, strstr(err.text, "cut off")), "one object was cut: %s",
+	   err.text);
 	json_decref(m);
 	json_decref(commit);
 	gck_store_close(s);
@@ -439,10 +447,11 @@ static void exchanged(struct gck_store *s, const char *to, json_t *commit, const
 	snprintf(path, sizeof path, "%s/%s/rank-0.json", gck_store_path(s), to);
 	snprintf(source, sizeof source, "%s/%s/rank-0.json", gck_store_path(s), from);
 	snprintf(aside, sizeof aside, "%s.aside", path);
-	ok(rename(path, aside) == 0 && link(source, path) == 0, "%s", what);
+	ok(all_of(rename(path, aside) == 0, link(source, path) == 0), "%s", what);
 	json_object_set(rank, "manifest", json_object_get(given, "manifest"));
 	m = gck_store_read_manifest(s, commit, 0, &err);
-	ok(!m && err.code == EBADMSG && strstr(err.text, "as its commit is"), "is refused: %s", err.text);
+	ok(all_of(!m, err.code == EBADMSG, strstr(err.text, "as its commit is")), "is refused: %s",
+	   err.text);
 	json_decref(m);
 	json_object_set_new(rank, "manifest", own);
 	rename(aside, path);
@@ -455,8 +464,9 @@ static void test_in_clear(void)
 	json_t *sealed, *clear;
 	uint64_t stored;
 
-	ok(take(&(struct plan){ 23, 0, "u", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0 &&
-	   take(&(struct plan){ 24, 0, "v", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0, "two more");
+	ok(all_of(take(&(struct plan){ 23, 0, "u", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
+		  take(&(struct plan){ 24, 0, "v", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0),
+	   "two more");
 	sealed = gck_store_read_commit(s, 23, NULL, NULL, &err);
 	clear = gck_store_read_commit(s, 24, NULL, NULL, &err);
 	exchanged(s, "23-u", sealed, "24-v", clear, "a manifest in clear with an encrypted commit");
@@ -479,15 +489,15 @@ static void test_bad_key(void)
 	text[0] = 'k';
 	text[GCK_WRAPPED_MAX] = '\0';
 	asked = 0;
-	ok(gck_store_encrypt(s, text, &err) < 0 && err.code == EINVAL && asked == 0,
+	ok(all_of(gck_store_encrypt(s, text, &err) < 0, err.code == EINVAL, asked == 0),
 	   "a wrapped key that is too long: %s", err.text);
 	text[GCK_WRAPPED_MAX - 1] = '\0';
-	ok(gck_store_encrypt(s, text, &err) == 0 && gck_store_encrypt(s, "", &err) == 0,
+	ok(all_of(gck_store_encrypt(s, text, &err) == 0, gck_store_encrypt(s, "", &err) == 0),
 	   "one that just fits is taken");
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		err.code = 0;
 		json_object_set_new(commit, "key", keys[i]);
-		ok(gck_store_commit(s, 24, commit, hash, &err) < 0 && err.code == EINVAL,
+		ok(all_of(gck_store_commit(s, 24, commit, hash, &err) < 0, err.code == EINVAL),
 		   "a commit whose key is none: %s", err.text);
 	}
 	json_decref(commit);
@@ -523,9 +533,10 @@ static void test_full_objects(void)
 	gck_writer_close(w);
 	commit = commit_of(1, "p", hash, 1);
 	json_object_set_new(commit, "key", json_string("k4"));
-	ok(rc == 0 && gck_store_commit(s, 1, commit, of, &err) == 0 &&
-	   gck_store_verify(s, 1, NULL, NULL, &err) == 0 &&
-	   gck_store_check(s, 1, NULL, &objects, &err) == 0, "48 MiB in full objects: %s", err.text);
+	ok(all_of(rc == 0, gck_store_commit(s, 1, commit, of, &err) == 0,
+		  gck_store_verify(s, 1, NULL, NULL, &err) == 0,
+		  gck_store_check(s, 1, NULL, &objects, &err) == 0), "48 MiB in full objects: %s",
+	   err.text);
 	ok(objects == 4, "three, and what the offset of pages leaves over");
 	json_decref(commit);
 	json_decref(m);

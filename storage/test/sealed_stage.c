@@ -79,7 +79,8 @@ static void test_shared(uint32_t seq, const char *key, uint64_t waiting)
 	}
 	for (uint32_t i = 0; i < RANKS && rc == 0; i++)
 		rc = gck_writer_manifest(w[i], i, m, hashes[i], &err);
-	ok(rc == 0 && commit(s[0], seq, key, hashes, &err) == 0, "all are uploaded: %s", err.text);
+	ok(all_of(rc == 0, commit(s[0], seq, key, hashes, &err) == 0), "all are uploaded: %s",
+	   err.text);
 	for (uint32_t i = 0; i < RANKS; i++) {
 		gck_writer_close(w[i]);
 		gck_store_close(s[i]);

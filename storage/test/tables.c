@@ -49,7 +49,7 @@ static void same(const char *text, const char *name)
 	json_t *value = parse(text, NULL);
 	char *again = value ? gck_json_text(value) : NULL;
 
-	ok(again && !strcmp(again, text), "%s", name);
+	ok(all_of(again, !strcmp(again, text)), "%s", name);
 	free(again);
 	json_decref(value);
 }
@@ -92,7 +92,7 @@ static void refused(const char *text, const char *name)
 	struct gck_error err = { 0 };
 	json_t *value = parse(text, &err);
 
-	ok(!value && err.code == EBADMSG, "refused: %s (%s)", name, err.text);
+	ok(all_of(!value, err.code == EBADMSG), "refused: %s (%s)", name, err.text);
 	json_decref(value);
 }
 
@@ -117,7 +117,7 @@ static void without(size_t n, size_t size, const char *text, const char *name)
 	json_set_alloc_funcs(scarce, free);
 	value = parse(text, &err);
 	json_set_alloc_funcs(malloc, free);
-	ok(!value && err.code == ENOMEM, "without memory for %s: %s", name, err.text);
+	ok(all_of(!value, err.code == ENOMEM), "without memory for %s: %s", name, err.text);
 	json_decref(value);
 }
 
@@ -171,8 +171,9 @@ static void test_rows(void)
 		gck_hex_table_set(&r, i, 54, 1, i);
 	}
 	value = gck_hex_table_json(&r);
-	ok(value && gck_hex_table_count(55, value) == 5000, "a value of rows");
-	ok(gck_hex_table_load(&again, 55, value, NULL) == 0 && again.n == 5000, "and rows of it");
+	ok(all_of(value, gck_hex_table_count(55, value) == 5000), "a value of rows");
+	ok(all_of(gck_hex_table_load(&again, 55, value, NULL) == 0, again.n == 5000),
+	   "and rows of it");
 	for (size_t i = 0; i < again.n; i++)
 		wrong += gck_hex_table_get(&again, i, 3, 16) != i * 0x123456789abcdefu ||
 			 gck_hex_table_get(&again, i, 54, 1) != (i & 15) || gck_hex_table_get(&again, i, 0, 3);
@@ -307,8 +308,8 @@ static void bounded(what_fn *what, const char *kind, long most, const char *name
 	few = memory_of(what, few_name, FEW);
 	many = memory_of(what, many_name, MANY);
 	each = (many - few) / (long)(MANY - FEW);
-	ok(few > 0 && many > 0 && each >= LEAST && each <= most, "%s: %ld bytes for each chunk, %d to %ld",
-	   name, each, LEAST, most);
+	ok(all_of(few > 0, many > 0, each >= LEAST, each <= most),
+	   "%s: %ld bytes for each chunk, %d to %ld", name, each, LEAST, most);
 }
 
 int main(void)

@@ -61,7 +61,7 @@ static void test_every_byte(const char *what)
 	size_t missed = 0, harmed = 0;
 
 	close(fd);
-	ok(n > 50 && (size_t)n < sizeof data, "%s has %zd bytes", what, n);
+	ok(all_of(n > 50, (size_t)n < sizeof data), "%s has %zd bytes", what, n);
 	for (ssize_t i = 0; i < n; i++) {
 		char bit = (char)(1 << (rnd() & 7));
 
@@ -76,7 +76,7 @@ static void test_every_byte(const char *what)
 	is_int((long long)missed, 0, what);
 	is_int((long long)harmed, 0, "the commit before is whole");
 	unlink(path);
-	ok(verify(2, &err) < 0 && err.code == ENOENT, "%s gone: %s", what, err.text);
+	ok(all_of(verify(2, &err) < 0, err.code == ENOENT), "%s gone: %s", what, err.text);
 	rewrite(data, (size_t)n);
 	ok(verify(2, &err) == 0, "%s whole again", what);
 }
@@ -156,12 +156,13 @@ static void test_strange_manifests(void)
 	json_t *m = json_loads(good, 0, NULL);
 	size_t n;
 
-	ok(m && load_chunks(m, &v, &n, &err) == 0 && n == 1, "the pattern of the bad ones is good");
+	ok(all_of(m, load_chunks(m, &v, &n, &err) == 0, n == 1),
+	   "the pattern of the bad ones is good");
 	free(v);
 	json_decref(m);
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		m = json_loads(texts[i], 0, NULL);
-		ok(m && load_chunks(m, &v, &n, &err) < 0, "%s", texts[i]);
+		ok(all_of(m, load_chunks(m, &v, &n, &err) < 0), "%s", texts[i]);
 		json_decref(m);
 	}
 }
@@ -196,7 +197,8 @@ static void test_random_manifests(void)
 		}
 		json_decref(m);
 	}
-	ok(wrong == 0 && loaded > 0, "20000 manifests changed at random (%zu still a table)", loaded);
+	ok(all_of(wrong == 0, loaded > 0), "20000 manifests changed at random (%zu still a table)",
+	   loaded);
 }
 
 static void test_random_commits(void)
@@ -244,7 +246,7 @@ static void test_other_row(void)
 	}
 	if (n > 0)
 		row = strstr(data, "\"chunks\":\"");
-	if (!ok(rc == 0 && row, "two ranks with all in common: %s", err.text) || !row)
+	if (!ok(all_of(rc == 0, row), "two ranks with all in common: %s", err.text) || !row)
 		return;
 	row += strlen("\"chunks\":\"");
 	memcpy(row + 44, "01387", 5); /* a byte less than it has */
@@ -252,8 +254,9 @@ static void test_other_row(void)
 	rewrite(data, (size_t)n);
 	gck_hash_text(gck_hash_bytes(data, (size_t)n), hashes[1]);
 	commit = commit_of(5, "e", hashes, 2);
-	ok(gck_store_commit(s, 5, commit, hash, &err) == 0 && verify(5, &err) < 0 &&
-	   strstr(err.text, "rank 1"), "one says otherwise how a chunk is stored: %s", err.text);
+	ok(all_of(gck_store_commit(s, 5, commit, hash, &err) == 0, verify(5, &err) < 0,
+		  strstr(err.text, "rank 1")), "one says otherwise how a chunk is stored: %s",
+	   err.text);
 	json_decref(commit);
 }
 
@@ -263,9 +266,9 @@ int main(void)
 
 	make_root(root, url);
 	s = gck_store_open(url, "c", 1, 0, true, &err);
-	ok(checkpoint(s, 1, "a", GCK_COMPRESS_NONE, 0, old_seeds, 2, 1500, &err) == 0 &&
-	   checkpoint(s, 2, "b", GCK_COMPRESS_NONE, 1, new_seeds, 2, 1500, &err) == 0 &&
-	   verify(1, &err) == 0 && verify(2, &err) == 0, "two commits %s", err.text);
+	ok(all_of(checkpoint(s, 1, "a", GCK_COMPRESS_NONE, 0, old_seeds, 2, 1500, &err) == 0,
+		  checkpoint(s, 2, "b", GCK_COMPRESS_NONE, 1, new_seeds, 2, 1500, &err) == 0,
+		  verify(1, &err) == 0, verify(2, &err) == 0), "two commits %s", err.text);
 	snprintf(path, sizeof path, "%s/commit-2.json", gck_store_path(s));
 	test_every_byte("commit");
 	find(true);

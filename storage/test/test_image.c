@@ -103,13 +103,14 @@ static void test_interrupted(void)
 
 	while (import("1", stopped, &err) < 0 && err.code == ECANCELED && stopped < 100)
 		stopped += entries() == 2 ? 1 : 1000;
-	ok(stopped > 1 && stopped < 100, "interrupted anywhere (%d): nothing is left", stopped);
+	ok(all_of(stopped > 1, stopped < 100), "interrupted anywhere (%d): nothing is left",
+	   stopped);
 	ok(is_whole(1, &err), "it goes in when nothing stops it (%s)", err.text);
 	before = entries();
-	ok(import("1", -1, &err) < 0 && err.code == EEXIST, "not twice: %s", err.text);
-	ok(import("2", 1, &err) < 0 && err.code == ECANCELED && entries() == before &&
-	   is_whole(1, &err), "what another needs is not taken back (%s)", err.text);
-	ok(import("2", -1, &err) == 0 && is_whole(1, &err) && is_whole(2, &err),
+	ok(all_of(import("1", -1, &err) < 0, err.code == EEXIST), "not twice: %s", err.text);
+	ok(all_of(import("2", 1, &err) < 0, err.code == ECANCELED, entries() == before,
+		  is_whole(1, &err)), "what another needs is not taken back (%s)", err.text);
+	ok(all_of(import("2", -1, &err) == 0, is_whole(1, &err), is_whole(2, &err)),
 	   "both are whole (%s)", err.text);
 }
 
@@ -166,11 +167,14 @@ static void test_beside(void)
 	struct gck_error err = { 0 };
 	char path[2 * ROOT_MAX];
 
-	ok(import_while(&b, &err) < 0 && err.code == ECANCELED, "an import is interrupted (%s)", err.text);
-	ok(b.rc < 0 && b.err.code == EBUSY, "another, of the same file, was refused meanwhile: %s", b.err.text);
+	ok(all_of(import_while(&b, &err) < 0, err.code == ECANCELED),
+	   "an import is interrupted (%s)", err.text);
+	ok(all_of(b.rc < 0, b.err.code == EBUSY),
+	   "another, of the same file, was refused meanwhile: %s", b.err.text);
 	is_int(entries(), 4, "neither leaves anything");
 	b = (struct beside){ .left = 1, .act = commit_beside };
-	ok(import_while(&b, &err) < 0 && b.rc == 0, "a commit of that number comes from elsewhere meanwhile");
+	ok(all_of(import_while(&b, &err) < 0, b.rc == 0),
+	   "a commit of that number comes from elsewhere meanwhile");
 	snprintf(path, sizeof path, "%s/c/1/0/commit-1.json", to_url + 5);
 	ok(access(path, F_OK) == 0, "it is not taken back");
 	remove_tree(to_url + 5);
@@ -189,8 +193,10 @@ static void test_unseen(void)
 	mkdir(path, 0700);
 	snprintf(path, sizeof path, "%s/c/1/0/1-a/rank-0.json", to_url + 5);
 	ok(symlink("elsewhere", path) == 0, "something else is in a manifest's place");
-	ok(import("1", -1, &err) < 0 && strstr(err.text, "rank-0.json"), "refused: %s", err.text);
-	ok(lstat(path, &st) == 0 && S_ISLNK(st.st_mode), "it is neither replaced nor removed");
+	ok(all_of(import("1", -1, &err) < 0, strstr(err.text, "rank-0.json")), "refused: %s",
+	   err.text);
+	ok(all_of(lstat(path, &st) == 0, S_ISLNK(st.st_mode)),
+	   "it is neither replaced nor removed");
 	remove_tree(to_url + 5);
 	mkdir(to_url + 5, 0700);
 }
@@ -250,17 +256,18 @@ int main(void)
 	snprintf(to_url, sizeof to_url, "%s/to", url);
 	mkdir(to_url + 5, 0700);
 	s = gck_store_open(url, "c", 1, 0, true, &err);
-	ok(checkpoint(s, 1, "a", GCK_COMPRESS_NONE, 0, one, 3, CHUNK, &err) == 0 &&
-	   checkpoint(s, 2, "b", GCK_COMPRESS_NONE, 1, two, 3, CHUNK, &err) == 0,
+	ok(all_of(checkpoint(s, 1, "a", GCK_COMPRESS_NONE, 0, one, 3, CHUNK, &err) == 0,
+		  checkpoint(s, 2, "b", GCK_COMPRESS_NONE, 1, two, 3, CHUNK, &err) == 0),
 	   "two commits that share chunks (%s)", err.text);
-	ok(export_commit(1, "1", &err) == 0 && export_commit(2, "2", &err) == 0,
+	ok(all_of(export_commit(1, "1", &err) == 0, export_commit(2, "2", &err) == 0),
 	   "are exported (%s)", err.text);
 	test_file();
 	test_beside();
 	test_unseen();
 	test_interrupted();
 	if (geteuid() == 0 && chown(file("1"), 12345, 12345) == 0)
-		ok(import("1", -1, &err) < 0 && err.code == EPERM, "another user's: %s", err.text);
+		ok(all_of(import("1", -1, &err) < 0, err.code == EPERM), "another user's: %s",
+		   err.text);
 	else
 		skip("another user's", "needs root");
 	gck_store_close(s);

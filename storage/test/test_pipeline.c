@@ -152,7 +152,7 @@ static void test_same(enum gck_compress method, const char *what)
 			rc = add(p, i, NULL);
 		rc |= gck_pipeline_finish(p, NULL);
 		gck_pipeline_close(p);
-		ok(rc == 0 && t.objects == OBJECTS && t.chunks == CHUNKS && !t.wrong,
+		ok(all_of(rc == 0, t.objects == OBJECTS, t.chunks == CHUNKS, !t.wrong),
 		   "%s: all is put by %u threads from %u buffers", what, cpus[k], objects[k]);
 		ok(b->most <= objects[k], "no more are under way than there are buffers: %u", b->most);
 		qsort(b->names, OBJECTS, GCK_NAME_MAX, compare);
@@ -220,7 +220,7 @@ static void test_back_pressure(void)
 	ok(stops_at(&a, 4 * (GCK_OBJECT_MAX / SIZE)), "one that is done makes room for one");
 	open_gate(&m, UINT_MAX);
 	pthread_join(thread, NULL);
-	ok(a.rc == 0 && t.objects == OBJECTS, "and all is put in the end");
+	ok(all_of(a.rc == 0, t.objects == OBJECTS), "and all is put in the end");
 	gck_pipeline_close(a.p);
 }
 
@@ -241,10 +241,10 @@ static void test_failure(unsigned which, unsigned cpus)
 		rc = add(p, i, &err);
 	if (rc == 0)
 		rc = gck_pipeline_finish(p, &err);
-	ok(rc < 0 && err.code == EIO && strstr(err.text, "put 1-a/"), "failure %u is told: %s", which,
-	   err.text);
+	ok(all_of(rc < 0, err.code == EIO, strstr(err.text, "put 1-a/")), "failure %u is told: %s",
+	   which, err.text);
 	ok(i <= (which + 3) * (GCK_OBJECT_MAX / SIZE) + 1, "soon: at chunk %u", i);
-	ok(gck_pipeline_finish(p, &later) < 0 && !strcmp(later.text, err.text),
+	ok(all_of(gck_pipeline_finish(p, &later) < 0, !strcmp(later.text, err.text)),
 	   "and it stays what it was");
 	pthread_mutex_lock(&m.lock);
 	begun = m.begun;
@@ -268,7 +268,8 @@ static void test_nothing_after(void)
 	for (unsigned i = 0; i < 2 * (GCK_OBJECT_MAX / SIZE) + 1; i++)
 		add(p, i, NULL);
 	open_gate(&m, UINT_MAX);
-	ok(gck_pipeline_finish(p, &err) < 0 && err.code == EIO, "the first fails: %s", err.text);
+	ok(all_of(gck_pipeline_finish(p, &err) < 0, err.code == EIO), "the first fails: %s",
+	   err.text);
 	for (int i = 0; i < 20; i++)
 		usleep(1000);
 	gck_pipeline_close(p);
@@ -287,7 +288,7 @@ static void test_close(void)
 	for (unsigned i = 0; i < 3 * (GCK_OBJECT_MAX / SIZE) + 5; i++)
 		add(p, i, NULL);
 	gck_pipeline_close(p);
-	ok(m.under_way == 0 && m.begun == m.ended, "closed in the middle of it");
+	ok(all_of(m.under_way == 0, m.begun == m.ended), "closed in the middle of it");
 }
 
 /* ---- many processes ------------------------------------------------------------------------ */
@@ -367,8 +368,9 @@ static void test_processes(void)
 		bad += waitpid(pids[r], &status, 0) != pids[r] || status;
 	is_int(bad, 0, "twelve processes write at once");
 	commit = commit_of(1, "a", hashes, RANKS);
-	ok(gck_store_commit(s, 1, commit, hash, &err) == 0 &&
-	   gck_store_verify(s, 1, hash, NULL, &err) == 0, "what they wrote is whole %s", err.text);
+	ok(all_of(gck_store_commit(s, 1, commit, hash, &err) == 0,
+		  gck_store_verify(s, 1, hash, NULL, &err) == 0), "what they wrote is whole %s",
+	   err.text);
 	is_int((long long)bytes_in(root, &objects), (8 + 2 * RANKS) * (long long)GCK_CHUNK_MAX,
 	       "what all have is stored once");
 	is_int((long long)objects, 1 + RANKS, "in one object");

@@ -116,7 +116,8 @@ static void check(struct order *planned, const struct order *asked, const char *
 	struct gck_reader *r = gck_reader_open(s, manifest, NULL);
 
 	planned->at = 0;
-	ok(gck_reader_plan(r, next_planned, planned, NULL) == 0 && wrong(r, asked) == 0, "%s", what);
+	ok(all_of(gck_reader_plan(r, next_planned, planned, NULL) == 0, wrong(r, asked) == 0),
+	   "%s", what);
 	gck_reader_close(r);
 }
 
@@ -149,9 +150,9 @@ static void test_plans(const char *what)
 	all.at = back.at = 0;
 	must(gck_reader_plan(r, next_planned, &all, NULL));
 	few.n = 3;
-	ok(wrong(r, &few) == 0 && gck_reader_plan(r, next_planned, &back, NULL) == 0 &&
-	   wrong(r, &back) == 0, "another plan in the middle of one");
-	ok(gck_reader_plan(r, NULL, NULL, NULL) == 0 && wrong(r, &few) == 0, "and then none");
+	ok(all_of(wrong(r, &few) == 0, gck_reader_plan(r, next_planned, &back, NULL) == 0,
+		  wrong(r, &back) == 0), "another plan in the middle of one");
+	ok(all_of(gck_reader_plan(r, NULL, NULL, NULL) == 0, wrong(r, &few) == 0), "and then none");
 	gck_reader_close(r);
 }
 
@@ -206,7 +207,7 @@ static void test_damage(unsigned which)
 		first = failed++ ? first : i;
 	}
 	gck_reader_close(r);
-	ok(failed == 1 && first == which && err.code == EBADMSG && strstr(err.text, "damaged"),
+	ok(all_of(failed == 1, first == which, err.code == EBADMSG, strstr(err.text, "damaged")),
 	   "chunk %u is damaged, and no other: %s", which, err.text);
 	ok(gck_store_verify(s, 1, NULL, NULL, &err) < 0, "verify finds it");
 	flip(&chunks[which]);
@@ -230,9 +231,9 @@ static void test_gone(void)
 	must(gck_reader_plan(r, next_planned, &all, NULL));
 	while (read < CHUNKS && gck_reader_view(r, &chunks[read], &err))
 		read++;
-	ok(read < CHUNKS && chunks[read].object == chunks[CHUNKS - 1].object &&
-	   err.code == ENOENT && strstr(err.text, path + strlen(root)), "an object is gone: %s",
-	   err.text);
+	ok(all_of(read < CHUNKS, chunks[read].object == chunks[CHUNKS - 1].object,
+		  err.code == ENOENT, strstr(err.text, path + strlen(root))),
+	   "an object is gone: %s", err.text);
 	gck_reader_close(r);
 	gck_store_close(fresh);
 }

@@ -194,7 +194,7 @@ static void test_write(void)
 	ok(commit(s, w, 1, &err) == 0, "the manifest uploads it: %s", err.text);
 	is_int((long long)gck_store_staged_bytes(s, &why), 0, "nothing waits");
 	is_int(in_store("1-a"), 1, "its object is in the store");
-	ok(told[0] == 1 && told[1] == CHUNKS * SIZE, "which was told");
+	ok(all_of(told[0] == 1, told[1] == CHUNKS * SIZE), "which was told");
 	gck_writer_close(w);
 	ok(verify(1, &err) == 0, "the store alone has all: %s", err.text);
 	ok(take(s, 2, &waiting, &why, &err) == 0, "a second one: %s", err.text);
@@ -215,13 +215,13 @@ static void test_no_upload(void)
 
 		put_all(w, 3, &err);
 		harm(step_dir, dir, how);
-		ok(commit(s, w, 3, &err) < 0 && strstr(err.text, "stage"),
+		ok(all_of(commit(s, w, 3, &err) < 0, strstr(err.text, "stage")),
 		   "%s before the upload: %s", names[how], err.text);
 		is_int(in_store(dir), 0, "nothing of it comes to the store");
 		gck_writer_close(w);
 		gck_store_close(s);
 		s = open_stage();
-		ok(gck_store_discard(s, 3, "a", &err) == 0 && in_stage(dir) == 0,
+		ok(all_of(gck_store_discard(s, 3, "a", &err) == 0, in_stage(dir) == 0),
 		   "what was aborted is removed from the stage");
 		gck_store_close(s);
 	}
@@ -236,7 +236,8 @@ static void test_stopped(void)
 
 	gck_store_on_progress(s, tell, told);
 	put_all(w, 3, &err);
-	ok(commit(s, w, 3, &err) < 0 && err.code == ECANCELED, "an upload is stopped: %s", err.text);
+	ok(all_of(commit(s, w, 3, &err) < 0, err.code == ECANCELED), "an upload is stopped: %s",
+	   err.text);
 	gck_writer_close(w);
 	gck_store_close(s);
 	s = open_stage();
@@ -259,8 +260,8 @@ static void test_directly(void)
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	ok(take(s, 3, &waiting, &why, &err) == 0, "a stage that cannot be written to fails nothing: %s",
 	   err.text);
-	ok(!waiting && why.code && strstr(why.text, disk), "it is told why: %s", why.text);
-	ok(in_store("3-a") == 1 && verify(3, &err) == 0, "the store has all");
+	ok(all_of(!waiting, why.code, strstr(why.text, disk)), "it is told why: %s", why.text);
+	ok(all_of(in_store("3-a") == 1, verify(3, &err) == 0), "the store has all");
 	unlink(path);
 	gck_store_close(s);
 }
@@ -353,7 +354,8 @@ static void test_keep(void)
 	struct gck_error err = { 0 }, why;
 	struct gck_store *stage = open_stage(), *s;
 
-	ok(gck_stage_clear(stage, &err) == 0 && access(step_dir, F_OK) < 0, "all of it can be removed");
+	ok(all_of(gck_stage_clear(stage, &err) == 0, access(step_dir, F_OK) < 0),
+	   "all of it can be removed");
 	gck_store_close(stage);
 	remove_tree(root);
 	mkdir(root, 0700);
@@ -362,17 +364,17 @@ static void test_keep(void)
 	take(s, 2, NULL, &why, &err);
 	stage = open_stage();
 	json_set_alloc_funcs(no_memory, free);
-	ok(gck_stage_prune(stage, 2, &why) < 0 && why.code == ENOMEM && in_stage("1-a") == 1,
+	ok(all_of(gck_stage_prune(stage, 2, &why) < 0, why.code == ENOMEM, in_stage("1-a") == 1),
 	   "without memory to see what it needs nothing is removed: %s", why.text);
 	json_set_alloc_funcs(malloc, free);
-	ok(gck_stage_prune(stage, 2, &err) == 0 && in_stage("1-a") == 1 && in_stage("2-a") == 1,
+	ok(all_of(gck_stage_prune(stage, 2, &err) == 0, in_stage("1-a") == 1, in_stage("2-a") == 1),
 	   "what the newest commit needs of the one before stays");
 	take(s, 3, NULL, &why, &err);
-	ok(gck_stage_prune(stage, 3, &err) == 0 && in_stage("2-a") == 0 && in_stage("1-a") == 1 &&
-	   in_stage("3-a") == 1, "what it does not need is removed");
-	ok(gck_stage_prune(stage, 2, &err) == 0 && in_stage("3-a") == 1,
+	ok(all_of(gck_stage_prune(stage, 3, &err) == 0, in_stage("2-a") == 0, in_stage("1-a") == 1,
+		  in_stage("3-a") == 1), "what it does not need is removed");
+	ok(all_of(gck_stage_prune(stage, 2, &err) == 0, in_stage("3-a") == 1),
 	   "what is newer is not looked at");
-	ok(gck_stage_prune(stage, 9, &err) == 0 && in_stage("1-a") + in_stage("3-a") == 0,
+	ok(all_of(gck_stage_prune(stage, 9, &err) == 0, in_stage("1-a") + in_stage("3-a") == 0),
 	   "a commit that was not staged here needs nothing");
 	gck_store_close(stage);
 	gck_store_close(s);
@@ -408,7 +410,7 @@ static bool refused(int code, const char *what)
 	struct gck_store *s = gck_stage_open(disk, "c", 1, 0, true, &err);
 
 	gck_store_close(s);
-	return ok(!s && err.code == code, "%s: %s", what, err.text);
+	return ok(all_of(!s, err.code == code), "%s: %s", what, err.text);
 }
 
 static void test_rights(void)
@@ -417,12 +419,13 @@ static void test_rights(void)
 	char aside[160], there[ROOT_MAX];
 	struct stat st;
 
-	ok(stat(own, &st) == 0 && (st.st_mode & 07777) == 0700, "what is the user's own is 0700");
+	ok(all_of(stat(own, &st) == 0, (st.st_mode & 07777) == 0700),
+	   "what is the user's own is 0700");
 	chmod(own, 0755);
 	gck_store_close(open_stage());
-	ok(stat(own, &st) == 0 && (st.st_mode & 07777) == 0700, "and is made so");
+	ok(all_of(stat(own, &st) == 0, (st.st_mode & 07777) == 0700), "and is made so");
 	snprintf(aside, sizeof aside, "%s/aside", disk);
-	ok(rename(own, aside) == 0 && symlink(aside, own) == 0, "a link in its place");
+	ok(all_of(rename(own, aside) == 0, symlink(aside, own) == 0), "a link in its place");
 	refused(ENOTDIR, "refused");
 	unlink(own);
 	rename(aside, own);
@@ -433,7 +436,8 @@ static void test_rights(void)
 	if (geteuid() == 0) {
 		ok(chown(own, 4711, 4711) == 0, "another user's in its place");
 		refused(EPERM, "refused");
-		ok(chown(own, 0, 0) == 0 && chown(disk, 4711, 4711) == 0, "another user's disk");
+		ok(all_of(chown(own, 0, 0) == 0, chown(disk, 4711, 4711) == 0),
+		   "another user's disk");
 		refused(EPERM, "refused");
 		ok(chown(disk, 0, 0) == 0, "back");
 	} else {
@@ -443,7 +447,7 @@ static void test_rights(void)
 	disk[strlen(disk) - 1] = '!';
 	refused(ENOENT, "no such disk");
 	memcpy(disk, there, sizeof disk);
-	ok(!gck_stage_open(disk, "c", 77, 0, false, &err) && err.code == ENOENT,
+	ok(all_of(!gck_stage_open(disk, "c", 77, 0, false, &err), err.code == ENOENT),
 	   "a step that has nothing there: %s", err.text);
 }
 

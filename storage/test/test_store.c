@@ -30,7 +30,7 @@ static void test_hash(void)
 
 	gck_hash_text(h, text);
 	is_str(text, "06b05ab6733a618578af5f94892f3950", "hash of abc");
-	ok(gck_hash_parse(text, &back, NULL) == 0 && back.hi == h.hi && back.lo == h.lo,
+	ok(all_of(gck_hash_parse(text, &back, NULL) == 0, back.hi == h.hi, back.lo == h.lo),
 	   "a hash's text is read back");
 	ok(gck_hash_parse("06b05ab6733a618578af5f94892f395", &back, NULL) < 0, "31 digits refused");
 	ok(gck_hash_parse("06b05ab6733a618578af5f94892f39500", &back, NULL) < 0, "33 refused");
@@ -41,15 +41,15 @@ static void test_url(void)
 {
 	struct gck_error err = { 0 };
 
-	ok(!gck_store_open("s3://b/p", "c", 1, 0, true, &err) && err.code == ENOTSUP,
+	ok(all_of(!gck_store_open("s3://b/p", "c", 1, 0, true, &err), err.code == ENOTSUP),
 	   "s3: without a signer, or not built: %s", err.text);
 	ok(!gck_store_open("ftp:/x", "c", 1, 0, true, &err), "unknown URL: %s", err.text);
 	ok(!gck_store_open("file:relative", "c", 1, 0, true, &err), "relative path: %s", err.text);
-	ok(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err) && err.code == ENODEV,
+	ok(all_of(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err), err.code == ENODEV),
 	   "missing root: %s", err.text);
 	ok(!gck_store_open(url, "../c", 1, 0, true, &err), "cluster with a slash: %s", err.text);
-	ok(!gck_store_open(url, "c", 1, 0, false, &err) && err.code == ENOENT, "nothing there: %s",
-	   err.text);
+	ok(all_of(!gck_store_open(url, "c", 1, 0, false, &err), err.code == ENOENT),
+	   "nothing there: %s", err.text);
 }
 
 static mode_t mode_of(const char *below)
@@ -105,13 +105,13 @@ static void test_roundtrip(enum gck_compress method, const char *name)
 	commit = commit_of(1, name, hashes, 1);
 	ok(gck_store_commit(s, 1, commit, hash, &err) == 0, "%s: committed", name);
 	m = gck_store_read_manifest(s, commit, 0, &err);
-	ok(m && json_integer_value(json_object_get(m, "x")) == 1, "%s: manifest read", name);
+	ok(all_of(m, json_integer_value(json_object_get(m, "x")) == 1), "%s: manifest read", name);
 	rc = load_chunks(m, &v, &n, &err);
 	for (size_t i = 0; rc == 0 && n == 12 && i < 12; i++) {
 		same &= same_chunk(&v[i], &c[i]);
 		small &= method == GCK_COMPRESS_NONE || i % 2 || i < 4 || v[i].stored < v[i].size;
 	}
-	ok(rc == 0 && n == 12 && same && small, "%s: its chunks are those put", name);
+	ok(all_of(rc == 0, n == 12, same, small), "%s: its chunks are those put", name);
 	r = gck_reader_open(s, m, &err);
 	for (size_t i = 0; r && i < 12; i++) {
 		memset(in, (int)i, sizeof in);
@@ -119,7 +119,7 @@ static void test_roundtrip(enum gck_compress method, const char *name)
 			fill(in, sizes[i / 2], i);
 		same &= gck_reader_get(r, &v[i], out, &err) == 0 && !memcmp(in, out, v[i].size);
 	}
-	ok(r && same, "%s: all bytes come back", name);
+	ok(all_of(r, same), "%s: all bytes come back", name);
 	gck_reader_close(r);
 	free(v);
 	json_decref(m);
@@ -194,7 +194,7 @@ static void test_again(const json_t *previous)
 	is_int(gck_writer_reuse(w, 3, 65536, &c, NULL), 0, "and one that it does not have are unknown");
 	is_int(c.size, 0, "nothing is said of them");
 	is_int(gck_writer_reuse(w, 1, 65536, &c, NULL), 1, "one that it has is known by its number");
-	ok(gck_hash_same(c.hash, gck_hash_bytes(block, sizeof block)) && c.index == 0,
+	ok(all_of(gck_hash_same(c.hash, gck_hash_bytes(block, sizeof block)), c.index == 0),
 	   "and has another in this one");
 	gck_writer_close(w);
 }
@@ -317,7 +317,7 @@ static void test_shared(void)
 		gck_writer_close(w);
 		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}
-	ok(inodes[0] && inodes[0] == inodes[1], "what is there already is not written again");
+	ok(all_of(inodes[0], inodes[0] == inodes[1]), "what is there already is not written again");
 	is_int((long long)count_entries("20-a", ""), 5, "two manifests, an object each, one shared");
 	is_int((long long)all[1], 7 * sizeof data, "which counts once as stored");
 	is_int((long long)all[0], 10 * sizeof data, "or with each, where its name cannot be kept");
@@ -370,19 +370,20 @@ static void test_big(void)
 		must(gck_writer_put(w, data, sizeof data, &c, NULL));
 	}
 	must(gck_writer_put(w, "x", 1, &c, NULL));
-	ok(gck_writer_manifest(w, 0, m, hashes[0], NULL) == 0 && count_entries("22-a", "") == 3,
-	   "written");
+	ok(all_of(gck_writer_manifest(w, 0, m, hashes[0], NULL) == 0,
+		  count_entries("22-a", "") == 3), "written");
 	gck_writer_totals(w, &put, &stored);
-	ok(put == GCK_OBJECT_MAX + 1 && stored == put, "its size");
+	ok(all_of(put == GCK_OBJECT_MAX + 1, stored == put), "its size");
 	gck_writer_close(w);
 	json_decref(m);
 	commit = commit_of(22, "a", hashes, 1);
 	m = gck_store_read_manifest(s, commit, 0, NULL);
 	load_chunks(m, &v, &n, NULL);
 	test_direct(m, n ? v[0].object : 0);
-	ok(n == 65 && v[63].object == v[0].object && v[63].offset + v[63].stored == GCK_OBJECT_MAX,
-	   "64 chunks fill an object");
-	ok(n == 65 && v[64].object != v[0].object && v[64].offset == 0, "the next goes into another");
+	ok(all_of(n == 65, v[63].object == v[0].object,
+		  v[63].offset + v[63].stored == GCK_OBJECT_MAX), "64 chunks fill an object");
+	ok(all_of(n == 65, v[64].object != v[0].object, v[64].offset == 0),
+	   "the next goes into another");
 	free(v);
 	json_decref(m);
 	json_decref(commit);
@@ -400,7 +401,8 @@ static void test_close_unfinished(void)
 	}
 	gck_writer_close(w);
 	is_int((long long)count_entries("21-a", "tmp-"), 0, "nothing half after an unfinished writer");
-	ok(gck_store_discard(s, 21, "a", NULL) == 0 && count_entries("", "21-") == 0, "discarded");
+	ok(all_of(gck_store_discard(s, 21, "a", NULL) == 0, count_entries("", "21-") == 0),
+	   "discarded");
 	ok(gck_store_discard(s, 21, "a", NULL) == 0, "discarding nothing is fine");
 }
 
@@ -418,18 +420,21 @@ static void test_commit(void)
 	json_decref(commit);
 	ok(checkpoint(s, 100, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err) == 0, "commit 100");
 	ok(checkpoint(s, 9, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err) == 0, "commit 9");
-	ok(gck_store_list(s, &seqs, &n, &err) == 0 && n >= 2 && seqs[n - 1] == 100 &&
-	   seqs[n - 2] == 9, "commits are listed in order of number");
+	ok(all_of(gck_store_list(s, &seqs, &n, &err) == 0, n >= 2, seqs[n - 1] == 100,
+		  seqs[n - 2] == 9), "commits are listed in order of number");
 	free(seqs);
-	ok(!gck_store_read_commit(s, 55, NULL, NULL, &err) && err.code == ENOENT, "none: %s", err.text);
-	ok(!gck_store_read_commit(s, 9, hash[0], NULL, &err) && err.code == EBADMSG,
+	ok(all_of(!gck_store_read_commit(s, 55, NULL, NULL, &err), err.code == ENOENT), "none: %s",
+	   err.text);
+	ok(all_of(!gck_store_read_commit(s, 9, hash[0], NULL, &err), err.code == EBADMSG),
 	   "another hash: %s", err.text);
 	ok(gck_store_discard(s, 9, "a", &err) < 0, "a commit is not discarded: %s", err.text);
 	commit = json_pack("{s:i,s:i,s:s,s:[{s:i,s:i}]}", "format", 1, "seq", 40, "nonce", "a",
 			   "ranks", "rank", 0, "exit", 0);
 	ok(gck_store_commit(s, 40, commit, hash[0], &err) == 0, "all ranks had finished");
-	ok(!gck_store_read_manifest(s, commit, 0, &err) && err.code == ENODATA, "%s", err.text);
-	ok(!gck_store_read_manifest(s, commit, 1, &err) && err.code == ENOENT, "%s", err.text);
+	ok(all_of(!gck_store_read_manifest(s, commit, 0, &err), err.code == ENODATA), "%s",
+	   err.text);
+	ok(all_of(!gck_store_read_manifest(s, commit, 1, &err), err.code == ENOENT), "%s",
+	   err.text);
 	json_decref(commit);
 }
 
@@ -445,9 +450,10 @@ static void test_prune_kept(void)
 	checkpoint(s, 61, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err);
 	snprintf(stray, sizeof stray, "%s/c/1/0/60-a/0123456789abcdef0123456789abcdef", root);
 	close(open(stray, O_CREAT | O_WRONLY, 0600));
-	ok(gck_store_prune(s, keep, 2, 62, &err) == 0 && count_entries("60-a", "01234567") == 1,
+	ok(all_of(gck_store_prune(s, keep, 2, 62, &err) == 0,
+		  count_entries("60-a", "01234567") == 1),
 	   "in the directory of a commit that is kept nothing is removed %s", err.text);
-	ok(gck_store_prune(s, keep + 1, 1, 62, &err) == 0 && count_entries("", "60-") == 0,
+	ok(all_of(gck_store_prune(s, keep + 1, 1, 62, &err) == 0, count_entries("", "60-") == 0),
 	   "it goes with the commit %s", err.text);
 }
 
@@ -518,8 +524,9 @@ static void test_linked_directory(void)
 	   "nor written: %s", err.text);
 	gck_writer_close(w);
 	json_decref(m);
-	ok(access(in_store("else/" NAME), F_OK) == 0 && access(in_store("else/rank-0.json"), F_OK) == 0 &&
-	   count_entries("else", "") == 2, "what is there stays as it is");
+	ok(all_of(access(in_store("else/" NAME), F_OK) == 0,
+		  access(in_store("else/rank-0.json"), F_OK) == 0, count_entries("else", "") == 2),
+	   "what is there stays as it is");
 	unlink(in_store("63-a"));
 }
 
@@ -655,7 +662,7 @@ static void test_foreign_links(void)
 		skip("somebody else's directory", "needs root");
 		return;
 	}
-	ok(!gck_store_open(url, "c", 9, 0, true, &err) && err.code == EPERM, "%s", err.text);
+	ok(all_of(!gck_store_open(url, "c", 9, 0, true, &err), err.code == EPERM), "%s", err.text);
 }
 
 static void reopen(void)
@@ -676,7 +683,7 @@ int main(void)
 	test_url();
 	reopen();
 	test_modes();
-	ok(gck_store_space(s, &space, NULL) == 0 && space > 0, "space");
+	ok(all_of(gck_store_space(s, &space, NULL) == 0, space > 0), "space");
 	test_roundtrip(GCK_COMPRESS_NONE, "none");
 	test_roundtrip(GCK_COMPRESS_LZ4, "lz4");
 	test_roundtrip(GCK_COMPRESS_ZSTD, "zstd");

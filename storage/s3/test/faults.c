@@ -148,8 +148,8 @@ static void always(const struct fault *f, const struct request *r)
 
 	set();
 	write_file("script", "999 %s %s %s", r->method, r->where, f->action);
-	ok(r->make(&err) < 0 && strstr(err.text, r->object) &&
-	   (!f->says || !strcmp(r->method, "HEAD") || strstr(err.text, f->says)),
+	ok(all_of(r->make(&err) < 0, strstr(err.text, r->object),
+		  (!f->says || !strcmp(r->method, "HEAD") || strstr(err.text, f->says))),
 	   "%s always %s: %s", r->method, f->action, err.text);
 	ok(logged("X-Amz-Signature") >= 10 || strstr(f->action, "early"), "after 10 attempts");
 }
@@ -174,14 +174,16 @@ static void test_no_range(void)
 
 	set();
 	write_file("script", "1 GET 7-ab/0123 whole");
-	ok(do_get(&err) == 0 && logged("^GET ") == 1, "the whole object, where its first part was asked for (%s)",
-	   err.text);
+	ok(all_of(do_get(&err) == 0, logged("^GET ") == 1),
+	   "the whole object, where its first part was asked for (%s)", err.text);
 	set();
 	write_file("script", "1 GET 7-ab/0123 whole less");
-	ok(do_get(&err) == 0 && logged("^GET ") == 2, "less than was asked for, once (%s)", err.text);
+	ok(all_of(do_get(&err) == 0, logged("^GET ") == 2), "less than was asked for, once (%s)",
+	   err.text);
 	set();
 	write_file("script", "999 GET 7-ab/0123 whole less");
-	ok(do_get(&err) < 0 && err.code == EPROTO && strstr(err.text, OBJECT), "always: %s", err.text);
+	ok(all_of(do_get(&err) < 0, err.code == EPROTO, strstr(err.text, OBJECT)), "always: %s",
+	   err.text);
 }
 
 /* What is no list is not taken for one without names: who believed it would forget what is there. */
@@ -195,12 +197,13 @@ static void test_lists(void)
 
 		set();
 		write_file("script", "1 GET %s say <html></html>", queries[i]);
-		ok(s->b->ops->list(s->b, "", count, &n, &err) == 0 && n == 1,
+		ok(all_of(s->b->ops->list(s->b, "", count, &n, &err) == 0, n == 1),
 		   "%s: a page of a proxy's, once (%s)", queries[i], err.text);
 		write_file("script", "999 GET %s say <html></html>", queries[i]);
-		ok(s->b->ops->list(s->b, "", count, &n, &err) < 0 && err.code == EPROTO &&
-		   strstr(err.text, "/1/0/: list") && strstr(err.text, "attempt 10: the answer is <html>"),
-		   "always: %s", err.text);
+		ok(all_of(s->b->ops->list(s->b, "", count, &n, &err) < 0, err.code == EPROTO,
+			  strstr(err.text, "/1/0/: list"),
+			  strstr(err.text, "attempt 10: the answer is <html>")), "always: %s",
+		   err.text);
 	}
 }
 
@@ -225,8 +228,8 @@ static void test_final(void)
 
 		set();
 		write_file("script", "999 PUT 7-ab %s", v[i].action);
-		ok(do_put(&err) < 0 && err.code == v[i].code && strstr(err.text, v[i].says) &&
-		   strstr(err.text, OBJECT), "%s: %s", v[i].action, err.text);
+		ok(all_of(do_put(&err) < 0, err.code == v[i].code, strstr(err.text, v[i].says),
+			  strstr(err.text, OBJECT)), "%s: %s", v[i].action, err.text);
 		ok(logged("^PUT ") <= 2, "is not tried again and again");
 		gck_store_close(s); /* what it has learned of the server is forgotten */
 		s = open_job(1);
@@ -273,7 +276,7 @@ static void test_back_off(void)
 	gck_s3_pause = 200;
 	write_down("999 PUT 7-ab status 503 SlowDown");
 	for (int i = 0; i < WAITS; i++)
-		ok(waits.ms[i] >= most[i] / 2 && waits.ms[i] <= most[i],
+		ok(all_of(waits.ms[i] >= most[i] / 2, waits.ms[i] <= most[i]),
 		   "wait %d is half of %ld ms and some: %ld ms", i + 1, most[i], waits.ms[i]);
 	memcpy(first, waits.ms, sizeof first);
 	write_down("999 PUT 7-ab status 503 SlowDown");
@@ -310,13 +313,13 @@ static void test_silence(void)
 	set();
 	write_file("script", "1 GET 7-ab/0123 silence");
 	gck_store_on_retry(hear, &heard);
-	ok(do_get(&err) == 0 && strstr(heard.text, OBJECT) && strstr(heard.text, "no progress"),
+	ok(all_of(do_get(&err) == 0, strstr(heard.text, OBJECT), strstr(heard.text, "no progress")),
 	   "who wants to hears why a request is made again: %s", heard.text);
 	gck_store_on_retry(NULL, NULL);
 	set();
 	write_file("script", "999 GET 7-ab/0123 silence");
-	ok(do_get(&err) < 0 && err.code == ETIMEDOUT && strstr(err.text, OBJECT) &&
-	   strstr(err.text, "no progress"), "silence for good: %s", err.text);
+	ok(all_of(do_get(&err) < 0, err.code == ETIMEDOUT, strstr(err.text, OBJECT),
+		  strstr(err.text, "no progress")), "silence for good: %s", err.text);
 	gck_store_request_timeout(30);
 }
 
@@ -328,8 +331,8 @@ static void test_no_server(void)
 	set();
 	port_ = 1;
 	name_server("127.0.0.1", false);
-	ok(do_get(&err) < 0 && err.code == EPIPE && strstr(err.text, OBJECT) &&
-	   strstr(err.text, "port 1"), "nobody is there: %s", err.text);
+	ok(all_of(do_get(&err) < 0, err.code == EPIPE, strstr(err.text, OBJECT),
+		  strstr(err.text, "port 1")), "nobody is there: %s", err.text);
 	port_ = port;
 	name_server("127.0.0.1", false);
 	ok(do_get(&err) == 0, "and then there is one");
@@ -341,8 +344,8 @@ static void refused(const char *says, const char *name)
 {
 	struct gck_error err = { 0 };
 
-	ok(do_get(&err) < 0 && err.code == EACCES && strstr(err.text, says) &&
-	   strstr(err.text, OBJECT), "%s: %s", name, err.text);
+	ok(all_of(do_get(&err) < 0, err.code == EACCES, strstr(err.text, says),
+		  strstr(err.text, OBJECT)), "%s: %s", name, err.text);
 	is_int(sign_.signed_, 2, "asked for twice");
 	calm();
 }
@@ -362,13 +365,13 @@ static void test_signatures(void)
 	refused("InvalidAccessKeyId: see S3KeyFile", "a wrong key");
 	sign_.keys.access = "lab:AK";
 	sign_.server.region = "us-west-1";
-	ok(do_get(&err) < 0 && strstr(err.text, "expecting 'eu-1': see S3Region"), "a wrong region: %s",
-	   err.text);
+	ok(all_of(do_get(&err) < 0, strstr(err.text, "expecting 'eu-1': see S3Region")),
+	   "a wrong region: %s", err.text);
 	sign_.server.region = "eu-1";
 	set();
 	sign_.refuse = EPERM;
-	ok(do_put(&err) < 0 && err.code == EPERM && strstr(err.text, OBJECT) &&
-	   strstr(err.text, "somebody else's"), "nobody signs: %s", err.text);
+	ok(all_of(do_put(&err) < 0, err.code == EPERM, strstr(err.text, OBJECT),
+		  strstr(err.text, "somebody else's")), "nobody signs: %s", err.text);
 	is_int(sign_.calls, 1, "asked for once");
 	sign_.refuse = 0;
 }
@@ -395,7 +398,7 @@ static void test_bytes(void)
 
 	set();
 	write_file("script", "999 GET 7-ab/0123 less");
-	ok(do_get(&err) < 0 && err.code == EBADMSG && strstr(err.text, OBJECT),
+	ok(all_of(do_get(&err) < 0, err.code == EBADMSG, strstr(err.text, OBJECT)),
 	   "an object that became shorter: %s", err.text);
 	gck_store_close(s);
 	s = open_job(2);
@@ -405,15 +408,15 @@ static void test_bytes(void)
 	   err.text);
 	ok(gck_store_verify(s, 1, NULL, &bytes, &err) == 0, "is whole (%s)", err.text);
 	write_file("script", "999 GET 1-aa/[0-9a-f]{32}[?] flip");
-	ok(gck_store_verify(s, 1, NULL, &bytes, &err) < 0 && err.code == EBADMSG &&
-	   strstr(err.text, "/1-aa/") && strstr(err.text, "damaged"), "wrong bytes of an object: %s",
-	   err.text);
+	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) < 0, err.code == EBADMSG,
+		  strstr(err.text, "/1-aa/"), strstr(err.text, "damaged")),
+	   "wrong bytes of an object: %s", err.text);
 	write_file("script", "999 GET 1-aa/rank-0 flip");
-	ok(gck_store_verify(s, 1, NULL, &bytes, &err) < 0 && err.code == EBADMSG &&
-	   strstr(err.text, "rank-0.json"), "of a manifest: %s", err.text);
+	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) < 0, err.code == EBADMSG,
+		  strstr(err.text, "rank-0.json")), "of a manifest: %s", err.text);
 	write_file("script", "999 GET commit-1 flip");
-	ok(gck_store_verify(s, 1, NULL, &bytes, &err) < 0 && err.code == EBADMSG &&
-	   strstr(err.text, "commit-1.json"), "of a commit: %s", err.text);
+	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) < 0, err.code == EBADMSG,
+		  strstr(err.text, "commit-1.json")), "of a commit: %s", err.text);
 }
 
 int main(void)

@@ -73,8 +73,8 @@ static void test_verbs(void)
 		if (end)
 			*end = '\0';
 		is_str(url ? url : err.text, verbs[i].url, verbs[i].name);
-		ok(gck_sign_verb_parse(gck_sign_verb_name(verbs[i].r.verb), &verb, NULL) == 0 &&
-		   verb == verbs[i].r.verb, "%s has its name", verbs[i].name);
+		ok(all_of(gck_sign_verb_parse(gck_sign_verb_name(verbs[i].r.verb), &verb, NULL) == 0,
+			  verb == verbs[i].r.verb), "%s has its name", verbs[i].name);
 		free(url);
 	}
 }
@@ -110,8 +110,9 @@ static void test_places(void)
 	       "https://h.example:8443/bucket/a/a%20b%C3%A4%2B%25%26%3F%23%22%27%2A%28%29~%3Dy%3Bz/"
 	       "9/1/0/commit-1.json", "odd characters are encoded, once");
 	url = url_of(&virtual_style, &session, &scope, &list, NULL);
-	ok(url && !strncmp(url, "https://bucket.h.example/?", 26), "virtual host: the bucket is /");
-	ok(url && strstr(url, "&X-Amz-Security-Token=to%2Fken%2B&"), "a session's token");
+	ok(all_of(url, !strncmp(url, "https://bucket.h.example/?", 26)),
+	   "virtual host: the bucket is /");
+	ok(all_of(url, strstr(url, "&X-Amz-Security-Token=to%2Fken%2B&")), "a session's token");
 	free(url);
 }
 
@@ -120,8 +121,8 @@ static void refused(const struct gck_sign_scope *of, struct gck_sign_request r, 
 	struct gck_error err = { 0 };
 	char *url = url_of(&path_style, &keys, of, &r, &err);
 
-	ok(!url && strstr(err.text, want), "refused: %s %s of %s (%s)", gck_sign_verb_name(r.verb),
-	   r.name, of->url, err.text);
+	ok(all_of(!url, strstr(err.text, want)), "refused: %s %s of %s (%s)",
+	   gck_sign_verb_name(r.verb), r.name, of->url, err.text);
 	free(url);
 }
 

@@ -25,7 +25,7 @@ static void test_good(void)
 	ok(labs(found.skew_s) < 60, "with a good clock (%ld s)", found.skew_s);
 	is_int(logged("^DELETE .*/0/0/commit-0.json"), 1, "nothing is left there");
 	write_file("options", "condition=no");
-	ok(probe(STORE) == 0 && !found.only_new, "one that does not %s", err.text);
+	ok(all_of(probe(STORE) == 0, !found.only_new), "one that does not %s", err.text);
 	write_file("options", "skew=400");
 	is_int(probe(STORE), 0, "a clock that is ahead");
 	ok(labs(found.skew_s - 400) < 60, "is seen (%ld s)", found.skew_s);
@@ -37,14 +37,14 @@ static void test_bad(void)
 
 	calm();
 	write_file("options", "skew=1000");
-	ok(probe(STORE) < 0 && strstr(err.text, "clock"), "%s", err.text);
+	ok(all_of(probe(STORE) < 0, strstr(err.text, "clock")), "%s", err.text);
 	calm();
-	ok(probe("s3://nosuchbucket") < 0 && strstr(err.text, "bucket"), "%s", err.text);
+	ok(all_of(probe("s3://nosuchbucket") < 0, strstr(err.text, "bucket")), "%s", err.text);
 	sign_.keys.secret = "another";
-	ok(probe(STORE) < 0 && strstr(err.text, "S3KeyFile"), "%s", err.text);
+	ok(all_of(probe(STORE) < 0, strstr(err.text, "S3KeyFile")), "%s", err.text);
 	sign_.keys.secret = secret;
 	stop_server();
-	ok(probe(STORE) < 0 && err.code, "%s", err.text);
+	ok(all_of(probe(STORE) < 0, err.code), "%s", err.text);
 }
 
 int main(void)

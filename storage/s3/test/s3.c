@@ -47,19 +47,19 @@ static void test_object(const char *how)
 	ok(o->put_object(s->b, "7-ab/" HASH "1", data, sizeof data, false, &err) == 0,
 	   "%s: an object is put (%s)", how, err.text);
 	ok(has(s, "7-ab/" HASH "1", data, sizeof data), "%s: and is there", how);
-	ok(o->get(s->b, "7-ab/" HASH "1", 59900, part, 100, &err) == 0 &&
-	   !memcmp(part, data + 59900, 100), "%s: a part of it (%s)", how, err.text);
-	ok(o->get(s->b, "7-ab/" HASH "1", 59950, part, 100, &err) < 0 && err.code == EBADMSG,
+	ok(all_of(o->get(s->b, "7-ab/" HASH "1", 59900, part, 100, &err) == 0,
+		  !memcmp(part, data + 59900, 100)), "%s: a part of it (%s)", how, err.text);
+	ok(all_of(o->get(s->b, "7-ab/" HASH "1", 59950, part, 100, &err) < 0, err.code == EBADMSG),
 	   "%s: more than there is: %s", how, err.text);
-	ok(o->get(s->b, "7-ab/" HASH "1", 60000, part, 100, &err) < 0 && err.code == EBADMSG,
+	ok(all_of(o->get(s->b, "7-ab/" HASH "1", 60000, part, 100, &err) < 0, err.code == EBADMSG),
 	   "%s: behind its end: %s", how, err.text);
-	ok(o->size(s->b, "7-ab/" HASH "2", &size, &err) < 0 && err.code == ENOENT,
+	ok(all_of(o->size(s->b, "7-ab/" HASH "2", &size, &err) < 0, err.code == ENOENT),
 	   "%s: what is not there: %s", how, err.text);
 	is_int(logged("^PUT .*checksum-crc32c"), 1, "its checksum is signed");
-	ok(o->remove(s->b, "7-ab/" HASH "1", &err) == 0 &&
-	   o->remove(s->b, "7-ab/" HASH "1", &err) == 0, "%s: removed, twice", how);
-	ok(o->size(s->b, "7-ab/" HASH "1", &size, &err) < 0 && err.code == ENOENT, "%s: and gone",
-	   how);
+	ok(all_of(o->remove(s->b, "7-ab/" HASH "1", &err) == 0,
+		  o->remove(s->b, "7-ab/" HASH "1", &err) == 0), "%s: removed, twice", how);
+	ok(all_of(o->size(s->b, "7-ab/" HASH "1", &size, &err) < 0, err.code == ENOENT),
+	   "%s: and gone", how);
 	gck_store_close(s);
 }
 
@@ -110,8 +110,8 @@ static void test_checksum_unknown(void)
 
 	calm();
 	write_file("options", "checksum=no");
-	ok(o->put_object(s->b, "7-ab/" HASH "4", "x", 1, false, NULL) == 0 &&
-	   o->put_object(s->b, "7-ab/" HASH "5", "x", 1, false, NULL) == 0,
+	ok(all_of(o->put_object(s->b, "7-ab/" HASH "4", "x", 1, false, NULL) == 0,
+		  o->put_object(s->b, "7-ab/" HASH "5", "x", 1, false, NULL) == 0),
 	   "a server that does not know checksums");
 	is_int(logged("^PUT .* 501"), 1, "is asked once");
 	gck_store_close(s);
@@ -120,11 +120,11 @@ static void test_checksum_unknown(void)
 	calm();
 	write_file("options", "checksum=ignored");
 	write_file("script", "2 PUT 5[?] spoil");
-	ok(o->put_object(s->b, "7-ab/" HASH "4", "x", 1, false, NULL) == 0 &&
-	   o->put_object(s->b, "7-ab/" HASH "5", "x", 1, false, NULL) == 0,
+	ok(all_of(o->put_object(s->b, "7-ab/" HASH "4", "x", 1, false, NULL) == 0,
+		  o->put_object(s->b, "7-ab/" HASH "5", "x", 1, false, NULL) == 0),
 	   "a server that ignores them");
 	is_int(logged("^PUT .*crc32c"), 1, "is asked once");
-	ok(logged("^PUT .*md5.* 400") == 2 && has(s, "7-ab/" HASH "5", "x", 1),
+	ok(all_of(logged("^PUT .*md5.* 400") == 2, has(s, "7-ab/" HASH "5", "x", 1)),
 	   "and given MD5, which it looks at");
 	gck_store_close(s);
 }
@@ -140,19 +140,21 @@ static void test_commit(void)
 	ok(put(s, "commit-7.json", "first", 5, &err) == 0, "a commit is put (%s)", err.text);
 	is_int(logged("^PUT .*if-none-match"), 1, "only if there is none");
 	is_int(logged("^PUT .*content-md5"), 1, "with its MD5");
-	ok(put(s, "commit-7.json", "other", 5, &err) < 0 && err.code == EEXIST &&
-	   strstr(err.text, "commit-7.json"), "another one of that name is refused: %s", err.text);
+	ok(all_of(put(s, "commit-7.json", "other", 5, &err) < 0, err.code == EEXIST,
+		  strstr(err.text, "commit-7.json")), "another one of that name is refused: %s",
+	   err.text);
 	ok(has(s, "commit-7.json", "first", 5), "and the first one stays");
 	ok(put(s, "commit-7.json", "first", 5, &err) == 0, "the same again is no failure");
-	ok(put(s, "7-ab/rank-0.json", "a", 1, &err) == 0 && put(s, "7-ab/rank-0.json", "b", 1, &err) == 0,
-	   "a manifest may be replaced");
+	ok(all_of(put(s, "7-ab/rank-0.json", "a", 1, &err) == 0,
+		  put(s, "7-ab/rank-0.json", "b", 1, &err) == 0), "a manifest may be replaced");
 	calm();
 	write_file("script", "1 PUT commit-8 lost");
-	ok(put(s, "commit-8.json", "mine", 4, &err) == 0 && logged("^PUT .* 412") == 1,
+	ok(all_of(put(s, "commit-8.json", "mine", 4, &err) == 0, logged("^PUT .* 412") == 1),
 	   "a commit whose first answer was lost is known again (%s)", err.text);
 	calm();
 	write_file("options", "condition=no");
-	ok(put(s, "commit-9.json", "first", 5, &err) == 0 && put(s, "commit-10.json", "x", 1, &err) == 0,
+	ok(all_of(put(s, "commit-9.json", "first", 5, &err) == 0,
+		  put(s, "commit-10.json", "x", 1, &err) == 0),
 	   "a server without conditions takes it without (%s)", err.text);
 	is_int(logged("^PUT .* 501"), 1, "and is asked once");
 	gck_store_close(s);
@@ -179,30 +181,33 @@ static void test_parts(void)
 	calm();
 	write_file("script", "1 PUT partNumber=2 status 503 SlowDown\n1 PUT partNumber=3 drop\n"
 		   "1 POST uploadId= error200 InternalError\n");
-	ok(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0 &&
-	   has(s, "7-ab/rank-1.json", data, LARGE), "with faults in parts and at the end (%s)", err.text);
+	ok(all_of(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0,
+		  has(s, "7-ab/rank-1.json", data, LARGE)),
+	   "with faults in parts and at the end (%s)", err.text);
 	is_int(logged("^PUT "), 5, "each part is tried again on its own");
 	is_int(logged("^POST .*uploadId="), 2, "an error inside a 200 is one");
 	calm();
 	write_file("script", "1 PUT partNumber=2 say <html></html>\n1 POST uploadId= say <html></html>\n");
-	ok(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0 && has(s, "7-ab/rank-1.json", data, LARGE),
+	ok(all_of(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0,
+		  has(s, "7-ab/rank-1.json", data, LARGE)),
 	   "with a proxy's page for a part, and for the end (%s)", err.text);
 	is_int(logged("^PUT ") + logged("^POST .*uploadId="), 4 + 2, "each is asked for again");
 	calm();
 	write_file("script", "1 POST uploadId= lost");
-	ok(put(s, "7-ab/rank-2.json", data, LARGE, &err) == 0 && logged("^POST .* 404"),
+	ok(all_of(put(s, "7-ab/rank-2.json", data, LARGE, &err) == 0, logged("^POST .* 404")),
 	   "completed, but the answer was lost (%s)", err.text);
 	calm();
 	write_file("script", "99 PUT partNumber=2 status 500 InternalError");
-	ok(put(s, "7-ab/rank-3.json", data, LARGE, &err) < 0 && strstr(err.text, "part 2 of 3") &&
-	   strstr(err.text, "7-ab/rank-3.json") && strstr(err.text, "InternalError"),
-	   "a part that fails for good: %s", err.text);
+	ok(all_of(put(s, "7-ab/rank-3.json", data, LARGE, &err) < 0,
+		  strstr(err.text, "part 2 of 3"), strstr(err.text, "7-ab/rank-3.json"),
+		  strstr(err.text, "InternalError")), "a part that fails for good: %s", err.text);
 	is_int(logged("^DELETE .*uploadId=.* 204"), 1, "ends the upload");
 	calm();
 	write_file("script", "99 POST uploadId= error200 InternalError");
-	ok(put(s, "7-ab/rank-3.json", data, LARGE, &err) < 0 && strstr(err.text, "InternalError"),
-	   "an error inside each 200: %s", err.text);
-	ok(o->size(s->b, "7-ab/rank-3.json", &size, &err) < 0 && err.code == ENOENT, "nothing is there");
+	ok(all_of(put(s, "7-ab/rank-3.json", data, LARGE, &err) < 0,
+		  strstr(err.text, "InternalError")), "an error inside each 200: %s", err.text);
+	ok(all_of(o->size(s->b, "7-ab/rank-3.json", &size, &err) < 0, err.code == ENOENT),
+	   "nothing is there");
 	free(data);
 	gck_store_close(s);
 }
@@ -240,8 +245,8 @@ static void test_lists(void)
 
 	calm();
 	is_list(s, "", "", "an empty step");
-	ok(!gck_store_open("s3://bucket/pre/fix", CLUSTER, 4, 0, false, &err) && err.code == ENOENT,
-	   "is not opened to read: %s", err.text);
+	ok(all_of(!gck_store_open("s3://bucket/pre/fix", CLUSTER, 4, 0, false, &err),
+		  err.code == ENOENT), "is not opened to read: %s", err.text);
 	for (int i = 1; i <= 5; i++) {
 		snprintf(name, sizeof name, "commit-%d.json", i);
 		put(s, name, "x", 1, NULL);
@@ -261,13 +266,14 @@ static void test_lists(void)
 	write_file("script", "1 GET continuation-token say <html></html>");
 	is_list(s, "5-ab/", "rank-0.json rank-1.json rank-2.json ", "a page that is none, once");
 	write_file("script", "999 GET continuation-token say <html></html>");
-	ok(s->b->ops->list(s->b, "5-ab/", collect, &(struct found){ "" }, &err) < 0 && err.code == EPROTO &&
-	   strstr(err.text, "/4/0/5-ab/: list: attempt 10: "), "always: %s", err.text);
+	ok(all_of(s->b->ops->list(s->b, "5-ab/", collect, &(struct found){ "" }, &err) < 0,
+		  err.code == EPROTO, strstr(err.text, "/4/0/5-ab/: list: attempt 10: ")),
+	   "always: %s", err.text);
 	calm();
 	write_file("script", "9 GET list-type say <ListBucketResult><IsTruncated>true</IsTruncated>"
 		   "</ListBucketResult>");
-	ok(s->b->ops->list(s->b, "", collect, &(struct found){ "" }, &err) < 0 && err.code == EPROTO,
-	   "more pages without a token: %s", err.text);
+	ok(all_of(s->b->ops->list(s->b, "", collect, &(struct found){ "" }, &err) < 0,
+		  err.code == EPROTO), "more pages without a token: %s", err.text);
 	gck_store_close(s);
 	gck_store_close(other);
 }
@@ -298,12 +304,13 @@ static void test_checkpoints(void)
 	   "a checkpoint (%s)", err.text);
 	ok(checkpoint(s, 2, "bb", GCK_COMPRESS_LZ4, 1, two, 3, 200000, &err) == 0,
 	   "another that shares chunks with it (%s)", err.text);
-	ok(gck_store_verify(s, 1, NULL, &bytes, &err) == 0 &&
-	   gck_store_verify(s, 2, NULL, &bytes, &err) == 0, "both are whole (%s)", err.text);
-	calm();
-	ok(gck_store_check(s, 2, NULL, &bytes, &err) == 0 && bytes == 2 &&
-	   logged("^GET .*/[0-9a-f]{32}") == 0, "which is seen without reading an object (%s)",
+	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) == 0,
+		  gck_store_verify(s, 2, NULL, &bytes, &err) == 0), "both are whole (%s)",
 	   err.text);
+	calm();
+	ok(all_of(gck_store_check(s, 2, NULL, &bytes, &err) == 0, bytes == 2,
+		  logged("^GET .*/[0-9a-f]{32}") == 0),
+	   "which is seen without reading an object (%s)", err.text);
 	w = open_writer(s, 3, "cc", GCK_COMPRESS_NONE, NULL, &err);
 	write_rank(w, 0, one, 4, 1000, hashes[0], &err);
 	gck_writer_close(w);
@@ -395,7 +402,8 @@ static void test_struck_prune(void)
 
 		for (n = 0; !ended && n < 200; n++)
 			good &= is_struck_well(methods[i], n, &ended);
-		ok(good && ended && n > 2, "a prune of which each %s fails in turn: %u", methods[i], n - 1);
+		ok(all_of(good, ended, n > 2), "a prune of which each %s fails in turn: %u",
+		   methods[i], n - 1);
 	}
 }
 

@@ -48,23 +48,27 @@ static void test_tls(const char *cert)
 	snprintf(missing, sizeof missing, "%s/none.pem", dir_);
 	sign_.ca = cert;
 	ahead = -24 * 3600;
-	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "not yet valid (is this host's clock behind?"),
+	ok(all_of(try(&err) < 0, err.code == EACCES,
+		  strstr(err.text, "not yet valid (is this host's clock behind?")),
 	   "a clock that is behind: %s", err.text);
 	ahead = 31 * 24 * 3600;
-	ok(try(&err) < 0 && err.code == EACCES &&
-	   strstr(err.text, "expired (renew it on the server; or is this host's clock ahead?"), "a certificate of long ago: %s", err.text);
+	ok(all_of(try(&err) < 0, err.code == EACCES,
+		  strstr(err.text, "expired (renew it on the server; or is this host's clock ahead?")),
+	   "a certificate of long ago: %s", err.text);
 	ahead = 0;
-	ok(try(&err) < 0 && err.code == ENOENT, "with its certificate the server answers: %s", err.text);
+	ok(all_of(try(&err) < 0, err.code == ENOENT),
+	   "with its certificate the server answers: %s", err.text);
 	calm();
 	sign_.ca = NULL;
-	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "S3CAFile") &&
-	   strstr(err.text, "commit-1.json"), "without it nothing is asked: %s", err.text);
+	ok(all_of(try(&err) < 0, err.code == EACCES, strstr(err.text, "S3CAFile"),
+		  strstr(err.text, "commit-1.json")), "without it nothing is asked: %s", err.text);
 	is_int(sign_.signed_, 1, "once");
 	sign_.ca = missing;
-	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, missing), "no such file: %s", err.text);
+	ok(all_of(try(&err) < 0, err.code == EACCES, strstr(err.text, missing)),
+	   "no such file: %s", err.text);
 	sign_.ca = cert;
 	name_server("localhost", true);
-	ok(try(&err) < 0 && err.code == EACCES && strstr(err.text, "S3Endpoint"),
+	ok(all_of(try(&err) < 0, err.code == EACCES, strstr(err.text, "S3Endpoint")),
 	   "a certificate of another host: %s", err.text);
 	is_int(logged("."), 0, "and no request has reached it");
 }

@@ -29,8 +29,8 @@ static void is_refused(const char *data, size_t size, const char *says, const ch
 	struct gck_error err = { 0 };
 	char found[1000] = "";
 
-	ok(gck_xml_read(data, size, "a", collect, found, &err) < 0 && err.code == EPROTO &&
-	   strstr(err.text, says), "%s: %s", name, err.text);
+	ok(all_of(gck_xml_read(data, size, "a", collect, found, &err) < 0, err.code == EPROTO,
+		  strstr(err.text, says)), "%s: %s", name, err.text);
 }
 
 static int stop(void *arg, const char *path, const char *text, struct gck_error *err)
@@ -47,8 +47,8 @@ static void test_stop(void)
 	struct gck_error err = { 0 };
 	int calls = 0;
 
-	ok(gck_xml_read(data, strlen(data), "a", stop, &calls, &err) < 0 && err.code == ENOSPC && calls == 1,
-	   "the reader's failure ends it: %s", err.text);
+	ok(all_of(gck_xml_read(data, strlen(data), "a", stop, &calls, &err) < 0, err.code == ENOSPC,
+		  calls == 1), "the reader's failure ends it: %s", err.text);
 }
 
 static void test_error(void)
