@@ -13,12 +13,12 @@ cycles() { # [NAME=VALUE...] PROGRAM...: 4 ranks, and an empty folder for their 
 	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
 }
 
-passes "files: Open MPI" plain 4 ./mpi_files "$data"
+reference "files: Open MPI" plain 4 ./mpi_files "$data"
 passes "files by OMPIO: the stand-in" standin 4 ./mpi_files "$data"
 passes "files over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_files "$data"
 reloads "files over restarts" cycles EVERY=2 ./mpi_files "$data"
 reloads "files over restarts at any place" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_files "$data"
-passes "tools: Open MPI" plain 4 ./mpi_tools
+reference "tools: Open MPI" plain 4 ./mpi_tools
 passes "tools: the stand-in" standin 4 ./mpi_tools
 reloads "tools over restarts" cycles ./mpi_tools
 

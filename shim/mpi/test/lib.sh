@@ -1,46 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# For the tests that run MPI programs, sourced in the build folder. A program prints TAP of its own
-# (rank 0 of several); each run of one is one test here, its output shown if it failed.
+# For the tests that run MPI programs, sourced in the build folder. A program prints its own TAP (rank 0
+# does, of several ranks); each run is one test here, and its output is shown if it failed.
 # shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
 library=$PWD/libgpuckpt-mpi.so
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-export PMIX_MCA_gds=hash # mpirun's PMIx gives its other store to a rank once, not to a second MPI_Init
+export PMIX_MCA_gds=hash # PMIx serves its other store to a rank once, not to a second MPI_Init
 
-plain() { # RANKS PROGRAM...: without the stand-in
+plain() { # RANKS PROGRAM...: with Open MPI alone
 	ranks=$1
 	shift
 	timeout 300 mpirun --oversubscribe -np "$ranks" "$@"
 }
 
-standin() { # RANKS PROGRAM...: with it
+standin() { # RANKS PROGRAM...: under the stand-in
 	ranks=$1
 	shift
 	timeout 300 mpirun --oversubscribe -np "$ranks" -x LD_PRELOAD="$library" "$@"
 }
 
-alone() { # PROGRAM...: with it, one rank, without mpirun
+alone() { # PROGRAM...: under the stand-in, one rank without mpirun
 	LD_PRELOAD=$library timeout 300 "$@"
 }
 
-# A whole cycle initialises MPI a second time as the same rank of one mpirun, which PMIx 4.2's server
-# does not always let end: a rank waits in MPI_Init for a fence that the others have left (openpmix
-# issues 3931 and 4113: a server's fences have no generation, and who leaves is taken out of those that
-# others have begun). It takes nothing of gpuckpt: of programs of Open MPI alone, run one after the
-# other in each rank, each with a whole MPI_Init to MPI_Finalize, about one in 500 hangs on a loaded
-# machine: mpirun -np 4 sh -c 'while ./program && meet_the_other_ranks; do :; done', PMIX_MCA_gds=hash.
-# A restart under Slurm is a new step, with a server of its own: test/cluster/mpi*.sh, restart_lammps.sh.
-reloads() { # NAME COMMAND...: as passes, in the long form only
+long_only() { # NAME COMMAND...: as passes, with GPUCKPT_LONG=1 only
 	if [ -n "${GPUCKPT_LONG-}" ]; then
 		passes "$@"
 	else
-		skip "$1" "in the long form only (GPUCKPT_LONG=1)"
+		skip "$1" "with GPUCKPT_LONG=1 only"
 	fi
 }
 
-says() { # NAME PATTERN COMMAND...: it fails, and says so
+# The program with Open MPI alone: this tests the test program, so it runs with GPUCKPT_LONG=1 only.
+reference() { # NAME COMMAND...
+	long_only "$@"
+}
+
+# A whole cycle initialises MPI a second time as the same rank of one mpirun. The server of PMIx 4.2
+# sometimes hangs then: a rank waits in MPI_Init for a fence that the other ranks have left (openpmix
+# issues 3931 and 4113: fences have no generation, and a rank that leaves is removed from fences that
+# others have begun). This happens without gpuckpt, too: when each rank runs one program of Open MPI
+# after the other, about one MPI_Init in 500 hangs on a loaded machine
+# (mpirun -np 4 sh -c 'while ./program && meet_the_other_ranks; do :; done', PMIX_MCA_gds=hash).
+# A restart under Slurm is a new step with its own server: test/cluster/mpi*.sh, restart_lammps.sh.
+reloads() { # NAME COMMAND...
+	long_only "$@"
+}
+
+says() { # NAME PATTERN COMMAND...: it fails with a message that has PATTERN
 	name=$1
 	pattern=$2
 	shift 2

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Datatypes, operations, info, error handlers, attributes, handles as integers: what MPI says of
-# them is the same with plain Open MPI, with the stand-in, and with the stand-in over restarts
-# (cycles, in which everything is made again). Runs in the build folder.
+# Datatypes, operations, info, error handlers, attributes, handles as integers: MPI's answers are the same
+# with Open MPI alone, under the stand-in, and under the stand-in with restarts (cycles, in which every
+# object is made again). Runs in the build folder.
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
 dir=$(mktemp -d -p /dev/shm) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-# One rank needs no mpirun, which now and then is what fails.
+# One rank runs without mpirun, which sometimes fails by itself.
 by_itself() { # RANKS PROGRAM...
 	if [ "$1" -eq 1 ]; then
 		shift
@@ -36,7 +36,7 @@ over_restarts() { # RANKS PROGRAM...
 	return $result
 }
 
-same() { # NAME: what is in $dir/this is what is in $dir/plain
+same() { # NAME: $dir/this has the contents of $dir/plain
 	cmp -s "$dir/plain" "$dir/this" && [ -s "$dir/this" ]
 	result=$?
 	check $result "$1"
@@ -54,15 +54,14 @@ family() { # RANKS NAME [ARGUMENT...]
 	same "$1: the stand-in over restarts"
 }
 
-# A fatal error ends as with Open MPI, and says the same: fixed here, for mpirun loses Open MPI's
-# own words now and then.
+# A fatal error ends the program as with Open MPI, with the same words. The words are written here,
+# because Open MPI's own sometimes get lost.
 fatal() { # KIND FUNCTION OBJECT ERROR
-	plain 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
+	by_itself 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
 	echo $? >"$dir/plain"
-	standin 1 ./mpi_objects fatal "$1" >/dev/null 2>&1
+	alone ./mpi_objects fatal "$1" 2>"$dir/words" >/dev/null
 	echo $? >"$dir/this"
 	same "a fatal error of a $1: the exit status"
-	alone ./mpi_objects fatal "$1" 2>"$dir/words" >/dev/null
 	cat >"$dir/plain" <<-END
 		*** An error occurred in $2
 		*** on $3

@@ -12,11 +12,11 @@ cycles() { # [NAME=VALUE...] PROGRAM...: 4 ranks, and an empty folder for their 
 	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
 }
 
-passes "point-to-point: Open MPI" plain 4 ./mpi_pt2pt
+reference "point-to-point: Open MPI" plain 4 ./mpi_pt2pt
 passes "point-to-point: the stand-in" standin 4 ./mpi_pt2pt
 passes "point-to-point over checkpoints" cycles GPUCKPT_MPI_TEST_KEEP=1 ./mpi_pt2pt
 reloads "point-to-point over restarts" cycles ./mpi_pt2pt
-passes "threads: Open MPI" plain 4 ./mpi_pt2pt_threads
+reference "threads: Open MPI" plain 4 ./mpi_pt2pt_threads
 passes "threads: the stand-in" standin 4 ./mpi_pt2pt_threads
 reloads "threads over restarts" cycles GPUCKPT_MPI_TEST_MS=100 ./mpi_pt2pt_threads 200
 

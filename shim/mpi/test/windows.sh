@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Windows on 4 ranks: with Open MPI as it is, with the stand-in (over each of Open MPI's ways to do
-# them), and over cycles. Runs in the build folder.
+# Windows on 4 ranks under the stand-in (with each of Open MPI's components for them) and with checkpoints.
+# GPUCKPT_LONG=1: also with Open MPI alone, and with restarts. Runs in the build folder.
 . "${srcdir:-.}/shim/mpi/test/lib.sh"
 
 dir=$(mktemp -d -p /dev/shm) || exit 1
@@ -12,7 +12,7 @@ cycles() { # [NAME=VALUE...] PROGRAM...: 4 ranks, and an empty folder for their 
 	standin 4 env GPUCKPT_MPI_TEST="$dir" "$@"
 }
 
-passes "windows: Open MPI" plain 4 ./mpi_windows
+reference "windows: Open MPI" plain 4 ./mpi_windows
 for osc in rdma pt2pt; do
 	passes "windows by osc/$osc: the stand-in" standin 4 --mca osc $osc ./mpi_windows
 done
