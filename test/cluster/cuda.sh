@@ -16,7 +16,7 @@ cp "$built/mpi_cuda" "$bin"
 if [[ -e /dev/nvidiactl ]]; then
 	option='' libraries=${LD_LIBRARY_PATH-} rounds=2000 mib=256
 else
-	option=cuda=nvidia libraries=$bin/fake rounds=1000 mib=1
+	option=cuda=nvidia libraries=$bin/fake rounds=300 mib=1
 	install -D "$built/libcuda-fake.so" "$bin/fake/libcuda.so.1"
 fi
 

@@ -151,8 +151,10 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < rounds; i++) {
 		compute(i + agreed);
 		hand_on();
-		while (i == rounds / 2 && is_held())
+		while (i == rounds / 2 && is_held()) {
 			hand_on();
+			usleep(pause);
+		}
 		take_over();
 		if (i % 10 == 0) {
 			agreed += field.edge[0];

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # walk.py STEPS OUT: an ordinary Python program: two threads that hand work to each other by a queue,
-# growing and shrinking containers, a file that it appends to. The same output in every run.
+# growing and shrinking containers, a file that it appends to. The same output in every run. With
+# WALK_UNTIL=FILE in the environment it walks slowly, and does not end, until that file is there.
 import hashlib
+import os
 import queue
 import random
 import sys
 import threading
+import time
 
 steps, out = int(sys.argv[1]), open(sys.argv[2], "w")
 numbers = random.Random(7)
 work, answers = queue.Queue(4), queue.Queue(4)
 table = {}
+until = os.environ.get("WALK_UNTIL", "/")
 
 
 def hasher():
@@ -30,8 +34,12 @@ for step in range(steps):
         table.pop(numbers.choice(list(table)))
     work.put(key)
     table[key + 1] = answers.get()
+    if not os.path.exists(until):
+        time.sleep(0.01)
     if step % 20 == 0:
         print(step, key, table[key + 1], len(table), file=out, flush=True)
+while not os.path.exists(until):
+    time.sleep(0.01)
 work.put(None)
 thread.join()
 print(hashlib.sha256(repr(sorted(table.items())).encode()).hexdigest(), file=out)
