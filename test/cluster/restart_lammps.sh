@@ -11,7 +11,7 @@
 
 restarts=${GPUCKPT_LONG:+30}
 restarts=${restarts:-2}
-steps=$((3000 + restarts * 500))
+steps=$((1500 + restarts * 500))
 dir=$(work_dir)
 lammps_reference "$dir" $steps
 job=$(lammps_submit "$dir" $steps --gpu-ckpt block cyclic plane=3)
