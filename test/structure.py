@@ -25,7 +25,7 @@ import subprocess
 import sys
 
 CIRCLE = 4
-CIRCLE_OF = {'shim/namespace': 9}
+CIRCLE_OF = {'shim/namespace/root': 9}
 FILES = 25
 LINES = 70
 HEADER = 30

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 #include "shim/preload/helper/raw.h"
 
 #define PAGE 4096ul

@@ -10,7 +10,7 @@
 #include "common/base/environ_slots.h"
 #include "common/base/launcher_env.h"
 #include "shim/inside/rank.h"
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 
 /* Registration caches hear of memory that the program gives back by writing jumps into libc's
  * munmap. Here they would write them into the namespace's libc, which the program does not call:

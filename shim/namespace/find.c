@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shim/inside/library.h"
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 
 int gck_mpi_ns_find(char *path, size_t size, struct gck_error *err)
 {

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 #include "shim/preload/helper/raw.h"
 
 #define HOLD_MS 2000

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 
 #define PAGE 4096ul
 #define MAX_HEADERS 32

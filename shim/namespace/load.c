@@ -10,9 +10,7 @@
 #include <sys/single_threaded.h>
 
 #include "shim/inside/rank.h"
-#include "shim/namespace/loader.h"
-
-struct gck_mpi_ns gck_mpi_ns;
+#include "shim/namespace/namespace.h"
 
 /* ---- what the namespace calls --------------------------------------------------------------- */
 
@@ -201,11 +199,6 @@ int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err)
 }
 
 /* ---- what is loaded ------------------------------------------------------------------------- */
-
-bool gck_mpi_ns_loaded(void)
-{
-	return gck_mpi_ns.mpi_handle;
-}
 
 const char *gck_mpi_ns_library(void)
 {

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 #include "shim/preload/helper/raw.h"
+
+struct gck_mpi_ns gck_mpi_ns;
 
 struct link_map *gck_mpi_ns_objects(void)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 
 #define SCAN_BYTES 1024 /* glibc 2.28 to 2.41 have it at 700 to 800 */
 #define FIRST_OBJECTS 8

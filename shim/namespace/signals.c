@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 #include "shim/preload/helper/raw.h"
 
 #define SIGNALS 64

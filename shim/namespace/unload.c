@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 
 #define SCAN_BYTES 1024
 

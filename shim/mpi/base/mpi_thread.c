@@ -27,6 +27,7 @@ static struct gck_mpi_keeper keeper = {
 
 static struct {
 	_Atomic bool initialized, finalized, leaving;
+	int (*init_again)(struct gck_error *err);
 } lifetime;
 
 /* ---- between MPI_Init and MPI_Finalize -------------------------------------------------------- */
@@ -51,9 +52,15 @@ bool gck_mpi_leaving(void)
 	return atomic_load(&lifetime.leaving);
 }
 
-void gck_mpi_set_initialized(void)
+void gck_mpi_set_initialized(int (*init_again)(struct gck_error *err))
 {
+	lifetime.init_again = init_again;
 	atomic_store(&lifetime.initialized, true);
+}
+
+int gck_mpi_init_again(struct gck_error *err)
+{
+	return lifetime.init_again(err);
 }
 
 void gck_mpi_set_leaving(bool leaving)

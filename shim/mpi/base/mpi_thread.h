@@ -42,8 +42,12 @@ void gck_mpi_thread_outside(void);             /* the real MPI_Finalize is, or M
 /* As MPI_Initialized and MPI_Finalized tell it. */
 bool gck_mpi_initialized(void);
 bool gck_mpi_finalized(void);
-void gck_mpi_set_initialized(void);
+void gck_mpi_set_initialized(int (*init_again)(struct gck_error *err)); /* for gck_mpi_init_again */
 void gck_mpi_set_finalized(void);
+
+/* In the MPI thread, gate closed, after a fresh copy of the library was loaded and bound: initialise
+ * it at the level of the program's own call. What the program made is for the parts to rebuild. */
+int gck_mpi_init_again(struct gck_error *err);
 
 /* Between MPI_Init and MPI_Finalize: may other functions be called? */
 bool gck_mpi_running(void);

@@ -8,6 +8,7 @@
 #include "shim/mpi/collective/comm_free.h"
 #include "shim/mpi/collective/nonblocking.h"
 #include "shim/mpi/comm/comm.h"
+#include "shim/mpi/comm/clock_rounds.h"
 
 #define MEETING_MS 1
 

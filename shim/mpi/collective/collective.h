@@ -4,6 +4,7 @@
 #define GCK_MPI_COLLECTIVE_H
 
 #include "shim/mpi/comm/comm.h"
+#include <mpi.h>
 
 /* Is this rank the one that a rooted collective gathers to or scatters from? */
 static inline bool gck_mpi_at_root(MPI_Comm comm, int root)
@@ -33,5 +34,19 @@ static inline int gck_mpi_collective_end(MPI_Comm comm, int rc, const char *func
 	return __builtin_expect(rc == MPI_SUCCESS, 1)
 		       ? rc : gck_mpi_collective_failed(comm, rc, function);
 }
+
+struct gck_mpi_nonblocking;
+
+/* Make a persistent one: collective, as MPI has it. Otherwise as begin. */
+int gck_mpi_persistent_begin(struct gck_mpi_nonblocking *n, MPI_Info info, MPI_Request *request);
+
+struct gck_mpi_topology;
+
+/* Of a real communicator: *t, from malloc, is NULL if it has none. An MPI error code. */
+int gck_mpi_topology_save(MPI_Comm real, struct gck_mpi_topology **t);
+
+/* A real communicator like `plain`, ranks in the same order, with the topology; collective over
+ * `plain`, which stays. An MPI error code. */
+int gck_mpi_topology_make(const struct gck_mpi_topology *t, MPI_Comm plain, MPI_Comm *real);
 
 #endif

@@ -7,7 +7,8 @@
 #include "shim/mpi/collective/nonblocking.h"
 #include "shim/mpi/handles/attribute.h"
 #include "shim/mpi/p2p/flushed.h"
-#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/request.h"
+#include "shim/mpi/p2p/request_pool.h"
 
 /* ---- the goodbye ---------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/comm/comm.h"
 #include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/handles/attribute_predefined.h"
 
 /* Attributes are copied by the program's callbacks, outside of the gate. One that fails undoes it. */
 static int with_attributes(MPI_Comm comm, int rc, MPI_Comm *newcomm, const char *function)

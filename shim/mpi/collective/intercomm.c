@@ -4,7 +4,7 @@
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/comm/comm.h"
-#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/handles/attribute_predefined.h"
 
 /* The two sides have no clock in common yet: their leaders meet (pair: where these are listed), and
  * each side's ranks have ticked on their own communicator. Nobody to meet: another world's. */

@@ -1,12 +1,229 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Non-blocking collectives: issued, issued again, finished in a quiesce. */
+ * Non-blocking collectives: their arguments, which are kept until the request is gone; how they are
+ * issued, issued again, and finished in a quiesce. */
 #include "config.h"
 
 #include "shim/mpi/collective/nonblocking.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/comm/comm.h"
+#include "shim/mpi/handles/op.h"
+#include "shim/mpi/handles/wrap.h"
 #include "shim/mpi/p2p/request.h"
+#include "shim/mpi/p2p/request_pool.h"
+#include "shim/mpi/types/datatype.h"
+#include "shim/mpi/types/info.h"
+
+#define PIECE (1l << 29) /* bytes of input kept in one piece */
+
+enum kept_kind { KEPT_ARRAY, KEPT_TYPE, KEPT_OP, KEPT_INFO, KEPT_INPUT };
+
+struct gck_mpi_kept {
+	struct gck_mpi_kept *next;
+	enum kept_kind kind;
+	union {
+		MPI_Datatype type; /* also an input's, which another entry holds */
+		MPI_Op op;
+		MPI_Info info;
+	};
+	void *buf;
+	long count;   /* elements: of an array, or of the input */
+	size_t bytes; /* of data */
+	_Alignas(16) char data[];
+};
+
+void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
+			      int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real))
+{
+	struct gck_mpi_nonblocking *n = calloc(1, size);
+
+	if (!n)
+		return NULL;
+	n->comm = comm;
+	n->clock = &gck_mpi_comm_of(comm)->clock;
+	n->issue = issue;
+	return n;
+}
+
+static struct gck_mpi_kept *keep(struct gck_mpi_nonblocking *n, enum kept_kind kind, size_t bytes)
+{
+	struct gck_mpi_kept *k = calloc(1, sizeof *k + bytes);
+
+	if (!k) {
+		n->failed = true;
+		return NULL;
+	}
+	k->kind = kind;
+	k->bytes = bytes;
+	k->next = n->kept;
+	n->kept = k;
+	return k;
+}
+
+void *gck_mpi_keep(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size)
+{
+	struct gck_mpi_kept *k;
+
+	if (!array || length < 0)
+		return NULL;
+	k = keep(n, KEPT_ARRAY, (size_t)length * size);
+	if (!k)
+		return NULL;
+	k->count = length;
+	return memcpy(k->data, array, k->bytes);
+}
+
+MPI_Datatype gck_mpi_keep_type(struct gck_mpi_nonblocking *n, MPI_Datatype type)
+{
+	struct gck_mpi_kept *k = gck_mpi_is(type, GCK_MPI_DATATYPE) ? keep(n, KEPT_TYPE, 0) : NULL;
+
+	if (k) {
+		k->type = type;
+		gck_mpi_type_hold(type);
+	}
+	return type;
+}
+
+MPI_Op gck_mpi_keep_op(struct gck_mpi_nonblocking *n, MPI_Op op)
+{
+	struct gck_mpi_kept *k = gck_mpi_is(op, GCK_MPI_OP) ? keep(n, KEPT_OP, 0) : NULL;
+
+	if (k) {
+		k->op = op;
+		gck_mpi_op_hold(op);
+	}
+	return op;
+}
+
+MPI_Info gck_mpi_keep_info(struct gck_mpi_nonblocking *n, MPI_Info info)
+{
+	struct gck_mpi_kept *k;
+	MPI_Info copy;
+
+	if (!gck_mpi_is(info, GCK_MPI_INFO) || info == MPI_INFO_NULL)
+		return info;
+	k = keep(n, KEPT_INFO, 0);
+	if (k && !gck_mpi_real.Info_dup(GCK_MPI_REAL_INFO(info), &copy))
+		k->info = gck_mpi_info_of_real(copy);
+	n->failed |= k && !k->info;
+	return k ? k->info : NULL;
+}
+
+MPI_Datatype *gck_mpi_keep_types(struct gck_mpi_nonblocking *n, const MPI_Datatype *types, long length)
+{
+	MPI_Datatype *copy = gck_mpi_keep(n, types, length, sizeof *copy);
+
+	for (long i = 0; copy && i < length; i++)
+		gck_mpi_keep_type(n, copy[i]);
+	return copy;
+}
+
+/* Open MPI 4.1's MPI_Ialltoallw on a communicator with a topology goes through as many types as
+ * there are neighbours, though that be more than there are ranks; NULL entries it leaves alone. */
+MPI_Datatype *gck_mpi_keep_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types)
+{
+	const struct gck_mpi_kept *of =
+		types ? (const void *)((const char *)types - offsetof(struct gck_mpi_kept, data)) : NULL;
+	long more = gck_mpi_indegree(n->comm) + gck_mpi_outdegree(n->comm);
+	struct gck_mpi_kept *k;
+	MPI_Datatype *reals;
+
+	k = of ? keep(n, KEPT_ARRAY, (size_t)(of->count + more) * sizeof *reals) : NULL;
+	if (!k)
+		return NULL;
+	reals = (void *)k->data;
+	for (long i = 0; i < of->count; i++)
+		reals[i] = GCK_MPI_REAL_TYPE(types[i]);
+	return reals;
+}
+
+static void keep_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
+{
+	struct gck_mpi_kept *k;
+	int size = 0;
+
+	if (gck_mpi_real.Pack_size(count, GCK_MPI_REAL_TYPE(type), GCK_MPI_REAL_COMM(MPI_COMM_SELF),
+				   &size))
+		return; /* a wrong argument: the collective itself says so */
+	k = keep(n, KEPT_INPUT, size);
+	if (!k)
+		return;
+	k->buf = buf;
+	k->count = count;
+	k->type = type;
+}
+
+/* In pieces, for packing counts bytes by int. */
+void gck_mpi_keep_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
+{
+	MPI_Aint lb, extent = 0;
+	int size = 0;
+	long most;
+
+	if (count <= 0 || gck_mpi_real.Type_size(GCK_MPI_REAL_TYPE(type), &size) ||
+	    gck_mpi_real.Type_get_extent(GCK_MPI_REAL_TYPE(type), &lb, &extent))
+		return;
+	most = size > 0 && PIECE / size > 0 ? PIECE / size : 1;
+	for (long at = 0; at < count; at += most)
+		keep_piece(n, (char *)buf + at * extent, count - at < most ? count - at : most, type);
+}
+
+int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n)
+{
+	int rc = MPI_SUCCESS;
+
+	for (struct gck_mpi_kept *k = n->kept; !rc && k; k = k->next) {
+		int position = 0;
+
+		if (k->kind == KEPT_INPUT)
+			rc = gck_mpi_real.Pack(k->buf, k->count, GCK_MPI_REAL_TYPE(k->type), k->data,
+					       k->bytes, &position, GCK_MPI_REAL_COMM(MPI_COMM_SELF));
+	}
+	return rc;
+}
+
+int gck_mpi_inputs_put_back(struct gck_mpi_nonblocking *n)
+{
+	int rc = MPI_SUCCESS;
+
+	for (struct gck_mpi_kept *k = n->kept; !rc && k; k = k->next) {
+		int position = 0;
+
+		if (k->kind == KEPT_INPUT)
+			rc = gck_mpi_real.Unpack(k->data, k->bytes, &position, k->buf, k->count,
+						 GCK_MPI_REAL_TYPE(k->type),
+						 GCK_MPI_REAL_COMM(MPI_COMM_SELF));
+	}
+	return rc;
+}
+
+static void free_info(MPI_Info info)
+{
+	MPI_Info real = GCK_MPI_REAL_INFO(info);
+
+	gck_mpi_real.Info_free(&real);
+	gck_mpi_handle_free((void *)info);
+}
+
+void gck_mpi_nonblocking_free(struct gck_mpi_nonblocking *n)
+{
+	while (n->kept) {
+		struct gck_mpi_kept *k = n->kept;
+
+		n->kept = k->next;
+		if (k->kind == KEPT_TYPE)
+			gck_mpi_type_release(k->type);
+		else if (k->kind == KEPT_OP)
+			gck_mpi_op_release(k->op);
+		else if (k->kind == KEPT_INFO && k->info)
+			free_info(k->info);
+		free(k);
+	}
+	free(n);
+}
 
 static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 {

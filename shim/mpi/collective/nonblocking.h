@@ -61,9 +61,6 @@ int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *reques
  * the others must finish theirs as well, whether or not this program asks. */
 void gck_mpi_nonblocking_completed(struct gck_mpi_request *r);
 
-/* Make a persistent one: collective, as MPI has it. Otherwise as begin. */
-int gck_mpi_persistent_begin(struct gck_mpi_nonblocking *n, MPI_Info info, MPI_Request *request);
-
 /* How many of those under way (*active, unless NULL) are to be finished before the checkpoint. */
 size_t gck_mpi_nonblocking_open(size_t *active);
 

@@ -2,7 +2,7 @@
  * Topologies: Cartesian, graph, distributed graph. */
 #include "config.h"
 
-#include "shim/mpi/collective/topology.h"
+#include "shim/mpi/collective/collective.h"
 
 #include <stdlib.h>
 

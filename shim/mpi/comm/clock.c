@@ -2,7 +2,7 @@
  * This rank's collective clock: ids, and entries that have to wait. */
 #include "config.h"
 
-#include "shim/mpi/comm/clock.h"
+#include "shim/mpi/comm/clock_rounds.h"
 
 #include "shim/mpi/base/gate.h"
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "shim/mpi/comm/clock_words.h"
+#include "shim/mpi/comm/clock_rounds.h"
 
 /* ---- what this rank has --------------------------------------------------------------------- */
 

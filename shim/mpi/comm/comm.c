@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/handles/errhandler.h"
 #include "shim/mpi/types/info_snapshot.h"
 
 /* An object that a program makes. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "shim/mpi/base/function.h"
+#include "shim/mpi/handles/errhandler.h"
 #include "shim/mpi/types/datatype.h"
 
 void gck_mpi_file_enter_all(MPI_File fh, const char *function)

@@ -6,6 +6,7 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/file/file.h"
 #include "shim/mpi/p2p/request.h"
+#include "shim/mpi/p2p/request_pool.h"
 
 /* The shared file pointer is asked for at a checkpoint only where it was used: asking makes it. */
 static void use_shared(MPI_File fh)

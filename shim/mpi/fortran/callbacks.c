@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The bindings that the table cannot say: callbacks, attributes, what returns a value. */
-#include "shim/mpi/fortran/bindings.h"
-#include "shim/mpi/fortran/entry.h"
+#include "shim/mpi/fortran/fortran.h"
+#include "shim/mpi/fortran/fortran.h"
 #include "shim/mpi/handles/handle.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/mpi/fortran/entry.h"
+#include "shim/mpi/fortran/fortran.h"
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/handles/errhandler.h"

@@ -194,7 +194,7 @@ def split(function):
 def bindings_c(functions, handles):
     """All functions that are not written by hand."""
     text = ["/* Generated from functions.tbl by shim/mpi/fortran/generate.py. */",
-            '#include "shim/mpi/fortran/bindings.h"', ""]
+            '#include "shim/mpi/fortran/fortran.h"', ""]
     for f in functions:
         x, base = split(f)
         if base not in HAND:

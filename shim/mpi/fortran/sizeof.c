@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * MPI_Sizeof of mpif.h: a function for each type and number of dimensions. */
-#include "shim/mpi/fortran/bindings.h"
+#include "shim/mpi/fortran/fortran.h"
 
 /* Parameters: the variable (or its descriptor), INTEGER size, and INTEGER ierror, which may be left
  * out. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shim/mpi/fortran/bindings.h"
+#include "shim/mpi/fortran/fortran.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +80,6 @@ void gck_f_string_out(char *to, int length, const char *text)
 
 ARRAY(gck_f_requests, MPI_Request, PMPI_Request_f2c)
 ARRAY(gck_f_types, MPI_Datatype, PMPI_Type_f2c)
-ARRAY(gck_f_infos, MPI_Info, PMPI_Info_f2c)
 ARRAY(gck_f_aints, MPI_Aint, (MPI_Aint))
 
 void gck_f_requests_back(MPI_Fint *v, const MPI_Request *c, int n)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What hangs on a handle. */
+ * What is attached to a handle, and the names among it: they are kept here, for a restart, and told
+ * to the real library, for its messages. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "shim/mpi/base/function.h"
+#include "shim/mpi/file/file.h"
 #include "shim/mpi/handles/attachment.h"
 
 pthread_mutex_t gck_mpi_attached_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -28,4 +33,91 @@ void gck_mpi_attached_free(struct gck_mpi_handle *h)
 		a->drop_attributes(a->attributes);
 	free(a->name);
 	free(a);
+}
+
+/* The name that the program gave it, or that was saved; NULL: none. */
+static const char *name_given(const struct gck_mpi_handle *h)
+{
+	return h->attached ? h->attached->name : NULL;
+}
+
+static int keep(void *handle, const char *name)
+{
+	struct gck_mpi_attached *a;
+	char *copy = strndup(name, MPI_MAX_OBJECT_NAME - 1);
+
+	pthread_mutex_lock(&gck_mpi_attached_lock);
+	a = copy ? gck_mpi_attached(handle) : NULL;
+	if (a) {
+		free(a->name);
+		a->name = copy;
+	}
+	pthread_mutex_unlock(&gck_mpi_attached_lock);
+	if (!a)
+		free(copy);
+	return a ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+/* Whether it has a name that was given to it. */
+static int given(const void *handle, char *name, int *length)
+{
+	const struct gck_mpi_handle *h = handle;
+	const char *have;
+
+	pthread_mutex_lock(&gck_mpi_attached_lock);
+	have = name_given(h);
+	if (have) {
+		strcpy(name, have);
+		*length = (int)strlen(have);
+	}
+	pthread_mutex_unlock(&gck_mpi_attached_lock);
+	return have != NULL;
+}
+
+/* owner: whose error handler it is. */
+#define FOR_KIND(Name, kind, type, owner) \
+	GCK_MPI_FUNCTION(Name##_set_name, (type handle, const char *name)) \
+	{ \
+		int rc; \
+\
+		gck_mpi_enter(); \
+		rc = gck_mpi_real.Name##_set_name(gck_mpi_real_handle(handle, kind), name); \
+		if (rc == MPI_SUCCESS) \
+			rc = keep(handle, name); \
+		gck_mpi_leave(); \
+		return gck_mpi_error(owner, rc, "MPI_" #Name "_set_name"); \
+	} \
+	GCK_MPI_FUNCTION(Name##_get_name, (type handle, char *name, int *length)) \
+	{ \
+		int rc = MPI_SUCCESS; \
+\
+		gck_mpi_enter(); \
+		if (!gck_mpi_is(handle, kind) || !name || !length || !given(handle, name, length)) \
+			rc = gck_mpi_real.Name##_get_name(gck_mpi_real_handle(handle, kind), \
+							  name, length); \
+		gck_mpi_leave(); \
+		return gck_mpi_error(owner, rc, "MPI_" #Name "_get_name"); \
+	}
+
+FOR_KIND(Comm, GCK_MPI_COMM, MPI_Comm, handle)
+FOR_KIND(Type, GCK_MPI_DATATYPE, MPI_Datatype, NULL)
+FOR_KIND(Win, GCK_MPI_WIN, MPI_Win, handle)
+
+void gck_mpi_name_for_people(struct gck_mpi_handle *h, char *name)
+{
+	const struct gck_mpi_file *file = gck_mpi_file_of((MPI_File)h);
+	int length = 0, rc = MPI_ERR_OTHER;
+
+	if (file) {
+		snprintf(name, MPI_MAX_OBJECT_NAME, "%s", file->name);
+		return;
+	}
+	gck_mpi_enter();
+	if (h->kind == GCK_MPI_COMM)
+		rc = gck_mpi_real.Comm_get_name(h->real, name, &length);
+	else if (h->kind == GCK_MPI_WIN)
+		rc = gck_mpi_real.Win_get_name(h->real, name, &length);
+	gck_mpi_leave();
+	if (!given(h, name, &length) && (rc != MPI_SUCCESS || !length))
+		strcpy(name, "without a name");
 }

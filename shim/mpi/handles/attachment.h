@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "shim/mpi/handles/handle.h"
+#include "common/base/error.h"
 
 struct gck_mpi_attribute;
 
@@ -28,5 +29,8 @@ struct gck_mpi_attached *gck_mpi_attached(void *handle);
 
 /* Gives all of it back without calling anybody; gck_mpi_handle_free does so. */
 void gck_mpi_attached_free(struct gck_mpi_handle *h);
+
+/* What messages call it; never fails. name: MPI_MAX_OBJECT_NAME bytes. Outside the gate. */
+void gck_mpi_name_for_people(struct gck_mpi_handle *h, char *name);
 
 #endif

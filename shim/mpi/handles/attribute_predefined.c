@@ -8,6 +8,7 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/handles/attribute_predefined.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool read_in;

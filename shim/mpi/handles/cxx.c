@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/handles/errhandler_made.h"
+#include "shim/mpi/handles/errhandler.h"
 #include "shim/mpi/handles/op.h"
 
 typedef void callback(void);

@@ -5,7 +5,6 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/handles/attachment.h"
 #include "shim/mpi/handles/errhandler.h"
-#include "shim/mpi/handles/errhandler_made.h"
 
 MPI_Errhandler gck_mpi_errhandler_new(enum gck_mpi_kind of, enum gck_mpi_language language,
 				      void (*function)(void))

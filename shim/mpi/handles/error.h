@@ -25,7 +25,7 @@ static inline int gck_mpi_error(const void *handle, int rc, const char *function
 /* What MPI::ERRORS_THROW_EXCEPTIONS does; until it is set that does nothing. */
 void gck_mpi_error_set_throw(void (*fn)(struct gck_mpi_handle *h, int rc, const char *function));
 
-/* A new communicator has the handler of the one that it was made from. */
-void gck_mpi_errhandler_inherit(void *child, const void *parent);
+/* What MPI_LASTUSEDCODE says. */
+int gck_mpi_last_code(void);
 
 #endif

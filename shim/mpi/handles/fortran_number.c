@@ -77,7 +77,8 @@ int gck_mpi_fortran_number(void *handle, enum gck_mpi_kind kind)
 	return number;
 }
 
-void *gck_mpi_fortran_handle(int number, enum gck_mpi_kind kind)
+/* The handle with that number; NULL: none. */
+static void *handle_of(int number, enum gck_mpi_kind kind)
 {
 	struct table *t = &tables[kind];
 	void *h = NULL;
@@ -111,7 +112,7 @@ void gck_mpi_fortran_free(struct gck_mpi_handle *h)
 	} \
 	GCK_MPI_FUNCTION_OF(type, name##_f2c, (MPI_Fint number)) \
 	{ \
-		return gck_mpi_fortran_handle(number, kind); \
+		return handle_of(number, kind); \
 	}
 
 CONVERT(MPI_Comm, Comm, GCK_MPI_COMM)

@@ -9,9 +9,6 @@
 /* The handle's number, given now if it has none; -1: not a handle of the kind, or no memory. */
 int gck_mpi_fortran_number(void *handle, enum gck_mpi_kind kind);
 
-/* The handle with that number; NULL: there is none. */
-void *gck_mpi_fortran_handle(int number, enum gck_mpi_kind kind);
-
 /* Its number may be given to another (nothing if it has none). */
 void gck_mpi_fortran_free(struct gck_mpi_handle *h);
 

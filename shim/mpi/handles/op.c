@@ -59,10 +59,11 @@ static MPI_Datatype type_of(MPI_Datatype real, struct gck_mpi_handle **made)
 	return *made ? (MPI_Datatype)*made : MPI_DATATYPE_NULL;
 }
 
-void gck_mpi_op_call(void *in, void *inout, int *length, MPI_Datatype *real, unsigned stub);
+/* The stubs jump to it by its name in assembly. */
+static void call(void *in, void *inout, int *length, MPI_Datatype *real, unsigned stub)
+	__asm__("gck_mpi_op_call") __attribute__((used));
 
-__attribute__((used)) void gck_mpi_op_call(void *in, void *inout, int *length, MPI_Datatype *real,
-					   unsigned stub)
+static void call(void *in, void *inout, int *length, MPI_Datatype *real, unsigned stub)
 {
 	const struct op *op = __atomic_load_n(&ops[stub], __ATOMIC_ACQUIRE);
 	struct gck_mpi_handle *made;

@@ -87,23 +87,6 @@ void *gck_mpi_array_in(struct gck_mpi_array *a, const void *handles, long n, enu
 	return a->v;
 }
 
-void gck_mpi_array_out(struct gck_mpi_array *a, void *handles, int rc)
-{
-	void **to = handles;
-
-	for (long i = 0; a->v && to && rc == MPI_SUCCESS && i < a->n; i++)
-		gck_mpi_real_out_(&to[i], a->v[i], a->kind, &rc);
-}
-
-void gck_mpi_array_back(struct gck_mpi_array *a, void *handles, int rc)
-{
-	void **to = handles;
-
-	(void)rc; /* also of a call that failed for some of them */
-	for (long i = 0; a->v && to && i < a->n; i++)
-		gck_mpi_real_back_(&to[i], a->v[i], a->kind);
-}
-
 void gck_mpi_array_free(struct gck_mpi_array *a)
 {
 	if (a->v != a->few)

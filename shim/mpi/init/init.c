@@ -10,7 +10,7 @@
 #include "shim/mpi/collective/dynamic.h"
 #include "shim/mpi/comm/comm.h"
 #include "shim/mpi/handles/attribute.h"
-#include "shim/mpi/init/init.h"
+#include "shim/mpi/handles/attribute_predefined.h"
 #include "shim/mpi/p2p/request_pool.h"
 #include "shim/mpi/tool/tool.h"
 #include "shim/namespace/namespace.h"
@@ -31,6 +31,28 @@ static int take_errors(void)
 	int rc = gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_WORLD), back);
 
 	return rc ? rc : gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_SELF), back);
+}
+
+static int init_again(struct gck_error *err)
+{
+	int provided, rc = gck_mpi_real.Init_thread(NULL, NULL, state.level, &provided);
+
+	if (!rc)
+		rc = take_errors();
+	if (!rc)
+		rc = gck_mpi_tag_ub_take();
+	if (rc)
+		return gck_fail(err, EIO,
+				"MPI_Init of %s failed with code %d after a restart; its own messages, "
+				"in the step's output, say why",
+				gck_mpi_ns_library(), rc);
+	if (provided < state.level)
+		return gck_fail(err, ENOTSUP,
+				"%s gives MPI_THREAD level %d where it gave %d before the restart: it is "
+				"another build; use the one that the job began with",
+				gck_mpi_ns_library(), provided, state.level);
+	gck_mpi_pmix_bind();
+	return 0;
 }
 
 static int start(int *argc, char ***argv, int required)
@@ -64,7 +86,7 @@ static int start(int *argc, char ***argv, int required)
 	if (rc)
 		return rc;
 	gck_mpi_pmix_bind();
-	gck_mpi_set_initialized();
+	gck_mpi_set_initialized(init_again);
 	gck_mpi_thread_ready(rank, size);
 	return MPI_SUCCESS;
 }
@@ -116,28 +138,6 @@ GCK_MPI_FUNCTION(Init_thread, (int *argc, char ***argv, int required, int *provi
 	if (!rc && provided)
 		*provided = state.told;
 	return rc;
-}
-
-int gck_mpi_init_again(struct gck_error *err)
-{
-	int provided, rc = gck_mpi_real.Init_thread(NULL, NULL, state.level, &provided);
-
-	if (!rc)
-		rc = take_errors();
-	if (!rc)
-		rc = gck_mpi_tag_ub_take();
-	if (rc)
-		return gck_fail(err, EIO,
-				"MPI_Init of %s failed with code %d after a restart; its own messages, "
-				"in the step's output, say why",
-				gck_mpi_ns_library(), rc);
-	if (provided < state.level)
-		return gck_fail(err, ENOTSUP,
-				"%s gives MPI_THREAD level %d where it gave %d before the restart: it is "
-				"another build; use the one that the job began with",
-				gck_mpi_ns_library(), provided, state.level);
-	gck_mpi_pmix_bind();
-	return 0;
 }
 
 /* A quiesce that was called off may have left some ranks in a fence that the others have not

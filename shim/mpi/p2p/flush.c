@@ -9,7 +9,7 @@
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/p2p/flushed.h"
 #include "shim/mpi/p2p/message.h"
-#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/request.h"
 #include "shim/mpi/p2p/request_pool.h"
 
 /* Messages to and from each rank of MPI_COMM_WORLD, over all communicators. */

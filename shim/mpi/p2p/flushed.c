@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/handles/attribute_predefined.h"
 #include "shim/mpi/p2p/request_pool.h"
 #include "shim/mpi/real.h"
 

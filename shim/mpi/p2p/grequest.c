@@ -3,7 +3,8 @@
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/p2p.h"
+#include "shim/mpi/p2p/request.h"
 #include "shim/mpi/p2p/request_pool.h"
 #include "shim/mpi/p2p/status.h"
 

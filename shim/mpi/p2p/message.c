@@ -2,7 +2,7 @@
 #include "shim/mpi/p2p/message.h"
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/p2p/pt2pt.h"
+#include "shim/mpi/p2p/p2p.h"
 #include "shim/mpi/p2p/status.h"
 
 struct message {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/handles/attribute_predefined.h"
 #include "shim/mpi/p2p/flushed.h"
-#include "shim/mpi/p2p/pt2pt.h"
-#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/p2p.h"
+#include "shim/mpi/p2p/request.h"
 
 int gck_mpi_persistent_make(struct gck_mpi_request *r)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shim/mpi/p2p/pt2pt.h"
+#include "shim/mpi/p2p/p2p.h"
 
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/handles/attribute.h"
+#include "shim/mpi/handles/attribute_predefined.h"
 #include "shim/mpi/p2p/flushed.h"
-#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/request.h"
 #include "shim/mpi/p2p/status.h"
 #include "shim/mpi/types/datatype.h"
 
@@ -22,7 +22,7 @@ int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Com
 				 GCK_MPI_REAL_COMM(comm), MPI_STATUS_IGNORE);
 }
 
-int gck_mpi_recv_post(struct gck_mpi_request *r)
+static int recv_post(struct gck_mpi_request *r)
 {
 	if (__builtin_expect(gck_mpi_drained_any(), 0)) {
 		int rc = gck_mpi_recv_check(r->buf, r->count, r->type, r->tag, r->comm);
@@ -181,7 +181,7 @@ GCK_MPI_FUNCTION(Irecv, (void *buf, int count, MPI_Datatype type, int source, in
 		return gck_mpi_error(comm, MPI_ERR_REQUEST, "MPI_Irecv");
 	gck_mpi_enter();
 	r = gck_mpi_recv_new(buf, count, type, source, tag, comm);
-	rc = r ? gck_mpi_recv_post(r) : MPI_ERR_NO_MEM;
+	rc = r ? recv_post(r) : MPI_ERR_NO_MEM;
 	if (!rc) {
 		gck_mpi_request_hold(r);
 		*request = (MPI_Request)r;
@@ -200,7 +200,7 @@ GCK_MPI_FUNCTION(Recv, (void *buf, int count, MPI_Datatype type, int source, int
 
 	gck_mpi_enter();
 	r = gck_mpi_recv_new(buf, count, type, source, tag, comm);
-	rc = r ? gck_mpi_recv_post(r) : MPI_ERR_NO_MEM;
+	rc = r ? recv_post(r) : MPI_ERR_NO_MEM;
 	if (!rc) {
 		gck_mpi_request_wait(r);
 		gck_mpi_status_put(status, &r->status);
@@ -234,7 +234,7 @@ static int exchange(struct gck_mpi_request *r, MESSAGE, MPI_Status *status)
 	int rc = r ? check_send(buf, count, type, dest, tag, comm) : MPI_ERR_NO_MEM;
 
 	if (!rc)
-		rc = gck_mpi_recv_post(r);
+		rc = recv_post(r);
 	if (rc) {
 		if (r)
 			gck_mpi_request_give(r);

@@ -2,7 +2,7 @@
 /* The buffer of MPI_Bsend. The real library keeps its messages in it, and its own record of them
  * elsewhere; a quiesce lets all of them arrive, so that over a restart it is only attached again. */
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/p2p/pt2pt.h"
+#include "shim/mpi/p2p/p2p.h"
 
 static void *buffer_at;
 static int buffer_size;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/p2p.h"
+#include "shim/mpi/p2p/request.h"
 
 enum { AT_ONCE = 64 };
 

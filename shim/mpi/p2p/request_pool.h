@@ -25,6 +25,15 @@ int gck_mpi_request_init(int nranks, bool threaded);
 struct gck_mpi_request *gck_mpi_request_take_slowly(void);
 void gck_mpi_request_give_slowly(struct gck_mpi_request *r);
 
+/* Its place is given back, whatever its state. */
+void gck_mpi_request_free(struct gck_mpi_request *r);
+
+/* How many active requests work on this communicator. */
+size_t gck_mpi_requests_on(MPI_Comm comm);
+
+/* Calls fn for all that are not free, in no order; fn may free the one that it is given. */
+void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg);
+
 static inline uint64_t gck_mpi_next_order(void)
 {
 	if (gck_mpi_pool.threaded)

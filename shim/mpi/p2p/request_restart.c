@@ -5,7 +5,8 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/p2p/flushed.h"
-#include "shim/mpi/p2p/pt2pt.h"
+#include "shim/mpi/p2p/p2p.h"
+#include "shim/mpi/p2p/request_pool.h"
 
 struct list {
 	struct gck_mpi_request **r;

@@ -5,7 +5,7 @@
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/handles/handle.h"
-#include "shim/mpi/p2p/request_complete.h"
+#include "shim/mpi/p2p/request.h"
 #include "shim/mpi/quiesce/quiesce.h"
 
 #define HELP_NS 3000000000ll /* within that the others know, too, and begin no flush any more */

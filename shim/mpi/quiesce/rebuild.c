@@ -8,7 +8,6 @@
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/base/pmix.h"
 #include "shim/mpi/base/mpi_thread.h"
-#include "shim/mpi/init/init.h"
 #include "shim/mpi/quiesce/quiesce.h"
 #include "shim/namespace/namespace.h"
 

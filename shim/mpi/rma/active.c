@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/rma/win.h"
+#include "shim/mpi/rma/rma.h"
 
 enum { TAG_POSTED, TAG_COMPLETED };
 

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/rma/win.h"
+#include "shim/mpi/rma/rma.h"
 
 int gck_mpi_epoch_check(struct gck_mpi_win *w, int target)
 {

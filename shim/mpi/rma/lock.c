@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "shim/mpi/base/function.h"
-#include "shim/mpi/rma/win.h"
+#include "shim/mpi/rma/rma.h"
 
 #define SPINS 16            /* tries, one after the other, before a waiter begins to sleep */
 #define DOUBLINGS 9         /* of a microsecond, then: half a millisecond */

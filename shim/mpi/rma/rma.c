@@ -5,7 +5,8 @@
 
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/p2p/request.h"
-#include "shim/mpi/rma/win.h"
+#include "shim/mpi/p2p/request_pool.h"
+#include "shim/mpi/rma/rma.h"
 
 /* Inside the gate for an operation, or MPI_SUCCESS is not returned. */
 static int begin(MPI_Win win, int target, const char *function)

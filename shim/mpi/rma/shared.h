@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shim/mpi/rma/win.h"
+#include "shim/mpi/rma/rma.h"
 
 struct gck_mpi_segment {
 	MPI_Aint offset, size;

@@ -4,7 +4,7 @@
 #ifndef GCK_MPI_TEST_CLOCK_JOB_H
 #define GCK_MPI_TEST_CLOCK_JOB_H
 
-#include "shim/mpi/comm/clock.h"
+#include "shim/mpi/comm/clock_rounds.h"
 #include "shim/mpi/test/clock_program.h"
 
 struct rank {

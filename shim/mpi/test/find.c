@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "test/support/tap.h"
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 #include "shim/inside/path.h"
 
 static struct gck_error err;

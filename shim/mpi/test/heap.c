@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 #include "test/support/tap.h"
 
 #define THREADS 4

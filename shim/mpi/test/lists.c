@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 
 static struct possessions now;
 

@@ -13,7 +13,7 @@
 
 #include "shim/link.h"
 #include "shim/mpi/test/module.h"
-#include "shim/namespace/loader.h"
+#include "shim/namespace/namespace.h"
 #include "test/support/tap.h"
 
 static struct gck_mpi_left_out owned;
@@ -66,7 +66,7 @@ static void test_refusals(void)
 	setenv("GPUCKPT_MPI_LIBRARY", "/dev/null", 1);
 	ok(all_of(gck_mpi_ns_load(&owned, &err) < 0, strstr(err.text, "/dev/null")),
 	   "no library at all: %s", err.text);
-	ok(all_of(!gck_mpi_ns_loaded(), !owned.nthreads), "nothing is loaded then");
+	ok(all_of(!gck_mpi_ns.root_handle, !owned.nthreads), "nothing is loaded then");
 	unsetenv("GPUCKPT_MPI_LIBRARY");
 	ok(gck_mpi_ns_bury(&err) < 0, "nothing can be given back: %s", err.text);
 }

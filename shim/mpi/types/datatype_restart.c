@@ -1,15 +1,192 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Datatypes over a restart. */
+ * Datatypes over a restart. At a checkpoint each is read out of the real library as a recipe: how it
+ * was made, down to predefined types. A restart makes it again from that. */
+#include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/handles/handle.h"
 #include "shim/mpi/real.h"
-#include "shim/mpi/types/recipe.h"
+
+/* What MPI_Type_get_envelope and MPI_Type_get_contents say. */
+struct recipe {
+	MPI_Datatype named; /* a predefined type: ours; the rest is unused */
+	int combiner;
+	int nintegers, naddresses, ntypes;
+	int *integers;
+	MPI_Aint *addresses;
+	struct recipe **types;
+};
+
+static void recipe_free(struct recipe *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; i < r->ntypes; i++)
+		recipe_free(r->types[i]);
+	free(r);
+}
+
+/* A recipe with room for its arrays, in one piece of memory. */
+static struct recipe *new_recipe(int nintegers, int naddresses, int ntypes, int combiner)
+{
+	struct recipe *r = calloc(1, sizeof(*r) + sizeof(*r->types) * (size_t)ntypes +
+					  sizeof(*r->addresses) * (size_t)naddresses +
+					  sizeof(*r->integers) * (size_t)nintegers);
+
+	if (!r)
+		return NULL;
+	r->combiner = combiner;
+	r->nintegers = nintegers;
+	r->naddresses = naddresses;
+	r->ntypes = ntypes;
+	r->types = (void *)(r + 1);
+	r->addresses = (void *)(r->types + ntypes);
+	r->integers = (void *)(r->addresses + naddresses);
+	return r;
+}
+
+/* What MPI_Type_get_contents returned is the caller's, but for predefined types. */
+static void free_constituent(MPI_Datatype real)
+{
+	int integers, addresses, types, combiner;
+
+	if (gck_mpi_real.Type_get_envelope(real, &integers, &addresses, &types, &combiner) ==
+		    MPI_SUCCESS && combiner != MPI_COMBINER_NAMED &&
+	    combiner != MPI_COMBINER_F90_REAL && combiner != MPI_COMBINER_F90_COMPLEX &&
+	    combiner != MPI_COMBINER_F90_INTEGER)
+		gck_mpi_real.Type_free(&real);
+}
+
+static int recipe_read(MPI_Datatype real, struct recipe **recipe);
+
+static int read_contents(MPI_Datatype real, struct recipe *r)
+{
+	MPI_Datatype *types = calloc((size_t)r->ntypes + 1, sizeof(MPI_Datatype));
+	int rc;
+
+	if (!types)
+		return MPI_ERR_NO_MEM;
+	rc = gck_mpi_real.Type_get_contents(real, r->nintegers, r->naddresses, r->ntypes,
+					    r->integers, r->addresses, types);
+	if (rc != MPI_SUCCESS)
+		goto out;
+	for (int i = 0; i < r->ntypes; i++) {
+		if (rc == MPI_SUCCESS)
+			rc = recipe_read(types[i], &r->types[i]);
+		free_constituent(types[i]);
+	}
+out:
+	free(types);
+	return rc;
+}
+
+static int recipe_read(MPI_Datatype real, struct recipe **recipe)
+{
+	int integers, addresses, types, combiner, rc;
+	struct recipe *r;
+
+	rc = gck_mpi_real.Type_get_envelope(real, &integers, &addresses, &types, &combiner);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (combiner == MPI_COMBINER_NAMED)
+		integers = addresses = types = 0;
+	r = new_recipe(integers, addresses, types, combiner);
+	if (!r)
+		return MPI_ERR_NO_MEM;
+	if (combiner == MPI_COMBINER_NAMED) {
+		r->named = gck_mpi_find(GCK_MPI_DATATYPE, real);
+		rc = r->named ? MPI_SUCCESS : MPI_ERR_TYPE;
+	} else {
+		rc = read_contents(real, r);
+	}
+	if (rc != MPI_SUCCESS)
+		recipe_free(r);
+	else
+		*recipe = r;
+	return rc;
+}
+
+/* The constructor that the combiner names; the order of integers is MPI's, section 4.1.13. */
+static int construct(const struct recipe *r, const MPI_Datatype *types, MPI_Datatype *made)
+{
+	const int *i = r->integers, n = r->nintegers ? i[0] : 0;
+	const MPI_Aint *a = r->addresses;
+
+	switch (r->combiner) {
+	case MPI_COMBINER_DUP:
+		return gck_mpi_real.Type_dup(types[0], made);
+	case MPI_COMBINER_CONTIGUOUS:
+		return gck_mpi_real.Type_contiguous(n, types[0], made);
+	case MPI_COMBINER_VECTOR:
+		return gck_mpi_real.Type_vector(n, i[1], i[2], types[0], made);
+	case MPI_COMBINER_HVECTOR:
+		return gck_mpi_real.Type_create_hvector(n, i[1], a[0], types[0], made);
+	case MPI_COMBINER_INDEXED:
+		return gck_mpi_real.Type_indexed(n, i + 1, i + 1 + n, types[0], made);
+	case MPI_COMBINER_HINDEXED:
+		return gck_mpi_real.Type_create_hindexed(n, i + 1, a, types[0], made);
+	case MPI_COMBINER_INDEXED_BLOCK:
+		return gck_mpi_real.Type_create_indexed_block(n, i[1], i + 2, types[0], made);
+	case MPI_COMBINER_HINDEXED_BLOCK:
+		return gck_mpi_real.Type_create_hindexed_block(n, i[1], a, types[0], made);
+	case MPI_COMBINER_STRUCT:
+		return gck_mpi_real.Type_create_struct(n, i + 1, a, types, made);
+	case MPI_COMBINER_SUBARRAY:
+		return gck_mpi_real.Type_create_subarray(n, i + 1, i + 1 + n, i + 1 + 2 * n,
+							 i[1 + 3 * n], types[0], made);
+	case MPI_COMBINER_DARRAY:
+		return gck_mpi_real.Type_create_darray(i[0], i[1], i[2], i + 3, i + 3 + i[2],
+						       i + 3 + 2 * i[2], i + 3 + 3 * i[2],
+						       i[3 + 4 * i[2]], types[0], made);
+	case MPI_COMBINER_RESIZED:
+		return gck_mpi_real.Type_create_resized(types[0], a[0], a[1], made);
+	case MPI_COMBINER_F90_REAL:
+		return gck_mpi_real.Type_create_f90_real(i[0], i[1], made);
+	case MPI_COMBINER_F90_COMPLEX:
+		return gck_mpi_real.Type_create_f90_complex(i[0], i[1], made);
+	case MPI_COMBINER_F90_INTEGER:
+		return gck_mpi_real.Type_create_f90_integer(i[0], made);
+	default:
+		return MPI_ERR_TYPE;
+	}
+}
+
+static int recipe_make(const struct recipe *r, MPI_Datatype *real, bool *owned)
+{
+	MPI_Datatype *types;
+	bool *mine;
+	int n, rc = MPI_SUCCESS;
+
+	*owned = false;
+	if (r->named) {
+		*real = GCK_MPI_REAL_TYPE(r->named);
+		return MPI_SUCCESS;
+	}
+	types = calloc((size_t)r->ntypes + 1, sizeof(MPI_Datatype));
+	mine = calloc((size_t)r->ntypes + 1, sizeof(*mine));
+	if (!types || !mine)
+		rc = MPI_ERR_NO_MEM;
+	for (n = 0; n < r->ntypes && rc == MPI_SUCCESS; n++)
+		rc = recipe_make(r->types[n], &types[n], &mine[n]);
+	if (rc == MPI_SUCCESS)
+		rc = construct(r, types, real);
+	if (rc == MPI_SUCCESS)
+		*owned = r->combiner != MPI_COMBINER_F90_REAL &&
+			 r->combiner != MPI_COMBINER_F90_COMPLEX &&
+			 r->combiner != MPI_COMBINER_F90_INTEGER;
+	while (types && mine && n-- > 0)
+		if (mine[n])
+			gck_mpi_real.Type_free(&types[n]);
+	free(types);
+	free(mine);
+	return rc;
+}
 
 static struct saved {
 	struct gck_mpi_handle *h;
-	struct gck_mpi_recipe *recipe;
+	struct recipe *recipe;
 	char name[MPI_MAX_OBJECT_NAME]; /* what the real library calls it */
 } *saved;
 static size_t nsaved;
@@ -17,7 +194,7 @@ static size_t nsaved;
 static void forget(void)
 {
 	for (size_t i = 0; i < nsaved; i++)
-		gck_mpi_recipe_free(saved[i].recipe);
+		recipe_free(saved[i].recipe);
 	free(saved);
 	saved = NULL;
 	nsaved = 0;
@@ -25,7 +202,7 @@ static void forget(void)
 
 static int save_one(struct gck_mpi_handle *h, struct saved *s)
 {
-	int length, rc = gck_mpi_recipe_read(h->real, &s->recipe);
+	int length, rc = recipe_read(h->real, &s->recipe);
 
 	s->h = h;
 	return rc == MPI_SUCCESS ? gck_mpi_real.Type_get_name(h->real, s->name, &length) : rc;
@@ -56,7 +233,7 @@ static int make(const struct saved *s)
 {
 	MPI_Datatype real;
 	bool owned;
-	int rc = gck_mpi_recipe_make(s->recipe, &real, &owned);
+	int rc = recipe_make(s->recipe, &real, &owned);
 
 	if (rc != MPI_SUCCESS)
 		return rc;

@@ -3,7 +3,7 @@
  * posix component) has its access done at once instead: what is issued is complete. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <aio.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 #include "shim/namespace/root/lock.h"
 #include "shim/namespace/root/pages.h"
 

@@ -3,8 +3,7 @@
  * was are not there, so that the table's pages are not, either. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
-
+#include "shim/namespace/root/root.h"
 
 #include "shim/namespace/root/lock.h"
 

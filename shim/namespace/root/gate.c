@@ -3,7 +3,7 @@
  * object, and the loader's and libc's lists and locks, which are the program's, too. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <time.h>
 

@@ -3,7 +3,7 @@
  * of one of a few sizes, others are runs of pages. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  * namespace's values are kept here. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <pthread.h>
 #include <stdlib.h>

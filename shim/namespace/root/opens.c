@@ -4,7 +4,7 @@
  * that nobody owns, and is refused. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>

@@ -7,7 +7,7 @@
 
 #include <sys/mman.h>
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 #include "shim/namespace/root/lock.h"
 
 #define MOST_BYTES (1ul << 36)

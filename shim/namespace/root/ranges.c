@@ -3,7 +3,7 @@
  * changed is empty or right, never too long: what it names is left out of the image. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <stdarg.h>
 #include <sys/ipc.h>
@@ -98,7 +98,8 @@ void gck_ns_range_remove(const void *start, size_t length)
 	gck_ns_unlock(&lock);
 }
 
-size_t gck_ns_range_take(const void *start)
+/* The length of the range that begins there; 0: none. */
+static size_t range_take(const void *start)
 {
 	size_t length = 0;
 
@@ -199,7 +200,7 @@ GCK_EXPORT int shmdt(const void *start)
 	long r;
 
 	gck_ns_enter();
-	length = gck_ns_range_take(start);
+	length = range_take(start);
 	r = gck_raw(SYS_shmdt, start);
 	if (failed(r) && length)
 		gck_ns_range_add(start, length);

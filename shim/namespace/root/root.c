@@ -4,7 +4,7 @@
  * RTLD_NODELETE could never be given back. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <ctype.h>
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
  * shared pointer). What is opened twice is mapped once, until it is closed as often. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <fcntl.h>
 #include <semaphore.h>

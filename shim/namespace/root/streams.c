@@ -2,7 +2,7 @@
  * libc's functions that open a descriptor within. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * get past other libraries' hooks. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <stdarg.h>
 #include <sys/mman.h>

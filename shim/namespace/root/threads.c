@@ -4,7 +4,7 @@
  * image. Detached ones are reaped here. */
 #include "config.h"
 
-#include "shim/namespace/root/internal.h"
+#include "shim/namespace/root/root.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -6,8 +6,8 @@
  *   fence                  flush, and a barrier of the window's own communicator
  *   post, start, complete, wait   empty messages in that communicator (active.c)
  *   lock, unlock           a fair lock for readers and writers, in the target's memory (lock.c) */
-#ifndef GCK_MPI_WIN_H
-#define GCK_MPI_WIN_H
+#ifndef GCK_MPI_RMA_H
+#define GCK_MPI_RMA_H
 
 #include <pthread.h>
 #include <stdatomic.h>

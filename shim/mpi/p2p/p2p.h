@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sends and receives, as the functions that make them share them. All in the gate. */
-#ifndef GCK_MPI_PT2PT_H
-#define GCK_MPI_PT2PT_H
+#ifndef GCK_MPI_P2P_H
+#define GCK_MPI_P2P_H
 
 #include "common/base/error.h"
 #include "shim/mpi/p2p/request_pool.h"
@@ -23,9 +23,6 @@ static inline struct gck_mpi_request *gck_mpi_recv_new(void *buf, int count, MPI
 	return r;
 }
 
-/* The receive begins: with a message that was drained, else in the real library. */
-int gck_mpi_recv_post(struct gck_mpi_request *r);
-
 /* What the real library says of a receive with these arguments. Asked before a message is taken
  * out of a queue for one: it stays there if there is anything wrong. */
 int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Comm comm);
@@ -41,5 +38,18 @@ int gck_mpi_persistent_make(struct gck_mpi_request *r);
 
 /* The attached buffer is known to a fresh library. */
 int gck_mpi_buffer_again(struct gck_error *err);
+
+/* One look at all of them. */
+struct gck_mpi_sweep {
+	int open;  /* neither null nor inactive */
+	int first; /* the first that is complete; -1: none */
+};
+
+struct gck_mpi_sweep gck_mpi_request_sweep(int n, const MPI_Request *requests);
+
+/* Generalized requests: what their owner says. */
+int gck_mpi_general_query(struct gck_mpi_request *r);
+int gck_mpi_general_free(struct gck_mpi_request *r);
+int gck_mpi_general_cancel(struct gck_mpi_request *r);
 
 #endif

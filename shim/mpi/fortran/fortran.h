@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Between the bindings that are generated and those that are written: Fortran's values as C's.
  * Memory that a function returns is malloc's; there is no error to be returned for want of memory. */
-#ifndef GCK_MPI_FORTRAN_BINDINGS_H
-#define GCK_MPI_FORTRAN_BINDINGS_H
+#ifndef GCK_MPI_FORTRAN_H
+#define GCK_MPI_FORTRAN_H
 
 /* mpi.h makes macros of some names otherwise */
 #define OMPI_COMPILING_FORTRAN_WRAPPERS 1
@@ -10,6 +10,7 @@
 #include <mpi-ext.h> /* needs mpi.h before it */
 #include <stdbool.h>
 #include <stdlib.h>
+#include <stdint.h>
 
 #define GCK_F __attribute__((visibility("default")))
 
@@ -29,11 +30,22 @@ MPI_Aint *gck_f_aints(const MPI_Fint *v, int n);
 MPI_Request *gck_f_requests(const MPI_Fint *v, int n);
 void gck_f_requests_back(MPI_Fint *v, const MPI_Request *c, int n);
 MPI_Datatype *gck_f_types(const MPI_Fint *v, int n);
-MPI_Info *gck_f_infos(const MPI_Fint *v, int n);
 
 /* Lengths of arrays that no parameter says. */
 int gck_f_peers(MPI_Fint comm);
 int gck_f_indegree(MPI_Fint comm);
 int gck_f_outdegree(MPI_Fint comm);
+
+typedef void gck_mpi_fortran_fn(void);
+
+int gck_mpi_fortran_op(gck_mpi_fortran_fn *function, int commute, MPI_Op *op);
+
+/* kind: enum gck_mpi_kind (handle.h). aint: of MPI-2, with addresses for INTEGERs. */
+int gck_mpi_fortran_errhandler(int kind, gck_mpi_fortran_fn *function, MPI_Errhandler *errhandler);
+int gck_mpi_fortran_keyval(int kind, bool aint, gck_mpi_fortran_fn *copy, gck_mpi_fortran_fn *delete,
+			   intptr_t extra, int *number);
+int gck_mpi_fortran_attribute_set(int kind, bool aint, void *handle, int number, intptr_t value);
+int gck_mpi_fortran_attribute_get(int kind, bool aint, void *handle, int number, intptr_t *value,
+				  int *flag);
 
 #endif

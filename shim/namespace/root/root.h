@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The root object's own: what its files offer each other. */
-#ifndef GCK_MPI_ROOT_INTERNAL_H
-#define GCK_MPI_ROOT_INTERNAL_H
+#ifndef GCK_MPI_ROOT_ROOT_H
+#define GCK_MPI_ROOT_ROOT_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -54,7 +54,6 @@ void gck_ns_keys_end(void);
 void gck_ns_ranges_start(void);
 int gck_ns_range_add(const void *start, size_t length); /* -1: no room */
 void gck_ns_range_remove(const void *start, size_t length);
-size_t gck_ns_range_take(const void *start);            /* the one that begins there; its length */
 void gck_ns_fds_start(void);
 int gck_ns_fd_made(int fd);                             /* listed; -1 (closed again): no room */
 void gck_ns_fd_ends(int fd);
