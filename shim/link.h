@@ -45,7 +45,7 @@ enum gck_link_type {
 	GCK_LINK_MARKS,     /* make a userfaultfd for the agent, which the rank does not keep: it tells
 			     * which pages are written (shim/process/memory/dirty_pages.h); answered by MARKED */
 
-	/* The MPI thread's own link, in packets of struct gck_link_mpi. Rank to agent: */
+	/* The MPI thread's own link, in packets of struct gck_thread_msg. Rank to agent: */
 	GCK_LINK_MPI_HELLO = 32, /* hello; again when what it says changes */
 	GCK_LINK_MPI_READY,      /* seq, round, via COORDINATOR data: this rank's words */
 	GCK_LINK_MPI_QUIESCED,   /* seq, value: 0 or an errno value, data: then why */
@@ -60,7 +60,7 @@ enum gck_link_type {
 	GCK_LINK_MPI_RESUME,     /* seq; also: the quiesce is called off */
 	GCK_LINK_MPI_LOOK,       /* tell what stands in the way */
 
-	/* The CUDA thread's own link, in packets of struct gck_link_mpi, too. Rank to agent: */
+	/* The CUDA thread's own link, in packets of struct gck_thread_msg, too. Rank to agent: */
 	GCK_LINK_CUDA_HELLO = 48, /* cuda_hello */
 	GCK_LINK_CUDA_DRAINED,   /* seq, value: 0 or an errno value, data: then why. round: 1, something
 				  * is kept on a device for RESUME's descriptors; else 0 */
@@ -178,9 +178,9 @@ struct gck_link_cuda_drain {
 			      * RESUME comes before the image is written */
 };
 
-/* A message's data may be more than a packet holds: it comes in pieces, one packet each, in order
- * and with the same head. */
-struct gck_link_mpi {
+/* A packet of the MPI thread's link or of the CUDA thread's. A message's data may be more than a packet
+ * holds: then it comes in several packets, in order and with the same head. */
+struct gck_thread_msg {
 	uint32_t type, round;
 	uint64_t seq;
 	uint32_t value;

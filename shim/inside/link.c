@@ -18,7 +18,7 @@
 #define MESSAGE_MAX (1u << 30)
 #define PIECE_MS 10000      /* between pieces of one message */
 #define SEND_MS 2000        /* an agent that takes nothing for so long is none */
-#define HEAD offsetof(struct gck_link_mpi, data)
+#define HEAD offsetof(struct gck_thread_msg, data)
 
 /* Connecting and sending end in time: an agent that hangs does not make a rank wait. */
 static int limit(int fd)
@@ -87,7 +87,7 @@ void gck_inside_link_wake(const struct gck_inside_link *l)
 		shutdown(l->fd, SHUT_RD);
 }
 
-static int send_piece(int fd, const struct gck_link_mpi *head, const void *data, size_t size)
+static int send_piece(int fd, const struct gck_thread_msg *head, const void *data, size_t size)
 {
 	struct iovec v[2] = {{(void *)(uintptr_t)head, HEAD}, {(void *)(uintptr_t)data, size}};
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = size ? 2 : 1};
@@ -99,10 +99,10 @@ static int send_piece(int fd, const struct gck_link_mpi *head, const void *data,
 	return n < 0 ? -1 : 0;
 }
 
-int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_link_mpi *m, const void *data,
+int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m, const void *data,
 		      size_t size)
 {
-	struct gck_link_mpi head;
+	struct gck_thread_msg head;
 	size_t at = 0;
 
 	if (size > MESSAGE_MAX || !gck_inside_link_is_ours(l))
@@ -123,7 +123,7 @@ int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_link_
 }
 
 /* Descriptors come with the first piece of a message; what comes with others is closed. */
-static ssize_t receive_packet(int fd, struct gck_link_mpi *m, struct gck_inside_message *to)
+static ssize_t receive_packet(int fd, struct gck_thread_msg *m, struct gck_inside_message *to)
 {
 	if (!to)
 		return recv(fd, m, sizeof *m, MSG_DONTWAIT);
@@ -133,7 +133,7 @@ static ssize_t receive_packet(int fd, struct gck_link_mpi *m, struct gck_inside_
 
 /* 1, 0 after ms, -1. After the wait the number may be another file's: the process may have been
  * restored in the meantime. */
-static int receive_piece(const struct gck_inside_link *l, struct gck_link_mpi *m, int ms, size_t *n,
+static int receive_piece(const struct gck_inside_link *l, struct gck_thread_msg *m, int ms, size_t *n,
 			 struct gck_inside_message *to)
 {
 	struct pollfd p = {.fd = l->fd, .events = POLLIN};
@@ -158,7 +158,7 @@ static int receive_piece(const struct gck_inside_link *l, struct gck_link_mpi *m
 static int receive_rest(const struct gck_inside_link *l, struct gck_inside_message *m, size_t have)
 {
 	while (have < m->head.total) {
-		struct gck_link_mpi piece;
+		struct gck_thread_msg piece;
 		size_t n;
 
 		if (receive_piece(l, &piece, PIECE_MS, &n, NULL) <= 0 || piece.type != m->head.type ||

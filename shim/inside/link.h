@@ -18,7 +18,7 @@ struct gck_inside_link {
 #define GCK_INSIDE_FDS 2
 
 struct gck_inside_message {
-	struct gck_link_mpi head; /* its data are those of the last piece: use `data` */
+	struct gck_thread_msg head; /* its data are those of the last piece: use `data` */
 	void *data;          /* head.total bytes, aligned for words; freed by gck_inside_link_drop */
 	int fds[GCK_INSIDE_FDS]; /* that came along; closed by it, too, unless nfds is made 0 */
 	size_t nfds;
@@ -37,7 +37,7 @@ void gck_inside_link_close(struct gck_inside_link *l);
 void gck_inside_link_wake(const struct gck_inside_link *l);
 
 /* Send a message whose head is m's type, seq, round and value. -1: the link has ended. */
-int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_link_mpi *m, const void *data,
+int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m, const void *data,
 		      size_t size);
 
 /* Wait up to ms (-1: for ever) for a message. 1; 0: none came; -1: the link has ended, or broke a

@@ -64,8 +64,8 @@ void cuda_data_free(struct cuda_data *d)
 
 void cuda_data_give(struct cuda_data *d, const struct cuda_link *c, uint32_t type, uint64_t seq)
 {
-	struct gck_link_mpi m = {.type = type, .seq = seq};
-	struct iovec v = {&m, offsetof(struct gck_link_mpi, data)};
+	struct gck_thread_msg m = {.type = type, .seq = seq};
+	struct iovec v = {&m, offsetof(struct gck_thread_msg, data)};
 	int fds[] = {d->rank_fd, d->ring_fd};
 	union {
 		struct cmsghdr h;

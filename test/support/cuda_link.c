@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HEAD offsetof(struct gck_link_mpi, data)
+#define HEAD offsetof(struct gck_thread_msg, data)
 #define LIMIT_MS 10000
 #define LEASE_MS 60000
 
@@ -52,14 +52,14 @@ bool cuda_link_hear(struct cuda_link *c, uint32_t type)
 
 void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq)
 {
-	struct gck_link_mpi m = {.type = type, .seq = seq};
+	struct gck_thread_msg m = {.type = type, .seq = seq};
 
 	send(c->fd, &m, HEAD, MSG_NOSIGNAL);
 }
 
 static void say_drain(const struct cuda_link *c, uint32_t type, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms)
 {
-	struct gck_link_mpi m = {.type = type, .seq = seq,
+	struct gck_thread_msg m = {.type = type, .seq = seq,
 				 .total = sizeof m.cuda_drain,
 				 .cuda_drain = {.limit_ms = limit_ms, .lease_ms = lease_ms,
 						.host_most = c->host_most}};

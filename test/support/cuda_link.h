@@ -8,7 +8,7 @@
 struct cuda_link {
 	int fd;                 /* -1: none */
 	struct gck_link_cuda_hello hello;
-	struct gck_link_mpi m;  /* the last message */
+	struct gck_thread_msg m;  /* the last message */
 	uint32_t keep;          /* drains may leave data on devices */
 	uint64_t keep_most;     /* so much of it on each, 0: as far as there is room */
 	uint64_t host_most;     /* and may take so much host memory, any when a link is new */

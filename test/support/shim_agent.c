@@ -118,7 +118,7 @@ static int next_link(const struct agent *a, int ms, int *fd, void *packet, size_
 
 static union {
 	struct gck_link_msg shim;
-	struct gck_link_mpi cuda;
+	struct gck_thread_msg cuda;
 } first;
 
 /* One that was there before has been replaced. */
@@ -145,7 +145,7 @@ int agent_accept(struct agent *a, int ms, struct gck_link_hello *hello, pid_t *p
 	return fd;
 }
 
-int agent_accept_cuda(struct agent *a, int ms, struct gck_link_mpi *hello)
+int agent_accept_cuda(struct agent *a, int ms, struct gck_thread_msg *hello)
 {
 	int fd = a->cuda;
 
@@ -157,7 +157,7 @@ int agent_accept_cuda(struct agent *a, int ms, struct gck_link_mpi *hello)
 	return fd ? fd : -1;
 }
 
-int agent_accept_need(struct agent *a, int ms, struct gck_link_mpi *need)
+int agent_accept_need(struct agent *a, int ms, struct gck_thread_msg *need)
 {
 	int fd;
 

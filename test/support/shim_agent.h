@@ -16,7 +16,7 @@ struct agent {
 	char name[64];
 	/* The CUDA thread's link that came while another was waited for; 0: none. */
 	int cuda;
-	struct gck_link_mpi cuda_hello;
+	struct gck_thread_msg cuda_hello;
 };
 
 struct rank {
@@ -38,10 +38,10 @@ int agent_receive(int link, struct gck_link_msg *m);
 void agent_send(int link, int type, int32_t pid);
 
 /* A CUDA thread's link within ms: its fd and first message; -1 if there is none. */
-int agent_accept_cuda(struct agent *a, int ms, struct gck_link_mpi *hello);
+int agent_accept_cuda(struct agent *a, int ms, struct gck_thread_msg *hello);
 
 /* A thread's need of device memory within ms: the connection to be answered, and what it says; -1: none. */
-int agent_accept_need(struct agent *a, int ms, struct gck_link_mpi *need);
+int agent_accept_need(struct agent *a, int ms, struct gck_thread_msg *need);
 
 /* accept and GO. */
 int agent_admit(struct agent *a, struct gck_link_hello *hello);

@@ -64,7 +64,7 @@ static uint64_t spare_memory(const struct transaction *t, bool held)
 
 bool gpu_expect(struct transaction *t, bool held, double seconds)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_EXPECT, .seq = t->seq };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_EXPECT, .seq = t->seq };
 
 	for (size_t i = 0; i < t->n; i++) {
 		struct rank_checkpoint *one = &t->ranks[i];
@@ -82,7 +82,7 @@ bool gpu_expect(struct transaction *t, bool held, double seconds)
 
 void gpu_drain(struct transaction *t, double seconds)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_DRAIN, .seq = t->seq };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_DRAIN, .seq = t->seq };
 	uint64_t spare = spare_memory(t, t->held_write);
 
 	for (size_t i = 0; i < t->n; i++) {
@@ -123,7 +123,7 @@ const struct rank_checkpoint *gpu_awaited(const struct transaction *t)
 static void tell(const struct rank_checkpoint *m, uint32_t type)
 {
 	if (m->task->cuda)
-		thread_link_send(m->task->cuda, &(struct gck_link_mpi){ .type = type,
+		thread_link_send(m->task->cuda, &(struct gck_thread_msg){ .type = type,
 				 .seq = m->t->seq }, NULL, 0);
 }
 
@@ -138,7 +138,7 @@ void gpu_hold(struct transaction *t)
  * as the rank resumes. */
 static void resume_one(struct rank_checkpoint *m)
 {
-	struct gck_link_mpi order = { .type = GCK_LINK_CUDA_RESUME, .seq = m->t->seq };
+	struct gck_thread_msg order = { .type = GCK_LINK_CUDA_RESUME, .seq = m->t->seq };
 
 	m->sends_device_copy = m->device_copy && m->device.rank[0] >= 0 && m->task->cuda &&
 		!m->t->failed &&

@@ -53,7 +53,7 @@ static bool is_rank_of_step(const struct rank_checkpoint *m)
  * away. */
 void quiesce_start(struct transaction *t)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_QUIESCE, .seq = t->seq,
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_QUIESCE, .seq = t->seq,
 				  .value = t->quiesce.via };
 	struct gck_link_mpi_quiesce q = { .limit_ms = t->quiesce.limit_ms,
 		.lease_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS };
@@ -78,7 +78,7 @@ void quiesce_start(struct transaction *t)
 	}
 }
 
-static void tell(struct transaction *t, const struct gck_link_mpi *m, const void *data, size_t size)
+static void tell(struct transaction *t, const struct gck_thread_msg *m, const void *data, size_t size)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->ranks[i].asked_mpi && t->ranks[i].task->mpi)
@@ -87,12 +87,12 @@ static void tell(struct transaction *t, const struct gck_link_mpi *m, const void
 
 void quiesce_hold(struct transaction *t)
 {
-	tell(t, &(struct gck_link_mpi){ .type = GCK_LINK_MPI_HOLD, .seq = t->seq }, NULL, 0);
+	tell(t, &(struct gck_thread_msg){ .type = GCK_LINK_MPI_HOLD, .seq = t->seq }, NULL, 0);
 }
 
 void quiesce_resume(struct transaction *t)
 {
-	tell(t, &(struct gck_link_mpi){ .type = GCK_LINK_MPI_RESUME, .seq = t->seq }, NULL, 0);
+	tell(t, &(struct gck_thread_msg){ .type = GCK_LINK_MPI_RESUME, .seq = t->seq }, NULL, 0);
 	for (size_t i = 0; i < t->n; i++)
 		t->ranks[i].asked_mpi = false;
 }
@@ -158,7 +158,7 @@ static void told(struct transaction *t)
 	t->quiesce.ours.n = t->quiesce.all.n = 0;
 }
 
-void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi *head,
+void quiesce_ready(struct agent *a, struct task *task, const struct gck_thread_msg *head,
 		   const void *words)
 {
 	struct rank_checkpoint *m = transaction_rank(a, task);
@@ -210,7 +210,7 @@ static int take_words(struct transaction *t, const json_t *body)
 void quiesce_go(struct transaction *t, const json_t *body)
 {
 	uint32_t round = (uint32_t)packet_int(body, "round", 0);
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_GO, .seq = t->seq, .round = round };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_GO, .seq = t->seq, .round = round };
 
 	if (t->asked != PHASE_QUIESCE || t->failed || round != t->quiesce.round)
 		return;

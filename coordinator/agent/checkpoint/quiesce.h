@@ -21,7 +21,7 @@ void quiesce_clear(struct transaction *t);
 
 /* What MPI threads say: ready for a round, with this rank's words; quiesced (why: NULL), or not;
  * their link has ended. */
-void quiesce_ready(struct agent *a, struct task *task, const struct gck_link_mpi *head,
+void quiesce_ready(struct agent *a, struct task *task, const struct gck_thread_msg *head,
 		   const void *words);
 void quiesce_answered(struct agent *a, struct task *task, uint64_t seq,
 		      const struct gck_error *why);

@@ -13,7 +13,7 @@
 #include "coordinator/agent/checkpoint/transaction.h"
 #include "coordinator/agent/ranks/thread_link.h"
 
-#define HEAD offsetof(struct gck_link_mpi, data)
+#define HEAD offsetof(struct gck_thread_msg, data)
 #define UUID 16
 
 struct reclaim {
@@ -42,7 +42,7 @@ static void drop(struct reclaim *n)
 
 static void answer_if_all(struct reclaim *n)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_GIVEN, .round = n->given };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_GIVEN, .round = n->given };
 
 	if (n->nawaited)
 		return;
@@ -89,7 +89,7 @@ static bool is_stuck(struct agent *a, const struct task *t)
 	return n && m && m->gpu == GPU_DRAINS;
 }
 
-void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
+void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size)
 {
 	const struct task *who = tasks_by_pid(&a->tasks, pid);
 	bool good = who && size == HEAD + UUID && m->total == UUID;
@@ -108,7 +108,7 @@ void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi 
 		n->nawaited += n->awaited[i];
 		if (n->awaited[i])
 			thread_link_send(t->cuda,
-					 &(struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELD,
+					 &(struct gck_thread_msg){ .type = GCK_LINK_CUDA_YIELD,
 					 .seq = n->seq }, m->data, UUID);
 	}
 	if (is_stuck(a, who))

@@ -9,7 +9,7 @@
 
 /* A connection whose first packet was a NEED. It is answered when all other ranks have answered,
  * except those that are to be drained and wait for such an answer themselves. */
-void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size);
+void reclaim_take(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size);
 
 /* A rank's answer to the NEED of that number. */
 void reclaim_answered(struct agent *a, const struct task *t, uint64_t seq, bool given);

@@ -159,7 +159,7 @@ static const struct thread_kind cuda = { "CUDA", cuda_slot, take_cuda, lose_cuda
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m, size_t size)
+static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size)
 {
 	if (m->type == GCK_LINK_CUDA_NEED)
 		reclaim_take(a, fd, pid, m, size);

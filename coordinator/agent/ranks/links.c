@@ -129,7 +129,7 @@ static void take_hello(struct link *l, const struct gck_link_msg *m, ssize_t n)
 }
 
 /* Passes on the connections of our threads in ranks, and requests for device memory. */
-static void hand_on(struct link *l, const struct gck_link_mpi *m, size_t n)
+static void hand_on(struct link *l, const struct gck_thread_msg *m, size_t n)
 {
 	const struct links_ops *ops = l->all->ops;
 	struct agent *a = l->all->agent;
@@ -146,7 +146,7 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 	struct link *l = io->data;
 	static union {
 		struct gck_link_msg shim;
-		struct gck_link_mpi mpi;
+		struct gck_thread_msg mpi;
 	} m;
 	ssize_t n = recv(l->fd, &m, sizeof m, MSG_DONTWAIT);
 

@@ -13,7 +13,7 @@ struct links_ops {
 	void (*ask)(struct agent *a, struct task *t, const struct gck_link_ask *m);
 	/* A connection of process pid that is not a shim's: m, of size bytes, was its first
 	 * packet. The callee closes fd. */
-	void (*adopt)(struct agent *a, int fd, pid_t pid, const struct gck_link_mpi *m,
+	void (*adopt)(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m,
 		      size_t size);
 };
 

@@ -16,7 +16,7 @@
 #include "coordinator/agent/base/packet.h"
 #include "shim/process/gpu/gpu.h"
 
-#define HEAD offsetof(struct gck_link_mpi, data)
+#define HEAD offsetof(struct gck_thread_msg, data)
 #define MESSAGE_MAX (64u << 20)
 #define QUEUE_MAX (256u << 20)
 #define ITEMS_MAX 64u
@@ -92,11 +92,11 @@ static void on_writable(struct ev_loop *loop, ev_io *io, int events)
 	ev_io_stop(loop, io);
 }
 
-static struct thread_packet *queue_piece(struct thread_link *l, const struct gck_link_mpi *m,
+static struct thread_packet *queue_piece(struct thread_link *l, const struct gck_thread_msg *m,
 					 const void *data, size_t at, size_t n, size_t total)
 {
 	struct thread_packet *p = calloc(1, sizeof *p + HEAD + n);
-	struct gck_link_mpi head;
+	struct gck_thread_msg head;
 
 	if (!p || l->queued > QUEUE_MAX) {
 		free(p);
@@ -129,7 +129,7 @@ static void give_up(struct thread_link *l)
 	shutdown(l->fd, SHUT_RDWR);
 }
 
-void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const void *data,
+void thread_link_send(struct thread_link *l, const struct gck_thread_msg *m, const void *data,
 		      size_t size)
 {
 	size_t at = 0;
@@ -146,7 +146,7 @@ void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const
 	send_queued(l);
 }
 
-void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m,
+void thread_link_give(struct thread_link *l, const struct gck_thread_msg *m,
 		      int fds[GCK_LINK_DATA_FDS])
 {
 	struct thread_packet *p = queue_piece(l, m, NULL, 0, 0, 0);
@@ -191,7 +191,7 @@ void thread_link_failure(const struct thread_link *l, struct gck_error *err)
 		 (const char *)l->data);
 }
 
-static int take_piece(struct thread_link *l, const struct gck_link_mpi *m, size_t n)
+static int take_piece(struct thread_link *l, const struct gck_thread_msg *m, size_t n)
 {
 	if (!l->data) {
 		if (m->offset || m->total > MESSAGE_MAX)
@@ -208,7 +208,7 @@ static int take_piece(struct thread_link *l, const struct gck_link_mpi *m, size_
 	return 0;
 }
 
-static void take_packet(struct thread_link *l, const struct gck_link_mpi *m, size_t size)
+static void take_packet(struct thread_link *l, const struct gck_thread_msg *m, size_t size)
 {
 	struct thread_link **slot = l->slot;
 
@@ -230,7 +230,7 @@ static void take_packet(struct thread_link *l, const struct gck_link_mpi *m, siz
 static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 {
 	struct thread_link *l = io->data;
-	static struct gck_link_mpi m;
+	static struct gck_thread_msg m;
 	ssize_t n = recv(l->fd, &m, sizeof m, MSG_DONTWAIT);
 
 	(void)loop;
@@ -266,7 +266,7 @@ static struct thread_link *make(struct agent *a, int fd, struct task *t,
 }
 
 void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_kind *kind,
-		       const struct gck_link_mpi *m, size_t size)
+		       const struct gck_thread_msg *m, size_t size)
 {
 	struct task *t = tasks_by_pid(&a->tasks, pid);
 	struct thread_link *l = t ? make(a, fd, t, kind) : NULL;
@@ -290,7 +290,7 @@ static void look(struct thread_link *l, uint32_t type)
 {
 	l->looked = false;
 	json_array_clear(l->items);
-	thread_link_send(l, &(struct gck_link_mpi){ .type = type }, NULL, 0);
+	thread_link_send(l, &(struct gck_thread_msg){ .type = type }, NULL, 0);
 }
 
 void thread_links_look(struct agent *a)

@@ -26,7 +26,7 @@ struct thread_link {
 	int fd;
 	ev_io in, out;
 	struct gck_link_mpi_hello hello;  /* of an MPI thread */
-	struct gck_link_mpi head;         /* of the message that is being received */
+	struct gck_thread_msg head;         /* of the message that is being received */
 	unsigned char *data;
 	size_t have;
 	struct thread_packet *first, **last; /* packets to send */
@@ -38,7 +38,7 @@ struct thread_link {
 /* Takes over a connection of process pid, and its first packet. A newer link of a rank replaces
  * the older. */
 void thread_link_adopt(struct agent *a, int fd, pid_t pid, const struct thread_kind *kind,
-		       const struct gck_link_mpi *m, size_t size);
+		       const struct gck_thread_msg *m, size_t size);
 void thread_link_close(struct thread_link *l);
 
 /* Closes a link that broke off or broke the rules, and reports it as lost. */
@@ -46,11 +46,11 @@ void thread_link_lost(struct thread_link *l);
 
 /* Sends a message with m's type, seq, round and value. Never waits; a link that is not read is
  * closed. */
-void thread_link_send(struct thread_link *l, const struct gck_link_mpi *m, const void *data,
+void thread_link_send(struct thread_link *l, const struct gck_thread_msg *m, const void *data,
 		      size_t size);
 
 /* Sends a message without data, with descriptors, which are closed here (and set to -1). */
-void thread_link_give(struct thread_link *l, const struct gck_link_mpi *m,
+void thread_link_give(struct thread_link *l, const struct gck_thread_msg *m,
 		      int fds[GCK_LINK_DATA_FDS]);
 
 /* Takes an item of the answer to a look for obstacles. */

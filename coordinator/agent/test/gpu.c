@@ -25,7 +25,7 @@
 
 static void connect_one(unsigned rank, bool restored)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
 	int sv[2];
 
 	m.cuda_hello.version = GCK_LINK_VERSION;
@@ -49,7 +49,7 @@ static void begin(void)
 /* A message of a rank's CUDA thread; value: an error, with the text why. */
 static void say_of(unsigned rank, uint64_t seq, uint32_t type, uint32_t value, const char *text)
 {
-	struct gck_link_mpi m = { .type = type, .seq = seq, .value = value };
+	struct gck_thread_msg m = { .type = type, .seq = seq, .value = value };
 
 	m.total = text ? (uint32_t)strlen(text) : 0;
 	memcpy(m.data, text ? text : "", m.total);
@@ -137,7 +137,7 @@ static void times(void)
 static void drained(unsigned kept)
 {
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
-		struct gck_link_mpi m = { .type = GCK_LINK_CUDA_DRAINED, .seq = 7,
+		struct gck_thread_msg m = { .type = GCK_LINK_CUDA_DRAINED, .seq = 7,
 					  .round = i < kept };
 
 		thread_send(i, &m, HEAD);
@@ -146,9 +146,9 @@ static void drained(unsigned kept)
 }
 
 /* Its next message. The agent sends so few that it is the expected one. */
-static struct gck_link_mpi next(unsigned rank, int fds[2])
+static struct gck_thread_msg next(unsigned rank, int fds[2])
 {
-	static struct gck_link_mpi m;
+	static struct gck_thread_msg m;
 
 	m.type = 0;
 	do
@@ -174,7 +174,7 @@ static void resumed(void)
 
 static void brought(void)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	struct stat st;
 	char byte;
 	int fds[2];
@@ -212,7 +212,7 @@ static void brought(void)
 /* Of 6 MiB on one device 4 have room. */
 static void shared(void)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	int fds[2];
 
 	begin_with_data();
@@ -244,7 +244,7 @@ static void shared(void)
 /* A thread of a rank's program finds no free device memory. */
 static void need_of(unsigned rank, int *fd)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_NEED, .total = 16, .data = "device" };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_NEED, .total = 16, .data = "device" };
 	int sv[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
@@ -254,7 +254,7 @@ static void need_of(unsigned rank, int *fd)
 }
 
 /* Of rank 0; what rank 1 is told. */
-static struct gck_link_mpi need(int *fd)
+static struct gck_thread_msg need(int *fd)
 {
 	int fds[2];
 
@@ -264,7 +264,7 @@ static struct gck_link_mpi need(int *fd)
 
 static bool given(int fd, uint32_t ranks)
 {
-	struct gck_link_mpi m = { .type = 0 };
+	struct gck_thread_msg m = { .type = 0 };
 	bool good;
 
 	fake_turn();
@@ -277,7 +277,7 @@ static bool given(int fd, uint32_t ranks)
 
 static void needed(void)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	char byte;
 	int fd;
 
@@ -288,7 +288,7 @@ static void needed(void)
 	is_int(thread_heard(0, GCK_LINK_CUDA_YIELD), 0, "except the rank that asks");
 	fake_turn();
 	is_int(recv(fd, &byte, 1, MSG_DONTWAIT), -1, "it waits for their answers");
-	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
+	m = (struct gck_thread_msg){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	thread_send(1, &m, HEAD);
 	ok(given(fd, 1), "and is told that one rank has freed memory");
 	need(&fd);
@@ -297,7 +297,7 @@ static void needed(void)
 	connect_one(1, false);
 	m = need(&fd);
 	close(fd);
-	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
+	m = (struct gck_thread_msg){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	fake_turn();
 	ok(!fake_agent->reclaims, "a rank that waits no longer is forgotten");
 	thread_send(1, &m, HEAD);
@@ -308,7 +308,7 @@ static void needed(void)
 /* Their gates do not close before they have an answer. */
 static void needed_in_drain(void)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	int fd[2];
 	char byte;
 
@@ -328,7 +328,7 @@ static void needed_in_drain(void)
 	start_freeze(4000);
 	thread_heard(1, GCK_LINK_CUDA_DRAIN);
 	m = need(&fd[0]);
-	m = (struct gck_link_mpi){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
+	m = (struct gck_thread_msg){ .type = GCK_LINK_CUDA_YIELDED, .seq = m.seq, .round = 1 };
 	say(1, GCK_LINK_CUDA_DRAINED, 0, NULL);
 	thread_send(1, &m, HEAD);
 	ok(given(fd[0], 1), "a rank that is being drained frees its copies");
@@ -339,7 +339,7 @@ static void needed_in_drain(void)
 
 static void not_brought(void)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	int fds[2];
 
 	begin_with_data();
@@ -449,7 +449,7 @@ static void late_word(void)
 static void too_little_memory(void)
 {
 	const json_t *answer;
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	int fds[2];
 
 	begin();
@@ -562,7 +562,7 @@ static void comes_back(void)
 
 static void want(unsigned rank)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
 
 	m.cuda_hello.version = GCK_LINK_VERSION;
 	m.cuda_hello.restored = m.cuda_hello.wanting = 1;
@@ -570,7 +570,7 @@ static void want(unsigned rank)
 }
 
 /* The socket that its data comes over, -1: none; m is the answer. */
-static int filled(unsigned rank, struct gck_link_mpi *m)
+static int filled(unsigned rank, struct gck_thread_msg *m)
 {
 	int fds[2];
 
@@ -599,7 +599,7 @@ static void restart_wanting(unsigned timeout_ms)
 
 static void fills(void)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	int fd;
 
 	restart_wanting(5000);
@@ -653,7 +653,7 @@ static double time_left(void)
 
 static void fills_for_long(void)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	double before;
 	int fd;
 

@@ -230,7 +230,7 @@ static void another_link(void)
 
 static void short_hello(void)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_HELLO, .total = 4 };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_HELLO, .total = 4 };
 	int sv[2];
 
 	threads_begin();

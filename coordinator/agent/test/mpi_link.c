@@ -18,7 +18,7 @@ static const struct thread_link *link_of(unsigned rank)
 }
 
 /* Rank 1's link is closed at this packet. */
-static void breaks(struct gck_link_mpi m, size_t size, const char *name)
+static void breaks(struct gck_thread_msg m, size_t size, const char *name)
 {
 	threads_begin();
 	thread_send(1, &m, size);
@@ -29,8 +29,8 @@ static void breaks(struct gck_link_mpi m, size_t size, const char *name)
 
 static void rules(void)
 {
-	const struct gck_link_mpi text = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
-	struct gck_link_mpi m = text;
+	const struct gck_thread_msg text = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
+	struct gck_thread_msg m = text;
 
 	breaks(m, HEAD - 1, "a packet without a whole head");
 	breaks(m, HEAD, "a piece of nothing");
@@ -49,7 +49,7 @@ static void rules(void)
 
 static void pieces(void)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
 
 	threads_begin();
 	memcpy(m.data, "a\0b", 4);
@@ -81,7 +81,7 @@ static void pieces(void)
 
 static void items(void)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_ITEM, .total = 6 };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_ITEM, .total = 6 };
 	int unended;
 
 	threads_begin();
@@ -133,7 +133,7 @@ static void counts(void)
 /* Words of all ranks are large: a rank that does not read them must not fill the agent. */
 static void does_not_listen(void)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_GO, .seq = 7 };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_GO, .seq = 7 };
 	size_t size = 60u << 20;
 	void *words = calloc(1, size);
 
@@ -157,7 +157,7 @@ static void does_not_listen(void)
 
 static void no_rank(void)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_HELLO };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_HELLO };
 	char byte;
 	int sv[2];
 

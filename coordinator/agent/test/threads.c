@@ -27,9 +27,9 @@ bool answer_says(const json_t *answer, const char *text)
 	return false;
 }
 
-static struct gck_link_mpi hello(unsigned rank, uint32_t restored, bool outside)
+static struct gck_thread_msg hello(unsigned rank, uint32_t restored, bool outside)
 {
-	struct gck_link_mpi m = { .type = GCK_LINK_MPI_HELLO,
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_HELLO,
 				  .total = sizeof(struct gck_link_mpi_hello) };
 
 	m.hello = (struct gck_link_mpi_hello){ .version = GCK_LINK_VERSION, .restored = restored,
@@ -47,7 +47,7 @@ void thread_leave(unsigned rank)
 
 void thread_connect(unsigned rank, uint32_t restored)
 {
-	struct gck_link_mpi m = hello(rank, restored, false);
+	struct gck_thread_msg m = hello(rank, restored, false);
 	int sv[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
@@ -60,7 +60,7 @@ void thread_connect(unsigned rank, uint32_t restored)
 
 void thread_outside(unsigned rank)
 {
-	struct gck_link_mpi m = hello(rank, 0, true);
+	struct gck_thread_msg m = hello(rank, 0, true);
 
 	thread_send(rank, &m, HEAD + m.total);
 }
@@ -101,7 +101,7 @@ bool threads_restart(unsigned timeout_ms, bool cuda, void (*connect)(unsigned ra
 	return !back;
 }
 
-void thread_send(unsigned rank, const struct gck_link_mpi *m, size_t size)
+void thread_send(unsigned rank, const struct gck_thread_msg *m, size_t size)
 {
 	while (send(threads[rank], m, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EAGAIN)
 		fake_run(0.01);
@@ -109,20 +109,20 @@ void thread_send(unsigned rank, const struct gck_link_mpi *m, size_t size)
 
 void thread_say(unsigned rank, uint32_t type, uint32_t round, uint32_t value, size_t size)
 {
-	static struct gck_link_mpi m;
+	static struct gck_thread_msg m;
 	size_t at = 0;
 
 	do {
 		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
 
-		m = (struct gck_link_mpi){ .type = type, .seq = 7, .round = round, .value = value,
+		m = (struct gck_thread_msg){ .type = type, .seq = 7, .round = round, .value = value,
 					   .total = (uint32_t)size, .offset = (uint32_t)at };
 		thread_send(rank, &m, HEAD + n);
 		at += n;
 	} while (at < size);
 }
 
-bool thread_given(unsigned rank, struct gck_link_mpi *m, int fds[2])
+bool thread_given(unsigned rank, struct gck_thread_msg *m, int fds[2])
 {
 	union {
 		struct cmsghdr head;
@@ -142,7 +142,7 @@ bool thread_given(unsigned rank, struct gck_link_mpi *m, int fds[2])
 
 int thread_heard(unsigned rank, uint32_t type)
 {
-	static struct gck_link_mpi m;
+	static struct gck_thread_msg m;
 	int n = 0;
 
 	while (recv(threads[rank], &m, sizeof m, MSG_DONTWAIT) > 0)

@@ -8,7 +8,7 @@
 #include "coordinator/agent/ranks/thread_link.h"
 #include "coordinator/agent/test/fakes.h"
 
-#define HEAD offsetof(struct gck_link_mpi, data)
+#define HEAD offsetof(struct gck_thread_msg, data)
 
 extern int threads[FAKE_RANKS]; /* their ends of the links; -1: none */
 
@@ -30,14 +30,14 @@ void threads_end(void);
 bool threads_restart(unsigned timeout_ms, bool cuda, void (*connect)(unsigned rank));
 
 /* Send one packet as it is; send a message of so many bytes. */
-void thread_send(unsigned rank, const struct gck_link_mpi *m, size_t size);
+void thread_send(unsigned rank, const struct gck_thread_msg *m, size_t size);
 void thread_say(unsigned rank, uint32_t type, uint32_t round, uint32_t value, size_t size);
 
 /* How many messages of this type it was sent since the last call. */
 int thread_heard(unsigned rank, uint32_t type);
 
 /* The next packet that it was sent, and the descriptors with it (-1: none). */
-bool thread_given(unsigned rank, struct gck_link_mpi *m, int fds[2]);
+bool thread_given(unsigned rank, struct gck_thread_msg *m, int fds[2]);
 
 /* Is the agent's answer a failure with this text? */
 bool answer_says(const json_t *answer, const char *text);

@@ -49,7 +49,7 @@ int cuda_rank_end(struct cuda_rank *r)
 
 int cuda_hear(struct cuda_rank *r, int ms)
 {
-	const struct gck_link_mpi *m = &r->cuda.m;
+	const struct gck_thread_msg *m = &r->cuda.m;
 	uint32_t type = cuda_link_receive(&r->cuda, ms);
 	size_t n = m->total < sizeof text ? m->total : 0;
 

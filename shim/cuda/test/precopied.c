@@ -154,11 +154,11 @@ static void hashed(void)
 /* There are no other ranks. */
 static void nobody_gives(struct cuda_rank *r)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	int fd = agent_accept_need(&r->agent, WAIT_MS, &m);
 
 	m.type = GCK_LINK_CUDA_GIVEN;
-	send(fd, &m, offsetof(struct gck_link_mpi, data), MSG_NOSIGNAL);
+	send(fd, &m, offsetof(struct gck_thread_msg, data), MSG_NOSIGNAL);
 	close(fd);
 }
 

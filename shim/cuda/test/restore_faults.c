@@ -395,12 +395,12 @@ static void go_for_the_program(int ms)
 /* As another rank of the node that wants it, by way of the agent. */
 static bool yields(void)
 {
-	struct gck_link_mpi m = {.type = GCK_LINK_CUDA_YIELD, .total = sizeof(((struct gck_cuda_state *)0)->devices.v->uuid)};
+	struct gck_thread_msg m = {.type = GCK_LINK_CUDA_YIELD, .total = sizeof(((struct gck_cuda_state *)0)->devices.v->uuid)};
 	struct gck_cuda_state s;
 
 	agent_peek(l.pid, cuda.hello.state, &s, sizeof s);
 	memcpy(m.data, s.devices.v[0].uuid, m.total);
-	send(cuda.fd, &m, offsetof(struct gck_link_mpi, data) + m.total, MSG_NOSIGNAL);
+	send(cuda.fd, &m, offsetof(struct gck_thread_msg, data) + m.total, MSG_NOSIGNAL);
 	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_YIELDED && cuda.m.round;
 }
 
@@ -439,7 +439,7 @@ static void go_for_others(void)
 static void beside_a_kernel(void)
 {
 	const struct fault none = {NULL, 0, 0};
-	struct gck_link_mpi need;
+	struct gck_thread_msg need;
 	struct outcome o;
 	struct cuda_data d;
 	bool given = false;

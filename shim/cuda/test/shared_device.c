@@ -45,18 +45,18 @@ static void end(void)
 /* As the agent: b's need is a's to serve, until b has its answer. How many times. */
 static int carry_needs(int *got)
 {
-	struct gck_link_mpi m;
+	struct gck_thread_msg m;
 	int fd, times = 0;
 
 	while ((fd = agent_accept_need(&b.agent, 2000, &m)) >= 0) {
-		struct gck_link_mpi given = {.type = GCK_LINK_CUDA_GIVEN};
+		struct gck_thread_msg given = {.type = GCK_LINK_CUDA_GIVEN};
 
 		m.type = GCK_LINK_CUDA_YIELD;
 		m.seq = (uint64_t)++times;
-		send(a.cuda.fd, &m, offsetof(struct gck_link_mpi, data) + m.total, MSG_NOSIGNAL);
+		send(a.cuda.fd, &m, offsetof(struct gck_thread_msg, data) + m.total, MSG_NOSIGNAL);
 		if (cuda_hear(&a, WAIT_MS) == GCK_LINK_CUDA_YIELDED && a.cuda.m.seq == m.seq)
 			given.round = a.cuda.m.round;
-		send(fd, &given, offsetof(struct gck_link_mpi, data), MSG_NOSIGNAL);
+		send(fd, &given, offsetof(struct gck_thread_msg, data), MSG_NOSIGNAL);
 		close(fd);
 		if (given.round)
 			break;

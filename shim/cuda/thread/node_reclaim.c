@@ -16,7 +16,7 @@
 /* Over a connection of its own: the CUDA thread may be waiting for this very call to end. */
 static bool ask(const unsigned char uuid[16])
 {
-	const struct gck_link_mpi m = {.type = GCK_LINK_CUDA_NEED};
+	const struct gck_thread_msg m = {.type = GCK_LINK_CUDA_NEED};
 	struct gck_inside_message answer = {.data = NULL};
 	struct gck_inside_link link;
 	bool given;
@@ -45,7 +45,7 @@ bool gck_cuda_need(CUdevice device)
 bool gck_cuda_need_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
-	struct gck_link_mpi answer = {.type = GCK_LINK_CUDA_YIELDED, .seq = m->head.seq};
+	struct gck_thread_msg answer = {.type = GCK_LINK_CUDA_YIELDED, .seq = m->head.seq};
 	uint32_t device = 0;
 
 	while (device < all->n && (m->head.total != sizeof all->v->uuid ||

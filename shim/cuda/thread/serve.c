@@ -24,7 +24,7 @@
 static int say(const struct gck_cuda_keeper *k, uint32_t type, uint64_t seq,
 	       const struct gck_error *err)
 {
-	struct gck_link_mpi m = {.type = type, .seq = seq, .value = err ? (uint32_t)err->code : 0,
+	struct gck_thread_msg m = {.type = type, .seq = seq, .value = err ? (uint32_t)err->code : 0,
 				 .round = type == GCK_LINK_CUDA_DRAINED && !err &&
 					  gck_cuda_snapshot_is_kept()};
 
@@ -39,7 +39,7 @@ int gck_cuda_serve_hello(struct gck_cuda_keeper *k)
 		.state = (uint64_t)(uintptr_t)&gck_cuda_state,
 	};
 
-	if (gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_CUDA_HELLO}, &h,
+	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_HELLO}, &h,
 				 sizeof h))
 		return -1;
 	return k->lost.code ? say(k, GCK_LINK_CUDA_RESUMED, k->seq, &k->lost) : 0;
@@ -59,7 +59,7 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_CUDA_ITEM}, text, at);
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_ITEM}, text, at);
 }
 
 static int look(struct gck_cuda_keeper *k)

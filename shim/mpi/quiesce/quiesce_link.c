@@ -59,7 +59,7 @@ static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi
 		struct gck_error *err)
 {
 	struct asked *a = (struct asked *)x;
-	struct gck_link_mpi m = {.type = GCK_LINK_MPI_READY, .seq = a->seq, .round = round};
+	struct gck_thread_msg m = {.type = GCK_LINK_MPI_READY, .seq = a->seq, .round = round};
 	bool with_words = a->via == GCK_LINK_MPI_COORDINATOR;
 
 	a->round = round;
@@ -196,7 +196,7 @@ static int quiesce(struct asked *a, const struct gck_link_mpi_quiesce *q, struct
 
 static int answer(struct asked *a, int failed, const struct gck_error *err)
 {
-	struct gck_link_mpi m = {.type = GCK_LINK_MPI_QUIESCED, .seq = a->seq,
+	struct gck_thread_msg m = {.type = GCK_LINK_MPI_QUIESCED, .seq = a->seq,
 				 .value = failed ? (uint32_t)err->code : 0};
 
 	return gck_inside_link_send(&a->k->link, &m, err->text, failed ? strlen(err->text) + 1 : 0);

@@ -36,7 +36,7 @@ __attribute__((visibility("default"))) struct gck_shim_state *gck_preload_state(
 
 static int listener, rank_fd;
 static uint64_t seq;
-static struct gck_link_mpi answer;
+static struct gck_thread_msg answer;
 
 static void listen_for_rank(void)
 {
@@ -53,8 +53,8 @@ static void listen_for_rank(void)
 
 static void say(uint32_t type, uint32_t limit_ms, uint32_t lease_ms)
 {
-	struct gck_link_mpi m = {.type = type, .seq = seq};
-	size_t n = offsetof(struct gck_link_mpi, data);
+	struct gck_thread_msg m = {.type = type, .seq = seq};
+	size_t n = offsetof(struct gck_thread_msg, data);
 
 	if (type == GCK_LINK_MPI_QUIESCE) {
 		m.seq = ++seq;

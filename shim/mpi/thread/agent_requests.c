@@ -15,7 +15,7 @@
 #define CONNECT_AGAIN_MS 50
 #define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
 
-static int tell_failure(const struct gck_mpi_keeper *k, struct gck_link_mpi m)
+static int tell_failure(const struct gck_mpi_keeper *k, struct gck_thread_msg m)
 {
 	m.value = (uint32_t)k->lost.code;
 	return gck_inside_link_send(&k->link, &m, k->lost.text, m.value ? strlen(k->lost.text) + 1 : 0);
@@ -23,7 +23,7 @@ static int tell_failure(const struct gck_mpi_keeper *k, struct gck_link_mpi m)
 
 static int tell_rebuilt(const struct gck_mpi_keeper *k)
 {
-	return tell_failure(k, (struct gck_link_mpi){.type = GCK_LINK_MPI_REBUILT});
+	return tell_failure(k, (struct gck_thread_msg){.type = GCK_LINK_MPI_REBUILT});
 }
 
 /* What is said holds for the stage that was looked at: the next change is told anew. That MPI could
@@ -43,7 +43,7 @@ static int serve_hello(struct gck_mpi_keeper *k)
 		hello.size = (uint32_t)k->size;
 		hello.pmix = !k->restoring && gck_mpi_pmix_usable();
 	}
-	if (gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_HELLO}, &hello,
+	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_HELLO}, &hello,
 			      sizeof hello))
 		return -1;
 	return k->lost.code ? tell_rebuilt(k) : 0;
@@ -63,7 +63,7 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_ITEM}, text, at);
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_ITEM}, text, at);
 }
 
 static int look(struct gck_mpi_keeper *k)
@@ -72,7 +72,7 @@ static int look(struct gck_mpi_keeper *k)
 		return -1;
 	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE)
 		gck_mpi_able(tell_item, k);
-	return gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_LOOKED},
+	return gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_LOOKED},
 				 NULL, 0);
 }
 
@@ -119,7 +119,7 @@ static int refuse(const struct gck_mpi_keeper *k, const struct gck_inside_messag
 {
 	if (m->head.type != GCK_LINK_MPI_QUIESCE)
 		return 0;
-	return tell_failure(k, (struct gck_link_mpi){.type = GCK_LINK_MPI_QUIESCED,
+	return tell_failure(k, (struct gck_thread_msg){.type = GCK_LINK_MPI_QUIESCED,
 						     .seq = m->head.seq});
 }
 
@@ -166,7 +166,7 @@ static void serve(struct gck_mpi_keeper *k)
 		return;
 	if (!gck_mpi_keeper_told(k)) /* it ends right after MPI_Finalize */
 		serve_hello(k);
-	gck_inside_link_send(&k->link, &(struct gck_link_mpi){.type = GCK_LINK_MPI_BYE}, NULL, 0);
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_BYE}, NULL, 0);
 }
 
 void gck_mpi_serve_agent(struct gck_mpi_keeper *k)
