@@ -74,7 +74,7 @@ bool gck_cuda_allocation_is_ours(CUdeviceptr address, struct gck_cuda_allocation
 CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext context)
 {
 	bool managed = !gck_cuda_memory_is_ours(a->base);
-	CUresult rc = gck_cuda_settle(context);
+	CUresult rc = gck_cuda_wait_context(context);
 
 	if (rc == CUDA_ERROR_NOT_READY && !managed && !a->pool) {
 		rc = gck_cuda_ordered_give_later(a, context);
@@ -82,7 +82,7 @@ CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext
 			return rc;
 	}
 	if (rc == CUDA_ERROR_NOT_READY || rc == CUDA_ERROR_NOT_SUPPORTED)
-		rc = gck_cuda_settle_streams(context);
+		rc = gck_cuda_wait_streams(context);
 	if (rc)
 		return rc;
 	return managed ? gck_cuda_managed_give(a) : gck_cuda_allocation_give_now(a);
@@ -99,7 +99,7 @@ GCK_CUDA_FUNCTION(cuMemFree_v2, (CUdeviceptr address))
 	if (!gck_cuda_allocation_is_ours(address, &a, &rc)) {
 		rc = gck_cuda_real.cuMemFree_v2(address);
 		if (rc == CUDA_SUCCESS)
-			gck_cuda_alive_remove(GCK_CUDA_MANAGED, address);
+			gck_cuda_obstacle_remove(GCK_CUDA_MANAGED, address);
 	} else if (rc == CUDA_SUCCESS) {
 		rc = a.pool ? gck_cuda_ordered_give(&a) : gck_cuda_allocation_give(&a, a.context);
 	}

@@ -110,7 +110,7 @@ static CUresult give(CUdeviceptr address, CUstream stream)
 		if (rc == CUDA_ERROR_NOT_FOUND) { \
 			rc = gck_cuda_real.name(address, stream); \
 			if (rc == CUDA_SUCCESS) \
-				gck_cuda_alive_remove(GCK_CUDA_MANAGED, address); \
+				gck_cuda_obstacle_remove(GCK_CUDA_MANAGED, address); \
 		} \
 		GCK_CUDA_LEAVE(); \
 		return rc; \

@@ -9,11 +9,11 @@
 int gck_cuda_arena_init(struct gck_cuda_arena *a, uint64_t base, uint64_t size, uint64_t unit)
 {
 	*a = (struct gck_cuda_arena){.base = base, .size = size, .unit = unit, .free = size,
-				     .most = size, .n = 1, .room = LEAST};
+				     .most = size, .n = 1, .capacity = LEAST};
 	a->v = calloc(LEAST, sizeof *a->v);
 	if (!a->v)
 		return -1;
-	a->v[0] = (struct gck_cuda_piece){.base = base, .size = size};
+	a->v[0] = (struct gck_cuda_suballocation){.base = base, .size = size};
 	return 0;
 }
 
@@ -39,17 +39,17 @@ static size_t place(const struct gck_cuda_arena *a, uint64_t address)
 	return low;
 }
 
-static int make_room(struct gck_cuda_arena *a)
+static int grow(struct gck_cuda_arena *a)
 {
-	struct gck_cuda_piece *v;
+	struct gck_cuda_suballocation *v;
 
-	if (a->n < a->room)
+	if (a->n < a->capacity)
 		return 0;
-	v = realloc(a->v, 2 * a->room * sizeof *v);
+	v = realloc(a->v, 2 * a->capacity * sizeof *v);
 	if (!v)
 		return -1;
 	a->v = v;
-	a->room *= 2;
+	a->capacity *= 2;
 	return 0;
 }
 
@@ -72,13 +72,13 @@ static size_t best(struct gck_cuda_arena *a, uint64_t size)
 	return found;
 }
 
-struct gck_cuda_piece *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t bytes)
+struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t bytes)
 {
 	uint64_t size = (bytes + a->unit - 1) / a->unit * a->unit;
-	struct gck_cuda_piece *p;
+	struct gck_cuda_suballocation *p;
 	size_t i;
 
-	if (!bytes || size < bytes || size > a->most || make_room(a))
+	if (!bytes || size < bytes || size > a->most || grow(a))
 		return NULL;
 	i = best(a, size);
 	if (i == a->n)
@@ -90,7 +90,7 @@ struct gck_cuda_piece *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t by
 		p[1].base += size;
 		p[1].size -= size;
 	}
-	*p = (struct gck_cuda_piece){.base = p->base, .size = size, .asked = bytes};
+	*p = (struct gck_cuda_suballocation){.base = p->base, .size = size, .asked = bytes};
 	a->free -= size;
 	return p;
 }
@@ -108,7 +108,7 @@ void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base)
 	size_t i = place(a, base);
 
 	a->free += a->v[i].size;
-	a->v[i] = (struct gck_cuda_piece){.base = a->v[i].base, .size = a->v[i].size};
+	a->v[i] = (struct gck_cuda_suballocation){.base = a->v[i].base, .size = a->v[i].size};
 	if (i + 1 < a->n && !a->v[i + 1].asked)
 		join(a, i);
 	if (i > 0 && !a->v[i - 1].asked)
@@ -116,9 +116,9 @@ void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base)
 	a->most = a->v[i].size > a->most ? a->v[i].size : a->most;
 }
 
-struct gck_cuda_piece *gck_cuda_arena_find(const struct gck_cuda_arena *a, uint64_t address)
+struct gck_cuda_suballocation *gck_cuda_arena_find(const struct gck_cuda_arena *a, uint64_t address)
 {
-	struct gck_cuda_piece *p;
+	struct gck_cuda_suballocation *p;
 
 	if (address < a->base || address >= a->base + a->size)
 		return NULL;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gck_cuda_piece {
+struct gck_cuda_suballocation {
 	uint64_t base;
 	uint64_t size;                /* up to the next piece */
 	uint64_t asked;               /* bytes that the program asked for; 0: free */
@@ -19,8 +19,8 @@ struct gck_cuda_piece {
 
 struct gck_cuda_arena {
 	uint64_t base, size, unit;    /* pieces are multiples of unit */
-	struct gck_cuda_piece *v;
-	size_t n, room;
+	struct gck_cuda_suballocation *v;
+	size_t n, capacity;
 	uint64_t free;                /* bytes in free pieces */
 	uint64_t most;                /* no free piece is larger; may be too large */
 };
@@ -30,11 +30,11 @@ int gck_cuda_arena_init(struct gck_cuda_arena *a, uint64_t base, uint64_t size, 
 void gck_cuda_arena_free(struct gck_cuda_arena *a);
 
 /* A free piece for so many bytes, taken; valid until the next take or give. NULL: there is none. */
-struct gck_cuda_piece *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t bytes);
+struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t bytes);
 void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base); /* of a piece that is taken */
 
 /* The taken piece with this address in what was asked for; NULL: none. */
-struct gck_cuda_piece *gck_cuda_arena_find(const struct gck_cuda_arena *a, uint64_t address);
+struct gck_cuda_suballocation *gck_cuda_arena_find(const struct gck_cuda_arena *a, uint64_t address);
 
 static inline bool gck_cuda_arena_is_empty(const struct gck_cuda_arena *a)
 {

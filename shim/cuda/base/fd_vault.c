@@ -317,7 +317,7 @@ static struct holder *holder_of(uint64_t of)
 	return of >> 48 == pairs && i < nholders && is_ours(0) && is_ours(1) ? holders[i] : NULL;
 }
 
-uint64_t gck_cuda_keep(int fd)
+uint64_t gck_cuda_vault_put(int fd)
 {
 	uint64_t made;
 	int why;
@@ -331,7 +331,7 @@ uint64_t gck_cuda_keep(int fd)
 	return made;
 }
 
-int gck_cuda_keep_get(uint64_t of)
+int gck_cuda_vault_get(uint64_t of)
 {
 	struct holder *h;
 	int fd;
@@ -344,7 +344,7 @@ int gck_cuda_keep_get(uint64_t of)
 	return fd;
 }
 
-bool gck_cuda_keep_has(uint64_t of)
+bool gck_cuda_vault_has(uint64_t of)
 {
 	bool has;
 
@@ -354,7 +354,7 @@ bool gck_cuda_keep_has(uint64_t of)
 	return has;
 }
 
-void gck_cuda_keep_drop(uint64_t of)
+void gck_cuda_vault_drop(uint64_t of)
 {
 	struct holder *h;
 
@@ -367,7 +367,7 @@ void gck_cuda_keep_drop(uint64_t of)
 	pthread_mutex_unlock(&lock);
 }
 
-void gck_cuda_keep_forget(void)
+void gck_cuda_vault_forget(void)
 {
 	pthread_mutex_lock(&lock);
 	end_all();

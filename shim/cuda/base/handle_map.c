@@ -6,39 +6,39 @@
 
 #define LEAST 16
 
-static size_t home(const struct gck_cuda_set *s, uint64_t handle)
+static size_t home(const struct gck_cuda_handle_map *s, uint64_t handle)
 {
-	return (size_t)(handle * 0x9e3779b97f4a7c15ull >> 32) & (s->room - 1);
+	return (size_t)(handle * 0x9e3779b97f4a7c15ull >> 32) & (s->capacity - 1);
 }
 
 /* Where it is, or would be. */
-static size_t place(const struct gck_cuda_set *s, uint64_t handle)
+static size_t place(const struct gck_cuda_handle_map *s, uint64_t handle)
 {
 	size_t i = home(s, handle);
 
 	while (s->entries[i].handle && s->entries[i].handle != handle)
-		i = (i + 1) & (s->room - 1);
+		i = (i + 1) & (s->capacity - 1);
 	return i;
 }
 
-uint64_t *gck_cuda_set_get(const struct gck_cuda_set *s, uint64_t handle)
+uint64_t *gck_cuda_handle_map_get(const struct gck_cuda_handle_map *s, uint64_t handle)
 {
 	size_t i;
 
-	if (!s->room || !handle)
+	if (!s->capacity || !handle)
 		return NULL;
 	i = place(s, handle);
 	return s->entries[i].handle ? &s->entries[i].value : NULL;
 }
 
-static int grow(struct gck_cuda_set *s)
+static int grow(struct gck_cuda_handle_map *s)
 {
-	struct gck_cuda_set bigger = {.n = s->n, .room = s->room ? 2 * s->room : LEAST};
+	struct gck_cuda_handle_map bigger = {.n = s->n, .capacity = s->capacity ? 2 * s->capacity : LEAST};
 
-	bigger.entries = calloc(bigger.room, sizeof *bigger.entries);
+	bigger.entries = calloc(bigger.capacity, sizeof *bigger.entries);
 	if (!bigger.entries)
 		return -1;
-	for (size_t i = 0; i < s->room; i++) {
+	for (size_t i = 0; i < s->capacity; i++) {
 		if (s->entries[i].handle)
 			bigger.entries[place(&bigger, s->entries[i].handle)] = s->entries[i];
 	}
@@ -47,11 +47,11 @@ static int grow(struct gck_cuda_set *s)
 	return 0;
 }
 
-uint64_t *gck_cuda_set_put(struct gck_cuda_set *s, uint64_t handle)
+uint64_t *gck_cuda_handle_map_put(struct gck_cuda_handle_map *s, uint64_t handle)
 {
 	size_t i;
 
-	if (!handle || (2 * (s->n + 1) > s->room && grow(s)))
+	if (!handle || (2 * (s->n + 1) > s->capacity && grow(s)))
 		return NULL;
 	i = place(s, handle);
 	if (!s->entries[i].handle) {
@@ -62,11 +62,11 @@ uint64_t *gck_cuda_set_put(struct gck_cuda_set *s, uint64_t handle)
 }
 
 /* Those behind it that would not be found any more move up. */
-void gck_cuda_set_drop(struct gck_cuda_set *s, uint64_t handle)
+void gck_cuda_handle_map_drop(struct gck_cuda_handle_map *s, uint64_t handle)
 {
-	size_t hole, mask = s->room - 1;
+	size_t hole, mask = s->capacity - 1;
 
-	if (!gck_cuda_set_get(s, handle))
+	if (!gck_cuda_handle_map_get(s, handle))
 		return;
 	hole = place(s, handle);
 	for (size_t i = (hole + 1) & mask; s->entries[i].handle; i = (i + 1) & mask) {

@@ -6,19 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gck_cuda_set {
+struct gck_cuda_handle_map {
 	struct gck_cuda_entry {
 		uint64_t handle; /* 0: free */
 		uint64_t value;
 	} *entries;
-	size_t n, room;
+	size_t n, capacity;
 };
 
 /* Its value's place, which moves with the next put or drop; NULL: it is not there. */
-uint64_t *gck_cuda_set_get(const struct gck_cuda_set *s, uint64_t handle);
+uint64_t *gck_cuda_handle_map_get(const struct gck_cuda_handle_map *s, uint64_t handle);
 
 /* The same, entered with value 0 if it is not there. NULL: no memory. */
-uint64_t *gck_cuda_set_put(struct gck_cuda_set *s, uint64_t handle);
-void gck_cuda_set_drop(struct gck_cuda_set *s, uint64_t handle);
+uint64_t *gck_cuda_handle_map_put(struct gck_cuda_handle_map *s, uint64_t handle);
+void gck_cuda_handle_map_drop(struct gck_cuda_handle_map *s, uint64_t handle);
 
 #endif

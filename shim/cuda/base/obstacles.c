@@ -16,7 +16,7 @@ GCK_CUDA_RAW_KINDS(DECLARE)
 GCK_CUDA_RAW_KINDS(USED)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_set alive[GCK_CUDA_NKINDS];
+static struct gck_cuda_handle_map alive[GCK_CUDA_NKINDS];
 static _Atomic uint32_t counts[GCK_CUDA_NKINDS]; /* so that nothing costs where nothing is */
 
 static void add(enum gck_cuda_kind kind, uint64_t handle, bool once)
@@ -24,37 +24,37 @@ static void add(enum gck_cuda_kind kind, uint64_t handle, bool once)
 	uint64_t *times;
 
 	pthread_mutex_lock(&lock);
-	if (!once || !gck_cuda_set_get(&alive[kind], handle)) {
+	if (!once || !gck_cuda_handle_map_get(&alive[kind], handle)) {
 		counts[kind]++; /* without memory for it: alive for good */
-		times = gck_cuda_set_put(&alive[kind], handle);
+		times = gck_cuda_handle_map_put(&alive[kind], handle);
 		if (times)
 			++*times;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-void gck_cuda_alive_add(enum gck_cuda_kind kind, uint64_t handle)
+void gck_cuda_obstacle_add(enum gck_cuda_kind kind, uint64_t handle)
 {
 	add(kind, handle, false);
 }
 
-void gck_cuda_alive_once(enum gck_cuda_kind kind, uint64_t handle)
+void gck_cuda_obstacle_add_once(enum gck_cuda_kind kind, uint64_t handle)
 {
 	add(kind, handle, true);
 }
 
-void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle)
+void gck_cuda_obstacle_remove(enum gck_cuda_kind kind, uint64_t handle)
 {
 	uint64_t *times;
 
 	if (!counts[kind])
 		return;
 	pthread_mutex_lock(&lock);
-	times = gck_cuda_set_get(&alive[kind], handle);
+	times = gck_cuda_handle_map_get(&alive[kind], handle);
 	if (times) {
 		counts[kind]--;
 		if (--*times == 0)
-			gck_cuda_set_drop(&alive[kind], handle);
+			gck_cuda_handle_map_drop(&alive[kind], handle);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -96,9 +96,9 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 	}
 }
 
-const struct gck_cuda_part gck_cuda_alive_part = {.name = "alive", .able = able};
+const struct gck_cuda_participant gck_cuda_obstacles_participant = {.name = "alive", .able = able};
 
-void gck_cuda_alive_forked(void)
+void gck_cuda_obstacles_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 }

@@ -57,12 +57,12 @@ enum gck_cuda_kind {
 
 /* handle: by which the program names it. The same one may be added more than once, and is alive until
  * it was removed as often. Removing one that is not there does nothing. */
-void gck_cuda_alive_add(enum gck_cuda_kind kind, uint64_t handle);
-void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t handle);
+void gck_cuda_obstacle_add(enum gck_cuda_kind kind, uint64_t handle);
+void gck_cuda_obstacle_remove(enum gck_cuda_kind kind, uint64_t handle);
 /* The same, but once: one that is known is not added again. */
-void gck_cuda_alive_once(enum gck_cuda_kind kind, uint64_t handle);
+void gck_cuda_obstacle_add_once(enum gck_cuda_kind kind, uint64_t handle);
 
 /* In a child: whoever held the lock is not there. */
-void gck_cuda_alive_forked(void);
+void gck_cuda_obstacles_forked(void);
 
 #endif

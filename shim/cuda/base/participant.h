@@ -30,7 +30,7 @@ struct gck_cuda_order {
 					    * the last one is back */
 };
 
-struct gck_cuda_part {
+struct gck_cuda_participant {
 	const char *name;
 	/* Name what cannot be carried now. At any time, with the program's threads running: locks that
 	 * they hold for a moment only. Before a drain it is asked with the gate closed, and what it
@@ -52,7 +52,7 @@ struct gck_cuda_part {
 	void (*release)(void);
 };
 
-extern const struct gck_cuda_part gck_cuda_memory_part, gck_cuda_alive_part, gck_cuda_unknown_part, gck_cuda_limits_part,
-	gck_cuda_managed_part, gck_cuda_pool_part;
+extern const struct gck_cuda_participant gck_cuda_memory_participant, gck_cuda_obstacles_participant, gck_cuda_unknown_participant, gck_cuda_limits_participant,
+	gck_cuda_managed_participant, gck_cuda_pool_participant;
 
 #endif

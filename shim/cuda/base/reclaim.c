@@ -3,14 +3,14 @@
 
 #include <stddef.h>
 
-static const struct gck_cuda_reclaim *reclaim;
+static const struct gck_cuda_reclaim_table *reclaim;
 
-void gck_cuda_reclaim_begin(const struct gck_cuda_reclaim *table)
+void gck_cuda_reclaim_begin(const struct gck_cuda_reclaim_table *table)
 {
 	reclaim = table;
 }
 
-bool gck_cuda_yield(CUdevice device, int64_t *late_ns)
+bool gck_cuda_reclaim(CUdevice device, int64_t *late_ns)
 {
 	return reclaim && reclaim->yield(device, late_ns);
 }

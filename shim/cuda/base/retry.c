@@ -7,7 +7,7 @@
 #define NAP_NS 1000000
 
 /* Counted: while a whole machine stands still its clock runs on. */
-bool gck_cuda_patience(int error, int *naps)
+bool gck_cuda_retry(int error, int *naps)
 {
 	const struct timespec nap = {0, NAP_NS};
 

@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-#define GCK_CUDA_PATIENCE 10000 /* naps, of a millisecond each */
+#define GCK_CUDA_RETRIES 10000 /* naps, of a millisecond each */
 
 /* A call has failed with this errno value. True, after a nap: for lack of descriptors, processes or memory, and one of
  * *naps was left. errno stays otherwise. */
-bool gck_cuda_patience(int error, int *naps);
+bool gck_cuda_retry(int error, int *naps);
 
 #endif

@@ -27,7 +27,7 @@ struct gck_cuda_devices {
 /* A device's memory, as far as this process knows. */
 struct gck_cuda_memory {
 	uint64_t bytes;          /* of slabs */
-	uint64_t room;           /* free when a slab last came or went, for copies */
+	uint64_t free_bytes;           /* free when a slab last came or went, for copies */
 };
 
 struct gck_cuda_state {

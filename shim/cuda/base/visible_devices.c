@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Of the kernel's part, which the library must equal; where there is none, CUDA's. */
-static CUresult see_driver(const struct gck_cuda_eyes *by, char text[32])
+static CUresult see_driver(const struct gck_cuda_device_calls *by, char text[32])
 {
 	int version = 0, fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, 31);
@@ -26,7 +26,7 @@ static CUresult see_driver(const struct gck_cuda_eyes *by, char text[32])
 	return rc;
 }
 
-static CUresult see_device(const struct gck_cuda_eyes *by, int ordinal, struct gck_cuda_device *out)
+static CUresult see_device(const struct gck_cuda_device_calls *by, int ordinal, struct gck_cuda_device *out)
 {
 	CUdevice device;
 	CUuuid uuid;
@@ -106,7 +106,7 @@ static void see_hidden(struct gck_cuda_devices *out)
 	globfree(&found);
 }
 
-CUresult gck_cuda_see(const struct gck_cuda_eyes *by, struct gck_cuda_devices *out)
+CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by, struct gck_cuda_devices *out)
 {
 	struct gck_cuda_devices seen = {0};
 	int n = 0;

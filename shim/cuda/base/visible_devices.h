@@ -8,7 +8,7 @@
 #include "shim/cuda/base/state.h"
 
 /* The driver's functions. */
-struct gck_cuda_eyes {
+struct gck_cuda_device_calls {
 	CUresult (*count)(int *n);
 	CUresult (*get)(CUdevice *device, int ordinal);
 	CUresult (*uuid)(CUuuid *uuid, CUdevice device);
@@ -17,7 +17,7 @@ struct gck_cuda_eyes {
 };
 
 /* After cuInit. Leaves out as it was if it fails, or if there are more than it can hold. */
-CUresult gck_cuda_see(const struct gck_cuda_eyes *by, struct gck_cuda_devices *out);
+CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by, struct gck_cuda_devices *out);
 
 /* "GPU-864f41ea-375a-...", as nvidia-smi -L has it. */
 #define GCK_CUDA_UUID_TEXT 41

@@ -24,6 +24,6 @@ extern unsigned char gck_cuda_unknown_used[GCK_CUDA_UNKNOWN];
 
 /* Of the library with that handle of dlopen's: it calls ours for the function of that name from here
  * on. How many places that changed; 0: it does not call it in a way that can be seen. */
-int gck_cuda_hook(void *handle, const char *name, void *ours);
+int gck_cuda_got_hook(void *handle, const char *name, void *ours);
 
 #endif

@@ -95,7 +95,7 @@ static int put(const struct closed *c, void **slot, void *ours)
 	return 1;
 }
 
-int gck_cuda_hook(void *handle, const char *name, void *ours)
+int gck_cuda_got_hook(void *handle, const char *name, void *ours)
 {
 	struct closed closed = {0};
 	struct link_map *map;

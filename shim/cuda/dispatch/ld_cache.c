@@ -32,7 +32,7 @@ static const char *text(const char *base, size_t size, uint32_t offset)
 	return offset < size && memchr(base + offset, '\0', size - offset) ? base + offset : NULL;
 }
 
-static int look(const char *base, size_t size, const char *name, char *path, size_t room)
+static int look(const char *base, size_t size, const char *name, char *path, size_t capacity)
 {
 	const struct header *h = (const void *)base;
 	const struct entry *e = (const void *)(h + 1);
@@ -43,7 +43,7 @@ static int look(const char *base, size_t size, const char *name, char *path, siz
 	for (uint32_t i = 0; i < h->nlibs; i++) {
 		const char *n = text(base, size, e[i].name), *p = text(base, size, e[i].path);
 
-		if (e[i].flags == X86_64 && n && p && !strcmp(n, name) && strlen(p) < room) {
+		if (e[i].flags == X86_64 && n && p && !strcmp(n, name) && strlen(p) < capacity) {
 			strcpy(path, p);
 			return access(path, R_OK);
 		}

@@ -107,7 +107,7 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 		tell(arg, "more than 256 functions of the driver", reason, remedy);
 }
 
-const struct gck_cuda_part gck_cuda_unknown_part = {.name = "unknown", .able = able};
+const struct gck_cuda_participant gck_cuda_unknown_participant = {.name = "unknown", .able = able};
 
 /* ---- dlsym ------------------------------------------------------------------------------------ */
 

@@ -17,8 +17,8 @@
 
 static struct {
 	pthread_mutex_t lock;
-	struct gck_cuda_set made;    /* context: 1 */
-	struct gck_cuda_set primary; /* device + 1: context, as seen last */
+	struct gck_cuda_handle_map made;    /* context: 1 */
+	struct gck_cuda_handle_map primary; /* device + 1: context, as seen last */
 	bool incomplete;             /* no memory for an entry */
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -34,12 +34,12 @@ void gck_cuda_context_stream_ends(CUstream stream)
 	ends->stream(stream);
 }
 
-static void note(struct gck_cuda_set *set, uint64_t handle, uint64_t value)
+static void note(struct gck_cuda_handle_map *set, uint64_t handle, uint64_t value)
 {
 	uint64_t *place;
 
 	pthread_mutex_lock(&contexts.lock);
-	place = gck_cuda_set_put(set, handle);
+	place = gck_cuda_handle_map_put(set, handle);
 	if (place)
 		*place = value;
 	else
@@ -60,9 +60,9 @@ static bool gone(CUcontext context)
 	bool listed;
 
 	pthread_mutex_lock(&contexts.lock);
-	listed = handle && gck_cuda_set_get(&contexts.made, handle);
+	listed = handle && gck_cuda_handle_map_get(&contexts.made, handle);
 	if (listed)
-		gck_cuda_set_drop(&contexts.made, handle);
+		gck_cuda_handle_map_drop(&contexts.made, handle);
 	pthread_mutex_unlock(&contexts.lock);
 	if (listed)
 		gck_cuda_streams_forget(context);
@@ -190,7 +190,7 @@ static CUcontext ended_primary(CUdevice device)
 	if (is_active(device))
 		return NULL;
 	pthread_mutex_lock(&contexts.lock);
-	place = gck_cuda_set_get(&contexts.primary, (uint64_t)device + 1);
+	place = gck_cuda_handle_map_get(&contexts.primary, (uint64_t)device + 1);
 	context = place ? (CUcontext)(uintptr_t)*place : NULL;
 	pthread_mutex_unlock(&contexts.lock);
 	return context;
@@ -254,7 +254,7 @@ CUresult gck_cuda_device_of(CUcontext context, CUdevice *device)
 
 static int take_made(struct gck_cuda_contexts *all, struct gck_error *err)
 {
-	for (size_t i = 0; i < contexts.made.room; i++) {
+	for (size_t i = 0; i < contexts.made.capacity; i++) {
 		struct gck_cuda_context *c = &all->v[all->n];
 		CUresult rc;
 
@@ -334,7 +334,7 @@ int gck_cuda_fail(struct gck_error *err, const char *function, CUresult rc)
 			gck_cuda_error_name(rc));
 }
 
-int gck_cuda_fail_room(struct gck_error *err, const char *what, CUdevice device, CUresult rc)
+int gck_cuda_fail_memory(struct gck_error *err, const char *what, CUdevice device, CUresult rc)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
 	char where[GCK_CUDA_UUID_TEXT] = "its GPUs";

@@ -48,7 +48,7 @@ void gck_cuda_context_stream_ends(CUstream stream);
 /* "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY": always -1. */
 int gck_cuda_fail(struct gck_error *err, const char *function, CUresult rc);
 /* The same where others may have taken the device's memory. device: -1: any of them. */
-int gck_cuda_fail_room(struct gck_error *err, const char *what, CUdevice device, CUresult rc);
+int gck_cuda_fail_memory(struct gck_error *err, const char *what, CUdevice device, CUresult rc);
 const char *gck_cuda_error_name(CUresult rc);
 
 #endif

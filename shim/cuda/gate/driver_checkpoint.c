@@ -19,14 +19,14 @@
 
 void gck_cuda_devices_note(void)
 {
-	const struct gck_cuda_eyes eyes = {
+	const struct gck_cuda_device_calls eyes = {
 		gck_cuda_real.cuDeviceGetCount, gck_cuda_real.cuDeviceGet,
 		gck_cuda_real.cuDeviceGetUuid_v2, gck_cuda_real.cuDeviceGetName,
 		gck_cuda_real.cuDriverGetVersion,
 	};
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
-	gck_cuda_see(&eyes, &gck_cuda_state.devices);
+	gck_cuda_visible_devices_read(&eyes, &gck_cuda_state.devices);
 	snprintf(gck_cuda_state.library, sizeof gck_cuda_state.library, "%s", gck_cuda_library());
 	snprintf(gck_cuda_state.visible, sizeof gck_cuda_state.visible, "%s", visible ? visible : "");
 }
@@ -112,7 +112,7 @@ int gck_cuda_driver_up(struct gck_error *err)
 	CUresult rc = gck_cuda_real.cuCheckpointProcessRestore(gck_inside_pid(), device_pairs());
 
 	if (rc)
-		return gck_cuda_fail_room(err, "cuCheckpointProcessRestore", -1, rc);
+		return gck_cuda_fail_memory(err, "cuCheckpointProcessRestore", -1, rc);
 	devices_moved();
 	rc = gck_cuda_real.cuCheckpointProcessUnlock(gck_inside_pid(), NULL);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessUnlock", rc) : 0;

@@ -246,12 +246,12 @@ static CUresult in_context(CUcontext context, CUresult (*settle)(CUcontext conte
 	return rc;
 }
 
-CUresult gck_cuda_settle(CUcontext context)
+CUresult gck_cuda_wait_context(CUcontext context)
 {
 	return in_context(context, settle_all);
 }
 
-CUresult gck_cuda_settle_streams(CUcontext context)
+CUresult gck_cuda_wait_streams(CUcontext context)
 {
 	return in_context(context, settle_streams);
 }
@@ -299,7 +299,7 @@ static int attempt(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_err
 	return failed;
 }
 
-int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
+int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
 {
 	static const int attempts_ms[] = {100, 400, 1600};
 	int failed = gck_fail(err, ETIMEDOUT, "no time was left to bring the GPU to rest");
@@ -323,7 +323,7 @@ int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_err
 
 static void (*tell_late)(const struct gck_error *why);
 
-void gck_cuda_arrive_tells(void (*late)(const struct gck_error *why))
+void gck_cuda_stream_wait_tells(void (*late)(const struct gck_error *why))
 {
 	tell_late = late;
 }
@@ -338,7 +338,7 @@ static CUresult wait_until(CUstream stream, int64_t end_ns)
 	return rc;
 }
 
-int gck_cuda_arrive(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err)
+int gck_cuda_stream_wait(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err)
 {
 	CUresult rc = end_ns ? wait_until(stream, end_ns) : gck_cuda_real.cuStreamSynchronize(stream);
 	struct gck_error why;

@@ -15,23 +15,23 @@
  * contexts are idle; all has them, to be given back while it is still closed. -1: it is open, and err
  * names the thread and its function, or the stream, that had not come to its end. Never waits for the
  * GPU without a limit. In the CUDA thread. */
-int gck_cuda_quiet(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err);
+int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err);
 
 /* What a context was given to do is done. For a thread of the program's, inside the gate; without a
  * limit. CUDA_ERROR_NOT_READY: a capture is under way, and nothing was asked or awaited. */
-CUresult gck_cuda_settle(CUcontext context);
+CUresult gck_cuda_wait_context(CUcontext context);
 /* Beside a capture, which is not harmed: the same of those streams alone that are known and in none. */
-CUresult gck_cuda_settle_streams(CUcontext context);
+CUresult gck_cuda_wait_streams(CUcontext context);
 
 int64_t gck_cuda_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* The drain that is under way: called when a stream is still busy at the drain's limit, before the wait
  * for it goes on. By any thread. */
-void gck_cuda_arrive_tells(void (*late)(const struct gck_error *why));
+void gck_cuda_stream_wait_tells(void (*late)(const struct gck_error *why));
 
 /* Waits until a stream of that device has done what it was given; its context is current. end_ns: a drain's limit,
  * 0: none. Beyond it this fails, and whoever asked for the drain is told at once, but it does not return before the
  * stream is done: what that still reads and writes may not go. In any thread. */
-int gck_cuda_arrive(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err);
+int gck_cuda_stream_wait(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err);
 
 #endif

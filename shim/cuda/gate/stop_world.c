@@ -31,11 +31,11 @@ static void allow(int32_t tracer)
 /* ---- the other process ---------------------------------------------------------------------- */
 
 /* The stack, and behind it what is shared. */
-static struct gck_cuda_still *make(void)
+static struct gck_cuda_stop_world *make(void)
 {
-	size_t size = STACK + sizeof(struct gck_cuda_still) + MOST * sizeof(struct gck_cuda_stopped);
+	size_t size = STACK + sizeof(struct gck_cuda_stop_world) + MOST * sizeof(struct gck_cuda_stopped_thread);
 	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct gck_cuda_still *s = (void *)(memory + STACK);
+	struct gck_cuda_stop_world *s = (void *)(memory + STACK);
 
 	if (memory == MAP_FAILED)
 		return NULL;
@@ -49,7 +49,7 @@ static struct gck_cuda_still *make(void)
 	return s;
 }
 
-static void drop(struct gck_cuda_still *s)
+static void drop(struct gck_cuda_stop_world *s)
 {
 	if (s->other > 0)
 		gck_cuda_system(SYS_wait4, s->other, 0, __WALL, 0, 0, 0);
@@ -57,13 +57,13 @@ static void drop(struct gck_cuda_still *s)
 }
 
 /* Without a signal of the program's in between: its handlers are in the other process, too. */
-static void start(struct gck_cuda_still *s)
+static void start(struct gck_cuda_stop_world *s)
 {
 	sigset_t all, before;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	s->other = clone(gck_cuda_stop, s, CLONE_VM | CLONE_FILES, s);
+	s->other = clone(gck_cuda_thread_stopper, s, CLONE_VM | CLONE_FILES, s);
 	if (s->other < 0) {
 		s->error = errno;
 		s->what = "there cannot be another process";
@@ -71,7 +71,7 @@ static void start(struct gck_cuda_still *s)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void wait_stopped(struct gck_cuda_still *s)
+static void wait_stopped(struct gck_cuda_stop_world *s)
 {
 	while (s->other > 0 && gck_cuda_turn(s) == GCK_CUDA_STOPPING) {
 		if (gck_cuda_system(SYS_wait4, s->other, 0, __WALL | WNOHANG, 0, 0, 0) == s->other)
@@ -83,9 +83,9 @@ static void wait_stopped(struct gck_cuda_still *s)
 
 /* ---- the moment ----------------------------------------------------------------------------- */
 
-struct gck_cuda_still *gck_cuda_still_begin(int limit_ms, int traced_ms, struct gck_error *err)
+struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms, struct gck_error *err)
 {
-	struct gck_cuda_still *s = make();
+	struct gck_cuda_stop_world *s = make();
 
 	if (!s) {
 		gck_fail(err, ENOMEM, "no memory to stop the other threads with");
@@ -104,18 +104,18 @@ struct gck_cuda_still *gck_cuda_still_begin(int limit_ms, int traced_ms, struct 
 	return NULL;
 }
 
-void gck_cuda_still_pause(struct gck_cuda_still *s)
+void gck_cuda_stop_world_pause(struct gck_cuda_stop_world *s)
 {
-	s->pause_end_ns = gck_cuda_stop_now_ns() + GCK_CUDA_STILL_PAUSE_MS * MS;
+	s->pause_end_ns = gck_cuda_stop_now_ns() + GCK_CUDA_STOP_WORLD_PAUSE_MS * MS;
 	gck_cuda_turn_set(s, GCK_CUDA_PAUSED);
 }
 
-bool gck_cuda_still_again(struct gck_cuda_still *s)
+bool gck_cuda_stop_world_again(struct gck_cuda_stop_world *s)
 {
 	return gck_cuda_turn_change(s, GCK_CUDA_PAUSED, GCK_CUDA_TAKEN);
 }
 
-void gck_cuda_still_end(struct gck_cuda_still *s)
+void gck_cuda_stop_world_end(struct gck_cuda_stop_world *s)
 {
 	gck_cuda_turn_set(s, GCK_CUDA_OVER);
 	drop(s);

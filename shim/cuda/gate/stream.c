@@ -13,7 +13,7 @@
 
 static struct {
 	pthread_mutex_t lock;
-	struct gck_cuda_set set; /* stream: context */
+	struct gck_cuda_handle_map set; /* stream: context */
 } streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* One that finds no place is not named when it is busy, no more. */
@@ -25,7 +25,7 @@ static void made(CUresult rc, const CUstream *stream)
 	if (rc || gck_cuda_real.cuStreamGetCtx(*stream, &context))
 		return;
 	pthread_mutex_lock(&streams.lock);
-	place = gck_cuda_set_put(&streams.set, (uint64_t)(uintptr_t)*stream);
+	place = gck_cuda_handle_map_put(&streams.set, (uint64_t)(uintptr_t)*stream);
 	if (place)
 		*place = (uint64_t)(uintptr_t)context;
 	pthread_mutex_unlock(&streams.lock);
@@ -34,7 +34,7 @@ static void made(CUresult rc, const CUstream *stream)
 static void gone(CUstream stream)
 {
 	pthread_mutex_lock(&streams.lock);
-	gck_cuda_set_drop(&streams.set, (uint64_t)(uintptr_t)stream);
+	gck_cuda_handle_map_drop(&streams.set, (uint64_t)(uintptr_t)stream);
 	pthread_mutex_unlock(&streams.lock);
 }
 
@@ -80,7 +80,7 @@ int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void 
 	int rc = 0;
 
 	pthread_mutex_lock(&streams.lock);
-	for (size_t i = 0; rc == 0 && i < streams.set.room; i++) {
+	for (size_t i = 0; rc == 0 && i < streams.set.capacity; i++) {
 		const struct gck_cuda_entry *e = &streams.set.entries[i];
 
 		if (e->handle && e->value == (uint64_t)(uintptr_t)context)
@@ -93,11 +93,11 @@ int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void 
 void gck_cuda_streams_forget(CUcontext context)
 {
 	pthread_mutex_lock(&streams.lock);
-	for (size_t i = 0; i < streams.set.room;) {
+	for (size_t i = 0; i < streams.set.capacity;) {
 		uint64_t handle = streams.set.entries[i].handle;
 
 		if (handle && streams.set.entries[i].value == (uint64_t)(uintptr_t)context)
-			gck_cuda_set_drop(&streams.set, handle); /* another may have come here */
+			gck_cuda_handle_map_drop(&streams.set, handle); /* another may have come here */
 		else
 			i++;
 	}

@@ -44,32 +44,32 @@ static void nap(void)
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
-int gck_cuda_turn(const struct gck_cuda_still *s)
+int gck_cuda_turn(const struct gck_cuda_stop_world *s)
 {
 	return __atomic_load_n(&s->turn, __ATOMIC_ACQUIRE);
 }
 
-void gck_cuda_turn_wait(struct gck_cuda_still *s, int turn, int64_t ns)
+void gck_cuda_turn_wait(struct gck_cuda_stop_world *s, int turn, int64_t ns)
 {
 	struct timespec t = {ns / 1000000000, ns % 1000000000};
 
 	gck_cuda_system(SYS_futex, (long)&s->turn, FUTEX_WAIT, turn, (long)&t, 0, 0);
 }
 
-void gck_cuda_turn_set(struct gck_cuda_still *s, int turn)
+void gck_cuda_turn_set(struct gck_cuda_stop_world *s, int turn)
 {
 	__atomic_store_n(&s->turn, turn, __ATOMIC_RELEASE);
 	gck_cuda_system(SYS_futex, (long)&s->turn, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
-bool gck_cuda_turn_change(struct gck_cuda_still *s, int from, int to)
+bool gck_cuda_turn_change(struct gck_cuda_stop_world *s, int from, int to)
 {
 	return __atomic_compare_exchange_n(&s->turn, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-static int give_up(struct gck_cuda_still *s, int error, const char *what)
+static int give_up(struct gck_cuda_stop_world *s, int error, const char *what)
 {
 	s->error = error;
 	s->what = what;
@@ -97,7 +97,7 @@ static char *put_number(char *p, int32_t n)
 	return p;
 }
 
-static bool is_known(const struct gck_cuda_still *s, int32_t tid)
+static bool is_known(const struct gck_cuda_stop_world *s, int32_t tid)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->v[i].tid == tid)
@@ -107,7 +107,7 @@ static bool is_known(const struct gck_cuda_still *s, int32_t tid)
 }
 
 /* "/proc/PID/task", or "/proc/PID/task/TID/stat". */
-static void path_of(const struct gck_cuda_still *s, int32_t tid, char path[64])
+static void path_of(const struct gck_cuda_stop_world *s, int32_t tid, char path[64])
 {
 	char *p = put_text(path, "/proc/");
 
@@ -117,7 +117,7 @@ static void path_of(const struct gck_cuda_still *s, int32_t tid, char path[64])
 }
 
 /* A main thread that has ended before the others stays in the list. "TID (NAME) STATE ..." */
-static bool has_ended(const struct gck_cuda_still *s, int32_t tid)
+static bool has_ended(const struct gck_cuda_stop_world *s, int32_t tid)
 {
 	char path[64], stat[128];
 	long fd, n;
@@ -136,7 +136,7 @@ static bool has_ended(const struct gck_cuda_still *s, int32_t tid)
 }
 
 /* One that has ended counts as stopped. */
-static int seize(struct gck_cuda_still *s, int32_t tid)
+static int seize(struct gck_cuda_stop_world *s, int32_t tid)
 {
 	long rc;
 
@@ -151,7 +151,7 @@ static int seize(struct gck_cuda_still *s, int32_t tid)
 	}
 	if (rc)
 		return give_up(s, (int)-rc, "a thread cannot be traced");
-	s->v[s->n++] = (struct gck_cuda_stopped){.tid = tid};
+	s->v[s->n++] = (struct gck_cuda_stopped_thread){.tid = tid};
 	trace(PTRACE_INTERRUPT, tid, 0);
 	return 0;
 }
@@ -173,7 +173,7 @@ struct entry {
 	char name[];
 };
 
-static int seize_listed(struct gck_cuda_still *s, const char *list, long size)
+static int seize_listed(struct gck_cuda_stop_world *s, const char *list, long size)
 {
 	for (long at = 0; at < size;) {
 		const struct entry *e = (const void *)(list + at);
@@ -187,7 +187,7 @@ static int seize_listed(struct gck_cuda_still *s, const char *list, long size)
 }
 
 /* All that are there now. */
-static int seize_all(struct gck_cuda_still *s)
+static int seize_all(struct gck_cuda_stop_world *s)
 {
 	char path[64], list[4096] __attribute__((aligned(8)));
 	long fd, n = 0;
@@ -207,7 +207,7 @@ static int seize_all(struct gck_cuda_still *s)
 }
 
 /* A signal that it was stopped with is its own. */
-static int wait_one(struct gck_cuda_still *s, struct gck_cuda_stopped *t)
+static int wait_one(struct gck_cuda_stop_world *s, struct gck_cuda_stopped_thread *t)
 {
 	int status;
 	long rc;
@@ -228,7 +228,7 @@ static int wait_one(struct gck_cuda_still *s, struct gck_cuda_stopped *t)
 }
 
 /* Until there is none that was not there before: those that run may make others. */
-static int stop_all(struct gck_cuda_still *s)
+static int stop_all(struct gck_cuda_stop_world *s)
 {
 	size_t stopped = 0;
 
@@ -249,7 +249,7 @@ static int stop_all(struct gck_cuda_still *s)
 
 /* One that nobody has waited for is let go by the kernel, at our end: it may be about to take a signal,
  * which it would lose here. */
-static void let_go(const struct gck_cuda_still *s)
+static void let_go(const struct gck_cuda_stop_world *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->v[i].stopped)
@@ -258,7 +258,7 @@ static void let_go(const struct gck_cuda_still *s)
 }
 
 /* Until it is over, or the caller has not come back from a pause, or is gone. */
-static void hold(struct gck_cuda_still *s)
+static void hold(struct gck_cuda_stop_world *s)
 {
 	for (;;) {
 		int turn = gck_cuda_turn(s);
@@ -272,9 +272,9 @@ static void hold(struct gck_cuda_still *s)
 	}
 }
 
-int gck_cuda_stop(void *still)
+int gck_cuda_thread_stopper(void *still)
 {
-	struct gck_cuda_still *s = still;
+	struct gck_cuda_stop_world *s = still;
 
 	if (stop_all(s) == 0) {
 		s->error = 0;

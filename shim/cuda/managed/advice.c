@@ -13,8 +13,8 @@
 
 static struct {
 	pthread_mutex_t lock;
-	struct gck_cuda_word *v;        /* in the order in which they were said */
-	size_t n, room;
+	struct gck_cuda_advice *v;        /* in the order in which they were said */
+	size_t n, capacity;
 } said = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Words of one kind end each other. */
@@ -32,7 +32,7 @@ static int kind(int advice)
 	}
 }
 
-/* What takes it back; GCK_CUDA_SENT: nothing has to. */
+/* What takes it back; GCK_CUDA_PREFETCHED: nothing has to. */
 static int opposite(int advice)
 {
 	switch (advice) {
@@ -43,12 +43,12 @@ static int opposite(int advice)
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
 		return CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 	default:
-		return GCK_CUDA_SENT;
+		return GCK_CUDA_PREFETCHED;
 	}
 }
 
 /* Do the later word's effects end those of the earlier one, everywhere? */
-static bool ends(const struct gck_cuda_word *later, const struct gck_cuda_word *earlier)
+static bool ends(const struct gck_cuda_advice *later, const struct gck_cuda_advice *earlier)
 {
 	return kind(later->advice) == kind(earlier->advice) &&
 	       (kind(later->advice) != CU_MEM_ADVISE_SET_ACCESSED_BY ||
@@ -64,26 +64,26 @@ static void drop(size_t i)
 	memmove(&said.v[i], &said.v[i + 1], (said.n - i) * sizeof *said.v);
 }
 
-static int make_room(void)
+static int grow(void)
 {
-	size_t room = said.room ? 2 * said.room : 16;
-	struct gck_cuda_word *v;
+	size_t capacity = said.capacity ? 2 * said.capacity : 16;
+	struct gck_cuda_advice *v;
 
-	if (said.n < said.room)
+	if (said.n < said.capacity)
 		return 0;
 	if (said.n == MOST) {
 		drop(0);
 		return 0;
 	}
-	v = realloc(said.v, room * sizeof *v);
+	v = realloc(said.v, capacity * sizeof *v);
 	if (!v)
 		return -1;
 	said.v = v;
-	said.room = room;
+	said.capacity = capacity;
 	return 0;
 }
 
-void gck_cuda_advice_note(struct gck_cuda_word w)
+void gck_cuda_advice_note(struct gck_cuda_advice w)
 {
 	struct gck_cuda_allocation a;
 
@@ -94,12 +94,12 @@ void gck_cuda_advice_note(struct gck_cuda_word w)
 		if (ends(&w, &said.v[i]))
 			drop(i);
 	}
-	if (make_room() == 0)
+	if (grow() == 0)
 		said.v[said.n++] = w;
 	pthread_mutex_unlock(&said.lock);
 }
 
-static bool is_within(const struct gck_cuda_word *w, uint64_t base, uint64_t size)
+static bool is_within(const struct gck_cuda_advice *w, uint64_t base, uint64_t size)
 {
 	return w->base >= base && w->base - base < size;
 }
@@ -118,11 +118,11 @@ void gck_cuda_advice_undo(uint64_t base, uint64_t size)
 {
 	pthread_mutex_lock(&said.lock);
 	for (size_t i = said.n; i-- > 0;) {
-		const struct gck_cuda_word *w = &said.v[i];
+		const struct gck_cuda_advice *w = &said.v[i];
 
 		if (!is_within(w, base, size))
 			continue;
-		if (opposite(w->advice) != GCK_CUDA_SENT)
+		if (opposite(w->advice) != GCK_CUDA_PREFETCHED)
 			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)opposite(w->advice),
 						     w->location);
 		drop(i);
@@ -134,11 +134,11 @@ void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 {
 	pthread_mutex_lock(&said.lock);
 	for (size_t i = 0; i < said.n; i++) {
-		const struct gck_cuda_word *w = &said.v[i];
+		const struct gck_cuda_advice *w = &said.v[i];
 
 		if (!is_within(w, base, size))
 			continue;
-		if (w->advice == GCK_CUDA_SENT)
+		if (w->advice == GCK_CUDA_PREFETCHED)
 			gck_cuda_real.cuMemPrefetchAsync_v2(w->base, w->size, w->location, 0, stream);
 		else
 			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice, w->location);
@@ -146,15 +146,15 @@ void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 	pthread_mutex_unlock(&said.lock);
 }
 
-bool gck_cuda_advice_was_sent(uint64_t base, uint64_t size)
+bool gck_cuda_advice_was_prefetched(uint64_t base, uint64_t size)
 {
 	bool sent = false;
 
 	pthread_mutex_lock(&said.lock);
 	for (size_t i = 0; !sent && i < said.n; i++) {
-		const struct gck_cuda_word *w = &said.v[i];
+		const struct gck_cuda_advice *w = &said.v[i];
 
-		sent = w->advice == GCK_CUDA_SENT && w->base < base + size && base < w->base + w->size;
+		sent = w->advice == GCK_CUDA_PREFETCHED && w->base < base + size && base < w->base + w->size;
 	}
 	pthread_mutex_unlock(&said.lock);
 	return sent;

@@ -9,19 +9,19 @@
 
 #include "shim/cuda/base/cuda_api.h"
 
-#define GCK_CUDA_SENT 0    /* not an advice: cuMemPrefetchAsync and the like */
+#define GCK_CUDA_PREFETCHED 0    /* not an advice: cuMemPrefetchAsync and the like */
 
-struct gck_cuda_word {
+struct gck_cuda_advice {
 	uint64_t base, size;
-	int advice;        /* a CUmem_advise, or GCK_CUDA_SENT */
+	int advice;        /* a CUmem_advise, or GCK_CUDA_PREFETCHED */
 	CUmemLocation location;
 };
 
 /* The driver has accepted it. Of memory of ours it is remembered; without memory for it, forgotten. */
-void gck_cuda_advice_note(struct gck_cuda_word w);
+void gck_cuda_advice_note(struct gck_cuda_advice w);
 
 /* Was anything of the range sent anywhere? */
-bool gck_cuda_advice_was_sent(uint64_t base, uint64_t size);
+bool gck_cuda_advice_was_prefetched(uint64_t base, uint64_t size);
 
 /* All that lies in that range is freed, or the driver's memory there is gone: no more of it. */
 void gck_cuda_advice_forget(uint64_t base, uint64_t size);

@@ -21,7 +21,7 @@ GCK_CUDA_FUNCTION(cuMemAdvise, (CUdeviceptr address, size_t bytes, CUmem_advise 
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuMemAdvise(address, bytes, advice, device);
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_advice_note((struct gck_cuda_word){address, bytes, (int)advice, location_of(device)});
+		gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, (int)advice, location_of(device)});
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -34,7 +34,7 @@ GCK_CUDA_FUNCTION(cuMemAdvise_v2, (CUdeviceptr address, size_t bytes, CUmem_advi
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuMemAdvise_v2(address, bytes, advice, location);
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_advice_note((struct gck_cuda_word){address, bytes, (int)advice, location});
+		gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, (int)advice, location});
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -47,7 +47,7 @@ GCK_CUDA_FUNCTION(cuMemAdvise_v2, (CUdeviceptr address, size_t bytes, CUmem_advi
 		GCK_CUDA_ENTER(stream); \
 		rc = gck_cuda_real.name(address, bytes, device, stream); \
 		if (rc == CUDA_SUCCESS) \
-			gck_cuda_advice_note((struct gck_cuda_word){address, bytes, GCK_CUDA_SENT, location_of(device)}); \
+			gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, GCK_CUDA_PREFETCHED, location_of(device)}); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
@@ -62,7 +62,7 @@ SENDS(cuMemPrefetchAsync_ptsz)
 		GCK_CUDA_ENTER(stream); \
 		rc = gck_cuda_real.name(address, bytes, location, flags, stream); \
 		if (rc == CUDA_SUCCESS) \
-			gck_cuda_advice_note((struct gck_cuda_word){address, bytes, GCK_CUDA_SENT, location}); \
+			gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, GCK_CUDA_PREFETCHED, location}); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
@@ -76,7 +76,7 @@ static void note_batch(const CUdeviceptr *addresses, const size_t *bytes, size_t
 	for (size_t i = 0, k = 0; i < n; i++) {
 		if (k + 1 < nlocations && firsts[k + 1] == i)
 			k++;
-		gck_cuda_advice_note((struct gck_cuda_word){addresses[i], bytes[i], GCK_CUDA_SENT, locations[k]});
+		gck_cuda_advice_note((struct gck_cuda_advice){addresses[i], bytes[i], GCK_CUDA_PREFETCHED, locations[k]});
 	}
 }
 
@@ -101,11 +101,11 @@ SENDS_BATCH(cuMemDiscardAndPrefetchBatchAsync_ptsz)
 /* ---- as it asks ----------------------------------------------------------------------------- */
 
 /* Addresses are given out again, and the driver remembers where they were sent to before. */
-static void correct(void *data, size_t room, CUmem_range_attribute which, uint64_t base, uint64_t size)
+static void correct(void *data, size_t capacity, CUmem_range_attribute which, uint64_t base, uint64_t size)
 {
 	struct gck_cuda_allocation a;
 
-	if (room < sizeof(int) || !gck_cuda_managed_find(base, &a) || gck_cuda_advice_was_sent(base, size))
+	if (capacity < sizeof(int) || !gck_cuda_managed_find(base, &a) || gck_cuda_advice_was_prefetched(base, size))
 		return;
 	if (which == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION)
 		*(int *)data = CU_DEVICE_INVALID;
@@ -113,28 +113,28 @@ static void correct(void *data, size_t room, CUmem_range_attribute which, uint64
 		*(int *)data = CU_MEM_LOCATION_TYPE_INVALID;
 }
 
-GCK_CUDA_FUNCTION(cuMemRangeGetAttribute, (void *data, size_t room, CUmem_range_attribute which,
+GCK_CUDA_FUNCTION(cuMemRangeGetAttribute, (void *data, size_t capacity, CUmem_range_attribute which,
 					   CUdeviceptr address, size_t bytes))
 {
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuMemRangeGetAttribute(data, room, which, address, bytes);
+	rc = gck_cuda_real.cuMemRangeGetAttribute(data, capacity, which, address, bytes);
 	if (rc == CUDA_SUCCESS)
-		correct(data, room, which, address, bytes);
+		correct(data, capacity, which, address, bytes);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuMemRangeGetAttributes, (void **data, size_t *rooms, CUmem_range_attribute *which,
+GCK_CUDA_FUNCTION(cuMemRangeGetAttributes, (void **data, size_t *sizes, CUmem_range_attribute *which,
 					    size_t n, CUdeviceptr address, size_t bytes))
 {
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	rc = gck_cuda_real.cuMemRangeGetAttributes(data, rooms, which, n, address, bytes);
+	rc = gck_cuda_real.cuMemRangeGetAttributes(data, sizes, which, n, address, bytes);
 	for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++)
-		correct(data[i], rooms[i], which[i], address, bytes);
+		correct(data[i], sizes[i], which[i], address, bytes);
 	GCK_CUDA_LEAVE();
 	return rc;
 }

@@ -31,13 +31,13 @@ static bool is_possible(void)
 				CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device);
 		all &= each != 0;
 	}
-	possible = all && gck_cuda_steer_can();
+	possible = all && gck_cuda_mmap_hook_works();
 	return possible;
 }
 
-static struct gck_cuda_piece *take(CUcontext context, uint64_t bytes)
+static struct gck_cuda_suballocation *take(CUcontext context, uint64_t bytes)
 {
-	struct gck_cuda_piece *p = NULL;
+	struct gck_cuda_suballocation *p = NULL;
 
 	for (size_t i = 0; !p && i < gck_cuda_managed.n; i++) {
 		if (gck_cuda_managed.v[i]->context == context)
@@ -49,7 +49,7 @@ static struct gck_cuda_piece *take(CUcontext context, uint64_t bytes)
 /* CUDA_ERROR_NOT_SUPPORTED: the driver's own memory must do. */
 static CUresult take_or_grow(uint64_t bytes, CUdeviceptr *address)
 {
-	struct gck_cuda_piece *p;
+	struct gck_cuda_suballocation *p;
 	CUresult rc = CUDA_SUCCESS;
 	CUcontext context = NULL;
 
@@ -72,14 +72,14 @@ static CUresult take_or_grow(uint64_t bytes, CUdeviceptr *address)
 
 static CUresult take_drivers(CUdeviceptr *address, size_t bytes, unsigned int flags)
 {
-	struct gck_cuda_steering known = {.size = 0};
+	struct gck_cuda_mmap_target known = {.size = 0};
 	CUresult rc;
 
-	gck_cuda_steer(&known);
+	gck_cuda_mmap_hook_set(&known);
 	rc = gck_cuda_real.cuMemAllocManaged(address, bytes, flags);
-	gck_cuda_steer(NULL);
+	gck_cuda_mmap_hook_set(NULL);
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_alive_add(GCK_CUDA_MANAGED, *address);
+		gck_cuda_obstacle_add(GCK_CUDA_MANAGED, *address);
 	return rc;
 }
 
@@ -113,7 +113,7 @@ static struct gck_cuda_managed *arena_of(uint64_t address)
 /* Is it in an arena, and a, if not NULL, in an allocation? */
 static bool look(uint64_t address, struct gck_cuda_allocation *a, bool *found)
 {
-	const struct gck_cuda_piece *p;
+	const struct gck_cuda_suballocation *p;
 	const struct gck_cuda_managed *m;
 
 	*found = false;
@@ -149,7 +149,7 @@ bool gck_cuda_managed_is_ours(uint64_t address, struct gck_cuda_allocation *a, C
 /* An arena for little that is empty stays, if it is the only one. */
 static bool is_too_many(const struct gck_cuda_managed *m)
 {
-	bool other = m->size > GCK_CUDA_STEER_UNIT;
+	bool other = m->size > GCK_CUDA_MANAGED_UNIT;
 
 	for (size_t i = 0; i < gck_cuda_managed.n; i++) {
 		const struct gck_cuda_managed *o = gck_cuda_managed.v[i];
@@ -161,7 +161,7 @@ static bool is_too_many(const struct gck_cuda_managed *m)
 
 CUresult gck_cuda_managed_give(const struct gck_cuda_allocation *a)
 {
-	const struct gck_cuda_piece *p;
+	const struct gck_cuda_suballocation *p;
 	struct gck_cuda_managed *m;
 	bool there;
 

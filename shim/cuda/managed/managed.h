@@ -23,7 +23,7 @@ struct gck_cuda_managed {
 /* Whoever looks at them holds the lock; but not the CUDA thread while the gate is closed. */
 struct gck_cuda_managed_list {
 	struct gck_cuda_managed **v;
-	size_t n, room;
+	size_t n, capacity;
 };
 extern struct gck_cuda_managed_list gck_cuda_managed;
 

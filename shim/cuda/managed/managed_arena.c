@@ -23,29 +23,29 @@ static uint64_t up(uint64_t n, uint64_t to)
 static uint64_t reserve(uint64_t size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	uint64_t room = size + GCK_CUDA_STEER_UNIT, start, base;
-	void *at = mmap(NULL, room, PROT_NONE, flags, -1, 0);
+	uint64_t reserved = size + GCK_CUDA_MANAGED_UNIT, start, base;
+	void *at = mmap(NULL, reserved, PROT_NONE, flags, -1, 0);
 
 	if (at == MAP_FAILED)
 		return 0;
 	start = (uintptr_t)at;
-	base = up(start, GCK_CUDA_STEER_UNIT);
+	base = up(start, GCK_CUDA_MANAGED_UNIT);
 	if (base > start)
 		munmap(at, base - start);
-	munmap((void *)(uintptr_t)(base + size), start + room - base - size);
+	munmap((void *)(uintptr_t)(base + size), start + reserved - base - size);
 	return base;
 }
 
 /* The driver's memory at that address; where it cannot be told so, none. */
 static CUresult provide(uint64_t base, uint64_t size)
 {
-	struct gck_cuda_steering s = {.base = base, .size = size, .coming = true};
+	struct gck_cuda_mmap_target s = {.base = base, .size = size, .coming = true};
 	CUdeviceptr at = 0;
 	CUresult rc;
 
-	gck_cuda_steer(&s);
+	gck_cuda_mmap_hook_set(&s);
 	rc = gck_cuda_real.cuMemAllocManaged(&at, size, CU_MEM_ATTACH_GLOBAL);
-	gck_cuda_steer(NULL);
+	gck_cuda_mmap_hook_set(NULL);
 	if (rc == CUDA_SUCCESS && at != base) {
 		gck_cuda_real.cuMemFree_v2(at);
 		rc = CUDA_ERROR_NOT_SUPPORTED;
@@ -67,15 +67,15 @@ uint64_t gck_cuda_managed_bytes(void)
 static int list(struct gck_cuda_managed *m)
 {
 	struct gck_cuda_managed_list *all = &gck_cuda_managed;
-	size_t room = all->room ? 2 * all->room : 16;
+	size_t capacity = all->capacity ? 2 * all->capacity : 16;
 	struct gck_cuda_managed **v;
 
-	if (all->n == all->room) {
-		v = realloc(all->v, room * sizeof *v);
+	if (all->n == all->capacity) {
+		v = realloc(all->v, capacity * sizeof *v);
 		if (!v)
 			return -1;
 		all->v = v;
-		all->room = room;
+		all->capacity = capacity;
 	}
 	all->v[all->n++] = m;
 	gck_cuda_state.device_bytes += m->size; /* it goes to host memory always */
@@ -114,7 +114,7 @@ static struct gck_cuda_managed *arena_new(CUcontext context, uint64_t size)
 
 CUresult gck_cuda_managed_grow(CUcontext context, uint64_t bytes)
 {
-	uint64_t size = up(bytes, GCK_CUDA_STEER_UNIT);
+	uint64_t size = up(bytes, GCK_CUDA_MANAGED_UNIT);
 	struct gck_cuda_managed *m;
 	CUresult rc;
 

@@ -15,7 +15,7 @@
 #define AWAY_MS 2000       /* to stop threads that may be in the kernel */
 #define BACK_MS 20000      /* the same, where there is no other way */
 
-static char *own(const struct gck_cuda_exchange *x)
+static char *own(const struct gck_cuda_managed_swap *x)
 {
 	return (char *)(uintptr_t)x->arena->base;
 }
@@ -26,7 +26,7 @@ static long move(const char *from, uint64_t size, const char *to)
 			       MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0);
 }
 
-long gck_cuda_exchange_look(const struct gck_cuda_exchange *x, uint64_t address, uint64_t *words,
+long gck_cuda_managed_swap_pagemap(const struct gck_cuda_managed_swap *x, uint64_t address, uint64_t *words,
 			    uint64_t n)
 {
 	long got = gck_cuda_system(SYS_pread64, x->pagemap, (long)words,
@@ -38,7 +38,7 @@ long gck_cuda_exchange_look(const struct gck_cuda_exchange *x, uint64_t address,
 
 /* ---- away ----------------------------------------------------------------------------------- */
 
-static void copy_rest(const struct gck_cuda_exchange *x, uint64_t at, const uint64_t *words, uint64_t n)
+static void copy_rest(const struct gck_cuda_managed_swap *x, uint64_t at, const uint64_t *words, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++, at += GCK_CUDA_PAGE) {
 		uint64_t from = at - x->arena->base;
@@ -48,21 +48,21 @@ static void copy_rest(const struct gck_cuda_exchange *x, uint64_t at, const uint
 	}
 }
 
-static long copy_piece(const struct gck_cuda_exchange *x, const struct gck_cuda_piece *p)
+static long copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p)
 {
 	uint64_t words[AT_ONCE], end = p->base + p->size, n;
 	long error = 0;
 
 	for (uint64_t at = p->base; error == 0 && at < end; at += n * GCK_CUDA_PAGE) {
 		n = (end - at) / GCK_CUDA_PAGE < AT_ONCE ? (end - at) / GCK_CUDA_PAGE : AT_ONCE;
-		error = gck_cuda_exchange_look(x, at, words, n);
+		error = gck_cuda_managed_swap_pagemap(x, at, words, n);
 		if (error == 0)
 			copy_rest(x, at, words, n);
 	}
 	return error;
 }
 
-static long copy_arena(const struct gck_cuda_exchange *x)
+static long copy_arena(const struct gck_cuda_managed_swap *x)
 {
 	const struct gck_cuda_arena *a = &x->arena->pieces;
 	long error = 0;
@@ -74,7 +74,7 @@ static long copy_arena(const struct gck_cuda_exchange *x)
 	return error;
 }
 
-static long go_away(struct gck_cuda_exchange *v, size_t n)
+static long go_away(struct gck_cuda_managed_swap *v, size_t n)
 {
 	long error = 0;
 
@@ -89,15 +89,15 @@ static long go_away(struct gck_cuda_exchange *v, size_t n)
 	return error;
 }
 
-int gck_cuda_exchange_away(struct gck_cuda_exchange *v, size_t n, struct gck_error *err)
+int gck_cuda_managed_swap_out(struct gck_cuda_managed_swap *v, size_t n, struct gck_error *err)
 {
-	struct gck_cuda_still *still = gck_cuda_still_begin(AWAY_MS, 0, err);
+	struct gck_cuda_stop_world *still = gck_cuda_stop_world_begin(AWAY_MS, 0, err);
 	long error;
 
 	if (!still)
 		return -1;
 	error = go_away(v, n);
-	gck_cuda_still_end(still);
+	gck_cuda_stop_world_end(still);
 	return error ? gck_fail(err, (int)-error, "managed memory cannot be taken from its address: %s",
 				strerror((int)-error)) : 0;
 }
@@ -116,7 +116,7 @@ static bool is_zero(const char *page)
 }
 
 /* The driver's new memory is zero, and its pages are there only where they are touched. */
-static void fill(const struct gck_cuda_exchange *x, const struct gck_cuda_piece *p)
+static void fill(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p)
 {
 	uint64_t from = p->base - x->arena->base;
 
@@ -126,7 +126,7 @@ static void fill(const struct gck_cuda_exchange *x, const struct gck_cuda_piece 
 	}
 }
 
-static long come_back(const struct gck_cuda_exchange *x)
+static long come_back(const struct gck_cuda_managed_swap *x)
 {
 	const struct gck_cuda_arena *a = &x->arena->pieces;
 	long at = move(own(x), x->arena->size, x->copy);
@@ -146,39 +146,39 @@ static long come_back(const struct gck_cuda_exchange *x)
 	return 0;
 }
 
-static int stop(struct gck_cuda_moment *m, struct gck_error *err)
+static int stop(struct gck_cuda_swap_stop *m, struct gck_error *err)
 {
-	int naps = GCK_CUDA_PATIENCE;
+	int naps = GCK_CUDA_RETRIES;
 
-	if (m->still && gck_cuda_still_again(m->still))
+	if (m->still && gck_cuda_stop_world_again(m->still))
 		return 0;
 	m->cut = m->cut || m->still;
-	gck_cuda_moment_end(m);
+	gck_cuda_swap_stop_end(m);
 	do {
 		*err = (struct gck_error){.code = 0};
-		m->still = gck_cuda_still_begin(BACK_MS, BACK_MS, err);
-	} while (!m->still && gck_cuda_patience(err->code, &naps));
+		m->still = gck_cuda_stop_world_begin(BACK_MS, BACK_MS, err);
+	} while (!m->still && gck_cuda_retry(err->code, &naps));
 	return m->still ? 0 : -1;
 }
 
-int gck_cuda_exchange_back(struct gck_cuda_exchange *x)
+int gck_cuda_managed_swap_in(struct gck_cuda_managed_swap *x)
 {
-	struct gck_cuda_moment *m = x->moment;
+	struct gck_cuda_swap_stop *m = x->moment;
 	long error;
 
 	if (stop(m, &x->why))
 		return x->why.code;
 	error = come_back(x);
 	if (m->cut)
-		gck_cuda_moment_end(m);
+		gck_cuda_swap_stop_end(m);
 	else
-		gck_cuda_still_pause(m->still);
+		gck_cuda_stop_world_pause(m->still);
 	return (int)-error;
 }
 
-void gck_cuda_moment_end(struct gck_cuda_moment *m)
+void gck_cuda_swap_stop_end(struct gck_cuda_swap_stop *m)
 {
 	if (m->still)
-		gck_cuda_still_end(m->still);
+		gck_cuda_stop_world_end(m->still);
 	m->still = NULL;
 }

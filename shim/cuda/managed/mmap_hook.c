@@ -14,12 +14,12 @@
  * sixth of that, and from a third of it on in the kernel's old layout. */
 #define LIBC_CHOSE (1ull << 44)
 
-static __thread struct gck_cuda_steering *steering __attribute__((tls_model("initial-exec")));
+static __thread struct gck_cuda_mmap_target *steering __attribute__((tls_model("initial-exec")));
 static bool hooked;
 
 /* ---- memory that comes ---------------------------------------------------------------------- */
 
-static void *map_there(struct gck_cuda_steering *s, int prot, int flags, int fd, int64_t offset)
+static void *map_there(struct gck_cuda_mmap_target *s, int prot, int flags, int fd, int64_t offset)
 {
 	void *at = (void *)(uintptr_t)s->base;
 	int error = s->map ? s->map(s, fd, offset) : 0;
@@ -32,13 +32,13 @@ static void *map_there(struct gck_cuda_steering *s, int prot, int flags, int fd,
 }
 
 /* What lies there is the program's until the exchange is made: a driver whose call fails cleans up. */
-static bool is_still_ours(const struct gck_cuda_steering *s, const void *at)
+static bool is_still_ours(const struct gck_cuda_mmap_target *s, const void *at)
 {
 	return s->granted && s->map && !s->done && (uintptr_t)at - s->base < s->size;
 }
 
 /* The room behind it was never the driver's. */
-static int munmap_coming(struct gck_cuda_steering *s, void *at, size_t size)
+static int munmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size)
 {
 	uintptr_t from = (uintptr_t)at - s->base;
 
@@ -50,10 +50,10 @@ static int munmap_coming(struct gck_cuda_steering *s, void *at, size_t size)
 	return munmap(at, size < s->size - from ? size : s->size - from);
 }
 
-static void *mmap_coming(struct gck_cuda_steering *s, void *at, size_t size, int prot, int flags,
+static void *mmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size, int prot, int flags,
 			 int fd, off_t offset)
 {
-	if (!at && prot == PROT_NONE && !s->granted && size == s->size + GCK_CUDA_STEER_UNIT - PAGE) {
+	if (!at && prot == PROT_NONE && !s->granted && size == s->size + GCK_CUDA_MANAGED_UNIT - PAGE) {
 		s->granted = true;
 		return (void *)(uintptr_t)s->base;
 	}
@@ -78,9 +78,9 @@ static void *mmap_unsteered(void *at, size_t size, int prot, int flags, int fd, 
 	void *got = mmap(at, size, prot, flags, fd, offset);
 
 	if (got != MAP_FAILED && is_managed(at, flags, fd, offset))
-		gck_cuda_alive_once(GCK_CUDA_MANAGED_VARIABLE, (uintptr_t)at);
+		gck_cuda_obstacle_add_once(GCK_CUDA_MANAGED_VARIABLE, (uintptr_t)at);
 	else if (got != MAP_FAILED && prot == PROT_NONE && flags & MAP_FIXED)
-		gck_cuda_alive_remove(GCK_CUDA_MANAGED_VARIABLE, (uintptr_t)at);
+		gck_cuda_obstacle_remove(GCK_CUDA_MANAGED_VARIABLE, (uintptr_t)at);
 	return got;
 }
 
@@ -88,7 +88,7 @@ static void *mmap_unsteered(void *at, size_t size, int prot, int flags, int fd, 
 
 static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
-	struct gck_cuda_steering *s = steering;
+	struct gck_cuda_mmap_target *s = steering;
 
 	if (!s)
 		return mmap_unsteered(at, size, prot, flags, fd, offset);
@@ -102,7 +102,7 @@ static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, of
 
 static int steered_munmap(void *at, size_t size)
 {
-	struct gck_cuda_steering *s = steering;
+	struct gck_cuda_mmap_target *s = steering;
 
 	if (s && s->coming)
 		return munmap_coming(s, at, size);
@@ -113,22 +113,22 @@ static int steered_munmap(void *at, size_t size)
 
 /* ---- hooks ---------------------------------------------------------------------------------- */
 
-void gck_cuda_steer_begin(void)
+void gck_cuda_mmap_hook_begin(void)
 {
 	void *driver = gck_cuda_handle();
 
-	hooked = driver && gck_cuda_hook(driver, "mmap", (void *)steered_mmap) &&
-		 gck_cuda_hook(driver, "munmap", (void *)steered_munmap);
+	hooked = driver && gck_cuda_got_hook(driver, "mmap", (void *)steered_mmap) &&
+		 gck_cuda_got_hook(driver, "munmap", (void *)steered_munmap);
 	if (hooked)
-		gck_cuda_hook(driver, "mmap64", (void *)steered_mmap);
+		gck_cuda_got_hook(driver, "mmap64", (void *)steered_mmap);
 }
 
-bool gck_cuda_steer_can(void)
+bool gck_cuda_mmap_hook_works(void)
 {
 	return hooked;
 }
 
-void gck_cuda_steer(struct gck_cuda_steering *s)
+void gck_cuda_mmap_hook_set(struct gck_cuda_mmap_target *s)
 {
 	steering = s;
 }

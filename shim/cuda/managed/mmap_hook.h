@@ -9,27 +9,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GCK_CUDA_STEER_UNIT ((uint64_t)32 << 20) /* managed memory's addresses are multiples of it */
+#define GCK_CUDA_MANAGED_UNIT ((uint64_t)32 << 20) /* managed memory's addresses are multiples of it */
 
 /* What one call of the driver's is to do with addresses. */
-struct gck_cuda_steering {
+struct gck_cuda_mmap_target {
 	uint64_t base, size; /* multiples of the unit */
 	bool coming;         /* new memory is to lie there; otherwise what lay there goes, and what
 			      * lies in its place by now is left alone */
 	/* In place of the mapping, which it makes: 0, or an errno value. NULL: just map. */
-	int (*map)(struct gck_cuda_steering *s, int fd, int64_t offset);
+	int (*map)(struct gck_cuda_mmap_target *s, int fd, int64_t offset);
 	bool granted, done;  /* the driver has asked for room; it has mapped or unmapped the memory */
 	bool gone;           /* nothing lies there: it has cleaned up, and another thread may have the addresses */
 };
 
 /* For what this thread calls until the next steer; NULL: the driver does as it likes. What it maps then
  * of managed memory nobody has asked us for: a __managed__ variable, which is alive (alive.h). */
-void gck_cuda_steer(struct gck_cuda_steering *s);
+void gck_cuda_mmap_hook_set(struct gck_cuda_mmap_target *s);
 
 /* Once the real library is loaded: its calls come here from then on. */
-void gck_cuda_steer_begin(void);
+void gck_cuda_mmap_hook_begin(void);
 
 /* Do they? */
-bool gck_cuda_steer_can(void);
+bool gck_cuda_mmap_hook_works(void);
 
 #endif

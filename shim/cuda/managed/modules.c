@@ -9,7 +9,7 @@
 #include "shim/cuda/dispatch/function.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_set modules; /* of libraries, one in each context: the library, which they go with */
+static struct gck_cuda_handle_map modules; /* of libraries, one in each context: the library, which they go with */
 
 static bool is_managed(CUdeviceptr address)
 {
@@ -25,11 +25,11 @@ static void note(const void *of)
 	const uint64_t *library;
 
 	pthread_mutex_lock(&lock);
-	library = gck_cuda_set_get(&modules, handle);
+	library = gck_cuda_handle_map_get(&modules, handle);
 	if (library)
 		handle = *library;
 	pthread_mutex_unlock(&lock);
-	gck_cuda_alive_once(GCK_CUDA_MANAGED_VARIABLE, handle);
+	gck_cuda_obstacle_add_once(GCK_CUDA_MANAGED_VARIABLE, handle);
 }
 
 /* ---- libraries' modules --------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ GCK_CUDA_FUNCTION(cuLibraryGetModule, (CUmodule *module, CUlibrary library))
 	GCK_CUDA_TRY(rc, gck_cuda_real.cuLibraryGetModule(module, library));
 	if (rc == CUDA_SUCCESS) {
 		pthread_mutex_lock(&lock);
-		place = gck_cuda_set_put(&modules, (uint64_t)(uintptr_t)*module);
+		place = gck_cuda_handle_map_put(&modules, (uint64_t)(uintptr_t)*module);
 		if (place)
 			*place = (uint64_t)(uintptr_t)library;
 		pthread_mutex_unlock(&lock);
@@ -55,11 +55,11 @@ GCK_CUDA_FUNCTION(cuLibraryGetModule, (CUmodule *module, CUlibrary library))
 static void forget(CUlibrary library)
 {
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < modules.room;) {
+	for (size_t i = 0; i < modules.capacity;) {
 		const struct gck_cuda_entry *e = &modules.entries[i];
 
 		if (e->handle && e->value == (uint64_t)(uintptr_t)library)
-			gck_cuda_set_drop(&modules, e->handle); /* another may have come here */
+			gck_cuda_handle_map_drop(&modules, e->handle); /* another may have come here */
 		else
 			i++;
 	}
@@ -75,7 +75,7 @@ GCK_CUDA_FUNCTION(cuLibraryUnload, (CUlibrary library))
 	forget(library);
 	rc = gck_cuda_real.cuLibraryUnload(library);
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_alive_remove(GCK_CUDA_MANAGED_VARIABLE, (uint64_t)(uintptr_t)library);
+		gck_cuda_obstacle_remove(GCK_CUDA_MANAGED_VARIABLE, (uint64_t)(uintptr_t)library);
 	GCK_CUDA_LEAVE();
 	return rc;
 }

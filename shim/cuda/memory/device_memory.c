@@ -25,9 +25,9 @@ static uint64_t up(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-static struct gck_cuda_piece *take_from_blocks(const struct gck_cuda_slab *s, uint64_t bytes)
+static struct gck_cuda_suballocation *take_from_blocks(const struct gck_cuda_slab *s, uint64_t bytes)
 {
-	struct gck_cuda_piece *p = NULL;
+	struct gck_cuda_suballocation *p = NULL;
 
 	for (size_t i = 0; !p && i < s->arena.n; i++) {
 		if (s->arena.v[i].inner)
@@ -36,10 +36,10 @@ static struct gck_cuda_piece *take_from_blocks(const struct gck_cuda_slab *s, ui
 	return p;
 }
 
-static struct gck_cuda_piece *take_from_new_block(struct gck_cuda_slab *s, uint64_t bytes)
+static struct gck_cuda_suballocation *take_from_new_block(struct gck_cuda_slab *s, uint64_t bytes)
 {
 	struct gck_cuda_arena *inner = malloc(sizeof *inner);
-	struct gck_cuda_piece *block = inner ? gck_cuda_arena_take(&s->arena, BLOCK) : NULL;
+	struct gck_cuda_suballocation *block = inner ? gck_cuda_arena_take(&s->arena, BLOCK) : NULL;
 
 	if (block && gck_cuda_arena_init(inner, block->base, BLOCK, UNIT) == 0) {
 		block->inner = inner;
@@ -52,9 +52,9 @@ static struct gck_cuda_piece *take_from_new_block(struct gck_cuda_slab *s, uint6
 }
 
 /* In the slabs that there are. */
-static struct gck_cuda_piece *take(CUdevice device, uint64_t bytes)
+static struct gck_cuda_suballocation *take(CUdevice device, uint64_t bytes)
 {
-	struct gck_cuda_piece *p = NULL;
+	struct gck_cuda_suballocation *p = NULL;
 
 	for (size_t i = 0; !p && bytes <= SMALL && i < gck_cuda_slabs.n; i++) {
 		if (gck_cuda_slabs.v[i]->device == device)
@@ -73,13 +73,13 @@ static struct gck_cuda_piece *take(CUdevice device, uint64_t bytes)
 CUresult gck_cuda_memory_take_on(CUdevice device, CUcontext owner, uint64_t bytes, bool may_grow,
 				 struct gck_cuda_allocation *a)
 {
-	struct gck_cuda_piece *p;
+	struct gck_cuda_suballocation *p;
 	CUresult rc = CUDA_SUCCESS;
 
 	gck_cuda_slabs_lock();
 	p = take(device, bytes);
 	if (!p && may_grow) {
-		rc = gck_cuda_supply_grow(device, bytes <= SMALL ? BLOCK : bytes);
+		rc = gck_cuda_slabs_grow(device, bytes <= SMALL ? BLOCK : bytes);
 		p = rc ? NULL : take(device, bytes);
 	}
 	if (p) {
@@ -115,18 +115,18 @@ CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address)
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
-static struct gck_cuda_piece *find(uint64_t address, struct gck_cuda_slab **slab,
-				   struct gck_cuda_piece **block)
+static struct gck_cuda_suballocation *find(uint64_t address, struct gck_cuda_slab **slab,
+				   struct gck_cuda_suballocation **block)
 {
 	struct gck_cuda_slab *s = gck_cuda_slab_of(address);
-	struct gck_cuda_piece *p = s ? gck_cuda_arena_find(&s->arena, address) : NULL;
+	struct gck_cuda_suballocation *p = s ? gck_cuda_arena_find(&s->arena, address) : NULL;
 
 	*slab = s;
 	*block = p && p->inner ? p : NULL;
 	return *block ? gck_cuda_arena_find(p->inner, address) : p;
 }
 
-static void give_block(struct gck_cuda_slab *s, struct gck_cuda_piece *block)
+static void give_block(struct gck_cuda_slab *s, struct gck_cuda_suballocation *block)
 {
 	gck_cuda_arena_free(block->inner);
 	free(block->inner);
@@ -134,7 +134,7 @@ static void give_block(struct gck_cuda_slab *s, struct gck_cuda_piece *block)
 }
 
 
-static void give(struct gck_cuda_slab *s, struct gck_cuda_piece *block, uint64_t base)
+static void give(struct gck_cuda_slab *s, struct gck_cuda_suballocation *block, uint64_t base)
 {
 	if (!block) {
 		gck_cuda_arena_give(&s->arena, base);
@@ -144,21 +144,21 @@ static void give(struct gck_cuda_slab *s, struct gck_cuda_piece *block, uint64_t
 			give_block(s, block);
 	}
 	if (gck_cuda_arena_is_empty(&s->arena))
-		gck_cuda_supply_trim(s->device); /* it may be one too many */
+		gck_cuda_slabs_trim(s->device); /* it may be one too many */
 }
 
 /* NULL: somebody has freed it. */
-static struct gck_cuda_piece *piece_of(const struct gck_cuda_allocation *a, struct gck_cuda_slab **slab,
-				       struct gck_cuda_piece **block)
+static struct gck_cuda_suballocation *piece_of(const struct gck_cuda_allocation *a, struct gck_cuda_slab **slab,
+				       struct gck_cuda_suballocation **block)
 {
-	struct gck_cuda_piece *p = find(a->base, slab, block);
+	struct gck_cuda_suballocation *p = find(a->base, slab, block);
 
 	return p && p->base == a->base && p->id == a->id ? p : NULL;
 }
 
 bool gck_cuda_memory_disown(const struct gck_cuda_allocation *a)
 {
-	struct gck_cuda_piece *p, *block;
+	struct gck_cuda_suballocation *p, *block;
 	struct gck_cuda_slab *s;
 
 	gck_cuda_slabs_lock();
@@ -171,7 +171,7 @@ bool gck_cuda_memory_disown(const struct gck_cuda_allocation *a)
 
 CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
 {
-	struct gck_cuda_piece *block;
+	struct gck_cuda_suballocation *block;
 	struct gck_cuda_slab *s;
 	bool there;
 
@@ -185,8 +185,8 @@ CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
 
 bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a)
 {
-	struct gck_cuda_piece *block;
-	const struct gck_cuda_piece *p;
+	struct gck_cuda_suballocation *block;
+	const struct gck_cuda_suballocation *p;
 	struct gck_cuda_slab *s;
 
 	gck_cuda_slabs_lock();
@@ -221,7 +221,7 @@ uint64_t gck_cuda_memory_newest(void)
 static void forget_in(struct gck_cuda_arena *a, CUcontext context, uint64_t newest)
 {
 	for (size_t i = 0; i < a->n;) {
-		const struct gck_cuda_piece *p = &a->v[i];
+		const struct gck_cuda_suballocation *p = &a->v[i];
 
 		if (p->asked && !p->inner && p->owner == context && p->id <= newest) {
 			gck_cuda_arena_give(a, p->base);
@@ -235,7 +235,7 @@ static void forget_in(struct gck_cuda_arena *a, CUcontext context, uint64_t newe
 static void forget_in_blocks(struct gck_cuda_slab *s, CUcontext context, uint64_t newest)
 {
 	for (size_t i = 0; i < s->arena.n; i++) {
-		struct gck_cuda_piece *block = &s->arena.v[i];
+		struct gck_cuda_suballocation *block = &s->arena.v[i];
 
 		if (!block->inner)
 			continue;
@@ -254,7 +254,7 @@ void gck_cuda_memory_forget(CUcontext context, uint64_t newest)
 		forget_in_blocks(gck_cuda_slabs.v[i], context, newest);
 		forget_in(&gck_cuda_slabs.v[i]->arena, context, newest);
 	}
-	gck_cuda_supply_drop_empty();
+	gck_cuda_slabs_drop_empty();
 	gck_cuda_slabs_unlock();
 }
 

@@ -16,7 +16,7 @@
 
 static uint64_t looked, work; /* by device */
 
-static CUresult map(struct gck_cuda_window *w, uint64_t size)
+static CUresult map(struct gck_cuda_external_mapping *w, uint64_t size)
 {
 	const CUDA_EXTERNAL_MEMORY_BUFFER_DESC all = {.size = size};
 	CUresult rc = gck_cuda_real.cuExternalMemoryGetMappedBuffer(&w->at, w->memory, &all);
@@ -33,7 +33,7 @@ static CUresult map(struct gck_cuda_window *w, uint64_t size)
 }
 
 /* The driver takes the descriptor, if it takes the memory. */
-static CUresult show(struct gck_cuda_window *w, int fd, uint64_t size)
+static CUresult show(struct gck_cuda_external_mapping *w, int fd, uint64_t size)
 {
 	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .size = size};
 	CUresult rc;
@@ -50,7 +50,7 @@ static CUresult show(struct gck_cuda_window *w, int fd, uint64_t size)
 	return rc;
 }
 
-static CUresult hide(struct gck_cuda_window *w)
+static CUresult hide(struct gck_cuda_external_mapping *w)
 {
 	CUresult rc = gck_cuda_real.cuMemFree_v2(w->at);
 
@@ -59,14 +59,14 @@ static CUresult hide(struct gck_cuda_window *w)
 	return rc;
 }
 
-CUresult gck_cuda_window_open(struct gck_cuda_window *w, const struct gck_cuda_physical *p, uint64_t size, int naps)
+CUresult gck_cuda_external_mapping_open(struct gck_cuda_external_mapping *w, const struct gck_cuda_physical *p, uint64_t size, int naps)
 {
 	int fd = gck_cuda_physical_descriptor(p, naps);
 
 	return fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : show(w, fd, size);
 }
 
-CUresult gck_cuda_window_close(struct gck_cuda_window *w, CUcontext context)
+CUresult gck_cuda_external_mapping_close(struct gck_cuda_external_mapping *w, CUcontext context)
 {
 	CUresult rc = CUDA_SUCCESS;
 
@@ -115,15 +115,15 @@ static CUresult compare(CUdeviceptr written, CUdeviceptr seen, uint64_t size)
 
 static CUresult try_with(const struct gck_cuda_slab *s)
 {
-	struct gck_cuda_window w;
-	CUresult rc = gck_cuda_window_open(&w, &s->memory, s->size, 0), closed;
+	struct gck_cuda_external_mapping w;
+	CUresult rc = gck_cuda_external_mapping_open(&w, &s->memory, s->size, 0), closed;
 
 	if (rc)
 		return rc;
 	rc = compare(s->base, w.at, s->size);
 	closed = hide(&w);
 	if (closed)
-		gck_cuda_alive_once(GCK_CUDA_STUCK, w.at);
+		gck_cuda_obstacle_add_once(GCK_CUDA_STUCK, w.at);
 	return rc ? rc : closed;
 }
 
@@ -146,13 +146,13 @@ static CUresult try(CUdevice device)
 	return rc;
 }
 
-void gck_cuda_windows_look_anew(void)
+void gck_cuda_external_mappings_reset(void)
 {
 	looked = work = 0;
 }
 
 /* What there is too little of may be there at another time. */
-void gck_cuda_windows_look(CUdevice device)
+void gck_cuda_external_mappings_probe(CUdevice device)
 {
 	const uint64_t bit = device >= 0 && device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;
 	CUresult rc;
@@ -166,7 +166,7 @@ void gck_cuda_windows_look(CUdevice device)
 		work |= bit;
 }
 
-bool gck_cuda_windows_work(CUdevice device)
+bool gck_cuda_external_mappings_work(CUdevice device)
 {
 	return device >= 0 && device < GCK_CUDA_DEVICES_MAX && work >> device & 1;
 }

@@ -14,54 +14,54 @@
 #define RESERVE_PART 50 /* of all memory */
 #define LOOK ((int64_t)32 << 20)
 
-bool gck_cuda_room_is_there(CUdevice device)
+bool gck_cuda_can_hold_copy(CUdevice device)
 {
-	return gck_cuda_physical_recalls() || gck_cuda_windows_work(device);
+	return gck_cuda_physical_recalls() || gck_cuda_external_mappings_work(device);
 }
 
-uint64_t gck_cuda_room(CUdevice device)
+uint64_t gck_cuda_free_bytes(CUdevice device)
 {
 	size_t available, total;
 	uint64_t reserve;
 
-	if (!gck_cuda_room_is_there(device) || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
+	if (!gck_cuda_can_hold_copy(device) || gck_cuda_real.cuMemGetInfo_v2(&available, &total))
 		return 0;
 	reserve = total / RESERVE_PART > LEAST_RESERVE ? total / RESERVE_PART : LEAST_RESERVE;
 	return available > reserve ? available - reserve : 0;
 }
 
 /* The driver is asked for its own device alone, and not for each of thousands of small changes. */
-static uint64_t room_now(CUdevice device, uint64_t before, int64_t bytes)
+static uint64_t free_now(CUdevice device, uint64_t before, int64_t bytes)
 {
 	CUdevice current;
 
-	if (!gck_cuda_room_is_there(device))
+	if (!gck_cuda_can_hold_copy(device))
 		return 0;
 	if (bytes < 0)
 		return before + (uint64_t)-bytes;
 	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) && current == device)
-		return gck_cuda_room(device) + gck_cuda_reclaim_bytes(device);
+		return gck_cuda_free_bytes(device) + gck_cuda_reclaim_bytes(device);
 	return before > (uint64_t)bytes ? before - (uint64_t)bytes : 0;
 }
 
-void gck_cuda_room_look(CUdevice device)
+void gck_cuda_free_bytes_update(CUdevice device)
 {
 	if (device < GCK_CUDA_DEVICES_MAX)
-		gck_cuda_state.memory[device].room = gck_cuda_room(device);
+		gck_cuda_state.memory[device].free_bytes = gck_cuda_free_bytes(device);
 }
 
-void gck_cuda_room_carried(int64_t bytes)
+void gck_cuda_free_bytes_carried(int64_t bytes)
 {
 	gck_cuda_state.device_bytes += (uint64_t)bytes;
 }
 
-void gck_cuda_room_changed(CUdevice device, int64_t bytes)
+void gck_cuda_free_bytes_changed(CUdevice device, int64_t bytes)
 {
 	struct gck_cuda_memory *m = device < GCK_CUDA_DEVICES_MAX ? &gck_cuda_state.memory[device] : NULL;
 
-	gck_cuda_room_carried(bytes);
+	gck_cuda_free_bytes_carried(bytes);
 	if (!m)
 		return;
 	m->bytes += (uint64_t)bytes;
-	m->room = room_now(device, m->room, bytes);
+	m->free_bytes = free_now(device, m->free_bytes, bytes);
 }

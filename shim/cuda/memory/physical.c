@@ -57,7 +57,7 @@ CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device)
 	if (rc)
 		return rc;
 	look(device, fd);
-	p->kept = gck_cuda_keep(fd);
+	p->kept = gck_cuda_vault_put(fd);
 	return p->kept ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
@@ -76,8 +76,8 @@ int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps)
 	int fd;
 
 	do
-		fd = gck_cuda_keep_get(p->kept);
-	while (fd < 0 && gck_cuda_patience(errno, &naps));
+		fd = gck_cuda_vault_get(p->kept);
+	while (fd < 0 && gck_cuda_retry(errno, &naps));
 	return fd;
 }
 
@@ -112,7 +112,7 @@ void gck_cuda_physical_drop(struct gck_cuda_physical *p)
 {
 	gck_cuda_physical_forget(p);
 	if (p->kept) {
-		gck_cuda_keep_drop(p->kept);
+		gck_cuda_vault_drop(p->kept);
 		dropped_ns = gck_cuda_now_ns();
 	}
 	*p = (struct gck_cuda_physical){.handle = 0};

@@ -9,12 +9,12 @@
 #include "shim/cuda/dispatch/function.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_set combined; /* addresses that were to be write-combined */
+static struct gck_cuda_handle_map combined; /* addresses that were to be write-combined */
 
 static void note(void *address)
 {
 	pthread_mutex_lock(&lock);
-	gck_cuda_set_put(&combined, (uint64_t)(uintptr_t)address);
+	gck_cuda_handle_map_put(&combined, (uint64_t)(uintptr_t)address);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -23,7 +23,7 @@ static bool is_noted(void *address)
 	bool noted;
 
 	pthread_mutex_lock(&lock);
-	noted = gck_cuda_set_get(&combined, (uint64_t)(uintptr_t)address) != NULL;
+	noted = gck_cuda_handle_map_get(&combined, (uint64_t)(uintptr_t)address) != NULL;
 	pthread_mutex_unlock(&lock);
 	return noted;
 }
@@ -31,7 +31,7 @@ static bool is_noted(void *address)
 static void forget(void *address)
 {
 	pthread_mutex_lock(&lock);
-	gck_cuda_set_drop(&combined, (uint64_t)(uintptr_t)address);
+	gck_cuda_handle_map_drop(&combined, (uint64_t)(uintptr_t)address);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -62,7 +62,7 @@ static CUresult begin(void)
 
 uint64_t gck_cuda_region_take(uint64_t size)
 {
-	const struct gck_cuda_piece *where = begin() ? NULL : gck_cuda_arena_take(&region, size);
+	const struct gck_cuda_suballocation *where = begin() ? NULL : gck_cuda_arena_take(&region, size);
 
 	return where ? where->base : 0;
 }
@@ -92,15 +92,15 @@ static size_t place(uint64_t address)
 static int list(struct gck_cuda_slab *s)
 {
 	struct gck_cuda_slabs *all = &gck_cuda_slabs;
-	size_t room = all->room ? 2 * all->room : 16, at;
+	size_t capacity = all->capacity ? 2 * all->capacity : 16, at;
 	struct gck_cuda_slab **v;
 
-	if (all->n == all->room) {
-		v = realloc(all->v, room * sizeof *v);
+	if (all->n == all->capacity) {
+		v = realloc(all->v, capacity * sizeof *v);
 		if (!v)
 			return -1;
 		all->v = v;
-		all->room = room;
+		all->capacity = capacity;
 	}
 	at = place(s->base);
 	memmove(&all->v[at + 1], &all->v[at], (all->n - at) * sizeof *all->v);
@@ -141,7 +141,7 @@ CUresult gck_cuda_slab_new(CUdevice device, uint64_t size, struct gck_cuda_slab 
 			unlist(s);
 	}
 	if (!rc) {
-		gck_cuda_room_changed(device, (int64_t)size);
+		gck_cuda_free_bytes_changed(device, (int64_t)size);
 		*slab = s;
 		return CUDA_SUCCESS;
 	}
@@ -156,7 +156,7 @@ void gck_cuda_slab_drop(struct gck_cuda_slab *s)
 	gck_cuda_slab_unmap(s);
 	gck_cuda_physical_drop(&s->memory);
 	unlist(s);
-	gck_cuda_room_changed(s->device, -(int64_t)s->size);
+	gck_cuda_free_bytes_changed(s->device, -(int64_t)s->size);
 	gck_cuda_region_give(s->base);
 	gck_cuda_arena_free(&s->arena);
 	free(s);

@@ -25,7 +25,7 @@ struct gck_cuda_slab {
  * what is below holds the lock; but not the CUDA thread while the gate is closed: nobody else is there. */
 struct gck_cuda_slabs {
 	struct gck_cuda_slab **v;
-	size_t n, room;
+	size_t n, capacity;
 };
 extern struct gck_cuda_slabs gck_cuda_slabs;
 

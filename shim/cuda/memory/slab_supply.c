@@ -10,7 +10,7 @@
 
 static uint64_t (*kept_by_pools)(CUdevice device);
 
-void gck_cuda_supply_reserve_by(uint64_t (*kept)(CUdevice device))
+void gck_cuda_slabs_reserve_by(uint64_t (*kept)(CUdevice device))
 {
 	kept_by_pools = kept;
 }
@@ -54,7 +54,7 @@ static uint64_t reserve(CUdevice device)
 }
 
 /* As large as is sensible; where that is not to be had, as large as it must be. */
-CUresult gck_cuda_supply_grow(CUdevice device, uint64_t bytes)
+CUresult gck_cuda_slabs_grow(CUdevice device, uint64_t bytes)
 {
 	uint64_t need = up(bytes), size = up(held(device, false) / GROWTH);
 	struct gck_cuda_slab *s;
@@ -68,12 +68,12 @@ CUresult gck_cuda_supply_grow(CUdevice device, uint64_t bytes)
 	return gck_cuda_slab_new(device, need, &s);
 }
 
-void gck_cuda_supply_trim(CUdevice device)
+void gck_cuda_slabs_trim(CUdevice device)
 {
 	trim(device, reserve(device));
 }
 
-bool gck_cuda_supply_drop_empty(void)
+bool gck_cuda_slabs_drop_empty(void)
 {
 	size_t before = gck_cuda_slabs.n;
 

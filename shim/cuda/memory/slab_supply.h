@@ -11,15 +11,15 @@
 
 /* Pools keep freed memory for later: the reserve is at least what `kept` says of a device. Called once,
  * before the program's first call. */
-void gck_cuda_supply_reserve_by(uint64_t (*kept)(CUdevice device));
+void gck_cuda_slabs_reserve_by(uint64_t (*kept)(CUdevice device));
 
 /* One more, with room for so many bytes. */
-CUresult gck_cuda_supply_grow(CUdevice device, uint64_t bytes);
+CUresult gck_cuda_slabs_grow(CUdevice device, uint64_t bytes);
 
 /* Those that are empty go, but for the reserve and what pools keep (pools.h). */
-void gck_cuda_supply_trim(CUdevice device);
+void gck_cuda_slabs_trim(CUdevice device);
 
 /* All that are empty, of all devices. True: there were some. */
-bool gck_cuda_supply_drop_empty(void);
+bool gck_cuda_slabs_drop_empty(void);
 
 #endif

@@ -22,13 +22,13 @@ static void driver_able(gck_cuda_obstacle_fn *tell, void *arg)
 		     "a driver of CUDA 12.8 or later");
 }
 
-static const struct gck_cuda_part driver_part = {.name = "driver", .able = driver_able};
+static const struct gck_cuda_participant driver_part = {.name = "driver", .able = driver_able};
 
 /* In the order in which they drain; NULL at the end. Memory goes before the stacks shrink: copies on the device need none, and what is cheap to take
  * back comes last. */
-static const struct gck_cuda_part *const parts[] = {
-	&driver_part, &gck_cuda_alive_part, &gck_cuda_unknown_part, &gck_cuda_pool_part, &gck_cuda_managed_part,
-	&gck_cuda_memory_part, &gck_cuda_limits_part, NULL,
+static const struct gck_cuda_participant *const parts[] = {
+	&driver_part, &gck_cuda_obstacles_participant, &gck_cuda_unknown_participant, &gck_cuda_pool_participant, &gck_cuda_managed_participant,
+	&gck_cuda_memory_participant, &gck_cuda_limits_participant, NULL,
 };
 
 void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
@@ -66,7 +66,7 @@ static void refuse(void *arg, const char *object, const char *reason, const char
 static int drain_parts(struct gck_error *err)
 {
 	while (parts[drained]) {
-		const struct gck_cuda_part *p = parts[drained++];
+		const struct gck_cuda_participant *p = parts[drained++];
 
 		if (p->drain && p->drain(&order, err))
 			return gck_fail_in(err, "%s", p->name);
@@ -79,7 +79,7 @@ static int resume_parts(bool restored, struct gck_error *err)
 	int failed = 0;
 
 	for (; drained; drained--) {
-		const struct gck_cuda_part *p = parts[drained - 1];
+		const struct gck_cuda_participant *p = parts[drained - 1];
 
 		if (p->resume && p->resume(&order, restored, failed ? NULL : err))
 			failed = -1; /* the others are put back all the same */
@@ -131,9 +131,9 @@ int gck_cuda_drain(const struct gck_link_cuda_drain *asked, gck_cuda_fails_fn *f
 	asker.fails = fails;
 	asker.arg = arg;
 	atomic_flag_clear(&asker.told);
-	gck_cuda_arrive_tells(drain_fails);
+	gck_cuda_stream_wait_tells(drain_fails);
 	take_order(asked);
-	if (gck_cuda_quiet(order.end_ns, &order.contexts, err))
+	if (gck_cuda_quiesce(order.end_ns, &order.contexts, err))
 		return -1;
 	gck_cuda_able(refuse, &why);
 	if (!why.code && drain_parts(&why) == 0 && gck_cuda_driver_down(order.end_ns, &why) == 0)

@@ -57,6 +57,6 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 	return failed;
 }
 
-const struct gck_cuda_part gck_cuda_limits_part = {
+const struct gck_cuda_participant gck_cuda_limits_participant = {
 	.name = "stack limits", .drain = drain, .resume = resume,
 };

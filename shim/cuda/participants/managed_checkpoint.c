@@ -34,7 +34,7 @@ static int keep_on_cpu(const struct gck_cuda_managed *m, struct gck_error *err)
 }
 
 /* A copy by the GPU of a run of pages that the CPU has not. From the CPU's it would take them. */
-static int copy_run(const struct gck_cuda_exchange *x, uint64_t from, uint64_t pages, CUstream stream,
+static int copy_run(const struct gck_cuda_managed_swap *x, uint64_t from, uint64_t pages, CUstream stream,
 		    struct gck_error *err)
 {
 	uint64_t size = pages * GCK_CUDA_PAGE;
@@ -48,13 +48,13 @@ static int copy_run(const struct gck_cuda_exchange *x, uint64_t from, uint64_t p
 }
 
 /* So that nothing has to be found while the program's threads stand still. */
-static void populate(const struct gck_cuda_exchange *x, uint64_t from, uint64_t pages)
+static void populate(const struct gck_cuda_managed_swap *x, uint64_t from, uint64_t pages)
 {
 	madvise(x->copy + from, pages * GCK_CUDA_PAGE, MADV_POPULATE_WRITE);
 }
 
 /* Pages of one kind that follow each other. */
-static int copy_looked_at(const struct gck_cuda_exchange *x, uint64_t at, const uint64_t *words,
+static int copy_looked_at(const struct gck_cuda_managed_swap *x, uint64_t at, const uint64_t *words,
 			  uint64_t n, CUstream stream, struct gck_error *err)
 {
 	uint64_t run;
@@ -73,7 +73,7 @@ static int copy_looked_at(const struct gck_cuda_exchange *x, uint64_t at, const 
 	return failed;
 }
 
-static int copy_piece(const struct gck_cuda_exchange *x, const struct gck_cuda_piece *p, CUstream stream,
+static int copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p, CUstream stream,
 		      const struct gck_cuda_order *order, struct gck_error *err)
 {
 	uint64_t words[LOOK], end = p->base + p->size, n;
@@ -82,7 +82,7 @@ static int copy_piece(const struct gck_cuda_exchange *x, const struct gck_cuda_p
 		long error;
 
 		n = (end - at) / GCK_CUDA_PAGE < LOOK ? (end - at) / GCK_CUDA_PAGE : LOOK;
-		error = gck_cuda_exchange_look(x, at, words, n);
+		error = gck_cuda_managed_swap_pagemap(x, at, words, n);
 		if (error)
 			return gck_fail(err, (int)-error, "/proc/self/pagemap: %s", strerror((int)-error));
 		if (copy_looked_at(x, at, words, n, stream, err))
@@ -96,7 +96,7 @@ static int copy_piece(const struct gck_cuda_exchange *x, const struct gck_cuda_p
 
 /* In the arena's context, while the threads run: what the GPU has is copied to copy, of ordinary memory, and marked
  * as copied. From here on what the CPU has stays there. The stream is our own: no default stream, which a capture of the program's may depend on. */
-static int copy_from_gpu(struct gck_cuda_exchange *x, const struct gck_cuda_order *order,
+static int copy_from_gpu(struct gck_cuda_managed_swap *x, const struct gck_cuda_order *order,
 			 struct gck_error *err)
 {
 	CUstream stream;
@@ -138,12 +138,12 @@ static void leave(void)
 	gck_cuda_real.cuCtxPopCurrent_v2(&popped);
 }
 
-static int begin(struct gck_cuda_exchange *x, struct gck_cuda_managed *m, int pagemap,
+static int begin(struct gck_cuda_managed_swap *x, struct gck_cuda_managed *m, int pagemap,
 		 const struct gck_cuda_order *order, struct gck_error *err)
 {
 	int failed;
 
-	*x = (struct gck_cuda_exchange){.arena = m, .pagemap = pagemap, .copy = memory(m->size),
+	*x = (struct gck_cuda_managed_swap){.arena = m, .pagemap = pagemap, .copy = memory(m->size),
 					.copied = memory(m->size / GCK_CUDA_PAGE)};
 	if (x->copy == MAP_FAILED || x->copied == MAP_FAILED)
 		return gck_fail(err, ENOMEM, "no host memory for %llu MiB of managed memory",
@@ -167,12 +167,12 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 /* Its memory is not there any more: the driver has to know. */
 static int tell_driver(const struct gck_cuda_managed *m, struct gck_error *err)
 {
-	struct gck_cuda_steering s = {.base = m->base, .size = m->size};
+	struct gck_cuda_mmap_target s = {.base = m->base, .size = m->size};
 	CUresult rc;
 
-	gck_cuda_steer(&s);
+	gck_cuda_mmap_hook_set(&s);
 	rc = gck_cuda_real.cuMemFree_v2(m->base);
-	gck_cuda_steer(NULL);
+	gck_cuda_mmap_hook_set(NULL);
 	not_freed |= rc != CUDA_SUCCESS;
 	return rc ? gck_cuda_fail(err, "cuMemFree of managed memory", rc) : 0;
 }
@@ -185,7 +185,7 @@ static void advise_no_more(const struct gck_cuda_managed *m)
 }
 
 /* It has gone, or it stays. */
-static int end(const struct gck_cuda_exchange *x, struct gck_error *err)
+static int end(const struct gck_cuda_managed_swap *x, struct gck_error *err)
 {
 	struct gck_cuda_managed *m = x->arena;
 	int failed = 0;
@@ -206,7 +206,7 @@ static int end(const struct gck_cuda_exchange *x, struct gck_error *err)
 }
 
 /* All of them, with v for each. */
-static int send_away(struct gck_cuda_exchange *v, int pagemap, const struct gck_cuda_order *order,
+static int send_away(struct gck_cuda_managed_swap *v, int pagemap, const struct gck_cuda_order *order,
 		     struct gck_error *err)
 {
 	const struct gck_cuda_managed_list *all = &gck_cuda_managed;
@@ -218,7 +218,7 @@ static int send_away(struct gck_cuda_exchange *v, int pagemap, const struct gck_
 		begun++;
 	}
 	if (!failed)
-		failed = gck_cuda_exchange_away(v, all->n, err);
+		failed = gck_cuda_managed_swap_out(v, all->n, err);
 	while (begun-- > 0) {
 		if (end(&v[begun], failed ? NULL : err))
 			failed = -1;
@@ -229,7 +229,7 @@ static int send_away(struct gck_cuda_exchange *v, int pagemap, const struct gck_
 static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 {
 	uint64_t bytes = gck_cuda_managed_bytes();
-	struct gck_cuda_exchange *v;
+	struct gck_cuda_managed_swap *v;
 	int pagemap, failed;
 
 	if (!bytes)
@@ -254,23 +254,23 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 /* ---- back ----------------------------------------------------------------------------------- */
 
 /* The driver maps its memory: the place of the exchange. */
-static int map(struct gck_cuda_steering *s, int fd, int64_t offset)
+static int map(struct gck_cuda_mmap_target *s, int fd, int64_t offset)
 {
-	struct gck_cuda_exchange *x = (struct gck_cuda_exchange *)s;
+	struct gck_cuda_managed_swap *x = (struct gck_cuda_managed_swap *)s;
 
 	x->fd = fd;
 	x->offset = offset;
-	return gck_cuda_exchange_back(x);
+	return gck_cuda_managed_swap_in(x);
 }
 
-static int call_back(struct gck_cuda_exchange *x, struct gck_error *err)
+static int call_back(struct gck_cuda_managed_swap *x, struct gck_error *err)
 {
 	CUdeviceptr at = 0;
 	CUresult rc;
 
-	gck_cuda_steer(&x->steering);
+	gck_cuda_mmap_hook_set(&x->steering);
 	rc = gck_cuda_real.cuMemAllocManaged(&at, x->arena->size, CU_MEM_ATTACH_GLOBAL);
-	gck_cuda_steer(NULL);
+	gck_cuda_mmap_hook_set(NULL);
 	if (rc == CUDA_SUCCESS && at == x->arena->base)
 		return 0;
 	if (x->why.code)
@@ -278,9 +278,9 @@ static int call_back(struct gck_cuda_exchange *x, struct gck_error *err)
 	return gck_cuda_fail(err, "managed memory at its address", rc ? rc : CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_moment *moment, struct gck_error *err)
+static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *moment, struct gck_error *err)
 {
-	struct gck_cuda_exchange x = {
+	struct gck_cuda_managed_swap x = {
 		.steering = {.base = m->base, .size = m->size, .coming = true, .map = map},
 		.arena = m, .copy = memory(m->size), .moment = moment,
 	};
@@ -296,7 +296,7 @@ static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_moment *moment
 }
 
 /* In its context. */
-static int come_back(struct gck_cuda_managed *m, struct gck_cuda_moment *moment, struct gck_error *err)
+static int come_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *moment, struct gck_error *err)
 {
 	int failed;
 
@@ -324,7 +324,7 @@ static void repeat_advice(const struct gck_cuda_managed *m)
 static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
 {
 	const struct gck_cuda_managed_list *all = &gck_cuda_managed;
-	struct gck_cuda_moment moment = {.still = NULL};
+	struct gck_cuda_swap_stop moment = {.still = NULL};
 	int failed = 0;
 
 	(void)order;
@@ -333,7 +333,7 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 		if (all->v[i]->away && come_back(all->v[i], &moment, failed ? NULL : err))
 			failed = -1;
 	}
-	gck_cuda_moment_end(&moment);
+	gck_cuda_swap_stop_end(&moment);
 	for (size_t i = 0; i < all->n; i++) {
 		if (!all->v[i]->away)
 			repeat_advice(all->v[i]);
@@ -341,6 +341,6 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 	return failed;
 }
 
-const struct gck_cuda_part gck_cuda_managed_part = {
+const struct gck_cuda_participant gck_cuda_managed_participant = {
 	.name = "managed memory", .able = able, .drain = drain, .resume = resume,
 };

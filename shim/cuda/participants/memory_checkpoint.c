@@ -38,7 +38,7 @@ static int map_all(struct gck_error *err)
 	for (size_t i = 0; !failed && i < gck_cuda_slabs.n; i++) {
 		struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
 
-		rc = s->mapped ? CUDA_SUCCESS : gck_cuda_slab_map(s, GCK_CUDA_PATIENCE);
+		rc = s->mapped ? CUDA_SUCCESS : gck_cuda_slab_map(s, GCK_CUDA_RETRIES);
 		failed = rc ? not_mapped("mapping device memory again", rc, err) : 0;
 	}
 	return failed;
@@ -62,7 +62,7 @@ static uint64_t one_kept(void)
 static int try_one(struct gck_error *err)
 {
 	uint64_t kept = one_kept();
-	int fd = kept ? gck_cuda_keep_get(kept) : -1;
+	int fd = kept ? gck_cuda_vault_get(kept) : -1;
 
 	if (kept && fd < 0)
 		return gck_fail(err, errno, "device memory could not be had back, for want of a descriptor: %s: raise "
@@ -78,7 +78,7 @@ static int check_kept(struct gck_error *err)
 	bool kept = gck_cuda_vmm_is_kept();
 
 	for (size_t i = 0; kept && i < gck_cuda_slabs.n; i++)
-		kept = gck_cuda_keep_has(gck_cuda_slabs.v[i]->memory.kept);
+		kept = gck_cuda_vault_has(gck_cuda_slabs.v[i]->memory.kept);
 	return kept ? try_one(err) : gck_fail(err, EBADF, "the program has closed a socket of gpuckpt's that keeps "
 					      "device memory: it should close what it has opened alone");
 }
@@ -113,15 +113,15 @@ static void look(const struct gck_cuda_contexts *all)
 		if (gck_cuda_real.cuCtxPushCurrent_v2(context))
 			continue;
 		if (!gck_cuda_physical_recalls())
-			gck_cuda_windows_look(all->v[i].device);
-		gck_cuda_room_look(all->v[i].device);
+			gck_cuda_external_mappings_probe(all->v[i].device);
+		gck_cuda_free_bytes_update(all->v[i].device);
 		gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	}
 }
 
 static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 {
-	gck_cuda_standing_tidy(&order->contexts);
+	gck_cuda_device_copy_tidy(&order->contexts);
 	if (!gck_cuda_physical_recalls())
 		look(&order->contexts); /* at devices that are new to it, too */
 	if (check_kept(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) || gck_cuda_copy_out(order, err))
@@ -134,13 +134,13 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 static bool comes_later(CUresult rc, int *naps)
 {
 	if (rc == CUDA_ERROR_OPERATING_SYSTEM)
-		return gck_cuda_patience(errno, naps);
-	return rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_patience(ENOMEM, naps);
+		return gck_cuda_retry(errno, naps);
+	return rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_retry(ENOMEM, naps);
 }
 
 static CUresult make_all(struct gck_cuda_renewed *r)
 {
-	int naps = GCK_CUDA_PATIENCE;
+	int naps = GCK_CUDA_RETRIES;
 	CUresult rc;
 
 	do {
@@ -149,7 +149,7 @@ static CUresult make_all(struct gck_cuda_renewed *r)
 		rc = gck_cuda_slabs_renew(r);
 		rc = rc ? rc : gck_cuda_vmm_renew(r);
 		if (r->n > before)
-			naps = GCK_CUDA_PATIENCE;
+			naps = GCK_CUDA_RETRIES;
 	} while (rc && comes_later(rc, &naps));
 	return rc;
 }
@@ -158,17 +158,17 @@ static CUresult make_all(struct gck_cuda_renewed *r)
 static int renew(struct gck_error *err)
 {
 	struct gck_cuda_renewed r = {.device = -1};
-	int naps = GCK_CUDA_PATIENCE;
+	int naps = GCK_CUDA_RETRIES;
 	CUresult rc;
 
 	do
 		rc = gck_cuda_snapshot_open();
-	while (rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_patience(ENOMEM, &naps));
+	while (rc == CUDA_ERROR_OUT_OF_MEMORY && gck_cuda_retry(ENOMEM, &naps));
 	if (rc)
 		return gck_cuda_fail(err, "opening the copy of device memory", rc);
 	rc = make_all(&r);
 	if (rc)
-		return gck_cuda_fail_room(err, "device memory for what was copied", r.device, rc);
+		return gck_cuda_fail_memory(err, "device memory for what was copied", r.device, rc);
 	if (r.device >= 0 && gck_cuda_copy_in(err))
 		return -1;
 	gck_cuda_vmm_hide();
@@ -180,13 +180,13 @@ static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 	struct gck_cuda_renewed r = {.device = -1};
 	CUresult rc;
 
-	gck_cuda_keep_forget();
+	gck_cuda_vault_forget();
 	gck_cuda_physical_look_anew();
-	gck_cuda_windows_look_anew();
+	gck_cuda_external_mappings_reset();
 	rc = make_all(&r);
 	if (rc)
-		return gck_cuda_fail_room(err, "device memory for what is in the image", r.device, rc);
-	if (gck_cuda_copy_in(err) || gck_cuda_fill(order, err))
+		return gck_cuda_fail_memory(err, "device memory for what is in the image", r.device, rc);
+	if (gck_cuda_copy_in(err) || gck_cuda_device_restore(order, err))
 		return -1;
 	gck_cuda_vmm_hide();
 	gck_cuda_snapshot_forget();
@@ -201,7 +201,7 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 		return restore(order, err);
 	if (gck_cuda_physical_recalls() ? map_all(err) : renew(err))
 		return -1;
-	gck_cuda_standing_begin();
+	gck_cuda_device_copy_begin();
 	return 0;
 }
 
@@ -212,6 +212,6 @@ static void release(void)
 	gck_cuda_stage_end();
 }
 
-const struct gck_cuda_part gck_cuda_memory_part = {
+const struct gck_cuda_participant gck_cuda_memory_participant = {
 	.name = "memory", .expect = gck_cuda_snapshot_expect, .drain = drain, .resume = resume, .release = release,
 };

@@ -22,7 +22,7 @@ static void *open_library(const char *path)
 }
 
 /* All there, or false. */
-static bool find(void *library, struct gck_cuda_eyes *eyes)
+static bool find(void *library, struct gck_cuda_device_calls *eyes)
 {
 	*(void **)&eyes->count = dlsym(library, "cuDeviceGetCount");
 	*(void **)&eyes->get = dlsym(library, "cuDeviceGet");
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 {
 	void *library = open_library(argc > 1 ? argv[1] : "");
 	struct gck_cuda_devices seen;
-	struct gck_cuda_eyes eyes;
+	struct gck_cuda_device_calls eyes;
 	CUresult (*init)(unsigned int);
 	char text[32];
 	CUresult rc;
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 	snprintf(text, sizeof text, "CUDA error %d", (int)rc);
 	if (rc)
 		return fail("cuInit", rc == CUDA_ERROR_NO_DEVICE ? "there is no GPU for this task" : text);
-	rc = gck_cuda_see(&eyes, &seen);
+	rc = gck_cuda_visible_devices_read(&eyes, &seen);
 	snprintf(text, sizeof text, "CUDA error %d", (int)rc);
 	if (rc)
 		return fail("asking for GPUs", text);

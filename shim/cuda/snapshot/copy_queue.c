@@ -7,92 +7,92 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/snapshot/hash.h"
 
-static int lane_begin(struct gck_cuda_lane *lane, const struct gck_cuda_share *share, struct gck_error *err)
+static int stream_begin(struct gck_cuda_copy_stream *on, const struct gck_cuda_share *share, struct gck_error *err)
 {
 	CUcontext context = share->context;
 	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
 	int lowest = 0, highest;
 
-	*lane = (struct gck_cuda_lane){.device = share->device, .context = context};
+	*on = (struct gck_cuda_copy_stream){.device = share->device, .context = context};
 	if (rc)
 		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
 	gck_cuda_real.cuCtxGetStreamPriorityRange(&lowest, &highest);
-	rc = gck_cuda_real.cuStreamCreateWithPriority(&lane->stream, CU_STREAM_NON_BLOCKING, lowest);
-	for (int i = 0; rc == CUDA_SUCCESS && i < GCK_CUDA_MOVES; i++)
-		rc = gck_cuda_real.cuEventCreate(&lane->events[i], CU_EVENT_DISABLE_TIMING);
+	rc = gck_cuda_real.cuStreamCreateWithPriority(&on->stream, CU_STREAM_NON_BLOCKING, lowest);
+	for (int i = 0; rc == CUDA_SUCCESS && i < GCK_CUDA_QUEUED_COPIES; i++)
+		rc = gck_cuda_real.cuEventCreate(&on->events[i], CU_EVENT_DISABLE_TIMING);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	return rc ? gck_cuda_fail(err, "a stream for device data", rc) : 0;
 }
 
 /* In its context: the caller's own may be one that has ended. */
-static void lane_end(struct gck_cuda_lane *lane)
+static void stream_end(struct gck_cuda_copy_stream *on)
 {
 	CUcontext context;
 
-	if (!lane->context || gck_cuda_real.cuCtxPushCurrent_v2(lane->context))
+	if (!on->context || gck_cuda_real.cuCtxPushCurrent_v2(on->context))
 		return;
-	if (lane->stream)
-		gck_cuda_real.cuStreamSynchronize(lane->stream);
-	for (int i = 0; i < GCK_CUDA_MOVES; i++) {
-		if (lane->events[i])
-			gck_cuda_real.cuEventDestroy_v2(lane->events[i]);
+	if (on->stream)
+		gck_cuda_real.cuStreamSynchronize(on->stream);
+	for (int i = 0; i < GCK_CUDA_QUEUED_COPIES; i++) {
+		if (on->events[i])
+			gck_cuda_real.cuEventDestroy_v2(on->events[i]);
 	}
-	if (lane->stream)
-		gck_cuda_real.cuStreamDestroy_v2(lane->stream);
+	if (on->stream)
+		gck_cuda_real.cuStreamDestroy_v2(on->stream);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 }
 
-int gck_cuda_mover_begin(struct gck_cuda_mover *m, enum gck_cuda_way way, struct gck_cuda_ring *ring,
+int gck_cuda_copy_queue_begin(struct gck_cuda_copy_queue *m, enum gck_cuda_way way, struct gck_cuda_ring *ring,
 			 const struct gck_cuda_snapshot *of, struct gck_error *err)
 {
-	*m = (struct gck_cuda_mover){.way = way, .ring = ring,
-				     .lanes = calloc(of->nshares + 1, sizeof *m->lanes)};
-	if (!m->lanes)
+	*m = (struct gck_cuda_copy_queue){.way = way, .ring = ring,
+				     .streams = calloc(of->nshares + 1, sizeof *m->streams)};
+	if (!m->streams)
 		return gck_fail(err, ENOMEM, "no memory for the streams of device data");
 	for (size_t i = 0; i < of->nshares; i++) {
 		if (!of->shares[i].size)
 			continue;
-		if (lane_begin(&m->lanes[m->nlanes++], &of->shares[i], err))
+		if (stream_begin(&m->streams[m->nstreams++], &of->shares[i], err))
 			return -1;
 	}
 	return 0;
 }
 
-void gck_cuda_mover_end(struct gck_cuda_mover *m)
+void gck_cuda_copy_queue_end(struct gck_cuda_copy_queue *m)
 {
-	for (size_t i = 0; i < m->nlanes; i++)
-		lane_end(&m->lanes[i]);
-	free(m->lanes);
-	*m = (struct gck_cuda_mover){.lanes = NULL};
+	for (size_t i = 0; i < m->nstreams; i++)
+		stream_end(&m->streams[i]);
+	free(m->streams);
+	*m = (struct gck_cuda_copy_queue){.streams = NULL};
 }
 
-void gck_cuda_mover_lost(struct gck_cuda_mover *m, CUcontext gone)
+void gck_cuda_copy_queue_lost(struct gck_cuda_copy_queue *m, CUcontext gone)
 {
 	for (unsigned i = 0; i < m->n; i++) {
-		struct gck_cuda_move *u = &m->under_way[(m->first + i) % GCK_CUDA_MOVES];
+		struct gck_cuda_queued_copy *u = &m->under_way[(m->first + i) % GCK_CUDA_QUEUED_COPIES];
 
-		if (u->lane->context == gone)
+		if (u->on->context == gone)
 			u->done = NULL;
 	}
-	for (size_t i = 0; i < m->nlanes; i++) {
-		if (m->lanes[i].context == gone)
-			m->lanes[i].context = NULL;
+	for (size_t i = 0; i < m->nstreams; i++) {
+		if (m->streams[i].context == gone)
+			m->streams[i].context = NULL;
 	}
 }
 
-static struct gck_cuda_lane *lane_of(const struct gck_cuda_mover *m, CUdevice device)
+static struct gck_cuda_copy_stream *stream_of(const struct gck_cuda_copy_queue *m, CUdevice device)
 {
-	for (size_t i = 0; i < m->nlanes; i++) {
-		if (m->lanes[i].device == device)
-			return &m->lanes[i];
+	for (size_t i = 0; i < m->nstreams; i++) {
+		if (m->streams[i].device == device)
+			return &m->streams[i];
 	}
 	return NULL;
 }
 
-/* In the lane's context. */
-static CUresult copy(const struct gck_cuda_mover *m, struct gck_cuda_move *move, uint64_t offset)
+/* In the stream's context. */
+static CUresult copy(const struct gck_cuda_copy_queue *m, struct gck_cuda_queued_copy *move, uint64_t offset)
 {
-	CUstream stream = move->lane->stream;
+	CUstream stream = move->on->stream;
 	char *host = m->ring->at + offset;
 	CUresult rc = gck_cuda_ring_use(m->ring, offset, &move->size);
 
@@ -103,32 +103,32 @@ static CUresult copy(const struct gck_cuda_mover *m, struct gck_cuda_move *move,
 	return rc ? rc : gck_cuda_real.cuEventRecord(move->done, stream);
 }
 
-/* In the lane's context, which is current from here on. */
-static CUresult begin(const struct gck_cuda_mover *m, CUdevice device, struct gck_cuda_move *move)
+/* In the stream's context, which is current from here on. */
+static CUresult begin(const struct gck_cuda_copy_queue *m, CUdevice device, struct gck_cuda_queued_copy *move)
 {
-	const struct gck_cuda_lane *lane = lane_of(m, device);
+	const struct gck_cuda_copy_stream *on = stream_of(m, device);
 
-	if (!lane || !lane->context)
+	if (!on || !on->context)
 		return CUDA_ERROR_INVALID_VALUE;
-	move->lane = lane;
-	move->done = lane->events[(m->first + m->n) % GCK_CUDA_MOVES];
-	return gck_cuda_real.cuCtxPushCurrent_v2(lane->context);
+	move->on = on;
+	move->done = on->events[(m->first + m->n) % GCK_CUDA_QUEUED_COPIES];
+	return gck_cuda_real.cuCtxPushCurrent_v2(on->context);
 }
 
-static CUresult begun(struct gck_cuda_mover *m, const struct gck_cuda_move *move, CUresult rc)
+static CUresult begun(struct gck_cuda_copy_queue *m, const struct gck_cuda_queued_copy *move, CUresult rc)
 {
 	CUcontext context;
 
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	if (rc == CUDA_SUCCESS)
-		m->under_way[(m->first + m->n++) % GCK_CUDA_MOVES] = *move;
+		m->under_way[(m->first + m->n++) % GCK_CUDA_QUEUED_COPIES] = *move;
 	return rc;
 }
 
-CUresult gck_cuda_mover_start(struct gck_cuda_mover *m, CUdevice device, uint64_t address, uint64_t offset,
+CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t offset,
 			      uint64_t *size)
 {
-	struct gck_cuda_move move = {.address = address, .size = *size};
+	struct gck_cuda_queued_copy move = {.address = address, .size = *size};
 	CUresult rc = begin(m, device, &move);
 
 	if (rc)
@@ -139,11 +139,11 @@ CUresult gck_cuda_mover_start(struct gck_cuda_mover *m, CUdevice device, uint64_
 }
 
 /* The device writes them where they go. */
-static CUresult hash(const struct gck_cuda_mover *m, const struct gck_cuda_move *move, uint64_t offset)
+static CUresult hash(const struct gck_cuda_copy_queue *m, const struct gck_cuda_queued_copy *move, uint64_t offset)
 {
-	const struct gck_cuda_hasher *h = gck_cuda_hasher_of(move->lane->context);
-	uint64_t bytes = gck_cuda_hash_windows(move->address, move->size) * GCK_CUDA_HASH_BYTES, n = bytes;
-	CUstream stream = move->lane->stream;
+	const struct gck_cuda_hash_module *h = gck_cuda_hash_module_of(move->on->context);
+	uint64_t bytes = gck_cuda_hash_chunks(move->address, move->size) * GCK_CUDA_HASH_BYTES, n = bytes;
+	CUstream stream = move->on->stream;
 	CUdeviceptr out;
 	CUresult rc;
 
@@ -159,24 +159,24 @@ static CUresult hash(const struct gck_cuda_mover *m, const struct gck_cuda_move 
 	       ? CUDA_ERROR_LAUNCH_FAILED : gck_cuda_real.cuEventRecord(move->done, stream);
 }
 
-CUresult gck_cuda_mover_hash(struct gck_cuda_mover *m, CUdevice device, uint64_t address, uint64_t size,
+CUresult gck_cuda_copy_queue_hash(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t size,
 			     uint64_t offset)
 {
-	struct gck_cuda_move move = {.address = address, .size = size};
+	struct gck_cuda_queued_copy move = {.address = address, .size = size};
 	CUresult rc = begin(m, device, &move);
 
 	return rc ? rc : begun(m, &move, hash(m, &move, offset));
 }
 
-static void forget_oldest(struct gck_cuda_mover *m)
+static void forget_oldest(struct gck_cuda_copy_queue *m)
 {
-	m->first = (m->first + 1) % GCK_CUDA_MOVES;
+	m->first = (m->first + 1) % GCK_CUDA_QUEUED_COPIES;
 	m->n--;
 }
 
-CUresult gck_cuda_mover_poll(struct gck_cuda_mover *m)
+CUresult gck_cuda_copy_queue_poll(struct gck_cuda_copy_queue *m)
 {
-	const struct gck_cuda_move *oldest = &m->under_way[m->first];
+	const struct gck_cuda_queued_copy *oldest = &m->under_way[m->first];
 	CUresult rc = !m->n ? CUDA_ERROR_NOT_READY :
 		      oldest->done ? gck_cuda_real.cuEventQuery(oldest->done) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
@@ -185,21 +185,21 @@ CUresult gck_cuda_mover_poll(struct gck_cuda_mover *m)
 	return rc;
 }
 
-bool gck_cuda_mover_settle(struct gck_cuda_mover *m)
+bool gck_cuda_copy_queue_settle(struct gck_cuda_copy_queue *m)
 {
 	CUresult rc;
 
-	while (m->n && (rc = gck_cuda_mover_poll(m)) != CUDA_ERROR_NOT_READY) {
+	while (m->n && (rc = gck_cuda_copy_queue_poll(m)) != CUDA_ERROR_NOT_READY) {
 		if (rc)
 			forget_oldest(m);
 	}
 	return !m->n;
 }
 
-bool gck_cuda_mover_uses(const struct gck_cuda_mover *m, uint64_t address, uint64_t size)
+bool gck_cuda_copy_queue_uses(const struct gck_cuda_copy_queue *m, uint64_t address, uint64_t size)
 {
 	for (unsigned i = 0; i < m->n; i++) {
-		const struct gck_cuda_move *u = &m->under_way[(m->first + i) % GCK_CUDA_MOVES];
+		const struct gck_cuda_queued_copy *u = &m->under_way[(m->first + i) % GCK_CUDA_QUEUED_COPIES];
 
 		if (u->address < address + size && address < u->address + u->size)
 			return true;

@@ -38,18 +38,18 @@ static struct {
 	bool stands;
 	struct gck_error why;         /* it does not, any more */
 	bool open;                    /* also after the end, while something of it is under way: */
-	struct gck_cuda_mover mover;
+	struct gck_cuda_copy_queue mover;
 	struct gck_cuda_ring ring;    /* and this one until the GPU is idle */
 	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
 	_Atomic bool there;           /* any of that */
 	_Atomic uint64_t ends;        /* times that something was given back */
 	_Atomic int64_t given_ns;     /* when it was, last */
 	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
-	_Atomic bool windows;         /* it is seen through some */
+	_Atomic bool external;         /* it is seen through some */
 	_Atomic unsigned waiting;     /* threads of the program's, for its memory, which go out when the gate is closed */
 	int64_t ended_ns;             /* when it stood last */
 	int64_t tried_ns, again_ns;   /* the CUDA thread's: when windows could not be closed, and how long it leaves that */
-} standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} copy = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread uint64_t seen __attribute__((tls_model("initial-exec"))); /* of `ends`, by a thread of the program's */
 
@@ -60,33 +60,33 @@ static void count(void)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
 
-	memset(standing.bytes, 0, sizeof standing.bytes);
+	memset(copy.bytes, 0, sizeof copy.bytes);
 	for (size_t i = 0; i < s->nblocks; i++) {
 		const struct gck_cuda_slab *b = &s->blocks[i].slab;
 
 		if (b->device < GCK_CUDA_DEVICES_MAX && b->memory.kept)
-			standing.bytes[b->device] += b->size;
+			copy.bytes[b->device] += b->size;
 	}
 }
 
 static void given(void)
 {
-	standing.ends++;
-	standing.given_ns = gck_cuda_now_ns();
+	copy.ends++;
+	copy.given_ns = gck_cuda_now_ns();
 }
 
 static void drop_all(void)
 {
-	if (standing.open)
-		gck_cuda_mover_end(&standing.mover);
-	standing.open = false;
+	if (copy.open)
+		gck_cuda_copy_queue_end(&copy.mover);
+	copy.open = false;
 	gck_cuda_snapshot_close();
 	gck_cuda_slabs_lock();
 	gck_cuda_snapshot_drop();
 	count();
 	gck_cuda_slabs_unlock();
-	standing.there = false;
-	standing.windows = false;
+	copy.there = false;
+	copy.external = false;
 	given();
 }
 
@@ -98,7 +98,7 @@ static void drop_unused(void)
 	for (size_t i = 0; i < s->nblocks; i++) {
 		const struct gck_cuda_slab *b = &s->blocks[i].slab;
 
-		if (b->memory.kept && !gck_cuda_mover_uses(&standing.mover, b->base, b->size)) {
+		if (b->memory.kept && !gck_cuda_copy_queue_uses(&copy.mover, b->base, b->size)) {
 			gck_cuda_snapshot_drop_block(&s->blocks[i]);
 			given();
 		}
@@ -114,31 +114,31 @@ static void give_back(void)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-	if (!standing.open || gck_cuda_mover_settle(&standing.mover))
+	if (!copy.open || gck_cuda_copy_queue_settle(&copy.mover))
 		drop_all();
 	else
 		drop_unused();
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* What is seen through windows goes later (gck_cuda_standing_tend). */
+/* What is seen through windows goes later (gck_cuda_device_copy_tend). */
 static void end(int code, const char *why)
 {
-	if (standing.stands) {
-		gck_fail(&standing.why, code, "%s", why);
-		standing.ended_ns = gck_cuda_now_ns();
+	if (copy.stands) {
+		gck_fail(&copy.why, code, "%s", why);
+		copy.ended_ns = gck_cuda_now_ns();
 	}
-	if ((standing.stands || standing.open) && !gck_cuda_snapshot_is_open())
+	if ((copy.stands || copy.open) && !gck_cuda_snapshot_is_open())
 		give_back();
-	standing.stands = false;
-	standing.windows = gck_cuda_snapshot_is_open();
-	standing.there = standing.open || standing.windows;
-	standing.wanted = NULL;
+	copy.stands = false;
+	copy.external = gck_cuda_snapshot_is_open();
+	copy.there = copy.open || copy.external;
+	copy.wanted = NULL;
 }
 
 static void end_if_wanted(void)
 {
-	const char *why = standing.wanted;
+	const char *why = copy.wanted;
 
 	if (why)
 		end(ENOMEM, why);
@@ -149,10 +149,10 @@ static void end_if_wanted(void)
 /* False: somebody has the lock. */
 static bool try_end(const char *why)
 {
-	if (pthread_mutex_trylock(&standing.lock))
+	if (pthread_mutex_trylock(&copy.lock))
 		return false;
 	end(ENOMEM, why);
-	pthread_mutex_unlock(&standing.lock);
+	pthread_mutex_unlock(&copy.lock);
 	return true;
 }
 
@@ -163,11 +163,11 @@ static void look_until_given(const char *why)
 	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
 	bool had = false;
 
-	for (int i = 0; i < YIELD_LOOKS && standing.there && seen == standing.ends && gck_cuda_now_ns() < end_ns;) {
+	for (int i = 0; i < YIELD_LOOKS && copy.there && seen == copy.ends && gck_cuda_now_ns() < end_ns;) {
 		had |= try_end(why);
-		i += had && !standing.windows;
+		i += had && !copy.external;
 		gck_gate_park_if_closed();
-		if (standing.there)
+		if (copy.there)
 			nanosleep(&nap, NULL);
 	}
 }
@@ -176,17 +176,17 @@ static void wait_given(const char *why)
 {
 	const unsigned parks = gck_gate_may_park();
 
-	standing.wanted = why;
-	standing.waiting += parks;
+	copy.wanted = why;
+	copy.waiting += parks;
 	look_until_given(why);
-	standing.waiting -= parks;
+	copy.waiting -= parks;
 }
 
 static bool was_given(void)
 {
-	bool given = seen != standing.ends;
+	bool given = seen != copy.ends;
 
-	seen = standing.ends;
+	seen = copy.ends;
 	return given;
 }
 
@@ -213,9 +213,9 @@ static bool end_for_program(void)
 
 /* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
  * are asked, whose memory then comes as late. */
-bool gck_cuda_standing_yield(CUdevice device, int64_t *late_ns)
+bool gck_cuda_device_copy_yield(CUdevice device, int64_t *late_ns)
 {
-	if (gck_cuda_ordered_yield(0) || end_for_program() || gck_cuda_ordered_yield(PATIENCE_MS) ||
+	if (gck_cuda_ordered_reclaim(0) || end_for_program() || gck_cuda_ordered_reclaim(PATIENCE_MS) ||
 	    comes_late(late_ns))
 		return true;
 	if (!gck_cuda_reclaim_from_ranks(device))
@@ -224,14 +224,14 @@ bool gck_cuda_standing_yield(CUdevice device, int64_t *late_ns)
 	return true;
 }
 
-uint64_t gck_cuda_standing_bytes(CUdevice device)
+uint64_t gck_cuda_device_copy_bytes(CUdevice device)
 {
-	return device >= 0 && device < GCK_CUDA_DEVICES_MAX ? standing.bytes[device] : 0;
+	return device >= 0 && device < GCK_CUDA_DEVICES_MAX ? copy.bytes[device] : 0;
 }
 
-void gck_cuda_standing_pause(void)
+void gck_cuda_device_copy_pause(void)
 {
-	pthread_mutex_lock(&standing.lock);
+	pthread_mutex_lock(&copy.lock);
 }
 
 static bool is_used(CUcontext context)
@@ -245,38 +245,38 @@ static bool is_used(CUcontext context)
 
 static void lose(CUcontext gone)
 {
-	if (standing.open)
-		gck_cuda_mover_lost(&standing.mover, gone);
+	if (copy.open)
+		gck_cuda_copy_queue_lost(&copy.mover, gone);
 	gck_cuda_snapshot_lost(gone);
 	end(ECANCELED, "the program has ended a CUDA context that the checkpoint used");
 }
 
-void gck_cuda_standing_go_on(CUcontext gone)
+void gck_cuda_device_copy_go_on(CUcontext gone)
 {
 	if (gone && is_used(gone))
 		lose(gone);
 	if (gone)
-		gck_cuda_hashers_forget(gone);
-	pthread_mutex_unlock(&standing.lock);
+		gck_cuda_hash_modules_forget(gone);
+	pthread_mutex_unlock(&copy.lock);
 }
 
 /* ---- the CUDA thread ------------------------------------------------------------------------ */
 
-void gck_cuda_standing_begin(void)
+void gck_cuda_device_copy_begin(void)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
 
-	gck_cuda_hashers_load(s);
-	pthread_mutex_lock(&standing.lock);
-	standing.there = true;
-	standing.stands = true;
-	standing.windows = gck_cuda_snapshot_is_open();
-	standing.wanted = NULL;
-	standing.why = (struct gck_error){.code = 0};
-	standing.again_ns = STOP_AGAIN_NS;
-	standing.tried_ns = -STOP_AGAIN_NS;
+	gck_cuda_hash_modules_load(s);
+	pthread_mutex_lock(&copy.lock);
+	copy.there = true;
+	copy.stands = true;
+	copy.external = gck_cuda_snapshot_is_open();
+	copy.wanted = NULL;
+	copy.why = (struct gck_error){.code = 0};
+	copy.again_ns = STOP_AGAIN_NS;
+	copy.tried_ns = -STOP_AGAIN_NS;
 	count();
-	pthread_mutex_unlock(&standing.lock);
+	pthread_mutex_unlock(&copy.lock);
 }
 
 /* True: nothing is under way that still needs a part of it. */
@@ -284,14 +284,14 @@ static bool end_now(int code, const char *why)
 {
 	bool settled;
 
-	pthread_mutex_lock(&standing.lock);
+	pthread_mutex_lock(&copy.lock);
 	end(code, why);
-	settled = !standing.open || gck_cuda_snapshot_is_open();
-	pthread_mutex_unlock(&standing.lock);
+	settled = !copy.open || gck_cuda_snapshot_is_open();
+	pthread_mutex_unlock(&copy.lock);
 	return settled;
 }
 
-void gck_cuda_standing_end(int code, const char *why)
+void gck_cuda_device_copy_end(int code, const char *why)
 {
 	const struct timespec nap = {0, END_NAP_NS};
 
@@ -299,31 +299,31 @@ void gck_cuda_standing_end(int code, const char *why)
 		nanosleep(&nap, NULL);
 }
 
-void gck_cuda_standing_forked(void)
+void gck_cuda_device_copy_forked(void)
 {
-	pthread_mutex_init(&standing.lock, NULL);
-	standing.stands = standing.open = false;
-	standing.there = false;
-	standing.windows = false;
-	standing.waiting = 0;
+	pthread_mutex_init(&copy.lock, NULL);
+	copy.stands = copy.open = false;
+	copy.there = false;
+	copy.external = false;
+	copy.waiting = 0;
 }
 
-void gck_cuda_standing_tidy(const struct gck_cuda_contexts *all)
+void gck_cuda_device_copy_tidy(const struct gck_cuda_contexts *all)
 {
 	CUcontext context;
 
-	if (standing.open || gck_cuda_snapshot_is_open())
+	if (copy.open || gck_cuda_snapshot_is_open())
 		drop_all();
-	if (!standing.ring.at)
+	if (!copy.ring.at)
 		return;
 	for (size_t i = 0; i < all->n; i++) {
 		if (gck_cuda_real.cuCtxPushCurrent_v2(all->v[i].context))
 			continue;
-		gck_cuda_ring_end(&standing.ring);
+		gck_cuda_ring_end(&copy.ring);
 		gck_cuda_real.cuCtxPopCurrent_v2(&context);
 		return;
 	}
-	gck_cuda_ring_end(&standing.ring);
+	gck_cuda_ring_end(&copy.ring);
 }
 
 /* ---- windows, in the CUDA thread ------------------------------------------------------------ */
@@ -335,17 +335,17 @@ static void close_in_a_stop(int64_t pause_ns)
 	struct gck_error err = {0};
 	int64_t now = gck_cuda_now_ns();
 
-	if (now < standing.tried_ns + pause_ns)
+	if (now < copy.tried_ns + pause_ns)
 		return;
-	if (gck_cuda_quiet(now + STOP_NS, &all, &err)) {
-		standing.tried_ns = gck_cuda_now_ns();
-		if (pause_ns == standing.again_ns && pause_ns < STOP_AGAIN_MOST_NS)
-			standing.again_ns *= 2;
+	if (gck_cuda_quiesce(now + STOP_NS, &all, &err)) {
+		copy.tried_ns = gck_cuda_now_ns();
+		if (pause_ns == copy.again_ns && pause_ns < STOP_AGAIN_MOST_NS)
+			copy.again_ns *= 2;
 		return;
 	}
-	pthread_mutex_lock(&standing.lock);
+	pthread_mutex_lock(&copy.lock);
 	drop_all();
-	pthread_mutex_unlock(&standing.lock);
+	pthread_mutex_unlock(&copy.lock);
 	gck_cuda_contexts_give(&all);
 	gck_gate_open();
 }
@@ -354,65 +354,65 @@ static void close_in_a_stop(int64_t pause_ns)
 static bool has_ended(void)
 {
 	end_if_wanted();
-	if (!standing.stands && standing.open && !gck_cuda_snapshot_is_open())
+	if (!copy.stands && copy.open && !gck_cuda_snapshot_is_open())
 		give_back();
-	return !standing.stands;
+	return !copy.stands;
 }
 
 static int tend(int most_ms, int64_t pause_ns)
 {
-	bool ended, windows, all;
+	bool ended, external, all;
 
 	if (gck_gate_closed) /* for good: the rank has lost its GPU */
 		return most_ms;
-	if (pthread_mutex_trylock(&standing.lock))
+	if (pthread_mutex_trylock(&copy.lock))
 		return TEND_MS;
 	ended = has_ended();
-	windows = gck_cuda_snapshot_is_open();
-	all = !windows && !(ended && standing.open);
-	pthread_mutex_unlock(&standing.lock);
-	if (ended && windows)
-		close_in_a_stop(standing.waiting ? 0 : pause_ns);
+	external = gck_cuda_snapshot_is_open();
+	all = !external && !(ended && copy.open);
+	pthread_mutex_unlock(&copy.lock);
+	if (ended && external)
+		close_in_a_stop(copy.waiting ? 0 : pause_ns);
 	return all ? most_ms : TEND_MS;
 }
 
-int gck_cuda_standing_tend(int most_ms)
+int gck_cuda_device_copy_tend(int most_ms)
 {
-	return tend(most_ms, standing.again_ns);
+	return tend(most_ms, copy.again_ns);
 }
 
-bool gck_cuda_standing_give(CUdevice device)
+bool gck_cuda_device_copy_give(CUdevice device)
 {
-	const uint64_t before = standing.ends;
+	const uint64_t before = copy.ends;
 	uint64_t bytes;
 
 	gck_cuda_slabs_lock();
-	bytes = gck_cuda_standing_bytes(device);
+	bytes = gck_cuda_device_copy_bytes(device);
 	gck_cuda_slabs_unlock();
 	if (!bytes)
-		return gck_cuda_now_ns() < standing.given_ns + LATEST_NS;
-	standing.wanted = GCK_CUDA_NEEDED_BESIDE;
-	gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
+		return gck_cuda_now_ns() < copy.given_ns + LATEST_NS;
+	copy.wanted = GCK_CUDA_RECLAIMED_BY_RANK;
+	gck_cuda_device_copy_end(ENOMEM, GCK_CUDA_RECLAIMED_BY_RANK);
 	tend(0, GIVE_AGAIN_NS);
-	return before != standing.ends || gck_cuda_now_ns() < standing.ended_ns + COMING_NS;
+	return before != copy.ends || gck_cuda_now_ns() < copy.ended_ns + COMING_NS;
 }
 
 /* ---- the reader ----------------------------------------------------------------------------- */
 
-struct gck_cuda_mover *gck_cuda_standing_lock(struct gck_error *why)
+struct gck_cuda_copy_queue *gck_cuda_device_copy_lock(struct gck_error *why)
 {
-	pthread_mutex_lock(&standing.lock);
+	pthread_mutex_lock(&copy.lock);
 	end_if_wanted();
-	if (standing.stands)
-		return &standing.mover;
-	*why = standing.why;
-	pthread_mutex_unlock(&standing.lock);
+	if (copy.stands)
+		return &copy.mover;
+	*why = copy.why;
+	pthread_mutex_unlock(&copy.lock);
 	return NULL;
 }
 
-void gck_cuda_standing_unlock(void)
+void gck_cuda_device_copy_unlock(void)
 {
-	pthread_mutex_unlock(&standing.lock);
+	pthread_mutex_unlock(&copy.lock);
 }
 
 /* A block at a time. */
@@ -427,13 +427,13 @@ static int map(struct gck_error *err)
 	return rc ? gck_cuda_fail(err, "mapping the copy of device memory", rc) : others;
 }
 
-int gck_cuda_standing_open(int ring, struct gck_error *err)
+int gck_cuda_device_copy_open(int ring, struct gck_error *err)
 {
-	if (standing.open)
+	if (copy.open)
 		return map(err);
-	if (gck_cuda_ring_map(&standing.ring, ring, err))
+	if (gck_cuda_ring_map(&copy.ring, ring, err))
 		return -1;
-	standing.open = true;
-	return gck_cuda_mover_begin(&standing.mover, GCK_CUDA_OUT, &standing.ring, &gck_cuda_snapshot, err)
+	copy.open = true;
+	return gck_cuda_copy_queue_begin(&copy.mover, GCK_CUDA_OUT, &copy.ring, &gck_cuda_snapshot, err)
 	       ? -1 : 1;
 }

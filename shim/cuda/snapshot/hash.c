@@ -14,14 +14,14 @@ static const char ptx[] =
 #include "shim/cuda/hash_ptx.h"
 ;
 
-uint64_t gck_cuda_hash_windows(uint64_t address, uint64_t size)
+uint64_t gck_cuda_hash_chunks(uint64_t address, uint64_t size)
 {
-	const uint64_t window = GCK_CUDA_HASH_WINDOW;
+	const uint64_t chunk = GCK_CUDA_HASH_CHUNK;
 
-	return size ? (address + size - 1) / window - address / window + 1 : 0;
+	return size ? (address + size - 1) / chunk - address / chunk + 1 : 0;
 }
 
-static void hash_end(struct gck_cuda_hasher *h)
+static void hash_end(struct gck_cuda_hash_module *h)
 {
 	if (h->module)
 		gck_cuda_real.cuModuleUnload(h->module);
@@ -29,7 +29,7 @@ static void hash_end(struct gck_cuda_hasher *h)
 }
 
 /* In the current context. The driver carries the module over a checkpoint as it does the program's own. */
-static int hash_begin(struct gck_cuda_hasher *h, struct gck_error *err)
+static int hash_begin(struct gck_cuda_hash_module *h, struct gck_error *err)
 {
 	CUresult rc = gck_cuda_real.cuModuleLoadData(&h->module, ptx);
 
@@ -44,10 +44,10 @@ static int hash_begin(struct gck_cuda_hasher *h, struct gck_error *err)
 	return gck_cuda_fail(err, "cuModuleGetFunction", rc);
 }
 
-int gck_cuda_hash(const struct gck_cuda_hasher *h, CUstream stream, CUdeviceptr address, uint64_t size,
+int gck_cuda_hash(const struct gck_cuda_hash_module *h, CUstream stream, CUdeviceptr address, uint64_t size,
 		  CUdeviceptr out, struct gck_error *err)
 {
-	uint64_t n = gck_cuda_hash_windows(address, size), to = out;
+	uint64_t n = gck_cuda_hash_chunks(address, size), to = out;
 	void *arguments[] = {&address, &size, &to};
 	unsigned blocks = (unsigned)((n * LANES + THREADS - 1) / THREADS);
 	CUresult rc;
@@ -65,12 +65,12 @@ int gck_cuda_hash(const struct gck_cuda_hasher *h, CUstream stream, CUdeviceptr 
 
 static struct {
 	CUcontext context; /* NULL: free */
-	struct gck_cuda_hasher hasher;
+	struct gck_cuda_hash_module hasher;
 } loaded[CONTEXTS];
 
 static unsigned snapshots;
 
-const struct gck_cuda_hasher *gck_cuda_hasher_of(CUcontext context)
+const struct gck_cuda_hash_module *gck_cuda_hash_module_of(CUcontext context)
 {
 	for (int i = 0; i < CONTEXTS; i++) {
 		if (loaded[i].context == context)
@@ -79,7 +79,7 @@ const struct gck_cuda_hasher *gck_cuda_hasher_of(CUcontext context)
 	return NULL;
 }
 
-void gck_cuda_hashers_forget(CUcontext context)
+void gck_cuda_hash_modules_forget(CUcontext context)
 {
 	for (int i = 0; i < CONTEXTS; i++) {
 		if (loaded[i].context == context)
@@ -89,7 +89,7 @@ void gck_cuda_hashers_forget(CUcontext context)
 
 static void load(CUcontext context)
 {
-	struct gck_cuda_hasher hasher;
+	struct gck_cuda_hash_module hasher;
 	int i = 0;
 
 	while (i < CONTEXTS && loaded[i].context)
@@ -103,12 +103,12 @@ static void load(CUcontext context)
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 }
 
-void gck_cuda_hashers_load(const struct gck_cuda_snapshot *s)
+void gck_cuda_hash_modules_load(const struct gck_cuda_snapshot *s)
 {
 	if (!s->nblocks || !snapshots++)
 		return;
 	for (size_t i = 0; i < s->nshares; i++) {
-		if (s->shares[i].size && !gck_cuda_hasher_of(s->shares[i].context))
+		if (s->shares[i].size && !gck_cuda_hash_module_of(s->shares[i].context))
 			load(s->shares[i].context);
 	}
 }

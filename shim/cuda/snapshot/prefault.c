@@ -24,7 +24,7 @@ struct warming {
 	_Atomic uint64_t next;
 };
 
-void *gck_cuda_warm_new(uint64_t size)
+void *gck_cuda_prefault_new(uint64_t size)
 {
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -47,7 +47,7 @@ static void *touch(void *arg)
 	return NULL;
 }
 
-void gck_cuda_warm(void *at, uint64_t size, int64_t end_ns)
+void gck_cuda_prefault(void *at, uint64_t size, int64_t end_ns)
 {
 	struct warming w = {.at = at, .size = size, .end_ns = end_ns};
 	pthread_t threads[THREADS - 1];

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 /* New memory, of large pages where there are such; NULL: there is none. */
-void *gck_cuda_warm_new(uint64_t size);
+void *gck_cuda_prefault_new(uint64_t size);
 
 /* Have several threads touch it, until all of it is there or the time has come (CLOCK_MONOTONIC). It is only
  * faster afterwards: nothing is said where it cannot be done. */
-void gck_cuda_warm(void *at, uint64_t size, int64_t end_ns);
+void gck_cuda_prefault(void *at, uint64_t size, int64_t end_ns);
 
 #endif

@@ -22,16 +22,16 @@ struct gck_cuda_snapshot gck_cuda_snapshot;
 /* ---- what is taken -------------------------------------------------------------------------- */
 
 /* One more element of `size` bytes; NULL: no memory. */
-static void *more(void **v, size_t *n, size_t *room, size_t size)
+static void *more(void **v, size_t *n, size_t *capacity, size_t size)
 {
-	if (*n == *room) {
-		size_t wanted = *room ? 2 * *room : 16;
+	if (*n == *capacity) {
+		size_t wanted = *capacity ? 2 * *capacity : 16;
 		void *w = realloc(*v, wanted * size);
 
 		if (!w)
 			return NULL;
 		*v = w;
-		*room = wanted;
+		*capacity = wanted;
 	}
 	return (char *)*v + size * (*n)++;
 }
@@ -45,7 +45,7 @@ static int add(struct gck_cuda_snapshot *to, size_t first, CUdevice device, uint
 		e->size += size;
 		return 0;
 	}
-	e = more((void **)&to->v, &to->n, &to->room, sizeof *to->v);
+	e = more((void **)&to->v, &to->n, &to->capacity, sizeof *to->v);
 	if (!e)
 		return -1;
 	*e = (struct gck_cuda_extent){.address = address, .size = size, .device = device};
@@ -74,7 +74,7 @@ static int list_taken(struct gck_cuda_snapshot *to)
 		size_t first = to->n;
 
 		for (size_t k = 0; k < s->arena.n; k++) {
-			const struct gck_cuda_piece *p = &s->arena.v[k];
+			const struct gck_cuda_suballocation *p = &s->arena.v[k];
 
 			if (p->asked && add(to, first, s->device, p->base, p->size))
 				return -1;
@@ -116,7 +116,7 @@ static struct gck_cuda_share *share_of(const struct gck_cuda_snapshot *of, CUdev
 
 static uint64_t block_size(void)
 {
-	return gck_cuda_physical_recalls() ? BLOCK : GCK_CUDA_WINDOW;
+	return gck_cuda_physical_recalls() ? BLOCK : GCK_CUDA_EXTERNAL_MAPPING_MAX;
 }
 
 /* Blocks for up to so many bytes, as far as they are to be had: what fails here costs host memory. */
@@ -125,7 +125,7 @@ static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, 
 	uint64_t most = block_size();
 
 	while (share->size < size) {
-		struct gck_cuda_block *b = more((void **)&to->blocks, &to->nblocks, &to->blocks_room,
+		struct gck_cuda_block *b = more((void **)&to->blocks, &to->nblocks, &to->blocks_capacity,
 						sizeof *to->blocks);
 
 		if (!b)
@@ -145,14 +145,14 @@ static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, 
 static int fill_share(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, uint64_t most,
 		      struct gck_error *err)
 {
-	uint64_t size = bytes_of(to, share->device), room;
+	uint64_t size = bytes_of(to, share->device), available;
 	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(share->context);
 
 	if (rc)
 		return gck_cuda_fail(err, "cuCtxPushCurrent", rc);
-	room = gck_cuda_room(share->device);
-	room = room < most ? room : most;
-	size = size < room ? size + GCK_CUDA_SLAB_UNIT - 1 : room;
+	available = gck_cuda_free_bytes(share->device);
+	available = available < most ? available : most;
+	size = size < available ? size + GCK_CUDA_SLAB_UNIT - 1 : available;
 	size -= size % GCK_CUDA_SLAB_UNIT;
 	share->base = size ? gck_cuda_region_take(size) : 0;
 	if (share->base)
@@ -173,7 +173,7 @@ static CUcontext context_on(const struct gck_cuda_contexts *all, CUdevice device
 static int share_new(struct gck_cuda_snapshot *to, CUdevice device, const struct gck_cuda_order *order,
 		     struct gck_error *err)
 {
-	struct gck_cuda_share *share = more((void **)&to->shares, &to->nshares, &to->shares_room,
+	struct gck_cuda_share *share = more((void **)&to->shares, &to->nshares, &to->shares_capacity,
 					    sizeof *to->shares);
 	uint64_t most;
 
@@ -192,10 +192,10 @@ static int share_new(struct gck_cuda_snapshot *to, CUdevice device, const struct
 /* So many bytes a copy there can have in one piece, which lies in one block. */
 static uint64_t kept_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
 {
-	uint64_t room = at < share->size ? share->size - at : 0, piece = block_size() - at % block_size();
+	uint64_t left = at < share->size ? share->size - at : 0, piece = block_size() - at % block_size();
 
-	room = room < piece ? room : piece;
-	return size < room ? size : room;
+	left = left < piece ? left : piece;
+	return size < left ? size : left;
 }
 
 /* One extent, where it is to be copied: a part of it to its device, as long as there is room behind what
@@ -208,7 +208,7 @@ static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_
 	while (e.size) {
 		uint64_t at = fit(*used, e.address), kept = kept_at(share, at, e.size), n = kept ? kept : e.size;
 
-		part = more((void **)&to->v, &to->n, &to->room, sizeof *to->v);
+		part = more((void **)&to->v, &to->n, &to->capacity, sizeof *to->v);
 		if (!part)
 			return -1;
 		*part = (struct gck_cuda_extent){.address = e.address, .size = n, .device = e.device, .kept = kept,
@@ -230,7 +230,7 @@ static int place_all(struct gck_cuda_snapshot *to)
 	int failed = used ? 0 : -1;
 
 	to->v = NULL;
-	to->n = to->room = 0;
+	to->n = to->capacity = 0;
 	for (size_t i = 0; !failed && i < from.n; i++)
 		failed = place(to, from.v[i], &used[share_of(to, from.v[i].device) - to->shares]);
 	free(used);
@@ -243,13 +243,13 @@ static int grow_host(struct gck_cuda_snapshot *to)
 {
 	void *at = to->host;
 
-	if (to->host_size <= to->host_room)
+	if (to->host_size <= to->host_capacity)
 		return 0;
-	at = at ? mremap(at, to->host_room, to->host_size, MREMAP_MAYMOVE) : gck_cuda_warm_new(to->host_size);
+	at = at ? mremap(at, to->host_capacity, to->host_size, MREMAP_MAYMOVE) : gck_cuda_prefault_new(to->host_size);
 	if (!at || at == MAP_FAILED)
 		return -1;
 	to->host = at;
-	to->host_room = to->host_size;
+	to->host_capacity = to->host_size;
 	return 0;
 }
 
@@ -258,7 +258,7 @@ static bool may_keep(const struct gck_cuda_snapshot *to)
 	bool may = false;
 
 	for (size_t i = 0; i < to->nshares; i++)
-		may |= gck_cuda_room_is_there(to->shares[i].device);
+		may |= gck_cuda_can_hold_copy(to->shares[i].device);
 	return may;
 }
 

@@ -32,19 +32,19 @@ struct gck_cuda_share {
 /* Of the memory below them. */
 struct gck_cuda_block {
 	struct gck_cuda_slab slab;     /* its memory not kept: it is gone */
-	struct gck_cuda_window window; /* where it cannot be had back */
+	struct gck_cuda_external_mapping external; /* where it cannot be had back */
 };
 
 struct gck_cuda_snapshot {
 	struct gck_cuda_extent *v; /* in the order of their addresses */
-	size_t n, room;
+	size_t n, capacity;
 	struct gck_cuda_share *shares; /* of each device that the program has memory of */
-	size_t nshares, shares_room;
+	size_t nshares, shares_capacity;
 	struct gck_cuda_block *blocks;
-	size_t nblocks, blocks_room;
+	size_t nblocks, blocks_capacity;
 	void *host;
 	uint64_t host_size;  /* in use, of */
-	uint64_t host_room;
+	uint64_t host_capacity;
 };
 
 extern struct gck_cuda_snapshot gck_cuda_snapshot;

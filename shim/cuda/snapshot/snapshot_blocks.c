@@ -39,7 +39,7 @@ CUresult gck_cuda_snapshot_unmap(void)
 
 static bool is_there(const struct gck_cuda_block *b)
 {
-	return b->slab.mapped || b->window.at;
+	return b->slab.mapped || b->external.at;
 }
 
 CUresult gck_cuda_snapshot_map_one(bool *others)
@@ -62,7 +62,7 @@ bool gck_cuda_snapshot_is_open(void)
 	bool open = false;
 
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++)
-		open |= gck_cuda_snapshot.blocks[i].window.at != 0;
+		open |= gck_cuda_snapshot.blocks[i].external.at != 0;
 	return open;
 }
 
@@ -81,7 +81,7 @@ void gck_cuda_snapshot_close(void)
 	for (size_t i = 0; i < gck_cuda_snapshot.nblocks; i++) {
 		struct gck_cuda_block *b = &gck_cuda_snapshot.blocks[i];
 
-		gck_cuda_window_close(&b->window, context_of(b));
+		gck_cuda_external_mapping_close(&b->external, context_of(b));
 	}
 }
 
@@ -104,10 +104,10 @@ static CUresult open(struct gck_cuda_block *b)
 
 	if (rc)
 		return rc;
-	rc = gck_cuda_window_open(&b->window, &b->slab.memory, b->slab.size, GCK_CUDA_PATIENCE);
+	rc = gck_cuda_external_mapping_open(&b->external, &b->slab.memory, b->slab.size, GCK_CUDA_RETRIES);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	if (rc == CUDA_SUCCESS)
-		move(&b->slab, b->window.at);
+		move(&b->slab, b->external.at);
 	return rc;
 }
 
@@ -135,9 +135,9 @@ void gck_cuda_snapshot_lost(CUcontext gone)
 void gck_cuda_snapshot_drop_host(void)
 {
 	if (gck_cuda_snapshot.host)
-		munmap(gck_cuda_snapshot.host, gck_cuda_snapshot.host_room);
+		munmap(gck_cuda_snapshot.host, gck_cuda_snapshot.host_capacity);
 	gck_cuda_snapshot.host = NULL;
-	gck_cuda_snapshot.host_size = gck_cuda_snapshot.host_room = 0;
+	gck_cuda_snapshot.host_size = gck_cuda_snapshot.host_capacity = 0;
 }
 
 /* All but the host's part, which another thread may be dropping. */
@@ -153,13 +153,13 @@ static void clear(struct gck_cuda_snapshot *s)
 	s->v = NULL;
 	s->shares = NULL;
 	s->blocks = NULL;
-	s->n = s->room = s->nshares = s->shares_room = s->nblocks = s->blocks_room = 0;
+	s->n = s->capacity = s->nshares = s->shares_capacity = s->nblocks = s->blocks_capacity = 0;
 }
 
 bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *b)
 {
 	bool away = gck_cuda_slab_unmap(&b->slab) == CUDA_SUCCESS &&
-		    gck_cuda_window_close(&b->window, context_of(b)) == CUDA_SUCCESS;
+		    gck_cuda_external_mapping_close(&b->external, context_of(b)) == CUDA_SUCCESS;
 
 	gck_cuda_physical_drop(&b->slab.memory);
 	return away;
@@ -183,7 +183,7 @@ void gck_cuda_snapshot_drop(void)
 		stuck |= !gck_cuda_snapshot_drop_block(&s->blocks[i]);
 	for (size_t i = 0; stuck && i < s->nshares; i++) {
 		/* nothing else can be mapped there, and the driver would lose the process */
-		gck_cuda_alive_once(GCK_CUDA_STUCK, s->shares[i].base);
+		gck_cuda_obstacle_add_once(GCK_CUDA_STUCK, s->shares[i].base);
 		s->shares[i].base = 0;
 	}
 	clear(s);
@@ -200,13 +200,13 @@ void gck_cuda_snapshot_forget(void)
 static uint64_t homeless(const struct gck_cuda_order *order, CUdevice device)
 {
 	const struct gck_cuda_memory *m = &gck_cuda_state.memory[device];
-	uint64_t most = order->keep_most[device], room = m->room < most ? m->room : most, taken = m->bytes;
+	uint64_t most = order->keep_most[device], left = m->free_bytes < most ? m->free_bytes : most, taken = m->bytes;
 
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
 		if (gck_cuda_slabs.v[i]->device == device)
 			taken -= gck_cuda_slabs.v[i]->arena.free;
 	}
-	return taken > room ? taken - room : 0;
+	return taken > left ? taken - left : 0;
 }
 
 void gck_cuda_snapshot_expect(const struct gck_cuda_order *order)
@@ -224,10 +224,10 @@ void gck_cuda_snapshot_expect(const struct gck_cuda_order *order)
 	}
 	gck_cuda_slabs_unlock();
 	size = size < order->host_most ? size : order->host_most;
-	s->host = size ? gck_cuda_warm_new(size) : NULL;
+	s->host = size ? gck_cuda_prefault_new(size) : NULL;
 	if (!s->host)
 		return;
-	s->host_room = size;
-	gck_cuda_warm(s->host, size, order->end_ns);
+	s->host_capacity = size;
+	gck_cuda_prefault(s->host, size, order->end_ns);
 	gck_cuda_stage_expect(devices, order->end_ns);
 }

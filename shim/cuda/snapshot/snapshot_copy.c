@@ -23,7 +23,7 @@ static int copy_kept(const struct gck_cuda_share *share, bool out, CUstream stre
 								e->size, stream);
 	}
 	return rc ? gck_cuda_fail(err, "copying device memory", rc)
-		  : gck_cuda_arrive(stream, share->device, end_ns, err);
+		  : gck_cuda_stream_wait(stream, share->device, end_ns, err);
 }
 
 /* The stream is our own: no default stream, which a capture of the program's may depend on. */

@@ -77,7 +77,7 @@ static void arrive(struct worker *w, int k)
 
 	if (!p->size)
 		return;
-	if (gck_cuda_arrive(w->streams[k], w->s->device, w->s->end_ns, &why))
+	if (gck_cuda_stream_wait(w->streams[k], w->s->device, w->s->end_ns, &why))
 		fail(w->s, &why);
 	else if (w->s->out)
 		memcpy(p->host, w->pinned[k], p->size);
@@ -161,9 +161,9 @@ static void *run(void *arg)
 static int cut(struct staging *s, CUdevice device)
 {
 	const struct gck_cuda_snapshot *of = &gck_cuda_snapshot;
-	size_t room = of->n + of->host_size / PIECE + 1;
+	size_t capacity = of->n + of->host_size / PIECE + 1;
 
-	s->v = calloc(room, sizeof *s->v);
+	s->v = calloc(capacity, sizeof *s->v);
 	for (size_t i = 0; s->v && i < of->n; i++) {
 		const struct gck_cuda_extent *e = &of->v[i];
 
@@ -246,10 +246,10 @@ void gck_cuda_stage_expect(size_t devices, int64_t end_ns)
 	size_t size = devices * 2 * THREADS * PIECE;
 
 	gck_cuda_stage_end();
-	ready.at = gck_cuda_warm_new(size);
+	ready.at = gck_cuda_prefault_new(size);
 	ready.size = ready.at ? size : 0;
 	if (ready.at)
-		gck_cuda_warm(ready.at, size, end_ns);
+		gck_cuda_prefault(ready.at, size, end_ns);
 }
 
 void gck_cuda_stage_end(void)

@@ -14,16 +14,16 @@
 
 #define NAP_NS 50000
 
-/* What was freed in all lanes. waits: something is left, which may be done soon. */
+/* What was freed in all caches. waits: something is left, which may be done soon. */
 static struct gck_cuda_ordered *take_passed(bool *waits)
 {
 	struct gck_cuda_ordered *list = NULL;
 
 	*waits = false;
-	for (struct gck_cuda_lane *lane = gck_cuda_lanes; lane; lane = lane->next) {
-		if (lane->n)
-			list = gck_cuda_lane_until(lane, gck_cuda_fence_passed(lane), list);
-		*waits |= lane->n && lane->fence;
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache; cache = cache->next) {
+		if (cache->n)
+			list = gck_cuda_stream_cache_until(cache, gck_cuda_fence_passed(cache), list);
+		*waits |= cache->n && cache->fence;
 	}
 	return list;
 }
@@ -41,11 +41,11 @@ static bool collect(bool *waits)
 	list = take_passed(waits);
 	if (*waits)
 		atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
-	gck_cuda_lanes_tidy();
-	gck_cuda_collect_part(list);
+	gck_cuda_stream_caches_tidy();
+	gck_cuda_ordered_unlist(list);
 	gck_cuda_ordered_unlock();
 	gck_cuda_capture_go_on();
-	gck_cuda_collect_return(list);
+	gck_cuda_ordered_return(list);
 	return list != NULL;
 }
 
@@ -66,7 +66,7 @@ static bool collect_within(int ms)
 	return some;
 }
 
-bool gck_cuda_ordered_yield(int ms)
+bool gck_cuda_ordered_reclaim(int ms)
 {
 	bool some = collect_within(ms);
 
@@ -74,7 +74,7 @@ bool gck_cuda_ordered_yield(int ms)
 	gck_cuda_pools_keep_nothing();
 	gck_cuda_ordered_unlock();
 	gck_cuda_slabs_lock();
-	some |= gck_cuda_supply_drop_empty();
+	some |= gck_cuda_slabs_drop_empty();
 	gck_cuda_slabs_unlock();
 	return some;
 }
@@ -86,7 +86,7 @@ void gck_cuda_ordered_stream_ends(CUstream stream)
 	bool askable = gck_cuda_capture_pause();
 
 	gck_cuda_ordered_lock();
-	gck_cuda_lanes_stream_ends(stream, askable);
+	gck_cuda_stream_caches_stream_ends(stream, askable);
 	gck_cuda_ordered_unlock();
 	if (askable)
 		gck_cuda_capture_go_on();
@@ -98,26 +98,26 @@ void gck_cuda_ordered_forget(CUcontext context, uint64_t newest)
 	struct gck_cuda_ordered *list = NULL;
 
 	gck_cuda_ordered_lock();
-	for (struct gck_cuda_lane *lane = gck_cuda_lanes; lane; lane = lane->next) {
-		if (lane->context != context)
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache; cache = cache->next) {
+		if (cache->context != context)
 			continue;
-		list = gck_cuda_lane_until(lane, newest, list);
-		lane->event = NULL;
-		lane->fence = 0;
+		list = gck_cuda_stream_cache_until(cache, newest, list);
+		cache->event = NULL;
+		cache->fence = 0;
 	}
-	gck_cuda_lanes_tidy();
-	gck_cuda_collect_part(list);
+	gck_cuda_stream_caches_tidy();
+	gck_cuda_ordered_unlist(list);
 	gck_cuda_ordered_unlock();
-	gck_cuda_collect_return(list);
+	gck_cuda_ordered_return(list);
 }
 
 void gck_cuda_ordered_rest(void)
 {
 	struct gck_cuda_ordered *list = NULL;
 
-	for (struct gck_cuda_lane *lane = gck_cuda_lanes; lane; lane = lane->next)
-		list = gck_cuda_lane_until(lane, UINT64_MAX, list);
-	gck_cuda_lanes_tidy();
-	gck_cuda_collect_part(list);
-	gck_cuda_collect_return(list);
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache; cache = cache->next)
+		list = gck_cuda_stream_cache_until(cache, UINT64_MAX, list);
+	gck_cuda_stream_caches_tidy();
+	gck_cuda_ordered_unlist(list);
+	gck_cuda_ordered_return(list);
 }

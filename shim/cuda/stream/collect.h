@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pieces of stream-ordered memory on their way back to the slabs: lists of those that no lane has. */
+ * Pieces of stream-ordered memory on their way back to the slabs: lists of those that no cache has. */
 #ifndef GCK_CUDA_COLLECT_H
 #define GCK_CUDA_COLLECT_H
 
@@ -21,7 +21,7 @@ static inline void gck_cuda_ordered_waited(void)
 }
 
 /* Somebody finds no memory: true, some was given back to the driver or to the slabs. Waits for so long. */
-bool gck_cuda_ordered_yield(int ms);
+bool gck_cuda_ordered_reclaim(int ms);
 
 void gck_cuda_ordered_stream_ends(CUstream stream);
 /* A context that is gone, as gck_cuda_memory_forget: what was freed in its streams' orders is free. */

@@ -7,85 +7,85 @@
 
 #define LOOKS 16 /* at an event that was recorded just now: an idle stream reaches it at once */
 
-bool gck_cuda_fence_is_of_stream(const struct gck_cuda_lane *lane)
+bool gck_cuda_fence_is_of_stream(const struct gck_cuda_stream_cache *cache)
 {
-	return lane->stream && lane->stream != CU_STREAM_PER_THREAD && lane->stream != CU_STREAM_LEGACY;
+	return cache->stream && cache->stream != CU_STREAM_PER_THREAD && cache->stream != CU_STREAM_LEGACY;
 }
 
 /* An event in the legacy default stream would make others wait for each other, and a thread's own is another
  * stream in each thread: as with those that are gone, all of the context's work has to be done. */
-static CUresult record(struct gck_cuda_lane *lane)
+static CUresult record(struct gck_cuda_stream_cache *cache)
 {
-	CUresult rc = lane->event ? CUDA_SUCCESS : gck_cuda_real.cuEventCreate(&lane->event, CU_EVENT_DISABLE_TIMING);
+	CUresult rc = cache->event ? CUDA_SUCCESS : gck_cuda_real.cuEventCreate(&cache->event, CU_EVENT_DISABLE_TIMING);
 
 	if (rc)
 		return rc;
-	if (gck_cuda_fence_is_of_stream(lane))
-		return gck_cuda_real.cuEventRecord(lane->event, lane->stream);
-	return gck_cuda_real.cuCtxRecordEvent(lane->context, lane->event);
+	if (gck_cuda_fence_is_of_stream(cache))
+		return gck_cuda_real.cuEventRecord(cache->event, cache->stream);
+	return gck_cuda_real.cuCtxRecordEvent(cache->context, cache->event);
 }
 
-bool gck_cuda_fence_set(struct gck_cuda_lane *lane)
+bool gck_cuda_fence_set(struct gck_cuda_stream_cache *cache)
 {
 	uint64_t now = gck_cuda_memory_id();
 	CUcontext context;
 	CUresult rc;
 
-	if (gck_cuda_real.cuCtxPushCurrent_v2(lane->context))
+	if (gck_cuda_real.cuCtxPushCurrent_v2(cache->context))
 		return false;
-	rc = record(lane);
+	rc = record(cache);
 	if (rc == CUDA_SUCCESS)
-		lane->fence = now;
+		cache->fence = now;
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	return rc == CUDA_SUCCESS;
 }
 
 /* With the context current. */
-static uint64_t reached(struct gck_cuda_lane *lane, int looks)
+static uint64_t reached(struct gck_cuda_stream_cache *cache, int looks)
 {
-	uint64_t passed = lane->fence;
+	uint64_t passed = cache->fence;
 	CUresult rc = passed ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 
 	while (rc == CUDA_ERROR_NOT_READY && looks-- > 0)
-		rc = gck_cuda_real.cuEventQuery(lane->event);
+		rc = gck_cuda_real.cuEventQuery(cache->event);
 	if (rc)
 		return 0;
-	lane->fence = 0;
+	cache->fence = 0;
 	return passed;
 }
 
 /* Nothing on it: all is done. But not of one that waits for the legacy default stream: what it waits for may
  * still be under way there, and would be awaited by the next that it is given alone. */
-static bool is_idle(const struct gck_cuda_lane *lane)
+static bool is_idle(const struct gck_cuda_stream_cache *cache)
 {
-	return lane->stream && lane->apart && gck_cuda_real.cuStreamQuery(lane->stream) == CUDA_SUCCESS;
+	return cache->stream && cache->apart && gck_cuda_real.cuStreamQuery(cache->stream) == CUDA_SUCCESS;
 }
 
-uint64_t gck_cuda_fence_passed(struct gck_cuda_lane *lane)
+uint64_t gck_cuda_fence_passed(struct gck_cuda_stream_cache *cache)
 {
 	CUcontext context;
 	uint64_t passed;
 
-	if (gck_cuda_real.cuCtxPushCurrent_v2(lane->context))
+	if (gck_cuda_real.cuCtxPushCurrent_v2(cache->context))
 		return 0;
-	passed = reached(lane, 1);
-	if (lane->newest > passed && is_idle(lane))
-		passed = lane->newest;
-	else if (lane->newest > passed && !lane->fence && gck_cuda_fence_set(lane))
-		passed = reached(lane, LOOKS) ?: passed;
+	passed = reached(cache, 1);
+	if (cache->newest > passed && is_idle(cache))
+		passed = cache->newest;
+	else if (cache->newest > passed && !cache->fence && gck_cuda_fence_set(cache))
+		passed = reached(cache, LOOKS) ?: passed;
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	return passed;
 }
 
-CUresult gck_cuda_fence_wait(const struct gck_cuda_lane *lane, CUstream stream)
+CUresult gck_cuda_fence_wait(const struct gck_cuda_stream_cache *cache, CUstream stream)
 {
-	return gck_cuda_real.cuStreamWaitEvent(stream, lane->event, 0);
+	return gck_cuda_real.cuStreamWaitEvent(stream, cache->event, 0);
 }
 
-void gck_cuda_fence_end(struct gck_cuda_lane *lane)
+void gck_cuda_fence_end(struct gck_cuda_stream_cache *cache)
 {
-	if (lane->event)
-		gck_cuda_real.cuEventDestroy_v2(lane->event);
-	lane->event = NULL;
-	lane->fence = 0;
+	if (cache->event)
+		gck_cuda_real.cuEventDestroy_v2(cache->event);
+	cache->event = NULL;
+	cache->fence = 0;
 }

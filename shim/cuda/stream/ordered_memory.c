@@ -14,7 +14,7 @@
 #include "shim/cuda/stream/stream_cache.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_set pieces; /* base: piece, allocated or freed */
+static struct gck_cuda_handle_map pieces; /* base: piece, allocated or freed */
 
 _Atomic bool gck_cuda_ordered_large;
 
@@ -30,7 +30,7 @@ void gck_cuda_ordered_unlock(void)
 
 static struct gck_cuda_ordered *piece_at(uint64_t base)
 {
-	const uint64_t *place = gck_cuda_set_get(&pieces, base);
+	const uint64_t *place = gck_cuda_handle_map_get(&pieces, base);
 
 	return place ? (struct gck_cuda_ordered *)(uintptr_t)*place : NULL;
 }
@@ -40,7 +40,7 @@ static struct gck_cuda_ordered *piece_at(uint64_t base)
 static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a, struct gck_cuda_pool *pool)
 {
 	struct gck_cuda_ordered *piece = malloc(sizeof *piece);
-	uint64_t *place = piece ? gck_cuda_set_put(&pieces, a->base) : NULL;
+	uint64_t *place = piece ? gck_cuda_handle_map_put(&pieces, a->base) : NULL;
 
 	if (!place) {
 		free(piece);
@@ -52,15 +52,15 @@ static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a, s
 	return piece;
 }
 
-void gck_cuda_collect_part(struct gck_cuda_ordered *list)
+void gck_cuda_ordered_unlist(struct gck_cuda_ordered *list)
 {
 	for (struct gck_cuda_ordered *p = list; p; p = p->next) {
-		gck_cuda_set_drop(&pieces, p->base);
+		gck_cuda_handle_map_drop(&pieces, p->base);
 		gck_cuda_pool_gives(p->pool, p->size);
 	}
 }
 
-void gck_cuda_collect_return(struct gck_cuda_ordered *list)
+void gck_cuda_ordered_return(struct gck_cuda_ordered *list)
 {
 	struct gck_cuda_ordered *next;
 
@@ -122,15 +122,15 @@ static CUresult borrow(CUdevice device, CUstream stream, uint64_t size, struct g
 	if (!gck_cuda_capture_pause())
 		return rc;
 	gck_cuda_ordered_lock();
-	for (struct gck_cuda_lane *lane = gck_cuda_lanes; rc && lane; lane = lane->next) {
-		if (lane->device != device || !lane->n || !gck_cuda_fence_is_of_stream(lane))
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; rc && cache; cache = cache->next) {
+		if (cache->device != device || !cache->n || !gck_cuda_fence_is_of_stream(cache))
 			continue;
-		*piece = gck_cuda_lane_take_any(lane, size);
+		*piece = gck_cuda_stream_cache_take_any(cache, size);
 		if (!*piece)
 			continue;
-		rc = gck_cuda_fence_set(lane) ? gck_cuda_fence_wait(lane, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+		rc = gck_cuda_fence_set(cache) ? gck_cuda_fence_wait(cache, stream) : CUDA_ERROR_OUT_OF_MEMORY;
 		if (rc)
-			gck_cuda_lane_put(lane, *piece);
+			gck_cuda_stream_cache_put(cache, *piece);
 	}
 	gck_cuda_ordered_unlock();
 	gck_cuda_capture_go_on();
@@ -172,19 +172,19 @@ CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t by
 	struct wish w = {.stream = stream, .size = gck_cuda_memory_round(bytes)};
 	struct gck_cuda_ordered *piece;
 	CUresult rc = CUDA_SUCCESS;
-	struct gck_cuda_lane *lane;
+	struct gck_cuda_stream_cache *cache;
 
 	gck_cuda_ordered_lock();
-	lane = gck_cuda_lane_of(stream);
-	w.pool = !lane ? NULL : handle ? gck_cuda_pool_of(handle) : gck_cuda_pool_current(lane->device);
-	if (!w.pool || w.pool->device != lane->device || w.size < bytes) {
+	cache = gck_cuda_stream_cache_of(stream);
+	w.pool = !cache ? NULL : handle ? gck_cuda_pool_of(handle) : gck_cuda_pool_current(cache->device);
+	if (!w.pool || w.pool->device != cache->device || w.size < bytes) {
 		gck_cuda_ordered_unlock();
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	gck_cuda_pool_use(w.pool);
-	piece = gck_cuda_lane_take(lane, w.size);
+	piece = gck_cuda_stream_cache_take(cache, w.size);
 	if (!piece) {
-		w.context = lane->context; /* the lane may go */
+		w.context = cache->context; /* the cache may go */
 		w.opportunistic = w.pool->opportunistic;
 		w.internal = w.pool->internal;
 		gck_cuda_ordered_unlock();
@@ -212,19 +212,19 @@ static void end(struct gck_cuda_ordered *piece)
 CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream)
 {
 	struct gck_cuda_ordered *piece;
-	struct gck_cuda_lane *lane;
+	struct gck_cuda_stream_cache *cache;
 	CUresult rc = CUDA_SUCCESS;
 
 	gck_cuda_ordered_lock();
 	piece = piece_at(address);
-	lane = piece && piece->asked ? gck_cuda_lane_of(stream) : NULL;
-	if (!piece || (piece->asked && (!lane || lane->device != piece->pool->device))) {
+	cache = piece && piece->asked ? gck_cuda_stream_cache_of(stream) : NULL;
+	if (!piece || (piece->asked && (!cache || cache->device != piece->pool->device))) {
 		rc = CUDA_ERROR_NOT_FOUND;
 	} else if (!piece->asked) {
 		rc = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		end(piece);
-		gck_cuda_lane_put(lane, piece);
+		gck_cuda_stream_cache_put(cache, piece);
 		if (gck_cuda_pool_is_large(piece->pool))
 			atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
 	}
@@ -243,10 +243,10 @@ CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a)
 	if (piece) {
 		end(piece);
 		piece->next = NULL;
-		gck_cuda_collect_part(piece);
+		gck_cuda_ordered_unlist(piece);
 	}
 	gck_cuda_ordered_unlock();
-	gck_cuda_collect_return(piece);
+	gck_cuda_ordered_return(piece);
 	return piece ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -255,21 +255,21 @@ CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcont
 {
 	static struct gck_cuda_pool none = {.destroyed = true, .uses = 1};
 	struct gck_cuda_ordered *piece = NULL;
-	struct gck_cuda_lane *lane;
+	struct gck_cuda_stream_cache *cache;
 	bool freed;
 
 	gck_cuda_ordered_lock();
-	lane = gck_cuda_lane_of_context(context);
+	cache = gck_cuda_stream_cache_of_context(context);
 	freed = piece_at(a->base);
-	if (lane && !freed)
+	if (cache && !freed)
 		piece = piece_new(a, &none);
 	if (piece && gck_cuda_memory_disown(a)) {
 		piece->id = gck_cuda_memory_id();
-		gck_cuda_lane_put(lane, piece);
+		gck_cuda_stream_cache_put(cache, piece);
 		atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
 	} else if (piece) {
 		freed = true;
-		gck_cuda_collect_part(piece);
+		gck_cuda_ordered_unlist(piece);
 		free(piece);
 	}
 	gck_cuda_ordered_unlock();

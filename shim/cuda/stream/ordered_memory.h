@@ -42,9 +42,9 @@ bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a);
 struct gck_cuda_ordered;
 
 /* With the lock: they are no pool's any more. */
-void gck_cuda_collect_part(struct gck_cuda_ordered *list);
+void gck_cuda_ordered_unlist(struct gck_cuda_ordered *list);
 /* Then, without it: they go back to the slabs. */
-void gck_cuda_collect_return(struct gck_cuda_ordered *list);
+void gck_cuda_ordered_return(struct gck_cuda_ordered *list);
 
 /* In a child: whoever held the lock is not there. */
 void gck_cuda_ordered_forked(void);

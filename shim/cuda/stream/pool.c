@@ -10,7 +10,7 @@
 
 #define SLACK ((uint64_t)32 << 20) /* a slab */
 
-static struct gck_cuda_set made; /* handle: pool */
+static struct gck_cuda_handle_map made; /* handle: pool */
 static struct {
 	bool known;
 	struct gck_cuda_pool *pool;
@@ -22,7 +22,7 @@ static _Atomic uint64_t kept[GCK_CUDA_DEVICES_MAX];
 static void add(CUmemoryPool handle, CUdevice device)
 {
 	struct gck_cuda_pool *pool = device < GCK_CUDA_DEVICES_MAX ? calloc(1, sizeof *pool) : NULL;
-	uint64_t *place = pool ? gck_cuda_set_put(&made, (uint64_t)(uintptr_t)handle) : NULL;
+	uint64_t *place = pool ? gck_cuda_handle_map_put(&made, (uint64_t)(uintptr_t)handle) : NULL;
 
 	if (!place) {
 		free(pool);
@@ -54,7 +54,7 @@ struct gck_cuda_pool *gck_cuda_pool_of(CUmemoryPool handle)
 	const uint64_t *place;
 
 	add_defaults();
-	place = gck_cuda_set_get(&made, (uint64_t)(uintptr_t)handle);
+	place = gck_cuda_handle_map_get(&made, (uint64_t)(uintptr_t)handle);
 	return place ? (struct gck_cuda_pool *)(uintptr_t)*place : NULL;
 }
 
@@ -87,12 +87,12 @@ void gck_cuda_pool_made(CUmemoryPool handle, const CUmemPoolProps *p)
 
 void gck_cuda_pool_hide(struct gck_cuda_pool *pool)
 {
-	gck_cuda_set_drop(&made, (uint64_t)(uintptr_t)pool->handle);
+	gck_cuda_handle_map_drop(&made, (uint64_t)(uintptr_t)pool->handle);
 }
 
 void gck_cuda_pool_show(struct gck_cuda_pool *pool)
 {
-	uint64_t *place = gck_cuda_set_put(&made, (uint64_t)(uintptr_t)pool->handle);
+	uint64_t *place = gck_cuda_handle_map_put(&made, (uint64_t)(uintptr_t)pool->handle);
 
 	if (place)
 		*place = (uint64_t)(uintptr_t)pool;
@@ -168,13 +168,13 @@ void gck_cuda_pool_frees(struct gck_cuda_pool *pool, uint64_t bytes)
 
 void gck_cuda_pools_keep_nothing(void)
 {
-	for (size_t i = 0; i < made.room; i++) {
+	for (size_t i = 0; i < made.capacity; i++) {
 		if (made.entries[i].handle)
 			gck_cuda_pool_keep((struct gck_cuda_pool *)(uintptr_t)made.entries[i].value, 0);
 	}
 }
 
-/* Slabs keep that much in any case. Without opportunistic reuse what waits in lanes is for others only then. */
+/* Slabs keep that much in any case. Without opportunistic reuse what waits in caches is for others only then. */
 bool gck_cuda_pool_is_large(const struct gck_cuda_pool *pool)
 {
 	return !pool->opportunistic || (pool->held > pool->used + SLACK && pool->held - SLACK > pool->threshold);

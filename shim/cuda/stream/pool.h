@@ -15,7 +15,7 @@ struct gck_cuda_pool {
 	bool opportunistic, internal;     /* which reuse is allowed */
 	uint64_t threshold;               /* of release */
 	uint64_t used, used_high;         /* bytes that allocations have */
-	uint64_t held;                    /* bytes of pieces, with those that wait in lanes */
+	uint64_t held;                    /* bytes of pieces, with those that wait in caches */
 	uint64_t kept, reserved_high;     /* given back to the slabs, which keep as much: held and kept are reserved */
 	uint64_t uses;                    /* pieces, and calls under way */
 	bool destroyed;

@@ -16,7 +16,7 @@
 #include "shim/cuda/stream/ordered_memory.h"
 #include "shim/cuda/stream/pool.h"
 
-static struct gck_cuda_set made; /* pool: 1. One that finds no place is carried as it is */
+static struct gck_cuda_handle_map made; /* pool: 1. One that finds no place is carried as it is */
 
 /* ---- pools come and go ---------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ GCK_CUDA_FUNCTION(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *pr
 	if (rc == CUDA_SUCCESS) {
 		gck_cuda_ordered_lock();
 		gck_cuda_pool_made(*pool, properties);
-		place = gck_cuda_set_put(&made, (uint64_t)(uintptr_t)*pool);
+		place = gck_cuda_handle_map_put(&made, (uint64_t)(uintptr_t)*pool);
 		if (place)
 			*place = 1;
 		gck_cuda_ordered_unlock();
@@ -47,7 +47,7 @@ GCK_CUDA_FUNCTION(cuMemPoolDestroy, (CUmemoryPool handle))
 
 	GCK_CUDA_ENTER(0);
 	gck_cuda_ordered_lock();
-	gck_cuda_set_drop(&made, (uint64_t)(uintptr_t)handle);
+	gck_cuda_handle_map_drop(&made, (uint64_t)(uintptr_t)handle);
 	pool = gck_cuda_pool_of(handle);
 	if (pool)
 		gck_cuda_pool_hide(pool);
@@ -61,7 +61,7 @@ GCK_CUDA_FUNCTION(cuMemPoolDestroy, (CUmemoryPool handle))
 		gck_cuda_pool_destroyed(pool);
 	gck_cuda_ordered_unlock();
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_alive_remove(GCK_CUDA_POOL_IMPORT, (uint64_t)(uintptr_t)handle);
+		gck_cuda_obstacle_remove(GCK_CUDA_POOL_IMPORT, (uint64_t)(uintptr_t)handle);
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -195,7 +195,7 @@ GCK_CUDA_FUNCTION(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep))
 		}
 		gck_cuda_ordered_unlock();
 		gck_cuda_slabs_lock();
-		gck_cuda_supply_trim(device);
+		gck_cuda_slabs_trim(device);
 		gck_cuda_slabs_unlock();
 	}
 	GCK_CUDA_LEAVE();
@@ -253,11 +253,11 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 			gck_cuda_real.cuMemPoolTrimTo(pool, 0);
 		gck_cuda_real.cuDeviceGraphMemTrim(device);
 	}
-	for (size_t i = 0; i < made.room; i++) {
+	for (size_t i = 0; i < made.capacity; i++) {
 		if (made.entries[i].handle)
 			gck_cuda_real.cuMemPoolTrimTo((CUmemoryPool)(uintptr_t)made.entries[i].handle, 0);
 	}
 	return 0;
 }
 
-const struct gck_cuda_part gck_cuda_pool_part = {.name = "pools", .drain = drain};
+const struct gck_cuda_participant gck_cuda_pool_participant = {.name = "pools", .drain = drain};

@@ -19,27 +19,27 @@ static size_t bin_of(uint64_t size)
 	unsigned bits = 63 - (unsigned)__builtin_clzll(size | 1 << LEAST_BITS);
 	size_t bin = (bits - LEAST_BITS) * 4 + (size >> (bits - 2) & 3);
 
-	return bin < GCK_CUDA_LANE_BINS ? bin : GCK_CUDA_LANE_BINS - 1;
+	return bin < GCK_CUDA_STREAM_CACHE_BINS ? bin : GCK_CUDA_STREAM_CACHE_BINS - 1;
 }
 
-void gck_cuda_lane_put(struct gck_cuda_lane *lane, struct gck_cuda_ordered *piece)
+void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered *piece)
 {
-	struct gck_cuda_ordered **bin = &lane->bins[bin_of(piece->size)];
+	struct gck_cuda_ordered **bin = &cache->bins[bin_of(piece->size)];
 
 	piece->next = *bin;
 	*bin = piece;
-	if (piece->id > lane->newest)
-		lane->newest = piece->id;
-	lane->n++;
+	if (piece->id > cache->newest)
+		cache->newest = piece->id;
+	cache->n++;
 }
 
-static struct gck_cuda_ordered *unlink_at(struct gck_cuda_lane *lane, struct gck_cuda_ordered **at)
+static struct gck_cuda_ordered *unlink_at(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered **at)
 {
 	struct gck_cuda_ordered *piece = *at;
 
 	if (piece) {
 		*at = piece->next;
-		lane->n--;
+		cache->n--;
 	}
 	return piece;
 }
@@ -58,30 +58,30 @@ static struct gck_cuda_ordered **fit(struct gck_cuda_ordered **bin, uint64_t siz
 	return found;
 }
 
-static struct gck_cuda_ordered *take(struct gck_cuda_lane *lane, uint64_t size, uint64_t most)
+static struct gck_cuda_ordered *take(struct gck_cuda_stream_cache *cache, uint64_t size, uint64_t most)
 {
 	struct gck_cuda_ordered **at = NULL;
 
-	for (size_t bin = bin_of(size); !at && lane->n && bin <= bin_of(most); bin++)
-		at = fit(&lane->bins[bin], size, most);
-	return at ? unlink_at(lane, at) : NULL;
+	for (size_t bin = bin_of(size); !at && cache->n && bin <= bin_of(most); bin++)
+		at = fit(&cache->bins[bin], size, most);
+	return at ? unlink_at(cache, at) : NULL;
 }
 
-struct gck_cuda_ordered *gck_cuda_lane_take(struct gck_cuda_lane *lane, uint64_t size)
+struct gck_cuda_ordered *gck_cuda_stream_cache_take(struct gck_cuda_stream_cache *cache, uint64_t size)
 {
-	return take(lane, size, size + size / 4);
+	return take(cache, size, size + size / 4);
 }
 
-struct gck_cuda_ordered *gck_cuda_lane_take_any(struct gck_cuda_lane *lane, uint64_t size)
+struct gck_cuda_ordered *gck_cuda_stream_cache_take_any(struct gck_cuda_stream_cache *cache, uint64_t size)
 {
-	return take(lane, size, UINT64_MAX);
+	return take(cache, size, UINT64_MAX);
 }
 
-struct gck_cuda_ordered *gck_cuda_lane_until(struct gck_cuda_lane *lane, uint64_t until,
+struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cache *cache, uint64_t until,
 					     struct gck_cuda_ordered *list)
 {
-	for (size_t bin = 0; lane->n && until && bin < GCK_CUDA_LANE_BINS; bin++) {
-		struct gck_cuda_ordered **at = &lane->bins[bin];
+	for (size_t bin = 0; cache->n && until && bin < GCK_CUDA_STREAM_CACHE_BINS; bin++) {
+		struct gck_cuda_ordered **at = &cache->bins[bin];
 
 		while (*at) {
 			struct gck_cuda_ordered *piece = *at;
@@ -89,7 +89,7 @@ struct gck_cuda_ordered *gck_cuda_lane_until(struct gck_cuda_lane *lane, uint64_
 			if (piece->id > until) {
 				at = &piece->next;
 			} else {
-				unlink_at(lane, at);
+				unlink_at(cache, at);
 				piece->next = list;
 				list = piece;
 			}
@@ -100,9 +100,9 @@ struct gck_cuda_ordered *gck_cuda_lane_until(struct gck_cuda_lane *lane, uint64_
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-struct gck_cuda_lane *gck_cuda_lanes;
+struct gck_cuda_stream_cache *gck_cuda_stream_caches;
 
-static struct gck_cuda_set by_key;
+static struct gck_cuda_handle_map by_key;
 
 /* ---- which stream --------------------------------------------------------------------------- */
 
@@ -117,7 +117,7 @@ static uint64_t thread_number(void)
 	return number;
 }
 
-/* Handles are addresses of structures. Keys that meet are told apart by what the lane says. */
+/* Handles are addresses of structures. Keys that meet are told apart by what the cache says. */
 static uint64_t key_of(CUstream stream, CUcontext context, uint64_t thread)
 {
 	if (!thread && stream != CU_STREAM_LEGACY)
@@ -136,44 +136,44 @@ static bool is_green(CUstream stream)
 
 /* Its context and device, and whether it has to do with the legacy default stream. Drivers that cannot record an
  * event of a context cannot be checkpointed either. */
-static bool ask(struct gck_cuda_lane *lane)
+static bool ask(struct gck_cuda_stream_cache *cache)
 {
 	unsigned int flags = 0;
 
-	if (!gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent) || is_green(lane->stream))
+	if (!gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent) || is_green(cache->stream))
 		return false;
-	if (lane->context) /* a default stream */
-		return gck_cuda_real.cuCtxGetDevice(&lane->device) == CUDA_SUCCESS;
-	if (gck_cuda_real.cuStreamGetCtx(lane->stream, &lane->context) ||
-	    gck_cuda_device_of(lane->context, &lane->device) ||
-	    gck_cuda_real.cuStreamGetFlags(lane->stream, &flags))
+	if (cache->context) /* a default stream */
+		return gck_cuda_real.cuCtxGetDevice(&cache->device) == CUDA_SUCCESS;
+	if (gck_cuda_real.cuStreamGetCtx(cache->stream, &cache->context) ||
+	    gck_cuda_device_of(cache->context, &cache->device) ||
+	    gck_cuda_real.cuStreamGetFlags(cache->stream, &flags))
 		return false;
-	lane->apart = flags & CU_STREAM_NON_BLOCKING;
+	cache->apart = flags & CU_STREAM_NON_BLOCKING;
 	return true;
 }
 
-static struct gck_cuda_lane *make(const struct gck_cuda_lane *what)
+static struct gck_cuda_stream_cache *make(const struct gck_cuda_stream_cache *what)
 {
-	struct gck_cuda_lane *lane = malloc(sizeof *lane);
+	struct gck_cuda_stream_cache *cache = malloc(sizeof *cache);
 	uint64_t *place;
 
-	if (!lane)
+	if (!cache)
 		return NULL;
-	*lane = *what;
-	place = ask(lane) ? gck_cuda_set_put(&by_key, lane->key) : NULL;
+	*cache = *what;
+	place = ask(cache) ? gck_cuda_handle_map_put(&by_key, cache->key) : NULL;
 	if (!place) {
-		free(lane);
+		free(cache);
 		return NULL;
 	}
-	*place = (uint64_t)(uintptr_t)lane;
-	lane->next = gck_cuda_lanes;
-	gck_cuda_lanes = lane;
-	return lane;
+	*place = (uint64_t)(uintptr_t)cache;
+	cache->next = gck_cuda_stream_caches;
+	gck_cuda_stream_caches = cache;
+	return cache;
 }
 
-struct gck_cuda_lane *gck_cuda_lane_of(CUstream stream)
+struct gck_cuda_stream_cache *gck_cuda_stream_cache_of(CUstream stream)
 {
-	struct gck_cuda_lane what = {.stream = stream}, *lane;
+	struct gck_cuda_stream_cache what = {.stream = stream}, *cache;
 	const uint64_t *place;
 
 	if (stream == CU_STREAM_PER_THREAD)
@@ -182,63 +182,63 @@ struct gck_cuda_lane *gck_cuda_lane_of(CUstream stream)
 	    (gck_cuda_real.cuCtxGetCurrent(&what.context) || !what.context))
 		return NULL;
 	what.key = key_of(stream, what.context, what.thread);
-	place = gck_cuda_set_get(&by_key, what.key);
+	place = gck_cuda_handle_map_get(&by_key, what.key);
 	if (!place)
 		return make(&what);
-	lane = (struct gck_cuda_lane *)(uintptr_t)*place;
-	return lane->stream == stream && lane->thread == what.thread &&
-	       (!what.context || lane->context == what.context) ? lane : NULL;
+	cache = (struct gck_cuda_stream_cache *)(uintptr_t)*place;
+	return cache->stream == stream && cache->thread == what.thread &&
+	       (!what.context || cache->context == what.context) ? cache : NULL;
 }
 
 /* The same as one whose stream is gone. */
-struct gck_cuda_lane *gck_cuda_lane_of_context(CUcontext context)
+struct gck_cuda_stream_cache *gck_cuda_stream_cache_of_context(CUcontext context)
 {
-	struct gck_cuda_lane *lane = gck_cuda_lanes;
+	struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches;
 
-	while (lane && (lane->key || lane->context != context))
-		lane = lane->next;
-	if (lane || !gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent))
-		return lane;
-	lane = calloc(1, sizeof *lane);
-	if (!lane || gck_cuda_device_of(context, &lane->device)) {
-		free(lane);
+	while (cache && (cache->key || cache->context != context))
+		cache = cache->next;
+	if (cache || !gck_cuda_has((void *)gck_cuda_real.cuCtxRecordEvent))
+		return cache;
+	cache = calloc(1, sizeof *cache);
+	if (!cache || gck_cuda_device_of(context, &cache->device)) {
+		free(cache);
 		return NULL;
 	}
-	lane->context = context;
-	lane->next = gck_cuda_lanes;
-	gck_cuda_lanes = lane;
-	return lane;
+	cache->context = context;
+	cache->next = gck_cuda_stream_caches;
+	gck_cuda_stream_caches = cache;
+	return cache;
 }
 
 /* ---- their end ------------------------------------------------------------------------------ */
 
-void gck_cuda_lanes_stream_ends(CUstream stream, bool askable)
+void gck_cuda_stream_caches_stream_ends(CUstream stream, bool askable)
 {
-	const uint64_t *place = gck_cuda_set_get(&by_key, (uint64_t)(uintptr_t)stream);
-	struct gck_cuda_lane *lane = place ? (struct gck_cuda_lane *)(uintptr_t)*place : NULL;
+	const uint64_t *place = gck_cuda_handle_map_get(&by_key, (uint64_t)(uintptr_t)stream);
+	struct gck_cuda_stream_cache *cache = place ? (struct gck_cuda_stream_cache *)(uintptr_t)*place : NULL;
 
-	if (!lane)
+	if (!cache)
 		return;
-	if (lane->n && askable)
-		gck_cuda_fence_set(lane);
-	gck_cuda_set_drop(&by_key, lane->key);
-	lane->key = 0;
-	lane->stream = NULL;
+	if (cache->n && askable)
+		gck_cuda_fence_set(cache);
+	gck_cuda_handle_map_drop(&by_key, cache->key);
+	cache->key = 0;
+	cache->stream = NULL;
 }
 
-void gck_cuda_lanes_tidy(void)
+void gck_cuda_stream_caches_tidy(void)
 {
-	for (struct gck_cuda_lane **at = &gck_cuda_lanes; *at;) {
-		struct gck_cuda_lane *lane = *at;
+	for (struct gck_cuda_stream_cache **at = &gck_cuda_stream_caches; *at;) {
+		struct gck_cuda_stream_cache *cache = *at;
 
-		if (lane->n) {
-			at = &lane->next;
+		if (cache->n) {
+			at = &cache->next;
 			continue;
 		}
-		*at = lane->next;
-		if (lane->key)
-			gck_cuda_set_drop(&by_key, lane->key);
-		gck_cuda_fence_end(lane);
-		free(lane);
+		*at = cache->next;
+		if (cache->key)
+			gck_cuda_handle_map_drop(&by_key, cache->key);
+		gck_cuda_fence_end(cache);
+		free(cache);
 	}
 }

@@ -19,7 +19,7 @@ KERNEL(gck_hash_kernel, 3)
 	for (; at < end; at = next, out += 2) {
 		XXH128_hash_t h;
 
-		next = (at / GCK_CUDA_HASH_WINDOW + 1) * GCK_CUDA_HASH_WINDOW;
+		next = (at / GCK_CUDA_HASH_CHUNK + 1) * GCK_CUDA_HASH_CHUNK;
 		next = next < end ? next : end;
 		h = XXH3_128bits((void *)(uintptr_t)at, next - at);
 		out[0] = h.high64;

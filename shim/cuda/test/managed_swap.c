@@ -20,7 +20,7 @@ static struct {
 	bool refuses, waits; /* what is called in a pause waits for a thread */
 } stops;
 
-struct gck_cuda_still *gck_cuda_still_begin(int limit_ms, int traced_ms, struct gck_error *err)
+struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms, struct gck_error *err)
 {
 	(void)limit_ms;
 	(void)traced_ms;
@@ -33,19 +33,19 @@ struct gck_cuda_still *gck_cuda_still_begin(int limit_ms, int traced_ms, struct 
 	return (void *)&stops;
 }
 
-void gck_cuda_still_pause(struct gck_cuda_still *s)
+void gck_cuda_stop_world_pause(struct gck_cuda_stop_world *s)
 {
 	(void)s;
 	stops.paused++;
 }
 
-bool gck_cuda_still_again(struct gck_cuda_still *s)
+bool gck_cuda_stop_world_again(struct gck_cuda_stop_world *s)
 {
 	(void)s;
 	return !stops.waits;
 }
 
-void gck_cuda_still_end(struct gck_cuda_still *s)
+void gck_cuda_stop_world_end(struct gck_cuda_stop_world *s)
 {
 	(void)s;
 	stops.ended++;
@@ -108,14 +108,14 @@ static void *memory(void)
 static int away(void)
 {
 	static unsigned char copied[SIZE / GCK_CUDA_PAGE];
-	struct gck_cuda_exchange v[ARENAS];
+	struct gck_cuda_managed_swap v[ARENAS];
 	int rc, gone = 0;
 
 	for (int i = 0; i < ARENAS; i++)
-		v[i] = (struct gck_cuda_exchange){.arena = &arenas[i], .copy = memory(), .copied = copied,
+		v[i] = (struct gck_cuda_managed_swap){.arena = &arenas[i], .copy = memory(), .copied = copied,
 						  .pagemap = pagemap};
 	stops.begun = stops.paused = stops.ended = 0;
-	rc = gck_cuda_exchange_away(v, ARENAS, NULL);
+	rc = gck_cuda_managed_swap_out(v, ARENAS, NULL);
 	for (int i = 0; i < ARENAS; i++)
 		gone += v[i].away;
 	return rc ? -1 : gone;
@@ -123,17 +123,17 @@ static int away(void)
 
 static int back(void)
 {
-	struct gck_cuda_moment moment = {.still = NULL};
+	struct gck_cuda_swap_stop moment = {.still = NULL};
 	int rc = 0;
 
 	stops.begun = stops.paused = stops.ended = 0;
 	for (int i = 0; i < ARENAS; i++) {
-		struct gck_cuda_exchange x = {.arena = &arenas[i], .copy = memory(), .fd = files[i], .moment = &moment};
+		struct gck_cuda_managed_swap x = {.arena = &arenas[i], .copy = memory(), .fd = files[i], .moment = &moment};
 
-		rc |= gck_cuda_exchange_back(&x);
+		rc |= gck_cuda_managed_swap_in(&x);
 		munmap(x.copy, SIZE);
 	}
-	gck_cuda_moment_end(&moment);
+	gck_cuda_swap_stop_end(&moment);
 	return rc;
 }
 

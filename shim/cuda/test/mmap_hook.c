@@ -15,7 +15,7 @@
 #include "shim/cuda/managed/mmap_hook.h"
 #include "test/support/tap.h"
 
-#define SIZE GCK_CUDA_STEER_UNIT
+#define SIZE GCK_CUDA_MANAGED_UNIT
 
 static void *driver;
 
@@ -24,13 +24,13 @@ void *gck_cuda_handle(void)
 	return driver;
 }
 
-void gck_cuda_alive_once(enum gck_cuda_kind kind, uint64_t key)
+void gck_cuda_obstacle_add_once(enum gck_cuda_kind kind, uint64_t key)
 {
 	(void)kind;
 	(void)key;
 }
 
-void gck_cuda_alive_remove(enum gck_cuda_kind kind, uint64_t key)
+void gck_cuda_obstacle_remove(enum gck_cuda_kind kind, uint64_t key)
 {
 	(void)kind;
 	(void)key;
@@ -50,15 +50,15 @@ static bool begin(void)
 	*(void **)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
 	*(void **)&set = dlsym(driver, "cuCtxSetCurrent");
 	*(void **)&allocate = dlsym(driver, "cuMemAllocManaged");
-	gck_cuda_steer_begin();
-	return gck_cuda_steer_can() && !init(0) && !retain(&context, 0) && !set(context);
+	gck_cuda_mmap_hook_begin();
+	return gck_cuda_mmap_hook_works() && !init(0) && !retain(&context, 0) && !set(context);
 }
 
 /* The program's memory, at an address that managed memory may have, with other addresses of ours behind it. */
 static char *place(void)
 {
-	char *room = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uintptr_t at = ((uintptr_t)room + SIZE - 1) / SIZE * SIZE;
+	char *reserved = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uintptr_t at = ((uintptr_t)reserved + SIZE - 1) / SIZE * SIZE;
 
 	memset((void *)at, 'a', SIZE + 4096);
 	return (char *)at;
@@ -73,7 +73,7 @@ static bool holds(const char *at, char wanted)
 	return at[SIZE] == 'a';
 }
 
-static int refuse(struct gck_cuda_steering *s, int fd, int64_t offset)
+static int refuse(struct gck_cuda_mmap_target *s, int fd, int64_t offset)
 {
 	(void)s;
 	(void)fd;
@@ -81,7 +81,7 @@ static int refuse(struct gck_cuda_steering *s, int fd, int64_t offset)
 	return ETIMEDOUT;
 }
 
-static int exchange(struct gck_cuda_steering *s, int fd, int64_t offset)
+static int exchange(struct gck_cuda_mmap_target *s, int fd, int64_t offset)
 {
 	void *at = (void *)(uintptr_t)s->base;
 
@@ -90,15 +90,15 @@ static int exchange(struct gck_cuda_steering *s, int fd, int64_t offset)
 
 static bool gone;
 
-static CUresult come(char *at, int (*map)(struct gck_cuda_steering *s, int fd, int64_t offset))
+static CUresult come(char *at, int (*map)(struct gck_cuda_mmap_target *s, int fd, int64_t offset))
 {
-	struct gck_cuda_steering s = {.base = (uintptr_t)at, .size = SIZE, .coming = true, .map = map};
+	struct gck_cuda_mmap_target s = {.base = (uintptr_t)at, .size = SIZE, .coming = true, .map = map};
 	CUdeviceptr got = 0;
 	CUresult rc;
 
-	gck_cuda_steer(&s);
+	gck_cuda_mmap_hook_set(&s);
 	rc = allocate(&got, SIZE, CU_MEM_ATTACH_GLOBAL);
-	gck_cuda_steer(NULL);
+	gck_cuda_mmap_hook_set(NULL);
 	gone = s.gone;
 	return rc ? rc : got == (uintptr_t)at ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -25,12 +25,12 @@
 #define HANDLES 300
 #define STEPS 200000
 
-static bool agree(const struct gck_cuda_set *s, const uint64_t *values)
+static bool agree(const struct gck_cuda_handle_map *s, const uint64_t *values)
 {
 	size_t n = 0;
 
 	for (uint64_t h = 1; h <= HANDLES; h++) {
-		const uint64_t *v = gck_cuda_set_get(s, h << 40);
+		const uint64_t *v = gck_cuda_handle_map_get(s, h << 40);
 
 		n += v != NULL;
 		if (values[h] ? !v || *v != values[h] : v != NULL)
@@ -41,7 +41,7 @@ static bool agree(const struct gck_cuda_set *s, const uint64_t *values)
 
 static void sets(void)
 {
-	struct gck_cuda_set s = {.entries = NULL};
+	struct gck_cuda_handle_map s = {.entries = NULL};
 	uint64_t values[HANDLES + 1] = {0};
 	bool good = true;
 
@@ -50,16 +50,16 @@ static void sets(void)
 		uint64_t h = 1 + (uint64_t)rand() % HANDLES;
 
 		if (rand() % 2) {
-			*gck_cuda_set_put(&s, h << 40) = (uint64_t)i;
+			*gck_cuda_handle_map_put(&s, h << 40) = (uint64_t)i;
 			values[h] = (uint64_t)i;
 		} else {
-			gck_cuda_set_drop(&s, h << 40);
+			gck_cuda_handle_map_drop(&s, h << 40);
 			values[h] = 0;
 		}
 		good = i % 100 ? true : agree(&s, values);
 	}
 	ok(good, "a set holds what was put and not dropped");
-	ok(all_of(!gck_cuda_set_put(&s, 0), !gck_cuda_set_get(&s, 0)), "0 is no handle");
+	ok(all_of(!gck_cuda_handle_map_put(&s, 0), !gck_cuda_handle_map_get(&s, 0)), "0 is no handle");
 	free(s.entries);
 }
 
@@ -88,7 +88,7 @@ static bool is_whole(const struct gck_cuda_arena *a)
 	uint64_t at = a->base, free_bytes = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
-		const struct gck_cuda_piece *p = &a->v[i];
+		const struct gck_cuda_suballocation *p = &a->v[i];
 
 		if (p->base != at || !p->size || p->size % UNIT ||
 		    (i && !p->asked && !a->v[i - 1].asked))
@@ -106,7 +106,7 @@ static bool is_whole(const struct gck_cuda_arena *a)
 static bool take_one(struct gck_cuda_arena *a, unsigned char id, uint64_t *base)
 {
 	uint64_t bytes = 1 + (uint64_t)rand() % (rand() % 4 ? 300 : 5000);
-	const struct gck_cuda_piece *p = gck_cuda_arena_take(a, bytes);
+	const struct gck_cuda_suballocation *p = gck_cuda_arena_take(a, bytes);
 	unsigned units = (unsigned)((bytes + UNIT - 1) / UNIT);
 	size_t first;
 
@@ -189,12 +189,12 @@ static void replaced(void)
 
 	fstat(own, &st);
 	dup2(own, socket);
-	ok(all_of(gck_cuda_keep_get(keys[1]) < 0, !gck_cuda_keep_has(keys[1])),
+	ok(all_of(gck_cuda_vault_get(keys[1]) < 0, !gck_cuda_vault_has(keys[1])),
 	   "with a socket closed by the program none is there");
-	name = gck_cuda_keep(own);
-	ok(all_of(name, is_file(gck_cuda_keep_get(name), st.st_ino)),
+	name = gck_cuda_vault_put(own);
+	ok(all_of(name, is_file(gck_cuda_vault_get(name), st.st_ino)),
 	   "another pair keeps what comes");
-	ok(!gck_cuda_keep_has(keys[1]), "but not what was lost");
+	ok(!gck_cuda_vault_has(keys[1]), "but not what was lost");
 	ok(is_file(dup(socket), st.st_ino), "and the program's file is where it was put");
 	close(socket);
 }
@@ -210,15 +210,15 @@ static void alone(void)
 	if (pipe2(pipes, O_CLOEXEC))
 		return;
 	end.fd = pipes[0];
-	name = gck_cuda_keep(pipes[1]);
+	name = gck_cuda_vault_put(pipes[1]);
 	pid = fork();
 	if (!pid) {
-		gck_cuda_keep_drop(name); /* of its parent's */
-		_exit(gck_cuda_keep_get(name) < 0 && gck_cuda_keep(dup(0)) ? pause() : 1);
+		gck_cuda_vault_drop(name); /* of its parent's */
+		_exit(gck_cuda_vault_get(name) < 0 && gck_cuda_vault_put(dup(0)) ? pause() : 1);
 	}
 	usleep(50000);
 	is_int(poll(&end, 1, 0), 0, "a child cannot let go of what its parent keeps");
-	gck_cuda_keep_drop(name);
+	gck_cuda_vault_drop(name);
 	is_int(poll(&end, 1, 0), 1, "and does not hold what its parent lets go");
 	ok(waitpid(pid, NULL, WNOHANG) == 0, "it can keep some of its own");
 	kill(pid, SIGKILL);
@@ -241,26 +241,26 @@ static void kept(void)
 
 		fstat(fd, &st);
 		inodes[i] = st.st_ino;
-		keys[i] = gck_cuda_keep(fd);
+		keys[i] = gck_cuda_vault_put(fd);
 		good = good && keys[i];
 	}
 	ok(good, "more descriptors than the process may have are kept");
 	for (int i = 0; good && i < 1000; i++) {
 		int which = rand() % KEPT;
 
-		good = is_file(gck_cuda_keep_get(keys[which]), inodes[which]);
+		good = is_file(gck_cuda_vault_get(keys[which]), inodes[which]);
 	}
 	ok(good, "and had again, in any order, as often as wanted");
 	for (int i = 0; i < KEPT; i += 2)
-		gck_cuda_keep_drop(keys[i]);
-	ok(all_of(gck_cuda_keep_get(keys[0]) < 0, is_file(gck_cuda_keep_get(keys[1]), inodes[1])),
+		gck_cuda_vault_drop(keys[i]);
+	ok(all_of(gck_cuda_vault_get(keys[0]) < 0, is_file(gck_cuda_vault_get(keys[1]), inodes[1])),
 	   "until they are dropped");
-	ok(all_of(gck_cuda_keep_get(0) < 0, !gck_cuda_keep_has(0)),
+	ok(all_of(gck_cuda_vault_get(0) < 0, !gck_cuda_vault_has(0)),
 	   "one that never was is not there");
 	alone();
 	replaced();
-	gck_cuda_keep_forget();
-	ok(all_of(gck_cuda_keep_get(keys[1]) < 0, gck_cuda_state.kept_fd[0] == -1),
+	gck_cuda_vault_forget();
+	ok(all_of(gck_cuda_vault_get(keys[1]) < 0, gck_cuda_state.kept_fd[0] == -1),
 	   "in a restored process none is");
 	setrlimit(RLIMIT_NOFILE, &before);
 }

@@ -34,7 +34,7 @@ static void start(struct cuda_rank *r, int mib, const char *fail)
 	cuda_tell(r, "more");
 }
 
-static void room(int mib, uint64_t kept, const char *name)
+static void with_free_memory(int mib, uint64_t kept, const char *name)
 {
 	struct cuda_rank r;
 	struct gck_cuda_state state;
@@ -43,8 +43,8 @@ static void room(int mib, uint64_t kept, const char *name)
 
 	start(&r, mib, NULL);
 	state = cuda_state(&r);
-	host = state.device_bytes - (state.memory->bytes < state.memory->room ? state.memory->bytes
-									    : state.memory->room);
+	host = state.device_bytes - (state.memory->bytes < state.memory->free_bytes ? state.memory->bytes
+									    : state.memory->free_bytes);
 	ok(cuda_drain(&r, 1, WAIT_MS), "%s: drained: %s", name, text);
 	is_int(r.cuda.m.round, kept != 0, "it says whether there is something to be read");
 	ok(cuda_resume(&r, 1, &d), "resumed: %s", text);
@@ -498,9 +498,9 @@ int main(void)
 {
 	close(mkstemp(slow));
 	setenv("GPUCKPT_CUDA_LIBRARY", GCK_TEST_DRIVER, 1);
-	room(2048, TAKEN, "room for all");
-	room((int)(SLABS / MIB) + RESERVE + 24, 24 * MIB, "room for some");
-	room((int)(SLABS / MIB) + RESERVE, 0, "no room");
+	with_free_memory(2048, TAKEN, "memory for all");
+	with_free_memory((int)(SLABS / MIB) + RESERVE + 24, 24 * MIB, "memory for some");
+	with_free_memory((int)(SLABS / MIB) + RESERVE, 0, "no memory");
 	program_first();
 	changed();
 	hashed();

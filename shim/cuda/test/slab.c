@@ -55,13 +55,13 @@ void gck_cuda_physical_drop(struct gck_cuda_physical *p)
 	(void)p;
 }
 
-void gck_cuda_room_changed(CUdevice device, int64_t bytes)
+void gck_cuda_free_bytes_changed(CUdevice device, int64_t bytes)
 {
 	(void)device;
 	(void)bytes;
 }
 
-void gck_cuda_keep_forget(void)
+void gck_cuda_vault_forget(void)
 {
 }
 

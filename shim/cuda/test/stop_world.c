@@ -78,13 +78,13 @@ static void *wait_for_byte(void *arg)
 static int still(int traced_ms, char text[480])
 {
 	struct gck_error err = {0};
-	struct gck_cuda_still *s;
+	struct gck_cuda_stop_world *s;
 
 	memset(&seen, 0, sizeof seen);
-	s = gck_cuda_still_begin(LIMIT_MS, traced_ms, &err);
+	s = gck_cuda_stop_world_begin(LIMIT_MS, traced_ms, &err);
 	if (s) {
 		look();
-		gck_cuda_still_end(s);
+		gck_cuda_stop_world_end(s);
 	}
 	memcpy(text, err.text, 480);
 	return err.code;
@@ -137,42 +137,42 @@ static bool nobody_ran(void)
 }
 
 /* This thread may be too slow for a pause, now and then. */
-static struct gck_cuda_still *after_pause(void)
+static struct gck_cuda_stop_world *after_pause(void)
 {
 	for (;;) {
-		struct gck_cuda_still *s = gck_cuda_still_begin(LIMIT_MS, 0, NULL);
+		struct gck_cuda_stop_world *s = gck_cuda_stop_world_begin(LIMIT_MS, 0, NULL);
 
 		look();
-		gck_cuda_still_pause(s);
-		if (gck_cuda_still_again(s))
+		gck_cuda_stop_world_pause(s);
+		if (gck_cuda_stop_world_again(s))
 			return s;
-		gck_cuda_still_end(s);
+		gck_cuda_stop_world_end(s);
 	}
 }
 
 /* One without an end: as if a lock were waited for that a thread has which stands still. */
 static void paused(void)
 {
-	struct gck_cuda_still *s = after_pause();
+	struct gck_cuda_stop_world *s = after_pause();
 
 	ok(nobody_ran(), "in a pause nobody else runs");
-	gck_cuda_still_pause(s);
+	gck_cuda_stop_world_pause(s);
 	while (nobody_ran())
 		usleep(1000);
-	is_int(gck_cuda_still_again(s), 0, "one that lasts too long ends the moment");
-	gck_cuda_still_end(s);
+	is_int(gck_cuda_stop_world_again(s), 0, "one that lasts too long ends the moment");
+	gck_cuda_stop_world_end(s);
 }
 
 /* The other process dies: nobody stays stopped. */
 static void killed(void)
 {
-	struct gck_cuda_still *s = gck_cuda_still_begin(LIMIT_MS, 0, NULL);
+	struct gck_cuda_stop_world *s = gck_cuda_stop_world_begin(LIMIT_MS, 0, NULL);
 	uint64_t before = counts[0];
 
 	kill(s->other, SIGKILL);
 	while (counts[0] == before)
 		usleep(1000);
-	gck_cuda_still_end(s);
+	gck_cuda_stop_world_end(s);
 	ok(true, "when the process that stops them is killed, they go on");
 }
 

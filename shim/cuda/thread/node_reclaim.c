@@ -31,7 +31,7 @@ static bool ask(const unsigned char uuid[16])
 	return given;
 }
 
-bool gck_cuda_need(CUdevice device)
+bool gck_cuda_node_reclaim(CUdevice device)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
 
@@ -42,7 +42,7 @@ bool gck_cuda_need(CUdevice device)
 
 /* ---- giving --------------------------------------------------------------------------------- */
 
-bool gck_cuda_need_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained)
+bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
 	struct gck_thread_msg answer = {.type = GCK_LINK_CUDA_YIELDED, .seq = m->head.seq};
@@ -53,7 +53,7 @@ bool gck_cuda_need_serve(const struct gck_inside_link *link, const struct gck_in
 		device++;
 	if (device < all->n)
 		answer.round = drained ? gck_cuda_physical_recalls() && gck_cuda_snapshot_give((CUdevice)device)
-				       : gck_cuda_standing_give((CUdevice)device);
+				       : gck_cuda_device_copy_give((CUdevice)device);
 	gck_inside_link_send(link, &answer, NULL, 0);
 	return answer.round;
 }

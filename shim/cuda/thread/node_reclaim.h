@@ -12,10 +12,10 @@
 /* A thread of the program's, inside the gate, without locks, found no memory on that device, CU_DEVICE_INVALID: its
  * current context's. True: another rank has given something back since, and it is worth another try. Waits for the
  * others' answers, ten seconds at most. */
-bool gck_cuda_need(CUdevice device);
+bool gck_cuda_node_reclaim(CUdevice device);
 
 /* The CUDA thread hears of such a need of another rank's; drained: the driver has no GPU. True: what this rank
  * kept on that device is given up. */
-bool gck_cuda_need_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained);
+bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained);
 
 #endif

@@ -21,7 +21,7 @@
 #define CONNECT_AGAIN_NS (50 * MS)
 #define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
 
-static int say(const struct gck_cuda_keeper *k, uint32_t type, uint64_t seq,
+static int say(const struct gck_cuda_thread *k, uint32_t type, uint64_t seq,
 	       const struct gck_error *err)
 {
 	struct gck_thread_msg m = {.type = type, .seq = seq, .value = err ? (uint32_t)err->code : 0,
@@ -32,7 +32,7 @@ static int say(const struct gck_cuda_keeper *k, uint32_t type, uint64_t seq,
 				    err ? strlen(err->text) + 1 : 0);
 }
 
-int gck_cuda_serve_hello(struct gck_cuda_keeper *k)
+int gck_cuda_serve_hello(struct gck_cuda_thread *k)
 {
 	struct gck_link_cuda_hello h = {
 		.version = GCK_LINK_VERSION, .restored = k->away, .wanting = k->wanting,
@@ -49,7 +49,7 @@ int gck_cuda_serve_hello(struct gck_cuda_keeper *k)
 
 static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
 {
-	const struct gck_cuda_keeper *k = arg;
+	const struct gck_cuda_thread *k = arg;
 	const char *parts[] = {object, reason, remedy};
 	char text[1024];
 	size_t at = 0;
@@ -62,7 +62,7 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_ITEM}, text, at);
 }
 
-static int look(struct gck_cuda_keeper *k)
+static int look(struct gck_cuda_thread *k)
 {
 	gck_cuda_able(tell_item, k);
 	return say(k, GCK_LINK_CUDA_LOOKED, 0, NULL);
@@ -79,7 +79,7 @@ static const char *of_task(const char *name)
 
 /* The rank waits at the gate for ever, and every agent is told why. The user is told here: before the agent
  * has said it Slurm may have taken the step away. */
-static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
+static void lose(struct gck_cuda_thread *k, const struct gck_error *err)
 {
 	k->away = true;
 	k->lost = *err;
@@ -89,7 +89,7 @@ static void lose(struct gck_cuda_keeper *k, const struct gck_error *err)
 
 /* An image that is taken from here on is told first that it cannot be. m: what came with the order, or
  * NULL: what devices keep is read, if at all, over these descriptors. */
-static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
+static void resume(struct gck_cuda_thread *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
 {
 	struct gck_error err = {0};
 
@@ -101,7 +101,7 @@ static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct
 	}
 	k->away = false;
 	if (k->gave)
-		gck_cuda_standing_end(ENOMEM, GCK_CUDA_NEEDED_BESIDE);
+		gck_cuda_device_copy_end(ENOMEM, GCK_CUDA_RECLAIMED_BY_RANK);
 	k->gave = false;
 	say(k, GCK_LINK_CUDA_RESUMED, k->seq, NULL);
 	k->seq = 0;
@@ -109,13 +109,13 @@ static void resume(struct gck_cuda_keeper *k, gck_cuda_source_fn *source, struct
 		gck_cuda_data_serve(m->fds);
 		m->nfds = 0;
 	} else {
-		gck_cuda_standing_end(ECANCELED, "nobody wants it");
+		gck_cuda_device_copy_end(ECANCELED, "nobody wants it");
 	}
 	gck_cuda_release();
 }
 
 /* The old link's number means nothing here. */
-static void connect_anew(struct gck_cuda_keeper *k)
+static void connect_anew(struct gck_cuda_thread *k)
 {
 	struct timespec pause = {0, CONNECT_AGAIN_NS};
 
@@ -131,7 +131,7 @@ static void connect_anew(struct gck_cuda_keeper *k)
 }
 
 /* Until there is one. */
-static void connect_again(struct gck_cuda_keeper *k)
+static void connect_again(struct gck_cuda_thread *k)
 {
 	gck_cuda_state.link_fd = -1;
 	gck_inside_link_close(&k->link);
@@ -142,7 +142,7 @@ static void connect_again(struct gck_cuda_keeper *k)
 /* The agent answers HELLO with where data come from; one that has died is followed by another. */
 static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 {
-	struct gck_cuda_keeper *k = arg;
+	struct gck_cuda_thread *k = arg;
 
 	if (again && gck_cuda_serve_hello(k))
 		connect_again(k);
@@ -156,7 +156,7 @@ static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 			continue;
 		}
 		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
-			gck_cuda_need_serve(&k->link, &m, false); /* it has nothing */
+			gck_cuda_node_reclaim_serve(&k->link, &m, false); /* it has nothing */
 		if (fill && m.nfds == GCK_LINK_DATA_FDS) {
 			memcpy(fds, m.fds, sizeof m.fds);
 			m.nfds = 0;
@@ -171,7 +171,7 @@ static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 }
 
 /* CUDA is brought back without a link, too: the agent may be on its way up again. */
-static void come_back(struct gck_cuda_keeper *k)
+static void come_back(struct gck_cuda_thread *k)
 {
 	k->restarts = gck_inside_restarts();
 	k->away = true;
@@ -182,7 +182,7 @@ static void come_back(struct gck_cuda_keeper *k)
 }
 
 /* Until the agent says RESUME, is gone, or has been silent for its lease. */
-static void wait_resume(struct gck_cuda_keeper *k)
+static void wait_resume(struct gck_cuda_thread *k)
 {
 	struct gck_inside_message m = {.data = NULL};
 
@@ -197,7 +197,7 @@ static void wait_resume(struct gck_cuda_keeper *k)
 		if (rc > 0)
 			k->heard_ns = gck_cuda_now_ns();
 		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
-			k->gave |= gck_cuda_need_serve(&k->link, &m, true);
+			k->gave |= gck_cuda_node_reclaim_serve(&k->link, &m, true);
 		if (rc < 0 || (rc > 0 && m.head.type == GCK_LINK_CUDA_RESUME) ||
 		    gck_cuda_now_ns() - k->heard_ns > k->lease_ns)
 			break;
@@ -210,13 +210,13 @@ static void wait_resume(struct gck_cuda_keeper *k)
 /* The agent does not wait for the gate to open. */
 static void fails(void *arg, const struct gck_error *why)
 {
-	struct gck_cuda_keeper *k = arg;
+	struct gck_cuda_thread *k = arg;
 
 	say(k, GCK_LINK_CUDA_DRAINED, k->asked, why);
 	k->asked = 0;
 }
 
-static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const struct gck_error *err)
+static int not_drained(struct gck_cuda_thread *k, uint64_t seq, bool lost, const struct gck_error *err)
 {
 	int failed;
 
@@ -226,12 +226,12 @@ static int not_drained(struct gck_cuda_keeper *k, uint64_t seq, bool lost, const
 		return say(k, GCK_LINK_CUDA_RESUMED, seq, err);
 	}
 	failed = k->asked ? say(k, GCK_LINK_CUDA_DRAINED, seq, err) : 0;
-	gck_cuda_standing_end(ECANCELED, "the checkpoint was given up");
+	gck_cuda_device_copy_end(ECANCELED, "the checkpoint was given up");
 	gck_cuda_release();
 	return failed;
 }
 
-static int drain(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
+static int drain(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 {
 	struct gck_link_cuda_drain d;
 	struct gck_error err = {0};
@@ -257,7 +257,7 @@ static int drain(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 	return 0;
 }
 
-static int expect(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
+static int expect(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 {
 	struct gck_link_cuda_drain d;
 
@@ -271,7 +271,7 @@ static int expect(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static int obey(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
+static int obey(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 {
 	switch (m->head.type) {
 	case GCK_LINK_CUDA_DRAIN:
@@ -279,7 +279,7 @@ static int obey(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 	case GCK_LINK_CUDA_LOOK:
 		return look(k);
 	case GCK_LINK_CUDA_YIELD:
-		gck_cuda_need_serve(&k->link, m, false);
+		gck_cuda_node_reclaim_serve(&k->link, m, false);
 		return 0;
 	case GCK_LINK_CUDA_EXPECT:
 		return expect(k, m);
@@ -293,14 +293,14 @@ static int obey(struct gck_cuda_keeper *k, const struct gck_inside_message *m)
 	}
 }
 
-void gck_cuda_serve(struct gck_cuda_keeper *k)
+void gck_cuda_serve(struct gck_cuda_thread *k)
 {
 	int rc = 0;
 
 	while (rc == 0 && gck_inside_link_is_ours(&k->link)) {
 		struct gck_inside_message m;
 
-		rc = gck_inside_link_receive(&k->link, &m, gck_cuda_standing_tend(LOOK_MS));
+		rc = gck_inside_link_receive(&k->link, &m, gck_cuda_device_copy_tend(LOOK_MS));
 		if (rc > 0) {
 			rc = obey(k, &m);
 			gck_inside_link_drop(&m);

@@ -27,7 +27,7 @@
 static struct {
 	pthread_mutex_t lock;
 	bool runs, hooked;
-	struct gck_cuda_keeper k;
+	struct gck_cuda_thread k;
 } thread = {.lock = PTHREAD_MUTEX_INITIALIZER, .k.link.fd = -1};
 
 static void nap(int ms)
@@ -41,13 +41,13 @@ static void nap(int ms)
 static void rest(int ms)
 {
 	for (int n; ms > 0; ms -= n) {
-		n = gck_cuda_standing_tend(ms);
+		n = gck_cuda_device_copy_tend(ms);
 		nap(n);
 	}
 }
 
 /* An agent that has died is started again. */
-static void keep_link(struct gck_cuda_keeper *k)
+static void keep_link(struct gck_cuda_thread *k)
 {
 	int ms = AGAIN_MS;
 
@@ -68,7 +68,7 @@ static void keep_link(struct gck_cuda_keeper *k)
 
 static void *run(void *arg)
 {
-	struct gck_cuda_keeper *k = arg;
+	struct gck_cuda_thread *k = arg;
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-cuda");
@@ -86,13 +86,13 @@ static void leave_to_parent(void)
 	gck_inside_link_close(&thread.k.link);
 	gck_cuda_state.link_fd = -1;
 	gck_cuda_data_forked();
-	gck_cuda_standing_forked();
+	gck_cuda_device_copy_forked();
 	gck_cuda_slabs_forked();
 	gck_cuda_handles_forked();
 	gck_cuda_mappings_forked();
 	gck_cuda_ordered_forked();
 	gck_cuda_capture_forked();
-	gck_cuda_alive_forked();
+	gck_cuda_obstacles_forked();
 	thread.runs = false;
 	pthread_mutex_init(&thread.lock, NULL);
 }

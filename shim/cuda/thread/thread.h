@@ -18,7 +18,7 @@ void gck_cuda_thread_start(void);
 
 /* ---- between the thread's own files --------------------------------------------------------- */
 
-struct gck_cuda_keeper {
+struct gck_cuda_thread {
 	struct gck_inside_link link;
 	uint32_t restarts;       /* as seen last */
 	uint64_t asked;          /* to drain for, and not answered yet; 0: nothing */
@@ -32,7 +32,7 @@ struct gck_cuda_keeper {
 
 /* serve.c: tell the agent who this is, and do what it asks until the link ends. Returns with the
  * process running. */
-int gck_cuda_serve_hello(struct gck_cuda_keeper *k);
-void gck_cuda_serve(struct gck_cuda_keeper *k);
+int gck_cuda_serve_hello(struct gck_cuda_thread *k);
+void gck_cuda_serve(struct gck_cuda_thread *k);
 
 #endif

@@ -24,7 +24,7 @@ struct requests {
 	struct under_way {
 		struct gck_link_data asked;
 		bool last;
-	} moves[GCK_CUDA_MOVES];
+	} moves[GCK_CUDA_QUEUED_COPIES];
 	unsigned first, n;
 	struct gck_link_data now; /* being given to the devices; type 0: none is, and one can be taken on */
 	uint64_t given;           /* bytes of it */
@@ -41,7 +41,7 @@ static struct gck_link_data *list(size_t *n, struct gck_error *why)
 	struct gck_link_data *v;
 
 	*n = 0;
-	if (!gck_cuda_standing_lock(why))
+	if (!gck_cuda_device_copy_lock(why))
 		return NULL;
 	v = calloc(s->n + 1, sizeof *v);
 	for (size_t i = 0; v && i < s->n; i++) {
@@ -54,7 +54,7 @@ static struct gck_link_data *list(size_t *n, struct gck_error *why)
 			v[(*n)++] = (struct gck_link_data){.type = GCK_LINK_DATA_PIECE,
 							   .address = e->address, .size = e->size};
 	}
-	gck_cuda_standing_unlock();
+	gck_cuda_device_copy_unlock();
 	if (!v)
 		gck_fail(why, ENOMEM, "no memory for a list of the device's");
 	return v;
@@ -91,7 +91,7 @@ static int answer_all(struct requests *r, const struct gck_error *why)
 	int failed = 0;
 
 	for (; r->n; r->n--, r->first++) {
-		const struct under_way *u = &r->moves[r->first % GCK_CUDA_MOVES];
+		const struct under_way *u = &r->moves[r->first % GCK_CUDA_QUEUED_COPIES];
 
 		if (u->last && answer(r, &u->asked, why))
 			failed = -1;
@@ -133,33 +133,33 @@ static uint64_t in_a_row(const struct gck_cuda_extent *e, uint64_t address)
 }
 
 /* As much of the request as one move is of. 1: it has begun; 0: it cannot be yet; -1. With the lock. */
-static int start(struct requests *r, struct gck_cuda_mover *m, struct gck_error *err)
+static int start(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_error *err)
 {
 	const bool hash = r->now.type == GCK_LINK_DATA_HASH;
 	uint64_t address = r->now.address + r->given, n = r->now.size - r->given, most;
-	uint64_t windows = hash ? gck_cuda_hash_windows(r->now.address, r->now.size) : 0, at = r->given;
+	uint64_t chunks = hash ? gck_cuda_hash_chunks(r->now.address, r->now.size) : 0, at = r->given;
 	const struct gck_cuda_extent *e = extent_of(address);
 	CUresult rc;
 
-	if (!e || !gck_cuda_ring_has(m->ring, r->now.number, hash ? windows * GCK_CUDA_HASH_BYTES
+	if (!e || !gck_cuda_ring_has(m->ring, r->now.number, hash ? chunks * GCK_CUDA_HASH_BYTES
 								      : r->now.size))
 		return gck_fail(err, EINVAL, "device memory was asked for that is not in the checkpoint");
 	most = in_a_row(e, address);
 	n = n < most ? n : most;
 	if (hash) {
-		at = at ? (gck_cuda_hash_windows(r->now.address, at)) * GCK_CUDA_HASH_BYTES : 0;
-		rc = gck_cuda_mover_hash(m, e->device, e->copy + (address - e->address), n,
+		at = at ? (gck_cuda_hash_chunks(r->now.address, at)) * GCK_CUDA_HASH_BYTES : 0;
+		rc = gck_cuda_copy_queue_hash(m, e->device, e->copy + (address - e->address), n,
 					 r->now.number + at);
 		if (rc == CUDA_ERROR_NOT_SUPPORTED)
 			return 0; /* said when it is its turn */
 	} else {
-		rc = gck_cuda_mover_start(m, e->device, e->copy + (address - e->address),
+		rc = gck_cuda_copy_queue_start(m, e->device, e->copy + (address - e->address),
 					  r->now.number + at, &n);
 	}
 	if (rc)
 		return gck_cuda_fail(err, "copying device memory out", rc);
 	r->given += n;
-	r->moves[(r->first + r->n++) % GCK_CUDA_MOVES] =
+	r->moves[(r->first + r->n++) % GCK_CUDA_QUEUED_COPIES] =
 		(struct under_way){.asked = r->now, .last = r->given == r->now.size};
 	if (r->given == r->now.size)
 		r->now.type = 0;
@@ -168,13 +168,13 @@ static int start(struct requests *r, struct gck_cuda_mover *m, struct gck_error 
 
 /* What is done goes off the list, what can begin begins. 1: something was done; 0: nothing; -1: it cannot be
  * read. With the lock; *done: to be answered. */
-static int move(struct requests *r, struct gck_cuda_mover *m, struct gck_link_data *done,
+static int move(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_link_data *done,
 		struct gck_error *err)
 {
-	CUresult rc = r->n ? gck_cuda_mover_poll(m) : CUDA_ERROR_NOT_READY;
+	CUresult rc = r->n ? gck_cuda_copy_queue_poll(m) : CUDA_ERROR_NOT_READY;
 
 	if (rc == CUDA_SUCCESS) {
-		const struct under_way *u = &r->moves[r->first++ % GCK_CUDA_MOVES];
+		const struct under_way *u = &r->moves[r->first++ % GCK_CUDA_QUEUED_COPIES];
 
 		r->n--;
 		if (u->last)
@@ -183,7 +183,7 @@ static int move(struct requests *r, struct gck_cuda_mover *m, struct gck_link_da
 	}
 	if (rc != CUDA_ERROR_NOT_READY)
 		return gck_cuda_fail(err, "copying device memory out", rc);
-	if (!r->now.type || gck_cuda_mover_is_full(m))
+	if (!r->now.type || gck_cuda_copy_queue_is_full(m))
 		return 0;
 	return start(r, m, err);
 }
@@ -193,18 +193,18 @@ static int work(struct requests *r)
 {
 	struct gck_link_data done = {.type = 0};
 	struct gck_error why = {0};
-	struct gck_cuda_mover *m;
+	struct gck_cuda_copy_queue *m;
 	int rc;
 
 	if (!r->n && !r->now.type)
 		return 0;
-	m = gck_cuda_standing_lock(&why);
+	m = gck_cuda_device_copy_lock(&why);
 	if (!m)
 		return answer_all(r, &why) ? -1 : 1;
 	rc = move(r, m, &done, &why);
-	gck_cuda_standing_unlock();
+	gck_cuda_device_copy_unlock();
 	if (rc < 0)
-		gck_cuda_standing_end(why.code, why.text);
+		gck_cuda_device_copy_end(why.code, why.text);
 	if (!rc && !r->n)
 		return answer_all(r, &(struct gck_error){ENOTSUP, "no hashes are to be had"}) ? -1 : 1;
 	return done.type && answer(r, &done, NULL) ? -1 : rc != 0;
@@ -257,12 +257,12 @@ static void open_snapshot(void)
 	struct gck_error why = {0};
 	int rc = 1;
 
-	while (rc > 0 && gck_cuda_standing_lock(&why)) {
-		rc = gck_cuda_standing_open(server.ring, &why);
-		gck_cuda_standing_unlock();
+	while (rc > 0 && gck_cuda_device_copy_lock(&why)) {
+		rc = gck_cuda_device_copy_open(server.ring, &why);
+		gck_cuda_device_copy_unlock();
 	}
 	if (rc < 0)
-		gck_cuda_standing_end(why.code, why.text);
+		gck_cuda_device_copy_end(why.code, why.text);
 	close_ring();
 }
 
@@ -301,7 +301,7 @@ static void *run(void *arg)
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	open_snapshot();
 	serve();
-	gck_cuda_standing_end(ECANCELED, "nobody reads it any more");
+	gck_cuda_device_copy_end(ECANCELED, "nobody reads it any more");
 	gck_cuda_data_shut(&server.requests.link);
 	return arg;
 }
@@ -331,7 +331,7 @@ void gck_cuda_data_serve(const int fds[2])
 
 void gck_cuda_data_end(void)
 {
-	gck_cuda_standing_end(ECANCELED, "the next checkpoint has begun");
+	gck_cuda_device_copy_end(ECANCELED, "the next checkpoint has begun");
 	gck_cuda_data_shut(&server.requests.link);
 	if (server.runs)
 		pthread_join(server.thread, NULL);

@@ -18,7 +18,7 @@
 struct filling {
 	struct gck_cuda_data_link link;
 	struct gck_cuda_ring ring;
-	struct gck_cuda_mover mover;
+	struct gck_cuda_copy_queue mover;
 	size_t extent;       /* to be asked for next: */
 	uint64_t at;         /* bytes of it that were */
 	struct {
@@ -78,7 +78,7 @@ static int begin(struct filling *f, struct gck_error *err)
 	uint64_t part = f->begun++ % f->nparts;
 	const struct gck_link_data *m = &f->parts[part].m;
 	uint64_t n = m->size;
-	CUresult rc = gck_cuda_mover_start(&f->mover, f->parts[part].device, m->address, m->number, &n);
+	CUresult rc = gck_cuda_copy_queue_start(&f->mover, f->parts[part].device, m->address, m->number, &n);
 
 	return rc ? gck_cuda_fail(err, "copying device data in", rc) : 0;
 }
@@ -86,7 +86,7 @@ static int begin(struct filling *f, struct gck_error *err)
 /* 1: something was done; 0: nothing; -1: failed, or, without an error, the source has ended. */
 static int step(struct filling *f, struct gck_error *err)
 {
-	CUresult rc = f->begun > f->done ? gck_cuda_mover_poll(&f->mover) : CUDA_ERROR_NOT_READY;
+	CUresult rc = f->begun > f->done ? gck_cuda_copy_queue_poll(&f->mover) : CUDA_ERROR_NOT_READY;
 
 	if (rc == CUDA_SUCCESS) {
 		f->done++;
@@ -94,7 +94,7 @@ static int step(struct filling *f, struct gck_error *err)
 	}
 	if (rc != CUDA_ERROR_NOT_READY)
 		return gck_cuda_fail(err, "copying device data in", rc);
-	if (f->ready > f->begun && !gck_cuda_mover_is_full(&f->mover))
+	if (f->ready > f->begun && !gck_cuda_copy_queue_is_full(&f->mover))
 		return begin(f, err) ? -1 : 1;
 	if (f->asked - f->done < f->nparts && !is_all(f))
 		return ask(f) ? -1 : 1;
@@ -128,15 +128,15 @@ static int fill_from(const int fds[2], struct gck_error *err)
 	close(fds[1]);
 	f.nparts = f.ring.size / GCK_CUDA_RING_PART;
 	if (!failed)
-		failed = gck_cuda_mover_begin(&f.mover, GCK_CUDA_IN, &f.ring, &gck_cuda_snapshot, err) ||
+		failed = gck_cuda_copy_queue_begin(&f.mover, GCK_CUDA_IN, &f.ring, &gck_cuda_snapshot, err) ||
 			 transfer(&f, err) ? -1 : 0;
-	gck_cuda_mover_end(&f.mover);
+	gck_cuda_copy_queue_end(&f.mover);
 	gck_cuda_ring_end(&f.ring);
 	gck_cuda_data_close(&f.link);
 	return failed;
 }
 
-int gck_cuda_fill(const struct gck_cuda_order *order, struct gck_error *err)
+int gck_cuda_device_restore(const struct gck_cuda_order *order, struct gck_error *err)
 {
 	CUcontext context;
 	CUresult rc;

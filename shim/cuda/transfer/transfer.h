@@ -18,6 +18,6 @@ void gck_cuda_data_forked(void);
 
 /* Into the slabs at its addresses, of all extents of the snapshot's table that were kept. A source that ends
  * before all is there is asked for again (order->source). -1: there is none, or it failed. */
-int gck_cuda_fill(const struct gck_cuda_order *order, struct gck_error *err);
+int gck_cuda_device_restore(const struct gck_cuda_order *order, struct gck_error *err);
 
 #endif

@@ -54,7 +54,7 @@ GCK_CUDA_FUNCTION(cuMemCreate, (CUmemGenericAllocationHandle *handle, size_t siz
 	if (rc == CUDA_ERROR_NOT_SUPPORTED) {
 		GCK_CUDA_TRY(rc, gck_cuda_real.cuMemCreate(handle, size, prop, flags));
 		if (rc == CUDA_SUCCESS && prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-			gck_cuda_alive_add(GCK_CUDA_HOST_MEMORY, *handle);
+			gck_cuda_obstacle_add(GCK_CUDA_HOST_MEMORY, *handle);
 	}
 	GCK_CUDA_LEAVE();
 	return rc;
@@ -130,7 +130,7 @@ GCK_CUDA_FUNCTION(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *
 /* Of memory that was away the driver gives no descriptor any more. */
 static CUresult descriptor(const struct gck_cuda_handle *h, int *fd)
 {
-	int copy = gck_cuda_keep_get(h->memory.kept);
+	int copy = gck_cuda_vault_get(h->memory.kept);
 
 	if (copy < 0)
 		return gck_cuda_real.cuMemExportToShareableHandle(fd, h->memory.handle, DESCRIPTOR, 0);
@@ -146,7 +146,7 @@ static CUresult export(const struct gck_cuda_handle *h, void *shareable, CUmemAl
 	if (shareable && !flags && type == DESCRIPTOR && h->prop.requestedHandleTypes & DESCRIPTOR)
 		rc = descriptor(h, shareable);
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_alive_once(GCK_CUDA_EXPORT, h->id);
+		gck_cuda_obstacle_add_once(GCK_CUDA_EXPORT, h->id);
 	return rc;
 }
 

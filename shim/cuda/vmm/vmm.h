@@ -22,7 +22,7 @@ struct gck_cuda_handle {
 	unsigned named;                    /* times that the program may release it */
 	unsigned uses;                     /* these, mappings, and calls that are under way */
 	/* Of a drain: where its contents can be read and written; 0: it is not drained. */
-	uint64_t window;
+	uint64_t view;
 	bool own, shown;                   /* the window is in addresses of ours; it is mapped there */
 };
 
@@ -38,7 +38,7 @@ struct gck_cuda_mapping {
 /* Those of all memory, in the order of their addresses. For the CUDA thread while the gate is closed. */
 struct gck_cuda_mappings {
 	struct gck_cuda_mapping **v;
-	size_t n, room;
+	size_t n, capacity;
 	size_t off;                        /* not in the list: there is room for them */
 };
 extern struct gck_cuda_mappings gck_cuda_mappings;

@@ -16,7 +16,7 @@ bool gck_cuda_vmm_is_kept(void)
 	const struct gck_cuda_handle *h;
 
 	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
-		if (h->memory.kept && !gck_cuda_keep_has(h->memory.kept))
+		if (h->memory.kept && !gck_cuda_vault_has(h->memory.kept))
 			return false;
 	}
 	return true;
@@ -24,7 +24,7 @@ bool gck_cuda_vmm_is_kept(void)
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
-static bool is_window(const struct gck_cuda_mapping *m)
+static bool is_view(const struct gck_cuda_mapping *m)
 {
 	uint64_t bit = 1ull << m->of->prop.location.id;
 
@@ -34,14 +34,14 @@ static bool is_window(const struct gck_cuda_mapping *m)
 static CUresult show(struct gck_cuda_handle *h)
 {
 	CUmemAccessDesc access = {.location = h->prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-	CUresult rc = gck_cuda_real.cuMemMap(h->window, h->size, 0, h->memory.handle, 0);
+	CUresult rc = gck_cuda_real.cuMemMap(h->view, h->size, 0, h->memory.handle, 0);
 
 	if (rc)
 		return rc;
-	rc = gck_cuda_real.cuMemSetAccess(h->window, h->size, &access, 1);
+	rc = gck_cuda_real.cuMemSetAccess(h->view, h->size, &access, 1);
 	h->shown = rc == CUDA_SUCCESS;
 	if (rc)
-		gck_cuda_real.cuMemUnmap(h->window, h->size);
+		gck_cuda_real.cuMemUnmap(h->view, h->size);
 	return rc;
 }
 
@@ -49,8 +49,8 @@ static int show_at_ours(struct gck_cuda_handle *h, struct gck_error *err)
 {
 	CUresult rc;
 
-	h->window = gck_cuda_region_take(h->size);
-	if (!h->window)
+	h->view = gck_cuda_region_take(h->size);
+	if (!h->view)
 		return gck_fail(err, ENOMEM, "no addresses for memory that the program has made by cuMemCreate and "
 				"not mapped: map it, or release it");
 	h->own = true;
@@ -65,11 +65,11 @@ int gck_cuda_vmm_show(struct gck_error *err)
 	for (size_t i = 0; i < gck_cuda_mappings.n; i++) {
 		const struct gck_cuda_mapping *m = gck_cuda_mappings.v[i];
 
-		if (m->of->memory.kept && !m->of->window && is_window(m))
-			m->of->window = m->base;
+		if (m->of->memory.kept && !m->of->view && is_view(m))
+			m->of->view = m->base;
 	}
 	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
-		if (h->memory.kept && !h->window && show_at_ours(h, err))
+		if (h->memory.kept && !h->view && show_at_ours(h, err))
 			return -1;
 	}
 	return 0;
@@ -83,19 +83,19 @@ int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, u
 	for (size_t i = 0; !failed && i < gck_cuda_mappings.n; i++) {
 		const struct gck_cuda_mapping *m = gck_cuda_mappings.v[i];
 
-		if (m->of->window == m->base)
+		if (m->of->view == m->base)
 			failed = one(arg, m->of->prop.location.id, m->base, m->size);
 	}
 	for (size_t at = 0; !failed && (h = gck_cuda_handle_next(&at));) {
 		if (h->own)
-			failed = one(arg, h->prop.location.id, h->window, h->size);
+			failed = one(arg, h->prop.location.id, h->view, h->size);
 	}
 	return failed;
 }
 
 static CUresult hide(struct gck_cuda_handle *h)
 {
-	CUresult rc = h->shown ? gck_cuda_real.cuMemUnmap(h->window, h->size) : CUDA_SUCCESS;
+	CUresult rc = h->shown ? gck_cuda_real.cuMemUnmap(h->view, h->size) : CUDA_SUCCESS;
 
 	if (!rc)
 		h->shown = false;
@@ -109,9 +109,9 @@ void gck_cuda_vmm_hide(void)
 
 	for (size_t at = 0; (h = gck_cuda_handle_next(&at));) {
 		if (h->own && hide(h) == CUDA_SUCCESS)
-			gck_cuda_region_give(h->window);
+			gck_cuda_region_give(h->view);
 		h->own = h->shown = false;
-		h->window = 0;
+		h->view = 0;
 	}
 }
 
@@ -132,13 +132,13 @@ CUresult gck_cuda_vmm_forget(void)
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t i = 0; !rc && i < gck_cuda_mappings.n; i++) {
-		if (gck_cuda_mappings.v[i]->of->window)
+		if (gck_cuda_mappings.v[i]->of->view)
 			rc = unmap(gck_cuda_mappings.v[i]);
 	}
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
 		if (h->own)
 			rc = hide(h);
-		if (h->window && !rc)
+		if (h->view && !rc)
 			rc = gck_cuda_physical_forget(&h->memory);
 	}
 	return rc;
@@ -189,8 +189,8 @@ CUresult gck_cuda_vmm_recall(void)
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
-		if (h->window)
-			rc = gck_cuda_physical_recall(&h->memory, GCK_CUDA_PATIENCE);
+		if (h->view)
+			rc = gck_cuda_physical_recall(&h->memory, GCK_CUDA_RETRIES);
 	}
 	return rc ? rc : map_all();
 }
@@ -218,7 +218,7 @@ CUresult gck_cuda_vmm_renew(struct gck_cuda_renewed *r)
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t at = 0; !rc && (h = gck_cuda_handle_next(&at));) {
-		if (h->window && !h->memory.handle)
+		if (h->view && !h->memory.handle)
 			rc = renew(h, r);
 		if (h->own && !h->shown && !rc && r->n) /* else nothing is copied to it */
 			rc = show(h);

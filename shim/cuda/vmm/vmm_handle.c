@@ -14,12 +14,12 @@
 #define MARK_SHIFT 40
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_set handles; /* by number: the address of each */
+static struct gck_cuda_handle_map handles; /* by number: the address of each */
 static uint64_t last;
 
 static struct gck_cuda_handle *get(CUmemGenericAllocationHandle id)
 {
-	const uint64_t *at = gck_cuda_set_get(&handles, id);
+	const uint64_t *at = gck_cuda_handle_map_get(&handles, id);
 
 	return at ? (struct gck_cuda_handle *)(uintptr_t)*at : NULL;
 }
@@ -39,7 +39,7 @@ struct gck_cuda_handle *gck_cuda_handle_new(uint64_t size, const CUmemAllocation
 	*h = (struct gck_cuda_handle){.size = size, .prop = *prop, .named = 1, .uses = 1};
 	pthread_mutex_lock(&lock);
 	h->id = MARK << MARK_SHIFT | ++last;
-	at = gck_cuda_set_put(&handles, h->id);
+	at = gck_cuda_handle_map_put(&handles, h->id);
 	if (at)
 		*at = (uint64_t)(uintptr_t)h;
 	pthread_mutex_unlock(&lock);
@@ -73,9 +73,9 @@ void gck_cuda_handle_count(const struct gck_cuda_handle *h, int64_t bytes)
 {
 	gck_cuda_slabs_lock();
 	if (h->memory.kept)
-		gck_cuda_room_changed(h->prop.location.id, bytes);
+		gck_cuda_free_bytes_changed(h->prop.location.id, bytes);
 	else if (h->memory.handle)
-		gck_cuda_room_carried(bytes);
+		gck_cuda_free_bytes_carried(bytes);
 	gck_cuda_slabs_unlock();
 }
 
@@ -84,7 +84,7 @@ static void end(struct gck_cuda_handle *h)
 {
 	gck_cuda_handle_count(h, -(int64_t)h->size);
 	gck_cuda_physical_drop(&h->memory);
-	gck_cuda_alive_remove(GCK_CUDA_EXPORT, h->id);
+	gck_cuda_obstacle_remove(GCK_CUDA_EXPORT, h->id);
 	free(h);
 }
 
@@ -95,7 +95,7 @@ void gck_cuda_handle_let_go(struct gck_cuda_handle *h)
 	pthread_mutex_lock(&lock);
 	last_use = --h->uses == 0;
 	if (last_use)
-		gck_cuda_set_drop(&handles, h->id);
+		gck_cuda_handle_map_drop(&handles, h->id);
 	pthread_mutex_unlock(&lock);
 	if (last_use)
 		end(h);
@@ -132,7 +132,7 @@ void gck_cuda_handles_forked(void)
 
 struct gck_cuda_handle *gck_cuda_handle_next(size_t *at)
 {
-	while (*at < handles.room) {
+	while (*at < handles.capacity) {
 		const struct gck_cuda_entry *e = &handles.entries[(*at)++];
 
 		if (e->handle)

@@ -29,18 +29,18 @@ static size_t place(uint64_t address)
 	return low;
 }
 
-static int make_room(struct gck_cuda_mappings *all)
+static int grow(struct gck_cuda_mappings *all)
 {
-	size_t room = all->room ? 2 * all->room : 64;
+	size_t capacity = all->capacity ? 2 * all->capacity : 64;
 	struct gck_cuda_mapping **v;
 
-	if (all->n + all->off < all->room)
+	if (all->n + all->off < all->capacity)
 		return 0;
-	v = realloc(all->v, room * sizeof *v);
+	v = realloc(all->v, capacity * sizeof *v);
 	if (!v)
 		return -1;
 	all->v = v;
-	all->room = room;
+	all->capacity = capacity;
 	return 0;
 }
 
@@ -55,7 +55,7 @@ struct gck_cuda_mapping *gck_cuda_mapping_new(uint64_t base, uint64_t size, uint
 	*m = (struct gck_cuda_mapping){.base = base, .size = size, .offset = offset,
 				       .number = gck_cuda_memory_id(), .of = h, .mapped = true};
 	pthread_mutex_lock(&lock);
-	failed = make_room(&gck_cuda_mappings);
+	failed = grow(&gck_cuda_mappings);
 	if (!failed)
 		gck_cuda_mappings.off++;
 	pthread_mutex_unlock(&lock);
@@ -112,7 +112,7 @@ void gck_cuda_mappings_end(struct gck_cuda_mapping *m)
 		pthread_mutex_lock(&lock);
 		gck_cuda_mappings.off--;
 		pthread_mutex_unlock(&lock);
-		gck_cuda_alive_remove(GCK_CUDA_HOST_ACCESS, (uintptr_t)m);
+		gck_cuda_obstacle_remove(GCK_CUDA_HOST_ACCESS, (uintptr_t)m);
 		gck_cuda_handle_let_go(m->of);
 		free(m);
 	}
@@ -126,9 +126,9 @@ static void allow(struct gck_cuda_mapping *m, const CUmemAccessDesc *a)
 	if (a->location.type != CU_MEM_LOCATION_TYPE_DEVICE || a->location.id < 0 ||
 	    a->location.id >= GCK_CUDA_DEVICES_MAX) {
 		if (a->flags)
-			gck_cuda_alive_once(GCK_CUDA_HOST_ACCESS, (uintptr_t)m);
+			gck_cuda_obstacle_add_once(GCK_CUDA_HOST_ACCESS, (uintptr_t)m);
 		else
-			gck_cuda_alive_remove(GCK_CUDA_HOST_ACCESS, (uintptr_t)m);
+			gck_cuda_obstacle_remove(GCK_CUDA_HOST_ACCESS, (uintptr_t)m);
 		return;
 	}
 	bit = 1ull << a->location.id;

@@ -144,7 +144,7 @@ static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct
 	l->ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n : GCK_LINK_CUDA_DEVICES;
 	for (size_t i = 0; i < l->ndevices; i++) {
 		l->devices[i].bytes = at_most(state.memory[i].bytes);
-		l->devices[i].room = at_most(state.memory[i].room);
+		l->devices[i].room = at_most(state.memory[i].free_bytes);
 		memcpy(l->devices[i].uuid, state.devices.v[i].uuid, sizeof l->devices[i].uuid);
 	}
 	l->cuda = true;
