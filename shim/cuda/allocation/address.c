@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a program can ask about an address of ours: the answers that the driver gives for its own. */
+ * Queries about our memory: the answers that the driver gives for its own. */
 #include "shim/cuda/allocation/allocate.h"
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
@@ -8,13 +8,13 @@
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/vmm/vmm.h"
 
-/* In device memory of ours, or managed. */
+/* On slabs, or managed. */
 static bool find(CUdeviceptr address, struct gck_cuda_allocation *a)
 {
 	return gck_cuda_allocation_find(address, a) || gck_cuda_managed_find(address, a);
 }
 
-/* One lock around all three: what slabs or a snapshot give back meanwhile would be counted twice, or not at all. */
+/* One lock around all three: what is freed in between would be counted twice, or not at all. */
 GCK_CUDA_FUNCTION(cuMemGetInfo_v2, (size_t *available, size_t *total))
 {
 	CUdevice device;
@@ -48,7 +48,7 @@ GCK_CUDA_FUNCTION(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUd
 	return rc;
 }
 
-/* In place of what the driver says of the slab. */
+/* Replace the driver's answer, which describes the slab. */
 static void correct(const struct gck_cuda_allocation *a, CUpointer_attribute which, void *data)
 {
 	switch (which) {
@@ -75,7 +75,7 @@ static void correct(const struct gck_cuda_allocation *a, CUpointer_attribute whi
 	}
 }
 
-/* And of memory of cuMemCreate, which the driver may have had back meanwhile. */
+/* The same for memory of cuMemCreate, which the driver may have recalled since. */
 static void correct_own(CUdeviceptr address, CUpointer_attribute which, void *data)
 {
 	struct gck_cuda_handle *h;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuMemAlloc and cuMemFree on memory of our own (memory.h). */
+ * cuMemAlloc and cuMemFree on slabs (memory/device_memory.h). */
 #include "shim/cuda/allocation/allocate.h"
 
 #include "shim/cuda/base/reclaim.h"
@@ -69,8 +69,8 @@ bool gck_cuda_allocation_is_ours(CUdeviceptr address, struct gck_cuda_allocation
 	return true;
 }
 
-/* Beside a capture a context can be asked nothing: what a stream that is gone, a thread's own or the default one has
- * to do is not seen, so the memory waits until it can. */
+/* While a capture is under way a context cannot be queried: work on a destroyed stream, a
+ * thread's own or the default stream is not seen, so the memory waits until it can be. */
 CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext context)
 {
 	bool managed = !gck_cuda_memory_is_ours(a->base);
@@ -88,8 +88,8 @@ CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext
 	return managed ? gck_cuda_managed_give(a) : gck_cuda_allocation_give_now(a);
 }
 
-/* As with the driver's own memory: what the context was given to do is done, then it is free. With stream-ordered
- * memory the program sees to that. */
+/* As with the driver's own memory it is freed once the context has finished its work. For
+ * stream-ordered memory the program takes care of that. */
 GCK_CUDA_FUNCTION(cuMemFree_v2, (CUdeviceptr address))
 {
 	struct gck_cuda_allocation a;

@@ -4,17 +4,17 @@
 
 #include "shim/cuda/memory/device_memory.h"
 
-/* The allocation in device memory of ours that has the address, in stream order or not; false: none has. */
+/* The allocation in device memory that has the address, stream-ordered or not; false: none. */
 bool gck_cuda_allocation_find(CUdeviceptr address, struct gck_cuda_allocation *a);
 
-/* Free device memory at once, whatever may use it. */
+/* Free device memory at once, without waiting for its users. */
 CUresult gck_cuda_allocation_give_now(const struct gck_cuda_allocation *a);
 
-/* Is the address in memory of ours, managed memory too? Then rc says whether an allocation, which a becomes, begins
- * there. */
+/* Whether the address is in memory of ours, managed or not. Then rc says whether an allocation
+ * begins there, and a describes it. */
 bool gck_cuda_allocation_is_ours(CUdeviceptr address, struct gck_cuda_allocation *a, CUresult *rc);
 
-/* Free it once what the context was given to do is done. */
+/* Free it once the context has finished its work. */
 CUresult gck_cuda_allocation_give(const struct gck_cuda_allocation *a, CUcontext context);
 
 #endif

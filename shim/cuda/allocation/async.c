@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stream-ordered memory, on slabs (ordered.h). In a capture such calls make a graph's nodes, and memory that is
- * the graph's: the driver's own. */
+ * Calls of stream-ordered memory (stream/). In a capture they make nodes of the graph, whose
+ * memory is the driver's own. */
 #include "shim/cuda/allocation/allocate.h"
 #include "shim/cuda/base/reclaim.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/stream/ordered_memory.h"
 
-/* Of a function with default streams of one kind or of the other. */
+/* The stream that 0 means in a function with default streams of either kind. */
 static CUstream named(CUstream stream, bool per_thread)
 {
 	return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
 }
 
-/* The driver refuses what it must: no address, no bytes, no pool. */
+/* The driver reports invalid arguments: no address, no bytes, no pool. */
 static CUresult take(CUmemoryPool pool, CUstream stream, size_t bytes, CUdeviceptr *address)
 {
 	return address && bytes && !gck_cuda_capture_has(stream)
@@ -50,8 +50,8 @@ TAKES_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
-/* Its context, if this stream waits for the legacy default one: that may have come to its end before, and would wait
- * for what that was given only with the next that it is given. NULL: it does not. */
+/* The stream's context if the stream synchronizes with the legacy default stream; else NULL.
+ * Such a stream may be idle although that one is not: it waits only when it is given more work. */
 static CUcontext with_legacy(CUstream stream)
 {
 	CUcontext context = NULL;
@@ -60,11 +60,12 @@ static CUcontext with_legacy(CUstream stream)
 	if (gck_cuda_real.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS && flags & CU_STREAM_NON_BLOCKING)
 		return NULL;
 	if (gck_cuda_real.cuStreamGetCtx(stream, &context))
-		gck_cuda_real.cuCtxGetCurrent(&context); /* as a green context's may have none to tell */
+		gck_cuda_real.cuCtxGetCurrent(&context); /* a stream of a green context may have
+							  * none */
 	return context;
 }
 
-/* A stream that is not in capture: others that are, also this thread's, are not harmed. */
+/* The stream is in no capture; captures of others, and of this thread, are not harmed. */
 static CUresult wait_for(CUstream stream)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -77,8 +78,8 @@ static CUresult wait_for(CUstream stream)
 	return rc;
 }
 
-/* Memory of cuMemAlloc, too, may be freed in a stream's order: here when the stream has come so far. NOT_FOUND: it
- * is none of ours. */
+/* Memory of cuMemAlloc may be freed in a stream's order, too: this waits for the stream.
+ * CUDA_ERROR_NOT_FOUND: the memory is not ours. */
 static CUresult give(CUdeviceptr address, CUstream stream)
 {
 	struct gck_cuda_allocation a;
@@ -90,7 +91,7 @@ static CUresult give(CUdeviceptr address, CUstream stream)
 	if (!gck_cuda_allocation_is_ours(address, &a, &rc))
 		return CUDA_ERROR_NOT_FOUND;
 	if (!rc && !gck_cuda_memory_is_ours(address))
-		return CUDA_ERROR_NOT_SUPPORTED; /* as the driver says of managed memory */
+		return CUDA_ERROR_NOT_SUPPORTED; /* as the driver does for managed memory */
 	if (rc == CUDA_SUCCESS)
 		rc = wait_for(stream);
 	if (rc)
@@ -99,7 +100,7 @@ static CUresult give(CUdeviceptr address, CUstream stream)
 	return context ? gck_cuda_allocation_give(&a, context) : gck_cuda_allocation_give_now(&a);
 }
 
-/* A capture records the free of a graph's memory alone, as the driver says. */
+/* As the driver, record in a capture only the free of a graph's memory. */
 #define FREES(name, per_thread) \
 	GCK_CUDA_FUNCTION(name, (CUdeviceptr address, CUstream stream)) \
 	{ \

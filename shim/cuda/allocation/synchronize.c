@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When a program has waited for the GPU, its pools give back what they should not keep, as the driver's do. */
+ * After the program waited for the GPU its pools give back what they should not keep, as the
+ * driver's do. */
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/stream/collect.h"
 #include "shim/cuda/stream/ordered_memory.h"

@@ -23,7 +23,7 @@ void gck_cuda_arena_free(struct gck_cuda_arena *a)
 	*a = (struct gck_cuda_arena){.v = NULL};
 }
 
-/* Of the piece that holds the address, which is in the arena. */
+/* The index of the suballocation that holds the address, which lies in the arena. */
 static size_t place(const struct gck_cuda_arena *a, uint64_t address)
 {
 	size_t low = 0, high = a->n;
@@ -53,7 +53,7 @@ static int grow(struct gck_cuda_arena *a)
 	return 0;
 }
 
-/* The smallest that is large enough; the number of pieces: none is. */
+/* The index of the smallest free one that is large enough; a->n: there is none. */
 static size_t best(struct gck_cuda_arena *a, uint64_t size)
 {
 	size_t found = a->n;
@@ -95,7 +95,7 @@ struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uin
 	return p;
 }
 
-/* Take piece i + 1 into piece i. */
+/* Join suballocation i + 1 to i. */
 static void join(struct gck_cuda_arena *a, size_t i)
 {
 	a->v[i].size += a->v[i + 1].size;

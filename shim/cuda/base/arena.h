@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which bytes of a range of addresses are taken: pieces in the order of their addresses, best fit,
- * neighbours that are free are one. Knows nothing of CUDA, and has no locks. */
+ * Which bytes of a range of addresses are allocated: suballocations in the order of their
+ * addresses. Best fit; free neighbours are joined. Knows nothing of CUDA and takes no locks. */
 #ifndef GCK_CUDA_ARENA_H
 #define GCK_CUDA_ARENA_H
 
@@ -11,29 +11,30 @@
 struct gck_cuda_suballocation {
 	uint64_t base;
 	uint64_t size;                /* up to the next piece */
-	uint64_t asked;               /* bytes that the program asked for; 0: free */
+	uint64_t asked;               /* bytes that the program asked for; 0: it is free */
 	uint64_t id;                  /* of the allocation */
-	void *owner;                  /* the context that it was made in */
-	struct gck_cuda_arena *inner; /* not NULL: it is cut up further */
+	void *owner;                  /* the context that it was allocated in */
+	struct gck_cuda_arena *inner; /* not NULL: it is divided further */
 };
 
 struct gck_cuda_arena {
-	uint64_t base, size, unit;    /* pieces are multiples of unit */
+	uint64_t base, size, unit;    /* suballocations are multiples of unit */
 	struct gck_cuda_suballocation *v;
 	size_t n, capacity;
-	uint64_t free;                /* bytes in free pieces */
-	uint64_t most;                /* no free piece is larger; may be too large */
+	uint64_t free;                /* bytes in free suballocations */
+	uint64_t most;                /* at least the size of the largest free one */
 };
 
-/* unit divides base and size. -1: no memory. */
+/* unit divides base and size. Returns -1 if there is no memory. */
 int gck_cuda_arena_init(struct gck_cuda_arena *a, uint64_t base, uint64_t size, uint64_t unit);
 void gck_cuda_arena_free(struct gck_cuda_arena *a);
 
-/* A free piece for so many bytes, taken; valid until the next take or give. NULL: there is none. */
+/* Allocate `bytes`. Returns the suballocation, valid until the next take or give; NULL: none is
+ * large enough. */
 struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uint64_t bytes);
-void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base); /* of a piece that is taken */
+void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base); /* frees an allocated one */
 
-/* The taken piece with this address in what was asked for; NULL: none. */
+/* The allocated one whose requested bytes include the address; NULL: none. */
 struct gck_cuda_suballocation *gck_cuda_arena_find(const struct gck_cuda_arena *a, uint64_t address);
 
 static inline bool gck_cuda_arena_is_empty(const struct gck_cuda_arena *a)

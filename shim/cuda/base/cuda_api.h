@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CUDA's own declarations, of every version of each function under its own name. */
+ * CUDA's own declarations. Every version of each function has a name of its own. */
 #ifndef GCK_CUDA_CUDA_API_H
 #define GCK_CUDA_CUDA_API_H
 

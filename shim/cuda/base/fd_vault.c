@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A name is the holder, the number that it has there, and when the sockets came that lead to it. */
+ * A descriptor's name holds the holder's index, its number in that holder, and the count of socket
+ * pairs so far. */
 #define _GNU_SOURCE
 #include "shim/cuda/base/fd_vault.h"
 
@@ -24,29 +25,29 @@
 #define CLOSE_RANGE_UNSHARE 2
 #endif
 
-#define SOCKET 0 /* its number in the thread's table */
+#define SOCKET 0 /* its number in the thread's own table */
 
-/* What the thread is to do. It waits for that in memory, not at a socket: in a restored process, where its
- * table is the program's again, it touches none. */
+/* The next order to the thread. The thread waits for it in memory, not at a socket: in a
+ * restored process its descriptor table is the program's again, and it must touch none of it. */
 enum order { NOTHING, BEGIN, PUT, GET, DROP, END };
 
 struct holder {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	enum order order; /* NOTHING: done */
-	int pair[2];      /* in the program's table */
-	int number;       /* what the order is about; of a PUT, what came of it */
-	int error;        /* of the last order; 0: none */
+	int pair[2];      /* in the program's descriptor table */
+	int number;       /* the number that the order is about; the result of a PUT */
+	int error;        /* of the last order; 0: it succeeded */
 };
 
-/* ---- a descriptor through the socket -------------------------------------------------------- */
+/* ---- passing a descriptor over the socket --------------------------------------------------- */
 
 static int send_one(int socket, int fd)
 {
 	return gck_fd_send(socket, "", 1, &fd, 1, MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
-/* Where the table is full the kernel drops it. */
+/* If the table is full the kernel drops the descriptor. */
 static int receive_one(int socket)
 {
 	size_t n = 1;
@@ -80,7 +81,7 @@ static int close_all_but_socket(void)
 	return closedir(table);
 }
 
-/* From here on the table is the thread's own, and has the socket alone. */
+/* Give the thread a descriptor table of its own that holds the socket alone. */
 static int leave_table(int socket)
 {
 	bool left = syscall(SYS_close_range, socket + 1, ~0u, CLOSE_RANGE_UNSHARE) == 0;
@@ -107,7 +108,7 @@ static int obey(struct holder *h)
 	}
 }
 
-/* An end closes nothing: the table goes with the thread, or is not its own. */
+/* END closes nothing: the table ends with the thread, or is the program's in a restored process. */
 static void *run(void *arg)
 {
 	struct holder *h = arg;
@@ -143,7 +144,7 @@ static int start(struct holder *h)
 	return rc;
 }
 
-/* ---- its masters, one at a time ------------------------------------------------------------- */
+/* ---- orders, one at a time ------------------------------------------------------------------ */
 
 static int order(struct holder *h, enum order what, int number)
 {
@@ -208,7 +209,7 @@ static void holder_drop(struct holder *h, int number)
 
 /* ---- the vault ------------------------------------------------------------------------------ */
 
-#define HOLDERS 256 /* each holds RLIMIT_NOFILE - 1, which is 1023 most often */
+#define HOLDERS 256 /* each holds RLIMIT_NOFILE - 1 descriptors, mostly 1023 */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -216,8 +217,8 @@ static struct {
 	uint64_t cookie;
 } ends[2] = {{-1, 0}, {-1, 0}};
 static struct holder *holders[HOLDERS];
-static size_t nholders, first; /* all before the first one may be full */
-static uint16_t pairs;         /* that there were */
+static size_t nholders, first; /* all holders before `first` may be full */
+static uint16_t pairs;         /* socket pairs made so far */
 static bool hooked;
 
 static bool is_ours(int i)
@@ -238,7 +239,7 @@ static void end_all(void)
 	leave_all();
 }
 
-/* A child has none of the threads, and its sockets are its parent's, too. */
+/* A child has none of the threads, and shares the sockets with its parent. */
 static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -250,7 +251,7 @@ static void in_child(void)
 	leave_all();
 }
 
-/* Where the program has closed one, what was kept is lost; what comes is kept by way of a new pair. */
+/* Make a new pair if the program closed one of the sockets: what was kept is lost then. */
 static int begin(void)
 {
 	int pair[2];
@@ -309,7 +310,7 @@ static size_t place(uint64_t of)
 	return (size_t)(of >> 32 & 0xffff) - 1;
 }
 
-/* With the lock; NULL: it is not there. */
+/* NULL: that descriptor is no longer kept. Call with the lock held. */
 static struct holder *holder_of(uint64_t of)
 {
 	size_t i = place(of);

@@ -11,7 +11,7 @@ static size_t home(const struct gck_cuda_handle_map *s, uint64_t handle)
 	return (size_t)(handle * 0x9e3779b97f4a7c15ull >> 32) & (s->capacity - 1);
 }
 
-/* Where it is, or would be. */
+/* The place of the handle, or where it would be. */
 static size_t place(const struct gck_cuda_handle_map *s, uint64_t handle)
 {
 	size_t i = home(s, handle);
@@ -61,7 +61,7 @@ uint64_t *gck_cuda_handle_map_put(struct gck_cuda_handle_map *s, uint64_t handle
 	return &s->entries[i].value;
 }
 
-/* Those behind it that would not be found any more move up. */
+/* Move up the entries behind the hole that could not be found otherwise. */
 void gck_cuda_handle_map_drop(struct gck_cuda_handle_map *s, uint64_t handle)
 {
 	size_t hole, mask = s->capacity - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles (numbers that are not 0), each with a value of the caller's: a hash table. No locks. */
+ * A hash table of handles (numbers that are not 0), each with a value of the caller's. No locks. */
 #ifndef GCK_CUDA_HANDLE_MAP_H
 #define GCK_CUDA_HANDLE_MAP_H
 
@@ -14,10 +14,10 @@ struct gck_cuda_handle_map {
 	size_t n, capacity;
 };
 
-/* Its value's place, which moves with the next put or drop; NULL: it is not there. */
+/* A pointer to the handle's value, valid until the next put or drop; NULL: it is not there. */
 uint64_t *gck_cuda_handle_map_get(const struct gck_cuda_handle_map *s, uint64_t handle);
 
-/* The same, entered with value 0 if it is not there. NULL: no memory. */
+/* The same, with the handle entered (value 0) if it is not there. NULL: no memory. */
 uint64_t *gck_cuda_handle_map_put(struct gck_cuda_handle_map *s, uint64_t handle);
 void gck_cuda_handle_map_drop(struct gck_cuda_handle_map *s, uint64_t handle);
 

@@ -9,7 +9,7 @@
 #include "shim/cuda/base/participant.h"
 #include "shim/cuda/dispatch/dispatch.h"
 
-/* Set by the jumps of raw.S. */
+/* The jumps of raw.S set these. */
 #define USED(kind, object, reason, remedy) unsigned char gck_cuda_used_##kind;
 #define DECLARE(kind, object, reason, remedy) extern unsigned char gck_cuda_used_##kind;
 GCK_CUDA_RAW_KINDS(DECLARE)
@@ -17,7 +17,8 @@ GCK_CUDA_RAW_KINDS(USED)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gck_cuda_handle_map alive[GCK_CUDA_NKINDS];
-static _Atomic uint32_t counts[GCK_CUDA_NKINDS]; /* so that nothing costs where nothing is */
+static _Atomic uint32_t counts[GCK_CUDA_NKINDS]; /* skips the lock for kinds that the program
+						  * does not use */
 
 static void add(enum gck_cuda_kind kind, uint64_t handle, bool once)
 {
@@ -25,7 +26,7 @@ static void add(enum gck_cuda_kind kind, uint64_t handle, bool once)
 
 	pthread_mutex_lock(&lock);
 	if (!once || !gck_cuda_handle_map_get(&alive[kind], handle)) {
-		counts[kind]++; /* without memory for it: alive for good */
+		counts[kind]++; /* if there is no memory for the entry it counts for good */
 		times = gck_cuda_handle_map_put(&alive[kind], handle);
 		if (times)
 			++*times;

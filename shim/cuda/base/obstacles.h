@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is alive that no restart could bring back: as long as there is one, `able` names its kind, and
- * a checkpoint is refused before anything is touched. */
+ * Objects of the program that no restart could bring back. While there is one, `able` names its
+ * kind, and a checkpoint is refused before anything is touched. */
 #ifndef GCK_CUDA_OBSTACLES_H
 #define GCK_CUDA_OBSTACLES_H
 
@@ -40,7 +40,7 @@
 	  "the driver does not map it as driver 580 does", \
 	  "it is not carried", "use cuMemAlloc, or free it before a checkpoint")
 
-/* Used once is used for good: X(kind as functions.tbl has it, object, reason, remedy) */
+/* A single use counts for good. X(kind as in functions.tbl, object, reason, remedy) */
 #define GCK_CUDA_RAW_KINDS(X) \
 	X(opengl, "OpenGL with CUDA", "its state is not carried", "none") \
 	X(debugger, "a debugger of CUDA programs", "its session is not carried", "end it") \
@@ -55,14 +55,14 @@ enum gck_cuda_kind {
 	GCK_CUDA_NKINDS
 };
 
-/* handle: by which the program names it. The same one may be added more than once, and is alive until
- * it was removed as often. Removing one that is not there does nothing. */
+/* Count an object, by the handle that the program knows it by. An object that is added more than
+ * once counts until it was removed as often. Removing an unknown one does nothing. */
 void gck_cuda_obstacle_add(enum gck_cuda_kind kind, uint64_t handle);
 void gck_cuda_obstacle_remove(enum gck_cuda_kind kind, uint64_t handle);
-/* The same, but once: one that is known is not added again. */
+/* Count an object once, however often it is added. */
 void gck_cuda_obstacle_add_once(enum gck_cuda_kind kind, uint64_t handle);
 
-/* In a child: whoever held the lock is not there. */
+/* In a child: unlock, since the lock's holder is not there. */
 void gck_cuda_obstacles_forked(void);
 
 #endif

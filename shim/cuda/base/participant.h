@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts of the stand-in that have something to do for a checkpoint. Each function may be NULL; all
- * but `able` run in the CUDA thread, with the gate closed, nobody inside and the GPU idle. */
+ * The participants of a checkpoint. Each function may be NULL. All but `able` and `expect` run in
+ * the CUDA thread, with the gate closed, no thread inside and the GPU idle. */
 #ifndef GCK_CUDA_PARTICIPANT_H
 #define GCK_CUDA_PARTICIPANT_H
 
@@ -11,44 +11,45 @@
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/gate/context.h"
 
-/* One thing that stands in the way of a checkpoint: object, reason, remedy (borrowed). */
+/* Called for each thing that prevents a checkpoint. The texts stay the callee's. */
 typedef void gck_cuda_obstacle_fn(void *arg, const char *object, const char *reason,
 				  const char *remedy);
 
-/* Where data of a restored process come from: a socket and a ring (doc/shim-link.md), the caller's to close.
- * again: the last ones have ended too soon. Waits. -1: there is none. */
+/* Fetches the source of a restored process's device data: a socket and a ring (doc/shim-link.md)
+ * for the caller to close. again: the last source ended too soon. It waits. -1: there is no
+ * source. */
 typedef int gck_cuda_source_fn(void *arg, bool again, int fds[2], struct gck_error *err);
 
 struct gck_cuda_order {
-	int64_t end_ns;    /* CLOCK_MONOTONIC: by then the process must be drained */
-	uint64_t keep_most[GCK_CUDA_DEVICES_MAX]; /* bytes of copies that may stay on each device: they are read
-			    * after the resume */
-	uint64_t host_most; /* bytes of host memory that copies may take */
-	gck_cuda_source_fn *source; /* of a resume */
+	int64_t end_ns;    /* CLOCK_MONOTONIC: the drain must be done by then */
+	uint64_t keep_most[GCK_CUDA_DEVICES_MAX]; /* bytes of copies that may stay on each
+						   * device, to be read after the resume */
+	uint64_t host_most; /* bytes of host memory that copies may use */
+	gck_cuda_source_fn *source; /* for a resume */
 	void *source_arg;
-	struct gck_cuda_contexts contexts; /* all that live, from before the first part drains until
-					    * the last one is back */
+	struct gck_cuda_contexts contexts; /* all live contexts, from before the first
+					    * participant drains until the last one is back */
 };
 
 struct gck_cuda_participant {
 	const char *name;
-	/* Name what cannot be carried now. At any time, with the program's threads running: locks that
-	 * they hold for a moment only. Before a drain it is asked with the gate closed, and what it
-	 * names then refuses the checkpoint with nothing touched. */
+	/* Name what cannot be checkpointed now. Called at any time, while the program's threads
+	 * run, so it may take only locks that they hold for a moment. Before a drain it is
+	 * called with the gate closed; what it names then refuses the checkpoint with nothing
+	 * touched. */
 	void (*able)(gck_cuda_obstacle_fn *tell, void *arg);
-	/* A drain with such an order is about to come, and the program runs: get ready what takes long.
-	 * Until order->end_ns at most. `release` follows if it does not come. */
+	/* Prepare what takes long: a drain with such an order follows soon. The program runs.
+	 * May work until order->end_ns. If the drain does not come, `release` is called. */
 	void (*expect)(const struct gck_cuda_order *order);
-	/* The driver is up: put out of its reach what it should not or could not carry. If it fails,
-	 * this part and those before it are resumed: it need not take back what it did. */
+	/* Take from the driver, which is up, what it should not or cannot save. On failure this
+	 * participant and those before it are resumed, so it need not undo its work. */
 	int (*drain)(const struct gck_cuda_order *order, struct gck_error *err);
-	/* The driver is up again, in this process (which ran on), or, restored, in another one out of
-	 * the image: put everything back that a drain has changed, as far as it came, so that the
-	 * program finds what it had. In the opposite order. A failure cannot be mended, in a process
-	 * that ran on either: err says what was lost. */
+	/* Undo a drain, as far as it got, so that the program finds what it had. The driver is
+	 * up again, in this process or (restored) in a process made from the image. Participants
+	 * resume in the opposite order. A failure cannot be mended: err says what was lost. */
 	int (*resume)(const struct gck_cuda_order *order, bool restored, struct gck_error *err);
-	/* The gate is open again, the program's threads run: what was kept for an image, which is
-	 * taken or will never be, can go. */
+	/* Free what was kept for an image, which was taken or never will be. The gate is open
+	 * and the program's threads run. */
 	void (*release)(void);
 };
 

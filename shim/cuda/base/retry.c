@@ -6,7 +6,7 @@
 
 #define NAP_NS 1000000
 
-/* Counted: while a whole machine stands still its clock runs on. */
+/* The limit is a count of naps, not a time: the clock runs on while the machine is suspended. */
 bool gck_cuda_retry(int error, int *naps)
 {
 	const struct timespec nap = {0, NAP_NS};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * On the way back from a drain, where the GPU would be lost for good: what the system has too little of may be there
- * a moment later. */
+ * Retries on the way back from a drain, where giving up would lose the GPU for good: a scarce
+ * resource may be free a moment later. */
 #ifndef GCK_CUDA_RETRY_H
 #define GCK_CUDA_RETRY_H
 
 #include <stdbool.h>
 
-#define GCK_CUDA_RETRIES 10000 /* naps, of a millisecond each */
+#define GCK_CUDA_RETRIES 10000 /* naps of one millisecond each */
 
-/* A call has failed with this errno value. True, after a nap: for lack of descriptors, processes or memory, and one of
- * *naps was left. errno stays otherwise. */
+/* A call failed with this errno value. Naps and returns true if the cause is a lack of
+ * descriptors, processes or memory and a nap was left in *naps. Leaves errno as it was. */
 bool gck_cuda_retry(int error, int *naps);
 
 #endif

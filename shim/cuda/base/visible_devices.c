@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of the kernel's part, which the library must equal; where there is none, CUDA's. */
+/* The version of the kernel module, which the library must equal; without a module, CUDA's
+ * version. */
 static CUresult see_driver(const struct gck_cuda_device_calls *by, char text[32])
 {
 	int version = 0, fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
@@ -60,7 +61,7 @@ void gck_cuda_uuid_text(const unsigned char uuid[16], char text[GCK_CUDA_UUID_TE
 	}
 }
 
-/* The same, as the kernel's part writes it. */
+/* Parse a UUID as the kernel module writes it. */
 static bool read_uuid(const char *text, unsigned char uuid[16])
 {
 	unsigned int byte;
@@ -75,7 +76,7 @@ static bool read_uuid(const char *text, unsigned char uuid[16])
 	return true;
 }
 
-/* A GPU of the machine. */
+/* Add a GPU of the machine unless it is listed. */
 static void add_hidden(struct gck_cuda_devices *out, const char *path)
 {
 	FILE *f = fopen(path, "re");

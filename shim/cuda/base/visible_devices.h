@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a process sees of devices: asked by a rank's stand-in, and by gpuckpt-gpus for a task that is to
+ * The devices that a process sees. A rank's stand-in asks, and gpuckpt-gpus for a task that is to
  * be restored. */
 #ifndef GCK_CUDA_VISIBLE_DEVICES_H
 #define GCK_CUDA_VISIBLE_DEVICES_H
@@ -7,7 +7,7 @@
 #include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/base/state.h"
 
-/* The driver's functions. */
+/* The driver's functions that are needed. */
 struct gck_cuda_device_calls {
 	CUresult (*count)(int *n);
 	CUresult (*get)(CUdevice *device, int ordinal);
@@ -16,10 +16,10 @@ struct gck_cuda_device_calls {
 	CUresult (*version)(int *version);
 };
 
-/* After cuInit. Leaves out as it was if it fails, or if there are more than it can hold. */
+/* Read the devices, after cuInit. On failure, or if there are too many, leaves out as it was. */
 CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by, struct gck_cuda_devices *out);
 
-/* "GPU-864f41ea-375a-...", as nvidia-smi -L has it. */
+/* "GPU-864f41ea-375a-...", as nvidia-smi -L prints it. */
 #define GCK_CUDA_UUID_TEXT 41
 void gck_cuda_uuid_text(const unsigned char uuid[16], char text[GCK_CUDA_UUID_TEXT]);
 

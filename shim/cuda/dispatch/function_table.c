@@ -5,9 +5,9 @@
 
 #include "shim/cuda/dispatch/function_table.h"
 
-#define MOST 1024 /* functions; the build fails below if there are more */
+#define MOST 1024 /* functions; the build fails below if the table has more */
 
-static uint16_t by_address[MOST]; /* sorted by real address */
+static uint16_t by_address[MOST]; /* indices, sorted by the real function's address */
 static size_t nby_address;
 
 static int compare_name(const void *name, const void *f)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of functions as the running program sees it. */
+ * The table of the driver's functions, generated from functions.tbl. */
 #ifndef GCK_CUDA_FUNCTION_TABLE_H
 #define GCK_CUDA_FUNCTION_TABLE_H
 
@@ -9,25 +9,25 @@
 struct gck_cuda_function {
 	const char *name;
 	void *ours;
-	void **real;    /* member of gck_cuda_real; NULL there: this driver does not have it */
-	int since;      /* the version of CUDA that has it; 0: not known */
+	void **real;    /* a member of gck_cuda_real; NULL there: this driver lacks the function */
+	int since;      /* the version of CUDA that introduced it; 0: unknown */
 };
 
 extern const struct gck_cuda_function gck_cuda_functions[]; /* sorted by name */
 extern const size_t gck_cuda_nfunctions;
 
-/* NULL: none has that name. */
+/* The function of that name; NULL: none. */
 const struct gck_cuda_function *gck_cuda_by_name(const char *name);
 
-/* The function whose real one lies there, NULL: none. Of several, one whose name begins with `like`
- * (NULL: any). After gck_cuda_load. */
+/* The function whose real one is at that address; NULL: none. If several share it, one whose
+ * name begins with `like` (NULL: any). After gck_cuda_load. */
 const struct gck_cuda_function *gck_cuda_by_address(const void *real, const char *like);
 
-/* What cuGetProcAddress means by a name without suffix: the latest function of that name that is not
- * later than `version`, for per-thread default streams where it has such a variant and that is asked. */
+/* The function that cuGetProcAddress means by a name without suffix: the latest that is not
+ * later than `version`. per_thread: its variant for per-thread default streams, if it has one. */
 const struct gck_cuda_function *gck_cuda_by_version(const char *name, int version, int per_thread);
 
-/* For by_address: called by gck_cuda_load once all addresses are known. */
+/* Sort for gck_cuda_by_address. gck_cuda_load calls it once all addresses are known. */
 void gck_cuda_table_sort(void);
 
 #endif

@@ -12,16 +12,16 @@
 
 #define PAGE ((uintptr_t)4096)
 
-/* What the dynamic section of a library says. */
+/* Contents of a library's dynamic section. */
 struct tables {
 	uintptr_t base;
 	const ElfW(Sym) *symbols;
 	const char *strings;
-	const ElfW(Rela) *v[2]; /* of procedures; others */
+	const ElfW(Rela) *v[2]; /* relocations of procedures; others */
 	size_t n[2];
 };
 
-/* glibc has made addresses of the section's offsets. */
+/* glibc has replaced the section's offsets by addresses. */
 static void read_tables(const struct link_map *map, struct tables *t)
 {
 	*t = (struct tables){.base = map->l_addr};
@@ -59,7 +59,7 @@ static bool is_of(const struct tables *t, const ElfW(Rela) *r, const char *name)
 	       !strcmp(t->strings + t->symbols[ELF64_R_SYM(r->r_info)].st_name, name);
 }
 
-/* The part of a library that is not to be written once it is loaded. */
+/* The part of a library that is read-only once it is loaded (RELRO). */
 struct closed {
 	uintptr_t base, from, to;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * x86-64, System V: up to six integer arguments in registers, eight floating-point ones, al counts
+ * x86-64, System V: up to six integer arguments in registers, eight floating-point ones; al counts
  * those for functions with "...". r11 and rax are free at a call. */
 	.text
 
-/* void *dlsym(void *handle, const char *name): RTLD_DEFAULT (0) and RTLD_NEXT (-1) look at the return
- * address, so libc must find the caller's on the stack. */
+/* void *dlsym(void *handle, const char *name). RTLD_DEFAULT (0) and RTLD_NEXT (-1) depend on the
+ * return address, so libc must find the caller's on the stack. */
 	.globl dlsym
 	.type dlsym, @function
 dlsym:
@@ -34,7 +34,8 @@ dlsym:
 	.cfi_endproc
 	.size dlsym, . - dlsym
 
-/* From a jump of raw.S whose address is not known yet; r11: where that will be. */
+/* A jump of raw.S lands here if the real address is not known yet; r11 points to where it will
+ * be. */
 	.globl gck_cuda_raw_first
 	.hidden gck_cuda_raw_first
 	.type gck_cuda_raw_first, @function
@@ -85,7 +86,7 @@ gck_cuda_raw_first:
 	.cfi_endproc
 	.size gck_cuda_raw_first, . - gck_cuda_raw_first
 
-/* GCK_CUDA_UNKNOWN jumps. */
+/* GCK_CUDA_UNKNOWN jumps to functions that functions.tbl does not list. */
 	.globl gck_cuda_unknown_code
 	.hidden gck_cuda_unknown_code
 	.type gck_cuda_unknown_code, @function

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The loader's cache, as ldconfig writes it since glibc 2.2 ("new format"; glibc's
- * sysdeps/generic/dl-cache.h): a header, entries, strings at offsets from the header. */
+ * sysdeps/generic/dl-cache.h): a header, entries, and strings at offsets from the header. */
 #include "shim/cuda/dispatch/ld_cache.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define MAGIC "glibc-ld.so.cache1.1"
-#define X86_64 0x0303 /* an ELF library for glibc, 64 bits */
+#define X86_64 0x0303 /* an ELF library for 64-bit glibc */
 
 struct header {
 	char magic[sizeof MAGIC - 1];
@@ -26,7 +26,7 @@ struct entry {
 	uint64_t hwcap;
 };
 
-/* The string at an offset, NULL: it does not end in the file. */
+/* The string at an offset; NULL: it does not end within the file. */
 static const char *text(const char *base, size_t size, uint32_t offset)
 {
 	return offset < size && memchr(base + offset, '\0', size - offset) ? base + offset : NULL;

@@ -25,7 +25,8 @@
 
 #define LIBRARY "libcuda.so.1"
 
-/* The loader would answer with this library, which has that name already, so all places are looked at here. */
+/* Look in the loader's folders. Asking the loader would return this library, which has that name
+ * already. */
 
 static int in_default_folders(char *path, unsigned long size)
 {
@@ -44,7 +45,7 @@ static int in_default_folders(char *path, unsigned long size)
 	return -1;
 }
 
-/* The file that the program would have got. */
+/* Find the file that the program would have loaded. */
 static int find(char *path, unsigned long size, struct gck_error *err)
 {
 	static const struct gck_inside_library library = {
@@ -68,10 +69,11 @@ static int find(char *path, unsigned long size, struct gck_error *err)
 bool gck_cuda_is_loaded;
 
 static struct {
-	pthread_mutex_t lock; /* recursive: what is loaded may ask dlsym for CUDA's names */
+	pthread_mutex_t lock; /* recursive: a library that is loaded may call dlsym for CUDA's
+			       * names */
 	bool begun;
 	void *handle;
-	char path[PATH_MAX];  /* of the library */
+	char path[PATH_MAX];  /* of the driver's library */
 	void (*then)(void);
 } load = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
@@ -85,7 +87,7 @@ static CUresult no_function(void)
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-/* A node without a driver is none that has to be told so; what somebody has put in its place is. */
+/* A node without a driver is normal and gets no message; a library that the user named gets one. */
 static void *open_library(void)
 {
 	struct gck_error err = {0};
@@ -102,7 +104,7 @@ static void *open_library(void)
 	return handle;
 }
 
-/* Only with the addresses complete may another thread look at them. */
+/* Other threads may read the addresses only when all are known. */
 static void bind(void)
 {
 	for (size_t i = 0; load.handle && i < gck_cuda_nfunctions; i++)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real libcuda.so.1: loaded at the program's first call, beside this library, by its path. */
+ * The real libcuda.so.1, loaded by its path at the program's first call, beside this library. */
 #ifndef GCK_CUDA_LOAD_H
 #define GCK_CUDA_LOAD_H
 
 #include <stdbool.h>
 
-extern bool gck_cuda_is_loaded; /* read by gck_cuda_load alone */
+extern bool gck_cuda_is_loaded; /* for gck_cuda_load alone */
 
-/* Never fails: without a driver every function answers CUDA_ERROR_NO_DEVICE, one that the driver does
- * not have CUDA_ERROR_NOT_FOUND. */
+/* Load the real library. Never fails: without a driver every function returns
+ * CUDA_ERROR_NO_DEVICE; functions that the driver lacks return CUDA_ERROR_NOT_FOUND. */
 void gck_cuda_load_now(void) __attribute__((cold));
 
 static inline void gck_cuda_load(void)
@@ -17,24 +17,24 @@ static inline void gck_cuda_load(void)
 		gck_cuda_load_now();
 }
 
-/* Calls `then` once, when the real library is loaded, before any of its functions is called; at once
- * if it is loaded already. */
+/* Call `then` once, when the real library is loaded, before any of its functions is called; at
+ * once if it is loaded already. */
 void gck_cuda_load_then(void (*then)(void));
 
-/* The same for a jump of raw.S, at its first call. */
+/* The same, for the first call of a jump of raw.S. */
 void gck_cuda_raw_load(void);
 
-/* The real library's handle for dlsym, NULL: there is none. */
+/* The real library's handle for dlsym; NULL: there is none. */
 void *gck_cuda_handle(void);
 
-/* And its path; "": there is none. */
+/* Its path; "": there is none. */
 const char *gck_cuda_library(void);
 
-/* Does the driver have the function that this member of gck_cuda_real stands for? Before a call of
- * one that older drivers lack. */
+/* Whether the driver has the function that this member of gck_cuda_real stands for. Ask before a
+ * call of a function that older drivers lack. */
 bool gck_cuda_has(const void *real);
 
-/* The variable that names the driver's library for tests, and where it is in no usual place. */
+/* An environment variable: the path of the driver's library, for tests and unusual places. */
 #define GCK_CUDA_LIBRARY_VARIABLE "GPUCKPT_CUDA_LIBRARY"
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Programs that look up CUDA's functions by name: each gets ours. */
+ * Lookup of CUDA's functions by name: the program gets ours. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ static struct {
 void *gck_cuda_unknown_real[GCK_CUDA_UNKNOWN];
 unsigned char gck_cuda_unknown_used[GCK_CUDA_UNKNOWN];
 
-/* A jump for a function that functions.tbl does not list. */
+/* Return a jump for a function that functions.tbl does not list. */
 static void *unknown_jump(const char *name, void *real)
 {
 	void *jump = real;
@@ -49,8 +49,8 @@ static void *unknown_jump(const char *name, void *real)
 	return jump;
 }
 
-/* The driver chooses the function. Its answer is an exported function's address, or, should it not be, one of those that the
- * name means. */
+/* The driver has chosen a function. Its answer is the address of an exported function; if it
+ * should not be, take a function that the name means. */
 static void *ours(const char *symbol, void *real, int version, cuuint64_t flags)
 {
 	const struct gck_cuda_function *f = gck_cuda_by_address(real, symbol);
@@ -113,10 +113,10 @@ const struct gck_cuda_participant gck_cuda_unknown_participant = {.name = "unkno
 
 gck_cuda_dlsym_fn *gck_cuda_real_dlsym;
 
-/* A program that opened libcuda.so.1 has this library. One that opened the driver's file by another name or
- * by its path has the driver's, and gets ours all the same. */
+/* A program that opened libcuda.so.1 has this library. A program that opened the driver's file
+ * by its path or another name has the driver's library, and gets our functions all the same. */
 
-/* dlvsym is libc's: nobody stands in for it. */
+/* dlvsym is libc's: no library replaces it. */
 gck_cuda_dlsym_fn *gck_cuda_find_dlsym(void)
 {
 	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
@@ -140,10 +140,10 @@ static bool is_own_handle(const void *handle)
 
 	if (!own && dladdr1((void *)(uintptr_t)gck_cuda_dlsym, &info, (void **)&map, RTLD_DL_LINKMAP))
 		own = map;
-	return own && handle == own; /* in glibc a handle is the object's link_map */
+	return own && handle == own; /* a handle of glibc's is the object's link_map */
 }
 
-/* Of other libraries whose names begin alike nothing is asked: that would load the driver. */
+/* Ask only for libraries named libcuda*: the question loads the driver. */
 static bool is_driver_function(const void *found)
 {
 	const ElfW(Sym) *symbol = NULL;
@@ -157,14 +157,15 @@ static bool is_driver_function(const void *found)
 	return dladdr1(found, &info, (void **)&map, RTLD_DL_LINKMAP) && map == gck_cuda_handle();
 }
 
-/* A name that no table lists: variables, and functions of other libraries, are what they are. */
+/* The table does not list the name. Variables, and functions of other libraries, are returned as
+ * they are. */
 static void *through_jump(void *found, const char *name)
 {
 	return found && is_driver_function(found) ? unknown_jump(name, found) : found;
 }
 
-/* Found in this library, which has functions that the program's driver may not have; or not found
- * here, where the driver may have more. */
+/* This library was opened and has the function: the program's driver may lack it. Or this
+ * library lacks it: the driver may have it. */
 static void *in_driver(const struct gck_cuda_function *f, void *found, const char *name)
 {
 	gck_cuda_load();

@@ -6,7 +6,7 @@
 
 #include "shim/cuda/dispatch/function.h"
 
-/* By the stream where it began, which alone can end it. */
+/* A capture is listed by the stream where it began, which alone can end it. */
 struct capture {
 	struct capture *next;
 	CUstream stream;
@@ -40,7 +40,7 @@ void gck_cuda_capture_go_on(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The handle of the default stream of a thread means another one in each. */
+/* The handle of a thread's default stream means another stream in each thread. */
 static CUstream key_of(CUstream stream)
 {
 	static __thread char own __attribute__((tls_model("initial-exec")));
@@ -48,7 +48,8 @@ static CUstream key_of(CUstream stream)
 	return stream == CU_STREAM_PER_THREAD ? (CUstream)&own : stream;
 }
 
-/* Counted before it begins: whoever has paused them is done by then. One that finds no place counts for good. */
+/* Count the capture before it begins: whoever paused captures has finished by then. Without
+ * memory for an entry it counts for good. */
 static void begins(CUstream stream)
 {
 	struct capture *c = malloc(sizeof *c);
@@ -75,7 +76,7 @@ static void drop(struct capture **at)
 	free(c);
 }
 
-/* One of the stream's, if there is any. */
+/* End the capture of the stream, if it has one. */
 static void over(CUstream stream)
 {
 	struct capture **at = &captures;
@@ -122,7 +123,8 @@ static CUresult has_begun(CUresult rc, CUstream stream)
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
-#define OF_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD) /* by a function of the `_ptsz` kind */
+/* for functions of the `_ptsz` kind */
+#define OF_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 #define TO_GRAPH (CUstream s, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t n, \
 		  CUstreamCaptureMode mode)
 
@@ -135,7 +137,7 @@ BEGINS(cuStreamBeginCaptureToGraph, TO_GRAPH, s, cuStreamBeginCaptureToGraph(s, 
 BEGINS(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH, OF_THREAD(s),
        cuStreamBeginCaptureToGraph_ptsz(s, graph, nodes, edges, n, mode))
 
-/* One that was spoilt ends, too, with an error. */
+/* A capture that was invalidated ends too, with an error. */
 static CUresult ended(CUresult rc, CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stream captures under way. What such a stream is given becomes part of a graph, a question about it
- * ends its capture, and any other stream may come into it by an event. */
+ * Stream captures under way. Work on such a stream becomes part of a graph, a query of the stream
+ * ends its capture, and an event can draw any other stream into it. */
 #ifndef GCK_CUDA_CAPTURE_H
 #define GCK_CUDA_CAPTURE_H
 
@@ -9,26 +9,29 @@
 
 #include "shim/cuda/base/cuda_api.h"
 
-extern _Atomic int gck_cuda_captures; /* how many there may be */
+extern _Atomic int gck_cuda_captures; /* an upper limit of their number */
 
-/* Is there one at all? Of the calling thread's own streams no answer is old. */
+/* Whether a capture is under way. The answer is current for the calling thread's own streams. */
 static inline bool gck_cuda_capture_is_on(void)
 {
 	return atomic_load_explicit(&gck_cuda_captures, memory_order_relaxed) != 0;
 }
 
-/* Is this stream in one, or would what it is given become part of one? Asks the driver, if there is any. */
+/* Whether this stream is in a capture, or work on it would become part of one. Asks the driver
+ * if any capture is under way. */
 bool gck_cuda_capture_has(CUstream stream);
 
-/* True: there is none, and none begins until go_on. False: there may be one, no go_on. */
+/* True: no capture is under way, and none begins until go_on. False: one may be; do not call
+ * go_on. */
 bool gck_cuda_capture_pause(void);
 void gck_cuda_capture_go_on(void);
 
-/* A stream of the program's is about to end, or all of a context have: their captures end with them. */
+/* A stream of the program is about to end, or all streams of a context have ended: their
+ * captures end with them. */
 void gck_cuda_capture_stream_ends(CUstream stream);
 void gck_cuda_capture_forget(CUcontext context);
 
-/* In a child: whoever held the lock is not there. */
+/* In a child: unlock, since the lock's holder is not there. */
 void gck_cuda_capture_forked(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Contexts are listed when they are made. A primary context is made and ends with its uses; whether it
- * lives is asked of the driver. */
+ * Contexts are listed when they are created. A primary context lives as long as it is retained;
+ * the driver is asked whether it lives. */
 #include "shim/cuda/gate/context.h"
 
 #include <pthread.h>
@@ -18,8 +18,8 @@
 static struct {
 	pthread_mutex_t lock;
 	struct gck_cuda_handle_map made;    /* context: 1 */
-	struct gck_cuda_handle_map primary; /* device + 1: context, as seen last */
-	bool incomplete;             /* no memory for an entry */
+	struct gck_cuda_handle_map primary; /* device + 1: the context last seen */
+	bool incomplete;             /* there was no memory for an entry */
 } contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct gck_cuda_context_ends *ends;
@@ -53,7 +53,7 @@ static void made(CUresult rc, const CUcontext *context)
 		note(&contexts.made, (uint64_t)(uintptr_t)*context, 1);
 }
 
-/* False: it was not listed. */
+/* Remove it from the list. False: it was not listed. */
 static bool gone(CUcontext context)
 {
 	const uint64_t handle = (uint64_t)(uintptr_t)context;
@@ -124,8 +124,8 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 	return rc;
 }
 
-/* Off the list first: once it is gone another thread may be given the same handle. An error may be one of work before,
- * of a context that has ended all the same. */
+/* Remove it from the list first: once it is destroyed another thread may be given the same
+ * handle. An error may come from earlier work of a context that was destroyed all the same. */
 #define DESTROYS(name) \
 	GCK_CUDA_FUNCTION(name, (CUcontext context)) \
 	{ \
@@ -149,7 +149,7 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params
 DESTROYS(cuCtxDestroy)
 DESTROYS(cuCtxDestroy_v2)
 
-/* The last detach ends it. */
+/* The last detach destroys it. */
 GCK_CUDA_FUNCTION(cuCtxDetach, (CUcontext context))
 {
 	uint64_t newest;
@@ -181,7 +181,8 @@ static bool is_active(CUdevice device)
 	       active;
 }
 
-/* After a release or reset that succeeded: the device's primary context, if that has ended it. */
+/* After a release or reset that succeeded: the device's primary context if the call has ended
+ * it; else NULL. */
 static CUcontext ended_primary(CUdevice device)
 {
 	const uint64_t *place;
@@ -196,7 +197,7 @@ static CUcontext ended_primary(CUdevice device)
 	return context;
 }
 
-/* Before it the newest memory was that. */
+/* newest: gck_cuda_memory_newest before the call. */
 static void forget_primary(CUcontext context, uint64_t newest)
 {
 	if (context) {
@@ -217,7 +218,7 @@ GCK_CUDA_FUNCTION(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device
 	return rc;
 }
 
-/* Its streams end with it whatever the old functions were called. */
+/* The primary context's streams end with it whichever version of the function was called. */
 #define ENDS_PRIMARY(name) \
 	GCK_CUDA_FUNCTION(name, (CUdevice device)) \
 	{ \

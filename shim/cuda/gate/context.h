@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's contexts and streams. */
+ * The program's contexts. */
 #ifndef GCK_CUDA_CONTEXT_H
 #define GCK_CUDA_CONTEXT_H
 
@@ -9,30 +9,30 @@
 #include "common/base/error.h"
 #include "shim/cuda/base/cuda_api.h"
 
-/* What layers above do when the program ends contexts and streams. They end with their functions called. */
+/* What upper layers do when the program ends contexts and streams. */
 struct gck_cuda_context_ends {
-	/* A number: what a context that ends next has, has none that is newer. */
+	/* A number that is not less than that of any allocation so far. */
 	uint64_t (*newest)(void);
-	/* Around the driver's call: nothing is done in any context in between. gone: the one that has ended,
-	 * NULL: none has. */
+	/* Called around the driver's call: upper layers use no context in between. gone: the
+	 * context that has ended; NULL: none. */
 	void (*pause)(void);
 	void (*go_on)(CUcontext gone);
-	/* It has ended, and what was in it up to that number. */
+	/* A context has ended, and all that was in it up to that number. */
 	void (*context)(CUcontext gone, uint64_t newest);
-	/* This stream is about to end. */
+	/* A stream is about to end. */
 	void (*stream)(CUstream stream);
 };
 
-/* The table stays the caller's. Called once, before the program's first call. */
+/* Register the table, which stays the caller's. Called once, before the program's first call. */
 void gck_cuda_contexts_begin(const struct gck_cuda_context_ends *table);
 
-/* All contexts that live, for the CUDA thread, with the gate closed; give them back with the gate
- * still closed. Primary contexts are retained meanwhile. */
+/* All live contexts. For the CUDA thread, with the gate closed from take to give. Primary
+ * contexts are retained in between. */
 struct gck_cuda_contexts {
 	struct gck_cuda_context {
 		CUcontext context;
 		CUdevice device;
-		int primary; /* 1: the device's primary context */
+		int primary; /* 1: it is the device's primary context */
 	} *v;
 	size_t n;
 };
@@ -42,12 +42,12 @@ void gck_cuda_contexts_give(struct gck_cuda_contexts *all);
 
 CUresult gck_cuda_device_of(CUcontext context, CUdevice *device);
 
-/* One is about to end: what the table says. */
+/* Called by stream.c: a stream is about to end. */
 void gck_cuda_context_stream_ends(CUstream stream);
 
-/* "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY": always -1. */
+/* Set err to, say, "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY". Always returns -1. */
 int gck_cuda_fail(struct gck_error *err, const char *function, CUresult rc);
-/* The same where others may have taken the device's memory. device: -1: any of them. */
+/* The same where others may have taken the device's memory. device: -1: any of this process. */
 int gck_cuda_fail_memory(struct gck_error *err, const char *what, CUdevice device, CUresult rc);
 const char *gck_cuda_error_name(CUresult rc);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The driver's own checkpoint of this process, by a thread of its own. It takes the PID that the kernel
- * knows, though it asks getpid() itself, whose answer must not change. */
+ * The driver's own checkpoint of this process, which a thread of the driver makes. The driver
+ * takes the PID that the kernel knows, though it calls getpid() itself, whose answer must not
+ * change. */
 #include "shim/cuda/gate/driver_checkpoint.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ void gck_cuda_devices_note(void)
 	snprintf(gck_cuda_state.visible, sizeof gck_cuda_state.visible, "%s", visible ? visible : "");
 }
 
-/* What the restorer wants as the driver's pairs; NULL: all devices stay where they were. */
+/* The pairs of devices that the restorer chose; NULL: every device stays where it was. */
 static CUcheckpointRestoreArgs *device_pairs(void)
 {
 	static CUcheckpointGpuPair pairs[GCK_CUDA_DEVICES_MAX];
@@ -61,7 +62,7 @@ static void devices_moved(void)
 
 #define MS 1000000ll
 
-static bool refused; /* once is for good: the driver fails all later ones */
+static bool refused; /* the driver fails all later checkpoints once it failed one */
 
 const char *gck_cuda_driver_unable(void)
 {
@@ -120,8 +121,8 @@ int gck_cuda_driver_up(struct gck_error *err)
 
 /* ---- as the program calls it ---------------------------------------------------------------- */
 
-/* For itself or for another process. The driver takes the PID that the kernel knows; the program knows its own by
- * getpid(), which answers the first one. */
+/* The program may mean itself or another process. It knows itself by getpid(), which returns its
+ * first PID; the driver takes the PID that the kernel knows. */
 static int kernels_pid(int pid)
 {
 	return pid == getpid() ? gck_inside_pid() : pid;

@@ -7,16 +7,17 @@
 
 #include "common/base/error.h"
 
-/* After cuInit: notes in gck_cuda_state which devices this process sees. */
+/* Note in gck_cuda_state which devices this process sees. After cuInit. */
 void gck_cuda_devices_note(void);
 
-/* Lock and checkpoint, not beyond end_ns: the process then holds no GPU. -1: it is unlocked again. */
+/* Lock and checkpoint the process, by end_ns: it then holds no GPU. -1: it is unlocked again. */
 int gck_cuda_driver_down(int64_t end_ns, struct gck_error *err);
 
-/* Restore, on the devices that gck_cuda_state.onto names, and unlock. -1: the GPU is lost. */
+/* Restore the process, on the devices that gck_cuda_state.onto names, and unlock it. -1: the GPU
+ * is lost. */
 int gck_cuda_driver_up(struct gck_error *err);
 
-/* Waits until the GPU has done all that it was given, not beyond end_ns: locks and unlocks. */
+/* Wait until the GPU has finished all work, by end_ns: locks the process and unlocks it. */
 int gck_cuda_driver_wait(int64_t end_ns, struct gck_error *err);
 
 /* Why the driver cannot checkpoint this process; NULL: it can. */

@@ -13,7 +13,7 @@
 #include "shim/cuda/real.h"
 
 #define MS 1000000ll
-#define LOOK_NS 20000      /* between looks at the GPU, doubled up to */
+#define LOOK_NS 20000      /* between queries of the GPU, doubled up to */
 #define LOOK_MOST_NS 1000000
 
 int64_t gck_cuda_now_ns(void)
@@ -33,13 +33,13 @@ static void nap(int64_t ns)
 
 /* ---- the GPU -------------------------------------------------------------------------------- */
 
-/* What a look at streams has found. */
+/* The result of a visit of streams. */
 struct found {
 	CUstream stream;
-	CUresult rc; /* not CUDA_SUCCESS: of no use any more */
+	CUresult rc; /* not CUDA_SUCCESS: the context is unusable */
 };
 
-/* Is it in capture, or would what it is asked become part of one? */
+/* Whether the stream is in a capture, or a query of it would become part of one. */
 static CUresult ask_capture(CUstream stream, bool *captures)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -59,8 +59,8 @@ static int is_captured(CUstream stream, void *arg)
 	return f->rc || captures;
 }
 
-/* Of a context, or of one that its event may cover: green contexts' streams are not listed. legacy: would its
- * default stream be part of the capture? */
+/* Whether a capture may be under way that an event of the context would cover: green contexts'
+ * streams are not listed. legacy: whether the default stream would become part of the capture. */
 static CUresult look_for_capture(CUcontext context, bool *any, bool *legacy)
 {
 	struct found f = {.rc = ask_capture(CU_STREAM_LEGACY, legacy)};
@@ -70,7 +70,7 @@ static CUresult look_for_capture(CUcontext context, bool *any, bool *legacy)
 	return f.rc;
 }
 
-/* What a stream in capture was given was not done, but asking about it would end the capture. */
+/* Work on a stream in a capture is not executed, but a query would end the capture. */
 static int is_busy(CUstream stream, void *arg)
 {
 	struct found *f = arg;
@@ -98,8 +98,8 @@ static int broken(CUcontext context, CUresult rc, struct gck_error *err)
 			"it", (void *)context, gck_cuda_error_name(rc));
 }
 
-/* The context is current, and none of its streams is in capture: what was given to any of them, also
- * to those that are not known here, is behind the event. */
+/* The context is current, and none of its streams is in a capture: work on any stream, known
+ * here or not, is behind the event. */
 static int wait_event(CUcontext context, CUevent event, int64_t end_ns, struct gck_error *err)
 {
 	int64_t look = LOOK_NS;
@@ -115,7 +115,7 @@ static int wait_event(CUcontext context, CUevent event, int64_t end_ns, struct g
 	return rc ? broken(context, rc, err) : 0;
 }
 
-/* One by one those that can be asked: CUDA_ERROR_NOT_READY, one has something to do. */
+/* Query each stream that may be queried. CUDA_ERROR_NOT_READY: one has work left. */
 static CUresult ask_streams(CUcontext context, bool legacy)
 {
 	CUresult rc = legacy ? gck_cuda_real.cuStreamQuery(CU_STREAM_LEGACY) : CUDA_SUCCESS;
@@ -138,7 +138,7 @@ static int wait_streams(CUcontext context, bool legacy, int64_t end_ns, struct g
 	return rc ? broken(context, rc, err) : 0;
 }
 
-/* A capture goes on over a checkpoint. An event recorded for its context, or a look at the default
+/* A capture survives a checkpoint. An event recorded for its context, or a query of the default
  * stream that it may depend on, would end it (driver 580). */
 static int wait_context(CUcontext context, int64_t end_ns, bool *unseen, struct gck_error *err)
 {
@@ -163,7 +163,7 @@ static int wait_context(CUcontext context, int64_t end_ns, bool *unseen, struct 
 
 static int wait_gpu(const struct gck_cuda_contexts *all, int64_t end_ns, struct gck_error *err)
 {
-	bool unseen = false; /* there may be work on streams that could not be asked */
+	bool unseen = false; /* there may be work on streams that could not be queried */
 	int failed = 0;
 
 	for (size_t i = 0; failed == 0 && i < all->n; i++) {
@@ -178,7 +178,7 @@ static int wait_gpu(const struct gck_cuda_contexts *all, int64_t end_ns, struct 
 	return failed == 0 && unseen ? gck_cuda_driver_wait(end_ns, err) : failed;
 }
 
-/* A capture that begins between a look and the record would end by it. */
+/* A capture that began between the query and the record would be ended by the record. */
 static CUresult record_all(CUcontext context, CUevent event)
 {
 	CUresult rc = CUDA_ERROR_NOT_READY;
@@ -190,7 +190,7 @@ static CUresult record_all(CUcontext context, CUevent event)
 	return rc;
 }
 
-/* Whoever waits spins or sleeps as the program wants it of its context. */
+/* The waiting thread spins or sleeps as the context's flags say. */
 static unsigned int event_flags(void)
 {
 	unsigned int flags = 0;
@@ -229,7 +229,7 @@ static CUresult settle_streams(CUcontext context)
 	return rc;
 }
 
-/* The context current, and the thread free to ask beside captures. */
+/* Make the context current, and the capture mode relaxed, so that captures are not harmed. */
 static CUresult in_context(CUcontext context, CUresult (*settle)(CUcontext context))
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -272,7 +272,7 @@ static int name_inside(struct gck_error *err)
 			at.tid, at.name, at.function);
 }
 
-/* Callbacks run while the GPU comes to its end, and call CUDA: they are to be out again. */
+/* Callbacks run until the GPU is idle and call CUDA: they must have left as well. */
 static int wait_all(const struct gck_cuda_contexts *all, int64_t end_ns, struct gck_error *err)
 {
 	if (wait_gpu(all, end_ns, err))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The other threads are traced by a process that is cloned for it (stop.c). They stand still until it lets them
- * go. */
+ * The other threads are traced by a process that is cloned for it (thread_stopper.c). They stay
+ * stopped until it detaches. */
 #define _GNU_SOURCE
 #include "shim/cuda/gate/stop_world.h"
 
@@ -18,11 +18,12 @@
 #include "shim/inside/rank.h"
 
 #define STACK 65536
-#define MOST (1 << 16)      /* threads */
+#define MOST (1 << 16)      /* threads at most */
 #define MS 1000000ll
-#define LOOK_NS (1000 * MS) /* between looks whether the other process is there */
+#define LOOK_NS (1000 * MS) /* between checks that the other process lives */
 
-/* Where Yama is, our leave is for one process and its descendants: the agent's, and for a moment ours. */
+/* With Yama one process and its descendants may trace us: the agent, and for a moment our own
+ * process. */
 static void allow(int32_t tracer)
 {
 	gck_cuda_system(SYS_prctl, PR_SET_PTRACER, tracer, 0, 0, 0, 0);
@@ -30,7 +31,7 @@ static void allow(int32_t tracer)
 
 /* ---- the other process ---------------------------------------------------------------------- */
 
-/* The stack, and behind it what is shared. */
+/* Memory for the other process' stack, followed by the shared structure. */
 static struct gck_cuda_stop_world *make(void)
 {
 	size_t size = STACK + sizeof(struct gck_cuda_stop_world) + MOST * sizeof(struct gck_cuda_stopped_thread);
@@ -56,7 +57,7 @@ static void drop(struct gck_cuda_stop_world *s)
 	munmap((char *)s - STACK, s->size);
 }
 
-/* Without a signal of the program's in between: its handlers are in the other process, too. */
+/* Block signals during the clone: the program's handlers exist in the other process, too. */
 static void start(struct gck_cuda_stop_world *s)
 {
 	sigset_t all, before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A moment in which no other thread of the process runs. */
+ * Stops all other threads of the process for a moment. */
 #ifndef GCK_CUDA_STOP_WORLD_H
 #define GCK_CUDA_STOP_WORLD_H
 
@@ -11,25 +11,26 @@ struct gck_cuda_stop_world;
 
 #define GCK_CUDA_STOP_WORLD_PAUSE_MS 100
 
-/* All other threads of the process stand still from here on, wherever they are: stopped as by a debugger, they and
- * what they wait for notice nothing, but that a few calls which wait in the kernel (epoll_wait, sigtimedwait,
- * semop, msgrcv: signal(7), "even in the absence of signal handlers") end with EINTR. Since a thread may have been
- * stopped with any lock in its hand, the caller may then do no more than read and write memory and make system
- * calls (gck_cuda_system). NULL: they could not be stopped within the time. One that somebody else traces (a
- * debugger; for a moment, the agent, after a restart) is waited for as long as traced_ms. */
+/* Stop all other threads, wherever they are, as a debugger does. They do not notice, except that
+ * a few blocking calls (epoll_wait, sigtimedwait, semop, msgrcv: see signal(7)) end with EINTR.
+ * A thread may have been stopped while it holds any lock, so the caller may only read and write
+ * memory and make system calls (gck_cuda_system). NULL: the threads could not be stopped within
+ * limit_ms. A thread that another process traces (a debugger; for a moment, the agent after a
+ * restart) is waited for up to traced_ms. */
 struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms, struct gck_error *err);
 
-/* From here on the caller may do anything for a while; what waits for a thread that stands still waits no longer
- * than GCK_CUDA_STOP_WORLD_PAUSE_MS: then they are let go. */
+/* Allow the caller anything for a while. If a call of it waits for a stopped thread, all threads
+ * are released after GCK_CUDA_STOP_WORLD_PAUSE_MS. */
 void gck_cuda_stop_world_pause(struct gck_cuda_stop_world *s);
 
-/* After a pause: do they still stand still? Then as before it; otherwise it is to be ended. */
+/* After a pause: true if the threads are still stopped, and the restriction holds again; else
+ * call gck_cuda_stop_world_end. */
 bool gck_cuda_stop_world_again(struct gck_cuda_stop_world *s);
 
-/* They go on. */
+/* Release the threads. */
 void gck_cuda_stop_world_end(struct gck_cuda_stop_world *s);
 
-/* A system call as it is: no other library's idea of it, no errno. */
+/* A raw system call: no library's wrapper, no errno. */
 static inline long gck_cuda_system(long number, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;

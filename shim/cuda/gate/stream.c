@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's streams, each with its context. What is left on a stream that was destroyed, and on
- * default streams, is seen by the context alone (idle.c). */
+ * The program's streams, each with its context. Work left on a destroyed stream, and on default
+ * streams, shows by an event of the context only (idle.c). */
 #include "shim/cuda/gate/stream.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ static struct {
 	struct gck_cuda_handle_map set; /* stream: context */
 } streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* One that finds no place is not named when it is busy, no more. */
+/* A stream without an entry is waited for all the same, but not named. */
 static void made(CUresult rc, const CUstream *stream)
 {
 	CUcontext context;
@@ -97,7 +97,8 @@ void gck_cuda_streams_forget(CUcontext context)
 		uint64_t handle = streams.set.entries[i].handle;
 
 		if (handle && streams.set.entries[i].value == (uint64_t)(uintptr_t)context)
-			gck_cuda_handle_map_drop(&streams.set, handle); /* another may have come here */
+			/* another entry may have moved here */
+			gck_cuda_handle_map_drop(&streams.set, handle);
 		else
 			i++;
 	}

@@ -5,10 +5,10 @@
 
 #include "shim/cuda/base/cuda_api.h"
 
-/* Visits each of a context until one answers not 0, which is returned. */
+/* Visit the streams of a context until one visit returns not 0. Returns that. */
 int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg);
 
-/* All streams of a context that has ended. */
+/* Remove all streams of a context that has ended. */
 void gck_cuda_streams_forget(CUcontext context);
 
 #endif

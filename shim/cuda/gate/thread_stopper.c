@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The process that stops the threads. A thread may have been stopped with any lock in its hand. */
+ * The process that stops the threads. It makes system calls only: a stopped thread may hold any
+ * lock. */
 #define _GNU_SOURCE
 #include "shim/cuda/gate/thread_stopper.h"
 
@@ -15,7 +16,7 @@
 #include "shim/cuda/gate/stop_world.h"
 
 #define NAP_NS 20000
-#define LOOK_NS 1000000000ll /* between looks whether the caller is there */
+#define LOOK_NS 1000000000ll /* between checks that the caller lives */
 
 static long system1(long number, long a)
 {
@@ -116,7 +117,7 @@ static void path_of(const struct gck_cuda_stop_world *s, int32_t tid, char path[
 		put_text(put_number(put_text(p, "/"), tid), "/stat");
 }
 
-/* A main thread that has ended before the others stays in the list. "TID (NAME) STATE ..." */
+/* A main thread that ended before the others stays in the list. "TID (NAME) STATE ..." */
 static bool has_ended(const struct gck_cuda_stop_world *s, int32_t tid)
 {
 	char path[64], stat[128];
@@ -135,7 +136,7 @@ static bool has_ended(const struct gck_cuda_stop_world *s, int32_t tid)
 	return n > 2 && (stat[n - 1] == 'Z' || stat[n - 1] == 'X');
 }
 
-/* One that has ended counts as stopped. */
+/* A thread that has ended counts as stopped. */
 static int seize(struct gck_cuda_stop_world *s, int32_t tid)
 {
 	long rc;
@@ -165,7 +166,7 @@ static int32_t number(const char *name)
 	return n;
 }
 
-/* What getdents64 gives. */
+/* An entry as getdents64 returns it. */
 struct entry {
 	uint64_t inode, offset;
 	uint16_t size;
@@ -186,7 +187,7 @@ static int seize_listed(struct gck_cuda_stop_world *s, const char *list, long si
 	return 0;
 }
 
-/* All that are there now. */
+/* Seize all threads of the list as it is now. */
 static int seize_all(struct gck_cuda_stop_world *s)
 {
 	char path[64], list[4096] __attribute__((aligned(8)));
@@ -206,7 +207,7 @@ static int seize_all(struct gck_cuda_stop_world *s)
 	return failed;
 }
 
-/* A signal that it was stopped with is its own. */
+/* A signal that stopped the thread is delivered to it later. */
 static int wait_one(struct gck_cuda_stop_world *s, struct gck_cuda_stopped_thread *t)
 {
 	int status;
@@ -227,7 +228,7 @@ static int wait_one(struct gck_cuda_stop_world *s, struct gck_cuda_stopped_threa
 	return 0;
 }
 
-/* Until there is none that was not there before: those that run may make others. */
+/* Repeat until no new thread is listed: running threads may make others. */
 static int stop_all(struct gck_cuda_stop_world *s)
 {
 	size_t stopped = 0;
@@ -247,8 +248,8 @@ static int stop_all(struct gck_cuda_stop_world *s)
 	return 0;
 }
 
-/* One that nobody has waited for is let go by the kernel, at our end: it may be about to take a signal,
- * which it would lose here. */
+/* The kernel releases threads that were not waited for when this process ends: such a thread may
+ * be about to take a signal, which a detach would lose. */
 static void let_go(const struct gck_cuda_stop_world *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -257,7 +258,7 @@ static void let_go(const struct gck_cuda_stop_world *s)
 	}
 }
 
-/* Until it is over, or the caller has not come back from a pause, or is gone. */
+/* Wait until the caller ends the stop, does not come back from a pause in time, or dies. */
 static void hold(struct gck_cuda_stop_world *s)
 {
 	for (;;) {

@@ -9,15 +9,15 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/managed.h"
 
-#define MOST 65536     /* of so many words the oldest are forgotten: they change how fast it goes, no more */
+#define MOST 65536     /* of more advice the oldest is forgotten: that costs speed only */
 
 static struct {
 	pthread_mutex_t lock;
-	struct gck_cuda_advice *v;        /* in the order in which they were said */
+	struct gck_cuda_advice *v;        /* in the order in which it was given */
 	size_t n, capacity;
 } said = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Words of one kind end each other. */
+/* Advice of one kind replaces each other. */
 static int kind(int advice)
 {
 	switch (advice) {
@@ -32,7 +32,7 @@ static int kind(int advice)
 	}
 }
 
-/* What takes it back; GCK_CUDA_PREFETCHED: nothing has to. */
+/* The advice that takes it back; GCK_CUDA_PREFETCHED: none is needed. */
 static int opposite(int advice)
 {
 	switch (advice) {
@@ -47,7 +47,7 @@ static int opposite(int advice)
 	}
 }
 
-/* Do the later word's effects end those of the earlier one, everywhere? */
+/* Whether the later advice replaces all of the earlier. */
 static bool ends(const struct gck_cuda_advice *later, const struct gck_cuda_advice *earlier)
 {
 	return kind(later->advice) == kind(earlier->advice) &&

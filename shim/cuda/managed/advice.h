@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a program has advised about managed memory, and where it has sent it: said again when the
- * memory comes back. */
+ * What the program advised about managed memory, and where it prefetched it: repeated when the
+ * memory comes back after a checkpoint. */
 #ifndef GCK_CUDA_ADVICE_H
 #define GCK_CUDA_ADVICE_H
 
@@ -9,7 +9,7 @@
 
 #include "shim/cuda/base/cuda_api.h"
 
-#define GCK_CUDA_PREFETCHED 0    /* not an advice: cuMemPrefetchAsync and the like */
+#define GCK_CUDA_PREFETCHED 0    /* no advice, but cuMemPrefetchAsync and the like */
 
 struct gck_cuda_advice {
 	uint64_t base, size;
@@ -17,20 +17,21 @@ struct gck_cuda_advice {
 	CUmemLocation location;
 };
 
-/* The driver has accepted it. Of memory of ours it is remembered; without memory for it, forgotten. */
+/* Remember advice that the driver has accepted, if it is about memory of ours. Without memory
+ * for it, it is forgotten. */
 void gck_cuda_advice_note(struct gck_cuda_advice w);
 
-/* Was anything of the range sent anywhere? */
+/* Whether any of the range was prefetched. */
 bool gck_cuda_advice_was_prefetched(uint64_t base, uint64_t size);
 
-/* All that lies in that range is freed, or the driver's memory there is gone: no more of it. */
+/* Forget advice about a range that was freed, or whose memory the driver has freed. */
 void gck_cuda_advice_forget(uint64_t base, uint64_t size);
 
-/* The range is freed, and may be given out again: the driver is told the opposite, and it is forgotten. */
+/* The same for a range that may be allocated again: the driver is told the opposite as well. */
 void gck_cuda_advice_undo(uint64_t base, uint64_t size);
 
-/* The range is there again, as nobody ever said anything: say it all, in the same order, as far as the driver takes
- * it. Places that memory was sent to are sent to again, without waiting. */
+/* Repeat all advice about a range, in its order, as far as the driver accepts it; prefetches run
+ * on the stream and are not waited for. */
 void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where managed memory is to be, as the program says it and asks it. */
+ * CUDA's calls about the location of managed memory. */
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/managed/advice.h"
 #include "shim/cuda/managed/managed.h"
 
-/* ---- as the program says it ----------------------------------------------------------------- */
+/* ---- what the program advises --------------------------------------------------------------- */
 
 static CUmemLocation location_of(CUdevice device)
 {
@@ -69,7 +69,7 @@ SENDS(cuMemPrefetchAsync_ptsz)
 SENDS_TO(cuMemPrefetchAsync_v2)
 SENDS_TO(cuMemPrefetchAsync_v2_ptsz)
 
-/* Each location is of those from its first one on. */
+/* A location applies from its first index on. */
 static void note_batch(const CUdeviceptr *addresses, const size_t *bytes, size_t n, const CUmemLocation *locations,
 		       const size_t *firsts, size_t nlocations)
 {
@@ -98,9 +98,9 @@ SENDS_BATCH(cuMemPrefetchBatchAsync_ptsz)
 SENDS_BATCH(cuMemDiscardAndPrefetchBatchAsync)
 SENDS_BATCH(cuMemDiscardAndPrefetchBatchAsync_ptsz)
 
-/* ---- as it asks ----------------------------------------------------------------------------- */
+/* ---- what the program asks ------------------------------------------------------------------ */
 
-/* Addresses are given out again, and the driver remembers where they were sent to before. */
+/* Addresses are reused, and the driver remembers earlier prefetches of them. */
 static void correct(void *data, size_t capacity, CUmem_range_attribute which, uint64_t base, uint64_t size)
 {
 	struct gck_cuda_allocation a;
@@ -141,8 +141,8 @@ GCK_CUDA_FUNCTION(cuMemRangeGetAttributes, (void **data, size_t *sizes, CUmem_ra
 
 /* ---- attachment ----------------------------------------------------------------------------- */
 
-/* What it forbids the driver does not enforce where CPU and GPU may use the memory at a time, and of a
- * part of an arena it does not know. */
+/* Where CPU and GPU may use the memory at once the driver does not enforce attachments, and it
+ * does not know parts of an arena. */
 #define ATTACHES(name) \
 	GCK_CUDA_FUNCTION(name, (CUstream stream, CUdeviceptr address, size_t bytes, \
 				 unsigned int flags)) \

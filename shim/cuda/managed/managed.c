@@ -11,8 +11,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-/* Memory that CPU and GPU may use at a time, on every device: where one cannot, the driver has rules
- * of its own for what the CPU may touch, and keeps all of it. */
+/* Arenas need devices where CPU and GPU may use managed memory at once. Other devices limit what
+ * the CPU may touch, so the driver keeps all managed memory. */
 static bool is_possible(void)
 {
 	static int possible = -1;
@@ -46,7 +46,7 @@ static struct gck_cuda_suballocation *take(CUcontext context, uint64_t bytes)
 	return p;
 }
 
-/* CUDA_ERROR_NOT_SUPPORTED: the driver's own memory must do. */
+/* CUDA_ERROR_NOT_SUPPORTED: let the driver allocate. */
 static CUresult take_or_grow(uint64_t bytes, CUdeviceptr *address)
 {
 	struct gck_cuda_suballocation *p;
@@ -54,7 +54,7 @@ static CUresult take_or_grow(uint64_t bytes, CUdeviceptr *address)
 	CUcontext context = NULL;
 
 	if (gck_cuda_real.cuCtxGetCurrent(&context) || !context)
-		return CUDA_ERROR_NOT_SUPPORTED; /* and the driver says why */
+		return CUDA_ERROR_NOT_SUPPORTED; /* the driver's call returns the reason */
 	pthread_mutex_lock(&lock);
 	p = is_possible() ? take(context, bytes) : NULL;
 	if (!p) {
@@ -83,7 +83,7 @@ static CUresult take_drivers(CUdeviceptr *address, size_t bytes, unsigned int fl
 	return rc;
 }
 
-/* What CU_MEM_ATTACH_HOST forbids is nothing where CPU and GPU may use the memory at a time. */
+/* CU_MEM_ATTACH_HOST has no effect where CPU and GPU may use the memory at once. */
 GCK_CUDA_FUNCTION(cuMemAllocManaged, (CUdeviceptr *address, size_t bytes, unsigned int flags))
 {
 	CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
@@ -97,7 +97,7 @@ GCK_CUDA_FUNCTION(cuMemAllocManaged, (CUdeviceptr *address, size_t bytes, unsign
 	return rc;
 }
 
-/* ---- finding and giving back ---------------------------------------------------------------- */
+/* ---- finding and freeing -------------------------------------------------------------------- */
 
 static struct gck_cuda_managed *arena_of(uint64_t address)
 {
@@ -110,7 +110,7 @@ static struct gck_cuda_managed *arena_of(uint64_t address)
 	return NULL;
 }
 
-/* Is it in an arena, and a, if not NULL, in an allocation? */
+/* True: the address is in an arena. found: it is in an allocation, which a describes. */
 static bool look(uint64_t address, struct gck_cuda_allocation *a, bool *found)
 {
 	const struct gck_cuda_suballocation *p;
@@ -118,7 +118,7 @@ static bool look(uint64_t address, struct gck_cuda_allocation *a, bool *found)
 
 	*found = false;
 	if (!__atomic_load_n(&gck_cuda_managed.n, __ATOMIC_RELAXED))
-		return false; /* most programs have none, and ask often */
+		return false; /* most programs have none and ask often */
 	pthread_mutex_lock(&lock);
 	m = arena_of(address);
 	p = m ? gck_cuda_arena_find(&m->pieces, address) : NULL;
@@ -146,7 +146,7 @@ bool gck_cuda_managed_is_ours(uint64_t address, struct gck_cuda_allocation *a, C
 	return ours;
 }
 
-/* An arena for little that is empty stays, if it is the only one. */
+/* Of small arenas of a context one empty one is kept. */
 static bool is_too_many(const struct gck_cuda_managed *m)
 {
 	bool other = m->size > GCK_CUDA_MANAGED_UNIT;
@@ -173,13 +173,13 @@ CUresult gck_cuda_managed_give(const struct gck_cuda_allocation *a)
 		gck_cuda_advice_undo(p->base, p->size);
 		gck_cuda_arena_give(&m->pieces, a->base);
 		if (is_too_many(m))
-			gck_cuda_managed_drop(m); /* else it stays for the next one */
+			gck_cuda_managed_drop(m); /* otherwise it is kept for the next allocation */
 	}
 	pthread_mutex_unlock(&lock);
 	return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- with its context ----------------------------------------------------------------------- */
+/* ---- the end of a context ------------------------------------------------------------------- */
 
 void gck_cuda_managed_forget(CUcontext context, uint64_t newest)
 {

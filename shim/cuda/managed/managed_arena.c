@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arenas of managed memory, had of the driver and given back. */
+ * Arenas of managed memory. */
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/managed/managed.h"
 
@@ -10,7 +10,7 @@
 #include "shim/cuda/managed/advice.h"
 #include "shim/cuda/managed/mmap_hook.h"
 
-#define UNIT 4096 /* what can be advised about is pages */
+#define UNIT 4096 /* a page: advice is about pages */
 
 struct gck_cuda_managed_list gck_cuda_managed;
 
@@ -19,7 +19,7 @@ static uint64_t up(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* Addresses that nobody else gets; 0: there are none. */
+/* Reserve addresses; 0: there are none. */
 static uint64_t reserve(uint64_t size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -36,7 +36,7 @@ static uint64_t reserve(uint64_t size)
 	return base;
 }
 
-/* The driver's memory at that address; where it cannot be told so, none. */
+/* Allocate the driver's memory at that address. On failure the address range is free. */
 static CUresult provide(uint64_t base, uint64_t size)
 {
 	struct gck_cuda_mmap_target s = {.base = base, .size = size, .coming = true};
@@ -78,7 +78,8 @@ static int list(struct gck_cuda_managed *m)
 		all->capacity = capacity;
 	}
 	all->v[all->n++] = m;
-	gck_cuda_state.device_bytes += m->size; /* it goes to host memory always */
+	gck_cuda_state.device_bytes += m->size; /* the driver never keeps it on the device in a
+						 * checkpoint */
 	return 0;
 }
 

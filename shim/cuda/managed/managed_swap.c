@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * While the threads stand still nothing is done but memory and system calls. */
+ * While the threads are stopped only memory and system calls are used. */
 #define _GNU_SOURCE
 #include "shim/cuda/managed/managed_swap.h"
 
@@ -11,9 +11,9 @@
 #include "shim/cuda/base/retry.h"
 #include "shim/cuda/gate/stop_world.h"
 
-#define AT_ONCE 512        /* pages looked at */
-#define AWAY_MS 2000       /* to stop threads that may be in the kernel */
-#define BACK_MS 20000      /* the same, where there is no other way */
+#define AT_ONCE 512        /* pages read from pagemap at once */
+#define AWAY_MS 2000       /* limit to stop threads, which may be in the kernel */
+#define BACK_MS 20000      /* the same on the way back, where giving up would lose the GPU */
 
 static char *own(const struct gck_cuda_managed_swap *x)
 {
@@ -115,7 +115,7 @@ static bool is_zero(const char *page)
 	return true;
 }
 
-/* The driver's new memory is zero, and its pages are there only where they are touched. */
+/* The driver's new memory is zero, and pages exist once they are touched. */
 static void fill(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p)
 {
 	uint64_t from = p->base - x->arena->base;

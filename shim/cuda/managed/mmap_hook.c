@@ -10,14 +10,14 @@
 #include "shim/cuda/dispatch/load.h"
 
 #define PAGE 4096
-/* The driver's own places are far below. Those that libc gives are near 1 << 47 or, with `ulimit -s unlimited`, near a
- * sixth of that, and from a third of it on in the kernel's old layout. */
+/* Addresses that the driver chooses are far below. Those that libc chooses are near 1 << 47,
+ * with `ulimit -s unlimited` near a sixth of that, in the kernel's old layout above a third. */
 #define LIBC_CHOSE (1ull << 44)
 
 static __thread struct gck_cuda_mmap_target *steering __attribute__((tls_model("initial-exec")));
 static bool hooked;
 
-/* ---- memory that comes ---------------------------------------------------------------------- */
+/* ---- memory that the driver maps ------------------------------------------------------------ */
 
 static void *map_there(struct gck_cuda_mmap_target *s, int prot, int flags, int fd, int64_t offset)
 {
@@ -31,13 +31,14 @@ static void *map_there(struct gck_cuda_mmap_target *s, int prot, int flags, int 
 	return error ? MAP_FAILED : at;
 }
 
-/* What lies there is the program's until the exchange is made: a driver whose call fails cleans up. */
+/* Until the swap is made the program's memory is there: a driver whose call fails must not unmap
+ * it. */
 static bool is_still_ours(const struct gck_cuda_mmap_target *s, const void *at)
 {
 	return s->granted && s->map && !s->done && (uintptr_t)at - s->base < s->size;
 }
 
-/* The room behind it was never the driver's. */
+/* The driver reserved more than the arena to align in; that part never existed. */
 static int munmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size)
 {
 	uintptr_t from = (uintptr_t)at - s->base;
@@ -64,9 +65,9 @@ static void *mmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size, 
 	return mmap(at, size, prot, flags, fd, offset);
 }
 
-/* ---- memory of the driver's own ------------------------------------------------------------- */
+/* ---- managed memory that we did not ask for ------------------------------------------------- */
 
-/* The driver has other uses for that device, at addresses that it has chosen itself. */
+/* The driver maps that device for other purposes, too, at addresses of its own choice. */
 static bool is_managed(const void *at, int flags, int fd, off_t offset)
 {
 	return fd >= 0 && flags & MAP_FIXED && flags & MAP_SHARED && (uintptr_t)at >= LIBC_CHOSE &&
@@ -84,7 +85,7 @@ static void *mmap_unsteered(void *at, size_t size, int prot, int flags, int fd, 
 	return got;
 }
 
-/* ---- what the driver's library calls -------------------------------------------------------- */
+/* ---- calls of the driver's library ---------------------------------------------------------- */
 
 static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {

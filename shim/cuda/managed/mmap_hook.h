@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the driver's managed memory lies. Its library asks libc for the addresses; these calls, of that
- * library alone, come here and get the answer that somebody wants. As driver 580 does it: room to align
- * in is asked for, what lies behind the aligned address given back, the memory mapped in between. When
- * it goes, a reservation is mapped over it, and then unmapped. */
+ * Decides where the driver maps managed memory. Its library gets addresses from libc; those calls,
+ * of that library alone, come here. Driver 580 reserves enough space to align in, unmaps what
+ * lies behind the aligned address, and maps the memory. When it frees the memory it maps a
+ * reservation over it and unmaps that. */
 #ifndef GCK_CUDA_MMAP_HOOK_H
 #define GCK_CUDA_MMAP_HOOK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GCK_CUDA_MANAGED_UNIT ((uint64_t)32 << 20) /* managed memory's addresses are multiples of it */
+#define GCK_CUDA_MANAGED_UNIT ((uint64_t)32 << 20) /* managed memory's addresses are multiples of
+						    * it */
 
-/* What one call of the driver's is to do with addresses. */
+/* What one call of the driver's shall do with addresses. */
 struct gck_cuda_mmap_target {
 	uint64_t base, size; /* multiples of the unit */
-	bool coming;         /* new memory is to lie there; otherwise what lay there goes, and what
-			      * lies in its place by now is left alone */
-	/* In place of the mapping, which it makes: 0, or an errno value. NULL: just map. */
+	bool coming;         /* the driver maps memory there; else it frees its memory, and what
+			      * is at the address by now must not be touched */
+	/* Called in place of the driver's mmap, and maps the memory. Returns 0 or an errno
+	 * value. NULL: mmap as asked. */
 	int (*map)(struct gck_cuda_mmap_target *s, int fd, int64_t offset);
-	bool granted, done;  /* the driver has asked for room; it has mapped or unmapped the memory */
-	bool gone;           /* nothing lies there: it has cleaned up, and another thread may have the addresses */
+	bool granted, done;  /* the driver has reserved the addresses; it has mapped or unmapped
+			      * the memory */
+	bool gone;           /* the driver has unmapped it after a failure: the addresses may be
+			      * another thread's */
 };
 
-/* For what this thread calls until the next steer; NULL: the driver does as it likes. What it maps then
- * of managed memory nobody has asked us for: a __managed__ variable, which is alive (alive.h). */
+/* The target for calls of this thread, until the next call; NULL: the driver is free. Managed
+ * memory that it maps then is a __managed__ variable, which counts as an obstacle (obstacles.h). */
 void gck_cuda_mmap_hook_set(struct gck_cuda_mmap_target *s);
 
-/* Once the real library is loaded: its calls come here from then on. */
+/* Install the hooks, once the real library is loaded. */
 void gck_cuda_mmap_hook_begin(void);
 
-/* Do they? */
+/* Whether they are installed. */
 bool gck_cuda_mmap_hook_works(void);
 
 #endif

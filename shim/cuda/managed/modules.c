@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Modules and libraries: the driver carries them, but none that has a __managed__ variable. One shows
- * when the driver maps memory for it (steer.c), or when the program, or libcudart on its behalf, asks for
- * its address. That may load it first. */
+ * Modules and libraries. The driver saves them, except those with a __managed__ variable. Such a
+ * variable shows when the driver maps memory for it (mmap_hook.c), or when the program, or
+ * libcudart for it, asks for its address, which may load the module first. */
 #include <pthread.h>
 
 #include "shim/cuda/base/handle_map.h"
@@ -9,7 +9,8 @@
 #include "shim/cuda/dispatch/function.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_handle_map modules; /* of libraries, one in each context: the library, which they go with */
+static struct gck_cuda_handle_map modules; /* modules of libraries, one for each context: the
+					    * library, which unloads them */
 
 static bool is_managed(CUdeviceptr address)
 {
@@ -59,14 +60,15 @@ static void forget(CUlibrary library)
 		const struct gck_cuda_entry *e = &modules.entries[i];
 
 		if (e->handle && e->value == (uint64_t)(uintptr_t)library)
-			gck_cuda_handle_map_drop(&modules, e->handle); /* another may have come here */
+			/* another entry may have moved here */
+			gck_cuda_handle_map_drop(&modules, e->handle);
 		else
 			i++;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-/* Forgotten first: a module that is loaded next may have the same handle. */
+/* Forget it first: the next module may have the same handle. */
 GCK_CUDA_FUNCTION(cuLibraryUnload, (CUlibrary library))
 {
 	CUresult rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pieces of slabs. Large requests are cut out of a slab in units of 64 KiB, small ones out of blocks
- * of 2 MiB, in units of 512 bytes, that are cut out of a slab. Where there can be no slabs the driver's own
- * memory must do. */
+ * Suballocations of slabs. Large requests are taken from a slab in units of 64 KiB; small ones, in
+ * units of 512 bytes, from blocks of 2 MiB, which are taken from a slab. Where slabs are not
+ * possible the driver allocates. */
 #include "shim/cuda/memory/device_memory.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "shim/cuda/memory/slab_supply.h"
 
 #define UNIT 512
-#define CUT ((uint64_t)1 << 16)        /* of slabs */
-#define SMALL ((uint64_t)1 << 20)      /* up to here out of a block */
+#define CUT ((uint64_t)1 << 16)        /* the unit in slabs */
+#define SMALL ((uint64_t)1 << 20)      /* requests up to here come from a block */
 #define BLOCK ((uint64_t)2 << 20)
 
 static _Atomic uint64_t last_id;
@@ -51,7 +51,7 @@ static struct gck_cuda_suballocation *take_from_new_block(struct gck_cuda_slab *
 	return NULL;
 }
 
-/* In the slabs that there are. */
+/* Allocate from the existing slabs. */
 static struct gck_cuda_suballocation *take(CUdevice device, uint64_t bytes)
 {
 	struct gck_cuda_suballocation *p = NULL;
@@ -106,7 +106,7 @@ CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address)
 	CUresult rc;
 
 	if (gck_cuda_real.cuCtxGetCurrent(&context) || gck_cuda_real.cuCtxGetDevice(&device))
-		return CUDA_ERROR_NOT_SUPPORTED; /* and the driver says why */
+		return CUDA_ERROR_NOT_SUPPORTED; /* the driver's call returns the reason */
 	GCK_CUDA_TRY(rc, gck_cuda_memory_take_on(device, context, bytes, true, &a));
 	if (rc == CUDA_SUCCESS)
 		*address = a.base;
@@ -144,10 +144,10 @@ static void give(struct gck_cuda_slab *s, struct gck_cuda_suballocation *block, 
 			give_block(s, block);
 	}
 	if (gck_cuda_arena_is_empty(&s->arena))
-		gck_cuda_slabs_trim(s->device); /* it may be one too many */
+		gck_cuda_slabs_trim(s->device); /* there may be one empty slab too many */
 }
 
-/* NULL: somebody has freed it. */
+/* NULL: another thread has freed it. */
 static struct gck_cuda_suballocation *piece_of(const struct gck_cuda_allocation *a, struct gck_cuda_slab **slab,
 				       struct gck_cuda_suballocation **block)
 {
@@ -225,7 +225,7 @@ static void forget_in(struct gck_cuda_arena *a, CUcontext context, uint64_t newe
 
 		if (p->asked && !p->inner && p->owner == context && p->id <= newest) {
 			gck_cuda_arena_give(a, p->base);
-			i -= i > 0; /* it may have become one with the piece before it */
+			i -= i > 0; /* it may have been joined to the one before it */
 		} else {
 			i++;
 		}

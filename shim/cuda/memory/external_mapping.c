@@ -12,7 +12,7 @@
 #include "shim/cuda/real.h"
 
 #define MARK 0x6b636731u
-#define SEEN_WITH 13000 /* driver 580's CUDA */
+#define SEEN_WITH 13000 /* the CUDA version of driver 580 */
 
 static uint64_t looked, work; /* by device */
 
@@ -32,7 +32,7 @@ static CUresult map(struct gck_cuda_external_mapping *w, uint64_t size)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The driver takes the descriptor, if it takes the memory. */
+/* On success the driver owns the descriptor. */
 static CUresult show(struct gck_cuda_external_mapping *w, int fd, uint64_t size)
 {
 	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .size = size};
@@ -82,9 +82,10 @@ CUresult gck_cuda_external_mapping_close(struct gck_cuda_external_mapping *w, CU
 	return rc;
 }
 
-/* ---- whether there are any -------------------------------------------------------------------- */
+/* ---- where it works ------------------------------------------------------------------------- */
 
-/* Where it was seen to work: another driver may end the process, and one with several devices was not tried. */
+/* By default only where it was seen to work: another driver may end the process, and several
+ * devices were not tried. */
 static bool is_wanted(void)
 {
 	const char *asked = getenv("GPUCKPT_CUDA_WINDOWS");
@@ -95,7 +96,7 @@ static bool is_wanted(void)
 	return gck_cuda_state.devices.n == 1 && !gck_cuda_real.cuDriverGetVersion(&version) && version == SEEN_WITH;
 }
 
-/* What is written at one address is read at the other. */
+/* Check that data written at one address are read at the other. */
 static CUresult compare(CUdeviceptr written, CUdeviceptr seen, uint64_t size)
 {
 	unsigned int last = 0;
@@ -140,7 +141,7 @@ static CUresult try(CUdevice device)
 		gck_cuda_physical_drop(&s.memory);
 	}
 	if (stuck)
-		return CUDA_ERROR_UNKNOWN; /* the addresses are not used again */
+		return CUDA_ERROR_UNKNOWN; /* do not use the addresses again */
 	if (s.base)
 		gck_cuda_region_give(s.base);
 	return rc;
@@ -151,7 +152,7 @@ void gck_cuda_external_mappings_reset(void)
 	looked = work = 0;
 }
 
-/* What there is too little of may be there at another time. */
+/* A lack of resources is not final: the next probe tries again. */
 void gck_cuda_external_mappings_probe(CUdevice device)
 {
 	const uint64_t bit = device >= 0 && device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program, and others on the device, want memory while a snapshot stands: a part is left free. What
- * is said to the agent is an estimate, of when memory last came: what else takes device memory
- * since then is not known. A drain looks again, and takes no more host memory than the agent allows. */
+ * A part of the device's memory is left free, since the program and others on the device allocate
+ * while a snapshot is kept. What the agent reads is an estimate from when memory last came:
+ * other users of the device are unknown. A drain asks again, and uses no more host memory than
+ * the agent allows. */
 #include "shim/cuda/memory/free_bytes.h"
 
 #include "shim/cuda/base/reclaim.h"
@@ -30,7 +31,7 @@ uint64_t gck_cuda_free_bytes(CUdevice device)
 	return available > reserve ? available - reserve : 0;
 }
 
-/* The driver is asked for its own device alone, and not for each of thousands of small changes. */
+/* Ask the driver only for the current device, and not for each of thousands of small changes. */
 static uint64_t free_now(CUdevice device, uint64_t before, int64_t bytes)
 {
 	CUdevice current;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How much of a snapshot finds room on its device. */
+ * How much of a snapshot fits on its device. */
 #ifndef GCK_CUDA_FREE_BYTES_H
 #define GCK_CUDA_FREE_BYTES_H
 
@@ -8,19 +8,21 @@
 
 #include "shim/cuda/base/cuda_api.h"
 
-/* May a snapshot be kept on the device? Not where it could neither be had back (physical.h) nor seen (window.h). */
+/* Whether a snapshot may be kept on the device: its memory can be recalled (physical.h) or
+ * mapped as external memory. */
 bool gck_cuda_can_hold_copy(CUdevice device);
 
-/* Bytes of the current context's device, this one, that a snapshot may take: what is free but for a reserve. */
+/* Bytes of this device, the current context's, that a snapshot may take: the free bytes less a
+ * reserve. */
 uint64_t gck_cuda_free_bytes(CUdevice device);
 
-/* The same of a restored process, in a context of the device that it has. */
+/* Update the estimate in a restored process, in a context of the device. */
 void gck_cuda_free_bytes_update(CUdevice device);
 
-/* What is drained of a device has become so many bytes more or less: what gck_cuda_state says of its memory is
- * brought up to date, best in a context of that device. With the slabs' lock. */
+/* Memory of the device that a drain copies has grown by `bytes` (or shrunk): updates
+ * gck_cuda_state, best in a context of that device. Call with the slabs' lock held. */
 void gck_cuda_free_bytes_changed(CUdevice device, int64_t bytes);
-/* The same of what the driver carries: it goes to host memory always. */
+/* The same for memory that the driver saves, always to host memory. */
 void gck_cuda_free_bytes_carried(int64_t bytes);
 
 #endif

@@ -13,9 +13,9 @@
 
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static _Atomic int64_t dropped_ns;                 /* when the last one was */
-static _Atomic bool lost;                          /* what is forgotten is */
-static _Atomic uint64_t looked_at = UINT64_MAX;    /* by device: whether it is known */
+static _Atomic int64_t dropped_ns;                 /* when memory was last dropped */
+static _Atomic bool lost;                          /* the driver cannot recall what it forgot */
+static _Atomic uint64_t looked_at = UINT64_MAX;    /* by device: whether recall was tried */
 
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop)
 {
@@ -31,7 +31,7 @@ static CUresult import(CUmemGenericAllocationHandle *handle, int fd)
 	return gck_cuda_real.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, DESCRIPTOR);
 }
 
-/* Where devices have changed places it may be taken for another one's. */
+/* Where devices have changed places the driver may take the memory for another device's. */
 static void look(CUdevice device, int fd)
 {
 	uint64_t bit = device < GCK_CUDA_DEVICES_MAX ? 1ull << device : 0;
@@ -70,7 +70,7 @@ CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p)
 	return rc;
 }
 
-/* It comes by way of the program's table. */
+/* The descriptor passes through the program's descriptor table. */
 int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps)
 {
 	int fd;

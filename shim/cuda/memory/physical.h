@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Physical memory of a device, with a descriptor that is kept (keep.h): the driver can be told to forget
- * it, and has it back as it was. Mappings of it are the caller's. No locks. */
+ * Physical memory of a device with a descriptor in the vault (fd_vault.h): the driver can forget
+ * it and recall it with its contents. The caller maps it. No locks. */
 #ifndef GCK_CUDA_PHYSICAL_H
 #define GCK_CUDA_PHYSICAL_H
 
@@ -12,36 +12,39 @@
 
 struct gck_cuda_physical {
 	CUmemGenericAllocationHandle handle; /* 0: the driver does not know it */
-	uint64_t kept;                       /* its descriptor; 0: none, the driver must not forget it */
+	uint64_t kept;                       /* the descriptor's name in the vault; 0: none, the
+					      * driver must not forget it */
 };
 
-/* New memory, of which a descriptor can be had, whatever prop asks for besides. */
+/* Make new memory that can be exported as a descriptor, whatever else prop asks for. */
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop);
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device);
 
-/* The driver forgets it; and has it again. naps: how long a descriptor is waited for (patience.h); where none is to be
- * had it is CUDA_ERROR_OPERATING_SYSTEM, with errno. */
+/* Make the driver forget the memory, and recall it. naps: how long to wait for a descriptor
+ * (retry.h); without one recall returns CUDA_ERROR_OPERATING_SYSTEM, with errno. */
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p);
 CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps);
 
-/* The one that is kept, once more; -1 with errno. */
+/* A new descriptor of the memory, for the caller to close; -1 with errno. */
 int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps);
 
-/* Has the driver anything back? Not in a process that it has moved to another device (doc/cuda-driver.md): a restored
- * process finds out with the first that is kept on each device. It stays so in its images. */
+/* Whether the driver can recall memory. It cannot in a process that it moved to another device
+ * (doc/cuda-driver.md): a restored process finds out with the first memory kept on each device.
+ * The answer stays the same in its later images. */
 void gck_cuda_physical_look_anew(void);
 bool gck_cuda_physical_recalls(void);
 
-/* Memory that was forgotten and not had back is made anew, for what a copy in host memory has of it. */
+/* Memory that could not be recalled and was made anew, to be filled from a copy in host memory. */
 struct gck_cuda_renewed {
-	size_t n;        /* so many are made */
-	CUdevice device; /* of the last, or of the one that failed; -1: there was nothing to make */
+	size_t n;        /* how many were made */
+	CUdevice device; /* of the last one, or of the one that failed; -1: nothing had to be
+			  * made */
 };
 
-/* It goes, known to the driver or not, once nothing is mapped to it. */
+/* Free the memory, known to the driver or not, after all its mappings. */
 void gck_cuda_physical_drop(struct gck_cuda_physical *p);
 
-/* When the last one went, 0: none has. The driver has its memory free only a while after that. */
+/* When memory was last dropped; 0: never. The driver has it free only a while after that. */
 int64_t gck_cuda_physical_dropped_ns(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pinned memory is memory of the process, and goes on being read and written while the driver is
- * checkpointed. Write-combined memory is the driver's own and is not there meanwhile, so the program
- * gets ordinary memory, which is only slower to write; asked about it, it is what was asked for. */
+ * Pinned memory is the process's memory and stays readable and writable while the driver is
+ * checkpointed. Write-combined memory is the driver's and disappears meanwhile, so the program
+ * gets ordinary memory, which is only slower to write; cuMemHostGetFlags still returns the flag. */
 #include <pthread.h>
 
 #include "shim/cuda/base/handle_map.h"
@@ -9,7 +9,8 @@
 #include "shim/cuda/dispatch/function.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_handle_map combined; /* addresses that were to be write-combined */
+static struct gck_cuda_handle_map combined; /* addresses that the program asked to be
+					     * write-combined */
 
 static void note(void *address)
 {
@@ -60,7 +61,7 @@ GCK_CUDA_FUNCTION(cuMemHostGetFlags, (unsigned int *flags, void *address))
 	return rc;
 }
 
-/* Forgotten first: the address may be given out again at once. */
+/* Forget it first: the address may be allocated again at once. */
 GCK_CUDA_FUNCTION(cuMemFreeHost, (void *address))
 {
 	CUresult rc;

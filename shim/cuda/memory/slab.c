@@ -10,12 +10,12 @@
 #include "shim/cuda/real.h"
 
 #define REGION 0x600000000000ull
-#define REGION_SIZE (1ull << 44) /* the driver grants no more */
+#define REGION_SIZE (1ull << 44) /* the most that the driver grants */
 
 struct gck_cuda_slabs gck_cuda_slabs;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_arena region;    /* which addresses have slabs */
+static struct gck_cuda_arena region;    /* which addresses are in use */
 
 void gck_cuda_slabs_lock(void)
 {
@@ -47,7 +47,7 @@ static CUresult reserve(void)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Before the first use of an address. */
+/* Reserve the addresses before their first use. */
 static CUresult begin(void)
 {
 	static CUresult failed;
@@ -170,7 +170,7 @@ struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address)
 	return s && address - s->base < s->size ? s : NULL;
 }
 
-/* In a restored process the reservation is the driver's, and came with it. */
+/* In a restored process the driver's reservation came with the image. */
 CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r)
 {
 	CUresult rc = CUDA_SUCCESS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The memory below a slab, at its addresses. */
+ * The physical memory below a slab, at its addresses. */
 #include "shim/cuda/memory/slab_backing.h"
 
 #include "shim/cuda/base/state.h"
@@ -10,7 +10,8 @@
 
 /* ---- the memory ----------------------------------------------------------------------------- */
 
-static uint64_t allowed[GCK_CUDA_DEVICES_MAX]; /* by device: others that may use its memory */
+static uint64_t allowed[GCK_CUDA_DEVICES_MAX]; /* by device: other devices that may use its
+					        * memory */
 static uint64_t for_good[GCK_CUDA_DEVICES_MAX];
 
 static CUresult create(struct gck_cuda_slab *s)
@@ -95,7 +96,7 @@ CUresult gck_cuda_slab_map(struct gck_cuda_slab *s, int naps)
 	return rc;
 }
 
-/* Device `peer` may, or may no longer, use the memory of `device`, also that of slabs to come. */
+/* Allow device `peer` to use the memory of `device`, or end that, also for future slabs. */
 static CUresult allow(CUdevice device, CUdevice peer, bool may)
 {
 	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer},
@@ -140,7 +141,8 @@ CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer)
 
 /* ---- peer access, which counts for slabs as for the driver's memory ------------------------- */
 
-/* Access is a context's, to slabs its device's: that goes with the last one. Of a context that ends it stays. */
+/* The program enables access for a context, a slab for a device: the device's ends with the last
+ * context's. A context that is destroyed keeps its count. */
 static CUresult change(CUdevice of, CUdevice device, bool may)
 {
 	static unsigned contexts[GCK_CUDA_DEVICES_MAX][GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
@@ -153,7 +155,7 @@ static CUresult change(CUdevice of, CUdevice device, bool may)
 	return allow(of, device, may);
 }
 
-/* The current context's device may use the memory of the peer's. */
+/* Allow the current context's device to use the memory of the peer's, or end that. */
 static CUresult allow_context(CUcontext peer, bool may)
 {
 	CUdevice device, of;
@@ -206,7 +208,8 @@ static bool has_context(CUdevice device)
 	return gck_cuda_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
-/* The memory of `of` for copies on `device`. False: it was already, or cannot be. */
+/* Allow copies on `device` to use the memory of `of`. False: it was allowed already, or cannot
+ * be. */
 static bool open_one(CUdevice of, CUdevice device)
 {
 	int can = 0;
@@ -216,7 +219,7 @@ static bool open_one(CUdevice of, CUdevice device)
 	       gck_cuda_slab_allow_for_good(of, device) == CUDA_SUCCESS;
 }
 
-/* Another thread may have opened what this one's call failed for. */
+/* Another thread may have allowed what this one's call lacked. */
 bool gck_cuda_reach(void)
 {
 	static uint64_t opened; /* with the slabs' lock */

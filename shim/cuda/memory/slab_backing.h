@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The physical memory below a slab, listed or not, and which devices may use it. With the slabs' lock. */
+ * The physical memory below a slab, listed or not, and which devices may use it. Call with the
+ * slabs' lock held. */
 #ifndef GCK_CUDA_SLAB_BACKING_H
 #define GCK_CUDA_SLAB_BACKING_H
 
@@ -7,23 +8,24 @@
 
 #include "shim/cuda/memory/slab.h"
 
-/* Makes new memory and maps it at the slab's addresses; or does nothing. */
+/* Make new memory and map it at the slab's addresses. On failure nothing has changed. */
 CUresult gck_cuda_slab_provide(struct gck_cuda_slab *slab);
 
-/* The driver forgets the memory, which stays as it is; and has it back (naps: physical.h). */
+/* Make the driver forget the memory, and map it again (naps: retry.h). */
 CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *slab);
 CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab, int naps);
 
-/* Device `peer` may use the memory of `device` for good, also that of slabs to come, whatever the program
- * disables later. */
+/* Allow device `peer` to use the memory of `device` for good, also of future slabs, whatever the
+ * program disables later. */
 CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer);
 
-/* Copies between devices. A copy may name memory of any device, whatever context is current: the driver finds
- * its own by the address. Mapped memory, as slabs are, it refuses to devices that have no access. Gives access
- * to all devices with a context that can have it. False: no device got access since the thread asked last. */
+/* Give all devices with a context access to each other's slabs, where possible. A copy may name
+ * memory of any device, whatever context is current, but mapped memory, as slabs are, only if
+ * its device has access. False: no device got access since the thread last asked. Takes the
+ * slabs' lock. */
 bool gck_cuda_reach(void);
 
-/* A call that copies or fills: repeats it where access may have been missing. */
+/* Make a call that copies or fills, and repeat it where access may have been missing. */
 #define GCK_CUDA_COPY(rc, call) \
 	do \
 		(rc) = (call); \

@@ -5,8 +5,8 @@
 
 #define LEAST_SLAB ((uint64_t)32 << 20)
 #define MOST_SLAB ((uint64_t)1 << 30)
-#define GROWTH 64  /* a new one has this part of what there is */
-#define RESERVE 32 /* and this part may be empty: a twentieth for both is asked for */
+#define GROWTH 64  /* a new slab has this part of all slabs' bytes */
+#define RESERVE 32 /* and this part may be empty: the documentation promises a twentieth for both */
 
 static uint64_t (*kept_by_pools)(CUdevice device);
 
@@ -33,7 +33,7 @@ static uint64_t held(CUdevice device, bool empty_only)
 	return bytes;
 }
 
-/* Empty slabs beyond so many bytes go. */
+/* Drop empty slabs beyond `most` bytes. */
 static void trim(CUdevice device, uint64_t most)
 {
 	for (size_t i = gck_cuda_slabs.n; i-- > 0 && held(device, true) > most;) {
@@ -44,7 +44,7 @@ static void trim(CUdevice device, uint64_t most)
 	}
 }
 
-/* So much stays: pools keep what their thresholds say. */
+/* How many empty bytes stay: pools keep what their thresholds say. */
 static uint64_t reserve(CUdevice device)
 {
 	uint64_t part = held(device, false) / RESERVE, kept = kept_by_pools ? kept_by_pools(device) : 0;
@@ -53,7 +53,7 @@ static uint64_t reserve(CUdevice device)
 	return part > LEAST_SLAB ? part : LEAST_SLAB;
 }
 
-/* As large as is sensible; where that is not to be had, as large as it must be. */
+/* Prefer a large slab; if there is no memory for it, make one just large enough. */
 CUresult gck_cuda_slabs_grow(CUdevice device, uint64_t bytes)
 {
 	uint64_t need = up(bytes), size = up(held(device, false) / GROWTH);

@@ -24,8 +24,8 @@ static void driver_able(gck_cuda_obstacle_fn *tell, void *arg)
 
 static const struct gck_cuda_participant driver_part = {.name = "driver", .able = driver_able};
 
-/* In the order in which they drain; NULL at the end. Memory goes before the stacks shrink: copies on the device need none, and what is cheap to take
- * back comes last. */
+/* In the order in which they drain, NULL at the end. Memory goes before the stacks shrink, since
+ * copies on the device use no stacks, and what is cheap to take back comes last. */
 static const struct gck_cuda_participant *const parts[] = {
 	&driver_part, &gck_cuda_obstacles_participant, &gck_cuda_unknown_participant, &gck_cuda_pool_participant, &gck_cuda_managed_participant,
 	&gck_cuda_memory_participant, &gck_cuda_limits_participant, NULL,
@@ -43,18 +43,18 @@ void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
 
 #define MS 1000000ll
 
-/* Of the drain that is under way; in the image, too. */
+/* Of the drain under way; in the image, too. */
 static struct gck_cuda_order order;
-static size_t drained; /* parts that are, or have begun to be */
+static size_t drained; /* participants that have drained or begun to */
 
-/* Who is told that it fails, before it is taken back. */
+/* Who is told of a failure before the drain is undone. */
 static struct {
 	gck_cuda_fails_fn *fails;
 	void *arg;
 	atomic_flag told;
 } asker;
 
-/* What stands in the way, as one error. */
+/* Keep the first obstacle as the error. */
 static void refuse(void *arg, const char *object, const char *reason, const char *remedy)
 {
 	struct gck_error *err = arg;
@@ -82,7 +82,7 @@ static int resume_parts(bool restored, struct gck_error *err)
 		const struct gck_cuda_participant *p = parts[drained - 1];
 
 		if (p->resume && p->resume(&order, restored, failed ? NULL : err))
-			failed = -1; /* the others are put back all the same */
+			failed = -1; /* the others resume all the same */
 	}
 	gck_cuda_contexts_give(&order.contexts);
 	return failed;

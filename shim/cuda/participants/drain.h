@@ -9,26 +9,27 @@
 #include "shim/cuda/base/participant.h"
 #include "shim/link.h"
 
-/* A drain fails, but what the GPU was given for it must come to its end before it is taken back. */
+/* Called when a drain fails but cannot be undone yet, since the GPU's work must finish first. */
 typedef void gck_cuda_fails_fn(void *arg, const struct gck_error *why);
 
-/* Gate shut, GPU idle, parts drained, the driver locked and checkpointed. 0: the process holds no GPU
- * until gck_cuda_resume. -1: it runs as before, unharmed, and err says why; or lost is set: it could
- * not be brought back. fails may be called before that, once, by any thread. */
+/* Close the gate, wait until the GPU is idle, drain the participants, lock and checkpoint the
+ * driver. 0: the process holds no GPU until gck_cuda_resume. -1: it runs as before, and err says
+ * why; or lost is set: it could not be brought back. fails may be called before that, once, by
+ * any thread. */
 int gck_cuda_drain(const struct gck_link_cuda_drain *order, gck_cuda_fails_fn *fails, void *arg, bool *lost,
 		   struct gck_error *err);
 
-/* And back, here (source NULL) or in a process made of the image, where data that are in no page of it are
- * had from the source. -1: the process has lost its GPU; the gate stays closed. */
+/* Bring the process back, here (source NULL) or in a process made from the image: device data
+ * that the image lacks come from the source. -1: the GPU is lost; the gate stays closed. */
 int gck_cuda_resume(gck_cuda_source_fn *source, void *arg, struct gck_error *err);
 
-/* What stands in the way of a drain, of all participants. */
+/* Name what prevents a drain, of all participants. */
 void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg);
 
-/* After either, where the gate is open again: what was kept for an image goes, which may take its time. */
+/* Free what was kept for an image, with the gate open again. It may take long. */
 void gck_cuda_release(void);
 
-/* A drain so asked for is about to come; the program runs. */
+/* Prepare for such a drain, which follows soon, while the program runs. */
 void gck_cuda_expect(const struct gck_link_cuda_drain *asked);
 
 #endif

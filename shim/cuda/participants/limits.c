@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Half of what the driver saves by itself is the reserve for the stacks of all threads that a GPU can
- * hold. It is shrunk for the time of a checkpoint: nothing runs then. The device heap is left alone:
- * what kernels allocated there lives. */
+ * Half of what the driver saves is the reserve for the stacks of all threads that a GPU can hold.
+ * It shrinks during a checkpoint, when nothing runs. The device heap stays, since kernels'
+ * allocations live there. */
 #include <stdlib.h>
 
 #include "shim/cuda/base/participant.h"
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/gate/context.h"
 
-#define SMALL 16 /* bytes a thread; the driver takes its least */
+#define SMALL 16 /* bytes a thread; the driver raises it to its minimum */
 
 static struct {
-	size_t *stack, n; /* as they were, of the order's first n contexts */
+	size_t *stack, n; /* the limits before, of the order's first n contexts */
 } limits;
 
 static int set_stack(CUcontext context, size_t *before, size_t size, struct gck_error *err)

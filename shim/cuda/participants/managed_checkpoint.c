@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Managed memory at a checkpoint. The driver refuses one while there is any, and the program's threads
- * use it on the CPU whatever the GPU does. So it is exchanged for ordinary memory at the same address,
- * which has the same contents and goes into the image, and back. What the GPU has is copied by the GPU
- * while the program's threads run. */
+ * Managed memory at a checkpoint. The driver refuses a checkpoint while there is any, and the
+ * program's threads use it on the CPU whatever the GPU does. So ordinary memory with the same
+ * contents takes its place and goes into the image; afterwards it is swapped back. While the
+ * threads run the GPU copies its own pages. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +18,14 @@
 #include "shim/cuda/managed/advice.h"
 #include "shim/cuda/managed/managed_swap.h"
 
-/* ---- the GPU's pages, copied by the GPU while the program runs ------------------------------ */
+/* ---- the GPU's pages, copied while the program runs ----------------------------------------- */
 
 #define LOOK 512 /* pages */
 
-/* What the CPU has is read there from now on. Otherwise the GPU would take pages along that it was not asked
- * for, beside those that it reads, and among them one that was copied, brought back and written: it would not be
- * the CPU's when the threads stand still, and the old copy be taken for its contents. */
+/* Keep the CPU's pages on the CPU from now on. Otherwise the GPU would fetch pages besides those
+ * that it reads, among them a page that was copied, fetched back by the CPU and written: it
+ * would not be the CPU's when the threads are stopped, and its old copy would be taken for its
+ * contents. */
 static int keep_on_cpu(const struct gck_cuda_managed *m, struct gck_error *err)
 {
 	CUresult rc = gck_cuda_real.cuMemAdvise_v2(m->base, m->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
@@ -33,7 +34,7 @@ static int keep_on_cpu(const struct gck_cuda_managed *m, struct gck_error *err)
 	return rc ? gck_cuda_fail(err, "cuMemAdvise", rc) : 0;
 }
 
-/* A copy by the GPU of a run of pages that the CPU has not. From the CPU's it would take them. */
+/* Let the GPU copy a run of its own pages. From pages of the CPU it would take them away. */
 static int copy_run(const struct gck_cuda_managed_swap *x, uint64_t from, uint64_t pages, CUstream stream,
 		    struct gck_error *err)
 {
@@ -47,13 +48,13 @@ static int copy_run(const struct gck_cuda_managed_swap *x, uint64_t from, uint64
 	return 0;
 }
 
-/* So that nothing has to be found while the program's threads stand still. */
+/* Make the pages exist now, so that none has to be made while the threads are stopped. */
 static void populate(const struct gck_cuda_managed_swap *x, uint64_t from, uint64_t pages)
 {
 	madvise(x->copy + from, pages * GCK_CUDA_PAGE, MADV_POPULATE_WRITE);
 }
 
-/* Pages of one kind that follow each other. */
+/* Treat runs of pages of one kind. */
 static int copy_looked_at(const struct gck_cuda_managed_swap *x, uint64_t at, const uint64_t *words,
 			  uint64_t n, CUstream stream, struct gck_error *err)
 {
@@ -94,8 +95,9 @@ static int copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cu
 	return 0;
 }
 
-/* In the arena's context, while the threads run: what the GPU has is copied to copy, of ordinary memory, and marked
- * as copied. From here on what the CPU has stays there. The stream is our own: no default stream, which a capture of the program's may depend on. */
+/* In the arena's context, while the threads run: copies the GPU's pages to x->copy and marks
+ * them as copied. The stream is our own: a capture of the program may depend on a default
+ * stream. */
 static int copy_from_gpu(struct gck_cuda_managed_swap *x, const struct gck_cuda_order *order,
 			 struct gck_error *err)
 {
@@ -155,7 +157,7 @@ static int begin(struct gck_cuda_managed_swap *x, struct gck_cuda_managed *m, in
 	return failed;
 }
 
-static bool not_freed; /* the driver has kept some of which it was told */
+static bool not_freed; /* the driver did not free memory that it was told to */
 
 static void able(gck_cuda_obstacle_fn *tell, void *arg)
 {
@@ -164,7 +166,7 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 		     "with such memory", "restart the job from its last checkpoint");
 }
 
-/* Its memory is not there any more: the driver has to know. */
+/* Free the memory in the driver, which is not mapped any more. */
 static int tell_driver(const struct gck_cuda_managed *m, struct gck_error *err)
 {
 	struct gck_cuda_mmap_target s = {.base = m->base, .size = m->size};
@@ -177,14 +179,14 @@ static int tell_driver(const struct gck_cuda_managed *m, struct gck_error *err)
 	return rc ? gck_cuda_fail(err, "cuMemFree of managed memory", rc) : 0;
 }
 
-/* The resume that follows repeats what the program has advised. */
+/* The resume that follows repeats the program's advice. */
 static void advise_no_more(const struct gck_cuda_managed *m)
 {
 	gck_cuda_real.cuMemAdvise_v2(m->base, m->size, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
 				     (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST});
 }
 
-/* It has gone, or it stays. */
+/* The arena is away, or it stays. */
 static int end(const struct gck_cuda_managed_swap *x, struct gck_error *err)
 {
 	struct gck_cuda_managed *m = x->arena;
@@ -205,7 +207,7 @@ static int end(const struct gck_cuda_managed_swap *x, struct gck_error *err)
 	return failed;
 }
 
-/* All of them, with v for each. */
+/* Send all arenas away; v has an element for each. */
 static int send_away(struct gck_cuda_managed_swap *v, int pagemap, const struct gck_cuda_order *order,
 		     struct gck_error *err)
 {
@@ -253,7 +255,7 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 
 /* ---- back ----------------------------------------------------------------------------------- */
 
-/* The driver maps its memory: the place of the exchange. */
+/* The driver maps its memory: swap now. */
 static int map(struct gck_cuda_mmap_target *s, int fd, int64_t offset)
 {
 	struct gck_cuda_managed_swap *x = (struct gck_cuda_managed_swap *)s;
@@ -307,7 +309,7 @@ static int come_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *mome
 	return failed;
 }
 
-/* It is advice: what fails of it costs time alone. */
+/* A failure costs speed only. */
 static void repeat_advice(const struct gck_cuda_managed *m)
 {
 	CUstream stream;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Slabs and the program's own physical memory at a checkpoint: their contents are copied (snapshot.h), and
- * the driver forgets them and the copies, so that it has little to save. Here they are mapped again as they
- * are, and the copy is read while the program runs (serve_data.h); in a process made of the image there is
- * new memory at their addresses, filled from the image's pages and by the agent. Where the driver has nothing back
- * (physical.h) the copy, which is seen through a window (window.h) or is in host memory, fills new memory here, too. */
+ * Slabs and the program's own physical memory at a checkpoint. Their contents are copied
+ * (snapshot.h), and the driver forgets them and the copies, so that it has little to save. In
+ * this process they are mapped again as they are, and the copy is read while the program runs
+ * (transfer/). In a process made from the image there is new memory at their addresses, filled
+ * from the image's pages and by the agent. Where the driver cannot recall memory (physical.h),
+ * the copy, in host memory or seen through external mappings, fills new memory here as well. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@
 #include "shim/cuda/transfer/transfer.h"
 #include "shim/cuda/vmm/vmm.h"
 
-/* What the system has refused, errno says. */
+/* The error of a system resource, as errno says. */
 static int not_mapped(const char *what, CUresult rc, struct gck_error *err)
 {
 	return rc == CUDA_ERROR_OPERATING_SYSTEM ? gck_fail(err, EIO, "%s: %s", what, strerror(errno))
@@ -44,7 +45,7 @@ static int map_all(struct gck_error *err)
 	return failed;
 }
 
-/* The name of one descriptor; 0: none is kept. */
+/* The name of one descriptor in the vault; 0: there is none. */
 static uint64_t one_kept(void)
 {
 	const struct gck_cuda_handle *h;
@@ -58,7 +59,7 @@ static uint64_t one_kept(void)
 	return 0;
 }
 
-/* The way back takes one at a time. */
+/* The way back needs one descriptor at a time. */
 static int try_one(struct gck_error *err)
 {
 	uint64_t kept = one_kept();
@@ -72,7 +73,7 @@ static int try_one(struct gck_error *err)
 	return 0;
 }
 
-/* Nothing else keeps the memory once it is unmapped. */
+/* Only the vault keeps the memory once it is unmapped. */
 static int check_kept(struct gck_error *err)
 {
 	bool kept = gck_cuda_vmm_is_kept();
@@ -83,7 +84,8 @@ static int check_kept(struct gck_error *err)
 					      "device memory: it should close what it has opened alone");
 }
 
-/* There is a copy: what could not be had back goes at once, since the driver has its memory free only a while later. */
+/* There is a copy: free what cannot be recalled at once, since the driver has its memory free
+ * only a while later. */
 static CUresult leave(struct gck_cuda_slab *s)
 {
 	CUresult rc = gck_cuda_slab_unmap(s);
@@ -104,7 +106,7 @@ static int unmap_all(struct gck_error *err)
 	return rc ? gck_cuda_fail(err, "unmapping device memory", rc) : 0;
 }
 
-/* The devices may be others. */
+/* After a restore the devices may be others. */
 static void look(const struct gck_cuda_contexts *all)
 {
 	for (size_t i = 0; i < all->n; i++) {
@@ -123,14 +125,14 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 {
 	gck_cuda_device_copy_tidy(&order->contexts);
 	if (!gck_cuda_physical_recalls())
-		look(&order->contexts); /* at devices that are new to it, too */
+		look(&order->contexts); /* also on devices that are new to it */
 	if (check_kept(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) || gck_cuda_copy_out(order, err))
 		return -1;
 	gck_cuda_stage_end(); /* before an image is taken */
 	return unmap_all(err);
 }
 
-/* What has gone, here or with another process, is free only a while later. */
+/* Memory freed here or by another process is available only a while later. */
 static bool comes_later(CUresult rc, int *naps)
 {
 	if (rc == CUDA_ERROR_OPERATING_SYSTEM)
@@ -154,7 +156,7 @@ static CUresult make_all(struct gck_cuda_renewed *r)
 	return rc;
 }
 
-/* What was not away yet is as it was. */
+/* What was not away yet is unchanged. */
 static int renew(struct gck_error *err)
 {
 	struct gck_cuda_renewed r = {.device = -1};
@@ -194,7 +196,7 @@ static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 	return 0;
 }
 
-/* From here on a program that needs the snapshot's memory can have it. */
+/* From here on the program can take the snapshot's memory. */
 static int resume(const struct gck_cuda_order *order, bool restored, struct gck_error *err)
 {
 	if (restored)
@@ -205,7 +207,8 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 	return 0;
 }
 
-/* Giving much memory back takes long. What is kept on devices stands until it is read. */
+/* Freeing much memory takes long, so it happens here. The copy on the devices stays until it is
+ * read. */
 static void release(void)
 {
 	gck_cuda_snapshot_drop_host();

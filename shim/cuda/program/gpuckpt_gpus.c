@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckpt-gpus LIBRARY: what the driver shows to a process with this environment, as a struct
- * gck_cuda_devices on standard output; exit status 1: why not, as text. A restart asks it in the place of
- * the task that is to be restored. LIBRARY is what the rank had loaded; where that is not there, the
- * loader's choice. */
+ * gpuckpt-gpus LIBRARY: writes the devices that the driver shows to a process with this
+ * environment to standard output, as a struct gck_cuda_devices. Exit status 1: the reason, as
+ * text. A restart runs it in place of the task to be restored. LIBRARY is the driver's library
+ * that the rank had loaded; if that file does not exist, the loader chooses. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void *open_library(const char *path)
 	return dlopen(access(path, R_OK) == 0 ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
-/* All there, or false. */
+/* False: a function is missing. */
 static bool find(void *library, struct gck_cuda_device_calls *eyes)
 {
 	*(void **)&eyes->count = dlsym(library, "cuDeviceGetCount");

@@ -24,7 +24,7 @@ static int stream_begin(struct gck_cuda_copy_stream *on, const struct gck_cuda_s
 	return rc ? gck_cuda_fail(err, "a stream for device data", rc) : 0;
 }
 
-/* In its context: the caller's own may be one that has ended. */
+/* In the stream's own context: the caller's current context may have ended. */
 static void stream_end(struct gck_cuda_copy_stream *on)
 {
 	CUcontext context;
@@ -89,7 +89,7 @@ static struct gck_cuda_copy_stream *stream_of(const struct gck_cuda_copy_queue *
 	return NULL;
 }
 
-/* In the stream's context. */
+/* With the stream's context current. */
 static CUresult copy(const struct gck_cuda_copy_queue *m, struct gck_cuda_queued_copy *move, uint64_t offset)
 {
 	CUstream stream = move->on->stream;
@@ -103,7 +103,7 @@ static CUresult copy(const struct gck_cuda_copy_queue *m, struct gck_cuda_queued
 	return rc ? rc : gck_cuda_real.cuEventRecord(move->done, stream);
 }
 
-/* In the stream's context, which is current from here on. */
+/* Make the stream's context current; it stays so. */
 static CUresult begin(const struct gck_cuda_copy_queue *m, CUdevice device, struct gck_cuda_queued_copy *move)
 {
 	const struct gck_cuda_copy_stream *on = stream_of(m, device);
@@ -138,7 +138,7 @@ CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice devic
 	return rc;
 }
 
-/* The device writes them where they go. */
+/* The device writes the hashes into the ring. */
 static CUresult hash(const struct gck_cuda_copy_queue *m, const struct gck_cuda_queued_copy *move, uint64_t offset)
 {
 	const struct gck_cuda_hash_module *h = gck_cuda_hash_module_of(move->on->context);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Copies between devices and a ring (ring.h) in the background: in order, a few under way at a time, at
- * the lowest priority. Few, since a program that waits for its context waits for them. Calls come from
- * one thread at a time; captures of the program's are not harmed if that has relaxed mode. */
+ * Copies between devices and a ring (shared_ring.h) in the background: in order, at the lowest
+ * priority, and few at a time, since a program that waits for its context waits for them. Calls
+ * come from one thread at a time, in relaxed capture mode, so that the program's captures are
+ * not harmed. */
 #ifndef GCK_CUDA_COPY_QUEUE_H
 #define GCK_CUDA_COPY_QUEUE_H
 
@@ -22,27 +23,27 @@ struct gck_cuda_copy_stream {
 struct gck_cuda_copy_queue {
 	enum gck_cuda_way way;
 	struct gck_cuda_ring *ring;
-	struct gck_cuda_copy_stream *streams; /* of each device */
+	struct gck_cuda_copy_stream *streams; /* one for each device */
 	size_t nstreams;
 	struct gck_cuda_queued_copy {
-		CUevent done;        /* NULL: with its context */
+		CUevent done;        /* NULL: its context has ended */
 		const struct gck_cuda_copy_stream *on;
-		uint64_t address, size; /* of the device */
+		uint64_t address, size; /* of device memory */
 	} under_way[GCK_CUDA_QUEUED_COPIES];
 	unsigned first, n;
 };
 
-/* With streams in the shares' contexts. -1: what was made is to be ended. */
+/* Make streams in the shares' contexts. -1: call gck_cuda_copy_queue_end all the same. */
 int gck_cuda_copy_queue_begin(struct gck_cuda_copy_queue *m, enum gck_cuda_way way, struct gck_cuda_ring *ring,
 			 const struct gck_cuda_snapshot *of, struct gck_error *err);
-/* Waits for what is under way. */
+/* Wait for the copies under way, then free the queue. */
 void gck_cuda_copy_queue_end(struct gck_cuda_copy_queue *m);
-/* A context has ended, and what was in it. */
+/* A context has ended, and its copies with it. */
 void gck_cuda_copy_queue_lost(struct gck_cuda_copy_queue *m, CUcontext gone);
 
-/* What is done, or failed, is forgotten. True: nothing is under way any more. */
+/* Forget copies that are done or failed. True: none is under way any more. */
 bool gck_cuda_copy_queue_settle(struct gck_cuda_copy_queue *m);
-/* Is something under way from or to these addresses? */
+/* Whether a copy from or to these addresses is under way. */
 bool gck_cuda_copy_queue_uses(const struct gck_cuda_copy_queue *m, uint64_t address, uint64_t size);
 
 static inline bool gck_cuda_copy_queue_is_full(const struct gck_cuda_copy_queue *m)
@@ -50,17 +51,17 @@ static inline bool gck_cuda_copy_queue_is_full(const struct gck_cuda_copy_queue 
 	return m->n == GCK_CUDA_QUEUED_COPIES;
 }
 
-/* One more, of a device that has a share, if it is not full: of *size bytes between an address and an
- * offset of the ring; *size becomes how many it is of. */
+/* Start a copy between device memory, of a device with a share, and an offset of the ring. The
+ * queue is not full. *size becomes the bytes that this copy is of. */
 CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t offset,
 			      uint64_t *size);
 
-/* The same for hashes (hash.h) of so many bytes of the device, into the ring. CUDA_ERROR_NOT_SUPPORTED: there
- * are none. */
+/* Start hashing (hash.h) device memory into the ring. CUDA_ERROR_NOT_SUPPORTED: there is no
+ * kernel. */
 CUresult gck_cuda_copy_queue_hash(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t size,
 			     uint64_t offset);
 
-/* CUDA_SUCCESS: the oldest is done, and forgotten; CUDA_ERROR_NOT_READY: it is not yet. */
+/* CUDA_SUCCESS: the oldest copy is done, and forgotten; CUDA_ERROR_NOT_READY: not yet. */
 CUresult gck_cuda_copy_queue_poll(struct gck_cuda_copy_queue *m);
 
 #endif

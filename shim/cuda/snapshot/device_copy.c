@@ -19,43 +19,50 @@
 #include "shim/inside/gate.h"
 
 #define NAP_NS 50000
-#define YIELD_LOOKS 10000 /* half a second and more: a copy takes less than a millisecond */
-#define BUSY_NS 10000000000ll /* the lock may be held in a call of the driver's; windows close when the GPU rests */
+#define YIELD_LOOKS 10000 /* half a second and more; a copy takes less than a millisecond */
+#define BUSY_NS 10000000000ll /* the lock may be held in a driver's call; external mappings close
+			       * when the GPU is idle */
 #define END_NAP_NS 20000
-#define END_NAPS 500      /* for what is under way: it waits for no kernel */
-#define TEND_MS 20        /* between looks at what has ended and is not given back yet */
-#define COMING_NS 3000000000ll /* so long it may come */
-#define STOP_NS 600000000ll   /* tries to close windows with the gate closed, */
-#define GIVE_AGAIN_NS 1000000000ll  /* again after so long while another rank asks, */
-#define STOP_AGAIN_NS 10000000000ll /* after this while nobody does, doubled up to */
+#define END_NAPS 500      /* for copies under way, which wait for no kernel */
+#define TEND_MS 20        /* between attempts to free what has ended */
+#define COMING_NS 3000000000ll /* how long memory may take to come */
+#define STOP_NS 600000000ll   /* limit of an attempt to close external mappings with the gate
+			       * closed */
+#define GIVE_AGAIN_NS 1000000000ll  /* between attempts while another rank asks */
+#define STOP_AGAIN_NS 10000000000ll /* between attempts otherwise, doubled up to */
 #define STOP_AGAIN_MOST_NS 640000000000ll
-#define PATIENCE_MS 1000  /* with what the program itself has freed in a stream's order */
+#define PATIENCE_MS 1000  /* for memory that the program itself freed in a stream's order */
 #define LATEST_NS 300000000ll
 #define LATE_NAP_NS 1000000
 
 static struct {
 	pthread_mutex_t lock;
 	bool stands;
-	struct gck_error why;         /* it does not, any more */
-	bool open;                    /* also after the end, while something of it is under way: */
+	struct gck_error why;         /* why it stands no more */
+	bool open;                    /* the queue is there, also after the end while a copy is
+				       * under way */
 	struct gck_cuda_copy_queue mover;
-	struct gck_cuda_ring ring;    /* and this one until the GPU is idle */
-	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
-	_Atomic bool there;           /* any of that */
-	_Atomic uint64_t ends;        /* times that something was given back */
-	_Atomic int64_t given_ns;     /* when it was, last */
-	const char *_Atomic wanted;   /* why it is to end: whoever has the lock next sees to it */
-	_Atomic bool external;         /* it is seen through some */
-	_Atomic unsigned waiting;     /* threads of the program's, for its memory, which go out when the gate is closed */
-	int64_t ended_ns;             /* when it stood last */
-	int64_t tried_ns, again_ns;   /* the CUDA thread's: when windows could not be closed, and how long it leaves that */
+	struct gck_cuda_ring ring;    /* registered until the GPU is idle */
+	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* held by copies; with the slabs' lock */
+	_Atomic bool there;           /* something of the copy is left */
+	_Atomic uint64_t ends;        /* how often memory was given back */
+	_Atomic int64_t given_ns;     /* when it was last given back */
+	const char *_Atomic wanted;   /* the reason to end it, for the next one who takes the
+				       * lock */
+	_Atomic bool external;         /* it is seen through external mappings */
+	_Atomic unsigned waiting;     /* threads of the program that wait for its memory and
+				       * leave the gate when that is closed */
+	int64_t ended_ns;             /* when it last stood */
+	int64_t tried_ns, again_ns;   /* the CUDA thread's: when external mappings could not be
+				       * closed, and how long to wait then */
 } copy = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static __thread uint64_t seen __attribute__((tls_model("initial-exec"))); /* of `ends`, by a thread of the program's */
+/* the value of `ends` that a thread of the program saw last */
+static __thread uint64_t seen __attribute__((tls_model("initial-exec")));
 
-/* ---- giving it back, with the lock ---------------------------------------------------------- */
+/* ---- giving it back, with the lock held ----------------------------------------------------- */
 
-/* With the slabs' lock. */
+/* Update copy.bytes, with the slabs' lock held. */
 static void count(void)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
@@ -107,8 +114,9 @@ static void drop_unused(void)
 	gck_cuda_slabs_unlock();
 }
 
-/* Never waits: a hash may be behind a kernel of the program's that waits for the caller. What is under way keeps
- * its blocks, until somebody looks again. A capture of the calling thread's lives. */
+/* Never waits, since a hash may be behind a kernel of the program that waits for the caller.
+ * Copies under way keep their blocks until the next look. Captures of the calling thread are not
+ * harmed. */
 static void give_back(void)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -121,7 +129,7 @@ static void give_back(void)
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* What is seen through windows goes later (gck_cuda_device_copy_tend). */
+/* External mappings are closed later (gck_cuda_device_copy_tend). */
 static void end(int code, const char *why)
 {
 	if (copy.stands) {
@@ -146,7 +154,7 @@ static void end_if_wanted(void)
 
 /* ---- the program's threads ------------------------------------------------------------------ */
 
-/* False: somebody has the lock. */
+/* False: another thread has the lock. */
 static bool try_end(const char *why)
 {
 	if (pthread_mutex_trylock(&copy.lock))
@@ -156,7 +164,8 @@ static bool try_end(const char *why)
 	return true;
 }
 
-/* Until something is, by whichever thread. A checkpoint, and a restart of its image, may come meanwhile. */
+/* Wait until any thread gave memory back. A checkpoint, and a restart of its image, may happen
+ * meanwhile. */
 static void look_until_given(const char *why)
 {
 	const struct timespec nap = {0, NAP_NS};
@@ -190,8 +199,9 @@ static bool was_given(void)
 	return given;
 }
 
-/* The driver may have memory free only a while after its last descriptor is closed (100 ms were seen), where a
- * program that gives memory back for lack of it, and asks again, would have had it at once. */
+/* The driver may have memory free only a while after its last descriptor is closed (100 ms were
+ * seen). A program that frees memory for lack of it, and asks again, would have got it at once
+ * from the driver. */
 static bool comes_late(int64_t *late_ns)
 {
 	const struct timespec nap = {0, LATE_NAP_NS};
@@ -204,15 +214,15 @@ static bool comes_late(int64_t *late_ns)
 	return true;
 }
 
-/* Another thread may have given something back since the call failed. */
+/* Another thread may have given memory back since the call failed. */
 static bool end_for_program(void)
 {
 	wait_given("the program needed the device memory that the checkpoint stood in");
 	return was_given();
 }
 
-/* What nobody uses goes first; what the GPU may be done with soon, and what is on its way back, before other ranks
- * are asked, whose memory then comes as late. */
+/* Unused memory first, then the copy, then memory that the GPU may release soon or that is on
+ * its way back; other ranks last, whose memory takes as long to come. */
 bool gck_cuda_device_copy_yield(CUdevice device, int64_t *late_ns)
 {
 	if (gck_cuda_ordered_reclaim(0) || end_for_program() || gck_cuda_ordered_reclaim(PATIENCE_MS) ||
@@ -279,7 +289,7 @@ void gck_cuda_device_copy_begin(void)
 	pthread_mutex_unlock(&copy.lock);
 }
 
-/* True: nothing is under way that still needs a part of it. */
+/* True: no copy is under way that needs a part of it. */
 static bool end_now(int code, const char *why)
 {
 	bool settled;
@@ -326,9 +336,10 @@ void gck_cuda_device_copy_tidy(const struct gck_cuda_contexts *all)
 	gck_cuda_ring_end(&copy.ring);
 }
 
-/* ---- windows, in the CUDA thread ------------------------------------------------------------ */
+/* ---- external mappings, in the CUDA thread -------------------------------------------------- */
 
-/* The frees wait for what the GPU has been given: nothing, for the moment. So long after one that failed. */
+/* Freeing them waits for the GPU's work, so it happens with the gate closed and the GPU idle.
+ * After a failed attempt the next one waits for pause_ns. */
 static void close_in_a_stop(int64_t pause_ns)
 {
 	struct gck_cuda_contexts all;
@@ -350,7 +361,7 @@ static void close_in_a_stop(int64_t pause_ns)
 	gck_gate_open();
 }
 
-/* With the lock; a part may be in use for longer than its reader has waited for it. */
+/* With the lock held. A copy may be under way for longer than its reader waited. */
 static bool has_ended(void)
 {
 	end_if_wanted();
@@ -415,7 +426,7 @@ void gck_cuda_device_copy_unlock(void)
 	pthread_mutex_unlock(&copy.lock);
 }
 
-/* A block at a time. */
+/* Map one block at a time. */
 static int map(struct gck_error *err)
 {
 	bool others;

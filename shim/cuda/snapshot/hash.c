@@ -6,8 +6,8 @@
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-#define LANES 8     /* threads a window (hash.cu) */
-#define THREADS 256 /* a block */
+#define LANES 8     /* threads for each chunk (hash.cu) */
+#define THREADS 256 /* in a block */
 
 /* hash.cu for any device: the driver compiles it. */
 static const char ptx[] =
@@ -28,7 +28,8 @@ static void hash_end(struct gck_cuda_hash_module *h)
 	h->module = NULL;
 }
 
-/* In the current context. The driver carries the module over a checkpoint as it does the program's own. */
+/* Load the kernel into the current context. The driver saves the module at a checkpoint as it
+ * does the program's. */
 static int hash_begin(struct gck_cuda_hash_module *h, struct gck_error *err)
 {
 	CUresult rc = gck_cuda_real.cuModuleLoadData(&h->module, ptx);
@@ -59,12 +60,12 @@ int gck_cuda_hash(const struct gck_cuda_hash_module *h, CUstream stream, CUdevic
 	return rc ? gck_cuda_fail(err, "cuLaunchKernel", rc) : 0;
 }
 
-/* ---- contexts that have it ------------------------------------------------------------------ */
+/* ---- contexts that have the kernel ---------------------------------------------------------- */
 
 #define CONTEXTS 64
 
 static struct {
-	CUcontext context; /* NULL: free */
+	CUcontext context; /* NULL: unused */
 	struct gck_cuda_hash_module hasher;
 } loaded[CONTEXTS];
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * XXH3-128 (seed 0, the default secret) of windows of device memory, as the store has it of chunks: so
- * what did not change is known without leaving the device. After the algorithm's description in
- * xxHash/doc/xxhash_spec.md. hash.ptx is made of this by `make hash-ptx`.
- *
- * Eight lanes a window, each with one of the algorithm's eight accumulators; a window's blocks follow one
- * on another, many windows are hashed at once. Windows are of whole pages, so that only the long form is
- * wanted, and the last stripe is the end of the last block. */
+ * XXH3-128 (seed 0, the default secret) of chunk-sized windows of device memory, as the store
+ * hashes chunks: what has not changed is recognized without leaving the device. After the
+ * algorithm's description in xxHash/doc/xxhash_spec.md. `make hash-ptx` makes hash.ptx. Each
+ * window has eight lanes, one for each of the algorithm's eight accumulators; the blocks of a
+ * window are hashed one after the other, many windows at once. Windows consist of whole pages,
+ * so only the long form is needed, and the last stripe is the end of the last block. */
 #include <stdint.h>
 
 #define WINDOW (256u * 1024)
@@ -33,7 +32,7 @@ __constant__ uint64_t secret[24] = {
 };
 __constant__ uint64_t begin[LANES] = {P32_3, P64_1, P64_2, P64_3, P64_4, P32_2, P64_5, P32_1};
 
-/* Eight bytes of the secret from any byte on. */
+/* Eight bytes of the secret from any offset on. */
 static __device__ uint64_t secret_at(unsigned byte)
 {
 	unsigned shift = byte % 8 * 8;
@@ -54,7 +53,8 @@ static __device__ uint64_t avalanche(uint64_t h)
 	return h ^ h >> 32;
 }
 
-/* The eight accumulators as one word; from a place in the secret on. All lanes have the result. */
+/* Merge the eight accumulators into one word, with the secret from an offset on. All lanes have
+ * the result. */
 static __device__ uint64_t merge(uint64_t acc, unsigned lane, unsigned byte, uint64_t start,
 				 unsigned mask)
 {
@@ -68,7 +68,7 @@ static __device__ uint64_t merge(uint64_t acc, unsigned lane, unsigned byte, uin
 	return avalanche(start + sum);
 }
 
-/* What one stripe's word adds to its own lane; the word itself goes to the neighbour's. */
+/* A stripe's word adds this to its own lane; the word itself is added to the neighbour's. */
 static __device__ uint64_t product(uint64_t word, uint64_t key)
 {
 	uint64_t mixed = word ^ key;
@@ -76,7 +76,8 @@ static __device__ uint64_t product(uint64_t word, uint64_t key)
 	return (mixed & 0xffffffff) * (mixed >> 32);
 }
 
-/* A window's hash, low word first as XXH3 names them. `data` is this lane's word of the first stripe. */
+/* The hash of a window, low word first as XXH3 names them. `data` is this lane's word of the
+ * first stripe. */
 static __device__ void hash(const uint64_t *data, uint64_t size, unsigned lane, unsigned mask,
 			    uint64_t out[2])
 {
@@ -108,8 +109,8 @@ static __device__ void hash(const uint64_t *data, uint64_t size, unsigned lane, 
 	out[1] = merge(acc, lane, 192 - STRIPE - 11, ~(size * P64_2), mask);
 }
 
-/* One hash for each multiple of WINDOW that [address, address + size) touches, of the part that lies in it:
- * high word, low word. address and size are multiples of 4096. */
+/* A hash for each multiple of WINDOW that [address, address + size) touches, of the part inside
+ * the range: high word, low word. address and size are multiples of 4096. */
 extern "C" __global__ void gck_hash_kernel(uint64_t address, uint64_t size, uint64_t *out)
 {
 	uint64_t n = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;

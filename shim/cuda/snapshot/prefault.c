@@ -10,7 +10,8 @@
 
 #include "shim/cuda/gate/idle.h"
 
-#define PART ((uint64_t)2 << 20) /* at a time: the program's own calls of mmap wait for as much */
+#define PART ((uint64_t)2 << 20) /* at a time: the program's own calls of mmap wait as long as
+				  * this takes */
 #define THREADS 12
 
 #ifndef MADV_POPULATE_WRITE
@@ -30,7 +31,7 @@ void *gck_cuda_prefault_new(uint64_t size)
 
 	if (at == MAP_FAILED)
 		return NULL;
-	madvise(at, size, MADV_HUGEPAGE); /* a fault for 2 MiB in place of 4 KiB */
+	madvise(at, size, MADV_HUGEPAGE); /* one fault for 2 MiB, not for 4 KiB */
 	return at;
 }
 

@@ -12,7 +12,7 @@
 
 #define PAGE 4096
 
-/* A ring that shrinks would end the rank by SIGBUS. A child by fork has no part in it. */
+/* A ring that shrinks would kill the rank by SIGBUS. A child by fork must not share it. */
 int gck_cuda_ring_map(struct gck_cuda_ring *r, int fd, struct gck_error *err)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -52,7 +52,7 @@ CUresult gck_cuda_ring_use(struct gck_cuda_ring *r, uint64_t offset, uint64_t *s
 	return CUDA_SUCCESS;
 }
 
-/* Addresses that stay registered are never used again. */
+/* Addresses that stay registered are not used again. */
 void gck_cuda_ring_end(struct gck_cuda_ring *r)
 {
 	bool stuck = false;

@@ -15,13 +15,13 @@
 #include "shim/cuda/vmm/vmm.h"
 #include "shim/link.h"
 
-#define BLOCK ((uint64_t)2 << 30) /* the larger, the fewer to map and to unmap */
+#define BLOCK ((uint64_t)2 << 30) /* large blocks are few to map and unmap */
 
 struct gck_cuda_snapshot gck_cuda_snapshot;
 
-/* ---- what is taken -------------------------------------------------------------------------- */
+/* ---- what is copied ------------------------------------------------------------------------- */
 
-/* One more element of `size` bytes; NULL: no memory. */
+/* Append an element of `size` bytes; NULL: no memory. */
 static void *more(void **v, size_t *n, size_t *capacity, size_t size)
 {
 	if (*n == *capacity) {
@@ -36,7 +36,7 @@ static void *more(void **v, size_t *n, size_t *capacity, size_t size)
 	return (char *)*v + size * (*n)++;
 }
 
-/* Neighbours become one, but for those before the first-th. */
+/* Add an extent. It is joined to its neighbour, except to those before index `first`. */
 static int add(struct gck_cuda_snapshot *to, size_t first, CUdevice device, uint64_t address, uint64_t size)
 {
 	struct gck_cuda_extent *e = to->n > first ? &to->v[to->n - 1] : NULL;
@@ -54,7 +54,7 @@ static int add(struct gck_cuda_snapshot *to, size_t first, CUdevice device, uint
 
 static int add_own(void *arg, CUdevice device, uint64_t address, uint64_t size)
 {
-	return add(arg, 0, device, address, size); /* they are the first */
+	return add(arg, 0, device, address, size); /* they are the first of the list */
 }
 
 static int by_address(const void *a, const void *b)
@@ -64,7 +64,8 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Pieces are cut in whole pages; what nobody asked for at the end of one comes along. */
+/* Suballocations consist of whole pages; bytes at their end that nobody asked for are copied,
+ * too. */
 static int list_taken(struct gck_cuda_snapshot *to)
 {
 	if (gck_cuda_vmm_each(add_own, to))
@@ -85,10 +86,10 @@ static int list_taken(struct gck_cuda_snapshot *to)
 	return 0;
 }
 
-/* ---- room on devices ------------------------------------------------------------------------ */
+/* ---- memory on devices ---------------------------------------------------------------------- */
 
-/* Where a copy of the address can begin, from `at` on: it lies in windows of the store's as the original
- * does, so that hashes can be made of it. */
+/* The first place from `at` on for a copy of the address: it must lie in the store's windows as
+ * the original does, so that its hashes compare. */
 static uint64_t fit(uint64_t at, uint64_t address)
 {
 	return at + (address - at) % GCK_LINK_DATA_WINDOW;
@@ -119,7 +120,7 @@ static uint64_t block_size(void)
 	return gck_cuda_physical_recalls() ? BLOCK : GCK_CUDA_EXTERNAL_MAPPING_MAX;
 }
 
-/* Blocks for up to so many bytes, as far as they are to be had: what fails here costs host memory. */
+/* Make blocks for up to `size` bytes. A failure is no error: the rest goes to host memory. */
 static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, uint64_t size)
 {
 	uint64_t most = block_size();
@@ -141,7 +142,7 @@ static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, 
 	}
 }
 
-/* As far as there is room, and no more than `most`. */
+/* Fill the share as far as memory is free, but not beyond `most`. */
 static int fill_share(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, uint64_t most,
 		      struct gck_error *err)
 {
@@ -189,7 +190,7 @@ static int share_new(struct gck_cuda_snapshot *to, CUdevice device, const struct
 
 /* ---- what goes where ------------------------------------------------------------------------ */
 
-/* So many bytes a copy there can have in one piece, which lies in one block. */
+/* The bytes that a copy at that offset can have in one part, which lies in one block. */
 static uint64_t kept_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
 {
 	uint64_t left = at < share->size ? share->size - at : 0, piece = block_size() - at % block_size();
@@ -198,8 +199,8 @@ static uint64_t kept_at(const struct gck_cuda_share *share, uint64_t at, uint64_
 	return size < left ? size : left;
 }
 
-/* One extent, where it is to be copied: a part of it to its device, as long as there is room behind what
- * is used. */
+/* Place an extent: a part of it on its device while there is memory behind what is used, the
+ * rest in host memory. */
 static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_t *used)
 {
 	const struct gck_cuda_share *share = share_of(to, e.device);
@@ -238,7 +239,7 @@ static int place_all(struct gck_cuda_snapshot *to)
 	return failed;
 }
 
-/* What was got ready may not do. */
+/* The prepared memory may be too small. */
 static int grow_host(struct gck_cuda_snapshot *to)
 {
 	void *at = to->host;
@@ -271,7 +272,8 @@ static int too_much(const struct gck_cuda_snapshot *to, unsigned long long mib, 
 			"and its %llu MiB are more than may be used there: give the job more memory", mib);
 }
 
-/* What found no room. Managed memory has its part of what may be used already. */
+/* Provide host memory for what does not fit on devices. Managed memory counts against the limit,
+ * too. */
 static int provide_host(struct gck_cuda_snapshot *to, uint64_t most, struct gck_error *err)
 {
 	unsigned long long mib = (to->host_size >> 20) + 1;

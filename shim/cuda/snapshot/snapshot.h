@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the contents of slabs are while a checkpoint needs them: in blocks of memory on the same device as
- * far as that has room and may be used, the rest in host memory, which becomes part of the image. No
- * locks: with the gate closed the CUDA thread has it, then serve_data.c. */
+ * Where the contents of device memory are while a checkpoint needs them: in blocks on the same
+ * device as far as memory is free and may be used, the rest in host memory, which becomes part
+ * of the image. No locks: the CUDA thread uses it with the gate closed, later the holder of the
+ * device copy's lock. */
 #ifndef GCK_CUDA_SNAPSHOT_H
 #define GCK_CUDA_SNAPSHOT_H
 
@@ -17,78 +18,81 @@
 /* A range of the program's device memory, in whole pages, and its copy. */
 struct gck_cuda_extent {
 	uint64_t address, size;
-	uint64_t copy;       /* where: of the device, or of the host */
+	uint64_t copy;       /* the copy's address, of the device or of the host */
 	CUdevice device;
-	bool kept;           /* on the device */
+	bool kept;           /* the copy is on the device */
 };
 
 /* What is kept on one device. */
 struct gck_cuda_share {
 	CUdevice device;
-	CUcontext context;   /* that it is used from */
-	uint64_t base, size; /* addresses of the blocks, one behind the other; size 0: nothing */
+	CUcontext context;   /* the context that it is used from */
+	uint64_t base, size; /* the blocks' addresses, one after the other; size 0: nothing is
+			      * kept */
 };
 
-/* Of the memory below them. */
+/* The memory of a share. */
 struct gck_cuda_block {
-	struct gck_cuda_slab slab;     /* its memory not kept: it is gone */
-	struct gck_cuda_external_mapping external; /* where it cannot be had back */
+	struct gck_cuda_slab slab;     /* without a descriptor in the vault: it was freed */
+	struct gck_cuda_external_mapping external; /* used where the driver cannot recall memory */
 };
 
 struct gck_cuda_snapshot {
 	struct gck_cuda_extent *v; /* in the order of their addresses */
 	size_t n, capacity;
-	struct gck_cuda_share *shares; /* of each device that the program has memory of */
+	struct gck_cuda_share *shares; /* one for each device that the program has memory of */
 	size_t nshares, shares_capacity;
 	struct gck_cuda_block *blocks;
 	size_t nblocks, blocks_capacity;
 	void *host;
-	uint64_t host_size;  /* in use, of */
+	uint64_t host_size;  /* bytes in use; and the memory's size: */
 	uint64_t host_capacity;
 };
 
 extern struct gck_cuda_snapshot gck_cuda_snapshot;
 
-/* The program runs: the host memory that a drain will need, as far as is known, and may take (expect.c). */
+/* Prepare the host memory that a drain will probably need, while the program runs. */
 void gck_cuda_snapshot_expect(const struct gck_cuda_order *order);
 
-/* Room for what is taken of all slabs, mapped; nothing is copied yet. -1: there is none; what was made
- * is to be dropped. */
+/* Make the table, with mapped memory for all copies; nothing is copied yet. -1: there is no
+ * memory; drop what was made. */
 int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error *err);
 
-/* The driver forgets the blocks, which stay; and one more of them back (CUDA_SUCCESS; *more: there are
- * others). */
+/* Make the driver forget the blocks, whose memory stays; and map one of them again. *more:
+ * others are left. */
 CUresult gck_cuda_snapshot_unmap(void);
 CUresult gck_cuda_snapshot_map_one(bool *more);
 
-/* Where memory cannot be had back: all of it is read through windows from here on. */
+/* Where the driver cannot recall memory: map all blocks as external memory. */
 CUresult gck_cuda_snapshot_open(void);
 bool gck_cuda_snapshot_is_open(void);
-/* The windows go. Waits for what their contexts were given to do: not with a lock that the program's threads take. */
+/* Close these mappings. Waits until their contexts have finished their work, so no lock that the
+ * program's threads take may be held. */
 void gck_cuda_snapshot_close(void);
 
-/* Is anything kept on a device? */
+/* Whether anything is kept on a device. */
 bool gck_cuda_snapshot_is_kept(void);
 
-/* In a drained process, where this one is wanted for something else: all memory of blocks goes, where the program's own
- * can be had back. False: there is none of that device. The table stays. */
+/* In a drained process: free the memory of all blocks, for another rank, if any is on that
+ * device. The program's own memory can be recalled. False: there is none. The table stays. */
 bool gck_cuda_snapshot_give(CUdevice device);
 
-/* A context has ended, and what was in it. */
+/* A context has ended. */
 void gck_cuda_snapshot_lost(CUcontext gone);
 
-/* One block's memory goes; what is in the table is no more to be read. False: it cannot be unmapped. */
+/* Free the memory of a block; its copies must not be read any more. False: it cannot be
+ * unmapped. */
 bool gck_cuda_snapshot_drop_block(struct gck_cuda_block *block);
-/* The host's part goes; all that is kept on devices goes, with the table. */
+/* Free the host memory; free the blocks and the table. */
 void gck_cuda_snapshot_drop_host(void);
 void gck_cuda_snapshot_drop(void);
-/* The same in a restored process, which never had the blocks. */
+/* Free the table in a restored process, which has no blocks. */
 void gck_cuda_snapshot_forget(void);
 
-/* All of the table, not beyond order->end_ns. */
+/* Copy out all of the table, by order->end_ns. */
 int gck_cuda_copy_out(const struct gck_cuda_order *order, struct gck_error *err);
 
-/* What host memory has back to where it was, and what is seen through windows. */
+/* Copy back what is in host memory or mapped as external memory. */
 int gck_cuda_copy_in(struct gck_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A snapshot that is made: its blocks away, back, and gone. */
+ * A snapshot that was made: its blocks unmapped, mapped again, and freed. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -66,7 +66,7 @@ bool gck_cuda_snapshot_is_open(void)
 	return open;
 }
 
-/* That the block is used from; NULL: it has ended. */
+/* The context that the block is used from; NULL: it has ended. */
 static CUcontext context_of(const struct gck_cuda_block *b)
 {
 	const struct gck_cuda_share *share = gck_cuda_snapshot.shares;
@@ -85,7 +85,7 @@ void gck_cuda_snapshot_close(void)
 	}
 }
 
-/* What is said of the block's addresses is said of its window's. */
+/* Replace the block's addresses by those of its external mapping. */
 static void move(struct gck_cuda_slab *s, uint64_t to)
 {
 	for (size_t i = 0; i < gck_cuda_snapshot.n; i++) {
@@ -140,7 +140,7 @@ void gck_cuda_snapshot_drop_host(void)
 	gck_cuda_snapshot.host_size = gck_cuda_snapshot.host_capacity = 0;
 }
 
-/* All but the host's part, which another thread may be dropping. */
+/* Free all but the host memory, which another thread may be freeing. */
 static void clear(struct gck_cuda_snapshot *s)
 {
 	for (size_t i = 0; i < s->nshares; i++) {
@@ -194,9 +194,9 @@ void gck_cuda_snapshot_forget(void)
 	clear(&gck_cuda_snapshot);
 }
 
-/* ---- got ready while the program runs ------------------------------------------------------- */
+/* ---- prepared while the program runs -------------------------------------------------------- */
 
-/* Of a device, as far as is known (room.h), what is taken and will find no room. */
+/* Bytes of a device that probably will not fit on it (free_bytes.h). */
 static uint64_t homeless(const struct gck_cuda_order *order, CUdevice device)
 {
 	const struct gck_cuda_memory *m = &gck_cuda_state.memory[device];

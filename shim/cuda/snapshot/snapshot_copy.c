@@ -9,7 +9,7 @@
 #include "shim/cuda/snapshot/snapshot.h"
 #include "shim/cuda/snapshot/staging.h"
 
-/* All is given at once: a GiB takes half a millisecond. */
+/* Start all copies at once: a GiB takes half a millisecond. */
 static int copy_kept(const struct gck_cuda_share *share, bool out, CUstream stream, int64_t end_ns,
 		     struct gck_error *err)
 {
@@ -26,7 +26,7 @@ static int copy_kept(const struct gck_cuda_share *share, bool out, CUstream stre
 		  : gck_cuda_stream_wait(stream, share->device, end_ns, err);
 }
 
-/* The stream is our own: no default stream, which a capture of the program's may depend on. */
+/* The stream is our own: a capture of the program may depend on a default stream. */
 static int keep_in_context(const struct gck_cuda_share *share, bool out, int64_t end_ns, struct gck_error *err)
 {
 	CUstream stream;
@@ -37,7 +37,7 @@ static int keep_in_context(const struct gck_cuda_share *share, bool out, int64_t
 		return gck_cuda_fail(err, "a stream for copies of device memory", rc);
 	failed = copy_kept(share, out, stream, end_ns, err);
 	if (failed)
-		gck_cuda_real.cuStreamSynchronize(stream); /* before what is still copied to is unmapped */
+		gck_cuda_real.cuStreamSynchronize(stream); /* before the target is unmapped */
 	gck_cuda_real.cuStreamDestroy_v2(stream);
 	return failed;
 }
@@ -59,15 +59,15 @@ static int keep(const struct gck_cuda_share *share, bool out, int64_t end_ns, st
 	return failed;
 }
 
-/* ---- devices beside each other --------------------------------------------------------------- */
+/* ---- all devices at once -------------------------------------------------------------------- */
 
 struct copying {
 	const struct gck_cuda_share *share;
 	bool out;
-	bool kept;               /* what is on the devices, too */
+	bool kept;               /* copy what is kept on devices, too */
 	int64_t end_ns;          /* 0: no limit */
 	pthread_t thread;
-	bool threaded;           /* the CUDA thread's alone, as is `thread` */
+	bool threaded;           /* set by the CUDA thread, as is `thread` */
 	bool failed;
 	struct gck_error err;
 };
@@ -87,7 +87,7 @@ static void *copy_beside(void *arg)
 	return NULL;
 }
 
-/* Threads that cannot be had are done without. */
+/* Where a thread cannot be made, copy in this one. */
 static void copy_all(struct copying *v, size_t n)
 {
 	sigset_t all, before;
@@ -132,7 +132,7 @@ int gck_cuda_copy_out(const struct gck_cuda_order *order, struct gck_error *err)
 	return copy_shares(true, order->end_ns, err);
 }
 
-/* The contexts are those that the image's process had. */
+/* The contexts are those of the image's process. */
 int gck_cuda_copy_in(struct gck_error *err)
 {
 	return copy_shares(false, 0, err);

@@ -14,7 +14,7 @@
 #include "shim/cuda/snapshot/prefault.h"
 
 #define PIECE ((uint64_t)4 << 20)
-#define PIECES_A_THREAD 4 /* fewer are not worth another */
+#define PIECES_A_THREAD 4 /* fewer do not justify another thread */
 #define THREADS 12
 
 struct piece {
@@ -31,13 +31,13 @@ struct staging {
 	size_t n;
 	_Atomic size_t next;
 	pthread_mutex_t lock;
-	struct gck_error failed; /* with the lock; the first one */
+	struct gck_error failed; /* the first failure; with the lock */
 	_Atomic bool stop;
-	char *pinned;            /* two pieces a thread */
-	bool ready;              /* of what was got ready */
+	char *pinned;            /* two pieces for each thread */
+	bool ready;              /* pinned is prepared memory */
 };
 
-/* Memory to be pinned, that was got ready while the program ran. */
+/* Memory to be pinned, prepared while the program ran. */
 static struct {
 	char *at;
 	size_t size;
@@ -47,8 +47,8 @@ static struct {
 struct worker {
 	struct staging *s;
 	pthread_t thread;
-	CUstream streams[2];     /* of each of its two pieces of pinned memory */
-	struct piece in[2];      /* what is on its way there; size 0: nothing */
+	CUstream streams[2];     /* one for each piece of pinned memory */
+	struct piece in[2];      /* what is under way there; size 0: nothing */
 	char *pinned[2];
 };
 
@@ -69,7 +69,7 @@ static void fail_by(struct staging *s, const char *what, CUresult rc)
 	fail(s, &why);
 }
 
-/* Until what went through there has arrived. */
+/* Wait for what goes through that piece. */
 static void arrive(struct worker *w, int k)
 {
 	struct piece *p = &w->in[k];
@@ -98,7 +98,7 @@ static void send_off(struct worker *w, int k, const struct piece *p)
 		w->in[k] = *p;
 }
 
-/* One piece of memory is filled while the other is emptied. */
+/* One piece is filled while the other is emptied. */
 static void move_all(struct worker *w)
 {
 	struct staging *s = w->s;
@@ -121,7 +121,7 @@ static void move_all(struct worker *w)
 	arrive(w, k ^ 1);
 }
 
-/* In the context of the staging. */
+/* In the staging's context. */
 static void run_in_context(struct worker *w)
 {
 	CUresult rc = CUDA_SUCCESS;
@@ -152,11 +152,11 @@ static void *run(void *arg)
 		return NULL;
 	}
 	run_in_context(w);
-	gck_cuda_real.cuCtxPopCurrent_v2(&context); /* one thread is not ours alone */
+	gck_cuda_real.cuCtxPopCurrent_v2(&context); /* the first worker is the caller's thread */
 	return NULL;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all workers ---------------------------------------------------------------------------- */
 
 static int cut(struct staging *s, CUdevice device)
 {
@@ -176,7 +176,7 @@ static int cut(struct staging *s, CUdevice device)
 	return s->v ? 0 : -1;
 }
 
-/* Threads that cannot be had are done without. */
+/* Where a thread cannot be made, fewer copy. */
 static void run_all(struct staging *s, struct worker *w, size_t n)
 {
 	sigset_t all, before;
@@ -195,7 +195,7 @@ static void run_all(struct staging *s, struct worker *w, size_t n)
 		pthread_join(w[made].thread, NULL);
 }
 
-/* Pinned memory of what was got ready, or new. */
+/* Pin prepared memory, or allocate pinned memory. */
 static CUresult pin(struct staging *s, size_t size)
 {
 	size_t at = atomic_fetch_add(&ready.used, size);

@@ -14,7 +14,7 @@
 
 #define NAP_NS 50000
 
-/* What was freed in all caches. waits: something is left, which may be done soon. */
+/* Take what all streams have passed. waits: some is left that may be passed soon. */
 static struct gck_cuda_ordered *take_passed(bool *waits)
 {
 	struct gck_cuda_ordered *list = NULL;
@@ -28,7 +28,7 @@ static struct gck_cuda_ordered *take_passed(bool *waits)
 	return list;
 }
 
-/* Nothing while there are captures: a stream that is in one can be asked nothing. */
+/* Does nothing while there are captures, since a stream in a capture cannot be queried. */
 static bool collect(bool *waits)
 {
 	struct gck_cuda_ordered *list;
@@ -92,7 +92,7 @@ void gck_cuda_ordered_stream_ends(CUstream stream)
 		gck_cuda_capture_go_on();
 }
 
-/* Its events have gone with it. */
+/* The context's events have ended with it. */
 void gck_cuda_ordered_forget(CUcontext context, uint64_t newest)
 {
 	struct gck_cuda_ordered *list = NULL;

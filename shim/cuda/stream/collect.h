@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pieces of stream-ordered memory on their way back to the slabs: lists of those that no cache has. */
+ * Returns freed stream-ordered memory to the slabs. */
 #ifndef GCK_CUDA_COLLECT_H
 #define GCK_CUDA_COLLECT_H
 
@@ -9,10 +9,10 @@
 
 #include "shim/cuda/base/cuda_api.h"
 
-/* What the GPU is done with goes back to the slabs. */
+/* Return what the GPU has finished with. */
 void gck_cuda_ordered_collect(void);
 
-/* The program has waited for the GPU: what its pools should not keep goes. */
+/* Call after the program waited for the GPU: returns what its pools should not keep. */
 extern _Atomic bool gck_cuda_ordered_large;
 static inline void gck_cuda_ordered_waited(void)
 {
@@ -20,14 +20,16 @@ static inline void gck_cuda_ordered_waited(void)
 		gck_cuda_ordered_collect();
 }
 
-/* Somebody finds no memory: true, some was given back to the driver or to the slabs. Waits for so long. */
+/* The program lacks memory: returns what it can to the slabs and to the driver, and waits for up
+ * to ms. True: there was some. */
 bool gck_cuda_ordered_reclaim(int ms);
 
 void gck_cuda_ordered_stream_ends(CUstream stream);
-/* A context that is gone, as gck_cuda_memory_forget: what was freed in its streams' orders is free. */
+/* A context has ended (see gck_cuda_memory_forget): what was freed in the order of its streams
+ * is free. */
 void gck_cuda_ordered_forget(CUcontext context, uint64_t newest);
 
-/* ---- the CUDA thread, with the GPU idle ------------------------------------------------------ */
+/* ---- the CUDA thread, with the GPU idle: return everything ---------------------------------- */
 
 void gck_cuda_ordered_rest(void);
 

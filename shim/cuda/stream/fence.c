@@ -5,15 +5,16 @@
 #include "shim/cuda/memory/device_memory.h"
 #include "shim/cuda/real.h"
 
-#define LOOKS 16 /* at an event that was recorded just now: an idle stream reaches it at once */
+#define LOOKS 16 /* queries of an event just recorded: an idle stream passes it at once */
 
 bool gck_cuda_fence_is_of_stream(const struct gck_cuda_stream_cache *cache)
 {
 	return cache->stream && cache->stream != CU_STREAM_PER_THREAD && cache->stream != CU_STREAM_LEGACY;
 }
 
-/* An event in the legacy default stream would make others wait for each other, and a thread's own is another
- * stream in each thread: as with those that are gone, all of the context's work has to be done. */
+/* Record an event of all the context's work for the legacy default stream, where an event would
+ * make other streams wait, for a thread's own, which is another stream in each thread, and for
+ * destroyed streams. */
 static CUresult record(struct gck_cuda_stream_cache *cache)
 {
 	CUresult rc = cache->event ? CUDA_SUCCESS : gck_cuda_real.cuEventCreate(&cache->event, CU_EVENT_DISABLE_TIMING);
@@ -54,8 +55,9 @@ static uint64_t reached(struct gck_cuda_stream_cache *cache, int looks)
 	return passed;
 }
 
-/* Nothing on it: all is done. But not of one that waits for the legacy default stream: what it waits for may
- * still be under way there, and would be awaited by the next that it is given alone. */
+/* An idle stream has passed all its frees, unless it synchronizes with the legacy default
+ * stream: what it waits for there may be under way, and it would wait only when it is given more
+ * work. */
 static bool is_idle(const struct gck_cuda_stream_cache *cache)
 {
 	return cache->stream && cache->apart && gck_cuda_real.cuStreamQuery(cache->stream) == CUDA_SUCCESS;

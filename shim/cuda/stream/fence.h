@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How far a cache's stream has come. Events are recorded when somebody wants to know, later than the free:
- * what was freed before is behind them. No capture may be under way (capture.h). */
+ * How far a cache's stream has come. Events are recorded when the answer is needed, later than the
+ * frees that they cover. No capture may be under way (capture.h). */
 #ifndef GCK_CUDA_FENCE_H
 #define GCK_CUDA_FENCE_H
 
@@ -8,17 +8,17 @@
 
 #include "shim/cuda/stream/stream_cache.h"
 
-/* Until which free (its id) the stream has come, 0: not that anybody knew. Asks, and records an event if
- * there is something that no event is behind. */
+/* The id of the last free that the stream has passed; 0: none is known. Queries the event, and
+ * records one if there are frees that none covers. */
 uint64_t gck_cuda_fence_passed(struct gck_cuda_stream_cache *cache);
 
-/* What was given to the stream so far is behind an event; false: that cannot be. */
+/* Record an event behind all of the stream's work. False: it failed. */
 bool gck_cuda_fence_set(struct gck_cuda_stream_cache *cache);
 
-/* Is that an event of the cache's stream alone? */
+/* Whether the event covers the cache's stream alone. */
 bool gck_cuda_fence_is_of_stream(const struct gck_cuda_stream_cache *cache);
 
-/* With one set: `stream`, of the same device, waits for it. */
+/* Make `stream`, of the same device, wait for the event, which is recorded. */
 CUresult gck_cuda_fence_wait(const struct gck_cuda_stream_cache *cache, CUstream stream);
 
 void gck_cuda_fence_end(struct gck_cuda_stream_cache *cache);

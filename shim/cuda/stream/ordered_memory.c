@@ -14,7 +14,7 @@
 #include "shim/cuda/stream/stream_cache.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_handle_map pieces; /* base: piece, allocated or freed */
+static struct gck_cuda_handle_map pieces; /* base: struct gck_cuda_ordered *, allocated or freed */
 
 _Atomic bool gck_cuda_ordered_large;
 
@@ -35,7 +35,7 @@ static struct gck_cuda_ordered *piece_at(uint64_t base)
 	return place ? (struct gck_cuda_ordered *)(uintptr_t)*place : NULL;
 }
 
-/* ---- pieces come and go --------------------------------------------------------------------- */
+/* ---- blocks come and go --------------------------------------------------------------------- */
 
 static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a, struct gck_cuda_pool *pool)
 {
@@ -85,7 +85,7 @@ static void begin(struct gck_cuda_ordered *piece, struct gck_cuda_pool *pool, ui
 	gck_cuda_pool_allocates(pool, bytes);
 }
 
-/* Without the lock. What other streams have freed is asked for before the slabs grow. */
+/* Without the lock. Collect what other streams have freed before the slabs grow. */
 static CUresult take_from_slabs(const struct gck_cuda_pool *pool, bool opportunistic, uint64_t size,
 				struct gck_cuda_allocation *a)
 {
@@ -114,7 +114,7 @@ static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t si
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Of what another stream has freed: this one waits for it. */
+/* Take what another stream has freed, and make this one wait for it. */
 static CUresult borrow(CUdevice device, CUstream stream, uint64_t size, struct gck_cuda_ordered **piece)
 {
 	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
@@ -138,7 +138,7 @@ static CUresult borrow(CUdevice device, CUstream stream, uint64_t size, struct g
 }
 
 struct wish {
-	CUcontext context; /* of the stream */
+	CUcontext context; /* the stream's */
 	CUstream stream;
 	struct gck_cuda_pool *pool;
 	bool opportunistic, internal;
@@ -160,7 +160,8 @@ static CUresult fetch(const struct wish *w, struct gck_cuda_ordered **piece)
 
 	if (rc)
 		return rc;
-	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode); /* captures of others live */
+	/* captures of others are not harmed */
+	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	GCK_CUDA_TRY(rc, make_or_borrow(w, piece));
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
@@ -184,7 +185,7 @@ CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t by
 	gck_cuda_pool_use(w.pool);
 	piece = gck_cuda_stream_cache_take(cache, w.size);
 	if (!piece) {
-		w.context = cache->context; /* the cache may go */
+		w.context = cache->context; /* the cache may be freed */
 		w.opportunistic = w.pool->opportunistic;
 		w.internal = w.pool->internal;
 		gck_cuda_ordered_unlock();
@@ -250,7 +251,7 @@ CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a)
 	return piece ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* It becomes a piece that was freed, of a pool that nobody asks about. */
+/* It becomes freed memory of a pool that the program cannot see. */
 CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context)
 {
 	static struct gck_cuda_pool none = {.destroyed = true, .uses = 1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stream-ordered memory on slabs. A stream has at once what was freed in its order, with no more than a lock
- * held for a moment. Another stream may have it when the stream has come so far: that is asked when the slabs
- * have nothing else, before they grow. */
+ * Stream-ordered memory on slabs. A stream can reuse at once what was freed in its order, with no
+ * more than a lock held for a moment. Other streams can once it has passed the free, which is
+ * queried only when the slabs have nothing else, before they grow. */
 #ifndef GCK_CUDA_ORDERED_MEMORY_H
 #define GCK_CUDA_ORDERED_MEMORY_H
 
@@ -12,41 +12,42 @@
 #include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/memory/device_memory.h"
 
-/* For pools.h, and for all that is below. Nothing is waited for with it. */
+/* The lock of this folder. Never wait for anything while holding it. */
 void gck_cuda_ordered_lock(void);
 void gck_cuda_ordered_unlock(void);
 
 /* ---- threads of the program's, inside the gate ---------------------------------------------- */
 
-/* `stream` is none in capture; default streams as CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. pool NULL: the
- * current one of the stream's device. CUDA_ERROR_NOT_SUPPORTED: the driver's own must do. */
+/* Allocate. `stream` is in no capture; default streams as CU_STREAM_LEGACY and
+ * CU_STREAM_PER_THREAD. pool NULL: the current pool of the stream's device.
+ * CUDA_ERROR_NOT_SUPPORTED: let the driver allocate. */
 CUresult gck_cuda_ordered_take(CUmemoryPool pool, CUstream stream, uint64_t bytes, CUdeviceptr *address);
 
-/* In the stream's order. CUDA_ERROR_NOT_FOUND: it is no such memory, or none that this stream could have again:
- * once the stream has come so far, it can be freed as any other. */
+/* Free it in the stream's order. CUDA_ERROR_NOT_FOUND: it is no stream-ordered memory, or this
+ * stream could not reuse it: free it as other memory once the stream has come so far. */
 CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream);
 
-/* At once, whatever may use it. */
+/* Free it at once, without waiting for its users. */
 CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a);
 
-/* Memory of no pool's: once the context has done what it was given so far, which is looked for when no capture is
- * under way. CUDA_ERROR_NOT_SUPPORTED: it cannot wait here. */
+/* Free memory that is no pool's once the context has finished its present work, which is queried
+ * when no capture is under way. CUDA_ERROR_NOT_SUPPORTED: it cannot be deferred. */
 CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context);
 
-/* Of memory that is taken (memory.h): in stream order? Then what is known of it; false: it is freed, or the address
- * is behind its end. */
+/* Complete a, found by gck_cuda_memory_find, if it is stream-ordered. False: it is freed, or the
+ * address is behind its end. */
 bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a);
 
-/* ---- between ordered_memory.c and collect.c: pieces that no stream has ----------------------- */
+/* ---- between ordered_memory.c and collect.c: blocks that no stream's cache has -------------- */
 
 struct gck_cuda_ordered;
 
-/* With the lock: they are no pool's any more. */
+/* With the lock held: remove them from their pools. */
 void gck_cuda_ordered_unlist(struct gck_cuda_ordered *list);
-/* Then, without it: they go back to the slabs. */
+/* Then, without it: return them to the slabs. */
 void gck_cuda_ordered_return(struct gck_cuda_ordered *list);
 
-/* In a child: whoever held the lock is not there. */
+/* In a child: unlock, since the lock's holder is not there. */
 void gck_cuda_ordered_forked(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include "shim/cuda/base/state.h"
 #include "shim/cuda/real.h"
 
-#define SLACK ((uint64_t)32 << 20) /* a slab */
+#define SLACK ((uint64_t)32 << 20) /* the size of a slab */
 
 static struct gck_cuda_handle_map made; /* handle: pool */
 static struct {
@@ -17,7 +17,7 @@ static struct {
 } current[GCK_CUDA_DEVICES_MAX];
 static _Atomic uint64_t kept[GCK_CUDA_DEVICES_MAX];
 
-/* ---- which there are ------------------------------------------------------------------------ */
+/* ---- the pools ------------------------------------------------------------------------------ */
 
 static void add(CUmemoryPool handle, CUdevice device)
 {
@@ -33,7 +33,7 @@ static void add(CUmemoryPool handle, CUdevice device)
 	*place = (uint64_t)(uintptr_t)pool;
 }
 
-/* Devices have them from the start. */
+/* Every device has a pool from the start. */
 static void add_defaults(void)
 {
 	static bool done;
@@ -77,7 +77,7 @@ void gck_cuda_pool_current_changed(void)
 		current[d].known = false;
 }
 
-/* No process but this one may have its memory, which lies on a device, as slabs do. */
+/* Only memory on a device that no other process may use can be on slabs. */
 void gck_cuda_pool_made(CUmemoryPool handle, const CUmemPoolProps *p)
 {
 	if (p->allocType == CU_MEM_ALLOCATION_TYPE_PINNED && p->handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
@@ -117,7 +117,7 @@ void gck_cuda_pool_unuse(struct gck_cuda_pool *pool)
 		free(pool);
 }
 
-/* ---- what they have ------------------------------------------------------------------------- */
+/* ---- their memory --------------------------------------------------------------------------- */
 
 static void set_kept(struct gck_cuda_pool *pool, uint64_t bytes)
 {
@@ -174,7 +174,8 @@ void gck_cuda_pools_keep_nothing(void)
 	}
 }
 
-/* Slabs keep that much in any case. Without opportunistic reuse what waits in caches is for others only then. */
+/* Slabs keep SLACK in any case. Without opportunistic reuse other streams get cached memory only
+ * when it is returned. */
 bool gck_cuda_pool_is_large(const struct gck_cuda_pool *pool)
 {
 	return !pool->opportunistic || (pool->held > pool->used + SLACK && pool->held - SLACK > pool->threshold);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pools of stream-ordered memory are objects of the driver's, with their settings; the memory of those that lie on
- * a device and are for this process alone is on slabs (pools.h). The others' stays the driver's, which carries
- * them with what is taken of them, and with what they only keep for later: that is given back before a
- * checkpoint. */
+ * CUDA's calls about pools of stream-ordered memory. Pools are objects of the driver's, with their
+ * settings. Memory of pools on a device for this process alone is on slabs (pool.h). Other
+ * pools' memory is the driver's, which saves what is allocated; what they keep for later is
+ * released before a checkpoint. */
 #include <stdlib.h>
 
 #include "shim/cuda/base/handle_map.h"
@@ -16,9 +16,9 @@
 #include "shim/cuda/stream/ordered_memory.h"
 #include "shim/cuda/stream/pool.h"
 
-static struct gck_cuda_handle_map made; /* pool: 1. One that finds no place is carried as it is */
+static struct gck_cuda_handle_map made; /* pool: 1. A pool without an entry is saved as it is */
 
-/* ---- pools come and go ---------------------------------------------------------------------- */
+/* ---- creation and destruction --------------------------------------------------------------- */
 
 GCK_CUDA_FUNCTION(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *properties))
 {
@@ -39,7 +39,7 @@ GCK_CUDA_FUNCTION(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *pr
 	return rc;
 }
 
-/* Off the lists first: another one may be given the same handle at once. */
+/* Remove it first: another pool may be given the same handle at once. */
 GCK_CUDA_FUNCTION(cuMemPoolDestroy, (CUmemoryPool handle))
 {
 	struct gck_cuda_pool *pool;
@@ -56,7 +56,7 @@ GCK_CUDA_FUNCTION(cuMemPoolDestroy, (CUmemoryPool handle))
 	gck_cuda_ordered_lock();
 	gck_cuda_pool_current_changed();
 	if (pool && rc)
-		gck_cuda_pool_show(pool); /* a device's own */
+		gck_cuda_pool_show(pool); /* a device's default pool cannot be destroyed */
 	else if (pool)
 		gck_cuda_pool_destroyed(pool);
 	gck_cuda_ordered_unlock();
@@ -66,7 +66,7 @@ GCK_CUDA_FUNCTION(cuMemPoolDestroy, (CUmemoryPool handle))
 	return rc;
 }
 
-/* ---- a device's current one ----------------------------------------------------------------- */
+/* ---- the current pool of a device ----------------------------------------------------------- */
 
 static CUresult changed(CUresult rc)
 {
@@ -98,7 +98,7 @@ GCK_CUDA_FUNCTION(cuMemSetMemPool, (CUmemLocation *location, CUmemAllocationType
 
 /* ---- settings and figures ------------------------------------------------------------------- */
 
-/* The driver has taken the value. */
+/* The driver has accepted the value. */
 static void set(struct gck_cuda_pool *pool, CUmemPool_attribute which, const void *value)
 {
 	switch (which) {
@@ -122,7 +122,7 @@ static void set(struct gck_cuda_pool *pool, CUmemPool_attribute which, const voi
 	}
 }
 
-/* Besides what the driver's pool has. */
+/* What is added to the driver's answer. */
 static uint64_t figure(const struct gck_cuda_pool *pool, CUmemPool_attribute which)
 {
 	switch (which) {
@@ -202,8 +202,9 @@ GCK_CUDA_FUNCTION(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep))
 	return rc;
 }
 
-/* Slabs are all of a device's or none: other devices may use more of its memory than the pool's. What a pool was
- * made accessible from should stay so, says the driver's documentation, and does here. */
+/* Access is given to all slabs of a device: other devices may use more of its memory than the
+ * pool's. The driver's documentation says that access, once given to a pool, should not be taken
+ * away; here it is not. */
 static CUresult allow(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
 {
 	const struct gck_cuda_pool *pool;
@@ -239,8 +240,8 @@ GCK_CUDA_FUNCTION(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc 
 
 /* ---- the part ------------------------------------------------------------------------------- */
 
-/* Ours wait for nobody any more. Then the driver's; of contexts, since a device that has none has no pool that was
- * used. What fails costs time alone. */
+/* Nothing waits for our pools' memory any more. Then the driver's pools are trimmed, for devices
+ * with a context: others have no pool in use. A failure costs time only. */
 static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 {
 	(void)err;

@@ -12,7 +12,7 @@
 /* ---- one ------------------------------------------------------------------------------------ */
 
 #define LEAST_BITS 9
-#define LOOKS 16 /* at pieces of a bin, so that no call takes long */
+#define LOOKS 16 /* at blocks of a bin, so that no call takes long */
 
 static size_t bin_of(uint64_t size)
 {
@@ -44,7 +44,7 @@ static struct gck_cuda_ordered *unlink_at(struct gck_cuda_stream_cache *cache, s
 	return piece;
 }
 
-/* The smallest that is large enough of the first ones of a bin. */
+/* The smallest that is large enough, among the first ones of a bin. */
 static struct gck_cuda_ordered **fit(struct gck_cuda_ordered **bin, uint64_t size, uint64_t most)
 {
 	struct gck_cuda_ordered **found = NULL;
@@ -98,7 +98,7 @@ struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cach
 	return list;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all caches ----------------------------------------------------------------------------- */
 
 struct gck_cuda_stream_cache *gck_cuda_stream_caches;
 
@@ -106,7 +106,7 @@ static struct gck_cuda_handle_map by_key;
 
 /* ---- which stream --------------------------------------------------------------------------- */
 
-/* Threads come and go, and their numbers are not used again. */
+/* Numbers of threads that have ended are not used again. */
 static uint64_t thread_number(void)
 {
 	static __thread uint64_t number __attribute__((tls_model("initial-exec")));
@@ -117,7 +117,8 @@ static uint64_t thread_number(void)
 	return number;
 }
 
-/* Handles are addresses of structures. Keys that meet are told apart by what the cache says. */
+/* Handles are addresses of structures. Streams with the same key are told apart by the cache's
+ * fields. */
 static uint64_t key_of(CUstream stream, CUcontext context, uint64_t thread)
 {
 	if (!thread && stream != CU_STREAM_LEGACY)
@@ -125,7 +126,7 @@ static uint64_t key_of(CUstream stream, CUcontext context, uint64_t thread)
 	return (uint64_t)(uintptr_t)context ^ thread << 48 ^ (thread ? 3 : 1);
 }
 
-/* Is it one of a green context? What becomes of it is not known here when that context ends. */
+/* Green contexts' streams have no cache: the end of such a context is not seen here. */
 static bool is_green(CUstream stream)
 {
 	CUgreenCtx green = NULL;
@@ -134,8 +135,8 @@ static bool is_green(CUstream stream)
 	       gck_cuda_real.cuStreamGetGreenCtx(stream, &green) == CUDA_SUCCESS && green;
 }
 
-/* Its context and device, and whether it has to do with the legacy default stream. Drivers that cannot record an
- * event of a context cannot be checkpointed either. */
+/* Fill in context, device and `apart`. Drivers that cannot record an event of a context have no
+ * checkpoints either. */
 static bool ask(struct gck_cuda_stream_cache *cache)
 {
 	unsigned int flags = 0;
@@ -190,7 +191,7 @@ struct gck_cuda_stream_cache *gck_cuda_stream_cache_of(CUstream stream)
 	       (!what.context || cache->context == what.context) ? cache : NULL;
 }
 
-/* The same as one whose stream is gone. */
+/* The same as the cache of a destroyed stream. */
 struct gck_cuda_stream_cache *gck_cuda_stream_cache_of_context(CUcontext context)
 {
 	struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stream-ordered memory: pieces of slabs in the hands of pools, and caches: what was freed in the order of a
- * stream, which the stream may have again at once, and all others when it has come so far (fence.h).
- * Knows nothing of the driver, and has no locks. */
+ * Freed stream-ordered memory, by the stream in whose order it was freed. That stream may reuse it
+ * at once, others when the stream has passed the free (fence.h). Call with the lock of
+ * ordered_memory.h held. */
 #ifndef GCK_CUDA_STREAM_CACHE_H
 #define GCK_CUDA_STREAM_CACHE_H
 
@@ -13,25 +13,27 @@
 
 struct gck_cuda_ordered {
 	uint64_t base, size;
-	uint64_t taken;                 /* its id where it was taken (memory.h) */
+	uint64_t taken;                 /* the id of its allocation on a slab (device_memory.h) */
 	uint64_t asked;                 /* 0: it is freed, and in a cache */
 	uint64_t id;                    /* of the allocation; of the free */
 	struct gck_cuda_pool *pool;
-	struct gck_cuda_ordered *next;  /* in its bin, or in a list */
+	struct gck_cuda_ordered *next;  /* next in its bin, or in a list */
 };
 
 #define GCK_CUDA_STREAM_CACHE_BINS 144          /* four for each doubling, from 512 bytes on */
 
 struct gck_cuda_stream_cache {
-	uint64_t key;                   /* 0: its stream is gone */
-	CUstream stream;                /* NULL: gone. One of a thread's own can only be asked by the thread */
-	bool apart;                     /* it does not wait for the legacy default stream, nor that one for it */
-	uint64_t thread;                /* then: whose it is */
+	uint64_t key;                   /* 0: its stream was destroyed */
+	CUstream stream;                /* NULL: destroyed. A thread's default stream can be
+					 * queried by that thread alone */
+	bool apart;                     /* it does not synchronize with the legacy default stream */
+	uint64_t thread;                /* of CU_STREAM_PER_THREAD: the thread's number */
 	CUcontext context;
 	CUdevice device;
 	CUevent event;                  /* NULL: none yet */
-	uint64_t fence;                 /* what was freed until then is free when the event is reached; 0: none */
-	uint64_t newest;                /* the newest free */
+	uint64_t fence;                 /* the last free that the event covers; 0: no event is
+					 * recorded */
+	uint64_t newest;                /* the id of the newest free */
 	size_t n;
 	struct gck_cuda_ordered *bins[GCK_CUDA_STREAM_CACHE_BINS];
 	struct gck_cuda_stream_cache *next;
@@ -39,28 +41,30 @@ struct gck_cuda_stream_cache {
 
 void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered *piece);
 
-/* One of so many bytes or, to waste little, up to a quarter more; of any size from that on. NULL: none. */
+/* Take a block of so many bytes, or up to a quarter more, to waste little; or of any larger
+ * size. NULL: there is none. */
 struct gck_cuda_ordered *gck_cuda_stream_cache_take(struct gck_cuda_stream_cache *cache, uint64_t size);
 struct gck_cuda_ordered *gck_cuda_stream_cache_take_any(struct gck_cuda_stream_cache *cache, uint64_t size);
 
-/* All that were freed until then, put before `list`. */
+/* Take all that were freed up to that id, and put them before `list`. */
 struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cache *cache, uint64_t until,
 					     struct gck_cuda_ordered *list);
 
-extern struct gck_cuda_stream_cache *gck_cuda_stream_caches; /* the first */
+extern struct gck_cuda_stream_cache *gck_cuda_stream_caches; /* the first one */
 
-/* Of a stream, default streams as CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, those of the current context. NULL:
- * there is none (no such stream, one of a green context, no memory). */
+/* The cache of a stream; default streams as CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, of the
+ * current context. NULL: there is no such stream, it is a green context's, or there is no
+ * memory. */
 struct gck_cuda_stream_cache *gck_cuda_stream_cache_of(CUstream stream);
 
-/* One of all that a context is given, by whichever stream: NULL as above. */
+/* The cache for all work of a context, whatever its stream. NULL as above. */
 struct gck_cuda_stream_cache *gck_cuda_stream_cache_of_context(CUcontext context);
 
-/* The stream ends: from now on what it was given is known by the context alone, or by an event: `askable`, no
- * capture is under way. */
+/* A stream ends: from now on an event, or its context, tells how far it came. askable: no
+ * capture is under way, so that an event can be recorded. */
 void gck_cuda_stream_caches_stream_ends(CUstream stream, bool askable);
 
-/* Those that have nothing go. */
+/* Free empty caches. */
 void gck_cuda_stream_caches_tidy(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The driver listens at an abstract name that has the process' PID in it (@cuda-uvmfd-NAMESPACE-PID,
- * and a NUL), and keeps it for good. After a restart on another node a stranger may have that PID, or
- * another rank may: each gets a name of its own. Nobody asks for it by the old one (driver 580). */
+ * The driver listens at an abstract socket address with the process's PID in it
+ * (@cuda-uvmfd-NAMESPACE-PID, and a NUL) as long as it lives. After a restart on another node
+ * that PID may be another process's, or another rank's, so the address is made unique. No
+ * process connects to it by the old one (driver 580). */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdio.h>

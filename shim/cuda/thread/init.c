@@ -26,7 +26,7 @@ GCK_CUDA_FUNCTION(cuInit, (unsigned int flags))
 	return rc;
 }
 
-/* A context has ended, and all memory in it that is not newer. */
+/* A context has ended: forget all memory in it that is not newer. */
 static void forget(CUcontext gone, uint64_t newest)
 {
 	gck_cuda_ordered_forget(gone, newest);
@@ -34,8 +34,8 @@ static void forget(CUcontext gone, uint64_t newest)
 	gck_cuda_managed_forget(gone, newest);
 }
 
-/* Lower layers call these upper ones by the tables that they get here. The loader runs this before
- * the program's first call. */
+/* Registers upper layers with the lower ones that call them. The loader runs it before the
+ * program's first call. */
 __attribute__((constructor))
 static void assemble(void)
 {

@@ -9,11 +9,11 @@
 #include "shim/cuda/thread/thread.h"
 #include "shim/inside/rank.h"
 
-#define ANSWER_MS 10000 /* the others may be on their way off the GPU, or back */
+#define ANSWER_MS 10000 /* the others may be draining or resuming */
 
 /* ---- wanting -------------------------------------------------------------------------------- */
 
-/* Over a connection of its own: the CUDA thread may be waiting for this very call to end. */
+/* Uses a connection of its own: the CUDA thread may be waiting for this very call to end. */
 static bool ask(const unsigned char uuid[16])
 {
 	const struct gck_thread_msg m = {.type = GCK_LINK_CUDA_NEED};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks of a node that share a device: one whose program finds no memory there asks the agent to have the others
- * give up the snapshots that they keep on it (doc/shim-link.md, NEED). */
+ * Ranks of a node that share a device: a rank whose program lacks memory there asks the agent to
+ * have the others give up the snapshots that they keep on it (doc/shim-link.md, NEED). */
 #ifndef GCK_CUDA_NODE_RECLAIM_H
 #define GCK_CUDA_NODE_RECLAIM_H
 
@@ -9,13 +9,13 @@
 #include "shim/cuda/base/cuda_api.h"
 #include "shim/inside/link.h"
 
-/* A thread of the program's, inside the gate, without locks, found no memory on that device, CU_DEVICE_INVALID: its
- * current context's. True: another rank has given something back since, and it is worth another try. Waits for the
- * others' answers, ten seconds at most. */
+/* Ask for memory of that device (CU_DEVICE_INVALID: of the current context's). For a thread of
+ * the program, inside the gate, without locks. Waits for the answers, ten seconds at most. True:
+ * another rank gave something up, and a retry is worth it. */
 bool gck_cuda_node_reclaim(CUdevice device);
 
-/* The CUDA thread hears of such a need of another rank's; drained: the driver has no GPU. True: what this rank
- * kept on that device is given up. */
+/* In the CUDA thread: another rank asks. drained: the driver holds no GPU. True: this rank gave
+ * up what it kept on that device. */
 bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained);
 
 #endif

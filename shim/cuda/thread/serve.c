@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the agent asks of the CUDA thread, and what that does after a restart. */
+ * The CUDA thread's requests from the agent, and what it does after a restart. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 #include "shim/inside/rank.h"
 
 #define MS 1000000ll
-#define LOOK_MS 1000         /* between looks whether the link is still there */
-#define RESUME_LOOK_MS 20    /* while drained: and whether this is a restored process */
+#define LOOK_MS 1000         /* between checks that the link is still there */
+#define RESUME_LOOK_MS 20    /* while drained: and that this is no restored process */
 #define CONNECT_AGAIN_NS (50 * MS)
-#define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
+#define CONNECT_TIMES 200    /* after a restart, when the agent was there a moment ago */
 
 static int say(const struct gck_cuda_thread *k, uint32_t type, uint64_t seq,
 	       const struct gck_error *err)
@@ -77,8 +77,8 @@ static const char *of_task(const char *name)
 	return value ? value : "?";
 }
 
-/* The rank waits at the gate for ever, and every agent is told why. The user is told here: before the agent
- * has said it Slurm may have taken the step away. */
+/* The rank waits at the gate for ever, and every agent is told why. The user is told here, since
+ * Slurm may end the step before the agent can tell. */
 static void lose(struct gck_cuda_thread *k, const struct gck_error *err)
 {
 	k->away = true;
@@ -87,8 +87,8 @@ static void lose(struct gck_cuda_thread *k, const struct gck_error *err)
 		of_task("SLURMD_NODENAME"), err->text);
 }
 
-/* An image that is taken from here on is told first that it cannot be. m: what came with the order, or
- * NULL: what devices keep is read, if at all, over these descriptors. */
+/* An agent that takes an image from here on learns first that it cannot. m: the order, with the
+ * descriptors over which device copies are read, if at all; or NULL. */
 static void resume(struct gck_cuda_thread *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
 {
 	struct gck_error err = {0};
@@ -114,7 +114,7 @@ static void resume(struct gck_cuda_thread *k, gck_cuda_source_fn *source, struct
 	gck_cuda_release();
 }
 
-/* The old link's number means nothing here. */
+/* The old link's number is invalid in this process. */
 static void connect_anew(struct gck_cuda_thread *k)
 {
 	struct timespec pause = {0, CONNECT_AGAIN_NS};
@@ -130,7 +130,7 @@ static void connect_anew(struct gck_cuda_thread *k)
 	}
 }
 
-/* Until there is one. */
+/* Connect until it succeeds. */
 static void connect_again(struct gck_cuda_thread *k)
 {
 	gck_cuda_state.link_fd = -1;
@@ -139,7 +139,7 @@ static void connect_again(struct gck_cuda_thread *k)
 		connect_anew(k);
 }
 
-/* The agent answers HELLO with where data come from; one that has died is followed by another. */
+/* The agent answers HELLO with a source of data. If the agent died, another one follows. */
 static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 {
 	struct gck_cuda_thread *k = arg;
@@ -156,7 +156,8 @@ static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 			continue;
 		}
 		if (rc > 0 && m.head.type == GCK_LINK_CUDA_YIELD)
-			gck_cuda_node_reclaim_serve(&k->link, &m, false); /* it has nothing */
+			/* this rank has nothing to give */
+			gck_cuda_node_reclaim_serve(&k->link, &m, false);
 		if (fill && m.nfds == GCK_LINK_DATA_FDS) {
 			memcpy(fds, m.fds, sizeof m.fds);
 			m.nfds = 0;
@@ -170,7 +171,7 @@ static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 	}
 }
 
-/* CUDA is brought back without a link, too: the agent may be on its way up again. */
+/* Bring CUDA back even without a link: the agent may be starting again. */
 static void come_back(struct gck_cuda_thread *k)
 {
 	k->restarts = gck_inside_restarts();
@@ -181,7 +182,7 @@ static void come_back(struct gck_cuda_thread *k)
 	k->wanting = false;
 }
 
-/* Until the agent says RESUME, is gone, or has been silent for its lease. */
+/* Wait until the agent says RESUME, is gone, or was silent for longer than its lease. */
 static void wait_resume(struct gck_cuda_thread *k)
 {
 	struct gck_inside_message m = {.data = NULL};
@@ -207,7 +208,7 @@ static void wait_resume(struct gck_cuda_thread *k)
 	gck_inside_link_drop(&m);
 }
 
-/* The agent does not wait for the gate to open. */
+/* Tell the agent at once, before the gate opens. */
 static void fails(void *arg, const struct gck_error *why)
 {
 	struct gck_cuda_thread *k = arg;
@@ -283,7 +284,7 @@ static int obey(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 		return 0;
 	case GCK_LINK_CUDA_EXPECT:
 		return expect(k, m);
-	case GCK_LINK_CUDA_RESUME: /* it runs already, and no drain comes */
+	case GCK_LINK_CUDA_RESUME: /* the process runs already, and no drain comes */
 		gck_cuda_release();
 		return 0;
 	case GCK_LINK_CUDA_HOLD:

@@ -37,7 +37,7 @@ static void nap(int ms)
 	nanosleep(&t, NULL);
 }
 
-/* What a checkpoint has left goes meanwhile. */
+/* Sleep, and free meanwhile what a checkpoint has left. */
 static void rest(int ms)
 {
 	for (int n; ms > 0; ms -= n) {
@@ -46,7 +46,7 @@ static void rest(int ms)
 	}
 }
 
-/* An agent that has died is started again. */
+/* Reconnect for ever: an agent that died is started again. */
 static void keep_link(struct gck_cuda_thread *k)
 {
 	int ms = AGAIN_MS;
@@ -73,14 +73,14 @@ static void *run(void *arg)
 
 	pthread_setname_np(pthread_self(), "gpuckpt-cuda");
 	gck_gate_thread_new(&gck_gate_owner)->passes = true;
-	/* What this thread does is no part of what another captures, and does not end it. */
+	/* This thread's calls must not become part of a capture of another thread, nor end it. */
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	gck_cuda_state.tid = (int32_t)gettid();
 	keep_link(k);
 	return NULL;
 }
 
-/* A child has neither the thread nor a part in the link. */
+/* A child has no such thread and no part in the link. */
 static void leave_to_parent(void)
 {
 	gck_inside_link_close(&thread.k.link);

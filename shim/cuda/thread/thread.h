@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The CUDA thread: one per rank that uses CUDA, an ordinary pthread with all signals blocked, from
- * cuInit on. It serves a link of its own to the agent (shim/link.h, verbs 48 to 63): drain, resume,
- * able; and after a restart it brings CUDA back to life. */
+ * The CUDA thread: one for each rank that uses CUDA, from cuInit on, with all signals blocked. It
+ * serves a link of its own to the agent (shim/link.h, verbs 48 to 63): drain, resume, able.
+ * After a restart it brings CUDA back. */
 #ifndef GCK_CUDA_THREAD_H
 #define GCK_CUDA_THREAD_H
 
@@ -12,25 +12,25 @@
 #include "shim/cuda/base/state.h"
 #include "shim/inside/link.h"
 
-/* cuInit was well: make the thread, once. In a process that is no rank of a checkpointed step nothing
- * is made. What fails is said on stderr: the program runs, without checkpoints. */
+/* Start the thread, once, after cuInit succeeded. Does nothing in a process that is no rank of a
+ * checkpointed step. A failure is reported on stderr: the program runs on, without checkpoints. */
 void gck_cuda_thread_start(void);
 
 /* ---- between the thread's own files --------------------------------------------------------- */
 
 struct gck_cuda_thread {
 	struct gck_inside_link link;
-	uint32_t restarts;       /* as seen last */
-	uint64_t asked;          /* to drain for, and not answered yet; 0: nothing */
-	uint64_t seq;            /* drained for, 0: running */
+	uint32_t restarts;       /* when last seen */
+	uint64_t asked;          /* the drain's number, until it is answered; 0: none */
+	uint64_t seq;            /* the number it is drained for; 0: running */
 	int64_t lease_ns, heard_ns;
-	bool gave;               /* drained, and what was kept on devices is given up for another rank */
-	bool wanting;            /* restored, and data are in no page of the image */
-	bool away;               /* the GPU is not back yet after a restart, or lost: */
-	struct gck_error lost;   /* then code is not 0, and the gate closed for good */
+	bool gave;               /* drained, and device copies were given up for another rank */
+	bool wanting;            /* restored, and some data are in no page of the image */
+	bool away;               /* the GPU is not back yet after a restart, or is lost: */
+	struct gck_error lost;   /* then code is not 0, and the gate stays closed */
 };
 
-/* serve.c: tell the agent who this is, and do what it asks until the link ends. Returns with the
+/* serve.c: introduce this rank to the agent, then serve it until the link ends. Returns with the
  * process running. */
 int gck_cuda_serve_hello(struct gck_cuda_thread *k);
 void gck_cuda_serve(struct gck_cuda_thread *k);

@@ -11,22 +11,22 @@
 
 struct gck_cuda_data_link {
 	int fd;              /* -1: none */
-	uint64_t cookie;     /* the program may put another file in its place */
+	uint64_t cookie;     /* tells the socket from a file that the program put at its number */
 };
 
-/* Takes a descriptor over, out of the way of the program's. */
+/* Take a descriptor over and move it out of the way of the program's. */
 void gck_cuda_data_open(struct gck_cuda_data_link *l, int fd);
-/* Ended for both sides, in copies that a child of the program's may have, too. */
+/* Shut the connection down, also for copies that a child of the program may have. */
 void gck_cuda_data_shut(const struct gck_cuda_data_link *l);
 void gck_cuda_data_close(struct gck_cuda_data_link *l);
-/* Closed in a child, and not shut: it is the parent's, too. */
+/* Close it in a child without a shutdown: it is the parent's. */
 void gck_cuda_data_leave(struct gck_cuda_data_link *l);
 
-/* why: NULL or code 0: m's value is 0. -1: the link has ended. */
+/* Send m with the error; why NULL or code 0: value 0. -1: the link has ended. */
 int gck_cuda_data_send(const struct gck_cuda_data_link *l, const struct gck_link_data *m,
 		       const struct gck_error *why);
 
-/* 1: a packet, `why` of which ends with a NUL; 0: none within ms; -1: the link has ended. */
+/* 1: a packet, whose `why` ends with a NUL; 0: none within ms; -1: the link has ended. */
 int gck_cuda_data_receive(const struct gck_cuda_data_link *l, struct gck_link_data *m, int ms);
 
 #endif

@@ -20,21 +20,22 @@
 
 struct requests {
 	struct gck_cuda_data_link link;
-	/* Moves in the order in which they began; the last one of a request answers it. */
+	/* Copies in the order in which they began; the last one of a request answers it. */
 	struct under_way {
 		struct gck_link_data asked;
 		bool last;
 	} moves[GCK_CUDA_QUEUED_COPIES];
 	unsigned first, n;
-	struct gck_link_data now; /* being given to the devices; type 0: none is, and one can be taken on */
-	uint64_t given;           /* bytes of it */
+	struct gck_link_data now; /* the request that is being started; type 0: none, and another
+				   * can be taken */
+	uint64_t given;           /* bytes of it that were started */
 };
 
-/* ---- what the reader asks for, answered in order -------------------------------------------- */
+/* ---- requests, answered in order ------------------------------------------------------------ */
 
 /* ---- LIST ----------------------------------------------------------------------------------- */
 
-/* Neighbours as one. NULL: there is none, why says so. */
+/* The list, with neighbours joined; NULL: why says the reason. */
 static struct gck_link_data *list(size_t *n, struct gck_error *why)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
@@ -85,7 +86,7 @@ static int answer(const struct requests *r, const struct gck_link_data *asked,
 	return gck_cuda_data_send(&r->link, &m, why);
 }
 
-/* All that waits for an answer gets this one. */
+/* Give all requests that wait this answer. */
 static int answer_all(struct requests *r, const struct gck_error *why)
 {
 	int failed = 0;
@@ -102,7 +103,7 @@ static int answer_all(struct requests *r, const struct gck_error *why)
 	return failed;
 }
 
-/* The kept extent with the address; NULL: none has it. With the lock. */
+/* The extent kept on a device that has the address; NULL: none. With the lock held. */
 static const struct gck_cuda_extent *extent_of(uint64_t address)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
@@ -120,11 +121,12 @@ static const struct gck_cuda_extent *extent_of(uint64_t address)
 	       ? &s->v[low - 1] : NULL;
 }
 
-/* From an address in an extent on: bytes whose copies follow each other as they do. */
+/* The bytes from an address in an extent on whose copies are contiguous, too. */
 static uint64_t in_a_row(const struct gck_cuda_extent *e, uint64_t address)
 {
 	const struct gck_cuda_extent *end = gck_cuda_snapshot.v + gck_cuda_snapshot.n, *last = e;
-	const bool apart = gck_cuda_snapshot_is_open(); /* no copy goes over the end of a window */
+	const bool apart = gck_cuda_snapshot_is_open(); /* no copy may cross the end of an
+							 * external mapping */
 
 	while (!apart && last + 1 < end && last[1].kept && last[1].device == e->device &&
 	       last[1].address == last->address + last->size && last[1].copy == last->copy + last->size)
@@ -132,7 +134,8 @@ static uint64_t in_a_row(const struct gck_cuda_extent *e, uint64_t address)
 	return last->address + last->size - address;
 }
 
-/* As much of the request as one move is of. 1: it has begun; 0: it cannot be yet; -1. With the lock. */
+/* Start as much of the request as one copy can be of. 1: started; 0: it cannot be yet; -1: it
+ * failed. With the lock held. */
 static int start(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_error *err)
 {
 	const bool hash = r->now.type == GCK_LINK_DATA_HASH;
@@ -151,7 +154,7 @@ static int start(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_e
 		rc = gck_cuda_copy_queue_hash(m, e->device, e->copy + (address - e->address), n,
 					 r->now.number + at);
 		if (rc == CUDA_ERROR_NOT_SUPPORTED)
-			return 0; /* said when it is its turn */
+			return 0; /* the answer is given when it is its turn */
 	} else {
 		rc = gck_cuda_copy_queue_start(m, e->device, e->copy + (address - e->address),
 					  r->now.number + at, &n);
@@ -166,8 +169,8 @@ static int start(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_e
 	return 1;
 }
 
-/* What is done goes off the list, what can begin begins. 1: something was done; 0: nothing; -1: it cannot be
- * read. With the lock; *done: to be answered. */
+/* Finish the oldest copy, or start the next. 1: something was done; 0: nothing; -1: it cannot be
+ * read. With the lock held; *done: to be answered. */
 static int move(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_link_data *done,
 		struct gck_error *err)
 {
@@ -188,7 +191,7 @@ static int move(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_li
 	return start(r, m, err);
 }
 
-/* 1: something was done; 0: nothing; -1: nobody is there to be answered. */
+/* 1: something was done; 0: nothing; -1: the reader is gone. */
 static int work(struct requests *r)
 {
 	struct gck_link_data done = {.type = 0};
@@ -210,7 +213,7 @@ static int work(struct requests *r)
 	return done.type && answer(r, &done, NULL) ? -1 : rc != 0;
 }
 
-/* Take one on. -1: the link is to end. */
+/* Take a request. -1: the link must end. */
 static int take(struct requests *r, const struct gck_link_data *m)
 {
 	switch (m->type) {
@@ -230,7 +233,7 @@ static int take(struct requests *r, const struct gck_link_data *m)
 /* ---- the thread ----------------------------------------------------------------------------- */
 
 #define NAP_NS 20000     /* while copies are under way */
-#define LOOK_MS 1000     /* between looks whether the socket is still there */
+#define LOOK_MS 1000     /* between checks that the socket is still there */
 
 static struct {
 	pthread_t thread;
@@ -241,7 +244,7 @@ static struct {
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Its number is forgotten first: a child that is made meanwhile would close what the program has put there. */
+/* Forget its number first: a child made meanwhile would close the program's file there. */
 static void close_ring(void)
 {
 	int ring = server.ring;
@@ -251,7 +254,7 @@ static void close_ring(void)
 		close(ring);
 }
 
-/* What cannot be opened stands no more, and what is asked is answered so. */
+/* If the copy cannot be opened it ends, and requests are answered with the reason. */
 static void open_snapshot(void)
 {
 	struct gck_error why = {0};
@@ -266,7 +269,7 @@ static void open_snapshot(void)
 	close_ring();
 }
 
-/* 1: taken on, 0: there was none; -1: the end. */
+/* 1: a request was taken; 0: there was none; -1: the end. */
 static int listen_once(int ms)
 {
 	struct gck_link_data m;

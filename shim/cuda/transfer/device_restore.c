@@ -14,22 +14,23 @@
 #define NAP_NS 20000
 #define LOOK_MS 1000
 
-/* Parts of the ring in use go round: asked for, there (READY), on their way to the device, free. */
+/* Parts of the ring are used in turn: asked for, received (READY), on their way to the device,
+ * free. */
 struct filling {
 	struct gck_cuda_data_link link;
 	struct gck_cuda_ring ring;
 	struct gck_cuda_copy_queue mover;
-	size_t extent;       /* to be asked for next: */
-	uint64_t at;         /* bytes of it that were */
+	size_t extent;       /* the next to ask for, and */
+	uint64_t at;         /* bytes of it that were asked for */
 	struct {
 		struct gck_link_data m;
 		CUdevice device;
 	} parts[GCK_CUDA_RING_PARTS];
 	uint64_t nparts;
-	uint64_t asked, ready, begun, done; /* parts since the start */
+	uint64_t asked, ready, begun, done; /* counts of parts since the start */
 };
 
-/* Nothing is left to be asked for. */
+/* Whether everything was asked for. */
 static bool is_all(struct filling *f)
 {
 	const struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
@@ -55,7 +56,7 @@ static int ask(struct filling *f)
 	return gck_cuda_data_send(&f->link, m, NULL);
 }
 
-/* 1: a part has come; 0: none; -1 without an error: the source has ended. */
+/* 1: a part was received; 0: none; -1 without an error: the source has ended. */
 static int hear(struct filling *f, int ms, struct gck_error *err)
 {
 	const struct gck_link_data *wanted = &f->parts[f->ready % f->nparts].m;
@@ -83,7 +84,7 @@ static int begin(struct filling *f, struct gck_error *err)
 	return rc ? gck_cuda_fail(err, "copying device data in", rc) : 0;
 }
 
-/* 1: something was done; 0: nothing; -1: failed, or, without an error, the source has ended. */
+/* 1: something was done; 0: nothing; -1: it failed or, without an error, the source has ended. */
 static int step(struct filling *f, struct gck_error *err)
 {
 	CUresult rc = f->begun > f->done ? gck_cuda_copy_queue_poll(&f->mover) : CUDA_ERROR_NOT_READY;
@@ -117,7 +118,7 @@ static int transfer(struct filling *f, struct gck_error *err)
 	return 0;
 }
 
-/* The GPU is idle when it ends: the ring can go at once. */
+/* The GPU is idle at the end, so the ring can go at once. */
 static int fill_from(const int fds[2], struct gck_error *err)
 {
 	struct filling f = {.link.fd = -1};

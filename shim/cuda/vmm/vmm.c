@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's own virtual memory management (vmm.h). Memory of devices that nobody else is to have is
- * ours to carry; all else is the driver's, under the driver's handles: memory of the host, what is imported,
- * multicast objects, what is compressed, for sparse arrays, or to be exported in other ways than by a
- * descriptor. Where the program has it is not changed by any of this. */
+ * The program's own virtual memory management. We carry memory of devices that only this process
+ * may have. The driver carries all else, under its own handles: host memory, imported memory,
+ * multicast objects, compressed memory, memory for sparse arrays, and memory to be exported
+ * other than as a descriptor. Addresses are the program's choice in both cases. */
 #include "shim/cuda/vmm/vmm.h"
 
 #include <string.h>
@@ -36,13 +36,14 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const 
 		gck_cuda_handle_let_go(h);
 		return rc;
 	}
-	gck_cuda_physical_keep(&h->memory, prop->location.id); /* if it cannot be kept the driver carries it */
+	/* without a descriptor the driver carries it */
+	gck_cuda_physical_keep(&h->memory, prop->location.id);
 	gck_cuda_handle_count(h, (int64_t)size);
 	*handle = h->id;
 	return CUDA_SUCCESS;
 }
 
-/* Memory of the host stays mapped after its handle is released: alive for good. */
+/* Host memory stays mapped after its handle is released, so it counts for good. */
 GCK_CUDA_FUNCTION(cuMemCreate, (CUmemGenericAllocationHandle *handle, size_t size,
 				const CUmemAllocationProp *prop, unsigned long long flags))
 {
@@ -85,7 +86,7 @@ GCK_CUDA_FUNCTION(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle *ha
 		*handle = h->id;
 		gck_cuda_handle_let_go(h);
 	} else if (gck_cuda_memory_is_ours((uint64_t)(uintptr_t)address)) {
-		rc = CUDA_ERROR_INVALID_VALUE; /* as for all memory of cuMemAlloc */
+		rc = CUDA_ERROR_INVALID_VALUE; /* as the driver does for memory of cuMemAlloc */
 	} else {
 		rc = gck_cuda_real.cuMemRetainAllocationHandle(handle, address);
 	}
@@ -93,7 +94,8 @@ GCK_CUDA_FUNCTION(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle *ha
 	return rc;
 }
 
-/* What a body of a function on a handle does where that is ours: h is held, CALL is its answer. */
+/* The body of a function on a handle. For a handle of ours call_ours runs, with h held; else
+ * call. */
 #define ON_HANDLE(rc, handle, call, call_ours) \
 	do { \
 		struct gck_cuda_handle *h; \
@@ -127,7 +129,7 @@ GCK_CUDA_FUNCTION(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *
 	return rc;
 }
 
-/* Of memory that was away the driver gives no descriptor any more. */
+/* The driver exports no descriptor of memory that it forgot once: take the vault's. */
 static CUresult descriptor(const struct gck_cuda_handle *h, int *fd)
 {
 	int copy = gck_cuda_vault_get(h->memory.kept);
@@ -164,7 +166,7 @@ GCK_CUDA_FUNCTION(cuMemExportToShareableHandle, (void *shareable, CUmemGenericAl
 
 /* ---- mappings ------------------------------------------------------------------------------- */
 
-/* The mapping has a hold of its own. */
+/* The mapping holds the memory as well. */
 static CUresult map(struct gck_cuda_handle *h, CUdeviceptr address, size_t size, size_t offset,
 		    unsigned long long flags)
 {
@@ -194,7 +196,7 @@ GCK_CUDA_FUNCTION(cuMemMap, (CUdeviceptr address, size_t size, size_t offset,
 	return rc;
 }
 
-/* Another thread may map something else there as soon as the driver has done it. */
+/* Another thread may map something there as soon as the driver has unmapped it. */
 GCK_CUDA_FUNCTION(cuMemUnmap, (CUdeviceptr address, size_t size))
 {
 	struct gck_cuda_mapping *taken;
@@ -224,7 +226,7 @@ GCK_CUDA_FUNCTION(cuMemSetAccess, (CUdeviceptr address, size_t size, const CUmem
 	return rc;
 }
 
-/* A multicast object is named by `able`. */
+/* The multicast object itself prevents a checkpoint (obstacles.h). */
 GCK_CUDA_FUNCTION(cuMulticastBindMem, (CUmemGenericAllocationHandle object, size_t object_offset,
 				       CUmemGenericAllocationHandle handle, size_t offset, size_t size,
 				       unsigned long long flags))
@@ -238,7 +240,8 @@ GCK_CUDA_FUNCTION(cuMulticastBindMem, (CUmemGenericAllocationHandle object, size
 	return rc;
 }
 
-/* Memory for sparse arrays is made for that (CU_MEM_CREATE_USAGE_TILE_POOL), and the driver's. */
+/* Memory for sparse arrays (CU_MEM_CREATE_USAGE_TILE_POOL) is the driver's, so a handle of ours
+ * is an error. */
 static bool has_ours(const CUarrayMapInfo *v, unsigned int n)
 {
 	for (unsigned int i = 0; v && i < n; i++) {

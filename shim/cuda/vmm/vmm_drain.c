@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's physical memory at a checkpoint. All that is kept is unmapped and forgotten by the driver;
- * what cannot be kept is the driver's to carry. Contents are read and written where the program has them
- * mapped, or, where it has not, or may not do so itself, at addresses of ours for the time being. */
+ * The program's physical memory at a checkpoint. The driver unmaps and forgets all that has a
+ * descriptor, and carries the rest. Contents are read and written through a view: the program's
+ * own mapping, or, if there is none that may read and write all of it, one at addresses of ours. */
 #include <errno.h>
 
 #include "shim/cuda/base/fd_vault.h"
@@ -102,7 +102,7 @@ static CUresult hide(struct gck_cuda_handle *h)
 	return rc;
 }
 
-/* Addresses that something could not be taken away from are not used again. */
+/* Do not reuse addresses that could not be unmapped. */
 void gck_cuda_vmm_hide(void)
 {
 	struct gck_cuda_handle *h;
@@ -195,7 +195,7 @@ CUresult gck_cuda_vmm_recall(void)
 	return rc ? rc : map_all();
 }
 
-/* Where a descriptor cannot be kept here, the driver carries it from now on. */
+/* Without a descriptor the driver carries it from now on. */
 static CUresult renew(struct gck_cuda_handle *h, struct gck_cuda_renewed *r)
 {
 	CUresult rc;

@@ -9,12 +9,12 @@
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/vmm/vmm.h"
 
-/* Like no address, and no small number. */
+/* Numbers that look like no address and no small number. */
 #define MARK 0x67636bull
 #define MARK_SHIFT 40
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_handle_map handles; /* by number: the address of each */
+static struct gck_cuda_handle_map handles; /* number: struct gck_cuda_handle * */
 static uint64_t last;
 
 static struct gck_cuda_handle *get(CUmemGenericAllocationHandle id)
@@ -79,7 +79,7 @@ void gck_cuda_handle_count(const struct gck_cuda_handle *h, int64_t bytes)
 	gck_cuda_slabs_unlock();
 }
 
-/* Nobody else knows it any more. */
+/* Free a handle that nothing refers to any more. */
 static void end(struct gck_cuda_handle *h)
 {
 	gck_cuda_handle_count(h, -(int64_t)h->size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the program's memory is mapped. One that is about to be mapped or unmapped is off the list, in
- * which there is room for it, so that nothing can fail once the driver has done its part. */
+ * Where the program's memory is mapped. A mapping is off the list, with a place in it reserved,
+ * before the driver maps or unmaps it, so that nothing can fail afterwards. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,7 @@ void gck_cuda_mappings_end(struct gck_cuda_mapping *m)
 	}
 }
 
-/* The host's access is not brought back. */
+/* Access of the host cannot be restored: it counts as an obstacle. */
 static void allow(struct gck_cuda_mapping *m, const CUmemAccessDesc *a)
 {
 	uint64_t bit;
