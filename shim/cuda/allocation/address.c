@@ -23,7 +23,8 @@ GCK_CUDA_FUNCTION(cuMemGetInfo_v2, (size_t *available, size_t *total))
 	GCK_CUDA_ENTER(0);
 	gck_cuda_slabs_lock();
 	rc = gck_cuda_real.cuMemGetInfo_v2(available, total);
-	if (rc == CUDA_SUCCESS && available && gck_cuda_real.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS && available &&
+	    gck_cuda_real.cuCtxGetDevice(&device) == CUDA_SUCCESS)
 		*available += gck_cuda_memory_spare(device) + gck_cuda_reclaim_bytes(device);
 	gck_cuda_slabs_unlock();
 	GCK_CUDA_LEAVE();
@@ -81,7 +82,8 @@ static void correct_own(CUdeviceptr address, CUpointer_attribute which, void *da
 	struct gck_cuda_handle *h;
 	uint64_t number;
 
-	if (which != CU_POINTER_ATTRIBUTE_BUFFER_ID && which != CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
+	if (which != CU_POINTER_ATTRIBUTE_BUFFER_ID &&
+	    which != CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
 		return;
 	h = gck_cuda_mappings_hold(address, &number);
 	if (!h)
@@ -91,7 +93,8 @@ static void correct_own(CUdeviceptr address, CUpointer_attribute which, void *da
 	gck_cuda_handle_let_go(h);
 }
 
-static void correct_all(unsigned int n, const CUpointer_attribute *which, void *const *data, CUdeviceptr address)
+static void correct_all(unsigned int n, const CUpointer_attribute *which, void *const *data,
+			CUdeviceptr address)
 {
 	struct gck_cuda_allocation a;
 	bool found = find(address, &a);

@@ -35,14 +35,16 @@ GCK_CUDA_FUNCTION(cuMemAllocPitch_v2, (CUdeviceptr *address, size_t *pitch, size
 	size_t bytes;
 
 	GCK_CUDA_ENTER(0);
-	if (address && pitch && width && height && (element == 4 || element == 8 || element == 16) &&
+	if (address && pitch && width && height &&
+	    (element == 4 || element == 8 || element == 16) &&
 	    !__builtin_mul_overflow(pitch_of(width), height, &bytes)) {
 		rc = gck_cuda_memory_take(bytes, address);
 		if (rc == CUDA_SUCCESS)
 			*pitch = pitch_of(width);
 	}
 	if (rc == CUDA_ERROR_NOT_SUPPORTED)
-		GCK_CUDA_TRY(rc, gck_cuda_real.cuMemAllocPitch_v2(address, pitch, width, height, element));
+		GCK_CUDA_TRY(rc, gck_cuda_real.cuMemAllocPitch_v2(address, pitch, width, height,
+								  element));
 	GCK_CUDA_LEAVE();
 	return rc;
 }

@@ -35,11 +35,13 @@ TAKES(cuMemAllocAsync, false)
 TAKES(cuMemAllocAsync_ptsz, true)
 
 #define TAKES_FROM_POOL(name, per_thread) \
-	GCK_CUDA_FUNCTION(name, (CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)) \
+	GCK_CUDA_FUNCTION( \
+		name, (CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)) \
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(stream); \
-		rc = pool ? take(pool, named(stream, per_thread), bytes, address) : CUDA_ERROR_NOT_SUPPORTED; \
+		rc = pool ? take(pool, named(stream, per_thread), bytes, address) \
+			  : CUDA_ERROR_NOT_SUPPORTED; \
 		if (rc == CUDA_ERROR_NOT_SUPPORTED) \
 			GCK_CUDA_TRY(rc, gck_cuda_real.name(address, bytes, pool, stream)); \
 		GCK_CUDA_LEAVE(); \
@@ -57,7 +59,8 @@ static CUcontext with_legacy(CUstream stream)
 	CUcontext context = NULL;
 	unsigned int flags = 0;
 
-	if (gck_cuda_real.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS && flags & CU_STREAM_NON_BLOCKING)
+	if (gck_cuda_real.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS &&
+	    flags & CU_STREAM_NON_BLOCKING)
 		return NULL;
 	if (gck_cuda_real.cuStreamGetCtx(stream, &context))
 		gck_cuda_real.cuCtxGetCurrent(&context); /* a stream of a green context may have

@@ -35,7 +35,8 @@ struct gck_cuda_suballocation *gck_cuda_arena_take(struct gck_cuda_arena *a, uin
 void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base); /* frees an allocated one */
 
 /* The allocated one whose requested bytes include the address; NULL: none. */
-struct gck_cuda_suballocation *gck_cuda_arena_find(const struct gck_cuda_arena *a, uint64_t address);
+struct gck_cuda_suballocation *gck_cuda_arena_find(const struct gck_cuda_arena *a,
+						   uint64_t address);
 
 static inline bool gck_cuda_arena_is_empty(const struct gck_cuda_arena *a)
 {

@@ -33,7 +33,8 @@ uint64_t *gck_cuda_handle_map_get(const struct gck_cuda_handle_map *s, uint64_t 
 
 static int grow(struct gck_cuda_handle_map *s)
 {
-	struct gck_cuda_handle_map bigger = {.n = s->n, .capacity = s->capacity ? 2 * s->capacity : LEAST};
+	struct gck_cuda_handle_map bigger = {.n = s->n,
+					     .capacity = s->capacity ? 2 * s->capacity : LEAST};
 
 	bigger.entries = calloc(bigger.capacity, sizeof *bigger.entries);
 	if (!bigger.entries)

@@ -22,21 +22,25 @@
 	  "what it belongs to is not carried", "destroy it before a checkpoint") \
 	X(EXTERNAL_SEMAPHORE, "a semaphore of another interface (cuImportExternalSemaphore)", \
 	  "what it belongs to is not carried", "destroy it before a checkpoint") \
-	X(MULTICAST, "a multicast object (cuMulticastCreate)", \
-	  "the driver does not carry it", \
+	X(MULTICAST, "a multicast object (cuMulticastCreate)", "the driver does not carry it", \
 	  "it counts for good: do without from the start; NCCL: NCCL_NVLS_ENABLE=0") \
 	X(HOST_MEMORY, "memory of the host made by cuMemCreate", \
 	  "the driver loses a process that has it", \
 	  "it counts for good: use cuMemAllocHost or cuMemHostRegister from the start") \
 	X(EXPORT, "device memory that another process may have (cuMemExportToShareableHandle)", \
-	  "a restart could not give it back to both", "free it before a checkpoint; NCCL: NCCL_P2P_DISABLE=1") \
+	  "a restart could not give it back to both", \
+	  "free it before a checkpoint; NCCL: NCCL_P2P_DISABLE=1") \
 	X(HOST_ACCESS, "access of the host to memory made by cuMemCreate (cuMemSetAccess)", \
 	  "it is not brought back", "unmap it before a checkpoint") \
-	X(STUCK, "a copy of device memory that a checkpoint left, and the driver did not take back", \
-	  "the driver would lose the process", "requeue the job: it restarts from its last commit") \
-	X(MANAGED_VARIABLE, "a __managed__ variable", \
-	  "the driver does not carry it", "make it __device__ memory of a cudaMalloc") \
-	X(MANAGED, "managed memory (cuMemAllocManaged) where CPU and GPU cannot use it at a time, or where " \
+	X(STUCK, \
+	  "a copy of device memory that a checkpoint left, and the driver did not take back", \
+	  "the driver would lose the process", \
+	  "requeue the job: it restarts from its last commit") \
+	X(MANAGED_VARIABLE, "a __managed__ variable", "the driver does not carry it", \
+	  "make it __device__ memory of a cudaMalloc") \
+	X(MANAGED, \
+	  "managed memory (cuMemAllocManaged) where CPU and GPU cannot use it at a time, or " \
+	  "where " \
 	  "the driver does not map it as driver 580 does", \
 	  "it is not carried", "use cuMemAlloc, or free it before a checkpoint")
 

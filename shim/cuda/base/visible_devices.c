@@ -27,7 +27,8 @@ static CUresult see_driver(const struct gck_cuda_device_calls *by, char text[32]
 	return rc;
 }
 
-static CUresult see_device(const struct gck_cuda_device_calls *by, int ordinal, struct gck_cuda_device *out)
+static CUresult see_device(const struct gck_cuda_device_calls *by, int ordinal,
+			   struct gck_cuda_device *out)
 {
 	CUdevice device;
 	CUuuid uuid;
@@ -57,7 +58,8 @@ void gck_cuda_uuid_text(const unsigned char uuid[16], char text[GCK_CUDA_UUID_TE
 	for (int i = 0; i < 16; i++) {
 		bool group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
 
-		at += (size_t)snprintf(text + at, GCK_CUDA_UUID_TEXT - at, "%s%02x", group ? "-" : "", uuid[i]);
+		at += (size_t)snprintf(text + at, GCK_CUDA_UUID_TEXT - at, "%s%02x",
+				       group ? "-" : "", uuid[i]);
 	}
 }
 
@@ -86,8 +88,8 @@ static void add_hidden(struct gck_cuda_devices *out, const char *path)
 	while (f && fgets(line, sizeof line, f)) {
 		const char *text = strstr(line, "GPU-");
 
-		if (!text || strncmp(line, "GPU UUID:", 9) || !read_uuid(text, uuid) || is_in(out, uuid) ||
-		    out->all == GCK_CUDA_DEVICES_MAX)
+		if (!text || strncmp(line, "GPU UUID:", 9) || !read_uuid(text, uuid) ||
+		    is_in(out, uuid) || out->all == GCK_CUDA_DEVICES_MAX)
 			continue;
 		memcpy(out->v[out->all++].uuid, uuid, sizeof uuid);
 	}
@@ -107,7 +109,8 @@ static void see_hidden(struct gck_cuda_devices *out)
 	globfree(&found);
 }
 
-CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by, struct gck_cuda_devices *out)
+CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by,
+				       struct gck_cuda_devices *out)
 {
 	struct gck_cuda_devices seen = {0};
 	int n = 0;

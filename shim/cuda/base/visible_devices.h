@@ -17,7 +17,8 @@ struct gck_cuda_device_calls {
 };
 
 /* Read the devices, after cuInit. On failure, or if there are too many, leaves out as it was. */
-CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by, struct gck_cuda_devices *out);
+CUresult gck_cuda_visible_devices_read(const struct gck_cuda_device_calls *by,
+				       struct gck_cuda_devices *out);
 
 /* "GPU-864f41ea-375a-...", as nvidia-smi -L prints it. */
 #define GCK_CUDA_UUID_TEXT 41

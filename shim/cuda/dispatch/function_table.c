@@ -89,7 +89,8 @@ const struct gck_cuda_function *gck_cuda_by_version(const char *name, int versio
 		if (strncmp(f->name, name, n) || !is_suffix(f->name + n, &pt) ||
 		    f->since > version || (pt && !per_thread))
 			continue;
-		if (!best || pt > best_per_thread || (pt == best_per_thread && f->since >= best->since)) {
+		if (!best || pt > best_per_thread ||
+		    (pt == best_per_thread && f->since >= best->since)) {
 			best = f;
 			best_per_thread = pt;
 		}

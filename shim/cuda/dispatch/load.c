@@ -21,7 +21,7 @@
 #include "shim/inside/gate.h"
 #include "shim/inside/library.h"
 
-/* ---- which file ------------------------------------------------------------------------------- */
+/* ---- which file ----------------------------------------------------------------------------- */
 
 #define LIBRARY "libcuda.so.1"
 
@@ -60,11 +60,13 @@ static int find(char *path, unsigned long size, struct gck_error *err)
 		return 0;
 	if (in_default_folders(path, size) == 0)
 		return 0;
-	return gck_fail(err, ENOENT, "no %s in the loader's places: install NVIDIA's driver, or name "
-			"its library in %s", LIBRARY, library.variable);
+	return gck_fail(err, ENOENT,
+			"no %s in the loader's places: install NVIDIA's driver, or name "
+			"its library in %s",
+			LIBRARY, library.variable);
 }
 
-/* ---- loading ---------------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------------------- */
 
 bool gck_cuda_is_loaded;
 
@@ -100,7 +102,8 @@ static void *open_library(void)
 	}
 	handle = dlopen(load.path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
-		fprintf(stderr, "gpuckpt: the CUDA driver's library cannot be loaded: %s\n", dlerror());
+		fprintf(stderr, "gpuckpt: the CUDA driver's library cannot be loaded: %s\n",
+			dlerror());
 	return handle;
 }
 

@@ -15,7 +15,7 @@
 #include "shim/cuda/dispatch/function_table.h"
 #include "shim/cuda/dispatch/load.h"
 
-/* ---- cuGetProcAddress ------------------------------------------------------------------------- */
+/* ---- cuGetProcAddress ----------------------------------------------------------------------- */
 
 static struct {
 	pthread_mutex_t lock;
@@ -90,7 +90,8 @@ GCK_CUDA_FUNCTION(cuGetProcAddress, (const char *symbol, void **pfn, int version
 
 static void able(gck_cuda_obstacle_fn *tell, void *arg)
 {
-	static const char reason[] = "this version of gpuckpt does not know that function of the driver";
+	static const char reason[] = "this version of gpuckpt does not know that function of the "
+				     "driver";
 	static const char remedy[] = "use a gpuckpt made for this driver, or an older CUDA toolkit";
 	bool full;
 	unsigned n;
@@ -109,7 +110,7 @@ static void able(gck_cuda_obstacle_fn *tell, void *arg)
 
 const struct gck_cuda_participant gck_cuda_unknown_participant = {.name = "unknown", .able = able};
 
-/* ---- dlsym ------------------------------------------------------------------------------------ */
+/* ---- dlsym ---------------------------------------------------------------------------------- */
 
 gck_cuda_dlsym_fn *gck_cuda_real_dlsym;
 
@@ -138,7 +139,8 @@ static bool is_own_handle(const void *handle)
 	Dl_info info;
 	struct link_map *map;
 
-	if (!own && dladdr1((void *)(uintptr_t)gck_cuda_dlsym, &info, (void **)&map, RTLD_DL_LINKMAP))
+	if (!own &&
+	    dladdr1((void *)(uintptr_t)gck_cuda_dlsym, &info, (void **)&map, RTLD_DL_LINKMAP))
 		own = map;
 	return own && handle == own; /* a handle of glibc's is the object's link_map */
 }
@@ -183,7 +185,8 @@ void *gck_cuda_dlsym(void *handle, const char *name)
 		return found;
 	f = gck_cuda_by_name(name);
 	if (is_own_handle(handle))
-		return f ? in_driver(f, found, name) : through_jump(found ?: in_driver(f, found, name), name);
+		return f ? in_driver(f, found, name)
+			 : through_jump(found ?: in_driver(f, found, name), name);
 	if (!f)
 		return through_jump(found, name);
 	if (!found || found == f->ours)

@@ -125,15 +125,18 @@ static CUresult has_begun(CUresult rc, CUstream stream)
 	}
 /* for functions of the `_ptsz` kind */
 #define OF_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
-#define TO_GRAPH (CUstream s, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t n, \
-		  CUstreamCaptureMode mode)
+#define TO_GRAPH \
+	(CUstream s, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges, \
+	 size_t n, CUstreamCaptureMode mode)
 
 BEGINS(cuStreamBeginCapture, (CUstream s), s, cuStreamBeginCapture(s))
 BEGINS(cuStreamBeginCapture_ptsz, (CUstream s), OF_THREAD(s), cuStreamBeginCapture_ptsz(s))
-BEGINS(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode), s, cuStreamBeginCapture_v2(s, mode))
+BEGINS(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode), s,
+       cuStreamBeginCapture_v2(s, mode))
 BEGINS(cuStreamBeginCapture_v2_ptsz, (CUstream s, CUstreamCaptureMode mode), OF_THREAD(s),
        cuStreamBeginCapture_v2_ptsz(s, mode))
-BEGINS(cuStreamBeginCaptureToGraph, TO_GRAPH, s, cuStreamBeginCaptureToGraph(s, graph, nodes, edges, n, mode))
+BEGINS(cuStreamBeginCaptureToGraph, TO_GRAPH, s,
+       cuStreamBeginCaptureToGraph(s, graph, nodes, edges, n, mode))
 BEGINS(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH, OF_THREAD(s),
        cuStreamBeginCaptureToGraph_ptsz(s, graph, nodes, edges, n, mode))
 
@@ -142,8 +145,9 @@ static CUresult ended(CUresult rc, CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
 
-	if (rc == CUDA_SUCCESS || (gck_cuda_real.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-				   status == CU_STREAM_CAPTURE_STATUS_NONE))
+	if (rc == CUDA_SUCCESS ||
+	    (gck_cuda_real.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+	     status == CU_STREAM_CAPTURE_STATUS_NONE))
 		over(key_of(stream));
 	return rc;
 }

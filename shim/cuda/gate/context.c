@@ -106,7 +106,8 @@ GCK_CUDA_FUNCTION(cuCtxCreate_v3, (CUcontext *context, CUexecAffinityParam *affi
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	GCK_CUDA_TRY_ON(rc, device, gck_cuda_real.cuCtxCreate_v3(context, affinity, n, flags, device));
+	GCK_CUDA_TRY_ON(rc, device,
+			gck_cuda_real.cuCtxCreate_v3(context, affinity, n, flags, device));
 	made(rc, context);
 	GCK_CUDA_LEAVE();
 	return rc;
@@ -344,6 +345,9 @@ int gck_cuda_fail_memory(struct gck_error *err, const char *what, CUdevice devic
 		return gck_cuda_fail(err, what, rc);
 	if (device >= 0 && (uint32_t)device < all->n)
 		gck_cuda_uuid_text(all->v[device].uuid, where);
-	return gck_fail(err, ENOMEM, "%s: too little memory is free on %s: see who has it (nvidia-smi), and restart the "
-			"job where GPUs are free", what, where);
+	return gck_fail(err, ENOMEM,
+			"%s: too little memory is free on %s: see who has it (nvidia-smi), and "
+			"restart the "
+			"job where GPUs are free",
+			what, where);
 }

@@ -29,7 +29,8 @@ void gck_cuda_devices_note(void)
 
 	gck_cuda_visible_devices_read(&eyes, &gck_cuda_state.devices);
 	snprintf(gck_cuda_state.library, sizeof gck_cuda_state.library, "%s", gck_cuda_library());
-	snprintf(gck_cuda_state.visible, sizeof gck_cuda_state.visible, "%s", visible ? visible : "");
+	snprintf(gck_cuda_state.visible, sizeof gck_cuda_state.visible, "%s",
+		 visible ? visible : "");
 }
 
 /* The pairs of devices that the restorer chose; NULL: every device stays where it was. */
@@ -78,8 +79,10 @@ static int locked(int64_t end_ns, struct gck_error *err)
 	CUresult rc = gck_cuda_real.cuCheckpointProcessLock(gck_inside_pid(), &args);
 
 	if (rc == CUDA_ERROR_NOT_READY)
-		return gck_fail(err, ETIMEDOUT, "the GPU has work that did not end within %u ms: try again "
-				"later", args.timeoutMs);
+		return gck_fail(err, ETIMEDOUT,
+				"the GPU has work that did not end within %u ms: try again "
+				"later",
+				args.timeoutMs);
 	return rc ? gck_cuda_fail(err, "cuCheckpointProcessLock", rc) : 0;
 }
 

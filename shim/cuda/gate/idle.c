@@ -85,17 +85,22 @@ static int name_busy(CUcontext context, struct gck_error *err)
 	struct found f = {.rc = CUDA_SUCCESS};
 
 	if (gck_cuda_streams_each(context, is_busy, &f) && !f.rc)
-		return gck_fail(err, EBUSY, "stream %p has work that does not end (a long kernel, or one "
+		return gck_fail(err, EBUSY,
+				"stream %p has work that does not end (a long kernel, or one "
 				"that waits for the CPU or for another rank): try again later",
 				(void *)f.stream);
-	return gck_fail(err, EBUSY, "a default stream of context %p, or one that was destroyed, has work "
-			"that does not end: try again later", (void *)context);
+	return gck_fail(err, EBUSY,
+			"a default stream of context %p, or one that was destroyed, has work "
+			"that does not end: try again later",
+			(void *)context);
 }
 
 static int broken(CUcontext context, CUresult rc, struct gck_error *err)
 {
-	return gck_fail(err, EIO, "context %p is of no use any more: %s, from work that the program gave "
-			"it", (void *)context, gck_cuda_error_name(rc));
+	return gck_fail(err, EIO,
+			"context %p is of no use any more: %s, from work that the program gave "
+			"it",
+			(void *)context, gck_cuda_error_name(rc));
 }
 
 /* The context is current, and none of its streams is in a capture: work on any stream, known
@@ -105,7 +110,8 @@ static int wait_event(CUcontext context, CUevent event, int64_t end_ns, struct g
 	int64_t look = LOOK_NS;
 	CUresult rc = gck_cuda_real.cuCtxRecordEvent(context, event);
 
-	while (rc == CUDA_SUCCESS && (rc = gck_cuda_real.cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
+	while (rc == CUDA_SUCCESS &&
+	       (rc = gck_cuda_real.cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
 		if (gck_cuda_now_ns() > end_ns)
 			return name_busy(context, err);
 		nap(look);
@@ -197,7 +203,8 @@ static unsigned int event_flags(void)
 
 	gck_cuda_real.cuCtxGetFlags(&flags);
 	return CU_EVENT_DISABLE_TIMING |
-	       ((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC ? CU_EVENT_BLOCKING_SYNC : 0);
+	       ((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC ? CU_EVENT_BLOCKING_SYNC
+									  : 0);
 }
 
 static CUresult settle_all(CUcontext context)
@@ -265,9 +272,10 @@ static int name_inside(struct gck_error *err)
 	if (!gck_gate_where(&at))
 		return gck_fail(err, EBUSY, "threads of the program call CUDA without a pause");
 	if (at.object)
-		return gck_fail(err, EBUSY, "thread %d (%s) is in %s on stream %#llx, which does not end: "
-				"try again later", at.tid, at.name, at.function,
-				(unsigned long long)at.object);
+		return gck_fail(err, EBUSY,
+				"thread %d (%s) is in %s on stream %#llx, which does not end: "
+				"try again later",
+				at.tid, at.name, at.function, (unsigned long long)at.object);
 	return gck_fail(err, EBUSY, "thread %d (%s) is in %s, which does not end: try again later",
 			at.tid, at.name, at.function);
 }
@@ -333,22 +341,27 @@ static CUresult wait_until(CUstream stream, int64_t end_ns)
 	const struct timespec look = {0, STREAM_LOOK_NS};
 	CUresult rc;
 
-	while ((rc = gck_cuda_real.cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY && gck_cuda_now_ns() < end_ns)
+	while ((rc = gck_cuda_real.cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY &&
+	       gck_cuda_now_ns() < end_ns)
 		nanosleep(&look, NULL);
 	return rc;
 }
 
 int gck_cuda_stream_wait(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err)
 {
-	CUresult rc = end_ns ? wait_until(stream, end_ns) : gck_cuda_real.cuStreamSynchronize(stream);
+	CUresult rc = end_ns ? wait_until(stream, end_ns)
+			     : gck_cuda_real.cuStreamSynchronize(stream);
 	struct gck_error why;
 
 	if (rc == CUDA_SUCCESS)
 		return 0;
 	if (rc != CUDA_ERROR_NOT_READY)
 		return gck_cuda_fail(err, "copying device memory", rc);
-	gck_fail(&why, ETIMEDOUT, "device %d: the copy of its memory does not end, another process may keep the device "
-		 "busy: try again later, or give hold= more", device);
+	gck_fail(&why, ETIMEDOUT,
+		 "device %d: the copy of its memory does not end, another process may keep the "
+		 "device "
+		 "busy: try again later, or give hold= more",
+		 device);
 	tell_late(&why);
 	gck_cuda_real.cuStreamSynchronize(stream);
 	return gck_fail(err, why.code, "%s", why.text);

@@ -34,8 +34,10 @@ static void allow(int32_t tracer)
 /* Memory for the other process' stack, followed by the shared structure. */
 static struct gck_cuda_stop_world *make(void)
 {
-	size_t size = STACK + sizeof(struct gck_cuda_stop_world) + MOST * sizeof(struct gck_cuda_stopped_thread);
-	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t size = STACK + sizeof(struct gck_cuda_stop_world) +
+		      MOST * sizeof(struct gck_cuda_stopped_thread);
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct gck_cuda_stop_world *s = (void *)(memory + STACK);
 
 	if (memory == MAP_FAILED)
@@ -84,7 +86,8 @@ static void wait_stopped(struct gck_cuda_stop_world *s)
 
 /* ---- the moment ----------------------------------------------------------------------------- */
 
-struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms, struct gck_error *err)
+struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms,
+						      struct gck_error *err)
 {
 	struct gck_cuda_stop_world *s = make();
 
@@ -100,7 +103,8 @@ struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_m
 	allow(gck_inside_tracer());
 	if (gck_cuda_turn(s) == GCK_CUDA_TAKEN)
 		return s;
-	gck_fail(err, s->error, "the program's other threads cannot be stopped: %s: %s", s->what, strerror(s->error));
+	gck_fail(err, s->error, "the program's other threads cannot be stopped: %s: %s", s->what,
+		 strerror(s->error));
 	drop(s);
 	return NULL;
 }

@@ -17,7 +17,8 @@ struct gck_cuda_stop_world;
  * memory and make system calls (gck_cuda_system). NULL: the threads could not be stopped within
  * limit_ms. A thread that another process traces (a debugger; for a moment, the agent after a
  * restart) is waited for up to traced_ms. */
-struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms, struct gck_error *err);
+struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms,
+						      struct gck_error *err);
 
 /* Allow the caller anything for a while. If a call of it waits for a stopped thread, all threads
  * are released after GCK_CUDA_STOP_WORLD_PAUSE_MS. */

@@ -65,7 +65,8 @@ void gck_cuda_turn_set(struct gck_cuda_stop_world *s, int turn)
 
 bool gck_cuda_turn_change(struct gck_cuda_stop_world *s, int from, int to)
 {
-	return __atomic_compare_exchange_n(&s->turn, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return __atomic_compare_exchange_n(&s->turn, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -199,7 +200,8 @@ static int seize_all(struct gck_cuda_stop_world *s)
 	fd = gck_cuda_system(SYS_open, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0, 0);
 	if (fd < 0)
 		return give_up(s, (int)-fd, "the list of threads cannot be read");
-	while (!failed && (n = gck_cuda_system(SYS_getdents64, fd, (long)list, sizeof list, 0, 0, 0)) > 0)
+	while (!failed &&
+	       (n = gck_cuda_system(SYS_getdents64, fd, (long)list, sizeof list, 0, 0, 0)) > 0)
 		failed = seize_listed(s, list, n);
 	system1(SYS_close, fd);
 	if (n < 0)
@@ -263,7 +265,8 @@ static void hold(struct gck_cuda_stop_world *s)
 {
 	for (;;) {
 		int turn = gck_cuda_turn(s);
-		int64_t ns = turn == GCK_CUDA_PAUSED ? s->pause_end_ns - gck_cuda_stop_now_ns() : LOOK_NS;
+		int64_t ns = turn == GCK_CUDA_PAUSED ? s->pause_end_ns - gck_cuda_stop_now_ns()
+						     : LOOK_NS;
 
 		if (turn == GCK_CUDA_OVER || system1(SYS_getppid, 0) != s->pid ||
 		    (ns <= 0 && gck_cuda_turn_change(s, GCK_CUDA_PAUSED, GCK_CUDA_OVER)))

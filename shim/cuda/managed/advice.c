@@ -123,8 +123,8 @@ void gck_cuda_advice_undo(uint64_t base, uint64_t size)
 		if (!is_within(w, base, size))
 			continue;
 		if (opposite(w->advice) != GCK_CUDA_PREFETCHED)
-			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)opposite(w->advice),
-						     w->location);
+			gck_cuda_real.cuMemAdvise_v2(
+				w->base, w->size, (CUmem_advise)opposite(w->advice), w->location);
 		drop(i);
 	}
 	pthread_mutex_unlock(&said.lock);
@@ -139,9 +139,11 @@ void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 		if (!is_within(w, base, size))
 			continue;
 		if (w->advice == GCK_CUDA_PREFETCHED)
-			gck_cuda_real.cuMemPrefetchAsync_v2(w->base, w->size, w->location, 0, stream);
+			gck_cuda_real.cuMemPrefetchAsync_v2(w->base, w->size, w->location, 0,
+							    stream);
 		else
-			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice, w->location);
+			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice,
+						     w->location);
 	}
 	pthread_mutex_unlock(&said.lock);
 }
@@ -154,7 +156,8 @@ bool gck_cuda_advice_was_prefetched(uint64_t base, uint64_t size)
 	for (size_t i = 0; !sent && i < said.n; i++) {
 		const struct gck_cuda_advice *w = &said.v[i];
 
-		sent = w->advice == GCK_CUDA_PREFETCHED && w->base < base + size && base < w->base + w->size;
+		sent = w->advice == GCK_CUDA_PREFETCHED && w->base < base + size &&
+		       base < w->base + w->size;
 	}
 	pthread_mutex_unlock(&said.lock);
 	return sent;

@@ -21,7 +21,8 @@ GCK_CUDA_FUNCTION(cuMemAdvise, (CUdeviceptr address, size_t bytes, CUmem_advise 
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuMemAdvise(address, bytes, advice, device);
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, (int)advice, location_of(device)});
+		gck_cuda_advice_note(
+			(struct gck_cuda_advice){address, bytes, (int)advice, location_of(device)});
 	GCK_CUDA_LEAVE();
 	return rc;
 }
@@ -34,20 +35,22 @@ GCK_CUDA_FUNCTION(cuMemAdvise_v2, (CUdeviceptr address, size_t bytes, CUmem_advi
 	GCK_CUDA_ENTER(0);
 	rc = gck_cuda_real.cuMemAdvise_v2(address, bytes, advice, location);
 	if (rc == CUDA_SUCCESS)
-		gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, (int)advice, location});
+		gck_cuda_advice_note(
+			(struct gck_cuda_advice){address, bytes, (int)advice, location});
 	GCK_CUDA_LEAVE();
 	return rc;
 }
 
 #define SENDS(name) \
-	GCK_CUDA_FUNCTION(name, (CUdeviceptr address, size_t bytes, CUdevice device, \
-				 CUstream stream)) \
+	GCK_CUDA_FUNCTION(name, \
+			  (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)) \
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(stream); \
 		rc = gck_cuda_real.name(address, bytes, device, stream); \
 		if (rc == CUDA_SUCCESS) \
-			gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, GCK_CUDA_PREFETCHED, location_of(device)}); \
+			gck_cuda_advice_note((struct gck_cuda_advice){ \
+				address, bytes, GCK_CUDA_PREFETCHED, location_of(device)}); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
@@ -62,7 +65,8 @@ SENDS(cuMemPrefetchAsync_ptsz)
 		GCK_CUDA_ENTER(stream); \
 		rc = gck_cuda_real.name(address, bytes, location, flags, stream); \
 		if (rc == CUDA_SUCCESS) \
-			gck_cuda_advice_note((struct gck_cuda_advice){address, bytes, GCK_CUDA_PREFETCHED, location}); \
+			gck_cuda_advice_note((struct gck_cuda_advice){ \
+				address, bytes, GCK_CUDA_PREFETCHED, location}); \
 		GCK_CUDA_LEAVE(); \
 		return rc; \
 	}
@@ -70,13 +74,14 @@ SENDS_TO(cuMemPrefetchAsync_v2)
 SENDS_TO(cuMemPrefetchAsync_v2_ptsz)
 
 /* A location applies from its first index on. */
-static void note_batch(const CUdeviceptr *addresses, const size_t *bytes, size_t n, const CUmemLocation *locations,
-		       const size_t *firsts, size_t nlocations)
+static void note_batch(const CUdeviceptr *addresses, const size_t *bytes, size_t n,
+		       const CUmemLocation *locations, const size_t *firsts, size_t nlocations)
 {
 	for (size_t i = 0, k = 0; i < n; i++) {
 		if (k + 1 < nlocations && firsts[k + 1] == i)
 			k++;
-		gck_cuda_advice_note((struct gck_cuda_advice){addresses[i], bytes[i], GCK_CUDA_PREFETCHED, locations[k]});
+		gck_cuda_advice_note((struct gck_cuda_advice){addresses[i], bytes[i],
+							      GCK_CUDA_PREFETCHED, locations[k]});
 	}
 }
 
@@ -87,7 +92,8 @@ static void note_batch(const CUdeviceptr *addresses, const size_t *bytes, size_t
 	{ \
 		CUresult rc; \
 		GCK_CUDA_ENTER(stream); \
-		rc = gck_cuda_real.name(addresses, bytes, n, locations, firsts, nlocations, flags, stream); \
+		rc = gck_cuda_real.name(addresses, bytes, n, locations, firsts, nlocations, flags, \
+					stream); \
 		if (rc == CUDA_SUCCESS) \
 			note_batch(addresses, bytes, n, locations, firsts, nlocations); \
 		GCK_CUDA_LEAVE(); \
@@ -101,11 +107,13 @@ SENDS_BATCH(cuMemDiscardAndPrefetchBatchAsync_ptsz)
 /* ---- what the program asks ------------------------------------------------------------------ */
 
 /* Addresses are reused, and the driver remembers earlier prefetches of them. */
-static void correct(void *data, size_t capacity, CUmem_range_attribute which, uint64_t base, uint64_t size)
+static void correct(void *data, size_t capacity, CUmem_range_attribute which, uint64_t base,
+		    uint64_t size)
 {
 	struct gck_cuda_allocation a;
 
-	if (capacity < sizeof(int) || !gck_cuda_managed_find(base, &a) || gck_cuda_advice_was_prefetched(base, size))
+	if (capacity < sizeof(int) || !gck_cuda_managed_find(base, &a) ||
+	    gck_cuda_advice_was_prefetched(base, size))
 		return;
 	if (which == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION)
 		*(int *)data = CU_DEVICE_INVALID;
@@ -126,8 +134,9 @@ GCK_CUDA_FUNCTION(cuMemRangeGetAttribute, (void *data, size_t capacity, CUmem_ra
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuMemRangeGetAttributes, (void **data, size_t *sizes, CUmem_range_attribute *which,
-					    size_t n, CUdeviceptr address, size_t bytes))
+GCK_CUDA_FUNCTION(cuMemRangeGetAttributes,
+		  (void **data, size_t *sizes, CUmem_range_attribute *which, size_t n,
+		   CUdeviceptr address, size_t bytes))
 {
 	CUresult rc;
 

@@ -58,7 +58,8 @@ static CUresult take_or_grow(uint64_t bytes, CUdeviceptr *address)
 	pthread_mutex_lock(&lock);
 	p = is_possible() ? take(context, bytes) : NULL;
 	if (!p) {
-		rc = is_possible() ? gck_cuda_managed_grow(context, bytes) : CUDA_ERROR_NOT_SUPPORTED;
+		rc = is_possible() ? gck_cuda_managed_grow(context, bytes)
+				   : CUDA_ERROR_NOT_SUPPORTED;
 		p = rc ? NULL : take(context, bytes);
 	}
 	if (p) {

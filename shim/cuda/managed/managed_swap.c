@@ -26,8 +26,8 @@ static long move(const char *from, uint64_t size, const char *to)
 			       MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0);
 }
 
-long gck_cuda_managed_swap_pagemap(const struct gck_cuda_managed_swap *x, uint64_t address, uint64_t *words,
-			    uint64_t n)
+long gck_cuda_managed_swap_pagemap(const struct gck_cuda_managed_swap *x, uint64_t address,
+				   uint64_t *words, uint64_t n)
 {
 	long got = gck_cuda_system(SYS_pread64, x->pagemap, (long)words,
 				   (long)(n * sizeof *words),
@@ -38,7 +38,8 @@ long gck_cuda_managed_swap_pagemap(const struct gck_cuda_managed_swap *x, uint64
 
 /* ---- away ----------------------------------------------------------------------------------- */
 
-static void copy_rest(const struct gck_cuda_managed_swap *x, uint64_t at, const uint64_t *words, uint64_t n)
+static void copy_rest(const struct gck_cuda_managed_swap *x, uint64_t at, const uint64_t *words,
+		      uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++, at += GCK_CUDA_PAGE) {
 		uint64_t from = at - x->arena->base;
@@ -48,7 +49,8 @@ static void copy_rest(const struct gck_cuda_managed_swap *x, uint64_t at, const 
 	}
 }
 
-static long copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p)
+static long copy_piece(const struct gck_cuda_managed_swap *x,
+		       const struct gck_cuda_suballocation *p)
 {
 	uint64_t words[AT_ONCE], end = p->base + p->size, n;
 	long error = 0;
@@ -98,8 +100,10 @@ int gck_cuda_managed_swap_out(struct gck_cuda_managed_swap *v, size_t n, struct 
 		return -1;
 	error = go_away(v, n);
 	gck_cuda_stop_world_end(still);
-	return error ? gck_fail(err, (int)-error, "managed memory cannot be taken from its address: %s",
-				strerror((int)-error)) : 0;
+	return error ? gck_fail(err, (int)-error,
+				"managed memory cannot be taken from its address: %s",
+				strerror((int)-error))
+		     : 0;
 }
 
 /* ---- back ----------------------------------------------------------------------------------- */

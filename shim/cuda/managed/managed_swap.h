@@ -46,8 +46,8 @@ int gck_cuda_managed_swap_in(struct gck_cuda_managed_swap *x);
 void gck_cuda_swap_stop_end(struct gck_cuda_swap_stop *m);
 
 /* Read the words of n pages from /proc/self/pagemap. Returns 0 or a negative errno value. */
-long gck_cuda_managed_swap_pagemap(const struct gck_cuda_managed_swap *x, uint64_t address, uint64_t *words,
-			    uint64_t n);
+long gck_cuda_managed_swap_pagemap(const struct gck_cuda_managed_swap *x, uint64_t address,
+				   uint64_t *words, uint64_t n);
 #define GCK_CUDA_PRESENT(word) ((word) >> 63) /* the CPU has the page and may write it unnoticed */
 
 #endif

@@ -54,7 +54,8 @@ static int munmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size)
 static void *mmap_coming(struct gck_cuda_mmap_target *s, void *at, size_t size, int prot, int flags,
 			 int fd, off_t offset)
 {
-	if (!at && prot == PROT_NONE && !s->granted && size == s->size + GCK_CUDA_MANAGED_UNIT - PAGE) {
+	if (!at && prot == PROT_NONE && !s->granted &&
+	    size == s->size + GCK_CUDA_MANAGED_UNIT - PAGE) {
 		s->granted = true;
 		return (void *)(uintptr_t)s->base;
 	}
@@ -95,7 +96,8 @@ static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, of
 		return mmap_unsteered(at, size, prot, flags, fd, offset);
 	if (s->coming)
 		return mmap_coming(s, at, size, prot, flags, fd, offset);
-	if ((uintptr_t)at != s->base || size != s->size || prot != PROT_NONE || !(flags & MAP_FIXED))
+	if ((uintptr_t)at != s->base || size != s->size || prot != PROT_NONE ||
+	    !(flags & MAP_FIXED))
 		return mmap(at, size, prot, flags, fd, offset);
 	s->done = true;
 	return at;

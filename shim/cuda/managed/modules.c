@@ -16,8 +16,9 @@ static bool is_managed(CUdeviceptr address)
 {
 	unsigned int managed = 0;
 
-	return gck_cuda_real.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address)
-	       == CUDA_SUCCESS && managed;
+	return gck_cuda_real.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+						   address) == CUDA_SUCCESS &&
+	       managed;
 }
 
 static void note(const void *of)

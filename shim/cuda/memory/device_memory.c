@@ -25,7 +25,8 @@ static uint64_t up(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-static struct gck_cuda_suballocation *take_from_blocks(const struct gck_cuda_slab *s, uint64_t bytes)
+static struct gck_cuda_suballocation *take_from_blocks(const struct gck_cuda_slab *s,
+						       uint64_t bytes)
 {
 	struct gck_cuda_suballocation *p = NULL;
 
@@ -85,7 +86,8 @@ CUresult gck_cuda_memory_take_on(CUdevice device, CUcontext owner, uint64_t byte
 	if (p) {
 		p->owner = owner;
 		p->id = ++last_id;
-		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked, .context = owner, .id = p->id};
+		*a = (struct gck_cuda_allocation){
+			.base = p->base, .size = p->asked, .context = owner, .id = p->id};
 	} else if (rc != CUDA_ERROR_OUT_OF_MEMORY) {
 		rc = rc ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -148,8 +150,9 @@ static void give(struct gck_cuda_slab *s, struct gck_cuda_suballocation *block, 
 }
 
 /* NULL: another thread has freed it. */
-static struct gck_cuda_suballocation *piece_of(const struct gck_cuda_allocation *a, struct gck_cuda_slab **slab,
-				       struct gck_cuda_suballocation **block)
+static struct gck_cuda_suballocation *piece_of(const struct gck_cuda_allocation *a,
+					       struct gck_cuda_slab **slab,
+					       struct gck_cuda_suballocation **block)
 {
 	struct gck_cuda_suballocation *p = find(a->base, slab, block);
 

@@ -35,7 +35,8 @@ static CUresult map(struct gck_cuda_external_mapping *w, uint64_t size)
 /* On success the driver owns the descriptor. */
 static CUresult show(struct gck_cuda_external_mapping *w, int fd, uint64_t size)
 {
-	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .size = size};
+	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+					       .size = size};
 	CUresult rc;
 
 	of.handle.fd = fd;
@@ -59,7 +60,8 @@ static CUresult hide(struct gck_cuda_external_mapping *w)
 	return rc;
 }
 
-CUresult gck_cuda_external_mapping_open(struct gck_cuda_external_mapping *w, const struct gck_cuda_physical *p, uint64_t size, int naps)
+CUresult gck_cuda_external_mapping_open(struct gck_cuda_external_mapping *w,
+					const struct gck_cuda_physical *p, uint64_t size, int naps)
 {
 	int fd = gck_cuda_physical_descriptor(p, naps);
 
@@ -93,7 +95,8 @@ static bool is_wanted(void)
 
 	if (asked && (!strcmp(asked, "0") || !strcmp(asked, "1")))
 		return *asked == '1';
-	return gck_cuda_state.devices.n == 1 && !gck_cuda_real.cuDriverGetVersion(&version) && version == SEEN_WITH;
+	return gck_cuda_state.devices.n == 1 && !gck_cuda_real.cuDriverGetVersion(&version) &&
+	       version == SEEN_WITH;
 }
 
 /* Check that data written at one address are read at the other. */
@@ -107,7 +110,8 @@ static CUresult compare(CUdeviceptr written, CUdeviceptr seen, uint64_t size)
 		return rc;
 	rc = gck_cuda_real.cuMemsetD32Async(written + size - sizeof last, MARK, 1, stream);
 	if (!rc)
-		rc = gck_cuda_real.cuMemcpyDtoHAsync_v2(&last, seen + size - sizeof last, sizeof last, stream);
+		rc = gck_cuda_real.cuMemcpyDtoHAsync_v2(&last, seen + size - sizeof last,
+							sizeof last, stream);
 	if (!rc)
 		rc = gck_cuda_real.cuStreamSynchronize(stream);
 	gck_cuda_real.cuStreamDestroy_v2(stream);
@@ -130,7 +134,8 @@ static CUresult try_with(const struct gck_cuda_slab *s)
 
 static CUresult try(CUdevice device)
 {
-	struct gck_cuda_slab s = {.base = gck_cuda_region_take(GCK_CUDA_SLAB_UNIT), .size = GCK_CUDA_SLAB_UNIT,
+	struct gck_cuda_slab s = {.base = gck_cuda_region_take(GCK_CUDA_SLAB_UNIT),
+				  .size = GCK_CUDA_SLAB_UNIT,
 				  .device = device};
 	CUresult rc = s.base ? gck_cuda_slab_provide(&s) : CUDA_ERROR_OUT_OF_MEMORY;
 	bool stuck = false;

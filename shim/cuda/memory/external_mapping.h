@@ -20,7 +20,8 @@ struct gck_cuda_external_mapping {
 
 /* Map all of the memory, which has that size, in the current context, of its device. naps: see
  * retry.h. */
-CUresult gck_cuda_external_mapping_open(struct gck_cuda_external_mapping *w, const struct gck_cuda_physical *p, uint64_t size, int naps);
+CUresult gck_cuda_external_mapping_open(struct gck_cuda_external_mapping *w,
+					const struct gck_cuda_physical *p, uint64_t size, int naps);
 
 /* Unmap it, in the context that it was opened in; NULL: that context has ended, and the mapping
  * with it. Waits until the context has finished its work. */

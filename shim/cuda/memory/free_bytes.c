@@ -40,7 +40,8 @@ static uint64_t free_now(CUdevice device, uint64_t before, int64_t bytes)
 		return 0;
 	if (bytes < 0)
 		return before + (uint64_t)-bytes;
-	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) && current == device)
+	if ((!before || bytes >= LOOK) && !gck_cuda_real.cuCtxGetDevice(&current) &&
+	    current == device)
 		return gck_cuda_free_bytes(device) + gck_cuda_reclaim_bytes(device);
 	return before > (uint64_t)bytes ? before - (uint64_t)bytes : 0;
 }
@@ -58,7 +59,8 @@ void gck_cuda_free_bytes_carried(int64_t bytes)
 
 void gck_cuda_free_bytes_changed(CUdevice device, int64_t bytes)
 {
-	struct gck_cuda_memory *m = device < GCK_CUDA_DEVICES_MAX ? &gck_cuda_state.memory[device] : NULL;
+	struct gck_cuda_memory *m = device < GCK_CUDA_DEVICES_MAX ? &gck_cuda_state.memory[device]
+								  : NULL;
 
 	gck_cuda_free_bytes_carried(bytes);
 	if (!m)

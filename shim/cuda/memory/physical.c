@@ -17,7 +17,8 @@ static _Atomic int64_t dropped_ns;                 /* when memory was last dropp
 static _Atomic bool lost;                          /* the driver cannot recall what it forgot */
 static _Atomic uint64_t looked_at = UINT64_MAX;    /* by device: whether recall was tried */
 
-CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop)
+CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size,
+				const CUmemAllocationProp *prop)
 {
 	CUmemAllocationProp with = *prop;
 
@@ -28,7 +29,8 @@ CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, cons
 
 static CUresult import(CUmemGenericAllocationHandle *handle, int fd)
 {
-	return gck_cuda_real.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, DESCRIPTOR);
+	return gck_cuda_real.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd,
+							    DESCRIPTOR);
 }
 
 /* Where devices have changed places the driver may take the memory for another device's. */
@@ -44,7 +46,8 @@ static void look(CUdevice device, int fd)
 		lost = true;
 		return;
 	}
-	if (gck_cuda_real.cuMemGetAllocationPropertiesFromHandle(&prop, again) || prop.location.id != device)
+	if (gck_cuda_real.cuMemGetAllocationPropertiesFromHandle(&prop, again) ||
+	    prop.location.id != device)
 		lost = true;
 	gck_cuda_real.cuMemRelease(again);
 }
@@ -97,7 +100,7 @@ CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps)
 	return rc;
 }
 
-void gck_cuda_physical_look_anew(void)
+void gck_cuda_physical_reset(void)
 {
 	lost = false;
 	looked_at = 0;

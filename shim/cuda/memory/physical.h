@@ -17,7 +17,8 @@ struct gck_cuda_physical {
 };
 
 /* Make new memory that can be exported as a descriptor, whatever else prop asks for. */
-CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size, const CUmemAllocationProp *prop);
+CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size,
+				const CUmemAllocationProp *prop);
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device);
 
 /* Make the driver forget the memory, and recall it. naps: how long to wait for a descriptor
@@ -31,7 +32,7 @@ int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps);
 /* Whether the driver can recall memory. It cannot in a process that it moved to another device
  * (doc/cuda-driver.md): a restored process finds out with the first memory kept on each device.
  * The answer stays the same in its later images. */
-void gck_cuda_physical_look_anew(void);
+void gck_cuda_physical_reset(void);
 bool gck_cuda_physical_recalls(void);
 
 /* Memory that could not be recalled and was made anew, to be filled from a copy in host memory. */

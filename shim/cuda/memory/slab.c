@@ -62,7 +62,8 @@ static CUresult begin(void)
 
 uint64_t gck_cuda_region_take(uint64_t size)
 {
-	const struct gck_cuda_suballocation *where = begin() ? NULL : gck_cuda_arena_take(&region, size);
+	const struct gck_cuda_suballocation *where = begin() ? NULL
+							     : gck_cuda_arena_take(&region, size);
 
 	return where ? where->base : 0;
 }

@@ -36,7 +36,9 @@ static CUmemAccessDesc all_access(CUdevice device)
 
 static CUresult set_access(const struct gck_cuda_slab *s)
 {
-	uint64_t others = s->device < GCK_CUDA_DEVICES_MAX ? allowed[s->device] | for_good[s->device] : 0;
+	uint64_t others = s->device < GCK_CUDA_DEVICES_MAX
+				  ? allowed[s->device] | for_good[s->device]
+				  : 0;
 	CUmemAccessDesc access[GCK_CUDA_DEVICES_MAX + 1] = {all_access(s->device)};
 	size_t n = 1;
 
@@ -110,7 +112,8 @@ static CUresult allow(CUdevice device, CUdevice peer, bool may)
 		allowed[device] |= 1ull << peer;
 	else
 		allowed[device] &= ~(1ull << peer);
-	for (size_t i = 0; rc == CUDA_SUCCESS && !(for_good[device] >> peer & 1) && i < gck_cuda_slabs.n; i++) {
+	for (size_t i = 0;
+	     rc == CUDA_SUCCESS && !(for_good[device] >> peer & 1) && i < gck_cuda_slabs.n; i++) {
 		const struct gck_cuda_slab *s = gck_cuda_slabs.v[i];
 
 		if (s->device == device && s->mapped)
@@ -127,7 +130,8 @@ static bool is_allowed(CUdevice device, CUdevice peer)
 
 CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer)
 {
-	bool before = device < GCK_CUDA_DEVICES_MAX && peer < GCK_CUDA_DEVICES_MAX && allowed[device] >> peer & 1;
+	bool before = device < GCK_CUDA_DEVICES_MAX && peer < GCK_CUDA_DEVICES_MAX &&
+		      allowed[device] >> peer & 1;
 	CUresult rc = allow(device, peer, true);
 
 	if (device >= GCK_CUDA_DEVICES_MAX || peer >= GCK_CUDA_DEVICES_MAX)
@@ -145,8 +149,11 @@ CUresult gck_cuda_slab_allow_for_good(CUdevice device, CUdevice peer)
  * context's. A context that is destroyed keeps its count. */
 static CUresult change(CUdevice of, CUdevice device, bool may)
 {
-	static unsigned contexts[GCK_CUDA_DEVICES_MAX][GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
-	unsigned *n = of < GCK_CUDA_DEVICES_MAX && device < GCK_CUDA_DEVICES_MAX ? &contexts[of][device] : NULL;
+	static unsigned contexts[GCK_CUDA_DEVICES_MAX]
+				[GCK_CUDA_DEVICES_MAX]; /* with the slabs' lock */
+	unsigned *n = of < GCK_CUDA_DEVICES_MAX && device < GCK_CUDA_DEVICES_MAX
+			      ? &contexts[of][device]
+			      : NULL;
 
 	if (n && may)
 		++*n;
@@ -205,7 +212,8 @@ static bool has_context(CUdevice device)
 
 	if (gck_cuda_real.cuCtxGetDevice(&current) == CUDA_SUCCESS && current == device)
 		return true;
-	return gck_cuda_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+	return gck_cuda_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+	       active;
 }
 
 /* Allow copies on `device` to use the memory of `of`. False: it was allowed already, or cannot

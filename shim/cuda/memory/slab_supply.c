@@ -47,7 +47,8 @@ static void trim(CUdevice device, uint64_t most)
 /* How many empty bytes stay: pools keep what their thresholds say. */
 static uint64_t reserve(CUdevice device)
 {
-	uint64_t part = held(device, false) / RESERVE, kept = kept_by_pools ? kept_by_pools(device) : 0;
+	uint64_t part = held(device, false) / RESERVE,
+		 kept = kept_by_pools ? kept_by_pools(device) : 0;
 
 	part = part > kept ? part : kept;
 	return part > LEAST_SLAB ? part : LEAST_SLAB;

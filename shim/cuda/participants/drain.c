@@ -18,7 +18,8 @@ static void driver_able(gck_cuda_obstacle_fn *tell, void *arg)
 	const char *why = gck_cuda_driver_unable();
 
 	if (why)
-		tell(arg, "the CUDA driver", why, "restart the job from its last checkpoint, on nodes with "
+		tell(arg, "the CUDA driver", why,
+		     "restart the job from its last checkpoint, on nodes with "
 		     "a driver of CUDA 12.8 or later");
 }
 
@@ -27,8 +28,14 @@ static const struct gck_cuda_participant driver_part = {.name = "driver", .able 
 /* In the order in which they drain, NULL at the end. Memory goes before the stacks shrink, since
  * copies on the device use no stacks, and what is cheap to take back comes last. */
 static const struct gck_cuda_participant *const parts[] = {
-	&driver_part, &gck_cuda_obstacles_participant, &gck_cuda_unknown_participant, &gck_cuda_pool_participant, &gck_cuda_managed_participant,
-	&gck_cuda_memory_participant, &gck_cuda_limits_participant, NULL,
+	&driver_part,
+	&gck_cuda_obstacles_participant,
+	&gck_cuda_unknown_participant,
+	&gck_cuda_pool_participant,
+	&gck_cuda_managed_participant,
+	&gck_cuda_memory_participant,
+	&gck_cuda_limits_participant,
+	NULL,
 };
 
 void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg)
@@ -122,8 +129,8 @@ static void drain_fails(const struct gck_error *why)
 	asker.fails(asker.arg, &err);
 }
 
-int gck_cuda_drain(const struct gck_link_cuda_drain *asked, gck_cuda_fails_fn *fails, void *arg, bool *lost,
-		   struct gck_error *err)
+int gck_cuda_drain(const struct gck_link_cuda_drain *asked, gck_cuda_fails_fn *fails, void *arg,
+		   bool *lost, struct gck_error *err)
 {
 	struct gck_error why = {0}, back = {0};
 

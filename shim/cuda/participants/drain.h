@@ -16,8 +16,8 @@ typedef void gck_cuda_fails_fn(void *arg, const struct gck_error *why);
  * driver. 0: the process holds no GPU until gck_cuda_resume. -1: it runs as before, and err says
  * why; or lost is set: it could not be brought back. fails may be called before that, once, by
  * any thread. */
-int gck_cuda_drain(const struct gck_link_cuda_drain *order, gck_cuda_fails_fn *fails, void *arg, bool *lost,
-		   struct gck_error *err);
+int gck_cuda_drain(const struct gck_link_cuda_drain *order, gck_cuda_fails_fn *fails, void *arg,
+		   bool *lost, struct gck_error *err);
 
 /* Bring the process back, here (source NULL) or in a process made from the image: device data
  * that the image lacks come from the source. -1: the GPU is lost; the gate stays closed. */

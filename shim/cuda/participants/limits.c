@@ -48,7 +48,8 @@ static int resume(const struct gck_cuda_order *order, bool restored, struct gck_
 
 	(void)restored;
 	for (size_t i = 0; i < limits.n; i++) {
-		if (set_stack(order->contexts.v[i].context, NULL, limits.stack[i], failed ? NULL : err))
+		if (set_stack(order->contexts.v[i].context, NULL, limits.stack[i],
+			      failed ? NULL : err))
 			failed = -1;
 	}
 	free(limits.stack);

@@ -28,19 +28,20 @@
  * contents. */
 static int keep_on_cpu(const struct gck_cuda_managed *m, struct gck_error *err)
 {
-	CUresult rc = gck_cuda_real.cuMemAdvise_v2(m->base, m->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
-						   (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST});
+	CUresult rc = gck_cuda_real.cuMemAdvise_v2(
+		m->base, m->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+		(CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST});
 
 	return rc ? gck_cuda_fail(err, "cuMemAdvise", rc) : 0;
 }
 
 /* Let the GPU copy a run of its own pages. From pages of the CPU it would take them away. */
-static int copy_run(const struct gck_cuda_managed_swap *x, uint64_t from, uint64_t pages, CUstream stream,
-		    struct gck_error *err)
+static int copy_run(const struct gck_cuda_managed_swap *x, uint64_t from, uint64_t pages,
+		    CUstream stream, struct gck_error *err)
 {
 	uint64_t size = pages * GCK_CUDA_PAGE;
-	CUresult rc = gck_cuda_real.cuMemcpyDtoHAsync_v2(x->copy + from, x->arena->base + from, size,
-							 stream);
+	CUresult rc = gck_cuda_real.cuMemcpyDtoHAsync_v2(x->copy + from, x->arena->base + from,
+							 size, stream);
 
 	if (rc)
 		return gck_cuda_fail(err, "copying managed memory", rc);
@@ -64,7 +65,8 @@ static int copy_looked_at(const struct gck_cuda_managed_swap *x, uint64_t at, co
 	for (uint64_t i = 0; failed == 0 && i < n; i += run) {
 		uint64_t from = at + i * GCK_CUDA_PAGE - x->arena->base;
 
-		for (run = 1; i + run < n && GCK_CUDA_PRESENT(words[i + run]) == GCK_CUDA_PRESENT(words[i]);)
+		for (run = 1;
+		     i + run < n && GCK_CUDA_PRESENT(words[i + run]) == GCK_CUDA_PRESENT(words[i]);)
 			run++;
 		if (GCK_CUDA_PRESENT(words[i]))
 			populate(x, from, run);
@@ -74,8 +76,8 @@ static int copy_looked_at(const struct gck_cuda_managed_swap *x, uint64_t at, co
 	return failed;
 }
 
-static int copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p, CUstream stream,
-		      const struct gck_cuda_order *order, struct gck_error *err)
+static int copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p,
+		      CUstream stream, const struct gck_cuda_order *order, struct gck_error *err)
 {
 	uint64_t words[LOOK], end = p->base + p->size, n;
 
@@ -85,11 +87,13 @@ static int copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cu
 		n = (end - at) / GCK_CUDA_PAGE < LOOK ? (end - at) / GCK_CUDA_PAGE : LOOK;
 		error = gck_cuda_managed_swap_pagemap(x, at, words, n);
 		if (error)
-			return gck_fail(err, (int)-error, "/proc/self/pagemap: %s", strerror((int)-error));
+			return gck_fail(err, (int)-error, "/proc/self/pagemap: %s",
+					strerror((int)-error));
 		if (copy_looked_at(x, at, words, n, stream, err))
 			return -1;
 		if (gck_cuda_now_ns() > order->end_ns)
-			return gck_fail(err, ETIMEDOUT, "the time for the copy of managed memory is over: "
+			return gck_fail(err, ETIMEDOUT,
+					"the time for the copy of managed memory is over: "
 					"give hold= more");
 	}
 	return 0;
@@ -123,7 +127,8 @@ static int copy_from_gpu(struct gck_cuda_managed_swap *x, const struct gck_cuda_
 
 static void *memory(uint64_t size)
 {
-	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
 }
 
 static int enter(const struct gck_cuda_managed *m, struct gck_error *err)
@@ -162,8 +167,10 @@ static bool not_freed; /* the driver did not free memory that it was told to */
 static void able(gck_cuda_obstacle_fn *tell, void *arg)
 {
 	if (not_freed)
-		tell(arg, "managed memory that the driver did not free at an earlier checkpoint", "the driver refuses one "
-		     "with such memory", "restart the job from its last checkpoint");
+		tell(arg, "managed memory that the driver did not free at an earlier checkpoint",
+		     "the driver refuses one "
+		     "with such memory",
+		     "restart the job from its last checkpoint");
 }
 
 /* Free the memory in the driver, which is not mapped any more. */
@@ -208,8 +215,8 @@ static int end(const struct gck_cuda_managed_swap *x, struct gck_error *err)
 }
 
 /* Send all arenas away; v has an element for each. */
-static int send_away(struct gck_cuda_managed_swap *v, int pagemap, const struct gck_cuda_order *order,
-		     struct gck_error *err)
+static int send_away(struct gck_cuda_managed_swap *v, int pagemap,
+		     const struct gck_cuda_order *order, struct gck_error *err)
 {
 	const struct gck_cuda_managed_list *all = &gck_cuda_managed;
 	size_t begun = 0;
@@ -237,8 +244,11 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 	if (!bytes)
 		return 0;
 	if (bytes > order->host_most)
-		return gck_fail(err, ENOMEM, "%llu MiB are more than may be used of the host's memory: try again, "
-				"or give the job more", (unsigned long long)bytes >> 20);
+		return gck_fail(err, ENOMEM,
+				"%llu MiB are more than may be used of the host's memory: try "
+				"again, "
+				"or give the job more",
+				(unsigned long long)bytes >> 20);
 	v = calloc(gck_cuda_managed.n, sizeof *v);
 	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	if (!v)
@@ -277,10 +287,12 @@ static int call_back(struct gck_cuda_managed_swap *x, struct gck_error *err)
 		return 0;
 	if (x->why.code)
 		return gck_fail(err, x->why.code, "%s", x->why.text);
-	return gck_cuda_fail(err, "managed memory at its address", rc ? rc : CUDA_ERROR_NOT_SUPPORTED);
+	return gck_cuda_fail(err, "managed memory at its address",
+			     rc ? rc : CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *moment, struct gck_error *err)
+static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *moment,
+		      struct gck_error *err)
 {
 	struct gck_cuda_managed_swap x = {
 		.steering = {.base = m->base, .size = m->size, .coming = true, .map = map},
@@ -298,7 +310,8 @@ static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *mom
 }
 
 /* In its context. */
-static int come_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *moment, struct gck_error *err)
+static int come_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *moment,
+		     struct gck_error *err)
 {
 	int failed;
 

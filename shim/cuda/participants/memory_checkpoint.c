@@ -26,8 +26,9 @@
 /* The error of a system resource, as errno says. */
 static int not_mapped(const char *what, CUresult rc, struct gck_error *err)
 {
-	return rc == CUDA_ERROR_OPERATING_SYSTEM ? gck_fail(err, EIO, "%s: %s", what, strerror(errno))
-						 : gck_cuda_fail(err, what, rc);
+	return rc == CUDA_ERROR_OPERATING_SYSTEM
+		       ? gck_fail(err, EIO, "%s: %s", what, strerror(errno))
+		       : gck_cuda_fail(err, what, rc);
 }
 
 static int map_all(struct gck_error *err)
@@ -66,8 +67,11 @@ static int try_one(struct gck_error *err)
 	int fd = kept ? gck_cuda_vault_get(kept) : -1;
 
 	if (kept && fd < 0)
-		return gck_fail(err, errno, "device memory could not be had back, for want of a descriptor: %s: raise "
-				"the program's limit (ulimit -n)", strerror(errno));
+		return gck_fail(err, errno,
+				"device memory could not be had back, for want of a descriptor: "
+				"%s: raise "
+				"the program's limit (ulimit -n)",
+				strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return 0;
@@ -80,8 +84,10 @@ static int check_kept(struct gck_error *err)
 
 	for (size_t i = 0; kept && i < gck_cuda_slabs.n; i++)
 		kept = gck_cuda_vault_has(gck_cuda_slabs.v[i]->memory.kept);
-	return kept ? try_one(err) : gck_fail(err, EBADF, "the program has closed a socket of gpuckpt's that keeps "
-					      "device memory: it should close what it has opened alone");
+	return kept ? try_one(err)
+		    : gck_fail(err, EBADF,
+			       "the program has closed a socket of gpuckpt's that keeps "
+			       "device memory: it should close what it has opened alone");
 }
 
 /* There is a copy: free what cannot be recalled at once, since the driver has its memory free
@@ -126,7 +132,8 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 	gck_cuda_device_copy_tidy(&order->contexts);
 	if (!gck_cuda_physical_recalls())
 		look(&order->contexts); /* also on devices that are new to it */
-	if (check_kept(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) || gck_cuda_copy_out(order, err))
+	if (check_kept(err) || gck_cuda_vmm_show(err) || gck_cuda_snapshot_make(order, err) ||
+	    gck_cuda_copy_out(order, err))
 		return -1;
 	gck_cuda_stage_end(); /* before an image is taken */
 	return unmap_all(err);
@@ -183,11 +190,12 @@ static int restore(const struct gck_cuda_order *order, struct gck_error *err)
 	CUresult rc;
 
 	gck_cuda_vault_forget();
-	gck_cuda_physical_look_anew();
+	gck_cuda_physical_reset();
 	gck_cuda_external_mappings_reset();
 	rc = make_all(&r);
 	if (rc)
-		return gck_cuda_fail_memory(err, "device memory for what is in the image", r.device, rc);
+		return gck_cuda_fail_memory(err, "device memory for what is in the image", r.device,
+					    rc);
 	if (gck_cuda_copy_in(err) || gck_cuda_device_restore(order, err))
 		return -1;
 	gck_cuda_vmm_hide();
@@ -216,5 +224,9 @@ static void release(void)
 }
 
 const struct gck_cuda_participant gck_cuda_memory_participant = {
-	.name = "memory", .expect = gck_cuda_snapshot_expect, .drain = drain, .resume = resume, .release = release,
+	.name = "memory",
+	.expect = gck_cuda_snapshot_expect,
+	.drain = drain,
+	.resume = resume,
+	.release = release,
 };

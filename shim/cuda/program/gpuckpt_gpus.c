@@ -49,7 +49,8 @@ int main(int argc, char **argv)
 	rc = init(0);
 	snprintf(text, sizeof text, "CUDA error %d", (int)rc);
 	if (rc)
-		return fail("cuInit", rc == CUDA_ERROR_NO_DEVICE ? "there is no GPU for this task" : text);
+		return fail("cuInit",
+			    rc == CUDA_ERROR_NO_DEVICE ? "there is no GPU for this task" : text);
 	rc = gck_cuda_visible_devices_read(&eyes, &seen);
 	snprintf(text, sizeof text, "CUDA error %d", (int)rc);
 	if (rc)

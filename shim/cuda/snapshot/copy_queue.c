@@ -7,7 +7,8 @@
 #include "shim/cuda/dispatch/function.h"
 #include "shim/cuda/snapshot/hash.h"
 
-static int stream_begin(struct gck_cuda_copy_stream *on, const struct gck_cuda_share *share, struct gck_error *err)
+static int stream_begin(struct gck_cuda_copy_stream *on, const struct gck_cuda_share *share,
+			struct gck_error *err)
 {
 	CUcontext context = share->context;
 	CUresult rc = gck_cuda_real.cuCtxPushCurrent_v2(context);
@@ -42,8 +43,9 @@ static void stream_end(struct gck_cuda_copy_stream *on)
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 }
 
-int gck_cuda_copy_queue_begin(struct gck_cuda_copy_queue *m, enum gck_cuda_way way, struct gck_cuda_ring *ring,
-			 const struct gck_cuda_snapshot *of, struct gck_error *err)
+int gck_cuda_copy_queue_begin(struct gck_cuda_copy_queue *m, enum gck_cuda_way way,
+			      struct gck_cuda_ring *ring, const struct gck_cuda_snapshot *of,
+			      struct gck_error *err)
 {
 	*m = (struct gck_cuda_copy_queue){.way = way, .ring = ring,
 				     .streams = calloc(of->nshares + 1, sizeof *m->streams)};
@@ -69,7 +71,8 @@ void gck_cuda_copy_queue_end(struct gck_cuda_copy_queue *m)
 void gck_cuda_copy_queue_lost(struct gck_cuda_copy_queue *m, CUcontext gone)
 {
 	for (unsigned i = 0; i < m->n; i++) {
-		struct gck_cuda_queued_copy *u = &m->under_way[(m->first + i) % GCK_CUDA_QUEUED_COPIES];
+		struct gck_cuda_queued_copy *u =
+			&m->under_way[(m->first + i) % GCK_CUDA_QUEUED_COPIES];
 
 		if (u->on->context == gone)
 			u->done = NULL;
@@ -90,7 +93,8 @@ static struct gck_cuda_copy_stream *stream_of(const struct gck_cuda_copy_queue *
 }
 
 /* With the stream's context current. */
-static CUresult copy(const struct gck_cuda_copy_queue *m, struct gck_cuda_queued_copy *move, uint64_t offset)
+static CUresult copy(const struct gck_cuda_copy_queue *m, struct gck_cuda_queued_copy *move,
+		     uint64_t offset)
 {
 	CUstream stream = move->on->stream;
 	char *host = m->ring->at + offset;
@@ -104,7 +108,8 @@ static CUresult copy(const struct gck_cuda_copy_queue *m, struct gck_cuda_queued
 }
 
 /* Make the stream's context current; it stays so. */
-static CUresult begin(const struct gck_cuda_copy_queue *m, CUdevice device, struct gck_cuda_queued_copy *move)
+static CUresult begin(const struct gck_cuda_copy_queue *m, CUdevice device,
+		      struct gck_cuda_queued_copy *move)
 {
 	const struct gck_cuda_copy_stream *on = stream_of(m, device);
 
@@ -115,7 +120,8 @@ static CUresult begin(const struct gck_cuda_copy_queue *m, CUdevice device, stru
 	return gck_cuda_real.cuCtxPushCurrent_v2(on->context);
 }
 
-static CUresult begun(struct gck_cuda_copy_queue *m, const struct gck_cuda_queued_copy *move, CUresult rc)
+static CUresult begun(struct gck_cuda_copy_queue *m, const struct gck_cuda_queued_copy *move,
+		      CUresult rc)
 {
 	CUcontext context;
 
@@ -125,8 +131,8 @@ static CUresult begun(struct gck_cuda_copy_queue *m, const struct gck_cuda_queue
 	return rc;
 }
 
-CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t offset,
-			      uint64_t *size)
+CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address,
+				   uint64_t offset, uint64_t *size)
 {
 	struct gck_cuda_queued_copy move = {.address = address, .size = *size};
 	CUresult rc = begin(m, device, &move);
@@ -139,10 +145,12 @@ CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice devic
 }
 
 /* The device writes the hashes into the ring. */
-static CUresult hash(const struct gck_cuda_copy_queue *m, const struct gck_cuda_queued_copy *move, uint64_t offset)
+static CUresult hash(const struct gck_cuda_copy_queue *m, const struct gck_cuda_queued_copy *move,
+		     uint64_t offset)
 {
 	const struct gck_cuda_hash_module *h = gck_cuda_hash_module_of(move->on->context);
-	uint64_t bytes = gck_cuda_hash_chunks(move->address, move->size) * GCK_CUDA_HASH_BYTES, n = bytes;
+	uint64_t bytes = gck_cuda_hash_chunks(move->address, move->size) * GCK_CUDA_HASH_BYTES,
+		 n = bytes;
 	CUstream stream = move->on->stream;
 	CUdeviceptr out;
 	CUresult rc;
@@ -159,8 +167,8 @@ static CUresult hash(const struct gck_cuda_copy_queue *m, const struct gck_cuda_
 	       ? CUDA_ERROR_LAUNCH_FAILED : gck_cuda_real.cuEventRecord(move->done, stream);
 }
 
-CUresult gck_cuda_copy_queue_hash(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t size,
-			     uint64_t offset)
+CUresult gck_cuda_copy_queue_hash(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address,
+				  uint64_t size, uint64_t offset)
 {
 	struct gck_cuda_queued_copy move = {.address = address, .size = size};
 	CUresult rc = begin(m, device, &move);
@@ -177,8 +185,9 @@ static void forget_oldest(struct gck_cuda_copy_queue *m)
 CUresult gck_cuda_copy_queue_poll(struct gck_cuda_copy_queue *m)
 {
 	const struct gck_cuda_queued_copy *oldest = &m->under_way[m->first];
-	CUresult rc = !m->n ? CUDA_ERROR_NOT_READY :
-		      oldest->done ? gck_cuda_real.cuEventQuery(oldest->done) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	CUresult rc = !m->n	     ? CUDA_ERROR_NOT_READY
+		      : oldest->done ? gck_cuda_real.cuEventQuery(oldest->done)
+				     : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
 	if (rc == CUDA_SUCCESS)
 		forget_oldest(m);
@@ -199,7 +208,8 @@ bool gck_cuda_copy_queue_settle(struct gck_cuda_copy_queue *m)
 bool gck_cuda_copy_queue_uses(const struct gck_cuda_copy_queue *m, uint64_t address, uint64_t size)
 {
 	for (unsigned i = 0; i < m->n; i++) {
-		const struct gck_cuda_queued_copy *u = &m->under_way[(m->first + i) % GCK_CUDA_QUEUED_COPIES];
+		const struct gck_cuda_queued_copy *u =
+			&m->under_way[(m->first + i) % GCK_CUDA_QUEUED_COPIES];
 
 		if (u->address < address + size && address < u->address + u->size)
 			return true;

@@ -34,8 +34,9 @@ struct gck_cuda_copy_queue {
 };
 
 /* Make streams in the shares' contexts. -1: call gck_cuda_copy_queue_end all the same. */
-int gck_cuda_copy_queue_begin(struct gck_cuda_copy_queue *m, enum gck_cuda_way way, struct gck_cuda_ring *ring,
-			 const struct gck_cuda_snapshot *of, struct gck_error *err);
+int gck_cuda_copy_queue_begin(struct gck_cuda_copy_queue *m, enum gck_cuda_way way,
+			      struct gck_cuda_ring *ring, const struct gck_cuda_snapshot *of,
+			      struct gck_error *err);
 /* Wait for the copies under way, then free the queue. */
 void gck_cuda_copy_queue_end(struct gck_cuda_copy_queue *m);
 /* A context has ended, and its copies with it. */
@@ -53,13 +54,13 @@ static inline bool gck_cuda_copy_queue_is_full(const struct gck_cuda_copy_queue 
 
 /* Start a copy between device memory, of a device with a share, and an offset of the ring. The
  * queue is not full. *size becomes the bytes that this copy is of. */
-CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t offset,
-			      uint64_t *size);
+CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address,
+				   uint64_t offset, uint64_t *size);
 
 /* Start hashing (hash.h) device memory into the ring. CUDA_ERROR_NOT_SUPPORTED: there is no
  * kernel. */
-CUresult gck_cuda_copy_queue_hash(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address, uint64_t size,
-			     uint64_t offset);
+CUresult gck_cuda_copy_queue_hash(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address,
+				  uint64_t size, uint64_t offset);
 
 /* CUDA_SUCCESS: the oldest copy is done, and forgotten; CUDA_ERROR_NOT_READY: not yet. */
 CUresult gck_cuda_copy_queue_poll(struct gck_cuda_copy_queue *m);

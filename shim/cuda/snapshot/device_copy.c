@@ -172,7 +172,8 @@ static void look_until_given(const char *why)
 	int64_t end_ns = gck_cuda_now_ns() + BUSY_NS;
 	bool had = false;
 
-	for (int i = 0; i < YIELD_LOOKS && copy.there && seen == copy.ends && gck_cuda_now_ns() < end_ns;) {
+	for (int i = 0;
+	     i < YIELD_LOOKS && copy.there && seen == copy.ends && gck_cuda_now_ns() < end_ns;) {
 		had |= try_end(why);
 		i += had && !copy.external;
 		gck_gate_park_if_closed();
@@ -225,8 +226,8 @@ static bool end_for_program(void)
  * its way back; other ranks last, whose memory takes as long to come. */
 bool gck_cuda_device_copy_yield(CUdevice device, int64_t *late_ns)
 {
-	if (gck_cuda_ordered_reclaim(0) || end_for_program() || gck_cuda_ordered_reclaim(PATIENCE_MS) ||
-	    comes_late(late_ns))
+	if (gck_cuda_ordered_reclaim(0) || end_for_program() ||
+	    gck_cuda_ordered_reclaim(PATIENCE_MS) || comes_late(late_ns))
 		return true;
 	if (!gck_cuda_reclaim_from_ranks(device))
 		return was_given();
@@ -445,6 +446,8 @@ int gck_cuda_device_copy_open(int ring, struct gck_error *err)
 	if (gck_cuda_ring_map(&copy.ring, ring, err))
 		return -1;
 	copy.open = true;
-	return gck_cuda_copy_queue_begin(&copy.mover, GCK_CUDA_OUT, &copy.ring, &gck_cuda_snapshot, err)
-	       ? -1 : 1;
+	return gck_cuda_copy_queue_begin(&copy.mover, GCK_CUDA_OUT, &copy.ring, &gck_cuda_snapshot,
+					 err)
+		       ? -1
+		       : 1;
 }

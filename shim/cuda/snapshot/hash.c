@@ -45,8 +45,8 @@ static int hash_begin(struct gck_cuda_hash_module *h, struct gck_error *err)
 	return gck_cuda_fail(err, "cuModuleGetFunction", rc);
 }
 
-int gck_cuda_hash(const struct gck_cuda_hash_module *h, CUstream stream, CUdeviceptr address, uint64_t size,
-		  CUdeviceptr out, struct gck_error *err)
+int gck_cuda_hash(const struct gck_cuda_hash_module *h, CUstream stream, CUdeviceptr address,
+		  uint64_t size, CUdeviceptr out, struct gck_error *err)
 {
 	uint64_t n = gck_cuda_hash_chunks(address, size), to = out;
 	void *arguments[] = {&address, &size, &to};
@@ -55,8 +55,8 @@ int gck_cuda_hash(const struct gck_cuda_hash_module *h, CUstream stream, CUdevic
 
 	if (!n)
 		return 0;
-	rc = gck_cuda_real.cuLaunchKernel(h->kernel, blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments,
-					  NULL);
+	rc = gck_cuda_real.cuLaunchKernel(h->kernel, blocks, 1, 1, THREADS, 1, 1, 0, stream,
+					  arguments, NULL);
 	return rc ? gck_cuda_fail(err, "cuLaunchKernel", rc) : 0;
 }
 

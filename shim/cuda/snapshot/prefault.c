@@ -27,7 +27,8 @@ struct warming {
 
 void *gck_cuda_prefault_new(uint64_t size)
 {
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
 		return NULL;
@@ -40,7 +41,8 @@ static void *touch(void *arg)
 	struct warming *w = arg;
 	uint64_t from, n;
 
-	while ((from = atomic_fetch_add(&w->next, PART)) < w->size && gck_cuda_now_ns() < w->end_ns) {
+	while ((from = atomic_fetch_add(&w->next, PART)) < w->size &&
+	       gck_cuda_now_ns() < w->end_ns) {
 		n = w->size - from < PART ? w->size - from : PART;
 		if (madvise(w->at + from, n, MADV_POPULATE_WRITE))
 			break;
@@ -57,7 +59,8 @@ void gck_cuda_prefault(void *at, uint64_t size, int64_t end_ns)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (n < THREADS - 1 && (uint64_t)n < size / PART && pthread_create(&threads[n], NULL, touch, &w) == 0)
+	while (n < THREADS - 1 && (uint64_t)n < size / PART &&
+	       pthread_create(&threads[n], NULL, touch, &w) == 0)
 		n++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	touch(&w);

@@ -22,11 +22,14 @@ int gck_cuda_ring_map(struct gck_cuda_ring *r, int fd, struct gck_error *err)
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) || st.st_size <= 0 ||
 	    (uint64_t)st.st_size % GCK_CUDA_RING_PART ||
 	    (uint64_t)st.st_size / GCK_CUDA_RING_PART > GCK_CUDA_RING_PARTS)
-		return gck_fail(err, EPROTO, "what the agent gave for device data is no sealed memfd of some "
-				"%llu bytes", (unsigned long long)GCK_CUDA_RING_PART);
+		return gck_fail(err, EPROTO,
+				"what the agent gave for device data is no sealed memfd of some "
+				"%llu bytes",
+				(unsigned long long)GCK_CUDA_RING_PART);
 	at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
-		return gck_fail(err, errno, "mapping the memory for device data: %s", strerror(errno));
+		return gck_fail(err, errno, "mapping the memory for device data: %s",
+				strerror(errno));
 	madvise(at, (size_t)st.st_size, MADV_DONTFORK);
 	*r = (struct gck_cuda_ring){.at = at, .size = (uint64_t)st.st_size};
 	return 0;
@@ -39,7 +42,8 @@ bool gck_cuda_ring_has(const struct gck_cuda_ring *r, uint64_t offset, uint64_t 
 
 CUresult gck_cuda_ring_use(struct gck_cuda_ring *r, uint64_t offset, uint64_t *size)
 {
-	uint64_t part = offset / GCK_CUDA_RING_PART, left = (part + 1) * GCK_CUDA_RING_PART - offset;
+	uint64_t part = offset / GCK_CUDA_RING_PART,
+		 left = (part + 1) * GCK_CUDA_RING_PART - offset;
 	CUresult rc = CUDA_SUCCESS;
 
 	if (!(r->registered >> part & 1))
@@ -59,10 +63,12 @@ void gck_cuda_ring_end(struct gck_cuda_ring *r)
 
 	for (uint64_t part = 0; part < GCK_CUDA_RING_PARTS; part++) {
 		if (r->registered >> part & 1)
-			stuck |= gck_cuda_real.cuMemHostUnregister(r->at + part * GCK_CUDA_RING_PART) != 0;
+			stuck |= gck_cuda_real.cuMemHostUnregister(r->at +
+								   part * GCK_CUDA_RING_PART) != 0;
 	}
 	if (r->at && stuck)
-		mmap(r->at, r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		mmap(r->at, r->size, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	else if (r->at)
 		munmap(r->at, r->size);
 	*r = (struct gck_cuda_ring){.at = NULL};

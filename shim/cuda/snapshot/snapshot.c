@@ -37,7 +37,8 @@ static void *more(void **v, size_t *n, size_t *capacity, size_t size)
 }
 
 /* Add an extent. It is joined to its neighbour, except to those before index `first`. */
-static int add(struct gck_cuda_snapshot *to, size_t first, CUdevice device, uint64_t address, uint64_t size)
+static int add(struct gck_cuda_snapshot *to, size_t first, CUdevice device, uint64_t address,
+	       uint64_t size)
 {
 	struct gck_cuda_extent *e = to->n > first ? &to->v[to->n - 1] : NULL;
 
@@ -126,8 +127,8 @@ static void provide(struct gck_cuda_snapshot *to, struct gck_cuda_share *share, 
 	uint64_t most = block_size();
 
 	while (share->size < size) {
-		struct gck_cuda_block *b = more((void **)&to->blocks, &to->nblocks, &to->blocks_capacity,
-						sizeof *to->blocks);
+		struct gck_cuda_block *b = more((void **)&to->blocks, &to->nblocks,
+						&to->blocks_capacity, sizeof *to->blocks);
 
 		if (!b)
 			return;
@@ -171,11 +172,11 @@ static CUcontext context_on(const struct gck_cuda_contexts *all, CUdevice device
 	return NULL;
 }
 
-static int share_new(struct gck_cuda_snapshot *to, CUdevice device, const struct gck_cuda_order *order,
-		     struct gck_error *err)
+static int share_new(struct gck_cuda_snapshot *to, CUdevice device,
+		     const struct gck_cuda_order *order, struct gck_error *err)
 {
-	struct gck_cuda_share *share = more((void **)&to->shares, &to->nshares, &to->shares_capacity,
-					    sizeof *to->shares);
+	struct gck_cuda_share *share = more((void **)&to->shares, &to->nshares,
+					    &to->shares_capacity, sizeof *to->shares);
 	uint64_t most;
 
 	if (!share)
@@ -193,7 +194,8 @@ static int share_new(struct gck_cuda_snapshot *to, CUdevice device, const struct
 /* The bytes that a copy at that offset can have in one part, which lies in one block. */
 static uint64_t kept_at(const struct gck_cuda_share *share, uint64_t at, uint64_t size)
 {
-	uint64_t left = at < share->size ? share->size - at : 0, piece = block_size() - at % block_size();
+	uint64_t left = at < share->size ? share->size - at : 0,
+		 piece = block_size() - at % block_size();
 
 	left = left < piece ? left : piece;
 	return size < left ? size : left;
@@ -207,12 +209,16 @@ static int place(struct gck_cuda_snapshot *to, struct gck_cuda_extent e, uint64_
 	struct gck_cuda_extent *part;
 
 	while (e.size) {
-		uint64_t at = fit(*used, e.address), kept = kept_at(share, at, e.size), n = kept ? kept : e.size;
+		uint64_t at = fit(*used, e.address), kept = kept_at(share, at, e.size),
+			 n = kept ? kept : e.size;
 
 		part = more((void **)&to->v, &to->n, &to->capacity, sizeof *to->v);
 		if (!part)
 			return -1;
-		*part = (struct gck_cuda_extent){.address = e.address, .size = n, .device = e.device, .kept = kept,
+		*part = (struct gck_cuda_extent){.address = e.address,
+						 .size = n,
+						 .device = e.device,
+						 .kept = kept,
 						 .copy = kept ? share->base + at : to->host_size};
 		if (kept)
 			*used = at + n;
@@ -246,7 +252,8 @@ static int grow_host(struct gck_cuda_snapshot *to)
 
 	if (to->host_size <= to->host_capacity)
 		return 0;
-	at = at ? mremap(at, to->host_capacity, to->host_size, MREMAP_MAYMOVE) : gck_cuda_prefault_new(to->host_size);
+	at = at ? mremap(at, to->host_capacity, to->host_size, MREMAP_MAYMOVE)
+		: gck_cuda_prefault_new(to->host_size);
 	if (!at || at == MAP_FAILED)
 		return -1;
 	to->host = at;
@@ -263,13 +270,21 @@ static bool may_keep(const struct gck_cuda_snapshot *to)
 	return may;
 }
 
-static int too_much(const struct gck_cuda_snapshot *to, unsigned long long mib, struct gck_error *err)
+static int too_much(const struct gck_cuda_snapshot *to, unsigned long long mib,
+		    struct gck_error *err)
 {
 	if (may_keep(to))
-		return gck_fail(err, ENOMEM, "%llu MiB of device memory find no room on the device and more than "
-				"may be used of the host's: try again, or give the job more memory", mib);
-	return gck_fail(err, ENOMEM, "since its restart on another GPU all device memory goes by way of the host's, "
-			"and its %llu MiB are more than may be used there: give the job more memory", mib);
+		return gck_fail(err, ENOMEM,
+				"%llu MiB of device memory find no room on the device and more "
+				"than "
+				"may be used of the host's: try again, or give the job more memory",
+				mib);
+	return gck_fail(err, ENOMEM,
+			"since its restart on another GPU all device memory goes by way of the "
+			"host's, "
+			"and its %llu MiB are more than may be used there: give the job more "
+			"memory",
+			mib);
 }
 
 /* Provide host memory for what does not fit on devices. Managed memory counts against the limit,

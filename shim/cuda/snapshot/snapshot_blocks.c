@@ -104,7 +104,8 @@ static CUresult open(struct gck_cuda_block *b)
 
 	if (rc)
 		return rc;
-	rc = gck_cuda_external_mapping_open(&b->external, &b->slab.memory, b->slab.size, GCK_CUDA_RETRIES);
+	rc = gck_cuda_external_mapping_open(&b->external, &b->slab.memory, b->slab.size,
+					    GCK_CUDA_RETRIES);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	if (rc == CUDA_SUCCESS)
 		move(&b->slab, b->external.at);
@@ -200,7 +201,8 @@ void gck_cuda_snapshot_forget(void)
 static uint64_t homeless(const struct gck_cuda_order *order, CUdevice device)
 {
 	const struct gck_cuda_memory *m = &gck_cuda_state.memory[device];
-	uint64_t most = order->keep_most[device], left = m->free_bytes < most ? m->free_bytes : most, taken = m->bytes;
+	uint64_t most = order->keep_most[device],
+		 left = m->free_bytes < most ? m->free_bytes : most, taken = m->bytes;
 
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
 		if (gck_cuda_slabs.v[i]->device == device)

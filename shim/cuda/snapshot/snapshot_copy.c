@@ -19,15 +19,17 @@ static int copy_kept(const struct gck_cuda_share *share, bool out, CUstream stre
 		const struct gck_cuda_extent *e = &gck_cuda_snapshot.v[i];
 
 		if (e->device == share->device && e->kept)
-			rc = gck_cuda_real.cuMemcpyDtoDAsync_v2(out ? e->copy : e->address, out ? e->address : e->copy,
-								e->size, stream);
+			rc = gck_cuda_real.cuMemcpyDtoDAsync_v2(out ? e->copy : e->address,
+								out ? e->address : e->copy, e->size,
+								stream);
 	}
 	return rc ? gck_cuda_fail(err, "copying device memory", rc)
 		  : gck_cuda_stream_wait(stream, share->device, end_ns, err);
 }
 
 /* The stream is our own: a capture of the program may depend on a default stream. */
-static int keep_in_context(const struct gck_cuda_share *share, bool out, int64_t end_ns, struct gck_error *err)
+static int keep_in_context(const struct gck_cuda_share *share, bool out, int64_t end_ns,
+			   struct gck_error *err)
 {
 	CUstream stream;
 	CUresult rc = gck_cuda_real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
@@ -55,7 +57,8 @@ static int keep(const struct gck_cuda_share *share, bool out, int64_t end_ns, st
 	failed = keep_in_context(share, out, end_ns, err);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	if (!failed && end_ns && gck_cuda_now_ns() > end_ns)
-		return gck_fail(err, ETIMEDOUT, "the time for the copy of device memory is over: give hold= more");
+		return gck_fail(err, ETIMEDOUT,
+				"the time for the copy of device memory is over: give hold= more");
 	return failed;
 }
 

@@ -90,8 +90,10 @@ static void send_off(struct worker *w, int k, const struct piece *p)
 
 	if (!w->s->out)
 		memcpy(w->pinned[k], p->host, p->size);
-	rc = w->s->out ? gck_cuda_real.cuMemcpyDtoHAsync_v2(w->pinned[k], p->address, p->size, w->streams[k])
-		       : gck_cuda_real.cuMemcpyHtoDAsync_v2(p->address, w->pinned[k], p->size, w->streams[k]);
+	rc = w->s->out ? gck_cuda_real.cuMemcpyDtoHAsync_v2(w->pinned[k], p->address, p->size,
+							    w->streams[k])
+		       : gck_cuda_real.cuMemcpyHtoDAsync_v2(p->address, w->pinned[k], p->size,
+							    w->streams[k]);
 	if (rc)
 		fail_by(w->s, "copying device memory", rc);
 	else
@@ -114,7 +116,9 @@ static void move_all(struct worker *w)
 			arrive(w, k);
 		if (!s->end_ns || gck_cuda_now_ns() <= s->end_ns)
 			continue;
-		gck_fail(&late, ETIMEDOUT, "the time for the copy of device memory to the host is over: give hold= more");
+		gck_fail(&late, ETIMEDOUT,
+			 "the time for the copy of device memory to the host is over: give hold= "
+			 "more");
 		fail(s, &late);
 	}
 	arrive(w, k);
@@ -204,9 +208,12 @@ static CUresult pin(struct staging *s, size_t size)
 	s->ready = at <= ready.size && size <= ready.size - at;
 	s->pinned = s->ready ? ready.at + at : NULL;
 	if (s->ready)
-		rc = gck_cuda_real.cuMemHostRegister_v2(s->pinned, size, CU_MEMHOSTREGISTER_PORTABLE);
+		rc = gck_cuda_real.cuMemHostRegister_v2(s->pinned, size,
+							CU_MEMHOSTREGISTER_PORTABLE);
 	s->ready = rc == CUDA_SUCCESS;
-	return s->ready ? rc : gck_cuda_real.cuMemHostAlloc((void **)&s->pinned, size, CU_MEMHOSTALLOC_PORTABLE);
+	return s->ready ? rc
+			: gck_cuda_real.cuMemHostAlloc((void **)&s->pinned, size,
+						       CU_MEMHOSTALLOC_PORTABLE);
 }
 
 static void unpin(const struct staging *s)
@@ -261,9 +268,13 @@ void gck_cuda_stage_end(void)
 	ready.used = 0;
 }
 
-int gck_cuda_stage(const struct gck_cuda_share *share, bool out, int64_t end_ns, struct gck_error *err)
+int gck_cuda_stage(const struct gck_cuda_share *share, bool out, int64_t end_ns,
+		   struct gck_error *err)
 {
-	struct staging s = {.device = share->device, .context = share->context, .out = out, .end_ns = end_ns,
+	struct staging s = {.device = share->device,
+			    .context = share->context,
+			    .out = out,
+			    .end_ns = end_ns,
 			    .lock = PTHREAD_MUTEX_INITIALIZER};
 
 	if (cut(&s, share->device))

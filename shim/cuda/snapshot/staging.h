@@ -11,7 +11,8 @@
 
 /* Copy what the snapshot's table has of the share's device in host memory, out or, in a restored
  * process, back. By end_ns (0: no limit). */
-int gck_cuda_stage(const struct gck_cuda_share *share, bool out, int64_t end_ns, struct gck_error *err);
+int gck_cuda_stage(const struct gck_cuda_share *share, bool out, int64_t end_ns,
+		   struct gck_error *err);
 
 /* Prepare pinned memory for copies of so many devices while the program runs; and free it, when
  * no copy is under way. */

@@ -20,9 +20,11 @@ static struct gck_cuda_ordered *take_passed(bool *waits)
 	struct gck_cuda_ordered *list = NULL;
 
 	*waits = false;
-	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache; cache = cache->next) {
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache;
+	     cache = cache->next) {
 		if (cache->n)
-			list = gck_cuda_stream_cache_until(cache, gck_cuda_fence_passed(cache), list);
+			list = gck_cuda_stream_cache_until(cache, gck_cuda_fence_passed(cache),
+							   list);
 		*waits |= cache->n && cache->fence;
 	}
 	return list;
@@ -98,7 +100,8 @@ void gck_cuda_ordered_forget(CUcontext context, uint64_t newest)
 	struct gck_cuda_ordered *list = NULL;
 
 	gck_cuda_ordered_lock();
-	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache; cache = cache->next) {
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache;
+	     cache = cache->next) {
 		if (cache->context != context)
 			continue;
 		list = gck_cuda_stream_cache_until(cache, newest, list);
@@ -115,7 +118,8 @@ void gck_cuda_ordered_rest(void)
 {
 	struct gck_cuda_ordered *list = NULL;
 
-	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache; cache = cache->next)
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; cache;
+	     cache = cache->next)
 		list = gck_cuda_stream_cache_until(cache, UINT64_MAX, list);
 	gck_cuda_stream_caches_tidy();
 	gck_cuda_ordered_unlist(list);

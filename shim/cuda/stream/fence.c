@@ -9,7 +9,8 @@
 
 bool gck_cuda_fence_is_of_stream(const struct gck_cuda_stream_cache *cache)
 {
-	return cache->stream && cache->stream != CU_STREAM_PER_THREAD && cache->stream != CU_STREAM_LEGACY;
+	return cache->stream && cache->stream != CU_STREAM_PER_THREAD &&
+	       cache->stream != CU_STREAM_LEGACY;
 }
 
 /* Record an event of all the context's work for the legacy default stream, where an event would
@@ -17,7 +18,9 @@ bool gck_cuda_fence_is_of_stream(const struct gck_cuda_stream_cache *cache)
  * destroyed streams. */
 static CUresult record(struct gck_cuda_stream_cache *cache)
 {
-	CUresult rc = cache->event ? CUDA_SUCCESS : gck_cuda_real.cuEventCreate(&cache->event, CU_EVENT_DISABLE_TIMING);
+	CUresult rc = cache->event
+			      ? CUDA_SUCCESS
+			      : gck_cuda_real.cuEventCreate(&cache->event, CU_EVENT_DISABLE_TIMING);
 
 	if (rc)
 		return rc;
@@ -60,7 +63,8 @@ static uint64_t reached(struct gck_cuda_stream_cache *cache, int looks)
  * work. */
 static bool is_idle(const struct gck_cuda_stream_cache *cache)
 {
-	return cache->stream && cache->apart && gck_cuda_real.cuStreamQuery(cache->stream) == CUDA_SUCCESS;
+	return cache->stream && cache->apart &&
+	       gck_cuda_real.cuStreamQuery(cache->stream) == CUDA_SUCCESS;
 }
 
 uint64_t gck_cuda_fence_passed(struct gck_cuda_stream_cache *cache)

@@ -37,7 +37,8 @@ static struct gck_cuda_ordered *piece_at(uint64_t base)
 
 /* ---- blocks come and go --------------------------------------------------------------------- */
 
-static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a, struct gck_cuda_pool *pool)
+static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a,
+					  struct gck_cuda_pool *pool)
 {
 	struct gck_cuda_ordered *piece = malloc(sizeof *piece);
 	uint64_t *place = piece ? gck_cuda_handle_map_put(&pieces, a->base) : NULL;
@@ -46,7 +47,8 @@ static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a, s
 		free(piece);
 		return NULL;
 	}
-	*piece = (struct gck_cuda_ordered){.base = a->base, .size = a->size, .taken = a->id, .pool = pool};
+	*piece = (struct gck_cuda_ordered){
+		.base = a->base, .size = a->size, .taken = a->id, .pool = pool};
 	*place = (uint64_t)(uintptr_t)piece;
 	gck_cuda_pool_gets(pool, piece->size);
 	return piece;
@@ -66,7 +68,8 @@ void gck_cuda_ordered_return(struct gck_cuda_ordered *list)
 
 	for (struct gck_cuda_ordered *p = list; p; p = next) {
 		next = p->next;
-		gck_cuda_memory_give(&(struct gck_cuda_allocation){.base = p->base, .id = p->taken});
+		gck_cuda_memory_give(
+			&(struct gck_cuda_allocation){.base = p->base, .id = p->taken});
 		free(p);
 	}
 }
@@ -95,10 +98,13 @@ static CUresult take_from_slabs(const struct gck_cuda_pool *pool, bool opportuni
 		gck_cuda_ordered_collect();
 		rc = gck_cuda_memory_take_on(pool->device, NULL, size, false, a);
 	}
-	return rc == CUDA_ERROR_OUT_OF_MEMORY ? gck_cuda_memory_take_on(pool->device, NULL, size, true, a) : rc;
+	return rc == CUDA_ERROR_OUT_OF_MEMORY
+		       ? gck_cuda_memory_take_on(pool->device, NULL, size, true, a)
+		       : rc;
 }
 
-static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t size, struct gck_cuda_ordered **piece)
+static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t size,
+		     struct gck_cuda_ordered **piece)
 {
 	struct gck_cuda_allocation a;
 	CUresult rc = take_from_slabs(pool, opportunistic, size, &a);
@@ -115,20 +121,23 @@ static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t si
 }
 
 /* Take what another stream has freed, and make this one wait for it. */
-static CUresult borrow(CUdevice device, CUstream stream, uint64_t size, struct gck_cuda_ordered **piece)
+static CUresult borrow(CUdevice device, CUstream stream, uint64_t size,
+		       struct gck_cuda_ordered **piece)
 {
 	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!gck_cuda_capture_pause())
 		return rc;
 	gck_cuda_ordered_lock();
-	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; rc && cache; cache = cache->next) {
+	for (struct gck_cuda_stream_cache *cache = gck_cuda_stream_caches; rc && cache;
+	     cache = cache->next) {
 		if (cache->device != device || !cache->n || !gck_cuda_fence_is_of_stream(cache))
 			continue;
 		*piece = gck_cuda_stream_cache_take_any(cache, size);
 		if (!*piece)
 			continue;
-		rc = gck_cuda_fence_set(cache) ? gck_cuda_fence_wait(cache, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+		rc = gck_cuda_fence_set(cache) ? gck_cuda_fence_wait(cache, stream)
+					       : CUDA_ERROR_OUT_OF_MEMORY;
 		if (rc)
 			gck_cuda_stream_cache_put(cache, *piece);
 	}
@@ -149,7 +158,9 @@ static CUresult make_or_borrow(const struct wish *w, struct gck_cuda_ordered **p
 {
 	CUresult rc = make(w->pool, w->opportunistic, w->size, piece);
 
-	return rc == CUDA_ERROR_OUT_OF_MEMORY && w->internal ? borrow(w->pool->device, w->stream, w->size, piece) : rc;
+	return rc == CUDA_ERROR_OUT_OF_MEMORY && w->internal
+		       ? borrow(w->pool->device, w->stream, w->size, piece)
+		       : rc;
 }
 
 static CUresult fetch(const struct wish *w, struct gck_cuda_ordered **piece)
@@ -168,7 +179,8 @@ static CUresult fetch(const struct wish *w, struct gck_cuda_ordered **piece)
 	return rc;
 }
 
-CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t bytes, CUdeviceptr *address)
+CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t bytes,
+			       CUdeviceptr *address)
 {
 	struct wish w = {.stream = stream, .size = gck_cuda_memory_round(bytes)};
 	struct gck_cuda_ordered *piece;
@@ -177,7 +189,9 @@ CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t by
 
 	gck_cuda_ordered_lock();
 	cache = gck_cuda_stream_cache_of(stream);
-	w.pool = !cache ? NULL : handle ? gck_cuda_pool_of(handle) : gck_cuda_pool_current(cache->device);
+	w.pool = !cache	  ? NULL
+		 : handle ? gck_cuda_pool_of(handle)
+			  : gck_cuda_pool_current(cache->device);
 	if (!w.pool || w.pool->device != cache->device || w.size < bytes) {
 		gck_cuda_ordered_unlock();
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -21,7 +21,8 @@ void gck_cuda_ordered_unlock(void);
 /* Allocate. `stream` is in no capture; default streams as CU_STREAM_LEGACY and
  * CU_STREAM_PER_THREAD. pool NULL: the current pool of the stream's device.
  * CUDA_ERROR_NOT_SUPPORTED: let the driver allocate. */
-CUresult gck_cuda_ordered_take(CUmemoryPool pool, CUstream stream, uint64_t bytes, CUdeviceptr *address);
+CUresult gck_cuda_ordered_take(CUmemoryPool pool, CUstream stream, uint64_t bytes,
+			       CUdeviceptr *address);
 
 /* Free it in the stream's order. CUDA_ERROR_NOT_FOUND: it is no stream-ordered memory, or this
  * stream could not reuse it: free it as other memory once the stream has come so far. */

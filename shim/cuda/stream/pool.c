@@ -64,7 +64,8 @@ struct gck_cuda_pool *gck_cuda_pool_current(CUdevice device)
 
 	if (device >= GCK_CUDA_DEVICES_MAX)
 		return NULL;
-	if (!current[device].known && gck_cuda_real.cuDeviceGetMemPool(&handle, device) == CUDA_SUCCESS) {
+	if (!current[device].known &&
+	    gck_cuda_real.cuDeviceGetMemPool(&handle, device) == CUDA_SUCCESS) {
 		current[device].pool = gck_cuda_pool_of(handle);
 		current[device].known = true;
 	}
@@ -80,7 +81,8 @@ void gck_cuda_pool_current_changed(void)
 /* Only memory on a device that no other process may use can be on slabs. */
 void gck_cuda_pool_made(CUmemoryPool handle, const CUmemPoolProps *p)
 {
-	if (p->allocType == CU_MEM_ALLOCATION_TYPE_PINNED && p->handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+	if (p->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+	    p->handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
 	    p->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !p->maxSize && !p->usage)
 		add(handle, p->location.id);
 }
@@ -170,7 +172,8 @@ void gck_cuda_pools_keep_nothing(void)
 {
 	for (size_t i = 0; i < made.capacity; i++) {
 		if (made.entries[i].handle)
-			gck_cuda_pool_keep((struct gck_cuda_pool *)(uintptr_t)made.entries[i].value, 0);
+			gck_cuda_pool_keep((struct gck_cuda_pool *)(uintptr_t)made.entries[i].value,
+					   0);
 	}
 }
 
@@ -178,7 +181,8 @@ void gck_cuda_pools_keep_nothing(void)
  * when it is returned. */
 bool gck_cuda_pool_is_large(const struct gck_cuda_pool *pool)
 {
-	return !pool->opportunistic || (pool->held > pool->used + SLACK && pool->held - SLACK > pool->threshold);
+	return !pool->opportunistic ||
+	       (pool->held > pool->used + SLACK && pool->held - SLACK > pool->threshold);
 }
 
 uint64_t gck_cuda_pools_kept(CUdevice device)

@@ -86,7 +86,8 @@ GCK_CUDA_FUNCTION(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool))
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuMemSetMemPool, (CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool))
+GCK_CUDA_FUNCTION(cuMemSetMemPool,
+		  (CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool))
 {
 	CUresult rc;
 
@@ -139,7 +140,8 @@ static uint64_t figure(const struct gck_cuda_pool *pool, CUmemPool_attribute whi
 	}
 }
 
-GCK_CUDA_FUNCTION(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute which, void *value))
+GCK_CUDA_FUNCTION(cuMemPoolSetAttribute,
+		  (CUmemoryPool handle, CUmemPool_attribute which, void *value))
 {
 	struct gck_cuda_pool *pool;
 	CUresult rc;
@@ -157,7 +159,8 @@ GCK_CUDA_FUNCTION(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribu
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute which, void *value))
+GCK_CUDA_FUNCTION(cuMemPoolGetAttribute,
+		  (CUmemoryPool handle, CUmemPool_attribute which, void *value))
 {
 	const struct gck_cuda_pool *pool;
 	uint64_t ours;
@@ -219,7 +222,8 @@ static CUresult allow(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
 		return CUDA_SUCCESS;
 	gck_cuda_slabs_lock();
 	for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
-		if (map[i].flags && map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && map[i].location.id != device)
+		if (map[i].flags && map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		    map[i].location.id != device)
 			rc = gck_cuda_slab_allow_for_good(device, map[i].location.id);
 	}
 	gck_cuda_slabs_unlock();
@@ -256,7 +260,8 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 	}
 	for (size_t i = 0; i < made.capacity; i++) {
 		if (made.entries[i].handle)
-			gck_cuda_real.cuMemPoolTrimTo((CUmemoryPool)(uintptr_t)made.entries[i].handle, 0);
+			gck_cuda_real.cuMemPoolTrimTo(
+				(CUmemoryPool)(uintptr_t)made.entries[i].handle, 0);
 	}
 	return 0;
 }

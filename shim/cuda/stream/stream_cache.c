@@ -33,7 +33,8 @@ void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_c
 	cache->n++;
 }
 
-static struct gck_cuda_ordered *unlink_at(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered **at)
+static struct gck_cuda_ordered *unlink_at(struct gck_cuda_stream_cache *cache,
+					  struct gck_cuda_ordered **at)
 {
 	struct gck_cuda_ordered *piece = *at;
 
@@ -52,13 +53,15 @@ static struct gck_cuda_ordered **fit(struct gck_cuda_ordered **bin, uint64_t siz
 	for (int i = 0; i < LOOKS && *bin; i++, bin = &(*bin)->next) {
 		if ((*bin)->size == size)
 			return bin;
-		if ((*bin)->size > size && (*bin)->size <= most && (!found || (*bin)->size < (*found)->size))
+		if ((*bin)->size > size && (*bin)->size <= most &&
+		    (!found || (*bin)->size < (*found)->size))
 			found = bin;
 	}
 	return found;
 }
 
-static struct gck_cuda_ordered *take(struct gck_cuda_stream_cache *cache, uint64_t size, uint64_t most)
+static struct gck_cuda_ordered *take(struct gck_cuda_stream_cache *cache, uint64_t size,
+				     uint64_t most)
 {
 	struct gck_cuda_ordered **at = NULL;
 
@@ -67,18 +70,20 @@ static struct gck_cuda_ordered *take(struct gck_cuda_stream_cache *cache, uint64
 	return at ? unlink_at(cache, at) : NULL;
 }
 
-struct gck_cuda_ordered *gck_cuda_stream_cache_take(struct gck_cuda_stream_cache *cache, uint64_t size)
+struct gck_cuda_ordered *gck_cuda_stream_cache_take(struct gck_cuda_stream_cache *cache,
+						    uint64_t size)
 {
 	return take(cache, size, size + size / 4);
 }
 
-struct gck_cuda_ordered *gck_cuda_stream_cache_take_any(struct gck_cuda_stream_cache *cache, uint64_t size)
+struct gck_cuda_ordered *gck_cuda_stream_cache_take_any(struct gck_cuda_stream_cache *cache,
+							uint64_t size)
 {
 	return take(cache, size, UINT64_MAX);
 }
 
-struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cache *cache, uint64_t until,
-					     struct gck_cuda_ordered *list)
+struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cache *cache,
+						     uint64_t until, struct gck_cuda_ordered *list)
 {
 	for (size_t bin = 0; cache->n && until && bin < GCK_CUDA_STREAM_CACHE_BINS; bin++) {
 		struct gck_cuda_ordered **at = &cache->bins[bin];
@@ -216,7 +221,8 @@ struct gck_cuda_stream_cache *gck_cuda_stream_cache_of_context(CUcontext context
 void gck_cuda_stream_caches_stream_ends(CUstream stream, bool askable)
 {
 	const uint64_t *place = gck_cuda_handle_map_get(&by_key, (uint64_t)(uintptr_t)stream);
-	struct gck_cuda_stream_cache *cache = place ? (struct gck_cuda_stream_cache *)(uintptr_t)*place : NULL;
+	struct gck_cuda_stream_cache *cache =
+		place ? (struct gck_cuda_stream_cache *)(uintptr_t)*place : NULL;
 
 	if (!cache)
 		return;

@@ -43,12 +43,14 @@ void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_c
 
 /* Take a block of so many bytes, or up to a quarter more, to waste little; or of any larger
  * size. NULL: there is none. */
-struct gck_cuda_ordered *gck_cuda_stream_cache_take(struct gck_cuda_stream_cache *cache, uint64_t size);
-struct gck_cuda_ordered *gck_cuda_stream_cache_take_any(struct gck_cuda_stream_cache *cache, uint64_t size);
+struct gck_cuda_ordered *gck_cuda_stream_cache_take(struct gck_cuda_stream_cache *cache,
+						    uint64_t size);
+struct gck_cuda_ordered *gck_cuda_stream_cache_take_any(struct gck_cuda_stream_cache *cache,
+							uint64_t size);
 
 /* Take all that were freed up to that id, and put them before `list`. */
-struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cache *cache, uint64_t until,
-					     struct gck_cuda_ordered *list);
+struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cache *cache,
+						     uint64_t until, struct gck_cuda_ordered *list);
 
 extern struct gck_cuda_stream_cache *gck_cuda_stream_caches; /* the first one */
 

@@ -40,11 +40,16 @@ __attribute__((constructor))
 static void assemble(void)
 {
 	static const struct gck_cuda_reclaim_table reclaim = {
-		.yield = gck_cuda_device_copy_yield, .bytes = gck_cuda_device_copy_bytes, .from_ranks = gck_cuda_node_reclaim,
+		.yield = gck_cuda_device_copy_yield,
+		.bytes = gck_cuda_device_copy_bytes,
+		.from_ranks = gck_cuda_node_reclaim,
 	};
 	static const struct gck_cuda_context_ends ends = {
-		.newest = gck_cuda_memory_newest, .pause = gck_cuda_device_copy_pause,
-		.go_on = gck_cuda_device_copy_go_on, .context = forget, .stream = gck_cuda_ordered_stream_ends,
+		.newest = gck_cuda_memory_newest,
+		.pause = gck_cuda_device_copy_pause,
+		.go_on = gck_cuda_device_copy_go_on,
+		.context = forget,
+		.stream = gck_cuda_ordered_stream_ends,
 	};
 
 	gck_cuda_load_then(gck_cuda_mmap_hook_begin);

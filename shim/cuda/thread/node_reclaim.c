@@ -35,14 +35,16 @@ bool gck_cuda_node_reclaim(CUdevice device)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
 
-	if (!gck_inside_is_rank() || (device == CU_DEVICE_INVALID && gck_cuda_real.cuCtxGetDevice(&device)))
+	if (!gck_inside_is_rank() ||
+	    (device == CU_DEVICE_INVALID && gck_cuda_real.cuCtxGetDevice(&device)))
 		return false;
 	return (uint32_t)device < all->n && ask(all->v[device].uuid);
 }
 
 /* ---- giving --------------------------------------------------------------------------------- */
 
-bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained)
+bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link,
+				 const struct gck_inside_message *m, bool drained)
 {
 	const struct gck_cuda_devices *all = &gck_cuda_state.devices;
 	struct gck_thread_msg answer = {.type = GCK_LINK_CUDA_YIELDED, .seq = m->head.seq};
@@ -52,7 +54,8 @@ bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link, const struc
 				   memcmp(all->v[device].uuid, m->data, sizeof all->v->uuid)))
 		device++;
 	if (device < all->n)
-		answer.round = drained ? gck_cuda_physical_recalls() && gck_cuda_snapshot_give((CUdevice)device)
+		answer.round = drained ? gck_cuda_physical_recalls() &&
+						 gck_cuda_snapshot_give((CUdevice)device)
 				       : gck_cuda_device_copy_give((CUdevice)device);
 	gck_inside_link_send(link, &answer, NULL, 0);
 	return answer.round;

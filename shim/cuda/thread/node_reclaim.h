@@ -16,6 +16,7 @@ bool gck_cuda_node_reclaim(CUdevice device);
 
 /* In the CUDA thread: another rank asks. drained: the driver holds no GPU. True: this rank gave
  * up what it kept on that device. */
-bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link, const struct gck_inside_message *m, bool drained);
+bool gck_cuda_node_reclaim_serve(const struct gck_inside_link *link,
+				 const struct gck_inside_message *m, bool drained);
 
 #endif

@@ -59,7 +59,8 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_ITEM}, text, at);
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_ITEM}, text,
+			     at);
 }
 
 static int look(struct gck_cuda_thread *k)
@@ -83,13 +84,14 @@ static void lose(struct gck_cuda_thread *k, const struct gck_error *err)
 {
 	k->away = true;
 	k->lost = *err;
-	fprintf(stderr, "gpuckpt: rank %s on %s: its GPU was not brought back: %s\n", of_task("SLURM_PROCID"),
-		of_task("SLURMD_NODENAME"), err->text);
+	fprintf(stderr, "gpuckpt: rank %s on %s: its GPU was not brought back: %s\n",
+		of_task("SLURM_PROCID"), of_task("SLURMD_NODENAME"), err->text);
 }
 
 /* An agent that takes an image from here on learns first that it cannot. m: the order, with the
  * descriptors over which device copies are read, if at all; or NULL. */
-static void resume(struct gck_cuda_thread *k, gck_cuda_source_fn *source, struct gck_inside_message *m)
+static void resume(struct gck_cuda_thread *k, gck_cuda_source_fn *source,
+		   struct gck_inside_message *m)
 {
 	struct gck_error err = {0};
 
@@ -115,7 +117,7 @@ static void resume(struct gck_cuda_thread *k, gck_cuda_source_fn *source, struct
 }
 
 /* The old link's number is invalid in this process. */
-static void connect_anew(struct gck_cuda_thread *k)
+static void connect_once_more(struct gck_cuda_thread *k)
 {
 	struct timespec pause = {0, CONNECT_AGAIN_NS};
 
@@ -136,7 +138,7 @@ static void connect_again(struct gck_cuda_thread *k)
 	gck_cuda_state.link_fd = -1;
 	gck_inside_link_close(&k->link);
 	while (!gck_inside_link_is_ours(&k->link))
-		connect_anew(k);
+		connect_once_more(k);
 }
 
 /* The agent answers HELLO with a source of data. If the agent died, another one follows. */
@@ -162,8 +164,10 @@ static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 			memcpy(fds, m.fds, sizeof m.fds);
 			m.nfds = 0;
 		} else if (fill) {
-			gck_fail(err, m.head.value ? (int)m.head.value : EPROTO, "the agent has no device data: "
-				 "%.*s", (int)m.head.total, (const char *)m.data);
+			gck_fail(err, m.head.value ? (int)m.head.value : EPROTO,
+				 "the agent has no device data: "
+				 "%.*s",
+				 (int)m.head.total, (const char *)m.data);
 		}
 		gck_inside_link_drop(&m);
 		if (fill)
@@ -177,7 +181,7 @@ static void come_back(struct gck_cuda_thread *k)
 	k->restarts = gck_inside_restarts();
 	k->away = true;
 	k->wanting = gck_cuda_snapshot_is_kept();
-	connect_anew(k);
+	connect_once_more(k);
 	resume(k, source, NULL);
 	k->wanting = false;
 }
@@ -217,7 +221,8 @@ static void fails(void *arg, const struct gck_error *why)
 	k->asked = 0;
 }
 
-static int not_drained(struct gck_cuda_thread *k, uint64_t seq, bool lost, const struct gck_error *err)
+static int not_drained(struct gck_cuda_thread *k, uint64_t seq, bool lost,
+		       const struct gck_error *err)
 {
 	int failed;
 

@@ -129,7 +129,8 @@ static uint64_t in_a_row(const struct gck_cuda_extent *e, uint64_t address)
 							 * external mapping */
 
 	while (!apart && last + 1 < end && last[1].kept && last[1].device == e->device &&
-	       last[1].address == last->address + last->size && last[1].copy == last->copy + last->size)
+	       last[1].address == last->address + last->size &&
+	       last[1].copy == last->copy + last->size)
 		last++;
 	return last->address + last->size - address;
 }
@@ -140,13 +141,15 @@ static int start(struct requests *r, struct gck_cuda_copy_queue *m, struct gck_e
 {
 	const bool hash = r->now.type == GCK_LINK_DATA_HASH;
 	uint64_t address = r->now.address + r->given, n = r->now.size - r->given, most;
-	uint64_t chunks = hash ? gck_cuda_hash_chunks(r->now.address, r->now.size) : 0, at = r->given;
+	uint64_t chunks = hash ? gck_cuda_hash_chunks(r->now.address, r->now.size) : 0,
+		 at = r->given;
 	const struct gck_cuda_extent *e = extent_of(address);
 	CUresult rc;
 
 	if (!e || !gck_cuda_ring_has(m->ring, r->now.number, hash ? chunks * GCK_CUDA_HASH_BYTES
 								      : r->now.size))
-		return gck_fail(err, EINVAL, "device memory was asked for that is not in the checkpoint");
+		return gck_fail(err, EINVAL,
+				"device memory was asked for that is not in the checkpoint");
 	most = in_a_row(e, address);
 	n = n < most ? n : most;
 	if (hash) {
@@ -209,7 +212,8 @@ static int work(struct requests *r)
 	if (rc < 0)
 		gck_cuda_device_copy_end(why.code, why.text);
 	if (!rc && !r->n)
-		return answer_all(r, &(struct gck_error){ENOTSUP, "no hashes are to be had"}) ? -1 : 1;
+		return answer_all(r, &(struct gck_error){ENOTSUP, "no hashes are to be had"}) ? -1
+											      : 1;
 	return done.type && answer(r, &done, NULL) ? -1 : rc != 0;
 }
 
@@ -224,7 +228,9 @@ static int take(struct requests *r, const struct gck_link_data *m)
 		r->now = *m;
 		r->given = 0;
 		return m->size && m->size <= (m->type == GCK_LINK_DATA_GET ? GCK_LINK_DATA_MOST
-									  : GCK_LINK_DATA_HASHES) ? 0 : -1;
+									   : GCK_LINK_DATA_HASHES)
+			       ? 0
+			       : -1;
 	default:
 		return -1;
 	}

@@ -49,7 +49,9 @@ static int ask(struct filling *f)
 	struct gck_link_data *m = &f->parts[part].m;
 
 	n = n < GCK_CUDA_RING_PART ? n : GCK_CUDA_RING_PART;
-	*m = (struct gck_link_data){.type = GCK_LINK_DATA_GET, .address = e->address + f->at, .size = n,
+	*m = (struct gck_link_data){.type = GCK_LINK_DATA_GET,
+				    .address = e->address + f->at,
+				    .size = n,
 				    .number = part * GCK_CUDA_RING_PART};
 	f->parts[part].device = e->device;
 	f->at += n;
@@ -69,7 +71,8 @@ static int hear(struct filling *f, int ms, struct gck_error *err)
 	    m.size != wanted->size)
 		return gck_fail(err, EPROTO, "the source of device data breaks the rules");
 	if (m.value)
-		return gck_fail(err, (int)m.value, "device data: %s", m.why[0] ? m.why : "they cannot be read");
+		return gck_fail(err, (int)m.value, "device data: %s",
+				m.why[0] ? m.why : "they cannot be read");
 	f->ready++;
 	return 1;
 }
@@ -79,7 +82,8 @@ static int begin(struct filling *f, struct gck_error *err)
 	uint64_t part = f->begun++ % f->nparts;
 	const struct gck_link_data *m = &f->parts[part].m;
 	uint64_t n = m->size;
-	CUresult rc = gck_cuda_copy_queue_start(&f->mover, f->parts[part].device, m->address, m->number, &n);
+	CUresult rc = gck_cuda_copy_queue_start(&f->mover, f->parts[part].device, m->address,
+						m->number, &n);
 
 	return rc ? gck_cuda_fail(err, "copying device data in", rc) : 0;
 }
@@ -87,7 +91,8 @@ static int begin(struct filling *f, struct gck_error *err)
 /* 1: something was done; 0: nothing; -1: it failed or, without an error, the source has ended. */
 static int step(struct filling *f, struct gck_error *err)
 {
-	CUresult rc = f->begun > f->done ? gck_cuda_copy_queue_poll(&f->mover) : CUDA_ERROR_NOT_READY;
+	CUresult rc = f->begun > f->done ? gck_cuda_copy_queue_poll(&f->mover)
+					 : CUDA_ERROR_NOT_READY;
 
 	if (rc == CUDA_SUCCESS) {
 		f->done++;
@@ -129,8 +134,11 @@ static int fill_from(const int fds[2], struct gck_error *err)
 	close(fds[1]);
 	f.nparts = f.ring.size / GCK_CUDA_RING_PART;
 	if (!failed)
-		failed = gck_cuda_copy_queue_begin(&f.mover, GCK_CUDA_IN, &f.ring, &gck_cuda_snapshot, err) ||
-			 transfer(&f, err) ? -1 : 0;
+		failed = gck_cuda_copy_queue_begin(&f.mover, GCK_CUDA_IN, &f.ring,
+						   &gck_cuda_snapshot, err) ||
+					 transfer(&f, err)
+				 ? -1
+				 : 0;
 	gck_cuda_copy_queue_end(&f.mover);
 	gck_cuda_ring_end(&f.ring);
 	gck_cuda_data_close(&f.link);

@@ -20,11 +20,13 @@ static bool is_carried(const CUmemAllocationProp *prop, unsigned long long flags
 {
 	return prop && !flags && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
 	       prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && prop->location.id >= 0 &&
-	       prop->location.id < GCK_CUDA_DEVICES_MAX && !(prop->requestedHandleTypes & ~DESCRIPTOR) &&
-	       !prop->allocFlags.compressionType && !prop->allocFlags.usage;
+	       prop->location.id < GCK_CUDA_DEVICES_MAX &&
+	       !(prop->requestedHandleTypes & ~DESCRIPTOR) && !prop->allocFlags.compressionType &&
+	       !prop->allocFlags.usage;
 }
 
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop)
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t size,
+		       const CUmemAllocationProp *prop)
 {
 	struct gck_cuda_handle *h = gck_cuda_handle_new(size, prop);
 	CUresult rc;
@@ -74,7 +76,8 @@ GCK_CUDA_FUNCTION(cuMemRelease, (CUmemGenericAllocationHandle handle))
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle *handle, void *address))
+GCK_CUDA_FUNCTION(cuMemRetainAllocationHandle,
+		  (CUmemGenericAllocationHandle * handle, void *address))
 {
 	struct gck_cuda_handle *h;
 	CUresult rc = CUDA_SUCCESS;
@@ -135,13 +138,14 @@ static CUresult descriptor(const struct gck_cuda_handle *h, int *fd)
 	int copy = gck_cuda_vault_get(h->memory.kept);
 
 	if (copy < 0)
-		return gck_cuda_real.cuMemExportToShareableHandle(fd, h->memory.handle, DESCRIPTOR, 0);
+		return gck_cuda_real.cuMemExportToShareableHandle(fd, h->memory.handle, DESCRIPTOR,
+								  0);
 	*fd = copy;
 	return CUDA_SUCCESS;
 }
 
-static CUresult export(const struct gck_cuda_handle *h, void *shareable, CUmemAllocationHandleType type,
-		       unsigned long long flags)
+static CUresult export(const struct gck_cuda_handle *h, void *shareable,
+		       CUmemAllocationHandleType type, unsigned long long flags)
 {
 	CUresult rc = CUDA_ERROR_INVALID_VALUE;
 
@@ -152,13 +156,15 @@ static CUresult export(const struct gck_cuda_handle *h, void *shareable, CUmemAl
 	return rc;
 }
 
-GCK_CUDA_FUNCTION(cuMemExportToShareableHandle, (void *shareable, CUmemGenericAllocationHandle handle,
-						 CUmemAllocationHandleType type, unsigned long long flags))
+GCK_CUDA_FUNCTION(cuMemExportToShareableHandle,
+		  (void *shareable, CUmemGenericAllocationHandle handle,
+		   CUmemAllocationHandleType type, unsigned long long flags))
 {
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	ON_HANDLE(rc, handle, gck_cuda_real.cuMemExportToShareableHandle(shareable, handle, type, flags),
+	ON_HANDLE(rc, handle,
+		  gck_cuda_real.cuMemExportToShareableHandle(shareable, handle, type, flags),
 		  export(h, shareable, type, flags));
 	GCK_CUDA_LEAVE();
 	return rc;
@@ -228,14 +234,17 @@ GCK_CUDA_FUNCTION(cuMemSetAccess, (CUdeviceptr address, size_t size, const CUmem
 
 /* The multicast object itself prevents a checkpoint (obstacles.h). */
 GCK_CUDA_FUNCTION(cuMulticastBindMem, (CUmemGenericAllocationHandle object, size_t object_offset,
-				       CUmemGenericAllocationHandle handle, size_t offset, size_t size,
-				       unsigned long long flags))
+				       CUmemGenericAllocationHandle handle, size_t offset,
+				       size_t size, unsigned long long flags))
 {
 	CUresult rc;
 
 	GCK_CUDA_ENTER(0);
-	ON_HANDLE(rc, handle, gck_cuda_real.cuMulticastBindMem(object, object_offset, handle, offset, size, flags),
-		  gck_cuda_real.cuMulticastBindMem(object, object_offset, h->memory.handle, offset, size, flags));
+	ON_HANDLE(rc, handle,
+		  gck_cuda_real.cuMulticastBindMem(object, object_offset, handle, offset, size,
+						   flags),
+		  gck_cuda_real.cuMulticastBindMem(object, object_offset, h->memory.handle, offset,
+						   size, flags));
 	GCK_CUDA_LEAVE();
 	return rc;
 }

@@ -101,7 +101,8 @@ bool gck_cuda_vmm_is_kept(void);
 /* Give all memory an address where it can be read and written. */
 int gck_cuda_vmm_show(struct gck_error *err);
 /* Call `one` for each such range. Returns -1 as soon as it does. */
-int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, uint64_t size), void *arg);
+int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, uint64_t size),
+		      void *arg);
 
 CUresult gck_cuda_vmm_forget(void);
 /* Map the memory again: recalled with its contents, or new and empty with its view. */

@@ -33,7 +33,8 @@ static bool is_view(const struct gck_cuda_mapping *m)
 
 static CUresult show(struct gck_cuda_handle *h)
 {
-	CUmemAccessDesc access = {.location = h->prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAccessDesc access = {.location = h->prop.location,
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUresult rc = gck_cuda_real.cuMemMap(h->view, h->size, 0, h->memory.handle, 0);
 
 	if (rc)
@@ -51,7 +52,9 @@ static int show_at_ours(struct gck_cuda_handle *h, struct gck_error *err)
 
 	h->view = gck_cuda_region_take(h->size);
 	if (!h->view)
-		return gck_fail(err, ENOMEM, "no addresses for memory that the program has made by cuMemCreate and "
+		return gck_fail(err, ENOMEM,
+				"no addresses for memory that the program has made by cuMemCreate "
+				"and "
 				"not mapped: map it, or release it");
 	h->own = true;
 	rc = show(h);
@@ -75,7 +78,8 @@ int gck_cuda_vmm_show(struct gck_error *err)
 	return 0;
 }
 
-int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, uint64_t size), void *arg)
+int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, uint64_t size),
+		      void *arg)
 {
 	const struct gck_cuda_handle *h;
 	int failed = 0;

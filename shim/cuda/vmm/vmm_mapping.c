@@ -133,7 +133,8 @@ static void allow(struct gck_cuda_mapping *m, const CUmemAccessDesc *a)
 	}
 	bit = 1ull << a->location.id;
 	m->readable = a->flags ? m->readable | bit : m->readable & ~bit;
-	m->writable = a->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? m->writable | bit : m->writable & ~bit;
+	m->writable = a->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? m->writable | bit
+								     : m->writable & ~bit;
 }
 
 void gck_cuda_mappings_allow(uint64_t base, uint64_t size, const CUmemAccessDesc *access, size_t n)
@@ -158,7 +159,8 @@ struct gck_cuda_handle *gck_cuda_mappings_hold(uint64_t address, uint64_t *numbe
 
 	pthread_mutex_lock(&lock);
 	behind = place(address + 1);
-	if (behind > 0 && address - gck_cuda_mappings.v[behind - 1]->base < gck_cuda_mappings.v[behind - 1]->size)
+	if (behind > 0 &&
+	    address - gck_cuda_mappings.v[behind - 1]->base < gck_cuda_mappings.v[behind - 1]->size)
 		m = gck_cuda_mappings.v[behind - 1];
 	h = m ? m->of : NULL;
 	if (h)
