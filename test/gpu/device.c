@@ -384,10 +384,10 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	   "restored on GPU %s, with its data", gpu);
 }
 
-/* On another GPU, where all stays there, or goes by way of host memory (GPUCKPT_CUDA_WINDOWS=0); and back. */
+/* On another GPU, where all stays there, or goes by way of host memory (GPUCKPT_CUDA_EXTERNAL_MAPPINGS=0); and back. */
 static void moved(void)
 {
-	const bool stays = !getenv("GPUCKPT_CUDA_WINDOWS");
+	const bool stays = !getenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS");
 
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	ok(all_of(starts(), looks_again()), "it runs as a rank");

@@ -90,7 +90,7 @@ CUresult gck_cuda_external_mapping_close(struct gck_cuda_external_mapping *w, CU
  * devices were not tried. */
 static bool is_wanted(void)
 {
-	const char *asked = getenv("GPUCKPT_CUDA_WINDOWS");
+	const char *asked = getenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS");
 	int version;
 
 	if (asked && (!strcmp(asked, "0") || !strcmp(asked, "1")))

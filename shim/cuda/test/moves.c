@@ -185,7 +185,7 @@ static void test_rank(void)
 
 	setenv("LD_LIBRARY_PATH", folder, 1);
 	setenv("FAKE_CUDA_NODE", node, 1);
-	setenv("GPUCKPT_CUDA_WINDOWS", "1", 1); /* by itself of one device alone: cuda_restored */
+	setenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "1", 1); /* by itself of one device alone: cuda_restored */
 	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
@@ -256,8 +256,8 @@ int main(void)
 	if (symlink(GCK_TEST_DRIVER, library))
 		return 99;
 	test_rank();
-	unsetenv("GPUCKPT_CUDA_WINDOWS");
-	test_without_windows("0", "GPUCKPT_CUDA_WINDOWS", "0");
+	unsetenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS");
+	test_without_windows("0", "GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "0");
 	test_without_windows("0", "FAKE_CUDA_VERSION", "12090");
 	test_without_windows("0,1", "FAKE_CUDA_VERSION", "13000");
 	unlink(node);
