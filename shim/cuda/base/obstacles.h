@@ -15,7 +15,7 @@
 	  "the driver loses a process that has it", \
 	  "close it before a checkpoint; NCCL: NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1") \
 	X(IPC_EVENT, "an event of another process (cuIpcOpenEventHandle)", \
-	  "it has no place after a restart", "destroy it before a checkpoint") \
+	  "it does not exist after a restart", "destroy it before a checkpoint") \
 	X(POOL_IMPORT, "a memory pool of another process (cuMemPoolImportFromShareableHandle)", \
 	  "the driver loses a process that has it", "destroy it before a checkpoint") \
 	X(EXTERNAL_MEMORY, "memory of another interface (cuImportExternalMemory)", \

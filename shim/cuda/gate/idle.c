@@ -98,8 +98,7 @@ static int name_busy(CUcontext context, struct gck_error *err)
 static int broken(CUcontext context, CUresult rc, struct gck_error *err)
 {
 	return gck_fail(err, EIO,
-			"context %p is of no use any more: %s, from work that the program gave "
-			"it",
+			"context %p is unusable: %s, from work that the program gave it",
 			(void *)context, gck_cuda_error_name(rc));
 }
 
@@ -310,7 +309,7 @@ static int attempt(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_err
 int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
 {
 	static const int attempts_ms[] = {100, 400, 1600};
-	int failed = gck_fail(err, ETIMEDOUT, "no time was left to bring the GPU to rest");
+	int failed = gck_fail(err, ETIMEDOUT, "no time was left to wait for the GPU");
 
 	for (size_t i = 0; i < sizeof attempts_ms / sizeof *attempts_ms; i++) {
 		int64_t now = gck_cuda_now_ns(), ns = attempts_ms[i] * MS;

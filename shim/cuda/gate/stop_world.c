@@ -48,7 +48,7 @@ static struct gck_cuda_stop_world *make(void)
 	s->pid = (int32_t)gck_cuda_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	s->tid = (int32_t)gck_cuda_system(SYS_gettid, 0, 0, 0, 0, 0, 0);
 	s->error = EPROTO;
-	s->what = "the process that does it was killed";
+	s->what = "the process that stops them was killed";
 	return s;
 }
 
@@ -69,7 +69,7 @@ static void start(struct gck_cuda_stop_world *s)
 	s->other = clone(gck_cuda_thread_stopper, s, CLONE_VM | CLONE_FILES, s);
 	if (s->other < 0) {
 		s->error = errno;
-		s->what = "there cannot be another process";
+		s->what = "no process could be made";
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

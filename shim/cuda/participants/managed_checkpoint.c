@@ -246,8 +246,7 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 	if (bytes > order->host_most)
 		return gck_fail(err, ENOMEM,
 				"%llu MiB are more than may be used of the host's memory: try "
-				"again, "
-				"or give the job more",
+				"again, or give the job more memory",
 				(unsigned long long)bytes >> 20);
 	v = calloc(gck_cuda_managed.n, sizeof *v);
 	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

@@ -68,9 +68,8 @@ static int try_one(struct gck_error *err)
 
 	if (kept && fd < 0)
 		return gck_fail(err, errno,
-				"device memory could not be had back, for want of a descriptor: "
-				"%s: raise "
-				"the program's limit (ulimit -n)",
+				"device memory could not be recalled for lack of a descriptor: %s: "
+				"raise the program's limit (ulimit -n)",
 				strerror(errno));
 	if (fd >= 0)
 		close(fd);
@@ -86,8 +85,8 @@ static int check_kept(struct gck_error *err)
 		kept = gck_cuda_vault_has(gck_cuda_slabs.v[i]->memory.kept);
 	return kept ? try_one(err)
 		    : gck_fail(err, EBADF,
-			       "the program has closed a socket of gpuckpt's that keeps "
-			       "device memory: it should close what it has opened alone");
+			       "the program has closed a socket of gpuckpt's that keeps device "
+			       "memory: it should close only what it has opened");
 }
 
 /* There is a copy: free what cannot be recalled at once, since the driver has its memory free

@@ -218,7 +218,7 @@ static bool comes_late(int64_t *late_ns)
 /* Another thread may have given memory back since the call failed. */
 static bool end_for_program(void)
 {
-	wait_given("the program needed the device memory that the checkpoint stood in");
+	wait_given("the program needed the device memory that held the checkpoint");
 	return was_given();
 }
 

@@ -39,7 +39,7 @@ void gck_cuda_device_copy_forked(void);
  * in a moment. */
 bool gck_cuda_device_copy_give(CUdevice device);
 #define GCK_CUDA_RECLAIMED_BY_RANK \
-	"another rank needed the device memory that the checkpoint stood in"
+	"another rank needed the device memory that held the checkpoint"
 /* Free what could not be freed beside the program. With the gate closed and the GPU idle. */
 void gck_cuda_device_copy_tidy(const struct gck_cuda_contexts *all);
 

@@ -23,8 +23,8 @@ int gck_cuda_ring_map(struct gck_cuda_ring *r, int fd, struct gck_error *err)
 	    (uint64_t)st.st_size % GCK_CUDA_RING_PART ||
 	    (uint64_t)st.st_size / GCK_CUDA_RING_PART > GCK_CUDA_RING_PARTS)
 		return gck_fail(err, EPROTO,
-				"what the agent gave for device data is no sealed memfd of some "
-				"%llu bytes",
+				"the agent's memory for device data is no sealed memfd of a "
+				"multiple of %llu bytes",
 				(unsigned long long)GCK_CUDA_RING_PART);
 	at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)

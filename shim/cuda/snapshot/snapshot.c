@@ -275,14 +275,13 @@ static int too_much(const struct gck_cuda_snapshot *to, unsigned long long mib,
 {
 	if (may_keep(to))
 		return gck_fail(err, ENOMEM,
-				"%llu MiB of device memory find no room on the device and more "
-				"than "
-				"may be used of the host's: try again, or give the job more memory",
+				"%llu MiB of device memory do not fit on the device, and are more "
+				"than may be used of the host's: try again, or give the job more "
+				"memory",
 				mib);
 	return gck_fail(err, ENOMEM,
-			"since its restart on another GPU all device memory goes by way of the "
-			"host's, "
-			"and its %llu MiB are more than may be used there: give the job more "
+			"after its restart on another GPU all device memory is copied through the "
+			"host's, and %llu MiB are more than may be used there: give the job more "
 			"memory",
 			mib);
 }
@@ -308,12 +307,12 @@ int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error 
 	struct gck_cuda_snapshot *s = &gck_cuda_snapshot;
 
 	if (list_taken(s))
-		return gck_fail(err, ENOMEM, "no memory for a list of the device's");
+		return gck_fail(err, ENOMEM, "no memory for a list of device memory");
 	for (size_t i = 0; i < s->n; i++) {
 		if (!share_of(s, s->v[i].device) && share_new(s, s->v[i].device, order, err))
 			return -1;
 	}
 	if (place_all(s))
-		return gck_fail(err, ENOMEM, "no memory for a list of the device's");
+		return gck_fail(err, ENOMEM, "no memory for a list of device memory");
 	return provide_host(s, order->host_most, err);
 }

@@ -111,7 +111,7 @@ static void resume(struct gck_cuda_thread *k, gck_cuda_source_fn *source,
 		gck_cuda_data_serve(m->fds);
 		m->nfds = 0;
 	} else {
-		gck_cuda_device_copy_end(ECANCELED, "nobody wants it");
+		gck_cuda_device_copy_end(ECANCELED, "it has no reader");
 	}
 	gck_cuda_release();
 }

@@ -57,7 +57,7 @@ static struct gck_link_data *list(size_t *n, struct gck_error *why)
 	}
 	gck_cuda_device_copy_unlock();
 	if (!v)
-		gck_fail(why, ENOMEM, "no memory for a list of the device's");
+		gck_fail(why, ENOMEM, "no memory for a list of device memory");
 	return v;
 }
 
@@ -212,8 +212,9 @@ static int work(struct requests *r)
 	if (rc < 0)
 		gck_cuda_device_copy_end(why.code, why.text);
 	if (!rc && !r->n)
-		return answer_all(r, &(struct gck_error){ENOTSUP, "no hashes are to be had"}) ? -1
-											      : 1;
+		return answer_all(r, &(struct gck_error){ENOTSUP, "there is no kernel for hashes"})
+			       ? -1
+			       : 1;
 	return done.type && answer(r, &done, NULL) ? -1 : rc != 0;
 }
 
@@ -310,7 +311,7 @@ static void *run(void *arg)
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	open_snapshot();
 	serve();
-	gck_cuda_device_copy_end(ECANCELED, "nobody reads it any more");
+	gck_cuda_device_copy_end(ECANCELED, "its reader has ended");
 	gck_cuda_data_shut(&server.requests.link);
 	return arg;
 }

@@ -69,7 +69,7 @@ static int hear(struct filling *f, int ms, struct gck_error *err)
 		return rc;
 	if (m.type != GCK_LINK_DATA_READY || f->ready == f->asked || m.address != wanted->address ||
 	    m.size != wanted->size)
-		return gck_fail(err, EPROTO, "the source of device data breaks the rules");
+		return gck_fail(err, EPROTO, "the source of device data breaks the protocol");
 	if (m.value)
 		return gck_fail(err, (int)m.value, "device data: %s",
 				m.why[0] ? m.why : "they cannot be read");
