@@ -41,7 +41,7 @@ static struct {
 	struct gck_error why;         /* why it stands no more */
 	bool open;                    /* the queue is there, also after the end while a copy is
 				       * under way */
-	struct gck_cuda_copy_queue mover;
+	struct gck_cuda_copy_queue queue;
 	struct gck_cuda_ring ring;    /* registered until the GPU is idle */
 	uint64_t bytes[GCK_CUDA_DEVICES_MAX]; /* held by copies; with the slabs' lock */
 	_Atomic bool there;           /* something of the copy is left */
@@ -85,7 +85,7 @@ static void given(void)
 static void drop_all(void)
 {
 	if (copy.open)
-		gck_cuda_copy_queue_end(&copy.mover);
+		gck_cuda_copy_queue_end(&copy.queue);
 	copy.open = false;
 	gck_cuda_snapshot_close();
 	gck_cuda_slabs_lock();
@@ -105,7 +105,7 @@ static void drop_unused(void)
 	for (size_t i = 0; i < s->nblocks; i++) {
 		const struct gck_cuda_slab *b = &s->blocks[i].slab;
 
-		if (b->memory.kept && !gck_cuda_copy_queue_uses(&copy.mover, b->base, b->size)) {
+		if (b->memory.kept && !gck_cuda_copy_queue_uses(&copy.queue, b->base, b->size)) {
 			gck_cuda_snapshot_drop_block(&s->blocks[i]);
 			given();
 		}
@@ -122,7 +122,7 @@ static void give_back(void)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-	if (!copy.open || gck_cuda_copy_queue_settle(&copy.mover))
+	if (!copy.open || gck_cuda_copy_queue_settle(&copy.queue))
 		drop_all();
 	else
 		drop_unused();
@@ -257,7 +257,7 @@ static bool is_used(CUcontext context)
 static void lose(CUcontext gone)
 {
 	if (copy.open)
-		gck_cuda_copy_queue_lost(&copy.mover, gone);
+		gck_cuda_copy_queue_lost(&copy.queue, gone);
 	gck_cuda_snapshot_lost(gone);
 	end(ECANCELED, "the program has ended a CUDA context that the checkpoint used");
 }
@@ -416,7 +416,7 @@ struct gck_cuda_copy_queue *gck_cuda_device_copy_lock(struct gck_error *why)
 	pthread_mutex_lock(&copy.lock);
 	end_if_wanted();
 	if (copy.stands)
-		return &copy.mover;
+		return &copy.queue;
 	*why = copy.why;
 	pthread_mutex_unlock(&copy.lock);
 	return NULL;
@@ -446,7 +446,7 @@ int gck_cuda_device_copy_open(int ring, struct gck_error *err)
 	if (gck_cuda_ring_map(&copy.ring, ring, err))
 		return -1;
 	copy.open = true;
-	return gck_cuda_copy_queue_begin(&copy.mover, GCK_CUDA_OUT, &copy.ring, &gck_cuda_snapshot,
+	return gck_cuda_copy_queue_begin(&copy.queue, GCK_CUDA_OUT, &copy.ring, &gck_cuda_snapshot,
 					 err)
 		       ? -1
 		       : 1;

@@ -19,7 +19,7 @@
 struct filling {
 	struct gck_cuda_data_link link;
 	struct gck_cuda_ring ring;
-	struct gck_cuda_copy_queue mover;
+	struct gck_cuda_copy_queue queue;
 	size_t extent;       /* the next to ask for, and */
 	uint64_t at;         /* bytes of it that were asked for */
 	struct {
@@ -82,7 +82,7 @@ static int begin(struct filling *f, struct gck_error *err)
 	uint64_t part = f->begun++ % f->nparts;
 	const struct gck_link_data *m = &f->parts[part].m;
 	uint64_t n = m->size;
-	CUresult rc = gck_cuda_copy_queue_start(&f->mover, f->parts[part].device, m->address,
+	CUresult rc = gck_cuda_copy_queue_start(&f->queue, f->parts[part].device, m->address,
 						m->number, &n);
 
 	return rc ? gck_cuda_fail(err, "copying device data in", rc) : 0;
@@ -91,7 +91,7 @@ static int begin(struct filling *f, struct gck_error *err)
 /* 1: something was done; 0: nothing; -1: it failed or, without an error, the source has ended. */
 static int step(struct filling *f, struct gck_error *err)
 {
-	CUresult rc = f->begun > f->done ? gck_cuda_copy_queue_poll(&f->mover)
+	CUresult rc = f->begun > f->done ? gck_cuda_copy_queue_poll(&f->queue)
 					 : CUDA_ERROR_NOT_READY;
 
 	if (rc == CUDA_SUCCESS) {
@@ -100,7 +100,7 @@ static int step(struct filling *f, struct gck_error *err)
 	}
 	if (rc != CUDA_ERROR_NOT_READY)
 		return gck_cuda_fail(err, "copying device data in", rc);
-	if (f->ready > f->begun && !gck_cuda_copy_queue_is_full(&f->mover))
+	if (f->ready > f->begun && !gck_cuda_copy_queue_is_full(&f->queue))
 		return begin(f, err) ? -1 : 1;
 	if (f->asked - f->done < f->nparts && !is_all(f))
 		return ask(f) ? -1 : 1;
@@ -134,12 +134,12 @@ static int fill_from(const int fds[2], struct gck_error *err)
 	close(fds[1]);
 	f.nparts = f.ring.size / GCK_CUDA_RING_PART;
 	if (!failed)
-		failed = gck_cuda_copy_queue_begin(&f.mover, GCK_CUDA_IN, &f.ring,
+		failed = gck_cuda_copy_queue_begin(&f.queue, GCK_CUDA_IN, &f.ring,
 						   &gck_cuda_snapshot, err) ||
 					 transfer(&f, err)
 				 ? -1
 				 : 0;
-	gck_cuda_copy_queue_end(&f.mover);
+	gck_cuda_copy_queue_end(&f.queue);
 	gck_cuda_ring_end(&f.ring);
 	gck_cuda_data_close(&f.link);
 	return failed;
