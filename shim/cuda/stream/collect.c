@@ -7,7 +7,6 @@
 #include "shim/cuda/gate/idle.h"
 #include "shim/cuda/memory/slab.h"
 #include "shim/cuda/memory/slab_supply.h"
-#include "shim/cuda/stream/fence.h"
 #include "shim/cuda/stream/ordered_memory.h"
 #include "shim/cuda/stream/pool.h"
 #include "shim/cuda/stream/stream_cache.h"

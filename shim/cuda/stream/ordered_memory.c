@@ -9,7 +9,6 @@
 #include "shim/cuda/gate/capture.h"
 #include "shim/cuda/real.h"
 #include "shim/cuda/stream/collect.h"
-#include "shim/cuda/stream/fence.h"
 #include "shim/cuda/stream/pool.h"
 #include "shim/cuda/stream/stream_cache.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Freed stream-ordered memory, by the stream in whose order it was freed. That stream may reuse it
- * at once, others when the stream has passed the free (fence.h). Call with the lock of
+ * at once, others when the stream has passed the free (below). Call with the lock of
  * ordered_memory.h held. */
 #ifndef GCK_CUDA_STREAM_CACHE_H
 #define GCK_CUDA_STREAM_CACHE_H
@@ -68,5 +68,23 @@ void gck_cuda_stream_caches_stream_ends(CUstream stream, bool askable);
 
 /* Free empty caches. */
 void gck_cuda_stream_caches_tidy(void);
+
+/* Fences: How far a cache's stream has come. Events are recorded when the answer is needed,
+ * later than the frees that they cover. No capture may be under way (capture.h). */
+
+/* The id of the last free that the stream has passed; 0: none is known. Queries the event, and
+ * records one if there are frees that none covers. */
+uint64_t gck_cuda_fence_passed(struct gck_cuda_stream_cache *cache);
+
+/* Record an event behind all of the stream's work. False: it failed. */
+bool gck_cuda_fence_set(struct gck_cuda_stream_cache *cache);
+
+/* Whether the event covers the cache's stream alone. */
+bool gck_cuda_fence_is_of_stream(const struct gck_cuda_stream_cache *cache);
+
+/* Make `stream`, of the same device, wait for the event, which is recorded. */
+CUresult gck_cuda_fence_wait(const struct gck_cuda_stream_cache *cache, CUstream stream);
+
+void gck_cuda_fence_end(struct gck_cuda_stream_cache *cache);
 
 #endif
