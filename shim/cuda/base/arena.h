@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
+
 struct gck_cuda_suballocation {
 	uint64_t base;
 	uint64_t size;                /* up to the next piece */
@@ -26,7 +28,8 @@ struct gck_cuda_arena {
 };
 
 /* unit divides base and size. Returns -1 if there is no memory. */
-int gck_cuda_arena_init(struct gck_cuda_arena *a, uint64_t base, uint64_t size, uint64_t unit);
+int gck_cuda_arena_init(struct gck_cuda_arena *a, uint64_t base, uint64_t size, uint64_t unit)
+	GCK_MUST_CHECK;
 void gck_cuda_arena_free(struct gck_cuda_arena *a);
 
 /* Allocate `bytes`. Returns the suballocation, valid until the next take or give; NULL: none is
@@ -36,7 +39,7 @@ void gck_cuda_arena_give(struct gck_cuda_arena *a, uint64_t base); /* frees an a
 
 /* The allocated one whose requested bytes include the address; NULL: none. */
 struct gck_cuda_suballocation *gck_cuda_arena_find(const struct gck_cuda_arena *a,
-						   uint64_t address);
+						   uint64_t address) GCK_MUST_CHECK;
 
 static inline bool gck_cuda_arena_is_empty(const struct gck_cuda_arena *a)
 {

@@ -9,13 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
+
 /* Keep a copy of fd and close fd. Returns its name; 0 with errno on failure, with fd closed all
  * the same. */
-uint64_t gck_cuda_vault_put(int fd);
+uint64_t gck_cuda_vault_put(int fd) GCK_MUST_CHECK;
 
 /* A new descriptor for that name, for the caller to close. -1 with errno: EBADF if it is not
  * kept any more or the program closed the sockets; or the program's descriptor table is full. */
-int gck_cuda_vault_get(uint64_t name);
+int gck_cuda_vault_get(uint64_t name) GCK_MUST_CHECK;
 
 /* Whether gck_cuda_vault_get can find that name. */
 bool gck_cuda_vault_has(uint64_t name);

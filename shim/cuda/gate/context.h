@@ -37,10 +37,10 @@ struct gck_cuda_contexts {
 	size_t n;
 };
 
-int gck_cuda_contexts_take(struct gck_cuda_contexts *all, struct gck_error *err);
+int gck_cuda_contexts_take(struct gck_cuda_contexts *all, struct gck_error *err) GCK_MUST_CHECK;
 void gck_cuda_contexts_give(struct gck_cuda_contexts *all);
 
-CUresult gck_cuda_device_of(CUcontext context, CUdevice *device);
+CUresult gck_cuda_device_of(CUcontext context, CUdevice *device) GCK_MUST_CHECK;
 
 /* Called by stream.c: a stream is about to end. */
 void gck_cuda_context_stream_ends(CUstream stream);

@@ -15,14 +15,15 @@
  * gate is closed, no thread is inside and all contexts are idle; all lists them, to be given
  * back before the gate opens. -1: the gate is open, and err names the thread and its function,
  * or the stream, that did not finish. In the CUDA thread. */
-int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err);
+int gck_cuda_quiesce(int64_t end_ns, struct gck_cuda_contexts *all, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Wait until a context has finished its work, without a limit. For a thread of the program,
  * inside the gate. CUDA_ERROR_NOT_READY: a capture is under way; nothing was queried. */
-CUresult gck_cuda_wait_context(CUcontext context);
+CUresult gck_cuda_wait_context(CUcontext context) GCK_MUST_CHECK;
 /* The same while a capture is under way, which is not harmed: only for streams that are known
  * and in no capture. */
-CUresult gck_cuda_wait_streams(CUcontext context);
+CUresult gck_cuda_wait_streams(CUcontext context) GCK_MUST_CHECK;
 
 int64_t gck_cuda_now_ns(void); /* CLOCK_MONOTONIC */
 
@@ -33,6 +34,7 @@ void gck_cuda_stream_wait_tells(void (*late)(const struct gck_error *why));
 /* Wait until a stream of that device has finished its work; its context is current. end_ns: the
  * drain's limit, 0: none. After the limit this reports the delay at once, but it returns, with
  * an error, only when the stream is idle, since its buffers must stay until then. In any thread. */
-int gck_cuda_stream_wait(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err);
+int gck_cuda_stream_wait(CUstream stream, CUdevice device, int64_t end_ns, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 #endif

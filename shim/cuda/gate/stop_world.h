@@ -18,7 +18,7 @@ struct gck_cuda_stop_world;
  * limit_ms. A thread that another process traces (a debugger; for a moment, the agent after a
  * restart) is waited for up to traced_ms. */
 struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms,
-						      struct gck_error *err);
+						      struct gck_error *err) GCK_MUST_CHECK;
 
 /* Allow the caller anything for a while. If a call of it waits for a stopped thread, all threads
  * are released after GCK_CUDA_STOP_WORLD_PAUSE_MS. */
@@ -26,7 +26,7 @@ void gck_cuda_stop_world_pause(struct gck_cuda_stop_world *s);
 
 /* After a pause: true if the threads are still stopped, and the restriction holds again; else
  * call gck_cuda_stop_world_end. */
-bool gck_cuda_stop_world_again(struct gck_cuda_stop_world *s);
+bool gck_cuda_stop_world_again(struct gck_cuda_stop_world *s) GCK_MUST_CHECK;
 
 /* Release the threads. */
 void gck_cuda_stop_world_end(struct gck_cuda_stop_world *s);

@@ -3,10 +3,12 @@
 #ifndef GCK_CUDA_STREAM_H
 #define GCK_CUDA_STREAM_H
 
+#include "common/base/error.h"
 #include "shim/cuda/base/cuda_api.h"
 
 /* Visit the streams of a context until one visit returns not 0. Returns that. */
-int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg);
+int gck_cuda_streams_each(CUcontext context, int (*visit)(CUstream stream, void *arg), void *arg)
+	GCK_MUST_CHECK;
 
 /* Remove all streams of a context that has ended. */
 void gck_cuda_streams_forget(CUcontext context);

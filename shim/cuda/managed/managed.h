@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/arena.h"
 #include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/memory/device_memory.h"
@@ -31,10 +32,11 @@ extern struct gck_cuda_managed_list gck_cuda_managed;
 
 /* Whether the address is in an arena. Then rc says whether an allocation begins there, and a
  * describes it. */
-bool gck_cuda_managed_is_ours(uint64_t address, struct gck_cuda_allocation *a, CUresult *rc);
+bool gck_cuda_managed_is_ours(uint64_t address, struct gck_cuda_allocation *a, CUresult *rc)
+	GCK_MUST_CHECK;
 
 /* The allocation that has the address; false: none. */
-bool gck_cuda_managed_find(uint64_t address, struct gck_cuda_allocation *a);
+bool gck_cuda_managed_find(uint64_t address, struct gck_cuda_allocation *a) GCK_MUST_CHECK;
 
 /* Free it. CUDA_ERROR_INVALID_VALUE: another thread has freed it. */
 CUresult gck_cuda_managed_give(const struct gck_cuda_allocation *a);
@@ -49,7 +51,7 @@ uint64_t gck_cuda_managed_bytes(void);
 
 /* Make an arena for so many bytes and list it. CUDA_ERROR_NOT_SUPPORTED: the driver does not map
  * its memory where it is told to. */
-CUresult gck_cuda_managed_grow(CUcontext context, uint64_t bytes);
+CUresult gck_cuda_managed_grow(CUcontext context, uint64_t bytes) GCK_MUST_CHECK;
 /* Give an empty arena back to the driver. */
 CUresult gck_cuda_managed_drop(struct gck_cuda_managed *m);
 /* Remove an arena that the driver has freed. */

@@ -38,16 +38,17 @@ struct gck_cuda_managed_swap {
 /* Out, for all arenas at once, after the GPU's pages were copied: copies what the CPU may have
  * written since, and the rest, and moves the copies to the arenas' addresses. -1: some may have
  * moved; those are `away`. */
-int gck_cuda_managed_swap_out(struct gck_cuda_managed_swap *v, size_t n, struct gck_error *err);
+int gck_cuda_managed_swap_out(struct gck_cuda_managed_swap *v, size_t n, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Back: moves what is at the arena's address to copy, and maps and fills the driver's memory
  * there, in place of the driver's mmap. Returns 0, or an errno value with nothing changed. */
-int gck_cuda_managed_swap_in(struct gck_cuda_managed_swap *x);
+int gck_cuda_managed_swap_in(struct gck_cuda_managed_swap *x) GCK_MUST_CHECK;
 void gck_cuda_swap_stop_end(struct gck_cuda_swap_stop *m);
 
 /* Read the words of n pages from /proc/self/pagemap. Returns 0 or a negative errno value. */
 long gck_cuda_managed_swap_pagemap(const struct gck_cuda_managed_swap *x, uint64_t address,
-				   uint64_t *words, uint64_t n);
+				   uint64_t *words, uint64_t n) GCK_MUST_CHECK;
 #define GCK_CUDA_PRESENT(word) ((word) >> 63) /* the CPU has the page and may write it unnoticed */
 
 #endif

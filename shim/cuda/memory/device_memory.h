@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/cuda_api.h"
 
 
@@ -19,12 +20,12 @@ struct gck_cuda_allocation {
 };
 
 /* Allocate in the current context. CUDA_ERROR_NOT_SUPPORTED: let the driver allocate. */
-CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address);
+CUresult gck_cuda_memory_take(uint64_t bytes, CUdeviceptr *address) GCK_MUST_CHECK;
 
 /* Allocate for an owner that need not be the current context, with bytes rounded by
  * gck_cuda_memory_round. may_grow: make new slabs if needed. */
 CUresult gck_cuda_memory_take_on(CUdevice device, CUcontext owner, uint64_t bytes, bool may_grow,
-				 struct gck_cuda_allocation *a);
+				 struct gck_cuda_allocation *a) GCK_MUST_CHECK;
 uint64_t gck_cuda_memory_round(uint64_t bytes);
 
 /* Take it from its context without freeing it. False: another thread has freed it. */
@@ -34,7 +35,7 @@ bool gck_cuda_memory_disown(const struct gck_cuda_allocation *a);
 CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a);
 
 /* The allocation that has the address, without what stream/ knows of it; false: none. */
-bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a);
+bool gck_cuda_memory_find(uint64_t address, struct gck_cuda_allocation *a) GCK_MUST_CHECK;
 
 /* Whether the address is on a slab, allocated or not. */
 bool gck_cuda_memory_is_ours(uint64_t address);

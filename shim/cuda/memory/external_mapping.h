@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/memory/physical.h"
 
 /* The largest memory to map: with more, a driver that has moved the process may end it. */
@@ -21,7 +22,8 @@ struct gck_cuda_external_mapping {
 /* Map all of the memory, which has that size, in the current context, of its device. naps: see
  * retry.h. */
 CUresult gck_cuda_external_mapping_open(struct gck_cuda_external_mapping *w,
-					const struct gck_cuda_physical *p, uint64_t size, int naps);
+					const struct gck_cuda_physical *p, uint64_t size, int naps)
+	GCK_MUST_CHECK;
 
 /* Unmap it, in the context that it was opened in; NULL: that context has ended, and the mapping
  * with it. Waits until the context has finished its work. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/cuda_api.h"
 
 struct gck_cuda_physical {
@@ -18,16 +19,16 @@ struct gck_cuda_physical {
 
 /* Make new memory that can be exported as a descriptor, whatever else prop asks for. */
 CUresult gck_cuda_physical_make(struct gck_cuda_physical *p, uint64_t size,
-				const CUmemAllocationProp *prop);
+				const CUmemAllocationProp *prop) GCK_MUST_CHECK;
 CUresult gck_cuda_physical_keep(struct gck_cuda_physical *p, CUdevice device);
 
 /* Make the driver forget the memory, and recall it. naps: how long to wait for a descriptor
  * (retry.h); without one recall returns CUDA_ERROR_OPERATING_SYSTEM, with errno. */
 CUresult gck_cuda_physical_forget(struct gck_cuda_physical *p);
-CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps);
+CUresult gck_cuda_physical_recall(struct gck_cuda_physical *p, int naps) GCK_MUST_CHECK;
 
 /* A new descriptor of the memory, for the caller to close; -1 with errno. */
-int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps);
+int gck_cuda_physical_descriptor(const struct gck_cuda_physical *p, int naps) GCK_MUST_CHECK;
 
 /* Whether the driver can recall memory. It cannot in a process that it moved to another device
  * (doc/cuda-driver.md): a restored process finds out with the first memory kept on each device.

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/arena.h"
 #include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/memory/physical.h"
@@ -37,7 +38,8 @@ void gck_cuda_slabs_forked(void);
 
 /* Make a slab of `size` bytes (a multiple of the unit), mapped and empty.
  * CUDA_ERROR_NOT_SUPPORTED: slabs are not possible here, let the driver allocate. */
-CUresult gck_cuda_slab_new(CUdevice device, uint64_t size, struct gck_cuda_slab **slab);
+CUresult gck_cuda_slab_new(CUdevice device, uint64_t size, struct gck_cuda_slab **slab)
+	GCK_MUST_CHECK;
 /* Unmap and free an empty slab. */
 void gck_cuda_slab_drop(struct gck_cuda_slab *slab);
 
@@ -45,10 +47,10 @@ void gck_cuda_slab_drop(struct gck_cuda_slab *slab);
 struct gck_cuda_slab *gck_cuda_slab_of(uint64_t address);
 
 /* Provide new memory to slabs that are not mapped, in place of the old. */
-CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r);
+CUresult gck_cuda_slabs_renew(struct gck_cuda_renewed *r) GCK_MUST_CHECK;
 
 /* Reserve addresses of the slabs' range for memory that is no listed slab; 0: none are left. */
-uint64_t gck_cuda_region_take(uint64_t size);
+uint64_t gck_cuda_region_take(uint64_t size) GCK_MUST_CHECK;
 void gck_cuda_region_give(uint64_t base);
 
 #endif

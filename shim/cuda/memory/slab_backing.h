@@ -6,14 +6,15 @@
 
 #include <stdbool.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/memory/slab.h"
 
 /* Make new memory and map it at the slab's addresses. On failure nothing has changed. */
-CUresult gck_cuda_slab_provide(struct gck_cuda_slab *slab);
+CUresult gck_cuda_slab_provide(struct gck_cuda_slab *slab) GCK_MUST_CHECK;
 
 /* Make the driver forget the memory, and map it again (naps: retry.h). */
 CUresult gck_cuda_slab_unmap(struct gck_cuda_slab *slab);
-CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab, int naps);
+CUresult gck_cuda_slab_map(struct gck_cuda_slab *slab, int naps) GCK_MUST_CHECK;
 
 /* Allow device `peer` to use the memory of `device` for good, also of future slabs, whatever the
  * program disables later. */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/cuda_api.h"
 
 /* Register what pools keep of a device for later: the reserve is at least that. Called once,
@@ -15,7 +16,7 @@
 void gck_cuda_slabs_reserve_by(uint64_t (*kept)(CUdevice device));
 
 /* Make a slab with space for so many bytes. */
-CUresult gck_cuda_slabs_grow(CUdevice device, uint64_t bytes);
+CUresult gck_cuda_slabs_grow(CUdevice device, uint64_t bytes) GCK_MUST_CHECK;
 
 /* Drop empty slabs, except the reserve and what pools keep. */
 void gck_cuda_slabs_trim(CUdevice device);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/participant.h"
 #include "shim/link.h"
 
@@ -17,11 +18,11 @@ typedef void gck_cuda_fails_fn(void *arg, const struct gck_error *why);
  * why; or lost is set: it could not be brought back. fails may be called before that, once, by
  * any thread. */
 int gck_cuda_drain(const struct gck_link_cuda_drain *order, gck_cuda_fails_fn *fails, void *arg,
-		   bool *lost, struct gck_error *err);
+		   bool *lost, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Bring the process back, here (source NULL) or in a process made from the image: device data
  * that the image lacks come from the source. -1: the GPU is lost; the gate stays closed. */
-int gck_cuda_resume(gck_cuda_source_fn *source, void *arg, struct gck_error *err);
+int gck_cuda_resume(gck_cuda_source_fn *source, void *arg, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Name what prevents a drain, of all participants. */
 void gck_cuda_able(gck_cuda_obstacle_fn *tell, void *arg);

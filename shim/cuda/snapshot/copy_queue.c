@@ -45,7 +45,9 @@ bool gck_cuda_ring_has(const struct gck_cuda_ring *r, uint64_t offset, uint64_t 
 	return offset % PAGE == 0 && size && size <= r->size && offset <= r->size - size;
 }
 
-CUresult gck_cuda_ring_use(struct gck_cuda_ring *r, uint64_t offset, uint64_t *size)
+/* Register the part of the ring that has the offset, in the current context, for all contexts.
+ * *size becomes the bytes that can be copied at once. */
+static CUresult ring_use(struct gck_cuda_ring *r, uint64_t offset, uint64_t *size)
 {
 	uint64_t part = offset / GCK_CUDA_RING_PART,
 		 left = (part + 1) * GCK_CUDA_RING_PART - offset;
@@ -172,7 +174,7 @@ static CUresult copy(const struct gck_cuda_copy_queue *m, struct gck_cuda_queued
 {
 	CUstream stream = move->on->stream;
 	char *host = m->ring->at + offset;
-	CUresult rc = gck_cuda_ring_use(m->ring, offset, &move->size);
+	CUresult rc = ring_use(m->ring, offset, &move->size);
 
 	if (!rc)
 		rc = m->way == GCK_CUDA_OUT
@@ -231,7 +233,7 @@ static CUresult hash(const struct gck_cuda_copy_queue *m, const struct gck_cuda_
 
 	if (!h)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	rc = gck_cuda_ring_use(m->ring, offset, &n);
+	rc = ring_use(m->ring, offset, &n);
 	if (rc || n < bytes)
 		return rc ? rc : CUDA_ERROR_INVALID_VALUE;
 	rc = gck_cuda_real.cuMemHostGetDevicePointer_v2(&out, m->ring->at + offset, 0);

@@ -29,14 +29,10 @@ struct gck_cuda_ring {
 };
 
 /* Map the agent's memfd, which stays the caller's. */
-int gck_cuda_ring_map(struct gck_cuda_ring *r, int fd, struct gck_error *err);
+int gck_cuda_ring_map(struct gck_cuda_ring *r, int fd, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Whether these bytes are whole pages of the ring. */
 bool gck_cuda_ring_has(const struct gck_cuda_ring *r, uint64_t offset, uint64_t size);
-
-/* Register the part of the ring that has the offset, in the current context, for all contexts.
- * *size becomes the bytes that can be copied at once. */
-CUresult gck_cuda_ring_use(struct gck_cuda_ring *r, uint64_t offset, uint64_t *size);
 
 /* Unregister it, in the current context, and unmap it. Only with the GPU idle. */
 void gck_cuda_ring_end(struct gck_cuda_ring *r);
@@ -68,7 +64,7 @@ struct gck_cuda_copy_queue {
 /* Make streams in the shares' contexts. -1: call gck_cuda_copy_queue_end all the same. */
 int gck_cuda_copy_queue_begin(struct gck_cuda_copy_queue *m, enum gck_cuda_way way,
 			      struct gck_cuda_ring *ring, const struct gck_cuda_snapshot *of,
-			      struct gck_error *err);
+			      struct gck_error *err) GCK_MUST_CHECK;
 /* Wait for the copies under way, then free the queue. */
 void gck_cuda_copy_queue_end(struct gck_cuda_copy_queue *m);
 /* A context has ended, and its copies with it. */
@@ -87,14 +83,14 @@ static inline bool gck_cuda_copy_queue_is_full(const struct gck_cuda_copy_queue 
 /* Start a copy between device memory, of a device with a share, and an offset of the ring. The
  * queue is not full. *size becomes the bytes that this copy is of. */
 CUresult gck_cuda_copy_queue_start(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address,
-				   uint64_t offset, uint64_t *size);
+				   uint64_t offset, uint64_t *size) GCK_MUST_CHECK;
 
 /* Start hashing (hash.h) device memory into the ring. CUDA_ERROR_NOT_SUPPORTED: there is no
  * kernel. */
 CUresult gck_cuda_copy_queue_hash(struct gck_cuda_copy_queue *m, CUdevice device, uint64_t address,
-				  uint64_t size, uint64_t offset);
+				  uint64_t size, uint64_t offset) GCK_MUST_CHECK;
 
 /* CUDA_SUCCESS: the oldest copy is done, and forgotten; CUDA_ERROR_NOT_READY: not yet. */
-CUresult gck_cuda_copy_queue_poll(struct gck_cuda_copy_queue *m);
+CUresult gck_cuda_copy_queue_poll(struct gck_cuda_copy_queue *m) GCK_MUST_CHECK;
 
 #endif

@@ -51,11 +51,11 @@ int gck_cuda_device_copy_tend(int most_ms);
 /* ---- the reader (transfer/data_server.c) ---------------------------------------------------- */
 
 /* Take the lock. NULL: the copy stands no more; why says the reason. */
-struct gck_cuda_copy_queue *gck_cuda_device_copy_lock(struct gck_error *why);
+struct gck_cuda_copy_queue *gck_cuda_device_copy_lock(struct gck_error *why) GCK_MUST_CHECK;
 void gck_cuda_device_copy_unlock(void);
 
 /* With the lock held: prepare the copy for reading into ring, a memfd of the agent's. 1: call
  * again, more is to be done; -1: it cannot be read. */
-int gck_cuda_device_copy_open(int ring, struct gck_error *err);
+int gck_cuda_device_copy_open(int ring, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

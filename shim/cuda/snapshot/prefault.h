@@ -6,8 +6,10 @@
 
 #include <stdint.h>
 
+#include "common/base/error.h"
+
 /* New memory, of large pages where possible; NULL: there is none. */
-void *gck_cuda_prefault_new(uint64_t size);
+void *gck_cuda_prefault_new(uint64_t size) GCK_MUST_CHECK;
 
 /* Touch it by several threads, until all of it exists or end_ns (CLOCK_MONOTONIC) has come. A
  * failure is not reported: it costs speed only. */

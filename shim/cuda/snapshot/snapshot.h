@@ -56,15 +56,16 @@ void gck_cuda_snapshot_expect(const struct gck_cuda_order *order);
 
 /* Make the table, with mapped memory for all copies; nothing is copied yet. -1: there is no
  * memory; drop what was made. */
-int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error *err);
+int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Make the driver forget the blocks, whose memory stays; and map one of them again. *more:
  * others are left. */
-CUresult gck_cuda_snapshot_unmap(void);
+CUresult gck_cuda_snapshot_unmap(void) GCK_MUST_CHECK;
 CUresult gck_cuda_snapshot_map_one(bool *more);
 
 /* Where the driver cannot recall memory: map all blocks as external memory. */
-CUresult gck_cuda_snapshot_open(void);
+CUresult gck_cuda_snapshot_open(void) GCK_MUST_CHECK;
 bool gck_cuda_snapshot_is_open(void);
 /* Close these mappings. Waits until their contexts have finished their work, so no lock that the
  * program's threads take may be held. */
@@ -90,9 +91,9 @@ void gck_cuda_snapshot_drop(void);
 void gck_cuda_snapshot_forget(void);
 
 /* Copy out all of the table, by order->end_ns. */
-int gck_cuda_copy_out(const struct gck_cuda_order *order, struct gck_error *err);
+int gck_cuda_copy_out(const struct gck_cuda_order *order, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Copy back what is in host memory or mapped as external memory. */
-int gck_cuda_copy_in(struct gck_error *err);
+int gck_cuda_copy_in(struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

@@ -7,12 +7,13 @@
 
 #include <stdbool.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/snapshot/snapshot.h"
 
 /* Copy what the snapshot's table has of the share's device in host memory, out or, in a restored
  * process, back. By end_ns (0: no limit). */
 int gck_cuda_stage(const struct gck_cuda_share *share, bool out, int64_t end_ns,
-		   struct gck_error *err);
+		   struct gck_error *err) GCK_MUST_CHECK;
 
 /* Prepare pinned memory for copies of so many devices while the program runs; and free it, when
  * no copy is under way. */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/cuda_api.h"
 #include "shim/cuda/memory/device_memory.h"
 
@@ -22,22 +23,23 @@ void gck_cuda_ordered_unlock(void);
  * CU_STREAM_PER_THREAD. pool NULL: the current pool of the stream's device.
  * CUDA_ERROR_NOT_SUPPORTED: let the driver allocate. */
 CUresult gck_cuda_ordered_take(CUmemoryPool pool, CUstream stream, uint64_t bytes,
-			       CUdeviceptr *address);
+			       CUdeviceptr *address) GCK_MUST_CHECK;
 
 /* Free it in the stream's order. CUDA_ERROR_NOT_FOUND: it is no stream-ordered memory, or this
  * stream could not reuse it: free it as other memory once the stream has come so far. */
-CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream);
+CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream) GCK_MUST_CHECK;
 
 /* Free it at once, without waiting for its users. */
 CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a);
 
 /* Free memory that is no pool's once the context has finished its present work, which is queried
  * when no capture is under way. CUDA_ERROR_NOT_SUPPORTED: it cannot be deferred. */
-CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context);
+CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context)
+	GCK_MUST_CHECK;
 
 /* Complete a, found by gck_cuda_memory_find, if it is stream-ordered. False: it is freed, or the
  * address is behind its end. */
-bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a);
+bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a) GCK_MUST_CHECK;
 
 /* ---- between ordered_memory.c and collect.c: blocks that no stream's cache has -------------- */
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
 #include "shim/cuda/base/cuda_api.h"
 
 struct gck_cuda_ordered {
@@ -44,9 +45,9 @@ void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_c
 /* Take a block of so many bytes, or up to a quarter more, to waste little; or of any larger
  * size. NULL: there is none. */
 struct gck_cuda_ordered *gck_cuda_stream_cache_take(struct gck_cuda_stream_cache *cache,
-						    uint64_t size);
+						    uint64_t size) GCK_MUST_CHECK;
 struct gck_cuda_ordered *gck_cuda_stream_cache_take_any(struct gck_cuda_stream_cache *cache,
-							uint64_t size);
+							uint64_t size) GCK_MUST_CHECK;
 
 /* Take all that were freed up to that id, and put them before `list`. */
 struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cache *cache,
@@ -57,10 +58,10 @@ extern struct gck_cuda_stream_cache *gck_cuda_stream_caches; /* the first one */
 /* The cache of a stream; default streams as CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, of the
  * current context. NULL: there is no such stream, it is a green context's, or there is no
  * memory. */
-struct gck_cuda_stream_cache *gck_cuda_stream_cache_of(CUstream stream);
+struct gck_cuda_stream_cache *gck_cuda_stream_cache_of(CUstream stream) GCK_MUST_CHECK;
 
 /* The cache for all work of a context, whatever its stream. NULL as above. */
-struct gck_cuda_stream_cache *gck_cuda_stream_cache_of_context(CUcontext context);
+struct gck_cuda_stream_cache *gck_cuda_stream_cache_of_context(CUcontext context) GCK_MUST_CHECK;
 
 /* A stream ends: from now on an event, or its context, tells how far it came. askable: no
  * capture is under way, so that an event can be recorded. */
@@ -83,8 +84,7 @@ bool gck_cuda_fence_set(struct gck_cuda_stream_cache *cache);
 bool gck_cuda_fence_is_of_stream(const struct gck_cuda_stream_cache *cache);
 
 /* Make `stream`, of the same device, wait for the event, which is recorded. */
-CUresult gck_cuda_fence_wait(const struct gck_cuda_stream_cache *cache, CUstream stream);
-
-void gck_cuda_fence_end(struct gck_cuda_stream_cache *cache);
+CUresult gck_cuda_fence_wait(const struct gck_cuda_stream_cache *cache, CUstream stream)
+	GCK_MUST_CHECK;
 
 #endif

@@ -137,7 +137,8 @@ static void arenas(void)
 	struct gck_cuda_arena a;
 	bool good = true;
 
-	gck_cuda_arena_init(&a, BASE, (uint64_t)UNIT * UNITS, UNIT);
+	if (gck_cuda_arena_init(&a, BASE, (uint64_t)UNIT * UNITS, UNIT))
+		abort();
 	for (int i = 0; good && i < STEPS; i++) {
 		unsigned char id = (unsigned char)(1 + rand() % 199);
 

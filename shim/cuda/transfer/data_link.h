@@ -27,6 +27,7 @@ int gck_cuda_data_send(const struct gck_cuda_data_link *l, const struct gck_link
 		       const struct gck_error *why);
 
 /* 1: a packet, whose `why` ends with a NUL; 0: none within ms; -1: the link has ended. */
-int gck_cuda_data_receive(const struct gck_cuda_data_link *l, struct gck_link_data *m, int ms);
+int gck_cuda_data_receive(const struct gck_cuda_data_link *l, struct gck_link_data *m, int ms)
+	GCK_MUST_CHECK;
 
 #endif

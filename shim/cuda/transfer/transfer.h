@@ -5,6 +5,7 @@
 #ifndef GCK_CUDA_TRANSFER_H
 #define GCK_CUDA_TRANSFER_H
 
+#include "common/base/error.h"
 #include "shim/cuda/base/participant.h"
 
 /* Serve over these descriptors, which are taken over. The gate is open. Without a thread the
@@ -20,6 +21,7 @@ void gck_cuda_data_forked(void);
 /* Fill the slabs of a restored process, at their addresses, with all extents of the snapshot's
  * table that were kept. A source that ends too soon is asked for again (order->source). -1:
  * there is no source, or it failed. */
-int gck_cuda_device_restore(const struct gck_cuda_order *order, struct gck_error *err);
+int gck_cuda_device_restore(const struct gck_cuda_order *order, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 #endif

@@ -51,10 +51,11 @@ extern struct gck_cuda_mappings gck_cuda_mappings;
 bool gck_cuda_handle_is_ours(CUmemGenericAllocationHandle id);
 
 /* Make a handle without memory, named and used once. NULL: no memory. */
-struct gck_cuda_handle *gck_cuda_handle_new(uint64_t size, const CUmemAllocationProp *prop);
+struct gck_cuda_handle *gck_cuda_handle_new(uint64_t size, const CUmemAllocationProp *prop)
+	GCK_MUST_CHECK;
 
 /* Hold the handle of that number until let_go; NULL: the program has no such name. */
-struct gck_cuda_handle *gck_cuda_handle_hold(CUmemGenericAllocationHandle id);
+struct gck_cuda_handle *gck_cuda_handle_hold(CUmemGenericAllocationHandle id) GCK_MUST_CHECK;
 void gck_cuda_handle_hold_too(struct gck_cuda_handle *h); /* h is held already */
 void gck_cuda_handle_let_go(struct gck_cuda_handle *h);
 
@@ -64,7 +65,7 @@ void gck_cuda_handle_count(const struct gck_cuda_handle *h, int64_t bytes);
 
 /* The program has the name once more, or once less. -1: it does not have it. */
 void gck_cuda_handle_name(struct gck_cuda_handle *h);
-int gck_cuda_handle_release(CUmemGenericAllocationHandle id);
+int gck_cuda_handle_release(CUmemGenericAllocationHandle id) GCK_MUST_CHECK;
 
 /* In a child: unlock, since the lock's holder is not there. */
 void gck_cuda_handles_forked(void);
@@ -77,7 +78,7 @@ struct gck_cuda_handle *gck_cuda_handle_next(size_t *at);
 
 /* Make a mapping that is off the list. It takes over the caller's hold of h. NULL: no memory. */
 struct gck_cuda_mapping *gck_cuda_mapping_new(uint64_t base, uint64_t size, uint64_t offset,
-					      struct gck_cuda_handle *h);
+					      struct gck_cuda_handle *h) GCK_MUST_CHECK;
 
 /* Take all mappings of a range off the list; put them on it again; or end them. */
 struct gck_cuda_mapping *gck_cuda_mappings_take_off(uint64_t base, uint64_t size);
@@ -89,7 +90,7 @@ void gck_cuda_mappings_allow(uint64_t base, uint64_t size, const CUmemAccessDesc
 
 /* The memory mapped at an address, held, and the mapping's number (unless NULL). NULL: none of
  * ours. */
-struct gck_cuda_handle *gck_cuda_mappings_hold(uint64_t address, uint64_t *number);
+struct gck_cuda_handle *gck_cuda_mappings_hold(uint64_t address, uint64_t *number) GCK_MUST_CHECK;
 
 void gck_cuda_mappings_forked(void);
 
@@ -99,15 +100,15 @@ void gck_cuda_mappings_forked(void);
 bool gck_cuda_vmm_is_kept(void);
 
 /* Give all memory an address where it can be read and written. */
-int gck_cuda_vmm_show(struct gck_error *err);
+int gck_cuda_vmm_show(struct gck_error *err) GCK_MUST_CHECK;
 /* Call `one` for each such range. Returns -1 as soon as it does. */
 int gck_cuda_vmm_each(int (*one)(void *arg, CUdevice device, uint64_t address, uint64_t size),
-		      void *arg);
+		      void *arg) GCK_MUST_CHECK;
 
-CUresult gck_cuda_vmm_forget(void);
+CUresult gck_cuda_vmm_forget(void) GCK_MUST_CHECK;
 /* Map the memory again: recalled with its contents, or new and empty with its view. */
-CUresult gck_cuda_vmm_recall(void);
-CUresult gck_cuda_vmm_renew(struct gck_cuda_renewed *r);
+CUresult gck_cuda_vmm_recall(void) GCK_MUST_CHECK;
+CUresult gck_cuda_vmm_renew(struct gck_cuda_renewed *r) GCK_MUST_CHECK;
 /* Unmap views that are at addresses of ours. */
 void gck_cuda_vmm_hide(void);
 
