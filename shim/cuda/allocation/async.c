@@ -125,8 +125,8 @@ FREES(cuMemFreeAsync_ptsz, true)
 
 /* ---- waiting for the GPU -------------------------------------------------------------------- */
 
-/* After the program waited for the GPU its pools give back what they should not keep, as the driver's
- * do. */
+/* After the program waited for the GPU its pools give back what they should not keep, as the
+ * driver's do. */
 #define WAITS(name, parameters, object, argument) \
 	GCK_CUDA_FUNCTION(name, parameters) \
 	{ \

@@ -15,7 +15,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct gck_cuda_advice *v;        /* in the order in which it was given */
 	size_t n, capacity;
-} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} given = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Advice of one kind replaces each other. */
 static int kind(int advice)
@@ -60,26 +60,26 @@ static bool ends(const struct gck_cuda_advice *later, const struct gck_cuda_advi
 
 static void drop(size_t i)
 {
-	said.n--;
-	memmove(&said.v[i], &said.v[i + 1], (said.n - i) * sizeof *said.v);
+	given.n--;
+	memmove(&given.v[i], &given.v[i + 1], (given.n - i) * sizeof *given.v);
 }
 
 static int grow(void)
 {
-	size_t capacity = said.capacity ? 2 * said.capacity : 16;
+	size_t capacity = given.capacity ? 2 * given.capacity : 16;
 	struct gck_cuda_advice *v;
 
-	if (said.n < said.capacity)
+	if (given.n < given.capacity)
 		return 0;
-	if (said.n == MOST) {
+	if (given.n == MOST) {
 		drop(0);
 		return 0;
 	}
-	v = realloc(said.v, capacity * sizeof *v);
+	v = realloc(given.v, capacity * sizeof *v);
 	if (!v)
 		return -1;
-	said.v = v;
-	said.capacity = capacity;
+	given.v = v;
+	given.capacity = capacity;
 	return 0;
 }
 
@@ -89,14 +89,14 @@ void gck_cuda_advice_note(struct gck_cuda_advice w)
 
 	if (!gck_cuda_managed_find(w.base, &a))
 		return;
-	pthread_mutex_lock(&said.lock);
-	for (size_t i = said.n; i-- > 0;) {
-		if (ends(&w, &said.v[i]))
+	pthread_mutex_lock(&given.lock);
+	for (size_t i = given.n; i-- > 0;) {
+		if (ends(&w, &given.v[i]))
 			drop(i);
 	}
 	if (grow() == 0)
-		said.v[said.n++] = w;
-	pthread_mutex_unlock(&said.lock);
+		given.v[given.n++] = w;
+	pthread_mutex_unlock(&given.lock);
 }
 
 static bool is_within(const struct gck_cuda_advice *w, uint64_t base, uint64_t size)
@@ -106,19 +106,19 @@ static bool is_within(const struct gck_cuda_advice *w, uint64_t base, uint64_t s
 
 void gck_cuda_advice_forget(uint64_t base, uint64_t size)
 {
-	pthread_mutex_lock(&said.lock);
-	for (size_t i = said.n; i-- > 0;) {
-		if (is_within(&said.v[i], base, size))
+	pthread_mutex_lock(&given.lock);
+	for (size_t i = given.n; i-- > 0;) {
+		if (is_within(&given.v[i], base, size))
 			drop(i);
 	}
-	pthread_mutex_unlock(&said.lock);
+	pthread_mutex_unlock(&given.lock);
 }
 
 void gck_cuda_advice_undo(uint64_t base, uint64_t size)
 {
-	pthread_mutex_lock(&said.lock);
-	for (size_t i = said.n; i-- > 0;) {
-		const struct gck_cuda_advice *w = &said.v[i];
+	pthread_mutex_lock(&given.lock);
+	for (size_t i = given.n; i-- > 0;) {
+		const struct gck_cuda_advice *w = &given.v[i];
 
 		if (!is_within(w, base, size))
 			continue;
@@ -127,14 +127,14 @@ void gck_cuda_advice_undo(uint64_t base, uint64_t size)
 				w->base, w->size, (CUmem_advise)opposite(w->advice), w->location);
 		drop(i);
 	}
-	pthread_mutex_unlock(&said.lock);
+	pthread_mutex_unlock(&given.lock);
 }
 
 void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 {
-	pthread_mutex_lock(&said.lock);
-	for (size_t i = 0; i < said.n; i++) {
-		const struct gck_cuda_advice *w = &said.v[i];
+	pthread_mutex_lock(&given.lock);
+	for (size_t i = 0; i < given.n; i++) {
+		const struct gck_cuda_advice *w = &given.v[i];
 
 		if (!is_within(w, base, size))
 			continue;
@@ -145,20 +145,20 @@ void gck_cuda_advice_repeat(uint64_t base, uint64_t size, CUstream stream)
 			gck_cuda_real.cuMemAdvise_v2(w->base, w->size, (CUmem_advise)w->advice,
 						     w->location);
 	}
-	pthread_mutex_unlock(&said.lock);
+	pthread_mutex_unlock(&given.lock);
 }
 
 bool gck_cuda_advice_was_prefetched(uint64_t base, uint64_t size)
 {
 	bool sent = false;
 
-	pthread_mutex_lock(&said.lock);
-	for (size_t i = 0; !sent && i < said.n; i++) {
-		const struct gck_cuda_advice *w = &said.v[i];
+	pthread_mutex_lock(&given.lock);
+	for (size_t i = 0; !sent && i < given.n; i++) {
+		const struct gck_cuda_advice *w = &given.v[i];
 
 		sent = w->advice == GCK_CUDA_PREFETCHED && w->base < base + size &&
 		       base < w->base + w->size;
 	}
-	pthread_mutex_unlock(&said.lock);
+	pthread_mutex_unlock(&given.lock);
 	return sent;
 }

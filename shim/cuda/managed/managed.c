@@ -41,7 +41,7 @@ static struct gck_cuda_suballocation *take(CUcontext context, uint64_t bytes)
 
 	for (size_t i = 0; !p && i < gck_cuda_managed.n; i++) {
 		if (gck_cuda_managed.v[i]->context == context)
-			p = gck_cuda_arena_take(&gck_cuda_managed.v[i]->pieces, bytes);
+			p = gck_cuda_arena_take(&gck_cuda_managed.v[i]->suballocations, bytes);
 	}
 	return p;
 }
@@ -122,7 +122,7 @@ static bool look(uint64_t address, struct gck_cuda_allocation *a, bool *found)
 		return false; /* most programs have none and ask often */
 	pthread_mutex_lock(&lock);
 	m = arena_of(address);
-	p = m ? gck_cuda_arena_find(&m->pieces, address) : NULL;
+	p = m ? gck_cuda_arena_find(&m->suballocations, address) : NULL;
 	if (p)
 		*a = (struct gck_cuda_allocation){.base = p->base, .size = p->asked,
 						  .context = p->owner, .id = p->id};
@@ -155,9 +155,10 @@ static bool is_too_many(const struct gck_cuda_managed *m)
 	for (size_t i = 0; i < gck_cuda_managed.n; i++) {
 		const struct gck_cuda_managed *o = gck_cuda_managed.v[i];
 
-		other |= o != m && o->context == m->context && gck_cuda_arena_is_empty(&o->pieces);
+		other |= o != m && o->context == m->context &&
+			 gck_cuda_arena_is_empty(&o->suballocations);
 	}
-	return gck_cuda_arena_is_empty(&m->pieces) && other;
+	return gck_cuda_arena_is_empty(&m->suballocations) && other;
 }
 
 CUresult gck_cuda_managed_give(const struct gck_cuda_allocation *a)
@@ -168,11 +169,11 @@ CUresult gck_cuda_managed_give(const struct gck_cuda_allocation *a)
 
 	pthread_mutex_lock(&lock);
 	m = arena_of(a->base);
-	p = m ? gck_cuda_arena_find(&m->pieces, a->base) : NULL;
+	p = m ? gck_cuda_arena_find(&m->suballocations, a->base) : NULL;
 	there = p && p->base == a->base && p->id == a->id;
 	if (there) {
 		gck_cuda_advice_undo(p->base, p->size);
-		gck_cuda_arena_give(&m->pieces, a->base);
+		gck_cuda_arena_give(&m->suballocations, a->base);
 		if (is_too_many(m))
 			gck_cuda_managed_drop(m); /* otherwise it is kept for the next allocation */
 	}

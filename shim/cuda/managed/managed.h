@@ -18,7 +18,7 @@ struct gck_cuda_managed {
 	uint64_t base, size;
 	CUcontext context;           /* the arena ends with it */
 	uint64_t id;
-	struct gck_cuda_arena pieces;
+	struct gck_cuda_arena suballocations;
 	bool away;                   /* the driver has no memory there: ordinary memory has the
 				      * contents */
 };

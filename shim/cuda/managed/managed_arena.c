@@ -93,7 +93,7 @@ void gck_cuda_managed_unlist(struct gck_cuda_managed *m)
 	all->v[i] = all->v[--all->n];
 	gck_cuda_state.device_bytes -= m->size;
 	gck_cuda_advice_forget(m->base, m->size);
-	gck_cuda_arena_free(&m->pieces);
+	gck_cuda_arena_free(&m->suballocations);
 	free(m);
 }
 
@@ -105,7 +105,7 @@ static struct gck_cuda_managed *arena_new(CUcontext context, uint64_t size)
 	if (base) {
 		*m = (struct gck_cuda_managed){.base = base, .size = size, .context = context,
 					       .id = gck_cuda_memory_id()};
-		if (gck_cuda_arena_init(&m->pieces, base, size, UNIT) == 0)
+		if (gck_cuda_arena_init(&m->suballocations, base, size, UNIT) == 0)
 			return m;
 		munmap((void *)(uintptr_t)base, size);
 	}
@@ -129,7 +129,7 @@ CUresult gck_cuda_managed_grow(CUcontext context, uint64_t bytes)
 		gck_cuda_real.cuMemFree_v2(m->base);
 		rc = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	gck_cuda_arena_free(&m->pieces);
+	gck_cuda_arena_free(&m->suballocations);
 	free(m);
 	return rc;
 }

@@ -49,7 +49,7 @@ static void copy_rest(const struct gck_cuda_managed_swap *x, uint64_t at, const 
 	}
 }
 
-static long copy_piece(const struct gck_cuda_managed_swap *x,
+static long copy_suballocation(const struct gck_cuda_managed_swap *x,
 		       const struct gck_cuda_suballocation *p)
 {
 	uint64_t words[AT_ONCE], end = p->base + p->size, n;
@@ -66,12 +66,12 @@ static long copy_piece(const struct gck_cuda_managed_swap *x,
 
 static long copy_arena(const struct gck_cuda_managed_swap *x)
 {
-	const struct gck_cuda_arena *a = &x->arena->pieces;
+	const struct gck_cuda_arena *a = &x->arena->suballocations;
 	long error = 0;
 
 	for (size_t i = 0; error == 0 && i < a->n; i++) {
 		if (a->v[i].asked)
-			error = copy_piece(x, &a->v[i]);
+			error = copy_suballocation(x, &a->v[i]);
 	}
 	return error;
 }
@@ -132,7 +132,7 @@ static void fill(const struct gck_cuda_managed_swap *x, const struct gck_cuda_su
 
 static long come_back(const struct gck_cuda_managed_swap *x)
 {
-	const struct gck_cuda_arena *a = &x->arena->pieces;
+	const struct gck_cuda_arena *a = &x->arena->suballocations;
 	long at = move(own(x), x->arena->size, x->copy);
 
 	if (at < 0)

@@ -23,7 +23,7 @@ struct gck_cuda_swap_stop {
 };
 
 struct gck_cuda_managed_swap {
-	struct gck_cuda_mmap_target steering;   /* back: the driver's call */
+	struct gck_cuda_mmap_target target;   /* back: the driver's call */
 	struct gck_cuda_managed *arena;
 	char *copy;                 /* memory of the arena's size at another address */
 	unsigned char *copied;      /* out: for each page, not 0 if the copy has the GPU's page */

@@ -14,7 +14,7 @@
  * with `ulimit -s unlimited` near a sixth of that, in the kernel's old layout above a third. */
 #define LIBC_CHOSE (1ull << 44)
 
-static __thread struct gck_cuda_mmap_target *steering __attribute__((tls_model("initial-exec")));
+static __thread struct gck_cuda_mmap_target *target __attribute__((tls_model("initial-exec")));
 static bool hooked;
 
 /* ---- memory that the driver maps ------------------------------------------------------------ */
@@ -90,7 +90,7 @@ static void *mmap_unsteered(void *at, size_t size, int prot, int flags, int fd, 
 
 static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
-	struct gck_cuda_mmap_target *s = steering;
+	struct gck_cuda_mmap_target *s = target;
 
 	if (!s)
 		return mmap_unsteered(at, size, prot, flags, fd, offset);
@@ -105,7 +105,7 @@ static void *steered_mmap(void *at, size_t size, int prot, int flags, int fd, of
 
 static int steered_munmap(void *at, size_t size)
 {
-	struct gck_cuda_mmap_target *s = steering;
+	struct gck_cuda_mmap_target *s = target;
 
 	if (s && s->coming)
 		return munmap_coming(s, at, size);
@@ -133,5 +133,5 @@ bool gck_cuda_mmap_hook_works(void)
 
 void gck_cuda_mmap_hook_set(struct gck_cuda_mmap_target *s)
 {
-	steering = s;
+	target = s;
 }

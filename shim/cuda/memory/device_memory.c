@@ -150,7 +150,7 @@ static void give(struct gck_cuda_slab *s, struct gck_cuda_suballocation *block, 
 }
 
 /* NULL: another thread has freed it. */
-static struct gck_cuda_suballocation *piece_of(const struct gck_cuda_allocation *a,
+static struct gck_cuda_suballocation *allocation_of(const struct gck_cuda_allocation *a,
 					       struct gck_cuda_slab **slab,
 					       struct gck_cuda_suballocation **block)
 {
@@ -165,7 +165,7 @@ bool gck_cuda_memory_disown(const struct gck_cuda_allocation *a)
 	struct gck_cuda_slab *s;
 
 	gck_cuda_slabs_lock();
-	p = piece_of(a, &s, &block);
+	p = allocation_of(a, &s, &block);
 	if (p)
 		p->owner = NULL;
 	gck_cuda_slabs_unlock();
@@ -179,7 +179,7 @@ CUresult gck_cuda_memory_give(const struct gck_cuda_allocation *a)
 	bool there;
 
 	gck_cuda_slabs_lock();
-	there = piece_of(a, &s, &block);
+	there = allocation_of(a, &s, &block);
 	if (there)
 		give(s, block, a->base);
 	gck_cuda_slabs_unlock();

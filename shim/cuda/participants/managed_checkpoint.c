@@ -76,8 +76,9 @@ static int copy_looked_at(const struct gck_cuda_managed_swap *x, uint64_t at, co
 	return failed;
 }
 
-static int copy_piece(const struct gck_cuda_managed_swap *x, const struct gck_cuda_suballocation *p,
-		      CUstream stream, const struct gck_cuda_order *order, struct gck_error *err)
+static int copy_suballocation(const struct gck_cuda_managed_swap *x,
+			      const struct gck_cuda_suballocation *p, CUstream stream,
+			      const struct gck_cuda_order *order, struct gck_error *err)
 {
 	uint64_t words[LOOK], end = p->base + p->size, n;
 
@@ -114,9 +115,10 @@ static int copy_from_gpu(struct gck_cuda_managed_swap *x, const struct gck_cuda_
 	rc = gck_cuda_real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 	if (rc)
 		return gck_cuda_fail(err, "cuStreamCreate", rc);
-	for (size_t i = 0; failed == 0 && i < x->arena->pieces.n; i++) {
-		if (x->arena->pieces.v[i].asked)
-			failed = copy_piece(x, &x->arena->pieces.v[i], stream, order, err);
+	for (size_t i = 0; failed == 0 && i < x->arena->suballocations.n; i++) {
+		if (x->arena->suballocations.v[i].asked)
+			failed = copy_suballocation(x, &x->arena->suballocations.v[i], stream,
+						    order, err);
 	}
 	rc = gck_cuda_real.cuStreamSynchronize(stream);
 	gck_cuda_real.cuStreamDestroy_v2(stream);
@@ -279,7 +281,7 @@ static int call_back(struct gck_cuda_managed_swap *x, struct gck_error *err)
 	CUdeviceptr at = 0;
 	CUresult rc;
 
-	gck_cuda_mmap_hook_set(&x->steering);
+	gck_cuda_mmap_hook_set(&x->target);
 	rc = gck_cuda_real.cuMemAllocManaged(&at, x->arena->size, CU_MEM_ATTACH_GLOBAL);
 	gck_cuda_mmap_hook_set(NULL);
 	if (rc == CUDA_SUCCESS && at == x->arena->base)
@@ -294,7 +296,7 @@ static int bring_back(struct gck_cuda_managed *m, struct gck_cuda_swap_stop *mom
 		      struct gck_error *err)
 {
 	struct gck_cuda_managed_swap x = {
-		.steering = {.base = m->base, .size = m->size, .coming = true, .map = map},
+		.target = {.base = m->base, .size = m->size, .coming = true, .map = map},
 		.arena = m, .copy = memory(m->size), .moment = moment,
 	};
 	int failed;

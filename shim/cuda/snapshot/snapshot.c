@@ -89,7 +89,7 @@ static int list_taken(struct gck_cuda_snapshot *to)
 
 /* ---- memory on devices ---------------------------------------------------------------------- */
 
-/* The first place from `at` on for a copy of the address: it must lie in the store's windows as
+/* The first place from `at` on for a copy of the address: it must lie in the store's chunks as
  * the original does, so that its hashes compare. */
 static uint64_t fit(uint64_t at, uint64_t address)
 {

@@ -55,7 +55,7 @@ CUresult gck_cuda_snapshot_map_one(bool *others)
 	return rc;
 }
 
-/* ---- through windows ------------------------------------------------------------------------ */
+/* ---- as external memory --------------------------------------------------------------------- */
 
 bool gck_cuda_snapshot_is_open(void)
 {

@@ -13,7 +13,7 @@
 #include "shim/cuda/stream/stream_cache.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gck_cuda_handle_map pieces; /* base: struct gck_cuda_ordered *, allocated or freed */
+static struct gck_cuda_handle_map blocks; /* base: struct gck_cuda_ordered *, allocated or freed */
 
 _Atomic bool gck_cuda_ordered_large;
 
@@ -27,36 +27,36 @@ void gck_cuda_ordered_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static struct gck_cuda_ordered *piece_at(uint64_t base)
+static struct gck_cuda_ordered *block_at(uint64_t base)
 {
-	const uint64_t *place = gck_cuda_handle_map_get(&pieces, base);
+	const uint64_t *place = gck_cuda_handle_map_get(&blocks, base);
 
 	return place ? (struct gck_cuda_ordered *)(uintptr_t)*place : NULL;
 }
 
 /* ---- blocks come and go --------------------------------------------------------------------- */
 
-static struct gck_cuda_ordered *piece_new(const struct gck_cuda_allocation *a,
+static struct gck_cuda_ordered *block_new(const struct gck_cuda_allocation *a,
 					  struct gck_cuda_pool *pool)
 {
-	struct gck_cuda_ordered *piece = malloc(sizeof *piece);
-	uint64_t *place = piece ? gck_cuda_handle_map_put(&pieces, a->base) : NULL;
+	struct gck_cuda_ordered *block = malloc(sizeof *block);
+	uint64_t *place = block ? gck_cuda_handle_map_put(&blocks, a->base) : NULL;
 
 	if (!place) {
-		free(piece);
+		free(block);
 		return NULL;
 	}
-	*piece = (struct gck_cuda_ordered){
+	*block = (struct gck_cuda_ordered){
 		.base = a->base, .size = a->size, .taken = a->id, .pool = pool};
-	*place = (uint64_t)(uintptr_t)piece;
-	gck_cuda_pool_gets(pool, piece->size);
-	return piece;
+	*place = (uint64_t)(uintptr_t)block;
+	gck_cuda_pool_gets(pool, block->size);
+	return block;
 }
 
 void gck_cuda_ordered_unlist(struct gck_cuda_ordered *list)
 {
 	for (struct gck_cuda_ordered *p = list; p; p = p->next) {
-		gck_cuda_handle_map_drop(&pieces, p->base);
+		gck_cuda_handle_map_drop(&blocks, p->base);
 		gck_cuda_pool_gives(p->pool, p->size);
 	}
 }
@@ -75,15 +75,15 @@ void gck_cuda_ordered_return(struct gck_cuda_ordered *list)
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-static void begin(struct gck_cuda_ordered *piece, struct gck_cuda_pool *pool, uint64_t bytes)
+static void begin(struct gck_cuda_ordered *block, struct gck_cuda_pool *pool, uint64_t bytes)
 {
-	if (piece->pool != pool) {
-		gck_cuda_pool_gives(piece->pool, piece->size);
-		gck_cuda_pool_gets(pool, piece->size);
-		piece->pool = pool;
+	if (block->pool != pool) {
+		gck_cuda_pool_gives(block->pool, block->size);
+		gck_cuda_pool_gets(pool, block->size);
+		block->pool = pool;
 	}
-	piece->asked = bytes;
-	piece->id = gck_cuda_memory_id();
+	block->asked = bytes;
+	block->id = gck_cuda_memory_id();
 	gck_cuda_pool_allocates(pool, bytes);
 }
 
@@ -103,7 +103,7 @@ static CUresult take_from_slabs(const struct gck_cuda_pool *pool, bool opportuni
 }
 
 static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t size,
-		     struct gck_cuda_ordered **piece)
+		     struct gck_cuda_ordered **block)
 {
 	struct gck_cuda_allocation a;
 	CUresult rc = take_from_slabs(pool, opportunistic, size, &a);
@@ -111,9 +111,9 @@ static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t si
 	if (rc)
 		return rc;
 	gck_cuda_ordered_lock();
-	*piece = piece_new(&a, pool);
+	*block = block_new(&a, pool);
 	gck_cuda_ordered_unlock();
-	if (*piece)
+	if (*block)
 		return CUDA_SUCCESS;
 	gck_cuda_memory_give(&a);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -121,7 +121,7 @@ static CUresult make(struct gck_cuda_pool *pool, bool opportunistic, uint64_t si
 
 /* Take what another stream has freed, and make this one wait for it. */
 static CUresult borrow(CUdevice device, CUstream stream, uint64_t size,
-		       struct gck_cuda_ordered **piece)
+		       struct gck_cuda_ordered **block)
 {
 	CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -132,13 +132,13 @@ static CUresult borrow(CUdevice device, CUstream stream, uint64_t size,
 	     cache = cache->next) {
 		if (cache->device != device || !cache->n || !gck_cuda_fence_is_of_stream(cache))
 			continue;
-		*piece = gck_cuda_stream_cache_take_any(cache, size);
-		if (!*piece)
+		*block = gck_cuda_stream_cache_take_any(cache, size);
+		if (!*block)
 			continue;
 		rc = gck_cuda_fence_set(cache) ? gck_cuda_fence_wait(cache, stream)
 					       : CUDA_ERROR_OUT_OF_MEMORY;
 		if (rc)
-			gck_cuda_stream_cache_put(cache, *piece);
+			gck_cuda_stream_cache_put(cache, *block);
 	}
 	gck_cuda_ordered_unlock();
 	gck_cuda_capture_go_on();
@@ -153,16 +153,16 @@ struct wish {
 	uint64_t size;
 };
 
-static CUresult make_or_borrow(const struct wish *w, struct gck_cuda_ordered **piece)
+static CUresult make_or_borrow(const struct wish *w, struct gck_cuda_ordered **block)
 {
-	CUresult rc = make(w->pool, w->opportunistic, w->size, piece);
+	CUresult rc = make(w->pool, w->opportunistic, w->size, block);
 
 	return rc == CUDA_ERROR_OUT_OF_MEMORY && w->internal
-		       ? borrow(w->pool->device, w->stream, w->size, piece)
+		       ? borrow(w->pool->device, w->stream, w->size, block)
 		       : rc;
 }
 
-static CUresult fetch(const struct wish *w, struct gck_cuda_ordered **piece)
+static CUresult fetch(const struct wish *w, struct gck_cuda_ordered **block)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUcontext context;
@@ -172,7 +172,7 @@ static CUresult fetch(const struct wish *w, struct gck_cuda_ordered **piece)
 		return rc;
 	/* captures of others are not harmed */
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-	GCK_CUDA_TRY(rc, make_or_borrow(w, piece));
+	GCK_CUDA_TRY(rc, make_or_borrow(w, block));
 	gck_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
 	gck_cuda_real.cuCtxPopCurrent_v2(&context);
 	return rc;
@@ -182,7 +182,7 @@ CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t by
 			       CUdeviceptr *address)
 {
 	struct wish w = {.stream = stream, .size = gck_cuda_memory_round(bytes)};
-	struct gck_cuda_ordered *piece;
+	struct gck_cuda_ordered *block;
 	CUresult rc = CUDA_SUCCESS;
 	struct gck_cuda_stream_cache *cache;
 
@@ -196,18 +196,18 @@ CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t by
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	gck_cuda_pool_use(w.pool);
-	piece = gck_cuda_stream_cache_take(cache, w.size);
-	if (!piece) {
+	block = gck_cuda_stream_cache_take(cache, w.size);
+	if (!block) {
 		w.context = cache->context; /* the cache may be freed */
 		w.opportunistic = w.pool->opportunistic;
 		w.internal = w.pool->internal;
 		gck_cuda_ordered_unlock();
-		rc = fetch(&w, &piece);
+		rc = fetch(&w, &block);
 		gck_cuda_ordered_lock();
 	}
 	if (rc == CUDA_SUCCESS) {
-		begin(piece, w.pool, bytes);
-		*address = piece->base;
+		begin(block, w.pool, bytes);
+		*address = block->base;
 	}
 	gck_cuda_pool_unuse(w.pool);
 	gck_cuda_ordered_unlock();
@@ -216,30 +216,30 @@ CUresult gck_cuda_ordered_take(CUmemoryPool handle, CUstream stream, uint64_t by
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
-static void end(struct gck_cuda_ordered *piece)
+static void end(struct gck_cuda_ordered *block)
 {
-	gck_cuda_pool_frees(piece->pool, piece->asked);
-	piece->asked = 0;
-	piece->id = gck_cuda_memory_id();
+	gck_cuda_pool_frees(block->pool, block->asked);
+	block->asked = 0;
+	block->id = gck_cuda_memory_id();
 }
 
 CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream)
 {
-	struct gck_cuda_ordered *piece;
+	struct gck_cuda_ordered *block;
 	struct gck_cuda_stream_cache *cache;
 	CUresult rc = CUDA_SUCCESS;
 
 	gck_cuda_ordered_lock();
-	piece = piece_at(address);
-	cache = piece && piece->asked ? gck_cuda_stream_cache_of(stream) : NULL;
-	if (!piece || (piece->asked && (!cache || cache->device != piece->pool->device))) {
+	block = block_at(address);
+	cache = block && block->asked ? gck_cuda_stream_cache_of(stream) : NULL;
+	if (!block || (block->asked && (!cache || cache->device != block->pool->device))) {
 		rc = CUDA_ERROR_NOT_FOUND;
-	} else if (!piece->asked) {
+	} else if (!block->asked) {
 		rc = CUDA_ERROR_INVALID_VALUE;
 	} else {
-		end(piece);
-		gck_cuda_stream_cache_put(cache, piece);
-		if (gck_cuda_pool_is_large(piece->pool))
+		end(block);
+		gck_cuda_stream_cache_put(cache, block);
+		if (gck_cuda_pool_is_large(block->pool))
 			atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
 	}
 	gck_cuda_ordered_unlock();
@@ -248,60 +248,60 @@ CUresult gck_cuda_ordered_free(CUdeviceptr address, CUstream stream)
 
 CUresult gck_cuda_ordered_give(const struct gck_cuda_allocation *a)
 {
-	struct gck_cuda_ordered *piece;
+	struct gck_cuda_ordered *block;
 
 	gck_cuda_ordered_lock();
-	piece = piece_at(a->base);
-	if (piece && (!piece->asked || piece->id != a->id))
-		piece = NULL;
-	if (piece) {
-		end(piece);
-		piece->next = NULL;
-		gck_cuda_ordered_unlist(piece);
+	block = block_at(a->base);
+	if (block && (!block->asked || block->id != a->id))
+		block = NULL;
+	if (block) {
+		end(block);
+		block->next = NULL;
+		gck_cuda_ordered_unlist(block);
 	}
 	gck_cuda_ordered_unlock();
-	gck_cuda_ordered_return(piece);
-	return piece ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	gck_cuda_ordered_return(block);
+	return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* It becomes freed memory of a pool that the program cannot see. */
 CUresult gck_cuda_ordered_give_later(const struct gck_cuda_allocation *a, CUcontext context)
 {
 	static struct gck_cuda_pool none = {.destroyed = true, .uses = 1};
-	struct gck_cuda_ordered *piece = NULL;
+	struct gck_cuda_ordered *block = NULL;
 	struct gck_cuda_stream_cache *cache;
 	bool freed;
 
 	gck_cuda_ordered_lock();
 	cache = gck_cuda_stream_cache_of_context(context);
-	freed = piece_at(a->base);
+	freed = block_at(a->base);
 	if (cache && !freed)
-		piece = piece_new(a, &none);
-	if (piece && gck_cuda_memory_disown(a)) {
-		piece->id = gck_cuda_memory_id();
-		gck_cuda_stream_cache_put(cache, piece);
+		block = block_new(a, &none);
+	if (block && gck_cuda_memory_disown(a)) {
+		block->id = gck_cuda_memory_id();
+		gck_cuda_stream_cache_put(cache, block);
 		atomic_store_explicit(&gck_cuda_ordered_large, true, memory_order_relaxed);
-	} else if (piece) {
+	} else if (block) {
 		freed = true;
-		gck_cuda_ordered_unlist(piece);
-		free(piece);
+		gck_cuda_ordered_unlist(block);
+		free(block);
 	}
 	gck_cuda_ordered_unlock();
-	return freed ? CUDA_ERROR_INVALID_VALUE : piece ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	return freed ? CUDA_ERROR_INVALID_VALUE : block ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 bool gck_cuda_ordered_look(uint64_t address, struct gck_cuda_allocation *a)
 {
-	const struct gck_cuda_ordered *piece;
+	const struct gck_cuda_ordered *block;
 	bool there = true;
 
 	gck_cuda_ordered_lock();
-	piece = piece_at(a->base);
-	if (piece) {
-		there = address - piece->base < piece->asked;
-		a->size = piece->asked;
-		a->id = piece->id;
-		a->pool = piece->pool->handle;
+	block = block_at(a->base);
+	if (block) {
+		there = address - block->base < block->asked;
+		a->size = block->asked;
+		a->id = block->id;
+		a->pool = block->pool->handle;
 	}
 	gck_cuda_ordered_unlock();
 	return there;

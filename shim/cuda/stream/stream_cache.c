@@ -22,27 +22,27 @@ static size_t bin_of(uint64_t size)
 	return bin < GCK_CUDA_STREAM_CACHE_BINS ? bin : GCK_CUDA_STREAM_CACHE_BINS - 1;
 }
 
-void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered *piece)
+void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered *block)
 {
-	struct gck_cuda_ordered **bin = &cache->bins[bin_of(piece->size)];
+	struct gck_cuda_ordered **bin = &cache->bins[bin_of(block->size)];
 
-	piece->next = *bin;
-	*bin = piece;
-	if (piece->id > cache->newest)
-		cache->newest = piece->id;
+	block->next = *bin;
+	*bin = block;
+	if (block->id > cache->newest)
+		cache->newest = block->id;
 	cache->n++;
 }
 
 static struct gck_cuda_ordered *unlink_at(struct gck_cuda_stream_cache *cache,
 					  struct gck_cuda_ordered **at)
 {
-	struct gck_cuda_ordered *piece = *at;
+	struct gck_cuda_ordered *block = *at;
 
-	if (piece) {
-		*at = piece->next;
+	if (block) {
+		*at = block->next;
 		cache->n--;
 	}
-	return piece;
+	return block;
 }
 
 /* The smallest that is large enough, among the first ones of a bin. */
@@ -89,14 +89,14 @@ struct gck_cuda_ordered *gck_cuda_stream_cache_until(struct gck_cuda_stream_cach
 		struct gck_cuda_ordered **at = &cache->bins[bin];
 
 		while (*at) {
-			struct gck_cuda_ordered *piece = *at;
+			struct gck_cuda_ordered *block = *at;
 
-			if (piece->id > until) {
-				at = &piece->next;
+			if (block->id > until) {
+				at = &block->next;
 			} else {
 				unlink_at(cache, at);
-				piece->next = list;
-				list = piece;
+				block->next = list;
+				list = block;
 			}
 		}
 	}

@@ -40,7 +40,7 @@ struct gck_cuda_stream_cache {
 	struct gck_cuda_stream_cache *next;
 };
 
-void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered *piece);
+void gck_cuda_stream_cache_put(struct gck_cuda_stream_cache *cache, struct gck_cuda_ordered *block);
 
 /* Take a block of so many bytes, or up to a quarter more, to waste little; or of any larger
  * size. NULL: there is none. */

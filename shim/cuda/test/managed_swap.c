@@ -70,9 +70,9 @@ static void make(void)
 		if (ftruncate(files[i], SIZE) == 0)
 			memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, files[i], 0);
 		arenas[i] = (struct gck_cuda_managed){.base = (uintptr_t)memory, .size = SIZE};
-		if (gck_cuda_arena_init(&arenas[i].pieces, arenas[i].base, SIZE, GCK_CUDA_PAGE))
+		if (gck_cuda_arena_init(&arenas[i].suballocations, arenas[i].base, SIZE, GCK_CUDA_PAGE))
 			abort();
-		gck_cuda_arena_take(&arenas[i].pieces, SIZE);
+		gck_cuda_arena_take(&arenas[i].suballocations, SIZE);
 		memset(at(i), 'a' + i, SIZE);
 	}
 }
