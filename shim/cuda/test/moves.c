@@ -224,7 +224,7 @@ static void test_rank(void)
 	lineage_end(&l);
 }
 
-/* Where windows (window.h) are not used. */
+/* Where external mappings (external_mapping.h) are not used. */
 static void test_without_windows(const char *visible, const char *variable, const char *value)
 {
 	static char program[] = "./cuda_work", *argv[] = {program, NULL};
