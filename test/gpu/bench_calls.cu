@@ -41,7 +41,8 @@ static void allocations(void)
 	}
 }
 
-/* In a stream's order, as fast as the host goes: kept by the pool, and all sizes again and again. */
+/* In a stream's order, as fast as the host goes: kept by the pool, and all sizes again and again.
+ * */
 static void ordered(size_t least)
 {
 	static cudaStream_t stream;

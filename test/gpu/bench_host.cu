@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a drain to host memory consists of, each for itself: the first touch of the memory by 1 and by 12 threads
- * (MADV_POPULATE_WRITE, as shim/cuda/snapshot/prefault.c does it), 96 MiB of pinned memory new and out of memory that is there,
- * and the copies, through pinned memory by 12 threads (as staging.c), into memory that is there and that is not. */
+ * What a drain to host memory consists of, each for itself: the first touch of the memory by 1 and
+ * by 12 threads (MADV_POPULATE_WRITE, as shim/cuda/snapshot/prefault.c does it), 96 MiB of pinned
+ * memory new and out of memory that is there, and the copies, through pinned memory by 12 threads
+ * (as staging.c), into memory that is there and that is not. */
 #include "driver.h"
 
 #include <pthread.h>

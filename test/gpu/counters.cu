@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program for gpu_lineage: `counters ROUNDS MIB`. In every 64 KiB of its managed memory a CPU thread counts in
- * one page, whatever happens, and kernels in others, so that the driver, when a kernel or a copy touches
- * these, would like to take the CPU's page along. No increment is lost: the last line says so. */
+ * A program for gpu_lineage: `counters ROUNDS MIB`. In every 64 KiB of its managed memory a CPU
+ * thread counts in one page, whatever happens, and kernels in others, so that the driver, when a
+ * kernel or a copy touches these, would like to take the CPU's page along. No increment is lost:
+ * the last line says so. */
 #include "driver.h"
 
 #include <fcntl.h>

@@ -47,7 +47,8 @@ static void figure(const char *name, double v, const char *unit)
 
 /* ---- what the program says ------------------------------------------------------------------- */
 
-/* Lines of its output; of a turn that ended between the two times (ms, CLOCK_MONOTONIC) the mean. */
+/* Lines of its output; of a turn that ended between the two times (ms, CLOCK_MONOTONIC) the mean.
+ * */
 static double turns(double from, double to)
 {
 	char path[300], line[100];
@@ -384,7 +385,8 @@ static void killed_and_moved(uint64_t seq, const char *gpu)
 	   "restored on GPU %s, with its data", gpu);
 }
 
-/* On another GPU, where all stays there, or goes by way of host memory (GPUCKPT_CUDA_EXTERNAL_MAPPINGS=0); and back. */
+/* On another GPU, where all stays there, or goes by way of host memory
+ * (GPUCKPT_CUDA_EXTERNAL_MAPPINGS=0); and back. */
 static void moved(void)
 {
 	const bool stays = !getenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS");

@@ -33,7 +33,8 @@ void gpu_figure(const char *name, double value, const char *unit);
 extern CUcontext gpu_context;
 void gpu_init(void);
 
-/* ---- the driver's checkpoint, by a thread of the process itself ------------------------------- */
+/* ---- the driver's checkpoint, by a thread of the process itself -------------------------------
+ * */
 
 #define GPU_NOT_TRIED (-1)
 
@@ -66,7 +67,8 @@ struct gpu_slabs {
 	int flight[2];           /* a socketpair in which each one's descriptor is under way */
 };
 
-/* Reserve room at an address (0: anywhere), make and map the slabs there. devices is the caller's. */
+/* Reserve room at an address (0: anywhere), make and map the slabs there. devices is the caller's.
+ * */
 void gpu_slabs_make(struct gpu_slabs *s, CUdeviceptr at, size_t room, size_t size, size_t count);
 /* New memory where the old was: after gpu_slabs_away, when the descriptors are lost. */
 void gpu_slabs_renew(struct gpu_slabs *s);
@@ -78,9 +80,11 @@ void gpu_slabs_back(struct gpu_slabs *s);
 /* Give the memory and the addresses back. */
 void gpu_slabs_free(struct gpu_slabs *s);
 
-/* ---- managed memory (steer.cu) ---------------------------------------------------------------- */
+/* ---- managed memory (steer.cu) ----------------------------------------------------------------
+ * */
 
-/* A multiple of 32 MiB, at an address where it was before and where a placeholder (PROT_NONE) is now. */
+/* A multiple of 32 MiB, at an address where it was before and where a placeholder (PROT_NONE) is
+ * now. */
 CUdeviceptr gpu_managed_at(void *at, size_t size);
 
 /* ---- cases ---------------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * hold GIB check|pool|triad|grow: a program with so much data on the device; pool: in stream-ordered memory; grow: so
- * much once more as soon as there is a file "grow" in GPUCKPT_SELF. It looks through all of it again and
- * again ("checked BAD", words that are not as they should be), or has a kernel that needs all the
- * device's bandwidth run without end ("turn END MS": milliseconds of one). Ends when it is killed. With
- * GPUCKPT_PIECE_MIB the data that are looked through are in pieces of that size, by cuMemCreate and cuMemMap. */
+ * hold GIB check|pool|triad|grow: a program with so much data on the device; pool: in
+ * stream-ordered memory; grow: so much once more as soon as there is a file "grow" in GPUCKPT_SELF.
+ * It looks through all of it again and again ("checked BAD", words that are not as they should be),
+ * or has a kernel that needs all the device's bandwidth run without end ("turn END MS":
+ * milliseconds of one). Ends when it is killed. With GPUCKPT_PIECE_MIB the data that are looked
+ * through are in pieces of that size, by cuMemCreate and cuMemMap. */
 #include "driver.h"
 
 #include <stdint.h>

@@ -23,8 +23,8 @@ void kinds_make_pool(void);
 void kinds_make_mapped(void);
 void kinds_make_pinned(void);     /* of kinds.pinned_bytes */
 
-/* A texture that is read into a surface, which is read into it, by kernels of another stream in the order of
- * events; its sum. */
+/* A texture that is read into a surface, which is read into it, by kernels of another stream in the
+ * order of events; its sum. */
 void kinds_make_picture(void);
 void kinds_draw(unsigned round, cudaStream_t stream);
 unsigned kinds_picture_sum(void);

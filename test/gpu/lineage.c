@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CUDA program through checkpoints and restarts: alone; then as a rank that has itself checkpointed
- * by the driver, is captured, killed, and restored in a new process, where it restores its CUDA state
- * itself; by the stand-in, before each of these it is captured once more and runs on. Its last line must be the same.
- * `gpu_lineage stand-in|self RESTARTS PROGRAM [ARGUMENT...]`: by the stand-in's CUDA thread, or by self.c's.
- * GPUCKPT_TEST_PRELOAD is what is preloaded. With GPUCKPT_TEST_MOVES it sees one of two GPUs, and the other one
- * after each restart. GPUCKPT_SEED: of the times between. */
+ * A CUDA program through checkpoints and restarts: alone; then as a rank that has itself
+ * checkpointed by the driver, is captured, killed, and restored in a new process, where it restores
+ * its CUDA state itself; by the stand-in, before each of these it is captured once more and runs
+ * on. Its last line must be the same. `gpu_lineage stand-in|self RESTARTS PROGRAM [ARGUMENT...]`:
+ * by the stand-in's CUDA thread, or by self.c's. GPUCKPT_TEST_PRELOAD is what is preloaded. With
+ * GPUCKPT_TEST_MOVES it sees one of two GPUs, and the other one after each restart. GPUCKPT_SEED:
+ * of the times between. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -55,7 +56,8 @@ static bool heard(const char *name, pid_t rank)
 	return false;
 }
 
-/* ---- by self.c's thread ----------------------------------------------------------------------- */
+/* ---- by self.c's thread -----------------------------------------------------------------------
+ * */
 
 static bool self_begins(struct lineage *l)
 {
@@ -75,7 +77,8 @@ static bool self_resumes(struct lineage *l)
 	return heard("done", l->pid);
 }
 
-/* ---- by the stand-in's ------------------------------------------------------------------------ */
+/* ---- by the stand-in's ------------------------------------------------------------------------
+ * */
 
 static struct cuda_link cuda = {.fd = -1};
 
@@ -114,7 +117,8 @@ static const struct way {
 	{"stand-in", stand_in_begins, stand_in_drains, stand_in_resumes, stand_in_goes_on},
 };
 
-/* ---- the lineage ------------------------------------------------------------------------------ */
+/* ---- the lineage ------------------------------------------------------------------------------
+ * */
 
 static void show(const char *gpu)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpu_storm RESTARTS REFUSALS PROGRAM [ARGUMENT...]: a CUDA program under checkpoints by the stand-in, about one a
- * second or one every GPUCKPT_STORM_MS milliseconds. After one checkpoint the program is killed and restored in a new
- * process, after the next it runs on. Its last line must be the one that it prints when it runs alone. At least
- * REFUSALS checkpoints must be refused because of what the program does (a kernel that waits for the CPU); each
- * refusal must name the obstacle and leave the program unharmed. GPUCKPT_TEST_PRELOAD names what is preloaded. */
+ * gpu_storm RESTARTS REFUSALS PROGRAM [ARGUMENT...]: a CUDA program under checkpoints by the
+ * stand-in, about one a second or one every GPUCKPT_STORM_MS milliseconds. After one checkpoint the
+ * program is killed and restored in a new process, after the next it runs on. Its last line must be
+ * the one that it prints when it runs alone. At least REFUSALS checkpoints must be refused because
+ * of what the program does (a kernel that waits for the CPU); each refusal must name the obstacle
+ * and leave the program unharmed. GPUCKPT_TEST_PRELOAD names what is preloaded. */
 #include "config.h"
 
 #include <errno.h>
@@ -47,7 +48,8 @@ static bool restart(void)
 	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
 }
 
-/* A checkpoint before a restart keeps nothing on the device: nobody here gives it to the restored rank. */
+/* A checkpoint before a restart keeps nothing on the device: nobody here gives it to the restored
+ * rank. */
 static bool once(int *restarts)
 {
 	bool dies = *restarts <= resumes;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the data thread of the shim calls while the program's kernels run: none of it may wait for a
- * kernel, which may itself wait for the host, nor hold up another thread's launches. And what it does
- * not call then, since it would. Takes the path of shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
+ * kernel, which may itself wait for the host, nor hold up another thread's launches. And what it
+ * does not call then, since it would. Takes the path of shim/cuda/snapshot/hash.ptx from
+ * GPUCKPT_TEST_PTX. */
 #include "driver.h"
 
 #include <pthread.h>
@@ -182,8 +183,8 @@ static void *call_one(void *arg)
 	return NULL;
 }
 
-/* Milliseconds until the call is back, and the longest launch meanwhile; the kernel is let go of after
- * LONGEST_MS. */
+/* Milliseconds until the call is back, and the longest launch meanwhile; the kernel is let go of
+ * after LONGEST_MS. */
 static double beside(void (*call)(void), cudaStream_t program, cudaStream_t other, double *launch)
 {
 	double begin, one;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that is freed while kernels may still use it and others capture, and one device's memory in another's
- * context: with the driver alone and under the stand-in, which must give the same answers. */
+ * Memory that is freed while kernels may still use it and others capture, and one device's memory
+ * in another's context: with the driver alone and under the stand-in, which must give the same
+ * answers. */
 #include "driver.h"
 
 #include <pthread.h>
@@ -55,7 +56,8 @@ static void start(void)
 	MUST(cuCtxSynchronize());
 }
 
-/* Memory is freed that a kernel writes to later: who has it next finds there what he wrote himself. */
+/* Memory is freed that a kernel writes to later: who has it next finds there what he wrote himself.
+ * */
 static void is_not_reused(CUdeviceptr freed)
 {
 	static unsigned words[WORDS];
@@ -96,7 +98,8 @@ static void alone(void)
 	is_not_reused(written_later(NULL));
 }
 
-/* flags: of the stream in capture. The kernel runs on a stream that is, is no more, or is the default one. */
+/* flags: of the stream in capture. The kernel runs on a stream that is, is no more, or is the
+ * default one. */
 static void beside(unsigned flags, CUstreamCaptureMode mode, bool legacy, bool destroyed)
 {
 	CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;

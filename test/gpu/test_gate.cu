@@ -167,7 +167,8 @@ static void context_event(void)
 	CHECK(cuEventQuery(event) == CUDA_SUCCESS);
 }
 
-/* ---- the driver's socket ---------------------------------------------------------------------- */
+/* ---- the driver's socket ----------------------------------------------------------------------
+ * */
 
 static char bound[108];
 

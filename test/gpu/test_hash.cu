@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The hash that the device makes of its memory is the store's (XXH3-128), and what it costs. Takes the
- * path of shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
+ * The hash that the device makes of its memory is the store's (XXH3-128), and what it costs. Takes
+ * the path of shim/cuda/snapshot/hash.ptx from GPUCKPT_TEST_PTX. */
 #include "driver.h"
 
 #include <stdint.h>
@@ -82,7 +82,8 @@ static void known_answers(void)
 	}
 }
 
-/* A range that begins and ends within windows: as each part by itself; nothing beyond is written. */
+/* A range that begins and ends within windows: as each part by itself; nothing beyond is written.
+ * */
 static void parts(void)
 {
 	const size_t begin = 5 * PAGE, size = 40 * WINDOW + 3 * PAGE;

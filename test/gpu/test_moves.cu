@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A process whose device the driver's checkpoint has moved to another: what shim/cuda supposes of its later ones. */
+ * A process whose device the driver's checkpoint has moved to another: what shim/cuda supposes of
+ * its later ones. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -128,7 +129,8 @@ static void never_moved(void)
 	CHECK(has_back(fd, NULL));
 }
 
-/* As external memory, which the driver takes all the same (of less than 512 MiB: doc/cuda-driver.md). */
+/* As external memory, which the driver takes all the same (of less than 512 MiB:
+ * doc/cuda-driver.md). */
 static bool is_seen(int fd)
 {
 	CUDA_EXTERNAL_MEMORY_HANDLE_DESC of = {};

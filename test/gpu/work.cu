@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]] [pool] [vmm] [pinned=MIB]`. Streams
- * and events, a graph, a texture and a surface, the device heap, a `__device__` global, printf of kernels, pinned memory
- * that a CPU thread increments; with
+ * A program of the static CUDA runtime for gpu_lineage: `work ROUNDS MIB [slabs] [managed[=MIB]]
+ * [pool] [vmm] [pinned=MIB]`. Streams and events, a graph, a texture and a surface, the device
+ * heap, a `__device__` global, printf of kernels, pinned memory that a CPU thread increments; with
  * slabs its data lies on a slab that is away during a checkpoint, with managed it has managed
  * memory as well, in which, with the stand-in, the CPU thread counts too; with pool, stream-ordered
- * memory; with vmm, memory that it maps itself; with pinned, so much memory allocated, registered, and registered that is
- * shared, in each of which the thread and kernels count. Its last line depends on all of them, and is
- * a kernel's.
- * Half-way it waits while there is a file "hold" in GPUCKPT_SELF. */
+ * memory; with vmm, memory that it maps itself; with pinned, so much memory allocated, registered,
+ * and registered that is shared, in each of which the thread and kernels count. Its last line
+ * depends on all of them, and is a kernel's. Half-way it waits while there is a file "hold" in
+ * GPUCKPT_SELF. */
 #include "kinds.h"
 
 #include <dlfcn.h>
@@ -76,7 +76,8 @@ void kinds_mix(unsigned *p, size_t size, unsigned k, cudaStream_t stream)
 	mix<<<(n + 255) / 256, 256, 0, stream>>>(p, n, k);
 }
 
-/* ---- managed memory comes back at its address -------------------------------------------------- */
+/* ---- managed memory comes back at its address --------------------------------------------------
+ * */
 
 static void managed_away(void)
 {
@@ -93,7 +94,8 @@ static void managed_back(void)
 	free(kept_managed);
 }
 
-/* ---- what self.c calls ------------------------------------------------------------------------ */
+/* ---- what self.c calls ------------------------------------------------------------------------
+ * */
 
 extern "C" void gpu_drain(void)
 {
@@ -120,7 +122,8 @@ extern "C" void gpu_fill(void)
 	pthread_mutex_unlock(&gate);
 }
 
-/* ---- the program ------------------------------------------------------------------------------ */
+/* ---- the program ------------------------------------------------------------------------------
+ * */
 
 static struct {
 	volatile unsigned *words, *managed, rounds; /* managed: or NULL */

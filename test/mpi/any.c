@@ -101,7 +101,8 @@ void tr_any(struct tr_run *r)
 	a.root = tr_below(&r->plan, tr_peers(a.c, a.side)->n);
 	a.each = tr_between(&r->plan, 1, 12);
 	a.count = tr_chance(&r->plan, 10) ? 3000 : tr_between(&r->plan, 1, 40);
-	/* any tag takes whatever comes: nothing older may lie about, and nothing newer may come yet */
+	/* any tag takes whatever comes: nothing older may lie about, and nothing newer may come yet
+	 * */
 	a.any_tag = tr_chance(&r->plan, 50) && r->step > a.c->late_until;
 	a.tag = r->step % 500 * 64;
 	if (a.c->rank < 0)

@@ -41,7 +41,8 @@ static int root_argument(const struct coll *co)
 	return is_root(co) ? MPI_ROOT : MPI_PROC_NULL;
 }
 
-/* Whether this rank is one of those that talk to the root (the root too, in an intracommunicator). */
+/* Whether this rank is one of those that talk to the root (the root too, in an intracommunicator).
+ * */
 static bool with_root(const struct coll *co)
 {
 	return !co->c->inter || co->c->side != co->root_side;
@@ -279,8 +280,8 @@ static void alltoallw(struct coll *co)
 	if (!types)
 		abort();
 	alltoallv_prepare(co, &scount, &sdispl, &rcount, &rdispl);
-	/* Open MPI 4.1's Ialltoallw looks at as many types as there are neighbours in a communicator
-	 * with a topology: an array of the right length only crashes. */
+	/* Open MPI 4.1's Ialltoallw looks at as many types as there are neighbours in a
+	 * communicator with a topology: an array of the right length only crashes. */
 	for (int i = 0; i < all; i++)
 		types[i] = co->t->type;
 	for (int i = 0; i < n; i++) {

@@ -131,8 +131,8 @@ static void write_model(struct tr_run *r, struct tr_file *f, int at, int rank, i
 		f->end = at + 1;
 }
 
-/* n words from word `at` of this rank's view may be read: a program that was restarted may find what
- * it will write only later behind what has been written. */
+/* n words from word `at` of this rank's view may be read: a program that was restarted may find
+ * what it will write only later behind what has been written. */
 static bool readable(const struct tr_run *r, const struct tr_file *f, int at, int n)
 {
 	return at + n <= visible(f) && (!r->opt->restarts || place(f, f->rank, at + n - 1) < f->end);
@@ -251,7 +251,8 @@ static void file_new(struct tr_run *r)
 	r->files = f;
 	if (c->rank < 0)
 		return;
-	/* not a duplicate: Open MPI 4.1's OMPIO may crash where a file is opened by a grid's ranks */
+	/* not a duplicate: Open MPI 4.1's OMPIO may crash where a file is opened by a grid's ranks
+	 * */
 	MPI_Comm_split(c->comm, 0, c->rank, &f->comm);
 	snprintf(name, sizeof(name), "%s/traffic.%llx.%d.%d", r->opt->scratch, (unsigned long long)r->seed,
 		r->step, c->g[0].world[0]);

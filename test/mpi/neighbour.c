@@ -17,7 +17,8 @@ struct near {
 #define CALL(d, blocking, nonblocking, ...) \
 	((d)->nb ? nonblocking(__VA_ARGS__, &(d)->x->req) : blocking(__VA_ARGS__))
 
-/* What a rank sends along its k-th edge out; the k-th in of one is the reverse of one of the other. */
+/* What a rank sends along its k-th edge out; the k-th in of one is the reverse of one of the other.
+ * */
 static uint64_t key(const struct near *d, int from, int edge)
 {
 	return tr_key(d->r, from, d->to_each ? edge : -1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI_Pack and MPI_Unpack, in the native and the external32 format, alone and sent as MPI_PACKED. */
+ * MPI_Pack and MPI_Unpack, in the native and the external32 format, alone and sent as MPI_PACKED.
+ * */
 #include "traffic.h"
 
 #include <stdlib.h>

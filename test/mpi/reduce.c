@@ -68,7 +68,8 @@ static long long fold(int op, long long a, long long b)
 	}
 }
 
-/* Element e of what rank i of a side gives: small, so that every type holds every result exactly. */
+/* Element e of what rank i of a side gives: small, so that every type holds every result exactly.
+ * */
 static union value given(const struct reduction *d, int side, int i, int e)
 {
 	uint64_t h = tr_mix(tr_key(d->r, side, i), (uint64_t)e);

@@ -56,7 +56,8 @@ static void step(struct tr_run *r)
 {
 	const struct tr_family *family;
 
-	/* every step begins a stream of its own, so that one can be looked at without those before */
+	/* every step begins a stream of its own, so that one can be looked at without those before
+	 * */
 	r->plan.state = tr_mix(r->seed, (uint64_t)r->step);
 	r->mine.state = tr_mix(r->plan.state, (uint64_t)r->me + 1);
 	family = draw_family(r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Many messages at once, under way over several steps; some are received long after they were sent. */
+ * Many messages at once, under way over several steps; some are received long after they were sent.
+ * */
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -125,7 +126,8 @@ static void draw(struct tr_run *r, struct storm *s)
 			s->m[i].tag = s->m[0].tag;
 		s->mode[i] = tr_below(&r->plan, 6);
 		s->kind[i] = tr_below(&r->plan, LATE_KINDS);
-		/* one is matched at once, before those that were sent earlier with its tag are received */
+		/* one is matched at once, before those that were sent earlier with its tag are
+		 * received */
 		if (s->same_tag && s->kind[i] == LATE_MATCHED)
 			s->kind[i] = LATE_IRECV;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * crowd THREADS TURNS MS: threads that meet at a barrier every turn. Each mixes its neighbour's
  * value of the turn before into its own, through a mutex-guarded table, thread-local state and
- * floating point, so that a lost register, TLS block or wakeup shows in the sum. Deterministic. With
- * CROWD_UNTIL=FILE in the environment the last turn does not end before that file is there. */
+ * floating point, so that a lost register, TLS block or wakeup shows in the sum. Deterministic.
+ * With CROWD_UNTIL=FILE in the environment the last turn does not end before that file is there. */
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>

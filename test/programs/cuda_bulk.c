@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuda_bulk MIB ROUNDS DIR: so much device memory in blocks, on all devices by turns, of which each round
- * changes a little; prints the sum of all when the rounds are over. In the middle of them it goes on for as
- * long as there is DIR/hold, and does what is asked by files, which it removes: DIR/dirty, every window of
- * 256 KiB is changed, where the sum does not look; DIR/some, a twentieth of them, next to each other; DIR/grow, it takes all memory that it can have of one
- * device and gives it back, and says in DIR/grown how much. */
+ * cuda_bulk MIB ROUNDS DIR: so much device memory in blocks, on all devices by turns, of which each
+ * round changes a little; prints the sum of all when the rounds are over. In the middle of them it
+ * goes on for as long as there is DIR/hold, and does what is asked by files, which it removes:
+ * DIR/dirty, every window of 256 KiB is changed, where the sum does not look; DIR/some, a twentieth
+ * of them, next to each other; DIR/grow, it takes all memory that it can have of one device and
+ * gives it back, and says in DIR/grown how much. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stands in front of libpmix, as a library of its name that needs the real one under another: rank
- * $LATE_RANK is told of the end of its first fence some seconds late, while its thread goes on. So ranks
- * of other nodes may be through MPI_Init long before it, as a loaded node has it now and then. */
+ * $LATE_RANK is told of the end of its first fence some seconds late, while its thread goes on. So
+ * ranks of other nodes may be through MPI_Init long before it, as a loaded node has it now and
+ * then. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI ranks that compute on GPUs: mpi_cuda ROUNDS MIB [PAUSE-US]. Each has a field of MIB MiB on the device
- * that belongs to its number on its node, mixes it, and hands a part of it to the next rank; every tenth
- * round all agree on a sum. Each prints a line of all that it had; rank 0's progress is on stderr. Half-way
- * they go on handing without an effect as long as there is a file "hold" in the folder GPUCKPT_SELF. The
- * kernel is here twice, for a GPU and for the fake driver of test/support/driver. */
+ * MPI ranks that compute on GPUs: mpi_cuda ROUNDS MIB [PAUSE-US]. Each has a field of MIB MiB on
+ * the device that belongs to its number on its node, mixes it, and hands a part of it to the next
+ * rank; every tenth round all agree on a sum. Each prints a line of all that it had; rank 0's
+ * progress is on stderr. Half-way they go on handing without an effect as long as there is a file
+ * "hold" in the folder GPUCKPT_SELF. The kernel is here twice, for a GPU and for the fake driver of
+ * test/support/driver. */
 #include <cuda.h>
 #include <mpi.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent's end of device data, for tests (doc/shim-link.md, "Device data"): reads what a rank's devices
- * keep into memory of the test's, and gives it to a restored one. */
+ * The agent's end of device data, for tests (doc/shim-link.md, "Device data"): reads what a rank's
+ * devices keep into memory of the test's, and gives it to a restored one. */
 #ifndef GCK_TEST_CUDA_DATA_H
 #define GCK_TEST_CUDA_DATA_H
 
@@ -37,7 +37,8 @@ void cuda_data_send(const struct cuda_data *d, uint32_t type, uint64_t address, 
 		    uint64_t number);
 bool cuda_data_receive(const struct cuda_data *d, struct gck_link_data *m);
 
-/* Waits until all has been read that was sent: what comes before the last message is under way then. */
+/* Waits until all has been read that was sent: what comes before the last message is under way
+ * then. */
 bool cuda_data_taken(const struct cuda_data *d);
 
 /* LIST: false: END said why not. */
@@ -52,8 +53,8 @@ uint64_t cuda_data_bytes(const struct cuda_data *d);
 /* Is what was read as the process has it now? But for what it may not read itself. */
 bool cuda_data_is_of(const struct cuda_data *d, pid_t pid);
 
-/* Answer a restored rank's GETs out of what was read, but for `most` of them: after that it stops. false: the
- * socket has ended before DONE. */
+/* Answer a restored rank's GETs out of what was read, but for `most` of them: after that it stops.
+ * false: the socket has ended before DONE. */
 bool cuda_data_fill(const struct cuda_data *from, struct cuda_data *over, unsigned most);
 
 #endif

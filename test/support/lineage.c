@@ -192,8 +192,8 @@ static int checkpoint(struct lineage *l, bool *again, struct gck_error *err)
 	return failed ? -1 : 0;
 }
 
-/* A program may have something in hand for a moment that is refused, a file of /proc say, or be making
- * what it works with. */
+/* A program may have something in hand for a moment that is refused, a file of /proc say, or be
+ * making what it works with. */
 int lineage_checkpoint(struct lineage *l)
 {
 	struct gck_error err = {0};

@@ -36,8 +36,9 @@ json_t *lineage_manifest(struct lineage *l, uint32_t seq);
 /* hold, then restore commit seq, and take its link again. */
 int lineage_restore(struct lineage *l, uint32_t seq);
 
-/* A test program may pause between rounds so that checkpoints find it at work. It does not pause while the file
- * $GPUCKPT_TEST_HURRY exists: this creates or removes it. lineage_alone and lineage_wait do both. */
+/* A test program may pause between rounds so that checkpoints find it at work. It does not pause
+ * while the file $GPUCKPT_TEST_HURRY exists: this creates or removes it. lineage_alone and
+ * lineage_wait do both. */
 void lineage_hurry(const struct lineage *l, bool hurry);
 
 /* Wait for the end: exit status, or 256 + signal. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A lineage's program that does what its standard input says, a word a line, and answers each by a number. In its
- * image it goes on where it was. */
+ * Commands for a lineage's program (rank.c): one a line on its standard input, each answered by a
+ * number. A restored program reads on where its image was taken. */
 #ifndef GCK_TEST_COMMANDS_H
 #define GCK_TEST_COMMANDS_H
 
@@ -8,10 +8,10 @@
 
 #include "test/support/lineage.h"
 
-/* Start it: the directory's `out` and this process' standard input are its. */
+/* Start the program. Its output is <directory>/out; its standard input replaces this process's. */
 bool told_start(struct lineage *l);
 
-/* A word, and its answer, -1000: none within so many ms; both, within WAIT_MS. */
+/* Send a command; wait ms for its answer, -1000: none; do both, with WAIT_MS. */
 void told_begin(const char *word);
 int told_answer(int ms);
 int told(const char *word);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every call of the driver's that a drain makes fails once: the checkpoint is given up, the rank runs
- * on as before, and the next checkpoint succeeds. Where the driver does not come back, the rank says
- * so and its program does not go on. */
+ * Calls of the driver fail during a drain: the checkpoint is given up, the rank runs on as before,
+ * and the next checkpoint succeeds. If the GPU is lost, the rank reports it and its program does
+ * not go on. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@ static int drain(struct cuda_rank *r, uint64_t seq)
 	return cuda_hear(r, WAIT_MS);
 }
 
-/* What becomes of a checkpoint and of the next one. */
+/* The result of a checkpoint and of the next one. */
 enum outcome {
-	RETRIED,  /* the failure came in an attempt to shut the gate, and a later one went well */
+	RETRIED,  /* an attempt to close the gate failed, a later attempt succeeded */
 	REFUSED,  /* given up, and the next one succeeds */
 	FOR_GOOD, /* given up, and so is the next one */
 };
@@ -46,7 +46,7 @@ static void one(const char *rule, enum outcome outcome)
 	cuda_rank_end(&r);
 }
 
-/* Managed memory that goes or is gone already, when something fails. */
+/* A failure while managed memory leaves the device, or after it has left. */
 static void one_with_managed(const char *rule)
 {
 	struct cuda_rank r;
@@ -61,7 +61,7 @@ static void one_with_managed(const char *rule)
 	cuda_rank_end(&r);
 }
 
-/* What was freed in streams' orders is nobody's by then, and memory goes on to be what it was. */
+/* Stream-ordered memory: what was freed has no owner by then, and the rest keeps its contents. */
 static void one_in_order(const char *rule)
 {
 	struct cuda_rank r;
@@ -76,7 +76,7 @@ static void one_in_order(const char *rule)
 	cuda_rank_end(&r);
 }
 
-/* It stands at the gate, and whoever comes is told why. */
+/* The program waits at the gate, and each agent that connects gets the reason. */
 static void is_lost(struct cuda_rank *r)
 {
 	cuda_begin(r, "query");
@@ -84,8 +84,8 @@ static void is_lost(struct cuda_rank *r)
 	ok(all_of(cuda_accept(r, WAIT_MS), r->cuda.hello.restored),
 	   "on another link it says HELLO: not back");
 	ok(all_of(cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_RESUMED, value),
-	   "and again that the GPU is lost: %s", text);
-	ok(all_of(drain(r, 3) == GCK_LINK_CUDA_RESUMED, value), "as when it is asked to drain: %s",
+	   "and repeats that the GPU is lost: %s", text);
+	ok(all_of(drain(r, 3) == GCK_LINK_CUDA_RESUMED, value), "also as the answer to a drain: %s",
 	   text);
 	is_int(cuda_answer(r, 200), -1000, "which lets no call through");
 	kill(r->rank.pid, SIGKILL);
@@ -105,7 +105,7 @@ static void lost(const char *rule, const char *word)
 	is_lost(&r);
 }
 
-/* One slab is unmapped and does not come back, at the other's failure. */
+/* One slab is unmapped already and cannot be mapped again when the other one fails. */
 static void lost_in_drain(const char *rule)
 {
 	struct cuda_rank r;
@@ -117,7 +117,7 @@ static void lost_in_drain(const char *rule)
 	is_lost(&r);
 }
 
-/* A program that closes what it does not know loses what keeps its memory while it is unmapped. */
+/* A program that closes descriptors it does not know closes those that keep its unmapped memory. */
 static void closed(int which)
 {
 	struct cuda_rank r;
@@ -132,7 +132,8 @@ static void closed(int which)
 	cuda_rank_end(&r);
 }
 
-/* A program that has no room for another descriptor, before its memory goes, and before it is to come back. */
+/* A program at its limit of descriptors: before its memory leaves the device, and before it
+ * returns. */
 static void no_descriptor(void)
 {
 	struct cuda_rank r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * first: cuInit. first -: nothing. first fork: in the parent, then in a child. first cuCtxRecordEvent:
- * which the driver may lack. */
+ * cuda_first: calls cuInit. cuda_first -: calls nothing. cuda_first fork: in the parent, then in a
+ * child. cuda_first cuCtxRecordEvent: a function that the driver may not have. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>

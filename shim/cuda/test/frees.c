@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ways in which memory goes, with other threads and captures about: on the fake driver as it is and
- * under the stand-in. */
+ * The ways in which memory is freed, while other threads run and streams are in capture: on the
+ * fake driver alone and under the stand-in. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whichever way a program comes by CUDA's functions, it has the stand-in's, and they are the right
- * ones. Runs under the stand-in, on the fake driver: names FAKE. */
+ * cuda_names FAKE: each way to look up CUDA's functions gives those of the stand-in, and the right
+ * ones. Runs under the stand-in, on the fake driver FAKE. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

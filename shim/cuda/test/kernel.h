@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a test's kernel is written: a function that the fake driver finds in the program (-export-dynamic). */
+ * How a test's kernel is written: a function that the fake driver finds in the program
+ * (-export-dynamic). */
 #ifndef GCK_CUDA_TEST_KERNEL_H
 #define GCK_CUDA_TEST_KERNEL_H
 

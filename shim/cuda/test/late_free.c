@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A thread that waits for memory which the driver has free a while after it was given back, and another one that
- * allocates meanwhile. With FAKE_CUDA_LATE=100 and FAKE_CUDA_MEMORY=120: one large piece at a time. */
+ * A thread waits for memory that the driver reports free only some time after its release; another
+ * thread allocates meanwhile. With FAKE_CUDA_LATE=100 and FAKE_CUDA_MEMORY=120: one large
+ * allocation at a time. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>

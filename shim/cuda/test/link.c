@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The CUDA thread and its agent: able, drain and resume on the fake driver, and what stands in the
- * way. */
+ * The CUDA thread and its agent on the fake driver: check, drain and resume, and the obstacles to a
+ * checkpoint. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define LEASE_MS 60000
 #define NOT_READY 600
 
-/* Drained, or why not. */
+/* A whole checkpoint. */
 static void whole(void)
 {
 	struct cuda_rank r;
@@ -27,7 +27,7 @@ static void whole(void)
 	ok(all_of(!r.cuda.hello.restored, r.cuda.hello.state),
 	   "the CUDA thread says HELLO after cuInit");
 	is_int((long long)cuda_state(&r).magic, GCK_CUDA_STATE_MAGIC, "its state is where it says");
-	is_str(cuda_look(&r), "", "nothing stands in the way");
+	is_str(cuda_look(&r), "", "there is no obstacle");
 	is_int(cuda_tell(&r, "stack"), 1024, "a stack limit");
 	ok(cuda_drain(&r, 7, LIMIT_MS), "drained: %s", text);
 	is_int((long long)cuda_state(&r).drained_for, 7, "and says for which checkpoint");
@@ -44,7 +44,7 @@ static void whole(void)
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");
 }
 
-/* The rank stands still for one reason or another: refused, unharmed. */
+/* The rank's work does not end: the drain is refused, and the rank is unharmed. */
 static void busy(const char *word, const char *end, const char *wanted, const char *name)
 {
 	struct cuda_rank r;
@@ -75,7 +75,8 @@ static void destroyed(void)
 	cuda_rank_end(&r);
 }
 
-/* An event or a look at the wrong stream would end it: the fake driver is as strict as the real one. */
+/* An event or a query of the wrong stream ends a capture: the fake driver is as strict as the real
+ * one. */
 static void capture(void)
 {
 	struct cuda_rank r;
@@ -121,7 +122,7 @@ static void capture_beside_failure(void)
 	cuda_rank_end(&r);
 }
 
-/* What cannot be destroyed is no context of the program's for that. */
+/* After cuCtxDestroy has failed the rank can still be checkpointed. */
 static void contexts(void)
 {
 	static const char *const wrong[] = {
@@ -161,7 +162,7 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 {
 	struct cuda_rank r;
 
-	/* No step of a drain is to be taken: the driver would refuse its own for good. */
+	/* The drain must not begin: the driver would refuse every later checkpoint. */
 	cuda_rank_start(&r, "cuCheckpointProcessLock=999");
 	cuda_tell(&r, word);
 	ok(all_of(strstr(cuda_look(&r), wanted), !strstr(cuda_look(&r), "times")),
@@ -176,7 +177,7 @@ static void obstacle(const char *word, const char *wanted, const char *undo)
 	cuda_rank_end(&r);
 }
 
-/* By cuIpcOpenMemHandle; and memory on slabs cannot be given so. */
+/* Memory of another process by cuIpcOpenMemHandle; memory on slabs cannot be exported that way. */
 static void memory_of_another(void)
 {
 	int fd = memfd_create("theirs", 0);
@@ -190,11 +191,11 @@ static void memory_of_another(void)
 	close(fd);
 	cuda_rank_start(&r, NULL);
 	is_int(cuda_tell(&r, "own handle"), 1, "the rank's own cannot be given away: CUDA_ERROR_INVALID_VALUE");
-	is_str(cuda_look(&r), "", "and stands in no checkpoint's way");
+	is_str(cuda_look(&r), "", "and is no obstacle");
 	cuda_rank_end(&r);
 }
 
-/* Seen when it is mapped, and when it is asked for. */
+/* The obstacle is found when the module is loaded. */
 static void variable_of_library(void)
 {
 	struct cuda_rank r;
@@ -207,7 +208,7 @@ static void variable_of_library(void)
 	cuda_rank_end(&r);
 }
 
-/* libc's addresses are other ones then. */
+/* Without a stack limit libc is mapped at other addresses. */
 static void variable_without_stack_limit(void)
 {
 	struct rlimit before, most;
@@ -219,7 +220,7 @@ static void variable_without_stack_limit(void)
 	setrlimit(RLIMIT_STACK, &before);
 }
 
-/* Pinned memory goes on being used, whatever kind the program asked for. */
+/* A thread uses pinned memory all the time, even write-combined memory. */
 static void write_combined(void)
 {
 	struct cuda_rank r;
@@ -233,14 +234,14 @@ static void write_combined(void)
 	cuda_rank_end(&r);
 }
 
-/* The CPU goes on using it all the time, and is asked for nothing. */
+/* The CPU uses managed memory all the time. */
 static void managed(void)
 {
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
 	is_int(cuda_tell(&r, "model"), 0, "managed memory, in which a thread counts throughout");
-	is_str(cuda_look(&r), "", "it does not stand in the way");
+	is_str(cuda_look(&r), "", "it is no obstacle");
 	for (uint64_t seq = 1; seq < 6; seq++) {
 		is_int(cuda_tell(&r, "steps"), 0, "it is used at random");
 		ok(cuda_drain(&r, seq, LIMIT_MS), "drained: %s", text);
@@ -253,7 +254,7 @@ static void managed(void)
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");
 }
 
-/* What a pool only keeps for later is not copied, and stays. */
+/* Memory that a pool only caches is not copied, and stays in the pool. */
 static void pools(void)
 {
 	struct cuda_rank r;
@@ -267,7 +268,7 @@ static void pools(void)
 	cuda_rank_end(&r);
 }
 
-/* With drains in between, after which the rank goes on. */
+/* Drains between the steps of a program that uses stream-ordered memory. */
 static void in_order(void)
 {
 	struct cuda_rank r;
@@ -284,7 +285,7 @@ static void in_order(void)
 	cuda_rank_end(&r);
 }
 
-/* A debugger at one of its threads: it cannot be stopped, so nothing is begun. */
+/* A debugger traces the rank: its threads cannot be stopped, so the drain is refused at once. */
 static void traced(void)
 {
 	struct cuda_rank r;
@@ -304,7 +305,7 @@ static void traced(void)
 	cuda_rank_end(&r);
 }
 
-/* Until it is no more than that, but for little. */
+/* Waits until the rank has no more anonymous memory than that, with some tolerance. */
 static bool comes_down_to(const struct cuda_rank *r, long kib)
 {
 	for (int ms = 0; ms < WAIT_MS && cuda_anonymous_kib(r) > kib + 8192; ms += 20)
@@ -312,7 +313,7 @@ static bool comes_down_to(const struct cuda_rank *r, long kib)
 	return cuda_anonymous_kib(r) <= kib + 8192;
 }
 
-/* The host holds what the device held for as long as the image needs it. */
+/* The copy of device memory is in host memory only until the resume. */
 static void host_memory(void)
 {
 	struct cuda_rank r;
@@ -338,7 +339,7 @@ static void host_memory(void)
 	cuda_rank_end(&r);
 }
 
-/* However fast the machine is: a copy takes longer than there is. */
+/* A copy takes longer than the limit of the drain, on any machine. */
 static void too_slow(void)
 {
 	struct cuda_rank r;
@@ -355,7 +356,7 @@ static void too_slow(void)
 	cuda_rank_end(&r);
 }
 
-/* The driver's socket has no name that another process may want. */
+/* The name of the driver's socket cannot collide with that of another process. */
 static void socket_name(void)
 {
 	struct cuda_rank r;
@@ -377,7 +378,7 @@ static void socket_name(void)
 	cuda_rank_end(&r);
 }
 
-/* Without a word of the agent's. */
+/* The agent is silent, or gone. */
 static void alone(void)
 {
 	struct cuda_rank r;
@@ -386,14 +387,14 @@ static void alone(void)
 	cuda_link_ask_drain(&r.cuda, 1, LIMIT_MS, 300);
 	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_DRAINED, "drained");
 	cuda_begin(&r, "sum");
-	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED, "its lease over, it resumes");
+	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED, "it resumes when its lease ends");
 	is_int(cuda_answer(&r, WAIT_MS), SUM, "and runs on");
 	ok(cuda_drain(&r, 2, LIMIT_MS), "drained again");
 	close(r.cuda.fd);
 	r.cuda.fd = -1;
-	is_int(cuda_tell(&r, "sum"), SUM, "its agent gone, it resumes");
-	ok(all_of(cuda_accept(&r, WAIT_MS), !r.cuda.hello.restored), "and looks for a new one");
-	ok(all_of(cuda_drain(&r, 3, LIMIT_MS), cuda_resume(&r, 3, NULL)), "which can do the same");
+	is_int(cuda_tell(&r, "sum"), SUM, "it resumes when its agent is gone");
+	ok(all_of(cuda_accept(&r, WAIT_MS), !r.cuda.hello.restored), "and connects to a new agent");
+	ok(all_of(cuda_drain(&r, 3, LIMIT_MS), cuda_resume(&r, 3, NULL)), "which can drain it too");
 	cuda_rank_end(&r);
 }
 

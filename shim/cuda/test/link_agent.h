@@ -16,38 +16,40 @@ struct cuda_rank {
 	struct cuda_link cuda;
 };
 
-/* Start one on the fake driver, with failures to order (FAKE_CUDA_FAIL, NULL: none); init it. */
+/* Start a rank on the fake driver with FAKE_CUDA_FAIL=fail (NULL: unset), and have it call cuInit.
+ * */
 void cuda_rank_start(struct cuda_rank *r, const char *fail);
 int cuda_rank_end(struct cuda_rank *r);
 
-/* The CUDA thread's link; false: it does not come within ms. */
+/* Accept the CUDA thread's link; false: it does not connect within ms. */
 bool cuda_accept(struct cuda_rank *r, int ms);
 
-/* The next message within ms: its type, 0: none. Its value and text go to `value` and `text`; NULs in the text become
- * ";". */
+/* The next message within ms: its type, 0: none. Its value and text go to `value` and `text`; NULs
+ * in the text become ";". */
 int cuda_hear(struct cuda_rank *r, int ms);
 extern uint32_t value;
 extern char text[1024];
 
-/* Order a drain or a resume, and hear that it succeeded. d: opened for a reader of the copy on the device; NULL: there
- * is no reader. */
+/* Order a drain or a resume, and hear that it succeeded. d: opened for a reader of the copy on the
+ * device; NULL: there is no reader. */
 bool cuda_drain(struct cuda_rank *r, uint64_t seq, uint32_t limit_ms);
 bool cuda_resume(struct cuda_rank *r, uint64_t seq, struct cuda_data *d);
 
-/* Ask it to do something: its answer, -1000: none within WAIT_MS. */
+/* Send a command to the rank and return its answer, -1000: none within WAIT_MS. cuda_begin only
+ * sends it, cuda_answer waits for the answer. */
 int cuda_tell(const struct cuda_rank *r, const char *word);
-void cuda_begin(const struct cuda_rank *r, const char *word); /* and its answer */
+void cuda_begin(const struct cuda_rank *r, const char *word);
 int cuda_answer(const struct cuda_rank *r, int ms);
 
-/* All of an `able`: texts, a line each. */
+/* Ask for the obstacles to a checkpoint: their texts, a line each. */
 const char *cuda_look(struct cuda_rank *r);
 
 struct gck_cuda_state cuda_state(const struct cuda_rank *r);
 
-/* Is what was read as the rank has it now? But for what it may not read itself. */
+/* Is what was read equal to the rank's memory now? Leaves out what the rank may not read itself. */
 bool cuda_rank_has(const struct cuda_rank *r, const struct cuda_data *d);
 
-/* Anonymous memory that it has. */
+/* The rank's anonymous memory. */
 long cuda_anonymous_kib(const struct cuda_rank *r);
 
 #endif

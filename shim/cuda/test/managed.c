@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * managed SEED [TIMES]: managed memory against a model, with the driver's and with ours, or so many
- * times over a while, through checkpoints and restarts. Also on a GPU, with GPUCKPT_TEST_DRIVER=real. */
+ * cuda_managed SEED [TIMES]: managed memory against a model, on the driver alone or under the
+ * stand-in; TIMES short sequences with pauses, for checkpoints and restarts. On a GPU with
+ * GPUCKPT_TEST_DRIVER=real. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <stdlib.h>

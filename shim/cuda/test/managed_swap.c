@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Managed memory that goes and comes back: how often the threads are stopped for it. */
+ * The managed swap: how often it stops the threads. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuda_model SEED [STEPS]: device memory allocated and freed at random, every answer compared with a plain list. Runs
- * on the driver alone and under the stand-in. */
+ * cuda_model SEED [STEPS]: device memory allocated and freed at random, every answer compared with
+ * a plain list. Runs on the driver alone and under the stand-in. */
 #include <cuda.h>
 #include <stdlib.h>
 

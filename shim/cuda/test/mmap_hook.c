@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Managed memory at an address of our choice, and what lies there until the driver's memory does: it is the
- * program's, and stays so when the driver's call fails and cleans up behind itself. */
+ * The mmap hook puts managed memory at an address of our choice. What the program has mapped at
+ * that address stays when the driver's call fails and unmaps what it mapped. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -54,7 +54,8 @@ static bool begin(void)
 	return gck_cuda_mmap_hook_works() && !init(0) && !retain(&context, 0) && !set(context);
 }
 
-/* The program's memory, at an address that managed memory may have, with other addresses of ours behind it. */
+/* The program's memory, at an address that managed memory may have, with other addresses of ours
+ * behind it. */
 static char *place(void)
 {
 	char *reserved = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -108,7 +109,8 @@ static bool is_mapped(char *at)
 	return msync(at, 4096, MS_ASYNC) == 0;
 }
 
-/* The driver cannot make its file, which is as large as the address: what was reserved goes, once. */
+/* The driver cannot make its file, which is as large as the address: what was reserved goes, once.
+ * */
 static void new_memory(void)
 {
 	struct rlimit before, little = {1 << 30, 0};

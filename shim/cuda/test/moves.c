@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank with two devices, killed and restored where there are others, in another order, or none that suit.
- * The fake driver's machine is the file FAKE_CUDA_NODE. */
+ * A rank with two devices is killed and restored on a node with other devices, with the same in
+ * another order, or with none that fit. The file FAKE_CUDA_NODE lists the devices of the fake node.
+ * */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdlib.h>
@@ -17,9 +18,10 @@ static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
 static char folder[] = "/tmp/gck-node-XXXXXX", node[64], library[64];
 
-/* ---- what is chosen ----------------------------------------------------------------------------- */
+/* ---- the choice of devices
+ * ----------------------------------------------------------------------------- */
 
-/* "aH bH": devices by letter of UUID and name; "-": one that is not seen. */
+/* "aH bH": devices by letter of UUID and name; "-": a device that the process does not see. */
 static struct gck_cuda_devices devices(const char *text, const char *driver)
 {
 	struct gck_cuda_devices d = {0};
@@ -99,9 +101,10 @@ static void test_sound(void)
 	ok(!is_list_sound(&d), "nor with such a name");
 }
 
-/* ---- a rank --------------------------------------------------------------------------------------- */
+/* ---- a rank
+ * --------------------------------------------------------------------------------------- */
 
-/* The letters of the rank's devices, as its stand-in knows them. */
+/* The letters of the devices that the rank's stand-in has recorded. */
 static const char *letters(void)
 {
 	static char text[GCK_CUDA_DEVICES_MAX + 1];
@@ -116,13 +119,13 @@ static const char *letters(void)
 	return text;
 }
 
-/* A checkpoint that it lives through. */
+/* A checkpoint after which the rank runs on. */
 static bool runs_on(void)
 {
 	return cuda_link_drain(&cuda, l.seq + 1) && lineage_checkpoint(&l) == 0 && cuda_link_resume(&cuda, l.seq);
 }
 
-/* The agent is gone while it is drained. */
+/* The agent disconnects while the rank is drained. */
 static bool runs_on_alone(void)
 {
 	if (!cuda_link_drain(&cuda, l.seq + 1))
@@ -132,7 +135,7 @@ static bool runs_on_alone(void)
 	return cuda_link_join(&cuda, &l.agent, false);
 }
 
-/* A drain that fails before anything is away. */
+/* A drain that fails before any memory has left the device. */
 static bool finds_no_room(void)
 {
 	bool drained;
@@ -143,7 +146,7 @@ static bool finds_no_room(void)
 	return !drained;
 }
 
-/* A checkpoint at which data may stay on its devices, which nobody reads. */
+/* A checkpoint that may leave a copy on the devices, which nobody reads. */
 static bool runs_on_keeping(bool kept)
 {
 	bool as_said;
@@ -154,7 +157,7 @@ static bool runs_on_keeping(bool kept)
 	return as_said && cuda_link_resume(&cuda, l.seq + 1);
 }
 
-/* Drained, killed, and restored where there are these devices: does CUDA come back? */
+/* Checkpoint, kill, restore on a node with these devices. Returns whether CUDA is restored. */
 static bool comes_back(const char *lines)
 {
 	if (!cuda_link_drain(&cuda, l.seq + 1) || lineage_checkpoint(&l))
@@ -165,7 +168,8 @@ static bool comes_back(const char *lines)
 	       cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED);
 }
 
-/* Drained, with another number of devices of its node in its memory, killed: is its image refused? */
+/* Write a wrong number of devices into the rank's state, checkpoint and kill it. Is its image
+ * refused? */
 static bool refused_with(uint32_t all)
 {
 	uint64_t at = cuda.hello.state + offsetof(struct gck_cuda_state, devices.all);
@@ -185,7 +189,8 @@ static void test_rank(void)
 
 	setenv("LD_LIBRARY_PATH", folder, 1);
 	setenv("FAKE_CUDA_NODE", node, 1);
-	setenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "1", 1); /* by itself of one device alone: cuda_restored */
+	/* the default is for one device only: cuda_restored */
+	setenv("GPUCKPT_CUDA_EXTERNAL_MAPPINGS", "1", 1);
 	cuda_node_has(node, "a H100\nb H100\n");
 	if (lineage_begin(&l, "/dev/shm", argv))
 		exit(99);
@@ -199,7 +204,7 @@ static void test_rank(void)
 	is_str(letters(), "cd", "which it has from then on");
 	ok(finds_no_room(), "a drain that fails");
 	ok(all_of(runs_on_keeping(true), runs_on_keeping(true)),
-	   "those that keep data on both, by windows");
+	   "checkpoints that keep data on both, by external mappings");
 	ok(all_of(runs_on(), runs_on_alone(), runs_on()),
 	   "checkpoints there that it lives through");
 	ok(comes_back("d H100\nx A100\nc H100\n"), "restored where they are in another order");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A driver that has next to nothing, and says that it was loaded. */
+ * A driver with almost no functions, which prints that it was loaded. */
 #include <stdio.h>
 
 int cuInit(unsigned int flags);

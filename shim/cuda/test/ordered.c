@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ordered SEED: stream-ordered memory against a model of its order, with the driver's and with ours. */
+ * cuda_ordered SEED [STEPS]: stream-ordered memory against a model of its order, on the driver
+ * alone or under the stand-in. */
 #include <stdlib.h>
 
 #include "shim/cuda/base/cuda_api.h"

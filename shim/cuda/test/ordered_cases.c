@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who has stream-ordered memory when, case by case: on the fake driver as it is and under the stand-in
- * (`ours`), which has cases more. 96 MiB are on each of two devices. */
+ * Which stream owns stream-ordered memory, and when, case by case: on the fake driver alone and
+ * under the stand-in (`ours`), which has more cases. Each of two devices has 96 MiB. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -29,8 +29,8 @@ static void same_stream(void)
 	go();
 }
 
-/* Freed in a blocking stream after work in the default one, which the stream waits for without having been given
- * anything. */
+/* Freed in a blocking stream after work in the default one, which the stream waits for without
+ * having been given anything. */
 static void implicit(void)
 {
 	CUdeviceptr at = take(LARGE, CU_STREAM_LEGACY), other = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the programs with cases of stream-ordered memory have in common. 96 MiB are on each of two devices. */
+ * What the programs with cases of stream-ordered memory have in common. 96 MiB are on each of two
+ * devices. */
 #ifndef GCK_CUDA_TEST_ORDERED_CASES_H
 #define GCK_CUDA_TEST_ORDERED_CASES_H
 

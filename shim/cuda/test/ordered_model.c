@@ -147,7 +147,8 @@ static void take(struct place *p)
 	launch(fill, p, p->stream);
 }
 
-/* It is used in another stream, after this one: by an event, or by what default streams wait for. */
+/* It is used in another stream, after this one: by an event, or by what default streams wait for.
+ * */
 static void pass_on(struct place *p, int to)
 {
 	bool waits = (p->stream == LEGACY && (to == BLOCKING || to == OWN)) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stream-ordered memory taken, used and given back at random in several streams, none of which the host waits
- * for but now and then: kernels check that nobody has written where they still have to read. On the fake
- * driver, whose kernels are functions of ours. */
+ * Stream-ordered memory taken, used and given back at random in several streams, none of which the
+ * host waits for but now and then: kernels check that nobody has written where they still have to
+ * read. On the fake driver, whose kernels are functions of ours. */
 #ifndef GCK_CUDA_TEST_ORDERED_MODEL_H
 #define GCK_CUDA_TEST_ORDERED_MODEL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads that take and give back stream-ordered memory at a time, each in a stream of its own and in its default
- * stream; what one has freed comes to others. */
+ * Threads allocate and free stream-ordered memory at the same time, each in its own stream and in
+ * its default stream; memory that one has freed is used by others. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parts of the stand-in by themselves: sets of handles and arenas of memory against plain models, the
- * loader's cache, what cuGetProcAddress means by a name, descriptors that are kept. */
+ * Single modules of the stand-in: sets of handles and arenas of memory against plain models, the
+ * cache of ld.so, the names of cuGetProcAddress, the vault of descriptors. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pools of stream-ordered memory, their figures, and what stays the driver's: on the fake driver as it is and under
- * the stand-in (`ours`). */
+ * Pools of stream-ordered memory, their attributes, and what is left to the driver: on the fake
+ * driver alone and under the stand-in (`ours`). */
 #include "shim/cuda/test/ordered_cases.h"
 
 static unsigned long long figure(CUmemPool_attribute which)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The copy that a drain leaves on the device, which is read while the program runs: with free memory for all of it, for
- * some, for none; given up when the program needs the memory; with a reader that goes away after any message (after
- * each one only with GPUCKPT_LONG=1). */
+ * The copy that a drain leaves on the device, which is read while the program runs: with free
+ * memory for all of it, for some, for none; given up when the program needs the memory; with a
+ * reader that goes away after any message (after each one only with GPUCKPT_LONG=1). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -195,7 +195,8 @@ static void hash_waits(void)
 
 static char slow[] = "/tmp/gpuckpt-slow-XXXXXX"; /* while it exists the driver takes its time for some call */
 
-/* call: NAME=MS. A copy stands; the answer to "free" that is to be had at all times from then on. */
+/* call: NAME=MS. A copy stands; the answer to "free" that is to be had at all times from then on.
+ * */
 static int start_slow(struct cuda_rank *r, struct cuda_data *d, const char *call)
 {
 	char rule[100];
@@ -305,7 +306,8 @@ static void agent_gone(void)
 	carries_on(&r, &d, 2);
 }
 
-/* Children, forked while the reader's thread has its locks. What keeps the memory is the parent's. */
+/* Children, forked while the reader's thread has its locks. What keeps the memory is the parent's.
+ * */
 static void forked(void)
 {
 	struct cuda_rank r;
@@ -463,11 +465,13 @@ static void expected(void)
 	is_int(cuda_rank_end(&r), 0, "the program ends well");
 }
 
-/* ---- slabs come and go ------------------------------------------------------------------------ */
+/* ---- slabs come and go ------------------------------------------------------------------------
+ * */
 
 #define PIECES 40
 
-/* At the edge of a slab, too, a piece that comes and goes has the driver make no memory each time. */
+/* At the edge of a slab, too, a piece that comes and goes has the driver make no memory each time.
+ * */
 static void hysteresis(void)
 {
 	char directory[] = "/dev/shm/gck-kept-XXXXXX";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program of CUDA's driver API, linked with libcuda.so.1: runs with the fake driver as it is and
- * under the stand-in, and sees no difference. */
+ * A program that uses the driver API, linked with libcuda.so.1: it sees the same on the fake driver
+ * alone and under the stand-in. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank with CUDA that does what it is told, a line at a time, and answers each with a line. */
+ * A rank with CUDA that reads commands from standard input, one a line, and prints one line for
+ * each. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -54,7 +55,7 @@ static int more(void)
 	return cuMemAlloc(&large, MORE) | cuMemsetD8(large, 5, MORE) | cuCtxSynchronize();
 }
 
-/* On another device. */
+/* Memory on a second device. */
 static CUdeviceptr distant;
 
 static int beside(void)
@@ -72,7 +73,7 @@ static int look_beside(void)
 	return at[0] + at[MORE - 1];
 }
 
-/* So many MiB, for a moment. */
+/* Allocate this many MiB, and free them. */
 static int huge(int mib)
 {
 	CUdeviceptr at;
@@ -81,8 +82,8 @@ static int huge(int mib)
 	return rc ? rc : cuMemFree(at);
 }
 
-/* Up to so many pieces of 8 MiB, and at each number of them one more comes and goes, again and again; so on the way
- * back. Some of them fill the last slab. */
+/* Up to so many pieces of 8 MiB, and at each number of them one more comes and goes, again and
+ * again; so on the way back. Some of them fill the last slab. */
 static int edges(int n)
 {
 	static CUdeviceptr at[64];
@@ -98,8 +99,8 @@ static int edges(int n)
 	return rc;
 }
 
-/* That and the end of a context in so many children, one after the other. -2: one has no answer within a
- * minute. */
+/* That and the end of a context in so many children, one after the other. -2: one has no answer
+ * within a minute. */
 static int children(int n)
 {
 	int status = 0;
@@ -164,7 +165,7 @@ static int replace(int fd)
 	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
-/* It may have no descriptors of that number and above any more. */
+/* Limit descriptors to numbers below this one. */
 static int limit(int n)
 {
 	struct rlimit l;
@@ -219,7 +220,7 @@ static void want_lock(void *arg)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A host function wants a lock whose owner comes to a closed gate. */
+/* A host function takes a lock whose owner waits at the closed gate. */
 static int lockstep(void)
 {
 	size_t available, total;
@@ -307,7 +308,7 @@ static int use(const char *function)
 	return f ? !f(NULL, NULL, NULL) : -1;
 }
 
-/* A descriptor of the test's. */
+/* A descriptor that the test passes. */
 static CUdeviceptr theirs;
 
 static int open_memory(int fd)
@@ -319,7 +320,7 @@ static int open_memory(int fd)
 	return cuIpcOpenMemHandle(&theirs, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
-/* That of slabs is not to be had. */
+/* A handle of memory on slabs: not supported. */
 static int own_handle(void)
 {
 	CUipcMemHandle handle;
@@ -387,7 +388,7 @@ static int unmap_for_host(void)
 	return cuMemUnmap(for_host, 2 * SIZE);
 }
 
-/* What belongs to others too, and its end. */
+/* Import what belongs to other processes, and drop it. */
 static const struct {
 	const char *word;
 	int (*have)(void);
@@ -525,7 +526,7 @@ static int destroy(int which)
 	return rc | !cuCtxDestroy(wrong[which]) | cuCtxSetCurrent(context);
 }
 
-/* By a thread without one. */
+/* In a thread that has no context. */
 static void *make_context(void *arg)
 {
 	CUcontext own;

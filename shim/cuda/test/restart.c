@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CUDA program on the fake driver, drained, captured, killed and restored in new processes, where
- * its CUDA thread brings it back; and one that goes on after its image was taken. */
+ * A CUDA program on the fake driver is drained, captured, killed and restored in new processes,
+ * where its CUDA thread restores the GPU; another one goes on after its image was taken. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +19,7 @@
 static struct lineage l;
 static struct cuda_link cuda = {.fd = -1};
 
-/* Those that came with the image have nothing to hold. */
+/* The vaults' threads of the image end: they have no descriptors. */
 static bool one_holder_stays(void)
 {
 	for (int ms = 0; ms < WAIT_MS && cuda_threads(l.pid, "gpuckpt-hold") != 1; ms += 20)
@@ -27,7 +27,8 @@ static bool one_holder_stays(void)
 	return cuda_threads(l.pid, "gpuckpt-hold") == 1;
 }
 
-/* A chain of deaths, and once the original goes on. */
+/* Once the original goes on after its image was taken; then it is killed and restored again and
+ * again. */
 static void lineage(void)
 {
 	ok(all_of(cuda_link_drain(&cuda, 1), lineage_checkpoint(&l) == 0), "drained and captured");
@@ -44,7 +45,7 @@ static void lineage(void)
 	}
 }
 
-/* An image whose device data is read from the rank as it goes on, which dies then. */
+/* Take an image, read its device data while the rank goes on, then kill the rank. */
 static void capture_beside(struct cuda_data *d, uint64_t seq)
 {
 	cuda.keep = 1;
@@ -66,7 +67,7 @@ static bool restore(void)
 	       cuda.hello.wanting;
 }
 
-/* One filler, which ends after so many pieces. */
+/* Give the rank its device data; stop after `most` pieces. */
 static bool fill(const struct cuda_data *from, unsigned most)
 {
 	struct cuda_data over;
@@ -112,7 +113,7 @@ static void is_lost(void)
 	   (int)cuda.m.total, (const char *)cuda.m.data);
 }
 
-/* Of its own, since it does not go on. */
+/* In a rank of its own: it is lost at the end. */
 static void never_filled(void)
 {
 	struct cuda_data d, none = {.n = 0};
@@ -131,7 +132,7 @@ static void never_filled(void)
 	cuda_data_free(&d);
 }
 
-/* Something else has failed before: it is that which is told. */
+/* The first of two failures is reported. */
 static void failed_before(void)
 {
 	setenv("FAKE_CUDA_FAIL", "cuCtxSetLimit:3=2", 1); /* the first one of a resume */
@@ -150,9 +151,10 @@ static void failed_before(void)
 	lineage_kill(&l);
 }
 
-/* ---- a program that is told what to do -------------------------------------------------------- */
+/* ---- a program that reads commands -------------------------------------------------------- */
 
-/* A drain that comes while a copy to the reader is under way has that much of the snapshot until the device is idle. */
+/* A drain that comes while a copy to the reader is under way has that much of the snapshot until
+ * the device is idle. */
 static void copy_under_way(void)
 {
 	static char program[] = "./cuda_rank", *argv[] = {program, NULL};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program that computes on the fake driver for some seconds, with everything that a restart has to restore:
- * streams, events, graphs, host functions, pinned memory that a second thread counts in, and two contexts.
- * It prints the same line however often it was stopped. It does not pause while $GPUCKPT_TEST_HURRY exists. */
+ * A program that computes on the fake driver for some seconds, with everything that a restart has
+ * to restore: streams, events, graphs, host functions, pinned memory that a second thread counts
+ * in, and two contexts. It prints the same line however often it was stopped. It does not pause
+ * while $GPUCKPT_TEST_HURRY exists. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>
@@ -73,7 +74,8 @@ static CUgraphExec graph_of(CUmodule module, CUstream stream, CUdeviceptr at)
 	return exec;
 }
 
-/* Stream-ordered memory: what is computed in some that lives for a moment goes to some that stays. */
+/* Stream-ordered memory: what is computed in some that lives for a moment goes to some that stays.
+ * */
 static void compute_in_order(CUmodule module, CUstream stream, CUdeviceptr results, uint64_t i)
 {
 	CUdeviceptr scratch;

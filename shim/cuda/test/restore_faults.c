@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of the driver fail, each in a new process of the same image: while the process restores its GPU, and during a
- * checkpoint after a restore on another GPU, where its copy needs external mappings (external_mapping.h). The error is
- * reported, or the program has its data all the same and the next checkpoint succeeds. A pass without a failure
- * records which functions are called. Then: who may have the memory behind external mappings, and when.
- * By default the first call of each function fails in the restore, and of those that external mappings need in the
- * checkpoint: cuda_sweep has the others. With GPUCKPT_LONG=1 the first two calls and the last one fail in each phase. */
+ * Calls of the driver fail, each in a new process of the same image: while the process restores its
+ * GPU, and during a checkpoint after a restore on another GPU, where its copy needs external
+ * mappings (external_mapping.h). The error is reported, or the program has its data all the same
+ * and the next checkpoint succeeds. A pass without a failure records which functions are called.
+ * Then: who may have the memory behind external mappings, and when. By default the first call of
+ * each function fails in the restore, and of those that external mappings need in the checkpoint:
+ * cuda_sweep has the others. With GPUCKPT_LONG=1 the first two calls and the last one fail in each
+ * phase. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <stddef.h>
@@ -181,7 +183,8 @@ static bool may_lose(const struct fault *f, const struct place *at)
 	return at->in != DRAIN && !at->code && faults_is_one_of(f->name, names);
 }
 
-/* After these no checkpoint is taken any more: the driver has refused one, or has something that it would. */
+/* After these no checkpoint is taken any more: the driver has refused one, or has something that it
+ * would. */
 static bool ends_checkpoints(const struct fault *f, enum phase in)
 {
 	static const char *const names[][3] = {
@@ -338,8 +341,8 @@ static int mapped_mib(void)
 
 static int mapped_before; /* MiB, when begin_after_a_checkpoint had no copy yet */
 
-/* Start a rank on another device that has made a checkpoint, whose copy can be read. Returns the MiB that were free
- * before the checkpoint. */
+/* Start a rank on another device that has made a checkpoint, whose copy can be read. Returns the
+ * MiB that were free before the checkpoint. */
 static int begin_after_a_checkpoint(struct cuda_data *d)
 {
 	const struct fault none = {NULL, 0, 0};
@@ -434,8 +437,8 @@ static void go_for_others(void)
 	lineage_kill(&l);
 }
 
-/* A kernel waits for its program when windows would go, whose end waits for kernels: the program has memory all the
- * same, and what is left goes with the next checkpoint. */
+/* A kernel waits for its program when windows would go, whose end waits for kernels: the program
+ * has memory all the same, and what is left goes with the next checkpoint. */
 static void beside_a_kernel(void)
 {
 	const struct fault none = {NULL, 0, 0};
@@ -469,7 +472,8 @@ static void beside_a_kernel(void)
 	lineage_kill(&l);
 }
 
-/* A thread waits for memory, outside of the gate, while the process is drained, and so it is in the image. */
+/* A thread waits for memory, outside of the gate, while the process is drained, and so it is in the
+ * image. */
 static void wait_through_a_checkpoint(void)
 {
 	const struct fault none = {NULL, 0, 0};

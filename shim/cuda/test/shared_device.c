@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two ranks on one device: what one keeps there for a checkpoint is no loss to the other. */
+ * Two ranks on one device: a copy that one keeps there for a checkpoint gives way when the other
+ * needs memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ static struct cuda_rank a, b;
 static struct cuda_data d;
 static char directory[] = "/tmp/gpuckpt-shared-XXXXXX";
 
-/* The rank with memory has, and may keep, so many MiB beside what both have. */
+/* Start both ranks on a device of this many MiB; rank a has data. */
 static void start(int mib)
 {
 	char memory[16];
@@ -42,7 +43,8 @@ static void end(void)
 	cuda_data_free(&d);
 }
 
-/* As the agent: b's need is a's to serve, until b has its answer. How many times. */
+/* As the agent: pass b's requests for memory on to a, until b has its answer. Returns how many
+ * there were. */
 static int carry_needs(int *got)
 {
 	struct gck_thread_msg m;
@@ -93,7 +95,7 @@ static void needed(bool drained, const char *when)
 	end();
 }
 
-/* There is none for a context, by a thread that has none. */
+/* A thread creates a context, for which there is no memory. */
 static void context(void)
 {
 	int got;
@@ -128,7 +130,7 @@ static void not_there(void)
 	end();
 }
 
-/* What the other is to have is left free. */
+/* The agent limits the copy, so that memory for the other rank stays free. */
 static void limited(void)
 {
 	start(2048);
@@ -140,7 +142,7 @@ static void limited(void)
 	end();
 }
 
-/* What nobody has any more is still there by name. */
+/* Remove the files of memory that no process has any more. */
 static void clean(void)
 {
 	DIR *all = opendir(directory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A slab that cannot be had, for lack of whatever: its addresses are free again. */
+ * A slab that cannot be made, whichever call fails: its addresses are free again. */
 #include "shim/cuda/memory/slab.h"
 
 #include <stdlib.h>
@@ -24,7 +24,8 @@ void *__wrap_calloc(size_t n, size_t size)
 	return good_callocs >= 0 && good_callocs-- == 0 ? NULL : __real_calloc(n, size);
 }
 
-/* ---- what is below slabs ---------------------------------------------------------------------- */
+/* ---- what is below slabs ----------------------------------------------------------------------
+ * */
 
 static CUresult reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr want,
 			unsigned long long flags)
@@ -65,7 +66,8 @@ void gck_cuda_vault_forget(void)
 {
 }
 
-/* ---- the tests -------------------------------------------------------------------------------- */
+/* ---- the tests --------------------------------------------------------------------------------
+ * */
 
 static bool all_free(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A moment in which no other thread runs: none does, none notices, whatever they are doing. */
+ * Stopping the world: no other thread runs meanwhile, and none notices, whatever it was doing. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuda_threads ROUNDS THREADS MS, on the fake driver: each thread allocates, fills, launches, copies and frees on
- * its own stream, and checks the contents of each allocation before it frees it. From time to time its kernel waits a
- * few milliseconds for a flag that the thread sets; the first thread's kernel waits MS milliseconds once. The last
- * line depends on everything. The program does not pause while $GPUCKPT_TEST_HURRY exists.
- * test/gpu/threads.cu is the same for a GPU. */
+ * cuda_threads ROUNDS THREADS MS, on the fake driver: each thread allocates, fills, launches,
+ * copies and frees on its own stream, and checks the contents of each allocation before it frees
+ * it. From time to time its kernel waits a few milliseconds for a flag that the thread sets; the
+ * first thread's kernel waits MS milliseconds once. The last line depends on everything. The
+ * program does not pause while $GPUCKPT_TEST_HURRY exists. test/gpu/threads.cu is the same for a
+ * GPU. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>

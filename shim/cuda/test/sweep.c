@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of the driver fail during a checkpoint, one in each rank. The checkpoint is given up or made in another way, or
- * its reader gets the error; the program runs on with its data, and the next checkpoint succeeds. After the failure of
- * a few functions the GPU is lost: the rank reports it, and its program does not go on. A checkpoint without a failure
- * records which functions are called.
- * By default the first call of each function fails: in the drain, and on the way back where that loses the GPU or the
- * drain does not call it. With GPUCKPT_LONG=1 the first two calls and the last one fail in each phase. */
+ * Calls of the driver fail during a checkpoint, one in each rank. The checkpoint is given up or
+ * made in another way, or its reader gets the error; the program runs on with its data, and the
+ * next checkpoint succeeds. After the failure of a few functions the GPU is lost: the rank reports
+ * it, and its program does not go on. A checkpoint without a failure records which functions are
+ * called. By default the first call of each function fails: in the drain, and on the way back where
+ * that loses the GPU or the drain does not call it. With GPUCKPT_LONG=1 the first two calls and the
+ * last one fail in each phase. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,8 @@ static const char *const losing[] = {
 	"cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess", "cuMemAllocManaged", NULL,
 };
 
-/* After a failure of these every later checkpoint is refused: the driver refused one, or has what it will refuse. */
+/* After a failure of these every later checkpoint is refused: the driver refused one, or has what
+ * it will refuse. */
 static bool ends_checkpoints(enum phase in, const struct fault *f)
 {
 	static const char *const names[NPHASES][3] = {

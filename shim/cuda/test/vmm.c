@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * vmm SEED [TIMES]: the program's own virtual memory management against a model, with the driver and with
- * ours, or so many times over a while, through checkpoints and restarts. Also on a GPU. */
+ * cuda_vmm SEED [TIMES]: the program's own virtual memory management against a model, on the driver
+ * alone or under the stand-in; TIMES short sequences with pauses, for checkpoints and restarts.
+ * Also on a GPU. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's own virtual memory management through drains: at random against a model, with its copy on
- * the device and on the host, in several threads, without an agent, with every call of a drain's failing
- * once. (cuda_restart takes the model through restarts.) */
+ * The program's own virtual memory management through drains: at random against a model, with its
+ * copy on the device and on the host, in several threads, without an agent, and with a failure of
+ * each call of a drain. (cuda_restart takes the model through restarts.) */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static void agent_gone(void)
 	ends(&r);
 }
 
-/* The driver carries what cannot be kept. */
+/* The driver's checkpoint carries memory of which no descriptor can be kept. */
 static void not_kept(void)
 {
 	struct cuda_rank r;
@@ -110,7 +110,7 @@ static void not_kept(void)
 	ends(&r);
 }
 
-/* Where the driver maps parts of memory, as 580 does not. */
+/* A driver that maps parts of memory; 580 does not. */
 static void in_parts(bool keep)
 {
 	struct cuda_rank r;
@@ -148,8 +148,8 @@ static void exported(void)
 	cuda_rank_end(&r);
 }
 
-/* A drain in which the nth call fails: nothing, or (R)efused, and the next one is not; or (L)ost, and that is
- * said. */
+/* A drain in which the nth call fails: nothing, or (R)efused, and the next one is not; or (L)ost,
+ * and that is said. */
 static char one(const char *name, int nth)
 {
 	struct cuda_rank r;
@@ -176,7 +176,7 @@ static char one(const char *name, int nth)
 	return outcome;
 }
 
-/* Of the calls from the first one of a drain's on. */
+/* Fail the calls of a drain one after the other, from the first one on. */
 static void sweep(const char *name, int from, const char *wanted)
 {
 	char outcomes[32] = "";
@@ -198,7 +198,7 @@ int main(void)
 	in_parts(false);
 	in_parts(true);
 	exported();
-	/* The copy's blocks that cannot be had make host memory of it. */
+	/* If blocks of the copy cannot be made on the device, the copy is in host memory. */
 	sweep("cuMemMap", 5, "RR-LLL");
 	sweep("cuMemSetAccess", 6, "RR-LL");
 	sweep("cuMemUnmap", 2, "RRRRRR");

@@ -241,7 +241,8 @@ static void look_at(const struct mapping *m)
 		expect(is_filled(m), "its contents");
 }
 
-/* What is mapped nowhere has contents all the same; they are seen when it is mapped for a moment. */
+/* What is mapped nowhere has contents all the same; they are seen when it is mapped for a moment.
+ * */
 static void look_at_unmapped(struct memory *m)
 {
 	struct mapping now = {.of = m};

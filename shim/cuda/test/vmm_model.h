@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's own virtual memory management at random: memory made, released, mapped, unmapped, mapped
- * twice, allowed, written; every answer and every content compared with a plain list. */
+ * The program's own virtual memory management at random: memory made, released, mapped, unmapped,
+ * mapped twice, allowed, written; every answer and every content compared with a plain list. */
 #ifndef GCK_CUDA_TEST_VMM_MODEL_H
 #define GCK_CUDA_TEST_VMM_MODEL_H
 
 /* What was wrong, NULL: nothing. A context is current. */
 const char *vmm_begin(unsigned int seed);
 const char *vmm_steps(int n);
-/* In place of steps: one that is mapped and released, one that is mapped nowhere, one that nobody may use. */
+/* In place of steps: one that is mapped and released, one that is mapped nowhere, one that nobody
+ * may use. */
 const char *vmm_few(void);
 /* One more; somebody has a descriptor of it; it is gone. */
 const char *vmm_make(void);

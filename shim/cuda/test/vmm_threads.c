@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Beside the model: memory that threads make and drop, that is exported, and that is mapped
- * in parts. */
+ * What the model leaves out: memory that threads create and release, exported memory, and memory
+ * that is mapped in parts. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A job of simulated ranks that run a random program, and what the real library would do for them, for
- * test/clock_model.c. */
+ * A job of simulated ranks that run a random program, and what the real library would do for them,
+ * for test/clock_model.c. */
 #ifndef GCK_MPI_TEST_CLOCK_JOB_H
 #define GCK_MPI_TEST_CLOCK_JOB_H
 
@@ -33,7 +33,8 @@ void job_step(int rank);
 /* A rank's end of communicators: begun, noticed. */
 void job_sweep(int rank);
 
-/* The MPI threads of ranks that are closed and outside: messages are taken in, collectives tested. */
+/* The MPI threads of ranks that are closed and outside: messages are taken in, collectives tested.
+ * */
 void job_progress(void);
 /* Of one rank: under way, and those of them that are to be finished. */
 size_t job_active(int rank);

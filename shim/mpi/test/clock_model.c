@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The collective clock's rounds against random programs on simulated ranks, checkpointed again and
- * again: every quiesce ends, all ranks agree that it has, what it leaves is consistent, and the program
- * ends afterwards. */
+ * again: every quiesce ends, all ranks agree that it has, what it leaves is consistent, and the
+ * program ends afterwards. */
 #include "shim/mpi/test/clock_job.h"
 
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #define TURNS 300
 #define MAY_GROW 8192
 
-/* The message lies in the real library, which drops it, or has not come yet. No checkpoint is to wait
- * for it, now or later. */
+/* The message lies in the real library, which drops it, or has not come yet. No checkpoint is to
+ * wait for it, now or later. */
 void test_lost_messages(void)
 {
 	int to = (rank + 1) % size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Persistent collectives: all kinds, started again and again; inactive, active in some ranks and freed
- * in some ranks at a checkpoint. */
+ * Persistent collectives: all kinds, started again and again; inactive, active in some ranks and
+ * freed in some ranks at a checkpoint. */
 #include "shim/mpi/test/comms.h"
 
 #include <mpi-ext.h>

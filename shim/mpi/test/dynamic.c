@@ -141,7 +141,8 @@ static void test_spawn_multiple(void)
 	cycle();
 }
 
-/* ---- connect and accept: two halves of one world, as if they were two ------------------------- */
+/* ---- connect and accept: two halves of one world, as if they were two -------------------------
+ * */
 
 static MPI_Comm connected(const char *port)
 {

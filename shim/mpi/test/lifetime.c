@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What may be called before MPI_Init and after MPI_Finalize, with and without the stand-in, and with
- * GPUCKPT_MPI_TEST over restarts at each stage of life. One rank. `lifetime early`: a call that may not. `lifetime late`, two ranks: one is in MPI_Finalize
- * while a checkpoint is asked for, and the other is not. */
+ * What may be called before MPI_Init and after MPI_Finalize, with and without the stand-in, and
+ * with GPUCKPT_MPI_TEST over restarts at each stage of life. One rank. `lifetime early`: a call
+ * that may not. `lifetime late`, two ranks: one is in MPI_Finalize while a checkpoint is asked for,
+ * and the other is not. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rank 0's side of an exchange of words through PMIx, of two ranks, with a libpmix that the test is:
- * the MPI thread's calls and MPI_Finalize's, in the orders that they may come in. */
+ * Rank 0's side of an exchange of words through PMIx, of two ranks, with a libpmix that the test
+ * is: the MPI thread's calls and MPI_Finalize's, in the orders that they may come in. */
 #include "config.h"
 
 #include "test/support/tap.h"

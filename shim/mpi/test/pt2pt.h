@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Point-to-point under test: every family runs with messages under way wherever it calls cycle(). */
+ * Point-to-point under test: every family runs with messages under way wherever it calls cycle().
+ * */
 #ifndef GCK_TEST_PT2PT_H
 #define GCK_TEST_PT2PT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arguments that are wrong while messages wait that were taken in, and communicators that end before
- * what names them. */
+/* Arguments that are wrong while messages wait that were taken in, and communicators that end
+ * before what names them. */
 #include "shim/mpi/test/pt2pt.h"
 
 static int class_of(int rc)
@@ -44,8 +44,9 @@ void test_wrong_arguments(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The tags above MPI_TAG_UB are the stand-in's: a message with one would keep every checkpoint waiting.
- * (Where the bound is INT_MAX there is no tag above it, but the next number is none, either.) */
+/* The tags above MPI_TAG_UB are the stand-in's: a message with one would keep every checkpoint
+ * waiting. (Where the bound is INT_MAX there is no tag above it, but the next number is none,
+ * either.) */
 void test_tag_too_high(void)
 {
 	int *bound, flag, high, in = -1, to = (rank + 1) % size, from = (rank + size - 1) % size;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * keeper init|tool: the MPI thread of a rank of one, whose agent is this program itself. A call stays
- * inside the real library, MPI_Init or (outside of MPI) MPI_T_init_thread, since it reads a settings
- * file that is a pipe; the thread hears all the same what the agent says, and that it says nothing. */
+ * keeper init|tool: the MPI thread of a rank of one, whose agent is this program itself. A call
+ * stays inside the real library, MPI_Init or (outside of MPI) MPI_T_init_thread, since it reads a
+ * settings file that is a pipe; the thread hears all the same what the agent says, and that it says
+ * nothing. */
 #include "config.h"
 
 #include <errno.h>

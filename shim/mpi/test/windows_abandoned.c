@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rank 0 has operations under way on a window of rank 1, which computes, and is called to a checkpoint
- * that comes to nothing: because rank 1 knows nothing of it (windows_left unknowing), or leaves it first
- * (windows_left gone). Rank 0 goes on at once, not only when rank 1 calls MPI again. */
+ * Rank 0 has operations under way on a window of rank 1, which computes, and is called to a
+ * checkpoint that comes to nothing: because rank 1 knows nothing of it (windows_left unknowing), or
+ * leaves it first (windows_left gone). Rank 0 goes on at once, not only when rank 1 calls MPI
+ * again. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>

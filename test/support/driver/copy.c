@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: copies and fills, on a stream, and what can be asked about an address. */
+ * The fake driver: copies and fills on a stream, and queries about an address. */
 #include "test/support/driver/bodies.h"
 
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static void run_copy(struct fake_op *op)
 	memmove((void *)(uintptr_t)op->args[0], from, op->args[2]);
 }
 
-/* Memory of cuMemCreate is there for the devices that were given access; all other is there for all. */
+/* Memory of cuMemCreate is there for the devices that were given access; all other is there for
+ * all. */
 static bool may(const struct CUstream_st *s, uint64_t address)
 {
 	const struct fake_block *b = fake_find(address);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: external memory, of a descriptor of cuMemCreate's, also in a process that was moved; its mappings go
- * by cuMemFree. */
+ * The fake driver: external memory, imported from a descriptor of cuMemCreate, also in a process
+ * that was moved to another device. cuMemFree removes its mappings. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 

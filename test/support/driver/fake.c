@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver's state, its failures to order, and the way into every call. */
+ * The fake driver's state, its injected failures, and the entry of every call. */
 #include "test/support/driver/fake.h"
 
 #include <stdio.h>

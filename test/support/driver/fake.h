@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A driver for machines without a GPU: a real, small implementation of what gpuckpt's stand-in has to
- * do with. Device memory is memory of the process at the same address; a stream is a thread; a kernel
- * is a function of the program's. It refuses and loses what driver 580 refuses and loses (design:
- * facts on the driver's own checkpoint), and any call can be made to fail. Environment:
+ * A driver for machines without a GPU: a small implementation of what the stand-in uses. Device memory
+ * is memory of the process at the same address; a stream is a thread; a kernel is a function of the
+ * program. It refuses and loses what driver 580 refuses and loses (doc/cuda.md), and any call can be made
+ * to fail. Environment:
  *
- *   FAKE_CUDA_DEVICES=N     devices, 1
- *   FAKE_CUDA_NODE=FILE     what there is instead, now and when a process is restored: a line "LETTER NAME" for
- *                           each device, whose UUID is 16 times the letter
- *   FAKE_CUDA_MEMORY=MIB    memory of each, 1024
- *   FAKE_CUDA_SHARED=DIR    which is that of all processes together that name the same directory; without it memory
- *                           that the process has released counts as free, also where a descriptor of it is kept
- *   FAKE_CUDA_TAKEN=FILE    has the MiB of each device that others have, now and when a process is restored
- *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function answers CODE), NAME:N=CODE
- *                           (its Nth call alone) or NAME:N+=CODE (the Nth and all later ones)
- *   FAKE_CUDA_FAULT=FILE    while there is FILE with "NAME N CODE": the Nth call of that function from then on answers
- *                           CODE, and FILE is gone
- *   FAKE_CUDA_CALLS=FILE    each call's name is a line more of FILE while that is there
- *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns so much later than it has done its
- *                           work; with FILE only for as long as that exists
- *   FAKE_CUDA_BUSY=FILE     no copy comes to its end while FILE exists
- *   FAKE_CUDA_CONCURRENT=0  CPU and GPU may not use managed memory at a time
- *   FAKE_CUDA_MANAGED=there managed memory is mapped wherever it finds a place
- *   FAKE_CUDA_LATE=MS       memory that was exported is free so much later than it goes
+ *   FAKE_CUDA_DEVICES=N     number of devices, 1
+ *   FAKE_CUDA_NODE=FILE     the devices instead, read now and at each restore: a line "LETTER NAME" for
+ *                           each device; its UUID is 16 times the letter
+ *   FAKE_CUDA_MEMORY=MIB    memory of each device, 1024
+ *   FAKE_CUDA_SHARED=DIR    all processes with the same directory share that memory. Without it, memory
+ *                           that the process has released counts as free even if a descriptor is kept
+ *   FAKE_CUDA_TAKEN=FILE    the MiB of each device that others use, read now and at each restore
+ *   FAKE_CUDA_FAIL=RULE,... RULE is NAME=CODE (each call of that function returns CODE), NAME:N=CODE
+ *                           (only its Nth call) or NAME:N+=CODE (the Nth and all later calls)
+ *   FAKE_CUDA_FAULT=FILE    when FILE appears with "NAME N CODE", the Nth call of that function from then on
+ *                           returns CODE and removes FILE
+ *   FAKE_CUDA_CALLS=FILE    while FILE exists, each call appends its name as a line
+ *   FAKE_CUDA_SLOW=NAME=MS[@FILE],...  each call of that function returns MS milliseconds after its
+ *                           work is done; with FILE only while that exists
+ *   FAKE_CUDA_BUSY=FILE     no copy ends while FILE exists
+ *   FAKE_CUDA_CONCURRENT=0  CPU and GPU may not use managed memory at the same time
+ *   FAKE_CUDA_MANAGED=there managed memory is mapped at any free address
+ *   FAKE_CUDA_LATE=MS       exported memory is free MS milliseconds after its release
  *   FAKE_CUDA_PARTS=1       cuMemMap maps parts of memory, which driver 580 refuses
- *   FAKE_CUDA_VERSION=N     what cuDriverGetVersion answers, 13000; functions later than that are
- *                           not handed out by cuGetProcAddress
+ *   FAKE_CUDA_VERSION=N     the answer of cuDriverGetVersion, 13000; cuGetProcAddress does not return
+ *                           later functions
  *
  * A kernel NAME is `void NAME(void **params, const struct fake_grid *grid)`, exported by the program
- * (-rdynamic, default visibility), with `const int NAME_params`: how many parameters it has, of 8 bytes each. */
+ * (-rdynamic, default visibility), with `const int NAME_params`, its number of parameters of 8 bytes each. */
 #ifndef FAKE_FAKE_H
 #define FAKE_FAKE_H
 
@@ -160,7 +160,8 @@ void fake_context_streams_end(CUcontext context);
 void fake_mark_all(CUcontext context, struct fake_op *mark); /* behind all work of a context */
 struct CUstream_st *fake_capturing(CUcontext context);
 
-/* ---- memory (memory.c, vmm.c, shared.c) --------------------------------------------------------------- */
+/* ---- memory (memory.c, vmm.c, shared.c)
+ * --------------------------------------------------------------- */
 
 enum fake_kind { FAKE_DEVICE, FAKE_VMM, FAKE_HOST, FAKE_REGISTERED, FAKE_MANAGED, FAKE_IMPORTED, FAKE_EXTERNAL };
 
@@ -195,7 +196,8 @@ struct fake_memory {
 
 extern struct fake_block *fake_blocks;
 
-/* shared.c: bytes of a device that are taken, by any process; a file for so many more, -1: there is no room. */
+/* shared.c: bytes of a device that are taken, by any process; a file for so many more, -1: there is
+ * no room. */
 size_t fake_used(CUdevice device);
 int fake_memory_file(CUdevice device, size_t size);
 CUdevice fake_memory_device(int fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: its calls written down, and one that fails, as files say for as long as they are there: in one phase
- * of a process alone, and also in one that was restored, whose memory is its image's. */
+ * The fake driver: records its calls in a file, and fails one call that a file names. Files work in
+ * a single phase of a process, and in a restored process, whose environment is that of its image.
+ * */
 #include "test/support/driver/fake.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: what belongs to others, which a program has imported. It can be had and given up; there is nothing
- * behind it. */
+ * The fake driver: objects that a program imports from other interfaces and processes. They are
+ * empty. */
 #include "test/support/driver/bodies.h"
 
 #include <stdlib.h>

@@ -130,7 +130,8 @@ static CUresult give(CUstream stream, const struct fake_op *op)
 	return rc;
 }
 
-/* A kernel of so many blocks has its device for itself: others begin when it has ended. Copies do not care. */
+/* A kernel of so many blocks has its device for itself: others begin when it has ended. Copies do
+ * not care. */
 static void take_place(bool all, unsigned *running, unsigned *alone)
 {
 	fake_lock();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: managed memory, and what is advised about it, page by page. */
+ * The fake driver: managed memory, and the advice about each of its pages. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
@@ -34,8 +34,8 @@ static void *map_file(void *at, size_t size)
 	return got;
 }
 
-/* As the driver does it: it asks for room to align in, gives back what it does not need, and maps the
- * memory in between. Who stands between it and libc can choose the address. */
+/* As the driver does it: it asks for room to align in, gives back what it does not need, and maps
+ * the memory in between. Who stands between it and libc can choose the address. */
 void *fake_map_managed(size_t size)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: memory. What a device has is a memfd, mapped where the program sees it. */
+ * The fake driver: memory. Device memory is a memfd that is mapped at its device address. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
@@ -184,7 +184,8 @@ CUresult fake_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t wid
 	return fake_allocate(address, *pitch * height, FAKE_DEVICE);
 }
 
-/* As the driver's, it waits for the context's work first; in relaxed mode while there is a capture, too. */
+/* As the driver's, it waits for the context's work first; in relaxed mode while there is a capture,
+ * too. */
 CUresult fake_cuMemFree_v2(CUdeviceptr address)
 {
 	CUresult rc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: the machine's devices, those that a process sees, and a restore on others. */
+ * The fake driver: the devices of the node, those that a process sees, and a restore on other
+ * devices. */
 #include "test/support/driver/bodies.h"
 
 #include <stdio.h>

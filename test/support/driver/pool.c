@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: stream-ordered memory, which a stream takes and gives back where it comes to it, and its
- * pools, which keep what is freed if they are told to. In a capture it is the graph's. */
+ * The fake driver: stream-ordered memory, which is allocated and freed when its stream gets there,
+ * and its pools, which cache freed memory up to their threshold. In a capture the memory belongs to
+ * the graph. */
 #include "test/support/driver/bodies.h"
 
 #include <stdlib.h>

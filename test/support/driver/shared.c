@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: devices whose memory several processes share (FAKE_CUDA_SHARED). Each piece of it is a file of
- * that directory with a lock, which lives as long as anything refers to it: a mapping, a descriptor, also one that
- * is under way in a socket. A process that ends, in whatever way, gives its memory back. */
+ * The fake driver: devices whose memory several processes share (FAKE_CUDA_SHARED). Each allocation
+ * is a file in that directory with a lock, which is held as long as anything refers to it: a
+ * mapping, a descriptor, or a message in a socket. The end of a process always releases its memory.
+ * */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 

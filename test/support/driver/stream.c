@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: streams. Each has a thread that does what was given to it, in order. */
+ * The fake driver: streams. Each has a thread that runs its operations in order. */
 #include "test/support/driver/bodies.h"
 
 #include <errno.h>
@@ -262,7 +262,8 @@ CUresult fake_cuStreamDestroy(CUstream stream)
 	return fake_cuStreamDestroy_v2(stream);
 }
 
-/* A look at a stream in capture, or at the default stream that it may depend on, ends the capture. */
+/* A look at a stream in capture, or at the default stream that it may depend on, ends the capture.
+ * */
 static CUresult state_of(const struct CUstream_st *s)
 {
 	struct CUstream_st *c = s ? fake_capturing(s->context) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake driver: virtual memory management, and memory between processes. A handle is the address of
- * its struct fake_memory. */
+ * The fake driver: virtual memory management, and memory between processes. A handle is the address
+ * of its struct fake_memory. */
 #define _GNU_SOURCE
 #include "test/support/driver/bodies.h"
 
