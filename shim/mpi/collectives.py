@@ -6,27 +6,27 @@ import re
 
 # What a non-blocking collective overwrites when its send buffer is MPI_IN_PLACE. Those not listed
 # leave their own input as it is.
-ONE = ["gck_mpi_keep_input(&a->n, recvbuf, count, datatype);"]
+ONE = ["gck_mpi_retain_input(&a->n, recvbuf, count, datatype);"]
 IN_PLACE = {
     "allreduce": ONE, "reduce": ONE, "scan": ONE, "exscan": ONE,
     "reduce_scatter": [
         "long total = 0;",
         "for (long i = 0; i < gck_mpi_size(comm); i++)",
         "\ttotal += recvcounts[i];",
-        "gck_mpi_keep_input(&a->n, recvbuf, total, datatype);"],
+        "gck_mpi_retain_input(&a->n, recvbuf, total, datatype);"],
     "reduce_scatter_block": [
-        "gck_mpi_keep_input(&a->n, recvbuf, recvcount * gck_mpi_size(comm), datatype);"],
+        "gck_mpi_retain_input(&a->n, recvbuf, recvcount * gck_mpi_size(comm), datatype);"],
     "alltoall": [
-        "gck_mpi_keep_input(&a->n, recvbuf, recvcount * gck_mpi_size(comm), recvtype);"],
+        "gck_mpi_retain_input(&a->n, recvbuf, recvcount * gck_mpi_size(comm), recvtype);"],
     "alltoallv": [
         "MPI_Aint lb, extent = 0;",
         "gck_mpi_real.Type_get_extent(GCK_MPI_REAL_TYPE(recvtype), &lb, &extent);",
         "for (long i = 0; i < gck_mpi_size(comm); i++)",
-        "\tgck_mpi_keep_input(&a->n, (char *)recvbuf + rdispls[i] * extent, recvcounts[i], "
+        "\tgck_mpi_retain_input(&a->n, (char *)recvbuf + rdispls[i] * extent, recvcounts[i], "
         "recvtype);"],
     "alltoallw": [
         "for (long i = 0; i < gck_mpi_size(comm); i++)",
-        "\tgck_mpi_keep_input(&a->n, (char *)recvbuf + rdispls[i], recvcounts[i], recvtypes[i]);"],
+        "\tgck_mpi_retain_input(&a->n, (char *)recvbuf + rdispls[i], recvcounts[i], recvtypes[i]);"],
 }
 
 
@@ -116,7 +116,7 @@ def issue(f, kept):
         if p.handle and p.length is None:
             arguments.append(f"{REAL[p.kind]}(a->{p.name})")
         elif p.handle:
-            yield f"\tconst MPI_Datatype *real_{p.name} = gck_mpi_keep_reals(n, a->{p.name});"
+            yield f"\tconst MPI_Datatype *real_{p.name} = gck_mpi_retain_reals(n, a->{p.name});"
             arguments.append(f"real_{p.name}")
         else:
             arguments.append(f"a->{p.name}")
@@ -130,11 +130,11 @@ def issue(f, kept):
 def keep(f, p):
     """How an argument is kept."""
     if p.handle and p.length is None:
-        return f"gck_mpi_keep_{p.kind}(&a->n, {handle(f, p)})"
+        return f"gck_mpi_retain_{p.kind}(&a->n, {handle(f, p)})"
     if p.handle:
-        return f"gck_mpi_keep_types(&a->n, {p.name}, {length(f, p)})"
+        return f"gck_mpi_retain_types(&a->n, {p.name}, {length(f, p)})"
     if p.length is not None:
-        return f"gck_mpi_keep(&a->n, {p.name}, {length(f, p)}, sizeof *{p.name})"
+        return f"gck_mpi_retain(&a->n, {p.name}, {length(f, p)}, sizeof *{p.name})"
     return p.name
 
 

@@ -88,7 +88,7 @@ static int join_all(struct gck_error *err)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-int gck_mpi_ns_bury(struct gck_error *err)
+int gck_mpi_ns_discard(struct gck_error *err)
 {
 	if (!gck_mpi_ns.root_handle)
 		return gck_fail(err, EINVAL, "no MPI library is loaded that could be given back");

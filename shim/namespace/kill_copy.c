@@ -102,7 +102,7 @@ static int empty_hollow(struct gck_error *err)
 	return 0;
 }
 
-int gck_mpi_ns_abandon(struct gck_error *err)
+int gck_mpi_ns_kill(struct gck_error *err)
 {
 	if (gck_mpi_ns_hold(HOLD_MS, err) < 0 || end_threads(err) < 0)
 		return -1;

@@ -56,11 +56,11 @@ void gck_mpi_ns_release(void);
  * signal actions that lead into it are put back to what they were before. Afterwards load works
  * again. Fails if libraries of it cannot be unmapped, naming them (a process has 16 namespaces:
  * the next loads work all the same). */
-int gck_mpi_ns_bury(struct gck_error *err);
+int gck_mpi_ns_discard(struct gck_error *err);
 
 /* For tests: what a restart does to the copy, in the living process. Its threads are ended where
  * they are, its descriptors closed, its memory unmapped; nothing but bury works afterwards. */
-int gck_mpi_ns_abandon(struct gck_error *err);
+int gck_mpi_ns_kill(struct gck_error *err);
 
 /* ---- between the files outside the namespace ---- */
 

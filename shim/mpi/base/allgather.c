@@ -19,20 +19,20 @@ int64_t gck_mpi_now_ns(void)
 
 int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word)
 {
-	if (b->n == b->room) {
-		size_t room = b->room ? b->room * 2 : FIRST_ROOM;
-		unsigned long *v = realloc(b->v, room * sizeof *v);
+	if (b->n == b->capacity) {
+		size_t capacity = b->capacity ? b->capacity * 2 : FIRST_ROOM;
+		unsigned long *v = realloc(b->v, capacity * sizeof *v);
 
 		if (!v)
 			return -1;
 		b->v = v;
-		b->room = room;
+		b->capacity = capacity;
 	}
 	b->v[b->n++] = word;
 	return 0;
 }
 
-int gck_mpi_exchange_split(const void *bytes, size_t size, size_t nranks,
+int gck_mpi_allgather_split(const void *bytes, size_t size, size_t nranks,
 			   struct gck_mpi_words *all, struct gck_error *err)
 {
 	const unsigned long *v = bytes;
@@ -55,7 +55,7 @@ int gck_mpi_exchange_split(const void *bytes, size_t size, size_t nranks,
 
 static const struct gck_mpi_blob *own;
 
-static int give_alone(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+static int give_alone(struct gck_mpi_allgather *x, uint32_t round, const struct gck_mpi_blob *mine,
 		      struct gck_error *err)
 {
 	(void)x;
@@ -65,7 +65,7 @@ static int give_alone(struct gck_mpi_exchange *x, uint32_t round, const struct g
 	return 0;
 }
 
-static int take_alone(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+static int take_alone(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 		      struct gck_error *err)
 {
 	(void)x;
@@ -75,8 +75,8 @@ static int take_alone(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *
 	return 1;
 }
 
-void gck_mpi_exchange_alone(struct gck_mpi_exchange *x)
+void gck_mpi_allgather_alone(struct gck_mpi_allgather *x)
 {
-	*x = (struct gck_mpi_exchange){
+	*x = (struct gck_mpi_allgather){
 		.nranks = 1, .rank = 0, .give = give_alone, .take = take_alone};
 }

@@ -21,7 +21,7 @@ struct gck_mpi_state gck_mpi_state = {
 	.size = sizeof gck_mpi_state, .link_fd = -1,
 };
 
-static struct gck_mpi_keeper keeper = {
+static struct gck_mpi_thread_state keeper = {
 	.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .link = {.fd = -1},
 };
 
@@ -75,7 +75,7 @@ void gck_mpi_set_finalized(void)
 
 /* ---- what others change --------------------------------------------------------------------- */
 
-bool gck_mpi_keeper_stopping(struct gck_mpi_keeper *k)
+bool gck_mpi_thread_stopping(struct gck_mpi_thread_state *k)
 {
 	bool stopping;
 
@@ -99,7 +99,7 @@ static struct timespec after(int ms)
 	return ts;
 }
 
-enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms)
+enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms)
 {
 	struct timespec end = after(ms);
 	enum gck_mpi_stage stage;
@@ -113,7 +113,7 @@ enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms)
 	return stage;
 }
 
-bool gck_mpi_keeper_told(struct gck_mpi_keeper *k)
+bool gck_mpi_thread_told(struct gck_mpi_thread_state *k)
 {
 	bool told;
 
@@ -123,14 +123,14 @@ bool gck_mpi_keeper_told(struct gck_mpi_keeper *k)
 	return told;
 }
 
-void gck_mpi_keeper_tell(struct gck_mpi_keeper *k, bool told)
+void gck_mpi_thread_tell(struct gck_mpi_thread_state *k, bool told)
 {
 	pthread_mutex_lock(&k->lock);
 	k->told = told;
 	pthread_mutex_unlock(&k->lock);
 }
 
-void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms)
+void gck_mpi_thread_pause(struct gck_mpi_thread_state *k, int ms)
 {
 	struct timespec end = after(ms);
 
@@ -141,7 +141,7 @@ void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms)
 	pthread_mutex_unlock(&k->lock);
 }
 
-bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k)
+bool gck_mpi_thread_restored(const struct gck_mpi_thread_state *k)
 {
 	return gck_inside_restarts() != k->restarts;
 }
@@ -150,7 +150,7 @@ bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k)
 
 static void *run(void *arg)
 {
-	struct gck_mpi_keeper *k = arg;
+	struct gck_mpi_thread_state *k = arg;
 
 	pthread_setname_np(pthread_self(), "gpuckpt-mpi");
 	gck_mpi_thread_new()->passes = true;
@@ -170,7 +170,7 @@ static void leave_to_parent(void)
 	pthread_mutex_init(&keeper.lock, NULL);
 }
 
-static int start(struct gck_mpi_keeper *k, struct gck_error *err)
+static int start(struct gck_mpi_thread_state *k, struct gck_error *err)
 {
 	sigset_t all, before;
 	int rc;
@@ -243,7 +243,7 @@ static void stop(void)
 		keeper.runs = false;
 }
 
-int gck_mpi_keeper_stops_at_exit(struct gck_error *err)
+int gck_mpi_thread_stops_at_exit(struct gck_error *err)
 {
 	static bool does;
 

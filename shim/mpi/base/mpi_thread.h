@@ -16,12 +16,12 @@
 /* Read by the agent and the capture. gck_mpi_ns_load keeps left_out up to date. */
 extern struct gck_mpi_state gck_mpi_state;
 
-struct gck_mpi_keeper;
+struct gck_mpi_thread_state;
 
 /* What the thread does, given at its start. */
 struct gck_mpi_thread_work {
 	bool (*wanted)(void); /* is there work in a process that is no rank of a checkpointed step? */
-	void (*run)(struct gck_mpi_keeper *k); /* until gck_mpi_keeper_stopping */
+	void (*run)(struct gck_mpi_thread_state *k); /* until gck_mpi_thread_stopping */
 };
 
 /* The real library was just loaded: make the thread. In a process that is no rank of a checkpointed
@@ -59,7 +59,7 @@ void gck_mpi_set_leaving(bool leaving);
 
 /* ---- between the thread's own files --------------------------------------------------------- */
 
-struct gck_mpi_keeper {
+struct gck_mpi_thread_state {
 	pthread_mutex_t lock;    /* for what follows */
 	pthread_cond_t changed;
 	pthread_t thread;
@@ -70,30 +70,30 @@ struct gck_mpi_keeper {
 	/* the thread's own */
 	const struct gck_mpi_thread_work *work;
 	struct gck_inside_link link;
-	int64_t help_until_ns;   /* help.c */
+	int64_t progress_until_ns;   /* help.c */
 	uint32_t restarts;       /* as seen last */
 	bool restoring;          /* out of an image, and MPI is not back */
 	struct gck_error lost;   /* why it never will be; code 0: it may */
 };
 
-bool gck_mpi_keeper_stopping(struct gck_mpi_keeper *k);
+bool gck_mpi_thread_stopping(struct gck_mpi_thread_state *k);
 
 /* The stage; waits up to ms for the end of MPI_Init. */
-enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms);
+enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms);
 
 /* Does the agent know it, and set that. */
-bool gck_mpi_keeper_told(struct gck_mpi_keeper *k);
-void gck_mpi_keeper_tell(struct gck_mpi_keeper *k, bool told);
+bool gck_mpi_thread_told(struct gck_mpi_thread_state *k);
+void gck_mpi_thread_tell(struct gck_mpi_thread_state *k, bool told);
 
 /* From now on exit() waits for the thread before anything of the real library is ended: it may be in
  * it, or be about to bury a dead copy, whose destructors must not run. Before main() it would be too
  * early for that: the loader's turn comes before what was registered then. */
-int gck_mpi_keeper_stops_at_exit(struct gck_error *err);
+int gck_mpi_thread_stops_at_exit(struct gck_error *err);
 
 /* Wait ms, or until the thread is to stop. */
-void gck_mpi_keeper_pause(struct gck_mpi_keeper *k, int ms);
+void gck_mpi_thread_pause(struct gck_mpi_thread_state *k, int ms);
 
 /* The process has become another one, out of an image. */
-bool gck_mpi_keeper_restored(const struct gck_mpi_keeper *k);
+bool gck_mpi_thread_restored(const struct gck_mpi_thread_state *k);
 
 #endif

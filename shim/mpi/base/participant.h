@@ -13,7 +13,7 @@
 /* One thing that stands in the way of a checkpoint: object, reason, remedy (borrowed). */
 typedef void gck_mpi_obstacle_fn(void *arg, const char *object, const char *reason, const char *remedy);
 
-struct gck_mpi_part {
+struct gck_mpi_participant {
 	const char *name;
 	/* Quiesced, the real library lives: bring into our memory what only it knows. */
 	int (*save)(struct gck_error *err);
@@ -25,19 +25,19 @@ struct gck_mpi_part {
 	bool outside; /* its objects live before MPI_Init and after MPI_Finalize, too */
 };
 
-extern const struct gck_mpi_part gck_mpi_info_part, gck_mpi_attribute_part, gck_mpi_op_part,
-	gck_mpi_datatype_part,
-	gck_mpi_group_part, gck_mpi_comm_part, gck_mpi_win_part, gck_mpi_file_part,
-	gck_mpi_request_part, gck_mpi_tool_part;
+extern const struct gck_mpi_participant gck_mpi_info_participant, gck_mpi_attribute_participant,
+	gck_mpi_op_participant, gck_mpi_datatype_participant, gck_mpi_group_participant,
+	gck_mpi_comm_participant, gck_mpi_win_participant, gck_mpi_file_participant,
+	gck_mpi_request_participant, gck_mpi_tool_participant;
 
 /* In the order in which they are rebuilt; NULL at the end. */
-extern const struct gck_mpi_part *const gck_mpi_parts[];
+extern const struct gck_mpi_participant *const gck_mpi_participants[];
 
 /* What takes part in the rounds of a quiesce. put: append this rank's words to its blob; judge: the
  * blobs of all ranks; what is owed is told by behind() (this rank must run on) and settled() (as
  * far as this part sees nothing is under way in any rank). step: with the gate closed and nobody
  * inside, bring things on by calls of the real library (progress, take messages in). */
-struct gck_mpi_owed {
+struct gck_mpi_pending {
 	const char *name;
 	int (*put)(struct gck_mpi_blob *b, struct gck_error *err);
 	/* all[r]: this part's words of rank r (none: n 0). A blob that makes no sense is an error. */
@@ -51,7 +51,8 @@ struct gck_mpi_owed {
 	void (*over)(void);
 };
 
-extern const struct gck_mpi_owed gck_mpi_clock_owed, gck_mpi_win_owed, gck_mpi_drain_owed;
-extern const struct gck_mpi_owed *const gck_mpi_oweds[];
+extern const struct gck_mpi_pending gck_mpi_clock_pending, gck_mpi_win_pending,
+	gck_mpi_flush_pending;
+extern const struct gck_mpi_pending *const gck_mpi_pendings[];
 
 #endif

@@ -25,7 +25,7 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 
 	/* requests are the program's while it is inside: there will be another round then */
 	if (out && gck_mpi_running()) {
-		gck_mpi_comm_sweep();
+		gck_mpi_comm_reap();
 		open = gck_mpi_nonblocking_open(&active);
 	}
 	return gck_mpi_clocks_put(&gck_mpi_clocks, b, out, active, open, err);
@@ -58,7 +58,7 @@ static void over(void)
 	gck_mpi_clocks_resume(&gck_mpi_clocks);
 }
 
-const struct gck_mpi_owed gck_mpi_clock_owed = {
+const struct gck_mpi_pending gck_mpi_clock_pending = {
 	.name = "collectives",
 	.put = put,
 	.judge = judge,

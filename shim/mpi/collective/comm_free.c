@@ -127,11 +127,11 @@ static void end(struct gck_mpi_comm *c)
 		gck_mpi_real.Comm_free(&real);
 	if (c->first)
 		gck_mpi_nonblocking_free(c->first);
-	gck_mpi_drained_forget(c);
+	gck_mpi_flushed_forget(c);
 	gck_mpi_comm_forget(c);
 }
 
-void gck_mpi_comm_sweep(void)
+void gck_mpi_comm_reap(void)
 {
 	struct gck_mpi_handle *h;
 	struct gck_mpi_comm *c;
@@ -147,7 +147,7 @@ void gck_mpi_comm_sweep(void)
 void gck_mpi_comm_let_go(struct gck_mpi_comm *c)
 {
 	c->life = GCK_MPI_COMM_FREED;
-	gck_mpi_comm_sweep();
+	gck_mpi_comm_reap();
 }
 
 /* ---- what the program calls ----------------------------------------------------------------- */

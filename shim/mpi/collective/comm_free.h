@@ -17,6 +17,6 @@ void gck_mpi_comm_let_go(struct gck_mpi_comm *c);
 bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c);
 
 /* Bring on the end of all that were let go. Inside the gate, or in the MPI thread. */
-void gck_mpi_comm_sweep(void);
+void gck_mpi_comm_reap(void);
 
 #endif

@@ -31,14 +31,14 @@ static int save_one(struct gck_mpi_comm *c, MPI_Comm real)
 	int rc;
 
 	free(c->topology);
-	gck_mpi_hints_free(c->hints);
+	gck_mpi_info_snapshot_free(c->hints);
 	c->topology = NULL;
 	c->hints = NULL;
 	rc = c->with_topology ? gck_mpi_topology_save(real, &c->topology) : MPI_SUCCESS;
 	if (!rc)
 		rc = gck_mpi_real.Comm_get_info(real, &info);
 	if (!rc)
-		rc = gck_mpi_hints_save(info, &c->hints);
+		rc = gck_mpi_info_snapshot_save(info, &c->hints);
 	return rc;
 }
 
@@ -119,7 +119,7 @@ static int set_hints(const struct gck_mpi_comm *c, MPI_Comm real)
 
 	if (!c->hints)
 		return MPI_SUCCESS;
-	rc = gck_mpi_hints_make(c->hints, &info);
+	rc = gck_mpi_info_snapshot_make(c->hints, &info);
 	if (rc)
 		return rc;
 	rc = gck_mpi_real.Comm_set_info(real, info);
@@ -242,7 +242,7 @@ static void able(gck_mpi_obstacle_fn *tell, void *arg)
 	}
 }
 
-const struct gck_mpi_part gck_mpi_comm_part = {
+const struct gck_mpi_participant gck_mpi_comm_participant = {
 	.name = "communicators",
 	.save = save,
 	.rebuild = rebuild,

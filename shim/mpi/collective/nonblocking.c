@@ -19,11 +19,11 @@
 
 #define PIECE (1l << 29) /* bytes of input kept in one piece */
 
-enum kept_kind { KEPT_ARRAY, KEPT_TYPE, KEPT_OP, KEPT_INFO, KEPT_INPUT };
+enum retained_kind { RETAINED_ARRAY, RETAINED_TYPE, RETAINED_OP, RETAINED_INFO, RETAINED_INPUT };
 
-struct gck_mpi_kept {
-	struct gck_mpi_kept *next;
-	enum kept_kind kind;
+struct gck_mpi_retained {
+	struct gck_mpi_retained *next;
+	enum retained_kind kind;
 	union {
 		MPI_Datatype type; /* also an input's, which another entry holds */
 		MPI_Op op;
@@ -48,9 +48,10 @@ void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
 	return n;
 }
 
-static struct gck_mpi_kept *keep(struct gck_mpi_nonblocking *n, enum kept_kind kind, size_t bytes)
+static struct gck_mpi_retained *keep(struct gck_mpi_nonblocking *n, enum retained_kind kind,
+				     size_t bytes)
 {
-	struct gck_mpi_kept *k = calloc(1, sizeof *k + bytes);
+	struct gck_mpi_retained *k = calloc(1, sizeof *k + bytes);
 
 	if (!k) {
 		n->failed = true;
@@ -63,75 +64,79 @@ static struct gck_mpi_kept *keep(struct gck_mpi_nonblocking *n, enum kept_kind k
 	return k;
 }
 
-void *gck_mpi_keep(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size)
+void *gck_mpi_retain(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size)
 {
-	struct gck_mpi_kept *k;
+	struct gck_mpi_retained *k;
 
 	if (!array || length < 0)
 		return NULL;
-	k = keep(n, KEPT_ARRAY, (size_t)length * size);
+	k = keep(n, RETAINED_ARRAY, (size_t)length * size);
 	if (!k)
 		return NULL;
 	k->count = length;
 	return memcpy(k->data, array, k->bytes);
 }
 
-MPI_Datatype gck_mpi_keep_type(struct gck_mpi_nonblocking *n, MPI_Datatype type)
+MPI_Datatype gck_mpi_retain_type(struct gck_mpi_nonblocking *n, MPI_Datatype type)
 {
-	struct gck_mpi_kept *k = gck_mpi_is(type, GCK_MPI_DATATYPE) ? keep(n, KEPT_TYPE, 0) : NULL;
+	struct gck_mpi_retained *k =
+		gck_mpi_is(type, GCK_MPI_DATATYPE) ? keep(n, RETAINED_TYPE, 0) : NULL;
 
 	if (k) {
 		k->type = type;
-		gck_mpi_type_hold(type);
+		gck_mpi_type_ref(type);
 	}
 	return type;
 }
 
-MPI_Op gck_mpi_keep_op(struct gck_mpi_nonblocking *n, MPI_Op op)
+MPI_Op gck_mpi_retain_op(struct gck_mpi_nonblocking *n, MPI_Op op)
 {
-	struct gck_mpi_kept *k = gck_mpi_is(op, GCK_MPI_OP) ? keep(n, KEPT_OP, 0) : NULL;
+	struct gck_mpi_retained *k = gck_mpi_is(op, GCK_MPI_OP) ? keep(n, RETAINED_OP, 0) : NULL;
 
 	if (k) {
 		k->op = op;
-		gck_mpi_op_hold(op);
+		gck_mpi_op_ref(op);
 	}
 	return op;
 }
 
-MPI_Info gck_mpi_keep_info(struct gck_mpi_nonblocking *n, MPI_Info info)
+MPI_Info gck_mpi_retain_info(struct gck_mpi_nonblocking *n, MPI_Info info)
 {
-	struct gck_mpi_kept *k;
+	struct gck_mpi_retained *k;
 	MPI_Info copy;
 
 	if (!gck_mpi_is(info, GCK_MPI_INFO) || info == MPI_INFO_NULL)
 		return info;
-	k = keep(n, KEPT_INFO, 0);
+	k = keep(n, RETAINED_INFO, 0);
 	if (k && !gck_mpi_real.Info_dup(GCK_MPI_REAL_INFO(info), &copy))
 		k->info = gck_mpi_info_of_real(copy);
 	n->failed |= k && !k->info;
 	return k ? k->info : NULL;
 }
 
-MPI_Datatype *gck_mpi_keep_types(struct gck_mpi_nonblocking *n, const MPI_Datatype *types, long length)
+MPI_Datatype *gck_mpi_retain_types(struct gck_mpi_nonblocking *n, const MPI_Datatype *types,
+				   long length)
 {
-	MPI_Datatype *copy = gck_mpi_keep(n, types, length, sizeof *copy);
+	MPI_Datatype *copy = gck_mpi_retain(n, types, length, sizeof *copy);
 
 	for (long i = 0; copy && i < length; i++)
-		gck_mpi_keep_type(n, copy[i]);
+		gck_mpi_retain_type(n, copy[i]);
 	return copy;
 }
 
 /* Open MPI 4.1's MPI_Ialltoallw on a communicator with a topology goes through as many types as
  * there are neighbours, though that be more than there are ranks; NULL entries it leaves alone. */
-MPI_Datatype *gck_mpi_keep_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types)
+MPI_Datatype *gck_mpi_retain_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types)
 {
-	const struct gck_mpi_kept *of =
-		types ? (const void *)((const char *)types - offsetof(struct gck_mpi_kept, data)) : NULL;
+	const struct gck_mpi_retained *of =
+		types ? (const void *)((const char *)types -
+				       offsetof(struct gck_mpi_retained, data))
+		      : NULL;
 	long more = gck_mpi_indegree(n->comm) + gck_mpi_outdegree(n->comm);
-	struct gck_mpi_kept *k;
+	struct gck_mpi_retained *k;
 	MPI_Datatype *reals;
 
-	k = of ? keep(n, KEPT_ARRAY, (size_t)(of->count + more) * sizeof *reals) : NULL;
+	k = of ? keep(n, RETAINED_ARRAY, (size_t)(of->count + more) * sizeof *reals) : NULL;
 	if (!k)
 		return NULL;
 	reals = (void *)k->data;
@@ -142,13 +147,13 @@ MPI_Datatype *gck_mpi_keep_reals(struct gck_mpi_nonblocking *n, const MPI_Dataty
 
 static void keep_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
 {
-	struct gck_mpi_kept *k;
+	struct gck_mpi_retained *k;
 	int size = 0;
 
 	if (gck_mpi_real.Pack_size(count, GCK_MPI_REAL_TYPE(type), GCK_MPI_REAL_COMM(MPI_COMM_SELF),
 				   &size))
 		return; /* a wrong argument: the collective itself says so */
-	k = keep(n, KEPT_INPUT, size);
+	k = keep(n, RETAINED_INPUT, size);
 	if (!k)
 		return;
 	k->buf = buf;
@@ -157,7 +162,7 @@ static void keep_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI
 }
 
 /* In pieces, for packing counts bytes by int. */
-void gck_mpi_keep_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
+void gck_mpi_retain_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
 {
 	MPI_Aint lb, extent = 0;
 	int size = 0;
@@ -175,10 +180,10 @@ int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n)
 {
 	int rc = MPI_SUCCESS;
 
-	for (struct gck_mpi_kept *k = n->kept; !rc && k; k = k->next) {
+	for (struct gck_mpi_retained *k = n->kept; !rc && k; k = k->next) {
 		int position = 0;
 
-		if (k->kind == KEPT_INPUT)
+		if (k->kind == RETAINED_INPUT)
 			rc = gck_mpi_real.Pack(k->buf, k->count, GCK_MPI_REAL_TYPE(k->type), k->data,
 					       k->bytes, &position, GCK_MPI_REAL_COMM(MPI_COMM_SELF));
 	}
@@ -189,10 +194,10 @@ int gck_mpi_inputs_put_back(struct gck_mpi_nonblocking *n)
 {
 	int rc = MPI_SUCCESS;
 
-	for (struct gck_mpi_kept *k = n->kept; !rc && k; k = k->next) {
+	for (struct gck_mpi_retained *k = n->kept; !rc && k; k = k->next) {
 		int position = 0;
 
-		if (k->kind == KEPT_INPUT)
+		if (k->kind == RETAINED_INPUT)
 			rc = gck_mpi_real.Unpack(k->data, k->bytes, &position, k->buf, k->count,
 						 GCK_MPI_REAL_TYPE(k->type),
 						 GCK_MPI_REAL_COMM(MPI_COMM_SELF));
@@ -211,14 +216,14 @@ static void free_info(MPI_Info info)
 void gck_mpi_nonblocking_free(struct gck_mpi_nonblocking *n)
 {
 	while (n->kept) {
-		struct gck_mpi_kept *k = n->kept;
+		struct gck_mpi_retained *k = n->kept;
 
 		n->kept = k->next;
-		if (k->kind == KEPT_TYPE)
-			gck_mpi_type_release(k->type);
-		else if (k->kind == KEPT_OP)
-			gck_mpi_op_release(k->op);
-		else if (k->kind == KEPT_INFO && k->info)
+		if (k->kind == RETAINED_TYPE)
+			gck_mpi_type_unref(k->type);
+		else if (k->kind == RETAINED_OP)
+			gck_mpi_op_unref(k->op);
+		else if (k->kind == RETAINED_INFO && k->info)
 			free_info(k->info);
 		free(k);
 	}

@@ -13,7 +13,7 @@
 #include "common/base/error.h"
 
 struct gck_mpi_clock;
-struct gck_mpi_kept;
+struct gck_mpi_retained;
 struct gck_mpi_request;
 
 /* The head of a generated struct of arguments. */
@@ -26,7 +26,7 @@ struct gck_mpi_nonblocking {
 	int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real);
 	/* It is complete; may be NULL. */
 	void (*completed)(struct gck_mpi_nonblocking *n);
-	struct gck_mpi_kept *kept;
+	struct gck_mpi_retained *kept;
 	bool failed; /* no memory while arguments were kept: begin says so */
 };
 
@@ -36,18 +36,19 @@ void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
 
 /* Arguments that must outlast the call: an array (NULL stays NULL, and length -1 gives NULL: nobody
  * looks at it); a type, an operation, an info, an array of types. */
-void *gck_mpi_keep(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size);
-MPI_Datatype gck_mpi_keep_type(struct gck_mpi_nonblocking *n, MPI_Datatype type);
-MPI_Op gck_mpi_keep_op(struct gck_mpi_nonblocking *n, MPI_Op op);
-MPI_Info gck_mpi_keep_info(struct gck_mpi_nonblocking *n, MPI_Info info); /* a copy */
-MPI_Datatype *gck_mpi_keep_types(struct gck_mpi_nonblocking *n, const MPI_Datatype *types, long length);
+void *gck_mpi_retain(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size);
+MPI_Datatype gck_mpi_retain_type(struct gck_mpi_nonblocking *n, MPI_Datatype type);
+MPI_Op gck_mpi_retain_op(struct gck_mpi_nonblocking *n, MPI_Op op);
+MPI_Info gck_mpi_retain_info(struct gck_mpi_nonblocking *n, MPI_Info info); /* a copy */
+MPI_Datatype *gck_mpi_retain_types(struct gck_mpi_nonblocking *n, const MPI_Datatype *types,
+				   long length);
 
 /* The real handles of kept types, in an array that lives as long. NULL for NULL. */
-MPI_Datatype *gck_mpi_keep_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types);
+MPI_Datatype *gck_mpi_retain_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types);
 
 /* Where input is that the collective overwrites with its result (MPI_IN_PLACE). It is taken when the
  * collective starts, and put back before it starts again. MPI error codes. */
-void gck_mpi_keep_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type);
+void gck_mpi_retain_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type);
 int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n);
 int gck_mpi_inputs_put_back(struct gck_mpi_nonblocking *n);
 

@@ -22,7 +22,7 @@ static int create_real(MPI_Comm comm, MPI_Comm *real)
 	return rc;
 }
 
-int gck_mpi_own_comm(MPI_Comm comm, MPI_Comm *own, const char *function)
+int gck_mpi_private_comm(MPI_Comm comm, MPI_Comm *own, const char *function)
 {
 	struct gck_mpi_birth b;
 	int rc;
@@ -63,7 +63,7 @@ static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void 
 		return NULL;
 	for (struct gck_mpi_handle *h = gck_mpi_first(kind); h; h = h->next)
 		if (h->real)
-			v[i++] = (struct entry){gck_mpi_own_id(own_of(h)), h};
+			v[i++] = (struct entry){gck_mpi_private_id(own_of(h)), h};
 	v[i] = (struct entry){UINT64_MAX, NULL};
 	qsort(v, i, sizeof(*v), by_id);
 	return v;
@@ -76,7 +76,7 @@ static int least(uint64_t mine, uint64_t *all)
 				      GCK_MPI_REAL_OP(MPI_MIN), GCK_MPI_REAL_COMM(MPI_COMM_WORLD));
 }
 
-int gck_mpi_own_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
+int gck_mpi_private_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
 		     int (*fn)(void *object, struct gck_error *err), struct gck_error *err)
 {
 	struct entry *v = list(kind, own_of), *next = v;
@@ -98,12 +98,12 @@ int gck_mpi_own_each(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *),
 	return rc;
 }
 
-int gck_mpi_own_info(MPI_Info given, MPI_Info *own)
+int gck_mpi_private_info(MPI_Info given, MPI_Info *own)
 {
 	return given == MPI_INFO_NULL ? PMPI_Info_create(own) : PMPI_Info_dup(given, own);
 }
 
-int gck_mpi_own_info_merge(MPI_Info own, MPI_Info given)
+int gck_mpi_private_info_merge(MPI_Info own, MPI_Info given)
 {
 	char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
 	int n = 0, found, rc;

@@ -174,7 +174,7 @@ static int judge(struct gck_mpi_clocks *s, struct gck_mpi_sums *m, const struct 
 	if (r)
 		return r;
 	s->any_behind = false;
-	for (size_t i = 0; i < m->room; i++)
+	for (size_t i = 0; i < m->capacity; i++)
 		s->any_behind |= m->v[i].reports && gck_mpi_sum_behind(&m->v[i]);
 	s->stale = still ? s->stale + 1 : 0;
 	s->digest = d;

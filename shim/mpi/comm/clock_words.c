@@ -62,10 +62,10 @@ int gck_mpi_clock_words_put(const struct gck_mpi_clocks *s, struct gck_mpi_blob 
 
 struct gck_mpi_sum *gck_mpi_sum_of(const struct gck_mpi_sums *m, bool meeting, uint64_t key)
 {
-	size_t i = gck_mpi_mix(key, meeting) & (m->room - 1);
+	size_t i = gck_mpi_mix(key, meeting) & (m->capacity - 1);
 
 	while (m->v[i].reports && (m->v[i].key != key || m->v[i].meeting != meeting))
-		i = (i + 1) & (m->room - 1);
+		i = (i + 1) & (m->capacity - 1);
 	return &m->v[i];
 }
 
@@ -78,11 +78,11 @@ static int grow(struct gck_mpi_sums *m)
 {
 	struct gck_mpi_sums bigger = *m;
 
-	bigger.room = m->room ? 2 * m->room : 64;
-	bigger.v = calloc(bigger.room, sizeof *bigger.v);
+	bigger.capacity = m->capacity ? 2 * m->capacity : 64;
+	bigger.v = calloc(bigger.capacity, sizeof *bigger.v);
 	if (!bigger.v)
 		return ENOMEM;
-	for (size_t i = 0; i < m->room; i++)
+	for (size_t i = 0; i < m->capacity; i++)
 		if (m->v[i].reports)
 			*gck_mpi_sum_of(&bigger, m->v[i].meeting, m->v[i].key) = m->v[i];
 	free(m->v);
@@ -95,7 +95,7 @@ static int report(struct gck_mpi_sums *m, const struct gck_mpi_sum *r)
 {
 	struct gck_mpi_sum *e;
 
-	if (2 * m->n >= m->room && grow(m))
+	if (2 * m->n >= m->capacity && grow(m))
 		return ENOMEM;
 	e = gck_mpi_sum_of(m, r->meeting, r->key);
 	if (!e->reports) {

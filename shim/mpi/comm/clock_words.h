@@ -20,7 +20,7 @@ struct gck_mpi_sum {
 
 struct gck_mpi_sums {
 	struct gck_mpi_sum *v;
-	size_t room, n;                  /* room: a power of two */
+	size_t capacity, n;                  /* room: a power of two */
 	bool out, active, open;          /* all are; any is */
 };
 

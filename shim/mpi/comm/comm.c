@@ -26,7 +26,7 @@ static void clear(struct gck_mpi_comm *c)
 	free(c->local);
 	free(c->sent);
 	free(c->topology);
-	gck_mpi_hints_free(c->hints);
+	gck_mpi_info_snapshot_free(c->hints);
 }
 
 /* ---- the predefined ones -------------------------------------------------------------------- */

@@ -13,8 +13,8 @@
 #include "shim/mpi/handles/handle.h"
 
 struct gck_mpi_topology; /* topology.h */
-struct gck_mpi_drained;
-struct gck_mpi_hints;    /* hints.h */
+struct gck_mpi_flushed;
+struct gck_mpi_info_snapshot;    /* hints.h */
 struct gck_mpi_nonblocking;
 
 /* A communicator that the program has freed lives on, out of its sight, until all its ranks are done
@@ -44,14 +44,14 @@ struct gck_mpi_comm {
 	/* Messages of this rank to and from each peer; NULL while npeers is 0. */
 	uint64_t *sent, *received;
 	MPI_Comm handle;            /* whose body this is */
-	struct gck_mpi_drained *drained, *drained_last; /* taken in, not yet received: drained.h */
+	struct gck_mpi_flushed *flushed, *flushed_last; /* taken in, not yet received: flushed.h */
 	_Atomic unsigned messages;  /* matched ones (MPI_Mprobe) of it that the program holds */
 	/* Being made by MPI_Comm_idup: it exists once that collective is finished. */
 	const struct gck_mpi_clock *making;
 	uint64_t making_number;
 	/* between save and rebuild; NULL: none */
 	struct gck_mpi_topology *topology; /* from malloc */
-	struct gck_mpi_hints *hints;
+	struct gck_mpi_info_snapshot *hints;
 };
 
 /* The body, or for what is no communicator of ours the dummy. */

@@ -103,7 +103,7 @@ static int rebuild(struct gck_error *err)
 	return 0;
 }
 
-const struct gck_mpi_part gck_mpi_group_part = {
+const struct gck_mpi_participant gck_mpi_group_participant = {
 	.name = "groups",
 	.save = save,
 	.rebuild = rebuild,

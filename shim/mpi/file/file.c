@@ -71,9 +71,9 @@ static struct gck_mpi_file *new_file(MPI_Comm comm, const char *name, int amode,
 	*rc = MPI_ERR_NO_MEM;
 	if (!f)
 		return NULL;
-	*rc = gck_mpi_own_comm(comm, &f->comm, "MPI_File_open");
+	*rc = gck_mpi_private_comm(comm, &f->comm, "MPI_File_open");
 	if (!*rc)
-		*rc = gck_mpi_own_info(info, &f->info);
+		*rc = gck_mpi_private_info(info, &f->info);
 	f->amode = amode;
 	f->name = strdup(name);
 	f->path = absolute(name);
@@ -156,8 +156,8 @@ GCK_MPI_FUNCTION(File_close, (MPI_File *fh))
 	real = GCK_MPI_REAL_FILE(f);
 	rc = gck_mpi_real.File_close(&real);
 	if (!rc) {
-		gck_mpi_type_release(f->etype);
-		gck_mpi_type_release(f->filetype);
+		gck_mpi_type_unref(f->etype);
+		gck_mpi_type_unref(f->filetype);
 		gck_mpi_handle_set_real(f, NULL); /* a restart opens it no more */
 	}
 	gck_mpi_leave();
@@ -193,10 +193,10 @@ static void keep_view(struct gck_mpi_file *f, MPI_Offset disp, MPI_Datatype etyp
 		gck_mpi_real.File_get_view(GCK_MPI_REAL_FILE(f), &disp, &real_etype,
 					   &real_filetype, name);
 	}
-	gck_mpi_type_hold(etype);
-	gck_mpi_type_hold(filetype);
-	gck_mpi_type_release(f->etype);
-	gck_mpi_type_release(f->filetype);
+	gck_mpi_type_ref(etype);
+	gck_mpi_type_ref(filetype);
+	gck_mpi_type_unref(f->etype);
+	gck_mpi_type_unref(f->filetype);
 	f->disp = disp;
 	f->etype = etype;
 	f->filetype = filetype;
@@ -210,7 +210,7 @@ GCK_MPI_FUNCTION(File_set_view, (MPI_File fh, MPI_Offset disp, MPI_Datatype etyp
 	int rc = !f ? MPI_ERR_FILE : !datarep ? MPI_ERR_ARG : MPI_SUCCESS;
 
 	if (!rc)
-		rc = gck_mpi_own_info_merge(f->info, info);
+		rc = gck_mpi_private_info_merge(f->info, info);
 	if (!rc) {
 		gck_mpi_file_enter_all(fh, __func__);
 		rc = gck_mpi_real.File_set_view(
@@ -247,7 +247,7 @@ GCK_MPI_FUNCTION(File_get_amode, (MPI_File fh, int *amode))
 GCK_MPI_FUNCTION(File_set_info, (MPI_File fh, MPI_Info info))
 {
 	struct gck_mpi_file *f = gck_mpi_file_of(fh);
-	int rc = f ? gck_mpi_own_info_merge(f->info, info) : MPI_ERR_FILE;
+	int rc = f ? gck_mpi_private_info_merge(f->info, info) : MPI_ERR_FILE;
 
 	if (!rc) {
 		gck_mpi_file_enter_all(fh, __func__);

@@ -179,10 +179,10 @@ static int rebuild(struct gck_error *err)
 {
 	if (gck_mpi_datarep_rebuild(err))
 		return -1;
-	return gck_mpi_own_each(GCK_MPI_FILE, own_of, rebuild_one, err);
+	return gck_mpi_private_each(GCK_MPI_FILE, own_of, rebuild_one, err);
 }
 
-const struct gck_mpi_part gck_mpi_file_part = {
+const struct gck_mpi_participant gck_mpi_file_participant = {
 	.name = "files",
 	.save = save,
 	.rebuild = rebuild,

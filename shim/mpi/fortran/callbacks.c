@@ -172,7 +172,7 @@ static int cancel(void *state, int complete)
 BINDING(ompi_grequest_start_f, fn *query_fn, fn *free_fn, fn *cancel_fn, MPI_Aint *extra,
 	MPI_Fint *request, MPI_Fint *ierr)
 {
-	struct generalised *g = (void *)gck_f_room(sizeof(*g));
+	struct generalised *g = (void *)gck_f_buffer(sizeof(*g));
 	MPI_Request made;
 	int rc;
 
@@ -206,7 +206,7 @@ BINDING(ompi_type_get_contents_f, MPI_Fint *type, MPI_Fint *nints, MPI_Fint *nad
 	int a, b, n = 0, combiner, rc;
 
 	free(made);
-	made = (void *)gck_f_room(*ntypes * (int)sizeof(MPI_Datatype));
+	made = (void *)gck_f_buffer(*ntypes * (int)sizeof(MPI_Datatype));
 	rc = PMPI_Type_get_envelope(t, &a, &b, &n, &combiner);
 	if (rc == MPI_SUCCESS)
 		rc = PMPI_Type_get_contents(t, *nints, *naddresses, *ntypes, ints, addresses, made);

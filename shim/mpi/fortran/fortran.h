@@ -23,7 +23,7 @@ int *gck_f_weights(MPI_Fint *weights);
 /* Strings. both: blanks at the beginning do not count either. */
 char *gck_f_string(const char *text, int length, bool both);
 void gck_f_string_out(char *to, int length, const char *text);
-char *gck_f_room(int bytes);
+char *gck_f_buffer(int bytes);
 
 MPI_Aint *gck_f_aints(const MPI_Fint *v, int n);
 

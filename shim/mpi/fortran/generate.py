@@ -102,7 +102,7 @@ class Binding:
         self.lengths.append(f"int l_{p.name}")
         if p.way:
             room = p.length if p.length.startswith("MPI_") else f"*{p.length} + 1"
-            self.before.append(f"char *c_{p.name} = gck_f_room({room});")
+            self.before.append(f"char *c_{p.name} = gck_f_buffer({room});")
             flag = "if (*flag)\n\t\t\t" if self.base == "Info_get" else ""
             self.after.append(f"{flag}gck_f_string_out({p.name}, l_{p.name}, c_{p.name});")
         else:

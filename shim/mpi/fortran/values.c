@@ -35,12 +35,12 @@ int *gck_f_weights(MPI_Fint *weights)
 	return weights == &mpi_fortran_weights_empty_ ? MPI_WEIGHTS_EMPTY : weights;
 }
 
-char *gck_f_room(int bytes)
+char *gck_f_buffer(int bytes)
 {
-	char *room = calloc((size_t)bytes + 1, 1);
+	char *capacity = calloc((size_t)bytes + 1, 1);
 
-	if (room)
-		return room;
+	if (capacity)
+		return capacity;
 	fprintf(stderr, "gpuckpt: no memory for an argument of %d bytes in a Fortran call of MPI\n", bytes);
 	abort();
 }
@@ -55,7 +55,7 @@ char *gck_f_string(const char *text, int length, bool both)
 		text++;
 		length--;
 	}
-	made = gck_f_room(length);
+	made = gck_f_buffer(length);
 	memcpy(made, text, (size_t)length);
 	return made;
 }
@@ -71,7 +71,7 @@ void gck_f_string_out(char *to, int length, const char *text)
 #define ARRAY(name, type, convert) \
 	type *name(const MPI_Fint *v, int n) \
 	{ \
-		type *c = (type *)(void *)gck_f_room((n > 0 ? n : 0) * (int)sizeof(type)); \
+		type *c = (type *)(void *)gck_f_buffer((n > 0 ? n : 0) * (int)sizeof(type)); \
 \
 		for (int i = 0; i < n; i++) \
 			c[i] = convert(v[i]); \

@@ -98,4 +98,4 @@ static int rebuild(struct gck_error *err)
 	return 0;
 }
 
-const struct gck_mpi_part gck_mpi_attribute_part = {"attribute", NULL, rebuild, NULL};
+const struct gck_mpi_participant gck_mpi_attribute_participant = {"attribute", NULL, rebuild, NULL};

@@ -10,7 +10,7 @@
 
 static struct table {
 	struct gck_mpi_handle **v; /* by number; NULL: free */
-	size_t room, lowest;       /* below lowest none is free */
+	size_t capacity, lowest;       /* below lowest none is free */
 } tables[GCK_MPI_KINDS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -18,18 +18,18 @@ static int listed; /* the predefined ones are in the tables */
 
 static int put(struct table *t, size_t at, struct gck_mpi_handle *h)
 {
-	size_t room = t->room ? t->room : 128;
+	size_t capacity = t->capacity ? t->capacity : 128;
 	struct gck_mpi_handle **v;
 
-	while (room <= at)
-		room *= 2;
-	if (room > t->room) {
-		v = reallocarray(t->v, room, sizeof(*v));
+	while (capacity <= at)
+		capacity *= 2;
+	if (capacity > t->capacity) {
+		v = reallocarray(t->v, capacity, sizeof(*v));
 		if (!v)
 			return -1;
-		memset(v + t->room, 0, (room - t->room) * sizeof(*v));
+		memset(v + t->capacity, 0, (capacity - t->capacity) * sizeof(*v));
 		t->v = v;
-		t->room = room;
+		t->capacity = capacity;
 	}
 	t->v[at] = h;
 	return 0;
@@ -57,7 +57,7 @@ static int number_of(struct gck_mpi_handle *h)
 		return h->fortran;
 	if (list_predefined())
 		return -1;
-	while (t->lowest < t->room && t->v[t->lowest])
+	while (t->lowest < t->capacity && t->v[t->lowest])
 		t->lowest++;
 	if (t->lowest > INT32_MAX || put(t, t->lowest, h))
 		return -1;
@@ -84,7 +84,7 @@ static void *handle_of(int number, enum gck_mpi_kind kind)
 	void *h = NULL;
 
 	pthread_mutex_lock(&lock);
-	if (!list_predefined() && number >= 0 && (size_t)number < t->room)
+	if (!list_predefined() && number >= 0 && (size_t)number < t->capacity)
 		h = t->v[number];
 	pthread_mutex_unlock(&lock);
 	return h;

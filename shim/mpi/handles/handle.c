@@ -28,7 +28,7 @@ void *gck_mpi_real_null[GCK_MPI_KINDS];
 static struct {
 	pthread_mutex_t lock;
 	struct gck_mpi_handle **v;
-	size_t n, room;
+	size_t n, capacity;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool found_again(enum gck_mpi_kind kind)
@@ -36,17 +36,17 @@ static bool found_again(enum gck_mpi_kind kind)
 	return kind != GCK_MPI_REQUEST && kind != GCK_MPI_MESSAGE;
 }
 
-static size_t slot_of(const void *real, size_t room)
+static size_t slot_of(const void *real, size_t capacity)
 {
-	return ((uintptr_t)real >> 4) * 0x9e3779b97f4a7c15ull >> 20 & (room - 1);
+	return ((uintptr_t)real >> 4) * 0x9e3779b97f4a7c15ull >> 20 & (capacity - 1);
 }
 
-static void table_insert(struct gck_mpi_handle **v, size_t room, struct gck_mpi_handle *h)
+static void table_insert(struct gck_mpi_handle **v, size_t capacity, struct gck_mpi_handle *h)
 {
-	size_t i = slot_of(h->real, room);
+	size_t i = slot_of(h->real, capacity);
 
 	while (v[i])
-		i = (i + 1) & (room - 1);
+		i = (i + 1) & (capacity - 1);
 	v[i] = h;
 }
 
@@ -55,20 +55,20 @@ static int table_add(struct gck_mpi_handle *h)
 	int rc = -1;
 
 	pthread_mutex_lock(&table.lock);
-	if (table.n * 2 >= table.room) {
-		size_t room = table.room ? table.room * 2 : 512;
-		struct gck_mpi_handle **v = calloc(room, sizeof(*v));
+	if (table.n * 2 >= table.capacity) {
+		size_t capacity = table.capacity ? table.capacity * 2 : 512;
+		struct gck_mpi_handle **v = calloc(capacity, sizeof(*v));
 
 		if (!v)
 			goto out;
-		for (size_t i = 0; i < table.room; i++)
+		for (size_t i = 0; i < table.capacity; i++)
 			if (table.v[i])
-				table_insert(v, room, table.v[i]);
+				table_insert(v, capacity, table.v[i]);
 		free(table.v);
 		table.v = v;
-		table.room = room;
+		table.capacity = capacity;
 	}
-	table_insert(table.v, table.room, h);
+	table_insert(table.v, table.capacity, h);
 	table.n++;
 	rc = 0;
 out:
@@ -82,17 +82,18 @@ static void table_remove(struct gck_mpi_handle *h)
 	size_t i;
 
 	pthread_mutex_lock(&table.lock);
-	if (!table.room)
+	if (!table.capacity)
 		goto out;
-	for (i = slot_of(h->real, table.room); table.v[i] != h; i = (i + 1) & (table.room - 1))
+	for (i = slot_of(h->real, table.capacity); table.v[i] != h;
+	     i = (i + 1) & (table.capacity - 1))
 		if (!table.v[i])
 			goto out;
 	table.v[i] = NULL;
 	table.n--;
 	/* close the gap: what comes after it may have been pushed past it */
-	while ((moved = table.v[i = (i + 1) & (table.room - 1)])) {
+	while ((moved = table.v[i = (i + 1) & (table.capacity - 1)])) {
 		table.v[i] = NULL;
-		table_insert(table.v, table.room, moved);
+		table_insert(table.v, table.capacity, moved);
 	}
 out:
 	pthread_mutex_unlock(&table.lock);
@@ -103,8 +104,9 @@ void *gck_mpi_find(enum gck_mpi_kind kind, const void *real)
 	struct gck_mpi_handle *h = NULL;
 
 	pthread_mutex_lock(&table.lock);
-	for (size_t i = table.room ? slot_of(real, table.room) : 0; table.room && table.v[i];
-	     i = (i + 1) & (table.room - 1))
+	for (size_t i = table.capacity ? slot_of(real, table.capacity) : 0;
+	     table.capacity && table.v[i];
+	     i = (i + 1) & (table.capacity - 1))
 		if (table.v[i]->real == real && table.v[i]->kind == kind) {
 			h = table.v[i];
 			break;

@@ -51,7 +51,7 @@ struct gck_mpi_handle {
 				      * that are made have their fields after this struct */
 	struct gck_mpi_handle *next, *prev; /* all of the kind that live, in the order of making */
 	struct gck_mpi_attached *attached;  /* name, error handler, attributes: attached.h; or NULL */
-	uint32_t holds;                     /* types, operations: hold.h */
+	uint32_t refs;                      /* types, operations: hold.h */
 };
 
 /* A handle that a program passed: is it one of ours, of this kind? */

@@ -18,7 +18,7 @@ static struct gck_mpi_keyval predefined[GCK_MPI_KEYVALS_PREDEFINED] = {
 
 /* made[i] has the number GCK_MPI_KEYVALS_PREDEFINED + i; NULL: free. */
 static struct gck_mpi_keyval **made;
-static int room;
+static int capacity;
 
 static struct gck_mpi_keyval *find(int number)
 {
@@ -28,7 +28,7 @@ static struct gck_mpi_keyval *find(int number)
 		return NULL;
 	if (i < 0)
 		return &predefined[number];
-	return i < room ? made[i] : NULL;
+	return i < capacity ? made[i] : NULL;
 }
 
 struct gck_mpi_keyval *gck_mpi_keyval(int number, enum gck_mpi_kind of)
@@ -56,16 +56,16 @@ static int place(void)
 	struct gck_mpi_keyval **more;
 	int i = 0;
 
-	while (i < room && made[i])
+	while (i < capacity && made[i])
 		i++;
-	if (i < room)
+	if (i < capacity)
 		return i;
-	more = reallocarray(made, (size_t)room + 32, sizeof(*made));
+	more = reallocarray(made, (size_t)capacity + 32, sizeof(*made));
 	if (!more)
 		return -1;
 	made = more;
 	for (int j = 0; j < 32; j++)
-		made[room++] = NULL;
+		made[capacity++] = NULL;
 	return i;
 }
 

@@ -166,21 +166,21 @@ GCK_MPI_FUNCTION(Op_free, (MPI_Op *op))
 	if (!o || o->h.flags & GCK_MPI_PREDEFINED)
 		return gck_mpi_error(NULL, MPI_ERR_OP, "MPI_Op_free");
 	gck_mpi_enter();
-	if (gck_mpi_hold_free(&o->h))
+	if (gck_mpi_handle_ref_free(&o->h))
 		give_back(o);
 	gck_mpi_leave();
 	*op = MPI_OP_NULL;
 	return MPI_SUCCESS;
 }
 
-void gck_mpi_op_hold_made(MPI_Op op)
+void gck_mpi_op_ref_made(MPI_Op op)
 {
-	gck_mpi_hold((struct gck_mpi_handle *)op);
+	gck_mpi_handle_ref((struct gck_mpi_handle *)op);
 }
 
-void gck_mpi_op_release_made(MPI_Op op)
+void gck_mpi_op_unref_made(MPI_Op op)
 {
-	if (gck_mpi_hold_release((struct gck_mpi_handle *)op))
+	if (gck_mpi_handle_unref((struct gck_mpi_handle *)op))
 		give_back((struct op *)op);
 }
 
@@ -199,4 +199,4 @@ static int rebuild(struct gck_error *err)
 	return 0;
 }
 
-const struct gck_mpi_part gck_mpi_op_part = {"op", NULL, rebuild, NULL};
+const struct gck_mpi_participant gck_mpi_op_participant = {"op", NULL, rebuild, NULL};

@@ -10,25 +10,25 @@
 int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, int commute,
 		      MPI_Op *op);
 
-/* As gck_mpi_type_hold: for operations that are pending, or persistent, while MPI_Op_free may come.
+/* As gck_mpi_type_ref: for operations that are pending, or persistent, while MPI_Op_free may come.
  * In the gate. */
-void gck_mpi_op_hold_made(MPI_Op op);
-void gck_mpi_op_release_made(MPI_Op op);
+void gck_mpi_op_ref_made(MPI_Op op);
+void gck_mpi_op_unref_made(MPI_Op op);
 
-static inline void gck_mpi_op_hold(MPI_Op op)
+static inline void gck_mpi_op_ref(MPI_Op op)
 {
 	const struct gck_mpi_handle *h = (const void *)op;
 
 	if (h && !(h->flags & GCK_MPI_PREDEFINED))
-		gck_mpi_op_hold_made(op);
+		gck_mpi_op_ref_made(op);
 }
 
-static inline void gck_mpi_op_release(MPI_Op op)
+static inline void gck_mpi_op_unref(MPI_Op op)
 {
 	const struct gck_mpi_handle *h = (const void *)op;
 
 	if (h && !(h->flags & GCK_MPI_PREDEFINED))
-		gck_mpi_op_release_made(op);
+		gck_mpi_op_unref_made(op);
 }
 
 /* The operation was made by Open MPI's C++ bindings, for their function cxx. */

@@ -299,8 +299,8 @@ static const struct link_map *find(const struct link_map *from,
 static char *arrange(const char *before)
 {
 	const char *list = getenv("LD_PRELOAD");
-	size_t room = (list ? strlen(list) : 0) + (before ? strlen(before) : 0) + 2;
-	char *new = list ? calloc(1, room) : NULL, *to = new;
+	size_t capacity = (list ? strlen(list) : 0) + (before ? strlen(before) : 0) + 2;
+	char *new = list ? calloc(1, capacity) : NULL, *to = new;
 	bool found = false;
 
 	while (new && *list) {

@@ -235,9 +235,9 @@ static int fill(MPI_Comm comm, bool more, struct gck_error *err)
 	/* what MPI_Comm_idup is making the real library cannot probe yet */
 	if (!gck_mpi_real_of(comm) || gck_mpi_comm_of(comm)->making)
 		return 0;
-	if (more && gck_mpi_drained_fill(comm, err))
+	if (more && gck_mpi_flushed_fill(comm, err))
 		return -1;
-	open_here += gck_mpi_drained_arriving(gck_mpi_comm_of(comm));
+	open_here += gck_mpi_flushed_arriving(gck_mpi_comm_of(comm));
 	return 0;
 }
 
@@ -245,7 +245,7 @@ static int step(struct gck_error *err)
 {
 	bool more;
 
-	if (gck_mpi_drained_ready(false, err))
+	if (gck_mpi_flushed_ready(false, err))
 		return -1;
 	gck_mpi_request_each(bring_on, NULL);
 	gck_mpi_progress(); /* others may wait for it */
@@ -260,7 +260,7 @@ static int step(struct gck_error *err)
 	return 0;
 }
 
-const struct gck_mpi_owed gck_mpi_drain_owed = {
+const struct gck_mpi_pending gck_mpi_flush_pending = {
 	.name = "messages",
 	.put = put,
 	.judge = judge,

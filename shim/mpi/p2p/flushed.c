@@ -9,7 +9,7 @@
 #include "shim/mpi/p2p/request_pool.h"
 #include "shim/mpi/real.h"
 
-_Atomic unsigned long gck_mpi_drained_count;
+_Atomic unsigned long gck_mpi_flushed_count;
 
 /* Guards the queues. A delivery is a message to ourselves: one at a time, so that none gets
  * another's. */
@@ -18,54 +18,54 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, delivery = PTHREAD_MUTE
 /* A real communicator of this rank alone, on which nobody else sends. */
 static MPI_Comm self;
 
-static bool wanted(const struct gck_mpi_drained *d, int source, int tag)
+static bool wanted(const struct gck_mpi_flushed *d, int source, int tag)
 {
 	return (source == MPI_ANY_SOURCE || source == d->status.MPI_SOURCE) &&
 	       (tag == MPI_ANY_TAG || tag == d->status.MPI_TAG);
 }
 
-struct gck_mpi_drained *gck_mpi_drained_look(MPI_Comm comm, int source, int tag, bool take,
+struct gck_mpi_flushed *gck_mpi_flushed_look(MPI_Comm comm, int source, int tag, bool take,
 					     MPI_Status *status)
 {
 	struct gck_mpi_comm *c = gck_mpi_comm_of(comm);
-	struct gck_mpi_drained *d, *before = NULL;
+	struct gck_mpi_flushed *d, *before = NULL;
 
 	pthread_mutex_lock(&lock);
-	for (d = c->drained; d && !wanted(d, source, tag); d = d->next)
+	for (d = c->flushed; d && !wanted(d, source, tag); d = d->next)
 		before = d;
 	if (d)
 		*status = d->status;
 	if (d && take) {
-		*(before ? &before->next : &c->drained) = d->next;
-		if (c->drained_last == d)
-			c->drained_last = before;
-		gck_mpi_drained_count--;
+		*(before ? &before->next : &c->flushed) = d->next;
+		if (c->flushed_last == d)
+			c->flushed_last = before;
+		gck_mpi_flushed_count--;
 	}
 	pthread_mutex_unlock(&lock);
 	return d;
 }
 
-static void append(struct gck_mpi_comm *c, struct gck_mpi_drained *d)
+static void append(struct gck_mpi_comm *c, struct gck_mpi_flushed *d)
 {
 	pthread_mutex_lock(&lock);
-	*(c->drained_last ? &c->drained_last->next : &c->drained) = d;
-	c->drained_last = d;
-	gck_mpi_drained_count++;
+	*(c->flushed_last ? &c->flushed_last->next : &c->flushed) = d;
+	c->flushed_last = d;
+	gck_mpi_flushed_count++;
 	pthread_mutex_unlock(&lock);
 }
 
-void gck_mpi_drained_forget(struct gck_mpi_comm *c)
+void gck_mpi_flushed_forget(struct gck_mpi_comm *c)
 {
-	struct gck_mpi_drained *d;
+	struct gck_mpi_flushed *d;
 
 	pthread_mutex_lock(&lock);
-	while ((d = c->drained)) {
-		c->drained = d->next;
-		gck_mpi_drained_count--;
+	while ((d = c->flushed)) {
+		c->flushed = d->next;
+		gck_mpi_flushed_count--;
 		if (!d->arriving) /* else the real library writes to it still */
 			free(d);
 	}
-	c->drained_last = NULL;
+	c->flushed_last = NULL;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -98,7 +98,7 @@ static int bytes(size_t n, int *count, MPI_Datatype *type, MPI_Datatype *made)
 	return MPI_SUCCESS;
 }
 
-int gck_mpi_drained_deliver(struct gck_mpi_drained *d, void *buf, int count, MPI_Datatype type,
+int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI_Datatype type,
 			    MPI_Status *status)
 {
 	MPI_Datatype sent, made;
@@ -125,13 +125,13 @@ int gck_mpi_drained_deliver(struct gck_mpi_drained *d, void *buf, int count, MPI
 	return rc;
 }
 
-static void arrived(struct gck_mpi_drained *d)
+static void arrived(struct gck_mpi_flushed *d)
 {
 	d->arriving = NULL;
 	gck_mpi_count_received(d->comm, d->status.MPI_SOURCE);
 }
 
-bool gck_mpi_drained_here(struct gck_mpi_drained *d)
+bool gck_mpi_flushed_here(struct gck_mpi_flushed *d)
 {
 	MPI_Request request = d->arriving;
 	int flag = 0;
@@ -145,18 +145,18 @@ bool gck_mpi_drained_here(struct gck_mpi_drained *d)
 	return true;
 }
 
-static struct gck_mpi_drained *room_for(MPI_Comm comm, const MPI_Status *status)
+static struct gck_mpi_flushed *room_for(MPI_Comm comm, const MPI_Status *status)
 {
-	struct gck_mpi_drained *d = malloc(sizeof(*d) + status->_ucount);
+	struct gck_mpi_flushed *d = malloc(sizeof(*d) + status->_ucount);
 
 	if (d)
-		*d = (struct gck_mpi_drained){ .comm = comm, .status = *status,
+		*d = (struct gck_mpi_flushed){ .comm = comm, .status = *status,
 					       .size = status->_ucount };
 	return d;
 }
 
 /* The data of a matched message begins to come. */
-static void begin(struct gck_mpi_drained *d, MPI_Message *real_message)
+static void begin(struct gck_mpi_flushed *d, MPI_Message *real_message)
 {
 	MPI_Datatype type, made;
 	MPI_Request request = NULL;
@@ -171,13 +171,13 @@ static void begin(struct gck_mpi_drained *d, MPI_Message *real_message)
 	if (d->error)
 		arrived(d); /* the receive that gets it will say so */
 	else
-		gck_mpi_drained_here(d);
+		gck_mpi_flushed_here(d);
 }
 
-struct gck_mpi_drained *gck_mpi_drained_read(MPI_Comm comm, MPI_Message *real_message,
+struct gck_mpi_flushed *gck_mpi_flushed_read(MPI_Comm comm, MPI_Message *real_message,
 					     const MPI_Status *status)
 {
-	struct gck_mpi_drained *d = room_for(comm, status);
+	struct gck_mpi_flushed *d = room_for(comm, status);
 
 	if (d)
 		begin(d, real_message);
@@ -198,7 +198,7 @@ static int fail(struct gck_error *err, MPI_Comm comm, const char *call, int rc)
 /* The message that a probe found. */
 static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 {
-	struct gck_mpi_drained *d = room_for(comm, status);
+	struct gck_mpi_flushed *d = room_for(comm, status);
 	MPI_Message message;
 	int flag, rc;
 
@@ -238,7 +238,7 @@ static int take_from(MPI_Comm comm, int source, struct gck_error *err)
 
 /* The library's own messages (of a call that this rank has still to come to) stay where they are; who
  * sent one is in that call, and what it sent before comes before. */
-int gck_mpi_drained_fill(MPI_Comm comm, struct gck_error *err)
+int gck_mpi_flushed_fill(MPI_Comm comm, struct gck_error *err)
 {
 	int rc = take_from(comm, MPI_ANY_SOURCE, err);
 
@@ -250,16 +250,16 @@ int gck_mpi_drained_fill(MPI_Comm comm, struct gck_error *err)
 	return 0;
 }
 
-size_t gck_mpi_drained_arriving(const struct gck_mpi_comm *c)
+size_t gck_mpi_flushed_arriving(const struct gck_mpi_comm *c)
 {
 	size_t n = 0;
 
-	for (struct gck_mpi_drained *d = c->drained; d; d = d->next)
-		n += !gck_mpi_drained_here(d);
+	for (struct gck_mpi_flushed *d = c->flushed; d; d = d->next)
+		n += !gck_mpi_flushed_here(d);
 	return n;
 }
 
-int gck_mpi_drained_ready(bool again, struct gck_error *err)
+int gck_mpi_flushed_ready(bool again, struct gck_error *err)
 {
 	int rc;
 

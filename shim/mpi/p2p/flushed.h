@@ -12,8 +12,8 @@
 #include "common/base/error.h"
 #include "shim/mpi/comm/comm.h"
 
-struct gck_mpi_drained {
-	struct gck_mpi_drained *next;
+struct gck_mpi_flushed {
+	struct gck_mpi_flushed *next;
 	MPI_Comm comm;
 	MPI_Status status;  /* as a probe gives it */
 	void *arriving;     /* the real request that brings the data; NULL: all is here */
@@ -23,58 +23,58 @@ struct gck_mpi_drained {
 };
 
 /* Messages in the queues, of all communicators. */
-extern _Atomic unsigned long gck_mpi_drained_count;
+extern _Atomic unsigned long gck_mpi_flushed_count;
 
-static inline bool gck_mpi_drained_any(void)
+static inline bool gck_mpi_flushed_any(void)
 {
-	return atomic_load_explicit(&gck_mpi_drained_count, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&gck_mpi_flushed_count, memory_order_relaxed) != 0;
 }
 
-struct gck_mpi_drained *gck_mpi_drained_look(MPI_Comm comm, int source, int tag, bool take,
+struct gck_mpi_flushed *gck_mpi_flushed_look(MPI_Comm comm, int source, int tag, bool take,
 					     MPI_Status *status);
 
 /* Takes the first message that matches out of its queue; NULL: none does. */
-static inline struct gck_mpi_drained *gck_mpi_drained_take(MPI_Comm comm, int source, int tag,
+static inline struct gck_mpi_flushed *gck_mpi_flushed_take(MPI_Comm comm, int source, int tag,
 							   MPI_Status *status)
 {
-	if (__builtin_expect(!gck_mpi_drained_any(), 1))
+	if (__builtin_expect(!gck_mpi_flushed_any(), 1))
 		return NULL;
-	return gck_mpi_drained_look(comm, source, tag, true, status);
+	return gck_mpi_flushed_look(comm, source, tag, true, status);
 }
 
 /* Says what it is, and leaves it there. */
-static inline bool gck_mpi_drained_probe(MPI_Comm comm, int source, int tag, MPI_Status *status)
+static inline bool gck_mpi_flushed_probe(MPI_Comm comm, int source, int tag, MPI_Status *status)
 {
-	if (__builtin_expect(!gck_mpi_drained_any(), 1))
+	if (__builtin_expect(!gck_mpi_flushed_any(), 1))
 		return false;
-	return gck_mpi_drained_look(comm, source, tag, false, status);
+	return gck_mpi_flushed_look(comm, source, tag, false, status);
 }
 
 /* Has all of its data come? Counts the message as received when it has. */
-bool gck_mpi_drained_here(struct gck_mpi_drained *d);
+bool gck_mpi_flushed_here(struct gck_mpi_flushed *d);
 
 /* Puts a message that is here where a receive wants it, and frees it. Returns what the receive
  * returns, status is the receive's. */
-int gck_mpi_drained_deliver(struct gck_mpi_drained *d, void *buf, int count, MPI_Datatype type,
+int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI_Datatype type,
 			    MPI_Status *status);
 
 /* A communicator is gone: so are its messages, which nobody can receive any more. */
-void gck_mpi_drained_forget(struct gck_mpi_comm *c);
+void gck_mpi_flushed_forget(struct gck_mpi_comm *c);
 
 /* ---- the MPI thread ---- */
 
 /* Takes in all that has come for this communicator. */
-int gck_mpi_drained_fill(MPI_Comm comm, struct gck_error *err);
+int gck_mpi_flushed_fill(MPI_Comm comm, struct gck_error *err);
 
 /* Reads a matched message (the real handle, and what the probe said) into our memory, in no queue.
  * NULL: no memory, and the message is as it was. */
-struct gck_mpi_drained *gck_mpi_drained_read(MPI_Comm comm, MPI_Message *real_message,
+struct gck_mpi_flushed *gck_mpi_flushed_read(MPI_Comm comm, MPI_Message *real_message,
 					     const MPI_Status *status);
 
 /* Brings on what is arriving in this communicator's queue; how many of it are not here yet. */
-size_t gck_mpi_drained_arriving(const struct gck_mpi_comm *c);
+size_t gck_mpi_flushed_arriving(const struct gck_mpi_comm *c);
 
 /* What deliveries need of the real library is there; again: the one of before is dead. */
-int gck_mpi_drained_ready(bool again, struct gck_error *err);
+int gck_mpi_flushed_ready(bool again, struct gck_error *err);
 
 #endif

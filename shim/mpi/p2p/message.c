@@ -8,11 +8,11 @@
 struct message {
 	struct gck_mpi_handle h;      /* real: NULL once it is in our memory */
 	MPI_Comm comm;
-	struct gck_mpi_drained *from;
+	struct gck_mpi_flushed *from;
 	MPI_Status status;
 };
 
-MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_drained *from,
+MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_flushed *from,
 				const MPI_Status *status)
 {
 	struct message *m = gck_mpi_handle_new(GCK_MPI_MESSAGE, sizeof(*m), real);
@@ -32,7 +32,7 @@ int gck_mpi_messages_take_in(size_t *left, struct gck_error *err)
 		struct message *m = (struct message *)h;
 
 		if (h->real) {
-			m->from = gck_mpi_drained_read(m->comm, (MPI_Message *)&h->real, &m->status);
+			m->from = gck_mpi_flushed_read(m->comm, (MPI_Message *)&h->real, &m->status);
 			if (!m->from)
 				return gck_fail(err, ENOMEM, "no memory for a matched message of %zu bytes "
 						"from rank %d: give the job more memory, or let it receive "
@@ -41,7 +41,7 @@ int gck_mpi_messages_take_in(size_t *left, struct gck_error *err)
 			h->real = NULL;
 		}
 		if (m->from)
-			*left += !gck_mpi_drained_here(m->from);
+			*left += !gck_mpi_flushed_here(m->from);
 	}
 	return 0;
 }
@@ -100,7 +100,7 @@ GCK_MPI_FUNCTION(Imrecv, (void *buf, int count, MPI_Datatype type, MPI_Message *
 	gck_mpi_enter();
 	rc = begin(buf, count, type, message, &r);
 	if (!rc) {
-		gck_mpi_request_hold(r);
+		gck_mpi_request_ref_type(r);
 		*request = (MPI_Request)r;
 	}
 	gck_mpi_leave();

@@ -6,8 +6,9 @@
 #include "shim/mpi/handles/handle.h"
 #include "shim/mpi/p2p/flushed.h"
 
-/* One that the real library has matched, or that was drained (the other is NULL). NULL: no memory. */
-MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_drained *from,
+/* One that the real library has matched, or that was flushed (the other is NULL). NULL: no
+ * memory. */
+MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_flushed *from,
 				const MPI_Status *status);
 
 /* The MPI thread: matched messages that the real library still has are read into our memory. *left:

@@ -31,7 +31,7 @@ int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Com
 int gck_mpi_recv_post_real(struct gck_mpi_request *r);
 
 /* The request outlives its call, and the program may free the type meanwhile. */
-void gck_mpi_request_hold(struct gck_mpi_request *r);
+void gck_mpi_request_ref_type(struct gck_mpi_request *r);
 
 /* A real persistent request for ours, inactive. */
 int gck_mpi_persistent_make(struct gck_mpi_request *r);
@@ -40,12 +40,12 @@ int gck_mpi_persistent_make(struct gck_mpi_request *r);
 int gck_mpi_buffer_again(struct gck_error *err);
 
 /* One look at all of them. */
-struct gck_mpi_sweep {
+struct gck_mpi_polled {
 	int open;  /* neither null nor inactive */
 	int first; /* the first that is complete; -1: none */
 };
 
-struct gck_mpi_sweep gck_mpi_request_sweep(int n, const MPI_Request *requests);
+struct gck_mpi_polled gck_mpi_request_poll_all(int n, const MPI_Request *requests);
 
 /* Generalized requests: what their owner says. */
 int gck_mpi_general_query(struct gck_mpi_request *r);

@@ -37,7 +37,7 @@ static int make(struct gck_mpi_request *r, MPI_Request *request)
 		gck_mpi_request_give(r);
 		return rc;
 	}
-	gck_mpi_request_hold(r);
+	gck_mpi_request_ref_type(r);
 	*request = (MPI_Request)r;
 	return MPI_SUCCESS;
 }
@@ -99,7 +99,7 @@ static int start_send(struct gck_mpi_request *r)
 
 static int start_recv(struct gck_mpi_request *r)
 {
-	r->from = gck_mpi_drained_take(r->comm, r->peer, r->tag, &r->status);
+	r->from = gck_mpi_flushed_take(r->comm, r->peer, r->tag, &r->status);
 	return r->from ? MPI_SUCCESS : gck_mpi_real.Start((MPI_Request *)&r->h.real);
 }
 

@@ -4,13 +4,13 @@
 #include "shim/mpi/p2p/message.h"
 #include "shim/mpi/p2p/status.h"
 
-/* One look: what was drained comes first. */
+/* One look: what was flushed comes first. */
 static int look(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
 	MPI_Status found;
 	int rc;
 
-	*flag = gck_mpi_drained_probe(comm, source, tag, &found);
+	*flag = gck_mpi_flushed_probe(comm, source, tag, &found);
 	if (!*flag) {
 		rc = gck_mpi_real.Iprobe(source, tag, GCK_MPI_REAL_COMM(comm), flag, &found);
 		if (rc)
@@ -50,7 +50,7 @@ static int match(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
 {
 	MPI_Message real = NULL;
 	MPI_Status found;
-	struct gck_mpi_drained *d = gck_mpi_drained_take(comm, source, tag, &found);
+	struct gck_mpi_flushed *d = gck_mpi_flushed_take(comm, source, tag, &found);
 	int rc = MPI_SUCCESS;
 
 	*flag = d != NULL;

@@ -24,7 +24,7 @@ int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Com
 
 static int recv_post(struct gck_mpi_request *r)
 {
-	if (__builtin_expect(gck_mpi_drained_any(), 0)) {
+	if (__builtin_expect(gck_mpi_flushed_any(), 0)) {
 		int rc = gck_mpi_recv_check(r->buf, r->count, r->type, r->tag, r->comm);
 
 		if (rc)
@@ -32,14 +32,14 @@ static int recv_post(struct gck_mpi_request *r)
 	}
 	r->order = gck_mpi_next_order();
 	r->state = GCK_MPI_REQUEST_ACTIVE;
-	r->from = gck_mpi_drained_take(r->comm, r->peer, r->tag, &r->status);
+	r->from = gck_mpi_flushed_take(r->comm, r->peer, r->tag, &r->status);
 	return r->from ? MPI_SUCCESS : gck_mpi_recv_post_real(r);
 }
 
-void gck_mpi_request_hold(struct gck_mpi_request *r)
+void gck_mpi_request_ref_type(struct gck_mpi_request *r)
 {
-	gck_mpi_type_hold(r->type);
-	r->holds = !(((struct gck_mpi_handle *)r->type)->flags & GCK_MPI_PREDEFINED);
+	gck_mpi_type_ref(r->type);
+	r->refs = !(((struct gck_mpi_handle *)r->type)->flags & GCK_MPI_PREDEFINED);
 }
 
 /* What the parameters of every send are called below. */
@@ -183,7 +183,7 @@ GCK_MPI_FUNCTION(Irecv, (void *buf, int count, MPI_Datatype type, int source, in
 	r = gck_mpi_recv_new(buf, count, type, source, tag, comm);
 	rc = r ? recv_post(r) : MPI_ERR_NO_MEM;
 	if (!rc) {
-		gck_mpi_request_hold(r);
+		gck_mpi_request_ref_type(r);
 		*request = (MPI_Request)r;
 	} else if (r) {
 		gck_mpi_request_give(r);

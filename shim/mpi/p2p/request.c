@@ -65,12 +65,13 @@ void gck_mpi_request_complete(struct gck_mpi_request *r, int rc)
 
 static bool poll_drained(struct gck_mpi_request *r)
 {
-	struct gck_mpi_drained *d = r->from;
+	struct gck_mpi_flushed *d = r->from;
 
-	if (!gck_mpi_drained_here(d))
+	if (!gck_mpi_flushed_here(d))
 		return false;
 	r->from = NULL;
-	gck_mpi_request_complete(r, gck_mpi_drained_deliver(d, r->buf, r->count, r->type, &r->status));
+	gck_mpi_request_complete(
+		r, gck_mpi_flushed_deliver(d, r->buf, r->count, r->type, &r->status));
 	return true;
 }
 

@@ -35,7 +35,7 @@ enum gck_mpi_send_mode {
 };
 
 struct gck_mpi_request;
-struct gck_mpi_drained;
+struct gck_mpi_flushed;
 struct gck_mpi_general;
 
 /* Of another part's requests. Each function may be NULL. */
@@ -61,7 +61,7 @@ struct gck_mpi_request {
 	struct gck_mpi_handle h; /* real: NULL unless the real library has it */
 	uint8_t state, what, mode;
 	bool persistent;
-	bool holds;              /* on to its type */
+	bool refs;               /* on to its type */
 	bool orphan;             /* the program has freed it while active */
 	bool cancelled;          /* the program has asked so */
 	int count, peer, tag;
@@ -71,7 +71,7 @@ struct gck_mpi_request {
 	uint64_t order;          /* of starting */
 	MPI_Status status;       /* once complete; MPI_ERROR is what it ended with */
 	union {
-		struct gck_mpi_drained *from;    /* what it receives, if that was drained; or NULL */
+		struct gck_mpi_flushed *from;    /* what it receives, if that was flushed; or NULL */
 		struct gck_mpi_general *general; /* (grequest.c) */
 		void *arg;                       /* the class's */
 	};

@@ -28,9 +28,9 @@ static void ask(struct batch *b)
 	b->n = 0;
 }
 
-struct gck_mpi_sweep gck_mpi_request_sweep(int n, const MPI_Request *requests)
+struct gck_mpi_polled gck_mpi_request_poll_all(int n, const MPI_Request *requests)
 {
-	struct gck_mpi_sweep s = { .first = -1 };
+	struct gck_mpi_polled s = { .first = -1 };
 	struct batch b;
 
 	for (int i = 0; i < n && s.first < 0; i++) {

@@ -38,7 +38,7 @@ int gck_mpi_request_init(int nranks, bool threaded)
 	gck_mpi_pool.nranks = nranks;
 	gck_mpi_pool.threaded = threaded;
 	/* now, since later it would wait for a pending MPI_Comm_idup */
-	return gck_mpi_drained_ready(false, NULL);
+	return gck_mpi_flushed_ready(false, NULL);
 }
 
 /* Lock held. */
@@ -79,8 +79,8 @@ void gck_mpi_request_free(struct gck_mpi_request *r)
 		r->class->freed(r);
 	if (r->what == GCK_MPI_REQUEST_GENERAL)
 		free(r->general);
-	if (r->holds)
-		gck_mpi_type_release(r->type);
+	if (r->refs)
+		gck_mpi_type_unref(r->type);
 	if (r->h.fortran >= 0)
 		gck_mpi_fortran_free(&r->h);
 	lock();

@@ -56,7 +56,7 @@ static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_w
 	r->h.real = NULL;
 	r->state = GCK_MPI_REQUEST_INACTIVE;
 	r->what = what;
-	r->persistent = r->holds = r->orphan = r->cancelled = false;
+	r->persistent = r->refs = r->orphan = r->cancelled = false;
 	r->from = NULL;
 	r->comm = NULL;
 	return r;
@@ -65,7 +65,7 @@ static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_w
 /* One of a message is over and the program has let go of it. */
 static inline void gck_mpi_request_give(struct gck_mpi_request *r)
 {
-	if (__builtin_expect(gck_mpi_pool.threaded || r->holds || r->h.fortran >= 0 ||
+	if (__builtin_expect(gck_mpi_pool.threaded || r->refs || r->h.fortran >= 0 ||
 			     r->what >= GCK_MPI_REQUEST_GENERAL, 0)) {
 		gck_mpi_request_free(r);
 		return;

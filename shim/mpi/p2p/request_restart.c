@@ -10,7 +10,7 @@
 
 struct list {
 	struct gck_mpi_request **r;
-	size_t n, room;
+	size_t n, capacity;
 	bool failed;
 };
 
@@ -18,16 +18,16 @@ static void collect(struct gck_mpi_request *r, void *arg)
 {
 	struct list *l = arg;
 
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 64;
-		struct gck_mpi_request **more = realloc(l->r, room * sizeof(*more));
+	if (l->n == l->capacity) {
+		size_t capacity = l->capacity ? 2 * l->capacity : 64;
+		struct gck_mpi_request **more = realloc(l->r, capacity * sizeof(*more));
 
 		if (!more) {
 			l->failed = true;
 			return;
 		}
 		l->r = more;
-		l->room = room;
+		l->capacity = capacity;
 	}
 	l->r[l->n++] = r;
 }
@@ -78,7 +78,7 @@ static int renew(struct gck_mpi_request *r, struct gck_error *err)
 static int rebuild(struct gck_error *err)
 {
 	struct list l = { NULL };
-	int rc = gck_mpi_drained_ready(true, err) || gck_mpi_buffer_again(err) ? -1 : 0;
+	int rc = gck_mpi_flushed_ready(true, err) || gck_mpi_buffer_again(err) ? -1 : 0;
 
 	if (rc)
 		return rc;
@@ -93,7 +93,7 @@ static int rebuild(struct gck_error *err)
 	return rc;
 }
 
-const struct gck_mpi_part gck_mpi_request_part = {
+const struct gck_mpi_participant gck_mpi_request_participant = {
 	.name = "request",
 	.rebuild = rebuild,
 };

@@ -110,7 +110,7 @@ GCK_MPI_FUNCTION(Testall, (int count, MPI_Request requests[], int *flag, MPI_Sta
 }
 
 /* The program is told of the one at *index, or that there is nothing to wait for. */
-static int collect_any(struct gck_mpi_sweep s, MPI_Request *requests, int *index,
+static int collect_any(struct gck_mpi_polled s, MPI_Request *requests, int *index,
 		       MPI_Status *status, MPI_Comm *comm)
 {
 	MPI_Status ended;
@@ -128,12 +128,12 @@ static int collect_any(struct gck_mpi_sweep s, MPI_Request *requests, int *index
 	return rc;
 }
 
-static struct gck_mpi_sweep sweep_until(int n, MPI_Request *requests)
+static struct gck_mpi_polled sweep_until(int n, MPI_Request *requests)
 {
-	struct gck_mpi_sweep s;
+	struct gck_mpi_polled s;
 
 	for (;;) {
-		s = gck_mpi_request_sweep(n, requests);
+		s = gck_mpi_request_poll_all(n, requests);
 		if (!s.open || s.first >= 0)
 			return s;
 		gck_mpi_park_if_closed();
@@ -157,13 +157,13 @@ GCK_MPI_FUNCTION(Testany, (int count, MPI_Request requests[], int *index, int *f
 			   MPI_Status *status))
 {
 	MPI_Comm comm = NULL;
-	struct gck_mpi_sweep s;
+	struct gck_mpi_polled s;
 	int rc = gck_mpi_requests_check(count, requests);
 
 	if (rc || !index || !flag)
 		return gck_mpi_error(NULL, rc ? rc : MPI_ERR_ARG, "MPI_Testany");
 	gck_mpi_enter();
-	s = gck_mpi_request_sweep(count, requests);
+	s = gck_mpi_request_poll_all(count, requests);
 	*flag = !s.open || s.first >= 0;
 	if (*flag)
 		rc = collect_any(s, requests, index, status, &comm);
@@ -203,13 +203,13 @@ static int some(int n, MPI_Request *requests, int *outcount, int *indices, MPI_S
 		bool wait, const char *function)
 {
 	MPI_Comm comm = NULL;
-	struct gck_mpi_sweep s;
+	struct gck_mpi_polled s;
 	int rc = gck_mpi_requests_check(n, requests);
 
 	if (rc || !outcount || (n && !indices))
 		return gck_mpi_error(NULL, rc ? rc : MPI_ERR_ARG, function);
 	gck_mpi_enter_as(function);
-	s = wait ? sweep_until(n, requests) : gck_mpi_request_sweep(n, requests);
+	s = wait ? sweep_until(n, requests) : gck_mpi_request_poll_all(n, requests);
 	if (s.open)
 		rc = collect_some(n, requests, outcount, indices, statuses, &comm);
 	else

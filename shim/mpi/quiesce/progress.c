@@ -11,16 +11,16 @@
 #define HELP_NS 3000000000ll /* within that the others know, too, and begin no flush any more */
 #define HELP_MS 1
 
-void gck_mpi_help_begin(struct gck_mpi_keeper *k)
+void gck_mpi_peer_progress_begin(struct gck_mpi_thread_state *k)
 {
 	if (gck_mpi_first(GCK_MPI_WIN))
-		k->help_until_ns = gck_mpi_now_ns() + HELP_NS;
+		k->progress_until_ns = gck_mpi_now_ns() + HELP_NS;
 }
 
 /* If the program is in the library, that calls it. */
-int gck_mpi_help(struct gck_mpi_keeper *k, int ms)
+int gck_mpi_peer_progress(struct gck_mpi_thread_state *k, int ms)
 {
-	if (gck_mpi_now_ns() >= k->help_until_ns)
+	if (gck_mpi_now_ns() >= k->progress_until_ns)
 		return ms;
 	gck_mpi_gate_close();
 	if (gck_mpi_gate_empty() && gck_mpi_running())
@@ -29,10 +29,10 @@ int gck_mpi_help(struct gck_mpi_keeper *k, int ms)
 	return ms < HELP_MS ? ms : HELP_MS;
 }
 
-void gck_mpi_help_for(struct gck_mpi_keeper *k, int ms)
+void gck_mpi_peer_progress_for(struct gck_mpi_thread_state *k, int ms)
 {
 	int64_t end = gck_mpi_now_ns() + ms * 1000000ll, left;
 
-	while (!gck_mpi_keeper_stopping(k) && (left = end - gck_mpi_now_ns()) > 0)
-		gck_mpi_keeper_pause(k, gck_mpi_help(k, 1 + (int)(left / 1000000)));
+	while (!gck_mpi_thread_stopping(k) && (left = end - gck_mpi_now_ns()) > 0)
+		gck_mpi_thread_pause(k, gck_mpi_peer_progress(k, 1 + (int)(left / 1000000)));
 }

@@ -30,7 +30,7 @@ enum {
 };
 
 struct quiesce {
-	struct gck_mpi_exchange *x;
+	struct gck_mpi_allgather *x;
 	int64_t until_ns, grace_ns;
 	uint32_t round;
 	int64_t took_ns;             /* this round until all ranks' words were there, or until now */
@@ -50,7 +50,7 @@ static void pause_a_moment(void)
 
 static bool is_behind(void)
 {
-	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
 		if ((*o)->behind && (*o)->behind())
 			return true;
 	return false;
@@ -59,7 +59,7 @@ static bool is_behind(void)
 /* What is not at rest yet, in some rank; NULL: all is. */
 static const char *unsettled(void)
 {
-	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
 		if ((*o)->settled && !(*o)->settled())
 			return (*o)->name;
 	return NULL;
@@ -78,7 +78,7 @@ static int is_over(const struct quiesce *q, struct gck_error *err)
 
 /* ---- this rank's words ---------------------------------------------------------------------- */
 
-static int put_part(const struct gck_mpi_owed *o, struct gck_mpi_blob *b, struct gck_error *err)
+static int put_part(const struct gck_mpi_pending *o, struct gck_mpi_blob *b, struct gck_error *err)
 {
 	size_t at = b->n;
 
@@ -97,7 +97,7 @@ static int put_all(struct quiesce *q, struct gck_error *err)
 	q->mine.n = 0;
 	if (gck_mpi_blob_put(&q->mine, flags))
 		return gck_fail(err, ENOMEM, "no memory for this rank's words");
-	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
 		if (put_part(*o, &q->mine, err))
 			return -1;
 	return 0;
@@ -140,9 +140,9 @@ static int judge(struct quiesce *q, struct gck_error *err)
 		q->others |= q->all[r].v[0] != 0;
 	}
 	for (size_t p = 0; p < q->nparts; p++)
-		if (gck_mpi_oweds[p]->judge &&
-		    gck_mpi_oweds[p]->judge(q->parts + p * n, n, err))
-			return gck_fail_in(err, "%s", gck_mpi_oweds[p]->name);
+		if (gck_mpi_pendings[p]->judge &&
+		    gck_mpi_pendings[p]->judge(q->parts + p * n, n, err))
+			return gck_fail_in(err, "%s", gck_mpi_pendings[p]->name);
 	q->behind = is_behind();
 	return 0;
 }
@@ -159,7 +159,7 @@ static int step(const struct quiesce *q, struct gck_error *err)
 		return -1;
 	if (!empty)
 		return 0;
-	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
 		if ((*o)->step && (*o)->step(err))
 			return gck_fail_in(err, "%s", (*o)->name);
 	return 0;
@@ -167,7 +167,7 @@ static int step(const struct quiesce *q, struct gck_error *err)
 
 static bool is_done(void)
 {
-	for (const struct gck_mpi_owed *const *o = gck_mpi_oweds; *o; o++)
+	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
 		if ((*o)->step && !((*o)->done && (*o)->done()))
 			return false;
 	return gck_mpi_gate_empty();
@@ -281,7 +281,7 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 
 void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
 {
-	for (const struct gck_mpi_part *const *p = gck_mpi_parts; *p; p++)
+	for (const struct gck_mpi_participant *const *p = gck_mpi_participants; *p; p++)
 		if ((*p)->able)
 			(*p)->able(tell, arg);
 }
@@ -294,7 +294,7 @@ static void note_obstacle(void *arg, const char *object, const char *reason, con
 		gck_fail(first, EBUSY, "%s: %s; %s", object, reason, remedy);
 }
 
-int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_error *err)
+int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t until_ns, struct gck_error *err)
 {
 	struct quiesce q = {.x = x, .until_ns = until_ns};
 	struct gck_error obstacle = {0};
@@ -305,7 +305,7 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 		return gck_fail(err, EBUSY, "%s", obstacle.text);
 	q.grace_ns = (until_ns - gck_mpi_now_ns()) / GRACE_PART;
 	q.grace_ns = q.grace_ns < GRACE_NS ? q.grace_ns : GRACE_NS;
-	while (gck_mpi_oweds[q.nparts])
+	while (gck_mpi_pendings[q.nparts])
 		q.nparts++;
 	q.all = calloc(x->nranks, sizeof *q.all);
 	q.parts = calloc(x->nranks * (q.nparts + 1), sizeof *q.parts);
@@ -314,14 +314,14 @@ int gck_mpi_quiesce(struct gck_mpi_exchange *x, int64_t until_ns, struct gck_err
 			      : gck_fail(err, ENOMEM, "no memory for %zu ranks' words", x->nranks);
 	GCK_FAULT(GCK_FAULT_MPI_SAVE);
 	if (rc == 0)
-		rc = is_over(&q, err) ? -1 : gck_mpi_parts_save(false, err);
+		rc = is_over(&q, err) ? -1 : gck_mpi_participants_save(false, err);
 	free(q.all);
 	free(q.parts);
 	free(q.mine.v);
 	return rc;
 }
 
-int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns,
+int gck_mpi_quiesce_outside(struct gck_mpi_thread_state *k, int64_t until_ns,
 			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
 			    struct gck_error *err)
 {
@@ -332,8 +332,8 @@ int gck_mpi_quiesce_outside(struct gck_mpi_keeper *k, int64_t until_ns,
 		if (gck_mpi_now_ns() > until_ns)
 			return stays_inside((size_t)k->rank, err);
 	}
-	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_OUTSIDE)
-		return gck_mpi_parts_save(true, err);
+	if (gck_mpi_thread_stage(k, 0) == GCK_MPI_OUTSIDE)
+		return gck_mpi_participants_save(true, err);
 	gck_mpi_resume();
 	return 1;
 }

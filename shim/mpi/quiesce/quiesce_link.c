@@ -17,8 +17,8 @@
 #define SERIAL_SHIFT 24   /* rounds of one quiesce */
 
 struct asked {
-	struct gck_mpi_exchange x; /* first */
-	struct gck_mpi_keeper *k;
+	struct gck_mpi_allgather x; /* first */
+	struct gck_mpi_thread_state *k;
 	uint64_t seq;
 	uint32_t round, via;
 	int64_t lease_ns, heard_ns;
@@ -32,7 +32,7 @@ static int listen(struct asked *a, struct gck_inside_message *m, int ms, struct 
 {
 	int rc = gck_inside_link_receive(&a->k->link, m, ms);
 
-	if (gck_mpi_keeper_stopping(a->k))
+	if (gck_mpi_thread_stopping(a->k))
 		rc = gck_fail(err, ECANCELED, "the program is ending");
 	else if (rc < 0)
 		gck_fail(err, ECANCELED, "the link to the agent has ended");
@@ -55,7 +55,7 @@ static int listen(struct asked *a, struct gck_inside_message *m, int ms, struct 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
 /* The agent sends on (rank, count, words), as all get it back. */
-static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+static int give(struct gck_mpi_allgather *x, uint32_t round, const struct gck_mpi_blob *mine,
 		struct gck_error *err)
 {
 	struct asked *a = (struct asked *)x;
@@ -93,11 +93,11 @@ static int go(struct asked *a, struct gck_inside_message *m, struct gck_mpi_word
 	gck_inside_link_drop(&a->words);
 	a->words = *m;
 	m->data = NULL;
-	return gck_mpi_exchange_split(a->words.data, a->words.head.total, a->x.nranks, all, err)
+	return gck_mpi_allgather_split(a->words.data, a->words.head.total, a->x.nranks, all, err)
 	       ? -1 : 1;
 }
 
-static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 		struct gck_error *err)
 {
 	struct asked *a = (struct asked *)x;
@@ -118,7 +118,8 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static int begin(struct asked *a, struct gck_mpi_keeper *k, const struct gck_inside_message *m,
+static int begin(struct asked *a, struct gck_mpi_thread_state *k,
+		 const struct gck_inside_message *m,
 		 struct gck_link_mpi_quiesce *q, struct gck_error *err)
 {
 	if (m->head.total != sizeof *q)
@@ -134,16 +135,16 @@ static int quiesce_inside(struct asked *a, int64_t until_ns, struct gck_error *e
 {
 	int rc;
 
-	a->x = (struct gck_mpi_exchange){.nranks = (size_t)a->k->size, .rank = (size_t)a->k->rank,
+	a->x = (struct gck_mpi_allgather){.nranks = (size_t)a->k->size, .rank = (size_t)a->k->rank,
 					 .give = give, .take = take};
 	if (a->k->size == 1)
-		gck_mpi_exchange_alone(&a->x);
+		gck_mpi_allgather_alone(&a->x);
 	else if (a->via == GCK_LINK_MPI_PMIX && !gck_mpi_pmix_usable())
 		return gck_fail(err, EAGAIN, "PMIx cannot be used any more in this step: try again");
 	rc = gck_mpi_quiesce(&a->x, until_ns, err);
 	if (a->fencing && rc) {
 		gck_mpi_pmix_give_up();
-		gck_mpi_keeper_tell(a->k, false); /* the agent is to know at once */
+		gck_mpi_thread_tell(a->k, false); /* the agent is to know at once */
 	}
 	return rc;
 }
@@ -161,7 +162,7 @@ static int called_off(void *asked, struct gck_error *err)
 /* As the program is with MPI at the moment. 1: to be looked at again. */
 static int quiesce_as_is(struct asked *a, int64_t until_ns, struct gck_error *err)
 {
-	switch (gck_mpi_keeper_stage(a->k, LOOK_MS)) {
+	switch (gck_mpi_thread_stage(a->k, LOOK_MS)) {
 	case GCK_MPI_INSIDE:
 		return quiesce_inside(a, until_ns, err);
 	case GCK_MPI_OUTSIDE:
@@ -211,7 +212,7 @@ static bool wait_resume(struct asked *a)
 		struct gck_inside_message m = {.data = NULL};
 
 		rc = listen(a, &m, LOOK_MS, NULL);
-		if (gck_mpi_keeper_restored(a->k)) {
+		if (gck_mpi_thread_restored(a->k)) {
 			gck_inside_link_drop(&m);
 			return true;
 		}
@@ -231,18 +232,18 @@ static void let_go(void)
 	gck_mpi_resume();
 }
 
-bool gck_mpi_serve_quiesce(struct gck_mpi_keeper *k, const struct gck_inside_message *m)
+bool gck_mpi_serve_quiesce(struct gck_mpi_thread_state *k, const struct gck_inside_message *m)
 {
 	struct gck_link_mpi_quiesce q;
 	struct asked a = {.k = k, .seq = m->head.seq};
 	struct gck_error err = {0};
 	bool restored = false;
-	int failed = begin(&a, k, m, &q, &err) || gck_mpi_keeper_stops_at_exit(&err);
+	int failed = begin(&a, k, m, &q, &err) || gck_mpi_thread_stops_at_exit(&err);
 
 	if (!failed)
 		failed = quiesce(&a, &q, &err);
 	if (failed) {
-		gck_mpi_help_begin(k);
+		gck_mpi_peer_progress_begin(k);
 		gck_mpi_resume();
 	}
 	if (answer(&a, failed, &err) == 0 && !failed)

@@ -26,7 +26,7 @@ int gck_mpi_rebuild(bool inside, struct gck_error *err)
 
 	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
 	gck_mpi_pmix_restart();
-	if (gck_mpi_ns_bury(&kept)) /* the load says so if that is one too many */
+	if (gck_mpi_ns_discard(&kept)) /* the load says so if that is one too many */
 		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
 	if (load(err))
 		return -1;
@@ -34,7 +34,7 @@ int gck_mpi_rebuild(bool inside, struct gck_error *err)
 	if (inside && gck_mpi_init_again(err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_INITIALIZED);
-	if (gck_mpi_parts_rebuild(!inside, err))
+	if (gck_mpi_participants_rebuild(!inside, err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_REBUILT);
 	return 0;

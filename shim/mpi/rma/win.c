@@ -28,7 +28,7 @@ static bool hint(MPI_Info info, const char *key)
 /* The hints for the real window: a promise not to lock would be broken by ours. */
 static int take_hints(struct gck_mpi_win *w, MPI_Info info)
 {
-	int rc = gck_mpi_own_info(info, &w->info);
+	int rc = gck_mpi_private_info(info, &w->info);
 
 	if (rc)
 		return rc;
@@ -66,7 +66,7 @@ static struct gck_mpi_win *new_win(int flavor, int disp_unit, MPI_Info info, MPI
 	pthread_mutex_init(&w->lock, NULL);
 	w->flavor = flavor;
 	w->disp_unit = disp_unit;
-	*rc = gck_mpi_own_comm(comm, &w->comm, "MPI_Win_create");
+	*rc = gck_mpi_private_comm(comm, &w->comm, "MPI_Win_create");
 	if (!*rc)
 		*rc = take_hints(w, info);
 	if (!*rc) {
@@ -260,7 +260,7 @@ GCK_MPI_FUNCTION(Win_get_info, (MPI_Win win, MPI_Info *info_used))
 /* For the making after a restart; the promise not to lock cannot be given later. */
 static int keep_hints(struct gck_mpi_win *w, MPI_Info info)
 {
-	int rc = gck_mpi_own_info_merge(w->info, info);
+	int rc = gck_mpi_private_info_merge(w->info, info);
 
 	if (!rc && hint(w->info, "no_locks"))
 		rc = PMPI_Info_delete(w->info, "no_locks");

@@ -85,7 +85,7 @@ static void over(void)
 	all_are_here = false;
 }
 
-const struct gck_mpi_owed gck_mpi_win_owed = {
+const struct gck_mpi_pending gck_mpi_win_pending = {
     .name = "windows",
     .put = put,
     .judge = judge,
@@ -118,7 +118,7 @@ static int rebuild_one(void *win, struct gck_error *err)
 
 static int rebuild(struct gck_error *err)
 {
-	return gck_mpi_own_each(GCK_MPI_WIN, own_of, rebuild_one, err);
+	return gck_mpi_private_each(GCK_MPI_WIN, own_of, rebuild_one, err);
 }
 
-const struct gck_mpi_part gck_mpi_win_part = {.name = "windows", .rebuild = rebuild};
+const struct gck_mpi_participant gck_mpi_win_participant = {.name = "windows", .rebuild = rebuild};

@@ -85,8 +85,8 @@ static bool handles_faults(void)
 static void test_death(void)
 {
 	ok(handles_faults(), "the library handles SIGFPE");
-	ok(gck_mpi_ns_abandon(&err) == 0, "its death: %s", err.text);
-	ok(gck_mpi_ns_bury(&err) == 0, "it is given back: %s", err.text);
+	ok(gck_mpi_ns_kill(&err) == 0, "its death: %s", err.text);
+	ok(gck_mpi_ns_discard(&err) == 0, "it is given back: %s", err.text);
 	ok(!handles_faults(), "SIGFPE is as it was before");
 	lists_take(&after);
 	is_int(after.nfds, before.nfds, "no descriptor is left");
@@ -98,7 +98,7 @@ static void test_death(void)
 static bool one_round(int i)
 {
 	if (gck_mpi_ns_load(&owned, &err) == 0 && init() == 0 && sum() == 1 &&
-	    gck_mpi_ns_abandon(&err) == 0 && gck_mpi_ns_bury(&err) == 0)
+	    gck_mpi_ns_kill(&err) == 0 && gck_mpi_ns_discard(&err) == 0)
 		return true;
 	printf("# round %d: %s\n", i, err.text);
 	return false;

@@ -68,7 +68,7 @@ static void test_refusals(void)
 	   "no library at all: %s", err.text);
 	ok(all_of(!gck_mpi_ns.root_handle, !owned.nthreads), "nothing is loaded then");
 	unsetenv("GPUCKPT_MPI_LIBRARY");
-	ok(gck_mpi_ns_bury(&err) < 0, "nothing can be given back: %s", err.text);
+	ok(gck_mpi_ns_discard(&err) < 0, "nothing can be given back: %s", err.text);
 }
 
 static void test_module(void)
@@ -348,8 +348,8 @@ static void test_death(void)
 	is_int(listed_threads(), 3, "a detached thread, one with its own stack, one that joins it");
 	nanosleep(&pause, NULL); /* until it waits */
 	err.text[0] = '\0';
-	ok(gck_mpi_ns_abandon(&err) == 0, "they die: %s", err.text);
-	ok(gck_mpi_ns_bury(&err) == 0, "and are given back: %s", err.text);
+	ok(gck_mpi_ns_kill(&err) == 0, "they die: %s", err.text);
+	ok(gck_mpi_ns_discard(&err) == 0, "and are given back: %s", err.text);
 	ok(gck_mpi_ns_load(&owned, &err) == 0, "the library is loaded again: %s", err.text);
 	is_int(listed_threads(), 0, "and has no threads");
 }

@@ -77,7 +77,7 @@ bool gck_mpi_leaving(void)
 	return false;
 }
 
-enum gck_mpi_stage gck_mpi_keeper_stage(struct gck_mpi_keeper *k, int ms)
+enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms)
 {
 	(void)k;
 	(void)ms;
@@ -88,7 +88,7 @@ void gck_mpi_resume(void)
 {
 }
 
-int gck_mpi_parts_save(bool outside, struct gck_error *err)
+int gck_mpi_participants_save(bool outside, struct gck_error *err)
 {
 	(void)outside;
 	(void)err;
@@ -105,15 +105,15 @@ static bool is_settled(void)
 	return !world.behind && !world.other;
 }
 
-const struct gck_mpi_part *const gck_mpi_parts[] = {NULL};
-static const struct gck_mpi_owed collectives = {
+const struct gck_mpi_participant *const gck_mpi_participants[] = {NULL};
+static const struct gck_mpi_pending collectives = {
 	.name = "collectives", .behind = is_behind, .settled = is_settled,
 };
-const struct gck_mpi_owed *const gck_mpi_oweds[] = {&collectives, NULL};
+const struct gck_mpi_pending *const gck_mpi_pendings[] = {&collectives, NULL};
 
 /* ---- rank 1's words ------------------------------------------------------------------------- */
 
-static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+static int give(struct gck_mpi_allgather *x, uint32_t round, const struct gck_mpi_blob *mine,
 		struct gck_error *err)
 {
 	int ms = round == 1 ? world.first_ms : world.round_ms;
@@ -125,7 +125,7 @@ static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi
 	return 0;
 }
 
-static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 		struct gck_error *err)
 {
 	static unsigned long other[2]; /* flags, and nothing of collectives */
@@ -145,7 +145,7 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 
 static void fails(const char *text, const char *name)
 {
-	struct gck_mpi_exchange x = {.nranks = 2, .rank = 0, .give = give, .take = take};
+	struct gck_mpi_allgather x = {.nranks = 2, .rank = 0, .give = give, .take = take};
 	int64_t until = world.now_ns + LIMIT_MS * MS;
 	struct gck_error err = {0};
 	int rc = gck_mpi_quiesce(&x, until, &err);

@@ -160,7 +160,7 @@ void test_some_ranks(void)
 
 		MPI_Comm_split(MPI_COMM_WORLD, color, rank, &pair[i].comm);
 		pair[i].v = -1;
-		for (int turn = 0; turn <= size / 2; turn++) { /* see gck_mpi_own_each */
+		for (int turn = 0; turn <= size / 2; turn++) { /* see gck_mpi_private_each */
 			if (turn == color)
 				IS(MPI_Win_create(&pair[i].v, sizeof(long), 1, MPI_INFO_NULL,
 						  pair[i].comm, &pair[i].win),

@@ -15,13 +15,13 @@
 #define CONNECT_AGAIN_MS 50
 #define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
 
-static int tell_failure(const struct gck_mpi_keeper *k, struct gck_thread_msg m)
+static int tell_failure(const struct gck_mpi_thread_state *k, struct gck_thread_msg m)
 {
 	m.value = (uint32_t)k->lost.code;
 	return gck_inside_link_send(&k->link, &m, k->lost.text, m.value ? strlen(k->lost.text) + 1 : 0);
 }
 
-static int tell_rebuilt(const struct gck_mpi_keeper *k)
+static int tell_rebuilt(const struct gck_mpi_thread_state *k)
 {
 	return tell_failure(k, (struct gck_thread_msg){.type = GCK_LINK_MPI_REBUILT});
 }
@@ -29,14 +29,14 @@ static int tell_rebuilt(const struct gck_mpi_keeper *k)
 /* What is said holds for the stage that was looked at: the next change is told anew. That MPI could
  * not be brought back is told on every link: the agent that hears it may not be the one that restored
  * this rank. */
-static int serve_hello(struct gck_mpi_keeper *k)
+static int serve_hello(struct gck_mpi_thread_state *k)
 {
 	struct gck_link_mpi_hello hello = {.version = GCK_LINK_VERSION, .restored = k->restoring,
 					   .state = (uint64_t)(uintptr_t)&gck_mpi_state};
 	enum gck_mpi_stage stage;
 
-	gck_mpi_keeper_tell(k, true);
-	stage = gck_mpi_keeper_stage(k, 0);
+	gck_mpi_thread_tell(k, true);
+	stage = gck_mpi_thread_stage(k, 0);
 	hello.rank = (uint32_t)k->rank;
 	hello.outside = stage == GCK_MPI_OUTSIDE;
 	if (stage == GCK_MPI_INSIDE) {
@@ -53,7 +53,7 @@ static int serve_hello(struct gck_mpi_keeper *k)
 
 static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
 {
-	struct gck_mpi_keeper *k = arg;
+	struct gck_mpi_thread_state *k = arg;
 	char text[1024];
 	const char *parts[] = {object, reason, remedy};
 	size_t at = 0;
@@ -66,11 +66,11 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_ITEM}, text, at);
 }
 
-static int look(struct gck_mpi_keeper *k)
+static int look(struct gck_mpi_thread_state *k)
 {
-	if (!gck_mpi_keeper_told(k) && serve_hello(k))
+	if (!gck_mpi_thread_told(k) && serve_hello(k))
 		return -1;
-	if (gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE)
+	if (gck_mpi_thread_stage(k, 0) == GCK_MPI_INSIDE)
 		gck_mpi_able(tell_item, k);
 	return gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_LOOKED},
 				 NULL, 0);
@@ -79,27 +79,27 @@ static int look(struct gck_mpi_keeper *k)
 /* ---- after a restart ------------------------------------------------------------------------ */
 
 /* The old link's number means nothing here. */
-static int connect_anew(struct gck_mpi_keeper *k)
+static int connect_anew(struct gck_mpi_thread_state *k)
 {
 	k->link.fd = gck_mpi_state.link_fd = -1;
-	for (int i = 0; i < CONNECT_TIMES && !gck_mpi_keeper_stopping(k); i++) {
+	for (int i = 0; i < CONNECT_TIMES && !gck_mpi_thread_stopping(k); i++) {
 		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
 			gck_mpi_state.link_fd = k->link.fd;
 			return serve_hello(k);
 		}
-		gck_mpi_keeper_pause(k, CONNECT_AGAIN_MS);
+		gck_mpi_thread_pause(k, CONNECT_AGAIN_MS);
 	}
 	return -1;
 }
 
 /* MPI is brought back without a link too: the agent may be on its way up again. A rank where that
  * fails never runs: its agent ends it, this one or the next. */
-static void come_back(struct gck_mpi_keeper *k)
+static void come_back(struct gck_mpi_thread_state *k)
 {
 	k->restarts = gck_inside_restarts();
 	k->restoring = true;
 	connect_anew(k);
-	if (gck_mpi_rebuild(gck_mpi_keeper_stage(k, 0) == GCK_MPI_INSIDE, &k->lost)) {
+	if (gck_mpi_rebuild(gck_mpi_thread_stage(k, 0) == GCK_MPI_INSIDE, &k->lost)) {
 		k->lost.code = k->lost.code ? k->lost.code : EIO;
 		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,
 			k->lost.text);
@@ -115,7 +115,7 @@ static void come_back(struct gck_mpi_keeper *k)
 /* ---- requests ------------------------------------------------------------------------------- */
 
 /* Without MPI, and with the gate closed for good. */
-static int refuse(const struct gck_mpi_keeper *k, const struct gck_inside_message *m)
+static int refuse(const struct gck_mpi_thread_state *k, const struct gck_inside_message *m)
 {
 	if (m->head.type != GCK_LINK_MPI_QUIESCE)
 		return 0;
@@ -123,7 +123,7 @@ static int refuse(const struct gck_mpi_keeper *k, const struct gck_inside_messag
 						     .seq = m->head.seq});
 }
 
-static int obey(struct gck_mpi_keeper *k, const struct gck_inside_message *m)
+static int obey(struct gck_mpi_thread_state *k, const struct gck_inside_message *m)
 {
 	if (k->lost.code)
 		return refuse(k, m);
@@ -145,16 +145,16 @@ static int obey(struct gck_mpi_keeper *k, const struct gck_inside_message *m)
 
 /* Does what the agent asks until the link ends, the thread is to stop, or the process was restored:
  * then MPI is back, or failed for good. */
-static void serve(struct gck_mpi_keeper *k)
+static void serve(struct gck_mpi_thread_state *k)
 {
 	int rc = 0;
 
-	while (rc == 0 && !gck_mpi_keeper_stopping(k)) {
+	while (rc == 0 && !gck_mpi_thread_stopping(k)) {
 		struct gck_inside_message m;
 
-		if (!gck_mpi_keeper_told(k) && serve_hello(k))
+		if (!gck_mpi_thread_told(k) && serve_hello(k))
 			return;
-		rc = gck_inside_link_receive(&k->link, &m, gck_mpi_help(k, LOOK_MS));
+		rc = gck_inside_link_receive(&k->link, &m, gck_mpi_peer_progress(k, LOOK_MS));
 		if (rc == 0 && !gck_inside_link_is_ours(&k->link))
 			return;
 		if (rc > 0) {
@@ -162,18 +162,18 @@ static void serve(struct gck_mpi_keeper *k)
 			gck_inside_link_drop(&m);
 		}
 	}
-	if (!gck_mpi_keeper_stopping(k))
+	if (!gck_mpi_thread_stopping(k))
 		return;
-	if (!gck_mpi_keeper_told(k)) /* it ends right after MPI_Finalize */
+	if (!gck_mpi_thread_told(k)) /* it ends right after MPI_Finalize */
 		serve_hello(k);
 	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_BYE}, NULL, 0);
 }
 
-void gck_mpi_serve_agent(struct gck_mpi_keeper *k)
+void gck_mpi_serve_agent(struct gck_mpi_thread_state *k)
 {
 	int ms = AGAIN_MS;
 
-	while (!gck_mpi_keeper_stopping(k)) {
+	while (!gck_mpi_thread_stopping(k)) {
 		if (gck_inside_link_connect(&k->link, gck_inside_agent(), NULL) == 0) {
 			gck_mpi_state.link_fd = k->link.fd;
 			if (serve_hello(k) == 0) {
@@ -183,7 +183,7 @@ void gck_mpi_serve_agent(struct gck_mpi_keeper *k)
 			gck_mpi_state.link_fd = -1;
 			gck_inside_link_close(&k->link);
 		}
-		gck_mpi_help_for(k, ms);
+		gck_mpi_peer_progress_for(k, ms);
 		ms = ms * 2 < AGAIN_MOST_MS ? ms * 2 : AGAIN_MOST_MS;
 	}
 }

@@ -14,7 +14,7 @@ static bool is_test(void)
 	return gck_mpi_cycle_wanted() != NULL;
 }
 
-static void run(struct gck_mpi_keeper *k)
+static void run(struct gck_mpi_thread_state *k)
 {
 	if (is_test())
 		gck_mpi_cycle_serve(k);

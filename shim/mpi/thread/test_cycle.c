@@ -21,8 +21,8 @@
 #define PAUSE_NS 100000
 
 struct files {
-	struct gck_mpi_exchange x; /* first */
-	struct gck_mpi_keeper *k;
+	struct gck_mpi_allgather x; /* first */
+	struct gck_mpi_thread_state *k;
 	const char *folder;
 	unsigned long serial;      /* of all exchanges of the job */
 	void *text;                /* what all[] points into */
@@ -67,7 +67,7 @@ static int write_words(const struct files *f, const struct gck_mpi_blob *mine)
 	return rc ? rc : rename(new, name);
 }
 
-static int give(struct gck_mpi_exchange *x, uint32_t round, const struct gck_mpi_blob *mine,
+static int give(struct gck_mpi_allgather *x, uint32_t round, const struct gck_mpi_blob *mine,
 		struct gck_error *err)
 {
 	struct files *f = (struct files *)x;
@@ -132,10 +132,10 @@ static int read_all(struct files *f, size_t total, struct gck_mpi_words *all, st
 					strerror(errno));
 		at += (size_t)size;
 	}
-	return gck_mpi_exchange_split(f->text, total, f->x.nranks, all, err);
+	return gck_mpi_allgather_split(f->text, total, f->x.nranks, all, err);
 }
 
-static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
+static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 		struct gck_error *err)
 {
 	struct files *f = (struct files *)x;
@@ -150,7 +150,7 @@ static int take(struct gck_mpi_exchange *x, int ms, struct gck_mpi_words *all,
 			r++;
 			continue;
 		}
-		if (somebody_left(f) || gck_mpi_keeper_stopping(f->k))
+		if (somebody_left(f) || gck_mpi_thread_stopping(f->k))
 			return gck_fail(err, ECANCELED, "a rank has left MPI");
 		if (gck_mpi_now_ns() >= end)
 			return 0;
@@ -189,7 +189,7 @@ static int start_anew(struct files *f, struct gck_error *err)
 
 	if (rc)
 		return gck_fail(err, EIO, "the real MPI_Finalize failed with code %d", rc);
-	if (gck_mpi_ns_abandon(err) || meet(f, err))
+	if (gck_mpi_ns_kill(err) || meet(f, err))
 		return -1;
 	return gck_mpi_rebuild(true, err);
 }
@@ -222,25 +222,26 @@ static int cycle(struct files *f)
 	if (rc && err.code == ECANCELED)
 		leave(f); /* the others need not wait for this rank */
 	if (rc)
-		gck_mpi_help_begin(f->k);
+		gck_mpi_peer_progress_begin(f->k);
 	gck_mpi_resume();
 	return rc;
 }
 
 static int is_ending(void *keeper, struct gck_error *err)
 {
-	return gck_mpi_keeper_stopping(keeper) ? gck_fail(err, ECANCELED, "the program is ending") : 0;
+	return gck_mpi_thread_stopping(keeper) ?
+		       gck_fail(err, ECANCELED, "the program is ending") : 0;
 }
 
 /* Before MPI_Init and after MPI_Finalize nobody else has to do with it. */
-static int cycle_outside(struct gck_mpi_keeper *k)
+static int cycle_outside(struct gck_mpi_thread_state *k)
 {
 	struct gck_error err = {0};
 	int rc = gck_mpi_quiesce_outside(k, gck_mpi_now_ns() + LIMIT_NS, is_ending, k, &err);
 
 	if (rc > 0)
 		return -1;
-	if (rc == 0 && (gck_mpi_ns_abandon(&err) || gck_mpi_rebuild(false, &err))) {
+	if (rc == 0 && (gck_mpi_ns_kill(&err) || gck_mpi_rebuild(false, &err))) {
 		fprintf(stderr, "gpuckpt: test: restart outside of MPI: %s\n", err.text);
 		_exit(70);
 	}
@@ -287,7 +288,7 @@ static void end(struct files *f)
 static void serve_inside(struct files *f, bool period)
 {
 	if (!f->x.nranks)
-		f->x = (struct gck_mpi_exchange){.nranks = (size_t)f->k->size,
+		f->x = (struct gck_mpi_allgather){.nranks = (size_t)f->k->size,
 						 .rank = (size_t)f->k->rank, .give = give,
 						 .take = take};
 	if (!somebody_left(f) && (period || is_asked()))
@@ -296,16 +297,16 @@ static void serve_inside(struct files *f, bool period)
 		answer(-1);
 }
 
-void gck_mpi_cycle_serve(struct gck_mpi_keeper *k)
+void gck_mpi_cycle_serve(struct gck_mpi_thread_state *k)
 {
 	const char *ms = getenv("GPUCKPT_MPI_TEST_MS");
 	struct files f = {.k = k, .folder = gck_mpi_cycle_wanted()};
 	int period = ms ? atoi(ms) : 0;
 
-	while (!gck_mpi_keeper_stopping(k)) {
-		gck_mpi_help_for(k, period ? period : 1);
-		if (gck_mpi_keeper_stage(k, 1000) == GCK_MPI_INSIDE) {
-			if (!gck_mpi_keeper_stopping(k))
+	while (!gck_mpi_thread_stopping(k)) {
+		gck_mpi_peer_progress_for(k, period ? period : 1);
+		if (gck_mpi_thread_stage(k, 1000) == GCK_MPI_INSIDE) {
+			if (!gck_mpi_thread_stopping(k))
 				serve_inside(&f, period);
 			continue;
 		}

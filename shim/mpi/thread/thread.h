@@ -6,13 +6,13 @@
 #include "shim/mpi/base/mpi_thread.h"
 
 /* Serves the agent until the thread is to stop; connects again to an agent that was restarted. */
-void gck_mpi_serve_agent(struct gck_mpi_keeper *k);
+void gck_mpi_serve_agent(struct gck_mpi_thread_state *k);
 
 /* The folder that GPUCKPT_MPI_TEST names; NULL: no test. */
 const char *gck_mpi_cycle_wanted(void);
 
 /* The thread's work where GPUCKPT_MPI_TEST is set. */
-void gck_mpi_cycle_serve(struct gck_mpi_keeper *k);
+void gck_mpi_cycle_serve(struct gck_mpi_thread_state *k);
 
 /* Tests (GPUCKPT_MPI_TEST): a checkpoint and restart in place. All ranks call it, outside of MPI.
  * 0, or -1 with the reason on stderr. */

@@ -32,5 +32,5 @@ static int rebuild(struct gck_error *err)
 	       gck_mpi_t_cvars_rebuild(err) || gck_mpi_t_pvars_rebuild(err) ? -1 : 0;
 }
 
-const struct gck_mpi_part gck_mpi_tool_part = {.name = "tools", .save = save, .rebuild = rebuild,
-						   .outside = true};
+const struct gck_mpi_participant gck_mpi_tool_participant = {
+	.name = "tools", .save = save, .rebuild = rebuild, .outside = true};

@@ -56,21 +56,21 @@ GCK_MPI_FUNCTION(Type_free, (MPI_Datatype *type))
 	if (rc != MPI_SUCCESS)
 		return gck_mpi_error(NULL, rc, "MPI_Type_free");
 	gck_mpi_enter();
-	if (gck_mpi_hold_free(h))
+	if (gck_mpi_handle_ref_free(h))
 		give_back(h);
 	gck_mpi_leave();
 	*type = MPI_DATATYPE_NULL;
 	return MPI_SUCCESS;
 }
 
-void gck_mpi_type_hold_made(MPI_Datatype type)
+void gck_mpi_type_ref_made(MPI_Datatype type)
 {
-	gck_mpi_hold((struct gck_mpi_handle *)type);
+	gck_mpi_handle_ref((struct gck_mpi_handle *)type);
 }
 
-void gck_mpi_type_release_made(MPI_Datatype type)
+void gck_mpi_type_unref_made(MPI_Datatype type)
 {
-	if (gck_mpi_hold_release((struct gck_mpi_handle *)type))
+	if (gck_mpi_handle_unref((struct gck_mpi_handle *)type))
 		give_back((struct gck_mpi_handle *)type);
 }
 

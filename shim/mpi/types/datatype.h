@@ -13,23 +13,23 @@ MPI_Datatype gck_mpi_type_of_real(MPI_Datatype real);
 /* The real library holds on to a type that a pending operation, a view or a persistent request
  * names, though the program frees it; so must we, for a restart makes all of these anew: between
  * hold and release the handle and its real type live. In the gate. */
-void gck_mpi_type_hold_made(MPI_Datatype type);
-void gck_mpi_type_release_made(MPI_Datatype type);
+void gck_mpi_type_ref_made(MPI_Datatype type);
+void gck_mpi_type_unref_made(MPI_Datatype type);
 
-static inline void gck_mpi_type_hold(MPI_Datatype type)
+static inline void gck_mpi_type_ref(MPI_Datatype type)
 {
 	const struct gck_mpi_handle *h = (const void *)type;
 
 	if (h && !(h->flags & GCK_MPI_PREDEFINED))
-		gck_mpi_type_hold_made(type);
+		gck_mpi_type_ref_made(type);
 }
 
-static inline void gck_mpi_type_release(MPI_Datatype type)
+static inline void gck_mpi_type_unref(MPI_Datatype type)
 {
 	const struct gck_mpi_handle *h = (const void *)type;
 
 	if (h && !(h->flags & GCK_MPI_PREDEFINED))
-		gck_mpi_type_release_made(type);
+		gck_mpi_type_unref_made(type);
 }
 
 #endif

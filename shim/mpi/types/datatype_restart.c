@@ -259,4 +259,4 @@ static int rebuild(struct gck_error *err)
 	return 0;
 }
 
-const struct gck_mpi_part gck_mpi_datatype_part = {"datatype", save, rebuild, NULL};
+const struct gck_mpi_participant gck_mpi_datatype_participant = {"datatype", save, rebuild, NULL};

@@ -7,23 +7,23 @@
 
 #include "shim/mpi/handles/handle.h"
 
-#define GCK_MPI_HOLD_FREED 0x80000000u /* in holds: the program has freed it */
+#define GCK_MPI_REF_FREED 0x80000000u /* in holds: the program has freed it */
 
-static inline void gck_mpi_hold(struct gck_mpi_handle *h)
+static inline void gck_mpi_handle_ref(struct gck_mpi_handle *h)
 {
-	__atomic_fetch_add(&h->holds, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&h->refs, 1, __ATOMIC_RELAXED);
 }
 
 /* True: it was freed and this was the last: the caller gives it back. */
-static inline bool gck_mpi_hold_release(struct gck_mpi_handle *h)
+static inline bool gck_mpi_handle_unref(struct gck_mpi_handle *h)
 {
-	return __atomic_sub_fetch(&h->holds, 1, __ATOMIC_ACQ_REL) == GCK_MPI_HOLD_FREED;
+	return __atomic_sub_fetch(&h->refs, 1, __ATOMIC_ACQ_REL) == GCK_MPI_REF_FREED;
 }
 
 /* The program frees it. False: it is held, and goes with the last release. */
-static inline bool gck_mpi_hold_free(struct gck_mpi_handle *h)
+static inline bool gck_mpi_handle_ref_free(struct gck_mpi_handle *h)
 {
-	return __atomic_fetch_or(&h->holds, GCK_MPI_HOLD_FREED, __ATOMIC_ACQ_REL) == 0;
+	return __atomic_fetch_or(&h->refs, GCK_MPI_REF_FREED, __ATOMIC_ACQ_REL) == 0;
 }
 
 #endif

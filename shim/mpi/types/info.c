@@ -10,7 +10,7 @@
 
 static struct saved {
 	struct gck_mpi_handle *h;
-	struct gck_mpi_hints *hints; /* NULL: it is empty */
+	struct gck_mpi_info_snapshot *hints; /* NULL: it is empty */
 } *saved;
 static size_t nsaved;
 
@@ -22,7 +22,7 @@ MPI_Info gck_mpi_info_of_real(MPI_Info real)
 static void forget(void)
 {
 	for (size_t i = 0; i < nsaved; i++)
-		gck_mpi_hints_free(saved[i].hints);
+		gck_mpi_info_snapshot_free(saved[i].hints);
 	free(saved);
 	saved = NULL;
 	nsaved = 0;
@@ -34,7 +34,7 @@ static int save_one(struct gck_mpi_handle *h, struct saved *s)
 	int rc = gck_mpi_real.Info_dup(h->real, &copy);
 
 	s->h = h;
-	return rc == MPI_SUCCESS ? gck_mpi_hints_save(copy, &s->hints) : rc;
+	return rc == MPI_SUCCESS ? gck_mpi_info_snapshot_save(copy, &s->hints) : rc;
 }
 
 static int save(struct gck_error *err)
@@ -61,7 +61,7 @@ static int rebuild(struct gck_error *err)
 {
 	for (size_t i = 0; i < nsaved; i++) {
 		MPI_Info real;
-		int rc = saved[i].hints ? gck_mpi_hints_make(saved[i].hints, &real) :
+		int rc = saved[i].hints ? gck_mpi_info_snapshot_make(saved[i].hints, &real) :
 					  gck_mpi_real.Info_create(&real);
 
 		if (rc != MPI_SUCCESS)
@@ -73,4 +73,4 @@ static int rebuild(struct gck_error *err)
 	return 0;
 }
 
-const struct gck_mpi_part gck_mpi_info_part = {"info", save, rebuild, NULL};
+const struct gck_mpi_participant gck_mpi_info_participant = {"info", save, rebuild, NULL};

@@ -8,14 +8,14 @@
 
 #include "shim/mpi/real.h"
 
-struct gck_mpi_hints {
+struct gck_mpi_info_snapshot {
 	int n;
 	struct {
 		char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
 	} v[];
 };
 
-static int read_all(MPI_Info real, struct gck_mpi_hints *h)
+static int read_all(MPI_Info real, struct gck_mpi_info_snapshot *h)
 {
 	int rc = MPI_SUCCESS, there;
 
@@ -28,9 +28,9 @@ static int read_all(MPI_Info real, struct gck_mpi_hints *h)
 	return rc;
 }
 
-int gck_mpi_hints_save(MPI_Info real, struct gck_mpi_hints **hints)
+int gck_mpi_info_snapshot_save(MPI_Info real, struct gck_mpi_info_snapshot **hints)
 {
-	struct gck_mpi_hints *h = NULL;
+	struct gck_mpi_info_snapshot *h = NULL;
 	int n = 0, rc = gck_mpi_real.Info_get_nkeys(real, &n);
 
 	if (!rc && n) {
@@ -49,7 +49,7 @@ int gck_mpi_hints_save(MPI_Info real, struct gck_mpi_hints **hints)
 	return rc;
 }
 
-int gck_mpi_hints_make(const struct gck_mpi_hints *h, MPI_Info *real)
+int gck_mpi_info_snapshot_make(const struct gck_mpi_info_snapshot *h, MPI_Info *real)
 {
 	int rc = gck_mpi_real.Info_create(real);
 
@@ -58,7 +58,7 @@ int gck_mpi_hints_make(const struct gck_mpi_hints *h, MPI_Info *real)
 	return rc;
 }
 
-void gck_mpi_hints_free(struct gck_mpi_hints *h)
+void gck_mpi_info_snapshot_free(struct gck_mpi_info_snapshot *h)
 {
 	free(h);
 }
