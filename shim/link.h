@@ -294,14 +294,4 @@ struct gck_shim_state {
 	int32_t tracer;            /* PR_SET_PTRACER: who may trace, and its descendants; 0: nobody */
 };
 
-/* For libgpuckpt, which looks it up by name: gck_checkpoint() (all 0) and gck_checkpoint_all(), with the
- * reason where they return less than 0. */
-int gck_preload_checkpoint(int all, char *why, size_t size);
-
-/* The preload's state, for the other parts of the shim. Weak, since they may be in a process without
- * it. */
-#ifdef __GNUC__
-struct gck_shim_state *gck_preload_state(void) __attribute__((weak));
-#endif
-
 #endif

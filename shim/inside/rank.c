@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "shim/link.h"
+#include "shim/preload/preload.h"
 
 /* A restorer changes it from outside, in every field that is read here. */
 static const volatile struct gck_shim_state *state(void)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shim/link.h"
+#include "shim/preload/preload.h"
 #include "shim/mpi/test/module.h"
 #include "shim/namespace/namespace.h"
 #include "test/support/tap.h"

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "shim/link.h"
+#include "shim/preload/preload.h"
 #include "test/support/tap.h"
 
 #define SOON_MS 60000   /* however slow the machine is */

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "shim/preload/pid/threads.h"
+#include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
 
 static pthread_key_t key;

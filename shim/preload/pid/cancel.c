@@ -11,8 +11,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "shim/preload/pid/libc_calls.h"
-#include "shim/preload/pid/threads.h"
+#include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
 
 #define MAX_ASKED 256

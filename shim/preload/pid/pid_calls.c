@@ -13,8 +13,49 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shim/preload/pid/fcntl_owner.h"
+#include "shim/preload/pid/pid.h"
 #include "shim/preload/pid/virtual_ids.h"
+
+/* Whether the command names a process or thread. */
+static bool has_owner(int command)
+{
+	return command == F_SETOWN || command == F_GETOWN || command == F_SETOWN_EX ||
+	       command == F_GETOWN_EX;
+}
+
+static long set_owner(int fd, const struct f_owner_ex *program)
+{
+	struct f_owner_ex kernel = *program;
+
+	kernel.pid = kernel.type == F_OWNER_TID ? gck_tid_to_kernel(kernel.pid)
+						: gck_pid_to_kernel(kernel.pid);
+	return gck_raw(SYS_fcntl, fd, F_SETOWN_EX, &kernel);
+}
+
+static long get_owner(int fd, struct f_owner_ex *o)
+{
+	long r = gck_raw(SYS_fcntl, fd, F_GETOWN_EX, o);
+
+	if (r < 0)
+		return r;
+	o->pid = o->type == F_OWNER_TID ? gck_tid_to_program(o->pid) : gck_pid_to_program(o->pid);
+	return r;
+}
+
+/* The raw result of such a command. */
+static long owner_command(int fd, int command, long arg)
+{
+	switch (command) {
+	case F_SETOWN:
+		return gck_raw(SYS_fcntl, fd, command, gck_pid_to_kernel(arg));
+	case F_SETOWN_EX:
+		return set_owner(fd, (const struct f_owner_ex *)arg);
+	case F_GETOWN_EX:
+		return get_owner(fd, (struct f_owner_ex *)arg);
+	default:
+		return gck_tid_to_program(gck_raw(SYS_fcntl, fd, F_GETOWN));
+	}
+}
 
 /* The argument who of get- and setpriority or of ioprio_get and _set. */
 static long priority_who(long which, long who, long process, long group)
@@ -24,7 +65,8 @@ static long priority_who(long which, long who, long process, long group)
 	return which == group ? gck_pid_to_kernel(who) : who;
 }
 
-long gck_translated(long nr, long a, long b, long c, long d, long e, long f)
+/* A system call with the PIDs and TIDs among its arguments and result translated. */
+static long translated(long nr, long a, long b, long c, long d, long e, long f)
 {
 	switch (nr) {
 	case SYS_getpid:
@@ -39,8 +81,8 @@ long gck_translated(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_set_tid_address:
 		return gck_tid_to_program(gck_raw(nr, a));
 	case SYS_fcntl:
-		if (gck_fcntl_has_owner(b))
-			return gck_fcntl_owner(a, b, c);
+		if (has_owner(b))
+			return owner_command(a, b, c);
 		break;
 	case SYS_kill:
 	case SYS_rt_sigqueueinfo:
@@ -93,6 +135,17 @@ long gck_translated(long nr, long a, long b, long c, long d, long e, long f)
 	return gck_raw(nr, a, b, c, d, e, f);
 }
 
+static inline long call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	if (gck_is_original())
+		return gck_raw6(nr, a, b, c, d, e, f);
+	return translated(nr, a, b, c, d, e, f);
+}
+
+#define call_(nr, a, b, c, d, e, f, ...) \
+	call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define call(...) call_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+
 /* Under another name in C: the prototype is variadic, and this takes whatever stands in the
  * registers and the first word of the stack, as libc's own does. */
 long gck_syscall(long nr, long a, long b, long c, long d, long e, long f) __asm__("syscall");
@@ -100,51 +153,51 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 {
 	if (nr == SYS_sigaltstack)
 		return sigaltstack((const stack_t *)a, (stack_t *)b);
-	return gck_result(gck_call6(nr, a, b, c, d, e, f));
+	return gck_result(call6(nr, a, b, c, d, e, f));
 }
 
 /* ---- who am I ------------------------------------------------------------------------------- */
 
 GCK_EXPORT pid_t getpid(void)
 {
-	return gck_call(SYS_getpid);
+	return call(SYS_getpid);
 }
 
 GCK_EXPORT pid_t getppid(void)
 {
-	return gck_call(SYS_getppid);
+	return call(SYS_getppid);
 }
 
 GCK_EXPORT pid_t gettid(void)
 {
-	return gck_call(SYS_gettid);
+	return call(SYS_gettid);
 }
 
 GCK_EXPORT pid_t getpgrp(void)
 {
-	return gck_call(SYS_getpgrp);
+	return call(SYS_getpgrp);
 }
 
 GCK_EXPORT pid_t getpgid(pid_t pid)
 {
-	return gck_result(gck_call(SYS_getpgid, pid));
+	return gck_result(call(SYS_getpgid, pid));
 }
 
 GCK_EXPORT pid_t getsid(pid_t pid)
 {
-	return gck_result(gck_call(SYS_getsid, pid));
+	return gck_result(call(SYS_getsid, pid));
 }
 
 GCK_EXPORT int setpgid(pid_t pid, pid_t group)
 {
-	return gck_result(gck_call(SYS_setpgid, pid, group));
+	return gck_result(call(SYS_setpgid, pid, group));
 }
 
 /* ---- signals -------------------------------------------------------------------------------- */
 
 GCK_EXPORT int kill(pid_t pid, int sig)
 {
-	return gck_result(gck_call(SYS_kill, pid, sig));
+	return gck_result(call(SYS_kill, pid, sig));
 }
 
 GCK_EXPORT int killpg(pid_t group, int sig)
@@ -154,7 +207,7 @@ GCK_EXPORT int killpg(pid_t group, int sig)
 
 GCK_EXPORT int tgkill(pid_t pid, pid_t tid, int sig)
 {
-	return gck_result(gck_call(SYS_tgkill, pid, tid, sig));
+	return gck_result(call(SYS_tgkill, pid, tid, sig));
 }
 
 /* The kernel's idea of the sender: that is what a handler sees of kill(), too. */
@@ -168,24 +221,24 @@ GCK_EXPORT int sigqueue(pid_t pid, int sig, const union sigval value)
 	info.si_pid = gck_raw(SYS_getpid);
 	info.si_uid = gck_raw(SYS_getuid);
 	info.si_value = value;
-	return gck_result(gck_call(SYS_rt_sigqueueinfo, pid, sig, &info));
+	return gck_result(call(SYS_rt_sigqueueinfo, pid, sig, &info));
 }
 
 GCK_EXPORT int pidfd_open(pid_t pid, unsigned flags)
 {
-	return gck_result(gck_call(SYS_pidfd_open, pid, flags));
+	return gck_result(call(SYS_pidfd_open, pid, flags));
 }
 
 /* ---- scheduling and limits ------------------------------------------------------------------ */
 
 GCK_EXPORT int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 {
-	return gck_result(gck_call(SYS_sched_setaffinity, tid, size, set));
+	return gck_result(call(SYS_sched_setaffinity, tid, size, set));
 }
 
 GCK_EXPORT int sched_getaffinity(pid_t tid, size_t size, cpu_set_t *set)
 {
-	long n = gck_call(SYS_sched_getaffinity, tid, size < INT32_MAX ? size : INT32_MAX, set);
+	long n = call(SYS_sched_getaffinity, tid, size < INT32_MAX ? size : INT32_MAX, set);
 
 	if (n < 0)
 		return gck_result(n);
@@ -195,53 +248,53 @@ GCK_EXPORT int sched_getaffinity(pid_t tid, size_t size, cpu_set_t *set)
 
 GCK_EXPORT int sched_setscheduler(pid_t tid, int policy, const struct sched_param *param)
 {
-	return gck_result(gck_call(SYS_sched_setscheduler, tid, policy, param));
+	return gck_result(call(SYS_sched_setscheduler, tid, policy, param));
 }
 
 GCK_EXPORT int sched_getscheduler(pid_t tid)
 {
-	return gck_result(gck_call(SYS_sched_getscheduler, tid));
+	return gck_result(call(SYS_sched_getscheduler, tid));
 }
 
 GCK_EXPORT int sched_setparam(pid_t tid, const struct sched_param *param)
 {
-	return gck_result(gck_call(SYS_sched_setparam, tid, param));
+	return gck_result(call(SYS_sched_setparam, tid, param));
 }
 
 GCK_EXPORT int sched_getparam(pid_t tid, struct sched_param *param)
 {
-	return gck_result(gck_call(SYS_sched_getparam, tid, param));
+	return gck_result(call(SYS_sched_getparam, tid, param));
 }
 
 GCK_EXPORT int sched_rr_get_interval(pid_t tid, struct timespec *interval)
 {
-	return gck_result(gck_call(SYS_sched_rr_get_interval, tid, interval));
+	return gck_result(call(SYS_sched_rr_get_interval, tid, interval));
 }
 
 /* The kernel answers 20 less the nice value, so that errors can be told from it. */
 GCK_EXPORT int getpriority(__priority_which_t which, id_t who)
 {
-	long r = gck_call(SYS_getpriority, which, who);
+	long r = call(SYS_getpriority, which, who);
 
 	return r < 0 ? gck_result(r) : 20 - r;
 }
 
 GCK_EXPORT int setpriority(__priority_which_t which, id_t who, int priority)
 {
-	return gck_result(gck_call(SYS_setpriority, which, who, priority));
+	return gck_result(call(SYS_setpriority, which, who, priority));
 }
 
 GCK_EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *new,
 			 struct rlimit64 *old)
 {
-	return gck_result(gck_call(SYS_prlimit64, pid, resource, new, old));
+	return gck_result(call(SYS_prlimit64, pid, resource, new, old));
 }
 
 /* The same on a 64-bit machine. */
 GCK_EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *new,
 		       struct rlimit *old)
 {
-	return gck_result(gck_call(SYS_prlimit64, pid, resource, new, old));
+	return gck_result(call(SYS_prlimit64, pid, resource, new, old));
 }
 
 /* ---- memory of another ---------------------------------------------------------------------- */
@@ -250,7 +303,7 @@ GCK_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsign
 				    const struct iovec *remote, unsigned long nremote,
 				    unsigned long flags)
 {
-	return gck_result(gck_call(SYS_process_vm_readv, pid, local, nlocal, remote, nremote,
+	return gck_result(call(SYS_process_vm_readv, pid, local, nlocal, remote, nremote,
 				   flags));
 }
 
@@ -258,6 +311,38 @@ GCK_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsig
 				     const struct iovec *remote, unsigned long nremote,
 				     unsigned long flags)
 {
-	return gck_result(gck_call(SYS_process_vm_writev, pid, local, nlocal, remote, nremote,
+	return gck_result(call(SYS_process_vm_writev, pid, local, nlocal, remote, nremote,
 				   flags));
+}
+
+/* ---- fcntl: owners of a file's signals -------------------------------------------------------- */
+
+/* All other commands go to libc, where waiting for a lock is a cancellation point. */
+static int owner_call(int fd, int command, long arg)
+{
+	struct f_owner_ex owner;
+	long r;
+
+	if (command != F_GETOWN)
+		return gck_result(owner_command(fd, command, arg));
+	/* A process group is a negative result, which is not to be taken for an error. */
+	r = get_owner(fd, &owner);
+	if (r < 0)
+		return gck_result(r);
+	return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
+}
+
+/* Under other names in C: the prototypes are variadic. */
+int gck_fcntl(int fd, int command, long arg) __asm__("fcntl");
+GCK_EXPORT int gck_fcntl(int fd, int command, long arg)
+{
+	if (gck_is_original() || !has_owner(command))
+		return gck_real()->fcntl(fd, command, arg);
+	return owner_call(fd, command, arg);
+}
+
+int gck_fcntl64(int fd, int command, long arg) __asm__("fcntl64");
+GCK_EXPORT int gck_fcntl64(int fd, int command, long arg)
+{
+	return gck_fcntl(fd, command, arg);
 }

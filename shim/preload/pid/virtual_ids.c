@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "shim/preload/pid/threads.h"
+#include "shim/preload/pid/pid.h"
 
 #define KERNEL_MAX_PID (1 << 22) /* PID_MAX_LIMIT: the kernel stays below */
 

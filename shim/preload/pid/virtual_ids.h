@@ -36,20 +36,6 @@ int32_t gck_tid_to_program(int32_t tid);
  * thread is known by, give it one that the kernel never uses. */
 void gck_tid_settle(void);
 
-/* A system call with the PIDs and TIDs among its arguments and result translated. */
-long gck_translated(long nr, long a, long b, long c, long d, long e, long f);
-
-static inline long gck_call6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	if (gck_is_original())
-		return gck_raw6(nr, a, b, c, d, e, f);
-	return gck_translated(nr, a, b, c, d, e, f);
-}
-
-#define gck_call_(nr, a, b, c, d, e, f, ...) \
-	gck_call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
-#define gck_call(...) gck_call_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-
 /* What libc makes of a raw result. */
 static inline long gck_result(long r)
 {

@@ -11,6 +11,7 @@
 
 #include "shim/preload/helper/helper.h"
 #include "shim/preload/helper/raw.h"
+#include "shim/preload/preload.h"
 
 /* A child of a rank's is none. */
 static bool is_rank(void)

@@ -13,15 +13,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shim/preload/helper/helper.h"
 #include "shim/preload/helper/raw.h"
-#include "shim/preload/pid/libc_calls.h"
-#include "shim/preload/pid/threads.h"
-#include "shim/preload/start/task_stdio.h"
+#include "shim/preload/pid/pid.h"
+#include "shim/preload/preload.h"
 
 #define GUARD 4096
 #define ASK_AGAIN 12 /* times, ASK_PAUSE_NS apart: an agent that crashed is started again */
@@ -66,6 +66,84 @@ static int64_t find_tid_offset(void)
 	return address - (uint64_t)pthread_self();
 }
 
+/* ---- standard descriptors ----------------------------------------------------------------------- */
+
+/* What the task was given as descriptors 0 to 2, as device and inode. A shell that starts the
+ * program by exec may have put files of its own there before. So the first constructor writes down
+ * what it finds, in place of the dots that the plugin put into GPUCKPT_STDIO, and a later one reads
+ * it: 16 hexadecimal digits, a colon, 16 digits, a comma; three times. */
+#define DIGITS 16
+#define FIELDS 6
+#define FIELD (DIGITS + 1)
+
+static void put_hex(char *text, uint64_t n)
+{
+	for (int i = DIGITS - 1; i >= 0; i--, n >>= 4)
+		text[i] = "0123456789abcdef"[n & 15];
+}
+
+static uint64_t get_hex(const char *text)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < DIGITS; i++)
+		n = n << 4 | (uint64_t)(text[i] <= '9' ? text[i] - '0' : text[i] - 'a' + 10);
+	return n;
+}
+
+static bool is_whole(const char *text)
+{
+	for (int i = 0; i < FIELDS * FIELD; i++) {
+		char c = text[i];
+
+		if (i % FIELD == DIGITS ? c != (i / FIELD % 2 ? ',' : ':') :
+		    !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+			return false;
+	}
+	return text[FIELDS * FIELD] == '\0';
+}
+
+static bool is_blank(const char *text)
+{
+	int i = 0;
+
+	while (text[i] == '.')
+		i++;
+	return i == FIELDS * FIELD && !text[i];
+}
+
+static void look(uint64_t stdio[3][2])
+{
+	struct stat st;
+
+	for (int fd = 0; fd < 3; fd++) {
+		bool open = gck_raw(SYS_fstat, fd, &st) == 0;
+
+		stdio[fd][0] = open ? st.st_dev : 0;
+		stdio[fd][1] = open ? st.st_ino : 0;
+	}
+}
+
+/* note: the value of GPUCKPT_STDIO in the environment (NULL: not set), which is filled in if it is
+ * blank. stdio: device and inode of each; 0, 0 is closed. */
+static void find_stdio(char *note, uint64_t stdio[3][2])
+{
+	if (note && is_whole(note)) {
+		for (int i = 0; i < FIELDS; i++)
+			stdio[i / 2][i % 2] = get_hex(note + i * FIELD);
+		return;
+	}
+	look(stdio);
+	if (!note || !is_blank(note))
+		return;
+	for (int i = 0; i < FIELDS; i++) {
+		put_hex(note + i * FIELD, stdio[i / 2][i % 2]);
+		note[i * FIELD + DIGITS] = i % 2 ? ',' : ':';
+	}
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
 static void fill_state(void)
 {
 	gck_state.magic = GCK_SHIM_MAGIC;
@@ -97,6 +175,8 @@ static int map_helper(void)
 	gck_state.scratch = gck_state.helper_stack_top;
 	return 0;
 }
+
+/* ---- what the agent says ---------------------------------------------------------------------- */
 
 /* Send HELLO and wait for the answer: how long the coordinator is waited for is the agent's
  * business. The link's fd; m is the answer. */
@@ -223,6 +303,6 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
 		return;
 	}
 	strcpy(gck_state.link, link);
-	gck_stdio_find(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
+	find_stdio(find(envp, "GPUCKPT_STDIO"), gck_state.stdio);
 	obey(ask(&m), &m, find(envp, "GPUCKPT_RESTARTS"));
 }

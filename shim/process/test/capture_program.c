@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "shim/link.h"
+#include "shim/preload/preload.h"
 #include "shim/namespace/state.h"
 #include "shim/process/test/capture_clock.h"
 
