@@ -178,8 +178,8 @@ struct gck_link_cuda_drain {
 			      * RESUME comes before the image is written */
 };
 
-/* A packet of the MPI thread's link or of the CUDA thread's. A message's data may be more than a packet
- * holds: then it comes in several packets, in order and with the same head. */
+/* A packet of the MPI thread's link or of the CUDA thread's. A message's data may be more than a
+ * packet holds: then it comes in several packets, in order and with the same head. */
 struct gck_thread_msg {
 	uint32_t type, round;
 	uint64_t seq;
@@ -198,10 +198,10 @@ struct gck_thread_msg {
 
 /* ---- device data ---------------------------------------------------------------------------- */
 
-/* Beside the CUDA thread's link: what a rank's devices have goes between the rank and a process of the
- * agent's over a SEQPACKET socket of their own, and through a ring: a sealed memfd that both have mapped
- * (doc/shim-link.md, "Device data"). Whoever wants bytes says GET, whoever has them puts them at that
- * place of the ring and says READY, in the order of the GETs (and HASHes). */
+/* Beside the CUDA thread's link: what a rank's devices have goes between the rank and a process of
+ * the agent's over a SEQPACKET socket of their own, and through a ring: a sealed memfd that both
+ * have mapped (doc/shim-link.md, "Device data"). Whoever wants bytes says GET, whoever has them
+ * puts them at that place of the ring and says READY, in the order of the GETs (and HASHes). */
 #define GCK_LINK_DATA_FDS 2               /* RESUME's and FILL's: the socket, then the ring */
 #define GCK_LINK_DATA_MOST (4u << 20)     /* bytes of a GET */
 #define GCK_LINK_DATA_HASHES (64u << 20)  /* bytes that one HASH is about */

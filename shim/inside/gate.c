@@ -163,7 +163,8 @@ void gck_gate_open(void)
 	futex_wake(&gck_gate_closed);
 }
 
-/* A thread that is inside, not the MPI thread; NULL. The list's lock is held. */
+/* A thread that is inside and not the stand-in's own; NULL if there is none. The list's lock is
+ * held. */
 static struct gck_gate_thread *somebody(void)
 {
 	struct gck_gate_thread *t = gate.first;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gate in front of a real library (MPI's, CUDA's), in each of the stand-ins a gate of its own. A
- * program's thread is `inside` between enter and leave; while the gate is closed nobody enters. Open,
- * it costs two stores and a load of the thread's own memory and a load of a word that nobody writes:
- * the side that closes it pays for the order of memory, by membarrier. */
+ * The gate in front of a real library (MPI's, CUDA's), in each of the stand-ins a gate of its own.
+ * A program's thread is `inside` between enter and leave; while the gate is closed nobody enters.
+ * Open, it costs two stores and a load of the thread's own memory and a load of a word that nobody
+ * writes: the side that closes it pays for the order of memory, by membarrier. */
 #ifndef GCK_INSIDE_GATE_H
 #define GCK_INSIDE_GATE_H
 
@@ -33,16 +33,17 @@ extern _Atomic uint32_t gck_gate_closed;
 
 /* The stand-in that the gate belongs to; each defines one. */
 struct gck_gate_owner {
-	/* A thread is about to be listed: loads the real library. Ends the process if that fails. */
+	/* A thread is about to be listed: loads the real library, or ends the process. */
 	void (*admit)(void);
-	/* The thread is listed. NULL: nothing to do. Called with the list's lock held, as the visit of
-	 * gck_gate_each_thread is, so that the two never run at once. */
+	/* The thread is listed. NULL: nothing to do. Called with the list's lock held, as the
+	 * visit of gck_gate_each_thread is, so that the two never run at once. */
 	void (*admitted)(pthread_t thread);
 };
 extern const struct gck_gate_owner gck_gate_owner;
 
 /* List the calling thread until it ends, at its first call. Never fails. */
-struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner) __attribute__((cold));
+struct gck_gate_thread *gck_gate_thread_new(const struct gck_gate_owner *owner)
+	__attribute__((cold));
 
 /* Visit each listed thread. */
 void gck_gate_each_thread(void (*visit)(pthread_t thread));
@@ -83,7 +84,7 @@ static inline __attribute__((always_inline)) void gck_gate_leave(void)
 		gck_gate_left();
 }
 
-/* May the caller, who is inside, go out and in again? Not in a call within a call. */
+/* Whether the caller, who is inside, may go out and in again: not in a call within a call. */
 static inline bool gck_gate_may_park(void)
 {
 	const struct gck_gate_thread *t = gck_gate_self;
@@ -108,12 +109,13 @@ static inline bool gck_gate_park_if_closed(void)
 void gck_gate_close(void);          /* nobody enters from here on */
 void gck_gate_open(void);
 bool gck_gate_empty(void);          /* closed, and nobody is inside */
-bool gck_gate_wait_empty(int ms);   /* waits until so, or for that long; false: somebody is inside */
+bool gck_gate_wait_empty(int ms);   /* waits for that, ms at most; false: a thread is inside */
 
-/* Does a thread wait in front of it? If none does, and nobody is inside, the program computes. */
+/* Whether a thread waits in front of the gate. If none does, and nobody is inside, the program
+ * computes. */
 bool gck_gate_waited(void);
 
-/* Somebody who is inside, for messages. False: nobody is. */
+/* A thread that is inside, for messages. False: there is none. */
 struct gck_gate_place {
 	const char *function;
 	uint64_t object;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The end that a thread of a stand-in has of its link to the agent: messages, whole (shim/link.h has the packets). */
+ * The end that a thread of a stand-in has of its link to the agent: messages, whole (shim/link.h
+ * has the packets). */
 #ifndef GCK_INSIDE_LINK_H
 #define GCK_INSIDE_LINK_H
 

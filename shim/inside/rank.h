@@ -23,15 +23,16 @@ const char *gck_inside_agent(void);
 /* This process as the kernel knows it: getpid() answers as it did at the first start. */
 pid_t gck_inside_pid(void);
 
-/* The environment of the task that this process was restored into, as "NAME=VALUE" slots of the size
- * (common/base/environ_slots.h); NULL: it was not restored, or is no rank. */
+/* The environment of the task that this process was restored into, as "NAME=VALUE" slots of the
+ * size (common/base/environ_slots.h); NULL: it was not restored, or is no rank. */
 const char *gck_inside_environment(size_t *size);
 
 /* After a restart the program knows its threads by the numbers that they had before: is this one of
  * these, while the kernel has another for that thread? */
 bool gck_inside_has_tid(int32_t tid);
 
-/* Who may trace this process where Yama is, as PR_SET_PTRACER takes it. Who changes that puts it back. */
+/* Who may trace this process where Yama is, as PR_SET_PTRACER takes it. Who changes that puts it
+ * back. */
 pid_t gck_inside_tracer(void);
 
 /* How often this process was restored. */

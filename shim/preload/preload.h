@@ -7,9 +7,9 @@
 
 #include "shim/link.h"
 
-/* Ask for a checkpoint and wait until it is done: gck_checkpoint() (all 0) or gck_checkpoint_all().
- * Results are those of shim/user/gpuckpt.h; where less than 0, the reason is in why. libgpuckpt finds
- * this function by name. */
+/* Ask for a checkpoint and wait until it is done: gck_checkpoint() (all 0) or
+ * gck_checkpoint_all(). Results are those of shim/user/gpuckpt.h; where less than 0, the reason is
+ * in why. libgpuckpt finds this function by name. */
 int gck_preload_checkpoint(int all, char *why, size_t size);
 
 /* The rank's state, in the preload's data. Weak: NULL in a process without the preload. */

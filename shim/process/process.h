@@ -48,7 +48,8 @@ uint64_t gck_capture_chunks(const struct gck_capture *c);
 bool gck_capture_has_mpi(const struct gck_capture *c);
 bool gck_capture_has_cuda(const struct gck_capture *c);
 
-/* Bytes of those expected that GPUs have: host memory that the rank's drain takes which keeps nothing there. */
+/* Bytes of those expected that GPUs have: host memory that the rank's drain takes which keeps
+ * nothing there. */
 uint64_t gck_capture_device(const struct gck_capture *c);
 
 /* Of these, on each of its n devices, in its order. The capture's. */
@@ -64,8 +65,8 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 /* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. */
 int gck_capture_take(struct gck_capture *c, struct gck_error *err);
 
-/* With the rank taken: numbers of the last calls of gck_checkpoint() and gck_checkpoint_all() that the
- * image has. */
+/* With the rank taken: numbers of the last calls of gck_checkpoint() and gck_checkpoint_all() that
+ * the image has. */
 void gck_capture_asked(const struct gck_capture *c, uint32_t asked[GCK_ASKERS]);
 
 /* With this rank frozen and taken, once all ranks of the step are frozen: bring what the image says
@@ -79,29 +80,30 @@ void gck_capture_resume(struct gck_capture *c);
 /* CLOCK_REALTIME when the first thread was asked to stop, and when the last was let go. */
 void gck_capture_held(const struct gck_capture *c, int64_t *first_ns, int64_t *last_ns);
 
-/* What its devices have was kept there: it comes over these (struct gck_device_ends.own, borrowed) when the
- * image is written. hashes: the commit before may have the same. */
+/* What its devices have was kept there: it comes over these (struct gck_device_ends.own, borrowed)
+ * when the image is written. hashes: the commit before may have the same. */
 void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_FDS], bool hashes);
 
 /* Write the chunks of the image from the clone, which ends when it is read, to their end
- * (gck_writer_finish); then all copies of the rank's memory are gone, and what the devices kept is needed
- * no more. progress (may be NULL) is called with bytes done and expected, which are more than those done until
- * all are; not 0 stops the write with ECANCELED. */
+ * (gck_writer_finish); then all copies of the rank's memory are gone, and what the devices kept is
+ * needed no more. progress (may be NULL) is called with bytes done and expected, which are more
+ * than those done until all are; not 0 stops the write with ECANCELED. */
 int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 		      int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		      struct gck_error *err);
 
-/* Then its manifest, after which the image is in the store. extra: members to add to it (rank, job, ...),
- * borrowed. */
+/* Then its manifest, after which the image is in the store. extra: members to add to it (rank,
+ * job, ...), borrowed. */
 int gck_capture_manifest(struct gck_capture *c, struct gck_writer *w, uint32_t rank,
 			 const json_t *extra, char hash[GCK_HASH_TEXT], struct gck_error *err);
 
 /* What the kernel knows of the pages that were written since an image was taken lies, between one
  * checkpoint of a process and the next, on a shelf: a socketpair of packets that the caller keeps.
- * Before the rank is frozen: take it from there. Then, before the image is written: it builds on this
- * manifest, with that hash; what has not been written since is not read, but taken by its chunks' numbers:
- * the writer has to be opened with the same manifest. When it is written and has that hash: put it back.
- * Whatever does not happen or fails costs that all is read, and nothing else. */
+ * Before the rank is frozen: take it from there. Then, before the image is written: it builds on
+ * this manifest, with that hash; what has not been written since is not read, but taken by its
+ * chunks' numbers: the writer has to be opened with the same manifest. When it is written and has
+ * that hash: put it back. Whatever does not happen or fails costs that all is read, and nothing
+ * else. */
 void gck_capture_marks_take(struct gck_capture *c, const int shelf[2]);
 void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const char *hash);
 void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash);
@@ -123,8 +125,9 @@ struct gck_restore *gck_restore_open(pid_t pid, const char *link_name, struct gc
 int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_reader *reader,
 		      struct gck_error *err);
 
-/* Number of the last gck_checkpoint_all() that any rank was in when the commit's images were taken: those
- * calls return in the restored rank as the others', even if it makes them only then. Before build. */
+/* Number of the last gck_checkpoint_all() that any rank was in when the commit's images were
+ * taken: those calls return in the restored rank as the others', even if it makes them only then.
+ * Before build. */
 void gck_restore_asked(struct gck_restore *r, uint32_t all);
 
 /* Empty the process and build it anew: memory fetched and verified, threads made, all held. No
@@ -137,11 +140,13 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 int gck_restore_files(struct gck_restore *r, struct gck_error *err);
 int gck_restore_run(struct gck_restore *r, struct gck_error *err);
 
-/* After a build: has the image MPI or CUDA in it, which come back by themselves once the rank runs? */
+/* After a build: has the image MPI or CUDA in it, which come back by themselves once the rank
+ * runs? */
 bool gck_restore_has_mpi(const struct gck_restore *r);
 bool gck_restore_has_cuda(const struct gck_restore *r);
 
-/* Once an image is chosen: bytes that its devices had, which are brought when the rank runs (device.h). */
+/* Once an image is chosen: bytes that its devices had, which are brought when the rank runs
+ * (device.h). */
 uint64_t gck_restore_device(const struct gck_restore *r);
 
 /* Free. A rank that was not run is killed. */

@@ -53,7 +53,7 @@ static int add(struct uses *all, const struct use *u)
 
 /* ---- mappings ------------------------------------------------------------------------------ */
 
-static void read_maps(struct uses *all, const struct task *t, const struct gck_left_out *left)
+static void read_maps(struct uses *all, const struct task *t, const struct gck_exclusions *left)
 {
 	char path[64], line[PATH_MAX + 128], perms[5];
 	uint64_t start, end;
@@ -73,8 +73,8 @@ static void read_maps(struct uses *all, const struct task *t, const struct gck_l
 		u.device = makedev(major, minor);
 		u.writes = perms[1] == 'w';
 		if (perms[3] == 's' && u.inode &&
-		    !gck_left_out_range(left, start, end) &&
-		    !gck_left_out_device(left, u.name) && add(all, &u) < 0)
+		    !gck_exclusions_range(left, start, end) &&
+		    !gck_exclusions_device(left, u.name) && add(all, &u) < 0)
 			break;
 	}
 	fclose(f);
@@ -100,14 +100,14 @@ static int flags_of(pid_t pid, const char *fd)
 }
 
 static void look_at_fd(struct uses *all, const struct task *t, int dir, const char *fd,
-		       const struct task_stdio *own, const struct gck_left_out *left)
+		       const struct task_stdio *own, const struct gck_exclusions *left)
 {
 	struct use u = { .kind = OPEN_FILE, .rank = t->rank };
 	struct stat st;
 	ssize_t n;
 	int flags;
 
-	if (gck_left_out_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 ||
+	if (gck_exclusions_fd(left, atoi(fd)) || fstatat(dir, fd, &st, 0) < 0 ||
 	    !S_ISREG(st.st_mode) ||
 	    task_stdio_has(own, &st))
 		return;
@@ -122,7 +122,7 @@ static void look_at_fd(struct uses *all, const struct task *t, int dir, const ch
 	add(all, &u);
 }
 
-static void read_fds(struct uses *all, const struct task *t, const struct gck_left_out *left)
+static void read_fds(struct uses *all, const struct task *t, const struct gck_exclusions *left)
 {
 	const struct dirent *e;
 	struct task_stdio own; /* output that Slurm lets ranks share; every restart appends to it */
@@ -198,7 +198,7 @@ static json_t *entry(const struct use *a, const struct use *b)
  * GPU driver's devices, which are closed while the rank is held. */
 static void look_at(struct uses *all, const struct task *t)
 {
-	struct gck_left_out left = { .link_fd = -1 };
+	struct gck_exclusions left = { .link_fd = -1 };
 	uint64_t states[2] = { 0 };
 	struct iovec to[2] = { { &states[0], sizeof states[0] }, { &states[1], sizeof states[1] } };
 	struct iovec from[2] = { to[0], to[1] };
@@ -212,10 +212,10 @@ static void look_at(struct uses *all, const struct task *t)
 			memset(states, 0, sizeof states);
 	}
 	if (states[0] || states[1])
-		gck_left_out_read(&left, t->pid, states[0], states[1], NULL);
+		gck_exclusions_read(&left, t->pid, states[0], states[1], NULL);
 	read_maps(all, t, &left);
 	read_fds(all, t, &left);
-	gck_left_out_free(&left);
+	gck_exclusions_free(&left);
 }
 
 static json_t *find(const struct tasks *t)

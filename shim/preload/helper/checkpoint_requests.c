@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of gck_checkpoint() that wait: the agent is told of them, and what it says wakes them. All of
- * it lies in the state, and so in the image: in a restored process they wait on, and are woken. */
+ * Calls of gck_checkpoint() that wait: the helper tells the agent of them, and the agent's answer
+ * wakes them. All data is in the rank's state, and so in the image: in a restored process the
+ * calls still wait, and are woken there. */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"
@@ -90,7 +91,7 @@ void gck_ask_linked(void)
 	gck_ask_send();
 }
 
-/* Nobody is left to answer: the calls end by themselves. */
+/* No agent answers any more: the calls fail. */
 static void give_up(void)
 {
 	static const char why[] = "no agent of gpuckpt's answers on this node: see its log there";

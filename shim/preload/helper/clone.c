@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The frozen clone: a copy-on-write fork of the rank that never runs the program. Its image is
- * written from it while the rank goes on. Nobody needs to end it: it goes when its life does. */
+ * The frozen clone: a copy-on-write fork of the rank that never runs the program. The rank's image
+ * is written from it while the rank runs on. It exits by itself when its socket closes. */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"
@@ -17,7 +17,7 @@
 
 #define MOST_FDS (1u << 20)
 
-/* If memory runs out, a clone has to go before any rank. */
+/* If memory runs out, the kernel is to kill a clone before any rank. */
 static void offer_to_oom_killer(void)
 {
 	int fd = gck_raw(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);

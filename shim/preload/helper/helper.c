@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The helper: a thread of the rank's that the program and libc do not know. It serves the agent for
- * as long as the rank lives, and connects again when the link ends. */
+ * The helper: a thread of the rank that the program and libc do not know. It serves the agent as
+ * long as the rank lives, and connects again when the link ends. */
 #include "config.h"
 
 #include "shim/preload/helper/helper.h"
@@ -62,8 +62,8 @@ static long end_clone(int32_t pid)
 	return r;
 }
 
-/* A descriptor that lets the agent know which pages are written, for as long as it keeps it. The threads are
- * stopped, so that the program does not meet its number. */
+/* A descriptor that lets the agent know which pages are written, for as long as it keeps it. The
+ * threads are stopped, so that the program does not meet its number. */
 static int give_marks(int fd, struct gck_link_msg *m)
 {
 	long marks = gck_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);

@@ -11,7 +11,7 @@
 
 #include "shim/preload/helper/state.h"
 
-/* ---- libc's own functions --------------------------------------------------------------------- */
+/* ---- libc's own functions ------------------------------------------------------------ */
 
 /* Those behind interposed functions that are more than a system call. */
 struct gck_real {
@@ -39,12 +39,12 @@ void gck_real_resolve(void);
 /* For callers that may run before the constructor. */
 const struct gck_real *gck_real(void);
 
-/* ---- alternate signal stacks ------------------------------------------------------------------ */
+/* ---- alternate signal stacks --------------------------------------------------------- */
 
 /* This process is a rank: keep account of its alternate signal stacks from here on. */
 void gck_altstack_begin(void);
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------------------------- */
 
 #define GCK_SIGCANCEL 32 /* glibc's own; the next one is, too */
 

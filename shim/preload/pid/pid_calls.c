@@ -156,7 +156,7 @@ GCK_EXPORT long gck_syscall(long nr, long a, long b, long c, long d, long e, lon
 	return gck_result(call6(nr, a, b, c, d, e, f));
 }
 
-/* ---- who am I ------------------------------------------------------------------------------- */
+/* ---- who am I ---------------------------------------------------------------------- */
 
 GCK_EXPORT pid_t getpid(void)
 {
@@ -193,7 +193,7 @@ GCK_EXPORT int setpgid(pid_t pid, pid_t group)
 	return gck_result(call(SYS_setpgid, pid, group));
 }
 
-/* ---- signals -------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------- */
 
 GCK_EXPORT int kill(pid_t pid, int sig)
 {
@@ -229,7 +229,7 @@ GCK_EXPORT int pidfd_open(pid_t pid, unsigned flags)
 	return gck_result(call(SYS_pidfd_open, pid, flags));
 }
 
-/* ---- scheduling and limits ------------------------------------------------------------------ */
+/* ---- scheduling and limits --------------------------------------------------------- */
 
 GCK_EXPORT int sched_setaffinity(pid_t tid, size_t size, const cpu_set_t *set)
 {
@@ -297,7 +297,7 @@ GCK_EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct 
 	return gck_result(call(SYS_prlimit64, pid, resource, new, old));
 }
 
-/* ---- memory of another ---------------------------------------------------------------------- */
+/* ---- memory of another ------------------------------------------------------------- */
 
 GCK_EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nlocal,
 				    const struct iovec *remote, unsigned long nremote,
@@ -315,7 +315,7 @@ GCK_EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsig
 				   flags));
 }
 
-/* ---- fcntl: owners of a file's signals -------------------------------------------------------- */
+/* ---- fcntl: owners of a file's signals ----------------------------------------------- */
 
 /* All other commands go to libc, where waiting for a lock is a cancellation point. */
 static int owner_call(int fd, int command, long arg)

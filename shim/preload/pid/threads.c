@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libc's functions on a thread, interposed: libc hands the kernel the TID that it has cached, which
- * in a restored rank is the thread's virtual one. Threads without a virtual TID are libc's. */
+ * libc's functions on a thread, interposed: libc hands the kernel the TID that it has cached,
+ * which in a restored rank is the thread's virtual one. Calls on threads without a virtual TID go
+ * to libc. */
 #include "config.h"
 
 #include "shim/preload/pid/pid.h"
@@ -18,7 +19,7 @@
 
 #define NAME_SIZE 16
 
-/* ---- libc's own functions --------------------------------------------------------------------- */
+/* ---- libc's own functions ------------------------------------------------------------ */
 
 static struct gck_real real;
 static bool resolved;
@@ -53,7 +54,7 @@ const struct gck_real *gck_real(void)
 	return &real;
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------ */
 
 int32_t gck_kernel_tid(pthread_t thread)
 {
@@ -66,7 +67,7 @@ int32_t gck_kernel_tid(pthread_t thread)
 	return vtid > 0 && rtid != vtid ? rtid : 0;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 struct start {
 	void *(*function)(void *);
@@ -102,7 +103,7 @@ GCK_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	return r;
 }
 
-/* ---- signals -------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------- */
 
 /* A thread that has ended and was not joined is no error. */
 static int signal_result(pthread_t thread, long r)
@@ -143,7 +144,7 @@ GCK_EXPORT int pthread_sigqueue(pthread_t thread, int sig, const union sigval va
 			     gck_raw(SYS_rt_tgsigqueueinfo, gck_state.rpid, tid, sig, &info));
 }
 
-/* ---- scheduling ----------------------------------------------------------------------------- */
+/* ---- scheduling -------------------------------------------------------------------- */
 
 GCK_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
@@ -202,7 +203,7 @@ GCK_EXPORT int pthread_setschedprio(pthread_t thread, int priority)
 	return -gck_raw(SYS_sched_setparam, tid, &param);
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------- */
 
 static long open_comm(int32_t tid, int flags)
 {
@@ -255,7 +256,7 @@ GCK_EXPORT int pthread_getname_np(pthread_t thread, char *name, size_t size)
 	return 0;
 }
 
-/* ---- what libc makes from a TID ------------------------------------------------------------- */
+/* ---- what libc makes from a TID ---------------------------------------------------- */
 
 /* The kernel's form: the complement of the TID above three bits, here "a thread's", "as scheduled".
  * A clock id that the program keeps over a restart names a thread that is gone. */

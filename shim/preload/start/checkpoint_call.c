@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What libgpuckpt (shim/user) finds in a rank: a call that waits for a checkpoint of the step. It is
- * answered by the helper. An image has it as it waits; it goes on waiting, and returns, in the
- * restored process. */
+ * The function behind gck_checkpoint(3) in a rank: it waits for a checkpoint of the step. The
+ * helper answers it. An image holds the call while it waits; in the restored process it waits on,
+ * and returns. */
 #include "config.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ static uint32_t get(const uint32_t *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* Out of which image, as the caller must see it: each rank of a call that all make has to see the same,
- * though some were not in it yet when the image was taken. */
+/* Out of which image, as the caller must see it: each rank of a call that all make has to see the
+ * same, though some were not in it yet when the image was taken. */
 static bool restored(int asker, uint32_t call, uint32_t restarts)
 {
 	return asker == GCK_ASKER_ALL ? call <= get(&gck_state.all_restored)
@@ -70,8 +70,9 @@ static void settle(int asker, uint32_t call)
 		;
 }
 
-/* The program's own number of restarts is taken before the call has a number: an image that was taken
- * in between has no such call, and the process that comes out of it needs no other checkpoint. */
+/* The program's own number of restarts is taken before the call has a number: an image that was
+ * taken in between has no such call, and the process that comes out of it needs no other
+ * checkpoint. */
 __attribute__((visibility("default"))) int gck_preload_checkpoint(int all, char *why, size_t size)
 {
 	int asker = all ? GCK_ASKER_ALL : GCK_ASKER_ONE;

@@ -66,7 +66,7 @@ static int64_t find_tid_offset(void)
 	return address - (uint64_t)pthread_self();
 }
 
-/* ---- standard descriptors ----------------------------------------------------------------------- */
+/* ---- standard descriptors ------------------------------------------------------------------ */
 
 /* What the task was given as descriptors 0 to 2, as device and inode. A shell that starts the
  * program by exec may have put files of its own there before. So the first constructor writes down
@@ -142,7 +142,7 @@ static void find_stdio(char *note, uint64_t stdio[3][2])
 	}
 }
 
-/* ---- state ----------------------------------------------------------------------------------- */
+/* ---- state -------------------------------------------------------------------------- */
 
 static void fill_state(void)
 {
@@ -176,7 +176,7 @@ static int map_helper(void)
 	return 0;
 }
 
-/* ---- what the agent says ---------------------------------------------------------------------- */
+/* ---- what the agent says ------------------------------------------------------------- */
 
 /* Send HELLO and wait for the answer: how long the coordinator is waited for is the agent's
  * business. The link's fd; m is the answer. */

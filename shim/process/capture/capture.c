@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Taking a checkpoint of one rank: what can be done before it is held, the hold, the clone. */
+ * The checkpoint of one rank: what can be done before it is held, the freeze, the clone. */
 #include "config.h"
 
 #include "shim/process/capture/capture.h"
@@ -13,12 +13,13 @@
 #include "shim/process/proc/procfs.h"
 #include "shim/process/rank/helper_link.h"
 
-/* Between looks at a rank whose MPI library is at work: twice as long each time, some 0.6 s in all. Its
- * thread may wait for a processor between a call that makes a descriptor and the listing of that. */
+/* Between looks at a rank whose MPI library is at work: twice as long each time, some 0.6 s in
+ * all. Its thread may wait for a processor between a call that makes a descriptor and the listing
+ * of that. */
 #define LOOKS 6
 #define LOOK_US 10000
 
-static struct gck_scan scan_of(struct gck_capture *c, struct gck_findings *f,
+static struct gck_scan scan_of(struct gck_capture *c, struct gck_obstacles *f,
 			       struct gck_error *err)
 {
 	return (struct gck_scan){.t = &c->t, .o = &c->o, .img = c->img, .f = f, .err = err,
@@ -66,7 +67,7 @@ static void estimate(struct gck_capture *c, uint64_t *held)
 		*held += size;
 		expect(c, size, size);
 	}
-	expect(c, c->t.left.device_bytes, c->t.left.device_bytes);
+	expect(c, c->t.excluded.device_bytes, c->t.excluded.device_bytes);
 }
 
 static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_error *err)
@@ -96,11 +97,11 @@ static int refresh_locks(struct gck_capture *c, struct gck_error *err)
 	return now == c->locked ? 0 : read_flags(c, err);
 }
 
-/* Everything that a scan finds, while the rank runs on. refused has the first that cannot be carried,
- * or code 0. */
+/* Everything that a scan finds, while the rank runs on. refused has the first that cannot be
+ * carried, or code 0. */
 static int scan_before(struct gck_capture *c, struct gck_error *refused, struct gck_error *err)
 {
-	struct gck_findings f = {.err = refused};
+	struct gck_obstacles f = {.err = refused};
 	struct gck_scan s;
 	int result;
 
@@ -137,7 +138,7 @@ static int look_before(struct gck_capture *c, struct gck_error *err)
 	if (gck_prefixes_start(&c->prefixes, &c->t, c->img, err))
 		return -1;
 	estimate(c, &held);
-	return gck_kept_prepare(&c->kept, held, err);
+	return gck_frozen_prepare(&c->kept, held, err);
 }
 
 struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_hello *hello,
@@ -184,13 +185,13 @@ bool gck_capture_has_cuda(const struct gck_capture *c)
 
 uint64_t gck_capture_device(const struct gck_capture *c)
 {
-	return c->t.left.device_bytes;
+	return c->t.excluded.device_bytes;
 }
 
 const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n)
 {
-	*n = c->t.left.ndevices;
-	return c->t.left.devices;
+	*n = c->t.excluded.ndevices;
+	return c->t.excluded.devices;
 }
 
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
@@ -199,7 +200,7 @@ int gck_capture_freeze(struct gck_capture *c, struct gck_error *err)
 
 	if (gck_target_refresh(&c->t, err))
 		return -1;
-	gck_threads_quiet(&c->t);
+	gck_threads_wait_transfers(&c->t);
 	return gck_threads_hold(&c->held, &c->t, timeout_ms, err);
 }
 
@@ -207,19 +208,19 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 {
 	if (gck_target_refresh(&c->t, err))
 		return -1;
-	if (c->t.shim->cuda_state && c->t.left.drained_for != seq)
-		return gck_fail(err, ECANCELED, "its GPU is not drained%s", c->t.left.drained_for ? "" :
+	if (c->t.shim->cuda_state && c->t.excluded.drained_for != seq)
+		return gck_fail(err, ECANCELED, "its GPU is not drained%s", c->t.excluded.drained_for ? "" :
 				": it was let go too early, or has just begun: try again");
-	if (!c->t.shim->mpi_state || c->t.left.closed_for == seq)
+	if (!c->t.shim->mpi_state || c->t.excluded.closed_for == seq)
 		return 0;
-	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.left.closed_for ? "" :
+	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.excluded.closed_for ? "" :
 			": it was let go too early, or has just begun: try again");
 }
 
 /* Describe the held rank. */
 static int describe(struct gck_capture *c, struct gck_error *err)
 {
-	struct gck_findings f = {.err = err};
+	struct gck_obstacles f = {.err = err};
 	struct gck_scan s;
 	int result;
 
@@ -235,7 +236,7 @@ static int describe(struct gck_capture *c, struct gck_error *err)
 	gck_maps_free(&s.maps);
 	if (result)
 		return -1;
-	gck_threads_settle(c->img, &c->held, &c->t);
+	gck_threads_settle_calls(c->img, &c->held, &c->t);
 	return 0;
 }
 
@@ -260,10 +261,10 @@ int gck_capture_take(struct gck_capture *c, struct gck_error *err)
 	if (describe(c, err) || copy(c, err))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
 	if (c->marked)
-		gck_marks_set(&c->marks, &c->t, c->img);
+		gck_dirty_set(&c->marks, &c->t, c->img);
 	if (gck_helper_clone(&c->t, GCK_HELPER_MS, &c->clone, &c->life, err))
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	gck_marks_settle(&c->marks, &c->t, c->img);
+	gck_dirty_settle(&c->marks, &c->t, c->img);
 	return 0;
 }
 
@@ -303,8 +304,8 @@ void gck_capture_device_data(struct gck_capture *c, const int fds[GCK_LINK_DATA_
 
 void gck_capture_marks_take(struct gck_capture *c, const int shelf[2])
 {
-	gck_marks_drop(&c->marks);
-	gck_marks_take(&c->marks, shelf);
+	gck_dirty_drop(&c->marks);
+	gck_dirty_take(&c->marks, shelf);
 	c->marked = true;
 }
 
@@ -320,7 +321,7 @@ void gck_capture_build_on(struct gck_capture *c, const json_t *manifest, const c
 void gck_capture_marks_leave(struct gck_capture *c, const int shelf[2], const char *hash)
 {
 	snprintf(c->marks.of, sizeof(c->marks.of), "%s", hash);
-	gck_marks_leave(&c->marks, shelf);
+	gck_dirty_leave(&c->marks, shelf);
 }
 
 void gck_capture_drop_clone(struct gck_capture *c)
@@ -339,12 +340,12 @@ void gck_capture_close(struct gck_capture *c)
 		return;
 	gck_threads_release(&c->held);
 	gck_capture_drop_clone(c);
-	gck_marks_drop(&c->marks);
+	gck_dirty_drop(&c->marks);
 	gck_hex_table_clear(&c->base.rows);
 	gck_image_free(c->img);
-	gck_kept_free(&c->kept);
+	gck_frozen_free(&c->kept);
 	gck_prefixes_free(&c->prefixes);
-	gck_outside_free(&c->outside);
+	gck_external_free(&c->outside);
 	gck_maps_free(&c->flags);
 	gck_target_close(&c->t);
 	free(c->exe);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A capture, as the files that take it and write it know it. */
+ * A capture: what the files that take it and those that write it share. */
 #ifndef GCK_CAPTURE_H
 #define GCK_CAPTURE_H
 
@@ -17,8 +17,8 @@ struct gck_capture {
 	struct gck_maps flags;       /* smaps before the rank was held */
 	uint64_t locked;             /* KiB of its memory by then */
 	struct gck_prefixes prefixes;
-	struct gck_kept kept;
-	struct gck_outsides outside;
+	struct gck_frozen_copies kept;
+	struct gck_external_files outside;
 	struct gck_held held;
 	struct gck_image *img;
 	char *exe, *cpu_flags;       /* found before the rank was held */
@@ -28,14 +28,14 @@ struct gck_capture {
 	bool device_hashes;          /* and is worth a look by its hashes */
 	uint64_t expected, chunks;   /* of the image: bytes; chunks at most */
 	bool marked;                 /* somebody keeps the marks until the next checkpoint */
-	struct gck_marks marks;
+	struct gck_dirty_tracker marks;
 	struct gck_windows base;     /* pages of the image that the marks count from, if this builds on it */
 };
 
-/* Its memory is no longer needed. */
+/* End and reap the clone; its memory is no longer needed. */
 void gck_capture_drop_clone(struct gck_capture *c);
 
-/* ---- writing the image ---------------------------------------------------------------------- */
+/* ---- writing the image --------------------------------------------------------------------- */
 
 #define GCK_BATCH_PAGES 256u /* read at once: what fits a core's cache */
 #define GCK_BATCH_WINDOWS 64u
@@ -67,21 +67,21 @@ struct gck_output {
 int gck_output_put(struct gck_output *o, struct gck_windows *to, uint64_t address, uint64_t mask,
 		   const char *data);
 
-/* So many bytes more are done: -1 if the write was called off. */
+/* Count bytes as done. -1 if the write was cancelled. */
 int gck_output_count(struct gck_output *o, uint64_t bytes);
 
-/* Take a window as the commit before has it: 1; 0: what it had is gone; -1. */
+/* Take a window as the previous commit has it. 1; 0: its chunk is gone; -1 on failure. */
 int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct gck_window *x);
 
-/* Let calls of the vdso come to their end that threads were held in; before memory is read, and only of a
- * clone that is ready. Registers in the image change. */
+/* Finish calls of the vdso that threads were stopped in, by single steps in the clone. Before
+ * memory is read, and with a clone that is ready. Registers in the image change. */
 int gck_output_finish_calls(struct gck_output *o);
 
 /* Store private memory. */
 int gck_output_memory(struct gck_output *o);
 void gck_output_free(struct gck_output *o);
 
-/* Store what the devices have, if anybody brings it. */
+/* Store the data of the devices, if the capture has their channel. */
 int gck_output_device(struct gck_output *o);
 
 /* Store the files that are mapped privately and carried. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands in the way of a checkpoint, found without stopping anything. */
+ * gck_process_able: the obstacles to a checkpoint, found without stopping anything. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define APART_NS 10000000000ll
 
 /* What no image of this version carries; harmless to most programs. */
-static void note_limits(struct gck_findings *f)
+static void note_limits(struct gck_obstacles *f)
 {
 	static const char *const notes[][3] = {
 		{"clocks", "CPU time clocks and the kernel's usage counters start anew",
@@ -37,23 +37,23 @@ static void note_limits(struct gck_findings *f)
 	};
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
-		gck_find(f, false, notes[i][0], notes[i][2], "%s", notes[i][1]);
+		gck_obstacle_add(f, false, notes[i][0], notes[i][2], "%s", notes[i][1]);
 }
 
 /* In the step's time namespace CLOCK_MONOTONIC began as the real time. */
-static void note_clock(const struct gck_target *t, struct gck_findings *f)
+static void note_clock(const struct gck_target *t, struct gck_obstacles *f)
 {
 	int64_t apart = gck_realtime() - gck_monotonic_of(t->proc);
 
 	if (apart > APART_NS || apart < -APART_NS)
-		gck_find(f, false, "clocks", "use nodes whose kernel has CONFIG_TIME_NS and whose "
+		gck_obstacle_add(f, false, "clocks", "use nodes whose kernel has CONFIG_TIME_NS and whose "
 			 "slurmd has CAP_SYS_ADMIN", "the rank is not in a time namespace of the "
 			 "step's: it can restart on this node, and on nodes that have been up "
 			 "longer than this one");
 }
 
 static int scan_all(const struct gck_target *t, const struct gck_options *o,
-		    struct gck_findings *f, struct gck_error *err)
+		    struct gck_obstacles *f, struct gck_error *err)
 {
 	struct gck_maps flags = {0};
 	struct gck_scan s = {.t = t, .o = o, .f = f, .err = err, .flags = &flags};
@@ -83,7 +83,7 @@ bool gck_process_ended(pid_t pid)
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 			 const struct gck_options *o, struct gck_error *err)
 {
-	struct gck_findings f = {.items = json_array()};
+	struct gck_obstacles f = {.items = json_array()};
 	struct gck_target t;
 	int failed;
 

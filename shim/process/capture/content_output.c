@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing the files whose text is mapped privately. */
+ * Writing the contents of files that are mapped privately, as programs and libraries are. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -133,7 +133,8 @@ static int write_content(struct gck_output *o, int32_t index)
 	return result;
 }
 
-/* Sorted by path and apart from the rest, so that ranks with the same files write the same objects. */
+/* Sorted by path and apart from the rest, so that ranks with the same files write the same
+ * objects. */
 int gck_output_contents(struct gck_output *o)
 {
 	const struct gck_image *img = o->c->img;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing what the rank's devices have kept for the image, while the rank runs on. Where the commit before
- * is known, hashes that the GPU makes tell which windows it has; only the others' bytes are asked for. */
+ * Writing the data that the rank's devices hold for the image, while the rank runs on. If the
+ * previous commit is known, the GPU hashes its windows, and only those that the commit lacks are
+ * transferred. */
 #include "config.h"
 
 #include <errno.h>
@@ -40,7 +41,8 @@ static int broken(struct reading *r, const struct gck_link_data *m)
 			"%llx", m->type, (unsigned long long)m->address, (unsigned long long)m->size);
 }
 
-/* Waits for as long as the rank lives and nobody calls the write off: who waits for progress has limits. */
+/* Waits for as long as the rank lives and nobody calls the write off: who waits for progress has
+ * limits. */
 static int hear(struct reading *r, struct gck_link_data *m)
 {
 	int rc;
@@ -51,7 +53,7 @@ static int hear(struct reading *r, struct gck_link_data *m)
 	return rc < 0 ? -1 : 0;
 }
 
-/* ---- the list ------------------------------------------------------------------------------- */
+/* ---- the list ------------------------------------------------------------------------------ */
 
 static int take_piece(struct reading *r, const struct gck_link_data *m)
 {
@@ -81,7 +83,7 @@ static int take_list(struct reading *r)
 	}
 }
 
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- questions ----------------------------------------------------------------------------- */
 
 /* The first `most` bytes of a list, up to the end of a window, of its first range. */
 static struct gck_range cut(const struct gck_ranges *list, size_t *first, uint64_t most)
@@ -140,7 +142,7 @@ static int ask_on(struct reading *r)
 	return 0;
 }
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 /* The part of a range that is in the window of its first byte; the range is what is behind it. */
 static struct gck_window next_window(struct gck_range *x, uint64_t *size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing private memory: what was not written since the image that this one builds on is taken from
- * there, the rest is read from the clone. */
+ * Writing private memory. Pages that were not written since the previous image are taken from it by
+ * their chunks; the rest is read from the clone. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -64,9 +64,9 @@ static int read_window(struct gck_output *o, const struct gck_window *x)
 	return 0;
 }
 
-/* The window as it is in the image that this one builds on, if that has exactly these pages and none
- * was written since. (A page that is there now and was not stored then may have been zero, or left
- * out: it is read.) Windows come in order of address. */
+/* The window as it is in the image that this one builds on, if that has exactly these pages and
+ * none was written since. (A page that is there now and was not stored then may have been zero, or
+ * left out: it is read.) Windows come in order of address. */
 static bool unwritten(struct gck_output *o, const struct gck_window *x, struct gck_window *was)
 {
 	const struct gck_windows *base = &o->c->base;
@@ -78,7 +78,7 @@ static bool unwritten(struct gck_output *o, const struct gck_window *x, struct g
 		return false;
 	*was = gck_windows_at(base, o->base);
 	return was->address == x->address && was->mask == x->mask &&
-	       gck_marks_unwritten(&o->c->marks, x->address);
+	       gck_dirty_unwritten(&o->c->marks, x->address);
 }
 
 /* All pages of a window are known. */
@@ -126,7 +126,8 @@ static int write_part(struct gck_output *o, const struct gck_map *m, uint64_t st
 	return result;
 }
 
-/* Every second page may be there: the ranges of a large mapping would take more memory than all else. */
+/* Every second page may be there: the ranges of a large mapping would take more memory than all
+ * else. */
 static int write_map(struct gck_output *o, const struct gck_map *m)
 {
 	for (uint64_t at = m->start, end; at < m->end; at = end) {

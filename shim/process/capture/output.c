@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing the image from the clone and from what was kept, while the rank runs on. */
+ * Writing the image from the clone and from the frozen copies, while the rank runs on. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -48,16 +48,16 @@ int gck_output_again(struct gck_output *o, struct gck_windows *to, const struct 
 	return gck_windows_add(to, &now, o->err) || gck_output_count(o, size) ? -1 : 1;
 }
 
-/* ---- what was kept ------------------------------------------------------------------------- */
+/* ---- frozen copies ------------------------------------------------------------------------- */
 
-static struct gck_windows *kept_list(struct gck_image *img, const struct gck_kept_window *x)
+static struct gck_windows *kept_list(struct gck_image *img, const struct gck_frozen_window *x)
 {
 	switch (x->of) {
-	case GCK_KEPT_OBJECT:
+	case GCK_FROZEN_OBJECT:
 		return &img->objects[x->index].windows;
-	case GCK_KEPT_FILE:
+	case GCK_FROZEN_FILE:
 		return &img->files[x->index].data;
-	case GCK_KEPT_PAGES:
+	case GCK_FROZEN_PAGES:
 		break;
 	}
 	return &img->pages;
@@ -66,10 +66,10 @@ static struct gck_windows *kept_list(struct gck_image *img, const struct gck_kep
 static int write_kept(struct gck_output *o)
 {
 	struct gck_image *img = o->c->img;
-	const struct gck_kept *k = &o->c->kept;
+	const struct gck_frozen_copies *k = &o->c->kept;
 
 	for (size_t i = 0; i < k->n; i++) {
-		const struct gck_kept_window *x = &k->v[i];
+		const struct gck_frozen_window *x = &k->v[i];
 
 		if (x->mask &&
 		    gck_output_put(o, kept_list(img, x), x->address, x->mask, x->data))
@@ -151,9 +151,9 @@ static int write_vdso(struct gck_output *o)
 	return 0;
 }
 
-/* The clone goes before what the devices have is read, which takes far longer: while it stands each page
- * that the rank writes costs the job memory, for which it can be killed, whereas what the devices have
- * kept gives way to the program. */
+/* The clone goes before what the devices have is read, which takes far longer: while it stands
+ * each page that the rank writes costs the job memory, for which it can be killed, whereas what
+ * the devices have kept gives way to the program. */
 static int write_clone(struct gck_output *o)
 {
 	struct gck_capture *c = o->c;
@@ -186,11 +186,11 @@ int gck_capture_write(struct gck_capture *c, struct gck_writer *w,
 		return gck_fail(err, EINVAL, "nothing was taken that could be written");
 	result = write_clone(&o) || write_kept(&o) || gck_output_device(&o) ||
 		 gck_prefixes_sync(&c->prefixes, c->img, err) ||
-		 gck_outside_sync_named(c->img, err) ||
+		 gck_external_sync_named(c->img, err) ||
 		 gck_prefixes_verify(&c->prefixes, c->img, err) || gck_writer_finish(w, err);
 	if (result)
 		return gck_fail_in(err, "process %d", (int)c->t.pid);
-	gck_kept_free(&c->kept);
+	gck_frozen_free(&c->kept);
 	gck_hex_table_clear(&c->base.rows);
 	if (progress) {
 		uint64_t all = o.done > c->expected ? o.done : c->expected;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls of the kernel's vdso that a thread was held in the middle of. What such a call has read is of
- * this kernel and of this moment; under another kernel its data is not there, and only some of it looks
- * before it reads: time() would be 1970. So they are finished before the image is written.
+ * Calls of the kernel's vdso that a thread was stopped in. Such a call reads data of this kernel,
+ * which another kernel does not have: time() would return 1970. So these calls are finished before
+ * the image is written.
  *
- * In the clone, by single steps, with the thread's registers: if the rank itself were stepped and its
- * tracer died, the trap would be the program's. Memory that the clone shares with the rank is not
- * written: a call that would is left in the middle, as is one that takes too long. */
+ * The clone makes the single steps, with the thread's registers. If the rank itself were stepped
+ * and its tracer died, the trap would hit the program. Memory that the clone shares with the rank
+ * must not be written: a call that would write it, or takes too long, is left unfinished. */
 #include "config.h"
 
 #include <elf.h>
@@ -138,13 +138,13 @@ static void note_writes(struct gck_output *o, const struct user_regs_struct *r)
 			       r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15};
 
 	for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
-		gck_marks_spoil(&o->c->marks, at[i] - REACH);
-		gck_marks_spoil(&o->c->marks, at[i] + REACH);
+		gck_dirty_spoil(&o->c->marks, at[i] - REACH);
+		gck_dirty_spoil(&o->c->marks, at[i] + REACH);
 	}
 }
 
-/* Until it is outside, or something else than the step stops it: memory that it may not write. Each step
- * was done, or was not, so that the thread goes on from wherever this ends. */
+/* Until it is outside, or something else than the step stops it: memory that it may not write.
+ * Each step was done, or was not, so that the thread goes on from wherever this ends. */
 static int step_out(struct gck_output *o, const struct gck_map *vdso, struct gck_thread *x)
 {
 	int status = SIGTRAP << 8;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sockets and rings for device data. */
+ * Sockets and rings for device data, and serving a restored rank from the image. */
 #include "config.h"
 
 #include "shim/process/gpu/gpu.h"
@@ -16,7 +16,7 @@
 #define HEAD offsetof(struct gck_link_data, why)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* ---- both ends ------------------------------------------------------------------------------ */
+/* ---- both ends ----------------------------------------------------------------------------- */
 
 void gck_device_drop(int fds[GCK_LINK_DATA_FDS])
 {
@@ -58,7 +58,7 @@ int gck_device_make(struct gck_device_ends *e, struct gck_error *err)
 	return -1;
 }
 
-/* ---- one of them ---------------------------------------------------------------------------- */
+/* ---- one of them --------------------------------------------------------------------------- */
 
 int gck_device_open(struct gck_device *d, const int fds[GCK_LINK_DATA_FDS], struct gck_error *err)
 {
@@ -115,7 +115,7 @@ int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms,
 	return poll(&p, 1, ms) > 0 ? take(d, m, err) : 0;
 }
 
-/* ---- serving a restored rank ---------------------------------------------------------------- */
+/* ---- serving a restored rank --------------------------------------------------------------- */
 
 #define LOOK_MS 100 /* between looks whether it was called off */
 

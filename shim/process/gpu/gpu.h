@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a rank's devices have, between the rank and a process of the agent's (shim/link.h, "device data"):
- * that process' end. What comes over it is data from outside, and so is what the ring shows. */
+ * Data of a rank's devices on their way between the rank and a process of the agent's (shim/link.h,
+ * "device data"): that process' end of the socket and the ring. Both bring data from outside. */
 #ifndef GCK_DEVICE_CHANNEL_H
 #define GCK_DEVICE_CHANNEL_H
 
@@ -8,8 +8,8 @@
 #include "storage/image/image.h"
 #include "shim/link.h"
 
-/* The two ends of one: for a rank (GCK_LINK_DATA_FDS, in that order), and for the process that reads or
- * brings. A descriptor is -1 when it was given away. */
+/* The two ends of one: for a rank (GCK_LINK_DATA_FDS, in that order), and for the process that
+ * reads or brings. A descriptor is -1 when it was given away. */
 struct gck_device_ends {
 	int rank[GCK_LINK_DATA_FDS];
 	int own[GCK_LINK_DATA_FDS];
@@ -22,12 +22,12 @@ struct gck_device_memory {
 	uint64_t room;       /* that copies of it may find there, when it came */
 };
 
-/* A ring has room for so many GETs. */
+/* GETs that fit into a ring. */
 #define GCK_DEVICE_SLOTS 8u
 
 int gck_device_make(struct gck_device_ends *e, struct gck_error *err);
 
-/* Close what was not given away, of one side. */
+/* Close the descriptors of one side that were not given away. */
 void gck_device_drop(int fds[GCK_LINK_DATA_FDS]);
 
 struct gck_device {
@@ -40,25 +40,27 @@ struct gck_device {
 int gck_device_open(struct gck_device *d, const int fds[GCK_LINK_DATA_FDS], struct gck_error *err);
 void gck_device_close(struct gck_device *d);
 
-/* With a value, why (NULL: nothing) goes along. That nobody hears it shows when one receives. */
+/* Send a packet. why: the text that goes with an errno value, or NULL. A dead peer shows at the
+ * next gck_device_hear. */
 void gck_device_say(const struct gck_device *d, const struct gck_link_data *m, const char *why);
 
-/* Wait up to ms for a packet: 1, 0: none came, -1 with ECONNRESET (the other end is gone) or EPROTO. */
+/* Wait up to ms for a packet: 1, 0: none came, -1 with ECONNRESET (the other end is gone) or
+ * EPROTO. */
 int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms, struct gck_error *err);
 
-/* Bring a restored rank what it asks for, until it wants no more or is gone. Windows are the image's `device`,
- * read by reader, ahead from the first one on. progress: as in gck_capture_write. What could not be read was
- * told the rank when -1 is returned. */
+/* Bring a restored rank what it asks for, until it asks no more or ends. w: the image's `device`,
+ * which reader reads ahead in order. progress: as in gck_capture_write. Where a read fails the
+ * rank is told the error and -1 is returned. */
 int gck_device_serve(const struct gck_device *d, const struct gck_windows *w, struct gck_reader *reader,
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		     struct gck_error *err);
 
-/* ---- which GPUs a restored rank gets ---------------------------------------------------------- */
+/* ---- which GPUs a restored rank gets ------------------------------------------------------- */
 
-/* With the image's memory restored: ask gpuckpt-gpus, a program beside this one, which GPUs the new task
- * sees, assign one to each of the image's, and tell the image's stand-in, whose struct gck_cuda_state is
- * at address. A process that has used the driver could not be restored, hence the other program.
- * -1, and nothing has changed: another driver, too few GPUs, another type. */
+/* With the image's memory restored: ask gpuckpt-gpus, a program beside this one, which GPUs the
+ * new task sees, assign one to each of the image's, and tell the image's stand-in, whose struct
+ * gck_cuda_state is at address. A process that has used the driver could not be restored, hence
+ * the other program. -1, and nothing has changed: another driver, too few GPUs, another type. */
 struct gck_restore;
 int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *err) GCK_MUST_CHECK;
 

@@ -147,7 +147,7 @@ static int ask_gpus(const char *library, const char *environment, size_t size,
 	return 0;
 }
 
-/* ---- choose ----------------------------------------------------------------------------------- */
+/* ---- choose -------------------------------------------------------------------------------- */
 
 /* Where it is in the list, or -1. */
 static int place_of(const struct gck_cuda_devices *l, const unsigned char uuid[16])
@@ -166,8 +166,9 @@ static bool sees_all(const struct gck_cuda_devices *here, const struct gck_cuda_
 	return true;
 }
 
-/* "2,3" for two devices, if there are as many here: their places; else 0, 1, ... A launcher that binds no
- * task to GPUs shows all of them to each, and a script around the program names the rank's own. */
+/* "2,3" for two devices, if there are as many here: their places; else 0, 1, ... A launcher that
+ * binds no task to GPUs shows all of them to each, and a script around the program names the
+ * rank's own. */
 static void places_of(const char *visible, uint32_t n, uint32_t here, uint32_t place[])
 {
 	char *end;
@@ -245,7 +246,7 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 	return 0;
 }
 
-/* ---- in a restore ----------------------------------------------------------------------------- */
+/* ---- in a restore -------------------------------------------------------------------------- */
 
 static bool is_sound(const struct gck_cuda_state *s)
 {

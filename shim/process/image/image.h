@@ -252,7 +252,8 @@ struct gck_window gck_windows_at(const struct gck_windows *w, size_t i);
 uint64_t gck_windows_address(const struct gck_windows *w, size_t i);
 void gck_windows_sort(struct gck_windows *w);
 
-/* A list from JSON, to be given to gck_hex_table_clear: its windows can be, with chunks that are of these. */
+/* A list from JSON, to be given to gck_hex_table_clear: its windows can be, with chunks that are
+ * of these. */
 int gck_windows_load(struct gck_windows *w, const json_t *value, const struct gck_chunks *chunks,
 		     struct gck_error *err);
 

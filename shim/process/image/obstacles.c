@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands in the way of a checkpoint. */
+ * Obstacles to a checkpoint: the list, and the first that refuses as an error. */
 #include "shim/process/image/obstacles.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Names are bytes to the kernel and text in JSON. */
+/* The kernel takes any bytes as a name, JSON takes only text. */
 static void ascii(char *text)
 {
 	for (; *text; text++)
@@ -14,7 +14,7 @@ static void ascii(char *text)
 			*text = '?';
 }
 
-void gck_find(struct gck_findings *f, bool refuse, const char *object, const char *remedy,
+void gck_obstacle_add(struct gck_obstacles *f, bool refuse, const char *object, const char *remedy,
 	      const char *fmt, ...)
 {
 	char reason[320], name[PATH_MAX + 64];

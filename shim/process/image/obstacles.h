@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands in the way of a checkpoint. `able` collects every finding; a capture fails with the
- * first that refuses. Both run the same scans, so they cannot disagree. */
+ * Obstacles: what cannot be carried in an image. gck_process_able collects all of them; a capture
+ * fails with the first that refuses. Both run the same scans, so they cannot disagree. */
 #ifndef GCK_OBSTACLES_H
 #define GCK_OBSTACLES_H
 
@@ -9,14 +9,15 @@
 
 #include "common/base/error.h"
 
-struct gck_findings {
+struct gck_obstacles {
 	json_t *items;         /* array to append to, or NULL */
 	struct gck_error *err; /* gets the first that refuses (may be NULL) */
 	bool refused;
 };
 
-/* Something that is not carried: refuse, or a limit to know of. remedy: what the user can do. */
-void gck_find(struct gck_findings *f, bool refuse, const char *object, const char *remedy,
+/* Report something that is not carried. refuse: no checkpoint can be taken; else a limit that the
+ * user should know. remedy: what the user can do. */
+void gck_obstacle_add(struct gck_obstacles *f, bool refuse, const char *object, const char *remedy,
 	      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -28,8 +28,8 @@ int gck_clone_pages_ask(struct gck_clone_pages *p, int half, const struct gck_ra
 char *gck_clone_pages_take(struct gck_clone_pages *p, int half, const struct gck_source *s,
 			   const struct gck_range *v, size_t n, struct gck_error *err);
 
-/* All has been taken: is it what the clone had? Of one that was killed, for which it offers itself when memory
- * runs out, the page map names no pages and no error; one that answers now was not when it was read. */
+/* After all has been taken: check that the clone still lives. The page map of a killed clone shows
+ * no pages and no error, and the clone offers itself to the kernel when memory runs out. */
 int gck_clone_pages_check(struct gck_clone_pages *p, struct gck_error *err);
 
 void gck_clone_pages_close(struct gck_clone_pages *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which pages a rank has not written since an image of it was taken. */
+ * Dirty page tracking (see dirty_pages.h). */
 #include "config.h"
 
 #include "shim/process/memory/dirty_pages.h"
@@ -26,34 +26,34 @@
 
 /* ---- the shelf ----------------------------------------------------------------------------- */
 
-void gck_marks_take(struct gck_marks *m, const int shelf[2])
+void gck_dirty_take(struct gck_dirty_tracker *m, const int shelf[2])
 {
 	size_t passed = 1;
 	ssize_t n;
 
-	*m = (struct gck_marks){.uffd = -1};
+	*m = (struct gck_dirty_tracker){.uffd = -1};
 	n = gck_fd_receive(shelf[1], m->of, sizeof(m->of), &m->uffd, &passed, MSG_DONTWAIT);
 	if (!passed || n != sizeof(m->of) || m->of[n - 1])
-		gck_marks_drop(m);
+		gck_dirty_drop(m);
 }
 
-void gck_marks_leave(struct gck_marks *m, const int shelf[2])
+void gck_dirty_leave(struct gck_dirty_tracker *m, const int shelf[2])
 {
 	if (m->uffd >= 0 && *m->of) /* where that fails, the marks go with the descriptor */
 		(void)!gck_fd_send(shelf[0], m->of, sizeof(m->of), &m->uffd, 1, MSG_DONTWAIT);
-	gck_marks_drop(m);
+	gck_dirty_drop(m);
 }
 
-void gck_marks_drop(struct gck_marks *m)
+void gck_dirty_drop(struct gck_dirty_tracker *m)
 {
 	if (m->uffd >= 0)
 		close(m->uffd);
 	free(m->written.v);
 	free(m->since.v);
-	*m = (struct gck_marks){.uffd = -1};
+	*m = (struct gck_dirty_tracker){.uffd = -1};
 }
 
-/* ---- may there be any? --------------------------------------------------------------------- */
+/* ---- whether marks can be trusted ---------------------------------------------------------- */
 
 /* A descriptor of something that cannot write memory by itself. */
 static bool harmless(const char *to)
@@ -74,20 +74,20 @@ static bool harmless(const char *to)
 	return *to == '/' && strncmp(to, "/dev/", 5);
 }
 
-/* What writes to memory past the page tables, by pages that it holds on to, takes no mark away. A rank
- * may have such a thing only where it stays out of the image: in its real MPI library, or by CUDA.
- * What it takes hold of after the marks are set loses them, since that is a write; so it is now that
- * counts. */
+/* What writes to memory past the page tables, by pages that it holds on to, takes no mark away. A
+ * rank may have such a thing only where it stays out of the image: in its real MPI library, or by
+ * CUDA. What it takes hold of after the marks are set loses them, since that is a write; so it is
+ * now that counts. */
 static bool written_by_devices(const struct gck_target *t)
 {
 	char *status = gck_proc_read(t->proc, "status", NULL, NULL);
 	bool may = !status || gck_proc_number(status, "VmPin:", 10, 1) || t->shim->cuda_state;
 
 	free(status);
-	for (size_t i = 0; i < t->left.nfds && !may; i++) {
+	for (size_t i = 0; i < t->excluded.nfds && !may; i++) {
 		char name[32], *to;
 
-		snprintf(name, sizeof(name), "fd/%d", t->left.fds[i]);
+		snprintf(name, sizeof(name), "fd/%d", t->excluded.fds[i]);
 		to = gck_proc_link(t->proc, name, NULL);
 		may = to && !harmless(to);
 		free(to);
@@ -95,11 +95,11 @@ static bool written_by_devices(const struct gck_target *t)
 	return may;
 }
 
-static int make(struct gck_marks *m, const struct gck_target *t)
+static int make(struct gck_dirty_tracker *m, const struct gck_target *t)
 {
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_WP_ASYNC};
 
-	return gck_helper_marks(t, GCK_HELPER_MS, &m->uffd, NULL) ||
+	return gck_helper_userfaultfd(t, GCK_HELPER_MS, &m->uffd, NULL) ||
 	       ioctl(m->uffd, UFFDIO_API, &api);
 }
 
@@ -120,9 +120,9 @@ static int add_windows(struct gck_ranges *r, uint64_t start, uint64_t end)
 	return start < end ? gck_ranges_add(r, start, end, NULL) : 0;
 }
 
-/* Add the windows of a mapping that have pages without a mark. set: and mark these, but for huge pages:
- * the first write to one that is marked would split it for good. -1 with errno; EPERM: of this
- * mapping, or a part, there are none. */
+/* Add the windows of a mapping that have pages without a mark. set: and mark these, but for huge
+ * pages: the first write to one that is marked would split it for good. -1 with errno; EPERM: of
+ * this mapping, or a part, there are none. */
 static int scan(int pagemap, const struct gck_map *m, bool set, struct gck_ranges *out)
 {
 	struct gck_pagemap_region regions[GCK_PAGEMAP_REGIONS];
@@ -165,9 +165,9 @@ static int check_registered(int pagemap, const struct gck_map *m)
 	return ioctl(pagemap, GCK_PAGEMAP_SCAN, &arg) < 0 ? -1 : 0;
 }
 
-/* Marks that a mapping has count only if it was registered with our descriptor before. With another's it
- * cannot be registered again, and its marks are left alone. */
-static int set_marks(struct gck_marks *m, int pagemap, const struct gck_map *map)
+/* Marks that a mapping has count only if it was registered with our descriptor before. With
+ * another's it cannot be registered again, and its marks are left alone. */
+static int set_marks(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
 {
 	struct uffdio_register range = {.range = {map->start, map->end - map->start},
 					.mode = UFFDIO_REGISTER_MODE_WP};
@@ -182,15 +182,15 @@ static int set_marks(struct gck_marks *m, int pagemap, const struct gck_map *map
 	return scan(pagemap, map, true, &m->written);
 }
 
-static int see_written(struct gck_marks *m, int pagemap, const struct gck_map *map)
+static int see_written(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map)
 {
 	return worth_it(map) ? scan(pagemap, map, false, &m->since) : 0;
 }
 
-typedef int each_fn(struct gck_marks *m, int pagemap, const struct gck_map *map);
+typedef int each_fn(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map);
 
 /* Where it fails for one mapping there are no marks. */
-static void each_map(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img,
+static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img,
 		     each_fn *fn)
 {
 	int pagemap = openat(t->proc, "pagemap", O_RDONLY | O_CLOEXEC);
@@ -201,13 +201,13 @@ static void each_map(struct gck_marks *m, const struct gck_target *t, const stru
 	if (pagemap >= 0)
 		close(pagemap);
 	if (failed)
-		gck_marks_drop(m);
+		gck_dirty_drop(m);
 }
 
-void gck_marks_set(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img)
+void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img)
 {
 	if (written_by_devices(t) || (m->uffd < 0 && make(m, t)))
-		gck_marks_drop(m);
+		gck_dirty_drop(m);
 	else
 		each_map(m, t, img, set_marks);
 }
@@ -221,13 +221,13 @@ static bool is_held(const struct gck_target *t)
 }
 
 /* Of a rank that was killed meanwhile the page map has no pages and no error. */
-void gck_marks_settle(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img)
+void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img)
 {
 	if (m->uffd < 0)
 		return;
 	each_map(m, t, img, see_written);
 	if (!is_held(t))
-		gck_marks_drop(m);
+		gck_dirty_drop(m);
 }
 
 static bool meets(const struct gck_ranges *r, uint64_t window)
@@ -245,7 +245,7 @@ static bool meets(const struct gck_ranges *r, uint64_t window)
 	return from < r->n && r->v[from].start <= window;
 }
 
-static bool is_spoiled(const struct gck_marks *m, uint64_t window)
+static bool is_spoiled(const struct gck_dirty_tracker *m, uint64_t window)
 {
 	unsigned i = 0;
 
@@ -254,19 +254,19 @@ static bool is_spoiled(const struct gck_marks *m, uint64_t window)
 	return i < m->nspoiled;
 }
 
-void gck_marks_spoil(struct gck_marks *m, uint64_t address)
+void gck_dirty_spoil(struct gck_dirty_tracker *m, uint64_t address)
 {
 	uint64_t window = address / GCK_WINDOW * GCK_WINDOW;
 
 	if (m->uffd < 0 || is_spoiled(m, window))
 		return;
 	if (m->nspoiled == GCK_SPOILED_MAX)
-		gck_marks_drop(m);
+		gck_dirty_drop(m);
 	else
 		m->spoiled[m->nspoiled++] = window;
 }
 
-bool gck_marks_unwritten(const struct gck_marks *m, uint64_t window)
+bool gck_dirty_unwritten(const struct gck_dirty_tracker *m, uint64_t window)
 {
 	return m->uffd >= 0 && *m->of && !meets(&m->written, window) && !meets(&m->since, window) &&
 	       !is_spoiled(m, window);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which pages a rank has not written since an image of it was taken: the kernel marks them, by
- * userfaultfd's asynchronous write protection and PAGEMAP_SCAN (Linux 6.7; doc/store.md,
- * "What was not written").
+ * Dirty page tracking: which pages a rank has not written since an image of it was taken. The
+ * kernel marks them, by userfaultfd's asynchronous write protection and PAGEMAP_SCAN (Linux 6.7;
+ * doc/store.md, "What was not written").
  *
- * A page is marked when it is protected, while the rank is held and before the clone is forked, and
- * loses the mark when anybody writes it. So a page with a mark is as it was in the image that was
- * taken when marks were last set. Which image that is lies with the descriptor, which the agent has
- * between two checkpoints, as the hash of its manifest. Whoever takes the descriptor takes that away,
- * and says it anew when an image is written whole: whatever goes wrong in between, there is no
- * descriptor or another hash, and everything is read. */
+ * A page is marked when it is write-protected, while the rank is held and before the clone is
+ * forked. It loses the mark when anybody writes it. So a page with a mark is as it was in the
+ * image that was taken when marks were last set. The agent keeps the descriptor between two
+ * checkpoints, together with the hash of that image's manifest. A capture takes both away, and
+ * puts them back with the new hash once its image is written whole. If anything fails in between
+ * there is no descriptor, or another hash, and everything is read. */
 #ifndef GCK_DIRTY_PAGES_H
 #define GCK_DIRTY_PAGES_H
 
@@ -20,7 +20,7 @@
 
 #define GCK_SPOILED_MAX 64
 
-struct gck_marks {
+struct gck_dirty_tracker {
 	int uffd;                  /* of the rank's memory; -1: no marks can be had */
 	char of[GCK_HASH_TEXT];    /* manifest of the image that they count from; "": of none */
 	struct gck_ranges written; /* in whole windows: without a mark before the clone, or unknown */
@@ -29,25 +29,25 @@ struct gck_marks {
 	unsigned nspoiled;
 };
 
-/* Take what lies on the shelf (process.h). */
-void gck_marks_take(struct gck_marks *m, const int shelf[2]);
+/* Take the descriptor and its hash from the shelf (process.h). */
+void gck_dirty_take(struct gck_dirty_tracker *m, const int shelf[2]);
 
-/* Put it there: the marks count from the image with this manifest. */
-void gck_marks_leave(struct gck_marks *m, const int shelf[2]);
+/* Put them back. The marks count from the image whose manifest hash is m->of. */
+void gck_dirty_leave(struct gck_dirty_tracker *m, const int shelf[2]);
 
-/* With the rank held: note what was written, and mark all that is worth it. */
-void gck_marks_set(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img);
+/* With the rank held: note which pages were written, and mark the pages of large mappings. */
+void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img);
 
-/* The clone is there: note what was written in between, by the helper for one. */
-void gck_marks_settle(struct gck_marks *m, const struct gck_target *t, const struct gck_image *img);
+/* Once the clone exists: note which pages were written meanwhile, by the helper for example. */
+void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img);
 
-/* The clone may have written at this address, which the rank did not: the window's marks do not count. */
-void gck_marks_spoil(struct gck_marks *m, uint64_t address);
+/* The clone may have written at this address, so the page group's marks do not count. */
+void gck_dirty_spoil(struct gck_dirty_tracker *m, uint64_t address);
 
-/* Has all of a window the marks of that manifest? */
-bool gck_marks_unwritten(const struct gck_marks *m, uint64_t window);
+/* Whether no page of a window was written since the image of m->of. */
+bool gck_dirty_unwritten(const struct gck_dirty_tracker *m, uint64_t window);
 
-/* No marks any more: everything is read. */
-void gck_marks_drop(struct gck_marks *m);
+/* Stop tracking: everything is read. */
+void gck_dirty_drop(struct gck_dirty_tracker *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is copied while the rank is held. */
+ * Copies that are made while the rank is held. */
 #include "config.h"
 
 #include "shim/process/memory/frozen_copy.h"
@@ -12,7 +12,7 @@
 
 #define BLOCK ((size_t)8 << 20) /* a multiple of a window */
 
-static int add_block(struct gck_kept *k, int flags, struct gck_error *err)
+static int add_block(struct gck_frozen_copies *k, int flags, struct gck_error *err)
 {
 	char **slot, *p = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -29,7 +29,7 @@ static int add_block(struct gck_kept *k, int flags, struct gck_error *err)
 	return 0;
 }
 
-int gck_kept_prepare(struct gck_kept *k, uint64_t bytes, struct gck_error *err)
+int gck_frozen_prepare(struct gck_frozen_copies *k, uint64_t bytes, struct gck_error *err)
 {
 	for (uint64_t done = 0; done < bytes; done += BLOCK)
 		if (add_block(k, MAP_POPULATE, err))
@@ -37,17 +37,17 @@ int gck_kept_prepare(struct gck_kept *k, uint64_t bytes, struct gck_error *err)
 	return 0;
 }
 
-void gck_kept_free(struct gck_kept *k)
+void gck_frozen_free(struct gck_frozen_copies *k)
 {
 	for (size_t i = 0; i < k->nblocks; i++)
 		munmap(k->blocks[i], BLOCK);
 	free(k->blocks);
 	free(k->v);
-	*k = (struct gck_kept){0};
+	*k = (struct gck_frozen_copies){0};
 }
 
-/* Room for one window. What is then not kept is used again. */
-static char *room(struct gck_kept *k, struct gck_error *err)
+/* Memory for one window. What keep() does not use is given out again. */
+static char *room(struct gck_frozen_copies *k, struct gck_error *err)
 {
 	if (k->block < k->nblocks && BLOCK - k->used < GCK_WINDOW) {
 		k->block++;
@@ -58,11 +58,11 @@ static char *room(struct gck_kept *k, struct gck_error *err)
 	return k->blocks[k->block] + k->used;
 }
 
-/* Keep the pages of mask that lie in the room, without those that are zero. */
-static int keep(struct gck_kept *k, enum gck_kept_of of, uint32_t index, uint64_t address,
+/* Keep the pages of mask, which lie at data, without those that are zero. */
+static int keep(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, uint64_t address,
 		uint64_t mask, char *data, struct gck_error *err)
 {
-	struct gck_kept_window *x;
+	struct gck_frozen_window *x;
 
 	mask = gck_pack_pages(data, mask);
 	if (!mask)
@@ -70,7 +70,7 @@ static int keep(struct gck_kept *k, enum gck_kept_of of, uint32_t index, uint64_
 	x = gck_grow(&k->v, &k->n, sizeof(*x), err);
 	if (!x)
 		return -1;
-	*x = (struct gck_kept_window){of, index, address, mask, data};
+	*x = (struct gck_frozen_window){of, index, address, mask, data};
 	k->used += (size_t)__builtin_popcountll(mask) * GCK_PAGE;
 	return 0;
 }
@@ -83,7 +83,7 @@ static uint64_t first_pages(size_t n)
 	return pages >= GCK_WINDOW_PAGES ? ~0ull : (1ull << pages) - 1;
 }
 
-static int keep_window(struct gck_kept *k, enum gck_kept_of of, uint32_t index, int fd,
+static int keep_window(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
 		       uint64_t at, uint64_t size, struct gck_error *err)
 {
 	size_t n = size - at < GCK_WINDOW ? size - at : GCK_WINDOW, done = 0;
@@ -107,7 +107,7 @@ static int keep_window(struct gck_kept *k, enum gck_kept_of of, uint32_t index, 
 	return keep(k, of, index, at, first_pages(n), data, err);
 }
 
-int gck_kept_file(struct gck_kept *k, enum gck_kept_of of, uint32_t index, int fd, uint64_t size,
+int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd, uint64_t size,
 		  struct gck_error *err)
 {
 	for (uint64_t at = 0; at < size; at += GCK_WINDOW) {
@@ -123,14 +123,14 @@ int gck_kept_file(struct gck_kept *k, enum gck_kept_of of, uint32_t index, int f
 	return 0;
 }
 
-void gck_kept_drop(struct gck_kept *k, enum gck_kept_of of, uint32_t index)
+void gck_frozen_drop(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index)
 {
 	for (size_t i = 0; i < k->n; i++)
 		if (k->v[i].of == of && k->v[i].index == index)
 			k->v[i].mask = 0;
 }
 
-int gck_kept_bytes(struct gck_kept *k, enum gck_kept_of of, uint32_t index, const void *data,
+int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, const void *data,
 		   size_t size, struct gck_error *err)
 {
 	for (size_t at = 0; at < size; at += GCK_WINDOW) {
@@ -147,7 +147,7 @@ int gck_kept_bytes(struct gck_kept *k, enum gck_kept_of of, uint32_t index, cons
 	return 0;
 }
 
-static int keep_piece(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
+static int keep_piece(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		      const struct gck_source *s, const struct gck_range *x, int64_t shift,
 		      struct gck_error *err)
 {
@@ -161,7 +161,7 @@ static int keep_piece(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
 		    first_pages(x->end - x->start) << ((image - window) / GCK_PAGE), data, err);
 }
 
-int gck_kept_ranges(struct gck_kept *k, enum gck_kept_of of, uint32_t index,
+int gck_frozen_ranges(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
 		    const struct gck_source *s, const struct gck_ranges *r, int64_t shift,
 		    struct gck_error *err)
 {
@@ -194,7 +194,7 @@ int gck_hold_unforked(struct gck_hold *h)
 		result = gck_source_scan(&s, m->start, m->end, gck_map_is_files(m),
 					 &r, h->err);
 		if (!result)
-			result = gck_kept_ranges(h->kept, GCK_KEPT_PAGES, 0, &s, &r, 0, h->err);
+			result = gck_frozen_ranges(h->kept, GCK_FROZEN_PAGES, 0, &s, &r, 0, h->err);
 		free(r.v);
 	}
 	gck_source_close(&s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: the mappings. First all are made, writable where pages have to be filled in; when memory
- * is filled they get their final protection and locks. */
+ * Restore: the mappings. First all are made, writable where pages have to be filled in. Once
+ * memory is filled they get their final protection and locks. */
 #include "config.h"
 
 #include <errno.h>

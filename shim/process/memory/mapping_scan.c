@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scanning the mappings: what kind each is, which file or shared object it shows. */
+ * Scan of the mappings: the kind of each, and the file or shared object that it shows. */
 #include "config.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ static uint32_t known_key(const struct gck_scan *s, const struct gck_vma *x)
 
 static void refuse(struct gck_scan *s, const struct area *a, const char *remedy, const char *what)
 {
-	gck_find(s->f, true, a->object, remedy, "%s%s%s", what, *a->vma->name ? ": " : "",
+	gck_obstacle_add(s->f, true, a->object, remedy, "%s%s%s", what, *a->vma->name ? ": " : "",
 		 a->vma->name);
 }
 
@@ -192,8 +192,8 @@ static int shared_area(struct gck_scan *s, const struct area *a, struct gck_map 
 	return 0;
 }
 
-/* Is it the file that has this name now? btrfs, and overlayfs of older kernels, tell stat(2) another device
- * than /proc/PID/maps. */
+/* Is it the file that has this name now? btrfs, and overlayfs of older kernels, tell stat(2)
+ * another device than /proc/PID/maps. */
 static void find_file(struct area *a)
 {
 	const struct gck_vma *x = a->vma;
@@ -213,7 +213,7 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 	const struct gck_vma *x = a->vma;
 	bool file = x->inode && strcmp(x->name, "/dev/zero");
 
-	if (!strcmp(x->name, "[vsyscall]") || gck_left_out_device(&s->t->left, x->name))
+	if (!strcmp(x->name, "[vsyscall]") || gck_exclusions_device(&s->t->excluded, x->name))
 		return 1;
 	if (!strcmp(x->name, "[vdso]") || starts(x->name, "[vvar")) {
 		m->kind = x->name[2] == 'd' ? GCK_MAP_VDSO : GCK_MAP_VVAR;
@@ -224,7 +224,7 @@ static int classify(struct gck_scan *s, struct area *a, struct gck_map *m)
 		return 1;
 	if (x->shared && (a->flags & GCK_VM_MAYWRITE))
 		return shared_area(s, a, m);
-	if (file && gck_left_out_hollow(&s->t->left, x->start, x->end))
+	if (file && gck_exclusions_hollow(&s->t->excluded, x->start, x->end))
 		return hollow_area(m);
 	if (file)
 		return file_area(s, a, m);
@@ -276,13 +276,13 @@ static void note_contents(struct gck_scan *s)
 		const struct gck_content *c = &s->img->contents[i];
 
 		if (!c->carried)
-			gck_find(s->f, false, c->path, "keep it as it is",
+			gck_obstacle_add(s->f, false, c->path, "keep it as it is",
 				 "a mapped file of %llu bytes is not carried: the node of the "
 				 "restart needs the same file", (unsigned long long)c->size);
 	}
 }
 
-/* ---- MPI libraries -------------------------------------------------------------------------- */
+/* ---- MPI libraries ------------------------------------------------------------------------- */
 
 /* Only Open MPI's libmpi.so.40 has a stand-in. MPICH and its kin (Intel MPI, MVAPICH2, Cray MPICH)
  * have a libmpi.so.12 or a name of their own; another Open MPI another number. */
@@ -308,7 +308,7 @@ static bool note_aside(struct gck_scan *s)
 	const char *entry = all ? gck_slots_find(all, size, name) : NULL;
 
 	if (entry)
-		gck_find(s->f, true, "MPI", "mend that, or run it without checkpoints",
+		gck_obstacle_add(s->f, true, "MPI", "mend that, or run it without checkpoints",
 			 "it runs without gpuckpt's stand-in: %s", entry + sizeof name - 1);
 	free(all);
 	return entry;
@@ -334,19 +334,19 @@ static void scan_other_mpi(struct gck_scan *s)
 
 		if (s->maps.v[i].offset || !is_other_mpi(path))
 			continue;
-		gck_find(s->f, true, "MPI", "build the program with Open MPI 4.1",
+		gck_obstacle_add(s->f, true, "MPI", "build the program with Open MPI 4.1",
 			 "%s is not Open MPI 4.1: what its ranks send each other is not carried",
 			 path);
 		return;
 	}
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- all ----------------------------------------------------------------------------------- */
 
 int gck_scan_maps(struct gck_scan *s)
 {
 	if (gck_maps_read(s->t->proc, &s->maps, s->err) ||
-	    gck_left_out_cut(&s->t->left, &s->maps, s->err))
+	    gck_exclusions_cut(&s->t->excluded, &s->maps, s->err))
 		return -1;
 	for (size_t i = 0; i < s->maps.n; i++)
 		if (scan_area(s, &s->maps.v[i]))

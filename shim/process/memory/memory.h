@@ -9,10 +9,12 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* The mappings, the files and shared objects that they show, and an MPI library that is not carried. */
+/* The mappings, the files and shared objects that they show, and an MPI library that is not
+ * carried. */
 int gck_scan_maps(struct gck_scan *s) GCK_MUST_CHECK;
 
-/* The index of the image's object with this inode; it is added if it is not there. -1 without memory. */
+/* The index of the image's object with this inode; it is added if it is not there. -1 without
+ * memory. */
 int gck_scan_object(struct gck_scan *s, uint64_t device, uint64_t inode, const char *name);
 
 /* GCK_VM_* as GCK_MAP_*. */

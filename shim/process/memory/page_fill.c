@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: bring chunks from the store to where their pages belong. */
+ * Restore: fetches chunks from the store and writes their pages to the process, or to a file. */
 #include "config.h"
 
 #include <errno.h>
@@ -115,7 +115,7 @@ static int fill_window(struct gck_restore *r, const struct gck_window *w, uint64
 	return data ? put_pages(r, base, w, mask, data, err) : -1;
 }
 
-/* ---- mappings without their files ----------------------------------------------------------- */
+/* ---- mappings without their files ---------------------------------------------------------- */
 
 /* What a mapping that cannot be of its file needs of a window of the file's content. */
 struct piece {
@@ -134,7 +134,8 @@ static bool needs_content(const struct gck_restore *r, const struct gck_map *m)
 	return m->kind == GCK_MAP_FILE && m->content >= 0 && r->contents[m->content] < 0;
 }
 
-/* As they were written (gck_output_contents), so that all ranks of a node want what they share at one time. */
+/* As they were written (gck_output_contents), so that all ranks of a node want what they share at
+ * one time. */
 static int by_place(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
@@ -236,7 +237,7 @@ static int fill_contents(struct gck_restore *r, struct gck_error *err)
 	return result;
 }
 
-/* ---- pages ---------------------------------------------------------------------------------- */
+/* ---- pages --------------------------------------------------------------------------------- */
 
 /* The pages of a window that go into the process: the old vdso's only where it is not moved. */
 static uint64_t wanted(const struct gck_restore *r, const struct gck_window *w)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: empty the process. Threads other than the main one exit, what the kernel keeps about
- * the main thread's memory is forgotten, everything but the vdso and the plant is unmapped. */
+ * Restore: empties the process. Threads other than the main one exit, addresses that the kernel
+ * keeps for the main thread are unregistered, and everything but the vdso and the plant is
+ * unmapped. */
 #include "config.h"
 
 #include <errno.h>

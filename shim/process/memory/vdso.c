@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: the kernel's vdso. libc keeps pointers into it, so it has to be where it was. Of the
- * same kernel it is moved there. Of another kernel, the old one's code is put there as plain
- * memory, each of its functions jumping to the same one of the vdso that is here, which lies
- * elsewhere. Images have no thread in the middle of the old code but where its call could not be
- * finished (finish_calls.c): for these the data page is all zeros, which tells those that look to ask
- * the kernel. */
+ * Restore: the kernel's vdso. libc keeps pointers into it, so it must be where it was. With the
+ * same kernel it is moved there. With another kernel the old code is put there as plain memory,
+ * and each of its functions jumps to the function of that name in this kernel's vdso, which lies
+ * elsewhere. No thread of an image is in the middle of the old code, unless its call could not be
+ * finished (capture/vdso_calls.c). For such a thread the data page is all zeros, which makes most
+ * functions ask the kernel. */
 #include "config.h"
 
 #include <elf.h>

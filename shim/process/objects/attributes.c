@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The process as a whole: rights, namespaces, children, limits, memory layout, directory, program and
- * CPU. Scan and restore. */
+ * The process as a whole: rights, namespaces, children, limits, memory layout, directory, program
+ * and CPU. Scan and restore. */
 #include "config.h"
 
 #include <errno.h>
@@ -30,16 +30,16 @@ static void check_rights(struct gck_scan *s, const char *status)
 	unsigned real = 0, effective = 0, saved = 0;
 
 	if (gck_proc_number(status, "Seccomp:", 10, 0))
-		gck_find(s->f, true, "process", "run it without", "it has a seccomp filter");
+		gck_obstacle_add(s->f, true, "process", "run it without", "it has a seccomp filter");
 	if (tracer && tracer != (uint64_t)getpid())
-		gck_find(s->f, true, "process", "end the debugger", "it is traced by process %llu",
+		gck_obstacle_add(s->f, true, "process", "end the debugger", "it is traced by process %llu",
 			 (unsigned long long)tracer);
 	if (uid && (sscanf(uid, "%u %u %u", &real, &effective, &saved) != 3 ||
 		    real != effective || real != saved))
-		gck_find(s->f, true, "process", "run it without a set-user-id program",
+		gck_obstacle_add(s->f, true, "process", "run it without a set-user-id program",
 			 "its user ids differ: %u %u %u", real, effective, saved);
 	if (real && gck_proc_number(status, "CapPrm:", 16, 0))
-		gck_find(s->f, true, "process", "run it without", "it has capabilities");
+		gck_obstacle_add(s->f, true, "process", "run it without", "it has capabilities");
 }
 
 static void check_namespaces(struct gck_scan *s)
@@ -52,12 +52,12 @@ static void check_namespaces(struct gck_scan *s)
 		snprintf(path, sizeof(path), "/proc/self/ns/%s", names[i]);
 		if (fstatat(s->t->proc, path + strlen("/proc/self/"), &theirs, 0) == 0 &&
 		    stat(path, &ours) == 0 && theirs.st_ino != ours.st_ino)
-			gck_find(s->f, true, "process", "start gpuckpt's step inside it",
+			gck_obstacle_add(s->f, true, "process", "start gpuckpt's step inside it",
 				 "it has its own %s namespace", names[i]);
 	}
 	if (fstatat(s->t->proc, "root", &theirs, 0) == 0 && stat("/", &ours) == 0 &&
 	    (theirs.st_ino != ours.st_ino || theirs.st_dev != ours.st_dev))
-		gck_find(s->f, true, "process", "start gpuckpt's step inside it",
+		gck_obstacle_add(s->f, true, "process", "start gpuckpt's step inside it",
 			 "it has its own root directory (chroot)");
 }
 
@@ -75,7 +75,7 @@ static int check_children(struct gck_scan *s)
 		text = tids[i] == s->t->shim->helper_tid
 			       ? NULL : gck_proc_read(s->t->proc, file, NULL, NULL);
 		if (text && *text)
-			gck_find(s->f, true, "process", "wait until it has ended",
+			gck_obstacle_add(s->f, true, "process", "wait until it has ended",
 				 "it has a child process: %.*s", (int)strcspn(text, " \n"), text);
 		free(text);
 	}
@@ -109,7 +109,7 @@ static int read_memory_layout(struct gck_scan *s)
 	if (gck_proc_ended(s->t->proc))
 		return gck_fail(s->err, ESRCH, "process %d has ended", (int)s->t->pid);
 	if (state == 'T')
-		gck_find(s->f, true, "process", "continue it with SIGCONT",
+		gck_obstacle_add(s->f, true, "process", "continue it with SIGCONT",
 			 "it is stopped by a signal (job control)");
 	img->start_code = v[26];
 	img->end_code = v[27];
@@ -135,7 +135,7 @@ static int read_directory(struct gck_scan *s)
 		return -1;
 	if (gck_path_deleted(s->img->cwd) || s->img->cwd[0] != '/' ||
 	    stat(s->img->cwd, &there))
-		gck_find(s->f, true, "process", "change to a directory that exists",
+		gck_obstacle_add(s->f, true, "process", "change to a directory that exists",
 			 "its working directory is gone: %s", s->img->cwd);
 	return 0;
 }
@@ -151,7 +151,7 @@ int gck_scan_process(struct gck_scan *s)
 	free(status);
 	check_namespaces(s);
 	if (s->t->shim->overflow)
-		gck_find(s->f, true, "threads", "use fewer threads", "there were more than %d "
+		gck_obstacle_add(s->f, true, "threads", "use fewer threads", "there were more than %d "
 			 "threads at a time", GCK_SHIM_MAX_TIDS);
 	s->img->vpid = s->t->shim->vpid;
 	s->img->restarts = s->t->shim->restarts;
@@ -195,7 +195,7 @@ int gck_scan_node(struct gck_scan *s)
 	n = strlen(s->img->exe);
 	if (gck_path_deleted(s->img->exe)) {
 		s->img->exe[n - strlen(" (deleted)")] = '\0';
-		gck_find(s->f, false, s->img->exe, "keep the program while it runs",
+		gck_obstacle_add(s->f, false, s->img->exe, "keep the program while it runs",
 			 "the program's file was replaced or removed");
 	}
 	s->img->cpu_flags = read_cpu_flags(s->err);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Restore: the environment, in two places.
  *
- * What getenv tells the program: the new task's values of the variables that the launcher sets, and the
- * program's own of all others; a variable that the program has unset stays unset. The launcher's
- * variables lie in a mapping of their own (environ_slots.h), with the program's new list of pointers
- * behind them. A restart writes into the mapping of the restart before. If that is too small it makes
- * another and leaves the old one, since the program may hold pointers into it.
+ * What getenv tells the program: the new task's values of the variables that the launcher sets,
+ * and the program's own of all others; a variable that the program has unset stays unset. The
+ * launcher's variables lie in a mapping of their own (environ_slots.h), with the program's new
+ * list of pointers behind them. A restart writes into the mapping of the restart before. If that
+ * is too small it makes another and leaves the old one, since the program may hold pointers into
+ * it.
  *
- * The initial environment, as exec left it on the stack: its variables by which a preload's constructor
- * knows that it is in a rank name the first task's PID and link. The new task's are written over them,
- * for programs that the rank executes later. */
+ * The initial environment, as exec left it on the stack: its variables by which a preload's
+ * constructor knows that it is in a rank name the first task's PID and link. The new task's are
+ * written over them, for programs that the rank executes later. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static int add(struct entries *e, uint64_t address, struct gck_error *err)
 	return 0;
 }
 
-/* ---- what the program has ------------------------------------------------------------------- */
+/* ---- what the program has ------------------------------------------------------------------ */
 
 /* A string of the process's; NULL: there is none, or it is too long for one of the launcher's. */
 static char *read_entry(const struct gck_restore *r, uint64_t at)
@@ -143,7 +144,7 @@ static void drop_before(struct before *b)
 	free(b->initial);
 }
 
-/* ---- what it gets --------------------------------------------------------------------------- */
+/* ---- what it gets -------------------------------------------------------------------------- */
 
 /* What the last start was given of this name. */
 static const char *given(const struct before *b, const char *entry)
@@ -192,7 +193,7 @@ static int make_list(const struct before *b, const struct gck_slots *slots, uint
 	return add(list, 0, err);
 }
 
-/* ---- the mapping ---------------------------------------------------------------------------- */
+/* ---- the mapping --------------------------------------------------------------------------- */
 
 /* It has `room` bytes of slots, then the list. */
 static uint64_t list_at(const struct gck_shim_state *s)
@@ -290,7 +291,7 @@ int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s, struct 
 	return rc;
 }
 
-/* ---- the initial environment ---------------------------------------------------------------- */
+/* ---- the initial environment --------------------------------------------------------------- */
 
 /* GPUCKPT_RESTARTS is left: what the image has says that an exec is no restart. */
 static const char *const identity[] = {"GPUCKPT_PID=", "GPUCKPT_LINK=", "GPUCKPT_STDIO="};

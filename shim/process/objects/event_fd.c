@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Descriptors without a file: eventfd, timerfd, signalfd, epoll. Scan and restore; timers.c starts a
- * timerfd when the rank runs. */
+ * Descriptors without a file: eventfd, timerfd, signalfd, epoll. Scan and restore; timers.c starts
+ * a timerfd when the rank runs. */
 #include "config.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(v->link, kinds[i].link))
 			return kinds[i].read(s, v, x);
-	gck_find(s->f, true, v->object, "close it first", "a kernel object that is not carried: %s",
+	gck_obstacle_add(s->f, true, v->object, "close it first", "a kernel object that is not carried: %s",
 		 v->link);
 	return 0;
 }
@@ -152,7 +152,7 @@ int gck_fds_check_epolls(struct gck_scan *s, const int *fds)
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
 		for (size_t k = 0; k < x->nentries; k++)
 			if (!watches(s, x, k, fds[i]))
-				gck_find(s->f, true, object, "remove it from the epoll first",
+				gck_obstacle_add(s->f, true, object, "remove it from the epoll first",
 					 "an epoll watches a file that was descriptor %d and is "
 					 "closed under that number", x->entries[k].fd);
 	}

@@ -25,10 +25,10 @@ static int open_again(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-int gck_outside_add(struct gck_outsides *o, enum gck_kept_of of, uint32_t index, int fd,
+int gck_external_add(struct gck_external_files *o, enum gck_frozen_of of, uint32_t index, int fd,
 		    uint64_t size, int64_t mtime_ns, struct gck_error *err)
 {
-	struct gck_outside *x;
+	struct gck_external_file *x;
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	if (copy < 0)
@@ -39,11 +39,11 @@ int gck_outside_add(struct gck_outsides *o, enum gck_kept_of of, uint32_t index,
 		close(copy);
 		return -1;
 	}
-	*x = (struct gck_outside){of, index, copy, size, mtime_ns};
+	*x = (struct gck_external_file){of, index, copy, size, mtime_ns};
 	return 0;
 }
 
-int gck_outside_same(const struct gck_outside *x, struct stat *now, bool *same,
+int gck_external_same(const struct gck_external_file *x, struct stat *now, bool *same,
 		     struct gck_error *err)
 {
 	int fd = open_again(x->fd), failed = fd < 0 || fstat(fd, now);
@@ -59,16 +59,16 @@ int gck_outside_same(const struct gck_outside *x, struct stat *now, bool *same,
 	return 0;
 }
 
-void gck_outside_free(struct gck_outsides *o)
+void gck_external_free(struct gck_external_files *o)
 {
 	for (size_t i = 0; i < o->n; i++)
 		close(o->v[i].fd);
 	free(o->v);
-	*o = (struct gck_outsides){0};
+	*o = (struct gck_external_files){0};
 }
 
-/* What cannot be synced (EINVAL: this file system has nothing to sync; EROFS) is where it is. */
-int gck_outside_sync(int fd, const char *path, struct gck_error *err)
+/* EINVAL (nothing to flush in this file system) and EROFS are no failures. */
+int gck_external_sync(int fd, const char *path, struct gck_error *err)
 {
 	if (!fsync(fd) || errno == EINVAL || errno == EROFS)
 		return 0;
@@ -84,12 +84,12 @@ static int sync_path(const char *path, struct gck_error *err)
 	if (fd < 0)
 		return 0; /* removed since, or not to be read by us: the restart checks it */
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
-		result = gck_outside_sync(fd, path, err);
+		result = gck_external_sync(fd, path, err);
 	close(fd);
 	return result;
 }
 
-int gck_outside_sync_named(const struct gck_image *img, struct gck_error *err)
+int gck_external_sync_named(const struct gck_image *img, struct gck_error *err)
 {
 	for (size_t i = 0; i < img->nfiles; i++) {
 		const struct gck_file *x = &img->files[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files outside the rank that an image depends on. Those whose content was copied are watched until
- * every rank of the step is held: another rank may have written to them meanwhile. Those that the
- * image only refers to have to be on stable storage before the commit can depend on them. */
+ * Files outside the rank that an image depends on. A file whose content was copied is watched
+ * until every rank of the step is held, since another rank may write to it meanwhile. A file that
+ * the image only refers to must be on stable storage before the commit. */
 #ifndef GCK_EXTERNAL_FILES_H
 #define GCK_EXTERNAL_FILES_H
 
@@ -9,34 +9,34 @@
 
 #include "shim/process/memory/frozen_copy.h"
 
-struct gck_outside {
-	enum gck_kept_of of;   /* GCK_KEPT_FILE or _OBJECT */
+struct gck_external_file {
+	enum gck_frozen_of of;   /* GCK_FROZEN_FILE or _OBJECT */
 	uint32_t index;
 	int fd;
 	uint64_t size;
 	int64_t mtime_ns;
 };
 
-struct gck_outsides {
-	struct gck_outside *v;
+struct gck_external_files {
+	struct gck_external_file *v;
 	size_t n;
 };
 
-/* Watch a file from here on. A descriptor of its own is kept. */
-int gck_outside_add(struct gck_outsides *o, enum gck_kept_of of, uint32_t index, int fd,
+/* Watch a file from here on, with a duplicate of fd. */
+int gck_external_add(struct gck_external_files *o, enum gck_frozen_of of, uint32_t index, int fd,
 		    uint64_t size, int64_t mtime_ns, struct gck_error *err);
 
-/* Does it look now as it did then? *now is filled. -1: it cannot be told. */
-int gck_outside_same(const struct gck_outside *x, struct stat *now, bool *same,
+/* Compare size and time of a watched file with what they were. Fills *now. -1: it cannot be read. */
+int gck_external_same(const struct gck_external_file *x, struct stat *now, bool *same,
 		     struct gck_error *err);
-void gck_outside_free(struct gck_outsides *o);
+void gck_external_free(struct gck_external_files *o);
 
 int64_t gck_mtime_ns(const struct stat *st);
 
-/* Have the file system keep what this file holds by now. */
-int gck_outside_sync(int fd, const char *path, struct gck_error *err);
+/* Flush a file to stable storage. */
+int gck_external_sync(int fd, const char *path, struct gck_error *err);
 
-/* The same for files that img refers to by name: opened for reading, or mapped and not carried. */
-int gck_outside_sync_named(const struct gck_image *img, struct gck_error *err);
+/* Flush the files that img refers to by name: opened for reading, or mapped and not carried. */
+int gck_external_sync_named(const struct gck_image *img, struct gck_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of descriptors: which share an open file description, which are the task's own standard
- * input, output and error, and of what kind each of the others is. Each kind has a file of its own. */
+ * The table of descriptors: which share an open file description, which are the task's own
+ * standard input, output and error, and of what kind each of the others is. Each kind has a file
+ * of its own. */
 #include "config.h"
 
 #include <errno.h>
@@ -127,10 +128,10 @@ static int stdio_of(const struct walk *w, const struct gck_fd_view *v)
 static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	if (gck_proc_field(v->info, "lock:"))
-		gck_find(s->f, true, v->object, "run without file locks",
+		gck_obstacle_add(s->f, true, v->object, "run without file locks",
 			 "a lock is held on %s", v->link);
 	if (v->flags & O_ASYNC)
-		gck_find(s->f, true, v->object, "use poll or threads",
+		gck_obstacle_add(s->f, true, v->object, "use poll or threads",
 			 "signal-driven I/O (O_ASYNC) on %s", v->link);
 	if (starts(v->link, "anon_inode:"))
 		return gck_fd_anonymous(s, v, x);
@@ -144,7 +145,7 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 		return gck_fd_file(s, v, x);
 	if (S_ISCHR(v->st.st_mode))
 		return gck_fd_device(s, v, x);
-	gck_find(s->f, true, v->object, "close it first", "%s is not carried: %s",
+	gck_obstacle_add(s->f, true, v->object, "close it first", "%s is not carried: %s",
 		 S_ISFIFO(v->st.st_mode) ? "a named pipe" : "this kind of file", v->link);
 	return 0;
 }
@@ -160,7 +161,7 @@ static void note_input(const struct walk *w, const struct gck_fd_view *v)
 	if (p.fd >= 0)
 		close(p.fd);
 	if (!ended && (S_ISFIFO(v->st.st_mode) || S_ISSOCK(v->st.st_mode)))
-		gck_find(w->s->f, false, "standard input", "use srun --input=none, or read a file "
+		gck_obstacle_add(w->s->f, false, "standard input", "use srun --input=none, or read a file "
 			 "that the program opens itself", "it is a %s that is still open: a "
 			 "program that reads it gets it from the beginning again after a restart",
 			 S_ISFIFO(v->st.st_mode) ? "pipe" : "socket");
@@ -256,7 +257,7 @@ static void check_budget(struct gck_scan *s, const int *fds)
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
 		sum += gck_file_carried(x);
 		if (gck_file_carried(x) && sum > s->o->files)
-			gck_find(s->f, true, object, "allow more with files=SIZE",
+			gck_obstacle_add(s->f, true, object, "allow more with files=SIZE",
 				 "its content (%llu bytes of %s) is more than files=%llu allows",
 				 (unsigned long long)x->size, x->path ? x->path : "memory",
 				 (unsigned long long)s->o->files);
@@ -280,7 +281,7 @@ int gck_scan_fds(struct gck_scan *s)
 	}
 	find_stdio(&w);
 	for (size_t i = 0; i < n; i++)
-		if (list[i] != s->t->shim->link_fd && !gck_left_out_fd(&s->t->left, list[i]) &&
+		if (list[i] != s->t->shim->link_fd && !gck_exclusions_fd(&s->t->excluded, list[i]) &&
 		    add_fd(&w, list[i]))
 			goto out;
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))

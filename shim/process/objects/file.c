@@ -61,7 +61,7 @@ static void check_name(struct gck_scan *s, const struct gck_fd_view *v, struct g
 		x->path[strlen(x->path) - (gck_path_deleted(x->path) ? strlen(" (deleted)") : 0)] =
 			'\0';
 	} else if (stat(x->path, &st) || st.st_ino != v->st.st_ino || st.st_dev != v->st.st_dev) {
-		gck_find(s->f, true, v->object, "close it first",
+		gck_obstacle_add(s->f, true, v->object, "close it first",
 			 "the name of its file is gone or belongs to another file: %s", v->link);
 	}
 }
@@ -73,7 +73,7 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	if (!x->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
 	if (!strncmp(v->link, "/proc/", 6)) {
-		gck_find(s->f, true, v->object, "close it first",
+		gck_obstacle_add(s->f, true, v->object, "close it first",
 			 "a file of /proc shows this process only: %s", v->link);
 		return 0;
 	}
@@ -81,7 +81,7 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	x->mtime_ns = v->st.st_mtim.tv_sec * 1000000000ll + v->st.st_mtim.tv_nsec;
 	if (x->kind == GCK_FD_DIR) {
 		if (x->unlinked)
-			gck_find(s->f, true, v->object, "close it first",
+			gck_obstacle_add(s->f, true, v->object, "close it first",
 				 "its directory is gone: %s", v->link);
 		return 0;
 	}
@@ -91,7 +91,7 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 		return gck_fd_memfd(s, v, x);
 	x->whole = is_whole(x);
 	if (x->written && !x->whole && !(x->flags & O_APPEND))
-		gck_find(s->f, false, v->object, "open it with O_APPEND if it is only appended to; "
+		gck_obstacle_add(s->f, false, v->object, "open it with O_APPEND if it is only appended to; "
 			 "else write new files", "%s (%llu bytes) is taken for a log: if what was "
 			 "written of it is changed later, the checkpoint cannot be used", x->path,
 			 (unsigned long long)x->size);
@@ -106,11 +106,11 @@ int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 	x->path = strdup(v->link);
 	if (!x->path)
 		return gck_fail(s->err, ENOMEM, "out of memory for the image");
-	if (gck_left_out_device(&s->t->left, v->link))
+	if (gck_exclusions_device(&s->t->excluded, v->link))
 		return 0;
 	if (major(v->st.st_rdev) != 1 || minor(v->st.st_rdev) > 9 ||
 	    !memchr(minors, (int)minor(v->st.st_rdev), sizeof(minors)))
-		gck_find(s->f, true, v->object, "close it first", "a device: %s", v->link);
+		gck_obstacle_add(s->f, true, v->object, "close it first", "a device: %s", v->link);
 	return 0;
 }
 
@@ -124,21 +124,21 @@ int gck_hold_file(struct gck_hold *h, uint32_t i)
 	if (fd < 0)
 		return -1;
 	x->data_size = x->size;
-	result = gck_kept_file(h->kept, GCK_KEPT_FILE, i, fd, x->size, h->err) ||
-		 (!x->unlinked && gck_outside_add(h->outside, GCK_KEPT_FILE, i, fd, x->size,
+	result = gck_frozen_file(h->kept, GCK_FROZEN_FILE, i, fd, x->size, h->err) ||
+		 (!x->unlinked && gck_external_add(h->outside, GCK_FROZEN_FILE, i, fd, x->size,
 						  x->mtime_ns, h->err));
 	close(fd);
 	return result ? gck_fail_in(h->err, "%s", x->path) : 0;
 }
 
-static int settle(struct gck_hold *h, const struct gck_outside *x)
+static int settle(struct gck_hold *h, const struct gck_external_file *x)
 {
-	struct gck_file *f = x->of == GCK_KEPT_FILE ? &h->img->files[x->index] : NULL;
+	struct gck_file *f = x->of == GCK_FROZEN_FILE ? &h->img->files[x->index] : NULL;
 	const char *name = f ? f->path : h->img->objects[x->index].name;
 	struct stat now;
 	bool same;
 
-	if (gck_outside_same(x, &now, &same, h->err))
+	if (gck_external_same(x, &now, &same, h->err))
 		return gck_fail_in(h->err, "%s", name);
 	if (same)
 		return 0;
@@ -148,8 +148,8 @@ static int settle(struct gck_hold *h, const struct gck_outside *x)
 				name);
 	f->size = f->data_size = (uint64_t)now.st_size;
 	f->mtime_ns = gck_mtime_ns(&now);
-	gck_kept_drop(h->kept, GCK_KEPT_FILE, x->index);
-	return gck_kept_file(h->kept, GCK_KEPT_FILE, x->index, x->fd, f->size, h->err);
+	gck_frozen_drop(h->kept, GCK_FROZEN_FILE, x->index);
+	return gck_frozen_file(h->kept, GCK_FROZEN_FILE, x->index, x->fd, f->size, h->err);
 }
 
 int gck_hold_settle(struct gck_hold *h)

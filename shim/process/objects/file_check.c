@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: are the files here that the image needs? Mapped ones are used where their bytes are the
- * image's; opened ones have to be there as they were or longer. */
+ * Restore: checks that the files are here which the image needs. A mapped file is used if its
+ * bytes are the image's. An opened file must exist and be at least as long as it was. */
 #include "config.h"
 
 #include <errno.h>

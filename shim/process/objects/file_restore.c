@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: files outside the process. In build their contents are fetched and kept aside, verified;
- * when the word is "run" they are written, or cut back to their size with the cut part kept beside.
- * First everything that may fail is tried, then files are changed.
+ * Restore: files outside the process. The build fetches and verifies their contents.
+ * gck_restore_files writes them, or cuts files back to their size and keeps the cut part in a file
+ * beside. Everything that may fail is tried before the first file is changed.
  *
- * A log is a file that is only appended to, by other ranks and jobs as well. Ranks measure it for their
- * images one after the other, and the first may append again before the last has looked: the smallest of
- * their sizes is what the log had at the checkpoint. So a log that has at least what it had when this rank
- * was taken is not made longer, and what others appended is cut and kept beside. A log that is another one
- * by now is kept beside in whole. */
+ * A log is a file that is only appended to, by other ranks and jobs as well. Ranks measure it for
+ * their images one after the other, and the first may append again before the last has measured:
+ * the smallest of their sizes is the log's size at the checkpoint. So a log that has at least the
+ * size that this rank saw is not made longer, and what others appended is cut and kept in a file
+ * beside. A log whose beginning has changed is kept beside as a whole. */
 #include "config.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ int gck_restore_stage(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* ---- the word is "run" --------------------------------------------------------------------- */
+/* ---- gck_restore_files --------------------------------------------------------------------- */
 
 /* Copy bytes [from, to) of one file to another, where they begin at `at`. */
 static int copy(struct gck_restore *r, int in, uint64_t from, uint64_t to, int out, uint64_t at)

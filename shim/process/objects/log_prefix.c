@@ -177,7 +177,7 @@ int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].file >= 0 &&
-		    gck_outside_sync(p->v[i].fd, img->files[p->v[i].file].path, err))
+		    gck_external_sync(p->v[i].fd, img->files[p->v[i].file].path, err))
 			return -1;
 	return 0;
 }

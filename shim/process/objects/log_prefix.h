@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files that a rank appends to: the image holds no content, only the hash of what was there. It is
- * computed before the rank is held, continued for what came since while it is held, and checked
- * once more afterwards: whoever changes what was written before cannot be brought back that way. */
+ * Logs: files that a rank only appends to. The image has no content of a log, only the hash of the
+ * bytes that it had. The hash is computed before the rank is held, continued while it is held for
+ * what was appended since, and checked once more afterwards, since a file that is changed in place
+ * cannot be restored in this way. */
 #ifndef GCK_LOG_PREFIX_H
 #define GCK_LOG_PREFIX_H
 
@@ -23,11 +24,11 @@ int gck_prefixes_start(struct gck_prefixes *p, const struct gck_target *t,
 int gck_prefixes_finish(struct gck_prefixes *p, const struct gck_target *t, struct gck_image *img,
 			struct gck_error *err);
 
-/* Read the files again: what img holds has to be still true. */
+/* Read the files again and compare them with the hashes in img. */
 int gck_prefixes_verify(const struct gck_prefixes *p, const struct gck_image *img,
 			struct gck_error *err);
 
-/* What is hashed has to outlive this node before the image can depend on it. */
+/* Flush the files to stable storage, before the commit depends on them. */
 int gck_prefixes_sync(const struct gck_prefixes *p, const struct gck_image *img,
 		      struct gck_error *err);
 void gck_prefixes_free(struct gck_prefixes *p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kernel objects of a rank: one file for each kind, with its scan, its copy while the rank is held, and
- * its restore. Functions return -1 on failure with err (of a scan: s->err; of a hold: h->err) filled. */
+ * Kernel objects of a rank: one file for each kind, with its scan, its copy while the rank is
+ * held, and its restore. Functions return -1 on failure with err (of a scan: s->err; of a hold:
+ * h->err) filled. */
 #ifndef GCK_PROCESS_OBJECTS_H
 #define GCK_PROCESS_OBJECTS_H
 
@@ -20,7 +21,8 @@ int gck_scan_node(struct gck_scan *s) GCK_MUST_CHECK;
 /* fds.c: descriptors, after the mappings, which make the objects that a memfd may be. */
 int gck_scan_fds(struct gck_scan *s) GCK_MUST_CHECK;
 
-/* signals.c: what only the held rank itself can tell, by its helper: signal actions, timers, clocks. */
+/* signals.c: what only the held rank itself can tell, by its helper: signal actions, timers,
+ * clocks. */
 int gck_scan_inside(struct gck_scan *s, int timeout_ms) GCK_MUST_CHECK;
 
 /* Add a system call to a message to the helper; returns where its result will be. Run all of them. */
@@ -77,11 +79,11 @@ int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n) G
 /* Copy shared memory. */
 int gck_hold_objects(struct gck_hold *h) GCK_MUST_CHECK;
 
-/* With all ranks of the step held: check that files still hold what was copied. A log that another rank
- * appended to is copied again; any other change fails with EAGAIN. */
+/* With all ranks of the step held: check that files still hold what was copied. A log that another
+ * rank appended to is copied again; any other change fails with EAGAIN. */
 int gck_hold_settle(struct gck_hold *h) GCK_MUST_CHECK;
 
-/* ---- restore: checks before anything is changed ----------------------------------------------- */
+/* ---- restore: checks before anything is changed -------------------------------------------- */
 
 /* file_check.c: mapped files, and opened ones. What is found is kept in r. */
 int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
@@ -90,7 +92,7 @@ int gck_restore_check_files(struct gck_restore *r, struct gck_error *err) GCK_MU
 /* environ.c: note the new task's environment, before the process is emptied. */
 void gck_restore_note_environment(struct gck_restore *r);
 
-/* ---- restore: build ------------------------------------------------------------------------- */
+/* ---- restore: build ------------------------------------------------------------------------ */
 
 /* shared_memory.c: memfds, filled; their seals once all is mapped. */
 int gck_restore_objects(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
@@ -99,7 +101,8 @@ int gck_restore_seals(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHE
 /* file_restore.c: fetch the contents of files outside the process. gck_restore_files writes them. */
 int gck_restore_stage(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* fds.c: all of the image's descriptors, but those that wait for files to be made again; then those. */
+/* fds.c: all of the image's descriptors, but those that wait for files to be made again; then
+ * those. */
 int gck_restore_fds(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_deferred(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 const struct gck_fd *gck_restore_first_fd(const struct gck_restore *r, size_t file);
@@ -125,7 +128,8 @@ int gck_make_reopen(int fd, const struct gck_file *f, struct gck_error *err) GCK
 int gck_make_failed(struct gck_error *err, const struct gck_file *f, const char *what);
 int gck_close_failed(int fd);
 
-/* Both ends of a pipe or socketpair are made with the first of them. NULL: not made yet, or failed. */
+/* Both ends of a pipe or socketpair are made with the first of them. NULL: not made yet, or
+ * failed. */
 struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f);
 struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f, struct gck_error *err);
 
@@ -153,7 +157,7 @@ int gck_restore_environ(struct gck_restore *r, struct gck_shim_state *s,
 int gck_restore_prepare_process(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 int gck_restore_process(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
-/* ---- restore: run ----------------------------------------------------------------------------- */
+/* ---- restore: run -------------------------------------------------------------------------- */
 
 /* attributes.c: limits and flags that would hinder the steps before. */
 int gck_restore_process_last(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pipes: scan, copy while the rank is held, restore. Also what pipes share with socketpairs: two ends,
- * and bytes that wait between them. */
+ * Pipes: scan, copy while the rank is held, restore. Also what pipes share with socketpairs: two
+ * ends, and bytes that wait between them. */
 #include "config.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	x->pipe_size = size > 0 ? (uint32_t)size : 0;
 	x->write_end = (x->flags & O_ACCMODE) == O_WRONLY;
 	if ((x->flags & O_ACCMODE) == O_RDWR)
-		gck_find(s->f, true, v->object, "use pipe()",
+		gck_obstacle_add(s->f, true, v->object, "use pipe()",
 			 "a pipe opened for reading and writing");
 	return 0;
 }
@@ -75,7 +75,7 @@ static int outside(struct gck_scan *s, size_t i, const int *fds)
 		char object[32];
 
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
-		gck_find(s->f, true, object, "use dup()", "an end of a pipe was opened twice");
+		gck_obstacle_add(s->f, true, object, "use dup()", "an end of a pipe was opened twice");
 	}
 	if (other)
 		return 0;
@@ -96,7 +96,7 @@ int gck_fds_check_ends(struct gck_scan *s, const int *fds)
 			return -1;
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
 		if (result)
-			gck_find(s->f, true, object, "close it before a checkpoint",
+			gck_obstacle_add(s->f, true, object, "close it before a checkpoint",
 				 "the other end of a %s is in another process",
 				 x->kind == GCK_FD_PIPE ? "pipe" : "socketpair");
 	}
@@ -137,7 +137,7 @@ static ssize_t tee_pipe(int from, size_t size, char *data)
 int gck_hold_bytes(struct gck_hold *h, uint32_t i, const char *data, size_t n)
 {
 	h->img->files[i].data_size = n;
-	return gck_kept_bytes(h->kept, GCK_KEPT_FILE, i, data, n, h->err);
+	return gck_frozen_bytes(h->kept, GCK_FROZEN_FILE, i, data, n, h->err);
 }
 
 int gck_hold_pipe(struct gck_hold *h, uint32_t i)

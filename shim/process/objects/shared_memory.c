@@ -28,7 +28,8 @@
 
 /* ---- scan ---------------------------------------------------------------------------------- */
 
-/* The object that is a mapping of this file, which has no name: the mapping may show another device (btrfs). */
+/* The object that is a mapping of this file, which has no name: the mapping may show another
+ * device (btrfs). */
 static int mapped_object(const struct gck_scan *s, const struct gck_fd_view *v)
 {
 	uint64_t device = v->st.st_dev;
@@ -79,7 +80,7 @@ int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fil
 
 		o->seals = seals > 0 ? (uint32_t)seals : 0;
 		if (fstatfs(copy, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
-			gck_find(s->f, true, v->object, "use transparent huge pages",
+			gck_obstacle_add(s->f, true, v->object, "use transparent huge pages",
 				 "a memfd of huge pages: %s", v->link);
 		close(copy);
 	}
@@ -206,7 +207,7 @@ static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_sour
 							h->err);
 			}
 		if (!result)
-			result = gck_kept_ranges(h->kept, GCK_KEPT_OBJECT, index, s, &fresh,
+			result = gck_frozen_ranges(h->kept, GCK_FROZEN_OBJECT, index, s, &fresh,
 						 (int64_t)(m->offset - m->start), h->err);
 		free(all.v);
 		free(fresh.v);
@@ -223,8 +224,8 @@ static int hold_object(struct gck_hold *h, uint32_t i, const struct gck_source *
 
 	if (fd < 0)
 		return hold_mapped(h, i, s);
-	result = gck_kept_file(h->kept, GCK_KEPT_OBJECT, i, fd, o->size, h->err) ||
-		 (o->has_path && gck_outside_add(h->outside, GCK_KEPT_OBJECT, i, fd, o->size,
+	result = gck_frozen_file(h->kept, GCK_FROZEN_OBJECT, i, fd, o->size, h->err) ||
+		 (o->has_path && gck_external_add(h->outside, GCK_FROZEN_OBJECT, i, fd, o->size,
 						 gck_mtime_ns(&st), h->err));
 	close(fd);
 	return result ? -1 : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signals: actions and pending signals. Scan and restore. The scan asks for everything that only the
- * rank itself can tell, in as few messages to the shim's helper as possible, since the rank is held
- * meanwhile. Results lie in the shim's scratch page. */
+ * Signals: actions and pending signals. Scan and restore. The scan asks for everything that only
+ * the rank itself can tell, in as few messages to the shim's helper as possible, since the rank is
+ * held meanwhile. Results lie in the shim's scratch page. */
 #include "config.h"
 
 #include <errno.h>

@@ -115,16 +115,16 @@ static void name_socket(struct gck_scan *s, const struct gck_fd_view *v, int cop
 		if (!peer)
 			getsockname(copy, (void *)&a, &n);
 		address_text(&a, text, sizeof(text));
-		gck_find(s->f, true, v->object, "close it before a checkpoint", "%s %s %s",
+		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint", "%s %s %s",
 			 listening ? "a listening socket at"
 				   : type == SOCK_STREAM ? "a TCP connection" : "a UDP socket",
 			 listening ? "" : peer ? "to" : "at", text);
 	} else if (domain == AF_UNIX) {
-		gck_find(s->f, true, v->object, "close it before a checkpoint",
+		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
 			 "a unix socket that is %s",
 			 listening ? "listening under the name of a file" : "connected to another process or has a name");
 	} else {
-		gck_find(s->f, true, v->object, "close it before a checkpoint",
+		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
 			 "a socket of address family %d", domain);
 	}
 }
@@ -177,7 +177,7 @@ static int read_listener(struct gck_scan *s, const struct gck_fd_view *v,
 	memcpy(x->name, name, size);
 	x->name_size = size;
 	if (k.waiting)
-		gck_find(s->f, true, v->object, "try again", "a connection to @%.*s waits to be "
+		gck_obstacle_add(s->f, true, v->object, "try again", "a connection to @%.*s waits to be "
 			 "accepted", (int)size, (const char *)name);
 	return 0;
 }
@@ -194,7 +194,7 @@ static int read_end(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	/* until the ends are checked: does it have a peer? */
 	x->count = k.peer != 0;
 	if (gck_proc_number(v->info, "scm_fds:", 10, 0))
-		gck_find(s->f, true, v->object, "receive it first",
+		gck_obstacle_add(s->f, true, v->object, "receive it first",
 			 "a descriptor is under way in a socketpair");
 	return 0;
 }

@@ -54,7 +54,7 @@ static void read_timer(struct gck_scan *s, const char *text, struct gck_posix_ti
 	}
 	x->clock = (int32_t)clock;
 	if (clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID)
-		gck_find(s->f, true, object, "use CLOCK_MONOTONIC", "it runs on CPU time");
+		gck_obstacle_add(s->f, true, object, "use CLOCK_MONOTONIC", "it runs on CPU time");
 }
 
 int gck_scan_timer_list(struct gck_scan *s)
@@ -62,7 +62,7 @@ int gck_scan_timer_list(struct gck_scan *s)
 	char *text = gck_proc_read(s->t->proc, "timers", NULL, NULL);
 
 	if (!text) {
-		gck_find(s->f, false, "timers", "use a kernel with CONFIG_CHECKPOINT_RESTORE",
+		gck_obstacle_add(s->f, false, "timers", "use a kernel with CONFIG_CHECKPOINT_RESTORE",
 			 "this kernel does not list POSIX timers: they are not carried");
 		return 0;
 	}

@@ -95,14 +95,14 @@ static void parse_detail(char *line, struct gck_vma *x)
 
 int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *err)
 {
-	if (m->n == m->room) {
-		size_t room = m->room ? m->room * 2 : 256;
-		struct gck_vma *v = realloc(m->v, room * sizeof(*v));
+	if (m->n == m->capacity) {
+		size_t capacity = m->capacity ? m->capacity * 2 : 256;
+		struct gck_vma *v = realloc(m->v, capacity * sizeof(*v));
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "out of memory for the list of mappings");
 		m->v = v;
-		m->room = room;
+		m->capacity = capacity;
 	}
 	m->v[m->n++] = *x;
 	return 0;

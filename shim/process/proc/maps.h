@@ -37,7 +37,7 @@ struct gck_vma {
 
 struct gck_maps {
 	struct gck_vma *v;
-	size_t n, room;
+	size_t n, capacity;
 	char *text;            /* what the names point into */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading a stopped process's pages: through /proc/PID/mem. process_vm_readv would be the shorter
- * way, but pins pages, and pinning a page that is shared with the rank since the fork gives the
- * clone a copy of its own: twice the memory, and slower. */
+ * Reading a stopped process's pages, through /proc/PID/mem. process_vm_readv would be shorter, but
+ * it pins pages, and pinning a page that a fork shares gives the clone a copy: twice the memory,
+ * and slower. */
 #include "config.h"
 
 #include "shim/process/proc/pages.h"
@@ -60,20 +60,20 @@ int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,
 		last->end = end;
 		return 0;
 	}
-	if (r->n == r->room) {
-		size_t room = r->room ? r->room * 2 : 1024;
-		struct gck_range *v = realloc(r->v, room * sizeof(*v));
+	if (r->n == r->capacity) {
+		size_t capacity = r->capacity ? r->capacity * 2 : 1024;
+		struct gck_range *v = realloc(r->v, capacity * sizeof(*v));
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "out of memory for the list of pages");
 		r->v = v;
-		r->room = room;
+		r->capacity = capacity;
 	}
 	r->v[r->n++] = (struct gck_range){start, end};
 	return 0;
 }
 
-/* 1: this kernel does not have it. */
+/* 1: this kernel has no PAGEMAP_SCAN. */
 static int scan_fast(const struct gck_source *s, uint64_t start, uint64_t end, bool file,
 		     struct gck_ranges *out, struct gck_error *err)
 {

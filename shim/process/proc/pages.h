@@ -24,7 +24,7 @@ struct gck_range {
 
 struct gck_ranges {
 	struct gck_range *v;
-	size_t n, room;
+	size_t n, capacity;
 };
 
 int gck_ranges_add(struct gck_ranges *r, uint64_t start, uint64_t end,

@@ -31,11 +31,11 @@ int gck_proc_open(pid_t pid, struct gck_error *err)
 /* Read to the end into a buffer that grows: files of /proc do not know their size. */
 static char *read_all(int fd, size_t *size)
 {
-	size_t room = 16384, used = 0;
-	char *text = malloc(room);
+	size_t capacity = 16384, used = 0;
+	char *text = malloc(capacity);
 
 	while (text) {
-		ssize_t n = read(fd, text + used, room - used - 1);
+		ssize_t n = read(fd, text + used, capacity - used - 1);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -47,8 +47,8 @@ static char *read_all(int fd, size_t *size)
 			return text;
 		}
 		used += (size_t)n;
-		if (room - used < 4096) {
-			char *more = realloc(text, room *= 4);
+		if (capacity - used < 4096) {
+			char *more = realloc(text, capacity *= 4);
 
 			if (!more)
 				break;
@@ -105,16 +105,16 @@ static int compare(const void *a, const void *b)
 }
 
 /* Append to an array that doubles. */
-static bool append(int **v, size_t *n, size_t *room, int x)
+static bool append(int **v, size_t *n, size_t *capacity, int x)
 {
-	if (*n == *room) {
-		size_t more = *room ? *room * 2 : 64;
+	if (*n == *capacity) {
+		size_t more = *capacity ? *capacity * 2 : 64;
 		int *grown = realloc(*v, more * sizeof(**v));
 
 		if (!grown)
 			return false;
 		*v = grown;
-		*room = more;
+		*capacity = more;
 	}
 	(*v)[(*n)++] = x;
 	return true;
@@ -125,7 +125,7 @@ int gck_proc_list(int proc, const char *name, int **v, size_t *n, struct gck_err
 	int fd = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	int *list = NULL;
-	size_t used = 0, room = 0;
+	size_t used = 0, capacity = 0;
 	struct dirent *e;
 	bool good = true;
 
@@ -139,7 +139,7 @@ int gck_proc_list(int proc, const char *name, int **v, size_t *n, struct gck_err
 	}
 	while (good && (e = readdir(dir)))
 		if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
-			good = append(&list, &used, &room, atoi(e->d_name));
+			good = append(&list, &used, &capacity, atoi(e->d_name));
 	closedir(dir);
 	if (!good) {
 		free(list);
@@ -199,7 +199,8 @@ static bool thread_ended(int proc)
 	       (v[9] & PF_EXITING);
 }
 
-/* Not when the process ends as a whole: SIGKILL is pending in all threads then, until they are exiting. */
+/* Not when the process ends as a whole: SIGKILL is pending in all threads then, until they are
+ * exiting. */
 static bool runs_on(int proc, int tid)
 {
 	char name[32], *status;
@@ -237,7 +238,7 @@ bool gck_proc_ended(int proc)
 	return thread_ended(proc) && !gck_proc_headless(proc);
 }
 
-/* ---- clocks --------------------------------------------------------------------------------- */
+/* ---- clocks -------------------------------------------------------------------------------- */
 
 #define NS 1000000000ll
 

@@ -35,8 +35,8 @@ int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck
  * root's. */
 bool gck_proc_ended(int proc);
 
-/* Do other threads run, although its main thread has ended by pthread_exit()? What is told of the process by its
- * number is as if it had ended. */
+/* Do other threads run, although its main thread has ended by pthread_exit()? What is told of the
+ * process by its number is as if it had ended. */
 bool gck_proc_headless(int proc);
 
 /* CLOCK_MONOTONIC as the process reads it now: it may be in another time namespace. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A process that is being rebuilt from an image: what the parts of a restore share.
  *
- * The order: open checks the image against this node. build empties the process (memory/vacate.c), maps
- * and fills memory, makes files and hands them over (objects/), sets what belongs to the process and
- * makes the threads. All that would be seen outside the process, or runs down with time, waits for
- * gck_restore_files and gck_restore_run. */
+ * The order: open checks the image against this node. build empties the process (memory/vacate.c),
+ * maps and fills memory, makes files and hands them over (objects/), sets what belongs to the
+ * process and makes the threads. All that would be seen outside the process, or runs down with
+ * time, waits for gck_restore_files and gck_restore_run. */
 #ifndef GCK_REBUILD_H
 #define GCK_REBUILD_H
 

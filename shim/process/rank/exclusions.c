@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is left out of an image because the real MPI library owns it, or an agent's link is its end. */
+ * What is left out of an image because the real MPI library owns it, or an agent's link is its
+ * end. */
 #include "config.h"
 
 #include "shim/process/rank/exclusions.h"
@@ -82,7 +83,7 @@ static int read_ranges(struct gck_ranges *r, pid_t pid, uint64_t address, uint64
 	return rc;
 }
 
-static int read_all(struct gck_left_out *l, pid_t pid, const struct gck_mpi_left_out *at,
+static int read_all(struct gck_exclusions *l, pid_t pid, const struct gck_mpi_left_out *at,
 		    struct gck_error *err)
 {
 	if (read_ranges(&l->ranges, pid, at->ranges, at->nranges, err) ||
@@ -98,7 +99,7 @@ static int read_all(struct gck_left_out *l, pid_t pid, const struct gck_mpi_left
 	return 0;
 }
 
-static int read_mpi(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
+static int read_mpi(struct gck_exclusions *l, pid_t pid, uint64_t address, struct gck_error *err)
 {
 	struct gck_mpi_state state;
 
@@ -122,7 +123,7 @@ static uint64_t at_most(uint64_t bytes)
 	return bytes < most ? bytes : most;
 }
 
-static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct gck_error *err)
+static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, struct gck_error *err)
 {
 	struct gck_cuda_state state;
 
@@ -151,16 +152,16 @@ static int read_cuda(struct gck_left_out *l, pid_t pid, uint64_t address, struct
 	return 0;
 }
 
-int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t mpi, uint64_t cuda,
+int gck_exclusions_read(struct gck_exclusions *l, pid_t pid, uint64_t mpi, uint64_t cuda,
 		      struct gck_error *err)
 {
-	gck_left_out_free(l);
+	gck_exclusions_free(l);
 	if (mpi && read_mpi(l, pid, mpi, err))
 		return -1;
 	return cuda ? read_cuda(l, pid, cuda, err) : 0;
 }
 
-void gck_left_out_free(struct gck_left_out *l)
+void gck_exclusions_free(struct gck_exclusions *l)
 {
 	free(l->ranges.v);
 	free(l->hollow.v);
@@ -178,17 +179,17 @@ static bool is_in(const int32_t *v, size_t n, int32_t x)
 	return false;
 }
 
-bool gck_left_out_fd(const struct gck_left_out *l, int fd)
+bool gck_exclusions_fd(const struct gck_exclusions *l, int fd)
 {
 	return fd == l->link_fd || is_in(l->cuda_fds, l->ncuda_fds, fd) || is_in(l->fds, l->nfds, fd);
 }
 
-bool gck_left_out_device(const struct gck_left_out *l, const char *path)
+bool gck_exclusions_device(const struct gck_exclusions *l, const char *path)
 {
 	return l->cuda && !l->drained_for && !strncmp(path, "/dev/nvidia", strlen("/dev/nvidia"));
 }
 
-bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid)
+bool gck_exclusions_thread(const struct gck_exclusions *l, pid_t tid)
 {
 	return is_in(l->threads, l->nthreads, tid);
 }
@@ -201,17 +202,17 @@ static bool has(const struct gck_ranges *r, uint64_t start, uint64_t end)
 	return false;
 }
 
-bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end)
+bool gck_exclusions_range(const struct gck_exclusions *l, uint64_t start, uint64_t end)
 {
 	return has(&l->ranges, start, end);
 }
 
-bool gck_left_out_hollow(const struct gck_left_out *l, uint64_t start, uint64_t end)
+bool gck_exclusions_hollow(const struct gck_exclusions *l, uint64_t start, uint64_t end)
 {
 	return has(&l->hollow, start, end);
 }
 
-/* ---- mappings ------------------------------------------------------------------------------- */
+/* ---- mappings ------------------------------------------------------------------------------ */
 
 static int keep(struct gck_maps *out, const struct gck_vma *x, uint64_t start, uint64_t end,
 		struct gck_error *err)
@@ -243,7 +244,7 @@ static int cut_one(const struct gck_ranges *r, size_t *next, const struct gck_vm
 	return keep(out, x, at, x->end, err);
 }
 
-int gck_left_out_cut(const struct gck_left_out *l, struct gck_maps *m, struct gck_error *err)
+int gck_exclusions_cut(const struct gck_exclusions *l, struct gck_maps *m, struct gck_error *err)
 {
 	struct gck_maps out = {0};
 	size_t next = 0;
@@ -258,6 +259,6 @@ int gck_left_out_cut(const struct gck_left_out *l, struct gck_maps *m, struct gc
 	free(m->v);
 	m->v = out.v;
 	m->n = out.n;
-	m->room = out.room;
+	m->capacity = out.capacity;
 	return 0;
 }

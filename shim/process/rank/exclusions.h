@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What of a rank belongs to the real MPI library and stays out of its image: threads, descriptors
- * and ranges of memory, as the rank's own MPI part names them (shim/namespace/state.h); and its CUDA part's
- * link (shim/cuda/base/state.h). Read from the rank, so checked as data from outside: a rank that lies
- * harms its own image. */
+ * What of a rank stays out of its image because the real MPI library owns it: threads, descriptors
+ * and ranges of memory, as the rank's stand-in for MPI lists them (shim/namespace/state.h); and
+ * its CUDA part's link (shim/cuda/base/state.h). Read from the rank, so checked as data from
+ * outside: a rank that lies harms only its own image. */
 #ifndef GCK_EXCLUSIONS_H
 #define GCK_EXCLUSIONS_H
 
@@ -16,7 +16,7 @@
 #include "shim/process/proc/maps.h"
 #include "shim/process/proc/pages.h"
 
-struct gck_left_out {
+struct gck_exclusions {
 	uint64_t closed_for;     /* the checkpoint that MPI is quiesced for; 0: it is not */
 	uint64_t drained_for;    /* the one that its GPU is drained for; 0: it is not */
 	int32_t link_fd;         /* the MPI thread's link; -1 */
@@ -36,24 +36,24 @@ struct gck_left_out {
 
 /* Read it from process pid, where a struct gck_mpi_state lies at mpi and a struct gck_cuda_state at
  * cuda (0: the process has none of that). What it held before is freed. */
-int gck_left_out_read(struct gck_left_out *l, pid_t pid, uint64_t mpi, uint64_t cuda,
+int gck_exclusions_read(struct gck_exclusions *l, pid_t pid, uint64_t mpi, uint64_t cuda,
 		      struct gck_error *err);
-void gck_left_out_free(struct gck_left_out *l);
+void gck_exclusions_free(struct gck_exclusions *l);
 
-bool gck_left_out_fd(const struct gck_left_out *l, int fd);
+bool gck_exclusions_fd(const struct gck_exclusions *l, int fd);
 
-/* Is it a device of the GPU's driver, which closes it in a drain? Where nothing can be drained, or it is
- * and this is still there, it is a device like others. */
-bool gck_left_out_device(const struct gck_left_out *l, const char *path);
-bool gck_left_out_thread(const struct gck_left_out *l, pid_t tid);
+/* Whether path is a device of the GPU's driver that a drain will close. Without CUDA, or once the
+ * GPU is drained, it is a device like any other. */
+bool gck_exclusions_device(const struct gck_exclusions *l, const char *path);
+bool gck_exclusions_thread(const struct gck_exclusions *l, pid_t tid);
 
-/* Are all these bytes left out? */
-bool gck_left_out_range(const struct gck_left_out *l, uint64_t start, uint64_t end);
+/* Whether all these bytes are excluded. */
+bool gck_exclusions_range(const struct gck_exclusions *l, uint64_t start, uint64_t end);
 
-/* The same of what may be hollow. */
-bool gck_left_out_hollow(const struct gck_left_out *l, uint64_t start, uint64_t end);
+/* Whether all these bytes are of a file mapping of which only changed pages are needed. */
+bool gck_exclusions_hollow(const struct gck_exclusions *l, uint64_t start, uint64_t end);
 
-/* Take the ranges off a list of mappings. */
-int gck_left_out_cut(const struct gck_left_out *l, struct gck_maps *m, struct gck_error *err);
+/* Cut the excluded ranges out of a list of mappings. */
+int gck_exclusions_cut(const struct gck_exclusions *l, struct gck_maps *m, struct gck_error *err);
 
 #endif

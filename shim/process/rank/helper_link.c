@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Talking with the shim's helper thread: what has to run inside the rank is run by it. */
+ * Requests to the shim's helper thread, which runs what has to run inside the rank. */
 #include "config.h"
 
 #include "shim/process/rank/helper_link.h"
@@ -151,7 +151,7 @@ int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int tim
 	return put_calls(&p, m, -1, err) ? -1 : take_results(p, m, n, timeout_ms, err);
 }
 
-int gck_helper_marks(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err)
+int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err)
 {
 	struct gck_link_msg m = {.type = GCK_LINK_MARKS};
 	struct peer p = helper_of(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests to the shim's helper thread in the rank (shim/link.h), and to a clone that it made: one message
- * and its answer, within timeout_ms. */
+ * Requests to the shim's helper thread in the rank (shim/link.h), and to a clone that it made: one
+ * message and its answer, within timeout_ms. */
 #ifndef GCK_HELPER_LINK_H
 #define GCK_HELPER_LINK_H
 
@@ -12,9 +12,9 @@
 int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int timeout_ms,
 		     struct gck_error *err);
 
-/* A userfaultfd of the rank's memory that only we have, which no descriptor of the rank's leads to once
- * this has returned; ask while the rank is held. */
-int gck_helper_marks(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err);
+/* A userfaultfd of the rank's memory that only we have, which no descriptor of the rank's leads to
+ * once this has returned; ask while the rank is held. */
+int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err);
 
 /* Fork a frozen clone: it lives until *life is closed. Its memory is a copy now; it can be read
  * when it is ready, which need not be waited for while the rank is held. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A scan of a rank. Each gck_scan_* function fills a part of an image and reports what cannot be
- * carried. The same scans serve gck_process_able (nothing is stopped), the look before a checkpoint, and
- * the capture of a held rank. They return -1 only if they could not do their work. */
+ * carried. The same scans serve gck_process_able (nothing is stopped), the look before a
+ * checkpoint, and the capture of a held rank. They return -1 only if they could not do their work. */
 #ifndef GCK_SCAN_H
 #define GCK_SCAN_H
 
@@ -19,7 +19,7 @@ struct gck_scan {
 	const struct gck_target *t;
 	const struct gck_options *o;
 	struct gck_image *img;
-	struct gck_findings *f;
+	struct gck_obstacles *f;
 	struct gck_error *err;
 	const struct gck_maps *flags; /* smaps, as of some time before */
 	struct gck_maps maps;         /* the mappings that gck_scan_maps saw */

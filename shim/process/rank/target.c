@@ -17,10 +17,10 @@
 #define LOOKS 3
 
 /* While the rank runs its lists may be on the move. */
-static int refresh_left_out(struct gck_target *t, struct gck_error *err)
+static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 {
 	for (int i = 0; i < LOOKS; i++)
-		if (gck_left_out_read(&t->left, t->pid, t->shim->mpi_state, t->shim->cuda_state,
+		if (gck_exclusions_read(&t->excluded, t->pid, t->shim->mpi_state, t->shim->cuda_state,
 				      err) == 0)
 			return 0;
 	return -1;
@@ -46,7 +46,7 @@ int gck_target_refresh(struct gck_target *t, struct gck_error *err)
 			    &s->overflow, sizeof(*s) - offsetof(struct gck_shim_state, overflow),
 			    err))
 		return gck_fail_in(err, "the shim's state");
-	return refresh_left_out(t, err);
+	return refresh_exclusions(t, err);
 }
 
 /* A stopped rank's helper does not answer. After a helper connected again, tracing is permitted
@@ -102,7 +102,7 @@ void gck_target_close(struct gck_target *t)
 	if (t->pidfd >= 0)
 		close(t->pidfd);
 	free(t->shim);
-	gck_left_out_free(&t->left);
+	gck_exclusions_free(&t->excluded);
 	t->proc = t->pidfd = -1;
 	t->shim = NULL;
 }

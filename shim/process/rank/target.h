@@ -16,7 +16,7 @@ struct gck_target {
 	int link;                    /* to the helper; -1 if it may not be used */
 	uint64_t address;            /* of the state in the rank */
 	struct gck_shim_state *shim; /* a copy: see gck_target_refresh */
-	struct gck_left_out left;    /* the same */
+	struct gck_exclusions excluded;    /* the same */
 };
 
 int gck_target_open(struct gck_target *t, pid_t pid, int link,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: does the image fit this node's CPU and kernel? What does not is refused by name, before
- * the process is touched. */
+ * Restore: checks that the image fits this node's CPU, kernel and clock, before the process is
+ * changed. The error names what does not fit. */
 #include "config.h"
 
 #include <cpuid.h>

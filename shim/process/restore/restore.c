@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore a rank in place: the process that waits in its preload's constructor becomes the one that
- * the image holds. */
+ * The restart of a rank, in place: a process that waits in its preload's constructor becomes the
+ * one of the image. */
 #include "config.h"
 
 #include "shim/process/restore/restore.h"
@@ -51,7 +51,7 @@ static void close_all(int *v, size_t n)
 	free(v);
 }
 
-/* ---- the image in hand ---------------------------------------------------------------------- */
+/* ---- the image in hand --------------------------------------------------------------------- */
 
 static void drop_image(struct gck_restore *r)
 {
@@ -102,7 +102,7 @@ static int take_image(struct gck_restore *r, const json_t *manifest, struct gck_
 	return 0;
 }
 
-/* ---- interface ------------------------------------------------------------------------------ */
+/* ---- interface ----------------------------------------------------------------------------- */
 
 static int seize(struct gck_restore *r, pid_t pid, struct gck_error *err)
 {

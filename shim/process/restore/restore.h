@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps of a restore that gck_restore_image and gck_restore_build take (process.h has the interface). */
+ * Steps of a restore that gck_restore_image and gck_restore_build take (process.h has the
+ * interface). */
 #ifndef GCK_PROCESS_RESTORE_H
 #define GCK_PROCESS_RESTORE_H
 

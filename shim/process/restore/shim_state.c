@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Restore: the state that the rank's preload keeps (struct gck_shim_state), written for the new task:
- * its PIDs, TIDs, link, standard descriptors, GPUs and environment. */
+ * Restore: the state that the rank's preload keeps (struct gck_shim_state), written for the new
+ * task: its PIDs, TIDs, link, standard descriptors, GPUs and environment. */
 #include "config.h"
 
 #include <stdio.h>

@@ -33,17 +33,17 @@ static bool marked(const char *fd, uint64_t cuda_state)
 {
 	struct gck_shim_state shim = {.cuda_state = cuda_state};
 	int32_t number = 7;
-	struct gck_target t = {.proc = proc, .shim = &shim, .left = {.fds = &number, .nfds = fd != NULL}};
-	struct gck_marks m = {.uffd = memfd_create("marks", MFD_CLOEXEC)};
+	struct gck_target t = {.proc = proc, .shim = &shim, .excluded = {.fds = &number, .nfds = fd != NULL}};
+	struct gck_dirty_tracker m = {.uffd = memfd_create("marks", MFD_CLOEXEC)};
 	const struct gck_image img = {0};
 	bool has;
 
 	unlinkat(proc, "fd/7", 0);
 	if (fd && symlinkat(fd, proc, "fd/7"))
 		errx(99, "no link");
-	gck_marks_set(&m, &t, &img);
+	gck_dirty_set(&m, &t, &img);
 	has = m.uffd >= 0;
-	gck_marks_drop(&m);
+	gck_dirty_drop(&m);
 	return has;
 }
 

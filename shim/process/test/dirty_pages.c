@@ -209,15 +209,15 @@ static void count_unread(const struct gck_capture *c)
 		uint64_t address = gck_windows_address(&c->base, i);
 
 		unread += address >= MARKS_AT && address < MARKS_END &&
-			  gck_marks_unwritten(&c->marks, address);
+			  gck_dirty_unwritten(&c->marks, address);
 	}
 }
 
 /* A window that the clone may have written is read, whatever its marks. */
 static bool is_read(struct gck_capture *c, uint64_t window)
 {
-	gck_marks_spoil(&c->marks, window + rnd() % GCK_WINDOW);
-	return !gck_marks_unwritten(&c->marks, window);
+	gck_dirty_spoil(&c->marks, window + rnd() % GCK_WINDOW);
+	return !gck_dirty_unwritten(&c->marks, window);
 }
 
 static bool write_one(struct gck_capture *c, const struct base *on, enum ending end,
@@ -276,13 +276,13 @@ static bool one(enum ending end, bool on_older, struct gck_error *err)
 /* Another takes a checkpoint while the marks are in somebody's hands, who puts them back as they were. */
 static bool two(struct gck_error *err)
 {
-	struct gck_marks aside;
+	struct gck_dirty_tracker aside;
 	bool right;
 
-	gck_marks_take(&aside, shelf);
+	gck_dirty_take(&aside, shelf);
 	right = one(COMMITTED, false, err);
 	work(20);
-	gck_marks_leave(&aside, shelf);
+	gck_dirty_leave(&aside, shelf);
 	return right && one(COMMITTED, true, err);
 }
 
@@ -339,7 +339,7 @@ static void test_killed(void)
 		errx(99, "%s", err.text);
 	ok(c->marks.uffd >= 0, "a rank that is held has marks");
 	kill(rank.pid, SIGKILL);
-	gck_marks_settle(&c->marks, &c->t, c->img);
+	gck_dirty_settle(&c->marks, &c->t, c->img);
 	ok(c->marks.uffd < 0, "one that was killed has none");
 	gck_capture_close(c);
 	rank_end(&rank);

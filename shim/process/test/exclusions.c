@@ -28,34 +28,34 @@ static struct gck_mpi_state whole(void)
 			     .nthreads = 2, .hollow = (uintptr_t)hollow, .nhollow = 1}};
 }
 
-static int read_it(struct gck_left_out *l, const struct gck_mpi_state *s)
+static int read_it(struct gck_exclusions *l, const struct gck_mpi_state *s)
 {
 	struct gck_error err = {0};
-	int rc = gck_left_out_read(l, getpid(), (uintptr_t)s, 0, &err);
+	int rc = gck_exclusions_read(l, getpid(), (uintptr_t)s, 0, &err);
 
 	if (rc)
 		printf("# %s\n", err.text);
 	return rc;
 }
 
-static void what_is_said(struct gck_left_out *l)
+static void what_is_said(struct gck_exclusions *l)
 {
 	struct gck_mpi_state s = whole();
 
 	is_int(read_it(l, &s), 0, "it is read");
 	is_int((long long)l->closed_for, 9, "with the checkpoint that it is closed for");
 	is_int((long long)l->ranges.n, 2, "ranges that overlap or touch are one, empty ones none");
-	ok(gck_left_out_range(l, 8 * P, 12 * P) && gck_left_out_range(l, 20 * P, 22 * P), "they are left out");
-	ok(!gck_left_out_range(l, 7 * P, 9 * P) && !gck_left_out_range(l, 12 * P, 13 * P), "no more than they");
-	ok(gck_left_out_fd(l, 5) && gck_left_out_fd(l, 7) && gck_left_out_fd(l, 3),
+	ok(gck_exclusions_range(l, 8 * P, 12 * P) && gck_exclusions_range(l, 20 * P, 22 * P), "they are left out");
+	ok(!gck_exclusions_range(l, 7 * P, 9 * P) && !gck_exclusions_range(l, 12 * P, 13 * P), "no more than they");
+	ok(gck_exclusions_fd(l, 5) && gck_exclusions_fd(l, 7) && gck_exclusions_fd(l, 3),
 	   "descriptors are, and the link");
-	ok(!gck_left_out_fd(l, 4), "no others");
-	ok(gck_left_out_thread(l, 4711) && !gck_left_out_thread(l, 4712), "threads are");
-	ok(gck_left_out_hollow(l, 41 * P, 44 * P) && !gck_left_out_hollow(l, 41 * P, 45 * P),
+	ok(!gck_exclusions_fd(l, 4), "no others");
+	ok(gck_exclusions_thread(l, 4711) && !gck_exclusions_thread(l, 4712), "threads are");
+	ok(gck_exclusions_hollow(l, 41 * P, 44 * P) && !gck_exclusions_hollow(l, 41 * P, 45 * P),
 	   "what may be hollow is known");
-	ok(!gck_left_out_range(l, 41 * P, 42 * P), "and is not left out");
-	is_int(gck_left_out_read(l, getpid(), 0, 0, NULL), 0, "a rank without MPI");
-	ok(!l->ranges.n && !l->nfds && !gck_left_out_fd(l, 5), "leaves nothing out");
+	ok(!gck_exclusions_range(l, 41 * P, 42 * P), "and is not left out");
+	is_int(gck_exclusions_read(l, getpid(), 0, 0, NULL), 0, "a rank without MPI");
+	ok(!l->ranges.n && !l->nfds && !gck_exclusions_fd(l, 5), "leaves nothing out");
 	is_int(l->link_fd, -1, "and has no link");
 }
 
@@ -66,7 +66,7 @@ static int add(struct gck_maps *m, uint64_t start, uint64_t end, const char *nam
 	return gck_maps_add(m, &v, NULL);
 }
 
-static void cut(struct gck_left_out *l)
+static void cut(struct gck_exclusions *l)
 {
 	struct gck_mpi_state s = whole();
 	struct gck_maps m = {0};
@@ -76,7 +76,7 @@ static void cut(struct gck_left_out *l)
 	add(&m, 7, 13, "/a/file");
 	add(&m, 20, 22, "");
 	add(&m, 30, 31, "");
-	is_int(gck_left_out_cut(l, &m, NULL), 0, "the ranges are taken off the mappings");
+	is_int(gck_exclusions_cut(l, &m, NULL), 0, "the ranges are taken off the mappings");
 	is_int((long long)m.n, 4, "one that is all of one is gone, one within leaves two");
 	ok(m.v[1].start == 7 * P && m.v[1].end == 8 * P && m.v[1].offset == 100 * P, "what is before it");
 	ok(m.v[2].start == 12 * P && m.v[2].end == 13 * P, "and behind it");
@@ -85,7 +85,7 @@ static void cut(struct gck_left_out *l)
 	gck_maps_free(&m);
 }
 
-static void refused(struct gck_left_out *l, void (*break_it)(struct gck_mpi_state *), const char *name)
+static void refused(struct gck_exclusions *l, void (*break_it)(struct gck_mpi_state *), const char *name)
 {
 	struct gck_mpi_state s = whole();
 
@@ -117,28 +117,28 @@ static void around(struct gck_mpi_state *s)
 	odd[0] = (struct gck_mpi_range){2 * P, -(uint64_t)P};
 }
 
-static void gpu(struct gck_left_out *l)
+static void gpu(struct gck_exclusions *l)
 {
 	struct gck_cuda_state s = {.magic = GCK_CUDA_STATE_MAGIC, .size = sizeof s,
 				   .version = GCK_CUDA_STATE_VERSION, .link_fd = 6,
 				   .device_bytes = 3ull << 30};
 
-	ok(!gck_left_out_device(l, "/dev/nvidia0"), "without CUDA its devices are devices");
-	is_int(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
-	ok(gck_left_out_fd(l, 6) && !gck_left_out_fd(l, 5), "its link is left out");
+	ok(!gck_exclusions_device(l, "/dev/nvidia0"), "without CUDA its devices are devices");
+	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
+	ok(gck_exclusions_fd(l, 6) && !gck_exclusions_fd(l, 5), "its link is left out");
 	ok(l->device_bytes == 3ull << 30, "its GPU's memory will be in its own");
-	ok(gck_left_out_device(l, "/dev/nvidia0") && gck_left_out_device(l, "/dev/nvidia-uvm") &&
-	   !gck_left_out_device(l, "/dev/null"), "its devices will be closed");
+	ok(gck_exclusions_device(l, "/dev/nvidia0") && gck_exclusions_device(l, "/dev/nvidia-uvm") &&
+	   !gck_exclusions_device(l, "/dev/null"), "its devices will be closed");
 	s.drained_for = 7;
-	is_int(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "drained");
-	ok(!gck_left_out_device(l, "/dev/nvidia0"), "they should be");
+	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "drained");
+	ok(!gck_exclusions_device(l, "/dev/nvidia0"), "they should be");
 	s.version++;
-	ok(gck_left_out_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0, "another version's is refused");
+	ok(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0, "another version's is refused");
 }
 
 int main(void)
 {
-	struct gck_left_out l = {.link_fd = -1};
+	struct gck_exclusions l = {.link_fd = -1};
 
 	what_is_said(&l);
 	cut(&l);
@@ -152,8 +152,8 @@ int main(void)
 	refused(&l, nowhere, "an array that is nowhere");
 	refused(&l, no_page, "a range that is no pages");
 	refused(&l, around, "one that goes around the end of memory");
-	gck_left_out_free(&l);
+	gck_exclusions_free(&l);
 	gpu(&l);
-	gck_left_out_free(&l);
+	gck_exclusions_free(&l);
 	return tap_done();
 }

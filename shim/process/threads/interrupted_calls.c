@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * System calls that the freeze interrupted. In the rank the kernel settles them when the thread is
- * let go; in the image they are settled here, by the same rules (signal(7)): start again, unless a
- * signal with a handler comes first and the call is one that then returns EINTR. */
+ * System calls that the freeze interrupted. In the rank the kernel restarts them or returns EINTR
+ * when the thread is let go. In the image this file decides, by the same rules (signal(7)): a call
+ * starts again, unless a signal with a handler comes first and the call is one that then returns
+ * EINTR. */
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,11 +14,11 @@
 #define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
 
-/* ---- restart_syscall ------------------------------------------------------------------------ */
+/* ---- restart_syscall ----------------------------------------------------------------------- */
 
-/* A sleep or wait with a relative time limit that was interrupted continues as restart_syscall, and only
- * the kernel knows which call that stands for. The arguments are still in the registers, and the code in
- * front of the call loads its number. */
+/* A sleep or wait with a relative time limit that was interrupted continues as restart_syscall,
+ * and only the kernel knows which call that stands for. The arguments are still in the registers,
+ * and the code in front of the call loads its number. */
 
 #define LOOK_BACK 48 /* bytes of code in front of the call */
 #define LOAD_EAX 0xb8
@@ -99,7 +100,7 @@ static long restarted_call(pid_t pid, const struct user_regs_struct *regs)
 	return found;
 }
 
-/* ---- what the interrupted calls return -------------------------------------------------------- */
+/* ---- what the interrupted calls return ----------------------------------------------------- */
 
 static int signal_of(const struct gck_pending *p)
 {
@@ -177,7 +178,7 @@ static bool taken(const struct gck_held *h, const struct gck_thread *x)
 	return false;
 }
 
-void gck_threads_settle(struct gck_image *img, const struct gck_held *h,
+void gck_threads_settle_calls(struct gck_image *img, const struct gck_held *h,
 			const struct gck_target *t)
 {
 	bool given = false; /* the process's signals go to the first thread that takes them */

@@ -60,7 +60,7 @@ static int make_threads(struct gck_restore *r, pid_t *tids, size_t n, struct gck
 	return 0;
 }
 
-/* ---- one thread's own ----------------------------------------------------------------------- */
+/* ---- one thread's own ---------------------------------------------------------------------- */
 
 /* Interrupted in a restartable sequence, it goes on at its abort handler, as after a preemption. */
 static int abort_sequence(struct gck_restore *r, struct gck_thread *t, struct gck_error *err)
@@ -216,7 +216,7 @@ int gck_restore_threads(struct gck_restore *r, struct gck_error *err)
 	return failed || set_up(r, err) ? -1 : 0;
 }
 
-/* ---- let them go ---------------------------------------------------------------------------- */
+/* ---- let them go --------------------------------------------------------------------------- */
 
 static int set_registers(pid_t tid, struct user_regs_struct regs, uint64_t mask,
 			 struct gck_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading what a stopped thread is made of. */
+ * Reading a stopped thread: registers, signals, scheduling, and what the kernel keeps for it. */
 #include "config.h"
 
 #include <elf.h>
@@ -153,20 +153,20 @@ static void read_name(const struct gck_target *t, pid_t tid, struct gck_thread *
 }
 
 /* No restore sets up tiles: an image that holds some would be refused on every node. */
-static void check_tiles(const struct gck_thread *x, const char *object, struct gck_findings *f)
+static void check_tiles(const struct gck_thread *x, const char *object, struct gck_obstacles *f)
 {
 	uint64_t used = 0;
 
 	if (x->xstate_size >= GCK_XSTATE_BV_AT + sizeof(used))
 		memcpy(&used, x->xstate + GCK_XSTATE_BV_AT, sizeof(used));
 	if (used & GCK_XSTATE_TILES)
-		gck_find(f, true, object, "release them (TILERELEASE) when they are not in use, "
+		gck_obstacle_add(f, true, object, "release them (TILERELEASE) when they are not in use, "
 			 "or try again", "it has AMX tiles in use");
 }
 
 /* What the shim knows of the thread by its fs_base. */
 static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thread *x,
-			  struct gck_findings *f)
+			  struct gck_obstacles *f)
 {
 	const struct gck_shim_state *s = t->shim;
 	int32_t value = 0;
@@ -179,13 +179,13 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
 	if (!x->regs.fs_base ||
 	    gck_memory_read(t->pid, x->tid_address, &value, sizeof(value), NULL) ||
 	    (value != x->vtid && value != tid))
-		gck_find(f, true, object, "use pthread_create",
+		gck_obstacle_add(f, true, object, "use pthread_create",
 			 "it was not made by pthread_create, so its state is not known");
 	else
 		x->vtid = value;
 	check_tiles(x, object, f);
 	if (x->regs.cs == CS_32BIT)
-		gck_find(f, true, object, "use 64-bit code", "it runs 32-bit code");
+		gck_obstacle_add(f, true, object, "use 64-bit code", "it runs 32-bit code");
 	x->altstack.flags = 2; /* SS_DISABLE */
 	for (uint32_t i = 0; i < s->naltstacks; i++)
 		if (x->regs.fs_base && s->altstacks[i].fs_base == x->regs.fs_base) {
@@ -199,7 +199,7 @@ static void read_identity(const struct gck_target *t, pid_t tid, struct gck_thre
  * that can be seen: one that the thread waits for, and robust ones that it holds (bit 0 of the
  * entry). */
 static void check_futexes(const struct gck_target *t, const struct gck_thread *x,
-			  struct gck_findings *f)
+			  struct gck_obstacles *f)
 {
 	uint64_t op = x->regs.rsi & FUTEX_CMD_MASK, entry = 0;
 	bool found = x->regs.orig_rax == SYS_futex &&
@@ -215,12 +215,12 @@ static void check_futexes(const struct gck_target *t, const struct gck_thread *x
 	}
 	snprintf(object, sizeof(object), "thread %d (%s)", (int)x->rtid, x->name);
 	if (found)
-		gck_find(f, true, object, "use mutexes without PTHREAD_PRIO_INHERIT",
+		gck_obstacle_add(f, true, object, "use mutexes without PTHREAD_PRIO_INHERIT",
 			 "it has to do with a priority-inheritance mutex");
 }
 
 static int read_thread(const struct gck_held_thread *h, const struct gck_target *t,
-		       struct gck_thread *x, struct gck_findings *f, struct gck_error *err)
+		       struct gck_thread *x, struct gck_obstacles *f, struct gck_error *err)
 {
 	if (read_registers(h->tid, x, err) || read_registered(t->pid, h->tid, x, err) ||
 	    read_schedule(h->tid, x, err))
@@ -234,7 +234,7 @@ static int read_thread(const struct gck_held_thread *h, const struct gck_target 
 }
 
 int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
-		     struct gck_findings *f, struct gck_error *err)
+		     struct gck_obstacles *f, struct gck_error *err)
 {
 	size_t next = 1;
 
@@ -244,7 +244,7 @@ int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struc
 	for (size_t i = 0; i < h->n; i++) {
 		size_t at = h->v[i].tid == t->pid ? 0 : next;
 
-		if (at && gck_left_out_thread(&t->left, h->v[i].tid))
+		if (at && gck_exclusions_thread(&t->excluded, h->v[i].tid))
 			continue;
 		next += at != 0;
 		img->nthreads = next;

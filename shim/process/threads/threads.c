@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stopping a rank's threads and letting them go. */
+ * Stopping a rank's threads, and letting them go. */
 #include "config.h"
 
 #include "shim/process/threads/threads.h"
@@ -57,14 +57,14 @@ static bool held(const struct gck_held *h, pid_t tid)
 
 static int add(struct gck_held *h, pid_t tid, struct gck_error *err)
 {
-	if (h->n == h->room) {
-		size_t room = h->room ? h->room * 2 : 64;
-		struct gck_held_thread *v = realloc(h->v, room * sizeof(*v));
+	if (h->n == h->capacity) {
+		size_t capacity = h->capacity ? h->capacity * 2 : 64;
+		struct gck_held_thread *v = realloc(h->v, capacity * sizeof(*v));
 
 		if (!v)
 			return gck_fail(err, ENOMEM, "out of memory for the list of threads");
 		h->v = v;
-		h->room = room;
+		h->capacity = capacity;
 	}
 	h->v[h->n++] = (struct gck_held_thread){.tid = tid};
 	return 0;
@@ -260,6 +260,6 @@ void gck_threads_release(struct gck_held *h)
 	h->last_ns = clock_ns(CLOCK_REALTIME);
 	free(h->v);
 	h->v = NULL;
-	h->n = h->room = 0;
+	h->n = h->capacity = 0;
 	h->whole = false;
 }

@@ -22,14 +22,14 @@ struct gck_held_thread {
 
 struct gck_held {
 	struct gck_held_thread *v;
-	size_t n, room;
+	size_t n, capacity;
 	bool whole;               /* all threads are stopped */
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME: first asked to stop, last let go */
 };
 
-/* Wait, some 30 ms at most, until no thread is in the middle of moving bytes through a pipe or
- * socket: stopped there, it would return with a part of them. */
-void gck_threads_quiet(const struct gck_target *t);
+/* Wait, 30 ms at most, until no thread is in the middle of a transfer through a pipe or socket. A
+ * thread that is stopped there returns with a part of the bytes. */
+void gck_threads_wait_transfers(const struct gck_target *t);
 
 /* Stop every thread but the helper within timeout_ms. On failure all go on. */
 int gck_threads_hold(struct gck_held *h, const struct gck_target *t, int timeout_ms,
@@ -40,17 +40,17 @@ void gck_threads_release(struct gck_held *h);
 
 /* Read all held threads into img->threads (the main thread first) and img->pending. */
 int gck_threads_read(const struct gck_held *h, const struct gck_target *t, struct gck_image *img,
-		     struct gck_findings *f, struct gck_error *err);
+		     struct gck_obstacles *f, struct gck_error *err);
 
-/* Interrupted system calls: what they return when the image is run, or that they start again.
- * img->actions and everything pending must be known. */
-void gck_threads_settle(struct gck_image *img, const struct gck_held *h,
+/* Set the registers of threads whose system call the freeze interrupted: the call is made again, or
+ * returns EINTR. img->actions and all pending signals must be known. */
+void gck_threads_settle_calls(struct gck_image *img, const struct gck_held *h,
 			const struct gck_target *t);
 
 /* ---- restore ------------------------------------------------------------------------------- */
 
-/* Make the image's threads, and one for the shim's helper, and set up what the kernel keeps for each.
- * All are stopped. Their new TIDs are in the image's rtid. */
+/* Make the image's threads, and one for the shim's helper, and set up what the kernel keeps for
+ * each. All are stopped. Their new TIDs are in the image's rtid. */
 int gck_restore_threads(struct gck_restore *r, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Set the registers of all threads and let them go. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The moment to hold a rank. A thread that is stopped in the middle of a long write to a full pipe
- * or socket, or of a receive that is to fill its buffer, returns early with what was moved so far:
- * as after any stop signal, but not every program looks. Such calls are mostly over soon, so some
- * time is given to them. */
+ * The moment to freeze a rank. A thread that is stopped in the middle of a long write to a full
+ * pipe or socket, or of a receive that waits for a full buffer, returns early with a part of the
+ * bytes. That is what happens after any stop signal, but not every program checks for it. Such
+ * calls mostly end soon, so the freeze waits a little for them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static bool any_moving(const struct gck_target *t)
 	return found;
 }
 
-void gck_threads_quiet(const struct gck_target *t)
+void gck_threads_wait_transfers(const struct gck_target *t)
 {
 	struct timespec pause = {.tv_nsec = LOOK_NS}, moment = {.tv_nsec = MOMENT_NS};
 
