@@ -20,12 +20,12 @@
 
 /* ---- able ---------------------------------------------------------------------------------- */
 
-/* What stands in the way of a checkpoint, and what is carried with a limit. One entry: {"object":
+/* The obstacles to a checkpoint, and what is carried with a limit. One entry: {"object":
  * "fd 5", "reason": "an outside TCP connection (10.0.0.1:80)", "remedy": "..", "refuse": true}. */
 json_t *gck_process_able(pid_t pid, const struct gck_link_hello *hello,
 			 const struct gck_options *o, struct gck_error *err);
 
-/* Has it ended, or begun to end? What is asked of it fails for odd reasons then. */
+/* Whether the process has ended or is ending. Calls on it then fail for misleading reasons. */
 bool gck_process_ended(pid_t pid);
 
 /* ---- checkpoint ---------------------------------------------------------------------------- */
@@ -41,10 +41,10 @@ struct gck_capture *gck_capture_open(pid_t pid, int link, const struct gck_link_
 /* Bytes of memory that the image is expected to hold, before deduplication. */
 uint64_t gck_capture_expected(const struct gck_capture *c);
 
-/* As many chunks as they may make: of memory that is touched here and there each page may be one. */
+/* The most chunks that they may make: in sparsely touched memory each page may be a chunk. */
 uint64_t gck_capture_chunks(const struct gck_capture *c);
 
-/* Does the rank use MPI, through gpuckpt's stand-in? */
+/* Whether the rank uses MPI or CUDA, through gpuckpt's stand-ins. */
 bool gck_capture_has_mpi(const struct gck_capture *c);
 bool gck_capture_has_cuda(const struct gck_capture *c);
 
@@ -52,14 +52,14 @@ bool gck_capture_has_cuda(const struct gck_capture *c);
  * nothing there. */
 uint64_t gck_capture_device(const struct gck_capture *c);
 
-/* Of these, on each of its n devices, in its order. The capture's. */
+/* The same for each of its n devices, in the rank's order. Owned by the capture. */
 const struct gck_device_memory *gck_capture_device_memory(const struct gck_capture *c, size_t *n);
 
 /* Stop every thread but the helper. */
 int gck_capture_freeze(struct gck_capture *c, struct gck_error *err);
 
-/* With the rank frozen: has it no MPI, or is that quiesced for checkpoint seq? ECANCELED if not: it
- * let go by itself in the meantime, or has begun with MPI. */
+/* With the rank frozen: checks that it has no MPI or is quiesced for checkpoint seq, and the same
+ * of its GPU. ECANCELED if not: it resumed by itself meanwhile, or has just begun to use them. */
 int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *err);
 
 /* With the rank frozen: read its state, copy what a fork does not freeze, fork the clone. */
@@ -130,13 +130,13 @@ int gck_restore_image(struct gck_restore *r, const json_t *manifest, struct gck_
  * Before build. */
 void gck_restore_asked(struct gck_restore *r, uint32_t all);
 
-/* Empty the process and build it anew: memory fetched and verified, threads made, all held. No
- * file outside is changed. progress as in gck_capture_write. */
+/* Empty the process and rebuild it from the image: memory fetched and verified, threads made, all
+ * stopped. No file outside is changed. progress as in gck_capture_write. */
 int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, uint64_t), void *arg,
 		      struct gck_error *err);
 
-/* The word is "run": cut files back to what they were (the cut part is kept beside), then let the
- * rank go. After this the process is an ordinary rank and its helper connects. */
+/* Cut files back to their size at the checkpoint (the cut part is kept beside), then let the rank
+ * run. After this the process is an ordinary rank and its helper connects. */
 int gck_restore_files(struct gck_restore *r, struct gck_error *err);
 int gck_restore_run(struct gck_restore *r, struct gck_error *err);
 

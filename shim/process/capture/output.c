@@ -83,8 +83,8 @@ static int write_kept(struct gck_output *o)
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-/* A mapping's flags may have changed between smaps and the hold. The clone shows those of the hold,
- * but has no mapping that is not to be forked, and no locks. */
+/* A mapping's flags may have changed between reading smaps and the freeze. The clone shows those
+ * of the hold, but has no mapping that is not to be forked, and no locks. */
 static int check_clone(struct gck_output *o)
 {
 	const uint32_t seen = GCK_MAP_WIPEONFORK | GCK_MAP_HUGE | GCK_MAP_NOHUGE |

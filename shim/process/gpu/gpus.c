@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-/* The folder of this program's file. */
+/* The path of gpuckpt-gpus: beside this program's file. */
 static int program(char path[PATH_MAX], struct gck_error *err)
 {
 	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof PROGRAM);
@@ -39,7 +39,7 @@ static int program(char path[PATH_MAX], struct gck_error *err)
 	return 0;
 }
 
-/* All but what would make a rank of it. Pointers into text. */
+/* The environment without LD_PRELOAD, which would make the program a rank. Pointers into text. */
 static char **without_preload(const char *text, size_t size)
 {
 	size_t n = 0, room = 1, at = 0;
@@ -68,7 +68,7 @@ static void become(const char *path, const char *library, char **list, int out)
 	_exit(1);
 }
 
-/* All that it says, up to size; what it got. Its end may not come. */
+/* Read the program's output, up to size. Returns the bytes read. It may never end. */
 static size_t hear(int fd, void *buffer, size_t size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -82,7 +82,7 @@ static size_t hear(int fd, void *buffer, size_t size)
 	return got;
 }
 
-/* Start it; its output's end. */
+/* Start the program. Returns the reading end of its output. */
 static int start(const char *library, char **list, pid_t *pid, struct gck_error *err)
 {
 	char path[PATH_MAX];
@@ -149,7 +149,7 @@ static int ask_gpus(const char *library, const char *environment, size_t size,
 
 /* ---- choose -------------------------------------------------------------------------------- */
 
-/* Where it is in the list, or -1. */
+/* The GPU's index in the list, or -1. */
 static int place_of(const struct gck_cuda_devices *l, const unsigned char uuid[16])
 {
 	for (uint32_t i = 0; i < l->n; i++)

@@ -33,7 +33,7 @@ static bool next_chunk(void *arg, struct gck_chunk *c)
 	return true;
 }
 
-/* Have these windows read ahead; NULL: no more. */
+/* Let the reader read these windows ahead; NULL: none any more. */
 static int want(struct gck_restore *r, const struct gck_windows *w, struct gck_error *err)
 {
 	r->wanted = w;
@@ -150,7 +150,7 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Without room the pieces are counted only. */
+/* Without p->v the pieces are only counted. */
 static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_content *c)
 {
 	uint64_t end = m->offset + (m->end - m->start);

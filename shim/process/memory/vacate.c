@@ -92,7 +92,7 @@ static int end_threads(struct gck_restore *r, struct gck_error *err)
 	return failed ? -1 : 0;
 }
 
-/* What would be written to, or run on, when memory is gone. */
+/* Unregister addresses that the kernel would use when their memory is gone. */
 static int forget(struct gck_restore *r, struct gck_error *err)
 {
 	struct rseq_configuration rseq = {0};

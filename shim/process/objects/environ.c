@@ -59,7 +59,7 @@ static int add(struct entries *e, uint64_t address, struct gck_error *err)
 
 /* ---- what the program has ------------------------------------------------------------------ */
 
-/* A string of the process's; NULL: there is none, or it is too long for one of the launcher's. */
+/* A string of the process. NULL: it cannot be read, or is too long for a variable of the launcher. */
 static char *read_entry(const struct gck_restore *r, uint64_t at)
 {
 	char *text = NULL;
@@ -146,7 +146,7 @@ static void drop_before(struct before *b)
 
 /* ---- what it gets -------------------------------------------------------------------------- */
 
-/* What the last start was given of this name. */
+/* The value of this variable at the last start. */
 static const char *given(const struct before *b, const char *entry)
 {
 	return b->initial ? gck_slots_find(b->initial, b->initial_size, entry) : NULL;
@@ -162,7 +162,7 @@ static bool is_replaced(const struct before *b, const char *text)
 			(gck_launcher_default(text) && was && !strcmp(was, text)));
 }
 
-/* The program's of that name; NULL: it has none (any more). */
+/* The program's variable of that name; NULL: it has none. */
 static const char *own(const struct before *b, const char *entry)
 {
 	for (size_t i = 0; i < b->list.n; i++)

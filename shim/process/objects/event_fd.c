@@ -46,8 +46,8 @@ static void parse_timerfd(const char *info, struct gck_file *x)
 	x->interval_ns = read_pair(info, "it_interval:");
 }
 
-/* A periodic timer that has expired stands still until somebody looks: asking for its time makes
- * the kernel count the ticks since and set it going again, as the rank's next read would. */
+/* A periodic timer that has expired stops until it is read. Asking for its time makes the kernel
+ * count the ticks since and start it again, as the rank's next read would. */
 static int read_timerfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	struct itimerspec unused;
@@ -130,7 +130,7 @@ static bool open_here(const struct gck_image *img, int fd)
 	return false;
 }
 
-/* An epoll remembers open files; the number that it shows may be another file's by now. */
+/* An epoll watches open files. The descriptor that it shows may by now be another file's. */
 static bool watches(const struct gck_scan *s, const struct gck_file *x, size_t entry, int epoll)
 {
 	struct kcmp_epoll_slot slot = {.efd = (uint32_t)epoll,

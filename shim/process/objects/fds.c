@@ -85,7 +85,8 @@ static int find_same(struct walk *w, const struct gck_fd_view *v)
 	return -1;
 }
 
-/* What the constructor found there; where the shim does not say, what is there now. */
+/* The files that the preload's constructor found at descriptors 0 to 2; if it noted none, those
+ * that are there now. */
 static void find_stdio(struct walk *w)
 {
 	const struct gck_target *t = w->s->t;
@@ -150,7 +151,7 @@ static int classify(struct gck_scan *s, const struct gck_fd_view *v, struct gck_
 	return 0;
 }
 
-/* What was read of a pipe is gone: after a restart the new task's is fed from its beginning. */
+/* A pipe cannot be read again: after a restart the new task's input comes from its beginning. */
 static void note_input(const struct walk *w, const struct gck_fd_view *v)
 {
 	struct pollfd p = {.fd = gck_target_fd(w->s->t, v->fd), .events = POLLIN | POLLRDHUP};
@@ -232,7 +233,7 @@ static int share(struct walk *w, size_t i)
 	return 0;
 }
 
-/* A file without a name that was opened more than once comes back as one: in memory. */
+/* A file without a name that was opened more than once becomes one object in memory. */
 static int join_unlinked(struct walk *w)
 {
 	const struct gck_file *x = w->s->img->files;
@@ -245,7 +246,7 @@ static int join_unlinked(struct walk *w)
 	return 0;
 }
 
-/* The image has room for so many bytes of file contents. */
+/* Refuse more bytes of file contents than the option files= allows. */
 static void check_budget(struct gck_scan *s, const int *fds)
 {
 	uint64_t sum = 0;

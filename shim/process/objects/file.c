@@ -51,7 +51,7 @@ int gck_fd_reopen(const struct gck_target *t, int fd, struct gck_error *err)
 	return copy;
 }
 
-/* Has the file still the name that the kernel shows? */
+/* Check that the file still has the name that the kernel shows. */
 static void check_name(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x)
 {
 	struct stat st;
@@ -173,7 +173,8 @@ int gck_close_failed(int fd)
 	return -1;
 }
 
-/* How to open it: not made anew, and no directory because of O_TMPFILE, which contains that bit. */
+/* Flags to open it with: nothing is created, and O_TMPFILE, which contains O_DIRECTORY, is
+ * cleared. */
 static int open_flags(const struct gck_file *f)
 {
 	int flags = (int)f->flags & ~NOT_AGAIN;
@@ -214,7 +215,7 @@ int gck_make_path(const struct gck_file *f, struct gck_error *err)
 	return fd;
 }
 
-/* A file that has no name any more: one without a name in the same directory, else in memory. */
+/* A file whose name is gone: made again without a name in the same directory, else in memory. */
 int gck_make_unlinked(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)
 {
 	char path[PATH_MAX];

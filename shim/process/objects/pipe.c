@@ -42,7 +42,7 @@ int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 	return 0;
 }
 
-/* Does anybody have the other end of this pipe? */
+/* Whether any process has the other end of this pipe. */
 static int pipe_peer(struct gck_scan *s, int fd, bool write_end)
 {
 	struct pollfd p = {.fd = gck_target_fd(s->t, fd), .events = POLLIN};
@@ -201,7 +201,7 @@ struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
 	return &r->pairs[r->npairs++];
 }
 
-/* What was written and not yet read goes in again, without waiting for room. */
+/* Write bytes that were written and not yet read again, without blocking. */
 static int put_back(struct gck_restore *r, const struct gck_file *f, int from, int into)
 {
 	int flags = fcntl(into, F_GETFL);

@@ -89,7 +89,7 @@ int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fil
 
 /* ---- hold ---------------------------------------------------------------------------------- */
 
-/* A descriptor to read an object by, or -1 if it has no name and no descriptor left. */
+/* Open an object for reading; -1 if it has neither a name nor a descriptor. */
 static int open_object(struct gck_hold *h, uint32_t index, struct stat *st)
 {
 	const struct gck_object *o = &h->img->objects[index];
@@ -123,7 +123,7 @@ static int ask_resident(struct gck_hold *h, uint64_t start, uint64_t pages, unsi
 	return gck_memory_read(h->t->pid, h->t->shim->scratch, out, pages, h->err);
 }
 
-/* mincore says no to what is swapped out, as it does to a hole; smaps counts it. */
+/* mincore reports swapped-out pages as absent, as it does holes. smaps counts them. */
 static int find_swapped(struct gck_hold *h, const struct gck_map *m, uint64_t *swapped)
 {
 	struct gck_maps now = {0};
@@ -141,7 +141,7 @@ static int find_swapped(struct gck_hold *h, const struct gck_map *m, uint64_t *s
 	return 0;
 }
 
-/* Something is swapped out: only reading all of it is sure to find every page, and fills holes. */
+/* Pages are swapped out: only reading all of the mapping finds every page, and that fills holes. */
 static int take_all(struct gck_hold *h, const struct gck_map *m, uint64_t swapped,
 		    struct gck_ranges *r)
 {
@@ -182,7 +182,7 @@ static int find_resident(struct gck_hold *h, const struct gck_map *m, struct gck
 	return swapped ? take_all(h, m, swapped, r) : 0;
 }
 
-/* By the mappings: of each page of the object, the first that shows it. */
+/* Copy an object through its mappings: each page once, from the first mapping that shows it. */
 static int hold_mapped(struct gck_hold *h, uint32_t index, const struct gck_source *s)
 {
 	uint64_t pages = (h->img->objects[index].size + GCK_PAGE - 1) / GCK_PAGE;

@@ -101,7 +101,7 @@ static void address_text(const struct sockaddr_storage *a, char *text, size_t si
 	snprintf(text, size, "%s port %u", host, port);
 }
 
-/* A socket that is not carried, named for the user. */
+/* Report a socket that is not carried, with its kind and address. */
 static void name_socket(struct gck_scan *s, const struct gck_fd_view *v, int copy, int domain,
 			int type, bool listening)
 {
@@ -225,7 +225,7 @@ int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_fi
 
 /* ---- hold ---------------------------------------------------------------------------------- */
 
-/* Look at what waits in a socket, and at descriptors that come with it. */
+/* Copy the bytes that wait in a socket. *descriptors: whether descriptors come with them. */
 static ssize_t peek(int fd, char *data, size_t size, bool *descriptors)
 {
 	union {
@@ -316,7 +316,7 @@ int gck_make_listener(const struct gck_file *f, struct gck_error *err)
 	return gck_make_status(fd, f, err) ? gck_close_failed(fd) : fd;
 }
 
-/* What was shut down stays so; only now, since both ends have been refilled. */
+/* Shut down what was shut down, after both ends have been refilled. */
 int gck_restore_shutdowns(struct gck_restore *r, struct gck_error *err)
 {
 	for (size_t i = 0; i < r->img->nfiles; i++) {

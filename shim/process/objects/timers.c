@@ -131,7 +131,8 @@ static int32_t new_tid(const struct gck_restore *r, int32_t vtid)
 	return 0;
 }
 
-/* Make the timer; the id that the kernel gave, or -1. Its wish is in scratch where ids are kept. */
+/* Make the timer. Returns the id that the kernel gave, or -1. The wanted id is in scratch, where
+ * kernels that support it read it. */
 static int64_t create(struct gck_restore *r, const struct gck_posix_timer *t, struct gck_error *err)
 {
 	struct event e = {.value = t->sigval, .signo = t->signo, .notify = t->notify};
@@ -196,7 +197,7 @@ int gck_restore_timers(struct gck_restore *r, struct gck_error *err)
 	return failed;
 }
 
-/* Timers of a build before this one. */
+/* Delete the timers of a build before this one. */
 int gck_restore_no_timers(struct gck_restore *r, struct gck_error *err)
 {
 	for (; r->ntimers; r->ntimers--)
@@ -261,7 +262,7 @@ static int arm_timers(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* One that has expired and repeats shows no time left until it is read: its next period begins. */
+/* A repeating timer that has expired shows no time left until it is read. Its next period begins. */
 static int arm_timerfd(struct gck_restore *r, const struct gck_file *f, int32_t fd,
 		       struct gck_error *err)
 {

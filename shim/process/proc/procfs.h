@@ -31,8 +31,8 @@ uint64_t gck_proc_number(const char *text, const char *key, int base, uint64_t o
 #define GCK_STAT_FIELDS 53
 int gck_proc_stat(int proc, char *state, uint64_t v[GCK_STAT_FIELDS], struct gck_error *err);
 
-/* Is it a zombie, or on its way to be one? Its memory is gone then, and files below /proc/PID are
- * root's. */
+/* Whether it is a zombie or is exiting. Its memory is gone then, and files below /proc/PID belong
+ * to root. */
 bool gck_proc_ended(int proc);
 
 /* Do other threads run, although its main thread has ended by pthread_exit()? What is told of the

@@ -105,7 +105,7 @@ int gck_restore_channel(struct gck_restore *r, struct gck_error *err)
 	return make_channel(r, err);
 }
 
-/* What recvmsg in the target is given, and what it leaves. */
+/* Arguments and result of recvmsg in the target. */
 struct mailbox {
 	struct msghdr msg;
 	struct iovec iov;

@@ -16,7 +16,7 @@
 
 #define LOOKS 3
 
-/* While the rank runs its lists may be on the move. */
+/* While the rank runs its lists may change as they are read. */
 static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 {
 	for (int i = 0; i < LOOKS; i++)
