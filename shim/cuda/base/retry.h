@@ -9,7 +9,7 @@
 #define GCK_CUDA_RETRIES 10000 /* naps of one millisecond each */
 
 /* A call failed with this errno value. Naps and returns true if the cause is a lack of
- * descriptors, processes or memory and a nap was left in *naps. Leaves errno as it was. */
+ * descriptors, processes or memory and a nap was left in *naps. Else errno stays as it was. */
 bool gck_cuda_retry(int error, int *naps);
 
 #endif
