@@ -19,7 +19,7 @@ struct gck_inside_library {
 int gck_inside_find(const struct gck_inside_library *l, char *path, size_t size,
 		    struct gck_error *err);
 
-/* This library's own file; is that it? */
+/* The path of this library's own file; whether path is that file. */
 const char *gck_inside_own_file(void);
 bool gck_inside_is_own(const char *path);
 

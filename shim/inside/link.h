@@ -28,7 +28,7 @@ struct gck_inside_message {
 /* Connect to an agent's abstract name, out of the way of the program's descriptors. */
 int gck_inside_link_connect(struct gck_inside_link *l, const char *name, struct gck_error *err);
 
-/* Is the number still the socket that connect made? */
+/* Whether the descriptor is still the socket that connect made. */
 bool gck_inside_link_is_ours(const struct gck_inside_link *l);
 
 /* Closes it if it is still ours; else forgets it. */

@@ -27,12 +27,12 @@ pid_t gck_inside_pid(void);
  * size (common/base/environ_slots.h); NULL: it was not restored, or is no rank. */
 const char *gck_inside_environment(size_t *size);
 
-/* After a restart the program knows its threads by the numbers that they had before: is this one of
- * these, while the kernel has another for that thread? */
+/* After a restart the program knows its threads by their old TIDs: whether tid is such a TID,
+ * which the kernel does not know the thread by. */
 bool gck_inside_has_tid(int32_t tid);
 
-/* Who may trace this process where Yama is, as PR_SET_PTRACER takes it. Who changes that puts it
- * back. */
+/* The process that Yama allows to trace this one, as PR_SET_PTRACER takes it. A caller that
+ * changes it puts it back. */
 pid_t gck_inside_tracer(void);
 
 /* How often this process was restored. */

@@ -140,8 +140,8 @@ int gck_restore_build(struct gck_restore *r, int (*progress)(void *, uint64_t, u
 int gck_restore_files(struct gck_restore *r, struct gck_error *err);
 int gck_restore_run(struct gck_restore *r, struct gck_error *err);
 
-/* After a build: has the image MPI or CUDA in it, which come back by themselves once the rank
- * runs? */
+/* After a build: whether the image uses MPI or CUDA. The stand-ins rebuild them once the rank
+ * runs. */
 bool gck_restore_has_mpi(const struct gck_restore *r);
 bool gck_restore_has_cuda(const struct gck_restore *r);
 

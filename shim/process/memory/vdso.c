@@ -156,7 +156,7 @@ static int map_old(struct gck_restore *r, const struct parts *was, struct gck_er
 	return 0;
 }
 
-/* Is the vdso here, byte by byte, the one that the image was taken with? */
+/* Compare this kernel's vdso with the image's, byte by byte. */
 int gck_restore_same_vdso(struct gck_restore *r, bool *same, struct gck_error *err)
 {
 	struct parts now, was;

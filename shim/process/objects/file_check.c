@@ -35,7 +35,7 @@ static bool read_all(int fd, unsigned char *data, size_t size, uint64_t offset)
 	return true;
 }
 
-/* Has the file, in the pages of this window, the bytes of its chunk? */
+/* Whether the file has the bytes of the chunk in the pages of this window. */
 static bool has_window(struct gck_restore *r, int fd, const struct gck_window *w)
 {
 	unsigned char *data = r->buffer;
@@ -90,7 +90,7 @@ int gck_restore_check_contents(struct gck_restore *r, struct gck_error *err)
 	return 0;
 }
 
-/* Is there a directory to make the file in? */
+/* Whether the directory of the file exists. */
 static bool has_parent(const char *path)
 {
 	char copy[PATH_MAX];

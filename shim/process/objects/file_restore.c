@@ -152,7 +152,7 @@ static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 	return true;
 }
 
-/* What the file has from there on. */
+/* Copy the file from there on to a new file beside it. */
 static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, const struct stat *st,
 		struct gck_error *err)
 {
@@ -171,7 +171,7 @@ static int keep(struct gck_restore *r, struct gck_rewrite *w, uint64_t from, con
 	return failed;
 }
 
-/* Is what it has at its beginning what is staged, as far as both go? */
+/* Compare the beginning of the file with the staged content, as far as both go. */
 static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t size, bool *same,
 		   struct gck_error *err)
 {
@@ -193,7 +193,7 @@ static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t 
 	return 0;
 }
 
-/* What is going to be cut of it. */
+/* Keep the part that will be cut. */
 static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
 	struct stat st;
@@ -205,7 +205,7 @@ static int keep_cut(struct gck_restore *r, struct gck_rewrite *w, struct gck_err
 	return (uint64_t)st.st_size > w->size ? keep(r, w, w->size, &st, err) : 0;
 }
 
-/* A log whose content is known, and nothing that others wrote of it is to be lost. */
+/* A log whose content is known. Nothing that others appended may be lost. */
 static int look_at_log(struct gck_restore *r, struct gck_rewrite *w, struct gck_error *err)
 {
 	struct stat st;

@@ -53,7 +53,7 @@ int gck_maps_add(struct gck_maps *m, const struct gck_vma *x, struct gck_error *
 /* The mapping that holds this address, or NULL. */
 const struct gck_vma *gck_maps_find(const struct gck_maps *m, uint64_t address);
 
-/* Ends a path of maps, or of /proc/PID/fd, in " (deleted)"? */
+/* Whether a path of maps, or of /proc/PID/fd, ends in " (deleted)". */
 bool gck_path_deleted(const char *path);
 
 #endif

@@ -46,7 +46,7 @@ static bool is_there(pid_t pid, uint64_t address)
 	return !gck_memory_read(pid, address, &byte, 1, NULL);
 }
 
-/* Could these be this call's arguments? */
+/* Whether the registers can hold this call's arguments. */
 static bool fits(pid_t pid, const struct user_regs_struct *r, long nr)
 {
 	uint64_t op = r->rsi & 0xffffffff & ~(uint64_t)FUTEX_OPTIONS;
