@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A dead copy is given back. Its code is still mapped, but what it worked on is gone, so none of it
+ * Discards a dead copy. Its code is still mapped, but its data is gone, so none of it
  * may run: no destructor, and of its libc nothing but pthread_join. */
 #include "config.h"
 

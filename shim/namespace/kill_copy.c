@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For tests: the copy's death in the living process. */
+ * For tests: kills the copy in the living process. */
 #include "config.h"
 
 #include <errno.h>

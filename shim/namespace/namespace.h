@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The real MPI library, loaded into a link namespace of its own: it shares nothing with the program
  * but the loader and the process. What it owns (threads, descriptors, memory) is listed and left
- * out of images; after a restart the dead copy is given back and a fresh one loaded. One copy at a
- * time. Load, bury and symbol are called by one thread at a time. */
+ * out of images; after a restart the dead copy is discarded and a fresh one loaded. One copy at a
+ * time. Load, discard and symbol are called by one thread at a time. */
 #ifndef GCK_MPI_NAMESPACE_H
 #define GCK_MPI_NAMESPACE_H
 
@@ -22,8 +22,9 @@
  * environment is one of its own, made from the program's as it is now. */
 int gck_mpi_ns_load(struct gck_mpi_left_out *owned, struct gck_error *err);
 
-/* What a thread of the program has in the copy is given back at the thread's end by code of the copy:
- * a call of it as any other, to be made between these two. Before the load; else it just is made. */
+/* What a thread of the program has in the copy is given back at the thread's end by code of the
+ * copy: a call of it as any other, to be made between these two. Before the load; else it just is
+ * made. */
 void gck_mpi_ns_guard(void (*enter)(void), void (*leave)(void));
 
 const char *gck_mpi_ns_library(void); /* its path; NULL: none is loaded */
@@ -40,7 +41,7 @@ void gck_mpi_ns_free(void *p);
 int gck_mpi_ns_take_environment(struct gck_error *err);
 
 /* A thread that the copy did not make must be known to its libc before it calls the first function
- * of the copy (and after every load): without it isspace() and its kin crash. Any thread may do it
+ * of the copy (and after every load): without it isspace() and the like crash. Any thread may do it
  * for any thread that lives. Cheap; nothing happens while no copy is loaded. */
 void gck_mpi_ns_adopt(pthread_t thread);
 
@@ -59,7 +60,7 @@ void gck_mpi_ns_release(void);
 int gck_mpi_ns_discard(struct gck_error *err);
 
 /* For tests: what a restart does to the copy, in the living process. Its threads are ended where
- * they are, its descriptors closed, its memory unmapped; nothing but bury works afterwards. */
+ * they are, its descriptors closed, its memory unmapped; nothing but discard works afterwards. */
 int gck_mpi_ns_kill(struct gck_error *err);
 
 /* ---- between the files outside the namespace ---- */
@@ -96,9 +97,9 @@ int gck_mpi_scope_find(struct link_map *root, struct gck_error *err);
 int gck_mpi_scope_extend(struct link_map *root, struct link_map *library, struct gck_error *err);
 void gck_mpi_scope_restore(void);
 
-/* Of the program's own objects (first: the main program), nothing loaded at run time yet: those that
- * are mine are searched from here on only for what needs them. Does nothing where the list is not
- * found. */
+/* Of the program's own objects (first: the main program), nothing loaded at run time yet: those
+ * that are mine are searched from here on only for what needs them. Does nothing where the list is
+ * not found. */
 void gck_mpi_scope_withdraw(struct link_map *first, bool (*mine)(const struct link_map *map));
 
 /* Can dlsym look into it? It crashes for objects that were only loaded because others need them. */

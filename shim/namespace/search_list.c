@@ -2,10 +2,11 @@
  * Search lists of the loader.
  *
  * Every object of a namespace looks symbols up in the first object's search list, then in that of
- * whoever loaded it. The first one here is the root object, which cannot need libmpi.so.40 by name:
- * the loader would choose the file. Open MPI's plugins, however, count on finding libmpi's symbols
- * without needing it. So the root object's list is made longer once the right file is loaded. The
- * list is in the private part of struct link_map: it is found by what it must contain.
+ * the object that loaded it. The first one here is the root object, which cannot need libmpi.so.40
+ * by name: the loader would choose the file. Open MPI's plugins, however, count on finding
+ * libmpi's symbols without needing it. So the root object's list is made longer once the right
+ * file is loaded. The list is in the private part of struct link_map: it is found by what it must
+ * contain.
  *
  * In the program's own namespace, what was preloaded is taken off the first object's list. */
 #include "config.h"

@@ -2,7 +2,7 @@
  * Taking a dead copy's libraries out of the loader. dlclose does not do it: libraries that define
  * unique symbols (libstdc++) or were built so stay for good, and even where they do not, their
  * unique symbols stay in the namespace's table, pointing nowhere. The loader cleans that table only
- * when it removes what it failed to load. So every object is marked as one that nobody needs, in
+ * when it removes what it failed to load. So every object is marked as unneeded, in
  * the private part of its struct link_map, and then a library is opened that cannot be loaded. */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How the ranks of a job give each other their words in a round of a quiesce: through PMIx's
- * collecting fence, through the coordinator, or (tests) through files. */
+ * How the ranks of a job exchange their words in a round of a quiesce (an allgather): through
+ * PMIx's collecting fence, through the coordinator, or (tests) through files. */
 #ifndef GCK_MPI_ALLGATHER_H
 #define GCK_MPI_ALLGATHER_H
 
@@ -42,7 +42,7 @@ int gck_mpi_allgather_split(const void *bytes, size_t size, size_t nranks,
 /* CLOCK_MONOTONIC. */
 int64_t gck_mpi_now_ns(void);
 
-/* Of a job of one rank: there is nobody to ask. */
+/* For a job of one rank: no other rank is asked. */
 void gck_mpi_allgather_alone(struct gck_mpi_allgather *x);
 
 #endif

@@ -45,8 +45,9 @@ bool gck_mpi_finalized(void);
 void gck_mpi_set_initialized(int (*init_again)(struct gck_error *err)); /* for gck_mpi_init_again */
 void gck_mpi_set_finalized(void);
 
-/* In the MPI thread, gate closed, after a fresh copy of the library was loaded and bound: initialise
- * it at the level of the program's own call. What the program made is for the parts to rebuild. */
+/* In the MPI thread, gate closed, after a fresh copy of the library was loaded and bound:
+ * initialise it at the level of the program's own call. What the program made is for the parts to
+ * rebuild. */
 int gck_mpi_init_again(struct gck_error *err);
 
 /* Between MPI_Init and MPI_Finalize: may other functions be called? */
@@ -85,9 +86,9 @@ enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms);
 bool gck_mpi_thread_told(struct gck_mpi_thread_state *k);
 void gck_mpi_thread_tell(struct gck_mpi_thread_state *k, bool told);
 
-/* From now on exit() waits for the thread before anything of the real library is ended: it may be in
- * it, or be about to bury a dead copy, whose destructors must not run. Before main() it would be too
- * early for that: the loader's turn comes before what was registered then. */
+/* From now on exit() waits for the thread before anything of the real library is ended: it may be
+ * in it, or be about to discard a dead copy, whose destructors must not run. Before main() it
+ * would be too early for that: the loader's turn comes before what was registered then. */
 int gck_mpi_thread_stops_at_exit(struct gck_error *err);
 
 /* Wait ms, or until the thread is to stop. */

@@ -12,7 +12,7 @@
 
 #define MEETING_MS 1
 
-/* Who is still on its way out of a meeting would call those back to it who have left it. */
+/* A thread that is still leaving a meeting would call ranks back to it that have left already. */
 static bool is_out(void)
 {
 	return gck_mpi_clocks.meetings ? gck_mpi_gate_wait_empty(MEETING_MS) : gck_mpi_gate_empty();

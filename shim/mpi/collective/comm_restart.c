@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators over a restart. Each is made anew from the world ranks of its groups, by all of its
- * members (which have it: comm_end.h), and every rank makes its own in the order of their ids. So
- * somewhere there is always one whose members are all at it: that with the least id of those not made
- * yet. */
+ * Communicators over a restart. Each is made again from the world ranks of its groups, by all of
+ * its members (which have it: comm_end.h), and every rank makes its own in the order of their ids.
+ * So somewhere there is always one whose members are all at it: that with the least id of those
+ * not made yet. */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A communicator of a window's or file's own: for its collective calls, its clock, its group, and
- * the messages between its ranks. The program never sees it; a restart makes it anew as any
- * other. And its hints, to be given again when it is made anew. */
+ * the messages between its ranks. The program never sees it; a restart makes it again like
+ * any other. Its hints are kept with it, for then. */
 #ifndef GCK_MPI_PRIVATE_COMM_H
 #define GCK_MPI_PRIVATE_COMM_H
 
@@ -19,7 +19,7 @@ static inline uint64_t gck_mpi_private_id(MPI_Comm own)
 	return gck_mpi_comm_of(own)->clock.id;
 }
 
-/* After a restart: make all objects of a kind (windows, files) anew by fn, collectively over
+/* After a restart: make all objects of a kind (windows, files) again by fn, collectively over
  * MPI_COMM_WORLD: one after the other, in the order of their communicators' ids. Not several at a
  * time, even of different ranks: osc/rdma names its files in /dev/shm by numbers that disjoint
  * communicators have in common. own_of gives an object's communicator. */

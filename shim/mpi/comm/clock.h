@@ -10,7 +10,8 @@
  * outside of the gate, and real handles are read after them.
  *
  * A clock ends without a word: its last non-blocking collective is the goodbye of its communicator
- * (comm_end.c), and who has seen that complete knows that all have passed everything before it. */
+ * (comm_free.c): a rank that has seen it complete knows that all have passed everything
+ * before it. */
 #ifndef GCK_MPI_CLOCK_H
 #define GCK_MPI_CLOCK_H
 
@@ -30,7 +31,7 @@ struct gck_mpi_clock {
 	_Atomic uint64_t started;    /* non-blocking ones started: the number of the last */
 	_Atomic uint64_t seen;       /* the highest number that this library has seen complete */
 	/* as judged last */
-	uint64_t target, target_started; /* where `blocking` and `started` must get to */
+	uint64_t target, target_started; /* what `blocking` and `started` must reach */
 	uint64_t finish;                 /* up to this number all are completed, later ones stay pending */
 	struct gck_mpi_clock *next, *prev;
 };
@@ -73,7 +74,7 @@ void gck_mpi_clock_remove(struct gck_mpi_clock *c);
  * get the same. */
 uint64_t gck_mpi_clock_child(const struct gck_mpi_clock *c);
 
-/* Wait, outside of the gate, while a quiesce wants nobody to enter one more collective. */
+/* Waits, outside of the gate, while a quiesce lets no thread enter another collective. */
 void gck_mpi_clock_ask(void);
 
 /* Around the real call, after a tick or gck_mpi_clock_ask: neither waits. */

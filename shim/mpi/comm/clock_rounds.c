@@ -2,8 +2,9 @@
  * The rounds of the collective clock, one rank's side.
  *
  * What must come about: of every clock all ranks have entered the same blocking collectives, every
- * non-blocking collective that one library has seen complete is started everywhere (and then finished
- * by the MPI threads), and what was made collectively was so by all: all of its ranks tell of it.
+ * non-blocking collective that one library has seen complete is started everywhere (and then
+ * finished by the MPI threads), and what was made collectively was so by all: all of its ranks
+ * tell of it.
  *
  * A correct program gets on even if every collective waits for all its members. So whoever has
  * entered what others have not (it is ahead) need not move for them to get there: it would be
@@ -11,10 +12,11 @@
  * way, which raises the targets of those and no more than the program itself demands. What they
  * need besides is messages, from ranks that are neither ahead nor behind. Therefore, when a round
  * has moved nothing, those run too: first without entering a collective, then into one, which puts
- * them ahead and calls in the others of it. Threads, and completions that the real library told and
- * the program has not asked for yet, make a rank ahead and needed all the same, so at last everybody
- * goes on, and then by one. Nobody is ahead for good: each step is one that the program could have
- * made with collectives that wait, and by that schedule the ranks that are behind arrive. */
+ * them ahead and calls in the others of it. Threads, and completions that the real library told
+ * and the program has not asked for yet, make a rank ahead and needed all the same, so at last
+ * everybody goes on, and then by one. Nobody is ahead for good: each step is one that the program
+ * could have made with collectives that wait, and by that schedule the ranks that are behind
+ * arrive. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -54,7 +56,7 @@ static size_t find_call(const struct gck_mpi_clocks *s, uint64_t key)
 	return i;
 }
 
-/* Who has come is called no more. */
+/* A rank that has arrived is no longer called. */
 void gck_mpi_clocks_meet(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m)
 {
 	size_t i;
@@ -118,14 +120,14 @@ static int note_call(void *arg, uint64_t key)
 	return 0;
 }
 
-/* Of a communicator of this rank alone: it is where it must get to, and finishes what it has started. */
+/* A communicator of this rank alone is at its target; it finishes what it has started. */
 static void take_own(struct gck_mpi_clock *c)
 {
 	c->target = c->blocking;
 	c->target_started = c->finish = c->started;
 }
 
-/* Where this rank must get to, and whether others must get to where it is. */
+/* The target of this rank, and whether others have to catch up with it. */
 static void take_targets(struct gck_mpi_clocks *s, const struct gck_mpi_sums *m)
 {
 	const struct gck_mpi_sum *e;

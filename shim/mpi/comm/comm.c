@@ -89,7 +89,7 @@ static int agree(const struct gck_mpi_comm *c, MPI_Comm real, uint64_t *seed)
 	return rc;
 }
 
-/* Who has ranks of another world is in no checkpoint, and has no clock. */
+/* A communicator with ranks of another world is in no checkpoint, and has no clock. */
 static int begin_clock(struct gck_mpi_comm *c, const struct gck_mpi_birth *b)
 {
 	uint64_t seed = b->seed;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What is known of a communicator besides its handle: at ->body of every MPI_Comm, predefined or
- * made (MPI_COMM_NULL: a dummy, so that a wrong argument gets to the real library, which says so). */
+ * made (MPI_COMM_NULL: a dummy, so that a wrong argument reaches the real library, which reports
+ * it). */
 #ifndef GCK_MPI_COMM_H
 #define GCK_MPI_COMM_H
 
@@ -17,8 +18,8 @@ struct gck_mpi_flushed;
 struct gck_mpi_info_snapshot;    /* hints.h */
 struct gck_mpi_nonblocking;
 
-/* A communicator that the program has freed lives on, out of its sight, until all its ranks are done
- * with it. */
+/* A communicator that the program has freed lives on, out of its sight, until all its ranks are
+ * done with it. */
 enum gck_mpi_comm_life {
 	GCK_MPI_COMM_ALIVE,
 	GCK_MPI_COMM_FREED,   /* requests or messages of this rank may name it yet */
@@ -65,7 +66,8 @@ static inline struct gck_mpi_comm *gck_mpi_comm_of(MPI_Comm comm)
 	return h->body;
 }
 
-/* The world rank of a rank as messages name it; -1: of another world, or no process (MPI_PROC_NULL). */
+/* The world rank of a rank as messages name it; -1: of another world, or no process
+ * (MPI_PROC_NULL). */
 static inline int gck_mpi_comm_world_rank(const struct gck_mpi_comm *c, int rank)
 {
 	return rank < 0 || rank >= c->npeers ? -1 : c->peers[rank];
@@ -99,11 +101,11 @@ int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *
 void gck_mpi_comm_failed(MPI_Comm comm, int rc);
 
 /* World ranks of n members of a real group, which is freed; -1 for those of another world. NULL: no
- * memory or not to be had. *other: there is one of another world. */
+ * memory, or the real library does not tell. *other: one is of another world. */
 int *gck_mpi_comm_ranks(MPI_Group real, int n, bool *other);
 
-/* Fill in who is in it: as the real one tells, or as another of the same ranks has it. A hash of them,
- * the same from both sides of an intercommunicator. */
+/* Fill in who is in it: as the real one tells, or as another of the same ranks has it. A hash of
+ * them, the same from both sides of an intercommunicator. */
 int gck_mpi_comm_ask(struct gck_mpi_comm *c, MPI_Comm real);
 int gck_mpi_comm_copy(struct gck_mpi_comm *c, const struct gck_mpi_comm *like);
 uint64_t gck_mpi_comm_members(const struct gck_mpi_comm *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What Open MPI's libmpi.so.40, not its Fortran libraries, has for Fortran programs: predefined
- * callbacks, functions that return a value, and the addresses of MPI_BOTTOM and its kin. Each
+ * callbacks, functions that return a value, and the addresses of MPI_BOTTOM and the like. Each
  * function has all spellings of Fortran compilers, and mpi_f08's. */
 /* mpi.h makes macros of the C names otherwise */
 #define OMPI_COMPILING_FORTRAN_WRAPPERS 1

@@ -216,7 +216,7 @@ BINDING(ompi_type_get_contents_f, MPI_Fint *type, MPI_Fint *nints, MPI_Fint *nad
 	answer(ierr, rc);
 }
 
-/* What has no stand-in in Fortran yet says so. */
+/* Functions that have no stand-in in Fortran yet end with a message. */
 static void refuse(const char *function, MPI_Fint *ierr)
 {
 	fprintf(stderr, "gpuckpt: %s is not supported from Fortran with --gpu-ckpt; call it from C, or run "

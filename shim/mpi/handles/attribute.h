@@ -9,7 +9,7 @@
 
 struct gck_mpi_attribute;
 
-/* MPI_Comm_dup and its kin, MPI_Type_dup: runs the copy callbacks of from's attributes, oldest
+/* MPI_Comm_dup and the like, MPI_Type_dup: runs the copy callbacks of from's attributes, oldest
  * first. On an error the new object is to be freed (its attributes first) and the code returned. */
 int gck_mpi_attributes_copy(void *to, const void *from);
 
@@ -33,7 +33,7 @@ int gck_mpi_attribute_set(void *handle, int number, const struct gck_mpi_value *
 int gck_mpi_attribute_get(void *handle, int number, enum gck_mpi_language language,
 			  struct gck_mpi_value *value, int *flag);
 
-/* As set, of predefined ones too, and nobody is called. */
+/* Sets a value, of predefined ones too, without calling a callback. */
 int gck_mpi_attribute_put(void *handle, int number, const struct gck_mpi_value *value);
 
 #endif

@@ -167,7 +167,7 @@ void gck_mpi_handle_free(void *handle)
 	pthread_mutex_lock(&k->lock);
 	*(h->prev ? &h->prev->next : &k->first) = h->next;
 	*(h->next ? &h->next->prev : &k->last) = h->prev;
-	h->magic = 0; /* a program that goes on using it is told so, as far as can be */
+	h->magic = 0; /* so that further use by the program is an error, where it can be seen */
 	if (!k->spares)
 		k->spare_size = h->size;
 	if (h->size == k->spare_size && k->spares < KEPT) {

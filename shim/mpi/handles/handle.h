@@ -37,7 +37,7 @@ enum gck_mpi_kind {
 
 enum {
 	GCK_MPI_PREDEFINED = 1, /* an exported object: never freed */
-	GCK_MPI_NULL = 2,       /* MPI_COMM_NULL and its kin */
+	GCK_MPI_NULL = 2,       /* MPI_COMM_NULL and the like */
 	GCK_MPI_COMMITTED = 4,  /* a type that the program made and committed */
 };
 
@@ -50,8 +50,8 @@ struct gck_mpi_handle {
 	void *body;                  /* what the kind's own file knows of a predefined object; objects
 				      * that are made have their fields after this struct */
 	struct gck_mpi_handle *next, *prev; /* all of the kind that live, in the order of making */
-	struct gck_mpi_attached *attached;  /* name, error handler, attributes: attached.h; or NULL */
-	uint32_t refs;                      /* types, operations: hold.h */
+	struct gck_mpi_attached *attached;  /* name, error handler, attributes; or NULL */
+	uint32_t refs;                      /* types, operations: types/handle_ref.h */
 };
 
 /* A handle that a program passed: is it one of ours, of this kind? */
@@ -70,8 +70,8 @@ static inline void *gck_mpi_real_of(const void *handle)
 /* The real library's null handle of each kind. */
 extern void *gck_mpi_real_null[GCK_MPI_KINDS];
 
-/* The real handle for one that a program passed. For NULL and what is not ours it is the kind's null
- * handle: the real library then finds the same fault with it as it would have by itself. */
+/* The real handle for one that a program passed. For NULL and what is not ours it is the kind's
+ * null handle: the real library then finds the same fault with it as it would have by itself. */
 static inline void *gck_mpi_real_handle(const void *handle, enum gck_mpi_kind kind)
 {
 	if (__builtin_expect(gck_mpi_is(handle, kind), 1))
@@ -89,7 +89,8 @@ static inline void *gck_mpi_real_handle(const void *handle, enum gck_mpi_kind ki
 #define GCK_MPI_REAL_FILE(h) ((MPI_File)gck_mpi_real_handle(h, GCK_MPI_FILE))
 
 /* A new object of size bytes, zeroed, its head filled in and listed with its kind; NULL: no memory.
- * It must be found again by its real handle (gck_mpi_find) unless the kind is REQUEST or MESSAGE. */
+ * It must be found again by its real handle (gck_mpi_find) unless the kind is REQUEST or
+ * MESSAGE. */
 void *gck_mpi_handle_new(enum gck_mpi_kind kind, size_t size, void *real);
 void gck_mpi_handle_free(void *handle);
 
@@ -102,8 +103,8 @@ void gck_mpi_handle_set_real(void *handle, void *real);
 /* First of a kind that lives (made ones, in the order of making); the next is ->next. */
 struct gck_mpi_handle *gck_mpi_first(enum gck_mpi_kind kind);
 
-/* The first for which fn says so; NULL. Where other threads may be inside: none is made or freed
- * meanwhile, by fn neither. */
+/* The first for which fn returns true; NULL: none. Where other threads may be inside: none is made
+ * or freed meanwhile, by fn neither. */
 struct gck_mpi_handle *gck_mpi_first_that(enum gck_mpi_kind kind,
 					  bool (*fn)(struct gck_mpi_handle *h, void *arg), void *arg);
 

@@ -7,7 +7,7 @@
  *   the program is executed again with the tool preloaded before this library;
  * - that is another release of Open MPI, or lacks a function: the program is executed again without
  *   this library, unless mpi=openmpi was given (it ends with the reason then);
- * - another MPI is there (MPICH and its kin): the program is executed again without this library;
+ * - another MPI is there (MPICH and relatives): the program is executed again without this library;
  * - no MPI at all (a shell, Python): what is loaded later finds this library if it needs
  *   libmpi.so.40, and does not see it if it needs another MPI. */
 #define _GNU_SOURCE
@@ -144,7 +144,7 @@ static int judge_file(const char *path, struct gck_error *err)
 	struct stat st;
 
 	if (fd < 0)
-		return 0; /* the load says so */
+		return 0; /* the load reports it */
 	if (fstat(fd, &st) == 0 && st.st_size > 0) {
 		f.size = (size_t)st.st_size;
 		f.bytes = mmap(NULL, f.size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -294,8 +294,8 @@ static const struct link_map *find(const struct link_map *from,
 
 /* ---- stepping aside -------------------------------------------------------------------------- */
 
-/* Goes through LD_PRELOAD: what is ours is left out, or has `before` put in front of the first of it.
- * NULL: no memory, or nobody preloads us by this variable, so nobody would do so otherwise. */
+/* Goes through LD_PRELOAD: what is ours is left out, or has `before` put in front of the first of
+ * it. NULL: no memory, or this library is not preloaded by that variable. */
 static char *arrange(const char *before)
 {
 	const char *list = getenv("LD_PRELOAD");

@@ -2,7 +2,7 @@
  * Messages that a quiesce took in before the program asked for them. They are kept in our memory,
  * per communicator in the order in which the real library would have matched them, and go to
  * receives and probes before anything that is still to come. The queues grow only while the gate is
- * closed and nobody is inside, so who has looked there in vain may go on to the real library. */
+ * closed and no thread is inside; a caller that finds nothing there goes on to the real library. */
 #ifndef GCK_MPI_FLUSHED_H
 #define GCK_MPI_FLUSHED_H
 
@@ -58,7 +58,7 @@ bool gck_mpi_flushed_here(struct gck_mpi_flushed *d);
 int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI_Datatype type,
 			    MPI_Status *status);
 
-/* A communicator is gone: so are its messages, which nobody can receive any more. */
+/* A communicator is gone: frees its messages, which can no longer be received. */
 void gck_mpi_flushed_forget(struct gck_mpi_comm *c);
 
 /* ---- the MPI thread ---- */
@@ -74,7 +74,7 @@ struct gck_mpi_flushed *gck_mpi_flushed_read(MPI_Comm comm, MPI_Message *real_me
 /* Brings on what is arriving in this communicator's queue; how many of it are not here yet. */
 size_t gck_mpi_flushed_arriving(const struct gck_mpi_comm *c);
 
-/* What deliveries need of the real library is there; again: the one of before is dead. */
+/* Prepares what deliveries need of the real library. again: the copy used before is dead. */
 int gck_mpi_flushed_ready(bool again, struct gck_error *err);
 
 #endif

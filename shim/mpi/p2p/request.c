@@ -39,8 +39,8 @@ struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class
 	return r;
 }
 
-/* An orphan is complete: nobody will ask for it. */
-static void bury(struct gck_mpi_request *r)
+/* An orphan is complete: the program will not ask for it. */
+static void drop_orphan(struct gck_mpi_request *r)
 {
 	orphans--;
 	if (r->h.real)
@@ -60,7 +60,7 @@ void gck_mpi_request_complete(struct gck_mpi_request *r, int rc)
 	/* of a generalized request this may be another thread than the one that waits */
 	__atomic_store_n(&r->state, GCK_MPI_REQUEST_COMPLETE, __ATOMIC_RELEASE);
 	if (__builtin_expect(r->orphan, 0))
-		bury(r);
+		drop_orphan(r);
 }
 
 static bool poll_drained(struct gck_mpi_request *r)

@@ -19,13 +19,14 @@ struct gck_mpi_pool {
 
 extern struct gck_mpi_pool gck_mpi_pool;
 
-/* In MPI_Init, when the real library is up. threaded: MPI_THREAD_MULTIPLE. -1: it is out of memory. */
+/* In MPI_Init, when the real library is up. threaded: MPI_THREAD_MULTIPLE. -1: it is out of
+ * memory. */
 int gck_mpi_request_init(int nranks, bool threaded);
 
 struct gck_mpi_request *gck_mpi_request_take_slowly(void);
 void gck_mpi_request_give_slowly(struct gck_mpi_request *r);
 
-/* Its place is given back, whatever its state. */
+/* Frees its place, whatever its state. */
 void gck_mpi_request_free(struct gck_mpi_request *r);
 
 /* How many active requests work on this communicator. */
@@ -75,8 +76,9 @@ static inline void gck_mpi_request_give(struct gck_mpi_request *r)
 	gck_mpi_pool.free = r;
 }
 
-/* Messages are counted per communicator and peer: those on one that all its ranks are done with count
- * no more, whether or not they were received. Not counted: MPI_PROC_NULL, ranks that are not there. */
+/* Messages are counted per communicator and peer: those on one that all its ranks are done with
+ * count no more, whether or not they were received. Not counted: MPI_PROC_NULL, ranks that are not
+ * there. */
 static inline void gck_mpi_count(uint64_t *counts, const struct gck_mpi_comm *c, int peer, int by)
 {
 	if (__builtin_expect((unsigned)peer >= (unsigned)c->npeers, 0))

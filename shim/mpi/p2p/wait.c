@@ -53,7 +53,7 @@ GCK_MPI_FUNCTION(Test, (MPI_Request *request, int *flag, MPI_Status *status))
 	return gck_mpi_error(comm, rc, "MPI_Test");
 }
 
-/* The program is told of all, which are complete or have nothing to wait for. */
+/* Reports all to the program: they are complete or have nothing to wait for. */
 static int collect_all(int n, MPI_Request *requests, MPI_Status *statuses, MPI_Comm *comm)
 {
 	int rc = MPI_SUCCESS;
@@ -109,7 +109,7 @@ GCK_MPI_FUNCTION(Testall, (int count, MPI_Request requests[], int *flag, MPI_Sta
 	return gck_mpi_error(comm, rc, "MPI_Testall");
 }
 
-/* The program is told of the one at *index, or that there is nothing to wait for. */
+/* Reports the one at *index to the program, or that there is nothing to wait for. */
 static int collect_any(struct gck_mpi_polled s, MPI_Request *requests, int *index,
 		       MPI_Status *status, MPI_Comm *comm)
 {
@@ -173,7 +173,7 @@ GCK_MPI_FUNCTION(Testany, (int count, MPI_Request requests[], int *index, int *f
 	return gck_mpi_error(comm, rc, "MPI_Testany");
 }
 
-/* The program is told of all that are complete. */
+/* Reports all that are complete to the program. */
 static int collect_some(int n, MPI_Request *requests, int *outcount, int *indices,
 			MPI_Status *statuses, MPI_Comm *comm)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where windows are done in software, MPI_Win_flush ends when the target's library was called. In a
- * quiesce all MPI threads do that, so a flush waits for no program there. A rank that leaves the
- * quiesce before another, and then computes, goes on for a moment. */
+ * Progress for other ranks. Where windows are implemented in software, MPI_Win_flush ends only
+ * when the target's library is called. In a quiesce all MPI threads call it, so no flush waits for
+ * a program. A rank that leaves the quiesce before another one, and then computes, goes on calling
+ * for a moment. */
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/handles/handle.h"

@@ -15,7 +15,7 @@
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/base/mpi_thread.h"
 
-#define RUN_ON_NS 20000000  /* a rank that is behind, before it tells anew how far it came */
+#define RUN_ON_NS 20000000  /* a rank that is behind, before it reports its progress again */
 #define BRING_ON_NS 5000000 /* the same for one that works through what is under way */
 #define PAUSE_NS 50000
 #define GRACE_PART 4        /* of the time that there is: the rank that is to blame speaks first, */
@@ -150,7 +150,7 @@ static int judge(struct quiesce *q, struct gck_error *err)
 /* ---- between rounds ------------------------------------------------------------------------- */
 
 /* The real library may be called from here while nobody else is inside it, nor has ended it: the
- * gate is looked at first, for who has left since may have been in MPI_Finalize. */
+ * gate is looked at first, since a thread that has left meanwhile may have been in MPI_Finalize. */
 static int step(const struct quiesce *q, struct gck_error *err)
 {
 	bool empty = gck_mpi_gate_empty();
@@ -206,7 +206,7 @@ static int stays_inside(size_t rank, struct gck_error *err)
 			"later, or raise hold=", rank, *where ? where : "an MPI call");
 }
 
-/* MPI threads speak whatever their programs do: a round that takes long is nobody's MPI call. */
+/* MPI threads answer whatever their programs do, so a long round is not due to an MPI call. */
 static int are_silent(const struct quiesce *q, struct gck_error *err)
 {
 	return gck_fail(err, ETIMEDOUT, "rank %zu: round %u of the ranks' words takes %.1f s: "
@@ -214,7 +214,7 @@ static int are_silent(const struct quiesce *q, struct gck_error *err)
 			"later, or raise hold=", q->x->rank, q->round, (double)q->took_ns / 1e9);
 }
 
-/* The rank that keeps the others waiting says so; they leave it the time to. */
+/* The rank that keeps the others waiting reports it; they leave it the time for that. */
 static int give_up(const struct quiesce *q, struct gck_error *err)
 {
 	bool empty = gck_mpi_gate_empty();
@@ -234,7 +234,7 @@ static int give_up(const struct quiesce *q, struct gck_error *err)
 	return stays_inside(q->x->rank, err);
 }
 
-/* Others may need this rank to bring on what is under way, so it does while it waits for them. */
+/* Others may need progress of this rank's library, so it makes that while it waits for them. */
 static int exchange(struct quiesce *q, struct gck_error *err)
 {
 	int64_t began = gck_mpi_now_ns();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Bringing all ranks of an MPI job to a place where nothing is under way between them, and MPI back
- * to life after a restart. Runs in the MPI thread (thread.h). */
+ * to life after a restart. Runs in the MPI thread (base/mpi_thread.h). */
 #ifndef GCK_MPI_QUIESCE_H
 #define GCK_MPI_QUIESCE_H
 
@@ -12,23 +12,23 @@
 #include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/base/participant.h"
 
-/* Close the gate, and exchange and judge rounds until every part is settled and nobody in any rank
- * is inside the real library; then every part saves what only that library knows. until_ns
+/* Close the gate, and exchange and judge rounds until every part is settled and no thread of any
+ * rank is inside the real library; then every part saves what only that library knows. until_ns
  * (CLOCK_MONOTONIC): by then a rank that cannot be caught is given up, ETIMEDOUT naming it and the
  * place where it is. After it, failed or not, gck_mpi_resume opens the gate. */
 int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t until_ns, struct gck_error *err);
 
-/* The same for a rank that is before MPI_Init or past MPI_Finalize: nobody else is asked. Closes the
- * gate, waits for it to be empty and saves what there is outside of MPI; called_off is asked now and
- * then meanwhile, and says why (-1) if it is. 1: the program has come to MPI_Init meanwhile; nothing
- * is done, and the gate is open. */
+/* The same for a rank that is before MPI_Init or past MPI_Finalize: no other rank is asked. Closes
+ * the gate, waits for it to be empty and saves what there is outside of MPI; called_off is asked
+ * now and then meanwhile, and says why (-1) if it is. 1: the program has come to MPI_Init
+ * meanwhile; nothing is done, and the gate is open. */
 int gck_mpi_quiesce_outside(struct gck_mpi_thread_state *k, int64_t until_ns,
 			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
 			    struct gck_error *err);
 
-/* In a process whose real library is dead (restored without it): bury that and load a fresh one. In
- * a rank that is inside MPI, initialise it in the new step, of which the program's environment
- * tells since the restore. Make all objects again. The gate stays closed. */
+/* In a process whose real library is dead (restored without it): discard that and load a fresh
+ * one. In a rank that is inside MPI, initialise it in the new step, of which the program's
+ * environment tells since the restore. Make all objects again. The gate stays closed. */
 int gck_mpi_rebuild(bool inside, struct gck_error *err);
 
 /* Everything that stands in the way, of all parts. */

@@ -159,7 +159,7 @@ static int called_off(void *asked, struct gck_error *err)
 	return rc < 0 ? -1 : 0;
 }
 
-/* As the program is with MPI at the moment. 1: to be looked at again. */
+/* By the stage of MPI that the program is in. 1: look again. */
 static int quiesce_as_is(struct asked *a, int64_t until_ns, struct gck_error *err)
 {
 	switch (gck_mpi_thread_stage(a->k, LOOK_MS)) {

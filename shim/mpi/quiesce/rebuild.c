@@ -26,7 +26,7 @@ int gck_mpi_rebuild(bool inside, struct gck_error *err)
 
 	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
 	gck_mpi_pmix_restart();
-	if (gck_mpi_ns_discard(&kept)) /* the load says so if that is one too many */
+	if (gck_mpi_ns_discard(&kept)) /* the load fails if that is one too many */
 		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
 	if (load(err))
 		return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Locks of windows: a fair lock for readers and writers, as words in the target's memory, so that
- * who holds it and who is next is in the image. Who comes draws a ticket (`next`). `read` and
+ * its holder and the next one are in the image. A newcomer draws a ticket (`next`). `read` and
  * `write` say whose turn it is, to read and to write; a reader passes `read` on at once and
  * `write` when it leaves, a writer both when it leaves. (After Mellor-Crummey and Scott,
  * "Scalable Reader-Writer Synchronization for Shared-Memory Multiprocessors", PPoPP 1991; with

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Memory that the ranks of a window share (MPI_Win_allocate_shared). An image holds what a rank
- * has mapped, as memory of its own; after a restart the ranks share it anew, at the same
+ * has mapped, as memory of its own; after a restart the ranks share it again, at the same
  * addresses. That is for windows that are one rank's alone: where several ranks share one, one may
- * write what another rank's image has already, and the agent refuses the checkpoint (shared.c there). */
+ * write what another rank's image has already, and the agent refuses the checkpoint (shared.c
+ * there). */
 #ifndef GCK_MPI_SHARED_H
 #define GCK_MPI_SHARED_H
 

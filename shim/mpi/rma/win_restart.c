@@ -54,8 +54,9 @@ static bool settled(void)
 	return all_flushed;
 }
 
-/* The flush waits for the targets' libraries to be called: their MPI threads are at this, too, or have
- * left the quiesce a moment ago (help.c). One that knows nothing of it yet may compute for long. */
+/* The flush waits for the targets' libraries to be called: their MPI threads are at this, too, or
+ * have left the quiesce a moment ago (quiesce/progress.c). One that knows nothing of it yet may
+ * compute for long. */
 static int step(struct gck_error *err)
 {
 	if (!all_are_here)

@@ -26,9 +26,9 @@ static int tell_rebuilt(const struct gck_mpi_thread_state *k)
 	return tell_failure(k, (struct gck_thread_msg){.type = GCK_LINK_MPI_REBUILT});
 }
 
-/* What is said holds for the stage that was looked at: the next change is told anew. That MPI could
- * not be brought back is told on every link: the agent that hears it may not be the one that restored
- * this rank. */
+/* What is said holds for the stage that was looked at: the next change is reported again. That MPI
+ * could not be brought back is told on every link: the agent that hears it may not be the one that
+ * restored this rank. */
 static int serve_hello(struct gck_mpi_thread_state *k)
 {
 	struct gck_link_mpi_hello hello = {.version = GCK_LINK_VERSION, .restored = k->restoring,
@@ -79,7 +79,7 @@ static int look(struct gck_mpi_thread_state *k)
 /* ---- after a restart ------------------------------------------------------------------------ */
 
 /* The old link's number means nothing here. */
-static int connect_anew(struct gck_mpi_thread_state *k)
+static int connect_again(struct gck_mpi_thread_state *k)
 {
 	k->link.fd = gck_mpi_state.link_fd = -1;
 	for (int i = 0; i < CONNECT_TIMES && !gck_mpi_thread_stopping(k); i++) {
@@ -98,7 +98,7 @@ static void come_back(struct gck_mpi_thread_state *k)
 {
 	k->restarts = gck_inside_restarts();
 	k->restoring = true;
-	connect_anew(k);
+	connect_again(k);
 	if (gck_mpi_rebuild(gck_mpi_thread_stage(k, 0) == GCK_MPI_INSIDE, &k->lost)) {
 		k->lost.code = k->lost.code ? k->lost.code : EIO;
 		fprintf(stderr, "gpuckpt: rank %d: MPI was not brought back: %s\n", k->rank,

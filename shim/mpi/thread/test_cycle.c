@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For tests: checkpoint and restart in place, without agent and coordinator. GPUCKPT_MPI_TEST names a
- * folder that all ranks of a job see; their words go through files there. GPUCKPT_MPI_TEST_MS makes a
- * cycle of its own accord so often; GPUCKPT_MPI_TEST_KEEP leaves the library as it is. */
+ * For tests: checkpoint and restart in place, without agent and coordinator. GPUCKPT_MPI_TEST
+ * names a folder that all ranks of a job see; their words go through files there.
+ * GPUCKPT_MPI_TEST_MS makes a cycle of its own accord so often; GPUCKPT_MPI_TEST_KEEP leaves the
+ * library as it is. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +94,7 @@ static long size_of(const struct files *f, size_t rank)
 	return stat(name, &st) ? -1 : (long)st.st_size;
 }
 
-/* A rank that has left MPI takes part no more, so nobody can. */
+/* A rank that has left MPI no longer takes part, so no rank can. */
 static bool somebody_left(const struct files *f)
 {
 	char name[512];
@@ -183,7 +184,7 @@ static int meet(struct files *f, struct gck_error *err)
 /* The launcher would take a rank that vanishes for a dead one, so the old copy says goodbye; what
  * it owns is then taken away as by a restart. (mpirun needs PMIX_MCA_gds=hash for a second start,
  * and takes one rank's new start for part of another's goodbye unless all of those are over.) */
-static int start_anew(struct files *f, struct gck_error *err)
+static int restart_in_place(struct files *f, struct gck_error *err)
 {
 	int rc = gck_mpi_real.Finalize();
 
@@ -211,7 +212,7 @@ static int cycle(struct files *f)
 	int rc = gck_mpi_quiesce(&f->x, gck_mpi_now_ns() + LIMIT_NS, &err);
 
 	if (rc == 0 && !getenv("GPUCKPT_MPI_TEST_KEEP")) {
-		rc = start_anew(f, &err);
+		rc = restart_in_place(f, &err);
 		if (rc) { /* nothing is behind the program's handles any more */
 			fprintf(stderr, "gpuckpt: rank %zu: test: restart: %s\n", f->x.rank, err.text);
 			_exit(70);
@@ -233,7 +234,7 @@ static int is_ending(void *keeper, struct gck_error *err)
 		       gck_fail(err, ECANCELED, "the program is ending") : 0;
 }
 
-/* Before MPI_Init and after MPI_Finalize nobody else has to do with it. */
+/* Before MPI_Init and after MPI_Finalize no other rank is involved. */
 static int cycle_outside(struct gck_mpi_thread_state *k)
 {
 	struct gck_error err = {0};

@@ -11,7 +11,7 @@
 MPI_Datatype gck_mpi_type_of_real(MPI_Datatype real);
 
 /* The real library holds on to a type that a pending operation, a view or a persistent request
- * names, though the program frees it; so must we, for a restart makes all of these anew: between
+ * names, though the program frees it; so must we, for a restart makes all of these again: between
  * hold and release the handle and its real type live. In the gate. */
 void gck_mpi_type_ref_made(MPI_Datatype type);
 void gck_mpi_type_unref_made(MPI_Datatype type);

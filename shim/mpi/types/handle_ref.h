@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles that what is pending names, while the program may free them: types and operations. */
+ * References to types and operations by pending operations, while the program may free them. */
 #ifndef GCK_MPI_HANDLE_REF_H
 #define GCK_MPI_HANDLE_REF_H
 
@@ -20,7 +20,7 @@ static inline bool gck_mpi_handle_unref(struct gck_mpi_handle *h)
 	return __atomic_sub_fetch(&h->refs, 1, __ATOMIC_ACQ_REL) == GCK_MPI_REF_FREED;
 }
 
-/* The program frees it. False: it is held, and goes with the last release. */
+/* The program frees it. False: it is referred to, and goes with the last unref. */
 static inline bool gck_mpi_handle_ref_free(struct gck_mpi_handle *h)
 {
 	return __atomic_fetch_or(&h->refs, GCK_MPI_REF_FREED, __ATOMIC_ACQ_REL) == 0;

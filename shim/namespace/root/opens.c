@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * libc's functions that make and end descriptors. Where one may wait for somebody else (accept, a
  * FIFO's other end) the list is changed after it: a capture just between the two finds a socket
- * that nobody owns, and is refused. */
+ * without an owner, and is refused. */
 #include "config.h"
 
 #include "shim/namespace/root/root.h"
