@@ -43,7 +43,7 @@ static void forget(struct gck_agent *a)
 	drop(&a->control);
 }
 
-/* ---- sockets ------------------------------------------------------------------------------- */
+/* ---- sockets -------------------------------------------------------------------------------- */
 
 /* Nobody on the node can take the name first, and all of them are of one length: a restored rank's
  * environment gets the new step's in place of the old one's. */
@@ -95,7 +95,7 @@ int gck_agent_prepare(struct gck_agent *a, struct gck_error *err)
 	return -1;
 }
 
-/* ---- start --------------------------------------------------------------------------------- */
+/* ---- start ---------------------------------------------------------------------------------- */
 
 static void default_signals(void)
 {
@@ -211,7 +211,7 @@ int gck_agent_start(const struct gck_agent *a, const char *path, char *const arg
 	return rc;
 }
 
-/* ---- ready --------------------------------------------------------------------------------- */
+/* ---- ready ---------------------------------------------------------------------------------- */
 
 void gck_agent_announce(struct gck_agent *a, bool up, unsigned tasks)
 {
@@ -236,7 +236,7 @@ bool gck_agent_is_up(struct gck_agent *a)
 	return n == 1 && word;
 }
 
-/* ---- control ------------------------------------------------------------------------------- */
+/* ---- control -------------------------------------------------------------------------------- */
 
 /* Hundreds of tasks are told of before the agent reads its first: root can make room for them. */
 static bool make_room(int fd)

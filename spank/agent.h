@@ -27,10 +27,10 @@ int gck_agent_prepare(struct gck_agent *a, struct gck_error *err);
 /* In slurmstepd, once the tasks are forked: drop what is theirs. */
 void gck_agent_forked(struct gck_agent *a);
 
-/* In the first task, as the user: start path with argv and envp. The agent is nobody's child, in a
- * session of its own, with the file descriptors of common/base/control.h, default signals and umask 077.
- * Its output goes nowhere: slurmstepd waits for the end of its tasks' output. Waits for its report;
- * what it says is the error. */
+/* In the first task, as the user: start path with argv and envp. The agent is nobody's child, in
+ * a session of its own, with the file descriptors of common/base/control.h, default signals and
+ * umask 077. Its output goes nowhere: slurmstepd waits for the end of its tasks' output. Waits
+ * for its report; what it says is the error. */
 int gck_agent_start(const struct gck_agent *a, const char *path, char *const argv[],
 		    char *const envp[], struct gck_error *err);
 

@@ -55,7 +55,8 @@ unsigned gck_environment_restarts(spank_t spank)
 	return (unsigned)n;
 }
 
-/* Slurm sets it only where it is not 0: a job that has the environment of a requeued one would keep that one's. */
+/* Slurm sets it only where it is not 0: a job that has the environment of a requeued one would
+ * keep that one's. */
 void gck_environment_submit(void)
 {
 	unsetenv("SLURM_RESTART_COUNT");
@@ -68,13 +69,13 @@ bool gck_environment_heterogeneous(spank_t spank)
 	return get(spank, "SLURM_HET_SIZE", value, sizeof value, NULL) == 0 && *value;
 }
 
-/* ---- step ---------------------------------------------------------------------------------- */
+/* ---- step ----------------------------------------------------------------------------------- */
 
-/* MPI_Init of Open MPI ends with a fence that has no data, so that nobody sends to a rank that has not
- * set itself up: such a message crashes it. For a fence without data Slurm's PMIx takes a tree, where a
- * node does not wait for the others, unless it is told to take the ring, which does. The ranks of a
- * restart talk as soon as MPI_Init is through. What the user has set stays. srun has put what --mpi or
- * MpiDefault say into SLURM_MPI_TYPE by now. */
+/* MPI_Init of Open MPI ends with a fence that has no data, so that nobody sends to a rank that
+ * has not set itself up: such a message crashes it. For a fence without data Slurm's PMIx takes
+ * a tree, where a node does not wait for the others, unless it is told to take the ring, which
+ * does. The ranks of a restart talk as soon as MPI_Init is through. What the user has set stays.
+ * srun has put what --mpi or MpiDefault say into SLURM_MPI_TYPE by now. */
 int gck_environment_launch(struct gck_error *err)
 {
 	const char *type = getenv("SLURM_MPI_TYPE");
@@ -87,7 +88,7 @@ int gck_environment_launch(struct gck_error *err)
 	return 0;
 }
 
-/* ---- rank ---------------------------------------------------------------------------------- */
+/* ---- rank ----------------------------------------------------------------------------------- */
 
 /* Ours comes first: what it interposes must be seen before the user's. A step that is started out
  * of a rank has it already. */
@@ -134,7 +135,7 @@ int gck_environment_mpi(spank_t spank, bool must, const char *aside, struct gck_
 	return set(spank, "GPUCKPT_MPI", must ? "openmpi" : "auto", err);
 }
 
-/* ---- agent --------------------------------------------------------------------------------- */
+/* ---- agent ---------------------------------------------------------------------------------- */
 
 struct list {
 	char *v[MAX_VARIABLES + 1];
@@ -207,8 +208,8 @@ static void add_slurm_conf(struct list *l)
 		add(l, "SLURM_CONF=%s", path);
 }
 
-/* Slurm's own tools, first of all those of the installation that this slurmstepd is of: its sbin has a bin beside
- * it. */
+/* Slurm's own tools, first of all those of the installation that this slurmstepd is of: its sbin
+ * has a bin beside it. */
 static void add_path(struct list *l)
 {
 	char exe[PATH_MAX];

@@ -175,7 +175,8 @@ static int join_agent(spank_t spank)
 
 	if (!agent_is_up(spank))
 		return -1;
-	if (gck_environment_rank(spank, step.standins.preload, step.agent.link, step.restarts, &err) ||
+	if (gck_environment_rank(spank, step.standins.preload, step.agent.link, step.restarts,
+				 &err) ||
 	    gck_environment_mpi(spank, step.options.mpi == GCK_MPI_OPENMPI,
 				step.standins.mpi_left_out.text, &err)) {
 		fail(&err);
@@ -184,7 +185,7 @@ static int join_agent(spank_t spank)
 	return 0;
 }
 
-/* ---- hooks --------------------------------------------------------------------------------- */
+/* ---- hooks ---------------------------------------------------------------------------------- */
 
 int slurm_spank_init(spank_t spank, int ac, char *argv[])
 {

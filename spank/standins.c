@@ -49,8 +49,8 @@ static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck
 	return rc;
 }
 
-/* They come after the preload, which must be the first; Fortran's lies beside the other and needs it.
- * Without them programs with MPI run and are refused by checkpoints. */
+/* They come after the preload, which must be the first; Fortran's lies beside the other and
+ * needs it. Without them programs with MPI run and are refused by checkpoints. */
 static int choose_mpi(struct gck_standins *s, const struct gck_conf *c, const char *conf_path,
 		      const struct gck_options *o, struct gck_error *err)
 {
@@ -83,7 +83,8 @@ int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device
 }
 
 /* It comes last: a program may need several of them. */
-static int choose_cuda(struct gck_standins *s, const struct gck_conf *c, const struct gck_options *o,
+static int choose_cuda(struct gck_standins *s, const struct gck_conf *c,
+		       const struct gck_options *o,
 		       struct gck_error *err)
 {
 	size_t n = strlen(s->preload);

@@ -78,7 +78,7 @@ int gck_clock_enter(const struct gck_clock *c, struct gck_error *err)
 	return 0;
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------- */
+/* ---- descriptors ---------------------------------------------------------------------------- */
 
 static void close_on_exec_if_listening(int fd)
 {

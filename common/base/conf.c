@@ -128,7 +128,8 @@ static int set_number(struct gck_conf *c, const struct key *k, const char *value
 }
 
 /* "off" is 0. */
-static int set_age(struct gck_conf *c, const struct key *k, const char *value, struct gck_error *err)
+static int set_age(struct gck_conf *c, const struct key *k, const char *value,
+		   struct gck_error *err)
 {
 	uint64_t ms = 0;
 	unsigned s;
@@ -142,7 +143,8 @@ static int set_age(struct gck_conf *c, const struct key *k, const char *value, s
 	return 0;
 }
 
-static int set_size(struct gck_conf *c, const struct key *k, const char *value, struct gck_error *err)
+static int set_size(struct gck_conf *c, const struct key *k, const char *value,
+		    struct gck_error *err)
 {
 	uint64_t n = 0;
 

@@ -29,9 +29,10 @@ struct gck_control {
 #define GCK_AGENT_LISTEN_FD 3
 #define GCK_AGENT_REPORT_FD 4
 
-/* END comes when the node's last task has ended; slurmstepd then waits for the control socket to close,
- * before Slurm kills what is left of the step. The agent closes it within a second; where the tasks died in a
- * restart so much later at most, when Slurm has taken the job back: a busy slurmctld takes its time. */
+/* END comes when the node's last task has ended; slurmstepd then waits for the control socket to
+ * close, before Slurm kills what is left of the step. The agent closes it within a second; where
+ * the tasks died in a restart so much later at most, when Slurm has taken the job back: a busy
+ * slurmctld takes its time. */
 #define GCK_REQUEUE_WAIT_MS 20000
 
 /* The agent's environment, made anew by the plugin (nothing of the job's is inherited):

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- base64 ------------------------------------------------------------------------------------ */
+/* ---- base64 --------------------------------------------------------------------------------- */
 
 static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -73,7 +73,7 @@ long gck_base64_bytes(const char *text, size_t length, void *bytes)
 	return out - (unsigned char *)bytes;
 }
 
-/* ---- hexadecimal digits ------------------------------------------------------------------------ */
+/* ---- hexadecimal digits --------------------------------------------------------------------- */
 
 void gck_hex(const void *bytes, size_t n, char *text)
 {
@@ -118,7 +118,7 @@ bool gck_unhex(const char *text, size_t n, void *bytes)
 	return true;
 }
 
-/* ---- UTF-8 ------------------------------------------------------------------------------------- */
+/* ---- UTF-8 ---------------------------------------------------------------------------------- */
 
 /* The length of the character that this byte begins; 0: it begins none. */
 static size_t length(unsigned char first)

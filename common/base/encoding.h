@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 
-/* ---- base64 (RFC 4648, with padding, without line ends) ------------------------------------ */
+/* ---- base64 (RFC 4648, with padding, without line ends) ------------------------------------- */
 
 /* Text for size bytes, malloced; NULL without memory. */
 char *gck_base64_text(const void *bytes, size_t size);
@@ -20,7 +20,7 @@ char *gck_base64_text(const void *bytes, size_t size);
 /* Decode a text. Returns the number of bytes, or -1 if the text is not base64. */
 GCK_MUST_CHECK long gck_base64_bytes(const char *text, size_t length, void *bytes);
 
-/* ---- hexadecimal digits -------------------------------------------------------------------- */
+/* ---- hexadecimal digits --------------------------------------------------------------------- */
 
 /* Each value has one text: capital letters are refused. */
 #define GCK_HEX_DIGITS "0123456789abcdef"
@@ -35,7 +35,7 @@ bool gck_unhex(const char *text, size_t n, void *bytes);
 /* The number of the text's first digits, 16 at most; false if it has fewer. */
 bool gck_unhex_number(const char *text, unsigned digits, uint64_t *number);
 
-/* ---- UTF-8 --------------------------------------------------------------------------------- */
+/* ---- UTF-8 ---------------------------------------------------------------------------------- */
 
 /* Make the text valid UTF-8, in place: an invalid byte becomes '?', and a character that the text's
  * end cuts off is dropped. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The launcher's variables of one start of a rank, as they lie in a restored process: "NAME=value"
- * each at the beginning of a slot of its own, NULs to the slot's end. The next start's values are
- * written into the slots of the same names: pointers that the program holds stay good, and a lineage
- * of restarts does not grow. */
+ * The launcher's variables of one start of a rank, as they lie in a restored process:
+ * "NAME=value" each at the beginning of a slot of its own, NULs to the slot's end. The next
+ * start's values are written into the slots of the same names: pointers that the program holds
+ * stay good, and a lineage of restarts does not grow. */
 #ifndef GCK_ENVIRON_SLOTS_H
 #define GCK_ENVIRON_SLOTS_H
 
@@ -13,9 +13,9 @@ struct gck_slots {
 	size_t used, room;
 };
 
-/* The first entry at or behind *at, which goes to the next one; NULL: there is none. capacity: bytes
- * of its slot, with the NUL (may be NULL). Works for any text of entries that end with NUL, as
- * /proc/PID/environ has them. */
+/* The first entry at or behind *at, which goes to the next one; NULL: there is none. capacity:
+ * bytes of its slot, with the NUL (may be NULL). Works for any text of entries that end with
+ * NUL, as /proc/PID/environ has them. */
 const char *gck_slots_next(const char *text, size_t size, size_t *at, size_t *capacity);
 
 /* The entry among `text`'s that has this one's name; NULL: none. */

@@ -6,8 +6,8 @@
 
 #include "common/base/encoding.h"
 
-/* What was quoted from outside must not start a line of its own in somebody's log, and the text, which may
- * be cut, must fit into JSON. */
+/* What was quoted from outside must not start a line of its own in somebody's log, and the text,
+ * which may be cut, must fit into JSON. */
 static void one_line(char *text)
 {
 	gck_utf8_sanitize(text);

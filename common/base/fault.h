@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Faults to order, for tests: in a build made with --enable-faults the environment variable
- * GPUCKPT_FAULT=NUMBER:FILE kills (SIGKILL) the process that passes the point of that number, once:
- * it removes FILE, and without FILE nothing happens. GPUCKPT_FAULT=/DIR is for all points: the file
- * DIR/kill.POINT (as below, without GCK_FAULT_) does the same, and DIR/hold.POINT holds the thread
- * that passes for as long as DIR/held.POINT, as it is called from then on, is there. In other builds
- * a point is nothing. */
+ * GPUCKPT_FAULT=NUMBER:FILE kills (SIGKILL) the process that passes the point of that number,
+ * once: it removes FILE, and without FILE nothing happens. GPUCKPT_FAULT=/DIR is for all points:
+ * the file DIR/kill.POINT (as below, without GCK_FAULT_) does the same, and DIR/hold.POINT holds
+ * the thread that passes for as long as DIR/held.POINT, as it is called from then on, is there.
+ * In other builds a point is nothing. */
 #ifndef GCK_FAULT_H
 #define GCK_FAULT_H
 

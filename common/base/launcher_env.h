@@ -17,9 +17,9 @@ static inline bool gck_launcher_matches(const char *entry, const char *const *wo
 	return false;
 }
 
-/* Set by the launcher or the batch script, and the program may well set them to something of its own:
- * replaced only where it has not. Parameters of MPI libraries are among them: a program that chose
- * one before MPI_Init is to get the same library again. */
+/* Set by the launcher or the batch script, and the program may well set them to something of its
+ * own: replaced only where it has not. Parameters of MPI libraries are among them: a program
+ * that chose one before MPI_Init is to get the same library again. */
 static inline bool gck_launcher_default(const char *entry)
 {
 	static const char *const words[] = {

@@ -12,7 +12,7 @@
 #define HOUR (3600u * SECOND)
 #define DAY (24u * HOUR)
 
-/* ---- kinds of values ----------------------------------------------------------------------- */
+/* ---- kinds of values ------------------------------------------------------------------------ */
 
 static int read_time(const char *value, uint64_t min, uint64_t max, uint64_t *ms,
 		     struct gck_error *err)
@@ -59,7 +59,7 @@ static void print(char *value, size_t size, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* ---- the keys ------------------------------------------------------------------------------ */
+/* ---- the keys ------------------------------------------------------------------------------- */
 
 static int read_interval(struct gck_options *o, const char *value, struct gck_error *err)
 {

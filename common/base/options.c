@@ -104,7 +104,7 @@ int gck_options_format(const struct gck_options *o, char *text, size_t size,
 	return 0;
 }
 
-/* ---- numbers, times and sizes ------------------------------------------------------------------ */
+/* ---- numbers, times and sizes --------------------------------------------------------------- */
 
 /* Digits at *text, which moves behind them. -1: no digit, or too large. */
 static int digits(const char **text, uint64_t *number)

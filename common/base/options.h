@@ -63,7 +63,7 @@ int gck_parse_size(const char *text, uint64_t *bytes, struct gck_error *err);
 int gck_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *number,
 		     struct gck_error *err);
 
-/* ---- the table of keys (option_keys.c) --------------------------------------------------------- */
+/* ---- the table of keys (option_keys.c) ------------------------------------------------------ */
 
 struct gck_option_key {
 	const char *name;

@@ -36,8 +36,8 @@ int gck_wire_fd(const struct gck_wire *w);
 /* Queue a message (body is not stolen). A client may send before the hello came: it waits. */
 int gck_wire_send(struct gck_wire *w, const json_t *body, struct gck_error *err);
 
-/* Write what is queued: 1 when all went out, 0 when more is left, -1 on failure. pending: so many bytes
- * are to be written now; waiting: a client has messages that wait for the hello. */
+/* Write what is queued: 1 when all went out, 0 when more is left, -1 on failure. pending: so
+ * many bytes are to be written now; waiting: a client has messages that wait for the hello. */
 int gck_wire_flush(struct gck_wire *w, struct gck_error *err);
 size_t gck_wire_pending(const struct gck_wire *w);
 bool gck_wire_waiting(const struct gck_wire *w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading an image in a file: as a store that has one commit. The headers are read first, to the end of
- * the file, so that one that is cut off is known before anything of it is used. */
+ * Reading an image in a file as a store that has one commit. All headers are read first, so that a
+ * truncated file is rejected before anything in it is used. */
 #include "storage/archive/archive.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "storage/archive/tar.h"
 #include "storage/store/store.h"
 
-/* ---- the backend --------------------------------------------------------------------------- */
+/* ---- the backend ---------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -92,14 +92,14 @@ static const struct gck_backend_ops image_ops = {
 	.get = image_get,
 };
 
-/* ---- the headers --------------------------------------------------------------------------- */
+/* ---- the headers ---------------------------------------------------------------------------- */
 
 static int refuse(const struct gck_archive *f, const char *why, struct gck_error *err)
 {
 	return gck_fail(err, EBADMSG, "%s is not a whole image: %s", f->head.where, why);
 }
 
-/* "<cluster>/<job>/<step>/" of every name is the same. What follows it, or NULL. */
+/* All names begin with the same "<cluster>/<job>/<step>/". Returns what follows it, or NULL. */
 static const char *below_step(struct gck_archive *f, const char *name)
 {
 	const char *rest = name;
@@ -143,7 +143,7 @@ static int add(struct gck_archive *f, const char *name, uint64_t offset, uint64_
 	return 0;
 }
 
-/* The commit is last: with it and the end's block of zeros all is there. */
+/* The commit is last: a file with it and the final block of zeros is complete. */
 static int read_headers(struct gck_archive *f, struct gck_error *err)
 {
 	char block[GCK_TAR_BLOCK], name[GCK_TAR_NAME];

@@ -37,7 +37,7 @@ GCK_MUST_CHECK int gck_store_may_import(struct gck_store *s, uint32_t seq, struc
 GCK_MUST_CHECK int gck_store_import(struct gck_store *s, struct gck_store *image, uint32_t seq,
 				    struct gck_error *err);
 
-/* ---- within storage/archive ---------------------------------------------------------------- */
+/* ---- within storage/archive ----------------------------------------------------------------- */
 
 struct gck_archive_member {
 	char *name; /* below the step */

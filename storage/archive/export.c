@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A commit and all that it needs, into one file: objects, manifests, and the commit last. */
+ * Writing a commit and everything it refers to into one file: objects, manifests, and the commit
+ * last. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ struct export {
 	struct gck_store *s;
 	int fd;
 	uint64_t done, all; /* bytes of objects */
-	char *buffer;       /* GCK_OBJECT_STORED_MAX, and what fills a block */
+	char *buffer;       /* GCK_OBJECT_STORED_MAX bytes */
 };
 
 static int write_all(struct export *x, const char *data, size_t size, struct gck_error *err)

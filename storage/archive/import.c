@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An image in a file becomes a commit of a store: objects, manifests, and the commit last. What was put
- * is removed again if that fails, but not what was there before: other commits may need it. So there is one
- * import at a time into a step, or one would take what the other has found there. From an object
- * store gpuckptd removes it: nobody else may, as long as the import is under way. */
+ * Importing an image from a file as a commit of a store: objects, manifests, and the commit last.
+ * After a failure, what the import put is removed again, but not what existed before: other commits
+ * may refer to it. Only one import into a step may run at a time, since one import would remove
+ * objects that the other found and relies on. In an object store gpuckptd removes them: no other
+ * process may, while the import runs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct import {
 	const struct gck_store *tell;
 	pthread_mutex_t lock; /* of what follows, while several threads put */
 	uint64_t done, all;
-	bool *put;   /* by member: it was not there before */
+	bool *put;   /* by member: it did not exist before */
 	bool counts; /* the commit may have been put */
 };
 
@@ -66,7 +67,7 @@ static int tell(struct import *m, uint64_t size, struct gck_error *err)
 	return rc;
 }
 
-/* Before it is put. What is there but cannot be seen is not replaced. */
+/* Note whether a member exists before it is put. One that cannot be checked is not replaced. */
 static int look_for(struct import *m, size_t i, struct gck_error *err)
 {
 	struct gck_error why;
@@ -119,7 +120,7 @@ static int put_manifests(struct import *m, struct gck_error *err)
 	return 0;
 }
 
-/* Its bytes as they are: restarts know it by their hash. */
+/* The commit's bytes stay as they are: restarts identify it by their hash. */
 static int put_commit(struct import *m, const json_t *commit, struct gck_error *err)
 {
 	char name[GCK_NAME_MAX], dir[GCK_NAME_MAX], hash[GCK_HASH_TEXT], *text;
@@ -141,8 +142,8 @@ static int put_commit(struct import *m, const json_t *commit, struct gck_error *
 	return rc;
 }
 
-/* The commit, files, then the directories that are empty now. */
-static void take_back(struct import *m)
+/* Remove the commit, the files, then the directories that are empty. */
+static void undo(struct import *m)
 {
 	char dir[GCK_NAME_MAX];
 
@@ -169,7 +170,7 @@ static int put_all(struct import *m, const json_t *commit, struct gck_error *err
 	    put_commit(m, commit, err) == 0)
 		return 0;
 	if (!m->to->remote)
-		take_back(m);
+		undo(m);
 	return -1;
 }
 

@@ -30,24 +30,24 @@ struct gck_backend_ops {
 	/* Make everything that was put durable. */
 	int (*flush)(struct gck_backend *b, struct gck_error *err);
 
-	/* Write a small document durably: it exists as a whole or not at all. The names of objects in
-	 * the same directory become durable too. dir: where a temporary file may lie. */
+	/* Write a small document durably: it exists as a whole or not at all. The names of
+	 * objects in the same directory become durable too. dir: where a temporary file may lie. */
 	int (*put)(struct gck_backend *b, const char *name, const char *dir, const void *data,
 		   size_t size, struct gck_error *err);
 
-	/* Several threads may call these at once. ENOENT: the object does not exist. get reads exactly
-	 * size bytes; EBADMSG: the object is shorter. */
+	/* Several threads may call these at once. ENOENT: the object does not exist. get reads
+	 * exactly size bytes; EBADMSG: the object is shorter. */
 	int (*size)(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err);
 	int (*get)(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		   size_t size, struct gck_error *err);
 
-	/* The bytes that get read of an object were damaged. True: get reads another copy from now on.
-	 * NULL: the backend has one copy only. */
+	/* The bytes that get read of an object were damaged. True: get reads another copy from
+	 * now on. NULL: the backend has one copy only. */
 	bool (*distrust)(struct gck_backend *b, const char *name);
 
-	/* dir: "" is the step. Names that do not exist are no error. remove of a directory (name with
-	 * '/') removes it if it is empty and otherwise does nothing. Several threads may remove at
-	 * once. */
+	/* dir: "" is the step. Names that do not exist are no error. remove of a directory (name
+	 * with '/') removes it if it is empty and otherwise does nothing. Several threads may
+	 * remove at once. */
 	int (*list)(struct gck_backend *b, const char *dir, gck_list_fn *fn, void *arg,
 		    struct gck_error *err);
 	int (*remove)(struct gck_backend *b, const char *name, struct gck_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names in the store: made and recognised. */
+ * Names in the store: making and recognising them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 static const char alnum[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 static const char hex[] = "0123456789abcdef";
 
-bool gck_nonce_ok(const char *nonce)
+static bool is_nonce(const char *nonce)
 {
 	size_t n = strspn(nonce, alnum);
 
@@ -19,7 +19,7 @@ bool gck_nonce_ok(const char *nonce)
 
 int gck_nonce_check(const char *nonce, struct gck_error *err)
 {
-	if (gck_nonce_ok(nonce))
+	if (is_nonce(nonce))
 		return 0;
 	return gck_fail(err, EINVAL, "\"%.80s\" is not a nonce: 1 to %d letters and digits", nonce,
 			GCK_NONCE_MAX);

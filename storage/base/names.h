@@ -12,7 +12,6 @@
 #define GCK_NONCE_MAX 64
 
 /* A nonce is part of a path: letters and digits only. */
-bool gck_nonce_ok(const char *nonce);
 GCK_MUST_CHECK int gck_nonce_check(const char *nonce, struct gck_error *err);
 
 void gck_name_commit(char name[GCK_NAME_MAX], uint32_t seq);

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * A loop on several threads. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -9,8 +9,9 @@
 
 typedef int gck_parallel_fn(void *arg, size_t i, struct gck_error *err);
 
-/* Call fn for 0 to n - 1, roughly in that order, on at most `threads` threads (the caller's is one of
- * them; fewer threads take longer). The first failure is the result; no call begins after it. */
+/* Call fn for 0 to n - 1, roughly in that order, on at most `threads` threads (the caller's is
+ * one of them; fewer threads take longer). The first failure is the result; no call begins after
+ * it. */
 GCK_MUST_CHECK int gck_parallel(unsigned threads, size_t n, gck_parallel_fn *fn, void *arg,
 				struct gck_error *err);
 

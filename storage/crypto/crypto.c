@@ -31,7 +31,7 @@ int gck_crypto_mac(const unsigned char key[GCK_CRYPTO_KEY], const void *data, si
 		       0 : fail("HMAC-SHA256", err);
 }
 
-/* ---- the key of a nonce -------------------------------------------------------------------- */
+/* ---- the key of a nonce --------------------------------------------------------------------- */
 
 /* CMAC's subkey: zeros encrypted, times x in GF(2^128). */
 static void double_block(unsigned char b[BLOCK])
@@ -84,7 +84,7 @@ static int begin(EVP_CIPHER_CTX *ctx, bool encrypt, const unsigned char key[GCK_
 	return rc;
 }
 
-/* ---- sealing and opening ------------------------------------------------------------------- */
+/* ---- sealing and opening -------------------------------------------------------------------- */
 
 int gck_crypto_encrypt(const unsigned char key[GCK_CRYPTO_KEY],
 		    const unsigned char nonce[GCK_CRYPTO_NONCE], struct gck_associated_data bound,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cryptographic primitives of encryption, all of them libcrypto's. A gpuckpt that was configured
- * without libcrypto has crypto_none.c, where every function fails with ENOTSUP.
+ * The cryptographic primitives of encryption, all of them libcrypto's. A gpuckpt that was
+ * configured without libcrypto has crypto_none.c, where every function fails with ENOTSUP.
  *
  * XAES-256-GCM (c2sp.org/XAES-256-GCM) is AES-256-GCM with a nonce of 192 bits: random nonces do
  * not repeat under a key, however much is encrypted. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Instead of crypto.c where gpuckpt was configured without libcrypto. */
+ * Replaces crypto.c where gpuckpt was configured without libcrypto. */
 #include "storage/crypto/crypto.h"
 
 static int refuse(struct gck_error *err)

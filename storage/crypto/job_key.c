@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A job's key at work. */
+ * A job's key, and the keys derived from it for chunks, names and documents. */
 #include "storage/crypto/job_key.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "common/base/encoding.h"
 
-/* One key, one use. */
+/* Each derived key has one use. */
 struct gck_job_key {
 	unsigned char job[GCK_CRYPTO_KEY];
 	unsigned char chunks[GCK_CRYPTO_KEY], names[GCK_CRYPTO_KEY], documents[GCK_CRYPTO_KEY];
@@ -54,9 +54,9 @@ bool gck_job_key_same(const struct gck_job_key *a, const struct gck_job_key *b)
 	return a && b ? !memcmp(a->job, b->job, sizeof a->job) : a == b;
 }
 
-/* ---- chunks -------------------------------------------------------------------------------- */
+/* ---- chunks --------------------------------------------------------------------------------- */
 
-/* What a chunk is, as it is bound: numbers little-endian, hash canonical. */
+/* The associated data of a chunk: numbers little-endian, hash canonical. */
 struct row {
 	XXH128_canonical_t hash;
 	uint32_t size, method;
@@ -81,18 +81,21 @@ int gck_chunk_encrypt(const struct gck_job_key *s, const struct gck_chunk *c, vo
 	return gck_crypto_encrypt(s->chunks, at, bound(c, &row), data, size, data, err);
 }
 
-int gck_chunk_decrypt(const struct gck_job_key *s, const struct gck_chunk *c, const void *at, void *to,
+int gck_chunk_decrypt(const struct gck_job_key *s, const struct gck_chunk *c, const void *at,
+		      void *to,
 			struct gck_error *err)
 {
 	struct row row;
 
-	return gck_crypto_decrypt(s->chunks, at, bound(c, &row), (const char *)at + GCK_ENCRYPT_BEFORE,
+	return gck_crypto_decrypt(s->chunks, at, bound(c, &row),
+				  (const char *)at + GCK_ENCRYPT_BEFORE,
 			       c->stored - GCK_ENCRYPT_EXTRA, to, err);
 }
 
-/* ---- names --------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
-int gck_keyed_name(const struct gck_job_key *s, const void *data, size_t size, struct gck_hash *name,
+int gck_keyed_name(const struct gck_job_key *s, const void *data, size_t size,
+		   struct gck_hash *name,
 		  struct gck_error *err)
 {
 	unsigned char mac[32];
@@ -103,9 +106,10 @@ int gck_keyed_name(const struct gck_job_key *s, const void *data, size_t size, s
 	return 0;
 }
 
-/* ---- documents ----------------------------------------------------------------------------- */
+/* ---- documents ------------------------------------------------------------------------------ */
 
-char *gck_text_encrypt(const struct gck_job_key *s, const char *about, char *text, struct gck_error *err)
+char *gck_text_encrypt(const struct gck_job_key *s, const char *about, char *text,
+		       struct gck_error *err)
 {
 	size_t size = strlen(text);
 	unsigned char *bytes = realloc(text, size + GCK_ENCRYPT_EXTRA);
@@ -118,7 +122,8 @@ char *gck_text_encrypt(const struct gck_job_key *s, const char *about, char *tex
 	}
 	memmove(bytes + GCK_ENCRYPT_BEFORE, bytes, size);
 	if (gck_crypto_random(bytes, GCK_CRYPTO_NONCE, err) == 0 &&
-	    gck_crypto_encrypt(s->documents, bytes, (struct gck_associated_data){ about, strlen(about) },
+	    gck_crypto_encrypt(s->documents, bytes, (struct gck_associated_data){ about,
+			       strlen(about) },
 			    bytes + GCK_ENCRYPT_BEFORE, size, bytes + GCK_ENCRYPT_BEFORE, err) == 0 &&
 	    !(box = gck_base64_text(bytes, size + GCK_ENCRYPT_EXTRA)))
 		gck_fail(err, ENOMEM, "no memory to encrypt %zu bytes", size);
@@ -126,13 +131,15 @@ char *gck_text_encrypt(const struct gck_job_key *s, const char *about, char *tex
 	return box;
 }
 
-/* The text takes the place of the sealed bytes, which begin before it. */
-static char *open_bytes(const struct gck_job_key *s, const char *about, unsigned char *bytes, size_t size,
+/* The text takes the place of the encrypted bytes, which begin before it. */
+static char *open_bytes(const struct gck_job_key *s, const char *about, unsigned char *bytes,
+			size_t size,
 			struct gck_error *err)
 {
 	size_t length = size - GCK_ENCRYPT_EXTRA;
 
-	if (gck_crypto_decrypt(s->documents, bytes, (struct gck_associated_data){ about, strlen(about) },
+	if (gck_crypto_decrypt(s->documents, bytes, (struct gck_associated_data){ about,
+			       strlen(about) },
 			    bytes + GCK_ENCRYPT_BEFORE, length, bytes + GCK_ENCRYPT_BEFORE, err) < 0)
 		return NULL;
 	memmove(bytes, bytes + GCK_ENCRYPT_BEFORE, length);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys that are asked for. They are in no core file of this process, and no other process of its user (a
- * rank is one) may look into it. */
+ * Unwrapping keys and keeping them. A process with keys writes no core file, and other processes of
+ * its user (such as ranks) cannot read its memory. */
 #include "storage/crypto/keyring.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static struct gck_job_key *unwrap(const char *wrapped, struct gck_error *err)
 	struct gck_job_key *seal = NULL;
 
 	if (!unwrapper.fn) {
-		gck_fail(err, ENOKEY, "encrypted, and nobody here has its key");
+		gck_fail(err, ENOKEY, "encrypted, and this process has no access to its key");
 		return NULL;
 	}
 	if (prctl(PR_SET_DUMPABLE, 0) < 0) {
@@ -39,7 +39,8 @@ static struct gck_job_key *unwrap(const char *wrapped, struct gck_error *err)
 	return seal;
 }
 
-const struct gck_job_key *gck_keyring_get(struct gck_store *s, const char *wrapped, struct gck_error *err)
+const struct gck_job_key *gck_keyring_get(struct gck_store *s, const char *wrapped,
+					  struct gck_error *err)
 {
 	struct gck_keyring_entry *k = s->keys;
 

@@ -16,7 +16,7 @@ typedef int gck_unwrap_fn(void *arg, const char *wrapped, unsigned char key[GCK_
 /* Set the process's unwrapper, before the first image that is encrypted. */
 void gck_store_unwrapper(gck_unwrap_fn *fn, void *arg);
 
-/* ---- within storage/ ----------------------------------------------------------------------- */
+/* ---- within storage/ ------------------------------------------------------------------------ */
 
 /* The keys that were unwrapped for a store, so that each is unwrapped once. */
 struct gck_keyring_entry {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whole documents, and checked members of their JSON. */
+ * Reading whole documents, checked members of their JSON, and encrypting a part of them. */
 #include "config.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ int gck_json_u32(const json_t *object, const char *key, uint32_t *value, struct 
 	return 0;
 }
 
-/* ---- encryption -------------------------------------------------------------------------------- */
+/* ---- encryption ----------------------------------------------------------------------------- */
 
 bool gck_document_is_encrypted(const json_t *document)
 {
@@ -66,7 +66,7 @@ static const char *wrapped_of(const json_t *document)
 	return json_string_value(json_object_get(json_object_get(document, "sealed"), "key"));
 }
 
-/* What the box is bound to: the document's name, and all that is outside. free() it. */
+/* The associated data of the encrypted part: the document's name and its plain part. free() it. */
 static char *about(const struct gck_store *s, const char *name, const json_t *outside,
 		   struct gck_error *err)
 {
@@ -134,7 +134,7 @@ int gck_document_key(struct gck_store *s, const json_t *document, const struct g
 	return *seal ? 0 : -1;
 }
 
-/* The document without its box, which is what the box is bound to. */
+/* The document without its encrypted part, to which that part is bound. */
 static json_t *without_box(const json_t *document)
 {
 	json_t *sealed = json_pack("{s:s}", "key", wrapped_of(document));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of hex digits, two digits a byte. */
+ * Tables of hex digits, two digits a byte. */
 #include "storage/document/hex_table.h"
 
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 
 #include "common/base/encoding.h"
 
-/* ---- packed hex -------------------------------------------------------------------------------- */
+/* ---- packed hex ----------------------------------------------------------------------------- */
 
 size_t gck_packed_hex_size(size_t digits)
 {
 	return GCK_PACKED_HEX_HEAD + (digits + 1) / 2;
 }
 
-void gck_packed_hex_head(unsigned char *value, size_t digits)
+static void write_head(unsigned char *value, size_t digits)
 {
 	value[0] = 0;
 	value[1] = digits % 2;
@@ -36,9 +36,10 @@ bool gck_packed_hex_pack(const char *text, size_t digits, unsigned char *value)
 	unsigned char *bytes = value + GCK_PACKED_HEX_HEAD;
 	const char last[] = { digits ? text[digits - 1] : '0', '0' };
 
-	if (!gck_unhex(text, digits / 2, bytes) || (digits % 2 && !gck_unhex(last, 1, bytes + digits / 2)))
+	if (!gck_unhex(text, digits / 2, bytes) || (digits % 2 && !gck_unhex(last, 1,
+									     bytes + digits / 2)))
 		return false;
-	gck_packed_hex_head(value, digits);
+	write_head(value, digits);
 	return true;
 }
 
@@ -55,7 +56,7 @@ void gck_packed_hex_text(const unsigned char *value, size_t digits, char *text)
 	text[digits] = '\0';
 }
 
-/* ---- tables ------------------------------------------------------------------------------------ */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 #define ROOM_MIN 64u
 #define KEY 8 /* bytes that rows are sorted by */
@@ -67,7 +68,8 @@ static void set_digit(unsigned char *v, size_t i, unsigned digit)
 	*both = (unsigned char)(i % 2 ? (*both & 0xf0) | digit : (*both & 15) | digit << 4);
 }
 
-uint64_t gck_hex_table_get(const struct gck_hex_table *r, size_t row, unsigned column, unsigned digits)
+uint64_t gck_hex_table_get(const struct gck_hex_table *r, size_t row, unsigned column,
+			   unsigned digits)
 {
 	size_t first = row * r->width + column;
 	const unsigned char *at = r->v + GCK_PACKED_HEX_HEAD + first / 2;
@@ -82,7 +84,8 @@ uint64_t gck_hex_table_get(const struct gck_hex_table *r, size_t row, unsigned c
 	return digits ? number << 4 | *at >> 4 : number;
 }
 
-void gck_hex_table_set(struct gck_hex_table *r, size_t row, unsigned column, unsigned digits, uint64_t number)
+void gck_hex_table_set(struct gck_hex_table *r, size_t row, unsigned column, unsigned digits,
+		       uint64_t number)
 {
 	size_t first = row * r->width + column;
 
@@ -132,7 +135,7 @@ json_t *gck_hex_table_json(const struct gck_hex_table *r)
 		return json_string("");
 	if (digits % 2)
 		set_digit(r->v, digits, 0);
-	gck_packed_hex_head(r->v, digits);
+	write_head(r->v, digits);
 	return json_stringn_nocheck((const char *)r->v, gck_packed_hex_size(digits));
 }
 
@@ -146,7 +149,8 @@ size_t gck_hex_table_count(unsigned width, const json_t *value)
 	return digits_of(value) / width;
 }
 
-int gck_hex_table_load(struct gck_hex_table *r, unsigned width, const json_t *value, struct gck_error *err)
+int gck_hex_table_load(struct gck_hex_table *r, unsigned width, const json_t *value,
+		       struct gck_error *err)
 {
 	const char *text = json_string_value(value);
 	size_t digits = digits_of(value);

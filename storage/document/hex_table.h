@@ -17,9 +17,8 @@
  * byte for two digits. It begins with a NUL, which no parsed text does (json.c). */
 #define GCK_PACKED_HEX_HEAD 2 /* a NUL; whether the last byte has one digit only */
 
-/* The size of such a value in bytes, and its head. */
+/* The size of such a value in bytes. */
 size_t gck_packed_hex_size(size_t digits);
-void gck_packed_hex_head(unsigned char *value, size_t digits);
 
 /* Is a value packed hex, and how many digits does it have? */
 bool gck_packed_hex_is(const json_t *value);
@@ -30,7 +29,7 @@ size_t gck_packed_hex_digits(const json_t *value);
 bool gck_packed_hex_pack(const char *text, size_t digits, unsigned char *value);
 void gck_packed_hex_text(const unsigned char *value, size_t digits, char *text);
 
-/* ---- tables ------------------------------------------------------------------------------------ */
+/* ---- tables --------------------------------------------------------------------------------- */
 
 struct gck_hex_table {
 	unsigned width;     /* digits of a row; set before the first row is added */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON with long texts in it, which jansson would copy again and again: they are taken out of the text
- * before it is parsed, and a NUL and a number stand for each, as no text from outside has a NUL. Those of
- * hex digits stay half as long (digits.h). */
+ * JSON with long texts, which jansson would copy several times. They are taken out of the
+ * document before it is parsed; a NUL and a number replace each of them, since no text from
+ * outside has a NUL. Texts of hex digits are kept packed (hex_table.h). */
 #include "storage/document/json.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 
 #define NUL "\\u0000"
 
-/* ---- parsing ------------------------------------------------------------------------------- */
+/* ---- parsing -------------------------------------------------------------------------------- */
 
 struct taken {
 	json_t *all;
@@ -22,8 +22,8 @@ struct taken {
 	size_t to;
 };
 
-/* Where a string ends: at its quote, or with the text. *plain: it is ASCII, and no character in it means another,
- * or is none that JSON may have there. -1: it has a NUL. */
+/* Where a string ends: at its quote, or with the text. *plain: it is ASCII, and no character in
+ * it means another, or is none that JSON may have there. -1: it has a NUL. */
 static int find_end(const char *text, size_t size, size_t at, size_t *end, bool *plain)
 {
 	*plain = true;
@@ -143,7 +143,7 @@ json_t *gck_json_parse(char *text, size_t size, struct gck_error *err)
 	return value;
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 struct made {
 	char *text;

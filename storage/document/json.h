@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON documents with long tables (hex_table.h), parsed and written without copies of the tables. */
+ * JSON documents with long tables (hex_table.h), parsed and written without copies of the
+ * tables. */
 #ifndef GCK_JSON_H
 #define GCK_JSON_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `file:` backend: reading, listing, removing. The job's directory is the user's own and closed
- * to others (file_dir.c), but root reads and removes there, too: what its owner makes of it meanwhile,
- * links above all, must not lead anywhere else (file_at.c). */
+ * The `file:` backend: reading, listing, removing. The job's directory belongs to the user and
+ * is closed to others (step_dir.c), but root reads and removes there, too: changes that the
+ * owner makes meanwhile, such as links, must not lead outside (open_files.c). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static int read_all(struct gck_file_store *f, int fd, const char *name, uint64_t
 	return 0;
 }
 
-/* Objects are read part by part, a few in turns; documents in one go, and may be replaced. */
+/* Objects are read in parts and stay open; documents are read at once and may be replaced. */
 static int file_get(struct gck_backend *b, const char *name, uint64_t offset, void *data,
 		    size_t size, struct gck_error *err)
 {
@@ -100,7 +100,7 @@ static int list_open(struct gck_file_store *f, DIR *d, const char *dir, gck_list
 	struct dirent *e;
 
 	while (errno = 0, (e = readdir(d))) {
-		if (e->d_name[0] == '.') /* and what NFS keeps of removed files */
+		if (e->d_name[0] == '.') /* including files that NFS keeps after removal */
 			continue;
 		snprintf(name, sizeof name, "%s%s", e->d_name,
 			 is_directory(dirfd(d), e) ? "/" : "");
@@ -142,7 +142,7 @@ static int file_remove(struct gck_backend *b, const char *name, struct gck_error
 	return gck_file_fail(f, "remove", name, errno, err);
 }
 
-/* A file system without locks lets everybody. */
+/* On a file system without locks every caller succeeds. */
 static int file_lock(struct gck_backend *b, struct gck_error *err)
 {
 	if (flock(file_of(b)->step_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)

@@ -12,7 +12,7 @@
 struct gck_backend *gck_file_open(const char *path, const char *cluster, uint32_t job,
 				  uint32_t step, bool create, struct gck_error *err);
 
-/* ---- within storage/file ------------------------------------------------------------------- */
+/* ---- within storage/file -------------------------------------------------------------------- */
 
 #define GCK_FILE_PENDING 4 /* finished objects whose write-back may still run */
 #define GCK_FILE_CACHED 8  /* objects kept open for reading */
@@ -39,9 +39,9 @@ struct gck_file_store {
 int gck_file_fail(const struct gck_file_store *f, const char *what, const char *name, int code,
 		  struct gck_error *err);
 
-/* open_files.c: names of the step, DIR/LEAF at most. Links are not followed, neither in the place of DIR
- * nor in that of LEAF. -1 with errno; flags are open's. A name that ends in '/' is removed as a
- * directory. */
+/* open_files.c: names of the step, DIR/LEAF at most. Links are not followed, neither in the
+ * place of DIR nor in that of LEAF. -1 with errno; flags are open's. A name that ends in '/' is
+ * removed as a directory. */
 int gck_file_at_open(const struct gck_file_store *f, const char *name, int flags);
 int gck_file_at_rename(const struct gck_file_store *f, const char *from, const char *to);
 int gck_file_at_remove(const struct gck_file_store *f, const char *name);

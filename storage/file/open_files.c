@@ -21,7 +21,7 @@ static const char *remedy(int code)
 	case EDQUOT:
 		return "; your quota there is used up";
 	case EIO:
-		return "; the file system cannot be relied upon";
+		return "; the file system is unreliable";
 	default:
 		return "";
 	}
@@ -34,7 +34,7 @@ int gck_file_fail(const struct gck_file_store *f, const char *what, const char *
 			remedy(code));
 }
 
-/* ---- names --------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 struct place {
 	int dir; /* O_PATH */
@@ -65,7 +65,7 @@ static int find(const struct gck_file_store *f, const char *name, struct place *
 	return p->dir < 0 ? -1 : 0;
 }
 
-/* What was done there keeps its errno. */
+/* Close the directory; errno stays that of the operation. */
 static int leave(const struct place *p, int rc)
 {
 	int code = errno;
@@ -121,7 +121,7 @@ int gck_file_open_regular(const struct gck_file_store *f, const char *name, uint
 	return gck_fail(err, EBADMSG, "%s/%s is not a regular file", f->head.where, name);
 }
 
-/* ---- objects that stay open ---------------------------------------------------------------- */
+/* ---- objects that stay open ----------------------------------------------------------------- */
 
 /* Called with the lock held. */
 static struct gck_file_open *find_open(struct gck_file_store *f, const char *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `file:` backend: writing. Whatever gets its name here is whole; fsync of an object comes a
+ * The `file:` backend: writing. A file is complete before it gets its name. An object is fsynced a
  * few objects later, so that its write-back runs while the next one is filled. */
 #include "config.h"
 
@@ -36,8 +36,8 @@ static int open_temporary(struct gck_file_store *f, const char *dir, char name[G
 	return fd < 0 ? gck_file_fail(f, "create", name, errno, err) : fd;
 }
 
-/* Past the page cache is faster where that is on a disk of this node (doc/store.md); elsewhere it
- * was not measured, and on tmpfs it is nothing. */
+/* Bypassing the page cache is faster on a disk of this node (doc/store.md); elsewhere it was not
+ * measured, and tmpfs does not support it. */
 static bool direct_pays(int fd)
 {
 	struct statfs st;
@@ -57,7 +57,7 @@ static int write_all(struct gck_file_store *f, int fd, const char *name, const c
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* What is left is less than a page, or this file system wants more than whole pages. */
+		/* The rest is less than a page, or this file system has other alignment rules. */
 		if (direct && (n < 0 ? errno == EINVAL : size - (size_t)n < PAGE)) {
 			direct = false;
 			fcntl(fd, F_SETFL, 0);
@@ -71,7 +71,7 @@ static int write_all(struct gck_file_store *f, int fd, const char *name, const c
 	return 0;
 }
 
-/* A file that is whole but, until this, not yet named. Closes nothing; removes it if that fails. */
+/* Rename a complete file to its name. On failure it is removed; its descriptor stays open. */
 static int give_name(struct gck_file_store *f, const char *temporary, const char *name,
 		     struct gck_error *err)
 {
@@ -82,7 +82,7 @@ static int give_name(struct gck_file_store *f, const char *temporary, const char
 	return -1;
 }
 
-/* Write all under a temporary name, durably if now is set: the open file. */
+/* Write a file under a temporary name, durably if now is set. Returns it open. */
 static int write_temporary(struct gck_file_store *f, const char *dir, const void *data, size_t size,
 			   bool now, char temporary[GCK_NAME_MAX], struct gck_error *err)
 {
@@ -102,7 +102,8 @@ static int write_temporary(struct gck_file_store *f, const char *dir, const void
 }
 
 /* Wait until an object is on disk. */
-static int settle(struct gck_file_store *f, const struct gck_file_open *o, struct gck_error *err)
+static int sync_object(struct gck_file_store *f, const struct gck_file_open *o,
+		       struct gck_error *err)
 {
 	int code = fsync(o->fd) < 0 ? errno : 0;
 
@@ -110,8 +111,8 @@ static int settle(struct gck_file_store *f, const struct gck_file_open *o, struc
 	return code ? gck_file_fail(f, "fsync", o->name, code, err) : 0;
 }
 
-/* Let write-back of an object begin, and wait for the one that was put a few before. */
-static int settle_later(struct gck_file_store *f, int fd, const char *name, struct gck_error *err)
+/* Start the write-back of an object, and wait for that of an earlier one. */
+static int sync_later(struct gck_file_store *f, int fd, const char *name, struct gck_error *err)
 {
 	struct gck_file_open *place, before;
 
@@ -122,10 +123,10 @@ static int settle_later(struct gck_file_store *f, int fd, const char *name, stru
 	place->fd = fd;
 	snprintf(place->name, sizeof place->name, "%s", name);
 	pthread_mutex_unlock(&f->lock);
-	return before.fd >= 0 ? settle(f, &before, err) : 0;
+	return before.fd >= 0 ? sync_object(f, &before, err) : 0;
 }
 
-/* The object as another rank has put it; -1: it has not. Its bytes need not be on disk yet. */
+/* Open the object that another rank has put; -1: there is none. It may not be on disk yet. */
 static int open_same(struct gck_file_store *f, const char *name, size_t size)
 {
 	uint64_t found;
@@ -154,7 +155,7 @@ int gck_file_put_object(struct gck_backend *b, const char *name, const void *dat
 			return -1;
 		}
 	}
-	return settle_later(f, fd, name, err);
+	return sync_later(f, fd, name, err);
 }
 
 int gck_file_flush(struct gck_backend *b, struct gck_error *err)
@@ -163,7 +164,7 @@ int gck_file_flush(struct gck_backend *b, struct gck_error *err)
 	int rc = 0;
 
 	for (size_t i = 0; i < GCK_FILE_PENDING; i++) {
-		if (f->pending[i].fd >= 0 && settle(f, &f->pending[i], rc ? NULL : err) < 0)
+		if (f->pending[i].fd >= 0 && sync_object(f, &f->pending[i], rc ? NULL : err) < 0)
 			rc = -1;
 		f->pending[i].fd = -1;
 	}
@@ -177,7 +178,7 @@ void gck_file_drop_pending(struct gck_file_store *f)
 			close(f->pending[i].fd);
 }
 
-/* The directory that a name lies in. */
+/* Make the entry of a name in its directory durable. */
 static int sync_directory(struct gck_file_store *f, const char *name, struct gck_error *err)
 {
 	char dir[GCK_NAME_MAX];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stored bytes of a chunk: raw, an lz4 block or a zstd frame; the same encrypted.
+ * The stored bytes of a chunk: raw, an lz4 block or a zstd frame, each of them possibly
+ * encrypted.
  *
- * On what does not shrink, lz4 and zstd to level 3 pass at 5 to 13 GB/s, by themselves; the slower
- * levels look for matches everywhere, at 10 to 270 MB/s. There samples, by zstd level 1, tell first
- * whether it pays. (They depend on the bytes alone: equal chunks are stored equally.) */
+ * lz4 and zstd up to level 3 process incompressible data at 5 to 13 GB/s. The slower levels
+ * search it for matches at 10 to 270 MB/s; there zstd level 1 on samples decides first whether
+ * compression is worth it. (The decision depends on the bytes alone: equal chunks are stored
+ * equally.) */
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +87,8 @@ static bool pays(struct gck_codec *c, const char *data, size_t size)
 		return true;
 	for (size_t i = 0; i < SAMPLES; i++)
 		memcpy(samples + i * SAMPLE, data + (size - SAMPLE) / (SAMPLES - 1) * i, SAMPLE);
-	return !ZSTD_isError(ZSTD_compressCCtx(c->zstd_out, out, sizeof out, samples, sizeof samples,
+	return !ZSTD_isError(ZSTD_compressCCtx(c->zstd_out, out, sizeof out, samples,
+					       sizeof samples,
 					       1));
 }
 
@@ -136,7 +139,8 @@ static size_t decode_zstd(struct gck_codec *c, const void *in, size_t stored, vo
 	return ZSTD_isError(n) ? 0 : n;
 }
 
-static int decompress(struct gck_codec *c, const struct gck_chunk *chunk, const void *in, size_t stored,
+static int decompress(struct gck_codec *c, const struct gck_chunk *chunk, const void *in,
+		      size_t stored,
 		      void *data, struct gck_error *err)
 {
 	size_t n = 0;

@@ -27,7 +27,8 @@ GCK_MUST_CHECK int gck_codec_encode(struct gck_codec *c, struct gck_chunk *chunk
 /* A buffer for the stored bytes of a chunk. */
 void *gck_codec_buffer(struct gck_codec *c);
 
-/* Decode the stored bytes `in`, which are overwritten, into data. `in` of a raw chunk may be data. */
+/* Decode the stored bytes `in`, which are overwritten, into data. `in` of a raw chunk may be
+ * data. */
 GCK_MUST_CHECK int gck_codec_decode(struct gck_codec *c, const struct gck_chunk *chunk, void *in,
 				    void *data, struct gck_error *err);
 

@@ -7,7 +7,7 @@
 #include "storage/base/hash.h"
 #include "storage/base/open_store.h"
 
-/* ---- writing (writer.c) -------------------------------------------------------------------- */
+/* ---- writing (writer.c) --------------------------------------------------------------------- */
 
 struct gck_writer;
 
@@ -33,7 +33,8 @@ GCK_MUST_CHECK int gck_writer_put(struct gck_writer *w, const void *data, size_t
 GCK_MUST_CHECK int gck_writer_find(struct gck_writer *w, struct gck_hash hash, uint32_t size,
 				   struct gck_chunk *out, struct gck_error *err);
 
-/* Look up a chunk by its number in the previous manifest. 1: found, 0: absent or of another size. */
+/* Look up a chunk by its number in the previous manifest. 1: found, 0: absent or of another
+ * size. */
 GCK_MUST_CHECK int gck_writer_reuse(struct gck_writer *w, uint32_t number, uint32_t size,
 				    struct gck_chunk *out, struct gck_error *err);
 
@@ -70,7 +71,7 @@ void gck_writer_close(struct gck_writer *w);
  * skipped. */
 uint64_t gck_shared_objects_count(json_t *all, size_t most, const json_t *shared, uint64_t stored);
 
-/* ---- reading (reader.c) -------------------------------------------------------------------- */
+/* ---- reading (reader.c) --------------------------------------------------------------------- */
 
 struct gck_reader;
 
@@ -96,7 +97,7 @@ GCK_MUST_CHECK int gck_reader_get(struct gck_reader *r, const struct gck_chunk *
 const void *gck_reader_view(struct gck_reader *r, const struct gck_chunk *c, struct gck_error *err);
 void gck_reader_close(struct gck_reader *r);
 
-/* ---- verifying (verify.c) ------------------------------------------------------------------ */
+/* ---- verifying (verify.c) ------------------------------------------------------------------- */
 
 /* Read and verify everything that a commit refers to. bytes (may be NULL): how much was read. */
 GCK_MUST_CHECK int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash,

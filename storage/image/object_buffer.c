@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An object while it is made. */
+ * An object that is being made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ void gck_object_buffer_free(struct gck_object_buffer *x)
 	free(x);
 }
 
-/* What encryption adds does not count, so that as many objects are made with it as without; but a chunk's
- * place in the manifest has 24 bits. */
+/* Bytes that encryption adds do not count, so that it does not change the number of objects; but a
+ * chunk's offset in the manifest has 24 bits. */
 bool gck_object_buffer_fits(const struct gck_object_buffer *x, uint32_t size)
 {
 	return x->n < GCK_OBJECT_CHUNKS && x->used < GCK_OBJECT_MAX &&
@@ -62,7 +62,8 @@ int gck_object_buffer_encode(struct gck_object_buffer *x, uint32_t i, struct gck
 	return gck_codec_encode(codec, c, x->bytes + c->offset, err);
 }
 
-/* What an object is named after: a row for each chunk, numbers little-endian, hash canonical. */
+/* An object's name is the hash of these rows, one for each chunk: numbers little-endian, hash
+ * canonical. */
 struct row {
 	XXH128_canonical_t hash;
 	uint32_t stored, size, method;
@@ -79,7 +80,8 @@ static int name_rows(const struct row *rows, size_t n, const struct gck_job_key 
 	return 0;
 }
 
-int gck_object_buffer_pack(struct gck_object_buffer *x, const char *dir, const struct gck_job_key *seal,
+int gck_object_buffer_pack(struct gck_object_buffer *x, const char *dir,
+			   const struct gck_job_key *seal,
 		    struct gck_error *err)
 {
 	struct row *rows = malloc((x->n + 1) * sizeof *rows);

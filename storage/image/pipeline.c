@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Objects on their way into the store: the caller's side. */
+ * The pipeline of objects into the store. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 #include "storage/base/backend.h"
 #include "storage/image/pipeline.h"
 
-#define PARCELS_MIN 2u
+#define BUFFERS_MIN 2u
 
 struct gck_pipeline {
 	struct gck_backend *b;
 	struct gck_pipeline_plan plan;
 	bool encodes;
 	struct gck_object_buffer *filling[2]; /* by shared; also in `going` */
-	unsigned made, most;           /* parcels */
+	unsigned made, most;           /* buffers */
 	struct gck_object_buffer *idle;
 
 	pthread_mutex_t lock;          /* of what follows */
@@ -31,11 +31,11 @@ struct gck_pipeline {
 	pthread_t *threads;
 };
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------- */
 
 struct task {
-	struct gck_object_buffer *parcel;
-	struct gck_codec *codec; /* NULL: put the parcel */
+	struct gck_object_buffer *buffer;
+	struct gck_codec *codec; /* NULL: write the object */
 	uint32_t chunk;
 };
 
@@ -44,7 +44,7 @@ static bool can_put(const struct gck_object_buffer *x)
 	return x->full && !x->put && x->encoded == x->n;
 }
 
-/* Objects that are ready leave first: that is what makes room. */
+/* Complete objects are written first: that frees buffers. */
 static bool next_task(struct gck_pipeline *p, struct task *t)
 {
 	struct gck_object_buffer *x;
@@ -53,11 +53,11 @@ static bool next_task(struct gck_pipeline *p, struct task *t)
 		return false;
 	for (x = p->going; x && !can_put(x);)
 		x = x->next;
-	*t = (struct task){ .parcel = x };
-	for (x = p->going; !t->parcel && p->ncodecs && x; x = x->next)
+	*t = (struct task){ .buffer = x };
+	for (x = p->going; !t->buffer && p->ncodecs && x; x = x->next)
 		if (x->taken < x->n)
 			*t = (struct task){ x, p->codecs[p->ncodecs - 1], x->taken };
-	return t->parcel;
+	return t->buffer;
 }
 
 static void take(struct gck_pipeline *p, const struct task *t)
@@ -66,9 +66,9 @@ static void take(struct gck_pipeline *p, const struct task *t)
 
 	if (t->codec) {
 		p->ncodecs--;
-		t->parcel->taken++;
+		t->buffer->taken++;
 	} else {
-		t->parcel->put = true;
+		t->buffer->put = true;
 	}
 	if (next_task(p, &more))
 		pthread_cond_signal(&p->task);
@@ -76,7 +76,7 @@ static void take(struct gck_pipeline *p, const struct task *t)
 
 static int perform(struct gck_pipeline *p, const struct task *t, struct gck_error *err)
 {
-	struct gck_object_buffer *x = t->parcel;
+	struct gck_object_buffer *x = t->buffer;
 
 	if (t->codec)
 		return gck_object_buffer_encode(x, t->chunk, t->codec, err);
@@ -106,9 +106,9 @@ static void account(struct gck_pipeline *p, const struct task *t, int rc,
 		p->error = *err;
 	}
 	if (rc == 0 && t->codec)
-		t->parcel->encoded++;
+		t->buffer->encoded++;
 	else if (rc == 0)
-		move_to_done(p, t->parcel);
+		move_to_done(p, t->buffer);
 	if (rc < 0 || !t->codec)
 		pthread_cond_signal(&p->progress);
 }
@@ -138,7 +138,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 static int make_codecs(struct gck_pipeline *p, struct gck_error *err)
 {
@@ -157,7 +157,7 @@ static int make_codecs(struct gck_pipeline *p, struct gck_error *err)
 	return 0;
 }
 
-/* Signals are for the caller's thread. Some threads do where the user may not have all. */
+/* The threads block all signals. Fewer threads are enough where the user's limit is reached. */
 static int make_threads(struct gck_pipeline *p, struct gck_error *err)
 {
 	unsigned n = p->ncodecs + (p->b->parallel < p->most ? p->b->parallel : p->most);
@@ -193,8 +193,8 @@ struct gck_pipeline *gck_pipeline_open(struct gck_backend *b, const struct gck_p
 	p->plan = *plan;
 	p->encodes = plan->options->compress != GCK_COMPRESS_NONE || plan->key;
 	p->most = (unsigned)(plan->memory / GCK_OBJECT_MAX);
-	if (p->most < PARCELS_MIN)
-		p->most = PARCELS_MIN;
+	if (p->most < BUFFERS_MIN)
+		p->most = BUFFERS_MIN;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->task, NULL);
 	pthread_cond_init(&p->progress, NULL);
@@ -237,9 +237,9 @@ void gck_pipeline_close(struct gck_pipeline *p)
 	free(p);
 }
 
-/* ---- the caller's side --------------------------------------------------------------------- */
+/* ---- the caller's side ---------------------------------------------------------------------- */
 
-/* With the lock held. */
+/* Called with the lock held. */
 static int check_failed(const struct gck_pipeline *p, struct gck_error *err)
 {
 	if (!p->failed)
@@ -249,7 +249,7 @@ static int check_failed(const struct gck_pipeline *p, struct gck_error *err)
 	return -1;
 }
 
-/* Give what is done to its owner; if nothing is and wait is set, wait for it. */
+/* Report the written objects to the owner. If there is none and wait is set, wait for one. */
 static int harvest(struct gck_pipeline *p, bool wait, struct gck_error *err)
 {
 	struct gck_object_buffer *x, *next;
@@ -272,7 +272,7 @@ static int harvest(struct gck_pipeline *p, bool wait, struct gck_error *err)
 	return rc;
 }
 
-static struct gck_object_buffer *free_parcel(struct gck_pipeline *p, struct gck_error *err)
+static struct gck_object_buffer *free_buffer(struct gck_pipeline *p, struct gck_error *err)
 {
 	struct gck_object_buffer *x;
 
@@ -294,7 +294,7 @@ static struct gck_object_buffer *free_parcel(struct gck_pipeline *p, struct gck_
 static int begin(struct gck_pipeline *p, bool shared, struct gck_error *err)
 {
 	struct gck_object_buffer **at = &p->going;
-	struct gck_object_buffer *x = free_parcel(p, err);
+	struct gck_object_buffer *x = free_buffer(p, err);
 
 	if (!x)
 		return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The commit before, as a writer builds upon it. */
+ * The previous commit's manifest, whose chunks a writer reuses. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int load_objects(struct gck_previous *p, const json_t *names, struct gck_
 
 	p->objects = calloc(n + 1, sizeof *p->objects);
 	if (!p->objects)
-		return gck_fail(err, ENOMEM, "no memory for the manifest of the commit before");
+		return gck_fail(err, ENOMEM, "no memory for the manifest of the previous commit");
 	for (p->nobjects = 0; p->nobjects < n; p->nobjects++) {
 		struct gck_previous_object *o = &p->objects[p->nobjects];
 
@@ -27,12 +27,12 @@ static int load_objects(struct gck_previous *p, const json_t *names, struct gck_
 }
 
 /* How long each object must be, and whether ranks share it. */
-static int load_needs(struct gck_previous *p, const json_t *manifest, struct gck_error *err)
+static int load_reach(struct gck_previous *p, const json_t *manifest, struct gck_error *err)
 {
 	uint64_t *reach = calloc(p->nobjects + 1, sizeof *reach);
 
 	if (!reach)
-		return gck_fail(err, ENOMEM, "no memory for the manifest of the commit before");
+		return gck_fail(err, ENOMEM, "no memory for the manifest of the previous commit");
 	gck_chunks_reach(&p->table.chunks, reach);
 	for (size_t i = 0; i < p->nobjects; i++) {
 		p->objects[i].reach = reach[i];
@@ -46,11 +46,12 @@ int gck_previous_load(struct gck_previous *p, const json_t *manifest, struct gck
 {
 	struct gck_chunks chunks;
 
-	if (gck_chunks_load(manifest, &chunks, err) < 0 || gck_chunk_index_adopt(&p->table, &chunks, err) < 0)
+	if (gck_chunks_load(manifest, &chunks, err) < 0 || gck_chunk_index_adopt(&p->table, &chunks,
+										 err) < 0)
 		return -1;
 	if (load_objects(p, gck_manifest_objects(manifest, err), err) < 0)
 		return -1;
-	return load_needs(p, manifest, err);
+	return load_reach(p, manifest, err);
 }
 
 void gck_previous_clear(struct gck_previous *p)
@@ -62,7 +63,7 @@ void gck_previous_clear(struct gck_previous *p)
 	*p = (struct gck_previous){ .nobjects = 0 };
 }
 
-/* The new number of an object; an object that is gone or cut is not used. */
+/* The new number of an object; a missing or truncated object is not used. */
 static int64_t map_object(struct gck_previous_object *o, struct gck_backend *b, json_t *objects,
 			  json_t *shared)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chunks read before they are asked for. */
+ * Reading chunks ahead of the caller. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define RUNS_MAX 16u
 #define THREADS_MAX 8u
 
-/* Chunks that lie one after the other in an object and are wanted so. */
+/* Chunks that lie one after the other in an object and are planned in that order. */
 struct run {
 	enum { WAITING, TAKEN, READY, FAILED } state;
 	const char *name;
@@ -46,10 +46,10 @@ static struct run *run_at(struct gck_readahead *a, unsigned i)
 	return &a->runs[(a->head + i) % a->nruns];
 }
 
-/* ---- threads ------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------- */
 
-/* What threads have of their own. */
-struct hands {
+/* The buffers of a thread. */
+struct buffers {
 	struct gck_codec *codec;
 	char *stored;
 };
@@ -73,7 +73,7 @@ static int decode(struct run *r, struct gck_codec *codec, char *stored)
 	return 0;
 }
 
-static int bring(struct gck_readahead *a, const struct run *r, char *stored)
+static int read_run(struct gck_readahead *a, const struct run *r, char *stored)
 {
 	const struct gck_chunk *first = &r->chunks[0];
 	struct gck_backend *b = a->s->b;
@@ -81,12 +81,13 @@ static int bring(struct gck_readahead *a, const struct run *r, char *stored)
 	uint64_t end = a->plan.ends[first->object];
 
 	if (end)
-		return gck_node_cache_get(a->s, r->name, end, first->offset, stored, r->stored, NULL);
+		return gck_node_cache_get(a->s, r->name, end, first->offset, stored, r->stored,
+					  NULL);
 	return b->ops->get(b, r->name, first->offset, stored, r->stored, NULL);
 }
 
-/* Where all are raw they come to where they are wanted at once. */
-static int fetch(struct gck_readahead *a, struct run *r, struct hands *h)
+/* Raw chunks are read directly to their destination. */
+static int fetch(struct gck_readahead *a, struct run *r, struct buffers *h)
 {
 	bool raw = !a->plan.key && r->stored == r->size;
 	char *stored;
@@ -94,7 +95,7 @@ static int fetch(struct gck_readahead *a, struct run *r, struct hands *h)
 	if (!raw && !h->stored && !(h->stored = malloc(a->run_size + RUN_CHUNKS * GCK_CODEC_EXTRA)))
 		return -1;
 	stored = raw ? r->data : h->stored;
-	if (bring(a, r, stored) < 0)
+	if (read_run(a, r, stored) < 0)
 		return -1;
 	return decode(r, h->codec, stored);
 }
@@ -107,7 +108,7 @@ static struct run *next_waiting(struct gck_readahead *a)
 	return NULL;
 }
 
-static void serve(struct gck_readahead *a, struct hands *h)
+static void serve(struct gck_readahead *a, struct buffers *h)
 {
 	pthread_mutex_lock(&a->lock);
 	while (!a->stop) {
@@ -131,7 +132,7 @@ static void serve(struct gck_readahead *a, struct hands *h)
 static void *work(void *arg)
 {
 	struct gck_readahead *a = arg;
-	struct hands h = { gck_codec_new(GCK_COMPRESS_NONE, 0, a->plan.key, NULL), NULL };
+	struct buffers h = { gck_codec_new(GCK_COMPRESS_NONE, 0, a->plan.key, NULL), NULL };
 
 	serve(a, &h);
 	gck_codec_free(h.codec);
@@ -139,7 +140,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- the plan ------------------------------------------------------------------------------ */
+/* ---- the plan ------------------------------------------------------------------------------- */
 
 static bool continues(const struct gck_readahead *a, const struct run *r, const struct gck_chunk *c)
 {
@@ -156,7 +157,7 @@ static void append(struct run *r, const struct gck_chunk *c)
 	r->size += c->size;
 }
 
-/* The next run of the plan. false: there is none. */
+/* Fill the next run from the plan. false: the plan has ended. */
 static bool plan_run(struct gck_readahead *a, struct run *r)
 {
 	struct gck_chunk c;
@@ -177,7 +178,7 @@ static bool plan_run(struct gck_readahead *a, struct run *r)
 	return true;
 }
 
-/* Runs that nobody uses are in no thread's sight: they are filled without the lock. */
+/* No thread looks at unused runs: they are filled without the lock. */
 static void refill(struct gck_readahead *a)
 {
 	while (a->n < a->nruns && plan_run(a, run_at(a, a->n))) {
@@ -189,7 +190,7 @@ static void refill(struct gck_readahead *a)
 	}
 }
 
-/* The first run leaves, when no thread has it. */
+/* Drop the first run, once no thread works on it. */
 static void drop_first(struct gck_readahead *a)
 {
 	pthread_mutex_lock(&a->lock);
@@ -231,7 +232,7 @@ static bool await_first(struct gck_readahead *a)
 	return ready;
 }
 
-/* Go on to the next chunk; a run that is used up leaves. */
+/* Go to the next chunk; a finished run is dropped. */
 static void advance(struct gck_readahead *a)
 {
 	while (a->n && a->at == run_at(a, 0)->n)
@@ -262,7 +263,7 @@ const void *gck_readahead_next(struct gck_readahead *a, const struct gck_chunk *
 	return await_first(a) ? data : NULL;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------- */
 
 static int make_runs(struct gck_readahead *a, unsigned threads, struct gck_error *err)
 {
@@ -280,7 +281,8 @@ static int make_runs(struct gck_readahead *a, unsigned threads, struct gck_error
 	return 0;
 }
 
-/* Each fills a run, and may have room of its own for as much as is stored of it; one more run is read from. */
+/* Each thread fills a run and may need a buffer of the same size for its stored bytes; the caller
+ * reads from one more run. */
 static unsigned threads_within(const struct gck_store *s)
 {
 	unsigned wanted = s->cpus > s->b->parallel ? s->cpus : s->b->parallel;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading chunks of a manifest, each one verified: ahead by threads, or alone. */
+ * Reading and verifying chunks of a manifest: ahead by threads, or one by one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,17 +14,18 @@ struct gck_reader {
 	const struct gck_job_key *seal; /* NULL: the chunks are not encrypted */
 	struct gck_codec *codec;
 	json_t *objects;
-	uint64_t *ends;              /* by object: 0, or how far it reaches that other ranks have too */
-	struct gck_readahead *ahead; /* NULL: nobody said what is wanted */
+	uint64_t *ends;              /* by object: 0, or how many bytes other ranks may read too */
+	struct gck_readahead *ahead; /* NULL: there is no plan */
 	char *alone;                 /* a chunk that was not read ahead */
 };
 
-/* Only who has a pool need know what is shared. */
+/* Which objects are shared matters only with a node cache. */
 static int load_ends(struct gck_reader *r, const json_t *manifest, struct gck_error *err)
 {
 	struct gck_chunks chunks;
 
-	r->ends = calloc(json_array_size(gck_manifest_objects(manifest, NULL)) + 1, sizeof *r->ends);
+	r->ends = calloc(json_array_size(gck_manifest_objects(manifest, NULL)) + 1,
+			 sizeof *r->ends);
 	if (!r->ends)
 		return gck_fail(err, ENOMEM, "no memory to read from %s", r->s->b->where);
 	if (!r->s->cache)
@@ -90,8 +91,8 @@ int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg, struct g
 	return plan && !r->ahead ? -1 : 0;
 }
 
-/* pool: from where others here may have it too; else from the store itself. */
-static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk *c, bool pool,
+/* cached: read through the node cache; otherwise from the store itself. */
+static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk *c, bool cached,
 		 void *data, struct gck_error *err)
 {
 	bool raw = c->method == GCK_COMPRESS_NONE && !r->seal;
@@ -99,7 +100,8 @@ static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk 
 	struct gck_backend *b = r->s->b;
 	struct gck_hash h;
 
-	if ((pool ? gck_node_cache_get(r->s, name, r->ends[c->object], c->offset, stored, c->stored, err) :
+	if ((cached ? gck_node_cache_get(r->s, name, r->ends[c->object], c->offset, stored,
+					 c->stored, err) :
 		    b->ops->get(b, name, c->offset, stored, c->stored, err)) < 0)
 		return -1;
 	if (gck_codec_decode(r->codec, c, stored, data, err) < 0)
@@ -111,8 +113,8 @@ static int fetch(struct gck_reader *r, const char *name, const struct gck_chunk 
 			b->where, name, c->offset, c->size);
 }
 
-/* The store itself has the last word on what is damaged. Of an object that lies in two places the damaged
- * one is left alone from then on. */
+/* A chunk counts as damaged only if the store's own copy is. If an object has two copies, the
+ * damaged one is not read again. */
 static int read_alone(struct gck_reader *r, const struct gck_chunk *c, void *data,
 		      struct gck_error *err)
 {

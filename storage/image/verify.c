@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading all that a commit needs. */
+ * Verifying everything that a commit refers to, with or without reading the data. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -17,11 +17,11 @@ struct verify {
 	json_t *shared;           /* names of these objects, and that number */
 };
 
-/* Of a manifest's chunks those that are read. */
+/* The chunks of a manifest that are read. */
 struct wanted {
 	struct gck_chunks chunks;
 	bool *leave_out;
-	size_t at; /* what the reader was told of */
+	size_t at; /* the next one for the reader's plan */
 };
 
 static bool next_wanted(const struct wanted *x, size_t *at, struct gck_chunk *c)
@@ -63,7 +63,8 @@ static int verify_chunks(struct verify *f, const json_t *manifest, struct wanted
 /* The number of an object that ranks share; -1: it is one rank's. */
 static int64_t shared_number(struct verify *f, const json_t *manifest, uint32_t object)
 {
-	const char *name = json_string_value(json_array_get(gck_manifest_objects(manifest, NULL), object));
+	const char *name = json_string_value(json_array_get(gck_manifest_objects(manifest, NULL),
+							    object));
 	const json_t *known;
 
 	if (!gck_manifest_shares(manifest, object))
@@ -76,7 +77,7 @@ static int64_t shared_number(struct verify *f, const json_t *manifest, uint32_t 
 	return json_integer_value(known);
 }
 
-/* Was this very chunk read for another rank? If not it will be now. */
+/* Was this chunk read for another rank? If not, note that it is read now. */
 static bool was_seen(struct verify *f, int64_t object, struct gck_chunk c)
 {
 	struct gck_chunk had;
@@ -91,7 +92,7 @@ static bool was_seen(struct verify *f, int64_t object, struct gck_chunk c)
 	       had.method == c.method;
 }
 
-/* What ranks share is read once: leave out what was. */
+/* Shared chunks are read once: leave out those that were read. */
 static void leave_out_seen(struct verify *f, const json_t *manifest, struct wanted *x)
 {
 	int64_t object = -1, number = -1;
@@ -142,12 +143,12 @@ int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash, uint64
 		     struct gck_error *err)
 {
 	struct verify f = { .s = s, .shared = json_object() };
-	struct gck_commit_objects need = { NULL, 0, 0, 0 };
+	struct gck_commit_objects refs = { NULL, 0, 0, 0 };
 	json_t *commit = gck_store_read_commit(s, seq, hash, NULL, err);
-	int rc = commit ? gck_commit_objects_load(&need, s, commit, err) : -1;
+	int rc = commit ? gck_commit_objects_load(&refs, s, commit, err) : -1;
 
-	f.all = need.bytes;
-	gck_commit_objects_free(&need);
+	f.all = refs.bytes;
+	gck_commit_objects_free(&refs);
 	if (rc == 0)
 		rc = verify_ranks(&f, commit, err);
 	gck_chunk_index_clear(&f.seen);
@@ -158,11 +159,11 @@ int gck_store_verify(struct gck_store *s, uint32_t seq, const char *hash, uint64
 	return rc;
 }
 
-/* ---- without reading the data ------------------------------------------------------------------ */
+/* ---- without reading the data --------------------------------------------------------------- */
 
 struct check {
 	struct gck_store *s;
-	const struct gck_commit_objects *need;
+	const struct gck_commit_objects *refs;
 	pthread_mutex_t lock;
 	size_t done;
 };
@@ -171,7 +172,7 @@ static int check_object(void *arg, size_t i, struct gck_error *err)
 {
 	struct check *c = arg;
 	struct gck_backend *b = c->s->b;
-	const struct gck_object_extent *x = &c->need->v[i];
+	const struct gck_object_extent *x = &c->refs->v[i];
 	uint64_t length;
 	int rc;
 
@@ -182,41 +183,42 @@ static int check_object(void *arg, size_t i, struct gck_error *err)
 				b->where, x->name, (unsigned long long)length,
 				(unsigned long long)x->length);
 	pthread_mutex_lock(&c->lock);
-	rc = gck_store_progress(c->s, ++c->done, c->need->n, err);
+	rc = gck_store_progress(c->s, ++c->done, c->refs->n, err);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
 
-static int check_objects(struct gck_store *s, const struct gck_commit_objects *need, struct gck_error *err)
+static int check_objects(struct gck_store *s, const struct gck_commit_objects *refs,
+			 struct gck_error *err)
 {
-	struct check c = { .s = s, .need = need, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct check c = { .s = s, .refs = refs, .lock = PTHREAD_MUTEX_INITIALIZER };
 
-	return gck_parallel(s->b->parallel, need->n, check_object, &c, err);
+	return gck_parallel(s->b->parallel, refs->n, check_object, &c, err);
 }
 
 int gck_store_check(struct gck_store *s, uint32_t seq, const char *hash, uint64_t *objects,
 		    struct gck_error *err)
 {
-	struct gck_commit_objects need = { NULL, 0, 0, 0 };
+	struct gck_commit_objects refs = { NULL, 0, 0, 0 };
 	json_t *commit = gck_store_read_commit(s, seq, hash, NULL, err);
-	int rc = commit ? gck_commit_objects_load(&need, s, commit, err) : -1;
+	int rc = commit ? gck_commit_objects_load(&refs, s, commit, err) : -1;
 
-	if (rc == 0 && (rc = check_objects(s, &need, err)) < 0)
+	if (rc == 0 && (rc = check_objects(s, &refs, err)) < 0)
 		gck_fail_in(err, "commit %u", seq);
 	if (rc == 0 && objects)
-		*objects = need.n;
-	gck_commit_objects_free(&need);
+		*objects = refs.n;
+	gck_commit_objects_free(&refs);
 	json_decref(commit);
 	return rc;
 }
 
 int gck_store_check_rank(struct gck_store *s, const json_t *manifest, struct gck_error *err)
 {
-	struct gck_commit_objects need = { NULL, 0, 0, 0 };
-	int rc = gck_commit_objects_add(&need, manifest, err);
+	struct gck_commit_objects refs = { NULL, 0, 0, 0 };
+	int rc = gck_commit_objects_add(&refs, manifest, err);
 
 	if (rc == 0)
-		rc = check_objects(s, &need, err);
-	gck_commit_objects_free(&need);
+		rc = check_objects(s, &refs, err);
+	gck_commit_objects_free(&refs);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writing a rank's image: chunks are hashed here, looked up, and new ones given to the pipeline. */
+ * Writing a rank's image: chunks are hashed and looked up; new ones go to the pipeline. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +12,17 @@
 
 struct gck_writer {
 	struct gck_store *s;
-	struct gck_chunk_index table;  /* where a new chunk lies is entered when its object is put */
+	struct gck_chunk_index table;  /* a new chunk's place is set when its object is written */
 	struct gck_previous old;
-	struct gck_pipeline *pipeline; /* NULL: nothing more is put */
+	struct gck_pipeline *pipeline; /* NULL: nothing more can be put */
 	json_t *objects;         /* names */
-	json_t *common;          /* numbers of those that other ranks may have too */
-	json_t *common_new;      /* those of them that were put here: by name, their bytes */
+	json_t *common;          /* numbers of the objects that other ranks may have too */
+	json_t *common_new;      /* those of them that this writer put: bytes by name */
 	uint32_t seq;
 	char nonce[GCK_NONCE_MAX + 1];
 	char dir[GCK_NAME_MAX];
 	uint64_t put, stored;
-	bool shared;             /* what is put now is the same in other ranks */
+	bool shared;             /* the next chunks are the same in other ranks */
 	bool closed;             /* failed, or the manifest is written */
 };
 
@@ -34,7 +34,7 @@ static int enter_common(struct gck_writer *w, uint32_t object, const struct gck_
 	return json_array_append_new(w->common, json_integer(object));
 }
 
-/* An object is in the store: enter where its chunks lie. */
+/* An object was written: set where its chunks lie. */
 static int enter_object(void *arg, const struct gck_object_buffer *x, struct gck_error *err)
 {
 	struct gck_writer *w = arg;
@@ -54,7 +54,8 @@ static int enter_object(void *arg, const struct gck_object_buffer *x, struct gck
 	return 0;
 }
 
-/* Of this store, and encrypted with the same key, or not at all as what will be written. */
+/* Is the previous manifest of this store, and encrypted with the same key or like this image not at
+ * all? */
 static bool may_build_on(struct gck_store *s, const json_t *previous)
 {
 	const char *of = previous ? gck_manifest_of(previous) : NULL;
@@ -113,7 +114,7 @@ static int check_open(const struct gck_writer *w, struct gck_error *err)
 			w->dir);
 }
 
-/* Give a chunk that nobody has its number, and the pipeline its bytes. */
+/* Give a new chunk its number, and its bytes to the pipeline. */
 static int store_new(struct gck_writer *w, const void *data, struct gck_chunk *c,
 		     struct gck_error *err)
 {
@@ -121,7 +122,7 @@ static int store_new(struct gck_writer *w, const void *data, struct gck_chunk *c
 	       gck_pipeline_add(w->pipeline, data, c, w->shared, err);
 }
 
-/* As gck_writer_find, of a writer that is open: hash and size of *c are set. */
+/* As gck_writer_find, for an open writer; hash and size of *c are set. */
 static int find_known(struct gck_writer *w, struct gck_chunk *c, struct gck_error *err)
 {
 	if (gck_chunk_index_find(&w->table, c->hash, c->size, c))
@@ -131,7 +132,7 @@ static int find_known(struct gck_writer *w, struct gck_chunk *c, struct gck_erro
 	return gck_chunk_index_add(&w->table, c, err) < 0 ? -1 : 1;
 }
 
-/* What becomes of a chunk, or (rc) a failure. */
+/* Account for a chunk and return it, or a failure (rc). */
 static int give(struct gck_writer *w, int rc, const struct gck_chunk *c, struct gck_chunk *out)
 {
 	if (rc < 0) {
@@ -197,7 +198,8 @@ int gck_writer_shared(struct gck_writer *w, bool shared, struct gck_error *err)
 	return -1;
 }
 
-/* For removal, which has no key: the objects, how far the chunks in each reach, and their bytes in all. */
+/* The plain part, for removal, which has no key: the objects, where the last chunk in each ends,
+ * and the bytes of all chunks. */
 static json_t *readable_part(struct gck_writer *w)
 {
 	size_t n = json_array_size(w->objects);
@@ -217,7 +219,7 @@ static json_t *readable_part(struct gck_writer *w)
 			 "reach", reach, "bytes", (json_int_t)bytes);
 }
 
-/* The manifest with the member "store" added; there is no table of chunks besides, as it takes much. */
+/* The manifest with the member "store" added. The table of chunks is freed first: it is large. */
 static json_t *add_store(struct gck_writer *w, const json_t *manifest)
 {
 	json_t *chunks = gck_hex_table_json(&w->table.chunks.rows), *store, *all;
@@ -235,7 +237,7 @@ static json_t *add_store(struct gck_writer *w, const json_t *manifest)
 	return NULL;
 }
 
-/* As it is written, sealed or not. */
+/* The manifest as it is written, encrypted or not. */
 static json_t *whole_manifest(struct gck_writer *w, const char *name, const json_t *manifest,
 			      struct gck_error *err)
 {
@@ -245,7 +247,8 @@ static json_t *whole_manifest(struct gck_writer *w, const char *name, const json
 	if (!all || (w->s->key && !outside))
 		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
 	else
-		made = outside ? gck_document_encrypt(w->s, name, outside, all, err) : json_incref(all);
+		made = outside ? gck_document_encrypt(w->s, name, outside, all,
+						      err) : json_incref(all);
 	json_decref(outside);
 	json_decref(all);
 	return made;
@@ -272,7 +275,7 @@ int gck_writer_finish(struct gck_writer *w, struct gck_error *err)
 		w->closed = true;
 		return -1;
 	}
-	gck_pipeline_close(w->pipeline); /* the memory is wanted for what follows */
+	gck_pipeline_close(w->pipeline); /* the manifest needs the memory */
 	w->pipeline = NULL;
 	gck_previous_clear(&w->old);
 	gck_chunk_index_close(&w->table);
@@ -327,13 +330,14 @@ void gck_writer_close(struct gck_writer *w)
 	free(w);
 }
 
-/* ---- objects that several ranks have stored ---------------------------------------------------- */
+/* ---- objects that several ranks have stored ------------------------------------------------- */
 
 static bool is_object(const char *name, const json_t *size)
 {
 	struct gck_hash hash;
 
-	return gck_hash_parse(name, &hash, NULL) == 0 && json_is_integer(size) && json_integer_value(size) >= 0;
+	return gck_hash_parse(name, &hash,
+			      NULL) == 0 && json_is_integer(size) && json_integer_value(size) >= 0;
 }
 
 uint64_t gck_shared_objects_count(json_t *all, size_t most, const json_t *common, uint64_t stored)

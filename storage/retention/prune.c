@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Removal. An object is needed by the checkpoint in whose directory it lies while that runs, and by
- * the commits whose manifests name it; a running checkpoint refers to no others than those of the
- * commit before, which is kept. So what is left to decide is decided by names alone. */
+ * Removal. An object is in use by the checkpoint in whose directory it lies while that runs, and
+ * by the commits whose manifests name it. A running checkpoint refers to no other objects than
+ * those of the previous commit, which is kept. The rest is decided by names alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +10,19 @@
 #include "storage/retention/sweep.h"
 #include "storage/store/commit.h"
 
-/* ---- what kept commits need ---------------------------------------------------------------- */
+/* ---- objects of kept commits ---------------------------------------------------------------- */
 
-static int need_rank(struct gck_store *s, const struct gck_ranks *r, struct gck_name_list *need,
+static int add_rank(struct gck_store *s, const struct gck_ranks *r, struct gck_name_list *kept,
 		     struct gck_error *err)
 {
 	json_t *manifest = gck_ranks_read_raw(r, s, err);
-	int rc = manifest ? gck_name_list_add_objects(need, manifest, err) : -1;
+	int rc = manifest ? gck_name_list_add_objects(kept, manifest, err) : -1;
 
 	json_decref(manifest);
 	return rc;
 }
 
-static int need_commit(struct gck_store *s, const json_t *commit, struct gck_name_list *need,
+static int add_commit(struct gck_store *s, const json_t *commit, struct gck_name_list *kept,
 		       struct gck_error *err)
 {
 	char name[GCK_NAME_MAX];
@@ -33,29 +33,30 @@ static int need_commit(struct gck_store *s, const json_t *commit, struct gck_nam
 		return -1;
 	while ((rc = gck_ranks_next(&r, err)) > 0) {
 		gck_name_manifest(name, r.seq, r.nonce, r.rank);
-		if (gck_name_list_add(need, name, err) < 0 || need_rank(s, &r, need, err) < 0)
+		if (gck_name_list_add(kept, name, err) < 0 || add_rank(s, &r, kept, err) < 0)
 			return -1;
 	}
 	return rc;
 }
 
-static int need_all(struct gck_store *s, const uint32_t *seqs, size_t n, struct gck_name_list *need,
+static int add_commits(struct gck_store *s, const uint32_t *seqs, size_t n,
+		       struct gck_name_list *kept,
 		    struct gck_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		json_t *commit = gck_commit_load(s, seqs[i], NULL, NULL, err);
-		int rc = commit ? need_commit(s, commit, need, err) : -1;
+		int rc = commit ? add_commit(s, commit, kept, err) : -1;
 
 		json_decref(commit);
 		if (rc < 0)
 			return gck_fail_in(err, "what commit %u needs is unknown, no object was "
 					   "removed", seqs[i]);
 	}
-	gck_name_list_sort(need);
+	gck_name_list_sort(kept);
 	return 0;
 }
 
-/* ---- removing ------------------------------------------------------------------------------ */
+/* ---- removing ------------------------------------------------------------------------------- */
 
 struct dirs {
 	uint32_t busy;
@@ -82,16 +83,16 @@ static int collect_dir(void *arg, const char *name, struct gck_error *err)
 	return gck_name_list_add(&d->found, name, err);
 }
 
-/* The directory of a commit that is kept goes with it: an object store's signer lets nobody remove
- * anything there. */
-static int sweep_all(struct gck_store *s, uint32_t busy, const uint32_t *kept, size_t nkept,
-		     const struct gck_name_list *need, struct gck_error *err)
+/* The directory of a kept commit is not swept: an object store's signer permits no removal
+ * there. */
+static int sweep_all(struct gck_store *s, uint32_t busy, const uint32_t *seqs, size_t nseqs,
+		     const struct gck_name_list *kept, struct gck_error *err)
 {
-	struct dirs d = { .busy = busy, .kept = kept, .nkept = nkept };
+	struct dirs d = { .busy = busy, .kept = seqs, .nkept = nseqs };
 	int rc = s->b->ops->list(s->b, "", collect_dir, &d, err);
 
 	for (size_t i = 0; rc == 0 && i < d.found.n; i++)
-		rc = gck_sweep_directory(s, d.found.v[i], need, err);
+		rc = gck_sweep_directory(s, d.found.v[i], kept, err);
 	gck_name_list_free(&d.found);
 	return rc;
 }
@@ -101,7 +102,7 @@ static bool is_kept(uint32_t seq, const uint32_t *keep, size_t nkeep, uint32_t b
 	return seq >= busy || has(keep, nkeep, seq);
 }
 
-/* Remove commits that are not kept; what is left of the list are those that are. */
+/* Remove the commits that are not kept, also from the list. */
 static int remove_commits(struct gck_store *s, uint32_t *seqs, size_t *n, const uint32_t *keep,
 			  size_t nkeep, uint32_t busy, struct gck_error *err)
 {
@@ -124,7 +125,7 @@ static int remove_commits(struct gck_store *s, uint32_t *seqs, size_t *n, const 
 int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uint32_t busy,
 		    struct gck_error *err)
 {
-	struct gck_name_list need = { NULL, 0, 0 };
+	struct gck_name_list kept = { NULL, 0, 0 };
 	uint32_t *seqs;
 	size_t n;
 	int rc;
@@ -133,10 +134,10 @@ int gck_store_prune(struct gck_store *s, const uint32_t *keep, size_t nkeep, uin
 		return -1;
 	rc = remove_commits(s, seqs, &n, keep, nkeep, busy, err);
 	if (rc == 0)
-		rc = need_all(s, seqs, n, &need, err);
+		rc = add_commits(s, seqs, n, &kept, err);
 	if (rc == 0)
-		rc = sweep_all(s, busy, seqs, n, &need, err);
-	gck_name_list_free(&need);
+		rc = sweep_all(s, busy, seqs, n, &kept, err);
+	gck_name_list_free(&kept);
 	free(seqs);
 	return rc;
 }
@@ -157,7 +158,7 @@ int gck_store_prune_listed(struct gck_store *s, const json_t *keep, uint32_t bus
 	return rc;
 }
 
-/* What was committed is nobody's to discard, whatever the caller believes. */
+/* A committed checkpoint is never discarded, whatever the caller believes. */
 static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error *err)
 {
 	struct gck_error why;
@@ -170,9 +171,10 @@ static int refuse_committed(struct gck_store *s, uint32_t seq, struct gck_error 
 			s->b->where, seq);
 }
 
-/* It may have been committed and pruned since the caller was told that it was aborted: then later
- * commits may need what is there. */
-static int need_later(struct gck_store *s, uint32_t seq, struct gck_name_list *need, struct gck_error *err)
+/* The checkpoint may have been committed and pruned since the caller learned that it was aborted:
+ * then later commits may refer to its objects. */
+static int add_later_commits(struct gck_store *s, uint32_t seq, struct gck_name_list *kept,
+			     struct gck_error *err)
 {
 	uint32_t *seqs;
 	size_t n, first = 0;
@@ -182,7 +184,7 @@ static int need_later(struct gck_store *s, uint32_t seq, struct gck_name_list *n
 		return -1;
 	while (first < n && seqs[first] <= seq)
 		first++;
-	rc = first < n ? need_all(s, seqs + first, n - first, need, err) : 0;
+	rc = first < n ? add_commits(s, seqs + first, n - first, kept, err) : 0;
 	free(seqs);
 	return rc;
 }
@@ -190,16 +192,16 @@ static int need_later(struct gck_store *s, uint32_t seq, struct gck_name_list *n
 int gck_store_discard(struct gck_store *s, uint32_t seq, const char *nonce, struct gck_error *err)
 {
 	char name[GCK_NAME_MAX], dir[GCK_NAME_MAX + 1];
-	struct gck_name_list need = { NULL, 0, 0 };
+	struct gck_name_list kept = { NULL, 0, 0 };
 	int rc;
 
 	if (gck_nonce_check(nonce, err) < 0 || refuse_committed(s, seq, err) < 0)
 		return -1;
 	gck_name_dir(name, seq, nonce);
 	snprintf(dir, sizeof dir, "%s/", name);
-	rc = need_later(s, seq, &need, err);
+	rc = add_later_commits(s, seq, &kept, err);
 	if (rc == 0)
-		rc = gck_sweep_directory(s, dir, &need, err);
-	gck_name_list_free(&need);
+		rc = gck_sweep_directory(s, dir, &kept, err);
+	gck_name_list_free(&kept);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists of names, and removing from a directory what is not in one. */
+ * Lists of names, and removing from a directory everything that is not in such a list. */
 #include "storage/retention/sweep.h"
 
 #include <stdio.h>
@@ -47,12 +47,13 @@ void gck_name_list_sort(struct gck_name_list *l)
 		qsort(l->v, l->n, sizeof *l->v, compare_names);
 }
 
-bool gck_name_list_has(const struct gck_name_list *l, const char *name)
+static bool has_name(const struct gck_name_list *l, const char *name)
 {
 	return l->n && bsearch(&name, l->v, l->n, sizeof *l->v, compare_names);
 }
 
-int gck_name_list_add_objects(struct gck_name_list *l, const json_t *manifest, struct gck_error *err)
+int gck_name_list_add_objects(struct gck_name_list *l, const json_t *manifest,
+			      struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
 	json_t *name;
@@ -65,17 +66,17 @@ int gck_name_list_add_objects(struct gck_name_list *l, const json_t *manifest, s
 	return rc;
 }
 
-/* ---- removing ------------------------------------------------------------------------------ */
+/* ---- removing ------------------------------------------------------------------------------- */
 
 struct sweep {
 	struct gck_store *s;
-	const struct gck_name_list *need;
+	const struct gck_name_list *kept;
 	const char *dir;          /* with its '/' */
 	struct gck_name_list found;
 };
 
-/* Only what a store puts there: anything else is not ours to remove. */
-static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
+/* Only names that a store makes are removed. */
+static int collect_unused(void *arg, const char *name, struct gck_error *err)
 {
 	struct sweep *w = arg;
 	char full[GCK_NAME_MAX];
@@ -83,7 +84,7 @@ static int collect_unneeded(void *arg, const char *name, struct gck_error *err)
 
 	if (snprintf(full, sizeof full, "%s%s", w->dir, name) >= (int)sizeof full ||
 	    !(gck_name_is_content(full, &seq) || gck_name_is_temporary(full)) ||
-	    gck_name_list_has(w->need, full))
+	    has_name(w->kept, full))
 		return 0;
 	return gck_name_list_add(&w->found, full, err);
 }
@@ -95,12 +96,11 @@ static int remove_one(void *arg, size_t i, struct gck_error *err)
 	return w->s->b->ops->remove(w->s->b, w->found.v[i], err);
 }
 
-/* Remove what is not needed from a directory, and the directory if that was all. */
-int gck_sweep_directory(struct gck_store *s, const char *dir, const struct gck_name_list *need,
+int gck_sweep_directory(struct gck_store *s, const char *dir, const struct gck_name_list *kept,
 			   struct gck_error *err)
 {
-	struct sweep w = { .s = s, .need = need, .dir = dir };
-	int rc = s->b->ops->list(s->b, dir, collect_unneeded, &w, err);
+	struct sweep w = { .s = s, .kept = kept, .dir = dir };
+	int rc = s->b->ops->list(s->b, dir, collect_unused, &w, err);
 
 	if (rc == 0)
 		rc = gck_parallel(s->b->parallel, w.found.n, remove_one, &w, err);

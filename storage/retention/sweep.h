@@ -16,9 +16,8 @@ GCK_MUST_CHECK int gck_name_list_add(struct gck_name_list *l, const char *name,
 				     struct gck_error *err);
 void gck_name_list_free(struct gck_name_list *l);
 
-/* Sort the list; gck_name_list_has needs it sorted. */
+/* Sort the list, as gck_sweep_directory needs it. */
 void gck_name_list_sort(struct gck_name_list *l);
-bool gck_name_list_has(const struct gck_name_list *l, const char *name);
 
 /* Add the objects that a manifest names. */
 GCK_MUST_CHECK int gck_name_list_add_objects(struct gck_name_list *l, const json_t *manifest,

@@ -12,14 +12,14 @@
 #include "storage/s3/http.h"
 #include "storage/s3/s3.h"
 
-#define KEEP 32L      /* connections that wait for the next request */
-#define NAP_MS 60000 /* what to do comes by curl_multi_wakeup or on a socket */
+#define KEEP 32L      /* connections kept for later requests */
+#define NAP_MS 60000 /* curl_multi_wakeup or a socket ends the wait */
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	CURLM *multi;
-	pid_t owner; /* whose thread it is; another's is not here after fork() */
+	pid_t owner; /* the process whose thread it is; fork() does not copy it */
 	struct gck_http *first, **last;
 } engine = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -36,7 +36,7 @@ static void complete(struct gck_http *h, CURLcode code)
 	pthread_mutex_unlock(&engine.lock);
 }
 
-/* Hand what threads have brought to curl. */
+/* Give the requests of other threads to curl. */
 static void adopt(void)
 {
 	struct gck_http *h;

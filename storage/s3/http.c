@@ -15,7 +15,7 @@
 #define DRIP 1024L
 #define BUFFER (128L * 1024) /* two a transfer; a node has many */
 
-/* ---- callbacks ----------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------ */
 
 static size_t give(char *to, size_t one, size_t n, void *arg)
 {
@@ -112,7 +112,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
-/* ---- the handle ---------------------------------------------------------------------------- */
+/* ---- the handle ----------------------------------------------------------------------------- */
 
 static CURLcode set_body(struct gck_http *h)
 {
@@ -198,7 +198,7 @@ static int prepare(struct gck_http *h, struct gck_error *err)
 	return 0;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static int failure_code(const struct gck_http *h)
 {

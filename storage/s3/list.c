@@ -14,7 +14,7 @@
 #define TOKEN_SIZE 4097
 #define PAGES_MAX 100000
 
-/* ---- uploads ------------------------------------------------------------------------------- */
+/* ---- uploads -------------------------------------------------------------------------------- */
 
 struct upload {
 	char name[GCK_NAME_MAX]; /* below the step */
@@ -46,8 +46,8 @@ static int add_upload(struct uploads *u, struct gck_error *err)
 	return 0;
 }
 
-/* The part of a key below the step, whose owner only who signs knows; NULL: it lies elsewhere or is no
- * name of ours. */
+/* The part of a key below the step, whose owner only who signs knows; NULL: it lies elsewhere or
+ * is no name of ours. */
 static const char *below(const struct gck_s3_store *s, const char *key)
 {
 	size_t n = strlen(s->above), digits = strlen(key) < n ? 0 : strspn(key + n, "0123456789");
@@ -130,7 +130,7 @@ int gck_s3_abort_below(struct gck_s3_store *s, const char *dir, struct gck_error
 	return 0;
 }
 
-/* ---- names --------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 struct listing {
 	struct gck_s3_store *s;

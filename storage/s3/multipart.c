@@ -48,7 +48,7 @@ static int create(struct parts *p, struct gck_error *err)
 	return rc < 0 ? gck_s3_fail_in(p->s, &c.sign, err) : 0;
 }
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- parts ---------------------------------------------------------------------------------- */
 
 static int put_part(void *arg, size_t i, struct gck_error *err)
 {
@@ -72,7 +72,7 @@ static int put_part(void *arg, size_t i, struct gck_error *err)
 	return 0;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static char *completion(const struct parts *p, size_t *size)
 {
@@ -95,7 +95,7 @@ static char *completion(const struct parts *p, size_t *size)
 	return fclose(out) == 0 ? text : NULL;
 }
 
-/* An upload that is gone may have been completed, by an attempt whose answer was lost. */
+/* A missing upload may have been completed by an attempt whose answer was lost. */
 static bool was_completed(struct parts *p, const struct gck_error *why)
 {
 	uint64_t size;

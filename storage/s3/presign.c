@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each verb is in HTTP. */
+ * Presigned URLs: each verb as an HTTP request. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ const char *gck_s3_method(enum gck_sign_verb verb)
 
 struct target {
 	struct gck_sigv4_request http;
-	struct gck_sigv4_pair *query, *header; /* where the next one goes */
+	struct gck_sigv4_pair *query, *header; /* the next free entries */
 	char host[300], part[8];
 	char *key, *path;
 };
@@ -99,7 +100,7 @@ static void add_headers(struct target *t, const struct gck_sign_request *r)
 		header(t, "if-none-match", "*");
 }
 
-/* Host and path of the key, or of the bucket where that is what is asked. */
+/* Host and path of the key, or of the bucket for a list. */
 static int address(struct target *t, const struct gck_s3_server *server, const char *bucket,
 		   const char *key, struct gck_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One request until it has an answer that counts. */
+ * One request with its retries, and the meaning of the server's refusals. */
 #include "config.h"
 
 #include <stdio.h>
@@ -12,11 +12,11 @@
 #include "storage/s3/signer.h"
 
 #define ATTEMPTS 10
-#define SIGNATURES 2 /* refused ones: the keys may have changed between two */
+#define SIGNATURES 2 /* attempts with refused signatures: the keys may have changed meanwhile */
 #define PAUSE_MAX 10000
-#define PAUSE_ASKED 30 /* seconds, however many the server asks for */
+#define PAUSE_ASKED 30 /* seconds; the server may ask for more */
 
-#define SKEW 240 /* seconds between two clocks that are worth a word; S3 refuses from 900 on */
+#define SKEW 240 /* seconds between two clocks that are mentioned; S3 refuses from 900 on */
 
 #define CHANGED ": the bytes change on their way"
 #define ELSEWHERE ": the bucket is elsewhere: see S3Endpoint and S3Region"
@@ -30,7 +30,7 @@ static const char *const roots[] = {
 	[GCK_SIGN_LIST_MULTIPARTS] = "ListMultipartUploadsResult",
 };
 
-/* ---- refusals ------------------------------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------------------------- */
 
 /* What the answer to a request means. */
 enum refusal {
@@ -103,7 +103,7 @@ static enum refusal refusal_of(const struct gck_http *h, const struct gck_s3_err
 	return meaning_of(h, said)->what;
 }
 
-/* How far the server's clock is ahead of the one that signed; 0: not known. */
+/* Seconds by which the server's clock is ahead of the signer's; 0: unknown. */
 static long skew_of(const struct gck_http *h)
 {
 	const char *stamp = strstr(h->url, "X-Amz-Date=");
@@ -115,7 +115,7 @@ static long skew_of(const struct gck_http *h)
 	return h->date - timegm(&tm);
 }
 
-/* Each URL is signed when it is used, so one that is refused for its time tells of the clocks. */
+/* Each URL is signed when it is used: a refusal for its time means that the clocks differ. */
 static bool is_clock(const struct gck_http *h, const struct gck_s3_error *said, long skew)
 {
 	if (h->status != 403)
@@ -141,7 +141,7 @@ static int refusal_fail(const struct gck_http *h, const struct gck_s3_error *sai
 			said->message, remedy);
 }
 
-/* ---- one attempt --------------------------------------------------------------------------- */
+/* ---- one attempt ---------------------------------------------------------------------------- */
 
 struct lines {
 	char md5[64], crc32c[64], range[64];
@@ -179,8 +179,8 @@ static int wrong_part(const struct gck_s3_call *c, struct gck_error *err)
 			(unsigned long long)c->http.first);
 }
 
-/* Of S3, what tells of an object has an ETag, and that something was removed has no body. Else it is a page
- * of a proxy's, or of whatever answers there. */
+/* An S3 server's answer about an object has an ETag, and one to a removal has no body. Otherwise
+ * the answer is a page of a proxy or of another server. */
 static int check_origin(const struct gck_s3_call *c, struct gck_error *err)
 {
 	static const char advice[] = "is S3Endpoint an S3 server's?";
@@ -199,7 +199,7 @@ static int check_origin(const struct gck_s3_call *c, struct gck_error *err)
 	}
 }
 
-/* The part that was asked for, whole; a 200 has all of the object. */
+/* Check that the answer has the whole requested part; a 200 has the whole object. */
 static int check_part(struct gck_s3_call *c, struct gck_error *err)
 {
 	if (c->http.status != 206)
@@ -215,7 +215,7 @@ static int check_part(struct gck_s3_call *c, struct gck_error *err)
 			(unsigned long long)(c->offset + c->http.got));
 }
 
-/* A success that is not what was asked for. */
+/* Check that a success answers the request. */
 static int check_answer(struct gck_s3_call *c, struct gck_error *err)
 {
 	if (check_origin(c, err) < 0)
@@ -261,7 +261,7 @@ static enum refusal attempt(struct gck_s3_store *s, struct gck_s3_call *c,
 	return what;
 }
 
-/* Leave out what the server does not know; false: there is nothing. */
+/* Leave out a feature that the server does not know; false: there is none. */
 static bool simplify(struct gck_s3_store *s, struct gck_s3_call *c)
 {
 	if (c->sign.only_new) {
@@ -277,7 +277,7 @@ static bool simplify(struct gck_s3_store *s, struct gck_s3_call *c)
 	return false;
 }
 
-/* Twice as long each time, some of it by chance, so that many do not come back together. */
+/* The pause doubles with each attempt; a random part spreads the retries of many processes. */
 static void wait_before(unsigned attempt_, time_t asked)
 {
 	unsigned long ms = (unsigned long)gck_s3_pause << (attempt_ < 8 ? attempt_ : 8);
@@ -302,7 +302,7 @@ int gck_s3_fail_in(struct gck_s3_store *s, const struct gck_sign_request *r, str
 			   gck_sign_verb_name(r->verb));
 }
 
-/* The request, how often it was made, why it failed. */
+/* Fill err with the request, the number of attempts, and the reason. */
 static int failed(struct gck_s3_store *s, const struct gck_s3_call *c, unsigned attempts,
 		  const struct gck_error *why, struct gck_error *err)
 {
@@ -345,7 +345,8 @@ void gck_s3_end(struct gck_s3_call *c)
 	gck_http_end(&c->http);
 }
 
-int gck_s3_remove(struct gck_s3_store *s, const struct gck_sign_request *sign, struct gck_error *err)
+int gck_s3_remove(struct gck_s3_store *s, const struct gck_sign_request *sign,
+		  struct gck_error *err)
 {
 	struct gck_s3_call c = { .sign = *sign };
 	struct gck_error why = { 0 };

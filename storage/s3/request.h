@@ -14,8 +14,8 @@
 /* One PUT carries at most this much; more is sent in parts of this size. */
 #define GCK_S3_PART (16u << 20)
 
-/* What is known of the server and CRC-32C. One object alone asks, and is sent again where the server
- * has none; objects that are sent meanwhile have an MD5. */
+/* What is known of the server and CRC-32C. One object alone asks, and is sent again where the
+ * server has none; objects that are sent meanwhile have an MD5. */
 enum gck_s3_checksum { GCK_S3_UNKNOWN, GCK_S3_ASKED, GCK_S3_HAS_CRC32C, GCK_S3_NO_CRC32C };
 
 struct gck_s3_store {
@@ -43,13 +43,13 @@ struct gck_s3_call {
 };
 
 /* Make the request, and repeat it, each time with a new signature and a longer pause: when the
- * connection fails, stays silent or is too slow, on 408, 409, 429 and 5xx, and for a 2xx that is not
- * S3's (an <Error>, XML with another root, no ETag of an object, a body after a removal); once more
- * when the signature is refused; without only_new or crc32c where the server answers 501. 0: a 2xx
- * came; gck_s3_end the call. -1: err names object, request, reason and remedy, and there is nothing
- * to end. ENOENT: no such object; ENODEV: no such bucket; EEXIST: only_new, and the object exists;
- * ENOTSUP: the server cannot; EACCES; EDQUOT; EBADMSG: the object is shorter than offset + capacity;
- * EIO, EPIPE, EPROTO, ETIMEDOUT: the retries failed too. */
+ * connection fails, stays silent or is too slow, on 408, 409, 429 and 5xx, and for a 2xx that is
+ * not S3's (an <Error>, XML with another root, no ETag of an object, a body after a removal);
+ * once more when the signature is refused; without only_new or crc32c where the server answers
+ * 501. 0: a 2xx came; gck_s3_end the call. -1: err names object, request, reason and remedy, and
+ * there is nothing to end. ENOENT: no such object; ENODEV: no such bucket; EEXIST: only_new, and
+ * the object exists; ENOTSUP: the server cannot; EACCES; EDQUOT; EBADMSG: the object is shorter
+ * than offset + capacity; EIO, EPIPE, EPROTO, ETIMEDOUT: the retries failed too. */
 GCK_MUST_CHECK int gck_s3_call(struct gck_s3_store *s, struct gck_s3_call *c,
 			       struct gck_error *err);
 void gck_s3_end(struct gck_s3_call *c);

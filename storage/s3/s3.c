@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The `s3:` backend: opening, and one object at a time. What was answered is durable, so there is
- * nothing to flush; there are no directories, so there is nothing to make. */
+ * The `s3:` backend: opening, operations on one object, probing. A completed request is durable, so
+ * flush does nothing; directories do not exist, so none are made. */
 #include "config.h"
 
 #include <endian.h>
@@ -18,16 +18,17 @@
 #include "storage/s3/s3.h"
 #include "storage/s3/signer.h"
 
-/* One connection seldom fills a network; more than this are a burden on the server. */
+/* One connection seldom fills a network; more than this many burden the server. */
 #define PARALLEL 8
 
-/* Of these so many are sent, where an MD5 takes as long as sending: a server that gives each the same share has all
- * done at the same time, and nothing to do while the next ones are read and summed up. */
+/* How many uploads with an MD5 run at once, since computing an MD5 takes as long as sending. If all
+ * PARALLEL uploads ran together, a fair server would finish them at the same time and then be idle
+ * while the next objects are read and hashed. */
 #define SENT_WITH_MD5 4
 
-/* ---- checksums ----------------------------------------------------------------------------- */
+/* ---- checksums ------------------------------------------------------------------------------ */
 
-/* 8 bytes in 3 cycles: some hundredths of what compressing or TLS cost. */
+/* 8 bytes in 3 cycles: a few percent of the cost of compression or TLS. */
 __attribute__((target("sse4.2"))) static uint32_t crc32c(const unsigned char *p, size_t size)
 {
 	uint64_t crc = 0xffffffff, word;
@@ -41,7 +42,8 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c(const unsigned char *p,
 	return ~(uint32_t)crc;
 }
 
-char *gck_checksum_crc32c(const void *data, size_t size)
+/* NULL: this machine has no SSE 4.2. */
+static char *checksum_crc32c(const void *data, size_t size)
 {
 	uint32_t crc;
 
@@ -61,7 +63,7 @@ char *gck_checksum_md5(const void *data, size_t size)
 	return gck_base64_text(digest, n);
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 int gck_s3_size(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err)
 {
@@ -93,9 +95,9 @@ static int s3_get(struct gck_backend *b, const char *name, uint64_t offset, void
 	return 0;
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
-/* There already, and as long as it must be. A failure to see is one to fail on later. */
+/* Does the object exist with this length? An error here shows up again in the upload. */
 static bool is_there(struct gck_backend *b, const char *name, size_t size)
 {
 	uint64_t length;
@@ -103,7 +105,7 @@ static bool is_there(struct gck_backend *b, const char *name, size_t size)
 	return gck_s3_size(b, name, &length, NULL) == 0 && length == size;
 }
 
-/* An object that was there first may be this one: an answer to the first attempt that was lost. */
+/* An existing object may be this one: the answer to the first attempt may have been lost. */
 static bool is_ours(struct gck_backend *b, const char *name, const void *data, size_t size)
 {
 	char *there = malloc(size + 1);
@@ -114,7 +116,7 @@ static bool is_ours(struct gck_backend *b, const char *name, const void *data, s
 	return same;
 }
 
-/* Every server looks at an MD5, which costs more than all the rest of a request here. */
+/* Every server verifies an MD5, which costs more than the rest of a request here. */
 static int put_md5(struct gck_s3_store *s, const char *name, const void *data, size_t size,
 		   bool only_new, struct gck_error *err)
 {
@@ -139,12 +141,12 @@ static int put_md5(struct gck_s3_store *s, const char *name, const void *data, s
 	return rc;
 }
 
-/* *verified: the server has compared the checksum with what came. */
+/* *verified: the server compared the checksum with the bytes that it received. */
 static int put_crc32c(struct gck_s3_store *s, const char *name, const void *data, size_t size,
 		      bool *verified, struct gck_error *err)
 {
 	struct gck_s3_call c = { .sign = { GCK_SIGN_PUT, name }, .body = data, .size = size };
-	char *crc32c = gck_checksum_crc32c(data, size);
+	char *crc32c = checksum_crc32c(data, size);
 	int rc;
 
 	c.sign.crc32c = crc32c;
@@ -176,7 +178,7 @@ static int s3_put_object(struct gck_backend *b, const char *name, const void *da
 			atomic_compare_exchange_strong(&s->checksum, &asked, GCK_S3_HAS_CRC32C);
 			return 0;
 		}
-		s->checksum = GCK_S3_NO_CRC32C; /* what it has is not known to be what was sent */
+		s->checksum = GCK_S3_NO_CRC32C; /* the stored bytes are not verified */
 	}
 	return put_md5(s, name, data, size, false, err);
 }
@@ -201,14 +203,14 @@ static int s3_flush(struct gck_backend *b, struct gck_error *err)
 	return 0;
 }
 
-/* ---- removing ------------------------------------------------------------------------------ */
+/* ---- removing ------------------------------------------------------------------------------- */
 
 static int s3_remove(struct gck_backend *b, const char *name, struct gck_error *err)
 {
 	struct gck_s3_store *s = (struct gck_s3_store *)b;
 	const struct gck_sign_request delete = { GCK_SIGN_DELETE, name };
 
-	/* A directory is gone with the last thing in it; unfinished uploads are things too. */
+	/* A directory disappears with its last object; unfinished uploads must be aborted. */
 	if (name[strlen(name) - 1] == '/')
 		return gck_s3_abort_below(s, name, err);
 	return gck_s3_remove(s, &delete, err);
@@ -227,7 +229,7 @@ static void s3_remove_empty(struct gck_backend *b)
 	(void)b;
 }
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 static void s3_close(struct gck_backend *b)
 {
@@ -262,7 +264,7 @@ static int found_one(void *arg, const char *name, struct gck_error *err)
 	return 0;
 }
 
-/* A step that has nothing is ENOENT, as in a directory that is not there. */
+/* A step without objects is ENOENT, like a directory that does not exist. */
 static int check_step(struct gck_s3_store *s, struct gck_error *err)
 {
 	bool found = false;
@@ -312,7 +314,7 @@ struct gck_backend *gck_s3_open(const char *url, const char *cluster, uint32_t j
 	return NULL;
 }
 
-/* ---- probing ------------------------------------------------------------------------------- */
+/* ---- probing -------------------------------------------------------------------------------- */
 
 #define PROBE_NAME "commit-0.json" /* no checkpoint has the number 0 */
 
@@ -332,7 +334,7 @@ static int probe_call(struct gck_s3_store *s, enum gck_sign_verb verb, bool only
 	return 0;
 }
 
-/* The object is there: only a server that knows the condition says so. */
+/* The object exists: a server that knows the condition refuses to overwrite it. */
 static int try_condition(struct gck_s3_store *s, struct gck_s3_probe *found, struct gck_error *err)
 {
 	struct gck_error why = { 0 };

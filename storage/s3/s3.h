@@ -17,13 +17,13 @@ struct gck_s3_probe {
 	bool only_new; /* it refuses to overwrite an object under If-None-Match: * */
 };
 
-/* Check that an object store works: list, write and remove below url, through the process's signer,
- * in the place of job 0, which Slurm never has. Blocks while requests are retried. -1: err says what
- * does not work, and what to check. */
+/* Check that an object store works: list, write and remove below url, through the process's
+ * signer, in the place of job 0, which Slurm never has. Blocks while requests are retried. -1:
+ * err says what does not work, and what to check. */
 GCK_MUST_CHECK int gck_s3_probe(const char *url, const char *cluster, struct gck_s3_probe *found,
 				struct gck_error *err);
 
-/* ---- within storage/s3 --------------------------------------------------------------------- */
+/* ---- within storage/s3 ---------------------------------------------------------------------- */
 
 struct gck_http;
 struct gck_s3_store;
@@ -31,10 +31,8 @@ struct gck_s3_store;
 /* s3.c: operations of the backend that other files use. */
 int gck_s3_size(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err);
 
-/* s3.c: checksums that the server verifies before it accepts an upload, in base64; free() them. NULL:
- * this machine cannot compute it (no SSE 4.2, MD5 forbidden by FIPS mode, no memory), so that the
- * request has none. */
-char *gck_checksum_crc32c(const void *data, size_t size);
+/* s3.c: the MD5 that the server verifies before it accepts an upload, in base64; free() it. NULL:
+ * it cannot be computed (forbidden by FIPS mode, no memory), and the request has none. */
 char *gck_checksum_md5(const void *data, size_t size);
 
 /* list.c: list a directory, and abort the multipart uploads below one. */

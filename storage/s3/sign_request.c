@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where things are: keys, and the names that may be signed. */
+ * The verbs, the keys of names, and which names may be signed. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -58,7 +58,7 @@ int gck_s3_url_parse(const char *url, char bucket[GCK_S3_BUCKET_MAX], const char
 	return 0;
 }
 
-/* One component of a key, of any bytes that XML can say. */
+/* One component of a key, of any bytes that XML can represent. */
 static bool cluster_ok(const char *cluster)
 {
 	size_t n = strlen(cluster);

@@ -33,20 +33,21 @@ GCK_MUST_CHECK int gck_sign_verb_parse(const char *name, enum gck_sign_verb *ver
 /* The request. Members that a verb does not use are NULL, 0 or false. */
 struct gck_sign_request {
 	enum gck_sign_verb verb;
-	/* Below the step, as storage/base/backend.h has names. list: "" or "<seq>-<nonce>/", of which
-	 * the direct content is listed; list_multiparts: the same, with everything below it. */
+	/* Below the step, as storage/base/backend.h has names. list: "" or "<seq>-<nonce>/", of
+	 * which the direct content is listed; list_multiparts: the same, with everything below
+	 * it. */
 	const char *name;
 	const char *token;  /* list: the next page */
 	const char *upload; /* part, complete_multipart, abort_multipart: the upload's id */
 	unsigned part;      /* part: 1 to 10000 */
-	/* put and part: headers that are signed, so that the URL is valid for this content only, and
-	 * that the request must carry. Base64 of the MD5 and of the big-endian CRC-32C. */
+	/* put and part: headers that are signed, so that the URL is valid for this content only,
+	 * and that the request must carry. Base64 of the MD5 and of the big-endian CRC-32C. */
 	const char *md5, *crc32c;
 	bool only_new; /* put, complete_multipart: If-None-Match: * */
 };
 
-/* The step whose store it is, as given to gck_store_open, and the job's owner. Only the signer knows
- * the owner: job numbers are reused, and a bucket has no owners. */
+/* The step whose store it is, as given to gck_store_open, and the job's owner. Only the signer
+ * knows the owner: job numbers are reused, and a bucket has no owners. */
 struct gck_sign_scope {
 	const char *url; /* s3://bucket/prefix */
 	const char *cluster;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The process's signer. Threads that ask while it is busy are asked for together, so that one frame
- * to gpuckptd carries them all. */
+ * The process's signer. Requests of threads that arrive while it is busy are signed together, so
+ * that one frame to gpuckptd carries them all. */
 #include "config.h"
 
 #include <pthread.h>
@@ -93,7 +93,7 @@ void gck_sign_report_retry(const struct gck_error *why)
 		fn(arg, why);
 }
 
-/* Take those off the queue that are of the first one's step. */
+/* Take the requests of the first one's step off the queue. */
 static size_t take(struct waiting *batch[TOGETHER])
 {
 	struct waiting **at = &signer.first;
@@ -120,7 +120,7 @@ static void ask(struct waiting *batch[], size_t n)
 	struct gck_sign_request v[TOGETHER];
 	char *urls[TOGETHER] = { NULL }, *ca = NULL;
 	struct gck_error err = { 0 };
-	time_t expires = 0; /* not looked at: each request is made at once */
+	time_t expires = 0; /* unused: each request is made at once */
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
@@ -135,7 +135,7 @@ static void ask(struct waiting *batch[], size_t n)
 		free(ca);
 }
 
-/* With the lock held, which is let go meanwhile. */
+/* Called with the lock held; it is released while the signer works. */
 static void lead(void)
 {
 	struct waiting *batch[TOGETHER] = { signer.first };

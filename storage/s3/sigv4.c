@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,8 @@ struct signing {
 	char *query;   /* encoded and in order, without the signature */
 };
 
-void gck_sigv4_encode(FILE *out, const char *text, bool slash)
+/* Bytes as a URL has them: all but A-Z a-z 0-9 - . _ ~ (and '/' if slash) become %XX. */
+static void encode(FILE *out, const char *text, bool slash)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
 		if ((*c < 0x80 && isalnum(*c)) || strchr("-._~", *c) || (slash && *c == '/'))
@@ -103,9 +105,9 @@ static int make_query(struct signing *s, struct gck_error *err)
 	for (size_t i = 0; out && i < p.n; i++) {
 		if (i)
 			putc('&', out);
-		gck_sigv4_encode(out, p.v[i].name, false);
+		encode(out, p.v[i].name, false);
 		putc('=', out);
-		gck_sigv4_encode(out, p.v[i].value, false);
+		encode(out, p.v[i].value, false);
 	}
 	return stream_end(out, &s->query, err);
 }
@@ -153,7 +155,7 @@ static int canonical(const struct signing *s, char **text, struct gck_error *err
 	headers_of(s, &p);
 	if (out) {
 		fprintf(out, "%s\n", s->r->method);
-		gck_sigv4_encode(out, s->r->path, true);
+		encode(out, s->r->path, true);
 		fprintf(out, "\n%s\n", s->query);
 		for (size_t i = 0; i < p.n; i++)
 			put_header(out, &p.v[i]);
@@ -163,7 +165,7 @@ static int canonical(const struct signing *s, char **text, struct gck_error *err
 	return stream_end(out, text, err);
 }
 
-/* ---- keys and hashes ----------------------------------------------------------------------- */
+/* ---- keys and hashes ------------------------------------------------------------------------ */
 
 /* key = HMAC(key, text), in place. */
 static bool chain(unsigned char key[SHA256_DIGEST_LENGTH], const char *text)
@@ -226,7 +228,7 @@ static int signature_of(const struct signing *s, char signature[2 * SHA256_DIGES
 	return rc;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
 static int begin(struct signing *s, struct gck_error *err)
 {
@@ -259,7 +261,7 @@ static int make_url(const struct signing *s, char **url, struct gck_error *err)
 	out = open_memstream(&text, &size);
 	if (out) {
 		fprintf(out, "%s://%s", s->r->scheme, s->r->host);
-		gck_sigv4_encode(out, s->r->path, true);
+		encode(out, s->r->path, true);
 		fprintf(out, "?%s&X-Amz-Signature=%s", s->query, signature);
 	}
 	if (stream_end(out, &text, err) < 0)

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "common/base/error.h"
@@ -39,8 +38,5 @@ struct gck_sigv4_request {
 /* The URL, to be given to free(). -1: EINVAL, ENOMEM. */
 int gck_sigv4_presign(const struct gck_sigv4_keys *k, const struct gck_sigv4_request *r, char **url,
 		      struct gck_error *err);
-
-/* Bytes as a URL has them: all but A-Z a-z 0-9 - . _ ~ (and '/' if slash) become %XX. */
-void gck_sigv4_encode(FILE *out, const char *text, bool slash);
 
 #endif

@@ -12,8 +12,8 @@
  * that of elements in it. -1 ends the reading. */
 typedef int gck_xml_fn(void *arg, const char *path, const char *text, struct gck_error *err);
 
-/* fn may be NULL, to check only. -1 (EPROTO): it is not such a document, or its root is another element:
- * what is well-formed may be a proxy's page of its own. */
+/* fn may be NULL, to check only. -1 (EPROTO): it is not such a document, or its root is another
+ * element: what is well-formed may be a proxy's page of its own. */
 int gck_xml_read(const char *data, size_t size, const char *root, gck_xml_fn *fn, void *arg,
 		 struct gck_error *err);
 

@@ -12,7 +12,7 @@
 #include "storage/base/parallel.h"
 #include "storage/store/store.h"
 
-#define RESERVE 16 /* one part in so many of the file system stays free: others write there, too */
+#define RESERVE 16 /* 1/16 of the file system stays free: others write there, too */
 
 struct staged {
 	char name[GCK_NAME_MAX];
@@ -24,12 +24,12 @@ struct staged {
 struct stage {
 	struct gck_backend head;
 	struct gck_backend *local, *remote;
-	const struct gck_store *s; /* whose share of memory it is, and whose progress is told */
-	pthread_mutex_t lock;      /* of what follows */
+	const struct gck_store *s; /* whose memory limit and progress function apply */
+	pthread_mutex_t lock;      /* of the members below */
 	struct staged *v;          /* to be uploaded */
 	size_t n, capacity;
-	uint64_t bytes, sent;      /* of them; of these */
-	struct gck_error why;      /* code 0: the disk has taken everything */
+	uint64_t bytes, sent;      /* of v; of these, uploaded */
+	struct gck_error why;      /* why the disk refused an object; code 0: it refused none */
 	char (*bad)[GCK_NAME_MAX]; /* objects whose copy here is damaged */
 	size_t nbad;
 };
@@ -39,7 +39,7 @@ static struct stage *stage_of(struct gck_backend *b)
 	return (struct stage *)b;
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 static int check_space(const struct stage *x, size_t size, struct gck_error *err)
 {
@@ -90,7 +90,7 @@ static int put_local(struct stage *x, const char *name, const void *data, size_t
 	return remember(x, &made, err);
 }
 
-/* What did not fit once is not tried again: a disk that is full is nothing to fail for. */
+/* After the first failure the disk is not tried again: a full disk is no failure. */
 static bool takes(struct stage *x)
 {
 	bool yes;
@@ -115,8 +115,8 @@ static int stage_put_object(struct gck_backend *b, const char *name, const void 
 	struct stage *x = stage_of(b);
 	struct gck_error why = { 0 };
 
-	/* Encrypted, it has the same name in other ranks but other bytes in each: of the one on this disk the
-	 * hash is not known. The store has it once anyway. */
+	/* An encrypted shared object has the same name in all ranks but other bytes in each, so the
+	 * hash of the copy on this disk is unknown. The store has it only once anyway. */
 	if (takes(x) && !(shared && x->s->key)) {
 		if (put_local(x, name, data, size, shared, &why) == 0)
 			return 0;
@@ -133,13 +133,13 @@ static int stage_put(struct gck_backend *b, const char *name, const char *dir, c
 
 	if (x->remote->ops->put(x->remote, name, dir, data, size, err) < 0)
 		return -1;
-	/* What says which objects are needed here; without it they are removed too soon. */
+	/* The manifest names the objects in use here; without it they would be removed too soon. */
 	if (gck_name_is_content(name, &seq) && takes(x))
 		(void)x->local->ops->put(x->local, name, dir, data, size, NULL);
 	return 0;
 }
 
-/* ---- uploading ----------------------------------------------------------------------------- */
+/* ---- uploading ------------------------------------------------------------------------------ */
 
 static int read_back(struct stage *x, const struct staged *o, void *data, struct gck_error *err)
 {
@@ -198,7 +198,7 @@ uint64_t gck_stage_pending_bytes(struct gck_backend *b, struct gck_error *why)
 	return x->bytes - x->sent;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static bool is_bad(struct stage *x, const char *name)
 {
@@ -239,9 +239,10 @@ static bool stage_distrust(struct gck_backend *b, const char *name)
 	return bad;
 }
 
-/* ---- the store's own ----------------------------------------------------------------------- */
+/* ---- the store's own ------------------------------------------------------------------------ */
 
-static int stage_size(struct gck_backend *b, const char *name, uint64_t *size, struct gck_error *err)
+static int stage_size(struct gck_backend *b, const char *name, uint64_t *size,
+		      struct gck_error *err)
 {
 	b = stage_of(b)->remote;
 	return b->ops->size(b, name, size, err);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Staging on a disk of the node. Objects that are put lie on that disk until a flush uploads them to
- * the store; reads look there first. What the disk cannot take or give goes directly to the store
- * and from it. Documents, lengths, lists and removal are the store's. */
+ * Staging on a disk of the node. Objects that are put lie on that disk until a flush uploads
+ * them to the store; reads look there first. What the disk cannot take or give goes directly to
+ * the store and from it. Documents, lengths, lists and removal are the store's. */
 #ifndef GCK_STAGE_H
 #define GCK_STAGE_H
 
 #include "storage/base/open_store.h"
 
-/* Open the stage of a step on this node, <dir>/gpuckpt-<uid>/<cluster>/<job>/<step>, a store without
- * commits. Everything in it is the user's own and 0700. dir must belong to root or the user, and be
- * sticky where others may write to it. ENOENT: the step has none (create makes what is missing
- * below dir). */
+/* Open the stage of a step on this node, <dir>/gpuckpt-<uid>/<cluster>/<job>/<step>, a store
+ * without commits. Everything in it is the user's own and 0700. dir must belong to root or the
+ * user, and be sticky where others may write to it. ENOENT: the step has none (create makes what
+ * is missing below dir). */
 struct gck_store *gck_stage_open(const char *dir, const char *cluster, uint32_t job, uint32_t step,
 				 bool create, struct gck_error *err);
 
@@ -37,7 +37,7 @@ GCK_MUST_CHECK int gck_stage_clear(struct gck_store *stage, struct gck_error *er
 void gck_stage_sweep(const char *dir, const char *cluster, uint32_t job, uint32_t step,
 		     unsigned age_s);
 
-/* ---- stage.c ------------------------------------------------------------------------------- */
+/* ---- stage.c -------------------------------------------------------------------------------- */
 
 /* A backend above `local` (a `file:` backend of the node) and the backend of s, both taken over. */
 struct gck_backend *gck_stage_backend(struct gck_store *s, struct gck_backend *local,

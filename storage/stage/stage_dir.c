@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A stage's directories: <dir>/gpuckpt-<uid>/<cluster>/<job>/<step>, below the second the same as in a
- * `file:` store. Of many users' disk the second is what is the user's own, and closed to others. */
+ * A stage's directories: <dir>/gpuckpt-<uid>/<cluster>/<job>/<step>, below the second one as in a
+ * `file:` store. The disk is shared by many users; the second directory is the user's own. */
 #include "config.h"
 
 #include <dirent.h>
@@ -24,9 +24,9 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define URL_MAX (PATH_MAX + 32)
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
-/* Nobody else may replace what the user has in it. */
+/* No other user may be able to replace the user's files in it. */
 static int check_disk(int fd, const char *dir, struct gck_error *err)
 {
 	struct stat st;
@@ -123,18 +123,18 @@ uint64_t gck_store_staged_bytes(const struct gck_store *s, struct gck_error *why
 	return s->staged ? gck_stage_pending_bytes(s->b, why) : 0;
 }
 
-/* ---- keeping ------------------------------------------------------------------------------- */
+/* ---- pruning -------------------------------------------------------------------------------- */
 
-struct keep {
+struct prune {
 	struct gck_store *s;
 	uint32_t seq;
-	const char *dir;        /* of that checkpoint, while its manifests are read */
-	struct gck_name_list need, older;
+	const char *dir;        /* the checkpoint's, while its manifests are read */
+	struct gck_name_list kept, older;
 };
 
-static int need_manifest(void *arg, const char *name, struct gck_error *err)
+static int keep_manifest(void *arg, const char *name, struct gck_error *err)
 {
-	struct keep *k = arg;
+	struct prune *k = arg;
 	char full[GCK_NAME_MAX], hash[GCK_HASH_TEXT], *text;
 	struct gck_error why = { 0 };
 	json_t *manifest;
@@ -150,16 +150,16 @@ static int need_manifest(void *arg, const char *name, struct gck_error *err)
 	free(text);
 	if (why.code == ENOMEM)
 		return gck_fail(err, why.code, "%s/%s: %s", k->s->b->where, full, why.text);
-	/* One that is damaged needs nothing here: the store has all. */
+	/* A damaged manifest keeps nothing here: the store has everything. */
 	if (gck_manifest_objects(manifest, NULL))
-		rc = gck_name_list_add_objects(&k->need, manifest, err);
+		rc = gck_name_list_add_objects(&k->kept, manifest, err);
 	json_decref(manifest);
 	return rc;
 }
 
 static int collect(void *arg, const char *name, struct gck_error *err)
 {
-	struct keep *k = arg;
+	struct prune *k = arg;
 	uint32_t seq;
 
 	if (!gck_name_is_dir(name, &seq) || seq > k->seq)
@@ -167,18 +167,18 @@ static int collect(void *arg, const char *name, struct gck_error *err)
 	if (seq < k->seq)
 		return gck_name_list_add(&k->older, name, err);
 	k->dir = name;
-	return k->s->b->ops->list(k->s->b, name, need_manifest, k, err);
+	return k->s->b->ops->list(k->s->b, name, keep_manifest, k, err);
 }
 
 int gck_stage_prune(struct gck_store *stage, uint32_t seq, struct gck_error *err)
 {
-	struct keep k = { .s = stage, .seq = seq };
+	struct prune k = { .s = stage, .seq = seq };
 	int rc = stage->b->ops->list(stage->b, "", collect, &k, err);
 
-	gck_name_list_sort(&k.need);
+	gck_name_list_sort(&k.kept);
 	for (size_t i = 0; rc == 0 && i < k.older.n; i++)
-		rc = gck_sweep_directory(stage, k.older.v[i], &k.need, err);
-	gck_name_list_free(&k.need);
+		rc = gck_sweep_directory(stage, k.older.v[i], &k.kept, err);
+	gck_name_list_free(&k.kept);
 	gck_name_list_free(&k.older);
 	return rc;
 }
@@ -191,7 +191,7 @@ int gck_stage_clear(struct gck_store *stage, struct gck_error *err)
 	return 0;
 }
 
-/* ---- what other steps have left ------------------------------------------------------------ */
+/* ---- stages of other steps ------------------------------------------------------------------ */
 
 struct leftovers {
 	const char *dir;
@@ -210,7 +210,7 @@ static void clear_step(const struct leftovers *l, uint32_t job, uint32_t step)
 	gck_store_close(s);
 }
 
-/* Whole decimal numbers only: others' names are not ours. */
+/* Only decimal numbers are names of a stage. */
 static bool is_number(const char *name, uint32_t *n)
 {
 	char *end;

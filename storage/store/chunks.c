@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The member "store" of a manifest: object names, and chunks as rows of hex digits. */
+ * The member "store" of a manifest: object names, chunks as rows of hex digits, and their index. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,8 @@ struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number)
 				   .method = (uint32_t)v[6] };
 }
 
-uint64_t gck_chunks_key(const struct gck_chunks *c, size_t number)
+/* The part of a chunk's hash that the index looks it up by. */
+static uint64_t chunk_key(const struct gck_chunks *c, size_t number)
 {
 	return gck_hex_table_get(&c->rows, number, column[1].at, column[1].digits);
 }
@@ -45,7 +46,7 @@ void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk 
 		gck_hex_table_set(&c->rows, number, column[i].at, column[i].digits, v[i]);
 }
 
-int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x, struct gck_error *err)
+static int chunks_add(struct gck_chunks *c, const struct gck_chunk *x, struct gck_error *err)
 {
 	c->rows.width = ROW;
 	if (gck_hex_table_add(&c->rows, err) < 0)
@@ -59,7 +60,7 @@ void gck_chunks_clear(struct gck_chunks *c)
 	gck_hex_table_clear(&c->rows);
 }
 
-/* extra: what encryption adds to each. */
+/* extra: the bytes that encryption adds to each chunk. */
 static bool fits(const struct gck_chunk *c, size_t nobjects, uint32_t extra)
 {
 	if (c->size == 0 || c->size > GCK_CHUNK_MAX || c->stored <= extra || c->object >= nobjects ||
@@ -154,7 +155,7 @@ uint64_t gck_chunks_reach(const struct gck_chunks *c, uint64_t *reach)
 	return bytes;
 }
 
-/* ---- the index --------------------------------------------------------------------------------- */
+/* ---- the index ------------------------------------------------------------------------------ */
 
 #define SLOTS_MIN 256u
 
@@ -180,7 +181,8 @@ static void enter(struct gck_chunk_index *t, uint64_t key, size_t number)
 	t->slots[i] = (uint32_t)number + 1;
 }
 
-/* Slots for n chunks, at most three quarters full. Old ones go first, so that there are never both. */
+/* Allocate slots for n chunks, at most three quarters full. The old ones are freed first, so that
+ * both never exist together. */
 static int grow_slots(struct gck_chunk_index *t, size_t n, struct gck_error *err)
 {
 	size_t want = t->nslots ? t->nslots : SLOTS_MIN;
@@ -195,11 +197,12 @@ static int grow_slots(struct gck_chunk_index *t, size_t n, struct gck_error *err
 		return gck_fail(err, ENOMEM, "no memory for a table of %zu chunks", n);
 	t->nslots = want;
 	for (size_t i = 0; i < t->chunks.rows.n; i++)
-		enter(t, gck_chunks_key(&t->chunks, i), i);
+		enter(t, chunk_key(&t->chunks, i), i);
 	return 0;
 }
 
-int gck_chunk_index_adopt(struct gck_chunk_index *t, struct gck_chunks *chunks, struct gck_error *err)
+int gck_chunk_index_adopt(struct gck_chunk_index *t, struct gck_chunks *chunks,
+			  struct gck_error *err)
 {
 	*t = (struct gck_chunk_index){ .chunks = *chunks };
 	return grow_slots(t, chunks->rows.n, err);
@@ -215,7 +218,7 @@ bool gck_chunk_index_find(const struct gck_chunk_index *t, struct gck_hash hash,
 	for (; t->slots[i]; i = (i + 1) & (t->nslots - 1)) {
 		struct gck_chunk c;
 
-		if (gck_chunks_key(&t->chunks, t->slots[i] - 1) != hash.lo)
+		if (chunk_key(&t->chunks, t->slots[i] - 1) != hash.lo)
 			continue;
 		c = gck_chunks_at(&t->chunks, t->slots[i] - 1);
 		if (gck_hash_same(c.hash, hash) && c.size == size) {
@@ -230,7 +233,7 @@ int gck_chunk_index_add(struct gck_chunk_index *t, struct gck_chunk *c, struct g
 {
 	size_t number = t->chunks.rows.n;
 
-	if (grow_slots(t, number + 1, err) < 0 || gck_chunks_add(&t->chunks, c, err) < 0)
+	if (grow_slots(t, number + 1, err) < 0 || chunks_add(&t->chunks, c, err) < 0)
 		return -1;
 	c->index = (uint32_t)number;
 	enter(t, c->hash.lo, number);

@@ -23,15 +23,11 @@ void gck_chunks_clear(struct gck_chunks *c);
 
 struct gck_chunk gck_chunks_at(const struct gck_chunks *c, size_t number);
 
-/* Append a chunk, or change where a chunk lies. */
-GCK_MUST_CHECK int gck_chunks_add(struct gck_chunks *c, const struct gck_chunk *x,
-				  struct gck_error *err);
+/* Change where a chunk lies. */
 void gck_chunks_set(struct gck_chunks *c, size_t number, const struct gck_chunk *x);
 
-/* The part of a chunk's hash that an index looks it up by. */
-uint64_t gck_chunks_key(const struct gck_chunks *c, size_t number);
-
-/* Raise reach[i] to where the last chunk in object i ends. Returns the stored bytes of all chunks. */
+/* Raise reach[i] to where the last chunk in object i ends. Returns the stored bytes of all
+ * chunks. */
 uint64_t gck_chunks_reach(const struct gck_chunks *c, uint64_t *reach);
 
 /* The number of chunks of a manifest that was not checked. */
@@ -42,7 +38,7 @@ const json_t *gck_manifest_objects(const json_t *manifest, struct gck_error *err
 const char *gck_manifest_of(const json_t *manifest); /* the store's identity; NULL: missing */
 bool gck_manifest_shares(const json_t *manifest, size_t object); /* other ranks may have it too */
 
-/* ---- chunks that are found by hash ------------------------------------------------------------- */
+/* ---- chunks that are found by hash ---------------------------------------------------------- */
 
 struct gck_chunk_index {
 	struct gck_chunks chunks;

@@ -11,7 +11,7 @@
 #include "storage/store/store.h"
 
 #define COMMIT_FORMAT 1
-#define COMMIT_SEALED 2 /* what is not needed to remove it is encrypted */
+#define COMMIT_SEALED 2 /* all but what its removal needs is encrypted */
 
 /* {"check":"<hash of BODY>","commit":BODY}\n: every byte is fixed or hashed. */
 static const char head[] = "{\"check\":\"", middle[] = "\",\"commit\":", tail[] = "}\n";
@@ -47,7 +47,7 @@ static int check_commit(const json_t *commit, uint32_t seq, const char **nonce,
 	return 0;
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 static char *frame(const char *body, struct gck_error *err)
 {
@@ -73,7 +73,7 @@ static int put_commit(struct gck_store *s, uint32_t seq, const char *nonce, cons
 	return 0;
 }
 
-/* Of a commit with a key all stays readable that is needed to remove what it does not need. */
+/* The members that removal needs stay readable in an encrypted commit. */
 static json_t *seal_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
 			   struct gck_error *err)
 {
@@ -131,7 +131,7 @@ int gck_store_commit(struct gck_store *s, uint32_t seq, const json_t *commit,
 	return rc;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 static json_t *parse_commit(struct gck_store *s, const char *name, char *text, size_t size,
 			    struct gck_error *err)
@@ -196,7 +196,7 @@ json_t *gck_store_read_commit(struct gck_store *s, uint32_t seq, const char *has
 	return opened;
 }
 
-/* ---- listing ------------------------------------------------------------------------------- */
+/* ---- listing -------------------------------------------------------------------------------- */
 
 struct seqs {
 	uint32_t *v;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a commit needs: the union of its ranks' object tables, each object as long as the chunks in
- * it reach. */
+ * The objects that a commit refers to: the union of its ranks' object tables. Each object must
+ * reach to the end of its last chunk. */
 #include "storage/store/commit_objects.h"
 
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #include "storage/store/chunks.h"
 
-static int add(struct gck_commit_objects *o, const char *name, uint64_t length, struct gck_error *err)
+static int add(struct gck_commit_objects *o, const char *name, uint64_t length,
+	       struct gck_error *err)
 {
 	if (o->n == o->capacity) {
 		size_t capacity = o->capacity ? 2 * o->capacity : 64;
@@ -28,10 +29,11 @@ static int add(struct gck_commit_objects *o, const char *name, uint64_t length, 
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct gck_object_extent *)a)->name, ((const struct gck_object_extent *)b)->name);
+	return strcmp(((const struct gck_object_extent *)a)->name,
+		      ((const struct gck_object_extent *)b)->name);
 }
 
-/* Ranks have objects in common. */
+/* Merge the entries of objects that several ranks share. */
 static void unite(struct gck_commit_objects *o)
 {
 	size_t n = 0;
@@ -52,7 +54,7 @@ static void unite(struct gck_commit_objects *o)
 	o->n = n;
 }
 
-/* How far the chunks in each object reach, and their bytes. free() what is returned. */
+/* Where the last chunk in each object ends, and the bytes of all chunks. free() the result. */
 static uint64_t *reach_of_chunks(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
 {
 	size_t objects = json_array_size(gck_manifest_objects(manifest, NULL));
@@ -72,15 +74,15 @@ static uint64_t *reach_of_chunks(const json_t *manifest, uint64_t *bytes, struct
 	return reach;
 }
 
-/* Its chunks cannot be seen: it was not opened. */
-static bool is_closed(const json_t *manifest)
+/* Is the manifest still encrypted, so that its chunks are unknown? */
+static bool is_encrypted(const json_t *manifest)
 {
 	return gck_document_is_encrypted(manifest) &&
 	       !json_object_get(json_object_get(manifest, "store"), "chunks");
 }
 
-/* The same of one that is closed: it says so itself. */
-static uint64_t *reach_as_said(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
+/* The same for an encrypted manifest, whose plain part holds the numbers. */
+static uint64_t *reach_in_plain_part(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
 {
 	const json_t *store = json_object_get(manifest, "store"), *said = json_object_get(store, "reach");
 	size_t n = json_array_size(said);
@@ -100,7 +102,8 @@ static uint64_t *reach_as_said(const json_t *manifest, uint64_t *bytes, struct g
 	return NULL;
 }
 
-int gck_commit_objects_add(struct gck_commit_objects *o, const json_t *manifest, struct gck_error *err)
+int gck_commit_objects_add(struct gck_commit_objects *o, const json_t *manifest,
+			   struct gck_error *err)
 {
 	const json_t *objects = gck_manifest_objects(manifest, err);
 	uint64_t *reach;
@@ -110,7 +113,8 @@ int gck_commit_objects_add(struct gck_commit_objects *o, const json_t *manifest,
 
 	if (!objects)
 		return -1;
-	reach = (is_closed(manifest) ? reach_as_said : reach_of_chunks)(manifest, &o->bytes, err);
+	reach = (is_encrypted(manifest) ? reach_in_plain_part : reach_of_chunks)(manifest,
+										 &o->bytes, err);
 	if (!reach)
 		return -1;
 	json_array_foreach(objects, i, name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Manifests as a commit vouches for them. */
+ * Manifests, checked against the hashes in their commit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,8 @@ static int next_rank(struct gck_ranks *r, struct gck_error *err)
 
 	if (r->next == json_array_size(all))
 		return 0;
-	return gck_commit_rank(json_array_get(all, r->next++), &r->rank, &r->manifest, err) < 0 ? -1 : 1;
+	return gck_commit_rank(json_array_get(all, r->next++), &r->rank, &r->manifest,
+			       err) < 0 ? -1 : 1;
 }
 
 int gck_ranks_next(struct gck_ranks *r, struct gck_error *err)
@@ -107,7 +108,7 @@ json_t *gck_ranks_read(const struct gck_ranks *r, struct gck_store *s, struct gc
 	if (!manifest)
 		return NULL;
 	gck_name_manifest(name, r->seq, r->nonce, r->rank);
-	/* The hash in the commit is not cryptographic. */
+	/* The hash in the commit is not cryptographic: check the encryption too. */
 	if (gck_document_is_encrypted(manifest) == gck_document_is_encrypted(r->commit))
 		opened = gck_document_decrypt(s, name, manifest, err);
 	else

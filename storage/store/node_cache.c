@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Objects for all processes of a node, in a memfd: a table, and places. Locks are the kernel's on its open
- * descriptions (F_OFD_SETLK), one description for each use, so that they are let go when a process dies:
- * byte 0 for the table, byte 1 + i for place i. A place is changed by who holds it for writing, which he
- * begins under the table's lock; its bytes are read by who holds it for reading. */
+ * Objects for all processes of a node, in a memfd: a table and slots. The locks are the kernel's
+ * on open file descriptions (F_OFD_SETLK), one description for each use, so that the death of a
+ * process releases them: byte 0 for the table, byte 1 + i for slot i. A process changes a slot
+ * while it holds the slot's write lock, which it takes under the table's lock; it reads the
+ * slot's bytes under the slot's read lock. */
 #include "config.h"
 
 #include "storage/store/node_cache.h"
@@ -16,38 +17,38 @@
 #include <unistd.h>
 
 
-#define PLACES 16u
+#define SLOTS 16u
 #define HEAD 4096u
-#define PIECE ((uint64_t)4 << 20)
-#define POOL_SIZE (HEAD + PLACES * PIECE)
+#define BLOCK ((uint64_t)4 << 20)
+#define POOL_SIZE (HEAD + SLOTS * BLOCK)
 #define TABLE 0
 
 enum { FREE, FILLING, READY };
 
-struct piece {
+struct block {
 	char name[GCK_NAME_MAX]; /* of the object */
-	uint64_t at;             /* a multiple of PIECE */
+	uint64_t at;             /* a multiple of BLOCK */
 };
 
-struct place {
-	struct piece piece;
-	_Atomic int state; /* FILLING, and held by nobody: who filled it is dead */
+struct slot {
+	struct block block;
+	_Atomic int state; /* FILLING, and not locked: the process that filled it has died */
 	uint64_t size, used;
 };
 
 struct head {
 	uint64_t clock;
-	struct place v[PLACES];
+	struct slot v[SLOTS];
 };
 
-_Static_assert(sizeof(struct head) <= HEAD, "the table fits before the places");
+_Static_assert(sizeof(struct head) <= HEAD, "the table fits before the slots");
 
 struct gck_node_cache {
 	int fd; /* the caller's */
 	struct head *head;
 };
 
-/* ---- making and opening -------------------------------------------------------------------- */
+/* ---- making and opening --------------------------------------------------------------------- */
 
 int gck_node_cache_create(struct gck_error *err)
 {
@@ -85,9 +86,9 @@ void gck_node_cache_close(struct gck_node_cache *p)
 	free(p);
 }
 
-/* ---- locks --------------------------------------------------------------------------------- */
+/* ---- locks ---------------------------------------------------------------------------------- */
 
-/* A description of one's own: what it has locked is let go when it is closed. */
+/* Open a description for one use; closing it releases its locks. */
 static int begin(const struct gck_node_cache *p)
 {
 	char path[64];
@@ -107,56 +108,56 @@ static bool lock(int use, short type, off_t byte, bool wait)
 	return rc == 0;
 }
 
-static bool lock_place(int use, short type, unsigned i, bool wait)
+static bool lock_slot(int use, short type, unsigned i, bool wait)
 {
 	return lock(use, type, 1 + (off_t)i, wait);
 }
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- slots ---------------------------------------------------------------------------------- */
 
 static char *bytes_of(const struct gck_node_cache *p, unsigned i)
 {
-	return (char *)p->head + HEAD + i * PIECE;
+	return (char *)p->head + HEAD + i * BLOCK;
 }
 
-static bool is_of(const struct place *at, const struct piece *x)
+static bool is_of(const struct slot *at, const struct block *x)
 {
-	return at->state != FREE && at->piece.at == x->at && !strcmp(at->piece.name, x->name);
+	return at->state != FREE && at->block.at == x->at && !strcmp(at->block.name, x->name);
 }
 
-/* Under the table's lock. */
-static int find(const struct gck_node_cache *p, const struct piece *x)
+/* Called under the table's lock. */
+static int find(const struct gck_node_cache *p, const struct block *x)
 {
-	for (unsigned i = 0; i < PLACES; i++)
+	for (unsigned i = 0; i < SLOTS; i++)
 		if (is_of(&p->head->v[i], x))
 			return (int)i;
 	return -1;
 }
 
-/* The place that was not used for the longest time of those that nobody holds, held for writing. */
-static int claim(struct gck_node_cache *p, int use, const struct piece *x)
+/* Lock the least recently used slot among the unlocked ones for writing. */
+static int claim(struct gck_node_cache *p, int use, const struct block *x)
 {
-	bool tried[PLACES] = { false };
+	bool tried[SLOTS] = { false };
 
-	for (unsigned n = 0; n < PLACES; n++) {
+	for (unsigned n = 0; n < SLOTS; n++) {
 		int oldest = -1;
 
-		for (unsigned i = 0; i < PLACES; i++)
+		for (unsigned i = 0; i < SLOTS; i++)
 			if (!tried[i] && (oldest < 0 || p->head->v[i].used < p->head->v[oldest].used))
 				oldest = (int)i;
 		tried[oldest] = true;
-		if (!lock_place(use, F_WRLCK, (unsigned)oldest, false))
+		if (!lock_slot(use, F_WRLCK, (unsigned)oldest, false))
 			continue;
 		p->head->v[oldest].state = FILLING;
-		p->head->v[oldest].piece = *x;
+		p->head->v[oldest].block = *x;
 		return oldest;
 	}
 	return -1;
 }
 
-/* What is to be done about a piece: the place that it is in or comes to, and whether it is ours to fill
- * (held for writing then); -1: there is no room. */
-static int look(struct gck_node_cache *p, int use, const struct piece *x, bool *fill)
+/* Find the slot of a block, or claim one. *fill: this process must fill it, and holds its write
+ * lock. -1: all slots are in use. */
+static int look(struct gck_node_cache *p, int use, const struct block *x, bool *fill)
 {
 	int i;
 
@@ -166,21 +167,22 @@ static int look(struct gck_node_cache *p, int use, const struct piece *x, bool *
 	*fill = i < 0 || p->head->v[i].state == FILLING;
 	if (i < 0)
 		i = claim(p, use, x);
-	else if (*fill) /* who fills it may be done meanwhile */
-		*fill = lock_place(use, F_WRLCK, (unsigned)i, false) && p->head->v[i].state == FILLING;
+	else if (*fill) /* the filling process may have finished meanwhile */
+		*fill = lock_slot(use, F_WRLCK, (unsigned)i,
+				  false) && p->head->v[i].state == FILLING;
 	if (i >= 0)
 		p->head->v[i].used = ++p->head->clock;
 	lock(use, F_UNLCK, TABLE, false);
 	return i;
 }
 
-/* Fetch it into the place that is held. */
-static int fill_place(struct gck_store *s, const struct piece *x, uint64_t end, unsigned i)
+/* Read the block into the locked slot. */
+static int fill_slot(struct gck_store *s, const struct block *x, uint64_t end, unsigned i)
 {
 	struct gck_backend *b = s->b;
-	struct place *at = &s->cache->head->v[i];
+	struct slot *at = &s->cache->head->v[i];
 
-	at->size = end - x->at < PIECE ? end - x->at : PIECE;
+	at->size = end - x->at < BLOCK ? end - x->at : BLOCK;
 	if (b->ops->get(b, x->name, x->at, bytes_of(s->cache, i), at->size, NULL) < 0) {
 		at->state = FREE;
 		return -1;
@@ -189,14 +191,15 @@ static int fill_place(struct gck_store *s, const struct piece *x, uint64_t end, 
 	return 0;
 }
 
-/* Copy out of a place, once it may be read: the process that fills it is waited for. -1: it is not there.
- * 1: who filled it is dead. */
-static int take(struct gck_node_cache *p, int use, const struct piece *x, unsigned i, size_t from, char *data,
+/* Copy out of a slot, after waiting for the process that fills it. -1: the slot does not have the
+ * block. 1: the process that filled it has died. */
+static int take(struct gck_node_cache *p, int use, const struct block *x, unsigned i, size_t from,
+		char *data,
 		size_t size)
 {
-	const struct place *at = &p->head->v[i];
+	const struct slot *at = &p->head->v[i];
 
-	if (!lock_place(use, F_RDLCK, i, true) || !is_of(at, x))
+	if (!lock_slot(use, F_RDLCK, i, true) || !is_of(at, x))
 		return -1;
 	if (at->state == FILLING)
 		return 1;
@@ -206,7 +209,7 @@ static int take(struct gck_node_cache *p, int use, const struct piece *x, unsign
 	return 0;
 }
 
-static int get_piece(struct gck_store *s, int use, const struct piece *x, uint64_t end, size_t from,
+static int get_block(struct gck_store *s, int use, const struct block *x, uint64_t end, size_t from,
 		     char *data, size_t size)
 {
 	int rc = 1;
@@ -215,10 +218,10 @@ static int get_piece(struct gck_store *s, int use, const struct piece *x, uint64
 		bool fill;
 		int i = look(s->cache, use, x, &fill);
 
-		if (i < 0 || (fill && fill_place(s, x, end, (unsigned)i) < 0))
+		if (i < 0 || (fill && fill_slot(s, x, end, (unsigned)i) < 0))
 			return -1;
 		rc = take(s->cache, use, x, (unsigned)i, from, data, size);
-		lock_place(use, F_UNLCK, (unsigned)i, false);
+		lock_slot(use, F_UNLCK, (unsigned)i, false);
 	}
 	return rc;
 }
@@ -227,14 +230,14 @@ static int get(struct gck_store *s, const char *name, uint64_t end, uint64_t off
 	       size_t size)
 {
 	int use = begin(s->cache), rc = use < 0 ? -1 : 0;
-	struct piece x;
+	struct block x;
 
 	snprintf(x.name, sizeof x.name, "%s", name);
 	while (rc == 0 && size > 0) {
-		size_t from = offset % PIECE, n = PIECE - from < size ? PIECE - from : size;
+		size_t from = offset % BLOCK, n = BLOCK - from < size ? BLOCK - from : size;
 
 		x.at = offset - from;
-		rc = get_piece(s, use, &x, end, from, data, n);
+		rc = get_block(s, use, &x, end, from, data, n);
 		offset += n;
 		data += n;
 		size -= n;
@@ -244,7 +247,8 @@ static int get(struct gck_store *s, const char *name, uint64_t end, uint64_t off
 	return rc;
 }
 
-int gck_node_cache_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset, void *data,
+int gck_node_cache_get(struct gck_store *s, const char *name, uint64_t end, uint64_t offset,
+		       void *data,
 		 size_t size, struct gck_error *err)
 {
 	if (s->cache && offset + size <= end && get(s, name, end, offset, data, size) == 0)

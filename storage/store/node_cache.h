@@ -17,7 +17,7 @@ GCK_MUST_CHECK int gck_node_cache_create(struct gck_error *err);
  * stays open as long as the store. Without memory the readers do without the cache. */
 void gck_store_use_node_cache(struct gck_store *s, int fd);
 
-/* ---- within storage/ ----------------------------------------------------------------------- */
+/* ---- within storage/ ------------------------------------------------------------------------ */
 
 /* As the backend's get, for an object that other processes may read too. Its first `end` bytes are
  * known to exist. */

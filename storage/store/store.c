@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A step's store: which backend an URL means, and what is asked of it directly. */
+ * A step's store: the backend of a URL, limits, progress, encryption. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,11 +58,6 @@ void gck_store_close(struct gck_store *s)
 	gck_keyring_clear(s);
 	s->b->ops->close(s->b);
 	free(s);
-}
-
-const char *gck_store_path(const struct gck_store *s)
-{
-	return s->b->where;
 }
 
 void gck_store_limit(struct gck_store *s, unsigned cpus, size_t memory)

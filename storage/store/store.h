@@ -27,7 +27,6 @@
 struct gck_store *gck_store_open(const char *url, const char *cluster, uint32_t job, uint32_t step,
 				 bool create, struct gck_error *err);
 void gck_store_close(struct gck_store *s);
-const char *gck_store_path(const struct gck_store *s); /* for messages */
 
 /* Limit the writers and readers that are opened from now on: threads that compress at once (1 by
  * default), and bytes in transfer (64 MiB by default; a writer takes two objects at least). */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]: writes and reads a file's bytes, or so many
- * MiB of noise, through writer and reader, from and to memory; then writes them once more as a second
- * checkpoint with 5 percent changed, in runs of 1 MiB that begin at any page. METHOD is none, lz4 or
- * zstd; -e encrypts. Prints `name value unit`; seconds of CPU are of the whole process. */
+ * bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]: writes and reads a file's bytes,
+ * or so many MiB of noise, through writer and reader, from and to memory; then writes them once
+ * more as a second checkpoint with 5 percent changed, in runs of 1 MiB that begin at any page.
+ * METHOD is none, lz4 or zstd; -e encrypts. Prints `name value unit`; seconds of CPU are of the
+ * whole process. */
 #include "config.h"
 
 #include <dirent.h>
@@ -73,7 +74,8 @@ static json_t *commit(struct gck_store *s, uint32_t seq, char hashes[1][GCK_HASH
 }
 
 /* A checkpoint of all the data: its manifest. */
-static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previous, uint64_t *stored,
+static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previous,
+			 uint64_t *stored,
 			 struct taken *taken)
 {
 	struct gck_error err = { 0 };
@@ -145,7 +147,7 @@ static size_t objects_of(struct gck_store *s, const char *dir)
 	size_t n = 0;
 	DIR *d;
 
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), dir);
+	snprintf(path, sizeof path, "%s/%s", s->b->where, dir);
 	d = opendir(path);
 	while (d && (e = readdir(d)))
 		n += strlen(e->d_name) == GCK_HASH_TEXT - 1;
@@ -191,7 +193,8 @@ static void load(const char *what)
 	if (!mib && (fd < 0 || fstat(fd, &st) < 0))
 		fail("cannot open the file");
 	size = mib ? mib << 20 : (size_t)st.st_size;
-	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		    -1,
 		    0);
 	if (data == MAP_FAILED || size < 2 * CHANGED_RUN)
 		fail("no memory, or too few bytes");

@@ -31,7 +31,8 @@ static void test_vectors(void)
 		   "vector %zu is sealed", i);
 		gck_hex(out, sizeof out, said);
 		ok(!strcmp(said, v[i].sealed), "%s", said);
-		ok(all_of(gck_crypto_decrypt(key, nonce, bound, out, sizeof text - 1, back, NULL) == 0,
+		ok(all_of(gck_crypto_decrypt(key, nonce, bound, out, sizeof text - 1, back,
+					     NULL) == 0,
 			  !strcmp(back, text)), "and opened: %s", back);
 	}
 }
@@ -41,7 +42,8 @@ static bool opens(const unsigned char *key, const unsigned char *nonce, const ch
 {
 	unsigned char out[256];
 	struct gck_error err = { 0 };
-	int rc = gck_crypto_decrypt(key, nonce, (struct gck_associated_data){ bound, strlen(bound) }, in, size, out,
+	int rc = gck_crypto_decrypt(key, nonce, (struct gck_associated_data){ bound,
+				    strlen(bound) }, in, size, out,
 				 &err);
 
 	return rc == 0 || err.code != EBADMSG;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The pool of a node: an object that many processes want is fetched once, whoever dies or fails on the way
- * harms nobody else, and more objects than there is room for come back right. */
+ * The pool of a node: an object that many processes want is fetched once, whoever dies or fails
+ * on the way harms nobody else, and more objects than there is room for come back right. */
 #include "config.h"
 
 #include <sys/mman.h>

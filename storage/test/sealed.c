@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encrypted images: nothing of them can be read in the store, they come back with their key and with no
- * other, what was changed or exchanged is found, what they have in common is stored once, and removal
- * needs no key. */
+ * Encrypted images: nothing of them can be read in the store, they come back with their key and
+ * with no other, what was changed or exchanged is found, what they have in common is stored
+ * once, and removal needs no key. */
 #include "config.h"
 
 #include <dirent.h>
@@ -33,7 +33,7 @@ static int unwrap(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_K
 	return 0;
 }
 
-/* ---- a checkpoint of two ranks ------------------------------------------------------------- */
+/* ---- a checkpoint of two ranks -------------------------------------------------------------- */
 
 static void content(char *data, unsigned seed, bool text)
 {
@@ -114,7 +114,7 @@ static int take(const struct plan *p, uint64_t *stored, struct gck_error *err)
 	return rc;
 }
 
-/* ---- looking at the files ------------------------------------------------------------------ */
+/* ---- looking at the files ------------------------------------------------------------------- */
 
 struct search {
 	const char *what;
@@ -158,7 +158,7 @@ static int verify(uint32_t seq, struct gck_error *err)
 	return rc;
 }
 
-/* ---- the tests ----------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------ */
 
 static void test_secret(void)
 {
@@ -289,7 +289,7 @@ static void test_wrong_key(void)
 	gck_store_unwrapper(unwrap, NULL);
 }
 
-/* ---- damage -------------------------------------------------------------------------------- */
+/* ---- damage --------------------------------------------------------------------------------- */
 
 static char object[2][300];
 static unsigned nobjects;
@@ -354,7 +354,7 @@ static void test_forged_commit(void)
 	struct gck_error err = { 0 };
 	FILE *f;
 
-	snprintf(path, sizeof path, "%s/commit-20.json", gck_store_path(s));
+	snprintf(path, sizeof path, "%s/commit-20.json", s->b->where);
 	gck_store_close(s);
 	f = fopen(path, "r+");
 	ok(all_of(f, fread(text, 1, sizeof text - 1, f) > 0), "%s", path);
@@ -389,14 +389,15 @@ static void test_bad_manifest(void)
 	ok(all_of(m, !strcmp(json_string_value(json_object_get(m, "secret")), SECRET)),
 	   "and so is a manifest");
 	json_decref(m);
-	/* The manifest of another rank in this one's place, with its hash in a commit of the reader's own. */
+	/* The manifest of another rank in this one's place, with its hash in a commit of the
+	 * reader's own. */
 	json_object_set(json_array_get(json_object_get(commit, "ranks"), 0), "manifest",
 			json_object_get(json_array_get(json_object_get(commit, "ranks"), 1), "manifest"));
 	{
 		char from[300], to[300];
 
-		snprintf(from, sizeof from, "%s/21-n/rank-1.json", gck_store_path(s));
-		snprintf(to, sizeof to, "%s/21-n/rank-0.json", gck_store_path(s));
+		snprintf(from, sizeof from, "%s/21-n/rank-1.json", s->b->where);
+		snprintf(to, sizeof to, "%s/21-n/rank-0.json", s->b->where);
 		ok(rename(from, to) == 0, "rank 1's manifest takes the place of rank 0's");
 	}
 	m = gck_store_read_manifest(s, commit, 0, &err);
@@ -406,7 +407,7 @@ static void test_bad_manifest(void)
 	gck_store_close(s);
 }
 
-/* ---- what is asked of one rank, and documents that do not belong together ------------------ */
+/* ---- what is asked of one rank, and documents that do not belong together ------------------- */
 
 static void test_check_rank(void)
 {
@@ -423,7 +424,7 @@ static void test_check_rank(void)
 	ok(all_of(m, gck_store_check_rank(s, m, &err) == 0), "what a rank needs is there: %s",
 	   err.text);
 	objects = json_object_get(json_object_get(m, "store"), "objects");
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s),
+	snprintf(path, sizeof path, "%s/%s", s->b->where,
 		 json_string_value(json_array_get(objects, 0)));
 	ok(all_of(truncate(path, SIZE - 1) == 0, gck_store_check_rank(s, m, &err) < 0,
 		  err.code == EBADMSG, strstr(err.text, "cut off")), "one object was cut: %s",
@@ -435,7 +436,8 @@ static void test_check_rank(void)
 
 /* Rank 0's manifest of another commit in the place of this one's, with its hash in a commit of the
  * reader's own: a hash that is not cryptographic binds a commit to nothing. */
-static void exchanged(struct gck_store *s, const char *to, json_t *commit, const char *from, json_t *other,
+static void exchanged(struct gck_store *s, const char *to, json_t *commit, const char *from,
+		      json_t *other,
 		      const char *what)
 {
 	json_t *rank = json_array_get(json_object_get(commit, "ranks"), 0), *m;
@@ -444,8 +446,8 @@ static void exchanged(struct gck_store *s, const char *to, json_t *commit, const
 	char path[300], source[300], aside[310];
 	struct gck_error err = { 0 };
 
-	snprintf(path, sizeof path, "%s/%s/rank-0.json", gck_store_path(s), to);
-	snprintf(source, sizeof source, "%s/%s/rank-0.json", gck_store_path(s), from);
+	snprintf(path, sizeof path, "%s/%s/rank-0.json", s->b->where, to);
+	snprintf(source, sizeof source, "%s/%s/rank-0.json", s->b->where, from);
 	snprintf(aside, sizeof aside, "%s.aside", path);
 	ok(all_of(rename(path, aside) == 0, link(source, path) == 0), "%s", what);
 	json_object_set(rank, "manifest", json_object_get(given, "manifest"));
@@ -476,7 +478,8 @@ static void test_in_clear(void)
 	gck_store_close(s);
 }
 
-/* What cannot be encrypted as is said is not written in clear, nor with a part of the key's text. */
+/* What cannot be encrypted as is said is not written in clear, nor with a part of the key's
+ * text. */
 static void test_bad_key(void)
 {
 	struct gck_store *s = gck_store_open(url, "c", 1, 0, true, NULL);
@@ -504,8 +507,8 @@ static void test_bad_key(void)
 	gck_store_close(s);
 }
 
-/* Objects of pages and of whole chunks, each full to the brim: all of it comes back, and there are no more
- * objects than without a key. */
+/* Objects of pages and of whole chunks, each full to the brim: all of it comes back, and there
+ * are no more objects than without a key. */
 static void test_full_objects(void)
 {
 	static char page[4096], chunk[GCK_CHUNK_MAX];

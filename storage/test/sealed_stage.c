@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encrypted images through a stage: what ranks have in common has one name but, encrypted, other bytes in
- * each, and comes through all the same. */
+ * Encrypted images through a stage: what ranks have in common has one name but, encrypted, other
+ * bytes in each, and comes through all the same. */
 #include "config.h"
 
 #include "storage/crypto/keyring.h"
@@ -23,7 +23,8 @@ static struct gck_store *open_staged(const char *key)
 	struct gck_store *s = gck_store_open(url, "c", 1, 0, true, &err);
 	struct gck_store *stage = gck_stage_open(disk, "c", 1, 0, true, &err);
 
-	if (!s || !stage || gck_store_stage(s, stage, &err) < 0 || gck_store_encrypt(s, key, &err) < 0) {
+	if (!s || !stage || gck_store_stage(s, stage, &err) < 0 || gck_store_encrypt(s, key,
+										     &err) < 0) {
 		printf("Bail out! %s\n", err.text);
 		exit(99);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For tests: work on a store that goes on by one operation of its backend at a time, when it is told,
- * so that anything can happen between any two. */
+ * For tests: work on a store that goes on by one operation of its backend at a time, when it is
+ * told, so that anything can happen between any two. */
 #ifndef GCK_STORE_TEST_STEPWISE_H
 #define GCK_STORE_TEST_STEPWISE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Long tables in manifests: their text is parsed and made without copies, and the memory is bounded that
- * writing, building on, reading and verifying an image take for each chunk. */
+ * Long tables in manifests: their text is parsed and made without copies, and the memory is
+ * bounded that writing, building on, reading and verifying an image take for each chunk. */
 #include "config.h"
 
 #include <malloc.h>
@@ -23,7 +23,7 @@
 
 static char root[ROOT_MAX], url[URL_MAX];
 
-/* ---- text ---------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 static char *digits(size_t n)
 {
@@ -176,7 +176,8 @@ static void test_rows(void)
 	   "and rows of it");
 	for (size_t i = 0; i < again.n; i++)
 		wrong += gck_hex_table_get(&again, i, 3, 16) != i * 0x123456789abcdefu ||
-			 gck_hex_table_get(&again, i, 54, 1) != (i & 15) || gck_hex_table_get(&again, i, 0, 3);
+			 gck_hex_table_get(&again, i, 54,
+					   1) != (i & 15) || gck_hex_table_get(&again, i, 0, 3);
 	is_int((long long)wrong, 0, "the same");
 	ok(gck_hex_table_load(&again, 54, value, NULL) < 0, "of another width: refused");
 	plain = json_string("00g");
@@ -193,7 +194,7 @@ static void test_rows(void)
 	gck_hex_table_clear(&again);
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------- */
 
 static json_t *manifest_of(struct gck_store *s, uint32_t seq)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Encoding of chunks: each level gives back what it took; what does not shrink is stored raw without
- * the slow levels' having looked for matches in all of it. */
+ * Encoding of chunks: each level gives back what it took; what does not shrink is stored raw
+ * without the slow levels' having looked for matches in all of it. */
 #include "config.h"
 
 #include "storage/image/codec.h"
@@ -52,7 +52,8 @@ static void test_levels(enum gck_compress method, const int *levels, size_t n, c
 			fill(in, sizes[k], k);
 			back &= through(method, levels[i], sizes[k]) == sizes[k];
 			text(sizes[k]);
-			smaller &= through(method, levels[i], sizes[k]) < sizes[k] || sizes[k] < 4096;
+			smaller &= through(method, levels[i],
+					   sizes[k]) < sizes[k] || sizes[k] < 4096;
 			back &= through(method, levels[i], sizes[k]) > 0;
 		}
 		ok(all_of(back, smaller), "%s level %d", name, levels[i]);

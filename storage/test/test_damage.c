@@ -23,11 +23,11 @@ static void find(bool manifest)
 	struct dirent *e;
 	DIR *d;
 
-	snprintf(path, sizeof path, "%s/2-b", gck_store_path(s));
+	snprintf(path, sizeof path, "%s/2-b", s->b->where);
 	d = opendir(path);
 	while (d && (e = readdir(d)))
 		if (e->d_name[0] != '.' && !strncmp(e->d_name, "rank-", 5) == manifest)
-			snprintf(path, sizeof path, "%s/2-b/%s", gck_store_path(s), e->d_name);
+			snprintf(path, sizeof path, "%s/2-b/%s", s->b->where, e->d_name);
 	if (d)
 		closedir(d);
 }
@@ -101,7 +101,7 @@ static void put_commit(const char *body)
 
 	gck_hash_text(gck_hash_bytes(body, strlen(body)), hash);
 	snprintf(text, sizeof text, "{\"check\":\"%s\",\"commit\":%s}\n", hash, body);
-	snprintf(path, sizeof path, "%s/commit-2.json", gck_store_path(s));
+	snprintf(path, sizeof path, "%s/commit-2.json", s->b->where);
 	rewrite(text, strlen(text));
 }
 
@@ -207,7 +207,7 @@ static void test_random_commits(void)
 	size_t taken = 0;
 	struct gck_error err;
 
-	snprintf(path, sizeof path, "%s/commit-2.json", gck_store_path(s));
+	snprintf(path, sizeof path, "%s/commit-2.json", s->b->where);
 	for (int i = 0; i < 2000; i++) {
 		size_t n = rnd() % sizeof data;
 
@@ -220,7 +220,8 @@ static void test_random_commits(void)
 	is_int((long long)taken, 0, "2000 commits of random bytes");
 }
 
-/* A row of a rank's table that says of a chunk that another rank has, too, that it is stored otherwise. */
+/* A row of a rank's table that says of a chunk that another rank has, too, that it is stored
+ * otherwise. */
 static void test_other_row(void)
 {
 	char hashes[2][GCK_HASH_TEXT], hash[GCK_HASH_TEXT], *row = NULL;
@@ -238,7 +239,7 @@ static void test_other_row(void)
 			rc = write_rank(w, r, old_seeds, 2, 5000, hashes[r], &err);
 		gck_writer_close(w);
 	}
-	snprintf(path, sizeof path, "%s/5-e/rank-1.json", gck_store_path(s));
+	snprintf(path, sizeof path, "%s/5-e/rank-1.json", s->b->where);
 	fd = open(path, O_RDONLY);
 	if (fd >= 0) {
 		n = read(fd, data, sizeof data - 1);
@@ -269,7 +270,7 @@ int main(void)
 	ok(all_of(checkpoint(s, 1, "a", GCK_COMPRESS_NONE, 0, old_seeds, 2, 1500, &err) == 0,
 		  checkpoint(s, 2, "b", GCK_COMPRESS_NONE, 1, new_seeds, 2, 1500, &err) == 0,
 		  verify(1, &err) == 0, verify(2, &err) == 0), "two commits %s", err.text);
-	snprintf(path, sizeof path, "%s/commit-2.json", gck_store_path(s));
+	snprintf(path, sizeof path, "%s/commit-2.json", s->b->where);
 	test_every_byte("commit");
 	find(true);
 	test_every_byte("manifest");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A commit in a file: out of one store and into another, byte by byte damaged, cut off, interrupted. */
+ * A commit in a file: out of one store and into another, byte by byte damaged, cut off,
+ * interrupted. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -40,11 +41,13 @@ static bool stop_at_zero(void *arg, uint64_t done, uint64_t all)
 	return done > all || (*left)-- > 0;
 }
 
-static int import_into(struct gck_store *to, struct gck_store *image, uint32_t seq, struct gck_error *err)
+static int import_into(struct gck_store *to, struct gck_store *image, uint32_t seq,
+		       struct gck_error *err)
 {
 	if (gck_store_may_import(to, seq, err) < 0)
 		return -1;
-	if (gck_store_verify(image, seq, NULL, NULL, err) == 0 && gck_store_import(to, image, seq, err) == 0)
+	if (gck_store_verify(image, seq, NULL, NULL, err) == 0 && gck_store_import(to, image, seq,
+										   err) == 0)
 		return 0;
 	gck_store_remove_empty(to);
 	return -1;
@@ -55,7 +58,8 @@ static int import(const char *name, int left, struct gck_error *err)
 {
 	struct gck_image_id id;
 	struct gck_store *image = gck_image_open(file(name), &id, err);
-	struct gck_store *to = image ? gck_store_open(to_url, id.cluster, id.job, id.step, true, err) : NULL;
+	struct gck_store *to = image ? gck_store_open(to_url, id.cluster, id.job, id.step, true,
+						      err) : NULL;
 	int rc = -1;
 
 	if (to && left >= 0)
@@ -181,7 +185,8 @@ static void test_beside(void)
 	mkdir(to_url + 5, 0700);
 }
 
-/* What cannot be looked at, as on a server that fails now and then, may be what another commit needs. */
+/* What cannot be looked at, as on a server that fails now and then, may be what another commit
+ * needs. */
 static void test_unseen(void)
 {
 	struct gck_error err = { 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random sequences of checkpoint, commit, abort, crash, prune, discard, check and damage against a model
- * that knows what every commit must give back. Nothing that a kept commit or a running writer needs may
- * ever go, whatever runs meanwhile: what reads and removes is held up between any two operations of the
- * backend, several of them at once, and by then may go by what was true long ago. When all is over
- * nothing is left.
+ * Random sequences of checkpoint, commit, abort, crash, prune, discard, check and damage against
+ * a model that knows what every commit must give back. Nothing that a kept commit or a running
+ * writer needs may ever go, whatever runs meanwhile: what reads and removes is held up between
+ * any two operations of the backend, several of them at once, and by then may go by what was
+ * true long ago. When all is over nothing is left.
  *
  * test_model [STEPS [SEED]]; GPUCKPT_LONG=1: many seeds. */
 #include "config.h"
@@ -41,7 +41,7 @@ static struct late late[LATE];
 static uint32_t next_seq = 1;
 static size_t made, aborted, pruned, damaged, checked, overtaken, expired;
 
-/* ---- work that is under way ---------------------------------------------------------------- */
+/* ---- work that is under way ----------------------------------------------------------------- */
 
 static int work(struct gck_store *own, void *arg, struct gck_error *err)
 {
@@ -143,7 +143,8 @@ static void look(void)
 	checked++;
 }
 
-/* What is staged was put under names that nobody else uses, so whatever becomes of it harms nothing. */
+/* What is staged was put under names that nobody else uses, so whatever becomes of it harms
+ * nothing. */
 static void keep_staged(void)
 {
 	struct late l = { .kind = STAGE_KEEP, .busy = commits[1].seq, .excused = true };
@@ -152,7 +153,7 @@ static void keep_staged(void)
 		late_begin(&l);
 }
 
-/* ---- checkpoints --------------------------------------------------------------------------- */
+/* ---- checkpoints ---------------------------------------------------------------------------- */
 
 static void begin(void)
 {
@@ -221,7 +222,7 @@ static void check(void)
 			shot_wrong_at("commit not read, with a stage", commits[i].seq, &err);
 }
 
-/* ---- damage -------------------------------------------------------------------------------- */
+/* ---- damage --------------------------------------------------------------------------------- */
 
 static void flip(const char *path)
 {
@@ -278,9 +279,9 @@ static void damage(void)
 
 	if (!x->seq || x->bad)
 		return;
-	pick(path, gck_store_path(s), x);
+	pick(path, s->b->where, x);
 	if (rnd() % 4 == 0)
-		snprintf(path, sizeof path, "%s/commit-%u.json", gck_store_path(s), x->seq);
+		snprintf(path, sizeof path, "%s/commit-%u.json", s->b->where, x->seq);
 	flip(path);
 	for (size_t i = 0; i < 2; i++) {
 		commits[i].bad = commits[i].seq && !shot_good(&commits[i], &err);
@@ -290,7 +291,7 @@ static void damage(void)
 	}
 }
 
-/* ---- schedules ----------------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------------------ */
 
 static void step(void)
 {
@@ -344,13 +345,13 @@ static void end(uint64_t seed)
 	if (gck_store_prune(s, NULL, 0, next_seq, &err) < 0)
 		shot_wrong_at("the last prune", next_seq, &err);
 	gck_store_remove_empty(s);
-	nothing_left(gck_store_path(s));
+	nothing_left(s->b->where);
 	gck_store_close(s);
 	stage = gck_stage_open(disk, "c", 1, 0, true, &err);
 	if (gck_stage_prune(stage, next_seq, &err) < 0)
 		shot_wrong_at("the last keep", next_seq, &err);
 	gck_store_remove_empty(stage);
-	nothing_left(gck_store_path(stage));
+	nothing_left(stage->b->where);
 	gck_store_close(stage);
 	if (shot_wrong)
 		printf("# of seed %llu\n", (unsigned long long)seed);

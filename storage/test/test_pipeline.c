@@ -160,7 +160,7 @@ static void test_same(enum gck_compress method, const char *what)
 	ok(!memcmp(first.names, m.names, OBJECTS * (size_t)GCK_NAME_MAX), "%s: the same names", what);
 }
 
-/* ---- back-pressure ------------------------------------------------------------------------- */
+/* ---- back-pressure -------------------------------------------------------------------------- */
 
 struct adder {
 	struct gck_pipeline *p;
@@ -224,7 +224,7 @@ static void test_back_pressure(void)
 	gck_pipeline_close(a.p);
 }
 
-/* ---- failures ------------------------------------------------------------------------------ */
+/* ---- failures ------------------------------------------------------------------------------- */
 
 static void test_failure(unsigned which, unsigned cpus)
 {
@@ -291,7 +291,7 @@ static void test_close(void)
 	ok(all_of(m.under_way == 0, m.begun == m.ended), "closed in the middle of it");
 }
 
-/* ---- many processes ------------------------------------------------------------------------ */
+/* ---- many processes ------------------------------------------------------------------------- */
 
 static const uint64_t common_seeds[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 

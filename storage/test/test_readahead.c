@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading ahead: whatever was planned and whatever is asked for, what comes back is what was put;
- * what lies together is fetched together; damage is told at the chunk that has it, and only there. */
+ * Reading ahead: whatever was planned and whatever is asked for, what comes back is what was
+ * put; what lies together is fetched together; damage is told at the chunk that has it, and only
+ * there. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static struct gck_store *s;
 static json_t *manifest;
 static struct gck_chunk *chunks;
 
-/* ---- a store whose gets are counted -------------------------------------------------------- */
+/* ---- a store whose gets are counted --------------------------------------------------------- */
 
 static const struct gck_backend_ops *real;
 static struct gck_backend_ops counting;
@@ -76,7 +77,7 @@ static void write_image(enum gck_compress method)
 		exit(99);
 }
 
-/* ---- plans --------------------------------------------------------------------------------- */
+/* ---- plans ---------------------------------------------------------------------------------- */
 
 struct order {
 	unsigned v[4 * CHUNKS], n, at;
@@ -173,7 +174,7 @@ static void test_together(void)
 	is_int(gets, CHUNKS / 2, "what does not is fetched once, and no more than it");
 }
 
-/* ---- damage -------------------------------------------------------------------------------- */
+/* ---- damage --------------------------------------------------------------------------------- */
 
 static void flip(const struct gck_chunk *c)
 {
@@ -181,7 +182,7 @@ static void flip(const struct gck_chunk *c)
 	char path[600], byte;
 	int fd;
 
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s),
+	snprintf(path, sizeof path, "%s/%s", s->b->where,
 		 json_string_value(json_array_get(names, c->object)));
 	fd = open(path, O_RDWR);
 	if (pread(fd, &byte, 1, c->offset + c->stored / 2) != 1 || (byte ^= 1, 0) ||
@@ -225,7 +226,7 @@ static void test_gone(void)
 
 	for (all.n = all.at = 0; all.n < CHUNKS; all.n++)
 		all.v[all.n] = all.n;
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s),
+	snprintf(path, sizeof path, "%s/%s", s->b->where,
 		 json_string_value(json_array_get(names, chunks[CHUNKS - 1].object)));
 	unlink(path);
 	must(gck_reader_plan(r, next_planned, &all, NULL));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Staging: what is put lies on the node's disk alone until the manifest, what is read comes from there
- * if it is whole, whatever is wrong with the disk is no failure of a write that the store can take, and
- * nothing stays that the newest commit does not need. */
+ * Staging: what is put lies on the node's disk alone until the manifest, what is read comes from
+ * there if it is whole, whatever is wrong with the disk is no failure of a write that the store
+ * can take, and nothing stays that the newest commit does not need. */
 #include "config.h"
 
 #include <dirent.h>
@@ -103,7 +103,7 @@ static void harm(const char *where, const char *dir, enum harm how)
 		closedir(d);
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 static int put_all(struct gck_writer *w, uint32_t seq, struct gck_error *err)
 {
@@ -266,7 +266,7 @@ static void test_directly(void)
 	gck_store_close(s);
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 struct plan {
 	const struct gck_chunk *v;
@@ -341,7 +341,7 @@ static void test_reading(void)
 	test_read("gone from the stage", true);
 }
 
-/* ---- what stays ---------------------------------------------------------------------------- */
+/* ---- what stays ----------------------------------------------------------------------------- */
 
 static void *no_memory(size_t size)
 {
@@ -402,7 +402,7 @@ static void test_sweep(void)
 	ok(access(job, F_OK) < 0, "what another step left long ago goes, with its directories");
 }
 
-/* ---- rights -------------------------------------------------------------------------------- */
+/* ---- rights --------------------------------------------------------------------------------- */
 
 static bool refused(int code, const char *what)
 {

@@ -238,7 +238,7 @@ static void test_dedup_lost(void)
 	m = gck_store_read_manifest(s, commit, 0, NULL);
 	object = json_string_value(
 		json_array_get(json_object_get(json_object_get(m, "store"), "objects"), 0));
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), object);
+	snprintf(path, sizeof path, "%s/%s", s->b->where, object);
 	ok(truncate(path, 100000) == 0, "object cut");
 	is_int((long long)stored_by(11, "b", m, seeds, 2, hashes[0]), 2 * 65536, "not built upon");
 	unlink(path);
@@ -257,7 +257,7 @@ static size_t count_entries(const char *dir, const char *prefix)
 	size_t n = 0;
 	DIR *d;
 
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), dir);
+	snprintf(path, sizeof path, "%s/%s", s->b->where, dir);
 	d = opendir(path);
 	while (d && (e = readdir(d)))
 		n += e->d_name[0] != '.' && !strncmp(e->d_name, prefix, strlen(prefix));
@@ -275,7 +275,7 @@ static ino_t inode_of_size(const char *dir, size_t size)
 	ino_t found = 0;
 	DIR *d;
 
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), dir);
+	snprintf(path, sizeof path, "%s/%s", s->b->where, dir);
 	d = opendir(path);
 	while (d && (e = readdir(d))) {
 		snprintf(file, sizeof file, "%s/%s", path, e->d_name);
@@ -313,7 +313,8 @@ static void test_shared(void)
 		must(gck_writer_manifest(w, rank, m, hash, NULL));
 		gck_writer_totals(w, &put, &stored);
 		for (size_t most = 0; most < 2; most++)
-			all[most] += gck_shared_objects_count(common[most], most, gck_writer_shared_objects(w), stored);
+			all[most] += gck_shared_objects_count(common[most], most,
+							      gck_writer_shared_objects(w), stored);
 		gck_writer_close(w);
 		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}
@@ -338,10 +339,11 @@ static void test_direct(const json_t *manifest, uint32_t object)
 	void *at;
 	int fd;
 
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s),
+	snprintf(path, sizeof path, "%s/%s", s->b->where,
 		 json_string_value(json_array_get(names, object)));
 	fd = open(path, O_RDONLY);
-	if (fstatfs(fd, &fs) < 0 || (fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != XFS_SUPER_MAGIC)) {
+	if (fstatfs(fd,
+		    &fs) < 0 || (fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != XFS_SUPER_MAGIC)) {
 		skip("an object past the page cache", "not on ext4 or XFS");
 		close(fd);
 		return;
@@ -464,7 +466,7 @@ static const char *in_store(const char *name)
 {
 	static char path[512];
 
-	snprintf(path, sizeof path, "%s/%s", gck_store_path(s), name);
+	snprintf(path, sizeof path, "%s/%s", s->b->where, name);
 	return path;
 }
 
@@ -500,8 +502,8 @@ static int any(void *arg, const char *name, struct gck_error *err)
 	return 0;
 }
 
-/* The owner puts a link in the place of a directory after root has seen the directory: each operation meets
- * it by itself. */
+/* The owner puts a link in the place of a directory after root has seen the directory: each
+ * operation meets it by itself. */
 static void test_linked_directory(void)
 {
 	struct gck_error err = { 0 };

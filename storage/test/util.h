@@ -66,7 +66,8 @@ __attribute__((unused)) static void make_root(char root[ROOT_MAX], char url[URL_
 }
 
 /* A key for each name, as long as names begin with different letters. */
-__attribute__((unused)) static int unwrap_any(void *arg, const char *wrapped, unsigned char key[GCK_CRYPTO_KEY],
+__attribute__((unused)) static int unwrap_any(void *arg, const char *wrapped,
+					      unsigned char key[GCK_CRYPTO_KEY],
 					      struct gck_error *err)
 {
 	(void)arg;
@@ -130,7 +131,8 @@ __attribute__((unused)) static json_t *commit_of(uint32_t seq, const char *nonce
 }
 
 /* A manifest's chunks as an array, free() it. */
-__attribute__((unused)) static int load_chunks(const json_t *manifest, struct gck_chunk **v, size_t *n,
+__attribute__((unused)) static int load_chunks(const json_t *manifest, struct gck_chunk **v,
+					       size_t *n,
 					       struct gck_error *err)
 {
 	struct gck_chunks c;
