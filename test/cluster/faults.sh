@@ -92,7 +92,7 @@ agent_killed()
 	check_not "$name: create is refused" timeout 100 "$cluster" exec -u alice gpuckpt create "$job"
 	answers
 
-	begin "agent killed while writing" "$slow"
+	begin "agent killed while writing" "$slow,timeout=15s" # in which the agent might come back
 	create_slowly
 	on "$node" pkill -KILL -x gpuckpt-agent
 	wait "$creating"
