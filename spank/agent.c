@@ -107,7 +107,7 @@ static void default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Give the agent its fds, and it alone. -1: errno says why. */
+/* Give the agent its descriptors and close all others. -1 with errno. */
 static int arrange_fds(const struct gck_agent *a, int *report)
 {
 	int control = fcntl(a->peer, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
@@ -126,7 +126,7 @@ static int arrange_fds(const struct gck_agent *a, int *report)
 	return close_range(GCK_AGENT_REPORT_FD + 1, ~0u, 0);
 }
 
-/* In the agent's stead. Nobody else has this pipe yet, and a line fits into it. */
+/* Report in place of the agent. No other process has this pipe yet, and a line fits into it. */
 static _Noreturn void report_failure(int report)
 {
 	_exit(dprintf(report, "%s\n", strerror(errno)) < 0 ? 126 : 127);
@@ -142,7 +142,7 @@ static _Noreturn void become_agent(const struct gck_agent *a, int report, const 
 	report_failure(report);
 }
 
-/* The first child ends at once, so that the agent belongs to nobody who waits for children. */
+/* The first child exits at once, so that no process that waits for children has the agent. */
 static _Noreturn void fork_again(const struct gck_agent *a, int report, const char *path,
 				 char *const argv[], char *const envp[])
 {
@@ -157,7 +157,7 @@ static _Noreturn void fork_again(const struct gck_agent *a, int report, const ch
 	_exit(0);
 }
 
-/* Is there more to read? An agent that is so slow will answer the ranks, or they find nobody. */
+/* Wait for the report. After REPORT_MS the step goes on: a slow agent still answers the ranks. */
 static bool await_report(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -238,8 +238,8 @@ bool gck_agent_is_up(struct gck_agent *a)
 
 /* ---- control -------------------------------------------------------------------------------- */
 
-/* Hundreds of tasks are told of before the agent reads its first: root can make room for them. */
-static bool make_room(int fd)
+/* Hundreds of tasks are reported before the agent reads the first: root enlarges the buffer. */
+static bool enlarge_buffer(int fd)
 {
 	int size = SEND_BUFFER, saved = errno;
 	bool good = setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) == 0;
@@ -262,7 +262,7 @@ int gck_agent_tell(const struct gck_agent *a, enum gck_control_type type, uint32
 		return gck_fail(err, ENOTCONN, "there is no agent");
 	if (send_now(a->control, &m) == 0)
 		return 0;
-	if (errno == EAGAIN && make_room(a->control) && send_now(a->control, &m) == 0)
+	if (errno == EAGAIN && enlarge_buffer(a->control) && send_now(a->control, &m) == 0)
 		return 0;
 	return gck_fail(err, errno, "the agent was not told of task %u: %s", rank, strerror(errno));
 }

@@ -199,7 +199,7 @@ static int add_cwd(struct list *l, struct gck_error *err)
 	return 0;
 }
 
-/* slurmstepd's own SLURM_CONF, if its site has one; nothing of the job's. */
+/* slurmstepd's own SLURM_CONF, if it is set; not the job's. */
 static void add_slurm_conf(struct list *l)
 {
 	const char *path = getenv("SLURM_CONF");

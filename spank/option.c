@@ -27,7 +27,7 @@ const char *gck_option_conf_path(void)
 	return conf_path;
 }
 
-/* Where there is no gpuckpt.conf, the text is still checked. */
+/* Without gpuckpt.conf the text is still checked. */
 int gck_option_read(struct gck_conf *conf, struct gck_options *o, struct gck_error *err)
 {
 	gck_options_init(o);
@@ -40,8 +40,8 @@ int gck_option_read(struct gck_conf *conf, struct gck_options *o, struct gck_err
 	return gck_options_parse(o, text, err);
 }
 
-/* In srun, sbatch and salloc: what could not work is refused before anything is launched. A
- * missing or broken gpuckpt.conf is the site's business and met again on the nodes. */
+/* In srun, sbatch and salloc: refuse impossible options before anything is launched. A missing or
+ * broken gpuckpt.conf is for the site to mend; the nodes report it again. */
 static int check(struct gck_error *err)
 {
 	static struct gck_conf conf;

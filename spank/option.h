@@ -11,7 +11,7 @@
 /* Take the plugin's arguments in plugstack.conf (conf=PATH), and register the option. */
 int gck_option_register(spank_t spank, int ac, char *argv[], struct gck_error *err);
 
-/* Was it given (by the user, or to sbatch or salloc around this step)? */
+/* Was the option given (by the user, or to sbatch or salloc around this step)? */
 bool gck_option_given(void);
 
 /* gpuckpt.conf, and its defaults with the user's text over them. o is the best that could be read

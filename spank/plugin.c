@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The SPANK plugin: Slurm's hooks, and what of a step is kept between them. Order and identities
+ * The SPANK plugin: Slurm's hooks, and the state of a step between them. Order and identities
  * of the hooks in slurmstepd (real/effective uid):
  *
  *   init                              in sbatch and salloc, where it tidies what they hand on
@@ -50,9 +50,9 @@ static struct {
 	struct gck_agent agent;
 } step = { .agent = GCK_AGENT_NONE };
 
-/* Say that the plugin cannot do its part. A job that starts runs without checkpoints; one that was
- * requeued must not begin anew over work that may be in a checkpoint, nor one that requires them:
- * then its tasks end before their program (task_init). A hook that fails instead would end the step
+/* Report that the plugin cannot work. A job that starts runs without checkpoints; a requeued job
+ * must not start again over work that may be in a checkpoint, nor one that requires checkpoints:
+ * its tasks end before their program (task_init). A hook that fails instead would end the step
  * too, but with an exit status of 0 from srun, and only where plugstack.conf says "required". */
 static void fail(const struct gck_error *err)
 {

@@ -35,7 +35,7 @@ static void beside_mpi(char path[MPI_PATH], const struct gck_conf *c, const char
 	snprintf(path, MPI_PATH, "%.*s%s", slash ? (int)(slash + 1 - c->mpi) : 0, c->mpi, name);
 }
 
-/* All that the stand-in loads with MPI: a program where it finds them missing ends. */
+/* The libraries that the stand-in for MPI loads: a program ends if they are missing. */
 static int check_mpi(const struct gck_conf *c, const char *conf_path, struct gck_error *err)
 {
 	static const char *const names[] = {"libgpuckpt-mpi-root.so", "libgpuckpt-mpi-end.so"};
@@ -82,7 +82,7 @@ int gck_cuda_wanted(enum gck_gpu choice, const char *library, const char *device
 			"in gpuckpt.conf", library, strerror(errno));
 }
 
-/* It comes last: a program may need several of them. */
+/* The stand-in for CUDA comes last: a program may use several of them. */
 static int choose_cuda(struct gck_standins *s, const struct gck_conf *c,
 		       const struct gck_options *o,
 		       struct gck_error *err)

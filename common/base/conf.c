@@ -79,7 +79,7 @@ static const struct key {
 #define NKEYS (sizeof keys / sizeof *keys)
 #define MAX_KEYS 64 /* room to remember where each was given, Default... included */
 
-/* What is being read. */
+/* The state of a reader of gpuckpt.conf. */
 struct reader {
 	struct gck_conf conf;
 	unsigned given[MAX_KEYS]; /* line of a key, 0: not yet */
@@ -279,7 +279,7 @@ int gck_conf_allows(const struct gck_conf *c, const char *store, struct gck_erro
 			"gpuckpt.conf); use it or a prefix below it", store, c->s3_store);
 }
 
-/* What only shows when all is read. */
+/* Checks that need the whole file. */
 static int check_all(const struct gck_conf *c, const char *path, struct gck_error *err)
 {
 	if (gck_conf_allows(c, c->defaults.store, err))
@@ -287,7 +287,7 @@ static int check_all(const struct gck_conf *c, const char *path, struct gck_erro
 	return 0;
 }
 
-/* As Slurm knows it, whatever slurm.conf has. */
+/* Slurm has cluster names in lower case, however slurm.conf writes them. */
 static void lower(char *name)
 {
 	for (; *name; name++)

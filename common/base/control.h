@@ -35,7 +35,7 @@ struct gck_control {
  * slurmctld takes its time. */
 #define GCK_REQUEUE_WAIT_MS 20000
 
-/* The agent's environment, made anew by the plugin (nothing of the job's is inherited):
+/* The agent's environment, built by the plugin (nothing of the job's is inherited):
  * GPUCKPT_CONF path of gpuckpt.conf; GPUCKPT_JOB, GPUCKPT_STEP (decimal), GPUCKPT_RESTARTS
  * (SLURM_RESTART_COUNT or 0), GPUCKPT_NODE (name), GPUCKPT_NODEID, GPUCKPT_NNODES, GPUCKPT_NTASKS,
  * GPUCKPT_LOCAL_NTASKS, GPUCKPT_OPTIONS (gck_options_format of defaults plus the user's),

@@ -9,7 +9,7 @@
 
 #include "common/base/launcher_env.h"
 
-#define SPARE 1024u /* for variables that later starts have besides */
+#define SPARE 1024u /* for variables that later starts add */
 
 const char *gck_slots_next(const char *text, size_t size, size_t *at, size_t *capacity)
 {
@@ -18,7 +18,7 @@ const char *gck_slots_next(const char *text, size_t size, size_t *at, size_t *ca
 	while (begin < size && !text[begin])
 		begin++;
 	end = begin + strnlen(text + begin, size - begin);
-	if (end >= size) /* also one that is cut off */
+	if (end >= size) /* an entry that is cut off, too */
 		return NULL;
 	while (end < size && !text[end])
 		end++;
@@ -44,7 +44,7 @@ static bool is_launchers(const char *entry)
 	return strchr(entry, '=') && (gck_launcher_owns(entry) || gck_launcher_default(entry));
 }
 
-/* Numbers, hosts and addresses get longer now and then. */
+/* Space for numbers, hosts and addresses that get longer. */
 static size_t slot_of(const char *entry)
 {
 	size_t n = strlen(entry) + 1;

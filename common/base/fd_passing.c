@@ -24,7 +24,7 @@ ssize_t gck_fd_send(int socket, const void *data, size_t size, const int *fds, s
 	return sendmsg(socket, &m, flags | MSG_NOSIGNAL);
 }
 
-/* A length without the padding that CMSG_SPACE adds, in which there is room for one more. */
+/* The control length excludes the padding of CMSG_SPACE, which could hold one more descriptor. */
 ssize_t gck_fd_receive(int socket, void *data, size_t size, int *fds, size_t *n, int flags)
 {
 	union control control;

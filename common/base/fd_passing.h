@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Descriptors that go from process to process (SCM_RIGHTS), with a packet of a Unix socket. */
+ * Passing descriptors between processes (SCM_RIGHTS) with a packet of a Unix socket. */
 #ifndef GCK_FD_PASSING_H
 #define GCK_FD_PASSING_H
 

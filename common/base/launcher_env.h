@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Environment variables that belong to one start of a step: the launcher sets them anew at each. In
- * a header, since the shim takes nothing of common/'s libraries. */
+ * Environment variables that belong to one start of a step: the launcher sets them again at each
+ * start. They are in a header, since the shim does not link the libraries of common/. */
 #ifndef GCK_LAUNCHER_ENV_H
 #define GCK_LAUNCHER_ENV_H
 
@@ -31,7 +31,7 @@ static inline bool gck_launcher_default(const char *entry)
 	return gck_launcher_matches(entry, words);
 }
 
-/* Set by the launcher alone: what the program made of it is wrong after a restart. */
+/* Set by the launcher alone: the value in the program is wrong after a restart. */
 static inline bool gck_launcher_owns(const char *entry)
 {
 	static const char *const words[] = {

@@ -93,7 +93,7 @@ void gck_log(enum gck_log_level level, const char *fmt, ...)
 		if ((unsigned char)line[n] < ' ' || line[n] == 0x7f)
 			line[n] = '?';
 	line[n++] = '\n';
-	/* One write a line, so that the lines of several processes do not mix. */
+	/* One write for a line, so that lines of several processes do not mix. */
 	if (write(log_fd, line, n) < 0)
 		errno = saved;
 	errno = saved;

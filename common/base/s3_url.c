@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where an object store is. */
+ * URLs of an object store. */
 #include "common/base/s3_url.h"
 
 #include <stddef.h>
@@ -13,7 +13,7 @@ bool gck_s3_is(const char *url)
 	return strncmp(url, SCHEME, strlen(SCHEME)) == 0;
 }
 
-/* How long the component at p is; 0 if it is not one. */
+/* The length of the component at p; 0 if it is not valid. */
 static size_t component(const char *p)
 {
 	size_t n = strspn(p, ALNUM "._-");

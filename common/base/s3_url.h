@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where an object store is: s3://bucket[/prefix] and https://host[:port]. Plain libc. */
+ * URLs of an object store: s3://bucket[/prefix] and https://host[:port]. Plain libc. */
 #ifndef GCK_S3_URL_H
 #define GCK_S3_URL_H
 
@@ -9,7 +9,7 @@
 
 #define GCK_S3_URL_MAX 512 /* with the NUL: what is appended to it must fit into a key of 1024 bytes */
 
-/* Does it begin with s3://? */
+/* Does the URL begin with s3://? */
 bool gck_s3_is(const char *url);
 
 /* A bucket of 3 to 63 letters, digits and . _ -, and components of those that are neither "." nor

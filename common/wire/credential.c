@@ -22,7 +22,7 @@ static munge_ctx_t context(const char *socket, struct gck_error *err)
 	return NULL;
 }
 
-/* Say what munge said, and what to do about what admins meet. */
+/* Fill err with munge's reason and a remedy for the common causes. */
 static void explain(munge_ctx_t ctx, munge_err_t e, const char *what, struct gck_error *err)
 {
 	const char *why = munge_ctx_strerror(ctx);

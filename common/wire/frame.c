@@ -9,7 +9,7 @@
 
 #include "common/wire/wire.h"
 
-#define KEEP_ROOM 65536u /* an empty buffer larger than this is given back */
+#define KEEP_CAPACITY 65536u /* an empty buffer larger than this is freed */
 
 size_t gck_buffer_size(const struct gck_buffer *b)
 {
@@ -51,7 +51,7 @@ void gck_buffer_consume(struct gck_buffer *b, size_t size)
 	if (b->start < b->end)
 		return;
 	b->start = b->end = 0;
-	if (b->room > KEEP_ROOM)
+	if (b->room > KEEP_CAPACITY)
 		gck_buffer_free(b);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One connection of the wire: the hello, sealing and opening of messages, reading and writing
- * without blocking. Frames are in frame.c, munge in credential.c, blocking use in wire_client.c. */
+ * One connection of the wire: the hello, messages in munge credentials, reading and writing without
+ * blocking. frame.c has the frames, credential.c munge, wire_client.c the blocking calls. */
 #include "common/wire/wire.h"
 
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 #define NONCE_BYTES 16
 #define NONCE_TEXT (2 * NONCE_BYTES)
 #define READ_SIZE 65536u
-#define MAX_QUEUE (16u << 20) /* what a peer that does not read may cost us */
+#define MAX_QUEUE (16u << 20) /* bytes queued for a peer that does not read */
 #define MAX_WAITING 1024u     /* messages queued before the hello came */
 
 struct gck_wire {
@@ -145,7 +145,7 @@ static char *envelope(const struct gck_wire *w, const json_t *body, struct gck_e
 	return text;
 }
 
-/* Only the peer can open what is sent to it, so that what travels stays between the two. */
+/* Only the peer can decode the credential, so that the content stays between the two. */
 static int seal(struct gck_wire *w, const json_t *body, struct gck_error *err)
 {
 	char *text = envelope(w, body, err);
@@ -165,7 +165,7 @@ static int seal(struct gck_wire *w, const json_t *body, struct gck_error *err)
 	return rc;
 }
 
-/* What the caller changes in its body after this is not sent. */
+/* The body is copied: later changes are not sent. */
 static int wait_for_hello(struct gck_wire *w, const json_t *body, struct gck_error *err)
 {
 	if (json_array_size(w->waiting) >= MAX_WAITING)

@@ -49,7 +49,7 @@ bool gck_wire_waiting(const struct gck_wire *w);
 int gck_wire_fill(struct gck_wire *w, struct gck_error *err);
 json_t *gck_wire_next(struct gck_wire *w, uid_t *uid, struct gck_error *err);
 
-/* For blocking callers (the CLI): connect within timeout_ms; send one message; take the next. */
+/* For blocking callers (the CLI): connect within timeout_ms, send one message, receive the next. */
 struct gck_wire *gck_wire_connect(const char *host, unsigned port, const char *munge_socket,
 				  uid_t peer, int timeout_ms, struct gck_error *err);
 int gck_wire_put(struct gck_wire *w, const json_t *body, int timeout_ms, struct gck_error *err);
