@@ -192,14 +192,18 @@ job_restarts()
 	root scontrol show job "$1" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'
 }
 
-# job_restarted JOB TIMES: Slurm has started it again, so often at least. Slurm makes a requeued job wait for 6 s or
-# more, for its credentials to expire; these jobs need not: their credentials are checked by their time.
+# job_restarted JOB TIMES: Slurm has started it again, so often at least. Slurm makes a requeued job wait
+# until its credentials have expired, for 6 s; here it starts in 2: slurmd takes a credential that is
+# younger, by a second at least, than the one that it revoked.
 job_restarted()
 {
-	local job
+	local job start
 	job=$(root scontrol show job "$1")
 	[[ $job =~ Restarts=([0-9]+) && ${BASH_REMATCH[1]} -ge $2 ]] || return
-	[[ $job != *"JobState=PENDING Reason=BeginTime"* ]] || root scontrol update jobid="$1" starttime=now
+	if [[ $job = *"JobState=PENDING Reason=BeginTime"* && $job =~ StartTime=([0-9T:-]+) ]]; then
+		start=$(env -u TZ date -d "${BASH_REMATCH[1]}" +%s)
+		[[ $((start - EPOCHSECONDS)) -le 2 ]] || root scontrol update jobid="$1" starttime=now+2
+	fi
 	[[ $job = *JobState=RUNNING* ]]
 }
 job_is() { [[ $(job_state "$1") = "$2" ]]; }
