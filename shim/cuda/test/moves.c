@@ -119,6 +119,18 @@ static const char *letters(void)
 	return text;
 }
 
+/* Wait until the program has device memory: a checkpoint before that has nothing to keep. */
+static bool has_memory(void)
+{
+	struct gck_cuda_state state = {.device_bytes = 0};
+
+	for (int ms = 0; ms < WAIT_MS && !state.device_bytes; ms += 5) {
+		pause_ms(5);
+		agent_peek(l.pid, cuda.hello.state, &state, sizeof state);
+	}
+	return state.device_bytes != 0;
+}
+
 /* A checkpoint after which the rank runs on. */
 static bool runs_on(void)
 {
@@ -197,7 +209,7 @@ static void test_rank(void)
 	is_int(lineage_alone(&l), 0, "the program by itself");
 	strcpy(alone, lineage_output(&l));
 	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)), "as a rank");
-	pause_ms(100);
+	ok(has_memory(), "with memory on the device");
 	is_str(letters(), "ab", "on two devices");
 	ok(runs_on(), "a checkpoint that it lives through");
 	ok(comes_back("c H100\nd H100\n"), "restored on two others");
@@ -241,7 +253,8 @@ static void test_without_windows(const char *visible, const char *variable, cons
 		exit(99);
 	ok(all_of(lineage_start(&l) == 0, cuda_link_join(&cuda, &l.agent, false)),
 	   "a rank on %s with %s=%s", visible, variable, value);
-	ok(runs_on_keeping(true), "a checkpoint that keeps data on its devices");
+	ok(all_of(has_memory(), runs_on_keeping(true)),
+	   "a checkpoint that keeps data on its devices");
 	ok(all_of(comes_back("c H100\nd H100\n"), runs_on_keeping(false), runs_on()),
 	   "on others it keeps nothing there");
 	is_int(lineage_wait(&l), 0, "it ends well");
