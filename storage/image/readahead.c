@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "storage/image/codec.h"
-#include "storage/image/readahead.h"
+#include "storage/image/image.h"
 #include "storage/store/node_cache.h"
 
 #define RUN_MAX (4u * 1024 * 1024)

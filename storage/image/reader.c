@@ -5,7 +5,7 @@
 
 #include "storage/document/document.h"
 #include "storage/image/codec.h"
-#include "storage/image/readahead.h"
+#include "storage/image/image.h"
 #include "storage/store/chunks.h"
 #include "storage/store/node_cache.h"
 
