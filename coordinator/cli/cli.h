@@ -56,7 +56,7 @@ struct cli {
 /* args.c: parse the verb and all that follows. -1 with the reason. help and version are set if
  * requested; then nothing else was checked. */
 int cli_parse(struct cli *c, int argc, char **argv, bool *help, bool *version,
-	      struct gck_error *err);
+	      struct gck_error *err) GCK_MUST_CHECK;
 
 /* main.c */
 extern const struct verb cli_verbs[];
@@ -95,7 +95,7 @@ struct gck_store *cli_open_store(const struct cli *c, const json_t *step, struct
 /* publish.c: give a complete file its name, durably and without replacing an existing file
  * (EEXIST), by whatever means the file system has. The temporary name, in the same directory, may
  * stay. */
-int give_name(const char *temporary, const char *path, struct gck_error *err);
+int give_name(const char *temporary, const char *path, struct gck_error *err) GCK_MUST_CHECK;
 
 /* print.c: print JSON unchanged, for --json. */
 void cli_print_json(const json_t *data);

@@ -7,10 +7,10 @@
 
 /* background.c: fork. The parent waits until the child has started completely or failed, and exits
  * accordingly; it never returns from this. The child keeps stderr until gck_background_done. */
-int gck_background_begin(struct gck_error *err);
+int gck_background_begin(struct gck_error *err) GCK_MUST_CHECK;
 
 /* Start-up is complete: let the parent exit, and leave the terminal. */
-int gck_background_done(struct gck_error *err);
+int gck_background_done(struct gck_error *err) GCK_MUST_CHECK;
 
 /* slurm_watch.c: poll Slurm every NodePoll seconds for nodes that drain and jobs that are over. */
 void gck_watch_start(struct gck_daemon *d);

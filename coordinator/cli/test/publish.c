@@ -73,11 +73,11 @@ static void test_on(const char *what)
 	struct gck_error err = { 0 };
 
 	put("file.X", "new");
-	ok(give_name("file.X", "file", &err) == 0 && has("file", "new"), "%s: it has its name (%s)", what,
-	   err.text);
+	ok(all_of(give_name("file.X", "file", &err) == 0, has("file", "new")),
+	   "%s: it has its name (%s)", what, err.text);
 	unlink("file.X"); /* another name of it, perhaps */
 	put("file.X", "other");
-	ok(give_name("file.X", "file", &err) < 0 && err.code == EEXIST && has("file", "new"),
+	ok(all_of(give_name("file.X", "file", &err) < 0, err.code == EEXIST, has("file", "new")),
 	   "%s: another does not take its place: %s", what, err.text);
 	ok(has("file.X", "other"), "%s: and is still there", what);
 	unlink("file");
@@ -104,12 +104,12 @@ int main(void)
 	}
 	no_rename = EIO;
 	put("file.X", "new");
-	ok(give_name("file.X", "file", &err) < 0 && err.code == EIO && access("file", F_OK) < 0,
+	ok(all_of(give_name("file.X", "file", &err) < 0, err.code == EIO, access("file", F_OK) < 0),
 	   "no name was taken where that fails: %s", err.text);
 	unlink("file.X");
 	no_link = ENOSPC;
-	ok(give_name("file.X", "file", &err) < 0 && err.code == ENOSPC, "what else is wrong is said: %s",
-	   err.text);
+	ok(all_of(give_name("file.X", "file", &err) < 0, err.code == ENOSPC),
+	   "what else is wrong is said: %s", err.text);
 	rmdir(dir);
 	return tap_done();
 }

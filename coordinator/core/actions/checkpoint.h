@@ -6,9 +6,10 @@
 #include "coordinator/core/model/live.h"
 
 /* 0 if every node is connected and some rank has not ended; else -1 with the reason. */
-int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err);
+int gck_checkpoint_ready(const struct gck_step *step, struct gck_error *err) GCK_MUST_CHECK;
 
 /* The commit object is written: journal the commit. It must be journaled before anybody is told. */
-int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err);
+int gck_checkpoint_journal(struct gck_core *core, struct gck_step *step, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 #endif

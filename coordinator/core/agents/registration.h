@@ -14,7 +14,8 @@ struct gck_registration {
 };
 
 /* Read and check the members. Strings and JSON are borrowed from body. */
-int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err);
+int gck_registration_parse(struct gck_registration *r, const json_t *body, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Must Slurm confirm the job's owner and incarnation before the registration is believed? Not if
  * the journal knows both and the ranks run: they must not wait for a slurmctld that is down. */
@@ -23,11 +24,11 @@ bool gck_registration_needs_slurm(const struct gck_core *core, const json_t *reg
 
 /* -1, ESTALE, if the registration is from an earlier incarnation than this one. */
 int gck_registration_current(const struct gck_registration *r, json_int_t restarts,
-			     struct gck_error *err);
+			     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Check that the job belongs to this user, and journal its incarnation. info: Slurm's description
  * of the job, or NULL if the journal's is sufficient. */
 int gck_registration_job(struct gck_core *core, const struct gck_registration *r, uid_t uid,
-			 const json_t *info, struct gck_error *err);
+			 const json_t *info, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

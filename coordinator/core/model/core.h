@@ -82,7 +82,8 @@ struct gck_core {
 
 /* Journal a record (stolen), then apply it to the state. With sync the record is on the disk when
  * this returns. */
-int gck_core_record(struct gck_core *core, json_t *record, bool sync, struct gck_error *err);
+int gck_core_record(struct gck_core *core, json_t *record, bool sync, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* The same for a record that is applied even if it cannot be journaled; a failure is logged. */
 void gck_core_note(struct gck_core *core, json_t *record, bool sync);

@@ -78,7 +78,7 @@ struct gck_live {
 	struct gck_options options;
 	struct gck_checkpoint checkpoint;
 	struct gck_restart_plan plan;
-	bool holding;            /* the timer of hold.c runs */
+	bool holding;            /* GCK_TIMER_HOLD runs */
 	bool foreign;            /* its store has commits of another program */
 	bool refused;            /* the step must not start, because of last_error */
 	bool try_again;          /* the commit is not at fault: the job is not held */
@@ -95,7 +95,7 @@ struct gck_live {
 };
 
 /* -1 if there is no memory or the options are bad. */
-int gck_live_begin(struct gck_step *step, struct gck_error *err);
+int gck_live_begin(struct gck_step *step, struct gck_error *err) GCK_MUST_CHECK;
 void gck_live_free(struct gck_step *step);
 
 /* Clear the data of a checkpoint: none is under way. */

@@ -140,9 +140,10 @@ void gck_step_clear_intent(struct gck_step *step);
 void gck_step_give_up_intent(struct gck_step *step);
 
 /* Begin an incarnation: no rank has ended, nothing is decided. -1 without memory. */
-int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks);
+int gck_step_begin(struct gck_step *step, uint32_t restarts, uint32_t ntasks) GCK_MUST_CHECK;
 
 /* -1, E2BIG, if the state keeps as much about this user's steps as it may. */
-int gck_state_check_user(const struct gck_state *s, uid_t uid, struct gck_error *err);
+int gck_state_check_user(const struct gck_state *s, uid_t uid, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 #endif

@@ -29,7 +29,7 @@ int gck_operation_begin(struct gck_core *core, enum gck_verb verb, uint32_t job,
 /* Ask for a checkpoint of one step on behalf of a rank: join any operation that takes one.
  * waiter->arg then waits for no other operation. */
 int gck_operation_ask(struct gck_core *core, struct gck_step *step, const char *reason,
-		      const struct gck_waiter *waiter, struct gck_error *err);
+		      const struct gck_waiter *waiter, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Remove the waiters with this arg from all operations. */
 void gck_operation_leave(struct gck_core *core, const void *arg);

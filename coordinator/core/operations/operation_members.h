@@ -41,14 +41,14 @@ void gck_members_raise(struct gck_operation *op, enum outcome from, enum outcome
 		       enum gck_event event);
 
 struct member *gck_members_find(struct gck_operation *op, const struct gck_step *step);
-int gck_members_add(struct gck_operation *op, struct gck_step *step);
+int gck_members_add(struct gck_operation *op, struct gck_step *step) GCK_MUST_CHECK;
 
 /* Can the step be a member? It must live and not be ending. */
 bool gck_members_may(const struct gck_step *step);
 
 /* Waiters are told, and freed, by the operation that they wait for. add copies; -1 without
  * memory. */
-int gck_waiter_add(struct gck_waiter **list, const struct gck_waiter *waiter);
+int gck_waiter_add(struct gck_waiter **list, const struct gck_waiter *waiter) GCK_MUST_CHECK;
 void gck_waiter_remove(struct gck_waiter **list, const void *arg);
 
 /* Tell every waiter the progress of a step's checkpoint. */

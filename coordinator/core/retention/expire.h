@@ -13,6 +13,7 @@ void gck_expire_user(struct gck_core *core, uid_t uid);
 
 /* -1, EDQUOT, if the user's images and `more` bytes exceed the quota. After gck_expire_user only
  * needed images count. */
-int gck_quota_check(const struct gck_core *core, uid_t uid, uint64_t more, struct gck_error *err);
+int gck_quota_check(const struct gck_core *core, uid_t uid, uint64_t more, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 #endif

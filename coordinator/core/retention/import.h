@@ -20,22 +20,23 @@ struct gck_import {
 };
 
 /* Read and check "import". Pointers are borrowed from body. */
-int gck_import_parse(const json_t *body, struct gck_import *i, struct gck_error *err);
+int gck_import_parse(const json_t *body, struct gck_import *i, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* May this user import it? If gck_import_asks, the caller first asks Slurm whether it knows the
  * job. */
 bool gck_import_asks(const struct gck_core *core, const struct gck_import *i);
 int gck_import_check(const struct gck_core *core, const struct gck_import *i, uid_t uid,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 
 /* Journal the intent, and the job and step if they are unknown. user: the name of uid. */
 int gck_import_begin(struct gck_core *core, const struct gck_import *i, uid_t uid, const char *user,
-		     struct gck_error *err);
+		     struct gck_error *err) GCK_MUST_CHECK;
 
 /* The commit object with this hash exists: journal the commit. -1: failed, or given up
  * meanwhile. */
 int gck_import_end(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq, const char *hash,
-		   struct gck_error *err);
+		   struct gck_error *err) GCK_MUST_CHECK;
 
 /* Give up an import, unless it is over, because its user says so and puts nothing more. */
 void gck_import_abort(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq);

@@ -21,7 +21,7 @@ struct gck_needed {
 	} *v;
 };
 
-int gck_needed_load(struct gck_needed *n, const struct gck_core *core);
+int gck_needed_load(struct gck_needed *n, const struct gck_core *core) GCK_MUST_CHECK;
 bool gck_needed_has(const struct gck_needed *n, const struct gck_step *step, uint32_t seq);
 void gck_needed_free(struct gck_needed *n);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * KeepAge= and Quota=: what is forgotten and what is not, by single cases and by random states, and that
- * what is forgotten is swept by whoever may, once, whatever happens to the coordinator meanwhile. */
+ * KeepAge= and Quota=: what is forgotten and what is not, by single cases and by random states, and
+ * that what is forgotten is swept by whoever may, once, whatever happens to the coordinator
+ * meanwhile. */
 #include "coordinator/core/retention/expire.h"
 #include "coordinator/core/retention/needed.h"
 #include "coordinator/core/retention/removal.h"
@@ -189,7 +190,7 @@ static void test_quota(void)
 	gck_expire(&f.core);
 	is_str(left(100), "2", "what is needed stays");
 	is_str(left(101), "3", "of each job");
-	ok(gck_quota_check(&f.core, OWNER, 0, &err) < 0 && err.code == EDQUOT,
+	ok(all_of(gck_quota_check(&f.core, OWNER, 0, &err) < 0, err.code == EDQUOT),
 	   "above the quota with that, no more is written: %s", err.text);
 	is_str(left(102), "2", "another user is another matter");
 	ok(gck_quota_check(&f.core, OWNER + 1, 0, &err) == 0, "and writes on");
@@ -245,8 +246,8 @@ static void test_sweep(void)
 	gck_expire(&f.core);
 	orders = gck_sweep_orders(&f.core, OWNER);
 	is_int((long long)json_array_size(orders), 1, "an agent sweeps its own user's file: stores");
-	ok(json_integer_value(json_object_get(json_array_get(orders, 0), "busy")) == 4 &&
-	   json_array_size(json_object_get(json_array_get(orders, 0), "keep")) == 1,
+	ok(all_of(json_integer_value(json_object_get(json_array_get(orders, 0), "busy")) == 4,
+		  json_array_size(json_object_get(json_array_get(orders, 0), "keep")) == 1),
 	   "what is kept there and what may be under way is said");
 	json_decref(orders);
 	is_int(orders_now(), 0, "another agent does not, meanwhile");
@@ -332,7 +333,7 @@ static void test_orders(void)
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	fake_settle(&f);
 	is_int(f.sweeps, 1, "with a commit one agent of its step is told to sweep");
-	ok(f.orders > 100 && f.orders < 262, "as much as one message takes: %u", f.orders);
+	ok(all_of(f.orders > 100, f.orders < 262), "as much as one message takes: %u", f.orders);
 	for (unsigned i = 0; i < MANY; i++)
 		left_over += unswept(100 + i);
 	is_int(left_over, MANY - f.orders, "what it has done is done");
@@ -340,7 +341,8 @@ static void test_orders(void)
 		gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 		fake_settle(&f);
 	}
-	ok(f.sweeps < 4 && !unswept(100 + MANY - 1), "the others follow, and then nobody is told any more");
+	ok(all_of(f.sweeps < 4, !unswept(100 + MANY - 1)),
+	   "the others follow, and then nobody is told any more");
 	is_str(f.violation, "", "no rule of the agents was broken");
 	fake_end(&f);
 }

@@ -127,7 +127,7 @@ static void test_replay(void)
 
 	write_history();
 	j = gck_journal_open(dir, take, &state, &torn, NULL);
-	ok(j && !torn, "a journal is read back");
+	ok(all_of(j, !torn), "a journal is read back");
 	step = gck_state_step(&state, 5, 0);
 	if (ok(step != NULL, "the step is known")) {
 		is_int(step->commits->seq, 2, "its commit");
@@ -137,7 +137,7 @@ static void test_replay(void)
 		is_int(step->last_seq, 3, "the last number");
 		is_int(step->exits[1], 256, "the rank that ended");
 		is_int(gck_step_ended(step), 1, "and no other");
-		ok(step->disabled && step->job->requeued && step->decided, "flags");
+		ok(all_of(step->disabled, step->job->requeued, step->decided), "flags");
 	}
 	gck_journal_close(j);
 	gck_state_clear(&state);
@@ -205,11 +205,13 @@ static void test_imports(void)
 	is_int(step->commits->seq, 5, "the commit that was imported counts");
 	is_int(gck_step_newest(step, 0)->seq, 2, "nothing is restarted from it unasked");
 	gck_step_prune(step, 1);
-	ok(gck_step_commit(step, 5) && gck_step_commit(step, 2), "keep= does not count it");
-	ok(step->intent.seq == 6 && json_array_size(step->intent.import) == 2, "another is under way");
+	ok(all_of(gck_step_commit(step, 5), gck_step_commit(step, 2)), "keep= does not count it");
+	ok(all_of(step->intent.seq == 6, json_array_size(step->intent.import) == 2),
+	   "another is under way");
 	is_int(step->removals, 1, "the one that was given up is to be swept");
 	gck_import_lost_all(&again, 1000000);
-	ok(!step->intent.seq && step->removals == 2 && gck_step_unswept(step), "and then that one too");
+	ok(all_of(!step->intent.seq, step->removals == 2, gck_step_unswept(step)),
+	   "and then that one too");
 	ok(step->landing_ms > 1000000, "and once more, when nothing can be on its way any more");
 	gck_state_clear(&again);
 }
@@ -238,7 +240,7 @@ static void test_torn(void)
 	write_history();
 	change_byte(size - 3);
 	dump = read_back(&torn, NULL);
-	ok(dump && torn, "so is a last line whose checksum does not fit");
+	ok(all_of(dump, torn), "so is a last line whose checksum does not fit");
 	json_decref(dump);
 	json_decref(whole);
 }
@@ -265,8 +267,8 @@ static void test_damaged(void)
 	write_history();
 	change_byte(3);
 	read_back(&torn, &err);
-	ok(strstr(err.text, path) && strstr(err.text, "line 1") && strstr(err.text, "move it away"),
-	   "file, line and remedy are named");
+	ok(all_of(strstr(err.text, path), strstr(err.text, "line 1"),
+		  strstr(err.text, "move it away")), "file, line and remedy are named");
 }
 
 static void test_senseless(void)
@@ -321,7 +323,7 @@ static void test_full(void)
 	limit.rlim_cur = (rlim_t)size_of_journal() + 20;
 	setrlimit(RLIMIT_FSIZE, &limit);
 	j = gck_journal_open(dir, take, &state, &torn, NULL);
-	ok(gck_journal_append(j, r, true, &err) == -1 && strstr(err.text, path),
+	ok(all_of(gck_journal_append(j, r, true, &err) == -1, strstr(err.text, path)),
 	   "a full file system is an error");
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_FSIZE, &limit);
@@ -329,7 +331,7 @@ static void test_full(void)
 	gck_journal_close(j);
 	gck_state_clear(&state);
 	dump = read_back(&torn, NULL);
-	ok(dump && !torn && json_equal(dump, whole),
+	ok(all_of(dump, !torn, json_equal(dump, whole)),
 	   "and no piece of the other stands in front of it");
 	json_decref(dump);
 	json_decref(whole);
@@ -361,9 +363,10 @@ static void test_prune(void)
 		gck_step_add_commit(step, seq);
 	gck_step_commit(step, 4)->abandoned = true;
 	gck_step_prune(step, 4);
-	ok(!gck_step_commit(step, 4) && gck_step_commit(step, 1), "what was abandoned goes first");
+	ok(all_of(!gck_step_commit(step, 4), gck_step_commit(step, 1)),
+	   "what was abandoned goes first");
 	gck_step_prune(step, 2);
-	ok(gck_step_commit(step, 5) && gck_step_commit(step, 3) && !gck_step_commit(step, 2),
+	ok(all_of(gck_step_commit(step, 5), gck_step_commit(step, 3), !gck_step_commit(step, 2)),
 	   "then the oldest");
 	while (step->commits)
 		gck_step_drop_commit(step, step->commits->seq);

@@ -160,7 +160,8 @@ static void test_restarting(void)
 	ask(1, 1, true, 0);
 	step_0()->live->phase = GCK_IDLE;
 	fake_settle(&f);
-	ok(!f.agents[0][1].asked && !commits(), "a rank that asks before all are let go is not answered");
+	ok(all_of(!f.agents[0][1].asked, !commits()),
+	   "a rank that asks before all are let go is not answered");
 	ask(1, 1, true, 0);
 	fake_settle(&f);
 	is_int(commits(), 1, "but when it asks again");

@@ -92,7 +92,7 @@ static void test_import_in_doubt(void)
 	gck_join_end(&f.core, step_0());
 	free(step_0()->store);
 	step_0()->store = strdup(store);
-	ok(gck_import_check(&f.core, &image, OWNER, &err) && err.code == EBUSY,
+	ok(all_of(gck_import_check(&f.core, &image, OWNER, &err), err.code == EBUSY),
 	   "a commit in doubt: nothing is imported over it: %s", err.text);
 	gck_core_note(&f.core, json_pack("{s:s, s:i}", "t", "gone", "job", JOB), true);
 	is_int(gck_import_check(&f.core, &image, OWNER, &err), 0, "until nobody looks for it any more");
@@ -138,7 +138,7 @@ static void test_no_journal(void)
 	fake_requeued(&f);
 	f.program = "q";
 	fake_settle(&f);
-	ok(!f.agents[0][0].from && f.agents[0][0].state == F_OVER,
+	ok(all_of(!f.agents[0][0].from, f.agents[0][0].state == F_OVER),
 	   "another program is not, and does not start over it");
 	end();
 }
@@ -187,7 +187,7 @@ static void test_no_count(void)
 	fake_requeued(&f);
 	forget_count();
 	fake_settle(&f);
-	ok(f.agents[0][0].state == F_RUNNING && !f.agents[0][0].from,
+	ok(all_of(f.agents[0][0].state == F_RUNNING, !f.agents[0][0].from),
 	   "without a commit it starts from the beginning");
 	end();
 }
@@ -242,7 +242,7 @@ static void test_try_again(void)
 {
 	begin(2);
 	restart(EIO);
-	ok(f.taken && !f.held && !f.agents[0][0].from,
+	ok(all_of(f.taken, !f.held, !f.agents[0][0].from),
 	   "a store that fails: the job is requeued, and not held");
 	restart(0);
 	is_int(f.agents[0][0].from, 2, "and is restored from its newest commit");
@@ -250,7 +250,7 @@ static void test_try_again(void)
 	begin(1);
 	for (unsigned i = 0; i < 4; i++) {
 		restart(EIO);
-		ok(f.taken && !f.held, "try %u", i + 1);
+		ok(all_of(f.taken, !f.held), "try %u", i + 1);
 	}
 	restart(EIO);
 	ok(step_0_is_held_back(), "at the fifth it is held");
@@ -269,7 +269,7 @@ static void test_stall(void)
 	fake_settle(&f);
 	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "a node that says nothing is not awaited");
 	fake_settle(&f);
-	ok(f.taken && !f.held && !f.agents[0][0].from, "the job is requeued, and not held");
+	ok(all_of(f.taken, !f.held, !f.agents[0][0].from), "the job is requeued, and not held");
 	end();
 }
 
@@ -279,15 +279,15 @@ static void test_slurm_away(void)
 	f.damaged[0] = 1;
 	f.slurm_away = true;
 	restart(0);
-	ok(!f.taken && f.agents[0][0].state == F_RESTORING,
+	ok(all_of(!f.taken, f.agents[0][0].state == F_RESTORING),
 	   "nothing to restore, and slurmctld is away: the ranks wait");
 	ok(fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it is asked again");
 	fake_settle(&f);
-	ok(!f.taken && f.agents[0][0].state == F_RESTORING, "and again");
+	ok(all_of(!f.taken, f.agents[0][0].state == F_RESTORING), "and again");
 	f.slurm_away = false;
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
 	fake_settle(&f);
-	ok(step_0_is_held_back() && f.agents[0][0].state == F_OVER,
+	ok(all_of(step_0_is_held_back(), f.agents[0][0].state == F_OVER),
 	   "until it takes the job back and the ranks end");
 	end();
 }
@@ -304,25 +304,26 @@ static void test_found_late(void)
 {
 	begin(2);
 	restart_no_run(EBADMSG);
-	ok(f.taken && !f.held, "damage that shows when the ranks run: the job is requeued, and not held");
+	ok(all_of(f.taken, !f.held),
+	   "damage that shows when the ranks run: the job is requeued, and not held");
 	fake_crash(&f);
 	restart(0);
 	is_int(f.agents[0][0].from, 1, "and goes on from the commit before, whatever became of the coordinator");
 	end();
 	begin(2);
 	restart_no_run(EIO);
-	ok(f.taken && !f.held, "something else is to blame");
+	ok(all_of(f.taken, !f.held), "something else is to blame");
 	restart(0);
 	is_int(f.agents[0][0].from, 2, "the same commit is tried again");
 	end();
 	begin(1);
 	restart_no_run(EBADMSG);
-	ok(f.taken && f.held, "there is no commit before: the job is held");
+	ok(all_of(f.taken, f.held), "there is no commit before: the job is held");
 	end();
 	begin(2);
 	f.options = "restart=2";
 	restart_no_run(EBADMSG);
-	ok(f.taken && f.held, "or the user wants this one");
+	ok(all_of(f.taken, f.held), "or the user wants this one");
 	end();
 }
 
@@ -381,7 +382,7 @@ static void test_long_reason(void)
 		begin(1);
 		restart_fails(EIO, long_text(prefix));
 		fake_settle(&f);
-		ok(f.taken && !f.held, "Slurm is asked to take the job back, with why");
+		ok(all_of(f.taken, !f.held), "Slurm is asked to take the job back, with why");
 		end();
 	}
 }
@@ -426,7 +427,8 @@ static void test_dies_restoring(void)
 		reach(phases[i]);
 		fake_agent_dies(&f, &f.agents[0][1]);
 		fake_settle(&f);
-		ok(f.taken && !f.held, "%s: an agent dies: the job is requeued, and not held",
+		ok(all_of(f.taken, !f.held),
+		   "%s: an agent dies: the job is requeued, and not held",
 		   gck_phase_name(phases[i]));
 		end();
 	}
@@ -440,7 +442,7 @@ static void test_dies_running(void)
 		fake_agent_takes(&f, &f.agents[0][2]);
 	fake_agent_dies(&f, &f.agents[0][2]);
 	fake_settle(&f);
-	ok(!f.taken && step_0()->live->phase == GCK_IDLE,
+	ok(all_of(!f.taken, step_0()->live->phase == GCK_IDLE),
 	   "an agent dies when its ranks have been let go: they run");
 	end();
 }
@@ -458,7 +460,7 @@ static void test_late(void)
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
 	is_int(step_0()->live->phase, GCK_CALLING, "a checkpoint calls an agent that is not there yet");
 	fake_settle(&f);
-	ok(f.agents[0][2].state == F_RUNNING && json_object_get(f.store[0], "1"),
+	ok(all_of(f.agents[0][2].state == F_RUNNING, json_object_get(f.store[0], "1")),
 	   "it comes, starts, and takes part");
 	end();
 }
@@ -470,7 +472,7 @@ static void test_journal_full(void)
 	begin(1);
 	f.journal_fails = true;
 	restart(0);
-	ok(!f.agents[0][0].refused && f.agents[0][0].state == F_NEW,
+	ok(all_of(!f.agents[0][0].refused, f.agents[0][0].state == F_NEW),
 	   "the journal is full: a restart waits");
 	f.journal_fails = false;
 	fake_settle(&f);
@@ -482,7 +484,8 @@ static void test_journal_full(void)
 		fake_deliver(&f);
 	f.journal_fails = true;
 	fake_settle(&f);
-	ok(!f.agents[0][0].filed && !f.taken, "full when all have built: no file is cut back");
+	ok(all_of(!f.agents[0][0].filed, !f.taken),
+	   "full when all have built: no file is cut back");
 	f.journal_fails = false;
 	fake_timer_fires(&f, 0, GCK_TIMER_PHASE);
 	fake_settle(&f);

@@ -170,7 +170,7 @@ static void test_quiesce(void)
 	f.agents[0][0].mpi = f.agents[0][2].mpi = true;
 	create();
 	fake_settle(&f);
-	ok(ended && ended_well, "nodes with and without MPI: the create is done");
+	ok(all_of(ended, ended_well), "nodes with and without MPI: the create is done");
 	is_int(f.agents[0][0].rounds, 3, "after three rounds");
 	is_int(f.agents[0][1].rounds, 0, "of those that have MPI");
 	ok(told_quiesce() > 0, "and its commit tells how long they took");
@@ -192,7 +192,7 @@ static void test_no_quiesce(void)
 		;
 	fake_disconnect(&f, &f.agents[0][1]);
 	fake_settle(&f);
-	ok(ended && !ended_well, "an agent that is lost in the rounds ends the create");
+	ok(all_of(ended, !ended_well), "an agent that is lost in the rounds ends the create");
 	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
 	end();
 }
@@ -215,7 +215,7 @@ static void test_many_words(void)
 				      (int)a->seq, "round", 1, "at", (int)(i * piece), "total",
 				      (int)(10 * piece), "data", text));
 	fake_settle(&f);
-	ok(ended && !ended_well && strstr(why, "--mpi=pmix"), "too many words: %s", why);
+	ok(all_of(ended, !ended_well, strstr(why, "--mpi=pmix")), "too many words: %s", why);
 	is_int(step_0()->live->phase, GCK_IDLE, "and the ranks go on");
 	end();
 }
@@ -307,7 +307,7 @@ static void test_stall(void)
 	begin();
 	create();
 	fake_settle(&f);
-	ok(ended && ended_well, "a checkpoint");
+	ok(all_of(ended, ended_well), "a checkpoint");
 	ok(json_real_value(json_object_get(step_0()->commits->info, "stall_ms")) == 9,
 	   "its stop is from the first GPU's to the last one's");
 	end();
@@ -325,12 +325,12 @@ static void test_needs_hold(void)
 	for (unsigned i = 0; i < 1000 && fake_deliver(&f); i++)
 		held |= f.agents[0][0].held && f.agents[0][0].written;
 	ok(held, "a node that needs it: ranks are held while images are written");
-	ok(ended && ended_well, "the create is done");
+	ok(all_of(ended, ended_well), "the create is done");
 	ok(json_is_true(json_object_get(step_0()->commits->info, "held")), "and says how");
 	is_int(step_0()->live->phase, GCK_IDLE, "the step");
 	for (unsigned n = 0; n < NODES; n++)
-		ok(!f.agents[0][n].held && f.agents[0][n].state == F_RUNNING, "runs on, node %u",
-		   n);
+		ok(all_of(!f.agents[0][n].held, f.agents[0][n].state == F_RUNNING),
+		   "runs on, node %u", n);
 	end();
 }
 
@@ -343,13 +343,14 @@ static void test_missing(void)
 	create();
 	ok(!ended, "create waits for an agent that is missing");
 	fake_settle(&f);
-	ok(ended && ended_well, "and is done when it is back");
+	ok(all_of(ended, ended_well), "and is done when it is back");
 	nodes_die(1, 1);
 	create();
 	fake_settle(&f);
-	ok(!ended && fake_timer_fires(&f, 0, GCK_TIMER_PHASE), "it waits for a time only");
+	ok(all_of(!ended, fake_timer_fires(&f, 0, GCK_TIMER_PHASE)), "it waits for a time only");
 	fake_settle(&f);
-	ok(ended && strstr(why, "agent of node n1 is not connected"), "then it names the node");
+	ok(all_of(ended, strstr(why, "agent of node n1 is not connected")),
+	   "then it names the node");
 	is_int(step_0()->last_seq, 1, "no number was given for it");
 	end();
 }
@@ -410,7 +411,8 @@ static void test_not_begun(void)
 	fake_say(&f.agents[0][0], written);
 	fake_settle(&f);
 	is_int(noted("committing"), 0, "nothing is committed that the journal has not begun");
-	ok(ended && !ended_well && strstr(why, "was given up"), "which ends the create: %s", why);
+	ok(all_of(ended, !ended_well, strstr(why, "was given up")), "which ends the create: %s",
+	   why);
 	end();
 }
 
@@ -420,8 +422,8 @@ static void test_impossible_record(void)
 	struct gck_error err = {0};
 
 	begin();
-	ok(gck_core_record(&f.core, gck_record_seq(step_0(), "committing", 5), true, &err) &&
-	   strstr(err.text, "not begun"), "a record that cannot be: %s", err.text);
+	ok(all_of(gck_core_record(&f.core, gck_record_seq(step_0(), "committing", 5), true, &err),
+		  strstr(err.text, "not begun")), "a record that cannot be: %s", err.text);
 	gck_core_note(&f.core, gck_record_seq(step_0(), "seq", 3), true);
 	is_int(noted("committing"), 0, "does not stay in the journal");
 	fake_crash(&f);
@@ -450,9 +452,9 @@ static void test_hold(void)
 	reach(GCK_HELD_COMMITTING);
 	while (f.agents[0][2].in.n)
 		json_decref(fake_pop(&f.agents[0][2].in));
-	ok(fake_timer_fires(&f, 0, GCK_TIMER_HOLD) && next_is(&f.agents[0][2], "hold"),
+	ok(all_of(fake_timer_fires(&f, 0, GCK_TIMER_HOLD), next_is(&f.agents[0][2], "hold")),
 	   "their agents are told that it is meant so");
-	ok(fake_timer_fires(&f, 0, GCK_TIMER_HOLD) && next_is(&f.agents[0][2], "hold"),
+	ok(all_of(fake_timer_fires(&f, 0, GCK_TIMER_HOLD), next_is(&f.agents[0][2], "hold")),
 	   "again and again");
 	fake_settle(&f);
 	is_int(step_0()->live->phase, GCK_OVER, "when they have ended");
@@ -486,7 +488,7 @@ static void test_progress(void)
 		json_object_set_new(body, "done", json_integer(i));
 		gck_answer_progress(&f.core, step_0(), &step_0()->live->nodes[0], body);
 	}
-	ok(events - before >= 2 && events - before <= 8, "progress is told now and then: %u",
+	ok(all_of(events - before >= 2, events - before <= 8), "progress is told now and then: %u",
 	   events - before);
 	json_decref(body);
 	fake_settle(&f);
@@ -623,7 +625,7 @@ static void test_too_many_ranks(void)
 	large.ntasks = 12000;
 	ok(!gck_document_fits(&large, &err), "12000 ranks fit into a commit");
 	large.ntasks = 14000;
-	ok(gck_document_fits(&large, &err) && strstr(err.text, "14000"), "more do not");
+	ok(all_of(gck_document_fits(&large, &err), strstr(err.text, "14000")), "more do not");
 	end();
 }
 
@@ -638,20 +640,21 @@ static void test_encrypted(void)
 	job = gck_state_job(&f.core.state, JOB);
 	create();
 	fake_settle(&f);
-	ok(ended && !ended_well && strstr(why, "nothing to wrap with") && !job->key &&
-	   step_0()->last_seq == 0, "encrypt=yes without keys: %s", why);
+	ok(all_of(ended, !ended_well, strstr(why, "nothing to wrap with"), !job->key,
+		  step_0()->last_seq == 0), "encrypt=yes without keys: %s", why);
 	f.wrapping = 3;
 	create();
 	fake_settle(&f);
-	ok(ended_well && job->key && !strncmp(job->key, "3:", 2), "with them the job has one: %s", why);
+	ok(all_of(ended_well, job->key, !strncmp(job->key, "3:", 2)),
+	   "with them the job has one: %s", why);
 	f.wrapping = 4;
 	create();
 	fake_settle(&f);
-	ok(ended_well && job->key && !strncmp(job->key, "4:", 2), "another one wraps");
+	ok(all_of(ended_well, job->key, !strncmp(job->key, "4:", 2)), "another one wraps");
 	fake_crash(&f);
 	fake_settle(&f);
 	job = gck_state_job(&f.core.state, JOB);
-	ok(job && job->key && !strncmp(job->key, "4:", 2), "the journal has it");
+	ok(all_of(job, job->key, !strncmp(job->key, "4:", 2)), "the journal has it");
 	f.options = "interval=30m";
 	end();
 }

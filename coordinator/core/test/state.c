@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Jobs come and go by random numbers: those that are there are found and listed in order, no others. */
+ * Jobs come and go by random numbers: those that are there are found and listed in order, no
+ * others. */
 #include "coordinator/core/model/state.h"
 
 #include <string.h>
@@ -57,8 +58,8 @@ int main(void)
 	is_int(good, ROUNDS, "after each change");
 	gck_state_clear(&s);
 	memset(there, 0, sizeof there);
-	ok(is_listed() && !gck_state_job(&s, 5), "none is left");
-	ok(gck_state_add_job(&s, 5) && gck_state_job(&s, 5), "it can be used again");
+	ok(all_of(is_listed(), !gck_state_job(&s, 5)), "none is left");
+	ok(all_of(gck_state_add_job(&s, 5), gck_state_job(&s, 5)), "it can be used again");
 	gck_state_clear(&s);
 	return tap_done();
 }

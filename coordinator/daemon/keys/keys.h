@@ -27,7 +27,8 @@ struct gck_secret {
 void gck_secret_find(struct gck_secret *s, const char *configured, const char *credential);
 
 /* Read the file. It is refused unless the coordinator alone has access. The caller wipes text. */
-int gck_secret_read(struct gck_secret *s, char text[GCK_SECRET_MAX], struct gck_error *err);
+int gck_secret_read(struct gck_secret *s, char text[GCK_SECRET_MAX], struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Has the file changed since it was last read, or since the last call? */
 bool gck_secret_changed(struct gck_secret *s);
@@ -44,10 +45,11 @@ struct gck_keys {
 
 /* Read the file of S3KeyFile, or the systemd credential gpuckpt-s3. -1 if there is an S3Store and
  * no valid file. */
-int gck_keys_open(struct gck_keys *k, const struct gck_conf *c, struct gck_error *err);
+int gck_keys_open(struct gck_keys *k, const struct gck_conf *c, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Read the file again if it has changed. On failure the former keys stay. */
-int gck_keys_renew(struct gck_keys *k, struct gck_error *err);
+int gck_keys_renew(struct gck_keys *k, struct gck_error *err) GCK_MUST_CHECK;
 
 /* ---- wrapping.c: the keys that wrap jobs' data keys ------------------------------------------- */
 
@@ -68,7 +70,8 @@ struct gck_wrapping {
 
 /* Read the file of EncryptionKeyFile, or the systemd credential gpuckpt-encryption. 0 if neither
  * exists; -1 if the file is invalid. */
-int gck_wrapping_open(struct gck_wrapping *w, const struct gck_conf *c, struct gck_error *err);
+int gck_wrapping_open(struct gck_wrapping *w, const struct gck_conf *c, struct gck_error *err)
+	GCK_MUST_CHECK;
 
 /* Read the file again if it has changed. If it is invalid, that is logged and the former keys
  * stay. */
@@ -78,11 +81,11 @@ void gck_wrapping_renew(struct gck_wrapping *w);
  * one. */
 int gck_wrapping_able(const struct gck_wrapping *w, struct gck_error *err);
 int gck_wrapping_wrap(const struct gck_wrapping *w, const struct gck_job *job,
-		      char out[GCK_WRAPPED_MAX], struct gck_error *err);
+		      char out[GCK_WRAPPED_MAX], struct gck_error *err) GCK_MUST_CHECK;
 
 /* Unwrap a data key for this user. EACCES: it belongs to another user; ENOKEY: its wrapping key is
  * not in the file; EBADMSG, EINVAL: it is not a wrapped key. */
 int gck_wrapping_unwrap(const struct gck_wrapping *w, const char *wrapped, uid_t uid,
-			unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err);
+			unsigned char key[GCK_CRYPTO_KEY], struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

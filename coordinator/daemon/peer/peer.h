@@ -115,7 +115,7 @@ void gck_peer_drop(struct gck_peer *peer);
 
 /* ---- server.c: listens where the configuration says ------------------------------------------ */
 
-int gck_server_listen(struct gck_daemon *d, struct gck_error *err);
+int gck_server_listen(struct gck_daemon *d, struct gck_error *err) GCK_MUST_CHECK;
 void gck_server_close(struct gck_daemon *d);
 
 /* ---- world.c: the functions that the core is given ------------------------------------------- */
@@ -124,6 +124,6 @@ extern const struct gck_world gck_real_world;
 
 /* Make the journal as short as the state. Jobs that Slurm forgot and that have no commit are
  * dropped from the state. */
-int gck_daemon_compact(struct gck_daemon *d, struct gck_error *err);
+int gck_daemon_compact(struct gck_daemon *d, struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

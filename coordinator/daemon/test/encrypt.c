@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gpuckptd with keys for encrypted images: which files it takes, who gets a job's key unwrapped, that the
- * key stays the same over restarts of gpuckptd and another wrapping key, and where no key is seen. */
+ * gpuckptd with keys for encrypted images: which files it takes, who gets a job's key unwrapped,
+ * that the key stays the same over restarts of gpuckptd and another wrapping key, and where no key
+ * is seen. */
 #include "config.h"
 
 #include <stdio.h>
@@ -59,8 +60,9 @@ static void bad_keys(const char *text, mode_t mode, const char *words, const cha
 	char out[4096];
 
 	write_keys(text, mode);
-	ok(lab_run(out, sizeof out, args) == 1 && strstr(out, words) && strstr(out, keys) &&
-	   !strcasestr(out, "0123456789abcdef"), "%s: it does not start, and says why", what);
+	ok(all_of(lab_run(out, sizeof out, args) == 1, strstr(out, words), strstr(out, keys),
+		  !strcasestr(out, "0123456789abcdef")), "%s: it does not start, and says why",
+	   what);
 	if (!strstr(out, words))
 		printf("# %s", out);
 }
@@ -167,7 +169,7 @@ static void test_files(void)
 		const char *const args[] = {"-D", "-f", lab_conf, NULL};
 		char out[4096];
 
-		ok(lab_run(out, sizeof out, args) == 1 && strstr(out, "cannot be opened"),
+		ok(all_of(lab_run(out, sizeof out, args) == 1, strstr(out, "cannot be opened")),
 		   "no file: it does not start");
 	}
 	write_keys("# ours\r\n" FIRST "\r\n\n", 0600);
@@ -188,26 +190,28 @@ static void test_who(void)
 	char other[512], *at;
 
 	checkpoint(1);
-	ok(!strncmp(wrapped, "1:", 2) && strstr(wrapped, ":0:7:"), "prepare has a wrapped key: %s", wrapped);
-	ok(unwraps(agent[0], wrapped) && strlen(data) == 64, "its owner's agent gets it");
+	ok(all_of(!strncmp(wrapped, "1:", 2), strstr(wrapped, ":0:7:")),
+	   "prepare has a wrapped key: %s", wrapped);
+	ok(all_of(unwraps(agent[0], wrapped), strlen(data) == 64), "its owner's agent gets it");
 	ok_as_stranger(as_stranger, "another user does not");
 	/* An owner that was written over, root's rights or not. */
 	strcpy(other, wrapped);
 	at = strstr(other, ":0:7:");
 	at[1] = '1';
-	ok(!unwraps(agent[0], other) && strstr(error, "is for user 1 alone"), "%s", error);
+	ok(all_of(!unwraps(agent[0], other), strstr(error, "is for user 1 alone")), "%s", error);
 	strcpy(other, wrapped);
 	strstr(other, ":0:7:")[3] = '8';
-	ok(!unwraps(agent[0], other) && strstr(error, "does not decrypt"), "%s", error);
+	ok(all_of(!unwraps(agent[0], other), strstr(error, "does not decrypt")), "%s", error);
 	strcpy(other, wrapped);
 	at = other + strlen(other) - 1;
 	*at = *at == '0' ? '1' : '0';
-	ok(!unwraps(agent[0], other) && strstr(error, "does not decrypt"), "%s", error);
+	ok(all_of(!unwraps(agent[0], other), strstr(error, "does not decrypt")), "%s", error);
 	strcpy(other, wrapped);
 	other[2] = other[2] == '0' ? '1' : '0';
-	ok(!unwraps(agent[0], other) && strstr(error, "does not have (any more)"), "%s", error);
-	ok(!unwraps(agent[0], "1:x") && strstr(error, "not a wrapped key") && !unwraps(agent[0], ""),
-	   "%s", error);
+	ok(all_of(!unwraps(agent[0], other), strstr(error, "does not have (any more)")), "%s",
+	   error);
+	ok(all_of(!unwraps(agent[0], "1:x"), strstr(error, "not a wrapped key"),
+		  !unwraps(agent[0], "")), "%s", error);
 }
 
 static void test_lasts(void)
@@ -227,32 +231,39 @@ static void test_lasts(void)
 	is_str(wrapped, text, "and knows it");
 	write_keys(SECOND "\n" FIRST "\n", 0600);
 	checkpoint(4);
-	ok(strcmp(wrapped, text) && unwraps(agent[0], wrapped) && !strcmp(data, before),
+	ok(all_of(strcmp(wrapped, text), unwraps(agent[0], wrapped), !strcmp(data, before)),
 	   "another key wraps: the same one, wrapped anew");
-	ok(unwraps(agent[0], text) && !strcmp(data, before), "as it was wrapped before it is still read");
+	ok(all_of(unwraps(agent[0], text), !strcmp(data, before)),
+	   "as it was wrapped before it is still read");
 	write_keys(SECOND "\n", 0600);
-	ok(!unwraps(agent[0], text) && strstr(error, "does not have (any more)"),
+	ok(all_of(!unwraps(agent[0], text), strstr(error, "does not have (any more)")),
 	   "until the first wrapping key is gone");
 	ok(unwraps(agent[0], wrapped), "and then by the second");
 	chmod(keys, 0640);
-	ok(unwraps(agent[0], wrapped) && lab_in_file("log", "others than its owner may use it (mode 640)"),
+	ok(all_of(unwraps(agent[0], wrapped),
+		  lab_in_file("log", "others than its owner may use it (mode 640)")),
 	   "a file that others may read is not read again, and the log says so");
 	write_keys("nonsense\n", 0600);
-	ok(unwraps(agent[0], wrapped) && lab_in_file("log", "line 1 is not a key"),
+	ok(all_of(unwraps(agent[0], wrapped), lab_in_file("log", "line 1 is not a key")),
 	   "a file that is not good is not taken, and the log says so");
 	write_keys(FIRST "\n", 0600);
-	ok(is_able() && !lab_in_file("log", "gets a new key"), "able neither makes a key nor says so");
+	ok(all_of(is_able(), !lab_in_file("log", "gets a new key")),
+	   "able neither makes a key nor says so");
 	checkpoint(5);
-	ok(unwraps(agent[0], wrapped) && strcmp(data, before) && lab_in_file("log", "gets a new key"),
+	ok(all_of(unwraps(agent[0], wrapped), strcmp(data, before),
+		  lab_in_file("log", "gets a new key")),
 	   "without the key that wrapped it the job has a new one");
 	strcpy(text, wrapped);
 	write_file(keys, SECOND "\n" FIRST "\n", 0600);
 	checkpoint(6);
-	ok(strcmp(wrapped, text) && unwraps(agent[0], wrapped), "a file that is written in place is noticed as well");
-	ok(!lab_in_file("log", before) && !lab_in_file("log", data) && !lab_in_file("state/journal", before) &&
-	   !lab_in_file("state/journal", data), "no key is in the log or the journal");
-	ok(!lab_in_file("log", FIRST) && !lab_in_file("log", SECOND) && !lab_in_file("state/journal", FIRST) &&
-	   !lab_in_file("state/journal", SECOND), "and none that wraps");
+	ok(all_of(strcmp(wrapped, text), unwraps(agent[0], wrapped)),
+	   "a file that is written in place is noticed as well");
+	ok(all_of(!lab_in_file("log", before), !lab_in_file("log", data),
+		  !lab_in_file("state/journal", before), !lab_in_file("state/journal", data)),
+	   "no key is in the log or the journal");
+	ok(all_of(!lab_in_file("log", FIRST), !lab_in_file("log", SECOND),
+		  !lab_in_file("state/journal", FIRST), !lab_in_file("state/journal", SECOND)),
+	   "and none that wraps");
 }
 
 /* The keys as systemd hands them over, in place of EncryptionKeyFile. */
@@ -268,16 +279,16 @@ static void test_credential(void)
 	lab_credential("EncryptionKeyFile", "gpuckpt-encryption", FIRST "\n", 0440);
 	ok(lab_up(), "gpuckptd starts with a credential");
 	join();
-	ok(!unwraps(agent[0], wrapped) && strstr(error, "/credentials/gpuckpt-encryption") &&
-	   strstr(error, "does not have (any more)"), "that has another key: %s", error);
+	ok(all_of(!unwraps(agent[0], wrapped), strstr(error, "/credentials/gpuckpt-encryption"),
+		  strstr(error, "does not have (any more)")), "that has another key: %s", error);
 	leave();
 	lab_kill();
 	lab_credential("EncryptionKeyFile", "gpuckpt-encryption", FIRST "\n" SECOND "\n", 0440);
 	ok(lab_up(), "with one that has the key, too");
 	join();
-	ok(unwraps(agent[0], wrapped) && !strcmp(data, before), "it is unwrapped");
+	ok(all_of(unwraps(agent[0], wrapped), !strcmp(data, before)), "it is unwrapped");
 	checkpoint(7);
-	ok(unwraps(agent[0], wrapped) && !strcmp(data, before), "and wrapped by the first");
+	ok(all_of(unwraps(agent[0], wrapped), !strcmp(data, before)), "and wrapped by the first");
 }
 
 int main(void)

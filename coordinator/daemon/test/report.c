@@ -44,7 +44,8 @@ static void fill(void)
 	}
 }
 
-/* How many of them are told, in the order of their numbers, and in how many answers; -1: one is too long. */
+/* How many of them are told, in the order of their numbers, and in how many answers; -1: one is too
+ * long. */
 static int told(report_fn *report, uid_t uid, unsigned *answers)
 {
 	struct gck_report_range range = {0, UINT32_MAX, GCK_EVERY_STEP};
@@ -83,7 +84,8 @@ static void one(unsigned job, uid_t uid, unsigned want, const char *name)
 	const struct gck_report_range range = {job, job, GCK_EVERY_STEP};
 	json_t *data = gck_report_list(&d, uid, &range);
 
-	ok(json_array_size(json_object_get(data, "steps")) == want && !json_object_get(data, "more"), "%s", name);
+	ok(all_of(json_array_size(json_object_get(data, "steps")) == want,
+		  !json_object_get(data, "more")), "%s", name);
 	json_decref(data);
 }
 

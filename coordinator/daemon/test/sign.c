@@ -126,8 +126,8 @@ static void bad_keys(const char *text, mode_t mode, const char *words, const cha
 	char out[4096];
 
 	write_keys(text, mode);
-	ok(lab_run(out, sizeof out, args) == 1 && strstr(out, words) && strstr(out, keys) &&
-	   !strstr(out, SECRET), "%s: it does not start, and says why", what);
+	ok(all_of(lab_run(out, sizeof out, args) == 1, strstr(out, words), strstr(out, keys),
+		  !strstr(out, SECRET)), "%s: it does not start, and says why", what);
 	if (!strstr(out, words))
 		printf("# %s", out);
 }
@@ -146,7 +146,7 @@ static void test_keys(void)
 		const char *const args[] = {"-D", "-f", lab_conf, NULL};
 		char out[4096];
 
-		ok(lab_run(out, sizeof out, args) == 1 && strstr(out, "cannot be opened"),
+		ok(all_of(lab_run(out, sizeof out, args) == 1, strstr(out, "cannot be opened")),
 		   "no file: it does not start");
 	}
 	unlink(keys);
@@ -168,15 +168,16 @@ static void test_before(void)
 {
 	client = lab_connect();
 	ok(gives(client, OURS, "list", ""), "a job that is not known here: who asks may list");
-	ok(!strncmp(last_url, "http://127.0.0.1:1/images?", 26) && is_below(geteuid()) &&
-	   strstr(last_url, ACCESS) && strstr(last_url, "X-Amz-Expires=600"),
+	ok(all_of(!strncmp(last_url, "http://127.0.0.1:1/images?", 26), is_below(geteuid()),
+		  strstr(last_url, ACCESS), strstr(last_url, "X-Amz-Expires=600")),
 	   "below his own place: %s", last_url);
 	ok(gives(client, OURS, "get", "commit-1.json"), "and read");
 	ok(refuses(client, "delete", "commit-1.json", "not known"), "and not remove");
 	ok(refuses(client, "put", "1-ab/" HASH, "only the agents"), "and not write");
 }
 
-/* Somebody else asks, for a job that is not known: the owner's uid is in the key, and he is none. */
+/* Somebody else asks, for a job that is not known: the owner's uid is in the key, and he is
+ * none. */
 static int as_early_other(void)
 {
 	struct gck_wire *w;
@@ -218,8 +219,8 @@ static void test_places(void)
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		ok(!gives(client, bad[i].place, "list", "") && strstr(last_error, bad[i].words),
-		   "%s", last_error);
+		ok(all_of(!gives(client, bad[i].place, "list", ""),
+			  strstr(last_error, bad[i].words)), "%s", last_error);
 	ok(gives(client, AT("s3://images/site/mine", "test", "7"), "list", ""),
 	   "a prefix below S3Store is signed");
 }
@@ -233,7 +234,7 @@ static void test_names(void)
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		ok(!gives(client, OURS, "get", bad[i]) && strstr(last_error, "not a name"),
+		ok(all_of(!gives(client, OURS, "get", bad[i]), strstr(last_error, "not a name")),
 		   "\"%s\" is not signed", bad[i]);
 	ok(!gives(client, OURS, "list", "../"), "nor is a list of ../");
 	ok(!gives(client, OURS, "acl", "commit-1.json"), "nor an unknown verb");
@@ -310,8 +311,9 @@ static void test_commit(void)
 	   "and not again when it counts");
 	ok(refuses(agent[0], "put", in_dir(HASH), "no checkpoint is under way"),
 	   "nor objects of it");
-	ok(refuses(agent[0], "delete", in_dir(HASH), "counts") &&
-	   refuses(agent[0], "delete", "commit-1.json", "counts"), "what counts is not removed");
+	ok(all_of(refuses(agent[0], "delete", in_dir(HASH), "counts"),
+		  refuses(agent[0], "delete", "commit-1.json", "counts")),
+	   "what counts is not removed");
 	ok(gives(agent[0], OURS, "get", in_dir(HASH)), "it is read");
 }
 
@@ -332,10 +334,10 @@ static void test_aborted(void)
 static void test_renewed(void)
 {
 	write_keys("access=OTHER\nsecret=" SECRET "\ntoken=TOKEN\n", 0600);
-	ok(gives(agent[0], OURS, "get", "commit-1.json") && strstr(last_url, "OTHER%2F") &&
-	   strstr(last_url, "TOKEN"), "new keys are used, without a new start");
+	ok(all_of(gives(agent[0], OURS, "get", "commit-1.json"), strstr(last_url, "OTHER%2F"),
+		  strstr(last_url, "TOKEN")), "new keys are used, without a new start");
 	write_keys("nothing\n", 0600);
-	ok(gives(agent[0], OURS, "get", "commit-1.json") && strstr(last_url, "OTHER%2F"),
+	ok(all_of(gives(agent[0], OURS, "get", "commit-1.json"), strstr(last_url, "OTHER%2F")),
 	   "a file that became bad leaves them");
 }
 
@@ -348,8 +350,8 @@ static void test_refused_store(void)
 		"'restarts':0,'options':'','store':'s3://other/site','fingerprint':{},'commits':[],"
 		"'state':'new','local_ranks':[],'seq':0}");
 	body = lab_next(w);
-	ok(!strcmp(json_string_value(json_object_get(body, "action")) ?: "", "refuse") &&
-	   strstr(json_string_value(json_object_get(body, "why")) ?: "", "s3://images/site"),
+	ok(all_of(!strcmp(json_string_value(json_object_get(body, "action")) ?: "", "refuse"),
+		  strstr(json_string_value(json_object_get(body, "why")) ?: "", "s3://images/site")),
 	   "a step with another store= is refused, and told which one there is");
 	json_decref(body);
 	gck_wire_free(w);
@@ -383,16 +385,18 @@ static void test_credential(void)
 
 	lab_kill();
 	lab_credential("S3KeyFile", "gpuckpt-s4", text, 0400);
-	ok(lab_run(out, sizeof out, args) == 1 &&
-	   strstr(out, "set S3KeyFile, or give the systemd credential gpuckpt-s3"),
+	ok(all_of(lab_run(out, sizeof out, args) == 1,
+		  strstr(out, "set S3KeyFile, or give the systemd credential gpuckpt-s3")),
 	   "without keys and without the credential it does not start: %s", out);
 	lab_credential("S3KeyFile", "gpuckpt-s3", text, 0444);
-	ok(lab_run(out, sizeof out, args) == 1 && strstr(out, "/credentials/gpuckpt-s3") &&
-	   strstr(out, "others than its owner may use it"), "nor with one that all may read: %s", out);
+	ok(all_of(lab_run(out, sizeof out, args) == 1, strstr(out, "/credentials/gpuckpt-s3"),
+		  strstr(out, "others than its owner may use it")),
+	   "nor with one that all may read: %s", out);
 	lab_credential("S3KeyFile", "gpuckpt-s3", text, 0440); /* as an ACL for its user looks */
 	ok(lab_up(), "it starts with one that is its own");
 	client = lab_connect();
-	ok(gives(client, OTHERS, "list", "") && strstr(last_url, "CREDENTIAL%2F"), "and signs with it");
+	ok(all_of(gives(client, OTHERS, "list", ""), strstr(last_url, "CREDENTIAL%2F")),
+	   "and signs with it");
 }
 
 int main(void)
@@ -415,7 +419,7 @@ int main(void)
 	test_refused_store();
 	test_successor();
 	test_credential();
-	ok(!leaked && !lab_in_file("log", SECRET) && !lab_in_file("state/journal", SECRET),
+	ok(all_of(!leaked, !lab_in_file("log", SECRET), !lab_in_file("state/journal", SECRET)),
 	   "the secret is in no answer, no log, no journal");
 	ok(!lab_in_file("log", "X-Amz-Signature"), "nor is a URL in the log");
 	lab_end();

@@ -23,12 +23,13 @@ int main(void)
 
 	gck_log_open("questions", "/dev/null", GCK_LOG_ERROR);
 	gck_slurm_ask(&s, NULL, on_answer, NULL);
-	ok(answers == 1 && strstr(error, "no memory"), "a question that could not be made: %s", error);
+	ok(all_of(answers == 1, strstr(error, "no memory")),
+	   "a question that could not be made: %s", error);
 	gck_slurm_ask(&s, json_pack("{s:s}", "op", "conf"), on_answer, NULL);
 	gck_slurm_ask(&s, NULL, on_answer, NULL);
 	is_int(answers, 2, "one that waits does not hinder it");
 	ev_run(s.loop, 0);
-	ok(answers == 3 && strstr(error, "Slurm is away"), "and is answered: %s", error);
+	ok(all_of(answers == 3, strstr(error, "Slurm is away")), "and is answered: %s", error);
 	gck_slurm_close(&s);
 	return tap_done();
 }
