@@ -32,14 +32,14 @@ if [ -n "${GPUCKPT_LONG-}" ]; then
 	seeds="1 2 3" quick=3000 some=3000 few=3000
 fi
 for seed in $seeds; do
-	passes "memory against a model, seed $seed: the fake driver" plain ./cuda_model $seed $quick
-	passes "memory against a model, seed $seed: the stand-in" standin ./cuda_model $seed $some
-	passes "managed memory against a model, seed $seed: the fake driver" plain ./cuda_managed $seed
-	passes "managed memory against a model, seed $seed: the stand-in" standin ./cuda_managed $seed
-	passes "the program's own mappings against a model, seed $seed: the fake driver" plain ./cuda_vmm $seed
-	passes "the program's own mappings against a model, seed $seed: the stand-in" standin ./cuda_vmm $seed
-	passes "stream-ordered memory against a model, seed $seed: the fake driver" plain ./cuda_ordered $seed $quick
-	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin ./cuda_ordered $seed $some
+	passes "memory against a model, seed $seed: the fake driver" plain ./cuda_model "$seed" $quick
+	passes "memory against a model, seed $seed: the stand-in" standin ./cuda_model "$seed" $some
+	passes "managed memory against a model, seed $seed: the fake driver" plain ./cuda_managed "$seed"
+	passes "managed memory against a model, seed $seed: the stand-in" standin ./cuda_managed "$seed"
+	passes "the program's own mappings against a model, seed $seed: the fake driver" plain ./cuda_vmm "$seed"
+	passes "the program's own mappings against a model, seed $seed: the stand-in" standin ./cuda_vmm "$seed"
+	passes "stream-ordered memory against a model, seed $seed: the fake driver" plain ./cuda_ordered "$seed" $quick
+	passes "stream-ordered memory against a model, seed $seed: the stand-in" standin ./cuda_ordered "$seed" $some
 done
 passes "the program's own mappings, no descriptor of them is available" standin \
 	env FAKE_CUDA_FAIL=cuMemExportToShareableHandle=1 ./cuda_vmm 3

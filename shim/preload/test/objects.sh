@@ -3,7 +3,7 @@
 # What the preload's shared object shows and needs, and what its freestanding objects must not use.
 # Runs in the build folder.
 srcdir=${srcdir:-.}
-# shellcheck source=../../test/support/tap.sh
+# shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
 lib=.libs/libgpuckpt-preload.so
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Real programs as ranks, cloned again and again while they run: same output, same exit status, no
 # child that they did not make. Runs in the build folder.
-# shellcheck source=../../test/support/tap.sh
+# shellcheck source=../../../test/support/tap.sh
 . "${srcdir:-.}/test/support/tap.sh"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
