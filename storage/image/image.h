@@ -88,12 +88,9 @@ typedef bool gck_plan_fn(void *arg, struct gck_chunk *c);
 GCK_MUST_CHECK int gck_reader_plan(struct gck_reader *r, gck_plan_fn *plan, void *arg,
 				   struct gck_error *err);
 
-/* Read and verify a chunk's bytes. An error names object, offset and reason. EBADMSG: damaged;
- * ENOENT: the object does not exist. */
-GCK_MUST_CHECK int gck_reader_get(struct gck_reader *r, const struct gck_chunk *c, void *data,
-				  struct gck_error *err);
-
-/* The same without a copy: the bytes are the reader's, and valid until the next call. */
+/* Read and verify a chunk. The bytes are the reader's, and valid until the next call. NULL on
+ * failure; an error names object, offset and reason. EBADMSG: damaged; ENOENT: the object does not
+ * exist. */
 const void *gck_reader_view(struct gck_reader *r, const struct gck_chunk *c, struct gck_error *err);
 void gck_reader_close(struct gck_reader *r);
 

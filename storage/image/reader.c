@@ -135,17 +135,6 @@ static int read_alone(struct gck_reader *r, const struct gck_chunk *c, void *dat
 	return -1;
 }
 
-int gck_reader_get(struct gck_reader *r, const struct gck_chunk *c, void *data,
-		   struct gck_error *err)
-{
-	const void *have = r->ahead ? gck_readahead_next(r->ahead, c) : NULL;
-
-	if (!have)
-		return read_alone(r, c, data, err);
-	memcpy(data, have, c->size);
-	return 0;
-}
-
 const void *gck_reader_view(struct gck_reader *r, const struct gck_chunk *c, struct gck_error *err)
 {
 	const void *have = r->ahead ? gck_readahead_next(r->ahead, c) : NULL;

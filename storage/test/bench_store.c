@@ -19,6 +19,7 @@
 #include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
+#include "test/support/read_chunk.h"
 
 #define CHANGED_PERCENT 5
 #define CHANGED_RUN ((size_t)1 << 20)
@@ -125,7 +126,7 @@ static void read_all(struct gck_store *s, const json_t *m, unsigned char *to, st
 	    gck_reader_plan(r, next_chunk, &all, &err) < 0)
 		fail(err.text);
 	for (size_t i = 0; i < all.n; i++)
-		if (gck_reader_get(r, &all.v[i], to + i * GCK_CHUNK_MAX, &err) < 0)
+		if (read_chunk(r, &all.v[i], to + i * GCK_CHUNK_MAX, &err) < 0)
 			fail(err.text);
 	free(all.v);
 	gck_reader_close(r);

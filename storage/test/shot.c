@@ -10,6 +10,7 @@
 #include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
+#include "test/support/read_chunk.h"
 
 #define SIZE 600
 
@@ -150,7 +151,7 @@ static bool rank_good(struct gck_store *fresh, const struct shot *x, const json_
 		size_t k = (size_t)json_integer_value(json_array_get(numbers, i));
 
 		chunk(want, x->seeds[rank][i]);
-		good = k < n && gck_reader_get(r, &v[k], got, err) == 0 && !memcmp(want, got, SIZE);
+		good = k < n && read_chunk(r, &v[k], got, err) == 0 && !memcmp(want, got, SIZE);
 	}
 	free(v);
 	gck_reader_close(r);

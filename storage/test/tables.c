@@ -15,6 +15,7 @@
 #include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
+#include "test/support/read_chunk.h"
 
 #define MANY 200000u /* chunks: as those of 48 GiB */
 #define FEW 2000u
@@ -257,7 +258,7 @@ static int load(struct gck_store *s, size_t n)
 		rc = -1;
 	if (rc == 0)
 		x = gck_chunks_at(&c, n - 1);
-	rc = rc || gck_reader_get(r, &x, data, NULL) || data[0] != n - 1;
+	rc = rc || read_chunk(r, &x, data, NULL) || data[0] != n - 1;
 	json_decref(manifest);
 	return rc;
 }

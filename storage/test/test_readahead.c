@@ -12,6 +12,7 @@
 #include "storage/store/store.h"
 #include "storage/test/util.h"
 #include "test/support/tap.h"
+#include "test/support/read_chunk.h"
 
 #define CHUNKS 150u
 #define SIZE GCK_CHUNK_MAX
@@ -103,7 +104,7 @@ static unsigned wrong(struct gck_reader *r, const struct order *asked)
 		const void *view = got;
 
 		make_content(want, asked->v[i]);
-		if (i % 2 ? gck_reader_get(r, c, got, NULL) < 0 :
+		if (i % 2 ? read_chunk(r, c, got, NULL) < 0 :
 			    !(view = gck_reader_view(r, c, NULL)))
 			bad++;
 		else

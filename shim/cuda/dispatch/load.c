@@ -70,6 +70,10 @@ static int find(char *path, unsigned long size, struct gck_error *err)
 
 bool gck_cuda_is_loaded;
 
+/* The linker's names for the ends of the section; NULL in tests that link no upper folder. */
+extern void (*const __start_gck_cuda_assemble[])(void) __attribute__((weak));
+extern void (*const __stop_gck_cuda_assemble[])(void) __attribute__((weak));
+
 static struct {
 	pthread_mutex_t lock; /* recursive: a library that is loaded may call dlsym for CUDA's
 			       * names */
@@ -126,6 +130,8 @@ void gck_cuda_load_now(void)
 	pthread_mutex_lock(&load.lock);
 	if (!load.begun) {
 		load.begun = true;
+		for (size_t i = 0; i < (size_t)(__stop_gck_cuda_assemble - __start_gck_cuda_assemble); i++)
+			__start_gck_cuda_assemble[i]();
 		gck_cuda_find_dlsym();
 		load.handle = open_library();
 		bind();
@@ -138,11 +144,7 @@ void gck_cuda_load_now(void)
 
 void gck_cuda_load_then(void (*then)(void))
 {
-	pthread_mutex_lock(&load.lock);
 	load.then = then;
-	if (gck_cuda_is_loaded)
-		then();
-	pthread_mutex_unlock(&load.lock);
 }
 
 void gck_cuda_raw_load(void)

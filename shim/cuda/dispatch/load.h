@@ -17,9 +17,16 @@ static inline void gck_cuda_load(void)
 		gck_cuda_load_now();
 }
 
-/* Call `then` once, when the real library is loaded, before any of its functions is called; at
- * once if it is loaded already. */
+/* Call `then` when the real library is loaded, before any of its functions is called. For a
+ * function of GCK_CUDA_ASSEMBLE. */
 void gck_cuda_load_then(void (*then)(void));
+
+/* Have gck_cuda_load call the function first of all: it gives lower folders their tables of upper
+ * functions. The linker collects these functions. A constructor would be too late: those of other
+ * libraries run before this library's, and may call CUDA. */
+#define GCK_CUDA_ASSEMBLE(function) \
+	static void (*const function##_at_load)(void) \
+		__attribute__((section("gck_cuda_assemble"), used)) = function
 
 /* The same, for the first call of a jump of raw.S. */
 void gck_cuda_raw_load(void);

@@ -85,6 +85,8 @@ says "a function that an older driver does not have is not found" "loaded
 cuInit 0
 cuCtxRecordEvent: not found by dlsym, 500" standin ./cuda_first cuCtxRecordEvent
 says "a program that never calls CUDA loads no driver" "" standin ./cuda_first -
+says "a library's constructor may use the device before the stand-in's has run" "a constructor's calls: 0" \
+	env GPUCKPT_CUDA_LIBRARY="$driver" LD_PRELOAD="$library:$PWD/libcuda-early.so" ./cuda_first -
 unset GPUCKPT_CUDA_LIBRARY
 says "a child of fork may call, too, and has no CUDA" "cuInit 0
 cuInit 3" standin ./cuda_first fork

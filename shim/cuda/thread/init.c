@@ -34,9 +34,7 @@ static void forget(CUcontext gone, uint64_t newest)
 	gck_cuda_managed_forget(gone, newest);
 }
 
-/* Registers upper layers with the lower ones that call them. The loader runs it before the
- * program's first call. */
-__attribute__((constructor))
+/* Gives the lower folders their tables of upper functions. */
 static void assemble(void)
 {
 	static const struct gck_cuda_reclaim_table reclaim = {
@@ -57,3 +55,5 @@ static void assemble(void)
 	gck_cuda_contexts_begin(&ends);
 	gck_cuda_slabs_reserve_by(gck_cuda_pools_kept);
 }
+
+GCK_CUDA_ASSEMBLE(assemble);

@@ -24,9 +24,12 @@
 /* For messages: the MPI function that a thread is inside of, "" if none is. */
 void gck_mpi_gate_where(char *buf, size_t n);
 
-/* loader: loads the real library when a thread enters for the first time; it returns when that is
- * loaded, and ends the process otherwise. Called once, before any thread enters. */
-void gck_mpi_gate_set_loader(void (*loader)(void));
+/* The function that loads the real library when a thread enters for the first time; it returns when
+ * that is loaded, and ends the process otherwise. The linker finds it. A constructor that registers
+ * it would be too late: those of other libraries run before this library's, and may call MPI. */
+#define GCK_MPI_LOADER(function) \
+	static void (*const function##_at_first_call)(void) \
+		__attribute__((section("gck_mpi_loader"), used)) = function
 
 /* Before a load: threads that end pass through the gate. */
 void gck_mpi_gate_guard(void);

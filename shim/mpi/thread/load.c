@@ -51,8 +51,4 @@ static void load(void)
 	_exit(1);
 }
 
-/* Before any other constructor of this library, and before any code that calls MPI. */
-__attribute__((constructor(101))) static void set_loader(void)
-{
-	gck_mpi_gate_set_loader(load);
-}
+GCK_MPI_LOADER(load);

@@ -16,6 +16,7 @@
 #include "shim/process/objects/objects.h"
 #include "shim/process/test/capture_rank.h"
 #include "test/support/tap.h"
+#include "test/support/read_chunk.h"
 
 static void test_able(void)
 {
@@ -70,7 +71,7 @@ static int stored(struct gck_reader *r, const struct gck_windows *w, uint64_t ad
 
 		if (x.address != address / GCK_WINDOW * GCK_WINDOW || !(x.mask >> bit & 1))
 			continue;
-		if (gck_reader_get(r, &x.chunk, data, NULL))
+		if (read_chunk(r, &x.chunk, data, NULL))
 			return -2;
 		page = data;
 		page += (size_t)__builtin_popcountll(x.mask & ((1ull << bit) - 1)) * GCK_PAGE;
@@ -141,7 +142,7 @@ static bool holds(struct gck_reader *r, const struct gck_windows *w, const char 
 	if (w->rows.n != 1)
 		return false;
 	c = gck_windows_at(w, 0).chunk;
-	return !gck_reader_get(r, &c, data, NULL) && !strcmp(data, text);
+	return !read_chunk(r, &c, data, NULL) && !strcmp(data, text);
 }
 
 static void check_descriptors(const struct gck_image *img, struct gck_reader *r)

@@ -26,6 +26,7 @@
 #include "shim/process/test/dirty_program.h"
 #include "storage/retention/retention.h"
 #include "test/support/tap.h"
+#include "test/support/read_chunk.h"
 
 /* An image that others may build on. */
 struct base {
@@ -120,7 +121,7 @@ static bool lay_out(const struct gck_image *img, struct gck_reader *r, char *dat
 
 		if (x.address < MARKS_AT || x.address >= MARKS_END)
 			continue;
-		if (gck_reader_get(r, &x.chunk, chunk, NULL))
+		if (read_chunk(r, &x.chunk, chunk, NULL))
 			return false;
 		for (uint64_t left = x.mask; left; left &= left - 1, from += MARKS_PAGE)
 			memcpy(data + (x.address - MARKS_AT) + (size_t)__builtin_ctzll(left) * MARKS_PAGE,
