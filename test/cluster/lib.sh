@@ -194,7 +194,9 @@ job_restarts()
 
 # job_restarted JOB TIMES: Slurm has started it again, so often at least. Slurm makes a requeued job wait
 # until its credentials have expired, for 6 s; here it starts in 2: slurmd takes a credential that is
-# younger, by a second at least, than the one that it revoked.
+# younger, by a second at least, than the one that it revoked. But an srun of the run before, which waits for
+# tasks whose slurmstepd or node is dead, ends the step of that number seconds later: as long as there is
+# one, the job waits as Slurm wants it to.
 job_restarted()
 {
 	local job start
@@ -202,9 +204,16 @@ job_restarted()
 	[[ $job =~ Restarts=([0-9]+) && ${BASH_REMATCH[1]} -ge $2 ]] || return
 	if [[ $job = *"JobState=PENDING Reason=BeginTime"* && $job =~ StartTime=([0-9T:-]+) ]]; then
 		start=$(env -u TZ date -d "${BASH_REMATCH[1]}" +%s)
-		[[ $((start - EPOCHSECONDS)) -le 2 ]] || root scontrol update jobid="$1" starttime=now+2
+		[[ $((start - EPOCHSECONDS)) -le 2 ]] || has_srun "$1" || root scontrol update jobid="$1" starttime=now+2
 	fi
 	[[ $job = *JobState=RUNNING* ]]
+}
+# shellcheck disable=SC2016 # for the shell in the lab
+has_srun()
+{
+	root bash -c 'for p in $(pgrep -x srun); do
+		! grep -qz "^SLURM_JOB_ID=$0\$" "/proc/$p/environ" || exit 0
+	done 2>/dev/null; exit 1' "$1"
 }
 job_is() { [[ $(job_state "$1") = "$2" ]]; }
 
