@@ -9,7 +9,9 @@ names() { # LIBRARY
 }
 
 names ./libgpuckpt-cuda.so >"$tmp/shown"
-sed -n 's/^	\([A-Za-z].*\);$/\1/p' shim/cuda/cuda.map | LC_ALL=C sort >"$tmp/listed"
+map=shim/cuda/cuda.map
+[ -e $map ] || map=$srcdir/$map # the tarball has it
+sed -n 's/^	\([A-Za-z].*\);$/\1/p' "$map" | LC_ALL=C sort >"$tmp/listed"
 same "$(LC_ALL=C comm -3 "$tmp/shown" "$tmp/listed")" "" "it exports what its table lists and nothing else"
 same "$(readelf -d libgpuckpt-cuda.so | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libcuda.so.1 \
 	"its SONAME is the driver's"
