@@ -98,7 +98,8 @@ static int choose_standins(struct gck_error *err)
 				&step.options, err))
 		return -1;
 	if (step.standins.mpi_left_out.code)
-		slurm_info("gpuckpt: mpi=auto: programs with MPI run and cannot be checkpointed: %s",
+		slurm_info("gpuckpt: mpi=auto: programs with MPI run and cannot be checkpointed: "
+			   "%s",
 			   step.standins.mpi_left_out.text);
 	return 0;
 }
@@ -125,8 +126,8 @@ static int configure(spank_t spank, struct gck_error *err)
 	if (gck_standins_check_access(step.conf.agent, X_OK, "AgentPath", gck_option_conf_path(),
 				      err))
 		return -1;
-	if (gck_standins_check_access(step.conf.preload, R_OK, "PreloadPath", gck_option_conf_path(),
-				      err))
+	if (gck_standins_check_access(step.conf.preload, R_OK, "PreloadPath",
+				      gck_option_conf_path(), err))
 		return -1;
 	return choose_standins(err);
 }

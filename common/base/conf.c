@@ -149,8 +149,8 @@ static int set_size(struct gck_conf *c, const struct key *k, const char *value,
 	uint64_t n = 0;
 
 	if (strcmp(value, "off") != 0 && (gck_parse_size(value, &n, err) || !n))
-		return gck_fail(err, EINVAL, "%s=%.100s: must be off, or a size such as 500G", k->name,
-				value);
+		return gck_fail(err, EINVAL, "%s=%.100s: must be off, or a size such as 500G",
+				k->name, value);
 	memcpy((char *)c + k->offset, &n, sizeof n);
 	return 0;
 }
@@ -271,8 +271,10 @@ int gck_conf_allows(const struct gck_conf *c, const char *store, struct gck_erro
 	if (!gck_s3_is(store))
 		return 0;
 	if (!*c->s3_store)
-		return gck_fail(err, ENOTSUP, "store=%.200s: this site has no object store (S3Store "
-				"is not set in gpuckpt.conf); use file:/path", store);
+		return gck_fail(err, ENOTSUP,
+				"store=%.200s: this site has no object store (S3Store is not set "
+				"in gpuckpt.conf); use file:/path",
+				store);
 	if (gck_s3_is_below(store, c->s3_store))
 		return 0;
 	return gck_fail(err, EACCES, "store=%.200s: this site's object store is %.200s (S3Store in "

@@ -7,7 +7,8 @@
 
 /* ---- base64 --------------------------------------------------------------------------------- */
 
-static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64_digits[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 char *gck_base64_text(const void *bytes, size_t size)
 {

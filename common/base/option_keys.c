@@ -115,8 +115,9 @@ static int read_stage(struct gck_options *o, const char *value, struct gck_error
 	if (strcmp(value, "off") == 0)
 		value = "";
 	else if (value[0] != '/')
-		return gck_fail(err, EINVAL, "must be off, or the absolute path of a directory that "
-				"each node has on a disk of its own, as in /local/nvme");
+		return gck_fail(err, EINVAL,
+				"must be off, or the absolute path of a directory that each node "
+				"has on a disk of its own, as in /local/nvme");
 	return read_path(o->stage, value, err);
 }
 

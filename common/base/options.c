@@ -11,10 +11,18 @@
 void gck_options_init(struct gck_options *o)
 {
 	*o = (struct gck_options){
-		.interval_s = 1800, .keep = 2, .compress = GCK_COMPRESS_NONE,
-		.timeout_ms = 60000, .hold_ms = 5000, .restart_wait_s = 600,
-		.mpi = GCK_MPI_AUTO, .cuda = GCK_GPU_AUTO, .files = UINT64_C(1) << 30, .restart = GCK_RESTART_AUTO,
-		.skip_done = true, .cpus = 1,
+		.interval_s = 1800,
+		.keep = 2,
+		.compress = GCK_COMPRESS_NONE,
+		.timeout_ms = 60000,
+		.hold_ms = 5000,
+		.restart_wait_s = 600,
+		.mpi = GCK_MPI_AUTO,
+		.cuda = GCK_GPU_AUTO,
+		.files = UINT64_C(1) << 30,
+		.restart = GCK_RESTART_AUTO,
+		.skip_done = true,
+		.cpus = 1,
 	};
 }
 

@@ -34,7 +34,8 @@ int gck_s3_url_check(const char *url, struct gck_error *err)
 		return gck_fail(err, ENAMETOOLONG, "is longer than %d bytes", GCK_S3_URL_MAX - 1);
 	n = component(p);
 	if (n < 3 || n > 63)
-		return gck_fail(err, EINVAL, "a bucket's name has 3 to 63 letters, digits and . _ -");
+		return gck_fail(err, EINVAL,
+				"a bucket's name has 3 to 63 letters, digits and . _ -");
 	for (p += n; *p; p += n) {
 		n = component(++p);
 		if (!n)
@@ -59,7 +60,8 @@ int gck_s3_endpoint_check(const char *endpoint, struct gck_error *err)
 	if (!host || (strncmp(endpoint, "https://", 8) && strncmp(endpoint, "http://", 7)))
 		return gck_fail(err, EINVAL, "must be https://host or https://host:port");
 	host += 3;
-	n = *host == '[' ? 1 + strspn(host + 1, "0123456789abcdefABCDEF:") : strspn(host, ALNUM ".-");
+	n = *host == '[' ? 1 + strspn(host + 1, "0123456789abcdefABCDEF:")
+			 : strspn(host, ALNUM ".-");
 	if (*host == '[')
 		n += host[n] == ']';
 	if (n > 0 && host[n] == ':')

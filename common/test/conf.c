@@ -40,10 +40,12 @@ static void test_all(void)
 		"MungeSocket=/m\nAgentPath=/a\nPreloadPath=/p\nAgentLog=/l/%j.%s.%n\nCutOff=run\n"
 		"NodePoll=1\n"
 		"KeepAge=30d\nQuota=2T\nMaxConnections=2\nMaxUserConnections=3\nMaxUserRate=4\n"
-		"EncryptionKeyFile=/e\nS3Store=s3://images/site\nS3Endpoint=https://s3.site:8443\nS3Region=here\n"
+		"EncryptionKeyFile=/e\nS3Store=s3://images/site\nS3Endpoint=https://"
+		"s3.site:8443\nS3Region=here\n"
 		"S3Addressing=virtual\nS3KeyFile=/k\nS3CAFile=/ca\nS3Timeout=5\n"
 		"DefaultStore=s3://images/site/all\n"
-		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultEncrypt=yes\nDefaultInterval=off";
+		"DefaultRestartWait=5m\nDEFAULTSKIPDONE=no\nDefaultEncrypt=yes\nDefaultInterval="
+		"off";
 	struct gck_conf c;
 
 	gck_conf_init(&c);

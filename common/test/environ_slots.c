@@ -13,12 +13,14 @@ static void walk(void)
 
 	is_str(gck_slots_next(first, sizeof first, &at, &capacity), "PATH=/bin", "the first entry");
 	is_int((long long)capacity, 10, "its slot ends where the next begins");
-	is_str(gck_slots_next(first, sizeof first, &at, &capacity), "SLURM_NODELIST=n[1-2]", "the next");
+	is_str(gck_slots_next(first, sizeof first, &at, &capacity), "SLURM_NODELIST=n[1-2]",
+	       "the next");
 	is_int((long long)capacity, 23, "an empty entry is room");
 	gck_slots_next(first, sizeof first, &at, NULL);
 	is_str(gck_slots_next(first, sizeof first, &at, NULL), "PMIX_RANK=3", "the last");
 	ok(!gck_slots_next(first, sizeof first, &at, NULL), "and no more");
-	is_str(gck_slots_find(first, sizeof first, "TMPDIR=/else"), "TMPDIR=/tmp/1", "found by its name");
+	is_str(gck_slots_find(first, sizeof first, "TMPDIR=/else"), "TMPDIR=/tmp/1",
+	       "found by its name");
 	ok(!gck_slots_find(first, sizeof first, "TMP=x"), "a part of a name is no name");
 	ok(!gck_slots_find(first, sizeof first - 1, "PMIX_RANK="), "nor is what is cut off");
 }
@@ -48,8 +50,10 @@ static void fill(void)
 	is_str(nodes, "SLURM_NODELIST=n[1-12]", "in the same places");
 	is_str(rank, "PMIX_RANK=11", "each");
 	is_str(gck_slots_find(s.text, s.used, "TMPDIR="), "TMPDIR=/t", "a shorter one as well");
-	is_str(gck_slots_find(s.text, s.used, "SLURM_NEW="), "SLURM_NEW=1", "and what is new behind them");
-	ok(gck_slots_fill(&s, less, sizeof less) < 0, "one that is no more is for the caller to see");
+	is_str(gck_slots_find(s.text, s.used, "SLURM_NEW="), "SLURM_NEW=1",
+	       "and what is new behind them");
+	ok(gck_slots_fill(&s, less, sizeof less) < 0,
+	   "one that is no more is for the caller to see");
 	free(s.text);
 
 	s = make();

@@ -8,7 +8,8 @@ static void test_encodings(void)
 	static const struct {
 		const char *text, *becomes, *name;
 	} all[] = {
-		{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.", "UTF-8 is left"},
+		{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.",
+		 "UTF-8 is left"},
 		{"caf\xe9 au lait", "caf? au lait", "a byte of Latin-1"},
 		{"\xa9\xc0\xaf.", "???.", "bytes that begin no character"},
 		{"\xe0\x80\xaf.", "???.", "one that is longer than need be"},
@@ -34,7 +35,8 @@ static void test_cut(void)
 		memcpy(text + i, "\xc3\xa9", 2);
 	text[sizeof text - 1] = '\0';
 	gck_fail(&err, EIO, "%s", text);
-	is_int((long long)strlen(err.text), sizeof err.text - 2, "a text is cut between its characters");
+	is_int((long long)strlen(err.text), sizeof err.text - 2,
+	       "a text is cut between its characters");
 	gck_fail(&err, EIO, ".%s", text);
 	is_int((long long)strlen(err.text), sizeof err.text - 1, "wherever they begin");
 	gck_fail_in(&err, "x");

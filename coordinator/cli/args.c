@@ -167,7 +167,8 @@ static int parse_file(struct cli *c, int argc, char **argv, struct gck_error *er
 	char *colon = argc > 0 ? strchr(argv[0], ':') : NULL;
 
 	if (argc != 1 + export)
-		return gck_fail(err, EINVAL, "it takes %sFILE", export ? "JOBID[.STEPID]:SEQ " : "");
+		return gck_fail(err, EINVAL, "it takes %sFILE",
+				export ? "JOBID[.STEPID]:SEQ " : "");
 	c->file = argv[argc - 1];
 	if (!export)
 		return check_options(c, err);

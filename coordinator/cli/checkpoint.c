@@ -179,8 +179,8 @@ static int unable(const json_t *steps, struct gck_error *err)
 			print_cell(item, &object, text[1]);
 			print_cell(item, &reason, text[2]);
 			return gck_fail(err, EBUSY,
-					"step %.32s cannot be checkpointed: %.160s: %.200s", text[0],
-					text[1], text[2]);
+					"step %.32s cannot be checkpointed: %.160s: %.200s",
+					text[0], text[1], text[2]);
 		}
 		return gck_fail(err, EBUSY, "step %.32s cannot be checkpointed", text[0]);
 	}

@@ -65,8 +65,8 @@ static int check_file(const char *path, const char *hash, struct progress *p, st
 	if (rc == 0)
 		return 0;
 	if (err->code == EBADMSG || err->code == ENOENT)
-		return gck_fail_in(err, "read again, the file is not whole (is the store's commit? gpuckpt "
-				   "verify tells)");
+		return gck_fail_in(err, "read again, the file is not whole (is the store's commit? "
+					"gpuckpt verify tells)");
 	return gck_fail_in(err, "while the file was checked");
 }
 
@@ -100,7 +100,8 @@ static int export_to(struct gck_store *s, const char *hash, struct progress *p, 
 
 static int export_step(const struct cli *c, const json_t *step, struct gck_error *err)
 {
-	const char *hash = json_string_value(json_object_get(find_commit(step, c->seqs[0]), "hash"));
+	const char *hash = json_string_value(
+		json_object_get(find_commit(step, c->seqs[0]), "hash"));
 	struct progress p = {
 		.job = json_integer_value(json_object_get(step, "job")),
 		.step = json_integer_value(json_object_get(step, "step")),

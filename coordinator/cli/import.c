@@ -27,8 +27,12 @@ struct import {
 
 static struct progress progress_of(const struct import *i, const char *what)
 {
-	return (struct progress){ .what = what, .job = i->id.job, .step = i->id.step, .seq = i->id.seq,
-				  .kind = KIND_BYTES, .stop = &interrupted };
+	return (struct progress){.what = what,
+				 .job = i->id.job,
+				 .step = i->id.step,
+				 .seq = i->id.seq,
+				 .kind = KIND_BYTES,
+				 .stop = &interrupted};
 }
 
 static int verify(struct import *i, struct gck_error *err)
@@ -69,7 +73,8 @@ static int put_alone(struct import *i, struct gck_store *s, struct gck_error *er
 
 static int import_into_files(struct import *i, struct gck_error *err)
 {
-	struct gck_store *s = gck_store_open(i->url, i->id.cluster, i->id.job, i->id.step, true, err);
+	struct gck_store *s = gck_store_open(i->url, i->id.cluster, i->id.job, i->id.step, true,
+					     err);
 	int rc = s ? put_alone(i, s, err) : -1;
 
 	gck_store_close(s);
@@ -89,8 +94,8 @@ static json_t *request(const struct import *i, const char *op)
 			 (json_int_t)i->id.job, "step", (json_int_t)i->id.step, "seq",
 			 (json_int_t)i->id.seq, "ranks",
 			 (json_int_t)json_array_size(json_object_get(i->commit, "ranks")), "stored",
-			 (json_int_t)bytes, "store", i->url, "directories", directories, "fingerprint",
-			 fingerprint ? fingerprint : none);
+			 (json_int_t)bytes, "store", i->url, "directories", directories,
+			 "fingerprint", fingerprint ? fingerprint : none);
 }
 
 /* Sealed objects are bound to their names in the store. */
@@ -99,8 +104,10 @@ static int check_cluster(const struct import *i, const char *cluster, struct gck
 	if (!*cluster)
 		return gck_fail(err, EPROTO, "the coordinator does not tell its cluster's name");
 	if (json_object_get(i->commit, "sealed") && strcmp(cluster, i->id.cluster))
-		return gck_fail(err, EINVAL, "encrypted images of cluster %.100s can be read as that's only, and "
-				"this is %.100s", i->id.cluster, cluster);
+		return gck_fail(err, EINVAL,
+				"encrypted images of cluster %.100s can be read as that's only, "
+				"and this is %.100s",
+				i->id.cluster, cluster);
 	return 0;
 }
 
@@ -186,7 +193,8 @@ int cli_import(struct cli *c, struct gck_error *err)
 	int rc;
 
 	if (!*i.url)
-		return gck_fail(err, EINVAL, "say where: --store=file:/DIRECTORY or s3://BUCKET/PREFIX");
+		return gck_fail(err, EINVAL,
+				"say where: --store=file:/DIRECTORY or s3://BUCKET/PREFIX");
 	cli_use_signer(c);
 	i.image = gck_image_open(c->file, &i.id, err);
 	if (!i.image)

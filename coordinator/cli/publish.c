@@ -18,7 +18,8 @@ static bool is_same(const char *a, const char *b)
 {
 	struct stat x, y;
 
-	return lstat(a, &x) == 0 && lstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return lstat(a, &x) == 0 && lstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
 }
 
 /* Between the two calls other processes see an empty file. */

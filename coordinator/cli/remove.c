@@ -35,10 +35,9 @@ static const char *numbers(const json_t *seqs, char *text, size_t size)
 	json_t *seq;
 	size_t i, used = 0;
 
-	json_array_foreach(seqs, i, seq)
-		if (used < size)
-			used += (size_t)snprintf(text + used, size - used, "%s%" JSON_INTEGER_FORMAT,
-						 i ? ", " : "", json_integer_value(seq));
+	json_array_foreach(seqs, i, seq) if (used < size)
+		used += (size_t)snprintf(text + used, size - used, "%s%" JSON_INTEGER_FORMAT,
+					 i ? ", " : "", json_integer_value(seq));
 	return text;
 }
 
@@ -47,8 +46,10 @@ static const char *numbers(const json_t *seqs, char *text, size_t size)
 static int not_removed(const json_t *order, struct gck_error *err)
 {
 	const json_t *seqs = json_object_get(order, "remove");
-	const char *later = gck_s3_is(cli_text(order, "store")) ? "it will be removed later" :
-			    "the next checkpoint of a job of the owner's removes it, or another remove of the step";
+	const char *later = gck_s3_is(cli_text(order, "store"))
+				    ? "it will be removed later"
+				    : "the next checkpoint of a job of the owner's removes it, or "
+				      "another remove of the step";
 	char text[64];
 
 	if (json_array_size(seqs) == 0)
@@ -59,14 +60,16 @@ static int not_removed(const json_t *order, struct gck_error *err)
 
 /* Remove all that the coordinator has forgotten. Its answer has the commits to keep, and the number
  * of a checkpoint that runs or may begin. */
-static int sweep(const struct cli *c, struct gck_store *s, const json_t *order, struct gck_error *err)
+static int sweep(const struct cli *c, struct gck_store *s, const json_t *order,
+		 struct gck_error *err)
 {
 	json_int_t busy, removals;
 	json_t *keep;
 
-	if (json_unpack((json_t *)order, "{s:o, s:I, s:I}", "keep", &keep, "busy", &busy, "removals",
-			&removals))
-		return gck_fail(err, EPROTO, "the coordinator does not say what stays; is it of another "
+	if (json_unpack((json_t *)order, "{s:o, s:I, s:I}", "keep", &keep, "busy", &busy,
+			"removals", &removals))
+		return gck_fail(err, EPROTO,
+				"the coordinator does not say what stays; is it of another "
 				"release?");
 	if (s && gck_store_prune_listed(s, keep, (uint32_t)busy, err) < 0)
 		return not_removed(order, err);
@@ -162,12 +165,13 @@ static void tell_kept(const json_t *steps, const json_t *out)
 			json_int_t seq = json_integer_value(json_object_get(commit, "seq"));
 
 			if (!is_removed(removed, (uint32_t)seq))
-				fprintf(stderr, "gpuckpt: remove: commit %" JSON_INTEGER_FORMAT
+				fprintf(stderr,
+					"gpuckpt: remove: commit %" JSON_INTEGER_FORMAT
 					" of step %" JSON_INTEGER_FORMAT ".%" JSON_INTEGER_FORMAT
 					" stays: it, or a step that was started from it, may be "
-					"restarted from there (until Slurm forgets the job, MinJobAge "
-					"after its end)\n", seq,
-					json_integer_value(json_object_get(step, "job")),
+					"restarted from there (until Slurm forgets the job, "
+					"MinJobAge after its end)\n",
+					seq, json_integer_value(json_object_get(step, "job")),
 					json_integer_value(json_object_get(step, "step")));
 		}
 	}

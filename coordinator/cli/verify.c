@@ -53,8 +53,8 @@ static int verify_commits(const struct cli *c, struct gck_store *s, const json_t
 
 		if ((c->nseqs == 0 || seq == c->seqs[0]) &&
 		    json_array_append_new(out, verify_commit(c, s, step, commit)) < 0)
-			return gck_fail(err, ENOMEM, "no memory to tell of commit %" JSON_INTEGER_FORMAT,
-					seq);
+			return gck_fail(err, ENOMEM,
+					"no memory to tell of commit %" JSON_INTEGER_FORMAT, seq);
 	}
 	return 0;
 }

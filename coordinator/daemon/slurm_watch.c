@@ -236,7 +236,8 @@ static void on_conf(void *arg, const struct gck_slurm_answer *answer)
 		return;
 	}
 	d->slurm_user = (uid_t)json_integer_value(json_object_get(answer->data, "slurm_user"));
-	d->core.slurmd_timeout_s = json_integer_value(json_object_get(answer->data, "slurmd_timeout"));
+	d->core.slurmd_timeout_s = json_integer_value(
+		json_object_get(answer->data, "slurmd_timeout"));
 	if (cluster && !*d->conf.cluster)
 		snprintf(d->conf.cluster, sizeof d->conf.cluster, "%s", cluster);
 	else if (cluster && strcmp(cluster, d->conf.cluster) != 0)

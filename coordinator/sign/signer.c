@@ -51,7 +51,8 @@ static int ask_once(struct gck_signer *s, const struct question *q, int64_t dead
 
 	pthread_mutex_lock(&asking);
 	body = q->make(q, ++s->id);
-	answer = body ? s->exchange(s->arg, body, left > PAUSE_MS ? (int)left : PAUSE_MS, err) : NULL;
+	answer = body ? s->exchange(s->arg, body, left > PAUSE_MS ? (int)left : PAUSE_MS, err)
+		      : NULL;
 	pthread_mutex_unlock(&asking);
 	if (!body)
 		return gck_fail(err, ENOMEM, "no memory to ask gpuckptd");

@@ -52,7 +52,8 @@ void gck_gate_each_thread(void (*visit)(pthread_t thread));
 void gck_gate_wait(struct gck_gate_thread *t) __attribute__((cold));
 void gck_gate_left(void) __attribute__((cold));
 
-static inline __attribute__((always_inline)) void gck_gate_enter(const char *function, uint64_t object)
+static inline __attribute__((always_inline)) void gck_gate_enter(const char *function,
+								 uint64_t object)
 {
 	struct gck_gate_thread *t = gck_gate_self;
 	uint32_t depth;

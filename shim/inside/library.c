@@ -24,8 +24,8 @@ bool gck_inside_is_own(const char *path)
 {
 	struct stat own, st;
 
-	return stat(gck_inside_own_file(), &own) == 0 && stat(path, &st) == 0 && st.st_dev == own.st_dev &&
-	       st.st_ino == own.st_ino;
+	return stat(gck_inside_own_file(), &own) == 0 && stat(path, &st) == 0 &&
+	       st.st_dev == own.st_dev && st.st_ino == own.st_ino;
 }
 
 static bool is_other(const char *path)
@@ -70,8 +70,10 @@ static int take_named(const struct gck_inside_library *l, const char *name, char
 		return gck_fail(err, errno, "%s names %s: %s: set it to the path of the real %s or "
 				"unset it", l->variable, name, strerror(errno), l->soname);
 	if (gck_inside_is_own(name))
-		return gck_fail(err, EINVAL, "%s names %s, which is gpuckpt's own library: set it to "
-				"the path of the real %s", l->variable, name, l->soname);
+		return gck_fail(err, EINVAL,
+				"%s names %s, which is gpuckpt's own library: set it to the path "
+				"of the real %s",
+				l->variable, name, l->soname);
 	if (!strchr(name, '/') || strlen(name) >= size)
 		return gck_fail(err, EINVAL, "%s is \"%s\": an absolute path is needed",
 				l->variable, name);
@@ -87,7 +89,8 @@ int gck_inside_find(const struct gck_inside_library *l, char *path, size_t size,
 	if (named && *named)
 		return take_named(l, named, path, size, err);
 	if (search_objects(l, GCK_PATH_RPATH, path, size) == 0 ||
-	    gck_path_search(NULL, getenv("LD_LIBRARY_PATH"), l->soname, path, size, is_other) == 0 ||
+	    gck_path_search(NULL, getenv("LD_LIBRARY_PATH"), l->soname, path, size, is_other) ==
+		    0 ||
 	    search_objects(l, GCK_PATH_RUNPATH, path, size) == 0)
 		return 0;
 	strcpy(path, l->soname);

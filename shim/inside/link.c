@@ -99,8 +99,8 @@ static int send_piece(int fd, const struct gck_thread_msg *head, const void *dat
 	return n < 0 ? -1 : 0;
 }
 
-int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m, const void *data,
-		      size_t size)
+int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m,
+			 const void *data, size_t size)
 {
 	struct gck_thread_msg head;
 	size_t at = 0;
@@ -133,8 +133,8 @@ static ssize_t receive_packet(int fd, struct gck_thread_msg *m, struct gck_insid
 
 /* 1, 0 after ms, -1. After the wait the number may be another file's: the process may have been
  * restored in the meantime. */
-static int receive_piece(const struct gck_inside_link *l, struct gck_thread_msg *m, int ms, size_t *n,
-			 struct gck_inside_message *to)
+static int receive_piece(const struct gck_inside_link *l, struct gck_thread_msg *m, int ms,
+			 size_t *n, struct gck_inside_message *to)
 {
 	struct pollfd p = {.fd = l->fd, .events = POLLIN};
 	ssize_t got;
@@ -161,8 +161,9 @@ static int receive_rest(const struct gck_inside_link *l, struct gck_inside_messa
 		struct gck_thread_msg piece;
 		size_t n;
 
-		if (receive_piece(l, &piece, PIECE_MS, &n, NULL) <= 0 || piece.type != m->head.type ||
-		    piece.total != m->head.total || piece.offset != have || !n)
+		if (receive_piece(l, &piece, PIECE_MS, &n, NULL) <= 0 ||
+		    piece.type != m->head.type || piece.total != m->head.total ||
+		    piece.offset != have || !n)
 			return -1;
 		memcpy((char *)m->data + have, piece.data, n);
 		have += n;

@@ -38,8 +38,8 @@ void gck_inside_link_close(struct gck_inside_link *l);
 void gck_inside_link_wake(const struct gck_inside_link *l);
 
 /* Send a message whose head is m's type, seq, round and value. -1: the link has ended. */
-int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m, const void *data,
-		      size_t size);
+int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_thread_msg *m,
+			 const void *data, size_t size);
 
 /* Wait up to ms (-1: for ever) for a message. 1; 0: none came; -1: the link has ended, or broke a
  * rule. */

@@ -30,5 +30,6 @@ bool gck_mpi_ns_try(const void *from, void *to, size_t n)
 {
 	struct iovec there = { (void *)(uintptr_t)from, n }, here = { to, n };
 
-	return gck_raw(SYS_process_vm_readv, gck_raw(SYS_getpid), &here, 1, &there, 1, 0) == (long)n;
+	return gck_raw(SYS_process_vm_readv, gck_raw(SYS_getpid), &here, 1, &there, 1, 0) ==
+	       (long)n;
 }

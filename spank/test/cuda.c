@@ -11,9 +11,11 @@ int main(void)
 
 	is_int(gck_cuda_wanted(GCK_GPU_AUTO, HERE, HERE, &err), 1, "auto: with a driver");
 	is_int(gck_cuda_wanted(GCK_GPU_AUTO, HERE, NOWHERE, &err), 0, "not without one");
-	is_int(gck_cuda_wanted(GCK_GPU_AUTO, NOWHERE, HERE, &err), 0, "nor where it is not installed");
+	is_int(gck_cuda_wanted(GCK_GPU_AUTO, NOWHERE, HERE, &err), 0,
+	       "nor where it is not installed");
 	is_int(gck_cuda_wanted(GCK_GPU_NVIDIA, HERE, NOWHERE, &err), 1, "nvidia: always");
-	is_int(gck_cuda_wanted(GCK_GPU_NVIDIA, NOWHERE, HERE, &err), -1, "but it must be installed");
+	is_int(gck_cuda_wanted(GCK_GPU_NVIDIA, NOWHERE, HERE, &err), -1,
+	       "but it must be installed");
 	ok(all_of(strstr(err.text, NOWHERE), strstr(err.text, "CudaPath")), "which is said: %s",
 	   err.text);
 	is_int(gck_cuda_wanted(GCK_GPU_NONE, HERE, HERE, &err), 0, "none: never");

@@ -117,7 +117,8 @@ int gck_crypto_decrypt(const unsigned char key[GCK_CRYPTO_KEY],
 	    EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_SET_TAG, sizeof tag, tag) != 1)
 		rc = fail("decryption", err);
 	else if (EVP_DecryptFinal_ex(ctx, at + n, &n) != 1)
-		rc = gck_fail(err, EBADMSG, "it does not decrypt: damaged, or sealed with another key");
+		rc = gck_fail(err, EBADMSG,
+			      "it does not decrypt: damaged, or sealed with another key");
 	else
 		rc = 0;
 	EVP_CIPHER_CTX_free(ctx);

@@ -122,9 +122,10 @@ char *gck_text_encrypt(const struct gck_job_key *s, const char *about, char *tex
 	}
 	memmove(bytes + GCK_ENCRYPT_BEFORE, bytes, size);
 	if (gck_crypto_random(bytes, GCK_CRYPTO_NONCE, err) == 0 &&
-	    gck_crypto_encrypt(s->documents, bytes, (struct gck_associated_data){ about,
-			       strlen(about) },
-			    bytes + GCK_ENCRYPT_BEFORE, size, bytes + GCK_ENCRYPT_BEFORE, err) == 0 &&
+	    gck_crypto_encrypt(s->documents, bytes,
+			       (struct gck_associated_data){about, strlen(about)},
+			       bytes + GCK_ENCRYPT_BEFORE, size, bytes + GCK_ENCRYPT_BEFORE,
+			       err) == 0 &&
 	    !(box = gck_base64_text(bytes, size + GCK_ENCRYPT_EXTRA)))
 		gck_fail(err, ENOMEM, "no memory to encrypt %zu bytes", size);
 	free(bytes);
@@ -138,9 +139,10 @@ static char *open_bytes(const struct gck_job_key *s, const char *about, unsigned
 {
 	size_t length = size - GCK_ENCRYPT_EXTRA;
 
-	if (gck_crypto_decrypt(s->documents, bytes, (struct gck_associated_data){ about,
-			       strlen(about) },
-			    bytes + GCK_ENCRYPT_BEFORE, length, bytes + GCK_ENCRYPT_BEFORE, err) < 0)
+	if (gck_crypto_decrypt(s->documents, bytes,
+			       (struct gck_associated_data){about, strlen(about)},
+			       bytes + GCK_ENCRYPT_BEFORE, length, bytes + GCK_ENCRYPT_BEFORE,
+			       err) < 0)
 		return NULL;
 	memmove(bytes, bytes + GCK_ENCRYPT_BEFORE, length);
 	bytes[length] = '\0';

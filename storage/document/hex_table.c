@@ -27,7 +27,8 @@ bool gck_packed_hex_is(const json_t *value)
 
 size_t gck_packed_hex_digits(const json_t *value)
 {
-	return 2 * (json_string_length(value) - GCK_PACKED_HEX_HEAD) - (size_t)json_string_value(value)[1];
+	return 2 * (json_string_length(value) - GCK_PACKED_HEX_HEAD) -
+	       (size_t)json_string_value(value)[1];
 }
 
 /* The head comes last, where the text's first digits may have been. */

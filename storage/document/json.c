@@ -86,11 +86,13 @@ static int take_all(struct taken *t, size_t size, struct gck_error *err)
 		start = (size_t)(quote - t->text) + 1;
 		keep(t, at, start);
 		if (find_end(t->text, size, start, &end, &plain) < 0)
-			return gck_fail(err, EBADMSG, "not JSON that may be here: a string has a NUL");
+			return gck_fail(err, EBADMSG,
+					"not JSON that may be here: a string has a NUL");
 		if (!plain || end - start < GCK_JSON_LONG || is_name(t->text, size, end))
 			keep(t, start, end);
 		else if (take_out(t, start, end) < 0)
-			return gck_fail(err, ENOMEM, "no memory for a text of %zu bytes", end - start);
+			return gck_fail(err, ENOMEM, "no memory for a text of %zu bytes",
+					end - start);
 		at = end < size ? end + 1 : end;
 		keep(t, end, at);
 	}

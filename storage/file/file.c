@@ -147,7 +147,8 @@ static int file_lock(struct gck_backend *b, struct gck_error *err)
 {
 	if (flock(file_of(b)->step_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
 		return 0;
-	return gck_fail(err, EBUSY, "%s: another import into it is under way; try again when that has ended",
+	return gck_fail(err, EBUSY,
+			"%s: another import into it is under way; try again when that has ended",
 			b->where);
 }
 

@@ -61,7 +61,8 @@ static int find(const struct gck_file_store *f, const char *name, struct place *
 		errno = EINVAL;
 		return -1;
 	}
-	p->dir = openat(f->step_fd, leaf ? copy : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	p->dir = openat(f->step_fd, leaf ? copy : ".",
+			O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return p->dir < 0 ? -1 : 0;
 }
 

@@ -28,6 +28,7 @@ void gck_previous_clear(struct gck_previous *p);
  * is added at its first use, and also to `shared` if other ranks may have the object. false: the
  * commit has no such chunk, or the object is missing or cut off. */
 bool gck_previous_find(struct gck_previous *p, struct gck_backend *b, json_t *objects,
-		       json_t *shared, struct gck_hash hash, uint32_t size, struct gck_chunk *found);
+		       json_t *shared, struct gck_hash hash, uint32_t size,
+		       struct gck_chunk *found);
 
 #endif

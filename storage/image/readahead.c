@@ -270,7 +270,9 @@ static int make_runs(struct gck_readahead *a, unsigned threads, struct gck_error
 	size_t size = a->s->memory / RUNS_MAX;
 	size_t most;
 
-	a->run_size = size > RUN_MAX ? RUN_MAX : size < GCK_CHUNK_MAX ? GCK_CHUNK_MAX : (uint32_t)size;
+	a->run_size = size > RUN_MAX         ? RUN_MAX
+		      : size < GCK_CHUNK_MAX ? GCK_CHUNK_MAX
+					     : (uint32_t)size;
 	most = a->s->memory / a->run_size;
 	most = most > 2 * threads ? most - threads : threads + 1;
 	for (; a->nruns < (most < RUNS_MAX ? most : RUNS_MAX); a->nruns++) {

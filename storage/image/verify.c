@@ -179,9 +179,9 @@ static int check_object(void *arg, size_t i, struct gck_error *err)
 	if (b->ops->size(b, x->name, &length, err) < 0)
 		return -1;
 	if (length < x->length)
-		return gck_fail(err, EBADMSG, "%s/%s is cut off: it has %llu bytes, %llu are needed",
-				b->where, x->name, (unsigned long long)length,
-				(unsigned long long)x->length);
+		return gck_fail(err, EBADMSG,
+				"%s/%s is cut off: it has %llu bytes, %llu are needed", b->where,
+				x->name, (unsigned long long)length, (unsigned long long)x->length);
 	pthread_mutex_lock(&c->lock);
 	rc = gck_store_progress(c->s, ++c->done, c->refs->n, err);
 	pthread_mutex_unlock(&c->lock);

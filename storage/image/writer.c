@@ -245,7 +245,8 @@ static json_t *whole_manifest(struct gck_writer *w, const char *name, const json
 	json_t *all = add_store(w, manifest), *made = NULL;
 
 	if (!all || (w->s->key && !outside))
-		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
+		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where,
+			 w->dir);
 	else
 		made = outside ? gck_document_encrypt(w->s, name, outside, all,
 						      err) : json_incref(all);
@@ -262,7 +263,8 @@ static char *manifest_text(struct gck_writer *w, const char *name, const json_t 
 	char *text = all ? gck_json_text(all) : NULL;
 
 	if (all && !text)
-		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where, w->dir);
+		gck_fail(err, ENOMEM, "a manifest for %s/%s cannot be made", w->s->b->where,
+			 w->dir);
 	json_decref(all);
 	return text;
 }

@@ -223,7 +223,8 @@ static const char *failure_remedy(const struct gck_http *h)
 	switch (h->code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
 		if (strstr(h->why, "expired"))
-			return " (renew it on the server; or is this host's clock ahead? set it by NTP)";
+			return " (renew it on the server; or is this host's clock ahead? set it by "
+			       "NTP)";
 		if (strstr(h->why, "not yet valid"))
 			return " (is this host's clock behind? set it by NTP)";
 		return " (is it the server's that S3Endpoint names? S3CAFile names the "

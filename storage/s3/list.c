@@ -106,7 +106,7 @@ static int list_uploads(struct gck_s3_store *s, const char *dir, struct upload *
 
 static int abort_upload(struct gck_s3_store *s, const struct upload *u, struct gck_error *err)
 {
-	const struct gck_sign_request abort = { GCK_SIGN_ABORT_MULTIPART, u->name, .upload = u->id };
+	const struct gck_sign_request abort = {GCK_SIGN_ABORT_MULTIPART, u->name, .upload = u->id};
 
 	return gck_s3_remove(s, &abort, err);
 }

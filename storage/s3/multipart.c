@@ -129,7 +129,7 @@ static int complete(struct parts *p, struct gck_error *err)
 
 static void give_up(struct parts *p)
 {
-	const struct gck_sign_request abort = { GCK_SIGN_ABORT_MULTIPART, p->name, .upload = p->id };
+	const struct gck_sign_request abort = {GCK_SIGN_ABORT_MULTIPART, p->name, .upload = p->id};
 
 	gck_s3_remove(p->s, &abort, NULL);
 }

@@ -152,9 +152,14 @@ static void fill(struct gck_http *h, const struct gck_s3_call *c, const struct g
 {
 	size_t n = 0;
 
-	*h = (struct gck_http){ .method = gck_s3_method(c->sign.verb), .url = url->url,
-				.ca = url->ca, .body = c->body, .body_size = c->size,
-				.into = c->into, .capacity = c->capacity, .patience = gck_sign_request_timeout() };
+	*h = (struct gck_http){.method = gck_s3_method(c->sign.verb),
+			       .url = url->url,
+			       .ca = url->ca,
+			       .body = c->body,
+			       .body_size = c->size,
+			       .into = c->into,
+			       .capacity = c->capacity,
+			       .patience = gck_sign_request_timeout()};
 	if (c->sign.md5) {
 		snprintf(l->md5, sizeof l->md5, "Content-MD5: %s", c->sign.md5);
 		h->headers[n++] = l->md5;
@@ -190,10 +195,12 @@ static int check_origin(const struct gck_s3_call *c, struct gck_error *err)
 	case GCK_SIGN_PART:
 	case GCK_SIGN_GET:
 	case GCK_SIGN_HEAD:
-		return *c->http.etag ? 0 : gck_fail(err, EPROTO, "the answer has no ETag: %s", advice);
+		return *c->http.etag ? 0
+				     : gck_fail(err, EPROTO, "the answer has no ETag: %s", advice);
 	case GCK_SIGN_DELETE:
 	case GCK_SIGN_ABORT_MULTIPART:
-		return !c->http.size ? 0 : gck_fail(err, EPROTO, "the answer has a body: %s", advice);
+		return !c->http.size ? 0
+				     : gck_fail(err, EPROTO, "the answer has a body: %s", advice);
 	default:
 		return gck_xml_read(c->http.text, c->http.size, c->root, NULL, NULL, err);
 	}
@@ -209,8 +216,8 @@ static int check_part(struct gck_s3_call *c, struct gck_error *err)
 	if (c->http.got == c->capacity)
 		return 0;
 	if (c->http.status != 206)
-		return gck_fail(err, EPROTO, "the answer, without a range, has %zu bytes of %zu", c->http.got,
-				c->capacity);
+		return gck_fail(err, EPROTO, "the answer, without a range, has %zu bytes of %zu",
+				c->http.got, c->capacity);
 	return gck_fail(err, EBADMSG, "the object ends at byte %llu, its commit says otherwise",
 			(unsigned long long)(c->offset + c->http.got));
 }

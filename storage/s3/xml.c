@@ -36,8 +36,9 @@ static void refuse(struct reading *r, const char *why)
 
 static void refuse_root(struct reading *r, const char *name)
 {
-	gck_fail(r->err, EPROTO, "the answer is <%.60s>, where <%s> was asked for: is S3Endpoint an S3 "
-		 "server's?", name, r->root);
+	gck_fail(r->err, EPROTO,
+		 "the answer is <%.60s>, where <%s> was asked for: is S3Endpoint an S3 server's?",
+		 name, r->root);
 	stop(r);
 }
 

@@ -49,8 +49,10 @@ static int check_space(const struct stage *x, size_t size, struct gck_error *err
 		return gck_fail(err, errno, "stage %s: %s", x->local->where, strerror(errno));
 	if ((uint64_t)v.f_bavail * v.f_frsize >= size + (uint64_t)v.f_blocks * v.f_frsize / RESERVE)
 		return 0;
-	return gck_fail(err, ENOSPC, "stage %s: the file system is full, but for the %uth part that "
-			"is left to others", x->local->where, RESERVE);
+	return gck_fail(err, ENOSPC,
+			"stage %s: the file system is full, but for the %uth part that is left to "
+			"others",
+			x->local->where, RESERVE);
 }
 
 static int remember(struct stage *x, const struct staged *made, struct gck_error *err)

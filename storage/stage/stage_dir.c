@@ -34,11 +34,15 @@ static int check_disk(int fd, const char *dir, struct gck_error *err)
 	if (fstat(fd, &st) < 0)
 		return gck_fail(err, errno, "stage %s: %s", dir, strerror(errno));
 	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return gck_fail(err, EPERM, "stage %s belongs to user %u, who could replace what is "
-				"put there: it must be root's or the job's user's", dir, st.st_uid);
+		return gck_fail(err, EPERM,
+				"stage %s belongs to user %u, who could replace what is put there: "
+				"it must be root's or the job's user's",
+				dir, st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
-		return gck_fail(err, EPERM, "stage %s: others may replace what is put there (its mode "
-				"is %o): chmod +t it", dir, st.st_mode & 07777);
+		return gck_fail(err, EPERM,
+				"stage %s: others may replace what is put there (its mode is %o): "
+				"chmod +t it",
+				dir, st.st_mode & 07777);
 	return 0;
 }
 

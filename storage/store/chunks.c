@@ -63,8 +63,8 @@ void gck_chunks_clear(struct gck_chunks *c)
 /* extra: the bytes that encryption adds to each chunk. */
 static bool fits(const struct gck_chunk *c, size_t nobjects, uint32_t extra)
 {
-	if (c->size == 0 || c->size > GCK_CHUNK_MAX || c->stored <= extra || c->object >= nobjects ||
-	    (uint64_t)c->offset + c->stored > GCK_OBJECT_STORED_MAX)
+	if (c->size == 0 || c->size > GCK_CHUNK_MAX || c->stored <= extra ||
+	    c->object >= nobjects || (uint64_t)c->offset + c->stored > GCK_OBJECT_STORED_MAX)
 		return false;
 	if (c->method == GCK_COMPRESS_NONE)
 		return c->stored - extra == c->size;

@@ -84,7 +84,8 @@ static bool is_encrypted(const json_t *manifest)
 /* The same for an encrypted manifest, whose plain part holds the numbers. */
 static uint64_t *reach_in_plain_part(const json_t *manifest, uint64_t *bytes, struct gck_error *err)
 {
-	const json_t *store = json_object_get(manifest, "store"), *said = json_object_get(store, "reach");
+	const json_t *store = json_object_get(manifest, "store"),
+		     *said = json_object_get(store, "reach");
 	size_t n = json_array_size(said);
 	uint64_t *reach = calloc(n + 1, sizeof *reach);
 

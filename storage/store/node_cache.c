@@ -143,7 +143,8 @@ static int claim(struct gck_node_cache *p, int use, const struct block *x)
 		int oldest = -1;
 
 		for (unsigned i = 0; i < SLOTS; i++)
-			if (!tried[i] && (oldest < 0 || p->head->v[i].used < p->head->v[oldest].used))
+			if (!tried[i] &&
+			    (oldest < 0 || p->head->v[i].used < p->head->v[oldest].used))
 				oldest = (int)i;
 		tried[oldest] = true;
 		if (!lock_slot(use, F_WRLCK, (unsigned)oldest, false))

@@ -25,7 +25,8 @@ static struct gck_backend *backend_open(const char *url, const char *cluster, ui
 		return gck_file_open(url + 5, cluster, job, step, create, err);
 	if (gck_s3_is(url))
 		return gck_s3_open(url, cluster, job, step, create, err);
-	gck_fail(err, EINVAL, "store \"%s\" is not known; use file:/path or s3://bucket/prefix", url);
+	gck_fail(err, EINVAL, "store \"%s\" is not known; use file:/path or s3://bucket/prefix",
+		 url);
 	return NULL;
 }
 

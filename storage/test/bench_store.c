@@ -90,7 +90,8 @@ static json_t *write_all(struct gck_store *s, uint32_t seq, const json_t *previo
 
 	for (size_t at = 0; rc == 0 && at < size; at += GCK_CHUNK_MAX)
 		rc = gck_writer_put(w, data + at,
-				    size - at < GCK_CHUNK_MAX ? size - at : GCK_CHUNK_MAX, &c, &err);
+				    size - at < GCK_CHUNK_MAX ? size - at : GCK_CHUNK_MAX, &c,
+				    &err);
 	if (rc < 0 || gck_writer_manifest(w, 0, m, hashes[0], &err) < 0)
 		fail(err.text);
 	gck_writer_totals(w, &put, stored);
@@ -222,7 +223,8 @@ int main(int argc, char **argv)
 	argc -= encrypt;
 	argv += encrypt;
 	if (argc < 3 || argc > 6) {
-		fprintf(stderr, "usage: bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]\n");
+		fprintf(stderr,
+			"usage: bench_store [-e] DIRECTORY MIB|FILE [METHOD [LEVEL [CPUS]]]\n");
 		return 2;
 	}
 	gck_options_init(&options);

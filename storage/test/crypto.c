@@ -51,13 +51,16 @@ static bool opens(const unsigned char *key, const unsigned char *nonce, const ch
 
 static void test_wrong(void)
 {
-	unsigned char key[GCK_CRYPTO_KEY] = { 7 }, nonce[GCK_CRYPTO_NONCE], sealed[100 + GCK_CRYPTO_TAG];
+	unsigned char key[GCK_CRYPTO_KEY] = {7}, nonce[GCK_CRYPTO_NONCE],
+		      sealed[100 + GCK_CRYPTO_TAG];
 	bool any = false;
 
 	must(gck_crypto_random(nonce, sizeof nonce, NULL));
 	memset(sealed, 'x', 100);
-	ok(all_of(gck_crypto_encrypt(key, nonce, (struct gck_associated_data){ "it", 2 }, sealed, 100, sealed, NULL) == 0,
-		  opens(key, nonce, "it", sealed, 100)), "sealed in place");
+	ok(all_of(gck_crypto_encrypt(key, nonce, (struct gck_associated_data){"it", 2}, sealed, 100,
+				     sealed, NULL) == 0,
+		  opens(key, nonce, "it", sealed, 100)),
+	   "sealed in place");
 	for (size_t i = 0; i < sizeof sealed * 8; i++) {
 		sealed[i / 8] ^= (unsigned char)(1u << i % 8);
 		any |= opens(key, nonce, "it", sealed, 100);

@@ -251,7 +251,8 @@ static void test_readers(void)
 	is_int(*object_gets, PROCESSES + 1, "what they share once, and of each its own");
 	s = gck_store_open(url, "c", 2, 0, false, NULL);
 	ok(gck_store_verify(s, 1, NULL, &bytes, NULL) == 0, "they are verified");
-	is_int((long long)bytes, (5 + 3 * PROCESSES) * 100000, "what they share is read once for that, too");
+	is_int((long long)bytes, (5 + 3 * PROCESSES) * 100000,
+	       "what they share is read once for that, too");
 	gck_store_close(s);
 }
 

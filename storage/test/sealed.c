@@ -196,8 +196,10 @@ static void test_methods(void)
 	for (uint32_t i = 0; i < 2; i++) {
 		char nonce[] = { (char)('b' + i), '\0' };
 
-		ok(all_of(take(&(struct plan){ 2 + i, 0, nonce, "k1", methods[i], 0 }, &stored, &err) == 0,
-			  verify(2 + i, &err) == 0), "compressed first: %s", err.text);
+		ok(all_of(take(&(struct plan){2 + i, 0, nonce, "k1", methods[i], 0}, &stored,
+			       &err) == 0,
+			  verify(2 + i, &err) == 0),
+		   "compressed first: %s", err.text);
 		ok(stored < 6 * SIZE, "to %llu bytes", (unsigned long long)stored);
 	}
 }
@@ -239,10 +241,10 @@ static void test_names(void)
 	bool common = false;
 	uint64_t stored;
 
-	ok(all_of(take(&(struct plan){ 30, 0, "q", "k5", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
-		  take(&(struct plan){ 31, 0, "r", "k6", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
-		  nftw(root, note_name, 16, FTW_PHYS) == 0), "the same content with two keys: %s",
-	   err.text);
+	ok(all_of(take(&(struct plan){30, 0, "q", "k5", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0,
+		  take(&(struct plan){31, 0, "r", "k6", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0,
+		  nftw(root, note_name, 16, FTW_PHYS) == 0),
+	   "the same content with two keys: %s", err.text);
 	for (unsigned i = 0; i < nnames[0]; i++)
 		for (unsigned k = 0; k < nnames[1]; k++)
 			common |= !strcmp(names[0][i], names[1][k]);
@@ -255,8 +257,9 @@ static void test_keys(void)
 	struct gck_store *s;
 	uint64_t stored;
 
-	ok(all_of(take(&(struct plan){ 8, 0, "h", "gone", GCK_COMPRESS_NONE, 0 }, &stored, &err) < 0,
-		  err.code == ENOKEY), "without the wrapping key nothing is written: %s", err.text);
+	ok(all_of(take(&(struct plan){8, 0, "h", "gone", GCK_COMPRESS_NONE, 0}, &stored, &err) < 0,
+		  err.code == ENOKEY),
+	   "without the wrapping key nothing is written: %s", err.text);
 	asked = 0;
 	ok(all_of(verify(1, &err) == 0, asked == 1), "the key is asked for once: %s", err.text);
 	gck_store_unwrapper(NULL, NULL);
@@ -329,8 +332,9 @@ static void test_damage(void)
 	uint64_t stored;
 	char bit;
 
-	ok(all_of(take(&(struct plan){ 20, 0, "m", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
-		  nftw(root, note_object, 16, FTW_PHYS) == 0, nobjects == 2), "two ranks' objects");
+	ok(all_of(take(&(struct plan){20, 0, "m", "k3", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0,
+		  nftw(root, note_object, 16, FTW_PHYS) == 0, nobjects == 2),
+	   "two ranks' objects");
 	for (off_t at = 0; at < (off_t)sizeof a; at += sizeof a - 1) {
 		fetch(object[0], at, &bit, 1);
 		overwrite(object[0], at, &(char){ bit ^ 1 }, 1);
@@ -378,12 +382,15 @@ static void test_bad_manifest(void)
 	json_t *commit, *m;
 	uint64_t stored;
 
-	ok(take(&(struct plan){ 21, 0, "n", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0, "another");
+	ok(take(&(struct plan){21, 0, "n", "k3", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0,
+	   "another");
 	s = gck_store_open(url, "c", 1, 0, false, &err);
 	commit = gck_store_read_commit(s, 21, NULL, NULL, &err);
 	ok(all_of(commit,
 		  !strcmp(json_string_value(json_object_get(commit, "fingerprint")), SECRET),
-		  !strcmp(json_string_value(json_object_get(json_object_get(commit, "sealed"), "key")), "k3")),
+		  !strcmp(json_string_value(
+				  json_object_get(json_object_get(commit, "sealed"), "key")),
+			  "k3")),
 	   "a commit is read as it was written");
 	m = commit ? gck_store_read_manifest(s, commit, 0, &err) : NULL;
 	ok(all_of(m, !strcmp(json_string_value(json_object_get(m, "secret")), SECRET)),
@@ -392,7 +399,8 @@ static void test_bad_manifest(void)
 	/* The manifest of another rank in this one's place, with its hash in a commit of the
 	 * reader's own. */
 	json_object_set(json_array_get(json_object_get(commit, "ranks"), 0), "manifest",
-			json_object_get(json_array_get(json_object_get(commit, "ranks"), 1), "manifest"));
+			json_object_get(json_array_get(json_object_get(commit, "ranks"), 1),
+					"manifest"));
 	{
 		char from[300], to[300];
 
@@ -417,7 +425,8 @@ static void test_check_rank(void)
 	uint64_t stored;
 	char path[300];
 
-	ok(take(&(struct plan){ 22, 0, "t", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0, "another");
+	ok(take(&(struct plan){22, 0, "t", "k3", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0,
+	   "another");
 	commit = gck_store_read_commit(s, 22, NULL, NULL, &err);
 	if (commit)
 		m = gck_store_read_manifest(s, commit, 0, &err);
@@ -466,8 +475,8 @@ static void test_in_clear(void)
 	json_t *sealed, *clear;
 	uint64_t stored;
 
-	ok(all_of(take(&(struct plan){ 23, 0, "u", "k3", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0,
-		  take(&(struct plan){ 24, 0, "v", "", GCK_COMPRESS_NONE, 0 }, &stored, &err) == 0),
+	ok(all_of(take(&(struct plan){23, 0, "u", "k3", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0,
+		  take(&(struct plan){24, 0, "v", "", GCK_COMPRESS_NONE, 0}, &stored, &err) == 0),
 	   "two more");
 	sealed = gck_store_read_commit(s, 23, NULL, NULL, &err);
 	clear = gck_store_read_commit(s, 24, NULL, NULL, &err);

@@ -72,6 +72,7 @@ int main(void)
 	is_int((long long)through(GCK_COMPRESS_LZ4, 9, SIZE), SIZE, "a slow one at samples: lz4");
 	text(SIZE);
 	fill(in, SIZE / 2, 9);
-	ok(through(GCK_COMPRESS_ZSTD, 9, SIZE) < SIZE * 9 / 10, "half of it shrinks, and is compressed");
+	ok(through(GCK_COMPRESS_ZSTD, 9, SIZE) < SIZE * 9 / 10,
+	   "half of it shrinks, and is compressed");
 	return tap_done();
 }

@@ -108,7 +108,12 @@ static void put_commit(const char *body)
 static void test_strange_commits(void)
 {
 	static const char *const bodies[] = {
-		"", "1", "[]", "{}", "null", "{\"format\":1}",
+		"",
+		"1",
+		"[]",
+		"{}",
+		"null",
+		"{\"format\":1}",
 		"{\"format\":2,\"seq\":2,\"nonce\":\"a\",\"ranks\":[]}",
 		"{\"format\":1,\"seq\":3,\"nonce\":\"a\",\"ranks\":[]}",
 		"{\"format\":1,\"seq\":-2,\"nonce\":\"a\",\"ranks\":[]}",
@@ -135,19 +140,28 @@ static void test_strange_commits(void)
 static void test_strange_manifests(void)
 {
 	static const char *const texts[] = {
-		"{}", "{\"store\":1}", "{\"store\":{\"objects\":[]}}",
+		"{}",
+		"{\"store\":1}",
+		"{\"store\":{\"objects\":[]}}",
 		"{\"store\":{\"objects\":[1],\"chunks\":\"\"}}",
 		"{\"store\":{\"objects\":[\"../../x\"],\"chunks\":\"\"}}",
 		"{\"store\":{\"objects\":[\"commit-2.json\"],\"chunks\":\"\"}}",
 		"{\"store\":{\"objects\":[],\"chunks\":\"1\"}}",
 		"{\"store\":{\"objects\":[],\"chunks\":\"" HASH "00000000000000001000010\"}}",
-		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH "00000100000000001000010\"}}",
-		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH "00000000000000001000011\"}}",
-		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH "000000000000400014000010\"}}",
-		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH "00000000000000000000000\"}}",
-		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH "000000ffffff40000400000\"}}",
-		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH "0000000000000000x000020\"}}",
-		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH "00000000000000001000023\"}}",
+		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
+		"00000100000000001000010\"}}",
+		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
+		"00000000000000001000011\"}}",
+		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
+		"000000000000400014000010\"}}",
+		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
+		"00000000000000000000000\"}}",
+		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
+		"000000ffffff40000400000\"}}",
+		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
+		"0000000000000000x000020\"}}",
+		"{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
+		"00000000000000001000023\"}}",
 	};
 	const char *good = "{\"store\":{\"objects\":[" OBJECT "],\"chunks\":\"" HASH
 			   "00000000000000001000010\"}}";
@@ -213,7 +227,8 @@ static void test_random_commits(void)
 
 		fill(data, n, rnd());
 		if (i % 2 && n > 100)
-			memcpy(data, "{\"check\":\"0123456789abcdef0123456789abcdef\",\"commit\":", 53);
+			memcpy(data,
+			       "{\"check\":\"0123456789abcdef0123456789abcdef\",\"commit\":", 53);
 		rewrite(data, n);
 		taken += verify(2, &err) == 0;
 	}

@@ -389,12 +389,13 @@ int main(int argc, char **argv)
 	shot_stage(url, disk);
 	for (int i = 0; i < (many ? LONG_SEEDS : 1) && !shot_wrong; i++)
 		schedule(steps, seed + (uint64_t)i * 0x9e3779b97f4a7c15u);
-	is_int((long long)shot_wrong, 0, "every commit that is kept gives back what was put, and at "
-	       "the end nothing is left");
+	is_int((long long)shot_wrong, 0,
+	       "every commit that is kept gives back what was put, and at the end nothing is left");
 	ok(steps < 4000 * !many || (made > 50 && aborted > 10 && pruned > 100 && damaged > 10 &&
-	   checked > 10 && overtaken > 50 && expired > 20),
-	   "%zu commits, %zu aborts, %zu prunes, %zu begun while one was under way, %zu checks, %zu "
-	   "damages, %zu expired", made, aborted, pruned, overtaken, checked, damaged, expired);
+				    checked > 10 && overtaken > 50 && expired > 20),
+	   "%zu commits, %zu aborts, %zu prunes, %zu begun while one was under way, %zu checks, "
+	   "%zu damages, %zu expired",
+	   made, aborted, pruned, overtaken, checked, damaged, expired);
 	remove_tree(root);
 	remove_tree(disk);
 	return tap_done();

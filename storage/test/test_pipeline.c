@@ -154,10 +154,12 @@ static void test_same(enum gck_compress method, const char *what)
 		gck_pipeline_close(p);
 		ok(all_of(rc == 0, t.objects == OBJECTS, t.chunks == CHUNKS, !t.wrong),
 		   "%s: all is put by %u threads from %u buffers", what, cpus[k], objects[k]);
-		ok(b->most <= objects[k], "no more are under way than there are buffers: %u", b->most);
+		ok(b->most <= objects[k], "no more are under way than there are buffers: %u",
+		   b->most);
 		qsort(b->names, OBJECTS, GCK_NAME_MAX, compare);
 	}
-	ok(!memcmp(first.names, m.names, OBJECTS * (size_t)GCK_NAME_MAX), "%s: the same names", what);
+	ok(!memcmp(first.names, m.names, OBJECTS * (size_t)GCK_NAME_MAX), "%s: the same names",
+	   what);
 }
 
 /* ---- back-pressure -------------------------------------------------------------------------- */

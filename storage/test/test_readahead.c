@@ -264,7 +264,8 @@ static void test_little(void)
 
 int main(void)
 {
-	const enum gck_compress methods[] = { GCK_COMPRESS_NONE, GCK_COMPRESS_LZ4, GCK_COMPRESS_ZSTD };
+	const enum gck_compress methods[] = {GCK_COMPRESS_NONE, GCK_COMPRESS_LZ4,
+					     GCK_COMPRESS_ZSTD};
 	const char *const names[] = { "none", "lz4", "zstd" };
 
 	make_root(root, url);

@@ -21,7 +21,7 @@
 #define CHUNKS 4
 
 static char root[ROOT_MAX], url[URL_MAX], disk[ROOT_MAX], own[128], step_dir[256];
-static const uint64_t seeds[][CHUNKS] = { { 0 }, { 1, 2, 3, 4 }, { 1, 2, 13, 14 }, { 1, 22, 23, 24 } };
+static const uint64_t seeds[][CHUNKS] = {{0}, {1, 2, 3, 4}, {1, 2, 13, 14}, {1, 22, 23, 24}};
 
 static struct gck_store *open_stage(void)
 {
@@ -259,8 +259,8 @@ static void test_directly(void)
 
 	snprintf(path, sizeof path, "%s/3-a", step_dir);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
-	ok(take(s, 3, &waiting, &why, &err) == 0, "a stage that cannot be written to fails nothing: %s",
-	   err.text);
+	ok(take(s, 3, &waiting, &why, &err) == 0,
+	   "a stage that cannot be written to fails nothing: %s", err.text);
 	ok(all_of(!waiting, why.code, strstr(why.text, disk)), "it is told why: %s", why.text);
 	ok(all_of(in_store("3-a") == 1, verify(3, &err) == 0), "the store has all");
 	unlink(path);

@@ -46,7 +46,8 @@ static void test_url(void)
 	   "s3: without a signer, or not built: %s", err.text);
 	ok(!gck_store_open("ftp:/x", "c", 1, 0, true, &err), "unknown URL: %s", err.text);
 	ok(!gck_store_open("file:relative", "c", 1, 0, true, &err), "relative path: %s", err.text);
-	ok(all_of(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err), err.code == ENODEV),
+	ok(all_of(!gck_store_open("file:/no/such/place", "c", 1, 0, true, &err),
+		  err.code == ENODEV),
 	   "missing root: %s", err.text);
 	ok(!gck_store_open(url, "../c", 1, 0, true, &err), "cluster with a slash: %s", err.text);
 	ok(all_of(!gck_store_open(url, "c", 1, 0, false, &err), err.code == ENOENT),
@@ -191,10 +192,13 @@ static void test_again(const json_t *previous)
 	struct gck_chunk c = { .size = 0 };
 
 	fill(block, sizeof block, 2);
-	is_int(gck_writer_reuse(w, 1, 4096, &c, NULL), 0, "a chunk of the commit before with another size");
-	is_int(gck_writer_reuse(w, 3, 65536, &c, NULL), 0, "and one that it does not have are unknown");
+	is_int(gck_writer_reuse(w, 1, 4096, &c, NULL), 0,
+	       "a chunk of the commit before with another size");
+	is_int(gck_writer_reuse(w, 3, 65536, &c, NULL), 0,
+	       "and one that it does not have are unknown");
 	is_int(c.size, 0, "nothing is said of them");
-	is_int(gck_writer_reuse(w, 1, 65536, &c, NULL), 1, "one that it has is known by its number");
+	is_int(gck_writer_reuse(w, 1, 65536, &c, NULL), 1,
+	       "one that it has is known by its number");
 	ok(all_of(gck_hash_same(c.hash, gck_hash_bytes(block, sizeof block)), c.index == 0),
 	   "and has another in this one");
 	gck_writer_close(w);
@@ -320,7 +324,8 @@ static void test_shared(void)
 		inodes[rank] = inode_of_size("20-a", 3 * sizeof data);
 	}
 	ok(all_of(inodes[0], inodes[0] == inodes[1]), "what is there already is not written again");
-	is_int((long long)count_entries("20-a", ""), 5, "two manifests, an object each, one shared");
+	is_int((long long)count_entries("20-a", ""), 5,
+	       "two manifests, an object each, one shared");
 	is_int((long long)all[1], 7 * sizeof data, "which counts once as stored");
 	is_int((long long)all[0], 10 * sizeof data, "or with each, where its name cannot be kept");
 	for (size_t most = 0; most < 2; most++)
@@ -403,7 +408,8 @@ static void test_close_unfinished(void)
 		must(gck_writer_put(w, data, sizeof data, &c, NULL));
 	}
 	gck_writer_close(w);
-	is_int((long long)count_entries("21-a", "tmp-"), 0, "nothing half after an unfinished writer");
+	is_int((long long)count_entries("21-a", "tmp-"), 0,
+	       "nothing half after an unfinished writer");
 	ok(all_of(gck_store_discard(s, 21, "a", NULL) == 0, count_entries("", "21-") == 0),
 	   "discarded");
 	ok(gck_store_discard(s, 21, "a", NULL) == 0, "discarding nothing is fine");
@@ -418,7 +424,8 @@ static void test_commit(void)
 	uint32_t *seqs = NULL;
 	size_t n = 0;
 
-	ok(gck_store_commit(s, 30, commit, hash[0], &err) < 0, "no manifest, no commit: %s", err.text);
+	ok(gck_store_commit(s, 30, commit, hash[0], &err) < 0, "no manifest, no commit: %s",
+	   err.text);
 	ok(gck_store_commit(s, 31, commit, hash[0], &err) < 0, "another seq: %s", err.text);
 	json_decref(commit);
 	ok(checkpoint(s, 100, "a", GCK_COMPRESS_NONE, 0, seeds, 1, 10, &err) == 0, "commit 100");
@@ -479,8 +486,9 @@ static void make_file(const char *name)
 /* What lies beside a checkpoint's files is somebody else's. */
 static void test_strays(void)
 {
-	static const char *const ours[] = { ("62-a/" NAME), "62-a/rank-0.json", ("62-a/tmp-" HALF) };
-	static const char *const others[] = { "62-a/notes", "62-a/rank-0.json.old", ("62-a/tmp-" NAME) };
+	static const char *const ours[] = {("62-a/" NAME), "62-a/rank-0.json", ("62-a/tmp-" HALF)};
+	static const char *const others[] = {"62-a/notes", "62-a/rank-0.json.old",
+					     ("62-a/tmp-" NAME)};
 	struct gck_error err = { 0 };
 
 	mkdir(in_store("62-a"), 0700);
@@ -488,7 +496,8 @@ static void test_strays(void)
 		make_file(ours[i]);
 		make_file(others[i]);
 	}
-	ok(gck_store_discard(s, 62, "a", &err) == 0, "a directory with something else in it (%s)", err.text);
+	ok(gck_store_discard(s, 62, "a", &err) == 0, "a directory with something else in it (%s)",
+	   err.text);
 	for (int i = 0; i < 3; i++) {
 		ok(access(in_store(ours[i]), F_OK) < 0, "%s is removed", ours[i]);
 		ok(access(in_store(others[i]), F_OK) == 0, "%s stays", others[i]);

@@ -85,8 +85,8 @@ static void measure(const char *name, double (*run)(void *), void *through, void
 		with = least(with, run(through));
 		without = least(without, run(straight));
 	}
-	printf("cuda_%s_plain %.2f ns\ncuda_%s_with %.2f ns\ncuda_%s_added %.2f ns\n", name, without,
-	       name, with, name, with - without);
+	printf("cuda_%s_plain %.2f ns\ncuda_%s_with %.2f ns\ncuda_%s_added %.2f ns\n", name,
+	       without, name, with, name, with - without);
 }
 
 /* Threads that call at once do not slow each other: no cache line of the gate's is written. */
@@ -125,7 +125,8 @@ static void threads(const char *name, double (*run)(void *), void *const *of)
 
 int main(int argc, char **argv)
 {
-	void *standin = dlopen("libcuda.so.1", RTLD_NOW), *driver = dlopen(argv[argc - 1], RTLD_NOW);
+	void *standin = dlopen("libcuda.so.1", RTLD_NOW),
+	     *driver = dlopen(argv[argc - 1], RTLD_NOW);
 	void *(*real)(void *, const char *);
 	struct pair pairs[THREADS + 1];
 	void *query_in;
@@ -143,7 +144,8 @@ int main(int argc, char **argv)
 	threads("query", query, (void *[]){query_in, query_in});
 	for (int i = 0; i < THREADS; i++)
 		pairs[i] = (struct pair){(allocate_fn *)dlsym(standin, "cuMemAllocAsync"),
-					 (free_fn *)dlsym(standin, "cuMemFreeAsync"), (CUstream)(4096l * (i + 1))};
+					 (free_fn *)dlsym(standin, "cuMemFreeAsync"),
+					 (CUstream)(4096l * (i + 1))};
 	pairs[THREADS] = (struct pair){(allocate_fn *)real(driver, "cuMemAllocAsync"),
 				       (free_fn *)real(driver, "cuMemFreeAsync"), (CUstream)4096};
 	measure("malloc_free_async", in_order, &pairs[0], &pairs[THREADS]);

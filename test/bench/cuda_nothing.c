@@ -32,14 +32,21 @@ ANSWERS(cuStreamGetCtx, (CUstream stream, CUcontext *context), *context = CONTEX
 ANSWERS(cuStreamGetFlags, (CUstream stream, unsigned int *flags), *flags = CU_STREAM_NON_BLOCKING)
 ANSWERS(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *mode), (void)mode)
 ANSWERS(cuMemGetInfo, (size_t *available, size_t *total), *available = *total = (size_t)1 << 36)
-ANSWERS(cuMemAddressReserve, (CUdeviceptr *at, size_t size, size_t alignment, CUdeviceptr want, unsigned long long flags),
+ANSWERS(cuMemAddressReserve,
+	(CUdeviceptr * at, size_t size, size_t alignment, CUdeviceptr want,
+	 unsigned long long flags),
 	*at = want)
-ANSWERS(cuMemCreate, (CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-		      unsigned long long flags), *handle = size)
-ANSWERS(cuMemExportToShareableHandle, (void *fd, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-				       unsigned long long flags), *(int *)fd = open("/dev/null", O_RDONLY))
+ANSWERS(cuMemCreate,
+	(CUmemGenericAllocationHandle * handle, size_t size, const CUmemAllocationProp *prop,
+	 unsigned long long flags),
+	*handle = size)
+ANSWERS(cuMemExportToShareableHandle,
+	(void *fd, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+	 unsigned long long flags),
+	*(int *)fd = open("/dev/null", O_RDONLY))
 ANSWERS(cuMemMap, (CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		   unsigned long long flags), (void)handle)
-ANSWERS(cuMemSetAccess, (CUdeviceptr at, size_t size, const CUmemAccessDesc *access, size_t n), (void)n)
+ANSWERS(cuMemSetAccess, (CUdeviceptr at, size_t size, const CUmemAccessDesc *access, size_t n),
+	(void)n)
 ANSWERS(cuMemAllocAsync, (CUdeviceptr *at, size_t size, CUstream stream), *at = size)
 ANSWERS(cuMemFreeAsync, (CUdeviceptr at, CUstream stream), (void)at)

@@ -34,7 +34,8 @@ static void same(const json_t *value, const json_t *plain)
 
 	if (gck_packed_hex_is(value))
 		return same_rows(value, plain);
-	must(json_typeof(value) == json_typeof(plain) && json_object_size(value) == json_object_size(plain) &&
+	must(json_typeof(value) == json_typeof(plain) &&
+	     json_object_size(value) == json_object_size(plain) &&
 	     json_array_size(value) == json_array_size(plain));
 	for (; at; at = json_object_iter_next((json_t *)plain, at))
 		same(json_object_get(value, json_object_iter_key(at)), json_object_iter_value(at));

@@ -164,7 +164,8 @@ static double stream(struct cuda_data *d)
 			n = n < GCK_LINK_DATA_MOST ? n : GCK_LINK_DATA_MOST;
 			if (n && asked - have < SLOTS * GCK_LINK_DATA_MOST) {
 				cuda_data_send(d, GCK_LINK_DATA_GET, d->v[i].address + asked, n,
-					       asked / GCK_LINK_DATA_MOST % SLOTS * GCK_LINK_DATA_MOST);
+					       asked / GCK_LINK_DATA_MOST % SLOTS *
+						       GCK_LINK_DATA_MOST);
 				asked += n;
 				continue;
 			}
@@ -181,7 +182,8 @@ static double stream(struct cuda_data *d)
 
 static int by_size(const void *a, const void *b)
 {
-	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+	return *(const double *)a < *(const double *)b ? -1
+						       : *(const double *)a > *(const double *)b;
 }
 
 static void rounds(const char *name, bool keep, uint64_t seq)
@@ -255,7 +257,8 @@ static double hash_all(struct cuda_data *d)
 			struct gck_link_data m;
 
 			cuda_data_send(d, GCK_LINK_DATA_HASH, d->v[i].address + at,
-				       left < GCK_LINK_DATA_HASHES ? left : GCK_LINK_DATA_HASHES, 0);
+				       left < GCK_LINK_DATA_HASHES ? left : GCK_LINK_DATA_HASHES,
+				       0);
 			if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || m.value) {
 				printf("# %u %s\n", m.value, m.why);
 				return -1;
@@ -286,7 +289,8 @@ static bool hashes_are_right(struct cuda_data *d)
 	cuda_data_send(d, GCK_LINK_DATA_HASH, p.address, p.size, 0);
 	right = right && cuda_data_receive(d, &m) && !m.value;
 	if (!right)
-		printf("# %" PRIu64 " bytes at %#" PRIx64 ", %s\n", largest(d)->size, p.address, d->why);
+		printf("# %" PRIu64 " bytes at %#" PRIx64 ", %s\n", largest(d)->size, p.address,
+		       d->why);
 	for (uint64_t at = 0; right && at < p.size; at += GCK_LINK_DATA_WINDOW, hash += 2) {
 		struct gck_hash h = gck_hash_bytes(p.bytes + at, GCK_LINK_DATA_WINDOW);
 
@@ -526,7 +530,8 @@ static void full(void)
 	ok(other > 0, "another program has the device's memory");
 	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true)),
 	   "restored but for its GPU");
-	ok(fails(GCK_LINK_CUDA_RESUMED, "too little memory is free on GPU-"), "its GPU does not come back");
+	ok(fails(GCK_LINK_CUDA_RESUMED, "too little memory is free on GPU-"),
+	   "its GPU does not come back");
 	lineage_kill(&l);
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);

@@ -183,7 +183,8 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !getenv("GPUCKPT_TEST_PRELOAD") || !mkdtemp(directory))
 		return 2;
-	seed = getenv("GPUCKPT_SEED") ? (unsigned)atoi(getenv("GPUCKPT_SEED")) : (unsigned)time(NULL);
+	seed = getenv("GPUCKPT_SEED") ? (unsigned)atoi(getenv("GPUCKPT_SEED"))
+				      : (unsigned)time(NULL);
 	printf("# seed %u\n", seed);
 	srand(seed);
 	unsetenv("GPUCKPT_SELF");

@@ -122,7 +122,8 @@ static void restore(const CUuuid uuids[MOST_DEVICES], int n)
 	CUuuid now[MOST_DEVICES];
 
 	for (int i = 0; i < n; i++)
-		pairs[i] = (CUcheckpointGpuPair){.oldUuid = uuids[i], .newUuid = uuids[(i + 1) % n]};
+		pairs[i] = (CUcheckpointGpuPair){.oldUuid = uuids[i],
+						 .newUuid = uuids[(i + 1) % n]};
 	must(driver.restore(kernel_pid(), getenv("GPUCKPT_SELF_SWAP") ? &args : NULL), "restore");
 	must(driver.unlock(kernel_pid(), NULL), "unlock");
 	look_at_devices(now, &n);

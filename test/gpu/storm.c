@@ -83,7 +83,8 @@ static void storm(int wanted, int least)
 
 int main(int argc, char **argv)
 {
-	unsigned seed = getenv("GPUCKPT_SEED") ? (unsigned)atoi(getenv("GPUCKPT_SEED")) : (unsigned)time(NULL);
+	unsigned seed = getenv("GPUCKPT_SEED") ? (unsigned)atoi(getenv("GPUCKPT_SEED"))
+					       : (unsigned)time(NULL);
 
 	if (argc < 4 || !getenv("GPUCKPT_TEST_PRELOAD"))
 		return 2;

@@ -27,7 +27,8 @@ static void words(const struct tr_run *r, const struct any *a, int rank, int k, 
 static void any_send(struct tr_run *r, const struct any *a)
 {
 	for (int k = 0; k < a->each; k++) {
-		struct tr_transfer *x = tr_transfer_new(a->c, "a send to one that takes from any source");
+		struct tr_transfer *x = tr_transfer_new(a->c,
+							"a send to one that takes from any source");
 		uint64_t *v = x->keep[0] = malloc((size_t)a->count * sizeof(*v));
 		int tag = a->tag + (a->any_tag ? k : 0);
 
@@ -69,7 +70,8 @@ static void any_one(struct tr_run *r, const struct any *a, uint64_t *v, MPI_Stat
 static void any_receive(struct tr_run *r, const struct any *a)
 {
 	int next[TR_RANKS] = {0}, count, sources = a->c->g[a->side].n;
-	uint64_t *v = malloc((size_t)a->count * sizeof(*v)), *want = malloc((size_t)a->count * sizeof(*v));
+	uint64_t *v = malloc((size_t)a->count * sizeof(*v)),
+		 *want = malloc((size_t)a->count * sizeof(*v));
 	MPI_Status st;
 
 	if (!v || !want)
@@ -78,15 +80,18 @@ static void any_receive(struct tr_run *r, const struct any *a)
 		any_one(r, a, v, &st);
 		int from = st.MPI_SOURCE, k;
 
-		tr_need(r, from >= 0 && from < sources, "a message from source %d of %d", from, sources);
+		tr_need(r, from >= 0 && from < sources, "a message from source %d of %d", from,
+			sources);
 		k = next[from]++;
 		MPI_Get_count(&st, MPI_UINT64_T, &count);
 		tr_equal(r, "words from any source", count, a->count);
-		tr_equal(r, "tag of a message from any source", st.MPI_TAG, a->tag + (a->any_tag ? k : 0));
+		tr_equal(r, "tag of a message from any source", st.MPI_TAG,
+			 a->tag + (a->any_tag ? k : 0));
 		words(r, a, from, k, want);
 		for (int w = 0; w < count; w++)
-			tr_need(r, v[w] == want[w], "message %d of source %d is its message %d: word %d is wrong",
-				k, from, (int)v[0], w);
+			tr_need(r, v[w] == want[w],
+				"message %d of source %d is its message %d: word %d is wrong", k,
+				from, (int)v[0], w);
 		tr_digest(r, v, (size_t)count * sizeof(*v));
 	}
 	free(v);
@@ -146,7 +151,7 @@ void tr_shift(struct tr_run *r)
 	if (replace)
 		MPI_Sendrecv_replace(x->recv->at, count, t->type, to, tag, from, tag, c->comm, &st);
 	else
-		MPI_Sendrecv(x->send->at, count, t->type, to, tag, x->recv->at, count, t->type, from, tag,
-			c->comm, &st);
+		MPI_Sendrecv(x->send->at, count, t->type, to, tag, x->recv->at, count, t->type,
+			     from, tag, c->comm, &st);
 	tr_transfer_end(r, x, &st);
 }

@@ -59,7 +59,8 @@ static void comm_attributes(struct tr_run *r, struct tr_comm *c)
 	MPI_Comm_dup(c->comm, &dup);
 	tr_equal(r, "calls of the copy function", calls.copied, 1);
 	MPI_Comm_get_attr(dup, key, &value, &flag);
-	tr_need(r, flag && value == here + 1, "a duplicate's attribute is not what the copy function said");
+	tr_need(r, flag && value == here + 1,
+		"a duplicate's attribute is not what the copy function said");
 	MPI_Comm_get_attr(dup, plain, &value, &flag);
 	tr_equal(r, "whether an attribute without a copy function is copied", flag, 0);
 	MPI_Comm_free(&dup);
@@ -87,7 +88,8 @@ static void type_attributes(struct tr_run *r)
 	MPI_Type_set_attr(type, key, here);
 	MPI_Type_dup(type, &dup);
 	MPI_Type_get_attr(dup, key, &value, &flag);
-	tr_need(r, flag && value == here + 1, "a duplicate's attribute is not what the copy function said");
+	tr_need(r, flag && value == here + 1,
+		"a duplicate's attribute is not what the copy function said");
 	MPI_Type_free(&type);
 	MPI_Type_free(&dup);
 	tr_equal(r, "calls of a type's delete function", calls.deleted, 2);
@@ -124,8 +126,8 @@ static void names(struct tr_run *r, struct tr_comm *c)
 	snprintf(want, sizeof(want), "traffic %d", r->step);
 	MPI_Comm_set_name(c->comm, want);
 	MPI_Comm_get_name(c->comm, got, &length);
-	tr_need(r, !strcmp(got, want) && length == (int)strlen(want), "a communicator's name is %s, expected %s",
-		got, want);
+	tr_need(r, !strcmp(got, want) && length == (int)strlen(want),
+		"a communicator's name is %s, expected %s", got, want);
 	MPI_Type_get_name(MPI_INT, got, &length);
 	tr_need(r, !strcmp(got, "MPI_INT"), "the name of MPI_INT is %s", got);
 }

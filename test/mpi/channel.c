@@ -34,11 +34,14 @@ static void add_lane(struct tr_channel *ch, int lane, bool sends, int mode, int 
 	ch->data[k] = data;
 	ch->lane[k] = sends ? lane : ~lane;
 	if (!sends)
-		MPI_Recv_init(data, ch->count[lane], MPI_INT, ch->src[lane], tag, comm, &ch->req[k]);
+		MPI_Recv_init(data, ch->count[lane], MPI_INT, ch->src[lane], tag, comm,
+			      &ch->req[k]);
 	else if (mode == 0)
-		MPI_Send_init(data, ch->count[lane], MPI_INT, ch->dst[lane], tag, comm, &ch->req[k]);
+		MPI_Send_init(data, ch->count[lane], MPI_INT, ch->dst[lane], tag, comm,
+			      &ch->req[k]);
 	else
-		MPI_Ssend_init(data, ch->count[lane], MPI_INT, ch->dst[lane], tag, comm, &ch->req[k]);
+		MPI_Ssend_init(data, ch->count[lane], MPI_INT, ch->dst[lane], tag, comm,
+			       &ch->req[k]);
 }
 
 static int free_slot(const struct tr_run *r)
@@ -101,14 +104,16 @@ static void channel_round(struct tr_run *r, struct tr_channel *ch)
 	for (int k = 0; k < ch->nreq; k++) {
 		int lane = ~ch->lane[k], count;
 
-		tr_need(r, ch->req[k] != MPI_REQUEST_NULL, "a persistent request is gone after its round");
+		tr_need(r, ch->req[k] != MPI_REQUEST_NULL,
+			"a persistent request is gone after its round");
 		if (lane < 0)
 			continue;
 		MPI_Get_count(&st[k], MPI_INT, &count);
 		tr_equal(r, "words of a persistent receive", count, ch->count[lane]);
 		tr_equal(r, "source of a persistent receive", st[k].MPI_SOURCE, ch->src[lane]);
 		for (int i = 0; i < count; i++)
-			tr_equal(r, "a word of a persistent receive", ch->data[k][i], word(ch, lane, i));
+			tr_equal(r, "a word of a persistent receive", ch->data[k][i],
+				 word(ch, lane, i));
 		tr_digest(r, ch->data[k], (size_t)count * sizeof(int));
 	}
 }

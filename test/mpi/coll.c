@@ -65,7 +65,8 @@ static void fill(const struct coll *co, struct tr_buffer *b, int first, int n, u
 }
 
 /* Arrays of counts and displacements with a hole after every block; they live with the transfer. */
-static int counts(const struct coll *co, int slot, int n, const int *lengths, int **count, int **displ)
+static int counts(const struct coll *co, int slot, int n, const int *lengths, int **count,
+		  int **displ)
 {
 	int end = 0;
 
@@ -99,7 +100,8 @@ static void bcast(struct coll *co)
 		fill(co, x->want, 0, co->count, k);
 	if (is_root(co))
 		fill(co, x->recv, 0, co->count, k);
-	CALL(co, MPI_Bcast, MPI_Ibcast, x->recv->at, co->count, co->t->type, root_argument(co), co->c->comm);
+	CALL(co, MPI_Bcast, MPI_Ibcast, x->recv->at, co->count, co->t->type, root_argument(co),
+	     co->c->comm);
 }
 
 static void barrier(struct coll *co)
@@ -146,8 +148,8 @@ static void gatherv(struct coll *co)
 	x->want = tr_buffer_new(co->t, end);
 	for (int i = 0; i < n && is_root(co); i++)
 		expect(co, i, displ[i], count[i], -1);
-	CALL(co, MPI_Gatherv, MPI_Igatherv, x->send->at, own, co->t->type, x->recv->at, count, displ,
-		co->t->type, root_argument(co), co->c->comm);
+	CALL(co, MPI_Gatherv, MPI_Igatherv, x->send->at, own, co->t->type, x->recv->at, count,
+	     displ, co->t->type, root_argument(co), co->c->comm);
 }
 
 static void scatter(struct coll *co)
@@ -164,7 +166,8 @@ static void scatter(struct coll *co)
 	if (with_root(co) && !in_place)
 		fill(co, x->want, 0, count, key(co, co->root_side, co->root, mine(co)));
 	CALL(co, MPI_Scatter, MPI_Iscatter, x->send->at, count, co->t->type,
-		in_place ? MPI_IN_PLACE : x->recv->at, count, co->t->type, root_argument(co), co->c->comm);
+	     in_place ? MPI_IN_PLACE : x->recv->at, count, co->t->type, root_argument(co),
+	     co->c->comm);
 }
 
 static void scatterv(struct coll *co)
@@ -183,8 +186,8 @@ static void scatterv(struct coll *co)
 	for (int i = 0; i < n && is_root(co); i++)
 		fill(co, x->send, displ[i], count[i], key(co, co->c->side, mine(co), i));
 	fill(co, x->want, 0, own, key(co, co->root_side, co->root, mine(co)));
-	CALL(co, MPI_Scatterv, MPI_Iscatterv, x->send->at, count, displ, co->t->type, x->recv->at, own,
-		co->t->type, root_argument(co), co->c->comm);
+	CALL(co, MPI_Scatterv, MPI_Iscatterv, x->send->at, count, displ, co->t->type, x->recv->at,
+	     own, co->t->type, root_argument(co), co->c->comm);
 }
 
 static void allgather(struct coll *co)
@@ -202,8 +205,8 @@ static void allgather(struct coll *co)
 		fill(co, x->recv, mine(co) * count, count, own);
 	for (int i = 0; i < n; i++)
 		expect(co, i, i * count, count, -1);
-	CALL(co, MPI_Allgather, MPI_Iallgather, in_place ? MPI_IN_PLACE : x->send->at, count, co->t->type,
-		x->recv->at, count, co->t->type, co->c->comm);
+	CALL(co, MPI_Allgather, MPI_Iallgather, in_place ? MPI_IN_PLACE : x->send->at, count,
+	     co->t->type, x->recv->at, count, co->t->type, co->c->comm);
 }
 
 static void allgatherv(struct coll *co)
@@ -221,8 +224,8 @@ static void allgatherv(struct coll *co)
 	fill(co, x->send, 0, own, key(co, co->c->side, mine(co), -1));
 	for (int i = 0; i < n; i++)
 		expect(co, i, displ[i], count[i], -1);
-	CALL(co, MPI_Allgatherv, MPI_Iallgatherv, x->send->at, own, co->t->type, x->recv->at, count, displ,
-		co->t->type, co->c->comm);
+	CALL(co, MPI_Allgatherv, MPI_Iallgatherv, x->send->at, own, co->t->type, x->recv->at, count,
+	     displ, co->t->type, co->c->comm);
 }
 
 static void alltoall(struct coll *co)
@@ -235,15 +238,17 @@ static void alltoall(struct coll *co)
 	x->recv = tr_buffer_new(co->t, count * n);
 	x->want = tr_buffer_new(co->t, count * n);
 	for (int i = 0; i < n; i++) {
-		fill(co, in_place ? x->recv : x->send, i * count, count, key(co, co->c->side, mine(co), i));
+		fill(co, in_place ? x->recv : x->send, i * count, count,
+		     key(co, co->c->side, mine(co), i));
 		expect(co, i, i * count, count, mine(co));
 	}
-	CALL(co, MPI_Alltoall, MPI_Ialltoall, in_place ? MPI_IN_PLACE : x->send->at, count, co->t->type,
-		x->recv->at, count, co->t->type, co->c->comm);
+	CALL(co, MPI_Alltoall, MPI_Ialltoall, in_place ? MPI_IN_PLACE : x->send->at, count,
+	     co->t->type, x->recv->at, count, co->t->type, co->c->comm);
 }
 
 /* Both -v and -w: buffers, counts and displacements in elements. */
-static void alltoallv_prepare(struct coll *co, int **scount, int **sdispl, int **rcount, int **rdispl)
+static void alltoallv_prepare(struct coll *co, int **scount, int **sdispl, int **rcount,
+			      int **rdispl)
 {
 	struct tr_transfer *x = co->x;
 	int n = npeers(co), to[TR_RANKS] = {0}, from[TR_RANKS] = {0}, send, recv;
@@ -288,8 +293,8 @@ static void alltoallw(struct coll *co)
 		sdispl[i] *= co->t->extent;
 		rdispl[i] *= co->t->extent;
 	}
-	CALL(co, MPI_Alltoallw, MPI_Ialltoallw, co->x->send->at, scount, sdispl, types, co->x->recv->at,
-		rcount, rdispl, types, co->c->comm);
+	CALL(co, MPI_Alltoallw, MPI_Ialltoallw, co->x->send->at, scount, sdispl, types,
+	     co->x->recv->at, rcount, rdispl, types, co->c->comm);
 }
 
 /* ---- one step */

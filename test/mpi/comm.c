@@ -229,7 +229,8 @@ static void make_split(struct tr_run *r, const struct tr_comm *from)
 		struct tr_comm *c = tr_comm_slot(r);
 
 		c->g[0] = g;
-		tr_comm_set(r, c, from->rank >= 0 && colour[from->rank] == k ? comm : MPI_COMM_NULL);
+		tr_comm_set(r, c,
+			    from->rank >= 0 && colour[from->rank] == k ? comm : MPI_COMM_NULL);
 	}
 }
 
@@ -314,7 +315,8 @@ static void make_shared(struct tr_run *r, const struct tr_comm *from)
 		return;
 	MPI_Comm_split_type(from->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm);
 	MPI_Comm_size(comm, &n);
-	tr_need(r, n >= 1 && n <= from->g[0].n, "Comm_split_type made a communicator of %d ranks", n);
+	tr_need(r, n >= 1 && n <= from->g[0].n, "Comm_split_type made a communicator of %d ranks",
+		n);
 	MPI_Comm_free(&comm);
 }
 

@@ -114,8 +114,8 @@ void tr_buffer_check(struct tr_run *r, const char *what, const struct tr_buffer 
 		while (got->bytes[i] == want->bytes[i])
 			i++;
 		tr_fail(r, "%s: byte %td of %zu is 0x%02x, expected 0x%02x%s", what,
-			got->bytes + i - got->at, got->length - 2 * MARGIN, (unsigned char)got->bytes[i],
-			(unsigned char)want->bytes[i],
+			got->bytes + i - got->at, got->length - 2 * MARGIN,
+			(unsigned char)got->bytes[i], (unsigned char)want->bytes[i],
 			(unsigned char)got->bytes[i] == UNTOUCHED ? " (never written)" : "");
 	}
 	tr_digest(r, got->bytes, got->length);

@@ -13,8 +13,8 @@ void tr_fail(const struct tr_run *r, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	fprintf(stderr, "traffic: seed %" PRIu64 " step %d rank %d of %d thread %d: %s\n", r->opt->seed,
-		r->step, r->me, r->n, r->thread, text);
+	fprintf(stderr, "traffic: seed %" PRIu64 " step %d rank %d of %d thread %d: %s\n",
+		r->opt->seed, r->step, r->me, r->n, r->thread, text);
 	fflush(stderr);
 	MPI_Abort(MPI_COMM_WORLD, 3);
 	__builtin_unreachable();

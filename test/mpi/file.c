@@ -40,7 +40,8 @@ static int draw_base(struct tr_run *r, const struct tr_file *f, int n)
 	int all = n * (f->stripe ? 1 : f->n), low = 0, room;
 
 	if (r->opt->restarts)
-		low = f->stripe ? (f->end + f->stripe * f->n - 1) / (f->stripe * f->n) * f->stripe : f->end;
+		low = f->stripe ? (f->end + f->stripe * f->n - 1) / (f->stripe * f->n) * f->stripe
+				: f->end;
 	room = visible(f) - all - low;
 	return low + tr_below(&r->plan, (r->opt->restarts && room > MOST ? MOST : room) + 1);
 }
@@ -63,8 +64,8 @@ static void settle(struct tr_file *f)
 enum way { AT, AT_ALL, I_AT, I_AT_ALL, SPLIT_AT, POINTER, POINTER_ALL, I_POINTER, I_POINTER_ALL,
 	SPLIT_POINTER, WAYS };
 
-static void move(struct tr_run *r, struct tr_file *f, enum way way, bool write, int at, int32_t *data,
-	int n)
+static void move(struct tr_run *r, struct tr_file *f, enum way way, bool write, int at,
+		 int32_t *data, int n)
 {
 	MPI_File fh = f->fh;
 	MPI_Request req = MPI_REQUEST_NULL;
@@ -76,10 +77,22 @@ static void move(struct tr_run *r, struct tr_file *f, enum way way, bool write, 
 	if (way >= POINTER && f->at != at)
 		MPI_File_seek(fh, at, MPI_SEEK_SET);
 	switch (way) {
-	case AT: (write ? MPI_File_write_at(fh, at, data, n, t, &st) : MPI_File_read_at(fh, at, data, n, t, &st)); break;
-	case AT_ALL: (write ? MPI_File_write_at_all(fh, at, data, n, t, &st) : MPI_File_read_at_all(fh, at, data, n, t, &st)); break;
-	case I_AT: (write ? MPI_File_iwrite_at(fh, at, data, n, t, &req) : MPI_File_iread_at(fh, at, data, n, t, &req)); break;
-	case I_AT_ALL: (write ? MPI_File_iwrite_at_all(fh, at, data, n, t, &req) : MPI_File_iread_at_all(fh, at, data, n, t, &req)); break;
+	case AT:
+		(write ? MPI_File_write_at(fh, at, data, n, t, &st)
+		       : MPI_File_read_at(fh, at, data, n, t, &st));
+		break;
+	case AT_ALL:
+		(write ? MPI_File_write_at_all(fh, at, data, n, t, &st)
+		       : MPI_File_read_at_all(fh, at, data, n, t, &st));
+		break;
+	case I_AT:
+		(write ? MPI_File_iwrite_at(fh, at, data, n, t, &req)
+		       : MPI_File_iread_at(fh, at, data, n, t, &req));
+		break;
+	case I_AT_ALL:
+		(write ? MPI_File_iwrite_at_all(fh, at, data, n, t, &req)
+		       : MPI_File_iread_at_all(fh, at, data, n, t, &req));
+		break;
 	case SPLIT_AT:
 		if (write) {
 			MPI_File_write_at_all_begin(fh, at, data, n, t);
@@ -89,10 +102,21 @@ static void move(struct tr_run *r, struct tr_file *f, enum way way, bool write, 
 			MPI_File_read_at_all_end(fh, data, &st);
 		}
 		break;
-	case POINTER: (write ? MPI_File_write(fh, data, n, t, &st) : MPI_File_read(fh, data, n, t, &st)); break;
-	case POINTER_ALL: (write ? MPI_File_write_all(fh, data, n, t, &st) : MPI_File_read_all(fh, data, n, t, &st)); break;
-	case I_POINTER: (write ? MPI_File_iwrite(fh, data, n, t, &req) : MPI_File_iread(fh, data, n, t, &req)); break;
-	case I_POINTER_ALL: (write ? MPI_File_iwrite_all(fh, data, n, t, &req) : MPI_File_iread_all(fh, data, n, t, &req)); break;
+	case POINTER:
+		(write ? MPI_File_write(fh, data, n, t, &st) : MPI_File_read(fh, data, n, t, &st));
+		break;
+	case POINTER_ALL:
+		(write ? MPI_File_write_all(fh, data, n, t, &st)
+		       : MPI_File_read_all(fh, data, n, t, &st));
+		break;
+	case I_POINTER:
+		(write ? MPI_File_iwrite(fh, data, n, t, &req)
+		       : MPI_File_iread(fh, data, n, t, &req));
+		break;
+	case I_POINTER_ALL:
+		(write ? MPI_File_iwrite_all(fh, data, n, t, &req)
+		       : MPI_File_iread_all(fh, data, n, t, &req));
+		break;
 	default:
 		if (write) {
 			MPI_File_write_all_begin(fh, data, n, t);
@@ -118,7 +142,8 @@ static void check_read(struct tr_run *r, const struct tr_file *f, int at, const 
 	for (int k = 0; k < n; k++) {
 		int32_t want = f->model[place(f, f->rank, at + k)];
 
-		tr_need(r, got[k] == want, "word %d of a file's view is %x, expected %x", at + k, got[k], want);
+		tr_need(r, got[k] == want, "word %d of a file's view is %x, expected %x", at + k,
+			got[k], want);
 	}
 	tr_digest(r, got, (size_t)n * sizeof(*got));
 }
@@ -135,20 +160,23 @@ static void write_model(struct tr_run *r, struct tr_file *f, int at, int rank, i
  * what it will write only later behind what has been written. */
 static bool readable(const struct tr_run *r, const struct tr_file *f, int at, int n)
 {
-	return at + n <= visible(f) && (!r->opt->restarts || place(f, f->rank, at + n - 1) < f->end);
+	return at + n <= visible(f) &&
+	       (!r->opt->restarts || place(f, f->rank, at + n - 1) < f->end);
 }
 
 /* Everybody writes a piece of its own, then everybody reads what somebody wrote. */
 static void write_read(struct tr_run *r, struct tr_file *f)
 {
 	enum way write = tr_below(&r->plan, WAYS), read = tr_below(&r->plan, WAYS);
-	int n = tr_between(&r->plan, 1, MOST), base = draw_base(r, f, n), by = tr_below(&r->plan, f->n);
+	int n = tr_between(&r->plan, 1, MOST), base = draw_base(r, f, n),
+	    by = tr_below(&r->plan, f->n);
 	bool go_on = tr_chance(&r->plan, 40);
 	int32_t data[MOST];
 
 	for (int rank = 0; rank < f->n; rank++)
 		for (int k = 0; k < n; k++)
-			write_model(r, f, place(f, rank, base + k + (f->stripe ? 0 : rank * n)), rank, k);
+			write_model(r, f, place(f, rank, base + k + (f->stripe ? 0 : rank * n)),
+				    rank, k);
 	if (f->comm == MPI_COMM_NULL)
 		return;
 	for (int k = 0; k < n; k++)
@@ -254,8 +282,8 @@ static void file_new(struct tr_run *r)
 	/* not a duplicate: Open MPI 4.1's OMPIO may crash where a file is opened by a grid's ranks
 	 * */
 	MPI_Comm_split(c->comm, 0, c->rank, &f->comm);
-	snprintf(name, sizeof(name), "%s/traffic.%llx.%d.%d", r->opt->scratch, (unsigned long long)r->seed,
-		r->step, c->g[0].world[0]);
+	snprintf(name, sizeof(name), "%s/traffic.%llx.%d.%d", r->opt->scratch,
+		 (unsigned long long)r->seed, r->step, c->g[0].world[0]);
 	int rc = MPI_File_open(f->comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR |
 		(r->opt->restarts ? 0 : MPI_MODE_DELETE_ON_CLOSE), MPI_INFO_NULL, &f->fh);
 

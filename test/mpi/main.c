@@ -54,10 +54,12 @@ static uint64_t all_families(int threads)
 
 static void options(int argc, char **argv, struct tr_options *o)
 {
-	static const struct option known[] = {{"seed", 1, NULL, 's'}, {"steps", 1, NULL, 'n'},
-		{"seeds", 1, NULL, 'N'}, {"seconds", 1, NULL, 't'}, {"threads", 1, NULL, 'T'}, {"families", 1, NULL, 'f'},
-		{"pause", 1, NULL, 'p'}, {"cycle", 1, NULL, 'c'}, {"scratch", 1, NULL, 'd'},
-		{"restarts", 0, NULL, 'r'}, {"verbose", 0, NULL, 'v'}, {0}};
+	static const struct option known[] = {{"seed", 1, NULL, 's'},    {"steps", 1, NULL, 'n'},
+					      {"seeds", 1, NULL, 'N'},   {"seconds", 1, NULL, 't'},
+					      {"threads", 1, NULL, 'T'}, {"families", 1, NULL, 'f'},
+					      {"pause", 1, NULL, 'p'},   {"cycle", 1, NULL, 'c'},
+					      {"scratch", 1, NULL, 'd'}, {"restarts", 0, NULL, 'r'},
+					      {"verbose", 0, NULL, 'v'}, {0}};
 	int k;
 
 	*o = (struct tr_options){.seed = 1, .seeds = 1, .steps = 200, .threads = 1, .scratch = "."};
@@ -79,7 +81,8 @@ static void options(int argc, char **argv, struct tr_options *o)
 	if (!o->families)
 		o->families = all_families(o->threads);
 	if (o->threads < 1 || o->threads > THREADS || optind < argc) {
-		fprintf(stderr, "traffic: 1 to %d threads, and no arguments but options\n", THREADS);
+		fprintf(stderr, "traffic: 1 to %d threads, and no arguments but options\n",
+			THREADS);
 		exit(2);
 	}
 }
@@ -149,11 +152,13 @@ int main(int argc, char **argv)
 	options(argc, argv, &o);
 	/* Open MPI 4.1's osc/rdma and osc/ucx give wrong results or crash within one node */
 	setenv("OMPI_MCA_osc", "pt2pt", 0);
-	MPI_Init_thread(&argc, &argv, o.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+	MPI_Init_thread(&argc, &argv, o.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+			&level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (!buffer || size > TR_RANKS || (o.threads > 1 && level < MPI_THREAD_MULTIPLE)) {
-		fprintf(stderr, "traffic: needs MPI_THREAD_MULTIPLE for threads, and at most %d ranks\n",
+		fprintf(stderr,
+			"traffic: needs MPI_THREAD_MULTIPLE for threads, and at most %d ranks\n",
 			TR_RANKS);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
@@ -164,8 +169,9 @@ int main(int argc, char **argv)
 	do {
 		digest = seed_run(&o, o.seed);
 		if (!rank) {
-			printf("traffic: seed %" PRIu64 ": %d steps of %d threads on %d ranks: %016" PRIx64 "\n",
-				o.seed, o.steps, o.threads, size, digest);
+			printf("traffic: seed %" PRIu64
+			       ": %d steps of %d threads on %d ranks: %016" PRIx64 "\n",
+			       o.seed, o.steps, o.threads, size, digest);
 			fflush(stdout);
 		}
 		o.seed++;

@@ -99,11 +99,12 @@ static void gather(struct near *d)
 
 	prepare(d, &l);
 	if (d->variable)
-		CALL(d, MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, d->x->send->at, l.scount[0],
-			d->t->type, d->x->recv->at, l.rcount, l.rdispl, d->t->type, d->c->comm);
+		CALL(d, MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, d->x->send->at,
+		     l.scount[0], d->t->type, d->x->recv->at, l.rcount, l.rdispl, d->t->type,
+		     d->c->comm);
 	else
-		CALL(d, MPI_Neighbor_allgather, MPI_Ineighbor_allgather, d->x->send->at, d->count, d->t->type,
-			d->x->recv->at, d->count, d->t->type, d->c->comm);
+		CALL(d, MPI_Neighbor_allgather, MPI_Ineighbor_allgather, d->x->send->at, d->count,
+		     d->t->type, d->x->recv->at, d->count, d->t->type, d->c->comm);
 }
 
 static void each(struct near *d, bool by_type)
@@ -112,14 +113,15 @@ static void each(struct near *d, bool by_type)
 
 	prepare(d, &l);
 	if (by_type)
-		CALL(d, MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, d->x->send->at, l.scount, l.sbyte,
-			l.types, d->x->recv->at, l.rcount, l.rbyte, l.types, d->c->comm);
+		CALL(d, MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, d->x->send->at, l.scount,
+		     l.sbyte, l.types, d->x->recv->at, l.rcount, l.rbyte, l.types, d->c->comm);
 	else if (d->variable)
-		CALL(d, MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, d->x->send->at, l.scount, l.sdispl,
-			d->t->type, d->x->recv->at, l.rcount, l.rdispl, d->t->type, d->c->comm);
+		CALL(d, MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, d->x->send->at, l.scount,
+		     l.sdispl, d->t->type, d->x->recv->at, l.rcount, l.rdispl, d->t->type,
+		     d->c->comm);
 	else
-		CALL(d, MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, d->x->send->at, d->count, d->t->type,
-			d->x->recv->at, d->count, d->t->type, d->c->comm);
+		CALL(d, MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, d->x->send->at, d->count,
+		     d->t->type, d->x->recv->at, d->count, d->t->type, d->c->comm);
 }
 
 void tr_neighbour(struct tr_run *r)

@@ -7,7 +7,17 @@
 
 enum send_mode { SEND, SSEND, BSEND, RSEND, ISEND, ISSEND, IBSEND, IRSEND, SEND_INIT, SSEND_INIT,
 	BSEND_INIT, RSEND_INIT, SEND_MODES };
-enum recv_mode { RECV, IRECV, RECV_INIT, PROBE, IPROBE, MPROBE, IMPROBE, MPROBE_IMRECV, RECV_MODES };
+enum recv_mode {
+	RECV,
+	IRECV,
+	RECV_INIT,
+	PROBE,
+	IPROBE,
+	MPROBE,
+	IMPROBE,
+	MPROBE_IMRECV,
+	RECV_MODES
+};
 
 void tr_message_draw(struct tr_run *r, struct tr_comm *c, int number, struct tr_message *m)
 {
@@ -69,8 +79,9 @@ static void send_it(const struct tr_message *m, enum send_mode mode, const void 
 	typedef int blocking(const void *, int, MPI_Datatype, int, int, MPI_Comm);
 	typedef int starting(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 	static blocking *const block[] = {MPI_Send, MPI_Ssend, MPI_Bsend, MPI_Rsend};
-	static starting *const start[] = {MPI_Isend, MPI_Issend, MPI_Ibsend, MPI_Irsend, MPI_Send_init,
-		MPI_Ssend_init, MPI_Bsend_init, MPI_Rsend_init};
+	static starting *const start[] = {MPI_Isend,      MPI_Issend,    MPI_Ibsend,
+					  MPI_Irsend,     MPI_Send_init, MPI_Ssend_init,
+					  MPI_Bsend_init, MPI_Rsend_init};
 	MPI_Request req;
 
 	if (mode < ISEND) {
@@ -94,8 +105,8 @@ static void check_probed(struct tr_run *r, const struct tr_message *m, const MPI
 
 	MPI_Get_count(st, m->t->type, &count);
 	tr_need(r, st->MPI_SOURCE == m->src && st->MPI_TAG == m->tag && count == m->count,
-		"a probe says source %d tag %d count %d, expected source %d tag %d count %d", st->MPI_SOURCE,
-		st->MPI_TAG, count, m->src, m->tag, m->count);
+		"a probe says source %d tag %d count %d, expected source %d tag %d count %d",
+		st->MPI_SOURCE, st->MPI_TAG, count, m->src, m->tag, m->count);
 }
 
 static void probed(struct tr_run *r, const struct tr_message *m, enum recv_mode mode,
@@ -128,7 +139,8 @@ static void probed(struct tr_run *r, const struct tr_message *m, enum recv_mode 
 	} else {
 		MPI_Mrecv(x->recv->at, m->count, m->t->type, &message, st);
 	}
-	tr_need(r, message == MPI_MESSAGE_NULL, "a matched message is still there after its receive");
+	tr_need(r, message == MPI_MESSAGE_NULL,
+		"a matched message is still there after its receive");
 }
 
 static void receive(struct tr_run *r, const struct tr_message *m, enum recv_mode mode)
@@ -143,7 +155,8 @@ static void receive(struct tr_run *r, const struct tr_message *m, enum recv_mode
 		MPI_Irecv(x->recv->at, m->count, m->t->type, source, m->tag, m->c->comm, &x->req);
 		MPI_Wait(&x->req, &st);
 	} else if (mode == RECV_INIT) {
-		MPI_Recv_init(x->recv->at, m->count, m->t->type, source, m->tag, m->c->comm, &x->req);
+		MPI_Recv_init(x->recv->at, m->count, m->t->type, source, m->tag, m->c->comm,
+			      &x->req);
 		MPI_Start(&x->req);
 		MPI_Wait(&x->req, &st);
 		MPI_Request_free(&x->req);
@@ -158,7 +171,8 @@ static void receive(struct tr_run *r, const struct tr_message *m, enum recv_mode
 static void posted_first(struct tr_run *r, const struct tr_message *m, enum send_mode mode)
 {
 	bool receiver = tr_message_receiver(m), sender = tr_message_sender(m);
-	struct tr_transfer *x = receiver ? tr_message_receive(m, "a message to oneself or ready") : NULL;
+	struct tr_transfer *x = receiver ? tr_message_receive(m, "a message to oneself or ready")
+					 : NULL;
 	struct tr_buffer *data = sender ? tr_message_data(m) : NULL;
 
 	if (receiver)
@@ -214,8 +228,8 @@ static void cancel(struct tr_run *r, struct tr_comm *c)
 	x->cancelled = true;
 	x->recv = tr_buffer_new(&r->types[0], 4);
 	x->want = tr_buffer_new(&r->types[0], 4);
-	MPI_Irecv(x->recv->at, 4, r->types[0].type, tr_chance(&r->mine, 50) ? MPI_ANY_SOURCE : 0, 32001,
-		c->comm, &x->req);
+	MPI_Irecv(x->recv->at, 4, r->types[0].type, tr_chance(&r->mine, 50) ? MPI_ANY_SOURCE : 0,
+		  32001, c->comm, &x->req);
 	MPI_Cancel(&x->req);
 	tr_transfer_wait(r, x);
 }

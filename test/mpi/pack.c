@@ -11,8 +11,8 @@ static void packed(struct tr_run *r, struct tr_comm *c, const struct tr_type *t,
 	const struct tr_type *head = &r->types[0];
 	struct tr_buffer *data = tr_buffer_new(t, count), *got = tr_buffer_new(t, count),
 		*want = tr_buffer_new(t, count);
-	int n = c->g[0].n, to = (c->rank + 1) % n, from = (c->rank + n - 1) % n, at = 0, room, more, word,
-		bytes, tag = r->step % 500 * 64;
+	int n = c->g[0].n, to = (c->rank + 1) % n, from = (c->rank + n - 1) % n, at = 0, room, more,
+	    word, bytes, tag = r->step % 500 * 64;
 	char *out, *in;
 	MPI_Status st;
 
@@ -54,7 +54,8 @@ static void external(struct tr_run *r)
 	tr_equal(r, "Pack_external_size of an int", size, 4);
 	MPI_Pack_external("external32", &value, 1, MPI_INT, out, sizeof(out), &at);
 	tr_equal(r, "position after Pack_external", at, 4);
-	tr_equal(r, "an int in external32", out[0] << 24 | out[1] << 16 | out[2] << 8 | out[3], value);
+	tr_equal(r, "an int in external32", out[0] << 24 | out[1] << 16 | out[2] << 8 | out[3],
+		 value);
 	at = 0;
 	MPI_Unpack_external("external32", out, 4, &at, &back, 1, MPI_INT);
 	tr_equal(r, "an int back from external32", back, value);

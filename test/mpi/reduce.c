@@ -93,7 +93,8 @@ static union value combine(const struct reduction *d, union value a, union value
 		return a;
 	}
 	if (d->form == FORM_LOC) /* of equal ones the lowest index: a's */
-		return (d->op == MAX ? b.loc.value > a.loc.value : b.loc.value < a.loc.value) ? b : a;
+		return (d->op == MAX ? b.loc.value > a.loc.value : b.loc.value < a.loc.value) ? b
+											      : a;
 	a.i = fold(d->op, a.i, b.i);
 	return a;
 }
@@ -127,10 +128,10 @@ static void draw_form(struct tr_run *r, struct reduction *d)
 	static const struct {
 		MPI_Datatype type;
 		int size;
-	} forms[] = {{MPI_INT, 4}, {MPI_LONG_LONG, 8}, {MPI_DOUBLE, 8}, {MPI_FLOAT, 4}, {MPI_SHORT, 2},
-		{MPI_2INT, 8}};
-	static const MPI_Op ops[NOPS] = {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_BAND, MPI_BOR, MPI_BXOR,
-		MPI_LAND, MPI_LOR, MPI_LXOR};
+	} forms[] = {{MPI_INT, 4},   {MPI_LONG_LONG, 8}, {MPI_DOUBLE, 8},
+		     {MPI_FLOAT, 4}, {MPI_SHORT, 2},     {MPI_2INT, 8}};
+	static const MPI_Op ops[NOPS] = {MPI_SUM, MPI_PROD, MPI_MAX,  MPI_MIN, MPI_BAND,
+					 MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
 
 	d->form = tr_below(&r->plan, FORM_AFFINE + 2);
 	if (d->form > FORM_AFFINE)
@@ -146,7 +147,8 @@ static void draw_form(struct tr_run *r, struct reduction *d)
 		MPI_Op_create(affine_op, 0, &d->mpi_op);
 	} else {
 		d->type = forms[d->form].type;
-		d->mpi_op = d->form == FORM_LOC ? d->op == MAX ? MPI_MAXLOC : MPI_MINLOC : ops[d->op];
+		d->mpi_op = d->form == FORM_LOC ? d->op == MAX ? MPI_MAXLOC : MPI_MINLOC
+						: ops[d->op];
 	}
 	d->model = (struct tr_type){.extent = d->form == FORM_AFFINE ? 8 : forms[d->form].size};
 }
@@ -193,23 +195,24 @@ static void reduce(struct reduction *d)
 	prepare(d, d->count, d->count);
 	if (root)
 		expect(d, peer_side(d), 0, tr_peers(d->c, d->c->side)->n - 1, 0, d->count);
-	CALL(d, MPI_Reduce, MPI_Ireduce, source(d), d->x->recv->at, d->count, d->type, d->mpi_op, argument,
-		d->c->comm);
+	CALL(d, MPI_Reduce, MPI_Ireduce, source(d), d->x->recv->at, d->count, d->type, d->mpi_op,
+	     argument, d->c->comm);
 }
 
 static void allreduce(struct reduction *d)
 {
 	prepare(d, d->count, d->count);
 	expect(d, peer_side(d), 0, tr_peers(d->c, d->c->side)->n - 1, 0, d->count);
-	CALL(d, MPI_Allreduce, MPI_Iallreduce, source(d), d->x->recv->at, d->count, d->type, d->mpi_op,
-		d->c->comm);
+	CALL(d, MPI_Allreduce, MPI_Iallreduce, source(d), d->x->recv->at, d->count, d->type,
+	     d->mpi_op, d->c->comm);
 }
 
 static void scan(struct reduction *d)
 {
 	prepare(d, d->count, d->count);
 	expect(d, 0, 0, d->c->rank, 0, d->count);
-	CALL(d, MPI_Scan, MPI_Iscan, source(d), d->x->recv->at, d->count, d->type, d->mpi_op, d->c->comm);
+	CALL(d, MPI_Scan, MPI_Iscan, source(d), d->x->recv->at, d->count, d->type, d->mpi_op,
+	     d->c->comm);
 }
 
 /* Rank 0's result is left open: not in place, so that its buffer stays as it is. */
@@ -230,13 +233,14 @@ static void reduce_scatter_block(struct reduction *d)
 	d->in_place = false;
 	prepare(d, d->count * n, d->count);
 	expect(d, 0, 0, n - 1, d->c->rank * d->count, d->count);
-	CALL(d, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, source(d), d->x->recv->at, d->count,
-		d->type, d->mpi_op, d->c->comm);
+	CALL(d, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, source(d), d->x->recv->at,
+	     d->count, d->type, d->mpi_op, d->c->comm);
 }
 
 static void reduce_scatter(struct reduction *d)
 {
-	int n = d->c->g[0].n, *counts = d->x->keep[0] = malloc((size_t)n * sizeof(int)), all = 0, from = 0;
+	int n = d->c->g[0].n, *counts = d->x->keep[0] = malloc((size_t)n * sizeof(int)), all = 0,
+	    from = 0;
 
 	if (!counts)
 		abort();

@@ -48,7 +48,9 @@ static void cycle(const struct tr_run *r)
 {
 	int (*hook)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "gck_mpi_test_cycle");
 
-	tr_need(r, hook, "--cycle: there is no gck_mpi_test_cycle here: preload a test build of the stand-in");
+	tr_need(r, hook,
+		"--cycle: there is no gck_mpi_test_cycle here: preload a test build of the "
+		"stand-in");
 	tr_need(r, !hook(), "gck_mpi_test_cycle failed");
 }
 

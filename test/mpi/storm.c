@@ -89,8 +89,8 @@ void tr_late_post(struct tr_run *r, const struct tr_comm *comm, bool all)
 static void start_send(struct tr_run *r, const struct tr_message *m, int mode, int due)
 {
 	typedef int starting(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-	static starting *const start[] = {MPI_Isend, MPI_Issend, MPI_Isend, MPI_Ibsend, MPI_Send_init,
-		MPI_Ssend_init};
+	static starting *const start[] = {MPI_Isend,  MPI_Issend,    MPI_Isend,
+					  MPI_Ibsend, MPI_Send_init, MPI_Ssend_init};
 	struct tr_transfer *x = tr_transfer_new(m->c, "a send");
 
 	x->send = tr_message_data(m);

@@ -45,7 +45,8 @@ static void cart_neighbours(struct tr_comm *c)
 		for (int d = 0; d < c->ndims; d++)
 			for (int way = -1; way <= 1; way += 2) {
 				coords[d] += way;
-				near->in[near->nin++] = near->out[near->nout++] = cart_rank(c, coords);
+				near->in[near->nin++] = near->out[near->nout++] = cart_rank(c,
+											    coords);
 				coords[d] -= way;
 			}
 	}
@@ -70,7 +71,8 @@ static void cart_check(struct tr_run *r, const struct tr_comm *c)
 	MPI_Cart_rank(c->comm, coords, &rank);
 	tr_equal(r, "Cart_rank", rank, c->rank);
 	MPI_Cart_coords(c->comm, rank, 3, dims);
-	tr_need(r, !memcmp(dims, coords, (size_t)n * sizeof(int)), "Cart_coords and Cart_get differ");
+	tr_need(r, !memcmp(dims, coords, (size_t)n * sizeof(int)),
+		"Cart_coords and Cart_get differ");
 }
 
 /* As many ranks as the grid has places; the others get MPI_COMM_NULL. No periodic dimension of
@@ -172,8 +174,8 @@ static MPI_Comm dist_graph_create(const struct tr_comm *c, const struct tr_comm 
 	MPI_Comm comm;
 
 	weights(c, from->rank, in, out);
-	MPI_Dist_graph_create_adjacent(from->comm, near->nin, near->in, in, near->nout, near->out, out,
-		MPI_INFO_NULL, 0, &comm);
+	MPI_Dist_graph_create_adjacent(from->comm, near->nin, near->in, in, near->nout, near->out,
+				       out, MPI_INFO_NULL, 0, &comm);
 	return comm;
 }
 

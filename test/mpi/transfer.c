@@ -25,14 +25,15 @@ static void check_status(struct tr_run *r, const struct tr_transfer *x, const MP
 	if (x->source == MPI_ANY_SOURCE && !x->cancelled)
 		return;
 	MPI_Test_cancelled(st, &flag);
-	tr_need(r, flag == x->cancelled, "%s: cancelled is %d, expected %d", x->what, flag, x->cancelled);
+	tr_need(r, flag == x->cancelled, "%s: cancelled is %d, expected %d", x->what, flag,
+		x->cancelled);
 	if (flag)
 		return;
 	/* in bytes: the type may have been freed since */
 	MPI_Get_count(st, MPI_BYTE, &bytes);
 	tr_need(r, st->MPI_SOURCE == x->source && st->MPI_TAG == x->tag && bytes == x->bytes,
-		"%s: status says source %d tag %d, %d bytes, expected source %d tag %d, %d bytes", x->what,
-		st->MPI_SOURCE, st->MPI_TAG, bytes, x->source, x->tag, x->bytes);
+		"%s: status says source %d tag %d, %d bytes, expected source %d tag %d, %d bytes",
+		x->what, st->MPI_SOURCE, st->MPI_TAG, bytes, x->source, x->tag, x->bytes);
 }
 
 void tr_transfer_end(struct tr_run *r, struct tr_transfer *x, const MPI_Status *st)
@@ -43,7 +44,8 @@ void tr_transfer_end(struct tr_run *r, struct tr_transfer *x, const MPI_Status *
 		tr_buffer_check(r, x->what, x->recv, x->want);
 	if (x->persistent)
 		MPI_Request_free(&x->req);
-	tr_need(r, x->req == MPI_REQUEST_NULL, "%s: the request is still there after its end", x->what);
+	tr_need(r, x->req == MPI_REQUEST_NULL, "%s: the request is still there after its end",
+		x->what);
 	tr_buffer_free(x->send);
 	tr_buffer_free(x->recv);
 	tr_buffer_free(x->want);
@@ -100,7 +102,8 @@ struct set {
 
 static void set_end(struct tr_run *r, struct set *s, int i, const MPI_Status *st)
 {
-	tr_need(r, i >= 0 && i < s->n && s->x[i], "index %d of %d requests has ended twice", i, s->n);
+	tr_need(r, i >= 0 && i < s->n && s->x[i], "index %d of %d requests has ended twice", i,
+		s->n);
 	s->x[i]->req = s->req[i];
 	/* an inactive persistent request would be waited for again for ever */
 	s->req[i] = MPI_REQUEST_NULL;

@@ -138,12 +138,13 @@ static void check_contents(struct tr_run *r, const struct tr_type *t)
 static void check_self(struct tr_run *r, const struct tr_type *t)
 {
 	uint64_t key = tr_key(r, 0, 0);
-	struct tr_buffer *from = tr_buffer_new(t, 2), *to = tr_buffer_new(t, 2), *want = tr_buffer_new(t, 2);
+	struct tr_buffer *from = tr_buffer_new(t, 2), *to = tr_buffer_new(t, 2),
+			 *want = tr_buffer_new(t, 2);
 
 	tr_buffer_fill(from, t, 0, 2, key);
 	tr_buffer_fill(want, t, 0, 2, key);
-	MPI_Sendrecv(from->at, 2, t->type, 0, r->thread, to->at, 2, t->type, 0, r->thread, MPI_COMM_SELF,
-		MPI_STATUS_IGNORE);
+	MPI_Sendrecv(from->at, 2, t->type, 0, r->thread, to->at, 2, t->type, 0, r->thread,
+		     MPI_COMM_SELF, MPI_STATUS_IGNORE);
 	tr_buffer_check(r, "a new type", to, want);
 	tr_buffer_free(from);
 	tr_buffer_free(to);

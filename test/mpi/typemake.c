@@ -224,8 +224,8 @@ static MPI_Datatype subarray(struct tr_run *r, const struct tr_type *t, struct m
 		p.sub[d] = tr_between(&r->plan, 1, sizes[d]);
 		p.start[d] = tr_below(&r->plan, sizes[d] - p.sub[d] + 1);
 	}
-	MPI_Type_create_subarray(2, sizes, p.sub, p.start, fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C,
-		t->type, &made);
+	MPI_Type_create_subarray(2, sizes, p.sub, p.start,
+				 fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C, t->type, &made);
 	map_array(m, t, sizes, fortran, in_part, &p);
 	return made;
 }
@@ -255,13 +255,15 @@ static MPI_Datatype darray(struct tr_run *r, const struct tr_type *t, struct map
 		sizes[d] = 2 * tr_between(&r->plan, 1, 2);
 		g.place[d] = tr_below(&r->plan, g.procs[d]);
 		g.length[d] = sizes[d] / g.procs[d];
-		distribution[d] = tr_chance(&r->plan, 50) ? MPI_DISTRIBUTE_BLOCK : MPI_DISTRIBUTE_CYCLIC;
+		distribution[d] = tr_chance(&r->plan, 50) ? MPI_DISTRIBUTE_BLOCK
+							  : MPI_DISTRIBUTE_CYCLIC;
 		if (distribution[d] == MPI_DISTRIBUTE_CYCLIC)
 			g.length[d] = tr_between(&r->plan, 1, g.length[d]);
 		args[d] = g.length[d];
 	}
-	MPI_Type_create_darray(g.procs[0] * g.procs[1], g.place[0] * g.procs[1] + g.place[1], 2, sizes,
-		distribution, args, g.procs, fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C, t->type, &made);
+	MPI_Type_create_darray(g.procs[0] * g.procs[1], g.place[0] * g.procs[1] + g.place[1], 2,
+			       sizes, distribution, args, g.procs,
+			       fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C, t->type, &made);
 	map_array(m, t, sizes, fortran, in_grid, &g);
 	return made;
 }
@@ -270,8 +272,9 @@ typedef MPI_Datatype constructor(struct tr_run *r, const struct tr_type *t, stru
 
 void tr_type_build(struct tr_run *r, struct tr_type *made)
 {
-	static constructor *const constructors[] = {contiguous, vector, vector, indexed, indexed, structure,
-		structure, resized, duplicate, subarray, darray};
+	static constructor *const constructors[] = {contiguous, vector,    vector,    indexed,
+						    indexed,    structure, structure, resized,
+						    duplicate,  subarray,  darray};
 	constructor *make = constructors[tr_below(&r->plan, 11)];
 	const struct tr_type *t = tr_type_draw(r);
 	struct map m = {.at = malloc((BYTES * 17 + 64) * sizeof(int))};

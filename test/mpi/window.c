@@ -36,7 +36,10 @@ struct op {
 
 static uint64_t apply(MPI_Op op, uint64_t old, uint64_t v)
 {
-	return op == MPI_SUM ? old + v : op == MPI_BXOR ? (old ^ v) : op == MPI_MAX ? old > v ? old : v : v;
+	return op == MPI_SUM    ? old + v
+	       : op == MPI_BXOR ? (old ^ v)
+	       : op == MPI_MAX  ? old > v ? old : v
+				: v;
 }
 
 /* ---- drawing the operations of an epoch */
@@ -101,8 +104,8 @@ static void model_op(struct tr_window *w, struct op *o)
 
 static bool brings_back(const struct op *o)
 {
-	return o->kind == GET || o->kind == RGET || o->kind == GET_ACCUMULATE || o->kind == FETCH_AND_OP ||
-		o->kind == COMPARE_AND_SWAP;
+	return o->kind == GET || o->kind == RGET || o->kind == GET_ACCUMULATE ||
+	       o->kind == FETCH_AND_OP || o->kind == COMPARE_AND_SWAP;
 }
 
 /* ---- doing them */
@@ -243,7 +246,8 @@ static void tickets(struct tr_run *r, struct tr_window *w, int each)
 		MPI_Win_flush(0, w->win);
 		tr_need(r, got >= last + !!i && got < before + (uint64_t)(each * w->n),
 			"a number taken from a window is %llu after %llu, beginning at %llu",
-			(unsigned long long)got, (unsigned long long)last, (unsigned long long)before);
+			(unsigned long long)got, (unsigned long long)last,
+			(unsigned long long)before);
 		last = got;
 	}
 	if (!w->locked_all)
@@ -260,8 +264,10 @@ static void check(struct tr_run *r, struct tr_window *w, const struct epoch *e)
 			continue;
 		for (int k = 0; k < o->count; k++)
 			tr_need(r, o->result[k] == o->want[k],
-				"one-sided operation kind %d on rank %d brought back %llx, expected %llx", o->kind,
-				o->target, (unsigned long long)o->result[k], (unsigned long long)o->want[k]);
+				"one-sided operation kind %d on rank %d brought back %llx, "
+				"expected %llx",
+				o->kind, o->target, (unsigned long long)o->result[k],
+				(unsigned long long)o->want[k]);
 		tr_digest(r, o->result, (size_t)o->count * 8);
 	}
 	MPI_Barrier(w->comm);
@@ -270,7 +276,8 @@ static void check(struct tr_run *r, struct tr_window *w, const struct epoch *e)
 	else
 		MPI_Win_lock(MPI_LOCK_SHARED, w->rank, 0, w->win);
 	for (int k = 0; k < WORDS; k++)
-		tr_need(r, w->base[k] == w->model[w->rank][k], "word %d of the window is %llx, expected %llx", k,
+		tr_need(r, w->base[k] == w->model[w->rank][k],
+			"word %d of the window is %llx, expected %llx", k,
 			(unsigned long long)w->base[k], (unsigned long long)w->model[w->rank][k]);
 	tr_digest(r, w->base, WORDS * 8);
 	if (!w->locked_all)
@@ -282,7 +289,8 @@ static void epoch(struct tr_run *r, struct tr_window *w)
 {
 	struct epoch *e = calloc(1, sizeof(*e));
 	char (*taken)[WORDS] = calloc(TR_RANKS, sizeof(*taken));
-	int n = tr_between(&r->plan, 1, OPS), way = tr_below(&r->plan, 5), each = tr_between(&r->plan, 1, 8);
+	int n = tr_between(&r->plan, 1, OPS), way = tr_below(&r->plan, 5),
+	    each = tr_between(&r->plan, 1, 8);
 
 	if (!e || !taken)
 		abort();
@@ -359,7 +367,8 @@ static void window_new(struct tr_run *r)
 	MPI_Comm_dup(c->comm, &w->comm);
 	make(w);
 	MPI_Win_get_attr(w->win, MPI_WIN_BASE, &base, &flag);
-	tr_need(r, flag && (w->made == MADE_DYNAMIC || base == w->base), "MPI_WIN_BASE is not the window's");
+	tr_need(r, flag && (w->made == MADE_DYNAMIC || base == w->base),
+		"MPI_WIN_BASE is not the window's");
 }
 
 static void window_free(struct tr_window **link)

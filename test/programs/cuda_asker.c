@@ -38,8 +38,9 @@ int main(int argc, char **argv)
 	int result;
 	FILE *f;
 
-	if (argc != 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
-	    cuMemAlloc(&at, SIZE) || cuMemsetD8(at, 0x5a, SIZE) || cuCtxSynchronize())
+	if (argc != 2 || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) ||
+	    cuCtxSetCurrent(context) || cuMemAlloc(&at, SIZE) || cuMemsetD8(at, 0x5a, SIZE) ||
+	    cuCtxSynchronize())
 		return 2;
 	result = gck_checkpoint();
 	f = fopen(path(argv[1], "results"), "a");

@@ -14,8 +14,8 @@
 #define LATE_S 3
 
 typedef void done_fn(int status, void *data);
-typedef int fence_fn(const void *procs, size_t nprocs, const void *info, size_t ninfo, done_fn *done,
-		     void *data);
+typedef int fence_fn(const void *procs, size_t nprocs, const void *info, size_t ninfo,
+		     done_fn *done, void *data);
 
 static struct {
 	done_fn *done;

@@ -94,8 +94,8 @@ static void compute(uint64_t k)
 {
 	void *params[] = {&field.at, &field.words, &k};
 
-	MUST(cuLaunchKernel(field.mix, (unsigned)((field.words + 255) / 256), 1, 1, 256, 1, 1, 0, field.stream,
-			    params, NULL));
+	MUST(cuLaunchKernel(field.mix, (unsigned)((field.words + 255) / 256), 1, 1, 256, 1, 1, 0,
+			    field.stream, params, NULL));
 }
 
 /* Of the end of the field, to the next rank's edge. */
@@ -104,10 +104,11 @@ static void hand_on(void)
 	size_t bytes = EDGE * sizeof(uint64_t);
 	int next = (rank + 1) % size, previous = (rank + size - 1) % size;
 
-	MUST(cuMemcpyDtoHAsync(field.edge, field.at + field.words * 8 - bytes, bytes, field.stream));
+	MUST(cuMemcpyDtoHAsync(field.edge, field.at + field.words * 8 - bytes, bytes,
+			       field.stream));
 	MUST(cuStreamSynchronize(field.stream));
-	MPI_Sendrecv(field.edge, EDGE, MPI_UINT64_T, next, 1, field.edge + EDGE, EDGE, MPI_UINT64_T, previous,
-		     1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(field.edge, EDGE, MPI_UINT64_T, next, 1, field.edge + EDGE, EDGE, MPI_UINT64_T,
+		     previous, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /* And into the beginning of its field. */
@@ -121,7 +122,8 @@ static int is_held(void)
 	char path[300];
 	int held;
 
-	snprintf(path, sizeof path, "%s/hold", getenv("GPUCKPT_SELF") ? getenv("GPUCKPT_SELF") : "/nowhere");
+	snprintf(path, sizeof path, "%s/hold",
+		 getenv("GPUCKPT_SELF") ? getenv("GPUCKPT_SELF") : "/nowhere");
 	held = rank == 0 && !access(path, F_OK);
 	MPI_Bcast(&held, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	return held;
@@ -159,7 +161,8 @@ int main(int argc, char **argv)
 		take_over();
 		if (i % 10 == 0) {
 			agreed += field.edge[0];
-			MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+			MPI_Allreduce(MPI_IN_PLACE, &agreed, 1, MPI_UINT64_T, MPI_SUM,
+				      MPI_COMM_WORLD);
 		}
 		if (i % 100 == 0 && rank == 0)
 			fprintf(stderr, "step %llu\n", (unsigned long long)i);

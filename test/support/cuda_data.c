@@ -157,20 +157,23 @@ bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p)
 		if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || !good(d, &m) ||
 		    m.address != p->address + have)
 			return false;
-		memcpy(p->bytes + have, d->ring + have / part % SLOTS * GCK_LINK_DATA_MOST + 4096, m.size);
+		memcpy(p->bytes + have, d->ring + have / part % SLOTS * GCK_LINK_DATA_MOST + 4096,
+		       m.size);
 		have += m.size;
 	}
 	return true;
 }
 
-bool cuda_data_hashes_as(struct cuda_data *d, const struct cuda_piece *p, uint64_t skip, uint64_t size)
+bool cuda_data_hashes_as(struct cuda_data *d, const struct cuda_piece *p, uint64_t skip,
+			 uint64_t size)
 {
 	uint64_t at = p->address + skip, end = at + size, next;
 	const uint64_t *hash = (void *)(d->ring + HASHES);
 	struct gck_link_data m;
 
 	cuda_data_send(d, GCK_LINK_DATA_HASH, at, size, HASHES);
-	if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || !good(d, &m) || m.address != at)
+	if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || !good(d, &m) ||
+	    m.address != at)
 		return false;
 	for (; at < end; at = next, hash += 2) {
 		XXH128_hash_t h;

@@ -45,7 +45,8 @@ bool cuda_data_taken(const struct cuda_data *d);
 bool cuda_data_list(struct cuda_data *d);
 bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p);
 /* HASH of a part of a piece that was read: are they those of what was read? */
-bool cuda_data_hashes_as(struct cuda_data *d, const struct cuda_piece *p, uint64_t skip, uint64_t size);
+bool cuda_data_hashes_as(struct cuda_data *d, const struct cuda_piece *p, uint64_t skip,
+			 uint64_t size);
 /* All that is listed, several GETs under way; DONE. */
 bool cuda_data_read(struct cuda_data *d);
 uint64_t cuda_data_bytes(const struct cuda_data *d);

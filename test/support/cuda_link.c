@@ -57,7 +57,8 @@ void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq)
 	send(c->fd, &m, HEAD, MSG_NOSIGNAL);
 }
 
-static void say_drain(const struct cuda_link *c, uint32_t type, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms)
+static void say_drain(const struct cuda_link *c, uint32_t type, uint64_t seq, uint32_t limit_ms,
+		      uint32_t lease_ms)
 {
 	struct gck_thread_msg m = {.type = type, .seq = seq,
 				 .total = sizeof m.cuda_drain,
@@ -70,7 +71,8 @@ static void say_drain(const struct cuda_link *c, uint32_t type, uint64_t seq, ui
 	send(c->fd, &m, HEAD + sizeof m.cuda_drain, MSG_NOSIGNAL);
 }
 
-void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms)
+void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms,
+			 uint32_t lease_ms)
 {
 	say_drain(c, GCK_LINK_CUDA_DRAIN, seq, limit_ms, lease_ms);
 }

@@ -27,7 +27,8 @@ uint32_t cuda_link_receive(struct cuda_link *c, int ms);
 bool cuda_link_hear(struct cuda_link *c, uint32_t type);
 
 void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq);
-void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms, uint32_t lease_ms);
+void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms,
+			 uint32_t lease_ms);
 
 /* Have it get ready for such a drain. */
 bool cuda_link_expect(struct cuda_link *c, uint64_t seq);

@@ -69,7 +69,8 @@ __attribute__((unused)) static bool is_str(const char *got, const char *want, co
 	bool good = ok(got && want ? !strcmp(got, want) : got == want, "%s", name);
 
 	if (!good)
-		printf("#   got \"%s\", wanted \"%s\"\n", got ? got : "(null)", want ? want : "(null)");
+		printf("#   got \"%s\", wanted \"%s\"\n", got ? got : "(null)",
+		       want ? want : "(null)");
 	return good;
 }
 

@@ -78,7 +78,8 @@ void quiesce_start(struct transaction *t)
 	}
 }
 
-static void tell(struct transaction *t, const struct gck_thread_msg *m, const void *data, size_t size)
+static void tell(struct transaction *t, const struct gck_thread_msg *m, const void *data,
+		 size_t size)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->ranks[i].asked_mpi && t->ranks[i].task->mpi)

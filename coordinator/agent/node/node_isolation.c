@@ -188,8 +188,8 @@ static void tell_blind(struct isolation *l, const char *why)
 
 	if (!l->blind)
 		say_to_user(&a->tasks,
-			    "%s: node %s cannot tell whether it is cut off, and the ranks of job %u "
-			    "run on",
+			    "%s: node %s cannot tell whether it is cut off, and the ranks of job "
+			    "%u run on",
 			    why, a->step->node, a->step->job);
 	l->blind = true;
 }

@@ -20,13 +20,14 @@ int main(int argc, char **argv)
 		return 2;
 	n = atoi(argv[4]);
 	snprintf(url, sizeof url, "file:%s", argv[1]);
-	s = gck_store_open(url, "test", (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]), true, &err);
+	s = gck_store_open(url, "test", (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]), true,
+			   &err);
 	for (int i = 1; s && i <= n; i++) {
 		json_t *commit;
 
 		seeds[1] = (uint64_t)i + 1;
-		if (checkpoint(s, (uint32_t)i, "a", GCK_COMPRESS_NONE, (uint32_t)i - 1, seeds, 2, 5000,
-			       &err) < 0)
+		if (checkpoint(s, (uint32_t)i, "a", GCK_COMPRESS_NONE, (uint32_t)i - 1, seeds, 2,
+			       5000, &err) < 0)
 			break;
 		commit = gck_store_read_commit(s, (uint32_t)i, NULL, hash, &err);
 		json_array_append_new(out, json_pack("{s:i, s:s}", "seq", i, "hash", hash));

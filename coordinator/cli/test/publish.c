@@ -36,7 +36,8 @@ int link(const char *from, const char *to)
 
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags)
 {
-	return no_noreplace ? fails(no_noreplace) : (int)syscall(SYS_renameat2, a, from, b, to, flags);
+	return no_noreplace ? fails(no_noreplace)
+			    : (int)syscall(SYS_renameat2, a, from, b, to, flags);
 }
 
 int rename(const char *from, const char *to)

@@ -202,8 +202,10 @@ static int check_begun(const struct gck_step *step, struct gck_error *err)
 {
 	uint32_t seq = step->live->checkpoint.seq;
 
-	return step->intent.seq == seq ? 0 : gck_fail(err, ECANCELED, "checkpoint %u of step %u.%u was given "
-						      "up", seq, step->job->id, step->id);
+	return step->intent.seq == seq ? 0
+				       : gck_fail(err, ECANCELED,
+						  "checkpoint %u of step %u.%u was given up",
+						  seq, step->job->id, step->id);
 }
 
 void gck_act_commit(struct gck_core *core, struct gck_step *step)

@@ -38,7 +38,9 @@ static size_t common_most(const struct gck_core *core, const struct gck_step *st
 				taken += s->live->checkpoint.common_most;
 	if (taken >= GCK_SHARED_OBJECTS_USER)
 		return 0;
-	return GCK_SHARED_OBJECTS_USER - taken < GCK_SHARED_OBJECTS_STEP ? GCK_SHARED_OBJECTS_USER - taken : GCK_SHARED_OBJECTS_STEP;
+	return GCK_SHARED_OBJECTS_USER - taken < GCK_SHARED_OBJECTS_STEP
+		       ? GCK_SHARED_OBJECTS_USER - taken
+		       : GCK_SHARED_OBJECTS_STEP;
 }
 
 int gck_document_begin(const struct gck_core *core, struct gck_step *step)
@@ -141,7 +143,8 @@ json_t *gck_document(struct gck_core *core, const struct gck_step *step)
 /* A GPU stops before its rank and is released after it. */
 static double stall_ms(const struct gck_checkpoint *c)
 {
-	int64_t first = c->gpu_first_ns && c->gpu_first_ns < c->first_ns ? c->gpu_first_ns : c->first_ns;
+	int64_t first = c->gpu_first_ns && c->gpu_first_ns < c->first_ns ? c->gpu_first_ns
+									 : c->first_ns;
 	int64_t last = c->gpu_last_ns > c->last_ns ? c->gpu_last_ns : c->last_ns;
 
 	return last > first && first ? (double)(last - first) / 1e6 : 0;
@@ -158,7 +161,8 @@ json_t *gck_document_info(struct gck_core *core, const struct gck_step *step)
 	if (!c->held)
 		json_object_set_new(info, "stall_ms", json_real(stall_ms(c)));
 	if (!c->held && c->first_ns && c->free_ns > c->first_ns)
-		json_object_set_new(info, "copy_s", json_real((double)(c->free_ns - c->first_ns) / 1e9));
+		json_object_set_new(info, "copy_s",
+				    json_real((double)(c->free_ns - c->first_ns) / 1e9));
 	if (*step->live->options.stage)
 		json_object_set_new(info, "staged", json_integer((json_int_t)c->staged));
 	if (*c->unstaged)

@@ -8,10 +8,10 @@
 
 json_t *gck_welcome(const struct gck_core *core, const struct gck_step *step, const char *action)
 {
-	json_t *body = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "op", "welcome", "action", action,
-				 "epoch", (json_int_t)core->state.epoch, "job",
-				 (json_int_t)step->job->id, "step", (json_int_t)step->id, "restarts",
-				 (json_int_t)step->restarts);
+	json_t *body = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "op", "welcome", "action",
+				 action, "epoch", (json_int_t)core->state.epoch, "job",
+				 (json_int_t)step->job->id, "step", (json_int_t)step->id,
+				 "restarts", (json_int_t)step->restarts);
 
 	if (core->slurmd_timeout_s >= 0)
 		json_object_set_new(body, "slurmd_timeout", json_integer(core->slurmd_timeout_s));
@@ -211,8 +211,8 @@ static enum verdict without_commit(struct gck_step *step)
 	if (step->live->foreign) {
 		gck_live_fail(step, EEXIST,
 			      "the commits of step %u.%u in its store were made by another "
-			      "program, or with other arguments, directory or tasks. Use restart=never to "
-			      "start it anew",
+			      "program, or with other arguments, directory or tasks. Use "
+			      "restart=never to start it anew",
 			      step->job->id, step->id);
 		return REFUSE;
 	}

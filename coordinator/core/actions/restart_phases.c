@@ -317,8 +317,8 @@ static bool go_behind(struct gck_core *core, struct gck_step *step)
 
 	if (step->live->error.code != EBADMSG || !c)
 		return false;
-	gck_warn("step %u.%u: commit %u is damaged; the next start is from commit %u", step->job->id,
-		 step->id, seq, c->seq);
+	gck_warn("step %u.%u: commit %u is damaged; the next start is from commit %u",
+		 step->job->id, step->id, seq, c->seq);
 	gck_core_note(core, gck_record_seq(step, "damaged", seq), true);
 	return true;
 }

@@ -159,8 +159,10 @@ static int take_images(struct gck_step *step, const json_t *data, struct gck_err
 	double seconds = json_number_value(json_object_get(data, "seconds"));
 
 	c->put += (uint64_t)json_integer_value(json_object_get(data, "put"));
-	c->stored += gck_shared_objects_count(c->common, c->common_most, json_object_get(data, "common"),
-				      (uint64_t)json_integer_value(json_object_get(data, "stored")));
+	c->stored += gck_shared_objects_count(c->common, c->common_most,
+					      json_object_get(data, "common"),
+					      (uint64_t)json_integer_value(
+						      json_object_get(data, "stored")));
 	if (seconds > c->write_s)
 		c->write_s = seconds;
 	take_last(&c->free_ns, data, "free_ns");

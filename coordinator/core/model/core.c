@@ -114,10 +114,13 @@ void gck_undefer(struct gck_core *core, bool was)
 const char *gck_phase_name(enum gck_phase phase)
 {
 	static const char *const names[GCK_PHASES] = {
-		"gathering", "building", "cutting files back", "starting", "doomed", "running",
-		"over", "calling agents", "preparing", "quiescing MPI", "freezing", "resuming", "writing",
-		"committing", "aborting", "held, writing", "held, committing", "held", "releasing",
-		"ending", "recovering",
+		"gathering",     "building",         "cutting files back",
+		"starting",      "doomed",           "running",
+		"over",          "calling agents",   "preparing",
+		"quiescing MPI", "freezing",         "resuming",
+		"writing",       "committing",       "aborting",
+		"held, writing", "held, committing", "held",
+		"releasing",     "ending",           "recovering",
 	};
 
 	return names[phase];

@@ -85,7 +85,8 @@ void gck_node_set_ranks(struct gck_node *node, const json_t *ranks, uint32_t nta
 		if (json_array_size(kept) == most)
 			break;
 		if (json_unpack(one, "{s:I, s:I}", "rank", &rank, "pid", &pid) == 0)
-			json_array_append_new(kept, json_pack("{s:I, s:I}", "rank", rank, "pid", pid));
+			json_array_append_new(kept,
+					      json_pack("{s:I, s:I}", "rank", rank, "pid", pid));
 	}
 	json_decref(node->ranks);
 	node->ranks = kept;

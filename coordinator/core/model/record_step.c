@@ -42,8 +42,8 @@ static int apply_job(struct gck_state *s, json_t *r, struct gck_error *err)
 	struct gck_job *job;
 
 	if (gck_record_unpack(r, err, "{s:I, s:I, s:s, s:I, s:I, s:b, s?b, s?b}", "job", &id, "uid",
-			      &uid, "user", &user, "restarts", &restarts, "submit", &submit, "batch",
-			      &batch, "fresh", &fresh, "gone", &gone))
+			      &uid, "user", &user, "restarts", &restarts, "submit", &submit,
+			      "batch", &batch, "fresh", &fresh, "gone", &gone))
 		return -1;
 	job = gck_state_add_job(s, (uint32_t)id);
 	if (!job)
@@ -123,9 +123,9 @@ static int fill_step(struct gck_step *step, json_t *r, struct gck_error *err)
 	const char *store, *options;
 	json_t *fingerprint;
 
-	if (gck_record_unpack(r, err, "{s:I, s:I, s:I, s:s, s:s, s:o, s?I}", "restarts", &restarts, "nodes",
-			      &nodes, "ntasks", &ntasks, "store", &store, "options", &options,
-			      "fingerprint", &fingerprint, "uid", &uid))
+	if (gck_record_unpack(r, err, "{s:I, s:I, s:I, s:s, s:s, s:o, s?I}", "restarts", &restarts,
+			      "nodes", &nodes, "ntasks", &ntasks, "store", &store, "options",
+			      &options, "fingerprint", &fingerprint, "uid", &uid))
 		return -1;
 	if (nodes < 1 || nodes > GCK_MAX_NODES || ntasks < 1 || ntasks > GCK_MAX_TASKS)
 		return gck_fail(err, ERANGE, "a step with %" JSON_INTEGER_FORMAT " nodes and %"

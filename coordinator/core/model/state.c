@@ -299,7 +299,8 @@ int gck_state_check_user(const struct gck_state *s, uid_t uid, struct gck_error 
 {
 	if (bytes_of_user(s, uid) < MAX_USER_BYTES)
 		return 0;
-	return gck_fail(err, E2BIG, "user %u has too many steps with --gpu-ckpt: the coordinator keeps "
-			"at most %u MiB about them; no more are taken", (unsigned)uid,
-			MAX_USER_BYTES >> 20);
+	return gck_fail(err, E2BIG,
+			"user %u has too many steps with --gpu-ckpt: the coordinator keeps at most "
+			"%u MiB about them; no more are taken",
+			(unsigned)uid, MAX_USER_BYTES >> 20);
 }

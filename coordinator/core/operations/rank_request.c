@@ -70,9 +70,10 @@ void gck_ask(struct gck_core *core, struct gck_step *step, struct gck_node *node
 
 	if (step->live->phase <= GCK_DOOMED)
 		return;
-	if (json_unpack((json_t *)body, "{s:I, s:I, s:b, s:I}", "id", &id, "rank", &rank, "one", &one,
-			"all", &all) || id < 0 || (uint64_t)id <= a->failed || all < 0 ||
-	    all > UINT32_MAX || rank < 0 || rank >= step->ntasks)
+	if (json_unpack((json_t *)body, "{s:I, s:I, s:b, s:I}", "id", &id, "rank", &rank, "one",
+			&one, "all", &all) ||
+	    id < 0 || (uint64_t)id <= a->failed || all < 0 || all > UINT32_MAX || rank < 0 ||
+	    rank >= step->ntasks)
 		return;
 	a->core = core;
 	a->step = step;

@@ -64,21 +64,24 @@ static int by_turn(const void *a, const void *b)
 /* Commits older than this time have expired. */
 static int64_t oldest(const struct gck_core *core)
 {
-	return core->conf->keep_age_s ? core->world->now_ms() / 1000 - core->conf->keep_age_s : INT64_MIN;
+	return core->conf->keep_age_s ? core->world->now_ms() / 1000 - core->conf->keep_age_s
+				      : INT64_MIN;
 }
 
-static void mark_old(const struct gck_core *core, const struct gck_needed *needed, struct candidate *c,
-		     size_t n)
+static void mark_old(const struct gck_core *core, const struct gck_needed *needed,
+		     struct candidate *c, size_t n)
 {
 	int64_t since = oldest(core);
 
 	for (size_t i = 0; i < n; i++)
-		if (c[i].commit->time < since && !gck_needed_has(needed, c[i].step, c[i].commit->seq))
+		if (c[i].commit->time < since &&
+		    !gck_needed_has(needed, c[i].step, c[i].commit->seq))
 			c[i].why = "it is older than KeepAge";
 }
 
 /* Of one user. */
-static void mark_above(uint64_t quota, const struct gck_needed *needed, struct candidate *c, size_t n)
+static void mark_above(uint64_t quota, const struct gck_needed *needed, struct candidate *c,
+		       size_t n)
 {
 	uint64_t used = 0;
 
@@ -108,8 +111,8 @@ static json_t *removal(const struct candidate *c, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		if (c[i].why) {
-			gck_info("step %u.%u: checkpoint %u is removed: %s", step->job->id, step->id,
-				 c[i].commit->seq, c[i].why);
+			gck_info("step %u.%u: checkpoint %u is removed: %s", step->job->id,
+				 step->id, c[i].commit->seq, c[i].why);
 			json_array_append_new(seqs, json_integer(c[i].commit->seq));
 		}
 	if (json_array_size(seqs))
@@ -166,7 +169,8 @@ static uint64_t used_by(const struct gck_core *core, uid_t uid)
 
 	for (const struct gck_job *j = core->state.jobs; j; j = j->next)
 		for (const struct gck_step *s = j->steps; s; s = s->next)
-			for (const struct gck_commit *c = is_of(s, uid) ? s->commits : NULL; c; c = c->older)
+			for (const struct gck_commit *c = is_of(s, uid) ? s->commits : NULL; c;
+			     c = c->older)
 				sum += c->stored;
 	return sum;
 }
@@ -187,11 +191,13 @@ int gck_quota_check(const struct gck_core *core, uid_t uid, uint64_t more, struc
 
 	if (!quota || (used <= quota && more <= quota - used))
 		return 0;
-	return gck_fail(err, EDQUOT, "images of user %s take %llu MiB%s, Quota of gpuckpt.conf is %llu: "
-			"remove what is not needed (gpuckpt list, gpuckpt remove), or end jobs: what they "
-			"would be restarted from goes when Slurm forgets them (MinJobAge of slurm.conf)",
-			name_of(core, uid), (unsigned long long)(used + more) >> 20,
-			more ? " with this one" : "", (unsigned long long)quota >> 20);
+	return gck_fail(
+		err, EDQUOT,
+		"images of user %s take %llu MiB%s, Quota of gpuckpt.conf is %llu: remove what is "
+		"not needed (gpuckpt list, gpuckpt remove), or end jobs: what they would be "
+		"restarted from goes when Slurm forgets them (MinJobAge of slurm.conf)",
+		name_of(core, uid), (unsigned long long)(used + more) >> 20,
+		more ? " with this one" : "", (unsigned long long)quota >> 20);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -208,7 +214,8 @@ static bool has_old(const struct gck_core *core, uid_t uid)
 
 	for (const struct gck_job *j = core->state.jobs; j; j = j->next)
 		for (const struct gck_step *s = j->steps; s; s = s->next)
-			for (const struct gck_commit *c = is_of(s, uid) ? s->commits : NULL; c; c = c->older)
+			for (const struct gck_commit *c = is_of(s, uid) ? s->commits : NULL; c;
+			     c = c->older)
 				if (c->time < since)
 					return true;
 	return false;

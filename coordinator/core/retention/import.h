@@ -35,8 +35,8 @@ int gck_import_begin(struct gck_core *core, const struct gck_import *i, uid_t ui
 
 /* The commit object with this hash exists: journal the commit. -1: failed, or given up
  * meanwhile. */
-int gck_import_end(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq, const char *hash,
-		   struct gck_error *err) GCK_MUST_CHECK;
+int gck_import_end(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq,
+		   const char *hash, struct gck_error *err) GCK_MUST_CHECK;
 
 /* Give up an import, unless it is over, because its user says so and puts nothing more. */
 void gck_import_abort(struct gck_core *core, uint32_t job, uint32_t step, uint32_t seq);

@@ -30,7 +30,8 @@ json_t *gck_sweep_order(const struct gck_step *step)
 static bool is_to_be_ordered(const struct gck_step *s, int64_t now_ms)
 {
 	return gck_step_unswept(s) && !gck_s3_is(s->store) &&
-	       (!s->ordered_ms || now_ms < s->ordered_ms || now_ms - s->ordered_ms > ORDER_AGAIN_MS);
+	       (!s->ordered_ms || now_ms < s->ordered_ms ||
+		now_ms - s->ordered_ms > ORDER_AGAIN_MS);
 }
 
 json_t *gck_sweep_orders(struct gck_core *core, uid_t uid)
@@ -80,7 +81,8 @@ void gck_swept_message(struct gck_core *core, struct gck_step *step, struct gck_
 	json_array_foreach(json_object_get(body, "steps"), i, one) {
 		const struct gck_step *s;
 
-		if (json_unpack(one, "{s:I, s:I, s:I}", "job", &job, "step", &id, "removals", &removals))
+		if (json_unpack(one, "{s:I, s:I, s:I}", "job", &job, "step", &id, "removals",
+				&removals))
 			continue;
 		s = gck_state_step(&core->state, (uint32_t)job, (uint32_t)id);
 		if (s && s->uid == step->uid)

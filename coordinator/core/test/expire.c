@@ -103,9 +103,12 @@ static void test_needed(void)
 	past_job(&f, 103, OWNER, "file:/s", "restart=100:1");
 	past_word_of(&f, 101, "restore", 2);
 	expire_anew();
-	is_str(left(100), "1 3", "restart=JOB:SEQ keeps the other job's commit while there is none of its own");
-	ok(gck_commit_needed(&f.core, step_of(100), 1) == step_of(103), "it is that job that needs it");
-	is_str(left(101), "2 3", "what a restart has fallen back to stays until its start is decided");
+	is_str(left(100), "1 3",
+	       "restart=JOB:SEQ keeps the other job's commit while there is none of its own");
+	ok(gck_commit_needed(&f.core, step_of(100), 1) == step_of(103),
+	   "it is that job that needs it");
+	is_str(left(101), "2 3",
+	       "what a restart has fallen back to stays until its start is decided");
 	is_str(left(102), "1 3", "restart=SEQ keeps the job's own");
 	add_commit(103, 1, 0, 10, false);
 	past_word_of(&f, 101, "run", 3);
@@ -120,14 +123,17 @@ static void test_needed(void)
 /* Slurm gives the number to another user's job. */
 static void give_number(unsigned job)
 {
-	gck_core_note(&f.core, json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", job, "uid",
-					 OWNER + 1, "user", "v", "restarts", 0, "submit", 2, "batch", 1, "fresh",
-					 1), true);
+	gck_core_note(&f.core,
+		      json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", job,
+				"uid", OWNER + 1, "user", "v", "restarts", 0, "submit", 2, "batch",
+				1, "fresh", 1),
+		      true);
 }
 
 static void test_sweep_former(void)
 {
-	json_t *orders, *word = json_pack("{s:[{s:i, s:i, s:i}]}", "steps", "job", 100, "step", 0, "removals", 1);
+	json_t *orders, *word = json_pack("{s:[{s:i, s:i, s:i}]}", "steps", "job", 100, "step", 0,
+					  "removals", 1);
 
 	begin();
 	add_job(100, OWNER, "file:/s");
@@ -139,7 +145,8 @@ static void test_sweep_former(void)
 	gck_expire(&f.core);
 	give_number(100);
 	orders = gck_sweep_orders(&f.core, OWNER + 1);
-	is_int((long long)json_array_size(orders), 0, "who has a job's number next does not sweep what the former left");
+	is_int((long long)json_array_size(orders), 0,
+	       "who has a job's number next does not sweep what the former left");
 	json_decref(orders);
 	orders = gck_sweep_orders(&f.core, OWNER);
 	is_int((long long)json_array_size(orders), 1, "that user's agents do");
@@ -161,7 +168,8 @@ static void test_quota_former(void)
 	add_job(100, OWNER, "file:/s");
 	add_commit(100, 1, 500, 70, false);
 	give_number(100);
-	ok(gck_quota_check(&f.core, OWNER + 1, 100, &err) == 0, "what the former owner left is not the new one's");
+	ok(gck_quota_check(&f.core, OWNER + 1, 100, &err) == 0,
+	   "what the former owner left is not the new one's");
 	ok(gck_quota_check(&f.core, OWNER, 40, &err) < 0, "but that user's");
 	fake_end(&f);
 }
@@ -206,8 +214,8 @@ static void test_quota(void)
 
 static void say_swept(unsigned by, unsigned job, unsigned removals)
 {
-	json_t *body = json_pack("{s:[{s:i, s:i, s:i}]}", "steps", "job", job, "step", 0, "removals",
-				 removals);
+	json_t *body = json_pack("{s:[{s:i, s:i, s:i}]}", "steps", "job", job, "step", 0,
+				 "removals", removals);
 
 	gck_swept_message(&f.core, step_of(by), NULL, body);
 	json_decref(body);
@@ -245,7 +253,8 @@ static void test_sweep(void)
 	f.conf.keep_age_s = 200;
 	gck_expire(&f.core);
 	orders = gck_sweep_orders(&f.core, OWNER);
-	is_int((long long)json_array_size(orders), 1, "an agent sweeps its own user's file: stores");
+	is_int((long long)json_array_size(orders), 1,
+	       "an agent sweeps its own user's file: stores");
 	ok(all_of(json_integer_value(json_object_get(json_array_get(orders, 0), "busy")) == 4,
 		  json_array_size(json_object_get(json_array_get(orders, 0), "keep")) == 1),
 	   "what is kept there and what may be under way is said");

@@ -69,8 +69,8 @@ static json_t *images(const struct fake *f, const struct gck_agent *a, uint32_t 
 		json_array_append_new(ranks,
 				      json_pack("{s:i, s:s}", "rank", (int)i, "manifest", text));
 	}
-	return json_pack("{s:o, s:i, s:i, s:O, s:f}", "ranks", ranks, "put", 1, "stored", 3, "common",
-			 f->common, "seconds", 1.0);
+	return json_pack("{s:o, s:i, s:i, s:O, s:f}", "ranks", ranks, "put", 1, "stored", 3,
+			 "common", f->common, "seconds", 1.0);
 }
 
 static void check_document(struct fake *f, const struct gck_agent *a, const json_t *document,
@@ -238,8 +238,8 @@ static void on_freeze(struct fake *f, struct gck_agent *a, const json_t *body, u
 		fake_wrong(f, "step %u: a freeze before MPI is at rest", a->step);
 	a->frozen = a->held = true;
 	done(a, "freeze", seq, true,
-	     json_pack("{s:o, s:i, s:i, s:i}", "exited", fake_exited(a), "first_ns", 5000000, "gpu_first_ns",
-		       3000000, "asked", (int)a->asks_all));
+	     json_pack("{s:o, s:i, s:i, s:i}", "exited", fake_exited(a), "first_ns", 5000000,
+		       "gpu_first_ns", 3000000, "asked", (int)a->asks_all));
 }
 
 static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
@@ -254,15 +254,17 @@ static void on_resume(struct fake *f, struct gck_agent *a, const json_t *body, u
 	a->held = false;
 	if (a->keep_held)
 		fake_lets_go(a);
-	done(a, "resume", seq, true, json_pack("{s:i, s:i, s:i}", "first_ns", 6000000, "last_ns", 9000000,
-	     "gpu_last_ns", 12000000));
+	done(a, "resume", seq, true,
+	     json_pack("{s:i, s:i, s:i}", "first_ns", 6000000, "last_ns", 9000000, "gpu_last_ns",
+		       12000000));
 }
 
 static void on_write(struct fake *f, struct gck_agent *a, const json_t *body, uint32_t seq)
 {
 	(void)body;
 	if (a->seq == seq && a->held && !a->held_write)
-		fake_wrong(f, "step %u: a write while held, which the freeze had not said", a->step);
+		fake_wrong(f, "step %u: a write while held, which the freeze had not said",
+			   a->step);
 	a->written = a->seq == seq;
 	a->keep_held = a->written && a->held;
 	done(a, "write", seq, a->seq == seq, a->seq == seq ? images(f, a, seq) : NULL);
@@ -422,8 +424,9 @@ static const struct {
 /* What a message asks, for an agent that does not do it. */
 static void fails(struct gck_agent *a, const char *op, uint32_t seq)
 {
-	if (!strcmp(op, "prepare") || !strcmp(op, "freeze") || !strcmp(op, "write") || !strcmp(op, "quiesce") ||
-	    !strcmp(op, "commit") || !strcmp(op, "build") || !strcmp(op, "files"))
+	if (!strcmp(op, "prepare") || !strcmp(op, "freeze") || !strcmp(op, "write") ||
+	    !strcmp(op, "quiesce") || !strcmp(op, "commit") || !strcmp(op, "build") ||
+	    !strcmp(op, "files"))
 		done(a, op, seq, false, NULL);
 }
 

@@ -42,8 +42,9 @@ static unsigned commits(unsigned steps)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < steps; i++)
-		for (const struct gck_commit *c = gck_state_step(&f.core.state, FIRST + i, 0)->commits; c;
-		     c = c->older)
+		for (const struct gck_commit *c =
+			     gck_state_step(&f.core.state, FIRST + i, 0)->commits;
+		     c; c = c->older)
 			n++;
 	return n;
 }

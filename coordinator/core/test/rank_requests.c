@@ -30,8 +30,8 @@ static void end(void)
 
 static void ask(unsigned node, unsigned id, bool one, unsigned all)
 {
-	json_t *body = json_pack("{s:i, s:i, s:b, s:i}", "id", (int)id, "rank", (int)node, "one", one,
-				 "all", (int)all);
+	json_t *body = json_pack("{s:i, s:i, s:b, s:i}", "id", (int)id, "rank", (int)node, "one",
+				 one, "all", (int)all);
 
 	gck_ask(&f.core, step_0(), &step_0()->live->nodes[node], body);
 	json_decref(body);

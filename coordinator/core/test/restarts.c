@@ -83,7 +83,11 @@ static void test_in_doubt(void)
 static void test_import_in_doubt(void)
 {
 	static const char store[] = "s3://bucket/prefix";
-	const struct gck_import image = {.job = JOB, .step = 0, .seq = 9, .ranks = 1, .store = store};
+	const struct gck_import image = {.job = JOB,
+					 .step = 0,
+					 .seq = 9,
+					 .ranks = 1,
+					 .store = store};
 	struct gck_error err = {0};
 
 	begin(0);
@@ -95,7 +99,8 @@ static void test_import_in_doubt(void)
 	ok(all_of(gck_import_check(&f.core, &image, OWNER, &err), err.code == EBUSY),
 	   "a commit in doubt: nothing is imported over it: %s", err.text);
 	gck_core_note(&f.core, json_pack("{s:s, s:i}", "t", "gone", "job", JOB), true);
-	is_int(gck_import_check(&f.core, &image, OWNER, &err), 0, "until nobody looks for it any more");
+	is_int(gck_import_check(&f.core, &image, OWNER, &err), 0,
+	       "until nobody looks for it any more");
 	end();
 }
 
@@ -308,7 +313,8 @@ static void test_found_late(void)
 	   "damage that shows when the ranks run: the job is requeued, and not held");
 	fake_crash(&f);
 	restart(0);
-	is_int(f.agents[0][0].from, 1, "and goes on from the commit before, whatever became of the coordinator");
+	is_int(f.agents[0][0].from, 1,
+	       "and goes on from the commit before, whatever became of the coordinator");
 	end();
 	begin(2);
 	restart_no_run(EIO);
@@ -354,8 +360,9 @@ static void restart_fails(int code, const char *text)
 	fake_requeued(&f);
 	for (unsigned i = 0; i < 1000 && !is_at(GCK_BUILDING); i++)
 		fake_deliver(&f);
-	fake_say(a, json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", "build", "seq",
-			      (int)step_0()->live->plan.seq, "ok", 0, "error", text, "code", code));
+	fake_say(a,
+		 json_pack("{s:s, s:s, s:i, s:b, s:s, s:i}", "op", "done", "phase", "build", "seq",
+			   (int)step_0()->live->plan.seq, "ok", 0, "error", text, "code", code));
 	while (a->out.n)
 		fake_core_takes(&f, a);
 }
@@ -458,7 +465,8 @@ static void test_late(void)
 			fake_agent_takes(&f, &f.agents[0][n]);
 		}
 	gck_operation_begin(&f.core, GCK_CREATE, JOB, 0, "test", NULL, NULL);
-	is_int(step_0()->live->phase, GCK_CALLING, "a checkpoint calls an agent that is not there yet");
+	is_int(step_0()->live->phase, GCK_CALLING,
+	       "a checkpoint calls an agent that is not there yet");
 	fake_settle(&f);
 	ok(all_of(f.agents[0][2].state == F_RUNNING, json_object_get(f.store[0], "1")),
 	   "it comes, starts, and takes part");

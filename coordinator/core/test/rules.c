@@ -228,7 +228,8 @@ static void test_stored(void)
 	begin();
 	create();
 	fake_settle(&f);
-	is_int((long long)step_0()->commits->stored, NODES + 2, "what nodes have in common counts once");
+	is_int((long long)step_0()->commits->stored, NODES + 2,
+	       "what nodes have in common counts once");
 	create();
 	fake_settle(&f);
 	is_int((long long)step_0()->commits->stored, NODES + 2, "in each checkpoint");
@@ -268,10 +269,13 @@ static void test_hostile_common(void)
 	json_object_set_new(common, "0000000000000000000000000000000c0", json_integer(1));
 	json_object_set_new(common, "libraries", json_integer(1));
 	kept = kept_of(common);
-	is_int((long long)json_object_size(kept), 1, "of what agents call common only objects' names are kept");
-	is_int(json_integer_value(json_object_get(kept, "00000000000000000000000000000009")), 1, "with their bytes");
+	is_int((long long)json_object_size(kept), 1,
+	       "of what agents call common only objects' names are kept");
+	is_int(json_integer_value(json_object_get(kept, "00000000000000000000000000000009")), 1,
+	       "with their bytes");
 	fake_settle(&f);
-	is_int((long long)step_0()->commits->stored, 3 * NODES - (NODES - 1), "nor is anything else believed");
+	is_int((long long)step_0()->commits->stored, 3 * NODES - (NODES - 1),
+	       "nor is anything else believed");
 	kept = kept_of(json_integer(3));
 	is_int((long long)json_object_size(kept), 0, "of what is no object none are");
 	fake_settle(&f);
@@ -286,11 +290,13 @@ static void test_much_in_common(void)
 	begin();
 	for (unsigned i = 0; i < GCK_SHARED_OBJECTS_STEP + 10; i++)
 		common_name(many, i);
-	is_int((long long)json_object_size(kept_of(json_incref(many))), GCK_SHARED_OBJECTS_STEP, "a step's names have an end");
+	is_int((long long)json_object_size(kept_of(json_incref(many))), GCK_SHARED_OBJECTS_STEP,
+	       "a step's names have an end");
 	fake_settle(&f);
 	other = gck_state_step(&f.core.state, JOB, 1)->live;
 	other->checkpoint.common_most = GCK_SHARED_OBJECTS_USER - 5;
-	is_int((long long)json_object_size(kept_of(json_incref(many))), 5, "and those of all steps of a user");
+	is_int((long long)json_object_size(kept_of(json_incref(many))), 5,
+	       "and those of all steps of a user");
 	fake_settle(&f);
 	other->checkpoint.common_most = GCK_SHARED_OBJECTS_USER;
 	is_int((long long)json_object_size(kept_of(many)), 0, "who has no more");
@@ -394,8 +400,8 @@ static void test_starts_while_written(void)
 	a->state = F_NEW;
 	fake_connect(&f, a);
 	fake_core_takes(&f, a);
-	is_int(step_0()->intent.seq, 1, "an agent says that it starts, while images are written: the checkpoint "
-	       "goes on");
+	is_int(step_0()->intent.seq, 1,
+	       "an agent says that it starts, while images are written: the checkpoint goes on");
 	fake_say(a, written);
 	fake_core_takes(&f, a);
 	is_int(noted("committing"), 1, "and is committed");
@@ -541,10 +547,12 @@ static void test_share(void)
 static void fill_share(unsigned n)
 {
 	for (unsigned i = STEPS; i < n; i++)
-		gck_core_note(&f.core, json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:{}}", "t", "step",
-						 "job", JOB, "step", (int)i, "restarts", 0, "nodes", 1,
-						 "ntasks", 1, "store", "file:/s", "options", "",
-						 "fingerprint"), false);
+		gck_core_note(&f.core,
+			      json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:{}}", "t",
+					"step", "job", JOB, "step", (int)i, "restarts", 0, "nodes",
+					1, "ntasks", 1, "store", "file:/s", "options", "",
+					"fingerprint"),
+			      false);
 	gck_state_step(&f.core.state, JOB, n - 1)->bytes = 256 << 20;
 }
 
@@ -570,8 +578,8 @@ static void test_former_share(void)
 /* Each of what an agent says of its ranks is as large as it likes. */
 static void test_words(void)
 {
-	json_t *word = json_pack("{s:i, s:i, s:s, s:[{s:s}]}", "rank", 1, "pid", 99, "object", "file", "remedy",
-				 "x", "y");
+	json_t *word = json_pack("{s:i, s:i, s:s, s:[{s:s}]}", "rank", 1, "pid", 99, "object",
+				 "file", "remedy", "x", "y");
 	json_t *many = json_array(), *kept;
 	struct gck_node *node;
 
@@ -586,10 +594,13 @@ static void test_words(void)
 	is_int((long long)json_array_size(kept), 1, "no more are kept than there are");
 	is_int((long long)json_object_size(json_array_get(kept, 0)), 2, "and of each what is used");
 	gck_node_set_ranks(node, many, GCK_MAX_TASKS);
-	is_int((long long)json_array_size(node->ranks), GCK_MAX_NODE_TASKS, "or than a node can have");
+	is_int((long long)json_array_size(node->ranks), GCK_MAX_NODE_TASKS,
+	       "or than a node can have");
 	gck_node_set_items(node, many);
-	is_int((long long)json_array_size(node->items), GCK_MAX_NODE_TASKS, "nor more that stands in the way");
-	is_int((long long)json_object_size(json_array_get(node->items, 0)), 2, "and of each what is told");
+	is_int((long long)json_array_size(node->items), GCK_MAX_NODE_TASKS,
+	       "nor more that stands in the way");
+	is_int((long long)json_object_size(json_array_get(node->items, 0)), 2,
+	       "and of each what is told");
 	json_decref(many);
 	json_decref(word);
 	end();

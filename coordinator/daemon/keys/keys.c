@@ -46,8 +46,10 @@ static int take_line(struct value *v, size_t n, size_t *place, char *line, unsig
 			return gck_fail(err, EINVAL, "line %u has a space or a control character",
 					number);
 	if (!to || *to->to || !*line || strlen(line) >= to->size)
-		return gck_fail(err, EINVAL, "line %u is not understood; write access=, secret= and, "
-				"if there is one, token=", number);
+		return gck_fail(err, EINVAL,
+				"line %u is not understood; write access=, secret= and, if there "
+				"is one, token=",
+				number);
 	strcpy(to->to, line);
 	return 0;
 }
@@ -107,8 +109,10 @@ int gck_keys_open(struct gck_keys *k, const struct gck_conf *c, struct gck_error
 					    .virtual_host = !strcmp(c->s3_addressing, "virtual") };
 	gck_secret_find(&k->file, c->s3_key_file, CREDENTIAL);
 	if (!*k->file.path)
-		return gck_fail(err, EINVAL, "S3Store=%.200s needs keys: set S3KeyFile, or give the "
-				"systemd credential " CREDENTIAL, c->s3_store);
+		return gck_fail(err, EINVAL,
+				"S3Store=%.200s needs keys: set S3KeyFile, or give the systemd "
+				"credential " CREDENTIAL,
+				c->s3_store);
 	if (load(k, err))
 		return -1;
 	point(k);

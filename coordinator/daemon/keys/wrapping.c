@@ -92,7 +92,8 @@ static int seal(const struct gck_wrapping *w, const struct gck_job *job,
 		struct gck_error *err)
 {
 	unsigned char sealed[SEALED];
-	int n = snprintf(out, ABOUT_MAX, "1:%s:%u:%" PRIu32, w->v[0].id, (unsigned)job->uid, job->id);
+	int n = snprintf(out, ABOUT_MAX, "1:%s:%u:%" PRIu32, w->v[0].id, (unsigned)job->uid,
+			 job->id);
 	struct gck_associated_data bound = {out, (size_t)n};
 
 	if (gck_crypto_random(sealed, GCK_CRYPTO_NONCE, err) < 0 ||
@@ -105,12 +106,13 @@ static int seal(const struct gck_wrapping *w, const struct gck_job *job,
 }
 
 /* The length of "1:<id>:<uid>:<job>"; 0 if the text is something else. */
-static size_t parse_about(const char *wrapped, char id[GCK_WRAPPING_ID], unsigned *uid, uint32_t *job)
+static size_t parse_about(const char *wrapped, char id[GCK_WRAPPING_ID], unsigned *uid,
+			  uint32_t *job)
 {
 	int n = 0;
 
-	if (sscanf(wrapped, "1:%16[0-9a-f]:%u:%" SCNu32 "%n", id, uid, job, &n) < 3 || n >= ABOUT_MAX ||
-	    wrapped[n] != ':')
+	if (sscanf(wrapped, "1:%16[0-9a-f]:%u:%" SCNu32 "%n", id, uid, job, &n) < 3 ||
+	    n >= ABOUT_MAX || wrapped[n] != ':')
 		return 0;
 	return (size_t)n;
 }
@@ -128,8 +130,10 @@ static int no_key(const struct gck_wrapping *w, const char *id, struct gck_error
 	if (!*w->file.path)
 		return gck_fail(err, ENOKEY, "gpuckptd has no keys for encrypted images: set "
 				"EncryptionKeyFile in gpuckpt.conf");
-	return gck_fail(err, ENOKEY, "its key is wrapped by key %s, which EncryptionKeyFile=%.200s of "
-			"gpuckptd does not have (any more)", id, w->file.path);
+	return gck_fail(err, ENOKEY,
+			"its key is wrapped by key %s, which EncryptionKeyFile=%.200s of gpuckptd "
+			"does not have (any more)",
+			id, w->file.path);
 }
 
 int gck_wrapping_unwrap(const struct gck_wrapping *w, const char *wrapped, uid_t uid,
@@ -151,8 +155,8 @@ int gck_wrapping_unwrap(const struct gck_wrapping *w, const char *wrapped, uid_t
 	by = find_key(w, id);
 	if (!by)
 		return no_key(w, id, err);
-	if (gck_crypto_decrypt(by, sealed, (struct gck_associated_data){wrapped, n}, sealed + GCK_CRYPTO_NONCE,
-			    GCK_CRYPTO_KEY, key, err) < 0)
+	if (gck_crypto_decrypt(by, sealed, (struct gck_associated_data){wrapped, n},
+			       sealed + GCK_CRYPTO_NONCE, GCK_CRYPTO_KEY, key, err) < 0)
 		return gck_fail_in(err, "the wrapped key of job %u", job);
 	return 0;
 }

@@ -77,7 +77,8 @@ static int remove_of(const struct gck_daemon *d, const json_t *order, struct gck
 			   false, err);
 	if (!s)
 		return err->code == ENOENT ? 0 : -1; /* nothing is stored there */
-	rc = gck_store_prune_listed(s, json_object_get(order, "keep"), number_of(order, "busy"), err);
+	rc = gck_store_prune_listed(s, json_object_get(order, "keep"), number_of(order, "busy"),
+				    err);
 	gck_store_close(s);
 	return rc;
 }

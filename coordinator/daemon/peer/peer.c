@@ -69,7 +69,8 @@ static bool has_room(const struct gck_peer *peer)
  * which must not be missed. */
 static bool may_read(const struct gck_peer *peer)
 {
-	return !peer->closing && !peer->broken && has_room(peer) && !(peer->known && ev_is_active(&peer->timer)) &&
+	return !peer->closing && !peer->broken && has_room(peer) &&
+	       !(peer->known && ev_is_active(&peer->timer)) &&
 	       !(peer->agent && peer->agent->registration);
 }
 

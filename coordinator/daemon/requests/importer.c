@@ -37,7 +37,8 @@ static void on_idle(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)loop;
 	(void)events;
-	gck_warn("step %u.%u: nothing was heard of the import of checkpoint %u for %.0f s; it is given up",
+	gck_warn("step %u.%u: nothing was heard of the import of checkpoint %u for %.0f s; it is "
+		 "given up",
 		 i->job, i->step, i->seq, (double)GCK_IMPORT_SILENCE_S);
 	gck_peer_close(i->peer);
 }
@@ -110,8 +111,10 @@ static void ask_slurm(struct gck_importer *i, const struct gck_import *what, con
 	}
 	i->request = json_deep_copy(body);
 	peer->uses++;
-	gck_slurm_ask(&d->slurm, json_pack("{s:s, s:I, s:I}", "op", "import", "job", (json_int_t)what->job,
-					   "uid", (json_int_t)peer->uid), on_slurm, i);
+	gck_slurm_ask(&d->slurm,
+		      json_pack("{s:s, s:I, s:I}", "op", "import", "job", (json_int_t)what->job,
+				"uid", (json_int_t)peer->uid),
+		      on_slurm, i);
 }
 
 static void open_import(struct gck_peer *peer, const json_t *body, bool only_asks)

@@ -85,13 +85,13 @@ static void add_progress(json_t *e, const struct gck_daemon *d, const struct gck
 
 	gck_live_progress(live, &done, &all);
 	if (live->checkpoint.seq)
-		json_object_set_new(
-			e, "checkpoint",
-			json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f}", "seq",
-				  (json_int_t)live->checkpoint.seq, "phase",
-				  gck_phase_question(live->phase), "reason",
-				  live->checkpoint.reason, "done", (json_int_t)done, "all",
-				  (json_int_t)all, "rate", rate_of(done, ms), "seconds", (double)ms / 1e3));
+		json_object_set_new(e, "checkpoint",
+				    json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f}", "seq",
+					      (json_int_t)live->checkpoint.seq, "phase",
+					      gck_phase_question(live->phase), "reason",
+					      live->checkpoint.reason, "done", (json_int_t)done,
+					      "all", (json_int_t)all, "rate", rate_of(done, ms),
+					      "seconds", (double)ms / 1e3));
 	else if (live->phase <= GCK_STARTING)
 		json_object_set_new(e, "restart", json_pack("{s:I, s:I, s:I, s:I}", "seq",
 				    (json_int_t)live->plan.seq, "done", (json_int_t)done, "all",
@@ -123,8 +123,8 @@ static json_t *status_step(const struct gck_daemon *d, const struct gck_step *st
 }
 
 /* Not commits that a former owner of the job id has left. */
-static json_t *job_steps(const struct gck_daemon *d, uid_t uid, const struct gck_job *job, uint32_t step,
-			 step_fn *entry)
+static json_t *job_steps(const struct gck_daemon *d, uid_t uid, const struct gck_job *job,
+			 uint32_t step, step_fn *entry)
 {
 	json_t *out = json_array();
 
@@ -134,7 +134,8 @@ static json_t *job_steps(const struct gck_daemon *d, uid_t uid, const struct gck
 	return out;
 }
 
-static json_t *report(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range, step_fn *entry)
+static json_t *report(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range,
+		      step_fn *entry)
 {
 	json_t *steps = json_array(), *out = json_pack("{s:o}", "steps", steps);
 	size_t bytes = 0;
@@ -162,7 +163,8 @@ json_t *gck_report_list(const struct gck_daemon *d, uid_t uid, const struct gck_
 	return report(d, uid, range, list_step);
 }
 
-json_t *gck_report_status(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range)
+json_t *gck_report_status(const struct gck_daemon *d, uid_t uid,
+			  const struct gck_report_range *range)
 {
 	json_t *head = json_pack("{s:s, s:s, s:I, s:I, s:I}", "version", PACKAGE_VERSION, "cluster",
 				 d->conf.cluster, "epoch", (json_int_t)d->core.state.epoch, "since",
@@ -190,6 +192,7 @@ json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
 	if (!strncmp(step->store, "s3:", 3))
 		snprintf(owner, sizeof owner, "/%u", (unsigned)step->uid);
 	snprintf(name, sizeof name, "/%u/%u/commit-%u.json", step->job->id, step->id, commit->seq);
-	json_object_set_new(e, "path", json_sprintf("%s/%s%s%s", step->store, d->conf.cluster, owner, name));
+	json_object_set_new(e, "path",
+			    json_sprintf("%s/%s%s%s", step->store, d->conf.cluster, owner, name));
 	return e;
 }

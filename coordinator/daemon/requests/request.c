@@ -143,14 +143,17 @@ static int choose_removed(const struct request *r, const struct gck_step *step, 
 	const struct gck_step *needs = only ? gck_commit_needed(core, step, only) : NULL;
 
 	if (step->intent.import)
-		return gck_fail(err, EBUSY, "checkpoint %u of step %u.%u is being imported; commits can be "
-				"removed when that has ended", step->intent.seq, step->job->id, step->id);
+		return gck_fail(err, EBUSY,
+				"checkpoint %u of step %u.%u is being imported; commits can be "
+				"removed when that has ended",
+				step->intent.seq, step->job->id, step->id);
 	if (only && !gck_step_commit(step, only))
 		return gck_fail(err, ENOENT, "step %u.%u has no commit %u", step->job->id, step->id,
 				only);
 	if (needs && needs != step)
-		return gck_fail(err, EBUSY, "step %u.%u runs from commit %u of step %u.%u, or is to; it can "
-				"be removed when that has a commit of its own, or its job has ended",
+		return gck_fail(err, EBUSY,
+				"step %u.%u runs from commit %u of step %u.%u, or is to; it can be "
+				"removed when that has a commit of its own, or its job has ended",
 				needs->job->id, needs->id, only, step->job->id, step->id);
 	if (needs)
 		return gck_fail(err, EBUSY,
@@ -190,7 +193,8 @@ static void do_remove(const struct request *r)
 /* A user cannot report that an object store is swept. */
 static void do_swept(const struct request *r)
 {
-	const struct gck_step *step = gck_state_step(&r->peer->daemon->core.state, r->job->id, r->step);
+	const struct gck_step *step = gck_state_step(&r->peer->daemon->core.state, r->job->id,
+						     r->step);
 
 	if (step && !gck_s3_is(step->store))
 		gck_swept(&r->peer->daemon->core, r->job->id, r->step,
@@ -211,7 +215,8 @@ static struct gck_report_range range_of(const struct request *r)
 
 	if (r->job)
 		return (struct gck_report_range){r->job->id, r->job->id, r->step};
-	return (struct gck_report_range){from > 0 && from <= UINT32_MAX ? (uint32_t)from : 0, UINT32_MAX, r->step};
+	return (struct gck_report_range){from > 0 && from <= UINT32_MAX ? (uint32_t)from : 0,
+					 UINT32_MAX, r->step};
 }
 
 static void do_list(const struct request *r)

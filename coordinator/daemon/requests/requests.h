@@ -40,8 +40,10 @@ struct gck_report_range {
 
 /* The data of an answer, with what this user may see: as many jobs as fit, at least one. "more" has
  * the id of the next job. */
-json_t *gck_report_list(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range);
-json_t *gck_report_status(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range);
+json_t *gck_report_list(const struct gck_daemon *d, uid_t uid,
+			const struct gck_report_range *range);
+json_t *gck_report_status(const struct gck_daemon *d, uid_t uid,
+			  const struct gck_report_range *range);
 json_t *gck_report_show(const struct gck_daemon *d, const struct gck_step *step,
 			const struct gck_commit *commit);
 

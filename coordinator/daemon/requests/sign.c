@@ -289,9 +289,9 @@ static int parse(struct question *q, struct gck_error *err)
 	json_int_t job, step;
 	json_error_t bad;
 
-	if (json_unpack_ex(q->body, &bad, 0, "{s:I, s:s, s:s, s:I, s:I, s:o}", "id", &q->id, "store",
-			   &q->of.url, "cluster", &q->of.cluster, "job", &job, "step", &step,
-			   "requests", &q->requests))
+	if (json_unpack_ex(q->body, &bad, 0, "{s:I, s:s, s:s, s:I, s:I, s:o}", "id", &q->id,
+			   "store", &q->of.url, "cluster", &q->of.cluster, "job", &job, "step",
+			   &step, "requests", &q->requests))
 		return gck_fail(err, EINVAL, "sign is malformed: %s", bad.text);
 	if (job < 1 || job > UINT32_MAX || step < 0 || step > UINT32_MAX ||
 	    !json_is_array(q->requests) || json_array_size(q->requests) > MOST)
@@ -349,8 +349,9 @@ void gck_unwrap_message(struct gck_peer *peer, const json_t *body)
 	gck_wrapping_renew(&peer->daemon->wrapping);
 	if (json_unpack((json_t *)body, "{s:I, s:s}", "id", &id, "key", &wrapped))
 		gck_fail(&err, EINVAL, "unwrap is malformed");
-	answer_unwrap(peer, id, err.code ? json_pack("{s:s, s:i}", "error", err.text, "code", err.code) :
-				    unwrap(peer, wrapped, &err));
+	answer_unwrap(peer, id,
+		      err.code ? json_pack("{s:s, s:i}", "error", err.text, "code", err.code)
+			       : unwrap(peer, wrapped, &err));
 	if (err.code)
 		gck_info("unwrap by user %u is refused: %s", (unsigned)peer->uid, err.text);
 }

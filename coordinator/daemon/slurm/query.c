@@ -122,8 +122,10 @@ static json_t *query_import(const json_t *request, struct gck_error *err)
 	struct gck_error why = {0};
 
 	if (load_job(job_of(request), &why)) {
-		gck_fail(err, EEXIST, "Slurm has a job %u on this cluster: import when it has forgotten that "
-			 "(MinJobAge after its end)", job_of(request));
+		gck_fail(err, EEXIST,
+			 "Slurm has a job %u on this cluster: import when it has forgotten that "
+			 "(MinJobAge after its end)",
+			 job_of(request));
 		return NULL;
 	}
 	if (why.code == ENOENT)

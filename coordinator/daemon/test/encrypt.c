@@ -49,9 +49,7 @@ static void configure(void)
 	snprintf(keys, sizeof keys, "%s/keys", lab_dir);
 	if (!f || fprintf(f, "EncryptionKeyFile=%s\n", keys) < 0 || fclose(f))
 		printf("Bail out! cannot write %s\n", lab_conf);
-	lab_slurm("{\"conf\":{\"cluster\":\"test\",\"slurm_user\":99999},\"job\":{\"job\":7,\"uid\":0,"
-		  "\"user\":\"me\",\"restarts\":0,\"submit\":100,\"batch\":true,\"nodes\":2,\"runs\":true,"
-		  "\"ends_itself\":true},\"nodes\":{\"leaving\":[],\"gone\":[]}}");
+	lab_slurm("{\"conf\":{\"cluster\":\"test\",\"slurm_user\":99999},\"job\":{\"job\":7,\"uid\":0,\"user\":\"me\",\"restarts\":0,\"submit\":100,\"batch\":true,\"nodes\":2,\"runs\":true,\"ends_itself\":true},\"nodes\":{\"leaving\":[],\"gone\":[]}}");
 }
 
 static void bad_keys(const char *text, mode_t mode, const char *words, const char *what)
@@ -121,7 +119,8 @@ static void checkpoint(unsigned seq)
 	take_wrapped(agent[0]);
 	lab_hear(agent[1], "prepare", seq);
 	for (int i = 0; i < 2; i++)
-		lab_say(agent[i], "{'op':'done','phase':'prepare','seq':%u,'ok':false,'error':'no'}", seq);
+		lab_say(agent[i],
+			"{'op':'done','phase':'prepare','seq':%u,'ok':false,'error':'no'}", seq);
 	for (int i = 0; i < 2; i++) {
 		lab_hear(agent[i], "abort", seq);
 		lab_done(agent[i], "abort", seq, "{}");

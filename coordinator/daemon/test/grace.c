@@ -144,7 +144,8 @@ static void test_agents_come(void)
 	ok(is_told(asks("{'op':'list','job':7,'step':3}"), AT_ONCE_MS, NULL),
 	   "who asks about another step is answered at once");
 	ok(joins(0), "the first agent is back");
-	ok(waits(create) && waits(status) && waits(all), "who asks about the step waits for the other");
+	ok(waits(create) && waits(status) && waits(all),
+	   "who asks about the step waits for the other");
 	ok(joins(1), "which comes");
 	ok(lab_hear(agent[0], "prepare", 1) && lab_hear(agent[1], "prepare", 1),
 	   "then the checkpoint begins that was asked for first");
@@ -166,7 +167,8 @@ static void test_clients_go(void)
 	}
 	ok(good, "many clients ask about a step, and die while they wait");
 	ok(joins(0) && joins(1), "its agents come");
-	ok(is_shown(asks("{'op':'status','job':7}"), "running"), "of what they wanted nothing is left");
+	ok(is_shown(asks("{'op':'status','job':7}"), "running"),
+	   "of what they wanted nothing is left");
 	is_int(lab_term(), 0, "gpuckptd ends well");
 }
 
@@ -179,7 +181,8 @@ static void test_stands_still(void)
 	ok(waits(create), "a client waits for the agents");
 	lab_stand_still(STILL_S);
 	ok(waits(create), "and still does when the machine stood still for longer than the period");
-	ok(joins(0) && joins(1) && lab_hear(agent[0], "prepare", 0), "they come, and the checkpoint begins");
+	ok(joins(0) && joins(1) && lab_hear(agent[0], "prepare", 0),
+	   "they come, and the checkpoint begins");
 	gck_wire_free(create);
 }
 

@@ -84,12 +84,12 @@ static bool agrees(struct gck_wire *w)
 	return good;
 }
 
-static bool says(struct gck_wire *w, const char *op, int job, long seq, long stored, const char *store,
-		 const char *directories)
+static bool says(struct gck_wire *w, const char *op, int job, long seq, long stored,
+		 const char *store, const char *directories)
 {
-	return lab_say(w, "{'op':'%s','job':%d,'step':0,'seq':%ld,'ranks':2,'stored':%ld,'store':'%s',"
-		       "'directories':%s,'fingerprint':{'program':'p'}}", op, job, seq, stored, store,
-		       directories);
+	return lab_say(w,
+		       "{'op':'%s','job':%d,'step':0,'seq':%ld,'ranks':2,'stored':%ld,'store':'%s','directories':%s,'fingerprint':{'program':'p'}}",
+		       op, job, seq, stored, store, directories);
 }
 
 static bool asks(struct gck_wire *w, int job, long seq, long stored, const char *store,
@@ -140,8 +140,10 @@ static bool gives(struct gck_wire *w, int job, const char *verb, const char *nam
 	json_t *answer, *one;
 	bool good;
 
-	if (!lab_say(w, "{'op':'sign','id':%d,'store':'" STORE "','cluster':'test','job':%d,'step':0,"
-		     "'requests':[{'verb':'%s','name':'%s'}]}", ++id, job, verb, name))
+	if (!lab_say(w,
+		     "{'op':'sign','id':%d,'store':'" STORE "','cluster':'test','job':%d,'step':0,"
+		     "'requests':[{'verb':'%s','name':'%s'}]}",
+		     ++id, job, verb, name))
 		return false;
 	answer = lab_next(w);
 	one = json_array_get(json_object_get(answer, "urls"), 0);
@@ -176,23 +178,26 @@ static void test_refused(void)
 {
 	struct gck_wire *w = lab_connect();
 
-	ok(refuses(w, 9, 3, 1, "file:/s", "['3-cd/']", "no object store"), "into files: %s", last_error);
-	ok(refuses(w, 9, 3, 1, "s3://other/site", "['3-cd/']", "S3Store"), "into another bucket: %s",
+	ok(refuses(w, 9, 3, 1, "file:/s", "['3-cd/']", "no object store"), "into files: %s",
 	   last_error);
+	ok(refuses(w, 9, 3, 1, "s3://other/site", "['3-cd/']", "S3Store"),
+	   "into another bucket: %s", last_error);
 	ok(refuses(w, 9, 0, 1, STORE, "['3-cd/']", "out of range"), "no commit: %s", last_error);
-	ok(refuses(w, 9, 2147483648, 1, STORE, "['3-cd/']", "out of range"), "nor one that leaves few numbers");
+	ok(refuses(w, 9, 2147483648, 1, STORE, "['3-cd/']", "out of range"),
+	   "nor one that leaves few numbers");
 	ok(refuses(w, 9, 3, 1, STORE, "[]", "at least 1"), "no directory: %s", last_error);
 	ok(refuses(w, 9, 3, 1, STORE, "['4-cd/']", "not a directory of checkpoint 3"),
 	   "one of a later checkpoint: %s", last_error);
 	ok(refuses(w, 9, 3, 1, STORE, "['']", "not a directory"), "the whole step: %s", last_error);
 	ok(refuses(w, 9, 3, 1, STORE, "['../8/']", "not a directory"), "another's: %s", last_error);
-	ok(refuses(w, 9, 3, 200 * MIB, STORE, "['3-cd/']", "200 MiB with this one"), "more than Quota: %s",
-	   last_error);
+	ok(refuses(w, 9, 3, 200 * MIB, STORE, "['3-cd/']", "200 MiB with this one"),
+	   "more than Quota: %s", last_error);
 	slurm("\"Slurm has a job 9\"", 0);
 	ok(refuses(w, 9, 3, 1, STORE, "['3-cd/']", "Slurm has a job 9"), "a job that Slurm has: %s",
 	   last_error);
 	slurm("{\"user\":\"me\"}", 0);
-	ok(!ends(w, "'" HASH "'") && strstr(last_error, "nothing is imported"), "the end before it begins");
+	ok(!ends(w, "'" HASH "'") && strstr(last_error, "nothing is imported"),
+	   "the end before it begins");
 	ok(listed(9, 3) == 0 && !gives(w, 9, "put", "3-cd/" HASH), "nothing of it may be written");
 	gck_wire_free(w);
 }
@@ -201,12 +206,13 @@ static void test_asked(void)
 {
 	struct gck_wire *w = lab_connect();
 
-	ok(may(w, 9, 3) && may(w, 9, 3), "it may be asked, and again, whether one may be (%s)", last_error);
+	ok(may(w, 9, 3) && may(w, 9, 3), "it may be asked, and again, whether one may be (%s)",
+	   last_error);
 	ok(!gives(w, 9, "put", "3-cd/" HASH) && !ends(w, "'" HASH "'") &&
 	   strstr(last_error, "nothing is imported"), "nothing has begun by that");
 	lab_kill();
-	ok(lab_up() && !gives(w = lab_connect(), 9, "delete", "3-cd/" HASH), "nor is it in the journal (%s)",
-	   last_error);
+	ok(lab_up() && !gives(w = lab_connect(), 9, "delete", "3-cd/" HASH),
+	   "nor is it in the journal (%s)", last_error);
 	gck_wire_free(w);
 }
 
@@ -227,7 +233,8 @@ static void test_good(void)
 	ok(imports(w, 9, 3), "a job that is not known: it may be imported (%s)", last_error);
 	ok(gives(other, 9, "put", "3-cd/" HASH) && gives(other, 9, "put", "3-cd/rank-0.json"),
 	   "its directory may be written to, over any connection of the user's");
-	ok(gives(w, 9, "put", "2-ab/" HASH), "and that of a checkpoint before, which has objects of it");
+	ok(gives(w, 9, "put", "2-ab/" HASH),
+	   "and that of a checkpoint before, which has objects of it");
 	ok(gives(w, 9, "create_multipart", "3-cd/" HASH), "and in parts");
 	ok(gives(w, 9, "put", "commit-3.json"), "and the commit");
 	ok(!gives(w, 9, "put", "1-ab/" HASH) && strstr(last_error, "no part of the image"),
@@ -239,8 +246,8 @@ static void test_good(void)
 	ok_as_stranger(as_other, "another user gets no URL, nor may he import that job");
 	ok(refuses(other, 9, 4, 1, STORE, "['4-cd/']", "is being imported"), "one at a time: %s",
 	   last_error);
-	ok(refuses(w, 8, 4, 1, STORE, "['4-cd/']", "one import at a time"), "over a connection, too: %s",
-	   last_error);
+	ok(refuses(w, 8, 4, 1, STORE, "['4-cd/']", "one import at a time"),
+	   "over a connection, too: %s", last_error);
 	ok(listed(9, 3) == 0, "it does not count yet");
 	ok(ends(w, "'" HASH "'"), "its commit is there");
 	ok(listed(9, 3) == 2, "then it does");
@@ -249,8 +256,8 @@ static void test_good(void)
 	ok(!gives(w, 9, "delete", "commit-3.json") && strstr(last_error, "counts"), "nor removed");
 	ok(refuses(w, 9, 3, 1, STORE, "['3-cd/']", "has a commit 3 already"), "nor replaced: %s",
 	   last_error);
-	ok(refuses(w, 9, 4, 1, STORE "/b", "['4-cd/']", "one store"), "nor is one beside it elsewhere: %s",
-	   last_error);
+	ok(refuses(w, 9, 4, 1, STORE "/b", "['4-cd/']", "one store"),
+	   "nor is one beside it elsewhere: %s", last_error);
 	ok(refuses(w, 9, 4, 100 * MIB, STORE, "['4-cd/']", "101 MiB"), "it counts for Quota: %s",
 	   last_error);
 	lab_kill();
@@ -260,7 +267,8 @@ static void test_good(void)
 }
 
 /* The order that the answer to remove is. */
-static bool forgets(struct gck_wire *w, int job, const char *removed, int kept, int busy, int removals)
+static bool forgets(struct gck_wire *w, int job, const char *removed, int kept, int busy,
+		    int removals)
 {
 	json_t *answer = NULL, *data, *seqs;
 	json_int_t b = 0, r = 0;
@@ -273,10 +281,12 @@ static bool forgets(struct gck_wire *w, int job, const char *removed, int kept, 
 	data = json_object_get(answer, "data");
 	seqs = json_object_get(data, "keep");
 	text = json_dumps(json_object_get(data, "remove"), JSON_COMPACT);
-	good = !json_unpack(data, "{s:I, s:I}", "busy", &b, "removals", &r) && b == busy && r == removals &&
-	       json_array_size(seqs) == (size_t)kept && text && !strcmp(text, removed);
+	good = !json_unpack(data, "{s:I, s:I}", "busy", &b, "removals", &r) && b == busy &&
+	       r == removals && json_array_size(seqs) == (size_t)kept && text &&
+	       !strcmp(text, removed);
 	if (!good)
-		printf("# removed %s, busy %d, removals %d\n", text ? text : "nothing", (int)b, (int)r);
+		printf("# removed %s, busy %d, removals %d\n", text ? text : "nothing", (int)b,
+		       (int)r);
 	free(text);
 	json_decref(answer);
 	return good;
@@ -284,7 +294,8 @@ static bool forgets(struct gck_wire *w, int job, const char *removed, int kept, 
 
 static bool says_swept(struct gck_wire *w, int job, int removals)
 {
-	return lab_say(w, "{'op':'swept','job':%d,'step':0,'removals':%d}", job, removals) && agrees(w);
+	return lab_say(w, "{'op':'swept','job':%d,'step':0,'removals':%d}", job, removals) &&
+	       agrees(w);
 }
 
 /* Who asked for it may die before he has removed anything. */
@@ -292,13 +303,16 @@ static void test_removed(void)
 {
 	struct gck_wire *w = lab_connect();
 
-	ok(forgets(w, 9, "[3]", 0, 4, 1), "what is forgotten is ordered to be removed (%s)", last_error);
-	ok(forgets(w, 9, "[]", 0, 4, 2), "and again, when nothing is left to forget (%s)", last_error);
+	ok(forgets(w, 9, "[3]", 0, 4, 1), "what is forgotten is ordered to be removed (%s)",
+	   last_error);
+	ok(forgets(w, 9, "[]", 0, 4, 2), "and again, when nothing is left to forget (%s)",
+	   last_error);
 	ok(says_swept(w, 9, 2) && refuses(w, 9, 3, 1, STORE, "['3-cd/']", "still being removed"),
 	   "that an object store has been swept is not believed its user (%s)", last_error);
 	lab_kill();
 	gck_wire_free(w);
-	ok(lab_up() && refuses(w = lab_connect(), 9, 3, 1, STORE, "['3-cd/']", "still being removed"),
+	ok(lab_up() &&
+		   refuses(w = lab_connect(), 9, 3, 1, STORE, "['3-cd/']", "still being removed"),
 	   "the journal has that it is to be (%s)", last_error);
 	gck_wire_free(w);
 }
@@ -408,7 +422,8 @@ static int as_importer(int told, int asked)
 	struct gck_wire *w;
 	char byte = 'x';
 
-	if (setgid(LAB_STRANGER) || setuid(LAB_STRANGER) || !(w = lab_connect()) || !imports(w, 15, 3))
+	if (setgid(LAB_STRANGER) || setuid(LAB_STRANGER) || !(w = lab_connect()) ||
+	    !imports(w, 15, 3))
 		return 2;
 	return write(told, &byte, 1) != 1 || read(asked, &byte, 1) != 0 ||
 	       !gives(w, 15, "put", "3-cd/" HASH);
@@ -433,7 +448,8 @@ static void test_root(void)
 	close(told[1]);
 	ok(read(told[0], &byte, 1) == 1, "another user imports");
 	ok(gives(w, 15, "list", "") && !gives(w, 15, "put", "3-cd/" HASH) &&
-	   strstr(last_error, "only the owner"), "root may see it, and put nothing: %s", last_error);
+		   strstr(last_error, "only the owner"),
+	   "root may see it, and put nothing: %s", last_error);
 	close(asked[1]);
 	waitpid(pid, &status, 0);
 	ok(status == 0, "who imports may");
@@ -449,15 +465,18 @@ static void test_live(void)
 		agent[i] = lab_agent(i, "running", 0, 0, i ? "null" : "[]");
 		lab_hear(agent[i], "welcome", 0);
 	}
-	ok(refuses(w, 7, 3, 1, STORE, "['3-cd/']", "step 7.0 runs"), "a step that runs: %s", last_error);
-	ok(forgets(w, 7, "[]", 0, 1, 1), "what its store still has may be removed (%s)", last_error);
+	ok(refuses(w, 7, 3, 1, STORE, "['3-cd/']", "step 7.0 runs"), "a step that runs: %s",
+	   last_error);
+	ok(forgets(w, 7, "[]", 0, 1, 1), "what its store still has may be removed (%s)",
+	   last_error);
 	for (int i = 0; i < 2; i++) {
 		lab_say(agent[i], "{'op':'exit','rank':%d,'status':0}", i);
 		lab_say(agent[i], "{'op':'bye'}");
 	}
 	for (int i = 0; i < 600 && refuses(w, 7, 3, 1, STORE, "['3-cd/']", "step 7.0 runs"); i++)
 		usleep(100000);
-	ok(refuses(w, 7, 3, 1, STORE, "['3-cd/']", "still being removed"), "it has ended: %s", last_error);
+	ok(refuses(w, 7, 3, 1, STORE, "['3-cd/']", "still being removed"), "it has ended: %s",
+	   last_error);
 	ok(says_swept(w, 7, 0) && refuses(w, 7, 3, 1, STORE, "['3-cd/']", "still being removed"),
 	   "a word about a removal before is none about this one");
 	ok(says_swept(w, 7, 1) && refuses(w, 7, 3, 1, STORE, "['3-cd/']", "has store=file:/s"),

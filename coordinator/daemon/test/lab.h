@@ -42,8 +42,9 @@ bool lab_in_file(const char *name, const char *text);
 /* Another user, of whom nothing here is, does it: 0 if it returned that. Only root can ask for it. */
 #define LAB_STRANGER 65534
 int lab_as_stranger(int (*what)(void));
-#define ok_as_stranger(what, name) \
-	(geteuid() ? skip(name, "this is not root") : (void)ok(lab_as_stranger(what) == 0, "%s", name))
+#define ok_as_stranger(what, name)                  \
+	(geteuid() ? skip(name, "this is not root") \
+		   : (void)ok(lab_as_stranger(what) == 0, "%s", name))
 
 /* Connections. Text is JSON in which ' stands for ". */
 struct gck_wire *lab_connect(void);

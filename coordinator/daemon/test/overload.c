@@ -23,8 +23,9 @@ static void slurm(int delay_ms)
 		snprintf(job, sizeof job, ",\"job\":{\"job\":7,\"uid\":%u,\"user\":\"me\","
 			 "\"restarts\":0,\"submit\":100,\"batch\":true,\"nodes\":2,\"runs\":true,"
 			 "\"ends_itself\":true},\"delay\":%d", (unsigned)geteuid(), delay_ms);
-	snprintf(text, sizeof text, "{\"conf\":{\"cluster\":\"test\",\"slurm_user\":0,\"slurmd_timeout\":300},"
-		 "\"nodes\":{\"leaving\":[],\"gone\":[]}%s}", job);
+	snprintf(text, sizeof text,
+		 "{\"conf\":{\"cluster\":\"test\",\"slurm_user\":0,\"slurmd_timeout\":300},\"nodes\":{\"leaving\":[],\"gone\":[]}%s}",
+		 job);
 	lab_slurm(text);
 }
 
@@ -141,7 +142,8 @@ static bool is_told(const struct claim *c, const char *action, const char *words
 	bool good;
 
 	if (c->store)
-		json_object_set_new(body, "store", json_sprintf("file:/%.*s", (int)c->store, large));
+		json_object_set_new(body, "store",
+				    json_sprintf("file:/%.*s", (int)c->store, large));
 	for (unsigned i = 1; i <= c->commits; i++)
 		json_array_append_new(json_object_get(body, "commits"),
 				      json_pack("{s:i, s:s}", "seq", (int)i, "hash", HASH));

@@ -12,7 +12,8 @@
 #define OWNER 1000
 #define STRANGER 1001
 
-typedef json_t *report_fn(const struct gck_daemon *d, uid_t uid, const struct gck_report_range *range);
+typedef json_t *report_fn(const struct gck_daemon *d, uid_t uid,
+			  const struct gck_report_range *range);
 
 static struct gck_daemon d = {.slurm_user = 1};
 
@@ -33,14 +34,16 @@ static void fill(void)
 {
 	for (unsigned job = FIRST; job < FIRST + JOBS; job++) {
 		note(json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b}", "t", "job", "job", job, "uid",
-			       (int)owner_of(job), "user", "somebody", "restarts", 0, "submit", 1, "batch", 1));
-		note(json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:{}}", "t", "step", "job", job, "step",
-			       0, "restarts", 0, "nodes", 1, "ntasks", 1, "store", "file:/s", "options", "",
-			       "fingerprint"));
+			       (int)owner_of(job), "user", "somebody", "restarts", 0, "submit", 1,
+			       "batch", 1));
+		note(json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:{}}", "t", "step", "job",
+			       job, "step", 0, "restarts", 0, "nodes", 1, "ntasks", 1, "store",
+			       "file:/s", "options", "", "fingerprint"));
 		for (int seq = 1; seq < 3; seq++)
-			note(json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:i, s:b, s:{s:i}}", "t", "commit", "job",
-				       job, "step", 0, "seq", seq, "restarts", 0, "hash", "0", "time", 1000,
-				       "abandoned", 0, "info", "stored", 10));
+			note(json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:i, s:b, s:{s:i}}", "t",
+				       "commit", "job", job, "step", 0, "seq", seq, "restarts", 0,
+				       "hash", "0", "time", 1000, "abandoned", 0, "info", "stored",
+				       10));
 	}
 }
 
@@ -97,9 +100,11 @@ int main(void)
 	one(FIRST + 1, OWNER, 1, "one that is named is told of alone");
 	one(FIRST, OWNER, 0, "but not a stranger's");
 	one(FIRST + JOBS, OWNER, 0, "nor one that there is not");
-	note(json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", FIRST + 1, "uid", STRANGER,
-		       "user", "another", "restarts", 0, "submit", 2, "batch", 1, "fresh", 1));
-	one(FIRST + 1, STRANGER, 0, "who has its number next is not told what the former owner left");
+	note(json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:b, s:b}", "t", "job", "job", FIRST + 1,
+		       "uid", STRANGER, "user", "another", "restarts", 0, "submit", 2, "batch", 1,
+		       "fresh", 1));
+	one(FIRST + 1, STRANGER, 0,
+	    "who has its number next is not told what the former owner left");
 	one(FIRST + 1, 0, 1, "root is");
 	gck_state_clear(&d.core.state);
 	return tap_done();

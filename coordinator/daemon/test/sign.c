@@ -40,8 +40,12 @@ static void configure(void)
 	FILE *f = fopen(lab_conf, "a");
 
 	snprintf(keys, sizeof keys, "%s/keys", lab_dir);
-	if (!f || fprintf(f, "S3Store=s3://images/site\nS3Endpoint=http://127.0.0.1:1\nS3Region=here\n"
-			  "S3KeyFile=%s\n", keys) < 0 || fclose(f))
+	if (!f ||
+	    fprintf(f,
+		    "S3Store=s3://images/site\nS3Endpoint=http://127.0.0.1:1\nS3Region=here\n"
+		    "S3KeyFile=%s\n",
+		    keys) < 0 ||
+	    fclose(f))
 		printf("Bail out! cannot write %s\n", lab_conf);
 }
 
@@ -228,9 +232,22 @@ static void test_places(void)
 static void test_names(void)
 {
 	static const char *const bad[] = {
-		"", "/", "..", "../8/0/commit-1.json", "1-ab/../../8/commit-1.json", "commit-1.json/",
-		"commit-01.json", "1-ab/" HASH "/x", "1-a.b/" HASH, "1-ab//" HASH, "1-ab/tmp-x",
-		"commit-1.json?acl", "1-ab/rank-1.json\\n", "x", "1-ab/", "4294967296-a/" HASH,
+		"",
+		"/",
+		"..",
+		"../8/0/commit-1.json",
+		"1-ab/../../8/commit-1.json",
+		"commit-1.json/",
+		"commit-01.json",
+		"1-ab/" HASH "/x",
+		"1-a.b/" HASH,
+		"1-ab//" HASH,
+		"1-ab/tmp-x",
+		"commit-1.json?acl",
+		"1-ab/rank-1.json\\n",
+		"x",
+		"1-ab/",
+		"4294967296-a/" HASH,
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -280,7 +297,8 @@ static void test_checkpoint(void)
 	ok(gives(agent[1], OURS, "put", in_dir("rank-1.json")), "and a manifest");
 	ok(gives(agent[1], OURS, "create_multipart", in_dir(HASH)), "and what is in parts");
 	ok(refuses(reader, "put", in_dir(HASH), "only the agents"), "for agents alone");
-	ok(refuses(agent[0], "put", "1-0123/" HASH, "not in the directory"), "of another nonce not");
+	ok(refuses(agent[0], "put", "1-0123/" HASH, "not in the directory"),
+	   "of another nonce not");
 	ok(refuses(agent[0], "put", "2-ab/" HASH, "not in the directory"), "of another number not");
 	ok(!gives(agent[0], AT("s3://images/site", "test", "8"), "put", in_dir(HASH)),
 	   "nor in another job");
@@ -297,8 +315,9 @@ static void test_commit(void)
 	both("resume", NONE);
 	for (int i = 0; i < 2; i++) {
 		lab_hear(agent[i], "write", 1);
-		lab_say(agent[i], "{'op':'done','phase':'write','seq':1,'ok':true,'data':{'ranks':[{"
-			"'rank':%d,'manifest':'" HASH "'}],'put':1,'stored':1,'seconds':0.1}}", i);
+		lab_say(agent[i],
+			"{'op':'done','phase':'write','seq':1,'ok':true,'data':{'ranks':[{'rank':%d,'manifest':'" HASH "'}],'put':1,'stored':1,'seconds':0.1}}",
+			i);
 	}
 	lab_hear(agent[0], "commit", 1);
 	ok(gives(agent[0], OURS, "put", "commit-1.json"), "the agent that is told to commit may");
@@ -324,7 +343,8 @@ static void test_aborted(void)
 	lab_hear(agent[1], "prepare", 2);
 	lab_say(agent[1], "{'op':'done','phase':'prepare','seq':2,'ok':false,'error':'no'}");
 	lab_hear(agent[0], "abort", 2);
-	ok(!gives(agent[0], OURS, "put", "2-ab/" HASH), "of an aborted checkpoint nothing is written");
+	ok(!gives(agent[0], OURS, "put", "2-ab/" HASH),
+	   "of an aborted checkpoint nothing is written");
 	ok(gives(agent[0], OURS, "delete", "2-ab/" HASH), "and what it wrote is removed");
 	ok(gives(agent[0], OURS, "abort_multipart", "2-ab/" HASH) || strstr(last_error, "upload"),
 	   "its uploads too");
@@ -351,7 +371,8 @@ static void test_refused_store(void)
 		"'state':'new','local_ranks':[],'seq':0}");
 	body = lab_next(w);
 	ok(all_of(!strcmp(json_string_value(json_object_get(body, "action")) ?: "", "refuse"),
-		  strstr(json_string_value(json_object_get(body, "why")) ?: "", "s3://images/site")),
+		  strstr(json_string_value(json_object_get(body, "why")) ?: "",
+			 "s3://images/site")),
 	   "a step with another store= is refused, and told which one there is");
 	json_decref(body);
 	gck_wire_free(w);

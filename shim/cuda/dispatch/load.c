@@ -130,7 +130,8 @@ void gck_cuda_load_now(void)
 	pthread_mutex_lock(&load.lock);
 	if (!load.begun) {
 		load.begun = true;
-		for (size_t i = 0; i < (size_t)(__stop_gck_cuda_assemble - __start_gck_cuda_assemble); i++)
+		for (size_t i = 0;
+		     i < (size_t)(__stop_gck_cuda_assemble - __start_gck_cuda_assemble); i++)
 			__start_gck_cuda_assemble[i]();
 		gck_cuda_find_dlsym();
 		load.handle = open_library();

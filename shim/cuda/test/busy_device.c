@@ -22,7 +22,8 @@ static void busy(bool keep, const char *name)
 	r.cuda.keep = keep;
 	is_int(cuda_tell(&r, "more"), 0, name);
 	close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), value == ETIMEDOUT), "a copy that does not end fails in time: %s", text);
+	ok(all_of(!cuda_drain(&r, 1, LIMIT_MS), value == ETIMEDOUT),
+	   "a copy that does not end fails in time: %s", text);
 	ok(all_of(strstr(text, "memory: device 0"), strstr(text, "hold=")),
 	   "the error names the device and what to do: %s", text);
 	cuda_begin(&r, "free");
@@ -30,7 +31,8 @@ static void busy(bool keep, const char *name)
 	unlink(file);
 	ok(cuda_answer(&r, WAIT_MS) > 0, "and goes on when that is over");
 	is_int(cuda_tell(&r, "sum"), SUM, "with its data");
-	ok(cuda_drain(&r, 2, WAIT_MS), "nothing more is said of that drain, and the next one is good: %s", text);
+	ok(cuda_drain(&r, 2, WAIT_MS),
+	   "nothing more is said of that drain, and the next one is good: %s", text);
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 2);
 	is_int(cuda_hear(&r, WAIT_MS), GCK_LINK_CUDA_RESUMED, "resumed");
 	is_int(cuda_tell(&r, "sum"), SUM, "the program has its data");

@@ -142,7 +142,8 @@ static void no_descriptor(void)
 	is_int(cuda_tell(&r, "limit 3"), 0, "the program may have no more descriptors");
 	ok(all_of(drain(&r, 1) == GCK_LINK_CUDA_DRAINED, value == EMFILE,
 		  strstr(text, "ulimit -n")), "refused: %s", text);
-	is_int(cuda_tell(&r, "sum") | cuda_tell(&r, "limit 256"), SUM, "it runs on, and may have some");
+	is_int(cuda_tell(&r, "sum") | cuda_tell(&r, "limit 256"), SUM,
+	       "it runs on, and may have some");
 	ok(all_of(drain(&r, 2) == GCK_LINK_CUDA_DRAINED, !value), "drained: %s", text);
 	is_int(cuda_tell(&r, "limit 3"), 0, "it may have no more");
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 2);

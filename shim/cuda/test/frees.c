@@ -48,13 +48,15 @@ static void spin(CUstream where)
 
 	*flag = 0;
 	is_int(cuModuleGetFunction(&f, module, "wait_flag") |
-	       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL), 0, "a kernel that waits");
+		       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL),
+	       0, "a kernel that waits");
 }
 
 static void begin(void)
 {
 	is_int(cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context) |
-	       cuMemAllocHost_v2((void **)&flag, 8) | cuModuleLoadData(&module, ""), 0, "a context");
+		       cuMemAllocHost_v2((void **)&flag, 8) | cuModuleLoadData(&module, ""),
+	       0, "a context");
 }
 
 /* ---- two at a time -------------------------------------------------------------------------- */
@@ -171,7 +173,8 @@ static void unseen(unsigned int flags, bool legacy, const char *name)
 	if (!legacy)
 		cuStreamDestroy_v2(other);
 	is_int(cuStreamCreate(&captured, flags), 0, name);
-	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0, "with a capture");
+	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0,
+	       "with a capture");
 	pthread_create(&thread, NULL, set_flag, NULL);
 	is_int(cuMemFree_v2(at), 0, "memory is freed");
 	is_not_reused(at, "and not another's before it ends");
@@ -256,11 +259,14 @@ static void with_what_waits(void)
 	CUcontext one;
 	CUgraph graph;
 
-	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0, "beside a capture");
+	is_int(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED), 0,
+	       "beside a capture");
 	is_int(cuCtxCreate_v4(&one, NULL, 0, 0), 0, "a context comes");
-	is_int(cuMemFree_v2(allocate()) | cuCtxDestroy_v2(one), 0, "and goes, after what was in it");
+	is_int(cuMemFree_v2(allocate()) | cuCtxDestroy_v2(one), 0,
+	       "and goes, after what was in it");
 	ok(available() == before, "as much is free as before");
-	is_int(cuStreamEndCapture(captured, &graph) | cuStreamDestroy_v2(captured), 0, "the capture lives");
+	is_int(cuStreamEndCapture(captured, &graph) | cuStreamDestroy_v2(captured), 0,
+	       "the capture lives");
 }
 
 /* ---- with other devices --------------------------------------------------------------------- */
@@ -289,11 +295,13 @@ static void from_another(void)
 	is_int(cuMemAlloc_v2(&at[0], 1 << 20), 0, "memory of a device");
 	cuDevicePrimaryCtxRetain(&other, 1);
 	cuCtxSetCurrent(other);
-	is_int(cuMemcpyHtoD_v2(at[0], &(uint64_t){42}, sizeof word), 0, "is written to with another's context");
+	is_int(cuMemcpyHtoD_v2(at[0], &(uint64_t){42}, sizeof word), 0,
+	       "is written to with another's context");
 	is_int(cuMemcpyDtoH_v2(&word, at[0], sizeof word), 0, "and read");
 	is_int((long long)word, 42, "as it is");
 	is_int(cuMemAlloc_v2(&at[1], 1 << 20), 0, "memory of the other");
-	rc = cuMemcpyDtoDAsync_v2(at[1], at[0], sizeof word, NULL) | cuMemsetD8Async(at[0], 7, sizeof word, NULL) |
+	rc = cuMemcpyDtoDAsync_v2(at[1], at[0], sizeof word, NULL) |
+	     cuMemsetD8Async(at[0], 7, sizeof word, NULL) |
 	     cuMemcpyDtoHAsync_v2(&word, at[1], sizeof word, NULL) | cuCtxSynchronize();
 	is_int(rc ? -1 : (long long)word, 42, "gets it by a copy");
 	cuCtxSetCurrent(context);

@@ -40,15 +40,18 @@ static void by_dlsym(void)
 	ok(is_ours(dlsym(RTLD_DEFAULT, "cuMemAlloc_v2")), "dlsym in RTLD_DEFAULT");
 	ok(is_ours(dlsym(RTLD_NEXT, "cuMemAlloc_v2")), "dlsym in RTLD_NEXT");
 	ok(driver != standin, "the driver's file by its path is another library");
-	ok(dlsym(driver, "cuMemAlloc_v2") == (void *)cuMemAlloc_v2, "dlsym in that gives ours, too");
+	ok(dlsym(driver, "cuMemAlloc_v2") == (void *)cuMemAlloc_v2,
+	   "dlsym in that gives ours, too");
 	ok(all_of(dlsym(driver, "cuGLInit"), is_ours(dlsym(driver, "cuGLInit"))),
 	   "and of functions whose arguments are not known");
 	ok(all_of(!dlsym(driver, "cuNoSuchFunction"), dlerror()), "what is not there is not");
 	ok(all_of(!dlsym(standin, "cuNoSuchFunction"), dlerror()), "in neither");
 	ok(all_of(dlsym(driver, "fake_only"), !dlsym(standin, "fake_only")),
 	   "other names are not looked for in the driver");
-	ok(is_in(dlsym(driver, "cuFakeNumber"), "libcuda-fake.so"), "a variable of the driver's is the driver's");
-	ok(is_in(dlsym(RTLD_DEFAULT, "malloc"), "libc.so"), "other libraries' functions are theirs");
+	ok(is_in(dlsym(driver, "cuFakeNumber"), "libcuda-fake.so"),
+	   "a variable of the driver's is the driver's");
+	ok(is_in(dlsym(RTLD_DEFAULT, "malloc"), "libc.so"),
+	   "other libraries' functions are theirs");
 	ok(is_ours(dlsym(RTLD_NEXT, "dlsym")), "but dlsym is ours");
 }
 
@@ -109,8 +112,10 @@ static void by_address(void)
 	ok(all_of(future, future(&value) == 0, value == 42), "that leads to it");
 	cuGetProcAddress_v2("cuFakeFuture", &at, 13000, 0, NULL);
 	ok(at == (void *)future, "and is the same when it is asked for again");
-	ok(dlsym(driver, "cuFakeFuture") == (void *)future, "or found by dlsym in the driver's file");
-	ok(dlsym(standin, "cuFakeFuture") == (void *)future, "or in what dlopen(\"libcuda.so.1\") gave");
+	ok(dlsym(driver, "cuFakeFuture") == (void *)future,
+	   "or found by dlsym in the driver's file");
+	ok(dlsym(standin, "cuFakeFuture") == (void *)future,
+	   "or in what dlopen(\"libcuda.so.1\") gave");
 }
 
 int main(int argc, char *argv[])

@@ -190,7 +190,8 @@ static void memory_of_another(void)
 	obstacle(word, "memory of another process (cuIpcOpenMemHandle)", "ipc close");
 	close(fd);
 	cuda_rank_start(&r, NULL);
-	is_int(cuda_tell(&r, "own handle"), 1, "the rank's own cannot be given away: CUDA_ERROR_INVALID_VALUE");
+	is_int(cuda_tell(&r, "own handle"), 1,
+	       "the rank's own cannot be given away: CUDA_ERROR_INVALID_VALUE");
 	is_str(cuda_look(&r), "", "and is no obstacle");
 	cuda_rank_end(&r);
 }
@@ -226,7 +227,8 @@ static void write_combined(void)
 	struct cuda_rank r;
 
 	cuda_rank_start(&r, NULL);
-	is_int(cuda_tell(&r, "combined"), 0, "write-combined memory, which a thread writes throughout");
+	is_int(cuda_tell(&r, "combined"), 0,
+	       "write-combined memory, which a thread writes throughout");
 	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
 	pause_ms(20);
 	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
@@ -250,7 +252,8 @@ static void managed(void)
 	}
 	is_int(cuda_tell(&r, "steps"), 0, "and again");
 	is_int(cuda_tell(&r, "model ends"), 0, "nothing was lost");
-	is_int((long long)cuda_state(&r).device_bytes, 64ll << 20, "what is empty goes, but for a little");
+	is_int((long long)cuda_state(&r).device_bytes, 64ll << 20,
+	       "what is empty goes, but for a little");
 	is_int(cuda_rank_end(&r), 0, "the rank ends well");
 }
 
@@ -323,10 +326,12 @@ static void host_memory(void)
 	cuda_tell(&r, "more");
 	before = cuda_anonymous_kib(&r);
 	ok(cuda_drain(&r, 1, LIMIT_MS), "drained: %s", text);
-	ok(cuda_anonymous_kib(&r) >= before + (64 << 10), "64 MiB of the device are in host memory");
+	ok(cuda_anonymous_kib(&r) >= before + (64 << 10),
+	   "64 MiB of the device are in host memory");
 	ok(cuda_resume(&r, 1, NULL), "resumed: %s", text);
 	ok(comes_down_to(&r, before), "and are not any more");
-	ok(cuda_state(&r).device_bytes == 96ull << 20, "the rank's state says how much that may be");
+	ok(cuda_state(&r).device_bytes == 96ull << 20,
+	   "the rank's state says how much that may be");
 	cuda_tell(&r, "less");
 	ok(cuda_state(&r).device_bytes == 32ull << 20, "also when it is less");
 	cuda_rank_end(&r);
@@ -428,7 +433,8 @@ int main(void)
 	obstacle("import memory", "memory of another interface", "drop memory");
 	obstacle("import semaphore", "a semaphore of another interface", "drop semaphore");
 	obstacle("multicast", "a multicast object", NULL);
-	obstacle("allow host", "access of the host to memory made by cuMemCreate", "unmap for host");
+	obstacle("allow host", "access of the host to memory made by cuMemCreate",
+		 "unmap for host");
 	obstacle("host", "memory of the host made by cuMemCreate", NULL);
 	obstacle("variable", "a __managed__ variable", "unload");
 	variable_of_library();

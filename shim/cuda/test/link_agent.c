@@ -25,7 +25,8 @@ void cuda_rank_start(struct cuda_rank *r, const char *fail)
 	struct gck_link_hello hello;
 
 	*r = (struct cuda_rank){.link = -1, .cuda.fd = -1};
-	snprintf(r->agent.name, sizeof r->agent.name, "gpuckpt-cuda-test-%d-%d", getpid(), ++serial);
+	snprintf(r->agent.name, sizeof r->agent.name, "gpuckpt-cuda-test-%d-%d", getpid(),
+		 ++serial);
 	if (fail)
 		setenv("FAKE_CUDA_FAIL", fail, 1);
 	else

@@ -17,7 +17,8 @@ static const char add_ptx[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"
 	".visible .entry add(.param .u64 at, .param .u64 value)\n"
 	"{\n\t.reg .u64 %d<5>;\n\tld.param.u64 %d1, [at];\n\tld.param.u64 %d2, [value];\n"
-	"\tld.global.u64 %d3, [%d1];\n\tadd.u64 %d4, %d3, %d2;\n\tst.global.u64 [%d1], %d4;\n\tret;\n}\n";
+	"\tld.global.u64 %d3, [%d1];\n\tadd.u64 %d4, %d3, %d2;\n\tst.global.u64 [%d1], "
+	"%d4;\n\tret;\n}\n";
 
 int main(int argc, char *argv[])
 {

@@ -101,7 +101,8 @@ static CUresult say(const struct place *p, CUmem_advise what)
 
 	*(void **)&older = dlsym(RTLD_DEFAULT, "cuMemAdvise");
 	return rand() % 2 ? older(p->base, p->size, what, 0)
-			  : cuMemAdvise(p->base, p->size, what, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE});
+			  : cuMemAdvise(p->base, p->size, what,
+					(CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE});
 }
 
 static CUresult send(const struct place *p, CUmemLocation to)
@@ -109,13 +110,15 @@ static CUresult send(const struct place *p, CUmemLocation to)
 	CUresult (*older)(CUdeviceptr, size_t, CUdevice, CUstream);
 
 	*(void **)&older = dlsym(RTLD_DEFAULT, "cuMemPrefetchAsync");
-	return rand() % 2 ? older(p->base, p->size, to.type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : 0, NULL)
+	return rand() % 2 ? older(p->base, p->size,
+				  to.type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : 0, NULL)
 			  : cuMemPrefetchAsync(p->base, p->size, to, 0, NULL);
 }
 
 static void advise(struct place *p)
 {
-	const CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+	const CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+			    host = {.type = CU_MEM_LOCATION_TYPE_HOST};
 	CUresult rc = CUDA_SUCCESS;
 	bool set = rand() % 2;
 
@@ -125,7 +128,8 @@ static void advise(struct place *p)
 		p->read_mostly = set;
 		break;
 	case 1:
-		rc = say(p, set ? CU_MEM_ADVISE_SET_PREFERRED_LOCATION : CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
+		rc = say(p, set ? CU_MEM_ADVISE_SET_PREFERRED_LOCATION
+				: CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION);
 		p->preferred = set ? 0 : CU_DEVICE_INVALID;
 		break;
 	case 2:
@@ -154,12 +158,13 @@ static void expect_of_range(CUdeviceptr base, size_t size, CUmem_range_attribute
 
 	if (wrong || (!rc && value == wanted))
 		return;
-	snprintf(text, sizeof text, "%s: %d, wanted %d (%d; %zu bytes at %#llx)", what, value, wanted, rc,
-		 size, base);
+	snprintf(text, sizeof text, "%s: %d, wanted %d (%d; %zu bytes at %#llx)", what, value,
+		 wanted, rc, size, base);
 	wrong = text;
 }
 
-static void expect_attribute(const struct place *p, CUmem_range_attribute which, int wanted, const char *what)
+static void expect_attribute(const struct place *p, CUmem_range_attribute which, int wanted,
+			     const char *what)
 {
 	expect_of_range(p->base, p->size, which, wanted, what);
 }
@@ -175,19 +180,26 @@ static void look(const struct place *p)
 	       "an address's range");
 	expect(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == 0 && managed,
 	       "it is managed memory");
-	expect(cuMemFree(p->base + 8) == CUDA_ERROR_INVALID_VALUE || p->size == 8, "its begin alone is freed");
-	expect(cuMemFreeAsync(p->base, NULL) == CUDA_ERROR_NOT_SUPPORTED, "and in no stream's order");
-	expect(cuStreamAttachMemAsync(NULL, p->base, 0, CU_MEM_ATTACH_GLOBAL) == 0, "it can be attached");
+	expect(cuMemFree(p->base + 8) == CUDA_ERROR_INVALID_VALUE || p->size == 8,
+	       "its begin alone is freed");
+	expect(cuMemFreeAsync(p->base, NULL) == CUDA_ERROR_NOT_SUPPORTED,
+	       "and in no stream's order");
+	expect(cuStreamAttachMemAsync(NULL, p->base, 0, CU_MEM_ATTACH_GLOBAL) == 0,
+	       "it can be attached");
 	expect(cuStreamAttachMemAsync(NULL, p->base, p->size + 1, CU_MEM_ATTACH_GLOBAL) ==
 	       CUDA_ERROR_INVALID_VALUE, "but not more than it");
 	if (p->size < PAGE || forgets)
 		return; /* it may share a page */
-	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p->read_mostly, "whether it is read mostly");
-	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p->preferred, "its preferred place");
-	expect_of_range(p->base, PAGE, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p->sent, "where it was sent");
+	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p->read_mostly,
+			 "whether it is read mostly");
+	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p->preferred,
+			 "its preferred place");
+	expect_of_range(p->base, PAGE, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p->sent,
+			"where it was sent");
 	if (p->size > PAGE)
-		expect_of_range(p->base + PAGE, p->size - PAGE, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
-				p->rest, "where the rest was sent");
+		expect_of_range(p->base + PAGE, p->size - PAGE,
+				CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p->rest,
+				"where the rest was sent");
 	expect_attribute(p, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p->used_by, "who uses it");
 }
 

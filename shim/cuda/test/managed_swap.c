@@ -21,7 +21,8 @@ static struct {
 	bool refuses, waits; /* what is called in a pause waits for a thread */
 } stops;
 
-struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms, struct gck_error *err)
+struct gck_cuda_stop_world *gck_cuda_stop_world_begin(int limit_ms, int traced_ms,
+						      struct gck_error *err)
 {
 	(void)limit_ms;
 	(void)traced_ms;
@@ -70,7 +71,8 @@ static void make(void)
 		if (ftruncate(files[i], SIZE) == 0)
 			memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, files[i], 0);
 		arenas[i] = (struct gck_cuda_managed){.base = (uintptr_t)memory, .size = SIZE};
-		if (gck_cuda_arena_init(&arenas[i].suballocations, arenas[i].base, SIZE, GCK_CUDA_PAGE))
+		if (gck_cuda_arena_init(&arenas[i].suballocations, arenas[i].base, SIZE,
+					GCK_CUDA_PAGE))
 			abort();
 		gck_cuda_arena_take(&arenas[i].suballocations, SIZE);
 		memset(at(i), 'a' + i, SIZE);
@@ -114,8 +116,10 @@ static int away(void)
 	int rc, gone = 0;
 
 	for (int i = 0; i < ARENAS; i++)
-		v[i] = (struct gck_cuda_managed_swap){.arena = &arenas[i], .copy = memory(), .copied = copied,
-						  .pagemap = pagemap};
+		v[i] = (struct gck_cuda_managed_swap){.arena = &arenas[i],
+						      .copy = memory(),
+						      .copied = copied,
+						      .pagemap = pagemap};
 	stops.begun = stops.paused = stops.ended = 0;
 	rc = gck_cuda_managed_swap_out(v, ARENAS, NULL);
 	for (int i = 0; i < ARENAS; i++)
@@ -130,7 +134,10 @@ static int back(void)
 
 	stops.begun = stops.paused = stops.ended = 0;
 	for (int i = 0; i < ARENAS; i++) {
-		struct gck_cuda_managed_swap x = {.arena = &arenas[i], .copy = memory(), .fd = files[i], .moment = &moment};
+		struct gck_cuda_managed_swap x = {.arena = &arenas[i],
+						  .copy = memory(),
+						  .fd = files[i],
+						  .moment = &moment};
 
 		rc |= gck_cuda_managed_swap_in(&x);
 		munmap(x.copy, SIZE);

@@ -43,7 +43,8 @@ static size_t some_size(void)
 
 static void look(const struct place *p)
 {
-	CUdeviceptr at = p->base + (p->size > 1 ? (size_t)rand() % p->size : 0), base = 0, start = 0;
+	CUdeviceptr at = p->base + (p->size > 1 ? (size_t)rand() % p->size : 0), base = 0,
+		    start = 0;
 	CUcontext context = NULL, current;
 	unsigned char first = 0, last = 0;
 	size_t size = 0, length = 0;
@@ -54,7 +55,8 @@ static void look(const struct place *p)
 	cuCtxGetCurrent(&current);
 	expect(cuMemGetAddressRange(&base, &size, at) == 0 && base == p->base && size == p->size,
 	       "an address's range");
-	expect(cuPointerGetAttributes(2, which, data, at) == 0 && start == p->base && length == p->size,
+	expect(cuPointerGetAttributes(2, which, data, at) == 0 && start == p->base &&
+		       length == p->size,
 	       "its attributes");
 	expect(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, at) == 0 &&
 	       context == current, "its context");
@@ -86,7 +88,8 @@ static void take(struct place *p)
 	for (int i = 0; i < PLACES; i++) {
 		if (&places[i] != p && places[i].base)
 			expect(p->base + p->size <= places[i].base ||
-			       places[i].base + places[i].size <= p->base, "nothing lies over another");
+				       places[i].base + places[i].size <= p->base,
+			       "nothing lies over another");
 	}
 	expect(cuMemsetD8(p->base, p->fill, p->size) == 0, "it can be written");
 }
@@ -95,7 +98,8 @@ static void give(struct place *p)
 {
 	look(p);
 	if (p->size > 1)
-		expect(cuMemFree(p->base + 1) == CUDA_ERROR_INVALID_VALUE, "only its begin is freed");
+		expect(cuMemFree(p->base + 1) == CUDA_ERROR_INVALID_VALUE,
+		       "only its begin is freed");
 	expect(cuMemFree(p->base) == 0, "it is freed");
 	p->base = 0;
 }

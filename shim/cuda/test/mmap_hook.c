@@ -40,7 +40,8 @@ static CUresult (*allocate)(CUdeviceptr *at, size_t size, unsigned int flags);
 
 static bool begin(void)
 {
-	CUresult (*init)(unsigned int flags), (*retain)(CUcontext *c, CUdevice d), (*set)(CUcontext c);
+	CUresult (*init)(unsigned int flags), (*retain)(CUcontext * c, CUdevice d),
+		(*set)(CUcontext c);
 	CUcontext context;
 
 	driver = dlopen(GCK_TEST_DRIVER, RTLD_NOW);
@@ -58,7 +59,8 @@ static bool begin(void)
  * behind it. */
 static char *place(void)
 {
-	char *reserved = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *reserved = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uintptr_t at = ((uintptr_t)reserved + SIZE - 1) / SIZE * SIZE;
 
 	memset((void *)at, 'a', SIZE + 4096);
@@ -86,14 +88,19 @@ static int exchange(struct gck_cuda_mmap_target *s, int fd, int64_t offset)
 {
 	void *at = (void *)(uintptr_t)s->base;
 
-	return mmap(at, s->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) == at ? 0 : errno;
+	return mmap(at, s->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) == at
+		       ? 0
+		       : errno;
 }
 
 static bool gone;
 
 static CUresult come(char *at, int (*map)(struct gck_cuda_mmap_target *s, int fd, int64_t offset))
 {
-	struct gck_cuda_mmap_target s = {.base = (uintptr_t)at, .size = SIZE, .coming = true, .map = map};
+	struct gck_cuda_mmap_target s = {.base = (uintptr_t)at,
+					 .size = SIZE,
+					 .coming = true,
+					 .map = map};
 	CUdeviceptr got = 0;
 	CUresult rc;
 
@@ -135,7 +142,8 @@ int main(void)
 
 	ok(begin(), "a driver whose calls of libc's come here");
 	at = place();
-	is_int(come(at, refuse), CUDA_ERROR_OUT_OF_MEMORY, "the exchange is refused, and the driver's call fails");
+	is_int(come(at, refuse), CUDA_ERROR_OUT_OF_MEMORY,
+	       "the exchange is refused, and the driver's call fails");
 	ok(holds(at, 'a'), "what was there is there");
 	is_int(come(at, exchange), CUDA_SUCCESS, "another one is made");
 	ok(holds(at, 0), "the driver's memory is there, and nothing behind it has gone");

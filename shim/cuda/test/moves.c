@@ -37,7 +37,8 @@ static struct gck_cuda_devices devices(const char *text, const char *driver)
 	return d;
 }
 
-static const char *chosen(const char *was, const char *visible, const char *here, const char *driver)
+static const char *chosen(const char *was, const char *visible, const char *here,
+			  const char *driver)
 {
 	static char text[sizeof((struct gck_error *)0)->text];
 	struct gck_cuda_state s = {.devices = devices(was, "580"), .nonto = 99};
@@ -63,21 +64,31 @@ static void test_choice(void)
 	is_str(chosen("aH bH", "", "cH dH", "580"), "cd", "others, in their order");
 	is_str(chosen("aH bH", "", "bH cH", "580"), "bc", "some of them, in another place");
 	is_str(chosen("aH", "", "cH dH", "580"), "c", "the first, of more than there were");
-	is_str(chosen("bH", "1", "cH dH", "580"), "d", "that in the rank's place, where it chose itself");
+	is_str(chosen("bH", "1", "cH dH", "580"), "d",
+	       "that in the rank's place, where it chose itself");
 	is_str(chosen("aH bH", "3,1", "cH dH eH fH", "580"), "fd", "those in their places");
-	is_str(chosen("aH bH", "3,4", "cH dH eH fH", "580"), "cd", "not where one of them is missing");
+	is_str(chosen("aH bH", "3,4", "cH dH eH fH", "580"), "cd",
+	       "not where one of them is missing");
 	is_str(chosen("aH", "GPU-5", "cH dH", "580"), "c", "nor where they were named otherwise");
 	is_str(chosen("aH b-", "0", "bH a-", "580"), "ba", "those that are not seen change places");
 	is_str(chosen("bH a-", "1", "bH c-", "580"), "", "and stay where the seen one does");
 	is_str(chosen("aH b- c-", "", "dH eH fH", "580"), "def", "one for each");
-	is_str(chosen("aH b-", "", "cH", "580"), "the image is of a node with 2 GPUs, this one has 1, and the driver "
-	       "wants one for each: restart it on nodes with as many", "or it is refused");
-	is_str(chosen("aH bH", "", "cH", "580"), "the image has 2 GPUs (H100), the task here 1: restart it with "
-	       "as many GPUs for each task", "too few are refused");
-	is_str(chosen("aH bH", "", "cH dA", "580"), "GPU 1 of the image is a H100, the one for it here a A100: "
-	       "restart it on nodes with GPUs of that type", "another type is refused");
-	is_str(chosen("aH", "", "aH", "590"), "the image is of the NVIDIA driver 580, the one here is 590, which "
-	       "cannot restore it: restart it on nodes with that driver", "another driver is refused");
+	is_str(chosen("aH b-", "", "cH", "580"),
+	       "the image is of a node with 2 GPUs, this one has 1, and the driver wants one for "
+	       "each: restart it on nodes with as many",
+	       "or it is refused");
+	is_str(chosen("aH bH", "", "cH", "580"),
+	       "the image has 2 GPUs (H100), the task here 1: restart it with as many GPUs for "
+	       "each task",
+	       "too few are refused");
+	is_str(chosen("aH bH", "", "cH dA", "580"),
+	       "GPU 1 of the image is a H100, the one for it here a A100: restart it on nodes with "
+	       "GPUs of that type",
+	       "another type is refused");
+	is_str(chosen("aH", "", "aH", "590"),
+	       "the image is of the NVIDIA driver 580, the one here is 590, which cannot restore "
+	       "it: restart it on nodes with that driver",
+	       "another driver is refused");
 }
 
 static void test_sound(void)
@@ -134,7 +145,8 @@ static bool has_memory(void)
 /* A checkpoint after which the rank runs on. */
 static bool runs_on(void)
 {
-	return cuda_link_drain(&cuda, l.seq + 1) && lineage_checkpoint(&l) == 0 && cuda_link_resume(&cuda, l.seq);
+	return cuda_link_drain(&cuda, l.seq + 1) && lineage_checkpoint(&l) == 0 &&
+	       cuda_link_resume(&cuda, l.seq);
 }
 
 /* The agent disconnects while the rank is drained. */
@@ -188,7 +200,8 @@ static bool refused_with(uint32_t all)
 	struct iovec from = {&all, sizeof all}, to = {(void *)(uintptr_t)at, sizeof all};
 
 	if (!cuda_link_drain(&cuda, l.seq + 1) ||
-	    process_vm_writev(l.pid, &from, 1, &to, 1, 0) != (ssize_t)sizeof all || lineage_checkpoint(&l))
+	    process_vm_writev(l.pid, &from, 1, &to, 1, 0) != (ssize_t)sizeof all ||
+	    lineage_checkpoint(&l))
 		return false;
 	lineage_kill(&l);
 	return lineage_restore(&l, l.seq) != 0;
@@ -232,7 +245,8 @@ static void test_rank(void)
 	ok(all_of(lineage_restore(&l, l.seq) == 0, cuda_link_join(&cuda, &l.agent, true),
 		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
 	   "the same image, where there are enough again");
-	ok(refused_with(GCK_CUDA_DEVICES_MAX + 1), "an image with more devices than there can be is refused");
+	ok(refused_with(GCK_CUDA_DEVICES_MAX + 1),
+	   "an image with more devices than there can be is refused");
 	lineage_kill(&l);
 	ok(all_of(lineage_restore(&l, l.seq - 1) == 0, cuda_link_join(&cuda, &l.agent, true),
 		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)), "the one before is good");

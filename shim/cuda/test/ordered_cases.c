@@ -39,7 +39,8 @@ static void implicit(void)
 
 	is_int(cuStreamCreate(&blocking, 0), 0, "a blocking stream");
 	wait_flag_in(CU_STREAM_LEGACY);
-	is_int(cuMemsetD8Async(at, 7, 1, CU_STREAM_LEGACY), 0, "memory is used in the default stream");
+	is_int(cuMemsetD8Async(at, 7, 1, CU_STREAM_LEGACY), 0,
+	       "memory is used in the default stream");
 	give(at, blocking);
 	rc = cuMemAllocAsync(&other, LARGE, two);
 	ok(rc == CUDA_SUCCESS && other != at, "nobody else has it while that has not come so far");
@@ -63,9 +64,11 @@ static void implicit_plain(void)
 	CUdeviceptr at = 0;
 	pthread_t thread;
 
-	is_int(cuStreamCreate(&blocking, 0) | cuMemAlloc_v2(&at, MIB), 0, "a blocking stream, and cuMemAlloc");
+	is_int(cuStreamCreate(&blocking, 0) | cuMemAlloc_v2(&at, MIB), 0,
+	       "a blocking stream, and cuMemAlloc");
 	wait_flag_in(CU_STREAM_LEGACY);
-	is_int(cuMemsetD8Async(at, 7, 1, CU_STREAM_LEGACY), 0, "memory is used in the default stream");
+	is_int(cuMemsetD8Async(at, 7, 1, CU_STREAM_LEGACY), 0,
+	       "memory is used in the default stream");
 	pthread_create(&thread, NULL, set_flag, NULL);
 	give(at, blocking);
 	ok(!ours || *(volatile uint64_t *)flag == 1, "when that has come so far");
@@ -98,7 +101,8 @@ static void no_dependency(void)
 	allow(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0);
 	wait_flag_in(one);
 	give(at, one);
-	is_int(cuMemAllocAsync(&other, LARGE, two), CUDA_ERROR_OUT_OF_MEMORY, "no stream waits that is not to");
+	is_int(cuMemAllocAsync(&other, LARGE, two), CUDA_ERROR_OUT_OF_MEMORY,
+	       "no stream waits that is not to");
 	go();
 	allow(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 1);
 	other = take(LARGE, two);
@@ -146,13 +150,15 @@ static void context_ends(void)
 	CUdeviceptr kept, freed;
 	CUstream stream = NULL;
 
-	is_int(cuCtxCreate_v4(&second, NULL, 0, 0) | cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0,
-	       "another context and its stream");
+	is_int(cuCtxCreate_v4(&second, NULL, 0, 0) |
+		       cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
+	       0, "another context and its stream");
 	kept = take(MIB, stream);
 	freed = take(LARGE, stream);
 	is_int(cuMemsetD8Async(kept, 5, MIB, stream), 0, "memory is used in it");
 	give(freed, stream);
-	is_int(cuStreamSynchronize(stream) | cuCtxPopCurrent_v2(&popped) | cuCtxDestroy_v2(second), 0, "it ends");
+	is_int(cuStreamSynchronize(stream) | cuCtxPopCurrent_v2(&popped) | cuCtxDestroy_v2(second),
+	       0, "it ends");
 	is_int(first_byte(kept), 5, "memory is the device's, and stays");
 	give(kept, one);
 	give(take(2 * LARGE, one), one);

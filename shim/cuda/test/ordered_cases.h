@@ -26,7 +26,8 @@ static inline void wait_flag_in(CUstream where)
 
 	*(volatile uint64_t *)flag = 0;
 	is_int(cuModuleGetFunction(&f, module, "wait_flag") |
-	       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL), 0, "a kernel that waits");
+		       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, where, params, NULL),
+	       0, "a kernel that waits");
 }
 
 static inline void go(void)
@@ -62,9 +63,11 @@ static inline void begin(int argc, char **argv)
 {
 	ours = argc > 1 && !strcmp(argv[1], "ours");
 	is_int(cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context) |
-	       cuMemAllocHost_v2((void **)&flag, 8) | cuModuleLoadData(&module, "") |
-	       cuStreamCreate(&one, CU_STREAM_NON_BLOCKING) | cuStreamCreate(&two, CU_STREAM_NON_BLOCKING) |
-	       cuDeviceGetDefaultMemPool(&pool, 0), 0, "a context and two streams");
+		       cuMemAllocHost_v2((void **)&flag, 8) | cuModuleLoadData(&module, "") |
+		       cuStreamCreate(&one, CU_STREAM_NON_BLOCKING) |
+		       cuStreamCreate(&two, CU_STREAM_NON_BLOCKING) |
+		       cuDeviceGetDefaultMemPool(&pool, 0),
+	       0, "a context and two streams");
 }
 
 #endif

@@ -73,7 +73,8 @@ static void launch(CUfunction f, const struct place *p, int stream)
 	uint64_t base = p->base, size = p->size, tag = p->tag;
 	void *params[] = {&base, &size, &tag};
 
-	expect(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, streams[stream], params, NULL) == 0, "a kernel");
+	expect(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, streams[stream], params, NULL) == 0,
+	       "a kernel");
 }
 
 /* The stream falls behind the host, and behind others. */
@@ -83,7 +84,8 @@ static void delay(int stream)
 	void *params[] = {&us};
 
 	if (rand() % 2)
-		expect(cuLaunchKernel(nap, 1, 1, 1, 1, 1, 1, 0, streams[stream], params, NULL) == 0, "a delay");
+		expect(cuLaunchKernel(nap, 1, 1, 1, 1, 1, 1, 0, streams[stream], params, NULL) == 0,
+		       "a delay");
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
@@ -95,8 +97,9 @@ static void look(const struct place *p)
 	CUdeviceptr base = 0;
 	size_t size = 0;
 
-	expect(cuMemGetAddressRange_v2(&base, &size, p->base + p->size - 1) == 0 && base == p->base &&
-	       size == p->size, "an address's range");
+	expect(cuMemGetAddressRange_v2(&base, &size, p->base + p->size - 1) == 0 &&
+		       base == p->base && size == p->size,
+	       "an address's range");
 	expect(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p->base) == 0 &&
 	       (p->plain ? !pool : pool == pools[0] || pool == pools[1]), "its pool");
 	expect(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, p->base) == 0 &&
@@ -205,15 +208,19 @@ static void capture(void)
 	CUgraph graph;
 	CUresult rc;
 
-	expect(cuStreamBeginCapture_v2(streams[APART], CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == 0, "a capture");
-	if (!p->base && allocate((*p = (struct place){.size = some_size(), .stream = BLOCKING}, p)) == 0)
+	expect(cuStreamBeginCapture_v2(streams[APART], CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == 0,
+	       "a capture");
+	if (!p->base &&
+	    allocate((*p = (struct place){.size = some_size(), .stream = BLOCKING}, p)) == 0)
 		launch(fill, p, BLOCKING);
 	rc = cuMemAllocAsync(&at, 4096, streams[APART]);
-	expect(rc ? rc == CUDA_ERROR_OUT_OF_MEMORY : cuMemFreeAsync(at, streams[APART]) == 0, "memory in a capture");
+	expect(rc ? rc == CUDA_ERROR_OUT_OF_MEMORY : cuMemFreeAsync(at, streams[APART]) == 0,
+	       "memory in a capture");
 	if (p->base && !p->plain)
 		expect(cuMemFreeAsync(p->base, streams[APART]) == CUDA_ERROR_INVALID_VALUE,
 		       "what is not the graph's is not freed in it");
-	expect(cuStreamEndCapture(streams[APART], &graph) == 0 && cuGraphDestroy(graph) == 0, "its end");
+	expect(cuStreamEndCapture(streams[APART], &graph) == 0 && cuGraphDestroy(graph) == 0,
+	       "its end");
 	expect(rc || cuMemFree_v2(at) == 0, "the graph's memory");
 }
 
@@ -229,7 +236,8 @@ static void step(void)
 	else if (what == 2)
 		expect(cuMemPoolTrimTo(pools[rand() % 2], 1 << 20) == 0, "a pool is trimmed");
 	else if (what < 10)
-		expect(cuStreamSynchronize(streams[rand() % STREAMS]) == 0, "a stream comes to its end");
+		expect(cuStreamSynchronize(streams[rand() % STREAMS]) == 0,
+		       "a stream comes to its end");
 	else if (!p->base)
 		take(p);
 	else if (what % 3)
@@ -250,8 +258,10 @@ const char *ordered_begin(CUmodule module, unsigned int seed)
 	streams[LEGACY] = CU_STREAM_LEGACY;
 	streams[OWN] = CU_STREAM_PER_THREAD;
 	expect(!cuStreamCreate(&streams[APART], CU_STREAM_NON_BLOCKING) &&
-	       !cuStreamCreate(&streams[OTHER], CU_STREAM_NON_BLOCKING) && !cuStreamCreate(&streams[BLOCKING], 0) &&
-	       !cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "streams");
+		       !cuStreamCreate(&streams[OTHER], CU_STREAM_NON_BLOCKING) &&
+		       !cuStreamCreate(&streams[BLOCKING], 0) &&
+		       !cuEventCreate(&event, CU_EVENT_DISABLE_TIMING),
+	       "streams");
 	expect(!cuModuleGetFunction(&fill, module, "ordered_fill") &&
 	       !cuModuleGetFunction(&check, module, "ordered_check") &&
 	       !cuModuleGetFunction(&nap, module, "ordered_nap"), "kernels");
@@ -280,7 +290,9 @@ const char *ordered_end(void)
 	expect(cuCtxSynchronize() == 0, "all is done");
 	expect(!overwritten, "nobody had what a stream still used");
 	for (int i = 0; i < 2; i++)
-		expect(cuMemPoolGetAttribute(pools[i], CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used[i]) == 0 && !used[i],
+		expect(cuMemPoolGetAttribute(pools[i], CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+					     &used[i]) == 0 &&
+			       !used[i],
 		       "a pool of which nothing is used");
 	return wrong;
 }

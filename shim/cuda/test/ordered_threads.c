@@ -30,7 +30,8 @@ static CUresult launch(CUfunction f, CUdeviceptr at, uint64_t size, uint64_t tag
 
 static CUresult once(struct worker *w, CUstream stream)
 {
-	uint64_t size = (uint64_t)4096 << rand_r(&w->seed) % SIZES, tag = (uint64_t)rand_r(&w->seed);
+	uint64_t size = (uint64_t)4096 << rand_r(&w->seed) % SIZES,
+		 tag = (uint64_t)rand_r(&w->seed);
 	CUdeviceptr at = 0;
 	CUresult rc = cuMemAllocAsync(&at, size, stream);
 
@@ -56,7 +57,8 @@ static void *work(void *arg)
 const char *ordered_threads(CUmodule module)
 {
 	struct worker workers[THREADS];
-	bool good = !cuCtxGetCurrent(&context) && !cuModuleGetFunction(&fill, module, "ordered_fill") &&
+	bool good = !cuCtxGetCurrent(&context) &&
+		    !cuModuleGetFunction(&fill, module, "ordered_fill") &&
 		    !cuModuleGetFunction(&check, module, "ordered_check");
 
 	for (unsigned int i = 0; i < THREADS; i++) {

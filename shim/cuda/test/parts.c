@@ -59,7 +59,8 @@ static void sets(void)
 		good = i % 100 ? true : agree(&s, values);
 	}
 	ok(good, "a set holds what was put and not dropped");
-	ok(all_of(!gck_cuda_handle_map_put(&s, 0), !gck_cuda_handle_map_get(&s, 0)), "0 is no handle");
+	ok(all_of(!gck_cuda_handle_map_put(&s, 0), !gck_cuda_handle_map_get(&s, 0)),
+	   "0 is no handle");
 	free(s.entries);
 }
 
@@ -93,7 +94,8 @@ static bool is_whole(const struct gck_cuda_arena *a)
 		if (p->base != at || !p->size || p->size % UNIT ||
 		    (i && !p->asked && !a->v[i - 1].asked))
 			return false;
-		for (uint64_t u = (p->base - BASE) / UNIT; u < (p->base + p->size - BASE) / UNIT; u++) {
+		for (uint64_t u = (p->base - BASE) / UNIT; u < (p->base + p->size - BASE) / UNIT;
+		     u++) {
 			if ((taken[u] != 0) != (p->asked != 0))
 				return false;
 		}
@@ -291,9 +293,11 @@ static void cache(void)
 			uint64_t hwcap;
 		} entries[3];
 		char strings[64];
-	} c = {.magic = {'g', 'l', 'i', 'b', 'c', '-', 'l', 'd', '.', 's', 'o', '.', 'c', 'a', 'c', 'h', 'e',
-			 '1', '.', '1'},
-	       .n = 3, .size = 64, .strings = "libz.so.1\0libcuda.so.1\0/nowhere/x\0/proc/self/exe"};
+	} c = {.magic = {'g', 'l', 'i', 'b', 'c', '-', 'l', 'd', '.', 's',
+			 'o', '.', 'c', 'a', 'c', 'h', 'e', '1', '.', '1'},
+	       .n = 3,
+	       .size = 64,
+	       .strings = "libz.so.1\0libcuda.so.1\0/nowhere/x\0/proc/self/exe"};
 	uint32_t strings = (uint32_t)((char *)c.strings - (char *)&c);
 
 	close(mkstemp(file));

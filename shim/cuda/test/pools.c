@@ -28,15 +28,18 @@ static void pool_ends(void)
 	CUmemoryPool own = NULL, now = NULL;
 	CUdeviceptr at;
 
-	is_int(cuMemPoolCreate(&own, &props) | cuDeviceSetMemPool(0, own), 0, "a pool is made the current one");
+	is_int(cuMemPoolCreate(&own, &props) | cuDeviceSetMemPool(0, own), 0,
+	       "a pool is made the current one");
 	at = take(MIB, one);
-	is_int(cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at), 0, "memory of it");
+	is_int(cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at), 0,
+	       "memory of it");
 	ok(now == own, "is of it");
 	is_int(cuMemsetD8Async(at, 6, MIB, one) | cuMemPoolDestroy(own), 0, "it is destroyed");
 	is_int(first_byte(at), 6, "its memory stays");
 	give(at, one);
 	at = take(MIB, one);
-	is_int(cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at), 0, "memory that is taken now");
+	is_int(cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at), 0,
+	       "memory that is taken now");
 	ok(now == pool, "is of the device's pool");
 	give(at, one);
 	is_int(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE, "which is not to be destroyed");
@@ -57,10 +60,12 @@ static void access_by_two_contexts(void)
 		rc |= cuCtxCreate_v4(&contexts[i], NULL, 0, 1) | cuCtxEnablePeerAccess(mine, 0);
 	is_int(rc, 0, "two contexts of another device may use this one's memory");
 	for (int i = 1; i >= 0; i--) {
-		is_int(cuCtxDisablePeerAccess(mine) | cuCtxDestroy_v2(contexts[i]), 0, "one gives that up");
+		is_int(cuCtxDisablePeerAccess(mine) | cuCtxDestroy_v2(contexts[i]), 0,
+		       "one gives that up");
 		is_int(cuMemGetAccess(&slab[i], &other, at), 0, "memory is asked itself");
 	}
-	ok(!ours || (slab[1] == 3 && slab[0] == 0), "it may be used by the other, and not by neither");
+	ok(!ours || (slab[1] == 3 && slab[0] == 0),
+	   "it may be used by the other, and not by neither");
 	is_int(cuCtxSetCurrent(mine), 0, "back");
 	give(at, one);
 }
@@ -79,12 +84,14 @@ static void access_by_another(void)
 	is_int(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, "and may");
 	at[1] = take(LARGE, one);
 	for (int i = 0; i < 2; i++) {
-		is_int(cuMemGetAccess(&slab[i], &other.location, at[i]), 0, "memory is asked itself");
+		is_int(cuMemGetAccess(&slab[i], &other.location, at[i]), 0,
+		       "memory is asked itself");
 		give(at[i], one);
 	}
 	ok(!ours || (slab[0] == 3 && slab[1] == 3), "it may be used");
 	other.location.id = 7;
-	is_int(cuMemPoolSetAccess(pool, &other, 1), CUDA_ERROR_INVALID_VALUE, "by no device that there is not");
+	is_int(cuMemPoolSetAccess(pool, &other, 1), CUDA_ERROR_INVALID_VALUE,
+	       "by no device that there is not");
 	is_int(cuCtxSynchronize(), 0, "all is done");
 }
 
@@ -97,7 +104,8 @@ static void figures(void)
 	size_t before;
 
 	is_int(cuMemPoolTrimTo(pool, 0), 0, "a pool is trimmed");
-	is_int(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero), 0, "its high mark is reset");
+	is_int(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero), 0,
+	       "its high mark is reset");
 	before = available();
 	at[0] = take(3 * MIB, one);
 	at[1] = take(LARGE, one);
@@ -108,13 +116,15 @@ static void figures(void)
 	is_int((long long)figure(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 43 * MIB, "the high mark stays");
 	is_int(cuStreamSynchronize(one), 0, "the program waits for the stream");
 	ok(available() >= before - 3 * MIB, "what is above the threshold is given back");
-	is_int(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all), 0, "to keep everything");
+	is_int(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all), 0,
+	       "to keep everything");
 	at[1] = take(LARGE, one);
 	give(at[1], one);
 	is_int(cuStreamSynchronize(one), 0, "the program waits for the stream");
 	ok(figure(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 43 * MIB, "nothing is given back");
-	is_int(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &zero) | cuMemPoolTrimTo(pool, 0), 0,
-	       "but when it is trimmed");
+	is_int(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &zero) |
+		       cuMemPoolTrimTo(pool, 0),
+	       0, "but when it is trimmed");
 	ok(figure(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 43 * MIB, "it is");
 	give(at[0], one);
 	is_int(cuCtxSynchronize(), 0, "all is done");
@@ -135,7 +145,8 @@ static void captures(CUstreamCaptureMode mode, const char *name)
 	is_int(cuStreamBeginCapture_v2(one, mode), 0, name);
 	is_int(cuMemAllocAsync(&at, MIB, one), 0, "memory in it");
 	ok(!is_on_slab(at), "is the driver's");
-	is_int(cuMemFreeAsync(before, one), CUDA_ERROR_INVALID_VALUE, "other memory is not freed in it");
+	is_int(cuMemFreeAsync(before, one), CUDA_ERROR_INVALID_VALUE,
+	       "other memory is not freed in it");
 	is_int(cuMemFreeAsync(at, one), 0, "the graph's is");
 	other = take(LARGE, two);
 	give(other, two);
@@ -173,15 +184,19 @@ static void ends_of_captures(void)
 	is_int(cuStreamEndCapture(one, NULL), CUDA_ERROR_INVALID_VALUE, "no capture, and no graph");
 	no_captures("no capture has ended");
 	is_int(cuStreamBeginCapture_v2_ptsz(NULL, CU_STREAM_CAPTURE_MODE_RELAXED) |
-	       cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph), 0, "a capture in the thread's default stream");
+		       cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph),
+	       0, "a capture in the thread's default stream");
 	no_captures("has ended");
 	is_int(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING) |
-	       cuStreamBeginCapture_v2(apart, CU_STREAM_CAPTURE_MODE_RELAXED) | cuStreamDestroy_v2(apart), 0,
-	       "a stream is destroyed in its capture");
+		       cuStreamBeginCapture_v2(apart, CU_STREAM_CAPTURE_MODE_RELAXED) |
+		       cuStreamDestroy_v2(apart),
+	       0, "a stream is destroyed in its capture");
 	no_captures("which ends with it");
-	is_int(cuCtxCreate_v4(&second, NULL, 0, 0) | cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING) |
-	       cuStreamBeginCapture_v2(apart, CU_STREAM_CAPTURE_MODE_RELAXED) | cuCtxDestroy_v2(second), 0,
-	       "so is a context");
+	is_int(cuCtxCreate_v4(&second, NULL, 0, 0) |
+		       cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING) |
+		       cuStreamBeginCapture_v2(apart, CU_STREAM_CAPTURE_MODE_RELAXED) |
+		       cuCtxDestroy_v2(second),
+	       0, "so is a context");
 	cuCtxSetCurrent(context);
 	no_captures("and with that");
 }

@@ -43,8 +43,9 @@ static void with_free_memory(int mib, uint64_t kept, const char *name)
 
 	start(&r, mib, NULL);
 	state = cuda_state(&r);
-	host = state.device_bytes - (state.memory->bytes < state.memory->free_bytes ? state.memory->bytes
-									    : state.memory->free_bytes);
+	host = state.device_bytes - (state.memory->bytes < state.memory->free_bytes
+					     ? state.memory->bytes
+					     : state.memory->free_bytes);
 	ok(cuda_drain(&r, 1, WAIT_MS), "%s: drained: %s", name, text);
 	is_int(r.cuda.m.round, kept != 0, "it says whether there is something to be read");
 	ok(cuda_resume(&r, 1, &d), "resumed: %s", text);
@@ -66,7 +67,8 @@ static void with_free_memory(int mib, uint64_t kept, const char *name)
 /* Served, and all of it listed. */
 static bool serve(struct cuda_rank *r, struct cuda_data *d, uint64_t seq)
 {
-	return cuda_drain(r, seq, WAIT_MS) && cuda_resume(r, seq, d) && cuda_data_list(d) && cuda_data_bytes(d) == TAKEN;
+	return cuda_drain(r, seq, WAIT_MS) && cuda_resume(r, seq, d) && cuda_data_list(d) &&
+	       cuda_data_bytes(d) == TAKEN;
 }
 
 static bool serve_all(struct cuda_rank *r, struct cuda_data *d, uint64_t seq)
@@ -121,7 +123,8 @@ static void changed(void)
 	ok(all_of(serve(&r, &d, 1), cuda_tell(&r, "change") == 0, cuda_data_read(&d)),
 	   "a program writes on: %s", d.why);
 	for (size_t i = 0; i < d.n; i++)
-		old = old && (d.v[i].size != 64 * MIB || (d.v[i].bytes[0] == 5 && d.v[i].bytes[64 * MIB - 1] == 5));
+		old = old && (d.v[i].size != 64 * MIB ||
+			      (d.v[i].bytes[0] == 5 && d.v[i].bytes[64 * MIB - 1] == 5));
 	ok(all_of(old, !cuda_rank_has(&r, &d)), "what is read is as it was at the checkpoint");
 	carries_on(&r, &d, 2);
 }
@@ -144,7 +147,8 @@ static void hashed(void)
 	cuda_data_free(&d);
 	ok(serve_all(&r, &d, 2), "a second one stands");
 	for (size_t i = 0; i < d.n; i++)
-		good = good && cuda_data_read_piece(&d, &d.v[i]) && cuda_data_hashes_as(&d, &d.v[i], 0, d.v[i].size) &&
+		good = good && cuda_data_read_piece(&d, &d.v[i]) &&
+		       cuda_data_hashes_as(&d, &d.v[i], 0, d.v[i].size) &&
 		       cuda_data_hashes_as(&d, &d.v[i], 4096, d.v[i].size - 8192);
 	ok(good, "its hashes are the store's, of whole windows and of parts");
 	cuda_data_free(&d);
@@ -181,7 +185,8 @@ static void hash_waits(void)
 	snprintf(word, sizeof word, "take %d", RESERVE + 40);
 	cuda_begin(&r, word);
 	nobody_gives(&r);
-	is_int(cuda_answer(&r, WAIT_MS), 2, "an allocation that needs the copy's memory does not wait for the hash");
+	is_int(cuda_answer(&r, WAIT_MS), 2,
+	       "an allocation that needs the copy's memory does not wait for the hash");
 	ok(all_of(!cuda_drain(&r, 3, WAIT_MS), value == EBUSY, strstr(text, "stream")),
 	   "nor does a drain for ever: %s", text);
 	cuda_data_free(&d);
@@ -286,7 +291,8 @@ static void reader_gone(int message)
 	if (message >= 5)
 		cuda_data_send(&d, GCK_LINK_DATA_GET, 4096, 4096, 0); /* not in the list */
 	if (message >= 6)
-		ok(!cuda_data_receive(&d, &m) || m.value, "what is not there is not read: %s", m.why);
+		ok(!cuda_data_receive(&d, &m) || m.value, "what is not there is not read: %s",
+		   m.why);
 	carries_on(&r, &d, 2);
 }
 
@@ -334,7 +340,8 @@ static void replaced(void)
 	start(&r, 2048, NULL);
 	ok(serve(&r, &d, 1), "a copy stands");
 	snprintf(word, sizeof word, "replace %d", cuda_state(&r).data_fd[0]);
-	is_int(cuda_tell(&r, word), 0, "a child has the file that the program put where the reader's socket was");
+	is_int(cuda_tell(&r, word), 0,
+	       "a child has the file that the program put where the reader's socket was");
 	carries_on(&r, &d, 2);
 }
 
@@ -346,7 +353,8 @@ static void next_drain(void)
 	start(&r, 2048, NULL);
 	ok(all_of(serve(&r, &d, 1), serve(&r, &next, 2)),
 	   "another drain comes while a copy stands: %s", text);
-	ok(!cuda_data_read(&d), "the reader of the first one is told so, or finds its socket closed");
+	ok(!cuda_data_read(&d),
+	   "the reader of the first one is told so, or finds its socket closed");
 	ok(all_of(cuda_data_read(&next), cuda_rank_has(&r, &next)),
 	   "that of the second one has it all");
 	cuda_data_free(&next);
@@ -449,7 +457,8 @@ static void expected(void)
 	before = cuda_anonymous_kib(&r);
 	ok(cuda_link_expect(&r.cuda, 1), "a drain to host memory is to come");
 	after = cuda_anonymous_kib(&r);
-	ok(after - before >= TAKEN_KIB, "memory for it is there while the program runs: %ld KiB", after - before);
+	ok(after - before >= TAKEN_KIB, "memory for it is there while the program runs: %ld KiB",
+	   after - before);
 	is_int(cuda_tell(&r, "sum"), SUM, "as it does");
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 1);
 	ok(cuda_link_expect(&r.cuda, 2), "it does not come, another one will");

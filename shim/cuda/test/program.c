@@ -84,7 +84,8 @@ static void memory(void)
 	is_int(cuMemFree(b), CUDA_ERROR_INVALID_VALUE, "once");
 	cuMemGetInfo(&after, &total);
 	ok(before == after, "all of it is free again");
-	is_int(cuMemAlloc(&a, total + 1), CUDA_ERROR_OUT_OF_MEMORY, "there is no more than there is");
+	is_int(cuMemAlloc(&a, total + 1), CUDA_ERROR_OUT_OF_MEMORY,
+	       "there is no more than there is");
 }
 
 static void *set_flag(void *arg)
@@ -115,7 +116,8 @@ static void streams(void)
 	is_ok(cuEventRecord(event, one), "cuEventRecord");
 	is_ok(cuStreamWaitEvent(two, event, 0), "cuStreamWaitEvent");
 	launch(two, "add", at, 2, 0);
-	is_int(cuStreamQuery(one), CUDA_ERROR_NOT_READY, "a stream that waits for the host is busy");
+	is_int(cuStreamQuery(one), CUDA_ERROR_NOT_READY,
+	       "a stream that waits for the host is busy");
 	is_int(cuStreamQuery(two), CUDA_ERROR_NOT_READY, "and the one behind it");
 	is_int(cuEventQuery(event), CUDA_ERROR_NOT_READY, "and the event");
 	pthread_create(&thread, NULL, set_flag, flag);
@@ -192,7 +194,8 @@ static void graphs(void)
 	is_ok(cuGraphExecDestroy(exec), "cuGraphExecDestroy");
 	is_ok(cuGraphDestroy(graph), "cuGraphDestroy");
 	cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
-	is_int(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "no waiting while capturing");
+	is_int(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+	       "no waiting while capturing");
 	cuStreamEndCapture(stream, &graph);
 	cuStreamDestroy(stream);
 	cuMemFree(at);
@@ -202,9 +205,11 @@ static void vmm(void)
 {
 	const size_t size = 4 << 20;
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				    .requestedHandleTypes =
+					    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-	CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAccessDesc access = {.location = prop.location,
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle, again;
 	CUdeviceptr at, other;
 	uint64_t value = 0;
@@ -218,7 +223,8 @@ static void vmm(void)
 	is_ok(cuMemSetAccess(at, size, &access, 1), "cuMemSetAccess");
 	is_ok(cuMemsetD32(at, 9, 1), "and use");
 	cuCtxSynchronize(); /* before it is unmapped: a fill only begins */
-	is_ok(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+	is_ok(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					   0),
 	      "cuMemExportToShareableHandle");
 	is_ok(cuMemUnmap(at, size), "cuMemUnmap");
 	is_ok(cuMemRelease(handle), "cuMemRelease");
@@ -228,7 +234,8 @@ static void vmm(void)
 	cuMemSetAccess(at, size, &access, 1);
 	is_ok(cuMemcpyDtoH(&value, at, 4), "and read");
 	is_int((long long)value, 9, "as it was left");
-	is_int(cuMemAddressFree(at, size), CUDA_ERROR_INVALID_VALUE, "mapped addresses are not freed");
+	is_int(cuMemAddressFree(at, size), CUDA_ERROR_INVALID_VALUE,
+	       "mapped addresses are not freed");
 	cuMemUnmap(at, size);
 	cuMemRelease(again);
 	close(fd);

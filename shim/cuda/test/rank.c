@@ -61,7 +61,8 @@ static CUdeviceptr distant;
 static int beside(void)
 {
 	CUcontext second;
-	int rc = cuDevicePrimaryCtxRetain(&second, 1) | cuCtxSetCurrent(second) | cuMemAlloc(&distant, MORE);
+	int rc = cuDevicePrimaryCtxRetain(&second, 1) | cuCtxSetCurrent(second) |
+		 cuMemAlloc(&distant, MORE);
 
 	return rc | cuMemsetD8(distant, 6, MORE) | cuCtxSynchronize() | cuCtxSetCurrent(context);
 }
@@ -138,7 +139,8 @@ static int odd(void)
 	for (int i = 0; i < 9; i++) {
 		rc |= cuMemAlloc(&at[i], (1 << 20) + (size_t)i * 77777);
 		for (int k = 0; k < 16; k++)
-			rc |= cuMemsetD8(at[i] + (size_t)k * 65536, (unsigned char)(16 * i + k), 65536);
+			rc |= cuMemsetD8(at[i] + (size_t)k * 65536, (unsigned char)(16 * i + k),
+					 65536);
 	}
 	for (int i = 1; i < 9; i += 3)
 		rc |= cuMemFree(at[i]);
@@ -210,7 +212,8 @@ static int start_waiter(void)
 {
 	pthread_t thread;
 
-	return pthread_create(&thread, NULL, synchronize, NULL) | pthread_detach(thread) | usleep(50000);
+	return pthread_create(&thread, NULL, synchronize, NULL) | pthread_detach(thread) |
+	       usleep(50000);
 }
 
 static void want_lock(void *arg)
@@ -267,7 +270,8 @@ static int spin_and_destroy(void)
 {
 	CUstream other;
 
-	return cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) | spin(other) | cuStreamDestroy(other);
+	return cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) | spin(other) |
+	       cuStreamDestroy(other);
 }
 
 static int stack(void)
@@ -335,7 +339,8 @@ static CUdeviceptr for_host;
 
 static int import_pool(void)
 {
-	return cuMemPoolImportFromShareableHandle(&imported_pool, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	return cuMemPoolImportFromShareableHandle(&imported_pool, NULL,
+						  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 }
 
 static int destroy_pool(void)
@@ -345,7 +350,8 @@ static int destroy_pool(void)
 
 static int import_memory(void)
 {
-	return cuImportExternalMemory(&external_memory, &(CUDA_EXTERNAL_MEMORY_HANDLE_DESC){.size = SIZE});
+	return cuImportExternalMemory(&external_memory,
+				      &(CUDA_EXTERNAL_MEMORY_HANDLE_DESC){.size = SIZE});
 }
 
 static int destroy_memory(void)
@@ -355,7 +361,8 @@ static int destroy_memory(void)
 
 static int import_semaphore(void)
 {
-	return cuImportExternalSemaphore(&external_semaphore, &(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC){.flags = 0});
+	return cuImportExternalSemaphore(&external_semaphore,
+					 &(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC){.flags = 0});
 }
 
 static int destroy_semaphore(void)
@@ -367,7 +374,8 @@ static int multicast(void)
 {
 	CUmemGenericAllocationHandle object;
 
-	return cuMulticastCreate(&object, &(CUmulticastObjectProp){.numDevices = 1, .size = 2 * SIZE});
+	return cuMulticastCreate(&object,
+				 &(CUmulticastObjectProp){.numDevices = 1, .size = 2 * SIZE});
 }
 
 static int allow_host(void)
@@ -378,7 +386,8 @@ static int allow_host(void)
 					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle;
 
-	return cuMemAddressReserve(&for_host, 2 * SIZE, 0, 0, 0) | cuMemCreate(&handle, 2 * SIZE, &prop, 0) |
+	return cuMemAddressReserve(&for_host, 2 * SIZE, 0, 0, 0) |
+	       cuMemCreate(&handle, 2 * SIZE, &prop, 0) |
 	       cuMemMap(for_host, 2 * SIZE, 0, handle, 0) | cuMemRelease(handle) |
 	       cuMemSetAccess(for_host, 2 * SIZE, &access, 1);
 }
@@ -393,9 +402,15 @@ static const struct {
 	const char *word;
 	int (*have)(void);
 } foreign[] = {
-	{"own handle", own_handle}, {"import pool", import_pool}, {"drop pool", destroy_pool},
-	{"import memory", import_memory}, {"drop memory", destroy_memory}, {"import semaphore", import_semaphore},
-	{"drop semaphore", destroy_semaphore}, {"multicast", multicast}, {"allow host", allow_host},
+	{"own handle", own_handle},
+	{"import pool", import_pool},
+	{"drop pool", destroy_pool},
+	{"import memory", import_memory},
+	{"drop memory", destroy_memory},
+	{"import semaphore", import_semaphore},
+	{"drop semaphore", destroy_semaphore},
+	{"multicast", multicast},
+	{"allow host", allow_host},
 	{"unmap for host", unmap_for_host},
 };
 
@@ -424,7 +439,8 @@ static int pools(void)
 		rc |= cuMemPoolSetAttribute(in_order[i], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
 		rc |= cuMemAllocFromPoolAsync(&taken[i], 4 * SIZE, in_order[i], stream);
 		rc |= cuMemAllocFromPoolAsync(&freed, 8 * SIZE, in_order[i], stream);
-		rc |= cuMemsetD8Async(taken[i], 7, 4 * SIZE, stream) | cuMemFreeAsync(freed, stream);
+		rc |= cuMemsetD8Async(taken[i], 7, 4 * SIZE, stream) |
+		      cuMemFreeAsync(freed, stream);
 	}
 	return rc | cuStreamSynchronize(stream);
 }
@@ -467,7 +483,8 @@ static int variable_of_library(void)
 	size_t size;
 
 	return cuLibraryLoadData(&library, "managed", NULL, NULL, 0, NULL, NULL, 0) |
-	       cuLibraryGetModule(&of_library, library) | cuModuleGetGlobal(&at, &size, of_library, "any");
+	       cuLibraryGetModule(&of_library, library) |
+	       cuModuleGetGlobal(&at, &size, of_library, "any");
 }
 
 /* Written throughout by a thread of the program's; never there while it would be write-combined. */
@@ -508,7 +525,8 @@ static int fail(CUcontext where)
 	CUfunction f = NULL;
 
 	return cuCtxSetCurrent(where) | cuModuleGetFunction(&f, module, "wait_flag") |
-	       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1 << 21, NULL, params, NULL) | !cuCtxSynchronize();
+	       cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1 << 21, NULL, params, NULL) |
+	       !cuCtxSynchronize();
 }
 
 /* None; one that is gone; one that is not for it; one whose work has failed. 0: each is refused. */
@@ -540,7 +558,8 @@ static int first_context(void)
 	pthread_t thread;
 	void *rc = NULL;
 
-	return pthread_create(&thread, NULL, make_context, NULL) | pthread_join(thread, &rc) | (int)(uintptr_t)rc;
+	return pthread_create(&thread, NULL, make_context, NULL) | pthread_join(thread, &rc) |
+	       (int)(uintptr_t)rc;
 }
 
 static int run(const char *word)
@@ -579,7 +598,8 @@ static int run(const char *word)
 	if (!strcmp(word, "capture"))
 		return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	if (!strcmp(word, "captured")) return end_capture();
-	if (!strcmp(word, "green")) return cuGreenCtxStreamCreate(&stream, NULL, CU_STREAM_NON_BLOCKING, 0);
+	if (!strcmp(word, "green"))
+		return cuGreenCtxStreamCreate(&stream, NULL, CU_STREAM_NON_BLOCKING, 0);
 	if (!strcmp(word, "blocking")) return cuStreamCreate(&stream, 0);
 	if (!strcmp(word, "managed"))
 		return cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL);

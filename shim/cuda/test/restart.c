@@ -82,7 +82,8 @@ static bool fill(const struct cuda_data *from, unsigned most)
 
 static bool says_hello(void)
 {
-	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_HELLO && cuda.m.cuda_hello.wanting;
+	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_HELLO &&
+	       cuda.m.cuda_hello.wanting;
 }
 
 static void filled(uint64_t seq)

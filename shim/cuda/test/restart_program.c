@@ -155,9 +155,11 @@ int main(void)
 	pthread_join(thread, NULL);
 	CHECK(cuMemcpyDtoH(&a, sum, 8));
 	CHECK(cuMemcpyDtoH(&b, other, 8));
-	printf("sum %llu, other %llu, calls %llu, pinned %llu, managed %llu %llu, in order %llu, own: %s\n",
+	printf("sum %llu, other %llu, calls %llu, pinned %llu, managed %llu %llu, in order %llu, "
+	       "own: %s\n",
 	       (unsigned long long)a, (unsigned long long)b, (unsigned long long)calls,
 	       (unsigned long long)*pinned, (unsigned long long)managed[0],
-	       (unsigned long long)managed[1000], (unsigned long long)sum_of(results), wrong ? wrong : "right");
+	       (unsigned long long)managed[1000], (unsigned long long)sum_of(results),
+	       wrong ? wrong : "right");
 	return 0;
 }

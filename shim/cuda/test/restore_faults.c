@@ -49,7 +49,8 @@ static char node[300];         /* the machine's devices */
 /* Some of it in the image, some to be brought. */
 static void take_image(void)
 {
-	static const char *const names[] = {"init", "odd", "forget", "model", "steps", "vmm", "vmm few"};
+	static const char *const names[] = {"init",  "odd", "forget", "model",
+					    "steps", "vmm", "vmm few"};
 
 	ok(told_start(&l), "a program");
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -77,7 +78,8 @@ static void hear(uint32_t type, bool fatal, struct outcome *o)
 
 	o->failed = got != type || cuda.m.value;
 	o->lost = o->failed && (fatal || got != type);
-	snprintf(o->text, sizeof o->text, "%.*s", (int)(o->failed ? cuda.m.total : 0), (const char *)cuda.m.data);
+	snprintf(o->text, sizeof o->text, "%.*s", (int)(o->failed ? cuda.m.total : 0),
+		 (const char *)cuda.m.data);
 }
 
 static void restore(struct outcome *o)
@@ -155,15 +157,17 @@ struct place {
 
 /* What a checkpoint does with the copy of a rank on another GPU. */
 static const char *const mapping_calls[] = {
-	"cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer", "cuDestroyExternalMemory", "cuMemFree_v2",
-	"cuMemcpyDtoDAsync_v2", "cuMemCreate", "cuMemExportToShareableHandle", NULL,
+	"cuImportExternalMemory",       "cuExternalMemoryGetMappedBuffer",
+	"cuDestroyExternalMemory",      "cuMemFree_v2",
+	"cuMemcpyDtoDAsync_v2",         "cuMemCreate",
+	"cuMemExportToShareableHandle", NULL,
 };
 
 /* What the device is short of is waited for. */
 static bool is_waited_for(const struct fault *f)
 {
-	static const char *const names[] = {"cuMemCreate", "cuMemExportToShareableHandle", "cuMemMap", "cuMemSetAccess",
-					    NULL};
+	static const char *const names[] = {"cuMemCreate", "cuMemExportToShareableHandle",
+					    "cuMemMap", "cuMemSetAccess", NULL};
 
 	return faults_is_one_of(f->name, names);
 }
@@ -172,12 +176,34 @@ static bool is_waited_for(const struct fault *f)
 static bool may_lose(const struct fault *f, const struct place *at)
 {
 	static const char *const names[] = {
-		"cuInit", "cuDeviceGetCount", "cuDriverGetVersion", "cuDeviceGet", "cuDeviceGetUuid_v2", "cuDeviceGetName",
-		"cuCheckpointProcessRestore", "cuCheckpointProcessUnlock", "cuCtxPushCurrent_v2", "cuCtxSetLimit",
-		"cuMemCreate", "cuMemExportToShareableHandle", "cuMemMap", "cuMemSetAccess", "cuMemHostAlloc",
-		"cuMemHostRegister_v2", "cuMemAllocManaged", "cuMemcpyHtoDAsync_v2", "cuStreamCreate",
-		"cuStreamCreateWithPriority", "cuStreamSynchronize", "cuImportExternalMemory",
-		"cuExternalMemoryGetMappedBuffer", "cuMemcpyDtoDAsync_v2", "cuEventCreate", "cuEventRecord", "cuEventQuery", NULL,
+		"cuInit",
+		"cuDeviceGetCount",
+		"cuDriverGetVersion",
+		"cuDeviceGet",
+		"cuDeviceGetUuid_v2",
+		"cuDeviceGetName",
+		"cuCheckpointProcessRestore",
+		"cuCheckpointProcessUnlock",
+		"cuCtxPushCurrent_v2",
+		"cuCtxSetLimit",
+		"cuMemCreate",
+		"cuMemExportToShareableHandle",
+		"cuMemMap",
+		"cuMemSetAccess",
+		"cuMemHostAlloc",
+		"cuMemHostRegister_v2",
+		"cuMemAllocManaged",
+		"cuMemcpyHtoDAsync_v2",
+		"cuStreamCreate",
+		"cuStreamCreateWithPriority",
+		"cuStreamSynchronize",
+		"cuImportExternalMemory",
+		"cuExternalMemoryGetMappedBuffer",
+		"cuMemcpyDtoDAsync_v2",
+		"cuEventCreate",
+		"cuEventRecord",
+		"cuEventQuery",
+		NULL,
 	};
 
 	return at->in != DRAIN && !at->code && faults_is_one_of(f->name, names);
@@ -188,7 +214,8 @@ static bool may_lose(const struct fault *f, const struct place *at)
 static bool ends_checkpoints(const struct fault *f, enum phase in)
 {
 	static const char *const names[][3] = {
-		[RESTORE] = {"cuMemFree_v2"}, [DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"},
+		[RESTORE] = {"cuMemFree_v2"},
+		[DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"},
 		[BACK] = {"cuMemFree_v2"},
 	};
 
@@ -244,7 +271,8 @@ static void one(const struct fault *plain, void *arg)
 
 	if (at->code && !is_waited_for(&f))
 		return;
-	if (!faults_every() && at->in != RESTORE && !at->code && !faults_is_one_of(f.name, mapping_calls))
+	if (!faults_every() && at->in != RESTORE && !at->code &&
+	    !faults_is_one_of(f.name, mapping_calls))
 		return;
 	run(&f, at, &o);
 	ok(all_of((!o.failed || *o.text), (!o.lost || may_lose(&f, at))), "%s%s, %s, call %d: %s",
@@ -295,7 +323,8 @@ static bool hashes_through_mappings(void)
 
 		good = cuda_data_read_piece(&d, &d.v[i]);
 		for (uint64_t at = 0; good && at < size; at += most)
-			good = cuda_data_hashes_as(&d, &d.v[i], at, size - at < most ? size - at : most);
+			good = cuda_data_hashes_as(&d, &d.v[i], at,
+						   size - at < most ? size - at : most);
 	}
 	if (!good)
 		printf("# %s%s\n", o.text, d.why);
@@ -310,7 +339,8 @@ static void many_mappings(void)
 	struct outcome o;
 
 	run(&none, &(struct place){RESTORE, OTHER, 0}, &o);
-	is_int(told("take 300"), 0, "a rank on another device with more memory than one mapping has");
+	is_int(told("take 300"), 0,
+	       "a rank on another device with more memory than one mapping has");
 	drain(&o);
 	if (ok(!o.failed, "drained: %s", o.text))
 		back(&o);
@@ -330,7 +360,8 @@ static int mapped_mib(void)
 	snprintf(path, sizeof path, "/proc/%d/maps", l.pid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof line, f)) {
-		if (strstr(line, "memfd:fake-cuda") && sscanf(line, "%llx-%llx", &begin, &end) == 2 &&
+		if (strstr(line, "memfd:fake-cuda") &&
+		    sscanf(line, "%llx-%llx", &begin, &end) == 2 &&
 		    (begin < REGION || begin >= REGION_END))
 			bytes += end - begin;
 	}
@@ -360,7 +391,8 @@ static int begin_after_a_checkpoint(struct cuda_data *d)
 	cuda_data_open(d);
 	cuda_data_give(d, &cuda, GCK_LINK_CUDA_RESUME, l.seq + 1);
 	hear(GCK_LINK_CUDA_RESUMED, true, &o);
-	ok(all_of(!o.failed, mapped_mib() >= mapped_before + MUCH), "its copy has external mappings: %s", o.text);
+	ok(all_of(!o.failed, mapped_mib() >= mapped_before + MUCH),
+	   "its copy has external mappings: %s", o.text);
 	return before;
 }
 
@@ -388,7 +420,8 @@ static void go_for_the_program(int ms)
 	snprintf(word, sizeof word, "busy %d", ms);
 	told(word);
 	snprintf(word, sizeof word, "huge %d", before - 40);
-	ok(told(word) == 0, "a program has their memory when it wants it, its GPU busy for %d ms", ms);
+	ok(told(word) == 0, "a program has their memory when it wants it, its GPU busy for %d ms",
+	   ms);
 	ok(all_of(!cuda_data_list(&d), strstr(d.why, "needed")), "their reader is told: %s", d.why);
 	cuda_data_free(&d);
 	goes_on(false);
@@ -398,7 +431,8 @@ static void go_for_the_program(int ms)
 /* As another rank of the node that wants it, by way of the agent. */
 static bool yields(void)
 {
-	struct gck_thread_msg m = {.type = GCK_LINK_CUDA_YIELD, .total = sizeof(((struct gck_cuda_state *)0)->devices.v->uuid)};
+	struct gck_thread_msg m = {.type = GCK_LINK_CUDA_YIELD,
+				   .total = sizeof(((struct gck_cuda_state *)0)->devices.v->uuid)};
 	struct gck_cuda_state s;
 
 	agent_peek(l.pid, cuda.hello.state, &s, sizeof s);

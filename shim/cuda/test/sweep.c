@@ -41,7 +41,8 @@ static void begin(struct cuda_rank *r)
 
 static bool has_its_data(const struct cuda_rank *r)
 {
-	return cuda_tell(r, "sum") == SUM && cuda_tell(r, "steps") == 0 && cuda_tell(r, "vmm look") == 0;
+	return cuda_tell(r, "sum") == SUM && cuda_tell(r, "steps") == 0 &&
+	       cuda_tell(r, "vmm look") == 0;
 }
 
 /* ---- one checkpoint -------------------------------------------------------------------------- */
@@ -94,7 +95,8 @@ static void disarm(const struct fault *f)
 		ok(false, "%s, call %d: the fault was not hit", f->name, f->nth);
 }
 
-static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const struct fault *f, struct outcome *o)
+static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const struct fault *f,
+		       struct outcome *o)
 {
 	*o = (struct outcome){.lost = false};
 	if (f && in == DRAIN)
@@ -115,8 +117,15 @@ static void checkpoint(struct cuda_rank *r, uint64_t seq, enum phase in, const s
 
 /* The functions without which the rank loses its GPU. */
 static const char *const losing[] = {
-	"cuCheckpointProcessRestore", "cuCheckpointProcessUnlock", "cuCtxPushCurrent_v2", "cuCtxSetLimit",
-	"cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess", "cuMemAllocManaged", NULL,
+	"cuCheckpointProcessRestore",
+	"cuCheckpointProcessUnlock",
+	"cuCtxPushCurrent_v2",
+	"cuCtxSetLimit",
+	"cuMemImportFromShareableHandle",
+	"cuMemMap",
+	"cuMemSetAccess",
+	"cuMemAllocManaged",
+	NULL,
 };
 
 /* After a failure of these every later checkpoint is refused: the driver refused one, or has what
@@ -124,7 +133,8 @@ static const char *const losing[] = {
 static bool ends_checkpoints(enum phase in, const struct fault *f)
 {
 	static const char *const names[NPHASES][3] = {
-		[DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"}, [BACK] = {"cuMemUnmap", "cuMemRelease"},
+		[DRAIN] = {"cuCheckpointProcessCheckpoint", "cuMemFree_v2"},
+		[BACK] = {"cuMemUnmap", "cuMemRelease"},
 	};
 
 	return faults_is_one_of(f->name, names[in]);
@@ -168,8 +178,8 @@ static void one(const struct fault *f, void *arg)
 	for (uint64_t seq = 1; seq < at->seq; seq++)
 		checkpoint(&r, seq, DRAIN, NULL, &o);
 	checkpoint(&r, at->seq, at->in, f, &o);
-	ok(all_of(o.good, !o.lost || may_lose(at->in, f)), "checkpoint %d, %s: %s, call %d: %s", (int)at->seq, phases[at->in],
-	   f->name, f->nth, o.text);
+	ok(all_of(o.good, !o.lost || may_lose(at->in, f)), "checkpoint %d, %s: %s, call %d: %s",
+	   (int)at->seq, phases[at->in], f->name, f->nth, o.text);
 	if (o.lost)
 		stands(&r);
 	else
@@ -187,7 +197,8 @@ static void sweep(struct place at)
 	for (uint64_t seq = 1; seq < at.seq; seq++)
 		checkpoint(&r, seq, DRAIN, NULL, &o);
 	checkpoint(&r, at.seq, at.in, &none, &o);
-	ok(all_of(o.good, !o.lost, has_its_data(&r)), "checkpoint %d without a failure: %s", (int)at.seq, o.text);
+	ok(all_of(o.good, !o.lost, has_its_data(&r)), "checkpoint %d without a failure: %s",
+	   (int)at.seq, o.text);
 	cuda_rank_end(&r);
 	faults_each(one, &at);
 }

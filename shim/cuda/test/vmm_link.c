@@ -26,7 +26,8 @@ static bool serve(struct cuda_rank *r, uint64_t seq, struct cuda_data *d)
 static void start(struct cuda_rank *r, const char *fail, const char *begin)
 {
 	cuda_rank_start(r, fail);
-	is_int(cuda_tell(r, "vmm") | cuda_tell(r, begin), 0, "a program with memory of its own making");
+	is_int(cuda_tell(r, "vmm") | cuda_tell(r, begin), 0,
+	       "a program with memory of its own making");
 }
 
 static void ends(struct cuda_rank *r)
@@ -99,9 +100,11 @@ static void not_kept(void)
 	is_int(cuda_tell(&r, "vmm make"), 0, "memory of which no descriptor can be kept");
 	after = cuda_state(&r);
 	is_int((long long)(after.device_bytes - before.device_bytes), UNIT, "is counted");
-	is_int((long long)(after.memory->bytes - before.memory->bytes), 0, "but not as what may be kept on the device");
+	is_int((long long)(after.memory->bytes - before.memory->bytes), 0,
+	       "but not as what may be kept on the device");
 	is_int(cuda_tell(&r, "vmm drop"), 0, "it goes");
-	is_int((long long)cuda_state(&r).device_bytes, (long long)before.device_bytes, "and is counted no more");
+	is_int((long long)cuda_state(&r).device_bytes, (long long)before.device_bytes,
+	       "and is counted no more");
 	for (uint64_t seq = 1; seq < 3; seq++) {
 		ok(all_of(cuda_drain(&r, seq, WAIT_MS), cuda_resume(&r, seq, NULL)),
 		   "drained and resumed: %s", text);
@@ -162,7 +165,8 @@ static char one(const char *name, int nth)
 	good = cuda_tell(&r, "vmm") == 0 && cuda_tell(&r, "vmm few") == 0;
 	if (!cuda_drain(&r, 1, WAIT_MS)) {
 		outcome = 'R';
-		good = good && value && cuda_tell(&r, "vmm look") == 0 && cuda_drain(&r, 2, WAIT_MS);
+		good = good && value && cuda_tell(&r, "vmm look") == 0 &&
+		       cuda_drain(&r, 2, WAIT_MS);
 	}
 	if (!cuda_resume(&r, 1, NULL)) {
 		ok(all_of(good, value), "%s: lost: %s", rule, text);

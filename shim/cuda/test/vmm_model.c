@@ -138,7 +138,8 @@ static void map(struct mapping *m, struct memory *of)
 		return;
 	if (!is_free(place, of->units)) {
 		expect(place + of->units > PLACES ||
-		       cuMemMap(base + place * UNIT, of->units * UNIT, 0, of->handle, 0) == CUDA_ERROR_INVALID_VALUE,
+			       cuMemMap(base + place * UNIT, of->units * UNIT, 0, of->handle, 0) ==
+				       CUDA_ERROR_INVALID_VALUE,
 		       "nothing is mapped over something");
 		return;
 	}
@@ -188,7 +189,8 @@ static void retain(const struct mapping *m)
 {
 	CUmemGenericAllocationHandle again = 0;
 
-	expect(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)at(m)) == 0 && again == m->of->handle,
+	expect(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)at(m)) == 0 &&
+		       again == m->of->handle,
 	       "it is given its handle again");
 	m->of->named++;
 }
@@ -202,7 +204,8 @@ static void look_at_memory(struct memory *m)
 	if (!m->named)
 		return;
 	expect(cuMemGetAllocationPropertiesFromHandle(&prop, m->handle) == 0 &&
-	       prop.requestedHandleTypes == m->types && prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE,
+		       prop.requestedHandleTypes == m->types &&
+		       prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE,
 	       "it is as it was asked for");
 }
 
@@ -214,15 +217,16 @@ static bool is_filled(const struct mapping *m)
 		unsigned char first = 0, last = 0;
 
 		good = good && cuMemcpyDtoH(&first, at(m) + i * UNIT, 1) == 0 &&
-		       cuMemcpyDtoH(&last, at(m) + (i + 1) * UNIT - 1, 1) == 0 && first == m->of->fill[i] &&
-		       last == m->of->fill[i];
+		       cuMemcpyDtoH(&last, at(m) + (i + 1) * UNIT - 1, 1) == 0 &&
+		       first == m->of->fill[i] && last == m->of->fill[i];
 	}
 	return good;
 }
 
 static void look_at(const struct mapping *m)
 {
-	const CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, other = {.type = device.type, .id = 1};
+	const CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+			    other = {.type = device.type, .id = 1};
 	unsigned long long access = 99, others = 99, types = 99, number = 0;
 	CUdeviceptr start = 0;
 	size_t size = 0;
@@ -230,12 +234,18 @@ static void look_at(const struct mapping *m)
 
 	expect(cuMemGetAccess(&access, &device, at(m)) == 0 && access == m->access, "its access");
 	expect(cuDeviceGetCount(&devices) == 0, "there are devices");
-	expect(devices < 2 || (cuMemGetAccess(&others, &other, at(m)) == 0 && others == 0), "nobody else's");
-	expect(cuMemGetAddressRange(&start, &size, at(m) + 5) == (m->access ? 0 : CUDA_ERROR_NOT_FOUND), "is it found");
+	expect(devices < 2 || (cuMemGetAccess(&others, &other, at(m)) == 0 && others == 0),
+	       "nobody else's");
+	expect(cuMemGetAddressRange(&start, &size, at(m) + 5) ==
+		       (m->access ? 0 : CUDA_ERROR_NOT_FOUND),
+	       "is it found");
 	expect(!m->access || (start == at(m) && size == m->of->units * UNIT), "its range");
-	expect(cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at(m)) == 0 &&
-	       types == m->of->types, "how it may be exported");
-	expect(cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_BUFFER_ID, at(m)) == 0 && number == m->number,
+	expect(cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at(m)) ==
+			       0 &&
+		       types == m->of->types,
+	       "how it may be exported");
+	expect(cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_BUFFER_ID, at(m)) == 0 &&
+		       number == m->number,
 	       "its number");
 	if (m->access)
 		expect(is_filled(m), "its contents");

@@ -26,7 +26,8 @@ static bool round_trip(const struct worker *w)
 {
 	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-	const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	const CUmemAccessDesc access = {.location = prop.location,
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle;
 	unsigned char last = 0;
 
@@ -34,14 +35,16 @@ static bool round_trip(const struct worker *w)
 	    cuMemRelease(handle) || cuMemSetAccess(w->base, UNIT, &access, 1) ||
 	    cuMemsetD8(w->base, w->fill, UNIT) || cuCtxSynchronize())
 		return false;
-	return cuMemcpyDtoH(&last, w->base + UNIT - 1, 1) == 0 && last == w->fill && cuMemUnmap(w->base, UNIT) == 0;
+	return cuMemcpyDtoH(&last, w->base + UNIT - 1, 1) == 0 && last == w->fill &&
+	       cuMemUnmap(w->base, UNIT) == 0;
 }
 
 static void *work(void *arg)
 {
 	struct worker *w = arg;
 
-	w->good = cuCtxSetCurrent(w->context) == 0 && cuMemAddressReserve(&w->base, UNIT, 0, 0, 0) == 0;
+	w->good = cuCtxSetCurrent(w->context) == 0 &&
+		  cuMemAddressReserve(&w->base, UNIT, 0, 0, 0) == 0;
 	while (w->good && w->rounds-- > 0)
 		w->good = round_trip(w);
 	w->good = w->good && cuMemAddressFree(w->base, UNIT) == 0;
@@ -108,24 +111,28 @@ const char *vmm_parts(void)
 {
 	static const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 						 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-	const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	const CUmemAccessDesc access = {.location = prop.location,
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle;
 
-	if (cuMemAddressReserve(&parts, 2 * UNIT, 0, 0, 0) || cuMemCreate(&handle, 2 * UNIT, &prop, 0))
+	if (cuMemAddressReserve(&parts, 2 * UNIT, 0, 0, 0) ||
+	    cuMemCreate(&handle, 2 * UNIT, &prop, 0))
 		return "there is memory";
 	if (cuMemMap(parts, UNIT, UNIT, handle, 0) || cuMemMap(parts + UNIT, UNIT, 0, handle, 0) ||
 	    cuMemRelease(handle) || cuMemSetAccess(parts, 2 * UNIT, &access, 1))
 		return "its halves are mapped";
-	return cuMemsetD8(parts, SECOND, UNIT) || cuMemsetD8(parts + UNIT, FIRST, UNIT) || cuCtxSynchronize()
-	       ? "they are written" : NULL;
+	return cuMemsetD8(parts, SECOND, UNIT) || cuMemsetD8(parts + UNIT, FIRST, UNIT) ||
+			       cuCtxSynchronize()
+		       ? "they are written"
+		       : NULL;
 }
 
 static bool has(CUdeviceptr at, unsigned char wanted)
 {
 	unsigned char first = 0, last = 0;
 
-	return cuMemcpyDtoH(&first, at, 1) == 0 && cuMemcpyDtoH(&last, at + UNIT - 1, 1) == 0 && first == wanted &&
-	       last == wanted;
+	return cuMemcpyDtoH(&first, at, 1) == 0 && cuMemcpyDtoH(&last, at + UNIT - 1, 1) == 0 &&
+	       first == wanted && last == wanted;
 }
 
 const char *vmm_parts_end(void)
@@ -135,8 +142,11 @@ const char *vmm_parts_end(void)
 
 	if (!has(parts, SECOND) || !has(parts + UNIT, FIRST))
 		return "each half is where it was";
-	if (cuMemGetAddressRange(&start, &size, parts + UNIT + 1) || start != parts + UNIT || size != UNIT)
+	if (cuMemGetAddressRange(&start, &size, parts + UNIT + 1) || start != parts + UNIT ||
+	    size != UNIT)
 		return "with its range";
-	return cuMemUnmap(parts, UNIT) || cuMemUnmap(parts + UNIT, UNIT) || cuMemAddressFree(parts, 2 * UNIT)
-	       ? "they are unmapped" : NULL;
+	return cuMemUnmap(parts, UNIT) || cuMemUnmap(parts + UNIT, UNIT) ||
+			       cuMemAddressFree(parts, 2 * UNIT)
+		       ? "they are unmapped"
+		       : NULL;
 }

@@ -39,8 +39,8 @@ int gck_cuda_serve_hello(struct gck_cuda_thread *k)
 		.state = (uint64_t)(uintptr_t)&gck_cuda_state,
 	};
 
-	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_HELLO}, &h,
-				 sizeof h))
+	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_HELLO},
+				 &h, sizeof h))
 		return -1;
 	return k->lost.code ? say(k, GCK_LINK_CUDA_RESUMED, k->seq, &k->lost) : 0;
 }

@@ -113,7 +113,8 @@ static void one_stays(void)
 	pthread_create(&thread, NULL, stays, NULL);
 	while (!gck_gate_where(&where))
 		nap(100);
-	is_str(where.function, "cuStreamSynchronize", "the function that a thread is in has its name");
+	is_str(where.function, "cuStreamSynchronize",
+	       "the function that a thread is in has its name");
 	is_int((long long)where.object, 0x1234, "and what it waits for");
 	gck_gate_close();
 	ok(!gck_gate_wait_empty(30), "with a thread inside, it is not empty");

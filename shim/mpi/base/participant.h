@@ -11,7 +11,8 @@
 #include "shim/mpi/base/allgather.h"
 
 /* One thing that stands in the way of a checkpoint: object, reason, remedy (borrowed). */
-typedef void gck_mpi_obstacle_fn(void *arg, const char *object, const char *reason, const char *remedy);
+typedef void gck_mpi_obstacle_fn(void *arg, const char *object, const char *reason,
+				 const char *remedy);
 
 struct gck_mpi_participant {
 	const char *name;

@@ -61,9 +61,12 @@ static bool bind(void)
 		const char *name;
 		void **at;
 	} all[] = {
-		{"PMIx_Initialized", (void **)&real.initialized}, {"PMIx_Init", (void **)&real.init},
-		{"PMIx_Finalize", (void **)&real.finalize}, {"PMIx_Put", (void **)&real.put},
-		{"PMIx_Commit", (void **)&real.commit}, {"PMIx_Fence_nb", (void **)&real.fence},
+		{"PMIx_Initialized", (void **)&real.initialized},
+		{"PMIx_Init", (void **)&real.init},
+		{"PMIx_Finalize", (void **)&real.finalize},
+		{"PMIx_Put", (void **)&real.put},
+		{"PMIx_Commit", (void **)&real.commit},
+		{"PMIx_Fence_nb", (void **)&real.fence},
 		{"PMIx_Get", (void **)&real.get},
 	};
 
@@ -207,8 +210,10 @@ static int look(const unsigned long *v, size_t n, size_t rank, struct gck_mpi_wo
 	if (n < HEAD_WORDS || v[1] > n - HEAD_WORDS)
 		return gck_fail(err, EBADMSG, "PMIx has no words of rank %zu", rank);
 	if (v[0] != pmix.serial)
-		return gck_fail(err, ESTALE, "PMIx answered with other than the latest words of rank "
-				"%zu: the next checkpoint goes through the coordinator", rank);
+		return gck_fail(err, ESTALE,
+				"PMIx answered with other than the latest words of rank %zu: the "
+				"next checkpoint goes through the coordinator",
+				rank);
 	*w = (struct gck_mpi_words){v + HEAD_WORDS, v[1]};
 	return 0;
 }

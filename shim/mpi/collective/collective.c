@@ -82,8 +82,11 @@ static int make_again(struct gck_mpi_request *r, struct gck_error *err)
 		rc = gck_mpi_inputs_put_back(n);
 	if (!rc)
 		rc = n->issue(n, (MPI_Request *)&r->h.real);
-	return rc ? gck_fail(err, EIO, "a persistent collective of %d ranks cannot be made again: code "
-			     "%d of the fresh MPI", gck_mpi_comm_of(n->comm)->size, rc) : 0;
+	return rc ? gck_fail(err, EIO,
+			     "a persistent collective of %d ranks cannot be made again: code %d of "
+			     "the fresh MPI",
+			     gck_mpi_comm_of(n->comm)->size, rc)
+		  : 0;
 }
 
 static const struct gck_mpi_request_class class = {

@@ -28,8 +28,11 @@ static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 		rc = gck_mpi_real.Request_free(&real);
 	if (!rc)
 		rc = n->issue(n, (MPI_Request *)&r->h.real);
-	return rc ? gck_fail(err, EIO, "a communicator of %d ranks that was freed cannot be freed in the "
-			     "fresh MPI: code %d", gck_mpi_comm_of(n->comm)->size, rc) : 0;
+	return rc ? gck_fail(err, EIO,
+			     "a communicator of %d ranks that was freed cannot be freed in the "
+			     "fresh MPI: code %d",
+			     gck_mpi_comm_of(n->comm)->size, rc)
+		  : 0;
 }
 
 /* Every rank has said it. (No argument: it was not begun after all.) */
@@ -61,7 +64,8 @@ static int leave(struct gck_mpi_comm *c)
 	struct gck_mpi_request *r = n ? gck_mpi_request_start(&goodbye, c->handle, n) : NULL;
 
 	if (r) {
-		n->number = 1 + atomic_fetch_add_explicit(&c->clock.started, 1, memory_order_relaxed);
+		n->number = 1 +
+			    atomic_fetch_add_explicit(&c->clock.started, 1, memory_order_relaxed);
 		if (!n->issue(n, (MPI_Request *)&r->h.real)) {
 			gck_mpi_request_let_go(r);
 			return 0;

@@ -86,7 +86,8 @@ GCK_MPI_FUNCTION(Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_I
 
 /* Collective over the group alone: a meeting of its ranks, known by communicator, tag and group. Its
  * ranks (to be freed) are listed; an empty group meets nobody. */
-static int call_group(MPI_Comm comm, MPI_Group group, int tag, struct gck_mpi_meeting *m, int **ranks)
+static int call_group(MPI_Comm comm, MPI_Group group, int tag, struct gck_mpi_meeting *m,
+		      int **ranks)
 {
 	MPI_Group real = GCK_MPI_REAL_GROUP(group), copy;
 	bool other = false;
@@ -211,14 +212,17 @@ GCK_MPI_FUNCTION(Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *requ
 
 /* The two sides have no clock in common yet: their leaders meet (pair: where these are listed), and
  * each side's ranks have ticked on their own communicator. Nobody to meet: another world's. */
-static void call_leader(MPI_Comm bridge, int remote_leader, int tag, struct gck_mpi_meeting *m, int pair[2])
+static void call_leader(MPI_Comm bridge, int remote_leader, int tag, struct gck_mpi_meeting *m,
+			int pair[2])
 {
 	const struct gck_mpi_comm *c = gck_mpi_comm_of(bridge);
-	int a = gck_mpi_comm_of(MPI_COMM_WORLD)->rank, b = gck_mpi_comm_world_rank(c, remote_leader);
+	int a = gck_mpi_comm_of(MPI_COMM_WORLD)->rank,
+	    b = gck_mpi_comm_world_rank(c, remote_leader);
 
 	pair[0] = a < b ? a : b;
 	pair[1] = a < b ? b : a;
-	m->key = gck_mpi_mix(gck_mpi_mix(c->clock.id, (unsigned)tag), gck_mpi_members_hash(pair, 2));
+	m->key = gck_mpi_mix(gck_mpi_mix(c->clock.id, (unsigned)tag),
+			     gck_mpi_members_hash(pair, 2));
 	m->ranks = pair;
 	m->nranks = b < 0 ? 0 : 2;
 }

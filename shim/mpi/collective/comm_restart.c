@@ -56,8 +56,10 @@ static int save_body(struct gck_mpi_comm *c, struct gck_error *err)
 				"another world (MPI_Comm_spawn, MPI_Comm_connect): %s", c->size,
 				c->remote_size, dynamic_remedy(c->life == GCK_MPI_COMM_ALIVE));
 	if (!unborn(c) && save_one(c, GCK_MPI_REAL_COMM(c->handle)))
-		return gck_fail(err, ENOMEM, "a communicator of %d ranks: its topology cannot be read "
-				"(no memory?)", c->size);
+		return gck_fail(err, ENOMEM,
+				"a communicator of %d ranks: its topology cannot be read (no "
+				"memory?)",
+				c->size);
 	return 0;
 }
 
@@ -103,7 +105,8 @@ static int make_full(const struct gck_mpi_comm *c, MPI_Comm *real)
 	int rc;
 
 	if (c->inter)
-		rc = gck_mpi_real.Intercomm_create(plain, 0, REAL_WORLD, c->peers[0], tag_of(c), real);
+		rc = gck_mpi_real.Intercomm_create(plain, 0, REAL_WORLD, c->peers[0], tag_of(c),
+						   real);
 	else if (c->topology)
 		rc = gck_mpi_topology_make(c->topology, plain, real);
 	else
@@ -148,8 +151,10 @@ static int rebuild_one(struct gck_mpi_comm *c, struct gck_error *err)
 
 	if (rc) {
 		gck_mpi_real.Error_string(rc, why, &length);
-		return gck_fail(err, EIO, "a communicator of %d and %d ranks (id %016lx) cannot be made "
-				"again: %s", c->size, c->remote_size, (unsigned long)c->clock.id, why);
+		return gck_fail(err, EIO,
+				"a communicator of %d and %d ranks (id %016lx) cannot be made "
+				"again: %s",
+				c->size, c->remote_size, (unsigned long)c->clock.id, why);
 	}
 	gck_mpi_handle_set_real((void *)c->handle, real);
 	return 0;
@@ -190,10 +195,12 @@ static int rebuild(struct gck_error *err)
 
 	if (set_hints(gck_mpi_comm_of(MPI_COMM_WORLD), REAL_WORLD) ||
 	    set_hints(gck_mpi_comm_of(MPI_COMM_SELF), GCK_MPI_REAL_COMM(MPI_COMM_SELF)))
-		return gck_fail(err, EIO, "MPI_COMM_WORLD: the fresh MPI does not take its settings");
+		return gck_fail(err, EIO,
+				"MPI_COMM_WORLD: the fresh MPI does not take its settings");
 	v = list(&n);
 	if (!v)
-		return gck_fail(err, ENOMEM, "the communicators in the order of their making: no memory");
+		return gck_fail(err, ENOMEM,
+				"the communicators in the order of their making: no memory");
 	for (size_t i = 0; !r && i < n; i++)
 		r = rebuild_one(v[i], err);
 	free(v);
@@ -237,7 +244,8 @@ static void able(gck_mpi_obstacle_fn *tell, void *arg)
 	for (size_t i = 0; i < d.n; i++) {
 		snprintf(what, sizeof what, "a communicator of %d and %d ranks", d.v[i].size,
 			 d.v[i].remote_size);
-		tell(arg, what, "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
+		tell(arg, what,
+		     "it has processes of another world (MPI_Comm_spawn, MPI_Comm_connect)",
 		     dynamic_remedy(d.v[i].alive));
 	}
 }

@@ -19,8 +19,9 @@ static MPI_Info info_at_root(MPI_Comm comm, int root, MPI_Info info)
 	return GCK_MPI_REAL_INFO(gck_mpi_comm_of(comm)->rank == root ? info : MPI_INFO_NULL);
 }
 
-GCK_MPI_FUNCTION(Comm_spawn, (const char *command, char *argv[], int maxprocs, MPI_Info info, int root,
-			      MPI_Comm comm, MPI_Comm *intercomm, int array_of_errcodes[]))
+GCK_MPI_FUNCTION(Comm_spawn,
+		 (const char *command, char *argv[], int maxprocs, MPI_Info info, int root,
+		  MPI_Comm comm, MPI_Comm *intercomm, int array_of_errcodes[]))
 {
 	struct gck_mpi_birth b;
 	int rc;
@@ -46,8 +47,9 @@ GCK_MPI_FUNCTION(Comm_spawn_multiple,
 	real = gck_mpi_array_in(&infos, array_of_info,
 				gck_mpi_comm_of(comm)->rank == root ? count : 0, GCK_MPI_INFO);
 	rc = gck_mpi_real.Comm_spawn_multiple(count, array_of_commands, array_of_argv,
-					      array_of_maxprocs, real, root, GCK_MPI_REAL_COMM(comm),
-					      intercomm ? &b.real : NULL, array_of_errcodes);
+					      array_of_maxprocs, real, root,
+					      GCK_MPI_REAL_COMM(comm), intercomm ? &b.real : NULL,
+					      array_of_errcodes);
 	gck_mpi_array_free(&infos);
 	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_spawn_multiple");
 }

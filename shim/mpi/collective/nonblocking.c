@@ -173,7 +173,8 @@ void gck_mpi_retain_input(struct gck_mpi_nonblocking *n, void *buf, long count, 
 		return;
 	most = size > 0 && PIECE / size > 0 ? PIECE / size : 1;
 	for (long at = 0; at < count; at += most)
-		keep_piece(n, (char *)buf + at * extent, count - at < most ? count - at : most, type);
+		keep_piece(n, (char *)buf + at * extent, count - at < most ? count - at : most,
+			   type);
 }
 
 int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n)
@@ -184,8 +185,9 @@ int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n)
 		int position = 0;
 
 		if (k->kind == RETAINED_INPUT)
-			rc = gck_mpi_real.Pack(k->buf, k->count, GCK_MPI_REAL_TYPE(k->type), k->data,
-					       k->bytes, &position, GCK_MPI_REAL_COMM(MPI_COMM_SELF));
+			rc = gck_mpi_real.Pack(k->buf, k->count, GCK_MPI_REAL_TYPE(k->type),
+					       k->data, k->bytes, &position,
+					       GCK_MPI_REAL_COMM(MPI_COMM_SELF));
 	}
 	return rc;
 }
@@ -237,9 +239,11 @@ static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 
 	if (!rc)
 		rc = n->issue(n, (MPI_Request *)&r->h.real);
-	return rc ? gck_fail(err, EIO, "a non-blocking collective (number %lu of a communicator of %d "
-			     "ranks) cannot be started again: code %d of the fresh MPI",
-			     (unsigned long)n->number, gck_mpi_comm_of(n->comm)->size, rc) : 0;
+	return rc ? gck_fail(err, EIO,
+			     "a non-blocking collective (number %lu of a communicator of %d ranks) "
+			     "cannot be started again: code %d of the fresh MPI",
+			     (unsigned long)n->number, gck_mpi_comm_of(n->comm)->size, rc)
+		  : 0;
 }
 
 void gck_mpi_nonblocking_completed(struct gck_mpi_request *r)

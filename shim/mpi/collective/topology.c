@@ -46,9 +46,9 @@ GCK_MPI_FUNCTION(Graph_create, (MPI_Comm comm_old, int nnodes, const int index[]
 	return gck_mpi_comm_end(&b, rc, comm_graph, "MPI_Graph_create");
 }
 
-GCK_MPI_FUNCTION(Dist_graph_create, (MPI_Comm comm_old, int n, const int nodes[], const int degrees[],
-				     const int targets[], const int weights[], MPI_Info info,
-				     int reorder, MPI_Comm *newcomm))
+GCK_MPI_FUNCTION(Dist_graph_create, (MPI_Comm comm_old, int n, const int nodes[],
+				     const int degrees[], const int targets[], const int weights[],
+				     MPI_Info info, int reorder, MPI_Comm *newcomm))
 {
 	struct gck_mpi_birth b;
 	int rc;
@@ -136,7 +136,8 @@ static int save_dist_graph(MPI_Comm real, struct gck_mpi_topology **t)
 	(*t)->weighted = weighted;
 	v = (*t)->v;
 	return gck_mpi_real.Dist_graph_neighbors(real, n, v, weighted ? v + n : MPI_UNWEIGHTED, m,
-						 v + 2 * n, weighted ? v + 2 * n + m : MPI_UNWEIGHTED);
+						 v + 2 * n,
+						 weighted ? v + 2 * n + m : MPI_UNWEIGHTED);
 }
 
 int gck_mpi_topology_save(MPI_Comm real, struct gck_mpi_topology **t)

@@ -83,7 +83,8 @@ void gck_mpi_clock_part(struct gck_mpi_meeting *m);
 
 static inline void gck_mpi_clock_count(_Atomic uint64_t *which)
 {
-	if (__builtin_expect(atomic_load_explicit(&gck_mpi_clocks.limited, memory_order_relaxed), 0))
+	if (__builtin_expect(atomic_load_explicit(&gck_mpi_clocks.limited, memory_order_relaxed),
+			     0))
 		gck_mpi_clock_ask();
 	/* only one thread at a time calls collectives of one communicator: no locked add */
 	atomic_store_explicit(which, atomic_load_explicit(which, memory_order_relaxed) + 1,

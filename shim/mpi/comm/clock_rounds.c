@@ -91,7 +91,9 @@ int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool ou
 	s->limited = true;
 	r = gck_mpi_clock_words_put(s, b, out, active, open);
 	pthread_mutex_unlock(&s->lock);
-	return r ? gck_fail(err, ENOMEM, "the collective clock's words for the other ranks: no memory") : 0;
+	return r ? gck_fail(err, ENOMEM,
+			    "the collective clock's words for the other ranks: no memory")
+		 : 0;
 }
 
 /* ---- the verdict ---------------------------------------------------------------------------- */
@@ -201,8 +203,11 @@ int gck_mpi_clocks_judge(struct gck_mpi_clocks *s, const struct gck_mpi_words *a
 	free(m.v);
 	if (r == ENOMEM)
 		return gck_fail(err, r, "the collective clocks of %zu ranks: no memory", nranks);
-	return r ? gck_fail(err, r, "the collective clocks of %zu ranks make no sense: are all ranks' "
-			    "libgpuckpt-mpi.so of one version?", nranks) : 0;
+	return r ? gck_fail(err, r,
+			    "the collective clocks of %zu ranks make no sense: are all ranks' "
+			    "libgpuckpt-mpi.so of one version?",
+			    nranks)
+		 : 0;
 }
 
 /* ---- between rounds ------------------------------------------------------------------------- */

@@ -149,7 +149,7 @@ static int take_meeting(struct gck_mpi_sums *m, struct cursor *c)
 
 	if (!v || !take(c, v[NRANKS]))
 		return EBADMSG;
-	return report(m, &(struct gck_mpi_sum){ .key = v[KEY], .meeting = true, .ranks = v[NRANKS] });
+	return report(m, &(struct gck_mpi_sum){.key = v[KEY], .meeting = true, .ranks = v[NRANKS]});
 }
 
 static int take_rank(struct gck_mpi_sums *m, const struct gck_mpi_words *w)

@@ -49,7 +49,8 @@ int gck_mpi_comm_init(struct gck_error *err)
 {
 	if (init(&world, MPI_COMM_WORLD, 1) ||
 	    init(&self, MPI_COMM_SELF, gck_mpi_mix(2, (unsigned)world.rank)))
-		return gck_fail(err, ENOMEM, "MPI_COMM_WORLD: its ranks cannot be listed (no memory?)");
+		return gck_fail(err, ENOMEM,
+				"MPI_COMM_WORLD: its ranks cannot be listed (no memory?)");
 	return 0;
 }
 
@@ -106,7 +107,8 @@ static int begin_clock(struct gck_mpi_comm *c, const struct gck_mpi_birth *b)
 	return rc;
 }
 
-static struct made *new_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like, int *rc)
+static struct made *new_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like,
+			     int *rc)
 {
 	struct made *m = gck_mpi_handle_new(GCK_MPI_COMM, sizeof *m, b->real);
 	struct gck_mpi_comm *c;
@@ -131,7 +133,8 @@ static struct made *new_made(const struct gck_mpi_birth *b, const struct gck_mpi
 	return NULL;
 }
 
-int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like, MPI_Comm *newcomm)
+int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like,
+		      MPI_Comm *newcomm)
 {
 	MPI_Comm real = b->real;
 	struct made *m;

@@ -90,12 +90,14 @@ struct gck_mpi_birth {
 
 #define gck_mpi_comm_begin(b, parent) gck_mpi_comm_begin_as(b, parent, __func__)
 void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char *function);
-int gck_mpi_comm_end(const struct gck_mpi_birth *b, int rc, MPI_Comm *newcomm, const char *function);
+int gck_mpi_comm_end(const struct gck_mpi_birth *b, int rc, MPI_Comm *newcomm,
+		     const char *function);
 
 /* The same in two halves: the handle (which inherits the parent's error handler; a real null handle
  * gives MPI_COMM_NULL), with the ranks of `like` or, NULL, asked of the real library. An MPI error
  * code; the real one is freed if there is one. */
-int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like, MPI_Comm *newcomm);
+int gck_mpi_comm_made(const struct gck_mpi_birth *b, const struct gck_mpi_comm *like,
+		      MPI_Comm *newcomm);
 
 /* A collective call failed: if for its arguments, this rank was not in it. */
 void gck_mpi_comm_failed(MPI_Comm comm, int rc);

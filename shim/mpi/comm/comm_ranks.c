@@ -22,7 +22,8 @@ static int translate(MPI_Group real, int n, int *from, int *to)
 
 int *gck_mpi_comm_ranks(MPI_Group real, int n, bool *other)
 {
-	int *from = malloc(2 * ((size_t)n + 1) * sizeof *from), *to = from ? from + n : NULL, rc = -1;
+	int *from = malloc(2 * ((size_t)n + 1) * sizeof *from), *to = from ? from + n : NULL,
+	    rc = -1;
 
 	if (from) {
 		for (int i = 0; i < n; i++)

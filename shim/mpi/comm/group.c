@@ -77,11 +77,14 @@ static int save(struct gck_error *err)
 	for (h = gck_mpi_first(GCK_MPI_GROUP); h; h = h->next) {
 		rc = save_one(&list[length++], h);
 		if (rc == MPI_ERR_GROUP)
-			return gck_fail(err, ENOTSUP, "a group of %d processes has some of another world "
+			return gck_fail(err, ENOTSUP,
+					"a group of %d processes has some of another world "
 					"(MPI_Comm_spawn, MPI_Comm_connect): free it before the "
-					"checkpoint", list[length - 1].n);
+					"checkpoint",
+					list[length - 1].n);
 		if (rc)
-			return gck_fail(err, ENOMEM, "the ranks of a group cannot be listed (no memory?)");
+			return gck_fail(err, ENOMEM,
+					"the ranks of a group cannot be listed (no memory?)");
 	}
 	return 0;
 }
@@ -97,7 +100,8 @@ static int rebuild(struct gck_error *err)
 			gck_mpi_handle_set_real(list[i].group, real);
 	}
 	if (rc)
-		return gck_fail(err, EIO, "a group cannot be made again: code %d of the fresh MPI", rc);
+		return gck_fail(err, EIO, "a group cannot be made again: code %d of the fresh MPI",
+				rc);
 	gck_mpi_real.Group_free(&world);
 	forget();
 	return 0;

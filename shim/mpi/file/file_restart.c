@@ -51,8 +51,10 @@ static int save_one(struct gck_mpi_file *f, struct gck_error *err)
 
 	f->position = f->shared_position = -1;
 	if (!f->driver && is_nameless(f->path))
-		return gck_fail(err, EBUSY, "%s, open by MPI_File_open, has no name any more: close it before "
-				"the checkpoint", f->path);
+		return gck_fail(err, EBUSY,
+				"%s, open by MPI_File_open, has no name any more: close it before "
+				"the checkpoint",
+				f->path);
 	if (!(f->amode & MPI_MODE_SEQUENTIAL) &&
 	    gck_mpi_real.File_get_position(real, &f->position))
 		return gck_fail(err, EIO, "%s: MPI_File_get_position failed", f->name);

@@ -219,16 +219,19 @@ BINDING(ompi_type_get_contents_f, MPI_Fint *type, MPI_Fint *nints, MPI_Fint *nad
 /* Functions that have no stand-in in Fortran yet end with a message. */
 static void refuse(const char *function, MPI_Fint *ierr)
 {
-	fprintf(stderr, "gpuckpt: %s is not supported from Fortran with --gpu-ckpt; call it from C, or run "
-			"without --gpu-ckpt\n", function);
+	fprintf(stderr,
+		"gpuckpt: %s is not supported from Fortran with --gpu-ckpt; call it from C, or run "
+		"without --gpu-ckpt\n",
+		function);
 	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
 	answer(ierr, MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
-BINDING(ompi_comm_spawn_f, char *command, char *argv, MPI_Fint *maxprocs, MPI_Fint *info, MPI_Fint *root,
-	MPI_Fint *comm, MPI_Fint *intercomm, MPI_Fint *codes, MPI_Fint *ierr)
+BINDING(ompi_comm_spawn_f, char *command, char *argv, MPI_Fint *maxprocs, MPI_Fint *info,
+	MPI_Fint *root, MPI_Fint *comm, MPI_Fint *intercomm, MPI_Fint *codes, MPI_Fint *ierr)
 {
-	(void)command, (void)argv, (void)maxprocs, (void)info, (void)root, (void)comm, (void)intercomm;
+	(void)command, (void)argv, (void)maxprocs, (void)info, (void)root, (void)comm,
+		(void)intercomm;
 	(void)codes;
 	refuse("MPI_Comm_spawn", ierr);
 }

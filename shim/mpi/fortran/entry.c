@@ -30,14 +30,18 @@ int gck_mpi_fortran_op(gck_mpi_fortran_fn *function, int commute, MPI_Op *op)
 int gck_mpi_fortran_errhandler(int kind, gck_mpi_fortran_fn *function, MPI_Errhandler *errhandler)
 {
 	*errhandler = gck_mpi_errhandler_new((enum gck_mpi_kind)kind, GCK_MPI_FORTRAN, function);
-	return gck_mpi_error(NULL, *errhandler ? MPI_SUCCESS : MPI_ERR_NO_MEM, "MPI_Comm_create_errhandler");
+	return gck_mpi_error(NULL, *errhandler ? MPI_SUCCESS : MPI_ERR_NO_MEM,
+			     "MPI_Comm_create_errhandler");
 }
 
-int gck_mpi_fortran_keyval(int kind, bool aint, gck_mpi_fortran_fn *copy, gck_mpi_fortran_fn *delete,
-			   intptr_t extra, int *number)
+int gck_mpi_fortran_keyval(int kind, bool aint, gck_mpi_fortran_fn *copy,
+			   gck_mpi_fortran_fn *delete, intptr_t extra, int *number)
 {
-	const struct gck_mpi_keyval like = {.of = (enum gck_mpi_kind)kind, .language = language(aint),
-					    .copy = copy, .delete = delete, .extra = extra};
+	const struct gck_mpi_keyval like = {.of = (enum gck_mpi_kind)kind,
+					    .language = language(aint),
+					    .copy = copy,
+					    .delete = delete,
+					    .extra = extra};
 
 	return gck_mpi_error(NULL, gck_mpi_keyval_create(&like, number), "MPI_Comm_create_keyval");
 }
@@ -49,7 +53,9 @@ static int check(int kind, const void *handle, void **owner)
 
 	*owner = NULL;
 	if (!gck_mpi_is(handle, (enum gck_mpi_kind)kind) || h->flags & GCK_MPI_NULL)
-		return kind == GCK_MPI_COMM ? MPI_ERR_COMM : kind == GCK_MPI_WIN ? MPI_ERR_WIN : MPI_ERR_TYPE;
+		return kind == GCK_MPI_COMM  ? MPI_ERR_COMM
+		       : kind == GCK_MPI_WIN ? MPI_ERR_WIN
+					     : MPI_ERR_TYPE;
 	*owner = kind == GCK_MPI_DATATYPE ? NULL : (void *)(uintptr_t)handle;
 	return MPI_SUCCESS;
 }

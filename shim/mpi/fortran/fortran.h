@@ -42,8 +42,8 @@ int gck_mpi_fortran_op(gck_mpi_fortran_fn *function, int commute, MPI_Op *op);
 
 /* kind: enum gck_mpi_kind (handle.h). aint: of MPI-2, with addresses for INTEGERs. */
 int gck_mpi_fortran_errhandler(int kind, gck_mpi_fortran_fn *function, MPI_Errhandler *errhandler);
-int gck_mpi_fortran_keyval(int kind, bool aint, gck_mpi_fortran_fn *copy, gck_mpi_fortran_fn *delete,
-			   intptr_t extra, int *number);
+int gck_mpi_fortran_keyval(int kind, bool aint, gck_mpi_fortran_fn *copy,
+			   gck_mpi_fortran_fn *delete, intptr_t extra, int *number);
 int gck_mpi_fortran_attribute_set(int kind, bool aint, void *handle, int number, intptr_t value);
 int gck_mpi_fortran_attribute_get(int kind, bool aint, void *handle, int number, intptr_t *value,
 				  int *flag);

@@ -18,8 +18,9 @@
 	OF(name, 1) OF(name, 2) OF(name, 3) OF(name, 4) OF(name, 5) OF(name, 6) OF(name, 7) OF(name, 8) \
 	OF(name, 9) OF(name, 10) OF(name, 11) OF(name, 12) OF(name, 13) OF(name, 14) OF(name, 15)
 
-#define OF(name, n) \
-	GCK_F extern __typeof__(name##_scalar_) name##_r##n##_ __attribute__((alias(#name "_scalar_")));
+#define OF(name, n)                                            \
+	GCK_F extern __typeof__(name##_scalar_) name##_r##n##_ \
+		__attribute__((alias(#name "_scalar_")));
 
 SIZEOF(character, 1)
 SIZEOF(logical, 4)

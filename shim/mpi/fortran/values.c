@@ -19,7 +19,8 @@ void *gck_f_choice(char *buffer)
 /* INTEGER status(6) has the very bytes of an MPI_Status. */
 MPI_Status *gck_f_status(MPI_Fint *status)
 {
-	return status == &mpi_fortran_status_ignore_ ? MPI_STATUS_IGNORE : (MPI_Status *)(void *)status;
+	return status == &mpi_fortran_status_ignore_ ? MPI_STATUS_IGNORE
+						     : (MPI_Status *)(void *)status;
 }
 
 MPI_Status *gck_f_statuses(MPI_Fint *statuses)
@@ -41,7 +42,8 @@ char *gck_f_buffer(int bytes)
 
 	if (capacity)
 		return capacity;
-	fprintf(stderr, "gpuckpt: no memory for an argument of %d bytes in a Fortran call of MPI\n", bytes);
+	fprintf(stderr, "gpuckpt: no memory for an argument of %d bytes in a Fortran call of MPI\n",
+		bytes);
 	abort();
 }
 

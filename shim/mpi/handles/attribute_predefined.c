@@ -28,7 +28,8 @@ int gck_mpi_tag_ub_take(void)
 {
 	int *value, flag, rc;
 
-	rc = gck_mpi_real.Comm_get_attr(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), MPI_TAG_UB, &value, &flag);
+	rc = gck_mpi_real.Comm_get_attr(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), MPI_TAG_UB, &value,
+					&flag);
 	if (rc || !flag)
 		return rc ? rc : MPI_ERR_INTERN;
 	gck_mpi_tag_ub = (*value - 1) / 2;

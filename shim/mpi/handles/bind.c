@@ -16,7 +16,8 @@ static int not_there(void)
 
 bool gck_mpi_is_optional(const char *name)
 {
-	return !strncmp(name, "PMPIX_", 6) || !strncmp(name, "MPIX_", 5) || !strncmp(name, "OMPI_", 5);
+	return !strncmp(name, "PMPIX_", 6) || !strncmp(name, "MPIX_", 5) ||
+	       !strncmp(name, "OMPI_", 5);
 }
 
 static int bind_functions(struct gck_error *err)
@@ -25,11 +26,12 @@ static int bind_functions(struct gck_error *err)
 		void *address = gck_mpi_ns_symbol(s->name);
 
 		if (!address && !gck_mpi_is_optional(s->name))
-			return gck_fail(err, ENOEXEC,
-					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
-					"install that, name it in GPUCKPT_MPI_LIBRARY, or submit with "
-					"mpi=none to run without checkpoints of MPI",
-					gck_mpi_ns_library(), s->name);
+			return gck_fail(
+				err, ENOEXEC,
+				"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
+				"install that, name it in GPUCKPT_MPI_LIBRARY, or submit with "
+				"mpi=none to run without checkpoints of MPI",
+				gck_mpi_ns_library(), s->name);
 		*s->at = address ? address : (void *)not_there;
 	}
 	return 0;
@@ -43,8 +45,9 @@ static int bind_predefined(struct gck_error *err)
 
 		if (!real)
 			return gck_fail(err, ENOEXEC,
-					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
-					"install that, or name it in GPUCKPT_MPI_LIBRARY",
+					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was "
+					"built for; install that, or name it in "
+					"GPUCKPT_MPI_LIBRARY",
 					gck_mpi_ns_library(), s->name);
 		gck_mpi_handle_set_real(h, real);
 		if (h->flags & GCK_MPI_NULL)
@@ -62,11 +65,12 @@ static int check_version(struct gck_error *err)
 	gck_mpi_real.Get_library_version(version, &length);
 	if (!strncmp(version, "Open MPI v4.", 12))
 		return 0;
-	return gck_fail(err, ENOTSUP,
-			"%s is \"%.30s\": it is no Open MPI 4.1, which gpuckpt was built for; install "
-			"that, name it in GPUCKPT_MPI_LIBRARY, or submit with mpi=none to run without "
-			"checkpoints of MPI",
-			gck_mpi_ns_library(), version);
+	return gck_fail(
+		err, ENOTSUP,
+		"%s is \"%.30s\": it is no Open MPI 4.1, which gpuckpt was built for; install "
+		"that, name it in GPUCKPT_MPI_LIBRARY, or submit with mpi=none to run without "
+		"checkpoints of MPI",
+		gck_mpi_ns_library(), version);
 }
 
 int gck_mpi_bind(struct gck_error *err)

@@ -101,10 +101,12 @@ CREATE_ERRHANDLER(ompi_cxx_errhandler_create_comm, GCK_MPI_COMM)
 CREATE_ERRHANDLER(ompi_cxx_errhandler_create_win, GCK_MPI_WIN)
 CREATE_ERRHANDLER(ompi_cxx_errhandler_create_file, GCK_MPI_FILE)
 
-void ompi_cxx_errhandler_set_callbacks(MPI_Errhandler errhandler, MPI_Comm_errhandler_function *comm,
+void ompi_cxx_errhandler_set_callbacks(MPI_Errhandler errhandler,
+				       MPI_Comm_errhandler_function *comm,
 				       MPI_File_errhandler_function *file,
 				       MPI_Win_errhandler_function *win) GCK_MPI_SHOWN;
-void ompi_cxx_errhandler_set_callbacks(MPI_Errhandler errhandler, MPI_Comm_errhandler_function *comm,
+void ompi_cxx_errhandler_set_callbacks(MPI_Errhandler errhandler,
+				       MPI_Comm_errhandler_function *comm,
 				       MPI_File_errhandler_function *file,
 				       MPI_Win_errhandler_function *win)
 {

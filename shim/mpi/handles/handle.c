@@ -199,7 +199,8 @@ struct gck_mpi_handle *gck_mpi_first(enum gck_mpi_kind kind)
 }
 
 struct gck_mpi_handle *gck_mpi_first_that(enum gck_mpi_kind kind,
-					  bool (*fn)(struct gck_mpi_handle *h, void *arg), void *arg)
+					  bool (*fn)(struct gck_mpi_handle *h, void *arg),
+					  void *arg)
 {
 	struct gck_mpi_handle *h;
 

@@ -106,6 +106,7 @@ struct gck_mpi_handle *gck_mpi_first(enum gck_mpi_kind kind);
 /* The first for which fn returns true; NULL: none. Where other threads may be inside: none is made
  * or freed meanwhile, by fn neither. */
 struct gck_mpi_handle *gck_mpi_first_that(enum gck_mpi_kind kind,
-					  bool (*fn)(struct gck_mpi_handle *h, void *arg), void *arg);
+					  bool (*fn)(struct gck_mpi_handle *h, void *arg),
+					  void *arg);
 
 #endif

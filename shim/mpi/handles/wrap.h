@@ -29,7 +29,8 @@ struct gck_mpi_array {
 
 /* The real handles of n of ours (handles NULL: room for n that are written). NULL: no memory, or
  * no array; the real library names that as it does a missing array. */
-void *gck_mpi_array_in(struct gck_mpi_array *a, const void *handles, long n, enum gck_mpi_kind kind);
+void *gck_mpi_array_in(struct gck_mpi_array *a, const void *handles, long n,
+		       enum gck_mpi_kind kind);
 void gck_mpi_array_free(struct gck_mpi_array *a);
 
 /* Lengths of arrays that go by a communicator of ours; 0 if it has none. Inside the gate. */

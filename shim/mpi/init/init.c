@@ -43,13 +43,13 @@ static int init_again(struct gck_error *err)
 		rc = gck_mpi_tag_ub_take();
 	if (rc)
 		return gck_fail(err, EIO,
-				"MPI_Init of %s failed with code %d after a restart; its own messages, "
-				"in the step's output, say why",
+				"MPI_Init of %s failed with code %d after a restart; its own "
+				"messages, in the step's output, say why",
 				gck_mpi_ns_library(), rc);
 	if (provided < state.level)
 		return gck_fail(err, ENOTSUP,
-				"%s gives MPI_THREAD level %d where it gave %d before the restart: it is "
-				"another build; use the one that the job began with",
+				"%s gives MPI_THREAD level %d where it gave %d before the restart: "
+				"it is another build; use the one that the job began with",
 				gck_mpi_ns_library(), provided, state.level);
 	gck_mpi_pmix_bind();
 	return 0;
@@ -147,7 +147,8 @@ static void end_fences(void)
 	uint64_t mine = gck_mpi_pmix_leave(), any = 0;
 
 	if (!gck_mpi_real.Allreduce(&mine, &any, 1, gck_mpi_real_of(MPI_UINT64_T),
-				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) && any)
+				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) &&
+	    any)
 		gck_mpi_pmix_join(any);
 	gck_mpi_pmix_give_up();
 }

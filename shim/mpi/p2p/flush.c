@@ -105,7 +105,8 @@ static size_t pairs(const uint64_t *counts)
 static int put_pairs(struct gck_mpi_blob *b, const uint64_t *counts)
 {
 	for (int i = 0; i < gck_mpi_pool.nranks; i++)
-		if (counts[i] && (gck_mpi_blob_put(b, (unsigned long)i) || gck_mpi_blob_put(b, counts[i])))
+		if (counts[i] &&
+		    (gck_mpi_blob_put(b, (unsigned long)i) || gck_mpi_blob_put(b, counts[i])))
 			return -1;
 	return 0;
 }
@@ -175,18 +176,20 @@ static bool rank_settled(const struct gck_mpi_words *all, size_t rank)
 static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
 {
 	if (nranks != (size_t)gck_mpi_pool.nranks)
-		return gck_fail(err, EPROTO, "%zu ranks tell their counts of messages, of %d", nranks,
-				gck_mpi_pool.nranks);
+		return gck_fail(err, EPROTO, "%zu ranks tell their counts of messages, of %d",
+				nranks, gck_mpi_pool.nranks);
 	for (size_t i = 0; i < nranks; i++)
 		if (!makes_sense(&all[i], nranks))
-			return gck_fail(err, EPROTO, "rank %zu's counts of messages make no sense (%zu words)",
+			return gck_fail(err, EPROTO,
+					"rank %zu's counts of messages make no sense (%zu words)",
 					i, all[i].n);
 	if (!owed && !(owed = calloc(nranks, sizeof(*owed))))
 		return gck_fail(err, ENOMEM, "no memory for the counts of messages");
 	settled = true;
 	all_here = false;
 	for (size_t i = 0; i < nranks; i++) {
-		owed[i] = messages(&all[i], SENT_TO, (unsigned long)gck_mpi_comm_of(MPI_COMM_WORLD)->rank);
+		owed[i] = messages(&all[i], SENT_TO,
+				   (unsigned long)gck_mpi_comm_of(MPI_COMM_WORLD)->rank);
 		settled = settled && rank_settled(all, i);
 	}
 	return 0;

@@ -190,9 +190,10 @@ static int fail(struct gck_error *err, MPI_Comm comm, const char *call, int rc)
 	int length;
 
 	gck_mpi_real.Error_string(rc, text, &length);
-	return gck_fail(err, EIO, "messages under way cannot be taken in: %s on communicator %016llx: "
-			"%s; the checkpoint is given up", call,
-			(unsigned long long)gck_mpi_comm_of(comm)->clock.id, text);
+	return gck_fail(err, EIO,
+			"messages under way cannot be taken in: %s on communicator %016llx: %s; "
+			"the checkpoint is given up",
+			call, (unsigned long long)gck_mpi_comm_of(comm)->clock.id, text);
 }
 
 /* The message that a probe found. */
@@ -203,11 +204,12 @@ static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 	int flag, rc;
 
 	if (!d)
-		return gck_fail(err, ENOMEM, "no memory for a message under way of %zu bytes from rank %d: "
-				"give the job more memory, or let it receive before it is checkpointed",
+		return gck_fail(err, ENOMEM,
+				"no memory for a message under way of %zu bytes from rank %d: give "
+				"the job more memory, or let it receive before it is checkpointed",
 				status->_ucount, status->MPI_SOURCE);
-	rc = gck_mpi_real.Improbe(status->MPI_SOURCE, status->MPI_TAG, GCK_MPI_REAL_COMM(comm), &flag,
-				  &message, status);
+	rc = gck_mpi_real.Improbe(status->MPI_SOURCE, status->MPI_TAG, GCK_MPI_REAL_COMM(comm),
+				  &flag, &message, status);
 	if (rc || !flag) {
 		free(d);
 		return fail(err, comm, "MPI_Improbe", rc ? rc : MPI_ERR_INTERN);
@@ -224,7 +226,8 @@ static int take_from(MPI_Comm comm, int source, struct gck_error *err)
 	int flag, rc;
 
 	for (;;) {
-		rc = gck_mpi_real.Iprobe(source, MPI_ANY_TAG, GCK_MPI_REAL_COMM(comm), &flag, &status);
+		rc = gck_mpi_real.Iprobe(source, MPI_ANY_TAG, GCK_MPI_REAL_COMM(comm), &flag,
+					 &status);
 		if (rc)
 			return fail(err, comm, "MPI_Iprobe", rc);
 		if (!flag)

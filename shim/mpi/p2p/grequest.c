@@ -48,9 +48,9 @@ static struct gck_mpi_request *general_new(const struct gck_mpi_general *functio
 	return r;
 }
 
-GCK_MPI_FUNCTION(Grequest_start, (MPI_Grequest_query_function *query, MPI_Grequest_free_function *free_,
-				  MPI_Grequest_cancel_function *cancel, void *extra,
-				  MPI_Request *request))
+GCK_MPI_FUNCTION(Grequest_start,
+		 (MPI_Grequest_query_function * query, MPI_Grequest_free_function *free_,
+		  MPI_Grequest_cancel_function *cancel, void *extra, MPI_Request *request))
 {
 	struct gck_mpi_general functions = { query, free_, cancel, extra };
 	struct gck_mpi_request *r;

@@ -32,12 +32,14 @@ int gck_mpi_messages_take_in(size_t *left, struct gck_error *err)
 		struct message *m = (struct message *)h;
 
 		if (h->real) {
-			m->from = gck_mpi_flushed_read(m->comm, (MPI_Message *)&h->real, &m->status);
+			m->from = gck_mpi_flushed_read(m->comm, (MPI_Message *)&h->real,
+						       &m->status);
 			if (!m->from)
-				return gck_fail(err, ENOMEM, "no memory for a matched message of %zu bytes "
-						"from rank %d: give the job more memory, or let it receive "
-						"before it is checkpointed", m->status._ucount,
-						m->status.MPI_SOURCE);
+				return gck_fail(err, ENOMEM,
+						"no memory for a matched message of %zu bytes from "
+						"rank %d: give the job more memory, or let it "
+						"receive before it is checkpointed",
+						m->status._ucount, m->status.MPI_SOURCE);
 			h->real = NULL;
 		}
 		if (m->from)
@@ -65,8 +67,9 @@ static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
 	r->what = GCK_MPI_REQUEST_MATCHED;
 	r->state = GCK_MPI_REQUEST_ACTIVE;
 	if (*message == MPI_MESSAGE_NO_PROC) {
-		rc = gck_mpi_real.Irecv(buf, count, GCK_MPI_REAL_TYPE(type), MPI_PROC_NULL, MPI_ANY_TAG,
-					GCK_MPI_REAL_COMM(MPI_COMM_SELF), (MPI_Request *)&r->h.real);
+		rc = gck_mpi_real.Irecv(buf, count, GCK_MPI_REAL_TYPE(type), MPI_PROC_NULL,
+					MPI_ANY_TAG, GCK_MPI_REAL_COMM(MPI_COMM_SELF),
+					(MPI_Request *)&r->h.real);
 	} else {
 		r->comm = m->comm;
 		r->from = m->from;
@@ -74,7 +77,8 @@ static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
 			rc = gck_mpi_recv_check(buf, count, type, MPI_ANY_TAG, MPI_COMM_SELF);
 		else
 			rc = gck_mpi_real.Imrecv(buf, count, GCK_MPI_REAL_TYPE(type),
-						 (MPI_Message *)&m->h.real, (MPI_Request *)&r->h.real);
+						 (MPI_Message *)&m->h.real,
+						 (MPI_Request *)&r->h.real);
 	}
 	if (rc) {
 		gck_mpi_request_give(r);

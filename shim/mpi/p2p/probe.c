@@ -55,7 +55,8 @@ static int match(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *mes
 
 	*flag = d != NULL;
 	if (!d)
-		rc = gck_mpi_real.Improbe(source, tag, GCK_MPI_REAL_COMM(comm), flag, &real, &found);
+		rc = gck_mpi_real.Improbe(source, tag, GCK_MPI_REAL_COMM(comm), flag, &real,
+					  &found);
 	if (rc || !*flag)
 		return rc;
 	gck_mpi_status_put(status, &found);

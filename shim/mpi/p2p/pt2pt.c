@@ -218,14 +218,15 @@ static int check_send(MESSAGE)
 {
 	bool there = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), dest) >= 0;
 
-	if (there && count >= 0 && tag >= 0 && !gck_mpi_tag_is_own(tag) && gck_mpi_is(type, GCK_MPI_DATATYPE))
+	if (there && count >= 0 && tag >= 0 && !gck_mpi_tag_is_own(tag) &&
+	    gck_mpi_is(type, GCK_MPI_DATATYPE))
 		return MPI_SUCCESS;
 	if (gck_mpi_tag_is_own(tag))
 		return MPI_ERR_TAG;
 	if (gck_mpi_comm_of(comm)->dynamic)
 		return MPI_SUCCESS;
-	return gck_mpi_real.Send(buf, count, GCK_MPI_REAL_TYPE(type), there ? MPI_PROC_NULL : dest, tag,
-				 GCK_MPI_REAL_COMM(comm));
+	return gck_mpi_real.Send(buf, count, GCK_MPI_REAL_TYPE(type), there ? MPI_PROC_NULL : dest,
+				 tag, GCK_MPI_REAL_COMM(comm));
 }
 
 /* The receive is posted, then comes the send. */
@@ -260,8 +261,8 @@ GCK_MPI_FUNCTION(Sendrecv, (const void *sendbuf, int sendcount, MPI_Datatype sen
 	int rc;
 
 	gck_mpi_enter();
-	rc = exchange(gck_mpi_recv_new(recvbuf, recvcount, recvtype, source, recvtag, comm), sendbuf,
-		      sendcount, sendtype, dest, sendtag, comm, status);
+	rc = exchange(gck_mpi_recv_new(recvbuf, recvcount, recvtype, source, recvtag, comm),
+		      sendbuf, sendcount, sendtype, dest, sendtag, comm, status);
 	gck_mpi_leave();
 	return gck_mpi_error(comm, rc, "MPI_Sendrecv");
 }

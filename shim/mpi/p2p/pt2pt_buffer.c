@@ -37,7 +37,9 @@ GCK_MPI_FUNCTION(Buffer_detach, (void *buffer, int *size))
 int gck_mpi_buffer_again(struct gck_error *err)
 {
 	if (buffer_at && gck_mpi_real.Buffer_attach(buffer_at, buffer_size))
-		return gck_fail(err, EIO, "the buffer of MPI_Bsend (%d bytes at %p) cannot be attached "
-				"again after a restart", buffer_size, buffer_at);
+		return gck_fail(err, EIO,
+				"the buffer of MPI_Bsend (%d bytes at %p) cannot be attached again "
+				"after a restart",
+				buffer_size, buffer_at);
 	return 0;
 }

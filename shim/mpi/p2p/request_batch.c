@@ -23,7 +23,8 @@ static void ask(struct batch *b)
 
 		r->h.real = b->real[indices[i]];
 		r->status = statuses[i];
-		gck_mpi_request_arrived(r, rc == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR : MPI_SUCCESS);
+		gck_mpi_request_arrived(r, rc == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR
+								   : MPI_SUCCESS);
 	}
 	b->n = 0;
 }

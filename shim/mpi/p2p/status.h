@@ -16,8 +16,11 @@ static inline void gck_mpi_status_put(MPI_Status *to, const MPI_Status *from)
 }
 
 /* What is said of null and inactive requests. */
-#define GCK_MPI_STATUS_EMPTY \
-	(MPI_Status){ .MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG, .MPI_ERROR = MPI_SUCCESS }
+#define GCK_MPI_STATUS_EMPTY                                                                   \
+	(MPI_Status)                                                                           \
+	{                                                                                      \
+		.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG, .MPI_ERROR = MPI_SUCCESS \
+	}
 
 static inline void gck_mpi_status_empty(MPI_Status *to)
 {

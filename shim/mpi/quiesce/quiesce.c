@@ -92,7 +92,8 @@ static int put_part(const struct gck_mpi_pending *o, struct gck_mpi_blob *b, str
 
 static int put_all(struct quiesce *q, struct gck_error *err)
 {
-	unsigned long flags = (gck_mpi_gate_empty() ? 0 : SOMEBODY_INSIDE) | (q->behind ? BEHIND : 0);
+	unsigned long flags = (gck_mpi_gate_empty() ? 0 : SOMEBODY_INSIDE) |
+			      (q->behind ? BEHIND : 0);
 
 	q->mine.n = 0;
 	if (gck_mpi_blob_put(&q->mine, flags))
@@ -131,9 +132,11 @@ static int judge(struct quiesce *q, struct gck_error *err)
 	q->inside = q->others = false;
 	for (size_t r = 0; r < n; r++) {
 		if (!q->all[r].n)
-			return gck_fail(err, ECANCELED, "rank %zu is past MPI_Finalize, or has ended: "
-					"ranks that are inside MPI cannot be restarted without it; try "
-					"again when all are through MPI_Finalize", r);
+			return gck_fail(err, ECANCELED,
+					"rank %zu is past MPI_Finalize, or has ended: ranks that "
+					"are inside MPI cannot be restarted without it; try again "
+					"when all are through MPI_Finalize",
+					r);
 		if (split_rank(q, r, err))
 			return -1;
 		q->inside |= q->all[r].v[0] & SOMEBODY_INSIDE;
@@ -209,9 +212,11 @@ static int stays_inside(size_t rank, struct gck_error *err)
 /* MPI threads answer whatever their programs do, so a long round is not due to an MPI call. */
 static int are_silent(const struct quiesce *q, struct gck_error *err)
 {
-	return gck_fail(err, ETIMEDOUT, "rank %zu: round %u of the ranks' words takes %.1f s: "
-			"a thread of a rank, or PMIx, gets no processor or does not answer: try again "
-			"later, or raise hold=", q->x->rank, q->round, (double)q->took_ns / 1e9);
+	return gck_fail(err, ETIMEDOUT,
+			"rank %zu: round %u of the ranks' words takes %.1f s: a thread of a rank, "
+			"or PMIx, gets no processor or does not answer: try again later, or raise "
+			"hold=",
+			q->x->rank, q->round, (double)q->took_ns / 1e9);
 }
 
 /* The rank that keeps the others waiting reports it; they leave it the time for that. */

@@ -140,7 +140,8 @@ static int quiesce_inside(struct asked *a, int64_t until_ns, struct gck_error *e
 	if (a->k->size == 1)
 		gck_mpi_allgather_alone(&a->x);
 	else if (a->via == GCK_LINK_MPI_PMIX && !gck_mpi_pmix_usable())
-		return gck_fail(err, EAGAIN, "PMIx cannot be used any more in this step: try again");
+		return gck_fail(err, EAGAIN,
+				"PMIx cannot be used any more in this step: try again");
 	rc = gck_mpi_quiesce(&a->x, until_ns, err);
 	if (a->fencing && rc) {
 		gck_mpi_pmix_give_up();
@@ -174,8 +175,9 @@ static int quiesce_as_is(struct asked *a, int64_t until_ns, struct gck_error *er
 		return -1;
 	if (gck_mpi_now_ns() < until_ns)
 		return 1;
-	return gck_fail(err, ETIMEDOUT, "it is inside MPI_Init, which does not end: all ranks must have "
-			"come through it");
+	return gck_fail(err, ETIMEDOUT,
+			"it is inside MPI_Init, which does not end: all ranks must have come "
+			"through it");
 }
 
 /* The copy's own threads keep still while the image is taken. */

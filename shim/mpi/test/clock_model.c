@@ -213,6 +213,7 @@ int main(int argc, char **argv)
 			ok(false, "program %u: %s", seed, wrong);
 	}
 	test_alone();
-	ok(true, "programs %u to %u were made; at most %d rounds to a checkpoint", first, last, most);
+	ok(true, "programs %u to %u were made; at most %d rounds to a checkpoint", first, last,
+	   most);
 	return tap_done();
 }

@@ -84,7 +84,8 @@ static void wait_some(struct program *p)
 		if (n->unstarted || n->waited || roll(4))
 			continue;
 		n->waited = true;
-		add_all(p, p->comm[n->comm].members, (struct op){ OP_WAIT, n->comm, n->kind, i, n->instance });
+		add_all(p, p->comm[n->comm].members,
+			(struct op){OP_WAIT, n->comm, n->kind, i, n->instance});
 	}
 }
 
@@ -156,7 +157,8 @@ static void collective(struct program *p)
 			add_all(p, members, (struct op){ OP_FREE, comm, 0, 0, ++p->ninstances });
 		break;
 	default:
-		add_all(p, members, (struct op){ OP_COLLECTIVE, comm, roll(WAITS), 0, ++p->ninstances });
+		add_all(p, members,
+			(struct op){OP_COLLECTIVE, comm, roll(WAITS), 0, ++p->ninstances});
 	}
 }
 
@@ -184,7 +186,8 @@ void program_make(struct program *p, unsigned seed)
 			message(p);
 			break;
 		case 1:
-			add(p, roll(p->nranks), (struct op){ OP_COMPUTE, 0, roll(roll(20) ? 10 : 3000), 0, 0 });
+			add(p, roll(p->nranks),
+			    (struct op){OP_COMPUTE, 0, roll(roll(20) ? 10 : 3000), 0, 0});
 			break;
 		default:
 			collective(p);

@@ -27,7 +27,8 @@ void test_root_ahead(void)
 		/* Ibcast, Send, Wait against Recv, Ibcast */
 		value = rank ? -1 : round;
 		if (rank == 1)
-			MPI_Recv(&request_value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Recv(&request_value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
 		MPI_Ibcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD, &r);
 		compute(30);
 		if (rank == 0)
@@ -113,7 +114,8 @@ void test_create_and_free(void)
 		compute(rank == (i + 1) % 4 ? 60 : 0);
 		MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank % 2 ? 0 : 1, i, &inter);
 		if (rank < 2) {
-			MPI_Recv(&got, 1, MPI_INT, rank + 2, 100, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Recv(&got, 1, MPI_INT, rank + 2, 100, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
 			IS(got, i);
 		}
 		MPI_Comm_free(&half);

@@ -50,7 +50,8 @@ static void make_and_free(int turn)
 {
 	MPI_Comm half, inter, few = MPI_COMM_NULL;
 	MPI_Group world, group;
-	int ranks[2] = { turn % size, (turn + 1) % size }, bit = 1 + turn % 2, high = (rank & bit) != 0;
+	int ranks[2] = {turn % size, (turn + 1) % size}, bit = 1 + turn % 2,
+	    high = (rank & bit) != 0;
 
 	MPI_Comm_split(MPI_COMM_WORLD, high, 0, &half);
 	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, high ? 0 : bit, turn, &inter);

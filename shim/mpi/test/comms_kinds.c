@@ -117,7 +117,7 @@ void test_groups(void)
 
 void test_cart(void)
 {
-	int dims[] = { 2, 2 }, periods[] = { 1, 0 }, keep[] = { 0, 1 }, got[2], wraps[2], at[2], n, kind;
+	int dims[] = {2, 2}, periods[] = {1, 0}, keep[] = {0, 1}, got[2], wraps[2], at[2], n, kind;
 	int row[] = { rank & ~1, rank | 1 };
 	MPI_Comm cart, sub, dup, part;
 
@@ -173,9 +173,10 @@ void test_dist_graph(void)
 	int in, out, weighted, source, target, inweight, outweight;
 	MPI_Comm ring, bare;
 
-	MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &one, &to, &weight, MPI_INFO_NULL, 0, &ring);
-	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0, &from, MPI_UNWEIGHTED, rank < 3, &to,
-				       MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &bare);
+	MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &one, &to, &weight, MPI_INFO_NULL, 0,
+			      &ring);
+	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank > 0, &from, MPI_UNWEIGHTED, rank < 3,
+				       &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &bare);
 	cycle();
 	MPI_Dist_graph_neighbors_count(ring, &in, &out, &weighted);
 	CHECK(in == 1 && out == 1 && weighted);
@@ -207,7 +208,8 @@ void test_intercomm(void)
 	IS(n, 2);
 	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, inter);
 	IS(sum, rank % 2 ? 2 : 4);
-	MPI_Sendrecv(&rank, 1, MPI_INT, 1, 3, &n, 1, MPI_INT, rank / 2 ? MPI_ANY_SOURCE : MPI_PROC_NULL, 3, dup,
+	MPI_Sendrecv(&rank, 1, MPI_INT, 1, 3, &n, 1, MPI_INT,
+		     rank / 2 ? MPI_ANY_SOURCE : MPI_PROC_NULL, 3, dup,
 		     MPI_STATUS_IGNORE); /* ranks 2 and 3 hear from both */
 	if (rank / 2)
 		MPI_Recv(&n, 1, MPI_INT, MPI_ANY_SOURCE, 3, dup, MPI_STATUS_IGNORE);

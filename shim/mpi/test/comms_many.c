@@ -35,7 +35,11 @@ static MPI_Comm make(MPI_Comm from, unsigned kind, int colors)
 	else if (inter || kind == 0)
 		MPI_Comm_dup(from, &comm);
 	else if (kind == 1)
-		MPI_Comm_split(from, colors ? rank % colors : rank ? 0 : MPI_UNDEFINED, -rank, &comm);
+		MPI_Comm_split(from,
+			       colors ? rank % colors
+			       : rank ? 0
+				      : MPI_UNDEFINED,
+			       -rank, &comm);
 	else if (kind == 2)
 		MPI_Cart_create(from, 1, &n, &no, 0, &comm);
 	else if (kind == 3 && n > 1)

@@ -43,8 +43,8 @@ static void start(int kind, struct buffers *b, MPI_Comm comm, MPI_Request *r)
 		MPI_Iallgatherv(b->in, 1, MPI_INT, b->out, b->counts, b->displs, MPI_INT, comm, r);
 		break;
 	case 4:
-		MPI_Ialltoallw(b->in, b->counts, bytes, b->types, b->out, b->counts, bytes, b->types,
-			       comm, r);
+		MPI_Ialltoallw(b->in, b->counts, bytes, b->types, b->out, b->counts, bytes,
+			       b->types, comm, r);
 		break;
 	case 5:
 		MPI_Type_contiguous(2, MPI_INT, &type);
@@ -139,7 +139,7 @@ void test_pending(void)
 /* The real library may have begun to put results where the input was. */
 void test_pending_in_place(void)
 {
-	int sum[4], scan[1], block[4], all[4], some[4], ones[] = { 1, 1, 1, 1 }, at[] = { 0, 1, 2, 3 };
+	int sum[4], scan[1], block[4], all[4], some[4], ones[] = {1, 1, 1, 1}, at[] = {0, 1, 2, 3};
 	static const int products[] = { 1, 2, 6, 24 };
 	MPI_Request r[5];
 
@@ -148,7 +148,8 @@ void test_pending_in_place(void)
 	scan[0] = rank + 1;
 	for (int turn = 0; turn < 2; turn++) {
 		if (turn == (rank == LATE)) {
-			MPI_Iallreduce(MPI_IN_PLACE, sum, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[0]);
+			MPI_Iallreduce(MPI_IN_PLACE, sum, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+				       &r[0]);
 			MPI_Iscan(MPI_IN_PLACE, scan, 1, MPI_INT, MPI_PROD, MPI_COMM_WORLD, &r[1]);
 			MPI_Ireduce_scatter(MPI_IN_PLACE, block, ones, MPI_INT, MPI_SUM,
 					    MPI_COMM_WORLD, &r[2]);
@@ -177,7 +178,7 @@ void test_pending_in_place(void)
 
 void test_pending_neighbours(void)
 {
-	int n = size, yes = 1, from[2] = { -1, -1 }, in[2] = { rank, rank + 50 }, to[2] = { -1, -1 };
+	int n = size, yes = 1, from[2] = {-1, -1}, in[2] = {rank, rank + 50}, to[2] = {-1, -1};
 	MPI_Aint at[] = { 0, 4 };
 	int ones[] = { 1, 1 };
 	MPI_Datatype types[] = { MPI_INT, MPI_INT };
@@ -188,7 +189,8 @@ void test_pending_neighbours(void)
 	for (int turn = 0; turn < 2; turn++) {
 		if (turn == (rank == LATE)) {
 			MPI_Ineighbor_allgather(&rank, 1, MPI_INT, from, 1, MPI_INT, ring, &r[0]);
-			MPI_Ineighbor_alltoallw(in, ones, at, types, to, ones, at, types, ring, &r[1]);
+			MPI_Ineighbor_alltoallw(in, ones, at, types, to, ones, at, types, ring,
+						&r[1]);
 		}
 		if (turn == 0)
 			cycle();

@@ -58,18 +58,21 @@ MAKE(make_scatter, MPIX_Scatter_init(in, 1, MPI_INT, out, 1, MPI_INT, 0, comm, i
 MAKE(make_scatterv, MPIX_Scatterv_init(in, ones, at, MPI_INT, out, 1, MPI_INT, 0, comm, info, r))
 EXPECT(of_scatter, turn * 1000 + rank)
 MAKE(make_alltoall, MPIX_Alltoall_init(in, 1, MPI_INT, out, 1, MPI_INT, comm, info, r))
-MAKE(make_alltoallv, MPIX_Alltoallv_init(in, ones, at, MPI_INT, out, ones, at, MPI_INT, comm, info, r))
+MAKE(make_alltoallv,
+     MPIX_Alltoallv_init(in, ones, at, MPI_INT, out, ones, at, MPI_INT, comm, info, r))
 EXPECT(of_alltoall, turn * 1000 + 300 + rank)
 MAKE(make_reduce_scatter, MPIX_Reduce_scatter_init(in, out, ones, MPI_INT, MPI_SUM, comm, info, r))
 MAKE(make_reduce_scatter_block,
      MPIX_Reduce_scatter_block_init(in, out, 1, MPI_INT, MPI_SUM, comm, info, r))
 EXPECT(of_reduce_scatter, turn * 4000 + 600 + 4 * rank)
 /* on a ring */
-MAKE(make_neighbor_allgather, MPIX_Neighbor_allgather_init(in, 1, MPI_INT, out, 1, MPI_INT, comm, info, r))
+MAKE(make_neighbor_allgather,
+     MPIX_Neighbor_allgather_init(in, 1, MPI_INT, out, 1, MPI_INT, comm, info, r))
 MAKE(make_neighbor_allgatherv,
      MPIX_Neighbor_allgatherv_init(in, 1, MPI_INT, out, ones, at, MPI_INT, comm, info, r))
 EXPECT(of_neighbor, turn * 1000 + (rank + 1) % 4 * 100)
-MAKE(make_neighbor_alltoall, MPIX_Neighbor_alltoall_init(in, 1, MPI_INT, out, 1, MPI_INT, comm, info, r))
+MAKE(make_neighbor_alltoall,
+     MPIX_Neighbor_alltoall_init(in, 1, MPI_INT, out, 1, MPI_INT, comm, info, r))
 MAKE(make_neighbor_alltoallv,
      MPIX_Neighbor_alltoallv_init(in, ones, at, MPI_INT, out, ones, at, MPI_INT, comm, info, r))
 
@@ -90,7 +93,8 @@ static void make_neighbor_alltoallw(MPI_Comm comm, MPI_Info info, MPI_Request *r
 	static MPI_Datatype types[2];
 
 	types[0] = types[1] = MPI_INT;
-	MPIX_Neighbor_alltoallw_init(in, counts, bytes, types, out, counts, bytes, types, comm, info, r);
+	MPIX_Neighbor_alltoallw_init(in, counts, bytes, types, out, counts, bytes, types, comm,
+				     info, r);
 }
 
 static const struct kind kinds[] = {
@@ -167,7 +171,8 @@ void test_persistent_pending(void)
 	int sum[2], value = 0;
 	MPI_Request r[2];
 
-	MPIX_Allreduce_init(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]);
+	MPIX_Allreduce_init(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+			    &r[0]);
 	MPIX_Bcast_init(&value, 1, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]);
 	for (int turn = 1; turn <= 3; turn++) {
 		int flag;
@@ -221,7 +226,8 @@ void test_persistent_freed(void)
 		if (r[i] != MPI_REQUEST_NULL && rank != LATE)
 			MPI_Request_free(&r[i]);
 	for (int i = 0; i < 200; i++) { /* nothing is left of them */
-		MPIX_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &many);
+		MPIX_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+				    &many);
 		MPI_Start(&many);
 		MPI_Wait(&many, MPI_STATUS_IGNORE);
 		MPI_Request_free(&many);

@@ -104,9 +104,11 @@ static void types(void)
 	MPI_Type_lb(made, &lb);
 	MPI_Type_ub(made, &ub);
 	ok(all_of(lb == 0, ub == sizeof(struct pair)), "MPI_Type_lb and MPI_Type_ub");
-	is_int(MPI_Type_hvector(2, 1, sizeof(struct pair), made, &row), MPI_SUCCESS, "MPI_Type_hvector");
+	is_int(MPI_Type_hvector(2, 1, sizeof(struct pair), made, &row), MPI_SUCCESS,
+	       "MPI_Type_hvector");
 	at[1] = 16;
-	is_int(MPI_Type_hindexed(2, lengths, at, MPI_INT, &sparse), MPI_SUCCESS, "MPI_Type_hindexed");
+	is_int(MPI_Type_hindexed(2, lengths, at, MPI_INT, &sparse), MPI_SUCCESS,
+	       "MPI_Type_hindexed");
 	MPI_Type_commit(&row);
 	memset(got, 0, sizeof(got));
 	MPI_Sendrecv(pairs, 1, row, 0, 0, got, 1, row, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
@@ -123,8 +125,8 @@ static void extensions(void)
 	char bound[OMPI_AFFINITY_STRING_MAX] = "", current[OMPI_AFFINITY_STRING_MAX] = "",
 	     exists[OMPI_AFFINITY_STRING_MAX] = "";
 
-	is_int(OMPI_Affinity_str(OMPI_AFFINITY_RSRC_STRING_FMT, bound, current, exists), MPI_SUCCESS,
-	       "OMPI_Affinity_str");
+	is_int(OMPI_Affinity_str(OMPI_AFFINITY_RSRC_STRING_FMT, bound, current, exists),
+	       MPI_SUCCESS, "OMPI_Affinity_str");
 	ok(exists[0] != '\0', "and it says something");
 	is_int(MPIX_Query_cuda_support(), 0, "MPIX_Query_cuda_support: Debian's has none");
 }

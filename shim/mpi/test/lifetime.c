@@ -47,7 +47,8 @@ static void tools(const char *when, int *initialized)
 	int level, rc, n = 0, length = sizeof name;
 
 	if (!*initialized)
-		is_int(MPI_T_init_thread(MPI_THREAD_SINGLE, &level), MPI_SUCCESS, "MPI_T_init_thread");
+		is_int(MPI_T_init_thread(MPI_THREAD_SINGLE, &level), MPI_SUCCESS,
+		       "MPI_T_init_thread");
 	*initialized = 1;
 	ok(MPI_T_cvar_get_num(&n) == MPI_SUCCESS, "MPI_T works %s", when);
 	ok(n > 100, "it has variables");
@@ -101,7 +102,8 @@ int main(int argc, char **argv)
 	restart("with MPI_T in use");
 	tools("before MPI_Init", &tooled);
 	always_legal("before MPI_Init", 0, 0);
-	is_int(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), MPI_SUCCESS, "MPI_Init_thread");
+	is_int(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), MPI_SUCCESS,
+	       "MPI_Init_thread");
 	is_int(level, MPI_THREAD_FUNNELED, "gives the level that was asked for");
 	MPI_Query_thread(&level);
 	is_int(level, MPI_THREAD_FUNNELED, "and says so again");

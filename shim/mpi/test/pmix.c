@@ -73,8 +73,8 @@ static pmix_status_t commit(void)
 	return PMIX_SUCCESS;
 }
 
-static pmix_status_t fence(const pmix_proc_t procs[], size_t n, const pmix_info_t info[], size_t ninfo,
-			   pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t fence(const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
+			   size_t ninfo, pmix_op_cbfunc_t done, void *arg)
 {
 	(void)procs;
 	(void)n;
@@ -89,8 +89,8 @@ static pmix_status_t fence(const pmix_proc_t procs[], size_t n, const pmix_info_
 }
 
 /* The other rank's: as this one's own, but for the last word. */
-static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_info_t info[], size_t n,
-			 pmix_value_t **value)
+static pmix_status_t get(const pmix_proc_t *proc, const char *key, const pmix_info_t info[],
+			 size_t n, pmix_value_t **value)
 {
 	unsigned long *words = malloc(server.size);
 
@@ -162,7 +162,8 @@ static void test_exchange(void)
 	start();
 	ok(gck_mpi_pmix_usable(), "PMIx is found");
 	ok(all_of(!gck_mpi_pmix_begin(1, &mine, &err), server.fences == 1), "a fence begins");
-	ok(gck_mpi_pmix_end(1, 2, all, &err) == 0, "it is not over while the other rank is not in it");
+	ok(gck_mpi_pmix_end(1, 2, all, &err) == 0,
+	   "it is not over while the other rank is not in it");
 	end_fence();
 	ok(gck_mpi_pmix_end(1, 2, all, &err) == 1, "then it is");
 	ok(all_of(all[0].n == 2, all[0].v == own, all[1].n == 2, all[1].v[1] == OTHERS_WORD),
@@ -226,7 +227,8 @@ static void test_at_the_same_time(void)
 	pthread_create(&finalize_thread, NULL, leave, &pending);
 	gck_mpi_pmix_begin(5, &mine, &err);
 	pthread_join(finalize_thread, NULL);
-	ok(server.fences == (pending == 5), "MPI_Finalize finds a fence that is just begun, or prevents it");
+	ok(server.fences == (pending == 5),
+	   "MPI_Finalize finds a fence that is just begun, or prevents it");
 	gck_mpi_pmix_give_up();
 }
 

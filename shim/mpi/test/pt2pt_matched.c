@@ -25,7 +25,8 @@ void test_probe(void)
 		CHECK(!MPI_Probe(1, 2, MPI_COMM_WORLD, &status));
 		CHECK(count_of(&status, MPI_BYTE) == 10 && status.MPI_SOURCE == 1);
 		while (!flag)
-			CHECK(!MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status));
+			CHECK(!MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag,
+					  &status));
 		CHECK(count_of(&status, MPI_BYTE) == 100000 && status.MPI_TAG == 1);
 		CHECK(!MPI_Iprobe(1, 3, MPI_COMM_WORLD, &flag, &status) && !flag);
 		CHECK(!MPI_Recv(in, 100000, MPI_BYTE, 1, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
@@ -60,7 +61,8 @@ void test_mprobe(void)
 	cycle();
 	if (rank == 0) {
 		CHECK(!MPI_Mrecv(in[1], 90000, MPI_BYTE, &message[1], &status));
-		CHECK(message[1] == MPI_MESSAGE_NULL && status.MPI_SOURCE == 1 && status.MPI_TAG == 1);
+		CHECK(message[1] == MPI_MESSAGE_NULL && status.MPI_SOURCE == 1 &&
+		      status.MPI_TAG == 1);
 		CHECK(!MPI_Imrecv(in[0], 90000, MPI_BYTE, &message[0], &recv[1]));
 		CHECK(!MPI_Wait(&recv[1], &status) && count_of(&status, MPI_BYTE) == 8);
 		CHECK(!MPI_Wait(&recv[0], &status) && status.MPI_TAG == 2);

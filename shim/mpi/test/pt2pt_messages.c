@@ -115,7 +115,8 @@ void test_any_source(void)
 
 	if (rank == 0) {
 		MPI_Irecv(&got[0], 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &recv[0]);
-		MPI_Irecv(&got[1], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &recv[1]);
+		MPI_Irecv(&got[1], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+			  &recv[1]);
 		MPI_Irecv(&got[2], 1, MPI_INT, 1, MPI_ANY_TAG, MPI_COMM_WORLD, &recv[2]);
 		MPI_Irecv(&got[3], 1, MPI_INT, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &recv[3]);
 	}
@@ -229,14 +230,15 @@ void test_sendrecv(void)
 			    MPI_COMM_WORLD, &status));
 	CHECK(status.MPI_SOURCE == left() && is_filled(in, LARGE, left(), 1));
 	fill(out, n, rank, 2);
-	CHECK(!MPI_Sendrecv_replace(out, n, MPI_BYTE, right(), 2, left(), 2, MPI_COMM_WORLD, &status));
+	CHECK(!MPI_Sendrecv_replace(out, n, MPI_BYTE, right(), 2, left(), 2, MPI_COMM_WORLD,
+				    &status));
 	CHECK(count_of(&status, MPI_BYTE) == n && is_filled(out, n, left(), 2));
 	MPI_Type_vector(4, 1, 4, MPI_INT, &column);
 	MPI_Type_commit(&column);
 	for (int i = 0; i < 16; i++)
 		columns[i / 4][i % 4] = rank * 100 + i;
-	CHECK(!MPI_Sendrecv_replace(&columns[0][1], 1, column, right(), 3, left(), 3, MPI_COMM_WORLD,
-				    MPI_STATUS_IGNORE));
+	CHECK(!MPI_Sendrecv_replace(&columns[0][1], 1, column, right(), 3, left(), 3,
+				    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 	for (int i = 0; i < 16; i++)
 		CHECK(columns[i / 4][i % 4] == (i % 4 == 1 ? left() : rank) * 100 + i);
 	MPI_Type_free(&column);

@@ -34,8 +34,8 @@ void test_wrong_arguments(void)
 	CHECK(!MPI_Recv(in, 4, MPI_INT, from, 6, MPI_COMM_WORLD, &s));
 	CHECK(in[0] == from + 100 && s.MPI_TAG == 6);
 	CHECK(!MPI_Iprobe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &flag, &s) && flag);
-	CHECK(!MPI_Sendrecv(out, 1, MPI_INT, MPI_PROC_NULL, 1, in, 4, MPI_INT, from, 5, MPI_COMM_WORLD,
-			    &s));
+	CHECK(!MPI_Sendrecv(out, 1, MPI_INT, MPI_PROC_NULL, 1, in, 4, MPI_INT, from, 5,
+			    MPI_COMM_WORLD, &s));
 	CHECK(in[0] == from && count_of(&s, MPI_INT) == 1);
 	CHECK(!MPI_Mprobe(from, 7, MPI_COMM_WORLD, &message, &s));
 	CHECK(MPI_Mrecv(in, 1, MPI_DATATYPE_NULL, &message, &s) && message != MPI_MESSAGE_NULL);
@@ -59,7 +59,8 @@ void test_tag_too_high(void)
 	CHECK(class_of(MPI_Bsend(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD)) == MPI_ERR_TAG);
 	CHECK(class_of(MPI_Ssend(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD)) == MPI_ERR_TAG);
 	CHECK(class_of(MPI_Isend(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD, &r)) == MPI_ERR_TAG);
-	CHECK(class_of(MPI_Send_init(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD, &r)) == MPI_ERR_TAG);
+	CHECK(class_of(MPI_Send_init(&rank, 1, MPI_INT, to, high, MPI_COMM_WORLD, &r)) ==
+	      MPI_ERR_TAG);
 	CHECK(class_of(MPI_Sendrecv(&rank, 1, MPI_INT, to, high, &in, 1, MPI_INT, from, 1,
 				    MPI_COMM_WORLD, &s)) == MPI_ERR_TAG);
 	CHECK(!MPI_Isend(&rank, 1, MPI_INT, to, *bound, MPI_COMM_WORLD, &r));

@@ -35,7 +35,8 @@ void test_persistent(void)
 			      &recv[i]);
 	for (int round = 0; round < 5; round++) {
 		starts(send, recv, out, in, round);
-		CHECK(!MPI_Waitall(4, recv, statuses) && !MPI_Waitall(4, send, MPI_STATUSES_IGNORE));
+		CHECK(!MPI_Waitall(4, recv, statuses) &&
+		      !MPI_Waitall(4, send, MPI_STATUSES_IGNORE));
 		for (int i = 0; i < 4; i++) {
 			CHECK(in[i] == from * 1000 + round * 10 + i && recv[i] != MPI_REQUEST_NULL);
 			CHECK(statuses[i].MPI_SOURCE == from && statuses[i].MPI_TAG == i);
@@ -93,7 +94,8 @@ void test_wait_some(void)
 		MPI_Barrier(MPI_COMM_WORLD);
 		for (int i = MANY - 1; i >= 0; i--) {
 			out[i] = i * 3 + rank;
-			MPI_Isend(&out[i], 1, MPI_INT, (rank + 1) % size, i, MPI_COMM_WORLD, &send[i]);
+			MPI_Isend(&out[i], 1, MPI_INT, (rank + 1) % size, i, MPI_COMM_WORLD,
+				  &send[i]);
 			if (how == 3 && i == MANY / 2)
 				cycle();
 		}

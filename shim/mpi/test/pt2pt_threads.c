@@ -59,7 +59,8 @@ static void all(int thread, int round, int *out, int *in)
 		CHECK(!MPI_Isend(&out[r], 1, MPI_INT, r, tag, MPI_COMM_WORLD, &send[r]));
 	for (int r = 0; r < size; r++) {
 		CHECK(!MPI_Waitany(size, recv, &index, &status));
-		CHECK(status.MPI_SOURCE == index && in[index] == index * 1000 + round * 10 + thread);
+		CHECK(status.MPI_SOURCE == index &&
+		      in[index] == index * 1000 + round * 10 + thread);
 	}
 	CHECK(!MPI_Waitall(size, send, MPI_STATUSES_IGNORE));
 }

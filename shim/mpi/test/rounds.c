@@ -168,7 +168,8 @@ static void test_silence(void)
 static void test_calls(void)
 {
 	world.first_ms = world.round_ms = 40, world.other = INSIDE;
-	fails("rank 0 waits for other ranks that are in MPI calls", "another rank's call does not end");
+	fails("rank 0 waits for other ranks that are in MPI calls",
+	      "another rank's call does not end");
 	world.inside = true;
 	fails("rank 0 is inside MPI_Allreduce", "a call does not end");
 	world.inside = false, world.behind = true;

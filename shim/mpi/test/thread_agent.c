@@ -43,7 +43,8 @@ static struct gck_thread_msg answer;
 static void listen_for_rank(void)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "gpuckpt-test-keeper-%d", (int)getpid());
+	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "gpuckpt-test-keeper-%d",
+			 (int)getpid());
 
 	memcpy(preload.link, at.sun_path + 1, (size_t)n + 1);
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

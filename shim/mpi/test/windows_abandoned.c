@@ -107,7 +107,8 @@ int main(int argc, char **argv)
 	setenv("OMPI_MCA_osc", "pt2pt", 1);
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &rank);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+	MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+			 &win);
 	*memory = 0;
 	MPI_Win_lock_all(0, win);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -123,7 +124,8 @@ int main(int argc, char **argv)
 	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0)
-		ok(went_on < computed - 1, "rank 0 goes on %.1f s before rank 1 does", computed - went_on);
+		ok(went_on < computed - 1, "rank 0 goes on %.1f s before rank 1 does",
+		   computed - went_on);
 	else if (*memory != OPERATIONS)
 		printf("not ok - rank 1: %ld operations of %d\n", *memory, OPERATIONS);
 	MPI_Win_free(&win);

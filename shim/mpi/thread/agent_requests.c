@@ -18,7 +18,8 @@
 static int tell_failure(const struct gck_mpi_thread_state *k, struct gck_thread_msg m)
 {
 	m.value = (uint32_t)k->lost.code;
-	return gck_inside_link_send(&k->link, &m, k->lost.text, m.value ? strlen(k->lost.text) + 1 : 0);
+	return gck_inside_link_send(&k->link, &m, k->lost.text,
+				    m.value ? strlen(k->lost.text) + 1 : 0);
 }
 
 static int tell_rebuilt(const struct gck_mpi_thread_state *k)
@@ -43,8 +44,8 @@ static int serve_hello(struct gck_mpi_thread_state *k)
 		hello.size = (uint32_t)k->size;
 		hello.pmix = !k->restoring && gck_mpi_pmix_usable();
 	}
-	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_HELLO}, &hello,
-			      sizeof hello))
+	if (gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_HELLO},
+				 &hello, sizeof hello))
 		return -1;
 	return k->lost.code ? tell_rebuilt(k) : 0;
 }
@@ -63,7 +64,8 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_ITEM}, text, at);
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_ITEM}, text,
+			     at);
 }
 
 static int look(struct gck_mpi_thread_state *k)

@@ -214,7 +214,8 @@ static int cycle(struct files *f)
 	if (rc == 0 && !getenv("GPUCKPT_MPI_TEST_KEEP")) {
 		rc = restart_in_place(f, &err);
 		if (rc) { /* nothing is behind the program's handles any more */
-			fprintf(stderr, "gpuckpt: rank %zu: test: restart: %s\n", f->x.rank, err.text);
+			fprintf(stderr, "gpuckpt: rank %zu: test: restart: %s\n", f->x.rank,
+				err.text);
 			_exit(70);
 		}
 	}

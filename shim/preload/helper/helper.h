@@ -42,7 +42,8 @@ int gck_link_take(int fd, struct gck_link_msg *m, int *passed, int flags);
 int gck_link_send(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number);
 
 /* The same without calls, and with a descriptor; give < 0: none. */
-int gck_link_give(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number, int give);
+int gck_link_give(int fd, struct gck_link_msg *m, enum gck_link_type type, int32_t number,
+		  int give);
 
 /* ask.c --------------------------------------------------------------------------------------- */
 

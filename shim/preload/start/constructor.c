@@ -242,7 +242,8 @@ static void go(int fd, const struct gck_link_msg *m)
 
 	gck_helper_allow(m->pid);
 	gck_state.link_fd = fd;
-	gck_state.askers[GCK_ASKER_ALL].asked = gck_state.askers[GCK_ASKER_ALL].committed = m->number;
+	gck_state.askers[GCK_ASKER_ALL].asked = gck_state.askers[GCK_ASKER_ALL].committed =
+		m->number;
 	if (tid == 0)
 		tid = gck_helper_start();
 	if (tid < 0) {

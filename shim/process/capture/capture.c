@@ -84,7 +84,8 @@ static int read_locked(const struct gck_capture *c, uint64_t *kib, struct gck_er
 static int read_flags(struct gck_capture *c, struct gck_error *err)
 {
 	gck_maps_free(&c->flags);
-	return read_locked(c, &c->locked, err) || gck_smaps_read(c->t.proc, &c->flags, err) ? -1 : 0;
+	return read_locked(c, &c->locked, err) || gck_smaps_read(c->t.proc, &c->flags, err) ? -1
+											    : 0;
 }
 
 /* The clone shows what was changed of the flags since then, but for locks: it has none. */
@@ -209,8 +210,10 @@ int gck_capture_quiesced(struct gck_capture *c, uint64_t seq, struct gck_error *
 	if (gck_target_refresh(&c->t, err))
 		return -1;
 	if (c->t.shim->cuda_state && c->t.excluded.drained_for != seq)
-		return gck_fail(err, ECANCELED, "its GPU is not drained%s", c->t.excluded.drained_for ? "" :
-				": it was let go too early, or has just begun: try again");
+		return gck_fail(err, ECANCELED, "its GPU is not drained%s",
+				c->t.excluded.drained_for ? ""
+							  : ": it was let go too early, or has "
+							    "just begun: try again");
 	if (!c->t.shim->mpi_state || c->t.excluded.closed_for == seq)
 		return 0;
 	return gck_fail(err, ECANCELED, "its MPI is not quiesced%s", c->t.excluded.closed_for ? "" :

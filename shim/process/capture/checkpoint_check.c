@@ -19,21 +19,27 @@ static void note_limits(struct gck_obstacles *f)
 	static const char *const notes[][3] = {
 		{"clocks", "CPU time clocks and the kernel's usage counters start anew",
 		 "use CLOCK_MONOTONIC"},
-		{"environment", "SLURM_* and other variables have the new step's values after a "
-		 "restart, but copies that a program has made keep the old ones; a program that is "
-		 "executed with such a copy (by a shell, by python) is no rank after it",
+		{"environment",
+		 "SLURM_* and other variables have the new step's values after a restart, but "
+		 "copies that a program has made keep the old ones; a program that is executed "
+		 "with such a copy (by a shell, by python) is no rank after it",
 		 "ask for them anew, with getenv"},
-		{"system calls", "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. "
-		 "in signal(7)) may return EINTR at a checkpoint",
+		{"system calls",
+		 "a call that stop signals interrupt (epoll_wait, sigtimedwait, .. in signal(7)) "
+		 "may return EINTR at a checkpoint",
 		 "repeat it, as after any signal"},
-		{"writing", "a write to a full pipe or socket that a checkpoint meets, and that does not "
-		 "end within some 30 ms, may return with a part of its bytes written",
+		{"writing",
+		 "a write to a full pipe or socket that a checkpoint meets, and that does not end "
+		 "within some 30 ms, may return with a part of its bytes written",
 		 "write the rest, as after any short write"},
-		{"sleeping", "a sleep or wait with a relative time limit that a checkpoint caught "
-		 "begins anew after a restart, or returns EINTR where it was made by code that does "
-		 "not show which call it is", "repeat it, as after any signal"},
-		{"scheduling", "memory policy, I/O priority, timer slack and parent-death signal "
-		 "are not carried", "set them again if they matter"},
+		{"sleeping",
+		 "a sleep or wait with a relative time limit that a checkpoint caught begins anew "
+		 "after a restart, or returns EINTR where it was made by code that does not show "
+		 "which call it is",
+		 "repeat it, as after any signal"},
+		{"scheduling",
+		 "memory policy, I/O priority, timer slack and parent-death signal are not carried",
+		 "set them again if they matter"},
 	};
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
@@ -46,10 +52,12 @@ static void note_clock(const struct gck_target *t, struct gck_obstacles *f)
 	int64_t apart = gck_realtime() - gck_monotonic_of(t->proc);
 
 	if (apart > APART_NS || apart < -APART_NS)
-		gck_obstacle_add(f, false, "clocks", "use nodes whose kernel has CONFIG_TIME_NS and whose "
-			 "slurmd has CAP_SYS_ADMIN", "the rank is not in a time namespace of the "
-			 "step's: it can restart on this node, and on nodes that have been up "
-			 "longer than this one");
+		gck_obstacle_add(f, false, "clocks",
+				 "use nodes whose kernel has CONFIG_TIME_NS and whose slurmd has "
+				 "CAP_SYS_ADMIN",
+				 "the rank is not in a time namespace of the step's: it can "
+				 "restart on this node, and on nodes that have been up longer than "
+				 "this one");
 }
 
 static int scan_all(const struct gck_target *t, const struct gck_options *o,

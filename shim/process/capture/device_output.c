@@ -37,8 +37,9 @@ struct reading {
 
 static int broken(struct reading *r, const struct gck_link_data *m)
 {
-	return gck_fail(r->o->err, EPROTO, "its CUDA part broke the rules of its device data: %u, %llx, "
-			"%llx", m->type, (unsigned long long)m->address, (unsigned long long)m->size);
+	return gck_fail(r->o->err, EPROTO,
+			"its CUDA part broke the rules of its device data: %u, %llx, %llx",
+			m->type, (unsigned long long)m->address, (unsigned long long)m->size);
 }
 
 /* Waits for as long as the rank lives and nobody calls the write off: who waits for progress has
@@ -172,7 +173,8 @@ static int take_bytes(struct reading *r, struct gck_range x, const unsigned char
 		uint64_t size;
 		struct gck_window w = next_window(&x, &size);
 		int rc = all_zero(data, size) ? gck_output_count(o, size)
-			 : gck_output_put(o, &o->c->img->device, w.address, w.mask, (const char *)data);
+					      : gck_output_put(o, &o->c->img->device, w.address,
+							       w.mask, (const char *)data);
 
 		if (rc)
 			return -1;

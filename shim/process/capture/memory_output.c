@@ -74,7 +74,8 @@ static bool unwritten(struct gck_output *o, const struct gck_window *x, struct g
 
 	while (o->base < n && gck_windows_address(base, o->base) < x->address)
 		o->base++;
-	if (o->base == n || (o->base + 1 < n && gck_windows_address(base, o->base + 1) == x->address))
+	if (o->base == n ||
+	    (o->base + 1 < n && gck_windows_address(base, o->base + 1) == x->address))
 		return false;
 	*was = gck_windows_at(base, o->base);
 	return was->address == x->address && was->mask == x->mask &&

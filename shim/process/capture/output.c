@@ -125,7 +125,8 @@ static int put_vdso(struct gck_output *o, uint64_t start, uint64_t end)
 		next = window + GCK_WINDOW < end ? window + GCK_WINDOW : end;
 		n = (unsigned)((next - at) / GCK_PAGE);
 		mask = (n == 64 ? ~0ull : (1ull << n) - 1) << ((at - window) / GCK_PAGE);
-		if (gck_output_put(o, &o->c->img->pages, window, mask, o->pages_out.buffer + (at - start)))
+		if (gck_output_put(o, &o->c->img->pages, window, mask,
+				   o->pages_out.buffer + (at - start)))
 			return -1;
 	}
 	return 0;

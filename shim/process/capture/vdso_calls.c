@@ -50,8 +50,8 @@ static int protect(struct gck_output *o, struct gck_link_msg *m)
 		return -1;
 	for (uint32_t i = 0; i < n; i++)
 		if (m->calls[i].result)
-			return gck_fail(o->err, (int)-m->calls[i].result, "shared memory at %llx cannot "
-					"be closed to the clone: %s",
+			return gck_fail(o->err, (int)-m->calls[i].result,
+					"shared memory at %llx cannot be closed to the clone: %s",
 					(unsigned long long)m->calls[i].args[0],
 					strerror((int)-m->calls[i].result));
 	m->ncalls = 0;
@@ -93,11 +93,12 @@ static int close_shared(struct gck_output *o)
 
 static int failed(const struct gck_output *o, const char *what)
 {
-	return gck_fail(o->err, errno, "cannot %s the clone, process %d: %s", what, (int)o->c->clone,
-			strerror(errno));
+	return gck_fail(o->err, errno, "cannot %s the clone, process %d: %s", what,
+			(int)o->c->clone, strerror(errno));
 }
 
-static int general(struct gck_output *o, enum __ptrace_request request, struct user_regs_struct *regs)
+static int general(struct gck_output *o, enum __ptrace_request request,
+		   struct user_regs_struct *regs)
 {
 	return ptrace(request, o->c->clone, 0, regs) ? failed(o, "move registers of") : 0;
 }
@@ -127,8 +128,11 @@ static int wait_stop(struct gck_output *o, int *status)
 	while (waitpid(o->c->clone, status, __WALL) < 0)
 		if (errno != EINTR)
 			return failed(o, "wait for");
-	return WIFSTOPPED(*status) ? 0 : gck_fail(o->err, ECHILD, "the clone, process %d, ended before it "
-						   "was read: out of memory?", (int)o->c->clone);
+	return WIFSTOPPED(*status) ? 0
+				   : gck_fail(o->err, ECHILD,
+					      "the clone, process %d, ended before it was read: "
+					      "out of memory?",
+					      (int)o->c->clone);
 }
 
 /* What the clone writes, the rank may not have written: it is read all the same. */
@@ -177,7 +181,8 @@ static int finish_all(struct gck_output *o, const struct gck_map *vdso)
 static int finish_traced(struct gck_output *o, const struct gck_map *vdso)
 {
 	const struct gck_thread *like = &o->c->img->threads[0];
-	struct gck_thread own = {.xstate = malloc(like->xstate_size), .xstate_size = like->xstate_size};
+	struct gck_thread own = {.xstate = malloc(like->xstate_size),
+				 .xstate_size = like->xstate_size};
 	int status, result = -1;
 
 	if (!own.xstate)

@@ -108,7 +108,8 @@ static int take(const struct gck_device *d, struct gck_link_data *m, struct gck_
 	return n >= (ssize_t)HEAD ? 1 : gck_fail(err, EPROTO, "its CUDA part sent %zd bytes", n);
 }
 
-int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms, struct gck_error *err)
+int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms,
+		    struct gck_error *err)
 {
 	struct pollfd p = {.fd = d->socket, .events = POLLIN};
 
@@ -223,7 +224,8 @@ static int hear(struct serving *s, struct gck_link_data *m,
 }
 
 /* What a rank asks for is more than the image stores: pages of zeros are not in it. */
-int gck_device_serve(const struct gck_device *d, const struct gck_windows *w, struct gck_reader *reader,
+int gck_device_serve(const struct gck_device *d, const struct gck_windows *w,
+		     struct gck_reader *reader,
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		     struct gck_error *err)
 {

@@ -46,12 +46,14 @@ void gck_device_say(const struct gck_device *d, const struct gck_link_data *m, c
 
 /* Wait up to ms for a packet: 1, 0: none came, -1 with ECONNRESET (the other end is gone) or
  * EPROTO. */
-int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms, struct gck_error *err);
+int gck_device_hear(const struct gck_device *d, struct gck_link_data *m, int ms,
+		    struct gck_error *err);
 
 /* Bring a restored rank what it asks for, until it asks no more or ends. w: the image's `device`,
  * which reader reads ahead in order. progress: as in gck_capture_write. Where a read fails the
  * rank is told the error and -1 is returned. */
-int gck_device_serve(const struct gck_device *d, const struct gck_windows *w, struct gck_reader *reader,
+int gck_device_serve(const struct gck_device *d, const struct gck_windows *w,
+		     struct gck_reader *reader,
 		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg,
 		     struct gck_error *err);
 

@@ -106,7 +106,8 @@ static int start(const char *library, char **list, pid_t *pid, struct gck_error 
 /* Whether a list can be used: it comes from an image, or from a program of another release. */
 static bool is_list_sound(const struct gck_cuda_devices *l)
 {
-	if (l->all > GCK_CUDA_DEVICES_MAX || l->n > l->all || !memchr(l->driver, '\0', sizeof l->driver))
+	if (l->all > GCK_CUDA_DEVICES_MAX || l->n > l->all ||
+	    !memchr(l->driver, '\0', sizeof l->driver))
 		return false;
 	for (uint32_t i = 0; i < l->all; i++)
 		if (!memchr(l->v[i].name, '\0', sizeof l->v[i].name))
@@ -139,10 +140,12 @@ static int ask_gpus(const char *library, const char *environment, size_t size,
 	kill(pid, SIGKILL); /* it has said all, or is stuck */
 	waitpid(pid, &status, 0);
 	if (got != sizeof said.devices)
-		return gck_fail(err, ENODEV, "it needs GPUs: %.200s", got ? (const char *)&said : "the driver "
-				"does not answer");
+		return gck_fail(err, ENODEV, "it needs GPUs: %.200s",
+				got ? (const char *)&said
+				    : "the driver does not answer");
 	if (!is_list_sound(&said.devices))
-		return gck_fail(err, EBADMSG, PROGRAM " says what makes no sense: is it of another release?");
+		return gck_fail(err, EBADMSG,
+				PROGRAM " says what makes no sense: is it of another release?");
 	*out = said.devices;
 	return 0;
 }
@@ -192,20 +195,24 @@ static int suits(const struct gck_cuda_device *was, const struct gck_cuda_device
 {
 	if (!strcmp(was->name, is->name))
 		return 0;
-	return gck_fail(err, ENOTSUP, "GPU %u of the image is a %s, the one for it here a %s: restart it on "
-			"nodes with GPUs of that type", i, was->name, is->name);
+	return gck_fail(err, ENOTSUP,
+			"GPU %u of the image is a %s, the one for it here a %s: restart it on "
+			"nodes with GPUs of that type",
+			i, was->name, is->name);
 }
 
 /* Those that the program does not see, too: each has one of those that are left. */
-static int place_hidden(const struct gck_cuda_devices *was, const struct gck_cuda_devices *here, uint32_t place[],
-			struct gck_error *err)
+static int place_hidden(const struct gck_cuda_devices *was, const struct gck_cuda_devices *here,
+			uint32_t place[], struct gck_error *err)
 {
 	bool taken[GCK_CUDA_DEVICES_MAX] = {false};
 	uint32_t next = 0;
 
 	if (here->all < was->all)
-		return gck_fail(err, ENOTSUP, "the image is of a node with %u GPUs, this one has %u, and the driver wants "
-				"one for each: restart it on nodes with as many", was->all, here->all);
+		return gck_fail(err, ENOTSUP,
+				"the image is of a node with %u GPUs, this one has %u, and the "
+				"driver wants one for each: restart it on nodes with as many",
+				was->all, here->all);
 	for (uint32_t i = 0; i < was->n; i++)
 		taken[place[i]] = true;
 	for (uint32_t i = was->n; i < was->all; i++) {
@@ -224,16 +231,19 @@ static int choose(struct gck_cuda_state *s, const struct gck_cuda_devices *here,
 	uint32_t place[GCK_CUDA_DEVICES_MAX];
 
 	if (strcmp(was->driver, here->driver))
-		return gck_fail(err, ENOTSUP, "the image is of the NVIDIA driver %s, the one here is %s, which "
-				"cannot restore it: restart it on nodes with that driver", was->driver,
-				here->driver);
+		return gck_fail(err, ENOTSUP,
+				"the image is of the NVIDIA driver %s, the one here is %s, which "
+				"cannot restore it: restart it on nodes with that driver",
+				was->driver, here->driver);
 	if (sees_all(here, was)) {
 		s->nonto = 0;
 		return 0;
 	}
 	if (here->n < was->n)
-		return gck_fail(err, ENOTSUP, "the image has %u GPUs (%s), the task here %u: restart it with as "
-				"many GPUs for each task", was->n, was->v[0].name, here->n);
+		return gck_fail(err, ENOTSUP,
+				"the image has %u GPUs (%s), the task here %u: restart it with as "
+				"many GPUs for each task",
+				was->n, was->v[0].name, here->n);
 	places_of(here->n > was->n ? s->visible : "", was->n, here->n, place);
 	for (uint32_t i = 0; i < was->n; i++)
 		if (suits(&was->v[i], &here->v[place[i]], i, err))
@@ -261,14 +271,17 @@ int gck_restore_gpus(struct gck_restore *r, uint64_t address, struct gck_error *
 
 	if (gck_remote_read(&r->remote, address, &s, sizeof s, err))
 		return -1;
-	if (s.magic != GCK_CUDA_STATE_MAGIC || s.version != GCK_CUDA_STATE_VERSION || s.size != sizeof s)
-		return gck_fail(err, ENOTSUP, "the image was taken with another version of gpuckpt's stand-in "
+	if (s.magic != GCK_CUDA_STATE_MAGIC || s.version != GCK_CUDA_STATE_VERSION ||
+	    s.size != sizeof s)
+		return gck_fail(err, ENOTSUP,
+				"the image was taken with another version of gpuckpt's stand-in "
 				"for the CUDA driver: restart with that version");
 	if (s.devices.n == 0)
 		return 0;
 	if (!is_sound(&s))
-		return gck_fail(err, EBADMSG, "what the image says of its GPUs makes no sense: restart from another "
-				"commit");
+		return gck_fail(err, EBADMSG,
+				"what the image says of its GPUs makes no sense: restart from "
+				"another commit");
 	if (ask_gpus(s.library, r->environment, r->environment_size, &here, err) ||
 	    choose(&s, &here, err))
 		return -1;

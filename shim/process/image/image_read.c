@@ -214,7 +214,8 @@ static int get_image(struct gck_image *img, const json_t *manifest, struct gck_e
 		return -1;
 	if (get_shape(&s, &gck_image_shape, json_object_get(manifest, "image"), img) ||
 	    gck_image_check(img, err))
-		return err && err->code == ENOMEM ? -1 : gck_fail_in(err, "the manifest is damaged");
+		return err && err->code == ENOMEM ? -1
+						  : gck_fail_in(err, "the manifest is damaged");
 	return 0;
 }
 

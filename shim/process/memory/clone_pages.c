@@ -19,7 +19,8 @@ int gck_clone_pages_open(struct gck_clone_pages *p, pid_t clone, int life, size_
 	*p = (struct gck_clone_pages){.clone = clone, .life = life, .size = size};
 	p->memfd = memfd_create("gpuckpt-pages", MFD_CLOEXEC);
 	if (p->memfd < 0)
-		return gck_fail(err, errno, "no memory to read the clone into: %s", strerror(errno));
+		return gck_fail(err, errno, "no memory to read the clone into: %s",
+				strerror(errno));
 	p->buffer = MAP_FAILED;
 	if (ftruncate(p->memfd, (off_t)(2 * size)) == 0)
 		p->buffer = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_SHARED, p->memfd, 0);
@@ -102,8 +103,10 @@ int gck_clone_pages_check(struct gck_clone_pages *p, struct gck_error *err)
 {
 	struct gck_link_msg m = {.ncalls = 0};
 
-	if (gck_clone_ask(p->clone, p->life, &m, -1, err) || gck_clone_answer(p->clone, p->life, &m, 0, err))
-		return gck_fail(err, ECHILD, "the clone, process %d, ended while it was read: out of memory?",
+	if (gck_clone_ask(p->clone, p->life, &m, -1, err) ||
+	    gck_clone_answer(p->clone, p->life, &m, 0, err))
+		return gck_fail(err, ECHILD,
+				"the clone, process %d, ended while it was read: out of memory?",
 				(int)p->clone);
 	return 0;
 }

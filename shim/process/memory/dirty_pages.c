@@ -190,8 +190,8 @@ static int see_written(struct gck_dirty_tracker *m, int pagemap, const struct gc
 typedef int each_fn(struct gck_dirty_tracker *m, int pagemap, const struct gck_map *map);
 
 /* Where it fails for one mapping there are no marks. */
-static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img,
-		     each_fn *fn)
+static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t,
+		     const struct gck_image *img, each_fn *fn)
 {
 	int pagemap = openat(t->proc, "pagemap", O_RDONLY | O_CLOEXEC);
 	int failed = pagemap < 0;
@@ -204,7 +204,8 @@ static void each_map(struct gck_dirty_tracker *m, const struct gck_target *t, co
 		gck_dirty_drop(m);
 }
 
-void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img)
+void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t,
+		   const struct gck_image *img)
 {
 	if (written_by_devices(t) || (m->uffd < 0 && make(m, t)))
 		gck_dirty_drop(m);
@@ -221,7 +222,8 @@ static bool is_held(const struct gck_target *t)
 }
 
 /* Of a rank that was killed meanwhile the page map has no pages and no error. */
-void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img)
+void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t,
+		      const struct gck_image *img)
 {
 	if (m->uffd < 0)
 		return;

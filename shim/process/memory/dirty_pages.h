@@ -36,10 +36,12 @@ void gck_dirty_take(struct gck_dirty_tracker *m, const int shelf[2]);
 void gck_dirty_leave(struct gck_dirty_tracker *m, const int shelf[2]);
 
 /* With the rank held: note which pages were written, and mark the pages of large mappings. */
-void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img);
+void gck_dirty_set(struct gck_dirty_tracker *m, const struct gck_target *t,
+		   const struct gck_image *img);
 
 /* Once the clone exists: note which pages were written meanwhile, by the helper for example. */
-void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t, const struct gck_image *img);
+void gck_dirty_settle(struct gck_dirty_tracker *m, const struct gck_target *t,
+		      const struct gck_image *img);
 
 /* The clone may have written at this address, so the page group's marks do not count. */
 void gck_dirty_spoil(struct gck_dirty_tracker *m, uint64_t address);

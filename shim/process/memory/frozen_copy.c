@@ -59,8 +59,8 @@ static char *room(struct gck_frozen_copies *k, struct gck_error *err)
 }
 
 /* Keep the pages of mask, which lie at data, without those that are zero. */
-static int keep(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, uint64_t address,
-		uint64_t mask, char *data, struct gck_error *err)
+static int keep(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
+		uint64_t address, uint64_t mask, char *data, struct gck_error *err)
 {
 	struct gck_frozen_window *x;
 
@@ -107,8 +107,8 @@ static int keep_window(struct gck_frozen_copies *k, enum gck_frozen_of of, uint3
 	return keep(k, of, index, at, first_pages(n), data, err);
 }
 
-int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd, uint64_t size,
-		  struct gck_error *err)
+int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
+		    uint64_t size, struct gck_error *err)
 {
 	for (uint64_t at = 0; at < size; at += GCK_WINDOW) {
 		off_t data = lseek(fd, (off_t)at, SEEK_DATA);
@@ -130,8 +130,8 @@ void gck_frozen_drop(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_
 			k->v[i].mask = 0;
 }
 
-int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, const void *data,
-		   size_t size, struct gck_error *err)
+int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
+		     const void *data, size_t size, struct gck_error *err)
 {
 	for (size_t at = 0; at < size; at += GCK_WINDOW) {
 		size_t n = size - at < GCK_WINDOW ? size - at : GCK_WINDOW;

@@ -29,15 +29,15 @@ int gck_frozen_prepare(struct gck_frozen_copies *k, uint64_t bytes, struct gck_e
 void gck_frozen_free(struct gck_frozen_copies *k);
 
 /* Copy the first size bytes of a file; holes are skipped. */
-int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd, uint64_t size,
-		  struct gck_error *err);
+int gck_frozen_file(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, int fd,
+		    uint64_t size, struct gck_error *err);
 
 /* Drop the copies of this object or file. */
 void gck_frozen_drop(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index);
 
 /* Copy bytes of our own memory. */
-int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index, const void *data,
-		   size_t size, struct gck_error *err);
+int gck_frozen_bytes(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,
+		     const void *data, size_t size, struct gck_error *err);
 
 /* Copy ranges of memory; a page's address in the image is shift more than in memory. */
 int gck_frozen_ranges(struct gck_frozen_copies *k, enum gck_frozen_of of, uint32_t index,

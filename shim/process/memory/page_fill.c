@@ -76,7 +76,8 @@ static int put_pages(struct gck_restore *r, uint64_t base, const struct gck_wind
 	for (unsigned i = 0; (length = gck_restore_run_length(mask, i, &start)); n++) {
 		uint64_t below = start ? w->mask & (~0ull >> (GCK_WINDOW_PAGES - start)) : 0;
 
-		here[n].iov_base = (char *)(uintptr_t)data + (size_t)__builtin_popcountll(below) * GCK_PAGE;
+		here[n].iov_base = (char *)(uintptr_t)data +
+				   (size_t)__builtin_popcountll(below) * GCK_PAGE;
 		there[n].iov_base = (void *)(uintptr_t)(base + (uint64_t)start * GCK_PAGE);
 		here[n].iov_len = there[n].iov_len = length * GCK_PAGE;
 		size += length * GCK_PAGE;
@@ -162,7 +163,7 @@ static void add_map(struct pieces *p, const struct gck_map *m, const struct gck_
 		if (w.address >= end)
 			break;
 		if (mask && p->v)
-			p->v[p->n] = (struct piece){ c, i, m->start + (w.address - m->offset), mask };
+			p->v[p->n] = (struct piece){c, i, m->start + (w.address - m->offset), mask};
 		p->n += mask != 0;
 	}
 }

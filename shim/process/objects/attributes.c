@@ -30,10 +30,11 @@ static void check_rights(struct gck_scan *s, const char *status)
 	unsigned real = 0, effective = 0, saved = 0;
 
 	if (gck_proc_number(status, "Seccomp:", 10, 0))
-		gck_obstacle_add(s->f, true, "process", "run it without", "it has a seccomp filter");
+		gck_obstacle_add(s->f, true, "process", "run it without",
+				 "it has a seccomp filter");
 	if (tracer && tracer != (uint64_t)getpid())
-		gck_obstacle_add(s->f, true, "process", "end the debugger", "it is traced by process %llu",
-			 (unsigned long long)tracer);
+		gck_obstacle_add(s->f, true, "process", "end the debugger",
+				 "it is traced by process %llu", (unsigned long long)tracer);
 	if (uid && (sscanf(uid, "%u %u %u", &real, &effective, &saved) != 3 ||
 		    real != effective || real != saved))
 		gck_obstacle_add(s->f, true, "process", "run it without a set-user-id program",
@@ -151,8 +152,9 @@ int gck_scan_process(struct gck_scan *s)
 	free(status);
 	check_namespaces(s);
 	if (s->t->shim->overflow)
-		gck_obstacle_add(s->f, true, "threads", "use fewer threads", "there were more than %d "
-			 "threads at a time", GCK_SHIM_MAX_TIDS);
+		gck_obstacle_add(s->f, true, "threads", "use fewer threads",
+				 "there were more than %d threads at a time",
+				 GCK_SHIM_MAX_TIDS);
 	s->img->vpid = s->t->shim->vpid;
 	s->img->restarts = s->t->shim->restarts;
 	s->img->shim_state = s->t->address;

@@ -90,7 +90,8 @@ static int read_list(const struct gck_restore *r, uint64_t at, struct entries *e
 	if (gck_remote_read(&r->remote, at, &list, sizeof list, err))
 		return gck_fail_in(err, "environ");
 	for (size_t i = 0; list && i < ENTRIES_MAX; i++) {
-		if (gck_remote_read(&r->remote, list + i * sizeof entry, &entry, sizeof entry, NULL) ||
+		if (gck_remote_read(&r->remote, list + i * sizeof entry, &entry, sizeof entry,
+				    NULL) ||
 		    !entry)
 			break;
 		if (add(e, entry, err))
@@ -126,8 +127,8 @@ static int read_texts(const struct gck_restore *r, struct before *b, struct gck_
 	return 0;
 }
 
-static int read_before(const struct gck_restore *r, const struct gck_shim_state *s, struct before *b,
-		       struct gck_error *err)
+static int read_before(const struct gck_restore *r, const struct gck_shim_state *s,
+		       struct before *b, struct gck_error *err)
 {
 	if (read_list(r, s->environ_at, &b->list, err) || read_texts(r, b, err))
 		return -1;
@@ -231,8 +232,8 @@ static int map(struct gck_restore *r, struct gck_shim_state *s, size_t room, siz
 }
 
 /* The slots of the restart before, if all that is new fits into them. */
-static int reuse(const struct gck_restore *r, const struct gck_shim_state *s, const struct before *b,
-		 struct gck_slots *slots)
+static int reuse(const struct gck_restore *r, const struct gck_shim_state *s,
+		 const struct before *b, struct gck_slots *slots)
 {
 	if (!s->environment_room || !b->initial || s->environment_room > INITIAL_MAX ||
 	    b->initial_size > s->environment_room)

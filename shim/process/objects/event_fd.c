@@ -117,8 +117,8 @@ int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v, struct gck
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(v->link, kinds[i].link))
 			return kinds[i].read(s, v, x);
-	gck_obstacle_add(s->f, true, v->object, "close it first", "a kernel object that is not carried: %s",
-		 v->link);
+	gck_obstacle_add(s->f, true, v->object, "close it first",
+			 "a kernel object that is not carried: %s", v->link);
 	return 0;
 }
 
@@ -152,9 +152,11 @@ int gck_fds_check_epolls(struct gck_scan *s, const int *fds)
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
 		for (size_t k = 0; k < x->nentries; k++)
 			if (!watches(s, x, k, fds[i]))
-				gck_obstacle_add(s->f, true, object, "remove it from the epoll first",
-					 "an epoll watches a file that was descriptor %d and is "
-					 "closed under that number", x->entries[k].fd);
+				gck_obstacle_add(s->f, true, object,
+						 "remove it from the epoll first",
+						 "an epoll watches a file that was descriptor %d "
+						 "and is closed under that number",
+						 x->entries[k].fd);
 	}
 	return 0;
 }

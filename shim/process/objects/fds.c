@@ -162,10 +162,12 @@ static void note_input(const struct walk *w, const struct gck_fd_view *v)
 	if (p.fd >= 0)
 		close(p.fd);
 	if (!ended && (S_ISFIFO(v->st.st_mode) || S_ISSOCK(v->st.st_mode)))
-		gck_obstacle_add(w->s->f, false, "standard input", "use srun --input=none, or read a file "
-			 "that the program opens itself", "it is a %s that is still open: a "
-			 "program that reads it gets it from the beginning again after a restart",
-			 S_ISFIFO(v->st.st_mode) ? "pipe" : "socket");
+		gck_obstacle_add(w->s->f, false, "standard input",
+				 "use srun --input=none, or read a file that the program opens "
+				 "itself",
+				 "it is a %s that is still open: a program that reads it gets it "
+				 "from the beginning again after a restart",
+				 S_ISFIFO(v->st.st_mode) ? "pipe" : "socket");
 }
 
 /* A new open file description. */
@@ -241,7 +243,8 @@ static int join_unlinked(struct walk *w)
 	for (size_t i = 0; i < w->s->img->nfiles; i++)
 		for (size_t k = 0; k < i && x[i].unlinked; k++)
 			if (x[k].unlinked && w->stats[k].st_ino == w->stats[i].st_ino &&
-			    w->stats[k].st_dev == w->stats[i].st_dev && (share(w, k) || share(w, i)))
+			    w->stats[k].st_dev == w->stats[i].st_dev &&
+			    (share(w, k) || share(w, i)))
 				return -1;
 	return 0;
 }
@@ -282,8 +285,8 @@ int gck_scan_fds(struct gck_scan *s)
 	}
 	find_stdio(&w);
 	for (size_t i = 0; i < n; i++)
-		if (list[i] != s->t->shim->link_fd && !gck_exclusions_fd(&s->t->excluded, list[i]) &&
-		    add_fd(&w, list[i]))
+		if (list[i] != s->t->shim->link_fd &&
+		    !gck_exclusions_fd(&s->t->excluded, list[i]) && add_fd(&w, list[i]))
 			goto out;
 	if (gck_fds_check_epolls(s, w.fds) || gck_fds_check_ends(s, w.fds))
 		goto out;

@@ -91,10 +91,12 @@ int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file
 		return gck_fd_memfd(s, v, x);
 	x->whole = is_whole(x);
 	if (x->written && !x->whole && !(x->flags & O_APPEND))
-		gck_obstacle_add(s->f, false, v->object, "open it with O_APPEND if it is only appended to; "
-			 "else write new files", "%s (%llu bytes) is taken for a log: if what was "
-			 "written of it is changed later, the checkpoint cannot be used", x->path,
-			 (unsigned long long)x->size);
+		gck_obstacle_add(s->f, false, v->object,
+				 "open it with O_APPEND if it is only appended to; else write new "
+				 "files",
+				 "%s (%llu bytes) is taken for a log: if what was written of it is "
+				 "changed later, the checkpoint cannot be used",
+				 x->path, (unsigned long long)x->size);
 	return 0;
 }
 

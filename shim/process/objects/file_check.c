@@ -168,7 +168,8 @@ static int check_path(const struct gck_restore *r, const struct gck_file *f, str
 				f->path);
 	if (f->kind != GCK_FD_FILE || f->whole || is_made_again(r, f->path))
 		return 0;
-	if ((uint64_t)st.st_size < f->size && gck_file_is_log(f) && (uint64_t)st.st_size >= f->least)
+	if ((uint64_t)st.st_size < f->size && gck_file_is_log(f) &&
+	    (uint64_t)st.st_size >= f->least)
 		return 0; /* another rank of the step, which measured it earlier, cut it in a restart */
 	if ((uint64_t)st.st_size < f->size)
 		return gck_fail(err, ESTALE,

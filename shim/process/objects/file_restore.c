@@ -144,7 +144,8 @@ static bool is_cut_already(struct gck_rewrite *w, const struct stat *before)
 {
 	struct stat now;
 
-	if (fstat(w->fd, &now) || now.st_size >= before->st_size || (uint64_t)now.st_size < least(w))
+	if (fstat(w->fd, &now) || now.st_size >= before->st_size ||
+	    (uint64_t)now.st_size < least(w))
 		return false;
 	unlink(w->cut);
 	free(w->cut);
@@ -181,8 +182,8 @@ static int compare(struct gck_restore *r, const struct gck_rewrite *w, uint64_t 
 	*same = true;
 	for (uint64_t done = 0; staged != MAP_FAILED && n > 0 && *same && done < size;
 	     done += (uint64_t)n) {
-		n = pread(w->fd, r->buffer, size - done < GCK_CHUNK_MAX ? size - done : GCK_CHUNK_MAX,
-			  (off_t)done);
+		n = pread(w->fd, r->buffer,
+			  size - done < GCK_CHUNK_MAX ? size - done : GCK_CHUNK_MAX, (off_t)done);
 		*same = n <= 0 || !memcmp(r->buffer, staged + done, (size_t)n);
 	}
 	if (staged && staged != MAP_FAILED)

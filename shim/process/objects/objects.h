@@ -47,12 +47,15 @@ struct gck_fd_view {
 /* Fill x->kind and what belongs to it, or report why the descriptor cannot be carried (then the
  * kind does not matter). -1 only when the scan itself failed. */
 int gck_fd_file(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
-int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
-int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
+int gck_fd_memfd(struct gck_scan *s, const struct gck_fd_view *v,
+		 struct gck_file *x) GCK_MUST_CHECK;
+int gck_fd_device(struct gck_scan *s, const struct gck_fd_view *v,
+		  struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_anonymous(struct gck_scan *s, const struct gck_fd_view *v,
 		     struct gck_file *x) GCK_MUST_CHECK;
 int gck_fd_pipe(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
-int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v, struct gck_file *x) GCK_MUST_CHECK;
+int gck_fd_socket(struct gck_scan *s, const struct gck_fd_view *v,
+		  struct gck_file *x) GCK_MUST_CHECK;
 
 /* Once all descriptors are known: everything that one refers to must exist. fds[i] is a descriptor
  * of img->files[i]. */
@@ -131,7 +134,8 @@ int gck_close_failed(int fd);
 /* Both ends of a pipe or socketpair are made with the first of them. NULL: not made yet, or
  * failed. */
 struct gck_pair *gck_pair_find(struct gck_restore *r, const struct gck_file *f);
-struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f, struct gck_error *err);
+struct gck_pair *gck_pair_add(struct gck_restore *r, const struct gck_file *f,
+			      struct gck_error *err);
 
 /* Put the bytes that waited in an end back into it, and set the end's status flags. */
 int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,

@@ -75,7 +75,8 @@ static int outside(struct gck_scan *s, size_t i, const int *fds)
 		char object[32];
 
 		snprintf(object, sizeof(object), "fd %d", fds[i]);
-		gck_obstacle_add(s->f, true, object, "use dup()", "an end of a pipe was opened twice");
+		gck_obstacle_add(s->f, true, object, "use dup()",
+				 "an end of a pipe was opened twice");
 	}
 	if (other)
 		return 0;
@@ -217,7 +218,8 @@ static int put_back(struct gck_restore *r, const struct gck_file *f, int from, i
 	return n <= 0 || fcntl(into, F_SETFL, flags) ? -1 : 0;
 }
 
-int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into, struct gck_error *err)
+int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into,
+		    struct gck_error *err)
 {
 	int failed, staged = memfd_create("gpuckpt", MFD_CLOEXEC);
 
@@ -234,7 +236,8 @@ int gck_make_refill(struct gck_restore *r, const struct gck_file *f, int into, s
 
 int gck_make_status(int fd, const struct gck_file *f, struct gck_error *err)
 {
-	return fcntl(fd, F_SETFL, (int)(f->flags & SET_LATER)) ? gck_make_failed(err, f, "fcntl") : 0;
+	return fcntl(fd, F_SETFL, (int)(f->flags & SET_LATER)) ? gck_make_failed(err, f, "fcntl")
+							       : 0;
 }
 
 int gck_make_pipe(struct gck_restore *r, const struct gck_file *f, struct gck_error *err)

@@ -27,7 +27,8 @@ struct scratch {
 	struct timespec clocks[2];
 };
 
-int64_t *gck_inside_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+int64_t *gck_inside_call(struct gck_link_msg *m, long nr, uint64_t a, uint64_t b, uint64_t c,
+			 uint64_t d)
 {
 	struct gck_link_call *call = &m->calls[m->ncalls++];
 
@@ -85,17 +86,18 @@ static int ask_state(struct gck_scan *s, int timeout_ms)
 			gck_inside_call(&m, SYS_rt_sigaction, (uint64_t)i, 0,
 			    base + offsetof(struct scratch, actions[i]), 8);
 	for (int i = 0; i < 3; i++)
-		gck_inside_call(&m, SYS_getitimer, (uint64_t)i, base + offsetof(struct scratch, itimers[i]), 0,
-		    0);
-	gck_inside_call(&m, SYS_clock_gettime, CLOCK_REALTIME, base + offsetof(struct scratch, clocks[0]), 0,
-	    0);
-	gck_inside_call(&m, SYS_clock_gettime, CLOCK_MONOTONIC, base + offsetof(struct scratch, clocks[1]), 0,
-	    0);
+		gck_inside_call(&m, SYS_getitimer, (uint64_t)i,
+				base + offsetof(struct scratch, itimers[i]), 0, 0);
+	gck_inside_call(&m, SYS_clock_gettime, CLOCK_REALTIME,
+			base + offsetof(struct scratch, clocks[0]), 0, 0);
+	gck_inside_call(&m, SYS_clock_gettime, CLOCK_MONOTONIC,
+			base + offsetof(struct scratch, clocks[1]), 0, 0);
 	brk = gck_inside_call(&m, SYS_brk, 0, 0, 0, 0);
 	dumpable = gck_inside_call(&m, SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0);
 	thp = gck_inside_call(&m, SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0);
 	nnp = gck_inside_call(&m, SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0);
-	if (gck_inside_run(s, &m, timeout_ms) || gck_memory_read(s->t->pid, base, &x, sizeof(x), s->err))
+	if (gck_inside_run(s, &m, timeout_ms) ||
+	    gck_memory_read(s->t->pid, base, &x, sizeof(x), s->err))
 		return -1;
 	s->img->brk = (uint64_t)*brk;
 	s->img->dumpable = (int32_t)*dumpable;

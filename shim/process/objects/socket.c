@@ -39,10 +39,14 @@ static int ask_kernel(uint32_t inode, struct known *k, struct gck_error *err)
 		struct nlmsghdr head;
 		struct unix_diag_req body;
 	} request = {
-		.head = {.nlmsg_len = sizeof(request), .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		.head = {.nlmsg_len = sizeof(request),
+			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 			 .nlmsg_flags = NLM_F_REQUEST},
-		.body = {.sdiag_family = AF_UNIX, .udiag_states = ~0u, .udiag_ino = inode,
-			 .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN, .udiag_cookie = {~0u, ~0u}},
+		.body = {.sdiag_family = AF_UNIX,
+			 .udiag_states = ~0u,
+			 .udiag_ino = inode,
+			 .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN,
+			 .udiag_cookie = {~0u, ~0u}},
 	};
 	union {
 		struct nlmsghdr head;
@@ -121,8 +125,9 @@ static void name_socket(struct gck_scan *s, const struct gck_fd_view *v, int cop
 			 listening ? "" : peer ? "to" : "at", text);
 	} else if (domain == AF_UNIX) {
 		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
-			 "a unix socket that is %s",
-			 listening ? "listening under the name of a file" : "connected to another process or has a name");
+				 "a unix socket that is %s",
+				 listening ? "listening under the name of a file"
+					   : "connected to another process or has a name");
 	} else {
 		gck_obstacle_add(s->f, true, v->object, "close it before a checkpoint",
 			 "a socket of address family %d", domain);
@@ -177,8 +182,9 @@ static int read_listener(struct gck_scan *s, const struct gck_fd_view *v,
 	memcpy(x->name, name, size);
 	x->name_size = size;
 	if (k.waiting)
-		gck_obstacle_add(s->f, true, v->object, "try again", "a connection to @%.*s waits to be "
-			 "accepted", (int)size, (const char *)name);
+		gck_obstacle_add(s->f, true, v->object, "try again",
+				 "a connection to @%.*s waits to be accepted",
+				 (int)size, (const char *)name);
 	return 0;
 }
 

@@ -62,8 +62,9 @@ int gck_scan_timer_list(struct gck_scan *s)
 	char *text = gck_proc_read(s->t->proc, "timers", NULL, NULL);
 
 	if (!text) {
-		gck_obstacle_add(s->f, false, "timers", "use a kernel with CONFIG_CHECKPOINT_RESTORE",
-			 "this kernel does not list POSIX timers: they are not carried");
+		gck_obstacle_add(s->f, false, "timers",
+				 "use a kernel with CONFIG_CHECKPOINT_RESTORE",
+				 "this kernel does not list POSIX timers: they are not carried");
 		return 0;
 	}
 	for (char *at = text, *next; at && !strncmp(at, "ID: ", 4); at = next) {

@@ -44,6 +44,7 @@ int gck_source_read(const struct gck_source *s, const struct gck_range *v, size_
 uint64_t gck_pack_pages(void *data, uint64_t mask);
 
 /* Read n bytes of a process's memory: all, or -1. */
-int gck_memory_read(pid_t pid, uint64_t address, void *data, size_t n, struct gck_error *err) GCK_MUST_CHECK;
+int gck_memory_read(pid_t pid, uint64_t address, void *data, size_t n,
+		    struct gck_error *err) GCK_MUST_CHECK;
 
 #endif

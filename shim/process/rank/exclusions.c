@@ -19,8 +19,8 @@
 
 static int broken(struct gck_error *err, const char *what, uint64_t value)
 {
-	return gck_fail(err, EPROTO, "what its MPI part says of itself makes no sense: %s %llu", what,
-			(unsigned long long)value);
+	return gck_fail(err, EPROTO, "what its MPI part says of itself makes no sense: %s %llu",
+			what, (unsigned long long)value);
 }
 
 /* An array of n elements in the rank; *v is NULL if it is empty. */
@@ -107,8 +107,9 @@ static int read_mpi(struct gck_exclusions *l, pid_t pid, uint64_t address, struc
 		return gck_fail_in(err, "the MPI part's state");
 	if (state.magic != GCK_MPI_STATE_MAGIC || state.version != GCK_MPI_STATE_VERSION ||
 	    state.size != sizeof(state))
-		return gck_fail(err, EPROTO, "there is no state of this version's MPI part at %llx: "
-				"was gpuckpt updated since it started?",
+		return gck_fail(err, EPROTO,
+				"there is no state of this version's MPI part at %llx: was gpuckpt "
+				"updated since it started?",
 				(unsigned long long)address);
 	l->closed_for = state.closed_for;
 	l->link_fd = state.link_fd;
@@ -131,8 +132,9 @@ static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, stru
 		return gck_fail_in(err, "the CUDA part's state");
 	if (state.magic != GCK_CUDA_STATE_MAGIC || state.version != GCK_CUDA_STATE_VERSION ||
 	    state.size != sizeof(state))
-		return gck_fail(err, EPROTO, "there is no state of this version's CUDA part at %llx: "
-				"was gpuckpt updated since it started?",
+		return gck_fail(err, EPROTO,
+				"there is no state of this version's CUDA part at %llx: was "
+				"gpuckpt updated since it started?",
 				(unsigned long long)address);
 	l->drained_for = state.drained_for;
 	l->cuda_fds[0] = state.link_fd;
@@ -142,7 +144,8 @@ static int read_cuda(struct gck_exclusions *l, pid_t pid, uint64_t address, stru
 	l->cuda_fds[4] = state.data_fd[1];
 	l->ncuda_fds = 5;
 	l->device_bytes = state.device_bytes;
-	l->ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n : GCK_LINK_CUDA_DEVICES;
+	l->ndevices = state.devices.n < GCK_LINK_CUDA_DEVICES ? state.devices.n
+							      : GCK_LINK_CUDA_DEVICES;
 	for (size_t i = 0; i < l->ndevices; i++) {
 		l->devices[i].bytes = at_most(state.memory[i].bytes);
 		l->devices[i].room = at_most(state.memory[i].free_bytes);
@@ -181,7 +184,8 @@ static bool is_in(const int32_t *v, size_t n, int32_t x)
 
 bool gck_exclusions_fd(const struct gck_exclusions *l, int fd)
 {
-	return fd == l->link_fd || is_in(l->cuda_fds, l->ncuda_fds, fd) || is_in(l->fds, l->nfds, fd);
+	return fd == l->link_fd || is_in(l->cuda_fds, l->ncuda_fds, fd) ||
+	       is_in(l->fds, l->nfds, fd);
 }
 
 bool gck_exclusions_device(const struct gck_exclusions *l, const char *path)

@@ -151,7 +151,8 @@ int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int tim
 	return put_calls(&p, m, -1, err) ? -1 : take_results(p, m, n, timeout_ms, err);
 }
 
-int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err)
+int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,
+			   struct gck_error *err)
 {
 	struct gck_link_msg m = {.type = GCK_LINK_MARKS};
 	struct peer p = helper_of(t);
@@ -160,8 +161,9 @@ int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd
 	if (put(&p, &m, -1, err) || take_with(p, &m, GCK_LINK_MARKED, &passed, timeout_ms, err))
 		return -1;
 	if (m.pid < 0 || passed < 0)
-		return gck_fail(err, m.pid < 0 ? -m.pid : EPROTO, "process %d has no userfaultfd: %s",
-				(int)t->pid, strerror(m.pid < 0 ? -m.pid : EPROTO));
+		return gck_fail(err, m.pid < 0 ? -m.pid : EPROTO,
+				"process %d has no userfaultfd: %s", (int)t->pid,
+				strerror(m.pid < 0 ? -m.pid : EPROTO));
 	*uffd = passed;
 	return 0;
 }

@@ -14,7 +14,8 @@ int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int tim
 
 /* A userfaultfd of the rank's memory that only we have, which no descriptor of the rank's leads to
  * once this has returned; ask while the rank is held. */
-int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd, struct gck_error *err);
+int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,
+			   struct gck_error *err);
 
 /* Fork a frozen clone: it lives until *life is closed. Its memory is a copy now; it can be read
  * when it is ready, which need not be waited for while the rank is held. */

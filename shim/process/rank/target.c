@@ -20,8 +20,8 @@
 static int refresh_exclusions(struct gck_target *t, struct gck_error *err)
 {
 	for (int i = 0; i < LOOKS; i++)
-		if (gck_exclusions_read(&t->excluded, t->pid, t->shim->mpi_state, t->shim->cuda_state,
-				      err) == 0)
+		if (gck_exclusions_read(&t->excluded, t->pid, t->shim->mpi_state,
+					t->shim->cuda_state, err) == 0)
 			return 0;
 	return -1;
 }
@@ -78,8 +78,10 @@ int gck_target_open(struct gck_target *t, pid_t pid, int link,
 	if (t->proc < 0)
 		goto failed;
 	if (gck_proc_headless(t->proc)) {
-		gck_fail(err, ENOTSUP, "process %d: its main thread has ended while others run; let it wait "
-			 "for them (pthread_join)", (int)pid);
+		gck_fail(err, ENOTSUP,
+			 "process %d: its main thread has ended while others run; let it wait for "
+			 "them (pthread_join)",
+			 (int)pid);
 		goto failed;
 	}
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -302,8 +302,9 @@ static void test_headless(void)
 	ok(!gck_process_able(rank.pid, &hello, &options, &err) &&
 	   strstr(err.text, "its main thread has ended"), "able says so: %s", err.text);
 	err.text[0] = '\0';
-	ok(!gck_capture_open(rank.pid, helper_link, &hello, &options, &err) && err.code == ENOTSUP &&
-	   strstr(err.text, "its main thread has ended"), "so does a checkpoint: %s", err.text);
+	ok(!gck_capture_open(rank.pid, helper_link, &hello, &options, &err) &&
+		   err.code == ENOTSUP && strstr(err.text, "its main thread has ended"),
+	   "so does a checkpoint: %s", err.text);
 	is_int(stop(), 0, "it ends by itself");
 }
 

@@ -57,7 +57,8 @@ static bool in_vdso(const struct gck_image *img)
 	while (m < end && m->kind != GCK_MAP_VDSO)
 		m++;
 	for (size_t i = 0; m < end && i < img->nthreads; i++)
-		found = found || (img->threads[i].regs.rip >= m->start && img->threads[i].regs.rip < m->end);
+		found = found ||
+			(img->threads[i].regs.rip >= m->start && img->threads[i].regs.rip < m->end);
 	return found;
 }
 

@@ -43,7 +43,8 @@ static void *clock_user(void *at)
 
 static void use_clock(int flags)
 {
-	void *at = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+	void *at = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS,
+			-1, 0);
 
 	if (at == MAP_FAILED)
 		perror("mmap");

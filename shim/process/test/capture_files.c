@@ -137,7 +137,8 @@ static void test_logs(void)
 	img = gck_image_from_json(manifest, &err);
 	r = gck_reader_open(store, manifest, &err);
 	f = named(img, "/appended");
-	ok(f && f->size == (20 << 20) + 4 && f->least == 20 << 20, "the long log ends where it does for all ranks");
+	ok(f && f->size == (20 << 20) + 4 && f->least == 20 << 20,
+	   "the long log ends where it does for all ranks");
 	f = named(img, "/log");
 	ok(f && f->whole && f->size == 8 && f->data_size == 8 && f->data.rows.n == 1,
 	   "so does the short one");
@@ -192,8 +193,8 @@ static void test_subvolume(void)
 	   "one that has a name is that file");
 	m = mapped(img, "/gone (deleted)");
 	f = named(img, "/gone");
-	ok(m && m->kind == GCK_MAP_SHARED && f && f->kind == GCK_FD_MEMFD && f->object == m->object &&
-		   img->objects[m->object].size == 2 * GCK_PAGE,
+	ok(m && m->kind == GCK_MAP_SHARED && f && f->kind == GCK_FD_MEMFD &&
+		   f->object == m->object && img->objects[m->object].size == 2 * GCK_PAGE,
 	   "one that has none is what the descriptor is");
 	gck_image_free(img);
 	json_decref(manifest);

@@ -289,10 +289,12 @@ static void test_deaths(void)
 		n = windows(true, i++, &killed, &err);
 		failed += n < 0;
 	} while (killed && (n < 0 || n >= whole));
-	ok(!killed && n >= whole, "the clone is killed at each of %d points: its image is whole or none", i - 1);
+	ok(!killed && n >= whole,
+	   "the clone is killed at each of %d points: its image is whole or none", i - 1);
 	ok(failed > 0, "it was none %d times: %s", failed, err.text);
 	is_str(rank_ask(&rank, "count"), "0", "the rank goes on");
-	ok(windows(false, 0, &killed, &err) >= whole && killed, "the rank is killed: its image is whole");
+	ok(windows(false, 0, &killed, &err) >= whole && killed,
+	   "the rank is killed: its image is whole");
 	waitpid(rank.pid, NULL, 0);
 	bury();
 }

@@ -29,7 +29,16 @@ static struct gck_options options;
 
 /* ---- the rank ------------------------------------------------------------------------------- */
 
-enum break_how { SOUND, NO_LIST, PIECES_OVERLAP, PIECE_ODD, LOST_MEMORY, GONE, WRONG_ANSWER, SILENT };
+enum break_how {
+	SOUND,
+	NO_LIST,
+	PIECES_OVERLAP,
+	PIECE_ODD,
+	LOST_MEMORY,
+	GONE,
+	WRONG_ANSWER,
+	SILENT
+};
 
 struct rank {
 	struct gck_device d;
@@ -44,15 +53,22 @@ struct rank {
 
 /* By their offsets in memory: one that begins and ends within windows, two in one window, one that
  * takes several GETs. */
-static const struct piece { uint64_t at, size; } pieces[] = {
-	{ 4 * KIB, 600 * KIB }, { 768 * KIB, 8 * KIB }, { 800 * KIB, 16 * KIB }, { 2048 * KIB, 9472 * KIB },
+static const struct piece { uint64_t at, size;
+} pieces[] = {
+	{4 * KIB, 600 * KIB},
+	{768 * KIB, 8 * KIB},
+	{800 * KIB, 16 * KIB},
+	{2048 * KIB, 9472 * KIB},
 };
 #define NPIECES (sizeof pieces / sizeof *pieces)
 
 static void say_piece(const struct rank *r, uint64_t at, uint64_t size)
 {
-	gck_device_say(&r->d, &(struct gck_link_data){.type = GCK_LINK_DATA_PIECE, .address = BASE + at,
-		       .size = size}, NULL);
+	gck_device_say(&r->d,
+		       &(struct gck_link_data){.type = GCK_LINK_DATA_PIECE,
+					       .address = BASE + at,
+					       .size = size},
+		       NULL);
 }
 
 static void list(struct rank *r)
@@ -97,10 +113,13 @@ static void put_hashes(struct rank *r, uint64_t at, uint64_t size, unsigned char
 /* Does it go on after this? */
 static bool answer(struct rank *r, const struct gck_link_data *m)
 {
-	struct gck_link_data ready = {.type = GCK_LINK_DATA_READY, .address = m->address, .size = m->size};
+	struct gck_link_data ready = {.type = GCK_LINK_DATA_READY,
+				      .address = m->address,
+				      .size = m->size};
 	uint64_t at = m->address - BASE;
 
-	if (!in_a_piece(at, m->size) || (m->type == GCK_LINK_DATA_GET && m->size > GCK_LINK_DATA_MOST))
+	if (!in_a_piece(at, m->size) ||
+	    (m->type == GCK_LINK_DATA_GET && m->size > GCK_LINK_DATA_MOST))
 		return false;
 	if (m->type == GCK_LINK_DATA_HASH && !r->hashes) {
 		ready.value = ENOTSUP;
@@ -190,10 +209,11 @@ static int write_device(struct written *w, struct gck_writer *writer, const int 
 
 /* The windows are kept beside the manifest: what a manifest is made of otherwise is not here. */
 static struct written store_it(struct rank *r, uint32_t seq, const struct written *before,
-			       int (*progress)(void *, uint64_t, uint64_t), struct gck_windows *device)
+			       int (*progress)(void *, uint64_t, uint64_t),
+			       struct gck_windows *device)
 {
-	struct gck_writer *w = gck_writer_open(store, seq, "t", &options, before ? before->manifest : NULL,
-					       NULL);
+	struct gck_writer *w = gck_writer_open(store, seq, "t", &options,
+					       before ? before->manifest : NULL, NULL);
 	struct written out = {.manifest = NULL};
 	char hash[1][GCK_HASH_TEXT];
 	struct gck_device_ends e;
@@ -330,8 +350,8 @@ static void there_and_back(struct rank *r)
 	gck_device_say(&rank, &(struct gck_link_data){.type = GCK_LINK_DATA_DONE}, NULL);
 	serve_end(&s, &rank);
 	is_int(s.rc, 0, "until it wants no more");
-	is_int(s.progress.grew, (MEMORY + STEP - 1) / STEP, "each answer is progress, with more zeros than the "
-	       "image stores, too");
+	is_int(s.progress.grew, (MEMORY + STEP - 1) / STEP,
+	       "each answer is progress, with more zeros than the image stores, too");
 	ok(!s.progress.ended, "and none the last, as far as is known");
 
 	r->hashes = true;
@@ -354,8 +374,8 @@ static void there_and_back(struct rank *r)
 	third = store_it(r, 3, &second, go_on, &device);
 	ok(third.manifest && r->gets == 10096 * KIB && !third.stored, "without hashes all is read, "
 	   "and nothing stored");
-	ok(third.progress.done == 10096 * KIB && !third.progress.ended, "all of it is progress where less was "
-	   "expected");
+	ok(third.progress.done == 10096 * KIB && !third.progress.ended,
+	   "all of it is progress where less was expected");
 	r->expected = MEMORY;
 	json_decref(first.manifest);
 	json_decref(second.manifest);
@@ -372,7 +392,8 @@ static void fails(struct rank *r, enum break_how how, int code, const char *text
 	r->how = how;
 	looks = 0;
 	w = store_it(r, 9, NULL, how == SILENT ? stop_after_ten : go_on, &device);
-	ok(!w.manifest && w.err.code == code && strstr(w.err.text, text), "%s: %s", name, w.err.text);
+	ok(!w.manifest && w.err.code == code && strstr(w.err.text, text), "%s: %s", name,
+	   w.err.text);
 	json_decref(w.manifest);
 	gck_hex_table_clear(&device.rows);
 	r->how = SOUND;
@@ -399,8 +420,10 @@ static void damaged(struct rank *r)
 	gck_chunks_set(&other, x.index, &x);
 	device.chunks = &other;
 	serve_begin(&s, &w, &device, &rank);
-	is_int(get(&rank, gck_windows_address(&device, 19), GCK_WINDOW, 0, &m), 0, "a sound window");
-	is_int(get(&rank, gck_windows_address(&device, 20), GCK_WINDOW, 0, &m), EBADMSG, "a damaged one");
+	is_int(get(&rank, gck_windows_address(&device, 19), GCK_WINDOW, 0, &m), 0,
+	       "a sound window");
+	is_int(get(&rank, gck_windows_address(&device, 20), GCK_WINDOW, 0, &m), EBADMSG,
+	       "a damaged one");
 	ok(strstr(m.why, "is damaged"), "the rank is told why: %s", m.why);
 	serve_end(&s, &rank);
 	is_int(s.err.code, EBADMSG, "and the agent");

@@ -33,7 +33,9 @@ static bool marked(const char *fd, uint64_t cuda_state)
 {
 	struct gck_shim_state shim = {.cuda_state = cuda_state};
 	int32_t number = 7;
-	struct gck_target t = {.proc = proc, .shim = &shim, .excluded = {.fds = &number, .nfds = fd != NULL}};
+	struct gck_target t = {.proc = proc,
+			       .shim = &shim,
+			       .excluded = {.fds = &number, .nfds = fd != NULL}};
 	struct gck_dirty_tracker m = {.uffd = memfd_create("marks", MFD_CLOEXEC)};
 	const struct gck_image img = {0};
 	bool has;
@@ -49,14 +51,16 @@ static bool marked(const char *fd, uint64_t cuda_state)
 
 static void test_pins(void)
 {
-	static const char *const texts[] = {"VmPin:\t       4 kB\n", "VmPin:\t 8388608 kB\n", "VmLck:\t       0 kB\n", ""};
+	static const char *const texts[] = {"VmPin:\t       4 kB\n", "VmPin:\t 8388608 kB\n",
+					    "VmLck:\t       0 kB\n", ""};
 
 	put_status(NO_PINS);
 	ok(marked(NULL, 0), "nothing of its memory is pinned");
 	ok(!marked(NULL, 4096), "it uses CUDA");
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		put_status(texts[i]);
-		ok(!marked(NULL, 0), "something is, or may be: %.*s", (int)strcspn(texts[i], "\n"), texts[i]);
+		ok(!marked(NULL, 0), "something is, or may be: %.*s", (int)strcspn(texts[i], "\n"),
+		   texts[i]);
 	}
 	unlinkat(proc, "status", 0);
 	ok(!marked(NULL, 0), "its status cannot be read");
@@ -65,12 +69,26 @@ static void test_pins(void)
 static void test_descriptors(void)
 {
 	static const char *const harmless[] = {
-		"socket:[4711]", "pipe:[4711]", "anon_inode:[eventfd]", "anon_inode:[eventpoll]",
-		"anon_inode:inotify", "/memfd:ring (deleted)", "/dev/null", "/dev/shm/segment", "/home/data",
+		"socket:[4711]",
+		"pipe:[4711]",
+		"anon_inode:[eventfd]",
+		"anon_inode:[eventpoll]",
+		"anon_inode:inotify",
+		"/memfd:ring (deleted)",
+		"/dev/null",
+		"/dev/shm/segment",
+		"/home/data",
 	};
 	static const char *const others[] = {
-		"/dev/infiniband/uverbs0", "/dev/nvidia0", "/dev/kfd", "/dev/knem", "/dev/nullb0",
-		"anon_inode:[io_uring]", "anon_inode:[vfio-device]", "anon_inode:kvm-vm", "something",
+		"/dev/infiniband/uverbs0",
+		"/dev/nvidia0",
+		"/dev/kfd",
+		"/dev/knem",
+		"/dev/nullb0",
+		"anon_inode:[io_uring]",
+		"anon_inode:[vfio-device]",
+		"anon_inode:kvm-vm",
+		"something",
 	};
 
 	put_status(NO_PINS);
@@ -84,8 +102,10 @@ int main(void)
 {
 	char command[64];
 
-	if (!mkdtemp(directory) || (proc = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
-	    mkdirat(proc, "fd", 0700) || close(openat(proc, "pagemap", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)))
+	if (!mkdtemp(directory) ||
+	    (proc = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+	    mkdirat(proc, "fd", 0700) ||
+	    close(openat(proc, "pagemap", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)))
 		errx(99, "no directory");
 	test_pins();
 	test_descriptors();

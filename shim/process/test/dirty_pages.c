@@ -93,7 +93,8 @@ static void learn(void)
 		for (uint64_t at = maps.v[i].start; at < maps.v[i].end; at += MARKS_PAGE) {
 			if (at < MARKS_AT || at >= MARKS_END)
 				continue;
-			if (pread(mem, truth.data + (at - MARKS_AT), MARKS_PAGE, (off_t)at) != MARKS_PAGE)
+			if (pread(mem, truth.data + (at - MARKS_AT), MARKS_PAGE, (off_t)at) !=
+			    MARKS_PAGE)
 				errx(99, "the rank cannot be read at %lx", (unsigned long)at);
 			truth.there[(at - MARKS_AT) / MARKS_PAGE] = true;
 		}
@@ -124,7 +125,8 @@ static bool lay_out(const struct gck_image *img, struct gck_reader *r, char *dat
 		if (read_chunk(r, &x.chunk, chunk, NULL))
 			return false;
 		for (uint64_t left = x.mask; left; left &= left - 1, from += MARKS_PAGE)
-			memcpy(data + (x.address - MARKS_AT) + (size_t)__builtin_ctzll(left) * MARKS_PAGE,
+			memcpy(data + (x.address - MARKS_AT) +
+				       (size_t)__builtin_ctzll(left) * MARKS_PAGE,
 			       from, MARKS_PAGE);
 	}
 	return true;
@@ -140,14 +142,15 @@ static bool is_true(const json_t *manifest)
 	for (uint64_t at = 0; at < MARKS_END - MARKS_AT && right; at += MARKS_PAGE) {
 		const struct gck_map *m;
 
-		if (!truth.there[at / MARKS_PAGE] || !memcmp(data + at, truth.data + at, MARKS_PAGE))
+		if (!truth.there[at / MARKS_PAGE] ||
+		    !memcmp(data + at, truth.data + at, MARKS_PAGE))
 			continue;
 		m = map_at(img, MARKS_AT + at);
 		/* The file's own page, which is not stored. */
 		if (m && m->kind == GCK_MAP_FILE && truth.data[at] && !data[at])
 			continue;
-		printf("# the page at %lx is another one in image %u\n", (unsigned long)(MARKS_AT + at),
-		       seq);
+		printf("# the page at %lx is another one in image %u\n",
+		       (unsigned long)(MARKS_AT + at), seq);
 		right = false;
 	}
 	free(data);

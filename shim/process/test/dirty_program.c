@@ -356,7 +356,8 @@ static void *write_on(void *arg)
 	char *at = (char *)MARKS_AT + (MARKS_SLOTS + 1ul) * MARKS_STRIDE;
 
 	(void)arg;
-	if (mmap(at, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+	if (mmap(at, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) != at)
 		_exit(10);
 	for (uint64_t n = 1;; n++) {
 		memcpy(at + n * 7919 % (MOST / MARKS_PAGE) * MARKS_PAGE, &n, sizeof(n));

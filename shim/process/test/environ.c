@@ -98,12 +98,12 @@ static void replace(const char *name, char *entry)
 			*e = entry;
 }
 
-static char first[] = "HOME=/home/a\0SLURM_NODEID=0\0SLURM_NODELIST=n1\0TMPDIR=/tmp/1\0HOSTNAME=n1\0"
-		      "SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma";
-static const char second[] = "HOME=/else\0SLURM_NODEID=1\0SLURM_NODELIST=n2\0TMPDIR=/tmp/2\0HOSTNAME=n2\0"
-			     "SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=1";
-static const char third[] = "HOME=/else\0SLURM_NODEID=2\0SLURM_NODELIST=n3\0TMPDIR=/tmp/3\0HOSTNAME=n3\0"
-			    "SLURM_CPU_BIND=none\0OMPI_MCA_btl=self\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=2";
+static char first[] =
+	"HOME=/home/a\0SLURM_NODEID=0\0SLURM_NODELIST=n1\0TMPDIR=/tmp/1\0HOSTNAME=n1\0SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma";
+static const char second[] =
+	"HOME=/else\0SLURM_NODEID=1\0SLURM_NODELIST=n2\0TMPDIR=/tmp/2\0HOSTNAME=n2\0SLURM_CPU_BIND=none\0OMPI_MCA_btl=tcp\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=1";
+static const char third[] =
+	"HOME=/else\0SLURM_NODEID=2\0SLURM_NODELIST=n3\0TMPDIR=/tmp/3\0HOSTNAME=n3\0SLURM_CPU_BIND=none\0OMPI_MCA_btl=self\0OMPI_MCA_osc=rdma\0SLURM_RESTART_COUNT=2";
 
 static void values(void)
 {
@@ -130,7 +130,8 @@ static void unsets(void)
 	unset("SLURM_CPU_BIND");
 	unset("OMPI_MCA_osc");
 	restart(second, sizeof second);
-	ok(!get("SLURM_CPU_BIND") && !get("OMPI_MCA_osc"), "what the program has unset does not come back");
+	ok(!get("SLURM_CPU_BIND") && !get("OMPI_MCA_osc"),
+	   "what the program has unset does not come back");
 	ok(get("OMPI_MCA_btl") && get("SLURM_RESTART_COUNT"), "all else does");
 	unset("TMPDIR");
 	restart(third, sizeof third);
@@ -149,9 +150,10 @@ static void lineage(void)
 	restart(second, sizeof second);
 	held = get("SLURM_NODELIST");
 	for (int i = 2; i < 100; i++) {
-		size_t size = (size_t)snprintf(text, sizeof text, "SLURM_NODEID=0%cSLURM_NODELIST=n%d%c"
-			"TMPDIR=/tmp/%d%cHOSTNAME=n%d%cSLURM_CPU_BIND=none%cOMPI_MCA_btl=tcp%c"
-			"OMPI_MCA_osc=rdma%cSLURM_RESTART_COUNT=%d", 0, i, 0, i, 0, i, 0, 0, 0, 0, i);
+		size_t size = (size_t)snprintf(
+			text, sizeof text,
+			"SLURM_NODEID=0%cSLURM_NODELIST=n%d%cTMPDIR=/tmp/%d%cHOSTNAME=n%d%cSLURM_CPU_BIND=none%cOMPI_MCA_btl=tcp%cOMPI_MCA_osc=rdma%cSLURM_RESTART_COUNT=%d",
+			0, i, 0, i, 0, i, 0, 0, 0, 0, i);
 
 		restart(text, size + 1);
 		n += atoi(get("SLURM_RESTART_COUNT")) == i && atoi(get("SLURM_NODELIST") + 1) == i;

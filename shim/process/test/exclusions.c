@@ -14,7 +14,11 @@
 
 #define P GCK_PAGE
 
-static struct gck_mpi_range ranges[] = {{8 * P, 2 * P}, {0, 0}, {20 * P, P}, {9 * P, 3 * P}, {21 * P, P}};
+static struct gck_mpi_range ranges[] = {{8 * P, 2 * P},
+					{0, 0},
+					{20 * P, P},
+					{9 * P, 3 * P},
+					{21 * P, P}};
 static struct gck_mpi_range hollow[] = {{40 * P, 4 * P}};
 static int32_t fds[] = {-1, 5, -1, 7}, threads[] = {0, 4711};
 
@@ -45,8 +49,10 @@ static void what_is_said(struct gck_exclusions *l)
 	is_int(read_it(l, &s), 0, "it is read");
 	is_int((long long)l->closed_for, 9, "with the checkpoint that it is closed for");
 	is_int((long long)l->ranges.n, 2, "ranges that overlap or touch are one, empty ones none");
-	ok(gck_exclusions_range(l, 8 * P, 12 * P) && gck_exclusions_range(l, 20 * P, 22 * P), "they are left out");
-	ok(!gck_exclusions_range(l, 7 * P, 9 * P) && !gck_exclusions_range(l, 12 * P, 13 * P), "no more than they");
+	ok(gck_exclusions_range(l, 8 * P, 12 * P) && gck_exclusions_range(l, 20 * P, 22 * P),
+	   "they are left out");
+	ok(!gck_exclusions_range(l, 7 * P, 9 * P) && !gck_exclusions_range(l, 12 * P, 13 * P),
+	   "no more than they");
 	ok(gck_exclusions_fd(l, 5) && gck_exclusions_fd(l, 7) && gck_exclusions_fd(l, 3),
 	   "descriptors are, and the link");
 	ok(!gck_exclusions_fd(l, 4), "no others");
@@ -78,14 +84,16 @@ static void cut(struct gck_exclusions *l)
 	add(&m, 30, 31, "");
 	is_int(gck_exclusions_cut(l, &m, NULL), 0, "the ranges are taken off the mappings");
 	is_int((long long)m.n, 4, "one that is all of one is gone, one within leaves two");
-	ok(m.v[1].start == 7 * P && m.v[1].end == 8 * P && m.v[1].offset == 100 * P, "what is before it");
+	ok(m.v[1].start == 7 * P && m.v[1].end == 8 * P && m.v[1].offset == 100 * P,
+	   "what is before it");
 	ok(m.v[2].start == 12 * P && m.v[2].end == 13 * P, "and behind it");
 	ok(m.v[2].offset == 105 * P, "where it is in the file");
 	ok(m.v[0].start == P && m.v[3].start == 30 * P, "others stay");
 	gck_maps_free(&m);
 }
 
-static void refused(struct gck_exclusions *l, void (*break_it)(struct gck_mpi_state *), const char *name)
+static void refused(struct gck_exclusions *l, void (*break_it)(struct gck_mpi_state *),
+		    const char *name)
 {
 	struct gck_mpi_state s = whole();
 
@@ -127,13 +135,16 @@ static void gpu(struct gck_exclusions *l)
 	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "a rank with CUDA");
 	ok(gck_exclusions_fd(l, 6) && !gck_exclusions_fd(l, 5), "its link is left out");
 	ok(l->device_bytes == 3ull << 30, "its GPU's memory will be in its own");
-	ok(gck_exclusions_device(l, "/dev/nvidia0") && gck_exclusions_device(l, "/dev/nvidia-uvm") &&
-	   !gck_exclusions_device(l, "/dev/null"), "its devices will be closed");
+	ok(gck_exclusions_device(l, "/dev/nvidia0") &&
+		   gck_exclusions_device(l, "/dev/nvidia-uvm") &&
+		   !gck_exclusions_device(l, "/dev/null"),
+	   "its devices will be closed");
 	s.drained_for = 7;
 	is_int(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL), 0, "drained");
 	ok(!gck_exclusions_device(l, "/dev/nvidia0"), "they should be");
 	s.version++;
-	ok(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0, "another version's is refused");
+	ok(gck_exclusions_read(l, getpid(), 0, (uintptr_t)&s, NULL) < 0,
+	   "another version's is refused");
 }
 
 int main(void)

@@ -223,7 +223,10 @@ static int say_without_memory(const json_t *j)
 	setrlimit(RLIMIT_AS, &none);
 	img = gck_image_from_json(j, &err);
 	printf("# %s\n", err.text);
-	return !img && err.code == ENOMEM && strstr(err.text, "device") && !strstr(err.text, "damaged") ? 0 : 1;
+	return !img && err.code == ENOMEM && strstr(err.text, "device") &&
+			       !strstr(err.text, "damaged")
+		       ? 0
+		       : 1;
 }
 
 static void test_no_memory(const json_t *j)
@@ -239,7 +242,8 @@ static void test_no_memory(const json_t *j)
 		fflush(stdout);
 		_exit(rc);
 	}
-	ok(waitpid(pid, &status, 0) == pid && !status, "without memory it is not taken for damaged");
+	ok(waitpid(pid, &status, 0) == pid && !status,
+	   "without memory it is not taken for damaged");
 }
 
 /* As many windows as 20 GiB have, put in from behind: their text is not parsed as others are. */

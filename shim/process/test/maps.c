@@ -143,7 +143,8 @@ static void test_ended(void)
 	waitpid(pid, NULL, 0);
 	ok(gck_process_ended(pid), "so has one that is no more");
 	ok(!ended("7 (a) b) S 1 7 7 0 -1 4194304 0 0\n"), "one that sleeps has not");
-	ok(ended("7 (a) b) R 1 7 7 0 -1 4194308 0 0\n"), "one that exits has, before it is a zombie");
+	ok(ended("7 (a) b) R 1 7 7 0 -1 4194308 0 0\n"),
+	   "one that exits has, before it is a zombie");
 }
 
 int main(void)

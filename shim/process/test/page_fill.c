@@ -80,7 +80,7 @@ int main(void)
 {
 	static struct gck_map maps[MAPS];
 	struct gck_content content = { .path = (char *)"/gone" };
-	struct gck_image img = { .maps = maps, .nmaps = MAPS, .contents = &content, .ncontents = 1 };
+	struct gck_image img = {.maps = maps, .nmaps = MAPS, .contents = &content, .ncontents = 1};
 	int none = -1;
 	struct gck_restore r = { .img = &img, .contents = &none };
 	struct pieces p = { 0 };

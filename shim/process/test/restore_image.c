@@ -371,7 +371,8 @@ static void test_other_log(void)
 	is_str(read_outside(), "kept, and ", "one that is missing is made again");
 	write_outside("ke");
 	cut_log(73, 10);
-	is_str(read_outside(), "kept, and ", "one that was cut to less than it ever had is as it was");
+	is_str(read_outside(), "kept, and ",
+	       "one that was cut to less than it ever had is as it was");
 	is_str(take_beside(1), "", "it had nothing else");
 	write_outside("another one, longer");
 	cut_log(71, 10);

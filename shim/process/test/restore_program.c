@@ -615,7 +615,8 @@ static void run_clock(void)
 	const int64_t most = 20000000;
 	int64_t now = clock_ns(CLOCK_MONOTONIC), before, turns = 0;
 
-	for (int64_t ran = 0; ran < rounds * 1000000; ran += now - before < most ? now - before : most) {
+	for (int64_t ran = 0; ran < rounds * 1000000;
+	     ran += now - before < most ? now - before : most) {
 		before = now;
 		now = clock_ns(CLOCK_MONOTONIC);
 		CHECK(now >= before);

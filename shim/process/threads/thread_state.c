@@ -160,8 +160,10 @@ static void check_tiles(const struct gck_thread *x, const char *object, struct g
 	if (x->xstate_size >= GCK_XSTATE_BV_AT + sizeof(used))
 		memcpy(&used, x->xstate + GCK_XSTATE_BV_AT, sizeof(used));
 	if (used & GCK_XSTATE_TILES)
-		gck_obstacle_add(f, true, object, "release them (TILERELEASE) when they are not in use, "
-			 "or try again", "it has AMX tiles in use");
+		gck_obstacle_add(f, true, object,
+				 "release them (TILERELEASE) when they are not in use, or try "
+				 "again",
+				 "it has AMX tiles in use");
 }
 
 /* What the shim knows of the thread by its fs_base. */

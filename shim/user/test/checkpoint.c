@@ -110,7 +110,8 @@ static void test_threads(void)
 	is_str(rank_line(rank.out, 100), "", "two are answered");
 	answer(GCK_ASKER_ONE, 2, 3, ENOSPC, "full");
 	line = rank_line(rank.out, WAIT_MS); /* in any order */
-	ok(strlen(line) == strlen("0 0 -28 ") && strstr(line, "-28 "), "each has its own answer: %s", line);
+	ok(strlen(line) == strlen("0 0 -28 ") && strstr(line, "-28 "),
+	   "each has its own answer: %s", line);
 	end();
 }
 
@@ -118,8 +119,10 @@ static void test_all(void)
 {
 	start();
 	answer(GCK_ASKER_ALL, 2, 0, 0, "");
-	is_int(agent_call(link_fd, SYS_getuid, 0, 0, 0, 0), getuid(), "other ranks have called twice");
-	is_str(rank_ask(&rank, "all"), "0 ", "a call that all ranks make returns to one that is late");
+	is_int(agent_call(link_fd, SYS_getuid, 0, 0, 0, 0), getuid(),
+	       "other ranks have called twice");
+	is_str(rank_ask(&rank, "all"), "0 ",
+	       "a call that all ranks make returns to one that is late");
 	is_str(rank_ask(&rank, "all"), "0 ", "each of them");
 	ok(is_quiet(100), "without a question");
 	tell("all");
@@ -154,7 +157,8 @@ static void test_restarted(void)
 	tell("one");
 	asks(GCK_ASKER_ONE, 1);
 	restore(true, 0);
-	is_str(rank_line(rank.out, WAIT_MS), "1 ", "a call in a process that was restored returns so");
+	is_str(rank_line(rank.out, WAIT_MS), "1 ",
+	       "a call in a process that was restored returns so");
 	tell("one");
 	asks(GCK_ASKER_ONE, 2);
 	restore(false, 0);

@@ -380,7 +380,8 @@ static void test_clocks(void)
 {
 	set();
 	write_file("options", "skew=-2000");
-	refused("RequestTimeTooSkewed, The difference is too large.: the clock of gpuckptd's host is ",
+	refused("RequestTimeTooSkewed, The difference is too large.: the clock of gpuckptd's host "
+		"is ",
 		"the server's clock is behind");
 	write_file("options", "skew=-2000");
 	refused(" s ahead of the object store's: set both by NTP", "the server's clock is behind");
@@ -404,8 +405,8 @@ static void test_bytes(void)
 	s = open_job(2);
 	calm();
 	err.text[0] = '\0';
-	ok(checkpoint(s, 1, "aa", GCK_COMPRESS_NONE, 0, seeds, 3, 5000, &err) == 0, "a checkpoint (%s)",
-	   err.text);
+	ok(checkpoint(s, 1, "aa", GCK_COMPRESS_NONE, 0, seeds, 3, 5000, &err) == 0,
+	   "a checkpoint (%s)", err.text);
 	ok(gck_store_verify(s, 1, NULL, &bytes, &err) == 0, "is whole (%s)", err.text);
 	write_file("script", "999 GET 1-aa/[0-9a-f]{32}[?] flip");
 	ok(all_of(gck_store_verify(s, 1, NULL, &bytes, &err) < 0, err.code == EBADMSG,

@@ -36,30 +36,39 @@ static const struct {
 	struct gck_sign_request r;
 	const char *url; /* up to the signature */
 } verbs[] = {
-	{ "put, its content signed", { GCK_SIGN_PUT, "7-ab/" HASH, .crc32c = "AAAAAA==" },
-	  KEY "7-ab/" HASH "?" AMZ "host%3Bx-amz-checksum-crc32c" },
-	{ "put of a document, only if it is new",
-	  { GCK_SIGN_PUT, "commit-7.json", .md5 = "1B2M2Y8AsgTpgAmY7PhCfg==", .only_new = true },
-	  KEY "commit-7.json?" AMZ "content-md5%3Bhost%3Bif-none-match" },
-	{ "get", { GCK_SIGN_GET, "7-ab/rank-0.json" }, KEY "7-ab/rank-0.json?" AMZ "host" },
-	{ "head", { GCK_SIGN_HEAD, "7-ab/rank-12.json" }, KEY "7-ab/rank-12.json?" AMZ "host" },
-	{ "delete", { GCK_SIGN_DELETE, "commit-0.json" }, KEY "commit-0.json?" AMZ "host" },
-	{ "list of the step", { GCK_SIGN_LIST, "" },
-	  "https://h.example:8443/bucket?" AMZ "host&delimiter=%2F&list-type=2"
-	  "&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F" },
-	{ "list of a directory, a later page", { GCK_SIGN_LIST, "7-ab/", .token = "a+b/c=" },
-	  "https://h.example:8443/bucket?" AMZ "host&continuation-token=a%2Bb%2Fc%3D&delimiter=%2F"
-	  "&list-type=2&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F7-ab%2F" },
-	{ "create_multipart", { GCK_SIGN_CREATE_MULTIPART, "7-ab/rank-0.json" },
-	  KEY "7-ab/rank-0.json?" AMZ "host&uploads=" },
-	{ "part", { GCK_SIGN_PART, "7-ab/rank-0.json", .upload = "u/1", .part = 10000 },
-	  KEY "7-ab/rank-0.json?" AMZ "host&partNumber=10000&uploadId=u%2F1" },
-	{ "complete_multipart", { GCK_SIGN_COMPLETE_MULTIPART, "7-ab/rank-0.json", .upload = "u" },
-	  KEY "7-ab/rank-0.json?" AMZ "host&uploadId=u" },
-	{ "abort_multipart", { GCK_SIGN_ABORT_MULTIPART, "7-ab/rank-0.json", .upload = "u" },
-	  KEY "7-ab/rank-0.json?" AMZ "host&uploadId=u" },
-	{ "list_multiparts", { GCK_SIGN_LIST_MULTIPARTS, "" },
-	  "https://h.example:8443/bucket?" AMZ "host&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F&uploads=" },
+	{"put, its content signed",
+	 {GCK_SIGN_PUT, "7-ab/" HASH, .crc32c = "AAAAAA=="},
+	 KEY "7-ab/" HASH "?" AMZ "host%3Bx-amz-checksum-crc32c"},
+	{"put of a document, only if it is new",
+	 {GCK_SIGN_PUT, "commit-7.json", .md5 = "1B2M2Y8AsgTpgAmY7PhCfg==", .only_new = true},
+	 KEY "commit-7.json?" AMZ "content-md5%3Bhost%3Bif-none-match"},
+	{"get", {GCK_SIGN_GET, "7-ab/rank-0.json"}, KEY "7-ab/rank-0.json?" AMZ "host"},
+	{"head", {GCK_SIGN_HEAD, "7-ab/rank-12.json"}, KEY "7-ab/rank-12.json?" AMZ "host"},
+	{"delete", {GCK_SIGN_DELETE, "commit-0.json"}, KEY "commit-0.json?" AMZ "host"},
+	{"list of the step",
+	 {GCK_SIGN_LIST, ""},
+	 "https://h.example:8443/bucket?" AMZ "host&delimiter=%2F&list-type=2"
+	 "&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F"},
+	{"list of a directory, a later page",
+	 {GCK_SIGN_LIST, "7-ab/", .token = "a+b/c="},
+	 "https://h.example:8443/bucket?" AMZ "host&continuation-token=a%2Bb%2Fc%3D&delimiter=%2F"
+	 "&list-type=2&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F7-ab%2F"},
+	{"create_multipart",
+	 {GCK_SIGN_CREATE_MULTIPART, "7-ab/rank-0.json"},
+	 KEY "7-ab/rank-0.json?" AMZ "host&uploads="},
+	{"part",
+	 {GCK_SIGN_PART, "7-ab/rank-0.json", .upload = "u/1", .part = 10000},
+	 KEY "7-ab/rank-0.json?" AMZ "host&partNumber=10000&uploadId=u%2F1"},
+	{"complete_multipart",
+	 {GCK_SIGN_COMPLETE_MULTIPART, "7-ab/rank-0.json", .upload = "u"},
+	 KEY "7-ab/rank-0.json?" AMZ "host&uploadId=u"},
+	{"abort_multipart",
+	 {GCK_SIGN_ABORT_MULTIPART, "7-ab/rank-0.json", .upload = "u"},
+	 KEY "7-ab/rank-0.json?" AMZ "host&uploadId=u"},
+	{"list_multiparts",
+	 {GCK_SIGN_LIST_MULTIPARTS, ""},
+	 "https://h.example:8443/bucket?" AMZ
+	 "host&prefix=pre%2Ffix%2Fbig%2F500%2F77%2F2%2F&uploads="},
 };
 
 static void test_verbs(void)
@@ -73,8 +82,10 @@ static void test_verbs(void)
 		if (end)
 			*end = '\0';
 		is_str(url ? url : err.text, verbs[i].url, verbs[i].name);
-		ok(all_of(gck_sign_verb_parse(gck_sign_verb_name(verbs[i].r.verb), &verb, NULL) == 0,
-			  verb == verbs[i].r.verb), "%s has its name", verbs[i].name);
+		ok(all_of(gck_sign_verb_parse(gck_sign_verb_name(verbs[i].r.verb), &verb, NULL) ==
+				  0,
+			  verb == verbs[i].r.verb),
+		   "%s has its name", verbs[i].name);
 		free(url);
 	}
 }
@@ -129,9 +140,20 @@ static void refused(const struct gck_sign_scope *of, struct gck_sign_request r, 
 static void test_refused(void)
 {
 	static const char *const names[] = {
-		"", "x", "../78/2/commit-1.json", "commit-1.json/", "commit-01.json", "commit-.json",
-		"7-ab/", "7-ab/../../8/0/commit-1.json", "7-ab/rank-0.jsonx", ("7-ab/" HASH "0"),
-		"7-/rank-0.json", "7-ab/rank-.json", ("7-ab//" HASH), "7-ab/0123",
+		"",
+		"x",
+		"../78/2/commit-1.json",
+		"commit-1.json/",
+		"commit-01.json",
+		"commit-.json",
+		"7-ab/",
+		"7-ab/../../8/0/commit-1.json",
+		"7-ab/rank-0.jsonx",
+		("7-ab/" HASH "0"),
+		"7-/rank-0.json",
+		"7-ab/rank-.json",
+		("7-ab//" HASH),
+		"7-ab/0123",
 	};
 	static const char *const urls[] = {
 		"file:/x", "s3:bucket", "s3://", "s3://ab", "s3://bu?cket/a", "s3://bucket/a//b",
@@ -149,7 +171,8 @@ static void test_refused(void)
 	refused(&scope, (struct gck_sign_request){ GCK_SIGN_LIST, "7-ab" }, "not a name");
 	refused(&scope, (struct gck_sign_request){ GCK_SIGN_LIST_MULTIPARTS, ".." }, "not a name");
 	refused(&scope, (struct gck_sign_request){ GCK_SIGN_PART, "7-ab/" HASH, .part = 1 }, "id");
-	refused(&scope, (struct gck_sign_request){ GCK_SIGN_PART, "7-ab/" HASH, .upload = "u" }, "part");
+	refused(&scope, (struct gck_sign_request){GCK_SIGN_PART, "7-ab/" HASH, .upload = "u"},
+		"part");
 	for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
 		const struct gck_sign_scope of = { urls[i], "c", 1, 0, 0 };
 
@@ -157,7 +180,7 @@ static void test_refused(void)
 	}
 	ok(gck_sign_verb_parse("post", &verb, NULL) < 0, "no verb: post");
 	refused(&two, (struct gck_sign_request){ GCK_SIGN_GET, "commit-1.json" }, "cluster");
-	refused(&bad_cluster, (struct gck_sign_request){ GCK_SIGN_GET, "commit-1.json" }, "cluster");
+	refused(&bad_cluster, (struct gck_sign_request){GCK_SIGN_GET, "commit-1.json"}, "cluster");
 }
 
 int main(void)

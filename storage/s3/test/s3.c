@@ -94,10 +94,12 @@ static void test_many_at_once(void)
 	calm();
 	write_file("options", "checksum=ignored");
 	write_file("script", "1 PUT 7-ab status 404 NoSuchBucket");
-	ok(put_one(s, 0, NULL) < 0, "an object that is refused tells nothing of the server's checksums");
+	ok(put_one(s, 0, NULL) < 0,
+	   "an object that is refused tells nothing of the server's checksums");
 	calm();
 	write_file("options", "checksum=ignored");
-	ok(gck_parallel(8, 64, put_one, s, NULL) == 0, "many objects at once, to a server that ignores checksums");
+	ok(gck_parallel(8, 64, put_one, s, NULL) == 0,
+	   "many objects at once, to a server that ignores checksums");
 	is_int(logged("^PUT .*crc32c"), 1, "one asks");
 	is_int(logged("^PUT "), 65, "and is sent again");
 	gck_store_close(s);
@@ -187,7 +189,8 @@ static void test_parts(void)
 	is_int(logged("^PUT "), 5, "each part is tried again on its own");
 	is_int(logged("^POST .*uploadId="), 2, "an error inside a 200 is one");
 	calm();
-	write_file("script", "1 PUT partNumber=2 say <html></html>\n1 POST uploadId= say <html></html>\n");
+	write_file("script",
+		   "1 PUT partNumber=2 say <html></html>\n1 POST uploadId= say <html></html>\n");
 	ok(all_of(put(s, "7-ab/rank-1.json", data, LARGE, &err) == 0,
 		  has(s, "7-ab/rank-1.json", data, LARGE)),
 	   "with a proxy's page for a part, and for the end (%s)", err.text);
@@ -330,7 +333,8 @@ static void test_checkpoints(void)
 	is_list(s, "", "1-aa/ 2-bb/ commit-2.json 9-ee/ ", "and what is busy");
 	calm();
 	write_file("options", "multiparts=no");
-	ok(gck_store_prune(s, keep, 1, 9, &err) == 0, "a server without lists of uploads (%s)", err.text);
+	ok(gck_store_prune(s, keep, 1, 9, &err) == 0, "a server without lists of uploads (%s)",
+	   err.text);
 	gck_store_close(s);
 }
 
@@ -378,7 +382,8 @@ static bool is_struck_well(const char *method, unsigned n, bool *ended)
 
 	calm();
 	write_file("options", "page=1");
-	write_file("script", "%u %s . as-ever\n9999 %s . status 500 InternalError", n, method, method);
+	write_file("script", "%u %s . as-ever\n9999 %s . status 500 InternalError", n, method,
+		   method);
 	*ended = gck_store_prune(s, keep, 1, 4, &err) == 0;
 	calm();
 	good = (*ended || strstr(err.text, "attempt 10: the server answers 500")) &&
@@ -425,7 +430,8 @@ static void *put_many(void *arg)
 
 	for (unsigned i = 0; i < EACH; i++) {
 		snprintf(name, sizeof name, "7-ab/" HASH "%x", i);
-		if (m->s->b->ops->put_object(m->s->b, name, m->data, GCK_OBJECT_MAX, false, NULL) < 0)
+		if (m->s->b->ops->put_object(m->s->b, name, m->data, GCK_OBJECT_MAX, false, NULL) <
+		    0)
 			__atomic_add_fetch(&m->failed, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;

@@ -53,7 +53,8 @@ static void test_tls(const char *cert)
 	   "a clock that is behind: %s", err.text);
 	ahead = 31 * 24 * 3600;
 	ok(all_of(try(&err) < 0, err.code == EACCES,
-		  strstr(err.text, "expired (renew it on the server; or is this host's clock ahead?")),
+		  strstr(err.text,
+			 "expired (renew it on the server; or is this host's clock ahead?")),
 	   "a certificate of long ago: %s", err.text);
 	ahead = 0;
 	ok(all_of(try(&err) < 0, err.code == ENOENT),

@@ -53,8 +53,9 @@ static void test_stop(void)
 
 static void test_error(void)
 {
-	static const char full[] = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>not\n"
-				   "so fast</Message><RequestId>1</RequestId></Error>";
+	static const char full[] =
+		"<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>not\n"
+		"so fast</Message><RequestId>1</RequestId></Error>";
 	struct gck_s3_error e;
 
 	ok(gck_xml_error(full, strlen(full), &e), "an error");
@@ -75,7 +76,8 @@ int main(void)
 	is_read(" \n <?xml version='1.0'?> <a/>", "a=;", "blanks in front of it");
 	is_refused("<a><b></a>", 10, "not XML", "tags that do not match");
 	is_refused("<a>", 3, "not XML", "half an answer");
-	is_refused("<html><a/></html>", 17, "is <html>, where <a> was asked for", "a page of a proxy's");
+	is_refused("<html><a/></html>", 17, "is <html>, where <a> was asked for",
+		   "a page of a proxy's");
 	is_refused("", 0, "not XML", "no answer");
 	is_refused("<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", 40, "document type", "entities");
 	for (int i = 0; i < 1000; i++)

@@ -91,7 +91,8 @@ CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs 
 		refused = true;
 		rc = CUDA_ERROR_NOT_SUPPORTED;
 	} else {
-		fake.lost = fake_blocks_have(FAKE_IMPORTED) || fake_blocks_have(FAKE_EXTERNAL) || fake.host_memory;
+		fake.lost = fake_blocks_have(FAKE_IMPORTED) || fake_blocks_have(FAKE_EXTERNAL) ||
+			    fake.host_memory;
 		fake_blocks_save();
 		fake.process = CU_PROCESS_STATE_CHECKPOINTED;
 	}

@@ -16,7 +16,8 @@ struct CUextMemory_st {
 };
 
 /* The descriptor is the driver's from here on. */
-CUresult fake_cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of)
+CUresult fake_cuImportExternalMemory(CUexternalMemory *memory,
+				     const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *of)
 {
 	CUexternalMemory e = calloc(1, sizeof *e);
 
@@ -36,7 +37,8 @@ CUresult fake_cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERN
 
 static void *map(const struct fake_memory *m, size_t size)
 {
-	char *room = mmap(NULL, size + ALIGNED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *room = mmap(NULL, size + ALIGNED, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	size_t head = -(uintptr_t)room % ALIGNED;
 
 	if (room == MAP_FAILED)

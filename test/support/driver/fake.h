@@ -163,7 +163,15 @@ struct CUstream_st *fake_capturing(CUcontext context);
 /* ---- memory (memory.c, vmm.c, shared.c)
  * --------------------------------------------------------------- */
 
-enum fake_kind { FAKE_DEVICE, FAKE_VMM, FAKE_HOST, FAKE_REGISTERED, FAKE_MANAGED, FAKE_IMPORTED, FAKE_EXTERNAL };
+enum fake_kind {
+	FAKE_DEVICE,
+	FAKE_VMM,
+	FAKE_HOST,
+	FAKE_REGISTERED,
+	FAKE_MANAGED,
+	FAKE_IMPORTED,
+	FAKE_EXTERNAL
+};
 
 /* What is mapped somewhere. */
 struct fake_block {

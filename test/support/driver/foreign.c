@@ -11,7 +11,8 @@ static CUresult import(void **handle)
 	return *handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult fake_cuImportExternalSemaphore(CUexternalSemaphore *semaphore, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *of)
+CUresult fake_cuImportExternalSemaphore(CUexternalSemaphore *semaphore,
+					const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *of)
 {
 	(void)of;
 	return import((void **)semaphore);
@@ -23,7 +24,8 @@ CUresult fake_cuDestroyExternalSemaphore(CUexternalSemaphore semaphore)
 	return CUDA_SUCCESS;
 }
 
-CUresult fake_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
+CUresult fake_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
+						 CUmemAllocationHandleType type,
 						 unsigned long long flags)
 {
 	const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -34,7 +36,8 @@ CUresult fake_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handl
 	return flags ? CUDA_ERROR_INVALID_VALUE : fake_cuMemPoolCreate(pool, &props);
 }
 
-CUresult fake_cuMulticastCreate(CUmemGenericAllocationHandle *object, const CUmulticastObjectProp *prop)
+CUresult fake_cuMulticastCreate(CUmemGenericAllocationHandle *object,
+				const CUmulticastObjectProp *prop)
 {
 	void *handle;
 	CUresult rc = prop->numDevices ? import(&handle) : CUDA_ERROR_INVALID_VALUE;

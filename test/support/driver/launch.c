@@ -77,7 +77,8 @@ CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, const c
 CUresult fake_cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule module,
 				   const char *name)
 {
-	const void *at = module->managed ? (void *)(uintptr_t)module->managed : dlsym(RTLD_DEFAULT, name);
+	const void *at = module->managed ? (void *)(uintptr_t)module->managed
+					 : dlsym(RTLD_DEFAULT, name);
 
 	if (address)
 		*address = (CUdeviceptr)(uintptr_t)at;
@@ -91,8 +92,9 @@ struct CUlib_st {
 	CUmodule module;
 };
 
-CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
-				unsigned int njit, CUlibraryOption *options, void **values, unsigned int n)
+CUresult fake_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit,
+				void **jit_values, unsigned int njit, CUlibraryOption *options,
+				void **values, unsigned int n)
 {
 	(void)jit;
 	(void)jit_values;
@@ -307,7 +309,8 @@ CUresult fake_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status
 	return rc;
 }
 
-CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+CUresult fake_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+					  unsigned long long flags)
 {
 	(void)flags;
 	*exec = calloc(1, sizeof **exec);

@@ -174,8 +174,8 @@ CUresult fake_cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice devi
 }
 
 /* All of them, or none. */
-CUresult fake_cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t n, unsigned long long flags,
-				     CUstream stream)
+CUresult fake_cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t n,
+				     unsigned long long flags, CUstream stream)
 {
 	bool good = n && !flags && stream != CU_STREAM_LEGACY && (stream || fake_per_thread());
 	size_t unused;
@@ -188,15 +188,17 @@ CUresult fake_cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size
 	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult fake_cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t n, CUmemLocation *locations,
-				      size_t *firsts, size_t nlocations, unsigned long long flags, CUstream stream)
+CUresult fake_cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t n,
+				      CUmemLocation *locations, size_t *firsts, size_t nlocations,
+				      unsigned long long flags, CUstream stream)
 {
 	bool good = nlocations && nlocations <= n && firsts[0] == 0 && firsts[nlocations - 1] < n;
 	CUresult rc;
 
 	for (size_t k = 1; good && k < nlocations; k++)
 		good = firsts[k] > firsts[k - 1];
-	rc = good ? fake_cuMemDiscardBatchAsync(addresses, sizes, n, flags, stream) : CUDA_ERROR_INVALID_VALUE;
+	rc = good ? fake_cuMemDiscardBatchAsync(addresses, sizes, n, flags, stream)
+		  : CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0, k = 0; rc == CUDA_SUCCESS && i < n; i++) {
 		k += k + 1 < nlocations && firsts[k + 1] == i;
 		rc = fake_cuMemPrefetchAsync_v2(addresses[i], sizes[i], locations[k], 0, stream);
@@ -205,18 +207,21 @@ CUresult fake_cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, siz
 }
 
 CUresult fake_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t n,
-						CUmemLocation *locations, size_t *firsts, size_t nlocations,
-						unsigned long long flags, CUstream stream)
+						CUmemLocation *locations, size_t *firsts,
+						size_t nlocations, unsigned long long flags,
+						CUstream stream)
 {
-	return fake_cuMemPrefetchBatchAsync(addresses, sizes, n, locations, firsts, nlocations, flags, stream);
+	return fake_cuMemPrefetchBatchAsync(addresses, sizes, n, locations, firsts, nlocations,
+					    flags, stream);
 }
 
 /* An attribute of one page, as a number. */
 static int value_of(const struct fake_page *p, CUmem_range_attribute which)
 {
-	return which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? p->read_mostly :
-	       which == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION ? p->preferred :
-	       which == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION ? p->sent : (int)p->accessed_by;
+	return which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY              ? p->read_mostly
+	       : which == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION     ? p->preferred
+	       : which == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION ? p->sent
+									: (int)p->accessed_by;
 }
 
 /* What all pages have in common. Who accesses it: the first alone, and whether there is one. */

@@ -56,7 +56,8 @@ void fake_memory_drop(struct fake_memory *m)
 	if (--m->uses)
 		return;
 	close(m->fd);
-	if (m->exported && getenv("FAKE_CUDA_LATE") && !pthread_create(&thread, NULL, free_late, m)) {
+	if (m->exported && getenv("FAKE_CUDA_LATE") &&
+	    !pthread_create(&thread, NULL, free_late, m)) {
 		pthread_detach(thread);
 		return;
 	}
@@ -80,9 +81,17 @@ struct fake_block *fake_block_new(struct fake_memory *m, CUdeviceptr at, size_t 
 {
 	struct fake_block *b = calloc(1, sizeof *b);
 
-	*b = (struct fake_block){.base = at, .size = size, .mapped = round_up(size, PAGE), .kind = kind, .id = ++fake.ids,
-				 .memory = m, .context = fake_current(), .next = fake_blocks,
-				 .device = m ? m->device : fake_current() ? fake_current()->device : 0};
+	*b = (struct fake_block){.base = at,
+				 .size = size,
+				 .mapped = round_up(size, PAGE),
+				 .kind = kind,
+				 .id = ++fake.ids,
+				 .memory = m,
+				 .context = fake_current(),
+				 .next = fake_blocks,
+				 .device = m                ? m->device
+					   : fake_current() ? fake_current()->device
+							    : 0};
 	fake_blocks = b;
 	return b;
 }
@@ -120,7 +129,8 @@ CUresult fake_allocate(CUdeviceptr *address, size_t size, enum fake_kind kind)
 	rc = fake_not_in_capture();
 	m = rc ? NULL : fake_memory_new(round_up(size, PAGE), fake_current()->device, &rc);
 	if (m) {
-		at = kind == FAKE_MANAGED ? fake_map_managed(size) : map_shared(m, NULL, m->size, 0);
+		at = kind == FAKE_MANAGED ? fake_map_managed(size)
+					  : map_shared(m, NULL, m->size, 0);
 		if (at == MAP_FAILED) {
 			fake_memory_drop(m);
 			rc = CUDA_ERROR_OUT_OF_MEMORY;
@@ -161,7 +171,8 @@ static CUresult give_back(CUdeviceptr address, enum fake_kind kind)
 	fake_lock();
 	b = fake_find(address);
 	if (b && b->base == address && !b->freed &&
-	    (b->kind == kind || (kind == FAKE_DEVICE && (b->kind == FAKE_MANAGED || b->kind == FAKE_EXTERNAL)))) {
+	    (b->kind == kind ||
+	     (kind == FAKE_DEVICE && (b->kind == FAKE_MANAGED || b->kind == FAKE_EXTERNAL)))) {
 		fake_pool_free(b);
 		fake_unmap(b);
 	} else {
@@ -348,8 +359,8 @@ void fake_blocks_save(void)
 		b->saved = malloc(b->mapped);
 		mprotect(at, b->mapped, PROT_READ);
 		memcpy(b->saved, at, b->mapped);
-		mmap(at, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-		     -1, 0);
+		mmap(at, b->mapped, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	}
 	for (const struct fake_block *b = fake_blocks; b; b = b->next) {
 		if (b->saved && b->memory && !b->memory->exported && ftruncate(b->memory->fd, 0))

@@ -72,7 +72,8 @@ void fake_node_see(struct fake_node *seen)
 bool fake_node_has_moved(void)
 {
 	for (int i = 0; i < fake.seen.n; i++)
-		if (memcmp(&fake.seen.v[i].uuid, &fake.first.v[i].uuid, sizeof fake.first.v[i].uuid))
+		if (memcmp(&fake.seen.v[i].uuid, &fake.first.v[i].uuid,
+			   sizeof fake.first.v[i].uuid))
 			return true;
 	return false;
 }

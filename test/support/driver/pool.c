@@ -113,7 +113,8 @@ CUresult fake_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which
 		pool->reuse[which - 1] = *(const int *)value;
 	else if (which == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 		THRESHOLD(pool) = *(const cuuint64_t *)value;
-	else if ((which != CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH && which != CU_MEMPOOL_ATTR_USED_MEM_HIGH) ||
+	else if ((which != CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH &&
+		  which != CU_MEMPOOL_ATTR_USED_MEM_HIGH) ||
 		 *(const cuuint64_t *)value)
 		return CUDA_ERROR_INVALID_VALUE; /* high marks can be set to 0: what is now */
 	else
@@ -135,7 +136,8 @@ CUresult fake_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which
 CUresult fake_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!pool || map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || fake_device(map[i].location.id) ||
+		if (!pool || map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		    fake_device(map[i].location.id) ||
 		    (map[i].location.id == pool->device && !map[i].flags))
 			return CUDA_ERROR_INVALID_VALUE;
 		pool->accessible[map[i].location.id] = map[i].flags != 0;
@@ -143,7 +145,8 @@ CUresult fake_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, 
 	return CUDA_SUCCESS;
 }
 
-CUresult fake_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
+CUresult fake_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
+				 CUmemLocation *location)
 {
 	if (!pool || location->type != CU_MEM_LOCATION_TYPE_DEVICE || fake_device(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -160,7 +163,8 @@ static void raise(CUmemoryPool pool, CUmemPool_attribute which)
 }
 
 /* Of no context, but for the calls that a capture may forbid. */
-CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
+CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
+				      CUstream stream)
 {
 	CUstreamCaptureMode before = fake_capture_mode;
 	struct CUstream_st *s;
@@ -171,7 +175,9 @@ CUresult fake_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemor
 	s = fake_stream(stream);
 	fake_unlock();
 	fake_capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	rc = !s ? CUDA_ERROR_INVALID_HANDLE : !pool ? CUDA_ERROR_INVALID_VALUE : fake_cuMemAlloc_v2(address, size);
+	rc = !s      ? CUDA_ERROR_INVALID_HANDLE
+	     : !pool ? CUDA_ERROR_INVALID_VALUE
+		     : fake_cuMemAlloc_v2(address, size);
 	fake_capture_mode = before;
 	if (rc)
 		return rc;

@@ -114,7 +114,8 @@ struct CUstream_st *fake_capturing(CUcontext context)
 {
 	struct CUstream_st *s = streams;
 
-	while (s && ((context && s->context != context) || s->capture == CU_STREAM_CAPTURE_STATUS_NONE))
+	while (s &&
+	       ((context && s->context != context) || s->capture == CU_STREAM_CAPTURE_STATUS_NONE))
 		s = s->next;
 	return s;
 }
@@ -236,11 +237,13 @@ CUresult fake_cuStreamCreate(CUstream *stream, unsigned int flags)
 }
 
 /* All of a device's green contexts are its primary one. */
-CUresult fake_cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags, int priority)
+CUresult fake_cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags,
+				     int priority)
 {
 	(void)green;
-	return flags & CU_STREAM_NON_BLOCKING ? fake_cuStreamCreateWithPriority(stream, flags, priority)
-					      : CUDA_ERROR_INVALID_VALUE;
+	return flags & CU_STREAM_NON_BLOCKING
+		       ? fake_cuStreamCreateWithPriority(stream, flags, priority)
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* What is on it is done all the same. */

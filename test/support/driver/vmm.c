@@ -37,7 +37,8 @@ static void *reserve_at(CUdeviceptr want, size_t size)
 	uintptr_t start;
 
 	if (want)
-		at = mmap((void *)(uintptr_t)want, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+		at = mmap((void *)(uintptr_t)want, size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1,
+			  0);
 	if (at != MAP_FAILED)
 		return at;
 	at = mmap(NULL, size + FAKE_GRANULARITY, PROT_NONE, flags, -1, 0);
@@ -184,7 +185,8 @@ CUresult fake_cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 		return CUDA_ERROR_NOT_SUPPORTED;
 	fake_lock();
 	if (!flags && is_granular(address, size) && offset % FAKE_GRANULARITY == 0 &&
-	    offset + size <= m->size && is_reserved(address, size) && !is_mapped_in(address, size)) {
+	    offset + size <= m->size && is_reserved(address, size) &&
+	    !is_mapped_in(address, size)) {
 		mmap((void *)(uintptr_t)address, size, PROT_NONE, MAP_SHARED | MAP_FIXED, m->fd,
 		     (off_t)offset);
 		m->uses++;
@@ -230,8 +232,9 @@ static void allow(struct fake_block *b, const CUmemAccessDesc *access, size_t n)
 			continue; /* the CPU may always */
 		b->readable = access[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ ? b->readable | bit
 									  : b->readable & ~bit;
-		b->writable = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? b->writable | bit
-										  : b->writable & ~bit;
+		b->writable = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+				      ? b->writable | bit
+				      : b->writable & ~bit;
 	}
 	mprotect((void *)(uintptr_t)b->base, b->size, fake_rights(b));
 }
