@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What all ways of exchanging words have in common. */
+ * What all ways of exchanging words share. */
 #include "shim/mpi/base/allgather.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@ static void enter_end(void)
 	gck_gate_enter("the end of a thread", 0);
 }
 
-/* The linker's name for the section; NULL in tests that link no loader. */
+/* The linker's name of the section; NULL in tests that link no loader. */
 extern void (*const __start_gck_mpi_loader[])(void) __attribute__((weak));
 
 static void admit(void)
@@ -21,7 +21,7 @@ static void admit(void)
 
 const struct gck_gate_owner gck_gate_owner = {.admit = admit, .admitted = gck_mpi_ns_adopt};
 
-/* A copy that is dead, or about to be, has no thread end in it. */
+/* A thread must not end inside a copy that is dead or dying. */
 void gck_mpi_gate_guard(void)
 {
 	gck_mpi_ns_guard(enter_end, gck_gate_leave);

@@ -8,7 +8,7 @@
 #define gck_mpi_thread gck_gate_self
 #define gck_mpi_thread_new() gck_gate_thread_new(&gck_gate_owner)
 
-/* For messages: the name of the function that the caller is. */
+/* Enters the gate; the caller's name appears in messages. */
 #define gck_mpi_enter() gck_gate_enter(__func__, 0)
 #define gck_mpi_enter_as(function) gck_gate_enter(function, 0)
 #define gck_mpi_leave gck_gate_leave
@@ -21,20 +21,20 @@
 #define gck_mpi_gate_wait_empty gck_gate_wait_empty
 #define gck_mpi_gate_waited gck_gate_waited
 
-/* For messages: the MPI function that a thread is inside of, "" if none is. */
+/* Writes the MPI function that a thread is inside of, for messages; "" if no thread is. */
 void gck_mpi_gate_where(char *buf, size_t n);
 
-/* The function that loads the real library when a thread enters for the first time; it returns when
- * that is loaded, and ends the process otherwise. The linker finds it. A constructor that registers
- * it would be too late: those of other libraries run before this library's, and may call MPI. */
+/* Declares the function that loads the real library when a thread first enters. It returns when the
+ * library is loaded and ends the process on failure. The linker finds it. A constructor could not
+ * register it in time: constructors of other libraries run earlier and may call MPI. */
 #define GCK_MPI_LOADER(function) \
 	static void (*const function##_at_first_call)(void) \
 		__attribute__((section("gck_mpi_loader"), used)) = function
 
-/* Before a load: threads that end pass through the gate. */
+/* Before a load: makes ending threads pass through the gate. */
 void gck_mpi_gate_guard(void);
 
-/* After a load: make every listed thread known to the copy's libc. */
+/* After a load: makes every listed thread known to the copy's libc. */
 void gck_mpi_threads_adopt(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whose conventions a function of the program's, or a value, follows. */
+ * The language whose conventions a program's function or value follows. */
 #ifndef GCK_MPI_LANGUAGE_H
 #define GCK_MPI_LANGUAGE_H
 
@@ -7,7 +7,7 @@ enum gck_mpi_language {
 	GCK_MPI_C,
 	GCK_MPI_CXX,         /* error handlers and operations of the C++ bindings: cxx.h */
 	GCK_MPI_FORTRAN,     /* INTEGERs and their addresses */
-	GCK_MPI_FORTRAN_AINT /* attributes of MPI-2: INTEGER(KIND=MPI_ADDRESS_KIND) */
+	GCK_MPI_FORTRAN_AINT /* MPI-2 attributes: INTEGER(KIND=MPI_ADDRESS_KIND) */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The MPI thread: its start, its end, and the link that it keeps. */
+ * The MPI thread's start, end and state. */
 #define _GNU_SOURCE
 #include "shim/mpi/base/mpi_thread.h"
 
@@ -14,7 +14,7 @@
 #include "shim/namespace/namespace.h"
 #include "shim/inside/rank.h"
 
-#define STOP_MS 2000      /* for the thread to come out of the real library at the program's end */
+#define STOP_MS 2000      /* limit for the thread to leave the real library at the program's end */
 
 struct gck_mpi_state gck_mpi_state = {
 	.magic = GCK_MPI_STATE_MAGIC, .version = GCK_MPI_STATE_VERSION,
@@ -30,7 +30,7 @@ static struct {
 	int (*init_again)(struct gck_error *err);
 } lifetime;
 
-/* ---- between MPI_Init and MPI_Finalize -------------------------------------------------------- */
+/* ---- between MPI_Init and MPI_Finalize ------------------------------------------------------ */
 
 bool gck_mpi_initialized(void)
 {
@@ -73,7 +73,7 @@ void gck_mpi_set_finalized(void)
 	atomic_store(&lifetime.finalized, true);
 }
 
-/* ---- what others change --------------------------------------------------------------------- */
+/* ---- fields under the lock ------------------------------------------------------------------ */
 
 bool gck_mpi_thread_stopping(struct gck_mpi_thread_state *k)
 {
@@ -160,7 +160,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* A child has neither the thread nor a part in the link. */
+/* In a forked child: the thread does not exist there, and the link is the parent's. */
 static void leave_to_parent(void)
 {
 	if (keeper.link.fd >= 0)
@@ -226,8 +226,8 @@ void gck_mpi_thread_outside(void)
 	enter_stage(GCK_MPI_OUTSIDE, keeper.rank, 0);
 }
 
-/* The state stays where it is published: an image that is taken from here on would hold what the
- * real library still owns, and is refused as one that is not at rest. */
+/* Stops the thread at exit. The published state stays: an image taken from now on would hold what
+ * the real library still owns, so the capture refuses it as not at rest. */
 static void stop(void)
 {
 	struct timespec limit = after(STOP_MS);

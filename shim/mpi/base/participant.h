@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts of the stand-in that have something to bring over a restart. All functions run in the
- * MPI thread with the gate closed and nobody inside; each may be NULL. */
+ * The parts of the stand-in that carry state over a restart. All functions run in the MPI thread
+ * with the gate closed and no thread inside; each may be NULL. */
 #ifndef GCK_MPI_PARTICIPANT_H
 #define GCK_MPI_PARTICIPANT_H
 
@@ -10,20 +10,20 @@
 #include "common/base/error.h"
 #include "shim/mpi/base/allgather.h"
 
-/* One thing that stands in the way of a checkpoint: object, reason, remedy (borrowed). */
+/* Reports one obstacle to a checkpoint: object, reason, remedy (borrowed). */
 typedef void gck_mpi_obstacle_fn(void *arg, const char *object, const char *reason,
 				 const char *remedy);
 
 struct gck_mpi_participant {
 	const char *name;
-	/* Quiesced, the real library lives: bring into our memory what only it knows. */
+	/* After the quiesce, the real library alive: copy into our memory what only it knows. */
 	int (*save)(struct gck_error *err);
-	/* After a restart, the fresh library is initialised: make every object again and set its
-	 * `real`. Calls that are collective in the real library are made in the same order by all. */
+	/* After a restart, the fresh library initialised: make every object again and set its
+	 * `real`. All ranks make the real library's collective calls in the same order. */
 	int (*rebuild)(struct gck_error *err);
-	/* Name what cannot be carried now. May run at any time, program threads running. */
+	/* Report what cannot be carried now. May run at any time, beside the program's threads. */
 	void (*able)(gck_mpi_obstacle_fn *tell, void *arg);
-	bool outside; /* its objects live before MPI_Init and after MPI_Finalize, too */
+	bool outside; /* its objects also live before MPI_Init and after MPI_Finalize */
 };
 
 extern const struct gck_mpi_participant gck_mpi_info_participant, gck_mpi_attribute_participant,
@@ -31,24 +31,24 @@ extern const struct gck_mpi_participant gck_mpi_info_participant, gck_mpi_attrib
 	gck_mpi_comm_participant, gck_mpi_win_participant, gck_mpi_file_participant,
 	gck_mpi_request_participant, gck_mpi_tool_participant;
 
-/* In the order in which they are rebuilt; NULL at the end. */
+/* In the order of rebuilding; NULL at the end. */
 extern const struct gck_mpi_participant *const gck_mpi_participants[];
 
-/* What takes part in the rounds of a quiesce. put: append this rank's words to its blob; judge: the
- * blobs of all ranks; what is owed is told by behind() (this rank must run on) and settled() (as
- * far as this part sees nothing is under way in any rank). step: with the gate closed and nobody
- * inside, bring things on by calls of the real library (progress, take messages in). */
+/* A part that takes part in the rounds of a quiesce. In each round put() writes this rank's words
+ * and judge() reads those of all ranks. After it, behind() is true if this rank must run on, and
+ * settled() if this part sees nothing under way in any rank. Between rounds step() calls the real
+ * library to make progress and take messages in, gate closed and no thread inside. */
 struct gck_mpi_pending {
 	const char *name;
 	int (*put)(struct gck_mpi_blob *b, struct gck_error *err);
-	/* all[r]: this part's words of rank r (none: n 0). A blob that makes no sense is an error. */
+	/* all[r]: this part's words of rank r (n may be 0). Invalid words are an error. */
 	int (*judge)(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err);
 	bool (*behind)(void);
 	bool (*settled)(void);
 	int (*step)(struct gck_error *err);
-	/* Nothing is left for step() in this rank, by what was judged last (NULL: not known). */
+	/* True if step() has nothing left to do here after the last judge() (NULL: unknown). */
 	bool (*done)(void);
-	/* The quiesce is over, or called off: what was judged counts no more. Before the gate opens. */
+	/* The quiesce has ended or was called off: discard the judgement. The gate is closed. */
 	void (*over)(void);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Words exchanged by PMIx's collecting fence. The key is one and the same each time, so that the
- * servers keep no more than one round's words; a serial number in the value tells a server that
- * answers with an older one: libpmix 4.2's shared memory store does when a value has the very size of
- * the first one of its key, after others that had not. So no later value has that size. */
+ * Exchange of words by PMIx's collecting fence. All rounds use one key, so that the servers store
+ * no more than one round's words. A serial number in the value exposes a server that answers with
+ * an older value. libpmix 4.2's shared memory store does that when a value has the size of the
+ * key's first value after values of other sizes; so no later value has that size. */
 #include "config.h"
 
 #include "shim/mpi/base/pmix.h"
@@ -21,7 +21,7 @@
 #define KEY "gpuckpt.words"
 #define PAUSE_NS 100000
 #define JOIN_MS 10000
-#define HEAD_WORDS 2 /* serial, number of words; then they, and maybe one more to fill up */
+#define HEAD_WORDS 2 /* serial, number of words; the words follow, and maybe one of padding */
 
 /* Real functions of the copy's libpmix. */
 static struct {
@@ -34,24 +34,23 @@ static struct {
 	__typeof__(&PMIx_Get) get;
 } real;
 
-/* The MPI thread's calls of libpmix are made under it, so that MPI_Finalize knows that none is under
- * way, or begins. */
+/* Held during the MPI thread's calls of libpmix, so that MPI_Finalize can exclude them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
 	bool bound, given_up;
-	bool begun;       /* PMIx_Init has counted us */
-	bool left;        /* MPI_Finalize has */
+	bool begun;       /* PMIx_Init was called without its PMIx_Finalize */
+	bool left;        /* MPI_Finalize has called gck_mpi_pmix_leave */
 	pmix_proc_t self;
 	uint64_t serial;
-	uint64_t entered; /* the fence that was begun last; 0: none */
-	size_t first;     /* words of the first value of the step; 0: none yet */
+	uint64_t entered; /* the last fence begun; 0: none */
+	size_t first;     /* words of the step's first value; 0: none yet */
 	const struct gck_mpi_blob *mine;
-	void **values;  /* what all[] of the last fence points into */
+	void **values;  /* the last fence's all[] points into these */
 	size_t nvalues;
 } pmix;
 
-/* The fence that was over last. libpmix's thread writes it, which does not know our libc. */
+/* The last fence that ended. Written by libpmix's thread, which our libc does not know. */
 static _Atomic uint64_t ended;
 static _Atomic int status;
 
@@ -78,9 +77,9 @@ static bool bind(void)
 	return true;
 }
 
-/* GPUCKPT_MPI_EXCHANGE=coordinator does without, where a site's PMIx is not to be trusted. Nor is one
- * that keeps its data out of shared memory (PMIX_MCA_gds=hash): it goes on answering with what it was
- * told of a rank first. */
+/* GPUCKPT_MPI_EXCHANGE=coordinator avoids a PMIx that a site does not trust. A PMIx that keeps its
+ * data outside shared memory (PMIX_MCA_gds=hash) is not used either: it keeps answering with the
+ * first value that it received from a rank. */
 static bool is_wanted(void)
 {
 	const char *way = getenv("GPUCKPT_MPI_EXCHANGE"), *store = getenv("PMIX_GDS_MODULE");
@@ -132,7 +131,8 @@ static void on_fence(pmix_status_t rc, void *serial)
 	ended = (uintptr_t)serial;
 }
 
-/* All ranks of the job: Slurm's PMIx cannot do with fewer. So it is one with MPI_Finalize's own. */
+/* The fence spans all ranks of the job, because Slurm's PMIx supports no subset. The server
+ * therefore cannot tell it from MPI_Finalize's own fence. */
 static int enter_fence(uint64_t serial)
 {
 	pmix_info_t collect = {.key = PMIX_COLLECT_DATA,
@@ -192,7 +192,7 @@ int gck_mpi_pmix_begin(uint64_t serial, const struct gck_mpi_blob *mine, struct 
 	return rc;
 }
 
-/* ---- what the others put -------------------------------------------------------------------- */
+/* ---- the other ranks' words ----------------------------------------------------------------- */
 
 static void drop_values(void)
 {
@@ -203,7 +203,7 @@ static void drop_values(void)
 	pmix.nvalues = 0;
 }
 
-/* A value as put() made it. */
+/* Checks a value that put() of another rank made. */
 static int look(const unsigned long *v, size_t n, size_t rank, struct gck_mpi_words *w,
 		struct gck_error *err)
 {
@@ -258,7 +258,7 @@ static int get_all(size_t nranks, struct gck_mpi_words *all, struct gck_error *e
 	return 0;
 }
 
-/* PMIx_Init counts, and the real MPI_Finalize expects to be the last. The lock is held. */
+/* PMIx_Init counts its calls, and the real MPI_Finalize must be the last user. The lock is held. */
 static void let_go(void)
 {
 	if (pmix.begun)
@@ -266,8 +266,8 @@ static void let_go(void)
 	pmix.begun = false;
 }
 
-/* A fence that MPI_Finalize joined is over without the words of those that did: they are not asked
- * for, since the server would wait for them. The lock is held. */
+/* A fence that ranks joined in MPI_Finalize ends without their words. check_left avoids asking for
+ * these, because the server would wait for them. The lock is held. */
 static int end(size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
 {
 	if (check_left(err))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls that need no communication: the clock, versions, addresses. */
+ * Functions that need no communication: the clock, versions, addresses. */
 #include <stdatomic.h>
 #include <time.h>
 
 #include "shim/mpi/base/function.h"
 
-/* Nanoseconds of CLOCK_MONOTONIC, which begins anew on another node: the clock that a program sees
- * never goes back. A step back of less than this is two threads that overtake each other. */
+/* Nanoseconds. CLOCK_MONOTONIC has another origin on another node, and the program's clock must
+ * never go back. A smaller step back than this comes from two threads that overtake each other. */
 #define OVERTAKEN 1000000
 
 static int64_t now_ns(void)
@@ -19,7 +19,7 @@ static int64_t now_ns(void)
 
 GCK_MPI_FUNCTION_OF(double, Wtime, (void))
 {
-	static _Atomic int64_t last, ahead; /* last value given out; what is added to the clock's */
+	static _Atomic int64_t last, ahead; /* last value returned; offset added to the clock */
 	int64_t added = atomic_load_explicit(&ahead, memory_order_relaxed);
 	int64_t now = now_ns() + added;
 	int64_t before = atomic_load_explicit(&last, memory_order_relaxed);
@@ -75,7 +75,7 @@ GCK_MPI_FUNCTION(Address, (void *location, MPI_Aint *address))
 	return MPI_SUCCESS;
 }
 
-/* For tools that stand before us; Open MPI's does nothing either. */
+/* Tools may wrap it; Open MPI's does nothing either. */
 GCK_MPI_FUNCTION(Pcontrol, (const int level, ...))
 {
 	(void)level;

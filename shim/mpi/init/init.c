@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI_Init and MPI_Finalize, and initialisation again after a restart. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +17,15 @@
 #include "shim/namespace/namespace.h"
 
 static struct {
-	/* Asked of the real library: what the program asks for. One thread more calls it, but never
-	 * while another is inside, and the gate orders memory between them; a higher level would
-	 * make Open MPI use locked instructions in every call, for nothing. */
+	/* The level requested of the real library is the program's. The MPI thread calls it as
+	 * well, but never while another thread is inside, and the gate orders memory between them.
+	 * A higher level would only make Open MPI use locked instructions in every call. */
 	int level;
-	int told;                            /* the level that the program was told */
+	int told;                            /* the level reported to the program */
 	pthread_t main;                      /* the thread that called MPI_Init */
 } state;
 
-/* Errors come back to us, whatever the program wants done with them: gck_mpi_error does it. */
+/* Makes the real library return errors to us; gck_mpi_error applies the program's handlers. */
 static int take_errors(void)
 {
 	MPI_Errhandler back = gck_mpi_real_of(MPI_ERRORS_RETURN);
@@ -102,8 +103,8 @@ static int start_first(int *argc, char ***argv, int required)
 	return rc;
 }
 
-/* A second MPI_Init: the real library says what is wrong. After MPI_Finalize it may not know any
- * more: a restart has loaded it anew. */
+/* The real library reports a second MPI_Init. It cannot report one after MPI_Finalize, because a
+ * restart may have loaded a fresh copy. */
 static int init(int *argc, char ***argv, int required, const char *function)
 {
 	int rc, ignored;
@@ -123,7 +124,7 @@ static int init(int *argc, char ***argv, int required, const char *function)
 
 GCK_MPI_FUNCTION(Init, (int *argc, char ***argv))
 {
-	const char *level = getenv("OMPI_MPI_THREAD_LEVEL"); /* as Open MPI's own MPI_Init */
+	const char *level = getenv("OMPI_MPI_THREAD_LEVEL"); /* like Open MPI's own MPI_Init */
 	int required = level ? atoi(level) : MPI_THREAD_SINGLE;
 
 	if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
@@ -140,8 +141,8 @@ GCK_MPI_FUNCTION(Init_thread, (int *argc, char ***argv, int required, int *provi
 	return rc;
 }
 
-/* A quiesce that was called off may have left some ranks in a fence that the others have not
- * entered. The next one in each rank is MPI_Finalize's: some would leave it early, some never. */
+/* A quiesce that was called off may have left some ranks in a fence that others have not entered.
+ * The next fence of each rank is MPI_Finalize's: some ranks would leave it early, some never. */
 static void end_fences(void)
 {
 	uint64_t mine = gck_mpi_pmix_leave(), any = 0;
@@ -160,7 +161,7 @@ GCK_MPI_FUNCTION(Finalize, (void))
 
 	if (gck_mpi_running())
 		rc = gck_mpi_attributes_delete(MPI_COMM_SELF);
-	if (!rc && gck_mpi_running()) /* not MPI's word, but Open MPI's deed */
+	if (!rc && gck_mpi_running()) /* not required by MPI, but Open MPI does it */
 		rc = gck_mpi_attributes_delete(MPI_COMM_WORLD);
 	gck_mpi_enter();
 	if (!rc && gck_mpi_running() && gck_mpi_t_finalizing(&err)) {

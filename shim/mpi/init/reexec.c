@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Preloaded, this library's MPI functions come before those of every other library in the process,
- * whatever that is called. So it has a look as soon as it is loaded, before the program has run:
+ * This library is preloaded, so its MPI functions precede those of every other library in the
+ * process. It therefore examines the process as soon as it is loaded, before the program runs:
  *
- * - something needs Open MPI's libmpi.so.40 (or a libmpi_*.so.40): here is where it belongs. Where a
- *   tool that wraps MPI's functions would come after it (it was linked before libmpi, or preloaded),
- *   the program is executed again with the tool preloaded before this library;
- * - that is another release of Open MPI, or lacks a function: the program is executed again without
- *   this library, unless mpi=openmpi was given (it ends with the reason then);
- * - another MPI is there (MPICH and relatives): the program is executed again without this library;
- * - no MPI at all (a shell, Python): what is loaded later finds this library if it needs
+ * - A library needs Open MPI's libmpi.so.40 (or a libmpi_*.so.40): this library stays. If a tool
+ *   that wraps MPI functions would come after it (the tool was linked before libmpi, or preloaded),
+ *   the program is executed again with the tool preloaded before this library.
+ * - That libmpi.so.40 is another release of Open MPI or lacks a function: the program is executed
+ *   again without this library or, with mpi=openmpi, ends with the reason.
+ * - The process has another MPI (MPICH and relatives): the program is executed again without this
+ *   library.
+ * - The process has no MPI (a shell, Python): a library loaded later finds this one if it needs
  *   libmpi.so.40, and does not see it if it needs another MPI. */
 #define _GNU_SOURCE
 
@@ -35,12 +36,12 @@ struct file {
 	const char *path;
 	const char *bytes;
 	size_t size;
-	const char **names; /* that it defines, sorted */
+	const char **names; /* symbols that it defines, sorted */
 	size_t nnames;
-	char version[32];   /* "4.1.4"; "": it does not tell */
+	char version[32];   /* "4.1.4"; "" if unknown */
 };
 
-/* Data of the file; NULL: they are not in it. */
+/* Data of the file; NULL if they lie outside it. */
 static const void *at(const struct file *f, uint64_t offset, uint64_t size)
 {
 	return offset <= f->size && size <= f->size - offset ? f->bytes + offset : NULL;
@@ -52,7 +53,7 @@ static const char *text_at(const struct file *f, uint64_t offset)
 		       f->bytes + offset : NULL;
 }
 
-/* ---- what it defines ------------------------------------------------------------------------ */
+/* ---- the symbols that a file defines -------------------------------------------------------- */
 
 static const Elf64_Shdr *section(const struct file *f, uint64_t i)
 {
@@ -159,7 +160,7 @@ static int judge_file(const char *path, struct gck_error *err)
 	return rc;
 }
 
-/* ---- which file ----------------------------------------------------------------------------- */
+/* ---- the file that would be loaded ---------------------------------------------------------- */
 
 static bool is_there(const char *folder, char *path, size_t size)
 {
@@ -168,7 +169,7 @@ static bool is_there(const char *folder, char *path, size_t size)
 	return n > 0 && (size_t)n < size && access(path, R_OK) == 0 && !gck_mpi_ns_is_own(path);
 }
 
-/* In the folders where the loader looks in the end. */
+/* Searches the loader's default folders. */
 static bool find_default(char *path, size_t size)
 {
 	void *self = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
@@ -213,7 +214,7 @@ static bool is_ours(const struct link_map *map)
 	return !strncmp(file_of(map->l_name), OURS, strlen(OURS));
 }
 
-/* ---- whose MPI the program uses -------------------------------------------------------------- */
+/* ---- the MPI that the program uses ---------------------------------------------------------- */
 
 static bool is_open_mpi(const char *library)
 {
@@ -232,7 +233,7 @@ static bool needs_open_mpi(const struct link_map *map)
 	return false;
 }
 
-/* Does it define this function itself? */
+/* True if the object itself defines the function. */
 static bool itself_defines(const struct link_map *map, const char *function)
 {
 	void *handle = strchr(map->l_name, '/') ?
@@ -253,7 +254,8 @@ static bool has_mpi(const struct link_map *map)
 	return itself_defines(map, "PMPI_Init");
 }
 
-/* Wrappers alone. All tools have one of these, to know when to begin or what to report. */
+/* True if the object only wraps MPI functions. Every tool wraps one of these, to know when to begin
+ * or what to report. */
 static bool is_tool(const struct link_map *map)
 {
 	static const char *const wrapped[] = { "MPI_Init", "MPI_Init_thread", "MPI_Finalize",
@@ -265,8 +267,8 @@ static bool is_tool(const struct link_map *map)
 	return is && !has_mpi(map);
 }
 
-/* Would it come before libmpi without us? It was preloaded, or is needed first: the loader lists
- * objects in the order in which they are needed. */
+/* True if the tool would precede libmpi without this library: it was preloaded, or it is needed
+ * earlier. The loader lists objects in the order in which they are needed. */
 static bool comes_first(const struct link_map *tool, const struct link_map *first)
 {
 	const char *preload = getenv("LD_PRELOAD"), *library;
@@ -283,7 +285,7 @@ static bool comes_first(const struct link_map *tool, const struct link_map *firs
 	return false;
 }
 
-/* The first of all objects, ours excepted, that is so. */
+/* The first object, except this library's, for which is() holds; NULL: none. */
 static const struct link_map *find(const struct link_map *from,
 				   bool (*is)(const struct link_map *map))
 {
@@ -292,10 +294,10 @@ static const struct link_map *find(const struct link_map *from,
 	return from;
 }
 
-/* ---- stepping aside -------------------------------------------------------------------------- */
+/* ---- executing the program again ------------------------------------------------------------ */
 
-/* Goes through LD_PRELOAD: what is ours is left out, or has `before` put in front of the first of
- * it. NULL: no memory, or this library is not preloaded by that variable. */
+/* A copy of LD_PRELOAD without this library's files or, with `before`, that path in front of the
+ * first of them. NULL: no memory, or the variable does not preload this library. */
 static char *arrange(const char *before)
 {
 	const char *list = getenv("LD_PRELOAD");
@@ -322,7 +324,7 @@ static char *arrange(const char *before)
 	return NULL;
 }
 
-/* By its path, for its name is seen in ps. */
+/* Executes the program's path, not /proc/self/exe, because ps shows its name. */
 static void again(char **argv, const char *before)
 {
 	char path[PATH_MAX], *list = arrange(before);
@@ -351,7 +353,7 @@ static void step_behind(char **argv, const struct link_map *tool)
 	fprintf(stderr, "%s wraps MPI functions, and does not see them\n", tool->l_name);
 }
 
-/* The first of those that come before us only if they are preloaded before us; NULL. */
+/* The first tool that must be preloaded before this library to precede it; NULL: none. */
 static const struct link_map *find_tool(const struct link_map *first)
 {
 	const struct link_map *m = first;
@@ -363,7 +365,7 @@ static const struct link_map *find_tool(const struct link_map *first)
 	return m;
 }
 
-/* With mpi=auto a program whose MPI library is none for us runs as it would without us. */
+/* With mpi=auto a program whose MPI library is not supported runs without this library. */
 static void leave_to_real(char **argv)
 {
 	const char *mode = getenv("GPUCKPT_MPI"), *named = getenv("GPUCKPT_MPI_LIBRARY");

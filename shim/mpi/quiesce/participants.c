@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts in their order: of a restart, where each builds on those before it; of a round, where
- * collectives come to a common place before messages are counted. */
+ * The lists of participants. In a rebuild each depends on those before it. In a round collectives
+ * reach a common point before messages are counted. */
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/quiesce/quiesce.h"
 

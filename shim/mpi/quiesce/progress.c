@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Progress for other ranks. Where windows are implemented in software, MPI_Win_flush ends only
  * when the target's library is called. In a quiesce all MPI threads call it, so no flush waits for
- * a program. A rank that leaves the quiesce before another one, and then computes, goes on calling
- * for a moment. */
+ * a program. A rank that leaves the quiesce before another one and then computes therefore goes on
+ * calling it for a moment. */
 #include "shim/mpi/base/gate.h"
 #include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/handles/handle.h"
 #include "shim/mpi/p2p/request.h"
 #include "shim/mpi/quiesce/quiesce.h"
 
-#define HELP_NS 3000000000ll /* within that the others know, too, and begin no flush any more */
+#define HELP_NS 3000000000ll /* by then the other ranks know as well and begin no more flushes */
 #define HELP_MS 1
 
 void gck_mpi_peer_progress_begin(struct gck_mpi_thread_state *k)
@@ -18,7 +18,7 @@ void gck_mpi_peer_progress_begin(struct gck_mpi_thread_state *k)
 		k->progress_until_ns = gck_mpi_now_ns() + HELP_NS;
 }
 
-/* If the program is in the library, that calls it. */
+/* A program that is inside the library makes progress itself. */
 int gck_mpi_peer_progress(struct gck_mpi_thread_state *k, int ms)
 {
 	if (gck_mpi_now_ns() >= k->progress_until_ns)

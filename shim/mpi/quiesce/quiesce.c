@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rounds of a quiesce. In each, with the gate closed, every rank tells what it has begun and
- * seen end; all judge the same words. A rank that is behind runs on for a moment; the others bring
- * on what is under way by calls of the real library. It is over with a round whose words say that
- * nothing is: since the gates stay closed, nothing can come up after it. */
+ * The rounds of a quiesce. In each round, with the gate closed, every rank reports what it has
+ * begun and seen end, and all judge the same words. A rank that is behind runs on for a moment; the
+ * others call the real library so that what is under way makes progress. The quiesce ends with a
+ * round in which nothing is under way: the gates stay closed, so nothing new can begin. */
 #include "shim/mpi/quiesce/quiesce.h"
 
 #include <errno.h>
@@ -15,14 +15,14 @@
 #include "shim/mpi/base/participant.h"
 #include "shim/mpi/base/mpi_thread.h"
 
-#define RUN_ON_NS 20000000  /* a rank that is behind, before it reports its progress again */
-#define BRING_ON_NS 5000000 /* the same for one that works through what is under way */
+#define RUN_ON_NS 20000000  /* a rank that is behind runs this long before it reports again */
+#define BRING_ON_NS 5000000 /* the same for a rank that completes what is under way */
 #define PAUSE_NS 50000
-#define GRACE_PART 4        /* of the time that there is: the rank that is to blame speaks first, */
-#define GRACE_NS 1000000000 /* in so much at most */
-#define LOOK_MS 20          /* between looks whether it is called off */
+#define GRACE_PART 4        /* grace is this part of the limit: the rank at fault reports first */
+#define GRACE_NS 1000000000 /* the longest grace */
+#define LOOK_MS 20          /* between checks whether the quiesce was called off */
 
-/* What the words of a rank begin with. */
+/* Flags in the first of a rank's words. */
 enum {
 	SOMEBODY_INSIDE = 1,
 	BEHIND = 2,
@@ -33,14 +33,14 @@ struct quiesce {
 	struct gck_mpi_allgather *x;
 	int64_t until_ns, grace_ns;
 	uint32_t round;
-	int64_t took_ns;             /* this round until all ranks' words were there, or until now */
+	int64_t took_ns;             /* from the round's start to all ranks' words, or until now */
 	size_t nparts;
 	struct gck_mpi_blob mine;
 	struct gck_mpi_words *all;   /* of every rank */
 	struct gck_mpi_words *parts; /* [part * nranks + rank] */
-	bool inside;                 /* somebody was, in any rank */
-	bool behind;                 /* this rank is, after the last judgement */
-	bool others;                 /* a rank is behind or inside, this or another */
+	bool inside;                 /* in some rank a thread was inside the real library */
+	bool behind;                 /* this rank is behind, by the last judgement */
+	bool others;                 /* some rank, perhaps this one, is behind or inside */
 };
 
 static void pause_a_moment(void)
@@ -56,7 +56,7 @@ static bool is_behind(void)
 	return false;
 }
 
-/* What is not at rest yet, in some rank; NULL: all is. */
+/* The name of a part that is not at rest in some rank; NULL: all are. */
 static const char *unsettled(void)
 {
 	for (const struct gck_mpi_pending *const *o = gck_mpi_pendings; *o; o++)
@@ -65,8 +65,8 @@ static const char *unsettled(void)
 	return NULL;
 }
 
-/* Once MPI_Finalize has passed the gate nothing more of MPI is to be called, and the ranks that it
- * waits for do not come while they are kept. (One that waits at the gate is as any other call.) */
+/* After MPI_Finalize has passed the gate no MPI function may be called, and it waits for ranks that
+ * the quiesce holds. (An MPI_Finalize that waits at the gate is like any other call.) */
 static int is_over(const struct quiesce *q, struct gck_error *err)
 {
 	if (!gck_mpi_leaving())
@@ -152,8 +152,8 @@ static int judge(struct quiesce *q, struct gck_error *err)
 
 /* ---- between rounds ------------------------------------------------------------------------- */
 
-/* The real library may be called from here while nobody else is inside it, nor has ended it: the
- * gate is looked at first, since a thread that has left meanwhile may have been in MPI_Finalize. */
+/* The real library may be called here while no other thread is inside it and it is not finalized.
+ * The gate is read first: a thread that leaves in between may come from MPI_Finalize. */
 static int step(const struct quiesce *q, struct gck_error *err)
 {
 	bool empty = gck_mpi_gate_empty();
@@ -209,7 +209,7 @@ static int stays_inside(size_t rank, struct gck_error *err)
 			"later, or raise hold=", rank, *where ? where : "an MPI call");
 }
 
-/* MPI threads answer whatever their programs do, so a long round is not due to an MPI call. */
+/* MPI threads answer whatever their programs do, so no MPI call delays a round. */
 static int are_silent(const struct quiesce *q, struct gck_error *err)
 {
 	return gck_fail(err, ETIMEDOUT,
@@ -219,7 +219,7 @@ static int are_silent(const struct quiesce *q, struct gck_error *err)
 			q->x->rank, q->round, (double)q->took_ns / 1e9);
 }
 
-/* The rank that keeps the others waiting reports it; they leave it the time for that. */
+/* The rank at fault reports the failure; the others give it the time for that. */
 static int give_up(const struct quiesce *q, struct gck_error *err)
 {
 	bool empty = gck_mpi_gate_empty();
@@ -258,7 +258,7 @@ static int exchange(struct quiesce *q, struct gck_error *err)
 	return rc < 0 ? -1 : 0;
 }
 
-/* First one that computes while others wait for it, then those that wait inside a call. */
+/* Ranks that compute while others wait give up first, then ranks that wait inside a call. */
 static int64_t grace_ns(const struct quiesce *q)
 {
 	if (gck_mpi_gate_empty())
@@ -282,7 +282,7 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 	}
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the quiesce ---------------------------------------------------------------------------- */
 
 void gck_mpi_able(gck_mpi_obstacle_fn *tell, void *arg)
 {

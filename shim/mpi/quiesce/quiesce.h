@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bringing all ranks of an MPI job to a place where nothing is under way between them, and MPI back
- * to life after a restart. Runs in the MPI thread (base/mpi_thread.h). */
+ * The quiesce brings all ranks of an MPI job to a point where nothing is under way between them;
+ * the rebuild restores MPI after a restart. Both run in the MPI thread (base/mpi_thread.h). */
 #ifndef GCK_MPI_QUIESCE_H
 #define GCK_MPI_QUIESCE_H
 
@@ -12,51 +12,51 @@
 #include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/base/participant.h"
 
-/* Close the gate, and exchange and judge rounds until every part is settled and no thread of any
- * rank is inside the real library; then every part saves what only that library knows. until_ns
- * (CLOCK_MONOTONIC): by then a rank that cannot be caught is given up, ETIMEDOUT naming it and the
- * place where it is. After it, failed or not, gck_mpi_resume opens the gate. */
+/* Closes the gate and runs rounds until every part is settled and no thread of any rank is inside
+ * the real library; then every part saves what only that library knows. Past until_ns
+ * (CLOCK_MONOTONIC) it fails with ETIMEDOUT and names the rank at fault and its MPI call. The gate
+ * stays closed, also on failure, until gck_mpi_resume. */
 int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t until_ns, struct gck_error *err);
 
-/* The same for a rank that is before MPI_Init or past MPI_Finalize: no other rank is asked. Closes
- * the gate, waits for it to be empty and saves what there is outside of MPI; called_off is asked
- * now and then meanwhile, and says why (-1) if it is. 1: the program has come to MPI_Init
- * meanwhile; nothing is done, and the gate is open. */
+/* The same for a rank before MPI_Init or past MPI_Finalize, without other ranks. Closes the gate,
+ * waits until it is empty and saves the objects that live outside MPI. While it waits it calls
+ * called_off, which returns -1 with the reason if the quiesce is called off. 1: the program has
+ * reached MPI_Init meanwhile; nothing was saved, and the gate is open. */
 int gck_mpi_quiesce_outside(struct gck_mpi_thread_state *k, int64_t until_ns,
 			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
 			    struct gck_error *err);
 
-/* In a process whose real library is dead (restored without it): discard that and load a fresh
- * one. In a rank that is inside MPI, initialise it in the new step, of which the program's
- * environment tells since the restore. Make all objects again. The gate stays closed. */
+/* In a process that was restored without its real library: discards the dead copy, loads a fresh
+ * one and makes all objects again. inside: the rank is inside MPI, so the library is initialised in
+ * the new step, which the restored environment describes. The gate stays closed. */
 int gck_mpi_rebuild(bool inside, struct gck_error *err);
 
-/* Everything that stands in the way, of all parts. */
+/* Reports the obstacles of all participants. */
 void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,
 			       const char *remedy), void *arg);
 
-/* All parts' save and rebuild; outside: in a rank that is not inside MPI. */
+/* Call all participants' save or rebuild. outside: the rank is not inside MPI. */
 int gck_mpi_participants_save(bool outside, struct gck_error *err);
 int gck_mpi_participants_rebuild(bool outside, struct gck_error *err);
 
-/* Tells all that take part in the rounds that the quiesce is over. */
+/* Tells all parts of the rounds that the quiesce is over. */
 void gck_mpi_pendings_over(void);
 
-/* The gate opens: the program may call MPI again. */
+/* Opens the gate: the program may call MPI again. */
 void gck_mpi_resume(void);
 
-/* The agent asks for a quiesce. Returns when the gate is open again, or the process was restored:
- * true. */
+/* Serves the agent's QUIESCE. Returns false when the gate is open again, true if the process was
+ * restored from an image. */
 bool gck_mpi_serve_quiesce(struct gck_mpi_thread_state *k, const struct gck_inside_message *m);
 
-/* A quiesce has failed here. Another rank may wait for its windows until this rank's library is
- * called, and cannot learn before that the quiesce is called off there as well. */
+/* Begins progress for other ranks after a quiesce failed here: an RMA call of another rank may wait
+ * until this rank's library is called, and that rank learns of the failure only afterwards. */
 void gck_mpi_peer_progress_begin(struct gck_mpi_thread_state *k);
 
-/* Calls the library once if that is needed and allowed. Returns how long to wait until the next
- * time: ms at most. */
+/* Calls the library once if that is needed and allowed. Returns the wait until the next call, at
+ * most ms. */
 int gck_mpi_peer_progress(struct gck_mpi_thread_state *k, int ms);
-/* Pauses for ms and makes that progress meanwhile. */
+/* Pauses for ms and makes that progress. */
 void gck_mpi_peer_progress_for(struct gck_mpi_thread_state *k, int ms);
 
 #endif

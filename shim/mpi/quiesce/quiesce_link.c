@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A quiesce that the agent asks for: READY, GO and words over the link, or the words through PMIx;
- * then QUIESCED, and the wait for RESUME with the gate closed, in which the image is taken. */
+ * A quiesce that the agent requests: READY and GO go over the link, the words over the link or
+ * through PMIx. After QUIESCED the thread waits for RESUME with the gate closed; the image is taken
+ * meanwhile. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,9 @@
 #include "shim/mpi/quiesce/quiesce.h"
 #include "shim/namespace/namespace.h"
 
-#define LOOK_MS 20        /* between looks at what has come about, and at the link */
+#define LOOK_MS 20        /* between checks of the stage and of the link */
 #define HOLD_MS 1000
-#define SERIAL_SHIFT 24   /* rounds of one quiesce */
+#define SERIAL_SHIFT 24   /* bits of a fence's serial for the round of a quiesce */
 
 struct asked {
 	struct gck_mpi_allgather x; /* first */
@@ -22,12 +23,12 @@ struct asked {
 	uint64_t seq;
 	uint32_t round, via;
 	int64_t lease_ns, heard_ns;
-	bool fencing; /* a fence was begun and has not ended well */
+	bool fencing; /* a fence was begun and has not succeeded */
 	const struct gck_mpi_blob *mine;
-	struct gck_inside_message words; /* what all[] points into */
+	struct gck_inside_message words; /* all[] points into it */
 };
 
-/* 1: a message that matters for the caller; 0: none; -1: the quiesce is called off, or must be. */
+/* 1: a message for the caller; 0: none; -1: the quiesce is called off, or must be. */
 static int listen(struct asked *a, struct gck_inside_message *m, int ms, struct gck_error *err)
 {
 	int rc = gck_inside_link_receive(&a->k->link, m, ms);
@@ -54,7 +55,7 @@ static int listen(struct asked *a, struct gck_inside_message *m, int ms, struct 
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-/* The agent sends on (rank, count, words), as all get it back. */
+/* With words, the agent forwards them to all ranks as (rank, count, words). */
 static int give(struct gck_mpi_allgather *x, uint32_t round, const struct gck_mpi_blob *mine,
 		struct gck_error *err)
 {
@@ -116,7 +117,7 @@ static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 	return rc;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the quiesce ---------------------------------------------------------------------------- */
 
 static int begin(struct asked *a, struct gck_mpi_thread_state *k,
 		 const struct gck_inside_message *m,
@@ -130,7 +131,7 @@ static int begin(struct asked *a, struct gck_mpi_thread_state *k,
 	return 0;
 }
 
-/* With all other ranks. */
+/* Inside MPI: together with all other ranks. */
 static int quiesce_inside(struct asked *a, int64_t until_ns, struct gck_error *err)
 {
 	int rc;
@@ -150,7 +151,7 @@ static int quiesce_inside(struct asked *a, int64_t until_ns, struct gck_error *e
 	return rc;
 }
 
-/* Without other ranks nothing is said to the agent, but heard. */
+/* Outside MPI the thread sends nothing to the agent, but listens. */
 static int called_off(void *asked, struct gck_error *err)
 {
 	struct gck_inside_message m = {.data = NULL};
@@ -160,7 +161,7 @@ static int called_off(void *asked, struct gck_error *err)
 	return rc < 0 ? -1 : 0;
 }
 
-/* By the stage of MPI that the program is in. 1: look again. */
+/* Quiesces by the program's stage of MPI. 1: try again. */
 static int quiesce_as_is(struct asked *a, int64_t until_ns, struct gck_error *err)
 {
 	switch (gck_mpi_thread_stage(a->k, LOOK_MS)) {
@@ -180,7 +181,7 @@ static int quiesce_as_is(struct asked *a, int64_t until_ns, struct gck_error *er
 			"through it");
 }
 
-/* The copy's own threads keep still while the image is taken. */
+/* The real library's own threads are held while the image is taken. */
 static int quiesce(struct asked *a, const struct gck_link_mpi_quiesce *q, struct gck_error *err)
 {
 	int64_t until_ns = gck_mpi_now_ns() + q->limit_ms * 1000000ll;
@@ -205,7 +206,7 @@ static int answer(struct asked *a, int failed, const struct gck_error *err)
 	return gck_inside_link_send(&a->k->link, &m, err->text, failed ? strlen(err->text) + 1 : 0);
 }
 
-/* True: out of an image. */
+/* Waits for RESUME, or a failed link. True: the process was restored from an image. */
 static bool wait_resume(struct asked *a)
 {
 	int rc = 0;
@@ -219,14 +220,14 @@ static bool wait_resume(struct asked *a)
 			return true;
 		}
 		if (rc > 0) {
-			rc = 0; /* HOLD, or a word that came late */
+			rc = 0; /* HOLD, or a late message */
 			gck_inside_link_drop(&m);
 		}
 	}
 	return false;
 }
 
-/* An image that is taken from here on is told first that it is not at rest. */
+/* closed_for is cleared first: an image taken from now on is not at rest. */
 static void let_go(void)
 {
 	__atomic_store_n(&gck_mpi_state.closed_for, 0, __ATOMIC_SEQ_CST);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI brought back in a restored process. */
+ * The rebuild of MPI in a restored process. */
 #include <stdio.h>
 
 #include "common/base/fault.h"
@@ -11,7 +11,7 @@
 #include "shim/mpi/quiesce/quiesce.h"
 #include "shim/namespace/namespace.h"
 
-/* A fresh copy behind everything that the program holds. */
+/* Loads a fresh copy of the real library. */
 static int load(struct gck_error *err)
 {
 	if (gck_mpi_ns_load(&gck_mpi_state.left_out, err) || gck_mpi_bind(err))
@@ -26,7 +26,7 @@ int gck_mpi_rebuild(bool inside, struct gck_error *err)
 
 	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
 	gck_mpi_pmix_restart();
-	if (gck_mpi_ns_discard(&kept)) /* the load fails if that is one too many */
+	if (gck_mpi_ns_discard(&kept)) /* the load fails if one copy too many remains */
 		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
 	if (load(err))
 		return -1;

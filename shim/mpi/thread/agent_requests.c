@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the agent asks of the MPI thread, and what that does after a restart. */
+ * The agent's requests to the MPI thread, and the thread's work after a restart. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "shim/mpi/quiesce/quiesce.h"
 #include "shim/mpi/thread/thread.h"
 
-#define AGAIN_MS 100          /* between attempts to connect, doubled up to */
+#define AGAIN_MS 100          /* between attempts to connect; doubled up to AGAIN_MOST_MS */
 #define AGAIN_MOST_MS 2000
-#define LOOK_MS 200          /* between looks whether the link is still there, and what is to be told */
+#define LOOK_MS 200          /* between checks of the link and of a change to report */
 #define CONNECT_AGAIN_MS 50
-#define CONNECT_TIMES 200    /* after a restart: the agent was there a moment ago */
+#define CONNECT_TIMES 200    /* after a restart, when the agent ran a moment ago */
 
 static int tell_failure(const struct gck_mpi_thread_state *k, struct gck_thread_msg m)
 {
@@ -27,9 +27,8 @@ static int tell_rebuilt(const struct gck_mpi_thread_state *k)
 	return tell_failure(k, (struct gck_thread_msg){.type = GCK_LINK_MPI_REBUILT});
 }
 
-/* What is said holds for the stage that was looked at: the next change is reported again. That MPI
- * could not be brought back is told on every link: the agent that hears it may not be the one that
- * restored this rank. */
+/* Sends HELLO for the current stage; the next change of stage is reported again. A failed rebuild
+ * of MPI is reported on every link: this agent may not be the one that restored the rank. */
 static int serve_hello(struct gck_mpi_thread_state *k)
 {
 	struct gck_link_mpi_hello hello = {.version = GCK_LINK_VERSION, .restored = k->restoring,
@@ -50,7 +49,7 @@ static int serve_hello(struct gck_mpi_thread_state *k)
 	return k->lost.code ? tell_rebuilt(k) : 0;
 }
 
-/* ---- able ----------------------------------------------------------------------------------- */
+/* ---- obstacles to a checkpoint -------------------------------------------------------------- */
 
 static void tell_item(void *arg, const char *object, const char *reason, const char *remedy)
 {
@@ -80,7 +79,7 @@ static int look(struct gck_mpi_thread_state *k)
 
 /* ---- after a restart ------------------------------------------------------------------------ */
 
-/* The old link's number means nothing here. */
+/* The old link's descriptor number is not valid in the restored process. */
 static int connect_again(struct gck_mpi_thread_state *k)
 {
 	k->link.fd = gck_mpi_state.link_fd = -1;
@@ -94,8 +93,8 @@ static int connect_again(struct gck_mpi_thread_state *k)
 	return -1;
 }
 
-/* MPI is brought back without a link too: the agent may be on its way up again. A rank where that
- * fails never runs: its agent ends it, this one or the next. */
+/* Rebuilds MPI, even without a link: the agent may be restarting. A rank whose rebuild fails never
+ * runs again: this agent or its successor ends it. */
 static void come_back(struct gck_mpi_thread_state *k)
 {
 	k->restarts = gck_inside_restarts();
@@ -116,7 +115,7 @@ static void come_back(struct gck_mpi_thread_state *k)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Without MPI, and with the gate closed for good. */
+/* After a failed rebuild; the gate stays closed. */
 static int refuse(const struct gck_mpi_thread_state *k, const struct gck_inside_message *m)
 {
 	if (m->head.type != GCK_LINK_MPI_QUIESCE)
@@ -145,8 +144,8 @@ static int obey(struct gck_mpi_thread_state *k, const struct gck_inside_message 
 	}
 }
 
-/* Does what the agent asks until the link ends, the thread is to stop, or the process was restored:
- * then MPI is back, or failed for good. */
+/* Serves requests until the link ends, the thread must stop, or the process was restored; MPI is
+ * then rebuilt, or the rebuild failed for good. */
 static void serve(struct gck_mpi_thread_state *k)
 {
 	int rc = 0;
@@ -166,7 +165,7 @@ static void serve(struct gck_mpi_thread_state *k)
 	}
 	if (!gck_mpi_thread_stopping(k))
 		return;
-	if (!gck_mpi_thread_told(k)) /* it ends right after MPI_Finalize */
+	if (!gck_mpi_thread_told(k)) /* the program ends right after MPI_Finalize */
 		serve_hello(k);
 	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_BYE}, NULL, 0);
 }

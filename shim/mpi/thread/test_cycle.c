@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * For tests: checkpoint and restart in place, without agent and coordinator. GPUCKPT_MPI_TEST
- * names a folder that all ranks of a job see; their words go through files there.
- * GPUCKPT_MPI_TEST_MS makes a cycle of its own accord so often; GPUCKPT_MPI_TEST_KEEP leaves the
- * library as it is. */
+ * names a folder that all ranks of a job share; their words go through files there. With
+ * GPUCKPT_MPI_TEST_MS a cycle runs periodically. With GPUCKPT_MPI_TEST_KEEP the real library is
+ * kept instead of reloaded. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +25,11 @@ struct files {
 	struct gck_mpi_allgather x; /* first */
 	struct gck_mpi_thread_state *k;
 	const char *folder;
-	unsigned long serial;      /* of all exchanges of the job */
-	void *text;                /* what all[] points into */
+	unsigned long serial;      /* counts the job's exchanges */
+	void *text;                /* all[] points into it */
 };
 
-/* A cycle that the program asks for. */
+/* A cycle that the program requests. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -78,7 +78,7 @@ static int give(struct gck_mpi_allgather *x, uint32_t round, const struct gck_mp
 	f->serial++;
 	if (write_words(f, mine))
 		return gck_fail(err, errno, "%s: %s", f->folder, strerror(errno));
-	if (f->serial > 2) { /* all have read that before they gave the last */
+	if (f->serial > 2) { /* all ranks read those words before they gave their last */
 		name_of(f, f->serial - 2, x->rank, "", old);
 		unlink(old);
 	}
@@ -162,7 +162,7 @@ static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 
 /* ---- a cycle -------------------------------------------------------------------------------- */
 
-/* All ranks have come here. */
+/* Waits for all ranks: a barrier through the files. */
 static int meet(struct files *f, struct gck_error *err)
 {
 	struct gck_mpi_words *all = calloc(f->x.nranks, sizeof *all);
@@ -181,9 +181,9 @@ static int meet(struct files *f, struct gck_error *err)
 	return rc < 0 ? -1 : 0;
 }
 
-/* The launcher would take a rank that vanishes for a dead one, so the old copy says goodbye; what
- * it owns is then taken away as by a restart. (mpirun needs PMIX_MCA_gds=hash for a second start,
- * and takes one rank's new start for part of another's goodbye unless all of those are over.) */
+/* The launcher would take a rank that vanishes for a dead one, so the old copy is finalized first;
+ * then it loses what it owns, as in a restart. mpirun needs PMIX_MCA_gds=hash for a second start,
+ * and confuses a rank's new start with another's finalize, so all ranks meet in between. */
 static int restart_in_place(struct files *f, struct gck_error *err)
 {
 	int rc = gck_mpi_real.Finalize();
@@ -213,7 +213,7 @@ static int cycle(struct files *f)
 
 	if (rc == 0 && !getenv("GPUCKPT_MPI_TEST_KEEP")) {
 		rc = restart_in_place(f, &err);
-		if (rc) { /* nothing is behind the program's handles any more */
+		if (rc) { /* the program's handles have no real ones any more */
 			fprintf(stderr, "gpuckpt: rank %zu: test: restart: %s\n", f->x.rank,
 				err.text);
 			_exit(70);
@@ -222,7 +222,7 @@ static int cycle(struct files *f)
 	if (rc && err.code != ECANCELED)
 		fprintf(stderr, "gpuckpt: rank %zu: test: %s\n", f->x.rank, err.text);
 	if (rc && err.code == ECANCELED)
-		leave(f); /* the others need not wait for this rank */
+		leave(f); /* so that the other ranks do not wait for this one */
 	if (rc)
 		gck_mpi_peer_progress_begin(f->k);
 	gck_mpi_resume();
