@@ -12,7 +12,8 @@
 
 #define MEETING_MS 1
 
-/* A thread that is still leaving a meeting would call ranks back to it that have left already. */
+/* True if no thread is inside. A thread that is still leaving a meeting would call ranks back that
+ * have left it already, so meetings get time to end. */
 static bool is_out(void)
 {
 	return gck_mpi_clocks.meetings ? gck_mpi_gate_wait_empty(MEETING_MS) : gck_mpi_gate_empty();
@@ -23,7 +24,7 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 	bool out = is_out();
 	size_t active = 0, open = 0;
 
-	/* requests are the program's while it is inside: there will be another round then */
+	/* while the program is inside, its threads use the requests; another round follows then */
 	if (out && gck_mpi_running()) {
 		gck_mpi_comm_reap();
 		open = gck_mpi_nonblocking_open(&active);

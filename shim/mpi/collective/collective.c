@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Persistent collectives. Each has a communicator of its own, out of the program's sight, and a clock
- * with it: they may be started in a different order in each rank, and after a restart they are made
- * again by those ranks that have not freed them yet, whatever the others do. */
+ * Persistent collectives. Each has its own hidden communicator and clock: ranks may start them in
+ * different orders, and after a restart the ranks that have not freed one make it again, whatever
+ * the others do. */
 #include "config.h"
 
 #include "shim/mpi/collective/collective.h"
@@ -39,7 +39,8 @@ static int make_hidden(MPI_Comm comm, MPI_Comm *hidden)
 	return rc;
 }
 
-/* The fresh library is to see it made in ranks that have freed it, too, as long as one has not. */
+/* Keeps the arguments: as long as one rank has not freed the request, the ranks that have freed it
+ * must make it again in the fresh library as well. */
 static void drop(struct gck_mpi_nonblocking *n)
 {
 	struct gck_mpi_comm *c = gck_mpi_comm_of(n->comm);
@@ -54,7 +55,7 @@ static void freed(struct gck_mpi_request *r)
 		drop(r->arg);
 }
 
-/* ---- its life ------------------------------------------------------------------------------- */
+/* ---- the request ---------------------------------------------------------------------------- */
 
 static int starts(struct gck_mpi_request *r)
 {

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * MPI_Comm_free and MPI_Comm_disconnect. */
 #include "config.h"
 
 #include "shim/mpi/collective/comm_free.h"
@@ -17,7 +18,7 @@ static int issue(struct gck_mpi_nonblocking *n, MPI_Request *real)
 	return gck_mpi_real.Ibarrier(GCK_MPI_REAL_COMM(n->comm), real);
 }
 
-/* The fresh communicator must see what it sees in ranks that have not left it. */
+/* Makes the same collective calls on the fresh communicator as ranks that have not left it. */
 static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 {
 	struct gck_mpi_nonblocking *n = r->arg, *first = gck_mpi_comm_of(n->comm)->first;
@@ -35,7 +36,7 @@ static int reissue(struct gck_mpi_request *r, struct gck_error *err)
 		  : 0;
 }
 
-/* Every rank has said it. (No argument: it was not begun after all.) */
+/* Every rank has started its goodbye. (Without an argument: this one was not begun.) */
 static void is_over(struct gck_mpi_request *r)
 {
 	struct gck_mpi_nonblocking *n = r->arg;
@@ -56,8 +57,8 @@ static const struct gck_mpi_request_class goodbye = {
 	.freed = is_over,
 };
 
-/* It does not wait for a quiesce as a program's collective does: no program is ever told of its end.
- * -1: no memory, try again later. */
+/* Starts the goodbye. A quiesce does not hold it back as it does a program's collective, because no
+ * program sees its end. -1: no memory, try again later. */
 static int leave(struct gck_mpi_comm *c)
 {
 	struct gck_mpi_nonblocking *n = gck_mpi_nonblocking_new(sizeof *n, c->handle, issue);
@@ -98,8 +99,8 @@ bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c)
 	return found != c->handle;
 }
 
-/* It is the caller's then: another thread does not find it. One with other worlds has no goodbye:
- * these may be without the stand-in. */
+/* Claims c for the caller, so that no other thread finds it. A communicator with processes of other
+ * worlds has no goodbye: they may run without the stand-in. */
 static bool may_leave(struct gck_mpi_handle *h, void *unused)
 {
 	struct gck_mpi_comm *c = h->body;
@@ -111,7 +112,7 @@ static bool may_leave(struct gck_mpi_handle *h, void *unused)
 	return !c->dynamic;
 }
 
-/* Nobody else is to find it: the MPI thread walks the list while threads are inside. */
+/* Claims c: the MPI thread walks the list while other threads are inside. */
 static bool has_left(struct gck_mpi_handle *h, void *found)
 {
 	struct gck_mpi_comm *c = h->body;
@@ -154,7 +155,7 @@ void gck_mpi_comm_let_go(struct gck_mpi_comm *c)
 	gck_mpi_comm_reap();
 }
 
-/* ---- what the program calls ----------------------------------------------------------------- */
+/* ---- MPI functions -------------------------------------------------------------------------- */
 
 static bool is_alive(MPI_Comm comm)
 {
@@ -164,7 +165,7 @@ static bool is_alive(MPI_Comm comm)
 	       gck_mpi_comm_of(comm)->life == GCK_MPI_COMM_ALIVE;
 }
 
-/* Freeing what may not be: the real library says why. */
+/* The real library returns the error for a handle that cannot be freed. */
 static int free_wrong(MPI_Comm *comm, int (*real_free)(MPI_Comm *))
 {
 	MPI_Comm real = comm && gck_mpi_is(*comm, GCK_MPI_COMM) &&
@@ -208,8 +209,8 @@ static int disconnect_real(MPI_Comm comm)
 	return rc;
 }
 
-/* Waits for what is pending, unlike free; before the tick, for it parks. Within a world it is a
- * barrier and a free, in Open MPI too; ours keeps what persistent requests need of it. */
+/* Unlike free it waits for pending requests, before the tick because it parks. Within a world it is
+ * a barrier and a free, as in Open MPI; our free keeps what persistent requests need. */
 static int disconnect(MPI_Comm comm)
 {
 	struct gck_mpi_comm *c = gck_mpi_comm_of(comm);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The end of communicators. What the program frees it never sees again, but other ranks may need
- * this one's part in it, at a restart too. So it lives on, with its clock, until no request of
- * this rank names it; then the rank starts a non-blocking barrier on it, as a goodbye. A rank that
- * finds the barrier complete (all ranks have started theirs) drops it. At a checkpoint a
- * communicator is therefore known to all of its ranks or to none, and what one rank holds never
- * grows with how many there have been. */
+ * The end of communicators. Other ranks may still need this rank in a communicator that its program
+ * has freed, also at a restart. So it lives on, with its clock, until no request of this rank uses
+ * it; then the rank starts a non-blocking barrier on it, its goodbye. A rank that finds the barrier
+ * complete, started by all ranks, drops the communicator. At a checkpoint all or none of its ranks
+ * therefore have it, and a rank's memory does not grow with the communicators ever made. */
 #ifndef GCK_MPI_COMM_FREE_H
 #define GCK_MPI_COMM_FREE_H
 
 #include "shim/mpi/comm/comm.h"
 
-/* The program has freed it. In the gate. */
+/* Lets go of a communicator that the program has freed. In the gate. */
 void gck_mpi_comm_let_go(struct gck_mpi_comm *c);
 
-/* Does any request or matched message of this rank name it? Persistent ones count, and those that
- * the program has yet to ask for. */
+/* True if a request or matched message of this rank uses c, also a persistent request, and one that
+ * is complete but not yet collected by the program. */
 bool gck_mpi_comm_in_use(const struct gck_mpi_comm *c);
 
-/* Makes progress with freeing all that were let go. Inside the gate, or in the MPI thread. */
+/* Makes progress on freeing communicators that were let go. In the gate or in the MPI thread. */
 void gck_mpi_comm_reap(void);
 
 #endif

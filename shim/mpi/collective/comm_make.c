@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators and intercommunicators made of communicators; MPI_Comm_idup, whose result exists once
- * its non-blocking collective is finished. */
+ * Functions that make communicators and intercommunicators from communicators. The result of
+ * MPI_Comm_idup exists once its non-blocking collective has ended. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "shim/mpi/handles/attribute.h"
 #include "shim/mpi/handles/attribute_predefined.h"
 
-/* Attributes are copied by the program's callbacks, outside of the gate. One that fails undoes it. */
+/* The program's callbacks copy attributes, outside the gate. If one fails, newcomm is freed. */
 static int with_attributes(MPI_Comm comm, int rc, MPI_Comm *newcomm, const char *function)
 {
 	if (rc || *newcomm == MPI_COMM_NULL)
@@ -84,8 +84,9 @@ GCK_MPI_FUNCTION(Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_I
 	return gck_mpi_comm_end(&b, rc, newcomm, "MPI_Comm_split_type");
 }
 
-/* Collective over the group alone: a meeting of its ranks, known by communicator, tag and group. Its
- * ranks (to be freed) are listed; an empty group meets nobody. */
+/* Prepares the meeting of a call that is collective over the group alone, identified by
+ * communicator, tag and group. *ranks, which the caller frees, lists the group's ranks; an empty
+ * group has no meeting. */
 static int call_group(MPI_Comm comm, MPI_Group group, int tag, struct gck_mpi_meeting *m,
 		      int **ranks)
 {
@@ -108,7 +109,7 @@ static int call_group(MPI_Comm comm, MPI_Group group, int tag, struct gck_mpi_me
 	return MPI_SUCCESS;
 }
 
-/* Of this rank, for the id of what it makes with a group. */
+/* A seed of this rank for the ids of communicators that it makes from groups. */
 static uint64_t own_seed(void)
 {
 	static _Atomic uint64_t n;
@@ -161,7 +162,7 @@ static void completed(struct gck_mpi_nonblocking *n)
 	gck_mpi_clock_add(&c->clock);
 }
 
-/* The first time: the handle. */
+/* Makes the handle when the request is first issued. */
 static int give_birth(struct idup *a, MPI_Comm real)
 {
 	struct gck_mpi_birth b = { .parent = a->n.comm, .real = real, .unborn = true };
@@ -210,8 +211,8 @@ GCK_MPI_FUNCTION(Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *requ
 	return gck_mpi_error(comm, rc, "MPI_Comm_idup");
 }
 
-/* The two sides have no clock in common yet: their leaders meet (pair: where these are listed), and
- * each side's ranks have ticked on their own communicator. Nobody to meet: another world's. */
+/* The two sides have no common clock yet: their leaders (listed in pair) meet, and each side's
+ * ranks have ticked on their own communicator. A leader of another world is not met. */
 static void call_leader(MPI_Comm bridge, int remote_leader, int tag, struct gck_mpi_meeting *m,
 			int pair[2])
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators over a restart. Each is made again from the world ranks of its groups, by all of
- * its members (which have it: comm_end.h), and every rank makes its own in the order of their ids.
- * So somewhere there is always one whose members are all at it: that with the least id of those
- * not made yet. */
+ * Communicators over a restart. All members make each one again from the world ranks of its groups;
+ * all of them have it (comm_free.h). Every rank makes its communicators in the order of their ids,
+ * so there is no deadlock: all members of the least one not made yet are making it. */
 #include "config.h"
 
 #include <stdio.h>
@@ -17,7 +16,8 @@
 
 #define REAL_WORLD GCK_MPI_REAL_COMM(MPI_COMM_WORLD)
 
-/* MPI_Comm_idup has begun it, and not all ranks have: that goes by the request's issue. */
+/* True if MPI_Comm_idup began it and need not end before the checkpoint: its request, which is
+ * issued again after the restart, makes it then. */
 static bool unborn(const struct gck_mpi_comm *c)
 {
 	return c->making && c->making_number > c->making->finish;
@@ -98,7 +98,7 @@ static int make_local(const struct gck_mpi_comm *c, MPI_Comm *real)
 	return rc;
 }
 
-/* What is built upon the plain one takes its place. */
+/* Replaces the plain communicator by an intercommunicator or one with topology. */
 static int make_full(const struct gck_mpi_comm *c, MPI_Comm *real)
 {
 	MPI_Comm plain = *real;
@@ -168,7 +168,7 @@ static int by_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Everything that is to be made, by id. NULL: no memory. */
+/* Lists the communicators to make, by id. NULL: no memory. */
 static struct gck_mpi_comm **list(size_t *n)
 {
 	struct gck_mpi_comm **v;
@@ -207,9 +207,9 @@ static int rebuild(struct gck_error *err)
 	return r;
 }
 
-/* ---- able ----------------------------------------------------------------------------------- */
+/* ---- obstacles to a checkpoint -------------------------------------------------------------- */
 
-#define NAMED 16 /* obstacles that are named: any of them is one too many */
+#define NAMED 16 /* most obstacles reported: one alone prevents the checkpoint */
 
 struct dynamic {
 	size_t n;
@@ -233,7 +233,8 @@ static bool note_dynamic(struct gck_mpi_handle *h, void *to)
 	return d->n == NAMED;
 }
 
-/* Telling may wait for the agent: not under the list's lock, which the program's threads take. */
+/* Reporting may wait for the agent, so it is not done under the list's lock, which the program's
+ * threads take. */
 static void able(gck_mpi_obstacle_fn *tell, void *arg)
 {
 	struct dynamic d = { 0 };

@@ -13,7 +13,7 @@
 
 static atomic_int ports;
 
-/* Info, like all but the communicator and the root, counts at the root only. */
+/* Only the communicator and the root are significant in all ranks; info is at the root. */
 static MPI_Info info_at_root(MPI_Comm comm, int root, MPI_Info info)
 {
 	return GCK_MPI_REAL_INFO(gck_mpi_comm_of(comm)->rank == root ? info : MPI_INFO_NULL);
@@ -54,8 +54,7 @@ GCK_MPI_FUNCTION(Comm_spawn_multiple,
 	return gck_mpi_comm_end(&b, rc, intercomm, "MPI_Comm_spawn_multiple");
 }
 
-/* Two parts of one world may meet in this way too: what they get is then carried like any
- * intercommunicator. */
+/* Two parts of one world may connect as well: their intercommunicator is carried like any other. */
 GCK_MPI_FUNCTION(Comm_accept, (const char *port_name, MPI_Info info, int root, MPI_Comm comm,
 			       MPI_Comm *newcomm))
 {
@@ -105,7 +104,7 @@ int gck_mpi_dynamic_init(struct gck_error *err)
 	return 0;
 }
 
-/* MPI_Init has made the handle, if there is a parent. */
+/* MPI_Init made the handle if there is a parent. */
 GCK_MPI_FUNCTION(Comm_get_parent, (MPI_Comm *parent))
 {
 	MPI_Comm real = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Non-blocking collectives: their arguments, which are kept until the request is gone; how they are
- * issued, issued again, and finished in a quiesce. */
+ * Non-blocking collectives: their arguments, kept as long as the request; how they are issued,
+ * issued again after a restart, and finished in a quiesce. */
 #include "config.h"
 
 #include "shim/mpi/collective/nonblocking.h"
@@ -17,7 +17,7 @@
 #include "shim/mpi/types/datatype.h"
 #include "shim/mpi/types/info.h"
 
-#define PIECE (1l << 29) /* bytes of input kept in one piece */
+#define PIECE (1l << 29) /* most bytes of input in one piece */
 
 enum retained_kind { RETAINED_ARRAY, RETAINED_TYPE, RETAINED_OP, RETAINED_INFO, RETAINED_INPUT };
 
@@ -25,13 +25,13 @@ struct gck_mpi_retained {
 	struct gck_mpi_retained *next;
 	enum retained_kind kind;
 	union {
-		MPI_Datatype type; /* also an input's, which another entry holds */
+		MPI_Datatype type; /* also the type of an input, referenced by another entry */
 		MPI_Op op;
 		MPI_Info info;
 	};
 	void *buf;
-	long count;   /* elements: of an array, or of the input */
-	size_t bytes; /* of data */
+	long count;   /* elements of the array or input */
+	size_t bytes; /* size of data */
 	_Alignas(16) char data[];
 };
 
@@ -124,8 +124,8 @@ MPI_Datatype *gck_mpi_retain_types(struct gck_mpi_nonblocking *n, const MPI_Data
 	return copy;
 }
 
-/* Open MPI 4.1's MPI_Ialltoallw on a communicator with a topology goes through as many types as
- * there are neighbours, though that be more than there are ranks; NULL entries it leaves alone. */
+/* Open MPI 4.1's MPI_Ialltoallw on a communicator with a topology reads as many types as there are
+ * neighbours, even if that is more than the ranks; it ignores NULL entries. */
 MPI_Datatype *gck_mpi_retain_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types)
 {
 	const struct gck_mpi_retained *of =
@@ -152,7 +152,7 @@ static void keep_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI
 
 	if (gck_mpi_real.Pack_size(count, GCK_MPI_REAL_TYPE(type), GCK_MPI_REAL_COMM(MPI_COMM_SELF),
 				   &size))
-		return; /* a wrong argument: the collective itself says so */
+		return; /* an invalid argument, which the collective itself reports */
 	k = keep(n, RETAINED_INPUT, size);
 	if (!k)
 		return;
@@ -161,7 +161,7 @@ static void keep_piece(struct gck_mpi_nonblocking *n, void *buf, long count, MPI
 	k->type = type;
 }
 
-/* In pieces, for packing counts bytes by int. */
+/* In pieces, because MPI_Pack counts bytes in an int. */
 void gck_mpi_retain_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type)
 {
 	MPI_Aint lb, extent = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Non-blocking and persistent collectives. All that one needs to be issued is kept with its request,
- * so that after a restart it is issued again, unless it was finished before: which ones are, the
- * collective clock says. All functions: in the gate. */
+ * Non-blocking and persistent collectives. The arguments of each are kept with its request, so that
+ * it is issued again after a restart, unless it was finished before the checkpoint; the collective
+ * clock decides which are. All functions run in the gate. */
 #ifndef GCK_MPI_NONBLOCKING_H
 #define GCK_MPI_NONBLOCKING_H
 
@@ -19,23 +19,23 @@ struct gck_mpi_request;
 /* The head of a generated struct of arguments. */
 struct gck_mpi_nonblocking {
 	MPI_Comm comm;
-	MPI_Info info; /* of a persistent one */
+	MPI_Info info; /* of a persistent collective */
 	struct gck_mpi_clock *clock;
 	uint64_t number;
-	/* Call the real function with the arguments, real handles read now. */
+	/* Call the real function with the arguments and their current real handles. */
 	int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real);
-	/* It is complete; may be NULL. */
+	/* Called on completion; may be NULL. */
 	void (*completed)(struct gck_mpi_nonblocking *n);
 	struct gck_mpi_retained *kept;
-	bool failed; /* no memory while arguments were kept: begin says so */
+	bool failed; /* no memory to keep an argument: begin returns the error */
 };
 
-/* size: of the whole struct. NULL: no memory. */
+/* Makes one; size is that of the whole struct. NULL: no memory. */
 void *gck_mpi_nonblocking_new(size_t size, MPI_Comm comm,
 			      int (*issue)(struct gck_mpi_nonblocking *n, MPI_Request *real));
 
-/* Arguments that must outlast the call: an array (NULL stays NULL, and length -1 gives NULL: nobody
- * looks at it); a type, an operation, an info, an array of types. */
+/* Keep arguments that must outlast the call: an array (NULL for NULL, and for length -1, that of an
+ * argument that is not significant), a type, an operation, an info, an array of types. */
 void *gck_mpi_retain(struct gck_mpi_nonblocking *n, const void *array, long length, size_t size);
 MPI_Datatype gck_mpi_retain_type(struct gck_mpi_nonblocking *n, MPI_Datatype type);
 MPI_Op gck_mpi_retain_op(struct gck_mpi_nonblocking *n, MPI_Op op);
@@ -43,29 +43,31 @@ MPI_Info gck_mpi_retain_info(struct gck_mpi_nonblocking *n, MPI_Info info); /* a
 MPI_Datatype *gck_mpi_retain_types(struct gck_mpi_nonblocking *n, const MPI_Datatype *types,
 				   long length);
 
-/* The real handles of kept types, in an array that lives as long. NULL for NULL. */
+/* Returns the real handles of kept types in an array with the same lifetime. NULL for NULL. */
 MPI_Datatype *gck_mpi_retain_reals(struct gck_mpi_nonblocking *n, const MPI_Datatype *types);
 
-/* Where input is that the collective overwrites with its result (MPI_IN_PLACE). It is taken when the
- * collective starts, and put back before it starts again. MPI error codes. */
+/* retain_input records where input lies that the collective overwrites with its result
+ * (MPI_IN_PLACE). inputs_take copies it when the collective starts; inputs_put_back restores it
+ * before the collective starts again. They return MPI error codes. */
 void gck_mpi_retain_input(struct gck_mpi_nonblocking *n, void *buf, long count, MPI_Datatype type);
 int gck_mpi_inputs_take(struct gck_mpi_nonblocking *n);
 int gck_mpi_inputs_put_back(struct gck_mpi_nonblocking *n);
 
-/* With all that is kept. */
+/* Frees it with all kept arguments. */
 void gck_mpi_nonblocking_free(struct gck_mpi_nonblocking *n);
 
-/* Start it: tick, issue, request. An MPI error code; n (NULL: no memory) is freed then. */
+/* Starts it: tick, issue, request. n may be NULL (no memory). Returns an MPI error code; on failure
+ * n is freed. */
 int gck_mpi_nonblocking_begin(struct gck_mpi_nonblocking *n, MPI_Request *request);
 
-/* Of every request of such a collective, `completed`. The real request is used up, so from here on
- * the others must finish theirs as well, whether or not this program asks. */
+/* The `completed` function of every collective's request. The real request is used up, so from now
+ * on the other ranks must finish theirs, whether or not this program asks for it. */
 void gck_mpi_nonblocking_completed(struct gck_mpi_request *r);
 
-/* How many of those under way (*active, unless NULL) are to be finished before the checkpoint. */
+/* Counts the collectives to finish before the checkpoint; *active, unless NULL: all under way. */
 size_t gck_mpi_nonblocking_open(size_t *active);
 
-/* Bring these on. */
+/* Makes progress on the collectives to finish. */
 int gck_mpi_nonblocking_step(struct gck_error *err);
 
 #endif

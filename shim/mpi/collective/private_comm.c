@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Communicators and hints of windows and files. */
+ * Private communicators and hints of windows and files. */
 #include "config.h"
 
 #include "shim/mpi/collective/private_comm.h"
@@ -8,7 +8,7 @@
 
 #include "shim/mpi/base/function.h"
 
-/* Not a dup: that brings the topology along. */
+/* Not a dup, which would copy the topology. */
 static int create_real(MPI_Comm comm, MPI_Comm *real)
 {
 	MPI_Comm from = GCK_MPI_REAL_COMM(comm);
@@ -49,8 +49,8 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* This rank's objects in their order, and one entry more: the end. NULL: no memory. What has no
- * real one is being made or freed, in all ranks. */
+/* Lists this rank's objects by id, with an end entry. NULL: no memory. An object without a real one
+ * is being made or freed in all ranks and is left out. */
 static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void *))
 {
 	struct entry *v;
@@ -69,7 +69,7 @@ static struct entry *list(enum gck_mpi_kind kind, MPI_Comm (*own_of)(const void 
 	return v;
 }
 
-/* Whose turn is it? 0: somebody has failed. */
+/* Finds the least id of all ranks, which is next; 0: a rank has failed. */
 static int least(uint64_t mine, uint64_t *all)
 {
 	return gck_mpi_real.Allreduce(&mine, all, 1, GCK_MPI_REAL_TYPE(MPI_UINT64_T),

@@ -80,8 +80,8 @@ GCK_MPI_FUNCTION(Dist_graph_create_adjacent,
 
 /* ---- over a restart ------------------------------------------------------------------------- */
 
-/* cart: n dims, then as many periods; graph: n indices, m edges; distributed: n sources, n weights,
- * m destinations, m weights. */
+/* v holds: Cartesian: n dims, n periods, n coordinates; graph: n indices, m edges; distributed: n
+ * sources, n weights, m destinations, m weights. */
 struct gck_mpi_topology {
 	int kind, n, m, weighted;
 	int v[];
