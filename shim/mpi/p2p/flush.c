@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which messages are under way, and taking them in. Each rank tells how many messages it has sent to
- * and received from every other. Sends count when they begin and receives when their data is here,
- * so what was sent and not received is on its way, in the real library of one of the two. */
+/* Finds which messages are under way in a quiesce and takes them in. Each rank reports how many
+ * messages it has sent to and received from every other rank. Sends count when they begin, receives
+ * when their data has arrived; the difference is under way in the real library of either rank. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,18 +17,19 @@ struct traffic {
 	uint64_t *sent, *received; /* [nranks] */
 };
 
-/* A rank's words: how many things must still end in it, how many ranks it has sent to and received
- * from, and for each of these its number and how many messages, in the order of numbers. */
+/* A rank's words: the number of its operations that must still end, the numbers of ranks that it
+ * has sent to and received from, and for each of these the rank and the number of messages, by
+ * rank. */
 enum { OPEN, SENT_TO, RECEIVED_FROM, PAIRS };
 
 struct pair {
 	unsigned long rank, messages;
 };
 
-static uint64_t *owed;   /* [nranks] what each had sent to this rank, as judged last */
-static bool all_here;    /* so much was received: counts only grow */
+static uint64_t *owed;   /* [nranks] messages that each sent to this rank, as judged last */
+static bool all_here;    /* all owed messages were received; stays true, since counts only grow */
 static struct traffic total;
-static size_t open_here; /* things that must still end in this rank, as of the last step */
+static size_t open_here; /* messages still arriving in this rank, as of the last step */
 static bool settled;
 
 static bool must_end(const struct gck_mpi_request *r)
@@ -53,8 +54,8 @@ static void count_open(struct gck_mpi_request *r, void *n)
 	*(size_t *)n += must_end(r);
 }
 
-/* One that all its ranks have left is counted by none of them, so that what nobody received there
- * is not waited for. */
+/* A communicator that all its ranks have left is counted by none of them, so messages that nobody
+ * received there do not hold up the quiesce. */
 static bool add_comm(struct gck_mpi_handle *h, void *to)
 {
 	const struct gck_mpi_comm *c = h->body;
@@ -77,7 +78,7 @@ static void add_all(struct traffic t)
 	gck_mpi_first_that(GCK_MPI_COMM, add_comm, &t);
 }
 
-/* Threads may be inside. -1: no memory. */
+/* Computes total; threads may be inside. -1: no memory. */
 static int add_up(void)
 {
 	size_t n = (size_t)gck_mpi_pool.nranks;
@@ -115,7 +116,7 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 {
 	size_t n = open_here;
 
-	/* requests are the program's while it is inside: there will be another round then */
+	/* while the program is inside, its threads use the requests; another round follows then */
 	if (gck_mpi_gate_empty())
 		gck_mpi_request_each(count_open, &n);
 	if (add_up() || gck_mpi_blob_put(b, n) || gck_mpi_blob_put(b, pairs(total.sent)) ||
@@ -132,7 +133,7 @@ static int by_rank(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Messages from or to `rank` in one of the two lists of a rank's words. */
+/* Returns the count for `rank` in one of the two lists of a rank's words. */
 static unsigned long messages(const struct gck_mpi_words *w, int list, unsigned long rank)
 {
 	const struct pair *first = (const struct pair *)(w->v + PAIRS), *found;
@@ -161,7 +162,7 @@ static bool makes_sense(const struct gck_mpi_words *w, size_t nranks)
 	return true;
 }
 
-/* Nothing must end in this rank, and all that it has sent was received. */
+/* True if nothing must still end in the rank and all messages that it sent were received. */
 static bool rank_settled(const struct gck_mpi_words *all, size_t rank)
 {
 	const struct gck_mpi_words *w = &all[rank];
@@ -200,8 +201,8 @@ static bool all_settled(void)
 	return settled;
 }
 
-/* Asked at every turn, also while this rank only waits for others: added up as long as some are on
- * their way. What was judged, was told: total is there. */
+/* Called often, also while this rank only waits for others, so it adds up only while messages are
+ * missing. total is allocated: put() comes before judge(), which allocates owed. */
 static bool received_all(void)
 {
 	bool all = true;
@@ -225,7 +226,8 @@ static bool done(void)
 	return n == 0 && received_all();
 }
 
-/* Posted receives too: what comes for them must be counted. Other parts' only if they end alone. */
+/* Polls posted receives as well, because a message that arrives for one must be counted. Requests
+ * of other parts are polled only if they end alone. */
 static void bring_on(struct gck_mpi_request *r, void *arg)
 {
 	(void)arg;
@@ -235,7 +237,7 @@ static void bring_on(struct gck_mpi_request *r, void *arg)
 
 static int fill(MPI_Comm comm, bool more, struct gck_error *err)
 {
-	/* what MPI_Comm_idup is making the real library cannot probe yet */
+	/* the real library cannot probe a communicator that MPI_Comm_idup is making */
 	if (!gck_mpi_real_of(comm) || gck_mpi_comm_of(comm)->making)
 		return 0;
 	if (more && gck_mpi_flushed_fill(comm, err))
@@ -251,7 +253,7 @@ static int step(struct gck_error *err)
 	if (gck_mpi_flushed_ready(false, err))
 		return -1;
 	gck_mpi_request_each(bring_on, NULL);
-	gck_mpi_progress(); /* others may wait for it */
+	gck_mpi_progress(); /* other ranks may wait for it */
 	open_here = 0;
 	more = !received_all();
 	if (gck_mpi_messages_take_in(&open_here, err) || fill(MPI_COMM_WORLD, more, err) ||

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* The queues of flushed messages: filled in a quiesce, emptied by receives and probes. */
 #include "shim/mpi/p2p/flushed.h"
 
 #include <limits.h>
@@ -11,11 +12,11 @@
 
 _Atomic unsigned long gck_mpi_flushed_count;
 
-/* Guards the queues. A delivery is a message to ourselves: one at a time, so that none gets
- * another's. */
+/* lock guards the queues. A delivery is a message to this rank itself; delivery serializes them, so
+ * that no receive gets another's message. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, delivery = PTHREAD_MUTEX_INITIALIZER;
 
-/* A real communicator of this rank alone, on which nobody else sends. */
+/* A real communicator of this rank alone, used only for deliveries. */
 static MPI_Comm self;
 
 static bool wanted(const struct gck_mpi_flushed *d, int source, int tag)
@@ -62,14 +63,15 @@ void gck_mpi_flushed_forget(struct gck_mpi_comm *c)
 	while ((d = c->flushed)) {
 		c->flushed = d->next;
 		gck_mpi_flushed_count--;
-		if (!d->arriving) /* else the real library writes to it still */
+		if (!d->arriving) /* else the real library still writes to it */
 			free(d);
 	}
 	c->flushed_last = NULL;
 	pthread_mutex_unlock(&lock);
 }
 
-/* n bytes as a count of a real type: more than INT_MAX need a type of their own, which *made is. */
+/* Describes n bytes by a count of a real type. More than INT_MAX bytes need a new type, which the
+ * caller frees: *made, else NULL. */
 static int bytes(size_t n, int *count, MPI_Datatype *type, MPI_Datatype *made)
 {
 	const size_t block = 1 << 20;
@@ -107,7 +109,7 @@ int gck_mpi_flushed_deliver(struct gck_mpi_flushed *d, void *buf, int count, MPI
 
 	pthread_mutex_lock(&delivery);
 	rc = bytes(d->size, &n, &sent, &made);
-	/* in this order: a receive that waits for its message does not tell that it was truncated */
+	/* in this order: a receive that waits for its message does not report truncation */
 	if (!rc)
 		rc = gck_mpi_real.Isend(d->data, n, sent, 0, 0, self, &send);
 	if (!rc) {
@@ -155,7 +157,7 @@ static struct gck_mpi_flushed *room_for(MPI_Comm comm, const MPI_Status *status)
 	return d;
 }
 
-/* The data of a matched message begins to come. */
+/* Begins to receive the data of a matched message. */
 static void begin(struct gck_mpi_flushed *d, MPI_Message *real_message)
 {
 	MPI_Datatype type, made;
@@ -169,7 +171,7 @@ static void begin(struct gck_mpi_flushed *d, MPI_Message *real_message)
 		gck_mpi_real.Type_free(&made);
 	d->arriving = request;
 	if (d->error)
-		arrived(d); /* the receive that gets it will say so */
+		arrived(d); /* the receive that gets it returns the error */
 	else
 		gck_mpi_flushed_here(d);
 }
@@ -196,7 +198,7 @@ static int fail(struct gck_error *err, MPI_Comm comm, const char *call, int rc)
 			call, (unsigned long long)gck_mpi_comm_of(comm)->clock.id, text);
 }
 
-/* The message that a probe found. */
+/* Takes in the message that a probe found. */
 static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 {
 	struct gck_mpi_flushed *d = room_for(comm, status);
@@ -219,7 +221,7 @@ static int take_one(MPI_Comm comm, MPI_Status *status, struct gck_error *err)
 	return 0;
 }
 
-/* 0: nothing more is there; 1: what comes first now is the library's own; -1: failed. */
+/* Takes in messages. 0: none is left; 1: the next is the real library's own; -1: failed. */
 static int take_from(MPI_Comm comm, int source, struct gck_error *err)
 {
 	MPI_Status status;
@@ -239,8 +241,8 @@ static int take_from(MPI_Comm comm, int source, struct gck_error *err)
 	}
 }
 
-/* The library's own messages (of a call that this rank has still to come to) stay where they are; who
- * sent one is in that call, and what it sent before comes before. */
+/* The real library's own messages belong to a call that this rank has not reached, and stay there.
+ * Their sender is inside that call, so its earlier messages are in front of them. */
 int gck_mpi_flushed_fill(MPI_Comm comm, struct gck_error *err)
 {
 	int rc = take_from(comm, MPI_ANY_SOURCE, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Generalized requests: nothing of them is in the real library. */
+/* Generalized requests, of which the real library knows nothing. */
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Matched messages: MPI_Mrecv and MPI_Imrecv. */
 #include "shim/mpi/p2p/message.h"
 
 #include "shim/mpi/base/function.h"
@@ -6,7 +7,7 @@
 #include "shim/mpi/p2p/status.h"
 
 struct message {
-	struct gck_mpi_handle h;      /* real: NULL once it is in our memory */
+	struct gck_mpi_handle h;      /* real: NULL once the message is in our memory */
 	MPI_Comm comm;
 	struct gck_mpi_flushed *from;
 	MPI_Status status;
@@ -54,7 +55,7 @@ static bool is_held(const MPI_Message *message)
 	       !(((struct gck_mpi_handle *)*message)->flags & GCK_MPI_NULL);
 }
 
-/* The receive of a matched message begins. *message is null then. */
+/* Begins the receive of a matched message; on success *message is set to null. */
 static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
 		 struct gck_mpi_request **made)
 {
@@ -85,7 +86,7 @@ static int begin(void *buf, int count, MPI_Datatype type, MPI_Message *message,
 		return rc;
 	}
 	if (*message != MPI_MESSAGE_NO_PROC) {
-		gck_mpi_comm_of(m->comm)->messages--; /* r names it now */
+		gck_mpi_comm_of(m->comm)->messages--; /* r uses the communicator now */
 		gck_mpi_handle_free(m);
 	}
 	*message = MPI_MESSAGE_NULL;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matched messages: what a program holds between MPI_Mprobe and MPI_Mrecv. */
+ * Matched messages, which a program holds between MPI_Mprobe and MPI_Mrecv. */
 #ifndef GCK_MPI_MESSAGE_H
 #define GCK_MPI_MESSAGE_H
 
 #include "shim/mpi/handles/handle.h"
 #include "shim/mpi/p2p/flushed.h"
 
-/* One that the real library has matched, or that was flushed (the other is NULL). NULL: no
- * memory. */
+/* Makes a message that the real library has matched (real) or that was flushed (from); the other
+ * one is NULL. Returns NULL if there is no memory. */
 MPI_Message gck_mpi_message_new(MPI_Comm comm, MPI_Message real, struct gck_mpi_flushed *from,
 				const MPI_Status *status);
 
-/* The MPI thread: matched messages that the real library still has are read into our memory. *left:
- * how many are not here yet. */
+/* In the MPI thread: reads matched messages that the real library still has into our memory. Adds
+ * the number of those that have not arrived yet to *left. */
 int gck_mpi_messages_take_in(size_t *left, struct gck_error *err);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sends and receives, as the functions that make them share them. All in the gate. */
+ * What the functions for sends and receives share. All run in the gate. */
 #ifndef GCK_MPI_P2P_H
 #define GCK_MPI_P2P_H
 
 #include "common/base/error.h"
 #include "shim/mpi/p2p/request_pool.h"
 
-/* A place that says what is to be received; active once it is posted. NULL: no memory. */
+/* Makes a request for a receive with these arguments, not posted. NULL: no memory. */
 static inline struct gck_mpi_request *gck_mpi_recv_new(void *buf, int count, MPI_Datatype type,
 						       int source, int tag, MPI_Comm comm)
 {
@@ -23,23 +23,23 @@ static inline struct gck_mpi_request *gck_mpi_recv_new(void *buf, int count, MPI
 	return r;
 }
 
-/* What the real library says of a receive with these arguments. Asked before a message is taken
- * out of a queue for one: it stays there if there is anything wrong. */
+/* Returns the real library's error code for a receive with these arguments. Called before a flushed
+ * message is taken out of its queue, where it stays if the arguments are wrong. */
 int gck_mpi_recv_check(void *buf, int count, MPI_Datatype type, int tag, MPI_Comm comm);
 
-/* The same, in the real library in any case: after a restart, with its order kept. */
+/* Posts the receive in the real library, past the flushed messages; its order is unchanged. */
 int gck_mpi_recv_post_real(struct gck_mpi_request *r);
 
-/* The request outlives its call, and the program may free the type meanwhile. */
+/* References the type of a request that outlives its call: the program may free the type. */
 void gck_mpi_request_ref_type(struct gck_mpi_request *r);
 
-/* A real persistent request for ours, inactive. */
+/* Makes the real persistent request for r, inactive. */
 int gck_mpi_persistent_make(struct gck_mpi_request *r);
 
-/* The attached buffer is known to a fresh library. */
+/* Attaches MPI_Bsend's buffer again in a fresh library. */
 int gck_mpi_buffer_again(struct gck_error *err);
 
-/* One look at all of them. */
+/* The result of polling several requests once. */
 struct gck_mpi_polled {
 	int open;  /* neither null nor inactive */
 	int first; /* the first that is complete; -1: none */
@@ -47,7 +47,7 @@ struct gck_mpi_polled {
 
 struct gck_mpi_polled gck_mpi_request_poll_all(int n, const MPI_Request *requests);
 
-/* Generalized requests: what their owner says. */
+/* Call the query, free and cancel functions of a generalized request. */
 int gck_mpi_general_query(struct gck_mpi_request *r);
 int gck_mpi_general_free(struct gck_mpi_request *r);
 int gck_mpi_general_cancel(struct gck_mpi_request *r);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Persistent sends and receives; MPI_Start. */
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/handles/attribute_predefined.h"
 #include "shim/mpi/p2p/flushed.h"

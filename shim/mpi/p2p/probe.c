@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Probes, plain and matched. */
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/p2p/flushed.h"
 #include "shim/mpi/p2p/message.h"
 #include "shim/mpi/p2p/status.h"
 
-/* One look: what was flushed comes first. */
+/* Probes once; flushed messages come first. */
 static int look(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
 {
 	MPI_Status found;
@@ -44,7 +45,7 @@ GCK_MPI_FUNCTION(Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status)
 	return gck_mpi_error(comm, rc, "MPI_Probe");
 }
 
-/* The same, and the message is the prober's from then on. */
+/* The same for a matched probe, which takes the message out of matching. */
 static int match(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
 		 MPI_Status *status)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Sends and receives, blocking and non-blocking. */
 #include "shim/mpi/p2p/p2p.h"
 
 #include <stdlib.h>
@@ -42,7 +43,7 @@ void gck_mpi_request_ref_type(struct gck_mpi_request *r)
 	r->refs = !(((struct gck_mpi_handle *)r->type)->flags & GCK_MPI_PREDEFINED);
 }
 
-/* What the parameters of every send are called below. */
+/* The parameters of every send. */
 #define MESSAGE const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm
 
 static inline int start(enum gck_mpi_send_mode mode, MESSAGE, MPI_Request *real)
@@ -63,7 +64,7 @@ static inline int start(enum gck_mpi_send_mode mode, MESSAGE, MPI_Request *real)
 	return gck_mpi_real.Isend(buf, count, t, dest, tag, c, real);
 }
 
-/* A send begins. Counted first: once it has begun, the message may be anywhere. */
+/* Begins a send. It is counted first: once begun, the message may arrive at any time. */
 static inline int send_new(enum gck_mpi_send_mode mode, MESSAGE, struct gck_mpi_request **made)
 {
 	struct gck_mpi_request *r;
@@ -100,16 +101,17 @@ static int send_and_wait(enum gck_mpi_send_mode mode, MESSAGE)
 	return rc;
 }
 
-/* Sent without waiting for the receiver, whatever the transport: with a header below every eager
- * limit, of which that to oneself is the least (1,024 bytes); an element has 32 bytes at most. */
+/* True if every transport sends the message without waiting for the receiver: with its header it is
+ * below every eager limit. The least limit is that of sends to oneself, 1,024 bytes; an element of
+ * a predefined type has at most 32 bytes. */
 static inline bool is_small(int count, MPI_Datatype type)
 {
 	return (unsigned int)count <= 30 && gck_mpi_is(type, GCK_MPI_DATATYPE) &&
 	       ((struct gck_mpi_handle *)type)->flags & GCK_MPI_PREDEFINED;
 }
 
-/* A large or synchronous send waits for its receiver, so it waits here, where it can park. One thing
- * differs from a run without checkpoints: a synchronous send that is under way when one comes ends
+/* A large or synchronous send waits for its receiver; it waits here, where it can park. One thing
+ * differs from a run without checkpoints: a synchronous send that is under way at a checkpoint ends
  * when its message is taken in, which may be before its receive is posted. */
 static inline int send_blocking(enum gck_mpi_send_mode mode, MESSAGE)
 {
@@ -212,8 +214,8 @@ GCK_MPI_FUNCTION(Recv, (void *buf, int count, MPI_Datatype type, int source, int
 	return gck_mpi_error(comm, rc, "MPI_Recv");
 }
 
-/* A send that looks wrong is asked for: a receive that is posted before it may have its message by
- * the time that it fails. */
+/* Checks the arguments of a send before the receive is posted, which might already have its message
+ * when the send fails. Only for suspicious arguments is the real library asked. */
 static int check_send(MESSAGE)
 {
 	bool there = gck_mpi_comm_world_rank(gck_mpi_comm_of(comm), dest) >= 0;
@@ -229,7 +231,7 @@ static int check_send(MESSAGE)
 				 tag, GCK_MPI_REAL_COMM(comm));
 }
 
-/* The receive is posted, then comes the send. */
+/* Posts the receive, then sends. */
 static int exchange(struct gck_mpi_request *r, MESSAGE, MPI_Status *status)
 {
 	int rc = r ? check_send(buf, count, type, dest, tag, comm) : MPI_ERR_NO_MEM;
@@ -267,7 +269,7 @@ GCK_MPI_FUNCTION(Sendrecv, (const void *sendbuf, int sendcount, MPI_Datatype sen
 	return gck_mpi_error(comm, rc, "MPI_Sendrecv");
 }
 
-/* What is sent goes out of a copy. Its packed form is the same bytes on the way. */
+/* Sends a copy, in packed form: the bytes on the wire are the same. */
 static int exchange_packed(void *buf, int count, MPI_Datatype type, int dest, int sendtag,
 			   int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The buffer of MPI_Bsend. The real library keeps its messages in it, and its own record of them
- * elsewhere; a quiesce lets all of them arrive, so that over a restart it is only attached again. */
+/* The buffer of MPI_Bsend. The real library keeps messages in it and its records of them elsewhere.
+ * In a quiesce all of them arrive, so a restart only needs to attach the buffer again. */
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/p2p/p2p.h"
 
@@ -21,7 +21,7 @@ GCK_MPI_FUNCTION(Buffer_attach, (void *buffer, int size))
 	return gck_mpi_error(NULL, rc, "MPI_Buffer_attach");
 }
 
-/* The real one waits until the buffer is empty; a quiesce of the receivers ends that, too. */
+/* The real function waits until the buffer is empty; the receivers' quiesce empties it as well. */
 GCK_MPI_FUNCTION(Buffer_detach, (void *buffer, int *size))
 {
 	int rc;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* The life of a request: start, poll, completion, cancellation, freeing. */
 #include "shim/mpi/p2p/request.h"
 
 #include <pthread.h>
@@ -34,12 +35,12 @@ struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class
 		return NULL;
 	r->persistent = false;
 	r->order = gck_mpi_next_order();
-	/* last: the MPI thread may be looking, and asks an active one for its class */
+	/* last: the MPI thread may walk the requests, and reads the class of active ones */
 	__atomic_store_n(&r->state, GCK_MPI_REQUEST_ACTIVE, __ATOMIC_RELEASE);
 	return r;
 }
 
-/* An orphan is complete: the program will not ask for it. */
+/* Frees an orphan that is complete; the program will not collect it. */
 static void drop_orphan(struct gck_mpi_request *r)
 {
 	orphans--;
@@ -57,7 +58,7 @@ void gck_mpi_request_complete(struct gck_mpi_request *r, int rc)
 		r->h.real = NULL;
 	if (r->what == GCK_MPI_REQUEST_CLASS && r->class->completed)
 		r->class->completed(r);
-	/* of a generalized request this may be another thread than the one that waits */
+	/* another thread may complete a generalized request than the one that waits for it */
 	__atomic_store_n(&r->state, GCK_MPI_REQUEST_COMPLETE, __ATOMIC_RELEASE);
 	if (__builtin_expect(r->orphan, 0))
 		drop_orphan(r);
@@ -170,8 +171,8 @@ void gck_mpi_request_reap(void)
 	pthread_mutex_unlock(&one_at_a_time);
 }
 
-/* A send is counted when it starts, so the real library may end it alone. All else of messages
- * lives on, for it must be counted and, after a restart, done again. */
+/* A send was counted when it started, so the real library may end it alone. Other active requests
+ * live on as orphans: they must be counted and, after a restart, issued again. */
 int gck_mpi_request_let_go(struct gck_mpi_request *r)
 {
 	int rc = MPI_SUCCESS;
@@ -214,9 +215,9 @@ int gck_mpi_request_cancel(struct gck_mpi_request *r)
 	if (r->state != GCK_MPI_REQUEST_ACTIVE)
 		return r->state == GCK_MPI_REQUEST_COMPLETE ? MPI_SUCCESS : MPI_ERR_REQUEST;
 	if (r->what != GCK_MPI_REQUEST_CLASS && r->from)
-		return MPI_SUCCESS; /* too late: it has its message */
+		return MPI_SUCCESS; /* too late: it has a message */
 	rc = gck_mpi_real.Cancel((MPI_Request *)&r->h.real);
-	r->cancelled |= !rc; /* what cannot be cancelled is not tried again after a restart */
+	r->cancelled |= !rc; /* a cancel that failed is not repeated after a restart */
 	return rc;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requests. Those of messages are ours throughout; other parts (non-blocking collectives, MPI-IO,
- * request-based RMA) lend theirs a class. A request is complete when this library has seen it so:
- * the real one is gone then (or inactive, if persistent), and the status is kept here until the
- * program asks. All functions: in the gate. */
+ * Requests. Those of messages are implemented here; other parts (non-blocking collectives, MPI-IO,
+ * request-based RMA) pass a class of functions for theirs. A request is complete when this library
+ * has seen its real one complete: that is gone then (or inactive, if persistent), and the status is
+ * kept here until the program collects it. All functions run in the gate. */
 #ifndef GCK_MPI_REQUEST_H
 #define GCK_MPI_REQUEST_H
 
@@ -13,7 +13,7 @@
 #include "shim/mpi/handles/handle.h"
 
 enum gck_mpi_request_state {
-	GCK_MPI_REQUEST_FREE,     /* a place for one */
+	GCK_MPI_REQUEST_FREE,     /* unused */
 	GCK_MPI_REQUEST_INACTIVE, /* persistent, not started */
 	GCK_MPI_REQUEST_ACTIVE,
 	GCK_MPI_REQUEST_COMPLETE, /* its status waits for the program */
@@ -22,9 +22,9 @@ enum gck_mpi_request_state {
 enum gck_mpi_request_what {
 	GCK_MPI_REQUEST_SEND,
 	GCK_MPI_REQUEST_RECV,
-	GCK_MPI_REQUEST_MATCHED, /* receives a message that was matched before: Imrecv */
-	GCK_MPI_REQUEST_GENERAL, /* a generalized request: no real one */
-	GCK_MPI_REQUEST_CLASS,   /* another part's */
+	GCK_MPI_REQUEST_MATCHED, /* receives a matched message: MPI_Imrecv */
+	GCK_MPI_REQUEST_GENERAL, /* a generalized request, without a real one */
+	GCK_MPI_REQUEST_CLASS,   /* of another part */
 };
 
 enum gck_mpi_send_mode {
@@ -38,22 +38,23 @@ struct gck_mpi_request;
 struct gck_mpi_flushed;
 struct gck_mpi_general;
 
-/* Of another part's requests. Each function may be NULL. */
+/* The functions of another part's requests. Each may be NULL. */
 struct gck_mpi_request_class {
 	const char *name;
-	/* It ends without anything that other ranks' programs do, so a quiesce waits for it. One
-	 * that does not is left alone by the quiesce, unless its part polls it. */
+	/* It ends whatever other ranks' programs do, so a quiesce waits for it. The quiesce ignores
+	 * other requests unless their part polls them. */
 	bool ends_alone;
 	/* The real one was seen complete (once; r->status is set). */
 	void (*completed)(struct gck_mpi_request *r);
-	/* Of a persistent one: MPI_Start is called; the real request is started next. An MPI error. */
+	/* Persistent: called by MPI_Start before the real request is started. An MPI error code. */
 	int (*starts)(struct gck_mpi_request *r);
-	/* That failed: it was not started after all. */
+	/* Undo starts: the real request was not started. */
 	void (*not_started)(struct gck_mpi_request *r);
-	/* After a restart: set h.real. Of those still active, in the order in which they started; of
-	 * persistent ones in any state, inactive: those that were active are then started. */
+	/* After a restart: set h.real. Called for active requests in the order of their start and
+	 * for all persistent ones, whose real request is made inactive and, if active, started
+	 * next. */
 	int (*reissue)(struct gck_mpi_request *r, struct gck_error *err);
-	/* The place is given back: free r->arg. */
+	/* The request is freed: free r->arg. */
 	void (*freed)(struct gck_mpi_request *r);
 };
 
@@ -61,27 +62,27 @@ struct gck_mpi_request {
 	struct gck_mpi_handle h; /* real: NULL unless the real library has it */
 	uint8_t state, what, mode;
 	bool persistent;
-	bool refs;               /* on to its type */
-	bool orphan;             /* the program has freed it while active */
-	bool cancelled;          /* the program has asked so */
+	bool refs;               /* holds a reference to its type */
+	bool orphan;             /* the program freed it while it was active */
+	bool cancelled;          /* the program called MPI_Cancel */
 	int count, peer, tag;
 	void *buf;
 	MPI_Datatype type;
-	MPI_Comm comm;           /* or whose error handler counts; NULL: MPI_COMM_WORLD's */
-	uint64_t order;          /* of starting */
-	MPI_Status status;       /* once complete; MPI_ERROR is what it ended with */
+	MPI_Comm comm;           /* or object with the error handler; NULL: MPI_COMM_WORLD's */
+	uint64_t order;          /* of its start among all requests */
+	MPI_Status status;       /* when complete; MPI_ERROR is its result */
 	union {
-		struct gck_mpi_flushed *from;    /* what it receives, if that was flushed; or NULL */
-		struct gck_mpi_general *general; /* (grequest.c) */
-		void *arg;                       /* the class's */
+		struct gck_mpi_flushed *from;    /* the flushed message that it receives, or NULL */
+		struct gck_mpi_general *general; /* grequest.c */
+		void *arg;                       /* of the class */
 	};
 	const struct gck_mpi_request_class *class;
 	struct gck_mpi_request *next_free;
 };
 
-/* Another part's request, active. Then call the real library with (MPI_Request *)&r->h.real, and
- * give (MPI_Request)r to the program or, if the call failed, gck_mpi_request_free it. on: the
- * communicator, window or file that it works on. NULL: no memory. */
+/* Makes an active request of another part. The caller then calls the real library with
+ * (MPI_Request *)&r->h.real and gives (MPI_Request)r to the program or, if that failed, frees it by
+ * gck_mpi_request_free. on: its communicator, window or file. NULL: no memory. */
 struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class *class, void *on,
 					      void *arg);
 
@@ -89,14 +90,14 @@ struct gck_mpi_request *gck_mpi_request_start(const struct gck_mpi_request_class
 struct gck_mpi_request *gck_mpi_request_persistent(const struct gck_mpi_request_class *class,
 						   void *on, void *arg);
 
-/* Is it complete by now? Asks the real library, which makes progress meanwhile. An orphan that is
- * complete is gone afterwards. */
+/* True if it is complete. Tests it in the real library, which makes progress. An orphan that is
+ * complete is freed. */
 bool gck_mpi_request_poll(struct gck_mpi_request *r);
 
 /* Polls until it is complete; parks between two polls while the gate is closed. */
 void gck_mpi_request_wait(struct gck_mpi_request *r);
 
-/* Has the program anything to wait for there: neither null nor inactive? */
+/* True if the program can wait for it: it is neither null nor inactive. */
 static inline bool gck_mpi_request_open(MPI_Request request)
 {
 	const struct gck_mpi_request *r = (const void *)request;
@@ -109,33 +110,33 @@ static inline bool gck_mpi_request_is_complete(const struct gck_mpi_request *r)
 	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GCK_MPI_REQUEST_COMPLETE;
 }
 
-/* Of an active one: is it for the real library to say how it stands? */
+/* True if the real library has the state of this active request. */
 static inline bool gck_mpi_request_in_real(const struct gck_mpi_request *r)
 {
 	return r->what == GCK_MPI_REQUEST_CLASS || (r->what != GCK_MPI_REQUEST_GENERAL && !r->from);
 }
 
-/* Every element of an array of the program's is a request (or null). Else an MPI error. */
+/* Checks that every element of the program's array is a request (or null). An MPI error code. */
 int gck_mpi_requests_check(int n, const MPI_Request *requests);
 
-/* The request ended with rc, and r->status says how. */
+/* Completes the request with rc; r->status is set. */
 void gck_mpi_request_complete(struct gck_mpi_request *r, int rc);
 
-/* The same, as the real library says: a receive has its message. */
+/* The same for a request that the real library completed; counts a received message. */
 void gck_mpi_request_arrived(struct gck_mpi_request *r, int rc);
 
-/* The program is told of a complete request: it is inactive then, or gone and *request null.
- * status (not to be ignored) is filled, MPI_ERROR too. Returns what it ended with. */
+/* Reports a complete request to the program: it is then inactive, or gone and *request null. Fills
+ * status (not MPI_STATUS_IGNORE) with MPI_ERROR. Returns the request's result. */
 int gck_mpi_request_collect(MPI_Request *request, MPI_Status *status);
 
-/* MPI_Cancel, and MPI_Request_free: the program is done with it, whatever its state. */
+/* MPI_Cancel, and MPI_Request_free in any state. Return MPI error codes. */
 int gck_mpi_request_cancel(struct gck_mpi_request *r);
 int gck_mpi_request_let_go(struct gck_mpi_request *r);
 
-/* Orphans that are complete go. */
+/* Frees orphans that are complete. */
 void gck_mpi_request_reap(void);
 
-/* Progress, with nothing to ask for. */
+/* Makes the real library progress without testing a request. */
 void gck_mpi_progress(void);
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Polling of several requests at once. */
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/p2p/p2p.h"
 #include "shim/mpi/p2p/request.h"
 
 enum { AT_ONCE = 64 };
 
-/* Real requests that the real library is asked about in one call: it makes progress once for all. */
+/* Requests that the real library tests in one call, so that it makes progress once for all. */
 struct batch {
 	int n;
 	struct gck_mpi_request *ours[AT_ONCE];

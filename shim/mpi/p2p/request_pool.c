@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Memory of requests. */
 #include "shim/mpi/p2p/request_pool.h"
 
 #include "shim/mpi/p2p/flushed.h"
@@ -21,7 +22,7 @@ struct gck_mpi_pool gck_mpi_pool;
 
 static struct slab *slabs;
 
-/* Held for a few instructions, so that a mutex costs more than what it guards. */
+/* A spin lock, held for a few instructions: a mutex would cost more than what it guards. */
 static void lock(void)
 {
 	while (__atomic_exchange_n(&gck_mpi_pool.locked, true, __ATOMIC_ACQUIRE))
@@ -37,11 +38,11 @@ int gck_mpi_request_init(int nranks, bool threaded)
 {
 	gck_mpi_pool.nranks = nranks;
 	gck_mpi_pool.threaded = threaded;
-	/* now, since later it would wait for a pending MPI_Comm_idup */
+	/* here, because later it would wait for a pending MPI_Comm_idup */
 	return gck_mpi_flushed_ready(false, NULL);
 }
 
-/* Lock held. */
+/* The lock is held. */
 static struct gck_mpi_request *grow(void)
 {
 	struct slab *s = calloc(1, sizeof(*s));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Places for requests, and the counts of messages: what every send and receive touches. A place is
- * taken and given back by two loads and two stores while one thread at a time calls MPI, under a
- * lock otherwise. Places are never given back to malloc, so all requests that live can be walked
- * without a list of them. */
+ * Memory of requests, and the counts of messages: the data that every send and receive touches. A
+ * request is taken and freed by two loads and two stores while one thread at a time calls MPI, else
+ * under a lock. Its memory is never returned to malloc, so all requests can be walked without a
+ * list of them. */
 #ifndef GCK_MPI_REQUEST_POOL_H
 #define GCK_MPI_REQUEST_POOL_H
 
@@ -11,28 +11,28 @@
 
 struct gck_mpi_pool {
 	struct gck_mpi_request *free;
-	uint64_t order;             /* of the request started last */
+	uint64_t order;             /* of the last request started */
 	int nranks;
-	bool threaded;              /* threads call MPI at the same time */
-	bool locked;                /* the free places, then */
+	bool threaded;              /* threads may call MPI at the same time */
+	bool locked;                /* the spin lock, if threaded */
 };
 
 extern struct gck_mpi_pool gck_mpi_pool;
 
-/* In MPI_Init, when the real library is up. threaded: MPI_THREAD_MULTIPLE. -1: it is out of
- * memory. */
+/* Called in MPI_Init after the real one. threaded: MPI_THREAD_MULTIPLE. -1: the real library failed
+ * to make the communicator for deliveries. */
 int gck_mpi_request_init(int nranks, bool threaded);
 
 struct gck_mpi_request *gck_mpi_request_take_slowly(void);
 void gck_mpi_request_give_slowly(struct gck_mpi_request *r);
 
-/* Frees its place, whatever its state. */
+/* Frees a request in any state. */
 void gck_mpi_request_free(struct gck_mpi_request *r);
 
-/* How many active requests work on this communicator. */
+/* Counts the active requests on this communicator. */
 size_t gck_mpi_requests_on(MPI_Comm comm);
 
-/* Calls fn for all that are not free, in no order; fn may free the one that it is given. */
+/* Calls fn for all requests that are not free, in no order; fn may free the one passed. */
 void gck_mpi_request_each(void (*fn)(struct gck_mpi_request *r, void *arg), void *arg);
 
 static inline uint64_t gck_mpi_next_order(void)
@@ -42,7 +42,7 @@ static inline uint64_t gck_mpi_next_order(void)
 	return ++gck_mpi_pool.order;
 }
 
-/* A place with what every request starts from; NULL: no memory. */
+/* Takes a request with the initial fields of all kinds; NULL: no memory. */
 static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_what what)
 {
 	struct gck_mpi_request *r = gck_mpi_pool.free;
@@ -63,7 +63,7 @@ static inline struct gck_mpi_request *gck_mpi_request_new(enum gck_mpi_request_w
 	return r;
 }
 
-/* One of a message is over and the program has let go of it. */
+/* Frees a message's request that has ended and that the program no longer has. */
 static inline void gck_mpi_request_give(struct gck_mpi_request *r)
 {
 	if (__builtin_expect(gck_mpi_pool.threaded || r->refs || r->h.fortran >= 0 ||
@@ -76,9 +76,9 @@ static inline void gck_mpi_request_give(struct gck_mpi_request *r)
 	gck_mpi_pool.free = r;
 }
 
-/* Messages are counted per communicator and peer: those on one that all its ranks are done with
- * count no more, whether or not they were received. Not counted: MPI_PROC_NULL, ranks that are not
- * there. */
+/* Messages are counted per communicator and peer, because those on a communicator that all its
+ * ranks have left no longer count, received or not. MPI_PROC_NULL and invalid ranks are not
+ * counted. */
 static inline void gck_mpi_count(uint64_t *counts, const struct gck_mpi_comm *c, int peer, int by)
 {
 	if (__builtin_expect((unsigned)peer >= (unsigned)c->npeers, 0))
@@ -89,7 +89,7 @@ static inline void gck_mpi_count(uint64_t *counts, const struct gck_mpi_comm *c,
 		counts[peer] += (uint64_t)by;
 }
 
-/* One more to a peer, or by = -1: it was not sent after all. */
+/* Counts a message to a peer; by = -1 takes back one that was not sent. */
 static inline void gck_mpi_count_sent(MPI_Comm comm, int peer, int by)
 {
 	const struct gck_mpi_comm *c = gck_mpi_comm_of(comm);

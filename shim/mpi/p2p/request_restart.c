@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Requests over a restart. Sends do not exist any more then: all were taken in. */
+/* Requests over a restart. No sends exist then: all messages were taken in. */
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
@@ -53,7 +53,7 @@ static int fail(const struct gck_mpi_request *r, int rc, struct gck_error *err)
 			text);
 }
 
-/* What the real library had of it, it has again. */
+/* Makes the real request again, if it had one. */
 static int renew(struct gck_mpi_request *r, struct gck_error *err)
 {
 	bool pending = r->state == GCK_MPI_REQUEST_ACTIVE;

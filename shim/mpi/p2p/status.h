@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Filling in statuses. Calls that complete one request leave its MPI_ERROR alone. */
+ * Functions to fill statuses. Calls that complete a single request do not set MPI_ERROR. */
 #ifndef GCK_MPI_STATUS_H
 #define GCK_MPI_STATUS_H
 
@@ -15,7 +15,7 @@ static inline void gck_mpi_status_put(MPI_Status *to, const MPI_Status *from)
 	to->_ucount = from->_ucount;
 }
 
-/* What is said of null and inactive requests. */
+/* The status of null and inactive requests. */
 #define GCK_MPI_STATUS_EMPTY                                                                   \
 	(MPI_Status)                                                                           \
 	{                                                                                      \

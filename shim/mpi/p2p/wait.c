@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* MPI_Wait, MPI_Test and their forms for several requests. */
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/p2p/p2p.h"
 #include "shim/mpi/p2p/request.h"
@@ -53,7 +54,7 @@ GCK_MPI_FUNCTION(Test, (MPI_Request *request, int *flag, MPI_Status *status))
 	return gck_mpi_error(comm, rc, "MPI_Test");
 }
 
-/* Reports all to the program: they are complete or have nothing to wait for. */
+/* Reports all requests to the program: each is complete, null or inactive. */
 static int collect_all(int n, MPI_Request *requests, MPI_Status *statuses, MPI_Comm *comm)
 {
 	int rc = MPI_SUCCESS;
@@ -109,7 +110,8 @@ GCK_MPI_FUNCTION(Testall, (int count, MPI_Request requests[], int *flag, MPI_Sta
 	return gck_mpi_error(comm, rc, "MPI_Testall");
 }
 
-/* Reports the one at *index to the program, or that there is nothing to wait for. */
+/* Reports the first complete request and its *index to the program, or that all are null or
+ * inactive. */
 static int collect_any(struct gck_mpi_polled s, MPI_Request *requests, int *index,
 		       MPI_Status *status, MPI_Comm *comm)
 {
@@ -173,7 +175,7 @@ GCK_MPI_FUNCTION(Testany, (int count, MPI_Request requests[], int *index, int *f
 	return gck_mpi_error(comm, rc, "MPI_Testany");
 }
 
-/* Reports all that are complete to the program. */
+/* Reports all complete requests to the program. */
 static int collect_some(int n, MPI_Request *requests, int *outcount, int *indices,
 			MPI_Status *statuses, MPI_Comm *comm)
 {
