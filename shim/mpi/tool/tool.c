@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI_T: its beginning and end, categories, enumerations; what variables are bound to. */
+ * MPI_T: start and end, categories, enumerations, the objects that variables are bound to. */
 #include "config.h"
 
 #include "shim/mpi/tool/tool.h"
@@ -74,7 +74,8 @@ GCK_MPI_FUNCTION(T_category_get_index, (const char *name, int *category_index))
 	return rc;
 }
 
-/* The library writes as many as there are, up to len; nothing says how many: the rest stays. */
+/* The library writes as many indices as exist, at most len, and does not return their number. The
+ * rest is set to -1 to find it. */
 static int members(int (*ask)(int cat_index, int len, int indices[]), enum gck_mpi_t_list list,
 		   int cat_index, int len, int indices[], const char *function)
 {
@@ -113,7 +114,7 @@ GCK_MPI_FUNCTION(T_category_get_categories, (int cat_index, int len, int indices
 
 struct t_enum {
 	struct gck_mpi_handle h;
-	enum gck_mpi_t_list list; /* the variable that it was seen with */
+	enum gck_mpi_t_list list; /* list and index of the variable that it was returned for */
 	int index;
 };
 
@@ -141,7 +142,7 @@ static MPI_T_enum real_enum(MPI_T_enum ours)
 	return e ? e->h.real : MPI_T_ENUM_NULL;
 }
 
-/* Only its enumeration is asked of the variable. */
+/* Asks the variable for its enumeration. */
 static MPI_T_enum ask_enum(const struct t_enum *e)
 {
 	int real = gck_mpi_t_real_index(e->list, e->index), none = 0, unused;
@@ -161,7 +162,7 @@ static MPI_T_enum ask_enum(const struct t_enum *e)
 
 int gck_mpi_t_enums_rebuild(struct gck_error *err)
 {
-	(void)err; /* one that is gone is invalid for the library too */
+	(void)err; /* an enumeration that is gone is invalid for the library as well */
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_T_ENUM); h; h = h->next)
 		gck_mpi_handle_set_real(h, ask_enum((struct t_enum *)h));
 	return 0;
@@ -226,7 +227,7 @@ void *gck_mpi_t_bound(struct gck_mpi_t_object *o)
 	return &o->real;
 }
 
-/* Not looked into: a freed one's memory is not there. */
+/* The handle is compared, not read: the memory of a freed one is gone. */
 bool gck_mpi_t_object_lives(const struct gck_mpi_t_object *o)
 {
 	if (!o->ours || o->ours == MPI_COMM_WORLD || o->ours == MPI_COMM_SELF)

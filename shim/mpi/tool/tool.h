@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI_T. Variables are known by name: a restart asks the fresh library for them again, and what
- * it numbers otherwise is numbered for the program as before. Control variables that the program
- * wrote are written again where that is allowed after MPI_Init (others are as the new step's
- * environment says); performance variables start anew. */
+ * MPI_T. A restart looks variables up by name in the fresh library; where their numbers differ, the
+ * program keeps its old ones. Control variables that the program wrote are written again if that is
+ * allowed after MPI_Init; the new step's environment sets the others. Performance variables start
+ * again from their initial values. */
 #ifndef GCK_MPI_TOOL_H
 #define GCK_MPI_TOOL_H
 
@@ -20,50 +20,51 @@ enum gck_mpi_t_list {
 	GCK_MPI_T_LISTS
 };
 
-/* The library's index for the program's; NOWHERE: it has no such thing any more, and says so when
- * it is asked (for a negative index it crashes). And back; -1: the program knows no such thing. In
- * the gate. */
+/* Translate the program's index to the library's and back, in the gate. NOWHERE: the library no
+ * longer has it, and returns an error for this index (a negative one crashes it). -1: unknown to
+ * the program. */
 #define GCK_MPI_T_NOWHERE INT_MAX
 int gck_mpi_t_real_index(enum gck_mpi_t_list list, int index);
 int gck_mpi_t_our_index(enum gck_mpi_t_list list, int real);
 int gck_mpi_t_count(enum gck_mpi_t_list list, int real_count);
 
-/* Names of all, before a restart; the numbers that the fresh library has for them, after it. */
+/* Save all names before a restart; find the fresh library's numbers for them after it. */
 int gck_mpi_t_names_save(struct gck_error *err);
 int gck_mpi_t_names_rebuild(struct gck_error *err);
 
-/* In MPI_Finalize, before the real one: save what cannot be asked for any more after it. */
+/* Called by MPI_Finalize before the real one: saves the names, which the library cannot return
+ * afterwards. */
 int gck_mpi_t_finalizing(struct gck_error *err);
 
-/* Ours for an enumeration that the library returned for a variable; NULL stays NULL. */
+/* Returns our handle for an enumeration that the library returned for a variable; NULL for NULL. */
 MPI_T_enum gck_mpi_t_enum_of_real(MPI_T_enum real, enum gck_mpi_t_list list, int index);
 
-/* A handle of one of MPI_T's kinds, or NULL. */
+/* Returns handle if it is of this kind of MPI_T's, else NULL. */
 static inline void *gck_mpi_t_of(const void *handle, enum gck_mpi_kind kind)
 {
 	return gck_mpi_is(handle, kind) ? (void *)handle : NULL;
 }
 
-/* What a variable is bound to: bind is MPI_T_BIND_…, obj_handle the program's pointer to a
- * handle. */
+/* The object that a variable is bound to. */
 struct gck_mpi_t_object {
-	int bind;
-	void *ours; /* the MPI object */
-	void *real; /* its real handle: the library is given a pointer to it */
+	int bind;   /* MPI_T_BIND_… */
+	void *ours; /* the MPI object's handle */
+	void *real; /* its real handle, to which the library gets a pointer */
 };
 
+/* Sets *o; obj_handle is the program's pointer to a handle. */
 void gck_mpi_t_bind(struct gck_mpi_t_object *o, int bind, void *obj_handle);
-/* For the library; NULL: bound to nothing. */
+/* Returns the pointer to the real handle for the library; NULL: bound to nothing. */
 void *gck_mpi_t_bound(struct gck_mpi_t_object *o);
-/* Is the object there still? */
+/* True if the object has not been freed. */
 bool gck_mpi_t_object_lives(const struct gck_mpi_t_object *o);
 
-/* The parts of tool_part.c. */
+/* Parts of the participant's rebuild. */
 int gck_mpi_t_enums_rebuild(struct gck_error *err);
 int gck_mpi_t_cvars_rebuild(struct gck_error *err);
 int gck_mpi_t_pvars_rebuild(struct gck_error *err);
 
-/* How often MPI_T_init_thread was called, less MPI_T_finalize; the level asked for. */
+/* Calls of MPI_T_init_thread less those of MPI_T_finalize; the level requested last. */
 extern struct gck_mpi_t_state {
 	int inits, level;
 } gck_mpi_t_state;

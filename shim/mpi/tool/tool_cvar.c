@@ -16,7 +16,7 @@ struct cvar {
 	size_t size; /* bytes of the value */
 };
 
-/* What the program wrote, for good: the handle may be freed. */
+/* A value that the program wrote. It outlives the handle. */
 struct written {
 	int index;
 	size_t size;
@@ -160,7 +160,8 @@ GCK_MPI_FUNCTION(T_cvar_read, (MPI_T_cvar_handle handle, void *buf))
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Those of objects go with their objects. A string may be shorter than the variable has room. */
+/* Remembers a written value, unless the variable is bound to an object. A string may be shorter
+ * than the variable. */
 static int remember(const struct cvar *c, const void *value)
 {
 	struct written *w;
@@ -205,7 +206,7 @@ GCK_MPI_FUNCTION(T_cvar_write, (MPI_T_cvar_handle handle, const void *buf))
 	return rc;
 }
 
-/* A variable that may not be written now, or is not there, is what the new step makes it. */
+/* A variable that is gone or cannot be written now keeps the new step's value. */
 static void write_again(const struct written *w)
 {
 	MPI_T_cvar_handle real;
@@ -222,7 +223,7 @@ int gck_mpi_t_cvars_rebuild(struct gck_error *err)
 {
 	int count;
 
-	(void)err; /* handles of what is not there any more are invalid */
+	(void)err; /* handles of variables that are gone become invalid */
 	for (const struct written *w = writes; w; w = w->next)
 		write_again(w);
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_T_CVAR); h; h = h->next) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The numbers of MPI_T's variables and categories. Before a restart they are the library's. The
- * fresh library mostly has the same ones; where it has not, the program goes on with those it
- * knows. */
+ * fresh library mostly has the same numbers; where they differ, the program keeps its old ones. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -13,16 +12,16 @@
 #define NAME_MAX_LEN 512
 
 struct entry {
-	char *name; /* NULL: the library does not tell (a component that is not loaded) */
+	char *name; /* NULL: the library returns none (its component is not loaded) */
 	int class;  /* of a performance variable */
 };
 
 static struct list {
-	struct entry *v; /* by the program's index, as of the last checkpoint */
+	struct entry *v; /* [n] by the program's index, as of the last checkpoint */
 	int n;
 	int *real;       /* [nours] the library's index for the program's; NULL: the same */
 	int nours;
-	int *ours;       /* [nreal] and back */
+	int *ours;       /* [nreal] the program's index for the library's */
 	int nreal;
 } lists[GCK_MPI_T_LISTS];
 
@@ -32,7 +31,7 @@ int gck_mpi_t_real_index(enum gck_mpi_t_list list, int index)
 
 	if (!l->real || index < 0)
 		return index;
-	/* what has come since the restart is numbered by the library */
+	/* the library numbers what it has added since the restart */
 	if (index >= l->nours)
 		return index - l->nours + l->nreal;
 	return l->real[index] < 0 ? GCK_MPI_T_NOWHERE : l->real[index];
@@ -115,7 +114,7 @@ static void forget_names(struct list *l)
 	l->n = 0;
 }
 
-/* What this copy of the library does not have another one may have again. */
+/* An entry that this copy of the library lacks is kept: the next copy may have it. */
 static int save_name(enum gck_mpi_t_list list, int index, struct entry *e)
 {
 	struct list *l = &lists[list];
@@ -168,7 +167,7 @@ static void number_as_the_library(struct list *l)
 	l->nours = l->nreal = 0;
 }
 
-/* The program's numbers for those that it knows, then new ones for what the library has besides. */
+/* Keeps the program's numbers; entries that only the library has get new ones after them. */
 static int number(enum gck_mpi_t_list list, struct list *l, int nreal)
 {
 	l->real = malloc(((size_t)l->n + (size_t)nreal + 1) * sizeof(*l->real));
@@ -192,7 +191,7 @@ static int number(enum gck_mpi_t_list list, struct list *l, int nreal)
 	return 0;
 }
 
-/* The usual case: all that have names have their old numbers. */
+/* True in the usual case: all entries with names have their old numbers. */
 static bool is_unchanged(enum gck_mpi_t_list list, const struct list *l, int nreal)
 {
 	if (nreal < l->n)

@@ -18,7 +18,7 @@ struct pvar {
 	bool started;
 };
 
-/* ---- what there is -------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------ */
 
 GCK_MPI_FUNCTION(T_pvar_get_num, (int *num_pvar))
 {
@@ -88,7 +88,7 @@ GCK_MPI_FUNCTION(T_pvar_session_create, (MPI_T_pvar_session *session))
 	return rc;
 }
 
-/* The session's handles go with it. */
+/* Freeing a session frees its handles. */
 GCK_MPI_FUNCTION(T_pvar_session_free, (MPI_T_pvar_session *session))
 {
 	struct session *s = session ? gck_mpi_t_of(*session, GCK_MPI_T_SESSION) : NULL;
@@ -196,7 +196,7 @@ GCK_MPI_FUNCTION(T_pvar_handle_free, (MPI_T_pvar_session session, MPI_T_pvar_han
 	return rc;
 }
 
-/* ---- using them ----------------------------------------------------------------------------- */
+/* ---- use ------------------------------------------------------------------------------------ */
 
 static void mark_all(const struct session *s, bool started)
 {
@@ -205,7 +205,7 @@ static void mark_all(const struct session *s, bool started)
 			((struct pvar *)h)->started = started;
 }
 
-/* In the gate. MPI_T_PVAR_ALL_HANDLES is what it is. */
+/* In the gate. MPI_T_PVAR_ALL_HANDLES needs no translation. */
 static int real_handles(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
 			MPI_T_pvar_session *real_session, MPI_T_pvar_handle *real)
 {
@@ -293,7 +293,7 @@ static void rebuild_one(struct pvar *p)
 
 	gck_mpi_handle_set_real(p, NULL);
 	if (!gck_mpi_t_object_lives(&p->object) || alloc_real(p, &count))
-		return; /* not there any more: the handle is invalid */
+		return; /* the variable or object is gone: the handle is invalid */
 	if (p->started)
 		gck_mpi_real.T_pvar_start(p->session->h.real, p->h.real);
 }

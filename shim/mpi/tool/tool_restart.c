@@ -7,8 +7,8 @@
 #include "shim/mpi/base/mpi_thread.h"
 #include "shim/mpi/tool/tool.h"
 
-/* Once MPI_Finalize was entered Open MPI crashes when it is asked for what its unloaded components
- * had: that was saved in time, by MPI_Finalize. */
+/* After MPI_Finalize was entered, Open MPI crashes when asked about variables of components that it
+ * has unloaded. MPI_Finalize saved the names before. */
 static int save(struct gck_error *err)
 {
 	return gck_mpi_leaving() ? 0 : gck_mpi_t_finalizing(err);
