@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The shim's link to its agent, and the part of a rank's memory that both know (doc/shim-link.md).
+ * The shim's link to its agent, and the part of a rank's memory that both use (doc/shim-link.md).
  *
  * A rank's preload constructor connects a SEQPACKET socket to the abstract name in GPUCKPT_LINK and
- * sends HELLO. The agent knows it by SO_PEERCRED and answers GO, HOLD, EXIT or REFUSED; the rank
- * takes only a listener of its own uid. After GO the link belongs to the shim's helper, a thread
- * made by a raw clone() that libc does not know, uses no TLS and only raw system calls, with all
- * signals blocked. The helper serves CALLS, CLONE and REAP: what must be done inside a rank is done
- * by the rank, so that an agent can die at any instruction without a trace in the rank.
- * When the link ends, the helper kills and reaps a clone that is left and connects again. A newer
- * link of the same rank replaces the older: children may hold the older open.
+ * sends HELLO. The agent identifies it by SO_PEERCRED and answers GO, HOLD, EXIT or REFUSED; the
+ * rank accepts only a listener of its own uid. After GO the link belongs to the shim's helper: a
+ * thread made by a raw clone() without libc, which uses no TLS, makes only raw system calls, and
+ * has all signals blocked. The helper serves CALLS, CLONE and REAP. The rank does all that must be
+ * done inside it, so an agent can die at any instruction and leave no trace in the rank.
+ * When the link ends, the helper kills and reaps a remaining clone and connects again. A newer
+ * link of the same rank replaces the older, which children of the rank may hold open.
  *
- * Plain structs of fixed-size fields, host byte order: both ends are one build on one node. */
+ * Plain structs of fixed-size fields in host byte order: both ends are one build on one node. */
 #ifndef GCK_LINK_H
 #define GCK_LINK_H
 
@@ -22,68 +22,77 @@
 enum gck_link_type {
 	/* rank to agent */
 	GCK_LINK_HELLO = 1, /* hello */
-	GCK_LINK_RESULTS,   /* calls: the same calls, result filled in (-errno on failure) */
-	GCK_LINK_CLONED,    /* pid: the clone's pid, or -errno: EBUSY while another clone lives */
-	GCK_LINK_REAPED,    /* pid: of the clone that is gone, or -errno: ECHILD if none was left */
-	GCK_LINK_ASK,       /* ask: calls of gck_checkpoint() wait. At any time, also between a
-			     * request and its answer, and again every second */
-	GCK_LINK_MARKED,    /* pid: 0, with a userfaultfd of the rank by SCM_RIGHTS; or -errno */
+	GCK_LINK_RESULTS,   /* calls: the same calls with their results (-errno on failure) */
+	GCK_LINK_CLONED,    /* pid: the clone's pid, or -errno; EBUSY: another clone lives */
+	GCK_LINK_REAPED,    /* pid: the reaped clone's, or -errno; ECHILD: there was none */
+	GCK_LINK_ASK,       /* ask: calls of gck_checkpoint() wait. Sent at any time, also between
+			     * a request and its answer, and again every second */
+	GCK_LINK_DIRTY_FD,  /* pid: 0, with a userfaultfd of the rank by SCM_RIGHTS; or -errno */
 	/* agent to rank */
-	GCK_LINK_GO = 16,   /* pid: the agent's, which may trace from here on, as its descendants
-			     * may; run on. Also the answer to a helper's HELLO. number: calls of
-			     * gck_checkpoint_all() that this task's earlier program made */
-	GCK_LINK_HOLD,      /* pid: the agent's; allow it to trace and wait: a restore follows */
-	GCK_LINK_EXIT,      /* pid: exit status 0..255; leave before main (the rank had finished) */
+	GCK_LINK_GO = 16,   /* Run on. pid: the agent's; it and its descendants may trace from here
+			     * on. number: calls of gck_checkpoint_all() that this task's earlier
+			     * program made. Also the answer to a helper's HELLO */
+	GCK_LINK_HOLD,      /* pid: the agent's; allow it to trace, and wait: a restore follows */
+	GCK_LINK_EXIT,      /* pid: an exit status, 0..255. The rank had finished before the
+			     * checkpoint: leave before main */
 	GCK_LINK_CALLS,     /* calls: run these system calls in order */
-	GCK_LINK_CLONE,     /* + one end of a socketpair by SCM_RIGHTS, the clone's life: fork a
-			     * clone that lives until the other end closes; answered by CLONED
-			     * when its memory is a copy. The clone writes GCK_LINK_FROZEN to its
+	GCK_LINK_CLONE,     /* Fork a clone; with one end of a socketpair by SCM_RIGHTS, its life:
+			     * the clone lives until the other end closes. CLONED answers when the
+			     * clone's memory is a copy. The clone writes GCK_LINK_FROZEN to its
 			     * life when it has closed all else and can be traced and read */
-	GCK_LINK_REAP,      /* pid: wait for this clone (kill it first); answered by REAPED */
-	GCK_LINK_REFUSED,   /* not a rank of this step: leave the process alone */
-	GCK_LINK_TOLD,      /* told: what became of calls of gck_checkpoint(); not answered */
-	GCK_LINK_MARKS,     /* make a userfaultfd for the agent, which the rank does not keep: it tells
-			     * which pages are written (shim/process/memory/dirty_pages.h); answered by MARKED */
+	GCK_LINK_REAP,      /* pid: a clone. Kill it and wait for it; REAPED answers */
+	GCK_LINK_REFUSED,   /* The process is not a rank of this step: leave it alone */
+	GCK_LINK_OUTCOME,   /* outcome: of calls of gck_checkpoint(). No answer */
+	GCK_LINK_TRACK_DIRTY, /* Make a userfaultfd for the agent, which tracks written pages with
+			     * it (shim/process/memory/dirty_pages.h). The rank closes its own
+			     * descriptor. DIRTY_FD answers */
 
 	/* The MPI thread's own link, in packets of struct gck_thread_msg. Rank to agent: */
-	GCK_LINK_MPI_HELLO = 32, /* hello; again when what it says changes */
-	GCK_LINK_MPI_READY,      /* seq, round, via COORDINATOR data: this rank's words */
-	GCK_LINK_MPI_QUIESCED,   /* seq, value: 0 or an errno value, data: then why */
-	GCK_LINK_MPI_ITEM,       /* data: object, reason, remedy, each with its NUL */
-	GCK_LINK_MPI_LOOKED,     /* no more items; what is left out of an image is up to date */
-	GCK_LINK_MPI_REBUILT,    /* value: 0 or an errno value, data: then why */
-	GCK_LINK_MPI_BYE,        /* the process is in exit() */
+	GCK_LINK_MPI_HELLO = 32, /* hello; sent again when any of it changes */
+	GCK_LINK_MPI_READY,      /* seq, round; via COORDINATOR: data, this rank's words */
+	GCK_LINK_MPI_QUIESCED,   /* seq; value: 0, or an errno value with the reason in data */
+	GCK_LINK_MPI_OBSTACLE,   /* data: object, reason, remedy, each with its NUL */
+	GCK_LINK_MPI_OBSTACLES_END, /* No more obstacles; the list of what images leave out is up
+				  * to date */
+	GCK_LINK_MPI_REBUILT,    /* value: 0, or an errno value with the reason in data */
+	GCK_LINK_MPI_BYE,        /* The process is in exit() */
 	/* agent to rank: */
-	GCK_LINK_MPI_QUIESCE = 40, /* seq, value: enum gck_link_mpi_via, quiesce */
-	GCK_LINK_MPI_GO,         /* seq, round, via COORDINATOR data: all ranks' words */
+	GCK_LINK_MPI_QUIESCE = 40, /* seq; value: enum gck_link_mpi_via; quiesce */
+	GCK_LINK_MPI_GO,         /* seq, round; via COORDINATOR: data, all ranks' words */
 	GCK_LINK_MPI_HOLD,       /* seq; a sign of life */
-	GCK_LINK_MPI_RESUME,     /* seq; also: the quiesce is called off */
-	GCK_LINK_MPI_LOOK,       /* tell what stands in the way */
+	GCK_LINK_MPI_RESUME,     /* seq; run on. Also cancels a quiesce */
+	GCK_LINK_MPI_LIST_OBSTACLES, /* Report what prevents a checkpoint now */
 
-	/* The CUDA thread's own link, in packets of struct gck_thread_msg, too. Rank to agent: */
+	/* The CUDA thread's own link, also in packets of struct gck_thread_msg. Rank to agent: */
 	GCK_LINK_CUDA_HELLO = 48, /* cuda_hello */
-	GCK_LINK_CUDA_DRAINED,   /* seq, value: 0 or an errno value, data: then why. round: 1, something
-				  * is kept on a device for RESUME's descriptors; else 0 */
-	GCK_LINK_CUDA_RESUMED,   /* seq, value: 0, or an errno value: the GPU is lost, data: why */
-	GCK_LINK_CUDA_ITEM,      /* data: object, reason, remedy, each with its NUL */
-	GCK_LINK_CUDA_LOOKED,    /* no more items */
-	GCK_LINK_CUDA_YIELDED,   /* seq of YIELD; round: 1, something of that device was given back, or 0 */
-	GCK_LINK_CUDA_NEED,      /* the only message of a connection of its own, of whichever thread: no memory
-				  * on a device; data: its UUID, 16 bytes. Answered there by GIVEN */
-	GCK_LINK_CUDA_EXPECTED,  /* seq of EXPECT */
+	GCK_LINK_CUDA_DRAINED,   /* seq; value: 0, or an errno value with the reason in data.
+				  * round: 1 if device copies wait to be read over RESUME's
+				  * descriptors, else 0 */
+	GCK_LINK_CUDA_RESUMED,   /* seq; value: 0, or an errno value with the reason in data: the
+				  * GPU is lost */
+	GCK_LINK_CUDA_OBSTACLE,  /* data: object, reason, remedy, each with its NUL */
+	GCK_LINK_CUDA_OBSTACLES_END, /* No more obstacles */
+	GCK_LINK_CUDA_YIELDED,   /* seq of YIELD; round: 1 if memory of that device was freed, else
+				  * 0 */
+	GCK_LINK_CUDA_RECLAIM,   /* data: UUID (16 bytes) of a device without free memory. The only
+				  * message of a connection of its own, by any thread; RECLAIMED
+				  * answers there */
+	GCK_LINK_CUDA_PREPARED,  /* seq of PREPARE */
 	/* agent to rank: */
 	GCK_LINK_CUDA_DRAIN = 56, /* seq, cuda_drain */
 	GCK_LINK_CUDA_HOLD,      /* seq; a sign of life */
-	GCK_LINK_CUDA_RESUME,    /* seq; the image is taken, or none will be. With two descriptors by
-				  * SCM_RIGHTS (GCK_LINK_DATA_FDS): what the device has kept is read */
-	GCK_LINK_CUDA_LOOK,      /* tell what stands in the way */
-	GCK_LINK_CUDA_FILL,      /* to a HELLO with `wanting`. value 0, and the two descriptors: the data
-				  * come over these; else an errno value, data: why there are none */
-	GCK_LINK_CUDA_YIELD,     /* seq; data: the UUID of a device, on which another rank found no memory: what
-				  * is kept there for a checkpoint goes */
-	GCK_LINK_CUDA_EXPECT,    /* seq, cuda_drain: such a DRAIN is about to come; get ready within limit_ms what
-				  * can be while the program runs. RESUME, or the link's end: it does not come */
-	GCK_LINK_CUDA_GIVEN,     /* to a NEED. round: so many ranks have given something back */
+	GCK_LINK_CUDA_RESUME,    /* seq; the image is taken, or will not be. With two descriptors by
+				  * SCM_RIGHTS (GCK_LINK_DATA_FDS), the device copies are read */
+	GCK_LINK_CUDA_LIST_OBSTACLES, /* Report what prevents a checkpoint now */
+	GCK_LINK_CUDA_RESTORE,   /* Answers a HELLO with data_missing. value: 0, with the two
+				  * descriptors over which the data come; else an errno value with
+				  * the reason in data */
+	GCK_LINK_CUDA_YIELD,     /* seq; data: UUID of a device on which another rank found no
+				  * memory. Free the device copies there */
+	GCK_LINK_CUDA_PREPARE,   /* seq, cuda_drain: such a DRAIN comes soon. Prepare it within
+				  * limit_ms, while the program runs. RESUME, or the link's end,
+				  * cancels it */
+	GCK_LINK_CUDA_RECLAIMED, /* Answers a RECLAIM. round: number of ranks that freed memory */
 };
 
 #define GCK_LINK_FROZEN 'F'
@@ -101,7 +110,7 @@ struct gck_link_hello {
 	uint64_t state;      /* address of the rank's struct gck_shim_state */
 };
 
-/* Which of the two functions of shim/user/gpuckpt.h. */
+/* The function of shim/user/gpuckpt.h that asks. */
 enum gck_link_asker {
 	GCK_ASKER_ONE,       /* gck_checkpoint() */
 	GCK_ASKER_ALL,       /* gck_checkpoint_all() */
@@ -109,16 +118,16 @@ enum gck_link_asker {
 };
 
 struct gck_link_ask {
-	uint32_t asked[GCK_ASKERS]; /* number of the last call, whether it still waits or not */
+	uint32_t asked[GCK_ASKERS]; /* number of the last call, also one that no longer waits */
 };
 
 #define GCK_ASK_WHY 240
 
-struct gck_link_told {
+struct gck_link_outcome {
 	uint32_t asker;
-	uint32_t committed;  /* calls up to this number are answered: done */
-	uint32_t failed;     /* those up to this one, and above committed: not done */
-	uint32_t code;       /* errno value of these, and the reason */
+	uint32_t committed;  /* calls up to this number have succeeded */
+	uint32_t failed;     /* calls above committed, up to this number, have failed */
+	uint32_t code;       /* their errno value; why: the reason */
 	char why[GCK_ASK_WHY];
 };
 
@@ -130,7 +139,7 @@ struct gck_link_msg {
 	union {
 		struct gck_link_hello hello;
 		struct gck_link_ask ask;
-		struct gck_link_told told;
+		struct gck_link_outcome outcome;
 		struct gck_link_call calls[GCK_LINK_MAX_CALLS];
 	};
 };
@@ -142,27 +151,27 @@ enum gck_link_mpi_via {
 	GCK_LINK_MPI_PMIX,
 };
 
-#define GCK_LINK_MPI_PIECE 32768
-
 struct gck_link_mpi_hello {
 	uint32_t version;
-	uint32_t restored;   /* 1: out of an image; REBUILT follows */
-	uint32_t rank, size; /* in MPI_COMM_WORLD; size 0: MPI_Init is under way, or outside */
+	uint32_t restored;   /* 1: restored from an image; REBUILT follows */
+	uint32_t rank, size; /* in MPI_COMM_WORLD. size 0: MPI_Init is under way, or mpi_inactive */
 	uint32_t pmix;       /* 1: words can go through PMIx */
-	uint32_t outside;    /* 1: before MPI_Init or past MPI_Finalize, nothing to exchange: QUIESCE
-			      * is answered by QUIESCED alone */
+	uint32_t mpi_inactive; /* 1: before MPI_Init or after MPI_Finalize. The rank has nothing to
+			      * exchange; it answers QUIESCE with QUIESCED alone */
 	uint64_t state;      /* address of struct gck_mpi_state (shim/namespace/state.h) */
 };
 
 struct gck_link_mpi_quiesce {
 	uint32_t limit_ms;   /* for all rounds together */
-	uint32_t lease_ms;   /* a rank that hears nothing for so long lets go by itself */
+	uint32_t watchdog_ms; /* a rank that receives nothing for this long resumes by itself */
 };
 
 struct gck_link_cuda_hello {
 	uint32_t version;
-	uint32_t restored;   /* 1: out of an image, and not back yet, or lost; RESUMED follows */
-	uint32_t wanting;    /* 1: restored, and its device data are in no page of the image: FILL */
+	uint32_t restored;   /* 1: restored from an image and not back on the GPU yet, or the GPU
+			      * is lost; RESUMED follows */
+	uint32_t data_missing; /* 1: restored, and no page of the image has its device data;
+			      * RESTORE follows */
 	uint32_t unused;
 	uint64_t state;      /* address of struct gck_cuda_state (shim/cuda/base/state.h) */
 };
@@ -171,74 +180,78 @@ struct gck_link_cuda_hello {
 
 struct gck_link_cuda_drain {
 	uint32_t limit_ms;   /* until DRAINED */
-	uint32_t lease_ms;   /* a rank that hears nothing for so long while it is drained resumes */
-	uint64_t host_most;  /* bytes of host memory that may be taken; needs it more: ENOMEM */
-	uint64_t keep_most[GCK_LINK_CUDA_DEVICES]; /* bytes that may be kept on each device, in the order of
-			      * the rank's gck_cuda_state, as far as there is room; where any is not 0
-			      * RESUME comes before the image is written */
+	uint32_t watchdog_ms; /* a drained rank that receives nothing for this long resumes */
+	uint64_t host_copy_max; /* limit of the copies in host memory, in bytes; ENOMEM above it */
+	uint64_t device_copy_max[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
+			      * bytes, in the order of the rank's gck_cuda_state; also bounded by
+			      * free memory. If any is not 0, RESUME comes before the image is
+			      * written */
 };
 
-/* A packet of the MPI thread's link or of the CUDA thread's. A message's data may be more than a
- * packet holds: then it comes in several packets, in order and with the same head. */
+#define GCK_THREAD_MSG_DATA 32768
+
+/* A packet of the MPI thread's or the CUDA thread's link. A message with more data than a packet
+ * holds is sent as several packets, in order, with the same type, round, seq, value and total. */
 struct gck_thread_msg {
 	uint32_t type, round;
 	uint64_t seq;
 	uint32_t value;
-	uint32_t total;      /* bytes of the message's data */
-	uint32_t offset;     /* of this piece */
+	uint32_t total;      /* bytes of the whole message's data */
+	uint32_t offset;     /* of this packet's data in the message's */
 	uint32_t unused;
-	union {              /* cut to its use */
+	union {              /* cut after the last byte used */
 		struct gck_link_mpi_hello hello;
 		struct gck_link_mpi_quiesce quiesce;
 		struct gck_link_cuda_hello cuda_hello;
 		struct gck_link_cuda_drain cuda_drain;
-		unsigned char data[GCK_LINK_MPI_PIECE];
+		unsigned char data[GCK_THREAD_MSG_DATA];
 	};
 };
 
 /* ---- device data ---------------------------------------------------------------------------- */
 
-/* Beside the CUDA thread's link: what a rank's devices have goes between the rank and a process of
- * the agent's over a SEQPACKET socket of their own, and through a ring: a sealed memfd that both
- * have mapped (doc/shim-link.md, "Device data"). Whoever wants bytes says GET, whoever has them
- * puts them at that place of the ring and says READY, in the order of the GETs (and HASHes). */
-#define GCK_LINK_DATA_FDS 2               /* RESUME's and FILL's: the socket, then the ring */
-#define GCK_LINK_DATA_MOST (4u << 20)     /* bytes of a GET */
-#define GCK_LINK_DATA_HASHES (64u << 20)  /* bytes that one HASH is about */
-#define GCK_LINK_DATA_WINDOW (256u << 10) /* what a hash is of, at multiples of it */
+/* The data of a rank's devices go between the rank and a process of the agent over a SEQPACKET
+ * socket and through a ring, a sealed memfd that both have mapped (doc/shim-link.md, "Device
+ * data"). The receiving side sends GET; the side with the bytes writes them to that place of the
+ * ring and sends READY, in the order of the GETs (and HASHes). */
+#define GCK_LINK_DATA_FDS 2               /* RESUME's and RESTORE's: the socket, then the ring */
+#define GCK_LINK_DATA_GET_MAX (4u << 20)  /* bytes that one GET may ask for */
+#define GCK_LINK_DATA_HASH_MAX (64u << 20) /* bytes that one HASH may cover */
+#define GCK_LINK_DATA_PAGE_GROUP (256u << 10) /* a hash covers one; they begin at its multiples */
 #define GCK_LINK_DATA_WHY 200
 
 enum gck_link_data_type {
-	GCK_LINK_DATA_LIST = 1, /* to a rank that runs; answered by PIECEs and END */
+	GCK_LINK_DATA_LIST = 1, /* to a rank that runs; PIECEs and END answer */
 	GCK_LINK_DATA_PIECE,    /* address, size */
-	GCK_LINK_DATA_END,      /* value: 0 or an errno value, why: that was all */
-	GCK_LINK_DATA_GET,      /* address, size, number: where in the ring, at a page */
-	GCK_LINK_DATA_HASH,     /* to a rank that runs: address, size, number as of a GET, for a struct
-				 * gck_hash of the bytes (storage/store/store.h) of each window that these
-				 * are in, as far as they are */
-	GCK_LINK_DATA_READY,    /* address and size as asked; value: 0 or an errno value, why */
-	GCK_LINK_DATA_DONE,     /* from who wanted: nothing more is */
+	GCK_LINK_DATA_END,      /* end of the list; value: 0, or an errno value with why */
+	GCK_LINK_DATA_GET,      /* address, size; number: offset in the ring, at a page */
+	GCK_LINK_DATA_HASH,     /* to a rank that runs: address, size and number as in GET. Asks for
+				 * a struct gck_hash (storage/store/store.h) for each page group
+				 * with such bytes; it covers only these */
+	GCK_LINK_DATA_READY,    /* address and size as in the GET or HASH; value: 0, or an errno
+				 * value with why */
+	GCK_LINK_DATA_DONE,     /* from the receiving side: it needs nothing more */
 };
 
 struct gck_link_data {
 	uint32_t type, value;
-	uint64_t address, size; /* in pages of 4 KiB */
+	uint64_t address, size; /* multiples of 4 KiB */
 	uint64_t number;
-	char why[GCK_LINK_DATA_WHY]; /* ends with its NUL; the packet may be cut to its use, and is cut
-				      * before it where there is nothing to say */
+	char why[GCK_LINK_DATA_WHY]; /* NUL-terminated. A packet may be cut after the NUL; one with
+				      * an empty text is cut before this field */
 };
 
 /* In the rank's memory (the preload's data), readable and writable from outside by
  * process_vm_readv/writev while the rank is held. Part of every image, so that a restored rank
- * finds it at the same address; the restorer writes the fields marked R. Entries of tids whose rtid
- * is no thread of the process any more are left over and mean nothing. */
+ * finds it at the same address. The restorer writes the fields marked R. An entry of tids whose
+ * rtid is not a thread of the process is stale and has no meaning. */
 #define GCK_SHIM_MAGIC 0x6b636b7075706731ull
 #define GCK_SHIM_MAX_TIDS 4096
 #define GCK_SHIM_SCRATCH 65536
 
 struct gck_shim_tid {
-	int32_t vtid; /* what the program and glibc know; 0: free entry */
-	int32_t rtid; /* what the kernel knows */
+	int32_t vtid; /* the program's and glibc's number; 0: free entry */
+	int32_t rtid; /* the kernel's */
 };
 
 struct gck_shim_altstack {
@@ -247,11 +260,11 @@ struct gck_shim_altstack {
 	uint32_t flags, unused; /* as given to sigaltstack: SS_DISABLE or SS_AUTODISARM bits */
 };
 
-/* Calls of one of the functions of shim/user/gpuckpt.h. Each has its number, from 1 on. */
+/* Calls of one of the functions of shim/user/gpuckpt.h, numbered from 1. */
 struct gck_shim_asker {
-	uint32_t asked;          /* the last call's; an image has what it was then */
-	uint32_t committed;      /* R of gck_checkpoint(): all that were asked; as the next, those of
-				  * struct gck_link_told */
+	uint32_t asked;          /* number of the last call; in an image, at the checkpoint */
+	uint32_t committed;      /* this and the next three: as in struct gck_link_outcome. R of
+				  * gck_checkpoint(): the restorer sets it to asked */
 	uint32_t failed, code;
 	char why[GCK_ASK_WHY];
 };
@@ -259,39 +272,43 @@ struct gck_shim_asker {
 struct gck_shim_state {
 	uint64_t magic;
 	uint32_t version, size;
-	int32_t vpid;              /* the PID that the program knows: that of its first start */
-	int32_t rpid;              /* R the kernel's */
+	int32_t vpid;              /* the PID that the program sees: that of its first start */
+	int32_t rpid;              /* R the kernel's PID */
 	char link[108];            /* R abstract name of the agent's socket, NUL-terminated */
-	int32_t helper_tid;        /* R 0 while there is none */
-	int64_t tid_offset;        /* from a thread's fs_base to where glibc keeps its TID */
-	uint64_t helper_entry;     /* R starts a helper here, with this stack, in a new thread */
+	int32_t helper_tid;        /* R 0: no helper */
+	int64_t tid_offset;        /* from a thread's fs_base to glibc's copy of its TID */
+	uint64_t helper_entry;     /* the restorer starts a helper here, in a new thread with this
+				    * stack */
 	uint64_t helper_stack_top;
 	uint64_t scratch;          /* GCK_SHIM_SCRATCH bytes for CALLS' arguments and results */
-	int32_t link_fd;           /* R the helper's socket, -1 while there is none */
-	uint32_t restarts;         /* R times this rank was restored */
-	uint32_t ntids;            /* R entries in use or used; lookups go up to here */
+	int32_t link_fd;           /* R the helper's socket; -1: none */
+	uint32_t restarts;         /* R how many times this rank was restored */
+	uint32_t ntids;            /* R length of tids; some entries may be free or stale */
 	uint32_t naltstacks;
 	uint64_t stdio[3][2];      /* R device and inode of descriptors 0..2 as the first
-				    * constructor found them (0, 0: closed): what the task was
-				    * given, so that a file that a program puts there comes back */
+				    * constructor found them (0, 0: closed). They tell the task's
+				    * stdio from a file that the program put there, which is
+				    * restored */
 	struct gck_shim_tid tids[GCK_SHIM_MAX_TIDS]; /* R threads whose two TIDs differ */
 	struct gck_shim_altstack altstacks[GCK_SHIM_MAX_TIDS];
-	uint32_t overflow;         /* not 0: a table was full, so this rank cannot be carried */
-	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/namespace/state.h) once the
-				    * process has loaded MPI; 0 */
-	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/base/state.h) from the
-				    * first cuInit on; 0 */
+	uint32_t overflow;         /* not 0: a table was full; the rank cannot be checkpointed */
+	uint64_t mpi_state;        /* address of struct gck_mpi_state (shim/namespace/state.h) once
+				    * the process has loaded MPI; else 0 */
+	uint64_t cuda_state;       /* address of struct gck_cuda_state (shim/cuda/base/state.h) from
+				    * the first cuInit on; else 0 */
 	uint64_t environ_at;       /* address of libc's `environ` */
-	uint64_t environment;      /* R the launcher's variables that the task of this start was given
-				    * (common/base/environ_slots.h); 0 at a first start */
-	uint64_t environment_size, environment_room; /* R bytes; the list follows after `room` */
-	uint64_t environment_list; /* R entries that the list behind them may have */
+	uint64_t environment;      /* R address of the slots with the launcher's variables of this
+				    * start (common/base/environ_slots.h); 0 at a first start */
+	uint64_t environment_size, environment_room; /* R bytes; the list of pointers begins
+				    * after the capacity */
+	uint64_t environment_list; /* R entries for which the list has space */
 	struct gck_shim_asker askers[GCK_ASKERS];
-	uint32_t ask_word;         /* futex: changes with any of these, and after a restart */
+	uint32_t ask_word;         /* futex: changes with any of askers, and after a restart */
 	uint32_t all_restored;     /* R number of the last gck_checkpoint_all() that any rank of the
-				    * step was in when the image was taken */
-	uint32_t linked;           /* an agent has let this rank go, or taken it back */
-	int32_t tracer;            /* PR_SET_PTRACER: who may trace, and its descendants; 0: nobody */
+				    * step had called when the image was taken */
+	uint32_t linked;           /* 1: an agent has answered GO, to the constructor or a helper */
+	int32_t tracer;            /* PR_SET_PTRACER: this process and its descendants may trace; 0:
+				    * nobody */
 };
 
 #endif

@@ -110,7 +110,7 @@ int gck_inside_link_send(const struct gck_inside_link *l, const struct gck_threa
 	memcpy(&head, m, HEAD);
 	head.total = (uint32_t)size;
 	do {
-		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
+		size_t n = size - at < GCK_THREAD_MSG_DATA ? size - at : GCK_THREAD_MSG_DATA;
 
 		head.offset = (uint32_t)at;
 		if (send_piece(l->fd, &head, (const char *)data + at, n)) {

@@ -28,7 +28,7 @@
 
 #define ROUNDS 3
 #define SCRUB_MS 500    /* memory given back is scrubbed before it is there again */
-#define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_MOST)
+#define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_GET_MAX)
 #define GIB 1073741824.0
 
 static struct lineage l;
@@ -161,11 +161,11 @@ static double stream(struct cuda_data *d)
 			struct gck_link_data m;
 			uint64_t n = d->v[i].size - asked;
 
-			n = n < GCK_LINK_DATA_MOST ? n : GCK_LINK_DATA_MOST;
-			if (n && asked - have < SLOTS * GCK_LINK_DATA_MOST) {
+			n = n < GCK_LINK_DATA_GET_MAX ? n : GCK_LINK_DATA_GET_MAX;
+			if (n && asked - have < SLOTS * GCK_LINK_DATA_GET_MAX) {
 				cuda_data_send(d, GCK_LINK_DATA_GET, d->v[i].address + asked, n,
-					       asked / GCK_LINK_DATA_MOST % SLOTS *
-						       GCK_LINK_DATA_MOST);
+					       asked / GCK_LINK_DATA_GET_MAX % SLOTS *
+						       GCK_LINK_DATA_GET_MAX);
 				asked += n;
 				continue;
 			}
@@ -214,11 +214,11 @@ static void rounds(const char *name, bool keep, uint64_t seq)
 		figure("drain_rate", rate, "GB/s");
 }
 
-/* keep_most: of each device, 0: as far as there is room */
-static void stall(const char *name, bool keep, uint64_t keep_most)
+/* device_copy_max: of each device, 0: as far as there is room */
+static void stall(const char *name, bool keep, uint64_t device_copy_max)
 {
 	ok(all_of(starts(), looks_again()), "it runs as a rank");
-	cuda.keep_most = keep_most;
+	cuda.device_copy_max = device_copy_max;
 	rounds(name, keep, 1);
 }
 
@@ -252,12 +252,13 @@ static double hash_all(struct cuda_data *d)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < d->n; i++) {
-		for (uint64_t at = 0; at < d->v[i].size; at += GCK_LINK_DATA_HASHES) {
+		for (uint64_t at = 0; at < d->v[i].size; at += GCK_LINK_DATA_HASH_MAX) {
 			uint64_t left = d->v[i].size - at;
 			struct gck_link_data m;
 
 			cuda_data_send(d, GCK_LINK_DATA_HASH, d->v[i].address + at,
-				       left < GCK_LINK_DATA_HASHES ? left : GCK_LINK_DATA_HASHES,
+				       left < GCK_LINK_DATA_HASH_MAX ? left
+								     : GCK_LINK_DATA_HASH_MAX,
 				       0);
 			if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || m.value) {
 				printf("# %u %s\n", m.value, m.why);
@@ -281,18 +282,18 @@ static const struct cuda_piece *largest(const struct cuda_data *d)
 /* Of the first 64 MiB of the largest piece, which begin with a window. */
 static bool hashes_are_right(struct cuda_data *d)
 {
-	struct cuda_piece p = {.address = largest(d)->address, .size = GCK_LINK_DATA_HASHES};
+	struct cuda_piece p = {.address = largest(d)->address, .size = GCK_LINK_DATA_HASH_MAX};
 	const uint64_t *hash = (const void *)d->ring;
 	struct gck_link_data m;
-	bool right = p.address % GCK_LINK_DATA_WINDOW == 0 && cuda_data_read_piece(d, &p);
+	bool right = p.address % GCK_LINK_DATA_PAGE_GROUP == 0 && cuda_data_read_piece(d, &p);
 
 	cuda_data_send(d, GCK_LINK_DATA_HASH, p.address, p.size, 0);
 	right = right && cuda_data_receive(d, &m) && !m.value;
 	if (!right)
 		printf("# %" PRIu64 " bytes at %#" PRIx64 ", %s\n", largest(d)->size, p.address,
 		       d->why);
-	for (uint64_t at = 0; right && at < p.size; at += GCK_LINK_DATA_WINDOW, hash += 2) {
-		struct gck_hash h = gck_hash_bytes(p.bytes + at, GCK_LINK_DATA_WINDOW);
+	for (uint64_t at = 0; right && at < p.size; at += GCK_LINK_DATA_PAGE_GROUP, hash += 2) {
+		struct gck_hash h = gck_hash_bytes(p.bytes + at, GCK_LINK_DATA_PAGE_GROUP);
 
 		right = !memcmp(hash, &h, sizeof h);
 		if (!right)
@@ -359,7 +360,7 @@ static void killed_and_filled(uint64_t seq, bool right)
 	   "restored");
 	start = seconds();
 	cuda_data_open(&over);
-	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_FILL, 0);
+	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_RESTORE, 0);
 	ok(right ? cuda_data_fill(&d, &over, -1u) : (there = answer_at_once(&over)) > 0,
 	   "its data are brought");
 	ok(cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED), "the GPU is back");
@@ -434,9 +435,9 @@ static void moved_busy(void)
 
 /* ---- what goes wrong ------------------------------------------------------------------------- */
 
-static bool drained(uint64_t seq, uint32_t lease_ms)
+static bool drained(uint64_t seq, uint32_t watchdog_ms)
 {
-	cuda_link_ask_drain(&cuda, seq, WAIT_MS, lease_ms);
+	cuda_link_ask_drain(&cuda, seq, WAIT_MS, watchdog_ms);
 	return cuda_link_hear(&cuda, GCK_LINK_CUDA_DRAINED);
 }
 

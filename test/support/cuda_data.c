@@ -19,7 +19,7 @@
 #include <xxhash.h>
 
 #define HASHES 8192 /* where in the ring */
-#define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_MOST)
+#define SLOTS (CUDA_DATA_RING / GCK_LINK_DATA_GET_MAX)
 
 void cuda_data_open(struct cuda_data *d)
 {
@@ -140,7 +140,7 @@ uint64_t cuda_data_bytes(const struct cuda_data *d)
 /* In parts of odd sizes, as far as slots are free. */
 bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p)
 {
-	const uint64_t part = GCK_LINK_DATA_MOST - 4096;
+	const uint64_t part = GCK_LINK_DATA_GET_MAX - 4096;
 	uint64_t asked = 0, have = 0;
 	struct gck_link_data m;
 
@@ -150,15 +150,15 @@ bool cuda_data_read_piece(struct cuda_data *d, struct cuda_piece *p)
 
 		if (n && asked - have < (SLOTS - 1) * part) {
 			cuda_data_send(d, GCK_LINK_DATA_GET, p->address + asked, n,
-				       asked / part % SLOTS * GCK_LINK_DATA_MOST + 4096);
+				       asked / part % SLOTS * GCK_LINK_DATA_GET_MAX + 4096);
 			asked += n;
 			continue;
 		}
 		if (!cuda_data_receive(d, &m) || m.type != GCK_LINK_DATA_READY || !good(d, &m) ||
 		    m.address != p->address + have)
 			return false;
-		memcpy(p->bytes + have, d->ring + have / part % SLOTS * GCK_LINK_DATA_MOST + 4096,
-		       m.size);
+		memcpy(p->bytes + have,
+		       d->ring + have / part % SLOTS * GCK_LINK_DATA_GET_MAX + 4096, m.size);
 		have += m.size;
 	}
 	return true;
@@ -178,7 +178,7 @@ bool cuda_data_hashes_as(struct cuda_data *d, const struct cuda_piece *p, uint64
 	for (; at < end; at = next, hash += 2) {
 		XXH128_hash_t h;
 
-		next = (at / GCK_LINK_DATA_WINDOW + 1) * GCK_LINK_DATA_WINDOW;
+		next = (at / GCK_LINK_DATA_PAGE_GROUP + 1) * GCK_LINK_DATA_PAGE_GROUP;
 		next = next < end ? next : end;
 		h = XXH3_128bits(p->bytes + (at - p->address), next - at);
 		if (hash[0] != h.high64 || hash[1] != h.low64)

@@ -9,7 +9,7 @@
 
 #include "test/support/cuda_link.h"
 
-#define CUDA_DATA_RING ((size_t)8 * GCK_LINK_DATA_MOST)
+#define CUDA_DATA_RING ((size_t)8 * GCK_LINK_DATA_GET_MAX)
 
 struct cuda_data {
 	int fd, rank_fd, ring_fd;  /* -1: none */
@@ -29,7 +29,7 @@ void cuda_data_open(struct cuda_data *d);
 void cuda_data_close(struct cuda_data *d); /* what was read stays */
 void cuda_data_free(struct cuda_data *d);
 
-/* Give them with a message (RESUME, FILL). */
+/* Give them with a message (RESUME, RESTORE). */
 void cuda_data_give(struct cuda_data *d, const struct cuda_link *c, uint32_t type, uint64_t seq);
 
 /* One packet; receive: false: none within WAIT_MS, or the socket's end. */

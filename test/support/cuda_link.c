@@ -22,7 +22,7 @@ bool cuda_link_accept(struct cuda_link *c, struct agent *a, int ms)
 		close(c->fd);
 	c->fd = agent_accept_cuda(a, ms, &c->m);
 	c->hello = c->m.cuda_hello;
-	c->host_most = UINT64_MAX;
+	c->host_copy_max = UINT64_MAX;
 	return c->fd >= 0;
 }
 
@@ -58,29 +58,31 @@ void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq)
 }
 
 static void say_drain(const struct cuda_link *c, uint32_t type, uint64_t seq, uint32_t limit_ms,
-		      uint32_t lease_ms)
+		      uint32_t watchdog_ms)
 {
 	struct gck_thread_msg m = {.type = type, .seq = seq,
 				 .total = sizeof m.cuda_drain,
-				 .cuda_drain = {.limit_ms = limit_ms, .lease_ms = lease_ms,
-						.host_most = c->host_most}};
+				 .cuda_drain = {.limit_ms = limit_ms, .watchdog_ms = watchdog_ms,
+						.host_copy_max = c->host_copy_max}};
 
 	for (size_t i = 0; i < GCK_LINK_CUDA_DEVICES; i++)
-		m.cuda_drain.keep_most[i] = c->keep ? c->keep_most ? c->keep_most : UINT64_MAX : 0;
+		m.cuda_drain.device_copy_max[i] = c->keep ? c->device_copy_max ? c->device_copy_max
+									       : UINT64_MAX
+							  : 0;
 
 	send(c->fd, &m, HEAD + sizeof m.cuda_drain, MSG_NOSIGNAL);
 }
 
 void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms,
-			 uint32_t lease_ms)
+			 uint32_t watchdog_ms)
 {
-	say_drain(c, GCK_LINK_CUDA_DRAIN, seq, limit_ms, lease_ms);
+	say_drain(c, GCK_LINK_CUDA_DRAIN, seq, limit_ms, watchdog_ms);
 }
 
 bool cuda_link_expect(struct cuda_link *c, uint64_t seq)
 {
-	say_drain(c, GCK_LINK_CUDA_EXPECT, seq, WAIT_MS, 0);
-	return cuda_link_hear(c, GCK_LINK_CUDA_EXPECTED);
+	say_drain(c, GCK_LINK_CUDA_PREPARE, seq, WAIT_MS, 0);
+	return cuda_link_hear(c, GCK_LINK_CUDA_PREPARED);
 }
 
 int cuda_threads(pid_t pid, const char *name)

@@ -10,8 +10,8 @@ struct cuda_link {
 	struct gck_link_cuda_hello hello;
 	struct gck_thread_msg m;  /* the last message */
 	uint32_t keep;          /* drains may leave data on devices */
-	uint64_t keep_most;     /* so much of it on each, 0: as far as there is room */
-	uint64_t host_most;     /* and may take so much host memory, any when a link is new */
+	uint64_t device_copy_max; /* so much of it on each, 0: as far as there is room */
+	uint64_t host_copy_max; /* and may take so much host memory, any when a link is new */
 };
 
 /* Take the link of a rank's CUDA thread, in place of an older one; false: none comes within ms. */
@@ -28,7 +28,7 @@ bool cuda_link_hear(struct cuda_link *c, uint32_t type);
 
 void cuda_link_say(const struct cuda_link *c, uint32_t type, uint64_t seq);
 void cuda_link_ask_drain(const struct cuda_link *c, uint64_t seq, uint32_t limit_ms,
-			 uint32_t lease_ms);
+			 uint32_t watchdog_ms);
 
 /* Have it get ready for such a drain. */
 bool cuda_link_expect(struct cuda_link *c, uint64_t seq);

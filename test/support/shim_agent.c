@@ -161,7 +161,7 @@ int agent_accept_need(struct agent *a, int ms, struct gck_thread_msg *need)
 {
 	int fd;
 
-	return next_link(a, ms, &fd, need, sizeof *need, NULL) == GCK_LINK_CUDA_NEED ? fd : -1;
+	return next_link(a, ms, &fd, need, sizeof *need, NULL) == GCK_LINK_CUDA_RECLAIM ? fd : -1;
 }
 
 int agent_receive(int link, struct gck_link_msg *m)

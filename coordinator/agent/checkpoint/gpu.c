@@ -46,11 +46,12 @@ json_int_t gpu_host_needs(const struct transaction *t, bool held)
 static struct gck_link_cuda_drain order(const struct rank_checkpoint *m, bool held, double seconds)
 {
 	struct gck_link_cuda_drain d = {
-		.limit_ms = (uint32_t)(seconds * 1000), .host_most = (uint64_t)host_needs(m, held),
+		.limit_ms = (uint32_t)(seconds * 1000),
+		.host_copy_max = (uint64_t)host_needs(m, held),
 	};
 
 	if (may_keep(m, held))
-		memcpy(d.keep_most, m->keep_most, sizeof d.keep_most);
+		memcpy(d.device_copy_max, m->device_copy_max, sizeof d.device_copy_max);
 	return d;
 }
 
@@ -64,14 +65,14 @@ static uint64_t spare_memory(const struct transaction *t, bool held)
 
 bool gpu_expect(struct transaction *t, bool held, double seconds)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_EXPECT, .seq = t->seq };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_PREPARE, .seq = t->seq };
 
 	for (size_t i = 0; i < t->n; i++) {
 		struct rank_checkpoint *one = &t->ranks[i];
 		struct gck_link_cuda_drain d = order(one, held, seconds);
 
 		if (one->carried || one->announced || !one->task->cuda ||
-		    d.host_most < EXPECT_LEAST)
+		    d.host_copy_max < EXPECT_LEAST)
 			continue;
 		one->announced = true;
 		one->gpu = GPU_EXPECTS;
@@ -89,8 +90,8 @@ void gpu_drain(struct transaction *t, double seconds)
 		struct rank_checkpoint *one = &t->ranks[i];
 		struct gck_link_cuda_drain d = order(one, t->held_write, seconds);
 
-		d.lease_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS;
-		d.host_most += spare;
+		d.watchdog_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS;
+		d.host_copy_max += spare;
 		if (one->carried || !one->task->cuda)
 			continue;
 		if (!t->gpu_first_ns)
@@ -304,7 +305,7 @@ static void share(struct rank_checkpoint *m, const struct devices *all)
 		if (d->bytes > d->free_bytes)
 			one.bytes = (json_int_t)((double)one.bytes / (double)d->bytes *
 						 (double)d->free_bytes);
-		m->keep_most[i] = d->ranks > 1 ? (uint64_t)one.bytes : UINT64_MAX;
+		m->device_copy_max[i] = d->ranks > 1 ? (uint64_t)one.bytes : UINT64_MAX;
 		m->fits_device += one.bytes;
 	}
 }
@@ -317,7 +318,7 @@ void gpu_share_memory(struct transaction *t)
 	for (size_t i = 0; i < t->n; i++) {
 		struct rank_checkpoint *m = &t->ranks[i];
 
-		memset(m->keep_most, 0, sizeof m->keep_most);
+		memset(m->device_copy_max, 0, sizeof m->device_copy_max);
 		m->fits_device = 0;
 		if (counted && !m->carried)
 			share(m, &all);

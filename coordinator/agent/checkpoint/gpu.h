@@ -44,9 +44,9 @@ void gpu_lost(struct agent *a, const struct task *task);
 /* A rank that is not yet ready, not yet drained, or without its GPU yet; NULL: none. */
 const struct rank_checkpoint *gpu_awaited(const struct transaction *t);
 
-/* After `prepare` of all ranks: sets each rank's keep_most and fits_device. Ranks that share a
- * device, known by its UUID, share its free memory in proportion to what they have there.
- * Without memory for the count nothing fits. */
+/* After `prepare` of all ranks: sets each rank's device_copy_max and fits_device. Ranks that share
+ * a device, identified by its UUID, share its free memory in proportion to their data there.
+ * If memory for this count runs out, nothing fits. */
 void gpu_share_memory(struct transaction *t);
 
 #endif

@@ -56,7 +56,7 @@ void quiesce_start(struct transaction *t)
 	struct gck_thread_msg m = { .type = GCK_LINK_MPI_QUIESCE, .seq = t->seq,
 				  .value = t->quiesce.via };
 	struct gck_link_mpi_quiesce q = { .limit_ms = t->quiesce.limit_ms,
-		.lease_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS };
+		.watchdog_ms = t->held_ms + TRANSACTION_WATCHDOG_MORE_MS };
 
 	t->quiesce.began = ev_now(t->agent->loop);
 	transaction_limit(t, ANSWER_PART * t->hold_s);

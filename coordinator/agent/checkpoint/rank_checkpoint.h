@@ -34,7 +34,7 @@ struct rank_checkpoint {
 	bool staged;              /* its memory is not needed any more */
 	bool asked_mpi;           /* its MPI thread was told to quiesce, and not yet to resume */
 	enum gpu_state gpu;       /* state of its CUDA thread */
-	uint64_t keep_most[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
+	uint64_t device_copy_max[GCK_LINK_CUDA_DEVICES]; /* limit of the copies on each device, in
 						    * bytes; UINT64_MAX: no other rank uses the
 						    * device, so what it finds free */
 	json_int_t fits_device;   /* how many of its bytes have room there, as far as is known */

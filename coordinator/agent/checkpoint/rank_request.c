@@ -27,13 +27,13 @@ static bool waits(const struct task_requests *s, int asker)
 static void tell(const struct task *t, int asker)
 {
 	const struct task_requests *s = &t->requests;
-	struct gck_link_msg m = { .type = GCK_LINK_TOLD, .told = { .asker = (uint32_t)asker,
+	struct gck_link_msg m = { .type = GCK_LINK_OUTCOME, .outcome = { .asker = (uint32_t)asker,
 		.committed = s->committed[asker], .failed = s->failed[asker],
 		.code = (uint32_t)s->code } };
 
-	memcpy(m.told.why, s->why, sizeof m.told.why);
+	memcpy(m.outcome.why, s->why, sizeof m.outcome.why);
 	if (t->link)
-		send(t->link->fd, &m, offsetof(struct gck_link_msg, told) + sizeof m.told,
+		send(t->link->fd, &m, offsetof(struct gck_link_msg, outcome) + sizeof m.outcome,
 		     MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

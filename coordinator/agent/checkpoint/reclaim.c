@@ -42,7 +42,7 @@ static void drop(struct reclaim *n)
 
 static void answer_if_all(struct reclaim *n)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_GIVEN, .round = n->given };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RECLAIMED, .round = n->given };
 
 	if (n->nawaited)
 		return;

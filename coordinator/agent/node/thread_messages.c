@@ -27,7 +27,7 @@ static void take_mpi_hello(struct thread_link *l)
 		return;
 	}
 	memcpy(&l->hello, l->data, sizeof l->hello);
-	l->task->in_mpi = !l->hello.outside && l->hello.size != 1;
+	l->task->in_mpi = !l->hello.mpi_inactive && l->hello.size != 1;
 	if (!l->hello.restored)
 		restart_back(l->agent, l->task, RESTART_MPI, NULL);
 }
@@ -49,10 +49,10 @@ static void take_mpi(struct thread_link *l)
 	case GCK_LINK_MPI_QUIESCED:
 		quiesce_answered(l->agent, l->task, l->head.seq, l->head.value ? &err : NULL);
 		break;
-	case GCK_LINK_MPI_ITEM:
+	case GCK_LINK_MPI_OBSTACLE:
 		thread_link_item(l);
 		break;
-	case GCK_LINK_MPI_LOOKED:
+	case GCK_LINK_MPI_OBSTACLES_END:
 		l->looked = true;
 		break;
 	case GCK_LINK_MPI_REBUILT:
@@ -89,7 +89,7 @@ static void take_cuda_hello(struct thread_link *l)
 		thread_link_lost(l);
 	} else if (!hello.restored) {
 		restart_back(l->agent, l->task, RESTART_CUDA, NULL);
-	} else if (hello.wanting) {
+	} else if (hello.data_missing) {
 		device_restore_wanted(l->agent, l->task);
 	}
 }
@@ -125,16 +125,16 @@ static void take_cuda(struct thread_link *l)
 	case GCK_LINK_CUDA_RESUMED:
 		resumed(l, l->head.value ? &err : NULL);
 		break;
-	case GCK_LINK_CUDA_EXPECTED:
+	case GCK_LINK_CUDA_PREPARED:
 		gpu_expected(l->agent, l->task, l->head.seq);
 		break;
 	case GCK_LINK_CUDA_YIELDED:
 		reclaim_answered(l->agent, l->task, l->head.seq, l->head.round);
 		break;
-	case GCK_LINK_CUDA_ITEM:
+	case GCK_LINK_CUDA_OBSTACLE:
 		thread_link_item(l);
 		break;
-	case GCK_LINK_CUDA_LOOKED:
+	case GCK_LINK_CUDA_OBSTACLES_END:
 		l->looked = true;
 		break;
 	default:
@@ -161,7 +161,7 @@ static const struct thread_kind cuda = { "CUDA", cuda_slot, take_cuda, lose_cuda
 
 static void adopt(struct agent *a, int fd, pid_t pid, const struct gck_thread_msg *m, size_t size)
 {
-	if (m->type == GCK_LINK_CUDA_NEED)
+	if (m->type == GCK_LINK_CUDA_RECLAIM)
 		reclaim_take(a, fd, pid, m, size);
 	else if (m->type == GCK_LINK_MPI_HELLO)
 		thread_link_adopt(a, fd, pid, &mpi, m, size);

@@ -158,7 +158,7 @@ static void on_readable(struct ev_loop *loop, ev_io *io, int events)
 		link_close(l);
 	else if (!l->greeted && n >= (ssize_t)sizeof m.mpi.type &&
 		 (m.mpi.type == GCK_LINK_MPI_HELLO || m.mpi.type == GCK_LINK_CUDA_HELLO ||
-		  m.mpi.type == GCK_LINK_CUDA_NEED))
+		  m.mpi.type == GCK_LINK_CUDA_RECLAIM))
 		hand_on(l, &m.mpi, (size_t)n);
 	else if (l->task && n == (ssize_t)ASK_SIZE && m.shim.type == GCK_LINK_ASK)
 		l->all->ops->ask(l->all->agent, l->task, &m.shim.ask);

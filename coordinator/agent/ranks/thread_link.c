@@ -135,7 +135,7 @@ void thread_link_send(struct thread_link *l, const struct gck_thread_msg *m, con
 	size_t at = 0;
 
 	do {
-		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
+		size_t n = size - at < GCK_THREAD_MSG_DATA ? size - at : GCK_THREAD_MSG_DATA;
 
 		if (!queue_piece(l, m, data, at, n, size)) {
 			give_up(l);
@@ -297,9 +297,9 @@ void thread_links_look(struct agent *a)
 {
 	for (size_t i = 0; i < a->tasks.n; i++) {
 		if (a->tasks.v[i]->mpi)
-			look(a->tasks.v[i]->mpi, GCK_LINK_MPI_LOOK);
+			look(a->tasks.v[i]->mpi, GCK_LINK_MPI_LIST_OBSTACLES);
 		if (a->tasks.v[i]->cuda)
-			look(a->tasks.v[i]->cuda, GCK_LINK_CUDA_LOOK);
+			look(a->tasks.v[i]->cuda, GCK_LINK_CUDA_LIST_OBSTACLES);
 	}
 }
 

@@ -235,7 +235,7 @@ void device_restore_end(struct rank_restart *one)
 
 static void refuse(struct thread_link *l, const struct gck_error *why)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_FILL, .value = (uint32_t)why->code };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RESTORE, .value = (uint32_t)why->code };
 
 	thread_link_send(l, &m, why->text, strlen(why->text) + 1);
 }
@@ -266,7 +266,7 @@ static int start_feeder(struct rank_restart *one, struct gck_device_ends *e, str
 
 static void fill(struct rank_restart *one)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_FILL, .seq = one->r->seq };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RESTORE, .seq = one->r->seq };
 	struct gck_device_ends e;
 	struct gck_error err = { 0 };
 

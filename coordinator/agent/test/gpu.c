@@ -182,9 +182,9 @@ static void brought(void)
 	begin_with_data();
 	start_freeze(4000);
 	m = next(0, fds);
-	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.keep_most[0] == UINT64_MAX,
+	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.device_copy_max[0] == UINT64_MAX,
 	   "copies may stay on devices that have room");
-	is_int((long long)m.cuda_drain.host_most, 11 << 20,
+	is_int((long long)m.cuda_drain.host_copy_max, 11 << 20,
 	       "each rank gets the host memory that it needs, and a share of the rest");
 	next(1, fds);
 	drained(1);
@@ -194,7 +194,7 @@ static void brought(void)
 	m = next(0, fds);
 	ok(m.type == GCK_LINK_CUDA_RESUME && fds[0] >= 0,
 	   "a rank with copies gets descriptors with its order");
-	ok(fstat(fds[1], &st) == 0 && st.st_size >= (off_t)GCK_LINK_DATA_MOST &&
+	ok(fstat(fds[1], &st) == 0 && st.st_size >= (off_t)GCK_LINK_DATA_GET_MAX &&
 	   ftruncate(fds[1], 0),
 	   "the second is memory that cannot be truncated");
 	resumed();
@@ -221,9 +221,10 @@ static void shared(void)
 	start_freeze(4000);
 	for (unsigned i = 0; i < CUDA_RANKS; i++) {
 		m = next(i, fds);
-		is_int((long long)m.cuda_drain.keep_most[0], 2 << 20,
+		is_int((long long)m.cuda_drain.device_copy_max[0], 2 << 20,
 		       "ranks that share a device share its free memory");
-		is_int((long long)m.cuda_drain.host_most, 11 << 20, "the rest goes to host memory");
+		is_int((long long)m.cuda_drain.host_copy_max, 11 << 20,
+		       "the rest goes to host memory");
 	}
 	threads_end();
 
@@ -236,7 +237,7 @@ static void shared(void)
 	fake_command("freeze", NULL);
 	fake_run(0.1);
 	m = next(0, fds);
-	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.keep_most[0] == 2 << 20,
+	ok(m.type == GCK_LINK_CUDA_DRAIN && m.cuda_drain.device_copy_max[0] == 2 << 20,
 	   "the share is that of prepare, even if a rank has ended since");
 	threads_end();
 }
@@ -244,7 +245,7 @@ static void shared(void)
 /* A thread of a rank's program finds no free device memory. */
 static void need_of(unsigned rank, int *fd)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_NEED, .total = 16, .data = "device" };
+	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_RECLAIM, .total = 16, .data = "device" };
 	int sv[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
@@ -269,7 +270,7 @@ static bool given(int fd, uint32_t ranks)
 
 	fake_turn();
 	good = recv(fd, &m, sizeof m, MSG_DONTWAIT) == (ssize_t)HEAD &&
-		m.type == GCK_LINK_CUDA_GIVEN &&
+		m.type == GCK_LINK_CUDA_RECLAIMED &&
 	       m.round == ranks;
 	close(fd);
 	return good;
@@ -354,7 +355,7 @@ static void not_brought(void)
 
 	begin_with_data();
 	start_freeze_held(4000, true);
-	ok(next(0, fds).cuda_drain.keep_most[0] == 0,
+	ok(next(0, fds).cuda_drain.device_copy_max[0] == 0,
 	   "ranks that are held for the write leave no copies on devices");
 	drained(0);
 	fake_command("write", NULL);
@@ -467,11 +468,11 @@ static void too_little_memory(void)
 	ok(!fake_await_within("done", "prepare", 0.3),
 	   "if it just fits, ranks get the memory ready while they run");
 	m = next(0, fds);
-	ok(m.type == GCK_LINK_CUDA_EXPECT && m.cuda_drain.host_most == 1 << 30,
+	ok(m.type == GCK_LINK_CUDA_PREPARE && m.cuda_drain.host_copy_max == 1 << 30,
 	   "each as much as it needs");
-	say(0, GCK_LINK_CUDA_EXPECTED, 0, NULL);
+	say(0, GCK_LINK_CUDA_PREPARED, 0, NULL);
 	ok(!fake_await_within("done", "prepare", 0.1), "the node waits for all of them");
-	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
+	say(1, GCK_LINK_CUDA_PREPARED, 0, NULL);
 	ok(packet_bool(fake_await("done", "prepare"), "ok"), "then it is prepared");
 	fake_command("abort", NULL);
 	fake_turn();
@@ -485,7 +486,7 @@ static void too_little_memory(void)
 	fake_command("prepare", NULL);
 	fake_turn();
 	thread_leave(0);
-	say(1, GCK_LINK_CUDA_EXPECTED, 0, NULL);
+	say(1, GCK_LINK_CUDA_PREPARED, 0, NULL);
 	ok(fake_await("done", "prepare") != NULL, "a rank whose thread has gone is not awaited");
 	threads_end();
 
@@ -565,7 +566,7 @@ static void want(unsigned rank)
 	struct gck_thread_msg m = { .type = GCK_LINK_CUDA_HELLO, .total = sizeof m.cuda_hello };
 
 	m.cuda_hello.version = GCK_LINK_VERSION;
-	m.cuda_hello.restored = m.cuda_hello.wanting = 1;
+	m.cuda_hello.restored = m.cuda_hello.data_missing = 1;
 	thread_send(rank, &m, HEAD + m.total);
 }
 
@@ -577,7 +578,7 @@ static int filled(unsigned rank, struct gck_thread_msg *m)
 	*m = next(rank, fds);
 	if (fds[1] >= 0)
 		close(fds[1]);
-	return m->type == GCK_LINK_CUDA_FILL ? fds[0] : -1;
+	return m->type == GCK_LINK_CUDA_RESTORE ? fds[0] : -1;
 }
 
 /* The answer to a question; -1: the other end is gone. */
@@ -632,7 +633,7 @@ static void fills(void)
 		want(1);
 	}
 	fd = filled(1, &m);
-	ok(fd < 0 && m.type == GCK_LINK_CUDA_FILL && m.value &&
+	ok(fd < 0 && m.type == GCK_LINK_CUDA_RESTORE && m.value &&
 	   strstr((char *)m.data, "ended 3 times"),
 	   "a new one is started, but for the last time; then the rank is told");
 	ok(answer_says(fake_await("done", "run"), "rank 1 on n1: the process"),
@@ -681,11 +682,12 @@ static void looks(void)
 {
 	begin();
 	thread_links_look(fake_agent);
-	is_int(thread_heard(0, GCK_LINK_CUDA_LOOK), 1, "CUDA threads are asked for obstacles");
-	say(0, GCK_LINK_CUDA_LOOKED, 0, NULL);
+	is_int(thread_heard(0, GCK_LINK_CUDA_LIST_OBSTACLES), 1,
+	       "CUDA threads are asked for obstacles");
+	say(0, GCK_LINK_CUDA_OBSTACLES_END, 0, NULL);
 	fake_turn();
 	ok(!thread_links_looked(fake_agent), "one thread has not answered yet");
-	say(1, GCK_LINK_CUDA_LOOKED, 0, NULL);
+	say(1, GCK_LINK_CUDA_OBSTACLES_END, 0, NULL);
 	fake_turn();
 	ok(thread_links_looked(fake_agent), "now all have");
 	say(0, GCK_LINK_CUDA_DRAIN, 0, NULL);

@@ -167,7 +167,7 @@ static void ends_in_mpi(void)
 	threads_end();
 
 	threads_begin();
-	thread_outside(1);
+	thread_inactive(1);
 	thread_say(1, GCK_LINK_MPI_BYE, 0, 0, 0);
 	fake_run(0.1);
 	fake_rank_ends(1, true);
@@ -181,7 +181,7 @@ static void ends_in_mpi(void)
 static void is_outside(void)
 {
 	threads_begin();
-	thread_outside(1);
+	thread_inactive(1);
 	start_quiesce(4000, 4000);
 	thread_say(0, GCK_LINK_MPI_READY, 1, 0, 8);
 	thread_say(2, GCK_LINK_MPI_READY, 1, 0, 8);

@@ -29,7 +29,7 @@ static void breaks(struct gck_thread_msg m, size_t size, const char *name)
 
 static void rules(void)
 {
-	const struct gck_thread_msg text = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
+	const struct gck_thread_msg text = { .type = GCK_LINK_MPI_OBSTACLE, .total = 8 };
 	struct gck_thread_msg m = text;
 
 	breaks(m, HEAD - 1, "a packet without a whole head");
@@ -49,7 +49,7 @@ static void rules(void)
 
 static void pieces(void)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_MPI_ITEM, .total = 8 };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_OBSTACLE, .total = 8 };
 
 	threads_begin();
 	memcpy(m.data, "a\0b", 4);
@@ -81,7 +81,7 @@ static void pieces(void)
 
 static void items(void)
 {
-	struct gck_thread_msg m = { .type = GCK_LINK_MPI_ITEM, .total = 6 };
+	struct gck_thread_msg m = { .type = GCK_LINK_MPI_OBSTACLE, .total = 6 };
 	int unended;
 
 	threads_begin();
@@ -97,15 +97,15 @@ static void items(void)
 			fake_turn();
 	}
 	is_int((long long)json_array_size(link_of(1)->items), 64, "the number of items is limited");
-	thread_say(1, GCK_LINK_MPI_LOOKED, 0, 0, 0);
+	thread_say(1, GCK_LINK_MPI_OBSTACLES_END, 0, 0, 0);
 	fake_turn();
 	ok(link_of(1)->looked && !thread_links_looked(fake_agent),
 	   "one rank has named all obstacles");
 	thread_links_look(fake_agent);
 	ok(!link_of(1)->looked && !json_array_size(link_of(1)->items), "and is asked again");
-	is_int(thread_heard(1, GCK_LINK_MPI_LOOK), 1, "over its link");
+	is_int(thread_heard(1, GCK_LINK_MPI_LIST_OBSTACLES), 1, "over its link");
 	for (unsigned i = 0; i < FAKE_RANKS; i++)
-		thread_say(i, GCK_LINK_MPI_LOOKED, 0, 0, 0);
+		thread_say(i, GCK_LINK_MPI_OBSTACLES_END, 0, 0, 0);
 	fake_turn();
 	ok(thread_links_looked(fake_agent), "all have");
 	threads_end();

@@ -29,15 +29,15 @@ static void ask(unsigned rank, unsigned one, unsigned all)
 }
 
 /* What a rank was told about a function since the last call; NULL: nothing. */
-static const struct gck_link_told *told(unsigned rank, int asker)
+static const struct gck_link_outcome *told(unsigned rank, int asker)
 {
-	static struct gck_link_told last;
+	static struct gck_link_outcome last;
 	struct gck_link_msg m;
 	bool any = false;
 
 	while (recv(fake_link_peer[rank], &m, sizeof m, MSG_DONTWAIT) > 0)
-		if (m.type == GCK_LINK_TOLD && m.told.asker == (uint32_t)asker) {
-			last = m.told;
+		if (m.type == GCK_LINK_OUTCOME && m.outcome.asker == (uint32_t)asker) {
+			last = m.outcome;
 			any = true;
 		}
 	return any ? &last : NULL;
@@ -45,14 +45,14 @@ static const struct gck_link_told *told(unsigned rank, int asker)
 
 static bool committed(unsigned rank, int asker, unsigned call)
 {
-	const struct gck_link_told *t = told(rank, asker);
+	const struct gck_link_outcome *t = told(rank, asker);
 
 	return t && t->committed == call && t->failed < call;
 }
 
 static bool failed(unsigned rank, int asker, unsigned call, int code, const char *why)
 {
-	const struct gck_link_told *t = told(rank, asker);
+	const struct gck_link_outcome *t = told(rank, asker);
 
 	return t && t->failed == call && t->committed < call && t->code == (uint32_t)code &&
 	       strstr(t->why, why);

@@ -27,14 +27,14 @@ bool answer_says(const json_t *answer, const char *text)
 	return false;
 }
 
-static struct gck_thread_msg hello(unsigned rank, uint32_t restored, bool outside)
+static struct gck_thread_msg hello(unsigned rank, uint32_t restored, bool inactive)
 {
 	struct gck_thread_msg m = { .type = GCK_LINK_MPI_HELLO,
 				  .total = sizeof(struct gck_link_mpi_hello) };
 
 	m.hello = (struct gck_link_mpi_hello){ .version = GCK_LINK_VERSION, .restored = restored,
-					       .rank = rank, .size = outside ? 0 : FAKE_RANKS,
-					       .outside = outside };
+					       .rank = rank, .size = inactive ? 0 : FAKE_RANKS,
+					       .mpi_inactive = inactive };
 	return m;
 }
 
@@ -58,7 +58,7 @@ void thread_connect(unsigned rank, uint32_t restored)
 			      m.total);
 }
 
-void thread_outside(unsigned rank)
+void thread_inactive(unsigned rank)
 {
 	struct gck_thread_msg m = hello(rank, 0, true);
 
@@ -113,7 +113,7 @@ void thread_say(unsigned rank, uint32_t type, uint32_t round, uint32_t value, si
 	size_t at = 0;
 
 	do {
-		size_t n = size - at < GCK_LINK_MPI_PIECE ? size - at : GCK_LINK_MPI_PIECE;
+		size_t n = size - at < GCK_THREAD_MSG_DATA ? size - at : GCK_THREAD_MSG_DATA;
 
 		m = (struct gck_thread_msg){ .type = type, .seq = 7, .round = round, .value = value,
 					   .total = (uint32_t)size, .offset = (uint32_t)at };

@@ -19,7 +19,7 @@ void thread_connect(unsigned rank, uint32_t restored);
 void thread_leave(unsigned rank);
 
 /* It says that it is past MPI_Finalize. */
-void thread_outside(unsigned rank);
+void thread_inactive(unsigned rank);
 
 /* A new agent, whose ranks all have such a link. */
 void threads_begin(void);

@@ -22,9 +22,9 @@ typedef int gck_cuda_source_fn(void *arg, bool again, int fds[2], struct gck_err
 
 struct gck_cuda_order {
 	int64_t end_ns;    /* CLOCK_MONOTONIC: the drain must be done by then */
-	uint64_t keep_most[GCK_CUDA_DEVICES_MAX]; /* bytes of copies that may stay on each
+	uint64_t device_copy_max[GCK_CUDA_DEVICES_MAX]; /* bytes of copies that may stay on each
 						   * device, to be read after the resume */
-	uint64_t host_most; /* bytes of host memory that copies may use */
+	uint64_t host_copy_max; /* bytes of host memory that copies may use */
 	gck_cuda_source_fn *source; /* for a resume */
 	void *source_arg;
 	struct gck_cuda_contexts contexts; /* all live contexts, from before the first

@@ -106,8 +106,8 @@ void gck_cuda_release(void)
 static void take_order(const struct gck_link_cuda_drain *asked)
 {
 	order.end_ns = gck_cuda_now_ns() + asked->limit_ms * MS;
-	memcpy(order.keep_most, asked->keep_most, sizeof order.keep_most);
-	order.host_most = asked->host_most;
+	memcpy(order.device_copy_max, asked->device_copy_max, sizeof order.device_copy_max);
+	order.host_copy_max = asked->host_copy_max;
 }
 
 void gck_cuda_expect(const struct gck_link_cuda_drain *asked)

@@ -245,7 +245,7 @@ static int drain(const struct gck_cuda_order *order, struct gck_error *err)
 
 	if (!bytes)
 		return 0;
-	if (bytes > order->host_most)
+	if (bytes > order->host_copy_max)
 		return gck_fail(err, ENOMEM,
 				"%llu MiB are more than may be used of the host's memory: try "
 				"again, or give the job more memory",

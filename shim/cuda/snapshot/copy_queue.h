@@ -19,7 +19,7 @@
  * is done part by part. Unregistering waits for all kernels and blocks launches, so it must wait
  * until the GPU is idle. */
 
-#define GCK_CUDA_RING_PART ((uint64_t)GCK_LINK_DATA_MOST)
+#define GCK_CUDA_RING_PART ((uint64_t)GCK_LINK_DATA_GET_MAX)
 #define GCK_CUDA_RING_PARTS 64
 
 struct gck_cuda_ring {

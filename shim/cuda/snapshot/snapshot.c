@@ -93,7 +93,7 @@ static int list_taken(struct gck_cuda_snapshot *to)
  * the original does, so that its hashes compare. */
 static uint64_t fit(uint64_t at, uint64_t address)
 {
-	return at + (address - at) % GCK_LINK_DATA_WINDOW;
+	return at + (address - at) % GCK_LINK_DATA_PAGE_GROUP;
 }
 
 static uint64_t bytes_of(const struct gck_cuda_snapshot *of, CUdevice device)
@@ -185,7 +185,7 @@ static int share_new(struct gck_cuda_snapshot *to, CUdevice device,
 					 .context = context_on(&order->contexts, device)};
 	if (!share->context)
 		return gck_fail(err, EIO, "device %d has memory and no context", device);
-	most = device < GCK_CUDA_DEVICES_MAX ? order->keep_most[device] : 0;
+	most = device < GCK_CUDA_DEVICES_MAX ? order->device_copy_max[device] : 0;
 	return most ? fill_share(to, share, most, err) : 0;
 }
 
@@ -314,5 +314,5 @@ int gck_cuda_snapshot_make(const struct gck_cuda_order *order, struct gck_error 
 	}
 	if (place_all(s))
 		return gck_fail(err, ENOMEM, "no memory for a list of device memory");
-	return provide_host(s, order->host_most, err);
+	return provide_host(s, order->host_copy_max, err);
 }

@@ -201,7 +201,7 @@ void gck_cuda_snapshot_forget(void)
 static uint64_t homeless(const struct gck_cuda_order *order, CUdevice device)
 {
 	const struct gck_cuda_memory *m = &gck_cuda_state.memory[device];
-	uint64_t most = order->keep_most[device],
+	uint64_t most = order->device_copy_max[device],
 		 left = m->free_bytes < most ? m->free_bytes : most, taken = m->bytes;
 
 	for (size_t i = 0; i < gck_cuda_slabs.n; i++) {
@@ -225,7 +225,7 @@ void gck_cuda_snapshot_expect(const struct gck_cuda_order *order)
 		devices += one > 0;
 	}
 	gck_cuda_slabs_unlock();
-	size = size < order->host_most ? size : order->host_most;
+	size = size < order->host_copy_max ? size : order->host_copy_max;
 	s->host = size ? gck_cuda_prefault_new(size) : NULL;
 	if (!s->host)
 		return;

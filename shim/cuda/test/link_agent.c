@@ -102,8 +102,8 @@ const char *cuda_look(struct cuda_rank *r)
 	static char all[8192];
 
 	all[0] = '\0';
-	cuda_link_say(&r->cuda, GCK_LINK_CUDA_LOOK, 0);
-	while (cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_ITEM)
+	cuda_link_say(&r->cuda, GCK_LINK_CUDA_LIST_OBSTACLES, 0);
+	while (cuda_hear(r, WAIT_MS) == GCK_LINK_CUDA_OBSTACLE)
 		strncat(strncat(all, text, 1024), "\n", 2);
 	return all;
 }

@@ -164,9 +164,9 @@ static bool finds_no_room(void)
 {
 	bool drained;
 
-	cuda.host_most = 1;
+	cuda.host_copy_max = 1;
 	drained = cuda_link_drain(&cuda, l.seq + 1);
-	cuda.host_most = UINT64_MAX;
+	cuda.host_copy_max = UINT64_MAX;
 	return !drained;
 }
 

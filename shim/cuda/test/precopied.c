@@ -161,7 +161,7 @@ static void nobody_gives(struct cuda_rank *r)
 	struct gck_thread_msg m;
 	int fd = agent_accept_need(&r->agent, WAIT_MS, &m);
 
-	m.type = GCK_LINK_CUDA_GIVEN;
+	m.type = GCK_LINK_CUDA_RECLAIMED;
 	send(fd, &m, offsetof(struct gck_thread_msg, data), MSG_NOSIGNAL);
 	close(fd);
 }
@@ -387,8 +387,9 @@ static void one_context_gone(void)
 	   "a copy stands on both: %s", text);
 	for (size_t i = d.n; i-- > 0;)
 		cuda_data_send(&d, GCK_LINK_DATA_GET, d.v[i].address,
-			       d.v[i].size < GCK_LINK_DATA_MOST ? d.v[i].size : GCK_LINK_DATA_MOST,
-			       i * GCK_LINK_DATA_MOST);
+			       d.v[i].size < GCK_LINK_DATA_GET_MAX ? d.v[i].size
+								   : GCK_LINK_DATA_GET_MAX,
+			       i * GCK_LINK_DATA_GET_MAX);
 	is_int(cuda_tell(&r, "release"), 0, "it ends the context on one of them");
 	is_int(cuda_tell(&r, "other"), 12, "what the other has is as it was");
 	cuda_data_free(&d);
@@ -422,25 +423,25 @@ static void devices_beside(void)
 }
 
 /* No more host memory than was allowed. */
-static void host_most(void)
+static void host_copy_max(void)
 {
 	struct cuda_rank r;
 
 	start(&r, (int)(SLABS / MIB) + RESERVE + 24, NULL);
-	r.cuda.host_most = 40 * MIB;
+	r.cuda.host_copy_max = 40 * MIB;
 	ok(all_of(!cuda_drain(&r, 1, WAIT_MS), value == ENOMEM),
 	   "more host memory than may be used is not: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "the program runs on");
-	r.cuda.host_most = 42 * MIB;
+	r.cuda.host_copy_max = 42 * MIB;
 	ok(all_of(cuda_drain(&r, 2, WAIT_MS), cuda_resume(&r, 2, NULL)),
 	   "with as much it is drained: %s", text);
 	is_int(cuda_tell(&r, "managed"), 0, "32 MiB of managed memory, which go there as well");
 	ok(all_of(!cuda_drain(&r, 3, WAIT_MS), value == ENOMEM), "are counted: %s", text);
-	r.cuda.host_most = 31 * MIB;
+	r.cuda.host_copy_max = 31 * MIB;
 	ok(all_of(!cuda_drain(&r, 4, WAIT_MS), value == ENOMEM, strstr(text, "managed")),
 	   "also alone: %s", text);
 	is_int(cuda_tell(&r, "sum"), SUM, "the program runs on");
-	r.cuda.host_most = 74 * MIB;
+	r.cuda.host_copy_max = 74 * MIB;
 	ok(all_of(cuda_drain(&r, 5, WAIT_MS), cuda_resume(&r, 5, NULL)),
 	   "with enough for both it is drained: %s", text);
 	is_int(cuda_rank_end(&r), 0, "the program ends well");
@@ -462,7 +463,7 @@ static void expected(void)
 	is_int(cuda_tell(&r, "sum"), SUM, "as it does");
 	cuda_link_say(&r.cuda, GCK_LINK_CUDA_RESUME, 1);
 	ok(cuda_link_expect(&r.cuda, 2), "it does not come, another one will");
-	r.cuda.host_most = TAKEN;
+	r.cuda.host_copy_max = TAKEN;
 	ok(all_of(cuda_drain(&r, 2, WAIT_MS), !r.cuda.m.round), "and comes: %s", text);
 	ok(cuda_anonymous_kib(&r) - before >= TAKEN_KIB, "its data are there");
 	ok(cuda_resume(&r, 2, NULL), "resumed: %s", text);
@@ -531,7 +532,7 @@ int main(void)
 	context_gone();
 	one_context_gone();
 	devices_beside();
-	host_most();
+	host_copy_max();
 	expected();
 	hysteresis();
 	return tap_done();

@@ -64,7 +64,7 @@ static void capture_beside(struct cuda_data *d, uint64_t seq)
 static bool restore(void)
 {
 	return lineage_restore(&l, l.seq) == 0 && cuda_link_join(&cuda, &l.agent, true) &&
-	       cuda.hello.wanting;
+	       cuda.hello.data_missing;
 }
 
 /* Give the rank its device data; stop after `most` pieces. */
@@ -74,7 +74,7 @@ static bool fill(const struct cuda_data *from, unsigned most)
 	bool whole;
 
 	cuda_data_open(&over);
-	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_FILL, 0);
+	cuda_data_give(&over, &cuda, GCK_LINK_CUDA_RESTORE, 0);
 	whole = cuda_data_fill(from, &over, most);
 	cuda_data_free(&over);
 	return whole;
@@ -83,7 +83,7 @@ static bool fill(const struct cuda_data *from, unsigned most)
 static bool says_hello(void)
 {
 	return cuda_link_receive(&cuda, WAIT_MS) == GCK_LINK_CUDA_HELLO &&
-	       cuda.m.cuda_hello.wanting;
+	       cuda.m.cuda_hello.data_missing;
 }
 
 static void filled(uint64_t seq)
@@ -100,8 +100,8 @@ static void filled(uint64_t seq)
 	cuda_data_free(&d);
 	capture_beside(&d, seq + 2);
 	ok(all_of(restore(), (close(cuda.fd), cuda.fd = -1)), "its agent dies");
-	ok(all_of(cuda_link_join(&cuda, &l.agent, true), cuda.hello.wanting, fill(&d, UINT_MAX),
-		  cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
+	ok(all_of(cuda_link_join(&cuda, &l.agent, true), cuda.hello.data_missing,
+		  fill(&d, UINT_MAX), cuda_link_hear(&cuda, GCK_LINK_CUDA_RESUMED)),
 	   "it waits for another one, and runs");
 	cuda_data_free(&d);
 }
@@ -127,7 +127,7 @@ static void never_filled(void)
 	is_lost();
 	lineage_kill(&l);
 	ok(restore(), "restored again; there are none");
-	cuda_link_say(&cuda, GCK_LINK_CUDA_FILL, 0);
+	cuda_link_say(&cuda, GCK_LINK_CUDA_RESTORE, 0);
 	is_lost();
 	lineage_kill(&l);
 	cuda_data_free(&d);
@@ -146,7 +146,7 @@ static void failed_before(void)
 	   "captured");
 	lineage_kill(&l);
 	ok(restore(), "restored; a limit cannot be set, and there are no data");
-	cuda_link_say(&cuda, GCK_LINK_CUDA_FILL, 0);
+	cuda_link_say(&cuda, GCK_LINK_CUDA_RESTORE, 0);
 	is_lost();
 	ok(strstr((const char *)cuda.m.data, "stack"), "by what went wrong first");
 	lineage_kill(&l);

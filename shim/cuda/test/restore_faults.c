@@ -57,7 +57,7 @@ static void take_image(void)
 		is_int(told(names[i]), 0, names[i]);
 	cuda_link_join(&cuda, &l.agent, false);
 	cuda.keep = 1;
-	cuda.keep_most = 20 << 20;
+	cuda.device_copy_max = 20 << 20;
 	ok(all_of(cuda_link_drain(&cuda, 1), cuda.m.round, lineage_checkpoint(&l) == 0),
 	   "its image");
 	cuda_data_open(&kept);
@@ -66,7 +66,7 @@ static void take_image(void)
 		  cuda_data_read(&kept)), "and what its device has");
 	cuda_data_close(&kept);
 	lineage_kill(&l);
-	cuda.keep_most = 0;
+	cuda.device_copy_max = 0;
 }
 
 /* ---- one process ----------------------------------------------------------------------------- */
@@ -90,9 +90,9 @@ static void restore(struct outcome *o)
 		*o = (struct outcome){true, true, "not built", false};
 		return;
 	}
-	if (cuda.hello.wanting) {
+	if (cuda.hello.data_missing) {
 		cuda_data_open(&over);
-		cuda_data_give(&over, &cuda, GCK_LINK_CUDA_FILL, 0);
+		cuda_data_give(&over, &cuda, GCK_LINK_CUDA_RESTORE, 0);
 		cuda_data_fill(&kept, &over, UINT_MAX);
 		cuda_data_free(&over);
 	}
@@ -319,7 +319,7 @@ static bool hashes_through_mappings(void)
 	hear(GCK_LINK_CUDA_RESUMED, true, &o);
 	good = !o.failed && cuda_data_list(&d) && d.n;
 	for (size_t i = 0; good && i < d.n; i++) {
-		const uint64_t most = GCK_LINK_DATA_HASHES, size = d.v[i].size;
+		const uint64_t most = GCK_LINK_DATA_HASH_MAX, size = d.v[i].size;
 
 		good = cuda_data_read_piece(&d, &d.v[i]);
 		for (uint64_t at = 0; good && at < size; at += most)

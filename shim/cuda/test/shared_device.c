@@ -51,7 +51,7 @@ static int carry_needs(int *got)
 	int fd, times = 0;
 
 	while ((fd = agent_accept_need(&b.agent, 2000, &m)) >= 0) {
-		struct gck_thread_msg given = {.type = GCK_LINK_CUDA_GIVEN};
+		struct gck_thread_msg given = {.type = GCK_LINK_CUDA_RECLAIMED};
 
 		m.type = GCK_LINK_CUDA_YIELD;
 		m.seq = (uint64_t)++times;
@@ -134,7 +134,7 @@ static void not_there(void)
 static void limited(void)
 {
 	start(2048);
-	a.cuda.keep_most = 10 * MIB;
+	a.cuda.device_copy_max = 10 * MIB;
 	ok(all_of(cuda_drain(&a, 1, WAIT_MS), cuda_resume(&a, 1, &d), cuda_data_list(&d)),
 	   "a rank keeps a copy: %s", text);
 	is_int((long long)cuda_data_bytes(&d), 10 * MIB, "of so much as it may");

@@ -11,12 +11,12 @@
 
 #define ANSWER_MS 10000 /* the others may be draining or resuming */
 
-/* ---- wanting -------------------------------------------------------------------------------- */
+/* ---- asking for memory --------------------------------------------------------------------- */
 
 /* Uses a connection of its own: the CUDA thread may be waiting for this very call to end. */
 static bool ask(const unsigned char uuid[16])
 {
-	const struct gck_thread_msg m = {.type = GCK_LINK_CUDA_NEED};
+	const struct gck_thread_msg m = {.type = GCK_LINK_CUDA_RECLAIM};
 	struct gck_inside_message answer = {.data = NULL};
 	struct gck_inside_link link;
 	bool given;
@@ -25,7 +25,7 @@ static bool ask(const unsigned char uuid[16])
 		return false;
 	given = gck_inside_link_send(&link, &m, uuid, 16) == 0 &&
 		gck_inside_link_receive(&link, &answer, ANSWER_MS) > 0 &&
-		answer.head.type == GCK_LINK_CUDA_GIVEN && answer.head.round;
+		answer.head.type == GCK_LINK_CUDA_RECLAIMED && answer.head.round;
 	gck_inside_link_drop(&answer);
 	gck_inside_link_close(&link);
 	return given;

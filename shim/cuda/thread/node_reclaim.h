@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Ranks of a node that share a device: a rank whose program lacks memory there asks the agent to
- * have the others give up the snapshots that they keep on it (doc/shim-link.md, NEED). */
+ * have the others give up the snapshots that they keep on it (doc/shim-link.md, RECLAIM). */
 #ifndef GCK_CUDA_NODE_RECLAIM_H
 #define GCK_CUDA_NODE_RECLAIM_H
 

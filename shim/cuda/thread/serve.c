@@ -35,7 +35,7 @@ static int say(const struct gck_cuda_thread *k, uint32_t type, uint64_t seq,
 int gck_cuda_serve_hello(struct gck_cuda_thread *k)
 {
 	struct gck_link_cuda_hello h = {
-		.version = GCK_LINK_VERSION, .restored = k->away, .wanting = k->wanting,
+		.version = GCK_LINK_VERSION, .restored = k->away, .data_missing = k->data_missing,
 		.state = (uint64_t)(uintptr_t)&gck_cuda_state,
 	};
 
@@ -59,14 +59,14 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_ITEM}, text,
-			     at);
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_CUDA_OBSTACLE},
+			     text, at);
 }
 
 static int look(struct gck_cuda_thread *k)
 {
 	gck_cuda_able(tell_item, k);
-	return say(k, GCK_LINK_CUDA_LOOKED, 0, NULL);
+	return say(k, GCK_LINK_CUDA_OBSTACLES_END, 0, NULL);
 }
 
 /* ---- drain and resume ----------------------------------------------------------------------- */
@@ -151,7 +151,7 @@ static int source(void *arg, bool again, int fds[2], struct gck_error *err)
 	for (;;) {
 		struct gck_inside_message m = {.data = NULL};
 		int rc = gck_inside_link_receive(&k->link, &m, LOOK_MS);
-		bool fill = rc > 0 && m.head.type == GCK_LINK_CUDA_FILL;
+		bool fill = rc > 0 && m.head.type == GCK_LINK_CUDA_RESTORE;
 
 		if (rc < 0 || !gck_inside_link_is_ours(&k->link)) {
 			connect_again(k);
@@ -180,10 +180,10 @@ static void come_back(struct gck_cuda_thread *k)
 {
 	k->restarts = gck_inside_restarts();
 	k->away = true;
-	k->wanting = gck_cuda_snapshot_is_kept();
+	k->data_missing = gck_cuda_snapshot_is_kept();
 	connect_once_more(k);
 	resume(k, source, NULL);
-	k->wanting = false;
+	k->data_missing = false;
 }
 
 /* Wait until the agent says RESUME, is gone, or was silent for longer than its lease. */
@@ -253,7 +253,7 @@ static int drain(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 	if (gck_cuda_drain(&d, fails, k, &lost, &err))
 		return not_drained(k, m->head.seq, lost, &err);
 	k->seq = m->head.seq;
-	k->lease_ns = d.lease_ms * MS;
+	k->lease_ns = d.watchdog_ms * MS;
 	k->heard_ns = gck_cuda_now_ns();
 	__atomic_store_n(&gck_cuda_state.drained_for, k->seq, __ATOMIC_SEQ_CST);
 	if (say(k, GCK_LINK_CUDA_DRAINED, k->seq, NULL))
@@ -272,7 +272,7 @@ static int expect(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 	memcpy(&d, m->data, sizeof d);
 	if (!k->lost.code)
 		gck_cuda_expect(&d);
-	return say(k, GCK_LINK_CUDA_EXPECTED, m->head.seq, NULL);
+	return say(k, GCK_LINK_CUDA_PREPARED, m->head.seq, NULL);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -282,12 +282,12 @@ static int obey(struct gck_cuda_thread *k, const struct gck_inside_message *m)
 	switch (m->head.type) {
 	case GCK_LINK_CUDA_DRAIN:
 		return drain(k, m);
-	case GCK_LINK_CUDA_LOOK:
+	case GCK_LINK_CUDA_LIST_OBSTACLES:
 		return look(k);
 	case GCK_LINK_CUDA_YIELD:
 		gck_cuda_node_reclaim_serve(&k->link, m, false);
 		return 0;
-	case GCK_LINK_CUDA_EXPECT:
+	case GCK_LINK_CUDA_PREPARE:
 		return expect(k, m);
 	case GCK_LINK_CUDA_RESUME: /* the process runs already, and no drain comes */
 		gck_cuda_release();

@@ -25,7 +25,7 @@ struct gck_cuda_thread {
 	uint64_t seq;            /* the number it is drained for; 0: running */
 	int64_t lease_ns, heard_ns;
 	bool gave;               /* drained, and device copies were given up for another rank */
-	bool wanting;            /* restored, and some data are in no page of the image */
+	bool data_missing;            /* restored, and some data are in no page of the image */
 	bool away;               /* the GPU is not back yet after a restart, or is lost: */
 	struct gck_error lost;   /* then code is not 0, and the gate stays closed */
 };

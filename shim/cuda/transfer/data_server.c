@@ -228,8 +228,8 @@ static int take(struct requests *r, const struct gck_link_data *m)
 	case GCK_LINK_DATA_HASH:
 		r->now = *m;
 		r->given = 0;
-		return m->size && m->size <= (m->type == GCK_LINK_DATA_GET ? GCK_LINK_DATA_MOST
-									   : GCK_LINK_DATA_HASHES)
+		return m->size && m->size <= (m->type == GCK_LINK_DATA_GET ? GCK_LINK_DATA_GET_MAX
+									   : GCK_LINK_DATA_HASH_MAX)
 			       ? 0
 			       : -1;
 	default:

@@ -127,7 +127,7 @@ static int begin(struct asked *a, struct gck_mpi_thread_state *k,
 		return gck_fail(err, EPROTO, "the agent's word makes no sense");
 	memcpy(q, m->data, sizeof *q);
 	*a = (struct asked){.k = k, .seq = m->head.seq, .via = m->head.value,
-			    .lease_ns = q->lease_ms * 1000000ll, .heard_ns = gck_mpi_now_ns()};
+			    .lease_ns = q->watchdog_ms * 1000000ll, .heard_ns = gck_mpi_now_ns()};
 	return 0;
 }
 

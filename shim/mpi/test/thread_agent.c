@@ -54,14 +54,14 @@ static void listen_for_rank(void)
 		exit(2);
 }
 
-static void say(uint32_t type, uint32_t limit_ms, uint32_t lease_ms)
+static void say(uint32_t type, uint32_t limit_ms, uint32_t watchdog_ms)
 {
 	struct gck_thread_msg m = {.type = type, .seq = seq};
 	size_t n = offsetof(struct gck_thread_msg, data);
 
 	if (type == GCK_LINK_MPI_QUIESCE) {
 		m.seq = ++seq;
-		m.quiesce = (struct gck_link_mpi_quiesce){limit_ms, lease_ms};
+		m.quiesce = (struct gck_link_mpi_quiesce){limit_ms, watchdog_ms};
 		m.total = sizeof m.quiesce;
 		n += sizeof m.quiesce;
 	}

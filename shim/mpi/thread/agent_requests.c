@@ -38,7 +38,7 @@ static int serve_hello(struct gck_mpi_thread_state *k)
 	gck_mpi_thread_tell(k, true);
 	stage = gck_mpi_thread_stage(k, 0);
 	hello.rank = (uint32_t)k->rank;
-	hello.outside = stage == GCK_MPI_OUTSIDE;
+	hello.mpi_inactive = stage == GCK_MPI_OUTSIDE;
 	if (stage == GCK_MPI_INSIDE) {
 		hello.size = (uint32_t)k->size;
 		hello.pmix = !k->restoring && gck_mpi_pmix_usable();
@@ -63,8 +63,8 @@ static void tell_item(void *arg, const char *object, const char *reason, const c
 
 		at += (n < 340 ? (size_t)n : 339) + 1;
 	}
-	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_ITEM}, text,
-			     at);
+	gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_OBSTACLE},
+			     text, at);
 }
 
 static int look(struct gck_mpi_thread_state *k)
@@ -73,8 +73,9 @@ static int look(struct gck_mpi_thread_state *k)
 		return -1;
 	if (gck_mpi_thread_stage(k, 0) == GCK_MPI_INSIDE)
 		gck_mpi_able(tell_item, k);
-	return gck_inside_link_send(&k->link, &(struct gck_thread_msg){.type = GCK_LINK_MPI_LOOKED},
-				 NULL, 0);
+	return gck_inside_link_send(&k->link,
+				    &(struct gck_thread_msg){.type = GCK_LINK_MPI_OBSTACLES_END},
+				    NULL, 0);
 }
 
 /* ---- after a restart ------------------------------------------------------------------------ */
@@ -133,7 +134,7 @@ static int obey(struct gck_mpi_thread_state *k, const struct gck_inside_message 
 		if (gck_mpi_serve_quiesce(k, m))
 			come_back(k);
 		return 0;
-	case GCK_LINK_MPI_LOOK:
+	case GCK_LINK_MPI_LIST_OBSTACLES:
 		return look(k);
 	case GCK_LINK_MPI_RESUME: /* the gate is open already */
 	case GCK_LINK_MPI_HOLD:

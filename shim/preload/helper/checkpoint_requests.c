@@ -66,7 +66,7 @@ void gck_ask_wake(void)
 	gck_raw(SYS_futex, &gck_state.ask_word, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
-void gck_ask_told(const struct gck_link_told *t)
+void gck_ask_told(const struct gck_link_outcome *t)
 {
 	struct gck_shim_asker *a;
 
@@ -95,7 +95,7 @@ void gck_ask_linked(void)
 static void give_up(void)
 {
 	static const char why[] = "no agent of gpuckpt's answers on this node: see its log there";
-	struct gck_link_told t;
+	struct gck_link_outcome t;
 
 	t.code = ENOTCONN;
 	t.committed = 0;

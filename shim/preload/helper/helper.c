@@ -67,7 +67,7 @@ static long end_clone(int32_t pid)
 static int give_marks(int fd, struct gck_link_msg *m)
 {
 	long marks = gck_raw(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-	int r = gck_link_give(fd, m, GCK_LINK_MARKED, marks < 0 ? marks : 0, marks);
+	int r = gck_link_give(fd, m, GCK_LINK_DIRTY_FD, marks < 0 ? marks : 0, marks);
 
 	if (marks >= 0)
 		gck_raw(SYS_close, marks);
@@ -95,10 +95,10 @@ static int answer(int fd, struct gck_link_msg *m, int life)
 	case GCK_LINK_REAP:
 		r = end_clone(m->pid);
 		return gck_link_send(fd, m, GCK_LINK_REAPED, r);
-	case GCK_LINK_MARKS:
+	case GCK_LINK_TRACK_DIRTY:
 		return give_marks(fd, m);
-	case GCK_LINK_TOLD:
-		gck_ask_told(&m->told);
+	case GCK_LINK_OUTCOME:
+		gck_ask_told(&m->outcome);
 		return 0;
 	default:
 		return -EPROTO;

@@ -54,7 +54,7 @@ void gck_ask_send(void);
 void gck_ask_again(void);
 
 /* The agent's word on such calls. */
-void gck_ask_told(const struct gck_link_told *t);
+void gck_ask_told(const struct gck_link_outcome *t);
 
 /* The link is there, has been away for ms more, or this is another process. */
 void gck_ask_linked(void);

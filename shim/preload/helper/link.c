@@ -149,8 +149,8 @@ static bool is_whole(const struct gck_link_msg *m, long n, int flags)
 {
 	if (flags & (MSG_TRUNC | MSG_CTRUNC) || n < (long)HEADER)
 		return false;
-	if (m->type == GCK_LINK_TOLD)
-		return n == (long)(HEADER + sizeof m->told);
+	if (m->type == GCK_LINK_OUTCOME)
+		return n == (long)(HEADER + sizeof m->outcome);
 	return m->type != GCK_LINK_CALLS ||
 	       (m->ncalls <= GCK_LINK_MAX_CALLS &&
 		n == (long)(HEADER + m->ncalls * sizeof m->calls[0]));

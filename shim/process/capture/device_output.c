@@ -15,7 +15,7 @@
 #define ADDRESS_MAX (1ull << 56)
 #define LOOK_MS 100 /* between looks whether the write was called off */
 
-_Static_assert(GCK_LINK_DATA_WINDOW == GCK_WINDOW, "hashes are of the image's windows");
+_Static_assert(GCK_LINK_DATA_PAGE_GROUP == GCK_WINDOW, "hashes are of the image's windows");
 
 /* What the rank was asked for; its answers come in the same order. */
 struct asked {
@@ -106,7 +106,7 @@ static void ask(struct reading *r, uint32_t type, struct gck_range range)
 	r->asked[slot] = (struct asked){type, range};
 	gck_device_say(&r->d, &(struct gck_link_data){.type = type, .address = range.start,
 		       .size = range.end - range.start,
-		       .number = (uint64_t)slot * GCK_LINK_DATA_MOST}, NULL);
+		       .number = (uint64_t)slot * GCK_LINK_DATA_GET_MAX}, NULL);
 }
 
 /* Adjoining ranges are of one piece: pieces are apart. */
@@ -129,12 +129,12 @@ static int ask_on(struct reading *r)
 		struct gck_range x;
 
 		if (r->want < r->wanted.n) {
-			ask(r, GCK_LINK_DATA_GET, cut(&r->wanted, &r->want, GCK_LINK_DATA_MOST));
+			ask(r, GCK_LINK_DATA_GET, cut(&r->wanted, &r->want, GCK_LINK_DATA_GET_MAX));
 			continue;
 		}
 		if (r->piece == r->pieces.n)
 			return 0;
-		x = cut(&r->pieces, &r->piece, GCK_LINK_DATA_HASHES);
+		x = cut(&r->pieces, &r->piece, GCK_LINK_DATA_HASH_MAX);
 		if (r->hashes)
 			ask(r, GCK_LINK_DATA_HASH, x);
 		else if (want(r, x.start, x.end))
@@ -226,7 +226,7 @@ static int take_hashes(struct reading *r, struct gck_range x, const unsigned cha
 static int take_answer(struct reading *r)
 {
 	const struct asked *a = &r->asked[r->first];
-	const unsigned char *data = r->d.ring + (uint64_t)r->first * GCK_LINK_DATA_MOST;
+	const unsigned char *data = r->d.ring + (uint64_t)r->first * GCK_LINK_DATA_GET_MAX;
 	struct gck_link_data m;
 
 	if (hear(r, &m))

@@ -32,7 +32,7 @@ static int make_ring(void)
 {
 	int fd = memfd_create("gpuckpt-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && ftruncate(fd, (off_t)GCK_DEVICE_SLOTS * GCK_LINK_DATA_MOST) == 0 &&
+	if (fd >= 0 && ftruncate(fd, (off_t)GCK_DEVICE_SLOTS * GCK_LINK_DATA_GET_MAX) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	if (fd >= 0)
@@ -186,7 +186,7 @@ static int put_range(struct serving *s, uint64_t start, uint64_t end, unsigned c
 
 static bool is_sound(const struct gck_device *d, const struct gck_link_data *m)
 {
-	return m->type == GCK_LINK_DATA_GET && m->size && m->size <= GCK_LINK_DATA_MOST &&
+	return m->type == GCK_LINK_DATA_GET && m->size && m->size <= GCK_LINK_DATA_GET_MAX &&
 	       m->address % GCK_PAGE == 0 && m->size % GCK_PAGE == 0 && m->number % GCK_PAGE == 0 &&
 	       m->address < INT64_MAX && m->number <= d->size && m->size <= d->size - m->number;
 }

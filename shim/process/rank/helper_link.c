@@ -154,11 +154,11 @@ int gck_helper_calls(const struct gck_target *t, struct gck_link_msg *m, int tim
 int gck_helper_userfaultfd(const struct gck_target *t, int timeout_ms, int *uffd,
 			   struct gck_error *err)
 {
-	struct gck_link_msg m = {.type = GCK_LINK_MARKS};
+	struct gck_link_msg m = {.type = GCK_LINK_TRACK_DIRTY};
 	struct peer p = helper_of(t);
 	int passed = -1;
 
-	if (put(&p, &m, -1, err) || take_with(p, &m, GCK_LINK_MARKED, &passed, timeout_ms, err))
+	if (put(&p, &m, -1, err) || take_with(p, &m, GCK_LINK_DIRTY_FD, &passed, timeout_ms, err))
 		return -1;
 	if (m.pid < 0 || passed < 0)
 		return gck_fail(err, m.pid < 0 ? -m.pid : EPROTO,

@@ -119,7 +119,7 @@ static bool answer(struct rank *r, const struct gck_link_data *m)
 	uint64_t at = m->address - BASE;
 
 	if (!in_a_piece(at, m->size) ||
-	    (m->type == GCK_LINK_DATA_GET && m->size > GCK_LINK_DATA_MOST))
+	    (m->type == GCK_LINK_DATA_GET && m->size > GCK_LINK_DATA_GET_MAX))
 		return false;
 	if (m->type == GCK_LINK_DATA_HASH && !r->hashes) {
 		ready.value = ENOTSUP;

@@ -58,11 +58,11 @@ static bool asks(int asker, unsigned number)
 
 static void answer(int asker, unsigned committed, unsigned failed, int code, const char *why)
 {
-	struct gck_link_msg m = { .type = GCK_LINK_TOLD, .told = { .asker = (uint32_t)asker,
+	struct gck_link_msg m = { .type = GCK_LINK_OUTCOME, .outcome = { .asker = (uint32_t)asker,
 		.committed = committed, .failed = failed, .code = (uint32_t)code } };
 
-	snprintf(m.told.why, sizeof m.told.why, "%s", why);
-	send(link_fd, &m, offsetof(struct gck_link_msg, told) + sizeof m.told, MSG_NOSIGNAL);
+	snprintf(m.outcome.why, sizeof m.outcome.why, "%s", why);
+	send(link_fd, &m, offsetof(struct gck_link_msg, outcome) + sizeof m.outcome, MSG_NOSIGNAL);
 }
 
 static bool is_quiet(int ms)
