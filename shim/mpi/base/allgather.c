@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#define FIRST_ROOM 256
+#define FIRST_CAPACITY 256
 
 int64_t gck_mpi_now_ns(void)
 {
@@ -20,7 +20,7 @@ int64_t gck_mpi_now_ns(void)
 int gck_mpi_blob_put(struct gck_mpi_blob *b, unsigned long word)
 {
 	if (b->n == b->capacity) {
-		size_t capacity = b->capacity ? b->capacity * 2 : FIRST_ROOM;
+		size_t capacity = b->capacity ? b->capacity * 2 : FIRST_CAPACITY;
 		unsigned long *v = realloc(b->v, capacity * sizeof *v);
 
 		if (!v)
@@ -53,7 +53,7 @@ int gck_mpi_allgather_split(const void *bytes, size_t size, size_t nranks,
 
 /* ---- a job of one rank ---------------------------------------------------------------------- */
 
-static const struct gck_mpi_blob *own;
+static const struct gck_mpi_blob *own_words;
 
 static int give_alone(struct gck_mpi_allgather *x, uint32_t round, const struct gck_mpi_blob *mine,
 		      struct gck_error *err)
@@ -61,7 +61,7 @@ static int give_alone(struct gck_mpi_allgather *x, uint32_t round, const struct 
 	(void)x;
 	(void)round;
 	(void)err;
-	own = mine;
+	own_words = mine;
 	return 0;
 }
 
@@ -71,7 +71,7 @@ static int take_alone(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words 
 	(void)x;
 	(void)ms;
 	(void)err;
-	all[0] = (struct gck_mpi_words){own->v, own->n};
+	all[0] = (struct gck_mpi_words){own_words->v, own_words->n};
 	return 1;
 }
 

@@ -21,7 +21,7 @@ struct gck_mpi_state gck_mpi_state = {
 	.size = sizeof gck_mpi_state, .link_fd = -1,
 };
 
-static struct gck_mpi_thread_state keeper = {
+static struct gck_mpi_thread_state mpi_thread = {
 	.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .link = {.fd = -1},
 };
 
@@ -105,7 +105,7 @@ enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms)
 	enum gck_mpi_stage stage;
 
 	pthread_mutex_lock(&k->lock);
-	while (k->stage == GCK_MPI_STARTING && !k->stopping)
+	while (k->stage == GCK_MPI_INITIALIZING && !k->stopping)
 		if (pthread_cond_timedwait(&k->changed, &k->lock, &end))
 			break;
 	stage = k->stage;
@@ -113,20 +113,20 @@ enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms)
 	return stage;
 }
 
-bool gck_mpi_thread_told(struct gck_mpi_thread_state *k)
+bool gck_mpi_thread_stage_reported(struct gck_mpi_thread_state *k)
 {
-	bool told;
+	bool stage_reported;
 
 	pthread_mutex_lock(&k->lock);
-	told = k->told;
+	stage_reported = k->stage_reported;
 	pthread_mutex_unlock(&k->lock);
-	return told;
+	return stage_reported;
 }
 
-void gck_mpi_thread_tell(struct gck_mpi_thread_state *k, bool told)
+void gck_mpi_thread_set_reported(struct gck_mpi_thread_state *k, bool stage_reported)
 {
 	pthread_mutex_lock(&k->lock);
-	k->told = told;
+	k->stage_reported = stage_reported;
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -161,13 +161,13 @@ static void *run(void *arg)
 }
 
 /* In a forked child: the thread does not exist there, and the link is the parent's. */
-static void leave_to_parent(void)
+static void forget_in_child(void)
 {
-	if (keeper.link.fd >= 0)
-		close(keeper.link.fd);
-	keeper.link.fd = gck_mpi_state.link_fd = -1;
-	keeper.runs = false;
-	pthread_mutex_init(&keeper.lock, NULL);
+	if (mpi_thread.link.fd >= 0)
+		close(mpi_thread.link.fd);
+	mpi_thread.link.fd = gck_mpi_state.link_fd = -1;
+	mpi_thread.runs = false;
+	pthread_mutex_init(&mpi_thread.lock, NULL);
 }
 
 static int start(struct gck_mpi_thread_state *k, struct gck_error *err)
@@ -185,45 +185,45 @@ static int start(struct gck_mpi_thread_state *k, struct gck_error *err)
 
 int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_error *err)
 {
-	static bool hooked;
+	static bool fork_handled;
 
-	if (keeper.runs || !(gck_inside_is_rank() || work->wanted()))
+	if (mpi_thread.runs || !(gck_inside_is_rank() || work->runs_without_step()))
 		return 0;
-	if (!hooked && pthread_atfork(NULL, NULL, leave_to_parent))
+	if (!fork_handled && pthread_atfork(NULL, NULL, forget_in_child))
 		return gck_fail(err, ENOMEM, "no memory for checkpoints of MPI");
-	hooked = true;
-	keeper.work = work;
-	keeper.restarts = gck_inside_restarts();
+	fork_handled = true;
+	mpi_thread.work = work;
+	mpi_thread.restarts = gck_inside_restarts();
 	gck_inside_uses_mpi(&gck_mpi_state);
-	return start(&keeper, err);
+	return start(&mpi_thread, err);
 }
 
 /* ---- the program's side --------------------------------------------------------------------- */
 
 static void enter_stage(enum gck_mpi_stage stage, int rank, int size)
 {
-	pthread_mutex_lock(&keeper.lock);
-	keeper.stage = stage;
-	keeper.rank = rank;
-	keeper.size = size;
-	keeper.told = false;
-	pthread_cond_broadcast(&keeper.changed);
-	pthread_mutex_unlock(&keeper.lock);
+	pthread_mutex_lock(&mpi_thread.lock);
+	mpi_thread.stage = stage;
+	mpi_thread.rank = rank;
+	mpi_thread.size = size;
+	mpi_thread.stage_reported = false;
+	pthread_cond_broadcast(&mpi_thread.changed);
+	pthread_mutex_unlock(&mpi_thread.lock);
 }
 
-void gck_mpi_thread_starting(void)
+void gck_mpi_thread_initializing(void)
 {
-	enter_stage(GCK_MPI_STARTING, keeper.rank, 0);
+	enter_stage(GCK_MPI_INITIALIZING, mpi_thread.rank, 0);
 }
 
-void gck_mpi_thread_ready(int rank, int size)
+void gck_mpi_thread_initialized(int rank, int size)
 {
-	enter_stage(GCK_MPI_INSIDE, rank, size);
+	enter_stage(GCK_MPI_INITIALIZED, rank, size);
 }
 
-void gck_mpi_thread_outside(void)
+void gck_mpi_thread_uninitialized(void)
 {
-	enter_stage(GCK_MPI_OUTSIDE, keeper.rank, 0);
+	enter_stage(GCK_MPI_UNINITIALIZED, mpi_thread.rank, 0);
 }
 
 /* Stops the thread at exit. The published state stays: an image taken from now on would hold what
@@ -232,23 +232,23 @@ static void stop(void)
 {
 	struct timespec limit = after(STOP_MS);
 
-	if (!keeper.runs)
+	if (!mpi_thread.runs)
 		return;
-	pthread_mutex_lock(&keeper.lock);
-	keeper.stopping = true;
-	pthread_cond_broadcast(&keeper.changed);
-	pthread_mutex_unlock(&keeper.lock);
-	gck_inside_link_wake(&keeper.link);
-	if (pthread_timedjoin_np(keeper.thread, NULL, &limit) == 0)
-		keeper.runs = false;
+	pthread_mutex_lock(&mpi_thread.lock);
+	mpi_thread.stopping = true;
+	pthread_cond_broadcast(&mpi_thread.changed);
+	pthread_mutex_unlock(&mpi_thread.lock);
+	gck_inside_link_wake(&mpi_thread.link);
+	if (pthread_timedjoin_np(mpi_thread.thread, NULL, &limit) == 0)
+		mpi_thread.runs = false;
 }
 
 int gck_mpi_thread_stops_at_exit(struct gck_error *err)
 {
-	static bool does;
+	static bool registered;
 
-	if (!does && atexit(stop))
+	if (!registered && atexit(stop))
 		return gck_fail(err, ECANCELED, "the program is ending");
-	does = true;
+	registered = true;
 	return 0;
 }

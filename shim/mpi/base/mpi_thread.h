@@ -21,7 +21,7 @@ struct gck_mpi_thread_state;
 
 /* The thread's work, passed at its start. */
 struct gck_mpi_thread_work {
-	bool (*wanted)(void); /* needed also outside the ranks of a checkpointed step? */
+	bool (*runs_without_step)(void); /* needed also outside the ranks of a checkpointed step? */
 	void (*run)(struct gck_mpi_thread_state *k); /* returns on gck_mpi_thread_stopping */
 };
 
@@ -31,14 +31,15 @@ int gck_mpi_thread_start(const struct gck_mpi_thread_work *work, struct gck_erro
 
 /* The program's stage of MPI. Changes only inside the gate. */
 enum gck_mpi_stage {
-	GCK_MPI_OUTSIDE,  /* before MPI_Init or past MPI_Finalize: no other rank depends on it */
-	GCK_MPI_STARTING, /* in MPI_Init */
-	GCK_MPI_INSIDE,
+	/* before MPI_Init or past MPI_Finalize: no other rank depends on this one */
+	GCK_MPI_UNINITIALIZED,
+	GCK_MPI_INITIALIZING, /* in MPI_Init */
+	GCK_MPI_INITIALIZED,
 };
 
-void gck_mpi_thread_starting(void);
-void gck_mpi_thread_ready(int rank, int size); /* the real MPI_Init has returned */
-void gck_mpi_thread_outside(void);             /* MPI_Finalize has returned, or MPI_Init failed */
+void gck_mpi_thread_initializing(void);
+void gck_mpi_thread_initialized(int rank, int size); /* the real MPI_Init has returned */
+void gck_mpi_thread_uninitialized(void); /* MPI_Finalize has returned, or MPI_Init failed */
 
 /* The answers of MPI_Initialized and MPI_Finalized. */
 bool gck_mpi_initialized(void);
@@ -66,7 +67,7 @@ struct gck_mpi_thread_state {
 	pthread_t thread;
 	bool runs, stopping;
 	enum gck_mpi_stage stage;
-	bool told;               /* the agent knows the stage and whether PMIx is usable */
+	bool stage_reported;     /* the agent knows the stage and whether PMIx is usable */
 	int rank, size;          /* in MPI_COMM_WORLD, valid after MPI_Init */
 	/* used by the thread alone */
 	const struct gck_mpi_thread_work *work;
@@ -83,8 +84,8 @@ bool gck_mpi_thread_stopping(struct gck_mpi_thread_state *k);
 enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms);
 
 /* Gets and sets whether the agent knows the current stage. */
-bool gck_mpi_thread_told(struct gck_mpi_thread_state *k);
-void gck_mpi_thread_tell(struct gck_mpi_thread_state *k, bool told);
+bool gck_mpi_thread_stage_reported(struct gck_mpi_thread_state *k);
+void gck_mpi_thread_set_reported(struct gck_mpi_thread_state *k, bool stage_reported);
 
 /* Makes exit() wait for the thread before the real library's destructors run: the thread may be in
  * that library, or about to discard a dead copy, whose destructors must not run. Not to be called

@@ -23,7 +23,7 @@ struct gck_mpi_participant {
 	int (*rebuild)(struct gck_error *err);
 	/* Report what cannot be carried now. May run at any time, beside the program's threads. */
 	void (*able)(gck_mpi_obstacle_fn *tell, void *arg);
-	bool outside; /* its objects also live before MPI_Init and after MPI_Finalize */
+	bool uninitialized; /* its objects also live before MPI_Init and after MPI_Finalize */
 };
 
 extern const struct gck_mpi_participant gck_mpi_info_participant, gck_mpi_attribute_participant,

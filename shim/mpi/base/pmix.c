@@ -39,12 +39,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
 	bool bound, given_up;
-	bool begun;       /* PMIx_Init was called without its PMIx_Finalize */
-	bool left;        /* MPI_Finalize has called gck_mpi_pmix_leave */
+	bool client_held; /* PMIx_Init was called without its PMIx_Finalize */
+	bool finalizing;  /* MPI_Finalize has called gck_mpi_pmix_leave */
 	pmix_proc_t self;
 	uint64_t serial;
 	uint64_t entered; /* the last fence begun; 0: none */
-	size_t first;     /* words of the step's first value; 0: none yet */
+	size_t first_size; /* words of the step's first value; 0: none yet */
 	const struct gck_mpi_blob *mine;
 	void **values;  /* the last fence's all[] points into these */
 	size_t nvalues;
@@ -80,7 +80,7 @@ static bool bind(void)
 /* GPUCKPT_MPI_EXCHANGE=coordinator avoids a PMIx that a site does not trust. A PMIx that keeps its
  * data outside shared memory (PMIX_MCA_gds=hash) is not used either: it keeps answering with the
  * first value that it received from a rank. */
-static bool is_wanted(void)
+static bool is_allowed(void)
 {
 	const char *way = getenv("GPUCKPT_MPI_EXCHANGE"), *store = getenv("PMIX_GDS_MODULE");
 
@@ -89,7 +89,7 @@ static bool is_wanted(void)
 
 void gck_mpi_pmix_bind(void)
 {
-	pmix.bound = is_wanted() && bind() && real.initialized();
+	pmix.bound = is_allowed() && bind() && real.initialized();
 }
 
 bool gck_mpi_pmix_usable(void)
@@ -105,7 +105,7 @@ static int fail(const char *what, int rc, struct gck_error *err)
 
 static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
 {
-	size_t n = HEAD_WORDS + mine->n + (HEAD_WORDS + mine->n == pmix.first);
+	size_t n = HEAD_WORDS + mine->n + (HEAD_WORDS + mine->n == pmix.first_size);
 	unsigned long *v = calloc(n, sizeof *v);
 	pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
 			      .data.bo = {.bytes = (char *)v, .size = n * sizeof *v}};
@@ -113,8 +113,8 @@ static int put(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_erro
 
 	if (!v)
 		return gck_fail(err, ENOMEM, "no memory for PMIx");
-	if (!pmix.first)
-		pmix.first = n;
+	if (!pmix.first_size)
+		pmix.first_size = n;
 	v[0] = serial;
 	v[1] = mine->n;
 	memcpy(v + HEAD_WORDS, mine->v, mine->n * sizeof *v);
@@ -159,21 +159,21 @@ static bool is_over(uint64_t serial, int ms)
 }
 
 /* The lock is held. */
-static int check_left(struct gck_error *err)
+static int check_finalizing(struct gck_error *err)
 {
-	return pmix.left ? gck_fail(err, ECANCELED, "the program is in MPI_Finalize") : 0;
+	return pmix.finalizing ? gck_fail(err, ECANCELED, "the program is in MPI_Finalize") : 0;
 }
 
 static int begin(uint64_t serial, const struct gck_mpi_blob *mine, struct gck_error *err)
 {
 	int rc;
 
-	if (check_left(err))
+	if (check_finalizing(err))
 		return -1;
 	rc = real.init(&pmix.self, NULL, 0);
 	if (rc != PMIX_SUCCESS)
 		return fail("PMIx_Init", rc, err);
-	pmix.begun = true;
+	pmix.client_held = true;
 	pmix.serial = serial;
 	pmix.mine = mine;
 	if (put(serial, mine, err))
@@ -204,8 +204,8 @@ static void drop_values(void)
 }
 
 /* Checks a value that put() of another rank made. */
-static int look(const unsigned long *v, size_t n, size_t rank, struct gck_mpi_words *w,
-		struct gck_error *err)
+static int check_value(const unsigned long *v, size_t n, size_t rank, struct gck_mpi_words *w,
+		       struct gck_error *err)
 {
 	if (n < HEAD_WORDS || v[1] > n - HEAD_WORDS)
 		return gck_fail(err, EBADMSG, "PMIx has no words of rank %zu", rank);
@@ -239,7 +239,7 @@ static int get(size_t rank, void **copy, struct gck_mpi_words *w, struct gck_err
 	gck_mpi_ns_free(value);
 	if (size && !*copy)
 		return gck_fail(err, ENOMEM, "no memory for rank %zu's words", rank);
-	return look(*copy, size / sizeof(unsigned long), rank, w, err);
+	return check_value(*copy, size / sizeof(unsigned long), rank, w, err);
 }
 
 static int get_all(size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
@@ -259,24 +259,24 @@ static int get_all(size_t nranks, struct gck_mpi_words *all, struct gck_error *e
 }
 
 /* PMIx_Init counts its calls, and the real MPI_Finalize must be the last user. The lock is held. */
-static void let_go(void)
+static void release_client(void)
 {
-	if (pmix.begun)
+	if (pmix.client_held)
 		real.finalize(NULL, 0);
-	pmix.begun = false;
+	pmix.client_held = false;
 }
 
-/* A fence that ranks joined in MPI_Finalize ends without their words. check_left avoids asking for
+/* A fence that ranks joined in MPI_Finalize ends without their words. check_finalizing avoids asking for
  * these, because the server would wait for them. The lock is held. */
 static int end(size_t nranks, struct gck_mpi_words *all, struct gck_error *err)
 {
-	if (check_left(err))
+	if (check_finalizing(err))
 		return -1;
 	if (status != PMIX_SUCCESS)
 		return fail("PMIx_Fence", status, err);
 	if (get_all(nranks, all, err))
 		return -1;
-	let_go();
+	release_client();
 	return 1;
 }
 
@@ -297,7 +297,7 @@ void gck_mpi_pmix_give_up(void)
 	pthread_mutex_lock(&lock);
 	pmix.given_up = true;
 	pmix.serial = 0;
-	let_go();
+	release_client();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -306,7 +306,7 @@ uint64_t gck_mpi_pmix_leave(void)
 	uint64_t pending;
 
 	pthread_mutex_lock(&lock);
-	pmix.left = true;
+	pmix.finalizing = true;
 	pending = ended == pmix.entered ? 0 : pmix.entered;
 	pthread_mutex_unlock(&lock);
 	return pending;
@@ -322,8 +322,8 @@ void gck_mpi_pmix_join(uint64_t serial)
 
 void gck_mpi_pmix_restart(void)
 {
-	pmix.bound = pmix.given_up = pmix.begun = pmix.left = false;
-	pmix.serial = pmix.entered = pmix.first = 0;
+	pmix.bound = pmix.given_up = pmix.client_held = pmix.finalizing = false;
+	pmix.serial = pmix.entered = pmix.first_size = 0;
 	ended = 0;
 }
 

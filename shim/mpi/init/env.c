@@ -7,7 +7,7 @@
 
 /* Nanoseconds. CLOCK_MONOTONIC has another origin on another node, and the program's clock must
  * never go back. A smaller step back than this comes from two threads that overtake each other. */
-#define OVERTAKEN 1000000
+#define OVERTAKE_NS 1000000
 
 static int64_t now_ns(void)
 {
@@ -19,13 +19,13 @@ static int64_t now_ns(void)
 
 GCK_MPI_FUNCTION_OF(double, Wtime, (void))
 {
-	static _Atomic int64_t last, ahead; /* last value returned; offset added to the clock */
-	int64_t added = atomic_load_explicit(&ahead, memory_order_relaxed);
-	int64_t now = now_ns() + added;
+	static _Atomic int64_t last, offset; /* last value returned; offset added to the clock */
+	int64_t own_offset = atomic_load_explicit(&offset, memory_order_relaxed);
+	int64_t now = now_ns() + own_offset;
 	int64_t before = atomic_load_explicit(&last, memory_order_relaxed);
 
-	if (now < before - OVERTAKEN) {
-		atomic_compare_exchange_strong(&ahead, &added, added + (before - now));
+	if (now < before - OVERTAKE_NS) {
+		atomic_compare_exchange_strong(&offset, &own_offset, own_offset + (before - now));
 		now = before;
 	}
 	atomic_store_explicit(&last, now, memory_order_relaxed);

@@ -21,17 +21,20 @@ static struct {
 	 * well, but never while another thread is inside, and the gate orders memory between them.
 	 * A higher level would only make Open MPI use locked instructions in every call. */
 	int level;
-	int told;                            /* the level reported to the program */
+	int provided_level;                  /* the level reported to the program */
 	pthread_t main;                      /* the thread that called MPI_Init */
 } state;
 
 /* Makes the real library return errors to us; gck_mpi_error applies the program's handlers. */
-static int take_errors(void)
+static int return_errors(void)
 {
-	MPI_Errhandler back = gck_mpi_real_of(MPI_ERRORS_RETURN);
-	int rc = gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_WORLD), back);
+	MPI_Errhandler errors_return = gck_mpi_real_of(MPI_ERRORS_RETURN);
+	int rc = gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_WORLD), errors_return);
 
-	return rc ? rc : gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_SELF), back);
+	if (!rc)
+		rc = gck_mpi_real.Comm_set_errhandler(gck_mpi_real_of(MPI_COMM_SELF),
+						      errors_return);
+	return rc;
 }
 
 static int init_again(struct gck_error *err)
@@ -39,7 +42,7 @@ static int init_again(struct gck_error *err)
 	int provided, rc = gck_mpi_real.Init_thread(NULL, NULL, state.level, &provided);
 
 	if (!rc)
-		rc = take_errors();
+		rc = return_errors();
 	if (!rc)
 		rc = gck_mpi_tag_ub_take();
 	if (rc)
@@ -56,7 +59,7 @@ static int init_again(struct gck_error *err)
 	return 0;
 }
 
-static int start(int *argc, char ***argv, int required)
+static int init_real(int *argc, char ***argv, int required)
 {
 	struct gck_error err = {0};
 	int rc, provided, rank, size;
@@ -69,9 +72,9 @@ static int start(int *argc, char ***argv, int required)
 	rc = gck_mpi_real.Init_thread(argc, argv, state.level, &provided);
 	if (rc)
 		return rc;
-	state.told = provided < required ? provided : required;
+	state.provided_level = provided < required ? provided : required;
 	state.main = pthread_self();
-	rc = take_errors();
+	rc = return_errors();
 	if (!rc)
 		rc = gck_mpi_real.Comm_rank(gck_mpi_real_of(MPI_COMM_WORLD), &rank);
 	if (!rc)
@@ -82,24 +85,24 @@ static int start(int *argc, char ***argv, int required)
 		fprintf(stderr, "gpuckpt: MPI_Init: %s\n", err.text);
 		rc = MPI_ERR_NO_MEM;
 	}
-	if (!rc && gck_mpi_request_init(size, state.told == MPI_THREAD_MULTIPLE))
+	if (!rc && gck_mpi_request_init(size, state.provided_level == MPI_THREAD_MULTIPLE))
 		rc = MPI_ERR_NO_MEM;
 	if (rc)
 		return rc;
 	gck_mpi_pmix_bind();
 	gck_mpi_set_initialized(init_again);
-	gck_mpi_thread_ready(rank, size);
+	gck_mpi_thread_initialized(rank, size);
 	return MPI_SUCCESS;
 }
 
-static int start_first(int *argc, char ***argv, int required)
+static int init_first(int *argc, char ***argv, int required)
 {
 	int rc;
 
-	gck_mpi_thread_starting();
-	rc = start(argc, argv, required);
+	gck_mpi_thread_initializing();
+	rc = init_real(argc, argv, required);
 	if (rc)
-		gck_mpi_thread_outside();
+		gck_mpi_thread_uninitialized();
 	return rc;
 }
 
@@ -116,7 +119,7 @@ static int init(int *argc, char ***argv, int required, const char *function)
 	} else if (gck_mpi_initialized()) {
 		rc = gck_mpi_real.Init_thread(argc, argv, required, &ignored);
 	} else {
-		rc = start_first(argc, argv, required);
+		rc = init_first(argc, argv, required);
 	}
 	gck_mpi_leave();
 	return gck_mpi_error(NULL, rc, function);
@@ -137,7 +140,7 @@ GCK_MPI_FUNCTION(Init_thread, (int *argc, char ***argv, int required, int *provi
 	int rc = init(argc, argv, required, "MPI_Init_thread");
 
 	if (!rc && provided)
-		*provided = state.told;
+		*provided = state.provided_level;
 	return rc;
 }
 
@@ -145,12 +148,12 @@ GCK_MPI_FUNCTION(Init_thread, (int *argc, char ***argv, int required, int *provi
  * The next fence of each rank is MPI_Finalize's: some ranks would leave it early, some never. */
 static void end_fences(void)
 {
-	uint64_t mine = gck_mpi_pmix_leave(), any = 0;
+	uint64_t own_fence = gck_mpi_pmix_leave(), pending_fence = 0;
 
-	if (!gck_mpi_real.Allreduce(&mine, &any, 1, gck_mpi_real_of(MPI_UINT64_T),
+	if (!gck_mpi_real.Allreduce(&own_fence, &pending_fence, 1, gck_mpi_real_of(MPI_UINT64_T),
 				    gck_mpi_real_of(MPI_MAX), gck_mpi_real_of(MPI_COMM_WORLD)) &&
-	    any)
-		gck_mpi_pmix_join(any);
+	    pending_fence)
+		gck_mpi_pmix_join(pending_fence);
 	gck_mpi_pmix_give_up();
 }
 
@@ -177,7 +180,7 @@ GCK_MPI_FUNCTION(Finalize, (void))
 	}
 	if (!rc) {
 		gck_mpi_set_finalized();
-		gck_mpi_thread_outside();
+		gck_mpi_thread_uninitialized();
 	}
 	gck_mpi_leave();
 	return gck_mpi_error(NULL, rc, "MPI_Finalize");
@@ -204,7 +207,7 @@ GCK_MPI_FUNCTION(Query_thread, (int *provided))
 		rc = gck_mpi_real.Query_thread(&ignored);
 		gck_mpi_leave();
 	} else {
-		*provided = state.told;
+		*provided = state.provided_level;
 	}
 	return gck_mpi_error(NULL, rc, "MPI_Query_thread");
 }

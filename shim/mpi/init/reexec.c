@@ -42,7 +42,7 @@ struct file {
 };
 
 /* Data of the file; NULL if they lie outside it. */
-static const void *at(const struct file *f, uint64_t offset, uint64_t size)
+static const void *bytes_at(const struct file *f, uint64_t offset, uint64_t size)
 {
 	return offset <= f->size && size <= f->size - offset ? f->bytes + offset : NULL;
 }
@@ -55,23 +55,24 @@ static const char *text_at(const struct file *f, uint64_t offset)
 
 /* ---- the symbols that a file defines -------------------------------------------------------- */
 
-static const Elf64_Shdr *section(const struct file *f, uint64_t i)
+static const Elf64_Shdr *section_at(const struct file *f, uint64_t i)
 {
-	const Elf64_Ehdr *head = at(f, 0, sizeof *head);
+	const Elf64_Ehdr *head = bytes_at(f, 0, sizeof *head);
 
-	return i < head->e_shnum ? at(f, head->e_shoff + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr))
-				 : NULL;
+	if (i >= head->e_shnum)
+		return NULL;
+	return bytes_at(f, head->e_shoff + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr));
 }
 
-static void note_version(struct file *f, uint64_t address)
+static void read_version(struct file *f, uint64_t address)
 {
-	const Elf64_Ehdr *head = at(f, 0, sizeof *head);
+	const Elf64_Ehdr *head = bytes_at(f, 0, sizeof *head);
 	const Elf64_Phdr *p;
 
 	for (uint64_t i = 0; i < head->e_phnum; i++) {
 		const char *text;
 
-		p = at(f, head->e_phoff + i * sizeof *p, sizeof *p);
+		p = bytes_at(f, head->e_phoff + i * sizeof *p, sizeof *p);
 		if (!p || p->p_type != PT_LOAD || address - p->p_vaddr >= p->p_filesz)
 			continue;
 		text = text_at(f, p->p_offset + (address - p->p_vaddr));
@@ -79,10 +80,10 @@ static void note_version(struct file *f, uint64_t address)
 	}
 }
 
-static int note_names(struct file *f, const Elf64_Shdr *symbols, const Elf64_Shdr *strings)
+static int read_symbols(struct file *f, const Elf64_Shdr *symbols, const Elf64_Shdr *strings)
 {
 	uint64_t n = symbols->sh_size / sizeof(Elf64_Sym);
-	const Elf64_Sym *s = at(f, symbols->sh_offset, symbols->sh_size);
+	const Elf64_Sym *s = bytes_at(f, symbols->sh_offset, symbols->sh_size);
 
 	f->names = s && strings ? calloc(n + 1, sizeof *f->names) : NULL;
 	for (uint64_t i = 0; f->names && i < n; i++) {
@@ -92,7 +93,7 @@ static int note_names(struct file *f, const Elf64_Shdr *symbols, const Elf64_Shd
 			continue;
 		f->names[f->nnames++] = name;
 		if (!strcmp(name, "ompi_version_string"))
-			note_version(f, s[i].st_value);
+			read_version(f, s[i].st_value);
 	}
 	return f->names ? 0 : -1;
 }
@@ -104,14 +105,14 @@ static int by_text(const void *a, const void *b)
 
 static int read_names(struct file *f)
 {
-	const Elf64_Ehdr *head = at(f, 0, sizeof *head);
+	const Elf64_Ehdr *head = bytes_at(f, 0, sizeof *head);
 	const Elf64_Shdr *s;
 
 	if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
 	    head->e_ident[EI_CLASS] != ELFCLASS64)
 		return -1;
-	for (uint64_t i = 0; (s = section(f, i)); i++) {
-		if (s->sh_type != SHT_DYNSYM || note_names(f, s, section(f, s->sh_link)))
+	for (uint64_t i = 0; (s = section_at(f, i)); i++) {
+		if (s->sh_type != SHT_DYNSYM || read_symbols(f, s, section_at(f, s->sh_link)))
 			continue;
 		qsort(f->names, f->nnames, sizeof *f->names, by_text);
 		return 0;
@@ -126,7 +127,7 @@ static bool defines(const struct file *f, const char *name)
 
 /* ---- is that Open MPI 4.1? ------------------------------------------------------------------ */
 
-static int judge(const struct file *f, struct gck_error *err)
+static int check_version(const struct file *f, struct gck_error *err)
 {
 	if (*f->version && strncmp(f->version, "4.", 2) != 0)
 		return gck_fail(err, ENOTSUP, "%s is Open MPI %s" REASON, f->path, f->version);
@@ -138,7 +139,7 @@ static int judge(const struct file *f, struct gck_error *err)
 	return 0;
 }
 
-static int judge_file(const char *path, struct gck_error *err)
+static int check_file(const char *path, struct gck_error *err)
 {
 	struct file f = {.path = path, .bytes = MAP_FAILED};
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
@@ -154,7 +155,7 @@ static int judge_file(const char *path, struct gck_error *err)
 	if (f.bytes == MAP_FAILED)
 		return 0;
 	if (read_names(&f) == 0)
-		rc = judge(&f, err);
+		rc = check_version(&f, err);
 	free(f.names);
 	munmap((void *)f.bytes, f.size);
 	return rc;
@@ -162,7 +163,7 @@ static int judge_file(const char *path, struct gck_error *err)
 
 /* ---- the file that would be loaded ---------------------------------------------------------- */
 
-static bool is_there(const char *folder, char *path, size_t size)
+static bool find_in(const char *folder, char *path, size_t size)
 {
 	int n = snprintf(path, size, "%s/" GCK_MPI_LIBRARY, folder);
 
@@ -183,13 +184,13 @@ static bool find_default(char *path, size_t size)
 	if (all && dlinfo(self, RTLD_DI_SERINFOSIZE, all) == 0 &&
 	    dlinfo(self, RTLD_DI_SERINFO, all) == 0)
 		for (unsigned i = 0; i < all->dls_cnt && !found; i++)
-			found = is_there(all->dls_serpath[i].dls_name, path, size);
+			found = find_in(all->dls_serpath[i].dls_name, path, size);
 	free(all);
 	dlclose(self);
 	return found;
 }
 
-static int suits(struct gck_error *err)
+static int check_library(struct gck_error *err)
 {
 	char path[PATH_MAX];
 
@@ -197,7 +198,7 @@ static int suits(struct gck_error *err)
 		return -1;
 	if (!strchr(path, '/') && !find_default(path, sizeof path))
 		return 0;
-	return judge_file(path, err);
+	return check_file(path, err);
 }
 
 #define OURS "libgpuckpt-mpi"
@@ -286,8 +287,8 @@ static bool comes_first(const struct link_map *tool, const struct link_map *firs
 }
 
 /* The first object, except this library's, for which is() holds; NULL: none. */
-static const struct link_map *find(const struct link_map *from,
-				   bool (*is)(const struct link_map *map))
+static const struct link_map *find_object(const struct link_map *from,
+					  bool (*is)(const struct link_map *map))
 {
 	while (from && (is_ours(from) || !is(from)))
 		from = from->l_next;
@@ -298,36 +299,36 @@ static const struct link_map *find(const struct link_map *from,
 
 /* A copy of LD_PRELOAD without this library's files or, with `before`, that path in front of the
  * first of them. NULL: no memory, or the variable does not preload this library. */
-static char *arrange(const char *before)
+static char *edit_preload(const char *before)
 {
 	const char *list = getenv("LD_PRELOAD");
 	size_t capacity = (list ? strlen(list) : 0) + (before ? strlen(before) : 0) + 2;
-	char *new = list ? calloc(1, capacity) : NULL, *to = new;
+	char *edited = list ? calloc(1, capacity) : NULL, *end = edited;
 	bool found = false;
 
-	while (new && *list) {
+	while (edited && *list) {
 		size_t n = strcspn(list, ": ");
 		const char *slash = memrchr(list, '/', n), *name = slash ? slash + 1 : list;
 		bool ours = !strncmp(name, OURS, strlen(OURS));
 
 		if (ours && before && !found)
-			to += sprintf(to, "%s%s", to == new ? "" : ":", before);
+			end += sprintf(end, "%s%s", end == edited ? "" : ":", before);
 		if (n && !(ours && !before))
-			to += sprintf(to, "%s%.*s", to == new ? "" : ":", (int)n, list);
+			end += sprintf(end, "%s%.*s", end == edited ? "" : ":", (int)n, list);
 		found |= ours;
 		list += n + (list[n] != '\0');
 	}
 	if (found)
-		return new;
+		return edited;
 	errno = ENOENT;
-	free(new);
+	free(edited);
 	return NULL;
 }
 
 /* Executes the program's path, not /proc/self/exe, because ps shows its name. */
-static void again(char **argv, const char *before)
+static void execute_again(char **argv, const char *before)
 {
-	char path[PATH_MAX], *list = arrange(before);
+	char path[PATH_MAX], *list = edit_preload(before);
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
 
 	path[n < 0 ? 0 : n] = '\0';
@@ -338,18 +339,18 @@ static void again(char **argv, const char *before)
 		strerror(errno));
 }
 
-static void step_aside(char **argv, const char *why)
+static void execute_without_us(char **argv, const char *why)
 {
 	if (why)
 		setenv("GPUCKPT_MPI_ASIDE", why, 1);
-	again(argv, NULL);
+	execute_again(argv, NULL);
 	fprintf(stderr, "it has an MPI library that gpuckpt does not stand in for: submit it with "
 		"mpi=none\n");
 }
 
-static void step_behind(char **argv, const struct link_map *tool)
+static void execute_with_tool(char **argv, const struct link_map *tool)
 {
-	again(argv, tool->l_name);
+	execute_again(argv, tool->l_name);
 	fprintf(stderr, "%s wraps MPI functions, and does not see them\n", tool->l_name);
 }
 
@@ -360,22 +361,22 @@ static const struct link_map *find_tool(const struct link_map *first)
 
 	while (m && !is_ours(m))
 		m = m->l_next;
-	while ((m = find(m, is_tool)) && !comes_first(m, first))
+	while ((m = find_object(m, is_tool)) && !comes_first(m, first))
 		m = m->l_next;
 	return m;
 }
 
 /* With mpi=auto a program whose MPI library is not supported runs without this library. */
-static void leave_to_real(char **argv)
+static void check_real(char **argv)
 {
 	const char *mode = getenv("GPUCKPT_MPI"), *named = getenv("GPUCKPT_MPI_LIBRARY");
 	struct gck_error err = {0};
 
-	if (!(mode && !strcmp(mode, "openmpi")) && !(named && *named) && suits(&err))
-		step_aside(argv, err.text);
+	if (!(mode && !strcmp(mode, "openmpi")) && !(named && *named) && check_library(&err))
+		execute_without_us(argv, err.text);
 }
 
-__attribute__((constructor)) static void look(int argc, char **argv)
+__attribute__((constructor)) static void examine_process(int argc, char **argv)
 {
 	void *self = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
 	const struct link_map *tool;
@@ -384,13 +385,13 @@ __attribute__((constructor)) static void look(int argc, char **argv)
 	(void)argc;
 	if (!self || dlinfo(self, RTLD_DI_LINKMAP, &first))
 		return;
-	if (find(first, needs_open_mpi)) {
+	if (find_object(first, needs_open_mpi)) {
 		tool = find_tool(first);
-		leave_to_real(argv);
+		check_real(argv);
 		if (tool)
-			step_behind(argv, tool);
-	} else if (find(first, has_mpi)) {
-		step_aside(argv, NULL);
+			execute_with_tool(argv, tool);
+	} else if (find_object(first, has_mpi)) {
+		execute_without_us(argv, NULL);
 	} else {
 		gck_mpi_scope_withdraw(first, is_ours);
 	}

@@ -15,18 +15,18 @@ const struct gck_mpi_pending *const gck_mpi_pendings[] = {
 	&gck_mpi_clock_pending, &gck_mpi_win_pending, &gck_mpi_flush_pending, NULL,
 };
 
-int gck_mpi_participants_save(bool outside, struct gck_error *err)
+int gck_mpi_participants_save(bool uninitialized, struct gck_error *err)
 {
 	for (const struct gck_mpi_participant *const *p = gck_mpi_participants; *p; p++)
-		if ((*p)->save && (!outside || (*p)->outside) && (*p)->save(err))
+		if ((*p)->save && (!uninitialized || (*p)->uninitialized) && (*p)->save(err))
 			return gck_fail_in(err, "%s", (*p)->name);
 	return 0;
 }
 
-int gck_mpi_participants_rebuild(bool outside, struct gck_error *err)
+int gck_mpi_participants_rebuild(bool uninitialized, struct gck_error *err)
 {
 	for (const struct gck_mpi_participant *const *p = gck_mpi_participants; *p; p++)
-		if ((*p)->rebuild && (!outside || (*p)->outside) && (*p)->rebuild(err))
+		if ((*p)->rebuild && (!uninitialized || (*p)->uninitialized) && (*p)->rebuild(err))
 			return gck_fail_in(err, "%s", (*p)->name);
 	return 0;
 }

@@ -9,13 +9,13 @@
 #include "shim/mpi/p2p/request.h"
 #include "shim/mpi/quiesce/quiesce.h"
 
-#define HELP_NS 3000000000ll /* by then the other ranks know as well and begin no more flushes */
-#define HELP_MS 1
+#define PROGRESS_NS 3000000000ll /* by then the other ranks know as well and begin no flush */
+#define PROGRESS_MS 1
 
 void gck_mpi_peer_progress_begin(struct gck_mpi_thread_state *k)
 {
 	if (gck_mpi_first(GCK_MPI_WIN))
-		k->progress_until_ns = gck_mpi_now_ns() + HELP_NS;
+		k->progress_until_ns = gck_mpi_now_ns() + PROGRESS_NS;
 }
 
 /* A program that is inside the library makes progress itself. */
@@ -27,7 +27,7 @@ int gck_mpi_peer_progress(struct gck_mpi_thread_state *k, int ms)
 	if (gck_mpi_gate_empty() && gck_mpi_running())
 		gck_mpi_progress();
 	gck_mpi_gate_open();
-	return ms < HELP_MS ? ms : HELP_MS;
+	return ms < PROGRESS_MS ? ms : PROGRESS_MS;
 }
 
 void gck_mpi_peer_progress_for(struct gck_mpi_thread_state *k, int ms)

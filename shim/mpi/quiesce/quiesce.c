@@ -16,31 +16,31 @@
 #include "shim/mpi/base/mpi_thread.h"
 
 #define RUN_ON_NS 20000000  /* a rank that is behind runs this long before it reports again */
-#define BRING_ON_NS 5000000 /* the same for a rank that completes what is under way */
+#define ADVANCE_NS 5000000  /* the same for a rank that completes what is under way */
 #define PAUSE_NS 50000
 #define GRACE_PART 4        /* grace is this part of the limit: the rank at fault reports first */
 #define GRACE_NS 1000000000 /* the longest grace */
-#define LOOK_MS 20          /* between checks whether the quiesce was called off */
+#define CHECK_MS 20         /* between checks whether the quiesce was called off */
 
 /* Flags in the first of a rank's words. */
 enum {
-	SOMEBODY_INSIDE = 1,
+	THREAD_INSIDE = 1,
 	BEHIND = 2,
 	FLAGS = 3,
 };
 
 struct quiesce {
 	struct gck_mpi_allgather *x;
-	int64_t until_ns, grace_ns;
+	int64_t deadline_ns, grace_ns;
 	uint32_t round;
 	int64_t took_ns;             /* from the round's start to all ranks' words, or until now */
 	size_t nparts;
 	struct gck_mpi_blob mine;
 	struct gck_mpi_words *all;   /* of every rank */
 	struct gck_mpi_words *parts; /* [part * nranks + rank] */
-	bool inside;                 /* in some rank a thread was inside the real library */
+	bool any_inside;             /* in some rank a thread was inside the real library */
 	bool behind;                 /* this rank is behind, by the last judgement */
-	bool others;                 /* some rank, perhaps this one, is behind or inside */
+	bool any_busy;               /* some rank, perhaps this one, is behind or inside */
 };
 
 static void pause_a_moment(void)
@@ -67,7 +67,7 @@ static const char *unsettled(void)
 
 /* After MPI_Finalize has passed the gate no MPI function may be called, and it waits for ranks that
  * the quiesce holds. (An MPI_Finalize that waits at the gate is like any other call.) */
-static int is_over(const struct quiesce *q, struct gck_error *err)
+static int check_finalize(const struct quiesce *q, struct gck_error *err)
 {
 	if (!gck_mpi_leaving())
 		return 0;
@@ -92,7 +92,7 @@ static int put_part(const struct gck_mpi_pending *o, struct gck_mpi_blob *b, str
 
 static int put_all(struct quiesce *q, struct gck_error *err)
 {
-	unsigned long flags = (gck_mpi_gate_empty() ? 0 : SOMEBODY_INSIDE) |
+	unsigned long flags = (gck_mpi_gate_empty() ? 0 : THREAD_INSIDE) |
 			      (q->behind ? BEHIND : 0);
 
 	q->mine.n = 0;
@@ -129,7 +129,7 @@ static int judge(struct quiesce *q, struct gck_error *err)
 {
 	size_t n = q->x->nranks;
 
-	q->inside = q->others = false;
+	q->any_inside = q->any_busy = false;
 	for (size_t r = 0; r < n; r++) {
 		if (!q->all[r].n)
 			return gck_fail(err, ECANCELED,
@@ -139,8 +139,8 @@ static int judge(struct quiesce *q, struct gck_error *err)
 					r);
 		if (split_rank(q, r, err))
 			return -1;
-		q->inside |= q->all[r].v[0] & SOMEBODY_INSIDE;
-		q->others |= q->all[r].v[0] != 0;
+		q->any_inside |= q->all[r].v[0] & THREAD_INSIDE;
+		q->any_busy |= q->all[r].v[0] != 0;
 	}
 	for (size_t p = 0; p < q->nparts; p++)
 		if (gck_mpi_pendings[p]->judge &&
@@ -158,7 +158,7 @@ static int step(const struct quiesce *q, struct gck_error *err)
 {
 	bool empty = gck_mpi_gate_empty();
 
-	if (is_over(q, err))
+	if (check_finalize(q, err))
 		return -1;
 	if (!empty)
 		return 0;
@@ -176,9 +176,9 @@ static bool is_done(void)
 	return gck_mpi_gate_empty();
 }
 
-static int bring_on(struct quiesce *q, struct gck_error *err)
+static int advance(struct quiesce *q, struct gck_error *err)
 {
-	int64_t end = gck_mpi_now_ns() + BRING_ON_NS;
+	int64_t end = gck_mpi_now_ns() + ADVANCE_NS;
 
 	GCK_FAULT(GCK_FAULT_MPI_BRING_ON);
 	while (!is_done() && gck_mpi_now_ns() < end) {
@@ -200,7 +200,7 @@ static void run_on(void)
 	gck_mpi_gate_close();
 }
 
-static int stays_inside(size_t rank, struct gck_error *err)
+static int fail_inside(size_t rank, struct gck_error *err)
 {
 	char where[128];
 
@@ -210,7 +210,7 @@ static int stays_inside(size_t rank, struct gck_error *err)
 }
 
 /* MPI threads answer whatever their programs do, so no MPI call delays a round. */
-static int are_silent(const struct quiesce *q, struct gck_error *err)
+static int fail_slow_round(const struct quiesce *q, struct gck_error *err)
 {
 	return gck_fail(err, ETIMEDOUT,
 			"rank %zu: round %u of the ranks' words takes %.1f s: a thread of a rank, "
@@ -226,17 +226,17 @@ static int give_up(const struct quiesce *q, struct gck_error *err)
 	const char *what = unsettled();
 
 	if (q->took_ns > q->grace_ns)
-		return are_silent(q, err);
+		return fail_slow_round(q, err);
 	if (empty && (!q->behind || gck_mpi_gate_waited()))
 		return gck_fail(err, ETIMEDOUT, "rank %zu waits for other ranks%s, which did not "
 				"come to a place where MPI can be left (under way: %s)",
-				q->x->rank, q->others ? " that are in MPI calls" : "",
+				q->x->rank, q->any_busy ? " that are in MPI calls" : "",
 				what ? what : "a call");
 	if (empty)
 		return gck_fail(err, ETIMEDOUT, "rank %zu computes, and others wait in a "
 				"collective call that it has not reached: try again later, or "
 				"raise hold=", q->x->rank);
-	return stays_inside(q->x->rank, err);
+	return fail_inside(q->x->rank, err);
 }
 
 /* Others may need progress of this rank's library, so it makes that while it waits for them. */
@@ -245,14 +245,14 @@ static int exchange(struct quiesce *q, struct gck_error *err)
 	int64_t began = gck_mpi_now_ns();
 	int rc;
 
-	if (is_over(q, err) || put_all(q, err) || q->x->give(q->x, q->round, &q->mine, err))
+	if (check_finalize(q, err) || put_all(q, err) || q->x->give(q->x, q->round, &q->mine, err))
 		return -1;
 	do {
 		rc = q->x->take(q->x, 1, q->all, err);
 		q->took_ns = gck_mpi_now_ns() - began;
 		if (rc == 0 && step(q, err))
 			rc = -1;
-		if (rc == 0 && gck_mpi_now_ns() > q->until_ns + q->grace_ns)
+		if (rc == 0 && gck_mpi_now_ns() > q->deadline_ns + q->grace_ns)
 			rc = give_up(q, err);
 	} while (rc == 0);
 	return rc < 0 ? -1 : 0;
@@ -271,13 +271,13 @@ static int rounds(struct quiesce *q, struct gck_error *err)
 	for (q->round = 1;; q->round++) {
 		if (exchange(q, err) || judge(q, err))
 			return -1;
-		if (!q->inside && !unsettled())
+		if (!q->any_inside && !unsettled())
 			return 0;
-		if (gck_mpi_now_ns() > q->until_ns + grace_ns(q))
+		if (gck_mpi_now_ns() > q->deadline_ns + grace_ns(q))
 			return give_up(q, err);
 		if (q->behind)
 			run_on();
-		else if (bring_on(q, err))
+		else if (advance(q, err))
 			return -1;
 	}
 }
@@ -299,16 +299,16 @@ static void note_obstacle(void *arg, const char *object, const char *reason, con
 		gck_fail(first, EBUSY, "%s: %s; %s", object, reason, remedy);
 }
 
-int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t until_ns, struct gck_error *err)
+int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t deadline_ns, struct gck_error *err)
 {
-	struct quiesce q = {.x = x, .until_ns = until_ns};
+	struct quiesce q = {.x = x, .deadline_ns = deadline_ns};
 	struct gck_error obstacle = {0};
 	int rc;
 
 	gck_mpi_able(note_obstacle, &obstacle);
 	if (obstacle.code)
 		return gck_fail(err, EBUSY, "%s", obstacle.text);
-	q.grace_ns = (until_ns - gck_mpi_now_ns()) / GRACE_PART;
+	q.grace_ns = (deadline_ns - gck_mpi_now_ns()) / GRACE_PART;
 	q.grace_ns = q.grace_ns < GRACE_NS ? q.grace_ns : GRACE_NS;
 	while (gck_mpi_pendings[q.nparts])
 		q.nparts++;
@@ -319,25 +319,25 @@ int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t until_ns, struct gck_er
 			      : gck_fail(err, ENOMEM, "no memory for %zu ranks' words", x->nranks);
 	GCK_FAULT(GCK_FAULT_MPI_SAVE);
 	if (rc == 0)
-		rc = is_over(&q, err) ? -1 : gck_mpi_participants_save(false, err);
+		rc = check_finalize(&q, err) ? -1 : gck_mpi_participants_save(false, err);
 	free(q.all);
 	free(q.parts);
 	free(q.mine.v);
 	return rc;
 }
 
-int gck_mpi_quiesce_outside(struct gck_mpi_thread_state *k, int64_t until_ns,
-			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
-			    struct gck_error *err)
+int gck_mpi_quiesce_uninitialized(struct gck_mpi_thread_state *k, int64_t deadline_ns,
+				  int (*called_off)(void *arg, struct gck_error *err), void *arg,
+				  struct gck_error *err)
 {
 	gck_mpi_gate_close();
-	while (!gck_mpi_gate_wait_empty(LOOK_MS)) {
+	while (!gck_mpi_gate_wait_empty(CHECK_MS)) {
 		if (called_off(arg, err))
 			return -1;
-		if (gck_mpi_now_ns() > until_ns)
-			return stays_inside((size_t)k->rank, err);
+		if (gck_mpi_now_ns() > deadline_ns)
+			return fail_inside((size_t)k->rank, err);
 	}
-	if (gck_mpi_thread_stage(k, 0) == GCK_MPI_OUTSIDE)
+	if (gck_mpi_thread_stage(k, 0) == GCK_MPI_UNINITIALIZED)
 		return gck_mpi_participants_save(true, err);
 	gck_mpi_resume();
 	return 1;

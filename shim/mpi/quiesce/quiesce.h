@@ -13,31 +13,31 @@
 #include "shim/mpi/base/participant.h"
 
 /* Closes the gate and runs rounds until every part is settled and no thread of any rank is inside
- * the real library; then every part saves what only that library knows. Past until_ns
+ * the real library; then every part saves what only that library knows. Past deadline_ns
  * (CLOCK_MONOTONIC) it fails with ETIMEDOUT and names the rank at fault and its MPI call. The gate
  * stays closed, also on failure, until gck_mpi_resume. */
-int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t until_ns, struct gck_error *err);
+int gck_mpi_quiesce(struct gck_mpi_allgather *x, int64_t deadline_ns, struct gck_error *err);
 
 /* The same for a rank before MPI_Init or past MPI_Finalize, without other ranks. Closes the gate,
  * waits until it is empty and saves the objects that live outside MPI. While it waits it calls
  * called_off, which returns -1 with the reason if the quiesce is called off. 1: the program has
  * reached MPI_Init meanwhile; nothing was saved, and the gate is open. */
-int gck_mpi_quiesce_outside(struct gck_mpi_thread_state *k, int64_t until_ns,
-			    int (*called_off)(void *arg, struct gck_error *err), void *arg,
-			    struct gck_error *err);
+int gck_mpi_quiesce_uninitialized(struct gck_mpi_thread_state *k, int64_t deadline_ns,
+				  int (*called_off)(void *arg, struct gck_error *err), void *arg,
+				  struct gck_error *err);
 
 /* In a process that was restored without its real library: discards the dead copy, loads a fresh
  * one and makes all objects again. inside: the rank is inside MPI, so the library is initialised in
  * the new step, which the restored environment describes. The gate stays closed. */
-int gck_mpi_rebuild(bool inside, struct gck_error *err);
+int gck_mpi_rebuild(bool initialized, struct gck_error *err);
 
 /* Reports the obstacles of all participants. */
 void gck_mpi_able(void (*tell)(void *arg, const char *object, const char *reason,
 			       const char *remedy), void *arg);
 
 /* Call all participants' save or rebuild. outside: the rank is not inside MPI. */
-int gck_mpi_participants_save(bool outside, struct gck_error *err);
-int gck_mpi_participants_rebuild(bool outside, struct gck_error *err);
+int gck_mpi_participants_save(bool uninitialized, struct gck_error *err);
+int gck_mpi_participants_rebuild(bool uninitialized, struct gck_error *err);
 
 /* Tells all parts of the rounds that the quiesce is over. */
 void gck_mpi_pendings_over(void);

@@ -20,21 +20,21 @@ static int load(struct gck_error *err)
 	return 0;
 }
 
-int gck_mpi_rebuild(bool inside, struct gck_error *err)
+int gck_mpi_rebuild(bool initialized, struct gck_error *err)
 {
-	struct gck_error kept = {0};
+	struct gck_error discard_error = {0};
 
 	GCK_FAULT(GCK_FAULT_MPI_RESTORED);
 	gck_mpi_pmix_restart();
-	if (gck_mpi_ns_discard(&kept)) /* the load fails if one copy too many remains */
-		fprintf(stderr, "gpuckpt: after a restart: %s\n", kept.text);
+	if (gck_mpi_ns_discard(&discard_error)) /* the load fails if one copy too many remains */
+		fprintf(stderr, "gpuckpt: after a restart: %s\n", discard_error.text);
 	if (load(err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_LOADED);
-	if (inside && gck_mpi_init_again(err))
+	if (initialized && gck_mpi_init_again(err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_INITIALIZED);
-	if (gck_mpi_participants_rebuild(!inside, err))
+	if (gck_mpi_participants_rebuild(!initialized, err))
 		return -1;
 	GCK_FAULT(GCK_FAULT_MPI_REBUILT);
 	return 0;

@@ -81,7 +81,7 @@ enum gck_mpi_stage gck_mpi_thread_stage(struct gck_mpi_thread_state *k, int ms)
 {
 	(void)k;
 	(void)ms;
-	return GCK_MPI_INSIDE;
+	return GCK_MPI_INITIALIZED;
 }
 
 void gck_mpi_resume(void)

@@ -11,18 +11,18 @@
 
 static bool is_test(void)
 {
-	return gck_mpi_cycle_wanted() != NULL;
+	return gck_mpi_test_folder() != NULL;
 }
 
 static void run(struct gck_mpi_thread_state *k)
 {
 	if (is_test())
-		gck_mpi_cycle_serve(k);
+		gck_mpi_test_serve(k);
 	else
 		gck_mpi_serve_agent(k);
 }
 
-static const struct gck_mpi_thread_work work = {.wanted = is_test, .run = run};
+static const struct gck_mpi_thread_work work = {.runs_without_step = is_test, .run = run};
 
 static int load_once(struct gck_error *err)
 {

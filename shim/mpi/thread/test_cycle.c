@@ -33,11 +33,11 @@ struct files {
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned long asked, done;
+	unsigned long requested, done;
 	int failed;
 } request = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-const char *gck_mpi_cycle_wanted(void)
+const char *gck_mpi_test_folder(void)
 {
 	return getenv("GPUCKPT_MPI_TEST");
 }
@@ -95,7 +95,7 @@ static long size_of(const struct files *f, size_t rank)
 }
 
 /* A rank that has left MPI no longer takes part, so no rank can. */
-static bool somebody_left(const struct files *f)
+static bool any_left(const struct files *f)
 {
 	char name[512];
 
@@ -151,7 +151,7 @@ static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 			r++;
 			continue;
 		}
-		if (somebody_left(f) || gck_mpi_thread_stopping(f->k))
+		if (any_left(f) || gck_mpi_thread_stopping(f->k))
 			return gck_fail(err, ECANCELED, "a rank has left MPI");
 		if (gck_mpi_now_ns() >= end)
 			return 0;
@@ -163,7 +163,7 @@ static int take(struct gck_mpi_allgather *x, int ms, struct gck_mpi_words *all,
 /* ---- a cycle -------------------------------------------------------------------------------- */
 
 /* Waits for all ranks: a barrier through the files. */
-static int meet(struct files *f, struct gck_error *err)
+static int barrier(struct files *f, struct gck_error *err)
 {
 	struct gck_mpi_words *all = calloc(f->x.nranks, sizeof *all);
 	struct gck_mpi_blob none = {0};
@@ -190,12 +190,12 @@ static int restart_in_place(struct files *f, struct gck_error *err)
 
 	if (rc)
 		return gck_fail(err, EIO, "the real MPI_Finalize failed with code %d", rc);
-	if (gck_mpi_ns_kill(err) || meet(f, err))
+	if (gck_mpi_ns_kill(err) || barrier(f, err))
 		return -1;
 	return gck_mpi_rebuild(true, err);
 }
 
-static void leave(const struct files *f)
+static void mark_left(const struct files *f)
 {
 	char name[512];
 	int fd;
@@ -222,24 +222,24 @@ static int cycle(struct files *f)
 	if (rc && err.code != ECANCELED)
 		fprintf(stderr, "gpuckpt: rank %zu: test: %s\n", f->x.rank, err.text);
 	if (rc && err.code == ECANCELED)
-		leave(f); /* so that the other ranks do not wait for this one */
+		mark_left(f); /* so that the other ranks do not wait for this one */
 	if (rc)
 		gck_mpi_peer_progress_begin(f->k);
 	gck_mpi_resume();
 	return rc;
 }
 
-static int is_ending(void *keeper, struct gck_error *err)
+static int is_ending(void *thread, struct gck_error *err)
 {
-	return gck_mpi_thread_stopping(keeper) ?
+	return gck_mpi_thread_stopping(thread) ?
 		       gck_fail(err, ECANCELED, "the program is ending") : 0;
 }
 
 /* Before MPI_Init and after MPI_Finalize no other rank is involved. */
-static int cycle_outside(struct gck_mpi_thread_state *k)
+static int cycle_uninitialized(struct gck_mpi_thread_state *k)
 {
 	struct gck_error err = {0};
-	int rc = gck_mpi_quiesce_outside(k, gck_mpi_now_ns() + LIMIT_NS, is_ending, k, &err);
+	int rc = gck_mpi_quiesce_uninitialized(k, gck_mpi_now_ns() + LIMIT_NS, is_ending, k, &err);
 
 	if (rc > 0)
 		return -1;
@@ -253,32 +253,32 @@ static int cycle_outside(struct gck_mpi_thread_state *k)
 	return rc;
 }
 
-static void answer(int failed)
+static void finish_request(int failed)
 {
 	pthread_mutex_lock(&request.lock);
-	request.done = request.asked;
+	request.done = request.requested;
 	request.failed = failed;
 	pthread_cond_broadcast(&request.changed);
 	pthread_mutex_unlock(&request.lock);
 }
 
-static bool is_asked(void)
+static bool is_requested(void)
 {
-	bool asked;
+	bool requested;
 
 	pthread_mutex_lock(&request.lock);
-	asked = request.asked != request.done;
+	requested = request.requested != request.done;
 	pthread_mutex_unlock(&request.lock);
-	return asked;
+	return requested;
 }
 
-static void end(struct files *f)
+static void end_job(struct files *f)
 {
 	char name[512];
 
 	if (!f->x.nranks)
 		return;
-	leave(f);
+	mark_left(f);
 	name_of(f, f->serial, f->x.rank, "", name);
 	if (f->x.nranks == 1)
 		unlink(name);
@@ -287,37 +287,37 @@ static void end(struct files *f)
 	f->x.nranks = 0;
 }
 
-static void serve_inside(struct files *f, bool period)
+static void serve_initialized(struct files *f, bool period)
 {
 	if (!f->x.nranks)
 		f->x = (struct gck_mpi_allgather){.nranks = (size_t)f->k->size,
 						 .rank = (size_t)f->k->rank, .give = give,
 						 .take = take};
-	if (!somebody_left(f) && (period || is_asked()))
-		answer(cycle(f));
-	else if (is_asked())
-		answer(-1);
+	if (!any_left(f) && (period || is_requested()))
+		finish_request(cycle(f));
+	else if (is_requested())
+		finish_request(-1);
 }
 
-void gck_mpi_cycle_serve(struct gck_mpi_thread_state *k)
+void gck_mpi_test_serve(struct gck_mpi_thread_state *k)
 {
 	const char *ms = getenv("GPUCKPT_MPI_TEST_MS");
-	struct files f = {.k = k, .folder = gck_mpi_cycle_wanted()};
+	struct files f = {.k = k, .folder = gck_mpi_test_folder()};
 	int period = ms ? atoi(ms) : 0;
 
 	while (!gck_mpi_thread_stopping(k)) {
 		gck_mpi_peer_progress_for(k, period ? period : 1);
-		if (gck_mpi_thread_stage(k, 1000) == GCK_MPI_INSIDE) {
+		if (gck_mpi_thread_stage(k, 1000) == GCK_MPI_INITIALIZED) {
 			if (!gck_mpi_thread_stopping(k))
-				serve_inside(&f, period);
+				serve_initialized(&f, period);
 			continue;
 		}
-		end(&f);
-		if (is_asked())
-			answer(cycle_outside(k));
+		end_job(&f);
+		if (is_requested())
+			finish_request(cycle_uninitialized(k));
 	}
-	end(&f);
-	answer(-1);
+	end_job(&f);
+	finish_request(-1);
 }
 
 __attribute__((visibility("default"))) int gck_mpi_test_cycle(void)
@@ -325,10 +325,10 @@ __attribute__((visibility("default"))) int gck_mpi_test_cycle(void)
 	unsigned long mine;
 	int failed;
 
-	if (!gck_mpi_cycle_wanted())
+	if (!gck_mpi_test_folder())
 		return -1;
 	pthread_mutex_lock(&request.lock);
-	mine = request.asked = request.done + 1;
+	mine = request.requested = request.done + 1;
 	while (request.done < mine)
 		pthread_cond_wait(&request.changed, &request.lock);
 	failed = request.failed;

@@ -9,10 +9,10 @@
 void gck_mpi_serve_agent(struct gck_mpi_thread_state *k);
 
 /* Returns the folder that GPUCKPT_MPI_TEST names; NULL: no test. */
-const char *gck_mpi_cycle_wanted(void);
+const char *gck_mpi_test_folder(void);
 
 /* The thread's work where GPUCKPT_MPI_TEST is set. */
-void gck_mpi_cycle_serve(struct gck_mpi_thread_state *k);
+void gck_mpi_test_serve(struct gck_mpi_thread_state *k);
 
 /* Tests (GPUCKPT_MPI_TEST): makes a checkpoint and restart in place. All ranks call it, not inside
  * an MPI call. Returns 0, or -1 with the reason on stderr. */

@@ -33,4 +33,4 @@ static int rebuild(struct gck_error *err)
 }
 
 const struct gck_mpi_participant gck_mpi_tool_participant = {
-	.name = "tools", .save = save, .rebuild = rebuild, .outside = true};
+	.name = "tools", .save = save, .rebuild = rebuild, .uninitialized = true};
