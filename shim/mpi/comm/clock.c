@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * This rank's collective clock: ids, and entries that have to wait. */
+ * The collective clocks of this rank: ids, and entries that wait. */
 #include "config.h"
 
 #include "shim/mpi/comm/clock_rounds.h"
@@ -42,7 +42,7 @@ void gck_mpi_clock_part(struct gck_mpi_meeting *m)
 	gck_mpi_clocks_part(&gck_mpi_clocks, m);
 }
 
-/* The wait is outside of the gate, so that the next round finds nobody inside. */
+/* Waits outside the gate, so that the next round finds no thread inside. */
 void gck_mpi_clock_ask(void)
 {
 	struct gck_mpi_clocks *s = &gck_mpi_clocks;

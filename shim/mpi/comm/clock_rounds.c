@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rounds of the collective clock, one rank's side.
  *
- * What must come about: of every clock all ranks have entered the same blocking collectives, every
- * non-blocking collective that one library has seen complete is started everywhere (and then
- * finished by the MPI threads), and what was made collectively was so by all: all of its ranks
- * tell of it.
+ * The rounds end when three conditions hold. All ranks of a clock have entered the same blocking
+ * collectives. Each non-blocking collective that one rank has seen complete is started in all its
+ * ranks (the MPI threads then finish it). All ranks of a clock or meeting report it, so what one
+ * rank made collectively exists in all.
  *
- * A correct program gets on even if every collective waits for all its members. So whoever has
- * entered what others have not (it is ahead) need not move for them to get there: it would be
- * waiting in that very call. Ranks that are behind run; they may go into other collectives on the
- * way, which raises the targets of those and no more than the program itself demands. What they
- * need besides is messages, from ranks that are neither ahead nor behind. Therefore, when a round
- * has moved nothing, those run too: first without entering a collective, then into one, which puts
- * them ahead and calls in the others of it. Threads, and completions that the real library told
- * and the program has not asked for yet, make a rank ahead and needed all the same, so at last
- * everybody goes on, and then by one. Nobody is ahead for good: each step is one that the program
- * could have made with collectives that wait, and by that schedule the ranks that are behind
- * arrive. */
+ * A correct program makes progress even if every collective waits for all its members. So a rank
+ * that has entered what others have not (it is ahead) need not run for them to get there: with such
+ * collectives it would wait in that call. Ranks that are behind run. On the way they may enter
+ * other collectives, which raises the targets of those, but only as far as the program demands.
+ * Ranks that are behind may also need messages from ranks that are neither ahead nor behind. So
+ * after a round without progress those ranks run too: first without entering a collective, then
+ * into one, which puts them ahead and calls in its other ranks. A rank can also be ahead and
+ * needed: it has several threads, or the real library has reported a completion that the program
+ * has not asked for. So finally all ranks run, first without entering a collective, then into one.
+ *
+ * This ends: each step is one that the program could have made with collectives that wait, and with
+ * that schedule the ranks that are behind arrive. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 #include "shim/mpi/comm/clock_words.h"
 #include "shim/mpi/comm/clock_rounds.h"
 
-/* ---- what this rank has --------------------------------------------------------------------- */
+/* ---- this rank's clocks ---------------------------------------------------------------------- */
 
 void gck_mpi_clocks_add(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
 {
@@ -46,7 +47,7 @@ void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The lock is held. */
+/* The index of a meeting in `called`; ncalled: absent. The caller holds the lock. */
 static size_t find_call(const struct gck_mpi_clocks *s, uint64_t key)
 {
 	size_t i = 0;
@@ -92,11 +93,11 @@ int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool ou
 	r = gck_mpi_clock_words_put(s, b, out, active, open);
 	pthread_mutex_unlock(&s->lock);
 	return r ? gck_fail(err, ENOMEM,
-			    "the collective clock's words for the other ranks: no memory")
+			    "no memory for the collective clock's words to the other ranks")
 		 : 0;
 }
 
-/* ---- the verdict ---------------------------------------------------------------------------- */
+/* ---- evaluation of a round ------------------------------------------------------------------- */
 
 static bool is_at(const struct gck_mpi_clocks *s, uint64_t key)
 {
@@ -122,14 +123,14 @@ static int note_call(void *arg, uint64_t key)
 	return 0;
 }
 
-/* A communicator of this rank alone is at its target; it finishes what it has started. */
+/* A communicator of this rank alone is at its target and finishes what it has started. */
 static void take_own(struct gck_mpi_clock *c)
 {
 	c->target = c->blocking;
 	c->target_started = c->finish = c->started;
 }
 
-/* The target of this rank, and whether others have to catch up with it. */
+/* Sets the targets of this rank, and whether other ranks must catch up with it. */
 static void take_targets(struct gck_mpi_clocks *s, const struct gck_mpi_sums *m)
 {
 	const struct gck_mpi_sum *e;
@@ -141,12 +142,12 @@ static void take_targets(struct gck_mpi_clocks *s, const struct gck_mpi_sums *m)
 			continue;
 		}
 		e = gck_mpi_sum_of(m, false, c->id);
-		if (!e->reports) /* made by a thread that was inside when the words were put */
+		if (!e->reports) /* a thread made it after the words were written */
 			continue;
 		c->target = e->high;
 		c->target_started = e->high_seen;
 		c->finish = e->high_seen > e->low_started ? e->high_seen : e->low_started;
-		if (e->reports < e->ranks) /* some are through its goodbye, so all have said it */
+		if (e->reports < e->ranks) /* some have passed its goodbye: all have started it */
 			c->finish = UINT64_MAX;
 		s->ahead |= c->blocking > e->low || c->seen > e->low_started;
 	}
@@ -156,7 +157,7 @@ static void take_targets(struct gck_mpi_clocks *s, const struct gck_mpi_sums *m)
 	}
 }
 
-/* The more rounds have moved nothing, the more may ranks do that are not behind. */
+/* Each further round without progress allows more to ranks that are not behind. */
 static void let_on(struct gck_mpi_clocks *s)
 {
 	s->runs = s->any_behind && s->stale > 0 && (!s->ahead || s->stale > 2);
@@ -164,7 +165,7 @@ static void let_on(struct gck_mpi_clocks *s)
 	s->entries = s->enters;
 }
 
-/* The lock is held. 0, or an errno value. */
+/* Returns 0 or an errno value. The caller holds the lock. */
 static int judge(struct gck_mpi_clocks *s, struct gck_mpi_sums *m, const struct gck_mpi_words *all,
 		 size_t nranks, size_t self)
 {
@@ -183,7 +184,7 @@ static int judge(struct gck_mpi_clocks *s, struct gck_mpi_sums *m, const struct 
 	s->stale = still ? s->stale + 1 : 0;
 	s->digest = d;
 	s->judged = true;
-	/* how many are open was counted against the targets of the round before */
+	/* `open` was counted against the targets of the previous round */
 	s->settled = !s->any_behind && m->out && !m->open && (!m->active || still);
 	take_targets(s, m);
 	let_on(s);
@@ -202,10 +203,10 @@ int gck_mpi_clocks_judge(struct gck_mpi_clocks *s, const struct gck_mpi_words *a
 	pthread_mutex_unlock(&s->lock);
 	free(m.v);
 	if (r == ENOMEM)
-		return gck_fail(err, r, "the collective clocks of %zu ranks: no memory", nranks);
+		return gck_fail(err, r, "no memory for the collective clocks of %zu ranks", nranks);
 	return r ? gck_fail(err, r,
-			    "the collective clocks of %zu ranks make no sense: are all ranks' "
-			    "libgpuckpt-mpi.so of one version?",
+			    "the collective clocks of %zu ranks are inconsistent: do all ranks "
+			    "have the same version of libgpuckpt-mpi.so?",
 			    nranks)
 		 : 0;
 }

@@ -14,17 +14,26 @@ void gck_mpi_clocks_remove(struct gck_mpi_clocks *s, struct gck_mpi_clock *c);
 void gck_mpi_clocks_meet(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m);
 void gck_mpi_clocks_part(struct gck_mpi_clocks *s, struct gck_mpi_meeting *m);
 
-/* out: no thread is inside the real library; active: non-blocking collectives that are under way;
- * open: those of them that are to be finished. From here on ticks are limited. */
+/* Writes this rank's words for a round to b and limits ticks from now on. out: no thread is in the
+ * real library; active: non-blocking collectives in progress; open: those of them that must
+ * finish. */
 int gck_mpi_clocks_put(struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out, size_t active,
 		       size_t open, struct gck_error *err);
+/* Reads all ranks' words (self: this rank) and sets the targets. -1: no memory or wrong words. */
 int gck_mpi_clocks_judge(struct gck_mpi_clocks *s, const struct gck_mpi_words *all, size_t nranks,
 			 size_t self, struct gck_error *err);
+
+/* True while this rank's program must or may run. */
 bool gck_mpi_clocks_behind(struct gck_mpi_clocks *s);
+
+/* True if the last round found all collectives complete or restartable. */
 bool gck_mpi_clocks_settled(struct gck_mpi_clocks *s);
-/* May a thread enter one more collective now? Takes it off what is allowed. s->lock is held. */
+
+/* True if a thread may enter one more collective; uses up one permitted entry. The caller holds
+ * s->lock. */
 bool gck_mpi_clocks_may_enter(struct gck_mpi_clocks *s);
-/* It is over, or called off: ticks wait no more. */
+
+/* Ends the limits after a checkpoint or its cancellation. */
 void gck_mpi_clocks_resume(struct gck_mpi_clocks *s);
 
 #endif

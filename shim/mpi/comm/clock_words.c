@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The words are checked as data from outside: the ranks may be of different versions. */
+ * Words of the collective clocks. They are checked as data from outside, because ranks may have
+ * different versions of this library. */
 #include "config.h"
 
 #include "shim/mpi/comm/clock_words.h"
@@ -10,7 +11,7 @@ enum { OUT, ACTIVE, OPEN, CLOCKS, MEETINGS, HEAD_WORDS };
 enum { ID, RANKS, BLOCKING, STARTED, SEEN, CLOCK_WORDS };
 enum { KEY, NRANKS, MEETING_WORDS };
 
-/* ---- this rank's ---------------------------------------------------------------------------- */
+/* ---- this rank's words ----------------------------------------------------------------------- */
 
 static int put_words(struct gck_mpi_blob *b, const uint64_t *v, size_t n)
 {
@@ -39,7 +40,7 @@ static int put_meeting(struct gck_mpi_blob *b, const struct gck_mpi_meeting *m)
 	return 0;
 }
 
-/* Nobody else has to do with one of this rank alone. */
+/* Clocks of this rank alone are left out: they do not concern others. */
 int gck_mpi_clock_words_put(const struct gck_mpi_clocks *s, struct gck_mpi_blob *b, bool out,
 			    size_t active, size_t open)
 {
@@ -90,7 +91,7 @@ static int grow(struct gck_mpi_sums *m)
 	return 0;
 }
 
-/* One rank's report. 0, or an errno value. */
+/* Adds one rank's report. Returns 0 or an errno value. */
 static int report(struct gck_mpi_sums *m, const struct gck_mpi_sum *r)
 {
 	struct gck_mpi_sum *e;
@@ -114,7 +115,7 @@ static int report(struct gck_mpi_sums *m, const struct gck_mpi_sum *r)
 	return 0;
 }
 
-/* ---- all ranks' ----------------------------------------------------------------------------- */
+/* ---- all ranks' words ------------------------------------------------------------------------ */
 
 struct cursor {
 	const unsigned long *v;

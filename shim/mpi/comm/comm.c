@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bodies of communicators. */
+ * The state of communicators: making and freeing it. */
 #include "config.h"
 
 #include "shim/mpi/comm/comm.h"
@@ -10,7 +10,7 @@
 #include "shim/mpi/handles/errhandler.h"
 #include "shim/mpi/types/info_snapshot.h"
 
-/* An object that a program makes. */
+/* A communicator that the program makes. */
 struct made {
 	struct gck_mpi_handle h;
 	struct gck_mpi_comm body;
@@ -29,7 +29,7 @@ static void clear(struct gck_mpi_comm *c)
 	gck_mpi_info_snapshot_free(c->hints);
 }
 
-/* ---- the predefined ones -------------------------------------------------------------------- */
+/* ---- predefined communicators ---------------------------------------------------------------- */
 
 static int init(struct gck_mpi_comm *c, MPI_Comm handle, uint64_t id)
 {
@@ -75,8 +75,8 @@ void gck_mpi_comm_begin_as(struct gck_mpi_birth *b, MPI_Comm parent, const char 
 	gck_mpi_clock_tick(&c->clock);
 }
 
-/* Both sides of an intercommunicator have a seed; of a group its ranks have one each. What becomes
- * of them is the same in all ranks. */
+/* Makes one seed from those of the two sides of an intercommunicator, or of the ranks of a group;
+ * the result is the same in all ranks. */
 static int agree(const struct gck_mpi_comm *c, MPI_Comm real, uint64_t *seed)
 {
 	uint64_t other;
@@ -90,7 +90,7 @@ static int agree(const struct gck_mpi_comm *c, MPI_Comm real, uint64_t *seed)
 	return rc;
 }
 
-/* A communicator with ranks of another world is in no checkpoint, and has no clock. */
+/* A communicator with ranks of another world has no clock: no checkpoint includes it. */
 static int begin_clock(struct gck_mpi_comm *c, const struct gck_mpi_birth *b)
 {
 	uint64_t seed = b->seed;
@@ -163,7 +163,7 @@ int gck_mpi_comm_end(const struct gck_mpi_birth *b, int rc, MPI_Comm *newcomm, c
 	return gck_mpi_error(b->parent, rc, function);
 }
 
-/* The real library checks arguments before it does anything. */
+/* The real library checks arguments first, so after these errors the rank took no part. */
 void gck_mpi_comm_failed(MPI_Comm comm, int rc)
 {
 	switch (rc) {
@@ -184,7 +184,7 @@ void gck_mpi_comm_failed(MPI_Comm comm, int rc)
 	}
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- freeing --------------------------------------------------------------------------------- */
 
 void gck_mpi_comm_forget(struct gck_mpi_comm *c)
 {

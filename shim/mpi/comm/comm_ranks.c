@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who is in a communicator. */
+ * The ranks of a communicator. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ uint64_t gck_mpi_comm_members(const struct gck_mpi_comm *c)
 	return c->local[0] < c->peers[0] ? gck_mpi_mix(here, there) : gck_mpi_mix(there, here);
 }
 
-/* As far as messages go. */
+/* Allocates the counts of messages. */
 static int set_peers(struct gck_mpi_comm *c)
 {
 	int n = c->inter ? c->remote_size : c->size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Groups over a restart: real ones stand behind them, and are made again from their world ranks. */
+ * Groups over a restart: the real groups are made again from their world ranks. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/comm/comm.h"
 
-/* The real library gives its one empty group to all who ask, and counts; after a restart it has
- * counted nothing. It stays. */
+/* MPI_GROUP_EMPTY is never freed. The real library counts references to its one empty group, and
+ * after a restart its count does not include those of before. */
 GCK_MPI_FUNCTION(Group_free, (MPI_Group *group))
 {
 	MPI_Group real;
@@ -32,16 +32,16 @@ struct saved {
 	int n, *ranks;
 };
 
-static struct saved *list;
-static size_t length;
+static struct saved *saved;
+static size_t nsaved;
 
-static void forget(void)
+static void free_saved(void)
 {
-	for (size_t i = 0; i < length; i++)
-		free(list[i].ranks);
-	free(list);
-	list = NULL;
-	length = 0;
+	for (size_t i = 0; i < nsaved; i++)
+		free(saved[i].ranks);
+	free(saved);
+	saved = NULL;
+	nsaved = 0;
 }
 
 static int save_one(struct saved *s, struct gck_mpi_handle *h)
@@ -68,20 +68,20 @@ static int save(struct gck_error *err)
 	size_t n = 0;
 	int rc;
 
-	forget();
+	free_saved();
 	for (h = gck_mpi_first(GCK_MPI_GROUP); h; h = h->next)
 		n++;
-	list = calloc(n + 1, sizeof *list);
-	if (!list)
-		return gck_fail(err, ENOMEM, "the ranks of %zu groups: no memory", n);
+	saved = calloc(n + 1, sizeof *saved);
+	if (!saved)
+		return gck_fail(err, ENOMEM, "no memory for the ranks of %zu groups", n);
 	for (h = gck_mpi_first(GCK_MPI_GROUP); h; h = h->next) {
-		rc = save_one(&list[length++], h);
+		rc = save_one(&saved[nsaved++], h);
 		if (rc == MPI_ERR_GROUP)
 			return gck_fail(err, ENOTSUP,
 					"a group of %d processes has some of another world "
 					"(MPI_Comm_spawn, MPI_Comm_connect): free it before the "
 					"checkpoint",
-					list[length - 1].n);
+					saved[nsaved - 1].n);
 		if (rc)
 			return gck_fail(err, ENOMEM,
 					"the ranks of a group cannot be listed (no memory?)");
@@ -94,16 +94,16 @@ static int rebuild(struct gck_error *err)
 	MPI_Group world, real;
 	int rc = gck_mpi_real.Comm_group(GCK_MPI_REAL_COMM(MPI_COMM_WORLD), &world);
 
-	for (size_t i = 0; !rc && i < length; i++) {
-		rc = gck_mpi_real.Group_incl(world, list[i].n, list[i].ranks, &real);
+	for (size_t i = 0; !rc && i < nsaved; i++) {
+		rc = gck_mpi_real.Group_incl(world, saved[i].n, saved[i].ranks, &real);
 		if (!rc)
-			gck_mpi_handle_set_real(list[i].group, real);
+			gck_mpi_handle_set_real(saved[i].group, real);
 	}
 	if (rc)
 		return gck_fail(err, EIO, "a group cannot be made again: code %d of the fresh MPI",
 				rc);
 	gck_mpi_real.Group_free(&world);
-	forget();
+	free_saved();
 	return 0;
 }
 

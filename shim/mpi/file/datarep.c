@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data representations that the program registers: the real library calls back with types of its
- * own, and a fresh one has to be told of them again. */
+ * Data representations that the program registers. The real library calls them with its own
+ * datatypes, which are translated here. After a restart they are registered again. */
 #include "config.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ struct datarep {
 	struct datarep *next;
 };
 
-/* Never taken away: MPI has no call for that. */
+/* Only grows: MPI has no call to unregister. */
 static struct {
 	pthread_mutex_t lock;
 	struct datarep *first;

@@ -24,7 +24,7 @@ void gck_mpi_file_enter_all(MPI_File fh, const char *function)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* "nfs:/a/b" chooses a driver; "/a/b:c" does not. */
+/* Skips a prefix that chooses a driver: "nfs:/a/b" has one, "/a/b:c" has none. */
 static const char *without_driver(const char *name)
 {
 	const char *colon = strchr(name, ':'), *slash = strchr(name, '/');
@@ -45,7 +45,7 @@ static char *absolute(const char *name)
 	return path;
 }
 
-static void plain_view(struct gck_mpi_file *f)
+static void default_view(struct gck_mpi_file *f)
 {
 	f->disp = 0;
 	f->etype = f->filetype = MPI_BYTE;
@@ -80,7 +80,7 @@ static struct gck_mpi_file *new_file(MPI_Comm comm, const char *name, int amode,
 	f->driver = without_driver(name) != name;
 	if (!*rc && (!f->name || !f->path))
 		*rc = MPI_ERR_NO_MEM;
-	plain_view(f);
+	default_view(f);
 	if (!*rc)
 		return f;
 	destroy(f);
@@ -110,7 +110,7 @@ static int check_open(MPI_Comm comm, const char *name, const MPI_File *fh)
 	return name && fh ? MPI_SUCCESS : MPI_ERR_ARG;
 }
 
-/* Errors of opening are those of MPI_FILE_NULL: there is no file yet. */
+/* Errors go to the handler of MPI_FILE_NULL, since there is no file yet. */
 GCK_MPI_FUNCTION(File_open, (MPI_Comm comm, const char *filename, int amode, MPI_Info info,
 			     MPI_File *fh))
 {
@@ -129,8 +129,8 @@ GCK_MPI_FUNCTION(File_open, (MPI_Comm comm, const char *filename, int amode, MPI
 	return gck_mpi_error(MPI_FILE_NULL, rc, "MPI_File_open");
 }
 
-/* MPI_MODE_DELETE_ON_CLOSE is ours: only the program's own close deletes the file, whatever
- * becomes of the real library that has it open. */
+/* Implements MPI_MODE_DELETE_ON_CLOSE. The real library does not know the mode, so that only the
+ * program's close deletes the file, not the end of a library at a restart. */
 static int delete_closed(struct gck_mpi_file *f)
 {
 	int rc = MPI_SUCCESS, rc2;
@@ -158,7 +158,7 @@ GCK_MPI_FUNCTION(File_close, (MPI_File *fh))
 	if (!rc) {
 		gck_mpi_type_unref(f->etype);
 		gck_mpi_type_unref(f->filetype);
-		gck_mpi_handle_set_real(f, NULL); /* a restart opens it no more */
+		gck_mpi_handle_set_real(f, NULL); /* so that a restart does not open it */
 	}
 	gck_mpi_leave();
 	if (!rc && f->amode & MPI_MODE_DELETE_ON_CLOSE)
@@ -182,8 +182,9 @@ GCK_MPI_FUNCTION(File_delete, (const char *filename, MPI_Info info))
 
 /* ---- view ----------------------------------------------------------------------------------- */
 
-/* In the gate, once the real library has taken it. MPI_DISPLACEMENT_CURRENT is a place by now. */
-static void keep_view(struct gck_mpi_file *f, MPI_Offset disp, MPI_Datatype etype,
+/* Stores a view that the real library has accepted; it knows the displacement that
+ * MPI_DISPLACEMENT_CURRENT meant. Called in the gate. */
+static void store_view(struct gck_mpi_file *f, MPI_Offset disp, MPI_Datatype etype,
 		      MPI_Datatype filetype, const char *datarep)
 {
 	if (disp == MPI_DISPLACEMENT_CURRENT) {
@@ -217,7 +218,7 @@ GCK_MPI_FUNCTION(File_set_view, (MPI_File fh, MPI_Offset disp, MPI_Datatype etyp
 		    GCK_MPI_REAL_FILE(fh), disp, GCK_MPI_REAL_TYPE(etype),
 		    GCK_MPI_REAL_TYPE(filetype), datarep, gck_mpi_real_handle(info, GCK_MPI_INFO));
 		if (!rc)
-			keep_view(f, disp, etype, filetype, datarep);
+			store_view(f, disp, etype, filetype, datarep);
 		gck_mpi_leave();
 	}
 	return gck_mpi_error(fh, rc, "MPI_File_set_view");
@@ -233,7 +234,7 @@ GCK_MPI_FUNCTION(File_get_group, (MPI_File fh, MPI_Group *group))
 			     "MPI_File_get_group");
 }
 
-/* Not the real library's word: after a restart that has opened it otherwise. */
+/* Does not ask the real library, because a restart opens files with another mode. */
 GCK_MPI_FUNCTION(File_get_amode, (MPI_File fh, int *amode))
 {
 	struct gck_mpi_file *f = gck_mpi_file_of(fh);
@@ -271,7 +272,7 @@ GCK_MPI_FUNCTION(File_set_atomicity, (MPI_File fh, int flag))
 	return gck_mpi_error(fh, rc, "MPI_File_set_atomicity");
 }
 
-/* Collective calls that change nothing that is kept here. */
+/* Collective calls that change nothing in struct gck_mpi_file. */
 #define COLLECTIVE(name, parameters, ...) \
 	GCK_MPI_FUNCTION(name, parameters) \
 	{ \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of MPI-IO. The real library has them open; what they were opened with, and the view, is
- * kept here, and file pointers are asked for at a checkpoint, so that a restart opens them again.
- */
+ * Files of MPI-IO. The real library has them open. The stand-in stores the arguments of the open
+ * and the view, and asks for the file pointers at a checkpoint, so that a restart can open the
+ * files again. */
 #ifndef GCK_MPI_FILE_H
 #define GCK_MPI_FILE_H
 
@@ -12,26 +12,26 @@
 
 struct gck_mpi_file {
 	struct gck_mpi_handle h;
-	MPI_Comm comm;             /* its own */
-	char *name;                /* as the program gave it */
+	MPI_Comm comm;             /* private */
+	char *name;                /* the program's name for it */
 	char *path;                /* absolute, without a prefix that chooses a driver ("ufs:") */
-	bool driver;               /* its name has such a prefix: the driver may look elsewhere */
+	bool driver;               /* the name has such a prefix: the path may not be the file's */
 	int amode;
 	bool atomic;
 	bool shared_used;          /* this rank has used the shared file pointer */
-	MPI_Info info;             /* as given and set since; never NULL */
+	MPI_Info info;             /* the program's, with later changes; never NULL */
 	/* the view */
 	MPI_Offset disp;
-	MPI_Datatype etype, filetype; /* held */
+	MPI_Datatype etype, filetype; /* references */
 	char datarep[MPI_MAX_DATAREP_STRING];
-	/* a split collective: done when it began, told when it ends */
+	/* the split collective in progress (split.c) */
 	const char *split;         /* its name without _begin; NULL: none */
 	MPI_Status split_status;
 	/* between save and rebuild */
 	MPI_Offset size, position, shared_position; /* -1: unknown, or not used */
 };
 
-/* The program's handle, or NULL if it is none (or MPI_FILE_NULL). */
+/* The file behind a program's handle; NULL: MPI_FILE_NULL or an invalid handle. */
 static inline struct gck_mpi_file *gck_mpi_file_of(MPI_File fh)
 {
 	struct gck_mpi_handle *h = (void *)fh;
@@ -41,14 +41,14 @@ static inline struct gck_mpi_file *gck_mpi_file_of(MPI_File fh)
 	return (struct gck_mpi_file *)h;
 }
 
-/* Into the gate for a call that all ranks of the file make. */
+/* Enters the gate for a collective call on the file, and counts it. */
 void gck_mpi_file_enter_all(MPI_File fh, const char *function);
 
-/* Representations that the program registered, for a fresh real library. */
+/* Registers the program's data representations with the fresh library after a restart. */
 int gck_mpi_datarep_rebuild(struct gck_error *err);
 
-/* Cut a file back to size bytes, by one rank: what is cut off goes into a new file beside it. A
- * file that is shorter is an error. */
+/* Truncates a file to size bytes and moves the rest into a new file beside it. One rank calls it. A
+ * shorter file is an error. */
 int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files of MPI-IO over a restart. Their descriptors are the real library's and not in the image,
- * nor is what they hold: a file that was written has to be there, and is cut back if it has
- * grown; what was written into it in place since the checkpoint stays, and is written again. */
+ * Files of MPI-IO over a restart. The image has neither the descriptors, which are the real
+ * library's, nor the contents. A file that the program writes must still exist and is truncated if
+ * it has grown. Bytes that the program overwrote in place since the checkpoint stay; the restarted
+ * program writes them again. */
 #include "config.h"
 
 #include <errno.h>
@@ -15,27 +16,29 @@
 #include "shim/mpi/file/file.h"
 
 #define WRITABLE (MPI_MODE_WRONLY | MPI_MODE_RDWR)
-/* What a second opening must not do again; without SEQUENTIAL the pointer can be set; deleting is
- * our own. */
+/* The modes that the open after a restart leaves out: those that act on the open itself,
+ * SEQUENTIAL, which forbids setting the file pointer, and DELETE_ON_CLOSE, which the stand-in
+ * implements. */
 #define ONCE                                                                       \
 	(MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND | MPI_MODE_SEQUENTIAL | \
 	 MPI_MODE_DELETE_ON_CLOSE)
 
 /* ---- save ----------------------------------------------------------------------------------- */
 
-/* What was unlinked or renamed is found by no restart. */
+/* True if the file was unlinked or renamed, so that a restart would not find it. */
 static bool is_nameless(const char *path)
 {
 	return access(path, F_OK) && errno == ENOENT;
 }
 
-/* The checkpoint depends on what this node still has of it in memory. */
+/* Flushes the file, since the checkpoint depends on data that may still be in this node's
+ * memory. */
 static int sync_data(const struct gck_mpi_file *f, struct gck_error *err)
 {
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC), rc = 0;
 
 	if (fd < 0)
-		return 0; /* in a name space of the driver's: the restart says so */
+		return 0; /* in a name space of the driver: the restart reports it */
 	if (fdatasync(fd) && errno != EINVAL && errno != EROFS)
 		rc = gck_fail(err, errno,
 			      "%s, which the checkpoint depends on, cannot be flushed to "
@@ -74,31 +77,32 @@ static int save(struct gck_error *err)
 	return 0;
 }
 
-/* ---- able ----------------------------------------------------------------------------------- */
+/* ---- obstacles to a checkpoint --------------------------------------------------------------- */
 
-#define LOOKED_AT 16 /* files: what a checkpoint brings is looked at in save() */
+#define MAX_PATHS 16 /* files to check in advance; save() checks all at a checkpoint */
 
 struct paths {
 	size_t n;
-	char *v[LOOKED_AT];
+	char *v[MAX_PATHS];
 };
 
-static bool note_path(struct gck_mpi_handle *h, void *to)
+static bool copy_path(struct gck_mpi_handle *h, void *to)
 {
 	const struct gck_mpi_file *f = (const struct gck_mpi_file *)h;
 	struct paths *p = to;
 
 	if (h->real && !f->driver && (p->v[p->n] = strdup(f->path)))
 		p->n++;
-	return p->n == LOOKED_AT;
+	return p->n == MAX_PATHS;
 }
 
-/* A file system may let us wait: not under the list's lock, which the program's threads take. */
-static void able(gck_mpi_obstacle_fn *tell, void *arg)
+/* Copies the paths first: access to a file system may block, and the program's threads need the
+ * lock of the list. */
+static void report_obstacles(gck_mpi_obstacle_fn *tell, void *arg)
 {
 	struct paths p = {0};
 
-	gck_mpi_first_that(GCK_MPI_FILE, note_path, &p);
+	gck_mpi_first_that(GCK_MPI_FILE, copy_path, &p);
 	for (size_t i = 0; i < p.n; i++) {
 		if (is_nameless(p.v[i]))
 			tell(arg, p.v[i], "it is open by MPI_File_open and has no name any more",
@@ -109,14 +113,14 @@ static void able(gck_mpi_obstacle_fn *tell, void *arg)
 
 /* ---- rebuild -------------------------------------------------------------------------------- */
 
-/* The largest of all ranks. */
+/* Sets each value to its largest in all ranks. */
 static int agree(struct gck_mpi_file *f, long long *v, int n)
 {
 	return gck_mpi_real.Allreduce(MPI_IN_PLACE, v, n, GCK_MPI_REAL_TYPE(MPI_LONG_LONG),
 				      GCK_MPI_REAL_OP(MPI_MAX), GCK_MPI_REAL_COMM(f->comm));
 }
 
-/* One rank does it, all hear whether it went well. */
+/* Truncates the file in the first rank; all ranks get the result. */
 static int cut_back(struct gck_mpi_file *f, long long size, struct gck_error *err)
 {
 	long long bad = 0;
@@ -127,13 +131,15 @@ static int cut_back(struct gck_mpi_file *f, long long size, struct gck_error *er
 		return gck_fail(err, EIO, "%s: MPI failed while it was opened again", f->name);
 	if (bad && gck_mpi_comm_of(f->comm)->rank != 0)
 		return gck_fail(err, ESTALE,
-				"%s cannot be used as it is: the file's first rank says why",
+				"%s: restoring its length failed: the first rank that has it open "
+				"reports the reason",
 				f->path);
 	return bad ? -1 : 0;
 }
 
-/* A program that used it since the checkpoint, in whichever rank, agrees on where it was. */
-static int place(struct gck_mpi_file *f, MPI_File real, long long shared)
+/* Sets view and file pointers. `shared` is the shared file pointer if any rank has used it, else
+ * -1. */
+static int set_view_and_pointers(struct gck_mpi_file *f, MPI_File real, long long shared)
 {
 	MPI_Info info = gck_mpi_real_of(MPI_INFO_NULL);
 	int rc = gck_mpi_real.File_set_view(real, f->disp, GCK_MPI_REAL_TYPE(f->etype),
@@ -166,13 +172,13 @@ static int rebuild_one(void *file, struct gck_error *err)
 				"the same rights?",
 				f->path);
 	gck_mpi_handle_set_real(f, real);
-	if (place(f, real, v[1]))
+	if (set_view_and_pointers(f, real, v[1]))
 		return gck_fail(err, EIO, "%s: its view or file pointers cannot be set again",
 				f->name);
 	return 0;
 }
 
-static MPI_Comm own_of(const void *file)
+static MPI_Comm comm_of(const void *file)
 {
 	return ((const struct gck_mpi_file *)file)->comm;
 }
@@ -181,12 +187,12 @@ static int rebuild(struct gck_error *err)
 {
 	if (gck_mpi_datarep_rebuild(err))
 		return -1;
-	return gck_mpi_private_each(GCK_MPI_FILE, own_of, rebuild_one, err);
+	return gck_mpi_private_each(GCK_MPI_FILE, comm_of, rebuild_one, err);
 }
 
 const struct gck_mpi_participant gck_mpi_file_participant = {
 	.name = "files",
 	.save = save,
 	.rebuild = rebuild,
-	.able = able,
+	.able = report_obstacles,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What was written to a file of MPI-IO after the checkpoint: a file that has grown is cut back. */
+ * Truncates a file of MPI-IO that has grown since the checkpoint. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -11,25 +11,25 @@
 
 #include "shim/mpi/file/file.h"
 
-/* A new file beside it, under the first number that is free, as for other files
- * (restore_stage.c). */
-static int make_kept(const char *path, mode_t mode, char *kept, size_t size, struct gck_error *err)
+/* Makes a file beside it with the first free number, as for other files (restore_stage.c). */
+static int make_rest_file(const char *path, mode_t mode, char *rest_path, size_t size,
+			  struct gck_error *err)
 {
 	for (unsigned n = 1;; n++) {
 		int fd;
 
-		if ((size_t)snprintf(kept, size, "%s.gpuckpt-cut-%u", path, n) >= size)
+		if ((size_t)snprintf(rest_path, size, "%s.gpuckpt-cut-%u", path, n) >= size)
 			return gck_fail(err, ENAMETOOLONG,
-					"%s: its name is too long to keep what is "
-					"cut from it beside it",
+					"%s: the name of the file beside it, for the bytes "
+					"since the checkpoint, would be too long",
 					path);
-		fd = open(kept, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0777);
+		fd = open(rest_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0777);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd
 				       : gck_fail(err, errno,
-						  "%s, to keep what is cut from a file, "
-						  "cannot be made: %s",
-						  kept, strerror(errno));
+						  "%s, for the bytes written since the "
+						  "checkpoint, cannot be made: %s",
+						  rest_path, strerror(errno));
 	}
 }
 
@@ -44,7 +44,7 @@ static int copy_rest(int from, off_t at, int to)
 			continue;
 		if (n == 0)
 			return 0;
-		/* not between these file systems */
+		/* these file systems do not support it */
 		n = pread(from, buf, sizeof(buf), at);
 		if (n <= 0)
 			return (int)n;
@@ -54,22 +54,23 @@ static int copy_rest(int from, off_t at, int to)
 	}
 }
 
-static int keep_and_cut(const char *path, int fd, off_t size, mode_t mode, struct gck_error *err)
+static int move_rest(const char *path, int fd, off_t size, mode_t mode, struct gck_error *err)
 {
-	char kept[PATH_MAX];
-	int to = make_kept(path, mode, kept, sizeof(kept), err), rc;
+	char rest_path[PATH_MAX];
+	int to = make_rest_file(path, mode, rest_path, sizeof(rest_path), err), rc;
 
 	if (to < 0)
 		return -1;
 	rc = copy_rest(fd, size, to);
 	if (close(to) || rc) {
-		rc = gck_fail(err, errno, "%s: keeping there what is cut from %s: %s", kept, path,
-			      strerror(errno));
-		unlink(kept);
+		rc = gck_fail(err, errno,
+			      "%s: copying the bytes since the checkpoint from %s failed: %s",
+			      rest_path, path, strerror(errno));
+		unlink(rest_path);
 		return rc;
 	}
 	if (ftruncate(fd, size))
-		return gck_fail(err, errno, "%s: cutting it to %lld bytes: %s", path,
+		return gck_fail(err, errno, "%s: truncating it to %lld bytes failed: %s", path,
 				(long long)size, strerror(errno));
 	return 0;
 }
@@ -81,8 +82,8 @@ int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err)
 
 	if (fd < 0 || fstat(fd, &st)) {
 		gck_fail(err, errno,
-			 "%s was open by MPI_File_open at the checkpoint: %s: it has to be "
-			 "on a file system that every node sees",
+			 "%s was open by MPI_File_open at the checkpoint: %s: it must be on a "
+			 "file system that every node sees",
 			 path, strerror(errno));
 		rc = -1;
 	} else if (!S_ISREG(st.st_mode)) {
@@ -92,7 +93,7 @@ int gck_mpi_file_cut(const char *path, long long size, struct gck_error *err)
 			      "%s has %lld bytes, and %lld at the checkpoint: put that file back",
 			      path, (long long)st.st_size, size);
 	} else if (st.st_size > size) {
-		rc = keep_and_cut(path, fd, size, st.st_mode, err);
+		rc = move_rest(path, fd, size, st.st_mode, err);
 	}
 	if (fd >= 0)
 		close(fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI-IO: reading and writing. What one rank does alone is generated (functions.tbl), but for
- * what has a request or the shared file pointer. */
+ * MPI-IO: reading and writing. Calls of a single rank are generated (functions.tbl), except those
+ * with a request or the shared file pointer. */
 #include "config.h"
 
 #include "shim/mpi/base/function.h"
@@ -8,7 +8,8 @@
 #include "shim/mpi/p2p/request.h"
 #include "shim/mpi/p2p/request_pool.h"
 
-/* The shared file pointer is asked for at a checkpoint only where it was used: asking makes it. */
+/* Notes that the shared file pointer is used. A checkpoint asks for it only then, because asking
+ * creates it. */
 static void use_shared(MPI_File fh)
 {
 	struct gck_mpi_file *f = gck_mpi_file_of(fh);
@@ -17,7 +18,7 @@ static void use_shared(MPI_File fh)
 		f->shared_used = true;
 }
 
-/* Where a call is made, for the macros below. */
+/* How a call enters the gate, for the macros below. */
 #define ALONE(fh) gck_mpi_enter()
 #define SHARED(fh) (gck_mpi_enter(), use_shared(fh))
 #define ALL(fh) gck_mpi_file_enter_all(fh, __func__)
@@ -70,10 +71,10 @@ BLOCKING(ALL, File_write_at_all,
 
 /* ---- with a request ------------------------------------------------------------------------- */
 
-/* It ends by itself, so a quiesce waits for it. */
+/* It completes without other ranks, so a quiesce waits for it. */
 static const struct gck_mpi_request_class class = {.name = "file access", .ends_alone = true};
 
-/* Inside the gate; it stays so. */
+/* Called in the gate. */
 static struct gck_mpi_request *new_request(MPI_File fh)
 {
 	struct gck_mpi_file *f = gck_mpi_file_of(fh);
@@ -95,8 +96,9 @@ static int end_request(struct gck_mpi_request *r, int rc, MPI_Request *request)
 	return rc;
 }
 
-/* real: the real function. Collective ones go to those of a rank alone, as Open MPI's own do: the
- * result is the same, and no rank has to wait for another's program before a checkpoint. */
+/* real_name: the real function. Collective calls use the function for a single rank, as Open MPI
+ * itself does: the result is the same, and before a checkpoint no rank must wait for another's
+ * program. */
 #define REQUEST(enter, name, real_name, parameters, ...) \
 	GCK_MPI_FUNCTION(name, parameters) \
 	{ \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Split collectives of MPI-IO: all is done when they begin (MPI allows it, and ROMIO does so
- * too), and the end gives the status. So at a checkpoint between the two nothing is under way. */
+ * Split collectives of MPI-IO. The begin does all the work (MPI allows it, and ROMIO does so too);
+ * the end returns the status. So nothing is in progress at a checkpoint between the two. */
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/file/file.h"
 
-/* Into the gate, the file's collective; an MPI error class if there is no way. */
+/* Enters the gate and counts the collective; stays outside and returns an error class if the call
+ * is wrong. */
 static int begin(MPI_File fh, const char *split, const char *function)
 {
 	struct gck_mpi_file *f = gck_mpi_file_of(fh);
@@ -24,7 +25,7 @@ static int begin(MPI_File fh, const char *split, const char *function)
 	return MPI_SUCCESS;
 }
 
-/* Out of the gate. */
+/* Leaves the gate. */
 static int begun(MPI_File fh, int rc)
 {
 	if (rc)

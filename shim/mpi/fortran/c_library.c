@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What Open MPI's libmpi.so.40, not its Fortran libraries, has for Fortran programs: predefined
- * callbacks, functions that return a value, and the addresses of MPI_BOTTOM and the like. Each
- * function has all spellings of Fortran compilers, and mpi_f08's. */
-/* mpi.h makes macros of the C names otherwise */
+ * The symbols for Fortran programs that Open MPI has in libmpi.so.40 instead of its Fortran
+ * libraries: predefined callbacks, functions that return a value, and the variables MPI_BOTTOM and
+ * the like. Each function has all names that Fortran compilers give it, and that of mpi_f08. */
+/* without this mpi.h defines macros of the C names */
 #define OMPI_COMPILING_FORTRAN_WRAPPERS 1
 #include <string.h>
 
@@ -65,7 +65,7 @@ NULL_DELETE(mpi_type_null_delete_fn, MPI_TYPE_NULL_DELETE_FN, ompi_type_null_del
 NULL_DELETE(mpi_win_null_delete_fn, MPI_WIN_NULL_DELETE_FN, ompi_win_null_delete_fn_f, MPI_Aint)
 NULL_DELETE(mpi_null_delete_fn, MPI_NULL_DELETE_FN, ompi_null_delete_fn_f, MPI_Fint)
 
-/* A sentinel: only its address is used. */
+/* Only its address is used. */
 GCK_MPI_SHOWN int mpi_conversion_fn_null(void);
 int mpi_conversion_fn_null(void)
 {
@@ -107,8 +107,8 @@ SPELT_THRICE(mpi_aint_diff_f90, MPI_AINT_DIFF_F90)
 SPELT_THRICE(mpi_wtime_f90, MPI_WTIME_F90)
 SPELT_THRICE(mpi_wtick_f90, MPI_WTICK_F90)
 
-/* A Fortran program has common blocks of these names, and then the loader's binding makes all of us
- * mean those: what is passed as MPI_BOTTOM has this address. */
+/* A Fortran program has common blocks of these names. The loader binds all references to those, so
+ * an argument of MPI_BOTTOM has this address in every library. */
 #define SENTINEL(type, name) \
 	extern type name GCK_MPI_SHOWN; \
 	type name;
@@ -126,7 +126,7 @@ SENTINEL(int, mpi_fortran_weights_empty_)
 MPI_Fint *MPI_F_STATUS_IGNORE = (MPI_Fint *)&mpi_fortran_status_ignore_;
 MPI_Fint *MPI_F_STATUSES_IGNORE = (MPI_Fint *)&mpi_fortran_statuses_ignore_;
 
-/* A Fortran status is MPI_Status's own words. */
+/* A Fortran status has the words of an MPI_Status. */
 _Static_assert(sizeof(MPI_Status) == 6 * sizeof(MPI_Fint), "MPI_STATUS_SIZE in mpif.h");
 
 GCK_MPI_FUNCTION(Status_c2f, (const MPI_Status *c_status, MPI_Fint *f_status))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The bindings that the table cannot say: callbacks, attributes, what returns a value. */
-#include "shim/mpi/fortran/fortran.h"
+ * The bindings that functions.tbl cannot describe: callbacks, attributes, functions with a
+ * result. */
 #include "shim/mpi/fortran/fortran.h"
 #include "shim/mpi/handles/handle.h"
 
@@ -13,22 +13,22 @@
 
 typedef gck_mpi_fortran_fn fn;
 
-static void answer(MPI_Fint *ierr, int rc)
+static void set_ierr(MPI_Fint *ierr, int rc)
 {
 	if (ierr)
 		*ierr = rc;
 }
 
-/* ---- beginning and time */
+/* ---- initialisation and time */
 
 BINDING(ompi_init_f, MPI_Fint *ierr)
 {
-	answer(ierr, PMPI_Init(NULL, NULL));
+	set_ierr(ierr, PMPI_Init(NULL, NULL));
 }
 
 BINDING(ompi_init_thread_f, MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierr)
 {
-	answer(ierr, PMPI_Init_thread(NULL, NULL, *required, provided));
+	set_ierr(ierr, PMPI_Init_thread(NULL, NULL, *required, provided));
 }
 
 BINDING(ompi_pcontrol_f, MPI_Fint *level)
@@ -60,7 +60,7 @@ MPI_Aint ompi_aint_diff_f(const MPI_Aint *a, const MPI_Aint *b)
 	return *a - *b;
 }
 
-/* A call keeps the compiler from moving accesses to the variable over it. */
+/* The call itself keeps the compiler from moving accesses to the variable across it. */
 BINDING(ompi_f_sync_reg_f, char *variable)
 {
 	(void)variable;
@@ -75,7 +75,7 @@ BINDING(ompi_op_create_f, fn *function, MPI_Fint *commute, MPI_Fint *op, MPI_Fin
 
 	if (rc == MPI_SUCCESS)
 		*op = PMPI_Op_c2f(made);
-	answer(ierr, rc);
+	set_ierr(ierr, rc);
 }
 
 #define ERRHANDLER(name, kind) \
@@ -86,7 +86,7 @@ BINDING(ompi_op_create_f, fn *function, MPI_Fint *commute, MPI_Fint *op, MPI_Fin
 \
 		if (rc == MPI_SUCCESS) \
 			*errhandler = PMPI_Errhandler_c2f(made); \
-		answer(ierr, rc); \
+		set_ierr(ierr, rc); \
 	}
 
 ERRHANDLER(ompi_errhandler_create_f, GCK_MPI_COMM)
@@ -94,30 +94,34 @@ ERRHANDLER(ompi_comm_create_errhandler_f, GCK_MPI_COMM)
 ERRHANDLER(ompi_win_create_errhandler_f, GCK_MPI_WIN)
 ERRHANDLER(ompi_file_create_errhandler_f, GCK_MPI_FILE)
 
-/* MPI-2's attributes are addresses, MPI-1's INTEGERs. */
+/* Attributes are addresses in MPI-2 and INTEGERs in MPI-1. */
 #define KEYVAL(name, kind, is_aint, type) \
 	BINDING(name, fn *copy, fn *delete, MPI_Fint *keyval, type *extra, MPI_Fint *ierr) \
 	{ \
-		answer(ierr, gck_mpi_fortran_keyval(kind, is_aint, copy, delete, *extra, keyval)); \
+		set_ierr(ierr, gck_mpi_fortran_keyval(kind, is_aint, copy, delete, *extra, \
+						      keyval)); \
 	}
 
 #define SET(name, kind, is_aint, type, f2c) \
 	BINDING(name, MPI_Fint *handle, MPI_Fint *keyval, type *value, MPI_Fint *ierr) \
 	{ \
-		answer(ierr, gck_mpi_fortran_attribute_set(kind, is_aint, f2c(*handle), *keyval, *value)); \
+		set_ierr(ierr, gck_mpi_fortran_attribute_set(kind, is_aint, f2c(*handle), \
+							     *keyval, *value)); \
 	}
 
 #define GET(name, kind, is_aint, type, f2c) \
-	BINDING(name, MPI_Fint *handle, MPI_Fint *keyval, type *value, MPI_Fint *flag, MPI_Fint *ierr) \
+	BINDING(name, MPI_Fint *handle, MPI_Fint *keyval, type *value, MPI_Fint *flag, \
+		MPI_Fint *ierr) \
 	{ \
 		intptr_t v = 0; \
-		int there = 0; \
-		int rc = gck_mpi_fortran_attribute_get(kind, is_aint, f2c(*handle), *keyval, &v, &there); \
+		int exists = 0; \
+		int rc = gck_mpi_fortran_attribute_get(kind, is_aint, f2c(*handle), *keyval, &v, \
+						       &exists); \
 \
-		*flag = rc == MPI_SUCCESS && there; \
+		*flag = rc == MPI_SUCCESS && exists; \
 		if (*flag) \
 			*value = (type)v; \
-		answer(ierr, rc); \
+		set_ierr(ierr, rc); \
 	}
 
 KEYVAL(ompi_keyval_create_f, GCK_MPI_COMM, false, MPI_Fint)
@@ -133,7 +137,7 @@ GET(ompi_comm_get_attr_f, GCK_MPI_COMM, true, MPI_Aint, PMPI_Comm_f2c)
 GET(ompi_type_get_attr_f, GCK_MPI_DATATYPE, true, MPI_Aint, PMPI_Type_f2c)
 GET(ompi_win_get_attr_f, GCK_MPI_WIN, true, MPI_Aint, PMPI_Win_f2c)
 
-/* Generalised requests: Fortran's functions stand behind C ones that know them. */
+/* The Fortran callbacks of a generalised request; the C callbacks below call them. */
 struct generalised {
 	void (*query)(MPI_Aint *extra, MPI_Fint *status, MPI_Fint *ierr);
 	void (*free)(MPI_Aint *extra, MPI_Fint *ierr);
@@ -185,18 +189,18 @@ BINDING(ompi_grequest_start_f, fn *query_fn, fn *free_fn, fn *cancel_fn, MPI_Ain
 		*request = PMPI_Request_c2f(made);
 	else
 		free(g);
-	answer(ierr, rc);
+	set_ierr(ierr, rc);
 }
 
-/* ---- odds and ends */
+/* ---- others */
 
-/* The buffer's address is of no use to Fortran: only its size is told. */
+/* Returns only the size; Fortran has no use for the buffer's address. */
 BINDING(ompi_buffer_detach_f, char *buffer, MPI_Fint *size, MPI_Fint *ierr)
 {
 	void *was;
 
 	(void)buffer;
-	answer(ierr, PMPI_Buffer_detach(&was, size));
+	set_ierr(ierr, PMPI_Buffer_detach(&was, size));
 }
 
 BINDING(ompi_type_get_contents_f, MPI_Fint *type, MPI_Fint *nints, MPI_Fint *naddresses,
@@ -213,10 +217,10 @@ BINDING(ompi_type_get_contents_f, MPI_Fint *type, MPI_Fint *nints, MPI_Fint *nad
 	for (int i = 0; rc == MPI_SUCCESS && i < n; i++)
 		types[i] = PMPI_Type_c2f(made[i]);
 	free(made);
-	answer(ierr, rc);
+	set_ierr(ierr, rc);
 }
 
-/* Functions that have no stand-in in Fortran yet end with a message. */
+/* Functions that the stand-in does not support from Fortran report an error. */
 static void refuse(const char *function, MPI_Fint *ierr)
 {
 	fprintf(stderr,
@@ -224,7 +228,7 @@ static void refuse(const char *function, MPI_Fint *ierr)
 		"without --gpu-ckpt\n",
 		function);
 	PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
-	answer(ierr, MPI_ERR_UNSUPPORTED_OPERATION);
+	set_ierr(ierr, MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 BINDING(ompi_comm_spawn_f, char *command, char *argv, MPI_Fint *maxprocs, MPI_Fint *info,

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Functions of libgpuckpt-mpi.so that the handwritten Fortran bindings call. */
 #include "shim/mpi/fortran/fortran.h"
 
 #include "shim/mpi/base/function.h"
@@ -46,7 +47,8 @@ int gck_mpi_fortran_keyval(int kind, bool aint, gck_mpi_fortran_fn *copy,
 	return gck_mpi_error(NULL, gck_mpi_keyval_create(&like, number), "MPI_Comm_create_keyval");
 }
 
-/* The handle of an attribute; its error handler: a datatype has none. */
+/* Checks the handle of an attribute. *owner is the object whose error handler is called; a datatype
+ * has none. */
 static int check(int kind, const void *handle, void **owner)
 {
 	const struct gck_mpi_handle *h = handle;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""generate.py TABLES OUTPUT: from functions.tbl, what Fortran programs call. OUTPUT is bindings.c (a
-function ompi_NAME_f for each function that the kinds of its parameters say all about, with all the
-names that Open MPI's libmpi_mpifh.so.40 gives it) or names.h (the names of the others)."""
+"""generate.py TABLES OUTPUT: writes what Fortran programs call, from functions.tbl. OUTPUT is
+bindings.c (a function ompi_NAME_f for each function that the kinds of its parameters describe
+completely, with all its names in Open MPI's libmpi_mpifh.so.40) or names.h (the names of the
+functions written by hand)."""
 import importlib.machinery
 import importlib.util
 import os
@@ -10,25 +11,27 @@ import sys
 
 sys.dont_write_bytecode = True
 
-# Written by hand: callbacks, results, strings in arrays. The rest of the table is not for Fortran.
-HAND = """Init Init_thread Wtime Wtick Pcontrol Op_create Comm_create_errhandler File_create_errhandler
-Win_create_errhandler Errhandler_create Comm_create_keyval Type_create_keyval Win_create_keyval
-Keyval_create Comm_get_attr Type_get_attr Win_get_attr Attr_get Comm_set_attr Type_set_attr
-Win_set_attr Attr_put Grequest_start Register_datarep Comm_spawn Comm_spawn_multiple Buffer_detach
-Type_get_contents""".split()
+# Written by hand: callbacks, results, strings in arrays.
+HAND = """Init Init_thread Wtime Wtick Pcontrol Op_create Comm_create_errhandler
+File_create_errhandler Win_create_errhandler Errhandler_create Comm_create_keyval
+Type_create_keyval Win_create_keyval Keyval_create Comm_get_attr Type_get_attr Win_get_attr
+Attr_get Comm_set_attr Type_set_attr Win_set_attr Attr_put Grequest_start Register_datarep
+Comm_spawn Comm_spawn_multiple Buffer_detach Type_get_contents""".split()
+# Sections of the table that Fortran does not have.
 SECTIONS = ("fortran", "tool", "tool_cvar", "tool_pvar")
 # MPI-1: addresses are INTEGERs
 SHORT = """Address Type_extent Type_hindexed Type_hvector Type_lb Type_struct Type_ub""".split()
-# What Open MPI has besides: the same function with a C_PTR, and two that return a value.
+# Further names in Open MPI: the same function with a C_PTR.
 OTHERS = {"Alloc_mem_cptr": "Alloc_mem", "Win_allocate_cptr": "Win_allocate",
-          "Win_allocate_shared_cptr": "Win_allocate_shared", "Win_shared_query_cptr": "Win_shared_query"}
+          "Win_allocate_shared_cptr": "Win_allocate_shared",
+          "Win_shared_query_cptr": "Win_shared_query"}
 C2F = {"comm": "Comm", "type": "Type", "group": "Group", "op": "Op", "errhandler": "Errhandler",
        "info": "Info", "request": "Request", "message": "Message", "win": "Win", "file": "File"}
 WIDE = {"aint": "MPI_Aint", "offset": "MPI_Offset", "xcount": "MPI_Count"}
 
 
 def load_table(folder):
-    """The functions that Fortran has, as the stand-in's own generator reads them."""
+    """The functions that Fortran has, as shim/mpi/generate reads them."""
     path = os.path.join(folder, "generate")
     sys.path.insert(0, folder)
     loader = importlib.machinery.SourceFileLoader("generate", path)
@@ -42,7 +45,7 @@ def load_table(folder):
 
 
 class Binding:
-    """One function: its Fortran parameters, and what is done before and after the C call."""
+    """One function: its Fortran parameters, and the code before and after the C call."""
 
     def __init__(self, function, handles):
         self.name, self.handles = function.name, handles
@@ -74,7 +77,7 @@ class Binding:
             self.add_int(p)
 
     def take(self, kind, name, argument):
-        """A Fortran parameter and the C argument that it becomes."""
+        """Add a Fortran parameter and the C argument for it."""
         self.parameters.append(f"{kind} *{name}")
         self.arguments.append(argument)
 
@@ -91,18 +94,19 @@ class Binding:
         elif p.way:
             self.take("MPI_Fint", p.name, f"&c_{p.name}")
             start = f"PMPI_{kind}_f2c(*{p.name})" if p.way == "&" else f"PMPI_{kind}_f2c(0)"
-            self.before.append(f"{c} c_{p.name} = {start};" if p.way == "&" else f"{c} c_{p.name};")
+            self.before.append(f"{c} c_{p.name} = {start};" if p.way == "&"
+                               else f"{c} c_{p.name};")
             self.after.append(f"*{p.name} = PMPI_{kind}_c2f(c_{p.name});")
         else:
             self.take("MPI_Fint", p.name, f"PMPI_{kind}_f2c(*{p.name})")
 
     def add_string(self, p):
-        """A string: blanks at its end in Fortran, and its length behind all parameters."""
+        """A string. Fortran pads it with blanks and passes its length after all parameters."""
         self.take("char", p.name, f"c_{p.name}")
         self.lengths.append(f"int l_{p.name}")
         if p.way:
-            room = p.length if p.length.startswith("MPI_") else f"*{p.length} + 1"
-            self.before.append(f"char *c_{p.name} = gck_f_buffer({room});")
+            size = p.length if p.length.startswith("MPI_") else f"*{p.length} + 1"
+            self.before.append(f"char *c_{p.name} = gck_f_buffer({size});")
             flag = "if (*flag)\n\t\t\t" if self.base == "Info_get" else ""
             self.after.append(f"{flag}gck_f_string_out({p.name}, l_{p.name}, c_{p.name});")
         else:
@@ -120,7 +124,7 @@ class Binding:
             self.take("MPI_Fint", p.name, f"*{p.name} != 0")
 
     def add_wide(self, p):
-        """An integer of another kind than INTEGER; an INTEGER in MPI-1."""
+        """An integer that is wider than INTEGER, except in MPI-1."""
         c = WIDE[p.kind]
         if not self.short:
             self.take(c, p.name, p.name if p.way or p.length is not None else f"*{p.name}")
@@ -136,11 +140,12 @@ class Binding:
             self.take("MPI_Fint", p.name, f"*{p.name}")
 
     def add_int(self, p):
-        """INTEGERs, alone or in an array: as C has them, but for indices, which begin at 1."""
+        """INTEGERs, alone or in an array: the same as in C, but indices begin at 1."""
         if "weights" in p.name:
             self.take("MPI_Fint", p.name, f"gck_f_weights({p.name})")
         else:
-            self.take("MPI_Fint", p.name, p.name if p.way or p.length is not None else f"*{p.name}")
+            self.take("MPI_Fint", p.name,
+                      p.name if p.way or p.length is not None else f"*{p.name}")
         if self.base in ("Waitany", "Testany") and p.name == "index":
             self.after.append("if (*index != MPI_UNDEFINED && *index >= 0)\n\t\t\t++*index;")
         if p.name == "array_of_indices":
@@ -150,8 +155,8 @@ class Binding:
     def text(self):
         """The function."""
         parameters = ", ".join(self.parameters + ["MPI_Fint *ierr"] + self.lengths)
-        lines = [f"void ompi{'x' if self.name.startswith('MPIX') else ''}_{self.base.lower()}_f({parameters})",
-                 "{"]
+        x = "x" if self.name.startswith("MPIX") else ""
+        lines = [f"void ompi{x}_{self.base.lower()}_f({parameters})", "{"]
         lines += ["\t" + line for line in self.before]
         lines.append(f"\tint rc = P{self.name}({', '.join(self.arguments)});\n")
         if self.after:
@@ -164,7 +169,7 @@ class Binding:
 
 
 def length_of(text):
-    """An array's length in terms of the Fortran parameters."""
+    """The length of an array, as an expression of the Fortran parameters."""
     if "(" in text:
         function, _, name = text.rstrip(")").partition("(")
         return f"gck_f_{function}(*{name})"
@@ -172,7 +177,7 @@ def length_of(text):
 
 
 def names_of(prefix, x, base):
-    """What a function is called with a prefix (mpi, pmpi): by the compilers, and in mpi_f08."""
+    """A function's names with a prefix (mpi, pmpi): those of compilers, and in mpi_f08."""
     lower, upper = f"{prefix}{x}_{base.lower()}", f"{prefix}{x}_{base}".upper()
     camel = f"{(prefix + x).upper()}_{base}"
     names_ = [lower, lower + "_", lower + "__", upper, camel + "_f"]
@@ -181,13 +186,13 @@ def names_of(prefix, x, base):
 
 
 def names(x, base, target):
-    """Weak names of a function, in the assembler's words: C would take some for its own."""
+    """Weak aliases of a function, in assembly because C has functions of some of the names."""
     return [f'__asm__(".weak {name}\\n.set {name}, {target}");'
             for name in names_of("mpi", x, base) + names_of("pmpi", x, base)]
 
 
 def split(function):
-    """Its name in parts: "x" for an extension, and what follows MPI_."""
+    """The parts of a function's name: "x" for an extension, and what follows MPI_."""
     return "x" if function.name.startswith("MPIX") else "", function.name.split("_", 1)[1]
 
 
@@ -201,14 +206,16 @@ def bindings_c(functions, handles):
             text += [Binding(f, handles).text(), *names(x, base, f"ompi{x}_{base.lower()}_f"), ""]
     for other, base in OTHERS.items():
         same, target = f"ompi_{other.lower()}_f", f"ompi_{base.lower()}_f"
-        text += [f'__asm__(".globl {same}\\n.set {same}, {target}");', *names("", other, target), ""]
+        text += [f'__asm__(".globl {same}\\n.set {same}, {target}");',
+                 *names("", other, target), ""]
     return "\n".join(text)
 
 
 def names_h(functions):
-    """The names of those that are."""
+    """The names of the functions written by hand."""
     text = ["/* Generated from functions.tbl by shim/mpi/fortran/generate.py. */"]
-    for x, base in [split(f) for f in functions] + [("", "Aint_add"), ("", "Aint_diff"), ("", "F_sync_reg")]:
+    others = [("", "Aint_add"), ("", "Aint_diff"), ("", "F_sync_reg")]
+    for x, base in [split(f) for f in functions] + others:
         if base in HAND or base.startswith(("Aint_", "F_sync")):
             text += names(x, base, f"ompi{x}_{base.lower()}_f")
     return "\n".join(text) + "\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * MPI_Sizeof of mpif.h: a function for each type and number of dimensions. */
+ * MPI_Sizeof of mpif.h: a function for each type and rank of array. */
 #include "shim/mpi/fortran/fortran.h"
 
-/* Parameters: the variable (or its descriptor), INTEGER size, and INTEGER ierror, which may be left
- * out. */
+/* The parameters are the variable (or its descriptor), INTEGER size, and the optional INTEGER
+ * ierror. */
 #define SIZEOF(type, bytes) ONE(mpi_sizeof_##type, bytes) ONE(pmpi_sizeof_##type, bytes)
 
 #define ONE(name, bytes) \
@@ -15,8 +15,9 @@
 		if (ierr) \
 			*ierr = MPI_SUCCESS; \
 	} \
-	OF(name, 1) OF(name, 2) OF(name, 3) OF(name, 4) OF(name, 5) OF(name, 6) OF(name, 7) OF(name, 8) \
-	OF(name, 9) OF(name, 10) OF(name, 11) OF(name, 12) OF(name, 13) OF(name, 14) OF(name, 15)
+	OF(name, 1) OF(name, 2) OF(name, 3) OF(name, 4) OF(name, 5) OF(name, 6) OF(name, 7) \
+	OF(name, 8) OF(name, 9) OF(name, 10) OF(name, 11) OF(name, 12) OF(name, 13) OF(name, 14) \
+	OF(name, 15)
 
 #define OF(name, n)                                            \
 	GCK_F extern __typeof__(name##_scalar_) name##_r##n##_ \
@@ -35,7 +36,7 @@ SIZEOF(complex32, 8)
 SIZEOF(complex64, 16)
 SIZEOF(complex128, 32)
 
-/* In Open MPI's library it is there to be linked; programs do not call it. */
+/* Open MPI's library exports it for linking; programs do not call it. */
 GCK_F void mpiext_pcollreq_mpifh_dummy(void);
 void mpiext_pcollreq_mpifh_dummy(void)
 {

@@ -1,11 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Conversion of Fortran's values to C's. */
 #include "shim/mpi/fortran/fortran.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* In the program, in Open MPI's Fortran libraries and in libgpuckpt-mpi.so: the loader makes all mean
- * the first. */
+/* Defined in the program, in Open MPI's Fortran libraries and in libgpuckpt-mpi.so; the loader
+ * binds all references to the first. */
 extern int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_status_ignore_,
 	mpi_fortran_statuses_ignore_, mpi_fortran_unweighted_, mpi_fortran_weights_empty_;
 
@@ -16,7 +17,7 @@ void *gck_f_choice(char *buffer)
 	return buffer == (char *)&mpi_fortran_in_place_ ? MPI_IN_PLACE : buffer;
 }
 
-/* INTEGER status(6) has the very bytes of an MPI_Status. */
+/* INTEGER status(6) has the bytes of an MPI_Status. */
 MPI_Status *gck_f_status(MPI_Fint *status)
 {
 	return status == &mpi_fortran_status_ignore_ ? MPI_STATUS_IGNORE
@@ -38,10 +39,10 @@ int *gck_f_weights(MPI_Fint *weights)
 
 char *gck_f_buffer(int bytes)
 {
-	char *capacity = calloc((size_t)bytes + 1, 1);
+	char *buffer = calloc((size_t)bytes + 1, 1);
 
-	if (capacity)
-		return capacity;
+	if (buffer)
+		return buffer;
 	fprintf(stderr, "gpuckpt: no memory for an argument of %d bytes in a Fortran call of MPI\n",
 		bytes);
 	abort();
@@ -49,7 +50,7 @@ char *gck_f_buffer(int bytes)
 
 char *gck_f_string(const char *text, int length, bool both)
 {
-	char *made;
+	char *string;
 
 	while (length > 0 && text[length - 1] == ' ')
 		length--;
@@ -57,9 +58,9 @@ char *gck_f_string(const char *text, int length, bool both)
 		text++;
 		length--;
 	}
-	made = gck_f_buffer(length);
-	memcpy(made, text, (size_t)length);
-	return made;
+	string = gck_f_buffer(length);
+	memcpy(string, text, (size_t)length);
+	return string;
 }
 
 void gck_f_string_out(char *to, int length, const char *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is attached to a handle, and the names among it: they are kept here, for a restart, and told
- * to the real library, for its messages. */
+ * What is attached to a handle, and the names of objects: they are stored here for a restart, and
+ * passed to the real library for its messages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +35,13 @@ void gck_mpi_attached_free(struct gck_mpi_handle *h)
 	free(a);
 }
 
-/* The name that the program gave it, or that was saved; NULL: none. */
-static const char *name_given(const struct gck_mpi_handle *h)
+/* The name that the program set; NULL: none. */
+static const char *program_name(const struct gck_mpi_handle *h)
 {
 	return h->attached ? h->attached->name : NULL;
 }
 
-static int keep(void *handle, const char *name)
+static int store_name(void *handle, const char *name)
 {
 	struct gck_mpi_attached *a;
 	char *copy = strndup(name, MPI_MAX_OBJECT_NAME - 1);
@@ -58,23 +58,23 @@ static int keep(void *handle, const char *name)
 	return a ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
-/* Whether it has a name that was given to it. */
-static int given(const void *handle, char *name, int *length)
+/* Copies the name that the program set; 0 if there is none. */
+static int copy_name(const void *handle, char *name, int *length)
 {
 	const struct gck_mpi_handle *h = handle;
-	const char *have;
+	const char *stored;
 
 	pthread_mutex_lock(&gck_mpi_attached_lock);
-	have = name_given(h);
-	if (have) {
-		strcpy(name, have);
-		*length = (int)strlen(have);
+	stored = program_name(h);
+	if (stored) {
+		strcpy(name, stored);
+		*length = (int)strlen(stored);
 	}
 	pthread_mutex_unlock(&gck_mpi_attached_lock);
-	return have != NULL;
+	return stored != NULL;
 }
 
-/* owner: whose error handler it is. */
+/* owner: the object whose error handler is called. */
 #define FOR_KIND(Name, kind, type, owner) \
 	GCK_MPI_FUNCTION(Name##_set_name, (type handle, const char *name)) \
 	{ \
@@ -83,7 +83,7 @@ static int given(const void *handle, char *name, int *length)
 		gck_mpi_enter(); \
 		rc = gck_mpi_real.Name##_set_name(gck_mpi_real_handle(handle, kind), name); \
 		if (rc == MPI_SUCCESS) \
-			rc = keep(handle, name); \
+			rc = store_name(handle, name); \
 		gck_mpi_leave(); \
 		return gck_mpi_error(owner, rc, "MPI_" #Name "_set_name"); \
 	} \
@@ -92,7 +92,8 @@ static int given(const void *handle, char *name, int *length)
 		int rc = MPI_SUCCESS; \
 \
 		gck_mpi_enter(); \
-		if (!gck_mpi_is(handle, kind) || !name || !length || !given(handle, name, length)) \
+		if (!gck_mpi_is(handle, kind) || !name || !length || \
+		    !copy_name(handle, name, length)) \
 			rc = gck_mpi_real.Name##_get_name(gck_mpi_real_handle(handle, kind), \
 							  name, length); \
 		gck_mpi_leave(); \
@@ -103,7 +104,7 @@ FOR_KIND(Comm, GCK_MPI_COMM, MPI_Comm, handle)
 FOR_KIND(Type, GCK_MPI_DATATYPE, MPI_Datatype, NULL)
 FOR_KIND(Win, GCK_MPI_WIN, MPI_Win, handle)
 
-void gck_mpi_name_for_people(struct gck_mpi_handle *h, char *name)
+void gck_mpi_display_name(struct gck_mpi_handle *h, char *name)
 {
 	const struct gck_mpi_file *file = gck_mpi_file_of((MPI_File)h);
 	int length = 0, rc = MPI_ERR_OTHER;
@@ -118,6 +119,6 @@ void gck_mpi_name_for_people(struct gck_mpi_handle *h, char *name)
 	else if (h->kind == GCK_MPI_WIN)
 		rc = gck_mpi_real.Win_get_name(h->real, name, &length);
 	gck_mpi_leave();
-	if (!given(h, name, &length) && (rc != MPI_SUCCESS || !length))
+	if (!copy_name(h, name, &length) && (rc != MPI_SUCCESS || !length))
 		strcpy(name, "without a name");
 }

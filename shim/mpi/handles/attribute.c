@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attributes: values attached to handles under a key value's number; MPI's functions on attributes and
- * key values. */
+ * Attributes: values attached to handles under the number of a key value; MPI's functions on
+ * attributes and key values. */
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
@@ -15,7 +15,7 @@ struct gck_mpi_attribute {
 	struct gck_mpi_value value;
 };
 
-/* With the lock held: the link that leads to it, or NULL. */
+/* The link that points at the attribute, or NULL. The caller holds the lock. */
 static struct gck_mpi_attribute **find(struct gck_mpi_handle *h, int number)
 {
 	struct gck_mpi_attribute **at = h->attached ? &h->attached->attributes : NULL;
@@ -34,7 +34,7 @@ static void unlink_one(struct gck_mpi_attribute **at)
 	free(a);
 }
 
-/* Gives the list back without calling anybody. */
+/* Frees the list without calling callbacks. */
 static void drop_all(struct gck_mpi_attribute *first)
 {
 	pthread_mutex_lock(&gck_mpi_attached_lock);
@@ -91,7 +91,7 @@ static int attribute_delete(void *handle, int number)
 	k = a->keyval;
 	k->references++;
 	pthread_mutex_unlock(&gck_mpi_attached_lock);
-	/* the attribute stays where it is meanwhile: the callback may be given its address */
+	/* the attribute stays linked during the callback, which may be given its address */
 	rc = gck_mpi_keyval_delete(k, handle, &a->value);
 	pthread_mutex_lock(&gck_mpi_attached_lock);
 	at = find(h, number);
@@ -105,15 +105,15 @@ static int attribute_delete(void *handle, int number)
 int gck_mpi_attribute_set(void *handle, int number, const struct gck_mpi_value *value)
 {
 	struct gck_mpi_handle *h = handle;
-	bool there;
+	bool exists;
 	int rc;
 
 	if (number < GCK_MPI_KEYVALS_PREDEFINED)
 		return MPI_ERR_OTHER;
 	pthread_mutex_lock(&gck_mpi_attached_lock);
-	there = find(h, number) != NULL;
+	exists = find(h, number) != NULL;
 	pthread_mutex_unlock(&gck_mpi_attached_lock);
-	rc = there ? attribute_delete(handle, number) : MPI_SUCCESS;
+	rc = exists ? attribute_delete(handle, number) : MPI_SUCCESS;
 	return rc == MPI_SUCCESS ? gck_mpi_attribute_put(handle, number, value) : rc;
 }
 
@@ -141,7 +141,7 @@ int gck_mpi_attribute_get(void *handle, int number, enum gck_mpi_language langua
 	return rc;
 }
 
-/* The number of the newest that the program set; -1: none. */
+/* The number of the newest attribute that the program set; -1: none. */
 static int newest(struct gck_mpi_handle *h)
 {
 	const struct gck_mpi_attribute *a;
@@ -165,7 +165,8 @@ int gck_mpi_attributes_delete(void *handle)
 	return rc;
 }
 
-/* All numbers, newest first (callbacks may change the list); -1: no memory. */
+/* Copies all numbers, newest first, because callbacks may change the list. Returns how many; -1: no
+ * memory. */
 static long list_numbers(const struct gck_mpi_handle *h, int **numbers)
 {
 	const struct gck_mpi_attribute *first;
@@ -188,7 +189,7 @@ static long list_numbers(const struct gck_mpi_handle *h, int **numbers)
 	return n;
 }
 
-/* What predefined ones say is handed on, but for MPI_LASTUSEDCODE, as Open MPI does. */
+/* Predefined attributes are copied except MPI_LASTUSEDCODE, as Open MPI does. */
 static int copy_predefined(struct gck_mpi_attribute *a, struct gck_mpi_value *out, int *flag)
 {
 	*out = a->value;
@@ -275,7 +276,7 @@ static int get(void *handle, int number, void *pointer, int *flag)
 	return rc;
 }
 
-/* invalid: the error for a handle that is none; owner: whose error handler it is. */
+/* invalid: the error for an invalid handle; owner: the object whose error handler is called. */
 #define FOR_KIND(Name, kind, type, invalid, owner) \
 	GCK_MPI_FUNCTION(Name##_create_keyval, \
 			 (MPI_##Name##_copy_attr_function *copy, \
@@ -314,7 +315,7 @@ FOR_KIND(Comm, GCK_MPI_COMM, MPI_Comm, MPI_ERR_COMM, handle)
 FOR_KIND(Type, GCK_MPI_DATATYPE, MPI_Datatype, MPI_ERR_TYPE, NULL)
 FOR_KIND(Win, GCK_MPI_WIN, MPI_Win, MPI_ERR_WIN, handle)
 
-/* MPI-1's names. */
+/* The names of MPI-1. */
 
 GCK_MPI_FUNCTION(Keyval_create, (MPI_Copy_function *copy, MPI_Delete_function *delete, int *number,
 				 void *extra))

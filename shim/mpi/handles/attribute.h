@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attributes of communicators, datatypes and windows: wholly ours. Callbacks are program code:
- * call these outside the gate (before gck_mpi_enter or after gck_mpi_leave). */
+ * Attributes of communicators, datatypes and windows. The stand-in implements them without the real
+ * library. Callbacks are program code, so these functions are called outside the gate (before
+ * gck_mpi_enter or after gck_mpi_leave). */
 #ifndef GCK_MPI_ATTRIBUTE_H
 #define GCK_MPI_ATTRIBUTE_H
 
@@ -9,15 +10,16 @@
 
 struct gck_mpi_attribute;
 
-/* MPI_Comm_dup and the like, MPI_Type_dup: runs the copy callbacks of from's attributes, oldest
- * first. On an error the new object is to be freed (its attributes first) and the code returned. */
+/* For MPI_Comm_dup, MPI_Type_dup and the like: runs the copy callbacks of from's attributes, oldest
+ * first. After an error the caller frees the new object (its attributes first) and returns the
+ * code. */
 int gck_mpi_attributes_copy(void *to, const void *from);
 
-/* Before an object is freed: runs the delete callbacks, newest first. An error means that the
- * object stays; its code is what the call returns. Finalize does it for MPI_COMM_SELF. */
+/* Runs the delete callbacks, newest first, before an object is freed. After an error the object
+ * stays and the MPI call returns the code. MPI_Finalize does this for MPI_COMM_SELF. */
 int gck_mpi_attributes_delete(void *handle);
 
-/* An attribute's value, as it was set by, or is to be seen by, a language. */
+/* An attribute's value as one language sets or sees it. */
 struct gck_mpi_value {
 	enum gck_mpi_language language;
 	union {
@@ -27,13 +29,14 @@ struct gck_mpi_value {
 	};
 };
 
-/* What the MPI functions of all languages do; they return an MPI error code. handle is a valid one
- * of ours. number: the key value. */
+/* Implement the MPI functions of all languages; return an MPI error code. handle is a valid handle
+ * of the stand-in; number is the key value. */
 int gck_mpi_attribute_set(void *handle, int number, const struct gck_mpi_value *value);
 int gck_mpi_attribute_get(void *handle, int number, enum gck_mpi_language language,
 			  struct gck_mpi_value *value, int *flag);
 
-/* Sets a value, of predefined ones too, without calling a callback. */
+/* Sets a value without calling a callback; predefined attributes are allowed. Returns an MPI error
+ * code. */
 int gck_mpi_attribute_put(void *handle, int number, const struct gck_mpi_value *value);
 
 #endif

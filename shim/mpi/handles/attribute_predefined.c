@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The attributes that MPI itself sets. MPI_COMM_WORLD's are what the first step's library said: a
- * program may keep them, so a restart does not change them. */
+ * The attributes that MPI itself sets. Those of MPI_COMM_WORLD come from the library of the first
+ * step. The program may have stored them, so a restart does not change them. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,8 +11,8 @@
 #include "shim/mpi/handles/attribute_predefined.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool read_in;
-static int told_tag_ub; /* as the program may have seen it */
+static atomic_bool loaded;
+static int seen_tag_ub; /* the value that the program may have seen */
 
 int gck_mpi_tag_ub = INT_MAX / 2;
 
@@ -23,7 +23,8 @@ static int put_integer(void *handle, int number, int value)
 	return gck_mpi_attribute_put(handle, number, &v);
 }
 
-/* For each of the program's tags, from 0 on, there is one above them all. */
+/* Halves the range, so that each tag of the program from 0 on has a counterpart above all of them.
+ * */
 int gck_mpi_tag_ub_take(void)
 {
 	int *value, flag, rc;
@@ -41,7 +42,7 @@ int gck_mpi_own_tag(int tag)
 	return tag < 0 || tag > gck_mpi_tag_ub ? tag : gck_mpi_tag_ub + 1 + tag;
 }
 
-static int take_over(int number)
+static int load_one(int number)
 {
 	int *value, flag, rc;
 
@@ -52,22 +53,22 @@ static int take_over(int number)
 		return rc;
 	if (number != MPI_TAG_UB)
 		return put_integer(MPI_COMM_WORLD, number, *value);
-	told_tag_ub = gck_mpi_tag_ub;
-	return put_integer(MPI_COMM_WORLD, number, told_tag_ub);
+	seen_tag_ub = gck_mpi_tag_ub;
+	return put_integer(MPI_COMM_WORLD, number, seen_tag_ub);
 }
 
 int gck_mpi_attributes_of_world(void)
 {
 	int rc = MPI_SUCCESS;
 
-	if (atomic_load(&read_in))
+	if (atomic_load(&loaded))
 		return rc;
 	pthread_mutex_lock(&lock);
 	for (int number = MPI_TAG_UB; number <= MPI_UNIVERSE_SIZE && rc == MPI_SUCCESS; number++)
-		if (!atomic_load(&read_in))
-			rc = take_over(number);
+		if (!atomic_load(&loaded))
+			rc = load_one(number);
 	if (rc == MPI_SUCCESS)
-		atomic_store(&read_in, true);
+		atomic_store(&loaded, true);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
@@ -92,10 +93,10 @@ int gck_mpi_attributes_of_win(void *win, void *base, MPI_Aint size, int disp_uni
 
 static int rebuild(struct gck_error *err)
 {
-	if (atomic_load(&read_in) && gck_mpi_tag_ub < told_tag_ub)
+	if (atomic_load(&loaded) && gck_mpi_tag_ub < seen_tag_ub)
 		return gck_fail(err, ENOTSUP, "MPI_TAG_UB is %d here and was %d where the program "
 				"asked for it: restart where Open MPI uses the same transport",
-				gck_mpi_tag_ub, told_tag_ub);
+				gck_mpi_tag_ub, seen_tag_ub);
 	return 0;
 }
 

@@ -6,23 +6,26 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* The predefined attributes of a window. base is what the program's MPI_WIN_BASE says. */
+/* Sets the predefined attributes of a new window; base is the value of MPI_WIN_BASE. Returns an MPI
+ * error code. */
 int gck_mpi_attributes_of_win(void *win, void *base, MPI_Aint size, int disp_unit, int flavor,
 			      int model);
 
-/* MPI_COMM_WORLD's predefined attributes, from the real library, when first they are needed. */
+/* Reads MPI_COMM_WORLD's predefined attributes from the real library on the first call. Returns an
+ * MPI error code. */
 int gck_mpi_attributes_of_world(void);
 
-/* Some calls of the real library (MPI_Intercomm_create, MPI_Comm_create_group) send messages with the
- * tag that they are given, on a communicator of the program's. They are told apart by tags above the
- * program's MPI_TAG_UB, which is half of the real one: sends of the program with such a tag fail.
- * take: asks the real library, right after its MPI_Init; an MPI error. own_tag: the one for a
- * program's tag; one that is wrong stays as it is. */
+/* Some calls of the real library (MPI_Intercomm_create, MPI_Comm_create_group) send messages with
+ * the tag that they are given, on the program's communicator. The stand-in gives them tags above
+ * the program's MPI_TAG_UB, which is half of the real one. The program's sends with such a tag
+ * fail. gck_mpi_tag_ub_take reads the real value right after the real MPI_Init and returns an MPI
+ * error code; gck_mpi_own_tag maps a program's tag to one above the limit, an invalid tag to
+ * itself. */
 extern int gck_mpi_tag_ub;
 int gck_mpi_tag_ub_take(void);
 int gck_mpi_own_tag(int tag);
 
-/* A send with it is refused: a quiesce would leave its message where it is. */
+/* Sends with such a tag are refused because a quiesce would not flush their messages. */
 static inline bool gck_mpi_tag_is_own(int tag)
 {
 	return tag > gck_mpi_tag_ub;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Binds to the copy of the real library that the namespace holds. */
+ * Binding to the copy of the real library in the link namespace. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "shim/mpi/real.h"
 #include "shim/namespace/namespace.h"
 
-/* Stands for a function that this build of Open MPI does not have: its extensions are optional. */
+/* Replaces an optional function that this build of Open MPI does not have. */
 static int not_there(void)
 {
 	return MPI_ERR_UNSUPPORTED_OPERATION;
@@ -28,9 +28,9 @@ static int bind_functions(struct gck_error *err)
 		if (!address && !gck_mpi_is_optional(s->name))
 			return gck_fail(
 				err, ENOEXEC,
-				"%s has no %s: it is no Open MPI 4.1, which gpuckpt was built for; "
-				"install that, name it in GPUCKPT_MPI_LIBRARY, or submit with "
-				"mpi=none to run without checkpoints of MPI",
+				"%s has no %s: it is not Open MPI 4.1, for which gpuckpt was "
+				"built; install that, name it in GPUCKPT_MPI_LIBRARY, or submit "
+				"with mpi=none to run without checkpoints of MPI",
 				gck_mpi_ns_library(), s->name);
 		*s->at = address ? address : (void *)not_there;
 	}
@@ -45,8 +45,8 @@ static int bind_predefined(struct gck_error *err)
 
 		if (!real)
 			return gck_fail(err, ENOEXEC,
-					"%s has no %s: it is no Open MPI 4.1, which gpuckpt was "
-					"built for; install that, or name it in "
+					"%s has no %s: it is not Open MPI 4.1, for which gpuckpt "
+					"was built; install that, or name it in "
 					"GPUCKPT_MPI_LIBRARY",
 					gck_mpi_ns_library(), s->name);
 		gck_mpi_handle_set_real(h, real);
@@ -56,7 +56,7 @@ static int bind_predefined(struct gck_error *err)
 	return 0;
 }
 
-/* Open MPI 5 has the same SONAME, and most of the names. */
+/* Checked separately because Open MPI 5 has the same SONAME and most of the names. */
 static int check_version(struct gck_error *err)
 {
 	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -67,7 +67,7 @@ static int check_version(struct gck_error *err)
 		return 0;
 	return gck_fail(
 		err, ENOTSUP,
-		"%s is \"%.30s\": it is no Open MPI 4.1, which gpuckpt was built for; install "
+		"%s is \"%.30s\": it is not Open MPI 4.1, for which gpuckpt was built; install "
 		"that, name it in GPUCKPT_MPI_LIBRARY, or submit with mpi=none to run without "
 		"checkpoints of MPI",
 		gck_mpi_ns_library(), version);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Open MPI's C++ bindings (libmpi_cxx.so.40, which mpicxx links) are in the program, unchanged. Where
- * they look inside Open MPI's objects they do it in functions of their own, ompi_cxx_*, which come
- * from here instead; the rest is what they need to link. */
+ * Symbols for Open MPI's C++ bindings (libmpi_cxx.so.40, which mpicxx links), which the program
+ * uses unchanged. They access Open MPI's objects only through the functions ompi_cxx_*, which this
+ * file replaces. The other symbols are those that the bindings need to link. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "shim/mpi/handles/op.h"
 
 typedef void callback(void);
-/* libmpi_cxx's: makes C++ objects of a handle, calls function with them. */
+/* A function of libmpi_cxx: makes a C++ object from the handle and calls function with it. */
 typedef void dispatcher(void *handle, int *code, const char *message, callback *function);
 
 static struct {
@@ -20,7 +20,7 @@ static struct {
 	MPI_Win_errhandler_function *win;
 } throws;
 
-/* The kinds of C++ communicators (MPI::Comm::…). */
+/* The C++ classes of communicators (MPI::Intracomm and so on). */
 enum { INTRACOMM = 1, INTERCOMM, CARTCOMM, GRAPHCOMM };
 
 int ompi_cxx_comm_get_type(MPI_Comm comm) GCK_MPI_SHOWN;
@@ -110,14 +110,14 @@ void ompi_cxx_errhandler_set_callbacks(MPI_Errhandler errhandler,
 				       MPI_File_errhandler_function *file,
 				       MPI_Win_errhandler_function *win)
 {
-	(void)errhandler; /* MPI::ERRORS_THROW_EXCEPTIONS */
+	(void)errhandler; /* it is always MPI::ERRORS_THROW_EXCEPTIONS */
 	throws.comm = comm;
 	throws.file = file;
 	throws.win = win;
 	gck_mpi_error_set_throw(throw);
 }
 
-/* C++'s callbacks for attributes are C functions with a C++ one as their state. */
+/* The bindings' attribute callbacks are C functions whose extra state is the C++ callback. */
 #define CREATE_KEYVAL(name, create) \
 	int name(void *copy, void *delete, int *keyval, void *extra, int flags, void *more) \
 		GCK_MPI_SHOWN; \
@@ -132,14 +132,15 @@ CREATE_KEYVAL(ompi_cxx_attr_create_keyval_comm, MPI_Comm_create_keyval)
 CREATE_KEYVAL(ompi_cxx_attr_create_keyval_win, MPI_Win_create_keyval)
 CREATE_KEYVAL(ompi_cxx_attr_create_keyval_type, MPI_Type_create_keyval)
 
-/* After MPI_Op_create of libmpi_cxx's function that calls this one. */
+/* Called after MPI_Op_create with libmpi_cxx's C function, which calls the C++ function given
+ * here. */
 void ompi_op_set_cxx_callback(MPI_Op op, callback *function) GCK_MPI_SHOWN;
 void ompi_op_set_cxx_callback(MPI_Op op, callback *function)
 {
 	gck_mpi_op_set_cxx(op, function);
 }
 
-/* Only functions of libmpi_cxx that are never called, for those above come first, refer to these. */
+/* Referenced only by functions of libmpi_cxx that the functions above replace, so never called. */
 #define NEVER_CALLED(name) \
 	int name(void) GCK_MPI_SHOWN; \
 	int name(void) \
@@ -157,7 +158,7 @@ int ompi_errcode_intern_lastused;
 extern char ompi_errcodes_intern[120] GCK_MPI_SHOWN;
 char ompi_errcodes_intern[120];
 
-/* Where C++ keeps its data representations: Open MPI's opal_list_t, empty. */
+/* The list in which the bindings store data representations: an empty opal_list_t of Open MPI. */
 struct list {
 	void *object[2], *anchor[2], *next, *previous, *item_state;
 	size_t length;

@@ -75,12 +75,12 @@ void gck_mpi_errhandler_inherit(void *child, const void *parent)
 {
 	const struct gck_mpi_handle *p = parent;
 
-	/* without memory the child has the default: an error ends the job, which it does then */
+	/* without memory the child keeps the default, which ends the job at an error */
 	if (p->attached)
 		(void)attach(child, gck_mpi_errhandler_of((void *)(uintptr_t)parent));
 }
 
-/* The bodies for a kind of object. The null file stands for files that are yet to be opened. */
+/* The functions for each kind of object. MPI_FILE_NULL has the handler of files opened later. */
 
 static int is_object(const void *handle, enum gck_mpi_kind kind)
 {
@@ -131,7 +131,7 @@ static int get(void *handle, enum gck_mpi_kind kind, MPI_Errhandler *errhandler)
 	return MPI_SUCCESS;
 }
 
-/* MPI's own handlers are there, so the call has done what it is for: it succeeds. */
+/* Succeeds after the handler has run. */
 static int call(void *handle, enum gck_mpi_kind kind, int code, const char *function)
 {
 	if (handle == MPI_FILE_NULL)
@@ -178,7 +178,7 @@ GCK_MPI_FUNCTION(Errhandler_free, (MPI_Errhandler *errhandler))
 	return MPI_SUCCESS;
 }
 
-/* MPI-1's names, which Open MPI still exports. */
+/* The names of MPI-1, which Open MPI still exports. */
 
 GCK_MPI_FUNCTION(Errhandler_create, (MPI_Handler_function *function, MPI_Errhandler *errhandler))
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Error handlers: wholly ours. A made one lives until nobody refers to it: the program's handles
- * (one for each time that it was created or got) and the objects that it is attached to. */
+ * Error handlers. The stand-in implements them without the real library. One that the program made
+ * has a reference for each handle of the program (each creation or get) and for each object that it
+ * is attached to; the last release frees it. */
 #ifndef GCK_MPI_ERRHANDLER_H
 #define GCK_MPI_ERRHANDLER_H
 
@@ -8,7 +9,8 @@
 #include "shim/mpi/handles/handle.h"
 #include <stdatomic.h>
 
-/* A new one for objects of a kind (COMM, WIN, FILE); NULL: no memory. */
+/* Makes an error handler for objects of a kind (COMM, WIN, FILE), with one reference for the
+ * caller; NULL: no memory. */
 MPI_Errhandler gck_mpi_errhandler_new(enum gck_mpi_kind of, enum gck_mpi_language language,
 				      void (*function)(void));
 
@@ -16,24 +18,24 @@ void gck_mpi_errhandler_release(MPI_Errhandler errhandler);
 
 struct gck_mpi_errhandler;
 
-/* Calls the program's handler for an error rc that `function` has found on h. */
+/* Calls the program's handler for the error rc of `function` on h. */
 typedef void gck_mpi_errhandler_invoke(const struct gck_mpi_errhandler *e, struct gck_mpi_handle *h,
 				       int rc, const char *function);
 
-/* One that the program made; predefined ones are only a handle. */
+/* An error handler that the program made. Predefined ones have only the handle. */
 struct gck_mpi_errhandler {
 	struct gck_mpi_handle h;
 	enum gck_mpi_kind of;
 	enum gck_mpi_language language;
-	void (*function)(void); /* of the kind's and language's own type */
-	gck_mpi_errhandler_invoke *invoke; /* of language GCK_MPI_CXX; NULL in others */
+	void (*function)(void); /* its real type depends on kind and language */
+	gck_mpi_errhandler_invoke *invoke; /* language GCK_MPI_CXX only; else NULL */
 	atomic_uint references;
 };
 
-/* The handler of a communicator, window or file, with a reference for the caller. */
+/* Returns the handler of a communicator, window or file, with a reference for the caller. */
 MPI_Errhandler gck_mpi_errhandler_of(void *handle);
 
-/* A new communicator has the handler of the one that it was made from. */
+/* Gives a new communicator or file the handler of its parent. Without memory it has the default. */
 void gck_mpi_errhandler_inherit(void *child, const void *parent);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Errors: what an MPI call does when it failed; error classes, codes and their texts. */
+ * Errors: what an MPI call does when it fails; error classes, codes and their texts. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "shim/mpi/handles/fortran_number.h"
 #include "shim/mpi/handles/attachment.h"
 
-/* MPI::ERRORS_THROW_EXCEPTIONS: not in mpi.h. */
+/* MPI::ERRORS_THROW_EXCEPTIONS; mpi.h does not declare it. */
 extern struct ompi_predefined_errhandler_t ompi_mpi_errors_throw_exceptions;
 
 static void (*throw)(struct gck_mpi_handle *h, int rc, const char *function);
@@ -22,8 +22,8 @@ void gck_mpi_error_set_throw(void (*fn)(struct gck_mpi_handle *h, int rc, const 
 	throw = fn;
 }
 
-/* Whose handler it is: Open MPI takes MPI_COMM_WORLD's for what is no communicator or window, and
- * the null file's for what is no file. */
+/* The object whose handler runs. Open MPI uses MPI_COMM_WORLD for an invalid communicator or
+ * window, and MPI_FILE_NULL for an invalid file. */
 static struct gck_mpi_handle *subject(const void *handle)
 {
 	const struct gck_mpi_handle *h = handle;
@@ -35,23 +35,23 @@ static struct gck_mpi_handle *subject(const void *handle)
 	return (struct gck_mpi_handle *)MPI_COMM_WORLD;
 }
 
-/* As Open MPI prints it, for people look for that; then its own end of the job. */
+/* Prints the message of Open MPI, which users search for, and aborts the job. */
 __attribute__((noreturn)) static void fatal(struct gck_mpi_handle *h, int rc, const char *function)
 {
 	const char *kind = h->kind == GCK_MPI_COMM ? "communicator" :
 			   h->kind == GCK_MPI_WIN ? "win" : "file";
-	char name[MPI_MAX_OBJECT_NAME] = "", why[MPI_MAX_ERROR_STRING] = "";
-	char host[65] = "?", pre[96];
+	char name[MPI_MAX_OBJECT_NAME] = "", reason[MPI_MAX_ERROR_STRING] = "";
+	char host[65] = "?", prefix[96];
 	int length;
 
 	gethostname(host, sizeof(host) - 1);
-	snprintf(pre, sizeof(pre), "[%s:%05d] ***", host, (int)getpid());
-	gck_mpi_name_for_people(h, name);
-	PMPI_Error_string(rc, why, &length);
+	snprintf(prefix, sizeof(prefix), "[%s:%05d] ***", host, (int)getpid());
+	gck_mpi_display_name(h, name);
+	PMPI_Error_string(rc, reason, &length);
 	fprintf(stderr, "%s An error occurred in %s\n%s on %s %s\n%s %s\n"
 		"%s MPI_ERRORS_ARE_FATAL (processes in this %s will now abort,\n"
 		"%s    and potentially your MPI job)\n",
-		pre, function, pre, kind, name, pre, why, pre, kind, pre);
+		prefix, function, prefix, kind, name, prefix, reason, prefix, kind, prefix);
 	PMPI_Abort(h->kind == GCK_MPI_COMM ? (MPI_Comm)h : MPI_COMM_WORLD, rc);
 	_exit(rc > 0 && rc < 256 ? rc : 1);
 }
@@ -103,13 +103,13 @@ int gck_mpi_error_raise(const void *handle, int rc, const char *function)
 
 /* codes[i] is MPI_ERR_LASTCODE + 1 + i. */
 static struct code {
-	int class; /* its own number: it is a class */
+	int class; /* equal to its own number for a class */
 	char *text;
 } *codes;
 static int ncodes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The lock is held; NULL: not one of the program's. */
+/* The entry of a number that the program added; NULL: none. The caller holds the lock. */
 static struct code *find(int number)
 {
 	int i = number - MPI_ERR_LASTCODE - 1;
@@ -124,7 +124,7 @@ static int is_class(int number)
 	return c ? c->class == number : number >= MPI_SUCCESS && number <= MPI_ERR_LASTCODE;
 }
 
-/* class < 0: a class of its own. */
+/* Adds a code of the class; a new class if class < 0. */
 static int add(int class, int *number)
 {
 	struct code *more;

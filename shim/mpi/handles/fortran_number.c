@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles as Fortran's INTEGERs, and what converts between the two. */
+ * Fortran's INTEGER handles and MPI's conversion functions (MPI_Comm_c2f and the like). */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 
 static struct table {
 	struct gck_mpi_handle **v; /* by number; NULL: free */
-	size_t capacity, lowest;       /* below lowest none is free */
+	size_t capacity, lowest;   /* no number below lowest is free */
 } tables[GCK_MPI_KINDS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int listed; /* the predefined ones are in the tables */
+static int listed; /* the predefined handles are in the tables */
 
 static int put(struct table *t, size_t at, struct gck_mpi_handle *h)
 {
@@ -104,7 +104,7 @@ void gck_mpi_fortran_free(struct gck_mpi_handle *h)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A number that means nothing is NULL, as in Open MPI: a call that gets it finds fault with it. */
+/* An unknown number gives NULL, as in Open MPI; a call with it then returns an error. */
 #define CONVERT(type, name, kind) \
 	GCK_MPI_FUNCTION_OF(MPI_Fint, name##_c2f, (type handle)) \
 	{ \

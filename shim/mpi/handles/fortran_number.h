@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fortran's INTEGER handles: a number per handle and kind. Predefined ones have mpif.h's; others
- * get the lowest free one when they are first asked for it, and keep it for life. */
+ * Fortran's INTEGER handles: one number for each handle of a kind. Predefined handles have the
+ * numbers of mpif.h. Others get the lowest free number at the first request and keep it for life.
+ * */
 #ifndef GCK_MPI_FORTRAN_NUMBER_H
 #define GCK_MPI_FORTRAN_NUMBER_H
 
 #include "shim/mpi/handles/handle.h"
 
-/* The handle's number, given now if it has none; -1: not a handle of the kind, or no memory. */
+/* Returns the handle's number, assigned now if it has none; -1: not a handle of the kind, or no
+ * memory. */
 int gck_mpi_fortran_number(void *handle, enum gck_mpi_kind kind);
 
-/* Its number may be given to another (nothing if it has none). */
+/* Frees the handle's number, if it has one. */
 void gck_mpi_fortran_free(struct gck_mpi_handle *h);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles: a list per kind, memory that is used again, and a table from real handles to ours. */
+ * Handles: a list of each kind, reuse of their memory, and a table from real handles to the
+ * stand-in's. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,21 +11,23 @@
 #include "shim/mpi/handles/fortran_number.h"
 #include "shim/mpi/handles/handle.h"
 
-/* Requests come and go with every call: freed handles of a kind wait here for the next. */
-#define KEPT 1024
+/* Freed handles of a kind that are kept for reuse: a program makes and frees a request with almost
+ * every call. */
+#define SPARES_MAX 1024
 
 static struct kind {
 	pthread_mutex_t lock;
 	struct gck_mpi_handle *first, *last;
 	struct gck_mpi_handle *spare; /* linked by ->next */
-	size_t spare_size;            /* all spare ones have this size */
+	size_t spare_size;            /* the size of each spare */
 	unsigned spares;
 } kinds[GCK_MPI_KINDS] = {[0 ... GCK_MPI_KINDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 void *gck_mpi_real_null[GCK_MPI_KINDS];
 
-/* Real → ours: open addressing, linear, a power of two. Two of ours may have the same real one
- * (MPI_Comm_group gives out its group again and again): any of them is found. */
+/* From real handles to the stand-in's: open addressing, linear probing, the capacity a power of
+ * two. Several handles may have the same real one (MPI_Comm_group returns the same group each
+ * time); a lookup finds any of them. */
 static struct {
 	pthread_mutex_t lock;
 	struct gck_mpi_handle **v;
@@ -90,7 +93,7 @@ static void table_remove(struct gck_mpi_handle *h)
 			goto out;
 	table.v[i] = NULL;
 	table.n--;
-	/* close the gap: what comes after it may have been pushed past it */
+	/* reinsert the entries that follow: a collision may have moved them past the gap */
 	while ((moved = table.v[i = (i + 1) & (table.capacity - 1)])) {
 		table.v[i] = NULL;
 		table_insert(table.v, table.capacity, moved);
@@ -115,7 +118,7 @@ void *gck_mpi_find(enum gck_mpi_kind kind, const void *real)
 	return h;
 }
 
-/* A spare one of the size, or new memory; the lock is held. */
+/* A spare of the size, or new memory. The caller holds the lock. */
 static struct gck_mpi_handle *take(struct kind *k, size_t size)
 {
 	struct gck_mpi_handle *h = k->spare;
@@ -167,10 +170,10 @@ void gck_mpi_handle_free(void *handle)
 	pthread_mutex_lock(&k->lock);
 	*(h->prev ? &h->prev->next : &k->first) = h->next;
 	*(h->next ? &h->next->prev : &k->last) = h->prev;
-	h->magic = 0; /* so that further use by the program is an error, where it can be seen */
+	h->magic = 0; /* so that use after free is detected where possible */
 	if (!k->spares)
 		k->spare_size = h->size;
-	if (h->size == k->spare_size && k->spares < KEPT) {
+	if (h->size == k->spare_size && k->spares < SPARES_MAX) {
 		h->next = k->spare;
 		k->spare = h;
 		k->spares++;
@@ -187,8 +190,8 @@ void gck_mpi_handle_set_real(void *handle, void *real)
 	if (found_again(h->kind) && h->real)
 		table_remove(h);
 	h->real = real;
-	/* without memory the handle works, but is not found by its real one: the caller of find
-	 * then makes another */
+	/* without memory the handle works but gck_mpi_find does not find it; its caller then makes
+	 * another */
 	if (found_again(h->kind) && real)
 		table_add(h);
 }

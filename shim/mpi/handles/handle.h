@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a program's MPI handles point at. Open MPI's handles are pointers, so ours are too: every
- * one, predefined or made, begins with this struct. The real library's handle is in `real`; it is
- * read between gck_mpi_enter and gck_mpi_leave only, for a restart changes it. */
+ * What a program's MPI handles point at. Open MPI's handles are pointers, so the stand-in's are
+ * too: each object, predefined or made, begins with this struct. `real` is the real library's
+ * handle. It is read only between gck_mpi_enter and gck_mpi_leave, because a restart changes it. */
 #ifndef GCK_MPI_HANDLE_H
 #define GCK_MPI_HANDLE_H
 
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the library shows: hidden is the default. */
+/* For exported symbols; hidden is the default. */
 #define GCK_MPI_SHOWN __attribute__((visibility("default")))
 
 enum gck_mpi_kind {
@@ -31,14 +31,13 @@ enum gck_mpi_kind {
 	GCK_MPI_KINDS
 };
 
-/* What a handle of a kind begins with: one comparison with a constant tells that it is ours, and of
- * that kind. */
+/* The first word of a handle: one comparison checks that it is the stand-in's and of the kind. */
 #define GCK_MPI_HANDLE_MAGIC(kind) (0x4d504900u + (kind))
 
 enum {
 	GCK_MPI_PREDEFINED = 1, /* an exported object: never freed */
 	GCK_MPI_NULL = 2,       /* MPI_COMM_NULL and the like */
-	GCK_MPI_COMMITTED = 4,  /* a type that the program made and committed */
+	GCK_MPI_COMMITTED = 4,  /* a datatype that the program made and committed */
 };
 
 struct gck_mpi_handle {
@@ -47,14 +46,14 @@ struct gck_mpi_handle {
 	void *real;
 	int32_t fortran;             /* its INTEGER handle; -1: none yet */
 	uint32_t size;               /* bytes of the whole object; 0: predefined */
-	void *body;                  /* what the kind's own file knows of a predefined object; objects
-				      * that are made have their fields after this struct */
-	struct gck_mpi_handle *next, *prev; /* all of the kind that live, in the order of making */
+	void *body;                  /* the kind's fields for a predefined object; other objects
+				      * have their fields after this struct */
+	struct gck_mpi_handle *next, *prev; /* the live handles of the kind, oldest first */
 	struct gck_mpi_attached *attached;  /* name, error handler, attributes; or NULL */
-	uint32_t refs;                      /* types, operations: types/handle_ref.h */
+	uint32_t refs;                      /* datatypes, operations: types/handle_ref.h */
 };
 
-/* A handle that a program passed: is it one of ours, of this kind? */
+/* True if a handle that a program passed is the stand-in's and of this kind. */
 static inline int gck_mpi_is(const void *handle, enum gck_mpi_kind kind)
 {
 	const struct gck_mpi_handle *h = handle;
@@ -67,11 +66,11 @@ static inline void *gck_mpi_real_of(const void *handle)
 	return ((const struct gck_mpi_handle *)handle)->real;
 }
 
-/* The real library's null handle of each kind. */
+/* The null handle of each kind in the real library. */
 extern void *gck_mpi_real_null[GCK_MPI_KINDS];
 
-/* The real handle for one that a program passed. For NULL and what is not ours it is the kind's
- * null handle: the real library then finds the same fault with it as it would have by itself. */
+/* The real handle for a handle that a program passed. NULL and foreign pointers give the null
+ * handle of the kind, so that the real library reports the same error as without the stand-in. */
 static inline void *gck_mpi_real_handle(const void *handle, enum gck_mpi_kind kind)
 {
 	if (__builtin_expect(gck_mpi_is(handle, kind), 1))
@@ -88,23 +87,23 @@ static inline void *gck_mpi_real_handle(const void *handle, enum gck_mpi_kind ki
 #define GCK_MPI_REAL_WIN(h) ((MPI_Win)gck_mpi_real_handle(h, GCK_MPI_WIN))
 #define GCK_MPI_REAL_FILE(h) ((MPI_File)gck_mpi_real_handle(h, GCK_MPI_FILE))
 
-/* A new object of size bytes, zeroed, its head filled in and listed with its kind; NULL: no memory.
- * It must be found again by its real handle (gck_mpi_find) unless the kind is REQUEST or
- * MESSAGE. */
+/* Makes an object of size bytes, zeroed but for the handle, and adds it to the list of its kind;
+ * NULL: no memory. gck_mpi_find finds it by its real handle, unless the kind is REQUEST or MESSAGE.
+ * gck_mpi_handle_free frees it with its attachments; predefined objects stay. */
 void *gck_mpi_handle_new(enum gck_mpi_kind kind, size_t size, void *real);
 void gck_mpi_handle_free(void *handle);
 
-/* Ours for a real handle that the library returned: a predefined object or one that lives; NULL. */
+/* The stand-in's handle, predefined or live, for a real one; NULL: none. */
 void *gck_mpi_find(enum gck_mpi_kind kind, const void *real);
 
-/* Change what stands behind a handle (after a restart). */
+/* Changes the real handle (after a restart). */
 void gck_mpi_handle_set_real(void *handle, void *real);
 
-/* First of a kind that lives (made ones, in the order of making); the next is ->next. */
+/* The oldest live handle of a kind, predefined ones excepted; the others follow by ->next. */
 struct gck_mpi_handle *gck_mpi_first(enum gck_mpi_kind kind);
 
-/* The first for which fn returns true; NULL: none. Where other threads may be inside: none is made
- * or freed meanwhile, by fn neither. */
+/* The first handle for which fn returns true; NULL: none. Safe while other threads are inside MPI:
+ * the kind's lock is held, so fn must not make or free handles of the kind. */
 struct gck_mpi_handle *gck_mpi_first_that(enum gck_mpi_kind kind,
 					  bool (*fn)(struct gck_mpi_handle *h, void *arg),
 					  void *arg);

@@ -16,7 +16,7 @@ static struct gck_mpi_keyval predefined[GCK_MPI_KEYVALS_PREDEFINED] = {
 	WIN(MPI_WIN_MODEL),
 };
 
-/* made[i] has the number GCK_MPI_KEYVALS_PREDEFINED + i; NULL: free. */
+/* The key value of number GCK_MPI_KEYVALS_PREDEFINED + i is made[i]; NULL: free. */
 static struct gck_mpi_keyval **made;
 static int capacity;
 
@@ -51,7 +51,7 @@ void gck_mpi_keyval_release(struct gck_mpi_keyval *k)
 	free(k);
 }
 
-static int place(void)
+static int take_slot(void)
 {
 	struct gck_mpi_keyval **more;
 	int i = 0;
@@ -69,19 +69,19 @@ static int place(void)
 	return i;
 }
 
-int gck_mpi_keyval_create(const struct gck_mpi_keyval *like, int *number)
+int gck_mpi_keyval_create(const struct gck_mpi_keyval *template, int *number)
 {
 	struct gck_mpi_keyval *k;
 	int i = -1;
 
-	if (!like->copy || !like->delete || !number)
+	if (!template->copy || !template->delete || !number)
 		return MPI_ERR_ARG;
 	k = malloc(sizeof(*k));
 	pthread_mutex_lock(&gck_mpi_attached_lock);
 	if (k)
-		i = place();
+		i = take_slot();
 	if (i >= 0) {
-		*k = *like;
+		*k = *template;
 		k->references = 1;
 		k->number = *number = GCK_MPI_KEYVALS_PREDEFINED + i;
 		made[i] = k;
@@ -131,8 +131,8 @@ struct gck_mpi_value gck_mpi_value_in(struct gck_mpi_value *v, enum gck_mpi_lang
 	return seen;
 }
 
-/* The types of callbacks: those of communicators, datatypes and windows differ only in what the
- * handle's pointer points at. */
+/* The types of callbacks. Those of communicators, datatypes and windows differ only in the type of
+ * the handle. */
 typedef int copy_c(void *, int, void *, void *, void *, int *);
 typedef int delete_c(void *, int, void *, void *);
 typedef void copy_integer(MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *, MPI_Fint *,
@@ -179,7 +179,8 @@ int gck_mpi_keyval_delete(const struct gck_mpi_keyval *k, void *from, struct gck
 	return rc;
 }
 
-/* ---- predefined callbacks: what mpi.h's macros MPI_COMM_DUP_FN and the like name ---- */
+/* ---- predefined callbacks, named by the macros of mpi.h (MPI_COMM_DUP_FN and the template) ----
+ * */
 
 #define NULL_COPY(name, type) \
 	int name(type object, int keyval, void *extra, void *in, void *out, int *flag) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The program's reduction operations. The real library calls a user function with a datatype of its
- * own and nothing to tell the operation by, so each operation has a piece of code of its own. */
+ * The program's reduction operations. The real library calls a user function with its own datatype
+ * and without the operation, so each operation has a stub of code that knows its number. */
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
@@ -10,13 +10,13 @@
 #include "shim/mpi/types/datatype.h"
 #include "shim/mpi/types/handle_ref.h"
 
-/* Operations that can live at a time; the assembler below knows the number and the step. */
+/* The most operations at a time, and the size of a stub; the assembly below repeats both. */
 #define STUBS 4096
 #define STUB_BYTES 16
 
 struct op {
 	struct gck_mpi_handle h;
-	void (*function)(void); /* of its language; C++: libmpi_cxx's, which calls `cxx` */
+	void (*function)(void); /* the program's; C++: libmpi_cxx's, which calls `cxx` */
 	void (*cxx)(void);
 	enum gck_mpi_language language;
 	int commute;
@@ -26,7 +26,7 @@ struct op {
 static struct op *ops[STUBS]; /* by stub */
 static unsigned last_stub;
 
-/* STUBS times: call() with the stub's number as its fifth argument. */
+/* STUBS stubs; each jumps to call() with its number as the fifth argument. */
 __asm__(".text\n"
 	".balign 16\n"
 	"gck_mpi_op_stubs:\n"
@@ -46,32 +46,32 @@ static MPI_User_function *stub_code(unsigned stub)
 	return (MPI_User_function *)(void *)(gck_mpi_op_stubs + (size_t)stub * STUB_BYTES);
 }
 
-/* Ours for the real type; *made: it has no handle any more (the program freed it while the
- * operation was pending), so there is one for the time of this call. */
-static MPI_Datatype type_of(MPI_Datatype real, struct gck_mpi_handle **made)
+/* The stand-in's datatype for a real one. If the program freed its handle while the operation was
+ * pending, *temporary is a handle for the time of this call. */
+static MPI_Datatype type_of(MPI_Datatype real, struct gck_mpi_handle **temporary)
 {
 	MPI_Datatype type = gck_mpi_find(GCK_MPI_DATATYPE, real);
 
-	*made = NULL;
+	*temporary = NULL;
 	if (type)
 		return type;
-	*made = gck_mpi_handle_new(GCK_MPI_DATATYPE, sizeof(**made), real);
-	return *made ? (MPI_Datatype)*made : MPI_DATATYPE_NULL;
+	*temporary = gck_mpi_handle_new(GCK_MPI_DATATYPE, sizeof(**temporary), real);
+	return *temporary ? (MPI_Datatype)*temporary : MPI_DATATYPE_NULL;
 }
 
-/* The stubs jump to it by its name in assembly. */
+/* The stubs jump to this assembly name. */
 static void call(void *in, void *inout, int *length, MPI_Datatype *real, unsigned stub)
 	__asm__("gck_mpi_op_call") __attribute__((used));
 
 static void call(void *in, void *inout, int *length, MPI_Datatype *real, unsigned stub)
 {
 	const struct op *op = __atomic_load_n(&ops[stub], __ATOMIC_ACQUIRE);
-	struct gck_mpi_handle *made;
+	struct gck_mpi_handle *temporary;
 	MPI_Datatype type;
 	MPI_Fint number;
 
 	gck_mpi_enter();
-	type = type_of(*real, &made);
+	type = type_of(*real, &temporary);
 	if (op->language == GCK_MPI_C) {
 		((MPI_User_function *)op->function)(in, inout, length, &type);
 	} else if (op->language == GCK_MPI_CXX) {
@@ -82,27 +82,28 @@ static void call(void *in, void *inout, int *length, MPI_Datatype *real, unsigne
 		((void (*)(void *, void *, MPI_Fint *, MPI_Fint *))op->function)(in, inout, length,
 										 &number);
 	}
-	if (made)
-		gck_mpi_handle_free(made);
+	if (temporary)
+		gck_mpi_handle_free(temporary);
 	gck_mpi_leave();
 }
 
-/* A stub that is free, the one freed longest ago as far as can be; -1: none. */
+/* Takes a free stub, going round, so that a freed one is reused as late as possible; -1: no stub
+ * is free. */
 static int take_stub(struct op *op)
 {
 	for (unsigned i = 0; i < STUBS; i++) {
 		unsigned stub = (__atomic_add_fetch(&last_stub, 1, __ATOMIC_RELAXED)) % STUBS;
-		struct op *none = NULL;
+		struct op *expected = NULL;
 
 		op->stub = stub;
-		if (__atomic_compare_exchange_n(&ops[stub], &none, op, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&ops[stub], &expected, op, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return 0;
 	}
 	return -1;
 }
 
-static void give_back(struct op *op)
+static void op_destroy(struct op *op)
 {
 	MPI_Op real = op->h.real;
 
@@ -141,7 +142,7 @@ int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, in
 	}
 	rc = gck_mpi_real.Op_create(stub_code(new->stub), commute, &real);
 	if (rc != MPI_SUCCESS) {
-		give_back(new);
+		op_destroy(new);
 		return rc;
 	}
 	gck_mpi_handle_set_real(new, real);
@@ -167,7 +168,7 @@ GCK_MPI_FUNCTION(Op_free, (MPI_Op *op))
 		return gck_mpi_error(NULL, MPI_ERR_OP, "MPI_Op_free");
 	gck_mpi_enter();
 	if (gck_mpi_handle_ref_free(&o->h))
-		give_back(o);
+		op_destroy(o);
 	gck_mpi_leave();
 	*op = MPI_OP_NULL;
 	return MPI_SUCCESS;
@@ -181,7 +182,7 @@ void gck_mpi_op_ref_made(MPI_Op op)
 void gck_mpi_op_unref_made(MPI_Op op)
 {
 	if (gck_mpi_handle_unref((struct gck_mpi_handle *)op))
-		give_back((struct op *)op);
+		op_destroy((struct op *)op);
 }
 
 static int rebuild(struct gck_error *err)

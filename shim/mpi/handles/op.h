@@ -6,12 +6,13 @@
 #include "shim/mpi/base/language.h"
 #include "shim/mpi/handles/handle.h"
 
-/* What MPI_Op_create does, for a function of either language. In the gate; an MPI error code. */
+/* Implements MPI_Op_create for a function of either language. Called in the gate; returns an MPI
+ * error code. */
 int gck_mpi_op_create(void (*function)(void), enum gck_mpi_language language, int commute,
 		      MPI_Op *op);
 
-/* As gck_mpi_type_ref: for operations that are pending, or persistent, while MPI_Op_free may come.
- * In the gate. */
+/* As gck_mpi_type_ref: references by pending and persistent requests, which the program's
+ * MPI_Op_free does not end. Called in the gate. */
 void gck_mpi_op_ref_made(MPI_Op op);
 void gck_mpi_op_unref_made(MPI_Op op);
 
@@ -31,7 +32,7 @@ static inline void gck_mpi_op_unref(MPI_Op op)
 		gck_mpi_op_unref_made(op);
 }
 
-/* The operation was made by Open MPI's C++ bindings, for their function cxx. */
+/* Marks the operation as one of Open MPI's C++ bindings, which calls their function cxx. */
 void gck_mpi_op_set_cxx(MPI_Op op, void (*cxx)(void));
 
 #endif

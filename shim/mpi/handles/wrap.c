@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Handles out of generated wrappers. */
+ * What generated wrappers do with handles. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "shim/mpi/handles/wrap.h"
 #include "shim/mpi/real.h"
 
-/* Our null handles, by kind. */
+/* The stand-in's null handle of a kind. */
 static void *null_of(enum gck_mpi_kind kind)
 {
 	switch (kind) {
@@ -44,7 +44,7 @@ void *gck_mpi_wrap(enum gck_mpi_kind kind, void *real)
 	if (real == gck_mpi_real_null[kind])
 		return null_of(kind);
 	h = gck_mpi_find(kind, real);
-	/* a made type that comes again is one of MPI_Type_create_f90_*'s */
+	/* a known datatype that is not predefined comes from MPI_Type_create_f90_* */
 	if (h && (h->flags & GCK_MPI_PREDEFINED || kind == GCK_MPI_DATATYPE))
 		return h;
 	return gck_mpi_handle_new(kind, sizeof(struct gck_mpi_handle), real);
@@ -79,8 +79,8 @@ void *gck_mpi_array_in(struct gck_mpi_array *a, const void *handles, long n, enu
 
 	a->n = n > 0 ? n : 0;
 	a->kind = kind;
-	a->v = a->few;
-	if ((size_t)a->n > sizeof(a->few) / sizeof(a->few[0]))
+	a->v = a->inline_v;
+	if ((size_t)a->n > sizeof(a->inline_v) / sizeof(a->inline_v[0]))
 		a->v = malloc((size_t)a->n * sizeof(*a->v));
 	for (long i = 0; a->v && i < a->n; i++)
 		a->v[i] = from ? gck_mpi_real_handle(from[i], kind) : gck_mpi_real_null[kind];
@@ -89,7 +89,7 @@ void *gck_mpi_array_in(struct gck_mpi_array *a, const void *handles, long n, enu
 
 void gck_mpi_array_free(struct gck_mpi_array *a)
 {
-	if (a->v != a->few)
+	if (a->v != a->inline_v)
 		free(a->v);
 }
 
@@ -111,7 +111,7 @@ long gck_mpi_peers(MPI_Comm comm)
 	return gck_mpi_real.Comm_remote_size(GCK_MPI_REAL_COMM(comm), &n) ? 0 : n;
 }
 
-/* Neighbours of this rank: *in and *out, 0 if there is no topology. */
+/* The numbers of this rank's neighbours; 0 without a topology. */
 static void degrees(MPI_Comm comm, int *in, int *out)
 {
 	MPI_Comm real = GCK_MPI_REAL_COMM(comm);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Active target synchronisation among some ranks (post, start, complete, wait): empty messages in
- * the window's own communicator. Each target of a start tells its origins that it has posted,
- * each origin tells its targets that it has completed; what is under way or waited for is carried
- * over a restart as any message. */
+ * Active target synchronisation among some ranks (post, start, complete, wait) by empty messages in
+ * the window's private communicator. A target sends one to each origin when it posts, an origin one
+ * to each target when it completes. Messages in flight and pending receives survive a restart as
+ * any others. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 enum { TAG_POSTED, TAG_COMPLETED };
 
-/* The group's ranks in the window. *n of them; the caller frees. NULL: *rc says why. */
+/* The *n ranks of the group in the window's communicator, for the caller to free. NULL: *rc is the
+ * error. */
 static int *ranks_of(struct gck_mpi_win *w, MPI_Group group, int *n, int *rc)
 {
 	MPI_Group all = MPI_GROUP_NULL;

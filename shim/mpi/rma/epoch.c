@@ -30,7 +30,7 @@ int gck_mpi_epoch_check(struct gck_mpi_win *w, int target)
 
 /* ---- fences --------------------------------------------------------------------------------- */
 
-/* Nothing that this rank has started is under way afterwards, here or at its targets. */
+/* Completes all operations that this rank has started, here and at their targets. */
 static int flush_all(struct gck_mpi_win *w, const char *function)
 {
 	int rc;
@@ -63,7 +63,7 @@ GCK_MPI_FUNCTION(Win_fence, (int assert, MPI_Win win))
 
 /* ---- passive targets ------------------------------------------------------------------------ */
 
-/* A fence without operations after it has begun no epoch. */
+/* True if a passive epoch may begin. A fence with no operation after it is not an epoch. */
 static bool may_begin(const struct gck_mpi_win *w)
 {
 	return w->epoch == GCK_MPI_EPOCH_NONE ||
@@ -134,7 +134,7 @@ GCK_MPI_FUNCTION(Win_lock, (int lock_type, int rank, int assert, MPI_Win win))
 			     "MPI_Win_lock");
 }
 
-/* In an epoch of MPI_Win_lock for this target, or in one of MPI_Win_lock_all. */
+/* Checks for an epoch of MPI_Win_lock on this target, or of MPI_Win_lock_all. */
 static int check_passive(const struct gck_mpi_win *w, int target)
 {
 	if (!w)

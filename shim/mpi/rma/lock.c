@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Locks of windows: a fair lock for readers and writers, as words in the target's memory, so that
- * its holder and the next one are in the image. A newcomer draws a ticket (`next`). `read` and
- * `write` say whose turn it is, to read and to write; a reader passes `read` on at once and
- * `write` when it leaves, a writer both when it leaves. (After Mellor-Crummey and Scott,
- * "Scalable Reader-Writer Synchronization for Shared-Memory Multiprocessors", PPoPP 1991; with
- * tickets.)
+ * Locks of windows: a fair reader-writer lock made of words in the target's memory, so that its
+ * state is in the image. A rank that wants the lock takes a ticket (`next`). `read` and `write` are
+ * the tickets whose turn it is to read and to write. A reader increments `read` when it acquires
+ * the lock and `write` when it releases it; a writer increments both when it releases it. (After
+ * Mellor-Crummey and Scott, "Scalable Reader-Writer Synchronization for Shared-Memory
+ * Multiprocessors", PPoPP 1991; with tickets.)
  *
- * The words are read and written under the exclusive lock of a real window, which is held for
- * that moment only. Atomic operations would do as well but for Open MPI 4.1: those of osc/rdma on
- * the rank itself crash over btl/vader, and those of osc/pt2pt hang. */
+ * The words are read and written under the exclusive lock of a real window, which is held only that
+ * long. Atomic operations would be simpler, but in Open MPI 4.1 those of osc/rdma on the rank
+ * itself crash over btl/vader, and those of osc/pt2pt hang. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -17,13 +17,13 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/rma/rma.h"
 
-#define SPINS 16            /* tries, one after the other, before a waiter begins to sleep */
-#define DOUBLINGS 9         /* of a microsecond, then: half a millisecond */
+#define SPINS 16            /* tries before a waiter begins to sleep */
+#define DOUBLINGS 9         /* of the first sleep, a microsecond: at most half a millisecond */
 
-/* What to do with the words, in one go; true: they are changed. */
+/* Reads and changes the words in one step; returns true if it changed them. */
 typedef bool words_fn(struct gck_mpi_lock_words *w, void *arg);
 
-/* Inside the gate and the window's mutex. */
+/* Called in the gate with the window's mutex held. */
 static int exchange_words(struct gck_mpi_win *w, int target, words_fn *fn, void *arg)
 {
 	struct gck_mpi_lock_words words;
@@ -60,7 +60,7 @@ struct turn {
 	uint64_t ticket;
 };
 
-/* Draw a ticket if there is none; take the turn if it has come. */
+/* Takes a ticket if the rank has none, and the lock if its turn has come. */
 static bool take_turn(struct gck_mpi_lock_words *w, void *arg)
 {
 	struct turn *t = arg;
@@ -87,8 +87,8 @@ static bool give_turn(struct gck_mpi_lock_words *w, void *arg)
 	return true;
 }
 
-/* Between two tries, outside the gate: at first not at all, then longer and longer. */
-static void pause_a_moment(unsigned tries)
+/* Sleeps between two tries, outside the gate: first not at all, then longer each time. */
+static void back_off(unsigned tries)
 {
 	unsigned doublings = tries < SPINS ? 0 : tries - SPINS;
 	struct timespec t = {0, 1000L << (doublings < DOUBLINGS ? doublings : DOUBLINGS)};
@@ -102,7 +102,7 @@ static int await_turn(struct gck_mpi_win *w, int target, struct turn *t, const c
 	int rc = with_words(w, target, take_turn, t, function);
 
 	for (unsigned tries = 0; !rc && !t->mine; tries++) {
-		pause_a_moment(tries);
+		back_off(tries);
 		rc = with_words(w, target, take_turn, t, function);
 	}
 	return rc;
@@ -115,7 +115,7 @@ int gck_mpi_lock_acquire(struct gck_mpi_win *w, int target, bool exclusive, cons
 	return await_turn(w, target, &t, function);
 }
 
-/* Tickets of all first, then the waiting. */
+/* Takes all tickets first, then waits. */
 int gck_mpi_lock_acquire_all(struct gck_mpi_win *w, const char *function)
 {
 	struct turn *t = calloc((size_t)w->nranks, sizeof(*t));

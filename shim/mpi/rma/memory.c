@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that MPI gives out is the program's own: in the image as any other, at the same address
- * after a restart, whichever network is under the real library then. */
+ * MPI_Alloc_mem, MPI_Win_attach and their opposites. Memory from MPI is ordinary memory of the
+ * program: it is in the image and has the same address after a restart, whichever network the real
+ * library uses then. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "shim/mpi/base/function.h"
 #include "shim/mpi/rma/rma.h"
 
-#define LINE 64 /* of the cache: what a program may hope for */
+#define CACHE_LINE 64 /* the alignment that programs may expect */
 
 GCK_MPI_FUNCTION(Alloc_mem, (MPI_Aint size, MPI_Info info, void *baseptr))
 {
@@ -16,7 +17,7 @@ GCK_MPI_FUNCTION(Alloc_mem, (MPI_Aint size, MPI_Info info, void *baseptr))
 	if (size < 0 || !baseptr)
 		return gck_mpi_error(NULL, MPI_ERR_ARG, "MPI_Alloc_mem");
 	*(void **)baseptr = NULL;
-	if (size && posix_memalign(baseptr, LINE, (size_t)size))
+	if (size && posix_memalign(baseptr, CACHE_LINE, (size_t)size))
 		return gck_mpi_error(NULL, MPI_ERR_NO_MEM, "MPI_Alloc_mem");
 	return MPI_SUCCESS;
 }
@@ -67,10 +68,10 @@ static int detach(struct gck_mpi_win *w, const void *base)
 	rc = gck_mpi_real.Win_detach(GCK_MPI_REAL_WIN(w), base);
 	for (struct gck_mpi_region **at = &w->regions; !rc && *at; at = &(*at)->next)
 		if ((*at)->base == base) {
-			struct gck_mpi_region *gone = *at;
+			struct gck_mpi_region *region = *at;
 
-			*at = gone->next;
-			free(gone);
+			*at = region->next;
+			free(region);
 			break;
 		}
 	gck_mpi_leave();

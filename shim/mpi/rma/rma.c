@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One-sided operations: they go to the real window, which is open to all targets always; whether
- * the program is in an epoch for the target is looked up here. */
+ * One-sided operations. They go to the real window, which is always open to all targets, after a
+ * check that the program is in an epoch for the target. */
 #include "config.h"
 
 #include "shim/mpi/base/function.h"
@@ -8,7 +8,7 @@
 #include "shim/mpi/p2p/request_pool.h"
 #include "shim/mpi/rma/rma.h"
 
-/* Inside the gate for an operation, or MPI_SUCCESS is not returned. */
+/* Checks the epoch and enters the gate for an operation; stays outside if it returns an error. */
 static int begin(MPI_Win win, int target, const char *function)
 {
 	struct gck_mpi_win *w = gck_mpi_win_of(win);
@@ -21,7 +21,7 @@ static int begin(MPI_Win win, int target, const char *function)
 	return MPI_SUCCESS;
 }
 
-/* An operation: its check, the real one, its end. */
+/* Defines an operation: check, real call, end. */
 #define OPERATION(name, parameters, target, ...) \
 	GCK_MPI_FUNCTION(name, parameters) \
 	{ \
@@ -73,7 +73,7 @@ OPERATION(Compare_and_swap, (const void *origin_addr, const void *compare_addr, 
 
 /* ---- with a request ------------------------------------------------------------------------- */
 
-/* Where the operation ends does not need the target's program, so a quiesce waits for it. */
+/* The operation completes without the target's program, so a quiesce waits for it. */
 static const struct gck_mpi_request_class class = {.name = "one-sided operation",
 						   .ends_alone = true};
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Windows. The real window is in one passive epoch (MPI_Win_lock_all) from its making to its end,
- * and never locked otherwise: operations go straight to it, and epochs are our own, so that a
- * restart finds nothing of them in the real library and every wait can be left for a checkpoint.
+ * Windows. The real window is in a single passive epoch (MPI_Win_lock_all) for all its life and is
+ * never locked otherwise. Operations go straight to it. The stand-in implements the program's
+ * epochs, so that the real library holds no state of them that a restart would lose, and a
+ * checkpoint can interrupt each wait.
  *
- *   fence                  flush, and a barrier of the window's own communicator
+ *   fence                         flush, and a barrier of the window's private communicator
  *   post, start, complete, wait   empty messages in that communicator (active.c)
- *   lock, unlock           a fair lock for readers and writers, in the target's memory (lock.c) */
+ *   lock, unlock                  a fair reader-writer lock in the target's memory (lock.c) */
 #ifndef GCK_MPI_RMA_H
 #define GCK_MPI_RMA_H
 
@@ -16,26 +17,26 @@
 #include "shim/mpi/collective/private_comm.h"
 #include "shim/mpi/handles/handle.h"
 
-/* The access epoch that this rank is in. */
+/* The access epoch of this rank. */
 enum gck_mpi_epoch {
 	GCK_MPI_EPOCH_NONE,
 	GCK_MPI_EPOCH_FENCE,
 	GCK_MPI_EPOCH_STARTED,
-	GCK_MPI_EPOCH_LOCKED,     /* some targets */
+	GCK_MPI_EPOCH_LOCKED,     /* by MPI_Win_lock: some targets */
 	GCK_MPI_EPOCH_LOCKED_ALL,
 };
 
-/* What a target is to this rank. */
+/* The state of a target in this rank's epoch. */
 enum gck_mpi_target {
 	GCK_MPI_TARGET_NONE,
-	GCK_MPI_TARGET_SHARED,   /* locked by it */
+	GCK_MPI_TARGET_SHARED,   /* this rank holds its lock */
 	GCK_MPI_TARGET_EXCLUSIVE,
-	GCK_MPI_TARGET_NOCHECK,  /* locked without asking */
-	GCK_MPI_TARGET_STARTED,  /* its MPI_Win_post has not been seen yet */
+	GCK_MPI_TARGET_NOCHECK,  /* MPI_MODE_NOCHECK: locked without taking the lock */
+	GCK_MPI_TARGET_STARTED,  /* its MPI_Win_post has not arrived yet */
 	GCK_MPI_TARGET_POSTED,
 };
 
-/* A lock as it lies in its target's memory (lock.c). */
+/* A lock in its target's memory (lock.c). */
 struct gck_mpi_lock_words {
 	uint64_t next, read, write;
 };
@@ -47,19 +48,19 @@ struct gck_mpi_region {
 	struct gck_mpi_region *next;
 };
 
-struct gck_mpi_shared; /* shared.h */
+struct gck_mpi_shared;
 
 struct gck_mpi_win {
 	struct gck_mpi_handle h;
-	MPI_Comm comm;              /* its own */
+	MPI_Comm comm;              /* private */
 	int rank, nranks;
 	int flavor, disp_unit;
 	void *base;
 	MPI_Aint size;
-	void *memory;               /* of MPI_Win_allocate: to be freed */
+	void *memory;               /* from MPI_Win_allocate; freed with the window */
 	struct gck_mpi_shared *shared;
 	struct gck_mpi_region *regions;
-	MPI_Info info;              /* as given, without no_locks; never NULL */
+	MPI_Info info;              /* the program's, without no_locks; never NULL */
 	bool no_locks;              /* the program's hint */
 	_Atomic bool dirty;         /* operations since the last quiesce */
 
@@ -67,21 +68,21 @@ struct gck_mpi_win {
 	bool fence_used;            /* operations since the last fence */
 	uint8_t *targets;           /* [nranks] enum gck_mpi_target */
 	int nlocked;
-	pthread_mutex_t lock;       /* of the three above (threads lock several targets), and the
-				     * real window of locks: one of them at a time */
-	MPI_Win real_locks;         /* NULL: the program promised none */
+	pthread_mutex_t lock;       /* protects epoch, targets and nlocked (threads may lock several
+				     * targets), and serialises use of real_locks */
+	MPI_Win real_locks;         /* the real window of the locks; NULL: no_locks */
 	struct gck_mpi_lock_words *words; /* this rank's */
 
-	/* active.c: one for each target of MPI_Win_start, in its order */
+	/* active.c: the targets of MPI_Win_start, in its order, and the receives of their posts */
 	int nstarted, *started;
 	MPI_Request *posts;
-	/* for each origin of MPI_Win_post: its end, and the message that told it */
+	/* active.c: for each origin of MPI_Win_post the receive of its completion */
 	bool exposed;
 	int nexposed;
 	MPI_Request *origins;
 };
 
-/* The program's handle, or NULL if it is none (or MPI_WIN_NULL). */
+/* The window behind a program's handle; NULL: MPI_WIN_NULL or an invalid handle. */
 static inline struct gck_mpi_win *gck_mpi_win_of(MPI_Win win)
 {
 	struct gck_mpi_handle *h = (void *)win;
@@ -91,18 +92,21 @@ static inline struct gck_mpi_win *gck_mpi_win_of(MPI_Win win)
 	return (struct gck_mpi_win *)h;
 }
 
-/* Before an operation on a target: is this rank in an epoch for it? May wait for the target's
- * post. Outside the gate. Returns an MPI error class. */
+/* Checks before an operation that this rank is in an epoch for the target; may wait for the
+ * target's post. Called outside the gate. Returns an MPI error class. */
 int gck_mpi_epoch_check(struct gck_mpi_win *w, int target);
-int gck_mpi_epoch_await_post(struct gck_mpi_win *w, int target); /* active.c */
 
-/* The lock of a target. Outside the gate; acquire waits. */
+/* Waits for the post of a target of MPI_Win_start. Returns an MPI error code. */
+int gck_mpi_epoch_await_post(struct gck_mpi_win *w, int target);
+
+/* Acquire and release the lock of a target, or the locks of all for reading; acquiring waits.
+ * Called outside the gate. Return an MPI error code. */
 int gck_mpi_lock_acquire(struct gck_mpi_win *w, int target, bool exclusive, const char *function);
 int gck_mpi_lock_acquire_all(struct gck_mpi_win *w, const char *function);
 int gck_mpi_lock_release(struct gck_mpi_win *w, int target, bool exclusive, const char *function);
 
-/* Make the real windows behind w, collectively: of a new window, or after a restart. In the gate,
- * or in the MPI thread. An MPI error class or code. */
+/* Makes the real windows of w, for a new window or after a restart. Collective; called in the gate
+ * or in the MPI thread. Returns an MPI error class or code. */
 int gck_mpi_win_make_real(struct gck_mpi_win *w);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that the ranks of a window share: one object in /dev/shm, mapped by all and then
- * unnamed. */
+ * Memory that the ranks of a window share: an object in /dev/shm, unlinked after all have mapped
+ * it. */
 #include "config.h"
 
 #include "shim/mpi/rma/shared.h"
@@ -21,10 +21,11 @@
 /* ---- the object ----------------------------------------------------------------------------- */
 
 struct name {
-	char text[64]; /* "": the first rank could not make it */
+	char text[64]; /* "": the first rank failed to make the object */
 };
 
-/* By the first rank: room is taken now, for a full /dev/shm kills who touches it later. */
+/* Makes the object in the first rank. Its space is allocated at once, because a full /dev/shm kills
+ * a rank that touches the memory later. */
 static int make_object(struct name *name, size_t size)
 {
 	uint64_t random[2];
@@ -46,7 +47,7 @@ static int make_object(struct name *name, size_t size)
 	return fd;
 }
 
-/* By the others: it is not there on another node. */
+/* Opens the object in the other ranks; fails on another node. */
 static int open_object(const struct name *name)
 {
 	return name->text[0] ? shm_open(name->text, O_RDWR | O_CLOEXEC, 0600) : -1;
@@ -70,7 +71,7 @@ static int real_bcast(struct gck_mpi_win *w, void *p, int size)
 				  GCK_MPI_REAL_COMM(w->comm));
 }
 
-/* Is it so in all ranks? */
+/* Sets *good to whether it is set in all ranks. */
 static int real_all(struct gck_mpi_win *w, int *good)
 {
 	int mine = *good;
@@ -81,7 +82,7 @@ static int real_all(struct gck_mpi_win *w, int *good)
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-/* Where each rank's segment lies; the size of all. */
+/* Sets the offset of each rank's segment; returns the size of all. */
 static size_t lay_out(struct gck_mpi_segment *s, int n, bool apart)
 {
 	size_t at = 0;
@@ -95,7 +96,8 @@ static size_t lay_out(struct gck_mpi_segment *s, int n, bool apart)
 	return at ? (at + PAGE - 1) / PAGE * PAGE : PAGE;
 }
 
-/* A fresh object, mapped by all. *base: NULL if not here; *good: it is everywhere. */
+/* Makes an object and maps it in all ranks. *base is NULL if that failed in this rank; *good is set
+ * if it succeeded in all. */
 static int map_all(struct gck_mpi_win *w, char **base, int *good)
 {
 	struct name name = {""};
@@ -156,7 +158,7 @@ void gck_mpi_shared_free(struct gck_mpi_win *w)
 
 /* ---- restart -------------------------------------------------------------------------------- */
 
-/* Pages that are zero stay holes. */
+/* Copies pages; those that are zero stay holes. */
 static void copy_pages(char *to, const char *from, size_t size)
 {
 	static const char zero[PAGE];
@@ -169,7 +171,7 @@ static void copy_pages(char *to, const char *from, size_t size)
 	}
 }
 
-/* Each rank brings its own segment, then puts the new memory where the old one is. */
+/* Each rank copies its segment to the new object, then maps that over the old memory. */
 int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
 {
 	struct gck_mpi_shared *s = w->shared;
@@ -179,7 +181,7 @@ int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
 
 	if (!rc && good) {
 		copy_pages(fresh + mine->offset, s->base + mine->offset, (size_t)mine->size);
-		rc = real_all(w, &good); /* before anybody reads what others bring */
+		rc = real_all(w, &good); /* waits until all ranks have copied */
 	}
 	if (!rc && good && mremap(fresh, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED,
 				  s->base) == (void *)s->base)
@@ -188,15 +190,15 @@ int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err)
 		munmap(fresh, s->size);
 	return gck_fail(err, ENOMEM,
 			"a shared window of %d ranks (%zu bytes) cannot be shared again: "
-			"the ranks are not on one node any more, or its /dev/shm is full: start "
-			"the step with the ranks on the nodes as they were",
+			"its ranks are now on several nodes, or /dev/shm is full: start the step "
+			"with the ranks on the nodes of the checkpoint",
 			w->nranks, s->size);
 }
 
 /* ---- query ---------------------------------------------------------------------------------- */
 
-/* Of MPI_PROC_NULL: the first rank that has any. */
-static int whose(const struct gck_mpi_win *w, int rank)
+/* The rank of a query; MPI_PROC_NULL means the first rank with memory. */
+static int query_rank(const struct gck_mpi_win *w, int rank)
 {
 	if (rank != MPI_PROC_NULL)
 		return rank;
@@ -210,7 +212,7 @@ static int query(struct gck_mpi_win *w, int rank, MPI_Aint *size, int *disp_unit
 {
 	if (!w->shared)
 		return MPI_ERR_RMA_FLAVOR;
-	rank = whose(w, rank);
+	rank = query_rank(w, rank);
 	if (rank == MPI_PROC_NULL) {
 		*size = 0;
 		*disp_unit = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that the ranks of a window share (MPI_Win_allocate_shared). An image holds what a rank
- * has mapped, as memory of its own; after a restart the ranks share it again, at the same
- * addresses. That is for windows that are one rank's alone: where several ranks share one, one may
- * write what another rank's image has already, and the agent refuses the checkpoint (shared.c
- * there). */
+ * Memory that the ranks of a window share (MPI_Win_allocate_shared). A rank's image contains the
+ * mapping as private memory; after a restart the ranks share it again at the same addresses. A
+ * checkpoint works only for windows of a single rank. If several ranks share one, a rank may write
+ * memory that another rank's image already contains, so the agent refuses the checkpoint (its
+ * shared.c). */
 #ifndef GCK_MPI_SHARED_H
 #define GCK_MPI_SHARED_H
 
@@ -18,17 +18,18 @@ struct gck_mpi_segment {
 };
 
 struct gck_mpi_shared {
-	char *base;                      /* of the mapping, in this rank */
+	char *base;                      /* of this rank's mapping */
 	size_t size;
 	struct gck_mpi_segment *segments; /* [nranks] */
 };
 
-/* Collective over w->comm, in the gate: map memory of all, w->size of this rank's. apart: every
- * segment on pages of its own. Sets w->base. An MPI error class. */
+/* Maps the shared memory of all ranks, w->size for this rank, and sets w->base. apart: each segment
+ * begins on its own page. Collective over w->comm; called in the gate. Returns an MPI error class.
+ * After an error too, gck_mpi_shared_free frees it. */
 int gck_mpi_shared_make(struct gck_mpi_win *w, bool apart);
 void gck_mpi_shared_free(struct gck_mpi_win *w);
 
-/* After a restart, collective over w->comm's real communicator: share it again. */
+/* Shares the memory again after a restart. Collective over w->comm's real communicator. */
 int gck_mpi_shared_rebuild(struct gck_mpi_win *w, struct gck_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Windows: making and freeing them, and what they say of themselves. */
+ * Windows: making, freeing and querying them. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "shim/mpi/rma/shared.h"
 #include "shim/mpi/types/info.h"
 
-#define ALIGN 64 /* of memory that is allocated: a line of the cache */
+#define CACHE_LINE 64 /* alignment of allocated memory */
 
 /* ---- making --------------------------------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ static bool hint(MPI_Info info, const char *key)
 	return found && !strcmp(value, "true");
 }
 
-/* The hints for the real window: a promise not to lock would be broken by ours. */
+/* Copies the hints for the real window without no_locks, because the stand-in locks it always. */
 static int take_hints(struct gck_mpi_win *w, MPI_Info info)
 {
 	int rc = gck_mpi_private_info(info, &w->info);
@@ -55,7 +55,7 @@ static void destroy(struct gck_mpi_win *w)
 	gck_mpi_handle_free(w);
 }
 
-/* Collective. *rc says why it is NULL. */
+/* Collective. NULL: *rc is the error. */
 static struct gck_mpi_win *new_win(int flavor, int disp_unit, MPI_Info info, MPI_Comm comm, int *rc)
 {
 	struct gck_mpi_win *w = gck_mpi_handle_new(GCK_MPI_WIN, sizeof(*w), NULL);
@@ -82,8 +82,8 @@ static struct gck_mpi_win *new_win(int flavor, int disp_unit, MPI_Info info, MPI
 	return NULL;
 }
 
-/* Collective: shared memory, the real windows, the attributes. A checkpoint comes before the
- * first two or after them. */
+/* Makes shared memory, the real windows and the attributes. Collective. No checkpoint comes between
+ * the first two. */
 static int finish(struct gck_mpi_win *w, MPI_Win *win)
 {
 	int rc = MPI_SUCCESS;
@@ -139,7 +139,7 @@ GCK_MPI_FUNCTION(Win_allocate, (MPI_Aint size, int disp_unit, MPI_Info info, MPI
 	struct gck_mpi_win *w = rc ? NULL
 				   : new_win(MPI_WIN_FLAVOR_ALLOCATE, disp_unit, info, comm, &rc);
 
-	if (w && posix_memalign(&w->memory, ALIGN, size ? (size_t)size : 1)) {
+	if (w && posix_memalign(&w->memory, CACHE_LINE, size ? (size_t)size : 1)) {
 		w->memory = NULL;
 		destroy(w);
 		rc = MPI_ERR_NO_MEM;
@@ -181,7 +181,7 @@ GCK_MPI_FUNCTION(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-/* Collective; each rank has ended its operations before the real library lets any go on. */
+/* Collective. The real library returns in no rank before each has completed its operations. */
 static int free_real(struct gck_mpi_win *w)
 {
 	MPI_Win real;
@@ -196,7 +196,7 @@ static int free_real(struct gck_mpi_win *w)
 	if (!rc && w->real_locks)
 		rc = gck_mpi_real.Win_free(&w->real_locks);
 	if (!rc) {
-		gck_mpi_handle_set_real(w, NULL); /* a restart makes it no more */
+		gck_mpi_handle_set_real(w, NULL); /* so that a restart does not make it */
 		w->dirty = false;
 	}
 	gck_mpi_leave();
@@ -221,7 +221,7 @@ GCK_MPI_FUNCTION(Win_free, (MPI_Win *win))
 	return MPI_SUCCESS;
 }
 
-/* ---- what it is ----------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 GCK_MPI_FUNCTION(Win_get_group, (MPI_Win win, MPI_Group *group))
 {
@@ -231,7 +231,7 @@ GCK_MPI_FUNCTION(Win_get_group, (MPI_Win win, MPI_Group *group))
 			     "MPI_Win_get_group");
 }
 
-/* What the real library took of the hints; but the promise that it was not told of. */
+/* The hints that the real library uses, and no_locks, which it was not given. */
 static int get_info(struct gck_mpi_win *w, MPI_Info *info)
 {
 	MPI_Info real;
@@ -257,8 +257,8 @@ GCK_MPI_FUNCTION(Win_get_info, (MPI_Win win, MPI_Info *info_used))
 	return gck_mpi_error(win, rc, "MPI_Win_get_info");
 }
 
-/* For the making after a restart; the promise not to lock cannot be given later. */
-static int keep_hints(struct gck_mpi_win *w, MPI_Info info)
+/* Stores the hints for a restart. no_locks has effect only when a window is made. */
+static int store_hints(struct gck_mpi_win *w, MPI_Info info)
 {
 	int rc = gck_mpi_private_info_merge(w->info, info);
 
@@ -270,7 +270,7 @@ static int keep_hints(struct gck_mpi_win *w, MPI_Info info)
 GCK_MPI_FUNCTION(Win_set_info, (MPI_Win win, MPI_Info info))
 {
 	struct gck_mpi_win *w = gck_mpi_win_of(win);
-	int rc = w ? keep_hints(w, info) : MPI_ERR_WIN;
+	int rc = w ? store_hints(w, info) : MPI_ERR_WIN;
 
 	if (!rc) {
 		gck_mpi_enter();
@@ -294,8 +294,9 @@ GCK_MPI_FUNCTION(Win_sync, (MPI_Win win))
 	return gck_mpi_error(win, rc, "MPI_Win_sync");
 }
 
-/* Nobody ever takes a lock of it in the real library, so there is nothing to check. */
-static int open_for_ever(MPI_Win real)
+/* Begins the epoch that lasts as long as the window. MPI_MODE_NOCHECK is right because the stand-in
+ * takes no other lock of this window. */
+static int begin_epoch(MPI_Win real)
 {
 	int rc = gck_mpi_real.Win_set_errhandler(real, gck_mpi_real_of(MPI_ERRORS_RETURN));
 
@@ -312,13 +313,13 @@ static int make_window(struct gck_mpi_win *w, MPI_Info info, MPI_Win *real)
 	else
 		rc = gck_mpi_real.Win_create(w->base, w->size, w->disp_unit, info, comm, real);
 	if (!rc)
-		rc = open_for_ever(*real);
+		rc = begin_epoch(*real);
 	for (struct gck_mpi_region *r = w->regions; r && !rc; r = r->next)
 		rc = gck_mpi_real.Win_attach(*real, r->base, r->size);
 	return rc;
 }
 
-/* The hints are the program's for its own window: not for this one. */
+/* Makes the real window of the locks. The program's hints are for its own window, not this one. */
 static int make_locks(struct gck_mpi_win *w, MPI_Win *real)
 {
 	int rc = gck_mpi_real.Win_create(w->words, sizeof(*w->words), sizeof(w->words->next),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Windows at a checkpoint and over a restart. Epochs and locks are in our memory, and a passive
- * epoch may be flushed at any time; so no rank has to run on for a window, and operations that
- * are under way are ended by the ranks that began them. */
+ * Windows at a checkpoint and over a restart. Epochs and locks are in the ranks' memory, and a
+ * passive epoch can be flushed at any time. So no rank must run on for a window, and each rank
+ * completes the operations that it has started. */
 #include "config.h"
 
 #include "shim/mpi/base/function.h"
@@ -11,7 +11,7 @@
 /* ---- the rounds ----------------------------------------------------------------------------- */
 
 static bool all_flushed;
-static bool all_are_here; /* in the quiesce: judged once */
+static bool all_quiescing; /* all ranks are in the quiesce: a round was judged */
 
 static bool count_one(struct gck_mpi_handle *h, void *n)
 {
@@ -20,7 +20,7 @@ static bool count_one(struct gck_mpi_handle *h, void *n)
 	return false;
 }
 
-/* Threads may be inside, and change the list. */
+/* Uses gck_mpi_first_that because threads may be inside MPI and change the list. */
 static unsigned long count_dirty(void)
 {
 	unsigned long n = 0;
@@ -38,11 +38,10 @@ static int put(struct gck_mpi_blob *b, struct gck_error *err)
 
 static int judge(const struct gck_mpi_words *all, size_t nranks, struct gck_error *err)
 {
-	all_flushed = all_are_here = true;
+	all_flushed = all_quiescing = true;
 	for (size_t r = 0; r < nranks; r++) {
 		if (all[r].n > 1)
-			return gck_fail(err, EBADMSG, "rank %zu's count of windows makes no sense",
-					r);
+			return gck_fail(err, EBADMSG, "rank %zu's count of windows is invalid", r);
 		if (all[r].n && all[r].v[0])
 			all_flushed = false;
 	}
@@ -54,12 +53,12 @@ static bool settled(void)
 	return all_flushed;
 }
 
-/* The flush waits for the targets' libraries to be called: their MPI threads are at this, too, or
- * have left the quiesce a moment ago (quiesce/progress.c). One that knows nothing of it yet may
- * compute for long. */
+/* A flush needs progress in the targets' libraries. Their MPI threads are in this step too, or have
+ * just left the quiesce (quiesce/progress.c). A rank that is not yet in the quiesce may compute for
+ * long, so the flush waits until all are. */
 static int step(struct gck_error *err)
 {
-	if (!all_are_here)
+	if (!all_quiescing)
 		return 0;
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_WIN); h; h = h->next) {
 		struct gck_mpi_win *w = (struct gck_mpi_win *)h;
@@ -83,7 +82,7 @@ static bool done(void)
 
 static void over(void)
 {
-	all_are_here = false;
+	all_quiescing = false;
 }
 
 const struct gck_mpi_pending gck_mpi_win_pending = {
@@ -98,7 +97,7 @@ const struct gck_mpi_pending gck_mpi_win_pending = {
 
 /* ---- restart -------------------------------------------------------------------------------- */
 
-static MPI_Comm own_of(const void *win)
+static MPI_Comm comm_of(const void *win)
 {
 	return ((const struct gck_mpi_win *)win)->comm;
 }
@@ -119,7 +118,7 @@ static int rebuild_one(void *win, struct gck_error *err)
 
 static int rebuild(struct gck_error *err)
 {
-	return gck_mpi_private_each(GCK_MPI_WIN, own_of, rebuild_one, err);
+	return gck_mpi_private_each(GCK_MPI_WIN, comm_of, rebuild_one, err);
 }
 
 const struct gck_mpi_participant gck_mpi_win_participant = {.name = "windows", .rebuild = rebuild};

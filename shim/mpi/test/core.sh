@@ -47,6 +47,6 @@ says "a library that is not there is named, and what to do" \
 	'GPUCKPT_MPI_LIBRARY names /nonexistent: No such file' alone ./mpi_lifetime early
 GPUCKPT_MPI_LIBRARY=$(ldconfig -p | sed -n 's/^.*libz\.so\.1 .*=> //p' | head -n 1)
 says "a library that is not Open MPI is named, and what to do" \
-	"$GPUCKPT_MPI_LIBRARY.*it is no Open MPI 4.1" alone ./mpi_lifetime early
+	"$GPUCKPT_MPI_LIBRARY.*it is not Open MPI 4.1" alone ./mpi_lifetime early
 
 tap_done

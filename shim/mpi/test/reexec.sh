@@ -55,7 +55,7 @@ libmpi.so.40
 (null)
 $dir/later/libmpi.so.40 is Open MPI 5.0.3, and gpuckpt stands in for Open MPI 4.1 only" \
 	under "$library:$fortran" "$dir/later/open"
-says "with mpi=openmpi it ends, with the reason" "$dir/later/libmpi.so.40 has no .*: it is no Open MPI 4.1" \
+says "with mpi=openmpi it ends, with the reason" "$dir/later/libmpi.so.40 has no .*: it is not Open MPI 4.1" \
 	under "$library" env GPUCKPT_MPI=openmpi "$dir/later/open"
 gives "a module that needs another MPI gets it" "another MPI
 libother.so.12 <$dir/other.so>

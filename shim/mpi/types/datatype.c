@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Datatypes: what their generated functions cannot do. */
+ * Datatypes: functions that are not generated. */
 #include <stdlib.h>
 
 #include "shim/mpi/base/function.h"
@@ -12,7 +12,7 @@ MPI_Datatype gck_mpi_type_of_real(MPI_Datatype real)
 {
 	struct gck_mpi_handle *h = gck_mpi_wrap(GCK_MPI_DATATYPE, real);
 
-	/* whether the library's own copies are committed is undefined; ours are, after a restart */
+	/* MPI leaves undefined whether such a copy is committed; a restart commits it */
 	if (h && !(h->flags & GCK_MPI_PREDEFINED))
 		h->flags |= GCK_MPI_COMMITTED;
 	return (MPI_Datatype)h;
@@ -40,7 +40,7 @@ GCK_MPI_FUNCTION(Type_commit, (MPI_Datatype *type))
 	return gck_mpi_error(NULL, rc, "MPI_Type_commit");
 }
 
-static void give_back(struct gck_mpi_handle *h)
+static void datatype_destroy(struct gck_mpi_handle *h)
 {
 	MPI_Datatype real = h->real;
 
@@ -57,7 +57,7 @@ GCK_MPI_FUNCTION(Type_free, (MPI_Datatype *type))
 		return gck_mpi_error(NULL, rc, "MPI_Type_free");
 	gck_mpi_enter();
 	if (gck_mpi_handle_ref_free(h))
-		give_back(h);
+		datatype_destroy(h);
 	gck_mpi_leave();
 	*type = MPI_DATATYPE_NULL;
 	return MPI_SUCCESS;
@@ -71,7 +71,7 @@ void gck_mpi_type_ref_made(MPI_Datatype type)
 void gck_mpi_type_unref_made(MPI_Datatype type)
 {
 	if (gck_mpi_handle_unref((struct gck_mpi_handle *)type))
-		give_back((struct gck_mpi_handle *)type);
+		datatype_destroy((struct gck_mpi_handle *)type);
 }
 
 GCK_MPI_FUNCTION(Type_dup, (MPI_Datatype type, MPI_Datatype *newtype))
@@ -92,13 +92,13 @@ GCK_MPI_FUNCTION(Type_dup, (MPI_Datatype type, MPI_Datatype *newtype))
 		rc = gck_mpi_attributes_copy(*newtype, type);
 		if (rc != MPI_SUCCESS) {
 			PMPI_Type_free(newtype);
-			rc = MPI_ERR_INTERN; /* as Open MPI, whatever the callback said */
+			rc = MPI_ERR_INTERN; /* as Open MPI does for any error of the callback */
 		}
 	}
 	return gck_mpi_error(NULL, rc, "MPI_Type_dup");
 }
 
-/* The real library gives copies of constituents, for the program to free. */
+/* The real library returns copies of constituents, which the program frees. */
 static int get_contents(MPI_Datatype real, int max_integers, int max_addresses, int max_datatypes,
 			int integers[], MPI_Aint addresses[], MPI_Datatype types[])
 {
@@ -129,8 +129,8 @@ GCK_MPI_FUNCTION(Type_get_contents, (MPI_Datatype type, int max_integers, int ma
 	return gck_mpi_error(NULL, rc, "MPI_Type_get_contents");
 }
 
-/* The types of Fortran 90's kinds are the library's own, one for each kind: predefined, but for the
- * moment of their making. */
+/* The library has one datatype for each kind of Fortran 90 and makes it at the first call. From
+ * then on it is predefined. */
 static int out_f90(MPI_Datatype *newtype, MPI_Datatype real)
 {
 	int rc = MPI_SUCCESS;

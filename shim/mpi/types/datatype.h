@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Datatypes. The real library keeps their descriptions; at a checkpoint each is read out of it as a
- * recipe (recipe.h), from which it is made again. */
+ * Datatypes. The real library stores their descriptions. A checkpoint reads each as a recipe, from
+ * which a restart makes it again (datatype_restart.c). */
 #ifndef GCK_MPI_DATATYPE_H
 #define GCK_MPI_DATATYPE_H
 
 #include "shim/mpi/handles/handle.h"
 
-/* Ours for a type that the real library returned: a predefined one, one that lives, or else a new
- * handle for it, which then owns it (file views, contents). NULL: no memory. In the gate. */
+/* The stand-in's handle for a datatype that the real library returned (file views, contents): a
+ * predefined or live one, or else a new handle, which owns the real datatype. NULL: no memory.
+ * Called in the gate. */
 MPI_Datatype gck_mpi_type_of_real(MPI_Datatype real);
 
-/* The real library holds on to a type that a pending operation, a view or a persistent request
- * names, though the program frees it; so must we, for a restart makes all of these again: between
- * hold and release the handle and its real type live. In the gate. */
+/* References by pending operations, views and persistent requests. The real library keeps their
+ * datatypes after the program frees them, and a restart makes these objects again, so the handle
+ * and its real datatype live until the last unref. Called in the gate. */
 void gck_mpi_type_ref_made(MPI_Datatype type);
 void gck_mpi_type_unref_made(MPI_Datatype type);
 

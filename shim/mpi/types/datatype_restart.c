@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Datatypes over a restart. At a checkpoint each is read out of the real library as a recipe: how it
- * was made, down to predefined types. A restart makes it again from that. */
+ * Datatypes over a restart. A checkpoint reads each from the real library as a recipe: how it was
+ * made, down to predefined datatypes. A restart makes it again from the recipe. */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "shim/mpi/handles/handle.h"
 #include "shim/mpi/real.h"
 
-/* What MPI_Type_get_envelope and MPI_Type_get_contents say. */
+/* The results of MPI_Type_get_envelope and MPI_Type_get_contents. */
 struct recipe {
-	MPI_Datatype named; /* a predefined type: ours; the rest is unused */
+	MPI_Datatype named; /* predefined: the stand-in's handle; the other fields are unused */
 	int combiner;
 	int nintegers, naddresses, ntypes;
 	int *integers;
@@ -28,7 +28,7 @@ static void recipe_free(struct recipe *r)
 	free(r);
 }
 
-/* A recipe with room for its arrays, in one piece of memory. */
+/* Allocates a recipe and its arrays in one block of memory. */
 static struct recipe *new_recipe(int nintegers, int naddresses, int ntypes, int combiner)
 {
 	struct recipe *r = calloc(1, sizeof(*r) + sizeof(*r->types) * (size_t)ntypes +
@@ -47,7 +47,7 @@ static struct recipe *new_recipe(int nintegers, int naddresses, int ntypes, int 
 	return r;
 }
 
-/* What MPI_Type_get_contents returned is the caller's, but for predefined types. */
+/* Frees a datatype from MPI_Type_get_contents; the caller owns it unless it is predefined. */
 static void free_constituent(MPI_Datatype real)
 {
 	int integers, addresses, types, combiner;
@@ -108,7 +108,8 @@ static int recipe_read(MPI_Datatype real, struct recipe **recipe)
 	return rc;
 }
 
-/* The constructor that the combiner names; the order of integers is MPI's, section 4.1.13. */
+/* Calls the constructor of the combiner. The MPI standard, section 4.1.13, defines the order of the
+ * integers. */
 static int construct(const struct recipe *r, const MPI_Datatype *types, MPI_Datatype *made)
 {
 	const int *i = r->integers, n = r->nintegers ? i[0] : 0;
@@ -156,7 +157,7 @@ static int construct(const struct recipe *r, const MPI_Datatype *types, MPI_Data
 static int recipe_make(const struct recipe *r, MPI_Datatype *real, bool *owned)
 {
 	MPI_Datatype *types;
-	bool *mine;
+	bool *child_owned;
 	int n, rc = MPI_SUCCESS;
 
 	*owned = false;
@@ -165,33 +166,33 @@ static int recipe_make(const struct recipe *r, MPI_Datatype *real, bool *owned)
 		return MPI_SUCCESS;
 	}
 	types = calloc((size_t)r->ntypes + 1, sizeof(MPI_Datatype));
-	mine = calloc((size_t)r->ntypes + 1, sizeof(*mine));
-	if (!types || !mine)
+	child_owned = calloc((size_t)r->ntypes + 1, sizeof(*child_owned));
+	if (!types || !child_owned)
 		rc = MPI_ERR_NO_MEM;
 	for (n = 0; n < r->ntypes && rc == MPI_SUCCESS; n++)
-		rc = recipe_make(r->types[n], &types[n], &mine[n]);
+		rc = recipe_make(r->types[n], &types[n], &child_owned[n]);
 	if (rc == MPI_SUCCESS)
 		rc = construct(r, types, real);
 	if (rc == MPI_SUCCESS)
 		*owned = r->combiner != MPI_COMBINER_F90_REAL &&
 			 r->combiner != MPI_COMBINER_F90_COMPLEX &&
 			 r->combiner != MPI_COMBINER_F90_INTEGER;
-	while (types && mine && n-- > 0)
-		if (mine[n])
+	while (types && child_owned && n-- > 0)
+		if (child_owned[n])
 			gck_mpi_real.Type_free(&types[n]);
 	free(types);
-	free(mine);
+	free(child_owned);
 	return rc;
 }
 
 static struct saved {
 	struct gck_mpi_handle *h;
 	struct recipe *recipe;
-	char name[MPI_MAX_OBJECT_NAME]; /* what the real library calls it */
+	char name[MPI_MAX_OBJECT_NAME]; /* in the real library */
 } *saved;
 static size_t nsaved;
 
-static void forget(void)
+static void free_saved(void)
 {
 	for (size_t i = 0; i < nsaved; i++)
 		recipe_free(saved[i].recipe);
@@ -212,7 +213,7 @@ static int save(struct gck_error *err)
 {
 	size_t n = 0;
 
-	forget();
+	free_saved();
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_DATATYPE); h; h = h->next)
 		n++;
 	saved = calloc(n, sizeof(*saved));
@@ -255,7 +256,7 @@ static int rebuild(struct gck_error *err)
 					"cannot be made again: MPI error %d", i + 1, nsaved,
 					saved[i].name, saved[i].recipe->combiner, rc);
 	}
-	forget();
+	free_saved();
 	return 0;
 }
 

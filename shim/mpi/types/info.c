@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Info objects over a restart. All their functions are generated. */
+ * Info objects over a restart. MPI's functions on them are generated. */
 #include <stdlib.h>
 
 #include "shim/mpi/base/participant.h"
@@ -10,7 +10,7 @@
 
 static struct saved {
 	struct gck_mpi_handle *h;
-	struct gck_mpi_info_snapshot *hints; /* NULL: it is empty */
+	struct gck_mpi_info_snapshot *hints; /* NULL: no keys */
 } *saved;
 static size_t nsaved;
 
@@ -19,7 +19,7 @@ MPI_Info gck_mpi_info_of_real(MPI_Info real)
 	return gck_mpi_wrap(GCK_MPI_INFO, real);
 }
 
-static void forget(void)
+static void free_saved(void)
 {
 	for (size_t i = 0; i < nsaved; i++)
 		gck_mpi_info_snapshot_free(saved[i].hints);
@@ -41,7 +41,7 @@ static int save(struct gck_error *err)
 {
 	size_t n = 0;
 
-	forget();
+	free_saved();
 	for (struct gck_mpi_handle *h = gck_mpi_first(GCK_MPI_INFO); h; h = h->next)
 		n++;
 	saved = calloc(n, sizeof(*saved));
@@ -69,7 +69,7 @@ static int rebuild(struct gck_error *err)
 					"again: MPI error %d", i + 1, nsaved, rc);
 		gck_mpi_handle_set_real(saved[i].h, real);
 	}
-	forget();
+	free_saved();
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys and values of a real info. */
+ * Copies of the keys and values of a real info. */
 #include "config.h"
 
 #include "shim/mpi/types/info_snapshot.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys and values that the real library keeps with an object of its own. */
+ * Copies of the keys and values of a real info, for a restart. */
 #ifndef GCK_MPI_INFO_SNAPSHOT_H
 #define GCK_MPI_INFO_SNAPSHOT_H
 
@@ -7,10 +7,11 @@
 
 struct gck_mpi_info_snapshot;
 
-/* Of a real info, which is freed; NULL in *hints if it has no keys. An MPI error code. */
+/* Copies the keys and values of a real info and frees the info. *hints is NULL if it has no keys.
+ * Returns an MPI error code. */
 int gck_mpi_info_snapshot_save(MPI_Info real, struct gck_mpi_info_snapshot **hints);
 
-/* A new real info with them, for the caller to free. */
+/* Makes a real info with the keys and values, for the caller to free. Returns an MPI error code. */
 int gck_mpi_info_snapshot_make(const struct gck_mpi_info_snapshot *hints, MPI_Info *real);
 
 void gck_mpi_info_snapshot_free(struct gck_mpi_info_snapshot *hints);
